@@ -1,0 +1,34 @@
+// Rotations for setting models up and for poses outside kernels (double only, branches allowed).
+#pragma once
+
+#include "tarsus/math/vec.hpp"
+
+namespace tarsus {
+inline namespace TARSUS_ISA {
+
+inline constexpr double kPi = 3.14159265358979323846;
+
+/// Unit quaternion of a rotation matrix (Shepperd's choice of the largest component).
+Quatd quaternion(const Mat3d& r);
+/// Rotation by `angle` radians about `axis` (any length but zero).
+Quatd axis_angle(const Vec3d& axis, double angle);
+/// Shortest rotation that turns the direction of `from` into that of `to`; both non-zero.
+Quatd between(const Vec3d& from, const Vec3d& to);
+/// Exponential map: the rotation by the vector v, radians.
+Quatd exp_map(const Vec3d& v);
+/// Logarithm along the shorter arc: |result| <= pi.
+Vec3d log_map(const Quatd& q);
+/// Spherical interpolation along the shorter arc, t in [0, 1].
+Quatd slerp(const Quatd& a, const Quatd& b, double t);
+inline Vec3d rotate(const Quatd& q, const Vec3d& v) { return rotation(q) * v; }
+
+/// Eigenvalues (descending) and right-handed eigenvectors, as columns, of a symmetric tensor: s = V diag(d) Vᵀ.
+/// Cyclic Jacobi, error at rounding.
+struct Eigen3 {
+  Vec3d values;
+  Mat3d vectors;
+};
+Eigen3 eigen(const Sym3d& s);
+
+}  // namespace TARSUS_ISA
+}  // namespace tarsus

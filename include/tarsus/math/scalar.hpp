@@ -1,0 +1,169 @@
+// Scalar: double, float, or a Pack of worlds. Kernels are written once over any of them.
+//
+// A Pack<R, W> holds one number for each of W worlds; arithmetic is by lane and there is no branch on data, only
+// select(mask, a, b). Every multiply-add that matters is written mul_add(), and contraction is off for the whole
+// library, so that a lane and a scalar run perform the same roundings: equal to the bit.
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
+#include "tarsus/math/isa.hpp"
+
+namespace tarsus {
+inline namespace TARSUS_ISA {
+
+/// The compiler's own vector of W elements.
+template <class E, int W>
+struct VectorOf {
+  typedef E type __attribute__((vector_size(sizeof(E) * W)));
+};
+
+template <class R, int W>
+struct Pack {
+  static_assert(std::is_floating_point_v<R> && W >= 2 && (W & (W - 1)) == 0);
+  using Vector = typename VectorOf<R, W>::type;
+  using Mask = typename VectorOf<std::conditional_t<sizeof(R) == 8, std::int64_t, std::int32_t>, W>::type;
+  Vector value;
+
+  Pack() = default;
+  TARSUS_INLINE Pack(R x) : value(x - Vector{}) {}  // every lane the same
+  TARSUS_INLINE explicit Pack(Vector v) : value(v) {}
+
+  R operator[](int lane) const { return value[lane]; }
+  void set(int lane, R x) { value[lane] = x; }
+
+  friend TARSUS_INLINE Pack operator+(Pack a, Pack b) { return Pack(a.value + b.value); }
+  friend TARSUS_INLINE Pack operator-(Pack a, Pack b) { return Pack(a.value - b.value); }
+  friend TARSUS_INLINE Pack operator*(Pack a, Pack b) { return Pack(a.value * b.value); }
+  friend TARSUS_INLINE Pack operator/(Pack a, Pack b) { return Pack(a.value / b.value); }
+  friend TARSUS_INLINE Pack operator-(Pack a) { return Pack(-a.value); }
+  TARSUS_INLINE Pack& operator+=(Pack b) { return value += b.value, *this; }
+  TARSUS_INLINE Pack& operator-=(Pack b) { return value -= b.value, *this; }
+  TARSUS_INLINE Pack& operator*=(Pack b) { return value *= b.value, *this; }
+
+  friend TARSUS_INLINE Mask operator<(Pack a, Pack b) { return (Mask)(a.value < b.value); }
+  friend TARSUS_INLINE Mask operator>(Pack a, Pack b) { return (Mask)(a.value > b.value); }
+  friend TARSUS_INLINE Mask operator<=(Pack a, Pack b) { return (Mask)(a.value <= b.value); }
+  friend TARSUS_INLINE Mask operator==(Pack a, Pack b) { return (Mask)(a.value == b.value); }
+};
+
+// Traits: the real number type inside a scalar, and how many worlds it holds.
+template <class T>
+struct ScalarTraits {
+  using Real = T;
+  using Mask = bool;
+  static constexpr int width = 1;
+};
+template <class R, int W>
+struct ScalarTraits<Pack<R, W>> {
+  using Real = R;
+  using Mask = typename Pack<R, W>::Mask;
+  static constexpr int width = W;
+};
+template <class T>
+using Real = typename ScalarTraits<T>::Real;
+template <class T>
+using Mask = typename ScalarTraits<T>::Mask;
+template <class T>
+inline constexpr int kWidth = ScalarTraits<T>::width;
+
+TARSUS_INLINE double select(bool mask, double a, double b) { return mask ? a : b; }
+TARSUS_INLINE float select(bool mask, float a, float b) { return mask ? a : b; }
+template <class R, int W>
+TARSUS_INLINE Pack<R, W> select(typename Pack<R, W>::Mask mask, Pack<R, W> a, Pack<R, W> b) {
+  return Pack<R, W>(mask ? a.value : b.value);
+}
+
+/// a b + c in one rounding where the instruction set has it, else in two; the same choice for scalars and packs.
+#if defined(__FMA__)
+TARSUS_INLINE double mul_add(double a, double b, double c) { return __builtin_fma(a, b, c); }
+TARSUS_INLINE float mul_add(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+#else
+TARSUS_INLINE double mul_add(double a, double b, double c) { return a * b + c; }
+TARSUS_INLINE float mul_add(float a, float b, float c) { return a * b + c; }
+#endif
+template <class R, int W>
+TARSUS_INLINE Pack<R, W> mul_add(Pack<R, W> a, Pack<R, W> b, Pack<R, W> c) {
+#if defined(__FMA__)
+  if constexpr (std::is_same_v<R, double> && W == 4) {
+    return Pack<R, W>(_mm256_fmadd_pd(a.value, b.value, c.value));
+  } else if constexpr (std::is_same_v<R, float> && W == 8) {
+    return Pack<R, W>(_mm256_fmadd_ps(a.value, b.value, c.value));
+  } else if constexpr (std::is_same_v<R, double> && W == 2) {
+    return Pack<R, W>(_mm_fmadd_pd(a.value, b.value, c.value));
+  } else if constexpr (std::is_same_v<R, float> && W == 4) {
+    return Pack<R, W>(_mm_fmadd_ps(a.value, b.value, c.value));
+#if defined(__AVX512F__)
+  } else if constexpr (std::is_same_v<R, double> && W == 8) {
+    return Pack<R, W>(_mm512_fmadd_pd(a.value, b.value, c.value));
+  } else if constexpr (std::is_same_v<R, float> && W == 16) {
+    return Pack<R, W>(_mm512_fmadd_ps(a.value, b.value, c.value));
+#endif
+  } else {
+    Pack<R, W> r;
+    for (int i = 0; i < W; ++i) r.value[i] = mul_add(a.value[i], b.value[i], c.value[i]);
+    return r;
+  }
+#else
+  return a * b + c;
+#endif
+}
+/// c - a b.
+template <class T>
+TARSUS_INLINE T neg_mul_add(T a, T b, T c) {
+  return mul_add(-a, b, c);
+}
+
+TARSUS_INLINE double square_root(double x) { return __builtin_sqrt(x); }
+TARSUS_INLINE float square_root(float x) { return __builtin_sqrtf(x); }
+template <class R, int W>
+TARSUS_INLINE Pack<R, W> square_root(Pack<R, W> x) {
+  constexpr int kBytes = sizeof(R) * W;
+#if defined(__AVX512F__)
+  if constexpr (kBytes == 64) {
+    if constexpr (sizeof(R) == 8) return Pack<R, W>(_mm512_sqrt_pd(x.value));
+    else return Pack<R, W>(_mm512_sqrt_ps(x.value));
+  }
+#endif
+#if defined(__AVX__)
+  if constexpr (kBytes == 32) {
+    if constexpr (sizeof(R) == 8) return Pack<R, W>(_mm256_sqrt_pd(x.value));
+    else return Pack<R, W>(_mm256_sqrt_ps(x.value));
+  }
+#endif
+  if constexpr (kBytes == 16) {
+    if constexpr (sizeof(R) == 8) return Pack<R, W>(_mm_sqrt_pd(x.value));
+    else return Pack<R, W>(_mm_sqrt_ps(x.value));
+  } else {
+    for (int i = 0; i < W; ++i) x.value[i] = square_root(x.value[i]);
+    return x;
+  }
+}
+
+template <class T>
+TARSUS_INLINE T absolute(T x) {
+  return select(x < T(Real<T>(0)), -x, x);
+}
+template <class T>
+TARSUS_INLINE T minimum(T a, T b) {
+  return select(a < b, a, b);
+}
+template <class T>
+TARSUS_INLINE T maximum(T a, T b) {
+  return select(a > b, a, b);
+}
+template <class T>
+TARSUS_INLINE T clamp(T x, T low, T high) {
+  return minimum(maximum(x, low), high);
+}
+
+}  // namespace TARSUS_ISA
+}  // namespace tarsus

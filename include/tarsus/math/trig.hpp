@@ -1,0 +1,68 @@
+// sin, cos and the quaternion logarithm's factor without branches, the same roundings for scalars and packs.
+#pragma once
+
+#include "tarsus/math/scalar.hpp"
+
+namespace tarsus {
+inline namespace TARSUS_ISA {
+
+/// c[0] + c[1] x + c[2] x^2 + … by Horner's rule.
+template <class T, int N>
+TARSUS_INLINE T polynomial(T x, const double (&c)[N]) {
+  using R = Real<T>;
+  T sum = T(R(c[N - 1]));
+  for (int i = N - 2; i >= 0; --i) sum = mul_add(sum, x, T(R(c[i])));
+  return sum;
+}
+
+/// sin x and cos x, error under 1 ulp for |x| <= 1e5 and absolute error under 1e-15 |x| beyond; NaN for |x| > 2^30
+/// (an angle that large is a state gone wrong, which the step's status check names) and for NaN.
+/// Reduction to [-pi/4, pi/4] by Cody and Waite, then the minimax polynomials of fdlibm.
+template <class T>
+TARSUS_INLINE void sincos(T x, T& s, T& c) {
+  using R = Real<T>;
+  constexpr bool kDouble = sizeof(R) == 8;
+  constexpr R kRound = kDouble ? R(6755399441055744.0) : R(12582912.0);  // 1.5 * 2^(mantissa bits)
+  constexpr R kLimit = kDouble ? R(1073741824.0) : R(4194304.0);
+  // Adding kRound leaves the nearest integer of x * 2/pi in the low bits; the three parts of pi/2 have trailing
+  // zeros so that k * part is exact without a fused multiply-add too.
+  const T k = (x * T(R(0.63661977236758134308)) + T(kRound)) - T(kRound);
+  T r;
+  if constexpr (kDouble) {
+    r = neg_mul_add(k, T(R(1.57079632673412561417e+00)), x);
+    r = neg_mul_add(k, T(R(6.07710050630396597660e-11)), r);
+    r = neg_mul_add(k, T(R(2.02226624879595063154e-21)), r);
+  } else {
+    r = neg_mul_add(k, T(R(1.5703125f)), x);
+    r = neg_mul_add(k, T(R(4.837512969970703125e-4f)), r);
+    r = neg_mul_add(k, T(R(7.54978995489188216e-8f)), r);
+  }
+  const T z = r * r;
+  T sin_r, cos_r;
+  if constexpr (kDouble) {
+    static constexpr double kSin[] = {-1.66666666666666324348e-01, 8.33333333332248946124e-03, -1.98412698298579493134e-04,
+                                      2.75573137070700676789e-06,  -2.50507602534068634195e-08, 1.58969099521155010221e-10};
+    static constexpr double kCos[] = {4.16666666666666019037e-02,  -1.38888888888741095749e-03, 2.48015872894767294178e-05,
+                                      -2.75573143513906633035e-07, 2.08757232129817482790e-09,  -1.13596475577881948265e-11};
+    sin_r = mul_add(r * z, polynomial(z, kSin), r);
+    cos_r = mul_add(z * z, polynomial(z, kCos), neg_mul_add(T(R(0.5)), z, T(R(1))));
+  } else {
+    static constexpr double kSin[] = {-1.6666654611e-1, 8.3321608736e-3, -1.9515295891e-4};
+    static constexpr double kCos[] = {4.166664568298827e-2, -1.388731625493765e-3, 2.443315711809948e-5};
+    sin_r = mul_add(r * z, polynomial(z, kSin), r);
+    cos_r = mul_add(z * z, polynomial(z, kCos), neg_mul_add(T(R(0.5)), z, T(R(1))));
+  }
+  // Quadrant j = k mod 4 in {-2, -1, 0, 1, 2}: odd swaps, then signs.
+  const T j = neg_mul_add(T(R(4)), (k * T(R(0.25)) + T(kRound)) - T(kRound), k);
+  const T j_abs = absolute(j);
+  const auto odd = j_abs == T(R(1));
+  const T s0 = select(odd, cos_r, sin_r), c0 = select(odd, sin_r, cos_r);
+  // sin is negative in quadrants 2 and 3 (j = ±2, -1); cos in 1 and 2 (j = 1, ±2).
+  const T nan = T(std::numeric_limits<R>::quiet_NaN());
+  const auto in_range = absolute(x) <= T(kLimit);
+  s = select(in_range, select(j < T(R(-0.5)), -s0, select(j_abs == T(R(2)), -s0, s0)), nan);
+  c = select(in_range, select(j > T(R(0.5)), -c0, select(j_abs == T(R(2)), -c0, c0)), nan);
+}
+
+}  // namespace TARSUS_ISA
+}  // namespace tarsus

@@ -1,0 +1,93 @@
+#include "tarsus/math/rotation.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tarsus {
+inline namespace TARSUS_ISA {
+
+Quatd quaternion(const Mat3d& r) {
+  const double t = r.xx + r.yy + r.zz;
+  Quatd q;
+  if (t >= r.xx && t >= r.yy && t >= r.zz) {
+    q = {1 + t, r.zy - r.yz, r.xz - r.zx, r.yx - r.xy};
+  } else if (r.xx >= r.yy && r.xx >= r.zz) {
+    q = {r.zy - r.yz, 1 + r.xx - r.yy - r.zz, r.xy + r.yx, r.xz + r.zx};
+  } else if (r.yy >= r.zz) {
+    q = {r.xz - r.zx, r.xy + r.yx, 1 + r.yy - r.xx - r.zz, r.yz + r.zy};
+  } else {
+    q = {r.yx - r.xy, r.xz + r.zx, r.yz + r.zy, 1 + r.zz - r.xx - r.yy};
+  }
+  return normalized(q);
+}
+
+Quatd axis_angle(const Vec3d& axis, double angle) {
+  const double s = std::sin(0.5 * angle) / norm(axis);
+  return {std::cos(0.5 * angle), axis.x * s, axis.y * s, axis.z * s};
+}
+
+Quatd between(const Vec3d& from, const Vec3d& to) {
+  const Vec3d a = from * (1 / norm(from)), b = to * (1 / norm(to));
+  const double c = dot(a, b);
+  if (c > -0.999999) {
+    const Vec3d v = cross(a, b);
+    return normalized(Quatd{1 + c, v.x, v.y, v.z});
+  }
+  // Nearly opposite: half a turn about any axis perpendicular to `from`, then the small rest.
+  const Vec3d other = std::abs(a.x) < 0.5 ? Vec3d{1, 0, 0} : Vec3d{0, 1, 0};
+  const Quatd half = axis_angle(cross(a, other), kPi);
+  return normalized(between(rotate(half, a), b) * half);
+}
+
+Quatd exp_map(const Vec3d& v) {
+  const double angle = norm(v);
+  // sin(a/2)/a = 1/2 - a²/48 + … below the point where the next term is under rounding
+  const double s = angle > 1e-4 ? std::sin(0.5 * angle) / angle : 0.5 - angle * angle / 48;
+  return {std::cos(0.5 * angle), v.x * s, v.y * s, v.z * s};
+}
+
+Vec3d log_map(const Quatd& q) {
+  const double sign = q.w < 0 ? -1 : 1;
+  const Vec3d v = q.vec() * sign;
+  const double s = norm(v), w = q.w * sign;
+  const double factor = s > 1e-8 ? 2 * std::atan2(s, w) / s : 2 / w;
+  return v * factor;
+}
+
+Quatd slerp(const Quatd& a, const Quatd& b, double t) { return a * exp_map(log_map(conjugate(a) * b) * t); }
+
+Eigen3 eigen(const Sym3d& s) {
+  double a[3][3] = {{s.xx, s.xy, s.xz}, {s.xy, s.yy, s.yz}, {s.xz, s.yz, s.zz}};
+  double v[3][3] = {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}};
+  for (int sweep = 0; sweep < 64; ++sweep) {
+    const double off = std::abs(a[0][1]) + std::abs(a[0][2]) + std::abs(a[1][2]);
+    if (!(off > 0)) break;
+    for (int p = 0; p < 2; ++p) {
+      for (int q = p + 1; q < 3; ++q) {
+        if (a[p][q] == 0) continue;
+        const double theta = (a[q][q] - a[p][p]) / (2 * a[p][q]);
+        const double t = (theta < 0 ? -1 : 1) / (std::abs(theta) + std::hypot(theta, 1.0));
+        const double c = 1 / std::hypot(t, 1.0), sn = t * c;
+        for (int k = 0; k < 3; ++k) {
+          const double akp = a[k][p], akq = a[k][q];
+          a[k][p] = c * akp - sn * akq, a[k][q] = sn * akp + c * akq;
+        }
+        for (int k = 0; k < 3; ++k) {
+          const double apk = a[p][k], aqk = a[q][k];
+          a[p][k] = c * apk - sn * aqk, a[q][k] = sn * apk + c * aqk;
+          const double vkp = v[k][p], vkq = v[k][q];
+          v[k][p] = c * vkp - sn * vkq, v[k][q] = sn * vkp + c * vkq;
+        }
+        a[p][q] = a[q][p] = 0;
+      }
+    }
+  }
+  int order[3] = {0, 1, 2};
+  std::stable_sort(order, order + 3, [&](int i, int j) { return a[i][i] > a[j][j]; });
+  const auto column = [&](int i) { return Vec3d{v[0][i], v[1][i], v[2][i]}; };
+  const Vec3d x = column(order[0]), y = column(order[1]);
+  return {{a[order[0]][order[0]], a[order[1]][order[1]], a[order[2]][order[2]]}, from_columns(x, y, cross(x, y))};
+}
+
+}  // namespace TARSUS_ISA
+}  // namespace tarsus
