@@ -11,13 +11,11 @@
 
 #include "tarsus/base/error.hpp"
 #include "tarsus/math/vec.hpp"
+#include "tarsus/model/joint_type.hpp"
 
 namespace tarsus {
 
 inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-enum class JointType { free, ball, slide, hinge };
-const char* name(JointType type);
 
 /// One joint of a body; a body's joints act in order, each moving the body frame for those after it.
 struct JointSpec {

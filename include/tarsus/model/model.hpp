@@ -1,0 +1,89 @@
+// Model: everything that never changes while a world runs. Compiled once from a ModelSpec, shared by any number of Data.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tarsus/model/spec.hpp"
+#include "tarsus/model/view.hpp"
+#include "tarsus/spatial/spatial.hpp"
+
+namespace tarsus {
+
+/// A joint moves a link. Joint i and link i are the same index: a body with three hinges owns three links, the last of which
+/// carries its mass; bodies without joints are folded into the link that they are welded to.
+struct Joint {
+  std::string name;
+  JointType type = JointType::hinge;
+  int body = 0;
+  int parent = -1;         ///< link below, -1: the world
+  int qpos = 0, qvel = 0;  ///< first index in qpos, qvel
+  Vec3d axis{0, 0, 1};     ///< in the body's frame, unit
+  Vec3d position{0, 0, 0}; ///< anchor in the body's frame [m]
+  double reference = 0, spring_reference = 0;  ///< [rad | m]
+  double stiffness = 0, damping = 0, armature = 0, friction_loss = 0;
+  bool limited = false;
+  std::array<double, 2> range{0, 0};           ///< [rad | m]
+  bool force_limited = false;
+  std::array<double, 2> force_range{0, 0};     ///< [N m | N]
+  Location where;
+
+  int nq() const { return qpos_count(type); }
+  int nv() const { return qvel_count(type); }
+};
+
+struct Body {
+  std::string name;
+  int parent = 0;          ///< body index; the world's is 0
+  int link = -1;           ///< link that carries it, -1: fixed to the world
+  int joint_first = 0, joint_count = 0;
+  Transformd X_LB{};       ///< pose of the body frame in its link's frame (in the world for link -1)
+  double mass = 0;         ///< [kg]
+  Vec3d com{0, 0, 0};      ///< body frame [m]
+  Sym3d inertia{};         ///< about com, body axes [kg m²]
+  Location where;
+};
+
+class Model {
+ public:
+  std::string name;
+  int nq = 0, nv = 0;
+  int depth = 0;                   ///< DoFs on the longest branch, the root's included (the paper's d)
+  double timestep = 0.002;         ///< the file's own [s]
+  Vec3d gravity{0, 0, -9.81};
+  std::vector<Body> bodies;        ///< bodies[0] is the world
+  std::vector<Joint> joints;       ///< == links
+  std::vector<double> qpos0;       ///< [nq] the pose that the file draws
+  std::vector<double> armature;    ///< [nv]
+  std::vector<int> dof_joint;      ///< [nv]
+  ModelSpec spec;                  ///< what it was compiled from: shapes, actuators, equalities, cosmetics, diagnostics
+
+  int nbody() const { return int(bodies.size()); }
+  int njoint() const { return int(joints.size()); }
+  double total_mass() const;
+
+  /// Index by name. @throws ValueError that lists near names.
+  int body_id(std::string_view name) const;
+  int joint_id(std::string_view name) const;
+  /// -1 when there is none.
+  int find_body(std::string_view name) const;
+  int find_joint(std::string_view name) const;
+
+  template <class R>
+  ModelView<R> view() const;
+
+ private:
+  friend Model compile(ModelSpec spec);
+  std::vector<LinkConstants<double>> links_;
+  std::vector<LinkConstants<float>> links_float_;
+  std::vector<float> armature_float_;
+};
+
+/// Checks the spec and lays it out for the kernels. Collects every error before it throws.
+/// @throws InputError naming the element: free joint below the root, two rotational joints where one is a ball, bad axis, negative
+///   mass, …
+Model compile(ModelSpec spec);
+
+}  // namespace tarsus

@@ -1,0 +1,274 @@
+// ModelSpec -> Model: joints become links with their axes along z, welded bodies fold into the link below them.
+#include <algorithm>
+#include <cmath>
+#include <unordered_map>
+
+#include "tarsus/math/rotation.hpp"
+#include "tarsus/model/model.hpp"
+
+namespace tarsus {
+
+namespace {
+
+const Transformd kIdentity{identity3<double>(), {0, 0, 0}};
+
+bool finite(const Vec3d& v) { return std::isfinite(v.x) && std::isfinite(v.y) && std::isfinite(v.z); }
+
+class Compiler {
+ public:
+  explicit Compiler(ModelSpec& spec) : spec_(spec) {}
+
+  void check();
+  void lay_out(Model& model);
+  const std::vector<Transformd>& rest() const { return rest_; }
+
+ private:
+  void error(const Location& where, const std::string& message) {
+    errors_.push_back({Severity::error, where, message});
+  }
+  void check_tree();
+  void check_names();
+  void check_joints(const BodySpec& body);
+  void check_inertial(const BodySpec& body);
+  void check_options();
+  Joint joint(const JointSpec& spec, int body, int parent, int qpos, int qvel) const;
+  void add_joint(Model& model, const JointSpec& spec, int body, const Transformd& X_PB);
+  void add_body(Model& model, int index);
+
+  ModelSpec& spec_;
+  Diagnostics errors_;
+  std::vector<Transformd> rest_;  // [link] pose of the joint frame at rest in the parent link's frame
+  std::vector<Transformd> X_BL_;  // [link] pose of the link frame in the body's frame
+};
+
+void Compiler::check() {
+  check_tree();
+  check_names();
+  check_options();
+  for (std::size_t i = 0; i < spec_.bodies.size(); ++i) {
+    const BodySpec& body = spec_.bodies[i];
+    if (!finite(body.position) || !finite(body.orientation.vec()) || !std::isfinite(body.orientation.w)) {
+      error(body.where, "body \"" + body.name + "\" has a pose that is not finite");
+    }
+    check_joints(body);
+    check_inertial(body);
+  }
+  if (!errors_.empty()) throw InputError(errors_);
+}
+
+void Compiler::check_tree() {
+  if (spec_.bodies.empty() || spec_.bodies[0].parent != -1 || !spec_.bodies[0].joints.empty()) {
+    throw InputError(Location{}, "bodies[0] must be the world: no parent, no joints");
+  }
+  for (std::size_t i = 1; i < spec_.bodies.size(); ++i) {
+    const int parent = spec_.bodies[i].parent;
+    if (parent < 0 || parent >= int(i)) {
+      throw InputError(spec_.bodies[i].where, "body \"" + spec_.bodies[i].name + "\" must come after its parent");
+    }
+  }
+}
+
+void Compiler::check_names() {
+  std::unordered_map<std::string, const Location*> bodies, joints;
+  const auto note = [&](auto& seen, const std::string& name, const Location& where, const char* kind) {
+    if (name.empty()) return;
+    const auto [it, fresh] = seen.emplace(name, &where);
+    if (!fresh) error(where, std::string("two ") + kind + " are named \"" + name + "\"; the first is at " + it->second->text());
+  };
+  for (const BodySpec& body : spec_.bodies) {
+    note(bodies, body.name, body.where, "bodies");
+    for (const JointSpec& joint : body.joints) note(joints, joint.name, joint.where, "joints");
+  }
+}
+
+void Compiler::check_options() {
+  const OptionSpec& o = spec_.option;
+  if (!(o.timestep > 0) || !std::isfinite(o.timestep)) error({}, "option timestep must be a positive, finite number of seconds");
+  if (!finite(o.gravity)) error({}, "option gravity must be finite");
+}
+
+void Compiler::check_joints(const BodySpec& body) {
+  int dofs = 0, balls = 0, hinges = 0, frees = 0;
+  for (const JointSpec& joint : body.joints) {
+    dofs += qvel_count(joint.type);
+    balls += joint.type == JointType::ball;
+    hinges += joint.type == JointType::hinge;
+    frees += joint.type == JointType::free;
+    const bool axial = joint.type == JointType::hinge || joint.type == JointType::slide;
+    if (axial && (!finite(joint.axis) || std::abs(norm(joint.axis) - 1) > 1e-9)) {
+      error(joint.where, "axis must be a unit vector");
+    }
+    if (!finite(joint.position)) error(joint.where, "joint position is not finite");
+    const auto non_negative = [&](double x, const char* what) {
+      if (!(x >= 0) || !std::isfinite(x)) error(joint.where, std::string(what) + " must be finite and not negative");
+    };
+    non_negative(joint.stiffness, "stiffness");
+    non_negative(joint.damping, "damping");
+    non_negative(joint.armature, "armature");
+    non_negative(joint.friction_loss, "frictionloss");
+    if (!std::isfinite(joint.reference) || !std::isfinite(joint.spring_reference)) {
+      error(joint.where, "reference positions must be finite");
+    }
+  }
+  const std::string name = "body \"" + body.name + "\" ";
+  if (frees > 0 && body.parent != 0) error(body.where, name + "has a free joint, which only a child of the world may have");
+  if (frees > 0 && body.joints.size() > 1) error(body.where, name + "has a free joint and others");
+  if (balls > 1) error(body.where, name + "has two ball joints");
+  if (balls > 0 && hinges > 0) error(body.where, name + "has a ball joint and a hinge");
+  if (dofs > 6) error(body.where, name + "has " + std::to_string(dofs) + " degrees of freedom, more than 6");
+}
+
+void Compiler::check_inertial(const BodySpec& body) {
+  if (!body.inertial) return;
+  const InertialSpec& i = *body.inertial;
+  const Location& where = i.where.line ? i.where : body.where;
+  if (!(i.mass >= 0) || !std::isfinite(i.mass)) error(where, "mass must be finite and not negative");
+  if (!finite(i.com)) error(where, "centre of mass is not finite");
+  const Sym3d& s = i.inertia;
+  if (!finite({s.xx, s.xy, s.xz}) || !finite({s.yy, s.yz, s.zz})) {
+    error(where, "inertia is not finite");
+    return;
+  }
+  const Vec3d d = eigen(s).values;
+  const double slack = 1e-6 * (std::abs(d.x) + std::abs(d.y) + std::abs(d.z));
+  if (d.z < -slack) error(where, "inertia is not positive semidefinite");
+}
+
+Joint Compiler::joint(const JointSpec& spec, int body, int parent, int qpos, int qvel) const {
+  Joint joint;
+  joint.name = spec.name;
+  joint.type = spec.type;
+  joint.body = body;
+  joint.parent = parent;
+  joint.qpos = qpos, joint.qvel = qvel;
+  joint.axis = spec.axis, joint.position = spec.position;
+  joint.reference = spec.reference, joint.spring_reference = spec.spring_reference;
+  joint.stiffness = spec.stiffness, joint.damping = spec.damping;
+  joint.armature = spec.armature, joint.friction_loss = spec.friction_loss;
+  joint.limited = spec.limited, joint.range = spec.range;
+  joint.force_limited = spec.force_limited, joint.force_range = spec.force_range;
+  joint.where = spec.where;
+  return joint;
+}
+
+/// X_PB: pose of the body's frame, at rest, in the frame of the link that the joint hangs on.
+void Compiler::add_joint(Model& model, const JointSpec& spec, int body, const Transformd& X_PB) {
+  const int parent = model.bodies[body].link;
+  model.joints.push_back(joint(spec, body, parent, model.nq, model.nv));
+  Transformd X_BL = kIdentity;
+  if (spec.type == JointType::ball) X_BL.p = spec.position;
+  if (spec.type == JointType::hinge || spec.type == JointType::slide) {
+    // z along the axis, turned as little as possible from the parent link's axes.
+    const Mat3d R_PL = rotation(between({0, 0, 1}, X_PB.R * spec.axis));
+    X_BL = {transpose(X_PB.R) * R_PL, spec.position};
+  }
+  rest_.push_back(spec.type == JointType::free ? kIdentity : X_PB * X_BL);
+  X_BL_.push_back(X_BL);
+  model.nq += qpos_count(spec.type);
+  model.nv += qvel_count(spec.type);
+  if (spec.type == JointType::free) {
+    const Quatd q = quaternion(X_PB.R);
+    model.qpos0.insert(model.qpos0.end(), {X_PB.p.x, X_PB.p.y, X_PB.p.z, q.w, q.x, q.y, q.z});
+  } else if (spec.type == JointType::ball) {
+    model.qpos0.insert(model.qpos0.end(), {1, 0, 0, 0});
+  } else {
+    model.qpos0.push_back(spec.reference);
+  }
+  model.armature.insert(model.armature.end(), qvel_count(spec.type), spec.armature);
+  model.dof_joint.insert(model.dof_joint.end(), qvel_count(spec.type), int(model.joints.size()) - 1);
+  model.bodies[body].link = int(model.joints.size()) - 1;
+}
+
+void Compiler::add_body(Model& model, int index) {
+  const BodySpec& spec = spec_.bodies[index];
+  Body& body = model.bodies[index];
+  body.name = spec.name;
+  body.parent = index == 0 ? 0 : spec.parent;
+  body.where = spec.where;
+  if (spec.inertial) body.mass = spec.inertial->mass, body.com = spec.inertial->com, body.inertia = spec.inertial->inertia;
+  const Transformd X_parent_B{rotation(normalized(spec.orientation)), spec.position};
+  const Body& parent = model.bodies[body.parent];
+  body.link = index == 0 ? -1 : parent.link;
+  Transformd X_LB = index == 0 ? X_parent_B : parent.X_LB * X_parent_B;
+  body.joint_first = model.njoint();
+  body.joint_count = int(spec.joints.size());
+  for (const JointSpec& joint : spec.joints) {
+    add_joint(model, joint, index, X_LB);
+    X_LB = inverse(X_BL_.back());
+  }
+  body.X_LB = X_LB;
+}
+
+void Compiler::lay_out(Model& model) {
+  model.name = spec_.name;
+  model.timestep = spec_.option.timestep;
+  model.gravity = spec_.option.gravity_enabled ? spec_.option.gravity : Vec3d{0, 0, 0};
+  model.bodies.resize(spec_.bodies.size());
+  for (std::size_t i = 0; i < spec_.bodies.size(); ++i) add_body(model, int(i));
+}
+
+/// Mass, first and second moment of all bodies that ride on each link, about the link's origin in its axes.
+std::vector<RigidInertia<double>> fold_inertias(const Model& model) {
+  const RigidInertia<double> none{0, {0, 0, 0}, {0, 0, 0, 0, 0, 0}};
+  std::vector<RigidInertia<double>> sum(model.joints.size(), none);
+  for (const Body& body : model.bodies) {
+    if (body.link < 0 || body.mass == 0) continue;
+    const Vec3d c = body.X_LB.R * body.com + body.X_LB.p;
+    const RigidInertia<double> about_com{body.mass, {0, 0, 0}, rotate(body.X_LB.R, body.inertia)};
+    sum[body.link] = sum[body.link] + shift_back(about_com, c);
+  }
+  return sum;
+}
+
+void store(LinkConstants<double>& link, const Transformd& rest, const RigidInertia<double>& inertia) {
+  for (int k = 0; k < 9; ++k) link.E0[k] = rest.R(k / 3, k % 3);
+  for (int k = 0; k < 3; ++k) link.r0[k] = rest.p[k], link.h[k] = inertia.h[k];
+  const Sym3d& I = inertia.I;
+  const double packed[6] = {I.xx, I.xy, I.xz, I.yy, I.yz, I.zz};
+  std::copy(packed, packed + 6, link.I);
+  link.mass = inertia.mass;
+  link.massless = inertia.mass == 0;
+}
+
+std::vector<LinkConstants<double>> make_links(const Model& model, const std::vector<Transformd>& rest) {
+  const std::vector<RigidInertia<double>> inertia = fold_inertias(model);
+  std::vector<LinkConstants<double>> links(model.joints.size());
+  for (std::size_t i = 0; i < links.size(); ++i) {
+    const Joint& joint = model.joints[i];
+    LinkConstants<double>& link = links[i];
+    link.parent = joint.parent, link.joint = joint.type;
+    link.qpos = joint.qpos, link.qvel = joint.qvel;
+    link.depth = joint.nv() + (joint.parent < 0 ? 0 : links[joint.parent].depth);
+    link.reference = joint.reference;
+    store(link, rest[i], inertia[i]);
+  }
+  return links;
+}
+
+LinkConstants<float> to_float(const LinkConstants<double>& a) {
+  LinkConstants<float> b{a.parent, a.joint, a.qpos, a.qvel, a.massless, a.depth, {}, {}, float(a.reference), float(a.mass), {}, {}};
+  std::copy(a.E0, a.E0 + 9, b.E0);
+  std::copy(a.r0, a.r0 + 3, b.r0);
+  std::copy(a.h, a.h + 3, b.h);
+  std::copy(a.I, a.I + 6, b.I);
+  return b;
+}
+
+}  // namespace
+
+Model compile(ModelSpec spec) {
+  Compiler compiler(spec);
+  compiler.check();
+  Model model;
+  compiler.lay_out(model);
+  model.links_ = make_links(model, compiler.rest());
+  for (const LinkConstants<double>& link : model.links_) {
+    model.depth = std::max(model.depth, link.depth);
+    model.links_float_.push_back(to_float(link));
+  }
+  model.armature_float_.assign(model.armature.begin(), model.armature.end());
+  model.spec = std::move(spec);
+  return model;
+}
+
+}  // namespace tarsus

@@ -1,0 +1,73 @@
+#include "tarsus/model/model.hpp"
+
+#include <algorithm>
+
+namespace tarsus {
+
+const char* name(JointType type) {
+  switch (type) {
+    case JointType::free: return "free";
+    case JointType::ball: return "ball";
+    case JointType::slide: return "slide";
+    case JointType::hinge: return "hinge";
+  }
+  return "unknown";
+}
+
+const char* name(GeomType type) {
+  switch (type) {
+    case GeomType::plane: return "plane";
+    case GeomType::sphere: return "sphere";
+    case GeomType::capsule: return "capsule";
+    case GeomType::ellipsoid: return "ellipsoid";
+    case GeomType::cylinder: return "cylinder";
+    case GeomType::box: return "box";
+    case GeomType::mesh: return "mesh";
+    case GeomType::height_field: return "hfield";
+    case GeomType::sdf: return "sdf";
+  }
+  return "unknown";
+}
+
+double Model::total_mass() const {
+  double sum = 0;
+  for (const Body& body : bodies) sum += body.mass;
+  return sum;
+}
+
+namespace {
+
+template <class Items>
+int find(const Items& items, std::string_view name) {
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    if (items[i].name == name) return int(i);
+  }
+  return -1;
+}
+
+template <class Items>
+int find_or_throw(const Items& items, std::string_view name, const char* kind) {
+  const int index = find(items, name);
+  if (index >= 0) return index;
+  std::string known;
+  for (std::size_t i = 0; i < items.size() && i < 40; ++i) known += (i ? ", " : "") + items[i].name;
+  throw ValueError(kind, "\"" + std::string(name) + "\"", "one of: " + known);
+}
+
+}  // namespace
+
+int Model::find_body(std::string_view name) const { return find(bodies, name); }
+int Model::find_joint(std::string_view name) const { return find(joints, name); }
+int Model::body_id(std::string_view name) const { return find_or_throw(bodies, name, "body"); }
+int Model::joint_id(std::string_view name) const { return find_or_throw(joints, name, "joint"); }
+
+template <>
+ModelView<double> Model::view<double>() const {
+  return {njoint(), nq, nv, links_.data(), armature.data(), {gravity.x, gravity.y, gravity.z}};
+}
+template <>
+ModelView<float> Model::view<float>() const {
+  return {njoint(), nq, nv, links_float_.data(), armature_float_.data(), {float(gravity.x), float(gravity.y), float(gravity.z)}};
+}
+
+}  // namespace tarsus
