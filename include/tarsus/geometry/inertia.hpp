@@ -1,0 +1,62 @@
+// Mass properties of shapes and triangle meshes of unit density: volume, centre of mass, inertia about it.
+#pragma once
+
+#include <array>
+#include <span>
+#include <vector>
+
+#include "tarsus/math/vec.hpp"
+
+namespace tarsus {
+
+/// Of unit density, in the shape's own frame. Multiply by a density: kg/m³, or kg/m² for a shell.
+struct ShapeInertia {
+  double volume = 0;                ///< [m³]; the surface's area [m²] for a shell
+  Vec3d com{0, 0, 0};               ///< centre of mass [m]
+  Sym3d inertia{0, 0, 0, 0, 0, 0};  ///< about `com` in the shape's axes, per unit density [m⁵; a shell m⁴]
+};
+
+enum class ShapeType { sphere, capsule, cylinder, ellipsoid, box };
+
+/// Mass properties of a primitive whose axis is z.
+/// @param size MuJoCo's half-sizes [m]: sphere (r, -, -); capsule and cylinder (r, half length, -), the capsule's caps
+///        beyond its half length; ellipsoid and box (x, y, z)
+/// @param shell mass on the surface. Exact but for the ellipsoid, where MuJoCo's approximations are taken so that
+/// models
+///        agree: Thomsen's area (error up to 1.1 %) and a layer between this ellipsoid and one with semi-axes 1e-6 m
+///        longer, which is thinner where the surface is oblique to the axes.
+/// @throws ValueError if a size that the shape uses is negative or not finite
+ShapeInertia shape_inertia(ShapeType type, const Vec3d& size, bool shell = false);
+
+using Triangle = std::array<int, 3>;
+
+/// What a mesh's mass is taken to be; MuJoCo's names.
+enum class MeshInertia {
+  exact,   ///< signed tetrahedra: exact for a closed, outward-oriented surface
+  convex,  ///< the volume of the convex hull
+  legacy,  ///< absolute tetrahedra from the surface's centroid: overestimates unless the mesh is star-shaped about it
+  shell,   ///< the surface
+};
+
+/// Mass properties of a triangle mesh, counter-clockwise seen from outside. O(triangles); convex: O(n log n).
+/// @throws ValueError if an index is out of range, a coordinate is not finite, the area or volume is under 1e-15, or
+///         (exact) negative: triangles turned inside out; convex: if the points have no hull with a volume
+ShapeInertia mesh_inertia(std::span<const Vec3d> vertices, std::span<const Triangle> triangles, MeshInertia kind);
+
+/// Triangles of the convex hull, outward, as indices into `points`. Coordinates may lie on a plane only to be refused.
+/// @throws ValueError if the points span no volume or one is not finite
+std::vector<Triangle> convex_hull(std::span<const Vec3d> points);
+
+/// Half-sizes of the box with this solid inertia, and its orientation as the columns of a rotation.
+struct InertiaBox {
+  Vec3d half_size{0, 0, 0};
+  Mat3d axes = identity3<double>();
+};
+/// MuJoCo's equivalent box, used to fit primitives to meshes: principal moments in descending order give the sizes.
+/// @param mass > 0 (volume for unit density)
+InertiaBox equivalent_box(double mass, const Sym3d& inertia);
+
+/// Inertia about a point `offset` away from the centre of mass: inertia + mass (|offset|² 1 - offset offsetᵀ).
+Sym3d shifted_inertia(const Sym3d& inertia, double mass, const Vec3d& offset);
+
+}  // namespace tarsus

@@ -1,0 +1,41 @@
+// Triangle meshes from files: STL (binary, ASCII), OBJ, MuJoCo's MSH.
+#pragma once
+
+#include <array>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tarsus/base/error.hpp"
+#include "tarsus/math/vec.hpp"
+
+namespace tarsus {
+
+/// Vertices in the file's own units, equal ones merged, rounded to single precision as every reader of these formats
+/// does (so mass properties agree with theirs); triangles counter-clockwise from outside if the file keeps to it.
+struct MeshData {
+  std::vector<Vec3d> vertices;
+  std::vector<std::array<int, 3>> triangles;
+  Diagnostics diagnostics;  ///< warnings: degenerate triangles, not closed, flipped triangles, a wrong count
+};
+
+enum class MeshFormat { stl, obj, msh };
+
+/// Largest file read, and the most triangles: 1 GiB and 20 million.
+inline constexpr std::size_t kMaxMeshBytes = std::size_t{1} << 30;
+inline constexpr std::size_t kMaxMeshTriangles = 20'000'000;
+
+/// Reads a mesh by its extension, whatever its case.
+/// @param used_at where the model names the file: errors about the file as a whole point there
+/// @throws InputError missing, not a regular file, too large, an extension that is not supported (Collada among them),
+///         or contents that cannot be a mesh, with the line for text formats
+MeshData read_mesh(const std::filesystem::path& file, const Location& used_at = {});
+
+/// The same from memory; `name` stands for the file in messages.
+MeshData parse_mesh(std::string_view bytes, MeshFormat format, const std::string& name);
+
+/// Multiplies the coordinates; a mirroring scale also turns the triangles round so that they stay outward.
+void scale_mesh(MeshData& mesh, const Vec3d& scale);
+
+}  // namespace tarsus
