@@ -1,0 +1,32 @@
+// Collects what a reader finds, so that a user sees every error of a file and not only the first.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "tarsus/base/error.hpp"
+
+namespace tarsus {
+
+class DiagnosticSink {
+ public:
+  /// After this many errors add() throws: the rest of such a file tells nobody anything.
+  static constexpr int kMaxErrors = 100;
+  /// The same warning or note is listed at this many places; beyond, one line says how many more there are.
+  static constexpr int kMaxRepeats = 20;
+
+  /// @throws InputError with all errors so far, at the kMaxErrors-th
+  void add(Severity severity, Location where, std::string message);
+  bool failed() const { return errors_ > 0; }
+  /// @throws InputError carrying everything found if there was an error
+  void throw_if_failed() const;
+  /// Notes and warnings in the order found, with the repeats summed up.
+  Diagnostics take();
+
+ private:
+  Diagnostics found_;
+  int errors_ = 0;
+  std::map<std::string, int> repeats_;
+};
+
+}  // namespace tarsus

@@ -1,0 +1,14 @@
+// Well-formedness, before a tree is built: a loop over the bytes with a stack of open tags, no recursion.
+#pragma once
+
+#include <string_view>
+
+#include "tarsus/io/xml.hpp"
+
+namespace tarsus {
+
+/// @param text without byte order mark and trailing NULs
+/// @throws InputError at the first fault, `file` with its line and column
+void scan_xml(std::string_view text, const std::string& file, const XmlLimits& limits);
+
+}  // namespace tarsus
