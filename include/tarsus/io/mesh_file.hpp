@@ -17,14 +17,13 @@ namespace tarsus {
 struct MeshData {
   std::vector<Vec3d> vertices;
   std::vector<std::array<int, 3>> triangles;
-  Diagnostics diagnostics;  ///< warnings: degenerate triangles, not closed, flipped triangles, a wrong count
+  Diagnostics diagnostics;  ///< notes and warnings about the file; see also mesh_defects()
 };
 
 enum class MeshFormat { stl, obj, msh };
 
-/// Largest file read, and the most triangles: 1 GiB and 20 million.
-inline constexpr std::size_t kMaxMeshBytes = std::size_t{1} << 30;
-inline constexpr std::size_t kMaxMeshTriangles = 20'000'000;
+/// Largest file that is read: 1.3 million triangles of binary STL.
+inline constexpr std::size_t kMaxMeshBytes = std::size_t{64} << 20;
 
 /// Reads a mesh by its extension, whatever its case.
 /// @param used_at where the model names the file: errors about the file as a whole point there
@@ -37,5 +36,9 @@ MeshData parse_mesh(std::string_view bytes, MeshFormat format, const std::string
 
 /// Multiplies the coordinates; a mirroring scale also turns the triangles round so that they stay outward.
 void scale_mesh(MeshData& mesh, const Vec3d& scale);
+
+/// What keeps a mesh's enclosed volume from being well defined, a sentence each; empty for a closed surface turned
+/// outward. For the places where mass depends on it: most meshes made for looks have some.
+std::vector<std::string> mesh_defects(const MeshData& mesh);
 
 }  // namespace tarsus
