@@ -239,14 +239,15 @@ std::vector<LinkConstants<double>> make_links(const Model& model, const std::vec
     link.parent = joint.parent, link.joint = joint.type;
     link.qpos = joint.qpos, link.qvel = joint.qvel;
     link.depth = joint.nv() + (joint.parent < 0 ? 0 : links[joint.parent].depth);
-    link.reference = joint.reference;
+    link.reference = joint.reference, link.stiffness = joint.stiffness, link.damping = joint.damping;
     store(link, rest[i], inertia[i]);
   }
   return links;
 }
 
 LinkConstants<float> to_float(const LinkConstants<double>& a) {
-  LinkConstants<float> b{a.parent, a.joint, a.qpos, a.qvel, a.massless, a.depth, {}, {}, float(a.reference), float(a.mass), {}, {}};
+  LinkConstants<float> b{a.parent, a.joint, a.qpos, a.qvel, a.massless, a.depth, {}, {}, float(a.reference),
+                          float(a.stiffness), float(a.damping), float(a.mass), {}, {}};
   std::copy(a.E0, a.E0 + 9, b.E0);
   std::copy(a.r0, a.r0 + 3, b.r0);
   std::copy(a.h, a.h + 3, b.h);
@@ -266,6 +267,11 @@ Model compile(ModelSpec spec) {
     model.depth = std::max(model.depth, link.depth);
     model.links_float_.push_back(to_float(link));
   }
+  model.qpos_spring = model.qpos0;
+  for (const Joint& joint : model.joints) {
+    if (joint.nq() == 1) model.qpos_spring[joint.qpos] = joint.spring_reference;
+  }
+  model.qpos_spring_float_.assign(model.qpos_spring.begin(), model.qpos_spring.end());
   model.armature_float_.assign(model.armature.begin(), model.armature.end());
   model.spec = std::move(spec);
   return model;

@@ -63,11 +63,11 @@ int Model::joint_id(std::string_view name) const { return find_or_throw(joints, 
 
 template <>
 ModelView<double> Model::view<double>() const {
-  return {njoint(), nq, nv, links_.data(), armature.data(), {gravity.x, gravity.y, gravity.z}};
+  return {njoint(), nq, nv, links_.data(), armature.data(), qpos_spring.data(), {gravity.x, gravity.y, gravity.z}};
 }
 template <>
 ModelView<float> Model::view<float>() const {
-  return {njoint(), nq, nv, links_float_.data(), armature_float_.data(), {float(gravity.x), float(gravity.y), float(gravity.z)}};
+  return {njoint(), nq, nv, links_float_.data(), armature_float_.data(), qpos_spring_float_.data(), {float(gravity.x), float(gravity.y), float(gravity.z)}};
 }
 
 }  // namespace tarsus

@@ -6,13 +6,14 @@
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-/// c[0] + c[1] x + c[2] x^2 + … by Horner's rule.
-template <class T, int N>
-TARSUS_INLINE T polynomial(T x, const double (&c)[N]) {
-  using R = Real<T>;
-  T sum = T(R(c[N - 1]));
-  for (int i = N - 2; i >= 0; --i) sum = mul_add(sum, x, T(R(c[i])));
-  return sum;
+/// c0 + c1 x + c2 x² + … by Horner's rule.
+template <class T>
+TARSUS_INLINE T polynomial(T, double c) {
+  return T(Real<T>(c));
+}
+template <class T, class... Rest>
+TARSUS_INLINE T polynomial(T x, double c, Rest... rest) {
+  return mul_add(polynomial(x, rest...), x, T(Real<T>(c)));
 }
 
 /// sin x and cos x, error under 1 ulp for |x| <= 1e5 and absolute error under 1e-15 |x| beyond; NaN for |x| > 2^30
@@ -24,9 +25,10 @@ TARSUS_INLINE void sincos(T x, T& s, T& c) {
   constexpr bool kDouble = sizeof(R) == 8;
   constexpr R kRound = kDouble ? R(6755399441055744.0) : R(12582912.0);  // 1.5 * 2^(mantissa bits)
   constexpr R kLimit = kDouble ? R(1073741824.0) : R(4194304.0);
-  // Adding kRound leaves the nearest integer of x * 2/pi in the low bits; the three parts of pi/2 have trailing
-  // zeros so that k * part is exact without a fused multiply-add too.
-  const T k = (x * T(R(0.63661977236758134308)) + T(kRound)) - T(kRound);
+  // Adding kRound leaves the nearest integer k of x * 2/pi in the low bits; the three parts of pi/2 have trailing
+  // zeros, so that k * part is exact without a fused multiply-add too.
+  const T shifted = mul_add(x, T(R(0.63661977236758134308)), T(kRound));
+  const T k = shifted - T(kRound);
   T r;
   if constexpr (kDouble) {
     r = neg_mul_add(k, T(R(1.57079632673412561417e+00)), x);
@@ -37,31 +39,27 @@ TARSUS_INLINE void sincos(T x, T& s, T& c) {
     r = neg_mul_add(k, T(R(4.837512969970703125e-4f)), r);
     r = neg_mul_add(k, T(R(7.54978995489188216e-8f)), r);
   }
+  r = select(absolute(x) <= T(kLimit), r, T(std::numeric_limits<R>::quiet_NaN()));
   const T z = r * r;
   T sin_r, cos_r;
   if constexpr (kDouble) {
-    static constexpr double kSin[] = {-1.66666666666666324348e-01, 8.33333333332248946124e-03, -1.98412698298579493134e-04,
-                                      2.75573137070700676789e-06,  -2.50507602534068634195e-08, 1.58969099521155010221e-10};
-    static constexpr double kCos[] = {4.16666666666666019037e-02,  -1.38888888888741095749e-03, 2.48015872894767294178e-05,
-                                      -2.75573143513906633035e-07, 2.08757232129817482790e-09,  -1.13596475577881948265e-11};
-    sin_r = mul_add(r * z, polynomial(z, kSin), r);
-    cos_r = mul_add(z * z, polynomial(z, kCos), neg_mul_add(T(R(0.5)), z, T(R(1))));
+    sin_r = polynomial(z, -1.66666666666666324348e-01, 8.33333333332248946124e-03, -1.98412698298579493134e-04,
+                       2.75573137070700676789e-06, -2.50507602534068634195e-08, 1.58969099521155010221e-10);
+    cos_r = polynomial(z, 4.16666666666666019037e-02, -1.38888888888741095749e-03, 2.48015872894767294178e-05,
+                       -2.75573143513906633035e-07, 2.08757232129817482790e-09, -1.13596475577881948265e-11);
   } else {
-    static constexpr double kSin[] = {-1.6666654611e-1, 8.3321608736e-3, -1.9515295891e-4};
-    static constexpr double kCos[] = {4.166664568298827e-2, -1.388731625493765e-3, 2.443315711809948e-5};
-    sin_r = mul_add(r * z, polynomial(z, kSin), r);
-    cos_r = mul_add(z * z, polynomial(z, kCos), neg_mul_add(T(R(0.5)), z, T(R(1))));
+    sin_r = polynomial(z, -1.6666654611e-1, 8.3321608736e-3, -1.9515295891e-4);
+    cos_r = polynomial(z, 4.166664568298827e-2, -1.388731625493765e-3, 2.443315711809948e-5);
   }
-  // Quadrant j = k mod 4 in {-2, -1, 0, 1, 2}: odd swaps, then signs.
-  const T j = neg_mul_add(T(R(4)), (k * T(R(0.25)) + T(kRound)) - T(kRound), k);
-  const T j_abs = absolute(j);
-  const auto odd = j_abs == T(R(1));
-  const T s0 = select(odd, cos_r, sin_r), c0 = select(odd, sin_r, cos_r);
-  // sin is negative in quadrants 2 and 3 (j = ±2, -1); cos in 1 and 2 (j = 1, ±2).
-  const T nan = T(std::numeric_limits<R>::quiet_NaN());
-  const auto in_range = absolute(x) <= T(kLimit);
-  s = select(in_range, select(j < T(R(-0.5)), -s0, select(j_abs == T(R(2)), -s0, s0)), nan);
-  c = select(in_range, select(j > T(R(0.5)), -c0, select(j_abs == T(R(2)), -c0, c0)), nan);
+  sin_r = mul_add(r * z, sin_r, r);
+  cos_r = mul_add(z * z, cos_r, neg_mul_add(T(R(0.5)), z, T(R(1))));
+  // Odd quadrants swap the two; the second bit of the quadrant (of the next one, for cos) is the sign.
+  const Bits<T> quadrant = to_bits(shifted);
+  const Bits<T> odd = -(quadrant & 1);
+  constexpr int kTop = 8 * sizeof(R) - 2;
+  const Bits<T> sin_bits = to_bits(sin_r), cos_bits = to_bits(cos_r), mixed = (sin_bits ^ cos_bits) & odd;
+  s = from_bits<T>(sin_bits ^ mixed ^ ((quadrant & 2) << kTop));
+  c = from_bits<T>(cos_bits ^ mixed ^ (((quadrant + 1) & 2) << kTop));
 }
 
 }  // namespace TARSUS_ISA

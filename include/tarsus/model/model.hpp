@@ -56,6 +56,7 @@ class Model {
   std::vector<Body> bodies;        ///< bodies[0] is the world
   std::vector<Joint> joints;       ///< == links
   std::vector<double> qpos0;       ///< [nq] the pose that the file draws
+  std::vector<double> qpos_spring; ///< [nq] where the joints' springs are at rest
   std::vector<double> armature;    ///< [nv]
   std::vector<int> dof_joint;      ///< [nv]
   ModelSpec spec;                  ///< what it was compiled from: shapes, actuators, equalities, cosmetics, diagnostics
@@ -78,7 +79,7 @@ class Model {
   friend Model compile(ModelSpec spec);
   std::vector<LinkConstants<double>> links_;
   std::vector<LinkConstants<float>> links_float_;
-  std::vector<float> armature_float_;
+  std::vector<float> armature_float_, qpos_spring_float_;
 };
 
 /// Checks the spec and lays it out for the kernels. Collects every error before it throws.

@@ -17,6 +17,8 @@ struct LinkConstants {
   R E0[9];        ///< orientation of the joint's frame at rest in the parent link's frame, row major
   R r0[3];        ///< origin of the joint's frame at rest in the parent link's frame [m]
   R reference;    ///< qpos at which the joint is at rest (hinge, slide)
+  R stiffness;    ///< joint spring about qpos_spring [N m/rad | N/m]
+  R damping;      ///< [N m s/rad | N s/m]
   R mass;         ///< [kg]
   R h[3];         ///< mass * centre of mass, link frame [kg m]
   R I[6];         ///< xx xy xz yy yz zz about the link's origin, link frame [kg m²]
@@ -27,6 +29,7 @@ struct ModelView {
   int nlink, nq, nv;
   const LinkConstants<R>* link;  ///< [nlink]
   const R* armature;             ///< [nv]
+  const R* qpos_spring;          ///< [nq] where the joints' springs are at rest
   R gravity[3];                  ///< [m/s²]
 };
 

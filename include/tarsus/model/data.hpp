@@ -1,0 +1,66 @@
+// Data: the changing half of a simulation. One world, or many worlds in lanes.
+//
+// Layout. Worlds are grouped into packs of width() lanes (1 for a single world). Every array of a batch is
+// [pack][index][lane]: the numbers of one pack are contiguous, and a lane is the fastest index. A single world's arrays are
+// therefore plain [index]. Lanes beyond the last world repeat world 0's start and are never read back.
+#pragma once
+
+#include <cstring>
+#include <span>
+
+#include "tarsus/base/aligned.hpp"
+#include "tarsus/math/cpu.hpp"
+#include "tarsus/model/link_state.hpp"
+#include "tarsus/model/model.hpp"
+
+namespace tarsus {
+
+template <class R>
+class BasicData {
+ public:
+  /// Room for `worlds` worlds of the model, all at its qpos0 and at rest.
+  /// @throws ValueError if worlds < 1
+  explicit BasicData(const Model& model, int worlds = 1);
+
+  double time = 0;         ///< [s], the same for all worlds
+  AlignedVector<R> qpos;   ///< [pack][nq][lane] generalized positions, MuJoCo's layout
+  AlignedVector<R> qvel;   ///< [pack][nv][lane] generalized velocities
+  AlignedVector<R> qacc;   ///< [pack][nv][lane] by aba() and step()
+  AlignedVector<R> tau;    ///< [pack][nv][lane] applied joint forces, by the user
+  AlignedVector<R> joint_force;    ///< [pack][nv][lane] Q of MABA: tau + drives + springs, by drive_terms()
+  AlignedVector<R> joint_inertia;  ///< [pack][nv][lane] K of MABA: armature + h Kd + …, by drive_terms(); armature at first
+
+  int worlds() const { return worlds_; }
+  int width() const { return width_; }
+  int packs() const { return packs_; }
+  int nlink() const { return nlink_; }
+  int nq() const { return nq_; }
+  int nv() const { return nv_; }
+  /// Numbers in an array of n per world: n * packs * width.
+  std::size_t size(int n) const { return std::size_t(n) * packs_ * width_; }
+
+  /// Copies one world's numbers, out of or into a batch array of n per world.
+  void get(std::span<const R> batch, int n, int world, std::span<R> out) const;
+  void set(std::span<R> batch, int n, int world, std::span<const R> in) const;
+
+  /// Kernels' workspace of one pack: LinkState<T>[nlink], T the scalar or pack type of this Data.
+  void* state(int pack) { return state_.data() + pack * state_stride_; }
+  const void* state(int pack) const { return state_.data() + pack * state_stride_; }
+
+  /// A single world's workspace, for code outside the kernels. Precondition: width() == 1.
+  LinkState<R>* links() { return static_cast<LinkState<R>*>(state(0)); }
+  const LinkState<R>* links() const { return static_cast<const LinkState<R>*>(state(0)); }
+
+ private:
+  int worlds_, width_, packs_, nlink_, nq_, nv_;
+  std::size_t state_stride_;
+  AlignedVector<R> state_;
+};
+
+using Data = BasicData<double>;
+using DataFloat = BasicData<float>;
+
+extern template class BasicData<double>;
+extern template class BasicData<float>;
+
+}  // namespace tarsus

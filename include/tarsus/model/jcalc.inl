@@ -1,0 +1,128 @@
+// jcalc: what each joint type does to its link. The only place, beside the three in ABA that exploit the structure of S,
+// where joint types are told apart.
+//
+// With R the link's orientation and e = R e_z its axis, in world axes at the link's origin:
+//   type    S                          S q̇                 c = Ṡ q̇
+//   hinge   [e; 0]                     [e q̇; 0]            v × S q̇
+//   slide   [0; e]                     [0; e q̇]            v × S q̇
+//   ball    [R; 0]                     [R q̇; 0]            v × S q̇
+//   free    [0 R; 1 0] (linear first)  [R q̇_ω; q̇_v]        [0; v_O × ω]: translations are along axes that do not turn
+#pragma once
+
+#include "tarsus/model/link_state.hpp"
+#include "tarsus/model/view.hpp"
+
+namespace tarsus {
+inline namespace TARSUS_ISA {
+
+template <class T>
+TARSUS_INLINE Vec3<T> load3(const Real<T>* p) {
+  return {T(p[0]), T(p[1]), T(p[2])};
+}
+template <class T>
+TARSUS_INLINE Mat3<T> load33(const Real<T>* p) {
+  return {T(p[0]), T(p[1]), T(p[2]), T(p[3]), T(p[4]), T(p[5]), T(p[6]), T(p[7]), T(p[8])};
+}
+template <class T>
+TARSUS_INLINE Sym3<T> load_sym(const Real<T>* p) {
+  return {T(p[0]), T(p[1]), T(p[2]), T(p[3]), T(p[4]), T(p[5])};
+}
+template <class T>
+TARSUS_INLINE Vec3<T> get3(const T* p) {
+  return {p[0], p[1], p[2]};
+}
+template <class T>
+TARSUS_INLINE Quat<T> get_quat(const T* p) {
+  return {p[0], p[1], p[2], p[3]};
+}
+template <class T>
+TARSUS_INLINE void put3(T* p, const Vec3<T>& v) {
+  p[0] = v.x, p[1] = v.y, p[2] = v.z;
+}
+template <class T>
+TARSUS_INLINE Motion<T> world_velocity() {
+  return {zero3<T>(), zero3<T>()};
+}
+
+/// Orientation R and offset r of link i from its joint position; the parent's R must be done.
+template <class T>
+TARSUS_INLINE void joint_pose(const LinkConstants<Real<T>>& link, const T* qpos, const LinkState<T>* state, LinkState<T>& s) {
+  const T* q = qpos + link.qpos;
+  if (link.joint == JointType::free) {
+    s.r = get3(q);
+    s.R = rotation(get_quat(q + 3));
+    return;
+  }
+  Mat3<T> E = load33<T>(link.E0);  // orientation in the parent's frame
+  s.r = load3<T>(link.r0);
+  if (link.joint == JointType::ball) {
+    E = E * rotation(get_quat(q));
+  } else if (link.joint == JointType::slide) {
+    s.r = mul_add(E.column_z(), q[0] - T(link.reference), s.r);
+  } else {
+    T sin, cos;
+    sincos(q[0] - T(link.reference), sin, cos);
+    const Vec3<T> x = E.column_x(), y = E.column_y();
+    E = from_columns(mul_add(y, sin, x * cos), mul_add(x, -sin, y * cos), E.column_z());
+  }
+  s.R = E;
+  if (link.parent >= 0) {
+    const Mat3<T>& P = state[link.parent].R;
+    s.R = P * E;
+    s.r = P * s.r;
+  }
+}
+
+/// Velocity v and c of link i; the parent's v and this link's R and r must be done.
+template <class T>
+TARSUS_INLINE void joint_velocity(const LinkConstants<Real<T>>& link, const T* qvel, const LinkState<T>* state, LinkState<T>& s) {
+  const T* qd = qvel + link.qvel;
+  const Vec3<T> zero = zero3<T>();
+  if (link.joint == JointType::free) {
+    s.v = {s.R * get3(qd + 3), get3(qd)};
+    s.c = {zero, cross(s.v.v, s.v.w)};
+    return;
+  }
+  s.v = link.parent >= 0 ? shift(state[link.parent].v, s.r) : world_velocity<T>();
+  if (link.joint == JointType::slide) {
+    const Vec3<T> vj = s.R.column_z() * qd[0];
+    s.c = {zero, cross(s.v.w, vj)};
+    s.v.v += vj;
+  } else {
+    const Vec3<T> wj = link.joint == JointType::hinge ? s.R.column_z() * qd[0] : s.R * get3(qd);
+    s.c = {cross(s.v.w, wj), cross(s.v.v, wj)};
+    s.v.w += wj;
+  }
+}
+
+/// S q̈ (or S q̇): the motion that joint-space x brings.
+template <class T>
+TARSUS_INLINE Motion<T> joint_motion(const LinkConstants<Real<T>>& link, const Mat3<T>& R, const T* x) {
+  const Vec3<T> zero = zero3<T>();
+  switch (link.joint) {
+    case JointType::free: return {R * get3(x + 3), get3(x)};
+    case JointType::ball: return {R * get3(x), zero};
+    case JointType::slide: return {zero, R.column_z() * x[0]};
+    default: return {R.column_z() * x[0], zero};
+  }
+}
+
+/// Sᵀ f.
+template <class T>
+TARSUS_INLINE void joint_force(const LinkConstants<Real<T>>& link, const Mat3<T>& R, const Force<T>& f, T* tau) {
+  switch (link.joint) {
+    case JointType::free: put3(tau, f.f), put3(tau + 3, transpose_mul(R, f.n)); break;
+    case JointType::ball: put3(tau, transpose_mul(R, f.n)); break;
+    case JointType::slide: tau[0] = dot(R.column_z(), f.f); break;
+    default: tau[0] = dot(R.column_z(), f.n); break;
+  }
+}
+
+/// The link's own rigid inertia in world axes.
+template <class T>
+TARSUS_INLINE RigidInertia<T> link_inertia(const LinkConstants<Real<T>>& link, const Mat3<T>& R) {
+  return {T(link.mass), R * load3<T>(link.h), rotate(R, load_sym<T>(link.I))};
+}
+
+}  // namespace TARSUS_ISA
+}  // namespace tarsus

@@ -1,0 +1,166 @@
+// Articulated-body algorithm with joint-space inertia inside: (M + diag K) q̈ = Q - C in O(nlink).
+// [Featherstone 2008, ch. 7, table 7.1; Yin 2020, app. A: MABA is these passes with K = Δt K_d and the drives' Q]
+//
+// K is one number a DoF; a ball joint uses its first for all three axes, a free joint its fourth for the angular three, since
+// an isotropic K is the same in world axes and in the joint's. That keeps D = Sᵀ IA S + K exact and short: for a ball,
+// D - K is the angular block I itself, and the reduced inertia is K (1 - K D⁻¹), zero to the bit when K is.
+#pragma once
+
+#include "tarsus/model/jcalc.inl"
+
+namespace tarsus {
+inline namespace TARSUS_ISA {
+
+/// Pass 1, outward: poses, velocities, rigid inertias, velocity-product forces.
+template <class T>
+inline void aba_outward(const ModelView<Real<T>>& m, LinkState<T>* state, const T* qpos, const T* qvel, const T* external) {
+  for (int i = 0; i < m.nlink; ++i) {
+    const LinkConstants<Real<T>>& link = m.link[i];
+    LinkState<T>& s = state[i];
+    joint_pose(link, qpos, state, s);
+    joint_velocity(link, qvel, state, s);
+    if (link.massless) {
+      const T o = T(Real<T>(0));
+      s.IA = {{o, o, o, o, o, o}, {o, o, o, o, o, o, o, o, o}, {o, o, o, o, o, o}};
+      s.pA = {zero3<T>(), zero3<T>()};
+    } else {
+      const RigidInertia<T> inertia = link_inertia(link, s.R);
+      s.IA = articulated(inertia);
+      s.pA = cross_star(s.v, inertia * s.v);  // pA = v ×* I v
+    }
+    if (external) s.pA = s.pA - Force<T>{get3(external + 6 * i), get3(external + 6 * i + 3)};
+  }
+}
+
+/// Pass 2 for a hinge or slide: S picks the axis e = R e_z from one half of IA.
+template <class T>
+TARSUS_INLINE void reduce_axial(const LinkConstants<Real<T>>& link, LinkState<T>& s, LinkState<T>* parent, T Q, T K) {
+  const Vec3<T> e = s.R.column_z();
+  T D;
+  if (link.joint == JointType::hinge) {
+    s.U = {s.IA.I * e, transpose_mul(s.IA.H, e)};  // U = IA S
+    D = dot(e, s.U.n) + K;                         // D = Sᵀ U + K
+    s.u.x = Q - dot(e, s.pA.n);                    // u = Q - Sᵀ pA
+  } else {
+    s.U = {s.IA.H * e, s.IA.M * e};
+    D = dot(e, s.U.f) + K;
+    s.u.x = Q - dot(e, s.pA.f);
+  }
+  const T Dinv = T(Real<T>(1)) / D;
+  s.Dinv.xx = Dinv;
+  if (!parent) return;
+  const Force<T> UD = {s.U.n * Dinv, s.U.f * Dinv};
+  const ArticulatedInertia<T> Ia = {minus_outer(s.IA.I, UD.n, s.U.n), minus_outer(s.IA.H, UD.n, s.U.f),
+                                    minus_outer(s.IA.M, UD.f, s.U.f)};  // Ia = IA - U D⁻¹ Uᵀ
+  const Force<T> pa = mul_add(UD, s.u.x, s.pA + Ia * s.c);             // pa = pA + Ia c + U D⁻¹ u
+  add_shifted(parent->IA, Ia, s.r);
+  parent->pA += shift_back(pa, s.r);
+}
+
+/// Pass 2 for a ball, in world axes: S = [1; 0], U = [I; Hᵀ], D = I + K.
+template <class T>
+TARSUS_INLINE void reduce_ball(LinkState<T>& s, LinkState<T>* parent, const T* Q, T K) {
+  Sym3<T> D = s.IA.I;
+  D.xx += K, D.yy += K, D.zz += K;
+  s.Dinv = inverse(D);
+  s.k = K;
+  s.u = s.R * get3(Q) - s.pA.n;
+  s.G = from_columns(s.Dinv * s.IA.H.column_x(), s.Dinv * s.IA.H.column_y(), s.Dinv * s.IA.H.column_z());  // D⁻¹ H
+  if (!parent) return;
+  // Ia = IA - U D⁻¹ Uᵀ with I = D - K: its blocks are K (1 - K D⁻¹), K D⁻¹ H and M - Hᵀ D⁻¹ H.
+  ArticulatedInertia<T> Ia;
+  Ia.I = s.Dinv * (-(K * K));
+  Ia.I.xx += K, Ia.I.yy += K, Ia.I.zz += K;
+  Ia.H = {s.G.xx * K, s.G.xy * K, s.G.xz * K, s.G.yx * K, s.G.yy * K, s.G.yz * K, s.G.zx * K, s.G.zy * K, s.G.zz * K};
+  const Vec3<T> hx = s.IA.H.column_x(), hy = s.IA.H.column_y(), hz = s.IA.H.column_z();
+  const Vec3<T> gx = s.G.column_x(), gy = s.G.column_y(), gz = s.G.column_z();
+  const Sym3<T>& M = s.IA.M;
+  Ia.M = {M.xx - dot(hx, gx), M.xy - dot(hx, gy), M.xz - dot(hx, gz), M.yy - dot(hy, gy), M.yz - dot(hy, gz), M.zz - dot(hz, gz)};
+  const Vec3<T> x = s.Dinv * s.u;  // U D⁻¹ u = [u - K x; Hᵀ x]
+  Force<T> pa = s.pA + Ia * s.c;
+  pa.n += mul_add(x, -K, s.u);
+  pa.f += transpose_mul(s.IA.H, x);
+  add_shifted(parent->IA, Ia, s.r);
+  parent->pA += shift_back(pa, s.r);
+}
+
+/// Pass 2 for a free joint (always at the root): D = [I + K_ω, H; Hᵀ, M + K_v] in world axes, by its Schur complement.
+template <class T>
+TARSUS_INLINE void reduce_free(LinkState<T>& s, const T* Q, const T* K) {
+  Sym3<T> M = s.IA.M;
+  M.xx += K[0], M.yy += K[1], M.zz += K[2];
+  s.Minv = inverse(M);
+  const Vec3<T> hx = s.IA.H.row_x(), hy = s.IA.H.row_y(), hz = s.IA.H.row_z();
+  const Vec3<T> gx = s.Minv * hx, gy = s.Minv * hy, gz = s.Minv * hz;
+  s.G = from_rows(gx, gy, gz);  // H M⁻¹
+  const Sym3<T>& I = s.IA.I;
+  s.Dinv = inverse(Sym3<T>{I.xx - dot(gx, hx) + K[3], I.xy - dot(gx, hy), I.xz - dot(gx, hz), I.yy - dot(gy, hy) + K[3],
+                           I.yz - dot(gy, hz), I.zz - dot(gz, hz) + K[3]});
+  s.u = s.R * get3(Q + 3) - s.pA.n;
+  s.u_linear = get3(Q) - s.pA.f;
+}
+
+/// Pass 2 for link i, by its joint's type. Q and K are the joint's own.
+template <class T>
+TARSUS_INLINE void reduce(const LinkConstants<Real<T>>& link, LinkState<T>* state, int i, const T* Q, const T* K) {
+  LinkState<T>* parent = link.parent >= 0 ? &state[link.parent] : nullptr;
+  if (link.joint == JointType::free) reduce_free(state[i], Q, K);
+  else if (link.joint == JointType::ball) reduce_ball(state[i], parent, Q, K[0]);
+  else reduce_axial(link, state[i], parent, Q[0], K[0]);
+}
+
+/// Pass 2, inward: articulated inertias and bias forces, factors kept in U, Dinv, G, Minv.
+template <class T>
+inline void aba_inward(const ModelView<Real<T>>& m, LinkState<T>* state, const T* Q, const T* K) {
+  for (int i = m.nlink - 1; i >= 0; --i) reduce(m.link[i], state, i, Q + m.link[i].qvel, K + m.link[i].qvel);
+}
+
+/// Joint acceleration of one link from a' (its acceleration were the joint's own zero) and u; adds S q̈ to a.
+template <class T>
+TARSUS_INLINE void joint_acceleration(const LinkConstants<Real<T>>& link, LinkState<T>& s, T* qacc) {
+  T* x = qacc + link.qvel;
+  if (link.joint == JointType::free) {
+    const Vec3<T> ul = s.u_linear - (transpose_mul(s.IA.H, s.a.w) + s.IA.M * s.a.v);
+    const Vec3<T> ua = s.u - (s.IA.I * s.a.w + s.IA.H * s.a.v);
+    const Vec3<T> ang = s.Dinv * (ua - s.G * ul);
+    const Vec3<T> lin = s.Minv * ul - transpose_mul(s.G, ang);
+    put3(x, lin), put3(x + 3, transpose_mul(s.R, ang));
+    s.a = s.a + Motion<T>{ang, lin};
+  } else if (link.joint == JointType::ball) {
+    // q̈ = D⁻¹ (u - Uᵀ a')
+    const Vec3<T> ang = s.Dinv * (s.u - s.IA.I * s.a.w) - s.G * s.a.v;
+    put3(x, transpose_mul(s.R, ang));
+    s.a.w += ang;
+  } else {
+    const Vec3<T> e = s.R.column_z();
+    x[0] = (s.u.x - dot(s.U, s.a)) * s.Dinv.xx;  // q̈ = D⁻¹ (u - Uᵀ a')
+    if (link.joint == JointType::hinge) s.a.w = mul_add(e, x[0], s.a.w);
+    else s.a.v = mul_add(e, x[0], s.a.v);
+  }
+}
+
+/// Pass 3, outward: accelerations.
+template <class T>
+inline void aba_accelerate(const ModelView<Real<T>>& m, LinkState<T>* state, T* qacc) {
+  const Motion<T> a0 = {zero3<T>(), -load3<T>(m.gravity)};
+  for (int i = 0; i < m.nlink; ++i) {
+    const LinkConstants<Real<T>>& link = m.link[i];
+    LinkState<T>& s = state[i];
+    const Motion<T> a = link.parent >= 0 ? state[link.parent].a : a0;
+    s.a = shift(a, s.r) + s.c;  // a' = X a_parent + c
+    joint_acceleration(link, s, qacc);
+  }
+}
+
+/// q̈ from q, q̇, joint forces Q [nv], joint-space inertia K [nv] and external forces [nlink][6] (n, f at the link's
+/// origin, world axes; null: none). qacc may be Q.
+template <class T>
+void aba_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const T* qpos, const T* qvel, const T* Q, const T* K,
+                const T* external, T* qacc) {
+  aba_outward(m, state, qpos, qvel, external);
+  aba_inward(m, state, Q, K);
+  aba_accelerate(m, state, qacc);
+}
+
+}  // namespace TARSUS_ISA
+}  // namespace tarsus

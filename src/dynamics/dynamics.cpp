@@ -1,0 +1,183 @@
+// The edge of the room: sizes are checked here, then each pack goes to its kernel.
+#include "tarsus/dynamics/dynamics.hpp"
+
+#include <cmath>
+
+#include "dynamics/kernel_table.hpp"
+
+namespace tarsus {
+
+namespace {
+
+template <class R>
+void check(const Model& model, const BasicData<R>& data) {
+  if (data.nv() != model.nv || data.nlink() != model.njoint()) throw ValueError("data", "made for another model", "this model's own");
+}
+
+/// Pack p of an array of n per world; null stays null.
+template <class Span>
+auto* at(Span array, int n, int pack, int width) {
+  return array.empty() ? nullptr : array.data() + std::size_t(pack) * n * width;
+}
+
+/// Calls f(kernels, state, p) for each pack, p(array, n) giving that pack's part of an array.
+template <class R, class F>
+void each_pack(BasicData<R>& data, F f) {
+  const KernelTable<R>& kernels = kernel_table<R>(data.width());
+  for (int i = 0; i < data.packs(); ++i) {
+    f(kernels, data.state(i), [&](auto array, int n) { return at(array, n, i, data.width()); });
+  }
+}
+
+template <class R>
+void check_external(const BasicData<R>& data, std::span<const R> external) {
+  if (!external.empty()) check_size("external", external.size(), data.size(6 * data.nlink()));
+}
+
+}  // namespace
+
+template <class R>
+void kinematics(const Model& model, BasicData<R>& data, In<R> qpos, In<R> qvel) {
+  check(model, data);
+  check_size("qpos", qpos.size(), data.size(model.nq));
+  if (!qvel.empty()) check_size("qvel", qvel.size(), data.size(model.nv));
+  const ModelView<R> view = model.view<R>();
+  each_pack(data, [&](auto& k, void* s, auto p) { k.kinematics(view, s, p(qpos, model.nq), p(qvel, model.nv)); });
+}
+
+template <class R>
+void rnea(const Model& model, BasicData<R>& data, In<R> qpos, In<R> qvel, In<R> qacc, Out<R> tau, In<R> external) {
+  bias_force(model, data, qpos, qvel, tau);  // checks the shared sizes
+  check_size("qacc", qacc.size(), data.size(model.nv));
+  check_external(data, external);
+  const ModelView<R> view = model.view<R>();
+  each_pack(data, [&](auto& k, void* s, auto p) {
+    const R* a = p(qacc, model.nv);
+    R* out = p(tau, model.nv);
+    k.rnea(view, s, p(qpos, model.nq), p(qvel, model.nv), a, p(external, 6 * data.nlink()), out);
+    for (int i = 0; i < model.nv; ++i) {
+      for (int lane = 0; lane < data.width(); ++lane) {
+        const std::size_t j = std::size_t(i) * data.width() + lane;
+        out[j] += view.armature[i] * a[j];
+      }
+    }
+  });
+}
+
+template <class R>
+void bias_force(const Model& model, BasicData<R>& data, In<R> qpos, In<R> qvel, Out<R> bias) {
+  check(model, data);
+  check_size("qpos", qpos.size(), data.size(model.nq));
+  check_size("qvel", qvel.size(), data.size(model.nv));
+  check_size("bias", bias.size(), data.size(model.nv));
+  const ModelView<R> view = model.view<R>();
+  each_pack(data, [&](auto& k, void* s, auto p) {
+    k.rnea(view, s, p(qpos, model.nq), p(qvel, model.nv), nullptr, nullptr, p(bias, model.nv));
+  });
+}
+
+template <class R>
+void crba(const Model& model, BasicData<R>& data, In<R> qpos, Out<R> mass_matrix) {
+  check(model, data);
+  check_size("qpos", qpos.size(), data.size(model.nq));
+  check_size("mass_matrix", mass_matrix.size(), data.size(model.nv) * model.nv);
+  const ModelView<R> view = model.view<R>();
+  each_pack(data, [&](auto& k, void* s, auto p) { k.crba(view, s, p(qpos, model.nq), p(mass_matrix, model.nv * model.nv)); });
+}
+
+template <class R>
+void aba(const Model& model, BasicData<R>& data, In<R> qpos, In<R> qvel, In<R> tau, Out<R> qacc, In<R> external) {
+  check(model, data);
+  for (int i = 0; i < model.nv; ++i) {
+    for (int pack = 0; pack < data.packs(); ++pack) {
+      R* K = data.joint_inertia.data() + (std::size_t(pack) * model.nv + i) * data.width();
+      for (int lane = 0; lane < data.width(); ++lane) K[lane] = R(model.armature[i]);
+    }
+  }
+  maba(model, data, qpos, qvel, tau, data.joint_inertia, qacc, external);
+}
+
+template <class R>
+void maba(const Model& model, BasicData<R>& data, In<R> qpos, In<R> qvel, In<R> joint_force, In<R> joint_inertia, Out<R> qacc,
+          In<R> external) {
+  check(model, data);
+  check_size("qpos", qpos.size(), data.size(model.nq));
+  check_size("qvel", qvel.size(), data.size(model.nv));
+  check_size("joint_force", joint_force.size(), data.size(model.nv));
+  check_size("joint_inertia", joint_inertia.size(), data.size(model.nv));
+  check_size("qacc", qacc.size(), data.size(model.nv));
+  check_external(data, external);
+  const ModelView<R> view = model.view<R>();
+  each_pack(data, [&](auto& k, void* s, auto p) {
+    k.aba(view, s, p(qpos, model.nq), p(qvel, model.nv), p(joint_force, model.nv), p(joint_inertia, model.nv),
+          p(external, 6 * data.nlink()), p(qacc, model.nv));
+  });
+}
+
+template <class R>
+void factor(const Model& model, BasicData<R>& data, In<R> qpos, In<R> joint_inertia) {
+  check(model, data);
+  check_size("qpos", qpos.size(), data.size(model.nq));
+  check_size("joint_inertia", joint_inertia.size(), data.size(model.nv));
+  const ModelView<R> view = model.view<R>();
+  each_pack(data, [&](auto& k, void* s, auto p) { k.factor(view, s, p(qpos, model.nq), p(joint_inertia, model.nv)); });
+}
+
+template <class R>
+void minv(const Model& model, BasicData<R>& data, In<R> y, Out<R> x) {
+  check(model, data);
+  check_size("y", y.size(), data.size(model.nv));
+  check_size("x", x.size(), data.size(model.nv));
+  const ModelView<R> view = model.view<R>();
+  each_pack(data, [&](auto& k, void* s, auto p) { k.minv(view, s, p(y, model.nv), p(x, model.nv)); });
+}
+
+template <class R>
+void jacobian(const Model& model, BasicData<R>& data, int body, In<R> point, Out<R> J) {
+  check(model, data);
+  if (data.width() != 1) throw ValueError("data", "a batch", "a single world");
+  if (body < 0 || body >= model.nbody()) throw ValueError("body", std::to_string(body), "an index below " + std::to_string(model.nbody()));
+  check_size("point", point.size(), 3);
+  check_size("J", J.size(), std::size_t(6) * model.nv);
+  kernel_table<R>(1).jacobian(model.view<R>(), data.state(0), model.bodies[body].link, point.data(), J.data());
+}
+
+template <class R>
+void integrate(const Model& model, BasicData<R>& data, In<R> qpos, In<R> qvel, R dt, Out<R> out) {
+  check(model, data);
+  check_size("qpos", qpos.size(), data.size(model.nq));
+  check_size("qvel", qvel.size(), data.size(model.nv));
+  check_size("out", out.size(), data.size(model.nq));
+  const ModelView<R> view = model.view<R>();
+  each_pack(data, [&](auto& k, void*, auto p) { k.integrate(view, p(qpos, model.nq), p(qvel, model.nv), dt, p(out, model.nq)); });
+}
+
+template <class R>
+int first_bad_world(const BasicData<R>& data, In<R> values, int n) {
+  check_size("values", values.size(), data.size(n));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (std::isfinite(values[i])) continue;
+    const std::size_t lane = i % data.width(), pack = i / (std::size_t(n) * data.width());
+    const int world = int(pack * data.width() + lane);
+    if (world < data.worlds()) return world;
+  }
+  return -1;
+}
+
+#define TARSUS_INSTANTIATE(R)                                                                                    \
+  template void kinematics<R>(const Model&, BasicData<R>&, In<R>, In<R>);                                        \
+  template void rnea<R>(const Model&, BasicData<R>&, In<R>, In<R>, In<R>, Out<R>, In<R>);                        \
+  template void bias_force<R>(const Model&, BasicData<R>&, In<R>, In<R>, Out<R>);                                \
+  template void crba<R>(const Model&, BasicData<R>&, In<R>, Out<R>);                                             \
+  template void aba<R>(const Model&, BasicData<R>&, In<R>, In<R>, In<R>, Out<R>, In<R>);                         \
+  template void maba<R>(const Model&, BasicData<R>&, In<R>, In<R>, In<R>, In<R>, Out<R>, In<R>);                 \
+  template void factor<R>(const Model&, BasicData<R>&, In<R>, In<R>);                                            \
+  template void minv<R>(const Model&, BasicData<R>&, In<R>, Out<R>);                                             \
+  template void jacobian<R>(const Model&, BasicData<R>&, int, In<R>, Out<R>);                                    \
+  template void integrate<R>(const Model&, BasicData<R>&, In<R>, In<R>, R, Out<R>);                              \
+  template int first_bad_world<R>(const BasicData<R>&, In<R>, int);
+TARSUS_INSTANTIATE(double)
+TARSUS_INSTANTIATE(float)
+#undef TARSUS_INSTANTIATE
+
+}  // namespace tarsus

@@ -1,0 +1,12 @@
+// Compiled with the flags of its instruction set and TARSUS_ISA=isa_baseline (see CMakeLists.txt).
+#include "dynamics/kernels.inl"
+
+namespace tarsus {
+inline namespace TARSUS_ISA {
+
+KernelTable<double> kernels_double(bool wide) {
+  return wide ? KernelsFor<Pack<double, 2>>::table() : KernelsFor<double>::table();
+}
+
+}  // namespace TARSUS_ISA
+}  // namespace tarsus

@@ -1,0 +1,126 @@
+// Quantities read out of the workspace after kinematics(): poses, velocities, energy, momentum; and b ⊟ a.
+#include "tarsus/dynamics/dynamics.hpp"
+#include "tarsus/math/rotation.hpp"
+
+namespace tarsus {
+
+namespace {
+
+template <class R>
+Vec3d widen(const Vec3<R>& v) {
+  return {double(v.x), double(v.y), double(v.z)};
+}
+template <class R>
+Mat3d widen(const Mat3<R>& m) {
+  return {double(m.xx), double(m.xy), double(m.xz), double(m.yx), double(m.yy), double(m.yz), double(m.zx), double(m.zy), double(m.zz)};
+}
+
+template <class R>
+const LinkState<R>& link_of(const BasicData<R>& data, int link) {
+  if (data.width() != 1) throw ValueError("data", "a batch", "a single world");
+  return data.links()[link];
+}
+
+const Body& body_of(const Model& model, int body) {
+  if (body < 0 || body >= model.nbody()) throw ValueError("body", std::to_string(body), "an index below " + std::to_string(model.nbody()));
+  return model.bodies[body];
+}
+
+}  // namespace
+
+template <class R>
+Transformd body_pose(const Model& model, const BasicData<R>& data, int body) {
+  const Body& b = body_of(model, body);
+  if (b.link < 0) return b.X_LB;
+  const LinkState<R>& s = link_of(data, b.link);
+  return Transformd{widen(s.R), widen(s.o)} * b.X_LB;
+}
+
+template <class R>
+Motion<double> body_velocity(const Model& model, const BasicData<R>& data, int body) {
+  const Body& b = body_of(model, body);
+  if (b.link < 0) return {{0, 0, 0}, {0, 0, 0}};
+  const LinkState<R>& s = link_of(data, b.link);
+  return shift(Motion<double>{widen(s.v.w), widen(s.v.v)}, widen(s.R) * b.X_LB.p);
+}
+
+template <class R>
+Energy energy(const Model& model, const BasicData<R>& data, In<R> qpos, In<R> qvel) {
+  check_size("qpos", qpos.size(), model.nq);
+  check_size("qvel", qvel.size(), model.nv);
+  Energy e;
+  for (int i = 1; i < model.nbody(); ++i) {
+    const Body& body = model.bodies[i];
+    if (body.link < 0 || body.mass == 0) continue;
+    const Transformd X = body_pose(model, data, i);
+    const Motion<double> v = body_velocity(model, data, i);
+    const Vec3d c = X.R * body.com, v_com = shift(v, c).v, w = transpose_mul(X.R, v.w);
+    e.kinetic += 0.5 * (body.mass * dot(v_com, v_com) + dot(w, body.inertia * w));
+    e.potential -= body.mass * dot(model.gravity, X.p + c);
+  }
+  for (int i = 0; i < model.nv; ++i) e.kinetic += 0.5 * model.armature[i] * double(qvel[i]) * double(qvel[i]);
+  std::vector<double> stretch(model.nv);
+  bool springs = false;
+  for (const Joint& joint : model.joints) springs = springs || joint.stiffness > 0;
+  if (springs) difference(model, model.qpos_spring, std::vector<double>(qpos.begin(), qpos.end()), stretch);
+  for (const Joint& joint : model.joints) {
+    for (int k = 0; k < joint.nv(); ++k) e.spring += 0.5 * joint.stiffness * stretch[joint.qvel + k] * stretch[joint.qvel + k];
+  }
+  return e;
+}
+
+template <class R>
+Momentum momentum(const Model& model, const BasicData<R>& data) {
+  Momentum m;
+  Vec3d moment{0, 0, 0}, about_origin{0, 0, 0};
+  m.com = m.linear = m.angular = {0, 0, 0};
+  for (int i = 1; i < model.nbody(); ++i) {
+    const Body& body = model.bodies[i];
+    if (body.link < 0) continue;
+    const Transformd X = body_pose(model, data, i);
+    const Motion<double> v = body_velocity(model, data, i);
+    const Vec3d c = X.R * body.com, p = shift(v, c).v * body.mass;
+    m.mass += body.mass;
+    moment += (X.p + c) * body.mass;
+    m.linear += p;
+    about_origin += X.R * (body.inertia * transpose_mul(X.R, v.w)) + cross(X.p + c, p);
+  }
+  if (m.mass > 0) m.com = moment * (1 / m.mass);
+  m.angular = about_origin - cross(m.com, m.linear);
+  return m;
+}
+
+void difference(const Model& model, std::span<const double> a, std::span<const double> b, std::span<double> velocity) {
+  check_size("a", a.size(), model.nq);
+  check_size("b", b.size(), model.nq);
+  check_size("velocity", velocity.size(), model.nv);
+  const auto rotation_between = [](const double* from, const double* to) {
+    const Quatd qa{from[0], from[1], from[2], from[3]}, qb{to[0], to[1], to[2], to[3]};
+    return log_map(conjugate(qa) * qb);
+  };
+  for (const Joint& joint : model.joints) {
+    const double *p = a.data() + joint.qpos, *q = b.data() + joint.qpos;
+    double* v = velocity.data() + joint.qvel;
+    if (joint.type == JointType::free) {
+      for (int k = 0; k < 3; ++k) v[k] = q[k] - p[k];
+      p += 3, q += 3, v += 3;
+    }
+    if (joint.nq() == 1) {
+      v[0] = q[0] - p[0];
+    } else {
+      const Vec3d w = rotation_between(p, q);
+      v[0] = w.x, v[1] = w.y, v[2] = w.z;
+    }
+  }
+}
+
+#define TARSUS_INSTANTIATE(R)                                                    \
+  template Transformd body_pose<R>(const Model&, const BasicData<R>&, int);       \
+  template Motion<double> body_velocity<R>(const Model&, const BasicData<R>&, int); \
+  template Energy energy<R>(const Model&, const BasicData<R>&, In<R>, In<R>);     \
+  template Momentum momentum<R>(const Model&, const BasicData<R>&);
+TARSUS_INSTANTIATE(double)
+TARSUS_INSTANTIATE(float)
+#undef TARSUS_INSTANTIATE
+
+}  // namespace tarsus

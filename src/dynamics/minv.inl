@@ -1,0 +1,61 @@
+// x = M̂⁻¹ y by two sweeps over the factors that aba() or factor() left behind: force inward, acceleration outward, O(nlink).
+// M̂ = M + diag K with the K that the factors were made with.  [Featherstone 2008, ch. 7; KKT notes, step 2]
+#pragma once
+
+#include "dynamics/aba.inl"
+
+namespace tarsus {
+inline namespace TARSUS_ISA {
+
+/// Factors of M̂ alone: poses, inertias, pass 2 without forces.
+template <class T>
+void factor_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const T* qpos, const T* K) {
+  const Motion<T> rest = {zero3<T>(), zero3<T>()};
+  const T zero = T(Real<T>(0));
+  for (int i = 0; i < m.nlink; ++i) {
+    LinkState<T>& s = state[i];
+    joint_pose(m.link[i], qpos, state, s);
+    s.IA = articulated(link_inertia(m.link[i], s.R));
+    s.pA = {zero3<T>(), zero3<T>()};
+    s.c = rest;
+  }
+  const T no_force[6] = {zero, zero, zero, zero, zero, zero};
+  for (int i = m.nlink - 1; i >= 0; --i) reduce(m.link[i], state, i, no_force, K + m.link[i].qvel);
+}
+
+/// The joint's share u = y - Sᵀ pA of the force, and what is left of it for the parent.
+template <class T>
+TARSUS_INLINE Force<T> pass_force_down(const LinkConstants<Real<T>>& link, LinkState<T>& s, const T* y) {
+  if (link.joint == JointType::free) {
+    s.u = s.R * get3(y + 3) - s.pA.n;
+    s.u_linear = get3(y) - s.pA.f;
+    return s.pA;
+  }
+  if (link.joint == JointType::ball) {
+    s.u = s.R * get3(y) - s.pA.n;
+    const Vec3<T> x = s.Dinv * s.u;
+    return {s.pA.n + mul_add(x, -s.k, s.u), s.pA.f + transpose_mul(s.IA.H, x)};
+  }
+  const Vec3<T> e = s.R.column_z();
+  s.u.x = y[0] - dot(e, link.joint == JointType::hinge ? s.pA.n : s.pA.f);
+  return mul_add(s.U, s.u.x * s.Dinv.xx, s.pA);
+}
+
+template <class T>
+void minv_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const T* y, T* x) {
+  const Vec3<T> zero = zero3<T>();
+  for (int i = 0; i < m.nlink; ++i) state[i].pA = {zero, zero};
+  for (int i = m.nlink - 1; i >= 0; --i) {
+    const LinkConstants<Real<T>>& link = m.link[i];
+    const Force<T> f = pass_force_down(link, state[i], y + link.qvel);
+    if (link.parent >= 0) state[link.parent].pA += shift_back(f, state[i].r);
+  }
+  for (int i = 0; i < m.nlink; ++i) {
+    const LinkConstants<Real<T>>& link = m.link[i];
+    state[i].a = link.parent >= 0 ? shift(state[link.parent].a, state[i].r) : Motion<T>{zero, zero};
+    joint_acceleration(link, state[i], x);
+  }
+}
+
+}  // namespace TARSUS_ISA
+}  // namespace tarsus
