@@ -3,6 +3,7 @@
 
 #include <cstddef>
 
+#include "tarsus/math/isa.hpp"
 #include "tarsus/model/view.hpp"
 
 namespace tarsus {

@@ -10,3 +10,7 @@
 #endif
 
 #define TARSUS_INLINE inline __attribute__((always_inline))
+
+namespace tarsus {
+inline namespace TARSUS_ISA {}  // opened here first, so that declarations elsewhere may reopen it
+}  // namespace tarsus

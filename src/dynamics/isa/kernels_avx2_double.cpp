@@ -1,4 +1,4 @@
-// Compiled with the flags of its instruction set and TARSUS_ISA=isa_avx2 (see CMakeLists.txt).
+// Compiled with the flags of its instruction set and TARSUS_ISA=isa_avx2 (cmake/TarsusIsa.cmake).
 #include "dynamics/kernels.inl"
 
 namespace tarsus {

@@ -1,4 +1,4 @@
-// Compiled with the flags of its instruction set and TARSUS_ISA=isa_baseline (see CMakeLists.txt).
+// Compiled with the flags of its instruction set and TARSUS_ISA=isa_baseline (cmake/TarsusIsa.cmake).
 #include "dynamics/kernels.inl"
 
 namespace tarsus {

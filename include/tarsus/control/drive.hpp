@@ -1,0 +1,47 @@
+// Stable PD drives.  [Yin 2020; Tan 2011]
+//
+// A drive pulls its joint to a target with the force at the END of the step,
+//   plain:  -kp (q + h q̇ - q̄) - kd (q̇ + h q̈ - q̄̇)                 (eq. 6: position predicted with the old velocity)
+//   stiff:  the same with the new velocity in the position too,
+// which is solved together with the dynamics: maba() with K = h kd (+ h² kp) added to the joint's inertia. Targets are those at
+// the end of the step. Springs, damping and armature of the model go the same way, always with the new velocity, so
+// that they are stable at any step too. Plain is stable iff 3 h² kp < 4 m + 2 h kd; stiff always.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tarsus/dynamics/dynamics.hpp"
+
+namespace tarsus {
+
+/// Gains for each DoF. A ball joint uses its first DoF's gains for all three axes; a free joint its first three for its position
+/// (world axes) and its fourth for its orientation.
+struct Drives {
+  std::vector<double> kp;  ///< [nv] N m/rad | N/m
+  std::vector<double> kd;  ///< [nv] N m s/rad | N s/m
+  bool stiff = false;
+
+  /// No drive anywhere.
+  static Drives none(const Model& model);
+  /// The same gains at every joint below the root and others for a free root (the "hand of God" of motion tracking); the
+  /// defaults are the paper's (section 4.1). @throws ValueError for gains that are negative or not finite
+  static Drives uniform(const Model& model, double kp = 75000, double kd = 4000, double root_kp = 20000, double root_kd = 2000);
+  /// @throws ShapeError, ValueError naming the first bad gain
+  void check(const Model& model) const;
+};
+
+/// MABA's terms for one step of `dt` seconds: joint_force Q = tau + drives + springs and damping, joint_inertia K = armature
+/// + what the implicit terms add. O(nv). Gains are shared by all worlds of a batch, targets are each world's own.
+/// @param qpos_target [nq] @param qvel_target [nv] or empty for zero @param tau [nv] applied force or empty
+template <class R>
+void drive_terms(const Model& model, const BasicData<R>& data, const Drives& drives, double dt, In<R> qpos, In<R> qvel,
+                 In<R> qpos_target, In<R> qvel_target, In<R> tau, Out<R> joint_force, Out<R> joint_inertia);
+
+/// The drives' own force over the step, from the acceleration that maba() found (eq. 6): what a torque sensor would read and
+/// what standalone SPD hands to another simulator.
+template <class R>
+void drive_force(const Model& model, const BasicData<R>& data, const Drives& drives, double dt, In<R> qpos, In<R> qvel,
+                 In<R> qpos_target, In<R> qvel_target, In<R> qacc, Out<R> force);
+
+}  // namespace tarsus

@@ -1,0 +1,111 @@
+#include "tarsus/control/drive.hpp"
+
+#include <cmath>
+
+#include "control/kernel_table.hpp"
+
+namespace tarsus {
+
+Drives Drives::none(const Model& model) { return {std::vector<double>(model.nv), std::vector<double>(model.nv), false}; }
+
+Drives Drives::uniform(const Model& model, double kp, double kd, double root_kp, double root_kd) {
+  Drives drives = none(model);
+  for (const Joint& joint : model.joints) {
+    const bool root = joint.type == JointType::free;
+    for (int k = 0; k < joint.nv(); ++k) {
+      drives.kp[joint.qvel + k] = root ? root_kp : kp;
+      drives.kd[joint.qvel + k] = root ? root_kd : kd;
+    }
+  }
+  drives.check(model);
+  return drives;
+}
+
+void Drives::check(const Model& model) const {
+  check_size("kp", kp.size(), model.nv);
+  check_size("kd", kd.size(), model.nv);
+  for (int i = 0; i < model.nv; ++i) {
+    for (const auto& [name, gain] : {std::pair{"kp", kp[i]}, std::pair{"kd", kd[i]}}) {
+      if (gain >= 0 && std::isfinite(gain)) continue;
+      throw ValueError(std::string(name) + " of joint \"" + model.joints[model.dof_joint[i]].name + "\"", std::to_string(gain),
+                       "finite and not negative");
+    }
+  }
+}
+
+namespace {
+
+/// Gains in the kernels' precision, for the length of one call.
+template <class R>
+struct Gains {
+  std::vector<R> kp, kd;
+  explicit Gains(const Drives& drives) : kp(drives.kp.begin(), drives.kp.end()), kd(drives.kd.begin(), drives.kd.end()) {}
+};
+template <>
+struct Gains<double> {
+  const std::vector<double>&kp, &kd;
+  explicit Gains(const Drives& drives) : kp(drives.kp), kd(drives.kd) {}
+};
+
+template <class Span>
+auto* at(Span array, int n, int pack, int width) {
+  return array.empty() ? nullptr : array.data() + std::size_t(pack) * n * width;
+}
+
+template <class R>
+void check_inputs(const Model& model, const BasicData<R>& data, const Drives& drives, double dt, In<R> qpos, In<R> qvel,
+                  In<R> qpos_target, In<R> qvel_target) {
+  check_size("kp", drives.kp.size(), model.nv);
+  check_size("kd", drives.kd.size(), model.nv);
+  check_size("qpos", qpos.size(), data.size(model.nq));
+  check_size("qvel", qvel.size(), data.size(model.nv));
+  check_size("qpos_target", qpos_target.size(), data.size(model.nq));
+  if (!qvel_target.empty()) check_size("qvel_target", qvel_target.size(), data.size(model.nv));
+  if (!(dt > 0) || !std::isfinite(dt)) throw ValueError("dt", std::to_string(dt), "a positive, finite number of seconds");
+}
+
+}  // namespace
+
+template <class R>
+void drive_terms(const Model& model, const BasicData<R>& data, const Drives& drives, double dt, In<R> qpos, In<R> qvel,
+                 In<R> qpos_target, In<R> qvel_target, In<R> tau, Out<R> joint_force, Out<R> joint_inertia) {
+  check_inputs(model, data, drives, dt, qpos, qvel, qpos_target, qvel_target);
+  if (!tau.empty()) check_size("tau", tau.size(), data.size(model.nv));
+  check_size("joint_force", joint_force.size(), data.size(model.nv));
+  check_size("joint_inertia", joint_inertia.size(), data.size(model.nv));
+  const ModelView<R> view = model.view<R>();
+  const Gains<R> gains(drives);
+  const DriveView<R> drive{gains.kp.data(), gains.kd.data(), drives.stiff, R(dt)};
+  const int nq = model.nq, nv = model.nv, w = data.width();
+  for (int p = 0; p < data.packs(); ++p) {
+    control_table<R>(w).drive_terms(view, drive, at(qpos, nq, p, w), at(qvel, nv, p, w), at(qpos_target, nq, p, w),
+                                    at(qvel_target, nv, p, w), at(tau, nv, p, w), at(joint_force, nv, p, w),
+                                    at(joint_inertia, nv, p, w));
+  }
+}
+
+template <class R>
+void drive_force(const Model& model, const BasicData<R>& data, const Drives& drives, double dt, In<R> qpos, In<R> qvel,
+                 In<R> qpos_target, In<R> qvel_target, In<R> qacc, Out<R> force) {
+  check_inputs(model, data, drives, dt, qpos, qvel, qpos_target, qvel_target);
+  check_size("qacc", qacc.size(), data.size(model.nv));
+  check_size("force", force.size(), data.size(model.nv));
+  const ModelView<R> view = model.view<R>();
+  const Gains<R> gains(drives);
+  const DriveView<R> drive{gains.kp.data(), gains.kd.data(), drives.stiff, R(dt)};
+  const int nq = model.nq, nv = model.nv, w = data.width();
+  for (int p = 0; p < data.packs(); ++p) {
+    control_table<R>(w).drive_force(view, drive, at(qpos, nq, p, w), at(qvel, nv, p, w), at(qpos_target, nq, p, w),
+                                    at(qvel_target, nv, p, w), at(qacc, nv, p, w), at(force, nv, p, w));
+  }
+}
+
+#define TARSUS_INSTANTIATE(R)                                                                                                  \
+  template void drive_terms<R>(const Model&, const BasicData<R>&, const Drives&, double, In<R>, In<R>, In<R>, In<R>, In<R>, Out<R>, \
+                               Out<R>);                                                                                        \
+  template void drive_force<R>(const Model&, const BasicData<R>&, const Drives&, double, In<R>, In<R>, In<R>, In<R>, In<R>, Out<R>);
+TARSUS_INSTANTIATE(double)
+TARSUS_INSTANTIATE(float)
+#undef TARSUS_INSTANTIATE
+
+}  // namespace tarsus
