@@ -1,0 +1,36 @@
+// Newton on all rows at once: the default solver, and M-SHAKE as its dense variant.  [theory.md, section 5; Kräutler 2001]
+//
+// Position stage: A δ = σ(x) with A = J(x) M^-1 J(x0)ᵀ, λ̃ -= δ, x = x' ⊞ M^-1 J(x0)ᵀ λ̃. The first round reuses the
+// factor of J(x0) M^-1 J(x0)ᵀ that the last velocity stage left, if it was at x0 (the chord method: each round gains the
+// factor by which rows turn in a step). When at that rate more than two rounds are missing, A is formed and factored
+// anew at the current x. M-SHAKE forms the dense A in every round. A round that increases the violation is halved.
+#pragma once
+
+#include <vector>
+
+#include "tarsus/solver/constraint_solver.hpp"
+#include "tarsus/solver/delassus.hpp"
+
+namespace tarsus {
+
+class NewtonSolver final : public ConstraintSolver {
+ public:
+  /// `dense`: M-SHAKE.
+  explicit NewtonSolver(bool dense = false) : dense_(dense) {}
+  std::string_view name() const override { return dense_ ? "m_shake" : "newton"; }
+  SolveReport solve_positions(const Problem& problem, const MassOperator& mass, std::span<const double> x0,
+                              std::span<double> x, std::span<double> multiplier, const SolveOptions& options) override;
+  SolveReport solve_velocities(const Problem& problem, const MassOperator& mass, std::span<const double> x,
+                               std::span<double> v, std::span<double> multiplier, const SolveOptions& options) override;
+
+ private:
+  void prepare(const Problem& problem, const MassOperator& mass);
+
+  bool dense_;
+  Delassus delassus_;
+  std::vector<double> factored_at_;  // x of the symmetric factor at hand; empty if there is none
+  PivotReport pivots_;
+  std::vector<double> sigma_, jacobian_, delta_, total_, trial_, start_, move_;
+};
+
+}  // namespace tarsus

@@ -1,0 +1,25 @@
+// Which rows say nothing new, and whether leaving them out is safe.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tarsus/solver/problem.hpp"
+
+namespace tarsus {
+
+/// Rank of the rows at x, by the pivots of J M^-1 Jᵀ.
+struct Redundancy {
+  int rank = 0;
+  std::vector<int> dependent;  ///< rows that follow from the others at x, ascending
+  /// True if the dependent rows are independent at a nearby configuration off x: then x is a singular geometry
+  /// (three distances along one line), the rows do mean something, and leaving them out would be wrong.
+  bool singular_geometry = false;
+};
+
+/// Needs a diagonal mass. Cost of one sparse factorization, and a second one where anything is dependent.
+/// @param spread how far the second look moves the coordinates, in their unit (a tenth of a bond is good)
+Redundancy find_redundant_rows(const Problem& problem, const MassOperator& mass, std::span<const double> x, double spread);
+
+}  // namespace tarsus
