@@ -1,0 +1,140 @@
+# tarsus: every task of the project by one name. `make` alone says what there is.
+#
+# Each task does its own set-up: system packages by apt (tools/setup.sh says which, and skips those that are there),
+# Python parts in .venv. Nothing is installed outside those two.
+
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+MAKEFLAGS += --no-print-directory
+
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+PYTHON ?= python3
+WERROR ?= OFF
+FUZZ_SECONDS ?= 60
+BUILD := build
+VENV := .venv
+
+DEMO_MODEL := models/humanoid.xml
+DEMO_CLIP := models/clips/humanoid_walk.txt
+DEMO_OUT := out/demo_walk.npz
+
+.PHONY: help
+help: ## This list
+	@echo 'tarsus: constrained multibody dynamics. Two commands to begin with:'
+	@echo
+	@echo '  make demo    the humanoid tracks a walk; ends with a table and the path of the recording'
+	@echo '  make test    builds and runs every test'
+	@echo
+	@echo 'All tasks (set JOBS=n for other than $(JOBS) compilers at once):'
+	@echo
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
+	@echo
+	@echo 'Where things land: $(BUILD)/bin/tarsus (the command line), $(BUILD)/ (release), $(BUILD)/{dev,asan,tsan,fuzz}/'
+	@echo '(presets), out/ (recordings, benchmark results), $(VENV)/ (Python). More in docs/building.md.'
+
+# -- the two commands -----------------------------------------------------------------------------------------------
+
+.PHONY: demo
+demo: cli ## The main job on built-in data: stable PD tracks a walk at 1/30 s
+	@mkdir -p $(dir $(DEMO_OUT))
+	$(BUILD)/bin/tarsus run $(DEMO_MODEL) --clip $(DEMO_CLIP) --dt 0.0333333 --duration 10 --out $(DEMO_OUT)
+
+.PHONY: test
+test: build python ## Builds and runs every test but the long ones
+	@echo '-- Python'
+	$(VENV)/bin/python -m pytest tests/python -q -rs
+	@echo '-- C++'
+	ctest --preset release -j $(JOBS) --output-on-failure
+
+# -- building -------------------------------------------------------------------------------------------------------
+
+# The library and the command line only. A tree that `make build` has configured keeps its tests.
+.PHONY: cli
+cli:
+	@tools/setup.sh build
+	@test -f $(BUILD)/build.ninja || cmake --preset release -DTARSUS_TESTS=OFF -DTARSUS_BENCH=OFF
+	@cmake --build $(BUILD) --parallel $(JOBS) --target tarsus_cli
+
+.PHONY: build
+build: ## Release build of library, command line, tests and benchmarks
+	@tools/setup.sh build test
+	@cmake --preset release -DTARSUS_TESTS=ON -DTARSUS_BENCH=ON -DTARSUS_WERROR=$(WERROR)
+	@cmake --build $(BUILD) --parallel $(JOBS)
+
+.PHONY: dev
+dev: ## Quick inner loop: scalar double kernels only, light optimisation, all tests
+	@tools/setup.sh build test
+	@cmake --preset dev
+	@cmake --build --preset dev --parallel $(JOBS)
+	ctest --preset dev -j $(JOBS)
+
+# The extension is built as `pip install .` builds it, but in a tree of its own that later calls reuse.
+.PHONY: python
+python: venv ## Installs the Python package into .venv
+	@tools/setup.sh build
+	$(VENV)/bin/pip install --quiet --no-build-isolation --no-deps --config-settings=build-dir=$(BUILD)/python .
+
+.PHONY: venv
+venv:
+	@tools/setup.sh python
+	@PYTHON=$(PYTHON) tools/setup_venv.sh $(VENV) python/requirements-test.txt
+
+# -- longer checks --------------------------------------------------------------------------------------------------
+
+.PHONY: test-long
+test-long: test ## make test, the long tests, the sanitizers, a minute of every fuzzer, a clean pip install
+	ctest --test-dir $(BUILD) -L '^long$$' -j $(JOBS) --output-on-failure
+	@$(MAKE) sanitize SANITIZER=asan
+	@$(MAKE) sanitize SANITIZER=tsan
+	@$(MAKE) fuzz
+	tools/check_pip_install.sh
+
+SANITIZER ?= asan
+export ASAN_OPTIONS ?= detect_stack_use_after_return=1:strict_string_checks=1
+export UBSAN_OPTIONS ?= print_stacktrace=1
+
+.PHONY: sanitize
+sanitize: ## All short tests under SANITIZER=asan (address, undefined behaviour) or tsan (threads)
+	@tools/setup.sh build test
+	@cmake --preset $(SANITIZER)
+	@cmake --build --preset $(SANITIZER) --parallel $(JOBS)
+	ctest --preset $(SANITIZER) -j $(JOBS)
+
+.PHONY: fuzz
+fuzz: ## Every fuzzer for FUZZ_SECONDS (60)
+	@tools/setup.sh build fuzz
+	@cmake --preset fuzz
+	@cmake --build --preset fuzz --parallel $(JOBS)
+	tools/fuzz.sh $(BUILD)/fuzz $(FUZZ_SECONDS)
+
+.PHONY: lint
+lint: build ## Include table, formatting, headers, words, lengths, objects' symbols
+	@tools/setup.sh lint
+	$(PYTHON) tools/lint.py --build $(BUILD)
+
+.PHONY: format
+format: ## Rewrites the C++ files in the project's format
+	@tools/setup.sh lint
+	git ls-files '*.hpp' '*.cpp' '*.inl' | xargs clang-format-14 -i
+
+# -- figures and words ----------------------------------------------------------------------------------------------
+
+.PHONY: bench
+bench: build venv ## Every benchmark; JSON lines in out/bench/
+	tools/bench.sh $(BUILD) $(VENV)
+
+.PHONY: docs
+docs: venv ## Checks links, notation, decisions and the include table; renders to build/docs/index.html
+	$(VENV)/bin/python tools/docs.py --out $(BUILD)/docs
+
+ifneq ($(wildcard experiments/Makefile),)
+.PHONY: experiments
+experiments: build python ## Every published table and figure that the repository reproduces
+	@$(MAKE) -C experiments PYTHON=$(abspath $(VENV)/bin/python) TARSUS=$(abspath $(BUILD)/bin/tarsus)
+endif
+
+.PHONY: clean
+clean: ## Removes build/ and out/ (keeps .venv)
+	rm -rf $(BUILD) out

@@ -1,0 +1,41 @@
+# How everything in this repository is compiled. -march=native and -ffast-math appear nowhere: the first would tie a
+# binary to the machine that built it (kernels choose at run time, see TarsusIsa.cmake), the second changes results.
+include(GNUInstallDirs)
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)  # the Python module links the static library
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+if(PROJECT_IS_TOP_LEVEL)
+  set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+  if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+    set(CMAKE_BUILD_TYPE Release CACHE STRING "Release, RelWithDebInfo or Debug" FORCE)
+  endif()
+  set(CMAKE_CXX_FLAGS_RELEASE "-O3")  # no -DNDEBUG: assertions guard the edges, not the kernels
+  set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O1 -g")
+  find_program(TARSUS_CCACHE ccache)
+  if(TARSUS_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${TARSUS_CCACHE})
+  endif()
+endif()
+
+if(TARSUS_SANITIZE)
+  add_compile_options(-fsanitize=${TARSUS_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${TARSUS_SANITIZE})
+endif()
+
+# Contraction is off so that lanes and scalars round alike (docs/decisions/0002); kernels ask for fused multiply-adds by
+# name. The other two only let the compiler forget errno and the floating-point exception flags, which nobody here reads.
+function(tarsus_compile_options TARGET)
+  target_compile_options(${TARGET} PRIVATE -Wall -Wextra -ffp-contract=off -fno-math-errno -fno-trapping-math)
+  # GCC 12 warns of "overlapping" copies inside std::string's operator+ (its bug 105651) and of a write out of bounds
+  # inside fmt 9's parse_align, where the loop's bound rules it out.
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+    target_compile_options(${TARGET} PRIVATE -Wno-restrict -Wno-stringop-overflow)
+  endif()
+  if(TARSUS_WERROR)
+    target_compile_options(${TARGET} PRIVATE -Werror)
+  endif()
+endfunction()

@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# Makes a virtual environment and installs pinned packages into it; does nothing when both are as they were.
+# usage: tools/setup_venv.sh DIRECTORY REQUIREMENTS
+set -euo pipefail
+venv=$1
+requirements=$2
+stamp=$venv/requirements.stamp
+
+if ! "$venv/bin/python" -c '' 2>/dev/null; then
+  echo "-- Creating $venv"
+  rm -rf "$venv"
+  "${PYTHON:-python3}" -m venv "$venv"
+fi
+if ! cmp -s "$requirements" "$stamp"; then
+  echo "-- Installing into $venv: $(grep -v '^#' "$requirements" | tr '\n' ' ')"
+  "$venv/bin/python" -m pip install --quiet --disable-pip-version-check -r "$requirements"
+  cp "$requirements" "$stamp"
+fi
