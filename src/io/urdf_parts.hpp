@@ -1,0 +1,84 @@
+// The typed tree between URDF text and ModelSpec: what the file's elements say, with places and without a tree yet.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "tarsus/io/read_options.hpp"
+#include "tarsus/io/xml.hpp"
+#include "tarsus/model/spec.hpp"
+
+namespace tarsus::urdf {
+
+struct Pose {
+  Vec3d position{0, 0, 0};
+  Quatd orientation{1, 0, 0, 0};
+};
+
+struct Link {
+  BodySpec body;  ///< name, inertial, geoms
+  bool has_inertial = false;
+  std::vector<int> child_joints;
+  int parent_joint = -1;
+};
+
+struct Mimic {
+  std::string joint;
+  double multiplier = 1, offset = 0;
+  Location where;
+};
+
+struct Joint {
+  std::string name, type;
+  Location where;
+  std::string parent, child;
+  int parent_link = -1, child_link = -1;
+  Pose origin;
+  std::vector<JointSpec> joints;  ///< none if fixed
+  std::optional<Mimic> mimic;
+};
+
+/// Meshes that several geoms share, read once.
+class MeshCache {
+ public:
+  MeshCache(ModelSpec& spec, const ReadOptions& options) : spec_(spec), options_(options) {}
+  /// Name of the MeshSpec for this file and scale; reads it on the first call. Reports to the element's sink.
+  std::string name_of(const XmlElement& mesh, const std::string& uri, const Vec3d& scale);
+
+ private:
+  std::string unused_name(const std::string& uri);
+
+  ModelSpec& spec_;
+  const ReadOptions& options_;
+  std::map<std::string, std::string> names_;  ///< uri and scale → name
+  std::set<std::string> used_;
+};
+
+struct Material {
+  std::optional<std::array<float, 4>> rgba;
+};
+using Materials = std::map<std::string, Material>;
+
+/// Attribute `xyz` and `rpy` of a child <origin>, identity if there is none.
+Pose read_origin(const XmlElement& owner);
+/// Rotation about fixed axes: roll about x, then pitch about y, then yaw about z.
+Quatd from_rpy(const Vec3d& rpy);
+/// Unread attributes and children, as warnings; names the children's kinds once for each.
+void report_rest(const XmlElement& element);
+/// The attribute, or an error and false if it is missing or bad.
+bool require(const XmlElement& element, const char* attribute, std::string& out);
+bool require(const XmlElement& element, const char* attribute, double& out);
+
+Link read_link(const XmlElement& element, const Materials& materials, MeshCache& meshes, const ReadOptions& options);
+Joint read_joint(const XmlElement& element);
+void read_material(const XmlElement& element, Materials& materials);
+
+/// Connects links and joints and checks that they make one tree. Reports to `sink`.
+/// @return index of the root link, -1 if there is none
+int connect(std::vector<Link>& links, std::vector<Joint>& joints, DiagnosticSink& sink, const Location& robot);
+
+}  // namespace tarsus::urdf
