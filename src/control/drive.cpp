@@ -61,7 +61,7 @@ void check_inputs(const Model& model, const BasicData<R>& data, const Drives& dr
   check_size("qvel", qvel.size(), data.size(model.nv));
   check_size("qpos_target", qpos_target.size(), data.size(model.nq));
   if (!qvel_target.empty()) check_size("qvel_target", qvel_target.size(), data.size(model.nv));
-  if (!(dt > 0) || !std::isfinite(dt)) throw ValueError("dt", std::to_string(dt), "a positive, finite number of seconds");
+  if (!(dt >= 0) || !std::isfinite(dt)) throw ValueError("dt", std::to_string(dt), "a finite number of seconds, not negative");
 }
 
 }  // namespace

@@ -239,7 +239,7 @@ TEST(Drives, BadGainsAndStepsAreNamed) {
   }
   Data data(model);
   std::vector<double> one(1);
-  EXPECT_THROW(drive_terms<double>(model, data, Drives::none(model), 0, one, one, one, {}, {}, one, one), ValueError);
+  EXPECT_THROW(drive_terms<double>(model, data, Drives::none(model), -1, one, one, one, {}, {}, one, one), ValueError);
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ struct Drives {
 };
 
 /// MABA's terms for one step of `dt` seconds: joint_force Q = tau + drives + springs and damping, joint_inertia K = armature
-/// + what the implicit terms add. O(nv). Gains are shared by all worlds of a batch, targets are each world's own.
+/// + what the implicit terms add. dt = 0 is explicit PD: nothing added. O(nv). Gains are shared by all worlds of a batch, targets are each world's own.
 /// @param qpos_target [nq] @param qvel_target [nv] or empty for zero @param tau [nv] applied force or empty
 template <class R>
 void drive_terms(const Model& model, const BasicData<R>& data, const Drives& drives, double dt, In<R> qpos, In<R> qvel,

@@ -1,0 +1,77 @@
+// One step of simulation, as a list of named stages, for one world or a batch.
+//
+//   stage       reads                       writes
+//   drive       qpos qvel tau, targets      joint_force Q, joint_inertia K
+//   solve       qpos qvel Q K               qacc
+//   integrate   qpos qvel qacc              the next qpos, qvel
+//   check       the next state              status; a bad world freezes at its last good state, its neighbours go on
+#pragma once
+
+#include <cstdint>
+
+#include "tarsus/control/drive.hpp"
+
+namespace tarsus {
+
+enum class Integrator {
+  semi_implicit_euler,  ///< v⁺ = v + h q̈, q⁺ = q ⊞ h v⁺: first order, drives and springs implicit, stable when stiff
+  rk4,                  ///< fourth order on the manifold, every force explicit: for accuracy, not for stiff drives
+};
+
+enum class WorldStatus : std::uint8_t {
+  ok,
+  bad_input,   ///< a state, target or applied force that is not finite came in
+  singular,    ///< the acceleration is not finite: the mass matrix is singular (a massless moving end?) or overflowed
+  too_fast,    ///< a velocity beyond StepOptions::speed_limit: diverged
+};
+const char* name(WorldStatus status);
+
+struct StepOptions {
+  double dt = 1.0 / 60;        ///< [s]
+  Integrator integrator = Integrator::semi_implicit_euler;
+  double speed_limit = 1e6;    ///< [rad/s | m/s] beyond which a world counts as diverged
+};
+
+/// Advances worlds by dt. Keeps its scratch between calls; not for use by two threads at once.
+template <class R>
+class Stepper {
+ public:
+  /// @throws ValueError for a step that is not positive and finite
+  Stepper(const Model& model, const BasicData<R>& data, const StepOptions& options);
+
+  /// One step of all worlds that are ok. Targets are those at the end of the step; empty spans: no drives / zero velocity.
+  /// @return number of worlds that are not ok now
+  int step(BasicData<R>& data, const Drives& drives, In<R> qpos_target, In<R> qvel_target = {});
+  /// Without drives: tau, springs and damping alone.
+  int step(BasicData<R>& data);
+
+  WorldStatus status(int world) const { return status_[world]; }
+  /// Lets a frozen world go again, after its state was set anew.
+  void revive(int world) { status_[world] = WorldStatus::ok; }
+  const StepOptions& options() const { return options_; }
+
+ private:
+  void euler(BasicData<R>& data, const Drives& drives, In<R> qpos_target, In<R> qvel_target);
+  void rk4(BasicData<R>& data, const Drives& drives, In<R> qpos_target, In<R> qvel_target);
+  void accelerate(BasicData<R>& data, const Drives& drives, double dt, In<R> qpos, In<R> qvel, In<R> qpos_target, In<R> qvel_target);
+  bool finite_lane(In<R> values, int n, int world) const;
+  WorldStatus judge(const BasicData<R>& data, int world) const;
+  int settle(BasicData<R>& data);
+
+  const Model& model_;
+  StepOptions options_;
+  Drives none_;
+  int width_;
+  std::vector<WorldStatus> status_;
+  AlignedVector<R> next_qpos_, next_qvel_;
+  AlignedVector<R> stage_qpos_, stage_qvel_, u_, slope_q_, sum_q_, sum_v_;  // rk4 alone
+};
+
+extern template class Stepper<double>;
+extern template class Stepper<float>;
+
+/// 64-bit FNV-1a over the bits of a state: equal hashes, equal runs.
+template <class R>
+std::uint64_t state_hash(const BasicData<R>& data);
+
+}  // namespace tarsus

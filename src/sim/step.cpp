@@ -1,0 +1,166 @@
+#include "tarsus/sim/step.hpp"
+
+#include <cmath>
+
+namespace tarsus {
+
+const char* name(WorldStatus status) {
+  switch (status) {
+    case WorldStatus::ok: return "ok";
+    case WorldStatus::bad_input: return "bad_input";
+    case WorldStatus::singular: return "singular";
+    case WorldStatus::too_fast: return "too_fast";
+  }
+  return "ok";
+}
+
+template <class R>
+Stepper<R>::Stepper(const Model& model, const BasicData<R>& data, const StepOptions& options)
+    : model_(model), options_(options), none_(Drives::none(model)), width_(data.width()), status_(data.worlds(), WorldStatus::ok) {
+  if (!(options.dt > 0) || !std::isfinite(options.dt)) throw ValueError("dt", std::to_string(options.dt), "a positive, finite number of seconds");
+  next_qpos_.resize(data.size(model.nq)), next_qvel_.resize(data.size(model.nv));
+  if (options.integrator != Integrator::rk4) return;
+  stage_qpos_.resize(data.size(model.nq));
+  for (auto* v : {&stage_qvel_, &u_, &slope_q_, &sum_q_, &sum_v_}) v->resize(data.size(model.nv));
+}
+
+template <class R>
+int Stepper<R>::step(BasicData<R>& data) {
+  return step(data, none_, data.qpos);
+}
+
+template <class R>
+int Stepper<R>::step(BasicData<R>& data, const Drives& drives, In<R> qpos_target, In<R> qvel_target) {
+  const In<R> target = qpos_target.empty() ? In<R>(data.qpos) : qpos_target;
+  for (int world = 0; world < data.worlds(); ++world) {
+    if (status_[world] != WorldStatus::ok) continue;
+    const bool good = finite_lane(data.qpos, model_.nq, world) && finite_lane(data.qvel, model_.nv, world) &&
+                      finite_lane(data.tau, model_.nv, world) && finite_lane(target, model_.nq, world) &&
+                      (qvel_target.empty() || finite_lane(qvel_target, model_.nv, world));
+    if (!good) status_[world] = WorldStatus::bad_input;
+  }
+  if (options_.integrator == Integrator::rk4) rk4(data, drives, target, qvel_target);
+  else euler(data, drives, target, qvel_target);
+  data.time += options_.dt;
+  return settle(data);
+}
+
+/// qacc at (qpos, qvel); dt > 0 makes drives, springs and damping implicit over dt, dt = 0 explicit.
+template <class R>
+void Stepper<R>::accelerate(BasicData<R>& data, const Drives& drives, double dt, In<R> qpos, In<R> qvel, In<R> qpos_target,
+                            In<R> qvel_target) {
+  drive_terms<R>(model_, data, drives, dt, qpos, qvel, qpos_target, qvel_target, data.tau, data.joint_force, data.joint_inertia);
+  maba<R>(model_, data, qpos, qvel, data.joint_force, data.joint_inertia, data.qacc);
+}
+
+template <class R>
+void Stepper<R>::euler(BasicData<R>& data, const Drives& drives, In<R> qpos_target, In<R> qvel_target) {
+  const R h = R(options_.dt);
+  accelerate(data, drives, options_.dt, data.qpos, data.qvel, qpos_target, qvel_target);
+  for (std::size_t i = 0; i < next_qvel_.size(); ++i) next_qvel_[i] = data.qvel[i] + h * data.qacc[i];
+  integrate<R>(model_, data, data.qpos, next_qvel_, h, next_qpos_);
+}
+
+/// u̇ = dexp⁻¹(u) v = v + ½ u × v + 1/12 u × (u × v) on the rotations, v elsewhere: what moves q = q₀ ⊞ u when q̇ is v. The next
+/// term is of fifth order in the step. [Munthe-Kaas 1998]
+template <class R>
+static void manifold_slope(const Model& model, int width, const R* u, const R* v, R* slope) {
+  for (const Joint& joint : model.joints) {
+    const int linear = joint.type == JointType::free ? 3 : joint.nv() == 1 ? 1 : 0;
+    for (int lane = 0; lane < width; ++lane) {
+      const auto at = [&](int k) { return std::size_t(joint.qvel + k) * width + lane; };
+      for (int k = 0; k < linear; ++k) slope[at(k)] = v[at(k)];
+      if (joint.nv() == 1) continue;
+      const auto load = [&](const R* p) { return Vec3<R>{p[at(linear)], p[at(linear + 1)], p[at(linear + 2)]}; };
+      const Vec3<R> a = load(u), w = load(v), aw = cross(a, w);
+      const Vec3<R> s = w + aw * R(0.5) + cross(a, aw) * R(1.0 / 12);
+      for (int k = 0; k < 3; ++k) slope[at(linear + k)] = s[k];
+    }
+  }
+}
+
+template <class R>
+void Stepper<R>::rk4(BasicData<R>& data, const Drives& drives, In<R> qpos_target, In<R> qvel_target) {
+  const R h = R(options_.dt), weights[4] = {h / 6, h / 3, h / 3, h / 6}, nodes[4] = {0, h / 2, h / 2, h};
+  std::fill(sum_q_.begin(), sum_q_.end(), R(0)), std::fill(sum_v_.begin(), sum_v_.end(), R(0));
+  for (int stage = 0; stage < 4; ++stage) {
+    for (std::size_t i = 0; i < u_.size(); ++i) {
+      u_[i] = stage ? nodes[stage] * slope_q_[i] : R(0);
+      stage_qvel_[i] = stage ? data.qvel[i] + nodes[stage] * data.qacc[i] : data.qvel[i];
+    }
+    integrate<R>(model_, data, data.qpos, u_, R(1), stage_qpos_);
+    accelerate(data, drives, 0, stage_qpos_, stage_qvel_, qpos_target, qvel_target);
+    const std::size_t pack = std::size_t(model_.nv) * width_;
+    for (int p = 0; p < data.packs(); ++p) {
+      manifold_slope(model_, width_, &u_[p * pack], &stage_qvel_[p * pack], &slope_q_[p * pack]);
+    }
+    for (std::size_t i = 0; i < u_.size(); ++i) {
+      sum_q_[i] += weights[stage] * slope_q_[i];
+      sum_v_[i] += weights[stage] * data.qacc[i];
+    }
+  }
+  integrate<R>(model_, data, data.qpos, sum_q_, R(1), next_qpos_);
+  for (std::size_t i = 0; i < next_qvel_.size(); ++i) next_qvel_[i] = data.qvel[i] + sum_v_[i];
+}
+
+template <class R>
+bool Stepper<R>::finite_lane(In<R> values, int n, int world) const {
+  const R* p = values.data() + std::size_t(world / width_) * n * width_ + world % width_;
+  for (int i = 0; i < n; ++i) {
+    if (!std::isfinite(p[std::size_t(i) * width_])) return false;
+  }
+  return true;
+}
+
+template <class R>
+WorldStatus Stepper<R>::judge(const BasicData<R>& data, int world) const {
+  if (!finite_lane(data.qacc, model_.nv, world)) return WorldStatus::singular;
+  const R* v = next_qvel_.data() + std::size_t(world / width_) * model_.nv * width_ + world % width_;
+  for (int i = 0; i < model_.nv; ++i) {
+    if (!(std::abs(v[std::size_t(i) * width_]) <= R(options_.speed_limit))) return WorldStatus::too_fast;
+  }
+  return finite_lane(next_qpos_, model_.nq, world) ? WorldStatus::ok : WorldStatus::too_fast;
+}
+
+/// Takes the next state over, lane by lane where some world is not ok.
+template <class R>
+int Stepper<R>::settle(BasicData<R>& data) {
+  int bad = 0;
+  for (int world = 0; world < data.worlds(); ++world) {
+    if (status_[world] == WorldStatus::ok) status_[world] = judge(data, world);
+    if (status_[world] == WorldStatus::ok) continue;
+    ++bad;
+    const auto keep = [&](AlignedVector<R>& next, const AlignedVector<R>& old, int n) {
+      const std::size_t first = std::size_t(world / width_) * n * width_ + world % width_;
+      for (int i = 0; i < n; ++i) next[first + std::size_t(i) * width_] = old[first + std::size_t(i) * width_];
+    };
+    keep(next_qpos_, data.qpos, model_.nq);
+    keep(next_qvel_, data.qvel, model_.nv);
+  }
+  data.qpos.swap(next_qpos_);
+  data.qvel.swap(next_qvel_);
+  return bad;
+}
+
+template <class R>
+std::uint64_t state_hash(const BasicData<R>& data) {
+  std::uint64_t hash = 0xcbf29ce484222325u;
+  const auto add = [&](const AlignedVector<R>& values, int n) {
+    std::vector<R> one(n);
+    for (int world = 0; world < data.worlds(); ++world) {
+      data.get(values, n, world, one);
+      const auto* bytes = reinterpret_cast<const unsigned char*>(one.data());
+      for (std::size_t i = 0; i < one.size() * sizeof(R); ++i) hash = (hash ^ bytes[i]) * 0x100000001b3u;
+    }
+  };
+  add(data.qpos, data.nq());
+  add(data.qvel, data.nv());
+  return hash;
+}
+
+template class Stepper<double>;
+template class Stepper<float>;
+template std::uint64_t state_hash<double>(const BasicData<double>&);
+template std::uint64_t state_hash<float>(const BasicData<float>&);
+
+}  // namespace tarsus

@@ -1,0 +1,106 @@
+#include "tarsus/sim/track.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+namespace tarsus {
+
+namespace {
+
+void check(const Model& model, const ClipBinding& clip, const Drives& drives, const TrackOptions& options) {
+  const auto positive = [](const char* name, double x) {
+    if (!(x > 0) || !std::isfinite(x)) throw ValueError(name, std::to_string(x), "a positive, finite number of seconds");
+  };
+  positive("dt", options.dt);
+  positive("duration", options.duration);
+  if (options.duration / options.dt > 1e9) throw ValueError("duration", std::to_string(options.duration), "at most 1e9 steps");
+  if (!std::isfinite(options.start)) throw ValueError("start", std::to_string(options.start), "a finite number of seconds");
+  if (clip.nq() != model.nq || clip.nv() != model.nv) throw ValueError("clip", "bound to another model", "bound to this one");
+  drives.check(model);
+}
+
+/// Distances between the bodies' centres of mass in two poses.
+class ErrorMeter {
+ public:
+  explicit ErrorMeter(const Model& model) : model_(model), ours_(model), theirs_(model) {}
+
+  /// Mean over moving bodies; the largest goes to `max`.
+  double measure(std::span<const double> qpos, std::span<const double> target, double& max) {
+    kinematics<double>(model_, ours_, qpos);
+    kinematics<double>(model_, theirs_, target);
+    double sum = 0;
+    int count = 0;
+    for (int i = 1; i < model_.nbody(); ++i) {
+      if (model_.bodies[i].link < 0) continue;
+      const Transformd a = body_pose(model_, ours_, i), b = body_pose(model_, theirs_, i);
+      const double error = norm(a.R * model_.bodies[i].com + a.p - b.R * model_.bodies[i].com - b.p);
+      max = std::max(max, error);
+      sum += error, ++count;
+    }
+    return count ? sum / count : 0;
+  }
+  Energy energy_of(std::span<const double> qpos, std::span<const double> qvel) {
+    kinematics<double>(model_, ours_, qpos, qvel);
+    return energy<double>(model_, ours_, qpos, qvel);
+  }
+
+ private:
+  const Model& model_;
+  Data ours_, theirs_;
+};
+
+template <class R>
+void convert(std::span<const double> from, AlignedVector<R>& to) {
+  std::copy(from.begin(), from.end(), to.begin());
+}
+
+bool finite(std::span<const double> values) {
+  return std::all_of(values.begin(), values.end(), [](double x) { return std::isfinite(x); });
+}
+
+}  // namespace
+
+template <class R>
+TrackReport track(const Model& model, const ClipBinding& clip, const Drives& drives, const TrackOptions& options,
+                  const std::function<void(const TrackFrame&)>& on_frame) {
+  check(model, clip, drives, options);
+  using Clock = std::chrono::steady_clock;
+  BasicData<R> data(model);
+  Stepper<R> stepper(model, data, {options.dt, options.integrator});
+  ErrorMeter meter(model);
+  std::vector<double> qpos(model.nq), qvel(model.nv), target(model.nq), target_velocity(model.nv);
+  AlignedVector<R> goal(model.nq), goal_velocity(model.nv);
+  clip.sample(options.start, qpos, qvel);
+  convert<R>(qpos, data.qpos), convert<R>(qvel, data.qvel);
+
+  TrackReport report;
+  const int steps = std::max(1, int(std::lround(options.duration / options.dt)));
+  Clock::duration busy{0};
+  for (int i = 1; i <= steps; ++i) {
+    const double time = i * options.dt;
+    const auto began = Clock::now();
+    clip.sample(options.start + time, target, target_velocity);
+    convert<R>(target, goal), convert<R>(target_velocity, goal_velocity);
+    stepper.step(data, drives, goal, options.target_velocity ? In<R>(goal_velocity) : In<R>());
+    busy += Clock::now() - began;
+    report.status = stepper.status(0);
+    if (report.status != WorldStatus::ok) break;
+    report.steps = i;
+    qpos.assign(data.qpos.begin(), data.qpos.end()), qvel.assign(data.qvel.begin(), data.qvel.end());
+    const double error = meter.measure(qpos, target, report.error_max);
+    report.error_mean += (error - report.error_mean) / i;
+    if (on_frame) on_frame({i, steps, time, qpos, qvel, target, error});
+  }
+  report.seconds = std::chrono::duration<double>(busy).count();
+  report.energy = meter.energy_of(qpos, qvel);
+  report.nan = !finite(qpos) || !finite(qvel) || report.status == WorldStatus::bad_input || report.status == WorldStatus::singular;
+  return report;
+}
+
+template TrackReport track<double>(const Model&, const ClipBinding&, const Drives&, const TrackOptions&,
+                                   const std::function<void(const TrackFrame&)>&);
+template TrackReport track<float>(const Model&, const ClipBinding&, const Drives&, const TrackOptions&,
+                                  const std::function<void(const TrackFrame&)>&);
+
+}  // namespace tarsus
