@@ -1,0 +1,29 @@
+// Clip files of any kind, and this project's own kind.
+//
+//   {"format": "tarsus-clip", "version": 1, "name": "walk", "loop": true,
+//    "up": "+z", "forward": "+x", "frame_time": 0.0333,          (or "times": [0, 0.03, …])
+//    "channels": [{"name": "root.position", "kind": "position"}, {"name": "root", "kind": "rotation"},
+//                 {"name": "left_knee", "kind": "angle"}, …],    (an angle or translation may have an "axis")
+//    "frames": [[…], …]}
+//
+// Rotations are quaternions w x y z. Optional: "cycle_position", "cycle_heading" (true), "comment". docs/clips.md.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "tarsus/control/clip.hpp"
+
+namespace tarsus {
+
+/// Reads a clip of whatever kind the file is: BVH, DeepMimic, or our own.
+/// @param mapping its layout, if it has one, names the columns of a DeepMimic file
+/// @throws InputError
+MotionClip read_clip(const std::filesystem::path& file, const ClipMapping* mapping = nullptr);
+/// The same from memory; `name` stands for the file in messages.
+MotionClip parse_clip(std::string text, const std::string& name, const ClipMapping* mapping = nullptr);
+
+/// A clip as a file of our own kind; reading it back gives the same numbers.
+std::string write_clip(const MotionClip& clip);
+
+}  // namespace tarsus

@@ -1,0 +1,42 @@
+// Mapping files: how a clip made for one skeleton drives another. JSON; docs/clips.md explains it by examples.
+//
+//   {"format": "tarsus-clip-mapping", "version": 1, "name": "humanoid3d to the built-in humanoid",
+//    "source": {"format": "humanoid3d", "up": "+y", "forward": "+x",       all optional
+//               "layout": [{"name": "root.position", "kind": "position"}, …]},
+//    "scale": 1.0, "offset": [0, 0, 0.02],
+//    "joints": {"root":       {"from": "root", "position": "root.position"},
+//               "chest":      {"from": ["lowerback", "Chest"], "pre": ROTATION, "post": ROTATION},
+//               "left_knee":  {"from": "left_knee", "axis": [0, 1, 0], "sign": 1, "offset": 0}},
+//    "ignore": ["left_wrist"]}
+//
+// ROTATION is {"quaternion": [w, x, y, z]}, {"axis": [x, y, z], "degrees": d}, or an array of these, composed in order.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tarsus/control/clip.hpp"
+
+namespace tarsus {
+
+/// @throws InputError with file, line, column and JSON path
+ClipMapping read_clip_mapping(const std::filesystem::path& file);
+/// The same from memory; `name` stands for the file in messages.
+ClipMapping parse_clip_mapping(std::string text, const std::string& name);
+
+/// Folders in which mappings are looked for: `mappings` beside the model file, and those of TARSUS_MAPPINGS (separated
+/// by ':').
+std::vector<std::filesystem::path> mapping_folders(const Model& model);
+
+/// The mapping to use when none is named: for a clip of our own kind whose channels have the joints' names, those names;
+/// else the first file in `folders` (by name) that is for the clip's format and whose channels and joints all exist;
+/// else again equal names. Files that cannot be read are passed over with a warning in `skipped`.
+/// @throws InputError when nothing fits, saying what was tried, with the clip's channels and the model's joints
+ClipMapping choose_clip_mapping(const Model& model, const MotionClip& clip,
+                                const std::vector<std::filesystem::path>& folders, Diagnostics* skipped = nullptr);
+inline ClipMapping choose_clip_mapping(const Model& model, const MotionClip& clip) {
+  return choose_clip_mapping(model, clip, mapping_folders(model));
+}
+
+}  // namespace tarsus

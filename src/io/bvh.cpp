@@ -1,0 +1,292 @@
+#include "tarsus/io/bvh.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <set>
+
+#include "clip_json.hpp"
+#include "tarsus/io/text_number.hpp"
+#include "tarsus/io/xml.hpp"
+
+namespace tarsus {
+namespace {
+
+constexpr std::size_t kMaxJoints = 10'000;
+
+/// What one number of a motion row is.
+struct Column {
+  bool rotates = false;
+  int axis = 0;  ///< x, y, z
+};
+
+struct BvhJoint {
+  std::string name;
+  Vec3d offset{0, 0, 0};
+  std::vector<Column> columns;
+  bool has_channels = false;
+  int position = -1, rotation = -1;  ///< first column in the clip's frame
+};
+
+class BvhReader {
+ public:
+  BvhReader(std::string_view text, const std::string& name) : text_(text) {
+    clip_.file = name, clip_.name = stem(name), clip_.format = "bvh";
+    clip_.up = {0, 1, 0}, clip_.forward = {0, 0, 1};
+    if (text_.substr(0, 3) == "\xEF\xBB\xBF") at_ = 3, line_start_ = 3;
+  }
+
+  MotionClip run() {
+    if (trimmed(text_.substr(at_)).empty()) fail("the file is empty");
+    expect("HIERARCHY");
+    expect("ROOT");
+    hierarchy();
+    make_channels();
+    motion();
+    clean_clip(clip_, [&](int frame, int) {
+      return Location{clip_.file, frame < 0 ? 0 : row_lines_[frame], 0, frame < 0 ? "" : fmt::format("MOTION[{}]", frame)};
+    });
+    return std::move(clip_);
+  }
+
+ private:
+  Location here() const { return {clip_.file, token_line_, token_column_, {}}; }
+  [[noreturn]] void fail(const std::string& message) const { throw InputError(here(), message); }
+
+  /// Next word, or an empty one at the end. Sets the place that fail() reports.
+  std::string_view word() {
+    while (at_ < text_.size() && std::string_view(" \t\r\n\f\v").find(text_[at_]) != std::string_view::npos) advance();
+    token_line_ = line_, token_column_ = int(at_ - line_start_) + 1;
+    const std::size_t from = at_;
+    while (at_ < text_.size() && std::string_view(" \t\r\n\f\v").find(text_[at_]) == std::string_view::npos) ++at_;
+    return text_.substr(from, at_ - from);
+  }
+  void advance() {
+    if (text_[at_++] == '\n') ++line_, line_start_ = at_;
+  }
+  std::string_view rest_of_line() {
+    const std::size_t end = std::min(text_.find('\n', at_), text_.size());
+    const std::string_view rest = trimmed(text_.substr(at_, end - at_));
+    at_ = end;
+    return rest;
+  }
+
+  void expect(std::string_view wanted) {
+    const std::string_view got = word();
+    if (got != wanted) {
+      fail(got.empty() ? fmt::format("the file ends where {} is expected", wanted)
+                       : fmt::format("{} found where {} is expected", quote(got), wanted));
+    }
+  }
+  double number(const char* what) {
+    const std::string_view token = word();
+    if (token.empty()) fail(fmt::format("the file ends where {} is expected", what));
+    const Parsed<double> parsed = parse_number(token);
+    if (!parsed) fail(fmt::format("{}: {}", what, parsed.error));
+    return parsed.value;
+  }
+  int count(const char* what, int most) {
+    const std::string_view token = word();
+    const Parsed<int> parsed = parse_integer(token);
+    if (!parsed) fail(fmt::format("{}: {}", what, token.empty() ? "the file ends here" : parsed.error));
+    if (parsed.value < 0 || parsed.value > most) fail(fmt::format("{}: {} is not in 0 to {}", what, parsed.value, most));
+    return parsed.value;
+  }
+
+  /// After ROOT. A loop with its own stack: no depth can overflow it. -1 stands for an End Site.
+  void hierarchy() {
+    std::vector<int> open = {begin_joint()};
+    while (!open.empty()) {
+      const std::string_view key = word();
+      const int joint = open.back();
+      if (key.empty()) fail("the file ends inside the hierarchy: a '}' is missing");
+      if (key == "}") {
+        if (joint >= 0 && !joints_[joint].has_channels) {
+          fail(fmt::format("joint {} has no CHANNELS", quote(joints_[joint].name)));
+        }
+        open.pop_back();
+      } else if (key == "OFFSET") {
+        const Vec3d offset{number("OFFSET"), number("OFFSET"), number("OFFSET")};
+        if (joint >= 0) joints_[joint].offset = offset;
+      } else if (key == "CHANNELS" && joint >= 0) {
+        channels(joints_[joint]);
+      } else if (key == "JOINT" && joint >= 0) {
+        open.push_back(begin_joint());
+      } else if (key == "End" && joint >= 0) {
+        rest_of_line();
+        expect("{");
+        open.push_back(-1);
+      } else {
+        fail(fmt::format("{} found where {} is expected", quote(key),
+                         joint >= 0 ? "OFFSET, CHANNELS, JOINT, End Site or '}'" : "OFFSET or '}'"));
+      }
+    }
+  }
+
+  int begin_joint() {
+    const std::string name(rest_of_line());
+    if (name.empty()) fail("the joint has no name");
+    if (!names_.insert(name).second) fail(fmt::format("two joints are called {}", quote(name)));
+    if (joints_.size() == kMaxJoints) fail(fmt::format("more than {} joints", kMaxJoints));
+    expect("{");
+    joints_.emplace_back();
+    joints_.back().name = name;
+    return int(joints_.size()) - 1;
+  }
+
+  void channels(BvhJoint& joint) {
+    if (joint.has_channels) fail(fmt::format("joint {} has CHANNELS twice", quote(joint.name)));
+    joint.has_channels = true;
+    const int wanted = count("CHANNELS", 6);
+    const std::string rest(rest_of_line());
+    const std::vector<std::string_view> found = split_blanks(rest);
+    if (int(found.size()) != wanted) {
+      fail(fmt::format("CHANNELS says {}, but {} are named for joint {}", wanted, found.size(), quote(joint.name)));
+    }
+    for (const std::string_view channel : found) {
+      Column column;
+      const std::string_view kind = channel.substr(std::min<std::size_t>(1, channel.size()));
+      column.rotates = kind == "rotation";
+      column.axis = channel.empty() ? -1 : channel[0] - 'X';
+      if ((kind != "rotation" && kind != "position") || column.axis < 0 || column.axis > 2) {
+        fail(fmt::format("{} is not a channel: Xposition … Zrotation", quote(channel)));
+      }
+      for (const Column& other : joint.columns) {
+        if (!column.rotates && !other.rotates && other.axis == column.axis) fail(fmt::format("{} twice", quote(channel)));
+      }
+      joint.columns.push_back(column);
+    }
+  }
+
+  void make_channels() {
+    for (BvhJoint& joint : joints_) {
+      const auto rotates = [](const Column& c) { return c.rotates; };
+      const auto turning = std::count_if(joint.columns.begin(), joint.columns.end(), rotates);
+      if (turning < std::ptrdiff_t(joint.columns.size())) {
+        joint.position = add_channel(joint.name + ".position", ChannelKind::position);
+      }
+      if (turning > 0) joint.rotation = add_channel(joint.name, ChannelKind::rotation);
+      row_width_ += joint.columns.size();
+    }
+    if (row_width_ == 0) fail("no joint has a channel");
+  }
+  int add_channel(const std::string& name, ChannelKind kind) {
+    ClipChannel channel;
+    channel.name = name, channel.kind = kind, channel.column = clip_.width;
+    clip_.channels.push_back(channel);
+    clip_.width += width(kind);
+    return channel.column;
+  }
+
+  void motion() {
+    const std::string_view key = word();
+    if (key == "ROOT") fail("a second ROOT: files with several skeletons are not supported");
+    if (key != "MOTION") fail(fmt::format("{} found where MOTION is expected", key.empty() ? "the end of the file" : quote(key)));
+    expect("Frames:");
+    const int frames = count("Frames:", std::numeric_limits<int>::max());
+    const Location frames_at = here();
+    if (frames == 0) fail("the clip has no frames");
+    expect("Frame");
+    expect("Time:");
+    const double step = number("Frame Time:");
+    if (!(step > 0)) fail(fmt::format("Frame Time: {} is not positive", step));
+    if (const std::string_view rest = rest_of_line(); !rest.empty()) {
+      fail(fmt::format("{} follows the frame time on its line", quote(rest)));
+    }
+    check_rows(frames, frames_at);
+    clip_.values.reserve(std::size_t(frames) * clip_.width);
+    for (int i = 0; i < frames; ++i) row(i, step);
+  }
+
+  /// Counts before anything is stored: a wrong count costs no memory.
+  void check_rows(int frames, const Location& frames_at) const {
+    std::size_t rows = 0, from = at_;
+    while (from < text_.size()) {
+      const std::size_t end = std::min(text_.find('\n', from), text_.size());
+      if (!trimmed(text_.substr(from, end - from)).empty()) ++rows;
+      from = end + 1;
+    }
+    if (rows != std::size_t(frames)) {
+      throw InputError(frames_at, fmt::format("Frames: says {}, but {} rows follow", frames, rows));
+    }
+    if (rows * row_width_ > kMaxBvhNumbers) {
+      throw InputError(frames_at, fmt::format("{} numbers, more than the {} that are read", rows * row_width_, kMaxBvhNumbers));
+    }
+  }
+
+  void row(int index, double step) {
+    scratch_.clear();
+    std::string_view token = word();
+    const int line = token_line_;
+    // Exactly one line: a row that is too short must not eat the next.
+    while (!token.empty() && token_line_ == line) {
+      const Parsed<double> parsed = parse_number(token);
+      if (!parsed) fail(fmt::format("frame {}: {}", index, parsed.error));
+      scratch_.push_back(parsed.value);
+      if (scratch_.size() > row_width_) {
+        fail(fmt::format("frame {} has more than the {} numbers of the hierarchy's channels", index, row_width_));
+      }
+      const std::size_t at = at_, line_start = line_start_;
+      const int at_line = line_;
+      token = word();
+      if (token_line_ != line) at_ = at, line_start_ = line_start, line_ = at_line;
+    }
+    if (scratch_.size() != row_width_) {
+      throw InputError(Location{clip_.file, line, 0, {}},
+                       fmt::format("frame {} has {} numbers, the hierarchy {} channels", index, scratch_.size(), row_width_));
+    }
+    row_lines_.push_back(line);
+    clip_.times.push_back(index * step);
+    store_row();
+  }
+
+  void store_row() {
+    const std::size_t start = clip_.values.size();
+    clip_.values.resize(start + std::size_t(clip_.width));
+    double* frame = &clip_.values[start];
+    const double* in = scratch_.data();
+    for (const BvhJoint& joint : joints_) {
+      Vec3d p = joint.offset;
+      Quatd q{1, 0, 0, 0};
+      for (const Column& column : joint.columns) {
+        Vec3d axis{0, 0, 0};
+        axis[column.axis] = 1;
+        if (column.rotates) {
+          q = q * axis_angle(axis, std::remainder(*in, 720.0) * kPi / 180);
+        } else {
+          p[column.axis] = *in;
+        }
+        ++in;
+      }
+      if (joint.position >= 0) std::copy(&p.x, &p.x + 3, frame + joint.position);
+      if (joint.rotation < 0) continue;
+      q = normalized(q);
+      std::copy(&q.w, &q.w + 4, frame + joint.rotation);
+    }
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0, line_start_ = 0;
+  int line_ = 1, token_line_ = 1, token_column_ = 1;
+  std::vector<BvhJoint> joints_;
+  std::set<std::string> names_;
+  std::size_t row_width_ = 0;
+  std::vector<double> scratch_;
+  std::vector<int> row_lines_;
+  MotionClip clip_;
+};
+
+}  // namespace
+
+MotionClip parse_bvh(std::string_view text, const std::string& name) {
+  if (text.size() > kMaxBvhBytes) {
+    throw InputError(Location{name, 0, 0, {}}, fmt::format("{} bytes, more than the {} that are read", text.size(), kMaxBvhBytes));
+  }
+  return BvhReader(text, name).run();
+}
+
+MotionClip read_bvh(const std::filesystem::path& file) { return parse_bvh(read_file(file, kMaxBvhBytes), file.string()); }
+
+}  // namespace tarsus

@@ -1,0 +1,163 @@
+#include "tarsus/io/clip_file.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "clip_json.hpp"
+#include "tarsus/io/bvh.hpp"
+#include "tarsus/io/text_number.hpp"
+#include "tarsus/io/xml.hpp"
+
+namespace tarsus {
+namespace {
+
+/// Our own kind.
+class ClipReader {
+ public:
+  explicit ClipReader(const JsonDocument& document) : document_(document) {}
+
+  MotionClip run(const std::string& fallback_name) {
+    JsonObject top(document_, document_.root(), "", sink_);
+    clip_.file = document_.file(), clip_.name = fallback_name, clip_.format = "tarsus";
+    std::string format, comment;
+    double version = 0;
+    top.read("format", format), top.read("name", clip_.name), top.read("comment", comment);
+    if (!top.read("version", version) || version != 1) {
+      const JsonValue* at = top.get("version");
+      top.fault(at ? *at : document_.root(), "version", "version 1 is expected");
+    }
+    top.read("loop", clip_.loop);
+    top.read("cycle_position", clip_.cycle_position), top.read("cycle_heading", clip_.cycle_heading);
+    read_axis(top, "up", clip_.up), read_axis(top, "forward", clip_.forward);
+    const JsonValue *channels = needed(top, "channels"), *frames = needed(top, "frames");
+    if (channels) clip_.width = read_channels(document_, *channels, "channels", sink_, clip_.channels);
+    if (frames && !sink_.failed()) read_frames(*frames);
+    read_times(top);
+    top.done(Severity::error, "format, version, name, comment, loop, cycle_position, cycle_heading, up, forward, "
+                              "frame_time, times, channels, frames");
+    sink_.throw_if_failed();
+    clean_clip(clip_, [&](int frame, int column) { return where(*frames, frame, column); });
+    return std::move(clip_);
+  }
+
+ private:
+  const JsonValue* needed(JsonObject& top, const char* key) {
+    const JsonValue* value = top.get(key);
+    if (!value) sink_.add(Severity::error, document_.where(document_.root()), fmt::format("there is no \"{}\"", key));
+    return value;
+  }
+
+  Location where(const JsonValue& frames, int frame, int column) const {
+    if (frame < 0 || frame >= int(frames.items.size())) return document_.where(frames, "frames");
+    const JsonValue& row = frames.items[frame];
+    const bool inside = column >= 0 && column < int(row.offsets.size());
+    return document_.where(inside ? row.offsets[column] : row.offset, fmt::format("frames[{}][{}]", frame, std::max(column, 0)));
+  }
+
+  void read_frames(const JsonValue& frames) {
+    if (!frames.is(JsonValue::Type::array)) {
+      const bool empty = frames.is_array() && frames.size() == 0;
+      sink_.add(Severity::error, document_.where(frames, "frames"), empty ? "the clip has no frames" : "an array of rows is expected");
+      return;
+    }
+    if (clip_.width == 0) sink_.add(Severity::error, document_.where(frames, "channels"), "the clip has no channels");
+    for (std::size_t i = 0; i < frames.items.size(); ++i) {
+      const JsonValue& row = frames.items[i];
+      if (!row.is(JsonValue::Type::numbers) || int(row.numbers.size()) != clip_.width) {
+        const std::string got = row.is(JsonValue::Type::numbers) ? fmt::format("{}", row.numbers.size()) : describe(row);
+        sink_.add(Severity::error, document_.where(row, fmt::format("frames[{}]", i)),
+                  fmt::format("{} numbers are expected (the width of all channels), not {}", clip_.width, got));
+      } else {
+        clip_.values.insert(clip_.values.end(), row.numbers.begin(), row.numbers.end());
+      }
+    }
+    count_ = frames.items.size();
+  }
+
+  void read_times(JsonObject& top) {
+    double step = 0;
+    const JsonValue *even = top.get("frame_time"), *uneven = top.get("times");
+    if (bool(even) == bool(uneven)) {
+      sink_.add(Severity::error, document_.where(document_.root()), "either \"frame_time\" or \"times\" is needed, and not both");
+    } else if (even) {
+      if (top.read("frame_time", step) && !(step > 0)) top.fault(*even, "frame_time", "a frame's time must be positive");
+      for (std::size_t i = 0; i < count_; ++i) clip_.times.push_back(double(i) * step);
+    } else if (!sink_.failed()) {
+      top.read("times", clip_.times, count_);
+    }
+  }
+
+  const JsonDocument& document_;
+  std::size_t count_ = 0;
+  MotionClip clip_;
+  DiagnosticSink sink_;
+};
+
+/// A BVH file begins with this word, a JSON file cannot.
+bool is_bvh(std::string_view text) {
+  if (text.substr(0, 3) == "\xEF\xBB\xBF") text.remove_prefix(3);
+  return trimmed(text.substr(0, 4096)).substr(0, 9) == "HIERARCHY";
+}
+
+std::string json_string(const std::string& text) {
+  std::string out = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\') {
+      out += '\\', out += c;
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      out += fmt::format("\\u{:04x}", int(c));
+    } else {
+      out += c;
+    }
+  }
+  return out + "\"";
+}
+
+std::string joined(const double* from, std::size_t count) {
+  std::string out = "[";
+  for (std::size_t i = 0; i < count; ++i) out += fmt::format("{}{}", i ? ", " : "", from[i]);
+  return out + "]";
+}
+
+}  // namespace
+
+MotionClip parse_clip(std::string text, const std::string& name, const ClipMapping* mapping) {
+  if (is_bvh(text)) return parse_bvh(text, name);
+  const JsonDocument document(std::move(text), name);
+  const JsonValue* format = document.root().find("format");
+  if (format && format->is(JsonValue::Type::string) && format->text == "tarsus-clip") return ClipReader(document).run(stem(name));
+  if (document.root().find("Frames")) {
+    return deepmimic_from(document, stem(name), mapping ? std::span<const ClipChannel>(mapping->layout) : std::span<const ClipChannel>());
+  }
+  throw InputError(document.where(document.root()),
+                   "this is no motion clip: neither BVH (HIERARCHY), nor DeepMimic (\"Frames\"), nor our own (\"format\": "
+                   "\"tarsus-clip\")");
+}
+
+MotionClip read_clip(const std::filesystem::path& file, const ClipMapping* mapping) {
+  return parse_clip(read_file(file, std::max(JsonLimits{}.bytes, kMaxBvhBytes)), file.string(), mapping);
+}
+
+std::string write_clip(const MotionClip& clip) {
+  const auto axis = [](const Vec3d& v) {
+    const int i = std::abs(v.x) > 0.5 ? 0 : std::abs(v.y) > 0.5 ? 1 : 2;
+    return fmt::format("\"{}{}\"", v[i] < 0 ? '-' : '+', "xyz"[i]);
+  };
+  std::string out = fmt::format("{{\"format\": \"tarsus-clip\", \"version\": 1, \"name\": {}, \"loop\": {},\n", json_string(clip.name), clip.loop);
+  out += fmt::format(" \"cycle_position\": {}, \"cycle_heading\": {}, \"up\": {}, \"forward\": {},\n", clip.cycle_position,
+                     clip.cycle_heading, axis(clip.up), axis(clip.forward));
+  out += fmt::format(" \"times\": {},\n \"channels\": [\n", joined(clip.times.data(), clip.times.size()));
+  for (std::size_t i = 0; i < clip.channels.size(); ++i) {
+    const ClipChannel& channel = clip.channels[i];
+    out += fmt::format("  {{\"name\": {}, \"kind\": \"{}\"", json_string(channel.name), name(channel.kind));
+    if (norm(channel.axis) > 0) out += fmt::format(", \"axis\": {}", joined(&channel.axis.x, 3));
+    out += i + 1 < clip.channels.size() ? "},\n" : "}],\n \"frames\": [\n";
+  }
+  for (int i = 0; i < clip.frame_count(); ++i) {
+    out += fmt::format("  {}{}", joined(clip.frame(i), std::size_t(clip.width)), i + 1 < clip.frame_count() ? ",\n" : "]}\n");
+  }
+  return out;
+}
+
+}  // namespace tarsus

@@ -1,0 +1,202 @@
+#include "tarsus/io/clip_mapping.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+#include "clip_json.hpp"
+#include "tarsus/io/xml.hpp"
+
+namespace tarsus {
+namespace {
+
+class MappingReader {
+ public:
+  explicit MappingReader(const JsonDocument& document) : document_(document) {}
+
+  ClipMapping run(const std::string& fallback_name) {
+    JsonObject top(document_, document_.root(), "", sink_);
+    out_.file = document_.file(), out_.name = fallback_name;
+    std::string format, comment;
+    if (!top.read("format", format) || format != "tarsus-clip-mapping") {
+      const JsonValue* at = top.get("format");
+      top.fault(at ? *at : document_.root(), "format", "\"tarsus-clip-mapping\" is expected");
+    }
+    double version = 0;
+    if (!top.read("version", version) || version != 1) {
+      const JsonValue* at = top.get("version");
+      top.fault(at ? *at : document_.root(), "version", "version 1 is expected");
+    }
+    top.read("name", out_.name), top.read("comment", comment);
+    if (const JsonValue* source = top.get("source")) read_source(*source);
+    if (top.read("scale", out_.scale) && out_.scale == 0) top.fault(*top.get("scale"), "scale", "a scale of 0");
+    if (std::vector<double> v; top.read("offset", v, 3)) out_.offset = {v[0], v[1], v[2]};
+    if (const JsonValue* joints = top.get("joints")) {
+      read_joints(*joints);
+    } else {
+      sink_.add(Severity::error, document_.where(document_.root()), "there are no \"joints\"");
+    }
+    top.read("ignore", out_.ignore);
+    top.done(Severity::error, "format, version, name, comment, source, scale, offset, joints, ignore");
+    sink_.throw_if_failed();
+    return std::move(out_);
+  }
+
+ private:
+  void read_source(const JsonValue& value) {
+    JsonObject source(document_, value, "source", sink_);
+    source.read("format", out_.format);
+    Vec3d axis;
+    if (read_axis(source, "up", axis)) out_.up = axis;
+    if (read_axis(source, "forward", axis)) out_.forward = axis;
+    if (out_.up.has_value() != out_.forward.has_value()) {
+      sink_.add(Severity::error, document_.where(value, "source"), "\"up\" and \"forward\" go together");
+    } else if (out_.up && dot(*out_.up, *out_.forward) != 0) {
+      sink_.add(Severity::error, document_.where(value, "source"), "\"up\" and \"forward\" are the same axis");
+    }
+    if (const JsonValue* layout = source.get("layout")) {
+      read_channels(document_, *layout, "source/layout", sink_, out_.layout);
+      // what the reader calls clips with a layout from outside
+      if (source.get("format") && out_.format != "custom") {
+        source.fault(*source.get("format"), "format", "a source with its own \"layout\" is of format \"custom\"");
+      }
+      out_.format = "custom";
+    }
+    source.done(Severity::error, "format, up, forward, layout");
+  }
+
+  void read_joints(const JsonValue& value) {
+    JsonObject joints(document_, value, "joints", sink_);
+    for (std::size_t i = 0; i < value.items.size(); ++i) {
+      const std::string path = joints.path(value.keys[i]);
+      JsonObject item(document_, value.items[i], path, sink_);
+      JointMapping joint;
+      joint.joint = value.keys[i];
+      joint.where = document_.where(value.items[i], path);
+      item.read("from", joint.from), item.read("position", joint.position);
+      if (const JsonValue* pre = item.get("pre")) joint.pre = rotation_of(*pre, item.path("pre"));
+      if (const JsonValue* post = item.get("post")) joint.post = rotation_of(*post, item.path("post"));
+      if (std::vector<double> v; item.read("axis", v, 3)) joint.axis = unit(*item.get("axis"), item.path("axis"), v);
+      item.read("sign", joint.sign), item.read("offset", joint.offset);
+      if (joint.sign == 0) item.fault(*item.get("sign"), "sign", "a sign of 0 leaves nothing of the source");
+      if (joint.from.empty() && joint.position.empty()) {
+        sink_.add(Severity::error, joint.where, "a joint needs \"from\", \"position\" or both");
+      }
+      item.done(Severity::error, "from, position, pre, post, axis, sign, offset");
+      out_.joints.push_back(std::move(joint));
+    }
+  }
+
+  Vec3d unit(const JsonValue& at, const std::string& path, const std::vector<double>& v) {
+    const double length = std::hypot(v[0], v[1], v[2]);
+    if (length > 0 && std::isfinite(length)) return Vec3d{v[0], v[1], v[2]} * (1 / length);
+    sink_.add(Severity::error, document_.where(at, path), "an axis must have a length");
+    return {0, 0, 1};
+  }
+
+  Quatd rotation_of(const JsonValue& value, const std::string& path) {
+    Quatd q{1, 0, 0, 0};
+    if (value.is(JsonValue::Type::array)) {
+      for (std::size_t i = 0; i < value.items.size(); ++i) {
+        if (value.items[i].is_array()) {
+          sink_.add(Severity::error, document_.where(value.items[i], path), "an object is expected here");
+        } else {
+          q = q * rotation_of(value.items[i], fmt::format("{}[{}]", path, i));
+        }
+      }
+      return normalized(q);
+    }
+    JsonObject item(document_, value, path, sink_);
+    std::vector<double> v;
+    double degrees = 0;
+    if (item.read("quaternion", v, 4)) {
+      const double length = std::hypot(std::hypot(v[0], v[1]), std::hypot(v[2], v[3]));
+      if (std::abs(length - 1) < 1e-3) {
+        q = normalized(Quatd{v[0], v[1], v[2], v[3]});
+      } else {
+        item.fault(*item.get("quaternion"), "quaternion", fmt::format("its length is {:.4g}, expected 1", length));
+      }
+    } else if (item.read("axis", v, 3) && item.read("degrees", degrees)) {
+      q = axis_angle(unit(*item.get("axis"), item.path("axis"), v), degrees * kPi / 180);
+    } else if (!sink_.failed()) {
+      sink_.add(Severity::error, document_.where(value, path), "a rotation is {\"quaternion\": [w, x, y, z]} or {\"axis\": [x, y, z], \"degrees\": d}");
+    }
+    item.done(Severity::error, "quaternion, axis, degrees");
+    return q;
+  }
+
+  const JsonDocument& document_;
+  ClipMapping out_;
+  DiagnosticSink sink_;
+};
+
+std::vector<std::filesystem::path> mapping_files(const std::filesystem::path& folder) {
+  std::vector<std::filesystem::path> files;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+    if (entry.path().extension() == ".json") files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+std::string names(const Model& model, const MotionClip& clip) {
+  std::string channels, joints;
+  for (const ClipChannel& c : clip.channels) channels += " " + c.name;
+  for (const Joint& j : model.joints) joints += " " + j.name;
+  constexpr std::size_t kMost = 1500;
+  return fmt::format("channels:{}; joints:{}", channels.substr(0, kMost), joints.substr(0, kMost));
+}
+
+}  // namespace
+
+ClipMapping parse_clip_mapping(std::string text, const std::string& name) {
+  const JsonDocument document(std::move(text), name);
+  return MappingReader(document).run(stem(name));
+}
+
+ClipMapping read_clip_mapping(const std::filesystem::path& file) {
+  return parse_clip_mapping(read_file(file, JsonLimits{}.bytes), file.string());
+}
+
+std::vector<std::filesystem::path> mapping_folders(const Model& model) {
+  std::vector<std::filesystem::path> folders;
+  folders.push_back(std::filesystem::path(model.spec.directory) / "mappings");
+  if (const char* more = std::getenv("TARSUS_MAPPINGS")) {
+    std::string_view rest = more;
+    while (!rest.empty()) {
+      const std::size_t end = std::min(rest.find(':'), rest.size());
+      if (end > 0) folders.emplace_back(rest.substr(0, end));
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
+  }
+  return folders;
+}
+
+ClipMapping choose_clip_mapping(const Model& model, const MotionClip& clip,
+                                const std::vector<std::filesystem::path>& folders, Diagnostics* skipped) {
+  ClipMapping same_names = identity_mapping(model, clip);
+  // The name "root" alone says nothing: every skeleton has one.
+  const bool usable = same_names.joints.size() > (model.joints.size() > 1 ? 1 : 0);
+  if (clip.format == "tarsus" && usable) return same_names;
+  std::string tried;
+  for (const std::filesystem::path& folder : folders) {
+    for (const std::filesystem::path& file : mapping_files(folder)) {
+      tried += " " + file.string();
+      try {
+        ClipMapping mapping = read_clip_mapping(file);
+        if (fits(mapping, model, clip)) return mapping;
+      } catch (const InputError& e) {
+        if (skipped) skipped->insert(skipped->end(), e.diagnostics().begin(), e.diagnostics().end());
+      }
+    }
+  }
+  if (usable) return same_names;
+  throw InputError(Location{clip.file, 0, 0, {}},
+                   fmt::format("no mapping fits this clip (format '{}') and model '{}'; write a mapping file. Tried:{}. {}",
+                               clip.format, model.name, tried.empty() ? " none found" : tried, names(model, clip)));
+}
+
+}  // namespace tarsus
