@@ -8,7 +8,7 @@ namespace tarsus {
 
 namespace {
 
-void check(const Model& model, const ClipBinding& clip, const Drives& drives, const TrackOptions& options) {
+void check(const Model& model, const Drives& drives, const TrackOptions& options) {
   const auto positive = [](const char* name, double x) {
     if (!(x > 0) || !std::isfinite(x)) throw ValueError(name, std::to_string(x), "a positive, finite number of seconds");
   };
@@ -16,7 +16,6 @@ void check(const Model& model, const ClipBinding& clip, const Drives& drives, co
   positive("duration", options.duration);
   if (options.duration / options.dt > 1e9) throw ValueError("duration", std::to_string(options.duration), "at most 1e9 steps");
   if (!std::isfinite(options.start)) throw ValueError("start", std::to_string(options.start), "a finite number of seconds");
-  if (clip.nq() != model.nq || clip.nv() != model.nv) throw ValueError("clip", "bound to another model", "bound to this one");
   drives.check(model);
 }
 
@@ -61,17 +60,29 @@ bool finite(std::span<const double> values) {
 
 }  // namespace
 
+PoseSource follow(const Model& model, const ClipBinding& clip) {
+  if (clip.nq() != model.nq || clip.nv() != model.nv) throw ValueError("clip", "bound to another model", "bound to this one");
+  return [&clip](double t, std::span<double> qpos, std::span<double> qvel) { clip.sample(t, qpos, qvel); };
+}
+
+PoseSource hold(std::vector<double> pose) {
+  return [pose = std::move(pose)](double, std::span<double> qpos, std::span<double> qvel) {
+    std::copy(pose.begin(), pose.end(), qpos.begin());
+    std::fill(qvel.begin(), qvel.end(), 0.0);
+  };
+}
+
 template <class R>
-TrackReport track(const Model& model, const ClipBinding& clip, const Drives& drives, const TrackOptions& options,
+TrackReport track(const Model& model, const PoseSource& source, const Drives& drives, const TrackOptions& options,
                   const std::function<void(const TrackFrame&)>& on_frame) {
-  check(model, clip, drives, options);
+  check(model, drives, options);
   using Clock = std::chrono::steady_clock;
   BasicData<R> data(model);
   Stepper<R> stepper(model, data, {options.dt, options.integrator});
   ErrorMeter meter(model);
   std::vector<double> qpos(model.nq), qvel(model.nv), target(model.nq), target_velocity(model.nv);
   AlignedVector<R> goal(model.nq), goal_velocity(model.nv);
-  clip.sample(options.start, qpos, qvel);
+  source(options.start, qpos, qvel);
   convert<R>(qpos, data.qpos), convert<R>(qvel, data.qvel);
 
   TrackReport report;
@@ -80,7 +91,7 @@ TrackReport track(const Model& model, const ClipBinding& clip, const Drives& dri
   for (int i = 1; i <= steps; ++i) {
     const double time = i * options.dt;
     const auto began = Clock::now();
-    clip.sample(options.start + time, target, target_velocity);
+    source(options.start + time, target, target_velocity);
     convert<R>(target, goal), convert<R>(target_velocity, goal_velocity);
     stepper.step(data, drives, goal, options.target_velocity ? In<R>(goal_velocity) : In<R>());
     busy += Clock::now() - began;
@@ -98,9 +109,9 @@ TrackReport track(const Model& model, const ClipBinding& clip, const Drives& dri
   return report;
 }
 
-template TrackReport track<double>(const Model&, const ClipBinding&, const Drives&, const TrackOptions&,
+template TrackReport track<double>(const Model&, const PoseSource&, const Drives&, const TrackOptions&,
                                    const std::function<void(const TrackFrame&)>&);
-template TrackReport track<float>(const Model&, const ClipBinding&, const Drives&, const TrackOptions&,
+template TrackReport track<float>(const Model&, const PoseSource&, const Drives&, const TrackOptions&,
                                   const std::function<void(const TrackFrame&)>&);
 
 }  // namespace tarsus

@@ -8,10 +8,18 @@
 
 namespace tarsus {
 
+/// Pose and velocity to be reached at time t: fills qpos [nq] and qvel [nv].
+using PoseSource = std::function<void(double t, std::span<double> qpos, std::span<double> qvel)>;
+
+/// The clip as a source. Keeps a reference to it. @throws ValueError if it was bound to another model
+PoseSource follow(const Model& model, const ClipBinding& clip);
+/// One pose, at rest, for ever.
+PoseSource hold(std::vector<double> qpos);
+
 struct TrackOptions {
   double dt = 1.0 / 30;       ///< [s]
   double duration = 10;       ///< [s]; the number of steps is the nearest whole one
-  double start = 0;           ///< clip time of the first pose [s]
+  double start = 0;           ///< source's time of the first pose [s]
   Integrator integrator = Integrator::semi_implicit_euler;
   bool target_velocity = true;  ///< damp towards the clip's velocity; false: towards rest, as the paper's eq. 2 does
 };
@@ -27,19 +35,19 @@ struct TrackFrame {
 struct TrackReport {
   WorldStatus status = WorldStatus::ok;
   int steps = 0;              ///< done; fewer than asked for if the world went bad
-  double seconds = 0;         ///< wall time of sampling the clip and stepping, without measuring and recording
-  double error_mean = 0;      ///< distance between bodies' centres of mass and the clip's, over all bodies and steps [m]
+  double seconds = 0;         ///< wall time of sampling the source and stepping, without measuring and recording
+  double error_mean = 0;      ///< distance between bodies' centres of mass and the source's, over all bodies and steps [m]
   double error_max = 0;       ///< the largest of them [m]
   Energy energy;              ///< at the end
   bool nan = false;           ///< some number in the state is not finite
   double steps_per_second() const { return seconds > 0 ? steps / seconds : 0; }
 };
 
-/// Starts at the clip's pose and velocity and steps with the clip as the drives' target; stops early if the world goes bad.
+/// Starts at the source's pose and velocity and steps with the source as the drives' target; stops early if the world goes bad.
 /// @param on_frame called after each step, may be empty
-/// @throws ValueError for options out of range, or a clip bound to another model
+/// @throws ValueError for options out of range
 template <class R>
-TrackReport track(const Model& model, const ClipBinding& clip, const Drives& drives, const TrackOptions& options,
+TrackReport track(const Model& model, const PoseSource& target, const Drives& drives, const TrackOptions& options,
                   const std::function<void(const TrackFrame&)>& on_frame = {});
 
 }  // namespace tarsus

@@ -1,0 +1,39 @@
+// What the commands share. Each command lives in its own file and adds itself to the app; errors are thrown, main() prints them.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tarsus/io/read_options.hpp"
+#include "tarsus/model/model.hpp"
+
+namespace tarsus::app {
+
+void add_check_command(CLI::App& app);
+void add_convert_command(CLI::App& app);
+void add_gains_command(CLI::App& app);
+void add_info_command(CLI::App& app);
+void add_md_command(CLI::App& app);
+void add_run_command(CLI::App& app);
+
+/// Options that every command which reads a model has.
+void add_read_options(CLI::App& command, ReadOptions& options);
+/// Reads and compiles; warnings go to standard error unless quiet.
+Model load_model(const std::string& path, const ReadOptions& options, bool quiet);
+
+/// A line that overwrites itself on a terminal, and stays silent elsewhere but for a line each ten per cent.
+class Progress {
+ public:
+  explicit Progress(std::string label, bool quiet);
+  void update(double fraction, const std::string& detail);
+  void finish();
+
+ private:
+  std::string label_;
+  bool quiet_, terminal_;
+  int last_percent_ = -1;
+  double last_shown_ = 0;
+};
+
+}  // namespace tarsus::app

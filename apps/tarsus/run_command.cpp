@@ -1,0 +1,148 @@
+// tarsus run: a model follows a clip under stable PD, or moves on its own.
+#include <fmt/core.h>
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include "command.hpp"
+#include "tarsus/io/clip_file.hpp"
+#include "tarsus/io/clip_mapping.hpp"
+#include "tarsus/io/gains_text.hpp"
+#include "tarsus/io/recording.hpp"
+#include "tarsus/sim/track.hpp"
+
+namespace tarsus::app {
+
+namespace {
+
+struct Run {
+  std::string model, clip, mapping, gains, out, integrator = "euler";
+  double dt = 1.0 / 30, duration = 10, start = 0;
+  bool use_float = false, stiff = false, json = false, quiet = false, no_record = false;
+  ReadOptions options;
+};
+
+ClipBinding bind_clip(const Run& run, const Model& model) {
+  std::optional<ClipMapping> mapping;
+  if (!run.mapping.empty()) mapping = read_clip_mapping(run.mapping);
+  const MotionClip clip = read_clip(run.clip, mapping ? &*mapping : nullptr);
+  const ClipBinding binding = bind(model, clip, mapping ? *mapping : choose_clip_mapping(model, clip));
+  if (!run.quiet && !run.json) {
+    for (const Diagnostic& d : binding.diagnostics()) {
+      if (d.severity == Severity::warning) fmt::print(stderr, "{}\n", d.text());
+    }
+  }
+  return binding;
+}
+
+std::string default_out(const Run& run) {
+  const auto stem = [](const std::string& path) { return std::filesystem::path(path).stem().string(); };
+  return "out/" + stem(run.model) + (run.clip.empty() ? "" : "_" + stem(run.clip)) + ".npz";
+}
+
+nlohmann::json to_json(const Energy& e) {
+  return {{"kinetic", e.kinetic}, {"potential", e.potential}, {"spring", e.spring}, {"total", e.total()}};
+}
+
+nlohmann::json to_json(const TrackReport& r, const std::string& out) {
+  nlohmann::json json{{"status", name(r.status)},
+                      {"steps", r.steps},
+                      {"seconds", r.seconds},
+                      {"steps_per_second", r.steps_per_second()},
+                      {"tracking_error_m", {{"mean", r.error_mean}, {"max", r.error_max}}},
+                      {"energy", to_json(r.energy)},
+                      {"nan", r.nan}};
+  if (!out.empty()) json["recording"] = out;
+  return json;
+}
+
+void print_table(const Run& run, const TrackReport& r, const std::string& out) {
+  const auto row = [](const char* what, const std::string& value) { fmt::print("  {:<22}{}\n", what, value); };
+  row("status", name(r.status));
+  row("steps", fmt::format("{} of {:.6g} s", r.steps, run.dt));
+  row("time", fmt::format("{:.4f} s", r.seconds));
+  row("steps/s", fmt::format("{:.0f}", r.steps_per_second()));
+  if (!run.clip.empty()) row("tracking error", fmt::format("mean {:.4g} m, max {:.4g} m", r.error_mean, r.error_max));
+  row("energy", fmt::format("kinetic {:.4g} J, potential {:.4g} J", r.energy.kinetic, r.energy.potential));
+  if (!out.empty()) row("recording", out);
+}
+
+TrackReport simulate(const Run& run, const Model& model, const PoseSource& source, const Drives& drives, RecordingWriter* recording) {
+  TrackOptions options;
+  options.dt = run.dt, options.duration = run.duration, options.start = run.start;
+  options.integrator = run.integrator == "rk4" ? Integrator::rk4 : Integrator::semi_implicit_euler;
+  Progress progress(std::filesystem::path(run.model).stem().string(), run.quiet || run.json);
+  const auto on_frame = [&](const TrackFrame& f) {
+    if (recording) recording->frame(f.time, f.qpos, f.qvel, f.target);
+    progress.update(double(f.step) / f.steps, fmt::format("t = {:6.2f} s  error {:.4f} m", f.time, f.error_mean));
+  };
+  const TrackReport report = run.use_float ? track<float>(model, source, drives, options, on_frame) : track<double>(model, source, drives, options, on_frame);
+  progress.finish();
+  return report;
+}
+
+void execute(const Run& run) {
+  const Model model = load_model(run.model, run.options, run.quiet || run.json);
+  std::optional<ClipBinding> clip;
+  if (!run.clip.empty()) clip = bind_clip(run, model);
+  const PoseSource source = clip ? follow(model, *clip) : hold(model.qpos0);
+  Drives drives = !run.gains.empty() ? read_gains(model, run.gains) : clip ? Drives::uniform(model) : Drives::none(model);
+  drives.stiff = run.stiff;
+
+  const std::string out = run.no_record ? "" : run.out.empty() ? default_out(run) : run.out;
+  std::optional<RecordingWriter> recording;
+  if (!out.empty()) {
+    if (run.out.empty()) std::filesystem::create_directories("out");
+    recording.emplace(out, model);
+  }
+  const TrackReport report = simulate(run, model, source, drives, recording ? &*recording : nullptr);
+  if (recording) {
+    recording->finish({{"dt", run.dt}, {"model_file", run.model}, {"clip_file", run.clip}, {"scalar", run.use_float ? "float" : "double"},
+                       {"integrator", run.integrator}, {"status", name(report.status)}});
+  }
+  if (run.json) fmt::print("{}\n", to_json(report, out).dump(2));
+  else print_table(run, report, out);
+  if (report.status != WorldStatus::ok) {
+    fmt::print(stderr, "the simulation stopped after step {}: {}\n", report.steps, name(report.status));
+    throw CLI::RuntimeError(3);
+  }
+}
+
+void add_options(CLI::App& command, Run& run) {
+  command.add_option("model", run.model, "MJCF or URDF file")->required();
+  command.add_option("--clip", run.clip, "Motion to follow: DeepMimic text, BVH or a clip of ours; without one the model moves freely from its own pose, or holds it with --gains");
+  command.add_option("--mapping", run.mapping, "How the clip's channels drive the joints (JSON); default: chosen by the clip's kind")
+      ->needs("--clip");
+  command.add_option("--dt", run.dt, "Step [s]")->capture_default_str();
+  command.add_option("--duration", run.duration, "Simulated time [s]")->capture_default_str();
+  command.add_option("--start", run.start, "Clip time to start at [s]")->capture_default_str();
+  command.add_option("--gains", run.gains, "KP,KD or KP,KD,ROOT_KP,ROOT_KD or a JSON file; with a clip the default is the paper's 75000,4000,20000,2000")
+      ->type_name("GAINS");
+  command.add_flag("--stiff", run.stiff, "Stiffness implicit too: stable at every step, more damped");
+  command.add_option("--integrator", run.integrator, "euler (semi-implicit, for drives) or rk4 (explicit, fourth order)")
+      ->check(CLI::IsMember({"euler", "rk4"}))
+      ->capture_default_str();
+  command.add_flag("--float", run.use_float, "Single precision");
+  command.add_option("--out", run.out, "Recording to write (.npz: time, qpos, qvel, target); default out/MODEL_CLIP.npz");
+  command.add_flag("--no-record", run.no_record, "Write no recording");
+  command.add_flag("--json", run.json, "One JSON object instead of the table");
+  command.add_flag("--quiet", run.quiet, "No progress, no warnings");
+}
+
+}  // namespace
+
+void add_run_command(CLI::App& app) {
+  auto run = std::make_shared<Run>();
+  CLI::App* command = app.add_subcommand("run", "Simulate a model; with --clip it follows a motion under stable PD");
+  add_options(*command, *run);
+  add_read_options(*command, run->options);
+  command->footer(
+      "The tracking error is the distance between each body's centre of mass and where the clip has it, over all bodies and steps.\n"
+      "Time is that of sampling the clip and stepping, without measuring and recording. Exit status 3: the simulation failed.\n\n"
+      "  tarsus run models/humanoid.xml --clip models/clips/humanoid_walk.json --dt 0.0333333\n"
+      "  tarsus run models/pendulum.xml --dt 0.001 --integrator rk4 --duration 5");
+  command->callback([run] { execute(*run); });
+}
+
+}  // namespace tarsus::app
