@@ -1,6 +1,10 @@
 // Articulated-body algorithm with joint-space inertia inside: (M + diag K) q̈ = Q - C in O(nlink).
 // [Featherstone 2008, ch. 7, table 7.1; Yin 2020, app. A: MABA is these passes with K = Δt K_d and the drives' Q]
 //
+// One departure from the book: the accelerations c that velocities bring, and gravity, are summed outward in pass 1 as
+// RNEA does, so that pA is each link's force were q̈ zero, and passes 2 and 3 solve for what q̈ adds. The answer is the same, the 36
+// multiplications of Ia c leave the inward pass, and M̂⁻¹ y (minv.inl) is literally the same two passes.
+//
 // K is one number a DoF; a ball joint uses its first for all three axes, a free joint its fourth for the angular three, since
 // an isotropic K is the same in world axes and in the joint's. That keeps D = Sᵀ IA S + K exact and short: for a ball,
 // D - K is the angular block I itself, and the reduced inertia is K (1 - K D⁻¹), zero to the bit when K is.
@@ -11,22 +15,24 @@
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-/// Pass 1, outward: poses, velocities, rigid inertias, velocity-product forces.
+/// Pass 1, outward: poses, velocities, accelerations and forces for q̈ = 0, rigid inertias.
 template <class T>
 inline void aba_outward(const ModelView<Real<T>>& m, LinkState<T>* state, const T* qpos, const T* qvel, const T* external) {
+  const Motion<T> a0 = {zero3<T>(), -load3<T>(m.gravity)};
   for (int i = 0; i < m.nlink; ++i) {
     const LinkConstants<Real<T>>& link = m.link[i];
     LinkState<T>& s = state[i];
     joint_pose(link, qpos, state, s);
-    joint_velocity(link, qvel, state, s);
+    const Motion<T> c = joint_velocity(link, qvel, state, s);
+    s.a = shift(link.parent >= 0 ? state[link.parent].a : a0, s.r) + c;
     if (link.massless) {
       const T o = T(Real<T>(0));
       s.IA = {{o, o, o, o, o, o}, {o, o, o, o, o, o, o, o, o}, {o, o, o, o, o, o}};
       s.pA = {zero3<T>(), zero3<T>()};
     } else {
-      const RigidInertia<T> inertia = link_inertia(link, s.R);
-      s.IA = articulated(inertia);
-      s.pA = cross_star(s.v, inertia * s.v);  // pA = v ×* I v
+      const RigidInertia<T> I = link_inertia(link, s.R);
+      s.IA = articulated(I);
+      s.pA = newton_euler(I, s.v, s.a);  // pA = I a + v ×* I v
     }
     if (external) s.pA = s.pA - Force<T>{get3(external + 6 * i), get3(external + 6 * i + 3)};
   }
@@ -52,7 +58,7 @@ TARSUS_INLINE void reduce_axial(const LinkConstants<Real<T>>& link, LinkState<T>
   const Force<T> UD = {s.U.n * Dinv, s.U.f * Dinv};
   const ArticulatedInertia<T> Ia = {minus_outer(s.IA.I, UD.n, s.U.n), minus_outer(s.IA.H, UD.n, s.U.f),
                                     minus_outer(s.IA.M, UD.f, s.U.f)};  // Ia = IA - U D⁻¹ Uᵀ
-  const Force<T> pa = mul_add(UD, s.u.x, s.pA + Ia * s.c);             // pa = pA + Ia c + U D⁻¹ u
+  const Force<T> pa = mul_add(UD, s.u.x, s.pA);  // pa = pA + U D⁻¹ u
   add_shifted(parent->IA, Ia, s.r);
   parent->pA += shift_back(pa, s.r);
 }
@@ -77,9 +83,7 @@ TARSUS_INLINE void reduce_ball(LinkState<T>& s, LinkState<T>* parent, const T* Q
   const Sym3<T>& M = s.IA.M;
   Ia.M = {M.xx - dot(hx, gx), M.xy - dot(hx, gy), M.xz - dot(hx, gz), M.yy - dot(hy, gy), M.yz - dot(hy, gz), M.zz - dot(hz, gz)};
   const Vec3<T> x = s.Dinv * s.u;  // U D⁻¹ u = [u - K x; Hᵀ x]
-  Force<T> pa = s.pA + Ia * s.c;
-  pa.n += mul_add(x, -K, s.u);
-  pa.f += transpose_mul(s.IA.H, x);
+  const Force<T> pa = {s.pA.n + mul_add(x, -K, s.u), s.pA.f + transpose_mul(s.IA.H, x)};
   add_shifted(parent->IA, Ia, s.r);
   parent->pA += shift_back(pa, s.r);
 }
@@ -115,25 +119,22 @@ inline void aba_inward(const ModelView<Real<T>>& m, LinkState<T>* state, const T
   for (int i = m.nlink - 1; i >= 0; --i) reduce(m.link[i], state, i, Q + m.link[i].qvel, K + m.link[i].qvel);
 }
 
-/// Joint acceleration of one link from a' (its acceleration were the joint's own zero) and u; adds S q̈ to a.
+/// Joint acceleration of one link from what q̈ of the joints below it adds to its acceleration (in s.a), and u; adds S q̈ to it.
 template <class T>
 TARSUS_INLINE void joint_acceleration(const LinkConstants<Real<T>>& link, LinkState<T>& s, T* qacc) {
   T* x = qacc + link.qvel;
-  if (link.joint == JointType::free) {
-    const Vec3<T> ul = s.u_linear - (transpose_mul(s.IA.H, s.a.w) + s.IA.M * s.a.v);
-    const Vec3<T> ua = s.u - (s.IA.I * s.a.w + s.IA.H * s.a.v);
-    const Vec3<T> ang = s.Dinv * (ua - s.G * ul);
-    const Vec3<T> lin = s.Minv * ul - transpose_mul(s.G, ang);
+  if (link.joint == JointType::free) {  // at the root: nothing below it
+    const Vec3<T> ang = s.Dinv * (s.u - s.G * s.u_linear);
+    const Vec3<T> lin = s.Minv * s.u_linear - transpose_mul(s.G, ang);
     put3(x, lin), put3(x + 3, transpose_mul(s.R, ang));
-    s.a = s.a + Motion<T>{ang, lin};
+    s.a = {ang, lin};
   } else if (link.joint == JointType::ball) {
-    // q̈ = D⁻¹ (u - Uᵀ a')
-    const Vec3<T> ang = s.Dinv * (s.u - s.IA.I * s.a.w) - s.G * s.a.v;
+    const Vec3<T> ang = s.Dinv * (s.u - s.IA.I * s.a.w) - s.G * s.a.v;  // q̈ = D⁻¹ (u - Uᵀ a)
     put3(x, transpose_mul(s.R, ang));
     s.a.w += ang;
   } else {
     const Vec3<T> e = s.R.column_z();
-    x[0] = (s.u.x - dot(s.U, s.a)) * s.Dinv.xx;  // q̈ = D⁻¹ (u - Uᵀ a')
+    x[0] = (s.u.x - dot(s.U, s.a)) * s.Dinv.xx;
     if (link.joint == JointType::hinge) s.a.w = mul_add(e, x[0], s.a.w);
     else s.a.v = mul_add(e, x[0], s.a.v);
   }
@@ -142,12 +143,10 @@ TARSUS_INLINE void joint_acceleration(const LinkConstants<Real<T>>& link, LinkSt
 /// Pass 3, outward: accelerations.
 template <class T>
 inline void aba_accelerate(const ModelView<Real<T>>& m, LinkState<T>* state, T* qacc) {
-  const Motion<T> a0 = {zero3<T>(), -load3<T>(m.gravity)};
   for (int i = 0; i < m.nlink; ++i) {
     const LinkConstants<Real<T>>& link = m.link[i];
     LinkState<T>& s = state[i];
-    const Motion<T> a = link.parent >= 0 ? state[link.parent].a : a0;
-    s.a = shift(a, s.r) + s.c;  // a' = X a_parent + c
+    s.a = link.parent >= 0 ? shift(state[link.parent].a, s.r) : world_velocity<T>();
     joint_acceleration(link, s, qacc);
   }
 }

@@ -6,7 +6,7 @@
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-/// R, r, o of every link; v and c too unless qvel is null.
+/// R, r, o of every link; v too unless qvel is null.
 template <class T>
 void kinematics_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const T* qpos, const T* qvel) {
   for (int i = 0; i < m.nlink; ++i) {

@@ -10,14 +10,12 @@ inline namespace TARSUS_ISA {
 /// Factors of M̂ alone: poses, inertias, pass 2 without forces.
 template <class T>
 void factor_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const T* qpos, const T* K) {
-  const Motion<T> rest = {zero3<T>(), zero3<T>()};
   const T zero = T(Real<T>(0));
   for (int i = 0; i < m.nlink; ++i) {
     LinkState<T>& s = state[i];
     joint_pose(m.link[i], qpos, state, s);
     s.IA = articulated(link_inertia(m.link[i], s.R));
     s.pA = {zero3<T>(), zero3<T>()};
-    s.c = rest;
   }
   const T no_force[6] = {zero, zero, zero, zero, zero, zero};
   for (int i = m.nlink - 1; i >= 0; --i) reduce(m.link[i], state, i, no_force, K + m.link[i].qvel);
@@ -50,11 +48,7 @@ void minv_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const T* y, T
     const Force<T> f = pass_force_down(link, state[i], y + link.qvel);
     if (link.parent >= 0) state[link.parent].pA += shift_back(f, state[i].r);
   }
-  for (int i = 0; i < m.nlink; ++i) {
-    const LinkConstants<Real<T>>& link = m.link[i];
-    state[i].a = link.parent >= 0 ? shift(state[link.parent].a, state[i].r) : Motion<T>{zero, zero};
-    joint_acceleration(link, state[i], x);
-  }
+  aba_accelerate(m, state, x);
 }
 
 }  // namespace TARSUS_ISA

@@ -16,11 +16,10 @@ void rnea_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const T* qpos
     const LinkConstants<Real<T>>& link = m.link[i];
     LinkState<T>& s = state[i];
     joint_pose(link, qpos, state, s);
-    joint_velocity(link, qvel, state, s);
-    s.a = shift(link.parent >= 0 ? state[link.parent].a : a0, s.r) + s.c;
+    const Motion<T> c = joint_velocity(link, qvel, state, s);
+    s.a = shift(link.parent >= 0 ? state[link.parent].a : a0, s.r) + c;
     if (qacc) s.a = s.a + joint_motion(link, s.R, qacc + link.qvel);
-    const RigidInertia<T> I = link_inertia(link, s.R);
-    s.pA = I * s.a + cross_star(s.v, I * s.v);  // f = I a + v ×* I v
+    s.pA = newton_euler(link_inertia(link, s.R), s.v, s.a);  // f = I a + v ×* I v
     if (external) s.pA = s.pA - Force<T>{get3(external + 6 * i), get3(external + 6 * i + 3)};
   }
   for (int i = m.nlink - 1; i >= 0; --i) {

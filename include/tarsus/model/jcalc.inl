@@ -73,26 +73,25 @@ TARSUS_INLINE void joint_pose(const LinkConstants<Real<T>>& link, const T* qpos,
   }
 }
 
-/// Velocity v and c of link i; the parent's v and this link's R and r must be done.
+/// Velocity v of link i; returns c = Ṡ q̇. The parent's v and this link's R and r must be done.
 template <class T>
-TARSUS_INLINE void joint_velocity(const LinkConstants<Real<T>>& link, const T* qvel, const LinkState<T>* state, LinkState<T>& s) {
+TARSUS_INLINE Motion<T> joint_velocity(const LinkConstants<Real<T>>& link, const T* qvel, const LinkState<T>* state, LinkState<T>& s) {
   const T* qd = qvel + link.qvel;
   const Vec3<T> zero = zero3<T>();
   if (link.joint == JointType::free) {
     s.v = {s.R * get3(qd + 3), get3(qd)};
-    s.c = {zero, cross(s.v.v, s.v.w)};
-    return;
+    return {zero, cross(s.v.v, s.v.w)};
   }
   s.v = link.parent >= 0 ? shift(state[link.parent].v, s.r) : world_velocity<T>();
   if (link.joint == JointType::slide) {
     const Vec3<T> vj = s.R.column_z() * qd[0];
-    s.c = {zero, cross(s.v.w, vj)};
     s.v.v += vj;
-  } else {
-    const Vec3<T> wj = link.joint == JointType::hinge ? s.R.column_z() * qd[0] : s.R * get3(qd);
-    s.c = {cross(s.v.w, wj), cross(s.v.v, wj)};
-    s.v.w += wj;
+    return {zero, cross(s.v.w, vj)};
   }
+  const Vec3<T> wj = link.joint == JointType::hinge ? s.R.column_z() * qd[0] : s.R * get3(qd);
+  const Motion<T> c = {cross(s.v.w, wj), cross(s.v.v, wj)};
+  s.v.w += wj;
+  return c;
 }
 
 /// S q̈ (or S q̇): the motion that joint-space x brings.

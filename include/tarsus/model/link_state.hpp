@@ -14,7 +14,6 @@ struct LinkState {
   Vec3<T> r;       // from the parent's origin to this origin [m]
   Vec3<T> o;       // this origin in the world [m]; by kinematics() only
   Motion<T> v;     // velocity
-  Motion<T> c;     // Ṡ q̇: acceleration that the joint's own velocity brings
   // By pass 2 of aba(). rnea() keeps the link's force in pA.
   ArticulatedInertia<T> IA;
   Force<T> pA;
@@ -26,7 +25,7 @@ struct LinkState {
   T k;             // ball: joint-space inertia added to D
   Vec3<T> u;       // joint force left over: Q - Sᵀ pA (free: angular part)
   Vec3<T> u_linear;  // free: linear part
-  Motion<T> a;     // acceleration, gravity's -g included
+  Motion<T> a;     // acceleration, gravity's -g included; after aba() and minv() what q̈ adds to it
   RigidInertia<T> Ic;  // composite inertia of the subtree; by crba()
 };
 

@@ -76,6 +76,15 @@ template <class T>
 TARSUS_INLINE Force<T> operator*(const RigidInertia<T>& i, const Motion<T>& m) {
   return {cross_add(i.h, m.v, i.I * m.w), cross_add(m.w, i.h, m.v * i.mass)};
 }
+/// I a + v ×* I v, the force that moves a rigid body: through the classical acceleration of the reference point, a few
+/// multiplications cheaper than the formula says.
+template <class T>
+TARSUS_INLINE Force<T> newton_euler(const RigidInertia<T>& i, const Motion<T>& v, const Motion<T>& a) {
+  const Vec3<T> classical = cross_add(v.w, v.v, a.v);
+  const Vec3<T> n = cross_add(i.h, classical, cross_add(v.w, i.I * v.w, i.I * a.w));
+  const Vec3<T> f = cross_add(a.w, i.h, cross_add(v.w, cross(v.w, i.h), classical * i.mass));
+  return {n, f};
+}
 template <class T>
 TARSUS_INLINE RigidInertia<T> operator+(const RigidInertia<T>& a, const RigidInertia<T>& b) {
   return {a.mass + b.mass, a.h + b.h, a.I + b.I};
