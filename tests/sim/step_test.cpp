@@ -1,0 +1,139 @@
+// Stepping: a bad world freezes and says why, its neighbours go on; the same answer however worlds are spread.
+#include "tarsus/sim/step.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "support/random_model.hpp"
+#include "tarsus/sim/track.hpp"
+
+namespace tarsus::test {
+namespace {
+
+std::vector<State> random_states(const Model& model, int worlds, unsigned seed) {
+  Random random(seed);
+  std::vector<State> states;
+  for (int i = 0; i < worlds; ++i) states.push_back(random_state(random, model));
+  return states;
+}
+
+void start(const Model& model, Data& data, const std::vector<State>& states) {
+  for (int world = 0; world < data.worlds(); ++world) {
+    data.set(data.qpos, model.nq, world, states[world].qpos);
+    data.set(data.qvel, model.nv, world, states[world].qvel);
+    data.set(data.tau, model.nv, world, states[world].tau);
+  }
+}
+
+TEST(Step, BatchEqualsLoopToTheBit) {
+  for (const Integrator integrator : {Integrator::semi_implicit_euler, Integrator::rk4}) {
+    for (unsigned seed = 0; seed < 20; ++seed) {
+      const Model model = random_tree(seed, {.bodies = 6});
+      if (model.nv == 0) continue;
+      const int worlds = 1 + int(seed % 9);
+      const std::vector<State> states = random_states(model, worlds, seed);
+      const Drives drives = Drives::uniform(model, 100, 10, 100, 10);
+      const StepOptions options{.dt = 1e-3, .integrator = integrator};
+      Data batch(model, worlds);
+      start(model, batch, states);
+      Stepper<double> stepper(model, batch, options);
+      AlignedVector<double> target(batch.size(model.nq));
+      for (int world = 0; world < worlds; ++world) batch.set(target, model.nq, world, model.qpos0);
+      for (int i = 0; i < 20; ++i) stepper.step(batch, drives, target);
+      for (int world = 0; world < worlds; ++world) {
+        Data alone(model);
+        start(model, alone, {states[world]});
+        Stepper<double> one(model, alone, options);
+        for (int i = 0; i < 20; ++i) one.step(alone, drives, model.qpos0);
+        std::vector<double> qpos(model.nq), qvel(model.nv);
+        batch.get(batch.qpos, model.nq, world, qpos), batch.get(batch.qvel, model.nv, world, qvel);
+        ASSERT_EQ(qpos, std::vector<double>(alone.qpos.begin(), alone.qpos.end())) << "seed " << seed << " world " << world;
+        ASSERT_EQ(qvel, std::vector<double>(alone.qvel.begin(), alone.qvel.end())) << "seed " << seed << " world " << world;
+        if (worlds == 1) ASSERT_EQ(state_hash(batch), state_hash(alone));
+      }
+    }
+  }
+}
+
+TEST(Step, BadWorldFreezesAndNeighboursGoOn) {
+  const Model model = random_tree(7, {.bodies = 5});
+  ASSERT_GT(model.nv, 0);
+  const std::vector<State> states = random_states(model, 5, 7);
+  Data data(model, 5), clean(model, 5);
+  start(model, data, states), start(model, clean, states);
+  const std::vector<double> nan(model.nv, std::nan("")), huge(model.nv, 1e12);
+  data.set(data.tau, model.nv, 1, nan);
+  data.set(data.qvel, model.nv, 3, huge);
+  Stepper<double> stepper(model, data, {.dt = 1e-3}), reference(model, clean, {.dt = 1e-3});
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_EQ(stepper.step(data), 2);
+    EXPECT_EQ(reference.step(clean), 0);
+  }
+  EXPECT_EQ(stepper.status(1), WorldStatus::bad_input);
+  EXPECT_EQ(stepper.status(3), WorldStatus::too_fast);
+  std::vector<double> a(model.nq), b(model.nq);
+  for (const int world : {0, 2, 4}) {
+    data.get(data.qpos, model.nq, world, a), clean.get(clean.qpos, model.nq, world, b);
+    EXPECT_EQ(a, b) << world;
+  }
+  for (const int world : {1, 3}) {  // frozen where they were
+    data.get(data.qpos, model.nq, world, a);
+    EXPECT_EQ(a, states[world].qpos) << world;
+  }
+  // Set right and revived, the world moves again.
+  data.set(data.tau, model.nv, 1, states[1].tau);
+  stepper.revive(1);
+  EXPECT_EQ(stepper.step(data), 1);
+  EXPECT_EQ(stepper.status(1), WorldStatus::ok);
+}
+
+TEST(Step, SingularMassMatrixIsAStatus) {
+  ModelSpec spec;
+  BodySpec body("massless");
+  body.parent = 0;
+  JointSpec hinge;
+  hinge.name = "h";
+  body.joints.push_back(hinge);
+  spec.bodies.push_back(body);
+  const Model model = compile(std::move(spec));
+  Data data(model);
+  data.tau[0] = 1;
+  Stepper<double> stepper(model, data, {});
+  EXPECT_EQ(stepper.step(data), 1);
+  EXPECT_EQ(stepper.status(0), WorldStatus::singular);
+  EXPECT_EQ(data.qpos[0], 0);
+}
+
+TEST(Step, StepsOutOfRangeAreNamed) {
+  const Model model = random_tree(1);
+  const Data data(model);
+  for (const double dt : {0.0, -1.0, std::nan(""), kInfinity}) {
+    EXPECT_THROW(Stepper<double>(model, data, {.dt = dt}), ValueError) << dt;
+  }
+}
+
+TEST(Track, HoldsAPoseUnderGravity) {
+  // Stiff gains and a fixed pose: the error is what gravity can do against kp.
+  const Model model = random_tree(5, {.bodies = 6, .springs = false, .welds = false});
+  ASSERT_GT(model.nv, 0);
+  TrackOptions options;
+  options.dt = 1.0 / 60, options.duration = 2;
+  const TrackReport report = track<double>(model, hold(model.qpos0), Drives::uniform(model, 1e6, 1e5, 1e6, 1e5), options);
+  EXPECT_EQ(report.status, WorldStatus::ok);
+  EXPECT_EQ(report.steps, 120);
+  EXPECT_LT(report.error_max, 0.01);
+  EXPECT_FALSE(report.nan);
+}
+
+TEST(Track, OptionsOutOfRangeAreNamed) {
+  const Model model = random_tree(5);
+  TrackOptions options;
+  options.duration = -1;
+  EXPECT_THROW(track<double>(model, hold(model.qpos0), Drives::none(model), options), ValueError);
+  options.duration = 1e12;
+  EXPECT_THROW(track<double>(model, hold(model.qpos0), Drives::none(model), options), ValueError);
+}
+
+}  // namespace
+}  // namespace tarsus::test
