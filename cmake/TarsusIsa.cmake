@@ -15,7 +15,9 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   set(TARSUS_KERNEL_FLAGS -fno-tree-slp-vectorize --param=sra-max-scalarization-size-Ospeed=100000)
 endif()
 
-# Sets the properties of the sources named in LIST_NAME; on machines other than x86 takes those sources off the list.
+# Sets the properties of the sources named in LIST_NAME. Takes off the list what this build does not have: any such
+# source on machines other than x86, and with TARSUS_DOUBLE_ONLY the float and AVX-512 kernels of the isa/ folders
+# (include/tarsus/math/select_isa.hpp asks for neither).
 function(tarsus_isa_sources LIST_NAME)
   set(KEPT)
   foreach(SOURCE IN LISTS ${LIST_NAME})
@@ -23,6 +25,9 @@ function(tarsus_isa_sources LIST_NAME)
     set(ISA)
     if(FILE_NAME MATCHES "_(baseline|avx2|avx512)_")
       set(ISA ${CMAKE_MATCH_1})
+    endif()
+    if(TARSUS_DOUBLE_ONLY AND SOURCE MATCHES "/isa/[^/]*_(float|avx512)[^/]*$")
+      continue()
     endif()
     if(NOT ISA)
       list(APPEND KEPT ${SOURCE})

@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+"""All static checks; exit status 1 if any found a problem.
+
+usage: tools/lint.py [--build DIRECTORY] [--only NAME ...]     names: includes format words headers isa lengths
+"""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+import lint_headers
+import lint_includes
+import lint_isa
+import lint_text
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Static checks of the repository.")
+    parser.add_argument("--build", type=Path, default=Path("build"), help="build tree whose objects are checked")
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="includes format words headers isa lengths")
+    arguments = parser.parse_args()
+
+    root = lint_includes.repository()
+    jobs = os.cpu_count() or 2
+    checks = {
+        "includes": lambda: lint_includes.check(root),
+        "format": lambda: lint_text.check_format(root, jobs),
+        "words": lambda: lint_text.check_words(root),
+        "headers": lambda: lint_headers.check(root, jobs),
+        "isa": lambda: lint_isa.check(arguments.build),
+    }
+    wanted = arguments.only or [*checks, "lengths"]
+    unknown = set(wanted) - {*checks, "lengths"}
+    if unknown:
+        parser.error(f"unknown check: {', '.join(sorted(unknown))}")
+
+    failed = 0
+    for name, check in checks.items():
+        if name not in wanted:
+            continue
+        problems, summary = check()
+        for problem in problems:
+            print(problem)
+        print(f"lint {name}: {len(problems) or 'no'} problem{'s' if len(problems) != 1 else ''} ({summary})")
+        failed += len(problems)
+    if "lengths" in wanted:
+        for warning in lint_text.report_lengths(root):
+            print(f"warning: {warning}")
+    print(f"lint: {'FAILED, ' + str(failed) + ' problems' if failed else 'passed'}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,30 @@
+"""Code compiled for one instruction set must not be reachable under a name that other code shares.
+
+The linker keeps one copy of a weak function (an inline one, a template's instance). If an object compiled for AVX2 holds
+a weak function whose name does not contain isa_avx2, a program on an older machine may run that copy and die. So: every
+weak function that such an object defines carries its instruction set's name, as must every global one.
+"""
+
+import re
+import subprocess
+
+ISA_OBJECT = re.compile(r"_(sse2|avx2|avx512)[_.][^/]*o$|_(sse2|avx2|avx512)\.cpp\.o$")
+
+
+def check(build):
+    objects = sorted(path for path in build.glob("CMakeFiles/tarsus.dir/**/*.o") if ISA_OBJECT.search(path.name))
+    problems, symbols = [], 0
+    for path in objects:
+        match = ISA_OBJECT.search(path.name)
+        tag = "isa_" + (match[1] or match[2])
+        lines = subprocess.run(["nm", "--defined-only", path], capture_output=True, text=True, check=True).stdout
+        for line in lines.splitlines():
+            kind, symbol = line.split()[-2:]
+            if kind not in "WT":
+                continue
+            symbols += 1
+            if tag not in symbol:
+                name = subprocess.run(["c++filt", symbol], capture_output=True, text=True, check=True).stdout.strip()
+                kind_name = "weak" if kind == "W" else "global"
+                problems.append(f"{path.name}: the {kind_name} function {name} lies outside namespace {tag}")
+    return problems, f"{symbols} functions in {len(objects)} objects"

@@ -1,0 +1,89 @@
+"""Formatting, words that tie the repository to one machine, and lengths of files and functions."""
+
+import re
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+
+CPP = (".hpp", ".cpp", ".inl")
+CLANG_FORMAT = "clang-format-14"  # Debian 12's; other versions format differently
+# Spelled so that this file does not contain them.
+MACHINE_WORDS = re.compile("|".join(["/wor" + "k/", "/tm" + "p/", "/opt" + "/pypi", "/opt" + "/wheels", "/roo" + "t/", "/hom" + "e/",
+                                     "pyen" + "v", r"\blocalhost:\d{4,5}/simple\b"]))
+FILE_LINES = {".hpp": 300, ".inl": 600, ".cpp": 600, ".py": 600}
+FUNCTION_LINES = 60
+
+
+def tracked(root):
+    """Files that git knows or would add, so that a file is checked before its first commit."""
+    command = ["git", "-C", root, "ls-files", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    return [root / name for name in names if (root / name).is_file()]
+
+
+def check_format(root, jobs):
+    files = [path for path in tracked(root) if path.suffix in CPP]
+
+    def bad(path):
+        run = subprocess.run([CLANG_FORMAT, "--dry-run", "-Werror", path], capture_output=True, text=True)
+        return None if run.returncode == 0 else path
+
+    with ThreadPoolExecutor(jobs) as pool:
+        wrong = [path for path in pool.map(bad, files) if path]
+    return [f"{path.relative_to(root)}: not formatted (make format)" for path in wrong], f"{len(files)} files"
+
+
+def check_words(root):
+    problems, count = [], 0
+    for path in tracked(root):
+        try:
+            text = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            continue  # binary
+        count += 1
+        for number, line in enumerate(text.splitlines(), 1):
+            match = MACHINE_WORDS.search(line)
+            if match and not line.startswith("#!"):
+                problems.append(f"{path.relative_to(root)}:{number}: a path or host of one machine (\"{match[0]}\")")
+    return problems, f"{count} files"
+
+
+NOT_A_FUNCTION = re.compile(r"(namespace|class|struct|enum|union|extern|using)\b|[^(]*=")
+
+
+def functions(lines):
+    """(first line, length) of each function at the left margin or inside a class, as the formatter lays them out."""
+    statement = begin = None  # first line of the statement being read; of the function that we are in
+    for number, line in enumerate(lines, 1):
+        text = line.strip()
+        if begin is not None:
+            if line.rstrip(";") == indentation + "}":
+                yield begin, number - begin + 1
+                begin = None
+            continue
+        if not text or text.startswith(("//", "#", "template <", "}")):
+            continue
+        if statement is None:
+            statement, opening = number, line
+        if text.endswith("{"):
+            if ")" in text and not NOT_A_FUNCTION.match(opening.strip()):
+                begin, indentation = statement, opening[: len(opening) - len(opening.lstrip())]
+            statement = None
+        elif text.endswith((";", "}", ":")):
+            statement = None
+
+
+def report_lengths(root):
+    """Warnings, not problems: a file or a function that is too long to read at once."""
+    warnings = []
+    for path in tracked(root):
+        limit = FILE_LINES.get(path.suffix)
+        if limit is None:
+            continue
+        lines = path.read_text(encoding="utf-8").splitlines()
+        where = path.relative_to(root)
+        if len(lines) > limit:
+            warnings.append(f"{where}: {len(lines)} lines (limit {limit})")
+        if path.suffix in CPP:
+            warnings += [f"{where}:{first}: a function of {length} lines (limit {FUNCTION_LINES})"
+                         for first, length in functions(lines) if length > FUNCTION_LINES]
+    return warnings
