@@ -116,6 +116,8 @@ XmlDocument XmlDocument::parse(std::string text, const std::string& name, Diagno
 XmlElement XmlDocument::root() const { return {state_.get(), state_->tree.document_element()}; }
 const std::string& XmlDocument::file() const { return state_->file; }
 
+DiagnosticSink& XmlElement::sink() const { return *state_->sink; }
+
 std::string_view XmlElement::content() const { return trimmed(node_.text().get()); }
 
 Location XmlElement::where() const {

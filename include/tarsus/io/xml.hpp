@@ -75,6 +75,9 @@ class XmlElement {
 
   std::string_view name() const { return node_.name(); }
   bool is(std::string_view name) const { return this->name() == name; }
+  /// The same for two handles to one element.
+  const void* id() const { return node_.internal_object(); }
+  DiagnosticSink& sink() const;
   /// Trimmed text between the tags ("" if none).
   std::string_view content() const;
 

@@ -163,6 +163,7 @@ struct EqualitySpec {
 /// Linear combination of joint positions.
 struct TendonSpec {
   std::string name;
+  bool spatial = false;  ///< a path through sites and geoms: kept by name so that others can refer to it, not simulated
   struct Term {
     std::string joint;
     double coefficient = 0;

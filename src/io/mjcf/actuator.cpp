@@ -1,0 +1,149 @@
+// Actuators: what each shortcut element means in terms of gain, bias and activation, MuJoCo's rules.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "io/mjcf/states.hpp"
+
+namespace tarsus::mjcf {
+namespace {
+
+void set(ActuatorState& state, const char* gain, const char* bias, const char* dynamics) {
+  state.gain_type = gain;
+  state.bias_type = bias;
+  state.dynamics = dynamics;
+}
+
+void refuse_negative(const XmlElement& e, const char* attribute, double value) {
+  if (value < 0) e.error(fmt::format("attribute '{}' is {}, expected at least 0", attribute, value), attribute);
+}
+
+void general(const XmlElement& e, ActuatorState& state) {
+  read_word(e, "dyntype", {"none", "integrator", "filter", "filterexact", "muscle", "user", "dcmotor"}, state.dynamics);
+  read_word(e, "gaintype", {"fixed", "affine", "muscle", "user", "dcmotor"}, state.gain_type);
+  read_word(e, "biastype", {"none", "affine", "muscle", "user", "dcmotor"}, state.bias_type);
+  e.read("dynprm", state.dynamics_parameters, 1);
+  e.read("gainprm", state.gain_parameters, 1);
+  e.read("biasprm", state.bias_parameters, 1);
+  e.read("inheritrange", state.inherit_range);
+  e.ignore({"actdim", "actearly"});
+  e.unsupported({"ffrange", "input", "velrange"});
+}
+
+/// position, and intvelocity, which integrates its control into a position.
+void position(const XmlElement& e, ActuatorState& state) {
+  double kp = state.gain_parameters[0], kv = 0, ratio = 0, time = 0;
+  if (e.read("kp", kp)) refuse_negative(e, "kp", kp);
+  state.gain_parameters = {kp};
+  state.bias_parameters[0] = 0;
+  state.bias_parameters[1] = -kp;
+  const bool has_kv = e.read("kv", kv);
+  if (has_kv) {
+    refuse_negative(e, "kv", kv);
+    state.bias_parameters[2] = -kv;
+  }
+  if (e.read("dampratio", ratio)) {
+    refuse_negative(e, "dampratio", ratio);
+    if (has_kv) e.error("'kv' and 'dampratio' exclude each other", "dampratio");
+    state.bias_parameters[2] = ratio;  // positive: a ratio, turned into a damping when the inertia is known
+  }
+  e.read("inheritrange", state.inherit_range);
+  if (e.is("intvelocity")) return set(state, "fixed", "affine", "integrator");
+  set(state, "fixed", "affine", state.dynamics == "filterexact" ? "filterexact" : "none");
+  if (e.read("timeconst", time)) {
+    refuse_negative(e, "timeconst", time);
+    state.dynamics_parameters[0] = time;
+    state.dynamics = time > 0 ? "filterexact" : "none";
+  }
+}
+
+void velocity(const XmlElement& e, ActuatorState& state) {
+  double kv = state.gain_parameters[0];
+  if (e.read("kv", kv)) refuse_negative(e, "kv", kv);
+  state.gain_parameters = {kv};
+  state.bias_parameters = {0, 0, -kv};
+  set(state, "fixed", "affine", "none");
+}
+
+void damper(const XmlElement& e, ActuatorState& state) {
+  double kv = 0;
+  if (e.read("kv", kv)) refuse_negative(e, "kv", kv);
+  state.gain_parameters = {0, 0, -kv};
+  set(state, "affine", "none", "none");
+  state.control_limited = Limited::yes;
+  if (state.spec.control_range[0] < 0) e.error("a damper's 'ctrlrange' begins below 0", "ctrlrange");
+}
+
+void cylinder(const XmlElement& e, ActuatorState& state) {
+  double diameter = 0;
+  e.read("timeconst", state.dynamics_parameters[0]);
+  e.read("area", state.gain_parameters[0]);
+  if (e.read("diameter", diameter)) state.gain_parameters[0] = kPi / 4 * diameter * diameter;
+  std::array<double, 3> bias{state.bias_parameters[0], state.bias_parameters[1], state.bias_parameters[2]};
+  if (e.read("bias", bias)) std::copy(bias.begin(), bias.end(), state.bias_parameters.begin());
+  set(state, "fixed", "affine", "filter");
+}
+
+void muscle(const XmlElement& e, ActuatorState& state) {
+  for (const char* number : {"tausmooth", "force", "scale", "lmin", "lmax", "vmax", "fpmax", "fvmax"}) {
+    double value = 0;
+    e.read(number, value);
+  }
+  std::array<double, 2> pair{};
+  if (e.read("timeconst", pair)) std::copy(pair.begin(), pair.end(), state.dynamics_parameters.begin());
+  e.read("range", pair);
+  set(state, "muscle", "muscle", "muscle");
+}
+
+void adhesion(const XmlElement& e, ActuatorState& state) {
+  if (e.read("gain", state.gain_parameters[0])) refuse_negative(e, "gain", state.gain_parameters[0]);
+  set(state, "fixed", "none", "none");
+  state.control_limited = Limited::yes;
+}
+
+/// Kinds without an affine law: kept by name, nothing is computed from their attributes.
+void opaque(const XmlElement& e, ActuatorState& state) {
+  e.all_attributes();
+  e.mark_all_children();
+  const std::string kind(e.name());
+  set(state, kind.c_str(), kind.c_str(), kind.c_str());
+}
+
+void common(const XmlElement& e, ActuatorState& state) {
+  ActuatorSpec& spec = state.spec;
+  read_limited(e, "ctrllimited", state.control_limited);
+  read_limited(e, "forcelimited", state.force_limited);
+  e.read("ctrlrange", spec.control_range);
+  e.read("forcerange", spec.force_range);
+  e.read("gear", spec.gear, 1);
+  e.read("group", spec.group);
+  e.read("user", spec.user);
+  e.unsupported({"actlimited", "actrange", "delay", "armature", "damping"});
+  e.ignore({"name", "class", "lengthrange", "cranklength", "nsample", "interp"});
+}
+
+using Reader = void (*)(const XmlElement&, ActuatorState&);
+constexpr std::pair<std::string_view, Reader> kReaders[] = {
+    {"general", general},   {"motor", [](const XmlElement&, ActuatorState& s) { s.gain_parameters = {1}, set(s, "fixed", "none", "none"); }},
+    {"position", position}, {"intvelocity", position},
+    {"velocity", velocity}, {"damper", damper},
+    {"cylinder", cylinder}, {"muscle", muscle},
+    {"adhesion", adhesion}, {"dcmotor", opaque},
+    {"pid", opaque},        {"orientation", opaque},
+    {"plugin", opaque}};
+
+}  // namespace
+
+bool is_actuator(std::string_view element) {
+  return std::any_of(std::begin(kReaders), std::end(kReaders), [&](const auto& r) { return r.first == element; });
+}
+
+void overlay(const XmlElement& e, ActuatorState& state) {
+  common(e, state);
+  for (const auto& [name, read] : kReaders) {
+    if (e.is(name)) read(e, state);
+  }
+}
+
+}  // namespace tarsus::mjcf

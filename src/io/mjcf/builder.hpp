@@ -1,0 +1,141 @@
+// Typed tree → ModelSpec. One Builder for a model; a Source for each file that it attaches.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "io/mjcf/source.hpp"
+
+namespace tarsus::mjcf {
+
+/// What attaching and replicating do to names.
+struct Naming {
+  std::string prefix, suffix;
+  std::string of(std::string_view name) const { return name.empty() ? std::string() : prefix + std::string(name) + suffix; }
+};
+
+/// A source as it appears in the model: the main one, or one attachment of another.
+struct Scope {
+  const Source* source = nullptr;
+  Naming naming;
+  int level = 0;  ///< of attachment; above 0, elements that refer to what was not attached are left out
+};
+
+enum class Kind { body, joint, geom, site, mesh, height_field, material, texture, skin, actuator, equality, tendon, pair, exclude, key, sensor, camera, light, numeric, model, count };
+const char* name(Kind kind);
+
+class Builder {
+ public:
+  Builder(const ReadOptions& options, DiagnosticSink& sink) : options_(options), sink_(sink) {}
+  /// @throws InputError with all that was found
+  ModelSpec build(const Source& main, std::string directory);
+
+ private:
+  /// An element waiting to be visited. The walk keeps these on a stack of its own.
+  struct Task {
+    XmlElement element;
+    Scope scope;
+    int body = 0;
+    Pose frame;                        ///< in the body
+    const Defaults* defaults = nullptr;  ///< of the nearest childclass
+    int replica = -1;                  ///< of a <replicate>: which one, -1 before it is opened
+  };
+
+  // tree.cpp
+  void walk(const Scope& scope);
+  void visit(const Task& task);
+  void push_children(const XmlElement& parent, const Task& like);
+  void open_body(const Task& task);
+  void open_frame(const Task& task);
+  void open_replicate(const Task& task);
+  void attach(const Task& task);
+  const Source* attached_source(const XmlElement& e, const Scope& scope, const std::string& model);
+  void count_element(const XmlElement& e);
+
+  // elements.cpp
+  void add_joint(const Task& task);
+  void finish_joint(const XmlElement& e, const Compiler& compiler, JointState& state);
+  void check_joints(const XmlElement& e, int body, const JointSpec& joint);
+  void add_inertial(const Task& task);
+  void add_geom(const Task& task);
+  void fit_to_mesh(const XmlElement& e, const Compiler& compiler, double scale, GeomSpec& spec);
+  void add_site(const Task& task);
+  void add_camera_or_light(const Task& task);
+
+  // assets.cpp
+  void read_assets(const Scope& scope);
+  void read_mesh_asset(const XmlElement& e, const Scope& scope);
+  void read_inline_mesh(const XmlElement& e, MeshSpec& mesh);
+  bool load_mesh(const XmlElement& e, const Scope& scope, const std::string& content_type, MeshSpec& mesh);
+  void read_height_field(const XmlElement& e, const Scope& scope);
+  void keep(const XmlElement& e, const Scope& scope, Kind kind, int body, Attributes attributes);
+  const ShapeInertia* mesh_mass(int mesh, const XmlElement* used_by);
+
+  // body_inertia.cpp
+  void settle_inertias();
+  std::optional<InertialSpec> from_geoms(int body);
+  std::optional<ShapeInertia> geom_mass(const GeomSpec& geom);
+  void check_inertia(int body);
+  void check_moving_bodies();
+
+  // sections.cpp
+  void read_settings(const Scope& scope);
+  void read_option(const XmlElement& e);
+  void read_flags(const XmlElement& e);
+  void read_sections(const Scope& scope);
+  void read_contact(const XmlElement& e, const Scope& scope);
+  void read_equality(const XmlElement& e, const Scope& scope);
+  void read_tendon(const XmlElement& e, const Scope& scope);
+  void read_actuator(const XmlElement& e, const Scope& scope);
+  bool find_transmission(const XmlElement& e, const Scope& scope, ActuatorSpec& spec);
+  void settle_actuator(const XmlElement& e, const Compiler& compiler, ActuatorState& state);
+  void inherit_range(const XmlElement& e, double factor, ActuatorSpec& spec);
+  void read_sensor(const XmlElement& e, const Scope& scope);
+  void read_key(const XmlElement& e, const Scope& scope);
+
+  // reference_inertia.cpp
+  void settle_by_inertia();
+
+  // Names.
+  /// False (and an error, or a warning for looks) if the name is taken. With a scope, remembers what a replica was made from.
+  bool declare(Kind kind, const std::string& name, const XmlElement& e, const Scope* scope = nullptr);
+  int find(Kind kind, const std::string& name) const;
+  /// Index of what `attribute` names; -1 if absent; -2 (and an error unless the scope is attached) if there is no such thing.
+  int reference(const XmlElement& e, const char* attribute, Kind kind, const Scope& scope, std::string* full_name = nullptr);
+  /// The scopes in which to read an element that refers to things a <replicate> made: one for each replica.
+  std::vector<Scope> instances(const XmlElement& e, const Scope& scope, std::initializer_list<std::pair<const char*, Kind>> references);
+
+  const ReadOptions& options_;
+  DiagnosticSink& sink_;
+  ModelSpec spec_;
+  std::vector<Task> tasks_;
+  std::size_t elements_ = 0;
+  std::vector<Scope> attachments_;
+  std::map<std::string, std::unique_ptr<Source>> sources_;  ///< attached models by file
+  std::set<std::pair<const Source*, std::string>> assets_read_;
+
+  std::unordered_map<std::string, int> names_[static_cast<int>(Kind::count)];
+  std::unordered_map<std::string, std::vector<std::string>> replicas_;  ///< "kind/name" → suffixes
+
+  // Beside spec_.bodies: what compiler they follow, and whether <inertial> was given.
+  std::vector<const Compiler*> body_compiler_{nullptr};
+  std::vector<bool> explicit_inertia_{false};
+  std::vector<std::pair<int, int>> joint_place_;               ///< by number in document order: (body, index in it)
+  std::vector<MeshInertia> mesh_kind_;                         ///< beside spec_.meshes
+  std::vector<std::optional<ShapeInertia>> mesh_mass_;
+  struct Springs {  ///< a joint whose spring is given by a time and a ratio
+    int joint;
+    std::array<double, 2> spring_damper;
+  };
+  std::vector<Springs> springs_;
+  std::vector<std::pair<int, double>> damping_ratios_;         ///< (actuator, ratio)
+  int activations_ = 0;
+};
+
+}  // namespace tarsus::mjcf

@@ -1,0 +1,323 @@
+// Sections that refer to bodies: contact, equality, tendon, actuator, sensor, keyframe.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "io/mjcf/builder.hpp"
+
+namespace tarsus::mjcf {
+namespace {
+
+bool missing(int reference) { return reference == -2; }
+
+}  // namespace
+
+void Builder::read_sections(const Scope& scope) {
+  static constexpr std::string_view kElsewhere[] = {"compiler", "option", "size", "visual", "statistic", "custom",
+                                                    "extension", "deformable", "default", "asset", "worldbody"};
+  const Source& source = *scope.source;
+  const auto each = [&](std::string_view section, auto&& read) {
+    for (const XmlElement& e : source.section(section)) count_element(e), read(e);
+  };
+  for (const XmlElement& e : source.items(source.root())) {
+    const bool here = e.is("contact") || e.is("equality") || e.is("tendon") || e.is("actuator") || e.is("sensor") || e.is("keyframe");
+    if (!here && std::find(std::begin(kElsewhere), std::end(kElsewhere), e.name()) == std::end(kElsewhere)) {
+      e.error(fmt::format("<{}> is not a section of MJCF", e.name()));
+    }
+  }
+  each("contact", [&](const XmlElement& e) { read_contact(e, scope); });
+  each("equality", [&](const XmlElement& e) {
+    for (const Scope& s : instances(e, scope, {{"body1", Kind::body}, {"site1", Kind::site}, {"joint1", Kind::joint}})) read_equality(e, s);
+  });
+  each("tendon", [&](const XmlElement& e) {
+    const XmlElement first = e.first_child();
+    for (const Scope& s : instances(first, scope, {{"joint", Kind::joint}})) read_tendon(e, s);
+  });
+  each("actuator", [&](const XmlElement& e) {
+    for (const Scope& s : instances(e, scope, {{"joint", Kind::joint}, {"site", Kind::site}, {"body", Kind::body}})) read_actuator(e, s);
+  });
+  each("sensor", [&](const XmlElement& e) { read_sensor(e, scope); });
+  each("keyframe", [&](const XmlElement& e) {
+    if (scope.level == 0) read_key(e, scope);
+    else e.warn("keyframes of attached models are not supported and have no effect");
+  });
+}
+
+void Builder::read_contact(const XmlElement& e, const Scope& scope) {
+  const Source& source = *scope.source;
+  if (e.is("pair")) {
+    for (const Scope& s : instances(e, scope, {{"geom1", Kind::geom}, {"geom2", Kind::geom}})) {
+      ContactPairSpec pair = source.defaults(e, source.main_defaults()).pair;
+      overlay(e, pair);
+      pair.name = s.naming.of(e.text("name"));
+      pair.where = e.where();
+      require(e, "geom1"), require(e, "geom2");
+      const int first = reference(e, "geom1", Kind::geom, s, &pair.geom1), second = reference(e, "geom2", Kind::geom, s, &pair.geom2);
+      e.report_unread(Severity::error);
+      if (missing(first) || missing(second)) continue;
+      declare(Kind::pair, pair.name, e);
+      spec_.contact_pairs.push_back(std::move(pair));
+    }
+  } else if (e.is("exclude")) {
+    for (const Scope& s : instances(e, scope, {{"body1", Kind::body}, {"body2", Kind::body}})) {
+      ContactExcludeSpec exclude{s.naming.of(e.text("name")), "world", "world", e.where()};
+      require(e, "body1"), require(e, "body2");
+      const int first = reference(e, "body1", Kind::body, s, &exclude.body1), second = reference(e, "body2", Kind::body, s, &exclude.body2);
+      e.report_unread(Severity::error);
+      if (missing(first) || missing(second)) continue;
+      if (exclude.body1.empty()) exclude.body1 = "world";
+      if (exclude.body2.empty()) exclude.body2 = "world";
+      declare(Kind::exclude, exclude.name, e);
+      spec_.contact_excludes.push_back(std::move(exclude));
+    }
+  } else {
+    e.error(fmt::format("<{}> is not an element of <contact>", e.name()));
+  }
+}
+
+void Builder::read_equality(const XmlElement& e, const Scope& scope) {
+  const Source& source = *scope.source;
+  EqualityState state = source.defaults(e, source.main_defaults()).equality;
+  overlay(e, state);
+  EqualitySpec spec;
+  spec.name = scope.naming.of(e.text("name"));
+  spec.active = state.active;
+  spec.solver_reference = state.solver_reference;
+  spec.solver_impedance = state.solver_impedance;
+  spec.where = e.where();
+  int first = -1, second = -1;
+  if (e.is("connect") || e.is("weld")) {
+    spec.type = e.is("connect") ? EqualityType::connect : EqualityType::weld;
+    spec.sites = e.has("site1") || e.has("site2");
+    if (spec.sites && (e.has("body1") || e.has("body2") || e.has("anchor"))) e.error("sites exclude bodies and 'anchor'", "site1");
+    require(e, spec.sites ? "site1" : "body1");
+    if (spec.sites) require(e, "site2");
+    const Kind kind = spec.sites ? Kind::site : Kind::body;
+    first = reference(e, spec.sites ? "site1" : "body1", kind, scope, &spec.first);
+    second = reference(e, spec.sites ? "site2" : "body2", kind, scope, &spec.second);
+    if (e.is("connect") && !spec.sites) require(e, "anchor");
+    e.read("anchor", spec.anchor);
+    e.read("torquescale", spec.torque_scale);
+    std::array<double, 7> pose{};
+    if (e.read("relpose", pose)) {
+      spec.relative_position = {pose[0], pose[1], pose[2]};
+      const Quatd q{pose[3], pose[4], pose[5], pose[6]};
+      spec.has_relative_pose = q.w != 0 || q.x != 0 || q.y != 0 || q.z != 0;  // MuJoCo: all zero asks for the reference pose
+      if (spec.has_relative_pose) spec.relative_orientation = normalized(q);
+    }
+    if (!missing(first) && !missing(second) && !spec.sites && std::max(first, 0) == std::max(second, 0)) {
+      e.error("a body cannot be constrained to itself", "body2");
+    }
+  } else if (e.is("joint") || e.is("tendon")) {
+    const bool joint = e.is("joint");
+    spec.type = joint ? EqualityType::joint : EqualityType::tendon;
+    require(e, joint ? "joint1" : "tendon1");
+    const Kind kind = joint ? Kind::joint : Kind::tendon;
+    first = reference(e, joint ? "joint1" : "tendon1", kind, scope, &spec.first);
+    second = reference(e, joint ? "joint2" : "tendon2", kind, scope, &spec.second);
+    e.read("polycoef", spec.polynomial, 1);
+    if (first >= 0 && first == second) e.error("constrained to itself", joint ? "joint2" : "tendon2");
+    for (const auto& [number, attribute] : {std::pair(first, "joint1"), std::pair(second, "joint2")}) {
+      if (!joint || number < 0) continue;
+      const auto [body, place] = joint_place_[static_cast<std::size_t>(number)];
+      const JointType type = spec_.bodies[static_cast<std::size_t>(body)].joints[static_cast<std::size_t>(place)].type;
+      if (type == JointType::ball || type == JointType::free) e.error("only hinges and slides can be coupled", attribute);
+    }
+  } else {
+    e.all_attributes();
+    return e.error(fmt::format("<{}> is not supported", e.name()));
+  }
+  e.report_unread(Severity::error);
+  if (missing(first) || missing(second)) return;
+  declare(Kind::equality, spec.name, e);
+  spec_.equalities.push_back(std::move(spec));
+}
+
+void Builder::read_tendon(const XmlElement& e, const Scope& scope) {
+  const Source& source = *scope.source;
+  TendonState state = source.defaults(e, source.main_defaults()).tendon;
+  overlay(e, state);
+  TendonSpec& tendon = state.spec;
+  tendon.name = scope.naming.of(e.text("name"));
+  tendon.where = e.where();
+  bool complete = true;
+  if (e.is("fixed")) {
+    for (const XmlElement& part : source.items(e)) {
+      TendonSpec::Term term;
+      if (!part.is("joint")) {
+        part.error(fmt::format("<{}> is not an element of <fixed>", part.name()));
+        continue;
+      }
+      require(part, "joint"), require(part, "coef");
+      part.read("coef", term.coefficient);
+      const int joint = reference(part, "joint", Kind::joint, scope, &term.joint);
+      part.report_unread(Severity::error);
+      complete = complete && joint >= 0;
+      if (joint < 0) continue;
+      const auto [body, place] = joint_place_[static_cast<std::size_t>(joint)];
+      const JointType type = spec_.bodies[static_cast<std::size_t>(body)].joints[static_cast<std::size_t>(place)].type;
+      if (type == JointType::ball || type == JointType::free) part.error("only hinges and slides can be part of a tendon", "joint");
+      tendon.terms.push_back(std::move(term));
+    }
+    if (e.children().empty()) e.error("the tendon has no joints");
+  } else if (e.is("spatial")) {
+    tendon.spatial = true;
+    for (const XmlElement& part : source.items(e)) part.all_attributes();
+    if (scope.level > 0) {  // only if what it passes through was attached too
+      for (const XmlElement& part : source.items(e)) complete = complete && !(part.is("site") && missing(reference(part, "site", Kind::site, scope)));
+    }
+    if (complete) e.warn("spatial tendons are not simulated");
+  } else {
+    return e.error(fmt::format("<{}> is not an element of <tendon>", e.name()));
+  }
+  e.report_unread(Severity::error);
+  if (!complete) return;
+  tendon.limited = settle_limit(e, source.compiler(), state.limited, "limited", "range", tendon.range);
+  declare(Kind::tendon, tendon.name, e);
+  spec_.tendons.push_back(std::move(tendon));
+}
+
+bool Builder::find_transmission(const XmlElement& e, const Scope& scope, ActuatorSpec& spec) {
+  struct Way {
+    const char* attribute;
+    Kind kind;
+    TransmissionType type;
+  };
+  static constexpr Way kWays[] = {{"joint", Kind::joint, TransmissionType::joint},
+                                  {"jointinparent", Kind::joint, TransmissionType::joint_in_parent},
+                                  {"tendon", Kind::tendon, TransmissionType::tendon},
+                                  {"site", Kind::site, TransmissionType::site},
+                                  {"body", Kind::body, TransmissionType::body},
+                                  {"cranksite", Kind::site, TransmissionType::slider_crank}};
+  int given = 0, found = 0;
+  spec.transmission = TransmissionType::none;
+  for (const Way& way : kWays) {
+    if (!e.has(way.attribute)) continue;
+    if (++given > 1) {
+      e.error(fmt::format("more than one transmission: '{}' too", way.attribute), way.attribute);
+      return false;
+    }
+    spec.transmission = way.type;
+    found = reference(e, way.attribute, way.kind, scope, &spec.target);
+  }
+  if (given == 0) e.error("needs one of joint, jointinparent, tendon, site, body and cranksite");
+  if (given == 0 || missing(found)) return false;
+  if (e.has("slidersite")) reference(e, "slidersite", Kind::site, scope);
+  if (e.has("refsite")) e.unsupported({"refsite"});
+  if (spec.transmission == TransmissionType::site || spec.transmission == TransmissionType::body ||
+      spec.transmission == TransmissionType::slider_crank) {
+    e.warn("an actuator on a site, a body or a slider-crank is not simulated");
+  }
+  return true;
+}
+
+void Builder::inherit_range(const XmlElement& e, double factor, ActuatorSpec& spec) {
+  if (spec.control_range[0] != 0 || spec.control_range[1] != 0) {
+    if (e.has("ctrlrange") && e.has("inheritrange")) return e.error("'inheritrange' and 'ctrlrange' exclude each other", "inheritrange");
+  }
+  std::array<double, 2> range{0, 0};
+  if (spec.transmission == TransmissionType::joint || spec.transmission == TransmissionType::joint_in_parent) {
+    const auto [body, place] = joint_place_[static_cast<std::size_t>(find(Kind::joint, spec.target))];
+    range = spec_.bodies[static_cast<std::size_t>(body)].joints[static_cast<std::size_t>(place)].range;
+  } else if (spec.transmission == TransmissionType::tendon) {
+    range = spec_.tendons[static_cast<std::size_t>(find(Kind::tendon, spec.target))].range;
+  }
+  if (range[0] >= range[1]) return e.error("'inheritrange': what it acts on has no range", "inheritrange");
+  const double middle = (range[0] + range[1]) / 2, half = (range[1] - range[0]) / 2 * factor;
+  spec.control_range = {middle - half, middle + half};
+}
+
+void Builder::settle_actuator(const XmlElement& e, const Compiler& compiler, ActuatorState& state) {
+  ActuatorSpec& spec = state.spec;
+  if (state.inherit_range < 0) e.error("attribute 'inheritrange' is negative", "inheritrange");
+  if (state.inherit_range > 0) inherit_range(e, state.inherit_range, spec);
+  spec.control_limited = settle_limit(e, compiler, state.control_limited, "ctrllimited", "ctrlrange", spec.control_range);
+  spec.force_limited = settle_limit(e, compiler, state.force_limited, "forcelimited", "forcerange", spec.force_range);
+  const auto first_three = [](const std::array<double, 10>& p) { return std::array<double, 3>{p[0], p[1], p[2]}; };
+  spec.gain = {0, 0, 0};
+  spec.bias = {0, 0, 0};
+  if (state.gain_type == "fixed") spec.gain[0] = state.gain_parameters[0];
+  if (state.gain_type == "affine") spec.gain = first_three(state.gain_parameters);
+  if (state.bias_type == "affine") spec.bias = first_three(state.bias_parameters);
+  const auto affine = [](const std::string& type) { return type == "fixed" || type == "affine" || type == "none"; };
+  if (state.dynamics != "none") spec.dynamics = state.dynamics;
+  else if (!affine(state.gain_type)) spec.dynamics = state.gain_type;
+  else if (!affine(state.bias_type)) spec.dynamics = state.bias_type;
+  if (spec.dynamics.empty()) return;
+  spec.dynamics_parameters.assign(state.dynamics_parameters.begin(), state.dynamics_parameters.end());
+  e.warn(fmt::format("an actuator with {} dynamics, gain or bias is not simulated", quote(spec.dynamics)));
+}
+
+void Builder::read_actuator(const XmlElement& e, const Scope& scope) {
+  const Source& source = *scope.source;
+  if (!is_actuator(e.name())) return e.error(fmt::format("<{}> is not an element of <actuator>", e.name()));
+  ActuatorState state = source.defaults(e, source.main_defaults()).actuator;
+  overlay(e, state);
+  ActuatorSpec& spec = state.spec;
+  spec.kind = e.name();
+  spec.name = scope.naming.of(e.text("name"));
+  spec.where = e.where();
+  const bool found = find_transmission(e, scope, spec);
+  e.ignore({"cranklength", "class"});
+  e.report_unread(Severity::error);
+  if (!found) return;
+  settle_actuator(e, source.compiler(), state);
+  // MuJoCo's mark of a damping ratio: a positive last coefficient in a position servo.
+  const bool ratio = spec.bias[2] > 0 && spec.gain[0] > 0 && spec.gain[0] == -spec.bias[1] && state.gain_type == "fixed";
+  if (ratio) {
+    damping_ratios_.emplace_back(static_cast<int>(spec_.actuators.size()), spec.bias[2]);
+    spec.bias[2] = 0;
+  }
+  activations_ += state.dynamics == "none" ? 0 : 1;
+  declare(Kind::actuator, spec.name, e);
+  spec_.actuators.push_back(std::move(spec));
+}
+
+void Builder::read_sensor(const XmlElement& e, const Scope& scope) {
+  SensorSpec sensor{std::string(e.name()), scope.naming.of(e.text("name")), e.all_attributes(), e.where()};
+  std::erase_if(sensor.attributes, [](const auto& a) { return a.first == "name"; });
+  for (const XmlElement& part : e.children()) {
+    for (auto& [name, value] : part.all_attributes()) sensor.attributes.emplace_back(std::string(part.name()) + "." + name, value);
+  }
+  if (!scope.naming.prefix.empty()) {
+    static constexpr std::string_view kNames[] = {"site", "joint", "tendon", "actuator", "body", "geom", "objname", "refname", "camera",
+                                                  "geom1", "geom2", "body1", "body2", "subtree1", "subtree2"};
+    for (auto& [name, value] : sensor.attributes) {
+      if (std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames)) value = scope.naming.of(value);
+    }
+  }
+  declare(Kind::sensor, sensor.name, e);
+  spec_.sensors.push_back(std::move(sensor));
+}
+
+void Builder::read_key(const XmlElement& e, const Scope& scope) {
+  if (!e.is("key")) return e.error(fmt::format("<{}> is not an element of <keyframe>", e.name()));
+  KeyframeSpec key;
+  key.name = scope.naming.of(e.text("name"));
+  key.where = e.where();
+  std::size_t nq = 0, nv = 0, nmocap = 0;
+  for (const BodySpec& body : spec_.bodies) {
+    nmocap += body.mocap ? 1 : 0;
+    for (const JointSpec& joint : body.joints) {
+      nq += joint.type == JointType::free ? 7 : joint.type == JointType::ball ? 4 : 1;
+      nv += joint.type == JointType::free ? 6 : joint.type == JointType::ball ? 3 : 1;
+    }
+  }
+  const auto read = [&](const char* attribute, std::size_t size, const char* what, std::vector<double>& out) {
+    if (!e.read(attribute, out) || out.size() == size) return;
+    e.error(fmt::format("attribute '{}' has {} numbers, expected {} ({})", attribute, out.size(), size, what), attribute);
+  };
+  e.read("time", key.time);
+  read("qpos", nq, "nq", key.qpos);
+  read("qvel", nv, "nv", key.qvel);
+  read("ctrl", spec_.actuators.size(), "nu", key.ctrl);
+  read("act", static_cast<std::size_t>(activations_), "na", key.act);
+  read("mpos", 3 * nmocap, "3 nmocap", key.mocap_position);
+  read("mquat", 4 * nmocap, "4 nmocap", key.mocap_orientation);
+  e.report_unread(Severity::error);
+  declare(Kind::key, key.name, e);
+  spec_.keyframes.push_back(std::move(key));
+}
+
+}  // namespace tarsus::mjcf

@@ -1,0 +1,109 @@
+// Top-level sections that say nothing about bodies: option, size, visual, statistic, custom, extension.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "io/mjcf/builder.hpp"
+
+namespace tarsus::mjcf {
+namespace {
+
+template <class T>
+void read_in(const XmlElement& e, const char* attribute, T low, T high, T& out) {
+  T value{};
+  if (!e.read(attribute, value)) return;
+  if (value < low || value > high) {
+    e.error(fmt::format("attribute '{}' is {}, expected {} to {}", attribute, value, low, high), attribute);
+    return;
+  }
+  out = value;
+}
+
+}  // namespace
+
+void Builder::read_option(const XmlElement& e) {
+  OptionSpec& option = spec_.option;
+  read_in(e, "timestep", 1e-9, 10.0, option.timestep);
+  read_in(e, "impratio", 1e-9, 1e9, option.impact_ratio);
+  read_in(e, "tolerance", 0.0, 1.0, option.tolerance);
+  read_in(e, "iterations", 1, 1'000'000, option.iterations);
+  e.read("gravity", option.gravity);
+  if (!(norm(option.gravity) < 1e6)) e.error("attribute 'gravity' is larger than 1e6 m/s²", "gravity");
+  e.read("wind", option.wind);
+  read_in(e, "density", 0.0, 1e9, option.density);
+  read_in(e, "viscosity", 0.0, 1e9, option.viscosity);
+  if (e.has("density") && option.density > 0) e.warn("the density of the medium is not simulated", "density");
+  if (e.has("viscosity") && option.viscosity > 0) e.warn("the viscosity of the medium is not simulated", "viscosity");
+  read_word(e, "integrator", {"Euler", "RK4", "implicit", "implicitfast"}, option.integrator);
+  read_word(e, "solver", {"PGS", "CG", "Newton"}, option.solver);
+  read_word(e, "cone", {"pyramidal", "elliptic"}, option.cone);
+  double number = 0;
+  for (const char* name : {"ls_iterations", "ls_tolerance", "noslip_iterations", "noslip_tolerance", "ccd_iterations", "ccd_tolerance",
+                           "sdf_iterations", "sdf_initpoints", "sleep_tolerance"}) {
+    read_in(e, name, 0.0, 1e9, number);  // of MuJoCo's own algorithms
+  }
+  e.ignore({"jacobian"});
+  e.unsupported({"actuatorgroupdisable", "magnetic", "o_margin", "o_solref", "o_solimp", "o_friction"});
+  for (const XmlElement& flag : e.children("flag")) read_flags(flag);
+  e.report_unread(Severity::error);
+}
+
+void Builder::read_flags(const XmlElement& e) {
+  const auto enabled = [&](const char* flag, bool otherwise) {
+    std::string word;
+    return read_word(e, flag, {"enable", "disable"}, word) ? word == "enable" : otherwise;
+  };
+  spec_.option.contact_enabled = enabled("contact", spec_.option.contact_enabled);
+  spec_.option.gravity_enabled = enabled("gravity", spec_.option.gravity_enabled);
+  for (const char* flag : {"constraint", "equality", "frictionloss", "limit", "passive", "spring", "damper", "clampctrl", "actuation",
+                           "filterparent"}) {
+    if (!enabled(flag, true)) e.unsupported({flag});
+  }
+  for (const char* flag : {"override", "fwdinv", "invdiscrete", "sleep"}) {
+    if (enabled(flag, false)) e.unsupported({flag});
+  }
+  // Of MuJoCo's own algorithms, without a meaning here.
+  for (const char* flag : {"warmstart", "refsafe", "sensor", "midphase", "nativeccd", "eulerdamp", "autoreset", "energy", "island",
+                           "multiccd", "diagexact", "ipc", "speculative"}) {
+    enabled(flag, true);
+  }
+  e.report_unread(Severity::error);
+}
+
+void Builder::read_settings(const Scope& scope) {
+  const auto keep_all = [&](const XmlElement& e, std::string kind) {
+    CosmeticSpec kept{std::move(kind), e.text("name"), 0, e.all_attributes(), e.where()};
+    if (!kept.attributes.empty()) spec_.cosmetics.push_back(std::move(kept));
+  };
+  for (const XmlElement& e : scope.source->items(scope.source->root())) {
+    if (e.is("option")) read_option(e);
+    else if (e.is("size")) {
+      for (auto& [name, value] : e.all_attributes()) {
+        if (!name.starts_with("nuser") && name != "nkey") continue;
+        int count = 0;
+        read_in(e, name.c_str(), -1, 100'000, count);
+      }
+    } else if (e.is("visual") || e.is("statistic")) {
+      keep_all(e, std::string(e.name()));
+      for (const XmlElement& part : scope.source->items(e)) keep_all(part, "visual." + std::string(part.name()));
+    } else if (e.is("custom")) {
+      for (const XmlElement& part : scope.source->items(e)) {
+        for (const XmlElement& inner : part.children()) inner.all_attributes();
+        int size = 0;
+        read_in(part, "size", 0, 1'000'000, size);
+        keep_all(part, "custom." + std::string(part.name()));
+      }
+    } else if (e.is("extension")) {
+      for (const XmlElement& plugin : e.children()) {
+        plugin.warn(fmt::format("plugin {} is not supported and has no effect", quote(plugin.text("plugin"))));
+      }
+    } else if (e.is("deformable")) {
+      for (const XmlElement& part : scope.source->items(e)) {
+        const std::string message = fmt::format("<{}> is not supported", part.name());
+        part.is("skin") ? part.warn(message + " and has no effect") : part.error(message);
+      }
+    }
+  }
+}
+
+}  // namespace tarsus::mjcf

@@ -1,0 +1,232 @@
+#include "io/mjcf/source.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <system_error>
+
+namespace tarsus::mjcf {
+namespace {
+
+constexpr std::size_t kMostIncludes = 1'000, kMostClasses = 10'000;
+constexpr std::size_t kMostIncludedBytes = 64u << 20;
+
+/// With forward slashes, for paths that were written on Windows.
+std::filesystem::path portable(std::string text) {
+  for (char& c : text) {
+    if (c == '\\') c = '/';
+  }
+  return text;
+}
+
+std::string identity(const std::filesystem::path& file) {
+  std::error_code ignored;
+  const std::filesystem::path path = std::filesystem::weakly_canonical(file, ignored);
+  return ignored ? file.string() : path.string();
+}
+
+bool is_there(const std::filesystem::path& file) {
+  std::error_code ignored;
+  return std::filesystem::exists(file, ignored);
+}
+
+void overlay_looks(const XmlElement& e, Attributes& attributes) {
+  for (auto& [name, value] : e.all_attributes()) {
+    bool found = false;
+    for (auto& [old_name, old_value] : attributes) {
+      if (old_name == name) old_value = value, found = true;
+    }
+    if (!found) attributes.emplace_back(name, value);
+  }
+}
+
+}  // namespace
+
+Source::Source(XmlDocument main, std::filesystem::path directory, const ReadOptions& options, DiagnosticSink& sink)
+    : directory_(std::move(directory)) {
+  files_.insert(identity(main.file()));
+  documents_.push_back(std::move(main));
+  load_includes(options, sink);
+  for (const XmlElement& e : items(root())) {
+    if (e.is("compiler")) read_compiler(e, compiler_);
+  }
+  classes_.emplace("", std::make_unique<Defaults>());
+  for (const XmlElement& e : items(root())) {
+    if (e.is("default")) read_defaults(e);
+  }
+}
+
+void Source::load_includes(const ReadOptions& options, DiagnosticSink& sink) {
+  for (std::size_t i = 0; i < documents_.size(); ++i) {  // grows while we read
+    std::vector<XmlElement> open{documents_[i].root()};
+    while (!open.empty()) {
+      const XmlElement e = open.back();
+      open.pop_back();
+      if (e.is("include")) load_include(e, options, sink);
+      else {
+        for (XmlElement child = e.first_child(); child; child = child.next()) open.push_back(child);
+      }
+    }
+  }
+}
+
+void Source::load_include(const XmlElement& e, const ReadOptions& options, DiagnosticSink& sink) {
+  std::string file;
+  const bool named = require(e, "file") && e.read("file", file);
+  e.report_unread(Severity::error);
+  if (!named) return;
+  if (options.disable_includes) return e.error("<include> is not allowed here", "file");
+  const std::filesystem::path relative = portable(file);
+  if (file.empty() || relative.is_absolute()) {
+    return e.error(fmt::format("{} is not a path relative to the model's file", quote(file)), "file");
+  }
+  if (file.find("..") != std::string::npos && *relative.lexically_normal().begin() == "..") {
+    e.warn("the included file is outside of the model's folder", "file");
+  }
+  std::filesystem::path path = directory_ / relative;
+  if (!is_there(path)) {
+    const std::filesystem::path beside = std::filesystem::path(e.where().file).parent_path() / relative;
+    if (is_there(beside)) path = beside;
+  }
+  if (!files_.insert(identity(path)).second) {
+    return e.error(fmt::format("{} is included already (a cycle, or twice)", quote(file)), "file");
+  }
+  if (documents_.size() > kMostIncludes) return e.error(fmt::format("more than {} included files", kMostIncludes), "file");
+  XmlLimits limits;
+  limits.bytes = std::min(limits.bytes, kMostIncludedBytes - included_bytes_);
+  try {
+    documents_.push_back(XmlDocument::load(path, sink, limits, e.where("file")));
+  } catch (const InputError& error) {
+    for (const Diagnostic& d : error.diagnostics()) sink.add(d.severity, d.where, d.message);
+    return;
+  }
+  std::error_code ignored;
+  included_bytes_ += std::min<std::size_t>(std::filesystem::file_size(path, ignored), limits.bytes);
+  included_.emplace(e.id(), documents_.back().root());
+}
+
+std::vector<XmlElement> Source::items(const XmlElement& parent) const {
+  std::vector<XmlElement> out, open = parent.children();
+  std::reverse(open.begin(), open.end());
+  while (!open.empty()) {
+    const XmlElement e = open.back();
+    open.pop_back();
+    if (!e.is("include")) {
+      out.push_back(e);
+      continue;
+    }
+    const auto file = included_.find(e.id());
+    if (file == included_.end()) continue;  // reported when it was not loaded
+    std::vector<XmlElement> inner = file->second.children();
+    open.insert(open.end(), inner.rbegin(), inner.rend());
+  }
+  return out;
+}
+
+std::vector<XmlElement> Source::section(std::string_view name) const {
+  std::vector<XmlElement> out;
+  for (const XmlElement& e : items(root())) {
+    if (!e.is(name)) continue;
+    const std::vector<XmlElement> inner = items(e);
+    out.insert(out.end(), inner.begin(), inner.end());
+  }
+  return out;
+}
+
+Defaults* Source::open_class(const XmlElement& e, Defaults* parent) {
+  std::string name;
+  const bool named = e.read("class", name);
+  e.report_unread(Severity::error);
+  if (!parent) {
+    Defaults* top = classes_.find("")->second.get();
+    if (named && name.empty()) e.error("the name of a default class is empty", "class");
+    if (named && top->name.empty()) top->name = name;
+    if (named && name != top->name && name != "main") {
+      e.error(fmt::format("the top default class is {} already", quote(top->name)), "class");
+    }
+    return top;
+  }
+  if (!named || name.empty()) {
+    e.error("a nested default class needs a name ('class')");
+    return nullptr;
+  }
+  const bool is_top = name == "main" || name == classes_.find("")->second->name;
+  if (is_top || classes_.count(name) > 0) {
+    e.error(fmt::format("default class {} is there already", quote(name)), "class");
+    return nullptr;
+  }
+  if (classes_.size() >= kMostClasses) {
+    e.error(fmt::format("more than {} default classes", kMostClasses));
+    return nullptr;
+  }
+  auto copy = std::make_unique<Defaults>(*parent);
+  copy->name = name;
+  return (classes_[name] = std::move(copy)).get();
+}
+
+void Source::read_defaults(const XmlElement& top) {
+  std::vector<std::pair<XmlElement, Defaults*>> open{{top, nullptr}};
+  while (!open.empty()) {
+    const auto [e, parent] = open.back();
+    open.pop_back();
+    Defaults* defaults = open_class(e, parent);
+    if (!defaults) continue;
+    const std::vector<XmlElement> children = items(e);
+    for (const XmlElement& child : children) {
+      if (!child.is("default")) read_default_element(child, *defaults);
+    }
+    for (auto child = children.rbegin(); child != children.rend(); ++child) {
+      if (child->is("default")) open.emplace_back(*child, defaults);
+    }
+  }
+}
+
+void Source::read_default_element(const XmlElement& e, Defaults& defaults) {
+  static constexpr std::string_view kLooks[] = {"material", "texture", "camera", "light"};
+  for (const std::string_view look : kLooks) {
+    if (!e.is(look)) continue;
+    e.mark_all_children();  // layers
+    return overlay_looks(e, defaults.looks[std::string(look)]);
+  }
+  if (e.is("joint")) overlay(e, compiler_, defaults.joint);
+  else if (e.is("geom")) overlay(e, compiler_, defaults.geom);
+  else if (e.is("site")) overlay(e, compiler_, defaults.site);
+  else if (e.is("equality")) overlay(e, defaults.equality);
+  else if (e.is("tendon")) overlay(e, defaults.tendon);
+  else if (e.is("pair")) overlay(e, defaults.pair);
+  else if (is_actuator(e.name())) overlay(e, defaults.actuator);
+  else if (e.is("mesh")) {
+    e.read("scale", defaults.mesh_scale);
+    read_word(e, "inertia", {"convex", "exact", "legacy", "shell"}, defaults.mesh_inertia);
+    e.ignore({"maxhullvert"});
+  } else {
+    return e.error(fmt::format("<{}> is not an element of <default>", e.name()));
+  }
+  e.report_unread(Severity::error);
+}
+
+const Defaults& Source::defaults(const XmlElement& e, const Defaults& otherwise, const char* attribute) const {
+  const auto name = e.attribute(attribute);
+  if (!name) return otherwise;
+  const Defaults& top = main_defaults();
+  if (*name == "main" || (!name->empty() && *name == top.name)) return top;
+  const auto found = classes_.find(*name);
+  if (found != classes_.end() && !name->empty()) return *found->second;
+  e.error(fmt::format("default class {} is not defined", quote(*name)), attribute);
+  return otherwise;
+}
+
+std::filesystem::path Source::asset_path(const std::string& file, const std::string& folder, const Location& used_at) const {
+  std::filesystem::path name = portable(file);
+  if (compiler_.strip_path) name = name.filename();
+  if (name.is_absolute()) return name;
+  const std::filesystem::path path = directory_ / portable(folder) / name;
+  if (is_there(path)) return path;
+  const std::filesystem::path beside = std::filesystem::path(used_at.file).parent_path();
+  for (const std::filesystem::path& other : {beside / portable(folder) / name, beside / name, directory_ / name}) {
+    if (is_there(other)) return other;
+  }
+  return path;
+}
+
+}  // namespace tarsus::mjcf

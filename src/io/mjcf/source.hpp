@@ -1,0 +1,55 @@
+// One MJCF model as text: its main file, the files that it includes, its compiler settings and default classes. A model
+// that attaches others has one Source for each.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io/mjcf/states.hpp"
+#include "tarsus/io/read_options.hpp"
+
+namespace tarsus::mjcf {
+
+class Source {
+ public:
+  /// Reads the includes, the compiler settings and the default classes.
+  Source(XmlDocument main, std::filesystem::path directory, const ReadOptions& options, DiagnosticSink& sink);
+
+  XmlElement root() const { return documents_.front().root(); }
+  const std::filesystem::path& directory() const { return directory_; }
+  const Compiler& compiler() const { return compiler_; }
+  const Defaults& main_defaults() const { return *classes_.find("")->second; }
+
+  /// Child elements with every <include> replaced by what its file holds.
+  std::vector<XmlElement> items(const XmlElement& parent) const;
+  /// The contents of all top-level elements of one name, in order.
+  std::vector<XmlElement> section(std::string_view name) const;
+
+  /// The class named by `attribute` ("class" or "childclass"), or `otherwise` if the element names none.
+  const Defaults& defaults(const XmlElement& e, const Defaults& otherwise, const char* attribute = "class") const;
+
+  /// Where a mesh or texture lies: the folders of the compiler, relative to the main file, then to the file that names it.
+  std::filesystem::path asset_path(const std::string& file, const std::string& folder, const Location& used_at) const;
+
+ private:
+  void load_includes(const ReadOptions& options, DiagnosticSink& sink);
+  void load_include(const XmlElement& e, const ReadOptions& options, DiagnosticSink& sink);
+  void read_defaults(const XmlElement& top);
+  void read_default_element(const XmlElement& e, Defaults& defaults);
+  Defaults* open_class(const XmlElement& e, Defaults* parent);
+
+  std::filesystem::path directory_;
+  std::vector<XmlDocument> documents_;
+  std::set<std::string> files_;                      ///< canonical paths already read
+  std::map<const void*, XmlElement> included_;       ///< <include> element → root of its file
+  std::size_t included_bytes_ = 0;
+  Compiler compiler_;
+  std::map<std::string, std::unique_ptr<Defaults>, std::less<>> classes_;  ///< "" is the top one, whatever its name
+};
+
+}  // namespace tarsus::mjcf

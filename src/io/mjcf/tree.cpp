@@ -1,0 +1,217 @@
+// The walk over <worldbody>: bodies, frames, replicas, attached models. A loop with a stack of its own, so that no nesting
+// can overflow the program's.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "io/mjcf/builder.hpp"
+
+namespace tarsus::mjcf {
+namespace {
+
+constexpr std::size_t kMostElements = 500'000;
+constexpr int kMostReplicas = 100'000;
+constexpr int kMostAttachLevels = 20;
+
+}  // namespace
+
+void Builder::walk(const Scope& scope) {
+  std::vector<XmlElement> worlds;
+  for (const XmlElement& e : scope.source->items(scope.source->root())) {
+    if (e.is("worldbody")) worlds.push_back(e);
+  }
+  for (const XmlElement& world : worlds) {
+    Task task{world, scope, 0, {}, &scope.source->main_defaults(), -1};
+    task.defaults = &scope.source->defaults(world, *task.defaults, "childclass");
+    world.ignore({"name"});
+    world.report_unread(Severity::error);
+    push_children(world, task);
+    while (!tasks_.empty()) {
+      const Task next = std::move(tasks_.back());
+      tasks_.pop_back();
+      visit(next);
+    }
+  }
+}
+
+void Builder::push_children(const XmlElement& parent, const Task& like) {
+  std::vector<XmlElement> children = like.scope.source->items(parent);
+  for (auto child = children.rbegin(); child != children.rend(); ++child) {
+    Task task = like;
+    task.element = *child;
+    task.replica = -1;
+    tasks_.push_back(std::move(task));
+  }
+}
+
+void Builder::count_element(const XmlElement& e) {
+  if (++elements_ > kMostElements) {
+    throw InputError(e.where(), fmt::format("the model has more than {} elements: is a replicate count too large?", kMostElements));
+  }
+}
+
+void Builder::visit(const Task& task) {
+  const XmlElement& e = task.element;
+  count_element(e);
+  if (e.is("body")) open_body(task);
+  else if (e.is("frame")) open_frame(task);
+  else if (e.is("replicate")) task.replica < 0 ? open_replicate(task) : push_children(e, task);
+  else if (e.is("attach")) attach(task);
+  else if (e.is("joint") || e.is("freejoint")) add_joint(task);
+  else if (e.is("geom")) add_geom(task);
+  else if (e.is("site")) add_site(task);
+  else if (e.is("inertial")) add_inertial(task);
+  else if (e.is("camera") || e.is("light")) add_camera_or_light(task);
+  else if (e.is("plugin")) e.warn("<plugin> is not supported and has no effect");
+  else if (e.is("composite") || e.is("flexcomp")) e.error(fmt::format("<{}> is not supported", e.name()));
+  else e.error(fmt::format("<{}> is not an element of <body>", e.name()));
+}
+
+void Builder::open_body(const Task& task) {
+  const XmlElement& e = task.element;
+  const Source& source = *task.scope.source;
+  BodySpec body(task.scope.naming.of(e.text("name")));
+  body.where = e.where();
+  body.parent = task.body;
+  Pose pose;
+  e.read("pos", pose.position);
+  read_orientation(e, source.compiler(), pose.orientation);
+  pose = is_identity(task.frame) ? pose : compose(task.frame, pose);
+  body.position = pose.position;
+  body.orientation = pose.orientation;
+  e.read("mocap", body.mocap);
+  if (body.mocap && task.body != 0) e.error("a mocap body must be a child of the world", "mocap");
+  e.read("gravcomp", body.gravity_compensation);
+  e.read("user", body.user);
+  e.ignore({"sleep", "fuse", "simple"});  // hints to MuJoCo's compiler
+  const Defaults& defaults = source.defaults(e, *task.defaults, "childclass");
+  e.report_unread(Severity::error);
+  declare(Kind::body, body.name, e, &task.scope);
+  spec_.bodies.push_back(std::move(body));
+  body_compiler_.push_back(&source.compiler());
+  explicit_inertia_.push_back(false);
+
+  Task inside = task;
+  inside.body = static_cast<int>(spec_.bodies.size()) - 1;
+  inside.frame = {};
+  inside.defaults = &defaults;
+  push_children(e, inside);
+}
+
+void Builder::open_frame(const Task& task) {
+  const XmlElement& e = task.element;
+  Task inside = task;
+  Pose pose;
+  e.read("pos", pose.position);
+  read_orientation(e, task.scope.source->compiler(), pose.orientation);
+  e.ignore({"name"});
+  inside.frame = compose(task.frame, pose);
+  inside.defaults = &task.scope.source->defaults(e, *task.defaults, "childclass");
+  e.report_unread(Severity::error);
+  push_children(e, inside);
+}
+
+void Builder::open_replicate(const Task& task) {
+  const XmlElement& e = task.element;
+  int count = 0;
+  Vec3d offset{0, 0, 0};
+  Quatd turn{1, 0, 0, 0};
+  const bool counted = require(e, "count") && e.read("count", count);
+  e.read("offset", offset);
+  if (e.has("euler")) read_orientation(e, task.scope.source->compiler(), turn);
+  e.ignore({"sep"});
+  e.report_unread(Severity::error);
+  if (!counted) return;
+  if (count < 1 || count > kMostReplicas) {
+    return e.error(fmt::format("attribute 'count' is {}, expected 1 to {}", count, kMostReplicas), "count");
+  }
+  std::vector<Pose> poses(static_cast<std::size_t>(count));
+  for (std::size_t i = 1; i < poses.size(); ++i) poses[i] = compose(poses[i - 1], {offset, turn});
+  const std::size_t width = std::to_string(count - 1).size();  // suffixes are as wide as the largest: 00 … 17
+  for (int i = count - 1; i >= 0; --i) {
+    Task replica = task;
+    replica.replica = i;
+    replica.frame = compose(task.frame, poses[static_cast<std::size_t>(i)]);
+    replica.scope.naming.suffix += e.text("sep") + fmt::format("{:0{}}", i, width);
+    tasks_.push_back(std::move(replica));
+  }
+}
+
+const Source* Builder::attached_source(const XmlElement& e, const Scope& scope, const std::string& model) {
+  for (const XmlElement& asset : scope.source->section("asset")) {
+    if (!asset.is("model")) continue;
+    const std::string file = asset.text("file");
+    if (model != asset.text("name", std::filesystem::path(file).stem().string())) continue;
+    if (file.empty()) return asset.error("<model> needs the attribute 'file'"), nullptr;
+    if (options_.disable_includes) return asset.error("<model> is not allowed here", "file"), nullptr;
+    const std::filesystem::path path = scope.source->directory() / file;
+    auto& source = sources_[path.lexically_normal().string()];
+    if (source) return source.get();
+    try {
+      XmlDocument document = XmlDocument::load(path, sink_, {}, asset.where("file"));
+      source = std::make_unique<Source>(std::move(document), path.parent_path(), options_, sink_);
+    } catch (const InputError& error) {
+      for (const Diagnostic& d : error.diagnostics()) sink_.add(d.severity, d.where, d.message);
+    }
+    return source.get();
+  }
+  e.error(fmt::format("there is no <model> named {}", quote(model)), "model");
+  return nullptr;
+}
+
+namespace {
+
+/// The body or frame of that name and the childclass that holds where it stands.
+std::pair<XmlElement, const Defaults*> find_part(const Source& source, std::string_view tag, const std::string& name) {
+  std::vector<std::pair<XmlElement, const Defaults*>> open;
+  for (const XmlElement& e : source.items(source.root())) {
+    if (e.is("worldbody")) open.emplace_back(e, &source.main_defaults());
+  }
+  while (!open.empty()) {
+    const auto [e, defaults] = open.back();
+    open.pop_back();
+    if (e.is(tag) && e.text("name") == name) return {e, defaults};
+    const Defaults& inside = source.defaults(e, *defaults, "childclass");
+    for (const XmlElement& child : source.items(e)) {
+      if (child.is("body") || child.is("frame") || child.is("replicate")) open.emplace_back(child, &inside);
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+void Builder::attach(const Task& task) {
+  const XmlElement& e = task.element;
+  std::string model, body, frame, prefix;
+  const bool named = require(e, "model") && e.read("model", model);
+  const bool has_body = e.read("body", body), has_frame = e.read("frame", frame);
+  e.read("prefix", prefix);
+  e.report_unread(Severity::error);
+  if (!named) return;
+  if (has_body && has_frame) return e.error("<attach> takes a body or a frame, not both");
+  const Source* source = attached_source(e, task.scope, model);
+  if (!source) return;
+  if (task.scope.level >= kMostAttachLevels) {
+    return e.error(fmt::format("models attach one another more than {} levels deep: is there a cycle?", kMostAttachLevels), "model");
+  }
+  Task inside = task;
+  inside.scope = {source, {task.scope.naming.prefix + prefix, task.scope.naming.suffix}, task.scope.level + 1};
+  inside.defaults = &source->main_defaults();
+  inside.replica = -1;
+  if (assets_read_.insert({source, inside.scope.naming.prefix}).second) read_assets(inside.scope);
+  attachments_.push_back(inside.scope);
+  if (!has_body && !has_frame) {
+    for (const XmlElement& world : source->items(source->root())) {
+      if (world.is("worldbody")) push_children(world, inside);
+    }
+    return;
+  }
+  const auto [part, defaults] = find_part(*source, has_body ? "body" : "frame", has_body ? body : frame);
+  if (!part) return e.error(fmt::format("model {} has no {} named {}", quote(model), has_body ? "body" : "frame", quote(has_body ? body : frame)));
+  inside.defaults = defaults;
+  inside.element = part;
+  tasks_.push_back(std::move(inside));
+}
+
+}  // namespace tarsus::mjcf
