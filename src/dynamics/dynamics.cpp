@@ -47,7 +47,10 @@ void kinematics(const Model& model, BasicData<R>& data, In<R> qpos, In<R> qvel) 
 
 template <class R>
 void rnea(const Model& model, BasicData<R>& data, In<R> qpos, In<R> qvel, In<R> qacc, Out<R> tau, In<R> external) {
-  bias_force(model, data, qpos, qvel, tau);  // checks the shared sizes
+  check(model, data);
+  check_size("qpos", qpos.size(), data.size(model.nq));
+  check_size("qvel", qvel.size(), data.size(model.nv));
+  check_size("tau", tau.size(), data.size(model.nv));
   check_size("qacc", qacc.size(), data.size(model.nv));
   check_external(data, external);
   const ModelView<R> view = model.view<R>();

@@ -169,6 +169,25 @@ TARSUS_INLINE Pack<R, W> square_root(Pack<R, W> x) {
   }
 }
 
+/// True if the mask holds in every lane.
+TARSUS_INLINE bool all_lanes(bool mask) { return mask; }
+template <class V>
+  requires(sizeof(V) >= 16)
+TARSUS_INLINE bool all_lanes(V mask) {
+#if defined(__AVX512F__)
+  if constexpr (sizeof(V) == 64) return _mm512_movepi64_mask((__m512i)mask) == 0xff;
+#endif
+#if defined(__AVX__)
+  if constexpr (sizeof(V) == 32) return _mm256_movemask_ps((__m256)mask) == 0xff;
+#endif
+#if defined(__SSE2__)
+  if constexpr (sizeof(V) == 16) return _mm_movemask_epi8((__m128i)mask) == 0xffff;
+#endif
+  bool all = true;
+  for (std::size_t i = 0; i < sizeof(V) / sizeof(mask[0]); ++i) all = all && mask[i];
+  return all;
+}
+
 template <class T>
 TARSUS_INLINE T absolute(T x) {
   return select(x < T(Real<T>(0)), -x, x);

@@ -6,14 +6,24 @@
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-/// c0 + c1 x + c2 x² + … by Horner's rule.
-template <class T>
-TARSUS_INLINE T polynomial(T, double c) {
-  return T(Real<T>(c));
+/// c[0] + c[1] x + c[2] x² + … by Estrin's scheme: halves are summed side by side, so that the latency grows with the logarithm
+/// of the degree.
+template <int First, int Count, class T, std::size_t N>
+TARSUS_INLINE T polynomial_part(const T* powers, const double (&c)[N]) {
+  if constexpr (Count == 1) {
+    return T(Real<T>(c[First]));
+  } else {
+    constexpr int kLog = Count <= 2 ? 0 : Count <= 4 ? 1 : Count <= 8 ? 2 : Count <= 16 ? 3 : 4;
+    constexpr int kLow = 1 << kLog;
+    return mul_add(polynomial_part<First + kLow, Count - kLow>(powers, c), powers[kLog], polynomial_part<First, kLow>(powers, c));
+  }
 }
-template <class T, class... Rest>
-TARSUS_INLINE T polynomial(T x, double c, Rest... rest) {
-  return mul_add(polynomial(x, rest...), x, T(Real<T>(c)));
+template <class T, std::size_t N>
+TARSUS_INLINE T polynomial(T x, const double (&c)[N]) {
+  static_assert(N <= 32);
+  const T x2 = x * x, x4 = x2 * x2, x8 = x4 * x4;
+  const T powers[5] = {x, x2, x4, x8, x8 * x8};
+  return polynomial_part<0, N>(powers, c);
 }
 
 /// sin x and cos x, error under 1 ulp for |x| <= 1e5 and absolute error under 1e-15 |x| beyond; NaN for |x| > 2^30
@@ -43,13 +53,15 @@ TARSUS_INLINE void sincos(T x, T& s, T& c) {
   const T z = r * r;
   T sin_r, cos_r;
   if constexpr (kDouble) {
-    sin_r = polynomial(z, -1.66666666666666324348e-01, 8.33333333332248946124e-03, -1.98412698298579493134e-04,
-                       2.75573137070700676789e-06, -2.50507602534068634195e-08, 1.58969099521155010221e-10);
-    cos_r = polynomial(z, 4.16666666666666019037e-02, -1.38888888888741095749e-03, 2.48015872894767294178e-05,
-                       -2.75573143513906633035e-07, 2.08757232129817482790e-09, -1.13596475577881948265e-11);
+    constexpr double kSin[] = {-1.66666666666666324348e-01, 8.33333333332248946124e-03,  -1.98412698298579493134e-04,
+                               2.75573137070700676789e-06,  -2.50507602534068634195e-08, 1.58969099521155010221e-10};
+    constexpr double kCos[] = {4.16666666666666019037e-02,  -1.38888888888741095749e-03, 2.48015872894767294178e-05,
+                               -2.75573143513906633035e-07, 2.08757232129817482790e-09,  -1.13596475577881948265e-11};
+    sin_r = polynomial(z, kSin), cos_r = polynomial(z, kCos);
   } else {
-    sin_r = polynomial(z, -1.6666654611e-1, 8.3321608736e-3, -1.9515295891e-4);
-    cos_r = polynomial(z, 4.166664568298827e-2, -1.388731625493765e-3, 2.443315711809948e-5);
+    constexpr double kSin[] = {-1.6666654611e-1, 8.3321608736e-3, -1.9515295891e-4};
+    constexpr double kCos[] = {4.166664568298827e-2, -1.388731625493765e-3, 2.443315711809948e-5};
+    sin_r = polynomial(z, kSin), cos_r = polynomial(z, kCos);
   }
   sin_r = mul_add(r * z, sin_r, r);
   cos_r = mul_add(z * z, cos_r, neg_mul_add(T(R(0.5)), z, T(R(1))));
