@@ -56,6 +56,7 @@ class Builder {
   void open_replicate(const Task& task);
   void attach(const Task& task);
   const Source* attached_source(const XmlElement& e, const Scope& scope, const std::string& model);
+  const Source* load_source(const XmlElement& asset, const std::filesystem::path& path);
   void count_element(const XmlElement& e);
 
   // elements.cpp

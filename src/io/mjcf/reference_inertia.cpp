@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <Eigen/Dense>
+#include <algorithm>
 #include <cmath>
 
 #include "io/mjcf/builder.hpp"
@@ -101,35 +102,34 @@ void Builder::settle_by_inertia() {
     return sink_.add(Severity::error, {}, fmt::format("springdamper and dampratio are not supported for more than {} joints", kMostFreedoms));
   }
   const Eigen::MatrixXd mass = reference_mass_matrix(spec_, freedoms);
-  if (!springs_.empty()) {
-    const Eigen::MatrixXd inverse = mass.ldlt().solve(Eigen::MatrixXd::Identity(mass.rows(), mass.cols()));
-    for (const Springs& spring : springs_) {
-      const auto [body, place] = joint_place_[static_cast<std::size_t>(spring.joint)];
-      JointSpec& joint = spec_.bodies[static_cast<std::size_t>(body)].joints[static_cast<std::size_t>(place)];
-      const int size = joint.type == JointType::free ? 6 : joint.type == JointType::ball ? 3 : 1;
-      double mobility = 0;
-      for (int i = 0; i < size; ++i) mobility += inverse.diagonal()[freedoms.first[static_cast<std::size_t>(spring.joint)] + i];
-      const double inertia = size / std::max(1e-15, mobility);
-      const auto [time, ratio] = spring.spring_damper;
-      joint.stiffness = inertia / std::max(1e-15, time * time * ratio * ratio);
-      joint.damping = 2 * inertia / std::max(1e-15, time);
-    }
+  const Eigen::MatrixXd inverse = mass.ldlt().solve(Eigen::MatrixXd::Identity(mass.rows(), mass.cols()));
+  for (const Springs& spring : springs_) {
+    const auto [body, place] = joint_place_[static_cast<std::size_t>(spring.joint)];
+    JointSpec& joint = spec_.bodies[static_cast<std::size_t>(body)].joints[static_cast<std::size_t>(place)];
+    const int size = joint.type == JointType::free ? 6 : joint.type == JointType::ball ? 3 : 1;
+    double mobility = 0;
+    for (int i = 0; i < size; ++i) mobility += inverse.diagonal()[freedoms.first[static_cast<std::size_t>(spring.joint)] + i];
+    const double inertia = size / std::max(1e-15, mobility);
+    const auto [time, ratio] = spring.spring_damper;
+    joint.stiffness = inertia / std::max(1e-15, time * time * ratio * ratio);
+    joint.damping = 2 * inertia / std::max(1e-15, time);
   }
   for (const auto& [index, ratio] : damping_ratios_) {
     ActuatorSpec& actuator = spec_.actuators[static_cast<std::size_t>(index)];
-    double inertia = 0;
-    const auto add = [&](const std::string& joint_name, double gear) {
-      const int joint = find(Kind::joint, joint_name);
-      if (joint < 0 || gear == 0) return;
-      inertia += mass.diagonal()[freedoms.first[static_cast<std::size_t>(joint)]] / (gear * gear);
+    // The inertia that the transmission feels is 1 / (J M⁻¹ Jᵀ).
+    Eigen::VectorXd row = Eigen::VectorXd::Zero(mass.rows());
+    const auto add = [&](const std::string& joint, double gear) {
+      row[freedoms.first[static_cast<std::size_t>(find(Kind::joint, joint))]] += gear;
     };
     if (actuator.transmission == TransmissionType::tendon) {
-      const int tendon = find(Kind::tendon, actuator.target);
-      for (const TendonSpec::Term& term : spec_.tendons[static_cast<std::size_t>(tendon)].terms) add(term.joint, term.coefficient * actuator.gear[0]);
-    } else {
+      const TendonSpec& tendon = spec_.tendons[static_cast<std::size_t>(find(Kind::tendon, actuator.target))];
+      for (const TendonSpec::Term& term : tendon.terms) add(term.joint, term.coefficient * actuator.gear[0]);
+    } else if (actuator.transmission == TransmissionType::joint || actuator.transmission == TransmissionType::joint_in_parent) {
       add(actuator.target, actuator.gear[0]);
     }
-    actuator.bias[2] = -ratio * 2 * std::sqrt(actuator.gain[0] * inertia);
+    const double mobility = row.dot(inverse * row);
+    if (mobility > 0) actuator.bias[2] = -ratio * 2 * std::sqrt(actuator.gain[0] / mobility);
+    else sink_.add(Severity::warning, actuator.where, "'dampratio' is not supported for this transmission and has no effect");
   }
 }
 

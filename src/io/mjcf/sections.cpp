@@ -27,12 +27,15 @@ void Builder::read_sections(const Scope& scope) {
     }
   }
   each("contact", [&](const XmlElement& e) { read_contact(e, scope); });
+  each("tendon", [&](const XmlElement& e) {
+    std::vector<Scope> scopes{scope};
+    for (const XmlElement& part : source.items(e)) {
+      if (scopes.size() == 1) scopes = instances(part, scope, {{"joint", Kind::joint}, {"site", Kind::site}, {"geom", Kind::geom}});
+    }
+    for (const Scope& s : scopes) read_tendon(e, s);
+  });
   each("equality", [&](const XmlElement& e) {
     for (const Scope& s : instances(e, scope, {{"body1", Kind::body}, {"site1", Kind::site}, {"joint1", Kind::joint}})) read_equality(e, s);
-  });
-  each("tendon", [&](const XmlElement& e) {
-    const XmlElement first = e.first_child();
-    for (const Scope& s : instances(first, scope, {{"joint", Kind::joint}})) read_tendon(e, s);
   });
   each("actuator", [&](const XmlElement& e) {
     for (const Scope& s : instances(e, scope, {{"joint", Kind::joint}, {"site", Kind::site}, {"body", Kind::body}})) read_actuator(e, s);

@@ -133,6 +133,11 @@ std::vector<XmlElement> Source::section(std::string_view name) const {
   return out;
 }
 
+bool Source::has_section(std::string_view name) const {
+  const std::vector<XmlElement> all = items(root());
+  return std::any_of(all.begin(), all.end(), [&](const XmlElement& e) { return e.is(name); });
+}
+
 Defaults* Source::open_class(const XmlElement& e, Defaults* parent) {
   std::string name;
   const bool named = e.read("class", name);

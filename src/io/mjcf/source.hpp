@@ -30,6 +30,8 @@ class Source {
   /// The contents of all top-level elements of one name, in order.
   std::vector<XmlElement> section(std::string_view name) const;
 
+  bool has_section(std::string_view name) const;
+
   /// The class named by `attribute` ("class" or "childclass"), or `otherwise` if the element names none.
   const Defaults& defaults(const XmlElement& e, const Defaults& otherwise, const char* attribute = "class") const;
 

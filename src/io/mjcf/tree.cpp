@@ -127,36 +127,43 @@ void Builder::open_replicate(const Task& task) {
   }
   std::vector<Pose> poses(static_cast<std::size_t>(count));
   for (std::size_t i = 1; i < poses.size(); ++i) poses[i] = compose(poses[i - 1], {offset, turn});
-  const std::size_t width = std::to_string(count - 1).size();  // suffixes are as wide as the largest: 00 … 17
+  const std::size_t width = std::to_string(count).size();  // of all suffixes: 00 … 17
   for (int i = count - 1; i >= 0; --i) {
     Task replica = task;
     replica.replica = i;
     replica.frame = compose(task.frame, poses[static_cast<std::size_t>(i)]);
-    replica.scope.naming.suffix += e.text("sep") + fmt::format("{:0{}}", i, width);
+    replica.scope.naming.suffix = e.text("sep") + fmt::format("{:0{}}", i, width) + task.scope.naming.suffix;  // innermost first
     tasks_.push_back(std::move(replica));
   }
 }
 
+/// The text of a <model> asset, read once; its name is the asset's or, as in MuJoCo, what the file calls itself.
 const Source* Builder::attached_source(const XmlElement& e, const Scope& scope, const std::string& model) {
   for (const XmlElement& asset : scope.source->section("asset")) {
     if (!asset.is("model")) continue;
-    const std::string file = asset.text("file");
-    if (model != asset.text("name", std::filesystem::path(file).stem().string())) continue;
-    if (file.empty()) return asset.error("<model> needs the attribute 'file'"), nullptr;
-    if (options_.disable_includes) return asset.error("<model> is not allowed here", "file"), nullptr;
-    const std::filesystem::path path = scope.source->directory() / file;
-    auto& source = sources_[path.lexically_normal().string()];
-    if (source) return source.get();
-    try {
-      XmlDocument document = XmlDocument::load(path, sink_, {}, asset.where("file"));
-      source = std::make_unique<Source>(std::move(document), path.parent_path(), options_, sink_);
-    } catch (const InputError& error) {
-      for (const Diagnostic& d : error.diagnostics()) sink_.add(d.severity, d.where, d.message);
-    }
-    return source.get();
+    asset.ignore({"content_type"});
+    std::string name, file;
+    const bool named = asset.read("name", name);
+    if (!require(asset, "file") || !asset.read("file", file)) continue;
+    if (named && name != model) continue;
+    const Source* source = load_source(asset, scope.source->directory() / file);
+    if (named || (source && source->root().text("model") == model)) return source;
   }
   e.error(fmt::format("there is no <model> named {}", quote(model)), "model");
   return nullptr;
+}
+
+const Source* Builder::load_source(const XmlElement& asset, const std::filesystem::path& path) {
+  const auto [place, is_new] = sources_.try_emplace(path.lexically_normal().string());
+  if (!is_new) return place->second.get();
+  if (options_.disable_includes) return asset.error("<model> is not allowed here", "file"), nullptr;
+  try {
+    XmlDocument document = XmlDocument::load(path, sink_, {}, asset.where("file"));
+    place->second = std::make_unique<Source>(std::move(document), path.parent_path(), options_, sink_);
+  } catch (const InputError& error) {
+    for (const Diagnostic& d : error.diagnostics()) sink_.add(d.severity, d.where, d.message);
+  }
+  return place->second.get();
 }
 
 namespace {
@@ -192,6 +199,7 @@ void Builder::attach(const Task& task) {
   if (has_body && has_frame) return e.error("<attach> takes a body or a frame, not both");
   const Source* source = attached_source(e, task.scope, model);
   if (!source) return;
+  if (source->has_section("option")) e.warn("the options of attached models have no effect");
   if (task.scope.level >= kMostAttachLevels) {
     return e.error(fmt::format("models attach one another more than {} levels deep: is there a cycle?", kMostAttachLevels), "model");
   }
