@@ -1,6 +1,7 @@
 #include "tarsus/sim/step.hpp"
 
 #include <cmath>
+#include <limits>
 
 namespace tarsus {
 
@@ -13,6 +14,23 @@ const char* name(WorldStatus status) {
   }
   return "ok";
 }
+
+namespace {
+
+/// All |x| <= limit; a nan is not. One vectorised sweep, the common case of every check here.
+template <class R>
+bool within(std::span<const R> values, R limit) {
+  int bad = 0;
+  for (const R x : values) bad |= !(std::abs(x) <= limit);
+  return !bad;
+}
+
+template <class R>
+bool finite(std::span<const R> values) {
+  return within(values, std::numeric_limits<R>::max());
+}
+
+}  // namespace
 
 template <class R>
 Stepper<R>::Stepper(const Model& model, const BasicData<R>& data, const StepOptions& options)
@@ -32,17 +50,24 @@ int Stepper<R>::step(BasicData<R>& data) {
 template <class R>
 int Stepper<R>::step(BasicData<R>& data, const Drives& drives, In<R> qpos_target, In<R> qvel_target) {
   const In<R> target = qpos_target.empty() ? In<R>(data.qpos) : qpos_target;
-  for (int world = 0; world < data.worlds(); ++world) {
-    if (status_[world] != WorldStatus::ok) continue;
-    const bool good = finite_lane(data.qpos, model_.nq, world) && finite_lane(data.qvel, model_.nv, world) &&
-                      finite_lane(data.tau, model_.nv, world) && finite_lane(target, model_.nq, world) &&
-                      (qvel_target.empty() || finite_lane(qvel_target, model_.nv, world));
-    if (!good) status_[world] = WorldStatus::bad_input;
-  }
+  screen(data, target, qvel_target);
   if (options_.integrator == Integrator::rk4) rk4(data, drives, target, qvel_target);
   else euler(data, drives, target, qvel_target);
   data.time += options_.dt;
   return settle(data);
+}
+
+/// Marks the worlds that bring numbers in which are not finite.
+template <class R>
+void Stepper<R>::screen(const BasicData<R>& data, In<R> qpos_target, In<R> qvel_target) {
+  if (finite<R>(data.qpos) && finite<R>(data.qvel) && finite<R>(data.tau) && finite<R>(qpos_target) && finite<R>(qvel_target)) return;
+  for (int world = 0; world < data.worlds(); ++world) {
+    if (status_[world] != WorldStatus::ok) continue;
+    const bool good = finite_lane(data.qpos, model_.nq, world) && finite_lane(data.qvel, model_.nv, world) &&
+                      finite_lane(data.tau, model_.nv, world) && finite_lane(qpos_target, model_.nq, world) &&
+                      (qvel_target.empty() || finite_lane(qvel_target, model_.nv, world));
+    if (!good) status_[world] = WorldStatus::bad_input;
+  }
 }
 
 /// qacc at (qpos, qvel); dt > 0 makes drives, springs and damping implicit over dt, dt = 0 explicit.
@@ -126,8 +151,9 @@ WorldStatus Stepper<R>::judge(const BasicData<R>& data, int world) const {
 template <class R>
 int Stepper<R>::settle(BasicData<R>& data) {
   int bad = 0;
+  const bool all_good = finite<R>(data.qacc) && within<R>(next_qvel_, R(options_.speed_limit)) && finite<R>(next_qpos_);
   for (int world = 0; world < data.worlds(); ++world) {
-    if (status_[world] == WorldStatus::ok) status_[world] = judge(data, world);
+    if (status_[world] == WorldStatus::ok && !all_good) status_[world] = judge(data, world);
     if (status_[world] == WorldStatus::ok) continue;
     ++bad;
     const auto keep = [&](AlignedVector<R>& next, const AlignedVector<R>& old, int n) {
