@@ -19,6 +19,7 @@ libfmt-dev          false
 nlohmann-json3-dev  false
 libcli11-dev        false
 libqhull-dev        false
+zlib1g-dev          false
 LIST
     ;;
     test) cat <<'LIST'

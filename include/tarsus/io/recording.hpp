@@ -64,7 +64,7 @@ struct Recording {
   std::vector<double> qpos, qvel;         ///< [n * nq], [n * nv]
   std::vector<double> target;             ///< [n * nq] or empty
   std::string meta;                       ///< the whole JSON text
-  MetaPairs extra;                        ///< what finish() was given; nested values as their JSON text
+  MetaPairs extra;                        ///< the other texts, numbers and flags of meta (nested values: in `meta` alone)
   std::vector<std::string> unused;        ///< other members of the file
 
   int frame_count() const { return int(time.size()); }
