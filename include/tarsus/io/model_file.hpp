@@ -1,0 +1,15 @@
+// One door for model files of any format.
+#pragma once
+
+#include <filesystem>
+
+#include "tarsus/io/read_options.hpp"
+#include "tarsus/model/spec.hpp"
+
+namespace tarsus {
+
+/// Reads a model by what is in it, whatever its extension: <mujoco> is MJCF, <robot> is URDF.
+/// @throws InputError with every error found; other roots (SDF, Collada, an MJCF include) are named as not supported
+ModelSpec read_model(const std::filesystem::path& file, const ReadOptions& options = {});
+
+}  // namespace tarsus

@@ -1,0 +1,506 @@
+#include "tarsus/io/mjcf_writer.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "tarsus/math/rotation.hpp"
+#include "xml_writer.hpp"
+
+namespace tarsus {
+
+namespace {
+
+constexpr double kNoEnd = 1e10;  // stands for an end that a range does not have; MJCF has no infinity
+
+const char* type_name(JointType type) {
+  switch (type) {
+    case JointType::free: return "free";
+    case JointType::ball: return "ball";
+    case JointType::slide: return "slide";
+    case JointType::hinge: return "hinge";
+  }
+  return "";
+}
+
+const char* type_name(GeomType type) {
+  switch (type) {
+    case GeomType::plane: return "plane";
+    case GeomType::sphere: return "sphere";
+    case GeomType::capsule: return "capsule";
+    case GeomType::ellipsoid: return "ellipsoid";
+    case GeomType::cylinder: return "cylinder";
+    case GeomType::box: return "box";
+    case GeomType::mesh: return "mesh";
+    case GeomType::height_field: return "hfield";
+    case GeomType::sdf: return "sdf";
+  }
+  return "";
+}
+
+std::array<double, 2> finite_range(const std::array<double, 2>& r) {
+  return {std::max(r[0], -kNoEnd), std::min(r[1], kNoEnd)};
+}
+
+class MjcfWriter {
+ public:
+  explicit MjcfWriter(const ModelSpec& spec) : spec_(spec) {}
+  std::string write();
+
+ private:
+  void lose(const std::string& what) { ++lost_[what]; }
+  void check_order() const;
+  void find_losses();
+  void find_heavy_losses();
+  void write_option(const XmlWriter& root) const;
+  void write_assets(const XmlWriter& root);
+  void write_mesh(const XmlWriter& asset, const MeshSpec& mesh);
+  void write_cosmetic(const XmlWriter& parent, const CosmeticSpec& c, const char* element) const;
+  void write_bodies(const XmlWriter& root);
+  void write_joint(const XmlWriter& body, const JointSpec& joint) const;
+  void write_geom(const XmlWriter& body, const GeomSpec& geom) const;
+  void write_site(const XmlWriter& body, const SiteSpec& site) const;
+  void write_contact(const XmlWriter& root) const;
+  void write_equalities(const XmlWriter& root) const;
+  void write_tendons(const XmlWriter& root);
+  void write_actuators(const XmlWriter& root);
+  void write_sensors(const XmlWriter& root);
+  void write_keyframes(const XmlWriter& root) const;
+  void write_kept_settings(const XmlWriter& root) const;
+
+  const ModelSpec& spec_;
+  std::map<std::string, int> lost_;
+  std::set<std::string> lost_meshes_, lost_tendons_, lost_actuators_;
+};
+
+template <class T>
+void write_solver(const XmlWriter& e, const T& spec) {
+  e.set_list("solref", spec.solver_reference);
+  e.set_list("solimp", spec.solver_impedance);
+}
+
+/// Whether bodies are numbered as a depth-first walk numbers them: each hangs on the one before or on one of its
+/// ancestors.
+bool depth_first(const std::vector<BodySpec>& bodies) {
+  std::vector<int> branch{0};
+  for (std::size_t i = 1; i < bodies.size(); ++i) {
+    while (!branch.empty() && branch.back() != bodies[i].parent) branch.pop_back();
+    if (branch.empty()) return false;
+    branch.push_back(static_cast<int>(i));
+  }
+  return true;
+}
+
+void MjcfWriter::check_order() const {
+  if (spec_.keyframes.empty() || depth_first(spec_.bodies)) return;
+  throw ValueError("bodies", "not in depth-first order", "that order, which keyframes depend on");
+}
+
+void MjcfWriter::find_losses() {
+  for (const BodySpec& body : spec_.bodies) {
+    for (const JointSpec& joint : body.joints) {
+      if (std::isfinite(joint.velocity_limit)) lose("velocity limits of joints");
+      if (joint.limited && (joint.range[0] < -kNoEnd || joint.range[1] > kNoEnd))
+        lose("ends of ranges at infinity, written as 1e10");
+    }
+  }
+  if (spec_.bodies[0].inertial && spec_.bodies[0].inertial->mass > 0) lose("mass of the world itself");
+  find_heavy_losses();
+}
+
+/// Bodies that readers of MJCF refuse.
+void MjcfWriter::find_heavy_losses() {
+  std::vector<char> heavy(spec_.bodies.size(), false);
+  for (std::size_t i = spec_.bodies.size(); i-- > 1;) {
+    const BodySpec& body = spec_.bodies[i];
+    if (body.inertial) {
+      const Vec3d d = eigen(body.inertial->inertia).values;
+      heavy[i] |= body.inertial->mass >= 1e-15 && d.z >= 1e-15;
+      if (d.y + d.z < d.x * (1 - 1e-6))
+        lose("nothing, but inertias that break the triangle inequality, which readers of MJCF refuse");
+    }
+    if (!body.joints.empty() && !heavy[i])
+      lose("nothing, but moving bodies without mass or inertia, which readers of MJCF refuse");
+    if (body.joints.empty() && heavy[i]) heavy[static_cast<std::size_t>(body.parent)] = true;
+  }
+}
+
+void MjcfWriter::write_option(const XmlWriter& root) const {
+  const OptionSpec &o = spec_.option, usual;
+  const XmlWriter e = root.child("option");
+  e.set("timestep", o.timestep);
+  e.set("gravity", o.gravity);
+  if (norm(o.wind) > 0) e.set("wind", o.wind);
+  e.set_unless("density", o.density, 0.0);
+  e.set_unless("viscosity", o.viscosity, 0.0);
+  e.set_unless("impratio", o.impact_ratio, usual.impact_ratio);
+  e.set_unless("integrator", o.integrator, usual.integrator);
+  e.set_unless("solver", o.solver, usual.solver);
+  e.set_unless("cone", o.cone, usual.cone);
+  e.set_unless("iterations", o.iterations, usual.iterations);
+  e.set_unless("tolerance", o.tolerance, usual.tolerance);
+  if (o.contact_enabled && o.gravity_enabled) return;
+  const XmlWriter flag = e.child("flag");
+  if (!o.contact_enabled) flag.set("contact", "disable");
+  if (!o.gravity_enabled) flag.set("gravity", "disable");
+}
+
+/// Attributes as they were read. "layer.x" were those of child elements <layer>, one after the other.
+void MjcfWriter::write_cosmetic(const XmlWriter& parent, const CosmeticSpec& c, const char* element) const {
+  const XmlWriter e = parent.child(element);
+  e.set_name(c.name);
+  XmlWriter layer;
+  std::set<std::string> seen;
+  for (const auto& [name, value] : c.attributes) {
+    if (name == "name" || name == "class") continue;
+    if (name.rfind("layer.", 0) != 0) {
+      e.set(name.c_str(), value);
+      continue;
+    }
+    if (!layer || !seen.insert(name).second) layer = e.child("layer"), seen = {name};
+    layer.set(name.c_str() + 6, value);
+  }
+}
+
+void MjcfWriter::write_mesh(const XmlWriter& asset, const MeshSpec& mesh) {
+  if (mesh.vertices.empty()) {
+    std::string end = mesh.file.size() > 4 ? mesh.file.substr(mesh.file.size() - 4) : "";
+    std::transform(end.begin(), end.end(), end.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? char(c + 32) : c; });
+    if ((end != ".stl" && end != ".obj" && end != ".msh") || mesh.file.find("://") != std::string::npos) {
+      lost_meshes_.insert(mesh.name);
+      return lose("meshes that were not read, and the shapes made of them");
+    }
+    lose("nothing, but meshes whose files were missing");
+  }
+  const XmlWriter e = asset.child("mesh");
+  e.set_name(mesh.name);
+  if (mesh.vertices.empty()) {
+    e.set("file", mesh.file);
+    if (mesh.scale.x != 1 || mesh.scale.y != 1 || mesh.scale.z != 1) e.set("scale", mesh.scale);
+    return;
+  }
+  std::string vertices, faces;
+  for (const Vec3d& v : mesh.vertices)
+    fmt::format_to(std::back_inserter(vertices), "{}{} {} {}", vertices.empty() ? "" : "  ", v.x, v.y, v.z);
+  for (const auto& t : mesh.triangles)
+    fmt::format_to(std::back_inserter(faces), "{}{} {} {}", faces.empty() ? "" : "  ", t[0], t[1], t[2]);
+  e.set("vertex", vertices);
+  e.set("face", faces);
+}
+
+void MjcfWriter::write_assets(const XmlWriter& root) {
+  const XmlWriter asset = root.child("asset");
+  for (const char* kind : {"texture", "material", "hfield"}) {
+    for (const CosmeticSpec& c : spec_.cosmetics) {
+      if (c.kind == kind) write_cosmetic(asset, c, kind);
+    }
+  }
+  for (const MeshSpec& mesh : spec_.meshes) write_mesh(asset, mesh);
+}
+
+void MjcfWriter::write_joint(const XmlWriter& body, const JointSpec& joint) const {
+  const XmlWriter e = body.child("joint");
+  e.set_name(joint.name);
+  e.set("type", type_name(joint.type));
+  if (norm(joint.position) > 0 && joint.type != JointType::free) e.set("pos", joint.position);
+  if (joint.type == JointType::hinge || joint.type == JointType::slide) {
+    e.set("axis", joint.axis);
+    e.set_unless("ref", joint.reference, 0.0);
+    e.set_unless("springref", joint.spring_reference, 0.0);
+  }
+  e.set_unless("stiffness", joint.stiffness, 0.0);
+  e.set_unless("damping", joint.damping, 0.0);
+  e.set_unless("armature", joint.armature, 0.0);
+  e.set_unless("frictionloss", joint.friction_loss, 0.0);
+  if (joint.type != JointType::free) {
+    e.set("limited", joint.limited);
+    if (joint.limited || joint.range != std::array<double, 2>{0, 0}) e.set_list("range", finite_range(joint.range));
+    e.set("actuatorfrclimited", joint.force_limited);
+    if (joint.force_limited) e.set_list("actuatorfrcrange", joint.force_range);
+  }
+  e.set_unless("margin", joint.margin, 0.0);
+  e.set_unless("group", joint.group, 0);
+  e.set_list("solreflimit", joint.solver_limit);
+  e.set_list("solimplimit", joint.solver_impedance);
+  e.set_list("solreffriction", joint.solver_friction_limit);
+  e.set_list("solimpfriction", joint.solver_friction_impedance);
+  e.set_list("user", joint.user);
+}
+
+/// Names of materials that the document defines; URDF's have no definition of their own here.
+bool has_material(const ModelSpec& spec, const std::string& name) {
+  return std::any_of(spec.cosmetics.begin(), spec.cosmetics.end(),
+                     [&](const CosmeticSpec& c) { return c.kind == "material" && c.name == name; });
+}
+
+void MjcfWriter::write_geom(const XmlWriter& body, const GeomSpec& geom) const {
+  const bool mesh = geom.type == GeomType::mesh;
+  if (mesh && lost_meshes_.count(geom.mesh)) return;
+  const GeomSpec usual;
+  const XmlWriter e = body.child("geom");
+  e.set_name(geom.name);
+  e.set("type", type_name(geom.type));
+  if (mesh)
+    e.set("mesh", geom.mesh);
+  else if (geom.type == GeomType::height_field)
+    e.set("hfield", geom.height_field);
+  else
+    e.set("size", geom.size);
+  e.set_place(geom.position, geom.orientation);
+  e.set_unless("contype", geom.contype, usual.contype);
+  e.set_unless("conaffinity", geom.conaffinity, usual.conaffinity);
+  e.set_unless("condim", geom.condim, usual.condim);
+  e.set_unless("priority", geom.priority, usual.priority);
+  e.set_unless("group", geom.group, usual.group);
+  if (geom.friction != usual.friction) e.set_list("friction", geom.friction);
+  write_solver(e, geom);
+  e.set_unless("solmix", geom.solver_mix, usual.solver_mix);
+  e.set_unless("margin", geom.margin, usual.margin);
+  e.set_unless("gap", geom.gap, usual.gap);
+  if (geom.mass) e.set("mass", *geom.mass);
+  e.set_unless("density", geom.density, usual.density);
+  e.set_unless("shellinertia", geom.shell_inertia, false);
+  if (geom.rgba != usual.rgba) e.set_list("rgba", geom.rgba);
+  if (has_material(spec_, geom.material)) e.set("material", geom.material);
+  e.set_list("user", geom.user);
+}
+
+void MjcfWriter::write_site(const XmlWriter& body, const SiteSpec& site) const {
+  const SiteSpec usual;
+  const XmlWriter e = body.child("site");
+  e.set_name(site.name);
+  e.set("type", type_name(site.type));
+  e.set("size", site.size);
+  e.set_place(site.position, site.orientation);
+  e.set_unless("group", site.group, 0);
+  if (site.rgba != usual.rgba) e.set_list("rgba", site.rgba);
+  if (has_material(spec_, site.material)) e.set("material", site.material);
+  e.set_list("user", site.user);
+}
+
+void MjcfWriter::write_bodies(const XmlWriter& root) {
+  std::vector<XmlWriter> written(spec_.bodies.size());
+  for (std::size_t i = 0; i < spec_.bodies.size(); ++i) {
+    const BodySpec& body = spec_.bodies[i];
+    XmlWriter& e = written[i];
+    if (i == 0) {
+      e = root.child("worldbody");
+    } else {
+      e = written[static_cast<std::size_t>(body.parent)].child("body");
+      e.set_name(body.name);
+      e.set_place(body.position, body.orientation);
+      e.set_unless("mocap", body.mocap, false);
+      e.set_unless("gravcomp", body.gravity_compensation, 0.0);
+      e.set_list("user", body.user);
+      if (body.inertial) {
+        const InertialSpec& inertial = *body.inertial;
+        const Sym3d& s = inertial.inertia;
+        const XmlWriter mass = e.child("inertial");
+        mass.set("mass", inertial.mass);
+        mass.set("pos", inertial.com);
+        mass.set_list("fullinertia", std::array<double, 6>{s.xx, s.yy, s.zz, s.xy, s.xz, s.yz});
+      }
+      for (const JointSpec& joint : body.joints) write_joint(e, joint);
+    }
+    for (const GeomSpec& geom : body.geoms) write_geom(e, geom);
+    for (const SiteSpec& site : body.sites) write_site(e, site);
+    for (const CosmeticSpec& c : spec_.cosmetics) {
+      if (c.body == static_cast<int>(i) && (c.kind == "light" || c.kind == "camera"))
+        write_cosmetic(e, c, c.kind.c_str());
+    }
+  }
+}
+
+void MjcfWriter::write_contact(const XmlWriter& root) const {
+  if (spec_.contact_pairs.empty() && spec_.contact_excludes.empty()) return;
+  const XmlWriter contact = root.child("contact");
+  for (const ContactPairSpec& pair : spec_.contact_pairs) {
+    const XmlWriter e = contact.child("pair");
+    e.set_name(pair.name);
+    e.set("geom1", pair.geom1);
+    e.set("geom2", pair.geom2);
+    e.set("condim", pair.condim);
+    e.set_list("friction", pair.friction);
+    write_solver(e, pair);
+    e.set_unless("margin", pair.margin, 0.0);
+    e.set_unless("gap", pair.gap, 0.0);
+  }
+  for (const ContactExcludeSpec& exclude : spec_.contact_excludes) {
+    const XmlWriter e = contact.child("exclude");
+    e.set_name(exclude.name);
+    e.set("body1", exclude.body1);
+    e.set("body2", exclude.body2);
+  }
+}
+
+void MjcfWriter::write_equalities(const XmlWriter& root) const {
+  if (spec_.equalities.empty()) return;
+  const XmlWriter section = root.child("equality");
+  for (const EqualitySpec& q : spec_.equalities) {
+    if (q.type == EqualityType::tendon && (lost_tendons_.count(q.first) || lost_tendons_.count(q.second))) continue;
+    const bool places = q.type == EqualityType::connect || q.type == EqualityType::weld;
+    const char* kind = q.type == EqualityType::connect  ? "connect"
+                       : q.type == EqualityType::weld   ? "weld"
+                       : q.type == EqualityType::tendon ? "tendon"
+                                                        : "joint";
+    const std::string part = places ? (q.sites ? "site" : "body") : kind;
+    const XmlWriter e = section.child(kind);
+    e.set_name(q.name);
+    e.set((part + "1").c_str(), q.first);
+    if (!q.second.empty()) e.set((part + "2").c_str(), q.second);
+    e.set_unless("active", q.active, true);
+    if (places && !q.sites && (q.type == EqualityType::connect || norm(q.anchor) > 0)) e.set("anchor", q.anchor);
+    if (q.type == EqualityType::weld) {
+      if (q.has_relative_pose) e.set("relpose", to_text(q.relative_position) + " " + to_text(q.relative_orientation));
+      e.set_unless("torquescale", q.torque_scale, 1.0);
+    }
+    if (!places) e.set_list("polycoef", q.polynomial);
+    write_solver(e, q);
+  }
+}
+
+void MjcfWriter::write_tendons(const XmlWriter& root) {
+  if (spec_.tendons.empty()) return;
+  const XmlWriter section = root.child("tendon");
+  for (const TendonSpec& t : spec_.tendons) {
+    if (t.terms.empty()) {
+      lost_tendons_.insert(t.name);
+      lose("spatial tendons, with the actuators, sensors and equalities on them");
+      continue;
+    }
+    const XmlWriter e = section.child("fixed");
+    e.set_name(t.name);
+    e.set("limited", t.limited);
+    if (t.limited || t.range != std::array<double, 2>{0, 0}) e.set_list("range", t.range);
+    e.set_unless("stiffness", t.stiffness, 0.0);
+    e.set_unless("damping", t.damping, 0.0);
+    e.set_unless("frictionloss", t.friction_loss, 0.0);
+    e.set_unless("armature", t.armature, 0.0);
+    e.set_unless("margin", t.margin, 0.0);
+    if (t.spring_length != std::array<double, 2>{-1, -1}) e.set_list("springlength", t.spring_length);
+    for (const TendonSpec::Term& term : t.terms) {
+      const XmlWriter joint = e.child("joint");
+      joint.set("joint", term.joint);
+      joint.set("coef", term.coefficient);
+    }
+  }
+}
+
+void MjcfWriter::write_actuators(const XmlWriter& root) {
+  if (spec_.actuators.empty()) return;
+  static constexpr const char* kWays[] = {"joint", "jointinparent", "tendon", "site", "body", "cranksite"};
+  static const std::set<std::string> kDynamics{"integrator", "filter", "filterexact", "muscle", "user"};
+  const XmlWriter section = root.child("actuator");
+  for (const ActuatorSpec& a : spec_.actuators) {
+    if (a.transmission == TransmissionType::none ||
+        (a.transmission == TransmissionType::tendon && lost_tendons_.count(a.target))) {
+      lost_actuators_.insert(a.name);
+      lose("actuators on what could not be written");
+      continue;
+    }
+    const XmlWriter e = section.child("general");
+    e.set_name(a.name);
+    e.set(kWays[static_cast<int>(a.transmission)], a.target);
+    e.set_list("gear", a.gear);
+    e.set("ctrllimited", a.control_limited);
+    if (a.control_limited || a.control_range != std::array<double, 2>{0, 0}) e.set_list("ctrlrange", a.control_range);
+    e.set("forcelimited", a.force_limited);
+    if (a.force_limited || a.force_range != std::array<double, 2>{0, 0}) e.set_list("forcerange", a.force_range);
+    if (!a.dynamics.empty()) {
+      const bool known = kDynamics.count(a.dynamics) > 0;
+      if (!known || a.dynamics == "muscle" || a.dynamics == "user") lose("laws of actuators that are not affine");
+      e.set("dyntype", known ? a.dynamics : "user");
+      e.set_list("dynprm", a.dynamics_parameters);
+    }
+    e.set("gaintype", a.gain[1] == 0 && a.gain[2] == 0 ? "fixed" : "affine");
+    e.set_list("gainprm", a.gain);
+    e.set("biastype", a.bias == std::array<double, 3>{0, 0, 0} ? "none" : "affine");
+    e.set_list("biasprm", a.bias);
+    e.set_unless("group", a.group, 0);
+    e.set_list("user", a.user);
+  }
+}
+
+void MjcfWriter::write_sensors(const XmlWriter& root) {
+  const XmlWriter section = root.child("sensor");
+  for (const SensorSpec& s : spec_.sensors) {
+    const bool lost = std::any_of(s.attributes.begin(), s.attributes.end(), [&](const auto& a) {
+      return a.first.find('.') != std::string::npos || (a.first == "tendon" && lost_tendons_.count(a.second)) ||
+             (a.first == "actuator" && lost_actuators_.count(a.second));
+    });
+    if (lost) {
+      lose("sensors of what could not be written");
+      continue;
+    }
+    const XmlWriter e = section.child(s.kind.c_str());
+    e.set_name(s.name);
+    for (const auto& [name, value] : s.attributes) e.set(name.c_str(), value);
+  }
+}
+
+void MjcfWriter::write_keyframes(const XmlWriter& root) const {
+  if (spec_.keyframes.empty()) return;
+  const XmlWriter section = root.child("keyframe");
+  for (const KeyframeSpec& k : spec_.keyframes) {
+    const XmlWriter e = section.child("key");
+    e.set_name(k.name);
+    e.set_unless("time", k.time, 0.0);
+    e.set_list("qpos", k.qpos);
+    e.set_list("qvel", k.qvel);
+    if (lost_actuators_.empty()) {
+      e.set_list("act", k.act);
+      e.set_list("ctrl", k.ctrl);
+    }
+    e.set_list("mpos", k.mocap_position);
+    e.set_list("mquat", k.mocap_orientation);
+  }
+}
+
+/// <visual>, <statistic> and <custom>, kept as they were read.
+void MjcfWriter::write_kept_settings(const XmlWriter& root) const {
+  XmlWriter visual, custom;
+  for (const CosmeticSpec& c : spec_.cosmetics) {
+    if (c.kind == "statistic") {
+      write_cosmetic(root, c, "statistic");
+    } else if (c.kind.rfind("visual.", 0) == 0) {
+      if (!visual) visual = root.child("visual");
+      write_cosmetic(visual, c, c.kind.c_str() + 7);
+    } else if (c.kind == "custom.numeric" || c.kind == "custom.text") {
+      if (!custom) custom = root.child("custom");
+      write_cosmetic(custom, c, c.kind.c_str() + 7);
+    }
+  }
+}
+
+std::string MjcfWriter::write() {
+  check_order();
+  pugi::xml_document document;
+  const XmlWriter root = XmlWriter(document).child("mujoco");
+  if (!spec_.name.empty()) root.set("model", spec_.name);
+  const XmlWriter compiler = root.child("compiler");
+  compiler.set("angle", "radian");
+  compiler.set("autolimits", false);
+  compiler.set("inertiafromgeom", false);
+  find_losses();
+  write_option(root);
+  write_kept_settings(root);
+  write_assets(root);
+  write_bodies(root);
+  write_contact(root);
+  write_tendons(root);
+  write_equalities(root);
+  write_actuators(root);
+  write_sensors(root);
+  write_keyframes(root);
+  std::string lost;
+  for (const auto& [what, count] : lost_) lost += fmt::format("\n  lost: {} ({})", what, count);
+  if (!lost.empty()) document.prepend_child(pugi::node_comment).set_value(lost.append("\n").c_str());
+  return to_text(document);
+}
+
+}  // namespace
+
+std::string write_mjcf(const ModelSpec& spec) { return MjcfWriter(spec).write(); }
+
+}  // namespace tarsus

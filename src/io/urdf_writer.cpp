@@ -1,0 +1,258 @@
+#include "tarsus/io/urdf_writer.hpp"
+
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "tarsus/math/rotation.hpp"
+#include "xml_writer.hpp"
+
+namespace tarsus {
+
+namespace {
+
+/// Roll, pitch, yaw about fixed axes: R = Rz(yaw) Ry(pitch) Rx(roll). At pitch ±90° roll is taken as zero.
+Vec3d to_rpy(const Quatd& q) {
+  const Mat3d r = rotation(normalized(q));
+  const double cosine = std::hypot(r.xx, r.yx);
+  if (cosine > 1e-12) return {std::atan2(r.zy, r.zz), std::atan2(-r.zx, cosine), std::atan2(r.yx, r.xx)};
+  return {0, std::atan2(-r.zx, cosine), std::atan2(-r.xy, r.yy)};
+}
+
+void write_origin(const XmlWriter& parent, const Vec3d& position, const Quatd& orientation) {
+  const XmlWriter e = parent.child("origin");
+  e.set("xyz", position);
+  if (orientation.x != 0 || orientation.y != 0 || orientation.z != 0) e.set("rpy", to_rpy(orientation));
+}
+
+class UrdfWriter {
+ public:
+  explicit UrdfWriter(const ModelSpec& spec) : spec_(spec), anchors_(spec.bodies.size(), Vec3d{0, 0, 0}) {}
+  std::string write();
+
+ private:
+  void refuse(const Location& where, const std::string& message) {
+    errors_.push_back({Severity::error, where, message});
+  }
+  void check();
+  void check_joint(const BodySpec& body, const JointSpec& joint);
+  void check_equality(const EqualitySpec& equality);
+  void name_everything();
+  static std::string unused(std::set<std::string>& used, const std::string& wish);
+  void write_body(const XmlWriter& robot, std::size_t index);
+  void write_joint(const XmlWriter& robot, const std::string& name, const JointSpec* joint, const std::string& parent,
+                   const std::string& child, const Vec3d& position, const Quatd& orientation);
+  void write_contents(const XmlWriter& link, const BodySpec& body, const Vec3d& anchor);
+  void write_shape(const XmlWriter& link, const GeomSpec& geom, const Vec3d& anchor);
+
+  const ModelSpec& spec_;
+  Diagnostics errors_;
+  std::map<std::string, int> lost_;
+  std::set<std::string> used_{"world"}, joint_names_;
+  std::vector<std::string> links_;
+  std::map<const JointSpec*, std::string> joints_;
+  std::vector<Vec3d> anchors_;  ///< [body] origin of its link in the body's frame
+};
+
+void UrdfWriter::check_joint(const BodySpec& body, const JointSpec& joint) {
+  if (joint.stiffness != 0) refuse(joint.where, "URDF has no springs: the joint's stiffness cannot be written");
+  if (joint.armature != 0) refuse(joint.where, "URDF has no armature");
+  if (joint.type == JointType::ball && joint.limited) refuse(joint.where, "URDF has no limit for a ball joint");
+  if (joint.force_limited && joint.force_range[0] != -joint.force_range[1])
+    refuse(joint.where, "URDF's effort is the same both ways");
+  if (joint.type == JointType::free && body.parent != 0) refuse(joint.where, "a free joint below the world's children");
+}
+
+void UrdfWriter::check_equality(const EqualitySpec& q) {
+  const bool linear = q.type == EqualityType::joint && q.active && !q.second.empty() && q.polynomial[2] == 0 &&
+                      q.polynomial[3] == 0 && q.polynomial[4] == 0;
+  if (!linear) refuse(q.where, "URDF can only couple two joints linearly: this equality cannot be written");
+}
+
+void UrdfWriter::check() {
+  for (const BodySpec& body : spec_.bodies) {
+    if (body.mocap) refuse(body.where, "URDF has no mocap bodies");
+    if (body.gravity_compensation != 0) refuse(body.where, "URDF has no gravity compensation");
+    for (const JointSpec& joint : body.joints) check_joint(body, joint);
+    lost_["sites"] += static_cast<int>(body.sites.size());
+  }
+  for (const EqualitySpec& q : spec_.equalities) check_equality(q);
+  for (const TendonSpec& t : spec_.tendons) refuse(t.where, "URDF has no tendons");
+  const Vec3d usual = OptionSpec().gravity, &g = spec_.option.gravity;
+  if (g.x != usual.x || g.y != usual.y || g.z != usual.z || !spec_.option.gravity_enabled) {
+    refuse({}, fmt::format("URDF has no gravity of its own: {} {} {} cannot be written", g.x, g.y, g.z));
+  }
+  if (!errors_.empty()) throw InputError(errors_);
+  lost_["actuators"] = static_cast<int>(spec_.actuators.size());
+  lost_["sensors"] = static_cast<int>(spec_.sensors.size());
+  lost_["keyframes"] = static_cast<int>(spec_.keyframes.size());
+  lost_["contact pairs and excludes"] = static_cast<int>(spec_.contact_pairs.size() + spec_.contact_excludes.size());
+  lost_["materials, lights and other looks"] = static_cast<int>(spec_.cosmetics.size());
+}
+
+std::string UrdfWriter::unused(std::set<std::string>& used, const std::string& wish) {
+  std::string name = wish;
+  for (int i = 2; !used.insert(name).second; ++i) name = fmt::format("{}_{}", wish, i);
+  return name;
+}
+
+void UrdfWriter::name_everything() {
+  links_.assign(spec_.bodies.size(), "world");
+  for (std::size_t i = 1; i < links_.size(); ++i)
+    links_[i] = unused(used_, spec_.bodies[i].name.empty() ? fmt::format("body_{}", i) : spec_.bodies[i].name);
+  for (const BodySpec& body : spec_.bodies) {
+    for (const JointSpec& joint : body.joints) joint_names_.insert(joint.name);
+  }
+  for (const BodySpec& body : spec_.bodies) {
+    for (const JointSpec& joint : body.joints)
+      joints_[&joint] = joint.name.empty() ? unused(joint_names_, "joint") : joint.name;
+  }
+}
+
+void UrdfWriter::write_joint(const XmlWriter& robot, const std::string& name, const JointSpec* joint,
+                             const std::string& parent, const std::string& child, const Vec3d& position,
+                             const Quatd& orientation) {
+  const XmlWriter e = robot.child("joint");
+  e.set("name", name);
+  const bool axial = joint && (joint->type == JointType::hinge || joint->type == JointType::slide);
+  const char* type = !joint                            ? "fixed"
+                     : joint->type == JointType::free  ? "floating"
+                     : joint->type == JointType::ball  ? "spherical"
+                     : joint->type == JointType::slide ? "prismatic"
+                     : joint->limited                  ? "revolute"
+                                                       : "continuous";
+  e.set("type", type);
+  Vec3d p = position;
+  Quatd q = orientation;
+  if (axial && joint->reference != 0) {  // URDF draws the pose at zero
+    if (joint->type == JointType::hinge)
+      q = q * axis_angle(joint->axis, -joint->reference);
+    else
+      p = p - rotate(q, joint->axis * joint->reference);
+  }
+  write_origin(e, p, q);
+  e.child("parent").set("link", parent);
+  e.child("child").set("link", child);
+  if (!joint) return;
+  if (axial) e.child("axis").set("xyz", joint->axis);
+  const bool limit = joint->force_limited || std::isfinite(joint->velocity_limit);
+  if (axial && (joint->limited || limit)) {
+    const XmlWriter l = e.child("limit");
+    if (joint->limited) l.set("lower", joint->range[0]), l.set("upper", joint->range[1]);
+    l.set("effort", joint->force_limited ? std::max(-joint->force_range[0], joint->force_range[1]) : kInfinity);
+    l.set("velocity", joint->velocity_limit);
+  }
+  if (joint->damping != 0 || joint->friction_loss != 0) {
+    const XmlWriter d = e.child("dynamics");
+    d.set("damping", joint->damping);
+    d.set("friction", joint->friction_loss);
+  }
+  for (const EqualitySpec& equality : spec_.equalities) {
+    if (equality.first != joint->name || joint->name.empty()) continue;
+    const XmlWriter m = e.child("mimic");
+    m.set("joint", equality.second);
+    m.set("multiplier", equality.polynomial[1]);
+    m.set("offset", equality.polynomial[0]);
+  }
+}
+
+void UrdfWriter::write_shape(const XmlWriter& link, const GeomSpec& geom, const Vec3d& anchor) {
+  const bool collides = !geom.visual_only && (geom.contype != 0 || geom.conaffinity != 0);
+  const MeshSpec* mesh = nullptr;
+  for (const MeshSpec& m : spec_.meshes) {
+    if (geom.type == GeomType::mesh && m.name == geom.mesh) mesh = &m;
+  }
+  const bool known = geom.type == GeomType::sphere || geom.type == GeomType::capsule ||
+                     geom.type == GeomType::cylinder || geom.type == GeomType::box || (mesh && !mesh->file.empty());
+  if (!known) {
+    ++lost_["planes, height fields, ellipsoids and meshes without a file"];
+    return;
+  }
+  const XmlWriter e = link.child(collides ? "collision" : "visual");
+  e.set_name(geom.name);
+  write_origin(e, geom.position - anchor, geom.orientation);
+  const XmlWriter g = e.child("geometry");
+  if (mesh) {
+    const XmlWriter m = g.child("mesh");
+    m.set("filename", mesh->file);
+    if (mesh->scale.x != 1 || mesh->scale.y != 1 || mesh->scale.z != 1) m.set("scale", mesh->scale);
+  } else if (geom.type == GeomType::box) {
+    g.child("box").set("size", geom.size * 2);
+  } else {
+    const char* kind = geom.type == GeomType::sphere    ? "sphere"
+                       : geom.type == GeomType::capsule ? "capsule"
+                                                        : "cylinder";
+    const XmlWriter s = g.child(kind);
+    s.set("radius", geom.size.x);
+    if (geom.type != GeomType::sphere) s.set("length", 2 * geom.size.y);
+  }
+  if (geom.rgba == GeomSpec().rgba) return;
+  const XmlWriter material = e.child("material");
+  material.set("name", "");
+  material.child("color").set_list("rgba", geom.rgba);
+}
+
+void UrdfWriter::write_contents(const XmlWriter& link, const BodySpec& body, const Vec3d& anchor) {
+  if (body.inertial) {
+    const XmlWriter e = link.child("inertial");
+    write_origin(e, body.inertial->com - anchor, {1, 0, 0, 0});
+    e.child("mass").set("value", body.inertial->mass);
+    const Sym3d& s = body.inertial->inertia;
+    const XmlWriter i = e.child("inertia");
+    for (const auto& [name, value] :
+         {std::pair{"ixx", s.xx}, {"ixy", s.xy}, {"ixz", s.xz}, {"iyy", s.yy}, {"iyz", s.yz}, {"izz", s.zz}})
+      i.set(name, value);
+  }
+  for (const GeomSpec& geom : body.geoms) write_shape(link, geom, anchor);
+}
+
+void UrdfWriter::write_body(const XmlWriter& robot, std::size_t index) {
+  const BodySpec& body = spec_.bodies[index];
+  if (index == 0) {
+    const XmlWriter link = robot.child("link");
+    link.set("name", "world");
+    return write_contents(link, body, {0, 0, 0});
+  }
+  // The chain of links below this body's own: one for each joint, massless but for the last.
+  const std::size_t parent_body = static_cast<std::size_t>(body.parent);
+  std::string parent = links_[parent_body];
+  Vec3d from = body.position - anchors_[parent_body];
+  Quatd turn = body.orientation;
+  Vec3d anchor{0, 0, 0};
+  for (std::size_t k = 0; k < body.joints.size(); ++k) {
+    const JointSpec& joint = body.joints[k];
+    const bool last = k + 1 == body.joints.size();
+    const std::string child = last ? links_[index] : unused(used_, fmt::format("{}_part_{}", links_[index], k));
+    if (!last) robot.child("link").set("name", child);
+    const Vec3d next = joint.type == JointType::free ? Vec3d{0, 0, 0} : joint.position;
+    write_joint(robot, joints_.at(&joint), &joint, parent, child, from + rotate(turn, next - anchor), turn);
+    parent = child, anchor = next, from = {0, 0, 0}, turn = {1, 0, 0, 0};
+  }
+  if (body.joints.empty())
+    write_joint(robot, unused(joint_names_, links_[index] + "_weld"), nullptr, parent, links_[index], from, turn);
+  anchors_[index] = anchor;
+  const XmlWriter link = robot.child("link");
+  link.set("name", links_[index]);
+  write_contents(link, body, anchor);
+}
+
+std::string UrdfWriter::write() {
+  check();
+  name_everything();
+  pugi::xml_document document;
+  const XmlWriter robot = XmlWriter(document).child("robot");
+  robot.set("name", spec_.name.empty() ? "robot" : spec_.name);
+  for (std::size_t i = 0; i < spec_.bodies.size(); ++i) write_body(robot, i);
+  std::string lost;
+  for (const auto& [what, count] : lost_) {
+    if (count > 0) lost += fmt::format("\n  lost: {} ({})", what, count);
+  }
+  if (!lost.empty()) document.prepend_child(pugi::node_comment).set_value(lost.append("\n").c_str());
+  return to_text(document);
+}
+
+}  // namespace
+
+std::string write_urdf(const ModelSpec& spec) { return UrdfWriter(spec).write(); }
+
+}  // namespace tarsus

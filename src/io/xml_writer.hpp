@@ -1,0 +1,74 @@
+// Elements and attributes of a document being written; numbers in the shortest form that reads back to the same bits.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <initializer_list>
+#include <pugixml.hpp>
+#include <sstream>
+#include <string>
+#include <string_view>
+
+#include "tarsus/math/vec.hpp"
+
+namespace tarsus {
+
+inline std::string to_text(const Vec3d& v) { return fmt::format("{} {} {}", v.x, v.y, v.z); }
+inline std::string to_text(const Quatd& q) { return fmt::format("{} {} {} {}", q.w, q.x, q.y, q.z); }
+template <class Range>
+std::string join_numbers(const Range& values) {
+  std::string out;
+  for (const auto& v : values) fmt::format_to(std::back_inserter(out), "{}{}", out.empty() ? "" : " ", v);
+  return out;
+}
+
+class XmlWriter {
+ public:
+  XmlWriter() = default;
+  explicit XmlWriter(pugi::xml_node node) : node_(node) {}
+  explicit operator bool() const { return bool(node_); }
+
+  XmlWriter child(const char* name) const { return XmlWriter(pugi::xml_node(node_).append_child(name)); }
+  void comment(std::string text) const {
+    for (std::size_t i; (i = text.find("--")) != std::string::npos;) text[i] = '~';  // "--" would end the comment
+    pugi::xml_node(node_).append_child(pugi::node_comment).set_value(text.c_str());
+  }
+
+  void set(const char* name, const std::string& value) const {
+    pugi::xml_node(node_).append_attribute(name).set_value(value.c_str());
+  }
+  void set(const char* name, const char* value) const { set(name, std::string(value)); }
+  void set(const char* name, double value) const { set(name, fmt::format("{}", value)); }
+  void set(const char* name, int value) const { set(name, fmt::format("{}", value)); }
+  void set(const char* name, bool value) const { set(name, std::string(value ? "true" : "false")); }
+  void set(const char* name, const Vec3d& v) const { set(name, to_text(v)); }
+  void set(const char* name, const Quatd& q) const { set(name, to_text(q)); }
+
+  /// Only if the value is not what a reader assumes.
+  template <class T, class U>
+  void set_unless(const char* name, const T& value, const U& usual) const {
+    if (!(value == usual)) set(name, value);
+  }
+  void set_name(const std::string& value) const {
+    if (!value.empty()) set("name", value);
+  }
+  template <class Range>
+  void set_list(const char* name, const Range& values) const {
+    if (std::size(values) > 0) set(name, join_numbers(values));
+  }
+  void set_place(const Vec3d& position, const Quatd& orientation) const {
+    if (position.x != 0 || position.y != 0 || position.z != 0) set("pos", position);
+    if (orientation.w != 1 || orientation.x != 0 || orientation.y != 0 || orientation.z != 0) set("quat", orientation);
+  }
+
+ private:
+  pugi::xml_node node_;
+};
+
+inline std::string to_text(const pugi::xml_document& document) {
+  std::ostringstream out;
+  document.save(out, "  ", pugi::format_indent, pugi::encoding_utf8);
+  return out.str();
+}
+
+}  // namespace tarsus
