@@ -17,7 +17,7 @@ BUILD := build
 VENV := .venv
 
 DEMO_MODEL := models/humanoid.xml
-DEMO_CLIP := models/clips/humanoid_walk.txt
+DEMO_CLIP := models/clips/humanoid_walk.json
 DEMO_OUT := out/demo_walk.npz
 
 .PHONY: help

@@ -1,0 +1,98 @@
+"""The lint step finds what it is there to find: each test plants one fault in a small tree of its own."""
+
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+
+import lint_includes  # noqa: E402
+import lint_isa  # noqa: E402
+import lint_text  # noqa: E402
+
+
+def write(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """Two rooms with one allowed arrow: solver -> math."""
+    write(tmp_path / "include/tarsus/math/vec.hpp", "#pragma once\n")
+    write(tmp_path / "include/tarsus/solver/dense.hpp", '#pragma once\n#include "tarsus/math/vec.hpp"\n')
+    write(tmp_path / "src/solver/dense.cpp", '#include "tarsus/solver/dense.hpp"\n#include <Eigen/Dense>\n')
+    return tmp_path
+
+
+def test_allowed_includes_pass(tree):
+    problems, _ = lint_includes.check(tree)
+    assert problems == []
+
+
+@pytest.mark.parametrize(
+    "path, line, expected",
+    [
+        ("include/tarsus/math/up.hpp", '#include "tarsus/solver/dense.hpp"', "math may not include solver"),
+        ("src/math/up.cpp", '#include "../solver/dense.cpp"', "math may not include solver"),
+        ("include/tarsus/solver/eigen.hpp", "#include <Eigen/Dense>", "public headers include no library of others"),
+        ("src/solver/kernel.inl", "#include <Eigen/Dense>", "kernels include no library of others"),
+        ("src/math/read.cpp", "#include <pugixml.hpp>", "math may not include <pugixml.hpp>"),
+        ("src/solver/lost.cpp", '#include "tarsus/math/nowhere.hpp"', "is not a file of this repository"),
+        ("src/kitchen/stove.cpp", "", 'there is no room "kitchen"'),
+        ("apps/tarsus/main.cpp", '#include "solver/dense.cpp"', "only tests and benchmarks may see src/"),
+    ],
+)
+def test_a_forbidden_include_is_found(tree, path, line, expected):
+    write(tree / path, line + "\n")
+    problems, _ = lint_includes.check(tree)
+    assert len(problems) == 1 and expected in problems[0]
+
+
+def test_a_ring_is_found(tree):
+    write(tree / "include/tarsus/math/vec.hpp", '#include "tarsus/math/mat.hpp"\n')
+    write(tree / "include/tarsus/math/mat.hpp", '#include "tarsus/math/vec.hpp"\n')
+    problems, _ = lint_includes.check(tree)
+    assert len(problems) == 1 and "ring" in problems[0]
+
+
+@pytest.mark.skipif(not shutil.which("g++"), reason="needs g++")
+def test_a_function_that_leaks_from_an_instruction_set_is_found(tmp_path):
+    objects = tmp_path / "CMakeFiles/tarsus.dir/src"
+    objects.mkdir(parents=True)
+    source = """
+      inline double leak(double x) {{ return x * 2; }}
+      namespace tarsus {{ inline namespace isa_avx2 {{
+      inline double kept(double x) {{ return x + 1; }}
+      double (*table(int i))(double) {{ return i ? {first} : kept; }}
+      }} }}
+    """
+    command = ["g++", "-O0", "-x", "c++", "-c", "-", "-o", objects / "kernels_avx2_double.cpp.o"]
+    subprocess.run(command, input=source.format(first="leak"), text=True, check=True)
+    problems, _ = lint_isa.check(tmp_path)
+    assert len(problems) == 1 and "leak(double)" in problems[0]
+    subprocess.run(command, input=source.format(first="kept"), text=True, check=True)
+    assert lint_isa.check(tmp_path)[0] == []
+
+
+def test_function_lengths_are_counted_as_a_reader_would():
+    lines = """
+class Reader {
+ public:
+  int short_one() const {
+    return 1;
+  }
+};
+
+void long_signature(int first,
+                    int second) {
+  if (first) {
+    second = 1;
+  }
+}
+""".splitlines()
+    assert list(lint_text.functions(lines)) == [(4, 3), (9, 6)]

@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+"""Checks the pages that people read against the repository, then renders them.
+
+usage: tools/docs.py [--out DIRECTORY]     without --out it only checks; exit status 1 if anything is wrong
+
+Checked: links and their anchors; names in notation.md's column "in code" occur in the sources; decisions are numbered without
+gaps and have their four parts; the rooms of architecture.md are those of include_rules.py; every `make TASK` exists; a code
+block under <!-- file: PATH --> stands in that file word for word.
+"""
+
+import argparse
+import re
+import sys
+from pathlib import Path
+
+from include_rules import MAY_INCLUDE
+
+ROOT = Path(__file__).resolve().parent.parent
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+FENCED = re.compile(r"^```.*?^```", re.M | re.S)
+DECISION_PARTS = ["Context", "Choice", "Rejected", "How we would notice that it was wrong"]
+
+
+def pages():
+    found = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    return found + sorted(p for top in ("src", "models", "examples", "fuzz") for p in (ROOT / top).rglob("*.md"))
+
+
+def anchors(text):
+    """GitHub's names for the headings of a page."""
+    headings = re.findall(r"^#+ (.*)$", FENCED.sub("", text), re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def check_links(page, text):
+    for target in LINK.findall(FENCED.sub("", text)):
+        if re.match(r"[a-z]+:", target):
+            continue
+        name, _, anchor = target.partition("#")
+        path = (page.parent / name) if name else page
+        if not path.exists():
+            yield f"link to {target}, which does not exist"
+        elif anchor and path.suffix == ".md" and anchor not in anchors(path.read_text(encoding="utf-8")):
+            yield f"link to {target}: no such heading"
+
+
+def check_tasks(page, text):
+    tasks = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M))
+    for task in re.findall(r"(?:`|^ *)make ([a-z-]+)", text, re.M):
+        if task not in tasks:
+            yield f"names the task `make {task}`, which the Makefile does not have"
+
+
+def check_quotes(page, text):
+    for name, block in re.findall(r"<!-- file: (\S+) -->\s*```\w*\n(.*?)^```", text, re.M | re.S):
+        path = ROOT / name
+        if not path.is_file() or block not in path.read_text(encoding="utf-8"):
+            yield f"quotes {name}, which does not hold those lines"
+
+
+def table_rows(text, header):
+    """Rows, as lists of cells, of every table whose first line has `header` among its cells; with the header's row."""
+    rows, head = [], None
+    for line in text.splitlines():
+        cells = [cell.strip() for cell in line.strip().strip("|").split("|")] if line.startswith("|") else None
+        if cells is None:
+            head = None
+        elif head is None:
+            head = cells
+        elif header in head and not set(line) <= set("|-: "):
+            rows.append(dict(zip(head, cells)))
+    return rows
+
+
+def check_notation(page, text):
+    if page.name != "notation.md":
+        return
+    files = [p for top in ("include", "src") for p in (ROOT / top).rglob("*") if p.suffix in (".hpp", ".cpp", ".inl")]
+    words = set()
+    for path in files:
+        words |= set(re.findall(r"\w+", path.read_text(encoding="utf-8")))
+    names = [name for row in table_rows(text, "in code") for name in re.findall(r"`([^`]+)`", row["in code"])]
+    if len(names) < 20:
+        yield "the tables with a column \"in code\" were not found"
+    for name in names:
+        if name not in words:
+            yield f"`{name}` does not occur in the sources"
+
+
+def check_rooms(page, text):
+    if page.name != "architecture.md":
+        return
+    stated = {}
+    for row in table_rows(text, "may include"):
+        rooms = re.findall(r"`([^`]+)`", row["may include"])
+        stated[row["room"].strip("`")] = rooms
+    for room in sorted({*stated, *MAY_INCLUDE}):
+        if stated.get(room) != MAY_INCLUDE.get(room):
+            yield f"room {room}: the page says {stated.get(room)}, tools/include_rules.py {MAY_INCLUDE.get(room)}"
+
+
+def check_decision(page, text):
+    if page.parent.name != "decisions":
+        return
+    parts = re.findall(r"^## (.*)$", text, re.M)
+    if parts != DECISION_PARTS:
+        yield f"has the parts {parts}, wanted {DECISION_PARTS}"
+    number = int(page.name[:4])
+    if sorted(page.parent.glob("*.md")).index(page) + 1 != number or not text.startswith(f"# {number}. "):
+        yield "is out of sequence, or its title does not begin with its number"
+    if page.name not in (ROOT / "docs/index.md").read_text(encoding="utf-8"):
+        yield "is not listed in docs/index.md"
+
+
+def render(found, out):
+    import markdown
+
+    style = "body{max-width:52em;margin:2em auto;padding:0 1em;font:16px/1.5 sans-serif}td,th{border:1px solid #ccc;padding:.2em .5em}" \
+            "table{border-collapse:collapse}code,pre{background:#f4f4f4}pre{padding:.5em;overflow:auto}"
+    for page in found:
+        text = page.read_text(encoding="utf-8")
+        text = LINK.sub(lambda m: m[0].replace(".md", ".html") if not re.match(r"[a-z]+:", m[1]) else m[0], text)
+        body = markdown.markdown(text, extensions=["tables", "fenced_code", "toc"])
+        target = (out / page.relative_to(ROOT)).with_suffix(".html")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        title = re.search(r"^# (.*)$", text, re.M)
+        target.write_text(f"<!doctype html><meta charset=utf-8><title>{title[1] if title else page.stem}</title>"
+                          f"<style>{style}</style>\n{body}\n", encoding="utf-8")
+    start = "docs/index.html"
+    (out / "index.html").write_text(f'<!doctype html><meta http-equiv="refresh" content="0; url={start}">', encoding="utf-8")
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Checks and renders the documentation.")
+    parser.add_argument("--out", type=Path)
+    arguments = parser.parse_args()
+    problems, found = 0, pages()
+    for page in found:
+        text = page.read_text(encoding="utf-8")
+        for check in (check_links, check_tasks, check_quotes, check_notation, check_rooms, check_decision):
+            for problem in check(page, text):
+                print(f"{page.relative_to(ROOT)}: {problem}")
+                problems += 1
+    print(f"docs: {problems or 'no'} problems in {len(found)} pages")
+    if arguments.out and not problems:
+        render(found, arguments.out)
+        print(f"docs: rendered to {arguments.out / 'index.html'}")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,252 @@
+"""Walk, run, cartwheel and backflip of the built-in humanoid, by formulas and inverse kinematics."""
+import re
+
+import numpy as np
+
+from characters import LEFT, RIGHT, Humanoid, side_name
+from gait import Foot, hermite, local, pulse, smooth, two_link
+from tree import mul, pitch, poses, roll, rotate, walk as bodies_of, yaw
+
+H = Humanoid()
+N = H.length
+G = 9.81
+TAU = 2 * np.pi
+shortfalls = []
+
+
+def stack(*columns):
+    return np.stack(np.broadcast_arrays(*columns), -1).astype(float)
+
+
+def leg(state, side, pelvis, q_pelvis, ankle, q_foot, toe_out=0.0):
+    """Sets hip, knee and ankle so that the ankle is at `ankle` and the foot has the orientation q_foot (world)."""
+    s = side_name(side)
+    d = rotate(q_pelvis * [1, -1, -1, -1], ankle - pelvis) - [0, side * N["hip_out"], 0]
+    hip, knee, short = two_link(d, N["thigh"], N["shin"], 1, toe_out)
+    shortfalls.append((short.max(), f"{s} leg", short.argmax()))
+    state[f"{s}_hip"], state[f"{s}_knee"] = hip, knee
+    state[f"{s}_ankle"] = local(mul(q_pelvis, mul(hip, pitch(knee))), q_foot)
+
+
+def arm_to(state, side, pelvis, q_pelvis, q_chest, hand):
+    """Sets shoulder and elbow so that the hand's centre is at `hand` (world)."""
+    s = side_name(side)
+    torso = pelvis + rotate(q_pelvis, np.broadcast_to([0, 0, N["waist"]], pelvis.shape))
+    q_torso = mul(q_pelvis, q_chest)
+    d = rotate(q_torso * [1, -1, -1, -1], hand - torso) - [-0.02, side * N["shoulder_out"], N["shoulder_up"]]
+    shoulder, elbow, short = two_link(d, N["upper_arm"], N["forearm"], -1)
+    shortfalls.append((short.max(), f"{s} arm", short.argmax()))
+    state[f"{s}_shoulder"], state[f"{s}_elbow"] = shoulder, -elbow
+
+
+def frames(period, fps=30):
+    count = round(period * fps)
+    return np.linspace(0, period, count + 1)
+
+
+def gait(period, foot, height, bob, bob_phase, sway, lean, hip_yaw, arm_swing, elbow, elbow_swing, width, spread, ahead):
+    """One cycle of walking or running; the left foot lands at t = 0."""
+    t = frames(period)
+    p = t / period
+    speed = foot.stride / period
+    pelvis = stack(speed * t, -sway * np.cos(TAU * (p - 0.5 * foot.duty)) * -1,
+                   height + bob * np.cos(2 * TAU * (p - bob_phase)))
+    turn = hip_yaw * np.cos(TAU * p)           # the hip of the leg in front goes forward
+    q_pelvis = mul(yaw(-turn), mul(pitch(np.full_like(t, 0.4 * lean)), roll(0.02 * np.sin(TAU * p))))
+    state = {"root.position": pelvis, "root": q_pelvis}
+    state["chest"] = mul(yaw(1.8 * turn), pitch(0.6 * lean + 0.02 * np.cos(2 * TAU * p)))
+    state["neck"] = mul(yaw(-0.8 * turn), pitch(np.full_like(t, -0.8 * lean)))
+    for side in (LEFT, RIGHT):
+        s = side_name(side)
+        q = p if side == LEFT else p + 0.5
+        x, z, angle = foot.path(q)
+        # The foot is half its stance's travel (and `ahead`) ahead of the hip when it lands.
+        x = x - (0 if side == LEFT else 0.5 * foot.stride) + 0.5 * foot.duty * foot.stride + ahead
+        leg(state, side, pelvis, q_pelvis, stack(x, side * width, z), pitch(angle))
+        swing = arm_swing * np.cos(TAU * q)        # back when its leg is in front
+        state[f"{s}_shoulder"] = mul(roll(np.full_like(t, side * spread)), pitch(swing + 0.1))
+        state[f"{s}_elbow"] = elbow - elbow_swing * np.cos(TAU * q)
+    return t, state
+
+
+def walk():
+    """1.15 m/s."""
+    foot = Foot(stride=1.20, duty=0.62, flat=0.10, rise=0.36, land=-0.30, leave=0.85, heel=H.heel,
+                toe=0.045 + H.half_foot, height=N["ankle"], lift=0.035, curl=0.15)
+    return gait(1.04, foot, height=0.806, bob=0.014, bob_phase=0.5 * 0.62, sway=0.022, lean=0.06, hip_yaw=0.10,
+                arm_swing=0.42, elbow=0.35, elbow_swing=0.15, width=0.075, spread=0.10, ahead=-0.02)
+
+
+def run():
+    """2.9 m/s, both feet off the ground for a third of the time."""
+    foot = Foot(stride=2.03, duty=0.33, flat=0.05, rise=0.12, land=-0.12, leave=1.0, heel=H.heel,
+                toe=0.045 + H.half_foot, height=N["ankle"], lift=0.20, curl=0.75)
+    return gait(0.70, foot, height=0.789, bob=-0.026, bob_phase=0.5 * 0.33, sway=0.008, lean=0.20, hip_yaw=0.14,
+                arm_swing=0.75, elbow=1.5, elbow_swing=0.25, width=0.045, spread=0.16, ahead=-0.02)
+
+
+def masses():
+    """{body: (mass, centre of mass in its frame)} from the geoms."""
+    out = {}
+    for body, _ in bodies_of(H.root):
+        total, moment = 0, np.zeros(3)
+        for geom in body.geoms:
+            kg = float(re.search(r'mass="([^"]+)"', geom).group(1))
+            where = re.search(r'(pos|fromto)="([^"]+)"', geom)
+            v = np.array([float(x) for x in where.group(2).split()])
+            total, moment = total + kg, moment + kg * v.reshape(-1, 3).mean(0)
+        out[body.name] = (total, moment / total)
+    return out
+
+
+def centre_of_mass(state):
+    world, total, moment = poses(H.root, state), 0, 0
+    for name, (kg, at) in masses().items():
+        p, q = world[name]
+        total, moment = total + kg, moment + kg * (p + rotate(q, np.broadcast_to(at, p.shape)))
+    return moment / total
+
+
+class Curve:
+    """Cubic Hermite through keys (time, value) or (time, value, rate); a rate left out is the centred slope."""
+
+    def __init__(self, *keys):
+        self.t = np.array([k[0] for k in keys])
+        self.x = np.array([k[1] for k in keys], float)
+        self.v = np.gradient(self.x, self.t) if len(keys) > 1 else np.zeros(1)
+        for i, k in enumerate(keys):
+            if len(k) > 2:
+                self.v[i] = k[2]
+
+    def __call__(self, t):
+        i = np.clip(np.searchsorted(self.t, t, side="right") - 1, 0, len(self.t) - 2)
+        h = self.t[i + 1] - self.t[i]
+        return hermite(np.clip((t - self.t[i]) / h, 0, 1), self.x[i], h * self.v[i], self.x[i + 1], h * self.v[i + 1])
+
+
+def backflip():
+    """Crouch, jump, one turn backward in a tuck on a ballistic arc, land, stand. Planar: both sides alike.
+
+    Joint angles are curves of time throughout. On the ground the pelvis is placed so that the toes (push-off) or the
+    soles stand still; in the air so that the centre of mass, not the pelvis, follows the parabola between the two.
+    """
+    t_off, t_land, end = 0.70, 1.37, 2.2
+    air = t_land - t_off
+    t = np.arange(0, round(end * 30) + 1) / 30
+    # hip < 0: thigh forward. The sole is kept flat by ankle = -(root + hip + knee), plus the heel's rise.
+    hip = Curve((0, -0.10, 0), (0.42, -1.45, 0), (t_off, 0.02, 4.0), (t_off + 0.26, -2.1, 0), (t_off + 0.42, -2.1, 0),
+                (t_land, -0.85, 1.0), (t_land + 0.22, -1.45, 0), (end, -0.10, 0))
+    knee = Curve((0, 0.16, 0), (0.42, 1.65, 0), (t_off, 0.12, -4.0), (t_off + 0.26, 2.25, 0), (t_off + 0.42, 2.25, 0),
+                 (t_land, 0.75, 0.5), (t_land + 0.22, 1.5, 0), (end, 0.16, 0))
+    spin = Curve((0, 0.0, 0), (0.42, 0.50, 0), (t_off, -0.28, -7.0), (t_off + 0.5 * air, -3.55, -12.0), (t_land, -TAU + 0.32, -2.0),
+                 (t_land + 0.22, -TAU + 0.55, 0), (end, -TAU, 0))
+    heel = Curve((0, 0, 0), (0.50, 0, 0), (t_off, 0.60, 3.0), (t_off + 0.2, 0.3, 0), (t_land, 0, 0), (end, 0, 0))
+    shoulder = Curve((0, 0, 0), (0.36, 0.9, 0), (t_off, -2.6, -6.0), (t_off + 0.28, -0.9, 0), (t_off + 0.45, -0.7, 0),
+                     (t_land, -1.1, 0), (t_land + 0.3, -0.6, 0), (end, 0, 0))
+    elbow = Curve((0, 0.15, 0), (t_off, 0.2, 0), (t_off + 0.28, 1.0, 0), (t_off + 0.45, 0.9, 0), (t_land, 0.4, 0), (end, 0.15, 0))
+    chest = Curve((0, 0.0, 0), (0.42, 0.35, 0), (t_off, -0.2, 0), (t_off + 0.3, 0.5, 0), (t_land, 0.2, 0),
+                  (t_land + 0.22, 0.3, 0), (end, 0, 0))
+
+    def posture(t):
+        state = {"root.position": np.zeros(t.shape + (3,)), "root": pitch(spin(t)), "chest": pitch(chest(t)),
+                 "neck": pitch(-0.5 * chest(t))}
+        # The ankle's curve in the air runs between what the ground asks of it at both ends.
+        ground = heel(t) - (spin(t) + hip(t) + knee(t)) - np.where(t > 0.5 * (t_off + t_land), TAU, 0)
+        e = np.array([t_off, t_land])
+        a0, a1 = heel(e) - (spin(e) + hip(e) + knee(e)) - [0, TAU]
+        flying = (t > t_off) & (t < t_land)
+        u = (t - t_off) / air
+        ankle = np.where(flying, a0 + (a1 - a0) * smooth(u) + 0.5 * np.sin(np.pi * np.clip(u, 0, 1)) ** 2, ground)
+        for s, side in (("left", 1), ("right", -1)):
+            state[f"{s}_hip"], state[f"{s}_knee"], state[f"{s}_ankle"] = pitch(hip(t)), knee(t), pitch(ankle)
+            state[f"{s}_shoulder"] = mul(roll(np.full_like(t, side * 0.12)), pitch(shoulder(t)))
+            state[f"{s}_elbow"] = elbow(t)
+        return state
+
+    def sole(t, at_toe):
+        """The standing point of the sole seen from the pelvis."""
+        p, q = poses(H.root, posture(t))["left_foot"]
+        x = 0.045 + H.half_foot if at_toe else 0.0
+        v = p + rotate(q, np.broadcast_to([x, 0, -N["ankle"]], p.shape))
+        return v * [1, 0, 1]
+
+    # Toe at x = 0 until take-off; centre of mass then on the parabola whose end puts the soles on the floor.
+    off, land = np.array([t_off]), np.array([t_land])
+    start = centre_of_mass(posture(off))[0] - sole(off, True)[0]
+    goal_z = centre_of_mass(posture(land))[0][2] - sole(land, False)[0][2]
+    speed = np.array([-0.55, 0, (goal_z - start[2] + 0.5 * G * air**2) / air])
+    com = centre_of_mass(posture(t))
+    tau = np.clip(t - t_off, 0, air)[:, None]
+    arc = start + speed * tau - [0, 0, 0.5 * G] * tau**2
+    landing = start + speed * air - [0, 0, 0.5 * G * air**2] - centre_of_mass(posture(land))[0] + sole(land, False)[0]
+    pelvis = np.where((t < t_off)[:, None], -sole(t, True),
+                      np.where((t > t_land)[:, None], landing - sole(t, False), arc - com))
+    state = posture(t)
+    state["root.position"] = pelvis * [1, 0, 1]
+    backflip.flight, backflip.com_speed = (t_off, t_land), speed
+    return t, state
+
+
+def cartwheel():
+    """To the left, facing forward: left hand, right hand, right foot, left foot, along the y axis."""
+    hold, rolling = 0.25, 1.75
+    end = 2 * hold + rolling
+    t = np.arange(0, round(end * 30) + 1) / 30
+    x = np.clip((t - hold) / rolling, 0, 1)
+    u = smooth(x) * 0.55 + 0.45 * x * x * (3 - 2 * x)      # turns made, 0 to 1
+    D, out = 2.16, 0.25
+    angle = -TAU * u
+    pelvis_up = 0.79 - N["waist"] - 0.02
+    # The middle of the trunk, `up` above the pelvis, is carried over the ground; inverted it is as high as the arms allow.
+    up = 0.235
+    mid_height = 0.5 * ((0.80 + up) + 0.72) + 0.5 * ((0.80 + up) - 0.72) * np.cos(angle) - 0.045 * np.sin(angle) ** 2
+    mid = stack(0 * t, D * u + 0.05 * np.sin(TAU * u), mid_height)
+    q = roll(angle)
+    pelvis = mid - rotate(q, np.broadcast_to([0, 0, up], mid.shape))
+    state = {"root.position": pelvis, "root": q, "chest": roll(-0.15 * np.sin(TAU * u)), "neck": pitch(-0.35 * pulse(u, 0.3, 0.7, 0.2))}
+    # (share of the turn in which it bears, standing point): None, None for "from the start" and "to the end".
+    feet = {LEFT: [(-1, 0.27, out), (0.87, 2, D + out)], RIGHT: [(-1, 0.14, -out), (0.72, 2, D - out)]}
+    hands = {LEFT: (0.27, 0.56, 0.84), RIGHT: (0.42, 0.70, 1.32)}
+    ramp = 0.10
+    for side in (LEFT, RIGHT):
+        # Free: legs apart, straight but for a little; arms up and out.
+        spread = np.array([0, side * 0.50, -0.80])
+        free = pelvis + rotate(q, np.broadcast_to(spread / np.linalg.norm(spread) * (N["thigh"] + N["shin"]) * 0.985
+                                                  + [0, side * N["hip_out"], 0], pelvis.shape))
+        ankle, weight = free, np.zeros_like(t)
+        for a, b, y in feet[side]:
+            w = pulse(u, a, b, ramp)
+            ankle = ankle + (np.array([0, y, N["ankle"]]) - ankle) * w[:, None]
+            weight = np.maximum(weight, w)
+        point = mul(q, roll(np.full_like(t, 0.0)))
+        # Flat while it bears, along the leg while it is free; the short way round through the leg's own plane.
+        flat = roll(np.where(u < 0.5, 0.0, -TAU))
+        foot = slerp(point, flat, weight)
+        leg(state, side, pelvis, q, ankle, foot)
+        lift = smooth((t - 0.0) / 0.35) * smooth((end - t) / 0.35)
+        torso = pelvis + rotate(q, np.broadcast_to([0, side * N["shoulder_out"], N["waist"] + N["shoulder_up"]], pelvis.shape))
+        reach = (N["upper_arm"] + N["forearm"]) * 0.97
+        high = np.array([0, side * 0.42, 0.9]) / np.hypot(0.42, 0.9) * reach
+        low = np.array([0.02, side * 0.10, -0.52])
+        along = side * (0.25 + lift * (np.pi - 0.25 - np.arctan2(0.42, 0.9)))
+        reach_now = np.linalg.norm(low) + lift * (reach - np.linalg.norm(low))
+        hand = torso + rotate(q, stack(0.02 * (1 - lift), np.sin(along), -np.cos(along)) * reach_now[:, None])
+        a, b, y = hands[side]
+        w = pulse(u, a, b, ramp)
+        hand = hand + (np.array([0, y, 0.035]) - hand) * w[:, None]
+        arm_to(state, side, pelvis, q, state["chest"], hand)
+    cartwheel.u = u
+    return t, state
+
+
+def slerp(a, b, w):
+    """Shorter arc from a to b by w."""
+    d = mul(a * [1, -1, -1, -1], b)
+    d = np.where(d[..., :1] < 0, -d, d)
+    angle = 2 * np.arctan2(np.linalg.norm(d[..., 1:], axis=-1), d[..., 0])
+    axis = d[..., 1:] / np.maximum(np.linalg.norm(d[..., 1:], axis=-1, keepdims=True), 1e-12)
+    half = 0.5 * angle * w
+    return mul(a, np.concatenate([np.cos(half)[..., None], np.sin(half)[..., None] * axis], -1))
+
+
+CLIPS = {"walk": walk, "run": run, "cartwheel": cartwheel, "backflip": backflip}
