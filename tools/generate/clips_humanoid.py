@@ -73,7 +73,7 @@ def walk():
     """1.15 m/s."""
     foot = Foot(stride=1.20, duty=0.62, flat=0.10, rise=0.36, land=-0.30, leave=0.85, heel=H.heel,
                 toe=0.045 + H.half_foot, height=N["ankle"], lift=0.035, curl=0.15)
-    return gait(1.04, foot, height=0.806, bob=0.014, bob_phase=0.5 * 0.62, sway=0.022, lean=0.06, hip_yaw=0.10,
+    return gait(1.04, foot, height=0.826, bob=0.018, bob_phase=0.5 * 0.62, sway=0.022, lean=0.06, hip_yaw=0.10,
                 arm_swing=0.42, elbow=0.35, elbow_swing=0.15, width=0.075, spread=0.10, ahead=-0.02)
 
 
@@ -205,7 +205,7 @@ def cartwheel():
     pelvis = mid - rotate(q, np.broadcast_to([0, 0, up], mid.shape))
     state = {"root.position": pelvis, "root": q, "chest": roll(-0.15 * np.sin(TAU * u)), "neck": pitch(-0.35 * pulse(u, 0.3, 0.7, 0.2))}
     # (share of the turn in which it bears, standing point): None, None for "from the start" and "to the end".
-    feet = {LEFT: [(-1, 0.27, out), (0.87, 2, D + out)], RIGHT: [(-1, 0.14, -out), (0.72, 2, D - out)]}
+    feet = {LEFT: [(-1, 0.27, out), (0.915, 2, D + out)], RIGHT: [(-1, 0.10, -out), (0.72, 2, D - out)]}
     hands = {LEFT: (0.27, 0.56, 0.84), RIGHT: (0.42, 0.70, 1.32)}
     ramp = 0.10
     for side in (LEFT, RIGHT):
