@@ -7,8 +7,8 @@
 #include <cmath>
 
 #include "tarsus/base/error.hpp"
-#include "tarsus/solver/newton.hpp"
-#include "tarsus/solver/shake.hpp"
+#include "solver/newton.hpp"
+#include "solver/shake.hpp"
 
 namespace tarsus {
 namespace {

@@ -1,4 +1,4 @@
-#include "tarsus/solver/delassus.hpp"
+#include "solver/delassus.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -3,7 +3,7 @@
 #include <random>
 
 #include "tarsus/base/error.hpp"
-#include "tarsus/solver/delassus.hpp"
+#include "solver/delassus.hpp"
 
 namespace tarsus {
 namespace {

@@ -1,10 +1,10 @@
-#include "tarsus/solver/shake.hpp"
+#include "solver/shake.hpp"
 
 #include <algorithm>
 #include <cmath>
 
 #include "tarsus/base/error.hpp"
-#include "tarsus/solver/velocity_residual.hpp"
+#include "solver/velocity_residual.hpp"
 
 namespace tarsus {
 namespace {

@@ -1,4 +1,4 @@
-#include "tarsus/solver/velocity_residual.hpp"
+#include "solver/velocity_residual.hpp"
 
 #include <cmath>
 #include <limits>

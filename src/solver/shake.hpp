@@ -10,7 +10,7 @@
 
 #include <vector>
 
-#include "tarsus/solver/newton.hpp"
+#include "solver/newton.hpp"
 
 namespace tarsus {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "tarsus/solver/constraint_solver.hpp"
-#include "tarsus/solver/delassus.hpp"
+#include "solver/delassus.hpp"
 
 namespace tarsus {
 

@@ -1,0 +1,32 @@
+// Particle systems and force fields made by formulas.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "tarsus/particles/system.hpp"
+
+namespace tarsus {
+
+/// Names with what they are, e.g. {"chain:N", "freely jointed chain of N beads, 300 K"}.
+std::vector<std::pair<std::string, std::string>> builtin_systems();
+bool is_builtin_system(std::string_view name);
+/// water1, water216 (or water:N³), butane125 (or butane:N³), chain:N, ring:N, c60, c60-rigid, rope:N, cloth:NxM, pendulum2.
+/// @throws ValueError for an unknown name or a size out of range
+ParticleSystem make_builtin_system(std::string_view name, std::uint64_t seed = 1);
+
+/// Names with what they are.
+std::vector<std::pair<std::string, std::string>> force_field_names();
+/// Sets the force field of a system whose particles come in the order that the field expects:
+/// spce-shifted-force, spce-lammps-dsf, spce-reaction-field (O H H), trappe-butane (CH3 CH2 CH2 CH3), none.
+/// Lengths and energies are converted to the system's units (nm_ps or angstrom_fs).
+/// @throws ValueError for an unknown name, other units, or masses in another order
+void set_force_field(ParticleSystem& system, std::string_view name);
+
+/// The same system in other units; nm_ps and angstrom_fs only. The force field is dropped: set it afterwards.
+ParticleSystem converted(const ParticleSystem& system, const Units& units);
+
+}  // namespace tarsus

@@ -1,0 +1,96 @@
+// Constraints between particles, as rows for the solvers. The set knows geometry only: masses, forces and the integrator
+// are elsewhere, and the same rows may be solved with any mass operator on 3 N coordinates.
+//
+// | row        | σ                              | scale (|σ|/scale is dimensionless)          |
+// | distance   | (|x_i - x_j|² - d²)/2          | d²                                          |
+// | angle      | θ - θ0, radians                | 1                                           |
+// | dihedral   | φ - φ0 wrapped to (-π, π]      | 1                                           |
+// | plane      | n·(x_i - p)                    | a length of the caller's                    |
+// | sphere     | (|x_i - c|² - R²)/2            | R²                                          |
+// | surface    | f(x_i)                         | |∇f| at the start times a length            |
+// | linear     | Σ a_i·x_i - value              | Σ|a_i| times a length                       |
+// | user       | f(x_i, x_j, …)                 | the caller's                                |
+//
+// The book writes distances as σ = r² - d²; half of that has the gradient x_i - x_j, and |σ|/scale is the book's
+// |σ|/(2d²). Coordinates are unwrapped: molecules are whole and no row sees the periodic box.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tarsus/math/vec.hpp"
+#include "tarsus/solver/problem.hpp"
+
+namespace tarsus {
+
+/// σ and, unless `gradient` is empty, ∂σ/∂x; both spans hold three numbers for each particle of the row.
+using RowFunction = std::function<double(std::span<const double> x, std::span<double> gradient)>;
+
+enum class RowKind { distance, angle, dihedral, plane, sphere, surface, linear, user };
+const char* row_kind_name(RowKind kind);
+
+class ConstraintSet final : public Problem {
+ public:
+  explicit ConstraintSet(int particles = 0) : particles_(particles) {}
+
+  /// Each returns the row's index. @throws ValueError for a particle out of range or named twice, a length that is not
+  /// positive, a value that is not finite.
+  int add_distance(int i, int j, double length);
+  /// The angle i-j-k at j, 0 < angle < π.
+  int add_angle(int i, int j, int k, double angle);
+  /// The torsion i-j-k-l, IUPAC sign, π at trans.
+  int add_dihedral(int i, int j, int k, int l, double angle);
+  int add_plane(int i, const Vec3d& point, const Vec3d& normal, double length);
+  int add_sphere(int i, const Vec3d& centre, double radius);
+  int add_surface(int i, RowFunction function, double scale);
+  /// Σ coefficient_a · x_a = value.
+  int add_linear(std::vector<int> particles, std::vector<Vec3d> coefficients, double value, double length);
+  /// Three rows: the centre of the given masses stays at `centre`. Returns the first.
+  int add_centre_of_mass(std::span<const double> mass, const Vec3d& centre, double length);
+  int add_user(std::vector<int> particles, RowFunction function, double scale, std::string name);
+  /// Takes rows out; the others keep their order.
+  void remove(std::span<const int> rows);
+
+  int particles() const { return particles_; }
+  RowKind kind(int row) const { return rows_[row].kind; }
+  std::span<const int> row_particles(int row) const { return rows_[row].particles; }
+  /// A distance's d, an angle, a radius, a linear row's value.
+  double value(int row) const { return rows_[row].value; }
+  /// Lines of the user's file that rows came from, for messages; 0 where unknown.
+  void set_line(int row, int line) { rows_[row].line = line; }
+
+  int nx() const override { return 3 * particles_; }
+  int nv() const override { return 3 * particles_; }
+  const RowPattern& pattern() const override { return pattern_; }
+  double evaluate_row(int row, std::span<const double> x, std::span<double> gradient) const override;
+  double scale(int row) const override { return rows_[row].scale; }
+  double rounding_floor(int row, std::span<const double> x) const override;
+  std::string describe(int row) const override;
+  double curvature(int row) const override;
+
+ private:
+  struct Row {
+    RowKind kind;
+    std::vector<int> particles;
+    double value = 0, scale = 1;
+    std::vector<Vec3d> vectors = {};  // plane: point, normal; sphere: centre; linear: coefficients
+    RowFunction function = {};
+    std::string name = {};
+    int line = 0;
+  };
+  int add(Row row);
+  void append_pattern(const Row& row);
+
+  int particles_ = 0;
+  std::vector<Row> rows_;
+  RowPattern pattern_;
+};
+
+/// The torsion angle i-j-k-l in (-π, π] with its gradient (12 numbers) unless empty.
+double torsion_angle(std::span<const double, 12> x, std::span<double> gradient);
+/// The angle i-j-k in [0, π] with its gradient (9 numbers) unless empty.
+double bond_angle(std::span<const double, 9> x, std::span<double> gradient);
+
+}  // namespace tarsus

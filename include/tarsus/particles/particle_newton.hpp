@@ -1,0 +1,46 @@
+// The default solver of particle constraints: Newton with a direct factor, sorted by what the molecules look like.
+//
+// Rows that share a particle that can move form a component, and each component gets the cheapest exact factor:
+//   one bond         closed form, in lanes
+//   rigid triangle   3 x 3 Newton by cofactors, in lanes (water)
+//   open chain       tridiagonal from both ends, O(n)
+//   all else         solver/newton: sparse, leaf to root without fill on trees, minimum degree on rings and cages
+// Angles, planes, sums and users' rows always take the last.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "tarsus/particles/constraint_set.hpp"
+#include "tarsus/solver/constraint_solver.hpp"
+
+namespace tarsus {
+
+/// How many components, or rows in `general_rows`, took each path.
+struct ParticleNewtonPlan {
+  int bonds = 0, triangles = 0, chains = 0, chain_rows = 0, general_rows = 0;
+};
+
+class ParticleNewton final : public ConstraintSolver {
+ public:
+  /// Plans for this set and these inverse masses [particles]. The set must outlive the solver and not change;
+  /// solve_…() must be called with that set and with these masses.
+  ParticleNewton(const ConstraintSet& set, std::span<const double> inverse_mass);
+  ~ParticleNewton() override;
+  std::string_view name() const override { return "newton"; }
+  SolveReport solve_positions(const Problem& problem, const MassOperator& mass, std::span<const double> x0,
+                              std::span<double> x, std::span<double> multiplier, const SolveOptions& options) override;
+  SolveReport solve_velocities(const Problem& problem, const MassOperator& mass, std::span<const double> x,
+                               std::span<double> v, std::span<double> multiplier, const SolveOptions& options) override;
+  ParticleNewtonPlan plan() const;
+
+ private:
+  struct Plan;
+  std::unique_ptr<Plan> plan_;
+};
+
+/// make_solver() with the fast paths for "newton"; "newton_general" is the one without them.
+std::unique_ptr<ConstraintSolver> make_particle_solver(std::string_view name, const ConstraintSet& set,
+                                                       std::span<const double> inverse_mass);
+
+}  // namespace tarsus

@@ -1,0 +1,79 @@
+// Velocity Verlet with the two constraint stages.  [Tuckerman, section 3.9; Andersen 1983 (RATTLE)]
+//
+//   v_h = v + (Δt/2) M^-1 f(x)
+//   x'  = x + Δt v_h,   x_new = x' + M^-1 J(x)ᵀ λ̃ with σ(x_new) = 0,   v_h += (x_new - x')/Δt        (3.9.16)
+//   v   = v_h + (Δt/2) M^-1 f(x_new),   v += M^-1 J(x_new)ᵀ μ̃ with J(x_new) v = 0                    (3.9.17)
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "tarsus/particles/forces.hpp"
+#include "tarsus/particles/particle_newton.hpp"
+#include "tarsus/particles/system.hpp"
+#include "tarsus/particles/thermostat.hpp"
+
+namespace tarsus {
+
+struct VerletOptions {
+  double timestep = 0.001;
+  std::string solver = "newton";  ///< see make_particle_solver()
+  double tolerance = 1e-12;
+  int max_iterations = 0;         ///< 0: the solver's own
+};
+
+/// One step's outcome. On failure the system is as it was before the step.
+struct StepReport {
+  bool ok = true;
+  std::string message;  ///< why not: stage, worst constraint, its particles, figures
+  SolveReport position, velocity;
+  double stability = 0;  ///< Δt ω_max implied by the multipliers of a failed step's predecessor; see stability_number()
+};
+
+class VelocityVerlet {
+ public:
+  /// The system must outlive the integrator; its constraints must hold (prepare()) and must not change.
+  VelocityVerlet(ParticleSystem& system, const VerletOptions& options);
+
+  /// One step. `with_energies` makes energies() current.
+  StepReport step(bool with_energies = false);
+  /// Turns time round: the same steps bring the system back.
+  void reverse();
+  void set_thermostat(std::unique_ptr<Thermostat> thermostat) { thermostat_ = std::move(thermostat); }
+  const Thermostat* thermostat() const { return thermostat_.get(); }
+
+  double time() const { return time_; }
+  const VerletOptions& options() const { return options_; }
+  const Energies& energies() const { return energies_; }
+  const Forces& forces() const { return forces_; }
+  const ConstraintSolver& solver() const { return *solver_; }
+
+  // Results of the last step's position stage. λ_k = 2 λ̃_k/Δt² multiplies ∇σ_k at the step's start.
+  std::span<const double> multipliers() const { return multiplier_; }
+  /// [3 n] Σ λ_k ∇σ_k.
+  std::vector<double> constraint_forces() const;
+  /// [nrow] pull along each distance, positive if it holds its ends together; 0 for other rows.
+  std::vector<double> tensions() const;
+  /// Σ x_a F_b of the constraint forces: xx xy xz yy yz zz. Meaningful where rows do not fix points in space.
+  std::array<double, 6> constraint_virial() const;
+  /// Δt ω_max that the last multipliers imply; velocity Verlet needs it below 2.
+  double stability() const;
+
+ private:
+  StepReport fail(const char* stage, const SolveReport& report);
+
+  ParticleSystem& system_;
+  VerletOptions options_;
+  Forces forces_;
+  std::vector<double> inverse_;  // [n]
+  DiagonalMass mass_;
+  std::unique_ptr<ConstraintSolver> solver_;
+  std::unique_ptr<Thermostat> thermostat_;
+  SolveOptions solve_;
+  Energies energies_;
+  double time_ = 0;
+  std::vector<double> force_, old_force_, old_x_, old_v_, free_x_, multiplier_, velocity_multiplier_;
+};
+
+}  // namespace tarsus

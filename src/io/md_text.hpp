@@ -1,0 +1,44 @@
+// Lines of blank-separated words, with their places, for the readers of particle files.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tarsus/base/error.hpp"
+#include "tarsus/io/text_number.hpp"
+
+namespace tarsus {
+
+class MdText {
+ public:
+  /// `text` must outlive this. Lines end with LF or CRLF; a byte order mark is skipped. @throws InputError on a NUL byte
+  MdText(std::string_view text, std::string file);
+
+  /// Moves to the next line and splits it; false at the end. Text from `comment` (0: none) on is cut off into comment().
+  bool next_line(char comment);
+  /// As next_line, but lines without a word are passed over.
+  bool next_words(char comment);
+
+  const std::vector<std::string_view>& words() const { return words_; }
+  std::string_view line() const { return line_; }
+  std::string_view comment() const { return comment_; }
+  int line_number() const { return number_; }
+
+  Location place(std::size_t word) const;
+  [[noreturn]] void fail(std::size_t word, const std::string& message) const;
+  /// The word as a number; the message names `what`.
+  double number(std::size_t word, const char* what) const;
+  int integer(std::size_t word, const char* what, int least, int most) const;
+  /// Fails unless the line has `count` words: "an atoms row has 8 numbers: index mass …".
+  void expect_words(std::size_t count, const char* what) const;
+
+ private:
+  std::string_view text_, line_, comment_;
+  std::string file_;
+  std::size_t at_ = 0;
+  int number_ = 0;
+  std::vector<std::string_view> words_;
+};
+
+}  // namespace tarsus

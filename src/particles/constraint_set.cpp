@@ -1,0 +1,249 @@
+#include "tarsus/particles/constraint_set.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "tarsus/base/error.hpp"
+#include "tarsus/math/rotation.hpp"
+
+namespace tarsus {
+namespace {
+
+void check_finite(const char* what, double value) {
+  if (!std::isfinite(value)) throw ValueError(what, fmt::format("{}", value), "a finite number");
+}
+
+void check_positive(const char* what, double value) {
+  if (!(std::isfinite(value) && value > 0)) throw ValueError(what, fmt::format("{}", value), "a positive number");
+}
+
+Vec3d at(std::span<const double> x, int particle) { return {x[3 * particle], x[3 * particle + 1], x[3 * particle + 2]}; }
+
+void put(std::span<double> gradient, int slot, const Vec3d& g) {
+  if (!gradient.empty()) gradient[3 * slot] = g.x, gradient[3 * slot + 1] = g.y, gradient[3 * slot + 2] = g.z;
+}
+
+double wrap(double angle) { return angle - 2 * kPi * std::round(angle / (2 * kPi)); }
+
+}  // namespace
+
+const char* row_kind_name(RowKind kind) {
+  constexpr const char* kNames[] = {"distance", "angle", "dihedral", "plane", "sphere", "surface", "linear", "user"};
+  return kNames[static_cast<int>(kind)];
+}
+
+double bond_angle(std::span<const double, 9> x, std::span<double> gradient) {
+  const Vec3d u = at(x, 0) - at(x, 1), w = at(x, 2) - at(x, 1);
+  const double uu = dot(u, u), ww = dot(w, w), uw = dot(u, w), sine = norm(cross(u, w));
+  if (!gradient.empty()) {
+    // dθ = -(d cosθ)/sinθ, with |u||w| sinθ = |u × w|.
+    const Vec3d gi = (u * (uw / uu) - w) * (1 / sine), gk = (w * (uw / ww) - u) * (1 / sine);
+    put(gradient, 0, gi);
+    put(gradient, 1, -(gi + gk));
+    put(gradient, 2, gk);
+  }
+  return std::atan2(sine, uw);
+}
+
+double torsion_angle(std::span<const double, 12> x, std::span<double> gradient) {
+  const Vec3d b1 = at(x, 1) - at(x, 0), b2 = at(x, 2) - at(x, 1), b3 = at(x, 3) - at(x, 2);
+  const Vec3d m = cross(b1, b2), n = cross(b2, b3);
+  const double l2 = norm(b2), l22 = dot(b2, b2);
+  if (!gradient.empty()) {
+    const Vec3d gi = m * (-l2 / dot(m, m)), gl = n * (l2 / dot(n, n));
+    const double p = dot(b1, b2) / l22, q = dot(b3, b2) / l22;
+    put(gradient, 0, gi);
+    put(gradient, 1, gl * q - gi * (1 + p));
+    put(gradient, 2, gi * p - gl * (1 + q));
+    put(gradient, 3, gl);
+  }
+  return std::atan2(l2 * dot(b1, n), dot(m, n));
+}
+
+int ConstraintSet::add(Row row) {
+  for (std::size_t a = 0; a < row.particles.size(); ++a) {
+    const int i = row.particles[a];
+    if (i < 0 || i >= particles_) {
+      throw ValueError(fmt::format("{} constraint's particle", row_kind_name(row.kind)), fmt::format("{}", i),
+                       fmt::format("an index from 0 to {}", particles_ - 1));
+    }
+  }
+  std::vector<int> sorted = row.particles;
+  std::sort(sorted.begin(), sorted.end());
+  const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
+  if (twice != sorted.end()) {
+    throw ValueError(fmt::format("{} constraint's particles", row_kind_name(row.kind)), fmt::format("{} twice", *twice),
+                     "different particles");
+  }
+  append_pattern(row);
+  rows_.push_back(std::move(row));
+  return nrow() - 1;
+}
+
+void ConstraintSet::append_pattern(const Row& row) {
+  for (const int i : row.particles) {
+    for (int c = 0; c < 3; ++c) pattern_.column.push_back(3 * i + c);
+  }
+  pattern_.start.push_back(static_cast<int>(pattern_.column.size()));
+}
+
+int ConstraintSet::add_distance(int i, int j, double length) {
+  check_positive("distance constraint's length", length);
+  return add({.kind = RowKind::distance, .particles = {i, j}, .value = length, .scale = length * length});
+}
+
+int ConstraintSet::add_angle(int i, int j, int k, double angle) {
+  check_finite("angle constraint's angle", angle);
+  if (!(angle > 0 && angle < kPi)) {
+    throw ValueError("angle constraint's angle", fmt::format("{}", angle),
+                     "strictly between 0 and pi: a straight angle has no gradient, use a distance or linear rows");
+  }
+  return add({.kind = RowKind::angle, .particles = {i, j, k}, .value = angle});
+}
+
+int ConstraintSet::add_dihedral(int i, int j, int k, int l, double angle) {
+  check_finite("dihedral constraint's angle", angle);
+  return add({.kind = RowKind::dihedral, .particles = {i, j, k, l}, .value = angle});
+}
+
+int ConstraintSet::add_plane(int i, const Vec3d& point, const Vec3d& normal, double length) {
+  check_positive("plane constraint's length", length);
+  check_positive("plane constraint's normal", norm(normal));
+  check_finite("plane constraint's point", norm(point));
+  return add({.kind = RowKind::plane, .particles = {i}, .scale = length, .vectors = {point, normal * (1 / norm(normal))}});
+}
+
+int ConstraintSet::add_sphere(int i, const Vec3d& centre, double radius) {
+  check_positive("sphere constraint's radius", radius);
+  check_finite("sphere constraint's centre", norm(centre));
+  return add({.kind = RowKind::sphere, .particles = {i}, .value = radius, .scale = radius * radius, .vectors = {centre}});
+}
+
+int ConstraintSet::add_surface(int i, RowFunction function, double scale) {
+  check_positive("surface constraint's scale", scale);
+  if (!function) throw ValueError("surface constraint's function", "none", "a function");
+  return add({.kind = RowKind::surface, .particles = {i}, .scale = scale, .function = std::move(function)});
+}
+
+int ConstraintSet::add_linear(std::vector<int> particles, std::vector<Vec3d> coefficients, double value, double length) {
+  check_size("linear constraint's coefficients", coefficients.size(), particles.size());
+  check_positive("linear constraint's length", length);
+  check_finite("linear constraint's value", value);
+  double size = 0;
+  for (const Vec3d& a : coefficients) size += norm(a);
+  check_positive("linear constraint's coefficients", size);
+  return add({.kind = RowKind::linear, .particles = std::move(particles), .value = value, .scale = size * length,
+              .vectors = std::move(coefficients)});
+}
+
+int ConstraintSet::add_centre_of_mass(std::span<const double> mass, const Vec3d& centre, double length) {
+  check_size("mass", mass.size(), particles_);
+  double total = 0;
+  for (const double m : mass) total += m;
+  check_positive("total mass", total);
+  std::vector<int> all(particles_);
+  for (int i = 0; i < particles_; ++i) all[i] = i;
+  const int first = nrow();
+  for (int c = 0; c < 3; ++c) {
+    std::vector<Vec3d> coefficients(particles_, zero3<double>());
+    for (int i = 0; i < particles_; ++i) coefficients[i][c] = mass[i] / total;
+    add_linear(all, std::move(coefficients), centre[c], length);
+  }
+  return first;
+}
+
+int ConstraintSet::add_user(std::vector<int> particles, RowFunction function, double scale, std::string name) {
+  check_positive("user constraint's scale", scale);
+  if (!function) throw ValueError("user constraint's function", "none", "a function");
+  return add({.kind = RowKind::user, .particles = std::move(particles), .scale = scale, .function = std::move(function),
+              .name = std::move(name)});
+}
+
+void ConstraintSet::remove(std::span<const int> rows) {
+  std::vector<char> gone(rows_.size(), 0);
+  for (const int row : rows) gone.at(row) = 1;
+  std::vector<Row> kept;
+  pattern_ = {};
+  for (std::size_t k = 0; k < rows_.size(); ++k) {
+    if (gone[k]) continue;
+    append_pattern(rows_[k]);
+    kept.push_back(std::move(rows_[k]));
+  }
+  rows_ = std::move(kept);
+}
+
+double ConstraintSet::evaluate_row(int k, std::span<const double> x, std::span<double> gradient) const {
+  const Row& row = rows_[k];
+  const std::vector<int>& p = row.particles;
+  switch (row.kind) {
+    case RowKind::distance: {
+      const Vec3d e = at(x, p[0]) - at(x, p[1]);
+      put(gradient, 0, e);
+      put(gradient, 1, -e);
+      return 0.5 * (dot(e, e) - row.scale);
+    }
+    case RowKind::plane: {
+      put(gradient, 0, row.vectors[1]);
+      return dot(row.vectors[1], at(x, p[0]) - row.vectors[0]);
+    }
+    case RowKind::sphere: {
+      const Vec3d e = at(x, p[0]) - row.vectors[0];
+      put(gradient, 0, e);
+      return 0.5 * (dot(e, e) - row.scale);
+    }
+    case RowKind::linear: {
+      double sum = -row.value;
+      for (std::size_t a = 0; a < p.size(); ++a) {
+        sum += dot(row.vectors[a], at(x, p[a]));
+        put(gradient, static_cast<int>(a), row.vectors[a]);
+      }
+      return sum;
+    }
+    default: break;
+  }
+  // The others take their particles' coordinates packed.
+  double few[12];
+  std::vector<double> many;
+  double* packed = few;
+  if (p.size() > 4) many.resize(3 * p.size()), packed = many.data();
+  for (std::size_t a = 0; a < p.size(); ++a) {
+    for (int c = 0; c < 3; ++c) packed[3 * a + c] = x[3 * p[a] + c];
+  }
+  if (row.kind == RowKind::angle) return bond_angle(std::span<const double, 9>(packed, 9), gradient) - row.value;
+  if (row.kind == RowKind::dihedral) return wrap(torsion_angle(std::span<const double, 12>(packed, 12), gradient) - row.value);
+  return row.function({packed, 3 * p.size()}, gradient);
+}
+
+double ConstraintSet::rounding_floor(int k, std::span<const double> x) const {
+  constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
+  const Row& row = rows_[k];
+  double size = 0;
+  for (const int i : row.particles) size = std::max(size, norm(at(x, i)));
+  if (row.kind == RowKind::distance || row.kind == RowKind::sphere) return 4 * kEpsilon * (1 + size / row.value);
+  std::vector<double> gradient(3 * row.particles.size());
+  evaluate_row(k, x, gradient);
+  double slope = 0;
+  for (const double g : gradient) slope += std::abs(g);
+  return 8 * kEpsilon * (1 + slope * size / row.scale);
+}
+
+std::string ConstraintSet::describe(int k) const {
+  const Row& row = rows_[k];
+  std::string text = fmt::format("{} {}", row.name.empty() ? row_kind_name(row.kind) : row.name.c_str(), k);
+  if (row.particles.size() <= 4) {
+    text += fmt::format(" (particle{} {}", row.particles.size() > 1 ? "s" : "", fmt::join(row.particles, ", "));
+  } else {
+    text += fmt::format(" ({} particles", row.particles.size());
+  }
+  if (row.line > 0) text += fmt::format(", line {}", row.line);
+  return text + ")";
+}
+
+double ConstraintSet::curvature(int k) const {
+  return kind(k) == RowKind::distance || kind(k) == RowKind::sphere ? 1.0 : 0.0;
+}
+
+}  // namespace tarsus

@@ -1,0 +1,136 @@
+// The hot loops of particle systems, compiled once for each instruction set: raw arrays in, raw arrays out.
+#pragma once
+
+#include <cstdint>
+
+#include "tarsus/math/isa.hpp"
+
+namespace tarsus {
+
+/// A run of neighbours of one particle that share one law. `neighbours` is padded to a multiple of kListPadding with the
+/// number of a particle that is nowhere (its position is NaN).
+struct PairRun {
+  int particle;
+  int law;
+  std::int64_t begin;
+  int count;  ///< padded
+};
+inline constexpr int kListPadding = 4;
+
+/// Lennard-Jones between two kinds of particles, lengths in units of `PairArgs` positions.
+/// u = c12 (r^-12 - Σ) - c6 (r^-6 - Σ), the Σ being constants or, if switched, the cubic and quartic tails too.
+struct PairLaw {
+  double c6 = 0, c12 = 0, shift = 0;  ///< u -= shift inside the cutoff
+  bool lennard_jones = false, coulomb = false;
+};
+
+struct PairArgs {
+  const double* position;  ///< [4 (n + 1)] x, y, z, charge; entry n is NaN
+  double* force;           ///< [4 (n + 1)] added to; divided by the length unit by the caller
+  const PairRun* runs;
+  std::int64_t run_count;
+  const int* neighbours;
+  const PairLaw* laws;
+  double box[3], inverse_box[3];  ///< 0: open
+  double lj_cutoff2, coulomb_cutoff2;
+  bool switched;
+  double switch_from;
+  double a6, b6, k6, a12, b12, k12;  ///< r^-p becomes r^-p - a/3 t³ - b/4 t⁴ - k, t = max(r - switch_from, 0)
+  // Coulomb: q_i q_j (bare/r + linear r + quadratic r² - constant), times `coulomb`.
+  double coulomb, bare, linear, quadratic, constant;
+  bool with_energy;
+  double lj_energy, coulomb_energy;  ///< results, added to
+  double virial[6];                  ///< results, added to: Σ r_a f_b, xx xy xz yy yz zz
+};
+
+/// Candidates for a neighbour list: which of the particles [from, to) lie within the radius of a point.
+struct CandidateArgs {
+  const double *x, *y, *z;
+  double box[3], inverse_box[3];
+  double radius2;
+};
+
+/// W triangles side by side, or W single bonds; W = kLaneBatch, whatever the instruction set's width.
+inline constexpr int kLaneBatch = 4;
+struct TriangleBatch {
+  int particle[3][kLaneBatch];
+  int row[3][kLaneBatch];  ///< of the bonds 01, 02, 12
+  double inverse_mass[3][kLaneBatch];
+  double length2[3][kLaneBatch];
+  double inverse_length2[3][kLaneBatch];
+};
+struct BondBatch {
+  int particle[2][kLaneBatch];
+  int row[kLaneBatch];
+  double inverse_mass[2][kLaneBatch];
+  double length2[kLaneBatch], inverse_length2[kLaneBatch];
+};
+
+/// What a batched stage found, over all batches.
+struct LaneReport {
+  int rounds = 0;
+  double residual = 0, start_residual = 0;
+  int worst_row = -1;
+  double pivot_ratio = 1;
+  bool wrong_root = false;
+  bool failed = false;  ///< some lane did not reach tolerance or rounding
+};
+
+struct StageArgs {
+  const double* x0;    ///< positions whose gradients carry the multipliers (position stage); positions (velocity stage)
+  double* x;           ///< positions or velocities, updated
+  double* multiplier;  ///< by row
+  double tolerance;
+  int max_rounds;
+  double timestep;
+};
+
+/// One open chain of m bonds in local numbering, structure of arrays. Arrays are padded by kPathPadding.
+inline constexpr int kPathPadding = 8;
+struct PathArgs {
+  int m;
+  const double* inverse_mass;                 ///< [m + 1]
+  const double *length2, *inverse_length2;    ///< [m]
+  double *x, *y, *z;                          ///< [m + 1] positions or velocities
+  double *gx, *gy, *gz;                       ///< [m] bonds that carry the multipliers
+  double *ex, *ey, *ez;                       ///< [m] bonds now
+  double *sigma;                              ///< [m]
+  double *lower, *upper, *inverse;            ///< [m] factor: rows scaled for substitution
+  double *delta;                              ///< [m]
+};
+
+struct ParticleKernels {
+  const char* name;
+  void (*pairs)(PairArgs&);
+  int (*candidates)(const CandidateArgs&, double x, double y, double z, int from, int to, int* out);
+  LaneReport (*triangle_positions)(const TriangleBatch*, int count, const StageArgs&);
+  LaneReport (*triangle_velocities)(const TriangleBatch*, int count, const StageArgs&);
+  LaneReport (*bond_positions)(const BondBatch*, int count, const StageArgs&);
+  LaneReport (*bond_velocities)(const BondBatch*, int count, const StageArgs&);
+  void (*path_bonds)(const PathArgs&, double* ex, double* ey, double* ez);  ///< e_k = p_k - p_(k+1)
+  /// sigma_k = (e_k² - d_k²)/2; returns max |sigma_k|/d_k², NaN if any is.
+  double (*path_sigma)(const PathArgs&);
+  /// sigma_k = g_k·(v_k - v_(k+1)); returns max |sigma_k|/d_k², NaN if any is.
+  double (*path_rates)(const PathArgs&);
+  /// Factors the tridiagonal matrix e_k·g_l (inverse masses), from both ends to the middle. Returns the smallest pivot
+  /// over its diagonal, NaN if any is.
+  double (*path_factor)(const PathArgs&);
+  /// delta = A^-1 sigma.
+  void (*path_solve)(const PathArgs&);
+  /// p -= M^-1 Gᵀ delta.
+  void (*path_move)(const PathArgs&);
+};
+
+namespace isa_baseline {
+const ParticleKernels& particle_kernels();
+}
+#if defined(__x86_64__)
+namespace isa_avx2 {
+const ParticleKernels& particle_kernels();
+}
+#endif
+
+/// The best that this processor runs (tarsus/math/cpu.hpp).
+const ParticleKernels& particle_kernels_here();
+
+}  // namespace tarsus

@@ -1,0 +1,58 @@
+// Non-bonded forces: Verlet list from cells, and the kernels over it. Lengths inside are in units of the larger cutoff.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "particles/kernels.hpp"
+#include "tarsus/particles/forces.hpp"
+
+namespace tarsus {
+
+class PairForces {
+ public:
+  explicit PairForces(const ParticleSystem& system);
+  /// Adds to force [3 n] and to the energies, if any.
+  void add(std::span<const double> position, std::span<double> force, Energies* energies);
+  int builds() const { return builds_; }
+  std::int64_t pairs() const { return pairs_; }
+
+ private:
+  void make_classes(const ForceField& field);
+  void make_exclusions(const ForceField& field);
+  void make_constants(const ForceField& field);
+  bool list_is_stale() const;
+  void build_list();
+  void sort_into_cells();
+  void collect(int particle, int from, int to);
+  void flush_runs(int particle);
+  void add_corrections(std::span<const double> position, std::span<double> force, Energies* energies) const;
+  int law_between(int class_a, int class_b, const ForceField& field);
+
+  int n_;
+  double unit_, list_radius_, slack_;  // list_radius_ and slack_ (half the skin) in cutoff units
+  const ParticleKernels* kernels_;
+  Coulomb coulomb_;
+  PairArgs args_{};
+  std::vector<PairLaw> laws_;
+  std::vector<int> class_of_;            // [n]
+  int classes_ = 0;
+  std::vector<int> law_;                 // [classes²] index into laws_, -1: nothing between them
+  std::vector<int> excluded_start_, excluded_;
+  std::vector<std::array<int, 2>> excluded_pairs_;  // each once, for the corrections
+  std::vector<double> packed_, packed_force_, listed_at_;
+  // Cells: particles in cell order, structure of arrays.
+  int cells_[3] = {1, 1, 1};
+  std::vector<int> cell_start_, sorted_, cell_of_;
+  std::vector<double> x_, y_, z_;
+  // List.
+  std::vector<PairRun> runs_;
+  std::vector<int> neighbours_, found_;
+  std::vector<std::vector<int>> buckets_;  // by law
+  std::vector<int> mark_;
+  int builds_ = 0;
+  std::int64_t pairs_ = 0;
+};
+
+}  // namespace tarsus

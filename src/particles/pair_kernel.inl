@@ -1,0 +1,151 @@
+// Non-bonded forces over a Verlet list, kLanes pairs at a time.
+//
+// Lennard-Jones  u = c12 R12 - c6 R6 - shift,   R_p = r^-p, or with a force switch [GROMACS manual, 5.1.3]
+//                R_p = r^-p - a_p/3 t³ - b_p/4 t⁴ - k_p,  -R_p' = p r^-(p+1) + a_p t² + b_p t³,  t = max(r - r1, 0)
+// Coulomb        u = C q_i q_j (bare/r + linear r + quadratic r² - constant): reaction field has linear = 0, the shifted
+//                force quadratic = 0.
+#pragma once
+
+#include "particles/kernels.hpp"
+#include "particles/lanes.inl"
+
+namespace tarsus {
+inline namespace TARSUS_ISA {
+
+struct PairSums {
+  Lanes lj = Lanes(0.0), coulomb = Lanes(0.0);
+  Lanes xx = Lanes(0.0), xy = Lanes(0.0), xz = Lanes(0.0), yy = Lanes(0.0), yz = Lanes(0.0), zz = Lanes(0.0);
+};
+
+/// Adds the law's Lennard-Jones part: returns -u'(r)/r, zero outside the cutoff.
+template <bool kSwitched, bool kEnergy>
+TARSUS_INLINE Lanes lennard_jones(const PairArgs& args, const PairLaw& law, Lanes r2, Lanes rinv, PairSums& sums) {
+  const auto inside = r2 < Lanes(args.lj_cutoff2);
+  const Lanes c6(law.c6), c12(law.c12), zero(0.0);
+  const Lanes rinv2 = rinv * rinv, s6 = rinv2 * rinv2 * rinv2;
+  if constexpr (!kSwitched) {
+    const Lanes v6 = c6 * s6, v12 = c12 * s6 * s6;
+    if constexpr (kEnergy) sums.lj += select(inside, v12 - v6 - Lanes(law.shift), zero);
+    return select(inside, mul_add(Lanes(12.0), v12, Lanes(-6.0) * v6) * rinv2, zero);
+  } else {
+    const Lanes t = maximum(r2 * rinv - Lanes(args.switch_from), zero), t2 = t * t, t3 = t2 * t;
+    const Lanes f6 = mul_add(Lanes(6.0) * s6, rinv, mul_add(Lanes(args.a6), t2, Lanes(args.b6) * t3));
+    const Lanes f12 = mul_add(Lanes(12.0) * s6 * s6, rinv, mul_add(Lanes(args.a12), t2, Lanes(args.b12) * t3));
+    if constexpr (kEnergy) {
+      const Lanes third(1.0 / 3.0), quarter(0.25), t4 = t2 * t2;
+      const Lanes u6 = s6 - third * Lanes(args.a6) * t3 - quarter * Lanes(args.b6) * t4 - Lanes(args.k6);
+      const Lanes u12 = s6 * s6 - third * Lanes(args.a12) * t3 - quarter * Lanes(args.b12) * t4 - Lanes(args.k12);
+      sums.lj += select(inside, c12 * u12 - c6 * u6, zero);
+    }
+    return select(inside, (c12 * f12 - c6 * f6) * rinv, zero);
+  }
+}
+
+template <bool kEnergy>
+TARSUS_INLINE Lanes coulomb(const PairArgs& args, Lanes charges, Lanes r2, Lanes rinv, PairSums& sums) {
+  const auto inside = r2 < Lanes(args.coulomb_cutoff2);
+  const Lanes zero(0.0), bare_rinv = Lanes(args.bare) * rinv;
+  if constexpr (kEnergy) {
+    const Lanes u = mul_add(Lanes(args.linear), r2 * rinv, mul_add(Lanes(args.quadratic), r2, bare_rinv - Lanes(args.constant)));
+    sums.coulomb += select(inside, charges * u, zero);
+  }
+  const Lanes f = neg_mul_add(Lanes(args.linear), rinv, mul_add(bare_rinv, rinv * rinv, Lanes(-2.0 * args.quadratic)));
+  return select(inside, charges * f, zero);
+}
+
+template <bool kLj, bool kSwitched, bool kCoulomb, bool kPeriodic, bool kEnergy>
+TARSUS_INLINE void pair_run(PairArgs& args, const PairRun& run, PairSums& sums) {
+  const double* const mine = args.position + 4 * static_cast<std::int64_t>(run.particle);
+  const PairLaw& law = args.laws[run.law];
+  const Lanes xi(mine[0]), yi(mine[1]), zi(mine[2]), qi(args.coulomb * mine[3]);
+  const Lanes lx(args.box[0]), ly(args.box[1]), lz(args.box[2]);
+  const Lanes ix(args.inverse_box[0]), iy(args.inverse_box[1]), iz(args.inverse_box[2]);
+  Lanes fx(0.0), fy(0.0), fz(0.0);
+  const int* index = args.neighbours + run.begin;
+  for (int k = 0; k < run.count; k += kLanes, index += kLanes) {
+    const Quad other = gather(args.position, index);
+    Lanes dx = xi - other.x, dy = yi - other.y, dz = zi - other.z;
+    if constexpr (kPeriodic) {
+      dx = neg_mul_add(lx, nearest(dx * ix), dx);
+      dy = neg_mul_add(ly, nearest(dy * iy), dy);
+      dz = neg_mul_add(lz, nearest(dz * iz), dz);
+    }
+    const Lanes r2 = mul_add(dx, dx, mul_add(dy, dy, dz * dz)), rinv = inverse_square_root(r2);
+    Lanes f(0.0);
+    if constexpr (kLj) f += lennard_jones<kSwitched, kEnergy>(args, law, r2, rinv, sums);
+    if constexpr (kCoulomb) f += coulomb<kEnergy>(args, qi * other.w, r2, rinv, sums);
+    const Lanes gx = f * dx, gy = f * dy, gz = f * dz;
+    // A lane that is nowhere has f = 0 and d = NaN.
+    const auto here = r2 == r2;
+    const Lanes zero(0.0), hx = select(here, gx, zero), hy = select(here, gy, zero), hz = select(here, gz, zero);
+    fx += hx, fy += hy, fz += hz;
+    scatter_subtract(args.force, index, hx, hy, hz);
+    if constexpr (kEnergy) {
+      const Lanes px = select(here, dx, zero), py = select(here, dy, zero), pz = select(here, dz, zero);
+      sums.xx += px * hx, sums.xy += px * hy, sums.xz += px * hz;
+      sums.yy += py * hy, sums.yz += py * hz, sums.zz += pz * hz;
+    }
+  }
+  double* const force = args.force + 4 * static_cast<std::int64_t>(run.particle);
+  force[0] += sum_of(fx), force[1] += sum_of(fy), force[2] += sum_of(fz);
+}
+
+template <bool kPeriodic, bool kEnergy>
+void pair_runs(PairArgs& args) {
+  PairSums sums;
+  for (std::int64_t k = 0; k < args.run_count; ++k) {
+    const PairRun& run = args.runs[k];
+    const PairLaw& law = args.laws[run.law];
+    if (law.lennard_jones && args.switched) {
+      if (law.coulomb) pair_run<true, true, true, kPeriodic, kEnergy>(args, run, sums);
+      else pair_run<true, true, false, kPeriodic, kEnergy>(args, run, sums);
+    } else if (law.lennard_jones) {
+      if (law.coulomb) pair_run<true, false, true, kPeriodic, kEnergy>(args, run, sums);
+      else pair_run<true, false, false, kPeriodic, kEnergy>(args, run, sums);
+    } else {
+      pair_run<false, false, true, kPeriodic, kEnergy>(args, run, sums);
+    }
+  }
+  if constexpr (kEnergy) {
+    args.lj_energy += sum_of(sums.lj);
+    args.coulomb_energy += sum_of(sums.coulomb);
+    const Lanes virial[6] = {sums.xx, sums.xy, sums.xz, sums.yy, sums.yz, sums.zz};
+    for (int c = 0; c < 6; ++c) args.virial[c] += sum_of(virial[c]);
+  }
+}
+
+inline void pairs_kernel(PairArgs& args) {
+  const bool periodic = args.box[0] > 0 || args.box[1] > 0 || args.box[2] > 0;
+  if (periodic) {
+    if (args.with_energy) pair_runs<true, true>(args);
+    else pair_runs<true, false>(args);
+  } else {
+    if (args.with_energy) pair_runs<false, true>(args);
+    else pair_runs<false, false>(args);
+  }
+}
+
+inline int candidates_kernel(const CandidateArgs& args, double x, double y, double z, int from, int to, int* out) {
+  int found = 0, j = from;
+  const Lanes xi(x), yi(y), zi(z), lx(args.box[0]), ly(args.box[1]), lz(args.box[2]);
+  const Lanes ix(args.inverse_box[0]), iy(args.inverse_box[1]), iz(args.inverse_box[2]), radius2(args.radius2);
+  for (; j + kLanes <= to; j += kLanes) {
+    Lanes dx = xi - load(args.x + j), dy = yi - load(args.y + j), dz = zi - load(args.z + j);
+    dx = neg_mul_add(lx, nearest(dx * ix), dx);
+    dy = neg_mul_add(ly, nearest(dy * iy), dy);
+    dz = neg_mul_add(lz, nearest(dz * iz), dz);
+    unsigned word = bits(mul_add(dx, dx, mul_add(dy, dy, dz * dz)) < radius2);
+    for (; word; word &= word - 1) out[found++] = j + __builtin_ctz(word);
+  }
+  for (; j < to; ++j) {
+    double dx = x - args.x[j], dy = y - args.y[j], dz = z - args.z[j];
+    dx -= args.box[0] * nearest(dx * args.inverse_box[0]);
+    dy -= args.box[1] * nearest(dy * args.inverse_box[1]);
+    dz -= args.box[2] * nearest(dz * args.inverse_box[2]);
+    if (dx * dx + dy * dy + dz * dz < args.radius2) out[found++] = j;
+  }
+  return found;
+}
+
+}  // namespace TARSUS_ISA
+}  // namespace tarsus

@@ -1,0 +1,189 @@
+#include "particles/path_stage.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+namespace tarsus {
+namespace {
+
+constexpr int kMaxRounds = 60;
+constexpr double kSingular = 1e-13;
+
+}  // namespace
+
+PathStage::PathStage(const ConstraintSet& set, std::span<const double> inverse_mass, std::vector<int> particles,
+                     std::vector<int> rows)
+    : particles_(std::move(particles)), rows_(std::move(rows)) {
+  const int m = bonds();
+  constexpr int kArrays = 20;
+  const std::size_t length = static_cast<std::size_t>(m) + 1 + 2 * kPathPadding;
+  storage_.assign(kArrays * length, 0.0);
+  double* next = storage_.data() + kPathPadding;
+  const auto take = [&] {
+    double* const array = next;
+    next += length;
+    return array;
+  };
+  double *const w = take(), *const d2 = take(), *const inverse_d2 = take();
+  args_ = {m,      w,      d2,     inverse_d2, take(), take(), take(), take(), take(), take(),
+           take(), take(), take(), take(),     take(), take(), take(), take()};
+  total_ = take();
+  old_x_ = args_.ex, old_y_ = args_.ey, old_z_ = args_.ez;  // free whenever bonds at x0 are looked at
+  for (int a = 0; a <= m; ++a) w[a] = inverse_mass[particles_[a]];
+  for (int k = 0; k < m; ++k) d2[k] = set.scale(rows_[k]), inverse_d2[k] = 1 / set.scale(rows_[k]);
+}
+
+void PathStage::gather(std::span<const double> from) {
+  for (std::size_t a = 0; a < particles_.size(); ++a) {
+    const double* p = from.data() + 3 * static_cast<std::size_t>(particles_[a]);
+    args_.x[a] = p[0], args_.y[a] = p[1], args_.z[a] = p[2];
+  }
+}
+
+void PathStage::scatter(std::span<double> to) const {
+  for (std::size_t a = 0; a < particles_.size(); ++a) {
+    double* p = to.data() + 3 * static_cast<std::size_t>(particles_[a]);
+    p[0] = args_.x[a], p[1] = args_.y[a], p[2] = args_.z[a];
+  }
+}
+
+// Bonds at x0 into g; true if they are those that the symmetric factor at hand was made of.
+bool PathStage::load_base(const ParticleKernels& kernels, std::span<const double> x0) {
+  gather(x0);
+  kernels.path_bonds(args_, old_x_, old_y_, old_z_);
+  const std::size_t bytes = sizeof(double) * rows_.size();
+  const bool same = factored_ && std::memcmp(old_x_, args_.gx, bytes) == 0 && std::memcmp(old_y_, args_.gy, bytes) == 0 &&
+                    std::memcmp(old_z_, args_.gz, bytes) == 0;
+  if (!same) {
+    std::memcpy(args_.gx, old_x_, bytes), std::memcpy(args_.gy, old_y_, bytes), std::memcpy(args_.gz, old_z_, bytes);
+    factored_ = false;
+  }
+  return same;
+}
+
+void PathStage::add_delta(double sign) {
+  for (int k = 0; k < args_.m; ++k) total_[k] += sign * args_.delta[k];
+}
+
+int PathStage::worst_bond() const {
+  int worst = 0;
+  double size = -1;
+  for (int k = 0; k < args_.m; ++k) {
+    const double mine = std::abs(args_.sigma[k]) * args_.inverse_length2[k];
+    if (std::isnan(mine)) return k;
+    if (mine > size) size = mine, worst = k;
+  }
+  return worst;
+}
+
+double PathStage::rounding_floor(int k) const {
+  const double a = std::hypot(args_.x[k], args_.y[k], args_.z[k]), b = std::hypot(args_.x[k + 1], args_.y[k + 1], args_.z[k + 1]);
+  return 4 * std::numeric_limits<double>::epsilon() * (1 + std::max(a, b) * std::sqrt(args_.inverse_length2[k]));
+}
+
+SolveReport PathStage::positions(const ParticleKernels& kernels, std::span<const double> x0, std::span<double> x,
+                                 std::span<double> multiplier, const SolveOptions& options) {
+  SolveReport report;
+  bool matrix_ready = load_base(kernels, x0);
+  report.pivot_ratio = matrix_ready ? pivot_ratio_ : 1;
+  gather(x);
+  std::fill_n(total_, args_.m, 0.0);
+  const int max_rounds = options.max_iterations > 0 ? options.max_iterations : kMaxRounds;
+  double residual = kernels.path_sigma(args_), contraction = 0;
+  report.start_residual = residual;
+  while (!(residual <= options.tolerance)) {
+    const auto fail = [&](SolveStatus status) {
+      report.status = status, report.residual = residual, report.worst_row = rows_[worst_bond()];
+      return report;
+    };
+    if (!std::isfinite(residual)) return fail(SolveStatus::not_finite);
+    if (report.iterations > 1 && contraction > 0.5 && residual <= rounding_floor(worst_bond())) {
+      report.status = SolveStatus::at_rounding;
+      break;
+    }
+    if (report.iterations >= max_rounds) return fail(SolveStatus::too_many_iterations);
+    // The rows' turn in this step, which is about sqrt(2 residual), is what a round with the old matrix contracts by.
+    const double expected = contraction > 0 ? contraction : std::sqrt(2 * residual);
+    if (!matrix_ready || !(expected < 1) || std::log(options.tolerance / residual) < 2 * std::log(expected)) {
+      const double ratio = kernels.path_factor(args_);
+      factored_ = false, matrix_ready = true;
+      ++report.factorizations;
+      report.pivot_ratio = std::min(report.pivot_ratio, ratio);
+      if (!(ratio > kSingular)) return fail(SolveStatus::singular);
+    }
+    kernels.path_solve(args_);
+    kernels.path_move(args_);
+    add_delta(-1.0);
+    ++report.iterations;
+    const double before = residual;
+    residual = kernels.path_sigma(args_);
+    contraction = residual / before;
+    if (contraction > 1 && before > 10 * rounding_floor(0)) {
+      // Too far for a full step: go back until it helps.
+      double taken = 1;
+      for (; taken > 1e-3 && !(residual < before); taken *= 0.5) {
+        for (int k = 0; k < args_.m; ++k) args_.delta[k] *= taken == 1 ? -0.5 : 0.5;
+        kernels.path_move(args_);
+        add_delta(-1.0);
+        residual = kernels.path_sigma(args_);
+      }
+      if (!(residual < before)) return fail(SolveStatus::diverged);
+    }
+  }
+  report.residual = residual;
+  for (int k = 0; k < args_.m; ++k) {
+    multiplier[rows_[k]] = total_[k];
+    const double turned = args_.ex[k] * args_.gx[k] + args_.ey[k] * args_.gy[k] + args_.ez[k] * args_.gz[k];
+    report.wrong_root |= turned <= 0;
+  }
+  if (residual > 0) report.worst_row = rows_[worst_bond()];
+  scatter(x);
+  return report;
+}
+
+SolveReport PathStage::velocities(const ParticleKernels& kernels, std::span<const double> x, std::span<double> v,
+                                  std::span<double> multiplier, const SolveOptions& options) {
+  SolveReport report;
+  factored_ = false;
+  load_base(kernels, x);
+  std::copy_n(args_.gx, args_.m, args_.ex), std::copy_n(args_.gy, args_.m, args_.ey), std::copy_n(args_.gz, args_.m, args_.ez);
+  pivot_ratio_ = kernels.path_factor(args_);
+  report.factorizations = 1;
+  report.pivot_ratio = pivot_ratio_;
+  if (!(pivot_ratio_ > kSingular)) {
+    report.worst_row = rows_[0];
+    return report.status = SolveStatus::singular, report;
+  }
+  factored_ = true;
+  gather(v);
+  std::fill_n(total_, args_.m, 0.0);
+  const double dt = std::abs(options.timestep);
+  double rates = kernels.path_rates(args_) * dt;
+  report.start_residual = rates;
+  while (!(rates <= options.tolerance) && std::isfinite(rates) && report.iterations < 4) {
+    kernels.path_solve(args_);
+    kernels.path_move(args_);
+    add_delta(-1.0);
+    ++report.iterations;
+    rates = kernels.path_rates(args_) * dt;
+  }
+  report.residual = rates;
+  report.worst_row = rows_[worst_bond()];
+  if (!(rates <= options.tolerance)) {
+    double fastest = 0;
+    for (int a = 0; a <= args_.m; ++a) fastest = std::max(fastest, std::hypot(args_.x[a], args_.y[a], args_.z[a]));
+    const int k = worst_bond();
+    const double floor = 64 * std::numeric_limits<double>::epsilon() * fastest * dt * std::sqrt(args_.inverse_length2[k]);
+    report.status = !std::isfinite(rates) ? SolveStatus::not_finite
+                    : rates <= floor      ? SolveStatus::at_rounding
+                                          : SolveStatus::too_many_iterations;
+    if (!report.ok()) return report;
+  }
+  for (int k = 0; k < args_.m; ++k) multiplier[rows_[k]] = total_[k];
+  scatter(v);
+  return report;
+}
+
+}  // namespace tarsus

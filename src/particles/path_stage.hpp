@@ -1,0 +1,42 @@
+// Both constraint stages of one open chain: local arrays around the kernels of path_kernel.inl, and the choice of when
+// to factor anew.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "particles/kernels.hpp"
+#include "tarsus/particles/constraint_set.hpp"
+#include "tarsus/solver/constraint_solver.hpp"
+
+namespace tarsus {
+
+class PathStage {
+ public:
+  /// particles [m + 1] in order along the chain, rows [m] between them. The first or last particle may be pinned.
+  PathStage(const ConstraintSet& set, std::span<const double> inverse_mass, std::vector<int> particles, std::vector<int> rows);
+  int bonds() const { return static_cast<int>(rows_.size()); }
+
+  /// x (in: x', out: solution) and multiplier are the whole system's.
+  SolveReport positions(const ParticleKernels& kernels, std::span<const double> x0, std::span<double> x,
+                        std::span<double> multiplier, const SolveOptions& options);
+  SolveReport velocities(const ParticleKernels& kernels, std::span<const double> x, std::span<double> v,
+                         std::span<double> multiplier, const SolveOptions& options);
+
+ private:
+  void gather(std::span<const double> from);
+  void scatter(std::span<double> to) const;
+  bool load_base(const ParticleKernels& kernels, std::span<const double> x0);
+  void add_delta(double sign);
+  int worst_bond() const;
+  double rounding_floor(int bond) const;
+
+  std::vector<int> particles_, rows_;
+  std::vector<double> storage_;
+  PathArgs args_;
+  double *total_, *old_x_, *old_y_, *old_z_;  // λ̃ so far; scratch for bonds at x0
+  bool factored_ = false;                      // the symmetric factor at bonds g is there
+  double pivot_ratio_ = 1;
+};
+
+}  // namespace tarsus

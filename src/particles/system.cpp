@@ -1,0 +1,276 @@
+#include "tarsus/particles/system.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "tarsus/base/error.hpp"
+#include "tarsus/math/rotation.hpp"
+#include "tarsus/particles/particle_newton.hpp"
+#include "tarsus/solver/redundancy.hpp"
+
+namespace tarsus {
+namespace {
+
+void check_index(const char* what, int i, int n) {
+  if (i < 0 || i >= n) throw ValueError(what, fmt::format("{}", i), fmt::format("a particle from 0 to {}", n - 1));
+}
+
+void check_all_finite(const char* what, const std::vector<double>& values) {
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (!std::isfinite(values[i])) {
+      throw ValueError(fmt::format("{} of particle {}", what, i / 3), fmt::format("{}", values[i]), "finite numbers");
+    }
+  }
+}
+
+void check_cutoff(const char* what, double cutoff, const Box& box) {
+  if (!(std::isfinite(cutoff) && cutoff > 0)) throw ValueError(what, fmt::format("{}", cutoff), "a positive length");
+  for (int c = 0; c < 3; ++c) {
+    if (box.length[c] > 0 && cutoff > 0.5 * box.length[c]) {
+      throw ValueError(what, fmt::format("{}", cutoff), fmt::format("at most half the box, {}: a particle would see two images of another", 0.5 * box.length[c]));
+    }
+  }
+}
+
+void check_bonded(const ForceField& field, int n) {
+  for (const auto& e : field.exclusions) check_index("exclusion", e[0], n), check_index("exclusion", e[1], n);
+  for (const auto& b : field.bonds) check_index("bond", b.i, n), check_index("bond", b.j, n);
+  for (const auto& a : field.angles) check_index("angle", a.i, n), check_index("angle", a.j, n), check_index("angle", a.k, n);
+  for (const auto& t : field.torsions) {
+    for (const int i : {t.i, t.j, t.k, t.l}) check_index("torsion", i, n);
+  }
+  for (const auto& s : field.springs) check_index("spring", s.i, n);
+}
+
+// A typical length of the rows, to look around the start by.
+double row_length(const ConstraintSet& set) {
+  double shortest = INFINITY;
+  for (int k = 0; k < set.nrow(); ++k) {
+    if (set.kind(k) == RowKind::distance || set.kind(k) == RowKind::sphere) shortest = std::min(shortest, set.value(k));
+  }
+  return std::isfinite(shortest) ? shortest : 1.0;
+}
+
+std::string name_rows(const ConstraintSet& set, const std::vector<int>& rows) {
+  std::string text;
+  for (std::size_t a = 0; a < rows.size() && a < 8; ++a) text += (a ? ", " : "") + set.describe(rows[a]);
+  if (rows.size() > 8) text += fmt::format(" and {} more", rows.size() - 8);
+  return text;
+}
+
+}  // namespace
+
+std::vector<double> ParticleSystem::inverse_masses() const {
+  std::vector<double> inverse(mass.size());
+  for (std::size_t i = 0; i < mass.size(); ++i) {
+    const bool fixed = mass[i] == 0 || (!pinned.empty() && pinned[i]);
+    inverse[i] = fixed ? 0.0 : 1 / (mass[i] * units.energy_per_mv2);
+  }
+  return inverse;
+}
+
+void ParticleSystem::check() const {
+  const std::size_t n = mass.size();
+  check_size("position", position.size(), 3 * n);
+  check_size("velocity", velocity.size(), 3 * n);
+  if (!pinned.empty()) check_size("pinned", pinned.size(), n);
+  if (!species.empty()) check_size("species", species.size(), n);
+  if (!molecule.empty()) check_size("molecule", molecule.size(), n);
+  check_size("particles of the constraints", constraints.particles(), n);
+  for (std::size_t i = 0; i < n; ++i) {
+    if (!(std::isfinite(mass[i]) && mass[i] >= 0)) {
+      throw ValueError(fmt::format("mass of particle {}", i), fmt::format("{}", mass[i]), "a positive number, or 0 for a pinned particle");
+    }
+  }
+  check_all_finite("position", position);
+  check_all_finite("velocity", velocity);
+  for (int c = 0; c < 3; ++c) {
+    if (!(std::isfinite(box.length[c]) && box.length[c] >= 0)) throw ValueError("box", fmt::format("{}", box.length[c]), "a positive length, or 0 for open");
+  }
+  const LennardJones& lj = force_field.lennard_jones;
+  if (!lj.type.empty()) {
+    check_size("Lennard-Jones types", lj.type.size(), n);
+    check_size("Lennard-Jones epsilon", lj.epsilon.size(), static_cast<std::size_t>(lj.types) * lj.types);
+    check_size("Lennard-Jones sigma", lj.sigma.size(), lj.epsilon.size());
+    for (const int type : lj.type) {
+      if (type < 0 || type >= lj.types) throw ValueError("Lennard-Jones type", fmt::format("{}", type), fmt::format("0 to {}", lj.types - 1));
+    }
+    check_cutoff("Lennard-Jones cutoff", lj.cutoff, box);
+    if (lj.mode == LennardJones::Cutoff::force_switch && !(lj.switch_from > 0 && lj.switch_from < lj.cutoff)) {
+      throw ValueError("Lennard-Jones switch_from", fmt::format("{}", lj.switch_from), "between 0 and the cutoff");
+    }
+  }
+  if (!force_field.coulomb.charge.empty()) {
+    check_size("charges", force_field.coulomb.charge.size(), n);
+    check_cutoff("Coulomb cutoff", force_field.coulomb.cutoff, box);
+  }
+  check_bonded(force_field, particles());
+}
+
+std::string Preparation::text(const Units& units) const {
+  std::string out;
+  if (!redundant.empty()) {
+    out += fmt::format("{} of {} constraints follow from the others and were left out: ", redundant.size(), redundant.size() + rank);
+    for (std::size_t k = 0; k < redundant.size() && k < 4; ++k) out += (k ? ", " : "") + redundant[k];
+    out += redundant.size() > 4 ? fmt::format(" and {} more\n", redundant.size() - 4) : "\n";
+  }
+  if (moved()) {
+    out += fmt::format("the start violated its constraints by {:.3g} (relative); positions were projected in {} rounds and moved by at most {:.3g} {} ({:.3g} rms)\n",
+                       start_violation, iterations, moved_max, units.length, moved_rms);
+  }
+  if (velocity_changed_max > 0) {
+    out += fmt::format("velocities along constraints were taken out: at most {:.3g} {}/{}\n", velocity_changed_max, units.length, units.time);
+  }
+  return out;
+}
+
+namespace {
+
+std::vector<int> redundant_rows(const ParticleSystem& system, const MassOperator& mass, Preparation& done) {
+  const ConstraintSet& set = system.constraints;
+  const Redundancy found = find_redundant_rows(set, mass, system.position, 0.1 * row_length(set));
+  done.rank = found.rank;
+  if (found.singular_geometry) {
+    throw ValueError("constraints", name_rows(set, found.dependent),
+                     "independent rows: at this geometry (points on a line, or alike) they depend on the others, though elsewhere they would not");
+  }
+  for (const int row : found.dependent) done.redundant.push_back(set.describe(row));
+  return found.dependent;
+}
+
+// Rows that were left out must hold too, now that the others do.
+void check_dropped(const ConstraintSet& all, const std::vector<int>& dropped, std::span<const double> x, double tolerance) {
+  for (const int row : dropped) {
+    const double violation = std::abs(all.evaluate_row(row, x, {})) / all.scale(row);
+    if (!(violation <= std::max(1e3 * tolerance, 1e3 * all.rounding_floor(row, x)))) {
+      throw ValueError(all.describe(row), fmt::format("violated by {:.3g} when the others hold", violation),
+                       "constraints that do not contradict one another");
+    }
+  }
+}
+
+std::vector<double> coordinate_masses(std::span<const double> inverse) {
+  std::vector<double> out;
+  for (const double w : inverse) out.insert(out.end(), 3, w);
+  return out;
+}
+
+// The nearest point on the constraints to first order, distances weighted with the masses.
+SolveReport project(const ConstraintSet& set, const MassOperator& mass, std::span<const double> inverse, std::vector<double>& x,
+                    double tolerance) {
+  ParticleNewton newton(set, inverse);
+  std::vector<double> lambda(set.nrow());
+  return newton.solve_positions(set, mass, std::vector<double>(x), x, lambda, {.tolerance = tolerance});
+}
+
+}  // namespace
+
+Preparation prepare(ParticleSystem& system, double tolerance, double timestep) {
+  system.check();
+  Preparation done;
+  if (system.constraints.nrow() == 0) return done;
+  const std::vector<double> inverse = system.inverse_masses();
+  const DiagonalMass mass(coordinate_masses(inverse));
+  const std::vector<int> dropped = redundant_rows(system, mass, done);
+  const ConstraintSet all = system.constraints;
+  system.constraints.remove(dropped);
+  const ConstraintSet& set = system.constraints;
+  const Violation start = largest_violation_at(set, system.position);
+  done.start_violation = start.value;
+  if (start.row >= 0 && start.value > std::max(tolerance, set.rounding_floor(start.row, system.position))) {
+    std::vector<double> x = system.position;
+    const SolveReport report = project(set, mass, inverse, x, tolerance);
+    if (!report.ok()) {
+      throw ValueError("start positions", fmt::format("violate the constraints by {:.3g}, worst {}", start.value, set.describe(start.row)),
+                       "a start that can be projected onto them; Newton: " + describe(report, set));
+    }
+    done.iterations = report.iterations;
+    double sum = 0;
+    for (int i = 0; i < system.particles(); ++i) {
+      const double d = std::hypot(x[3 * i] - system.position[3 * i], x[3 * i + 1] - system.position[3 * i + 1], x[3 * i + 2] - system.position[3 * i + 2]);
+      done.moved_max = std::max(done.moved_max, d), sum += d * d;
+    }
+    done.moved_rms = std::sqrt(sum / system.particles());
+    system.position = std::move(x);
+  }
+  check_dropped(all, dropped, system.position, tolerance);
+  std::vector<double> v = system.velocity, mu(set.nrow());
+  ParticleNewton newton(set, inverse);
+  const SolveReport report = newton.solve_velocities(set, mass, system.position, v, mu, {.tolerance = tolerance, .timestep = timestep});
+  if (!report.ok()) throw ValueError("start velocities", describe(report, set), "velocities that can be projected onto the constraints");
+  done.velocity_violation = report.start_residual;
+  if (report.start_residual > std::max(tolerance, 1e-13)) {
+    for (std::size_t i = 0; i < v.size(); ++i) done.velocity_changed_max = std::max(done.velocity_changed_max, std::abs(v[i] - system.velocity[i]));
+    system.velocity = std::move(v);
+  }
+  return done;
+}
+
+bool conserves_momentum(const ParticleSystem& system) {
+  const ForceField& field = system.force_field;
+  if (!field.springs.empty() || dot(field.gravity, field.gravity) > 0) return false;
+  const auto inverse = system.inverse_masses();
+  if (std::any_of(inverse.begin(), inverse.end(), [](double w) { return w == 0; })) return false;
+  for (int k = 0; k < system.constraints.nrow(); ++k) {
+    const RowKind kind = system.constraints.kind(k);
+    if (kind != RowKind::distance && kind != RowKind::angle && kind != RowKind::dihedral) return false;
+  }
+  return true;
+}
+
+int degrees_of_freedom(const ParticleSystem& system) {
+  int moving = 0;
+  for (const double w : system.inverse_masses()) moving += w > 0 ? 3 : 0;
+  return std::max(0, moving - system.constraints.nrow() - (conserves_momentum(system) ? 3 : 0));
+}
+
+double kinetic_energy(const ParticleSystem& system) {
+  const auto inverse = system.inverse_masses();
+  double twice = 0;
+  for (std::size_t i = 0; i < inverse.size(); ++i) {
+    if (inverse[i] == 0) continue;
+    for (int c = 0; c < 3; ++c) twice += system.velocity[3 * i + c] * system.velocity[3 * i + c] / inverse[i];
+  }
+  return 0.5 * twice;
+}
+
+double temperature(const ParticleSystem& system) {
+  const int count = degrees_of_freedom(system);
+  return count > 0 ? 2 * kinetic_energy(system) / (count * system.units.boltzmann) : 0.0;
+}
+
+void set_temperature(ParticleSystem& system, double wanted, std::uint64_t seed) {
+  if (!(std::isfinite(wanted) && wanted >= 0)) throw ValueError("temperature", fmt::format("{}", wanted), "zero or more");
+  std::mt19937_64 generator(seed);
+  const auto uniform = [&] { return (static_cast<double>(generator() >> 11) + 0.5) * 0x1p-53; };
+  const auto inverse = system.inverse_masses();
+  for (std::size_t i = 0; i < system.velocity.size(); ++i) {
+    const double gauss = std::sqrt(-2 * std::log(uniform())) * std::cos(2 * kPi * uniform());
+    system.velocity[i] = gauss * std::sqrt(inverse[i / 3] * system.units.boltzmann * std::max(wanted, 1e-300));
+  }
+  if (conserves_momentum(system)) {
+    Vec3d momentum = zero3<double>();
+    double total = 0;
+    for (std::size_t i = 0; i < inverse.size(); ++i) {
+      const double m = 1 / inverse[i];
+      total += m;
+      for (int c = 0; c < 3; ++c) momentum[c] += m * system.velocity[3 * i + c];
+    }
+    for (std::size_t i = 0; i < system.velocity.size(); ++i) system.velocity[i] -= momentum[i % 3] / total;
+  }
+  if (system.constraints.nrow() > 0) {
+    const DiagonalMass mass(coordinate_masses(inverse));
+    std::vector<double> mu(system.constraints.nrow());
+    ParticleNewton newton(system.constraints, inverse);
+    const SolveReport report = newton.solve_velocities(system.constraints, mass, system.position, system.velocity, mu, {});
+    if (!report.ok()) throw ValueError("velocities", describe(report, system.constraints), "constraints that velocities can be projected onto");
+  }
+  const double now = temperature(system);
+  const double scale = now > 0 ? std::sqrt(wanted / now) : 0;
+  for (double& v : system.velocity) v *= scale;
+}
+
+}  // namespace tarsus

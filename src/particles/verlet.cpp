@@ -1,0 +1,141 @@
+#include "tarsus/particles/verlet.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace tarsus {
+namespace {
+
+std::vector<double> thrice(const std::vector<double>& inverse) {
+  std::vector<double> out;
+  out.reserve(3 * inverse.size());
+  for (const double w : inverse) out.insert(out.end(), 3, w);
+  return out;
+}
+
+}  // namespace
+
+VelocityVerlet::VelocityVerlet(ParticleSystem& system, const VerletOptions& options)
+    : system_(system), options_(options), forces_(system), inverse_(system.inverse_masses()), mass_(thrice(inverse_)) {
+  if (!(std::isfinite(options.timestep) && options.timestep != 0)) {
+    throw ValueError("timestep", fmt::format("{}", options.timestep), "a finite number other than 0");
+  }
+  if (!(options.tolerance > 0 && options.tolerance < 1)) {
+    throw ValueError("tolerance", fmt::format("{}", options.tolerance), "a number between 0 and 1");
+  }
+  if (options.max_iterations < 0) throw ValueError("max_iterations", fmt::format("{}", options.max_iterations), "0 or more");
+  solver_ = make_particle_solver(options.solver, system.constraints, inverse_);
+  solve_ = {options.tolerance, options.max_iterations, options.timestep};
+  const std::size_t n3 = system.position.size();
+  force_.assign(n3, 0.0), old_force_.assign(n3, 0.0), old_x_.assign(n3, 0.0), old_v_.assign(n3, 0.0), free_x_.assign(n3, 0.0);
+  multiplier_.assign(system.constraints.nrow(), 0.0), velocity_multiplier_ = multiplier_;
+  for (std::size_t i = 0; i < n3; ++i) {
+    if (inverse_[i / 3] == 0) system.velocity[i] = 0;  // pinned
+  }
+  forces_.compute(system.position, force_, &energies_);
+  old_x_ = system.position;
+}
+
+StepReport VelocityVerlet::fail(const char* stage, const SolveReport& report) {
+  StepReport out;
+  out.ok = false;
+  out.stability = stability();
+  out.message = fmt::format("{} stage, time {:.6g}: {}", stage, time_ + options_.timestep, describe(report, system_.constraints));
+  out.message += fmt::format("; dt*omega_max of the step before {:.3g} (stable below 2)", out.stability);
+  system_.position = old_x_, system_.velocity = old_v_, force_ = old_force_;
+  return out;
+}
+
+StepReport VelocityVerlet::step(bool with_energies) {
+  std::vector<double>&x = system_.position, &v = system_.velocity;
+  const std::span<const double> w = mass_.inverse_diagonal();
+  const double dt = options_.timestep, half = 0.5 * dt;
+  const bool constrained = system_.constraints.nrow() > 0;
+  StepReport report;
+  old_x_ = x, old_v_ = v, old_force_ = force_;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    v[i] += half * (w[i] * force_[i]);
+    x[i] += dt * v[i];
+  }
+  if (constrained) {
+    free_x_ = x;
+    report.position = solver_->solve_positions(system_.constraints, mass_, old_x_, x, multiplier_, solve_);
+    if (!report.position.ok()) {
+      StepReport failed = fail("position", report.position);
+      failed.position = report.position;
+      return failed;
+    }
+    const double inverse_dt = 1 / dt;
+    for (std::size_t i = 0; i < x.size(); ++i) v[i] += (x[i] - free_x_[i]) * inverse_dt;
+  }
+  forces_.compute(x, force_, with_energies ? &energies_ : nullptr);
+  double size = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    v[i] += half * (w[i] * force_[i]);
+    size += std::abs(x[i]) + std::abs(v[i]);
+  }
+  if (!std::isfinite(size)) {
+    SolveReport bad;
+    bad.status = SolveStatus::not_finite;
+    bad.residual = size;
+    return fail("force", bad);
+  }
+  if (constrained) {
+    report.velocity = solver_->solve_velocities(system_.constraints, mass_, x, v, velocity_multiplier_, solve_);
+    if (!report.velocity.ok()) {
+      StepReport failed = fail("velocity", report.velocity);
+      failed.velocity = report.velocity;
+      return failed;
+    }
+  }
+  if (thermostat_) {
+    const double factor = thermostat_->factor(kinetic_energy(system_), dt);
+    for (double& value : v) value *= factor;
+  }
+  time_ += dt;
+  return report;
+}
+
+void VelocityVerlet::reverse() {
+  options_.timestep = -options_.timestep;
+  solve_.timestep = options_.timestep;
+}
+
+std::vector<double> VelocityVerlet::constraint_forces() const {
+  const ConstraintSet& set = system_.constraints;
+  std::vector<double> out(system_.position.size(), 0.0), gradient;
+  const double scale = 2 / (options_.timestep * options_.timestep);
+  for (int k = 0; k < set.nrow(); ++k) {
+    const int from = set.pattern().start[k], to = set.pattern().start[k + 1];
+    gradient.resize(to - from);
+    set.evaluate_row(k, old_x_, gradient);
+    for (int p = from; p < to; ++p) out[set.pattern().column[p]] += scale * multiplier_[k] * gradient[p - from];
+  }
+  return out;
+}
+
+std::vector<double> VelocityVerlet::tensions() const {
+  const ConstraintSet& set = system_.constraints;
+  std::vector<double> out(set.nrow(), 0.0);
+  const double scale = 2 / (options_.timestep * options_.timestep);
+  for (int k = 0; k < set.nrow(); ++k) {
+    if (set.kind(k) == RowKind::distance) out[k] = -scale * multiplier_[k] * set.value(k);
+  }
+  return out;
+}
+
+std::array<double, 6> VelocityVerlet::constraint_virial() const {
+  const std::vector<double> force = constraint_forces();
+  std::array<double, 6> virial{};
+  for (int i = 0; i < system_.particles(); ++i) {
+    const double *x = &old_x_[3 * i], *f = &force[3 * i];
+    const double terms[6] = {x[0] * f[0], x[0] * f[1], x[0] * f[2], x[1] * f[1], x[1] * f[2], x[2] * f[2]};
+    for (int c = 0; c < 6; ++c) virial[c] += terms[c];
+  }
+  return virial;
+}
+
+double VelocityVerlet::stability() const { return stability_number(system_.constraints, mass_, multiplier_); }
+
+}  // namespace tarsus
