@@ -2,10 +2,19 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace tarsus {
 
 void DiagnosticSink::add(Severity severity, Location where, std::string message) {
   if (severity != Severity::error && ++repeats_[message] > kMaxRepeats) return;
+  if (severity == Severity::error) {
+    const bool known = std::any_of(found_.begin(), found_.end(), [&](const Diagnostic& d) {
+      return d.severity == severity && d.message == message && d.where.line == where.line &&
+             d.where.column == where.column && d.where.file == where.file;
+    });
+    if (known) return;
+  }
   found_.push_back({severity, std::move(where), std::move(message)});
   if (severity == Severity::error && ++errors_ >= kMaxErrors) {
     found_.push_back({Severity::error, {}, fmt::format("reading stopped after {} errors", kMaxErrors)});

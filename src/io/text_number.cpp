@@ -85,10 +85,9 @@ std::vector<std::string_view> split_blanks(std::string_view text) {
   return pieces;
 }
 
-std::string quote(std::string_view text) {
-  constexpr std::size_t kMost = 40;
+std::string quote(std::string_view text, std::size_t most) {
   std::string out = "'";
-  std::size_t cut = std::min(text.size(), kMost);
+  std::size_t cut = std::min(text.size(), most);
   while (cut > 0 && cut < text.size() && (static_cast<unsigned char>(text[cut]) & 0xC0) == 0x80)
     --cut;  // keep UTF-8 whole
   for (const char c : text.substr(0, cut)) {

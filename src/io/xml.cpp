@@ -33,6 +33,7 @@ namespace {
 void clean_ends(XmlDocument::State& state) {
   std::string& text = state.text;
   const std::size_t last = text.find_last_not_of('\0');
+  if (last == std::string::npos) text.clear();
   if (last != std::string::npos && last + 1 < text.size()) {
     state.sink->add(Severity::note, {state.file, 0, 0, {}},
                     fmt::format("{} NUL bytes at the end are passed over", text.size() - last - 1));
@@ -61,7 +62,7 @@ void find_lines(XmlDocument::State& state) {
 std::string read_file(const std::filesystem::path& file, std::size_t most_bytes, const Location& used_at) {
   const Location where = used_at.file.empty() ? Location{file.string(), 0, 0, {}} : used_at;
   const auto fail = [&](const std::string& message) {
-    throw InputError(where, fmt::format("{}: {}", quote(file.string()), message));
+    throw InputError(where, fmt::format("{}: {}", quote(file.string(), 300), message));
   };
   if (file.native().find('\0') != std::string::npos || file.native().size() > 4000) fail("is not a file name");
   std::error_code status_error;
@@ -182,6 +183,21 @@ XmlElement XmlElement::next() const {
 XmlElement XmlElement::parent() const {
   const pugi::xml_node node = node_.parent();
   return {state_, node.type() == pugi::node_element ? node : pugi::xml_node()};
+}
+
+std::vector<XmlElement> XmlElement::below(std::string_view name) const {
+  std::vector<XmlElement> out;
+  pugi::xml_node node = node_.first_child();
+  while (node) {
+    if (node.type() == pugi::node_element && (name.empty() || name == node.name())) out.emplace_back(state_, node);
+    if (node.first_child()) {
+      node = node.first_child();
+      continue;
+    }
+    while (node && node != node_ && !node.next_sibling()) node = node.parent();
+    node = node == node_ ? pugi::xml_node() : node.next_sibling();
+  }
+  return out;
 }
 
 std::vector<XmlElement> XmlElement::children(std::string_view name) const {

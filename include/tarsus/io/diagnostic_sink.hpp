@@ -15,6 +15,7 @@ class DiagnosticSink {
   /// The same warning or note is listed at this many places; beyond, one line says how many more there are.
   static constexpr int kMaxRepeats = 20;
 
+  /// An error at the same place with the same words counts once: replicas repeat themselves.
   /// @throws InputError with all errors so far, at the kMaxErrors-th
   void add(Severity severity, Location where, std::string message);
   bool failed() const { return errors_ > 0; }

@@ -49,7 +49,7 @@ Parsed<bool> parse_bool(std::string_view text);
 std::string_view trimmed(std::string_view text);
 /// Pieces between blanks.
 std::vector<std::string_view> split_blanks(std::string_view text);
-/// For messages: in single quotes, unprintable bytes as \xNN, cut after 40 bytes.
-std::string quote(std::string_view text);
+/// For messages: in single quotes, unprintable bytes as \xNN, cut after `most` bytes.
+std::string quote(std::string_view text, std::size_t most = 40);
 
 }  // namespace tarsus

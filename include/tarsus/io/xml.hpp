@@ -93,6 +93,8 @@ class XmlElement {
   XmlElement first_child() const;
   XmlElement next() const;
   XmlElement parent() const;
+  /// All elements below of one name (empty: any), without marking them.
+  std::vector<XmlElement> below(std::string_view name) const;
   /// Child elements in order, all of them or those of one name.
   std::vector<XmlElement> children(std::string_view name = {}) const;
 

@@ -125,12 +125,18 @@ void common(const XmlElement& e, ActuatorState& state) {
 
 using Reader = void (*)(const XmlElement&, ActuatorState&);
 constexpr std::pair<std::string_view, Reader> kReaders[] = {
-    {"general", general},   {"motor", [](const XmlElement&, ActuatorState& s) { s.gain_parameters = {1}, set(s, "fixed", "none", "none"); }},
-    {"position", position}, {"intvelocity", position},
-    {"velocity", velocity}, {"damper", damper},
-    {"cylinder", cylinder}, {"muscle", muscle},
-    {"adhesion", adhesion}, {"dcmotor", opaque},
-    {"pid", opaque},        {"orientation", opaque},
+    {"general", general},
+    {"motor", [](const XmlElement&, ActuatorState& s) { s.gain_parameters = {1}, set(s, "fixed", "none", "none"); }},
+    {"position", position},
+    {"intvelocity", position},
+    {"velocity", velocity},
+    {"damper", damper},
+    {"cylinder", cylinder},
+    {"muscle", muscle},
+    {"adhesion", adhesion},
+    {"dcmotor", opaque},
+    {"pid", opaque},
+    {"orientation", opaque},
     {"plugin", opaque}};
 
 }  // namespace

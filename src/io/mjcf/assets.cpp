@@ -23,8 +23,10 @@ void Builder::read_assets(const Scope& scope) {
   const Source& source = *scope.source;
   for (const XmlElement& e : source.section("asset")) {
     count_element(e);
-    if (e.is("mesh")) read_mesh_asset(e, plain);
-    else if (e.is("hfield")) read_height_field(e, plain);
+    if (e.is("mesh"))
+      read_mesh_asset(e, plain);
+    else if (e.is("hfield"))
+      read_height_field(e, plain);
     else if (e.is("material") || e.is("texture")) {
       const Defaults& defaults = source.defaults(e, source.main_defaults());
       const auto look = defaults.looks.find(e.name());
@@ -64,19 +66,24 @@ void Builder::read_mesh_asset(const XmlElement& e, const Scope& scope) {
   std::array<double, 4> q{1, 0, 0, 0};
   if (e.read("refquat", q)) {
     reference.orientation = {q[0], q[1], q[2], q[3]};
-    if (!(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3] > 1e-20)) return e.error("attribute 'refquat' has no length", "refquat");
+    if (!(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3] > 1e-20))
+      return e.error("attribute 'refquat' has no length", "refquat");
     reference.orientation = normalized(reference.orientation);
   }
   for (int i = 0; i < 3; ++i) {
-    if (mesh.scale[i] == 0 || std::abs(mesh.scale[i]) > 1e12) return e.error("attribute 'scale' has a zero or is too large", "scale");
+    if (mesh.scale[i] == 0 || std::abs(mesh.scale[i]) > 1e12)
+      return e.error("attribute 'scale' has a zero or is too large", "scale");
   }
   if (e.has("builtin")) return e.error("built-in meshes are not supported", "builtin");
   e.mark_all_children();
   if (e.child("plugin")) return e.error("meshes made by a plugin are not supported");
   const bool in_text = mesh.file.empty();
-  if (in_text) read_inline_mesh(e, mesh);
-  else if (e.has("vertex") || e.has("face")) e.error("'file' excludes 'vertex' and 'face'", "file");
-  else load_mesh(e, scope, content_type, mesh);
+  if (in_text)
+    read_inline_mesh(e, mesh);
+  else if (e.has("vertex") || e.has("face"))
+    e.error("'file' excludes 'vertex' and 'face'", "file");
+  else
+    load_mesh(e, scope, content_type, mesh);
   e.ignore({"class", "material", "maxhullvert", "smoothnormal", "normal", "texcoord", "vertex", "face", "params"});
   e.report_unread(Severity::error);
   const Mat3d turn = transpose(rotation(reference.orientation));
@@ -103,7 +110,9 @@ void Builder::read_inline_mesh(const XmlElement& e, MeshSpec& mesh) {
   if (!e.has("vertex")) return e.error("a mesh needs 'file' or 'vertex'");
   if (!e.read("vertex", values)) return;
   if (values.size() % 3 != 0 || values.size() < 12) {
-    return e.error(fmt::format("attribute 'vertex' has {} numbers, expected a multiple of 3, at least 12", values.size()), "vertex");
+    return e.error(
+        fmt::format("attribute 'vertex' has {} numbers, expected a multiple of 3, at least 12", values.size()),
+        "vertex");
   }
   for (std::size_t i = 0; i < values.size(); i += 3) mesh.vertices.push_back({values[i], values[i + 1], values[i + 2]});
   if (!e.read("face", indices)) {
@@ -118,10 +127,13 @@ void Builder::read_inline_mesh(const XmlElement& e, MeshSpec& mesh) {
   if (indices.size() % 3 != 0) {
     return e.error(fmt::format("attribute 'face' has {} numbers, expected a multiple of 3", indices.size()), "face");
   }
-  for (std::size_t i = 0; i < indices.size(); i += 3) mesh.triangles.push_back({indices[i], indices[i + 1], indices[i + 2]});
+  for (std::size_t i = 0; i < indices.size(); i += 3)
+    mesh.triangles.push_back({indices[i], indices[i + 1], indices[i + 2]});
   for (const int index : indices) {
     if (index >= 0 && index < static_cast<int>(mesh.vertices.size())) continue;
-    e.error(fmt::format("attribute 'face': index {} is out of range, there are {} vertices", index, mesh.vertices.size()), "face");
+    e.error(
+        fmt::format("attribute 'face': index {} is out of range, there are {} vertices", index, mesh.vertices.size()),
+        "face");
     mesh.triangles.clear();
     return;
   }
@@ -130,7 +142,8 @@ void Builder::read_inline_mesh(const XmlElement& e, MeshSpec& mesh) {
 bool Builder::load_mesh(const XmlElement& e, const Scope& scope, const std::string& content_type, MeshSpec& mesh) {
   const Source& source = *scope.source;
   const std::filesystem::path path = source.asset_path(mesh.file, source.compiler().mesh_directory, mesh.where);
-  if (!content_type.empty() && content_type != "model/stl" && content_type != "model/obj" && content_type != "model/vnd.mujoco.msh") {
+  if (!content_type.empty() && content_type != "model/stl" && content_type != "model/obj" &&
+      content_type != "model/vnd.mujoco.msh") {
     e.error(fmt::format("content type {} is not supported", quote(content_type)), "content_type");
     return false;
   }
@@ -179,9 +192,13 @@ void Builder::read_height_field(const XmlElement& e, const Scope& scope) {
       options_.lenient ? e.warn(message, "file") : e.error(message, "file");
     }
   } else if (rows < 2 || columns < 2 || static_cast<long long>(rows) * columns > 100'000'000) {
-    e.error(fmt::format("the height field has {} x {} points, expected at least 2 x 2 and at most 1e8 in all", rows, columns), "nrow");
-  } else if (!elevation.empty() && elevation.size() != static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns)) {
-    e.error(fmt::format("attribute 'elevation' has {} numbers, expected {} x {}", elevation.size(), rows, columns), "elevation");
+    e.error(fmt::format("the height field has {} x {} points, expected at least 2 x 2 and at most 1e8 in all", rows,
+                        columns),
+            "nrow");
+  } else if (!elevation.empty() &&
+             elevation.size() != static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns)) {
+    e.error(fmt::format("attribute 'elevation' has {} numbers, expected {} x {}", elevation.size(), rows, columns),
+            "elevation");
   }
   Attributes attributes = e.all_attributes();
   e.report_unread(Severity::error);

@@ -9,10 +9,10 @@
 namespace tarsus::mjcf {
 namespace {
 
-constexpr double kLeast = 1e-15;        // MuJoCo's mjMINVAL
-constexpr double kMostMass = 1e12;      // [kg]
-constexpr double kRounding = 1e-6;      // of the triangle inequality, relative: numbers in files have few digits
-constexpr double kWorstRatio = 1e8;     // of principal moments, worth a warning
+constexpr double kLeast = 1e-15;     // MuJoCo's mjMINVAL
+constexpr double kMostMass = 1e12;   // [kg]
+constexpr double kRounding = 1e-6;   // of the triangle inequality, relative: numbers in files have few digits
+constexpr double kWorstRatio = 1e8;  // of principal moments, worth a warning
 
 Sym3d from_principal(const Eigen3& e, const Vec3d& values) {
   return rotate(e.vectors, diagonal3(values.x, values.y, values.z));
@@ -39,7 +39,8 @@ std::optional<ShapeInertia> Builder::geom_mass(const GeomSpec& geom) {
     const int mesh = find(Kind::mesh, geom.mesh);
     const MeshSpec& spec = spec_.meshes[static_cast<std::size_t>(mesh)];
     if (spec.vertices.empty()) {
-      sink_.add(Severity::error, geom.where, fmt::format("mesh {} is missing and the body's inertia needs it", quote(geom.mesh)));
+      sink_.add(Severity::error, geom.where,
+                fmt::format("mesh {} is missing and the body's inertia needs it", quote(geom.mesh)));
       return std::nullopt;
     }
     const ShapeInertia* found = mesh_mass(mesh, nullptr);
@@ -87,7 +88,9 @@ void Builder::check_inertia(int index) {
   BodySpec& body = spec_.bodies[static_cast<std::size_t>(index)];
   const Compiler& compiler = *body_compiler_[static_cast<std::size_t>(index)];
   InertialSpec& inertial = *body.inertial;
-  const auto report = [&](Severity severity, std::string message) { sink_.add(severity, inertial.where, std::move(message)); };
+  const auto report = [&](Severity severity, std::string message) {
+    sink_.add(severity, inertial.where, std::move(message));
+  };
   if (inertial.mass < 0 || inertial.mass > kMostMass) {
     return report(Severity::error, fmt::format("the mass is {} kg, expected 0 to {}", inertial.mass, kMostMass));
   }
@@ -105,28 +108,33 @@ void Builder::check_inertia(int index) {
     }
   }
   if (values.z < -1e-12 * std::abs(values.x)) {
-    if (!options_.fix_balance) return report(Severity::error, fmt::format("the inertia is not positive: principal moments {}", shown));
+    if (!options_.fix_balance)
+      return report(Severity::error, fmt::format("the inertia is not positive: principal moments {}", shown));
     for (int i = 0; i < 3; ++i) values[i] = std::max(values[i], 1e-3 * std::max(values.x, kLeast));
     changed = true;
-    report(Severity::warning, fmt::format("mended: principal moments {} were not positive, now {:.6g} {:.6g} {:.6g}", shown, values.x,
-                                          values.y, values.z));
+    report(Severity::warning, fmt::format("mended: principal moments {} were not positive, now {:.6g} {:.6g} {:.6g}",
+                                          shown, values.x, values.y, values.z));
   }
   if (values.y + values.z < values.x * (1 - kRounding)) {
     const bool asked = compiler.balance_inertia || options_.fix_balance;
     if (!asked) {
-      return report(Severity::error,
-                    fmt::format("no body has the principal moments {}: the two smaller ones must add up to the largest at least "
-                                "(balanceinertia, or --fix balance, mends it)", shown));
+      return report(
+          Severity::error,
+          fmt::format("no body has the principal moments {}: the two smaller ones must add up to the largest at least "
+                      "(balanceinertia, or --fix balance, mends it)",
+                      shown));
     }
     const double mean = (values.x + values.y + values.z) / 3;
     values = {mean, mean, mean};
     changed = true;
     report(options_.fix_balance ? Severity::warning : Severity::note,
-           fmt::format("mended: principal moments {} violate the triangle inequality, all three are now {:.6g}", shown, mean));
+           fmt::format("mended: principal moments {} violate the triangle inequality, all three are now {:.6g}", shown,
+                       mean));
   }
   if (changed) inertial.inertia = from_principal(principal, values);
   if (values.z > 0 && values.x > kWorstRatio * values.z) {
-    report(Severity::warning, fmt::format("the principal moments {} differ by more than a factor {:g}", shown, kWorstRatio));
+    report(Severity::warning,
+           fmt::format("the principal moments {} differ by more than a factor {:g}", shown, kWorstRatio));
   }
 }
 
@@ -172,7 +180,8 @@ void Builder::check_moving_bodies() {
       if (values.z >= kLeast) heavy[i] = true;
     }
     if (!body.joints.empty() && !heavy[i]) {
-      sink_.add(Severity::error, body.where, "this body moves and has no mass or no inertia, nor has anything welded to it");
+      sink_.add(Severity::error, body.where,
+                "this body moves and has no mass or no inertia, nor has anything welded to it");
     }
     if (body.joints.empty() && heavy[i] && body.parent > 0) heavy[static_cast<std::size_t>(body.parent)] = true;
   }

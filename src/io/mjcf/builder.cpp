@@ -10,9 +10,10 @@ namespace tarsus {
 namespace mjcf {
 
 const char* name(Kind kind) {
-  static constexpr const char* kNames[] = {"body",     "joint",  "geom", "site", "mesh",    "height field", "material",
-                                           "texture",  "skin",   "actuator", "equality", "tendon", "contact pair", "contact exclude",
-                                           "keyframe", "sensor", "camera", "light", "custom", "model"};
+  static constexpr const char* kNames[] = {
+      "body",     "joint",  "geom",     "site",     "mesh",   "height field", "material",
+      "texture",  "skin",   "actuator", "equality", "tendon", "contact pair", "contact exclude",
+      "keyframe", "sensor", "camera",   "light",    "custom", "model"};
   return kNames[static_cast<int>(kind)];
 }
 
@@ -23,11 +24,12 @@ bool Builder::declare(Kind kind, const std::string& name, const XmlElement& e, c
     const std::string original = scope->naming.prefix + e.text("name");
     replicas_[fmt::format("{}/{}", static_cast<int>(kind), original)].push_back(scope->naming.suffix);
   }
-  // Bodies and joints are numbered in the order of the spec; for the others only presence counts, or the caller sets it.
-  const int number = kind == Kind::body      ? static_cast<int>(spec_.bodies.size())
-                     : kind == Kind::joint   ? static_cast<int>(joint_place_.size())
-                     : kind == Kind::tendon  ? static_cast<int>(spec_.tendons.size())
-                                             : static_cast<int>(names.size());
+  // Bodies and joints are numbered in the order of the spec; for the others only presence counts, or the caller sets
+  // it.
+  const int number = kind == Kind::body     ? static_cast<int>(spec_.bodies.size())
+                     : kind == Kind::joint  ? static_cast<int>(joint_place_.size())
+                     : kind == Kind::tendon ? static_cast<int>(spec_.tendons.size())
+                                            : static_cast<int>(names.size());
   if (names.emplace(name, number).second) return true;
   const std::string message = fmt::format("a second {} is named {}", mjcf::name(kind), quote(name));
   const bool looks = kind == Kind::material || kind == Kind::texture || kind == Kind::camera || kind == Kind::light;
@@ -41,7 +43,8 @@ int Builder::find(Kind kind, const std::string& name) const {
   return found == names.end() ? -1 : found->second;
 }
 
-int Builder::reference(const XmlElement& e, const char* attribute, Kind kind, const Scope& scope, std::string* full_name) {
+int Builder::reference(const XmlElement& e, const char* attribute, Kind kind, const Scope& scope,
+                       std::string* full_name) {
   const auto text = e.attribute(attribute);
   if (!text) return -1;
   const std::string base(*text);
@@ -63,7 +66,8 @@ std::vector<Scope> Builder::instances(const XmlElement& e, const Scope& scope,
   for (const auto& [attribute, kind] : references) {
     const auto text = e.attribute(attribute);
     if (!text || find(kind, scope.naming.of(*text)) >= 0) continue;
-    const auto replicas = replicas_.find(fmt::format("{}/{}", static_cast<int>(kind), scope.naming.prefix + std::string(*text)));
+    const auto replicas =
+        replicas_.find(fmt::format("{}/{}", static_cast<int>(kind), scope.naming.prefix + std::string(*text)));
     if (replicas == replicas_.end()) continue;
     std::vector<Scope> out;
     for (const std::string& suffix : replicas->second) {
@@ -77,7 +81,8 @@ std::vector<Scope> Builder::instances(const XmlElement& e, const Scope& scope,
 
 ModelSpec Builder::build(const Source& main, std::string directory) {
   const XmlElement root = main.root();
-  if (!root.is("mujoco")) throw InputError(root.where(), fmt::format("the root element is <{}>, expected <mujoco>", root.name()));
+  if (!root.is("mujoco"))
+    throw InputError(root.where(), fmt::format("the root element is <{}>, expected <mujoco>", root.name()));
   spec_.name = root.text("model", "MuJoCo Model");
   spec_.directory = std::move(directory);
   body_compiler_.front() = &main.compiler();
@@ -100,7 +105,8 @@ ModelSpec Builder::build(const Source& main, std::string directory) {
 
 namespace {
 
-ModelSpec read(XmlDocument document, DiagnosticSink& sink, const std::filesystem::path& directory, const ReadOptions& options) {
+ModelSpec read(XmlDocument document, DiagnosticSink& sink, const std::filesystem::path& directory,
+               const ReadOptions& options) {
   const Source source(std::move(document), directory, options, sink);
   return Builder(options, sink).build(source, directory.string());
 }
@@ -131,7 +137,8 @@ ModelSpec read_mjcf(const std::filesystem::path& file, const ReadOptions& option
   });
 }
 
-ModelSpec parse_mjcf(std::string text, const std::string& name, const std::filesystem::path& directory, const ReadOptions& options) {
+ModelSpec parse_mjcf(std::string text, const std::string& name, const std::filesystem::path& directory,
+                     const ReadOptions& options) {
   return mjcf::with_all_errors([&](DiagnosticSink& sink) {
     return mjcf::read(XmlDocument::parse(std::move(text), name, sink), sink, directory, options);
   });

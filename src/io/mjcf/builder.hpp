@@ -17,7 +17,9 @@ namespace tarsus::mjcf {
 /// What attaching and replicating do to names.
 struct Naming {
   std::string prefix, suffix;
-  std::string of(std::string_view name) const { return name.empty() ? std::string() : prefix + std::string(name) + suffix; }
+  std::string of(std::string_view name) const {
+    return name.empty() ? std::string() : prefix + std::string(name) + suffix;
+  }
 };
 
 /// A source as it appears in the model: the main one, or one attachment of another.
@@ -27,7 +29,29 @@ struct Scope {
   int level = 0;  ///< of attachment; above 0, elements that refer to what was not attached are left out
 };
 
-enum class Kind { body, joint, geom, site, mesh, height_field, material, texture, skin, actuator, equality, tendon, pair, exclude, key, sensor, camera, light, numeric, model, count };
+enum class Kind {
+  body,
+  joint,
+  geom,
+  site,
+  mesh,
+  height_field,
+  material,
+  texture,
+  skin,
+  actuator,
+  equality,
+  tendon,
+  pair,
+  exclude,
+  key,
+  sensor,
+  camera,
+  light,
+  numeric,
+  model,
+  count
+};
 const char* name(Kind kind);
 
 class Builder {
@@ -42,9 +66,10 @@ class Builder {
     XmlElement element;
     Scope scope;
     int body = 0;
-    Pose frame;                        ///< in the body
+    Pose frame;                          ///< in the body
     const Defaults* defaults = nullptr;  ///< of the nearest childclass
-    int replica = -1;                  ///< of a <replicate>: which one, -1 before it is opened
+    int replica = -1;                    ///< of a <replicate>: which one, -1 before it is opened
+    double copies = 1;                   ///< of this element that the enclosing replicas make in all
   };
 
   // tree.cpp
@@ -104,13 +129,17 @@ class Builder {
   void settle_by_inertia();
 
   // Names.
-  /// False (and an error, or a warning for looks) if the name is taken. With a scope, remembers what a replica was made from.
+  /// False (and an error, or a warning for looks) if the name is taken. With a scope, remembers what a replica was made
+  /// from.
   bool declare(Kind kind, const std::string& name, const XmlElement& e, const Scope* scope = nullptr);
   int find(Kind kind, const std::string& name) const;
-  /// Index of what `attribute` names; -1 if absent; -2 (and an error unless the scope is attached) if there is no such thing.
-  int reference(const XmlElement& e, const char* attribute, Kind kind, const Scope& scope, std::string* full_name = nullptr);
+  /// Index of what `attribute` names; -1 if absent; -2 (and an error unless the scope is attached) if there is no such
+  /// thing.
+  int reference(const XmlElement& e, const char* attribute, Kind kind, const Scope& scope,
+                std::string* full_name = nullptr);
   /// The scopes in which to read an element that refers to things a <replicate> made: one for each replica.
-  std::vector<Scope> instances(const XmlElement& e, const Scope& scope, std::initializer_list<std::pair<const char*, Kind>> references);
+  std::vector<Scope> instances(const XmlElement& e, const Scope& scope,
+                               std::initializer_list<std::pair<const char*, Kind>> references);
 
   const ReadOptions& options_;
   DiagnosticSink& sink_;
@@ -127,15 +156,15 @@ class Builder {
   // Beside spec_.bodies: what compiler they follow, and whether <inertial> was given.
   std::vector<const Compiler*> body_compiler_{nullptr};
   std::vector<bool> explicit_inertia_{false};
-  std::vector<std::pair<int, int>> joint_place_;               ///< by number in document order: (body, index in it)
-  std::vector<MeshInertia> mesh_kind_;                         ///< beside spec_.meshes
+  std::vector<std::pair<int, int>> joint_place_;  ///< by number in document order: (body, index in it)
+  std::vector<MeshInertia> mesh_kind_;            ///< beside spec_.meshes
   std::vector<std::optional<ShapeInertia>> mesh_mass_;
   struct Springs {  ///< a joint whose spring is given by a time and a ratio
     int joint;
     std::array<double, 2> spring_damper;
   };
   std::vector<Springs> springs_;
-  std::vector<std::pair<int, double>> damping_ratios_;         ///< (actuator, ratio)
+  std::vector<std::pair<int, double>> damping_ratios_;  ///< (actuator, ratio)
   int activations_ = 0;
 };
 

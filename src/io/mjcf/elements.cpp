@@ -33,8 +33,10 @@ void Builder::add_joint(const Task& task) {
   declare(Kind::joint, joint.name, e, &task.scope);
   BodySpec& body = spec_.bodies[static_cast<std::size_t>(task.body)];
   if (state.spring_damper[0] != 0 || state.spring_damper[1] != 0) {
-    if (state.spring_damper[0] > 0 && state.spring_damper[1] > 0) springs_.push_back({static_cast<int>(joint_place_.size()), state.spring_damper});
-    else e.error("attribute 'springdamper': both numbers must be positive", "springdamper");
+    if (state.spring_damper[0] > 0 && state.spring_damper[1] > 0)
+      springs_.push_back({static_cast<int>(joint_place_.size()), state.spring_damper});
+    else
+      e.error("attribute 'springdamper': both numbers must be positive", "springdamper");
   }
   joint_place_.emplace_back(task.body, static_cast<int>(body.joints.size()));
   body.joints.push_back(std::move(joint));
@@ -68,7 +70,8 @@ void Builder::finish_joint(const XmlElement& e, const Compiler& compiler, JointS
   if (joint.limited && joint.type == JointType::ball && joint.range[0] != 0) {
     e.error("the range of a ball joint begins at 0", "range");
   }
-  joint.force_limited = settle_limit(e, compiler, state.force_limited, "actuatorfrclimited", "actuatorfrcrange", joint.force_range);
+  joint.force_limited =
+      settle_limit(e, compiler, state.force_limited, "actuatorfrclimited", "actuatorfrcrange", joint.force_range);
 }
 
 void Builder::check_joints(const XmlElement& e, int body_index, const JointSpec& joint) {
@@ -81,7 +84,8 @@ void Builder::check_joints(const XmlElement& e, int body_index, const JointSpec&
     const bool turns = (joint.type == JointType::ball || joint.type == JointType::hinge) &&
                        (other.type == JointType::ball || other.type == JointType::hinge);
     if (has_ball && turns) return e.error("a ball joint shares its body with another joint that turns");
-    if (other.type == JointType::free || joint.type == JointType::free) return e.error("a free joint must be its body's only joint");
+    if (other.type == JointType::free || joint.type == JointType::free)
+      return e.error("a free joint must be its body's only joint");
   }
   if (joint.type == JointType::free && body.parent != 0) e.error("a free joint is for children of the world only");
   if (body.mocap) e.error("a mocap body has no joints");
@@ -129,12 +133,14 @@ void Builder::add_geom(const Task& task) {
   const Scope& scope = task.scope;
   if (!geom.material.empty()) {
     geom.material = scope.naming.prefix + geom.material;
-    if (find(Kind::material, geom.material) < 0) e.warn(fmt::format("there is no material named {}", quote(geom.material)), "material");
+    if (find(Kind::material, geom.material) < 0)
+      e.warn(fmt::format("there is no material named {}", quote(geom.material)), "material");
   }
   if (geom.type == GeomType::sdf) return e.error("geoms of type sdf are not supported", "type");
   if (!geom.mesh.empty()) {
     geom.mesh = scope.naming.prefix + geom.mesh;
-    if (find(Kind::mesh, geom.mesh) < 0) return e.error(fmt::format("there is no mesh named {}", quote(geom.mesh)), "mesh");
+    if (find(Kind::mesh, geom.mesh) < 0)
+      return e.error(fmt::format("there is no mesh named {}", quote(geom.mesh)), "mesh");
   } else if (geom.type == GeomType::mesh) {
     return e.error("a geom of type mesh needs the attribute 'mesh'");
   }
@@ -145,8 +151,10 @@ void Builder::add_geom(const Task& task) {
     }
   }
   if (state.ends && !place_between(e, *state.ends, geom.type, geom.size, geom.position, geom.orientation)) return;
-  if (!geom.mesh.empty() && geom.type != GeomType::mesh) fit_to_mesh(e, source.compiler(), state.fit_scale, geom);
-  else if (!check_size(e, geom.type, geom.size)) return;
+  if (!geom.mesh.empty() && geom.type != GeomType::mesh)
+    fit_to_mesh(e, source.compiler(), state.fit_scale, geom);
+  else if (!check_size(e, geom.type, geom.size))
+    return;
   if (!is_identity(task.frame)) {
     const Pose pose = compose(task.frame, {geom.position, geom.orientation});
     geom.position = pose.position;
@@ -160,7 +168,8 @@ void Builder::fit_to_mesh(const XmlElement& e, const Compiler& compiler, double 
   const MeshSpec& spec = spec_.meshes[static_cast<std::size_t>(mesh)];
   const ShapeInertia* mass = spec.vertices.empty() ? nullptr : mesh_mass(mesh, &e);
   if (!mass) {
-    if (spec.vertices.empty()) e.error(fmt::format("cannot be fitted to mesh {}: its file is missing", quote(geom.mesh)), "mesh");
+    if (spec.vertices.empty())
+      e.error(fmt::format("cannot be fitted to mesh {}: its file is missing", quote(geom.mesh)), "mesh");
     return;
   }
   const InertiaBox box = equivalent_box(mass->volume, mass->inertia);
@@ -222,7 +231,8 @@ void Builder::add_camera_or_light(const Task& task) {
   pose = compose(task.frame, pose);
   direction = rotate(task.frame.orientation, direction);
   const auto is_place = [](const auto& a) {
-    static constexpr std::string_view kPlaces[] = {"pos", "dir", "quat", "euler", "axisangle", "xyaxes", "zaxis", "class", "name"};
+    static constexpr std::string_view kPlaces[] = {"pos",    "dir",   "quat",  "euler", "axisangle",
+                                                   "xyaxes", "zaxis", "class", "name"};
     return std::find(std::begin(kPlaces), std::end(kPlaces), a.first) != std::end(kPlaces);
   };
   Attributes own = e.all_attributes();
@@ -230,8 +240,10 @@ void Builder::add_camera_or_light(const Task& task) {
   std::erase_if(attributes, is_place);
   own.emplace_back("pos", fmt::format("{} {} {}", pose.position.x, pose.position.y, pose.position.z));
   const Quatd& q = pose.orientation;
-  if (camera) own.emplace_back("quat", fmt::format("{} {} {} {}", q.w, q.x, q.y, q.z));
-  else own.emplace_back("dir", fmt::format("{} {} {}", direction.x, direction.y, direction.z));
+  if (camera)
+    own.emplace_back("quat", fmt::format("{} {} {} {}", q.w, q.x, q.y, q.z));
+  else
+    own.emplace_back("dir", fmt::format("{} {} {}", direction.x, direction.y, direction.z));
   for (auto& [name, value] : own) {
     std::erase_if(attributes, [&](const auto& a) { return a.first == name; });
     attributes.emplace_back(name, value);

@@ -30,15 +30,16 @@ void read_coefficient(const XmlElement& e, const char* attribute, double& out) {
   out = values[0];
   if (out < 0) e.error(fmt::format("attribute '{}' is negative", attribute), attribute);
   for (std::size_t i = 1; i < values.size(); ++i) {
-    if (values[i] != 0) return e.warn(fmt::format("'{}': only its first, constant coefficient is supported", attribute), attribute);
+    if (values[i] != 0)
+      return e.warn(fmt::format("'{}': only its first, constant coefficient is supported", attribute), attribute);
   }
 }
 
 void read_type(const XmlElement& e, GeomType& out) {
   static constexpr std::pair<std::string_view, GeomType> kTypes[] = {
-      {"plane", GeomType::plane},         {"hfield", GeomType::height_field}, {"sphere", GeomType::sphere},
-      {"capsule", GeomType::capsule},     {"ellipsoid", GeomType::ellipsoid}, {"cylinder", GeomType::cylinder},
-      {"box", GeomType::box},             {"mesh", GeomType::mesh},           {"sdf", GeomType::sdf}};
+      {"plane", GeomType::plane},     {"hfield", GeomType::height_field}, {"sphere", GeomType::sphere},
+      {"capsule", GeomType::capsule}, {"ellipsoid", GeomType::ellipsoid}, {"cylinder", GeomType::cylinder},
+      {"box", GeomType::box},         {"mesh", GeomType::mesh},           {"sdf", GeomType::sdf}};
   const auto word = e.attribute("type");
   if (!word) return;
   for (const auto& [name, type] : kTypes) {
@@ -85,7 +86,10 @@ void overlay(const XmlElement& e, const Compiler&, JointState& state) {
   JointSpec& spec = state.spec;
   std::string word;
   if (read_word(e, "type", {"free", "ball", "slide", "hinge"}, word)) {
-    spec.type = word == "free" ? JointType::free : word == "ball" ? JointType::ball : word == "slide" ? JointType::slide : JointType::hinge;
+    spec.type = word == "free"    ? JointType::free
+                : word == "ball"  ? JointType::ball
+                : word == "slide" ? JointType::slide
+                                  : JointType::hinge;
   }
   e.read("group", spec.group);
   e.read("pos", spec.position);
@@ -123,8 +127,10 @@ void overlay(const XmlElement& e, const Compiler& compiler, GeomState& state) {
   read_contact(e, spec);
   double mass = 0;
   if (e.read("mass", mass)) {
-    if (mass < 0 || mass > kLargest) e.error(fmt::format("attribute 'mass' is {}, expected 0 to {}", mass, kLargest), "mass");
-    else spec.mass = mass;
+    if (mass < 0 || mass > kLargest)
+      e.error(fmt::format("attribute 'mass' is {}, expected 0 to {}", mass, kLargest), "mass");
+    else
+      spec.mass = mass;
   }
   read_non_negative(e, "density", spec.density);
   e.read("shellinertia", spec.shell_inertia);

@@ -34,7 +34,9 @@ struct Freedoms {
 void add_motions(const JointSpec& joint, const Pose& body, int index, Freedoms& out) {
   const Mat3d r = rotation(body.orientation);
   const Vec3d anchor = body.position + r * joint.position;
-  const auto turn = [&](const Vec3d& axis, const Vec3d& at) { out.motions.push_back({axis, cross(at, axis), index, joint.armature}); };
+  const auto turn = [&](const Vec3d& axis, const Vec3d& at) {
+    out.motions.push_back({axis, cross(at, axis), index, joint.armature});
+  };
   const auto shift = [&](const Vec3d& axis) { out.motions.push_back({{0, 0, 0}, axis, index, joint.armature}); };
   out.first.push_back(static_cast<int>(out.motions.size()));
   const Vec3d axes[] = {r.column_x(), r.column_y(), r.column_z()};
@@ -80,7 +82,8 @@ Eigen::MatrixXd reference_mass_matrix(const ModelSpec& spec, Freedoms& freedoms)
     const Vec3d torque = h.inertia * m.angular + cross(h.moment, m.linear);
     const Vec3d force = m.linear * h.mass + cross(m.angular, h.moment);
     std::vector<bool> above(nbody, false);
-    for (int b = m.body; b > 0; b = spec.bodies[static_cast<std::size_t>(b)].parent) above[static_cast<std::size_t>(b)] = true;
+    for (int b = m.body; b > 0; b = spec.bodies[static_cast<std::size_t>(b)].parent)
+      above[static_cast<std::size_t>(b)] = true;
     for (Eigen::Index j = 0; j <= i; ++j) {
       const Motion& other = freedoms.motions[static_cast<std::size_t>(j)];
       if (!above[static_cast<std::size_t>(other.body)]) continue;
@@ -99,7 +102,9 @@ void Builder::settle_by_inertia() {
   std::size_t count = 0;
   for (const BodySpec& body : spec_.bodies) count += 6 * body.joints.size();
   if (count > 6 * kMostFreedoms) {
-    return sink_.add(Severity::error, {}, fmt::format("springdamper and dampratio are not supported for more than {} joints", kMostFreedoms));
+    return sink_.add(
+        Severity::error, {},
+        fmt::format("springdamper and dampratio are not supported for more than {} joints", kMostFreedoms));
   }
   const Eigen::MatrixXd mass = reference_mass_matrix(spec_, freedoms);
   const Eigen::MatrixXd inverse = mass.ldlt().solve(Eigen::MatrixXd::Identity(mass.rows(), mass.cols()));
@@ -108,7 +113,8 @@ void Builder::settle_by_inertia() {
     JointSpec& joint = spec_.bodies[static_cast<std::size_t>(body)].joints[static_cast<std::size_t>(place)];
     const int size = joint.type == JointType::free ? 6 : joint.type == JointType::ball ? 3 : 1;
     double mobility = 0;
-    for (int i = 0; i < size; ++i) mobility += inverse.diagonal()[freedoms.first[static_cast<std::size_t>(spring.joint)] + i];
+    for (int i = 0; i < size; ++i)
+      mobility += inverse.diagonal()[freedoms.first[static_cast<std::size_t>(spring.joint)] + i];
     const double inertia = size / std::max(1e-15, mobility);
     const auto [time, ratio] = spring.spring_damper;
     joint.stiffness = inertia / std::max(1e-15, time * time * ratio * ratio);
@@ -124,12 +130,16 @@ void Builder::settle_by_inertia() {
     if (actuator.transmission == TransmissionType::tendon) {
       const TendonSpec& tendon = spec_.tendons[static_cast<std::size_t>(find(Kind::tendon, actuator.target))];
       for (const TendonSpec::Term& term : tendon.terms) add(term.joint, term.coefficient * actuator.gear[0]);
-    } else if (actuator.transmission == TransmissionType::joint || actuator.transmission == TransmissionType::joint_in_parent) {
+    } else if (actuator.transmission == TransmissionType::joint ||
+               actuator.transmission == TransmissionType::joint_in_parent) {
       add(actuator.target, actuator.gear[0]);
     }
     const double mobility = row.dot(inverse * row);
-    if (mobility > 0) actuator.bias[2] = -ratio * 2 * std::sqrt(actuator.gain[0] / mobility);
-    else sink_.add(Severity::warning, actuator.where, "'dampratio' is not supported for this transmission and has no effect");
+    if (mobility > 0)
+      actuator.bias[2] = -ratio * 2 * std::sqrt(actuator.gain[0] / mobility);
+    else
+      sink_.add(Severity::warning, actuator.where,
+                "'dampratio' is not supported for this transmission and has no effect");
   }
 }
 

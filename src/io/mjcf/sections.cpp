@@ -14,14 +14,16 @@ bool missing(int reference) { return reference == -2; }
 }  // namespace
 
 void Builder::read_sections(const Scope& scope) {
-  static constexpr std::string_view kElsewhere[] = {"compiler", "option", "size", "visual", "statistic", "custom",
-                                                    "extension", "deformable", "default", "asset", "worldbody"};
+  static constexpr std::string_view kElsewhere[] = {"compiler",  "option", "size",      "visual",
+                                                    "statistic", "custom", "extension", "deformable",
+                                                    "default",   "asset",  "worldbody"};
   const Source& source = *scope.source;
   const auto each = [&](std::string_view section, auto&& read) {
     for (const XmlElement& e : source.section(section)) count_element(e), read(e);
   };
   for (const XmlElement& e : source.items(source.root())) {
-    const bool here = e.is("contact") || e.is("equality") || e.is("tendon") || e.is("actuator") || e.is("sensor") || e.is("keyframe");
+    const bool here =
+        e.is("contact") || e.is("equality") || e.is("tendon") || e.is("actuator") || e.is("sensor") || e.is("keyframe");
     if (!here && std::find(std::begin(kElsewhere), std::end(kElsewhere), e.name()) == std::end(kElsewhere)) {
       e.error(fmt::format("<{}> is not a section of MJCF", e.name()));
     }
@@ -30,20 +32,25 @@ void Builder::read_sections(const Scope& scope) {
   each("tendon", [&](const XmlElement& e) {
     std::vector<Scope> scopes{scope};
     for (const XmlElement& part : source.items(e)) {
-      if (scopes.size() == 1) scopes = instances(part, scope, {{"joint", Kind::joint}, {"site", Kind::site}, {"geom", Kind::geom}});
+      if (scopes.size() == 1)
+        scopes = instances(part, scope, {{"joint", Kind::joint}, {"site", Kind::site}, {"geom", Kind::geom}});
     }
     for (const Scope& s : scopes) read_tendon(e, s);
   });
   each("equality", [&](const XmlElement& e) {
-    for (const Scope& s : instances(e, scope, {{"body1", Kind::body}, {"site1", Kind::site}, {"joint1", Kind::joint}})) read_equality(e, s);
+    for (const Scope& s : instances(e, scope, {{"body1", Kind::body}, {"site1", Kind::site}, {"joint1", Kind::joint}}))
+      read_equality(e, s);
   });
   each("actuator", [&](const XmlElement& e) {
-    for (const Scope& s : instances(e, scope, {{"joint", Kind::joint}, {"site", Kind::site}, {"body", Kind::body}})) read_actuator(e, s);
+    for (const Scope& s : instances(e, scope, {{"joint", Kind::joint}, {"site", Kind::site}, {"body", Kind::body}}))
+      read_actuator(e, s);
   });
   each("sensor", [&](const XmlElement& e) { read_sensor(e, scope); });
   each("keyframe", [&](const XmlElement& e) {
-    if (scope.level == 0) read_key(e, scope);
-    else e.warn("keyframes of attached models are not supported and have no effect");
+    if (scope.level == 0)
+      read_key(e, scope);
+    else
+      e.warn("keyframes of attached models are not supported and have no effect");
   });
 }
 
@@ -56,7 +63,8 @@ void Builder::read_contact(const XmlElement& e, const Scope& scope) {
       pair.name = s.naming.of(e.text("name"));
       pair.where = e.where();
       require(e, "geom1"), require(e, "geom2");
-      const int first = reference(e, "geom1", Kind::geom, s, &pair.geom1), second = reference(e, "geom2", Kind::geom, s, &pair.geom2);
+      const int first = reference(e, "geom1", Kind::geom, s, &pair.geom1),
+                second = reference(e, "geom2", Kind::geom, s, &pair.geom2);
       e.report_unread(Severity::error);
       if (missing(first) || missing(second)) continue;
       declare(Kind::pair, pair.name, e);
@@ -66,7 +74,8 @@ void Builder::read_contact(const XmlElement& e, const Scope& scope) {
     for (const Scope& s : instances(e, scope, {{"body1", Kind::body}, {"body2", Kind::body}})) {
       ContactExcludeSpec exclude{s.naming.of(e.text("name")), "world", "world", e.where()};
       require(e, "body1"), require(e, "body2");
-      const int first = reference(e, "body1", Kind::body, s, &exclude.body1), second = reference(e, "body2", Kind::body, s, &exclude.body2);
+      const int first = reference(e, "body1", Kind::body, s, &exclude.body1),
+                second = reference(e, "body2", Kind::body, s, &exclude.body2);
       e.report_unread(Severity::error);
       if (missing(first) || missing(second)) continue;
       if (exclude.body1.empty()) exclude.body1 = "world";
@@ -93,7 +102,8 @@ void Builder::read_equality(const XmlElement& e, const Scope& scope) {
   if (e.is("connect") || e.is("weld")) {
     spec.type = e.is("connect") ? EqualityType::connect : EqualityType::weld;
     spec.sites = e.has("site1") || e.has("site2");
-    if (spec.sites && (e.has("body1") || e.has("body2") || e.has("anchor"))) e.error("sites exclude bodies and 'anchor'", "site1");
+    if (spec.sites && (e.has("body1") || e.has("body2") || e.has("anchor")))
+      e.error("sites exclude bodies and 'anchor'", "site1");
     require(e, spec.sites ? "site1" : "body1");
     if (spec.sites) require(e, "site2");
     const Kind kind = spec.sites ? Kind::site : Kind::body;
@@ -106,7 +116,8 @@ void Builder::read_equality(const XmlElement& e, const Scope& scope) {
     if (e.read("relpose", pose)) {
       spec.relative_position = {pose[0], pose[1], pose[2]};
       const Quatd q{pose[3], pose[4], pose[5], pose[6]};
-      spec.has_relative_pose = q.w != 0 || q.x != 0 || q.y != 0 || q.z != 0;  // MuJoCo: all zero asks for the reference pose
+      spec.has_relative_pose =
+          q.w != 0 || q.x != 0 || q.y != 0 || q.z != 0;  // MuJoCo: all zero asks for the reference pose
       if (spec.has_relative_pose) spec.relative_orientation = normalized(q);
     }
     if (!missing(first) && !missing(second) && !spec.sites && std::max(first, 0) == std::max(second, 0)) {
@@ -125,7 +136,8 @@ void Builder::read_equality(const XmlElement& e, const Scope& scope) {
       if (!joint || number < 0) continue;
       const auto [body, place] = joint_place_[static_cast<std::size_t>(number)];
       const JointType type = spec_.bodies[static_cast<std::size_t>(body)].joints[static_cast<std::size_t>(place)].type;
-      if (type == JointType::ball || type == JointType::free) e.error("only hinges and slides can be coupled", attribute);
+      if (type == JointType::ball || type == JointType::free)
+        e.error("only hinges and slides can be coupled", attribute);
     }
   } else {
     e.all_attributes();
@@ -160,7 +172,8 @@ void Builder::read_tendon(const XmlElement& e, const Scope& scope) {
       if (joint < 0) continue;
       const auto [body, place] = joint_place_[static_cast<std::size_t>(joint)];
       const JointType type = spec_.bodies[static_cast<std::size_t>(body)].joints[static_cast<std::size_t>(place)].type;
-      if (type == JointType::ball || type == JointType::free) part.error("only hinges and slides can be part of a tendon", "joint");
+      if (type == JointType::ball || type == JointType::free)
+        part.error("only hinges and slides can be part of a tendon", "joint");
       tendon.terms.push_back(std::move(term));
     }
     if (e.children().empty()) e.error("the tendon has no joints");
@@ -168,7 +181,8 @@ void Builder::read_tendon(const XmlElement& e, const Scope& scope) {
     tendon.spatial = true;
     for (const XmlElement& part : source.items(e)) part.all_attributes();
     if (scope.level > 0) {  // only if what it passes through was attached too
-      for (const XmlElement& part : source.items(e)) complete = complete && !(part.is("site") && missing(reference(part, "site", Kind::site, scope)));
+      for (const XmlElement& part : source.items(e))
+        complete = complete && !(part.is("site") && missing(reference(part, "site", Kind::site, scope)));
     }
     if (complete) e.warn("spatial tendons are not simulated");
   } else {
@@ -217,7 +231,8 @@ bool Builder::find_transmission(const XmlElement& e, const Scope& scope, Actuato
 
 void Builder::inherit_range(const XmlElement& e, double factor, ActuatorSpec& spec) {
   if (spec.control_range[0] != 0 || spec.control_range[1] != 0) {
-    if (e.has("ctrlrange") && e.has("inheritrange")) return e.error("'inheritrange' and 'ctrlrange' exclude each other", "inheritrange");
+    if (e.has("ctrlrange") && e.has("inheritrange"))
+      return e.error("'inheritrange' and 'ctrlrange' exclude each other", "inheritrange");
   }
   std::array<double, 2> range{0, 0};
   if (spec.transmission == TransmissionType::joint || spec.transmission == TransmissionType::joint_in_parent) {
@@ -235,7 +250,8 @@ void Builder::settle_actuator(const XmlElement& e, const Compiler& compiler, Act
   ActuatorSpec& spec = state.spec;
   if (state.inherit_range < 0) e.error("attribute 'inheritrange' is negative", "inheritrange");
   if (state.inherit_range > 0) inherit_range(e, state.inherit_range, spec);
-  spec.control_limited = settle_limit(e, compiler, state.control_limited, "ctrllimited", "ctrlrange", spec.control_range);
+  spec.control_limited =
+      settle_limit(e, compiler, state.control_limited, "ctrllimited", "ctrlrange", spec.control_range);
   spec.force_limited = settle_limit(e, compiler, state.force_limited, "forcelimited", "forcerange", spec.force_range);
   const auto first_three = [](const std::array<double, 10>& p) { return std::array<double, 3>{p[0], p[1], p[2]}; };
   spec.gain = {0, 0, 0};
@@ -244,9 +260,12 @@ void Builder::settle_actuator(const XmlElement& e, const Compiler& compiler, Act
   if (state.gain_type == "affine") spec.gain = first_three(state.gain_parameters);
   if (state.bias_type == "affine") spec.bias = first_three(state.bias_parameters);
   const auto affine = [](const std::string& type) { return type == "fixed" || type == "affine" || type == "none"; };
-  if (state.dynamics != "none") spec.dynamics = state.dynamics;
-  else if (!affine(state.gain_type)) spec.dynamics = state.gain_type;
-  else if (!affine(state.bias_type)) spec.dynamics = state.bias_type;
+  if (state.dynamics != "none")
+    spec.dynamics = state.dynamics;
+  else if (!affine(state.gain_type))
+    spec.dynamics = state.gain_type;
+  else if (!affine(state.bias_type))
+    spec.dynamics = state.bias_type;
   if (spec.dynamics.empty()) return;
   spec.dynamics_parameters.assign(state.dynamics_parameters.begin(), state.dynamics_parameters.end());
   e.warn(fmt::format("an actuator with {} dynamics, gain or bias is not simulated", quote(spec.dynamics)));
@@ -267,7 +286,8 @@ void Builder::read_actuator(const XmlElement& e, const Scope& scope) {
   if (!found) return;
   settle_actuator(e, source.compiler(), state);
   // MuJoCo's mark of a damping ratio: a positive last coefficient in a position servo.
-  const bool ratio = spec.bias[2] > 0 && spec.gain[0] > 0 && spec.gain[0] == -spec.bias[1] && state.gain_type == "fixed";
+  const bool ratio =
+      spec.bias[2] > 0 && spec.gain[0] > 0 && spec.gain[0] == -spec.bias[1] && state.gain_type == "fixed";
   if (ratio) {
     damping_ratios_.emplace_back(static_cast<int>(spec_.actuators.size()), spec.bias[2]);
     spec.bias[2] = 0;
@@ -281,11 +301,13 @@ void Builder::read_sensor(const XmlElement& e, const Scope& scope) {
   SensorSpec sensor{std::string(e.name()), scope.naming.of(e.text("name")), e.all_attributes(), e.where()};
   std::erase_if(sensor.attributes, [](const auto& a) { return a.first == "name"; });
   for (const XmlElement& part : e.children()) {
-    for (auto& [name, value] : part.all_attributes()) sensor.attributes.emplace_back(std::string(part.name()) + "." + name, value);
+    for (auto& [name, value] : part.all_attributes())
+      sensor.attributes.emplace_back(std::string(part.name()) + "." + name, value);
   }
   if (!scope.naming.prefix.empty()) {
-    static constexpr std::string_view kNames[] = {"site", "joint", "tendon", "actuator", "body", "geom", "objname", "refname", "camera",
-                                                  "geom1", "geom2", "body1", "body2", "subtree1", "subtree2"};
+    static constexpr std::string_view kNames[] = {"site",  "joint",   "tendon",  "actuator", "body",
+                                                  "geom",  "objname", "refname", "camera",   "geom1",
+                                                  "geom2", "body1",   "body2",   "subtree1", "subtree2"};
     for (auto& [name, value] : sensor.attributes) {
       if (std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames)) value = scope.naming.of(value);
     }
@@ -309,7 +331,8 @@ void Builder::read_key(const XmlElement& e, const Scope& scope) {
   }
   const auto read = [&](const char* attribute, std::size_t size, const char* what, std::vector<double>& out) {
     if (!e.read(attribute, out) || out.size() == size) return;
-    e.error(fmt::format("attribute '{}' has {} numbers, expected {} ({})", attribute, out.size(), size, what), attribute);
+    e.error(fmt::format("attribute '{}' has {} numbers, expected {} ({})", attribute, out.size(), size, what),
+            attribute);
   };
   e.read("time", key.time);
   read("qpos", nq, "nq", key.qpos);

@@ -38,8 +38,8 @@ void Builder::read_option(const XmlElement& e) {
   read_word(e, "solver", {"PGS", "CG", "Newton"}, option.solver);
   read_word(e, "cone", {"pyramidal", "elliptic"}, option.cone);
   double number = 0;
-  for (const char* name : {"ls_iterations", "ls_tolerance", "noslip_iterations", "noslip_tolerance", "ccd_iterations", "ccd_tolerance",
-                           "sdf_iterations", "sdf_initpoints", "sleep_tolerance"}) {
+  for (const char* name : {"ls_iterations", "ls_tolerance", "noslip_iterations", "noslip_tolerance", "ccd_iterations",
+                           "ccd_tolerance", "sdf_iterations", "sdf_initpoints", "sleep_tolerance"}) {
     read_in(e, name, 0.0, 1e9, number);  // of MuJoCo's own algorithms
   }
   e.ignore({"jacobian"});
@@ -55,16 +55,16 @@ void Builder::read_flags(const XmlElement& e) {
   };
   spec_.option.contact_enabled = enabled("contact", spec_.option.contact_enabled);
   spec_.option.gravity_enabled = enabled("gravity", spec_.option.gravity_enabled);
-  for (const char* flag : {"constraint", "equality", "frictionloss", "limit", "passive", "spring", "damper", "clampctrl", "actuation",
-                           "filterparent"}) {
+  for (const char* flag : {"constraint", "equality", "frictionloss", "limit", "passive", "spring", "damper",
+                           "clampctrl", "actuation", "filterparent"}) {
     if (!enabled(flag, true)) e.unsupported({flag});
   }
   for (const char* flag : {"override", "fwdinv", "invdiscrete", "sleep"}) {
     if (enabled(flag, false)) e.unsupported({flag});
   }
   // Of MuJoCo's own algorithms, without a meaning here.
-  for (const char* flag : {"warmstart", "refsafe", "sensor", "midphase", "nativeccd", "eulerdamp", "autoreset", "energy", "island",
-                           "multiccd", "diagexact", "ipc", "speculative"}) {
+  for (const char* flag : {"warmstart", "refsafe", "sensor", "midphase", "nativeccd", "eulerdamp", "autoreset",
+                           "energy", "island", "multiccd", "diagexact", "ipc", "speculative"}) {
     enabled(flag, true);
   }
   e.report_unread(Severity::error);
@@ -76,7 +76,8 @@ void Builder::read_settings(const Scope& scope) {
     if (!kept.attributes.empty()) spec_.cosmetics.push_back(std::move(kept));
   };
   for (const XmlElement& e : scope.source->items(scope.source->root())) {
-    if (e.is("option")) read_option(e);
+    if (e.is("option"))
+      read_option(e);
     else if (e.is("size")) {
       for (auto& [name, value] : e.all_attributes()) {
         if (!name.starts_with("nuser") && name != "nkey") continue;

@@ -58,15 +58,7 @@ Source::Source(XmlDocument main, std::filesystem::path directory, const ReadOpti
 
 void Source::load_includes(const ReadOptions& options, DiagnosticSink& sink) {
   for (std::size_t i = 0; i < documents_.size(); ++i) {  // grows while we read
-    std::vector<XmlElement> open{documents_[i].root()};
-    while (!open.empty()) {
-      const XmlElement e = open.back();
-      open.pop_back();
-      if (e.is("include")) load_include(e, options, sink);
-      else {
-        for (XmlElement child = e.first_child(); child; child = child.next()) open.push_back(child);
-      }
-    }
+    for (const XmlElement& e : documents_[i].root().below("include")) load_include(e, options, sink);
   }
 }
 
@@ -91,7 +83,8 @@ void Source::load_include(const XmlElement& e, const ReadOptions& options, Diagn
   if (!files_.insert(identity(path)).second) {
     return e.error(fmt::format("{} is included already (a cycle, or twice)", quote(file)), "file");
   }
-  if (documents_.size() > kMostIncludes) return e.error(fmt::format("more than {} included files", kMostIncludes), "file");
+  if (documents_.size() > kMostIncludes)
+    return e.error(fmt::format("more than {} included files", kMostIncludes), "file");
   XmlLimits limits;
   limits.bytes = std::min(limits.bytes, kMostIncludedBytes - included_bytes_);
   try {
@@ -141,6 +134,7 @@ bool Source::has_section(std::string_view name) const {
 Defaults* Source::open_class(const XmlElement& e, Defaults* parent) {
   std::string name;
   const bool named = e.read("class", name);
+  e.mark_all_children();
   e.report_unread(Severity::error);
   if (!parent) {
     Defaults* top = classes_.find("")->second.get();
@@ -193,13 +187,20 @@ void Source::read_default_element(const XmlElement& e, Defaults& defaults) {
     e.mark_all_children();  // layers
     return overlay_looks(e, defaults.looks[std::string(look)]);
   }
-  if (e.is("joint")) overlay(e, compiler_, defaults.joint);
-  else if (e.is("geom")) overlay(e, compiler_, defaults.geom);
-  else if (e.is("site")) overlay(e, compiler_, defaults.site);
-  else if (e.is("equality")) overlay(e, defaults.equality);
-  else if (e.is("tendon")) overlay(e, defaults.tendon);
-  else if (e.is("pair")) overlay(e, defaults.pair);
-  else if (is_actuator(e.name())) overlay(e, defaults.actuator);
+  if (e.is("joint"))
+    overlay(e, compiler_, defaults.joint);
+  else if (e.is("geom"))
+    overlay(e, compiler_, defaults.geom);
+  else if (e.is("site"))
+    overlay(e, compiler_, defaults.site);
+  else if (e.is("equality"))
+    overlay(e, defaults.equality);
+  else if (e.is("tendon"))
+    overlay(e, defaults.tendon);
+  else if (e.is("pair"))
+    overlay(e, defaults.pair);
+  else if (is_actuator(e.name()))
+    overlay(e, defaults.actuator);
   else if (e.is("mesh")) {
     e.read("scale", defaults.mesh_scale);
     read_word(e, "inertia", {"convex", "exact", "legacy", "shell"}, defaults.mesh_inertia);
@@ -221,7 +222,8 @@ const Defaults& Source::defaults(const XmlElement& e, const Defaults& otherwise,
   return otherwise;
 }
 
-std::filesystem::path Source::asset_path(const std::string& file, const std::string& folder, const Location& used_at) const {
+std::filesystem::path Source::asset_path(const std::string& file, const std::string& folder,
+                                         const Location& used_at) const {
   std::filesystem::path name = portable(file);
   if (compiler_.strip_path) name = name.filename();
   if (name.is_absolute()) return name;

@@ -35,7 +35,8 @@ class Source {
   /// The class named by `attribute` ("class" or "childclass"), or `otherwise` if the element names none.
   const Defaults& defaults(const XmlElement& e, const Defaults& otherwise, const char* attribute = "class") const;
 
-  /// Where a mesh or texture lies: the folders of the compiler, relative to the main file, then to the file that names it.
+  /// Where a mesh or texture lies: the folders of the compiler, relative to the main file, then to the file that names
+  /// it.
   std::filesystem::path asset_path(const std::string& file, const std::string& folder, const Location& used_at) const;
 
  private:
@@ -47,8 +48,8 @@ class Source {
 
   std::filesystem::path directory_;
   std::vector<XmlDocument> documents_;
-  std::set<std::string> files_;                      ///< canonical paths already read
-  std::map<const void*, XmlElement> included_;       ///< <include> element → root of its file
+  std::set<std::string> files_;                 ///< canonical paths already read
+  std::map<const void*, XmlElement> included_;  ///< <include> element → root of its file
   std::size_t included_bytes_ = 0;
   Compiler compiler_;
   std::map<std::string, std::unique_ptr<Defaults>, std::less<>> classes_;  ///< "" is the top one, whatever its name

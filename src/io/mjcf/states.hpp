@@ -1,5 +1,5 @@
-// What MJCF elements say while default classes are being overlaid: the spec's fields plus what can only be settled when the
-// whole element is known (angles, limits left to "auto", fromto, gains of shortcuts).
+// What MJCF elements say while default classes are being overlaid: the spec's fields plus what can only be settled when
+// the whole element is known (angles, limits left to "auto", fromto, gains of shortcuts).
 #pragma once
 
 #include <array>
@@ -117,12 +117,13 @@ bool read_limited(const XmlElement& e, const char* attribute, Limited& out);
 void read_solver(const XmlElement& e, const char* reference, const char* impedance, std::vector<double>& reference_out,
                  std::vector<double>& impedance_out);
 /// One of `words`, else an error; false if absent or bad.
-bool read_word(const XmlElement& e, const char* attribute, std::initializer_list<std::string_view> words, std::string& out);
+bool read_word(const XmlElement& e, const char* attribute, std::initializer_list<std::string_view> words,
+               std::string& out);
 /// Reports an error if the attribute is missing.
 bool require(const XmlElement& e, const char* attribute);
 /// "auto" settled by the range, and a limit without a range is an error.
-bool settle_limit(const XmlElement& e, const Compiler& compiler, Limited limited, const char* limited_name, const char* range_name,
-                  const std::array<double, 2>& range);
+bool settle_limit(const XmlElement& e, const Compiler& compiler, Limited limited, const char* limited_name,
+                  const char* range_name, const std::array<double, 2>& range);
 /// A capsule's, cylinder's, box's or ellipsoid's place from its two ends.
 bool place_between(const XmlElement& e, const std::array<double, 6>& ends, GeomType type, Vec3d& size, Vec3d& position,
                    Quatd& orientation);

@@ -1,5 +1,5 @@
-// The walk over <worldbody>: bodies, frames, replicas, attached models. A loop with a stack of its own, so that no nesting
-// can overflow the program's.
+// The walk over <worldbody>: bodies, frames, replicas, attached models. A loop with a stack of its own, so that no
+// nesting can overflow the program's.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,6 +24,7 @@ void Builder::walk(const Scope& scope) {
     Task task{world, scope, 0, {}, &scope.source->main_defaults(), -1};
     task.defaults = &scope.source->defaults(world, *task.defaults, "childclass");
     world.ignore({"name"});
+    world.mark_all_children();
     world.report_unread(Severity::error);
     push_children(world, task);
     while (!tasks_.empty()) {
@@ -46,25 +47,38 @@ void Builder::push_children(const XmlElement& parent, const Task& like) {
 
 void Builder::count_element(const XmlElement& e) {
   if (++elements_ > kMostElements) {
-    throw InputError(e.where(), fmt::format("the model has more than {} elements: is a replicate count too large?", kMostElements));
+    throw InputError(
+        e.where(), fmt::format("the model has more than {} elements: is a replicate count too large?", kMostElements));
   }
 }
 
 void Builder::visit(const Task& task) {
   const XmlElement& e = task.element;
   count_element(e);
-  if (e.is("body")) open_body(task);
-  else if (e.is("frame")) open_frame(task);
-  else if (e.is("replicate")) task.replica < 0 ? open_replicate(task) : push_children(e, task);
-  else if (e.is("attach")) attach(task);
-  else if (e.is("joint") || e.is("freejoint")) add_joint(task);
-  else if (e.is("geom")) add_geom(task);
-  else if (e.is("site")) add_site(task);
-  else if (e.is("inertial")) add_inertial(task);
-  else if (e.is("camera") || e.is("light")) add_camera_or_light(task);
-  else if (e.is("plugin")) e.warn("<plugin> is not supported and has no effect");
-  else if (e.is("composite") || e.is("flexcomp")) e.error(fmt::format("<{}> is not supported", e.name()));
-  else e.error(fmt::format("<{}> is not an element of <body>", e.name()));
+  if (e.is("body"))
+    open_body(task);
+  else if (e.is("frame"))
+    open_frame(task);
+  else if (e.is("replicate"))
+    task.replica < 0 ? open_replicate(task) : push_children(e, task);
+  else if (e.is("attach"))
+    attach(task);
+  else if (e.is("joint") || e.is("freejoint"))
+    add_joint(task);
+  else if (e.is("geom"))
+    add_geom(task);
+  else if (e.is("site"))
+    add_site(task);
+  else if (e.is("inertial"))
+    add_inertial(task);
+  else if (e.is("camera") || e.is("light"))
+    add_camera_or_light(task);
+  else if (e.is("plugin"))
+    e.warn("<plugin> is not supported and has no effect");
+  else if (e.is("composite") || e.is("flexcomp"))
+    e.error(fmt::format("<{}> is not supported", e.name()));
+  else
+    e.error(fmt::format("<{}> is not an element of <body>", e.name()));
 }
 
 void Builder::open_body(const Task& task) {
@@ -85,6 +99,7 @@ void Builder::open_body(const Task& task) {
   e.read("user", body.user);
   e.ignore({"sleep", "fuse", "simple"});  // hints to MuJoCo's compiler
   const Defaults& defaults = source.defaults(e, *task.defaults, "childclass");
+  e.mark_all_children();
   e.report_unread(Severity::error);
   declare(Kind::body, body.name, e, &task.scope);
   spec_.bodies.push_back(std::move(body));
@@ -107,6 +122,7 @@ void Builder::open_frame(const Task& task) {
   e.ignore({"name"});
   inside.frame = compose(task.frame, pose);
   inside.defaults = &task.scope.source->defaults(e, *task.defaults, "childclass");
+  e.mark_all_children();
   e.report_unread(Severity::error);
   push_children(e, inside);
 }
@@ -120,10 +136,15 @@ void Builder::open_replicate(const Task& task) {
   e.read("offset", offset);
   if (e.has("euler")) read_orientation(e, task.scope.source->compiler(), turn);
   e.ignore({"sep"});
+  e.mark_all_children();
   e.report_unread(Severity::error);
   if (!counted) return;
   if (count < 1 || count > kMostReplicas) {
     return e.error(fmt::format("attribute 'count' is {}, expected 1 to {}", count, kMostReplicas), "count");
+  }
+  const double copies = task.copies * count;
+  if (copies * static_cast<double>(e.below("").size()) > static_cast<double>(kMostElements)) {
+    return e.error(fmt::format("replicas would make more than {} elements", kMostElements), "count");
   }
   std::vector<Pose> poses(static_cast<std::size_t>(count));
   for (std::size_t i = 1; i < poses.size(); ++i) poses[i] = compose(poses[i - 1], {offset, turn});
@@ -131,8 +152,10 @@ void Builder::open_replicate(const Task& task) {
   for (int i = count - 1; i >= 0; --i) {
     Task replica = task;
     replica.replica = i;
+    replica.copies = copies;
     replica.frame = compose(task.frame, poses[static_cast<std::size_t>(i)]);
-    replica.scope.naming.suffix = e.text("sep") + fmt::format("{:0{}}", i, width) + task.scope.naming.suffix;  // innermost first
+    replica.scope.naming.suffix =
+        e.text("sep") + fmt::format("{:0{}}", i, width) + task.scope.naming.suffix;  // innermost first
     tasks_.push_back(std::move(replica));
   }
 }
@@ -201,7 +224,9 @@ void Builder::attach(const Task& task) {
   if (!source) return;
   if (source->has_section("option")) e.warn("the options of attached models have no effect");
   if (task.scope.level >= kMostAttachLevels) {
-    return e.error(fmt::format("models attach one another more than {} levels deep: is there a cycle?", kMostAttachLevels), "model");
+    return e.error(
+        fmt::format("models attach one another more than {} levels deep: is there a cycle?", kMostAttachLevels),
+        "model");
   }
   Task inside = task;
   inside.scope = {source, {task.scope.naming.prefix + prefix, task.scope.naming.suffix}, task.scope.level + 1};
@@ -216,7 +241,9 @@ void Builder::attach(const Task& task) {
     return;
   }
   const auto [part, defaults] = find_part(*source, has_body ? "body" : "frame", has_body ? body : frame);
-  if (!part) return e.error(fmt::format("model {} has no {} named {}", quote(model), has_body ? "body" : "frame", quote(has_body ? body : frame)));
+  if (!part)
+    return e.error(fmt::format("model {} has no {} named {}", quote(model), has_body ? "body" : "frame",
+                               quote(has_body ? body : frame)));
   inside.defaults = defaults;
   inside.element = part;
   tasks_.push_back(std::move(inside));

@@ -8,7 +8,8 @@
 namespace tarsus::mjcf {
 
 Pose compose(const Pose& outer, const Pose& inner) {
-  return {outer.position + rotate(outer.orientation, inner.position), normalized(outer.orientation * inner.orientation)};
+  return {outer.position + rotate(outer.orientation, inner.position),
+          normalized(outer.orientation * inner.orientation)};
 }
 
 bool is_identity(const Pose& pose) {
@@ -21,7 +22,8 @@ bool require(const XmlElement& e, const char* attribute) {
   return false;
 }
 
-bool read_word(const XmlElement& e, const char* attribute, std::initializer_list<std::string_view> words, std::string& out) {
+bool read_word(const XmlElement& e, const char* attribute, std::initializer_list<std::string_view> words,
+               std::string& out) {
   const auto value = e.attribute(attribute);
   if (!value) return false;
   const std::string_view word = trimmed(*value);
@@ -41,11 +43,12 @@ bool read_limited(const XmlElement& e, const char* attribute, Limited& out) {
   return true;
 }
 
-bool settle_limit(const XmlElement& e, const Compiler& compiler, Limited limited, const char* limited_name, const char* range_name,
-                  const std::array<double, 2>& range) {
+bool settle_limit(const XmlElement& e, const Compiler& compiler, Limited limited, const char* limited_name,
+                  const char* range_name, const std::array<double, 2>& range) {
   const bool has_range = range[0] != 0 || range[1] != 0;
   if (limited == Limited::automatic && !compiler.auto_limits && has_range) {
-    e.error(fmt::format("'{}' is given, '{}' is not, and the compiler's autolimits is false", range_name, limited_name), range_name);
+    e.error(fmt::format("'{}' is given, '{}' is not, and the compiler's autolimits is false", range_name, limited_name),
+            range_name);
     return false;
   }
   if (limited == Limited::no || (limited == Limited::automatic && !has_range)) return false;
@@ -158,7 +161,8 @@ bool place_between(const XmlElement& e, const std::array<double, 6>& ends, GeomT
   const Vec3d from{ends[0], ends[1], ends[2]}, to{ends[3], ends[4], ends[5]};
   const Vec3d along = from - to;
   if (type != GeomType::capsule && type != GeomType::cylinder && type != GeomType::box && type != GeomType::ellipsoid) {
-    e.error(fmt::format("'fromto' is for capsules, cylinders, boxes and ellipsoids, not for a {}", name(type)), "fromto");
+    e.error(fmt::format("'fromto' is for capsules, cylinders, boxes and ellipsoids, not for a {}", name(type)),
+            "fromto");
     return false;
   }
   if (!(norm(along) > kTiny)) {
@@ -166,8 +170,10 @@ bool place_between(const XmlElement& e, const std::array<double, 6>& ends, GeomT
     return false;
   }
   const double half = norm(along) / 2;
-  if (type == GeomType::box || type == GeomType::ellipsoid) size = {size.x, size.x, half};
-  else size.y = half;
+  if (type == GeomType::box || type == GeomType::ellipsoid)
+    size = {size.x, size.x, half};
+  else
+    size.y = half;
   position = (from + to) * 0.5;
   orientation = from_z(along);
   return true;
@@ -185,7 +191,9 @@ bool check_size(const XmlElement& e, GeomType type, const Vec3d& size) {
   }
   for (int i = 0; i < 3; ++i) {
     if (size[i] < 0 || (i < least && !(size[i] > 0))) {
-      e.error(fmt::format("size of a {} is {} {} {}, expected {} positive numbers", name(type), size.x, size.y, size.z, least), "size");
+      e.error(fmt::format("size of a {} is {} {} {}, expected {} positive numbers", name(type), size.x, size.y, size.z,
+                          least),
+              "size");
       return false;
     }
     if (size[i] > 1e10) {
@@ -200,11 +208,14 @@ void read_compiler(const XmlElement& e, Compiler& compiler) {
   std::string word;
   if (read_word(e, "angle", {"radian", "degree"}, word)) compiler.degrees = word == "degree";
   if (read_word(e, "coordinate", {"local", "global"}, word) && word == "global") {
-    e.error("coordinate='global' is not supported, as in MuJoCo since 2.3.4: convert the file with MuJoCo 2.3.3", "coordinate");
+    e.error("coordinate='global' is not supported, as in MuJoCo since 2.3.4: convert the file with MuJoCo 2.3.3",
+            "coordinate");
   }
   if (e.read("eulerseq", word)) {
-    if (word.size() == 3 && word.find_first_not_of("xyzXYZ") == std::string::npos) compiler.euler_sequence = word;
-    else e.error(fmt::format("attribute 'eulerseq': {} is not three of x y z X Y Z", quote(word)), "eulerseq");
+    if (word.size() == 3 && word.find_first_not_of("xyzXYZ") == std::string::npos)
+      compiler.euler_sequence = word;
+    else
+      e.error(fmt::format("attribute 'eulerseq': {} is not three of x y z X Y Z", quote(word)), "eulerseq");
   }
   e.read("autolimits", compiler.auto_limits);
   if (read_word(e, "inertiafromgeom", {"true", "false", "auto"}, word)) {
@@ -216,7 +227,8 @@ void read_compiler(const XmlElement& e, Compiler& compiler) {
   e.read("texturedir", compiler.texture_directory);
   e.read("strippath", compiler.strip_path);
   e.read("balanceinertia", compiler.balance_inertia);
-  for (const auto& [attribute, out] : {std::pair("boundmass", &compiler.bound_mass), std::pair("boundinertia", &compiler.bound_inertia)}) {
+  for (const auto& [attribute, out] :
+       {std::pair("boundmass", &compiler.bound_mass), std::pair("boundinertia", &compiler.bound_inertia)}) {
     if (e.read(attribute, *out) && *out < 0) e.error(fmt::format("attribute '{}' is negative", attribute), attribute);
   }
   e.read("settotalmass", compiler.total_mass);
@@ -224,8 +236,8 @@ void read_compiler(const XmlElement& e, Compiler& compiler) {
   e.read("alignfree", compiler.align_free);
   if (compiler.align_free) e.unsupported({"alignfree"});
   // Of no effect on the result: bodies weld anyway, and looks are kept anyway.
-  e.ignore({"fusestatic", "discardvisual", "usethread", "savecompiled", "savecanonical", "saveinertial", "passthrough", "conflict",
-            "convexhull"});
+  e.ignore({"fusestatic", "discardvisual", "usethread", "savecompiled", "savecanonical", "saveinertial", "passthrough",
+            "conflict", "convexhull"});
   if (const XmlElement range = e.child("lengthrange")) {
     range.all_attributes();
     range.note("<lengthrange> concerns muscles and has no effect");
