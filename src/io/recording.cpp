@@ -97,7 +97,8 @@ void RecordingWriter::finish(const MetaPairs& extra) {
   s.meta["dt"] = s.frames < 2 ? 0 : (s.last_time - s.first_time) / (s.frames - 1);
   for (const auto& [key, value] : extra) {
     if (std::find(kOwnKeys.begin(), kOwnKeys.end(), key) != kOwnKeys.end()) throw ValueError("meta", key, "a key that the recording does not use itself");
-    std::visit([&](const auto& v) { s.meta[key] = v; }, value);
+    Json& slot = s.meta[key];
+    std::visit([&](const auto& v) { slot = v; }, value);
   }
   s.time.write(s.npz, "time", false), s.qpos.write(s.npz, "qpos", true), s.qvel.write(s.npz, "qvel", true);
   if (s.has_target) s.target.write(s.npz, "target", true);
