@@ -315,9 +315,9 @@ ParticleSystem make_builtin_system(std::string_view wanted, std::uint64_t seed) 
   const bool sized = colon != std::string_view::npos;
   if (!sized && stem == "water1") return waters(1, name, seed);
   if (!sized && stem == "water216") return waters(216, name, seed);
-  if (sized && stem == "water") return waters(sizes(size, name, 1, 1000000), name, seed);
+  if (sized && stem == "water") return waters(sizes(size, name, 1, 1728), name, seed);
   if (!sized && stem == "butane125") return butanes(125, name, seed);
-  if (sized && stem == "butane") return butanes(sizes(size, name, 1, 100000), name, seed);
+  if (sized && stem == "butane") return butanes(sizes(size, name, 1, 1000), name, seed);
   if (stem == "chain") return chain(sized ? sizes(size, name, 2, 2000000) : 128, name, seed);
   if (stem == "ring") return ring(sized ? sizes(size, name, 3, 1000000) : 32, name, seed);
   if (!sized && stem == "c60") return cage(false, name, seed);

@@ -43,9 +43,11 @@ struct PairArgs {
   double virial[6];                  ///< results, added to: Σ r_a f_b, xx xy xz yy yz zz
 };
 
-/// Candidates for a neighbour list: which of the particles [from, to) lie within the radius of a point.
+/// Candidates for a neighbour list: the ids of those at places [from, to) within the radius of a point. May write up to
+/// kListPadding places beyond those that it counts.
 struct CandidateArgs {
   const double *x, *y, *z;
+  const int* id;
   double box[3], inverse_box[3];
   double radius2;
 };

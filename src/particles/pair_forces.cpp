@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <tuple>
+#include <utility>
 
 #include "tarsus/base/error.hpp"
 
@@ -29,9 +31,9 @@ PairForces::PairForces(const ParticleSystem& system)
     : n_(system.particles()), kernels_(&particle_kernels_here()), coulomb_(system.force_field.coulomb) {
   const ForceField& field = system.force_field;
   unit_ = std::max(field.lennard_jones.type.empty() ? 0 : field.lennard_jones.cutoff, coulomb_.charge.empty() ? 0 : coulomb_.cutoff);
-  // A larger skin makes longer lists and fewer builds. 8 % of the cutoff was the optimum for 216 waters.
-  const double skin = (field.skin > 0 ? field.skin : 0.08 * unit_) / unit_;
-  list_radius_ = 1 + skin, slack_ = skin / 2;
+  // A larger skin makes longer lists and fewer builds; the optimum for 216 waters is flat around this.
+  skin_ = field.skin > 0 ? field.skin / unit_ : 0.07;
+  list_radius_ = 1 + skin_;
   const Vec3d length = system.box.length;
   for (int c = 0; c < 3; ++c) {
     args_.box[c] = length[c] / unit_;
@@ -44,7 +46,6 @@ PairForces::PairForces(const ParticleSystem& system)
   packed_force_.assign(packed_.size(), 0.0);
   for (int i = 0; i < n_; ++i) packed_[4 * i + 3] = coulomb_.charge.empty() ? 0 : coulomb_.charge[i];
   for (int c = 0; c < 3; ++c) packed_[4 * n_ + c] = std::numeric_limits<double>::quiet_NaN();
-  mark_.assign(n_, -1);
 }
 
 // Particles of one class see the same laws: Lennard-Jones type and whether there is a charge.
@@ -82,7 +83,13 @@ void PairForces::make_classes(const ForceField& field) {
       law_.push_back(it->second);
     }
   }
-  buckets_.resize(laws_.size());
+  laws_of_.resize(classes_);
+  for (int a = 0; a < classes_; ++a) {
+    for (int b = 0; b < classes_; ++b) {
+      const int law = law_[a * classes_ + b];
+      if (law >= 0 && std::find(laws_of_[a].begin(), laws_of_[a].end(), law) == laws_of_[a].end()) laws_of_[a].push_back(law);
+    }
+  }
 }
 
 void PairForces::make_exclusions(const ForceField& field) {
@@ -123,17 +130,17 @@ void PairForces::make_constants(const ForceField& field) {
   args_.constant = coulomb_.offset * unit_;
 }
 
+// No pair can have come within the cutoff while the two fastest particles together have moved by less than the skin.
 bool PairForces::list_is_stale() const {
   if (listed_at_.empty()) return true;
-  const double limit = slack_ * slack_;
-  double largest = 0, sum = 0;
+  double first = 0, second = 0, sum = 0;
   for (int i = 0; i < n_; ++i) {
     const double dx = packed_[4 * i] - listed_at_[3 * i], dy = packed_[4 * i + 1] - listed_at_[3 * i + 1];
     const double dz = packed_[4 * i + 2] - listed_at_[3 * i + 2], d2 = dx * dx + dy * dy + dz * dz;
-    largest = d2 > largest ? d2 : largest;
     sum += d2;
+    if (d2 > second) second = d2 > first ? std::exchange(first, d2) : d2;
   }
-  return largest > limit || std::isnan(sum);
+  return !(std::sqrt(first) + std::sqrt(second) < skin_) || std::isnan(sum);
 }
 
 void PairForces::sort_into_cells() {
@@ -154,9 +161,9 @@ void PairForces::sort_into_cells() {
     const double fit = std::floor(size[c] / list_radius_);
     cells_[c] = !(fit >= 3) ? 1 : static_cast<int>(std::min<double>(fit, std::max(most, 3)));
   }
-  const int total = cells_[0] * cells_[1] * cells_[2];
-  cell_of_.resize(n_);
-  cell_start_.assign(total + 1, 0);
+  const int bins = cells_[0] * cells_[1] * cells_[2] * classes_;
+  bin_of_.resize(n_);
+  bin_start_.assign(bins + 1, 0);
   for (int i = 0; i < n_; ++i) {
     int cell = 0;
     for (int c = 0; c < 3; ++c) {
@@ -165,76 +172,76 @@ void PairForces::sort_into_cells() {
       const int at = std::isfinite(s) ? std::clamp(static_cast<int>(s * cells_[c]), 0, cells_[c] - 1) : 0;
       cell = cell * cells_[c] + at;
     }
-    cell_of_[i] = cell;
-    ++cell_start_[cell + 1];
+    bin_of_[i] = cell * classes_ + class_of_[i];
+    ++bin_start_[bin_of_[i] + 1];
   }
-  for (int c = 0; c < total; ++c) cell_start_[c + 1] += cell_start_[c];
-  sorted_.resize(n_), x_.resize(n_), y_.resize(n_), z_.resize(n_);
-  std::vector<int> next(cell_start_.begin(), cell_start_.end() - 1);
+  for (int b = 0; b < bins; ++b) bin_start_[b + 1] += bin_start_[b];
+  sorted_.resize(n_ + kListPadding), x_.resize(n_), y_.resize(n_), z_.resize(n_);
+  std::vector<int> next(bin_start_.begin(), bin_start_.end() - 1);
   for (int i = 0; i < n_; ++i) {
-    const int at = next[cell_of_[i]]++;
+    const int at = next[bin_of_[i]]++;
     sorted_[at] = i, x_[at] = packed_[4 * i], y_[at] = packed_[4 * i + 1], z_[at] = packed_[4 * i + 2];
   }
 }
 
-// Neighbours of the particle at place `me` among places [from, to), sorted by law.
-void PairForces::collect(int me, int from, int to) {
-  if (from >= to) return;
-  CandidateArgs search{x_.data(), y_.data(), z_.data(), {}, {}, list_radius_ * list_radius_};
+// Neighbours under one law of the particle at a place, among those at later places: each pair once.
+void PairForces::add_run(int place, int law) {
+  CandidateArgs search{x_.data(), y_.data(), z_.data(), sorted_.data(), {}, {}, list_radius_ * list_radius_};
   for (int c = 0; c < 3; ++c) search.box[c] = args_.box[c], search.inverse_box[c] = args_.inverse_box[c];
-  found_.resize(n_ + kListPadding);
-  const int count = kernels_->candidates(search, x_[me], y_[me], z_[me], from, to, found_.data());
-  const int i = sorted_[me];
+  const int i = sorted_[place], cell = bin_of_[i] / classes_;
+  const int here[3] = {cell / (cells_[2] * cells_[1]), cell / cells_[2] % cells_[1], cell % cells_[2]};
   const int* const laws = law_.data() + static_cast<std::size_t>(class_of_[i]) * classes_;
-  for (int k = 0; k < count; ++k) {
-    const int j = sorted_[found_[k]], law = laws[class_of_[j]];
-    if (law >= 0 && mark_[j] != i) buckets_[law].push_back(j);
+  const std::int64_t begin = listed_;
+  int reach[3], other[3];
+  for (int c = 0; c < 3; ++c) reach[c] = cells_[c] > 1 ? 1 : 0;
+  for (int code = 0; code < 27; ++code) {
+    const int step[3] = {code / 9 - 1, code / 3 % 3 - 1, code % 3 - 1};
+    bool there = true;
+    for (int c = 0; c < 3; ++c) {
+      other[c] = here[c] + step[c];
+      there = there && std::abs(step[c]) <= reach[c];
+      if (args_.box[c] > 0) other[c] = (other[c] + cells_[c]) % cells_[c];
+      there = there && other[c] >= 0 && other[c] < cells_[c];
+    }
+    if (!there) continue;
+    const int bin = ((other[0] * cells_[1] + other[1]) * cells_[2] + other[2]) * classes_;
+    for (int kind = 0; kind < classes_; ++kind) {
+      if (laws[kind] != law) continue;
+      const int from = std::max(bin_start_[bin + kind], place + 1), to = bin_start_[bin + kind + 1];
+      if (from < to) listed_ += kernels_->candidates(search, x_[place], y_[place], z_[place], from, to, neighbours_.data() + listed_);
+    }
   }
+  drop_excluded(i, begin);
+  pairs_ += listed_ - begin;
+  if (listed_ == begin) return;
+  while ((listed_ - begin) % kListPadding != 0) neighbours_[listed_++] = n_;
+  runs_.push_back({i, law, begin, static_cast<int>(listed_ - begin)});
 }
 
-void PairForces::flush_runs(int particle) {
-  for (std::size_t law = 0; law < buckets_.size(); ++law) {
-    auto& bucket = buckets_[law];
-    if (bucket.empty()) continue;
-    pairs_ += static_cast<std::int64_t>(bucket.size());
-    while (bucket.size() % kListPadding != 0) bucket.push_back(n_);
-    runs_.push_back({particle, static_cast<int>(law), static_cast<std::int64_t>(neighbours_.size()), static_cast<int>(bucket.size())});
-    neighbours_.insert(neighbours_.end(), bucket.begin(), bucket.end());
-    bucket.clear();
+void PairForces::drop_excluded(int particle, std::int64_t begin) {
+  int* const from = neighbours_.data() + begin;
+  for (int p = excluded_start_[particle]; p < excluded_start_[particle + 1]; ++p) {
+    int* const end = neighbours_.data() + listed_;
+    int* const found = std::find(from, end, excluded_[p]);
+    if (found != end) *found = neighbours_[--listed_];
   }
 }
 
 void PairForces::build_list() {
   ++builds_;
-  pairs_ = 0;
-  runs_.clear(), neighbours_.clear();
+  pairs_ = listed_ = 0;
+  runs_.clear();
   listed_at_.resize(3 * static_cast<std::size_t>(n_));
   for (int i = 0; i < n_; ++i) {
     for (int c = 0; c < 3; ++c) listed_at_[3 * i + c] = packed_[4 * i + c];
   }
   sort_into_cells();
-  std::fill(mark_.begin(), mark_.end(), -1);
-  const auto neighbour_cell = [&](int cell, int step, int direction) {
-    const int moved = cell + step;
-    if (moved >= 0 && moved < cells_[direction]) return moved;
-    return args_.box[direction] > 0 ? (moved + cells_[direction]) % cells_[direction] : -1;
-  };
-  for (int me = 0; me < n_; ++me) {
-    const int i = sorted_[me];
-    for (int p = excluded_start_[i]; p < excluded_start_[i + 1]; ++p) mark_[excluded_[p]] = i;
-    const int cell = cell_of_[i], cz = cell % cells_[2], cy = cell / cells_[2] % cells_[1], cx = cell / (cells_[2] * cells_[1]);
-    const int rx = cells_[0] > 1 ? 1 : 0, ry = cells_[1] > 1 ? 1 : 0, rz = cells_[2] > 1 ? 1 : 0;
-    for (int ax = -rx; ax <= rx; ++ax) {
-      for (int ay = -ry; ay <= ry; ++ay) {
-        for (int az = -rz; az <= rz; ++az) {
-          const int bx = neighbour_cell(cx, ax, 0), by = neighbour_cell(cy, ay, 1), bz = neighbour_cell(cz, az, 2);
-          if (bx < 0 || by < 0 || bz < 0) continue;
-          const int other = (bx * cells_[1] + by) * cells_[2] + bz;
-          collect(me, std::max(cell_start_[other], me + 1), cell_start_[other + 1]);  // each pair once
-        }
-      }
+  for (int place = 0; place < n_; ++place) {
+    for (const int law : laws_of_[class_of_[sorted_[place]]]) {
+      const std::size_t most = static_cast<std::size_t>(listed_) + n_ + 2 * kListPadding;
+      if (neighbours_.size() < most) neighbours_.resize(most + most / 2);
+      add_run(place, law);
     }
-    flush_runs(i);
   }
 }
 

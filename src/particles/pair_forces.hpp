@@ -25,13 +25,12 @@ class PairForces {
   bool list_is_stale() const;
   void build_list();
   void sort_into_cells();
-  void collect(int particle, int from, int to);
-  void flush_runs(int particle);
+  void add_run(int place, int law);
+  void drop_excluded(int particle, std::int64_t begin);
   void add_corrections(std::span<const double> position, std::span<double> force, Energies* energies) const;
-  int law_between(int class_a, int class_b, const ForceField& field);
 
   int n_;
-  double unit_, list_radius_, slack_;  // list_radius_ and slack_ (half the skin) in cutoff units
+  double unit_, list_radius_, skin_;     // list_radius_ = 1 + skin_, in cutoff units
   const ParticleKernels* kernels_;
   Coulomb coulomb_;
   PairArgs args_{};
@@ -39,20 +38,21 @@ class PairForces {
   std::vector<int> class_of_;            // [n]
   int classes_ = 0;
   std::vector<int> law_;                 // [classes²] index into laws_, -1: nothing between them
+  std::vector<std::vector<int>> laws_of_;  // [classes] the laws that a class takes part in
   std::vector<int> excluded_start_, excluded_;
   std::vector<std::array<int, 2>> excluded_pairs_;  // each once, for the corrections
   std::vector<double> packed_, packed_force_, listed_at_;
   // Cells: particles in cell order, structure of arrays.
   int cells_[3] = {1, 1, 1};
-  std::vector<int> cell_start_, sorted_, cell_of_;
+  std::vector<int> bin_start_;  // [cells * classes + 1] places of each class within each cell
+  std::vector<int> sorted_;     // [n] place -> particle
+  std::vector<int> bin_of_;     // [n]
   std::vector<double> x_, y_, z_;
   // List.
   std::vector<PairRun> runs_;
-  std::vector<int> neighbours_, found_;
-  std::vector<std::vector<int>> buckets_;  // by law
-  std::vector<int> mark_;
+  std::vector<int> neighbours_;  // the first listed_ count
+  std::int64_t listed_ = 0, pairs_ = 0;
   int builds_ = 0;
-  std::int64_t pairs_ = 0;
 };
 
 }  // namespace tarsus

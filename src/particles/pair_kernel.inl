@@ -53,46 +53,59 @@ TARSUS_INLINE Lanes coulomb(const PairArgs& args, Lanes charges, Lanes r2, Lanes
   return select(inside, charges * f, zero);
 }
 
-template <bool kLj, bool kSwitched, bool kCoulomb, bool kPeriodic, bool kEnergy>
-TARSUS_INLINE void pair_run(PairArgs& args, const PairRun& run, PairSums& sums) {
-  const double* const mine = args.position + 4 * static_cast<std::int64_t>(run.particle);
-  const PairLaw& law = args.laws[run.law];
-  const Lanes xi(mine[0]), yi(mine[1]), zi(mine[2]), qi(args.coulomb * mine[3]);
-  const Lanes lx(args.box[0]), ly(args.box[1]), lz(args.box[2]);
-  const Lanes ix(args.inverse_box[0]), iy(args.inverse_box[1]), iz(args.inverse_box[2]);
-  Lanes fx(0.0), fy(0.0), fz(0.0);
-  const int* index = args.neighbours + run.begin;
-  for (int k = 0; k < run.count; k += kLanes, index += kLanes) {
-    const Quad other = gather(args.position, index);
-    Lanes dx = xi - other.x, dy = yi - other.y, dz = zi - other.z;
-    if constexpr (kPeriodic) {
-      dx = neg_mul_add(lx, nearest(dx * ix), dx);
-      dy = neg_mul_add(ly, nearest(dy * iy), dy);
-      dz = neg_mul_add(lz, nearest(dz * iz), dz);
-    }
-    const Lanes r2 = mul_add(dx, dx, mul_add(dy, dy, dz * dz)), rinv = inverse_square_root(r2);
-    Lanes f(0.0);
-    if constexpr (kLj) f += lennard_jones<kSwitched, kEnergy>(args, law, r2, rinv, sums);
-    if constexpr (kCoulomb) f += coulomb<kEnergy>(args, qi * other.w, r2, rinv, sums);
-    const Lanes gx = f * dx, gy = f * dy, gz = f * dz;
-    // A lane that is nowhere has f = 0 and d = NaN.
+struct RunForce {
+  Lanes x = Lanes(0.0), y = Lanes(0.0), z = Lanes(0.0);
+};
+
+/// One pack of a run. In the last one (kLast) some lanes may be nowhere: d = NaN there, and f must count as zero.
+template <bool kLj, bool kSwitched, bool kCoulomb, bool kPeriodic, bool kEnergy, bool kLast>
+TARSUS_INLINE void pair_pack(const PairArgs& args, const PairLaw& law, const Quad& mine, const int* index, RunForce& total, PairSums& sums) {
+  const Quad other = gather(args.position, index);
+  Lanes dx = mine.x - other.x, dy = mine.y - other.y, dz = mine.z - other.z;
+  if constexpr (kPeriodic) {
+    dx = neg_mul_add(Lanes(args.box[0]), nearest(dx * Lanes(args.inverse_box[0])), dx);
+    dy = neg_mul_add(Lanes(args.box[1]), nearest(dy * Lanes(args.inverse_box[1])), dy);
+    dz = neg_mul_add(Lanes(args.box[2]), nearest(dz * Lanes(args.inverse_box[2])), dz);
+  }
+  const Lanes r2 = mul_add(dx, dx, mul_add(dy, dy, dz * dz)), rinv = inverse_square_root(r2), zero(0.0);
+  Lanes f(0.0);
+  if constexpr (kLj) f += lennard_jones<kSwitched, kEnergy>(args, law, r2, rinv, sums);
+  if constexpr (kCoulomb) f += coulomb<kEnergy>(args, mine.w * other.w, r2, rinv, sums);
+  if constexpr (kLast) {
     const auto here = r2 == r2;
-    const Lanes zero(0.0), hx = select(here, gx, zero), hy = select(here, gy, zero), hz = select(here, gz, zero);
-    fx += hx, fy += hy, fz += hz;
-    scatter_subtract(args.force, index, hx, hy, hz);
-    if constexpr (kEnergy) {
-      const Lanes px = select(here, dx, zero), py = select(here, dy, zero), pz = select(here, dz, zero);
-      sums.xx += px * hx, sums.xy += px * hy, sums.xz += px * hz;
-      sums.yy += py * hy, sums.yz += py * hz, sums.zz += pz * hz;
-    }
+    dx = select(here, dx, zero), dy = select(here, dy, zero), dz = select(here, dz, zero);
+  }
+  const Lanes gx = f * dx, gy = f * dy, gz = f * dz;
+  total.x += gx, total.y += gy, total.z += gz;
+  scatter_subtract(args.force, index, gx, gy, gz);
+  if constexpr (kEnergy) {
+    sums.xx += dx * gx, sums.xy += dx * gy, sums.xz += dx * gz;
+    sums.yy += dy * gy, sums.yz += dy * gz, sums.zz += dz * gz;
+  }
+}
+
+template <bool kLj, bool kSwitched, bool kCoulomb, bool kPeriodic, bool kEnergy>
+TARSUS_INLINE void pair_run(const PairArgs& args, const PairRun& run, PairSums& sums) {
+  const double* const p = args.position + 4 * static_cast<std::int64_t>(run.particle);
+  const Quad mine{Lanes(p[0]), Lanes(p[1]), Lanes(p[2]), Lanes(args.coulomb * p[3])};
+  const PairLaw& law = args.laws[run.law];
+  RunForce total;
+  const int* index = args.neighbours + run.begin;
+  const int *const end = index + run.count, *const full = end - kListPadding;  // padding lies behind `full`
+  for (; index < full; index += kLanes) {
+    pair_pack<kLj, kSwitched, kCoulomb, kPeriodic, kEnergy, false>(args, law, mine, index, total, sums);
+  }
+  for (; index < end; index += kLanes) {
+    pair_pack<kLj, kSwitched, kCoulomb, kPeriodic, kEnergy, true>(args, law, mine, index, total, sums);
   }
   double* const force = args.force + 4 * static_cast<std::int64_t>(run.particle);
-  force[0] += sum_of(fx), force[1] += sum_of(fy), force[2] += sum_of(fz);
+  force[0] += sum_of(total.x), force[1] += sum_of(total.y), force[2] += sum_of(total.z);
 }
 
 template <bool kPeriodic, bool kEnergy>
-void pair_runs(PairArgs& args) {
+void pair_runs(PairArgs& shared) {
   PairSums sums;
+  const PairArgs args = shared;  // a copy that stores to the forces cannot change: its numbers stay in registers
   for (std::int64_t k = 0; k < args.run_count; ++k) {
     const PairRun& run = args.runs[k];
     const PairLaw& law = args.laws[run.law];
@@ -107,10 +120,10 @@ void pair_runs(PairArgs& args) {
     }
   }
   if constexpr (kEnergy) {
-    args.lj_energy += sum_of(sums.lj);
-    args.coulomb_energy += sum_of(sums.coulomb);
+    shared.lj_energy += sum_of(sums.lj);
+    shared.coulomb_energy += sum_of(sums.coulomb);
     const Lanes virial[6] = {sums.xx, sums.xy, sums.xz, sums.yy, sums.yz, sums.zz};
-    for (int c = 0; c < 6; ++c) args.virial[c] += sum_of(virial[c]);
+    for (int c = 0; c < 6; ++c) shared.virial[c] += sum_of(virial[c]);
   }
 }
 
@@ -125,6 +138,38 @@ inline void pairs_kernel(PairArgs& args) {
   }
 }
 
+/// Appends the ids of the lanes in `word`, without a branch on it; may write kLanes places, returns how many count.
+TARSUS_INLINE int append_lanes(unsigned word, const int* id, int* out) {
+#if defined(__AVX2__)
+  // Bytes of the chosen ids moved to the front, for each of the 16 words.
+  struct Shuffle {
+    alignas(16) unsigned char byte[16][16];
+  };
+  static constexpr Shuffle kShuffle = [] {
+    Shuffle s{};
+    for (unsigned w = 0; w < 16; ++w) {
+      int to = 0;
+      for (unsigned lane = 0; lane < 4; ++lane) {
+        if (!(w >> lane & 1u)) continue;
+        for (unsigned b = 0; b < 4; ++b) s.byte[w][to++] = static_cast<unsigned char>(4 * lane + b);
+      }
+    }
+    return s;
+  }();
+  const __m128i order = _mm_load_si128(reinterpret_cast<const __m128i*>(kShuffle.byte[word]));
+  const __m128i ids = _mm_loadu_si128(reinterpret_cast<const __m128i*>(id));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(out), _mm_shuffle_epi8(ids, order));
+  return __builtin_popcount(word);
+#else
+  int count = 0;
+  for (int lane = 0; lane < kLanes; ++lane) {
+    out[count] = id[lane];
+    count += word >> lane & 1u;
+  }
+  return count;
+#endif
+}
+
 inline int candidates_kernel(const CandidateArgs& args, double x, double y, double z, int from, int to, int* out) {
   int found = 0, j = from;
   const Lanes xi(x), yi(y), zi(z), lx(args.box[0]), ly(args.box[1]), lz(args.box[2]);
@@ -134,15 +179,14 @@ inline int candidates_kernel(const CandidateArgs& args, double x, double y, doub
     dx = neg_mul_add(lx, nearest(dx * ix), dx);
     dy = neg_mul_add(ly, nearest(dy * iy), dy);
     dz = neg_mul_add(lz, nearest(dz * iz), dz);
-    unsigned word = bits(mul_add(dx, dx, mul_add(dy, dy, dz * dz)) < radius2);
-    for (; word; word &= word - 1) out[found++] = j + __builtin_ctz(word);
+    found += append_lanes(bits(mul_add(dx, dx, mul_add(dy, dy, dz * dz)) < radius2), args.id + j, out + found);
   }
   for (; j < to; ++j) {
     double dx = x - args.x[j], dy = y - args.y[j], dz = z - args.z[j];
     dx -= args.box[0] * nearest(dx * args.inverse_box[0]);
     dy -= args.box[1] * nearest(dy * args.inverse_box[1]);
     dz -= args.box[2] * nearest(dz * args.inverse_box[2]);
-    if (dx * dx + dy * dy + dz * dz < args.radius2) out[found++] = j;
+    if (dx * dx + dy * dy + dz * dz < args.radius2) out[found++] = args.id[j];
   }
   return found;
 }
