@@ -32,7 +32,7 @@ def leg(state, side, front, base, q_base, paw, q_paw, lower_pitch):
     state[f"{s}_{names[3]}"] = local(q_low, q_paw)
 
 
-def gait(period, stride, duty, lift, height, phases, bob, bob_phase, twice, rock, rock_phase, sway, flex, nod):
+def gait(period, stride, duty, lift, height, phases, bob, bob_phase, twice, rock, rock_phase, sway, flex, nod, reached):
     """One cycle. phases: touch-downs of left hind, right hind, left front, right front, as shares of the cycle."""
     t = np.linspace(0, period, round(period * 60) + 1)
     p = t / period
@@ -51,7 +51,7 @@ def gait(period, stride, duty, lift, height, phases, bob, bob_phase, twice, rock
     thorax = base + rotate(mul(q_base, q_loin), np.broadcast_to([N["lower_spine"], 0, 0], base.shape))
     q_thorax = mul(mul(q_base, q_loin), q_chest)
     foot = Foot(stride=stride, duty=duty, flat=0.0, rise=0.6 * duty, land=0.0, leave=0.55, heel=-0.027, toe=0.057,
-                height=N["paw"], lift=lift, curl=0.9)
+                height=N["paw"], lift=lift, curl=0.9, reached=reached)
     for i, (side, front) in enumerate(((LEFT, False), (RIGHT, False), (LEFT, True), (RIGHT, True))):
         x, z, angle = foot.path(p - phases[i])
         under = (N["lower_spine"] + N["shoulder"][0] + 0.005) if front else (N["hip"][0] + 0.0)
@@ -72,17 +72,17 @@ def gait(period, stride, duty, lift, height, phases, bob, bob_phase, twice, rock
 
 def pace():
     """1.2 m/s, legs of one side together."""
-    return gait(0.62, 0.74, 0.52, 0.05, 0.585, (0.0, 0.5, 0.03, 0.53), 0.008, 0.26, True, 0.01, 0.1, 0.02, 0.02, 0.03)
+    return gait(0.62, 0.74, 0.52, 0.05, 0.585, (0.0, 0.5, 0.03, 0.53), 0.008, 0.26, True, 0.01, 0.1, 0.02, 0.02, 0.03, 0.88)
 
 
 def trot():
     """1.9 m/s, diagonal legs together."""
-    return gait(0.46, 0.86, 0.46, 0.06, 0.578, (0.0, 0.5, 0.5, 0.0), 0.012, 0.48, True, 0.01, 0.2, 0.006, 0.02, 0.02)
+    return gait(0.46, 0.86, 0.46, 0.06, 0.578, (0.0, 0.5, 0.5, 0.0), 0.012, 0.48, True, 0.01, 0.2, 0.006, 0.02, 0.02, 0.90)
 
 
 def canter():
     """2.9 m/s, three beats: left hind, right hind with left front, right front, then all four in the air."""
-    return gait(0.44, 1.28, 0.34, 0.09, 0.572, (0.0, 0.22, 0.24, 0.46), 0.020, 0.92, False, 0.06, 0.45, 0.006, 0.14, 0.06)
+    return gait(0.44, 1.28, 0.34, 0.09, 0.572, (0.0, 0.22, 0.24, 0.46), 0.020, 0.92, False, 0.06, 0.45, 0.006, 0.14, 0.06, 0.94)
 
 
 CLIPS = {"pace": pace, "trot": trot, "canter": canter}

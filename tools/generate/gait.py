@@ -42,11 +42,12 @@ class Foot:
 
     In stance it rocks over its heel from `land` to flat (until `flat`), stays flat (until `rise`), then rocks over its
     toe to `leave` (pitches, toes up negative; shares of the cycle). The point it rocks about does not move. In swing the
-    ankle follows a cubic with the stance's velocity at both ends, lifted by `lift` and curled by `curl`.
+    ankle follows a cubic with the stance's velocity at both ends, lifted by `lift` and curled by `curl`; a foot that
+    lands flat is over its place at `reached` of the swing and then comes straight down, so that it does not scuff.
     heel, toe: x of the sole's ends from the ankle; height: ankle over sole.
     """
 
-    def __init__(self, stride, duty, flat, rise, land, leave, heel, toe, height, lift, curl=0.0):
+    def __init__(self, stride, duty, flat, rise, land, leave, heel, toe, height, lift, curl=0.0, reached=1.0):
         self.__dict__.update(locals())
 
     def stance(self, p):
@@ -76,7 +77,8 @@ class Foot:
         bump = 16 * u**2 * (1 - u) ** 2
         early = 12 * u**2 * (1 - u) ** 4 * 3.8  # the curl comes first, the reach last
         swing = p > self.duty
-        x = np.where(swing, hermite(u, x0, vx0, x1 + self.stride, vx1), x)
+        w = self.reached
+        x = np.where(swing, hermite(np.minimum(u / w, 1), x0, vx0 * w, x1 + self.stride, vx1 * w), x)
         z = np.where(swing, hermite(u, z0, vz0, z1, vz1) + self.lift * bump, z)
         angle = np.where(swing, hermite(u, a0, va0, a1, va1) + self.curl * early, angle)
         return x + cycle * self.stride, z, angle
