@@ -1,20 +1,23 @@
-// tarsus._core: the extension module. Each exception of the library has a Python one of the same name.
-#include <nanobind/nanobind.h>
-
-#include "tarsus/base/error.hpp"
+// The extension module tarsus._core. The package's __init__.py re-exports all of it.
+#include "bindings.hpp"
 #include "tarsus/math/cpu.hpp"
 
-namespace nb = nanobind;
-
 NB_MODULE(_core, m) {
+  m.doc() = "Models, data and algorithms of tarsus; import tarsus, not this module.";
   m.attr("__version__") = TARSUS_VERSION;
-
-  nb::exception<tarsus::Error> error(m, "Error");
-  nb::exception<tarsus::InputError>(m, "InputError", error.ptr());
-  nb::exception<tarsus::ShapeError>(m, "ShapeError", error.ptr());
-  nb::exception<tarsus::ValueError>(m, "ValueError", error.ptr());
-
+  tarsus::python::bind_errors(m);
+  tarsus::python::bind_model(m);
+  tarsus::python::bind_data(m);
+  tarsus::python::bind_dynamics(m);
+  tarsus::python::bind_measure(m);
+  tarsus::python::bind_control(m);
+  tarsus::python::bind_sim(m);
   m.def(
       "isa_level", [] { return tarsus::name(tarsus::isa_level()); },
-      "Instruction set that the kernels run with: baseline, avx2 or avx512.");
+      "Instruction set that the kernels run with: 'baseline', 'avx2' or 'avx512'.");
+  nanobind::list names;
+  for (nanobind::handle name : m.attr("__dict__")) {
+    if (nanobind::cast<std::string>(name).front() != '_') names.append(name);
+  }
+  m.attr("__all__") = names;
 }

@@ -1,5 +1,16 @@
-"""Constrained multibody dynamics. The names are those of the C++ library."""
+"""Constrained multibody dynamics: articulated bodies, stable PD drives and constraints in one implicit solve.
 
-from ._core import Error, InputError, ShapeError, ValueError, __version__, isa_level
+>>> model = tarsus.Model.load("models/pendulum.xml")
+>>> data = tarsus.Data(model)
+>>> tarsus.aba(model, data, data.qpos, data.qvel, data.tau, out=data.qacc)
 
-__all__ = ["Error", "InputError", "ShapeError", "ValueError", "__version__", "isa_level"]
+A :class:`Model` never changes; a :class:`Data` is one world's (or a batch's) state and workspace; algorithms are functions
+``f(model, data, inputs..., outputs...)`` with the names and the argument order of the C++ library.
+"""
+
+from ._core import *  # noqa: F401,F403
+from ._core import __all__ as _core_all
+from ._core import __version__
+from .errors import Error, InputError, ShapeError, ValueError  # noqa: A004 (the C++ name)
+
+__all__ = [*_core_all, "Error", "InputError", "ShapeError", "ValueError", "__version__"]

@@ -1,0 +1,129 @@
+// NumPy arrays as the library's spans, without copies, checked at the edge.
+//
+// An argument must be C-contiguous, of Data's own scalar type and of the exact shape; what does not fit is an error
+// that names the argument. Batches of worlds are loaded in packs, which must begin at a multiple of their size: arrays
+// made here do, and a batch array from elsewhere that does not is copied in, and out again if it is a result.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tarsus/base/aligned.hpp"
+#include "tarsus/base/error.hpp"
+
+namespace tarsus::python {
+
+namespace nb = nanobind;
+using Shape = std::vector<std::size_t>;
+
+template <class R>
+constexpr const char* kScalarName = sizeof(R) == 8 ? "float64" : "float32";
+
+/// An array has the right number of elements in the wrong shape. Python sees tarsus.ShapeError.
+class ArrayShapeError : public Error {
+ public:
+  ArrayShapeError(const char* argument, const Shape& got, const Shape& expected);
+};
+
+std::size_t count(const Shape& shape);
+std::string text(const Shape& shape);
+
+/// The array behind a Python object: its address, once its type, layout and shape have been checked.
+/// @throws nb::type_error, ShapeError, ArrayShapeError naming the argument
+void* checked_array(const char* argument, nb::handle object, nb::dlpack::dtype type, const Shape& shape, bool writable);
+
+/// A new NumPy array that owns `values`.
+template <class R>
+nb::object own_array(AlignedVector<R> values, const Shape& shape) {
+  auto* kept = new AlignedVector<R>(std::move(values));
+  nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<AlignedVector<R>*>(p); });
+  return nb::cast(nb::ndarray<nb::numpy, R>(kept->data(), shape.size(), shape.data(), owner));
+}
+template <class Values>
+nb::object new_array(const Values& values, const Shape& shape) {
+  using E = std::decay_t<decltype(*values.begin())>;
+  return own_array(AlignedVector<E>(values.begin(), values.end()), shape);
+}
+
+/// A NumPy view of memory that `owner` keeps alive; read-only for const elements.
+template <class E>
+nb::object view_array(E* values, const Shape& shape, nb::handle owner) {
+  return nb::cast(nb::ndarray<nb::numpy, E>(values, shape.size(), shape.data(), owner));
+}
+
+/// An input argument as a span.
+template <class R>
+class Input {
+ public:
+  Input(const char* argument, nb::handle object, const Shape& shape, std::size_t alignment) : argument_(argument) {
+    const R* p = static_cast<const R*>(checked_array(argument, object, nb::dtype<R>(), shape, false));
+    values_ = {p, count(shape)};
+    if (reinterpret_cast<std::uintptr_t>(p) % alignment == 0) return;
+    copy_.assign(values_.begin(), values_.end());
+    values_ = copy_;
+  }
+  /// Not given.
+  Input() = default;
+  /// The caller's own memory, for Data's arrays.
+  explicit Input(std::span<const R> values) : values_(values) {}
+
+  operator std::span<const R>() const { return values_; }
+  std::span<const R> span() const { return values_; }
+  const char* argument() const { return argument_; }
+
+ private:
+  const char* argument_ = "";
+  std::span<const R> values_;
+  AlignedVector<R> copy_;
+};
+
+/// A result: the caller's `out` array, or a new one if that is None.
+template <class R>
+class Output {
+ public:
+  Output(const char* argument, nb::handle out, const Shape& shape, std::size_t alignment) : argument_(argument) {
+    const std::size_t n = count(shape);
+    if (out.is_none()) {
+      object_ = own_array(AlignedVector<R>(n), shape);
+      target_ = {static_cast<R*>(nb::cast<nb::ndarray<>>(object_).data()), n};
+    } else {
+      object_ = nb::borrow(out);
+      target_ = {static_cast<R*>(checked_array(argument, out, nb::dtype<R>(), shape, true)), n};
+    }
+    values_ = target_;
+    if (reinterpret_cast<std::uintptr_t>(target_.data()) % alignment == 0) return;
+    scratch_.resize(n);
+    values_ = scratch_;
+  }
+
+  operator std::span<R>() const { return values_; }
+
+  /// The algorithms read their inputs while they write their results. @throws ValueError if the two share memory
+  void keep_apart(const Input<R>& input) const {
+    const auto in = input.span();
+    if (in.empty() || values_.empty() || in.data() + in.size() <= values_.data() ||
+        values_.data() + values_.size() <= in.data())
+      return;
+    throw ValueError(argument_, std::string("in the same memory as ") + input.argument(), "an array of its own");
+  }
+
+  /// The array to return.
+  nb::object take() {
+    if (!scratch_.empty()) std::memcpy(target_.data(), scratch_.data(), scratch_.size() * sizeof(R));
+    return std::move(object_);
+  }
+
+ private:
+  const char* argument_;
+  nb::object object_;
+  std::span<R> target_, values_;
+  AlignedVector<R> scratch_;
+};
+
+}  // namespace tarsus::python

@@ -1,0 +1,101 @@
+// What the parts of the extension module share.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <memory>
+#include <variant>
+
+#include "array.hpp"
+#include "tarsus/model/data.hpp"
+
+namespace tarsus::python {
+
+void bind_errors(nb::module_& m);
+void bind_model(nb::module_& m);
+void bind_data(nb::module_& m);
+void bind_dynamics(nb::module_& m);
+void bind_measure(nb::module_& m);
+void bind_control(nb::module_& m);
+void bind_sim(nb::module_& m);
+
+/// The notes, warnings and errors of reading, as Python objects.
+nb::list to_python(const Diagnostics& diagnostics);
+
+/// Python's Data: a BasicData of either scalar type, and the model that it was made for.
+class AnyData {
+ public:
+  AnyData(nb::object model, int worlds, nb::handle dtype);
+
+  const Model& model() const { return *model_; }
+  nb::handle model_object() const { return owner_; }
+  bool is_float() const { return data_.index() == 1; }
+
+  template <class F>
+  auto visit(F f) {
+    return std::visit([&](auto& data) { return f(*data); }, data_);
+  }
+
+ private:
+  nb::object owner_;
+  const Model* model_;
+  std::variant<std::unique_ptr<BasicData<double>>, std::unique_ptr<BasicData<float>>> data_;
+};
+
+/// Shape of an array with `inner` numbers a world: inner itself, or (packs, inner…, width) for a batch.
+template <class R>
+Shape batch_shape(const BasicData<R>& data, std::initializer_list<int> inner) {
+  Shape shape;
+  if (data.width() > 1) shape.push_back(data.packs());
+  for (int n : inner) shape.push_back(n);
+  if (data.width() > 1) shape.push_back(data.width());
+  return shape;
+}
+
+/// One call of an algorithm: its arguments against the model and data that it is for.
+template <class R>
+class Call {
+ public:
+  /// @throws ValueError if the data was made for another model
+  Call(const Model& model, const AnyData& any, BasicData<R>& data) : model(model), data(data) {
+    if (&any.model() != &model) throw ValueError("data", "made for another model", "this model's own");
+  }
+
+  const Model& model;
+  BasicData<R>& data;
+
+  Input<R> in(const char* argument, nb::handle object, std::initializer_list<int> inner) const {
+    return Input<R>(argument, object, batch_shape(data, inner), alignment());
+  }
+  Input<R> optional(const char* argument, nb::handle object, std::initializer_list<int> inner) const {
+    return object.is_none() ? Input<R>() : in(argument, object, inner);
+  }
+  Output<R> out(const char* argument, nb::handle object, std::initializer_list<int> inner) const {
+    return Output<R>(argument, object, batch_shape(data, inner), alignment());
+  }
+  Input<R> qpos(nb::handle object) const { return in("qpos", object, {model.nq}); }
+  Input<R> qvel(nb::handle object) const { return in("qvel", object, {model.nv}); }
+  Input<R> external(nb::handle object) const { return optional("external", object, {model.njoint(), 6}); }
+
+  /// Runs f, without Python's lock when it is worth its price: about a microsecond of work.
+  template <class F>
+  void run(F f) const {
+    if (data.packs() * model.njoint() < kManyLinks) return f();
+    nb::gil_scoped_release release;
+    f();
+  }
+
+ private:
+  static constexpr int kManyLinks = 16;
+  std::size_t alignment() const { return data.width() * sizeof(R); }
+};
+
+/// A body by index or by name. @throws ValueError, nb::type_error
+int body_index(const Model& model, nb::handle body);
+
+inline nb::object to_numpy(const Vec3d& v) { return new_array(std::array{v.x, v.y, v.z}, {3}); }
+inline nb::object to_numpy(const Mat3d& m) {
+  return new_array(std::array{m.xx, m.xy, m.xz, m.yx, m.yy, m.yz, m.zx, m.zy, m.zz}, {3, 3});
+}
+
+}  // namespace tarsus::python

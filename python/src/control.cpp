@@ -1,0 +1,111 @@
+// Stable PD drives: tarsus/control/drive.hpp.
+#include "tarsus/control/drive.hpp"
+
+#include "bindings.hpp"
+
+namespace tarsus::python {
+
+using namespace nb::literals;
+using nb::handle;
+
+namespace {
+
+std::vector<double> gains(const char* argument, handle object, std::size_t n) {
+  const Input<double> in(argument, object, {n}, 1);
+  return {in.span().begin(), in.span().end()};
+}
+
+nb::object view_of(std::vector<double>& values, handle self) {
+  return view_array(values.data(), {values.size()}, self);
+}
+
+nb::object py_drive_terms(const Model& model, AnyData& any, const Drives& drives, double dt, handle qpos, handle qvel,
+                          handle qpos_target, handle qvel_target, handle tau, handle joint_force,
+                          handle joint_inertia) {
+  return any.visit([&]<class R>(BasicData<R>& data) -> nb::object {
+    const Call<R> call(model, any, data);
+    drives.check(model);
+    const Input<R> q = call.qpos(qpos), v = call.qvel(qvel), q_target = call.in("qpos_target", qpos_target, {model.nq});
+    const Input<R> v_target = call.optional("qvel_target", qvel_target, {model.nv}),
+                   t = call.optional("tau", tau, {model.nv});
+    Output<R> Q = call.out("joint_force", joint_force, {model.nv}),
+              K = call.out("joint_inertia", joint_inertia, {model.nv});
+    for (const Input<R>* input : {&q, &v, &q_target, &v_target, &t}) Q.keep_apart(*input), K.keep_apart(*input);
+    call.run([&] { drive_terms<R>(model, data, drives, dt, q, v, q_target, v_target, t, Q, K); });
+    return nb::make_tuple(Q.take(), K.take());
+  });
+}
+
+nb::object py_drive_force(const Model& model, AnyData& any, const Drives& drives, double dt, handle qpos, handle qvel,
+                          handle qpos_target, handle qvel_target, handle qacc, handle out) {
+  return any.visit([&]<class R>(BasicData<R>& data) {
+    const Call<R> call(model, any, data);
+    drives.check(model);
+    const Input<R> q = call.qpos(qpos), v = call.qvel(qvel), q_target = call.in("qpos_target", qpos_target, {model.nq});
+    const Input<R> v_target = call.optional("qvel_target", qvel_target, {model.nv}),
+                   a = call.in("qacc", qacc, {model.nv});
+    Output<R> force = call.out("out", out, {model.nv});
+    for (const Input<R>* input : {&q, &v, &q_target, &v_target, &a}) force.keep_apart(*input);
+    call.run([&] { drive_force<R>(model, data, drives, dt, q, v, q_target, v_target, a, force); });
+    return force.take();
+  });
+}
+
+void bind_drives(nb::module_& m) {
+  nb::class_<Drives> c(m, "Drives",
+                       "Stable PD gains for each degree of freedom.\n\n"
+                       "A ball joint uses its first gains for all three axes; a free joint its first three for its "
+                       "position (world axes)\n"
+                       "and its fourth for its orientation. The arrays are views: changing them changes the drives.");
+  c.def(
+      "__init__",
+      [](Drives* self, handle kp, handle kd, bool stiff) {
+        const std::size_t n = nb::len(nb::borrow(kp));
+        new (self) Drives{gains("kp", kp, n), gains("kd", kd, n), stiff};
+      },
+      "kp"_a, "kd"_a, "stiff"_a = false,
+      nb::sig("def __init__(self, kp: numpy.ndarray, kd: numpy.ndarray, stiff: bool = False) -> None"),
+      "kp [nv] N m/rad | N/m, kd [nv] N m s/rad | N s/m, both copied. stiff: the position's new value is implicit "
+      "too.");
+  c.def_static("none", &Drives::none, "model"_a, "No drive anywhere.");
+  c.def_static(
+      "uniform", &Drives::uniform, "model"_a, "kp"_a = 75000.0, "kd"_a = 4000.0, "root_kp"_a = 20000.0,
+      "root_kd"_a = 2000.0,
+      "The same gains at every joint below the root and others for a free root. Raises ValueError for bad gains.");
+  c.def("check", &Drives::check, "model"_a, "Raises ShapeError or ValueError naming the first bad gain.");
+  c.def_prop_ro(
+      "kp", [](handle self) { return view_of(nb::cast<Drives&>(self).kp, self); },
+      nb::sig("def kp(self) -> numpy.ndarray"), "[nv] N m/rad | N/m; a view.");
+  c.def_prop_ro(
+      "kd", [](handle self) { return view_of(nb::cast<Drives&>(self).kd, self); },
+      nb::sig("def kd(self) -> numpy.ndarray"), "[nv] N m s/rad | N s/m; a view.");
+  c.def_rw("stiff", &Drives::stiff, "Whether the position's new value is implicit too: stable at every step.");
+}
+
+}  // namespace
+
+void bind_control(nb::module_& m) {
+  bind_drives(m);
+  m.def(
+      "drive_terms", &py_drive_terms, "model"_a, "data"_a, "drives"_a, "dt"_a, "qpos"_a, "qvel"_a, "qpos_target"_a,
+      "qvel_target"_a = nb::none(), "tau"_a = nb::none(), "joint_force"_a = nb::none(), "joint_inertia"_a = nb::none(),
+      nb::sig("def drive_terms(model: Model, data: Data, drives: Drives, dt: float, qpos: numpy.ndarray, qvel: "
+              "numpy.ndarray, "
+              "qpos_target: numpy.ndarray, qvel_target: numpy.ndarray | None = None, tau: numpy.ndarray | None = None, "
+              "joint_force: numpy.ndarray | None = None, joint_inertia: numpy.ndarray | None = None) -> "
+              "tuple[numpy.ndarray, "
+              "numpy.ndarray]"),
+      "(joint_force [nv], joint_inertia [nv]) of maba() for one step of dt seconds: tau + drives + springs and "
+      "damping, and\n"
+      "armature + what the implicit terms add. Targets are those at the end of the step. O(n).");
+  m.def("drive_force", &py_drive_force, "model"_a, "data"_a, "drives"_a, "dt"_a, "qpos"_a, "qvel"_a, "qpos_target"_a,
+        "qvel_target"_a, "qacc"_a, "out"_a = nb::none(),
+        nb::sig("def drive_force(model: Model, data: Data, drives: Drives, dt: float, qpos: numpy.ndarray, qvel: "
+                "numpy.ndarray, "
+                "qpos_target: numpy.ndarray, qvel_target: numpy.ndarray | None, qacc: numpy.ndarray, out: "
+                "numpy.ndarray | None = None) "
+                "-> numpy.ndarray"),
+        "The drives' own force [nv] over the step, from the acceleration that maba() found [N m | N].");
+}
+
+}  // namespace tarsus::python

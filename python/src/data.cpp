@@ -1,0 +1,173 @@
+// Data: state and workspace, its arrays as NumPy views.
+#include "tarsus/model/data.hpp"
+
+#include <nanobind/stl/string.h>
+
+#include "bindings.hpp"
+
+namespace tarsus::python {
+
+using namespace nb::literals;
+
+namespace {
+
+bool wants_float(nb::handle dtype) {
+  nb::object type = nb::module_::import_("numpy").attr("dtype")(dtype);
+  const std::string name = nb::cast<std::string>(type.attr("name"));
+  if (name != "float64" && name != "float32") throw ValueError("dtype", name, "float64 or float32");
+  return name == "float32";
+}
+
+/// A view of one of Data's arrays, n numbers a world.
+template <class Member>
+auto getter(Member member) {
+  return [member](nb::handle self) {
+    return nb::cast<AnyData&>(self).visit([&](auto& data) {
+      const auto [values, n] = member(data);
+      return view_array(values->data(), batch_shape(data, {n}), self);
+    });
+  };
+}
+
+/// Assignment copies into the array, so that views stay views.
+template <class Member>
+auto setter(Member member, const char* argument) {
+  return [member, argument](AnyData& any, nb::handle value) {
+    any.visit([&]<class R>(BasicData<R>& data) {
+      const auto [values, n] = member(data);
+      const Input<R> in(argument, value, batch_shape(data, {n}), 1);
+      std::memmove(values->data(), in.span().data(), in.span().size_bytes());
+    });
+  };
+}
+
+template <class Member>
+void bind_array(nb::class_<AnyData>& c, const char* name, Member member, const char* doc) {
+  c.def_prop_rw(
+      name, getter(member), setter(member, name),
+      nb::for_getter(nb::sig(("def " + std::string(name) + "(self) -> numpy.ndarray").c_str())),
+      nb::for_setter(nb::sig(("def " + std::string(name) + "(self, value: numpy.ndarray, /) -> None").c_str())), doc);
+}
+
+template <class R>
+void check_world(const BasicData<R>& data, int world) {
+  if (world < 0 || world >= data.worlds())
+    throw ValueError("world", std::to_string(world), "an index below " + std::to_string(data.worlds()));
+}
+
+/// Numbers a world of an array of this batch, from its shape.
+template <class R>
+int per_world(const BasicData<R>& data, nb::handle array) {
+  const nb::object shape = array.attr("shape");
+  const std::size_t position = data.width() > 1 ? 1 : 0, dimensions = data.width() > 1 ? 3 : 1;
+  if (nb::len(shape) != dimensions)
+    throw ValueError("array", std::to_string(nb::len(shape)) + "-dimensional",
+                     std::to_string(dimensions) + "-dimensional");
+  return nb::cast<int>(shape[position]);
+}
+
+nb::object get(AnyData& any, nb::handle array, int world) {
+  return any.visit([&]<class R>(BasicData<R>& data) {
+    check_world(data, world);
+    const int n = per_world(data, array);
+    const Input<R> in("array", array, batch_shape(data, {n}), 1);
+    AlignedVector<R> out(n);
+    data.get(in, n, world, out);
+    return own_array(std::move(out), {std::size_t(n)});
+  });
+}
+
+void set(AnyData& any, nb::handle array, int world, nb::handle values) {
+  any.visit([&]<class R>(BasicData<R>& data) {
+    check_world(data, world);
+    const int n = per_world(data, array);
+    Output<R> out("array", array, batch_shape(data, {n}), 1);
+    data.set(out, n, world, Input<R>("values", values, {std::size_t(n)}, 1));
+  });
+}
+
+nb::object zeros(AnyData& any, int n) {
+  if (n < 0) throw ValueError("n", std::to_string(n), "not negative");
+  return any.visit(
+      [&]<class R>(BasicData<R>& data) { return own_array(AlignedVector<R>(data.size(n)), batch_shape(data, {n})); });
+}
+
+const char* const kDataDoc =
+    "One world's state and workspace, or a batch's.\n\n"
+    "dtype is float64 or float32; every array given to an algorithm with this Data must have it. A single world's "
+    "arrays are\n"
+    "[n]. A batch's are [packs][n][width]: worlds are computed `width` at a time, world w is [w // width, :, w % "
+    "width].\n"
+    "Arrays are views without copies; assigning to one (data.qpos = x) copies into it. Not for two threads at once.";
+
+}  // namespace
+
+AnyData::AnyData(nb::object model, int worlds, nb::handle dtype)
+    : owner_(std::move(model)), model_(nb::cast<const Model*>(owner_)) {
+  if (!model_) throw nb::type_error("model: is None, expected a tarsus.Model");
+  if (wants_float(dtype))
+    data_ = std::make_unique<BasicData<float>>(*model_, worlds);
+  else
+    data_ = std::make_unique<BasicData<double>>(*model_, worlds);
+}
+
+void bind_data(nb::module_& m) {
+  nb::class_<AnyData> c(m, "Data", kDataDoc);
+  c.def(
+      "__init__",
+      [](AnyData* self, nb::object model, int worlds, nb::object dtype) {
+        new (self) AnyData(std::move(model), worlds, dtype.is_none() ? nb::object(nb::str("float64")) : dtype);
+      },
+      "model"_a, "worlds"_a = 1, "dtype"_a = nb::none(),
+      nb::sig("def __init__(self, model: Model, worlds: int = 1, dtype: type | str | None = None) -> None"),
+      "All worlds start at the model's qpos0, at rest. dtype None is float64. Raises ValueError if worlds < 1.");
+  bind_array(
+      c, "qpos", [](auto& d) { return std::pair(&d.qpos, d.nq()); },
+      "[nq] generalized positions, MuJoCo's layout [m | rad | quaternion w x y z].");
+  bind_array(
+      c, "qvel", [](auto& d) { return std::pair(&d.qvel, d.nv()); }, "[nv] generalized velocities [m/s | rad/s].");
+  bind_array(
+      c, "qacc", [](auto& d) { return std::pair(&d.qacc, d.nv()); },
+      "[nv] accelerations, by step() or by aba(..., out=data.qacc).");
+  bind_array(
+      c, "tau", [](auto& d) { return std::pair(&d.tau, d.nv()); },
+      "[nv] applied joint forces, yours to set [N m | N].");
+  bind_array(
+      c, "joint_force", [](auto& d) { return std::pair(&d.joint_force, d.nv()); },
+      "[nv] Q of maba(), by step() [N m | N].");
+  bind_array(
+      c, "joint_inertia", [](auto& d) { return std::pair(&d.joint_inertia, d.nv()); },
+      "[nv] K of maba(), by step(); the armature at first [kg m² | kg].");
+  const auto time = [](AnyData& any) { return any.visit([](auto& d) { return d.time; }); };
+  const auto set_time = [](AnyData& any, double t) { any.visit([&](auto& d) { d.time = t; }); };
+  c.def_prop_rw("time", time, set_time, "[s], the same for all worlds.");
+  c.def_prop_ro(
+      "model", [](AnyData& any) { return nb::borrow(any.model_object()); }, nb::sig("def model(self) -> Model"),
+      "The model that it was made for.");
+  c.def_prop_ro(
+      "dtype",
+      [](AnyData& any) { return nb::module_::import_("numpy").attr("dtype")(any.is_float() ? "float32" : "float64"); },
+      nb::sig("def dtype(self) -> numpy.dtype"), "Scalar type of all its arrays.");
+  c.def_prop_ro(
+      "worlds", [](AnyData& any) { return any.visit([](auto& d) { return d.worlds(); }); }, "Worlds in the batch.");
+  c.def_prop_ro(
+      "width", [](AnyData& any) { return any.visit([](auto& d) { return d.width(); }); },
+      "Worlds computed at a time; 1 for a single world.");
+  c.def_prop_ro(
+      "packs", [](AnyData& any) { return any.visit([](auto& d) { return d.packs(); }); }, "Packs of `width` worlds.");
+  c.def("get", &get, "array"_a, "world"_a, nb::sig("def get(self, array: numpy.ndarray, world: int) -> numpy.ndarray"),
+        "A copy of one world's numbers out of an array of this Data's layout.");
+  c.def("set", &set, "array"_a, "world"_a, "values"_a,
+        nb::sig("def set(self, array: numpy.ndarray, world: int, values: numpy.ndarray) -> None"),
+        "Copies one world's numbers into an array of this Data's layout.");
+  c.def("zeros", &zeros, "n"_a, nb::sig("def zeros(self, n: int) -> numpy.ndarray"),
+        "A new array with n numbers a world, laid out as algorithms with this Data want it.");
+  c.def("__repr__", [](AnyData& any) {
+    return any.visit([&]<class R>(BasicData<R>& d) {
+      return "<tarsus.Data of '" + any.model().name + "' worlds=" + std::to_string(d.worlds()) + " " + kScalarName<R> +
+             ">";
+    });
+  });
+}
+
+}  // namespace tarsus::python

@@ -1,0 +1,68 @@
+// C++ exceptions as the Python classes of tarsus/errors.py, and diagnostics as objects.
+#include <nanobind/stl/string.h>
+
+#include "bindings.hpp"
+
+namespace tarsus::python {
+
+using namespace nb::literals;
+
+namespace {
+
+void raise(const char* name, const char* what, const Diagnostics* diagnostics = nullptr) {
+  nb::object type = nb::module_::import_("tarsus.errors").attr(name);
+  nb::object error = type(what);
+  if (diagnostics) error.attr("diagnostics") = to_python(*diagnostics);
+  PyErr_SetObject(type.ptr(), error.ptr());
+}
+
+/// The most derived type first.
+void translate(const std::exception_ptr& exception, void*) {
+  try {
+    std::rethrow_exception(exception);
+  } catch (const InputError& e) {
+    raise("InputError", e.what(), &e.diagnostics());
+  } catch (const ShapeError& e) {
+    raise("ShapeError", e.what());
+  } catch (const ArrayShapeError& e) {
+    raise("ShapeError", e.what());
+  } catch (const ValueError& e) {
+    raise("ValueError", e.what());
+  } catch (const Error& e) {
+    raise("Error", e.what());
+  }
+}
+
+const char* severity_name(Severity severity) {
+  return severity == Severity::note ? "note" : severity == Severity::warning ? "warning" : "error";
+}
+
+}  // namespace
+
+nb::list to_python(const Diagnostics& diagnostics) {
+  nb::list list;
+  for (const Diagnostic& d : diagnostics) list.append(nb::cast(d));
+  return list;
+}
+
+void bind_errors(nb::module_& m) {
+  nb::register_exception_translator(translate);
+  nb::class_<Diagnostic>(m, "Diagnostic", "One finding about a user's file.")
+      .def_prop_ro(
+          "severity", [](const Diagnostic& d) { return severity_name(d.severity); }, "'note', 'warning' or 'error'.")
+      .def_ro("message", &Diagnostic::message, "What was found, and what was expected.")
+      .def_prop_ro(
+          "file", [](const Diagnostic& d) { return d.where.file; }, "File's name as it was given.")
+      .def_prop_ro(
+          "line", [](const Diagnostic& d) { return d.where.line; }, "From 1; 0 if unknown.")
+      .def_prop_ro(
+          "column", [](const Diagnostic& d) { return d.where.column; }, "From 1; 0 if unknown.")
+      .def_prop_ro(
+          "element", [](const Diagnostic& d) { return d.where.element; },
+          "Path of the element, e.g. 'mujoco/worldbody/body[torso]'.")
+      .def("text", &Diagnostic::text, "'file:line:column: severity: message (element)'.")
+      .def("__str__", &Diagnostic::text)
+      .def("__repr__", [](const Diagnostic& d) { return "<tarsus.Diagnostic " + d.text() + ">"; });
+}
+
+}  // namespace tarsus::python

@@ -1,0 +1,94 @@
+// What is read out of the workspace after kinematics(): poses, velocities, energy, momentum.
+#include "bindings.hpp"
+#include "tarsus/dynamics/dynamics.hpp"
+
+namespace tarsus::python {
+
+using namespace nb::literals;
+using nb::handle;
+
+namespace {
+
+nb::object py_body_pose(const Model& model, AnyData& any, handle body) {
+  return any.visit([&]<class R>(BasicData<R>& data) -> nb::object {
+    const Call<R> call(model, any, data);
+    const Transformd X = body_pose<R>(model, data, body_index(model, body));
+    return nb::make_tuple(to_numpy(X.R), to_numpy(X.p));
+  });
+}
+
+nb::object py_body_poses(const Model& model, AnyData& any) {
+  return any.visit([&]<class R>(BasicData<R>& data) -> nb::object {
+    const Call<R> call(model, any, data);
+    const std::size_t n = model.nbody();
+    AlignedVector<double> rotations(9 * n), positions(3 * n);
+    for (std::size_t i = 0; i < n; ++i) {
+      const Transformd X = body_pose<R>(model, data, int(i));
+      for (int k = 0; k < 9; ++k) rotations[9 * i + k] = X.R(k / 3, k % 3);
+      for (int k = 0; k < 3; ++k) positions[3 * i + k] = X.p[k];
+    }
+    return nb::make_tuple(own_array(std::move(rotations), {n, 3, 3}), own_array(std::move(positions), {n, 3}));
+  });
+}
+
+nb::object py_body_velocity(const Model& model, AnyData& any, handle body) {
+  return any.visit([&]<class R>(BasicData<R>& data) -> nb::object {
+    const Call<R> call(model, any, data);
+    const Motion<double> v = body_velocity<R>(model, data, body_index(model, body));
+    return nb::make_tuple(to_numpy(v.w), to_numpy(v.v));
+  });
+}
+
+Energy py_energy(const Model& model, AnyData& any, handle qpos, handle qvel) {
+  return any.visit([&]<class R>(BasicData<R>& data) {
+    const Call<R> call(model, any, data);
+    if (data.width() != 1) throw ValueError("data", "a batch", "a single world");
+    return energy<R>(model, data, call.qpos(qpos), call.qvel(qvel));
+  });
+}
+
+Momentum py_momentum(const Model& model, AnyData& any) {
+  return any.visit([&]<class R>(BasicData<R>& data) {
+    const Call<R> call(model, any, data);
+    return momentum<R>(model, data);
+  });
+}
+
+}  // namespace
+
+void bind_measure(nb::module_& m) {
+  nb::class_<Energy>(m, "Energy", "[J].")
+      .def_ro("kinetic", &Energy::kinetic, "Of the bodies and, with armature, of the rotors.")
+      .def_ro("potential", &Energy::potential, "Gravity's, zero at the world's origin.")
+      .def_ro("spring", &Energy::spring, "In the joints' springs.")
+      .def("total", &Energy::total, "The sum of the three.");
+  nb::class_<Momentum>(m, "Momentum", "Of all moving bodies.")
+      .def_ro("mass", &Momentum::mass, "[kg].")
+      .def_prop_ro(
+          "com", [](const Momentum& p) { return to_numpy(p.com); }, nb::sig("def com(self) -> numpy.ndarray"),
+          "[3] centre of mass [m].")
+      .def_prop_ro(
+          "linear", [](const Momentum& p) { return to_numpy(p.linear); }, nb::sig("def linear(self) -> numpy.ndarray"),
+          "[3] [kg m/s].")
+      .def_prop_ro(
+          "angular", [](const Momentum& p) { return to_numpy(p.angular); },
+          nb::sig("def angular(self) -> numpy.ndarray"), "[3] about the centre of mass [kg m²/s].");
+  m.def("body_pose", &py_body_pose, "model"_a, "data"_a, "body"_a,
+        nb::sig("def body_pose(model: Model, data: Data, body: int | str) -> tuple[numpy.ndarray, numpy.ndarray]"),
+        "(rotation [3][3], position [3] m) of a body in the world after kinematics(): p_world = rotation @ p_body + "
+        "position.");
+  m.def("body_poses", &py_body_poses, "model"_a, "data"_a,
+        nb::sig("def body_poses(model: Model, data: Data) -> tuple[numpy.ndarray, numpy.ndarray]"),
+        "(rotations [nbody][3][3], positions [nbody][3] m) of all bodies in the world after kinematics().");
+  m.def("body_velocity", &py_body_velocity, "model"_a, "data"_a, "body"_a,
+        nb::sig("def body_velocity(model: Model, data: Data, body: int | str) -> tuple[numpy.ndarray, numpy.ndarray]"),
+        "(angular [3] rad/s, linear [3] m/s) of a body's frame after kinematics() with qvel: world axes, at the body's "
+        "origin.");
+  m.def("energy", &py_energy, "model"_a, "data"_a, "qpos"_a, "qvel"_a,
+        nb::sig("def energy(model: Model, data: Data, qpos: numpy.ndarray, qvel: numpy.ndarray) -> Energy"),
+        "Energy after kinematics() with the same qpos [nq] and qvel [nv]. Single world.");
+  m.def("momentum", &py_momentum, "model"_a, "data"_a, nb::sig("def momentum(model: Model, data: Data) -> Momentum"),
+        "Momentum after kinematics() with qvel. Single world.");
+}
+
+}  // namespace tarsus::python

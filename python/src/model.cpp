@@ -1,0 +1,337 @@
+// Model, and its bodies and joints by name.
+#include "tarsus/model/model.hpp"
+
+#include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "bindings.hpp"
+#include "tarsus/io/mjcf.hpp"
+#include "tarsus/io/model_file.hpp"
+#include "tarsus/io/urdf.hpp"
+#include "tarsus/io/xml.hpp"
+
+namespace tarsus::python {
+
+using namespace nb::literals;
+
+namespace {
+
+/// A joint or body of a model; keeps the model alive.
+struct JointRef {
+  nb::object owner;
+  const Model* model;
+  int id;
+  const Joint* operator->() const { return &model->joints[id]; }
+};
+struct BodyRef {
+  nb::object owner;
+  const Model* model;
+  int id;
+  const Body* operator->() const { return &model->bodies[id]; }
+};
+
+int index_of(nb::handle key, const char* kind, int n, int (Model::*find)(std::string_view) const, const Model& model) {
+  if (nb::isinstance<nb::str>(key)) return (model.*find)(nb::cast<std::string>(key));
+  long long id = 0;
+  if (!nb::try_cast(key, id)) {
+    throw nb::type_error(
+        (std::string(kind) + ": is of type " + nb::type_name(key.type()).c_str() + ", expected a name or an index")
+            .c_str());
+  }
+  if (id < 0 || id >= n) throw ValueError(kind, std::to_string(id), "an index from 0 and below " + std::to_string(n));
+  return int(id);
+}
+
+JointRef joint(nb::handle self, nb::handle key) {
+  const Model& model = nb::cast<const Model&>(self);
+  return {nb::borrow(self), &model, index_of(key, "joint", model.njoint(), &Model::joint_id, model)};
+}
+BodyRef body(nb::handle self, nb::handle key) {
+  const Model& model = nb::cast<const Model&>(self);
+  return {nb::borrow(self), &model, index_of(key, "body", model.nbody(), &Model::body_id, model)};
+}
+
+ReadOptions read_options(bool lenient, bool fix_balance, bool disable_includes, bool floating_base,
+                         std::vector<std::filesystem::path> package_paths) {
+  ReadOptions options;
+  options.lenient = lenient;
+  options.fix_balance = fix_balance;
+  options.disable_includes = disable_includes;
+  options.floating_base = floating_base;
+  options.package_paths = std::move(package_paths);
+  return options;
+}
+
+Model load(const std::filesystem::path& path, bool lenient, bool fix_balance, bool disable_includes, bool floating_base,
+           std::vector<std::filesystem::path> package_paths) {
+  const ReadOptions options =
+      read_options(lenient, fix_balance, disable_includes, floating_base, std::move(package_paths));
+  nb::gil_scoped_release release;
+  return compile(read_model(path, options));
+}
+
+Model from_xml_string(std::string text, const std::filesystem::path& directory, const std::string& name, bool lenient,
+                      bool fix_balance, bool disable_includes, bool floating_base,
+                      std::vector<std::filesystem::path> package_paths) {
+  const ReadOptions options =
+      read_options(lenient, fix_balance, disable_includes, floating_base, std::move(package_paths));
+  nb::gil_scoped_release release;
+  std::string root;
+  {
+    DiagnosticSink unused;  // the reader parses again and reports what it finds
+    root = XmlDocument::parse(text, name, unused).root().name();
+  }
+  if (root == "robot") return compile(parse_urdf(std::move(text), name, directory, options));
+  if (root == "mujoco") return compile(parse_mjcf(std::move(text), name, directory, options));
+  throw InputError(Location{name, 0, 0, {}},
+                   "the root element <" + root + "> is neither <mujoco> (MJCF) nor <robot> (URDF)");
+}
+
+/// A new array with `f(item)`, `width` numbers, for each item.
+template <class Items, class F>
+nb::object gather(const Items& items, Shape inner, F f) {
+  AlignedVector<double> values;
+  for (const auto& item : items) {
+    for (double x : f(item)) values.push_back(x);
+  }
+  inner.insert(inner.begin(), items.size());
+  return own_array(std::move(values), inner);
+}
+template <class Items, class F>
+nb::object gather_int(const Items& items, F f) {
+  AlignedVector<int> values;
+  for (const auto& item : items) values.push_back(f(item));
+  return own_array(std::move(values), {items.size()});
+}
+template <class Items>
+std::vector<std::string> names(const Items& items) {
+  std::vector<std::string> out;
+  for (const auto& item : items) out.push_back(item.name);
+  return out;
+}
+
+std::array<double, 3> numbers(const Vec3d& v) { return {v.x, v.y, v.z}; }
+std::array<double, 9> numbers(const Sym3d& s) { return {s.xx, s.xy, s.xz, s.xy, s.yy, s.yz, s.xz, s.yz, s.zz}; }
+
+nb::object view_of(const std::vector<double>& values, nb::handle self) {
+  return view_array(values.data(), {values.size()}, self);
+}
+
+void bind_joint(nb::module_& m) {
+  nb::class_<JointRef>(m, "Joint", "A joint of a model, which moves the link of the same index. SI units, radians.")
+      .def_ro("id", &JointRef::id, "Index in model.joints; the link that it moves has the same.")
+      .def_prop_ro(
+          "name", [](const JointRef& j) { return j->name; }, "Name in the file; may be empty.")
+      .def_prop_ro(
+          "type", [](const JointRef& j) { return name(j->type); }, "'free', 'ball', 'slide' or 'hinge'.")
+      .def_prop_ro(
+          "body",
+          [](const JointRef& j) {
+            return BodyRef{j.owner, j.model, j->body};
+          },
+          "The body that it belongs to.")
+      .def_prop_ro(
+          "parent", [](const JointRef& j) { return j->parent; }, "Link below, -1 for the world.")
+      .def_prop_ro(
+          "qpos", [](const JointRef& j) { return nb::slice(j->qpos, j->qpos + j->nq(), 1); },
+          "Slice of its numbers in qpos: data.qpos[joint.qpos].")
+      .def_prop_ro(
+          "qvel", [](const JointRef& j) { return nb::slice(j->qvel, j->qvel + j->nv(), 1); },
+          "Slice of its numbers in qvel, qacc and tau.")
+      .def_prop_ro(
+          "nq", [](const JointRef& j) { return j->nq(); }, "Numbers in qpos.")
+      .def_prop_ro(
+          "nv", [](const JointRef& j) { return j->nv(); }, "Numbers in qvel.")
+      .def_prop_ro(
+          "axis", [](const JointRef& j) { return to_numpy(j->axis); }, "[3] unit, body frame; hinge and slide.")
+      .def_prop_ro(
+          "position", [](const JointRef& j) { return to_numpy(j->position); },
+          nb::sig("def axis(self) -> numpy.ndarray"), "[3] anchor in the body frame [m].")
+      .def_prop_ro(
+          "reference", [](const JointRef& j) { return j->reference; }, nb::sig("def position(self) -> numpy.ndarray"),
+          "qpos in the pose that the file draws [rad | m].")
+      .def_prop_ro(
+          "spring_reference", [](const JointRef& j) { return j->spring_reference; },
+          "qpos at which its spring is at rest [rad | m].")
+      .def_prop_ro(
+          "stiffness", [](const JointRef& j) { return j->stiffness; }, "[N m/rad | N/m].")
+      .def_prop_ro(
+          "damping", [](const JointRef& j) { return j->damping; }, "[N m s/rad | N s/m].")
+      .def_prop_ro(
+          "armature", [](const JointRef& j) { return j->armature; }, "Added to the diagonal of M [kg m² | kg].")
+      .def_prop_ro(
+          "friction_loss", [](const JointRef& j) { return j->friction_loss; }, "Dry friction [N m | N].")
+      .def_prop_ro(
+          "limited", [](const JointRef& j) { return j->limited; }, "Whether `range` holds.")
+      .def_prop_ro(
+          "range", [](const JointRef& j) { return new_array(j->range, {2}); },
+          nb::sig("def range(self) -> numpy.ndarray"), "[2] [rad | m].")
+      .def_prop_ro(
+          "force_limited", [](const JointRef& j) { return j->force_limited; }, "Whether `force_range` holds.")
+      .def_prop_ro(
+          "force_range", [](const JointRef& j) { return new_array(j->force_range, {2}); },
+          nb::sig("def force_range(self) -> numpy.ndarray"), "[2] [N m | N].")
+      .def("__repr__", [](const JointRef& j) {
+        return "<tarsus.Joint " + std::to_string(j.id) + " '" + j->name + "' (" + name(j->type) + ")>";
+      });
+}
+
+void bind_body(nb::module_& m) {
+  nb::class_<BodyRef>(m, "Body", "A body of a model. SI units.")
+      .def_ro("id", &BodyRef::id, "Index in model.bodies; the world's is 0.")
+      .def_prop_ro(
+          "name", [](const BodyRef& b) { return b->name; }, "Name in the file; may be empty.")
+      .def_prop_ro(
+          "parent", [](const BodyRef& b) { return b->parent; }, "Index of the parent body.")
+      .def_prop_ro(
+          "link", [](const BodyRef& b) { return b->link; },
+          "Link (joint index) that carries it, -1 if fixed to the world.")
+      .def_prop_ro(
+          "joints",
+          [](const BodyRef& b) {
+            nb::list list;
+            for (int i = 0; i < b->joint_count; ++i) list.append(JointRef{b.owner, b.model, b->joint_first + i});
+            return list;
+          },
+          nb::sig("def joints(self) -> list[Joint]"), "Its own joints, in the order in which they act.")
+      .def_prop_ro(
+          "mass", [](const BodyRef& b) { return b->mass; }, "[kg].")
+      .def_prop_ro(
+          "com", [](const BodyRef& b) { return to_numpy(b->com); }, nb::sig("def com(self) -> numpy.ndarray"),
+          "[3] centre of mass, body frame [m].")
+      .def_prop_ro(
+          "inertia", [](const BodyRef& b) { return to_numpy(b->inertia.full()); },
+          nb::sig("def inertia(self) -> numpy.ndarray"), "[3][3] about the centre of mass, body axes [kg m²].")
+      .def_prop_ro(
+          "pose_in_link", [](const BodyRef& b) { return nb::make_tuple(to_numpy(b->X_LB.R), to_numpy(b->X_LB.p)); },
+          nb::sig("def pose_in_link(self) -> tuple[numpy.ndarray, numpy.ndarray]"),
+          "(rotation [3][3], position [3]) of the body frame in its link's frame (in the world's for link -1).")
+      .def("__repr__", [](const BodyRef& b) { return "<tarsus.Body " + std::to_string(b.id) + " '" + b->name + "'>"; });
+}
+
+void bind_arrays(nb::class_<Model>& c) {
+  c.def_prop_ro(
+      "gravity", [](nb::handle self) { return view_array(&nb::cast<const Model&>(self).gravity.x, {3}, self); },
+      nb::sig("def gravity(self) -> numpy.ndarray"), "[3] read-only [m/s²].");
+  c.def_prop_ro(
+      "qpos0", [](nb::handle self) { return view_of(nb::cast<const Model&>(self).qpos0, self); },
+      nb::sig("def qpos0(self) -> numpy.ndarray"), "[nq] the pose that the file draws; read-only view.");
+  c.def_prop_ro(
+      "qpos_spring", [](nb::handle self) { return view_of(nb::cast<const Model&>(self).qpos_spring, self); },
+      nb::sig("def qpos_spring(self) -> numpy.ndarray"), "[nq] where the joints' springs are at rest; read-only view.");
+  c.def_prop_ro(
+      "armature", [](nb::handle self) { return view_of(nb::cast<const Model&>(self).armature, self); },
+      nb::sig("def armature(self) -> numpy.ndarray"), "[nv] on the diagonal of M [kg m² | kg]; read-only view.");
+  c.def_prop_ro(
+      "dof_joint",
+      [](nb::handle self) {
+        const Model& model = nb::cast<const Model&>(self);
+        return view_array(model.dof_joint.data(), {model.dof_joint.size()}, self);
+      },
+      nb::sig("def dof_joint(self) -> numpy.ndarray"), "[nv] joint of each degree of freedom; read-only view.");
+  c.def_prop_ro(
+      "body_name", [](const Model& m) { return names(m.bodies); }, "[nbody] names.");
+  c.def_prop_ro(
+      "body_mass",
+      [](const Model& m) { return gather(m.bodies, {}, [](const Body& b) { return std::array{b.mass}; }); },
+      nb::sig("def body_mass(self) -> numpy.ndarray"), "[nbody] [kg]; a new array.");
+  c.def_prop_ro(
+      "body_com", [](const Model& m) { return gather(m.bodies, {3}, [](const Body& b) { return numbers(b.com); }); },
+      nb::sig("def body_com(self) -> numpy.ndarray"), "[nbody][3] centre of mass, body frame [m]; a new array.");
+  c.def_prop_ro(
+      "body_inertia",
+      [](const Model& m) {
+        return gather(m.bodies, {3, 3}, [](const Body& b) { return numbers(b.inertia); });
+      },
+      nb::sig("def body_inertia(self) -> numpy.ndarray"),
+      "[nbody][3][3] about the centre of mass, body axes [kg m²] (MuJoCo's is diagonal, in axes of its own); a new "
+      "array.");
+  c.def_prop_ro(
+      "body_parent", [](const Model& m) { return gather_int(m.bodies, [](const Body& b) { return b.parent; }); },
+      nb::sig("def body_parent(self) -> numpy.ndarray"), "[nbody] parent body; a new array.");
+  c.def_prop_ro(
+      "body_link", [](const Model& m) { return gather_int(m.bodies, [](const Body& b) { return b.link; }); },
+      nb::sig("def body_link(self) -> numpy.ndarray"),
+      "[nbody] link that carries the body, -1 the world; a new array.");
+  c.def_prop_ro(
+      "joint_name", [](const Model& m) { return names(m.joints); }, "[njoint] names.");
+  c.def_prop_ro(
+      "joint_qpos", [](const Model& m) { return gather_int(m.joints, [](const Joint& j) { return j.qpos; }); },
+      nb::sig("def joint_qpos(self) -> numpy.ndarray"), "[njoint] first index in qpos; a new array.");
+  c.def_prop_ro(
+      "joint_qvel", [](const Model& m) { return gather_int(m.joints, [](const Joint& j) { return j.qvel; }); },
+      nb::sig("def joint_qvel(self) -> numpy.ndarray"), "[njoint] first index in qvel; a new array.");
+}
+
+const char* const kLoadDoc =
+    "Reads and compiles an MJCF or URDF file.\n\n"
+    "lenient: a missing mesh is a warning where no inertia needs it. fix_balance: inertias that no real body can have "
+    "are\n"
+    "mended, each with a report in `diagnostics`. disable_includes: an MJCF <include> is an error, for text from a "
+    "stranger.\n"
+    "floating_base, package_paths: URDF's root floats; folders in which package://NAME/ is looked for.\n"
+    "Raises InputError with every error found, each with file, line, column and element.";
+
+}  // namespace
+
+int body_index(const Model& model, nb::handle body) {
+  return index_of(body, "body", model.nbody(), &Model::body_id, model);
+}
+
+void bind_model(nb::module_& m) {
+  using Paths = std::vector<std::filesystem::path>;
+  bind_body(m);
+  bind_joint(m);
+  nb::class_<Model> c(m, "Model", "Everything that never changes while a world runs; shared by any number of Data.");
+  c.def_static("load", &load, "path"_a, nb::kw_only(), "lenient"_a = false, "fix_balance"_a = false,
+               "disable_includes"_a = false, "floating_base"_a = false, "package_paths"_a = Paths(), kLoadDoc);
+  c.def_static("from_xml_string", &from_xml_string, "text"_a, "directory"_a = ".", "name"_a = "<string>", nb::kw_only(),
+               "lenient"_a = false, "fix_balance"_a = false, "disable_includes"_a = false, "floating_base"_a = false,
+               "package_paths"_a = Paths(),
+               "load() for MJCF or URDF text. Files that it names are looked for in `directory`; `name` stands for the "
+               "file in messages.");
+  c.def_ro("name", &Model::name, "Name in the file.");
+  c.def_ro("nq", &Model::nq, "Numbers in qpos.");
+  c.def_ro("nv", &Model::nv, "Numbers in qvel, qacc and tau: degrees of freedom.");
+  c.def_prop_ro("nbody", &Model::nbody, "Bodies, the world included.");
+  c.def_prop_ro("njoint", &Model::njoint, "Joints, which is also the number of links.");
+  c.def_ro("depth", &Model::depth, "Degrees of freedom on the longest branch.");
+  c.def_ro("timestep", &Model::timestep, "The file's own time step [s].");
+  c.def("total_mass", &Model::total_mass, "Mass of all bodies [kg].");
+  c.def("body", &body, "name"_a, nb::sig("def body(self, name: str | int) -> Body"),
+        "A body by name or index. Raises ValueError, which lists the names.");
+  c.def("joint", &joint, "name"_a, nb::sig("def joint(self, name: str | int) -> Joint"),
+        "A joint by name or index. Raises ValueError, which lists the names.");
+  c.def("body_id", &Model::body_id, "name"_a, "Index of a body.");
+  c.def("joint_id", &Model::joint_id, "name"_a, "Index of a joint.");
+  c.def_prop_ro(
+      "bodies",
+      [](nb::handle self) {
+        nb::list list;
+        const Model& model = nb::cast<const Model&>(self);
+        for (int i = 0; i < model.nbody(); ++i) list.append(BodyRef{nb::borrow(self), &model, i});
+        return list;
+      },
+      nb::sig("def bodies(self) -> list[Body]"), "[nbody] all bodies; bodies[0] is the world.");
+  c.def_prop_ro(
+      "joints",
+      [](nb::handle self) {
+        nb::list list;
+        const Model& model = nb::cast<const Model&>(self);
+        for (int i = 0; i < model.njoint(); ++i) list.append(JointRef{nb::borrow(self), &model, i});
+        return list;
+      },
+      nb::sig("def joints(self) -> list[Joint]"), "[njoint] all joints.");
+  c.def_prop_ro(
+      "diagnostics", [](const Model& model) { return to_python(model.spec.diagnostics); },
+      nb::sig("def diagnostics(self) -> list[Diagnostic]"),
+      "Notes and warnings of reading: what is not supported, what was mended.");
+  bind_arrays(c);
+  c.def("__repr__", [](const Model& model) {
+    return "<tarsus.Model '" + model.name + "' nq=" + std::to_string(model.nq) + " nv=" + std::to_string(model.nv) +
+           " nbody=" + std::to_string(model.nbody()) + ">";
+  });
+}
+
+}  // namespace tarsus::python
