@@ -40,7 +40,7 @@ const char* type_name(GeomType type) {
 }
 
 std::array<double, 2> finite_range(const std::array<double, 2>& r) {
-  return {std::max(r[0], -kNoEnd), std::min(r[1], kNoEnd)};
+  return {std::isinf(r[0]) ? -kNoEnd : r[0], std::isinf(r[1]) ? kNoEnd : r[1]};
 }
 
 class MjcfWriter {
@@ -101,7 +101,7 @@ void MjcfWriter::find_losses() {
   for (const BodySpec& body : spec_.bodies) {
     for (const JointSpec& joint : body.joints) {
       if (std::isfinite(joint.velocity_limit)) lose("velocity limits of joints");
-      if (joint.limited && (joint.range[0] < -kNoEnd || joint.range[1] > kNoEnd))
+      if (joint.limited && finite_range(joint.range) != joint.range)
         lose("ends of ranges at infinity, written as 1e10");
     }
   }
@@ -477,7 +477,7 @@ std::string MjcfWriter::write() {
   check_order();
   pugi::xml_document document;
   const XmlWriter root = XmlWriter(document).child("mujoco");
-  if (!spec_.name.empty()) root.set("model", spec_.name);
+  root.set("model", spec_.name);  // even if empty: readers would give it a name of their own
   const XmlWriter compiler = root.child("compiler");
   compiler.set("angle", "radian");
   compiler.set("autolimits", false);
