@@ -17,8 +17,6 @@ int main(int argc, char** argv) {
   add_check_command(app);
   add_convert_command(app);
   add_info_command(app);
-  add_gains_command(app);
-  add_md_command(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::RuntimeError& e) {  // a command's own exit status
