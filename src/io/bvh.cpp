@@ -263,6 +263,10 @@ class BvhReader {
       if (joint.position >= 0) std::copy(&p.x, &p.x + 3, frame + joint.position);
       if (joint.rotation < 0) continue;
       q = normalized(q);
+      if (start > 0) {  // Euler angles beyond half a turn give the other sign: no fault of the file
+        const double* last = frame - clip_.width + joint.rotation;
+        if (q.w * last[0] + q.x * last[1] + q.y * last[2] + q.z * last[3] < 0) q = {-q.w, -q.x, -q.y, -q.z};
+      }
       std::copy(&q.w, &q.w + 4, frame + joint.rotation);
     }
   }

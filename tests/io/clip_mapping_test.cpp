@@ -109,7 +109,7 @@ TEST(BuiltIn, FeetStandOnTheFloorAndDoNotSlide) {
   check_gait("humanoid", "humanoid_run", feet, 2.9, 0.05, 0.35);
   check_gait("dog", "dog_pace", paws, 1.2, 0.2, 0.55);
   check_gait("dog", "dog_trot", paws, 1.87, 0.2, 0.5);
-  check_gait("dog", "dog_canter", paws, 2.9, 0.15, 0.4);
+  check_gait("dog", "dog_canter", paws, 2.5, 0.15, 0.4);
 }
 
 TEST(BuiltIn, WalkersAlternateTheirLegs) {

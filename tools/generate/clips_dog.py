@@ -81,8 +81,8 @@ def trot():
 
 
 def canter():
-    """2.9 m/s, three beats: left hind, right hind with left front, right front, then all four in the air."""
-    return gait(0.44, 1.28, 0.34, 0.09, 0.572, (0.0, 0.22, 0.24, 0.46), 0.020, 0.92, False, 0.06, 0.45, 0.006, 0.14, 0.06, 0.94)
+    """2.5 m/s, three beats: left hind, right hind with left front, right front, then all four in the air."""
+    return gait(0.44, 1.10, 0.34, 0.09, 0.572, (0.0, 0.22, 0.24, 0.46), 0.020, 0.92, False, 0.06, 0.45, 0.006, 0.14, 0.06, 0.94)
 
 
 CLIPS = {"pace": pace, "trot": trot, "canter": canter}
