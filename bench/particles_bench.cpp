@@ -1,5 +1,5 @@
-// Speed of constrained particle systems, a JSON object a line. Times are minima over repeats of processor time, microseconds a
-// step, one core.
+// Speed of constrained particle systems, a JSON object a line. Times are minima over repeats of processor time,
+// microseconds a step, one core.
 //   chain: whole step of a force-free freely jointed chain; newton at 1e-12 beside the book's SHAKE at 1e-12 and 1e-4
 //   water_constraints: both constraint stages of 216 waters;  water_step: the whole step, with steps per second
 //   cages, nets and rings: whole steps
@@ -65,9 +65,12 @@ Timing time_steps(ParticleSystem system, double dt, const std::string& solver, d
   return out;
 }
 
-void print(const char* what, const std::string& system, const std::string& solver, double tolerance, const Timing& t, int rows) {
-  fmt::print("{{\"bench\":\"{}\",\"system\":\"{}\",\"solver\":\"{}\",\"tolerance\":{:g},\"rows\":{},\"us_per_step\":{:.2f},\"ns_per_row\":{:.1f},\"rounds\":{:.2f},\"violation\":{:.2g}}}\n",
-             what, system, solver, tolerance, rows, t.step, 1e3 * t.step / std::max(rows, 1), t.rounds, t.violation);
+void print(const char* what, const std::string& system, const std::string& solver, double tolerance, const Timing& t,
+           int rows) {
+  fmt::print(
+      "{{\"bench\":\"{}\",\"system\":\"{}\",\"solver\":\"{}\",\"tolerance\":{:g},\"rows\":{},\"us_per_step\":{:.2f},"
+      "\"ns_per_row\":{:.1f},\"rounds\":{:.2f},\"violation\":{:.2g}}}\n",
+      what, system, solver, tolerance, rows, t.step, 1e3 * t.step / std::max(rows, 1), t.rounds, t.violation);
   std::fflush(stdout);
 }
 
@@ -84,15 +87,18 @@ void bench_chains() {
   }
   double mx = 0, my = 0, xy = 0, xx = 0;
   for (std::size_t k = 0; k < sizes.size(); ++k) mx += sizes[k] / sizes.size(), my += times[k] / sizes.size();
-  for (std::size_t k = 0; k < sizes.size(); ++k) xy += (sizes[k] - mx) * (times[k] - my), xx += (sizes[k] - mx) * (sizes[k] - mx);
+  for (std::size_t k = 0; k < sizes.size(); ++k)
+    xy += (sizes[k] - mx) * (times[k] - my), xx += (sizes[k] - mx) * (sizes[k] - mx);
   fmt::print("{{\"bench\":\"chain_exponent\",\"from\":1024,\"to\":100000,\"exponent\":{:.3f}}}\n", xy / xx);
   for (const double tolerance : {1e-12, 1e-4}) {
     const ParticleSystem system = make_builtin_system("chain:1024");
     const Timing t = time_steps(system, 0.002, "shake", tolerance, 2);
     print("chain", "chain:1024", "shake", tolerance, t, 1023);
-    fmt::print("{{\"bench\":\"chain_ratio\",\"of\":\"shake {:g} over newton 1e-12\",\"ratio\":{:.2f}}}\n", tolerance, t.step / newton_1024);
+    fmt::print("{{\"bench\":\"chain_ratio\",\"of\":\"shake {:g} over newton 1e-12\",\"ratio\":{:.2f}}}\n", tolerance,
+               t.step / newton_1024);
   }
-  print("chain", "chain:1024", "newton_general", 1e-12, time_steps(make_builtin_system("chain:1024"), 0.002, "newton_general", 1e-12, 5), 1023);
+  print("chain", "chain:1024", "newton_general", 1e-12,
+        time_steps(make_builtin_system("chain:1024"), 0.002, "newton_general", 1e-12, 5), 1023);
 }
 
 ParticleSystem equilibrated_water() {
@@ -126,19 +132,28 @@ void bench_water() {
     for (std::size_t i = 0; i < free_v.size(); ++i) free_v[i] *= i % 2 ? 1.01 : 0.99;
     const SolveOptions options{.tolerance = 1e-12, .timestep = dt};
     SolveReport report;
-    const double position = microseconds(50, [&] { x = free_x, report = constraint->solve_positions(water.constraints, mass, water.position, x, multiplier, options); });
-    const double velocity = microseconds(50, [&] { v = free_v, constraint->solve_velocities(water.constraints, mass, water.position, v, multiplier, options); });
-    fmt::print("{{\"bench\":\"water_constraints\",\"waters\":216,\"solver\":\"{}\",\"tolerance\":1e-12,\"us_position\":{:.2f},\"us_velocity\":{:.2f},\"us_both\":{:.2f},\"rounds\":{},\"residual\":{:.2g}}}\n",
-               solver, position, velocity, position + velocity, report.iterations, report.residual);
+    const double position = microseconds(50, [&] {
+      x = free_x, report = constraint->solve_positions(water.constraints, mass, water.position, x, multiplier, options);
+    });
+    const double velocity = microseconds(50, [&] {
+      v = free_v, constraint->solve_velocities(water.constraints, mass, water.position, v, multiplier, options);
+    });
+    fmt::print(
+        "{{\"bench\":\"water_constraints\",\"waters\":216,\"solver\":\"{}\",\"tolerance\":1e-12,\"us_position\":{:.2f},"
+        "\"us_velocity\":{:.2f},\"us_both\":{:.2f},\"rounds\":{},\"residual\":{:.2g}}}\n",
+        solver, position, velocity, position + velocity, report.iterations, report.residual);
   }
   VelocityVerlet verlet(water, {.timestep = dt});
   const double step = microseconds(30, [&] { must(verlet.step()); });
-  fmt::print("{{\"bench\":\"water_step\",\"waters\":216,\"us_per_step\":{:.1f},\"steps_per_second\":{:.0f},\"list_pairs\":{},\"list_builds\":{}}}\n", step, 1e6 / step,
-             verlet.forces().list_pairs(), verlet.forces().list_builds());
+  fmt::print(
+      "{{\"bench\":\"water_step\",\"waters\":216,\"us_per_step\":{:.1f},\"steps_per_second\":{:.0f},\"list_pairs\":{},"
+      "\"list_builds\":{}}}\n",
+      step, 1e6 / step, verlet.forces().list_pairs(), verlet.forces().list_builds());
 }
 
 void bench_others() {
-  for (const auto& [name, dt] : {std::pair{"c60", 0.001}, std::pair{"ring:1000", 0.002}, std::pair{"butane125", 0.002}, std::pair{"cloth:50x50", 0.0005}}) {
+  for (const auto& [name, dt] : {std::pair{"c60", 0.001}, std::pair{"ring:1000", 0.002}, std::pair{"butane125", 0.002},
+                                 std::pair{"cloth:50x50", 0.0005}}) {
     const ParticleSystem system = make_builtin_system(name);
     print("other", name, "newton", 1e-12, time_steps(system, dt, "newton", 1e-12, 20), system.constraints.nrow());
   }

@@ -23,7 +23,8 @@ struct Counts {
 
 class Reader {
  public:
-  Reader(std::string_view content, const std::string& file, const Units& units) : text_(content, file), bytes_(content.size()), file_(file) {
+  Reader(std::string_view content, const std::string& file, const Units& units)
+      : text_(content, file), bytes_(content.size()), file_(file) {
     data_.system.units = units;
     data_.system.name = file;
   }
@@ -65,7 +66,8 @@ bool Reader::header_line() {
   };
   const auto count = [&](const char* what, int& to) {
     to = text_.integer(0, what, 0, 1 << 29);
-    if (static_cast<std::size_t>(to) > bytes_) text_.fail(0, fmt::format("{} {}, but the file has only {} bytes", to, what, bytes_));
+    if (static_cast<std::size_t>(to) > bytes_)
+      text_.fail(0, fmt::format("{} {}, but the file has only {} bytes", to, what, bytes_));
     return true;
   };
   if (ends({"atoms"}, 1)) return count("atoms", counts_.atoms);
@@ -128,26 +130,33 @@ void Reader::place_atom(AtomStyle style) {
   if (style == AtomStyle::full || style == AtomStyle::charge) data_.charge.push_back(text_.number(first - 1, "charge"));
   for (int c = 0; c < 3; ++c) {
     double x = text_.number(first + c, "position");
-    if (words == bare + 3) x += text_.integer(bare + c, "image flag", -1000000, 1000000) * data_.system.box.length[c], image_flags_ = true;
+    if (words == bare + 3)
+      x += text_.integer(bare + c, "image flag", -1000000, 1000000) * data_.system.box.length[c], image_flags_ = true;
     data_.system.position.push_back(x);
   }
 }
 
 void Reader::atoms(int count, std::string_view hint) {
-  AtomStyle style = hint == "atomic"                                        ? AtomStyle::atomic
-                    : hint == "charge"                                      ? AtomStyle::charge
+  AtomStyle style = hint == "atomic"                                           ? AtomStyle::atomic
+                    : hint == "charge"                                         ? AtomStyle::charge
                     : hint == "bond" || hint == "angle" || hint == "molecular" ? AtomStyle::molecular
-                    : hint == "full"                                        ? AtomStyle::full
-                                                                            : AtomStyle::unknown;
+                    : hint == "full"                                           ? AtomStyle::full
+                                                                               : AtomStyle::unknown;
   if (style == AtomStyle::unknown && !hint.empty()) {
-    text_.fail(0, fmt::format("atom style {} is not supported, expected atomic, charge, bond, angle, molecular or full", quote(hint)));
+    text_.fail(0, fmt::format("atom style {} is not supported, expected atomic, charge, bond, angle, molecular or full",
+                              quote(hint)));
   }
   rows("Atoms", count, [&] {
     if (style == AtomStyle::unknown) {
       const std::size_t words = text_.words().size();
-      if (words == 5 || words == 8) style = AtomStyle::atomic;
-      else if (words == 7 || words == 10) style = AtomStyle::full;
-      else text_.fail(0, fmt::format("{} columns may be more than one atom style: write 'Atoms # charge' or 'Atoms # molecular'", words));
+      if (words == 5 || words == 8)
+        style = AtomStyle::atomic;
+      else if (words == 7 || words == 10)
+        style = AtomStyle::full;
+      else
+        text_.fail(
+            0, fmt::format("{} columns may be more than one atom style: write 'Atoms # charge' or 'Atoms # molecular'",
+                           words));
     }
     place_atom(style);
   });
@@ -175,7 +184,8 @@ void Reader::coefficients(const std::string& name, int types, std::vector<Lammps
     LammpsCoefficients& to = out[type - 1];
     if (!to.style.empty() || !to.numbers.empty()) text_.fail(0, fmt::format("type {} is here twice", type));
     std::size_t word = 1;
-    if (word < text_.words().size() && !parse_number(text_.words()[word])) to.style = std::string(text_.words()[word++]);
+    if (word < text_.words().size() && !parse_number(text_.words()[word]))
+      to.style = std::string(text_.words()[word++]);
     for (; word < text_.words().size(); ++word) to.numbers.push_back(text_.number(word, "coefficient"));
   });
 }
@@ -189,7 +199,8 @@ void Reader::section(const std::string& name, std::string_view hint) {
       text_.expect_words(2, "type mass");
       const int type = text_.integer(0, "atom type", 1, counts_.atom_types);
       type_mass_[type - 1] = text_.number(1, "mass");
-      if (!(type_mass_[type - 1] > 0)) text_.fail(1, fmt::format("mass is {}, expected a positive number", type_mass_[type - 1]));
+      if (!(type_mass_[type - 1] > 0))
+        text_.fail(1, fmt::format("mass is {}, expected a positive number", type_mass_[type - 1]));
     });
   } else if (name == "Atoms") {
     if (!index_.empty()) text_.fail(0, "Atoms is here twice");
@@ -226,7 +237,8 @@ void Reader::section(const std::string& name, std::string_view hint) {
 void Reader::make_whole() {
   const int n = data_.system.particles();
   std::vector<std::vector<int>> bonded(n);
-  for (const LammpsTopology& bond : data_.bonds) bonded[bond.atoms[0]].push_back(bond.atoms[1]), bonded[bond.atoms[1]].push_back(bond.atoms[0]);
+  for (const LammpsTopology& bond : data_.bonds)
+    bonded[bond.atoms[0]].push_back(bond.atoms[1]), bonded[bond.atoms[1]].push_back(bond.atoms[0]);
   std::vector<char> seen(n, 0);
   std::vector<int> stack;
   std::vector<double>& x = data_.system.position;
@@ -260,18 +272,22 @@ LammpsData Reader::read() {
     for (const auto& word : text_.words()) name += (name.empty() ? "" : " ") + std::string(word);
     if (in_header) {
       if (counts_.atoms < 0) text_.fail(0, fmt::format("{} before 'N atoms'", quote(name)));
-      if (!box_[0] || !box_[1] || !box_[2]) text_.fail(0, fmt::format("{} before the box (xlo xhi, ylo yhi, zlo zhi)", quote(name)));
+      if (!box_[0] || !box_[1] || !box_[2])
+        text_.fail(0, fmt::format("{} before the box (xlo xhi, ylo yhi, zlo zhi)", quote(name)));
       in_header = false;
     }
     section(name, trimmed(text_.comment()));
   }
   if (counts_.atoms < 0) throw InputError({file_, text_.line_number(), 0, ""}, "the header has no 'N atoms'");
-  if (index_.size() != static_cast<std::size_t>(counts_.atoms)) throw InputError({file_, text_.line_number(), 0, ""}, "the section Atoms is missing");
-  if (type_mass_.empty() && counts_.atoms > 0) throw InputError({file_, text_.line_number(), 0, ""}, "the section Masses is missing");
+  if (index_.size() != static_cast<std::size_t>(counts_.atoms))
+    throw InputError({file_, text_.line_number(), 0, ""}, "the section Atoms is missing");
+  if (type_mass_.empty() && counts_.atoms > 0)
+    throw InputError({file_, text_.line_number(), 0, ""}, "the section Masses is missing");
   for (std::size_t i = 0; i < data_.type.size(); ++i) {
     data_.system.mass.push_back(type_mass_[data_.type[i] - 1]);
     data_.system.species.push_back(fmt::format("{}", data_.type[i]));
-    if (data_.system.mass.back() == 0) throw InputError({file_, 0, 0, "Masses"}, fmt::format("atom type {} has no mass", data_.type[i]));
+    if (data_.system.mass.back() == 0)
+      throw InputError({file_, 0, 0, "Masses"}, fmt::format("atom type {} has no mass", data_.type[i]));
   }
   data_.system.constraints = ConstraintSet(data_.system.particles());
   if (!image_flags_) make_whole();
@@ -280,7 +296,9 @@ LammpsData Reader::read() {
 
 }  // namespace
 
-LammpsData parse_lammps_data(std::string_view text, const std::string& file, const Units& units) { return Reader(text, file, units).read(); }
+LammpsData parse_lammps_data(std::string_view text, const std::string& file, const Units& units) {
+  return Reader(text, file, units).read();
+}
 
 LammpsData read_lammps_data(const std::string& path, const Units& units) {
   return parse_lammps_data(read_file(path, kMostBytes), path, units);

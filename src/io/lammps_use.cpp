@@ -12,13 +12,15 @@
 namespace tarsus {
 namespace {
 
-const std::vector<double>& numbers_of(const std::vector<LammpsCoefficients>& all, int type, const char* what, std::initializer_list<const char*> styles,
-                                      std::size_t count) {
+const std::vector<double>& numbers_of(const std::vector<LammpsCoefficients>& all, int type, const char* what,
+                                      std::initializer_list<const char*> styles, std::size_t count) {
   if (all.empty() || all[type - 1].numbers.size() < count) {
-    throw ValueError(fmt::format("{} type {}", what, type), "no coefficients in the file", fmt::format("at least {} numbers", count));
+    throw ValueError(fmt::format("{} type {}", what, type), "no coefficients in the file",
+                     fmt::format("at least {} numbers", count));
   }
   const LammpsCoefficients& found = all[type - 1];
-  if (!found.style.empty() && std::none_of(styles.begin(), styles.end(), [&](const char* s) { return found.style == s; })) {
+  if (!found.style.empty() &&
+      std::none_of(styles.begin(), styles.end(), [&](const char* s) { return found.style == s; })) {
     throw ValueError(fmt::format("{} type {}", what, type), found.style, fmt::format("{}", fmt::join(styles, " or ")));
   }
   return found.numbers;
@@ -29,8 +31,10 @@ bool is_in(const std::vector<int>& list, int type) { return std::find(list.begin
 void use_bonds(LammpsData& data, const LammpsUse& use) {
   for (const LammpsTopology& bond : data.bonds) {
     const auto& c = numbers_of(data.bond_coefficients, bond.type, "bond", {"harmonic"}, 2);
-    if (is_in(use.rigid_bonds, bond.type)) data.system.constraints.add_distance(bond.atoms[0], bond.atoms[1], c[1]);
-    else data.system.force_field.bonds.push_back({bond.atoms[0], bond.atoms[1], 2 * c[0], c[1]});
+    if (is_in(use.rigid_bonds, bond.type))
+      data.system.constraints.add_distance(bond.atoms[0], bond.atoms[1], c[1]);
+    else
+      data.system.force_field.bonds.push_back({bond.atoms[0], bond.atoms[1], 2 * c[0], c[1]});
   }
 }
 
@@ -44,7 +48,8 @@ void use_angles(LammpsData& data, const LammpsUse& use) {
   const auto bond_length = [&](int i, int j) {
     const auto found = rigid.find(std::minmax(i, j));
     if (found != rigid.end()) return found->second;
-    throw ValueError("rigid angle", fmt::format("atoms {} and {} have no rigid bond", i, j), "both bonds of a rigid angle rigid");
+    throw ValueError("rigid angle", fmt::format("atoms {} and {} have no rigid bond", i, j),
+                     "both bonds of a rigid angle rigid");
   };
   for (const LammpsTopology& angle : data.angles) {
     const auto& c = numbers_of(data.angle_coefficients, angle.type, "angle", {"harmonic"}, 2);
@@ -62,15 +67,18 @@ void use_angles(LammpsData& data, const LammpsUse& use) {
 void use_dihedrals(LammpsData& data) {
   for (const LammpsTopology& term : data.dihedrals) {
     const auto& c = numbers_of(data.dihedral_coefficients, term.type, "dihedral", {"opls"}, 3);
-    if (c.size() > 3 && c[3] != 0) throw ValueError(fmt::format("dihedral type {}", term.type), fmt::format("K4 = {}", c[3]), "K4 = 0");
-    data.system.force_field.torsions.push_back({term.atoms[0], term.atoms[1], term.atoms[2], term.atoms[3], c[0] / 2, c[1] / 2, c[2] / 2});
+    if (c.size() > 3 && c[3] != 0)
+      throw ValueError(fmt::format("dihedral type {}", term.type), fmt::format("K4 = {}", c[3]), "K4 = 0");
+    data.system.force_field.torsions.push_back(
+        {term.atoms[0], term.atoms[1], term.atoms[2], term.atoms[3], c[0] / 2, c[1] / 2, c[2] / 2});
   }
 }
 
 void exclude_up_to_three_bonds(LammpsData& data) {
   const int n = data.system.particles();
   std::vector<std::vector<int>> bonded(n);
-  for (const LammpsTopology& bond : data.bonds) bonded[bond.atoms[0]].push_back(bond.atoms[1]), bonded[bond.atoms[1]].push_back(bond.atoms[0]);
+  for (const LammpsTopology& bond : data.bonds)
+    bonded[bond.atoms[0]].push_back(bond.atoms[1]), bonded[bond.atoms[1]].push_back(bond.atoms[0]);
   for (int i = 0; i < n; ++i) {
     std::set<int> near{i};
     for (int depth = 0; depth < 3; ++depth) {
@@ -91,11 +99,13 @@ void use_pairs(LammpsData& data, const LammpsUse& use) {
     lj.types = static_cast<int>(data.pair_coefficients.size());
     std::vector<double> epsilon, sigma;
     for (int type = 1; type <= lj.types; ++type) {
-      const auto& c = numbers_of(data.pair_coefficients, type, "pair", {"lj/cut", "lj/cut/coul/cut", "lj/cut/coul/dsf"}, 2);
+      const auto& c =
+          numbers_of(data.pair_coefficients, type, "pair", {"lj/cut", "lj/cut/coul/cut", "lj/cut/coul/dsf"}, 2);
       epsilon.push_back(c[0]), sigma.push_back(c[1]);
     }
     for (int a = 0; a < lj.types; ++a) {
-      for (int b = 0; b < lj.types; ++b) lj.epsilon.push_back(std::sqrt(epsilon[a] * epsilon[b])), lj.sigma.push_back(std::sqrt(sigma[a] * sigma[b]));
+      for (int b = 0; b < lj.types; ++b)
+        lj.epsilon.push_back(std::sqrt(epsilon[a] * epsilon[b])), lj.sigma.push_back(std::sqrt(sigma[a] * sigma[b]));
     }
     for (const int type : data.type) lj.type.push_back(type - 1);
     lj.cutoff = use.cutoff;
@@ -104,8 +114,10 @@ void use_pairs(LammpsData& data, const LammpsUse& use) {
   if (std::any_of(data.charge.begin(), data.charge.end(), [](double q) { return q != 0; })) {
     field.coulomb.charge = data.charge;
     field.coulomb.constant = data.system.units.coulomb;
-    if (use.reaction_field) field.coulomb.reaction_field(use.cutoff, 0);
-    else field.coulomb.shifted_force(use.cutoff);
+    if (use.reaction_field)
+      field.coulomb.reaction_field(use.cutoff, 0);
+    else
+      field.coulomb.shifted_force(use.cutoff);
   }
   exclude_up_to_three_bonds(data);
 }
@@ -114,10 +126,14 @@ void use_pairs(LammpsData& data, const LammpsUse& use) {
 
 void use_lammps_data(LammpsData& data, const LammpsUse& use) {
   for (const int type : use.rigid_bonds) {
-    if (type < 1 || type > static_cast<int>(data.bond_coefficients.size())) throw ValueError("rigid bond type", fmt::format("{}", type), fmt::format("1 to {} with coefficients", data.bond_coefficients.size()));
+    if (type < 1 || type > static_cast<int>(data.bond_coefficients.size()))
+      throw ValueError("rigid bond type", fmt::format("{}", type),
+                       fmt::format("1 to {} with coefficients", data.bond_coefficients.size()));
   }
   for (const int type : use.rigid_angles) {
-    if (type < 1 || type > static_cast<int>(data.angle_coefficients.size())) throw ValueError("rigid angle type", fmt::format("{}", type), fmt::format("1 to {} with coefficients", data.angle_coefficients.size()));
+    if (type < 1 || type > static_cast<int>(data.angle_coefficients.size()))
+      throw ValueError("rigid angle type", fmt::format("{}", type),
+                       fmt::format("1 to {} with coefficients", data.angle_coefficients.size()));
   }
   use_bonds(data, use);
   use_angles(data, use);

@@ -24,7 +24,8 @@ int believable(const MdText& text, std::size_t word, const char* what, std::size
 
 std::string lower(std::string_view text) {
   std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(), [](unsigned char c) { return static_cast<char>(c < 128 ? std::tolower(c) : c); });
+  std::transform(out.begin(), out.end(), out.begin(),
+                 [](unsigned char c) { return static_cast<char>(c < 128 ? std::tolower(c) : c); });
   return out;
 }
 
@@ -32,8 +33,10 @@ std::string lower(std::string_view text) {
 void note_units(const MdText& text, ParticleSystem& system) {
   const std::string comment = lower(text.comment());
   const auto has = [&](const char* word) { return comment.find(word) != std::string::npos; };
-  if (has("angstrom") && has("fs")) system.units = units_angstrom_fs();
-  else if (has("nm") && has("ps")) system.units = units_nm_ps();
+  if (has("angstrom") && has("fs"))
+    system.units = units_angstrom_fs();
+  else if (has("nm") && has("ps"))
+    system.units = units_nm_ps();
 }
 
 struct Header {
@@ -46,7 +49,8 @@ void read_box(MdText& text, ParticleSystem& system) {
   text.expect_words(4, "box Lx Ly Lz or box none");
   for (int c = 0; c < 3; ++c) {
     system.box.length[c] = text.number(c + 1, "box length");
-    if (!(system.box.length[c] > 0)) text.fail(c + 1, fmt::format("box length is {}, expected a positive length or 'box none'", system.box.length[c]));
+    if (!(system.box.length[c] > 0))
+      text.fail(c + 1, fmt::format("box length is {}, expected a positive length or 'box none'", system.box.length[c]));
   }
 }
 
@@ -95,7 +99,8 @@ ParticleSystem parse_md_system(std::string_view content, const std::string& file
     if (!text.comment().empty()) note_units(text, system);
     if (text.words().empty()) continue;
     const std::string_view key = text.words()[0];
-    if (constraints_read) text.fail(0, fmt::format("{} after the last constraint: more rows than nconstraints says", quote(key)));
+    if (constraints_read)
+      text.fail(0, fmt::format("{} after the last constraint: more rows than nconstraints says", quote(key)));
     if (key == "natoms" || key == "nconstraints") {
       text.expect_words(2, key == "natoms" ? "natoms N" : "nconstraints K");
       int& count = key == "natoms" ? header.atoms : header.constraints;
@@ -141,18 +146,23 @@ ParticleSystem read_md_system(const std::string& path) {
 void write_md_system(std::ostream& out, const ParticleSystem& system) {
   const ConstraintSet& set = system.constraints;
   for (int k = 0; k < set.nrow(); ++k) {
-    if (set.kind(k) != RowKind::distance) throw ValueError("constraints", set.describe(k), "distances only: the .sys format has no other");
+    if (set.kind(k) != RowKind::distance)
+      throw ValueError("constraints", set.describe(k), "distances only: the .sys format has no other");
   }
   const auto& units = system.units;
-  out << fmt::format("# {}; units {}, {}, g/mol\n", system.name, units.length == "A" ? "Angstrom" : units.length, units.time);
+  out << fmt::format("# {}; units {}, {}, g/mol\n", system.name, units.length == "A" ? "Angstrom" : units.length,
+                     units.time);
   out << fmt::format("natoms {}\nnconstraints {}\n", system.particles(), set.nrow());
   const Vec3d& box = system.box.length;
-  if (system.box.periodic()) out << fmt::format("box {:.17g} {:.17g} {:.17g}\n", box.x, box.y, box.z);
-  else out << "box none\n";
+  if (system.box.periodic())
+    out << fmt::format("box {:.17g} {:.17g} {:.17g}\n", box.x, box.y, box.z);
+  else
+    out << "box none\n";
   out << "atoms  # index mass x y z vx vy vz\n";
   for (int i = 0; i < system.particles(); ++i) {
     const double *x = &system.position[3 * i], *v = &system.velocity[3 * i];
-    out << fmt::format("{} {:.17g} {:.17g} {:.17g} {:.17g} {:.17g} {:.17g} {:.17g}\n", i, system.mass[i], x[0], x[1], x[2], v[0], v[1], v[2]);
+    out << fmt::format("{} {:.17g} {:.17g} {:.17g} {:.17g} {:.17g} {:.17g} {:.17g}\n", i, system.mass[i], x[0], x[1],
+                       x[2], v[0], v[1], v[2]);
   }
   out << "constraints  # i j length\n";
   for (int k = 0; k < set.nrow(); ++k) {
@@ -166,7 +176,8 @@ std::vector<MdFrame> parse_md_frames(std::string_view content, const std::string
   const auto complete = [&] {
     if (frames.empty()) return;
     const std::size_t rows = frames.back().position.size() / 3;
-    if (rows != static_cast<std::size_t>(particles)) text.fail(0, fmt::format("frame {} has {} rows, expected {}", frames.back().step, rows, particles));
+    if (rows != static_cast<std::size_t>(particles))
+      text.fail(0, fmt::format("frame {} has {} rows, expected {}", frames.back().step, rows, particles));
   };
   while (text.next_words('#')) {
     if (text.words()[0] == "frame") {
@@ -177,8 +188,11 @@ std::vector<MdFrame> parse_md_frames(std::string_view content, const std::string
     }
     if (frames.empty()) text.fail(0, "a row before the first 'frame STEP'");
     MdFrame& frame = frames.back();
-    const std::size_t words = text.words().size(), expected = frame.position.empty() ? words : frame.velocity.empty() ? 3 : 6;
-    if (words != expected || (words != 3 && words != 6)) text.expect_words(expected == 3 ? 3 : 6, "x y z or x y z vx vy vz, the same in every row of a frame");
+    const std::size_t words = text.words().size(), expected = frame.position.empty()   ? words
+                                                              : frame.velocity.empty() ? 3
+                                                                                       : 6;
+    if (words != expected || (words != 3 && words != 6))
+      text.expect_words(expected == 3 ? 3 : 6, "x y z or x y z vx vy vz, the same in every row of a frame");
     for (int c = 0; c < 3; ++c) frame.position.push_back(text.number(c, "position"));
     for (int c = 3; c < static_cast<int>(words); ++c) frame.velocity.push_back(text.number(c, "velocity"));
   }

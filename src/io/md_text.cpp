@@ -42,7 +42,8 @@ bool MdText::next_words(char comment) {
 }
 
 Location MdText::place(std::size_t word) const {
-  const int column = word < words_.size() ? static_cast<int>(words_[word].data() - line_.data()) + 1 : static_cast<int>(line_.size()) + 1;
+  const int column = word < words_.size() ? static_cast<int>(words_[word].data() - line_.data()) + 1
+                                          : static_cast<int>(line_.size()) + 1;
   return {file_, number_, column, ""};
 }
 
@@ -67,7 +68,8 @@ int MdText::integer(std::size_t word, const char* what, int least, int most) con
 
 void MdText::expect_words(std::size_t count, const char* what) const {
   if (words_.size() == count) return;
-  fail(words_.size() < count ? words_.size() : count, fmt::format("expected {}, {} words in all, got {}", what, count, words_.size()));
+  fail(words_.size() < count ? words_.size() : count,
+       fmt::format("expected {}, {} words in all, got {}", what, count, words_.size()));
 }
 
 }  // namespace tarsus

@@ -12,10 +12,12 @@ namespace tarsus {
 
 class MdText {
  public:
-  /// `text` must outlive this. Lines end with LF or CRLF; a byte order mark is skipped. @throws InputError on a NUL byte
+  /// `text` must outlive this. Lines end with LF or CRLF; a byte order mark is skipped. @throws InputError on a NUL
+  /// byte
   MdText(std::string_view text, std::string file);
 
-  /// Moves to the next line and splits it; false at the end. Text from `comment` (0: none) on is cut off into comment().
+  /// Moves to the next line and splits it; false at the end. Text from `comment` (0: none) on is cut off into
+  /// comment().
   bool next_line(char comment);
   /// As next_line, but lines without a word are passed over.
   bool next_words(char comment);

@@ -62,8 +62,10 @@ std::vector<Property> properties(const Value& value, Location where) {
   where.column = static_cast<int>(value.column);
   std::vector<std::string> parts{""};
   for (const char c : value.text) {
-    if (c == ':') parts.emplace_back();
-    else parts.back() += c;
+    if (c == ':')
+      parts.emplace_back();
+    else
+      parts.back() += c;
   }
   if (parts.size() % 3 != 0) throw InputError(where, "Properties must be name:type:columns, over and over");
   std::vector<Property> out;
@@ -71,7 +73,8 @@ std::vector<Property> properties(const Value& value, Location where) {
     const Parsed<int> columns = parse_integer(parts[k + 2]);
     const bool known = parts[k + 1] == "S" || parts[k + 1] == "R" || parts[k + 1] == "I" || parts[k + 1] == "L";
     if (!columns || columns.value < 1 || columns.value > 1000 || !known) {
-      throw InputError(where, fmt::format("Properties: {}:{}:{} is not name:S|R|I|L:columns", quote(parts[k]), quote(parts[k + 1]), quote(parts[k + 2])));
+      throw InputError(where, fmt::format("Properties: {}:{}:{} is not name:S|R|I|L:columns", quote(parts[k]),
+                                          quote(parts[k + 1]), quote(parts[k + 2])));
     }
     out.push_back({parts[k], parts[k + 1][0], columns.value});
   }
@@ -86,8 +89,10 @@ Box lattice(const Value& value, Location where) {
   for (int a = 0; a < 3; ++a) {
     for (int c = 0; c < 3; ++c) {
       const double entry = numbers.value[3 * a + c];
-      if (a != c && entry != 0) throw InputError(where, "Lattice is not rectangular: only boxes along x, y and z are supported");
-      if (a == c && !(entry > 0)) throw InputError(where, fmt::format("Lattice: a side is {}, expected a positive length", entry));
+      if (a != c && entry != 0)
+        throw InputError(where, "Lattice is not rectangular: only boxes along x, y and z are supported");
+      if (a == c && !(entry > 0))
+        throw InputError(where, fmt::format("Lattice: a side is {}, expected a positive length", entry));
       if (a == c) box.length[c] = entry;
     }
   }
@@ -103,7 +108,8 @@ std::vector<Property> read_comment(MdText& text, XyzFrame& frame) {
     if (value.key == "Properties") layout = properties(value, where);
   }
   const auto has = [&](const char* name, char type, int columns) {
-    return std::any_of(layout.begin(), layout.end(), [&](const Property& p) { return p.name == name && p.type == type && p.columns == columns; });
+    return std::any_of(layout.begin(), layout.end(),
+                       [&](const Property& p) { return p.name == name && p.type == type && p.columns == columns; });
   };
   if (!has("pos", 'R', 3)) throw InputError(where, "Properties has no pos:R:3");
   return layout;
@@ -120,7 +126,8 @@ void read_row(MdText& text, const std::vector<Property>& layout, XyzFrame& frame
     if (p.name == "pos" && p.columns == 3) to = &frame.position;
     if ((p.name == "velo" || p.name == "vel") && p.columns == 3) to = &frame.velocity;
     if ((p.name == "masses" || p.name == "mass") && p.columns == 1) to = &frame.mass;
-    if ((p.name == "charge" || p.name == "charges" || p.name == "initial_charges") && p.columns == 1) to = &frame.charge;
+    if ((p.name == "charge" || p.name == "charges" || p.name == "initial_charges") && p.columns == 1)
+      to = &frame.charge;
     for (int c = 0; to && p.type == 'R' && c < p.columns; ++c) to->push_back(text.number(word + c, p.name.c_str()));
     word += p.columns;
   }
@@ -135,7 +142,8 @@ std::vector<XyzFrame> parse_xyz(std::string_view content, const std::string& fil
   while (text.next_words(0)) {
     text.expect_words(1, "the number of particles");
     const int count = text.integer(0, "number of particles", 0, 1 << 29);
-    if (static_cast<std::size_t>(count) > content.size()) text.fail(0, fmt::format("{} particles, but the file has only {} bytes", count, content.size()));
+    if (static_cast<std::size_t>(count) > content.size())
+      text.fail(0, fmt::format("{} particles, but the file has only {} bytes", count, content.size()));
     XyzFrame frame;
     if (!text.next_line(0)) text.fail(0, "the comment line is missing");
     const std::vector<Property> layout = read_comment(text, frame);
@@ -144,10 +152,12 @@ std::vector<XyzFrame> parse_xyz(std::string_view content, const std::string& fil
       read_row(text, layout, frame);
     }
     for (const auto* list : {&frame.position, &frame.velocity}) {
-      if (!list->empty() && list->size() != 3 * static_cast<std::size_t>(count)) text.fail(0, "Properties names the same columns twice");
+      if (!list->empty() && list->size() != 3 * static_cast<std::size_t>(count))
+        text.fail(0, "Properties names the same columns twice");
     }
     for (const auto* list : {&frame.mass, &frame.charge}) {
-      if (!list->empty() && list->size() != static_cast<std::size_t>(count)) text.fail(0, "Properties names the same columns twice");
+      if (!list->empty() && list->size() != static_cast<std::size_t>(count))
+        text.fail(0, "Properties names the same columns twice");
     }
     frames.push_back(std::move(frame));
   }
@@ -167,11 +177,15 @@ ParticleSystem system_from_xyz(const std::vector<XyzFrame>& frames, const std::s
   for (std::size_t i = 0; frame.mass.empty() && i < frame.species.size(); ++i) {
     system.mass.push_back(element_mass(frame.species[i]));
     if (system.mass.back() == 0) {
-      throw InputError({file, 0, 0, fmt::format("particle {}", i)}, fmt::format("{} is no element's symbol and there is no masses:R:1 column", quote(frame.species[i])));
+      throw InputError(
+          {file, 0, 0, fmt::format("particle {}", i)},
+          fmt::format("{} is no element's symbol and there is no masses:R:1 column", quote(frame.species[i])));
     }
   }
   for (std::size_t i = 0; i < system.mass.size(); ++i) {
-    if (!(system.mass[i] > 0)) throw InputError({file, 0, 0, fmt::format("particle {}", i)}, fmt::format("mass is {}, expected a positive number", system.mass[i]));
+    if (!(system.mass[i] > 0))
+      throw InputError({file, 0, 0, fmt::format("particle {}", i)},
+                       fmt::format("mass is {}, expected a positive number", system.mass[i]));
   }
   system.constraints = ConstraintSet(system.particles());
   return system;
@@ -180,26 +194,30 @@ ParticleSystem system_from_xyz(const std::vector<XyzFrame>& frames, const std::s
 void write_xyz_frame(std::ostream& out, const ParticleSystem& system, std::string_view extra) {
   out << system.particles() << '\n';
   const Vec3d& box = system.box.length;
-  if (box.x > 0 && box.y > 0 && box.z > 0) out << fmt::format("Lattice=\"{:.17g} 0 0 0 {:.17g} 0 0 0 {:.17g}\" ", box.x, box.y, box.z);
+  if (box.x > 0 && box.y > 0 && box.z > 0)
+    out << fmt::format("Lattice=\"{:.17g} 0 0 0 {:.17g} 0 0 0 {:.17g}\" ", box.x, box.y, box.z);
   out << "Properties=species:S:1:pos:R:3:velo:R:3:masses:R:1";
   if (!extra.empty()) out << ' ' << extra;
   out << '\n';
   for (int i = 0; i < system.particles(); ++i) {
     const double *x = &system.position[3 * i], *v = &system.velocity[3 * i];
-    out << fmt::format("{} {:.17g} {:.17g} {:.17g} {:.17g} {:.17g} {:.17g} {:.17g}\n", system.species.empty() ? "X" : system.species[i],
-                       x[0], x[1], x[2], v[0], v[1], v[2], system.mass[i]);
+    out << fmt::format("{} {:.17g} {:.17g} {:.17g} {:.17g} {:.17g} {:.17g} {:.17g}\n",
+                       system.species.empty() ? "X" : system.species[i], x[0], x[1], x[2], v[0], v[1], v[2],
+                       system.mass[i]);
   }
 }
 
 double element_mass(std::string_view symbol) {
   static constexpr std::array<std::pair<std::string_view, double>, 38> kMasses = {{
-      {"H", 1.008},    {"He", 4.0026}, {"Li", 6.94},   {"Be", 9.0122}, {"B", 10.81},   {"C", 12.011},  {"N", 14.007},  {"O", 15.999},
-      {"F", 18.998},   {"Ne", 20.18},  {"Na", 22.99},  {"Mg", 24.305}, {"Al", 26.982}, {"Si", 28.085}, {"P", 30.974},  {"S", 32.06},
-      {"Cl", 35.45},   {"Ar", 39.95},  {"K", 39.098},  {"Ca", 40.078}, {"Ti", 47.867}, {"Cr", 51.996}, {"Mn", 54.938}, {"Fe", 55.845},
-      {"Co", 58.933},  {"Ni", 58.693}, {"Cu", 63.546}, {"Zn", 65.38},  {"Br", 79.904}, {"Kr", 83.798}, {"Mo", 95.95},  {"Ag", 107.87},
-      {"I", 126.9},    {"Xe", 131.29}, {"W", 183.84},  {"Pt", 195.08}, {"Au", 196.97}, {"Pb", 207.2},
+      {"H", 1.008},   {"He", 4.0026}, {"Li", 6.94},   {"Be", 9.0122}, {"B", 10.81},   {"C", 12.011},  {"N", 14.007},
+      {"O", 15.999},  {"F", 18.998},  {"Ne", 20.18},  {"Na", 22.99},  {"Mg", 24.305}, {"Al", 26.982}, {"Si", 28.085},
+      {"P", 30.974},  {"S", 32.06},   {"Cl", 35.45},  {"Ar", 39.95},  {"K", 39.098},  {"Ca", 40.078}, {"Ti", 47.867},
+      {"Cr", 51.996}, {"Mn", 54.938}, {"Fe", 55.845}, {"Co", 58.933}, {"Ni", 58.693}, {"Cu", 63.546}, {"Zn", 65.38},
+      {"Br", 79.904}, {"Kr", 83.798}, {"Mo", 95.95},  {"Ag", 107.87}, {"I", 126.9},   {"Xe", 131.29}, {"W", 183.84},
+      {"Pt", 195.08}, {"Au", 196.97}, {"Pb", 207.2},
   }};
-  const auto found = std::find_if(kMasses.begin(), kMasses.end(), [&](const auto& entry) { return entry.first == symbol; });
+  const auto found =
+      std::find_if(kMasses.begin(), kMasses.end(), [&](const auto& entry) { return entry.first == symbol; });
   return found == kMasses.end() ? 0.0 : found->second;
 }
 

@@ -51,7 +51,8 @@ int sizes(std::string_view text, const std::string& name, int least, int most) {
 
 int cube_root(int count, const std::string& name) {
   const int side = static_cast<int>(std::lround(std::cbrt(count)));
-  if (side * side * side != count) throw ValueError("system " + name, fmt::format("{}", count), "a cube: 1, 8, 27, 64, 125, 216, …");
+  if (side * side * side != count)
+    throw ValueError("system " + name, fmt::format("{}", count), "a cube: 1, 8, 27, 64, 125, 216, …");
   return side;
 }
 
@@ -77,8 +78,8 @@ void finish_waters(ParticleSystem& system) {
   system.units = units_angstrom_fs();
 }
 
-// Waters on a cubic lattice at 0.997 g/cm³; each takes the best of some turns against those placed before it, so that no
-// two hydrogens start on top of each other.
+// Waters on a cubic lattice at 0.997 g/cm³; each takes the best of some turns against those placed before it, so that
+// no two hydrogens start on top of each other.
 ParticleSystem waters(int count, const std::string& name, std::uint64_t seed) {
   Random random(seed);
   ParticleSystem system;
@@ -122,7 +123,9 @@ ParticleSystem butanes(int count, const std::string& name, std::uint64_t seed) {
   const int side = cube_root(count, name);
   const double spacing = 0.57, box = side * spacing, bend = 114 * kPi / 180, b = 0.154;
   std::array<Vec3d, 4> shape{};
-  for (int a = 1; a < 4; ++a) shape[a] = shape[a - 1] + Vec3d{b * std::sin(bend / 2), a % 2 ? b * std::cos(bend / 2) : -b * std::cos(bend / 2), 0};
+  for (int a = 1; a < 4; ++a)
+    shape[a] =
+        shape[a - 1] + Vec3d{b * std::sin(bend / 2), a % 2 ? b * std::cos(bend / 2) : -b * std::cos(bend / 2), 0};
   const Vec3d middle = (shape[0] + shape[3]) * 0.5;
   for (int m = 0; m < count; ++m) {
     const Vec3d centre = Vec3d{m % side + 0.5, m / side % side + 0.5, m / (side * side) + 0.5} * spacing;
@@ -141,7 +144,8 @@ ParticleSystem butanes(int count, const std::string& name, std::uint64_t seed) {
       }
       if (closest > farthest) farthest = closest, best = tried;
     }
-    for (int a = 0; a < 4; ++a) push(system, a == 0 || a == 3 ? 15.035 : 14.027, best[a], a == 0 || a == 3 ? "CH3" : "CH2");
+    for (int a = 0; a < 4; ++a)
+      push(system, a == 0 || a == 3 ? 15.035 : 14.027, best[a], a == 0 || a == 3 ? "CH3" : "CH2");
   }
   system.constraints = ConstraintSet(system.particles());
   for (int i = 0; i < system.particles(); i += 4) {
@@ -229,7 +233,8 @@ ParticleSystem cage(bool rigid, const std::string& name, std::uint64_t seed) {
   for (int i = 0; rigid && i < n; ++i) {
     for (std::size_t a = 0; a < bonded[i].size(); ++a) {
       for (std::size_t b = a + 1; b < bonded[i].size(); ++b) {
-        system.constraints.add_distance(bonded[i][a], bonded[i][b], norm(at(system, bonded[i][a]) - at(system, bonded[i][b])));
+        system.constraints.add_distance(bonded[i][a], bonded[i][b],
+                                        norm(at(system, bonded[i][a]) - at(system, bonded[i][b])));
       }
     }
   }
@@ -253,7 +258,8 @@ ParticleSystem rope(int links, const std::string& name) {
   return system;
 }
 
-// A square metre's width of cloth in N x M points, threads along both directions, one edge held, let go from the horizontal.
+// A square metre's width of cloth in N x M points, threads along both directions, one edge held, let go from the
+// horizontal.
 ParticleSystem cloth(int across, int along, const std::string& name) {
   ParticleSystem system;
   system.name = name;
@@ -304,14 +310,16 @@ std::vector<std::pair<std::string, std::string>> builtin_systems() {
 
 bool is_builtin_system(std::string_view name) {
   const std::string_view stem = name.substr(0, name.find(':'));
-  constexpr std::string_view kStems[] = {"water1", "water216", "water", "butane125", "butane", "chain", "ring", "c60", "c60-rigid", "rope", "cloth", "pendulum2"};
+  constexpr std::string_view kStems[] = {"water1", "water216", "water",     "butane125", "butane", "chain",
+                                         "ring",   "c60",      "c60-rigid", "rope",      "cloth",  "pendulum2"};
   return std::find(std::begin(kStems), std::end(kStems), stem) != std::end(kStems);
 }
 
 ParticleSystem make_builtin_system(std::string_view wanted, std::uint64_t seed) {
   const std::string name(wanted);
   const std::size_t colon = wanted.find(':');
-  const std::string_view stem = wanted.substr(0, colon), size = colon == std::string_view::npos ? "" : wanted.substr(colon + 1);
+  const std::string_view stem = wanted.substr(0, colon),
+                         size = colon == std::string_view::npos ? "" : wanted.substr(colon + 1);
   const bool sized = colon != std::string_view::npos;
   if (!sized && stem == "water1") return waters(1, name, seed);
   if (!sized && stem == "water216") return waters(216, name, seed);
@@ -325,8 +333,10 @@ ParticleSystem make_builtin_system(std::string_view wanted, std::uint64_t seed) 
   if (stem == "rope") return rope(sized ? sizes(size, name, 1, 1000000) : 50, name);
   if (stem == "cloth") {
     const std::size_t by = size.find('x');
-    if (sized && by == std::string_view::npos) throw ValueError("system " + name, std::string(size), "NxM, e.g. cloth:20x30");
-    const int across = sized ? sizes(size.substr(0, by), name, 2, 1000) : 20, along = sized ? sizes(size.substr(by + 1), name, 2, 1000) : 20;
+    if (sized && by == std::string_view::npos)
+      throw ValueError("system " + name, std::string(size), "NxM, e.g. cloth:20x30");
+    const int across = sized ? sizes(size.substr(0, by), name, 2, 1000) : 20,
+              along = sized ? sizes(size.substr(by + 1), name, 2, 1000) : 20;
     return cloth(across, along, name);
   }
   if (!sized && stem == "pendulum2") return pendulum2(name);

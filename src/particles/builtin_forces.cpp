@@ -56,8 +56,10 @@ void set_spce(ParticleSystem& system, WaterCoulomb kind) {
     coulomb.charge.push_back(i % 3 == 0 ? -0.8476 : 0.4238);
   }
   coulomb.constant = system.units.coulomb;
-  if (kind == WaterCoulomb::reaction_field) coulomb.reaction_field(0.85 * in.nm, 0);
-  else coulomb.shifted_force(0.85 * in.nm);
+  if (kind == WaterCoulomb::reaction_field)
+    coulomb.reaction_field(0.85 * in.nm, 0);
+  else
+    coulomb.shifted_force(0.85 * in.nm);
   if (kind == WaterCoulomb::lammps_dsf) coulomb.bare = 0.999999999;  // its polynomial for erfc at 0
   system.molecule = molecules(n, 3);
   field.exclude_molecules(system.molecule);
@@ -92,16 +94,22 @@ std::vector<std::pair<std::string, std::string>> force_field_names() {
   return {{"none", "constraints only"},
           {"spce-shifted-force", "SPC/E water, cutoff 0.85 nm: LJ energy-shifted, Coulomb by shifted force"},
           {"spce-lammps-dsf", "the same as LAMMPS' lj/cut/coul/dsf with alpha 0 computes it (1/r times 0.999999999)"},
-          {"spce-reaction-field", "SPC/E water, cutoff 0.85 nm: LJ energy-shifted, Coulomb by reaction field, epsilon infinite"},
+          {"spce-reaction-field",
+           "SPC/E water, cutoff 0.85 nm: LJ energy-shifted, Coulomb by reaction field, epsilon infinite"},
           {"trappe-butane", "TraPPE-UA n-butane: angles, torsion, LJ force-switched from 0.9 to 1.1 nm"}};
 }
 
 void set_force_field(ParticleSystem& system, std::string_view name) {
-  if (name == "none") system.force_field = {};
-  else if (name == "spce-shifted-force") set_spce(system, WaterCoulomb::shifted_force);
-  else if (name == "spce-lammps-dsf") set_spce(system, WaterCoulomb::lammps_dsf);
-  else if (name == "spce-reaction-field") set_spce(system, WaterCoulomb::reaction_field);
-  else if (name == "trappe-butane") set_trappe_butane(system);
+  if (name == "none")
+    system.force_field = {};
+  else if (name == "spce-shifted-force")
+    set_spce(system, WaterCoulomb::shifted_force);
+  else if (name == "spce-lammps-dsf")
+    set_spce(system, WaterCoulomb::lammps_dsf);
+  else if (name == "spce-reaction-field")
+    set_spce(system, WaterCoulomb::reaction_field);
+  else if (name == "trappe-butane")
+    set_trappe_butane(system);
   else {
     std::string known;
     for (const auto& [each, what] : force_field_names()) known += (known.empty() ? "" : ", ") + each;
@@ -123,8 +131,10 @@ ParticleSystem converted(const ParticleSystem& system, const Units& units) {
   ConstraintSet set(system.particles());
   for (int k = 0; k < system.constraints.nrow(); ++k) {
     const ConstraintSet& old = system.constraints;
-    if (old.kind(k) != RowKind::distance) throw ValueError("constraints", old.describe(k), "distances only, to convert units");
-    set.add_distance(old.row_particles(k)[0], old.row_particles(k)[1], length == 10 ? old.value(k) * 10 : old.value(k) / 10);
+    if (old.kind(k) != RowKind::distance)
+      throw ValueError("constraints", old.describe(k), "distances only, to convert units");
+    set.add_distance(old.row_particles(k)[0], old.row_particles(k)[1],
+                     length == 10 ? old.value(k) * 10 : old.value(k) / 10);
   }
   out.constraints = std::move(set);
   return out;

@@ -20,7 +20,9 @@ void check_positive(const char* what, double value) {
   if (!(std::isfinite(value) && value > 0)) throw ValueError(what, fmt::format("{}", value), "a positive number");
 }
 
-Vec3d at(std::span<const double> x, int particle) { return {x[3 * particle], x[3 * particle + 1], x[3 * particle + 2]}; }
+Vec3d at(std::span<const double> x, int particle) {
+  return {x[3 * particle], x[3 * particle + 1], x[3 * particle + 2]};
+}
 
 void put(std::span<double> gradient, int slot, const Vec3d& g) {
   if (!gradient.empty()) gradient[3 * slot] = g.x, gradient[3 * slot + 1] = g.y, gradient[3 * slot + 2] = g.z;
@@ -113,13 +115,15 @@ int ConstraintSet::add_plane(int i, const Vec3d& point, const Vec3d& normal, dou
   check_positive("plane constraint's length", length);
   check_positive("plane constraint's normal", norm(normal));
   check_finite("plane constraint's point", norm(point));
-  return add({.kind = RowKind::plane, .particles = {i}, .scale = length, .vectors = {point, normal * (1 / norm(normal))}});
+  return add(
+      {.kind = RowKind::plane, .particles = {i}, .scale = length, .vectors = {point, normal * (1 / norm(normal))}});
 }
 
 int ConstraintSet::add_sphere(int i, const Vec3d& centre, double radius) {
   check_positive("sphere constraint's radius", radius);
   check_finite("sphere constraint's centre", norm(centre));
-  return add({.kind = RowKind::sphere, .particles = {i}, .value = radius, .scale = radius * radius, .vectors = {centre}});
+  return add(
+      {.kind = RowKind::sphere, .particles = {i}, .value = radius, .scale = radius * radius, .vectors = {centre}});
 }
 
 int ConstraintSet::add_surface(int i, RowFunction function, double scale) {
@@ -128,14 +132,18 @@ int ConstraintSet::add_surface(int i, RowFunction function, double scale) {
   return add({.kind = RowKind::surface, .particles = {i}, .scale = scale, .function = std::move(function)});
 }
 
-int ConstraintSet::add_linear(std::vector<int> particles, std::vector<Vec3d> coefficients, double value, double length) {
+int ConstraintSet::add_linear(std::vector<int> particles, std::vector<Vec3d> coefficients, double value,
+                              double length) {
   check_size("linear constraint's coefficients", coefficients.size(), particles.size());
   check_positive("linear constraint's length", length);
   check_finite("linear constraint's value", value);
   double size = 0;
   for (const Vec3d& a : coefficients) size += norm(a);
   check_positive("linear constraint's coefficients", size);
-  return add({.kind = RowKind::linear, .particles = std::move(particles), .value = value, .scale = size * length,
+  return add({.kind = RowKind::linear,
+              .particles = std::move(particles),
+              .value = value,
+              .scale = size * length,
               .vectors = std::move(coefficients)});
 }
 
@@ -158,7 +166,10 @@ int ConstraintSet::add_centre_of_mass(std::span<const double> mass, const Vec3d&
 int ConstraintSet::add_user(std::vector<int> particles, RowFunction function, double scale, std::string name) {
   check_positive("user constraint's scale", scale);
   if (!function) throw ValueError("user constraint's function", "none", "a function");
-  return add({.kind = RowKind::user, .particles = std::move(particles), .scale = scale, .function = std::move(function),
+  return add({.kind = RowKind::user,
+              .particles = std::move(particles),
+              .scale = scale,
+              .function = std::move(function),
               .name = std::move(name)});
 }
 
@@ -213,7 +224,8 @@ double ConstraintSet::evaluate_row(int k, std::span<const double> x, std::span<d
     for (int c = 0; c < 3; ++c) packed[3 * a + c] = x[3 * p[a] + c];
   }
   if (row.kind == RowKind::angle) return bond_angle(std::span<const double, 9>(packed, 9), gradient) - row.value;
-  if (row.kind == RowKind::dihedral) return wrap(torsion_angle(std::span<const double, 12>(packed, 12), gradient) - row.value);
+  if (row.kind == RowKind::dihedral)
+    return wrap(torsion_angle(std::span<const double, 12>(packed, 12), gradient) - row.value);
   return row.function({packed, 3 * p.size()}, gradient);
 }
 

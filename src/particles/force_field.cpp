@@ -20,7 +20,9 @@ void LennardJones::mix_lorentz_berthelot(const std::vector<double>& own_epsilon,
   }
 }
 
-void Coulomb::shifted_force(double rc) { cutoff = rc, bare = 1, linear = 1 / (rc * rc), quadratic = 0, offset = 2 / rc; }
+void Coulomb::shifted_force(double rc) {
+  cutoff = rc, bare = 1, linear = 1 / (rc * rc), quadratic = 0, offset = 2 / rc;
+}
 
 void Coulomb::reaction_field(double rc, double outside) {
   const double k = outside > 0 ? (outside - 1) / (2 * outside + 1) : 0.5;

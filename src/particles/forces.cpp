@@ -69,13 +69,15 @@ void Forces::Implementation::add_angles(std::span<const double> x, std::span<dou
   }
 }
 
-void Forces::Implementation::add_torsions(std::span<const double> x, std::span<double> force, Energies& energies) const {
+void Forces::Implementation::add_torsions(std::span<const double> x, std::span<double> force,
+                                          Energies& energies) const {
   for (const Torsion& term : field.torsions) {
     const int particle[4] = {term.i, term.j, term.k, term.l};
     double packed[12], gradient[12];
     for (int a = 0; a < 4; ++a) std::copy_n(x.data() + 3 * particle[a], 3, packed + 3 * a);
     const double phi = torsion_angle(std::span<const double, 12>(packed), gradient);
-    energies.torsions += term.c1 * (1 + std::cos(phi)) + term.c2 * (1 - std::cos(2 * phi)) + term.c3 * (1 + std::cos(3 * phi));
+    energies.torsions +=
+        term.c1 * (1 + std::cos(phi)) + term.c2 * (1 - std::cos(2 * phi)) + term.c3 * (1 + std::cos(3 * phi));
     const double slope = -term.c1 * std::sin(phi) + 2 * term.c2 * std::sin(2 * phi) - 3 * term.c3 * std::sin(3 * phi);
     add_internal(particle, x, gradient, slope, force, energies);
   }

@@ -7,8 +7,8 @@
 
 namespace tarsus {
 
-/// A run of neighbours of one particle that share one law. `neighbours` is padded to a multiple of kListPadding with the
-/// number of a particle that is nowhere (its position is NaN).
+/// A run of neighbours of one particle that share one law. `neighbours` is padded to a multiple of kListPadding with
+/// the number of a particle that is nowhere (its position is NaN).
 struct PairRun {
   int particle;
   int law;
@@ -91,14 +91,14 @@ struct StageArgs {
 inline constexpr int kPathPadding = 8;
 struct PathArgs {
   int m;
-  const double* inverse_mass;                 ///< [m + 1]
-  const double *length2, *inverse_length2;    ///< [m]
-  double *x, *y, *z;                          ///< [m + 1] positions or velocities
-  double *gx, *gy, *gz;                       ///< [m] bonds that carry the multipliers
-  double *ex, *ey, *ez;                       ///< [m] bonds now
-  double *sigma;                              ///< [m]
-  double *lower, *upper, *inverse;            ///< [m] factor: rows scaled for substitution
-  double *delta;                              ///< [m]
+  const double* inverse_mass;               ///< [m + 1]
+  const double *length2, *inverse_length2;  ///< [m]
+  double *x, *y, *z;                        ///< [m + 1] positions or velocities
+  double *gx, *gy, *gz;                     ///< [m] bonds that carry the multipliers
+  double *ex, *ey, *ez;                     ///< [m] bonds now
+  double* sigma;                            ///< [m]
+  double *lower, *upper, *inverse;          ///< [m] factor: rows scaled for substitution
+  double* delta;                            ///< [m]
 };
 
 struct ParticleKernels {

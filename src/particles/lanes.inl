@@ -51,8 +51,8 @@ TARSUS_INLINE Lanes nearest(Lanes x) {
 }
 TARSUS_INLINE double nearest(double x) { return (x + 6755399441055744.0) - 6755399441055744.0; }
 
-/// A square root and a division: 2 instructions. The processor's estimate with two refinements has the higher throughput
-/// but 14, and in the pair loop, which waits for latencies, it was slower.
+/// A square root and a division: 2 instructions. The processor's estimate with two refinements has the higher
+/// throughput but 14, and in the pair loop, which waits for latencies, it was slower.
 TARSUS_INLINE Lanes inverse_square_root(Lanes x) { return Lanes(1.0) / square_root(x); }
 
 /// Four numbers (x, y, z, w) of each of kLanes particles, transposed.

@@ -30,7 +30,8 @@ Switch switch_constants(int p, double from, double to) {
 PairForces::PairForces(const ParticleSystem& system)
     : n_(system.particles()), kernels_(&particle_kernels_here()), coulomb_(system.force_field.coulomb) {
   const ForceField& field = system.force_field;
-  unit_ = std::max(field.lennard_jones.type.empty() ? 0 : field.lennard_jones.cutoff, coulomb_.charge.empty() ? 0 : coulomb_.cutoff);
+  unit_ = std::max(field.lennard_jones.type.empty() ? 0 : field.lennard_jones.cutoff,
+                   coulomb_.charge.empty() ? 0 : coulomb_.cutoff);
   // A larger skin makes longer lists and fewer builds; the optimum for 216 waters is flat around this.
   skin_ = field.skin > 0 ? field.skin / unit_ : 0.07;
   list_radius_ = 1 + skin_;
@@ -70,7 +71,8 @@ void PairForces::make_classes(const ForceField& field) {
       if (type_a >= 0 && type_b >= 0) epsilon = lj.epsilon[type_a * lj.types + type_b];
       if (epsilon != 0) {
         law.lennard_jones = true;
-        const double s6 = std::pow(lj.sigma[type_a * lj.types + type_b] / unit_, 6), rc6 = std::pow(unit_ / lj.cutoff, 6);
+        const double s6 = std::pow(lj.sigma[type_a * lj.types + type_b] / unit_, 6),
+                     rc6 = std::pow(unit_ / lj.cutoff, 6);
         law.c6 = 4 * epsilon * s6, law.c12 = law.c6 * s6;
         if (lj.mode == LennardJones::Cutoff::shifted) law.shift = law.c12 * rc6 * rc6 - law.c6 * rc6;
       }
@@ -87,7 +89,8 @@ void PairForces::make_classes(const ForceField& field) {
   for (int a = 0; a < classes_; ++a) {
     for (int b = 0; b < classes_; ++b) {
       const int law = law_[a * classes_ + b];
-      if (law >= 0 && std::find(laws_of_[a].begin(), laws_of_[a].end(), law) == laws_of_[a].end()) laws_of_[a].push_back(law);
+      if (law >= 0 && std::find(laws_of_[a].begin(), laws_of_[a].end(), law) == laws_of_[a].end())
+        laws_of_[a].push_back(law);
     }
   }
 }
@@ -117,7 +120,8 @@ void PairForces::make_constants(const ForceField& field) {
   args_.switched = !lj.type.empty() && lj.mode == LennardJones::Cutoff::force_switch;
   if (args_.switched) {
     args_.switch_from = lj.switch_from / unit_;
-    const Switch s6 = switch_constants(6, args_.switch_from, lj_cutoff), s12 = switch_constants(12, args_.switch_from, lj_cutoff);
+    const Switch s6 = switch_constants(6, args_.switch_from, lj_cutoff),
+                 s12 = switch_constants(12, args_.switch_from, lj_cutoff);
     args_.a6 = s6.a, args_.b6 = s6.b, args_.k6 = s6.k, args_.a12 = s12.a, args_.b12 = s12.b, args_.k12 = s12.k;
   }
   if (coulomb_.charge.empty()) return;
@@ -152,7 +156,8 @@ void PairForces::sort_into_cells() {
     }
     double high = -1e300;
     low[c] = 1e300;
-    for (int i = 0; i < n_; ++i) low[c] = std::min(low[c], packed_[4 * i + c]), high = std::max(high, packed_[4 * i + c]);
+    for (int i = 0; i < n_; ++i)
+      low[c] = std::min(low[c], packed_[4 * i + c]), high = std::max(high, packed_[4 * i + c]);
     size[c] = std::max(high - low[c], 1e-9);
   }
   // No more cells than particles: thin gas in a huge open space must not cost memory.
@@ -208,7 +213,9 @@ void PairForces::add_run(int place, int law) {
     for (int kind = 0; kind < classes_; ++kind) {
       if (laws[kind] != law) continue;
       const int from = std::max(bin_start_[bin + kind], place + 1), to = bin_start_[bin + kind + 1];
-      if (from < to) listed_ += kernels_->candidates(search, x_[place], y_[place], z_[place], from, to, neighbours_.data() + listed_);
+      if (from < to)
+        listed_ +=
+            kernels_->candidates(search, x_[place], y_[place], z_[place], from, to, neighbours_.data() + listed_);
     }
   }
   drop_excluded(i, begin);

@@ -30,14 +30,14 @@ class PairForces {
   void add_corrections(std::span<const double> position, std::span<double> force, Energies* energies) const;
 
   int n_;
-  double unit_, list_radius_, skin_;     // list_radius_ = 1 + skin_, in cutoff units
+  double unit_, list_radius_, skin_;  // list_radius_ = 1 + skin_, in cutoff units
   const ParticleKernels* kernels_;
   Coulomb coulomb_;
   PairArgs args_{};
   std::vector<PairLaw> laws_;
-  std::vector<int> class_of_;            // [n]
+  std::vector<int> class_of_;  // [n]
   int classes_ = 0;
-  std::vector<int> law_;                 // [classes²] index into laws_, -1: nothing between them
+  std::vector<int> law_;                   // [classes²] index into laws_, -1: nothing between them
   std::vector<std::vector<int>> laws_of_;  // [classes] the laws that a class takes part in
   std::vector<int> excluded_start_, excluded_;
   std::vector<std::array<int, 2>> excluded_pairs_;  // each once, for the corrections

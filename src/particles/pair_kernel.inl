@@ -2,7 +2,8 @@
 //
 // Lennard-Jones  u = c12 R12 - c6 R6 - shift,   R_p = r^-p, or with a force switch [GROMACS manual, 5.1.3]
 //                R_p = r^-p - a_p/3 t³ - b_p/4 t⁴ - k_p,  -R_p' = p r^-(p+1) + a_p t² + b_p t³,  t = max(r - r1, 0)
-// Coulomb        u = C q_i q_j (bare/r + linear r + quadratic r² - constant): reaction field has linear = 0, the shifted
+// Coulomb        u = C q_i q_j (bare/r + linear r + quadratic r² - constant): reaction field has linear = 0, the
+// shifted
 //                force quadratic = 0.
 #pragma once
 
@@ -46,7 +47,8 @@ TARSUS_INLINE Lanes coulomb(const PairArgs& args, Lanes charges, Lanes r2, Lanes
   const auto inside = r2 < Lanes(args.coulomb_cutoff2);
   const Lanes zero(0.0), bare_rinv = Lanes(args.bare) * rinv;
   if constexpr (kEnergy) {
-    const Lanes u = mul_add(Lanes(args.linear), r2 * rinv, mul_add(Lanes(args.quadratic), r2, bare_rinv - Lanes(args.constant)));
+    const Lanes u =
+        mul_add(Lanes(args.linear), r2 * rinv, mul_add(Lanes(args.quadratic), r2, bare_rinv - Lanes(args.constant)));
     sums.coulomb += select(inside, charges * u, zero);
   }
   const Lanes f = neg_mul_add(Lanes(args.linear), rinv, mul_add(bare_rinv, rinv * rinv, Lanes(-2.0 * args.quadratic)));
@@ -59,7 +61,8 @@ struct RunForce {
 
 /// One pack of a run. In the last one (kLast) some lanes may be nowhere: d = NaN there, and f must count as zero.
 template <bool kLj, bool kSwitched, bool kCoulomb, bool kPeriodic, bool kEnergy, bool kLast>
-TARSUS_INLINE void pair_pack(const PairArgs& args, const PairLaw& law, const Quad& mine, const int* index, RunForce& total, PairSums& sums) {
+TARSUS_INLINE void pair_pack(const PairArgs& args, const PairLaw& law, const Quad& mine, const int* index,
+                             RunForce& total, PairSums& sums) {
   const Quad other = gather(args.position, index);
   Lanes dx = mine.x - other.x, dy = mine.y - other.y, dz = mine.z - other.z;
   if constexpr (kPeriodic) {
@@ -110,11 +113,15 @@ void pair_runs(PairArgs& shared) {
     const PairRun& run = args.runs[k];
     const PairLaw& law = args.laws[run.law];
     if (law.lennard_jones && args.switched) {
-      if (law.coulomb) pair_run<true, true, true, kPeriodic, kEnergy>(args, run, sums);
-      else pair_run<true, true, false, kPeriodic, kEnergy>(args, run, sums);
+      if (law.coulomb)
+        pair_run<true, true, true, kPeriodic, kEnergy>(args, run, sums);
+      else
+        pair_run<true, true, false, kPeriodic, kEnergy>(args, run, sums);
     } else if (law.lennard_jones) {
-      if (law.coulomb) pair_run<true, false, true, kPeriodic, kEnergy>(args, run, sums);
-      else pair_run<true, false, false, kPeriodic, kEnergy>(args, run, sums);
+      if (law.coulomb)
+        pair_run<true, false, true, kPeriodic, kEnergy>(args, run, sums);
+      else
+        pair_run<true, false, false, kPeriodic, kEnergy>(args, run, sums);
     } else {
       pair_run<false, false, true, kPeriodic, kEnergy>(args, run, sums);
     }
@@ -130,11 +137,15 @@ void pair_runs(PairArgs& shared) {
 inline void pairs_kernel(PairArgs& args) {
   const bool periodic = args.box[0] > 0 || args.box[1] > 0 || args.box[2] > 0;
   if (periodic) {
-    if (args.with_energy) pair_runs<true, true>(args);
-    else pair_runs<true, false>(args);
+    if (args.with_energy)
+      pair_runs<true, true>(args);
+    else
+      pair_runs<true, false>(args);
   } else {
-    if (args.with_energy) pair_runs<false, true>(args);
-    else pair_runs<false, false>(args);
+    if (args.with_energy)
+      pair_runs<false, true>(args);
+    else
+      pair_runs<false, false>(args);
   }
 }
 

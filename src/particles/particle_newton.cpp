@@ -20,7 +20,8 @@ class RowSubset final : public Problem {
   RowSubset(const ConstraintSet& set, std::vector<int> rows) : set_(set), rows_(std::move(rows)) {
     for (const int row : rows_) {
       const RowPattern& all = set.pattern();
-      pattern_.column.insert(pattern_.column.end(), all.column.begin() + all.start[row], all.column.begin() + all.start[row + 1]);
+      pattern_.column.insert(pattern_.column.end(), all.column.begin() + all.start[row],
+                             all.column.begin() + all.start[row + 1]);
       pattern_.start.push_back(pattern_.nonzeros());
     }
   }
@@ -31,7 +32,9 @@ class RowSubset final : public Problem {
     return set_.evaluate_row(rows_[row], x, gradient);
   }
   double scale(int row) const override { return set_.scale(rows_[row]); }
-  double rounding_floor(int row, std::span<const double> x) const override { return set_.rounding_floor(rows_[row], x); }
+  double rounding_floor(int row, std::span<const double> x) const override {
+    return set_.rounding_floor(rows_[row], x);
+  }
   std::string describe(int row) const override { return set_.describe(rows_[row]); }
   double curvature(int row) const override { return set_.curvature(rows_[row]); }
   const std::vector<int>& rows() const { return rows_; }
@@ -128,7 +131,8 @@ bool ParticleNewton::Plan::take_triangle(const std::vector<int>& rows, std::span
   for (int k = 0; k < 3; ++k) {
     const auto joins = [&](int row) {
       const auto p = set->row_particles(row);
-      return (p[0] == corner[kEnds[k][0]] && p[1] == corner[kEnds[k][1]]) || (p[1] == corner[kEnds[k][0]] && p[0] == corner[kEnds[k][1]]);
+      return (p[0] == corner[kEnds[k][0]] && p[1] == corner[kEnds[k][1]]) ||
+             (p[1] == corner[kEnds[k][0]] && p[0] == corner[kEnds[k][1]]);
     };
     const auto found = std::find_if(rows.begin(), rows.end(), joins);
     if (found == rows.end()) return false;
@@ -206,7 +210,8 @@ void ParticleNewton::Plan::fill_batches() {
   for (int lane = counts.bonds % kLaneBatch; lane != 0 && lane < kLaneBatch; ++lane) {
     BondBatch& batch = bonds.back();
     for (int a = 0; a < 2; ++a) {
-      batch.particle[a][lane] = batch.particle[a][lane - 1], batch.inverse_mass[a][lane] = batch.inverse_mass[a][lane - 1];
+      batch.particle[a][lane] = batch.particle[a][lane - 1],
+      batch.inverse_mass[a][lane] = batch.inverse_mass[a][lane - 1];
     }
     batch.length2[lane] = batch.length2[lane - 1], batch.inverse_length2[lane] = batch.inverse_length2[lane - 1];
     batch.row[lane] = spare;
@@ -214,7 +219,8 @@ void ParticleNewton::Plan::fill_batches() {
   for (int lane = counts.triangles % kLaneBatch; lane != 0 && lane < kLaneBatch; ++lane) {
     TriangleBatch& batch = triangles.back();
     for (int k = 0; k < 3; ++k) {
-      batch.particle[k][lane] = batch.particle[k][lane - 1], batch.inverse_mass[k][lane] = batch.inverse_mass[k][lane - 1];
+      batch.particle[k][lane] = batch.particle[k][lane - 1],
+      batch.inverse_mass[k][lane] = batch.inverse_mass[k][lane - 1];
       batch.length2[k][lane] = batch.length2[k][lane - 1];
       batch.inverse_length2[k][lane] = batch.inverse_length2[k][lane - 1];
       batch.row[k][lane] = spare;
@@ -259,7 +265,8 @@ void ParticleNewton::Plan::sort_components(std::span<const double> inverse_mass)
   if (!rest.empty()) general = std::make_unique<RowSubset>(*set, std::move(rest));
 }
 
-ParticleNewton::ParticleNewton(const ConstraintSet& set, std::span<const double> inverse_mass) : plan_(std::make_unique<Plan>()) {
+ParticleNewton::ParticleNewton(const ConstraintSet& set, std::span<const double> inverse_mass)
+    : plan_(std::make_unique<Plan>()) {
   check_size("inverse_mass", inverse_mass.size(), set.particles());
   plan_->set = &set;
   plan_->kernels = &particle_kernels_here();
@@ -272,20 +279,27 @@ ParticleNewton::~ParticleNewton() = default;
 ParticleNewtonPlan ParticleNewton::plan() const { return plan_->counts; }
 
 SolveReport ParticleNewton::solve_positions([[maybe_unused]] const Problem& problem, const MassOperator& mass,
-                                            std::span<const double> x0, std::span<double> x, std::span<double> multiplier,
-                                            const SolveOptions& options) {
+                                            std::span<const double> x0, std::span<double> x,
+                                            std::span<double> multiplier, const SolveOptions& options) {
   Plan& plan = *plan_;
   check_size("multiplier", multiplier.size(), plan.set->nrow());
   check_size("x", x.size(), plan.set->nx());
   plan.saved.assign(x.begin(), x.end());
   SolveReport report;
-  const StageArgs args{x0.data(), x.data(), plan.multiplier.data(), options.tolerance,
-                       options.max_iterations > 0 ? options.max_iterations : 60, options.timestep};
+  const StageArgs args{x0.data(),
+                       x.data(),
+                       plan.multiplier.data(),
+                       options.tolerance,
+                       options.max_iterations > 0 ? options.max_iterations : 60,
+                       options.timestep};
   if (!plan.bonds.empty()) {
-    merge(report, report_of(plan.kernels->bond_positions(plan.bonds.data(), static_cast<int>(plan.bonds.size()), args), options.tolerance));
+    merge(report, report_of(plan.kernels->bond_positions(plan.bonds.data(), static_cast<int>(plan.bonds.size()), args),
+                            options.tolerance));
   }
   if (!plan.triangles.empty()) {
-    merge(report, report_of(plan.kernels->triangle_positions(plan.triangles.data(), static_cast<int>(plan.triangles.size()), args), options.tolerance));
+    merge(report, report_of(plan.kernels->triangle_positions(plan.triangles.data(),
+                                                             static_cast<int>(plan.triangles.size()), args),
+                            options.tolerance));
   }
   for (PathStage& path : plan.paths) {
     if (!report.ok()) break;
@@ -296,7 +310,8 @@ SolveReport ParticleNewton::solve_positions([[maybe_unused]] const Problem& prob
     SolveReport part = plan.newton.solve_positions(*plan.general, mass, x0, x, plan.general_multiplier, options);
     if (part.worst_row >= 0) part.worst_row = plan.general->rows()[part.worst_row];
     merge(report, part);
-    for (int k = 0; k < plan.general->nrow(); ++k) plan.multiplier[plan.general->rows()[k]] = plan.general_multiplier[k];
+    for (int k = 0; k < plan.general->nrow(); ++k)
+      plan.multiplier[plan.general->rows()[k]] = plan.general_multiplier[k];
   }
   if (!report.ok()) {
     std::copy(plan.saved.begin(), plan.saved.end(), x.begin());
@@ -307,8 +322,8 @@ SolveReport ParticleNewton::solve_positions([[maybe_unused]] const Problem& prob
 }
 
 SolveReport ParticleNewton::solve_velocities([[maybe_unused]] const Problem& problem, const MassOperator& mass,
-                                             std::span<const double> x, std::span<double> v, std::span<double> multiplier,
-                                             const SolveOptions& options) {
+                                             std::span<const double> x, std::span<double> v,
+                                             std::span<double> multiplier, const SolveOptions& options) {
   Plan& plan = *plan_;
   check_size("multiplier", multiplier.size(), plan.set->nrow());
   check_size("v", v.size(), plan.set->nv());
@@ -316,10 +331,13 @@ SolveReport ParticleNewton::solve_velocities([[maybe_unused]] const Problem& pro
   SolveReport report;
   const StageArgs args{x.data(), v.data(), plan.multiplier.data(), options.tolerance, 2, options.timestep};
   if (!plan.bonds.empty()) {
-    merge(report, report_of(plan.kernels->bond_velocities(plan.bonds.data(), static_cast<int>(plan.bonds.size()), args), options.tolerance));
+    merge(report, report_of(plan.kernels->bond_velocities(plan.bonds.data(), static_cast<int>(plan.bonds.size()), args),
+                            options.tolerance));
   }
   if (!plan.triangles.empty()) {
-    merge(report, report_of(plan.kernels->triangle_velocities(plan.triangles.data(), static_cast<int>(plan.triangles.size()), args), options.tolerance));
+    merge(report, report_of(plan.kernels->triangle_velocities(plan.triangles.data(),
+                                                              static_cast<int>(plan.triangles.size()), args),
+                            options.tolerance));
   }
   for (PathStage& path : plan.paths) {
     if (!report.ok()) break;
@@ -330,7 +348,8 @@ SolveReport ParticleNewton::solve_velocities([[maybe_unused]] const Problem& pro
     SolveReport part = plan.newton.solve_velocities(*plan.general, mass, x, v, plan.general_multiplier, options);
     if (part.worst_row >= 0) part.worst_row = plan.general->rows()[part.worst_row];
     merge(report, part);
-    for (int k = 0; k < plan.general->nrow(); ++k) plan.multiplier[plan.general->rows()[k]] = plan.general_multiplier[k];
+    for (int k = 0; k < plan.general->nrow(); ++k)
+      plan.multiplier[plan.general->rows()[k]] = plan.general_multiplier[k];
   }
   if (!report.ok()) {
     std::copy(plan.saved.begin(), plan.saved.end(), v.begin());

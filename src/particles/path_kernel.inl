@@ -68,7 +68,8 @@ inline double path_factor_kernel(const PathArgs& a) {
   }
   const int last = a.m - 1, middle = a.m / 2;
   double *lo = a.lower, *up = a.upper, *inv = a.inverse;
-  // Above the middle `lower` becomes the multiplier of the row above and `upper` the scaled row; below, the mirror image.
+  // Above the middle `lower` becomes the multiplier of the row above and `upper` the scaled row; below, the mirror
+  // image.
   int i = 0, j = last;
   double raw_up = 0, raw_lo = 0, inv_i = 0, inv_j = 0;
   const auto down = [&] {
@@ -110,7 +111,8 @@ inline void path_solve_kernel(const PathArgs& a) {
   }
   for (; i < middle; ++i) d[i] = from_above = neg_mul_add(lo[i], from_above, s[i]);
   for (; j > middle; --j) d[j] = from_below = neg_mul_add(up[j], from_below, s[j]);
-  const double centre = neg_mul_add(lo[middle], from_above, neg_mul_add(up[middle], from_below, s[middle])) * inv[middle];
+  const double centre =
+      neg_mul_add(lo[middle], from_above, neg_mul_add(up[middle], from_below, s[middle])) * inv[middle];
   d[middle] = centre;
   double above = centre, below = centre;
   i = middle - 1, j = middle + 1;

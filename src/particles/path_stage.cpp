@@ -18,7 +18,8 @@ PathStage::PathStage(const ConstraintSet& set, std::span<const double> inverse_m
     : particles_(std::move(particles)), rows_(std::move(rows)) {
   const int m = bonds();
   constexpr int kArrays = 20;
-  // Arrays a multiple of 4096 bytes apart would make loads wait for unrelated stores (25 % for 1,024 beads): 320 bytes on.
+  // Arrays a multiple of 4096 bytes apart would make loads wait for unrelated stores (25 % for 1,024 beads): 320 bytes
+  // on.
   const std::size_t needed = static_cast<std::size_t>(m) + 1 + 2 * kPathPadding;
   const std::size_t length = (needed + 511 - 40) / 512 * 512 + 40;
   storage_.assign(kArrays * length, 0.0);
@@ -29,8 +30,8 @@ PathStage::PathStage(const ConstraintSet& set, std::span<const double> inverse_m
     return array;
   };
   double *const w = take(), *const d2 = take(), *const inverse_d2 = take();
-  args_ = {m,      w,      d2,     inverse_d2, take(), take(), take(), take(), take(), take(),
-           take(), take(), take(), take(),     take(), take(), take(), take()};
+  args_ = {m,      w,      d2,     inverse_d2, take(), take(), take(), take(), take(),
+           take(), take(), take(), take(),     take(), take(), take(), take(), take()};
   total_ = take();
   old_x_ = args_.ex, old_y_ = args_.ey, old_z_ = args_.ez;  // free whenever bonds at x0 are looked at
   for (int a = 0; a <= m; ++a) w[a] = inverse_mass[particles_[a]];
@@ -56,8 +57,8 @@ bool PathStage::load_base(const ParticleKernels& kernels, std::span<const double
   gather(x0);
   kernels.path_bonds(args_, old_x_, old_y_, old_z_);
   const std::size_t bytes = sizeof(double) * rows_.size();
-  const bool same = factored_ && std::memcmp(old_x_, args_.gx, bytes) == 0 && std::memcmp(old_y_, args_.gy, bytes) == 0 &&
-                    std::memcmp(old_z_, args_.gz, bytes) == 0;
+  const bool same = factored_ && std::memcmp(old_x_, args_.gx, bytes) == 0 &&
+                    std::memcmp(old_y_, args_.gy, bytes) == 0 && std::memcmp(old_z_, args_.gz, bytes) == 0;
   if (!same) {
     std::memcpy(args_.gx, old_x_, bytes), std::memcpy(args_.gy, old_y_, bytes), std::memcpy(args_.gz, old_z_, bytes);
     factored_ = false;
@@ -81,7 +82,8 @@ int PathStage::worst_bond() const {
 }
 
 double PathStage::rounding_floor(int k) const {
-  const double a = std::hypot(args_.x[k], args_.y[k], args_.z[k]), b = std::hypot(args_.x[k + 1], args_.y[k + 1], args_.z[k + 1]);
+  const double a = std::hypot(args_.x[k], args_.y[k], args_.z[k]),
+               b = std::hypot(args_.x[k + 1], args_.y[k + 1], args_.z[k + 1]);
   return 4 * std::numeric_limits<double>::epsilon() * (1 + std::max(a, b) * std::sqrt(args_.inverse_length2[k]));
 }
 
@@ -150,7 +152,8 @@ SolveReport PathStage::velocities(const ParticleKernels& kernels, std::span<cons
   SolveReport report;
   factored_ = false;
   load_base(kernels, x);
-  std::copy_n(args_.gx, args_.m, args_.ex), std::copy_n(args_.gy, args_.m, args_.ey), std::copy_n(args_.gz, args_.m, args_.ez);
+  std::copy_n(args_.gx, args_.m, args_.ex), std::copy_n(args_.gy, args_.m, args_.ey),
+      std::copy_n(args_.gz, args_.m, args_.ez);
   pivot_ratio_ = kernels.path_factor(args_);
   report.factorizations = 1;
   report.pivot_ratio = pivot_ratio_;
@@ -177,7 +180,8 @@ SolveReport PathStage::velocities(const ParticleKernels& kernels, std::span<cons
     double fastest = 0;
     for (int a = 0; a <= args_.m; ++a) fastest = std::max(fastest, std::hypot(args_.x[a], args_.y[a], args_.z[a]));
     const int k = worst_bond();
-    const double floor = 64 * std::numeric_limits<double>::epsilon() * fastest * dt * std::sqrt(args_.inverse_length2[k]);
+    const double floor =
+        64 * std::numeric_limits<double>::epsilon() * fastest * dt * std::sqrt(args_.inverse_length2[k]);
     report.status = !std::isfinite(rates) ? SolveStatus::not_finite
                     : rates <= floor      ? SolveStatus::at_rounding
                                           : SolveStatus::too_many_iterations;

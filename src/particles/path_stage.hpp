@@ -14,7 +14,8 @@ namespace tarsus {
 class PathStage {
  public:
   /// particles [m + 1] in order along the chain, rows [m] between them. The first or last particle may be pinned.
-  PathStage(const ConstraintSet& set, std::span<const double> inverse_mass, std::vector<int> particles, std::vector<int> rows);
+  PathStage(const ConstraintSet& set, std::span<const double> inverse_mass, std::vector<int> particles,
+            std::vector<int> rows);
   int bonds() const { return static_cast<int>(rows_.size()); }
 
   /// x (in: x', out: solution) and multiplier are the whole system's.
@@ -35,7 +36,7 @@ class PathStage {
   std::vector<double> storage_;
   PathArgs args_;
   double *total_, *old_x_, *old_y_, *old_z_;  // λ̃ so far; scratch for bonds at x0
-  bool factored_ = false;                      // the symmetric factor at bonds g is there
+  bool factored_ = false;                     // the symmetric factor at bonds g is there
   double pivot_ratio_ = 1;
 };
 

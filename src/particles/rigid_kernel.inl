@@ -76,7 +76,11 @@ TARSUS_INLINE void triangle_move(const Triangle& t, const Lanes delta[3], LaneVe
 TARSUS_INLINE Triangle triangle_at(const double* x, const TriangleBatch& batch, int lane) {
   const LaneVec p0 = gather3(x, &batch.particle[0][lane]), p1 = gather3(x, &batch.particle[1][lane]);
   const LaneVec p2 = gather3(x, &batch.particle[2][lane]);
-  return {p0 - p1, p0 - p2, p1 - p2, load(&batch.inverse_mass[0][lane]), load(&batch.inverse_mass[1][lane]),
+  return {p0 - p1,
+          p0 - p2,
+          p1 - p2,
+          load(&batch.inverse_mass[0][lane]),
+          load(&batch.inverse_mass[1][lane]),
           load(&batch.inverse_mass[2][lane])};
 }
 
@@ -90,7 +94,8 @@ TARSUS_INLINE void triangle_position(const TriangleBatch& batch, int lane, const
     total[k] = Lanes(0.0);
   }
   const Lanes half(0.5), zero(0.0), tolerance(args.tolerance);
-  const Lanes floor = rounding_floor(p, 3, maximum(maximum(inverse_length2[0], inverse_length2[1]), inverse_length2[2]));
+  const Lanes floor =
+      rounding_floor(p, 3, maximum(maximum(inverse_length2[0], inverse_length2[1]), inverse_length2[2]));
   Lanes previous(1e300), residual, pivots(1.0);
   LaneVec e01, e02, e12;
   unsigned running = (1u << kLanes) - 1;
@@ -137,7 +142,8 @@ TARSUS_INLINE void triangle_velocity(const TriangleBatch& batch, int lane, const
     if (round == 1) {
       const Lanes left = maximum(maximum(absolute(s[0]) * load(&batch.inverse_length2[0][lane]),
                                          absolute(s[1]) * load(&batch.inverse_length2[1][lane])),
-                                 absolute(s[2]) * load(&batch.inverse_length2[2][lane])) * dt;
+                                 absolute(s[2]) * load(&batch.inverse_length2[2][lane])) *
+                         dt;
       if (largest_of(left) < args.tolerance * 1e-3) break;
     }
     const Lanes ratio = triangle_solve(t, t.g01, t.g02, t.g12, s, delta);

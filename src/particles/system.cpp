@@ -30,7 +30,9 @@ void check_cutoff(const char* what, double cutoff, const Box& box) {
   if (!(std::isfinite(cutoff) && cutoff > 0)) throw ValueError(what, fmt::format("{}", cutoff), "a positive length");
   for (int c = 0; c < 3; ++c) {
     if (box.length[c] > 0 && cutoff > 0.5 * box.length[c]) {
-      throw ValueError(what, fmt::format("{}", cutoff), fmt::format("at most half the box, {}: a particle would see two images of another", 0.5 * box.length[c]));
+      throw ValueError(
+          what, fmt::format("{}", cutoff),
+          fmt::format("at most half the box, {}: a particle would see two images of another", 0.5 * box.length[c]));
     }
   }
 }
@@ -38,7 +40,8 @@ void check_cutoff(const char* what, double cutoff, const Box& box) {
 void check_bonded(const ForceField& field, int n) {
   for (const auto& e : field.exclusions) check_index("exclusion", e[0], n), check_index("exclusion", e[1], n);
   for (const auto& b : field.bonds) check_index("bond", b.i, n), check_index("bond", b.j, n);
-  for (const auto& a : field.angles) check_index("angle", a.i, n), check_index("angle", a.j, n), check_index("angle", a.k, n);
+  for (const auto& a : field.angles)
+    check_index("angle", a.i, n), check_index("angle", a.j, n), check_index("angle", a.k, n);
   for (const auto& t : field.torsions) {
     for (const int i : {t.i, t.j, t.k, t.l}) check_index("torsion", i, n);
   }
@@ -82,13 +85,15 @@ void ParticleSystem::check() const {
   check_size("particles of the constraints", constraints.particles(), n);
   for (std::size_t i = 0; i < n; ++i) {
     if (!(std::isfinite(mass[i]) && mass[i] >= 0)) {
-      throw ValueError(fmt::format("mass of particle {}", i), fmt::format("{}", mass[i]), "a positive number, or 0 for a pinned particle");
+      throw ValueError(fmt::format("mass of particle {}", i), fmt::format("{}", mass[i]),
+                       "a positive number, or 0 for a pinned particle");
     }
   }
   check_all_finite("position", position);
   check_all_finite("velocity", velocity);
   for (int c = 0; c < 3; ++c) {
-    if (!(std::isfinite(box.length[c]) && box.length[c] >= 0)) throw ValueError("box", fmt::format("{}", box.length[c]), "a positive length, or 0 for open");
+    if (!(std::isfinite(box.length[c]) && box.length[c] >= 0))
+      throw ValueError("box", fmt::format("{}", box.length[c]), "a positive length, or 0 for open");
   }
   const LennardJones& lj = force_field.lennard_jones;
   if (!lj.type.empty()) {
@@ -96,7 +101,8 @@ void ParticleSystem::check() const {
     check_size("Lennard-Jones epsilon", lj.epsilon.size(), static_cast<std::size_t>(lj.types) * lj.types);
     check_size("Lennard-Jones sigma", lj.sigma.size(), lj.epsilon.size());
     for (const int type : lj.type) {
-      if (type < 0 || type >= lj.types) throw ValueError("Lennard-Jones type", fmt::format("{}", type), fmt::format("0 to {}", lj.types - 1));
+      if (type < 0 || type >= lj.types)
+        throw ValueError("Lennard-Jones type", fmt::format("{}", type), fmt::format("0 to {}", lj.types - 1));
     }
     check_cutoff("Lennard-Jones cutoff", lj.cutoff, box);
     if (lj.mode == LennardJones::Cutoff::force_switch && !(lj.switch_from > 0 && lj.switch_from < lj.cutoff)) {
@@ -113,16 +119,20 @@ void ParticleSystem::check() const {
 std::string Preparation::text(const Units& units) const {
   std::string out;
   if (!redundant.empty()) {
-    out += fmt::format("{} of {} constraints follow from the others and were left out: ", redundant.size(), redundant.size() + rank);
+    out += fmt::format("{} of {} constraints follow from the others and were left out: ", redundant.size(),
+                       redundant.size() + rank);
     for (std::size_t k = 0; k < redundant.size() && k < 4; ++k) out += (k ? ", " : "") + redundant[k];
     out += redundant.size() > 4 ? fmt::format(" and {} more\n", redundant.size() - 4) : "\n";
   }
   if (moved()) {
-    out += fmt::format("the start violated its constraints by {:.3g} (relative); positions were projected in {} rounds and moved by at most {:.3g} {} ({:.3g} rms)\n",
-                       start_violation, iterations, moved_max, units.length, moved_rms);
+    out += fmt::format(
+        "the start violated its constraints by {:.3g} (relative); positions were projected in {} rounds and moved by "
+        "at most {:.3g} {} ({:.3g} rms)\n",
+        start_violation, iterations, moved_max, units.length, moved_rms);
   }
   if (velocity_changed_max > 0) {
-    out += fmt::format("velocities along constraints were taken out: at most {:.3g} {}/{}\n", velocity_changed_max, units.length, units.time);
+    out += fmt::format("velocities along constraints were taken out: at most {:.3g} {}/{}\n", velocity_changed_max,
+                       units.length, units.time);
   }
   return out;
 }
@@ -135,14 +145,16 @@ std::vector<int> redundant_rows(const ParticleSystem& system, const MassOperator
   done.rank = found.rank;
   if (found.singular_geometry) {
     throw ValueError("constraints", name_rows(set, found.dependent),
-                     "independent rows: at this geometry (points on a line, or alike) they depend on the others, though elsewhere they would not");
+                     "independent rows: at this geometry (points on a line, or alike) they depend on the others, "
+                     "though elsewhere they would not");
   }
   for (const int row : found.dependent) done.redundant.push_back(set.describe(row));
   return found.dependent;
 }
 
 // Rows that were left out must hold too, now that the others do.
-void check_dropped(const ConstraintSet& all, const std::vector<int>& dropped, std::span<const double> x, double tolerance) {
+void check_dropped(const ConstraintSet& all, const std::vector<int>& dropped, std::span<const double> x,
+                   double tolerance) {
   for (const int row : dropped) {
     const double violation = std::abs(all.evaluate_row(row, x, {})) / all.scale(row);
     if (!(violation <= std::max(1e3 * tolerance, 1e3 * all.rounding_floor(row, x)))) {
@@ -159,8 +171,8 @@ std::vector<double> coordinate_masses(std::span<const double> inverse) {
 }
 
 // The nearest point on the constraints to first order, distances weighted with the masses.
-SolveReport project(const ConstraintSet& set, const MassOperator& mass, std::span<const double> inverse, std::vector<double>& x,
-                    double tolerance) {
+SolveReport project(const ConstraintSet& set, const MassOperator& mass, std::span<const double> inverse,
+                    std::vector<double>& x, double tolerance) {
   ParticleNewton newton(set, inverse);
   std::vector<double> lambda(set.nrow());
   return newton.solve_positions(set, mass, std::vector<double>(x), x, lambda, {.tolerance = tolerance});
@@ -184,13 +196,15 @@ Preparation prepare(ParticleSystem& system, double tolerance, double timestep) {
     std::vector<double> x = system.position;
     const SolveReport report = project(set, mass, inverse, x, tolerance);
     if (!report.ok()) {
-      throw ValueError("start positions", fmt::format("violate the constraints by {:.3g}, worst {}", start.value, set.describe(start.row)),
+      throw ValueError("start positions",
+                       fmt::format("violate the constraints by {:.3g}, worst {}", start.value, set.describe(start.row)),
                        "a start that can be projected onto them; Newton: " + describe(report, set));
     }
     done.iterations = report.iterations;
     double sum = 0;
     for (int i = 0; i < system.particles(); ++i) {
-      const double d = std::hypot(x[3 * i] - system.position[3 * i], x[3 * i + 1] - system.position[3 * i + 1], x[3 * i + 2] - system.position[3 * i + 2]);
+      const double d = std::hypot(x[3 * i] - system.position[3 * i], x[3 * i + 1] - system.position[3 * i + 1],
+                                  x[3 * i + 2] - system.position[3 * i + 2]);
       done.moved_max = std::max(done.moved_max, d), sum += d * d;
     }
     done.moved_rms = std::sqrt(sum / system.particles());
@@ -199,11 +213,15 @@ Preparation prepare(ParticleSystem& system, double tolerance, double timestep) {
   check_dropped(all, dropped, system.position, tolerance);
   std::vector<double> v = system.velocity, mu(set.nrow());
   ParticleNewton newton(set, inverse);
-  const SolveReport report = newton.solve_velocities(set, mass, system.position, v, mu, {.tolerance = tolerance, .timestep = timestep});
-  if (!report.ok()) throw ValueError("start velocities", describe(report, set), "velocities that can be projected onto the constraints");
+  const SolveReport report =
+      newton.solve_velocities(set, mass, system.position, v, mu, {.tolerance = tolerance, .timestep = timestep});
+  if (!report.ok())
+    throw ValueError("start velocities", describe(report, set),
+                     "velocities that can be projected onto the constraints");
   done.velocity_violation = report.start_residual;
   if (report.start_residual > std::max(tolerance, 1e-13)) {
-    for (std::size_t i = 0; i < v.size(); ++i) done.velocity_changed_max = std::max(done.velocity_changed_max, std::abs(v[i] - system.velocity[i]));
+    for (std::size_t i = 0; i < v.size(); ++i)
+      done.velocity_changed_max = std::max(done.velocity_changed_max, std::abs(v[i] - system.velocity[i]));
     system.velocity = std::move(v);
   }
   return done;
@@ -243,7 +261,8 @@ double temperature(const ParticleSystem& system) {
 }
 
 void set_temperature(ParticleSystem& system, double wanted, std::uint64_t seed) {
-  if (!(std::isfinite(wanted) && wanted >= 0)) throw ValueError("temperature", fmt::format("{}", wanted), "zero or more");
+  if (!(std::isfinite(wanted) && wanted >= 0))
+    throw ValueError("temperature", fmt::format("{}", wanted), "zero or more");
   std::mt19937_64 generator(seed);
   const auto uniform = [&] { return (static_cast<double>(generator() >> 11) + 0.5) * 0x1p-53; };
   const auto inverse = system.inverse_masses();
@@ -265,8 +284,11 @@ void set_temperature(ParticleSystem& system, double wanted, std::uint64_t seed) 
     const DiagonalMass mass(coordinate_masses(inverse));
     std::vector<double> mu(system.constraints.nrow());
     ParticleNewton newton(system.constraints, inverse);
-    const SolveReport report = newton.solve_velocities(system.constraints, mass, system.position, system.velocity, mu, {});
-    if (!report.ok()) throw ValueError("velocities", describe(report, system.constraints), "constraints that velocities can be projected onto");
+    const SolveReport report =
+        newton.solve_velocities(system.constraints, mass, system.position, system.velocity, mu, {});
+    if (!report.ok())
+      throw ValueError("velocities", describe(report, system.constraints),
+                       "constraints that velocities can be projected onto");
   }
   const double now = temperature(system);
   const double scale = now > 0 ? std::sqrt(wanted / now) : 0;

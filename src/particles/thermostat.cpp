@@ -11,9 +11,12 @@ namespace tarsus {
 
 Thermostat::Thermostat(double target, int degrees, double relaxation, std::uint64_t seed)
     : target_(target), relaxation_(relaxation), degrees_(degrees), generator_(seed) {
-  if (!(std::isfinite(target) && target > 0)) throw ValueError("thermostat's kinetic energy", fmt::format("{}", target), "a positive number");
-  if (degrees <= 0) throw ValueError("thermostat's degrees of freedom", fmt::format("{}", degrees), "a positive number");
-  if (!(std::isfinite(relaxation) && relaxation > 0)) throw ValueError("thermostat's time constant", fmt::format("{}", relaxation), "a positive time");
+  if (!(std::isfinite(target) && target > 0))
+    throw ValueError("thermostat's kinetic energy", fmt::format("{}", target), "a positive number");
+  if (degrees <= 0)
+    throw ValueError("thermostat's degrees of freedom", fmt::format("{}", degrees), "a positive number");
+  if (!(std::isfinite(relaxation) && relaxation > 0))
+    throw ValueError("thermostat's time constant", fmt::format("{}", relaxation), "a positive time");
 }
 
 double Thermostat::gauss() {
@@ -32,7 +35,8 @@ double Thermostat::factor(double kinetic, double timestep) {
   }
   // Equation A7: K' = c K + (1 - c) (K̄/N_f) Σ R_i² + 2 R_1 sqrt(c (1 - c) K K̄/N_f)
   const double share = target_ / degrees_, c = decay;
-  const double fresh = c * kinetic + (1 - c) * share * (first * first + rest) + 2 * first * std::sqrt(c * (1 - c) * kinetic * share);
+  const double fresh =
+      c * kinetic + (1 - c) * share * (first * first + rest) + 2 * first * std::sqrt(c * (1 - c) * kinetic * share);
   exchanged_ += kinetic - fresh;
   return std::sqrt(fresh / kinetic);
 }

@@ -24,11 +24,13 @@ VelocityVerlet::VelocityVerlet(ParticleSystem& system, const VerletOptions& opti
   if (!(options.tolerance > 0 && options.tolerance < 1)) {
     throw ValueError("tolerance", fmt::format("{}", options.tolerance), "a number between 0 and 1");
   }
-  if (options.max_iterations < 0) throw ValueError("max_iterations", fmt::format("{}", options.max_iterations), "0 or more");
+  if (options.max_iterations < 0)
+    throw ValueError("max_iterations", fmt::format("{}", options.max_iterations), "0 or more");
   solver_ = make_particle_solver(options.solver, system.constraints, inverse_);
   solve_ = {options.tolerance, options.max_iterations, options.timestep};
   const std::size_t n3 = system.position.size();
-  force_.assign(n3, 0.0), old_force_.assign(n3, 0.0), old_x_.assign(n3, 0.0), old_v_.assign(n3, 0.0), free_x_.assign(n3, 0.0);
+  force_.assign(n3, 0.0), old_force_.assign(n3, 0.0), old_x_.assign(n3, 0.0), old_v_.assign(n3, 0.0),
+      free_x_.assign(n3, 0.0);
   multiplier_.assign(system.constraints.nrow(), 0.0), velocity_multiplier_ = multiplier_;
   for (std::size_t i = 0; i < n3; ++i) {
     if (inverse_[i / 3] == 0) system.velocity[i] = 0;  // pinned
@@ -41,7 +43,8 @@ StepReport VelocityVerlet::fail(const char* stage, const SolveReport& report) {
   StepReport out;
   out.ok = false;
   out.stability = stability();
-  out.message = fmt::format("{} stage, time {:.6g}: {}", stage, time_ + options_.timestep, describe(report, system_.constraints));
+  out.message =
+      fmt::format("{} stage, time {:.6g}: {}", stage, time_ + options_.timestep, describe(report, system_.constraints));
   out.message += fmt::format("; dt*omega_max of the step before {:.3g} (stable below 2)", out.stability);
   system_.position = old_x_, system_.velocity = old_v_, force_ = old_force_;
   return out;

@@ -6,9 +6,9 @@
 #include <array>
 #include <cmath>
 
-#include "tarsus/base/error.hpp"
 #include "solver/newton.hpp"
 #include "solver/shake.hpp"
+#include "tarsus/base/error.hpp"
 
 namespace tarsus {
 namespace {
@@ -42,8 +42,8 @@ std::unique_ptr<ConstraintSolver> make_solver(std::string_view name) {
 double stability_number(const Problem& problem, const MassOperator& mass, std::span<const double> multiplier) {
   const std::span<const double> inverse = mass.inverse_diagonal();
   if (inverse.empty()) return 0.0;
-  // Δt² K = 2 Σ λ̃_k ∇²σ_k. For distances K is a weighted graph Laplacian, whose largest eigenvalue against the mass is at
-  // most max over edges (i, j) of D_i + D_j, with D_i = (1/m_i) Σ |weights at i|.
+  // Δt² K = 2 Σ λ̃_k ∇²σ_k. For distances K is a weighted graph Laplacian, whose largest eigenvalue against the mass is
+  // at most max over edges (i, j) of D_i + D_j, with D_i = (1/m_i) Σ |weights at i|.
   const RowPattern& rows = problem.pattern();
   std::vector<double> at(inverse.size(), 0.0);
   for (int k = 0; k < rows.nrow(); ++k) {

@@ -82,10 +82,12 @@ void Delassus::assemble(std::span<const double> jacobian, bool symmetric) {
 
 namespace {
 
-Eigen::MatrixXd dense_product(const RowPattern& pattern, std::span<const double> jacobian, const Eigen::MatrixXd& columns) {
+Eigen::MatrixXd dense_product(const RowPattern& pattern, std::span<const double> jacobian,
+                              const Eigen::MatrixXd& columns) {
   Eigen::MatrixXd a = Eigen::MatrixXd::Zero(pattern.nrow(), columns.cols());
   for (int k = 0; k < pattern.nrow(); ++k) {
-    for (int p = pattern.start[k]; p < pattern.start[k + 1]; ++p) a.row(k) += jacobian[p] * columns.row(pattern.column[p]);
+    for (int p = pattern.start[k]; p < pattern.start[k + 1]; ++p)
+      a.row(k) += jacobian[p] * columns.row(pattern.column[p]);
   }
   return a;
 }

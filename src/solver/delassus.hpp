@@ -45,11 +45,11 @@ class Delassus {
   const MassOperator* mass_ = nullptr;
   RowPattern pattern_;
   bool dense_ = false, symmetric_ = false;
-  std::vector<double> base_;            // J₀
-  std::vector<double> weighted_;        // J₀ times the inverse mass of its column (diagonal mass)
+  std::vector<double> base_;      // J₀
+  std::vector<double> weighted_;  // J₀ times the inverse mass of its column (diagonal mass)
   SparseLdu sparse_;
   std::vector<Term> terms_;
-  Eigen::MatrixXd columns_;             // M^-1 J₀ᵀ (other masses)
+  Eigen::MatrixXd columns_;  // M^-1 J₀ᵀ (other masses)
   Eigen::PartialPivLU<Eigen::MatrixXd> lu_;
   Eigen::LDLT<Eigen::MatrixXd> ldlt_;
 };

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tarsus/base/error.hpp"
 #include "solver/velocity_residual.hpp"
+#include "tarsus/base/error.hpp"
 
 namespace tarsus {
 namespace {
@@ -33,7 +33,8 @@ void NewtonSolver::prepare(const Problem& problem, const MassOperator& mass) {
 }
 
 SolveReport NewtonSolver::solve_positions(const Problem& problem, const MassOperator& mass, std::span<const double> x0,
-                                          std::span<double> x, std::span<double> multiplier, const SolveOptions& options) {
+                                          std::span<double> x, std::span<double> multiplier,
+                                          const SolveOptions& options) {
   check_size("multiplier", multiplier.size(), problem.nrow());
   check_size("x", x.size(), problem.nx());
   prepare(problem, mass);
@@ -109,7 +110,8 @@ SolveReport NewtonSolver::solve_positions(const Problem& problem, const MassOper
 }
 
 SolveReport NewtonSolver::solve_velocities(const Problem& problem, const MassOperator& mass, std::span<const double> x,
-                                           std::span<double> v, std::span<double> multiplier, const SolveOptions& options) {
+                                           std::span<double> v, std::span<double> multiplier,
+                                           const SolveOptions& options) {
   check_size("multiplier", multiplier.size(), problem.nrow());
   check_size("v", v.size(), problem.nv());
   prepare(problem, mass);

@@ -1,15 +1,17 @@
-// Newton on all rows at once: the default solver, and M-SHAKE as its dense variant.  [theory.md, section 5; Kräutler 2001]
+// Newton on all rows at once: the default solver, and M-SHAKE as its dense variant.  [theory.md, section 5; Kräutler
+// 2001]
 //
 // Position stage: A δ = σ(x) with A = J(x) M^-1 J(x0)ᵀ, λ̃ -= δ, x = x' ⊞ M^-1 J(x0)ᵀ λ̃. The first round reuses the
-// factor of J(x0) M^-1 J(x0)ᵀ that the last velocity stage left, if it was at x0 (the chord method: each round gains the
-// factor by which rows turn in a step). When at that rate more than two rounds are missing, A is formed and factored
-// anew at the current x. M-SHAKE forms the dense A in every round. A round that increases the violation is halved.
+// factor of J(x0) M^-1 J(x0)ᵀ that the last velocity stage left, if it was at x0 (the chord method: each round gains
+// the factor by which rows turn in a step). When at that rate more than two rounds are missing, A is formed and
+// factored anew at the current x. M-SHAKE forms the dense A in every round. A round that increases the violation is
+// halved.
 #pragma once
 
 #include <vector>
 
-#include "tarsus/solver/constraint_solver.hpp"
 #include "solver/delassus.hpp"
+#include "tarsus/solver/constraint_solver.hpp"
 
 namespace tarsus {
 

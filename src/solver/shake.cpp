@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tarsus/base/error.hpp"
 #include "solver/velocity_residual.hpp"
+#include "tarsus/base/error.hpp"
 
 namespace tarsus {
 namespace {
@@ -25,7 +25,8 @@ void ShakeSolver::prepare(const Problem& problem, const MassOperator& mass, std:
 }
 
 SolveReport ShakeSolver::solve_positions(const Problem& problem, const MassOperator& mass, std::span<const double> x0,
-                                         std::span<double> x, std::span<double> multiplier, const SolveOptions& options) {
+                                         std::span<double> x, std::span<double> multiplier,
+                                         const SolveOptions& options) {
   check_size("multiplier", multiplier.size(), problem.nrow());
   check_size("x", x.size(), problem.nx());
   prepare(problem, mass, x0);
@@ -82,7 +83,8 @@ SolveReport ShakeSolver::solve_positions(const Problem& problem, const MassOpera
 }
 
 SolveReport ShakeSolver::solve_velocities(const Problem& problem, const MassOperator& mass, std::span<const double> x,
-                                          std::span<double> v, std::span<double> multiplier, const SolveOptions& options) {
+                                          std::span<double> v, std::span<double> multiplier,
+                                          const SolveOptions& options) {
   if (by_matrix_) return matrix_.solve_velocities(problem, mass, x, v, multiplier, options);
   check_size("multiplier", multiplier.size(), problem.nrow());
   check_size("v", v.size(), problem.nv());

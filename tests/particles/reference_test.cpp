@@ -9,8 +9,8 @@ namespace {
 // Frames carry 15 digits; the fluids amplify rounding tenfold each 50 to 100 steps, the force-free cases hardly.
 constexpr double kFrames = 1e-10;
 
-void expect_frames(ParticleSystem& system, const std::string& frames, double dt, int last, double length = 1, double speed = 1,
-                   const std::string& solver = "newton", double speeds = kFrames) {
+void expect_frames(ParticleSystem& system, const std::string& frames, double dt, int last, double length = 1,
+                   double speed = 1, const std::string& solver = "newton", double speeds = kFrames) {
   VelocityVerlet verlet(system, {.timestep = dt, .solver = solver, .tolerance = 1e-14});
   int done = 0, compared = 0;
   for (const MdFrame& frame : read_md_frames(reference(frames), system.particles())) {
@@ -33,8 +33,8 @@ TEST(Reference, OneWaterAgainstLammpsRattleFor1000Steps) {
   }
 }
 
-// GROMACS' SHAKE stops at 1e-12 of a bond, which over a step of 2 fs is 1e-10 nm/ps: its velocities are 2e-10 from those
-// of check_reference.py, and so are ours.
+// GROMACS' SHAKE stops at 1e-12 of a bond, which over a step of 2 fs is 1e-10 nm/ps: its velocities are 2e-10 from
+// those of check_reference.py, and so are ours.
 TEST(Reference, Chain128AgainstGromacsShakeFor1000Steps) {
   TARSUS_NEEDS_REFERENCE("chain128.sys");
   for (const char* solver : {"newton", "newton_general", "m_shake"}) {
@@ -61,15 +61,19 @@ std::vector<Row> read_energies(const std::string& name, bool total_first) {
   while (std::getline(in, line)) {
     if (line.starts_with('#')) continue;
     Row row{};
-    if (total_first) std::sscanf(line.c_str(), "%lf %lf %lf %lf", &row.time, &row.total, &row.potential, &row.kinetic);
-    else std::sscanf(line.c_str(), "%lf %lf %lf %lf", &row.time, &row.potential, &row.kinetic, &row.total);
+    if (total_first)
+      std::sscanf(line.c_str(), "%lf %lf %lf %lf", &row.time, &row.total, &row.potential, &row.kinetic);
+    else
+      std::sscanf(line.c_str(), "%lf %lf %lf %lf", &row.time, &row.potential, &row.kinetic, &row.total);
     rows.push_back(row);
   }
   return rows;
 }
 
-// At step 0 the printed digits (LAMMPS' is what is left of sums seven times larger); later the trajectories part tenfold each 50 to 100 steps.
-void expect_energies(ParticleSystem& system, const std::vector<Row>& rows, double dt, int every, int last, double at_start, double later) {
+// At step 0 the printed digits (LAMMPS' is what is left of sums seven times larger); later the trajectories part
+// tenfold each 50 to 100 steps.
+void expect_energies(ParticleSystem& system, const std::vector<Row>& rows, double dt, int every, int last,
+                     double at_start, double later) {
   VelocityVerlet verlet(system, {.timestep = dt, .tolerance = 1e-14});
   int step = 0, compared = 0;
   for (const Row& row : rows) {
@@ -77,7 +81,8 @@ void expect_energies(ParticleSystem& system, const std::vector<Row>& rows, doubl
     const double tolerance = step == 0 ? at_start : later;
     EXPECT_NEAR(verlet.energies().potential(), row.potential, tolerance * std::abs(row.potential)) << "step " << step;
     EXPECT_NEAR(kinetic_energy(system), row.kinetic, tolerance * std::abs(row.potential)) << "step " << step;
-    EXPECT_NEAR(verlet.energies().potential() + kinetic_energy(system), row.total, tolerance * std::abs(row.potential)) << "step " << step;
+    EXPECT_NEAR(verlet.energies().potential() + kinetic_energy(system), row.total, tolerance * std::abs(row.potential))
+        << "step " << step;
     run_steps(verlet, every, true);
     step += every;
     ++compared;

@@ -1,4 +1,5 @@
-// LAMMPS `data` files (read_data): the header, Masses, Atoms, Velocities, Bonds, Angles, Dihedrals and their coefficients.
+// LAMMPS `data` files (read_data): the header, Masses, Atoms, Velocities, Bonds, Angles, Dihedrals and their
+// coefficients.
 //
 // Atom styles atomic, charge, bond, angle, molecular and full, named after the section ("Atoms # full") or told by the
 // number of columns where that is unambiguous. Ids may come in any order and with gaps. Image flags unwrap positions;
@@ -16,7 +17,7 @@
 namespace tarsus {
 
 struct LammpsTopology {
-  int type;              ///< from 1, as in the file
+  int type;                ///< from 1, as in the file
   std::vector<int> atoms;  ///< indices from 0 into the system
 };
 
@@ -31,7 +32,8 @@ struct LammpsData {
   std::vector<int> type;       ///< [n] from 1
   std::vector<double> charge;  ///< [n] or empty
   std::vector<LammpsTopology> bonds, angles, dihedrals;
-  std::vector<LammpsCoefficients> pair_coefficients, bond_coefficients, angle_coefficients, dihedral_coefficients;  ///< [types] or empty
+  std::vector<LammpsCoefficients> pair_coefficients, bond_coefficients, angle_coefficients,
+      dihedral_coefficients;  ///< [types] or empty
   Diagnostics notes;
 };
 
@@ -40,13 +42,15 @@ LammpsData read_lammps_data(const std::string& path, const Units& units);
 LammpsData parse_lammps_data(std::string_view text, const std::string& file, const Units& units);
 
 struct LammpsUse {
-  std::vector<int> rigid_bonds, rigid_angles;  ///< types to constrain, as `fix rattle … b 1 a 1`; an angle needs both its bonds
-  double cutoff = 0;                           ///< of pair forces; 0: no pair forces
-  bool reaction_field = false;                 ///< else shifted force
+  std::vector<int> rigid_bonds,
+      rigid_angles;             ///< types to constrain, as `fix rattle … b 1 a 1`; an angle needs both its bonds
+  double cutoff = 0;            ///< of pair forces; 0: no pair forces
+  bool reaction_field = false;  ///< else shifted force
 };
 /// Constraints and forces from the coefficients: harmonic bonds and angles (K (r - r0)², LAMMPS' convention), opls
-/// dihedrals, lj/cut pairs mixed geometrically (LAMMPS' default) and energy-shifted, Coulomb where charges are; pairs up
-/// to three bonds apart are excluded (LAMMPS' default special_bonds).  @throws ValueError naming a type without coefficients
+/// dihedrals, lj/cut pairs mixed geometrically (LAMMPS' default) and energy-shifted, Coulomb where charges are; pairs
+/// up to three bonds apart are excluded (LAMMPS' default special_bonds).  @throws ValueError naming a type without
+/// coefficients
 void use_lammps_data(LammpsData& data, const LammpsUse& use);
 
 }  // namespace tarsus

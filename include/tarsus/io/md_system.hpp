@@ -1,6 +1,7 @@
 // The `.sys` and `.frames` text formats of particle systems.
 //
-// .sys     `#` comments to the line's end, blank lines anywhere; `natoms N`; `nconstraints K`; `box Lx Ly Lz | none`; then
+// .sys     `#` comments to the line's end, blank lines anywhere; `natoms N`; `nconstraints K`; `box Lx Ly Lz | none`;
+// then
 //          `atoms` and N rows `index mass x y z vx vy vz`, `constraints` and K rows `i j length`, indices from 0.
 // .frames  `frame STEP`, then one row `x y z vx vy vz` (or `x y z`) for each particle.
 #pragma once
@@ -14,8 +15,8 @@
 
 namespace tarsus {
 
-/// Masses, state, box and distance constraints; no forces. Units are taken from a comment that names them ("units nm, ps"
-/// or "units Angstrom, fs"), else nm_ps.  @throws InputError with file, line, column
+/// Masses, state, box and distance constraints; no forces. Units are taken from a comment that names them ("units nm,
+/// ps" or "units Angstrom, fs"), else nm_ps.  @throws InputError with file, line, column
 ParticleSystem read_md_system(const std::string& path);
 ParticleSystem parse_md_system(std::string_view text, const std::string& file);
 /// 17 digits: reading it back gives the same numbers.

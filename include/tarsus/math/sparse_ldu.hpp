@@ -1,9 +1,10 @@
 // Direct factor of a sparse matrix whose pattern is symmetric and known beforehand: A = (L D^-1 + 1) D (1 + D^-1 U).
 //
 // The values may be unsymmetric (Newton's constraint matrix J(x) M^-1 J(x0)ᵀ) or symmetric (the velocity stage's
-// J M^-1 Jᵀ, half the work). The elimination order is fixed once: a perfect one where the graph has one (leaf to root on
-// chains and trees: no fill, O(n) time; found by maximum cardinality search), else minimum degree (rings, cages, nets). There is no pivoting: both matrices are positive definite or close
-// to it, and pivots say when they are not.  [Davis 2006, ch. 4; Tarjan and Yannakakis 1984]
+// J M^-1 Jᵀ, half the work). The elimination order is fixed once: a perfect one where the graph has one (leaf to root
+// on chains and trees: no fill, O(n) time; found by maximum cardinality search), else minimum degree (rings, cages,
+// nets). There is no pivoting: both matrices are positive definite or close to it, and pivots say when they are not.
+// [Davis 2006, ch. 4; Tarjan and Yannakakis 1984]
 #pragma once
 
 #include <cstdint>
@@ -35,7 +36,8 @@ class SparseLdu {
 
   /// Replaces the values by their factor. Unsymmetric values.
   PivotReport factor();
-  /// The same where A is symmetric: only the diagonal and upper slots are read (slot(i, j) with i before j in the order).
+  /// The same where A is symmetric: only the diagonal and upper slots are read (slot(i, j) with i before j in the
+  /// order).
   PivotReport factor_symmetric();
   /// As factor_symmetric; a row whose pivot falls under `threshold` |A_kk| is dropped: its solution is 0.
   PivotReport factor_symmetric_dropping(double threshold);

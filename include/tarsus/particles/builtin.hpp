@@ -14,7 +14,8 @@ namespace tarsus {
 /// Names with what they are, e.g. {"chain:N", "freely jointed chain of N beads, 300 K"}.
 std::vector<std::pair<std::string, std::string>> builtin_systems();
 bool is_builtin_system(std::string_view name);
-/// water1, water216 (or water:N³), butane125 (or butane:N³), chain:N, ring:N, c60, c60-rigid, rope:N, cloth:NxM, pendulum2.
+/// water1, water216 (or water:N³), butane125 (or butane:N³), chain:N, ring:N, c60, c60-rigid, rope:N, cloth:NxM,
+/// pendulum2.
 /// @throws ValueError for an unknown name or a size out of range
 ParticleSystem make_builtin_system(std::string_view name, std::uint64_t seed = 1);
 

@@ -1,5 +1,5 @@
-// Constraints between particles, as rows for the solvers. The set knows geometry only: masses, forces and the integrator
-// are elsewhere, and the same rows may be solved with any mass operator on 3 N coordinates.
+// Constraints between particles, as rows for the solvers. The set knows geometry only: masses, forces and the
+// integrator are elsewhere, and the same rows may be solved with any mass operator on 3 N coordinates.
 //
 // | row        | σ                              | scale (|σ|/scale is dimensionless)          |
 // | distance   | (|x_i - x_j|² - d²)/2          | d²                                          |

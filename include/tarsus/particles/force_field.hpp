@@ -15,9 +15,9 @@ struct LennardJones {
     shifted,      ///< u - u(cutoff): energy is continuous
     force_switch  ///< GROMACS' force-switch from `switch_from`: force and its slope are continuous
   };
-  std::vector<int> type;                ///< [particles], or empty: no Lennard-Jones
+  std::vector<int> type;  ///< [particles], or empty: no Lennard-Jones
   int types = 0;
-  std::vector<double> epsilon, sigma;   ///< [types * types], symmetric; epsilon 0: no interaction
+  std::vector<double> epsilon, sigma;  ///< [types * types], symmetric; epsilon 0: no interaction
   double cutoff = 0, switch_from = 0;
   Cutoff mode = Cutoff::shifted;
 

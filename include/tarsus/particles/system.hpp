@@ -22,11 +22,11 @@ struct ParticleSystem {
   std::string name;
   Units units = units_reduced();
   Box box;
-  std::vector<double> mass;              ///< [n], mass unit; 0 stands for a pinned particle
-  std::vector<char> pinned;              ///< [n], 1: never moves (inverse mass 0); empty: none
+  std::vector<double> mass;                ///< [n], mass unit; 0 stands for a pinned particle
+  std::vector<char> pinned;                ///< [n], 1: never moves (inverse mass 0); empty: none
   std::vector<double> position, velocity;  ///< [3 n]
-  std::vector<std::string> species;      ///< [n] for files; may be empty
-  std::vector<int> molecule;             ///< [n]; may be empty
+  std::vector<std::string> species;        ///< [n] for files; may be empty
+  std::vector<int> molecule;               ///< [n]; may be empty
   ConstraintSet constraints;
   ForceField force_field;
 
@@ -39,11 +39,11 @@ struct ParticleSystem {
 
 /// What prepare() did to make the start satisfy its constraints.
 struct Preparation {
-  std::vector<std::string> redundant;  ///< rows left out because the others imply them, in words
-  int rank = 0;                        ///< rows left
-  double start_violation = 0;          ///< dimensionless, before
-  double velocity_violation = 0;       ///< max |J v| Δt/scale, before
-  double moved_max = 0, moved_rms = 0; ///< how far positions were moved, length unit
+  std::vector<std::string> redundant;   ///< rows left out because the others imply them, in words
+  int rank = 0;                         ///< rows left
+  double start_violation = 0;           ///< dimensionless, before
+  double velocity_violation = 0;        ///< max |J v| Δt/scale, before
+  double moved_max = 0, moved_rms = 0;  ///< how far positions were moved, length unit
   double velocity_changed_max = 0;
   int iterations = 0;
   bool moved() const { return moved_max > 0; }

@@ -20,7 +20,7 @@ struct VerletOptions {
   double timestep = 0.001;
   std::string solver = "newton";  ///< see make_particle_solver()
   double tolerance = 1e-12;
-  int max_iterations = 0;         ///< 0: the solver's own
+  int max_iterations = 0;  ///< 0: the solver's own
 };
 
 /// One step's outcome. On failure the system is as it was before the step.

@@ -31,13 +31,13 @@ const char* status_name(SolveStatus status);
 /// What happened. Failure is a report, never an exception, and leaves x (or v) as it was.
 struct SolveReport {
   SolveStatus status = SolveStatus::converged;
-  int iterations = 0;         ///< Newton rounds or sweeps
-  int factorizations = 0;     ///< of which with a fresh matrix
-  double residual = 0.0;      ///< the dimensionless violation reached
+  int iterations = 0;      ///< Newton rounds or sweeps
+  int factorizations = 0;  ///< of which with a fresh matrix
+  double residual = 0.0;   ///< the dimensionless violation reached
   double start_residual = 0.0;
-  int worst_row = -1;         ///< the row of `residual`
-  double pivot_ratio = 1.0;   ///< smallest pivot over its diagonal; near 0: rows depend on one another
-  bool wrong_root = false;    ///< a row's gradient turned by more than 90° in one step: the mirrored solution
+  int worst_row = -1;        ///< the row of `residual`
+  double pivot_ratio = 1.0;  ///< smallest pivot over its diagonal; near 0: rows depend on one another
+  bool wrong_root = false;   ///< a row's gradient turned by more than 90° in one step: the mirrored solution
   bool ok() const { return status == SolveStatus::converged || status == SolveStatus::at_rounding; }
 };
 
@@ -47,10 +47,12 @@ class ConstraintSolver {
   virtual std::string_view name() const = 0;
   /// x comes in as x' and leaves on the constraints; `multiplier` [nrow] leaves as λ̃ (set, not added to).
   virtual SolveReport solve_positions(const Problem& problem, const MassOperator& mass, std::span<const double> x0,
-                                      std::span<double> x, std::span<double> multiplier, const SolveOptions& options) = 0;
+                                      std::span<double> x, std::span<double> multiplier,
+                                      const SolveOptions& options) = 0;
   /// v comes in as v' and leaves with J(x) v = 0; `multiplier` [nrow] leaves as μ̃.
   virtual SolveReport solve_velocities(const Problem& problem, const MassOperator& mass, std::span<const double> x,
-                                       std::span<double> v, std::span<double> multiplier, const SolveOptions& options) = 0;
+                                       std::span<double> v, std::span<double> multiplier,
+                                       const SolveOptions& options) = 0;
 };
 
 /// The names of the table above.

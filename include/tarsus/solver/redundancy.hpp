@@ -18,8 +18,9 @@ struct Redundancy {
   bool singular_geometry = false;
 };
 
-/// Needs a diagonal mass. Cost of one sparse factorization, and a second one where anything is dependent.
+/// Needs a diagonal mass. Cost of one sparse factorization; O(m³) for each component of m rows that looks dependent.
 /// @param spread how far the second look moves the coordinates, in their unit (a tenth of a bond is good)
-Redundancy find_redundant_rows(const Problem& problem, const MassOperator& mass, std::span<const double> x, double spread);
+Redundancy find_redundant_rows(const Problem& problem, const MassOperator& mass, std::span<const double> x,
+                               double spread);
 
 }  // namespace tarsus

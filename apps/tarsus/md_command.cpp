@@ -1,0 +1,319 @@
+// tarsus md: particles with constraints.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+
+#include "command.hpp"
+#include "md_system_source.hpp"
+#include "tarsus/io/md_system.hpp"
+#include "tarsus/io/xyz.hpp"
+#include "tarsus/particles/builtin.hpp"
+#include "tarsus/particles/verlet.hpp"
+
+namespace tarsus::app {
+namespace {
+
+constexpr int kSimulationFailed = 3;
+
+struct MdOptions {
+  MdSource source;
+  double dt = 0, tolerance = 1e-12, temperature = -1, thermostat = -1, relaxation = 0, skin = 0;
+  long steps = 1000, every = 0;
+  int max_iterations = 0;
+  std::string solver = "newton", out, final_file;
+  bool json = false, quiet = false, list = false;
+};
+
+struct Record {
+  long step;
+  double time, potential, kinetic, total, temperature, violation;
+};
+
+/// Frames as the file's ending says.
+class FrameWriter {
+ public:
+  explicit FrameWriter(const std::string& path) : path_(path) {
+    const std::string extension = std::filesystem::path(path).extension().string();
+    frames_ = extension == ".frames";
+    if (!frames_ && extension != ".xyz" && extension != ".extxyz")
+      throw ValueError("--out", path, "a file that ends in .xyz, .extxyz or .frames");
+    stream_.open(path);
+    check();
+  }
+  void write(long step, double time, const ParticleSystem& system) {
+    if (frames_)
+      write_md_frame(stream_, step, system);
+    else
+      write_xyz_frame(stream_, system, fmt::format("step={} time={:.17g}", step, time));
+    ++count_;
+    check();
+  }
+  void finish() {
+    stream_.flush();
+    check();
+  }
+  long count() const { return count_; }
+
+ private:
+  void check() {
+    if (!stream_) throw Error(fmt::format("{}: cannot be written", path_));
+  }
+  std::string path_;
+  std::ofstream stream_;
+  bool frames_;
+  long count_ = 0;
+};
+
+struct Outcome {
+  std::vector<Record> records;
+  StepReport last;
+  long steps = 0;
+  double seconds = 0, mean_rounds = 0, stability = 0;
+  int most_rounds = 0;
+};
+
+void check_options(const MdOptions& o) {
+  const auto check = [](const char* name, double value, bool good, const char* expected) {
+    if (!std::isfinite(value) || !good) throw ValueError(name, fmt::format("{}", value), expected);
+  };
+  check("--dt", o.dt, o.dt > 0, "a positive time");
+  check("--tol", o.tolerance, o.tolerance > 0 && o.tolerance < 1, "a number between 0 and 1");
+  check("--steps", static_cast<double>(o.steps), o.steps >= 0, "0 or more");
+  check("--every", static_cast<double>(o.every), o.every >= 0, "0 or more");
+  check("--skin", o.skin, o.skin >= 0, "0 or more");
+  check("--tau", o.relaxation, o.relaxation >= 0, "0 or more");
+  check("--cutoff", o.source.cutoff, o.source.cutoff >= 0, "0 or more");
+}
+
+Record record_of(long step, const VelocityVerlet& verlet, const ParticleSystem& system) {
+  Record r{step, verlet.time(), verlet.energies().potential(), kinetic_energy(system), 0, 0, 0};
+  r.total = r.potential + r.kinetic + (verlet.thermostat() ? verlet.thermostat()->exchanged() : 0.0);
+  r.temperature = temperature(system);
+  r.violation = largest_violation_at(system.constraints, system.position).value;
+  return r;
+}
+
+/// Slope of the conserved energy by least squares.
+double drift_per_time(const std::vector<Record>& records) {
+  double t = 0, e = 0, tt = 0, te = 0;
+  const double count = static_cast<double>(records.size());
+  for (const Record& r : records) t += r.time / count, e += r.total / count;
+  for (const Record& r : records) tt += (r.time - t) * (r.time - t), te += (r.time - t) * (r.total - e);
+  return tt > 0 ? te / tt : 0.0;
+}
+
+void print_header(const ParticleSystem& system, bool thermostat) {
+  const Units& u = system.units;
+  fmt::print("{:>10} {:>12} {:>16} {:>16} {:>16} {:>10} {:>10}\n", "step", "time/" + u.time, "potential", "kinetic",
+             thermostat ? "conserved" : "total", "T", "violation");
+  fmt::print("{:>10} {:>12} {:>16} {:>16} {:>16} {:>10} {:>10}\n", "", "", u.energy, u.energy, u.energy, "", "");
+}
+
+void print_record(const Record& r, const ParticleSystem& system) {
+  const std::string t =
+      system.units.name == "si" ? "-" : fmt::format("{:.5g}", r.temperature);  // of a rope it means nothing
+  fmt::print("{:>10} {:>12.6g} {:>16.9g} {:>16.9g} {:>16.9g} {:>10} {:>10.2e}\n", r.step, r.time, r.potential,
+             r.kinetic, r.total, t, r.violation);
+  std::fflush(stdout);
+}
+
+Outcome simulate(const MdOptions& o, VelocityVerlet& verlet, ParticleSystem& system) {
+  const bool quiet = o.quiet || o.json;
+  const long every = o.every > 0 ? o.every : std::max(1L, o.steps / 10);
+  const long sample = std::max(1L, std::min(every, o.steps / 200));
+  std::unique_ptr<FrameWriter> writer;
+  if (!o.out.empty()) writer = std::make_unique<FrameWriter>(o.out);
+  Outcome done;
+  done.records.push_back(record_of(0, verlet, system));
+  if (writer) writer->write(0, 0, system);
+  if (!quiet) print_header(system, verlet.thermostat() != nullptr), print_record(done.records.back(), system);
+  Progress progress("md", quiet);
+  double rounds = 0;
+  using Clock = std::chrono::steady_clock;
+  Clock::duration spent{};
+  for (long step = 1; step <= o.steps; ++step) {
+    const bool sampled = step % sample == 0 || step % every == 0 || step == o.steps;
+    const auto start = Clock::now();
+    done.last = verlet.step(sampled);
+    spent += Clock::now() - start;
+    if (!done.last.ok) break;
+    done.steps = step;
+    rounds += done.last.position.iterations;
+    done.most_rounds = std::max(done.most_rounds, done.last.position.iterations);
+    if (sampled) done.records.push_back(record_of(step, verlet, system));
+    if (step % every == 0 || step == o.steps) {
+      if (writer) writer->write(step, verlet.time(), system);
+      if (!quiet) print_record(done.records.back(), system);
+    }
+    if (sampled) progress.update(static_cast<double>(step) / o.steps, fmt::format("step {} of {}", step, o.steps));
+  }
+  progress.finish();
+  if (writer) writer->finish();
+  done.seconds = std::chrono::duration<double>(spent).count();
+  done.mean_rounds = done.steps > 0 ? rounds / done.steps : 0;
+  done.stability = verlet.stability();
+  return done;
+}
+
+/// Drift in kT per nanosecond and degree of freedom, where the units have nanoseconds.
+double drift_kt(const Outcome& done, const ParticleSystem& system) {
+  const double per_ns = system.units.name == "nm_ps" ? 1e3 : system.units.name == "angstrom_fs" ? 1e6 : 0;
+  const int degrees = degrees_of_freedom(system);
+  const double kt = system.units.boltzmann * done.records.back().temperature;
+  return degrees > 0 && kt > 0 ? drift_per_time(done.records) * per_ns / (kt * degrees) : 0.0;
+}
+
+void print_summary(const MdOptions& o, const Outcome& done, const ParticleSystem& system,
+                   const VelocityVerlet& verlet) {
+  double worst = 0, low = INFINITY, high = -INFINITY;
+  for (const Record& r : done.records)
+    worst = std::max(worst, r.violation), low = std::min(low, r.total), high = std::max(high, r.total);
+  fmt::print("\n{} steps of {:g} {} in {:.3g} s: {:.0f} steps/s\n", done.steps, o.dt, system.units.time, done.seconds,
+             done.seconds > 0 ? done.steps / done.seconds : 0);
+  fmt::print("constraints: {} by {}, {:.2f} rounds a step (at most {}), violation at most {:.2g}\n",
+             system.constraints.nrow(), verlet.solver().name(), done.mean_rounds, done.most_rounds, worst);
+  fmt::print("energy: spread {:.3g} {}", high - low, system.units.energy);
+  if (const double drift = drift_kt(done, system); drift != 0)
+    fmt::print(", drift {:.2g} kT/ns per degree of freedom ({} degrees)", drift, degrees_of_freedom(system));
+  fmt::print("\ndt*omega_max of the constraint forces: {:.3g} (stable below 2)\n", done.stability);
+  if (!o.out.empty()) fmt::print("frames: {}\n", o.out);
+  if (!o.final_file.empty()) fmt::print("last state: {}\n", o.final_file);
+}
+
+void print_json(const MdOptions& o, const Outcome& done, const ParticleSystem& system, const Preparation& prepared) {
+  nlohmann::ordered_json j;
+  double worst = 0;
+  for (const Record& r : done.records) worst = std::max(worst, r.violation);
+  j["status"] = done.last.ok ? "ok" : "failed";
+  if (!done.last.ok) j["message"] = done.last.message;
+  j["system"] = o.source.system;
+  j["particles"] = system.particles();
+  j["constraints"] = system.constraints.nrow();
+  j["degrees_of_freedom"] = degrees_of_freedom(system);
+  j["units"] = system.units.name;
+  j["solver"] = o.solver;
+  j["dt"] = o.dt;
+  j["steps"] = done.steps;
+  j["seconds"] = done.seconds;
+  j["steps_per_second"] = done.seconds > 0 ? done.steps / done.seconds : 0.0;
+  j["start"] = {{"violation", prepared.start_violation},
+                {"rounds", prepared.iterations},
+                {"moved_max", prepared.moved_max},
+                {"moved_rms", prepared.moved_rms},
+                {"velocity_changed_max", prepared.velocity_changed_max},
+                {"redundant", prepared.redundant}};
+  const auto energy = [](const Record& r) {
+    return nlohmann::ordered_json{{"step", r.step},          {"time", r.time},   {"potential", r.potential},
+                                  {"kinetic", r.kinetic},    {"total", r.total}, {"temperature", r.temperature},
+                                  {"violation", r.violation}};
+  };
+  j["energy"] = {{"first", energy(done.records.front())}, {"last", energy(done.records.back())}};
+  j["drift_per_time"] = drift_per_time(done.records);
+  j["drift_kT_per_ns_per_dof"] = drift_kt(done, system);
+  j["violation_max"] = worst;
+  j["rounds"] = {{"mean", done.mean_rounds}, {"max", done.most_rounds}};
+  j["stability"] = done.stability;
+  if (!o.out.empty()) j["out"] = o.out;
+  fmt::print("{}\n", j.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+void print_list() {
+  fmt::print("systems:\n");
+  for (const auto& [name, what] : builtin_systems()) fmt::print("  {:<12} {}\n", name, what);
+  fmt::print("forces:\n");
+  for (const auto& [name, what] : force_field_names()) fmt::print("  {:<22} {}\n", name, what);
+  fmt::print("solvers:\n  newton, newton_general (without the fast paths), m_shake, shake, shake_matrix\n");
+}
+
+void run(MdOptions o) {
+  if (o.list) return print_list();
+  if (o.source.system.empty())
+    throw ValueError("SYSTEM", "nothing", "a file or a built-in name; tarsus md --list shows them");
+  const bool quiet = o.quiet || o.json;
+  ParticleSystem system = load_md_system(o.source, quiet);
+  if (o.dt == 0) o.dt = system.units.timestep;
+  check_options(o);
+  system.force_field.skin = o.skin;
+  const Preparation prepared = prepare(system, o.tolerance, o.dt);
+  if (o.temperature >= 0) set_temperature(system, o.temperature, o.source.seed);
+  if (!quiet)
+    fmt::print("{}: {} particles, {} constraints, {} degrees of freedom, units {}\n{}", o.source.system,
+               system.particles(), system.constraints.nrow(), degrees_of_freedom(system), system.units.name,
+               prepared.text(system.units));
+  VelocityVerlet verlet(system, {o.dt, o.solver, o.tolerance, o.max_iterations});
+  if (o.thermostat >= 0) {
+    const int degrees = degrees_of_freedom(system);
+    const double relaxation = o.relaxation > 0 ? o.relaxation : 100 * o.dt;
+    verlet.set_thermostat(std::make_unique<Thermostat>(0.5 * degrees * system.units.boltzmann * o.thermostat, degrees,
+                                                       relaxation, o.source.seed));
+  }
+  const Outcome done = simulate(o, verlet, system);
+  if (!o.final_file.empty()) {
+    std::ofstream out(o.final_file);
+    write_md_system(out, system);
+    if (!out.flush()) throw Error(fmt::format("{}: cannot be written", o.final_file));
+  }
+  if (o.json)
+    print_json(o, done, system, prepared);
+  else if (!o.quiet)
+    print_summary(o, done, system, verlet);
+  if (done.last.ok) return;
+  if (!o.json)
+    fmt::print(stderr, "failed after {} steps (the state is that of the last good step): {}\n", done.steps,
+               done.last.message);
+  throw CLI::RuntimeError(kSimulationFailed);
+}
+
+constexpr const char* kHelp =
+    "Particles with constraints: velocity Verlet with SHAKE and RATTLE, converged.\n\n"
+    "  tarsus md water216 --steps 5000 --thermostat 300     216 rigid waters at 300 K\n"
+    "  tarsus md chain:1024 --json                           a chain of 1,024 beads, figures as JSON\n"
+    "  tarsus md system.sys --dt 0.002 --out run.frames      a file, frames for comparing\n"
+    "  tarsus md water.data --rigid-bonds 1 --rigid-angles 1 --cutoff 8.5    LAMMPS data, as fix rattle b 1 a 1\n\n"
+    "A start that violates its constraints is projected onto them, and you are told how far it moved. Times, lengths "
+    "and\n"
+    "energies are in the system's units: nm, ps, kJ/mol or A, fs, kcal/mol, or SI for rope and cloth.";
+
+}  // namespace
+
+void add_md_command(CLI::App& app) {
+  auto options = std::make_shared<MdOptions>();
+  CLI::App* command = app.add_subcommand("md", kHelp);
+  MdOptions& o = *options;
+  command->add_option("SYSTEM", o.source.system, "A file (.sys, .xyz, .extxyz, .data) or a built-in name (--list)");
+  command->add_flag("--list", o.list, "Show the built-in systems, forces and solvers");
+  command->add_option("--dt", o.dt, "Timestep; default 2 fs, or 1 ms in SI");
+  command->add_option("--steps", o.steps, "Number of steps; 0 only projects the start")->capture_default_str();
+  command->add_option("--solver", o.solver, "newton (default), m_shake, shake (the book's), shake_matrix")
+      ->capture_default_str();
+  command->add_option("--tol", o.tolerance, "Largest |sigma|/(2 d^2) left; rounding is the floor")
+      ->capture_default_str();
+  command->add_option("--max-iterations", o.max_iterations, "Rounds or sweeps; 0: the solver's own limit");
+  command->add_option("--out", o.out, "Frames: .xyz or .extxyz (extended XYZ), .frames (plain rows x y z vx vy vz)");
+  command->add_option("--every", o.every, "Steps between frames and table rows; default a tenth of the steps");
+  command->add_option("--final", o.final_file, "Write the last state as a .sys file");
+  command->add_option("--forces", o.source.forces,
+                      "Force field by name (--list); .sys and .xyz files have none of their own");
+  command->add_option("--units", o.source.units,
+                      "Convert to nm_ps or angstrom_fs; for .xyz and .data: what the numbers mean");
+  command->add_option("--temperature", o.temperature, "Start with random velocities at this temperature");
+  command->add_option("--thermostat", o.thermostat, "Keep this temperature by stochastic velocity rescaling");
+  command->add_option("--tau", o.relaxation, "The thermostat's time constant; default 100 steps");
+  command->add_option("--seed", o.source.seed, "Of velocities, built-in starts and the thermostat")
+      ->capture_default_str();
+  command->add_option("--cutoff", o.source.cutoff, "LAMMPS data: cutoff of pair forces; default none");
+  command->add_flag("--reaction-field", o.source.reaction_field,
+                    "LAMMPS data: Coulomb by reaction field, not shifted force");
+  command->add_option("--rigid-bonds", o.source.rigid_bonds, "LAMMPS data: bond types to constrain")->delimiter(',');
+  command->add_option("--rigid-angles", o.source.rigid_angles, "LAMMPS data: angle types to constrain")->delimiter(',');
+  command->add_option("--skin", o.skin, "Extra radius of the Verlet list; 0: 7 % of the cutoff");
+  command->add_flag("--json", o.json, "Print one JSON object and nothing else");
+  command->add_flag("--quiet", o.quiet, "Print nothing but errors");
+  command->callback([options] { run(*options); });
+}
+
+}  // namespace tarsus::app
