@@ -144,12 +144,13 @@ void bind_joint(nb::module_& m) {
       .def_prop_ro(
           "nv", [](const JointRef& j) { return j->nv(); }, "Numbers in qvel.")
       .def_prop_ro(
-          "axis", [](const JointRef& j) { return to_numpy(j->axis); }, "[3] unit, body frame; hinge and slide.")
+          "axis", [](const JointRef& j) { return to_numpy(j->axis); }, nb::sig("def axis(self) -> numpy.ndarray"),
+          "[3] unit, body frame; hinge and slide.")
       .def_prop_ro(
           "position", [](const JointRef& j) { return to_numpy(j->position); },
-          nb::sig("def axis(self) -> numpy.ndarray"), "[3] anchor in the body frame [m].")
+          nb::sig("def position(self) -> numpy.ndarray"), "[3] anchor in the body frame [m].")
       .def_prop_ro(
-          "reference", [](const JointRef& j) { return j->reference; }, nb::sig("def position(self) -> numpy.ndarray"),
+          "reference", [](const JointRef& j) { return j->reference; },
           "qpos in the pose that the file draws [rad | m].")
       .def_prop_ro(
           "spring_reference", [](const JointRef& j) { return j->spring_reference; },
