@@ -69,7 +69,7 @@ class MappingReader {
 
   void read_joints(const JsonValue& value) {
     JsonObject joints(document_, value, "joints", sink_);
-    for (std::size_t i = 0; i < value.items.size(); ++i) {
+    for (std::size_t i = 0; i < value.keys.size(); ++i) {
       const std::string path = joints.path(value.keys[i]);
       JsonObject item(document_, value.items[i], path, sink_);
       JointMapping joint;

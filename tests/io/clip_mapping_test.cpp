@@ -265,6 +265,7 @@ TEST(ClipMapping, ErrorsNameFileAndPath) {
   refuses("\"joints\": {\"knee\": {\"from\": \"a\", \"pre\": {\"degrees\": 3}}}}", "a rotation is", "joints/knee/pre");
   refuses("\"joints\": {\"knee\": {\"from\": \"a\", \"pre\": {\"quaternion\": [1, 1, 0, 0]}}}}", "its length is", "joints/knee/pre/quaternion");
   refuses("\"joints\": {\"knee\": {\"from\": \"a\", \"sign\": 0}}}", "sign of 0", "joints/knee/sign");
+  refuses("\"joints\": [{}, \"a\"]}", "an object is expected", "joints");
   refuses("\"joints\": []}", "an object is expected", "joints");
   refuses("\"joints\": {}, \"source\": {\"up\": \"y\"}}", "go together", "source");
   refuses("\"joints\": {}, \"scale\": 0}", "scale of 0", "scale");
