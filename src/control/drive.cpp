@@ -6,7 +6,7 @@
 
 namespace tarsus {
 
-Drives Drives::none(const Model& model) { return {std::vector<double>(model.nv), std::vector<double>(model.nv), false}; }
+Drives Drives::none(const Model& model) { return {std::vector<double>(model.nv), std::vector<double>(model.nv), false, {}, {}}; }
 
 Drives Drives::uniform(const Model& model, double kp, double kd, double root_kp, double root_kd) {
   Drives drives = none(model);
@@ -30,6 +30,16 @@ void Drives::check(const Model& model) const {
       throw ValueError(std::string(name) + " of joint \"" + model.joints[model.dof_joint[i]].name + "\"", std::to_string(gain),
                        "finite and not negative");
     }
+  }
+  if (!force_limit.empty()) check_size("force_limit", force_limit.size(), model.nv);
+  if (!force_floor.empty()) check_size("force_floor", force_floor.size(), model.nv);
+  for (int i = 0; limited() && i < model.nv; ++i) {
+    const Joint& joint = model.joints[model.dof_joint[i]];
+    const double high = force_limit.empty() ? kInfinity : force_limit[i], low = force_floor.empty() ? -high : force_floor[i];
+    const bool length = joint.nv() > 1 && (joint.type == JointType::ball || i >= joint.qvel + 3);
+    if (low <= high && (!length || high >= 0)) continue;  // false for nan
+    throw ValueError("force limit of joint \"" + joint.name + "\"", std::to_string(low) + " to " + std::to_string(high),
+                     length ? "a length, not negative" : "the lower one not above the upper one");
   }
 }
 

@@ -21,6 +21,13 @@ struct Drives {
   std::vector<double> kp;  ///< [nv] N m/rad | N/m
   std::vector<double> kd;  ///< [nv] N m s/rad | N s/m
   bool stiff = false;
+  /// Largest force [nv] (N m | N), infinity: none; empty: no limits at all. A ball joint uses its first DoF's on the length of its torque,
+  /// a free joint its first three for each direction and its fourth on the length of its torque. Kept by DriveLimiter
+  /// (force_limit.hpp) and Stepper; drive_terms() and drive_force() know nothing of limits.
+  std::vector<double> force_limit = {};
+  std::vector<double> force_floor = {};  ///< least force [nv]; empty: -force_limit. Not used by rotations
+
+  bool limited() const { return !force_limit.empty() || !force_floor.empty(); }
 
   /// No drive anywhere.
   static Drives none(const Model& model);

@@ -1,0 +1,77 @@
+// Stable PD by every method that people use, behind one interface, so that they can be checked and timed against each other.
+//
+// All solve (M + Δt K_d) q̈ = Q - C [Yin 2020, eq. 7] and then differ in what they make of it. The paper's baselines form the joint
+// force τ from q̈ (eq. 6) and hand it to a simulator that runs ABA; the embedded MABA uses its q̈ as it is. The `_direct`
+// methods are the paper's baselines without that second solve: the least that a factorising simulator could do.
+#pragma once
+
+#include <limits>
+#include <memory>
+#include <span>
+
+#include "tarsus/control/drive.hpp"
+
+namespace tarsus {
+
+enum class SpdSolver {
+  dense,            ///< DF: CRBA, Eigen's LLᵀ of the n x n matrix, then τ, then ABA. O(n³)
+  sparse,           ///< SF: CRBA in packed rows, Featherstone's branch-induced LᵀL, then τ, then ABA. O(n d²)
+  pcg,              ///< conjugate gradients with Jacobi's preconditioner on the packed rows, then τ, then ABA
+  maba_standalone,  ///< MABA, then τ, then ABA: what another simulator would be handed. O(n)
+  maba,             ///< MABA embedded: its q̈ is the simulator's. O(n)
+  dense_direct,     ///< DF without ABA
+  sparse_direct,    ///< SF without ABA
+};
+
+/// Scratch of the methods for one model; not for use by two threads at once.
+template <class R>
+class SpdWorkspace {
+ public:
+  explicit SpdWorkspace(const Model& model);
+  ~SpdWorkspace();
+  SpdWorkspace(SpdWorkspace&&) noexcept;
+
+  /// Conjugate gradients stop when |residual| <= tolerance |right side|. Default: the rounding unit, as Eigen's do.
+  R pcg_tolerance = std::numeric_limits<R>::epsilon();
+  int pcg_max_iterations;  ///< default 2 nv, as Eigen's
+  int pcg_iterations = 0;  ///< of the last solve
+
+  struct Parts;
+  Parts& parts() { return *parts_; }
+
+ private:
+  std::unique_ptr<Parts> parts_;
+};
+
+/// One step's state and targets, as drive_terms() takes them. Single world.
+template <class R>
+struct SpdInput {
+  std::span<const R> qpos, qvel, qpos_target, qvel_target, tau;
+  double dt = 0;
+};
+
+/// @param qacc [nv] acceleration   @param joint_force [nv] τ + drives + springs over the step, or empty. Embedded and direct methods
+///   form it only when asked to.
+/// @throws ShapeError, ValueError for a batch
+template <class R>
+using SpdFunction = void(const Model& model, BasicData<R>& data, const Drives& drives, const SpdInput<R>& input,
+                         SpdWorkspace<R>& workspace, Out<R> qacc, Out<R> joint_force);
+
+template <class R>
+struct SpdMethod {
+  SpdSolver solver;
+  const char* name;   ///< as in the enum
+  const char* label;  ///< for tables: "DF", "SF", "PCG", …
+  SpdFunction<R>* solve;
+};
+
+/// All methods, in the enum's order.
+template <class R>
+std::span<const SpdMethod<R>> spd_methods();
+
+template <class R>
+const SpdMethod<R>& spd_method(SpdSolver solver) {
+  return spd_methods<R>()[static_cast<std::size_t>(solver)];
+}
+
+}  // namespace tarsus
