@@ -167,7 +167,10 @@ void Compiler::add_joint(Model& model, const JointSpec& spec, int body, const Tr
   model.nq += qpos_count(spec.type);
   model.nv += qvel_count(spec.type);
   if (spec.type == JointType::free) {
-    const Quatd q = quaternion(X_PB.R);
+    // Of the two quaternions of that rotation the one that the file has, so that states compare number for number.
+    const Quatd given = spec_.bodies[body].orientation, either = quaternion(X_PB.R);
+    const bool same = either.w * given.w + dot(either.vec(), given.vec()) >= 0;
+    const Quatd q = same ? either : Quatd{-either.w, -either.x, -either.y, -either.z};
     model.qpos0.insert(model.qpos0.end(), {X_PB.p.x, X_PB.p.y, X_PB.p.z, q.w, q.x, q.y, q.z});
   } else if (spec.type == JointType::ball) {
     model.qpos0.insert(model.qpos0.end(), {1, 0, 0, 0});
