@@ -1,0 +1,272 @@
+// Speed of forward dynamics: aba(), maba() with K and Q given, and maba() with its drive terms; double and float; one world a call and a
+// pack of worlds a call. JSON objects on standard output, a table on standard error.
+//   aba_bench                   everything
+//   aba_bench --scalar          one world a call only
+//   aba_bench --trees FOLDER    writes the trees that it measures, for the programs in bench/peers, and ends
+// Times are processor time of this thread, pinned to one core: nanoseconds a world and call, minimum and median over repeats.
+// Variants of one model take turns, repeat by repeat, so that their ratios see the same machine. Beside each figure stands the largest
+// |rnea(aba) - tau|, relative to the largest of the forces that cancel in it (tau and bias).
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <random>
+#include <string>
+
+#include "tarsus/control/drive.hpp"
+#include "tarsus/io/model_file.hpp"
+#include "tarsus/math/rotation.hpp"
+
+namespace {
+
+using namespace tarsus;
+
+double seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return double(now.tv_sec) + 1e-9 * double(now.tv_nsec);
+}
+
+/// The first of the cores that this process may use.
+void pin_to_one_core() {
+  cpu_set_t all, one;
+  if (sched_getaffinity(0, sizeof all, &all) != 0) return;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (!CPU_ISSET(cpu, &all)) continue;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    if (sched_setaffinity(0, sizeof one, &one) != 0) fmt::print(stderr, "aba_bench: not pinned to a core\n");
+    return;
+  }
+}
+
+/// Hinges in a row on the world, each turned about x: the prototype's snakes.
+Model hinge_chain(int links) {
+  std::mt19937 engine(1);
+  std::uniform_real_distribution<double> uniform(-1, 1);
+  ModelSpec spec;
+  spec.name = fmt::format("hinges{}", links);
+  constexpr double kLength = 0.1, kMass = 0.5, kInertia = kMass * kLength * kLength / 12 + 0.001;
+  for (int i = 1; i <= links; ++i) {
+    BodySpec body(fmt::format("link{}", i));
+    body.parent = i - 1;
+    body.orientation = axis_angle({1, 0, 0}, uniform(engine));
+    body.position = {0.3 * kLength * uniform(engine), 0.3 * kLength * uniform(engine), kLength};
+    JointSpec joint;
+    joint.name = fmt::format("joint{}", i);
+    body.joints.push_back(joint);
+    body.inertial = InertialSpec{kMass, {0.1 * kLength, 0.02, 0.5 * kLength}, diagonal3(kInertia, 1.1 * kInertia, 0.7 * kInertia), {}};
+    spec.bodies.push_back(body);
+  }
+  return compile(std::move(spec));
+}
+
+Model built_in(const std::string& name) {
+  Model model = compile(read_model(std::filesystem::path(TARSUS_SOURCE_DIR) / "models" / (name + ".xml")));
+  model.name = name;
+  return model;
+}
+
+/// State, forces and drives of a run, and room for its results.
+template <class R>
+struct Bench {
+  const Model& model;
+  BasicData<R> data;
+  Drives drives;
+  AlignedVector<R> qpos, qvel, tau, target, qacc, back;
+
+  Bench(const Model& m, int worlds)
+      : model(m), data(m, worlds), drives(Drives::uniform(m)), qpos(data.size(m.nq)), qvel(data.size(m.nv)), tau(data.size(m.nv)),
+        target(data.size(m.nq)), qacc(data.size(m.nv)), back(data.size(m.nv)) {
+    std::mt19937 engine(5);
+    for (int world = 0; world < worlds; ++world) {
+      fill(engine, world, qpos), fill(engine, world, target);
+      for (auto* v : {&qvel, &tau}) {
+        std::vector<R> row(std::size_t(m.nv));
+        for (R& x : row) x = uniform(engine);
+        data.set(*v, m.nv, world, row);
+      }
+    }
+    drive_terms<R>(model, data, drives, 1.0 / 30, qpos, qvel, target, {}, tau, data.joint_force, data.joint_inertia);
+  }
+
+  static R uniform(std::mt19937& engine) { return R(std::uniform_real_distribution<double>(-1, 1)(engine)); }
+
+  void fill(std::mt19937& engine, int world, AlignedVector<R>& to) {
+    std::vector<R> row(std::size_t(model.nq));
+    for (R& x : row) x = uniform(engine);
+    for (const Joint& joint : model.joints) {
+      if (joint.nq() == 1) continue;
+      R* q = row.data() + joint.qpos + (joint.type == JointType::free ? 3 : 0);
+      const R scale = 1 / std::sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3]);
+      for (int k = 0; k < 4; ++k) q[k] *= scale;
+    }
+    data.set(to, model.nq, world, row);
+  }
+
+  void run_aba() { aba<R>(model, data, qpos, qvel, tau, qacc); }
+  void run_maba() { maba<R>(model, data, qpos, qvel, data.joint_force, data.joint_inertia, qacc); }
+  void run_drives() {
+    drive_terms<R>(model, data, drives, 1.0 / 30, qpos, qvel, target, {}, tau, data.joint_force, data.joint_inertia);
+    run_maba();
+  }
+
+  double residual() {
+    AlignedVector<R> bias(tau.size());
+    bias_force<R>(model, data, qpos, qvel, bias);
+    run_aba();
+    rnea<R>(model, data, qpos, qvel, qacc, back);
+    double worst = 0, scale = 0;
+    for (std::size_t i = 0; i < tau.size(); ++i) {
+      worst = std::max(worst, std::abs(double(back[i]) - double(tau[i])));
+      scale = std::max({scale, std::abs(double(tau[i])), std::abs(double(bias[i]))});
+    }
+    return worst / scale;
+  }
+};
+
+struct Timing {
+  double best = 1e300, median = 0;
+};
+
+/// Times calls that take turns. Rounds of 15 repeats of about half a millisecond go on until the two best rounds agree
+/// within 1 % for every call, at most kRounds times.
+std::vector<Timing> time_in_turn(const std::vector<std::function<void()>>& calls) {
+  constexpr int kRounds = 12, kRepeats = 15;
+  const std::size_t n = calls.size();
+  std::vector<int> count(n, 1);
+  for (std::size_t c = 0; c < n; ++c) {
+    for (double spent = 0; spent < 5e-4; count[c] *= 2) {
+      const double start = seconds();
+      for (int i = 0; i < count[c]; ++i) calls[c]();
+      spent = seconds() - start;
+    }
+  }
+  std::vector<std::vector<double>> all(n), rounds(n);
+  for (int round = 0; round < kRounds; ++round) {
+    std::vector<double> best(n, 1e300);
+    for (int repeat = 0; repeat < kRepeats; ++repeat) {
+      for (std::size_t c = 0; c < n; ++c) {
+        const double start = seconds();
+        for (int i = 0; i < count[c]; ++i) calls[c]();
+        all[c].push_back((seconds() - start) / count[c] * 1e9);
+        best[c] = std::min(best[c], all[c].back());
+      }
+    }
+    bool agree = round > 0;
+    for (std::size_t c = 0; c < n; ++c) {
+      rounds[c].push_back(best[c]);
+      std::sort(rounds[c].begin(), rounds[c].end());
+      agree = agree && rounds[c][1] < 1.01 * rounds[c][0];
+    }
+    if (agree) break;
+  }
+  std::vector<Timing> out;
+  for (std::vector<double>& times : all) {
+    std::sort(times.begin(), times.end());
+    out.push_back({times.front(), times[times.size() / 2]});
+  }
+  return out;
+}
+
+template <class R>
+void bench_model(const Model& model, bool lanes_too) {
+  const char* scalar = sizeof(R) == 8 ? "double" : "float";
+  for (const bool packed : {false, true}) {
+    if (packed && !lanes_too) continue;
+    const int width = packed ? lanes<R>(isa_level()) : 1;
+    Bench<R> b(model, width);
+    const double residual = b.residual();
+    const std::vector<Timing> t = time_in_turn({[&] { b.run_aba(); }, [&] { b.run_maba(); }, [&] { b.run_drives(); }});
+    const char* names[] = {"aba", "maba", "maba_with_drive_terms"};
+    for (int i = 0; i < 3; ++i) {
+      fmt::print("{{\"bench\": \"{}\", \"engine\": \"tarsus\", \"model\": \"{}\", \"nv\": {}, \"scalar\": \"{}\", \"lanes\": {}, \"isa\": \"{}\", "
+                 "\"ns\": {:.1f}, \"ns_median\": {:.1f}, \"over_aba\": {:.4f}, \"residual\": {:.2g}}}\n",
+                 names[i], model.name, model.nv, scalar, width, name(isa_level()), t[i].best / width, t[i].median / width, t[i].best / t[0].best, residual);
+    }
+    fmt::print(stderr, "{:<10}{:>4}  {:<6} x{:<3}{:>10.1f}{:>10.1f}{:>12.1f}{:>9.3f}{:>9.3f}{:>12.2g}\n", model.name, model.nv, scalar, width, t[0].best / width,
+               t[1].best / width, t[2].best / width, t[1].best / t[0].best, t[2].best / t[0].best, residual);
+    std::fflush(stdout);
+  }
+}
+
+/// Exponent of time against length, by least squares on logarithms.
+template <class R>
+void bench_growth() {
+  double sx = 0, sy = 0, sxx = 0, sxy = 0, n = 0;
+  for (const int links : {10, 30, 100, 300, 1000, 3000, 10000}) {
+    const Model model = hinge_chain(links);
+    Bench<R> b(model, 1);
+    const double residual = b.residual(), ns = time_in_turn({[&] { b.run_aba(); }})[0].best;
+    fmt::print("{{\"bench\": \"growth\", \"engine\": \"tarsus\", \"nv\": {}, \"ns\": {:.1f}, \"ns_per_link\": {:.2f}, \"residual\": {:.2g}}}\n", links, ns, ns / links, residual);
+    fmt::print(stderr, "chain of {:>5} hinges {:>12.1f} ns {:>8.2f} ns a link  {:>10.2g}\n", links, ns, ns / links, residual);
+    const double x = std::log(links), y = std::log(ns);
+    sx += x, sy += y, sxx += x * x, sxy += x * y, n += 1;
+  }
+  const double exponent = (n * sxy - sx * sy) / (n * sxx - sx * sx);
+  fmt::print("{{\"bench\": \"growth_exponent\", \"engine\": \"tarsus\", \"exponent\": {:.4f}}}\n", exponent);
+  fmt::print(stderr, "time grows with the {:.3f}th power of the number of links\n", exponent);
+}
+
+/// The tree as the kernels see it, a line a link; bench/peers/pinocchio_aba.cpp says what stands where.
+void write_tree(const Model& model, const std::filesystem::path& folder) {
+  std::ofstream out(folder / (model.name + ".tree"));
+  const ModelView<double> view = model.view<double>();
+  for (int i = 0; i < view.nlink; ++i) {
+    const LinkConstants<double>& link = view.link[i];
+    out << fmt::format("{} {}", link.parent, name(link.joint));
+    for (const double x : link.E0) out << fmt::format(" {}", x);
+    for (const double x : link.r0) out << fmt::format(" {}", x);
+    // From about the link's origin to about the centre of mass.
+    const double m = link.mass, x = m > 0 ? link.h[0] / m : 0, y = m > 0 ? link.h[1] / m : 0, z = m > 0 ? link.h[2] / m : 0;
+    const double* I = link.I;
+    out << fmt::format(" {} {} {} {}", m, x, y, z);
+    out << fmt::format(" {} {} {} {} {} {}\n", I[0] - m * (y * y + z * z), I[1] + m * x * y, I[2] + m * x * z, I[3] - m * (x * x + z * z), I[4] + m * y * z,
+                       I[5] - m * (x * x + y * y));
+  }
+  out.close();
+  if (!out) throw Error((folder / model.name).string() + ".tree cannot be written");
+}
+
+int run(const std::vector<std::string>& arguments) {
+  const bool scalar_only = !arguments.empty() && arguments[0] == "--scalar";
+  const bool trees = arguments.size() == 2 && arguments[0] == "--trees";
+  if (!arguments.empty() && !scalar_only && !trees) {
+    fmt::print(stderr, "usage: aba_bench [--scalar | --trees FOLDER]\n");
+    return 2;
+  }
+  pin_to_one_core();
+  std::vector<Model> models;
+  for (const char* name : {"humanoid", "dog", "snake36", "snake72", "snake195"}) models.push_back(built_in(name));
+  for (const int links : {36, 72, 195}) models.push_back(hinge_chain(links));
+  if (trees) {
+    for (const Model& model : models) write_tree(model, arguments[1]);
+    return 0;
+  }
+  fmt::print(stderr, "kernels: {}; nanoseconds a world, minima\n", name(isa_level()));
+  fmt::print(stderr, "{:<10}{:>4}  {:<6} {:<4}{:>10}{:>10}{:>12}{:>9}{:>9}{:>12}\n", "model", "nv", "scalar", "xW", "aba", "maba", "+drives", "maba/aba", "all/aba", "residual");
+  for (const Model& model : models) {
+    bench_model<double>(model, !scalar_only);
+    bench_model<float>(model, !scalar_only);
+  }
+  if (!scalar_only) bench_growth<double>();
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run({argv + 1, argv + argc});
+  } catch (const std::exception& e) {
+    fmt::print(stderr, "aba_bench: {}\n", e.what());
+    return 1;
+  }
+}
