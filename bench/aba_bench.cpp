@@ -1,7 +1,7 @@
 // Speed of forward dynamics: aba(), maba() with K and Q given, and maba() with its drive terms; double and float; one world a call and a
 // pack of worlds a call. JSON objects on standard output, a table on standard error.
 //   aba_bench                   everything
-//   aba_bench --scalar          one world a call only
+//   aba_bench --models          without the growth over chains
 //   aba_bench --trees FOLDER    writes the trees that it measures, for the programs in bench/peers, and ends
 // Times are processor time of this thread, pinned to one core: nanoseconds a world and call, minimum and median over repeats.
 // Variants of one model take turns, repeat by repeat, so that their ratios see the same machine. Beside each figure stands the largest
@@ -177,10 +177,9 @@ std::vector<Timing> time_in_turn(const std::vector<std::function<void()>>& calls
 }
 
 template <class R>
-void bench_model(const Model& model, bool lanes_too) {
+void bench_model(const Model& model) {
   const char* scalar = sizeof(R) == 8 ? "double" : "float";
   for (const bool packed : {false, true}) {
-    if (packed && !lanes_too) continue;
     const int width = packed ? lanes<R>(isa_level()) : 1;
     Bench<R> b(model, width);
     const double residual = b.residual();
@@ -236,10 +235,10 @@ void write_tree(const Model& model, const std::filesystem::path& folder) {
 }
 
 int run(const std::vector<std::string>& arguments) {
-  const bool scalar_only = !arguments.empty() && arguments[0] == "--scalar";
+  const bool models_only = arguments == std::vector<std::string>{"--models"};
   const bool trees = arguments.size() == 2 && arguments[0] == "--trees";
-  if (!arguments.empty() && !scalar_only && !trees) {
-    fmt::print(stderr, "usage: aba_bench [--scalar | --trees FOLDER]\n");
+  if (!arguments.empty() && !models_only && !trees) {
+    fmt::print(stderr, "usage: aba_bench [--models | --trees FOLDER]\n");
     return 2;
   }
   pin_to_one_core();
@@ -253,10 +252,10 @@ int run(const std::vector<std::string>& arguments) {
   fmt::print(stderr, "kernels: {}; nanoseconds a world, minima\n", name(isa_level()));
   fmt::print(stderr, "{:<10}{:>4}  {:<6} {:<4}{:>10}{:>10}{:>12}{:>9}{:>9}{:>12}\n", "model", "nv", "scalar", "xW", "aba", "maba", "+drives", "maba/aba", "all/aba", "residual");
   for (const Model& model : models) {
-    bench_model<double>(model, !scalar_only);
-    bench_model<float>(model, !scalar_only);
+    bench_model<double>(model);
+    bench_model<float>(model);
   }
-  if (!scalar_only) bench_growth<double>();
+  if (!models_only) bench_growth<double>();
   return 0;
 }
 

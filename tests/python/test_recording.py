@@ -1,0 +1,103 @@
+"""Recordings across the border: numpy reads what the command line writes, and `tarsus info` what numpy writes."""
+
+import json
+import os
+import pathlib
+import subprocess
+
+import numpy as np
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+CLI = pathlib.Path(os.environ.get("TARSUS_CLI", ROOT / "build" / "bin" / "tarsus"))
+
+pytestmark = pytest.mark.skipif(not CLI.exists(), reason=f"{CLI} is not built")
+
+
+def tarsus(*arguments):
+    return subprocess.run([str(CLI), *map(str, arguments)], capture_output=True, text=True, timeout=60)
+
+
+def info(path):
+    result = tarsus("info", path, "--json")
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+def meta(frames, **changes):
+    fields = {"format": "tarsus-recording", "version": 1, "model": "m", "nq": 2, "nv": 2, "joints": ["a", "b"], "joint_types": ["hinge", "slide"], "frames": frames}
+    return np.frombuffer(json.dumps(fields | changes).encode(), dtype=np.uint8)
+
+
+def arrays(frames=3):
+    rng = np.random.default_rng(1)
+    return {"time": np.arange(frames) / 30, "qpos": rng.normal(size=(frames, 2)), "qvel": rng.normal(size=(frames, 2))}
+
+
+def test_numpy_reads_a_run(tmp_path):
+    out = tmp_path / "run.npz"
+    result = tarsus("run", ROOT / "models" / "double_pendulum.xml", "--dt", "0.01", "--duration", "0.5", "--out", out, "--quiet", "--json")
+    assert result.returncode == 0, result.stderr
+    assert [p.name for p in tmp_path.iterdir()] == ["run.npz"]
+    with np.load(out, allow_pickle=False) as npz:
+        notes = json.loads(npz["meta"].tobytes())
+        n = notes["frames"]
+        assert n >= 50
+        assert npz["time"].shape == (n,) and npz["time"].dtype == np.dtype("<f8")
+        assert npz["qpos"].shape == (n, notes["nq"]) and npz["qvel"].shape == (n, notes["nv"])
+        assert npz["qpos"].flags.c_contiguous
+        assert np.allclose(np.diff(npz["time"]), 0.01, rtol=1e-9)
+        assert all(np.isfinite(npz[k]).all() for k in ("time", "qpos", "qvel"))
+        shown = info(out)
+        assert shown["frames"] == n and shown["model"] == notes["model"]
+        for k in ("time", "qpos", "qvel"):
+            assert shown["arrays"][k]["shape"] == list(npz[k].shape)
+            assert shown["arrays"][k]["range"] == {"min": npz[k].min(), "max": npz[k].max()}
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_numpys_files_are_read(tmp_path, save, dtype):
+    path, values = tmp_path / "numpy.npz", {k: v.astype(dtype) for k, v in arrays().items()}
+    save(path, meta=meta(3), extra=np.arange(4), **values)
+    shown = info(path)
+    assert shown["kind"] == "recording" and shown["unused"] == ["extra"]
+    for k, v in values.items():
+        assert shown["arrays"][k]["range"] == {"min": float(v.min()), "max": float(v.max())}
+
+
+def test_an_npz_that_is_no_recording_is_listed(tmp_path):
+    path = tmp_path / "numpy.npz"
+    np.savez(path, a=np.zeros((2, 3)), b=np.array([True]), c=np.int16(3))
+    assert info(path)["arrays"] == {"a": {"type": "float64", "shape": [2, 3]}, "b": {"type": "bool", "shape": [1]}, "c": {"type": "int16", "shape": []}}
+
+
+REFUSED = {
+    "pickled": lambda a: a | {"qpos": np.array([[None, 1]] * 3, dtype=object)},
+    "Fortran": lambda a: a | {"qpos": np.asfortranarray(a["qpos"])},
+    "big-endian": lambda a: a | {"qpos": a["qpos"].astype(">f8")},
+    "complex": lambda a: a | {"qpos": a["qpos"].astype(complex)},
+    "int64": lambda a: a | {"qpos": np.zeros((3, 2), dtype=np.int64)},
+    "expected (3, 2)": lambda a: a | {"qpos": np.zeros((3, 3))},
+    "is nan": lambda a: a | {"qpos": np.full((3, 2), np.nan)},
+}
+
+
+@pytest.mark.parametrize("reason", REFUSED)
+def test_what_is_refused_is_named(tmp_path, reason):
+    path = tmp_path / "numpy.npz"
+    np.savez(path, meta=meta(3), **REFUSED[reason](arrays()))
+    result = tarsus("info", path)
+    assert result.returncode == 1
+    assert "numpy.npz" in result.stderr and "qpos" in result.stderr
+    assert ("c16" if reason == "complex" else reason) in result.stderr, result.stderr
+
+
+def test_a_file_cut_off_is_refused(tmp_path):
+    path = tmp_path / "numpy.npz"
+    np.savez(path, meta=meta(3), **arrays())
+    whole = path.read_bytes()
+    for n in (0, 10, len(whole) // 2, len(whole) - 1):
+        path.write_bytes(whole[:n])
+        result = tarsus("info", path)
+        assert result.returncode == 1 and "numpy.npz" in result.stderr, n
