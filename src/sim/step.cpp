@@ -74,6 +74,11 @@ void Stepper<R>::screen(const BasicData<R>& data, In<R> qpos_target, In<R> qvel_
 template <class R>
 void Stepper<R>::accelerate(BasicData<R>& data, const Drives& drives, double dt, In<R> qpos, In<R> qvel, In<R> qpos_target,
                             In<R> qvel_target) {
+  if (drives.limited()) {
+    if (!limiter_) limiter_.emplace(model_, data);
+    limiter_->solve(data, drives, dt, qpos, qvel, qpos_target, qvel_target, data.tau, data.qacc);
+    return;
+  }
   drive_terms<R>(model_, data, drives, dt, qpos, qvel, qpos_target, qvel_target, data.tau, data.joint_force, data.joint_inertia);
   maba<R>(model_, data, qpos, qvel, data.joint_force, data.joint_inertia, data.qacc);
 }

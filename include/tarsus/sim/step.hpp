@@ -8,8 +8,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
-#include "tarsus/control/drive.hpp"
+#include "tarsus/control/force_limit.hpp"
 
 namespace tarsus {
 
@@ -50,6 +51,10 @@ class Stepper {
   void revive(int world) { status_[world] = WorldStatus::ok; }
   const StepOptions& options() const { return options_; }
 
+  /// How the force limits of the last step's drives were kept; null before the first step of drives with limits. An rk4 step
+  /// clamps explicitly, four times; this is the last.
+  const DriveLimiter<R>* limiter() const { return limiter_ ? &*limiter_ : nullptr; }
+
  private:
   void screen(const BasicData<R>& data, In<R> qpos_target, In<R> qvel_target);
   void euler(BasicData<R>& data, const Drives& drives, In<R> qpos_target, In<R> qvel_target);
@@ -64,6 +69,7 @@ class Stepper {
   Drives none_;
   int width_;
   std::vector<WorldStatus> status_;
+  std::optional<DriveLimiter<R>> limiter_;
   AlignedVector<R> next_qpos_, next_qvel_;
   AlignedVector<R> stage_qpos_, stage_qvel_, u_, slope_q_, sum_q_, sum_v_;  // rk4 alone
 };

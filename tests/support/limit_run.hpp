@@ -1,0 +1,93 @@
+// Characters thrashing about under limited drives: random targets at 30 Hz, steps of 1/60 s. Shared by the short and the long test.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+
+#include "support/random_model.hpp"
+#include "tarsus/io/model_file.hpp"
+#include "tarsus/sim/step.hpp"
+
+namespace tarsus::test {
+
+struct LimitRun {
+  double kp = 1e3, kd = 1e2, limit = 100;  ///< the same for all joints [N m/rad, N m s/rad, N m]
+  bool root_driven = true;                 ///< a free root is held in place by a drive of its own, limited too
+  double seconds = 30;
+  unsigned seed = 0;
+};
+
+struct LimitRunReport {
+  WorldStatus status = WorldStatus::ok;
+  int steps = 0;
+  double rounds = 0;          ///< summed
+  int most_rounds = 0;
+  double residual = 0;        ///< largest
+  double worst_closure = 0;   ///< largest |rnea - force clamped at the end of the step| over (limit + forces that cancel)
+  double top_speed = 0;       ///< largest joint velocity [rad/s]
+  double saturated = 0;       ///< drives at their limit, summed
+};
+
+inline Model built_in(const std::string& name) {
+  return compile(read_model(std::filesystem::path(TARSUS_SOURCE_DIR) / "models" / (name + ".xml")));
+}
+
+/// Within reach: angles up to 1 rad from rest.
+inline void random_target(Random& random, const Model& model, std::vector<double>& target) {
+  target = model.qpos0;
+  for (const Joint& joint : model.joints) {
+    if (joint.type == JointType::free) continue;
+    if (joint.nq() == 1) {
+      target[joint.qpos] += random.uniform(-1, 1);
+      continue;
+    }
+    const Quatd q = exp_map(random.direction() * random.uniform(0, 1));
+    double* p = target.data() + joint.qpos;
+    p[0] = q.w, p[1] = q.x, p[2] = q.y, p[3] = q.z;
+  }
+}
+
+inline Drives limited_drives(const Model& model, const LimitRun& run) {
+  Drives drives = Drives::uniform(model, run.kp, run.kd, run.root_driven ? run.kp : 0, run.root_driven ? run.kd : 0);
+  drives.stiff = true;
+  drives.force_limit.assign(model.nv, run.limit);
+  return drives;
+}
+
+/// Runs until the end or until the world goes bad. `check_every` steps an independent RNEA checks the force (0: never).
+inline LimitRunReport run_limited(const Model& model, const LimitRun& run, int check_every = 0) {
+  const double h = 1.0 / 60;
+  Data data(model), other(model);
+  Stepper<double> stepper(model, data, {.dt = h});
+  const Drives drives = limited_drives(model, run);
+  Random random(run.seed);
+  std::vector<double> target, needed(model.nv), before_q, before_v;
+  LimitRunReport report;
+  const int steps = int(std::lround(run.seconds / h));
+  for (int i = 0; i < steps; ++i) {
+    if (i % 2 == 0) random_target(random, model, target);
+    const bool check = check_every && i % check_every == 0;
+    if (check) before_q.assign(data.qpos.begin(), data.qpos.end()), before_v.assign(data.qvel.begin(), data.qvel.end());
+    stepper.step(data, drives, target);
+    report.status = stepper.status(0);
+    if (report.status != WorldStatus::ok) return report;
+    const LimitReport limit = stepper.limiter()->report(0);
+    ++report.steps, report.rounds += limit.rounds, report.most_rounds = std::max(report.most_rounds, limit.rounds);
+    report.residual = std::max(report.residual, limit.residual), report.saturated += limit.saturated;
+    for (const Joint& joint : model.joints) {
+      for (int k = joint.type == JointType::free ? 3 : 0; k < joint.nv(); ++k) {
+        report.top_speed = std::max(report.top_speed, std::abs(data.qvel[joint.qvel + k]));
+      }
+    }
+    if (!check) continue;
+    rnea<double>(model, other, before_q, before_v, data.qacc, needed);  // no springs in these models
+    double cancel = run.limit;
+    for (int k = 0; k < model.nv; ++k) cancel = std::max(cancel, std::abs(needed[k]));
+    for (int k = 0; k < model.nv; ++k) {
+      report.worst_closure = std::max(report.worst_closure, std::abs(needed[k] - stepper.limiter()->applied()[k]) / cancel);
+    }
+  }
+  return report;
+}
+
+}  // namespace tarsus::test
