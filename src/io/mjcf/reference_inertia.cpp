@@ -28,7 +28,7 @@ struct Motion {
 
 struct Freedoms {
   std::vector<Motion> motions;
-  std::vector<int> first;  ///< by joint number: index of its first motion
+  std::vector<std::vector<int>> first;  ///< [body][joint of that body]: index of its first motion
 };
 
 void add_motions(const JointSpec& joint, const Pose& body, int index, Freedoms& out) {
@@ -38,7 +38,7 @@ void add_motions(const JointSpec& joint, const Pose& body, int index, Freedoms& 
     out.motions.push_back({axis, cross(at, axis), index, joint.armature});
   };
   const auto shift = [&](const Vec3d& axis) { out.motions.push_back({{0, 0, 0}, axis, index, joint.armature}); };
-  out.first.push_back(static_cast<int>(out.motions.size()));
+  out.first[static_cast<std::size_t>(index)].push_back(static_cast<int>(out.motions.size()));
   const Vec3d axes[] = {r.column_x(), r.column_y(), r.column_z()};
   switch (joint.type) {
     case JointType::hinge: turn(r * joint.axis, anchor); break;
@@ -58,6 +58,7 @@ Eigen::MatrixXd reference_mass_matrix(const ModelSpec& spec, Freedoms& freedoms)
   const std::size_t nbody = spec.bodies.size();
   std::vector<Pose> pose(nbody);
   std::vector<Heavy> composite(nbody);
+  freedoms.first.resize(nbody);
   for (std::size_t i = 1; i < nbody; ++i) {
     const BodySpec& body = spec.bodies[i];
     pose[i] = compose(pose[static_cast<std::size_t>(body.parent)], {body.position, body.orientation});
@@ -108,13 +109,17 @@ void Builder::settle_by_inertia() {
   }
   const Eigen::MatrixXd mass = reference_mass_matrix(spec_, freedoms);
   const Eigen::MatrixXd inverse = mass.ldlt().solve(Eigen::MatrixXd::Identity(mass.rows(), mass.cols()));
+  // Joints are numbered as they were read, which may be after the joints of bodies that are written before them.
+  const auto first = [&](int number) {
+    const auto [body, place] = joint_place_[static_cast<std::size_t>(number)];
+    return freedoms.first[static_cast<std::size_t>(body)][static_cast<std::size_t>(place)];
+  };
   for (const Springs& spring : springs_) {
     const auto [body, place] = joint_place_[static_cast<std::size_t>(spring.joint)];
     JointSpec& joint = spec_.bodies[static_cast<std::size_t>(body)].joints[static_cast<std::size_t>(place)];
     const int size = joint.type == JointType::free ? 6 : joint.type == JointType::ball ? 3 : 1;
     double mobility = 0;
-    for (int i = 0; i < size; ++i)
-      mobility += inverse.diagonal()[freedoms.first[static_cast<std::size_t>(spring.joint)] + i];
+    for (int i = 0; i < size; ++i) mobility += inverse.diagonal()[first(spring.joint) + i];
     const double inertia = size / std::max(1e-15, mobility);
     const auto [time, ratio] = spring.spring_damper;
     joint.stiffness = inertia / std::max(1e-15, time * time * ratio * ratio);
@@ -124,9 +129,7 @@ void Builder::settle_by_inertia() {
     ActuatorSpec& actuator = spec_.actuators[static_cast<std::size_t>(index)];
     // The inertia that the transmission feels is 1 / (J M⁻¹ Jᵀ).
     Eigen::VectorXd row = Eigen::VectorXd::Zero(mass.rows());
-    const auto add = [&](const std::string& joint, double gear) {
-      row[freedoms.first[static_cast<std::size_t>(find(Kind::joint, joint))]] += gear;
-    };
+    const auto add = [&](const std::string& joint, double gear) { row[first(find(Kind::joint, joint))] += gear; };
     if (actuator.transmission == TransmissionType::tendon) {
       const TendonSpec& tendon = spec_.tendons[static_cast<std::size_t>(find(Kind::tendon, actuator.target))];
       for (const TendonSpec::Term& term : tendon.terms) add(term.joint, term.coefficient * actuator.gear[0]);
