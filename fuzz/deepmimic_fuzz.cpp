@@ -13,7 +13,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   try {
     const tarsus::MotionClip clip = tarsus::parse_clip(text, "fuzz.json");
     // What was accepted is written and read back.
-    if (tarsus::parse_clip(tarsus::write_clip(clip), "again.json").frame_count() != clip.frame_count()) __builtin_trap();
+    if (tarsus::parse_clip(tarsus::write_clip(clip), "again.json").frame_count() != clip.frame_count())
+      __builtin_trap();
   } catch (const tarsus::InputError&) {
   }
   try {

@@ -18,7 +18,8 @@ const char* name(ChannelKind kind) {
 }
 
 const ClipChannel* MotionClip::find(std::string_view channel) const {
-  const auto it = std::find_if(channels.begin(), channels.end(), [&](const ClipChannel& c) { return c.name == channel; });
+  const auto it =
+      std::find_if(channels.begin(), channels.end(), [&](const ClipChannel& c) { return c.name == channel; });
   return it == channels.end() ? nullptr : &*it;
 }
 
@@ -49,10 +50,11 @@ void clean_rotation(MotionClip& clip, const ClipChannel& channel, const Where& w
     const double length = std::hypot(std::hypot(v[0], v[1]), std::hypot(v[2], v[3]));
     const double off = std::abs(length - 1);
     if (!(off <= kMaxNormError)) {
-      errors.push_back({Severity::error, where(i, channel.column),
-                        fmt::format("the quaternion of channel '{}' in frame {} has length {:.4g}, expected about 1: is "
-                                    "this the layout of the file?",
-                                    channel.name, i, length)});
+      errors.push_back(
+          {Severity::error, where(i, channel.column),
+           fmt::format("the quaternion of channel '{}' in frame {} has length {:.4g}, expected about 1: is "
+                       "this the layout of the file?",
+                       channel.name, i, length)});
       return;
     }
     if (off > kRounding) ++normalised;
@@ -70,17 +72,19 @@ void clean_rotation(MotionClip& clip, const ClipChannel& channel, const Where& w
                      channel.name, normalised, clip.frame_count(), worst, worst_frame)});
   }
   if (flipped > 0) {
-    clip.diagnostics.push_back({Severity::note, where(flip_frame, channel.column),
-                                fmt::format("channel '{}': the sign of the quaternions flips {} times, first in frame {}; "
-                                            "made one sign",
-                                            channel.name, flipped, flip_frame)});
+    clip.diagnostics.push_back(
+        {Severity::note, where(flip_frame, channel.column),
+         fmt::format("channel '{}': the sign of the quaternions flips {} times, first in frame {}; "
+                     "made one sign",
+                     channel.name, flipped, flip_frame)});
   }
 }
 
 void check_axes(const MotionClip& clip, const Where& where, Diagnostics& errors) {
   const auto unit = [](const Vec3d& v) { return std::abs(norm(v) - 1) < 1e-9; };
   if (!unit(clip.up) || !unit(clip.forward) || !(std::abs(dot(clip.up, clip.forward)) < 1e-9)) {
-    errors.push_back({Severity::error, where(-1, -1), "the up and forward axes are not two perpendicular unit vectors"});
+    errors.push_back(
+        {Severity::error, where(-1, -1), "the up and forward axes are not two perpendicular unit vectors"});
   }
 }
 

@@ -71,7 +71,7 @@ class ClipBinder {
     enum class How { rotate, twist, scalar, along } how = How::rotate;
     double factor = 1, add = 0;  ///< scalar: value * factor + add
     int rotation_piece = -1, position_piece = -1, scalar_piece = -1;
-    double lost = 0;             ///< largest rotation that a twist drops [rad]
+    double lost = 0;  ///< largest rotation that a twist drops [rad]
   };
 
   Location mapping_where() const {
@@ -96,7 +96,8 @@ class ClipBinder {
   /// Rotation that takes source axes to x forward, y left, z up.
   void set_basis() {
     const Vec3d up = mapping_.up.value_or(clip_.up), forward = mapping_.forward.value_or(clip_.forward);
-    if (!(std::abs(norm(up) - 1) < 1e-6) || !(std::abs(norm(forward) - 1) < 1e-6) || !(std::abs(dot(up, forward)) < 1e-6)) {
+    if (!(std::abs(norm(up) - 1) < 1e-6) || !(std::abs(norm(forward) - 1) < 1e-6) ||
+        !(std::abs(dot(up, forward)) < 1e-6)) {
       error(mapping_where(), "the source's up and forward axes are not perpendicular unit vectors");
       return;
     }
@@ -106,9 +107,10 @@ class ClipBinder {
   const ClipChannel* channel(const std::string& wanted, const JointMapping& item) {
     const ClipChannel* found = clip_.find(wanted);
     if (!found) {
-      error(item.where, fmt::format("joint '{}' is driven by channel '{}', which clip '{}' does not have; its channels: {}",
-                                    item.joint, wanted, clip_.name,
-                                    listed(clip_.channels, [](const ClipChannel& c) { return c.name; })));
+      error(item.where,
+            fmt::format("joint '{}' is driven by channel '{}', which clip '{}' does not have; its channels: {}",
+                        item.joint, wanted, clip_.name,
+                        listed(clip_.channels, [](const ClipChannel& c) { return c.name; })));
     } else {
       used_.insert(wanted);
     }
@@ -167,7 +169,8 @@ class ClipBinder {
       plan.how = Plan::How::scalar, plan.add = 0;  // a channel without an axis holds the joint's own coordinate
       return true;
     }
-    if (!known) return refuse(fmt::format("the axis of angle channel '{}' is not known, so it cannot be turned", first.name));
+    if (!known)
+      return refuse(fmt::format("the axis of angle channel '{}' is not known, so it cannot be turned", first.name));
     // An angle about the hinge's own axis is taken as it is: no wrapping at half a turn.
     const double along = dot(rotate(item.pre * basis_, first.axis * (1 / norm(first.axis))), plan.axis);
     if (std::abs(along) > 1 - 1e-6 && is_identity(item.pre * item.post)) {
@@ -190,7 +193,8 @@ class ClipBinder {
   bool fits_slide(Plan& plan, Refuse refuse) {
     if (plan.from.size() != 1) return refuse("takes one source channel");
     const ClipChannel& source = *plan.from[0];
-    if (is_rotational(source.kind)) return refuse(fmt::format("channel '{}' is a {}", source.name, tarsus::name(source.kind)));
+    if (is_rotational(source.kind))
+      return refuse(fmt::format("channel '{}' is a {}", source.name, tarsus::name(source.kind)));
     plan.factor = mapping_.scale;
     plan.how = source.kind == ChannelKind::position ? Plan::How::along : Plan::How::scalar;
     if (norm(source.axis) > 0 && plan.how == Plan::How::scalar) {
@@ -304,7 +308,8 @@ class ClipBinder {
       const int any = std::max(plan.position_piece, plan.rotation_piece);
       ClipBinding::Cycle& cycle = out_.cycles_[out_.pieces_[any].cycle];
       if (plan.rotation_piece >= 0 && clip_.cycle_heading) {
-        cycle.heading = twist(load4(knot(last, plan.rotation_piece)) * conjugate(load4(knot(0, plan.rotation_piece))), {0, 0, 1});
+        cycle.heading =
+            twist(load4(knot(last, plan.rotation_piece)) * conjugate(load4(knot(0, plan.rotation_piece))), {0, 0, 1});
       }
       if (plan.position_piece >= 0) {
         const Vec3d p0 = load3(knot(0, plan.position_piece));
@@ -415,18 +420,21 @@ class ClipBinder {
     for (const Plan& plan : plans_) {
       if (plan.lost > 0.05) {
         remark(Severity::note, plan.item->where,
-               fmt::format("hinge '{}' follows its source about its own axis only: up to {:.2g} rad about others are dropped",
-                           plan.joint->name, plan.lost));
+               fmt::format(
+                   "hinge '{}' follows its source about its own axis only: up to {:.2g} rad about others are dropped",
+                   plan.joint->name, plan.lost));
       }
       if (plan.joint->limited) report_range(plan);
     }
     std::vector<std::string> rest, unused;
     for (int j = 0; j < model_.njoint(); ++j) {
-      if (std::find(out_.driven_.begin(), out_.driven_.end(), j) == out_.driven_.end()) rest.push_back(model_.joints[j].name);
+      if (std::find(out_.driven_.begin(), out_.driven_.end(), j) == out_.driven_.end())
+        rest.push_back(model_.joints[j].name);
     }
     for (const ClipChannel& c : clip_.channels) {
       const auto& ignore = mapping_.ignore;
-      if (!used_.count(c.name) && std::find(ignore.begin(), ignore.end(), c.name) == ignore.end()) unused.push_back(c.name);
+      if (!used_.count(c.name) && std::find(ignore.begin(), ignore.end(), c.name) == ignore.end())
+        unused.push_back(c.name);
     }
     const auto self = [](const std::string& s) { return s; };
     if (!rest.empty()) {

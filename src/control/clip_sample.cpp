@@ -18,8 +18,13 @@ struct Hermite {
   double da, d0, d1;      ///< rate = (x1 - x0) da / h + m0 d0 + m1 d1
 
   explicit Hermite(double u)
-      : a0((1 + 2 * u) * (1 - u) * (1 - u)), a1(u * u * (3 - 2 * u)), b0(u * (1 - u) * (1 - u)), b1(u * u * (u - 1)),
-        da(6 * u * (1 - u)), d0((1 - u) * (1 - 3 * u)), d1(u * (3 * u - 2)) {}
+      : a0((1 + 2 * u) * (1 - u) * (1 - u)),
+        a1(u * u * (3 - 2 * u)),
+        b0(u * (1 - u) * (1 - u)),
+        b1(u * u * (u - 1)),
+        da(6 * u * (1 - u)),
+        d0((1 - u) * (1 - 3 * u)),
+        d1(u * (3 * u - 2)) {}
 };
 
 /// q(u) = q0 Exp(B1 w1) Exp(B2 w2) Exp(B3 w3) with the cumulative Bernstein basis, w1 = h m0/3, w3 = h m1/3 and w2 what

@@ -46,7 +46,8 @@ class BvhReader {
     make_channels();
     motion();
     clean_clip(clip_, [&](int frame, int) {
-      return Location{clip_.file, frame < 0 ? 0 : row_lines_[frame], 0, frame < 0 ? "" : fmt::format("MOTION[{}]", frame)};
+      return Location{clip_.file, frame < 0 ? 0 : row_lines_[frame], 0,
+                      frame < 0 ? "" : fmt::format("MOTION[{}]", frame)};
     });
     return std::move(clip_);
   }
@@ -91,7 +92,8 @@ class BvhReader {
     const std::string_view token = word();
     const Parsed<int> parsed = parse_integer(token);
     if (!parsed) fail(fmt::format("{}: {}", what, token.empty() ? "the file ends here" : parsed.error));
-    if (parsed.value < 0 || parsed.value > most) fail(fmt::format("{}: {} is not in 0 to {}", what, parsed.value, most));
+    if (parsed.value < 0 || parsed.value > most)
+      fail(fmt::format("{}: {} is not in 0 to {}", what, parsed.value, most));
     return parsed.value;
   }
 
@@ -154,7 +156,8 @@ class BvhReader {
         fail(fmt::format("{} is not a channel: Xposition … Zrotation", quote(channel)));
       }
       for (const Column& other : joint.columns) {
-        if (!column.rotates && !other.rotates && other.axis == column.axis) fail(fmt::format("{} twice", quote(channel)));
+        if (!column.rotates && !other.rotates && other.axis == column.axis)
+          fail(fmt::format("{} twice", quote(channel)));
       }
       joint.columns.push_back(column);
     }
@@ -183,7 +186,8 @@ class BvhReader {
   void motion() {
     const std::string_view key = word();
     if (key == "ROOT") fail("a second ROOT: files with several skeletons are not supported");
-    if (key != "MOTION") fail(fmt::format("{} found where MOTION is expected", key.empty() ? "the end of the file" : quote(key)));
+    if (key != "MOTION")
+      fail(fmt::format("{} found where MOTION is expected", key.empty() ? "the end of the file" : quote(key)));
     expect("Frames:");
     const int frames = count("Frames:", std::numeric_limits<int>::max());
     const Location frames_at = here();
@@ -212,7 +216,8 @@ class BvhReader {
       throw InputError(frames_at, fmt::format("Frames: says {}, but {} rows follow", frames, rows));
     }
     if (rows * row_width_ > kMaxBvhNumbers) {
-      throw InputError(frames_at, fmt::format("{} numbers, more than the {} that are read", rows * row_width_, kMaxBvhNumbers));
+      throw InputError(frames_at,
+                       fmt::format("{} numbers, more than the {} that are read", rows * row_width_, kMaxBvhNumbers));
     }
   }
 
@@ -234,8 +239,9 @@ class BvhReader {
       if (token_line_ != line) at_ = at, line_start_ = line_start, line_ = at_line;
     }
     if (scratch_.size() != row_width_) {
-      throw InputError(Location{clip_.file, line, 0, {}},
-                       fmt::format("frame {} has {} numbers, the hierarchy {} channels", index, scratch_.size(), row_width_));
+      throw InputError(
+          Location{clip_.file, line, 0, {}},
+          fmt::format("frame {} has {} numbers, the hierarchy {} channels", index, scratch_.size(), row_width_));
     }
     row_lines_.push_back(line);
     clip_.times.push_back(index * step);
@@ -286,11 +292,14 @@ class BvhReader {
 
 MotionClip parse_bvh(std::string_view text, const std::string& name) {
   if (text.size() > kMaxBvhBytes) {
-    throw InputError(Location{name, 0, 0, {}}, fmt::format("{} bytes, more than the {} that are read", text.size(), kMaxBvhBytes));
+    throw InputError(Location{name, 0, 0, {}},
+                     fmt::format("{} bytes, more than the {} that are read", text.size(), kMaxBvhBytes));
   }
   return BvhReader(text, name).run();
 }
 
-MotionClip read_bvh(const std::filesystem::path& file) { return parse_bvh(read_file(file, kMaxBvhBytes), file.string()); }
+MotionClip read_bvh(const std::filesystem::path& file) {
+  return parse_bvh(read_file(file, kMaxBvhBytes), file.string());
+}
 
 }  // namespace tarsus

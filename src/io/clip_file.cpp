@@ -34,8 +34,9 @@ class ClipReader {
     if (channels) clip_.width = read_channels(document_, *channels, "channels", sink_, clip_.channels);
     if (frames && !sink_.failed()) read_frames(*frames);
     read_times(top);
-    top.done(Severity::error, "format, version, name, comment, loop, cycle_position, cycle_heading, up, forward, "
-                              "frame_time, times, channels, frames");
+    top.done(Severity::error,
+             "format, version, name, comment, loop, cycle_position, cycle_heading, up, forward, "
+             "frame_time, times, channels, frames");
     sink_.throw_if_failed();
     clean_clip(clip_, [&](int frame, int column) { return where(*frames, frame, column); });
     return std::move(clip_);
@@ -52,20 +53,23 @@ class ClipReader {
     if (frame < 0 || frame >= int(frames.items.size())) return document_.where(frames, "frames");
     const JsonValue& row = frames.items[frame];
     const bool inside = column >= 0 && column < int(row.offsets.size());
-    return document_.where(inside ? row.offsets[column] : row.offset, fmt::format("frames[{}][{}]", frame, std::max(column, 0)));
+    return document_.where(inside ? row.offsets[column] : row.offset,
+                           fmt::format("frames[{}][{}]", frame, std::max(column, 0)));
   }
 
   void read_frames(const JsonValue& frames) {
     if (!frames.is(JsonValue::Type::array)) {
       const bool empty = frames.is_array() && frames.size() == 0;
-      sink_.add(Severity::error, document_.where(frames, "frames"), empty ? "the clip has no frames" : "an array of rows is expected");
+      sink_.add(Severity::error, document_.where(frames, "frames"),
+                empty ? "the clip has no frames" : "an array of rows is expected");
       return;
     }
     if (clip_.width == 0) sink_.add(Severity::error, document_.where(frames, "channels"), "the clip has no channels");
     for (std::size_t i = 0; i < frames.items.size(); ++i) {
       const JsonValue& row = frames.items[i];
       if (!row.is(JsonValue::Type::numbers) || int(row.numbers.size()) != clip_.width) {
-        const std::string got = row.is(JsonValue::Type::numbers) ? fmt::format("{}", row.numbers.size()) : describe(row);
+        const std::string got =
+            row.is(JsonValue::Type::numbers) ? fmt::format("{}", row.numbers.size()) : describe(row);
         sink_.add(Severity::error, document_.where(row, fmt::format("frames[{}]", i)),
                   fmt::format("{} numbers are expected (the width of all channels), not {}", clip_.width, got));
       } else {
@@ -79,9 +83,11 @@ class ClipReader {
     double step = 0;
     const JsonValue *even = top.get("frame_time"), *uneven = top.get("times");
     if (bool(even) == bool(uneven)) {
-      sink_.add(Severity::error, document_.where(document_.root()), "either \"frame_time\" or \"times\" is needed, and not both");
+      sink_.add(Severity::error, document_.where(document_.root()),
+                "either \"frame_time\" or \"times\" is needed, and not both");
     } else if (even) {
-      if (top.read("frame_time", step) && !(step > 0)) top.fault(*even, "frame_time", "a frame's time must be positive");
+      if (top.read("frame_time", step) && !(step > 0))
+        top.fault(*even, "frame_time", "a frame's time must be positive");
       for (std::size_t i = 0; i < count_; ++i) clip_.times.push_back(double(i) * step);
     } else if (!sink_.failed()) {
       top.read("times", clip_.times, count_);
@@ -126,13 +132,16 @@ MotionClip parse_clip(std::string text, const std::string& name, const ClipMappi
   if (is_bvh(text)) return parse_bvh(text, name);
   const JsonDocument document(std::move(text), name);
   const JsonValue* format = document.root().find("format");
-  if (format && format->is(JsonValue::Type::string) && format->text == "tarsus-clip") return ClipReader(document).run(stem(name));
+  if (format && format->is(JsonValue::Type::string) && format->text == "tarsus-clip")
+    return ClipReader(document).run(stem(name));
   if (document.root().find("Frames")) {
-    return deepmimic_from(document, stem(name), mapping ? std::span<const ClipChannel>(mapping->layout) : std::span<const ClipChannel>());
+    return deepmimic_from(document, stem(name),
+                          mapping ? std::span<const ClipChannel>(mapping->layout) : std::span<const ClipChannel>());
   }
-  throw InputError(document.where(document.root()),
-                   "this is no motion clip: neither BVH (HIERARCHY), nor DeepMimic (\"Frames\"), nor our own (\"format\": "
-                   "\"tarsus-clip\")");
+  throw InputError(
+      document.where(document.root()),
+      "this is no motion clip: neither BVH (HIERARCHY), nor DeepMimic (\"Frames\"), nor our own (\"format\": "
+      "\"tarsus-clip\")");
 }
 
 MotionClip read_clip(const std::filesystem::path& file, const ClipMapping* mapping) {
@@ -144,9 +153,10 @@ std::string write_clip(const MotionClip& clip) {
     const int i = std::abs(v.x) > 0.5 ? 0 : std::abs(v.y) > 0.5 ? 1 : 2;
     return fmt::format("\"{}{}\"", v[i] < 0 ? '-' : '+', "xyz"[i]);
   };
-  std::string out = fmt::format("{{\"format\": \"tarsus-clip\", \"version\": 1, \"name\": {}, \"loop\": {},\n", json_string(clip.name), clip.loop);
-  out += fmt::format(" \"cycle_position\": {}, \"cycle_heading\": {}, \"up\": {}, \"forward\": {},\n", clip.cycle_position,
-                     clip.cycle_heading, axis(clip.up), axis(clip.forward));
+  std::string out = fmt::format("{{\"format\": \"tarsus-clip\", \"version\": 1, \"name\": {}, \"loop\": {},\n",
+                                json_string(clip.name), clip.loop);
+  out += fmt::format(" \"cycle_position\": {}, \"cycle_heading\": {}, \"up\": {}, \"forward\": {},\n",
+                     clip.cycle_position, clip.cycle_heading, axis(clip.up), axis(clip.forward));
   out += fmt::format(" \"times\": {},\n \"channels\": [\n", joined(clip.times.data(), clip.times.size()));
   for (std::size_t i = 0; i < clip.channels.size(); ++i) {
     const ClipChannel& channel = clip.channels[i];
@@ -155,7 +165,8 @@ std::string write_clip(const MotionClip& clip) {
     out += i + 1 < clip.channels.size() ? "},\n" : "}],\n \"frames\": [\n";
   }
   for (int i = 0; i < clip.frame_count(); ++i) {
-    out += fmt::format("  {}{}", joined(clip.frame(i), std::size_t(clip.width)), i + 1 < clip.frame_count() ? ",\n" : "]}\n");
+    out += fmt::format("  {}{}", joined(clip.frame(i), std::size_t(clip.width)),
+                       i + 1 < clip.frame_count() ? ",\n" : "]}\n");
   }
   return out;
 }

@@ -27,7 +27,8 @@ bool read_axis(JsonObject& object, std::string_view key, Vec3d& out) {
 int read_channels(const JsonDocument& document, const JsonValue& value, const std::string& path, DiagnosticSink& sink,
                   std::vector<ClipChannel>& out) {
   if (!value.is(JsonValue::Type::array)) {
-    sink.add(Severity::error, document.where(value, path), "an array of channels is expected: {\"name\": …, \"kind\": …}");
+    sink.add(Severity::error, document.where(value, path),
+             "an array of channels is expected: {\"name\": …, \"kind\": …}");
     return 0;
   }
   int total = 0;
@@ -35,14 +36,16 @@ int read_channels(const JsonDocument& document, const JsonValue& value, const st
     JsonObject item(document, value.items[i], fmt::format("{}[{}]", path, i), sink);
     ClipChannel channel;
     std::string kind;
-    if (!item.read("name", channel.name) && !item.get("name")) item.fault(value.items[i], "name", "the channel has no name");
+    if (!item.read("name", channel.name) && !item.get("name"))
+      item.fault(value.items[i], "name", "the channel has no name");
     if (!item.read("kind", kind) && !item.get("kind")) item.fault(value.items[i], "kind", "the channel has no kind");
     bool known = kind.empty();
     for (ChannelKind k : {ChannelKind::position, ChannelKind::rotation, ChannelKind::angle, ChannelKind::translation}) {
       if (kind == name(k)) channel.kind = k, known = true;
     }
     if (!known) {
-      item.fault(*item.get("kind"), "kind", fmt::format("{} is not a kind: position, rotation, angle, translation", quote(kind)));
+      item.fault(*item.get("kind"), "kind",
+                 fmt::format("{} is not a kind: position, rotation, angle, translation", quote(kind)));
     }
     if (std::vector<double> axis; item.read("axis", axis, 3)) {
       channel.axis = {axis[0], axis[1], axis[2]};
@@ -55,7 +58,8 @@ int read_channels(const JsonDocument& document, const JsonValue& value, const st
     }
     item.done(Severity::error, "name, kind, axis");
     for (const ClipChannel& other : out) {
-      if (other.name == channel.name) item.fault(value.items[i], "name", fmt::format("two channels are called {}", quote(other.name)));
+      if (other.name == channel.name)
+        item.fault(value.items[i], "name", fmt::format("two channels are called {}", quote(other.name)));
     }
     channel.column = total;
     total += width(channel.kind);

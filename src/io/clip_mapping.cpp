@@ -121,7 +121,8 @@ class MappingReader {
     } else if (item.read("axis", v, 3) && item.read("degrees", degrees)) {
       q = axis_angle(unit(*item.get("axis"), item.path("axis"), v), degrees * kPi / 180);
     } else if (!sink_.failed()) {
-      sink_.add(Severity::error, document_.where(value, path), "a rotation is {\"quaternion\": [w, x, y, z]} or {\"axis\": [x, y, z], \"degrees\": d}");
+      sink_.add(Severity::error, document_.where(value, path),
+                "a rotation is {\"quaternion\": [w, x, y, z]} or {\"axis\": [x, y, z], \"degrees\": d}");
     }
     item.done(Severity::error, "quaternion, axis, degrees");
     return q;
@@ -194,9 +195,10 @@ ClipMapping choose_clip_mapping(const Model& model, const MotionClip& clip,
     }
   }
   if (usable) return same_names;
-  throw InputError(Location{clip.file, 0, 0, {}},
-                   fmt::format("no mapping fits this clip (format '{}') and model '{}'; write a mapping file. Tried:{}. {}",
-                               clip.format, model.name, tried.empty() ? " none found" : tried, names(model, clip)));
+  throw InputError(
+      Location{clip.file, 0, 0, {}},
+      fmt::format("no mapping fits this clip (format '{}') and model '{}'; write a mapping file. Tried:{}. {}",
+                  clip.format, model.name, tried.empty() ? " none found" : tried, names(model, clip)));
 }
 
 }  // namespace tarsus

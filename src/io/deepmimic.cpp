@@ -96,11 +96,13 @@ class Reader {
     JsonObject top(document_, document_.root(), "", sink_);
     read_loop(top);
     const bool even = top.read("FrameDuration", frame_duration_);
-    if (even && !(frame_duration_ > 0)) top.fault(*top.get("FrameDuration"), "FrameDuration", "a duration must be positive");
+    if (even && !(frame_duration_ > 0))
+      top.fault(*top.get("FrameDuration"), "FrameDuration", "a duration must be positive");
     const JsonValue* frames = top.get("Frames");
     if (!frames) sink_.add(Severity::error, document_.where(document_.root()), "there is no \"Frames\"");
-    top.done(Severity::note, "Loop, LoopMode, Frames, FrameDuration, CycleSyncRootPos, CycleSyncRootRot, "
-                             "EnableCycleOffsetPosition, EnableCycleOffsetRotation");
+    top.done(Severity::note,
+             "Loop, LoopMode, Frames, FrameDuration, CycleSyncRootPos, CycleSyncRootRot, "
+             "EnableCycleOffsetPosition, EnableCycleOffsetRotation");
     sink_.throw_if_failed();
     rows_ = frames;
     check_rows(*frames, even ? 0 : 1);
@@ -125,7 +127,8 @@ class Reader {
     std::string mode;
     const char* key = top.get("LoopMode") ? "LoopMode" : "Loop";
     if (top.read(key, mode)) {
-      std::transform(mode.begin(), mode.end(), mode.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? char(c + 32) : c; });
+      std::transform(mode.begin(), mode.end(), mode.begin(),
+                     [](char c) { return c >= 'A' && c <= 'Z' ? char(c + 32) : c; });
       clip_.loop = mode == "wrap";
       if (mode != "wrap" && mode != "none" && mode != "clamp") {
         top.fault(*top.get(key), key, fmt::format("{} is not a loop mode: wrap, none or clamp", quote(mode)));
@@ -140,7 +143,8 @@ class Reader {
 
   void check_rows(const JsonValue& frames, int lead) {
     if (!frames.is_array() || frames.is(JsonValue::Type::numbers)) {
-      const char* why = frames.is_array() && frames.size() == 0 ? "the clip has no frames" : "an array of rows is expected";
+      const char* why =
+          frames.is_array() && frames.size() == 0 ? "the clip has no frames" : "an array of rows is expected";
       sink_.add(Severity::error, document_.where(frames, "Frames"), why);
       return;
     }
@@ -173,8 +177,8 @@ class Reader {
     }
     if (layout_.width != wanted || wanted == 0) {
       sink_.add(Severity::error, document_.where(frames.items[0], "Frames[0]"),
-                fmt::format("a frame of {} numbers is of no known layout ({}); a mapping file may name the columns", columns,
-                            known));
+                fmt::format("a frame of {} numbers is of no known layout ({}); a mapping file may name the columns",
+                            columns, known));
     }
   }
 
@@ -190,7 +194,8 @@ class Reader {
       clip_.values.insert(clip_.values.end(), row.begin() + lead, row.end());
       const double duration = lead ? row[0] : frame_duration_;
       if (i + 1 < count && !(duration > 0)) {
-        sink_.add(Severity::error, where(i, 0), fmt::format("frame {} lasts {} s: a duration must be positive", i, duration));
+        sink_.add(Severity::error, where(i, 0),
+                  fmt::format("frame {} lasts {} s: a duration must be positive", i, duration));
       }
       time += duration;
       if (i + 1 == count && lead) last_duration(i, duration);
@@ -202,10 +207,12 @@ class Reader {
     if (duration < 0) {
       sink_.add(Severity::error, where(i, 0), fmt::format("the last frame lasts {} s", duration));
     } else if (duration == 0) {
-      sink_.add(Severity::note, where(i, 0), "the last frame has no duration: the clip ends, or its cycle closes, there");
+      sink_.add(Severity::note, where(i, 0),
+                "the last frame has no duration: the clip ends, or its cycle closes, there");
     } else {
       sink_.add(Severity::note, where(i, 0),
-                fmt::format("the last frame's duration ({} s) is not used: the clip ends, or its cycle closes, there", duration));
+                fmt::format("the last frame's duration ({} s) is not used: the clip ends, or its cycle closes, there",
+                            duration));
     }
   }
 

@@ -61,7 +61,8 @@ class Parser {
   [[noreturn]] void fail(std::size_t at, const std::string& message) { throw InputError(document_.where(at), message); }
 
   void blanks() {
-    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\r' || text_[at_] == '\t')) ++at_;
+    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\r' || text_[at_] == '\t'))
+      ++at_;
   }
   char peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
 
@@ -222,7 +223,10 @@ class Parser {
     unsigned code = 0;
     for (int i = 0; i < 4; ++i, ++at_) {
       const char c = peek();
-      const int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+      const int digit = c >= '0' && c <= '9'   ? c - '0'
+                        : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                        : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                               : -1;
       if (digit < 0) fail(at, "\\u takes four hexadecimal digits");
       code = code * 16 + unsigned(digit);
     }
@@ -240,7 +244,8 @@ class Parser {
 JsonDocument::JsonDocument(std::string text, std::string file, const JsonLimits& limits)
     : text_(std::move(text)), file_(std::move(file)) {
   if (text_.size() > limits.bytes) {
-    throw InputError(Location{file_, 0, 0, {}}, fmt::format("{} bytes, more than the {} that are read", text_.size(), limits.bytes));
+    throw InputError(Location{file_, 0, 0, {}},
+                     fmt::format("{} bytes, more than the {} that are read", text_.size(), limits.bytes));
   }
   lines_.push_back(0);
   for (std::size_t i = 0; i < text_.size(); ++i) {
@@ -257,7 +262,8 @@ Location JsonDocument::where(std::size_t offset, std::string path) const {
 JsonObject::JsonObject(const JsonDocument& document, const JsonValue& value, std::string path, DiagnosticSink& sink)
     : document_(document), value_(value), path_(std::move(path)), sink_(sink), seen_(value.keys.size(), false) {
   if (!value.is(JsonValue::Type::object)) {
-    sink_.add(Severity::error, document_.where(value, path_), fmt::format("an object is expected here, not {}", describe(value)));
+    sink_.add(Severity::error, document_.where(value, path_),
+              fmt::format("an object is expected here, not {}", describe(value)));
   }
 }
 
@@ -278,14 +284,16 @@ const JsonValue* JsonObject::get(std::string_view key) {
 bool JsonObject::read(std::string_view key, std::string& out) {
   const JsonValue* v = get(key);
   if (!v) return false;
-  if (!v->is(JsonValue::Type::string)) return fault(*v, key, fmt::format("a string is expected, not {}", describe(*v))), false;
+  if (!v->is(JsonValue::Type::string))
+    return fault(*v, key, fmt::format("a string is expected, not {}", describe(*v))), false;
   return out = v->text, true;
 }
 
 bool JsonObject::read(std::string_view key, double& out) {
   const JsonValue* v = get(key);
   if (!v) return false;
-  if (!v->is(JsonValue::Type::number)) return fault(*v, key, fmt::format("a number is expected, not {}", describe(*v))), false;
+  if (!v->is(JsonValue::Type::number))
+    return fault(*v, key, fmt::format("a number is expected, not {}", describe(*v))), false;
   return out = v->number, true;
 }
 

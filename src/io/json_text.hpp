@@ -25,13 +25,13 @@ struct JsonValue {
   enum class Type : std::uint8_t { null, boolean, number, string, array, numbers, object };
   Type type = Type::null;
   bool boolean = false;
-  std::uint32_t offset = 0;              ///< of its first byte
+  std::uint32_t offset = 0;  ///< of its first byte
   double number = 0;
   std::string text;
-  std::vector<JsonValue> items;          ///< array: elements; object: values
-  std::vector<std::string> keys;         ///< object, in the text's order
-  std::vector<double> numbers;           ///< numbers: an array of numbers only (an empty array too)
-  std::vector<std::uint32_t> offsets;    ///< of each of `numbers`
+  std::vector<JsonValue> items;        ///< array: elements; object: values
+  std::vector<std::string> keys;       ///< object, in the text's order
+  std::vector<double> numbers;         ///< numbers: an array of numbers only (an empty array too)
+  std::vector<std::uint32_t> offsets;  ///< of each of `numbers`
 
   bool is(Type t) const { return type == t; }
   bool is_array() const { return type == Type::array || type == Type::numbers; }

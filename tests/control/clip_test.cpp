@@ -62,7 +62,9 @@ MotionClip moving_clip(bool loop, int frames = 24, double length = 1.7) {
   return clip;
 }
 
-ClipBinding bind_same(const Model& model, const MotionClip& clip) { return bind(model, clip, identity_mapping(model, clip)); }
+ClipBinding bind_same(const Model& model, const MotionClip& clip) {
+  return bind(model, clip, identity_mapping(model, clip));
+}
 
 TEST(Clip, VelocityIsTheDerivativeOfPosition) {
   const Model model = small_model();
@@ -90,7 +92,8 @@ TEST(Clip, VelocityHasNoJumpAtFramesAndAtTheSeam) {
       const double t = knot + cycle * binding.duration();
       const State a = sample(binding, t - kStep), b = sample(binding, t + kStep);
       for (int i = 0; i < model.nv; ++i) EXPECT_NEAR(a.v[i], b.v[i], 1e-5) << "t = " << t << " v" << i;
-      for (int i = 0; i < model.nq; ++i) EXPECT_NEAR(std::abs(a.q[i]), std::abs(b.q[i]), 1e-7) << "t = " << t << " q" << i;
+      for (int i = 0; i < model.nq; ++i)
+        EXPECT_NEAR(std::abs(a.q[i]), std::abs(b.q[i]), 1e-7) << "t = " << t << " q" << i;
     }
   }
 }
@@ -130,7 +133,8 @@ TEST(Clip, InterpolationConverges) {
   // Halving the frames' distance: third order in position (Hermite with second-order slopes), second in velocity.
   const Model model = small_model();
   const auto errors = [&](int frames) {
-    const ClipBinding fine = bind_same(model, moving_clip(false, 3201)), coarse = bind_same(model, moving_clip(false, frames));
+    const ClipBinding fine = bind_same(model, moving_clip(false, 3201)),
+                      coarse = bind_same(model, moving_clip(false, frames));
     double position = 0, velocity = 0;
     for (double t = 0.3; t < 1.4; t += 0.0037) {
       const State a = sample(fine, t), b = sample(coarse, t);
@@ -244,7 +248,8 @@ TEST(Clip, CleaningNormalisesAndKeepsOneSign) {
   ASSERT_EQ(clip.diagnostics.size(), 2u);
   EXPECT_NE(clip.diagnostics[0].message.find("2 of 5"), std::string::npos) << clip.diagnostics[0].text();
   EXPECT_NE(clip.diagnostics[0].message.find("0.42"), std::string::npos) << clip.diagnostics[0].text();
-  EXPECT_NE(clip.diagnostics[1].message.find("2 times, first in frame 2"), std::string::npos) << clip.diagnostics[1].text();
+  EXPECT_NE(clip.diagnostics[1].message.find("2 times, first in frame 2"), std::string::npos)
+      << clip.diagnostics[1].text();
 }
 
 TEST(Clip, CleaningRefusesWhatIsNoClip) {
@@ -283,7 +288,8 @@ TEST(Clip, TwistOfABallDrivesAHinge) {
   const ClipBinding binding = bind(model, clip, mapping);
   for (double t : {0.0, 0.5, 3.3, 6.0}) EXPECT_NEAR(sample(binding, t).q[11], 2 * kPi * 3 * t / 6 + 0.1, 1e-9);
   bool told = false;
-  for (const Diagnostic& d : binding.diagnostics()) told |= d.message.find("0.2 rad about others are dropped") != std::string::npos;
+  for (const Diagnostic& d : binding.diagnostics())
+    told |= d.message.find("0.2 rad about others are dropped") != std::string::npos;
   EXPECT_TRUE(told);
 }
 

@@ -56,7 +56,8 @@ TEST(Bvh, WindowsLinesAndBlankLinesAndMissingEndSite) {
 }
 
 TEST(Bvh, RealFiles) {
-  const auto walk = shared_data() / "cmu_mocap/bvh/cmu1/jumping_jacks.bvh", toy = shared_data() / "cmu_mocap/sinusoidal.bvh";
+  const auto walk = shared_data() / "cmu_mocap/bvh/cmu1/jumping_jacks.bvh",
+             toy = shared_data() / "cmu_mocap/sinusoidal.bvh";
   if (!exists(walk)) GTEST_SKIP() << walk << " is not there";
   EXPECT_EQ(read_clip(toy).frame_count(), 120);
   const MotionClip clip = read_clip(walk);
@@ -73,7 +74,8 @@ TEST(Bvh, RealFiles) {
     const double left = figure.lowest_corner("left_foot").z, right = figure.lowest_corner("right_foot").z;
     lowest_foot = std::min({lowest_foot, left, right});
     highest_lower_foot = std::max(highest_lower_foot, std::min(left, right));
-    highest_hand = std::max(highest_hand, figure.point("left_forearm", {0, 0, -0.26}).z - figure.point("head", {0, 0, 0}).z);
+    highest_hand =
+        std::max(highest_hand, figure.point("left_forearm", {0, 0, -0.26}).z - figure.point("head", {0, 0, 0}).z);
     widest = std::max(widest, norm(figure.point("left_foot", {0, 0, 0}) - figure.point("right_foot", {0, 0, 0})));
     least_up = std::min(least_up, figure.body("torso").R.zz);
   }
@@ -84,8 +86,8 @@ TEST(Bvh, RealFiles) {
   EXPECT_GT(lowest_foot, -0.1);
   EXPECT_LT(highest_lower_foot, 0.4);
   EXPECT_LT(worst, 0.02);
-  fmt::print("jumping jacks: hand {:.2f} m over the neck, feet {:.2f} m apart, lowest foot {:.3f} m\n", highest_hand, widest,
-             lowest_foot);
+  fmt::print("jumping jacks: hand {:.2f} m over the neck, feet {:.2f} m apart, lowest foot {:.3f} m\n", highest_hand,
+             widest, lowest_foot);
 }
 
 void refuses(const std::string& text, const std::string& part, int line) {

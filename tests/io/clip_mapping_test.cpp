@@ -13,21 +13,33 @@
 namespace tarsus::test {
 namespace {
 
-const char* const kBuiltIn[][2] = {
-    {"humanoid", "humanoid_walk"}, {"humanoid", "humanoid_run"}, {"humanoid", "humanoid_cartwheel"},
-    {"humanoid", "humanoid_backflip"}, {"dog", "dog_pace"}, {"dog", "dog_trot"}, {"dog", "dog_canter"},
-    {"snake36", "snake36_slither"}, {"snake72", "snake72_slither"}, {"snake195", "snake195_slither"}};
+const char* const kBuiltIn[][2] = {{"humanoid", "humanoid_walk"},
+                                   {"humanoid", "humanoid_run"},
+                                   {"humanoid", "humanoid_cartwheel"},
+                                   {"humanoid", "humanoid_backflip"},
+                                   {"dog", "dog_pace"},
+                                   {"dog", "dog_trot"},
+                                   {"dog", "dog_canter"},
+                                   {"snake36", "snake36_slither"},
+                                   {"snake72", "snake72_slither"},
+                                   {"snake195", "snake195_slither"}};
 
-MotionClip built_in_clip(const std::string& name) { return read_clip(source_folder() / "models/clips" / (name + ".json")); }
+MotionClip built_in_clip(const std::string& name) {
+  return read_clip(source_folder() / "models/clips" / (name + ".json"));
+}
 ClipBinding built_in_binding(const Model& model, const std::string& name) {
   const MotionClip clip = built_in_clip(name);
   return bind(model, clip, choose_clip_mapping(model, clip));
 }
 
 TEST(BuiltIn, ModelsHaveThePapersSizes) {
-  const struct { const char* name; int nv, depth; double least_mass, most_mass; } table[] = {
-      {"humanoid", 34, 13, 45, 75}, {"dog", 72, 24, 20, 40}, {"snake36", 36, 36, 1, 20}, {"snake72", 72, 72, 1, 20},
-      {"snake195", 195, 195, 1, 20}, {"pendulum", 1, 1, 1, 1}, {"double_pendulum", 2, 2, 2, 2}, {"cart_pole", 2, 2, 1, 2}};
+  const struct {
+    const char* name;
+    int nv, depth;
+    double least_mass, most_mass;
+  } table[] = {{"humanoid", 34, 13, 45, 75},    {"dog", 72, 24, 20, 40},       {"snake36", 36, 36, 1, 20},
+               {"snake72", 72, 72, 1, 20},      {"snake195", 195, 195, 1, 20}, {"pendulum", 1, 1, 1, 1},
+               {"double_pendulum", 2, 2, 2, 2}, {"cart_pole", 2, 2, 1, 2}};
   for (const auto& row : table) {
     const Model model = built_in(row.name);
     EXPECT_EQ(model.nv, row.nv) << row.name;
@@ -95,8 +107,8 @@ void check_gait(const char* model_name, const char* clip_name, const std::vector
     EXPECT_LT(ground.bearing / binding.duration(), most_duty) << foot;
   }
   const double speed = (sample(binding, binding.duration()).q[0] - sample(binding, 0).q[0]) / binding.duration();
-  fmt::print("{:16} {:.2f} m/s, lowest foot corner {:.4f} m, fastest slip of a standing foot {:.3f} m/s\n", clip_name, speed,
-             lowest, slip);
+  fmt::print("{:16} {:.2f} m/s, lowest foot corner {:.4f} m, fastest slip of a standing foot {:.3f} m/s\n", clip_name,
+             speed, lowest, slip);
   EXPECT_NEAR(speed, forward, 0.05 * forward);
   EXPECT_GT(lowest, -0.01);
   EXPECT_LT(slip, 0.15 * forward);
@@ -223,7 +235,8 @@ TEST(ClipFile, BadInput) {
       EXPECT_GT(e.diagnostics()[0].where.line, 0);
     }
   };
-  const std::string a = "{\"format\": \"tarsus-clip\", \"version\": 1, ", c = "\"channels\": [{\"name\": \"h\", \"kind\": \"angle\"}], ";
+  const std::string a = "{\"format\": \"tarsus-clip\", \"version\": 1, ",
+                    c = "\"channels\": [{\"name\": \"h\", \"kind\": \"angle\"}], ";
   EXPECT_EQ(parse_clip(a + c + "\"frame_time\": 1, \"frames\": [[1], [2]]}", "good").frame_count(), 2);
   refuses("{\"format\": \"tarsus-clip\", " + c + "\"frame_time\": 1, \"frames\": [[1]]}", "version 1 is expected");
   refuses(a + "\"frame_time\": 1, \"frames\": [[1]]}", "there is no \"channels\"");
@@ -238,7 +251,8 @@ TEST(ClipFile, BadInput) {
   refuses(a + c + "\"frame_time\": 1, \"frames\": [[1]], \"up\": \"w\"}", "is not an axis");
   refuses(a + c + "\"frame_time\": 1, \"frames\": [[1]], \"up\": \"x\"}", "perpendicular");
   refuses(a + c + "\"frame_time\": 1, \"frames\": [[1]], \"Loop\": true}", "'Loop' is not known here");
-  refuses(a + "\"channels\": [{\"name\": \"h\", \"kind\": \"angel\"}], \"frame_time\": 1, \"frames\": [[1]]}", "'angel' is not a kind");
+  refuses(a + "\"channels\": [{\"name\": \"h\", \"kind\": \"angel\"}], \"frame_time\": 1, \"frames\": [[1]]}",
+          "'angel' is not a kind");
   refuses(a + "\"channels\": [{\"kind\": \"angle\"}], \"frame_time\": 1, \"frames\": [[1]]}", "no name");
   refuses(a + "\"channels\": [], \"frame_time\": 1, \"frames\": [[1]]}", "expected");
 }
@@ -258,12 +272,14 @@ TEST(ClipMapping, ErrorsNameFileAndPath) {
     }
   };
   refuses("\"joints\": {\"knee\": {\"from\": 3}}}", "a string or an array of strings", "joints/knee/from");
-  refuses("\"joints\": {\"knee\": {\"from\": \"a\", \"axsi\": [0, 0, 1]}}}", "'axsi' is not known here", "joints/knee/axsi");
+  refuses("\"joints\": {\"knee\": {\"from\": \"a\", \"axsi\": [0, 0, 1]}}}", "'axsi' is not known here",
+          "joints/knee/axsi");
   refuses("\"joints\": {\"knee\": {}}}", "needs \"from\"", "joints/knee");
   refuses("\"joints\": {\"knee\": 1}}", "an object is expected", "joints/knee");
   refuses("\"joints\": {\"knee\": {\"from\": \"a\", \"axis\": [0, 0, 0]}}}", "must have a length", "joints/knee/axis");
   refuses("\"joints\": {\"knee\": {\"from\": \"a\", \"pre\": {\"degrees\": 3}}}}", "a rotation is", "joints/knee/pre");
-  refuses("\"joints\": {\"knee\": {\"from\": \"a\", \"pre\": {\"quaternion\": [1, 1, 0, 0]}}}}", "its length is", "joints/knee/pre/quaternion");
+  refuses("\"joints\": {\"knee\": {\"from\": \"a\", \"pre\": {\"quaternion\": [1, 1, 0, 0]}}}}", "its length is",
+          "joints/knee/pre/quaternion");
   refuses("\"joints\": {\"knee\": {\"from\": \"a\", \"sign\": 0}}}", "sign of 0", "joints/knee/sign");
   refuses("\"joints\": [{}, \"a\"]}", "an object is expected", "joints");
   refuses("\"joints\": []}", "an object is expected", "joints");
@@ -275,10 +291,12 @@ TEST(ClipMapping, ErrorsNameFileAndPath) {
 TEST(ClipMapping, AnUnknownSkeletonNeedsOnlyAMappingFile) {
   // Five columns that no reader knows, for a pendulum's hinge: the mapping brings the layout.
   const ClipMapping mapping = parse_clip_mapping(
-      "{\"format\": \"tarsus-clip-mapping\", \"version\": 1, \"source\": {\"up\": \"+z\", \"forward\": \"+x\", \"layout\": "
+      "{\"format\": \"tarsus-clip-mapping\", \"version\": 1, \"source\": {\"up\": \"+z\", \"forward\": \"+x\", "
+      "\"layout\": "
       "[{\"name\": \"arm\", \"kind\": \"rotation\"}]}, \"joints\": {\"hinge\": {\"from\": \"arm\", \"sign\": -1}}}",
       "pendulum.json");
-  const MotionClip clip = parse_clip("{\"Loop\": \"none\", \"Frames\": [[0.5, 1, 0, 0, 0], [0, 0.8, 0, 0.6, 0]]}", "arm.txt", &mapping);
+  const MotionClip clip =
+      parse_clip("{\"Loop\": \"none\", \"Frames\": [[0.5, 1, 0, 0, 0], [0, 0.8, 0, 0.6, 0]]}", "arm.txt", &mapping);
   const Model model = built_in("pendulum");
   const ClipBinding binding = bind(model, clip, mapping);
   EXPECT_NEAR(sample(binding, 0.5).q[0], -2 * std::asin(0.6), 1e-12);

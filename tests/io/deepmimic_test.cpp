@@ -130,7 +130,8 @@ TEST(DeepMimic, QuadrupedClipsAreRead) {
 /// A row for humanoid3d: duration, then identity rotations.
 std::string row(const std::string& duration = "0.1") {
   std::string text = "[" + duration;
-  for (const ClipChannel& c : deepmimic_layout("humanoid3d")) text += c.kind == ChannelKind::rotation ? ", 1, 0, 0, 0" : c.kind == ChannelKind::position ? ", 0, 1, 0" : ", 0";
+  for (const ClipChannel& c : deepmimic_layout("humanoid3d"))
+    text += c.kind == ChannelKind::rotation ? ", 1, 0, 0, 0" : c.kind == ChannelKind::position ? ", 0, 1, 0" : ", 0";
   return text + "]";
 }
 std::string file_of(const std::string& rows) { return "{\"Loop\": \"wrap\",\n\"Frames\":\n[\n" + rows + "\n]\n}\n"; }
@@ -165,7 +166,8 @@ TEST(DeepMimicBadInput, Frames) {
   refuses(file_of("[]"), "no known layout", 4);
   refuses(file_of(row() + ",\n" + row().substr(0, row().size() - 4) + "]"), "numbers in frame 1, but 44", 5);
   refuses(file_of(row() + ",\n[1, 2]"), "2 numbers in frame 1", 5);
-  refuses(file_of("[1, 2, 3]"), "a frame of 3 numbers is of no known layout (known: 44 humanoid3d, 84 dog3d, 20 quadruped12)", 4);
+  refuses(file_of("[1, 2, 3]"),
+          "a frame of 3 numbers is of no known layout (known: 44 humanoid3d, 84 dog3d, 20 quadruped12)", 4);
   refuses(file_of(row("0") + ",\n" + row()), "frame 0 lasts 0 s", 4);
   refuses(file_of(row("-0.1") + ",\n" + row()), "frame 0 lasts -0.1 s", 4);
   refuses(file_of(row() + ",\n" + row("-1")), "the last frame lasts -1 s", 5);

@@ -39,17 +39,17 @@ inline constexpr int width(ChannelKind kind) {
 struct ClipChannel {
   std::string name;
   ChannelKind kind = ChannelKind::angle;
-  int column = 0;        ///< of its first number in a frame
-  Vec3d axis{0, 0, 0};   ///< of an angle or a translation, source axes; zero: unknown, the target joint's own
+  int column = 0;       ///< of its first number in a frame
+  Vec3d axis{0, 0, 0};  ///< of an angle or a translation, source axes; zero: unknown, the target joint's own
 };
 
 struct MotionClip {
-  std::string name;      ///< for people: the file's stem, or what the file says
-  std::string format;    ///< layout that the reader recognised: "humanoid3d", "dog3d", "quadruped12", "bvh", "tarsus"
+  std::string name;    ///< for people: the file's stem, or what the file says
+  std::string format;  ///< layout that the reader recognised: "humanoid3d", "dog3d", "quadruped12", "bvh", "tarsus"
   std::string file;
   bool loop = false;
-  bool cycle_position = true;  ///< looping moves the root on by one cycle's horizontal displacement
-  bool cycle_heading = true;   ///< and by one cycle's turn about the vertical
+  bool cycle_position = true;           ///< looping moves the root on by one cycle's horizontal displacement
+  bool cycle_heading = true;            ///< and by one cycle's turn about the vertical
   Vec3d up{0, 0, 1}, forward{1, 0, 0};  ///< of the source's axes, unit, perpendicular
   std::vector<ClipChannel> channels;
   int width = 0;               ///< numbers in a frame
@@ -76,24 +76,24 @@ struct JointMapping {
   /// Source channels. Ball, free and hinge: rotations and angles, composed in this order (parent first). Hinge and
   /// slide: one angle or translation may be taken as it is; a slide may take a position along `axis`.
   std::vector<std::string> from;
-  std::string position;           ///< free joint: the channel of its position; empty: it stays at qpos0
-  Quatd pre{1, 0, 0, 0};          ///< fixed rotations in target axes: joint = pre * source * post
+  std::string position;   ///< free joint: the channel of its position; empty: it stays at qpos0
+  Quatd pre{1, 0, 0, 0};  ///< fixed rotations in target axes: joint = pre * source * post
   Quatd post{1, 0, 0, 0};
-  std::optional<Vec3d> axis;      ///< hinge: twist axis (default: the joint's own); slide: direction; target axes
-  double sign = 1;                ///< hinge and slide: factor on the value
-  double offset = 0;              ///< hinge and slide: then added [rad | m]
+  std::optional<Vec3d> axis;  ///< hinge: twist axis (default: the joint's own); slide: direction; target axes
+  double sign = 1;            ///< hinge and slide: factor on the value
+  double offset = 0;          ///< hinge and slide: then added [rad | m]
   Location where;
 };
 
 struct ClipMapping {
   std::string name, file;
-  std::string format;             ///< clip format that it is for; empty: any
+  std::string format;                ///< clip format that it is for; empty: any
   std::optional<Vec3d> up, forward;  ///< source axes, where the clip's own are to be overruled
-  double scale = 1;               ///< on positions and translations
-  Vec3d offset{0, 0, 0};          ///< added to free joints' positions, target axes [m]
+  double scale = 1;                  ///< on positions and translations
+  Vec3d offset{0, 0, 0};             ///< added to free joints' positions, target axes [m]
   std::vector<JointMapping> joints;
-  std::vector<std::string> ignore;   ///< source channels left out on purpose
-  std::vector<ClipChannel> layout;   ///< columns of files that do not name them (DeepMimic); empty: a known one
+  std::vector<std::string> ignore;  ///< source channels left out on purpose
+  std::vector<ClipChannel> layout;  ///< columns of files that do not name them (DeepMimic); empty: a known one
 };
 
 /// Joints that have the name of a channel, driven by it (and a free joint's position by "NAME.position").
@@ -132,10 +132,10 @@ class ClipBinding {
   enum class PieceKind { scalar, vector, rotation };
   struct Piece {
     PieceKind kind = PieceKind::scalar;
-    int qpos = 0, qvel = 0;          ///< first index in the state
-    int knot = 0, rate = 0;          ///< first column in the tables
-    int cycle = -1;                  ///< vector, rotation of a free joint: index in cycles_
-    double turn = 0;                 ///< scalar: added each cycle (a wheel that goes on)
+    int qpos = 0, qvel = 0;  ///< first index in the state
+    int knot = 0, rate = 0;  ///< first column in the tables
+    int cycle = -1;          ///< vector, rotation of a free joint: index in cycles_
+    double turn = 0;         ///< scalar: added each cycle (a wheel that goes on)
   };
   /// Root displacement of one cycle: p -> Rz(heading) p + shift, q -> Rz(heading) q.
   struct Cycle {
@@ -146,12 +146,12 @@ class ClipBinding {
   std::string name_, mapping_name_;
   bool loop_ = false;
   int nv_ = 0;
-  std::vector<double> rest_;             ///< qpos0
+  std::vector<double> rest_;  ///< qpos0
   std::vector<double> times_;
   std::vector<Piece> pieces_;
   std::vector<Cycle> cycles_;
   int knot_width_ = 0, rate_width_ = 0;
-  std::vector<double> knots_, rates_;    ///< [nframe * width]
+  std::vector<double> knots_, rates_;  ///< [nframe * width]
   std::vector<int> driven_;
   Diagnostics diagnostics_;
 };

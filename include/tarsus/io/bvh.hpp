@@ -17,7 +17,8 @@ namespace tarsus {
 inline constexpr std::size_t kMaxBvhBytes = std::size_t{32} << 20;
 inline constexpr std::size_t kMaxBvhNumbers = 4'000'000;
 
-/// @throws InputError with file, line and column: not the grammar, a joint without CHANNELS, a count that is not that of
+/// @throws InputError with file, line and column: not the grammar, a joint without CHANNELS, a count that is not that
+/// of
 ///   the names, rows that are too short or too long, another number of rows than "Frames:" says, …
 MotionClip read_bvh(const std::filesystem::path& file);
 /// The same from memory; `name` stands for the file in messages.

@@ -29,9 +29,9 @@ ClipMapping parse_clip_mapping(std::string text, const std::string& name);
 /// by ':').
 std::vector<std::filesystem::path> mapping_folders(const Model& model);
 
-/// The mapping to use when none is named: for a clip of our own kind whose channels have the joints' names, those names;
-/// else the first file in `folders` (by name) that is for the clip's format and whose channels and joints all exist;
-/// else again equal names. Files that cannot be read are passed over with a warning in `skipped`.
+/// The mapping to use when none is named: for a clip of our own kind whose channels have the joints' names, those
+/// names; else the first file in `folders` (by name) that is for the clip's format and whose channels and joints all
+/// exist; else again equal names. Files that cannot be read are passed over with a warning in `skipped`.
 /// @throws InputError when nothing fits, saying what was tried, with the clip's channels and the model's joints
 ClipMapping choose_clip_mapping(const Model& model, const MotionClip& clip,
                                 const std::vector<std::filesystem::path>& folders, Diagnostics* skipped = nullptr);

@@ -9,7 +9,8 @@
 //   20     quadruped12  x y z w; z up; four legs of hip, upper leg, knee  (PyBullet's Laikago)
 //   19     quadruped12  the same without durations: "FrameDuration" holds for all, "LoopMode" for "Loop"
 //
-// A row's duration is the time to the next row; the last row's has nothing to last for and is not used, as in DeepMimic.
+// A row's duration is the time to the next row; the last row's has nothing to last for and is not used, as in
+// DeepMimic.
 #pragma once
 
 #include <filesystem>
@@ -20,7 +21,8 @@
 
 namespace tarsus {
 
-/// @param layout columns after the duration, when the width is not one of those above; quaternions w x y z, y up, x forward
+/// @param layout columns after the duration, when the width is not one of those above; quaternions w x y z, y up, x
+/// forward
 /// @throws InputError with file, line, column and element: not JSON, no frames, ragged rows, a width that is no known
 ///   layout, a duration that is not positive, a quaternion far from unit length, …
 MotionClip read_deepmimic(const std::filesystem::path& file, std::span<const ClipChannel> layout = {});
