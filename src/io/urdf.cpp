@@ -102,9 +102,13 @@ void Reader::read_parts() {
   std::map<std::string, int> unused;
   std::map<std::string, XmlElement> first;
   const std::vector<XmlElement> elements = robot_.children();
+  std::size_t links = 0, joints = 0;
   for (const XmlElement& e : elements) {
     if (e.is("material")) read_material(e, materials);
+    links += e.is("link"), joints += e.is("joint");
   }
+  links_.reserve(links);
+  joints_.reserve(joints);
   for (const XmlElement& e : elements) {
     if (e.is("link")) {
       links_.push_back(read_link(e, materials, meshes_, options_));
@@ -136,6 +140,7 @@ void Reader::lay_out(int root) {
     bool parent_is_static;
   };
   std::vector<Entry> open{{root, 0, true}};
+  spec_.bodies.reserve(links_.size() + 1);
   while (!open.empty()) {
     const Entry e = open.back();
     open.pop_back();
@@ -170,10 +175,10 @@ void Reader::add_body(int index, int parent, bool parent_is_static) {
       body.joints = {joint};
     }
   } else {
-    const Joint& joint = joints_[link.parent_joint];
+    Joint& joint = joints_[link.parent_joint];
     body.position = joint.origin.position;
     body.orientation = joint.origin.orientation;
-    body.joints = joint.joints;
+    body.joints = std::move(joint.joints);
     if (joint.type == "floating") place_free(body, joint.where, parent_is_static);
     if (body.name == "world") sink_.add(Severity::error, body.where, "only the root link may be named 'world'");
   }

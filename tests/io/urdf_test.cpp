@@ -308,7 +308,7 @@ TEST(UrdfBadInput, AHundredThousandLinksInAChainLoadInTime) {
   const auto start = std::chrono::steady_clock::now();
   EXPECT_EQ(parse(robot(text)).bodies.size(), 100'002u);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  EXPECT_LT(seconds, 10);  // a second in a release build on a free core; the slack is for sanitizers and busy machines
+  EXPECT_LT(seconds, 20);  // one second of computing in a release build; the slack is for sanitizers and busy machines
   // The same chain closed to a ring.
   expect_refused(robot(text + joint("last", "fixed", "l100000", "l0")), "there is no root link");
 }
