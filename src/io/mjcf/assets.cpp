@@ -31,10 +31,7 @@ void Builder::read_assets(const Scope& scope) {
       const Defaults& defaults = source.defaults(e, source.main_defaults());
       const auto look = defaults.looks.find(e.name());
       Attributes attributes = look == defaults.looks.end() ? Attributes{} : look->second;
-      for (auto& [name, value] : e.all_attributes()) {
-        std::erase_if(attributes, [&](const auto& a) { return a.first == name; });
-        attributes.emplace_back(name, value);
-      }
+      overlay(e.all_attributes(), attributes);
       for (const XmlElement& layer : e.children()) {
         for (auto& [name, value] : layer.all_attributes()) attributes.emplace_back("layer." + name, value);
       }
@@ -84,7 +81,8 @@ void Builder::read_mesh_asset(const XmlElement& e, const Scope& scope) {
     e.error("'file' excludes 'vertex' and 'face'", "file");
   else
     load_mesh(e, scope, content_type, mesh);
-  e.ignore({"class", "material", "maxhullvert", "smoothnormal", "normal", "texcoord", "vertex", "face", "params"});
+  e.ignore({"class", "maxhullvert", "smoothnormal", "vertex", "face"});
+  e.unsupported({"material", "normal", "texcoord", "params"});
   e.report_unread(Severity::error);
   const Mat3d turn = transpose(rotation(reference.orientation));
   for (Vec3d& v : mesh.vertices) {

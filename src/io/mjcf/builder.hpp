@@ -69,7 +69,6 @@ class Builder {
     Pose frame;                          ///< in the body
     const Defaults* defaults = nullptr;  ///< of the nearest childclass
     int replica = -1;                    ///< of a <replicate>: which one, -1 before it is opened
-    double copies = 1;                   ///< of this element that the enclosing replicas make in all
   };
 
   // tree.cpp

@@ -244,10 +244,7 @@ void Builder::add_camera_or_light(const Task& task) {
     own.emplace_back("quat", fmt::format("{} {} {} {}", q.w, q.x, q.y, q.z));
   else
     own.emplace_back("dir", fmt::format("{} {} {}", direction.x, direction.y, direction.z));
-  for (auto& [name, value] : own) {
-    std::erase_if(attributes, [&](const auto& a) { return a.first == name; });
-    attributes.emplace_back(name, value);
-  }
+  overlay(own, attributes);
   e.report_unread(Severity::error);
   keep(e, task.scope, camera ? Kind::camera : Kind::light, task.body, std::move(attributes));
 }

@@ -30,16 +30,6 @@ bool is_there(const std::filesystem::path& file) {
   return std::filesystem::exists(file, ignored);
 }
 
-void overlay_looks(const XmlElement& e, Attributes& attributes) {
-  for (auto& [name, value] : e.all_attributes()) {
-    bool found = false;
-    for (auto& [old_name, old_value] : attributes) {
-      if (old_name == name) old_value = value, found = true;
-    }
-    if (!found) attributes.emplace_back(name, value);
-  }
-}
-
 }  // namespace
 
 Source::Source(XmlDocument main, std::filesystem::path directory, const ReadOptions& options, DiagnosticSink& sink)
@@ -185,7 +175,7 @@ void Source::read_default_element(const XmlElement& e, Defaults& defaults) {
   for (const std::string_view look : kLooks) {
     if (!e.is(look)) continue;
     e.mark_all_children();  // layers
-    return overlay_looks(e, defaults.looks[std::string(look)]);
+    return overlay(e.all_attributes(), defaults.looks[std::string(look)]);
   }
   if (e.is("joint"))
     overlay(e, compiler_, defaults.joint);

@@ -98,6 +98,9 @@ struct Defaults {
   std::map<std::string, Attributes, std::less<>> looks;  ///< material, texture, camera, light
 };
 
+/// Attributes of `own` replace those of the same name.
+void overlay(const Attributes& own, Attributes& attributes);
+
 // Overlays: what the element says replaces what the state holds. `compiler` for the units of orientations.
 void overlay(const XmlElement& e, const Compiler& compiler, JointState& state);
 void overlay(const XmlElement& e, const Compiler& compiler, GeomState& state);

@@ -13,6 +13,22 @@ constexpr std::size_t kMostElements = 500'000;
 constexpr int kMostReplicas = 100'000;
 constexpr int kMostAttachLevels = 20;
 
+/// How many elements a <replicate> makes, those inside it included; counting ends beyond kMostElements.
+double expanded_size(const Source& source, const XmlElement& replicate) {
+  const auto count = [](const XmlElement& e) {
+    return e.is("replicate") ? std::max(1, parse_integer(e.attribute("count").value_or("1")).value) : 1;
+  };
+  std::vector<std::pair<XmlElement, double>> open{{replicate, count(replicate)}};
+  double sum = 0;
+  while (!open.empty() && sum <= kMostElements) {
+    const auto [e, copies] = open.back();
+    open.pop_back();
+    sum += copies;
+    for (const XmlElement& child : source.items(e)) open.emplace_back(child, copies * count(child));
+  }
+  return sum;
+}
+
 }  // namespace
 
 void Builder::walk(const Scope& scope) {
@@ -142,8 +158,7 @@ void Builder::open_replicate(const Task& task) {
   if (count < 1 || count > kMostReplicas) {
     return e.error(fmt::format("attribute 'count' is {}, expected 1 to {}", count, kMostReplicas), "count");
   }
-  const double copies = task.copies * count;
-  if (copies * static_cast<double>(e.below("").size()) > static_cast<double>(kMostElements)) {
+  if (task.scope.naming.suffix.empty() && expanded_size(*task.scope.source, e) > kMostElements) {
     return e.error(fmt::format("replicas would make more than {} elements", kMostElements), "count");
   }
   std::vector<Pose> poses(static_cast<std::size_t>(count));
@@ -152,7 +167,6 @@ void Builder::open_replicate(const Task& task) {
   for (int i = count - 1; i >= 0; --i) {
     Task replica = task;
     replica.replica = i;
-    replica.copies = copies;
     replica.frame = compose(task.frame, poses[static_cast<std::size_t>(i)]);
     replica.scope.naming.suffix =
         e.text("sep") + fmt::format("{:0{}}", i, width) + task.scope.naming.suffix;  // innermost first

@@ -16,6 +16,13 @@ bool is_identity(const Pose& pose) {
   return norm(pose.position) == 0 && pose.orientation.w == 1 && norm(pose.orientation.vec()) == 0;
 }
 
+void overlay(const Attributes& own, Attributes& attributes) {
+  for (const auto& attribute : own) {
+    std::erase_if(attributes, [&](const auto& a) { return a.first == attribute.first; });
+    attributes.push_back(attribute);
+  }
+}
+
 bool require(const XmlElement& e, const char* attribute) {
   if (e.has(attribute)) return true;
   e.error(fmt::format("<{}> needs the attribute '{}'", e.name(), attribute));
