@@ -80,11 +80,11 @@ struct Bench {
   const Model& model;
   BasicData<R> data;
   Drives drives;
-  AlignedVector<R> qpos, qvel, tau, target, qacc, back;
+  AlignedVector<R> qpos, qvel, tau, target, force, inertia, qacc, back;  // force, inertia: MABA's Q and K
 
   Bench(const Model& m, int worlds)
       : model(m), data(m, worlds), drives(Drives::uniform(m)), qpos(data.size(m.nq)), qvel(data.size(m.nv)), tau(data.size(m.nv)),
-        target(data.size(m.nq)), qacc(data.size(m.nv)), back(data.size(m.nv)) {
+        target(data.size(m.nq)), force(data.size(m.nv)), inertia(data.size(m.nv)), qacc(data.size(m.nv)), back(data.size(m.nv)) {
     std::mt19937 engine(5);
     for (int world = 0; world < worlds; ++world) {
       fill(engine, world, qpos), fill(engine, world, target);
@@ -94,7 +94,7 @@ struct Bench {
         data.set(*v, m.nv, world, row);
       }
     }
-    drive_terms<R>(model, data, drives, 1.0 / 30, qpos, qvel, target, {}, tau, data.joint_force, data.joint_inertia);
+    drive_terms<R>(model, data, drives, 1.0 / 30, qpos, qvel, target, {}, tau, force, inertia);
   }
 
   static R uniform(std::mt19937& engine) { return R(std::uniform_real_distribution<double>(-1, 1)(engine)); }
@@ -112,9 +112,9 @@ struct Bench {
   }
 
   void run_aba() { aba<R>(model, data, qpos, qvel, tau, qacc); }
-  void run_maba() { maba<R>(model, data, qpos, qvel, data.joint_force, data.joint_inertia, qacc); }
+  void run_maba() { maba<R>(model, data, qpos, qvel, force, inertia, qacc); }
   void run_drives() {
-    drive_terms<R>(model, data, drives, 1.0 / 30, qpos, qvel, target, {}, tau, data.joint_force, data.joint_inertia);
+    drive_terms<R>(model, data, drives, 1.0 / 30, qpos, qvel, target, {}, tau, force, inertia);
     run_maba();
   }
 

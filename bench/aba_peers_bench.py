@@ -30,7 +30,7 @@ def say(text):
     print(text, file=sys.stderr, flush=True)
 
 
-def compile_peer(target, source, arguments):
+def compile_peer(target, source, flags, libraries=()):
     """Path of the program, None if it cannot be built. An older one is kept when it is newer than its source."""
     if target.exists() and target.stat().st_mtime > source.stat().st_mtime:
         return target
@@ -40,7 +40,7 @@ def compile_peer(target, source, arguments):
         return None
     say(f"-- compiling {target.name}")
     OUT.mkdir(parents=True, exist_ok=True)
-    result = subprocess.run([compiler, *arguments, str(source), "-o", str(target)], capture_output=True, text=True)
+    result = subprocess.run([compiler, *flags, str(source), "-o", str(target), *libraries], capture_output=True, text=True)
     if result.returncode:
         say(f"SKIPPED {target.name}: it does not compile here\n{result.stderr[:2000]}")
         return None
@@ -60,14 +60,15 @@ def pinocchio(build):
         flags.append("-DPEER_WHEEL")
     target = OUT / f"pinocchio_{build}"
     source = ROOT / "bench" / "peers" / "pinocchio_aba.cpp"
-    return compile_peer(target, source, [*flags, "-Wl,--as-needed", f"-L{prefix}/lib", f"-Wl,-rpath,{prefix}/lib", "-Wl,--no-as-needed", "-lpinocchio_default"])
+    return compile_peer(target, source, flags, [f"-L{prefix}/lib", f"-Wl,-rpath,{prefix}/lib", "-lpinocchio_default"])
 
 
 def prototype(real, width):
     if not PROTOTYPE.exists():
         say("SKIPPED prototype: ../shared/reference/prototype is not here")
         return None
-    flags = ["-O3", "-march=native", "-mprefer-vector-width=512", "-w", f"-DREAL={real}", f"-DW={width}"]
+    clock = ROOT / "bench" / "peers" / "thread_clock.hpp"
+    flags = ["-O3", "-march=native", "-mprefer-vector-width=512", "-w", "-include", str(clock), f"-DREAL={real}", f"-DW={width}"]
     return compile_peer(OUT / f"prototype_{real}_{width}", PROTOTYPE, flags)
 
 

@@ -22,6 +22,6 @@ for program in "${programs[@]}"; do
 done
 for script in "${scripts[@]}"; do
   echo "-- $script"
-  "${pin[@]}" "$venv/bin/python" "$script" | tee "out/bench/$(basename "$script" .py).jsonl"
+  TARSUS_BENCH="$build/bin" "${pin[@]}" "$venv/bin/python" "$script" | tee "out/bench/$(basename "$script" .py).jsonl"
 done
 echo "-- results are in out/bench/"
