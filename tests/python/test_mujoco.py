@@ -1,0 +1,214 @@
+"""Every MJCF file of ../shared/data that MuJoCo and tarsus load: the same masses, poses, matrices and accelerations.
+
+Files whose meshes, textures or height fields are missing do not load in MuJoCo. For those it is given stand-ins: tarsus has
+loaded them with `lenient`, which means that no inertia comes from a missing mesh, so the dynamics are still the file's own.
+"""
+
+import mujoco
+import numpy as np
+import pytest
+import tarsus
+from oracle import (
+    DATA,
+    TOLERANCE,
+    acceleration_tolerance,
+    disagreement,
+    matrix_disagreement,
+    print_table,
+    random_qpos,
+)
+
+#: At least so many files must be compared.
+FILES = 220
+#: And so many of them as they are, without stand-ins.
+FILES_AS_THEY_ARE = 120
+
+#: MuJoCo keeps inertias as principal moments and axes. Its diagonalisation (mjuu_eig3) stops when the largest entry off the
+#: diagonal is below 1e-12 kg m², or when the cosine of the next rotation is above 1 - 1e-12: its axes are off by up to
+#: this angle, and entries off the diagonal by this angle times the difference of two moments. Moments are off by its square.
+AXES_ENTRY, AXES_ANGLE = 1e-12, np.sqrt(2e-12)
+#: A mesh's vertices are stored in single precision and its inertia is diagonalised once more, on its own.
+MESH_ERROR = 2 * np.finfo(np.float32).eps + AXES_ANGLE
+
+#: Left out although both load, by name: what tarsus itself names as not supported when it reads the file.
+NOT_SUPPORTED = {
+    "mujoco/test/xml/testdata/parent_merge.xml": "compiler conflict='merge': options of an attached model",
+}
+
+#: Dense matrices larger than this take their condition number for granted.
+LARGE = 700
+
+COLUMNS = ["mass", "com", "inertia", "qpos0", "pose", "matrix", "bias", "jacobian", "spring", "qacc", "allowed"]
+
+TETRAHEDRON = np.array([0, 0, 0, 0.1, 0, 0, 0, 0.1, 0, 0, 0, 0.1])
+FACES = np.array([0, 2, 1, 0, 1, 3, 0, 3, 2, 1, 2, 3])
+
+
+def load_with_stand_ins(path):
+    """MuJoCo's model with a tetrahedron for every missing mesh, grey for textures, a slope for height fields."""
+    spec = mujoco.MjSpec.from_file(str(path))
+    for skin in list(spec.skins):
+        spec.delete(skin)
+    for texture in spec.textures:
+        texture.builtin = mujoco.mjtBuiltin.mjBUILTIN_FLAT
+        texture.file, texture.cubefiles = "", [""] * 6
+        texture.width = texture.height = 8
+        texture.nchannel = 3
+    for field in spec.hfields:
+        if field.file:
+            field.file, field.nrow, field.ncol, field.userdata = "", 2, 2, [0, 0, 0, 1]
+    for mesh in spec.meshes:
+        if mesh.file and not (path.parent / spec.meshdir / mesh.file).is_file():
+            mesh.name = mesh.name or mesh.file.rsplit("/")[-1].rsplit(".", 1)[0]
+            mesh.file, mesh.uservert, mesh.userface = "", TETRAHEDRON, FACES
+    return spec.compile()
+
+
+def load_mujoco(path):
+    """(model, whether it needed stand-ins). Raises ValueError with MuJoCo's reason."""
+    try:
+        return mujoco.MjModel.from_xml_path(str(path)), False
+    except ValueError as error:
+        if "Error opening file" not in str(error):
+            raise
+        return load_with_stand_ins(path), True
+
+
+def compare_inertias(ours, theirs):
+    """Compares each body's tensor in MuJoCo's principal axes; then hands MuJoCo the same tensor with exact axes, so that
+    what follows compares dynamics and not, once more, the accuracy of axes."""
+    worst, rotation = 0.0, np.zeros(9)
+    has_mesh = np.zeros(ours.nbody, bool)
+    has_mesh[theirs.geom_bodyid[theirs.geom_dataid >= 0]] = True
+    for i, tensor in enumerate(ours.body_inertia):
+        moments = theirs.body_inertia[i].copy()
+        mujoco.mju_quat2Mat(rotation, theirs.body_iquat[i])
+        axes = rotation.reshape(3, 3)
+        seen = axes.T @ tensor @ axes
+        off = np.abs(seen - np.diag(moments))
+        allowed = np.maximum(AXES_ENTRY, AXES_ANGLE * np.abs(moments[:, None] - moments)) * (1 - np.eye(3))
+        if has_mesh[i]:
+            allowed = allowed + MESH_ERROR * moments.max()
+        worst = max(worst, disagreement(np.maximum(off - allowed, 0), np.zeros((3, 3)), floor=max(moments.max(), 1e-300)))
+        if off.max() > 1e-14 * moments.max():
+            exact, turn = np.linalg.eigh(seen)
+            if np.linalg.det(turn) < 0:
+                turn[:, 0] *= -1
+            theirs.body_inertia[i] = exact
+            mujoco.mju_mat2Quat(theirs.body_iquat[i], (axes @ turn).ravel())
+            theirs.body_sameframe[i] = mujoco.mjtSameFrame.mjSAMEFRAME_NONE
+    return worst
+
+
+def compare_constants(ours, theirs):
+    assert ours.body_name == [theirs.body(i).name for i in range(theirs.nbody)]
+    assert ours.joint_name == [theirs.joint(i).name for i in range(theirs.njnt)]
+    assert ours.timestep == theirs.opt.timestep
+    gravity = 0 * theirs.opt.gravity if theirs.opt.disableflags & mujoco.mjtDisableBit.mjDSBL_GRAVITY else theirs.opt.gravity
+    assert (ours.gravity == gravity).all()
+    heavy = theirs.body_mass > 0  # without mass there is no centre of it
+    return {
+        "mass": max((disagreement(a, b, floor=1e-300) for a, b in zip(ours.body_mass, theirs.body_mass)), default=0),
+        "com": disagreement(ours.body_com[heavy], theirs.body_ipos[heavy]),
+        "inertia": compare_inertias(ours, theirs),
+        "qpos0": disagreement(ours.qpos0, theirs.qpos0),
+    }
+
+
+def compare_jacobians(ours, data, theirs, their_data, rng):
+    worst = 0.0
+    for body in rng.integers(0, ours.nbody, size=4):
+        point = their_data.xpos[body] + rng.uniform(-1, 1, 3)
+        linear, angular = np.zeros((3, theirs.nv)), np.zeros((3, theirs.nv))
+        mujoco.mj_jac(theirs, their_data, linear, angular, point, int(body))
+        worst = max(worst, disagreement(tarsus.jacobian(ours, data, int(body), point), np.vstack([angular, linear])))
+    return worst
+
+
+def compare_springs(ours, data, theirs, their_data, q, v):
+    """Joint springs and dampers, explicit: MABA's joint force for a step of 0 s."""
+    if theirs.tendon_stiffness.any() or theirs.tendon_damping.any() or theirs.actuator_damping.any():
+        return {}  # MuJoCo's qfrc_spring and qfrc_damper hold the tendons' and actuators' too
+    force, _ = tarsus.drive_terms(ours, data, tarsus.Drives.none(ours), 0.0, q, v, q)
+    return {"spring": disagreement(force, their_data.qfrc_spring + their_data.qfrc_damper)}
+
+
+def compare_state(ours, theirs, rng):
+    """One random state without contacts, constraints and actuators, other passive forces taken out."""
+    data, their_data = tarsus.Data(ours), mujoco.MjData(theirs)
+    q, v, tau = random_qpos(ours, rng), rng.normal(size=ours.nv), rng.normal(size=ours.nv)
+    their_data.qpos[:], their_data.qvel[:] = q, v
+    mujoco.mj_forward(theirs, their_data)
+    their_data.qfrc_applied[:] = tau - their_data.qfrc_passive
+    mujoco.mj_forward(theirs, their_data)
+
+    tarsus.kinematics(ours, data, q, v)
+    rotations, positions = tarsus.body_poses(ours, data)
+    figures = {
+        "pose": max(disagreement(rotations.reshape(-1, 9), their_data.xmat), disagreement(positions, their_data.xpos)),
+        "jacobian": compare_jacobians(ours, data, theirs, their_data, rng),
+        **compare_springs(ours, data, theirs, their_data, q, v),
+    }
+    M = np.zeros((ours.nv, ours.nv))
+    mujoco.mj_fullM(theirs, their_data, M)
+    figures["matrix"] = matrix_disagreement(tarsus.crba(ours, data, q), M)
+    # A force is measured against what would give the heaviest degree of freedom 1 m/s² (or rad/s²), not against 1 N.
+    floor = min(1.0, np.diag(M).max(initial=0))
+    figures["bias"] = disagreement(tarsus.bias_force(ours, data, q, v), their_data.qfrc_bias, floor)
+    figures["qacc"] = disagreement(tarsus.aba(ours, data, q, v, tau), their_data.qacc_smooth)
+    figures["allowed"] = acceleration_tolerance(M) if ours.nv <= LARGE else TOLERANCE
+    return figures
+
+
+def compare(ours, theirs, seed):
+    sizes = (theirs.nq, theirs.nv, theirs.nbody, theirs.njnt)
+    assert (ours.nq, ours.nv, ours.nbody, ours.njoint) == sizes, f"sizes {sizes}"
+    disable = mujoco.mjtDisableBit
+    theirs.opt.disableflags |= int(disable.mjDSBL_CONSTRAINT | disable.mjDSBL_CONTACT | disable.mjDSBL_ACTUATION)
+    rng = np.random.default_rng(seed)
+    figures = compare_constants(ours, theirs)
+    for _ in range(1 if ours.nv > LARGE else 2):
+        for name, figure in compare_state(ours, theirs, rng).items():
+            figures[name] = max(figures.get(name, 0), figure)
+    return figures
+
+
+def faults(figures):
+    return [f"{name} {x:.1e}" for name, x in figures.items() if name != "allowed" and not x <= (figures["allowed"] if name == "qacc" else TOLERANCE)]
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="no ../shared/data beside the repository")
+def test_every_mjcf_agrees_with_mujoco(capsys):
+    rows, left_out, failures, as_they_are = [], [], [], 0
+    for seed, path in enumerate(sorted(DATA.rglob("*.xml"))):
+        name = path.relative_to(DATA)
+        try:
+            theirs, stand_ins = load_mujoco(path)
+        except ValueError as error:
+            left_out.append((name, "MuJoCo: " + " ".join(str(error).split())[:120]))
+            continue
+        if str(name) in NOT_SUPPORTED:
+            left_out.append((name, NOT_SUPPORTED[str(name)]))
+            continue
+        try:
+            ours = tarsus.Model.load(path, lenient=True)
+            figures = compare(ours, theirs, seed)
+        except tarsus.InputError as error:
+            # A file that MuJoCo cannot read either, as it is, need not load; one that it can must.
+            (left_out if stand_ins else failures).append((name, "tarsus: " + str(error).splitlines()[0].replace(f"{DATA}/", "")))
+            continue
+        except AssertionError as error:
+            failures.append((name, str(error)))
+            continue
+        as_they_are += not stand_ins
+        rows.append((f"{name}{' *' if stand_ins else ''}", figures))
+        failures += [(name, fault) for fault in faults(figures)]
+    with capsys.disabled():
+        print_table(f"MuJoCo {mujoco.__version__} (* with stand-ins for missing files)", rows, left_out, COLUMNS)
+        print(f"{len(rows)} files compared, {as_they_are} as they are; worst: " + worst(rows))
+    assert not failures, "\n".join(f"{name}: {fault}" for name, fault in failures)
+    assert as_they_are >= FILES_AS_THEY_ARE and len(rows) >= FILES
+
+
+def worst(rows):
+    return ", ".join(f"{c} {max(figures.get(c, 0) for _, figures in rows):.1e}" for c in COLUMNS)
