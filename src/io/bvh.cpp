@@ -8,6 +8,7 @@
 #include <set>
 
 #include "clip_json.hpp"
+#include "quick_number.hpp"
 #include "tarsus/io/text_number.hpp"
 #include "tarsus/io/xml.hpp"
 
@@ -56,12 +57,14 @@ class BvhReader {
   Location here() const { return {clip_.file, token_line_, token_column_, {}}; }
   [[noreturn]] void fail(const std::string& message) const { throw InputError(here(), message); }
 
+  static bool is_blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+
   /// Next word, or an empty one at the end. Sets the place that fail() reports.
   std::string_view word() {
-    while (at_ < text_.size() && std::string_view(" \t\r\n\f\v").find(text_[at_]) != std::string_view::npos) advance();
+    while (at_ < text_.size() && is_blank(text_[at_])) advance();
     token_line_ = line_, token_column_ = int(at_ - line_start_) + 1;
     const std::size_t from = at_;
-    while (at_ < text_.size() && std::string_view(" \t\r\n\f\v").find(text_[at_]) == std::string_view::npos) ++at_;
+    while (at_ < text_.size() && !is_blank(text_[at_])) ++at_;
     return text_.substr(from, at_ - from);
   }
   void advance() {
@@ -227,9 +230,13 @@ class BvhReader {
     const int line = token_line_;
     // Exactly one line: a row that is too short must not eat the next.
     while (!token.empty() && token_line_ == line) {
-      const Parsed<double> parsed = parse_number(token);
-      if (!parsed) fail(fmt::format("frame {}: {}", index, parsed.error));
-      scratch_.push_back(parsed.value);
+      double value = 0;
+      if (!quick_number(token, value)) {
+        const Parsed<double> parsed = parse_number(token);
+        if (!parsed) fail(fmt::format("frame {}: {}", index, parsed.error));
+        value = parsed.value;
+      }
+      scratch_.push_back(value);
       if (scratch_.size() > row_width_) {
         fail(fmt::format("frame {} has more than the {} numbers of the hierarchy's channels", index, row_width_));
       }

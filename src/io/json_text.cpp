@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "quick_number.hpp"
 #include "tarsus/io/text_number.hpp"
 
 namespace tarsus {
@@ -96,14 +97,20 @@ class Parser {
     return v;
   }
 
+  static bool ends_token(char c) {
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == ',' || c == ':' || c == '[' || c == ']' ||
+           c == '{' || c == '}' || c == '"';
+  }
+
   std::string_view token() {
     const std::size_t from = at_;
-    at_ = std::min(text_.size(), text_.find_first_of(" \t\r\n,:[]{}\"", at_));
+    while (at_ < text_.size() && !ends_token(text_[at_])) ++at_;
     if (at_ == from) fail(at_, fmt::format("{} found where a value is expected", quote(text_.substr(at_, 1))));
     return text_.substr(from, at_ - from);
   }
 
   double number(std::string_view token) {
+    if (double value = 0; quick_number(token, value)) return value;
     const Parsed<double> parsed = parse_number(token);
     if (!parsed) fail(std::size_t(token.data() - text_.data()), parsed.error);
     return parsed.value;

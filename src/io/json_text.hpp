@@ -16,7 +16,7 @@
 namespace tarsus {
 
 struct JsonLimits {
-  std::size_t bytes = 16u << 20;
+  std::size_t bytes = 8u << 20;
   int depth = 32;
   std::size_t values = 200'000;  ///< other than numbers in arrays of numbers
 };

@@ -13,9 +13,9 @@
 
 namespace tarsus {
 
-/// Largest file read, and most numbers in its motion: 32 MiB and 4 million.
-inline constexpr std::size_t kMaxBvhBytes = std::size_t{32} << 20;
-inline constexpr std::size_t kMaxBvhNumbers = 4'000'000;
+/// Largest file read, and most numbers in its motion: 16 MiB and 2 million.
+inline constexpr std::size_t kMaxBvhBytes = std::size_t{16} << 20;
+inline constexpr std::size_t kMaxBvhNumbers = 2'000'000;
 
 /// @throws InputError with file, line and column: not the grammar, a joint without CHANNELS, a count that is not that
 /// of
