@@ -51,7 +51,7 @@ Energy energy(const Model& model, const BasicData<R>& data, In<R> qpos, In<R> qv
   Energy e;
   for (int i = 1; i < model.nbody(); ++i) {
     const Body& body = model.bodies[i];
-    if (body.link < 0 || body.mass == 0) continue;
+    if (body.link < 0) continue;
     const Transformd X = body_pose(model, data, i);
     const Motion<double> v = body_velocity(model, data, i);
     const Vec3d c = X.R * body.com, v_com = shift(v, c).v, w = transpose_mul(X.R, v.w);

@@ -215,7 +215,7 @@ std::vector<RigidInertia<double>> fold_inertias(const Model& model) {
   const RigidInertia<double> none{0, {0, 0, 0}, {0, 0, 0, 0, 0, 0}};
   std::vector<RigidInertia<double>> sum(model.joints.size(), none);
   for (const Body& body : model.bodies) {
-    if (body.link < 0 || body.mass == 0) continue;
+    if (body.link < 0) continue;
     const Vec3d c = body.X_LB.R * body.com + body.X_LB.p;
     const RigidInertia<double> about_com{body.mass, {0, 0, 0}, rotate(body.X_LB.R, body.inertia)};
     sum[body.link] = sum[body.link] + shift_back(about_com, c);
@@ -230,7 +230,8 @@ void store(LinkConstants<double>& link, const Transformd& rest, const RigidInert
   const double packed[6] = {I.xx, I.xy, I.xz, I.yy, I.yz, I.zz};
   std::copy(packed, packed + 6, link.I);
   link.mass = inertia.mass;
-  link.massless = inertia.mass == 0;
+  // A file may give a link rotational inertia without mass (a rotor).
+  link.massless = inertia.mass == 0 && std::all_of(packed, packed + 6, [](double x) { return x == 0; });
 }
 
 std::vector<LinkConstants<double>> make_links(const Model& model, const std::vector<Transformd>& rest) {

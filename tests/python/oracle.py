@@ -33,7 +33,8 @@ def matrix_disagreement(ours, theirs):
         return np.inf
     if len(theirs) == 0:
         return 0.0
-    scale = np.sqrt(np.maximum(np.diag(theirs), 1e-300))
+    diagonal = np.diag(theirs)
+    scale = np.sqrt(np.maximum(diagonal, max(1e-12 * diagonal.max(), 1e-300)))  # below is only rounding
     return float((np.abs(ours - theirs) / scale / scale[:, None]).max())
 
 
@@ -43,10 +44,12 @@ def acceleration_tolerance(mass_matrix):
     A backward-stable solve with an n x n matrix is off by at most n * eps * cond(M), relative to the largest
     acceleration. M is scaled by its diagonal first: an algorithm that never adds numbers of different units does
     not feel their ratio. The issue's 1e-9 holds for every model with n * cond below 4.5e6; the others get what their
-    matrix allows.
+    matrix allows: inf for a singular one.
     """
     if len(mass_matrix) == 0:
         return TOLERANCE
+    if np.diag(mass_matrix).min() <= 0:
+        return np.inf
     scale = 1 / np.sqrt(np.diag(mass_matrix))
     return max(TOLERANCE, len(mass_matrix) * EPS * np.linalg.cond(mass_matrix * np.outer(scale, scale)))
 
