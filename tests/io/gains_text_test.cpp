@@ -39,7 +39,10 @@ TEST(GainsText, NumbersForAllJointsAndForTheRoot) {
   const Drives two = read_gains(model, "300,20");
   EXPECT_EQ(two.kp, std::vector<double>(7, 300.0));
   const Drives four = read_gains(model, "300,20,1000,1e2");
-  EXPECT_EQ(four.kp[0], 1000), EXPECT_EQ(four.kd[5], 100), EXPECT_EQ(four.kp[6], 300), EXPECT_EQ(four.kd[6], 20);
+  EXPECT_EQ(four.kp[0], 1000);
+  EXPECT_EQ(four.kd[5], 100);
+  EXPECT_EQ(four.kp[6], 300);
+  EXPECT_EQ(four.kd[6], 20);
 }
 
 TEST(GainsText, FileByJoint) {
@@ -47,7 +50,8 @@ TEST(GainsText, FileByJoint) {
   const auto path = std::filesystem::temp_directory_path() / "tarsus_gains_test.json";
   std::ofstream(path) << R"({"default": [1, 2], "root": [3, 4], "knee": [5, 6]})";
   const Drives drives = read_gains(model, path.string());
-  EXPECT_EQ(drives.kp[0], 3), EXPECT_EQ(drives.kd[6], 6);
+  EXPECT_EQ(drives.kp[0], 3);
+  EXPECT_EQ(drives.kd[6], 6);
   std::ofstream(path) << R"({"elbow": [1, 2]})";
   EXPECT_NE(message(model, path.string()).find("/elbow"), std::string::npos);
   std::ofstream(path) << R"({"knee": [1]})";

@@ -24,6 +24,8 @@ EXPECTED = {
 }
 JOINT_FREE, JOINT_SLIDE, JOINT_HINGE = 0, 2, 3
 OUR_MESH = 6
+GAIN_FIXED, GAIN_AFFINE = int(mujoco.mjtGain.mjGAIN_FIXED), int(mujoco.mjtGain.mjGAIN_AFFINE)
+BIAS_NONE, BIAS_AFFINE = int(mujoco.mjtBias.mjBIAS_NONE), int(mujoco.mjtBias.mjBIAS_AFFINE)
 SIZES = {2: 1, 3: 2, 5: 2}  # MuJoCo's geom type -> how many of its sizes count (others: 3)
 
 
@@ -140,12 +142,12 @@ class Comparison:
         for k, a in enumerate(ours):
             name = f"actuator {k} {a['name']}"
             self.same(f"{name} name", a["name"], m.actuator(k).name)
-            if m.actuator_trntype[k] == mujoco.mjtTrn.mjTRN_JOINT:
+            if m.actuator_trntype[k] == int(mujoco.mjtTrn.mjTRN_JOINT):
                 self.same(f"{name} joint", a["target"], m.jnt(m.actuator_trnid[k][0]).name)
             self.check(f"{name} gear", a["gear"], m.actuator_gear[k])
-            if m.actuator_gaintype[k] <= mujoco.mjtGain.mjGAIN_AFFINE and m.actuator_biastype[k] <= mujoco.mjtBias.mjBIAS_AFFINE:
+            if m.actuator_gaintype[k] in (GAIN_FIXED, GAIN_AFFINE) and m.actuator_biastype[k] in (BIAS_NONE, BIAS_AFFINE):
                 self.check(f"{name} gain", a["gain"], m.actuator_gainprm[k][:3])
-                if m.actuator_biastype[k] == mujoco.mjtBias.mjBIAS_AFFINE:
+                if m.actuator_biastype[k] == BIAS_AFFINE:
                     self.check(f"{name} bias", a["bias"], m.actuator_biasprm[k][:3])
             if self.same(f"{name} control limited", a["ctrl_limited"], bool(m.actuator_ctrllimited[k])) and a["ctrl_limited"]:
                 self.check(f"{name} control range", a["ctrl_range"], m.actuator_ctrlrange[k])
@@ -170,9 +172,9 @@ class Comparison:
             self.check(f"tendon {k} coefficients", [c for _, c in t["terms"]], m.wrap_prm[begin : begin + n])
         for k, e in enumerate((ours.get("equalities") or []) if equal["equalities"] else []):
             self.same(f"equality {k} active", e["active"], bool(m.eq_active0[k]))
-            if m.eq_type[k] == mujoco.mjtEq.mjEQ_JOINT:
+            if m.eq_type[k] == int(mujoco.mjtEq.mjEQ_JOINT):
                 self.check(f"equality {k} polynomial", e["poly"], m.eq_data[k][:5])
-            if m.eq_type[k] == mujoco.mjtEq.mjEQ_CONNECT and m.eq_objtype[k] == mujoco.mjtObj.mjOBJ_BODY:
+            if m.eq_type[k] == int(mujoco.mjtEq.mjEQ_CONNECT) and m.eq_objtype[k] == int(mujoco.mjtObj.mjOBJ_BODY):
                 self.check(f"equality {k} anchor", e["anchor"], m.eq_data[k][:3], scale=1)
         for k, key in enumerate(ours.get("keys") or []):
             if key["qpos"]:  # MuJoCo normalises quaternions in keyframes, we keep them as written: real files are 1e-3 off
