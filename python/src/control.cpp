@@ -87,8 +87,9 @@ void bind_drives(nb::module_& m) {
 void bind_control(nb::module_& m) {
   bind_drives(m);
   m.def(
-      "drive_terms", &py_drive_terms, "model"_a, "data"_a, "drives"_a, "dt"_a, "qpos"_a, "qvel"_a, "qpos_target"_a,
-      "qvel_target"_a = nb::none(), "tau"_a = nb::none(), "joint_force"_a = nb::none(), "joint_inertia"_a = nb::none(),
+      "drive_terms", &py_drive_terms, "model"_a, "data"_a, "drives"_a, "dt"_a, "qpos"_a.none(), "qvel"_a.none(),
+      "qpos_target"_a.none(), "qvel_target"_a = nb::none(), "tau"_a = nb::none(), "joint_force"_a = nb::none(),
+      "joint_inertia"_a = nb::none(),
       nb::sig("def drive_terms(model: Model, data: Data, drives: Drives, dt: float, qpos: numpy.ndarray, qvel: "
               "numpy.ndarray, "
               "qpos_target: numpy.ndarray, qvel_target: numpy.ndarray | None = None, tau: numpy.ndarray | None = None, "
@@ -98,8 +99,8 @@ void bind_control(nb::module_& m) {
       "(joint_force [nv], joint_inertia [nv]) of maba() for one step of dt seconds: tau + drives + springs and "
       "damping, and\n"
       "armature + what the implicit terms add. Targets are those at the end of the step. O(n).");
-  m.def("drive_force", &py_drive_force, "model"_a, "data"_a, "drives"_a, "dt"_a, "qpos"_a, "qvel"_a, "qpos_target"_a,
-        "qvel_target"_a, "qacc"_a, "out"_a = nb::none(),
+  m.def("drive_force", &py_drive_force, "model"_a, "data"_a, "drives"_a, "dt"_a, "qpos"_a.none(), "qvel"_a.none(),
+        "qpos_target"_a.none(), "qvel_target"_a.none(), "qacc"_a.none(), "out"_a = nb::none(),
         nb::sig("def drive_force(model: Model, data: Data, drives: Drives, dt: float, qpos: numpy.ndarray, qvel: "
                 "numpy.ndarray, "
                 "qpos_target: numpy.ndarray, qvel_target: numpy.ndarray | None, qacc: numpy.ndarray, out: "

@@ -140,25 +140,25 @@ int py_first_bad_world(AnyData& any, handle values, int n) {
 }  // namespace
 
 void bind_dynamics(nb::module_& m) {
-  m.def("kinematics", &py_kinematics, "model"_a, "data"_a, "qpos"_a, "qvel"_a = nb::none(),
+  m.def("kinematics", &py_kinematics, "model"_a, "data"_a, "qpos"_a.none(), "qvel"_a = nb::none(),
         nb::sig("def kinematics(model: Model, data: Data, qpos: " TARSUS_ARRAY ", qvel: " TARSUS_OPTIONAL ") -> None"),
         "Poses (and, with qvel, velocities) of all links into data's workspace, for body_pose() and the like. O(n).\n\n"
         "qpos [nq], qvel [nv] or None.");
-  m.def("rnea", &py_rnea, "model"_a, "data"_a, "qpos"_a, "qvel"_a, "qacc"_a, "out"_a = nb::none(),
+  m.def("rnea", &py_rnea, "model"_a, "data"_a, "qpos"_a.none(), "qvel"_a.none(), "qacc"_a.none(), "out"_a = nb::none(),
         "external"_a = nb::none(),
         nb::sig("def rnea(model: Model, data: Data, qpos: " TARSUS_ARRAY ", qvel: " TARSUS_ARRAY ", qacc: " TARSUS_ARRAY
                 ", out: " TARSUS_OPTIONAL ", external: " TARSUS_OPTIONAL ") -> " TARSUS_ARRAY),
         "Inverse dynamics: tau [nv] = M qacc + C(qpos, qvel), armature included [N m | N]. O(n).\n\n"
         "external [njoint][6]: (moment, force) on each link at its origin, world axes [N m, N], or None.");
-  m.def("bias_force", &py_bias_force, "model"_a, "data"_a, "qpos"_a, "qvel"_a, "out"_a = nb::none(),
+  m.def("bias_force", &py_bias_force, "model"_a, "data"_a, "qpos"_a.none(), "qvel"_a.none(), "out"_a = nb::none(),
         nb::sig("def bias_force(model: Model, data: Data, qpos: " TARSUS_ARRAY ", qvel: " TARSUS_ARRAY
                 ", out: " TARSUS_OPTIONAL ") -> " TARSUS_ARRAY),
         "C(qpos, qvel) [nv]: gravity, centrifugal and Coriolis force; MuJoCo's qfrc_bias [N m | N]. O(n).");
   m.def(
-      "crba", &py_crba, "model"_a, "data"_a, "qpos"_a, "out"_a = nb::none(),
+      "crba", &py_crba, "model"_a, "data"_a, "qpos"_a.none(), "out"_a = nb::none(),
       nb::sig("def crba(model: Model, data: Data, qpos: " TARSUS_ARRAY ", out: " TARSUS_OPTIONAL ") -> " TARSUS_ARRAY),
       "Mass matrix M(qpos) [nv][nv], armature included [kg m² | kg m | kg]. O(n depth).");
-  m.def("aba", &py_aba, "model"_a, "data"_a, "qpos"_a, "qvel"_a, "tau"_a, "out"_a = nb::none(),
+  m.def("aba", &py_aba, "model"_a, "data"_a, "qpos"_a.none(), "qvel"_a.none(), "tau"_a.none(), "out"_a = nb::none(),
         "external"_a = nb::none(),
         nb::sig("def aba(model: Model, data: Data, qpos: " TARSUS_ARRAY ", qvel: " TARSUS_ARRAY ", tau: " TARSUS_ARRAY
                 ", out: " TARSUS_OPTIONAL ", external: " TARSUS_OPTIONAL ") -> " TARSUS_ARRAY),
@@ -166,8 +166,8 @@ void bind_dynamics(nb::module_& m) {
         "A singular mass matrix shows as inf or nan in the result. external as for rnea(). Springs and damping are not "
         "in it:\n"
         "see drive_terms().");
-  m.def("maba", &py_maba, "model"_a, "data"_a, "qpos"_a, "qvel"_a, "joint_force"_a, "joint_inertia"_a,
-        "out"_a = nb::none(), "external"_a = nb::none(),
+  m.def("maba", &py_maba, "model"_a, "data"_a, "qpos"_a.none(), "qvel"_a.none(), "joint_force"_a.none(),
+        "joint_inertia"_a.none(), "out"_a = nb::none(), "external"_a = nb::none(),
         nb::sig("def maba(model: Model, data: Data, qpos: " TARSUS_ARRAY ", qvel: " TARSUS_ARRAY
                 ", joint_force: " TARSUS_ARRAY ", joint_inertia: " TARSUS_ARRAY ", out: " TARSUS_OPTIONAL
                 ", external: " TARSUS_OPTIONAL ") -> " TARSUS_ARRAY),
@@ -177,26 +177,26 @@ void bind_dynamics(nb::module_& m) {
         "three axes, a\n"
         "free joint its first three and, for all rotations, its fourth.");
   m.def(
-      "factor", &py_factor, "model"_a, "data"_a, "qpos"_a, "joint_inertia"_a,
+      "factor", &py_factor, "model"_a, "data"_a, "qpos"_a.none(), "joint_inertia"_a.none(),
       nb::sig("def factor(model: Model, data: Data, qpos: " TARSUS_ARRAY ", joint_inertia: " TARSUS_ARRAY ") -> None"),
       "Factors M₀ + diag K for minv(); aba() and maba() leave the same factors behind. O(n).");
-  m.def("minv", &py_minv, "model"_a, "data"_a, "y"_a, "out"_a = nb::none(),
+  m.def("minv", &py_minv, "model"_a, "data"_a, "y"_a.none(), "out"_a = nb::none(),
         nb::sig("def minv(model: Model, data: Data, y: " TARSUS_ARRAY ", out: " TARSUS_OPTIONAL ") -> " TARSUS_ARRAY),
         "x [nv] = (M₀ + diag K)⁻¹ y with the factors of the last aba(), maba() or factor(). O(n). out may be y.");
-  m.def("jacobian", &py_jacobian, "model"_a, "data"_a, "body"_a, "point"_a, "out"_a = nb::none(),
+  m.def("jacobian", &py_jacobian, "model"_a, "data"_a, "body"_a.none(), "point"_a.none(), "out"_a = nb::none(),
         nb::sig("def jacobian(model: Model, data: Data, body: int | str, point: " TARSUS_ARRAY ", out: " TARSUS_OPTIONAL
                 ") -> " TARSUS_ARRAY),
         "Jacobian [6][nv] of a point [3] (world frame, m) fixed to a body, angular rows first, world axes.\n\n"
         "At the configuration of the last kinematics(). A single world only.");
-  m.def("integrate", &py_integrate, "model"_a, "data"_a, "qpos"_a, "qvel"_a, "dt"_a, "out"_a = nb::none(),
+  m.def("integrate", &py_integrate, "model"_a, "data"_a, "qpos"_a.none(), "qvel"_a.none(), "dt"_a, "out"_a = nb::none(),
         nb::sig("def integrate(model: Model, data: Data, qpos: " TARSUS_ARRAY ", qvel: " TARSUS_ARRAY
                 ", dt: float, out: " TARSUS_OPTIONAL ") -> " TARSUS_ARRAY),
         "qpos ⊞ dt qvel [nq]: exact for constant qvel; quaternions stay unit. out may be qpos.");
-  m.def("difference", &py_difference, "model"_a, "a"_a, "b"_a, "out"_a = nb::none(),
+  m.def("difference", &py_difference, "model"_a, "a"_a.none(), "b"_a.none(), "out"_a = nb::none(),
         nb::sig("def difference(model: Model, a: " TARSUS_ARRAY ", b: " TARSUS_ARRAY ", out: " TARSUS_OPTIONAL
                 ") -> " TARSUS_ARRAY),
         "b ⊟ a [nv]: the velocity that, held for one second, moves a [nq] to b [nq]. float64, single world.");
-  m.def("first_bad_world", &py_first_bad_world, "data"_a, "values"_a, "n"_a,
+  m.def("first_bad_world", &py_first_bad_world, "data"_a, "values"_a.none(), "n"_a,
         nb::sig("def first_bad_world(data: Data, values: " TARSUS_ARRAY ", n: int) -> int"),
         "Index of the first world with a number that is not finite in an array of n a world, -1 if all are.");
 }

@@ -73,18 +73,18 @@ void bind_measure(nb::module_& m) {
       .def_prop_ro(
           "angular", [](const Momentum& p) { return to_numpy(p.angular); },
           nb::sig("def angular(self) -> numpy.ndarray"), "[3] about the centre of mass [kg m²/s].");
-  m.def("body_pose", &py_body_pose, "model"_a, "data"_a, "body"_a,
+  m.def("body_pose", &py_body_pose, "model"_a, "data"_a, "body"_a.none(),
         nb::sig("def body_pose(model: Model, data: Data, body: int | str) -> tuple[numpy.ndarray, numpy.ndarray]"),
         "(rotation [3][3], position [3] m) of a body in the world after kinematics(): p_world = rotation @ p_body + "
         "position.");
   m.def("body_poses", &py_body_poses, "model"_a, "data"_a,
         nb::sig("def body_poses(model: Model, data: Data) -> tuple[numpy.ndarray, numpy.ndarray]"),
         "(rotations [nbody][3][3], positions [nbody][3] m) of all bodies in the world after kinematics().");
-  m.def("body_velocity", &py_body_velocity, "model"_a, "data"_a, "body"_a,
+  m.def("body_velocity", &py_body_velocity, "model"_a, "data"_a, "body"_a.none(),
         nb::sig("def body_velocity(model: Model, data: Data, body: int | str) -> tuple[numpy.ndarray, numpy.ndarray]"),
         "(angular [3] rad/s, linear [3] m/s) of a body's frame after kinematics() with qvel: world axes, at the body's "
         "origin.");
-  m.def("energy", &py_energy, "model"_a, "data"_a, "qpos"_a, "qvel"_a,
+  m.def("energy", &py_energy, "model"_a, "data"_a, "qpos"_a.none(), "qvel"_a.none(),
         nb::sig("def energy(model: Model, data: Data, qpos: numpy.ndarray, qvel: numpy.ndarray) -> Energy"),
         "Energy after kinematics() with the same qpos [nq] and qvel [nv]. Single world.");
   m.def("momentum", &py_momentum, "model"_a, "data"_a, nb::sig("def momentum(model: Model, data: Data) -> Momentum"),
