@@ -24,7 +24,6 @@ Answers<R> compute(const Model& model, BasicData<R>& data, const std::vector<R>&
                    const std::vector<R>& tau, const std::vector<R>& target) {
   const Drives drives = Drives::uniform(model, 300, 20, 200, 10);
   Answers<R> a;
-  const auto room = [&](int n) { return std::vector<R>(data.size(n)); };
   // Packs are loaded from aligned storage, as Data's own arrays are.
   AlignedVector<R> q(qpos.begin(), qpos.end()), v(qvel.begin(), qvel.end()), f(tau.begin(), tau.end()), t(target.begin(), target.end());
   AlignedVector<R> Q(data.size(model.nv)), K(data.size(model.nv)), out(data.size(model.nv)), big(data.size(model.nv * model.nv)), next(data.size(model.nq));

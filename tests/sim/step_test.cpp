@@ -50,7 +50,9 @@ TEST(Step, BatchEqualsLoopToTheBit) {
         batch.get(batch.qpos, model.nq, world, qpos), batch.get(batch.qvel, model.nv, world, qvel);
         ASSERT_EQ(qpos, std::vector<double>(alone.qpos.begin(), alone.qpos.end())) << "seed " << seed << " world " << world;
         ASSERT_EQ(qvel, std::vector<double>(alone.qvel.begin(), alone.qvel.end())) << "seed " << seed << " world " << world;
-        if (worlds == 1) ASSERT_EQ(state_hash(batch), state_hash(alone));
+        if (worlds == 1) {
+          ASSERT_EQ(state_hash(batch), state_hash(alone));
+        }
       }
     }
   }
