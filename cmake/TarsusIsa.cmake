@@ -31,8 +31,6 @@ function(tarsus_isa_sources LIST_NAME)
     endif()
     if(NOT ISA)
       list(APPEND KEPT ${SOURCE})
-    elseif(TARSUS_DOUBLE_ONLY AND FILE_NAME MATCHES "_float|_avx512_")
-      # left out: the inner loop builds double alone
     elseif(ISA STREQUAL "baseline")
       set_source_files_properties(${SOURCE} PROPERTIES COMPILE_OPTIONS "${TARSUS_KERNEL_FLAGS}")
       list(APPEND KEPT ${SOURCE})

@@ -24,7 +24,6 @@ LIST
     ;;
     test) cat <<'LIST'
 libgtest-dev        false
-librapidcheck-dev   false
 LIST
     ;;
     python) cat <<'LIST'
