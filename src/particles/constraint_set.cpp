@@ -80,12 +80,14 @@ int ConstraintSet::add(Row row) {
     throw ValueError(fmt::format("{} constraint's particles", row_kind_name(row.kind)), fmt::format("{} twice", *twice),
                      "different particles");
   }
-  append_pattern(row);
+  append(row);
   rows_.push_back(std::move(row));
   return nrow() - 1;
 }
 
-void ConstraintSet::append_pattern(const Row& row) {
+void ConstraintSet::append(const Row& row) {
+  const bool distance = row.kind == RowKind::distance;
+  ends_.push_back(distance ? std::array{row.particles[0], row.particles[1]} : std::array{-1, -1});
   for (const int i : row.particles) {
     for (int c = 0; c < 3; ++c) pattern_.column.push_back(3 * i + c);
   }
@@ -180,7 +182,7 @@ void ConstraintSet::remove(std::span<const int> rows) {
   pattern_ = {};
   for (std::size_t k = 0; k < rows_.size(); ++k) {
     if (gone[k]) continue;
-    append_pattern(rows_[k]);
+    append(rows_[k]);
     kept.push_back(std::move(rows_[k]));
   }
   rows_ = std::move(kept);
@@ -227,6 +229,26 @@ double ConstraintSet::evaluate_row(int k, std::span<const double> x, std::span<d
   if (row.kind == RowKind::dihedral)
     return wrap(torsion_angle(std::span<const double, 12>(packed, 12), gradient) - row.value);
   return row.function({packed, 3 * p.size()}, gradient);
+}
+
+void ConstraintSet::add_impulses(std::span<const double> x, std::span<const double> multiplier, double factor,
+                                 std::span<const double> inverse_mass, std::span<double> v) const {
+  std::vector<double> gradient;
+  for (int k = 0; k < nrow(); ++k) {
+    const double impulse = factor * multiplier[k];
+    const auto [i, j] = ends_[k];
+    if (i >= 0) {
+      const Vec3d kick = (at(x, i) - at(x, j)) * impulse;
+      const double wi = inverse_mass[i], wj = inverse_mass[j];
+      for (int c = 0; c < 3; ++c) v[3 * i + c] += wi * kick[c], v[3 * j + c] -= wj * kick[c];
+      continue;
+    }
+    const int from = pattern_.start[k], to = pattern_.start[k + 1];
+    gradient.resize(to - from);
+    evaluate_row(k, x, gradient);
+    for (int p = from; p < to; ++p)
+      v[pattern_.column[p]] += impulse * inverse_mass[pattern_.column[p] / 3] * gradient[p - from];
+  }
 }
 
 double ConstraintSet::rounding_floor(int k, std::span<const double> x) const {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace tarsus {
@@ -29,8 +30,8 @@ VelocityVerlet::VelocityVerlet(ParticleSystem& system, const VerletOptions& opti
   solver_ = make_particle_solver(options.solver, system.constraints, inverse_);
   solve_ = {options.tolerance, options.max_iterations, options.timestep};
   const std::size_t n3 = system.position.size();
-  force_.assign(n3, 0.0), old_force_.assign(n3, 0.0), old_x_.assign(n3, 0.0), old_v_.assign(n3, 0.0),
-      free_x_.assign(n3, 0.0);
+  force_.assign(n3, 0.0), old_force_.assign(n3, 0.0), old_x_.assign(n3, 0.0), old_v_.assign(n3, 0.0);
+  older_v_.assign(n3, 0.0);
   multiplier_.assign(system.constraints.nrow(), 0.0), velocity_multiplier_ = multiplier_;
   for (std::size_t i = 0; i < n3; ++i) {
     if (inverse_[i / 3] == 0) system.velocity[i] = 0;  // pinned
@@ -47,6 +48,7 @@ StepReport VelocityVerlet::fail(const char* stage, const SolveReport& report) {
       fmt::format("{} stage, time {:.6g}: {}", stage, time_ + options_.timestep, describe(report, system_.constraints));
   out.message += fmt::format("; dt*omega_max of the step before {:.3g} (stable below 2)", out.stability);
   system_.position = old_x_, system_.velocity = old_v_, force_ = old_force_;
+  history_ = 0;
   return out;
 }
 
@@ -56,21 +58,22 @@ StepReport VelocityVerlet::step(bool with_energies) {
   const double dt = options_.timestep, half = 0.5 * dt;
   const bool constrained = system_.constraints.nrow() > 0;
   StepReport report;
+  older_v_.swap(old_v_);
   old_x_ = x, old_v_ = v, old_force_ = force_;
+  history_ = std::min(history_ + 1, 2);
   for (std::size_t i = 0; i < x.size(); ++i) {
     v[i] += half * (w[i] * force_[i]);
     x[i] += dt * v[i];
   }
   if (constrained) {
-    free_x_ = x;
     report.position = solver_->solve_positions(system_.constraints, mass_, old_x_, x, multiplier_, solve_);
     if (!report.position.ok()) {
       StepReport failed = fail("position", report.position);
       failed.position = report.position;
       return failed;
     }
-    const double inverse_dt = 1 / dt;
-    for (std::size_t i = 0; i < x.size(); ++i) v[i] += (x[i] - free_x_[i]) * inverse_dt;
+    // (x_new - x')/Δt would carry the rounding of positions, divided by Δt, into velocities and momentum.
+    system_.constraints.add_impulses(old_x_, multiplier_, 1 / dt, inverse_, v);
   }
   forces_.compute(x, force_, with_energies ? &energies_ : nullptr);
   double size = 0;
@@ -102,6 +105,7 @@ StepReport VelocityVerlet::step(bool with_energies) {
 
 void VelocityVerlet::reverse() {
   options_.timestep = -options_.timestep;
+  history_ = 0;
   solve_.timestep = options_.timestep;
 }
 
@@ -137,6 +141,18 @@ std::array<double, 6> VelocityVerlet::constraint_virial() const {
     for (int c = 0; c < 6; ++c) virial[c] += terms[c];
   }
   return virial;
+}
+
+double VelocityVerlet::shadow_shift() const {
+  if (history_ < 2) return 0.0;
+  double twice = 0;
+  for (std::size_t i = 0; i < old_v_.size(); ++i) {
+    if (inverse_[i / 3] == 0) continue;
+    const double before = older_v_[i], now = old_v_[i], after = system_.velocity[i];
+    const double half_change = 0.5 * (after - before), bend = after - 2 * now + before;  // a Δt, j Δt²
+    twice += (half_change * half_change / 24 + now * bend / 12) / inverse_[i / 3];
+  }
+  return -twice;
 }
 
 double VelocityVerlet::stability() const { return stability_number(system_.constraints, mass_, multiplier_); }

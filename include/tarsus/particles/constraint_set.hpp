@@ -15,6 +15,7 @@
 // |σ|/(2d²). Coordinates are unwrapped: molecules are whole and no row sees the periodic box.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <span>
 #include <string>
@@ -58,6 +59,9 @@ class ConstraintSet final : public Problem {
   std::span<const int> row_particles(int row) const { return rows_[row].particles; }
   /// A distance's d, an angle, a radius, a linear row's value.
   double value(int row) const { return rows_[row].value; }
+  /// v += factor M^-1 J(x)ᵀ multiplier, masses given by particle [particles].
+  void add_impulses(std::span<const double> x, std::span<const double> multiplier, double factor,
+                    std::span<const double> inverse_mass, std::span<double> v) const;
   /// Lines of the user's file that rows came from, for messages; 0 where unknown.
   void set_line(int row, int line) { rows_[row].line = line; }
 
@@ -81,10 +85,11 @@ class ConstraintSet final : public Problem {
     int line = 0;
   };
   int add(Row row);
-  void append_pattern(const Row& row);
+  void append(const Row& row);
 
   int particles_ = 0;
   std::vector<Row> rows_;
+  std::vector<std::array<int, 2>> ends_;  // [nrow] of distances, -1 for other rows: the quick way to them
   RowPattern pattern_;
 };
 

@@ -1,7 +1,7 @@
 // Velocity Verlet with the two constraint stages.  [Tuckerman, section 3.9; Andersen 1983 (RATTLE)]
 //
 //   v_h = v + (Δt/2) M^-1 f(x)
-//   x'  = x + Δt v_h,   x_new = x' + M^-1 J(x)ᵀ λ̃ with σ(x_new) = 0,   v_h += (x_new - x')/Δt        (3.9.16)
+//   x'  = x + Δt v_h,   x_new = x' + M^-1 J(x)ᵀ λ̃ with σ(x_new) = 0,   v_h += M^-1 J(x)ᵀ λ̃/Δt        (3.9.16)
 //   v   = v_h + (Δt/2) M^-1 f(x_new),   v += M^-1 J(x_new)ᵀ μ̃ with J(x_new) v = 0                    (3.9.17)
 #pragma once
 
@@ -57,6 +57,10 @@ class VelocityVerlet {
   std::vector<double> tensions() const;
   /// Σ x_a F_b of the constraint forces: xx xy xz yy yz zz. Meaningful where rows do not fix points in space.
   std::array<double, 6> constraint_virial() const;
+  /// What to add to the total energy of the state before the last step to get the energy that the discrete equations
+  /// conserve to fourth order: -Δt² (Σ m a²/24 + Σ m v·j/12), a and j (jerk) from three velocities. 0 before the second
+  /// step. The total energy itself swings by this; measured with it, drift shows in a tenth of the time.
+  double shadow_shift() const;
   /// Δt ω_max that the last multipliers imply; velocity Verlet needs it below 2.
   double stability() const;
 
@@ -73,7 +77,8 @@ class VelocityVerlet {
   SolveOptions solve_;
   Energies energies_;
   double time_ = 0;
-  std::vector<double> force_, old_force_, old_x_, old_v_, free_x_, multiplier_, velocity_multiplier_;
+  int history_ = 0;  // how many velocities before the present one are there, at most 2
+  std::vector<double> force_, old_force_, old_x_, old_v_, older_v_, multiplier_, velocity_multiplier_;
 };
 
 }  // namespace tarsus
