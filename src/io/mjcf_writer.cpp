@@ -457,19 +457,24 @@ void MjcfWriter::write_keyframes(const XmlWriter& root) const {
   }
 }
 
-/// <visual>, <statistic> and <custom>, kept as they were read.
+/// <visual>, <statistic> and <custom>, kept as they were read. The first two may have come in several pieces, of which
+/// MJCF wants one: what came later wins.
 void MjcfWriter::write_kept_settings(const XmlWriter& root) const {
-  XmlWriter visual, custom;
+  std::map<std::string, std::map<std::string, std::string>> merged;
+  XmlWriter custom;
   for (const CosmeticSpec& c : spec_.cosmetics) {
-    if (c.kind == "statistic") {
-      write_cosmetic(root, c, "statistic");
-    } else if (c.kind.rfind("visual.", 0) == 0) {
-      if (!visual) visual = root.child("visual");
-      write_cosmetic(visual, c, c.kind.c_str() + 7);
+    if (c.kind == "statistic" || c.kind.rfind("visual.", 0) == 0) {
+      for (const auto& [name, value] : c.attributes) merged[c.kind][name] = value;
     } else if (c.kind == "custom.numeric" || c.kind == "custom.text") {
       if (!custom) custom = root.child("custom");
       write_cosmetic(custom, c, c.kind.c_str() + 7);
     }
+  }
+  XmlWriter visual;
+  for (const auto& [kind, attributes] : merged) {
+    if (kind != "statistic" && !visual) visual = root.child("visual");
+    const XmlWriter e = kind == "statistic" ? root.child("statistic") : visual.child(kind.c_str() + 7);
+    for (const auto& [name, value] : attributes) e.set(name.c_str(), value);
   }
 }
 

@@ -1,4 +1,4 @@
-// URDF: robot descriptions of ROS, and what Bullet and Drake add to them. The support matrix is in src/io/README.md.
+// URDF: robot descriptions of ROS, and what Bullet and Drake add to them. The support matrix is in src/io/URDF.md.
 #pragma once
 
 #include <filesystem>
