@@ -1,11 +1,11 @@
-// Speed of forward dynamics: aba(), maba() with K and Q given, and maba() with its drive terms; double and float; one world a call and a
-// pack of worlds a call. JSON objects on standard output, a table on standard error.
+// Speed of forward dynamics: aba(), maba() with K and Q given, and maba() with its drive terms; double and float; one
+// world a call and a pack of worlds a call. JSON objects on standard output, a table on standard error.
 //   aba_bench                   everything
 //   aba_bench --models          without the growth over chains
 //   aba_bench --trees FOLDER    writes the trees that it measures, for the programs in bench/peers, and ends
-// Times are processor time of this thread, pinned to one core: nanoseconds a world and call, minimum and median over repeats.
-// Variants of one model take turns, repeat by repeat, so that their ratios see the same machine. Beside each figure stands the largest
-// |rnea(aba) - tau|, relative to the largest of the forces that cancel in it (tau and bias).
+// Times are processor time of this thread, pinned to one core: nanoseconds a world and call, minimum and median over
+// repeats. Variants of one model take turns, repeat by repeat, so that their ratios see the same machine. Beside each
+// figure stands the largest |rnea(aba) - tau|, relative to the largest of the forces that cancel in it (tau and bias).
 #include <fmt/format.h>
 #include <sched.h>
 
@@ -62,7 +62,8 @@ Model hinge_chain(int links) {
     JointSpec joint;
     joint.name = fmt::format("joint{}", i);
     body.joints.push_back(joint);
-    body.inertial = InertialSpec{kMass, {0.1 * kLength, 0.02, 0.5 * kLength}, diagonal3(kInertia, 1.1 * kInertia, 0.7 * kInertia), {}};
+    body.inertial = InertialSpec{
+        kMass, {0.1 * kLength, 0.02, 0.5 * kLength}, diagonal3(kInertia, 1.1 * kInertia, 0.7 * kInertia), {}};
     spec.bodies.push_back(body);
   }
   return compile(std::move(spec));
@@ -83,8 +84,17 @@ struct Bench {
   AlignedVector<R> qpos, qvel, tau, target, force, inertia, qacc, back;  // force, inertia: MABA's Q and K
 
   Bench(const Model& m, int worlds)
-      : model(m), data(m, worlds), drives(Drives::uniform(m)), qpos(data.size(m.nq)), qvel(data.size(m.nv)), tau(data.size(m.nv)),
-        target(data.size(m.nq)), force(data.size(m.nv)), inertia(data.size(m.nv)), qacc(data.size(m.nv)), back(data.size(m.nv)) {
+      : model(m),
+        data(m, worlds),
+        drives(Drives::uniform(m)),
+        qpos(data.size(m.nq)),
+        qvel(data.size(m.nv)),
+        tau(data.size(m.nv)),
+        target(data.size(m.nq)),
+        force(data.size(m.nv)),
+        inertia(data.size(m.nv)),
+        qacc(data.size(m.nv)),
+        back(data.size(m.nv)) {
     std::mt19937 engine(5);
     for (int world = 0; world < worlds; ++world) {
       fill(engine, world, qpos), fill(engine, world, target);
@@ -186,12 +196,16 @@ void bench_model(const Model& model) {
     const std::vector<Timing> t = time_in_turn({[&] { b.run_aba(); }, [&] { b.run_maba(); }, [&] { b.run_drives(); }});
     const char* names[] = {"aba", "maba", "maba_with_drive_terms"};
     for (int i = 0; i < 3; ++i) {
-      fmt::print("{{\"bench\": \"{}\", \"engine\": \"tarsus\", \"model\": \"{}\", \"nv\": {}, \"scalar\": \"{}\", \"lanes\": {}, \"isa\": \"{}\", "
-                 "\"ns\": {:.1f}, \"ns_median\": {:.1f}, \"over_aba\": {:.4f}, \"residual\": {:.2g}}}\n",
-                 names[i], model.name, model.nv, scalar, width, name(isa_level()), t[i].best / width, t[i].median / width, t[i].best / t[0].best, residual);
+      fmt::print(
+          "{{\"bench\": \"{}\", \"engine\": \"tarsus\", \"model\": \"{}\", \"nv\": {}, \"scalar\": \"{}\", \"lanes\": "
+          "{}, \"isa\": \"{}\", "
+          "\"ns\": {:.1f}, \"ns_median\": {:.1f}, \"over_aba\": {:.4f}, \"residual\": {:.2g}}}\n",
+          names[i], model.name, model.nv, scalar, width, name(isa_level()), t[i].best / width, t[i].median / width,
+          t[i].best / t[0].best, residual);
     }
-    fmt::print(stderr, "{:<10}{:>4}  {:<6} x{:<3}{:>10.1f}{:>10.1f}{:>12.1f}{:>9.3f}{:>9.3f}{:>12.2g}\n", model.name, model.nv, scalar, width, t[0].best / width,
-               t[1].best / width, t[2].best / width, t[1].best / t[0].best, t[2].best / t[0].best, residual);
+    fmt::print(stderr, "{:<10}{:>4}  {:<6} x{:<3}{:>10.1f}{:>10.1f}{:>12.1f}{:>9.3f}{:>9.3f}{:>12.2g}\n", model.name,
+               model.nv, scalar, width, t[0].best / width, t[1].best / width, t[2].best / width, t[1].best / t[0].best,
+               t[2].best / t[0].best, residual);
     std::fflush(stdout);
   }
 }
@@ -204,8 +218,12 @@ void bench_growth() {
     const Model model = hinge_chain(links);
     Bench<R> b(model, 1);
     const double residual = b.residual(), ns = time_in_turn({[&] { b.run_aba(); }})[0].best;
-    fmt::print("{{\"bench\": \"growth\", \"engine\": \"tarsus\", \"nv\": {}, \"ns\": {:.1f}, \"ns_per_link\": {:.2f}, \"residual\": {:.2g}}}\n", links, ns, ns / links, residual);
-    fmt::print(stderr, "chain of {:>5} hinges {:>12.1f} ns {:>8.2f} ns a link  {:>10.2g}\n", links, ns, ns / links, residual);
+    fmt::print(
+        "{{\"bench\": \"growth\", \"engine\": \"tarsus\", \"nv\": {}, \"ns\": {:.1f}, \"ns_per_link\": {:.2f}, "
+        "\"residual\": {:.2g}}}\n",
+        links, ns, ns / links, residual);
+    fmt::print(stderr, "chain of {:>5} hinges {:>12.1f} ns {:>8.2f} ns a link  {:>10.2g}\n", links, ns, ns / links,
+               residual);
     const double x = std::log(links), y = std::log(ns);
     sx += x, sy += y, sxx += x * x, sxy += x * y, n += 1;
   }
@@ -224,11 +242,12 @@ void write_tree(const Model& model, const std::filesystem::path& folder) {
     for (const double x : link.E0) out << fmt::format(" {}", x);
     for (const double x : link.r0) out << fmt::format(" {}", x);
     // From about the link's origin to about the centre of mass.
-    const double m = link.mass, x = m > 0 ? link.h[0] / m : 0, y = m > 0 ? link.h[1] / m : 0, z = m > 0 ? link.h[2] / m : 0;
+    const double m = link.mass, x = m > 0 ? link.h[0] / m : 0, y = m > 0 ? link.h[1] / m : 0,
+                 z = m > 0 ? link.h[2] / m : 0;
     const double* I = link.I;
     out << fmt::format(" {} {} {} {}", m, x, y, z);
-    out << fmt::format(" {} {} {} {} {} {}\n", I[0] - m * (y * y + z * z), I[1] + m * x * y, I[2] + m * x * z, I[3] - m * (x * x + z * z), I[4] + m * y * z,
-                       I[5] - m * (x * x + y * y));
+    out << fmt::format(" {} {} {} {} {} {}\n", I[0] - m * (y * y + z * z), I[1] + m * x * y, I[2] + m * x * z,
+                       I[3] - m * (x * x + z * z), I[4] + m * y * z, I[5] - m * (x * x + y * y));
   }
   out.close();
   if (!out) throw Error((folder / model.name).string() + ".tree cannot be written");
@@ -250,7 +269,8 @@ int run(const std::vector<std::string>& arguments) {
     return 0;
   }
   fmt::print(stderr, "kernels: {}; nanoseconds a world, minima\n", name(isa_level()));
-  fmt::print(stderr, "{:<10}{:>4}  {:<6} {:<4}{:>10}{:>10}{:>12}{:>9}{:>9}{:>12}\n", "model", "nv", "scalar", "xW", "aba", "maba", "+drives", "maba/aba", "all/aba", "residual");
+  fmt::print(stderr, "{:<10}{:>4}  {:<6} {:<4}{:>10}{:>10}{:>12}{:>9}{:>9}{:>12}\n", "model", "nv", "scalar", "xW",
+             "aba", "maba", "+drives", "maba/aba", "all/aba", "residual");
   for (const Model& model : models) {
     bench_model<double>(model);
     bench_model<float>(model);

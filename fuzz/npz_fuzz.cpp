@@ -12,8 +12,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     for (const std::string& name : reader.names()) {
       try {
         const tarsus::NpzInfo info = reader.info(name);
-        if (info.type == tarsus::NpzType::uint8) reader.read_text(name);
-        else reader.read_real(name, info.shape);
+        if (info.type == tarsus::NpzType::uint8)
+          reader.read_text(name);
+        else
+          reader.read_real(name, info.shape);
       } catch (const tarsus::InputError&) {
       }
     }

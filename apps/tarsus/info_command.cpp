@@ -105,22 +105,26 @@ Range joint_range(std::span<const double> values, int width, int first, int coun
 void print_recording(const Recording& r) {
   fmt::print("recording {}\n", r.file);
   row("model", fmt::format("{}: {} joints, nq {}, nv {}", r.model, r.joints.size(), r.nq, r.nv));
-  row("frames", fmt::format("{}, {:.6g} s to {:.6g} s, mean spacing {:.6g} s", r.frame_count(), r.time.empty() ? 0 : r.time.front(), r.time.empty() ? 0 : r.time.back(), r.dt()));
-  row("arrays", fmt::format("time ({},), qpos ({}, {}), qvel ({}, {}){}", r.frame_count(), r.frame_count(), r.nq, r.frame_count(), r.nv,
-                            r.target.empty() ? "; no targets" : fmt::format(", target ({}, {})", r.frame_count(), r.nq)));
+  row("frames", fmt::format("{}, {:.6g} s to {:.6g} s, mean spacing {:.6g} s", r.frame_count(),
+                            r.time.empty() ? 0 : r.time.front(), r.time.empty() ? 0 : r.time.back(), r.dt()));
+  row("arrays",
+      fmt::format("time ({},), qpos ({}, {}), qvel ({}, {}){}", r.frame_count(), r.frame_count(), r.nq, r.frame_count(),
+                  r.nv, r.target.empty() ? "; no targets" : fmt::format(", target ({}, {})", r.frame_count(), r.nq)));
   for (const auto& [key, value] : r.extra) row(key.c_str(), meta_text(value));
   if (!r.unused.empty()) row("not used", fmt::format("{}", fmt::join(r.unused, ", ")));
   if (r.frame_count() == 0) return;
   fmt::print("\n  {:<24}{:<7}{:>24}{:>26}\n", "joint", "type", "qpos min … max", "qvel min … max");
   for (const JointRow& j : layout(r)) {
     const Range q = joint_range(r.qpos, r.nq, j.qpos, j.nq), v = joint_range(r.qvel, r.nv, j.qvel, j.nv);
-    fmt::print("  {:<24}{:<7}{:>24}{:>24}\n", j.name, j.type, fmt::format("{:.4g} … {:.4g}", q.low, q.high), fmt::format("{:.4g} … {:.4g}", v.low, v.high));
+    fmt::print("  {:<24}{:<7}{:>24}{:>24}\n", j.name, j.type, fmt::format("{:.4g} … {:.4g}", q.low, q.high),
+               fmt::format("{:.4g} … {:.4g}", v.low, v.high));
   }
 }
 
 nlohmann::json json_recording(const Recording& r) {
-  nlohmann::json out{{"kind", "recording"}, {"file", r.file}, {"model", r.model}, {"nq", r.nq}, {"nv", r.nv}, {"frames", r.frame_count()},
-                     {"duration", r.duration()}, {"dt", r.dt()}, {"unused", r.unused}};
+  nlohmann::json out{
+      {"kind", "recording"},       {"file", r.file},           {"model", r.model}, {"nq", r.nq},        {"nv", r.nv},
+      {"frames", r.frame_count()}, {"duration", r.duration()}, {"dt", r.dt()},     {"unused", r.unused}};
   out["meta"] = nlohmann::json::parse(r.meta);
   const std::size_t n = r.time.size();
   out["arrays"] = {{"time", {{"shape", {n}}, {"range", to_json(range(r.time))}}},
@@ -145,8 +149,10 @@ void plain_npz(NpzReader& npz, const Info& info) {
   if (!info.json) fmt::print("arrays {} (no recording: there is no \"meta\")\n", info.path);
   for (const std::string& array : npz.names()) {
     const NpzInfo i = npz.info(array);
-    if (info.json) out["arrays"][array] = {{"type", name(i.type)}, {"shape", i.shape}};
-    else row(array.c_str(), fmt::format("{} {}", name(i.type), text(i.shape)));
+    if (info.json)
+      out["arrays"][array] = {{"type", name(i.type)}, {"shape", i.shape}};
+    else
+      row(array.c_str(), fmt::format("{} {}", name(i.type), text(i.shape)));
   }
   if (info.json) fmt::print("{}\n", out.dump(2));
 }
@@ -157,29 +163,37 @@ void info_npz(const Info& info) {
     if (!npz.has("meta")) return plain_npz(npz, info);
   }
   const Recording r = read_recording(info.path);
-  if (info.json) fmt::print("{}\n", json_recording(r).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
-  else print_recording(r);
+  if (info.json)
+    fmt::print("{}\n", json_recording(r).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  else
+    print_recording(r);
 }
 
 // -- models ---------------------------------------------------------------------------------------------------------
 
 std::string limits(const Joint& j) { return j.limited ? fmt::format("{:.4g} … {:.4g}", j.range[0], j.range[1]) : ""; }
 
-std::string parent_name(const Model& m, const Joint& j) { return j.parent < 0 ? "(world)" : m.joints[std::size_t(j.parent)].name; }
+std::string parent_name(const Model& m, const Joint& j) {
+  return j.parent < 0 ? "(world)" : m.joints[std::size_t(j.parent)].name;
+}
 
 void print_model(const Model& m, const std::string& path) {
   fmt::print("model {}\n", path);
   row("name", m.name);
-  row("sizes", fmt::format("{} bodies, {} joints, nq {}, nv {}, depth {} DoFs", m.nbody() - 1, m.njoint(), m.nq, m.nv, m.depth));
+  row("sizes",
+      fmt::format("{} bodies, {} joints, nq {}, nv {}, depth {} DoFs", m.nbody() - 1, m.njoint(), m.nq, m.nv, m.depth));
   row("mass", fmt::format("{:.6g} kg", m.total_mass()));
   row("timestep", fmt::format("{:g} s", m.timestep));
   row("gravity", fmt::format("{:g} {:g} {:g} m/s²", m.gravity.x, m.gravity.y, m.gravity.z));
-  row("also", fmt::format("{} meshes, {} actuators, {} equalities, {} tendons, {} keyframes, {} sensors (kept)", m.spec.meshes.size(),
-                          m.spec.actuators.size(), m.spec.equalities.size(), m.spec.tendons.size(), m.spec.keyframes.size(), m.spec.sensors.size()));
-  if (m.njoint() > 0) fmt::print("\n  {:<24}{:<7}{:>5}{:>6}  {:<24}{:<20}{:>10}{:>10}{:>10}\n", "joint", "type", "qpos", "qvel", "after", "limits", "armature", "damping", "stiffness");
+  row("also", fmt::format("{} meshes, {} actuators, {} equalities, {} tendons, {} keyframes, {} sensors (kept)",
+                          m.spec.meshes.size(), m.spec.actuators.size(), m.spec.equalities.size(),
+                          m.spec.tendons.size(), m.spec.keyframes.size(), m.spec.sensors.size()));
+  if (m.njoint() > 0)
+    fmt::print("\n  {:<24}{:<7}{:>5}{:>6}  {:<24}{:<20}{:>10}{:>10}{:>10}\n", "joint", "type", "qpos", "qvel", "after",
+               "limits", "armature", "damping", "stiffness");
   for (const Joint& j : m.joints) {
-    fmt::print("  {:<24}{:<7}{:>5}{:>6}  {:<24}{:<20}{:>10.4g}{:>10.4g}{:>10.4g}\n", j.name, name(j.type), j.qpos, j.qvel, parent_name(m, j), limits(j), j.armature,
-               j.damping, j.stiffness);
+    fmt::print("  {:<24}{:<7}{:>5}{:>6}  {:<24}{:<20}{:>10.4g}{:>10.4g}{:>10.4g}\n", j.name, name(j.type), j.qpos,
+               j.qvel, parent_name(m, j), limits(j), j.armature, j.damping, j.stiffness);
   }
   fmt::print("\n  {:<24}{:<24}{:>12}\n", "body", "on", "mass [kg]");
   for (int b = 1; b < m.nbody(); ++b) {
@@ -189,18 +203,32 @@ void print_model(const Model& m, const std::string& path) {
 }
 
 nlohmann::json json_model(const Model& m, const std::string& path) {
-  nlohmann::json out{{"kind", "model"}, {"file", path}, {"name", m.name}, {"nq", m.nq}, {"nv", m.nv}, {"depth", m.depth}, {"mass", m.total_mass()},
-                     {"timestep", m.timestep}, {"gravity", {m.gravity.x, m.gravity.y, m.gravity.z}}};
+  nlohmann::json out{{"kind", "model"},
+                     {"file", path},
+                     {"name", m.name},
+                     {"nq", m.nq},
+                     {"nv", m.nv},
+                     {"depth", m.depth},
+                     {"mass", m.total_mass()},
+                     {"timestep", m.timestep},
+                     {"gravity", {m.gravity.x, m.gravity.y, m.gravity.z}}};
   out["joints"] = nlohmann::json::array(), out["bodies"] = nlohmann::json::array();
   for (const Joint& j : m.joints) {
-    nlohmann::json joint{{"name", j.name}, {"type", name(j.type)}, {"qpos", j.qpos}, {"qvel", j.qvel}, {"body", m.bodies[std::size_t(j.body)].name},
-                         {"armature", j.armature}, {"damping", j.damping}, {"stiffness", j.stiffness}};
+    nlohmann::json joint{{"name", j.name},
+                         {"type", name(j.type)},
+                         {"qpos", j.qpos},
+                         {"qvel", j.qvel},
+                         {"body", m.bodies[std::size_t(j.body)].name},
+                         {"armature", j.armature},
+                         {"damping", j.damping},
+                         {"stiffness", j.stiffness}};
     if (j.limited) joint["range"] = {j.range[0], j.range[1]};
     out["joints"].push_back(joint);
   }
   for (int b = 1; b < m.nbody(); ++b) {
     const Body& body = m.bodies[std::size_t(b)];
-    out["bodies"].push_back({{"name", body.name}, {"parent", m.bodies[std::size_t(body.parent)].name}, {"mass", body.mass}});
+    out["bodies"].push_back(
+        {{"name", body.name}, {"parent", m.bodies[std::size_t(body.parent)].name}, {"mass", body.mass}});
   }
   return out;
 }
@@ -211,28 +239,37 @@ void print_clip(const MotionClip& c) {
   fmt::print("clip {}\n", c.file);
   row("name", fmt::format("{} ({})", c.name, c.format));
   row("frames", fmt::format("{}, {:.6g} s, {}", c.frame_count(), c.duration(), c.loop ? "loops" : "does not loop"));
-  row("axes", fmt::format("up {:g} {:g} {:g}, forward {:g} {:g} {:g}", c.up.x, c.up.y, c.up.z, c.forward.x, c.forward.y, c.forward.z));
+  row("axes", fmt::format("up {:g} {:g} {:g}, forward {:g} {:g} {:g}", c.up.x, c.up.y, c.up.z, c.forward.x, c.forward.y,
+                          c.forward.z));
   fmt::print("\n  {:<28}{:<13}{:>28}\n", "channel", "kind", "min … max");
   for (const ClipChannel& channel : c.channels) {
     const Range r = joint_range(c.values, c.width, channel.column, width(channel.kind));
-    fmt::print("  {:<28}{:<13}{:>28}\n", channel.name, name(channel.kind), fmt::format("{:.4g} … {:.4g}", r.low, r.high));
+    fmt::print("  {:<28}{:<13}{:>28}\n", channel.name, name(channel.kind),
+               fmt::format("{:.4g} … {:.4g}", r.low, r.high));
   }
   if (!c.diagnostics.empty()) fmt::print("\n  repaired, or not used:\n");
   for (const Diagnostic& d : c.diagnostics) fmt::print("  {}\n", d.text());
 }
 
 nlohmann::json json_clip(const MotionClip& c) {
-  nlohmann::json out{{"kind", "clip"}, {"file", c.file}, {"name", c.name}, {"format", c.format}, {"loop", c.loop}, {"frames", c.frame_count()}, {"duration", c.duration()}};
+  nlohmann::json out{{"kind", "clip"},          {"file", c.file}, {"name", c.name},
+                     {"format", c.format},      {"loop", c.loop}, {"frames", c.frame_count()},
+                     {"duration", c.duration()}};
   out["channels"] = nlohmann::json::array(), out["repairs"] = nlohmann::json::array();
   for (const ClipChannel& channel : c.channels) {
-    out["channels"].push_back({{"name", channel.name}, {"kind", name(channel.kind)}, {"range", to_json(joint_range(c.values, c.width, channel.column, width(channel.kind)))}});
+    out["channels"].push_back(
+        {{"name", channel.name},
+         {"kind", name(channel.kind)},
+         {"range", to_json(joint_range(c.values, c.width, channel.column, width(channel.kind)))}});
   }
   for (const Diagnostic& d : c.diagnostics) out["repairs"].push_back(d.text());
   return out;
 }
 
 void run(const Info& info) {
-  const auto show = [&](const nlohmann::json& json) { fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace)); };
+  const auto show = [&](const nlohmann::json& json) {
+    fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  };
   switch (kind_of(info.path)) {
     case FileKind::npz: return info_npz(info);
     case FileKind::model: {
@@ -251,11 +288,15 @@ void run(const Info& info) {
 void add_info_command(CLI::App& app) {
   auto info = std::make_shared<Info>();
   CLI::App* command = app.add_subcommand("info", "Show what is in a file: a recording, a model or a clip");
-  command->add_option("file", info->path, "Recording (.npz), model (MJCF, URDF) or clip (DeepMimic, BVH, ours); recognised by content")->required();
+  command
+      ->add_option("file", info->path,
+                   "Recording (.npz), model (MJCF, URDF) or clip (DeepMimic, BVH, ours); recognised by content")
+      ->required();
   add_read_options(*command, info->options);
   command->add_flag("--json", info->json, "One JSON object instead of tables");
   command->footer(
-      "A recording shows its arrays, duration and the range of every joint; a model its sizes, joints and masses; a clip its\n"
+      "A recording shows its arrays, duration and the range of every joint; a model its sizes, joints and masses; a "
+      "clip its\n"
       "channels and what was repaired in it. In Python the arrays are numpy.load(FILE)[\"qpos\"] and so on.");
   command->callback([info] { run(*info); });
 }

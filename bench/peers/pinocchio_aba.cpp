@@ -1,7 +1,7 @@
-// Times Pinocchio's aba() on the trees that `aba_bench --trees FOLDER` writes. Not part of the build: bench/aba_peers_bench.py compiles
-// it against the headers and library of the `pin` wheel, once as it stands (aba() compiled here, build "headers") and once with
-// PEER_WHEEL (the wheel's own compiled aba(), build "wheel").
-// usage: pinocchio_aba FILE.tree...     prints JSON objects
+// Times Pinocchio's aba() on the trees that `aba_bench --trees FOLDER` writes. Not part of the build:
+// bench/aba_peers_bench.py compiles it against the headers and library of the `pin` wheel, once as it stands (aba()
+// compiled here, build "headers") and once with PEER_WHEEL (the wheel's own compiled aba(), build "wheel"). usage:
+// pinocchio_aba FILE.tree...     prints JSON objects
 #include <pinocchio/algorithm/aba.hpp>
 #include <pinocchio/algorithm/joint-configuration.hpp>
 #include <pinocchio/algorithm/rnea.hpp>
@@ -22,7 +22,8 @@ constexpr const char* kBuild = "wheel";
 // The one instance of aba() that the wheel's library exports.
 namespace pinocchio {
 extern template const Data::TangentVectorType& aba<double, 0, JointCollectionDefaultTpl, Argument, Argument, Argument>(
-    const Model&, Data&, const Eigen::MatrixBase<Argument>&, const Eigen::MatrixBase<Argument>&, const Eigen::MatrixBase<Argument>&, const Convention);
+    const Model&, Data&, const Eigen::MatrixBase<Argument>&, const Eigen::MatrixBase<Argument>&,
+    const Eigen::MatrixBase<Argument>&, const Convention);
 }
 #else
 constexpr const char* kBuild = "headers";
@@ -59,8 +60,8 @@ Timing time_calls(const F& call) {
   return {all.front(), all[all.size() / 2]};
 }
 
-/// A line a link: parent, type, orientation (row major) and place of its frame in the parent's, mass, centre of mass, inertia
-/// about it (xx xy xz yy yz zz); hinges and slides act along z.
+/// A line a link: parent, type, orientation (row major) and place of its frame in the parent's, mass, centre of mass,
+/// inertia about it (xx xy xz yy yz zz); hinges and slides act along z.
 pinocchio::Model read(const std::string& file) {
   pinocchio::Model model;
   std::ifstream in(file);
@@ -75,11 +76,17 @@ pinocchio::Model read(const std::string& file) {
     const pinocchio::SE3 place(R, Eigen::Vector3d(n[9], n[10], n[11]));
     const std::string name = "j" + std::to_string(link);
     const auto add = [&](const auto& joint) { model.addJoint(pinocchio::JointIndex(parent + 1), joint, place, name); };
-    if (type == "free") add(pinocchio::JointModelFreeFlyer());
-    else if (type == "ball") add(pinocchio::JointModelSpherical());
-    else if (type == "slide") add(pinocchio::JointModelPZ());
-    else add(pinocchio::JointModelRZ());
-    model.appendBodyToJoint(pinocchio::JointIndex(link), pinocchio::Inertia(n[12], Eigen::Vector3d(n[13], n[14], n[15]), inertia), pinocchio::SE3::Identity());
+    if (type == "free")
+      add(pinocchio::JointModelFreeFlyer());
+    else if (type == "ball")
+      add(pinocchio::JointModelSpherical());
+    else if (type == "slide")
+      add(pinocchio::JointModelPZ());
+    else
+      add(pinocchio::JointModelRZ());
+    model.appendBodyToJoint(pinocchio::JointIndex(link),
+                            pinocchio::Inertia(n[12], Eigen::Vector3d(n[13], n[14], n[15]), inertia),
+                            pinocchio::SE3::Identity());
   }
   return model;
 }
@@ -90,15 +97,18 @@ void run(const std::string& file, pinocchio::Convention convention) {
   pinocchio::Data data(model);
   model.lowerPositionLimit.setConstant(-1), model.upperPositionLimit.setConstant(1);
   std::srand(1);
-  const Eigen::VectorXd q = pinocchio::randomConfiguration(model), v = Eigen::VectorXd::Random(model.nv), tau = Eigen::VectorXd::Random(model.nv);
+  const Eigen::VectorXd q = pinocchio::randomConfiguration(model), v = Eigen::VectorXd::Random(model.nv),
+                        tau = Eigen::VectorXd::Random(model.nv);
   const Argument q_in(q), v_in(v), tau_in(tau);
   const Eigen::VectorXd a = pinocchio::aba(model, data, q_in, v_in, tau_in, convention);
   pinocchio::Data other(model);
   const double residual = (pinocchio::rnea(model, other, q, v, a) - tau).cwiseAbs().maxCoeff();
   const Timing t = time_calls([&] { pinocchio::aba(model, data, q_in, v_in, tau_in, convention); });
   const std::string stem = file.substr(file.find_last_of('/') + 1);
-  std::printf("{\"bench\": \"aba\", \"engine\": \"pinocchio\", \"build\": \"%s\", \"convention\": \"%s\", \"model\": \"%s\", \"nv\": %d, \"ns\": %.1f, \"ns_median\": %.1f, \"residual\": %.3g}\n",
-              kBuild, name, stem.substr(0, stem.find_last_of('.')).c_str(), model.nv, t.best, t.median, residual);
+  std::printf(
+      "{\"bench\": \"aba\", \"engine\": \"pinocchio\", \"build\": \"%s\", \"convention\": \"%s\", \"model\": \"%s\", "
+      "\"nv\": %d, \"ns\": %.1f, \"ns_median\": %.1f, \"residual\": %.3g}\n",
+      kBuild, name, stem.substr(0, stem.find_last_of('.')).c_str(), model.nv, t.best, t.median, residual);
   std::fflush(stdout);
 }
 

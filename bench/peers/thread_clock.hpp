@@ -1,5 +1,5 @@
-// Given to the prototype with -include: its steady_clock becomes this thread's processor time, as in our own benchmarks, so that other
-// programs on the machine do not count.
+// Given to the prototype with -include: its steady_clock becomes this thread's processor time, as in our own
+// benchmarks, so that other programs on the machine do not count.
 #pragma once
 
 #include <chrono>

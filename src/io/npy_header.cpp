@@ -55,7 +55,8 @@ class Dictionary {
   std::string_view string() {
     skip();
     const char quote = at_ < text_.size() ? text_[at_] : '\0';
-    if (quote != '\'' && quote != '"') throw Error(fmt::format("its header is damaged: expected a string at byte {}", at_));
+    if (quote != '\'' && quote != '"')
+      throw Error(fmt::format("its header is damaged: expected a string at byte {}", at_));
     const std::size_t end = text_.find(quote, at_ + 1);
     if (end == std::string_view::npos) throw Error("its header is damaged: a string without end");
     const std::string_view s = text_.substr(at_ + 1, end - at_ - 1);
@@ -77,10 +78,12 @@ class Dictionary {
       skip();
       std::size_t n = 0;
       const auto [end, error] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), n);
-      if (error != std::errc{}) throw Error(fmt::format("its header is damaged: 'shape' has something other than a size at byte {}", at_));
+      if (error != std::errc{})
+        throw Error(fmt::format("its header is damaged: 'shape' has something other than a size at byte {}", at_));
       at_ = std::size_t(end - text_.data());
       accept('L');  // Python 2 wrote long integers so
-      if (shape.size() == kMaxDimensions) throw Error(fmt::format("its shape has more than {} dimensions", kMaxDimensions));
+      if (shape.size() == kMaxDimensions)
+        throw Error(fmt::format("its shape has more than {} dimensions", kMaxDimensions));
       shape.push_back(n);
       if (!accept(',')) {
         expect(')');
@@ -92,7 +95,8 @@ class Dictionary {
 
  private:
   void skip() {
-    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t' || text_[at_] == '\r')) ++at_;
+    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t' || text_[at_] == '\r'))
+      ++at_;
   }
   std::string_view text_;
   std::size_t at_ = 0;
@@ -106,10 +110,12 @@ NpzType element_type(std::string_view descr) {
   }
   for (const TypeRow& r : kTypes) {
     if (code != r.code) continue;
-    if (order == '>' && r.size > 1) throw Error(fmt::format("it is big-endian ({}): save it with .astype('<{}')", quoted(descr), r.code));
+    if (order == '>' && r.size > 1)
+      throw Error(fmt::format("it is big-endian ({}): save it with .astype('<{}')", quoted(descr), r.code));
     return r.type;
   }
-  throw Error(fmt::format("its element type {} is none of those read here (f8 f4 i8 i4 i2 i1 u8 u4 u2 u1 b1)", quoted(descr)));
+  throw Error(
+      fmt::format("its element type {} is none of those read here (f8 f4 i8 i4 i2 i1 u8 u4 u2 u1 b1)", quoted(descr)));
 }
 
 }  // namespace
@@ -136,7 +142,8 @@ bool element_count(const NpzShape& shape, std::size_t& count) {
 
 std::string write_npy_header(NpzType type, const NpzShape& shape) {
   const TypeRow& r = row(type);
-  std::string dictionary = fmt::format("{{'descr': '{}{}', 'fortran_order': False, 'shape': {}, }}", r.size > 1 ? '<' : '|', r.code, text(shape));
+  std::string dictionary = fmt::format("{{'descr': '{}{}', 'fortran_order': False, 'shape': {}, }}",
+                                       r.size > 1 ? '<' : '|', r.code, text(shape));
   constexpr std::size_t kBefore = 10;
   const std::size_t total = (kBefore + dictionary.size() + 1 + 63) / 64 * 64;
   dictionary.append(total - kBefore - dictionary.size() - 1, ' ');
@@ -150,7 +157,8 @@ std::string write_npy_header(NpzType type, const NpzShape& shape) {
 NpyExtent npy_extent(std::string_view first) {
   constexpr std::string_view kMagic = "\x93NUMPY";
   const auto byte = [&](std::size_t i) { return std::size_t(static_cast<unsigned char>(first[i])); };
-  if (first.substr(0, kMagic.size()) != kMagic || first.size() < 10) throw Error("it is no .npy array: the first bytes are not \\x93NUMPY");
+  if (first.substr(0, kMagic.size()) != kMagic || first.size() < 10)
+    throw Error("it is no .npy array: the first bytes are not \\x93NUMPY");
   const std::size_t major = byte(6), minor = byte(7);
   NpyExtent extent;
   if (major == 1 && minor == 0) {
@@ -161,7 +169,8 @@ NpyExtent npy_extent(std::string_view first) {
   } else {
     throw Error(fmt::format("its .npy format {}.{} is not known (1.0, 2.0 and 3.0 are)", major, minor));
   }
-  if (extent.length > kNpyHeaderLimit) throw Error(fmt::format("its header claims {} bytes; at most {} are read", extent.length, kNpyHeaderLimit));
+  if (extent.length > kNpyHeaderLimit)
+    throw Error(fmt::format("its header claims {} bytes; at most {} are read", extent.length, kNpyHeaderLimit));
   return extent;
 }
 
@@ -194,7 +203,8 @@ NpyHeader parse_npy_header(std::string_view text) {
   NpyHeader header{element_type(*descr), *shape};
   if (*fortran) throw Error("it is in Fortran order; save it with numpy.ascontiguousarray()");
   std::size_t count = 0;
-  if (!element_count(header.shape, count)) throw Error(fmt::format("its shape {} is larger than any memory", tarsus::text(header.shape)));
+  if (!element_count(header.shape, count))
+    throw Error(fmt::format("its shape {} is larger than any memory", tarsus::text(header.shape)));
   return header;
 }
 

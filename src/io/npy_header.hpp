@@ -21,7 +21,8 @@ std::string write_npy_header(NpzType type, const NpzShape& shape);
 
 inline constexpr std::size_t kNpyMagicSize = 12;         ///< the longest of what stands before the dictionary
 inline constexpr std::size_t kNpyHeaderLimit = 1 << 16;  ///< bytes of dictionary that are read at most
-/// Where the dictionary lies, from a member's first bytes (up to kNpyMagicSize of them). @throws Error saying what is wrong
+/// Where the dictionary lies, from a member's first bytes (up to kNpyMagicSize of them). @throws Error saying what is
+/// wrong
 struct NpyExtent {
   std::size_t start = 0, length = 0;
 };

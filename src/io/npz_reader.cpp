@@ -85,7 +85,8 @@ struct NpzReader::State {
 /// Precondition for callers: `count` is bounded by something smaller than the file.
 std::string NpzReader::State::bytes_at(std::uint64_t offset, std::uint64_t count, std::string_view member) {
   if (offset > file_size || count > file_size - offset) {
-    fail(member, fmt::format("the zip is damaged or cut off: bytes {} to {} are beyond its end ({})", offset, offset + count, file_size));
+    fail(member, fmt::format("the zip is damaged or cut off: bytes {} to {} are beyond its end ({})", offset,
+                             offset + count, file_size));
   }
   std::string out(count, '\0');
   in->clear();
@@ -104,19 +105,23 @@ void NpzReader::State::open() {
 }
 
 Directory NpzReader::State::find_directory() {
-  if (file_size < zip::kEndSize) fail({}, fmt::format("this is no .npz file: {} bytes are too few for a zip", file_size));
-  const std::uint64_t tail_size = std::min<std::uint64_t>(file_size, zip::kEndSize + kCommentMost), tail_start = file_size - tail_size;
+  if (file_size < zip::kEndSize)
+    fail({}, fmt::format("this is no .npz file: {} bytes are too few for a zip", file_size));
+  const std::uint64_t tail_size = std::min<std::uint64_t>(file_size, zip::kEndSize + kCommentMost),
+                      tail_start = file_size - tail_size;
   const std::string tail = bytes_at(tail_start, tail_size, {});
   for (std::size_t at = tail.size() - zip::kEndSize + 1; at-- > 0;) {
     if (zip::get(tail, at, 4) != zip::kEnd || at + zip::kEndSize + zip::get(tail, at + 20, 2) != tail.size()) continue;
     const std::uint64_t disk = zip::get(tail, at + 4, 2), count_here = zip::get(tail, at + 8, 2);
     Directory d{zip::get(tail, at + 16, 4), zip::get(tail, at + 12, 4), zip::get(tail, at + 10, 2)};
-    if (d.start == zip::kMax32 || d.size == zip::kMax32 || d.count == zip::kMax16) return find_directory64(tail_start + at);
+    if (d.start == zip::kMax32 || d.size == zip::kMax32 || d.count == zip::kMax16)
+      return find_directory64(tail_start + at);
     if (disk != 0 || count_here != d.count) fail({}, "a zip in several parts is not read");
     return d;
   }
   const bool zip_start = zip::get(bytes_at(0, 4, {}), 0, 4) == zip::kLocal;
-  fail({}, zip_start ? "the zip is cut off: its directory is missing" : "this is no .npz file: it has no zip directory");
+  fail({},
+       zip_start ? "the zip is cut off: its directory is missing" : "this is no .npz file: it has no zip directory");
 }
 
 Directory NpzReader::State::find_directory64(std::uint64_t end) {
@@ -129,10 +134,12 @@ Directory NpzReader::State::find_directory64(std::uint64_t end) {
 }
 
 void NpzReader::State::read_directory(const Directory& d) {
-  if (d.size > kDirectoryMost) fail({}, fmt::format("the zip's directory claims {} bytes; at most {} are read", d.size, kDirectoryMost));
+  if (d.size > kDirectoryMost)
+    fail({}, fmt::format("the zip's directory claims {} bytes; at most {} are read", d.size, kDirectoryMost));
   const std::string data = bytes_at(d.start, d.size, {});
   if (d.count > data.size() / zip::kCentralSize) {
-    fail({}, fmt::format("the zip is damaged: its directory claims {} members, and has room for {}", d.count, data.size() / zip::kCentralSize));
+    fail({}, fmt::format("the zip is damaged: its directory claims {} members, and has room for {}", d.count,
+                         data.size() / zip::kCentralSize));
   }
   std::size_t at = 0;
   for (std::uint64_t i = 0; i < d.count; ++i) at = read_entry(data, at, d.start);
@@ -141,17 +148,21 @@ void NpzReader::State::read_directory(const Directory& d) {
 
 /// One member of the directory; returns where the next begins. Data must lie before `before`.
 std::size_t NpzReader::State::read_entry(std::string_view data, std::size_t at, std::uint64_t before) {
-  if (data.size() - at < zip::kCentralSize || zip::get(data, at, 4) != zip::kCentral) fail({}, "the zip is damaged: its directory ends in the middle");
-  const std::size_t name_size = zip::get(data, at + 28, 2), extra_size = zip::get(data, at + 30, 2), comment_size = zip::get(data, at + 32, 2);
+  if (data.size() - at < zip::kCentralSize || zip::get(data, at, 4) != zip::kCentral)
+    fail({}, "the zip is damaged: its directory ends in the middle");
+  const std::size_t name_size = zip::get(data, at + 28, 2), extra_size = zip::get(data, at + 30, 2),
+                    comment_size = zip::get(data, at + 32, 2);
   const std::size_t name_at = at + zip::kCentralSize;
-  if (name_size + extra_size + comment_size > data.size() - name_at) fail({}, "the zip is damaged: its directory ends in the middle");
+  if (name_size + extra_size + comment_size > data.size() - name_at)
+    fail({}, "the zip is damaged: its directory ends in the middle");
   Entry e;
   e.file_name = data.substr(name_at, name_size);
   e.method = int(zip::get(data, at + 10, 2));
   e.crc = std::uint32_t(zip::get(data, at + 16, 4));
   e.compressed = zip::get(data, at + 20, 4), e.size = zip::get(data, at + 24, 4), e.offset = zip::get(data, at + 42, 4);
   read_extra64(data.substr(name_at + name_size, extra_size), e);
-  if (!safe_name(e.file_name)) fail(e.file_name, "a member's name leads out of the file (.. or an absolute path) or holds control characters");
+  if (!safe_name(e.file_name))
+    fail(e.file_name, "a member's name leads out of the file (.. or an absolute path) or holds control characters");
   if (zip::get(data, at + 8, 2) & 1) fail(e.file_name, "it is encrypted");
   if (e.method != zip::kStored && e.method != zip::kDeflated) {
     fail(e.file_name, fmt::format("its compression (method {}) is not read; stored and deflated are", e.method));
@@ -159,8 +170,10 @@ std::size_t NpzReader::State::read_entry(std::string_view data, std::size_t at, 
   if (e.offset > before || e.compressed > before - e.offset) {
     fail(e.file_name, fmt::format("it claims {} bytes at byte {} of a file of {}", e.compressed, e.offset, file_size));
   }
-  if (e.method == zip::kStored && e.compressed != e.size) fail(e.file_name, "the zip is damaged: a stored member with two different sizes");
-  if (e.size / kDeflateMost > e.compressed) fail(e.file_name, fmt::format("it claims {} bytes, more than {} compressed bytes can hold", e.size, e.compressed));
+  if (e.method == zip::kStored && e.compressed != e.size)
+    fail(e.file_name, "the zip is damaged: a stored member with two different sizes");
+  if (e.size / kDeflateMost > e.compressed)
+    fail(e.file_name, fmt::format("it claims {} bytes, more than {} compressed bytes can hold", e.size, e.compressed));
   add(std::move(e));
   return name_at + name_size + extra_size + comment_size;
 }
@@ -208,7 +221,8 @@ namespace {
 /// The decoded bytes of one member, in order.
 class MemberStream {
  public:
-  MemberStream(std::istream& in, const Entry& entry, std::uint64_t start) : in_(in), entry_(entry), left_(entry.compressed) {
+  MemberStream(std::istream& in, const Entry& entry, std::uint64_t start)
+      : in_(in), entry_(entry), left_(entry.compressed) {
     in_.clear();
     in_.seekg(std::streamoff(start));
     if (entry.method != zip::kDeflated) return;
@@ -229,7 +243,8 @@ class MemberStream {
   }
   void check_end() {
     char more = 0;
-    if (read(&more, 1) != 0) throw Error(fmt::format("it goes on beyond the {} bytes that the zip claims", entry_.size));
+    if (read(&more, 1) != 0)
+      throw Error(fmt::format("it goes on beyond the {} bytes that the zip claims", entry_.size));
     if (crc_ != entry_.crc) throw Error("its data are damaged: the CRC does not fit");
   }
 
@@ -255,7 +270,8 @@ class MemberStream {
       const int result = inflate(&*z_, Z_NO_FLUSH);
       done += room - z_->avail_out;
       ended_ = result == Z_STREAM_END;
-      if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR) throw Error("its compressed data are damaged");
+      if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR)
+        throw Error("its compressed data are damaged");
     }
     return done;
   }
@@ -286,16 +302,19 @@ OpenArray open_array(MemberStream& stream, const Entry& entry) {
   std::size_t count = 0;
   element_count(array.header.shape, count);
   array.bytes = count * item_size(array.header.type);
-  const std::uint64_t there = entry.size >= extent.start + extent.length ? entry.size - extent.start - extent.length : 0;
+  const std::uint64_t there =
+      entry.size >= extent.start + extent.length ? entry.size - extent.start - extent.length : 0;
   if (array.bytes != there) {
-    throw Error(fmt::format("its shape {} of {} needs {} bytes, and it has {}", text(array.header.shape), name(array.header.type), array.bytes, there));
+    throw Error(fmt::format("its shape {} of {} needs {} bytes, and it has {}", text(array.header.shape),
+                            name(array.header.type), array.bytes, there));
   }
   return array;
 }
 
 std::string shape_pattern(const NpzShape& shape) {
   std::string s = "(";
-  for (std::size_t i = 0; i < shape.size(); ++i) s += (i ? ", " : "") + (shape[i] == NpzReader::kAny ? "any" : std::to_string(shape[i]));
+  for (std::size_t i = 0; i < shape.size(); ++i)
+    s += (i ? ", " : "") + (shape[i] == NpzReader::kAny ? "any" : std::to_string(shape[i]));
   return s + (shape.size() == 1 ? ",)" : ")");
 }
 
@@ -369,7 +388,8 @@ void NpzReader::State::with_array(std::string_view name, Use use) {
   if (zip::get(local, 0, 4) != zip::kLocal) fail(name, "the zip is damaged: no member where its directory says");
   // The local header's name and extra fields may differ in length from the directory's.
   const std::uint64_t start = e.offset + zip::kLocalSize + zip::get(local, 26, 2) + zip::get(local, 28, 2);
-  if (start > file_size || e.compressed > file_size - start) fail(name, "the zip is damaged or cut off: the member's data are not there");
+  if (start > file_size || e.compressed > file_size - start)
+    fail(name, "the zip is damaged or cut off: the member's data are not there");
   try {
     MemberStream stream(*in, e, start);
     const OpenArray array = open_array(stream, e);
@@ -383,14 +403,18 @@ void NpzReader::State::read(std::string_view name, const Take& take) {
   const Entry& e = entry(name);
   const std::uint64_t most = kInflatedFree + kInflatedPerByte * file_size;
   if (e.method == zip::kDeflated && (e.size > most || (inflated += e.size) > most)) {
-    fail(name, fmt::format("compressed arrays of this file may unfold to {} bytes in all; numpy.savez writes them uncompressed", most));
+    fail(name, fmt::format(
+                   "compressed arrays of this file may unfold to {} bytes in all; numpy.savez writes them uncompressed",
+                   most));
   }
   with_array(name, [&](MemberStream& stream, const OpenArray& array) { read_pieces(stream, array.bytes, take); });
 }
 
 NpzInfo NpzReader::info(std::string_view name) {
   NpzInfo info{std::string(name), {}, {}};
-  state_->with_array(name, [&](MemberStream&, const OpenArray& array) { info.type = array.header.type, info.shape = array.header.shape; });
+  state_->with_array(name, [&](MemberStream&, const OpenArray& array) {
+    info.type = array.header.type, info.shape = array.header.shape;
+  });
   return info;
 }
 
@@ -399,12 +423,15 @@ std::vector<double> NpzReader::read_real(std::string_view name, const NpzShape& 
   if (i.type != NpzType::float64 && i.type != NpzType::float32) {
     state_->fail(name, fmt::format("its element type is {}; expected float64 or float32", tarsus::name(i.type)));
   }
-  if (!matches(i.shape, shape)) state_->fail(name, fmt::format("its shape is {}; expected {}", text(i.shape), shape_pattern(shape)));
+  if (!matches(i.shape, shape))
+    state_->fail(name, fmt::format("its shape is {}; expected {}", text(i.shape), shape_pattern(shape)));
   std::vector<double> out;
   state_->read(name, [&](const char* data, std::size_t bytes) {
     if (out.empty()) out.reserve(i.count());
-    if (i.type == NpzType::float64) append<double>(out, data, bytes);
-    else append<float>(out, data, bytes);
+    if (i.type == NpzType::float64)
+      append<double>(out, data, bytes);
+    else
+      append<float>(out, data, bytes);
   });
   return out;
 }
@@ -412,10 +439,12 @@ std::vector<double> NpzReader::read_real(std::string_view name, const NpzShape& 
 std::string NpzReader::read_text(std::string_view name) {
   const NpzInfo i = info(name);
   if (i.type != NpzType::uint8 || i.shape.size() != 1) {
-    state_->fail(name, fmt::format("it is {} of shape {}; expected text: uint8 of shape (any,)", tarsus::name(i.type), text(i.shape)));
+    state_->fail(name, fmt::format("it is {} of shape {}; expected text: uint8 of shape (any,)", tarsus::name(i.type),
+                                   text(i.shape)));
   }
   constexpr std::size_t kTextMost = 16 << 20;
-  if (i.shape[0] > kTextMost) state_->fail(name, fmt::format("its text has {} bytes; at most {} are read", i.shape[0], kTextMost));
+  if (i.shape[0] > kTextMost)
+    state_->fail(name, fmt::format("its text has {} bytes; at most {} are read", i.shape[0], kTextMost));
   std::string out;
   state_->read(name, [&](const char* data, std::size_t bytes) { out.append(data, bytes); });
   return out;

@@ -67,7 +67,8 @@ std::string directory_end(std::uint64_t start, std::uint64_t size, std::uint64_t
   const bool large = start >= zip::kMax32 || size >= zip::kMax32 || count >= zip::kMax16;
   if (large) {
     zip::put(h, zip::kEnd64, 4), zip::put(h, zip::kEnd64Size - 12, 8), zip::put(h, 45, 2), zip::put(h, 45, 2);
-    zip::put(h, 0, 4), zip::put(h, 0, 4), zip::put(h, count, 8), zip::put(h, count, 8), zip::put(h, size, 8), zip::put(h, start, 8);
+    zip::put(h, 0, 4), zip::put(h, 0, 4), zip::put(h, count, 8), zip::put(h, count, 8), zip::put(h, size, 8),
+        zip::put(h, start, 8);
     zip::put(h, zip::kLocator64, 4), zip::put(h, 0, 4), zip::put(h, start + size, 8), zip::put(h, 1, 4);
   }
   zip::put(h, zip::kEnd, 4), zip::put(h, 0, 2), zip::put(h, 0, 2);
@@ -89,7 +90,9 @@ struct NpzWriter::State {
   std::uint64_t left = 0;  ///< bytes that the open array still wants
   bool open = false;
 
-  [[noreturn]] void fail(int error) { throw Error(fmt::format("{}: cannot be written: {}", partial.string(), reason(error))); }
+  [[noreturn]] void fail(int error) {
+    throw Error(fmt::format("{}: cannot be written: {}", partial.string(), reason(error)));
+  }
   void put(const void* data, std::size_t size) {
     if (size > 0 && std::fwrite(data, 1, size, out) != size) fail(errno);
     at += size;
@@ -122,7 +125,8 @@ NpzWriter::NpzWriter(const std::filesystem::path& file) : state_(std::make_uniqu
   if (fs::exists(status) && !fs::is_regular_file(status)) {
     throw Error(fmt::format("{}: cannot be written: it exists and is not an ordinary file", file.string()));
   }
-  if (!file.has_filename()) throw Error(fmt::format("\"{}\": cannot be written: not the name of a file", file.string()));
+  if (!file.has_filename())
+    throw Error(fmt::format("\"{}\": cannot be written: not the name of a file", file.string()));
   // A link stays a link: the file that it points to is replaced.
   state_->file = fs::is_symlink(fs::symlink_status(file, ignored)) ? fs::weakly_canonical(file, ignored) : file;
   if (state_->file.empty()) state_->file = file;
@@ -148,10 +152,12 @@ NpzWriter::~NpzWriter() {
 void NpzWriter::begin(std::string_view name, NpzType type, const NpzShape& shape) {
   State& s = *state_;
   if (s.open) throw ShapeError("npz: bytes still missing from the last array", s.left, 0);
-  if (name.empty() || name.size() > 256 || name.find_first_of(std::string_view("/\\:\0", 4)) != name.npos || name.find("..") != name.npos) {
+  if (name.empty() || name.size() > 256 || name.find_first_of(std::string_view("/\\:\0", 4)) != name.npos ||
+      name.find("..") != name.npos) {
     throw ValueError("name", std::string(name), "a plain word, as it names a member of a zip");
   }
-  if (!s.names.emplace(name).second) throw ValueError("name", std::string(name), "a name that no other array of this file has");
+  if (!s.names.emplace(name).second)
+    throw ValueError("name", std::string(name), "a name that no other array of this file has");
   std::size_t count = 0;
   if (!element_count(shape, count)) throw ValueError("shape", text(shape), "one whose elements can be counted");
   const std::string header = write_npy_header(type, shape);

@@ -1,4 +1,5 @@
-// Signatures and field access of the zip container, for npz_writer.cpp and npz_reader.cpp.  [PKWARE APPNOTE 6.3.10, section 4.3]
+// Signatures and field access of the zip container, for npz_writer.cpp and npz_reader.cpp.  [PKWARE APPNOTE 6.3.10,
+// section 4.3]
 #pragma once
 
 #include <cstdint>
@@ -7,7 +8,8 @@
 
 namespace tarsus::zip {
 
-inline constexpr std::uint32_t kLocal = 0x04034b50, kCentral = 0x02014b50, kEnd = 0x06054b50, kEnd64 = 0x06064b50, kLocator64 = 0x07064b50;
+inline constexpr std::uint32_t kLocal = 0x04034b50, kCentral = 0x02014b50, kEnd = 0x06054b50, kEnd64 = 0x06064b50,
+                               kLocator64 = 0x07064b50;
 inline constexpr std::size_t kLocalSize = 30, kCentralSize = 46, kEndSize = 22, kEnd64Size = 56, kLocator64Size = 20;
 inline constexpr std::uint32_t kMax32 = 0xffffffff;
 inline constexpr std::uint16_t kMax16 = 0xffff, kExtra64 = 0x0001;

@@ -21,14 +21,17 @@ const std::vector<std::string> kOwnKeys{"format", "version", "model", "nq", "nv"
 
 void check_finite(const char* what, double time, std::span<const double> values) {
   for (std::size_t i = 0; i < values.size(); ++i) {
-    if (!std::isfinite(values[i])) throw ValueError(fmt::format("{}[{}] at {} s", what, i, time), fmt::format("{}", values[i]), "a finite number");
+    if (!std::isfinite(values[i]))
+      throw ValueError(fmt::format("{}[{}] at {} s", what, i, time), fmt::format("{}", values[i]), "a finite number");
   }
 }
 
 /// Rows of numbers in chunks that never move.
 class Column {
  public:
-  explicit Column(std::size_t width) : width_(width), rows_per_chunk_(std::max<std::size_t>(1, kChunkBytes / sizeof(double) / std::max<std::size_t>(1, width))) {}
+  explicit Column(std::size_t width)
+      : width_(width),
+        rows_per_chunk_(std::max<std::size_t>(1, kChunkBytes / sizeof(double) / std::max<std::size_t>(1, width))) {}
 
   void push(std::span<const double> row) {
     if (rows_ % rows_per_chunk_ == 0) chunks_.emplace_back().reserve(rows_per_chunk_ * width_);
@@ -67,22 +70,27 @@ struct RecordingWriter::State {
   }
 };
 
-RecordingWriter::RecordingWriter(std::filesystem::path file, const Model& model) : state_(std::make_unique<State>(file, model)) {}
+RecordingWriter::RecordingWriter(std::filesystem::path file, const Model& model)
+    : state_(std::make_unique<State>(file, model)) {}
 RecordingWriter::~RecordingWriter() = default;
 RecordingWriter::RecordingWriter(RecordingWriter&&) noexcept = default;
 RecordingWriter& RecordingWriter::operator=(RecordingWriter&&) noexcept = default;
 
 int RecordingWriter::frame_count() const { return state_->frames; }
 
-void RecordingWriter::frame(double time, std::span<const double> qpos, std::span<const double> qvel, std::span<const double> target) {
+void RecordingWriter::frame(double time, std::span<const double> qpos, std::span<const double> qvel,
+                            std::span<const double> target) {
   State& s = *state_;
   check_size("qpos", qpos.size(), std::size_t(s.nq));
   check_size("qvel", qvel.size(), std::size_t(s.nv));
   if (!target.empty()) check_size("target", target.size(), std::size_t(s.nq));
   if (s.frames == 0) s.has_target = !target.empty(), s.first_time = time;
-  if (s.has_target != !target.empty()) throw ValueError("target", target.empty() ? "none" : "some", "targets in every frame or in none");
+  if (s.has_target != !target.empty())
+    throw ValueError("target", target.empty() ? "none" : "some", "targets in every frame or in none");
   if (!std::isfinite(time) || (s.frames > 0 && !(time > s.last_time))) {
-    throw ValueError("time", fmt::format("{}", time), s.frames > 0 ? fmt::format("more than the last frame's {}", s.last_time) : "a finite number of seconds");
+    throw ValueError(
+        "time", fmt::format("{}", time),
+        s.frames > 0 ? fmt::format("more than the last frame's {}", s.last_time) : "a finite number of seconds");
   }
   check_finite("qpos", time, qpos), check_finite("qvel", time, qvel), check_finite("target", time, target);
   s.time.push({&time, 1}), s.qpos.push(qpos), s.qvel.push(qvel);
@@ -96,7 +104,8 @@ void RecordingWriter::finish(const MetaPairs& extra) {
   s.meta["frames"] = s.frames;
   s.meta["dt"] = s.frames < 2 ? 0 : (s.last_time - s.first_time) / (s.frames - 1);
   for (const auto& [key, value] : extra) {
-    if (std::find(kOwnKeys.begin(), kOwnKeys.end(), key) != kOwnKeys.end()) throw ValueError("meta", key, "a key that the recording does not use itself");
+    if (std::find(kOwnKeys.begin(), kOwnKeys.end(), key) != kOwnKeys.end())
+      throw ValueError("meta", key, "a key that the recording does not use itself");
     Json& slot = s.meta[key];
     std::visit([&](const auto& v) { slot = v; }, value);
   }
@@ -108,7 +117,8 @@ void RecordingWriter::finish(const MetaPairs& extra) {
 }
 
 std::span<const double> Recording::target_at(int frame) const {
-  return target.empty() ? std::span<const double>() : std::span<const double>(target).subspan(std::size_t(frame) * nq, std::size_t(nq));
+  return target.empty() ? std::span<const double>()
+                        : std::span<const double>(target).subspan(std::size_t(frame) * nq, std::size_t(nq));
 }
 
 namespace {
@@ -126,23 +136,28 @@ class RecordingParser {
   }
 
  private:
-  [[noreturn]] void fail(const std::string& member, const std::string& message) const { throw InputError(Location{out_.file, 0, 0, member}, message); }
+  [[noreturn]] void fail(const std::string& member, const std::string& message) const {
+    throw InputError(Location{out_.file, 0, 0, member}, message);
+  }
 
   std::string string_value(const char* key, const JsonValue& value) const {
-    if (!value.is(JsonValue::Type::string)) fail(std::string("meta/") + key, fmt::format("expected a string, found {}", describe(value)));
+    if (!value.is(JsonValue::Type::string))
+      fail(std::string("meta/") + key, fmt::format("expected a string, found {}", describe(value)));
     return value.text;
   }
 
   int size_value(const JsonValue& root, const char* key) const {
     const JsonValue* value = root.find(key);
-    const bool good = value && value->is(JsonValue::Type::number) && value->number >= 0 && value->number < 1e9 && value->number == std::floor(value->number);
+    const bool good = value && value->is(JsonValue::Type::number) && value->number >= 0 && value->number < 1e9 &&
+                      value->number == std::floor(value->number);
     if (!good) fail(std::string("meta/") + key, "expected a whole number that is not negative");
     return int(value->number);
   }
 
   std::vector<std::string> string_list(const JsonValue& root, const char* key) const {
     const JsonValue* list = root.find(key);
-    if (!list || !list->is_array() || list->items.size() != list->size()) fail(std::string("meta/") + key, "expected a list of strings");
+    if (!list || !list->is_array() || list->items.size() != list->size())
+      fail(std::string("meta/") + key, "expected a list of strings");
     std::vector<std::string> out;
     for (const JsonValue& item : list->items) out.push_back(string_value(key, item));
     return out;
@@ -153,9 +168,11 @@ class RecordingParser {
     out_.meta = npz_.read_text("meta");
     const JsonDocument document(out_.meta, out_.file + "/meta");
     const JsonValue& root = document.root();
-    if (!root.is(JsonValue::Type::object)) fail("meta", fmt::format("expected a JSON object, found {}", describe(root)));
+    if (!root.is(JsonValue::Type::object))
+      fail("meta", fmt::format("expected a JSON object, found {}", describe(root)));
     const JsonValue* format = root.find("format");
-    if (!format || string_value("format", *format) != kFormat) fail("meta/format", fmt::format("expected \"{}\"", kFormat));
+    if (!format || string_value("format", *format) != kFormat)
+      fail("meta/format", fmt::format("expected \"{}\"", kFormat));
     if (const int version = size_value(root, "version"); version != kVersion) {
       fail("meta/version", fmt::format("version {} is not known; {} is", version, kVersion));
     }
@@ -181,16 +198,19 @@ class RecordingParser {
 
   void check_model(const Model& model) const {
     if (out_.nq != model.nq || out_.nv != model.nv) {
-      fail("meta", fmt::format("the recording has nq {}, nv {}; the model \"{}\" has nq {}, nv {}", out_.nq, out_.nv, model.name, model.nq, model.nv));
+      fail("meta", fmt::format("the recording has nq {}, nv {}; the model \"{}\" has nq {}, nv {}", out_.nq, out_.nv,
+                               model.name, model.nq, model.nv));
     }
     if (out_.joints.size() != model.joints.size()) {
-      fail("meta/joints", fmt::format("the recording has {} joints; the model \"{}\" has {}", out_.joints.size(), model.name, model.joints.size()));
+      fail("meta/joints", fmt::format("the recording has {} joints; the model \"{}\" has {}", out_.joints.size(),
+                                      model.name, model.joints.size()));
     }
     for (std::size_t i = 0; i < out_.joints.size(); ++i) {
       const Joint& joint = model.joints[i];
       if (out_.joints[i] == joint.name && out_.joint_types[i] == tarsus::name(joint.type)) continue;
-      fail("meta/joints", fmt::format("joint {} of the recording is \"{}\" ({}); the model \"{}\" has \"{}\" ({}) there", i, out_.joints[i],
-                                      out_.joint_types[i], model.name, joint.name, tarsus::name(joint.type)));
+      fail("meta/joints",
+           fmt::format("joint {} of the recording is \"{}\" ({}); the model \"{}\" has \"{}\" ({}) there", i,
+                       out_.joints[i], out_.joint_types[i], model.name, joint.name, tarsus::name(joint.type)));
     }
   }
 
@@ -206,13 +226,15 @@ class RecordingParser {
   void read_arrays() {
     out_.time = values("time", {frames_});
     for (std::size_t i = 1; i < out_.time.size(); ++i) {
-      if (!(out_.time[i] > out_.time[i - 1])) fail("time", fmt::format("frame {} is at {} s, the one before it at {} s", i, out_.time[i], out_.time[i - 1]));
+      if (!(out_.time[i] > out_.time[i - 1]))
+        fail("time", fmt::format("frame {} is at {} s, the one before it at {} s", i, out_.time[i], out_.time[i - 1]));
     }
     out_.qpos = values("qpos", {frames_, std::size_t(out_.nq)});
     out_.qvel = values("qvel", {frames_, std::size_t(out_.nv)});
     if (npz_.has("target")) out_.target = values("target", {frames_, std::size_t(out_.nq)});
     for (const std::string& name : npz_.names()) {
-      if (name != "time" && name != "qpos" && name != "qvel" && name != "target" && name != "meta") out_.unused.push_back(name);
+      if (name != "time" && name != "qpos" && name != "qvel" && name != "target" && name != "meta")
+        out_.unused.push_back(name);
     }
     out_.unused.insert(out_.unused.end(), npz_.others().begin(), npz_.others().end());
   }

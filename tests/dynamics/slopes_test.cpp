@@ -1,5 +1,5 @@
-// Order of accuracy by its slope: halving the step divides the error by 2^order. Errors are against an independent integration
-// where there is one, else against the same system's conserved quantities or its own run at half the step.
+// Order of accuracy by its slope: halving the step divides the error by 2^order. Errors are against an independent
+// integration where there is one, else against the same system's conserved quantities or its own run at half the step.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -11,7 +11,8 @@
 namespace tarsus::test {
 namespace {
 
-constexpr double kEulerTolerance = 0.05, kRk4Tolerance = 0.2;  // steps are small enough for the next order to stay below these
+constexpr double kEulerTolerance = 0.05,
+                 kRk4Tolerance = 0.2;  // steps are small enough for the next order to stay below these
 
 /// A rod of `mass` and `length` on a hinge about y, hanging along -z at angle 0; more of them below one another.
 Model pendulum(int links, double mass, double length) {
@@ -56,7 +57,8 @@ Momentum momentum_of(const Model& model, Data& data) {
 using Watch = std::function<void(Data&)>;
 
 /// Runs `steps` steps over `duration` seconds; `watch` sees every state after the first.
-Data run(const Model& model, Integrator integrator, std::vector<double> qpos, std::vector<double> qvel, double duration, int steps, const Watch& watch = {}) {
+Data run(const Model& model, Integrator integrator, std::vector<double> qpos, std::vector<double> qvel, double duration,
+         int steps, const Watch& watch = {}) {
   Data data(model);
   std::copy(qpos.begin(), qpos.end(), data.qpos.begin());
   std::copy(qvel.begin(), qvel.end(), data.qvel.begin());
@@ -87,7 +89,8 @@ double distance(const Data& a, const Data& b) {
   return std::sqrt(d);
 }
 
-/// The rod's own equation, 2/3 l θ'' = -g sin θ, by Runge and Kutta's rule in long double with steps far below those under test.
+/// The rod's own equation, 2/3 l θ'' = -g sin θ, by Runge and Kutta's rule in long double with steps far below those
+/// under test.
 std::pair<double, double> rod_reference(double length, double angle, double duration) {
   using Real = long double;
   const Real k = 1.5L * 9.81L / Real(length);
@@ -95,7 +98,8 @@ std::pair<double, double> rod_reference(double length, double angle, double dura
   constexpr int kSteps = 40'000;
   const Real h = Real(duration) / kSteps;
   for (int i = 0; i < kSteps; ++i) {
-    const Real a1 = -k * std::sin(q), a2 = -k * std::sin(q + h / 2 * v), a3 = -k * std::sin(q + h / 2 * (v + h / 2 * a1)), a4 = -k * std::sin(q + h * (v + h / 2 * a2));
+    const Real a1 = -k * std::sin(q), a2 = -k * std::sin(q + h / 2 * v),
+               a3 = -k * std::sin(q + h / 2 * (v + h / 2 * a1)), a4 = -k * std::sin(q + h * (v + h / 2 * a2));
     q += h * v + h * h / 6 * (a1 + a2 + a3);
     v += h / 6 * (a1 + 2 * a2 + 2 * a3 + a4);
   }
@@ -124,7 +128,8 @@ TEST(Slopes, PendulumEnergyUnderEulerIsFirstOrderAndBounded) {
     start.qpos[0] = 2.5;
     const double e0 = energy_of(model, start).total();
     double error = 0;
-    run(model, Integrator::semi_implicit_euler, {2.5}, {0}, duration, steps, [&](Data& data) { error = std::max(error, std::abs(energy_of(model, data).total() - e0)); });
+    run(model, Integrator::semi_implicit_euler, {2.5}, {0}, duration, steps,
+        [&](Data& data) { error = std::max(error, std::abs(energy_of(model, data).total() - e0)); });
     return error;
   };
   EXPECT_NEAR(slope([&](int steps) { return worst(5, steps); }, 2000, 3), 1, kEulerTolerance);
@@ -141,12 +146,15 @@ TEST(Slopes, DoublePendulum) {
   std::copy(q.begin(), q.end(), start.qpos.begin()), std::copy(v.begin(), v.end(), start.qvel.begin());
   const double e0 = energy_of(model, start).total();
   const auto state_error = [&](Integrator integrator) {
-    return [&, integrator](int steps) { return distance(run(model, integrator, q, v, duration, steps), run(model, integrator, q, v, duration, 2 * steps)); };
+    return [&, integrator](int steps) {
+      return distance(run(model, integrator, q, v, duration, steps), run(model, integrator, q, v, duration, 2 * steps));
+    };
   };
   const auto energy_error = [&](Integrator integrator) {
     return [&, integrator](int steps) {
       double error = 0;
-      run(model, integrator, q, v, duration, steps, [&](Data& data) { error = std::max(error, std::abs(energy_of(model, data).total() - e0)); });
+      run(model, integrator, q, v, duration, steps,
+          [&](Data& data) { error = std::max(error, std::abs(energy_of(model, data).total() - e0)); });
       return error;
     };
   };
@@ -184,7 +192,8 @@ struct Tumble {
 
 TEST(Slopes, TumblingBodyKeepsItsMomentumAndEnergyToTheOrder) {
   const Tumble t;
-  EXPECT_GT(t.errors(Integrator::rk4, 2000).turned, 5.5) << "the body must flip within the run: its spin about its own middle axis turns round";
+  EXPECT_GT(t.errors(Integrator::rk4, 2000).turned, 5.5)
+      << "the body must flip within the run: its spin about its own middle axis turns round";
   const auto of = [&](Integrator integrator, double Tumble::Error::*what) {
     return [&t, integrator, what](int steps) { return t.errors(integrator, steps).*what; };
   };

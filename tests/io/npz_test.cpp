@@ -58,12 +58,14 @@ std::string make_zip(const std::vector<TestMember>& members) {
     const std::size_t offset = out.size();
     const auto common = [&](std::string& h, const std::string& extra) {
       zip::put(h, 20, 2), zip::put(h, m.flags, 2), zip::put(h, m.method, 2), zip::put(h, 0, 4), zip::put(h, m.crc, 4);
-      zip::put(h, m.data.size(), 4), zip::put(h, m.size, 4), zip::put(h, m.name.size(), 2), zip::put(h, extra.size(), 2);
+      zip::put(h, m.data.size(), 4), zip::put(h, m.size, 4), zip::put(h, m.name.size(), 2),
+          zip::put(h, extra.size(), 2);
     };
     zip::put(out, zip::kLocal, 4), common(out, m.local_extra);
     out += m.name + m.local_extra + m.data;
     zip::put(directory, zip::kCentral, 4), zip::put(directory, 20, 2), common(directory, m.central_extra);
-    zip::put(directory, 0, 2), zip::put(directory, 0, 2), zip::put(directory, 0, 2), zip::put(directory, 0, 4), zip::put(directory, offset, 4);
+    zip::put(directory, 0, 2), zip::put(directory, 0, 2), zip::put(directory, 0, 2), zip::put(directory, 0, 4),
+        zip::put(directory, offset, 4);
     directory += m.name + m.central_extra;
   }
   const std::size_t start = out.size();
@@ -93,8 +95,11 @@ const std::vector<double> kSix{1, -2.5, 3e300, 0, 5e-324, 6};
 std::string good_array() { return npy(dict("'<f8'", "(2, 3)"), raw(kSix)); }
 
 /// The complaint must name the file, the member where one is given, and contain `part`.
-void expect_refused(const std::string& bytes, const std::string& member, const std::string& part,
-                    const std::function<void(NpzReader&)>& use = [](NpzReader& r) { r.read_real("a", {2, 3}); }) {
+void expect_refused(
+    const std::string& bytes, const std::string& member, const std::string& part,
+    const std::function<void(NpzReader&)>& use = [](NpzReader& r) {
+      r.read_real("a", {2, 3});
+    }) {
   try {
     NpzReader reader(bytes, "test.npz");
     use(reader);
@@ -154,7 +159,8 @@ TEST(Npz, WritesTheNpyFormat) {
   EXPECT_EQ((10 + length) % 64, 0u);
   const std::string header = bytes.substr(start + 10, length);
   EXPECT_EQ(header.back(), '\n');
-  EXPECT_EQ(header.substr(0, header.find_last_not_of(" \n") + 1), "{'descr': '<f8', 'fortran_order': False, 'shape': (2, 3), }");
+  EXPECT_EQ(header.substr(0, header.find_last_not_of(" \n") + 1),
+            "{'descr': '<f8', 'fortran_order': False, 'shape': (2, 3), }");
   const std::string data = bytes.substr(start + 10 + length, 48);
   EXPECT_EQ(data, raw(kSix));
   const std::string member = bytes.substr(start, 10 + length + 48);
@@ -219,7 +225,8 @@ TEST(Npz, WriterNamesWhatIsWrong) {
   NpzWriter writer(folder.path() / "a.npz");
   writer.add<double>("six", kSix, {6});
   EXPECT_THROW(writer.add<double>("six", kSix, {6}), ValueError) << "a name twice";
-  for (const char* name : {"", "../a", "/a", "a\\b", "c:a"}) EXPECT_THROW(writer.add<double>(name, kSix, {6}), ValueError) << name;
+  for (const char* name : {"", "../a", "/a", "a\\b", "c:a"})
+    EXPECT_THROW(writer.add<double>(name, kSix, {6}), ValueError) << name;
   EXPECT_THROW(writer.add<double>("big", kSix, {std::size_t(1) << 40, std::size_t(1) << 40}), ValueError);
 }
 
@@ -248,7 +255,8 @@ TEST(Npz, FullDiskIsReportedAndLeavesNothing) {
 
 TEST(Npz, ReadsWhatNumpyWrites) {
   TestMember zip64 = stored("a.npy", good_array());  // numpy.savez writes a zip64 field into every local header
-  zip::put(zip64.local_extra, 1, 2), zip::put(zip64.local_extra, 16, 2), zip::put(zip64.local_extra, zip64.size, 8), zip::put(zip64.local_extra, zip64.size, 8);
+  zip::put(zip64.local_extra, 1, 2), zip::put(zip64.local_extra, 16, 2), zip::put(zip64.local_extra, zip64.size, 8),
+      zip::put(zip64.local_extra, zip64.size, 8);
   for (const TestMember& member : {stored("a.npy", good_array()), deflated("a.npy", good_array()), zip64}) {
     NpzReader reader(make_zip({member, stored("readme.txt", "x")}), "test.npz");
     EXPECT_EQ(reader.read_real("a", {2, 3}), kSix);
@@ -258,12 +266,16 @@ TEST(Npz, ReadsWhatNumpyWrites) {
     NpzReader reader(make_zip({stored("a.npy", npy(dict("'<f8'", "(2, 3)"), raw(kSix), version))}), "test.npz");
     EXPECT_EQ(reader.read_real("a", {2, 3}), kSix) << "version " << version;
   }
-  NpzReader python2(make_zip({stored("a.npy", npy("{\"shape\": (2L, 3L), 'fortran_order': False, 'descr': \"<f8\"}", raw(kSix)))}), "test.npz");
+  NpzReader python2(
+      make_zip({stored("a.npy", npy("{\"shape\": (2L, 3L), 'fortran_order': False, 'descr': \"<f8\"}", raw(kSix)))}),
+      "test.npz");
   EXPECT_EQ(python2.read_real("a", {2, 3}), kSix);
 }
 
 TEST(Npz, RefusesWhatItDoesNotRead) {
-  const auto with = [](const std::string& dictionary) { return make_zip({stored("a.npy", npy(dictionary, raw(kSix)))}); };
+  const auto with = [](const std::string& dictionary) {
+    return make_zip({stored("a.npy", npy(dictionary, raw(kSix)))});
+  };
   expect_refused(with(dict("'|O'", "(6,)")), "a", "pickled");
   expect_refused(with(dict("'>f8'", "(2, 3)")), "a", "big-endian");
   expect_refused(with(dict("'<f8'", "(2, 3)", "True")), "a", "Fortran");
@@ -322,7 +334,8 @@ TEST(Npz, EveryTruncationAndEveryFlippedByteIsNoticed) {
         changed[i] = char(changed[i] ^ flip);
         try {
           NpzReader reader(changed, "test.npz");
-          EXPECT_EQ(reader.read_real("a", {2, 3}), kSix) << "byte " << i;  // a byte that means nothing: a date, a version
+          EXPECT_EQ(reader.read_real("a", {2, 3}), kSix)
+              << "byte " << i;  // a byte that means nothing: a date, a version
         } catch (const InputError&) {
         }
       }
@@ -345,7 +358,8 @@ TEST(Npz, SizesThatLieAreRefused) {
   expect_refused(make_zip({wrong_crc}), "a", "CRC");
   // Honest, but 72 MB of zeros in 70 kB.
   const std::size_t count = 9'000'000;
-  const std::string huge = make_zip({deflated("a.npy", npy(dict("'<f8'", "(" + std::to_string(count) + ",)"), std::string(8 * count, '\0')))});
+  const std::string huge = make_zip(
+      {deflated("a.npy", npy(dict("'<f8'", "(" + std::to_string(count) + ",)"), std::string(8 * count, '\0')))});
   expect_refused(huge, "a", "may unfold to", [&](NpzReader& r) { r.read_real("a", {count}); });
 }
 

@@ -22,7 +22,9 @@ struct Frames {
 Frames make_run(const Model& model, int frames, unsigned seed) {
   Random random(seed);
   Frames run;
-  const auto append = [](std::vector<double>& to, const std::vector<double>& row) { to.insert(to.end(), row.begin(), row.end()); };
+  const auto append = [](std::vector<double>& to, const std::vector<double>& row) {
+    to.insert(to.end(), row.begin(), row.end());
+  };
   for (int i = 0; i < frames; ++i) {
     run.time.push_back(i / 30.0);
     append(run.qpos, random_qpos(random, model));
@@ -32,11 +34,15 @@ Frames make_run(const Model& model, int frames, unsigned seed) {
   return run;
 }
 
-void write(const std::filesystem::path& file, const Model& model, const Frames& run, bool targets, const MetaPairs& extra = {}) {
+void write(const std::filesystem::path& file, const Model& model, const Frames& run, bool targets,
+           const MetaPairs& extra = {}) {
   RecordingWriter writer(file, model);
-  const auto row = [](const std::vector<double>& v, int i, int n) { return std::span(v).subspan(std::size_t(i) * n, std::size_t(n)); };
+  const auto row = [](const std::vector<double>& v, int i, int n) {
+    return std::span(v).subspan(std::size_t(i) * n, std::size_t(n));
+  };
   for (int i = 0; i < int(run.time.size()); ++i) {
-    writer.frame(run.time[i], row(run.qpos, i, model.nq), row(run.qvel, i, model.nv), targets ? row(run.target, i, model.nq) : std::span<const double>());
+    writer.frame(run.time[i], row(run.qpos, i, model.nq), row(run.qvel, i, model.nv),
+                 targets ? row(run.target, i, model.nq) : std::span<const double>());
   }
   EXPECT_EQ(writer.frame_count(), int(run.time.size()));
   writer.finish(extra);
@@ -122,14 +128,17 @@ struct Parts {
   bool has_qvel = true, int_time = false;
 };
 
-void expect_refused(const std::function<void(Parts&)>& spoil, const std::string& member, const std::string& part, const Model* model = nullptr) {
+void expect_refused(const std::function<void(Parts&)>& spoil, const std::string& member, const std::string& part,
+                    const Model* model = nullptr) {
   const TemporaryFolder folder;
   const auto file = folder.path() / "run.npz";
   Parts p;
   spoil(p);
   NpzWriter npz(file);
-  if (p.int_time) npz.add<std::int64_t>("time", std::vector<std::int64_t>{0, 1}, {2});
-  else npz.add<double>("time", p.time, {p.time.size()});
+  if (p.int_time)
+    npz.add<std::int64_t>("time", std::vector<std::int64_t>{0, 1}, {2});
+  else
+    npz.add<double>("time", p.time, {p.time.size()});
   npz.add<double>("qpos", p.qpos, p.qpos_shape);
   if (p.has_qvel) npz.add<double>("qvel", p.qvel, {2, 1});
   if (!p.target.empty()) npz.add<double>("target", p.target, {2, 1});
@@ -166,7 +175,9 @@ TEST(Recording, ReaderNamesFileAndMember) {
   expect_refused([](Parts& p) { p.time = {1, 1}; }, "time", "frame 1 is at 1 s");
   expect_refused([](Parts& p) { p.qvel[1] = std::nan(""); }, "qvel", "number 0 of frame 1 is nan");
   expect_refused([](Parts& p) { p.target = {0, kInfinity}; }, "target", "frame 1 is inf");
-  const auto meta = [](const char* from, const char* to) { return [=](Parts& p) { p.meta = replaced(p.meta, from, to); }; };
+  const auto meta = [](const char* from, const char* to) {
+    return [=](Parts& p) { p.meta = replaced(p.meta, from, to); };
+  };
   expect_refused(meta("{", "["), "meta", ":1:");
   expect_refused(meta("tarsus-recording", "other"), "meta/format", "tarsus-recording");
   expect_refused(meta("\"version\": 1", "\"version\": 2"), "meta/version", "version 2");
@@ -189,8 +200,8 @@ TEST(Recording, AnotherModelIsRefused) {
     spec.bodies.push_back(body);
     return compile(std::move(spec));
   };
-  const Model same = hinge_model("a", JointType::hinge), other_name = hinge_model("z", JointType::hinge), other_type = hinge_model("a", JointType::slide),
-              other_size = hinge_model("a", JointType::ball);
+  const Model same = hinge_model("a", JointType::hinge), other_name = hinge_model("z", JointType::hinge),
+              other_type = hinge_model("a", JointType::slide), other_size = hinge_model("a", JointType::ball);
   expect_refused([](Parts&) {}, "", "", &same);
   expect_refused([](Parts&) {}, "meta/joints", "\"a\" (hinge)", &other_name);
   expect_refused([](Parts&) {}, "meta/joints", "\"a\" (slide)", &other_type);

@@ -1,11 +1,10 @@
 // NumPy's .npz: a zip of .npy arrays.  [NEP 1; PKWARE APPNOTE 6.3.10]
 //
-// Written: stored (not compressed) members, little-endian, C order, format 1.0, zip64 where a size needs it. No clock goes in: equal
-// arrays give equal files.
-// Read: stored and deflated members (numpy.savez and savez_compressed), zip64, formats 1.0 to 3.0, the element types of
-// NpzType. Refused by name: pickled objects, text, complex and structured types, big-endian and Fortran-ordered arrays, encryption,
-// other compressions. Every size that the file claims is checked against the bytes that are there before memory is
-// taken for it, and every member against its CRC.
+// Written: stored (not compressed) members, little-endian, C order, format 1.0, zip64 where a size needs it. No clock
+// goes in: equal arrays give equal files. Read: stored and deflated members (numpy.savez and savez_compressed), zip64,
+// formats 1.0 to 3.0, the element types of NpzType. Refused by name: pickled objects, text, complex and structured
+// types, big-endian and Fortran-ordered arrays, encryption, other compressions. Every size that the file claims is
+// checked against the bytes that are there before memory is taken for it, and every member against its CRC.
 #pragma once
 
 #include <cstdint>
@@ -27,9 +26,12 @@ std::size_t item_size(NpzType type);
 
 template <class E>
 constexpr NpzType npz_type() {
-  if constexpr (std::is_same_v<E, double>) return NpzType::float64;
-  else if constexpr (std::is_same_v<E, float>) return NpzType::float32;
-  else if constexpr (std::is_same_v<E, std::int64_t>) return NpzType::int64;
+  if constexpr (std::is_same_v<E, double>)
+    return NpzType::float64;
+  else if constexpr (std::is_same_v<E, float>)
+    return NpzType::float32;
+  else if constexpr (std::is_same_v<E, std::int64_t>)
+    return NpzType::int64;
   else {
     static_assert(std::is_same_v<E, std::uint8_t>, "written: double, float, int64, uint8");
     return NpzType::uint8;
@@ -40,8 +42,8 @@ using NpzShape = std::vector<std::size_t>;
 /// "(300, 43)"; numpy's way of writing a tuple.
 std::string text(const NpzShape& shape);
 
-/// Writes FILE.partial and renames it in finish(): FILE is either complete or what it was before. Every function throws Error naming
-/// the file and the system's reason.
+/// Writes FILE.partial and renames it in finish(): FILE is either complete or what it was before. Every function throws
+/// Error naming the file and the system's reason.
 class NpzWriter {
  public:
   /// @throws Error if FILE.partial cannot be created, or FILE is something other than an ordinary file
@@ -64,7 +66,8 @@ class NpzWriter {
   /// @throws ShapeError for more bytes than the array has
   void write(std::span<const std::byte> bytes);
 
-  /// Writes the zip's directory, sees to it that the disk has everything, and renames. @throws also if an array is not full
+  /// Writes the zip's directory, sees to it that the disk has everything, and renames. @throws also if an array is not
+  /// full
   void finish();
 
  private:
@@ -96,7 +99,8 @@ class NpzReader {
   /// @throws InputError: no such array, or its header cannot be used
   NpzInfo info(std::string_view name);
   /// float64 or float32 values. @param shape expected; kAny matches any size
-  /// @throws InputError naming file and array: another type or shape, damaged data, a deflated array larger than 64 MiB + 16 times the file
+  /// @throws InputError naming file and array: another type or shape, damaged data, a deflated array larger than 64 MiB
+  /// + 16 times the file
   std::vector<double> read_real(std::string_view name, const NpzShape& shape);
   /// A uint8 array as text, up to 16 MiB.
   std::string read_text(std::string_view name);

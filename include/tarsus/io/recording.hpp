@@ -5,7 +5,8 @@
 //   qpos   float64 [n][nq]    Model's layout (MuJoCo's): metres, radians, unit quaternions w x y z
 //   qvel   float64 [n][nv]
 //   target float64 [n][nq]    what the drives were asked for; only if the run had targets
-//   meta   uint8 [bytes]      JSON: {"format": "tarsus-recording", "version": 1, "model": "humanoid", "nq": 43, "nv": 34,
+//   meta   uint8 [bytes]      JSON: {"format": "tarsus-recording", "version": 1, "model": "humanoid", "nq": 43, "nv":
+//   34,
 //                             "joints": ["root", …], "joint_types": ["free", …], "frames": n, "dt": mean spacing [s],
 //                             and whatever the program that made it had to say}
 // Size: 8 (1 + nq + nv [+ nq]) bytes a frame: the 34-DoF humanoid at 60 frames a second with targets 3.5 MB a minute.
@@ -28,8 +29,8 @@ namespace tarsus {
 using MetaValue = std::variant<std::string, double, std::int64_t, bool>;
 using MetaPairs = std::vector<std::pair<std::string, MetaValue>>;
 
-/// Collects frames in memory (in chunks: no copying as it grows) and writes them all in finish(). FILE appears only when it is
-/// complete: until then it is FILE.partial, which the destructor removes if finish() was never reached.
+/// Collects frames in memory (in chunks: no copying as it grows) and writes them all in finish(). FILE appears only
+/// when it is complete: until then it is FILE.partial, which the destructor removes if finish() was never reached.
 class RecordingWriter {
  public:
   /// Creates FILE.partial at once, so that a folder that is missing or closed is known before the run, not after it.
@@ -41,8 +42,10 @@ class RecordingWriter {
 
   /// @param time [s], larger than the last frame's   @param qpos [nq]   @param qvel [nv]
   /// @param target [nq], or empty: in all frames or in none
-  /// @throws ShapeError, ValueError for a number that is not finite, a time that does not increase, targets now and then
-  void frame(double time, std::span<const double> qpos, std::span<const double> qvel, std::span<const double> target = {});
+  /// @throws ShapeError, ValueError for a number that is not finite, a time that does not increase, targets now and
+  /// then
+  void frame(double time, std::span<const double> qpos, std::span<const double> qvel,
+             std::span<const double> target = {});
   int frame_count() const;
 
   /// Writes the file. Nothing may follow.
@@ -57,15 +60,15 @@ class RecordingWriter {
 
 struct Recording {
   std::string file;
-  std::string model;                      ///< name of the model it was made with
+  std::string model;  ///< name of the model it was made with
   int nq = 0, nv = 0;
   std::vector<std::string> joints, joint_types;
-  std::vector<double> time;               ///< [n]
-  std::vector<double> qpos, qvel;         ///< [n * nq], [n * nv]
-  std::vector<double> target;             ///< [n * nq] or empty
-  std::string meta;                       ///< the whole JSON text
-  MetaPairs extra;                        ///< the other texts, numbers and flags of meta (nested values: in `meta` alone)
-  std::vector<std::string> unused;        ///< other members of the file
+  std::vector<double> time;         ///< [n]
+  std::vector<double> qpos, qvel;   ///< [n * nq], [n * nv]
+  std::vector<double> target;       ///< [n * nq] or empty
+  std::string meta;                 ///< the whole JSON text
+  MetaPairs extra;                  ///< the other texts, numbers and flags of meta (nested values: in `meta` alone)
+  std::vector<std::string> unused;  ///< other members of the file
 
   int frame_count() const { return int(time.size()); }
   double duration() const { return time.empty() ? 0 : time.back() - time.front(); }
@@ -78,7 +81,8 @@ struct Recording {
 };
 
 /// Reads a recording back, and checks it against `model` if there is one: sizes, names and types of the joints.
-/// @throws InputError naming file and member: not a zip, a member missing, of another type or shape, numbers that are not
+/// @throws InputError naming file and member: not a zip, a member missing, of another type or shape, numbers that are
+/// not
 ///   finite, times that do not increase, made with another model
 Recording read_recording(const std::filesystem::path& file, const Model* model = nullptr);
 /// The same from memory; `name` stands for the file in messages.
