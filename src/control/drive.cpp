@@ -6,7 +6,7 @@
 
 namespace tarsus {
 
-Drives Drives::none(const Model& model) { return {std::vector<double>(model.nv), std::vector<double>(model.nv), false, {}, {}}; }
+Drives Drives::none(const Model& model) { return {std::vector<double>(model.nv), std::vector<double>(model.nv), false, {}, {}, 0.5}; }
 
 Drives Drives::uniform(const Model& model, double kp, double kd, double root_kp, double root_kd) {
   Drives drives = none(model);
@@ -31,6 +31,7 @@ void Drives::check(const Model& model) const {
                        "finite and not negative");
     }
   }
+  if (!(spin_damping >= 0) || !std::isfinite(spin_damping)) throw ValueError("spin_damping", std::to_string(spin_damping), "finite and not negative");
   if (!force_limit.empty()) check_size("force_limit", force_limit.size(), model.nv);
   if (!force_floor.empty()) check_size("force_floor", force_floor.size(), model.nv);
   for (int i = 0; limited() && i < model.nv; ++i) {

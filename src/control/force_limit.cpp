@@ -25,7 +25,7 @@ DriveLimiter<R>::DriveLimiter(const Model& model, const BasicData<R>& data) : mo
   if (data.nv() != model.nv || data.nlink() != model.njoint()) throw ValueError("data", "made for another model", "this model's own");
   demand_.resize(data.size(model.nv)), applied_.resize(data.size(model.nv));
   rounds_.resize(data.size(1)), residual_.resize(data.size(1));
-  work_.resize(std::size_t(8) * model.nv * width_);
+  work_.resize((std::size_t(8) * model.nv + std::size_t(12) * model.njoint()) * width_);
   for (auto* v : {&low_, &high_, &inverse_size_}) v->resize(model.nv);
 }
 
@@ -65,13 +65,13 @@ void DriveLimiter<R>::solve(BasicData<R>& data, const Drives& drives, double dt,
   take_limits(model_, drives);
   const ModelView<R> view = model_.view<R>();
   const DriveView<R> drive{kp_.data(), kd_.data(), drives.stiff, R(dt)};
-  const LimitView<R> limits{low_.data(), high_.data(), inverse_size_.data(), R(tolerance()), kMaxRounds, rotations_};
+  const LimitView<R> limits{low_.data(), high_.data(), inverse_size_.data(), R(tolerance()), kMaxRounds, R(drives.spin_damping), rotations_};
   const std::size_t n = std::size_t(nv) * w;
   for (int p = 0; p < data.packs(); ++p) {
     const auto at = [&](auto array, int count) { return array.empty() ? nullptr : array.data() + std::size_t(p) * count * w; };
     R* const work = work_.data();
     const LimitSpace<R> space{&demand_[p * n], work, work + n, work + 2 * n, work + 3 * n, &data.joint_force[p * n],
-                              &data.joint_inertia[p * n], work + 4 * n, work + 5 * n, work + 6 * n, work + 7 * n, &applied_[p * n],
+                              &data.joint_inertia[p * n], work + 4 * n, work + 5 * n, work + 6 * n, work + 7 * n, work + 8 * n, &applied_[p * n],
                               &rounds_[p * w], &residual_[p * w]};
     control_table<R>(w).limited_maba(view, drive, limits, space, data.state(p), at(qpos, nq), at(qvel, nv), at(qpos_target, nq),
                                      at(qvel_target, nv), at(tau, nv), at(qacc, nv));

@@ -77,6 +77,7 @@ class LimitedMaba {
     terms(qpos, qvel, target, target_velocity, tau);
     aba_outward(m_, state_, qpos, qvel, static_cast<const T*>(nullptr));
     keep_rigid();
+    if (limits_.spin_damping > 0) damp_spin(qvel);
     linearise();
     for (int k = 0; k < m_.nv; ++k) Q_[k] += Qf_[k];
     passes(Q_, x);
@@ -136,6 +137,41 @@ class LimitedMaba {
       const ArticulatedInertia<T>& A = state_[i].IA;
       state_[i].Ic = {A.M.xx, {A.H.zy, A.H.xz, A.H.yx}, A.I};
     }
+  }
+  /// Joint damping c = α h ω² D against the energy that explicit velocity-product forces bring: see Drives::spin_damping. D is the
+  /// composite inertia that the joint carries, ω the fastest spin in it; for a free joint the fastest relative to its own body, so
+  /// that rigid rotation is left alone.
+  void damp_spin(const T* qvel) {
+    RigidInertia<T>* composite = reinterpret_cast<RigidInertia<T>*>(space_.composite);
+    T *spin = reinterpret_cast<T*>(space_.composite) + 10 * m_.nlink, *relative = spin + m_.nlink;
+    for (int i = 0; i < m_.nlink; ++i) {
+      LinkState<T>& s = state_[i];
+      s.u = m_.link[i].parent < 0 ? s.v.w : state_[m_.link[i].parent].u;  // the root's spin, where pass 2 will put something else
+      const Vec3<T> w = s.v.w, dw = w - s.u;
+      composite[i] = state_[i].Ic;
+      spin[i] = dot(w, w), relative[i] = dot(dw, dw);
+    }
+    const R scale = limits_.spin_damping * drive_.dt;
+    for (int i = m_.nlink - 1; i >= 0; --i) {
+      const Link& link = m_.link[i];
+      const bool free = link.joint == JointType::free;
+      const T c = (free ? relative[i] : spin[i]) * carried(link.joint, composite[i], state_[i].R) * T(scale);
+      for (int k = link.qvel + (free ? 3 : 0); k < link.qvel + qvel_count(link.joint); ++k) {
+        Kf_[k] = mul_add(c, T(drive_.dt), Kf_[k]);
+        Qf_[k] = neg_mul_add(c, qvel[k], Qf_[k]);
+      }
+      if (link.parent < 0) continue;
+      composite[link.parent] = composite[link.parent] + shift_back(composite[i], state_[i].r);
+      spin[link.parent] = maximum(spin[link.parent], spin[i]);
+      relative[link.parent] = maximum(relative[link.parent], relative[i]);
+    }
+  }
+  /// The largest inertia that a joint of this type can move.
+  TARSUS_INLINE T carried(JointType joint, const RigidInertia<T>& I, const Mat3<T>& R) const {
+    const Vec3<T> e = R.column_z();
+    if (joint == JointType::slide) return I.mass;
+    if (joint == JointType::hinge) return dot(e, I.I * e);
+    return (I.I.xx + I.I.yy + I.I.zz) * T(Real<T>(0.5));  // no axis has more than half the trace
   }
   void restore_rigid() {
     for (int i = 0; i < m_.nlink; ++i) {

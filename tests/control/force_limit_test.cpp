@@ -54,7 +54,7 @@ std::array<double, 2> by_solver(const TwoDrives& p, LimitReport& report, const s
   const Model model = coupled_slides(p.c);
   Data data(model);
   DriveLimiter<double> limiter(model, data);
-  Drives drives{{0, 0}, {p.k[0], p.k[1]}, true, {p.limit[0], p.limit[1]}, {}};
+  Drives drives{{0, 0}, {p.k[0], p.k[1]}, true, {p.limit[0], p.limit[1]}, {}, 0};
   std::copy(guess.begin(), guess.end(), limiter.guess().begin());
   std::copy(p.v, p.v + 2, data.qvel.begin());
   limiter.solve(data, drives, 1, data.qpos, data.qvel, data.qpos, {}, {}, data.qacc);
@@ -129,7 +129,7 @@ Case random_case(unsigned seed, bool springs = true) {
   c.state = random_state(random, c.model);
   c.target = random_qpos(random, c.model), c.target_velocity = random_vector(random, c.model.nv);
   c.drives = Drives::none(c.model), c.drives.stiff = seed % 3 != 0;
-  c.drives.force_limit.assign(c.model.nv, kInfinity);
+  c.drives.force_limit.assign(c.model.nv, kInfinity), c.drives.spin_damping = 0;
   for (const Joint& joint : c.model.joints) {
     const double kp = std::pow(10, random.uniform(1, 5)), kd = kp * random.uniform(0, 0.1);
     const double limit = random.chance(0.1) ? kInfinity : random.chance(0.05) ? 0 : kp * std::pow(10, random.uniform(-3, 0.5));

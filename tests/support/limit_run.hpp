@@ -15,6 +15,8 @@ struct LimitRun {
   bool root_driven = true;                 ///< a free root is held in place by a drive of its own, limited too
   double seconds = 30;
   unsigned seed = 0;
+  double spin_damping = 0.5;
+  double reach = 1;                        ///< targets' largest angle from rest [rad]
 };
 
 struct LimitRunReport {
@@ -32,16 +34,16 @@ inline Model built_in(const std::string& name) {
   return compile(read_model(std::filesystem::path(TARSUS_SOURCE_DIR) / "models" / (name + ".xml")));
 }
 
-/// Within reach: angles up to 1 rad from rest.
-inline void random_target(Random& random, const Model& model, std::vector<double>& target) {
+/// Joint angles up to `reach` from rest.
+inline void random_target(Random& random, const Model& model, double reach, std::vector<double>& target) {
   target = model.qpos0;
   for (const Joint& joint : model.joints) {
     if (joint.type == JointType::free) continue;
     if (joint.nq() == 1) {
-      target[joint.qpos] += random.uniform(-1, 1);
+      target[joint.qpos] += random.uniform(-reach, reach);
       continue;
     }
-    const Quatd q = exp_map(random.direction() * random.uniform(0, 1));
+    const Quatd q = exp_map(random.direction() * random.uniform(0, reach));
     double* p = target.data() + joint.qpos;
     p[0] = q.w, p[1] = q.x, p[2] = q.y, p[3] = q.z;
   }
@@ -49,7 +51,7 @@ inline void random_target(Random& random, const Model& model, std::vector<double
 
 inline Drives limited_drives(const Model& model, const LimitRun& run) {
   Drives drives = Drives::uniform(model, run.kp, run.kd, run.root_driven ? run.kp : 0, run.root_driven ? run.kd : 0);
-  drives.stiff = true;
+  drives.stiff = true, drives.spin_damping = run.spin_damping;
   drives.force_limit.assign(model.nv, run.limit);
   return drives;
 }
@@ -65,7 +67,7 @@ inline LimitRunReport run_limited(const Model& model, const LimitRun& run, int c
   LimitRunReport report;
   const int steps = int(std::lround(run.seconds / h));
   for (int i = 0; i < steps; ++i) {
-    if (i % 2 == 0) random_target(random, model, target);
+    if (i % 2 == 0) random_target(random, model, run.reach, target);
     const bool check = check_every && i % check_every == 0;
     if (check) before_q.assign(data.qpos.begin(), data.qpos.end()), before_v.assign(data.qvel.begin(), data.qvel.end());
     stepper.step(data, drives, target);

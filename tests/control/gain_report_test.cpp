@@ -1,0 +1,130 @@
+// The gain report against closed forms and against the steps themselves.
+#include "tarsus/control/gain_report.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "support/random_model.hpp"
+
+namespace tarsus::test {
+namespace {
+
+Model one_slider(double mass) {
+  ModelSpec spec;
+  spec.option.gravity = {0, 0, 0};
+  BodySpec body("cart");
+  body.parent = 0;
+  JointSpec slide;
+  slide.name = "x", slide.type = JointType::slide, slide.axis = {1, 0, 0};
+  body.joints.push_back(slide);
+  body.inertial = InertialSpec{mass, {0, 0, 0}, diagonal3(mass, mass, mass), {}};
+  spec.bodies.push_back(body);
+  return compile(std::move(spec));
+}
+
+/// Positions of the slider from rest at 1 towards 0.
+std::vector<double> simulate(double m, const Drives& drives, double h, int steps) {
+  const Model model = one_slider(m);
+  Data data(model);
+  std::vector<double> q{1}, v{0}, zero{0}, a(1), path{1};
+  for (int i = 0; i < steps; ++i) {
+    drive_terms<double>(model, data, drives, h, q, v, zero, {}, {}, data.joint_force, data.joint_inertia);
+    maba<double>(model, data, q, v, data.joint_force, data.joint_inertia, a);
+    v[0] += h * a[0], q[0] += h * v[0];
+    path.push_back(q[0]);
+  }
+  return path;
+}
+
+TEST(GainReport, SmallStepsDeliverWhatWasAskedFor) {
+  const double m = 2, kp = 800, kd = 8;  // 20 rad/s, ζ = 0.1
+  for (const bool stiff : {false, true}) {
+    const GainReport r = analyse_gains(m, kp, kd, stiff, 1e-6);
+    EXPECT_NEAR(r.frequency, 20 / (2 * kPi), 1e-12);
+    EXPECT_NEAR(r.damping_ratio, 0.1, 1e-12);
+    EXPECT_NEAR(r.step_frequency, r.frequency, 1e-3);
+    EXPECT_NEAR(r.numerical_damping, 0, 1e-4);
+    EXPECT_NEAR(r.phase_lag, 0, 0.1);
+    EXPECT_TRUE(r.warnings.empty());
+  }
+}
+
+TEST(GainReport, NumericalDampingIsOfFirstOrderInTheStep) {
+  double last = 0;
+  for (const double h : {4e-4, 2e-4, 1e-4}) {
+    const double added = analyse_gains(2, 800, 8, true, h).numerical_damping;
+    if (last > 0) {
+      EXPECT_NEAR(last / added, 2, 0.05);
+    }
+    last = added;
+  }
+}
+
+TEST(GainReport, TheStepsOwnOscillatorIsTheOneThatRuns) {
+  // Ring-down of the real step: decay and period from the eigenvalues that the report states.
+  const double m = 2, kp = 800, kd = 8, h = 1.0 / 120;
+  for (const bool stiff : {false, true}) {
+    const GainReport r = analyse_gains(m, kp, kd, stiff, h);
+    const double omega = 2 * kPi * r.step_frequency, decay = r.step_damping_ratio * omega, wd = std::sqrt(omega * omega - decay * decay);
+    const std::vector<double> q = simulate(m, {{kp}, {kd}, stiff}, h, 400);
+    // q_n = e^(-decay n h) (a cos + b sin)(wd n h) satisfies q_{n+1} = 2 e^(-decay h) cos(wd h) q_n - e^(-2 decay h) q_{n-1}
+    for (std::size_t n = 2; n + 1 < q.size(); ++n) {
+      EXPECT_NEAR(q[n + 1], 2 * std::exp(-decay * h) * std::cos(wd * h) * q[n] - std::exp(-2 * decay * h) * q[n - 1], 1e-12);
+    }
+  }
+}
+
+TEST(GainReport, PhaseLagIsThatOfASwingingTarget) {
+  const double m = 2, kp = 800, kd = 40, h = 1.0 / 90;
+  const Model model = one_slider(m);
+  for (const bool stiff : {false, true}) {
+    const GainReport r = analyse_gains(m, kp, kd, stiff, h);
+    const double w = 2 * kPi * r.frequency;
+    Data data(model);
+    std::vector<double> q{0}, v{0}, a(1), goal(1);
+    const Drives drives{{kp}, {kd}, stiff};
+    double in_phase = 0, quadrature = 0;  // q against sin and cos over whole periods, after the start has died away
+    const int settle = 2000, count = 90000;
+    for (int n = 0; n < settle + count; ++n) {
+      goal[0] = std::sin(w * h * (n + 1));
+      drive_terms<double>(model, data, drives, h, q, v, goal, {}, {}, data.joint_force, data.joint_inertia);
+      maba<double>(model, data, q, v, data.joint_force, data.joint_inertia, a);
+      v[0] += h * a[0], q[0] += h * v[0];
+      if (n < settle) continue;
+      in_phase += q[0] * std::sin(w * h * (n + 1)), quadrature += q[0] * std::cos(w * h * (n + 1));
+    }
+    const double lag = -std::atan2(quadrature, in_phase), own = std::atan2(kd * w, kp - m * w * w);
+    EXPECT_NEAR(r.phase_lag, (lag - own) * 180 / kPi, 0.05);
+  }
+}
+
+TEST(GainReport, StabilityBoundAndWarnings) {
+  const double m = 1, kd = 0, h = 1.0 / 60, bound = 4 * m / (3 * h * h);
+  EXPECT_NEAR(analyse_gains(m, bound, kd, false, h).largest_stable_step, h, 1e-12);
+  EXPECT_TRUE(analyse_gains(m, 1.01 * bound, kd, false, h).warnings.front().starts_with("unstable"));
+  EXPECT_TRUE(analyse_gains(m, 0.99 * bound, kd, false, h).warnings.size());
+  const GainReport stiff = analyse_gains(m, 1e8, 0, true, h);
+  EXPECT_LE(stiff.growth, 1);
+  EXPECT_FALSE(stiff.warnings.empty());  // 1,600 Hz at 60 steps a second
+  EXPECT_TRUE(analyse_gains(m, 0, 0, false, h).warnings.empty());
+}
+
+TEST(GainReport, InertiasOfATree) {
+  for (unsigned seed = 0; seed < 50; ++seed) {
+    const Model model = random_tree(seed);
+    if (model.nv == 0) continue;
+    const auto reports = report_gains(model, Drives::uniform(model), 1.0 / 60, model.qpos0);
+    std::size_t expected = 0;
+    for (const Joint& joint : model.joints) expected += joint.type == JointType::free ? 2 : 1;
+    ASSERT_EQ(reports.size(), expected);
+    for (const GainReport& r : reports) {
+      EXPECT_GT(r.inertia, 0);
+      EXPECT_LE(r.inertia, r.inertia_largest);
+      EXPECT_LE(r.inertia_limp, r.inertia * (1 + 1e-9)) << "seed " << seed;  // letting go of the others only makes it lighter
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tarsus::test
