@@ -139,13 +139,12 @@ TARSUS_INLINE void triangle_velocity(const TriangleBatch& batch, int lane, const
   // The solve is direct; a second one takes out what the cofactors' rounding left.
   for (int round = 0; round < 2; ++round) {
     s[0] = dot(t.g01, v[0] - v[1]), s[1] = dot(t.g02, v[0] - v[2]), s[2] = dot(t.g12, v[1] - v[2]);
-    if (round == 1) {
-      const Lanes left = maximum(maximum(absolute(s[0]) * load(&batch.inverse_length2[0][lane]),
-                                         absolute(s[1]) * load(&batch.inverse_length2[1][lane])),
-                                 absolute(s[2]) * load(&batch.inverse_length2[2][lane])) *
-                         dt;
-      if (largest_of(left) < args.tolerance * 1e-3) break;
-    }
+    const Lanes left = maximum(maximum(absolute(s[0]) * load(&batch.inverse_length2[0][lane]),
+                                       absolute(s[1]) * load(&batch.inverse_length2[1][lane])),
+                               absolute(s[2]) * load(&batch.inverse_length2[2][lane])) *
+                       dt;
+    if (round == 0 && largest_of(left) > report.start_residual) report.start_residual = largest_of(left);
+    if (round == 1 && largest_of(left) < args.tolerance * 1e-3) break;
     const Lanes ratio = triangle_solve(t, t.g01, t.g02, t.g12, s, delta);
     for (int i = 0; i < kLanes; ++i) report.pivot_ratio = ratio[i] < report.pivot_ratio ? ratio[i] : report.pivot_ratio;
     for (int k = 0; k < 3; ++k) total[k] += delta[k];
@@ -195,10 +194,12 @@ TARSUS_INLINE void bond_velocity(const BondBatch& batch, int lane, const StageAr
   const LaneVec g = gather3(args.x0, &batch.particle[0][lane]) - gather3(args.x0, &batch.particle[1][lane]);
   LaneVec v0 = gather3(args.x, &batch.particle[0][lane]), v1 = gather3(args.x, &batch.particle[1][lane]);
   const Lanes w0 = load(&batch.inverse_mass[0][lane]), w1 = load(&batch.inverse_mass[1][lane]);
+  const Lanes dt(args.timestep < 0 ? -args.timestep : args.timestep);
+  const Lanes start = absolute(dot(g, v0 - v1)) * load(&batch.inverse_length2[lane]) * dt;
+  if (largest_of(start) > report.start_residual) report.start_residual = largest_of(start);
   const Lanes step = -dot(g, v0 - v1) / ((w0 + w1) * dot(g, g));
   v0 += g * (w0 * step);
   v1 -= g * (w1 * step);
-  const Lanes dt(args.timestep < 0 ? -args.timestep : args.timestep);
   report_residual(report, absolute(dot(g, v0 - v1)) * load(&batch.inverse_length2[lane]) * dt, &batch.row[lane]);
   scatter3(args.x, &batch.particle[0][lane], v0);
   scatter3(args.x, &batch.particle[1][lane], v1);
