@@ -12,6 +12,7 @@ namespace tarsus::app {
 
 void add_check_command(CLI::App& app);
 void add_convert_command(CLI::App& app);
+void add_gains_command(CLI::App& app);
 void add_info_command(CLI::App& app);
 void add_md_command(CLI::App& app);
 void add_run_command(CLI::App& app);

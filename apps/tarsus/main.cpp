@@ -17,6 +17,7 @@ int main(int argc, char** argv) {
   add_check_command(app);
   add_convert_command(app);
   add_info_command(app);
+  add_gains_command(app);
   add_md_command(app);
   try {
     app.parse(argc, argv);
