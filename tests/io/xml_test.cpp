@@ -124,8 +124,8 @@ TEST(Xml, CountsAndSizesHaveLimits) {
   for (int i = 0; i < 1'000'001; ++i) many += "<b/>";
   refused(many + "</a>", 2, "more than 1000000 elements");
   std::string wide = "<a";
-  for (int i = 0; i < 1'001; ++i) wide += " x" + std::to_string(i) + "='1'";
-  refused(wide + "/>", 1, "more than 1000 attributes");
+  for (int i = 0; i < 101; ++i) wide += " x" + std::to_string(i) + "='1'";
+  refused(wide + "/>", 1, "more than 100 attributes");
   refused("<a>" + std::string(33u << 20, ' ') + "</a>", 0, "the most read is");
 }
 

@@ -30,7 +30,7 @@ struct XmlLimits {
   int depth = 20'000;
   std::size_t elements = 1'000'000;
   std::size_t attributes = 2'000'000;
-  std::size_t attributes_of_one = 1'000;
+  std::size_t attributes_of_one = 100;
 };
 
 /// The bytes of a regular file. Directories, devices, pipes and files over `most_bytes` are refused by name before a
