@@ -70,11 +70,13 @@ dev: ## Quick inner loop: scalar double kernels only, light optimisation, all te
 	@cmake --build --preset dev --parallel $(JOBS)
 	ctest --preset dev -j $(JOBS)
 
-# The extension is built as `pip install .` builds it, but in a tree of its own that later calls reuse.
+# The extension is built as `pip install .` builds it, but in a tree of its own that later calls reuse. With the flags of
+# `make build`, ccache gives the library's objects a second time at once.
 .PHONY: python
 python: venv ## Installs the Python package into .venv
 	@tools/setup.sh build
-	$(VENV)/bin/pip install --quiet --no-build-isolation --no-deps --config-settings=build-dir=$(BUILD)/python .
+	CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) $(VENV)/bin/pip install --quiet --no-build-isolation --no-deps \
+	  --config-settings=build-dir=$(BUILD)/python --config-settings=cmake.define.TARSUS_WERROR=$(WERROR) .
 
 .PHONY: venv
 venv:

@@ -19,56 +19,50 @@ std::string text(const Shape& shape) {
 
 namespace {
 
-std::string scalar_name(nb::dlpack::dtype type) {
-  const auto code = static_cast<nb::dlpack::dtype_code>(type.code);
-  const char* kind = code == nb::dlpack::dtype_code::Float  ? "float"
-                     : code == nb::dlpack::dtype_code::Int  ? "int"
-                     : code == nb::dlpack::dtype_code::UInt ? "uint"
-                     : code == nb::dlpack::dtype_code::Bool ? "bool"
-                                                            : "another type of ";
-  return kind + std::to_string(type.bits);
-}
-
-[[noreturn]] void wrong_type(const char* argument, const std::string& got, nb::dlpack::dtype type, const Shape& shape) {
+[[noreturn]] void wrong_type(const char* argument, const std::string& got, char format, const Shape& shape) {
   throw nb::type_error((std::string(argument) + ": is " + got + ", expected a C-contiguous NumPy array of " +
-                        scalar_name(type) + ", shape " + text(shape))
+                        (format == 'd' ? "float64" : "float32") + ", shape " + text(shape))
                            .c_str());
 }
 
-template <class Array>
-bool contiguous(const Array& a) {
-  std::int64_t stride = 1;
-  for (std::size_t i = a.ndim(); i-- > 0;) {
-    if (a.shape(i) != 1 && a.stride(i) != stride) return false;
-    stride *= std::int64_t(a.shape(i));
+/// Python's view of an object's memory, held for as long as it takes to check it.
+struct Buffer {
+  Py_buffer view;
+  bool open;
+  explicit Buffer(nb::handle object) : open(PyObject_GetBuffer(object.ptr(), &view, PyBUF_RECORDS_RO) == 0) {
+    if (!open) PyErr_Clear();
   }
-  return true;
+  ~Buffer() {
+    if (open) PyBuffer_Release(&view);
+  }
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+};
+
+/// "an array of int64", "of type list".
+std::string kind_of(nb::handle object) {
+  if (nb::hasattr(object, "dtype")) return std::string("an array of ") + nb::str(object.attr("dtype")).c_str();
+  return std::string("of type ") + nb::type_name(object.type()).c_str();
 }
 
 }  // namespace
 
-void* checked_array(const char* argument, nb::handle object, nb::dlpack::dtype type, const Shape& shape,
-                    bool writable) {
-  nb::ndarray<nb::ro> a;
-  if (!nb::try_cast(object, a, false)) {
-    PyErr_Clear();
-    wrong_type(argument, std::string("of type ") + nb::type_name(object.type()).c_str(), type, shape);
+void* checked_array(const char* argument, nb::handle object, char format, const Shape& shape, bool writable) {
+  const Buffer buffer(object);
+  const Py_buffer& view = buffer.view;
+  if (!buffer.open || view.format[0] != format || view.format[1] != 0) {
+    wrong_type(argument, kind_of(object), format, shape);
   }
-  if (a.device_type() != nb::device::cpu::value) wrong_type(argument, "on another device", type, shape);
-  if (a.dtype() != type) wrong_type(argument, "an array of " + scalar_name(a.dtype()), type, shape);
-  Shape got(a.ndim());
-  for (std::size_t i = 0; i < got.size(); ++i) got[i] = a.shape(i);
-  check_size(argument, count(got), count(shape));
-  if (got != shape) throw ArrayShapeError(argument, got, shape);
-  if (count(shape) > 0 && !contiguous(a)) wrong_type(argument, "an array that is not contiguous", type, shape);
-  if (writable) {
-    nb::ndarray<> w;
-    if (!nb::try_cast(object, w, false)) {
-      PyErr_Clear();
-      wrong_type(argument, "a read-only array", type, shape);
-    }
+  bool same = std::size_t(view.ndim) == shape.size();
+  for (std::size_t i = 0; same && i < shape.size(); ++i) same = std::size_t(view.shape[i]) == shape[i];
+  if (!same) {
+    const Shape got(view.shape, view.shape + view.ndim);
+    check_size(argument, count(got), count(shape));
+    throw ArrayShapeError(argument, got, shape);
   }
-  return const_cast<void*>(static_cast<const void*>(a.data()));
+  if (!PyBuffer_IsContiguous(&view, 'C')) wrong_type(argument, "an array that is not contiguous", format, shape);
+  if (writable && view.readonly) wrong_type(argument, "a read-only array", format, shape);
+  return view.buf;
 }
 
 }  // namespace tarsus::python

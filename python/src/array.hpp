@@ -22,6 +22,9 @@ namespace tarsus::python {
 namespace nb = nanobind;
 using Shape = std::vector<std::size_t>;
 
+/// The buffer protocol's letter for a scalar type.
+template <class R>
+constexpr char kFormat = sizeof(R) == 8 ? 'd' : 'f';
 template <class R>
 constexpr const char* kScalarName = sizeof(R) == 8 ? "float64" : "float32";
 
@@ -36,7 +39,7 @@ std::string text(const Shape& shape);
 
 /// The array behind a Python object: its address, once its type, layout and shape have been checked.
 /// @throws nb::type_error, ShapeError, ArrayShapeError naming the argument
-void* checked_array(const char* argument, nb::handle object, nb::dlpack::dtype type, const Shape& shape, bool writable);
+void* checked_array(const char* argument, nb::handle object, char format, const Shape& shape, bool writable);
 
 /// A new NumPy array that owns `values`.
 template <class R>
@@ -62,7 +65,7 @@ template <class R>
 class Input {
  public:
   Input(const char* argument, nb::handle object, const Shape& shape, std::size_t alignment) : argument_(argument) {
-    const R* p = static_cast<const R*>(checked_array(argument, object, nb::dtype<R>(), shape, false));
+    const R* p = static_cast<const R*>(checked_array(argument, object, kFormat<R>, shape, false));
     values_ = {p, count(shape)};
     if (reinterpret_cast<std::uintptr_t>(p) % alignment == 0) return;
     copy_.assign(values_.begin(), values_.end());
@@ -91,10 +94,10 @@ class Output {
     const std::size_t n = count(shape);
     if (out.is_none()) {
       object_ = own_array(AlignedVector<R>(n), shape);
-      target_ = {static_cast<R*>(nb::cast<nb::ndarray<>>(object_).data()), n};
+      target_ = {static_cast<R*>(checked_array(argument, object_, kFormat<R>, shape, true)), n};
     } else {
       object_ = nb::borrow(out);
-      target_ = {static_cast<R*>(checked_array(argument, out, nb::dtype<R>(), shape, true)), n};
+      target_ = {static_cast<R*>(checked_array(argument, out, kFormat<R>, shape, true)), n};
     }
     values_ = target_;
     if (reinterpret_cast<std::uintptr_t>(target_.data()) % alignment == 0) return;

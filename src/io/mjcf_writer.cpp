@@ -106,6 +106,9 @@ void MjcfWriter::find_losses() {
     }
   }
   if (spec_.bodies[0].inertial && spec_.bodies[0].inertial->mass > 0) lose("mass of the world itself");
+  for (const CosmeticSpec& c : spec_.cosmetics) {
+    if (c.kind == "custom.tuple") lose("custom tuples");
+  }
   find_heavy_losses();
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <fstream>
 #include <system_error>
+#include <pugixml.hpp>
 
 #include "xml_scan.hpp"
 
@@ -117,19 +118,26 @@ XmlDocument XmlDocument::parse(std::string text, const std::string& name, Diagno
 XmlElement XmlDocument::root() const { return {state_.get(), state_->tree.document_element()}; }
 const std::string& XmlDocument::file() const { return state_->file; }
 
+XmlElement::XmlElement(XmlDocument::State* state, const pugi::xml_node& node)
+    : state_(state), node_(node.internal_object()) {}
+
+pugi::xml_node XmlElement::handle() const { return pugi::xml_node(node_); }
+
+std::string_view XmlElement::name() const { return handle().name(); }
+
 DiagnosticSink& XmlElement::sink() const { return *state_->sink; }
 
-std::string_view XmlElement::content() const { return trimmed(node_.text().get()); }
+std::string_view XmlElement::content() const { return trimmed(handle().text().get()); }
 
 Location XmlElement::where() const {
   if (!node_) return {};
-  Location place = state_->place(state_->offset(node_.name()) - 1);
+  Location place = state_->place(state_->offset(handle().name()) - 1);
   place.element = path();
   return place;
 }
 
 Location XmlElement::where(const char* attribute) const {
-  const pugi::xml_attribute found = attribute ? node_.attribute(attribute) : pugi::xml_attribute();
+  const pugi::xml_attribute found = attribute ? handle().attribute(attribute) : pugi::xml_attribute();
   if (!found) return where();
   Location place = state_->place(state_->offset(found.name()));
   place.element = path();
@@ -139,7 +147,7 @@ Location XmlElement::where(const char* attribute) const {
 std::string XmlElement::path() const {
   constexpr std::size_t kMost = 8, kKept = 6;
   std::vector<pugi::xml_node> nodes;
-  for (pugi::xml_node n = node_; n.type() == pugi::node_element && nodes.size() <= kMost; n = n.parent())
+  for (pugi::xml_node n = handle(); n.type() == pugi::node_element && nodes.size() <= kMost; n = n.parent())
     nodes.push_back(n);
   std::string out;
   if (nodes.size() > kMost) {
@@ -161,48 +169,48 @@ std::string XmlElement::path() const {
 }
 
 XmlElement XmlElement::child(const char* name) const {
-  const pugi::xml_node node = node_.child(name);
+  const pugi::xml_node node = handle().child(name);
   if (node) state_->read[state_->offset(node.name())] = true;
   return {state_, node};
 }
 
 XmlElement XmlElement::first_child() const {
-  pugi::xml_node node = node_.first_child();
+  pugi::xml_node node = handle().first_child();
   while (node && node.type() != pugi::node_element) node = node.next_sibling();
   if (node) state_->read[state_->offset(node.name())] = true;
   return {state_, node};
 }
 
 XmlElement XmlElement::next() const {
-  pugi::xml_node node = node_.next_sibling();
+  pugi::xml_node node = handle().next_sibling();
   while (node && node.type() != pugi::node_element) node = node.next_sibling();
   if (node) state_->read[state_->offset(node.name())] = true;
   return {state_, node};
 }
 
 XmlElement XmlElement::parent() const {
-  const pugi::xml_node node = node_.parent();
+  const pugi::xml_node node = handle().parent();
   return {state_, node.type() == pugi::node_element ? node : pugi::xml_node()};
 }
 
 std::vector<XmlElement> XmlElement::below(std::string_view name) const {
   std::vector<XmlElement> out;
-  pugi::xml_node node = node_.first_child();
+  pugi::xml_node node = handle().first_child();
   while (node) {
     if (node.type() == pugi::node_element && (name.empty() || name == node.name())) out.emplace_back(state_, node);
     if (node.first_child()) {
       node = node.first_child();
       continue;
     }
-    while (node && node != node_ && !node.next_sibling()) node = node.parent();
-    node = node == node_ ? pugi::xml_node() : node.next_sibling();
+    while (node && node != handle() && !node.next_sibling()) node = node.parent();
+    node = node == handle() ? pugi::xml_node() : node.next_sibling();
   }
   return out;
 }
 
 std::vector<XmlElement> XmlElement::children(std::string_view name) const {
   std::vector<XmlElement> out;
-  for (pugi::xml_node node = node_.first_child(); node; node = node.next_sibling()) {
+  for (pugi::xml_node node = handle().first_child(); node; node = node.next_sibling()) {
     if (node.type() != pugi::node_element || (!name.empty() && name != node.name())) continue;
     state_->read[state_->offset(node.name())] = true;
     out.emplace_back(state_, node);
@@ -211,7 +219,7 @@ std::vector<XmlElement> XmlElement::children(std::string_view name) const {
 }
 
 pugi::xml_attribute XmlElement::find(const char* attribute) const {
-  const pugi::xml_attribute found = node_.attribute(attribute);
+  const pugi::xml_attribute found = handle().attribute(attribute);
   if (found) state_->read[state_->offset(found.name())] = true;
   return found;
 }
@@ -287,7 +295,7 @@ bool XmlElement::read(const char* attribute, std::vector<int>& out, Count count)
 
 std::vector<std::pair<std::string, std::string>> XmlElement::all_attributes() const {
   std::vector<std::pair<std::string, std::string>> out;
-  for (const pugi::xml_attribute attribute : node_.attributes()) {
+  for (const pugi::xml_attribute attribute : handle().attributes()) {
     state_->read[state_->offset(attribute.name())] = true;
     out.emplace_back(attribute.name(), attribute.value());
   }
@@ -320,11 +328,11 @@ void XmlElement::unsupported(std::initializer_list<const char*> attributes) cons
 }
 
 void XmlElement::report_unread(Severity severity) const {
-  for (const pugi::xml_attribute attribute : node_.attributes()) {
+  for (const pugi::xml_attribute attribute : handle().attributes()) {
     if (state_->read[state_->offset(attribute.name())]) continue;
     report(severity, fmt::format("<{}> has no attribute {}", name(), quote(attribute.name())), attribute.name());
   }
-  for (pugi::xml_node node = node_.first_child(); node; node = node.next_sibling()) {
+  for (pugi::xml_node node = handle().first_child(); node; node = node.next_sibling()) {
     if (node.type() != pugi::node_element || state_->read[state_->offset(node.name())]) continue;
     XmlElement(state_, node)
         .report(severity,

@@ -122,7 +122,7 @@ ParticleSystem waters(int count, const std::string& name, std::uint64_t seed) {
   finish_waters(system);
   if (count > 1) {
     system.box.length = Vec3d{1, 1, 1} * box;
-    if (box > 17) set_force_field(system, "spce-shifted-force");
+    if (box > 17) set_force_field(system, "spce-smooth");
   }
   set_temperature(system, 300, seed + 1);
   if (!system.force_field.empty()) settle(system, 1000, 2.0, 50.0, seed + 2);
@@ -312,17 +312,17 @@ ParticleSystem pendulum2(const std::string& name) {
 }  // namespace
 
 std::vector<std::pair<std::string, std::string>> builtin_systems() {
-  return {{"water1", "one rigid SPC/E water, no forces, 300 K (A, fs)"},
-          {"water216",
-           "216 SPC/E waters, settled for 2 ps at 300 K, shifted-force Coulomb; water:N for any cube N (A, fs)"},
-          {"butane125", "125 TraPPE-UA butanes, settled for 2 ps at 300 K; butane:N for any cube N (nm, ps)"},
-          {"chain:N", "freely jointed chain of N beads, 300 K (nm, ps)"},
-          {"ring:N", "closed ring of N beads, 300 K (nm, ps)"},
-          {"c60", "C60 cage, its 90 edges fixed, 300 K (nm, ps)"},
-          {"c60-rigid", "C60 with all second neighbours fixed too: 96 redundant constraints (nm, ps)"},
-          {"rope:N", "a metre of rope in N links, one end held, let go from the horizontal (SI)"},
-          {"cloth:NxM", "a metre-wide cloth of N x M points, one edge held, let go from the horizontal (SI)"},
-          {"pendulum2", "double pendulum: two unit masses on unit links (SI)"}};
+  return {
+      {"water1", "one rigid SPC/E water, no forces, 300 K (A, fs)"},
+      {"water216", "216 SPC/E waters, settled for 2 ps at 300 K, spce-smooth forces; water:N for any cube N (A, fs)"},
+      {"butane125", "125 TraPPE-UA butanes, settled for 2 ps at 300 K; butane:N for any cube N (nm, ps)"},
+      {"chain:N", "freely jointed chain of N beads, 300 K (nm, ps)"},
+      {"ring:N", "closed ring of N beads, 300 K (nm, ps)"},
+      {"c60", "C60 cage, its 90 edges fixed, 300 K (nm, ps)"},
+      {"c60-rigid", "C60 with all second neighbours fixed too: 96 redundant constraints (nm, ps)"},
+      {"rope:N", "a metre of rope in N links, one end held, let go from the horizontal (SI)"},
+      {"cloth:NxM", "a metre-wide cloth of N x M points, one edge held, let go from the horizontal (SI)"},
+      {"pendulum2", "double pendulum: two unit masses on unit links (SI)"}};
 }
 
 bool is_builtin_system(std::string_view name) {

@@ -35,7 +35,7 @@ std::vector<int> molecules(int particles, int size) {
   return out;
 }
 
-enum class WaterCoulomb { shifted_force, lammps_dsf, reaction_field };
+enum class WaterCoulomb { smooth, shifted_force, lammps_dsf, reaction_field };
 
 void set_spce(ParticleSystem& system, WaterCoulomb kind) {
   check_pattern(system, {15.9994, 1.008, 1.008}, "O H H, masses 15.9994 1.008 1.008");
@@ -56,7 +56,10 @@ void set_spce(ParticleSystem& system, WaterCoulomb kind) {
     coulomb.charge.push_back(i % 3 == 0 ? -0.8476 : 0.4238);
   }
   coulomb.constant = system.units.coulomb;
-  if (kind == WaterCoulomb::reaction_field)
+  if (kind == WaterCoulomb::smooth) {
+    lj.mode = LennardJones::Cutoff::force_switch, lj.switch_from = 0.7 * in.nm;
+    coulomb.shifted_gradient(0.85 * in.nm);
+  } else if (kind == WaterCoulomb::reaction_field)
     coulomb.reaction_field(0.85 * in.nm, 0);
   else
     coulomb.shifted_force(0.85 * in.nm);
@@ -92,6 +95,8 @@ void set_trappe_butane(ParticleSystem& system) {
 
 std::vector<std::pair<std::string, std::string>> force_field_names() {
   return {{"none", "constraints only"},
+          {"spce-smooth",
+           "SPC/E water, cutoff 0.85 nm, nothing jumps there: LJ force-switched, Coulomb by shifted gradient"},
           {"spce-shifted-force", "SPC/E water, cutoff 0.85 nm: LJ energy-shifted, Coulomb by shifted force"},
           {"spce-lammps-dsf", "the same as LAMMPS' lj/cut/coul/dsf with alpha 0 computes it (1/r times 0.999999999)"},
           {"spce-reaction-field",
@@ -102,6 +107,8 @@ std::vector<std::pair<std::string, std::string>> force_field_names() {
 void set_force_field(ParticleSystem& system, std::string_view name) {
   if (name == "none")
     system.force_field = {};
+  else if (name == "spce-smooth")
+    set_spce(system, WaterCoulomb::smooth);
   else if (name == "spce-shifted-force")
     set_spce(system, WaterCoulomb::shifted_force);
   else if (name == "spce-lammps-dsf")

@@ -24,6 +24,10 @@ void Coulomb::shifted_force(double rc) {
   cutoff = rc, bare = 1, linear = 1 / (rc * rc), quadratic = 0, offset = 2 / rc;
 }
 
+void Coulomb::shifted_gradient(double rc) {
+  cutoff = rc, bare = 1, linear = 3 / (rc * rc), quadratic = -1 / (rc * rc * rc), offset = 3 / rc;
+}
+
 void Coulomb::reaction_field(double rc, double outside) {
   const double k = outside > 0 ? (outside - 1) / (2 * outside + 1) : 0.5;
   cutoff = rc, bare = 1, linear = 0, quadratic = k / (rc * rc * rc), offset = 1 / rc + k / rc;

@@ -3,9 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <cmath>
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 
@@ -305,10 +305,12 @@ TEST(UrdfBadInput, AHundredThousandLinksInAChainLoadInTime) {
     const std::string child = "l" + std::to_string(i);
     text += link(child) + joint("j" + std::to_string(i), "continuous", "l" + std::to_string(i - 1), child);
   }
-  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t start = std::clock();
   EXPECT_EQ(parse(robot(text)).bodies.size(), 100'002u);
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  EXPECT_LT(seconds, 20);  // one second of computing in a release build; the slack is for sanitizers and busy machines
+  const double seconds = double(std::clock() - start) / CLOCKS_PER_SEC;
+  EXPECT_LT(
+      seconds,
+      15);  // of computing: one in a release build, five times that under sanitizers; a quadratic walk takes hours
   // The same chain closed to a ring.
   expect_refused(robot(text + joint("last", "fixed", "l100000", "l0")), "there is no root link");
 }

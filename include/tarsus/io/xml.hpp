@@ -13,7 +13,6 @@
 #include <initializer_list>
 #include <memory>
 #include <optional>
-#include <pugixml.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +20,13 @@
 #include "tarsus/base/error.hpp"
 #include "tarsus/io/diagnostic_sink.hpp"
 #include "tarsus/io/text_number.hpp"
+
+// pugixml's, which does the parsing; users of this header need not have it.
+namespace pugi {
+class xml_attribute;
+class xml_node;
+struct xml_node_struct;
+}  // namespace pugi
 
 namespace tarsus {
 
@@ -70,13 +76,13 @@ class XmlDocument {
 class XmlElement {
  public:
   XmlElement() = default;
-  XmlElement(XmlDocument::State* state, pugi::xml_node node) : state_(state), node_(node) {}
-  explicit operator bool() const { return bool(node_); }
+  XmlElement(XmlDocument::State* state, const pugi::xml_node& node);
+  explicit operator bool() const { return node_ != nullptr; }
 
-  std::string_view name() const { return node_.name(); }
+  std::string_view name() const;
   bool is(std::string_view name) const { return this->name() == name; }
   /// The same for two handles to one element.
-  const void* id() const { return node_.internal_object(); }
+  const void* id() const { return node_; }
   DiagnosticSink& sink() const;
   /// Trimmed text between the tags ("" if none).
   std::string_view content() const;
@@ -137,11 +143,12 @@ class XmlElement {
   void mark_all_children() const;
 
  private:
+  pugi::xml_node handle() const;
   pugi::xml_attribute find(const char* attribute) const;
   void report(Severity severity, std::string message, const char* attribute) const;
 
   XmlDocument::State* state_ = nullptr;
-  pugi::xml_node node_;
+  pugi::xml_node_struct* node_ = nullptr;
 };
 
 }  // namespace tarsus
