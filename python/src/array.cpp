@@ -41,7 +41,10 @@ struct Buffer {
 
 /// "an array of int64", "of type list".
 std::string kind_of(nb::handle object) {
-  if (nb::hasattr(object, "dtype")) return std::string("an array of ") + nb::str(object.attr("dtype")).c_str();
+  if (nb::hasattr(object, "dtype")) {
+    const nb::object dtype = object.attr("dtype");
+    return std::string("an array of ") + nb::str(nb::handle(dtype)).c_str();  // an accessor would be borrowed, not written out
+  }
   return std::string("of type ") + nb::type_name(object.type()).c_str();
 }
 
