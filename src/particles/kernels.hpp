@@ -109,6 +109,8 @@ struct ParticleKernels {
   LaneReport (*triangle_velocities)(const TriangleBatch*, int count, const StageArgs&);
   LaneReport (*bond_positions)(const BondBatch*, int count, const StageArgs&);
   LaneReport (*bond_velocities)(const BondBatch*, int count, const StageArgs&);
+  void (*path_load)(const PathArgs&, const double* from);  ///< x, y, z of particles that lie one after another
+  void (*path_store)(const PathArgs&, double* to);
   void (*path_bonds)(const PathArgs&, double* ex, double* ey, double* ez);  ///< e_k = p_k - p_(k+1)
   /// sigma_k = (e_k² - d_k²)/2; returns max |sigma_k|/d_k², NaN if any is.
   double (*path_sigma)(const PathArgs&);

@@ -78,6 +78,29 @@ TARSUS_INLINE Quad gather(const double* base, const int* index) {
   return q;
 #endif
 }
+/// x, y, z of kLanes particles that lie one after another.
+TARSUS_INLINE void load_consecutive(const double* p, Lanes& x, Lanes& y, Lanes& z) {
+#if defined(__AVX2__)
+  const __m256d a = _mm256_loadu_pd(p), b = _mm256_loadu_pd(p + 4), c = _mm256_loadu_pd(p + 8);
+  const __m256d ab = _mm256_blend_pd(a, b, 0b1100), ac = _mm256_permute2f128_pd(a, c, 0x21);
+  const __m256d bc = _mm256_blend_pd(b, c, 0b1100);
+  x = Lanes(_mm256_shuffle_pd(ab, ac, 0b1010)), y = Lanes(_mm256_shuffle_pd(ab, bc, 0b0101));
+  z = Lanes(_mm256_shuffle_pd(ac, bc, 0b1010));
+#else
+  for (int i = 0; i < kLanes; ++i) x.set(i, p[3 * i]), y.set(i, p[3 * i + 1]), z.set(i, p[3 * i + 2]);
+#endif
+}
+TARSUS_INLINE void store_consecutive(double* p, Lanes x, Lanes y, Lanes z) {
+#if defined(__AVX2__)
+  const __m256d xy = _mm256_shuffle_pd(x.value, y.value, 0b0000), zx = _mm256_shuffle_pd(z.value, x.value, 0b1010);
+  const __m256d yz = _mm256_shuffle_pd(y.value, z.value, 0b1111);
+  _mm256_storeu_pd(p, _mm256_permute2f128_pd(xy, zx, 0x20));
+  _mm256_storeu_pd(p + 4, _mm256_blend_pd(yz, xy, 0b1100));
+  _mm256_storeu_pd(p + 8, _mm256_permute2f128_pd(zx, yz, 0x31));
+#else
+  for (int i = 0; i < kLanes; ++i) p[3 * i] = x[i], p[3 * i + 1] = y[i], p[3 * i + 2] = z[i];
+#endif
+}
 /// Subtracts (x, y, z) from the particles' entries, one particle after another: an index may repeat.
 TARSUS_INLINE void scatter_subtract(double* base, const int* index, Lanes x, Lanes y, Lanes z) {
 #if defined(__AVX2__)

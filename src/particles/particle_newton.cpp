@@ -98,6 +98,8 @@ struct ParticleNewton::Plan {
   bool take_path(const std::vector<int>& rows, std::span<const double> inverse_mass);
   void add_bond(int row, std::span<const double> inverse_mass);
   void fill_batches();
+  /// Chains and general rows write their answer only if it is one; batches write as they go.
+  bool one_part_only() const { return bonds.empty() && triangles.empty() && paths.size() + (general ? 1 : 0) <= 1; }
 };
 
 void ParticleNewton::Plan::add_bond(int row, std::span<const double> inverse_mass) {
@@ -284,7 +286,8 @@ SolveReport ParticleNewton::solve_positions([[maybe_unused]] const Problem& prob
   Plan& plan = *plan_;
   check_size("multiplier", multiplier.size(), plan.set->nrow());
   check_size("x", x.size(), plan.set->nx());
-  plan.saved.assign(x.begin(), x.end());
+  const bool undo = !plan.one_part_only();
+  if (undo) plan.saved.assign(x.begin(), x.end());
   SolveReport report;
   const StageArgs args{x0.data(),
                        x.data(),
@@ -301,9 +304,10 @@ SolveReport ParticleNewton::solve_positions([[maybe_unused]] const Problem& prob
                                                              static_cast<int>(plan.triangles.size()), args),
                             options.tolerance));
   }
+  const bool direct = !undo && !plan.general;  // a chain writes its multipliers only if they are an answer
   for (PathStage& path : plan.paths) {
     if (!report.ok()) break;
-    merge(report, path.positions(*plan.kernels, x0, x, plan.multiplier, options));
+    merge(report, path.positions(*plan.kernels, x0, x, direct ? multiplier : plan.multiplier, options));
   }
   if (plan.general && report.ok()) {
     plan.general_multiplier.resize(plan.general->nrow());
@@ -314,10 +318,10 @@ SolveReport ParticleNewton::solve_positions([[maybe_unused]] const Problem& prob
       plan.multiplier[plan.general->rows()[k]] = plan.general_multiplier[k];
   }
   if (!report.ok()) {
-    std::copy(plan.saved.begin(), plan.saved.end(), x.begin());
+    if (undo) std::copy(plan.saved.begin(), plan.saved.end(), x.begin());
     return report;
   }
-  std::copy_n(plan.multiplier.begin(), multiplier.size(), multiplier.begin());
+  if (!direct) std::copy_n(plan.multiplier.begin(), multiplier.size(), multiplier.begin());
   return report;
 }
 
@@ -327,7 +331,8 @@ SolveReport ParticleNewton::solve_velocities([[maybe_unused]] const Problem& pro
   Plan& plan = *plan_;
   check_size("multiplier", multiplier.size(), plan.set->nrow());
   check_size("v", v.size(), plan.set->nv());
-  plan.saved.assign(v.begin(), v.end());
+  const bool undo = !plan.one_part_only();
+  if (undo) plan.saved.assign(v.begin(), v.end());
   SolveReport report;
   const StageArgs args{x.data(), v.data(), plan.multiplier.data(), options.tolerance, 2, options.timestep};
   if (!plan.bonds.empty()) {
@@ -339,9 +344,10 @@ SolveReport ParticleNewton::solve_velocities([[maybe_unused]] const Problem& pro
                                                               static_cast<int>(plan.triangles.size()), args),
                             options.tolerance));
   }
+  const bool direct = !undo && !plan.general;
   for (PathStage& path : plan.paths) {
     if (!report.ok()) break;
-    merge(report, path.velocities(*plan.kernels, x, v, plan.multiplier, options));
+    merge(report, path.velocities(*plan.kernels, x, v, direct ? multiplier : plan.multiplier, options));
   }
   if (plan.general && report.ok()) {
     plan.general_multiplier.resize(plan.general->nrow());
@@ -352,10 +358,10 @@ SolveReport ParticleNewton::solve_velocities([[maybe_unused]] const Problem& pro
       plan.multiplier[plan.general->rows()[k]] = plan.general_multiplier[k];
   }
   if (!report.ok()) {
-    std::copy(plan.saved.begin(), plan.saved.end(), v.begin());
+    if (undo) std::copy(plan.saved.begin(), plan.saved.end(), v.begin());
     return report;
   }
-  std::copy_n(plan.multiplier.begin(), multiplier.size(), multiplier.begin());
+  if (!direct) std::copy_n(plan.multiplier.begin(), multiplier.size(), multiplier.begin());
   return report;
 }
 

@@ -10,6 +10,29 @@
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
+inline void path_load_kernel(const PathArgs& a, const double* from) {
+  int i = 0;
+  for (; i + kLanes <= a.m + 1; i += kLanes) {
+    Lanes x(0.0), y(0.0), z(0.0);
+    load_consecutive(from + 3 * static_cast<std::int64_t>(i), x, y, z);
+    store(a.x + i, x), store(a.y + i, y), store(a.z + i, z);
+  }
+  for (; i <= a.m; ++i) {
+    const double* p = from + 3 * static_cast<std::int64_t>(i);
+    a.x[i] = p[0], a.y[i] = p[1], a.z[i] = p[2];
+  }
+}
+
+inline void path_store_kernel(const PathArgs& a, double* to) {
+  int i = 0;
+  for (; i + kLanes <= a.m + 1; i += kLanes)
+    store_consecutive(to + 3 * static_cast<std::int64_t>(i), load(a.x + i), load(a.y + i), load(a.z + i));
+  for (; i <= a.m; ++i) {
+    double* p = to + 3 * static_cast<std::int64_t>(i);
+    p[0] = a.x[i], p[1] = a.y[i], p[2] = a.z[i];
+  }
+}
+
 inline void path_bonds_kernel(const PathArgs& a, double* ex, double* ey, double* ez) {
   for (int k = 0; k < a.m; k += kLanes) {
     store(ex + k, load(a.x + k) - load(a.x + k + 1));

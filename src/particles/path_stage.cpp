@@ -33,19 +33,23 @@ PathStage::PathStage(const ConstraintSet& set, std::span<const double> inverse_m
   args_ = {m,      w,      d2,     inverse_d2, take(), take(), take(), take(), take(),
            take(), take(), take(), take(),     take(), take(), take(), take(), take()};
   total_ = take();
-  old_x_ = args_.ex, old_y_ = args_.ey, old_z_ = args_.ez;  // free whenever bonds at x0 are looked at
-  for (int a = 0; a <= m; ++a) w[a] = inverse_mass[particles_[a]];
+  for (int a = 0; a <= m; ++a) {
+    w[a] = inverse_mass[particles_[a]];
+    consecutive_ = consecutive_ && particles_[a] == particles_[0] + a;
+  }
   for (int k = 0; k < m; ++k) d2[k] = set.scale(rows_[k]), inverse_d2[k] = 1 / set.scale(rows_[k]);
 }
 
-void PathStage::gather(std::span<const double> from) {
+void PathStage::gather(const ParticleKernels& kernels, std::span<const double> from) {
+  if (consecutive_) return kernels.path_load(args_, from.data() + 3 * static_cast<std::size_t>(particles_[0]));
   for (std::size_t a = 0; a < particles_.size(); ++a) {
     const double* p = from.data() + 3 * static_cast<std::size_t>(particles_[a]);
     args_.x[a] = p[0], args_.y[a] = p[1], args_.z[a] = p[2];
   }
 }
 
-void PathStage::scatter(std::span<double> to) const {
+void PathStage::scatter(const ParticleKernels& kernels, std::span<double> to) const {
+  if (consecutive_) return kernels.path_store(args_, to.data() + 3 * static_cast<std::size_t>(particles_[0]));
   for (std::size_t a = 0; a < particles_.size(); ++a) {
     double* p = to.data() + 3 * static_cast<std::size_t>(particles_[a]);
     p[0] = args_.x[a], p[1] = args_.y[a], p[2] = args_.z[a];
@@ -54,13 +58,13 @@ void PathStage::scatter(std::span<double> to) const {
 
 // Bonds at x0 into g; true if they are those that the symmetric factor at hand was made of.
 bool PathStage::load_base(const ParticleKernels& kernels, std::span<const double> x0) {
-  gather(x0);
-  kernels.path_bonds(args_, old_x_, old_y_, old_z_);
+  gather(kernels, x0);
+  kernels.path_bonds(args_, args_.ex, args_.ey, args_.ez);
   const std::size_t bytes = sizeof(double) * rows_.size();
-  const bool same = factored_ && std::memcmp(old_x_, args_.gx, bytes) == 0 &&
-                    std::memcmp(old_y_, args_.gy, bytes) == 0 && std::memcmp(old_z_, args_.gz, bytes) == 0;
+  const bool same = factored_ && std::memcmp(args_.ex, args_.gx, bytes) == 0 &&
+                    std::memcmp(args_.ey, args_.gy, bytes) == 0 && std::memcmp(args_.ez, args_.gz, bytes) == 0;
   if (!same) {
-    std::memcpy(args_.gx, old_x_, bytes), std::memcpy(args_.gy, old_y_, bytes), std::memcpy(args_.gz, old_z_, bytes);
+    std::swap(args_.ex, args_.gx), std::swap(args_.ey, args_.gy), std::swap(args_.ez, args_.gz);
     factored_ = false;
   }
   return same;
@@ -68,6 +72,14 @@ bool PathStage::load_base(const ParticleKernels& kernels, std::span<const double
 
 void PathStage::add_delta(double sign) {
   for (int k = 0; k < args_.m; ++k) total_[k] += sign * args_.delta[k];
+}
+
+// `largest` is what path_sigma or path_rates returned for these sigma: the same products, so one of them is equal.
+int PathStage::bond_with(double largest) const {
+  for (int k = 0; k < args_.m; ++k) {
+    if (std::abs(args_.sigma[k]) * args_.inverse_length2[k] == largest) return k;
+  }
+  return worst_bond();  // NaN
 }
 
 int PathStage::worst_bond() const {
@@ -92,7 +104,7 @@ SolveReport PathStage::positions(const ParticleKernels& kernels, std::span<const
   SolveReport report;
   bool matrix_ready = load_base(kernels, x0);
   report.pivot_ratio = matrix_ready ? pivot_ratio_ : 1;
-  gather(x);
+  gather(kernels, x);
   std::fill_n(total_, args_.m, 0.0);
   const int max_rounds = options.max_iterations > 0 ? options.max_iterations : kMaxRounds;
   double residual = kernels.path_sigma(args_), contraction = 0;
@@ -142,8 +154,8 @@ SolveReport PathStage::positions(const ParticleKernels& kernels, std::span<const
     const double turned = args_.ex[k] * args_.gx[k] + args_.ey[k] * args_.gy[k] + args_.ez[k] * args_.gz[k];
     report.wrong_root |= turned <= 0;
   }
-  if (residual > 0) report.worst_row = rows_[worst_bond()];
-  scatter(x);
+  if (residual > 0) report.worst_row = rows_[bond_with(residual)];
+  scatter(kernels, x);
   return report;
 }
 
@@ -152,9 +164,9 @@ SolveReport PathStage::velocities(const ParticleKernels& kernels, std::span<cons
   SolveReport report;
   factored_ = false;
   load_base(kernels, x);
-  std::copy_n(args_.gx, args_.m, args_.ex), std::copy_n(args_.gy, args_.m, args_.ey),
-      std::copy_n(args_.gz, args_.m, args_.ez);
-  pivot_ratio_ = kernels.path_factor(args_);
+  PathArgs symmetric = args_;
+  symmetric.ex = args_.gx, symmetric.ey = args_.gy, symmetric.ez = args_.gz;
+  pivot_ratio_ = kernels.path_factor(symmetric);
   report.factorizations = 1;
   report.pivot_ratio = pivot_ratio_;
   if (!(pivot_ratio_ > kSingular)) {
@@ -162,20 +174,20 @@ SolveReport PathStage::velocities(const ParticleKernels& kernels, std::span<cons
     return report.status = SolveStatus::singular, report;
   }
   factored_ = true;
-  gather(v);
+  gather(kernels, v);
   std::fill_n(total_, args_.m, 0.0);
   const double dt = std::abs(options.timestep);
-  double rates = kernels.path_rates(args_) * dt;
+  double largest = kernels.path_rates(args_), rates = largest * dt;
   report.start_residual = rates;
   while (!(rates <= options.tolerance) && std::isfinite(rates) && report.iterations < 4) {
     kernels.path_solve(args_);
     kernels.path_move(args_);
     add_delta(-1.0);
     ++report.iterations;
-    rates = kernels.path_rates(args_) * dt;
+    largest = kernels.path_rates(args_), rates = largest * dt;
   }
   report.residual = rates;
-  report.worst_row = rows_[worst_bond()];
+  report.worst_row = rows_[bond_with(largest)];
   if (!(rates <= options.tolerance)) {
     double fastest = 0;
     for (int a = 0; a <= args_.m; ++a) fastest = std::max(fastest, std::hypot(args_.x[a], args_.y[a], args_.z[a]));
@@ -188,7 +200,7 @@ SolveReport PathStage::velocities(const ParticleKernels& kernels, std::span<cons
     if (!report.ok()) return report;
   }
   for (int k = 0; k < args_.m; ++k) multiplier[rows_[k]] = total_[k];
-  scatter(v);
+  scatter(kernels, v);
   return report;
 }
 

@@ -25,18 +25,20 @@ class PathStage {
                          std::span<double> multiplier, const SolveOptions& options);
 
  private:
-  void gather(std::span<const double> from);
-  void scatter(std::span<double> to) const;
+  void gather(const ParticleKernels& kernels, std::span<const double> from);
+  void scatter(const ParticleKernels& kernels, std::span<double> to) const;
   bool load_base(const ParticleKernels& kernels, std::span<const double> x0);
   void add_delta(double sign);
   int worst_bond() const;
+  int bond_with(double largest) const;
   double rounding_floor(int bond) const;
 
   std::vector<int> particles_, rows_;
   std::vector<double> storage_;
   PathArgs args_;
-  double *total_, *old_x_, *old_y_, *old_z_;  // λ̃ so far; scratch for bonds at x0
-  bool factored_ = false;                     // the symmetric factor at bonds g is there
+  double* total_;            // λ̃ so far
+  bool consecutive_ = true;  // particle numbers rise by one along the chain
+  bool factored_ = false;    // the symmetric factor at bonds g is there
   double pivot_ratio_ = 1;
 };
 
