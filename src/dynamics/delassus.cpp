@@ -1,0 +1,280 @@
+#include "tarsus/dynamics/delassus.hpp"
+
+#include <algorithm>
+
+#include "dynamics/delassus_table.hpp"
+#include "tarsus/math/select_isa.hpp"
+
+namespace tarsus {
+
+template <>
+const DelassusTable<double>& delassus_table<double>(int width) {
+  static const DelassusTable<double> narrow = TARSUS_SELECT_DOUBLE(false, delassus_double),
+                                     wide = TARSUS_SELECT_DOUBLE(true, delassus_double);
+  return width == 1 ? narrow : wide;
+}
+
+template <>
+const DelassusTable<float>& delassus_table<float>(int width) {
+  static const DelassusTable<float> narrow = TARSUS_SELECT_FLOAT(false, delassus_float),
+                                    wide = TARSUS_SELECT_FLOAT(true, delassus_float);
+  return width == 1 ? narrow : wide;
+}
+
+namespace {
+
+template <class R>
+void check(const Model& model, const BasicData<R>& data) {
+  if (data.nv() != model.nv || data.nlink() != model.njoint())
+    throw ValueError("data", "made for another model", "this model's own");
+}
+
+int padded(int n, int to) { return (n + to - 1) / to * to; }
+
+}  // namespace
+
+template <class R>
+void inward(const Model& model, BasicData<R>& data, In<R> y, Out<R> u) {
+  check(model, data);
+  check_size("y", y.size(), data.size(model.nv));
+  check_size("u", u.size(), data.size(model.nv));
+  const std::size_t n = std::size_t(model.nv) * data.width();
+  for (int p = 0; p < data.packs(); ++p) {
+    delassus_table<R>(data.width()).inward(model.view<R>(), data.state(p), y.data() + p * n, u.data() + p * n);
+  }
+}
+
+template <class R>
+void outward(const Model& model, BasicData<R>& data, In<R> u, Out<R> x) {
+  check(model, data);
+  check_size("u", u.size(), data.size(model.nv));
+  check_size("x", x.size(), data.size(model.nv));
+  const std::size_t n = std::size_t(model.nv) * data.width();
+  for (int p = 0; p < data.packs(); ++p) {
+    delassus_table<R>(data.width()).outward(model.view<R>(), data.state(p), u.data() + p * n, x.data() + p * n);
+  }
+}
+
+template <class R>
+void read_u(const Model& model, const BasicData<R>& data, Out<R> u) {
+  check(model, data);
+  check_size("u", u.size(), data.size(model.nv));
+  const std::size_t n = std::size_t(model.nv) * data.width();
+  for (int p = 0; p < data.packs(); ++p)
+    delassus_table<R>(data.width()).read_u(model.view<R>(), data.state(p), u.data() + p * n);
+}
+
+template <class R>
+int row_width(int worlds_width) {
+  return delassus_table<R>(worlds_width).row_width;
+}
+
+template <class R>
+DelassusRows<R>::DelassusRows(const Model& model, int width)
+    : model_(model), view_(model.view<R>()), width_(width), pad_(row_width<R>(width)) {}
+
+template <class R>
+void DelassusRows<R>::clear() {
+  rows_ = 0;
+  blocks_.clear(), links_.clear(), dofs_.clear();
+  force_.clear(), joint_.clear(), W_.clear(), DW_.clear();
+  shared_known_ = false;
+}
+
+/// Takes over the links that the caller appended to links_, and makes room.
+template <class R>
+int DelassusRows<R>::append(Entry entry) {
+  if (entry.nrow < 1) throw ValueError("nrow", std::to_string(entry.nrow), "at least 1");
+  entry.first_row = rows_;
+  entry.stride = padded(entry.nrow, pad_);
+  entry.nlink = int(links_.size() - entry.links);
+  entry.dofs = dofs_.size();
+  for (std::size_t k = entry.links; k < links_.size(); ++k) {
+    const LinkConstants<R>& link = view_.link[links_[k]];
+    for (int d = 0; d < qvel_count(link.joint); ++d) dofs_.push_back(link.qvel + d);
+  }
+  entry.ndof = int(dofs_.size() - entry.dofs);
+  const std::size_t line = std::size_t(entry.stride) * width_;
+  entry.force = force_.size(), entry.joints = joint_.size(), entry.W = W_.size();
+  if (entry.pair) force_.resize(force_.size() + 12 * line, R(0));
+  if (entry.joint) joint_.resize(joint_.size() + (entry.pair ? 2 : entry.ndof) * line, R(0));
+  W_.resize(W_.size() + entry.ndof * line), DW_.resize(W_.size());
+  rows_ += entry.nrow;
+  blocks_.push_back(entry);
+  shared_known_ = false;
+  return int(blocks_.size()) - 1;
+}
+
+template <class R>
+void DelassusRows<R>::climb(int a, int b) {
+  while (a >= 0 || b >= 0) {
+    if (a == b) b = -1;
+    const int i = std::max(a, b);
+    links_.push_back(i);
+    (a > b ? a : b) = view_.link[i].parent;
+  }
+}
+
+template <class R>
+int DelassusRows<R>::add_block(int a, int b, int nrow, bool joint) {
+  const int n = model_.njoint();
+  if (a < 0 || a >= n) throw ValueError("link a", std::to_string(a), "a link, 0 to " + std::to_string(n - 1));
+  if (b < -1 || b >= n)
+    throw ValueError("link b", std::to_string(b), "a link, 0 to " + std::to_string(n - 1) + ", or -1 for the world");
+  Entry entry{.a = a, .b = b, .nrow = nrow, .pair = true, .joint = joint, .links = links_.size()};
+  climb(a, b);
+  return append(entry);
+}
+
+template <class R>
+int DelassusRows<R>::add_joint_block(std::span<const int> joints, int nrow) {
+  Entry entry{.a = -1, .b = -1, .nrow = nrow, .pair = false, .joint = true, .links = links_.size()};
+  order_.assign(model_.njoint(), 0);
+  for (const int joint : joints) {
+    if (joint < 0 || joint >= model_.njoint())
+      throw ValueError("joint", std::to_string(joint), "0 to " + std::to_string(model_.njoint() - 1));
+    for (int i = joint; i >= 0 && !order_[i]; i = view_.link[i].parent) order_[i] = 1;
+  }
+  for (int i = model_.njoint() - 1; i >= 0; --i) {
+    if (order_[i]) links_.push_back(i);
+  }
+  return append(entry);
+}
+
+template <class R>
+typename DelassusRows<R>::Block DelassusRows<R>::block(int index) {
+  const Entry& e = blocks_[index];
+  Block block;
+  block.first_row = e.first_row, block.nrow = e.nrow, block.stride = e.stride;
+  block.a = e.a, block.b = e.b;
+  block.links = std::span<const int>(links_).subspan(e.links, e.nlink);
+  block.dofs = std::span<const int>(dofs_).subspan(e.dofs, e.ndof);
+  block.force = e.pair ? force_.data() + e.force : nullptr;
+  block.joint = e.joint ? joint_.data() + e.joints : nullptr;
+  block.W = W_.data() + e.W, block.DW = DW_.data() + e.W;
+  return block;
+}
+
+template <class R>
+void DelassusRows<R>::sweep(const Model& model, const BasicData<R>& data, int pack) {
+  check(model, data);
+  if (data.width() != width_)
+    throw ValueError("data", std::to_string(data.width()) + " lanes", std::to_string(width_) + ", as these rows");
+  const DelassusTable<R>& kernels = delassus_table<R>(width_);
+  for (const Entry& e : blocks_) {
+    const RowBlockView<R> view{e.a,
+                               e.b,
+                               e.nrow,
+                               e.stride,
+                               e.ndof,
+                               e.nlink,
+                               links_.data() + e.links,
+                               e.pair ? force_.data() + e.force : nullptr,
+                               e.joint ? joint_.data() + e.joints : nullptr,
+                               W_.data() + e.W,
+                               DW_.data() + e.W};
+    if (e.pair) {
+      kernels.sweep_pair(view_, data.state(pack), view);
+    } else {
+      const std::size_t need = std::size_t(6) * e.nlink * pad_ * width_;
+      if (scratch_.size() < need) scratch_.resize(need);
+      kernels.sweep_joints(view_, data.state(pack), view, scratch_.data());
+    }
+  }
+}
+
+/// Runs of DoFs that each pair of blocks shares: both lists of links descend, so one walk along both finds them.
+template <class R>
+void DelassusRows<R>::find_shared() {
+  shared_.clear(), shared_start_.assign(1, 0);
+  for (std::size_t p = 0; p < blocks_.size(); ++p) {
+    for (std::size_t q = 0; q <= p; ++q) {
+      const Entry &x = blocks_[p], &y = blocks_[q];
+      int i = 0, j = 0, at_i = 0, at_j = 0;
+      while (i < x.nlink && j < y.nlink) {
+        const int li = links_[x.links + i], lj = links_[y.links + j];
+        const int ni = qvel_count(view_.link[li].joint), nj = qvel_count(view_.link[lj].joint);
+        if (li == lj) {
+          const bool extends = int(shared_.size()) > shared_start_.back() &&
+                               shared_.back().first + shared_.back().count == at_i &&
+                               shared_.back().second + shared_.back().count == at_j;
+          if (extends)
+            shared_.back().count += ni;
+          else
+            shared_.push_back({at_i, at_j, ni});
+        }
+        if (li >= lj) ++i, at_i += ni;
+        if (lj >= li) ++j, at_j += nj;
+      }
+      shared_start_.push_back(int(shared_.size()));
+    }
+  }
+  shared_known_ = true;
+}
+
+template <class R>
+int DelassusRows<R>::leading_dimension() const {
+  return rows_ + pad_;
+}
+
+template <class R>
+void DelassusRows<R>::gram(R* A, int ld) {
+  if (!shared_known_) find_shared();
+  const DelassusTable<R>& kernels = delassus_table<R>(width_);
+  const std::size_t w = width_;
+  int pair = 0;
+  // Columns in ascending order: what a block's padding writes to its right, the next block overwrites, or it lies above
+  // the diagonal.
+  for (std::size_t p = 0; p < blocks_.size(); ++p) {
+    const Entry& x = blocks_[p];
+    for (std::size_t q = 0; q <= p; ++q, ++pair) {
+      const Entry& y = blocks_[q];
+      R* out = A + (std::size_t(x.first_row) * ld + y.first_row) * w;
+      bool add = false;
+      for (int s = shared_start_[pair]; s < shared_start_[pair + 1]; ++s, add = true) {
+        const Shared& run = shared_[s];
+        kernels.gram(run.count, x.nrow, W_.data() + x.W + std::size_t(run.first) * x.stride * w, x.stride,
+                     DW_.data() + y.W + std::size_t(run.second) * y.stride * w, y.stride, add, out, ld);
+      }
+      if (!add) {
+        for (int i = 0; i < x.nrow; ++i) std::fill_n(out + std::size_t(i) * ld * w, y.nrow * w, R(0));
+      }
+    }
+  }
+}
+
+template <class R>
+void DelassusRows<R>::velocity(const R* u, R* Jv) {
+  for (const Entry& e : blocks_) {
+    delassus_table<R>(width_).velocity(e.ndof, dofs_.data() + e.dofs, e.nrow, e.stride, DW_.data() + e.W, u,
+                                       Jv + std::size_t(e.first_row) * width_);
+  }
+}
+
+template <class R>
+void DelassusRows<R>::push(const R* lambda, R* u) {
+  for (const Entry& e : blocks_) {
+    delassus_table<R>(width_).push(e.ndof, dofs_.data() + e.dofs, e.nrow, e.stride, W_.data() + e.W,
+                                   lambda + std::size_t(e.first_row) * width_, R(1), u);
+  }
+}
+
+template <class R>
+void DelassusRows<R>::pull(const R* lambda, R* u) {
+  for (const Entry& e : blocks_) {
+    delassus_table<R>(width_).push(e.ndof, dofs_.data() + e.dofs, e.nrow, e.stride, W_.data() + e.W,
+                                   lambda + std::size_t(e.first_row) * width_, R(-1), u);
+  }
+}
+
+#define TARSUS_INSTANTIATE(R)                                           \
+  template void inward<R>(const Model&, BasicData<R>&, In<R>, Out<R>);  \
+  template void outward<R>(const Model&, BasicData<R>&, In<R>, Out<R>); \
+  template void read_u<R>(const Model&, const BasicData<R>&, Out<R>);   \
+  template int row_width<R>(int);                                       \
+  template class DelassusRows<R>;
+TARSUS_INSTANTIATE(double)
+TARSUS_INSTANTIATE(float)
+#undef TARSUS_INSTANTIATE
+
+}  // namespace tarsus

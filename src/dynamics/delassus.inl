@@ -1,0 +1,279 @@
+// The inward pass for constraint rows alone, and products of what it leaves behind; see tarsus/dynamics/delassus.hpp.
+//
+// T is the scalar of the factors (a number or a pack of worlds), P that of rows: a pack of rows side by side for one
+// world, T itself for a pack of worlds. At each joint a force f on the link leaves the joint's share and goes on to the
+// parent:
+//   w = Sᵀ f + y,   dw = D⁻¹ w,   f_parent = shift_back(f - U dw)
+#pragma once
+
+#include "dynamics/delassus_table.hpp"
+#include "dynamics/minv.inl"
+
+namespace tarsus {
+inline namespace TARSUS_ISA {
+
+template <class P, class T>
+TARSUS_INLINE Vec3<P> spread(const Vec3<T>& v) {
+  return {P(v.x), P(v.y), P(v.z)};
+}
+template <class P, class T>
+TARSUS_INLINE Mat3<P> spread(const Mat3<T>& m) {
+  return {P(m.xx), P(m.xy), P(m.xz), P(m.yx), P(m.yy), P(m.yz), P(m.zx), P(m.zy), P(m.zz)};
+}
+template <class P, class T>
+TARSUS_INLINE Sym3<P> spread(const Sym3<T>& m) {
+  return {P(m.xx), P(m.xy), P(m.xz), P(m.yy), P(m.yz), P(m.zz)};
+}
+
+/// A pack at p, which need not be aligned.
+template <class P, class T>
+TARSUS_INLINE P load_rows(const T* p) {
+  P x;
+  __builtin_memcpy(&x, p, sizeof(P));
+  return x;
+}
+template <class P, class T>
+TARSUS_INLINE void store_rows(T* p, const P& x) {
+  __builtin_memcpy(p, &x, sizeof(P));
+}
+template <class P, class T>
+TARSUS_INLINE Force<P> load_force(const T* p, int stride) {
+  return {{load_rows<P>(p), load_rows<P>(p + stride), load_rows<P>(p + 2 * stride)},
+          {load_rows<P>(p + 3 * stride), load_rows<P>(p + 4 * stride), load_rows<P>(p + 5 * stride)}};
+}
+template <class P, class T>
+TARSUS_INLINE void store_vec(T* p, int stride, const Vec3<P>& v) {
+  store_rows(p, v.x), store_rows(p + stride, v.y), store_rows(p + 2 * stride, v.z);
+}
+
+/// One joint of a climb. y: the row's own entries in world axes (linear first for a free joint; only [0..nv) are read)
+/// or null. Writes the joint's rows of W and DW; f becomes what the parent feels, at the parent's origin (not for a
+/// free joint).
+template <class T, class P>
+TARSUS_INLINE void climb_joint(JointType type, const LinkState<T>& s, Force<P>& f, const P* y, T* W, T* DW,
+                               int stride) {
+  if (type == JointType::free) {
+    Vec3<P> lin = f.f, ang = f.n;
+    if (y) lin += Vec3<P>{y[0], y[1], y[2]}, ang += Vec3<P>{y[3], y[4], y[5]};
+    const Mat3<P> G = spread<P>(s.G);
+    const Vec3<P> da = spread<P>(s.Dinv) * (ang - G * lin);
+    const Vec3<P> dl = spread<P>(s.Minv) * lin - transpose_mul(G, da);
+    store_vec(W, stride, lin), store_vec(W + 3 * stride, stride, ang);
+    store_vec(DW, stride, dl), store_vec(DW + 3 * stride, stride, da);
+    return;
+  }
+  if (type == JointType::ball) {
+    Vec3<P> w = f.n;
+    if (y) w += Vec3<P>{y[0], y[1], y[2]};
+    const Vec3<P> d = spread<P>(s.Dinv) * w;
+    store_vec(W, stride, w), store_vec(DW, stride, d);
+    f.n = mul_add(d, P(s.k), f.n - w);  // U = [D - K; Hᵀ]
+    f.f = f.f - transpose_mul(spread<P>(s.IA.H), d);
+  } else {
+    const Vec3<P> e = spread<P>(s.R.column_z());
+    P w = dot(e, type == JointType::hinge ? f.n : f.f);
+    if (y) w = w + y[0];
+    const P d = w * P(s.Dinv.xx);
+    store_rows(W, w), store_rows(DW, d);
+    f.n = mul_add(spread<P>(s.U.n), -d, f.n);
+    f.f = mul_add(spread<P>(s.U.f), -d, f.f);
+  }
+  f = shift_back(f, spread<P>(s.r));
+}
+
+/// Rows that are forces on a and b: two climbs, the higher index first, that become one where they meet.
+template <class T, class P>
+void sweep_pair_kernel(const ModelView<Real<T>>& m, const LinkState<T>* state, const RowBlockView<Real<T>>& block) {
+  constexpr int kRows = int(sizeof(P) / sizeof(T));
+  const int stride = block.stride;
+  for (int row = 0; row < block.nrow; row += kRows) {
+    const T* force = reinterpret_cast<const T*>(block.force) + row;
+    const T* joint = block.joint ? reinterpret_cast<const T*>(block.joint) + row : nullptr;
+    T *W = reinterpret_cast<T*>(block.W) + row, *DW = reinterpret_cast<T*>(block.DW) + row;
+    int a = block.a, b = block.b;
+    Force<P> fa = load_force<P>(force, stride);
+    Force<P> fb = b >= 0 ? load_force<P>(force + 6 * stride, stride) : Force<P>{zero3<P>(), zero3<P>()};
+    while (a >= 0 || b >= 0) {
+      if (a == b) fa += fb, b = -1;
+      const bool first = a > b;
+      const int i = first ? a : b;
+      const LinkConstants<Real<T>>& link = m.link[i];
+      const int n = qvel_count(link.joint);
+      const P zero = P(Real<T>(0));
+      P y[6] = {zero, zero, zero, zero, zero, zero};
+      const bool own = joint && (i == block.a || i == block.b);
+      if (own) {
+        y[0] = load_rows<P>(joint + (i == block.a ? 0 : stride));
+        if (link.joint == JointType::ball) {  // its first DoF turns about R e_x
+          const Vec3<P> x = spread<P>(state[i].R.column_x()) * y[0];
+          y[0] = x.x, y[1] = x.y, y[2] = x.z;
+        }
+      }
+      climb_joint(link.joint, state[i], first ? fa : fb, own ? y : nullptr, W, DW, stride);
+      W += n * stride, DW += n * stride;
+      (first ? a : b) = link.parent;
+    }
+  }
+}
+
+/// Rows in joint space: forces gather at each link of the support. scratch: 6 packs of rows for each link of the
+/// support.
+template <class T, class P>
+void sweep_joints_kernel(const ModelView<Real<T>>& m, const LinkState<T>* state, const RowBlockView<Real<T>>& block,
+                         T* scratch) {
+  constexpr int kRows = int(sizeof(P) / sizeof(T));
+  const int stride = block.stride;
+  P* waiting = reinterpret_cast<P*>(scratch);
+  for (int row = 0; row < block.nrow; row += kRows) {
+    for (int k = 0; k < 6 * block.nlink; ++k) waiting[k] = P(Real<T>(0));
+    const T* joint = reinterpret_cast<const T*>(block.joint) + row;
+    T *W = reinterpret_cast<T*>(block.W) + row, *DW = reinterpret_cast<T*>(block.DW) + row;
+    for (int p = 0; p < block.nlink; ++p) {
+      const int i = block.links[p];
+      const LinkConstants<Real<T>>& link = m.link[i];
+      const int n = qvel_count(link.joint);
+      P y[6];
+      for (int k = 0; k < n; ++k) y[k] = load_rows<P>(joint + k * stride);
+      if (n >= 3) {
+        P* rotation = y + n - 3;
+        const Vec3<P> turned = spread<P>(state[i].R) * Vec3<P>{rotation[0], rotation[1], rotation[2]};
+        rotation[0] = turned.x, rotation[1] = turned.y, rotation[2] = turned.z;
+      }
+      P* w = waiting + 6 * p;
+      Force<P> f = {{w[0], w[1], w[2]}, {w[3], w[4], w[5]}};
+      climb_joint(link.joint, state[i], f, y, W, DW, stride);
+      W += n * stride, DW += n * stride, joint += n * stride;
+      if (link.parent < 0) continue;
+      int place = p + 1;
+      while (block.links[place] != link.parent) ++place;
+      P* up = waiting + 6 * place;
+      up[0] += f.n.x, up[1] += f.n.y, up[2] += f.n.z, up[3] += f.f.x, up[4] += f.f.y, up[5] += f.f.z;
+    }
+  }
+}
+
+/// out[i][j] (+)= Σ_k W[k][i] DW[k][j] for kI rows i and one pack of rows j: kI accumulators in registers.
+template <class T, class P, int kI>
+TARSUS_INLINE void gram_tile(int count, const T* W, int stride, const T* DW, int stride_d, bool add, T* out, int ld) {
+  P sum[kI];
+  for (int i = 0; i < kI; ++i) sum[i] = add ? load_rows<P>(out + i * ld) : P(Real<T>(0));
+  for (int k = 0; k < count; ++k) {
+    const P d = load_rows<P>(DW + k * stride_d);
+    for (int i = 0; i < kI; ++i) sum[i] = mul_add(P(W[k * stride + i]), d, sum[i]);
+  }
+  for (int i = 0; i < kI; ++i) store_rows(out + i * ld, sum[i]);
+}
+
+template <class T, class P>
+void gram_kernel(int count, int nrow, const T* W, int stride, const T* DW, int stride_d, bool add, T* out, int ld) {
+  constexpr int kRows = int(sizeof(P) / sizeof(T));
+  for (int j = 0; j < stride_d; j += kRows) {
+    int i = 0;
+    for (; i + 6 <= nrow; i += 6) gram_tile<T, P, 6>(count, W + i, stride, DW + j, stride_d, add, out + i * ld + j, ld);
+    for (; i + 3 <= nrow; i += 3) gram_tile<T, P, 3>(count, W + i, stride, DW + j, stride_d, add, out + i * ld + j, ld);
+    for (; i < nrow; ++i) gram_tile<T, P, 1>(count, W + i, stride, DW + j, stride_d, add, out + i * ld + j, ld);
+  }
+}
+
+/// Jv[r] = Σ_k DW[k][r] u[dof k].
+template <class T, class P>
+void velocity_kernel(int ndof, const int* dofs, int nrow, int stride, const T* DW, const T* u, T* Jv) {
+  constexpr int kRows = int(sizeof(P) / sizeof(T));
+  for (int row = 0; row < nrow; row += kRows) {
+    P sum = P(Real<T>(0));
+    for (int k = 0; k < ndof; ++k) sum = mul_add(P(u[dofs[k]]), load_rows<P>(DW + k * stride + row), sum);
+    const T* lane = reinterpret_cast<const T*>(&sum);
+    for (int r = 0; r < kRows && row + r < nrow; ++r) Jv[row + r] = lane[r];
+  }
+}
+
+/// u[dof k] += sign Σ_r W[k][r] λ[r].
+template <class T>
+void push_kernel(int ndof, const int* dofs, int nrow, int stride, const T* W, const T* lambda, Real<T> sign, T* u) {
+  for (int k = 0; k < ndof; ++k) {
+    T sum = T(Real<T>(0));
+    for (int r = 0; r < nrow; ++r) sum = mul_add(W[k * stride + r], lambda[r], sum);
+    u[dofs[k]] = mul_add(sum, T(sign), u[dofs[k]]);
+  }
+}
+
+/// The joint's u as an array in qvel's order, world axes.
+template <class T>
+TARSUS_INLINE void put_u(const LinkConstants<Real<T>>& link, const LinkState<T>& s, T* u) {
+  T* p = u + link.qvel;
+  if (link.joint == JointType::free)
+    put3(p, s.u_linear), put3(p + 3, s.u);
+  else if (link.joint == JointType::ball)
+    put3(p, s.u);
+  else
+    p[0] = s.u.x;
+}
+template <class T>
+TARSUS_INLINE void take_u(const LinkConstants<Real<T>>& link, const T* u, LinkState<T>& s) {
+  const T* p = u + link.qvel;
+  if (link.joint == JointType::free)
+    s.u_linear = get3(p), s.u = get3(p + 3);
+  else if (link.joint == JointType::ball)
+    s.u = get3(p);
+  else
+    s.u.x = p[0];
+}
+
+template <class T>
+void read_u_kernel(const ModelView<Real<T>>& m, const LinkState<T>* state, T* u) {
+  for (int i = 0; i < m.nlink; ++i) put_u(m.link[i], state[i], u);
+}
+
+template <class T>
+void inward_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const T* y, T* u) {
+  for (int i = 0; i < m.nlink; ++i) state[i].pA = {zero3<T>(), zero3<T>()};
+  for (int i = m.nlink - 1; i >= 0; --i) {
+    const LinkConstants<Real<T>>& link = m.link[i];
+    const Force<T> f = pass_force_down(link, state[i], y + link.qvel);
+    if (link.parent >= 0) state[link.parent].pA += shift_back(f, state[i].r);
+    put_u(link, state[i], u);
+  }
+}
+
+template <class T>
+void outward_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const T* u, T* x) {
+  for (int i = 0; i < m.nlink; ++i) take_u(m.link[i], u, state[i]);
+  aba_accelerate(m, state, x);
+}
+
+/// T: one world's number or a pack of worlds; P: a pack of rows for one world, else T.
+template <class T, class P>
+struct DelassusFor {
+  using R = Real<T>;
+  using View = const ModelView<R>&;
+  static T* in(R* p) { return reinterpret_cast<T*>(p); }
+  static const T* in(const R* p) { return reinterpret_cast<const T*>(p); }
+  static const LinkState<T>* links(const void* s) { return static_cast<const LinkState<T>*>(s); }
+
+  static void inward(View m, void* s, const R* y, R* u) {
+    inward_kernel<T>(m, static_cast<LinkState<T>*>(s), in(y), in(u));
+  }
+  static void outward(View m, void* s, const R* u, R* x) {
+    outward_kernel<T>(m, static_cast<LinkState<T>*>(s), in(u), in(x));
+  }
+  static void read_u(View m, const void* s, R* u) { read_u_kernel<T>(m, links(s), in(u)); }
+  static void sweep_pair(View m, const void* s, const RowBlockView<R>& b) { sweep_pair_kernel<T, P>(m, links(s), b); }
+  static void sweep_joints(View m, const void* s, const RowBlockView<R>& b, R* scratch) {
+    sweep_joints_kernel<T, P>(m, links(s), b, in(scratch));
+  }
+  static void gram(int count, int nrow, const R* W, int stride, const R* DW, int stride_d, bool add, R* out, int ld) {
+    gram_kernel<T, P>(count, nrow, in(W), stride, in(DW), stride_d, add, in(out), ld);
+  }
+  static void velocity(int ndof, const int* dofs, int nrow, int stride, const R* DW, const R* u, R* Jv) {
+    velocity_kernel<T, P>(ndof, dofs, nrow, stride, in(DW), in(u), in(Jv));
+  }
+  static void push(int ndof, const int* dofs, int nrow, int stride, const R* W, const R* lambda, R sign, R* u) {
+    push_kernel<T>(ndof, dofs, nrow, stride, in(W), in(lambda), sign, in(u));
+  }
+  static DelassusTable<R> table() {
+    return {int(sizeof(P) / sizeof(T)), inward, outward, read_u, sweep_pair, sweep_joints, gram, velocity, push};
+  }
+};
+
+}  // namespace TARSUS_ISA
+}  // namespace tarsus

@@ -1,0 +1,12 @@
+// Compiled with the flags of its instruction set and TARSUS_ISA=isa_baseline (cmake/TarsusIsa.cmake).
+#include "dynamics/delassus.inl"
+
+namespace tarsus {
+inline namespace TARSUS_ISA {
+
+DelassusTable<double> delassus_double(bool wide) {
+  return wide ? DelassusFor<Pack<double, 2>, Pack<double, 2>>::table() : DelassusFor<double, Pack<double, 2>>::table();
+}
+
+}  // namespace TARSUS_ISA
+}  // namespace tarsus

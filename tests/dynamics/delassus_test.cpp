@@ -1,0 +1,215 @@
+// Rows through ABA's factors against the dense J M̂⁻¹ Jᵀ, on 1,000 random trees.
+#include <gtest/gtest.h>
+
+#include <Eigen/Dense>
+
+#include "support/random_model.hpp"
+#include "tarsus/dynamics/delassus.hpp"
+
+namespace tarsus::test {
+namespace {
+
+using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+using Vector = Eigen::VectorXd;
+
+/// A tree with a state, M̂ = M + K, and random rows: single links, pairs (equal ones, one branch, two branches), joint
+/// rows.
+struct Rows {
+  Model model;
+  Data data;
+  State s;
+  std::vector<double> K;
+  DelassusRows<double> rows;
+  Matrix J, M;
+
+  explicit Rows(unsigned seed, int worlds_width = 1)
+      : model(random_tree(seed, {.bodies = 1 + int(seed % 17), .chain = (seed % 5) / 4.0})),
+        data(model),
+        rows(model, worlds_width) {
+    Random random(seed + 5000);
+    s = random_state(random, model);
+    M.resize(model.nv, model.nv);
+    if (model.nv == 0) return;
+    crba<double>(model, data, s.qpos, {M.data(), std::size_t(M.size())});
+    K.assign(model.armature.begin(), model.armature.end());
+    for (const Joint& joint : model.joints) {
+      const double extra = random.chance(0.5) ? random.uniform(0, 3) : 0;
+      for (int k = 0; k < joint.nv(); ++k) K[joint.qvel + k] += extra, M(joint.qvel + k, joint.qvel + k) += extra;
+    }
+    fill(random);
+  }
+
+  /// J's rows of a force (n, f) on a link: by external forces through rnea at rest without gravity.
+  Vector row_of(int link, const double* wrench) {
+    std::vector<double> external(6 * model.njoint()), zero(model.nv), with(model.nv), without(model.nv);
+    std::copy(wrench, wrench + 6, external.begin() + 6 * link);
+    rnea<double>(model, data, s.qpos, zero, zero, without);
+    rnea<double>(model, data, s.qpos, zero, zero, with, external);
+    return Eigen::Map<Vector>(without.data(), model.nv) - Eigen::Map<Vector>(with.data(), model.nv);
+  }
+
+  void fill(Random& random) {
+    const int n = model.njoint(), count = 1 + random.index(5);
+    std::vector<Vector> all;
+    for (int c = 0; c < count; ++c) {
+      const int nrow = 1 + random.index(7), kind = random.index(4);
+      if (kind == 3) {
+        const std::vector<int> joints{random.index(n), random.index(n), random.index(n)};
+        auto block = rows.block(rows.add_joint_block(joints, nrow));
+        for (int r = 0; r < nrow; ++r) {
+          Vector row = Vector::Zero(model.nv);
+          for (std::size_t k = 0; k < block.dofs.size(); ++k)
+            row[block.dofs[k]] = block.joint[k * block.stride + r] = random.uniform();
+          all.push_back(row);
+        }
+        continue;
+      }
+      const int a = random.index(n), b = kind == 0 ? -1 : random.index(n);
+      const bool joint =
+          kind == 2 && a != b && model.joints[a].type != JointType::free && model.joints[b].type != JointType::free;
+      auto block = rows.block(rows.add_block(a, b, nrow, joint));
+      for (int r = 0; r < nrow; ++r) {
+        const std::vector<double> wrench = random_vector(random, 12);
+        for (int k = 0; k < 12; ++k) block.force[k * block.stride + r] = wrench[k];
+        Vector row = row_of(a, wrench.data());
+        if (b >= 0) row += row_of(b, wrench.data() + 6);
+        if (joint) {
+          for (int k = 0; k < 2; ++k) {
+            const double y = block.joint[k * block.stride + r] = random.uniform();
+            row[model.joints[k ? b : a].qvel] += y;
+          }
+        }
+        all.push_back(row);
+      }
+    }
+    J.resize(all.size(), model.nv);
+    for (std::size_t r = 0; r < all.size(); ++r) J.row(r) = all[r];
+  }
+};
+
+/// Conditioning of M multiplies rounding; 1e-10 of the largest element leaves room for it.
+constexpr double kTight = 1e-10;
+
+TEST(Delassus, IsTheDenseProduct) {
+  for (unsigned seed = 0; seed < 1000; ++seed) {
+    Rows t(seed);
+    if (t.model.nv == 0) continue;
+    factor<double>(t.model, t.data, t.s.qpos, t.K);
+    t.rows.sweep(t.model, t.data);
+    const int m = t.rows.rows(), ld = t.rows.leading_dimension();
+    Matrix A = Matrix::Constant(m, ld, NAN);
+    t.rows.gram(A.data(), ld);
+    const Matrix expected = t.J * t.M.llt().solve(Matrix(t.J.transpose()));
+    const double scale = std::max(1.0, expected.cwiseAbs().maxCoeff());
+    for (int r = 0; r < m; ++r) {
+      for (int c = 0; c <= r; ++c)
+        ASSERT_NEAR(A(r, c), expected(r, c), kTight * scale) << "seed " << seed << " " << r << "," << c;
+    }
+  }
+}
+
+TEST(Delassus, VelocityAndImpulseInUSpace) {
+  for (unsigned seed = 0; seed < 1000; ++seed) {
+    Rows t(seed);
+    if (t.model.nv == 0) continue;
+    factor<double>(t.model, t.data, t.s.qpos, t.K);
+    t.rows.sweep(t.model, t.data);
+    Random random(seed);
+    const int m = t.rows.rows();
+    std::vector<double> u(t.model.nv), x(t.model.nv), Jv(m), lambda = random_vector(random, m);
+    inward<double>(t.model, t.data, t.s.tau, u);
+    t.rows.velocity(u.data(), Jv.data());
+    const auto solver = t.M.llt();
+    const Vector tau = Eigen::Map<Vector>(t.s.tau.data(), t.model.nv), l = Eigen::Map<Vector>(lambda.data(), m);
+    const Vector v = solver.solve(tau), expected = t.J * v;
+    ASSERT_LT(relative_error(Jv, std::vector<double>(expected.data(), expected.data() + m)), kTight) << "seed " << seed;
+    t.rows.push(lambda.data(), u.data());
+    outward<double>(t.model, t.data, u, x);
+    const Vector pushed = solver.solve(Vector(tau + t.J.transpose() * l));
+    ASSERT_LT(relative_error(x, std::vector<double>(pushed.data(), pushed.data() + t.model.nv)), kTight)
+        << "seed " << seed;
+    t.rows.pull(lambda.data(), u.data());
+    outward<double>(t.model, t.data, u, x);
+    ASSERT_LT(relative_error(x, std::vector<double>(v.data(), v.data() + t.model.nv)), kTight) << "seed " << seed;
+  }
+}
+
+TEST(Delassus, ReadUIsWhatAbaLeft) {
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    Rows t(seed);
+    if (t.model.nv == 0) continue;
+    std::vector<double> u(t.model.nv), x(t.model.nv), qacc(t.model.nv);
+    maba<double>(t.model, t.data, t.s.qpos, t.s.qvel, t.s.tau, t.K, qacc);
+    read_u<double>(t.model, t.data, u);
+    outward<double>(t.model, t.data, u, x);
+    ASSERT_EQ(x, qacc) << "seed " << seed;
+  }
+}
+
+/// A batch's pack gives each world the same numbers as a world alone, to rounding (rows are summed in another order).
+TEST(Delassus, LanesAreWorlds) {
+  const int worlds = lanes<double>(isa_level());
+  for (unsigned seed = 0; seed < 100; ++seed) {
+    Rows one(seed);
+    const Model& model = one.model;
+    if (model.nv == 0) continue;
+    Data batch(model, worlds + (worlds == 1));
+    const int width = batch.width();
+    DelassusRows<double> rows(model, width);
+    AlignedVector<double> K(batch.size(model.nv));
+    for (int b = 0; b < one.rows.blocks(); ++b) {
+      auto from = one.rows.block(b);
+      if (!from.force)
+        rows.add_joint_block(std::vector<int>(from.links.begin(), from.links.end()), from.nrow);
+      else
+        rows.add_block(from.a, from.b, from.nrow, from.joint != nullptr);
+      auto to = rows.block(b);
+      for (int lane = 0; lane < width; ++lane) {
+        for (int r = 0; r < from.nrow; ++r) {
+          for (int k = 0; from.force && k < 12; ++k)
+            to.force[(k * to.stride + r) * width + lane] = from.force[k * from.stride + r];
+          const int entries = !from.joint ? 0 : from.force ? 2 : int(from.dofs.size());
+          for (int k = 0; k < entries; ++k)
+            to.joint[(k * to.stride + r) * width + lane] = from.joint[k * from.stride + r];
+        }
+      }
+    }
+    Random random(seed + 9);
+    std::vector<std::vector<double>> qpos;
+    for (int w = 0; w < batch.worlds(); ++w) {
+      qpos.push_back(random_qpos(random, model));
+      batch.set(batch.qpos, model.nq, w, qpos.back());
+      batch.set(K, model.nv, w, one.K);
+    }
+    for (int w = batch.worlds(); w < width; ++w)
+      batch.set(batch.qpos, model.nq, w, qpos[0]), batch.set(K, model.nv, w, one.K);
+    factor<double>(model, batch, batch.qpos, K);
+    rows.sweep(model, batch);
+    const int m = rows.rows(), ld = rows.leading_dimension(), ld1 = one.rows.leading_dimension();
+    AlignedVector<double> A(std::size_t(m) * ld * width), B(std::size_t(m) * ld1);
+    rows.gram(A.data(), ld);
+    for (int w = 0; w < batch.worlds() && w < width; ++w) {
+      factor<double>(model, one.data, qpos[w], one.K);
+      one.rows.sweep(model, one.data);
+      one.rows.gram(B.data(), ld1);
+      for (int r = 0; r < m; ++r) {
+        for (int c = 0; c <= r; ++c) {
+          const double a = A[(std::size_t(r) * ld + c) * width + w], b = B[std::size_t(r) * ld1 + c];
+          ASSERT_NEAR(a, b, 1e-12 * (1 + std::abs(b))) << "seed " << seed;
+        }
+      }
+    }
+  }
+}
+
+TEST(Delassus, BadBlocksAreNamed) {
+  const Model model = random_tree(3);
+  DelassusRows<double> rows(model);
+  EXPECT_THROW(rows.add_block(-1, 0, 3), ValueError);  // the world alone
+  EXPECT_THROW(rows.add_block(0, model.njoint(), 3), ValueError);
+  EXPECT_THROW(rows.add_block(0, -1, 0), ValueError);
+  EXPECT_THROW(rows.add_joint_block(std::vector<int>{99}, 1), ValueError);
+}
+
+}  // namespace
+}  // namespace tarsus::test
