@@ -117,6 +117,12 @@ Sym3d second_moment(const Vec3d& a, const Vec3d& b, const Vec3d& c, double weigh
 
 }  // namespace
 
+const char* name(ShapeType type) {
+  static constexpr const char* kNames[] = {"plane",    "sphere", "capsule", "ellipsoid",
+                                           "cylinder", "box",    "convex",  "height_field"};
+  return kNames[static_cast<int>(type)];
+}
+
 ShapeInertia shape_inertia(ShapeType type, const Vec3d& size, bool shell) {
   check_sizes(type, size);
   switch (type) {
@@ -125,8 +131,11 @@ ShapeInertia shape_inertia(ShapeType type, const Vec3d& size, bool shell) {
     case ShapeType::cylinder: return cylinder(size.x, size.y, shell);
     case ShapeType::ellipsoid: return ellipsoid(size, shell);
     case ShapeType::box: return box(size, shell);
+    case ShapeType::plane:
+    case ShapeType::convex:
+    case ShapeType::height_field: break;
   }
-  return {};
+  throw ValueError("shape", name(type), "sphere, capsule, cylinder, ellipsoid or box");
 }
 
 ShapeInertia mesh_inertia(std::span<const Vec3d> vertices, std::span<const Triangle> triangles, MeshInertia kind) {

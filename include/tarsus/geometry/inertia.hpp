@@ -16,7 +16,9 @@ struct ShapeInertia {
   Sym3d inertia{0, 0, 0, 0, 0, 0};  ///< about `com` in the shape's axes, per unit density [m⁵; a shell m⁴]
 };
 
-enum class ShapeType { sphere, capsule, cylinder, ellipsoid, box };
+/// In the order in which narrow_phase.hpp pairs them.
+enum class ShapeType { plane, sphere, capsule, ellipsoid, cylinder, box, convex, height_field };
+const char* name(ShapeType type);
 
 /// Mass properties of a primitive whose axis is z.
 /// @param size MuJoCo's half-sizes [m]: sphere (r, -, -); capsule and cylinder (r, half length, -), the capsule's caps
@@ -25,7 +27,8 @@ enum class ShapeType { sphere, capsule, cylinder, ellipsoid, box };
 /// models
 ///        agree: Thomsen's area (error up to 1.1 %) and a layer between this ellipsoid and one with semi-axes 1e-6 m
 ///        longer, which is thinner where the surface is oblique to the axes.
-/// @throws ValueError if a size that the shape uses is negative or not finite
+/// @throws ValueError if a size that the shape uses is negative or not finite, and for planes, hulls (mesh_inertia has
+///         those) and height fields
 ShapeInertia shape_inertia(ShapeType type, const Vec3d& size, bool shell = false);
 
 using Triangle = std::array<int, 3>;

@@ -1,0 +1,44 @@
+// Shapes as the narrow phase sees them, their poses and the boxes around them.
+#pragma once
+
+#include "tarsus/geometry/inertia.hpp"
+
+namespace tarsus {
+
+class ConvexHull;
+class HeightField;
+
+/// A shape in its own frame. Its mesh or height field belongs to somebody else and must outlive it.
+struct Shape {
+  ShapeType type = ShapeType::sphere;
+  /// MuJoCo's half-sizes [m]: sphere (r, -, -); capsule and cylinder (r, half length, -) along z, the capsule's caps
+  /// beyond its half length; ellipsoid and box (x, y, z). A plane is z <= 0 without bounds, whatever its size.
+  Vec3d size{0, 0, 0};
+  const ConvexHull* hull = nullptr;    ///< for ShapeType::convex
+  const HeightField* field = nullptr;  ///< for ShapeType::height_field
+};
+
+/// Where the shape's frame is: world point = position + rotation · shape point.
+struct ShapePose {
+  Vec3d position{0, 0, 0};
+  Mat3d rotation = identity3<double>();
+};
+
+/// @throws ValueError if a size is negative or not finite, or a hull or height field is missing
+void check_shape(const Shape& shape);
+
+/// An axis-aligned box, edges included.
+struct Aabb {
+  Vec3d lower{0, 0, 0}, upper{0, 0, 0};
+};
+
+inline bool overlap(const Aabb& a, const Aabb& b) {
+  return a.lower.x <= b.upper.x && b.lower.x <= a.upper.x && a.lower.y <= b.upper.y && b.lower.y <= a.upper.y &&
+         a.lower.z <= b.upper.z && b.lower.z <= a.upper.z;
+}
+
+/// The smallest world box around the shape (a hull's and a height field's: around the box of its own frame), widened by
+/// `margin` [m] on every side. A plane's is infinite, but on the free side of a plane that an axis is normal to.
+Aabb bounds(const Shape& shape, const ShapePose& pose, double margin = 0);
+
+}  // namespace tarsus

@@ -1,0 +1,77 @@
+// Inside the narrow phase: poses are relative to shape A's position, so that far from the world's origin nothing is
+// lost; each pair's function is written for one order of the two shapes, the dispatcher turns the others round.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "tarsus/geometry/narrow_phase.hpp"
+
+namespace tarsus::narrow {
+
+/// Collects contact points within the margin; more than kMaxManifold are thinned out at the end.
+class ContactList {
+ public:
+  explicit ContactList(double margin) : margin_(margin) {}
+
+  double margin() const { return margin_; }
+  int size() const { return size_; }
+  ContactPoint& operator[](int i) { return points_[static_cast<std::size_t>(i)]; }
+
+  /// `on_b`: the point of B's surface; A's is distance · normal beyond it.
+  void add(const Vec3d& on_b, const Vec3d& normal, double distance, std::uint32_t feature) {
+    if (!(distance <= margin_)) return;
+    if (size_ == kCapacity) reduce(kMaxManifold);
+    points_[static_cast<std::size_t>(size_++)] = {mul_add(normal, distance / 2, on_b), normal, distance, feature};
+  }
+
+  /// Keeps at most `count` points: the deepest, then each time the one farthest from those kept.
+  void reduce(int count);
+
+ private:
+  static constexpr int kCapacity = 64;
+  double margin_;
+  int size_ = 0;
+  std::array<ContactPoint, kCapacity> points_;
+};
+
+/// A shape with its pose as the pairs' functions take them.
+struct Body {
+  const Shape& shape;
+  ShapePose pose;
+
+  const Vec3d& size() const { return shape.size; }
+  const Vec3d& position() const { return pose.position; }
+  Vec3d axis() const { return pose.rotation.column_z(); }
+  Vec3d to_world(const Vec3d& p) const { return pose.position + pose.rotation * p; }
+  Vec3d to_local(const Vec3d& p) const { return transpose_mul(pose.rotation, p - pose.position); }
+};
+
+inline double squared(double x) { return x * x; }
+
+/// v / |v|, or `otherwise` when v is too short to have a direction; `length` is |v| then too.
+inline Vec3d direction(const Vec3d& v, const Vec3d& otherwise, double& length) {
+  length = norm(v);
+  return length > 1e-150 ? v * (1 / length) : otherwise;
+}
+
+// Normals from the second to the first. A's type comes after B's in ShapeType, or is the same.
+void sphere_plane(const Body& a, const Body& b, ContactList& out);
+void capsule_plane(const Body& a, const Body& b, ContactList& out);
+void ellipsoid_plane(const Body& a, const Body& b, ContactList& out);
+void cylinder_plane(const Body& a, const Body& b, ContactList& out);
+void box_plane(const Body& a, const Body& b, ContactList& out);
+void convex_plane(const Body& a, const Body& b, ContactList& out);
+void sphere_sphere(const Body& a, const Body& b, ContactList& out);
+void capsule_sphere(const Body& a, const Body& b, ContactList& out);
+void cylinder_sphere(const Body& a, const Body& b, ContactList& out);
+void box_sphere(const Body& a, const Body& b, ContactList& out);
+void capsule_capsule(const Body& a, const Body& b, ContactList& out);
+void box_box(const Body& a, const Body& b, ContactList& out);
+/// Any two of those with a support function: GJK, EPA and clipping.
+void convex_pair(const Body& a, const Body& b, ContactList& out);
+/// A height field with any of those.
+void height_field_pair(const Body& a, const Body& b, ContactList& out);
+
+}  // namespace tarsus::narrow

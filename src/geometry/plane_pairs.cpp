@@ -1,0 +1,79 @@
+// Whatever lies on a plane: the plane is B, the contact's normal is its own.
+#include "geometry/pairs.hpp"
+
+namespace tarsus::narrow {
+
+namespace {
+
+/// Height of p above the plane.
+double height(const Body& plane, const Vec3d& p) { return dot(plane.axis(), p - plane.position()); }
+
+void add_point(const Body& plane, const Vec3d& p, std::uint32_t feature, ContactList& out) {
+  const Vec3d n = plane.axis();
+  const double h = height(plane, p);
+  out.add(mul_add(n, -h, p), n, h, feature);
+}
+
+}  // namespace
+
+void sphere_plane(const Body& a, const Body& b, ContactList& out) {
+  add_point(b, mul_add(b.axis(), -a.size().x, a.position()), 0, out);
+}
+
+void capsule_plane(const Body& a, const Body& b, ContactList& out) {
+  for (int end = 0; end < 2; ++end) {
+    const Vec3d centre = mul_add(a.axis(), end ? a.size().y : -a.size().y, a.position());
+    add_point(b, mul_add(b.axis(), -a.size().x, centre), static_cast<std::uint32_t>(end), out);
+  }
+}
+
+void ellipsoid_plane(const Body& a, const Body& b, ContactList& out) {
+  // The point with the outward normal -n: x_i = -s_i² n_i / |s n|, in the ellipsoid's frame.
+  const Vec3d n = transpose_mul(a.pose.rotation, b.axis()), &s = a.size();
+  const Vec3d scaled{s.x * n.x, s.y * n.y, s.z * n.z};
+  double length = 0;
+  const Vec3d d = direction(scaled, {0, 0, 0}, length);
+  add_point(b, a.to_world({-s.x * d.x, -s.y * d.y, -s.z * d.z}), 0, out);
+}
+
+void cylinder_plane(const Body& a, const Body& b, ContactList& out) {
+  const Vec3d n = b.axis(), axis = a.axis();
+  const double r = a.size().x, half = a.size().y;
+  // Down the slope across the axis; upright, any direction: the cylinder's own x.
+  const double along = dot(axis, n);
+  double length = 0;
+  Vec3d down = direction(axis * along - n, zero3<double>(), length);
+  const bool upright = length < 1e-3;
+  if (length < 1e-12) down = a.pose.rotation.column_x();
+  const double lower = along > 0 ? -half : half;
+  const Vec3d low = mul_add(axis, lower, a.position()), high = mul_add(axis, -lower, a.position());
+  add_point(b, mul_add(down, r, low), 0, out);
+  add_point(b, mul_add(down, r, high), 1, out);
+  const Vec3d side = cross(axis, down);
+  if (!upright) {
+    // A triangle of the lower disk, and of the upper one should the plane cut both.
+    for (int end = 0; end < 2; ++end) {
+      const Vec3d centre = mul_add(down, -r / 2, end ? high : low);
+      const auto feature = static_cast<std::uint32_t>(2 + 2 * end);
+      add_point(b, mul_add(side, r * std::sqrt(0.75), centre), feature, out);
+      add_point(b, mul_add(side, -r * std::sqrt(0.75), centre), feature + 1, out);
+    }
+    return;
+  }
+  // Upright the slope's direction means little and turns fast: four points fixed in the disk, but for one that the
+  // lowest stands in for.
+  const Vec3d x = a.pose.rotation.column_x(), y = a.pose.rotation.column_y();
+  const Vec3d fixed[] = {x, y, -x, -y};
+  for (std::uint32_t k = 0; k < 4; ++k) {
+    if (dot(fixed[k], down) < 0.9) add_point(b, mul_add(fixed[k], r, low), 8 + k, out);
+  }
+}
+
+void box_plane(const Body& a, const Body& b, ContactList& out) {
+  for (std::uint32_t k = 0; k < 8; ++k) {
+    const Vec3d& s = a.size();
+    add_point(b, a.to_world({k & 1 ? s.x : -s.x, k & 2 ? s.y : -s.y, k & 4 ? s.z : -s.z}), k, out);
+  }
+}
+
+}  // namespace tarsus::narrow

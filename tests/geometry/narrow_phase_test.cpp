@@ -1,0 +1,260 @@
+// Contacts against certificates that the code does not know: support functions written here. For convex shapes a
+// distance d along the unit vector n is right when the two shapes' supports along n are d apart (nothing is closer) and
+// no other direction parts them better.
+#include "tarsus/geometry/narrow_phase.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "tarsus/math/rotation.hpp"
+
+namespace tarsus {
+namespace {
+
+using Random = std::mt19937_64;
+
+double uniform(Random& random, double low, double high) {
+  return std::uniform_real_distribution<double>(low, high)(random);
+}
+Vec3d unit(Random& random) {
+  for (;;) {
+    const Vec3d v{uniform(random, -1, 1), uniform(random, -1, 1), uniform(random, -1, 1)};
+    const double length = norm(v);
+    if (length > 0.1 && length < 1) return v * (1 / length);
+  }
+}
+Mat3d turn(Random& random) { return rotation(exp_map(unit(random) * uniform(random, 0, 3))); }
+
+/// The largest x·d over the shape.
+double support(const Shape& shape, const ShapePose& pose, const Vec3d& d) {
+  const Vec3d e = transpose_mul(pose.rotation, d), &s = shape.size;
+  const double at = dot(pose.position, d);
+  switch (shape.type) {
+    case ShapeType::plane:
+      return e.x * e.x + e.y * e.y < 1e-24 && e.z > 0 ? at : std::numeric_limits<double>::infinity();
+    case ShapeType::sphere: return at + s.x * norm(d);
+    case ShapeType::capsule: return at + s.x * norm(d) + s.y * std::abs(e.z);
+    case ShapeType::ellipsoid: return at + norm(Vec3d{s.x * e.x, s.y * e.y, s.z * e.z});
+    case ShapeType::cylinder: return at + s.x * std::hypot(e.x, e.y) + s.y * std::abs(e.z);
+    case ShapeType::box: return at + s.x * std::abs(e.x) + s.y * std::abs(e.y) + s.z * std::abs(e.z);
+    default: return std::numeric_limits<double>::quiet_NaN();
+  }
+}
+
+/// How far apart along n, from B to A; negative: they overlap by that along n.
+double separation(const Shape& a, const ShapePose& pa, const Shape& b, const ShapePose& pb, const Vec3d& n) {
+  return -support(a, pa, -n) - support(b, pb, n);
+}
+
+struct Scene {
+  Shape a, b;
+  ShapePose pa, pb;
+};
+
+Shape random_shape(ShapeType type, Random& random) {
+  const auto length = [&] { return std::exp(uniform(random, std::log(0.05), std::log(1.0))); };
+  return {type, {length(), length(), length()}, nullptr, nullptr};
+}
+
+/// Two shapes whose surfaces are within a few centimetres of each other along a random direction.
+Scene random_scene(ShapeType ta, ShapeType tb, Random& random) {
+  Scene s{random_shape(ta, random), random_shape(tb, random), {{0, 0, 0}, turn(random)}, {{0, 0, 0}, turn(random)}};
+  s.pb.position = unit(random) * uniform(random, 0, 5);
+  s.pa.position = s.pb.position;
+  const Vec3d n = tb == ShapeType::plane ? s.pb.rotation.column_z() : unit(random);
+  const double gap = separation(s.a, s.pa, s.b, s.pb, n);
+  s.pa.position += n * (uniform(random, -0.03, 0.04) - gap);
+  s.pa.position += unit(random) * uniform(random, 0, 0.2);
+  return s;
+}
+
+struct Contacts {
+  std::array<ContactPoint, kMaxManifold> points;
+  int count = 0;
+  const ContactPoint& deepest() const {
+    return *std::min_element(points.begin(), points.begin() + count,
+                             [](const auto& p, const auto& q) { return p.distance < q.distance; });
+  }
+};
+
+Contacts contacts(const Scene& s, double margin) {
+  Contacts c;
+  c.count = collide(s.a, s.pa, s.b, s.pb, margin, c.points);
+  return c;
+}
+
+Scene swapped(const Scene& s) { return {s.b, s.a, s.pb, s.pa}; }
+
+struct PairCase {
+  ShapeType a, b;
+};
+
+std::string pair_name(const testing::TestParamInfo<PairCase>& info) {
+  return std::string(name(info.param.a)) + "_" + name(info.param.b);
+}
+
+class NarrowPhase : public testing::TestWithParam<PairCase> {
+ protected:
+  static constexpr int kScenes = 3000;
+  static constexpr double kMargin = 10;
+
+  template <class F>
+  void for_scenes(const F& check) {
+    Random random(20260521);
+    for (int k = 0; k < kScenes && !HasFailure(); ++k) {
+      SCOPED_TRACE("scene " + std::to_string(k));
+      check(random_scene(GetParam().a, GetParam().b, random), random);
+    }
+  }
+};
+
+TEST_P(NarrowPhase, DeepestPointHasTheDistanceAlongItsNormal) {
+  int touching = 0, apart = 0;
+  for_scenes([&](const Scene& s, Random& random) {
+    const Contacts c = contacts(s, kMargin);
+    ASSERT_GT(c.count, 0);
+    const ContactPoint& p = c.deepest();
+    EXPECT_NEAR(norm(p.normal), 1, 1e-12);
+    EXPECT_NEAR(p.distance, separation(s.a, s.pa, s.b, s.pb, p.normal), 2e-7);
+    // The two surface points lie in the shapes: no support is exceeded in any direction, and together with the line
+    // above that makes the distance exact when it is positive.
+    const Vec3d on_a = p.position + p.normal * (p.distance / 2), on_b = p.position - p.normal * (p.distance / 2);
+    for (int k = 0; k < 20; ++k) {
+      const Vec3d d = unit(random);
+      EXPECT_LE(dot(on_a, d), support(s.a, s.pa, d) + 2e-7);
+      EXPECT_LE(dot(on_b, d), support(s.b, s.pb, d) + 2e-7);
+      EXPECT_GE(p.distance, separation(s.a, s.pa, s.b, s.pb, d) - 1e-6);
+    }
+    (p.distance < 0 ? touching : apart) += 1;
+  });
+  EXPECT_GT(touching, kScenes / 20);
+  EXPECT_GT(apart, kScenes / 20);
+}
+
+TEST_P(NarrowPhase, MovingAlongTheNormalChangesTheDistanceAtSlopeOne) {
+  int off = 0;
+  for_scenes([&](Scene s, Random& random) {
+    const Contacts c = contacts(s, kMargin);
+    ASSERT_GT(c.count, 0);
+    constexpr double kStep = 1e-4;
+    const ContactPoint p = c.deepest();
+    s.pa.position += p.normal * kStep;
+    const double moved = contacts(s, kMargin).deepest().distance;
+    // Where two directions part the shapes equally well the other one may take over: rare.
+    if (std::abs(moved - p.distance - kStep) > 0.01 * kStep) ++off;
+    // Across the normal the change is of second order.
+    Vec3d side = cross(p.normal, unit(random));
+    s.pa.position += side * kStep - p.normal * kStep;
+    if (std::abs(contacts(s, kMargin).deepest().distance - p.distance) > 0.05 * kStep) ++off;
+  });
+  EXPECT_LT(off, kScenes / 50);
+}
+
+TEST_P(NarrowPhase, SwappingTurnsTheNormalRound) {
+  for_scenes([&](const Scene& s, Random&) {
+    const Contacts c = contacts(s, kMargin), d = contacts(swapped(s), kMargin);
+    ASSERT_EQ(c.count, d.count);
+    for (int i = 0; i < c.count; ++i) {
+      const ContactPoint &p = c.points[static_cast<std::size_t>(i)], &q = d.points[static_cast<std::size_t>(i)];
+      if (GetParam().a == GetParam().b) {
+        EXPECT_NEAR(c.deepest().distance, d.deepest().distance, 1e-6);
+        continue;
+      }
+      EXPECT_EQ(p.feature, q.feature);
+      EXPECT_NEAR(p.distance, q.distance, 1e-14);
+      EXPECT_NEAR(norm(p.normal + q.normal), 0, 1e-14);
+      EXPECT_NEAR(norm(p.position - q.position), 0, 1e-14);
+    }
+  });
+}
+
+TEST_P(NarrowPhase, MovesWithTheShapes) {
+  int other = 0;
+  for_scenes([&](const Scene& s, Random& random) {
+    const Mat3d r = turn(random);
+    const Vec3d t = unit(random) * 3;
+    Scene moved = s;
+    moved.pa = {r * s.pa.position + t, r * s.pa.rotation};
+    moved.pb = {r * s.pb.position + t, r * s.pb.rotation};
+    const Contacts c = contacts(s, kMargin), d = contacts(moved, kMargin);
+    EXPECT_NEAR(c.deepest().distance, d.deepest().distance, 1e-6);
+    // Which points are kept may differ where points tie; the deepest one's normal turns along.
+    if (norm(r * c.deepest().normal - d.deepest().normal) > 1e-3) ++other;
+  });
+  EXPECT_LT(other, kScenes / 50);
+}
+
+TEST_P(NarrowPhase, RespectsTheMarginAndTheRoomGiven) {
+  for_scenes([&](const Scene& s, Random& random) {
+    const double margin = uniform(random, 0, 0.05);
+    std::array<ContactPoint, kMaxManifold> points;
+    const int all = collide(s.a, s.pa, s.b, s.pb, margin, points);
+    for (int i = 0; i < all; ++i) EXPECT_LE(points[static_cast<std::size_t>(i)].distance, margin);
+    const double least = contacts(s, kMargin).deepest().distance;
+    if (std::abs(least - margin) > 1e-6) {
+      EXPECT_EQ(all > 0, least < margin);
+    }
+    ContactPoint one;
+    const int single = collide(s.a, s.pa, s.b, s.pb, margin, {&one, 1});
+    ASSERT_EQ(single, all > 0 ? 1 : 0);
+    if (single) {
+      EXPECT_NEAR(one.distance, least, 1e-6);
+    }
+    EXPECT_EQ(collide(s.a, s.pa, s.b, s.pb, margin, {}), 0);
+  });
+}
+
+TEST_P(NarrowPhase, NotFiniteInputGivesNoContact) {
+  Random random(3);
+  const Scene s = random_scene(GetParam().a, GetParam().b, random);
+  for (const double bad : {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
+    for (int k = 0; k < 4; ++k) {
+      Scene t = s;
+      double margin = kMargin;
+      if (k == 0) t.pa.position.y = bad;
+      if (k == 1) t.pb.rotation.zx = bad;
+      if (k == 2) t.a.size.x = bad;
+      if (k == 3) margin = bad;
+      EXPECT_EQ(contacts(t, margin).count, 0) << k;
+      if (k < 3) {
+        EXPECT_EQ(contacts(swapped(t), margin).count, 0) << k;
+      }
+    }
+  }
+}
+
+TEST_P(NarrowPhase, ZeroSizesAndCoincidentCentresStayFinite) {
+  Random random(4);
+  for (int k = 0; k < 200; ++k) {
+    Scene s = random_scene(GetParam().a, GetParam().b, random);
+    if (k % 2) s.pa.position = s.pb.position;
+    if (k % 3 == 0) s.pa.rotation = s.pb.rotation;
+    for (int i = 0; i < 3; ++i) {
+      if ((k >> i) & 4) s.a.size[i] = 0;
+      if ((k >> i) & 8) s.b.size[i] = 0;
+    }
+    const Contacts c = contacts(s, kMargin);
+    for (int i = 0; i < c.count; ++i) {
+      const ContactPoint& p = c.points[static_cast<std::size_t>(i)];
+      EXPECT_TRUE(std::isfinite(p.distance) && std::isfinite(norm(p.position)));
+      EXPECT_NEAR(norm(p.normal), 1, 1e-9);
+    }
+  }
+}
+
+constexpr ShapeType kPlane = ShapeType::plane, kSphere = ShapeType::sphere, kCapsule = ShapeType::capsule,
+                    kEllipsoid = ShapeType::ellipsoid, kCylinder = ShapeType::cylinder, kBox = ShapeType::box;
+
+INSTANTIATE_TEST_SUITE_P(Pairs, NarrowPhase,
+                         testing::Values(PairCase{kSphere, kPlane}, PairCase{kCapsule, kPlane},
+                                         PairCase{kEllipsoid, kPlane}, PairCase{kCylinder, kPlane},
+                                         PairCase{kBox, kPlane}, PairCase{kSphere, kSphere},
+                                         PairCase{kCapsule, kSphere}, PairCase{kCylinder, kSphere},
+                                         PairCase{kBox, kSphere}, PairCase{kCapsule, kCapsule}),
+                         pair_name);
+
+}  // namespace
+}  // namespace tarsus
