@@ -1,0 +1,73 @@
+// Solvers of RowProblem, one interface, one file each. They find λ, and u with it.
+//
+// | name                   | method                                                    | friction   | for             |
+// | gauss_seidel           | projected Gauss-Seidel, alg. 2.1 and 2.2, matrix-free     | box, ball  | everything      |
+// | gauss_seidel_symmetric | there and back in turns                                   | box, ball  | long chains     |
+// | gauss_seidel_nesterov  | symmetric sweeps, accelerated, with restart               | box, ball  | accuracy        |
+// | jacobi                 | projected Jacobi, damped by the Gershgorin bound          | box, ball  | comparing       |
+// | newton                 | semismooth Newton on λ = P(λ - r/d), dense                | box, ball  | oracle, m³      |
+// | pivoting               | Lemke's complementary pivoting, dense                     | box        | oracle, m³      |
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tarsus/solver/row_problem.hpp"
+
+namespace tarsus {
+
+enum class SweepOrder { forward, symmetric, random };
+
+struct RowSolveOptions {
+  int max_iterations = 50;  ///< sweeps, Newton rounds or pivots; at least 1
+  double tolerance = 1e-8;  ///< on the residual [m/s]; 0: only the count stops it
+  double relaxation = 1;    ///< in (0, 2): above 1 over-relaxed
+  SweepOrder order = SweepOrder::forward;
+  unsigned seed = 1;        ///< of the random order
+  bool accelerate = false;  ///< Nesterov's extrapolation between sweeps, restarted when it points uphill
+  bool record_history = false;
+};
+
+enum class RowSolveStatus {
+  converged,            ///< residual within tolerance
+  too_many_iterations,  ///< the count stopped it; the best answer so far is returned
+  unsupported,          ///< this solver does not know these bounds; nothing was changed
+  no_solution,          ///< pivoting ended on a ray, or a singular system; nothing was changed
+  not_finite,           ///< the input was not finite; nothing was changed
+};
+const char* name(RowSolveStatus status);
+
+struct RowSolveReport {
+  RowSolveStatus status = RowSolveStatus::converged;
+  int iterations = 0;
+  double residual = 0;          ///< natural_residual() of what is returned [m/s]
+  double gain = 0;              ///< ratio of the last two changes, the paper's gain: below 1 converges; 0 unknown
+  int idle_rows = 0;            ///< rows without any effect (d = 0); their multiplier is zero
+  int restarts = 0;             ///< of the acceleration
+  std::vector<double> history;  ///< largest |Δλ| d of each sweep, if asked for
+};
+
+class RowSolver {
+ public:
+  virtual ~RowSolver() = default;
+  virtual std::string_view name() const = 0;
+  /// @param u [nu] in: unconstrained, WITHOUT the effect of `multiplier`; out: with the solution's
+  /// @param multiplier [nrow] in: where to start (zeros, or the last step's: a warm start); out: the solution
+  /// @throws ShapeError, ValueError for options out of range
+  virtual RowSolveReport solve(const RowProblem& problem, std::span<double> u, std::span<double> multiplier,
+                               const RowSolveOptions& options) = 0;
+};
+
+std::span<const std::string_view> row_solver_names();
+/// @throws ValueError for an unknown name, listing the known ones
+std::unique_ptr<RowSolver> make_row_solver(std::string_view name);
+
+/// Starting multipliers by identity: each block of `problem` with an identity that `previous` has too, and as many
+/// rows, gets that block's multipliers; the others zero.
+void warm_start(const RowProblem& previous, std::span<const double> previous_multiplier, const RowProblem& problem,
+                std::span<double> multiplier);
+
+}  // namespace tarsus

@@ -1,0 +1,192 @@
+#include "tarsus/solver/row_problem.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "tarsus/base/error.hpp"
+
+namespace tarsus {
+
+namespace {
+
+std::string at_row(const char* what, int row) { return std::string(what) + " of row " + std::to_string(row); }
+
+}  // namespace
+
+RowProblem::RowProblem(std::vector<double> inverse_mass) : inverse_mass_(std::move(inverse_mass)) {}
+
+void RowProblem::clear(std::span<const double> inverse_mass) {
+  inverse_mass_.assign(inverse_mass.begin(), inverse_mass.end());
+  rows_.start.assign(1, 0);
+  rows_.column.clear(), effect_.clear(), velocity_.clear(), numbers_.clear(), blocks_.clear();
+}
+
+int RowProblem::add_block(RowCone cone, int reference, double coefficient, std::uint64_t identity) {
+  blocks_.push_back({nrow(), 0, cone, reference, coefficient, identity});
+  return static_cast<int>(blocks_.size()) - 1;
+}
+
+int RowProblem::add_row(std::span<const int> columns, std::span<const double> values, const RowNumbers& numbers) {
+  check_size("values", values.size(), columns.size());
+  if (blocks_.empty()) throw ValueError("row", "0", "a block opened before it");
+  for (std::size_t k = 0; k < columns.size(); ++k) {
+    if (columns[k] < 0 || columns[k] >= nu()) {
+      throw ValueError(at_row("column", nrow()), std::to_string(columns[k]), "0 to " + std::to_string(nu() - 1));
+    }
+    rows_.column.push_back(columns[k]);
+    effect_.push_back(values[k]);
+    velocity_.push_back(values[k] * inverse_mass_[static_cast<std::size_t>(columns[k])]);
+  }
+  rows_.start.push_back(static_cast<int>(rows_.column.size()));
+  numbers_.push_back(numbers);
+  ++blocks_.back().count;
+  return nrow() - 1;
+}
+
+void RowProblem::check() const {
+  for (double x : inverse_mass_) {
+    if (!(x >= 0) || !std::isfinite(x)) throw ValueError("inverse_mass", std::to_string(x), "finite, not negative");
+  }
+  std::vector<char> interval(static_cast<std::size_t>(nrow()), 0);
+  for (const RowBlock& block : blocks_) {
+    const bool tied = block.cone != RowCone::interval;
+    if (tied && (block.reference < 0 || block.reference >= block.first ||
+                 !interval[static_cast<std::size_t>(block.reference)])) {
+      throw ValueError(at_row("reference", block.first), std::to_string(block.reference), "an earlier interval row");
+    }
+    if (tied && !(block.coefficient >= 0 && std::isfinite(block.coefficient))) {
+      throw ValueError(at_row("coefficient", block.first), std::to_string(block.coefficient), "finite, not negative");
+    }
+    for (int row = block.first; row < block.first + block.count; ++row) {
+      const RowNumbers& n = numbers(row);
+      if (!(n.compliance >= 0) || !std::isfinite(n.compliance)) {
+        throw ValueError(at_row("compliance", row), std::to_string(n.compliance), "finite, not negative");
+      }
+      if (!std::isfinite(n.target)) throw ValueError(at_row("target", row), std::to_string(n.target), "finite");
+      if (!tied && !(n.lower <= n.upper)) {
+        throw ValueError(at_row("lower bound", row), std::to_string(n.lower), "at most " + std::to_string(n.upper));
+      }
+      for (double w : effect(row)) {
+        if (!std::isfinite(w)) throw ValueError(at_row("effect", row), std::to_string(w), "finite");
+      }
+      interval[static_cast<std::size_t>(row)] = !tied;
+    }
+  }
+}
+
+double RowProblem::residual(int row, std::span<const double> u, double multiplier) const {
+  const auto column = columns(row);
+  const auto v = velocity(row);
+  const RowNumbers& n = numbers(row);
+  double r = n.compliance * multiplier - n.target;
+  for (std::size_t k = 0; k < v.size(); ++k) r += v[k] * u[static_cast<std::size_t>(column[k])];
+  return r;
+}
+
+void RowProblem::apply(int row, double change, std::span<double> u) const {
+  const auto column = columns(row);
+  const auto w = effect(row);
+  for (std::size_t k = 0; k < w.size(); ++k) u[static_cast<std::size_t>(column[k])] += w[k] * change;
+}
+
+double RowProblem::delassus(int i, int j) const {
+  const auto ci = columns(i), cj = columns(j);
+  const auto wi = effect(i), vj = velocity(j);
+  double sum = i == j ? numbers(i).compliance : 0;
+  for (std::size_t a = 0; a < ci.size(); ++a) {
+    for (std::size_t b = 0; b < cj.size(); ++b) {
+      if (ci[a] == cj[b]) sum += wi[a] * vj[b];
+    }
+  }
+  return sum;
+}
+
+void RowProblem::steps(const RowBlock& block, std::span<double> steps) const {
+  const int n = block.count;
+  if (block.cone != RowCone::ball || n == 1) {
+    for (int i = 0; i < n; ++i) steps[static_cast<std::size_t>(i)] = delassus(block.first + i, block.first + i);
+    return;
+  }
+  double common = 0;
+  if (n == 2) {
+    const double a = delassus(block.first, block.first), c = delassus(block.first + 1, block.first + 1);
+    common = 0.5 * (a + c) + std::hypot(0.5 * (a - c), delassus(block.first, block.first + 1));
+  } else {  // Gershgorin
+    for (int i = 0; i < n; ++i) {
+      double sum = 0;
+      for (int j = 0; j < n; ++j) sum += std::abs(delassus(block.first + i, block.first + j));
+      common = std::max(common, sum);
+    }
+  }
+  std::fill_n(steps.begin(), n, common);
+}
+
+void RowProblem::project(const RowBlock& block, std::span<double> multiplier) const {
+  const std::span<double> own =
+      multiplier.subspan(static_cast<std::size_t>(block.first), static_cast<std::size_t>(block.count));
+  if (block.cone == RowCone::interval) {
+    for (int i = 0; i < block.count; ++i) {
+      const RowNumbers& n = numbers(block.first + i);
+      double& x = own[static_cast<std::size_t>(i)];
+      x = std::min(std::max(x, n.lower), n.upper);
+    }
+    return;
+  }
+  const double radius = block.coefficient * std::max(0.0, multiplier[static_cast<std::size_t>(block.reference)]);
+  if (block.cone == RowCone::box) {
+    for (double& x : own) x = std::min(std::max(x, -radius), radius);
+    return;
+  }
+  double square = 0;
+  for (double x : own) square += x * x;
+  if (square <= radius * radius) return;
+  const double scale = radius / std::sqrt(square);
+  for (double& x : own) x *= scale;
+}
+
+double natural_residual(const RowProblem& problem, std::span<const double> u, std::span<const double> multiplier) {
+  std::vector<double> moved(multiplier.begin(), multiplier.end()), steps;
+  double worst = 0;
+  for (const RowBlock& block : problem.blocks()) {
+    const auto n = static_cast<std::size_t>(block.count), first = static_cast<std::size_t>(block.first);
+    steps.resize(n);
+    problem.steps(block, steps);
+    for (std::size_t i = 0; i < n; ++i) {
+      const double r = problem.residual(block.first + static_cast<int>(i), u, multiplier[first + i]);
+      if (!std::isfinite(r)) return std::numeric_limits<double>::infinity();
+      moved[first + i] = steps[i] > 0 ? multiplier[first + i] - r / steps[i] : 0;
+    }
+    problem.project(block, moved);
+    for (std::size_t i = 0; i < n; ++i) {
+      worst = std::max(worst, std::abs(multiplier[first + i] - moved[first + i]) * steps[i]);
+      moved[first + i] = multiplier[first + i];  // later blocks refer to λ, not to where it was going
+    }
+  }
+  return worst;
+}
+
+Complementarity complementarity(const RowProblem& problem, std::span<const double> u,
+                                std::span<const double> multiplier) {
+  Complementarity c;
+  for (const RowBlock& block : problem.blocks()) {
+    double push = 0, slide = 0, along = 0;
+    for (int row = block.first; row < block.first + block.count; ++row) {
+      const double x = multiplier[static_cast<std::size_t>(row)], r = problem.residual(row, u, x);
+      const RowNumbers& n = problem.numbers(row);
+      if (block.cone == RowCone::interval && n.lower == 0) {
+        c.penetration_speed = std::max(c.penetration_speed, x < n.upper ? -r : 0);
+        c.negative = std::max(c.negative, -x);
+        c.product = std::max(c.product, std::abs(x * r));
+      }
+      push += x * x, slide += r * r, along += x * r;
+    }
+    if (block.cone != RowCone::ball) continue;
+    const double radius = block.coefficient * std::max(0.0, multiplier[static_cast<std::size_t>(block.reference)]);
+    c.cone_excess = std::max(c.cone_excess, std::sqrt(push) - radius);
+    c.misalignment = std::max(c.misalignment, std::sqrt(push * slide) + along);
+  }
+  return c;
+}
+
+}  // namespace tarsus

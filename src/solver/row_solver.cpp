@@ -1,0 +1,90 @@
+#include "tarsus/solver/row_solver.hpp"
+
+#include <array>
+#include <cmath>
+#include <unordered_map>
+
+#include "solver/row_solvers.hpp"
+#include "tarsus/base/error.hpp"
+
+namespace tarsus {
+
+namespace {
+
+constexpr std::array<std::string_view, 6> kNames = {
+    "gauss_seidel", "gauss_seidel_symmetric", "gauss_seidel_nesterov", "jacobi", "newton", "pivoting"};
+
+}  // namespace
+
+const char* name(RowSolveStatus status) {
+  switch (status) {
+    case RowSolveStatus::converged: return "converged";
+    case RowSolveStatus::too_many_iterations: return "too many iterations";
+    case RowSolveStatus::unsupported: return "unsupported bounds";
+    case RowSolveStatus::no_solution: return "no solution";
+    case RowSolveStatus::not_finite: return "not finite";
+  }
+  return "unknown";
+}
+
+std::span<const std::string_view> row_solver_names() { return kNames; }
+
+std::unique_ptr<RowSolver> make_row_solver(std::string_view name) {
+  if (name == kNames[0]) return make_gauss_seidel(kNames[0], false, false);
+  if (name == kNames[1]) return make_gauss_seidel(kNames[1], true, false);
+  if (name == kNames[2]) return make_gauss_seidel(kNames[2], true, true);
+  if (name == kNames[3]) return make_jacobi();
+  if (name == kNames[4]) return make_row_newton();
+  if (name == kNames[5]) return make_pivoting();
+  std::string known;
+  for (std::string_view n : kNames) known += (known.empty() ? "" : ", ") + std::string(n);
+  throw ValueError("solver", std::string(name), "one of " + known);
+}
+
+void check_solve(const RowProblem& problem, std::span<const double> u, std::span<const double> multiplier,
+                 const RowSolveOptions& options) {
+  check_size("u", u.size(), static_cast<std::size_t>(problem.nu()));
+  check_size("multiplier", multiplier.size(), static_cast<std::size_t>(problem.nrow()));
+  if (options.max_iterations < 1) {
+    throw ValueError("max_iterations", std::to_string(options.max_iterations), "at least 1");
+  }
+  if (!(options.tolerance >= 0)) throw ValueError("tolerance", std::to_string(options.tolerance), "not negative");
+  if (!(options.relaxation > 0 && options.relaxation < 2)) {
+    throw ValueError("relaxation", std::to_string(options.relaxation), "above 0, below 2");
+  }
+}
+
+bool start(const RowProblem& problem, std::span<double> u, std::span<double> multiplier) {
+  for (double x : u) {
+    if (!std::isfinite(x)) return false;
+  }
+  for (double x : multiplier) {
+    if (!std::isfinite(x)) return false;
+  }
+  for (const RowBlock& block : problem.blocks()) problem.project(block, multiplier);
+  for (int row = 0; row < problem.nrow(); ++row) {
+    const double x = multiplier[static_cast<std::size_t>(row)];
+    if (x != 0) problem.apply(row, x, u);
+  }
+  return true;
+}
+
+void warm_start(const RowProblem& previous, std::span<const double> previous_multiplier, const RowProblem& problem,
+                std::span<double> multiplier) {
+  check_size("previous_multiplier", previous_multiplier.size(), static_cast<std::size_t>(previous.nrow()));
+  check_size("multiplier", multiplier.size(), static_cast<std::size_t>(problem.nrow()));
+  std::unordered_map<std::uint64_t, const RowBlock*> known;
+  for (const RowBlock& block : previous.blocks()) {
+    if (block.identity) known.emplace(block.identity, &block);
+  }
+  for (const RowBlock& block : problem.blocks()) {
+    const auto found = block.identity ? known.find(block.identity) : known.end();
+    const bool same = found != known.end() && found->second->count == block.count;
+    for (int i = 0; i < block.count; ++i) {
+      multiplier[static_cast<std::size_t>(block.first + i)] =
+          same ? previous_multiplier[static_cast<std::size_t>(found->second->first + i)] : 0;
+    }
+  }
+}
+
+}  // namespace tarsus

@@ -1,0 +1,420 @@
+// One table: every solver of rows on every kind of problem, judged by the natural residual and by each other.
+#include <gtest/gtest.h>
+
+#include <Eigen/Dense>
+#include <cmath>
+#include <functional>
+#include <random>
+
+#include "tarsus/base/error.hpp"
+#include "tarsus/solver/linear_iteration.hpp"
+#include "tarsus/solver/row_solver.hpp"
+
+namespace tarsus {
+namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+
+struct Case {
+  RowProblem problem;
+  std::vector<double> u;
+};
+
+using Maker = std::function<Case(unsigned)>;
+
+double uniform(std::mt19937& engine, double from = -1, double to = 1) {
+  return from + (to - from) * double(engine()) / 4294967295.0;
+}
+
+/// A row on `entries` of the nu coordinates.
+int add_random_row(RowProblem& p, std::mt19937& engine, int entries, const RowNumbers& numbers) {
+  std::vector<int> columns;
+  std::vector<double> values;
+  for (int k = 0; k < entries; ++k)
+    columns.push_back(int(engine() % unsigned(p.nu()))), values.push_back(uniform(engine));
+  return p.add_row(columns, values, numbers);
+}
+
+Case random_case(unsigned seed, bool bilateral, bool intervals, RowCone friction, int tangents, double compliance) {
+  std::mt19937 engine(seed);
+  Case c;
+  std::vector<double> inverse_mass(40);
+  for (double& x : inverse_mass) x = uniform(engine, 0.2, 2);
+  c.problem = RowProblem(inverse_mass);
+  for (int i = 0; i < 40; ++i) c.u.push_back(uniform(engine, -3, 3));
+  for (int i = 0; i < 8; ++i) {
+    const double b = uniform(engine);
+    if (bilateral) {
+      c.problem.add_block(RowCone::interval);
+      add_random_row(c.problem, engine, 5, {compliance, b, -kInf, kInf});
+    }
+    if (intervals) {
+      c.problem.add_block(RowCone::interval);
+      add_random_row(c.problem, engine, 5, {compliance, uniform(engine), -0.2, 0.1});
+      c.problem.add_block(RowCone::interval);
+      add_random_row(c.problem, engine, 5, {compliance, uniform(engine), -kInf, 0});
+    }
+    c.problem.add_block(RowCone::interval);
+    const int normal = add_random_row(c.problem, engine, 5, {compliance, uniform(engine), 0, kInf});
+    if (tangents == 0) continue;
+    c.problem.add_block(friction, normal, 0.4);
+    for (int t = 0; t < tangents; ++t) add_random_row(c.problem, engine, 5, {0, 0, 0, 0});
+  }
+  return c;
+}
+
+/// n equal particles above one another on the floor, pushed sideways: normal rows, and a disc or box for two tangents.
+Case column(int n, RowCone cone) {
+  Case c;
+  c.problem = RowProblem(std::vector<double>(std::size_t(3 * n), 0.5));
+  std::mt19937 engine(3);
+  for (int i = 0; i < n; ++i) {
+    for (int axis = 0; axis < 3; ++axis) c.u.push_back(2 * (axis < 2 ? uniform(engine, -0.3, 0.6) : -9.81 / 60));
+    const auto row = [&](int axis, const RowNumbers& numbers) {
+      const std::vector<int> both = {3 * i + axis, 3 * i - 3 + axis};
+      const std::vector<double> values = {1, -1};
+      const std::size_t used = i == 0 ? 1 : 2;
+      return c.problem.add_row(std::span(both).first(used), std::span(values).first(used), numbers);
+    };
+    c.problem.add_block(RowCone::interval, -1, 0, std::uint64_t(2 * i + 1));
+    const int normal = row(2, {1e-3, 0, 0, kInf});
+    c.problem.add_block(cone, normal, 0.5, std::uint64_t(2 * i + 2));
+    row(0, {}), row(1, {});
+  }
+  return c;
+}
+
+struct NamedCase {
+  const char* name;
+  Maker make;
+};
+
+std::vector<NamedCase> cases() {
+  return {
+      {"bilateral", [](unsigned s) { return random_case(s, true, false, RowCone::box, 0, 1e-2); }},
+      {"intervals", [](unsigned s) { return random_case(s, true, true, RowCone::box, 0, 1e-2); }},
+      {"box friction", [](unsigned s) { return random_case(s, false, false, RowCone::box, 2, 1e-2); }},
+      {"disc friction", [](unsigned s) { return random_case(s, false, false, RowCone::ball, 2, 1e-2); }},
+      {"ball of three", [](unsigned s) { return random_case(s, true, false, RowCone::ball, 3, 1e-2); }},
+      {"column, box", [](unsigned) { return column(6, RowCone::box); }},
+      {"column, disc", [](unsigned) { return column(6, RowCone::ball); }},
+  };
+}
+
+TEST(RowSolver, EverySolverReachesItsToleranceOnEveryCase) {
+  int solved = 0;
+  for (const NamedCase& named : cases()) {
+    for (unsigned seed = 1; seed <= 8; ++seed) {
+      const Case c = named.make(seed);
+      c.problem.check();
+      for (std::string_view solver : row_solver_names()) {
+        SCOPED_TRACE(std::string(named.name) + ", " + std::string(solver) + ", seed " + std::to_string(seed));
+        std::vector<double> u = c.u, x(std::size_t(c.problem.nrow()), 0.0);
+        const RowSolveReport report = make_row_solver(solver)->solve(
+            c.problem, u, x, {.max_iterations = solver == "newton" ? 200 : 200000, .tolerance = 1e-9});
+        if (report.status == RowSolveStatus::unsupported) {
+          EXPECT_EQ(solver, "pivoting");
+          EXPECT_EQ(u, c.u);
+          continue;
+        }
+        ++solved;
+        ASSERT_EQ(report.status, RowSolveStatus::converged) << name(report.status) << " at " << report.residual;
+        EXPECT_LE(report.residual, 1e-9);
+        // u is what λ makes of it, from scratch; complementarity in its own terms.
+        std::vector<double> again = c.u;
+        for (int i = 0; i < c.problem.nrow(); ++i) c.problem.apply(i, x[std::size_t(i)], again);
+        for (std::size_t i = 0; i < u.size(); ++i) ASSERT_NEAR(u[i], again[i], 1e-9);
+        const Complementarity at = complementarity(c.problem, again, x);
+        EXPECT_LT(at.penetration_speed, 3e-9);
+        EXPECT_LE(at.negative, 0);
+        EXPECT_LT(at.product, 1e-7);
+        EXPECT_LT(at.cone_excess, 1e-9);
+        EXPECT_LT(at.misalignment, 1e-7);
+      }
+    }
+  }
+  EXPECT_GT(solved, 250);
+}
+
+TEST(RowSolver, AgreeWhereTheSolutionIsUnique) {
+  // Bilateral and interval rows with Σ > 0: strictly convex, one answer. Discs on a column: compared with Newton's.
+  for (const NamedCase& named : {cases()[0], cases()[1], cases()[6]}) {
+    for (unsigned seed = 1; seed <= 4; ++seed) {
+      const Case c = named.make(seed);
+      std::vector<double> reference;
+      for (std::string_view solver :
+           {"newton", "gauss_seidel", "gauss_seidel_symmetric", "gauss_seidel_nesterov", "jacobi"}) {
+        std::vector<double> u = c.u, x(std::size_t(c.problem.nrow()), 0.0);
+        make_row_solver(solver)->solve(c.problem, u, x, {.max_iterations = 200000, .tolerance = 1e-10});
+        if (reference.empty()) reference = x;
+        for (std::size_t i = 0; i < x.size(); ++i) EXPECT_NEAR(x[i], reference[i], 1e-6) << named.name << " " << solver;
+      }
+    }
+  }
+}
+
+TEST(RowSolver, DenseLinearSolveOfBilateralRows) {
+  const Case c = random_case(5, true, false, RowCone::box, 0, 1e-2);
+  // Only the bilateral rows: take them out by hand and solve (W D⁻¹ Wᵀ + Σ) λ = b - W D⁻¹ u with Eigen.
+  RowProblem p{std::vector<double>(c.problem.inverse_mass().begin(), c.problem.inverse_mass().end())};
+  for (int i = 0; i < c.problem.nrow(); ++i) {
+    if (std::isfinite(c.problem.numbers(i).upper) || std::isfinite(c.problem.numbers(i).lower)) continue;
+    p.add_block(RowCone::interval);
+    p.add_row(c.problem.columns(i), c.problem.effect(i), c.problem.numbers(i));
+  }
+  const int m = p.nrow();
+  ASSERT_EQ(m, 8);
+  Eigen::MatrixXd w = Eigen::MatrixXd::Zero(m, p.nu());
+  Eigen::VectorXd b(m), sigma(m);
+  for (int i = 0; i < m; ++i) {
+    for (std::size_t k = 0; k < p.columns(i).size(); ++k) w(i, p.columns(i)[k]) += p.effect(i)[k];
+    b[i] = p.numbers(i).target, sigma[i] = p.numbers(i).compliance;
+  }
+  const Eigen::VectorXd inverse = Eigen::Map<const Eigen::VectorXd>(p.inverse_mass().data(), p.nu());
+  const Eigen::VectorXd u0 = Eigen::Map<const Eigen::VectorXd>(c.u.data(), p.nu());
+  Eigen::MatrixXd a = w * inverse.asDiagonal() * w.transpose();
+  a.diagonal() += sigma;
+  const Eigen::VectorXd direct = a.ldlt().solve(b - w * inverse.asDiagonal() * u0);
+  for (std::string_view solver : row_solver_names()) {
+    std::vector<double> u = c.u, x(std::size_t(m), 0.0);
+    make_row_solver(solver)->solve(p, u, x, {.max_iterations = 100000, .tolerance = 1e-12});
+    for (int i = 0; i < m; ++i) EXPECT_NEAR(x[std::size_t(i)], direct[i], 1e-8) << solver;
+  }
+}
+
+TEST(RowSolver, ColumnCarriesItsWeightAndFrictionOpposesSliding) {
+  // Closed form: contact i (from the floor, 0) of n carries (n - i) m g h.
+  const int n = 6;
+  const Case c = column(n, RowCone::ball);
+  std::vector<double> u = c.u, x(std::size_t(c.problem.nrow()), 0.0);
+  make_row_solver("newton")->solve(c.problem, u, x, {.max_iterations = 100, .tolerance = 1e-12});
+  for (int i = 0; i < n; ++i) {
+    // Σ > 0 lets each contact give way a little: v = -Σ λ at each, summed below by the exact recursion.
+    double carried = 0;
+    for (int j = i; j < n; ++j) carried += 2 * 9.81 / 60;
+    EXPECT_NEAR(x[std::size_t(3 * i)], carried, 0.05 * carried);
+  }
+  EXPECT_LT(complementarity(c.problem, u, x).misalignment, 1e-10);
+}
+
+TEST(RowSolver, ResidualFallsWithSweepsAndHistoryIsReported) {
+  for (const NamedCase& named : cases()) {
+    const Case c = named.make(2);
+    double last = kInf;
+    for (int sweeps : {1, 10, 100, 1000}) {
+      std::vector<double> u = c.u, x(std::size_t(c.problem.nrow()), 0.0);
+      const RowSolveReport r =
+          make_row_solver("gauss_seidel")
+              ->solve(c.problem, u, x, {.max_iterations = sweeps, .tolerance = 0, .record_history = true});
+      // Tolerance zero: only an exact fixed point may stop earlier.
+      EXPECT_TRUE(r.iterations == sweeps || r.residual == 0);
+      EXPECT_EQ(r.history.size(), std::size_t(r.iterations));
+      EXPECT_LT(r.residual, std::max(last, 1e-12)) << named.name << " " << sweeps;
+      last = r.residual;
+    }
+    EXPECT_LT(last, 1e-6) << named.name;
+  }
+}
+
+TEST(RowSolver, OverRelaxationAndOrdersReachTheSameAnswer) {
+  const Case c = random_case(9, true, true, RowCone::box, 0, 1e-2);
+  std::vector<double> reference(std::size_t(c.problem.nrow()), 0.0), u = c.u;
+  make_row_solver("newton")->solve(c.problem, u, reference, {.max_iterations = 100, .tolerance = 1e-12});
+  for (const RowSolveOptions& options :
+       {RowSolveOptions{.relaxation = 0.7}, RowSolveOptions{.relaxation = 1.4},
+        RowSolveOptions{.order = SweepOrder::symmetric}, RowSolveOptions{.order = SweepOrder::random, .seed = 5},
+        RowSolveOptions{.accelerate = true}}) {
+    RowSolveOptions full = options;
+    full.max_iterations = 100000, full.tolerance = 1e-11;
+    std::vector<double> v = c.u, x(reference.size(), 0.0);
+    EXPECT_EQ(make_row_solver("gauss_seidel")->solve(c.problem, v, x, full).status, RowSolveStatus::converged);
+    for (std::size_t i = 0; i < x.size(); ++i) EXPECT_NEAR(x[i], reference[i], 1e-7);
+  }
+}
+
+TEST(RowSolver, RandomOrderIsThatOfItsSeed) {
+  const Case c = column(6, RowCone::ball);
+  const auto run = [&](unsigned seed) {
+    std::vector<double> u = c.u, x(std::size_t(c.problem.nrow()), 0.0);
+    make_row_solver("gauss_seidel")
+        ->solve(c.problem, u, x, {.max_iterations = 3, .order = SweepOrder::random, .seed = seed});
+    return x;
+  };
+  EXPECT_EQ(run(1), run(1));
+  EXPECT_NE(run(1), run(2));
+}
+
+TEST(RowSolver, AccelerationNeedsFewerSweepsOnATallColumn) {
+  const Case c = column(40, RowCone::ball);
+  const auto sweeps = [&](std::string_view solver) {
+    std::vector<double> u = c.u, x(std::size_t(c.problem.nrow()), 0.0);
+    const RowSolveReport r =
+        make_row_solver(solver)->solve(c.problem, u, x, {.max_iterations = 100000, .tolerance = 1e-6});
+    EXPECT_EQ(r.status, RowSolveStatus::converged);
+    return r.iterations;
+  };
+  EXPECT_LT(3 * sweeps("gauss_seidel_nesterov"), sweeps("gauss_seidel"));
+}
+
+TEST(RowSolver, WarmStartByIdentityNeedsOneSweep) {
+  const Case c = column(20, RowCone::ball);
+  std::vector<double> u = c.u, x(std::size_t(c.problem.nrow()), 0.0);
+  make_row_solver("gauss_seidel")->solve(c.problem, u, x, {.max_iterations = 100000, .tolerance = 1e-10});
+  std::vector<double> v = c.u, y(x.size(), 7.0);
+  warm_start(c.problem, x, c.problem, y);
+  EXPECT_EQ(x, y);
+  const RowSolveReport r =
+      make_row_solver("gauss_seidel")->solve(c.problem, v, y, {.max_iterations = 100, .tolerance = 1e-9});
+  EXPECT_LE(r.iterations, 2);
+  for (std::size_t i = 0; i < u.size(); ++i) EXPECT_NEAR(u[i], v[i], 1e-8);
+  // A problem that knows none of the identities starts from zero.
+  Case other = random_case(1, true, false, RowCone::box, 0, 1e-2);
+  std::vector<double> z(std::size_t(other.problem.nrow()), 3.0);
+  warm_start(c.problem, x, other.problem, z);
+  for (double value : z) EXPECT_EQ(value, 0);
+}
+
+TEST(RowSolver, MassOfATreeThroughItsFactors) {
+  // M̂ = L D Lᵀ dense and random: rows W = J L⁻ᵀ against the dense answer with M̂⁻¹.
+  std::mt19937 engine(4);
+  const int n = 7, m = 4;
+  Eigen::MatrixXd lower = Eigen::MatrixXd::Identity(n, n), j(m, n);
+  Eigen::VectorXd d(n), v(n), b(m);
+  for (int i = 0; i < n; ++i) {
+    for (int k = 0; k < i; ++k) lower(i, k) = uniform(engine);
+    d[i] = uniform(engine, 0.5, 3), v[i] = uniform(engine);
+  }
+  for (int i = 0; i < m; ++i) {
+    for (int k = 0; k < n; ++k) j(i, k) = uniform(engine);
+    b[i] = uniform(engine);
+  }
+  const Eigen::MatrixXd mass = lower * d.asDiagonal() * lower.transpose();
+  const Eigen::MatrixXd w = lower.triangularView<Eigen::Lower>().solve(j.transpose()).transpose();
+  std::vector<double> inverse(std::size_t(n), 0.0), u(std::size_t(n), 0.0), x(std::size_t(m), 0.0);
+  const Eigen::VectorXd u0 = lower.triangularView<Eigen::Lower>().solve(mass * v);
+  for (int i = 0; i < n; ++i) inverse[std::size_t(i)] = 1 / d[i], u[std::size_t(i)] = u0[i];
+  RowProblem p(inverse);
+  std::vector<int> columns;
+  for (int k = 0; k < n; ++k) columns.push_back(k);
+  for (int i = 0; i < m; ++i) {
+    p.add_block(RowCone::interval);
+    std::vector<double> row;
+    for (int k = 0; k < n; ++k) row.push_back(w(i, k));
+    p.add_row(columns, row, {0.1, b[i], -kInf, kInf});
+  }
+  make_row_solver("gauss_seidel")->solve(p, u, x, {.max_iterations = 100000, .tolerance = 1e-13});
+  const Eigen::MatrixXd a = j * mass.inverse() * j.transpose() + 0.1 * Eigen::MatrixXd::Identity(m, m);
+  const Eigen::VectorXd lambda = a.ldlt().solve(b - j * v), after = v + mass.inverse() * j.transpose() * lambda;
+  const Eigen::VectorXd ours = lower.transpose().triangularView<Eigen::Upper>().solve(
+      Eigen::VectorXd(Eigen::Map<Eigen::VectorXd>(u.data(), n).cwiseQuotient(d)));
+  EXPECT_LT((ours - after).norm(), 1e-9);
+}
+
+TEST(RowSolver, BadInputIsRefusedAndIdleRowsAreCounted) {
+  Case c = column(3, RowCone::ball);
+  std::vector<double> x(std::size_t(c.problem.nrow()), 0.0), short_x(2);
+  for (std::string_view solver : row_solver_names()) {
+    auto s = make_row_solver(solver);
+    EXPECT_THROW(s->solve(c.problem, c.u, short_x, {}), ShapeError);
+    EXPECT_THROW(s->solve(c.problem, c.u, x, {.max_iterations = 0}), ValueError);
+    EXPECT_THROW(s->solve(c.problem, c.u, x, {.relaxation = 2}), ValueError);
+    EXPECT_THROW(s->solve(c.problem, c.u, x, {.tolerance = -1}), ValueError);
+    std::vector<double> bad = c.u;
+    bad[4] = std::nan("");
+    const RowSolveReport r = s->solve(c.problem, bad, x, {});
+    EXPECT_EQ(r.status, RowSolveStatus::not_finite) << solver;
+  }
+  EXPECT_THROW(make_row_solver("gauss"), ValueError);
+  RowProblem p({1, 1});
+  EXPECT_THROW(p.add_row({}, {}, {}), ValueError);
+  p.add_block(RowCone::interval);
+  EXPECT_THROW(p.add_row(std::vector<int>{2}, std::vector<double>{1}, {}), ValueError);
+  p.add_row(std::vector<int>{1}, std::vector<double>{0}, {0, 1, 0, kInf});
+  p.check();
+  std::vector<double> u = {0, 0}, y = {0};
+  EXPECT_EQ(make_row_solver("gauss_seidel")->solve(p, u, y, {}).idle_rows, 1);
+  EXPECT_EQ(y[0], 0);
+  p.add_block(RowCone::ball, 5, 1);
+  p.add_row(std::vector<int>{0}, std::vector<double>{1}, {});
+  EXPECT_THROW(p.check(), ValueError);
+  RowProblem q({-1});
+  EXPECT_THROW(q.check(), ValueError);
+}
+
+TEST(RowSolver, LemkeSaysWhenThereIsNoSolution) {
+  RowProblem p({1.0});
+  for (double w : {1.0, -1.0}) {  // v >= 1 and v <= -1
+    p.add_block(RowCone::interval);
+    p.add_row(std::vector<int>{0}, std::vector<double>{w}, {0, 1, 0, kInf});
+  }
+  std::vector<double> u = {0}, x(2, 0.0);
+  EXPECT_EQ(make_row_solver("pivoting")->solve(p, u, x, {}).status, RowSolveStatus::no_solution);
+  EXPECT_EQ(u[0], 0);
+}
+
+TEST(LinearIteration, DenseAndSparseAgainstADirectSolve) {
+  std::mt19937 engine(8);
+  const int n = 30;
+  Eigen::MatrixXd a = Eigen::MatrixXd::Zero(n, n);
+  for (int i = 0; i < n; ++i) {
+    a(i, i) = 2.2;
+    if (i > 0) a(i, i - 1) = a(i - 1, i) = -1;
+  }
+  Eigen::VectorXd b(n);
+  for (double& value : b) value = uniform(engine);
+  const Eigen::VectorXd direct = a.ldlt().solve(b);
+  std::vector<double> full, value;
+  std::vector<int> start = {0}, column;
+  for (int i = 0; i < n; ++i) {
+    for (int j = 0; j < n; ++j) {
+      full.push_back(a(i, j));
+      if (a(i, j) != 0) column.push_back(j), value.push_back(a(i, j));
+    }
+    start.push_back(int(column.size()));
+  }
+  // The gain is the spectral radius of 1 - (L + D)⁻¹ A: for this matrix cos²(π/(n+1)) scaled, computed here with Eigen.
+  const Eigen::MatrixXd lower = a.triangularView<Eigen::Lower>();
+  const double radius = (Eigen::MatrixXd::Identity(n, n) - lower.inverse() * a).eigenvalues().cwiseAbs().maxCoeff();
+  for (const SquareMatrix& matrix : {SquareMatrix::dense(n, full), SquareMatrix::sparse(start, column, value)}) {
+    std::vector<double> x(std::size_t(n), 0.0);
+    const LinearIterationReport r =
+        gauss_seidel(matrix, std::span(b.data(), std::size_t(n)), x, {.max_iterations = 1000, .tolerance = 1e-12});
+    EXPECT_EQ(r.status, LinearIterationStatus::converged);
+    for (int i = 0; i < n; ++i) EXPECT_NEAR(x[std::size_t(i)], direct[i], 1e-11);
+    EXPECT_EQ(int(r.history.size()), r.iterations + 1);
+    for (std::size_t k = 1; k < r.history.size(); ++k) EXPECT_LT(r.history[k], r.history[k - 1]);
+    EXPECT_NEAR(r.gain, radius, 0.01 * radius);
+  }
+}
+
+TEST(LinearIteration, FirstSweepIsThePapersThreeByThree) {
+  // Eq. 5 with its signs: (L + D) Δx = -r.
+  const SquareMatrix a = SquareMatrix::dense(3, {4, 1, 2, 1, 5, 1, 2, 1, 6});
+  std::vector<double> x = {1, -1, 0.5};
+  const std::vector<double> b = {1, 2, 3};
+  Eigen::Matrix3d m;
+  m << 4, 1, 2, 1, 5, 1, 2, 1, 6;
+  const Eigen::Vector3d x0(1, -1, 0.5), r = m * x0 - Eigen::Vector3d(1, 2, 3);
+  const Eigen::Vector3d step = m.triangularView<Eigen::Lower>().solve(-r);
+  gauss_seidel(a, b, x, {.max_iterations = 1});
+  for (int i = 0; i < 3; ++i) EXPECT_NEAR(x[std::size_t(i)], x0[i] + step[i], 1e-15);
+}
+
+TEST(LinearIteration, BadInput) {
+  std::vector<double> x = {0, 0};
+  const std::vector<double> b = {1, 1};
+  EXPECT_THROW(SquareMatrix::dense(2, {1, 2, 3}), ShapeError);
+  EXPECT_THROW(SquareMatrix::sparse({0, 1, 2}, {0, 2}, {1, 1}), ValueError);
+  EXPECT_EQ(gauss_seidel(SquareMatrix::dense(2, {1, 0, 0, 0}), b, x).status, LinearIterationStatus::zero_diagonal);
+  const auto bad = gauss_seidel(SquareMatrix::dense(2, {1, 0, 0, std::nan("")}), b, x);
+  EXPECT_EQ(bad.status, LinearIterationStatus::not_finite);
+  EXPECT_EQ(x, (std::vector<double>{0, 0}));
+  // Not positive definite: the gain is above 1, the iteration grows and stops at the count or at the end of numbers.
+  const auto grows = gauss_seidel(SquareMatrix::dense(2, {1, 3, 3, 1}), b, x, {.max_iterations = 2000});
+  EXPECT_EQ(grows.status, LinearIterationStatus::too_many_iterations);
+  EXPECT_GT(grows.gain, 1);
+  for (double value : x) EXPECT_TRUE(std::isfinite(value));
+}
+
+}  // namespace
+}  // namespace tarsus
