@@ -1,0 +1,45 @@
+// SPOOK: the right-hand side and the compliance that keep a constraint g(q) = 0 or g(q) >= 0 over a step of h seconds.
+//
+//     G v⁺ + Σ λ = b,   b = -4/(h (1 + 4τ/h)) g + 1/(1 + 4τ/h) G v,   Σ = 4 ε / (h² (1 + 4τ/h))
+//
+// λ is an impulse. A row at rest sinks by g = -ε λ/h under the force λ/h, whatever the step; an error of position decays
+// over a few τ.  [Lacoursière 2013, eq. 17 with its slips corrected: theory.md, section 4]
+#pragma once
+
+#include "tarsus/base/error.hpp"
+
+namespace tarsus {
+
+struct Spook {
+  double compliance = 0;    ///< ε >= 0: inverse stiffness [m/N | rad/(N m)]
+  double damping_time = 0;  ///< τ >= 0 [s]; 0: kDampingSteps steps
+};
+
+/// Default of τ/h.
+inline constexpr double kDampingSteps = 4;
+
+/// What a row's numbers become for one step.
+struct SpookRow {
+  double target = 0;      ///< b [m/s | rad/s]
+  double compliance = 0;  ///< Σ
+};
+
+/// A row that holds g at zero. @param g [m | rad] @param speed G v at the start of the step @param h step [s] > 0
+inline SpookRow spook_bilateral(const Spook& spook, double g, double speed, double h) {
+  const double steps = spook.damping_time > 0 ? spook.damping_time / h : kDampingSteps;
+  const double share = 1 / (1 + 4 * steps);
+  return {share * (speed - 4 / h * g), 4 * spook.compliance * share / (h * h)};
+}
+
+/// A row that keeps g >= 0. While it is open the two may just close the gap, without compliance; else they part with
+/// `restitution` times the speed at which they met, once that is above `threshold` [m/s].
+inline SpookRow spook_unilateral(const Spook& spook, double g, double speed, double h, double restitution = 0,
+                                 double threshold = 0) {
+  SpookRow row = g > 0 ? SpookRow{-g / h, 0} : spook_bilateral(spook, g, speed, h);
+  if (restitution > 0 && g <= 0 && -speed > threshold && row.target < -restitution * speed) {
+    row.target = -restitution * speed;
+  }
+  return row;
+}
+
+}  // namespace tarsus
