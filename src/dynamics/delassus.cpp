@@ -4,6 +4,7 @@
 
 #include "dynamics/delassus_table.hpp"
 #include "tarsus/math/select_isa.hpp"
+#include "tarsus/model/jcalc.inl"
 
 namespace tarsus {
 
@@ -188,7 +189,7 @@ template <class R>
 void DelassusRows<R>::find_shared() {
   shared_.clear(), shared_start_.assign(1, 0);
   for (std::size_t p = 0; p < blocks_.size(); ++p) {
-    for (std::size_t q = 0; q <= p; ++q) {
+    for (std::size_t q = p; q < blocks_.size(); ++q) {
       const Entry &x = blocks_[p], &y = blocks_[q];
       int i = 0, j = 0, at_i = 0, at_j = 0;
       while (i < x.nlink && j < y.nlink) {
@@ -227,7 +228,7 @@ void DelassusRows<R>::gram(R* A, int ld) {
   // the diagonal.
   for (std::size_t p = 0; p < blocks_.size(); ++p) {
     const Entry& x = blocks_[p];
-    for (std::size_t q = 0; q <= p; ++q, ++pair) {
+    for (std::size_t q = p; q < blocks_.size(); ++q, ++pair) {
       const Entry& y = blocks_[q];
       R* out = A + (std::size_t(x.first_row) * ld + y.first_row) * w;
       bool add = false;
@@ -239,6 +240,46 @@ void DelassusRows<R>::gram(R* A, int ld) {
       if (!add) {
         for (int i = 0; i < x.nrow; ++i) std::fill_n(out + std::size_t(i) * ld * w, y.nrow * w, R(0));
       }
+    }
+  }
+}
+
+template <class R>
+void DelassusRows<R>::jacobian(const Model& model, const BasicData<R>& data, int index, R* out) const {
+  check(model, data);
+  const Entry& e = blocks_[index];
+  const LinkState<R>* state = data.links();
+  std::vector<Force<R>> waiting(e.nlink);
+  const int* links = links_.data() + e.links;
+  for (int row = 0; row < e.stride; ++row) {
+    std::fill(waiting.begin(), waiting.end(), Force<R>{zero3<R>(), zero3<R>()});
+    int k = 0;
+    for (int p = 0; p < e.nlink; ++p) {
+      const LinkConstants<R>& link = view_.link[links[p]];
+      const LinkState<R>& s = state[links[p]];
+      for (int side = 0; e.pair && side < 2; ++side) {
+        if (links[p] != (side ? e.b : e.a)) continue;
+        const R* f = force_.data() + e.force + 6 * side * e.stride + row;
+        const int n = e.stride;
+        waiting[p] += Force<R>{{f[0], f[n], f[2 * n]}, {f[3 * n], f[4 * n], f[5 * n]}};
+      }
+      R tau[6];
+      joint_force(link, s.R, waiting[p], tau);
+      const int nv = qvel_count(link.joint);
+      const R* joint = joint_.data() + e.joints + row;
+      if (!e.pair) {
+        for (int d = 0; d < nv; ++d) tau[d] += joint[(k + d) * e.stride];
+      } else if (e.joint && links[p] == e.a) {
+        tau[0] += joint[0];
+      } else if (e.joint && links[p] == e.b) {
+        tau[0] += joint[e.stride];
+      }
+      for (int d = 0; d < nv; ++d) out[(k + d) * e.stride + row] = tau[d];
+      k += nv;
+      if (link.parent < 0) continue;
+      int place = p + 1;
+      while (links[place] != link.parent) ++place;
+      waiting[place] += shift_back(waiting[p], s.r);
     }
   }
 }

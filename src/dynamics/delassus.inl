@@ -81,39 +81,55 @@ TARSUS_INLINE void climb_joint(JointType type, const LinkState<T>& s, Force<P>& 
   f = shift_back(f, spread<P>(s.r));
 }
 
-/// Rows that are forces on a and b: two climbs, the higher index first, that become one where they meet.
-template <class T, class P>
-void sweep_pair_kernel(const ModelView<Real<T>>& m, const LinkState<T>* state, const RowBlockView<Real<T>>& block) {
+/// Rows that are forces on a and b: two climbs, the higher index first, that become one where they meet. kN packs of
+/// rows go side by side: a climb is a chain of dependent operations, and two chains take hardly longer than one.
+template <class T, class P, int kN>
+TARSUS_INLINE void sweep_pair_rows(const ModelView<Real<T>>& m, const LinkState<T>* state,
+                                   const RowBlockView<Real<T>>& block, int row) {
   constexpr int kRows = int(sizeof(P) / sizeof(T));
   const int stride = block.stride;
-  for (int row = 0; row < block.nrow; row += kRows) {
-    const T* force = reinterpret_cast<const T*>(block.force) + row;
-    const T* joint = block.joint ? reinterpret_cast<const T*>(block.joint) + row : nullptr;
-    T *W = reinterpret_cast<T*>(block.W) + row, *DW = reinterpret_cast<T*>(block.DW) + row;
-    int a = block.a, b = block.b;
-    Force<P> fa = load_force<P>(force, stride);
-    Force<P> fb = b >= 0 ? load_force<P>(force + 6 * stride, stride) : Force<P>{zero3<P>(), zero3<P>()};
-    while (a >= 0 || b >= 0) {
-      if (a == b) fa += fb, b = -1;
-      const bool first = a > b;
-      const int i = first ? a : b;
-      const LinkConstants<Real<T>>& link = m.link[i];
-      const int n = qvel_count(link.joint);
-      const P zero = P(Real<T>(0));
-      P y[6] = {zero, zero, zero, zero, zero, zero};
-      const bool own = joint && (i == block.a || i == block.b);
-      if (own) {
-        y[0] = load_rows<P>(joint + (i == block.a ? 0 : stride));
+  const T* force = reinterpret_cast<const T*>(block.force) + row;
+  const T* joint = block.joint ? reinterpret_cast<const T*>(block.joint) + row : nullptr;
+  T *W = reinterpret_cast<T*>(block.W) + row, *DW = reinterpret_cast<T*>(block.DW) + row;
+  int a = block.a, b = block.b;
+  const P zero = P(Real<T>(0));
+  Force<P> side[2][kN];  // of a, of b
+  for (int p = 0; p < kN; ++p) {
+    side[0][p] = load_force<P>(force + p * kRows, stride);
+    side[1][p] = b >= 0 ? load_force<P>(force + 6 * stride + p * kRows, stride) : Force<P>{zero3<P>(), zero3<P>()};
+  }
+  while (a >= 0 || b >= 0) {
+    if (a == b) {
+      for (int p = 0; p < kN; ++p) side[0][p] += side[1][p];
+      b = -1;
+    }
+    const int second = a < b, i = second ? b : a;
+    const LinkConstants<Real<T>>& link = m.link[i];
+    if (joint && (i == block.a || i == block.b)) {
+      for (int p = 0; p < kN; ++p) {
+        P y[6] = {load_rows<P>(joint + (i == block.a ? 0 : stride) + p * kRows), zero, zero, zero, zero, zero};
         if (link.joint == JointType::ball) {  // its first DoF turns about R e_x
           const Vec3<P> x = spread<P>(state[i].R.column_x()) * y[0];
           y[0] = x.x, y[1] = x.y, y[2] = x.z;
         }
+        climb_joint(link.joint, state[i], side[second][p], y, W + p * kRows, DW + p * kRows, stride);
       }
-      climb_joint(link.joint, state[i], first ? fa : fb, own ? y : nullptr, W, DW, stride);
-      W += n * stride, DW += n * stride;
-      (first ? a : b) = link.parent;
+    } else {
+      const P* none = nullptr;
+      for (int p = 0; p < kN; ++p)
+        climb_joint(link.joint, state[i], side[second][p], none, W + p * kRows, DW + p * kRows, stride);
     }
+    W += qvel_count(link.joint) * stride, DW += qvel_count(link.joint) * stride;
+    (second ? b : a) = link.parent;
   }
+}
+
+template <class T, class P>
+void sweep_pair_kernel(const ModelView<Real<T>>& m, const LinkState<T>* state, const RowBlockView<Real<T>>& block) {
+  constexpr int kRows = int(sizeof(P) / sizeof(T));
+  int row = 0;
+  for (; row + kRows < block.nrow; row += 2 * kRows) sweep_pair_rows<T, P, 2>(m, state, block, row);
+  for (; row < block.nrow; row += kRows) sweep_pair_rows<T, P, 1>(m, state, block, row);
 }
 
 /// Rows in joint space: forces gather at each link of the support. scratch: 6 packs of rows for each link of the

@@ -79,8 +79,10 @@ class DelassusRows {
   /// W and DW of every block from the factors in data's workspace of that pack. O(d) a row. Block by block the same
   /// numbers whatever other blocks there are.
   void sweep(const Model& model, const BasicData<R>& data, int pack = 0);
-  /// Λ⁻¹ = J M̂⁻¹ Jᵀ, [rows][ld] row by row with ld >= leading_dimension(); the lower triangle only, what lies above it
-  /// is undefined. O(d) a pair of rows whose branches meet, nothing for others.
+  /// J itself, for inspection: out [ndof][stride] of one block, laid out as its W but in qvel's own axes. Single world.
+  void jacobian(const Model& model, const BasicData<R>& data, int index, R* out) const;
+  /// Λ⁻¹ = J M̂⁻¹ Jᵀ, [rows][ld] row by row with ld >= leading_dimension(); the upper triangle only, what lies below it
+  /// and right of column rows() is undefined. O(d) a pair of rows whose branches meet, nothing for others.
   void gram(R* A, int ld);
   int leading_dimension() const;
   /// J v from u, [rows].
@@ -110,7 +112,7 @@ class DelassusRows {
   std::vector<int> links_, dofs_, order_;
   AlignedVector<R> force_, joint_, W_, DW_, scratch_;
   std::vector<Shared> shared_;
-  std::vector<int> shared_start_;  // [pairs + 1], pairs p >= q row by row
+  std::vector<int> shared_start_;  // [pairs + 1], pairs p <= q row by row
   bool shared_known_ = false;
 };
 
