@@ -9,8 +9,8 @@
 #include <memory>
 
 #include "command.hpp"
-#include "md_system_source.hpp"
 #include "tarsus/io/md_system.hpp"
+#include "tarsus/io/particle_source.hpp"
 #include "tarsus/io/xyz.hpp"
 #include "tarsus/particles/builtin.hpp"
 #include "tarsus/particles/verlet.hpp"
@@ -21,7 +21,7 @@ namespace {
 constexpr int kSimulationFailed = 3;
 
 struct MdOptions {
-  MdSource source;
+  ParticleSource source;
   double dt = 0, tolerance = 1e-12, temperature = -1, thermostat = -1, relaxation = 0, skin = 0;
   long steps = 1000, every = 0;
   int max_iterations = 0;
@@ -243,7 +243,11 @@ void run(MdOptions o) {
   if (o.source.system.empty())
     throw ValueError("SYSTEM", "nothing", "a file or a built-in name; tarsus md --list shows them");
   const bool quiet = o.quiet || o.json;
-  ParticleSystem system = load_md_system(o.source, quiet);
+  Diagnostics notes;
+  ParticleSystem system = load_particles(o.source, notes);
+  for (const Diagnostic& note : notes) {
+    if (!quiet) fmt::print(stderr, "{}\n", note.text());
+  }
   if (o.dt == 0) o.dt = system.units.timestep;
   check_options(o);
   system.force_field.skin = o.skin;
@@ -282,7 +286,8 @@ constexpr const char* kHelp =
     "  tarsus md water216 --steps 5000 --thermostat 300     216 rigid waters at 300 K\n"
     "  tarsus md chain:1024 --json                           a chain of 1,024 beads, figures as JSON\n"
     "  tarsus md system.sys --dt 0.002 --out run.frames      a file, frames for comparing\n"
-    "  tarsus md water.data --rigid-bonds 1 --rigid-angles 1 --cutoff 8.5    LAMMPS data, as fix rattle b 1 a 1\n\n"
+    "  tarsus md water.data --rigid-bonds 1 --rigid-angles 1 --cutoff 8.5    LAMMPS data, as fix rattle b 1 a 1\n"
+    "  tarsus md water216 --units nm_ps --setup water.json   forces of your own\n\n"
     "A start that violates its constraints is projected onto them, and you are told how far it moved. Times, lengths "
     "and\n"
     "energies are in the system's units: nm, ps, kJ/mol or A, fs, kcal/mol, or SI for rope and cloth.";
@@ -307,6 +312,8 @@ void add_md_command(CLI::App& app) {
   command->add_option("--final", o.final_file, "Write the last state as a .sys file");
   command->add_option("--forces", o.source.forces,
                       "Force field by name (--list); .sys and .xyz files have none of their own");
+  command->add_option("--setup", o.source.setup,
+                      "JSON file with forces, pins and further constraints (docs/particles.md has an example)");
   command->add_option("--units", o.source.units,
                       "Convert to nm_ps or angstrom_fs; for .xyz and .data: what the numbers mean");
   command->add_option("--temperature", o.temperature, "Start with random velocities at this temperature");

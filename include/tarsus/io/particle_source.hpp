@@ -1,0 +1,27 @@
+// A particle system by name: a built-in one or a file, with the options that say how to read it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tarsus/base/error.hpp"
+#include "tarsus/particles/system.hpp"
+
+namespace tarsus {
+
+struct ParticleSource {
+  std::string system = {};  ///< a file (.sys, .xyz, .extxyz, .data, .lmp, .lammps) or a name of builtin_systems()
+  std::string units = {};   ///< name, or empty: converts; for .xyz and .data says what the numbers mean
+  std::string forces = {};  ///< name of force_field_names(), or empty
+  std::string setup = {};   ///< JSON file for apply_particle_setup(), or empty
+  double cutoff = 0;        ///< LAMMPS data: of pair forces; 0: none
+  bool reaction_field = false;
+  std::vector<int> rigid_bonds = {}, rigid_angles = {};  ///< LAMMPS data: types to constrain
+  std::uint64_t seed = 1;                                ///< of built-in systems
+};
+
+/// Notes of the reader are appended to `notes`.  @throws InputError, ValueError
+ParticleSystem load_particles(const ParticleSource& source, Diagnostics& notes);
+
+}  // namespace tarsus
