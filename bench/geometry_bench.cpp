@@ -1,0 +1,120 @@
+// Speed of collision detection, a JSON object a line. Times are minima over repeats of processor time, one core.
+//   spheres: broad and narrow phase of equal spheres that lie settled in a box (a jittered lattice with as many
+//   contacts) boxes: broad phase of boxes that fill space with equal and with mixed sizes, and how it grows from 1,000
+//   to 100,000 pairs: narrow phase of each pair of shapes that overlap a little
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <ctime>
+#include <random>
+#include <vector>
+
+#include "tarsus/geometry/broad_phase.hpp"
+#include "tarsus/geometry/narrow_phase.hpp"
+#include "tarsus/geometry/sphere_phase.hpp"
+#include "tarsus/math/rotation.hpp"
+
+namespace {
+
+using namespace tarsus;
+using Random = std::mt19937_64;
+
+double seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+/// Minimum over repeats of the seconds of one call, for about `budget` seconds.
+template <class F>
+double best_of(double budget, const F& call) {
+  double best = 1e300;
+  const double end = seconds() + budget;
+  do {
+    const double start = seconds();
+    call();
+    best = std::min(best, seconds() - start);
+  } while (seconds() < end);
+  return best;
+}
+
+double uniform(Random& random, double low, double high) {
+  return std::uniform_real_distribution<double>(low, high)(random);
+}
+
+void bench_spheres() {
+  for (const int side : {10, 20, 40}) {
+    Random random(1);
+    std::vector<double> x, y, z, r;
+    // Spacing and jitter that give about 3.3 contacts a sphere, as the settled pile has.
+    for (int i = 0; i < side; ++i) {
+      for (int j = 0; j < side; ++j) {
+        for (int k = 0; k < side; ++k) {
+          const double at[3] = {double(i), double(j), double(k)};
+          x.push_back(0.94 * at[0] + uniform(random, -0.12, 0.12));
+          y.push_back(0.94 * at[1] + uniform(random, -0.12, 0.12));
+          z.push_back(0.94 * at[2] + uniform(random, -0.12, 0.12));
+          r.push_back(0.5);
+        }
+      }
+    }
+    // Bodies are rarely numbered by where they are.
+    std::vector<std::size_t> order(x.size());
+    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+    std::shuffle(order.begin(), order.end(), random);
+    auto shuffled = [&](std::vector<double> v) {
+      std::vector<double> out(v.size());
+      for (std::size_t i = 0; i < v.size(); ++i) out[i] = v[order[i]];
+      return out;
+    };
+    x = shuffled(x), y = shuffled(y), z = shuffled(z);
+    SpherePhase phase;
+    std::size_t contacts = 0;
+    const double t = best_of(0.5, [&] { contacts = phase.find(x, y, z, r, 0).size(); });
+    fmt::print("{{\"bench\":\"spheres\",\"spheres\":{},\"contacts\":{},\"ms\":{:.3f},\"ns_per_sphere\":{:.1f}}}\n",
+               x.size(), contacts, 1e3 * t, 1e9 * t / static_cast<double>(x.size()));
+  }
+}
+
+std::vector<Aabb> fill(int n, double decades) {
+  Random random(2);
+  std::vector<Aabb> boxes;
+  double volume = 0;
+  for (int k = 0; k < n; ++k) {
+    Aabb b;
+    const double s = std::pow(10, -uniform(random, 0, decades));
+    b.upper = {s * uniform(random, 0.5, 1), s * uniform(random, 0.5, 1), s * uniform(random, 0.5, 1)};
+    volume += b.upper.x * b.upper.y * b.upper.z;
+    boxes.push_back(b);
+  }
+  const double room = std::cbrt(2 * volume);
+  for (Aabb& b : boxes) {
+    const Vec3d at{uniform(random, 0, room), uniform(random, 0, room), uniform(random, 0, room)};
+    b.lower += at, b.upper += at;
+  }
+  return boxes;
+}
+
+void bench_boxes() {
+  for (const double decades : {0.0, 1.0, 2.0}) {
+    for (const int n : {1000, 10000, 100000}) {
+      const auto boxes = fill(n, decades);
+      BroadPhase phase;
+      std::size_t pairs = 0;
+      const double t = best_of(0.5, [&] { pairs = phase.find(boxes).size(); });
+      fmt::print(
+          "{{\"bench\":\"boxes\",\"decades_of_size\":{},\"boxes\":{},\"pairs\":{},\"ms\":{:.3f},\"ns_per_box\":{:.1f},"
+          "\"ns_per_pair\":{:.1f}}}\n",
+          decades, n, pairs, 1e3 * t, 1e9 * t / n, 1e9 * t / static_cast<double>(std::max<std::size_t>(pairs, 1)));
+    }
+  }
+}
+
+}  // namespace
+
+int main() {
+  bench_spheres();
+  bench_boxes();
+  return 0;
+}

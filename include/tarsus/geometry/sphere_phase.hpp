@@ -1,0 +1,43 @@
+// Broad and narrow phase in one for many spheres, in SIMD lanes.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "tarsus/math/vec.hpp"
+
+namespace tarsus {
+
+/// Contacts as a structure of arrays, all of the same length. The point midway between the surfaces is
+/// centre of `first` - (radius of first + distance/2) · normal.
+struct SphereContacts {
+  std::vector<std::uint32_t> first, second;          ///< spheres; first < second
+  std::vector<double> normal_x, normal_y, normal_z;  ///< unit, from `second` to `first`
+  std::vector<double> distance;                      ///< [m], negative: penetration
+
+  std::size_t size() const { return first.size(); }
+};
+
+class SpherePhase {
+ public:
+  SpherePhase();
+  ~SpherePhase();
+  SpherePhase(SpherePhase&&) noexcept;
+  SpherePhase& operator=(SpherePhase&&) noexcept;
+
+  /// Contacts between spheres no further apart than `margin` [m], each pair once, in an order that depends on the
+  /// spheres alone (neighbours in space lie near each other in it). The answer stays valid until the next call. Cost is
+  /// O(n + contacts) while the largest radius is within a small factor of the others. Spheres with the same centre get
+  /// the normal z; those with a coordinate that is not finite, or a radius that is negative, get no contacts.
+  /// @throws ShapeError if sizes differ
+  const SphereContacts& find(std::span<const double> x, std::span<const double> y, std::span<const double> z,
+                             std::span<const double> radius, double margin);
+
+ private:
+  struct Workspace;
+  std::unique_ptr<Workspace> work_;
+};
+
+}  // namespace tarsus

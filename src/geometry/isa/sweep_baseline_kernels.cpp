@@ -1,0 +1,2 @@
+// Compiled for the compiler's baseline.
+#include "geometry/sweep.inl"

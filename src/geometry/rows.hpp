@@ -1,0 +1,52 @@
+// Points sorted into rows: cells in y and z, along x inside a row. What both broad phases stand on.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace tarsus {
+
+/// Where coordinates fall in the grid. Monotone in each coordinate, so that what is between two points stays so.
+struct RowGrid {
+  static constexpr int kBinsInCell = 16;        ///< of x; only the order inside a row depends on them
+  static constexpr double kMaxCells = 1 << 20;  ///< in y and z; beyond, points share the outermost cell
+  static constexpr double kMaxBins = 1 << 24;
+  double x0 = 0, y0 = 0, z0 = 0, inverse_cell = 1, inverse_bin = 1;
+  std::uint64_t stride = 1;  ///< row = z cell * stride + y cell; gaps keep the last row of a layer off the next layer's
+
+  static double clamped(double cell, double count) { return cell > 0 ? (cell < count - 1 ? cell : count - 1) : 0; }
+  std::int32_t bin(double x) const { return static_cast<std::int32_t>(clamped((x - x0) * inverse_bin, kMaxBins)); }
+  std::uint64_t y_cell(double y) const {
+    return static_cast<std::uint64_t>(clamped((y - y0) * inverse_cell, kMaxCells)) + 1;
+  }
+  std::uint64_t z_cell(double z) const {
+    return static_cast<std::uint64_t>(clamped((z - z0) * inverse_cell, kMaxCells)) + 1;
+  }
+};
+
+/// Sorted points. order[k] is the input's index of the k-th.
+struct Rows {
+  RowGrid grid;
+  std::vector<std::uint32_t> order;
+  std::vector<std::int32_t> bin;         ///< of x, ascending within a row
+  std::vector<std::uint64_t> row;        ///< ascending; only rows that are not empty
+  std::vector<std::uint32_t> row_begin;  ///< [row.size() + 1]
+
+  /// @param cell at least as large as any distance in y or z that neighbours may have; grows if the points are spread
+  /// over
+  ///             more than 2^18 of them
+  void sort(std::span<const double> x, std::span<const double> y, std::span<const double> z, double cell);
+  double cell() const { return 1 / grid.inverse_cell; }
+
+ private:
+  struct Entry {
+    std::uint64_t key;
+    std::uint32_t index;
+  };
+  void radix_sort(int bits);
+  std::vector<Entry> entries_, spare_;
+  std::vector<double> sample_;
+};
+
+}  // namespace tarsus

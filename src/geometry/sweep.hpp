@@ -1,0 +1,73 @@
+// The kernels of the broad phases: sorted boxes or spheres of one row against those of another, in lanes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "geometry/rows.hpp"
+#include "tarsus/geometry/body_pair.hpp"
+#include "tarsus/math/isa.hpp"
+
+namespace tarsus {
+
+inline constexpr int kSweepPadding = 8;  ///< elements that may be read beyond an array's end
+
+/// Boxes in sorted order, each array with kSweepPadding more than there are.
+struct BoxRows {
+  const double *lower_x, *lower_y, *lower_z, *upper_x, *upper_y, *upper_z;
+  const std::int32_t* bin;
+  const RowGrid* grid;
+  double largest;  ///< extent along x [m]
+};
+
+struct SphereRows {
+  const double *x, *y, *z, *radius;
+  const std::int32_t* bin;
+  const RowGrid* grid;
+  double reach;  ///< two largest radii and the margin [m]
+  double margin;
+};
+
+struct Stretch {
+  std::uint32_t begin, end;
+};
+
+/// Pairs found, as sorted indices. The kernels call `grow` when less than kSweepPadding places are left.
+struct PairBuffer {
+  BodyPair* data;
+  std::size_t count, capacity;
+  void* owner;
+  void (*grow)(PairBuffer&);
+};
+
+struct ContactArrays {
+  double *normal_x, *normal_y, *normal_z, *distance;  ///< with room for kSweepPadding more
+};
+
+struct SweepKernels {
+  /// Boxes of stretch i of A against those of stretch j of B; `same`: of one set and one row, each pair once.
+  void (*boxes)(const BoxRows& a, Stretch i, const BoxRows& b, Stretch j, bool same, PairBuffer& out);
+  void (*spheres)(const SphereRows& s, Stretch i, Stretch j, bool same, PairBuffer& out);
+  /// Normal and distance of each pair of sorted indices.
+  void (*contacts)(const SphereRows& s, const BodyPair* pairs, std::size_t count, const ContactArrays& out);
+};
+
+namespace isa_baseline {
+const SweepKernels& sweep_kernels();
+}
+#if defined(__x86_64__)
+namespace isa_avx2 {
+const SweepKernels& sweep_kernels();
+}
+#endif
+
+/// The best that this processor runs (tarsus/math/cpu.hpp).
+const SweepKernels& sweep_kernels_here();
+
+/// Calls sweep(context, i, j, same) for each row with itself and with each row next to it, each two rows once.
+void sweep_neighbours(const Rows& rows, void (*sweep)(void*, Stretch, Stretch, bool), void* context);
+
+/// A growing list behind a PairBuffer.
+PairBuffer buffer_of(std::vector<BodyPair>& pairs);
+
+}  // namespace tarsus

@@ -1,0 +1,147 @@
+// One text, compiled for each instruction set (src/geometry/isa/).
+#pragma once
+
+#include "geometry/sweep.hpp"
+#include "tarsus/math/scalar.hpp"
+
+namespace tarsus {
+inline namespace TARSUS_ISA {
+
+#if defined(__AVX2__)
+inline constexpr int kSweepLanes = 4;
+#else
+inline constexpr int kSweepLanes = 2;
+#endif
+using SweepPack = Pack<double, kSweepLanes>;
+
+TARSUS_INLINE SweepPack sweep_load(const double* p) {
+  SweepPack r;
+  __builtin_memcpy(&r.value, p, sizeof(r.value));
+  return r;
+}
+/// One bit a lane.
+TARSUS_INLINE unsigned sweep_bits(SweepPack::Mask mask) {
+#if defined(__AVX2__)
+  return static_cast<unsigned>(_mm256_movemask_pd(reinterpret_cast<__m256d>(mask)));
+#elif defined(__SSE2__)
+  return static_cast<unsigned>(_mm_movemask_pd(reinterpret_cast<__m128d>(mask)));
+#else
+  unsigned word = 0;
+  for (int i = 0; i < kSweepLanes; ++i) word |= (mask[i] ? 1u : 0u) << i;
+  return word;
+#endif
+}
+
+/// Grid's bin of x, without a call across instruction sets.
+TARSUS_INLINE std::int32_t sweep_bin(const RowGrid& g, double x) {
+  const double cell = (x - g.x0) * g.inverse_bin, last = RowGrid::kMaxBins - 1;
+  return static_cast<std::int32_t>(cell > 0 ? (cell < last ? cell : last) : 0);
+}
+
+/// First index from `at` whose bin is not below `least`: a few steps, then by doubling.
+TARSUS_INLINE std::uint32_t sweep_advance(const std::int32_t* bin, std::uint32_t at, std::uint32_t end,
+                                          std::int32_t least) {
+  for (int k = 0; k < 8; ++k) {
+    if (at == end || bin[at] >= least) return at;
+    ++at;
+  }
+  std::uint32_t step = 8;
+  while (at < end && bin[at] < least) {
+    const std::uint32_t next = end - at > step ? at + step : end;
+    if (next < end && bin[next] < least) {
+      at = next;
+      step *= 2;
+      continue;
+    }
+    std::uint32_t low = at, high = next;  // bin[low] < least; high is the end or not below
+    while (high - low > 1) {
+      const std::uint32_t middle = low + (high - low) / 2;
+      (bin[middle] < least ? low : high) = middle;
+    }
+    return high;
+  }
+  return at;
+}
+
+TARSUS_INLINE void sweep_emit(unsigned found, std::uint32_t i, std::uint32_t j, PairBuffer& out) {
+  while (found) {
+    out.data[out.count++] = {i, j + static_cast<std::uint32_t>(__builtin_ctz(found))};
+    found &= found - 1;
+  }
+}
+
+/// Lanes of a pack that lie before `end`.
+TARSUS_INLINE unsigned sweep_inside(std::uint32_t j, std::uint32_t end) {
+  const std::uint32_t left = end - j;
+  return left >= kSweepLanes ? ~0u : (1u << left) - 1;
+}
+
+void sweep_boxes(const BoxRows& a, Stretch si, const BoxRows& b, Stretch sj, bool same, PairBuffer& out) {
+  std::uint32_t first = sj.begin;
+  for (std::uint32_t i = si.begin; i < si.end; ++i) {
+    const double low = a.lower_x[i], high = a.upper_x[i];
+    if (same) {
+      first = i + 1;
+    } else {
+      first = sweep_advance(b.bin, first, sj.end, sweep_bin(*b.grid, low - b.largest));
+    }
+    const std::int32_t last = sweep_bin(*b.grid, high);
+    const SweepPack lx(low), ux(high), ly(a.lower_y[i]), uy(a.upper_y[i]), lz(a.lower_z[i]), uz(a.upper_z[i]);
+    for (std::uint32_t j = first; j < sj.end && b.bin[j] <= last; j += kSweepLanes) {
+      const auto hit = (lx <= sweep_load(b.upper_x + j)) & (sweep_load(b.lower_x + j) <= ux) &
+                       (ly <= sweep_load(b.upper_y + j)) & (sweep_load(b.lower_y + j) <= uy) &
+                       (lz <= sweep_load(b.upper_z + j)) & (sweep_load(b.lower_z + j) <= uz);
+      if (out.capacity - out.count < kSweepPadding) out.grow(out);
+      sweep_emit(sweep_bits(hit) & sweep_inside(j, sj.end), i, j, out);
+    }
+  }
+}
+
+void sweep_spheres(const SphereRows& s, Stretch si, Stretch sj, bool same, PairBuffer& out) {
+  std::uint32_t first = sj.begin;
+  for (std::uint32_t i = si.begin; i < si.end; ++i) {
+    const double at = s.x[i];
+    first = same ? i + 1 : sweep_advance(s.bin, first, sj.end, sweep_bin(*s.grid, at - s.reach));
+    const std::int32_t last = sweep_bin(*s.grid, at + s.reach);
+    const SweepPack x(at), y(s.y[i]), z(s.z[i]), reach(s.radius[i] + s.margin);
+    for (std::uint32_t j = first; j < sj.end && s.bin[j] <= last; j += kSweepLanes) {
+      const SweepPack dx = x - sweep_load(s.x + j), dy = y - sweep_load(s.y + j), dz = z - sweep_load(s.z + j);
+      const SweepPack sum = reach + sweep_load(s.radius + j);
+      const auto hit = mul_add(dx, dx, mul_add(dy, dy, dz * dz)) <= sum * sum;
+      if (out.capacity - out.count < kSweepPadding) out.grow(out);
+      sweep_emit(sweep_bits(hit) & sweep_inside(j, sj.end), i, j, out);
+    }
+  }
+}
+
+void sweep_contacts(const SphereRows& s, const BodyPair* pairs, std::size_t count, const ContactArrays& out) {
+  const auto gather = [&](const double* from, std::size_t k, bool second) {
+    SweepPack r;
+    for (int lane = 0; lane < kSweepLanes; ++lane) {
+      const BodyPair& p = pairs[k + static_cast<std::size_t>(lane)];
+      r.set(lane, from[second ? p.second : p.first]);
+    }
+    return r;
+  };
+  const auto store = [](double* p, SweepPack a) { __builtin_memcpy(p, &a.value, sizeof(a.value)); };
+  for (std::size_t k = 0; k < count; k += kSweepLanes) {
+    const SweepPack dx = gather(s.x, k, false) - gather(s.x, k, true),
+                    dy = gather(s.y, k, false) - gather(s.y, k, true);
+    const SweepPack dz = gather(s.z, k, false) - gather(s.z, k, true);
+    const SweepPack length = square_root(mul_add(dx, dx, mul_add(dy, dy, dz * dz)));
+    const auto apart = length > SweepPack(1e-150);
+    const SweepPack inverse = SweepPack(1.0) / select(apart, length, SweepPack(1.0));
+    store(out.normal_x + k, select(apart, dx * inverse, SweepPack(0.0)));
+    store(out.normal_y + k, select(apart, dy * inverse, SweepPack(0.0)));
+    store(out.normal_z + k, select(apart, dz * inverse, SweepPack(1.0)));
+    store(out.distance + k, length - gather(s.radius, k, false) - gather(s.radius, k, true));
+  }
+}
+
+const SweepKernels& sweep_kernels() {
+  static constexpr SweepKernels kTable = {sweep_boxes, sweep_spheres, sweep_contacts};
+  return kTable;
+}
+
+}  // namespace TARSUS_ISA
+}  // namespace tarsus
