@@ -2,8 +2,8 @@
 //
 //     G v⁺ + Σ λ = b,   b = -4/(h (1 + 4τ/h)) g + 1/(1 + 4τ/h) G v,   Σ = 4 ε / (h² (1 + 4τ/h))
 //
-// λ is an impulse. A row at rest sinks by g = -ε λ/h under the force λ/h, whatever the step; an error of position decays
-// over a few τ.  [Lacoursière 2013, eq. 17 with its slips corrected: theory.md, section 4]
+// λ is an impulse. A row at rest sinks by g = -ε λ/h under the force λ/h, whatever the step; an error of position
+// decays over a few τ.  [Lacoursière 2013, eq. 17 with its slips corrected: theory.md, section 4]
 #pragma once
 
 #include "tarsus/base/error.hpp"
@@ -31,12 +31,13 @@ inline SpookRow spook_bilateral(const Spook& spook, double g, double speed, doub
   return {share * (speed - 4 / h * g), 4 * spook.compliance * share / (h * h)};
 }
 
-/// A row that keeps g >= 0. While it is open the two may just close the gap, without compliance; else they part with
-/// `restitution` times the speed at which they met, once that is above `threshold` [m/s].
+/// A row that keeps g >= 0. While it is open the two may just close the gap, without compliance. With restitution, two
+/// that would meet within the step faster than `threshold` [m/s] part at that speed times `restitution` instead: at
+/// once, since closing the gap first would take the speed away.
 inline SpookRow spook_unilateral(const Spook& spook, double g, double speed, double h, double restitution = 0,
                                  double threshold = 0) {
   SpookRow row = g > 0 ? SpookRow{-g / h, 0} : spook_bilateral(spook, g, speed, h);
-  if (restitution > 0 && g <= 0 && -speed > threshold && row.target < -restitution * speed) {
+  if (restitution > 0 && -speed > threshold && g + h * speed <= 0 && row.target < -restitution * speed) {
     row.target = -restitution * speed;
   }
   return row;

@@ -1,0 +1,116 @@
+// Contacts, joint limits and dry joint friction of one articulated world, as rows through ABA's factors (delassus.hpp):
+// what is solved is the end of the step, with M̂ = M + K of the drives, so that stiff drives and contacts meet in one
+// implicit solve.
+//
+//     v⁺ = v⁰ + M̂⁻¹ Jᵀ λ,    J v⁺ + Σ λ = b  where a row holds   (spook.hpp; theory.md, section 4)
+//
+// v⁰ is where the step would go without rows. Friction of a contact is a disc; its tangents follow from the normal
+// alone.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tarsus/constraint/spook.hpp"
+#include "tarsus/dynamics/delassus.hpp"
+#include "tarsus/geometry/narrow_phase.hpp"
+#include "tarsus/solver/matrix_problem.hpp"
+
+namespace tarsus {
+
+/// A point at which two links touch, or may touch within the step. At least one of them is not the world.
+struct LinkContact {
+  int a = -1, b = -1;   ///< links, -1: the world
+  ContactPoint point;   ///< normal from b to a
+  int dimension = 3;    ///< rows, MuJoCo's condim: 1 frictionless, 3 sliding, 4 and torsion, 6 and rolling
+  double friction = 1;  ///< μ of sliding
+  double torsional = 0, rolling = 0;  ///< [m]: torque bounds are these times the normal force
+  double restitution = 0;
+  Spook spook;
+  std::uint64_t identity = 0;  ///< the same from step to step, for warm starts
+};
+
+/// Two directions t₁, t₂ with t₁ × t₂ = n, from the unit normal n alone.
+std::array<Vec3d, 2> contact_tangents(const Vec3d& normal);
+
+/// How the rows of one step were solved.
+struct RowsReport {
+  RowSolveStatus status = RowSolveStatus::converged;
+  int rows = 0, contacts = 0, touching = 0;  ///< touching: contacts with a force
+  int limits = 0;                            ///< joints at their limits
+  int iterations = 0;
+  double residual = 0;     ///< natural residual: [m/s]
+  double penetration = 0;  ///< deepest, at the start of the step [m]
+};
+
+struct RowsOptions {
+  bool limits = true, friction_loss = true;
+  Spook limit_spook;
+  RowSolveOptions solve{.max_iterations = 200, .tolerance = 1e-9};
+  double restitution_threshold = 0.1;  ///< approach below which nothing bounces [m/s]
+};
+
+/// The rows of one world. Keeps scratch and warm start between steps; not for use by two threads at once.
+template <class R>
+class TreeRows {
+ public:
+  TreeRows(const Model& model, const RowsOptions& options);
+
+  /// Rows of this step. kinematics(model, data, qpos, qvel) must have been done, v⁰ is where the step would go without
+  /// rows.
+  /// @param contacts in any order; their order does not change the result
+  void build(const BasicData<R>& data, double h, In<R> qpos, In<R> qvel, In<R> free_velocity,
+             std::span<const LinkContact> contacts);
+  int rows() const { return problem_.nrow(); }
+  /// The rows' matrix from the factors that data holds now; needed anew whenever they change.
+  void factor(const BasicData<R>& data);
+  /// velocity in: the step's without these rows (`included`: with those of add_force()); out: with them.
+  /// Uses data's workspace; the factors stay.
+  void solve(BasicData<R>& data, In<R> qpos, Out<R> velocity, bool included);
+  /// Jᵀ λ / h of the last solve, added to `force` [nv]. data must hold this step's poses.
+  void add_force(BasicData<R>& data, Out<R> force);
+  /// Largest miss of the rows at this velocity with the last multipliers [m/s].
+  double residual(BasicData<R>& data, In<R> qpos, In<R> velocity);
+
+  const RowsReport& report() const { return report_; }
+  std::span<const LinkContact> contacts() const { return contacts_; }
+  /// Force of a contact of contacts() over the last step, on link a, world axes [N].
+  Vec3d force(int contact) const;
+
+ private:
+  struct Warm {
+    std::uint64_t identity;
+    int count;
+    double multiplier[6];
+  };
+  void add_contacts(const BasicData<R>& data, double h);
+  void add_contact(const BasicData<R>& data, const LinkContact& contact, typename DelassusRows<R>::Block& block,
+                   int row);
+  void add_limits(In<R> qpos, In<R> qvel, In<R> free_velocity, double h);
+  void add_limit(int joint, In<R> qpos, In<R> qvel, In<R> free_velocity, double h);
+  void add_friction_loss(double h);
+  int add_joint_row(int joint, const double* entries, const RowNumbers& numbers, std::uint64_t identity);
+  void row_velocity(BasicData<R>& data, In<R> qvel, double* out);
+  void remember();
+  void recall();
+
+  const Model& model_;
+  ModelView<R> view_;
+  RowsOptions options_;
+  DelassusRows<R> rows_;
+  MatrixProblem problem_;
+  MatrixGaussSeidel solver_;
+  RowsReport report_;
+  double h_ = 0;
+  std::vector<LinkContact> contacts_;
+  std::vector<int> contact_row_;  ///< first row of each contact
+  std::vector<double> multiplier_, start_, achieved_, link_force_;
+  std::vector<Warm> warm_;
+  AlignedVector<R> u_, gram_, change_;
+};
+
+extern template class TreeRows<double>;
+extern template class TreeRows<float>;
+
+}  // namespace tarsus

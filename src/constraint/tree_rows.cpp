@@ -1,0 +1,229 @@
+#include "tarsus/constraint/tree_rows.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+
+#include "constraint/widen.hpp"
+#include "tarsus/math/rotation.hpp"
+
+namespace tarsus {
+
+namespace {
+
+constexpr std::uint64_t kLimitIdentity = std::uint64_t(1) << 62, kFrictionIdentity = std::uint64_t(1) << 63;
+
+template <class R>
+Motion<double> velocity_of(const LinkState<R>* links, int link) {
+  if (link < 0) return {{0, 0, 0}, {0, 0, 0}};
+  const Motion<R>& v = links[link].v;
+  return {{v.w.x, v.w.y, v.w.z}, {v.v.x, v.v.y, v.v.z}};
+}
+
+}  // namespace
+
+std::array<Vec3d, 2> contact_tangents(const Vec3d& n) {
+  const Vec3d axis = std::abs(n.x) < 0.6 ? Vec3d{1, 0, 0} : Vec3d{0, 1, 0};
+  Vec3d t = axis - n * dot(n, axis);
+  t = t * (1 / norm(t));
+  return {t, cross(n, t)};
+}
+
+template <class R>
+TreeRows<R>::TreeRows(const Model& model, const RowsOptions& options)
+    : model_(model),
+      view_(model.view<R>()),
+      options_(options),
+      rows_(model),
+      link_force_(std::size_t(6) * model.njoint()),
+      u_(model.nv) {}
+
+template <class R>
+void TreeRows<R>::build(const BasicData<R>& data, double h, In<R> qpos, In<R> qvel, In<R> free_velocity,
+                        std::span<const LinkContact> contacts) {
+  if (data.width() != 1)
+    throw ValueError("data", std::to_string(data.width()) + " lanes",
+                     "one world: contacts and limits are not in lanes yet");
+  remember();
+  if (h_ > 0 && h != h_) {
+    for (Warm& warm : warm_) std::for_each_n(warm.multiplier, warm.count, [&](double& x) { x *= h / h_; });
+  }
+  h_ = h;
+  rows_.clear();
+  problem_.clear();
+  report_ = {};
+  contacts_.assign(contacts.begin(), contacts.end());
+  add_contacts(data, h);
+  if (options_.limits) add_limits(qpos, qvel, free_velocity, h);
+  if (options_.friction_loss) add_friction_loss(h);
+  report_.rows = problem_.nrow();
+  recall();
+}
+
+/// Contacts of one pair of links make one block: their rows climb the tree side by side.
+template <class R>
+void TreeRows<R>::add_contacts(const BasicData<R>& data, double h) {
+  for (LinkContact& c : contacts_) {
+    if (c.b <= c.a) continue;
+    std::swap(c.a, c.b);
+    c.point.normal = -c.point.normal;
+  }
+  std::erase_if(contacts_, [](const LinkContact& c) { return c.a < 0; });  // the world with itself
+  std::sort(contacts_.begin(), contacts_.end(), [](const LinkContact& x, const LinkContact& y) {
+    const Vec3d &p = x.point.position, &q = y.point.position;
+    return std::tie(x.a, x.b, x.identity, p.x, p.y, p.z) < std::tie(y.a, y.b, y.identity, q.x, q.y, q.z);
+  });
+  report_.contacts = int(contacts_.size());
+  contact_row_.clear();
+  for (std::size_t i = 0; i < contacts_.size();) {
+    std::size_t end = i;
+    int count = 0;
+    while (end < contacts_.size() && contacts_[end].a == contacts_[i].a && contacts_[end].b == contacts_[i].b) {
+      count += contacts_[end++].dimension;
+    }
+    typename DelassusRows<R>::Block block = rows_.block(rows_.add_block(contacts_[i].a, contacts_[i].b, count));
+    int row = 0;
+    for (; i < end; row += contacts_[i++].dimension) {
+      const LinkContact& c = contacts_[i];
+      report_.penetration = std::max(report_.penetration, -c.point.distance);
+      contact_row_.push_back(problem_.nrow());
+      add_contact(data, c, block, row);
+      const Motion<double> va = velocity_of(data.links(), c.a), vb = velocity_of(data.links(), c.b);
+      const Vec3d n = c.point.normal, ra = c.point.position - widen(data.links()[c.a].o);
+      const Vec3d rb = c.b >= 0 ? c.point.position - widen(data.links()[c.b].o) : Vec3d{0, 0, 0};
+      const double speed = dot(n, va.v + cross(va.w, ra) - vb.v - cross(vb.w, rb));
+      const SpookRow spook =
+          spook_unilateral(c.spook, c.point.distance, speed, h, c.restitution, options_.restitution_threshold);
+      problem_.add_block(RowCone::interval, -1, 0, c.identity);
+      const int normal = problem_.add_row({spook.compliance, spook.target, 0, kInfinity});
+      if (c.dimension >= 3) {
+        problem_.add_block(RowCone::ball, normal, c.friction);
+        problem_.add_row({}), problem_.add_row({});
+      }
+      if (c.dimension >= 4) problem_.add_block(RowCone::box, normal, c.torsional), problem_.add_row({});
+      if (c.dimension >= 6) {
+        problem_.add_block(RowCone::ball, normal, c.rolling);
+        problem_.add_row({}), problem_.add_row({});
+      }
+    }
+  }
+}
+
+/// The contact's rows as forces on its two links: along n, t₁, t₂ at the point, then about n, t₁, t₂.
+template <class R>
+void TreeRows<R>::add_contact(const BasicData<R>& data, const LinkContact& c, typename DelassusRows<R>::Block& block,
+                              int row) {
+  const auto [t1, t2] = contact_tangents(c.point.normal);
+  const Vec3d axes[3] = {c.point.normal, t1, t2};
+  const auto put = [&](int link, int offset, double sign) {
+    if (link < 0) return;
+    const Vec3d arm = c.point.position - widen(data.links()[link].o);
+    for (int k = 0; k < c.dimension; ++k) {
+      const Vec3d d = axes[k % 3] * sign, moment = k < 3 ? cross(arm, d) : d;
+      R* at = block.force + std::size_t(offset) * block.stride + row + k;
+      for (int j = 0; j < 3; ++j) {
+        at[std::size_t(j) * block.stride] = R(moment[j]);
+        at[std::size_t(3 + j) * block.stride] = R(k < 3 ? d[j] : 0);
+      }
+    }
+  };
+  put(c.a, 0, 1), put(c.b, 6, -1);
+}
+
+template <class R>
+int TreeRows<R>::add_joint_row(int joint, const double* entries, const RowNumbers& numbers, std::uint64_t identity) {
+  const int joints[1] = {joint};
+  typename DelassusRows<R>::Block block = rows_.block(rows_.add_joint_block(joints, 1));
+  for (int k = 0; k < model_.joints[joint].nv(); ++k)
+    block.joint[std::size_t(k) * block.stride] = R(entries[k]);  // own DoFs come first
+  problem_.add_block(RowCone::interval, -1, 0, identity);
+  return problem_.add_row(numbers);
+}
+
+/// A row for the side of a joint's range that it could reach within the step, and a little beyond.
+template <class R>
+void TreeRows<R>::add_limit(int joint, In<R> qpos, In<R> qvel, In<R> free_velocity, double h) {
+  const Joint& j = model_.joints[joint];
+  const auto add = [&](double g, const double* entries, int side) {
+    double speed = 0, ahead = 0;
+    for (int k = 0; k < j.nv(); ++k)
+      speed += entries[k] * qvel[j.qvel + k], ahead += entries[k] * free_velocity[j.qvel + k];
+    if (g + h * std::min(speed, ahead) > 0.02) return;
+    const SpookRow row = spook_unilateral(options_.limit_spook, g, speed, h);
+    add_joint_row(joint, entries, {row.compliance, row.target, 0, kInfinity},
+                  kLimitIdentity + 2 * std::uint64_t(joint) + side);
+    ++report_.limits;
+  };
+  if (j.nv() == 1) {
+    const double up = 1, down = -1, q = qpos[j.qpos];
+    add(q - j.range[0], &up, 0);
+    add(j.range[1] - q, &down, 1);
+    return;
+  }
+  const Vec3d turn =
+      log_map({double(qpos[j.qpos]), double(qpos[j.qpos + 1]), double(qpos[j.qpos + 2]), double(qpos[j.qpos + 3])});
+  const double angle = norm(turn);
+  if (angle < 1e-6) return;  // no direction to push in
+  const Vec3d n = turn * (-1 / angle);
+  add(j.range[1] - angle, &n.x, 0);
+}
+
+template <class R>
+void TreeRows<R>::add_limits(In<R> qpos, In<R> qvel, In<R> free_velocity, double h) {
+  for (int i = 0; i < model_.njoint(); ++i) {
+    if (model_.joints[i].limited && model_.joints[i].type != JointType::free)
+      add_limit(i, qpos, qvel, free_velocity, h);
+  }
+}
+
+template <class R>
+void TreeRows<R>::add_friction_loss(double h) {
+  for (int i = 0; i < model_.njoint(); ++i) {
+    const Joint& joint = model_.joints[i];
+    if (!(joint.friction_loss > 0)) continue;
+    const double bound = h * joint.friction_loss;
+    for (int k = 0; k < joint.nv(); ++k) {
+      double entries[6] = {};
+      entries[k] = 1;
+      add_joint_row(i, entries, {0, 0, -bound, bound}, kFrictionIdentity + 8 * std::uint64_t(i) + k);
+    }
+  }
+}
+
+/// The last step's multipliers by identity. A contact's rows are several blocks, of which only the first has one.
+template <class R>
+void TreeRows<R>::remember() {
+  warm_.clear();
+  if (multiplier_.size() != std::size_t(problem_.nrow())) return;
+  for (const RowBlock& block : problem_.blocks()) {
+    if (block.identity) warm_.push_back({block.identity, 0, {}});
+    if (warm_.empty()) continue;
+    Warm& warm = warm_.back();
+    for (int i = block.first; i < block.first + block.count && warm.count < 6; ++i)
+      warm.multiplier[warm.count++] = multiplier_[i];
+  }
+  std::sort(warm_.begin(), warm_.end(), [](const Warm& x, const Warm& y) { return x.identity < y.identity; });
+}
+
+template <class R>
+void TreeRows<R>::recall() {
+  multiplier_.assign(problem_.nrow(), 0.0);
+  const Warm* from = nullptr;
+  int taken = 0;
+  for (const RowBlock& block : problem_.blocks()) {
+    if (block.reference < 0) {
+      const auto at = std::lower_bound(warm_.begin(), warm_.end(), block.identity,
+                                       [](const Warm& w, std::uint64_t id) { return w.identity < id; });
+      from = block.identity && at != warm_.end() && at->identity == block.identity ? &*at : nullptr;
+      taken = 0;
+    }
+    for (int i = block.first; i < block.first + block.count; ++i, ++taken) {
+      if (from && taken < from->count) multiplier_[i] = from->multiplier[taken];
+    }
+  }
+}
+
+template class TreeRows<double>;
+template class TreeRows<float>;
+
+}  // namespace tarsus
