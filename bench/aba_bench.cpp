@@ -7,45 +7,24 @@
 // repeats. Variants of one model take turns, repeat by repeat, so that their ratios see the same machine. Beside each
 // figure stands the largest |rnea(aba) - tau|, relative to the largest of the forces that cancel in it (tau and bias).
 #include <fmt/format.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
-#include <ctime>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <random>
 #include <string>
 
+#include "timing.hpp"
 #include "tarsus/control/drive.hpp"
-#include "tarsus/io/model_file.hpp"
 #include "tarsus/math/rotation.hpp"
 
 namespace {
 
 using namespace tarsus;
-
-double seconds() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return double(now.tv_sec) + 1e-9 * double(now.tv_nsec);
-}
-
-/// The first of the cores that this process may use.
-void pin_to_one_core() {
-  cpu_set_t all, one;
-  if (sched_getaffinity(0, sizeof all, &all) != 0) return;
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-    if (!CPU_ISSET(cpu, &all)) continue;
-    CPU_ZERO(&one);
-    CPU_SET(cpu, &one);
-    if (sched_setaffinity(0, sizeof one, &one) != 0) fmt::print(stderr, "aba_bench: not pinned to a core\n");
-    return;
-  }
-}
+using namespace tarsus::bench;
 
 /// Hinges in a row on the world, each turned about x: the prototype's snakes.
 Model hinge_chain(int links) {
@@ -67,12 +46,6 @@ Model hinge_chain(int links) {
     spec.bodies.push_back(body);
   }
   return compile(std::move(spec));
-}
-
-Model built_in(const std::string& name) {
-  Model model = compile(read_model(std::filesystem::path(TARSUS_SOURCE_DIR) / "models" / (name + ".xml")));
-  model.name = name;
-  return model;
 }
 
 /// State, forces and drives of a run, and room for its results.
@@ -141,50 +114,6 @@ struct Bench {
     return worst / scale;
   }
 };
-
-struct Timing {
-  double best = 1e300, median = 0;
-};
-
-/// Times calls that take turns. Rounds of 15 repeats of about half a millisecond go on until the two best rounds agree
-/// within 1 % for every call, at most kRounds times.
-std::vector<Timing> time_in_turn(const std::vector<std::function<void()>>& calls) {
-  constexpr int kRounds = 12, kRepeats = 15;
-  const std::size_t n = calls.size();
-  std::vector<int> count(n, 1);
-  for (std::size_t c = 0; c < n; ++c) {
-    for (double spent = 0; spent < 5e-4; count[c] *= 2) {
-      const double start = seconds();
-      for (int i = 0; i < count[c]; ++i) calls[c]();
-      spent = seconds() - start;
-    }
-  }
-  std::vector<std::vector<double>> all(n), rounds(n);
-  for (int round = 0; round < kRounds; ++round) {
-    std::vector<double> best(n, 1e300);
-    for (int repeat = 0; repeat < kRepeats; ++repeat) {
-      for (std::size_t c = 0; c < n; ++c) {
-        const double start = seconds();
-        for (int i = 0; i < count[c]; ++i) calls[c]();
-        all[c].push_back((seconds() - start) / count[c] * 1e9);
-        best[c] = std::min(best[c], all[c].back());
-      }
-    }
-    bool agree = round > 0;
-    for (std::size_t c = 0; c < n; ++c) {
-      rounds[c].push_back(best[c]);
-      std::sort(rounds[c].begin(), rounds[c].end());
-      agree = agree && rounds[c][1] < 1.01 * rounds[c][0];
-    }
-    if (agree) break;
-  }
-  std::vector<Timing> out;
-  for (std::vector<double>& times : all) {
-    std::sort(times.begin(), times.end());
-    out.push_back({times.front(), times[times.size() / 2]});
-  }
-  return out;
-}
 
 template <class R>
 void bench_model(const Model& model) {
