@@ -131,11 +131,11 @@ bench: build venv ## Every benchmark; JSON lines in out/bench/
 docs: venv ## Checks links, notation, decisions and the include table; renders to build/docs/index.html
 	$(VENV)/bin/python tools/docs.py --out $(BUILD)/docs
 
-ifneq ($(wildcard experiments/Makefile),)
+QUICK ?=
+
 .PHONY: experiments
-experiments: build python ## Every published table and figure that the repository reproduces
-	@$(MAKE) -C experiments PYTHON=$(abspath $(VENV)/bin/python) TARSUS=$(abspath $(BUILD)/bin/tarsus)
-endif
+experiments: build venv ## Every published table and figure, experiments/report.md; QUICK=1: under 3 minutes, out/experiments/
+	@$(MAKE) -C experiments $(if $(QUICK),quick,all) PYTHON=$(abspath $(VENV)/bin/python) TARSUS=$(abspath $(BUILD)/bin/tarsus)
 
 .PHONY: clean
 clean: ## Removes build/ and out/ (keeps .venv)

@@ -17,9 +17,9 @@
 #include <random>
 #include <string>
 
-#include "timing.hpp"
 #include "tarsus/control/drive.hpp"
 #include "tarsus/math/rotation.hpp"
+#include "timing.hpp"
 
 namespace {
 

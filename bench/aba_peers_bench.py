@@ -88,6 +88,8 @@ def pinocchio_rows(program, build):
     rows = {}
     for line in run(program, [OUT / f"{m}.tree" for m in MODELS]).splitlines():
         row = json.loads(line)
+        if row["bench"] != "aba":
+            continue
         if not row["residual"] < 1e-6:
             raise SystemExit(f"pinocchio does not solve the tree: {line}")
         rows[(f"pinocchio {build} {row['convention']}", "aba", row["model"], "double", 1)] = row["ns"]

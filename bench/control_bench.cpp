@@ -1,10 +1,12 @@
-// Stable PD by every method: whole frames, growth with the size of the tree, tracking, and force limits. JSON objects on
-// standard output, one a line; experiments/ makes tables and plots of them.
-//   control_bench [PART ...] [--quick]     parts: frames growth tracking limits fidelity; default: all but tracking
+// Stable PD by every method: whole frames, growth with the size of the tree, tracking, and force limits. JSON objects
+// on standard output, one a line; experiments/ makes tables and plots of them.
+//   control_bench [PART ...] [--quick]     parts as below; default: frames growth limits fidelity steps
 //   frames    nanoseconds of a whole frame (sample the clip, solve, integrate) for ten motions and all methods, and of
 //             the same frame with ABA alone: what is left is what stable PD costs
 //   growth    one solve on chains and balanced binary trees of hinges; methods stop where a call would take too long
 //   tracking  end effector to root, simulated minus reference, over time: dense and MABA, double and float, by step
+//   toes      the cantering dog with paws of less and less mass: where rounding makes dense and MABA part in float
+//   steps     nanoseconds of the simulator's whole step
 //   limits    the limited solve over the unlimited one, along recorded runs, and its rounds
 //   fidelity  limited tracking against itself with steps of 1/4,800 s
 // Times are processor time of this thread, pinned to one core; methods take turns.
@@ -14,13 +16,13 @@
 #include <set>
 
 #include "support/limit_run.hpp"
-#include "timing.hpp"
 #include "tarsus/control/clip.hpp"
 #include "tarsus/control/force_limit.hpp"
 #include "tarsus/control/spd_solver.hpp"
 #include "tarsus/io/clip_file.hpp"
 #include "tarsus/io/clip_mapping.hpp"
 #include "tarsus/sim/step.hpp"
+#include "timing.hpp"
 
 namespace {
 
@@ -35,6 +37,9 @@ const char* scalar_name() {
   return sizeof(R) == 8 ? "double" : "float";
 }
 
+/// JSON has no nan.
+std::string number(double x) { return std::isfinite(x) ? fmt::format("{:.5g}", x) : "null"; }
+
 ClipBinding built_in_clip(const Model& model, const std::string& name) {
   const auto file = std::filesystem::path(TARSUS_SOURCE_DIR) / "models" / "clips" / (name + ".json");
   const MotionClip clip = read_clip(file);
@@ -48,8 +53,16 @@ template <class R>
 class Tracker {
  public:
   Tracker(const Model& model, const ClipBinding& clip, double dt)
-      : model_(model), clip_(clip), dt_(dt), data_(model), workspace_(model), drives_(Drives::uniform(model)),
-        sample_q_(model.nq), sample_v_(model.nv), target_q_(model.nq), target_v_(model.nv) {
+      : model_(model),
+        clip_(clip),
+        dt_(dt),
+        data_(model),
+        workspace_(model),
+        drives_(Drives::uniform(model)),
+        sample_q_(model.nq),
+        sample_v_(model.nv),
+        target_q_(model.nq),
+        target_v_(model.nv) {
     restart();
   }
 
@@ -62,7 +75,8 @@ class Tracker {
   void frame(const SpdMethod<R>& method) {
     time_ += dt_;
     sample();
-    method.solve(model_, data_, drives_, {data_.qpos, data_.qvel, target_q_, target_v_, {}, dt_}, workspace_, data_.qacc, {});
+    method.solve(model_, data_, drives_, {data_.qpos, data_.qvel, target_q_, target_v_, {}, dt_}, workspace_,
+                 data_.qacc, {});
     advance();
   }
 
@@ -187,12 +201,15 @@ void bench_growth(bool chain) {
       const double first = seconds() - start;
       double difference = 0, scale = 0;
       for (int k = 0; k < model.nv; ++k) {
-        difference = std::max(difference, std::abs(qacc[k] - reference[k])), scale = std::max(scale, std::abs(reference[k]));
+        difference = std::max(difference, std::abs(qacc[k] - reference[k])),
+        scale = std::max(scale, std::abs(reference[k]));
       }
       const auto call = [&] { method.solve(model, data, drives, input, workspace, qacc, {}); };
-      const double ns = first > 0.3 ? first * 1e9 : time_in_turn({call}, {.rounds = 3, .repeats = first > 0.02 ? 2 : 7})[0].best;
+      const double ns =
+          first > 0.3 ? first * 1e9 : time_in_turn({call}, {.rounds = 3, .repeats = first > 0.02 ? 2 : 7})[0].best;
       fmt::print(
-          "{{\"bench\": \"growth\", \"tree\": \"{}\", \"nv\": {}, \"depth\": {}, \"solver\": \"{}\", \"label\": \"{}\", "
+          "{{\"bench\": \"growth\", \"tree\": \"{}\", \"nv\": {}, \"depth\": {}, \"solver\": \"{}\", \"label\": "
+          "\"{}\", "
           "\"ns\": {:.1f}, \"difference\": {:.2g}, \"pcg_iterations\": {}}}\n",
           model.name, n, model.depth, method.name, method.label, ns, difference / scale,
           method.solver == SpdSolver::pcg ? workspace.pcg_iterations : 0);
@@ -202,11 +219,30 @@ void bench_growth(bool chain) {
   }
 }
 
+// -- steps ----------------------------------------------------------------------------------------------------------
+
+/// Whole steps of the simulator, drives holding the pose of the file: what another engine's step is set beside.
+void bench_steps() {
+  for (const char* model_name : {"humanoid", "dog", "snake36", "snake72", "snake195"}) {
+    const Model model = built_in(model_name);
+    Data data(model);
+    Stepper<double> stepper(model, data, {.dt = 1.0 / 60});
+    const Drives drives = Drives::uniform(model);
+    const std::vector<double> target = model.qpos0;
+    const double ns = time_in_turn({[&] { stepper.step(data, drives, target); }}, {.rounds = 6})[0].best;
+    fmt::print(
+        "{{\"bench\": \"steps\", \"engine\": \"tarsus\", \"model\": \"{}\", \"nv\": {}, \"ns\": {:.1f}, \"status\": "
+        "\"{}\"}}\n",
+        model_name, model.nv, ns, name(stepper.status(0)));
+  }
+}
+
 // -- tracking -------------------------------------------------------------------------------------------------------
 
 /// Distance between (end effector - root) of two poses.
 template <class R>
-double effector_error(const Model& model, Data& work, int body, int root, std::span<const R> pose, std::span<const R> target) {
+double effector_error(const Model& model, Data& work, int body, int root, std::span<const R> pose,
+                      std::span<const R> target) {
   const auto arm = [&](std::span<const R> q) {
     kinematics<double>(model, work, std::vector<double>(q.begin(), q.end()));
     return body_pose(model, work, body).p - body_pose(model, work, root).p;
@@ -214,32 +250,33 @@ double effector_error(const Model& model, Data& work, int body, int root, std::s
   return norm(arm(pose) - arm(target));
 }
 
+struct TrackOutcome {
+  double mean = 0, worst = 0;  ///< error [m]
+  double diverged_at = -1;     ///< [s]; the run ends there
+  std::string times, errors;   ///< at 60 Hz, as JSON lists without their brackets
+};
+
 template <class R>
-void track_effector(const Model& model, const ClipBinding& clip, const char* motion, const char* effector, double rate,
-                    const SpdMethod<R>& method, double duration) {
+TrackOutcome track_effector(const Model& model, const ClipBinding& clip, const char* effector, double rate,
+                            const SpdMethod<R>& method, double duration) {
   Tracker<R> tracker(model, clip, 1 / rate);
   Data work(model);
   const int body = model.body_id(effector), steps = int(std::lround(duration * rate));
-  double worst = 0, sum = 0;
-  std::string times, errors;
-  bool diverged = false;
-  int done = 0;
-  for (; done < steps && !diverged; ++done) {
+  TrackOutcome out;
+  for (int i = 1; i <= steps; ++i) {
     tracker.frame(method);
-    const double error = tracker.finite() ? effector_error<R>(model, work, body, 1, tracker.data().qpos, tracker.target()) : kInfinity;
-    diverged = !(error < 10);
-    if (diverged) break;
-    worst = std::max(worst, error), sum += error;
-    if ((done + 1) % std::max(1, int(std::lround(rate / 60))) != 0) continue;
-    times += fmt::format("{}{:.5f}", times.empty() ? "" : ", ", tracker.time());
-    errors += fmt::format("{}{:.4e}", errors.empty() ? "" : ", ", error);
+    const double error =
+        tracker.finite() ? effector_error<R>(model, work, body, 1, tracker.data().qpos, tracker.target()) : kInfinity;
+    if (!(error < 10)) {
+      out.diverged_at = tracker.time();
+      break;
+    }
+    out.worst = std::max(out.worst, error), out.mean += (error - out.mean) / i;
+    if (i % std::max(1, int(std::lround(rate / 60))) != 0) continue;
+    out.times += fmt::format("{}{:.5f}", out.times.empty() ? "" : ", ", tracker.time());
+    out.errors += fmt::format("{}{:.4e}", out.errors.empty() ? "" : ", ", error);
   }
-  fmt::print(
-      "{{\"bench\": \"tracking\", \"model\": \"{}\", \"motion\": \"{}\", \"effector\": \"{}\", \"rate\": {}, \"solver\": "
-      "\"{}\", \"label\": \"{}\", \"scalar\": \"{}\", \"diverged\": {}, \"diverged_at\": {:.4f}, \"mean\": {:.6e}, "
-      "\"max\": {:.6e}, \"time\": [{}], \"error\": [{}]}}\n",
-      model.name, motion, effector, rate, method.name, method.label, scalar_name<R>(), diverged,
-      diverged ? tracker.time() : -1.0, done ? sum / done : 0, worst, times, errors);
+  return out;
 }
 
 void bench_tracking() {
@@ -251,11 +288,51 @@ void bench_tracking() {
     const ClipBinding clip = built_in_clip(model, std::string(c.model) + "_" + c.motion);
     for (const double rate : {30.0, 60.0, 120.0, 300.0, 600.0}) {
       for (const SpdSolver solver : {SpdSolver::dense, SpdSolver::maba}) {
-        track_effector<double>(model, clip, c.motion, c.effector, rate, spd_method<double>(solver), g_quick ? 2 : 5);
-        track_effector<float>(model, clip, c.motion, c.effector, rate, spd_method<float>(solver), g_quick ? 2 : 5);
+        const auto track = [&]<class R>(const SpdMethod<R>& method) {
+          const TrackOutcome t = track_effector<R>(model, clip, c.effector, rate, method, g_quick ? 2 : 5);
+          fmt::print(
+              "{{\"bench\": \"tracking\", \"model\": \"{}\", \"motion\": \"{}\", \"effector\": \"{}\", \"rate\": {}, "
+              "\"solver\": \"{}\", \"label\": \"{}\", \"scalar\": \"{}\", \"diverged_at\": {:.4f}, \"mean\": {:.6e}, "
+              "\"max\": "
+              "{:.6e}, \"time\": [{}], \"error\": [{}]}}\n",
+              model.name, c.motion, c.effector, rate, method.name, method.label, scalar_name<R>(), t.diverged_at,
+              t.mean, t.worst, t.times, t.errors);
+        };
+        track(spd_method<double>(solver)), track(spd_method<float>(solver));
       }
     }
     std::fflush(stdout);
+  }
+}
+
+/// The dog with paws of `scale` times their mass and inertia.
+Model light_footed(double scale) {
+  ModelSpec spec = built_in("dog").spec;
+  for (BodySpec& body : spec.bodies) {
+    if (body.name.find("paw") == std::string::npos || !body.inertial) continue;
+    body.inertial->mass *= scale, body.inertial->inertia = body.inertial->inertia * scale;
+  }
+  Model model = compile(std::move(spec));
+  model.name = "dog";
+  return model;
+}
+
+void bench_light_toes() {
+  for (double scale = 1; scale > 1e-5; scale /= 10) {
+    const Model model = light_footed(scale);
+    MotionClip clip = read_clip(std::filesystem::path(TARSUS_SOURCE_DIR) / "models" / "clips" / "dog_canter.json");
+    const ClipBinding binding = bind(model, clip, identity_mapping(model, clip));
+    for (const SpdSolver solver :
+         {SpdSolver::dense, SpdSolver::maba_standalone, SpdSolver::maba, SpdSolver::dense_direct}) {
+      const auto track = [&]<class R>(const SpdMethod<R>& method) {
+        const TrackOutcome t = track_effector<R>(model, binding, "right_front_paw", 60, method, g_quick ? 2 : 5);
+        fmt::print(
+            "{{\"bench\": \"toes\", \"mass\": {:g}, \"solver\": \"{}\", \"label\": \"{}\", \"scalar\": \"{}\", "
+            "\"diverged_at\": {:.4f}, \"mean\": {:.6e}, \"max\": {:.6e}}}\n",
+            scale, method.name, method.label, scalar_name<R>(), t.diverged_at, t.mean, t.worst);
+      };
+      track(spd_method<double>(solver)), track(spd_method<float>(solver));
+    }
   }
 }
 
@@ -302,7 +379,8 @@ void bench_limits() {
     const Model model = built_in(name);
     for (double kp = 1e2; kp < 2e6; kp *= 10) {
       for (double limit = 1; limit < 2e4; limit *= 10) {
-        const LimitRun run{.kp = kp, .kd = kp / 10, .limit = limit, .seconds = g_quick ? 1.0 : 5.0, .seed = 1};
+        const LimitRun run{
+            .kp = kp, .kd = kp / 10, .limit = limit, .root_driven = false, .seconds = g_quick ? 1.0 : 5.0, .seed = 1};
         const Recording r = record_limited(model, run);
         const double steps = double(r.qpos.size());
         const Drives drives = test::limited_drives(model, run);
@@ -316,15 +394,17 @@ void bench_limits() {
         };
         const auto unlimited = [&] {
           for (std::size_t i = 0; i < r.qpos.size(); ++i) {
-            drive_terms<double>(model, data, drives, kLimitStep, r.qpos[i], r.qvel[i], r.target[i], {}, data.tau, data.joint_force,
-                                data.joint_inertia);
+            drive_terms<double>(model, data, drives, kLimitStep, r.qpos[i], r.qvel[i], r.target[i], {}, data.tau,
+                                data.joint_force, data.joint_inertia);
             maba<double>(model, data, r.qpos[i], r.qvel[i], data.joint_force, data.joint_inertia, data.qacc);
           }
         };
         const std::vector<Timing> t = time_in_turn({limited, unlimited}, {.rounds = 1, .repeats = g_quick ? 2 : 5});
         fmt::print(
-            "{{\"bench\": \"limits\", \"model\": \"{}\", \"kp\": {:g}, \"limit\": {:g}, \"status\": \"{}\", \"steps\": {}, "
-            "\"rounds\": {:.3f}, \"most_rounds\": {}, \"residual\": {:.2g}, \"saturated\": {:.2f}, \"top_speed\": {:.4g}, "
+            "{{\"bench\": \"limits\", \"model\": \"{}\", \"kp\": {:g}, \"limit\": {:g}, \"status\": \"{}\", \"steps\": "
+            "{}, "
+            "\"rounds\": {:.3f}, \"most_rounds\": {}, \"residual\": {:.2g}, \"saturated\": {:.2f}, \"top_speed\": "
+            "{:.4g}, "
             "\"ns_limited\": {:.1f}, \"ns_unlimited\": {:.1f}, \"ratio\": {:.3f}}}\n",
             name, kp, limit, tarsus::name(r.status), r.qpos.size(), r.rounds / steps, r.most_rounds, r.residual,
             r.saturated / steps, r.top_speed, t[0].best / steps, t[1].best / steps, t[0].best / t[1].best);
@@ -358,8 +438,8 @@ struct Path {
 };
 
 /// A clip tracked for `duration` seconds with limits on all joints below the root, which is driven without one.
-Path track_limited(const Model& model, const ClipBinding& clip, Law law, double kp, double kd, double limit, int substeps,
-                   double duration) {
+Path track_limited(const Model& model, const ClipBinding& clip, Law law, double kp, double kd, double limit,
+                   int substeps, double duration) {
   const double h = kLimitStep / substeps;
   Data data(model), work(model);
   Drives drives = Drives::uniform(model, kp, kd, 20000, 2000);
@@ -381,7 +461,8 @@ Path track_limited(const Model& model, const ClipBinding& clip, Law law, double 
       limiter.solve(data, limited, h, data.qpos, data.qvel, target, velocity, data.tau, data.qacc);
     } else {
       const double dt = law == Law::explicit_clamp ? 0 : h;
-      drive_terms<double>(model, data, drives, dt, data.qpos, data.qvel, target, velocity, data.tau, data.joint_force, data.joint_inertia);
+      drive_terms<double>(model, data, drives, dt, data.qpos, data.qvel, target, velocity, data.tau, data.joint_force,
+                          data.joint_inertia);
       maba<double>(model, data, data.qpos, data.qvel, data.joint_force, data.joint_inertia, data.qacc);
       drive_force<double>(model, data, drives, dt, data.qpos, data.qvel, target, velocity, data.qacc, force);
       clamp_forces(model, limit, force);
@@ -391,7 +472,7 @@ Path track_limited(const Model& model, const ClipBinding& clip, Law law, double 
     integrate<double>(model, data, data.qpos, data.qvel, h, data.qpos);
     const auto fast = [](double v) { return !(std::abs(v) < 1e5); };
     if (std::any_of(data.qvel.begin(), data.qvel.end(), fast)) {
-      path.lost_at = i * h;
+      path.lost_at = i * h, path.kinetic = kInfinity;
       return path;
     }
     if (i % substeps) continue;
@@ -429,15 +510,17 @@ void bench_fidelity() {
     for (const double kp : {300.0, 3000.0}) {
       for (const double limit : {10.0, 50.0, 200.0, 1e9}) {
         const double kd = kp / 10;
-        const Path reference = track_limited(model, clip, Law::implicit_clamp, kp, kd, limit, int(kReference), duration);
+        const Path reference =
+            track_limited(model, clip, Law::implicit_clamp, kp, kd, limit, int(kReference), duration);
         for (const Law law : {Law::implicit_clamp, Law::clamp_afterwards, Law::explicit_clamp}) {
           for (const int substeps : {1, 2, 4, 8, 16}) {
             const Path path = track_limited(model, clip, law, kp, kd, limit, substeps, duration);
             fmt::print(
-                "{{\"bench\": \"fidelity\", \"model\": \"{}\", \"motion\": \"{}\", \"kp\": {:g}, \"kd\": {:g}, \"limit\": "
-                "{:g}, \"law\": \"{}\", \"rate\": {}, \"lost_at\": {:.4f}, \"rms_rad\": {:.5g}, \"kinetic\": {:.5g}}}\n",
+                "{{\"bench\": \"fidelity\", \"model\": \"{}\", \"motion\": \"{}\", \"kp\": {:g}, \"kd\": {:g}, "
+                "\"limit\": "
+                "{:g}, \"law\": \"{}\", \"rate\": {}, \"lost_at\": {:.4f}, \"rms_rad\": {}, \"kinetic\": {}}}\n",
                 c.model, c.motion, kp, kd, limit, kLawNames[int(law)], 60 * substeps, path.lost_at,
-                path_distance(model, path, reference), path.lost_at < 0 ? path.kinetic / reference.kinetic : -1.0);
+                number(path_distance(model, path, reference)), number(path.kinetic / reference.kinetic));
           }
         }
         std::fflush(stdout);
@@ -446,16 +529,20 @@ void bench_fidelity() {
   }
 }
 
+const std::set<std::string> kParts{"frames", "growth", "tracking", "toes", "steps", "limits", "fidelity"};
+
 int run(const std::vector<std::string>& arguments) {
   std::set<std::string> parts;
   for (const std::string& argument : arguments) {
-    if (argument == "--quick") g_quick = true;
-    else parts.insert(argument);
+    if (argument == "--quick")
+      g_quick = true;
+    else
+      parts.insert(argument);
   }
-  if (parts.empty()) parts = {"frames", "growth", "limits", "fidelity"};
+  if (parts.empty()) parts = {"frames", "growth", "limits", "fidelity", "steps"};
   for (const std::string& part : parts) {
-    if (std::set<std::string>{"frames", "growth", "tracking", "limits", "fidelity"}.contains(part)) continue;
-    fmt::print(stderr, "usage: control_bench [frames | growth | tracking | limits | fidelity ...] [--quick]\n");
+    if (kParts.contains(part)) continue;
+    fmt::print(stderr, "usage: control_bench [{} ...] [--quick]\n", fmt::join(kParts, " | "));
     return 2;
   }
   pin_to_one_core();
@@ -464,6 +551,8 @@ int run(const std::vector<std::string>& arguments) {
   }
   if (parts.contains("growth")) bench_growth(true), bench_growth(false);
   if (parts.contains("tracking")) bench_tracking();
+  if (parts.contains("toes")) bench_light_toes();
+  if (parts.contains("steps")) bench_steps();
   if (parts.contains("limits")) bench_limits();
   if (parts.contains("fidelity")) bench_fidelity();
   return 0;

@@ -50,13 +50,14 @@ struct Timing {
 };
 
 struct TimingOptions {
-  int rounds = 12;       ///< at most; they end when the two best agree within 1 % for every call
-  int repeats = 15;      ///< in a round
-  double block = 5e-4;   ///< least time of one repeat [s]
+  int rounds = 12;      ///< at most; they end when the two best agree within 1 % for every call
+  int repeats = 15;     ///< in a round
+  double block = 5e-4;  ///< least time of one repeat [s]
 };
 
 /// Times calls that take turns.
-inline std::vector<Timing> time_in_turn(const std::vector<std::function<void()>>& calls, const TimingOptions& options = {}) {
+inline std::vector<Timing> time_in_turn(const std::vector<std::function<void()>>& calls,
+                                        const TimingOptions& options = {}) {
   const std::size_t n = calls.size();
   std::vector<int> count(n, 1);
   for (std::size_t c = 0; c < n; ++c) {

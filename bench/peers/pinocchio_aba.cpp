@@ -1,8 +1,12 @@
 // Times Pinocchio's aba() on the trees that `aba_bench --trees FOLDER` writes. Not part of the build:
 // bench/aba_peers_bench.py compiles it against the headers and library of the `pin` wheel, once as it stands (aba()
-// compiled here, build "headers") and once with PEER_WHEEL (the wheel's own compiled aba(), build "wheel"). usage:
+// compiled here, build "headers") and once with PEER_WHEEL (the wheel's own compiled aba(), build "wheel"). The build
+// "headers" also times its ways to solve (M + K) a = tau - C, as stable PD asks for: aba() with K as armature, and the
+// bias force with crba() and either its own sparse factor or Eigen's dense one. usage:
 // pinocchio_aba FILE.tree...     prints JSON objects
 #include <pinocchio/algorithm/aba.hpp>
+#include <pinocchio/algorithm/cholesky.hpp>
+#include <pinocchio/algorithm/crba.hpp>
 #include <pinocchio/algorithm/joint-configuration.hpp>
 #include <pinocchio/algorithm/rnea.hpp>
 #include <pinocchio/multibody/joint.hpp>
@@ -88,6 +92,7 @@ pinocchio::Model read(const std::string& file) {
                             pinocchio::Inertia(n[12], Eigen::Vector3d(n[13], n[14], n[15]), inertia),
                             pinocchio::SE3::Identity());
   }
+  if (model.nv == 0) std::fprintf(stderr, "%s: no links\n", file.c_str()), std::exit(1);
   return model;
 }
 
@@ -112,11 +117,63 @@ void run(const std::string& file, pinocchio::Convention convention) {
   std::fflush(stdout);
 }
 
+#ifndef PEER_WHEEL
+/// (M + K) a = tau - C three ways, K = 4000 / 30 as the paper's gains give.
+void run_drives(const std::string& file, pinocchio::Convention convention) {
+  pinocchio::Model model = read(file);
+  model.lowerPositionLimit.setConstant(-1), model.upperPositionLimit.setConstant(1);
+  model.armature.setConstant(4000.0 / 30);
+  pinocchio::Data data(model);
+  std::srand(1);
+  const Eigen::VectorXd q = pinocchio::randomConfiguration(model), v = Eigen::VectorXd::Random(model.nv),
+                        tau = Eigen::VectorXd::Random(model.nv);
+  Eigen::VectorXd a(model.nv);
+  Eigen::LLT<Eigen::MatrixXd> dense(model.nv);
+  Eigen::MatrixXd upper(model.nv, model.nv);
+  const auto by_aba = [&] { a = pinocchio::aba(model, data, q, v, tau, convention); };
+  const auto form = [&] {
+    pinocchio::nonLinearEffects(model, data, q, v);
+    pinocchio::crba(model, data, q, convention);
+    a = tau - data.nle;
+  };
+  const auto by_sparse = [&] {
+    form();
+    pinocchio::cholesky::decompose(model, data);
+    pinocchio::cholesky::solve(model, data, a);
+  };
+  const auto by_dense = [&] {
+    form();
+    upper = data.M.transpose();  // crba() fills the upper triangle, the factor reads the lower
+    dense.compute(upper);
+    dense.solveInPlace(a);
+  };
+  const char* const name = convention == pinocchio::Convention::LOCAL ? "local" : "world";
+  const std::string stem = file.substr(file.find_last_of('/') + 1);
+  const auto report = [&](const char* bench, const auto& call) {
+    const Timing t = time_calls(call);
+    pinocchio::Data other(model);
+    const double residual = (pinocchio::rnea(model, other, q, v, a) - tau).cwiseAbs().maxCoeff();
+    std::printf(
+        "{\"bench\": \"%s\", \"engine\": \"pinocchio\", \"build\": \"%s\", \"convention\": \"%s\", "
+        "\"model\": \"%s\", \"nv\": %d, \"ns\": %.1f, \"ns_median\": %.1f, \"residual\": %.3g}\n",
+        bench, kBuild, name, stem.substr(0, stem.find_last_of('.')).c_str(), model.nv, t.best, t.median, residual);
+    std::fflush(stdout);
+  };
+  report("armature_aba", by_aba);
+  report("crba_sparse", by_sparse);
+  report("crba_dense", by_dense);
+}
+#endif
+
 }  // namespace
 
 int main(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     run(argv[i], pinocchio::Convention::LOCAL);
     run(argv[i], pinocchio::Convention::WORLD);
+#ifndef PEER_WHEEL
+    run_drives(argv[i], pinocchio::Convention::LOCAL);
+    run_drives(argv[i], pinocchio::Convention::WORLD);
+#endif
   }
 }
