@@ -37,8 +37,13 @@ constexpr int kTypes = static_cast<int>(ShapeType::height_field) + 1;
 
 // [type of A][type of B], A's not before B's.
 constexpr PairFunction kPairs[kTypes][kTypes] = {
-    {nullptr},         {sphere_plane, sphere_sphere},     {capsule_plane, capsule_sphere, capsule_capsule},
-    {ellipsoid_plane}, {cylinder_plane, cylinder_sphere}, {box_plane, box_sphere},
+    {nullptr},
+    {sphere_plane, sphere_sphere},
+    {capsule_plane, capsule_sphere, capsule_capsule},
+    {ellipsoid_plane, convex_pair, convex_pair, convex_pair},
+    {cylinder_plane, cylinder_sphere, convex_pair, convex_pair, convex_pair},
+    {box_plane, box_sphere, convex_pair, convex_pair, convex_pair, box_box},
+    {convex_plane, convex_pair, convex_pair, convex_pair, convex_pair, convex_pair, convex_pair},
 };
 
 bool finite(const Vec3d& v) { return (v.x - v.x) + (v.y - v.y) + (v.z - v.z) == 0; }
@@ -47,8 +52,9 @@ bool usable(const Shape& shape, const ShapePose& pose) {
   const Vec3d& s = shape.size;
   const bool sized = s.x >= 0 && s.y >= 0 && s.z >= 0 && finite(s);
   const bool plane = shape.type == ShapeType::plane;  // sizes are for drawing
-  return (plane || sized) && finite(pose.position) && finite(pose.rotation.row_x()) && finite(pose.rotation.row_y()) &&
-         finite(pose.rotation.row_z());
+  const bool whole = shape.type != ShapeType::convex || shape.hull;
+  return whole && (plane || sized) && finite(pose.position) && finite(pose.rotation.row_x()) &&
+         finite(pose.rotation.row_y()) && finite(pose.rotation.row_z());
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // Whatever lies on a plane: the plane is B, the contact's normal is its own.
 #include "geometry/pairs.hpp"
+#include "tarsus/geometry/convex_hull.hpp"
 
 namespace tarsus::narrow {
 
@@ -73,6 +74,24 @@ void box_plane(const Body& a, const Body& b, ContactList& out) {
   for (std::uint32_t k = 0; k < 8; ++k) {
     const Vec3d& s = a.size();
     add_point(b, a.to_world({k & 1 ? s.x : -s.x, k & 2 ? s.y : -s.y, k & 4 ? s.z : -s.z}), k, out);
+  }
+}
+
+void convex_plane(const Body& a, const Body& b, ContactList& out) {
+  // The face that lies flattest on the plane has the corners that matter; the lowest vertex is one of them or tells
+  // that the hull stands on an edge or a corner.
+  const ConvexHull& hull = *a.shape.hull;
+  const Vec3d down = transpose_mul(a.pose.rotation, -b.axis());
+  const auto add = [&](int v) {
+    add_point(b, a.to_world(hull.vertices()[static_cast<std::size_t>(v)]), static_cast<std::uint32_t>(v), out);
+  };
+  const int lowest = hull.support(down);
+  add(lowest);
+  const auto& face = hull.faces()[static_cast<std::size_t>(hull.face_towards(down, lowest))];
+  const auto corners = hull.corners(face);
+  const std::size_t step = corners.size() / 48 + 1;
+  for (std::size_t k = 0; k < corners.size(); k += step) {
+    if (corners[k] != lowest) add(corners[k]);
   }
 }
 

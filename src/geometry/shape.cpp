@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "tarsus/base/error.hpp"
+#include "tarsus/geometry/convex_hull.hpp"
 
 namespace tarsus {
 
@@ -65,7 +66,12 @@ Aabb bounds(const Shape& shape, const ShapePose& pose, double margin) {
       break;
     }
     case ShapeType::box: half = turned(pose.rotation, s); break;
-    case ShapeType::convex:
+    case ShapeType::convex: {
+      const Aabb& own = shape.hull->box();
+      half = turned(pose.rotation, (own.upper - own.lower) * 0.5);
+      centre += pose.rotation * ((own.lower + own.upper) * 0.5);
+      break;
+    }
     case ShapeType::height_field: break;
   }
   const Vec3d reach = half + Vec3d{margin, margin, margin};

@@ -1,0 +1,54 @@
+// A convex polyhedron ready for collision: the hull of points, its flat faces and the neighbours of each vertex.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "tarsus/geometry/shape.hpp"
+
+namespace tarsus {
+
+class ConvexHull {
+ public:
+  /// Triangles that lie in one plane are one face. O(n log n), by qhull.
+  /// @throws ValueError if the points span no volume or one is not finite
+  explicit ConvexHull(std::span<const Vec3d> points);
+
+  struct Face {
+    Vec3d normal{0, 0, 1};  ///< unit, outward
+    double offset = 0;      ///< normal · x of its plane [m]
+    int first = 0, count = 0;
+  };
+
+  /// Corners only: points inside are gone.
+  std::span<const Vec3d> vertices() const { return vertices_; }
+  std::span<const Face> faces() const { return faces_; }
+  /// Vertex indices, counter-clockwise from outside.
+  std::span<const int> corners(const Face& face) const {
+    return {corners_.data() + face.first, static_cast<std::size_t>(face.count)};
+  }
+  /// Box around the vertices.
+  const Aabb& box() const { return box_; }
+  /// The mean of the vertices, a point inside.
+  const Vec3d& centre() const { return centre_; }
+
+  /// The vertex farthest along `direction`. Large hulls are climbed from neighbour to neighbour, from `start`, which
+  /// may be any index: a good one, such as the last answer, saves time.
+  int support(const Vec3d& direction, int start = 0) const;
+  /// The face whose normal is nearest to `direction`, among those at the vertex farthest along it.
+  int face_towards(const Vec3d& direction, int start = 0) const;
+
+ private:
+  void find_faces(const std::vector<Triangle>& triangles);
+  void find_neighbours(const std::vector<Triangle>& triangles);
+
+  std::vector<Vec3d> vertices_;
+  std::vector<Face> faces_;
+  std::vector<int> corners_;
+  std::vector<int> neighbour_first_, neighbours_;  ///< of each vertex
+  std::vector<int> face_first_, vertex_faces_;     ///< faces at each vertex
+  Aabb box_;
+  Vec3d centre_{0, 0, 0};
+};
+
+}  // namespace tarsus

@@ -1,0 +1,360 @@
+// The distance of two convex cores by GJK, the depth of their overlap by EPA.
+//
+// Both look at the Minkowski difference A - B, whose point nearest to the origin gives distance and normal. GJK walks
+// towards it with a simplex [Gilbert, Johnson, Keerthi 1988; sub-distances after Ericson 2005, 9.5]; EPA grows a
+// polytope from inside until the face nearest to the origin lies on the boundary [van den Bergen 2001]. Every direction
+// that EPA tries parts the shapes by what their supports say, so that the best of them is an answer however early it
+// has to stop.
+#include <limits>
+
+#include "geometry/core.hpp"
+
+namespace tarsus::narrow {
+
+namespace {
+
+constexpr int kGjkSteps = 96;
+constexpr double kRelative = 1e-13;  // of |v|²: the gap between bounds at which GJK stops
+
+/// A vertex of A - B and the points that it comes from.
+struct Vertex {
+  Vec3d w, on_a, on_b;
+};
+
+Vertex vertex(const Core& a, const Core& b, const Vec3d& d) {
+  const Vec3d on_a = a.support(d), on_b = b.support(-d);
+  return {on_a - on_b, on_a, on_b};
+}
+
+struct Simplex {
+  std::array<Vertex, 4> points;
+  std::array<double, 4> weight{};
+  int count = 0;
+
+  void keep(std::array<int, 4> which, std::array<double, 4> weights, int n) {
+    const auto old = points;
+    for (int k = 0; k < n; ++k) {
+      points[static_cast<std::size_t>(k)] = old[static_cast<std::size_t>(which[static_cast<std::size_t>(k)])];
+      weight[static_cast<std::size_t>(k)] = weights[static_cast<std::size_t>(k)];
+    }
+    count = n;
+  }
+  Vec3d sum(Vec3d Vertex::*member) const {
+    Vec3d s{0, 0, 0};
+    for (int k = 0; k < count; ++k) {
+      const auto i = static_cast<std::size_t>(k);
+      s = mul_add(points[i].*member, weight[i], s);
+    }
+    return s;
+  }
+};
+
+/// Which of a simplex's points the nearest point to the origin is made of, and how.
+struct Nearest {
+  std::array<int, 4> which{};
+  std::array<double, 4> weight{};
+  int count = 0;
+  double squared_distance = std::numeric_limits<double>::infinity();
+};
+
+Nearest nearest_of(const Simplex& s, std::array<int, 4> which, std::array<double, 4> weight, int count) {
+  Nearest n;
+  Vec3d v{0, 0, 0};
+  for (int k = 0; k < count; ++k) {
+    const auto i = static_cast<std::size_t>(k);
+    if (!(weight[i] > 0)) continue;
+    n.which[static_cast<std::size_t>(n.count)] = which[i];
+    n.weight[static_cast<std::size_t>(n.count)] = weight[i];
+    ++n.count;
+    v = mul_add(s.points[static_cast<std::size_t>(which[i])].w, weight[i], v);
+  }
+  n.squared_distance = dot(v, v);
+  return n;
+}
+
+Nearest nearest_on_segment(const Simplex& s, int i, int j) {
+  const Vec3d &a = s.points[static_cast<std::size_t>(i)].w, u = s.points[static_cast<std::size_t>(j)].w - a;
+  const double length2 = dot(u, u), t = length2 > 0 ? std::clamp(-dot(a, u) / length2, 0.0, 1.0) : 0;
+  return nearest_of(s, {i, j}, {1 - t, t}, 2);
+}
+
+Nearest nearest_on_triangle(const Simplex& s, int i, int j, int k) {
+  const Vec3d &a = s.points[static_cast<std::size_t>(i)].w, &b = s.points[static_cast<std::size_t>(j)].w,
+              &c = s.points[static_cast<std::size_t>(k)].w;
+  const Vec3d n = cross(b - a, c - a);
+  const double area2 = dot(n, n);
+  // Barycentric coordinates of the origin's projection; inside if all are positive.
+  const double u = dot(n, cross(b, c)), v = dot(n, cross(c, a)), w = dot(n, cross(a, b));
+  if (area2 > 0 && u > 0 && v > 0 && w > 0) {
+    const double sum = u + v + w;
+    return nearest_of(s, {i, j, k}, {u / sum, v / sum, w / sum}, 3);
+  }
+  Nearest best = nearest_on_segment(s, i, j);
+  for (const Nearest& other : {nearest_on_segment(s, j, k), nearest_on_segment(s, i, k)}) {
+    if (other.squared_distance < best.squared_distance) best = other;
+  }
+  return best;
+}
+
+/// False if the origin is inside the tetrahedron.
+bool nearest_on_tetrahedron(const Simplex& s, Nearest& best) {
+  static constexpr int kFaces[4][4] = {{0, 1, 2, 3}, {0, 3, 1, 2}, {0, 2, 3, 1}, {1, 3, 2, 0}};
+  bool outside = false;
+  best = {};
+  for (const auto& f : kFaces) {
+    const Vec3d &a = s.points[static_cast<std::size_t>(f[0])].w, &b = s.points[static_cast<std::size_t>(f[1])].w,
+                &c = s.points[static_cast<std::size_t>(f[2])].w, &d = s.points[static_cast<std::size_t>(f[3])].w;
+    const Vec3d n = cross(b - a, c - a);
+    const double origin = -dot(a, n), fourth = dot(d - a, n);
+    // The origin and the fourth vertex on the same side: inside as far as this face goes. A flat tetrahedron has no
+    // inside.
+    const double flat = 1e-14 * norm(n) * (norm(a) + norm(d));
+    if (origin * fourth > 0 && std::abs(fourth) > flat) continue;
+    outside = true;
+    const Nearest here = nearest_on_triangle(s, f[0], f[1], f[2]);
+    if (here.squared_distance < best.squared_distance) best = here;
+  }
+  return outside;
+}
+
+enum class Found { apart, beyond, overlap };
+
+Found gjk(const Core& a, const Core& b, double limit, Simplex& s, Vec3d& v) {
+  double length = 0;
+  const double scale = a.scale() + b.scale(), touching = squared(1e-11 * scale) + 1e-200;
+  v = direction(a.support({1, 0, 0}) - b.support({-1, 0, 0}), {1, 0, 0}, length);
+  s.points[0] = vertex(a, b, -v);
+  s.weight[0] = 1;
+  s.count = 1;
+  v = s.points[0].w;
+  double vv = dot(v, v);
+  for (int step = 0; step < kGjkSteps; ++step) {
+    if (vv <= touching) return Found::overlap;
+    const Vertex next = vertex(a, b, -v);
+    const double bound = dot(v, next.w);  // |v| times the distance that is certain
+    if (bound > 0 && bound * bound > vv * limit * limit) return Found::beyond;
+    if (vv - bound <= kRelative * vv) return Found::apart;
+    for (int k = 0; k < s.count; ++k) {
+      const Vec3d d = s.points[static_cast<std::size_t>(k)].w - next.w;
+      if (dot(d, d) == 0) return Found::apart;  // no further progress in this precision
+    }
+    const Simplex before = s;
+    s.points[static_cast<std::size_t>(s.count++)] = next;
+    Nearest nearest;
+    if (s.count == 2)
+      nearest = nearest_on_segment(s, 0, 1);
+    else if (s.count == 3)
+      nearest = nearest_on_triangle(s, 0, 1, 2);
+    else if (!nearest_on_tetrahedron(s, nearest))
+      return Found::overlap;
+    if (!(nearest.squared_distance < vv)) {
+      s = before;
+      return Found::apart;
+    }
+    s.keep(nearest.which, nearest.weight, nearest.count);
+    v = s.sum(&Vertex::w);
+    vv = nearest.squared_distance;
+  }
+  return Found::apart;
+}
+
+/// A polytope inside A - B that holds the origin.
+class Polytope {
+ public:
+  Polytope(const Core& a, const Core& b) : a_(a), b_(b), tolerance_(1e-12 * (a.scale() + b.scale())) {}
+
+  /// A tetrahedron around the origin, from what GJK ended with. False if A - B is flat: `normal` is then across it.
+  bool start(const Simplex& s, Vec3d& normal);
+  void expand();
+  void answer(Closest& out) const;
+
+ private:
+  static constexpr int kMaxVertices = 160, kMaxFaces = 2 * kMaxVertices;
+  struct Face {
+    std::array<int, 3> corners;
+    Vec3d normal;
+    double distance;
+  };
+
+  const Vec3d& w(int i) const { return vertices_[static_cast<std::size_t>(i)].w; }
+  bool add_vertex_far_from(const Vec3d& d);
+  bool add_face(int i, int j, int k);
+  int nearest_face() const;
+  void remember(const Vec3d& normal, double depth);
+  void witness(Closest& out) const;
+
+  const Core &a_, &b_;
+  double tolerance_;
+  std::array<Vertex, kMaxVertices> vertices_;
+  int vertex_count_ = 0;
+  std::array<Face, kMaxFaces> faces_;
+  int face_count_ = 0;
+  double depth_ = std::numeric_limits<double>::infinity();
+  Vec3d depth_normal_{0, 0, 1};
+};
+
+/// Adds the support along d or -d if it is off the plane through the first vertex, across d.
+bool Polytope::add_vertex_far_from(const Vec3d& d) {
+  for (const double sign : {1.0, -1.0}) {
+    const Vertex v = vertex(a_, b_, d * sign);
+    if (std::abs(dot(v.w - w(0), d)) <= tolerance_ * norm(d)) continue;
+    vertices_[static_cast<std::size_t>(vertex_count_++)] = v;
+    return true;
+  }
+  return false;
+}
+
+bool Polytope::start(const Simplex& s, Vec3d& normal) {
+  vertex_count_ = 0;
+  for (int k = 0; k < s.count; ++k)
+    vertices_[static_cast<std::size_t>(vertex_count_++)] = s.points[static_cast<std::size_t>(k)];
+  static constexpr Vec3d kAxes[] = {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}};
+  if (vertex_count_ == 1) {
+    for (const Vec3d& axis : kAxes) {
+      if (add_vertex_far_from(axis)) break;
+    }
+  }
+  if (vertex_count_ < 2) return normal = {0, 0, 1}, false;
+  double length = 0;
+  const Vec3d u = direction(w(1) - w(0), {1, 0, 0}, length);
+  // Two directions across u.
+  const Vec3d p = direction(cross(u, std::abs(u.x) < 0.6 ? kAxes[0] : kAxes[1]), {0, 0, 1}, length), q = cross(u, p);
+  if (vertex_count_ == 2 && !add_vertex_far_from(p) && !add_vertex_far_from(q)) return normal = p, false;
+  normal = direction(cross(w(1) - w(0), w(2) - w(0)), p, length);
+  if (vertex_count_ == 3 && !add_vertex_far_from(normal)) return false;
+  if (dot(cross(w(1) - w(0), w(2) - w(0)), w(3) - w(0)) > 0) std::swap(vertices_[1], vertices_[2]);
+  face_count_ = 0;
+  return add_face(0, 1, 2) && add_face(0, 3, 1) && add_face(0, 2, 3) && add_face(1, 3, 2);
+}
+
+bool Polytope::add_face(int i, int j, int k) {
+  if (face_count_ == kMaxFaces) return false;
+  double length = 0;
+  const Vec3d n = direction(cross(w(j) - w(i), w(k) - w(i)), {0, 0, 0}, length);
+  // A sliver has no plane: it stays for its edges, is never the nearest and never seen.
+  const bool sliver = length <= squared(tolerance_);
+  const double distance = sliver ? std::numeric_limits<double>::infinity() : dot(n, w(i));
+  faces_[static_cast<std::size_t>(face_count_++)] = {{i, j, k}, n, distance};
+  return true;
+}
+
+int Polytope::nearest_face() const {
+  int best = 0;
+  for (int k = 1; k < face_count_; ++k) {
+    if (faces_[static_cast<std::size_t>(k)].distance < faces_[static_cast<std::size_t>(best)].distance) best = k;
+  }
+  return best;
+}
+
+void Polytope::remember(const Vec3d& normal, double depth) {
+  if (depth < depth_) depth_ = depth, depth_normal_ = normal;
+}
+
+void Polytope::expand() {
+  while (vertex_count_ < kMaxVertices) {
+    const Face nearest = faces_[static_cast<std::size_t>(nearest_face())];
+    const Vertex next = vertex(a_, b_, nearest.normal);
+    const double depth = dot(next.w, nearest.normal);
+    remember(nearest.normal, depth);
+    if (depth - nearest.distance <= 1e3 * tolerance_) return;
+    // Faces that see the new vertex go; the edges that only one of them has are its horizon.
+    std::array<std::array<int, 2>, 3 * kMaxFaces> horizon;
+    int edges = 0, kept = 0;
+    for (int k = 0; k < face_count_; ++k) {
+      const Face& f = faces_[static_cast<std::size_t>(k)];
+      if (dot(f.normal, next.w) - f.distance <= tolerance_) {
+        faces_[static_cast<std::size_t>(kept++)] = f;
+        continue;
+      }
+      for (std::size_t e = 0; e < 3; ++e) {
+        const int from = f.corners[e], to = f.corners[(e + 1) % 3];
+        const auto begin = horizon.begin(), end = begin + edges;
+        const auto twin = std::find(begin, end, std::array<int, 2>{to, from});
+        if (twin != end)
+          *twin = horizon[static_cast<std::size_t>(--edges)];
+        else
+          horizon[static_cast<std::size_t>(edges++)] = {from, to};
+      }
+    }
+    if (kept == face_count_) return;
+    face_count_ = kept;
+    vertices_[static_cast<std::size_t>(vertex_count_)] = next;
+    for (int k = 0; k < edges; ++k) {
+      const auto& edge = horizon[static_cast<std::size_t>(k)];
+      if (!add_face(edge[0], edge[1], vertex_count_)) return;
+    }
+    ++vertex_count_;
+  }
+}
+
+/// The points of both shapes that the boundary point nearest to the origin comes from. Faces that share a plane are
+/// equally near: of those the one that holds the point.
+void Polytope::witness(Closest& out) const {
+  const double least = faces_[static_cast<std::size_t>(nearest_face())].distance;
+  double best = std::numeric_limits<double>::infinity();
+  for (int k = 0; k < face_count_; ++k) {
+    const Face& face = faces_[static_cast<std::size_t>(k)];
+    if (face.distance > least + 1e3 * tolerance_) continue;
+    Simplex s;
+    for (std::size_t c = 0; c < 3; ++c) s.points[c] = vertices_[static_cast<std::size_t>(face.corners[c])];
+    s.count = 3;
+    const Nearest nearest = nearest_on_triangle(s, 0, 1, 2);
+    if (nearest.squared_distance >= best) continue;
+    best = nearest.squared_distance;
+    s.keep(nearest.which, nearest.weight, nearest.count);
+    // Midway between the two; whoever asks takes off the depth along the normal.
+    out.on_b = (s.sum(&Vertex::on_a) + s.sum(&Vertex::on_b)) * 0.5;
+  }
+}
+
+void Polytope::answer(Closest& out) const {
+  out.normal = -depth_normal_;
+  out.distance = -depth_;
+  witness(out);
+  out.on_b = mul_add(out.normal, depth_ / 2, out.on_b);
+}
+
+/// Cores that overlap.
+void penetration(const Core& a, const Core& b, const Simplex& s, Closest& out) {
+  Polytope polytope(a, b);
+  Vec3d across{0, 0, 1};
+  if (polytope.start(s, across)) {
+    polytope.expand();
+    polytope.answer(out);
+    return;
+  }
+  // A - B is flat and the origin is in it: no depth, the normal across.
+  const Vertex v = vertex(a, b, across), u = vertex(a, b, -across);
+  const double depth = dot(v.w, across), other = -dot(u.w, across);
+  out.normal = depth <= other ? -across : across;
+  out.distance = -std::min(depth, other);
+  out.on_b = (s.points[0].on_a + s.points[0].on_b) * 0.5;
+}
+
+}  // namespace
+
+bool closest_points(const Core& a, const Core& b, double limit, Closest& out) {
+  Simplex s;
+  Vec3d v{0, 0, 0};
+  const double radii = a.radius + b.radius;
+  switch (gjk(a, b, limit + radii, s, v)) {
+    case Found::beyond: return false;
+    case Found::overlap: penetration(a, b, s, out); break;
+    case Found::apart:
+      out.distance = norm(v);
+      out.normal = v * (1 / out.distance);
+      out.on_b = s.sum(&Vertex::on_b);
+      break;
+  }
+  out.distance -= radii;
+  out.on_b = mul_add(out.normal, b.radius, out.on_b);
+  return out.distance <= limit;
+}
+
+void convex_pair(const Body& a, const Body& b, ContactList& out) {
+  const Core ca(a), cb(b);
+  Closest closest;
+  if (closest_points(ca, cb, out.margin(), closest)) add_manifold(ca, cb, closest, out);
+}
+
+}  // namespace tarsus::narrow

@@ -1,0 +1,209 @@
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+
+#include "tarsus/geometry/convex_hull.hpp"
+
+namespace tarsus {
+
+namespace {
+
+constexpr std::size_t kScan = 48;  // vertices up to which looking at all is quicker than climbing
+
+struct Plane {
+  Vec3d normal;
+  double offset, area;
+};
+
+Plane plane_of(const Vec3d& a, const Vec3d& b, const Vec3d& c) {
+  const Vec3d n = cross(b - a, c - a);
+  const double length = norm(n);
+  const Vec3d unit = length > 0 ? n * (1 / length) : Vec3d{0, 0, 0};
+  return {unit, dot(unit, (a + b + c) * (1.0 / 3)), length / 2};
+}
+
+using Edges = std::map<std::pair<int, int>, int>;  // directed edge -> triangle on its left
+
+Edges edges_of(const std::vector<Triangle>& triangles) {
+  Edges edges;
+  for (std::size_t t = 0; t < triangles.size(); ++t) {
+    for (std::size_t k = 0; k < 3; ++k) edges[{triangles[t][k], triangles[t][(k + 1) % 3]}] = static_cast<int>(t);
+  }
+  return edges;
+}
+
+/// The outline of a set of triangles that share a plane, or nothing if that is not one simple loop.
+std::vector<int> outline(const std::vector<Triangle>& triangles, const std::vector<int>& members, const Edges& edges,
+                         const std::vector<int>& face_of) {
+  std::map<int, int> next;
+  const int face = face_of[static_cast<std::size_t>(members[0])];
+  for (const int t : members) {
+    const Triangle& triangle = triangles[static_cast<std::size_t>(t)];
+    for (std::size_t k = 0; k < 3; ++k) {
+      const int from = triangle[k], to = triangle[(k + 1) % 3];
+      const auto twin = edges.find({to, from});
+      if (twin != edges.end() && face_of[static_cast<std::size_t>(twin->second)] == face) continue;
+      if (!next.emplace(from, to).second) return {};
+    }
+  }
+  std::vector<int> loop;
+  if (next.empty()) return {};
+  const int start = next.begin()->first;
+  int at = start;
+  do {
+    loop.push_back(at);
+    const auto step = next.find(at);
+    if (step == next.end() || loop.size() > next.size()) return {};
+    at = step->second;
+  } while (at != start);
+  return loop.size() == next.size() ? loop : std::vector<int>{};
+}
+
+}  // namespace
+
+ConvexHull::ConvexHull(std::span<const Vec3d> points) {
+  std::vector<Triangle> triangles = convex_hull(points);
+  std::vector<int> renumbered(points.size(), -1);
+  for (Triangle& t : triangles) {
+    for (int& index : t) {
+      int& to = renumbered[static_cast<std::size_t>(index)];
+      if (to < 0) {
+        to = static_cast<int>(vertices_.size());
+        vertices_.push_back(points[static_cast<std::size_t>(index)]);
+      }
+      index = to;
+    }
+  }
+  box_ = {vertices_[0], vertices_[0]};
+  for (const Vec3d& v : vertices_) {
+    centre_ += v * (1.0 / static_cast<double>(vertices_.size()));
+    for (int i = 0; i < 3; ++i) {
+      box_.lower[i] = std::min(box_.lower[i], v[i]);
+      box_.upper[i] = std::max(box_.upper[i], v[i]);
+    }
+  }
+  find_neighbours(triangles);
+  find_faces(triangles);
+}
+
+void ConvexHull::find_neighbours(const std::vector<Triangle>& triangles) {
+  std::vector<std::vector<int>> near(vertices_.size());
+  for (const Triangle& t : triangles) {
+    for (std::size_t k = 0; k < 3; ++k) {
+      near[static_cast<std::size_t>(t[k])].push_back(t[(k + 1) % 3]);
+      near[static_cast<std::size_t>(t[k])].push_back(t[(k + 2) % 3]);
+    }
+  }
+  neighbour_first_.push_back(0);
+  for (auto& list : near) {
+    std::sort(list.begin(), list.end());
+    list.erase(std::unique(list.begin(), list.end()), list.end());
+    neighbours_.insert(neighbours_.end(), list.begin(), list.end());
+    neighbour_first_.push_back(static_cast<int>(neighbours_.size()));
+  }
+}
+
+void ConvexHull::find_faces(const std::vector<Triangle>& triangles) {
+  const auto at = [&](int v) { return vertices_[static_cast<std::size_t>(v)]; };
+  const double flat = 1e-7 * norm(box_.upper - box_.lower);  // from its plane, for a vertex to be in it
+  const Edges edges = edges_of(triangles);
+  std::vector<Plane> planes;
+  for (const Triangle& t : triangles) planes.push_back(plane_of(at(t[0]), at(t[1]), at(t[2])));
+  std::vector<int> order(triangles.size());
+  std::iota(order.begin(), order.end(), 0);
+  // Large triangles first: slivers have poor planes of their own and join others.
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+    return planes[static_cast<std::size_t>(a)].area > planes[static_cast<std::size_t>(b)].area;
+  });
+  const auto add_face = [&](const Plane& plane, const std::vector<int>& loop) {
+    faces_.push_back({plane.normal, plane.offset, static_cast<int>(corners_.size()), static_cast<int>(loop.size())});
+    corners_.insert(corners_.end(), loop.begin(), loop.end());
+  };
+  std::vector<int> face_of(triangles.size(), -1);
+  int id = 0;
+  for (const int seed : order) {
+    if (face_of[static_cast<std::size_t>(seed)] >= 0) continue;
+    const Plane& plane = planes[static_cast<std::size_t>(seed)];
+    if (plane.area == 0) continue;
+    std::vector<int> members{seed};
+    face_of[static_cast<std::size_t>(seed)] = id;
+    for (std::size_t k = 0; k < members.size(); ++k) {
+      const Triangle& t = triangles[static_cast<std::size_t>(members[k])];
+      for (std::size_t e = 0; e < 3; ++e) {
+        const auto twin = edges.find({t[(e + 1) % 3], t[e]});
+        if (twin == edges.end() || face_of[static_cast<std::size_t>(twin->second)] >= 0) continue;
+        const Triangle& other = triangles[static_cast<std::size_t>(twin->second)];
+        const bool in_plane = std::all_of(other.begin(), other.end(), [&](int v) {
+          return std::abs(dot(plane.normal, at(v)) - plane.offset) <= flat;
+        });
+        if (!in_plane) continue;
+        face_of[static_cast<std::size_t>(twin->second)] = id;
+        members.push_back(twin->second);
+      }
+    }
+    const std::vector<int> loop = outline(triangles, members, edges, face_of);
+    if (!loop.empty()) {
+      add_face(plane, loop);
+    } else {
+      for (const int t : members) {
+        const Triangle& own = triangles[static_cast<std::size_t>(t)];
+        const Plane& own_plane = planes[static_cast<std::size_t>(t)];
+        if (own_plane.area > 0) add_face(own_plane, {own[0], own[1], own[2]});
+      }
+    }
+    ++id;
+  }
+  std::vector<std::vector<int>> around(vertices_.size());
+  for (std::size_t f = 0; f < faces_.size(); ++f) {
+    for (const int v : corners(faces_[f])) around[static_cast<std::size_t>(v)].push_back(static_cast<int>(f));
+  }
+  face_first_.push_back(0);
+  for (const auto& list : around) {
+    vertex_faces_.insert(vertex_faces_.end(), list.begin(), list.end());
+    face_first_.push_back(static_cast<int>(vertex_faces_.size()));
+  }
+}
+
+int ConvexHull::support(const Vec3d& direction, int start) const {
+  const std::size_t n = vertices_.size();
+  if (n <= kScan) {
+    std::size_t best = 0;
+    double most = dot(vertices_[0], direction);
+    for (std::size_t i = 1; i < n; ++i) {
+      const double here = dot(vertices_[i], direction);
+      if (here > most) most = here, best = i;
+    }
+    return static_cast<int>(best);
+  }
+  std::size_t best = start >= 0 && static_cast<std::size_t>(start) < n ? static_cast<std::size_t>(start) : 0;
+  double most = dot(vertices_[best], direction);
+  // Strictly up, so it ends after n steps at the most.
+  for (bool moved = true; moved;) {
+    moved = false;
+    const std::size_t from = best;
+    for (int k = neighbour_first_[from]; k < neighbour_first_[from + 1]; ++k) {
+      const auto i = static_cast<std::size_t>(neighbours_[static_cast<std::size_t>(k)]);
+      const double here = dot(vertices_[i], direction);
+      if (here > most) most = here, best = i, moved = true;
+    }
+  }
+  return static_cast<int>(best);
+}
+
+int ConvexHull::face_towards(const Vec3d& direction, int start) const {
+  int best = 0;
+  double most = -2 * norm(direction);
+  const auto look = [&](int f) {
+    const double here = dot(faces_[static_cast<std::size_t>(f)].normal, direction);
+    if (here > most) most = here, best = f;
+  };
+  const auto v = static_cast<std::size_t>(support(direction, start));
+  for (int k = face_first_[v]; k < face_first_[v + 1]; ++k) look(vertex_faces_[static_cast<std::size_t>(k)]);
+  if (most < -norm(direction)) {  // a vertex inside a flat face has none of its own
+    for (std::size_t f = 0; f < faces_.size(); ++f) look(static_cast<int>(f));
+  }
+  return best;
+}
+
+}  // namespace tarsus

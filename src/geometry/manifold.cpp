@@ -1,0 +1,129 @@
+// Several contact points from two flat features that face each other: the one that is less flat to the normal is
+// clipped by the sides of the other.  [Ericson 2005, 5.3; Gottschalk, Lin, Manocha 1996]
+#include "geometry/core.hpp"
+
+namespace tarsus::narrow {
+
+namespace {
+
+constexpr int kMaxClipped = 2 * kMaxCorners;
+
+struct Corner {
+  Vec3d point;
+  std::uint32_t id;
+};
+
+struct Clipped {
+  std::array<Corner, kMaxClipped> corners;
+  int count = 0;
+  bool closed = true;  ///< a polygon, not a segment
+
+  void add(const Corner& c) {
+    if (count < kMaxClipped) corners[static_cast<std::size_t>(count++)] = c;
+  }
+};
+
+std::uint32_t mixed(std::uint32_t a, std::uint32_t b) {
+  a ^= b + 0x9e3779b9u + (a << 6) + (a >> 2);
+  a ^= a >> 16;
+  return a * 0x85ebca6bu;
+}
+
+/// Keeps what lies on the inner side, n·x <= offset, of plane number `side`.
+void cut(const Clipped& in, const Vec3d& n, double offset, std::uint32_t side, Clipped& out) {
+  out.count = 0;
+  out.closed = in.closed;
+  const int edges = in.closed ? in.count : in.count - 1;
+  const auto height = [&](int k) { return dot(n, in.corners[static_cast<std::size_t>(k)].point) - offset; };
+  for (int k = 0; k < in.count; ++k) {
+    const Corner& from = in.corners[static_cast<std::size_t>(k)];
+    const double h = height(k);
+    if (h <= 0) out.add(from);
+    if (k >= edges) continue;
+    const int next = (k + 1) % in.count;
+    const double g = height(next);
+    if ((h > 0) == (g > 0)) continue;
+    const Corner& to = in.corners[static_cast<std::size_t>(next)];
+    const double t = h / (h - g);
+    out.add({from.point + (to.point - from.point) * t, mixed(mixed(from.id, to.id), 1000 + side)});
+  }
+}
+
+/// The part of `incident` that lies within the prism that `reference` sweeps along n.
+void clip(const Feature& incident, const Feature& reference, const Vec3d& n, Clipped& out) {
+  Clipped other;
+  Clipped *now = &out, *next = &other;
+  now->count = 0;
+  now->closed = incident.count > 2;
+  for (int k = 0; k < incident.count; ++k) {
+    now->add({incident.corners[static_cast<std::size_t>(k)], static_cast<std::uint32_t>(k)});
+  }
+  const Vec3d towards = dot(reference.normal, n) < 0 ? -n : n;
+  for (int k = 0; k < reference.count && now->count > 0; ++k) {
+    const Vec3d& p = reference.corners[static_cast<std::size_t>(k)];
+    const Vec3d& q = reference.corners[static_cast<std::size_t>((k + 1) % reference.count)];
+    // Outward, across n and the edge; of a segment the two ends.
+    const Vec3d along = p - q;
+    const Vec3d outward = reference.count > 2 ? cross(q - p, towards) : along - n * dot(along, n);
+    cut(*now, outward, dot(outward, p), static_cast<std::uint32_t>(k), *next);
+    std::swap(now, next);
+  }
+  if (now != &out) out = *now;
+}
+
+/// How far along n the line or plane of `reference` is from p.
+double gap_along(const Vec3d& p, const Feature& reference, const Vec3d& n) {
+  if (reference.count > 2) return dot(reference.corners[0] - p, reference.normal) / dot(n, reference.normal);
+  const Vec3d &a = reference.corners[0], u = reference.corners[1] - a, across = u - n * dot(u, n);
+  return dot(mul_add(u, dot(p - a, across) / dot(across, across), a) - p, n);
+}
+
+bool parallel_segments(const Feature& a, const Feature& b) {
+  const Vec3d u = a.corners[1] - a.corners[0], v = b.corners[1] - b.corners[0];
+  const Vec3d w = cross(u, v);
+  return dot(w, w) < squared(0.02) * dot(u, u) * dot(v, v) && dot(u, u) > 0 && dot(v, v) > 0;
+}
+
+/// Adds the clipped corners; false if the features do not face each other well enough for that.
+bool add_clipped(const Feature& fa, const Feature& fb, const Closest& closest, ContactList& out) {
+  const Vec3d& n = closest.normal;
+  if (fa.count < 2 || fb.count < 2) return false;
+  const double facing_a = -dot(fa.normal, n), facing_b = dot(fb.normal, n);
+  // A face may lean far, when the shape stands on one of its edges; a line on a round side leans when a rim touches.
+  const auto faces = [](double facing, const Feature& f) { return facing > (f.count > 2 ? 0.2 : 0.95); };
+  if (!faces(facing_a, fa) || !faces(facing_b, fb)) return false;
+  const bool segments = fa.count == 2 && fb.count == 2;
+  if (segments && !parallel_segments(fa, fb)) return false;
+  // The reference is a polygon if one is there, else the flatter to n; a little more is asked of B, so that resting
+  // faces do not swap roles from step to step.
+  const bool b_is_reference = fb.count > 2 && (fa.count == 2 || facing_b > facing_a + 1e-3);
+  const Feature &reference = b_is_reference ? fb : fa, &incident = b_is_reference ? fa : fb;
+  Clipped clipped;
+  clip(incident, reference, n, clipped);
+  const std::uint32_t pair = mixed(mixed(b_is_reference, fa.id), fb.id);
+  for (int k = 0; k < clipped.count; ++k) {
+    const Corner& c = clipped.corners[static_cast<std::size_t>(k)];
+    const double g = gap_along(c.point, reference, n);
+    // n points from B to A: from a point of B its gap to A is along n, from a point of A the gap to B is against it.
+    const double distance = std::max(b_is_reference ? -g : g, closest.distance);
+    out.add(b_is_reference ? mul_add(n, -distance, c.point) : c.point, n, distance, mixed(pair, c.id));
+  }
+  return true;
+}
+
+}  // namespace
+
+void add_manifold(const Core& a, const Core& b, const Closest& closest, ContactList& out) {
+  const int before = out.size();
+  Feature fa, fb;
+  a.feature(-closest.normal, fa);
+  b.feature(closest.normal, fb);
+  add_clipped(fa, fb, closest, out);
+  // The closest point itself, unless a corner is as close.
+  double least = out.margin() + 1;
+  for (int k = before; k < out.size(); ++k) least = std::min(least, out[k].distance);
+  const double same = 1e-9 * (a.scale() + b.scale());
+  if (least > closest.distance + same) out.add(closest.on_b, closest.normal, closest.distance, 1);
+}
+
+}  // namespace tarsus::narrow
