@@ -1,5 +1,5 @@
-// Readers of particle files: .sys, .frames, extended XYZ, LAMMPS data. The first byte chooses. Whatever is accepted
-// must survive preparation and a step.
+// Readers of particle files: .sys, .frames, extended XYZ, LAMMPS data, setups. The first byte chooses. Whatever is
+// accepted must survive preparation and a step.
 #include <cstddef>
 #include <cstdint>
 #include <sstream>
@@ -7,6 +7,7 @@
 
 #include "tarsus/io/lammps_data.hpp"
 #include "tarsus/io/md_system.hpp"
+#include "tarsus/io/particle_setup.hpp"
 #include "tarsus/io/xyz.hpp"
 #include "tarsus/particles/verlet.hpp"
 
@@ -20,13 +21,22 @@ void exercise(tarsus::ParticleSystem system) {
   }
 }
 
+tarsus::ParticleSystem six_particles() {
+  tarsus::ParticleSystem system;
+  system.units = tarsus::units_nm_ps();
+  system.mass.assign(6, 1.0), system.velocity.assign(18, 0.0);
+  system.species = {"O", "H", "H", "O", "H", "H"};
+  system.position = {0, 0, 0, 0.1, 0, 0, 0, 0.1, 0, 0.5, 0, 0.3, 0.6, 0, 0.3, 0.5, 0.1, 0.3};
+  return system;
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
   const std::string text(reinterpret_cast<const char*>(data) + 1, size - 1);
   try {
-    switch (data[0] % 4) {
+    switch (data[0] % 5) {
       case 0: {
         tarsus::ParticleSystem system = tarsus::parse_md_system(text, "fuzz.sys");
         std::ostringstream out;
@@ -39,6 +49,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       case 2:
         exercise(tarsus::system_from_xyz(tarsus::parse_xyz(text, "fuzz.xyz"), "fuzz.xyz", tarsus::units_nm_ps()));
         break;
+      case 3: {
+        tarsus::ParticleSystem system = six_particles();
+        tarsus::apply_particle_setup(system, text, "fuzz.json");
+        exercise(std::move(system));
+        break;
+      }
       default: {
         tarsus::LammpsData read = tarsus::parse_lammps_data(text, "fuzz.data", tarsus::units_angstrom_fs());
         tarsus::use_lammps_data(read, {{1}, {}, 1.0, false});

@@ -18,6 +18,7 @@ void bind_dynamics(nb::module_& m);
 void bind_measure(nb::module_& m);
 void bind_control(nb::module_& m);
 void bind_sim(nb::module_& m);
+void bind_particles(nb::module_& m);
 
 /// The notes, warnings and errors of reading, as Python objects.
 nb::list to_python(const Diagnostics& diagnostics);

@@ -12,6 +12,7 @@ NB_MODULE(_core, m) {
   tarsus::python::bind_measure(m);
   tarsus::python::bind_control(m);
   tarsus::python::bind_sim(m);
+  tarsus::python::bind_particles(m);
   m.def(
       "isa_level", [] { return tarsus::name(tarsus::isa_level()); },
       "Instruction set that the kernels run with: 'baseline', 'avx2' or 'avx512'.");

@@ -184,6 +184,10 @@ Preparation prepare(ParticleSystem& system, double tolerance, double timestep) {
   system.check();
   Preparation done;
   if (system.constraints.nrow() == 0) return done;
+  if (const Violation first = largest_violation_at(system.constraints, system.position); !std::isfinite(first.value)) {
+    throw ValueError(system.constraints.describe(first.row), "not a number at the start",
+                     "a function and a gradient that are finite there");
+  }
   const std::vector<double> inverse = system.inverse_masses();
   const DiagonalMass mass(coordinate_masses(inverse));
   const std::vector<int> dropped = redundant_rows(system, mass, done);
@@ -208,7 +212,7 @@ Preparation prepare(ParticleSystem& system, double tolerance, double timestep) {
       done.moved_max = std::max(done.moved_max, d), sum += d * d;
     }
     done.moved_rms = std::sqrt(sum / system.particles());
-    system.position = std::move(x);
+    std::copy(x.begin(), x.end(), system.position.begin());  // in place: others may have views of it
   }
   check_dropped(all, dropped, system.position, tolerance);
   std::vector<double> v = system.velocity, mu(set.nrow());
@@ -222,7 +226,7 @@ Preparation prepare(ParticleSystem& system, double tolerance, double timestep) {
   if (report.start_residual > std::max(tolerance, 1e-13)) {
     for (std::size_t i = 0; i < v.size(); ++i)
       done.velocity_changed_max = std::max(done.velocity_changed_max, std::abs(v[i] - system.velocity[i]));
-    system.velocity = std::move(v);
+    std::copy(v.begin(), v.end(), system.velocity.begin());
   }
   return done;
 }

@@ -1,0 +1,482 @@
+// Particle systems with constraints: tarsus/particles/system.hpp, verlet.hpp and the files of tarsus/io.
+#include <nanobind/stl/array.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "bindings.hpp"
+#include "tarsus/io/md_system.hpp"
+#include "tarsus/io/particle_setup.hpp"
+#include "tarsus/io/particle_source.hpp"
+#include "tarsus/io/xyz.hpp"
+#include "tarsus/particles/builtin.hpp"
+#include "tarsus/particles/verlet.hpp"
+
+namespace tarsus::python {
+
+using namespace nb::literals;
+using nb::handle;
+
+namespace {
+
+using Numbers3 = std::array<double, 3>;
+Vec3d vec(const Numbers3& a) { return {a[0], a[1], a[2]}; }
+
+std::vector<double> numbers(const char* argument, handle object, const Shape& shape) {
+  const Input<double> in(argument, object, shape, 1);
+  return {in.span().begin(), in.span().end()};
+}
+
+/// Python's ParticleSystem. `revision` counts what an integrator that exists already cannot follow; the first error of
+/// a user's function waits in `error` until the step that it spoiled is over.
+struct Particles {
+  ParticleSystem system;
+  int revision = 0;
+  bool python_rows = false;
+  std::shared_ptr<std::exception_ptr> error = std::make_shared<std::exception_ptr>();
+
+  std::size_t n() const { return system.mass.size(); }
+  void rethrow() const {
+    if (*error) std::rethrow_exception(std::exchange(*error, nullptr));
+  }
+  template <class F>
+  int add(F f) {
+    if (system.constraints.particles() != system.particles()) system.constraints = ConstraintSet(system.particles());
+    const int row = f(system.constraints);
+    ++revision;
+    return row;
+  }
+};
+
+/// f(x [k, 3]) -> (value, gradient [k, 3]).
+RowFunction row_function(nb::object function, std::shared_ptr<std::exception_ptr> error) {
+  return [function = std::move(function), error](std::span<const double> x, std::span<double> gradient) -> double {
+    const nb::gil_scoped_acquire lock;
+    try {
+      const Shape shape{x.size() / 3, 3};
+      const nb::object result = function(new_array(std::vector<double>(x.begin(), x.end()), shape));
+      if (!nb::isinstance<nb::tuple>(result) || nb::len(result) != 2)
+        throw nb::type_error("a constraint's function must return (value, gradient)");
+      const Input<double> slope("gradient", result[1], shape, 1);
+      if (!gradient.empty()) std::copy(slope.span().begin(), slope.span().end(), gradient.begin());
+      return nb::cast<double>(result[0]);
+    } catch (...) {
+      if (!*error) *error = std::current_exception();
+    }
+    std::fill(gradient.begin(), gradient.end(), std::numeric_limits<double>::quiet_NaN());
+    return std::numeric_limits<double>::quiet_NaN();
+  };
+}
+
+nb::dict to_python(const Energies& e) {
+  nb::dict out;
+  out["lennard_jones"] = e.lennard_jones, out["coulomb"] = e.coulomb, out["bonds"] = e.bonds;
+  out["angles"] = e.angles, out["torsions"] = e.torsions, out["springs"] = e.springs, out["gravity"] = e.gravity;
+  out["potential"] = e.potential();
+  return out;
+}
+
+nb::object sym3(const std::array<double, 6>& v) {
+  return new_array(std::array{v[0], v[1], v[2], v[1], v[3], v[4], v[2], v[4], v[5]}, {3, 3});
+}
+
+void construct(Particles* self, handle mass, handle position, handle velocity, handle box, const std::string& units) {
+  const std::size_t n = nb::len(nb::borrow(mass));
+  ParticleSystem system;
+  system.units = units_by_name(units);
+  system.mass = numbers("mass", mass, {n});
+  system.position = numbers("position", position, {n, 3});
+  system.velocity = velocity.is_none() ? std::vector<double>(3 * n) : numbers("velocity", velocity, {n, 3});
+  if (!box.is_none()) system.box.length = vec(nb::cast<Numbers3>(box));
+  system.constraints = ConstraintSet(static_cast<int>(n));
+  system.check();
+  new (self) Particles{std::move(system)};
+}
+
+nb::object load(const std::string& source, const std::string& units, const std::string& forces,
+                const std::string& setup, double cutoff, bool reaction_field, std::vector<int> rigid_bonds,
+                std::vector<int> rigid_angles, std::uint64_t seed) {
+  Particles out;
+  Diagnostics notes;
+  {
+    const nb::gil_scoped_release release;
+    out.system = load_particles(
+        {source, units, forces, setup, cutoff, reaction_field, std::move(rigid_bonds), std::move(rigid_angles), seed},
+        notes);
+  }
+  const nb::object warn = nb::module_::import_("warnings").attr("warn");
+  for (const Diagnostic& note : notes) warn(note.text());
+  return nb::cast(std::move(out));
+}
+
+void set_up(Particles& self, handle setup) {
+  const nb::object text =
+      nb::isinstance<nb::str>(setup) ? nb::borrow(setup) : nb::module_::import_("json").attr("dumps")(setup);
+  apply_particle_setup(self.system, nb::cast<std::string>(text), "setup");
+  ++self.revision;
+}
+
+void save(const Particles& self, const std::string& path) {
+  const std::string extension = std::filesystem::path(path).extension().string();
+  if (extension != ".sys" && extension != ".xyz" && extension != ".extxyz")
+    throw ValueError("path", path, "a file that ends in .sys, .xyz or .extxyz");
+  std::ofstream out(path);
+  if (extension == ".sys")
+    write_md_system(out, self.system);
+  else
+    write_xyz_frame(out, self.system);
+  if (!out.flush()) throw Error(path + ": cannot be written");
+}
+
+Preparation prepare_system(Particles& self, double tolerance, double timestep) {
+  ++self.revision;
+  try {
+    const Preparation done = prepare(self.system, tolerance, timestep != 0 ? timestep : self.system.units.timestep);
+    self.rethrow();
+    return done;
+  } catch (const Error&) {
+    self.rethrow();  // the user's function failed first
+    throw;
+  }
+}
+
+nb::object forces_of(const Particles& self) {
+  std::vector<double> force(3 * self.n());
+  Energies energies;
+  Forces(self.system).compute(self.system.position, force, &energies);
+  return nb::make_tuple(new_array(force, {self.n(), 3}), to_python(energies), sym3(energies.virial));
+}
+
+void set_pinned(Particles& self, const std::vector<int>& which) {
+  std::vector<char> pinned(self.n(), 0);
+  for (const int i : which) {
+    if (i < 0 || i >= self.system.particles())
+      throw ValueError("pinned", std::to_string(i), "particles from 0 to " + std::to_string(self.n() - 1));
+    pinned[i] = 1;
+  }
+  self.system.pinned = std::move(pinned);
+  ++self.revision;
+}
+
+std::vector<int> pinned_of(const Particles& self) {
+  std::vector<int> out;
+  for (int i = 0; i < self.system.particles(); ++i) {
+    if (!self.system.pinned.empty() && self.system.pinned[i]) out.push_back(i);
+  }
+  return out;
+}
+
+nb::object view_of(handle self, std::vector<double> ParticleSystem::*values) {
+  Particles& p = nb::cast<Particles&>(self);
+  return view_array((p.system.*values).data(), {p.n(), 3}, self);
+}
+void assign(Particles& self, std::vector<double> ParticleSystem::*values, const char* argument, handle from) {
+  const Input<double> in(argument, from, {self.n(), 3}, 1);
+  std::copy(in.span().begin(), in.span().end(), (self.system.*values).begin());
+}
+
+class Verlet {
+ public:
+  Verlet(nb::object owner, double timestep, const std::string& solver, double tolerance, int max_iterations)
+      : owner_(std::move(owner)),
+        particles_(&nb::cast<Particles&>(owner_)),
+        verlet_(particles_->system,
+                {timestep != 0 ? timestep : particles_->system.units.timestep, solver, tolerance, max_iterations}),
+        revision_(particles_->revision),
+        position_(particles_->system.position) {}
+
+  nb::object step(int steps) {
+    if (steps < 1) throw ValueError("steps", std::to_string(steps), "1 or more");
+    check();
+    StepReport report;
+    int done = 0;
+    const auto run = [&] {
+      for (; done < steps; ++done) {
+        report = verlet_.step(done + 1 == steps);
+        if (!report.ok) break;
+      }
+    };
+    if (particles_->python_rows) {
+      run();
+    } else {
+      const nb::gil_scoped_release release;
+      run();
+    }
+    position_ = particles_->system.position;
+    particles_->rethrow();
+    steps_ += done;
+    return nb::cast(std::move(report));
+  }
+  void reverse() { verlet_.reverse(); }
+  void set_thermostat(double temperature, double relaxation, std::uint64_t seed) {
+    const int degrees = degrees_of_freedom(particles_->system);
+    verlet_.set_thermostat(std::make_unique<Thermostat>(
+        0.5 * degrees * particles_->system.units.boltzmann * temperature, degrees, relaxation, seed));
+  }
+  nb::object system() const { return owner_; }
+  long steps() const { return steps_; }
+  double exchanged() const { return verlet_.thermostat() ? verlet_.thermostat()->exchanged() : 0.0; }
+  const VelocityVerlet& operator*() const { return verlet_; }
+  std::size_t rows() const {
+    check();
+    return static_cast<std::size_t>(particles_->system.constraints.nrow());
+  }
+  std::size_t n() const { return particles_->n(); }
+
+ private:
+  void check() const {
+    if (particles_->revision != revision_)
+      throw ValueError("system", "changed since this integrator was made", "a new VelocityVerlet");
+    if (particles_->system.position != position_)
+      throw ValueError("position", "changed since the last step",
+                       "a new VelocityVerlet: this one has the forces of the old positions");
+  }
+
+  nb::object owner_;
+  Particles* particles_;
+  VelocityVerlet verlet_;
+  int revision_;
+  std::vector<double> position_;
+  long steps_ = 0;
+};
+
+void bind_reports(nb::module_& m) {
+  nb::class_<SolveReport>(m, "SolveReport", "What a constraint solver found in one stage.")
+      .def_prop_ro(
+          "status", [](const SolveReport& r) { return status_name(r.status); }, nb::sig("def status(self) -> str"),
+          "'converged', 'at rounding', or why it failed.")
+      .def_prop_ro("ok", &SolveReport::ok, "Whether the constraints hold.")
+      .def_ro("iterations", &SolveReport::iterations, "Newton rounds or sweeps.")
+      .def_ro("factorizations", &SolveReport::factorizations, "Rounds with a fresh matrix.")
+      .def_ro("residual", &SolveReport::residual, "Dimensionless violation reached: max |sigma|/(2 d^2).")
+      .def_ro("start_residual", &SolveReport::start_residual, "The same before the first round.")
+      .def_ro("worst_row", &SolveReport::worst_row,
+              "Its row; ParticleSystem.describe() says which particles. -1: none.")
+      .def_ro("pivot_ratio", &SolveReport::pivot_ratio, "Smallest pivot over its diagonal; near 0 rows are dependent.")
+      .def_ro("wrong_root", &SolveReport::wrong_root, "Whether a row went to its mirrored solution.");
+  nb::class_<StepReport>(m, "StepReport", "Outcome of VelocityVerlet.step().")
+      .def_ro("ok", &StepReport::ok, "False: the system is as it was before the step that failed.")
+      .def_ro("message", &StepReport::message, "Why not: stage, worst constraint, its particles, figures.")
+      .def_ro("position", &StepReport::position, "The last position stage.")
+      .def_ro("velocity", &StepReport::velocity, "The last velocity stage.")
+      .def("__bool__", [](const StepReport& r) { return r.ok; });
+  nb::class_<Preparation>(m, "Preparation", "What ParticleSystem.prepare() did to a start.")
+      .def_ro("redundant", &Preparation::redundant, "Constraints left out because the others imply them, in words.")
+      .def_ro("rank", &Preparation::rank, "Constraints left.")
+      .def_ro("start_violation", &Preparation::start_violation, "Dimensionless, before.")
+      .def_ro("iterations", &Preparation::iterations, "Newton rounds of the projection.")
+      .def_ro("moved_max", &Preparation::moved_max, "Farthest that a particle moved.")
+      .def_ro("moved_rms", &Preparation::moved_rms, "Root mean square over particles.")
+      .def_ro("velocity_changed_max", &Preparation::velocity_changed_max, "Largest change of a velocity component.");
+}
+
+void bind_constraints(nb::class_<Particles>& c) {
+  c.def(
+      "add_distance",
+      [](Particles& p, int i, int j, double d) { return p.add([&](auto& s) { return s.add_distance(i, j, d); }); },
+      "i"_a, "j"_a, "length"_a, "Keeps |x_i - x_j|. This and its siblings return the constraint's row.");
+  c.def(
+      "add_angle",
+      [](Particles& p, int i, int j, int k, double a) {
+        return p.add([&](auto& s) { return s.add_angle(i, j, k, a); });
+      },
+      "i"_a, "j"_a, "k"_a, "angle"_a, "Keeps the angle at j [rad].");
+  c.def(
+      "add_dihedral",
+      [](Particles& p, int i, int j, int k, int l, double a) {
+        return p.add([&](auto& s) { return s.add_dihedral(i, j, k, l, a); });
+      },
+      "i"_a, "j"_a, "k"_a, "l"_a, "angle"_a, "Keeps the torsion [rad], pi at trans.");
+  c.def(
+      "add_plane",
+      [](Particles& p, int i, const Numbers3& point, const Numbers3& normal, double length) {
+        return p.add([&](auto& s) { return s.add_plane(i, vec(point), vec(normal), length); });
+      },
+      "i"_a, "point"_a, "normal"_a, "length"_a = 1.0,
+      "Keeps a particle on a plane; violations count in units of length.");
+  c.def(
+      "add_sphere",
+      [](Particles& p, int i, const Numbers3& centre, double radius) {
+        return p.add([&](auto& s) { return s.add_sphere(i, vec(centre), radius); });
+      },
+      "i"_a, "centre"_a, "radius"_a, "Keeps a particle on a sphere.");
+  c.def(
+      "add_linear",
+      [](Particles& p, std::vector<int> particles, const std::vector<Numbers3>& coefficients, double value,
+         double length) {
+        std::vector<Vec3d> a;
+        for (const Numbers3& k : coefficients) a.push_back(vec(k));
+        return p.add([&](auto& s) { return s.add_linear(std::move(particles), std::move(a), value, length); });
+      },
+      "particles"_a, "coefficients"_a, "value"_a, "length"_a = 1.0, "Keeps the sum of coefficient_a . x_a.");
+  c.def(
+      "add_centre_of_mass",
+      [](Particles& p, const Numbers3& centre, double length) {
+        return p.add([&](auto& s) { return s.add_centre_of_mass(p.system.mass, vec(centre), length); });
+      },
+      "centre"_a, "length"_a = 1.0, "Keeps the centre of mass: three rows, the first is returned.");
+  c.def(
+      "add_user",
+      [](Particles& p, std::vector<int> particles, nb::callable function, double scale, const std::string& name) {
+        p.python_rows = true;
+        return p.add([&](auto& s) {
+          return s.add_user(std::move(particles), row_function(nb::borrow(function), p.error), scale, name);
+        });
+      },
+      "particles"_a, "function"_a, "scale"_a, "name"_a = "user",
+      nb::sig("def add_user(self, particles: list[int], function: typing.Callable[[numpy.ndarray], tuple[float, "
+              "numpy.ndarray]], scale: float, name: str = 'user') -> int"),
+      "Keeps function(x [k, 3]) -> (value, gradient [k, 3]) at zero; |value|/scale is what the tolerance is for.");
+  c.def(
+      "describe",
+      [](const Particles& p, int row) {
+        if (row < 0 || row >= p.system.constraints.nrow())
+          throw ValueError("row", std::to_string(row), "below " + std::to_string(p.system.constraints.nrow()));
+        return p.system.constraints.describe(row);
+      },
+      "row"_a, "A constraint in words.");
+  c.def(
+      "violation",
+      [](const Particles& p) {
+        const double value = largest_violation_at(p.system.constraints, p.system.position).value;
+        p.rethrow();
+        return value;
+      },
+      "Largest dimensionless violation now.");
+}
+
+void bind_system(nb::module_& m) {
+  nb::class_<Particles> c(
+      m, "ParticleSystem",
+      "Particles: masses, state, box, constraints and forces. position and velocity are views [n, 3].");
+  c.def(
+      "__init__", &construct, "mass"_a, "position"_a, "velocity"_a = nb::none(), "box"_a = nb::none(),
+      "units"_a = "reduced",
+      nb::sig("def __init__(self, mass: numpy.ndarray, position: numpy.ndarray, velocity: numpy.ndarray | None = None, "
+              "box: typing.Sequence[float] | None = None, units: str = 'reduced') -> None"),
+      "mass [n], 0 for a pinned particle; position and velocity [n, 3]; box: three lengths, 0 for an open direction;\n"
+      "units 'reduced', 'nm_ps', 'angstrom_fs' or 'si'.");
+  c.def_static(
+      "load", &load, "source"_a, "units"_a = "", "forces"_a = "", "setup"_a = "", "cutoff"_a = 0.0,
+      "reaction_field"_a = false, "rigid_bonds"_a = std::vector<int>(), "rigid_angles"_a = std::vector<int>(),
+      "seed"_a = 1,
+      nb::sig("def load(source: str, units: str = '', forces: str = '', setup: str = '', cutoff: float = 0.0, "
+              "reaction_field: bool = False, rigid_bonds: list[int] = [], rigid_angles: list[int] = [], seed: "
+              "int = 1) -> ParticleSystem"),
+      "A file (.sys, .xyz, .extxyz, .data) or a built-in system ('water216', 'chain:100', …), with the options of\n"
+      "`tarsus md`. What the reader has to say comes as warnings.");
+  c.def("save", &save, "path"_a, "Writes .sys (distances only) or extended XYZ, 17 digits.");
+  c.def("setup", &set_up, "setup"_a, nb::sig("def setup(self, setup: dict | str) -> None"),
+        "Forces, pins and further constraints, as a dictionary or JSON text: docs/particles.md has the keys.");
+  c.def(
+      "set_forces",
+      [](Particles& p, const std::string& name) {
+        set_force_field(p.system, name);
+        ++p.revision;
+      },
+      "name"_a, "A built-in force field, e.g. 'spce-reaction-field'.");
+  c.def("prepare", &prepare_system, "tolerance"_a = 1e-12, "timestep"_a = 0.0,
+        "Takes out redundant constraints, projects positions and velocities onto the others, and says what it did.\n"
+        "Raises ValueError naming the rows if that cannot be done.");
+  c.def(
+      "set_temperature",
+      [](Particles& p, double temperature, std::uint64_t seed) { set_temperature(p.system, temperature, seed); },
+      "temperature"_a, "seed"_a = 1,
+      "Random velocities of this temperature, on the constraints, without total momentum.");
+  c.def("forces", &forces_of, nb::sig("def forces(self) -> tuple[numpy.ndarray, dict[str, float], numpy.ndarray]"),
+        "(force [n, 3], energies by name, virial [3, 3]) at the present positions.");
+  c.def(
+      "temperature", [](const Particles& p) { return temperature(p.system); }, "Of the velocities now.");
+  c.def(
+      "kinetic_energy", [](const Particles& p) { return kinetic_energy(p.system); }, "Of the velocities now.");
+  c.def(
+      "degrees_of_freedom", [](const Particles& p) { return degrees_of_freedom(p.system); },
+      "Moving coordinates less constraints, less 3 where momentum is conserved.");
+  c.def_prop_rw(
+      "position", [](handle self) { return view_of(self, &ParticleSystem::position); },
+      [](Particles& p, handle x) { assign(p, &ParticleSystem::position, "position", x); },
+      nb::sig("def position(self) -> numpy.ndarray"), "[n, 3]; a view.");
+  c.def_prop_rw(
+      "velocity", [](handle self) { return view_of(self, &ParticleSystem::velocity); },
+      [](Particles& p, handle v) { assign(p, &ParticleSystem::velocity, "velocity", v); },
+      nb::sig("def velocity(self) -> numpy.ndarray"), "[n, 3]; a view.");
+  c.def_prop_ro(
+      "mass", [](const Particles& p) { return new_array(p.system.mass, {p.n()}); },
+      nb::sig("def mass(self) -> numpy.ndarray"), "[n]; a copy.");
+  c.def_prop_ro(
+      "box", [](const Particles& p) { return to_numpy(p.system.box.length); },
+      nb::sig("def box(self) -> numpy.ndarray"), "[3] lengths, 0 where open; a copy.");
+  c.def_prop_rw("pinned", &pinned_of, &set_pinned, "Particles that never move.");
+  c.def_prop_ro(
+      "units", [](const Particles& p) { return p.system.units.name; }, "'nm_ps', 'angstrom_fs', 'si', 'reduced'.");
+  c.def_prop_ro(
+      "species", [](const Particles& p) { return p.system.species; }, "[n] names, or empty.");
+  c.def_prop_ro(
+      "constraints", [](const Particles& p) { return p.system.constraints.nrow(); }, "Number of constraint rows.");
+  c.def("__len__", &Particles::n);
+  c.def("__repr__", [](const Particles& p) {
+    return "<tarsus.ParticleSystem " + std::to_string(p.n()) + " particles, " +
+           std::to_string(p.system.constraints.nrow()) + " constraints, " + p.system.units.name + ">";
+  });
+  bind_constraints(c);
+}
+
+void bind_verlet(nb::module_& m) {
+  nb::class_<Verlet> c(m, "VelocityVerlet",
+                       "Velocity Verlet with the constraint stages of SHAKE and RATTLE, solved to rounding.");
+  c.def(nb::init<nb::object, double, const std::string&, double, int>(), "system"_a, "timestep"_a = 0.0,
+        "solver"_a = "newton", "tolerance"_a = 1e-12, "max_iterations"_a = 0,
+        nb::sig("def __init__(self, system: ParticleSystem, timestep: float = 0.0, solver: str = 'newton', tolerance: "
+                "float = 1e-12, max_iterations: int = 0) -> None"),
+        "timestep 0: the units' usual one; solver 'newton', 'newton_general', 'm_shake', 'shake' or 'shake_matrix'.\n"
+        "The constraints must hold (ParticleSystem.prepare()).");
+  c.def("step", &Verlet::step, "steps"_a = 1, nb::sig("def step(self, steps: int = 1) -> StepReport"),
+        "So many steps, or up to the first that fails: then the report is false and says why.");
+  c.def("reverse", &Verlet::reverse, "Turns time round: the same number of steps leads back.");
+  c.def("set_thermostat", &Verlet::set_thermostat, "temperature"_a, "relaxation"_a, "seed"_a = 1,
+        "Stochastic velocity rescaling with this time constant.");
+  c.def_prop_ro("system", &Verlet::system, nb::sig("def system(self) -> ParticleSystem"), "What it advances.");
+  c.def_prop_ro(
+      "time", [](const Verlet& v) { return (*v).time(); }, "Since it was made.");
+  c.def_prop_ro(
+      "timestep", [](const Verlet& v) { return (*v).options().timestep; }, "Negative after reverse().");
+  c.def_prop_ro("steps", &Verlet::steps, "Steps done.");
+  c.def_prop_ro(
+      "energies", [](const Verlet& v) { return to_python((*v).energies()); },
+      nb::sig("def energies(self) -> dict[str, float]"), "Potential energies after the last step().");
+  c.def_prop_ro("exchanged", &Verlet::exchanged, "Energy that the thermostat took: the total plus this is conserved.");
+  c.def_prop_ro(
+      "shadow_shift", [](const Verlet& v) { return (*v).shadow_shift(); },
+      "What to add to the total energy before the last step for the one that the discrete equations conserve.");
+  c.def_prop_ro(
+      "stability", [](const Verlet& v) { return v.rows(), (*v).stability(); },
+      "dt omega_max that the multipliers imply; stable below 2.");
+  c.def_prop_ro(
+      "tensions", [](const Verlet& v) { return new_array((*v).tensions(), {v.rows()}); },
+      nb::sig("def tensions(self) -> numpy.ndarray"), "[rows] pull along each distance in the last position stage.");
+  c.def_prop_ro(
+      "constraint_forces",
+      [](const Verlet& v) {
+        return v.rows(), new_array((*v).constraint_forces(), {v.n(), 3});
+      },
+      nb::sig("def constraint_forces(self) -> numpy.ndarray"), "[n, 3] in the last position stage.");
+  c.def_prop_ro(
+      "constraint_virial", [](const Verlet& v) { return v.rows(), sym3((*v).constraint_virial()); },
+      nb::sig("def constraint_virial(self) -> numpy.ndarray"), "[3, 3] sum of x_a F_b.");
+}
+
+}  // namespace
+
+void bind_particles(nb::module_& m) {
+  bind_reports(m);
+  bind_system(m);
+  bind_verlet(m);
+  m.def("builtin_particle_systems", &builtin_systems, "Built-in systems for ParticleSystem.load(): name, what it is.");
+  m.def("particle_force_fields", &force_field_names, "Names for ParticleSystem.set_forces(), with what they are.");
+}
+
+}  // namespace tarsus::python

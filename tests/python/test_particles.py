@@ -1,0 +1,363 @@
+"""Particle systems from Python: an independent integrator, the reference frames, users' constraints, errors."""
+
+import pathlib
+
+import numpy as np
+import pytest
+import tarsus
+
+REFERENCE = pathlib.Path(__file__).parents[2] / ".." / "shared" / "reference" / "md"
+
+
+# -- an integrator of the textbook's, dense and slow -------------------------------------------------------------------
+
+
+class Textbook:
+    """RATTLE in dense matrices; forces over all pairs, each formula written out once more."""
+
+    def __init__(self, mass, box, pairs, lengths, setup, types, molecule):
+        self.m, self.box, self.pairs, self.d = mass, box, np.asarray(pairs), np.asarray(lengths)
+        self.setup, self.types, self.molecule = setup, types, molecule
+
+    def sigma(self, x):
+        e = x[self.pairs[:, 0]] - x[self.pairs[:, 1]]
+        return 0.5 * ((e * e).sum(1) - self.d**2)
+
+    def jacobian(self, x):
+        jac = np.zeros((len(self.d), x.size))
+        for k, (i, j) in enumerate(self.pairs):
+            e = x[i] - x[j]
+            jac[k, 3 * i : 3 * i + 3], jac[k, 3 * j : 3 * j + 3] = e, -e
+        return jac
+
+    def lennard_jones(self, r, epsilon, sigma):
+        lj = self.setup["lennard_jones"]
+        rc, rs = lj["cutoff"], lj.get("switch_from")
+        if r >= rc:
+            return 0.0, 0.0
+        u = force = 0.0
+        for p, c in ((12, 4 * epsilon * sigma**12), (6, -4 * epsilon * sigma**6)):
+            a = b = k = t = 0.0
+            if lj["form"] == "force_switch":
+                a = -p * ((p + 4) * rc - (p + 1) * rs) / (rc ** (p + 2) * (rc - rs) ** 2)
+                b = p * ((p + 3) * rc - (p + 1) * rs) / (rc ** (p + 2) * (rc - rs) ** 3)
+                k = rc**-p - a / 3 * (rc - rs) ** 3 - b / 4 * (rc - rs) ** 4
+                t = max(r - rs, 0.0)
+            elif lj["form"] == "shifted":
+                k = rc**-p
+            u += c * (r**-p - a / 3 * t**3 - b / 4 * t**4 - k)
+            force += c * (p * r ** -(p + 1) + a * t * t + b * t**3)
+        return u, force
+
+    def coulomb(self, r, qq):
+        c = self.setup["coulomb"]
+        rc = c["cutoff"]
+        if r >= rc:
+            return 0.0, 0.0
+        if c["form"] == "shifted_force":
+            return qq * (1 / r - 2 / rc + r / rc**2), qq * (1 / r**2 - 1 / rc**2)
+        e = c["epsilon_outside"]
+        k = (0.5 if e == 0 else (e - 1) / (2 * e + 1)) / rc**3
+        return qq * (1 / r + k * r * r - 1 / rc - k * rc * rc), qq * (1 / r**2 - 2 * k * r)
+
+    def forces(self, x):
+        force, energy, kind = np.zeros_like(x), 0.0, self.setup["types"]
+        for i in range(len(x)):
+            for j in range(i):
+                if self.molecule[i] == self.molecule[j]:
+                    continue
+                a, b = kind[self.types[i]], kind[self.types[j]]
+                e = x[i] - x[j]
+                e -= self.box * np.round(e / self.box)
+                r = np.sqrt(e @ e)
+                u, f = self.lennard_jones(r, np.sqrt(a["epsilon"] * b["epsilon"]), 0.5 * (a["sigma"] + b["sigma"]))
+                v, g = self.coulomb(r, self.setup["coulomb"]["constant"] * a["charge"] * b["charge"])
+                energy += u + v
+                force[i] += (f + g) / r * e
+                force[j] -= (f + g) / r * e
+        return force, energy
+
+    def run(self, x, v, dt, steps):
+        x, v, w = x.copy(), v.copy(), np.repeat(1 / self.m, 3)
+        f, energy = self.forces(x)
+        old = self.jacobian(x)
+        for _ in range(steps):
+            v += 0.5 * dt * f / self.m[:, None]
+            free = x + dt * v
+            x = free.copy()
+            for _ in range(8):
+                step = np.linalg.solve(self.jacobian(x) * w @ old.T, self.sigma(x))
+                x -= (w * (old.T @ step)).reshape(x.shape)
+            v += (x - free) / dt
+            f, energy = self.forces(x)
+            v += 0.5 * dt * f / self.m[:, None]
+            old = self.jacobian(x)
+            for _ in range(2):
+                v -= (w * (old.T @ np.linalg.solve(old * w @ old.T, old @ v.ravel()))).reshape(v.shape)
+        return x, v, energy
+
+
+SHAPES = {
+    "dumbbells": ([(0, 0, 0), (0.9, 0, 0)], [(0, 1)]),
+    "triangles": ([(0, 0, 0), (1, 0, 0), (0.3, 0.8, 0)], [(0, 1), (0, 2), (1, 2)]),
+    "chains": ([(0, 0, 0), (0.8, 0, 0), (1.2, 0.7, 0), (1.3, 0.8, 0.8)], [(0, 1), (1, 2), (2, 3)]),
+    "stars": ([(0, 0, 0), (0.8, 0, 0), (0, 0.8, 0), (0, 0, 0.8)], [(0, 1), (0, 2), (0, 3)]),
+    "rings": ([(0, 0, 0), (0.9, 0, 0), (0.9, 0.9, 0.2), (0, 0.9, 0)], [(0, 1), (1, 2), (2, 3), (3, 0)]),
+    "rigid": ([(0, 0, 0), (0.9, 0, 0), (0.4, 0.8, 0), (0.4, 0.3, 0.8)], [(a, b) for a in range(4) for b in range(a)]),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(
+    "lj, coulomb",
+    [
+        ({"form": "plain"}, {"form": "shifted_force"}),
+        ({"form": "shifted"}, {"form": "reaction_field", "epsilon_outside": 0}),
+        ({"form": "force_switch", "switch_from": 1.7}, {"form": "reaction_field", "epsilon_outside": 20.0}),
+    ],
+)
+def test_follows_an_independent_integrator(shape, lj, coulomb):
+    rng = np.random.default_rng(7)
+    place, bonds = SHAPES[shape]
+    place, k = np.array(place, float), len(place)
+    centres = np.array([(a, b, c) for a in range(2) for b in range(2) for c in range(2)]) * 2.6
+    x = np.concatenate([c + place @ np.linalg.qr(rng.normal(size=(3, 3)))[0] for c in centres])
+    n, molecule = len(x), np.arange(8 * k) // k
+    names = [("A", "B", "C")[i % 3] for i in range(k)]
+    kinds = {"A": (1.0, 0.9, 0.4, 2.0), "B": (0.5, 0.8, -0.3, 1.0), "C": (0.0, 1.0, 0.2, 0.7)}
+    setup = {
+        "molecule": names,
+        "types": {t: dict(epsilon=e, sigma=s, charge=q) for t, (e, s, q, _) in kinds.items()},
+        "lennard_jones": {"cutoff": 2.3, **lj},
+        "coulomb": {"cutoff": 2.5, "constant": 1.5, "corrections": False, **coulomb},
+        "distances": [[i, j, float(np.linalg.norm(place[i] - place[j]))] for i, j in bonds],
+    }
+    mass = np.array([kinds[names[i % k]][3] for i in range(n)])
+    box = np.array([5.2, 5.4, 5.6])
+    system = tarsus.ParticleSystem(mass, x, rng.normal(size=(n, 3)) * 0.3, box=box)
+    system.setup(setup)
+    system.prepare(1e-14)
+    x, v = system.position.copy(), system.velocity.copy()
+    pairs = [(m * k + i, m * k + j) for m in range(8) for i, j in bonds]
+    book = Textbook(mass, box, pairs, [d for _ in range(8) for *_, d in setup["distances"]], setup, names * 8, molecule)
+    xb, vb, energy = book.run(x, v, 0.004, 30)
+    verlet = tarsus.VelocityVerlet(system, 0.004, tolerance=1e-15)
+    report = verlet.step(30)
+    assert report, report.message
+    assert np.abs(xb - x).max() > 1e-2
+    assert np.abs(system.position - xb).max() < 1e-12
+    assert np.abs(system.velocity - vb).max() < 1e-11
+    assert abs(verlet.energies["potential"] - energy) < 1e-11 * (1 + abs(energy))
+
+
+# -- reference frames ------------------------------------------------------------------------------------------------
+
+
+def frames(name):
+    out, rows = {}, []
+    for line in (REFERENCE / name).read_text().splitlines():
+        if line.startswith("frame"):
+            rows = out[int(line.split()[1])] = []
+        elif not line.startswith("#"):
+            rows.append([float(word) for word in line.split()])
+    return {step: np.array(rows) for step, rows in out.items()}
+
+
+@pytest.mark.skipif(not REFERENCE.exists(), reason="no reference data")
+@pytest.mark.parametrize(
+    "system, file, forces, dt, last",
+    [
+        ("water1.sys", "water1.lammps_rattle.frames", "", 2.0, 1000),
+        ("water216.sys", "water216.lammps_dsf.frames", "spce-lammps-dsf", 2.0, 100),
+        ("chain128.sys", "chain128.gromacs_shake.frames", "", 0.002, 1000),
+    ],
+)
+def test_reference_frames(system, file, forces, dt, last):
+    particles = tarsus.ParticleSystem.load(str(REFERENCE / system), forces=forces)
+    verlet = tarsus.VelocityVerlet(particles, dt, tolerance=1e-14)
+    compared = 0
+    for step, rows in frames(file).items():
+        if not 0 < step <= last:
+            continue
+        assert verlet.step(step - verlet.steps)
+        assert np.abs(particles.position - rows[:, :3]).max() < 1e-10
+        compared += 1
+    assert compared
+
+
+# -- the interface ---------------------------------------------------------------------------------------------------
+
+
+def pendulum():
+    system = tarsus.ParticleSystem(np.ones(2), np.array([[0.0, 0, 0], [1, 0, 0]]))
+    system.pinned = [0]
+    system.setup({"gravity": [0, 0, -9.81]})
+    return system
+
+
+def test_users_rows_hold_and_agree_with_the_built_in_ones():
+    def circle(x):
+        e = x[1] - x[0]
+        return 0.5 * (e @ e - 1), np.stack([-e, e])
+
+    ends = []
+    for own in (True, False):
+        system = pendulum()
+        if own:
+            assert system.add_user([0, 1], circle, 1.0, "circle") == 0
+            assert "circle" in system.describe(0)
+        else:
+            system.add_distance(0, 1, 1.0)
+        system.prepare()
+        verlet = tarsus.VelocityVerlet(system, 0.01)
+        assert verlet.step(199)
+        e, v2 = system.position[1].copy(), (system.velocity[1] ** 2).sum()
+        assert abs(0.5 * v2 + 9.81 * e[2]) < 1e-2
+        assert verlet.step()
+        assert system.violation() < 1e-12
+        ends.append(system.position.copy())
+        if not own:  # centripetal force and weight along the rod at the step's start, to first order in dt
+            assert abs(verlet.tensions[0] / (v2 - 9.81 * e[2]) - 1) < 0.05
+    assert np.abs(ends[0] - ends[1]).max() < 1e-11
+
+
+def test_an_error_in_a_users_row_comes_out_and_leaves_the_state():
+    system = pendulum()
+    calls = [0]
+
+    def row(x):
+        calls[0] += 1
+        if calls[0] > 30:
+            raise RuntimeError("enough")
+        e = x[1] - x[0]
+        return 0.5 * (e @ e - 1), np.stack([-e, e])
+
+    system.add_user([0, 1], row, 1.0)
+    verlet = tarsus.VelocityVerlet(system, 0.01)
+    with pytest.raises(RuntimeError, match="enough"):
+        verlet.step(1000)
+    assert np.isfinite(system.position).all() and abs(np.linalg.norm(system.position[1]) - 1) < 1e-12
+    system = pendulum()
+    system.add_user([0, 1], lambda x: 1.0, 1.0)
+    with pytest.raises(TypeError, match="gradient"):
+        system.prepare()
+
+
+def test_a_failed_step_is_a_report_and_leaves_the_state():
+    system = tarsus.ParticleSystem.load("chain:20")
+    before = system.position.copy()
+    report = tarsus.VelocityVerlet(system, 10.0).step(5)
+    assert not report and not report.ok and "dt*omega_max" in report.message
+    assert (system.position == before).all() and not report.position.ok and report.position.status != "converged"
+
+
+def test_forth_and_back():
+    system = tarsus.ParticleSystem.load("c60")
+    start = system.position.copy()
+    verlet = tarsus.VelocityVerlet(system, 0.001, tolerance=1e-15)
+    assert verlet.step(200) and np.abs(system.position - start).max() > 1e-3
+    verlet.reverse()
+    assert verlet.step(200) and np.abs(system.position - start).max() < 1e-12
+
+
+def test_results_of_a_hanging_chain():
+    x = np.array([[0.0, 0, -k] for k in range(4)])
+    system = tarsus.ParticleSystem(np.array([0.0, 1, 1, 1]), x)  # mass 0: pinned
+    for k in range(3):
+        system.add_distance(k, k + 1, 1.0)
+    system.setup({"gravity": [0, 0, -10]})
+    verlet = tarsus.VelocityVerlet(system, 0.001)
+    assert verlet.step(3)
+    assert np.allclose(verlet.tensions, [30, 20, 10], atol=1e-6)
+    assert np.allclose(verlet.constraint_forces[1:, 2], 10, atol=1e-6)
+    assert np.isclose(verlet.constraint_virial[2, 2], -60, atol=1e-5)
+    assert system.degrees_of_freedom() == 6 and system.pinned == []
+
+
+def test_redundant_rows_are_named():
+    system = tarsus.ParticleSystem.load("c60-rigid")
+    done = system.prepare()
+    assert len(done.redundant) == 96 and done.rank == 174 and "particles" in done.redundant[0]
+
+
+def test_thermostat_and_temperature():
+    system = tarsus.ParticleSystem.load("chain:40")
+    system.set_temperature(100.0)
+    assert np.isclose(system.temperature(), 100)
+    verlet = tarsus.VelocityVerlet(system, 0.004)
+    verlet.set_thermostat(300.0, 0.02)
+    mean = np.mean([(verlet.step(50), system.temperature())[1] for _ in range(400)])
+    assert 285 < mean < 315
+    assert verlet.exchanged != 0
+
+
+def test_save_and_load(tmp_path):
+    system = tarsus.ParticleSystem.load("ring:8")
+    system.save(str(tmp_path / "ring.sys"))
+    back = tarsus.ParticleSystem.load(str(tmp_path / "ring.sys"))
+    assert (back.position == system.position).all() and (back.velocity == system.velocity).all()
+    assert back.constraints == 8 and back.units == "nm_ps"
+    system.save(str(tmp_path / "ring.xyz"))
+    with pytest.raises(tarsus.ValueError, match="xyz"):
+        system.save(str(tmp_path / "ring.pdb"))
+    with pytest.raises(tarsus.Error, match="cannot be written"):
+        system.save(str(tmp_path / "no" / "ring.sys"))
+
+
+def test_bad_arguments_are_named():
+    with pytest.raises(tarsus.ShapeError, match="position"):
+        tarsus.ParticleSystem(np.ones(2), np.zeros((3, 3)))
+    with pytest.raises(TypeError, match="position"):
+        tarsus.ParticleSystem(np.ones(2), np.zeros((2, 3), np.float32))
+    with pytest.raises(tarsus.ValueError, match="mass of particle 1"):
+        tarsus.ParticleSystem(np.array([1.0, np.nan]), np.zeros((2, 3)))
+    with pytest.raises(tarsus.ValueError, match="nm_ps"):
+        tarsus.ParticleSystem(np.ones(1), np.zeros((1, 3)), units="furlong")
+    with pytest.raises(tarsus.ValueError, match="water216"):
+        tarsus.ParticleSystem.load("nosuch")
+    system = pendulum()
+    with pytest.raises(tarsus.ValueError):
+        system.add_distance(0, 2, 1.0)
+    with pytest.raises(tarsus.ValueError):
+        system.add_distance(0, 1, -1.0)
+    with pytest.raises(tarsus.ValueError):
+        system.pinned = [5]
+    with pytest.raises(tarsus.ValueError, match="row"):
+        system.describe(0)
+    with pytest.raises(tarsus.InputError, match="gravty"):
+        system.setup({"gravty": [0, 0, 0]})
+    for bad in (dict(timestep=np.nan), dict(solver="magic"), dict(tolerance=0.0), dict(max_iterations=-1)):
+        with pytest.raises(tarsus.ValueError):
+            tarsus.VelocityVerlet(system, **{"timestep": 0.01, **bad})
+    verlet = tarsus.VelocityVerlet(system, 0.01)
+    with pytest.raises(tarsus.ValueError, match="steps"):
+        verlet.step(0)
+    with pytest.raises(tarsus.ValueError):
+        verlet.set_thermostat(300.0, -1.0)
+
+
+def test_an_integrator_does_not_go_on_with_a_system_that_changed():
+    system = pendulum()
+    system.add_distance(0, 1, 1.0)
+    verlet = tarsus.VelocityVerlet(system, 0.01)
+    assert verlet.step()
+    system.position[1] = [0, 1, 0]
+    with pytest.raises(tarsus.ValueError, match="new VelocityVerlet"):
+        verlet.step()
+    verlet = tarsus.VelocityVerlet(system, 0.01)
+    system.velocity[:] = 0  # velocities are read anew in every step
+    assert verlet.step()
+    system.add_plane(1, [0, 0, 0], [0, 0, 1])
+    for look in (verlet.step, lambda: verlet.tensions, lambda: verlet.constraint_forces, lambda: verlet.stability):
+        with pytest.raises(tarsus.ValueError, match="new VelocityVerlet"):
+            look()
+
+
+def test_views_keep_the_system_alive():
+    position = tarsus.ParticleSystem.load("chain:8").position
+    assert position.shape == (8, 3) and np.isfinite(position).all()
+
+
+def test_lists_name_what_load_takes():
+    names = [name for name, _ in tarsus.builtin_particle_systems()]
+    assert "water216" in " ".join(names) and any("spce" in name for name, _ in tarsus.particle_force_fields())
