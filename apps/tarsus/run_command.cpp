@@ -17,10 +17,14 @@ namespace tarsus::app {
 namespace {
 
 struct Run {
-  std::string model, clip, mapping, gains, out, integrator = "euler";
+  std::string model, clip, mapping, gains, out, integrator = "euler", contacts = "auto";
+  double restitution = 0;
   double dt = 1.0 / 30, duration = 10, start = 0;
   bool use_float = false, stiff = false, json = false, quiet = false, no_record = false;
   ReadOptions options;
+
+  /// A clip's root drive carries the character, so that its feet may be anywhere: contacts only if asked for.
+  bool with_contacts() const { return contacts == "on" || (contacts == "auto" && clip.empty() && integrator == "euler"); }
 };
 
 ClipBinding bind_clip(const Run& run, const Model& model) {
@@ -45,7 +49,7 @@ nlohmann::json to_json(const Energy& e) {
   return {{"kinetic", e.kinetic}, {"potential", e.potential}, {"spring", e.spring}, {"total", e.total()}};
 }
 
-nlohmann::json to_json(const TrackReport& r, const std::string& out) {
+nlohmann::json to_json(const Run& run, const TrackReport& r, const std::string& out) {
   nlohmann::json json{{"status", name(r.status)},
                       {"steps", r.steps},
                       {"seconds", r.seconds},
@@ -53,6 +57,10 @@ nlohmann::json to_json(const TrackReport& r, const std::string& out) {
                       {"tracking_error_m", {{"mean", r.error_mean}, {"max", r.error_max}}},
                       {"energy", to_json(r.energy)},
                       {"nan", r.nan}};
+  if (run.with_contacts()) {
+    json["contacts"] = {{"touching_max", r.contacts_max}, {"penetration_max_m", r.penetration_max},
+                        {"residual_max_m_per_s", r.row_residual_max}, {"iterations_mean", r.row_iterations}};
+  }
   if (!out.empty()) json["recording"] = out;
   return json;
 }
@@ -65,6 +73,12 @@ void print_table(const Run& run, const TrackReport& r, const std::string& out) {
   row("steps/s", fmt::format("{:.0f}", r.steps_per_second()));
   if (!run.clip.empty()) row("tracking error", fmt::format("mean {:.4g} m, max {:.4g} m", r.error_mean, r.error_max));
   row("energy", fmt::format("kinetic {:.4g} J, potential {:.4g} J", r.energy.kinetic, r.energy.potential));
+  if (run.with_contacts()) {
+    row("contacts", fmt::format("at most {} at once, penetration at most {:.3g} m", r.contacts_max, r.penetration_max));
+    row("rows' residual", fmt::format("at most {:.2g} m/s, {:.1f} sweeps a step", r.row_residual_max, r.row_iterations));
+  } else {
+    row("contacts", run.clip.empty() ? "off" : "off (--contacts on: the character meets the floor)");
+  }
   if (!out.empty()) row("recording", out);
 }
 
@@ -72,6 +86,8 @@ TrackReport simulate(const Run& run, const Model& model, const PoseSource& sourc
   TrackOptions options;
   options.dt = run.dt, options.duration = run.duration, options.start = run.start;
   options.integrator = run.integrator == "rk4" ? Integrator::rk4 : Integrator::semi_implicit_euler;
+  options.rows.contacts = options.rows.joints = run.with_contacts();
+  options.rows.restitution = run.restitution;
   Progress progress(std::filesystem::path(run.model).stem().string(), run.quiet || run.json);
   const auto on_frame = [&](const TrackFrame& f) {
     if (recording) recording->frame(f.time, f.qpos, f.qvel, f.target);
@@ -101,7 +117,7 @@ void execute(const Run& run) {
     recording->finish({{"dt", run.dt}, {"model_file", run.model}, {"clip_file", run.clip}, {"scalar", run.use_float ? "float" : "double"},
                        {"integrator", run.integrator}, {"status", name(report.status)}});
   }
-  if (run.json) fmt::print("{}\n", to_json(report, out).dump(2));
+  if (run.json) fmt::print("{}\n", to_json(run, report, out).dump(2));
   else print_table(run, report, out);
   if (report.status != WorldStatus::ok) {
     fmt::print(stderr, "the simulation stopped after step {}: {}\n", report.steps, name(report.status));
@@ -123,6 +139,11 @@ void add_options(CLI::App& command, Run& run) {
   command.add_option("--integrator", run.integrator, "euler (semi-implicit, for drives) or rk4 (explicit, fourth order)")
       ->check(CLI::IsMember({"euler", "rk4"}))
       ->capture_default_str();
+  command.add_option("--contacts", run.contacts,
+                     "on, off or auto: contact, friction and joint limits; auto: on unless a clip or rk4 is used")
+      ->check(CLI::IsMember({"on", "off", "auto"}))
+      ->capture_default_str();
+  command.add_option("--restitution", run.restitution, "Of every contact, 0 to 1")->check(CLI::Range(0.0, 1.0))->capture_default_str();
   command.add_flag("--float", run.use_float, "Single precision");
   command.add_option("--out", run.out, "Recording to write (.npz: time, qpos, qvel, target); default out/MODEL_CLIP.npz");
   command.add_flag("--no-record", run.no_record, "Write no recording");
@@ -141,6 +162,8 @@ void add_run_command(CLI::App& app) {
       "The tracking error is the distance between each body's centre of mass and where the clip has it, over all bodies and steps.\n"
       "Time is that of sampling the clip and stepping, without measuring and recording. Exit status 3: the simulation failed.\n\n"
       "  tarsus run models/humanoid.xml --clip models/clips/humanoid_walk.json --dt 0.0333333\n"
+      "  tarsus run models/humanoid.xml --duration 3                                   a fall\n"
+      "  tarsus run models/humanoid.xml --gains 1000,100,0,0 --stiff --dt 0.0166667    a stand\n"
       "  tarsus run models/pendulum.xml --dt 0.001 --integrator rk4 --duration 5");
   command->callback([run] { execute(*run); });
 }

@@ -36,6 +36,10 @@ template <class R>
 Stepper<R>::Stepper(const Model& model, const BasicData<R>& data, const StepOptions& options)
     : model_(model), options_(options), none_(Drives::none(model)), width_(data.width()), status_(data.worlds(), WorldStatus::ok) {
   if (!(options.dt > 0) || !std::isfinite(options.dt)) throw ValueError("dt", std::to_string(options.dt), "a positive, finite number of seconds");
+  if (options.rows.any()) {
+    if (options.integrator == Integrator::rk4) throw ValueError("integrator", "rk4", "semi_implicit_euler with contacts or joint limits");
+    rows_ = std::make_unique<RowStage<R>>(model, data, options.rows);
+  }
   next_qpos_.resize(data.size(model.nq)), next_qvel_.resize(data.size(model.nv));
   if (options.integrator != Integrator::rk4) return;
   stage_qpos_.resize(data.size(model.nq));
@@ -73,21 +77,35 @@ void Stepper<R>::screen(const BasicData<R>& data, In<R> qpos_target, In<R> qvel_
 /// qacc at (qpos, qvel); dt > 0 makes drives, springs and damping implicit over dt, dt = 0 explicit.
 template <class R>
 void Stepper<R>::accelerate(BasicData<R>& data, const Drives& drives, double dt, In<R> qpos, In<R> qvel, In<R> qpos_target,
-                            In<R> qvel_target) {
+                            In<R> qvel_target, In<R> tau) {
   if (drives.limited()) {
     if (!limiter_) limiter_.emplace(model_, data);
-    limiter_->solve(data, drives, dt, qpos, qvel, qpos_target, qvel_target, data.tau, data.qacc);
+    limiter_->solve(data, drives, dt, qpos, qvel, qpos_target, qvel_target, tau, data.qacc);
     return;
   }
-  drive_terms<R>(model_, data, drives, dt, qpos, qvel, qpos_target, qvel_target, data.tau, data.joint_force, data.joint_inertia);
+  drive_terms<R>(model_, data, drives, dt, qpos, qvel, qpos_target, qvel_target, tau, data.joint_force, data.joint_inertia);
   maba<R>(model_, data, qpos, qvel, data.joint_force, data.joint_inertia, data.qacc);
 }
 
 template <class R>
 void Stepper<R>::euler(BasicData<R>& data, const Drives& drives, In<R> qpos_target, In<R> qvel_target) {
   const R h = R(options_.dt);
-  accelerate(data, drives, options_.dt, data.qpos, data.qvel, qpos_target, qvel_target);
-  for (std::size_t i = 0; i < next_qvel_.size(); ++i) next_qvel_[i] = data.qvel[i] + h * data.qacc[i];
+  accelerate(data, drives, options_.dt, data.qpos, data.qvel, qpos_target, qvel_target, data.tau);
+  const auto advance = [&](Out<R> velocity) {
+    for (std::size_t i = 0; i < velocity.size(); ++i) velocity[i] = data.qvel[i] + h * data.qacc[i];
+  };
+  advance(next_qvel_);
+  if (rows_) {
+    if (drives.limited()) {
+      rows_->apply(data, options_.dt, next_qvel_, [&](In<R> tau, Out<R> velocity) {
+        accelerate(data, drives, options_.dt, data.qpos, data.qvel, qpos_target, qvel_target, tau);
+        advance(velocity);
+      });
+    } else {
+      rows_->apply(data, options_.dt, next_qvel_);
+    }
+    for (std::size_t i = 0; i < next_qvel_.size(); ++i) data.qacc[i] = (next_qvel_[i] - data.qvel[i]) / h;
+  }
   integrate<R>(model_, data, data.qpos, next_qvel_, h, next_qpos_);
 }
 
@@ -119,7 +137,7 @@ void Stepper<R>::rk4(BasicData<R>& data, const Drives& drives, In<R> qpos_target
       stage_qvel_[i] = stage ? data.qvel[i] + nodes[stage] * data.qacc[i] : data.qvel[i];
     }
     integrate<R>(model_, data, data.qpos, u_, R(1), stage_qpos_);
-    accelerate(data, drives, 0, stage_qpos_, stage_qvel_, qpos_target, qvel_target);
+    accelerate(data, drives, 0, stage_qpos_, stage_qvel_, qpos_target, qvel_target, data.tau);
     const std::size_t pack = std::size_t(model_.nv) * width_;
     for (int p = 0; p < data.packs(); ++p) {
       manifold_slope(model_, width_, &u_[p * pack], &stage_qvel_[p * pack], &slope_q_[p * pack]);

@@ -54,6 +54,13 @@ void convert(std::span<const double> from, AlignedVector<R>& to) {
   std::copy(from.begin(), from.end(), to.begin());
 }
 
+void add(const RowsReport& rows, int step, TrackReport& report) {
+  report.contacts_max = std::max(report.contacts_max, rows.touching);
+  report.penetration_max = std::max(report.penetration_max, rows.penetration);
+  report.row_residual_max = std::max(report.row_residual_max, rows.residual);
+  report.row_iterations += (rows.iterations - report.row_iterations) / step;
+}
+
 bool finite(std::span<const double> values) {
   return std::all_of(values.begin(), values.end(), [](double x) { return std::isfinite(x); });
 }
@@ -78,7 +85,7 @@ TrackReport track(const Model& model, const PoseSource& source, const Drives& dr
   check(model, drives, options);
   using Clock = std::chrono::steady_clock;
   BasicData<R> data(model);
-  Stepper<R> stepper(model, data, {options.dt, options.integrator});
+  Stepper<R> stepper(model, data, {.dt = options.dt, .integrator = options.integrator, .rows = options.rows});
   ErrorMeter meter(model);
   std::vector<double> qpos(model.nq), qvel(model.nv), target(model.nq), target_velocity(model.nv);
   AlignedVector<R> goal(model.nq), goal_velocity(model.nv);
@@ -98,6 +105,7 @@ TrackReport track(const Model& model, const PoseSource& source, const Drives& dr
     report.status = stepper.status(0);
     if (report.status != WorldStatus::ok) break;
     report.steps = i;
+    if (stepper.rows()) add(stepper.rows()->report(), i, report);
     qpos.assign(data.qpos.begin(), data.qpos.end()), qvel.assign(data.qvel.begin(), data.qvel.end());
     const double error = meter.measure(qpos, target, report.error_max);
     report.error_mean += (error - report.error_mean) / i;

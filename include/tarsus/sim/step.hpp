@@ -3,14 +3,16 @@
 //   stage       reads                       writes
 //   drive       qpos qvel tau, targets      joint_force Q, joint_inertia K
 //   solve       qpos qvel Q K               qacc
-//   integrate   qpos qvel qacc              the next qpos, qvel
+//   rows        qpos qvel, factors          the next qvel: contacts, joint limits, dry friction (StepOptions::rows)
+//   integrate   qpos, the next qvel         the next qpos
 //   check       the next state              status; a bad world freezes at its last good state, its neighbours go on
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 
-#include "tarsus/control/force_limit.hpp"
+#include "tarsus/sim/row_stage.hpp"
 
 namespace tarsus {
 
@@ -31,13 +33,14 @@ struct StepOptions {
   double dt = 1.0 / 60;        ///< [s]
   Integrator integrator = Integrator::semi_implicit_euler;
   double speed_limit = 1e6;    ///< [rad/s | m/s] beyond which a world counts as diverged
+  RowStageOptions rows = {};   ///< contacts and joint limits: one world, semi_implicit_euler
 };
 
 /// Advances worlds by dt. Keeps its scratch between calls; not for use by two threads at once.
 template <class R>
 class Stepper {
  public:
-  /// @throws ValueError for a step that is not positive and finite
+  /// @throws ValueError for a step that is not positive and finite, or rows with lanes or rk4
   Stepper(const Model& model, const BasicData<R>& data, const StepOptions& options);
 
   /// One step of all worlds that are ok. Targets are those at the end of the step; empty spans: no drives / zero velocity.
@@ -55,11 +58,15 @@ class Stepper {
   /// clamps explicitly, four times; this is the last.
   const DriveLimiter<R>* limiter() const { return limiter_ ? &*limiter_ : nullptr; }
 
+  /// Contacts and joint limits of the last step; null without StepOptions::rows.
+  const RowStage<R>* rows() const { return rows_.get(); }
+
  private:
   void screen(const BasicData<R>& data, In<R> qpos_target, In<R> qvel_target);
   void euler(BasicData<R>& data, const Drives& drives, In<R> qpos_target, In<R> qvel_target);
   void rk4(BasicData<R>& data, const Drives& drives, In<R> qpos_target, In<R> qvel_target);
-  void accelerate(BasicData<R>& data, const Drives& drives, double dt, In<R> qpos, In<R> qvel, In<R> qpos_target, In<R> qvel_target);
+  void accelerate(BasicData<R>& data, const Drives& drives, double dt, In<R> qpos, In<R> qvel, In<R> qpos_target, In<R> qvel_target,
+                  In<R> tau);
   bool finite_lane(In<R> values, int n, int world) const;
   WorldStatus judge(const BasicData<R>& data, int world) const;
   int settle(BasicData<R>& data);
@@ -70,6 +77,7 @@ class Stepper {
   int width_;
   std::vector<WorldStatus> status_;
   std::optional<DriveLimiter<R>> limiter_;
+  std::unique_ptr<RowStage<R>> rows_;
   AlignedVector<R> next_qpos_, next_qvel_;
   AlignedVector<R> stage_qpos_, stage_qvel_, u_, slope_q_, sum_q_, sum_v_;  // rk4 alone
 };

@@ -21,6 +21,7 @@ struct TrackOptions {
   double duration = 10;       ///< [s]; the number of steps is the nearest whole one
   double start = 0;           ///< source's time of the first pose [s]
   Integrator integrator = Integrator::semi_implicit_euler;
+  RowStageOptions rows = {};  ///< contacts and joint limits
   bool target_velocity = true;  ///< damp towards the clip's velocity; false: towards rest, as the paper's eq. 2 does
 };
 
@@ -39,6 +40,10 @@ struct TrackReport {
   double error_mean = 0;      ///< distance between bodies' centres of mass and the source's, over all bodies and steps [m]
   double error_max = 0;       ///< the largest of them [m]
   Energy energy;              ///< at the end
+  int contacts_max = 0;       ///< most contacts with a force in one step
+  double penetration_max = 0; ///< deepest penetration at the start of a step [m]
+  double row_residual_max = 0;  ///< largest miss of a contact or limit [m/s]
+  double row_iterations = 0;  ///< of the rows' solver, mean over steps
   bool nan = false;           ///< some number in the state is not finite
   double steps_per_second() const { return seconds > 0 ? steps / seconds : 0; }
 };

@@ -1,0 +1,95 @@
+// The shapes of a model that may touch, and where they do.
+//
+// Which pairs may touch follows MuJoCo: contype and conaffinity; not two shapes of one link, nor of a link and its
+// parent (the world is nobody's parent in this), nor two that never move, nor bodies of an <exclude>; those of an
+// explicit <pair> always. Friction, torsion and rolling are the larger of the two shapes', dimensions too, unless one
+// has priority.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "tarsus/constraint/tree_rows.hpp"
+#include "tarsus/geometry/broad_phase.hpp"
+#include "tarsus/geometry/convex_hull.hpp"
+
+namespace tarsus {
+
+/// MJCF's solref as SPOOK's numbers: (time constant, damping ratio) gives the time in which errors decay, with no
+/// compliance; (-stiffness, -damping) the compliance 1/stiffness and damping/stiffness. Empty: the defaults. MuJoCo's
+/// softness in proportion to the mass that a row feels (solimp) has no counterpart: our contacts are rigid unless a
+/// stiffness is given.  @throws ValueError for other than two finite numbers
+Spook spook_of(std::span<const double> solref);
+
+/// A shape fixed to a link.
+struct ContactShape {
+  Shape shape;
+  int link = -1;           ///< -1: the world
+  ShapePose pose;          ///< in the link's frame, in the world for link -1
+  Vec3d centre{0, 0, 0};   ///< of the sphere around it, in the link's frame [m]
+  double radius = 0;       ///< of that sphere, infinite for planes [m]
+  int body = 0, geom = 0;  ///< where it came from: spec.bodies[body].geoms[geom]
+};
+
+class ContactGeometry {
+ public:
+  /// Shapes that are not simulated yet are left out and named in diagnostics().
+  /// @throws InputError for sizes that are negative or not finite, hulls without volume, unknown names in pairs
+  explicit ContactGeometry(const Model& model);
+  /// No shapes at all.
+  ContactGeometry() = default;
+
+  std::span<const ContactShape> shapes() const { return shapes_; }
+  /// Whether shapes i and j may touch.
+  bool may_touch(int i, int j) const;
+  /// Pairs that may touch, i < j; empty when there are so many that a broad phase finds them anew at each step.
+  std::span<const BodyPair> pairs() const { return pairs_; }
+  bool empty() const { return !crowded_ && pairs_.empty(); }
+  const Diagnostics& diagnostics() const { return diagnostics_; }
+
+  /// Contacts of this pose, and those that the present velocities could bring within h seconds. Single world, after
+  /// kinematics() with qvel.
+  template <class R>
+  void detect(const BasicData<R>& data, double h, std::vector<LinkContact>& contacts);
+
+ private:
+  struct Surface {
+    int contype = 1, conaffinity = 1, priority = 0, dimension = 3;
+    std::array<double, 3> friction{1, 0, 0};
+    Spook spook;
+    bool soft = false;  ///< spook was given
+    double mix = 1, margin = 0;
+  };
+  struct Placed {  ///< a shape in the world
+    ShapePose pose;
+    Vec3d centre, velocity, spin;
+  };
+  struct Override {  ///< of an explicit pair
+    std::uint64_t key;
+    Surface surface;
+  };
+  void add_shape(const Model& model, int body, int geom);
+  void add_pairs(const Model& model);
+  void list_pairs();
+  const Override* explicit_pair(int i, int j) const;
+  Surface surface(int i, int j) const;
+  void place(int i, const Vec3d& origin, const Mat3d& rotation, const Motion<double>& velocity);
+  double reach(int i, int j, double h) const;
+  bool near(int i, int j, double margin) const;
+  void touch(int i, int j, double h, std::vector<LinkContact>& contacts);
+
+  std::vector<ContactShape> shapes_;
+  std::vector<Surface> surfaces_;
+  std::vector<int> parent_;  ///< [shape] link that the shape's link hangs on, -1: the world, -2: never moves
+  std::vector<std::unique_ptr<ConvexHull>> hulls_;
+  std::vector<std::uint64_t> excluded_;  ///< pairs of links, sorted
+  std::vector<Override> overrides_;      ///< sorted by key
+  std::vector<BodyPair> pairs_;
+  bool crowded_ = false;
+  Diagnostics diagnostics_;
+  std::vector<Placed> placed_;
+  std::vector<Aabb> boxes_;
+  BroadPhase broad_;
+};
+
+}  // namespace tarsus

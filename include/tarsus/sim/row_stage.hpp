@@ -1,0 +1,71 @@
+// The stage of a step in which contacts, joint limits and dry friction act on one world's velocity; see tree_rows.hpp.
+#pragma once
+
+#include "tarsus/constraint/contact_geometry.hpp"
+#include "tarsus/control/force_limit.hpp"
+
+namespace tarsus {
+
+struct RowStageOptions {
+  bool contacts = false;  ///< between the model's shapes
+  bool joints = false;    ///< joint ranges and dry joint friction
+  Spook limit_spook;      ///< of joint ranges
+  RowSolveOptions solve{.max_iterations = 200, .tolerance = 1e-9};
+  double restitution = 0;              ///< of every contact
+  double restitution_threshold = 0.1;  ///< approach below which nothing bounces [m/s]
+  int drive_rounds = 20;               ///< at most, of drives at their force limits and rows in turns
+
+  bool any() const { return contacts || joints; }
+};
+
+/// Keeps scratch and warm starts; not for use by two threads at once.
+template <class R>
+class RowStage {
+ public:
+  /// @throws ValueError if data has lanes  @throws InputError as ContactGeometry
+  RowStage(const Model& model, const BasicData<R>& data, const RowStageOptions& options);
+
+  /// Makes `velocity`, the end of a step of h seconds without rows, that with them. data must hold the factors that
+  /// made it (after maba() or DriveLimiter::solve()).
+  void apply(BasicData<R>& data, double h, Out<R> velocity);
+  /// The same with drives at their force limits: `solve_drives(tau, velocity)` solves the step without rows for applied
+  /// forces tau, and leaves its factors in data. Drives and rows take turns until both hold at one velocity.
+  template <class F>
+  void apply(BasicData<R>& data, double h, Out<R> velocity, const F& solve_drives) {
+    begin(data, h, velocity);
+    for (int round = 0; rows_.rows() > 0 && round < options_.drive_rounds; ++round) {
+      factor<R>(model_, data, data.qpos, data.joint_inertia);  // a rotation at its limit left factors of another form
+      solve(data, velocity, round > 0);
+      solve_drives(applied_force(data), velocity);
+      rounds_ = round + 1;
+      if (residual(data, velocity) <= tolerance()) break;
+    }
+  }
+
+  const RowsReport& report() const { return rows_.report(); }
+  int rounds() const { return rounds_; }  ///< of the last apply() with limited drives
+  std::span<const LinkContact> contacts() const { return rows_.contacts(); }
+  /// Force on contacts()[i].a over the last step, world axes [N].
+  Vec3d force(int i) const { return rows_.force(i); }
+  const ContactGeometry& geometry() const { return geometry_; }
+
+ private:
+  void begin(BasicData<R>& data, double h, In<R> velocity);
+  void solve(BasicData<R>& data, Out<R> velocity, bool included);
+  In<R> applied_force(BasicData<R>& data);
+  double residual(BasicData<R>& data, In<R> velocity) { return rows_.residual(data, data.qpos, velocity); }
+  double tolerance() const { return sizeof(R) == 8 ? std::max(options_.solve.tolerance, 1e-9) : 1e-4; }
+
+  const Model& model_;
+  RowStageOptions options_;
+  ContactGeometry geometry_;
+  TreeRows<R> rows_;
+  std::vector<LinkContact> found_;
+  AlignedVector<R> force_;
+  int rounds_ = 0;
+};
+
+extern template class RowStage<double>;
+extern template class RowStage<float>;
+
+}  // namespace tarsus

@@ -1,0 +1,303 @@
+#include "tarsus/constraint/contact_geometry.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+namespace tarsus {
+
+namespace {
+
+constexpr std::size_t kListedPairs = 20000;  ///< above this a broad phase is cheaper than walking the list
+
+std::uint64_t pair_key(int i, int j) { return std::uint64_t(std::min(i, j)) << 32 | std::uint32_t(std::max(i, j)); }
+
+bool finite(std::span<const double> values) {
+  return std::all_of(values.begin(), values.end(), [](double x) { return std::isfinite(x); });
+}
+
+ShapeType shape_type(GeomType type) {
+  switch (type) {
+    case GeomType::plane: return ShapeType::plane;
+    case GeomType::sphere: return ShapeType::sphere;
+    case GeomType::capsule: return ShapeType::capsule;
+    case GeomType::ellipsoid: return ShapeType::ellipsoid;
+    case GeomType::cylinder: return ShapeType::cylinder;
+    case GeomType::box: return ShapeType::box;
+    case GeomType::mesh: return ShapeType::convex;
+    default: return ShapeType::height_field;
+  }
+}
+
+/// Centre and radius of a sphere around the shape, in its own frame.
+std::pair<Vec3d, double> sphere_around(const Shape& s) {
+  switch (s.type) {
+    case ShapeType::plane: return {{0, 0, 0}, kInfinity};
+    case ShapeType::sphere: return {{0, 0, 0}, s.size.x};
+    case ShapeType::capsule: return {{0, 0, 0}, s.size.x + s.size.y};
+    case ShapeType::cylinder: return {{0, 0, 0}, std::hypot(s.size.x, s.size.y)};
+    case ShapeType::ellipsoid: return {{0, 0, 0}, std::max({s.size.x, s.size.y, s.size.z})};
+    case ShapeType::box: return {{0, 0, 0}, norm(s.size)};
+    default: break;
+  }
+  double radius = 0;
+  for (const Vec3d& v : s.hull->vertices()) radius = std::max(radius, norm(v - s.hull->centre()));
+  return {s.hull->centre(), radius};
+}
+
+const MeshSpec* find_mesh(const ModelSpec& spec, const std::string& name) {
+  for (const MeshSpec& mesh : spec.meshes) {
+    if (mesh.name == name) return &mesh;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+Spook spook_of(std::span<const double> solref) {
+  if (solref.empty()) return {};
+  if (solref.size() != 2 || !finite(solref)) {
+    throw ValueError("solref", std::to_string(solref.size()) + " numbers", "two finite numbers");
+  }
+  if (solref[0] > 0) return {0, solref[0]};
+  if (!(solref[0] < 0) || solref[1] > 0)
+    throw ValueError("solref", std::to_string(solref[0]), "(positive, ratio) or (-stiffness, -damping)");
+  return {-1 / solref[0], solref[1] / solref[0]};
+}
+
+ContactGeometry::ContactGeometry(const Model& model) {
+  for (int body = 0; body < model.nbody(); ++body) {
+    const std::vector<GeomSpec>& geoms = model.spec.bodies[body].geoms;
+    for (std::size_t g = 0; g < geoms.size(); ++g) add_shape(model, body, int(g));
+  }
+  add_pairs(model);
+  list_pairs();
+  placed_.resize(shapes_.size()), boxes_.resize(shapes_.size());
+}
+
+void ContactGeometry::add_shape(const Model& model, int body, int index) {
+  const GeomSpec& geom = model.spec.bodies[body].geoms[index];
+  bool in_pair = false;
+  for (const ContactPairSpec& pair : model.spec.contact_pairs) {
+    in_pair = in_pair || (!geom.name.empty() && (pair.geom1 == geom.name || pair.geom2 == geom.name));
+  }
+  if (geom.visual_only || (geom.contype == 0 && geom.conaffinity == 0 && !in_pair)) return;
+  const auto leave_out = [&](const std::string& why) {
+    diagnostics_.push_back({Severity::warning, geom.where, "left out of contact: " + why});
+  };
+  if (geom.type == GeomType::height_field || geom.type == GeomType::sdf) {
+    return leave_out(std::string("shapes of type ") + name(geom.type) + " are not simulated");
+  }
+  ContactShape shape;
+  shape.shape = {shape_type(geom.type), geom.size};
+  if (geom.type == GeomType::mesh) {
+    const MeshSpec* mesh = find_mesh(model.spec, geom.mesh);
+    if (!mesh || mesh->vertices.empty()) return leave_out("the mesh \"" + geom.mesh + "\" was not read");
+    try {
+      hulls_.push_back(std::make_unique<ConvexHull>(mesh->vertices));
+    } catch (const ValueError& e) {
+      throw InputError(geom.where, "mesh \"" + geom.mesh + "\": " + e.what());
+    }
+    shape.shape.hull = hulls_.back().get();
+  }
+  try {
+    check_shape(shape.shape);
+  } catch (const ValueError& e) {
+    throw InputError(geom.where, e.what());
+  }
+  const Body& at = model.bodies[body];
+  shape.link = at.link, shape.body = body, shape.geom = index;
+  shape.pose = {at.X_LB.R * geom.position + at.X_LB.p, at.X_LB.R * rotation(geom.orientation)};
+  const auto [centre, radius] = sphere_around(shape.shape);
+  shape.centre = shape.pose.position + shape.pose.rotation * centre, shape.radius = radius;
+
+  Surface surface;
+  surface.contype = geom.contype, surface.conaffinity = geom.conaffinity, surface.priority = geom.priority;
+  surface.dimension = geom.condim, surface.friction = geom.friction;
+  try {
+    surface.spook = spook_of(geom.solver_reference);
+  } catch (const ValueError& e) {
+    throw InputError(geom.where, e.what());
+  }
+  surface.soft = !geom.solver_reference.empty();
+  surface.mix = geom.solver_mix, surface.margin = geom.margin - geom.gap;
+  if (!finite(geom.friction) || !std::isfinite(surface.margin))
+    throw InputError(geom.where, "friction, margin and gap must be finite");
+
+  int root = at.link;  // the lowest of the joints that move this link's body
+  while (root >= 0 && model.joints[root].parent >= 0 &&
+         model.joints[model.joints[root].parent].body == model.joints[root].body) {
+    root = model.joints[root].parent;
+  }
+  shapes_.push_back(shape), surfaces_.push_back(surface);
+  parent_.push_back(root >= 0 ? model.joints[root].parent : -2);
+}
+
+void ContactGeometry::add_pairs(const Model& model) {
+  for (const ContactExcludeSpec& exclude : model.spec.contact_excludes) {
+    const int a = model.find_body(exclude.body1), b = model.find_body(exclude.body2);
+    if (a < 0 || b < 0)
+      throw InputError(exclude.where, "there is no body \"" + (a < 0 ? exclude.body1 : exclude.body2) + "\"");
+    excluded_.push_back(pair_key(a, b));
+  }
+  std::sort(excluded_.begin(), excluded_.end());
+  const auto shape_named = [&](const ContactPairSpec& pair, const std::string& name) {
+    for (std::size_t i = 0; i < shapes_.size(); ++i) {
+      if (model.spec.bodies[shapes_[i].body].geoms[shapes_[i].geom].name == name) return int(i);
+    }
+    diagnostics_.push_back(
+        {Severity::warning, pair.where, "left out of contact: \"" + name + "\" is no shape that takes part"});
+    return -1;
+  };
+  for (const ContactPairSpec& pair : model.spec.contact_pairs) {
+    const int i = shape_named(pair, pair.geom1), j = shape_named(pair, pair.geom2);
+    if (i < 0 || j < 0 || i == j) continue;
+    Surface s;
+    s.dimension = pair.condim, s.margin = pair.margin - pair.gap;
+    const Surface usual = surface(i, j);
+    s.friction = usual.friction;  // MJCF's five: two sliding, torsional, two rolling
+    if (!pair.friction.empty()) s.friction[0] = pair.friction[0];
+    if (pair.friction.size() > 2) s.friction[1] = pair.friction[2];
+    if (pair.friction.size() > 3) s.friction[2] = pair.friction[3];
+    s.spook = pair.solver_reference.empty() ? usual.spook : spook_of(pair.solver_reference);
+    overrides_.push_back({pair_key(i, j), s});
+  }
+  std::sort(overrides_.begin(), overrides_.end(), [](const Override& x, const Override& y) { return x.key < y.key; });
+}
+
+void ContactGeometry::list_pairs() {
+  const int n = int(shapes_.size());
+  for (int i = 0; i < n && !crowded_; ++i) {
+    for (int j = i + 1; j < n; ++j) {
+      if (may_touch(i, j)) pairs_.push_back({std::uint32_t(i), std::uint32_t(j)});
+    }
+    crowded_ = pairs_.size() > kListedPairs;
+  }
+  if (crowded_) pairs_.clear();
+}
+
+const ContactGeometry::Override* ContactGeometry::explicit_pair(int i, int j) const {
+  if (overrides_.empty()) return nullptr;
+  const std::uint64_t key = pair_key(i, j);
+  const auto at = std::lower_bound(overrides_.begin(), overrides_.end(), key,
+                                   [](const Override& o, std::uint64_t k) { return o.key < k; });
+  return at != overrides_.end() && at->key == key ? &*at : nullptr;
+}
+
+bool ContactGeometry::may_touch(int i, int j) const {
+  const ContactShape &a = shapes_[i], &b = shapes_[j];
+  if (a.shape.type == ShapeType::plane && b.shape.type == ShapeType::plane) return false;
+  if (a.link < 0 && b.link < 0) return false;
+  if (explicit_pair(i, j)) return true;
+  const Surface &s = surfaces_[i], &t = surfaces_[j];
+  if (!(s.contype & t.conaffinity) && !(t.contype & s.conaffinity)) return false;
+  if (a.link == b.link) return false;
+  if (a.link >= 0 && b.link >= 0 && (parent_[i] == b.link || parent_[j] == a.link)) return false;
+  return !std::binary_search(excluded_.begin(), excluded_.end(), pair_key(a.body, b.body));
+}
+
+/// What two surfaces make together.
+ContactGeometry::Surface ContactGeometry::surface(int i, int j) const {
+  if (const Override* pair = explicit_pair(i, j)) return pair->surface;
+  const Surface &a = surfaces_[i], &b = surfaces_[j];
+  Surface both = a.priority >= b.priority ? a : b;
+  both.margin = std::max(a.margin, b.margin);
+  if (a.priority != b.priority) return both;
+  both.dimension = std::max(a.dimension, b.dimension);
+  for (int k = 0; k < 3; ++k) both.friction[k] = std::max(a.friction[k], b.friction[k]);
+  if (a.soft != b.soft) both.spook = a.soft ? a.spook : b.spook;
+  if (a.soft && b.soft) {
+    const double sum = a.mix + b.mix, share = sum > 0 ? a.mix / sum : 0.5;
+    both.spook.compliance = share * a.spook.compliance + (1 - share) * b.spook.compliance;
+    both.spook.damping_time = share * a.spook.damping_time + (1 - share) * b.spook.damping_time;
+  }
+  return both;
+}
+
+void ContactGeometry::place(int i, const Vec3d& origin, const Mat3d& rotation, const Motion<double>& velocity) {
+  const ContactShape& s = shapes_[i];
+  Placed& p = placed_[i];
+  p.pose = {origin + rotation * s.pose.position, rotation * s.pose.rotation};
+  const Vec3d arm = rotation * s.centre;
+  p.centre = origin + arm, p.velocity = velocity.v + cross(velocity.w, arm), p.spin = velocity.w;
+}
+
+/// How far apart two shapes may be and still meet within h: the speed at which their surfaces can approach.
+double ContactGeometry::reach(int i, int j, double h) const {
+  const auto turn = [&](int k) {
+    return std::isinf(shapes_[k].radius) ? 0.0 : norm(placed_[k].spin) * shapes_[k].radius;
+  };
+  const Vec3d relative = placed_[i].velocity - placed_[j].velocity;
+  const bool plane_i = shapes_[i].shape.type == ShapeType::plane, plane_j = shapes_[j].shape.type == ShapeType::plane;
+  double speed = norm(relative);
+  if (plane_i || plane_j) {  // only what goes into the plane counts
+    const Vec3d n = placed_[plane_i ? i : j].pose.rotation.column_z();
+    speed = std::max(0.0, (plane_i ? 1 : -1) * dot(n, relative));
+  }
+  return std::max(surfaces_[i].margin, surfaces_[j].margin) + h * (speed + turn(i) + turn(j));
+}
+
+bool ContactGeometry::near(int i, int j, double margin) const {
+  const ContactShape &a = shapes_[i], &b = shapes_[j];
+  const Placed &p = placed_[i], &q = placed_[j];
+  const Vec3d d = q.centre - p.centre;
+  if (std::isinf(a.radius)) return dot(p.pose.rotation.column_z(), d) <= b.radius + margin;
+  if (std::isinf(b.radius)) return -dot(q.pose.rotation.column_z(), d) <= a.radius + margin;
+  const double reach = a.radius + b.radius + margin;
+  return dot(d, d) <= reach * reach;
+}
+
+void ContactGeometry::touch(int i, int j, double h, std::vector<LinkContact>& contacts) {
+  const double margin = reach(i, j, h);
+  if (!near(i, j, margin)) return;
+  ContactPoint points[kMaxManifold];
+  const int count =
+      collide(shapes_[i].shape, placed_[i].pose, shapes_[j].shape, placed_[j].pose, std::max(0.0, margin), points);
+  if (count == 0) return;
+  const Surface both = surface(i, j);
+  for (int k = 0; k < count; ++k) {
+    LinkContact c;
+    c.a = shapes_[i].link, c.b = shapes_[j].link;
+    c.point = points[k];
+    c.point.distance -= both.margin;  // MJCF's margin: forces begin at that distance
+    c.dimension = both.dimension;
+    c.friction = both.friction[0], c.torsional = both.friction[1], c.rolling = both.friction[2];
+    c.spook = both.spook;
+    c.identity = std::uint64_t(i + 1) << 45 | std::uint64_t(j + 1) << 28 | (points[k].feature & 0x0fffffffu);
+    contacts.push_back(c);
+  }
+}
+
+template <class R>
+void ContactGeometry::detect(const BasicData<R>& data, double h, std::vector<LinkContact>& contacts) {
+  contacts.clear();
+  if (empty()) return;
+  const auto widen = [](const Vec3<R>& v) { return Vec3d{double(v.x), double(v.y), double(v.z)}; };
+  for (std::size_t i = 0; i < shapes_.size(); ++i) {
+    if (shapes_[i].link < 0) {
+      place(int(i), {0, 0, 0}, identity3<double>(), {{0, 0, 0}, {0, 0, 0}});
+      continue;
+    }
+    const LinkState<R>& s = data.links()[shapes_[i].link];
+    const Mat3d rotation = from_columns(widen(s.R.column_x()), widen(s.R.column_y()), widen(s.R.column_z()));
+    place(int(i), widen(s.o), rotation, {widen(s.v.w), widen(s.v.v)});
+  }
+  if (!crowded_) {
+    for (const BodyPair& pair : pairs_) touch(int(pair.first), int(pair.second), h, contacts);
+    return;
+  }
+  for (std::size_t i = 0; i < shapes_.size(); ++i) {
+    const double own =
+        surfaces_[i].margin + h * (norm(placed_[i].velocity) +
+                                   norm(placed_[i].spin) * (std::isinf(shapes_[i].radius) ? 0 : shapes_[i].radius));
+    boxes_[i] = bounds(shapes_[i].shape, placed_[i].pose, std::max(0.0, own));
+  }
+  for (const BodyPair& pair : broad_.find(boxes_)) {
+    if (may_touch(int(pair.first), int(pair.second))) touch(int(pair.first), int(pair.second), h, contacts);
+  }
+}
+
+template void ContactGeometry::detect<double>(const BasicData<double>&, double, std::vector<LinkContact>&);
+template void ContactGeometry::detect<float>(const BasicData<float>&, double, std::vector<LinkContact>&);
+
+}  // namespace tarsus

@@ -1,0 +1,56 @@
+#include "tarsus/sim/row_stage.hpp"
+
+#include <algorithm>
+
+namespace tarsus {
+
+template <class R>
+RowStage<R>::RowStage(const Model& model, const BasicData<R>& data, const RowStageOptions& options)
+    : model_(model),
+      options_(options),
+      geometry_(options.contacts ? ContactGeometry(model) : ContactGeometry()),
+      rows_(model, {.limits = options.joints,
+                    .friction_loss = options.joints,
+                    .limit_spook = options.limit_spook,
+                    .solve = options.solve,
+                    .restitution_threshold = options.restitution_threshold}),
+      force_(model.nv) {
+  if (data.width() != 1)
+    throw ValueError("data", std::to_string(data.width()) + " lanes",
+                     "one world: contacts and joint limits are not in lanes yet");
+  if (!(options.restitution >= 0 && options.restitution <= 1))
+    throw ValueError("restitution", std::to_string(options.restitution), "0 to 1");
+}
+
+template <class R>
+void RowStage<R>::begin(BasicData<R>& data, double h, In<R> velocity) {
+  kinematics<R>(model_, data, data.qpos, data.qvel);
+  geometry_.detect(data, h, found_);
+  for (LinkContact& c : found_) c.restitution = options_.restitution;
+  rows_.build(data, h, data.qpos, data.qvel, velocity, found_);
+  rounds_ = 0;
+}
+
+template <class R>
+void RowStage<R>::solve(BasicData<R>& data, Out<R> velocity, bool included) {
+  rows_.factor(data);
+  rows_.solve(data, data.qpos, velocity, included);
+}
+
+template <class R>
+In<R> RowStage<R>::applied_force(BasicData<R>& data) {
+  std::copy(data.tau.begin(), data.tau.end(), force_.begin());
+  rows_.add_force(data, force_);
+  return force_;
+}
+
+template <class R>
+void RowStage<R>::apply(BasicData<R>& data, double h, Out<R> velocity) {
+  begin(data, h, velocity);
+  if (rows_.rows() > 0) solve(data, velocity, false);
+}
+
+template class RowStage<double>;
+template class RowStage<float>;
+
+}  // namespace tarsus

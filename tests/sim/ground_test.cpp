@@ -1,0 +1,190 @@
+// Trees with contacts, joint limits and drives, stepped: closed forms and conservation.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tarsus/io/model_file.hpp"
+#include "tarsus/math/rotation.hpp"
+#include "tarsus/sim/step.hpp"
+
+namespace tarsus {
+namespace {
+
+constexpr double kGravity = 9.81;
+
+GeomSpec geom(GeomType type, const Vec3d& size, double friction = 0.5) {
+  GeomSpec g;
+  g.type = type, g.size = size, g.friction = {friction, 0, 0};
+  return g;
+}
+
+/// Free bodies of mass 2 over a floor tilted by `slope` about y, each with the given shape.
+ModelSpec on_floor(const GeomSpec& shape, const std::vector<Vec3d>& places, double slope = 0) {
+  ModelSpec spec;
+  spec.option.gravity = {kGravity * std::sin(slope), 0, -kGravity * std::cos(slope)};
+  spec.bodies[0].geoms.push_back(geom(GeomType::plane, {0, 0, 0}, 0));
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    BodySpec body("body" + std::to_string(i));
+    body.parent = 0, body.position = places[i];
+    JointSpec joint;
+    joint.name = "free" + std::to_string(i), joint.type = JointType::free;
+    body.joints = {joint};
+    body.geoms = {shape};
+    const double s = 2.0 / 3 * shape.size.x * shape.size.x * 2;
+    body.inertial = InertialSpec{2, {0, 0, 0}, {s, 0, 0, s, 0, s}, {}};
+    spec.bodies.push_back(body);
+  }
+  return spec;
+}
+
+struct Simulation {
+  Model model;
+  Data data;
+  Stepper<double> stepper;
+  explicit Simulation(ModelSpec spec, const StepOptions& options)
+      : model(compile(std::move(spec))), data(model), stepper(model, data, options) {}
+  void run(int steps) {
+    for (int i = 0; i < steps; ++i) ASSERT_EQ(stepper.step(data), 0);
+  }
+};
+
+StepOptions with_contacts(double h) {
+  StepOptions options;
+  options.dt = h, options.rows.contacts = true, options.rows.solve.max_iterations = 5000,
+  options.rows.solve.tolerance = 1e-12;
+  return options;
+}
+
+TEST(Ground, BodyOnKPointsSinksByItsWeightOverTheStiffness) {
+  for (const auto& [type, points] : {std::pair{GeomType::sphere, 1}, std::pair{GeomType::box, 4}}) {
+    GeomSpec shape = geom(type, {0.1, 0.1, 0.1});
+    shape.solver_reference = {-5000, -400};  // stiffness and damping: ε = 1/5000 m/N
+    Simulation s(on_floor(shape, {{0, 0, 0.1}}), with_contacts(0.01));
+    s.run(600);
+    EXPECT_EQ(s.stepper.rows()->report().touching, points);
+    EXPECT_NEAR(0.1 - s.data.qpos[2], 2 * kGravity / 5000 / points, 1e-9);
+    Vec3d force{0, 0, 0};
+    for (int i = 0; i < points; ++i) force += s.stepper.rows()->force(i);
+    EXPECT_NEAR(force.z, 2 * kGravity, 1e-7);
+  }
+}
+
+TEST(Ground, SlidingBlockStopsWhereCoulombSays) {
+  const double mu = 0.4, speed = 3;
+  double last = 0;
+  for (const double h : {0.01, 0.005, 0.0025}) {
+    Simulation s(on_floor(geom(GeomType::box, {0.2, 0.2, 0.05}, mu), {{0, 0, 0.05}}), with_contacts(h));
+    s.data.qvel[0] = speed;
+    s.run(int(2 / h));
+    const double distance = speed * speed / (2 * mu * kGravity) - speed * h / 2;
+    EXPECT_NEAR(s.data.qpos[0], distance, 2.5 * h * h + 1e-6) << h;  // O(h²)
+    EXPECT_NEAR(s.data.qvel[0], 0, 1e-10);
+    last = s.data.qpos[0];
+  }
+  EXPECT_NEAR(last, speed * speed / (2 * mu * kGravity), 0.005);
+}
+
+TEST(Ground, BlockSticksBelowTheFrictionAngleAndSlidesAbove) {
+  const double mu = 0.5, h = 0.01;
+  for (const double excess : {-0.02, 0.02}) {
+    const double slope = std::atan(mu) + excess;
+    Simulation s(on_floor(geom(GeomType::box, {0.2, 0.2, 0.02}, mu), {{0, 0, 0.02}}, slope), with_contacts(h));
+    s.run(200);
+    if (excess < 0) {
+      EXPECT_NEAR(s.data.qvel[0], 0, 1e-9);
+      EXPECT_NEAR(s.data.qpos[0], 0, 1e-6);
+    } else {
+      EXPECT_NEAR(s.data.qvel[0], 200 * h * kGravity * (std::sin(slope) - mu * std::cos(slope)), 1e-6);
+    }
+  }
+}
+
+TEST(Ground, ColumnOfBoxesCarriesItsWeightContactByContact) {
+  const int n = 5;
+  std::vector<Vec3d> places;
+  for (int i = 0; i < n; ++i) places.push_back({0, 0, 0.1 + 0.2 * i});
+  Simulation s(on_floor(geom(GeomType::box, {0.1, 0.1, 0.1}), places), with_contacts(0.01));
+  s.run(300);
+  std::vector<double> carried(n, 0.0);
+  const auto contacts = s.stepper.rows()->contacts();
+  for (int i = 0; i < int(contacts.size()); ++i) carried[contacts[i].a] += s.stepper.rows()->force(i).z;
+  for (int i = 0; i < n; ++i) EXPECT_NEAR(carried[i], (n - i) * 2 * kGravity, 1e-6) << i;
+  EXPECT_LT(s.stepper.rows()->report().penetration, 1e-6);
+}
+
+TEST(Ground, SphereBouncesByItsRestitution) {
+  StepOptions options = with_contacts(0.001);
+  options.rows.restitution = 0.8;
+  Simulation s(on_floor(geom(GeomType::sphere, {0.1, 0, 0}, 0), {{0, 0, 1.1}}), options);
+  double top = 0;
+  bool bounced = false;
+  for (int i = 0; i < 900; ++i) {
+    s.run(1);
+    bounced = bounced || s.data.qvel[2] > 0;
+    if (bounced) top = std::max(top, s.data.qpos[2] - 0.1);
+  }
+  EXPECT_NEAR(top, 0.64, 0.01);
+}
+
+TEST(Ground, CollidingSpheresKeepTheirMomentum) {
+  ModelSpec spec = on_floor(geom(GeomType::sphere, {0.1, 0, 0}), {{0, 0, 5}, {0.5, 0.05, 5.03}, {0.9, 0, 4.97}});
+  spec.option.gravity = {0, 0, 0};
+  Simulation s(std::move(spec), with_contacts(0.005));
+  s.data.qvel[0] = 4, s.data.qvel[10] = 3;
+  const auto momentum_now = [&] {
+    kinematics<double>(s.model, s.data, s.data.qpos, s.data.qvel);
+    return momentum<double>(s.model, s.data);
+  };
+  const Momentum before = momentum_now();
+  int touching = 0;
+  for (int i = 0; i < 200; ++i) s.run(1), touching += s.stepper.rows()->report().touching;
+  const Momentum after = momentum_now();
+  EXPECT_GT(touching, 1);
+  for (int k = 0; k < 3; ++k) {
+    EXPECT_NEAR(after.linear[k], before.linear[k], 1e-12);
+    EXPECT_NEAR(after.angular[k], before.angular[k], 1e-3);  // integration's own error
+  }
+}
+
+TEST(Ground, HumanoidStandsWithDrivesAndWithForceLimits) {
+  for (const bool limited : {false, true}) {
+    ModelSpec spec = read_model(std::string(TARSUS_SOURCE_DIR) + "/models/humanoid.xml", {});
+    Model model = compile(std::move(spec));
+    Data data(model);
+    StepOptions options;
+    options.dt = 1.0 / 60, options.rows.contacts = options.rows.joints = true;
+    Stepper<double> stepper(model, data, options);
+    Drives drives = Drives::uniform(model, 1000, 100, 0, 0);
+    drives.stiff = true;
+    if (limited) drives.force_limit.assign(model.nv, 150.0);
+    const std::vector<double> target = model.qpos0;
+    double worst = 0;
+    for (int i = 0; i < 120; ++i) {
+      ASSERT_EQ(stepper.step(data, drives, target), 0);
+      worst = std::max(worst, stepper.rows()->report().residual);
+      if (limited) {
+        ASSERT_TRUE(stepper.limiter()->report(0).converged);
+        for (int k = 6; k < model.nv; ++k) ASSERT_LE(std::abs(stepper.limiter()->applied()[k]), 150 + 1e-9);
+      }
+    }
+    EXPECT_LT(worst, 1e-3);
+    EXPECT_GT(data.qpos[2], 0.8);
+    double weight = 0;
+    for (int i = 0; i < int(stepper.rows()->contacts().size()); ++i) {
+      if (stepper.rows()->contacts()[i].b < 0) weight += stepper.rows()->force(i).z;
+    }
+    EXPECT_NEAR(weight, model.total_mass() * kGravity, 0.05 * model.total_mass() * kGravity);
+  }
+}
+
+TEST(Ground, RowsNeedOneWorldAndEuler) {
+  Model model = compile(on_floor(geom(GeomType::sphere, {0.1, 0, 0}), {{0, 0, 1}}));
+  Data one(model), many(model, 5);
+  StepOptions options = with_contacts(0.01);
+  EXPECT_THROW(Stepper<double>(model, many, options), ValueError);
+  options.integrator = Integrator::rk4;
+  EXPECT_THROW(Stepper<double>(model, one, options), ValueError);
+}
+
+}  // namespace
+}  // namespace tarsus
