@@ -44,6 +44,8 @@ constexpr PairFunction kPairs[kTypes][kTypes] = {
     {cylinder_plane, cylinder_sphere, convex_pair, convex_pair, convex_pair},
     {box_plane, box_sphere, convex_pair, convex_pair, convex_pair, box_box},
     {convex_plane, convex_pair, convex_pair, convex_pair, convex_pair, convex_pair, convex_pair},
+    {nullptr, height_field_pair, height_field_pair, height_field_pair, height_field_pair, height_field_pair,
+     height_field_pair},
 };
 
 bool finite(const Vec3d& v) { return (v.x - v.x) + (v.y - v.y) + (v.z - v.z) == 0; }
@@ -52,7 +54,9 @@ bool usable(const Shape& shape, const ShapePose& pose) {
   const Vec3d& s = shape.size;
   const bool sized = s.x >= 0 && s.y >= 0 && s.z >= 0 && finite(s);
   const bool plane = shape.type == ShapeType::plane;  // sizes are for drawing
-  const bool whole = shape.type != ShapeType::convex || shape.hull;
+  const bool whole = shape.type == ShapeType::convex         ? shape.hull != nullptr
+                     : shape.type == ShapeType::height_field ? shape.field != nullptr
+                                                             : true;
   return whole && (plane || sized) && finite(pose.position) && finite(pose.rotation.row_x()) &&
          finite(pose.rotation.row_y()) && finite(pose.rotation.row_z());
 }

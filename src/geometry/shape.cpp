@@ -8,6 +8,7 @@
 
 #include "tarsus/base/error.hpp"
 #include "tarsus/geometry/convex_hull.hpp"
+#include "tarsus/geometry/height_field.hpp"
 
 namespace tarsus {
 
@@ -66,13 +67,13 @@ Aabb bounds(const Shape& shape, const ShapePose& pose, double margin) {
       break;
     }
     case ShapeType::box: half = turned(pose.rotation, s); break;
-    case ShapeType::convex: {
-      const Aabb& own = shape.hull->box();
+    case ShapeType::convex:
+    case ShapeType::height_field: {
+      const Aabb& own = shape.hull ? shape.hull->box() : shape.field->box();
       half = turned(pose.rotation, (own.upper - own.lower) * 0.5);
       centre += pose.rotation * ((own.lower + own.upper) * 0.5);
       break;
     }
-    case ShapeType::height_field: break;
   }
   const Vec3d reach = half + Vec3d{margin, margin, margin};
   return {centre - reach, centre + reach};

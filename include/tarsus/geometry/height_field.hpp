@@ -1,0 +1,43 @@
+// A terrain: heights over a rectangular grid of points, two triangles a cell, solid down to its base.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "tarsus/geometry/shape.hpp"
+
+namespace tarsus {
+
+class HeightField {
+ public:
+  /// @param heights [rows · columns] z of each point [m], row by row: column c lies at x = (2 c/(columns - 1) - 1)
+  /// half_x,
+  ///        row r at y = (2 r/(rows - 1) - 1) half_y
+  /// @param base depth of its flat bottom below z = 0 [m]
+  /// @throws ValueError if there are fewer than 2 x 2 points or a size is not positive or a number not finite;
+  /// ShapeError
+  HeightField(int rows, int columns, std::span<const double> heights, double half_x, double half_y, double base);
+
+  int rows() const { return rows_; }
+  int columns() const { return columns_; }
+  double base() const { return base_; }
+  const Aabb& box() const { return box_; }
+  double height(int row, int column) const {
+    return heights_[static_cast<std::size_t>(row) * static_cast<std::size_t>(columns_) +
+                    static_cast<std::size_t>(column)];
+  }
+  Vec3d point(int row, int column) const {
+    return {column * step_x_ - half_x_, row * step_y_ - half_y_, height(row, column)};
+  }
+  /// The cell that x (or y) falls in, clamped to those there are.
+  int column_at(double x) const;
+  int row_at(double y) const;
+
+ private:
+  int rows_, columns_;
+  double half_x_, half_y_, base_, step_x_, step_y_;
+  std::vector<double> heights_;
+  Aabb box_;
+};
+
+}  // namespace tarsus

@@ -1,0 +1,204 @@
+// Height fields: each triangle under the other shape by GJK and EPA, one-sided.
+//
+// Two things keep a body from stumbling over the edges between triangles of a smooth terrain. A contact whose normal
+// leans away from its triangle's counts only where the terrain around the touching edge or corner stays below the
+// contact's tangent plane; and a body that is below a triangle is lifted along that triangle's normal, whatever the
+// shortest way out might be.
+#include "tarsus/geometry/height_field.hpp"
+
+#include <fmt/format.h>
+
+#include "geometry/core.hpp"
+#include "tarsus/base/error.hpp"
+
+namespace tarsus {
+
+HeightField::HeightField(int rows, int columns, std::span<const double> heights, double half_x, double half_y,
+                         double base)
+    : rows_(rows), columns_(columns), half_x_(half_x), half_y_(half_y), base_(base) {
+  if (rows < 2 || columns < 2) {
+    throw ValueError("height field", fmt::format("{} x {} points", rows, columns), "at least 2 x 2");
+  }
+  check_size("heights", heights.size(), static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns));
+  for (const double size : {half_x, half_y, base}) {
+    if (!(size > 0) || !std::isfinite(size))
+      throw ValueError("height field size", fmt::format("{}", size), "> 0, finite");
+  }
+  for (const double h : heights) {
+    if (!std::isfinite(h)) throw ValueError("height field height", fmt::format("{}", h), "a finite number");
+  }
+  heights_.assign(heights.begin(), heights.end());
+  step_x_ = 2 * half_x / (columns - 1);
+  step_y_ = 2 * half_y / (rows - 1);
+  const auto [low, high] = std::minmax_element(heights_.begin(), heights_.end());
+  box_ = {{-half_x, -half_y, std::min(-base, *low)}, {half_x, half_y, *high}};
+}
+
+int HeightField::column_at(double x) const {
+  return static_cast<int>(std::clamp((x + half_x_) / step_x_, 0.0, static_cast<double>(columns_ - 2)));
+}
+int HeightField::row_at(double y) const {
+  return static_cast<int>(std::clamp((y + half_y_) / step_y_, 0.0, static_cast<double>(rows_ - 2)));
+}
+
+namespace narrow {
+
+namespace {
+
+struct GridPoint {
+  int row, column;
+};
+
+/// A height field with another shape, all in the field's frame.
+class Terrain {
+ public:
+  Terrain(const HeightField& field, const Core& other, double margin) : field_(field), other_(other), points_(margin) {}
+
+  void collide(const Aabb& under);
+  ContactList& points() { return points_; }
+
+ private:
+  using Corners = std::array<GridPoint, 3>;
+
+  Vec3d at(const GridPoint& g) const { return field_.point(g.row, g.column); }
+  bool inside(const GridPoint& g) const {
+    return g.row >= 0 && g.column >= 0 && g.row < field_.rows() && g.column < field_.columns();
+  }
+  void touch(const Corners& corners);
+  bool lift(const Core& triangle, const Vec3d& normal, double depth, const Vec3d& lowest);
+  bool stands_out(const Corners& corners, const Vec3d& p, const Vec3d& up) const;
+  bool highest(const Corners& corners, const Vec3d& up) const;
+  /// Every grid point that shares a triangle with g.
+  bool ring_below(const GridPoint& g, const Vec3d& p, const Vec3d& up) const;
+  bool below(const GridPoint& g, const Vec3d& p, const Vec3d& up) const;
+  void add(const Core& triangle, const Closest& closest);
+
+  const HeightField& field_;
+  const Core& other_;
+  ContactList points_;
+};
+
+void Terrain::collide(const Aabb& under) {
+  const Aabb& box = field_.box();
+  if (!overlap(under, box)) return;
+  const int c1 = field_.column_at(under.upper.x), r1 = field_.row_at(under.upper.y);
+  for (int r = field_.row_at(under.lower.y); r <= r1; ++r) {
+    for (int c = field_.column_at(under.lower.x); c <= c1; ++c) {
+      const double highest = std::max(
+          {field_.height(r, c), field_.height(r, c + 1), field_.height(r + 1, c), field_.height(r + 1, c + 1)});
+      if (highest < under.lower.z) continue;
+      touch({GridPoint{r, c}, {r, c + 1}, {r + 1, c + 1}});
+      touch({GridPoint{r, c}, {r + 1, c + 1}, {r + 1, c}});
+    }
+  }
+}
+
+void Terrain::touch(const Corners& corners) {
+  Core triangle;
+  triangle.is_triangle = true;
+  for (std::size_t k = 0; k < 3; ++k) triangle.triangle[k] = at(corners[k]);
+  const auto& t = triangle.triangle;
+  double length = 0;
+  const Vec3d n = direction(cross(t[1] - t[0], t[2] - t[0]), {0, 0, 1}, length);
+  const Vec3d lowest = mul_add(n, -other_.radius, other_.support(-n));
+  const double height = dot(n, lowest - t[0]);
+  if (height > points_.margin()) return;
+  Closest closest;
+  if (closest_points(triangle, other_, points_.margin(), closest)) {
+    const Vec3d up = -closest.normal, on_triangle = mul_add(up, -closest.distance, closest.on_b);
+    const double lean = dot(up, n);
+    const bool overlap = closest.distance < -other_.radius;
+    if (lean > 1 - 1e-10 || (lean > 0.02 && (overlap ? highest(corners, up) : stands_out(corners, on_triangle, up)))) {
+      return add(triangle, closest);
+    }
+  }
+  lift(triangle, n, height, lowest);
+}
+
+/// The contact along the triangle's normal, if the lowest point is under the triangle.
+bool Terrain::lift(const Core& triangle, const Vec3d& normal, double height, const Vec3d& lowest) {
+  if (height >= 0 || lowest.z < -field_.base()) return false;
+  const auto& t = triangle.triangle;
+  for (std::size_t k = 0; k < 3; ++k) {
+    const Vec3d edge = t[(k + 1) % 3] - t[k], to = lowest - t[k];
+    if (edge.x * to.y - edge.y * to.x < 0) return false;
+  }
+  Closest closest;
+  closest.normal = -normal;
+  closest.distance = height;
+  closest.on_b = lowest;
+  add(triangle, closest);
+  return true;
+}
+
+/// Whether grid point g, if there is one, is not above the plane through p across `up`.
+bool Terrain::below(const GridPoint& g, const Vec3d& p, const Vec3d& up) const {
+  if (!inside(g)) return true;
+  const Vec3d d = at(g) - p;
+  return dot(d, up) <= 1e-9 * norm(d);
+}
+
+bool Terrain::ring_below(const GridPoint& g, const Vec3d& p, const Vec3d& up) const {
+  static constexpr GridPoint kRing[] = {{0, 1}, {1, 1}, {1, 0}, {0, -1}, {-1, -1}, {-1, 0}};
+  return std::all_of(std::begin(kRing), std::end(kRing), [&](const GridPoint& d) {
+    return below({g.row + d.row, g.column + d.column}, p, up);
+  });
+}
+
+/// Whether the triangle's corner farthest along `up` is not below the grid points around it.
+bool Terrain::highest(const Corners& corners, const Vec3d& up) const {
+  const auto top = std::max_element(corners.begin(), corners.end(), [&](const GridPoint& a, const GridPoint& b) {
+    return dot(at(a), up) < dot(at(b), up);
+  });
+  return ring_below(*top, at(*top), up);
+}
+
+/// Whether the terrain next to the edge or corner that holds p stays below.
+bool Terrain::stands_out(const Corners& corners, const Vec3d& p, const Vec3d& up) const {
+  const Vec3d a = at(corners[0]), b = at(corners[1]), c = at(corners[2]);
+  const Vec3d n = cross(b - a, c - a);
+  const double area2 = dot(n, n);
+  const double weight[3] = {dot(n, cross(b - p, c - p)) / area2, dot(n, cross(c - p, a - p)) / area2,
+                            dot(n, cross(a - p, b - p)) / area2};
+  constexpr double kOnEdge = 1e-6;
+  for (std::size_t k = 0; k < 3; ++k) {
+    const GridPoint &own = corners[k], &i = corners[(k + 1) % 3], &j = corners[(k + 2) % 3];
+    if (weight[k] > 1 - kOnEdge) return ring_below(own, p, up);
+    // On the edge opposite: the fourth corner of the two triangles that share it, a parallelogram on the grid.
+    if (weight[k] < kOnEdge && !below({i.row + j.row - own.row, i.column + j.column - own.column}, p, up)) return false;
+  }
+  return true;
+}
+
+void Terrain::add(const Core& triangle, const Closest& closest) {
+  ContactList found(points_.margin());
+  add_manifold(triangle, other_, closest, found);
+  for (int k = 0; k < found.size(); ++k) {
+    const ContactPoint& p = found[k];
+    bool known = false;  // a point on the edge between two triangles
+    for (int i = 0; i < points_.size() && !known; ++i) {
+      const Vec3d apart = points_[i].position - p.position, turn = points_[i].normal - p.normal;
+      known = dot(apart, apart) < squared(1e-6 * other_.scale()) && dot(turn, turn) < 1e-10;
+    }
+    if (!known) points_.add(mul_add(p.normal, -p.distance / 2, p.position), p.normal, p.distance, p.feature);
+  }
+}
+
+}  // namespace
+
+void height_field_pair(const Body& a, const Body& b, ContactList& out) {
+  const Mat3d& r = a.pose.rotation;
+  const ShapePose local{a.to_local(b.position()), transpose(r) * b.pose.rotation};
+  const Core other({b.shape, local});
+  Terrain terrain(*a.shape.field, other, out.margin());
+  terrain.collide(bounds(b.shape, local, out.margin()));
+  ContactList& points = terrain.points();
+  for (int k = 0; k < points.size(); ++k) {
+    const ContactPoint& p = points[k];
+    out.add(a.to_world(mul_add(p.normal, -p.distance / 2, p.position)), r * p.normal, p.distance, p.feature);
+  }
+}
+
+}  // namespace narrow
+
+}  // namespace tarsus
