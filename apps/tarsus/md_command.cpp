@@ -6,7 +6,9 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <memory>
+#include <optional>
 
 #include "command.hpp"
 #include "tarsus/io/md_system.hpp"
@@ -22,7 +24,8 @@ constexpr int kSimulationFailed = 3;
 
 struct MdOptions {
   ParticleSource source;
-  double dt = 0, tolerance = 1e-12, temperature = -1, thermostat = -1, relaxation = 0, skin = 0;
+  double dt = 0, tolerance = 1e-12, relaxation = 0, skin = 0;  // dt, relaxation: filled in when not given
+  std::optional<double> given_dt, given_relaxation, temperature, thermostat;
   long steps = 1000, every = 0;
   int max_iterations = 0;
   std::string solver = "newton", out, final_file;
@@ -82,12 +85,16 @@ void check_options(const MdOptions& o) {
   const auto check = [](const char* name, double value, bool good, const char* expected) {
     if (!std::isfinite(value) || !good) throw ValueError(name, fmt::format("{}", value), expected);
   };
-  check("--dt", o.dt, o.dt > 0, "a positive time");
+  if (o.given_dt) check("--dt", *o.given_dt, *o.given_dt > 0, "a positive time");
+  if (o.temperature) check("--temperature", *o.temperature, *o.temperature >= 0, "0 or more");
+  if (o.thermostat) check("--thermostat", *o.thermostat, *o.thermostat >= 0, "0 or more");
+  if (o.given_relaxation) check("--tau", *o.given_relaxation, *o.given_relaxation > 0, "a positive time");
+  if (o.given_relaxation && !o.thermostat) throw ValueError("--tau", "given", "--thermostat beside it");
   check("--tol", o.tolerance, o.tolerance > 0 && o.tolerance < 1, "a number between 0 and 1");
-  check("--steps", static_cast<double>(o.steps), o.steps >= 0, "0 or more");
+  check("--steps", static_cast<double>(o.steps), o.steps >= 0 && o.steps < std::numeric_limits<long>::max(),
+        "0 or more, below 2^63 - 1");
   check("--every", static_cast<double>(o.every), o.every >= 0, "0 or more");
   check("--skin", o.skin, o.skin >= 0, "0 or more");
-  check("--tau", o.relaxation, o.relaxation >= 0, "0 or more");
   check("--cutoff", o.source.cutoff, o.source.cutoff >= 0, "0 or more");
 }
 
@@ -242,27 +249,26 @@ void run(MdOptions o) {
   if (o.list) return print_list();
   if (o.source.system.empty())
     throw ValueError("SYSTEM", "nothing", "a file or a built-in name; tarsus md --list shows them");
+  check_options(o);
   const bool quiet = o.quiet || o.json;
   Diagnostics notes;
   ParticleSystem system = load_particles(o.source, notes);
   for (const Diagnostic& note : notes) {
     if (!quiet) fmt::print(stderr, "{}\n", note.text());
   }
-  if (o.dt == 0) o.dt = system.units.timestep;
-  check_options(o);
+  o.dt = o.given_dt.value_or(system.units.timestep), o.relaxation = o.given_relaxation.value_or(100 * o.dt);
   system.force_field.skin = o.skin;
   const Preparation prepared = prepare(system, o.tolerance, o.dt);
-  if (o.temperature >= 0) set_temperature(system, o.temperature, o.source.seed);
+  if (o.temperature) set_temperature(system, *o.temperature, o.source.seed);
   if (!quiet)
     fmt::print("{}: {} particles, {} constraints, {} degrees of freedom, units {}\n{}", o.source.system,
                system.particles(), system.constraints.nrow(), degrees_of_freedom(system), system.units.name,
                prepared.text(system.units));
   VelocityVerlet verlet(system, {o.dt, o.solver, o.tolerance, o.max_iterations});
-  if (o.thermostat >= 0) {
+  if (o.thermostat) {
     const int degrees = degrees_of_freedom(system);
-    const double relaxation = o.relaxation > 0 ? o.relaxation : 100 * o.dt;
-    verlet.set_thermostat(std::make_unique<Thermostat>(0.5 * degrees * system.units.boltzmann * o.thermostat, degrees,
-                                                       relaxation, o.source.seed));
+    verlet.set_thermostat(std::make_unique<Thermostat>(0.5 * degrees * system.units.boltzmann * *o.thermostat, degrees,
+                                                       o.relaxation, o.source.seed));
   }
   const Outcome done = simulate(o, verlet, system);
   if (!o.final_file.empty()) {
@@ -300,7 +306,7 @@ void add_md_command(CLI::App& app) {
   MdOptions& o = *options;
   command->add_option("SYSTEM", o.source.system, "A file (.sys, .xyz, .extxyz, .data) or a built-in name (--list)");
   command->add_flag("--list", o.list, "Show the built-in systems, forces and solvers");
-  command->add_option("--dt", o.dt, "Timestep; default 2 fs, or 1 ms in SI");
+  command->add_option("--dt", o.given_dt, "Timestep; default 2 fs, or 1 ms in SI");
   command->add_option("--steps", o.steps, "Number of steps; 0 only projects the start")->capture_default_str();
   command->add_option("--solver", o.solver, "newton (default), m_shake, shake (the book's), shake_matrix")
       ->capture_default_str();
@@ -318,7 +324,7 @@ void add_md_command(CLI::App& app) {
                       "Convert to nm_ps or angstrom_fs; for .xyz and .data: what the numbers mean");
   command->add_option("--temperature", o.temperature, "Start with random velocities at this temperature");
   command->add_option("--thermostat", o.thermostat, "Keep this temperature by stochastic velocity rescaling");
-  command->add_option("--tau", o.relaxation, "The thermostat's time constant; default 100 steps");
+  command->add_option("--tau", o.given_relaxation, "The thermostat's time constant; default 100 steps");
   command->add_option("--seed", o.source.seed, "Of velocities, built-in starts and the thermostat")
       ->capture_default_str();
   command->add_option("--cutoff", o.source.cutoff, "LAMMPS data: cutoff of pair forces; default none");

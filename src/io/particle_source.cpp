@@ -29,6 +29,20 @@ ParticleSystem load_lammps(const ParticleSource& source, Diagnostics& notes) {
   return std::move(data.system);
 }
 
+bool is_lammps(const std::string& extension) {
+  return extension == ".data" || extension == ".lmp" || extension == ".lammps";
+}
+
+void refuse_lammps_options(const ParticleSource& source) {
+  const auto refuse = [](const char* name) {
+    throw ValueError(name, "given", "a LAMMPS data file: elsewhere it has no meaning; a setup names cutoffs");
+  };
+  if (source.cutoff != 0) refuse("cutoff");
+  if (source.reaction_field) refuse("reaction field");
+  if (!source.rigid_bonds.empty()) refuse("rigid bonds");
+  if (!source.rigid_angles.empty()) refuse("rigid angles");
+}
+
 ParticleSystem load_file(const ParticleSource& source, Diagnostics& notes) {
   const std::string extension = extension_of(source.system);
   if (extension == ".sys") return read_md_system(source.system);
@@ -36,7 +50,7 @@ ParticleSystem load_file(const ParticleSource& source, Diagnostics& notes) {
     return system_from_xyz(read_xyz(source.system), source.system,
                            source.units.empty() ? units_nm_ps() : units_by_name(source.units));
   }
-  if (extension == ".data" || extension == ".lmp" || extension == ".lammps") return load_lammps(source, notes);
+  if (is_lammps(extension)) return load_lammps(source, notes);
   if (!std::filesystem::exists(source.system)) {
     std::string known;
     for (const auto& [name, what] : builtin_systems()) known += (known.empty() ? "" : ", ") + name;
@@ -50,6 +64,7 @@ ParticleSystem load_file(const ParticleSource& source, Diagnostics& notes) {
 ParticleSystem load_particles(const ParticleSource& source, Diagnostics& notes) {
   // A name with the form of a built-in one wins over a file unless there is such a file.
   const bool builtin = is_builtin_system(source.system) && !std::filesystem::exists(source.system);
+  if (builtin || !is_lammps(extension_of(source.system))) refuse_lammps_options(source);
   ParticleSystem system = builtin ? make_builtin_system(source.system, source.seed) : load_file(source, notes);
   if (!source.units.empty() && source.units != system.units.name) {
     const bool had_forces = !system.force_field.empty();

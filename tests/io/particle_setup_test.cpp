@@ -231,6 +231,8 @@ TEST(ParticleSource, NamesWhatItCannotLoad) {
   EXPECT_NE(message({.system = "chain:8", .setup = "/nosuch.json"}).find("/nosuch.json"), std::string::npos);
   EXPECT_NE(message({.system = "chain:8", .units = "parsec"}).find("nm_ps"), std::string::npos);
   EXPECT_NE(message({.system = "water1", .forces = "none", .setup = "x.json"}).find("setup"), std::string::npos);
+  EXPECT_NE(message({.system = "chain:8", .cutoff = 1}).find("LAMMPS"), std::string::npos);
+  EXPECT_NE(message({.system = "x.sys", .rigid_bonds = {1}}).find("LAMMPS"), std::string::npos);
   EXPECT_EQ(load_particles({.system = "chain:8"}, notes).particles(), 8);
 }
 
