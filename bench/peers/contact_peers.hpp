@@ -1,0 +1,32 @@
+// Other engines on the same scene of spheres and planes, for bench/contact_bench.cpp. Which ones depends on what was
+// found when the benchmark was built (TARSUS_BENCH_BULLET, TARSUS_BENCH_ODE).
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tarsus/sim/rigid_scene.hpp"
+
+namespace tarsus {
+
+struct PeerMeasure {
+  int contacts = 0;
+  double penetration_max = 0, penetration_mean = 0;  ///< [m], from the spheres' own positions
+};
+
+class ContactPeer {
+ public:
+  virtual ~ContactPeer() = default;
+  virtual std::string name() const = 0;
+  virtual void step() = 0;
+  virtual PeerMeasure measure() const = 0;
+};
+
+std::vector<std::unique_ptr<ContactPeer>> make_contact_peers(const RigidScene& scene);
+std::unique_ptr<ContactPeer> make_bullet_peer(const RigidScene& scene);
+std::unique_ptr<ContactPeer> make_ode_peer(const RigidScene& scene);
+/// Overlaps of spheres at these centres with one another and with the scene's planes: one measure for all engines.
+PeerMeasure measure_spheres(const RigidScene& scene, const std::vector<Vec3d>& centres);
+
+}  // namespace tarsus

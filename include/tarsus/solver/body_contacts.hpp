@@ -1,0 +1,121 @@
+// Contacts of free rigid bodies: projected Gauss-Seidel in graph-coloured batches, one contact point a SIMD lane.
+//
+// The same rows as RowProblem's (theory.md, section 4; normal and disc of friction), in a form that needs no row
+// numbers: a contact is a normal n, the arms r_A and r_B from the centres of mass, and an impulse P = λ_n n + λ_t, λ_t
+// ⊥ n.
+//
+//   v = (v_A + ω_A × r_A) - (v_B + ω_B × r_B),   K = ∂v/∂P (3 × 3)
+//   λ_n ← max(0, λ_n - ω (n·v + Σ λ_n - b)/d_n),            d_n = nᵀ K n + Σ
+//   λ_t ← disc(μ λ_n, λ_t - ω v_t/d_t),                     d_t the larger eigenvalue of K's tangential block
+//
+// Round contacts (spheres about their centres of mass): K = (1/m_A + 1/m_B) 1 + (r_A²/I_A + r_B²/I_B)(1 - n nᵀ), so
+// that λ_n does not move v_t; a body's record of eight numbers is all that is loaded. [theory.md: d_n and d_t of
+// spheres]
+//
+// Contacts of one colour share no body: their order does not matter, so that the result does not depend on the number
+// of threads nor of lanes (but for the rounding of fused multiply-adds, which not every instruction set has).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "tarsus/base/aligned.hpp"
+#include "tarsus/base/thread_team.hpp"
+#include "tarsus/math/vec.hpp"
+
+namespace tarsus {
+
+template <class R>
+struct ContactKernelArgs;
+
+/// What a contact's pair of surfaces is made of.
+struct ContactMaterial {
+  double friction = 0.5;    ///< μ >= 0, isotropic
+  double restitution = 0;   ///< e in [0, 1]: v_n⁺ >= -e v_n for approaches faster than the threshold
+  double compliance = 0;    ///< ε >= 0 [m/N]
+  double damping_time = 0;  ///< τ >= 0 [s]; ε + τ > 0 is required for SPOOK to be stable
+};
+
+/// One contact point. R: float or double.
+template <class R>
+struct BodyContact {
+  int body_a = 0, body_b = -1;  ///< -1: the world, which does not move
+  int material = 0;
+  bool round =
+      false;    ///< arms are -|r_A| n and |r_B| n, inertias are multiples of 1: arm_a[0], arm_b[0] hold the lengths
+  R normal[3];  ///< from B to A
+  R arm_a[3], arm_b[3];       ///< [m] from the centre of mass to the contact point
+  R distance;                 ///< g [m]
+  R relative_compliance;      ///< [s²]: ε += this × (inverse effective mass), the same for light and heavy bodies
+  R impulse_n, impulse_t[3];  ///< λ [N s]; in: where to start; out: the solution
+};
+
+struct BodyContactOptions {
+  double dt = 1.0 / 60;
+  int max_iterations = 10;
+  double tolerance = 0;  ///< [m/s] on the largest change of relative velocity that one contact makes in a sweep
+  double relaxation = 1;
+  double restitution_threshold = 0.5;  ///< [m/s]
+};
+
+struct BodyContactReport {
+  int iterations = 0;
+  double change = 0;        ///< of the last sweep [m/s]
+  double first_change = 0;  ///< of the first
+  int colours = 0;
+  bool finite = true;
+};
+
+/// Velocities of bodies, eight numbers each: vx vy vz 1/m ωx ωy ωz 1/I. (1/I is used by round contacts only.)
+template <class R>
+class BodyContactSolver {
+ public:
+  /// Makes room; all velocities and inverse masses zero.
+  void resize(int bodies);
+  int bodies() const { return bodies_; }
+  R* velocity(int body) { return velocity_.data() + 8 * std::size_t(body); }
+  const R* velocity(int body) const { return velocity_.data() + 8 * std::size_t(body); }
+  /// World inverse inertia about the centre of mass: xx xy xz yy yz zz, two unused. Read by contacts that are not
+  /// round.
+  R* inverse_inertia(int body) { return inertia_.data() + 8 * std::size_t(body); }
+
+  std::vector<BodyContact<R>> contacts;
+  int active = -1;  ///< only the first so many contacts take part; the others keep their impulses. -1: all
+  std::vector<ContactMaterial> materials;
+
+  /// Colours the contacts and computes b, Σ and d from the velocities at the step's start. Then add forces to the
+  /// velocities and call solve().
+  void prepare(const BodyContactOptions& options, ThreadTeam& team);
+  /// Starts from the contacts' impulses and sweeps; leaves velocities and impulses.
+  BodyContactReport solve(const BodyContactOptions& options, ThreadTeam& team);
+
+  static constexpr int kKinds = 4;  ///< round or not × with the world or not
+
+ private:
+  struct Batches {                      // of one kind
+    AlignedVector<R> fields;            // [batch][field][lane]
+    AlignedVector<int> body_a, body_b;  // [batch][lane]
+    std::vector<int> contact;           // [batch][lane], -1: empty
+    AlignedVector<R> restitution;       // [batch][lane]
+    std::vector<int> start;             // [colour + 1], in batches
+    std::vector<int> next;              // [colour] the next free place while contacts are laid out
+  };
+  void colour();
+  void arrange();
+  void fill(int kind, int batch_begin, int batch_end);
+  void write_back(int kind, int batch_begin, int batch_end);
+  ContactKernelArgs<R> args(int kind, int begin, int end, const BodyContactOptions& options);
+
+  int bodies_ = 0, colours_ = 0, lanes_ = 1;
+  AlignedVector<R> velocity_, inertia_;
+  std::vector<std::uint64_t> used_;   // [body] colours taken
+  std::vector<std::uint8_t> colour_;  // [contact]
+  std::vector<int> count_;            // [colour][kind]
+  Batches batches_[kKinds];
+};
+
+extern template class BodyContactSolver<float>;
+extern template class BodyContactSolver<double>;
+
+}  // namespace tarsus

@@ -1,0 +1,315 @@
+// Stages forces, solve and move of RigidWorld.
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "sim/rigid_workspace.hpp"
+
+namespace tarsus {
+
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+constexpr double kInf = std::numeric_limits<double>::infinity();
+
+/// ω after a step of torque-free rotation, by one Newton step of the implicit rule: never gains energy.  [Catto 2015]
+Vec3d gyroscopic(const RigidBody& b, const Mat3d& r, const Vec3d& world, double h) {
+  if (b.inertia.x == b.inertia.y && b.inertia.y == b.inertia.z) return world;
+  const Vec3d w = transpose_mul(r, world), i = b.inertia, l = {i.x * w.x, i.y * w.y, i.z * w.z};
+  const Vec3d f = cross(w, l) * h;
+  // J = I + h ([ω]× I - [I ω]×)
+  const Mat3d jacobian = {i.x, h * (l.z - w.z * i.y), h * (w.y * i.z - l.y), h * (w.z * i.x - l.z),
+                          i.y, h * (l.x - w.x * i.z), h * (l.y - w.y * i.x), h * (w.x * i.y - l.x),
+                          i.z};
+  const Vec3d c0 = jacobian.column_x(), c1 = jacobian.column_y(), c2 = jacobian.column_z();
+  const double det = dot(c0, cross(c1, c2));
+  const Vec3d step = Vec3d{dot(f, cross(c1, c2)), dot(c0, cross(f, c2)), dot(c0, cross(c1, f))} * (1 / det);
+  return r * (w - step);
+}
+
+/// q ⊞ h ω: exponential map by its series, exact to rounding for |h ω| < 1/2; else by the library's.
+Quatd turned(const Quatd& q, const Vec3d& w, double h) {
+  const Vec3d v = w * h;
+  const double x = dot(v, v);
+  Quatd d;
+  if (x < 0.25) {
+    const double y = 0.25 * x;  // (|v|/2)²
+    const double s = 0.5 * (1 + y * (-1. / 6 + y * (1. / 120 + y * (-1. / 5040 + y * (1. / 362880 - y / 39916800)))));
+    const double c =
+        1 + y * (-1. / 2 + y * (1. / 24 + y * (-1. / 720 + y * (1. / 40320 + y * (-1. / 3628800 + y / 479001600)))));
+    d = {c, s * v.x, s * v.y, s * v.z};
+  } else {
+    d = exp_map(v);
+  }
+  return normalized(d * q);
+}
+
+bool finite(const Vec3d& v) { return std::isfinite(v.x + v.y + v.z); }
+
+/// Tangents of a unit normal without a branch that jumps.  [Duff et al. 2017]
+std::array<Vec3d, 2> tangents(const Vec3d& n) {
+  const double sign = n.z < 0 ? -1 : 1, c = -1 / (sign + n.z), xy = n.x * n.y * c;
+  return {Vec3d{1 + sign * n.x * n.x * c, sign * xy, -sign * n.x}, Vec3d{xy, sign + n.y * n.y * c, -n.y}};
+}
+
+}  // namespace
+
+template <class R>
+void RigidWorld<R>::apply_forces() {
+  const double h = options_.dt;
+  for (RigidBody& b : bodies_) {
+    if (b.asleep) continue;
+    b.velocity += (options_.gravity + b.force * (1 / b.mass)) * h;
+    const bool torque = b.torque.x != 0 || b.torque.y != 0 || b.torque.z != 0;
+    if (!torque && b.inertia.x == b.inertia.y && b.inertia.y == b.inertia.z) continue;
+    const Mat3d r = rotation_of(b);
+    if (torque) {
+      const Vec3d t = transpose_mul(r, b.torque);
+      b.angular_velocity += r * Vec3d{t.x / b.inertia.x, t.y / b.inertia.y, t.z / b.inertia.z} * h;
+    }
+    b.angular_velocity = gyroscopic(b, r, b.angular_velocity, h);
+  }
+}
+
+template <class R>
+void RigidWorld<R>::solve_lanes(RigidStepReport& report) {
+  Workspace& w = *work_;
+  w.solved_by_rows = false;
+  if (w.lanes.bodies() != int(bodies_.size())) w.lanes.resize(int(bodies_.size()));
+  const auto load = [&](bool everything) {
+    for (int i = 0; i < int(bodies_.size()); ++i) {
+      const RigidBody& b = bodies_[at(i)];
+      R* v = w.lanes.velocity(i);
+      v[0] = R(b.velocity.x), v[1] = R(b.velocity.y), v[2] = R(b.velocity.z);
+      v[4] = R(b.angular_velocity.x), v[5] = R(b.angular_velocity.y), v[6] = R(b.angular_velocity.z);
+      if (!everything) continue;
+      v[3] = b.asleep ? R(0) : R(1 / b.mass);
+      const bool isotropic = b.inertia.x == b.inertia.y && b.inertia.y == b.inertia.z;
+      v[7] = b.asleep ? R(0) : R(1 / b.inertia.x);
+      R* inertia = w.lanes.inverse_inertia(i);
+      if (isotropic) {
+        inertia[0] = inertia[3] = inertia[5] = v[7];
+        inertia[1] = inertia[2] = inertia[4] = R(0);
+        continue;
+      }
+      const Sym3d s = rotate(rotation_of(b), diagonal3(1 / b.inertia.x, 1 / b.inertia.y, 1 / b.inertia.z));
+      const double numbers[6] = {s.xx, s.xy, s.xz, s.yy, s.yz, s.zz};
+      for (int k = 0; k < 6; ++k) inertia[k] = b.asleep ? R(0) : R(numbers[k]);
+    }
+  };
+  load(true);
+  BodyContactOptions o;
+  o.dt = options_.dt, o.max_iterations = options_.iterations, o.tolerance = options_.tolerance;
+  o.relaxation = options_.relaxation, o.restitution_threshold = options_.restitution_threshold;
+  w.lanes.prepare(o, *team_);
+  apply_forces();
+  load(false);
+  const BodyContactReport r = w.lanes.solve(o, *team_);
+  report.iterations = r.iterations, report.residual = r.change, report.first_change = r.first_change;
+  report.colours = r.colours;
+  for (int i = 0; i < int(bodies_.size()); ++i) {
+    RigidBody& b = bodies_[at(i)];
+    if (b.asleep) continue;
+    const R* v = w.lanes.velocity(i);
+    b.velocity = {double(v[0]), double(v[1]), double(v[2])};
+    b.angular_velocity = {double(v[4]), double(v[5]), double(v[6])};
+  }
+}
+
+/// The rows of one step in coordinates (m v, I ω in principal axes): their inverse masses are diagonal.
+class RigidRows {
+ public:
+  RigidRows(RowProblem& rows, const std::vector<RigidBody>& bodies) : rows_(rows), bodies_(bodies) {
+    std::vector<double> inverse(6 * bodies.size(), 0.0);
+    for (std::size_t i = 0; i < bodies.size(); ++i) {
+      const RigidBody& b = bodies[i];
+      turn_.push_back(rotation_of(b));
+      if (b.asleep) continue;
+      const double numbers[6] = {1 / b.mass, 1 / b.mass, 1 / b.mass, 1 / b.inertia.x, 1 / b.inertia.y, 1 / b.inertia.z};
+      std::copy_n(numbers, 6, inverse.begin() + long(6 * i));
+    }
+    rows.clear(inverse);
+  }
+  const Mat3d& turn(int body) const { return turn_[at(body)]; }
+
+  /// Sets the next row's effect: along `n` at the arms (linear), or about `n` (angular); taken from body b.
+  void aim(int a, int b, const Vec3d& n, const Vec3d& arm_a, const Vec3d& arm_b, bool angular = false) {
+    column_.clear(), value_.clear();
+    const auto put = [&](int body, const Vec3d& linear, const Vec3d& moment) {
+      if (body < 0) return;
+      const Vec3d m = transpose_mul(turn_[at(body)], moment);
+      const double numbers[6] = {linear.x, linear.y, linear.z, m.x, m.y, m.z};
+      for (int k = angular ? 3 : 0; k < 6; ++k) column_.push_back(6 * body + k), value_.push_back(numbers[k]);
+    };
+    put(a, n, angular ? n : cross(arm_a, n));
+    put(b, -n, angular ? -n : -cross(arm_b, n));
+  }
+  int add(const RowNumbers& numbers) { return rows_.add_row(column_, value_, numbers); }
+  /// Of the row that aim() set: its velocity now, and its inverse effective mass.
+  double speed() const {
+    double sum = 0;
+    for (std::size_t k = 0; k < column_.size(); ++k) {
+      const int body = column_[k] / 6, axis = column_[k] % 6;
+      const RigidBody& b = bodies_[at(body)];
+      sum += value_[k] * (axis < 3 ? b.velocity[axis] : transpose_mul(turn_[at(body)], b.angular_velocity)[axis - 3]);
+    }
+    return sum;
+  }
+  double diagonal() const {
+    double sum = 0;
+    for (std::size_t k = 0; k < column_.size(); ++k)
+      sum += value_[k] * value_[k] * rows_.inverse_mass()[at(column_[k])];
+    return sum;
+  }
+
+ private:
+  RowProblem& rows_;
+  const std::vector<RigidBody>& bodies_;
+  std::vector<Mat3d> turn_;
+  std::vector<int> column_;
+  std::vector<double> value_;
+};
+
+namespace {
+
+struct ContactRows {
+  int normal, tangent;  // row numbers
+  Vec3d t1, t2;
+};
+
+template <class R>
+ContactRows add_contact_rows(RigidRows& rows, RowProblem& problem, const BodyContact<R>& c, const PairSurface& s,
+                             const RigidWorldOptions& options, std::vector<double>& start) {
+  const Vec3d n = {double(c.normal[0]), double(c.normal[1]), double(c.normal[2])};
+  Vec3d ra = {double(c.arm_a[0]), double(c.arm_a[1]), double(c.arm_a[2])};
+  Vec3d rb = {double(c.arm_b[0]), double(c.arm_b[1]), double(c.arm_b[2])};
+  if (c.round) ra = n * -double(c.arm_a[0]), rb = n * double(c.arm_b[0]);
+  const auto [t1, t2] = tangents(n);
+  const int a = c.body_a, b = c.body_b;
+  problem.add_block(RowCone::interval);
+  rows.aim(a, b, n, ra, rb);
+  const Spook spook{s.material.compliance + double(c.relative_compliance) * rows.diagonal(), s.material.damping_time};
+  const double speed = rows.speed(), e = s.material.restitution;
+  const SpookRow row = spook_unilateral(spook, double(c.distance), speed, options.dt, e, options.restitution_threshold);
+  // A bouncing pair that is still apart is let through (see body_contact_kernels.inl).
+  const bool active = !(c.distance > 0 && e > 0 && -speed > options.restitution_threshold);
+  ContactRows out{rows.add({row.compliance, row.target, 0, active ? kInf : 0}), 0, t1, t2};
+  start.push_back(double(c.impulse_n));
+  const Vec3d push = {double(c.impulse_t[0]), double(c.impulse_t[1]), double(c.impulse_t[2])};
+  problem.add_block(RowCone::ball, out.normal, s.material.friction);
+  rows.aim(a, b, t1, ra, rb);
+  out.tangent = rows.add({});
+  rows.aim(a, b, t2, ra, rb);
+  rows.add({});
+  start.push_back(dot(t1, push)), start.push_back(dot(t2, push));
+  if (s.torsional > 0) {
+    problem.add_block(RowCone::ball, out.normal, s.torsional);
+    rows.aim(a, b, n, ra, rb, true);
+    rows.add({});
+    start.push_back(0);
+  }
+  if (s.rolling > 0) {
+    problem.add_block(RowCone::ball, out.normal, s.rolling);
+    rows.aim(a, b, t1, ra, rb, true);
+    rows.add({});
+    rows.aim(a, b, t2, ra, rb, true);
+    rows.add({});
+    start.push_back(0), start.push_back(0);
+  }
+  return out;
+}
+
+}  // namespace
+
+template <class R>
+void RigidWorld<R>::solve_rows(RigidStepReport& report) {
+  Workspace& w = *work_;
+  w.solved_by_rows = true;
+  const std::string name = options_.solver == "lanes" ? "gauss_seidel" : options_.solver;
+  if (!w.row_solver || w.row_solver_name != name) w.row_solver = make_row_solver(name), w.row_solver_name = name;
+  RigidRows rows(w.rows, bodies_);
+  w.multiplier.clear();
+  for (std::size_t j = 0; j < joints_.size(); ++j) {
+    const PointJoint& joint = joints_[j];
+    const RigidBody& a = bodies_[at(joint.body_a)];
+    const Vec3d ra = rows.turn(joint.body_a) * joint.anchor_a;
+    const Vec3d rb = joint.body_b < 0 ? Vec3d{0, 0, 0} : rows.turn(joint.body_b) * joint.anchor_b;
+    const Vec3d end = joint.body_b < 0 ? joint.anchor_b : bodies_[at(joint.body_b)].position + rb;
+    const Vec3d gap = a.position + ra - end;
+    w.rows.add_block(RowCone::interval);
+    for (int axis = 0; axis < 3; ++axis) {
+      const Vec3d n = {double(axis == 0), double(axis == 1), double(axis == 2)};
+      rows.aim(joint.body_a, joint.body_b, n, ra, rb);
+      const SpookRow row = spook_bilateral(joint.spook, gap[axis], rows.speed(), options_.dt);
+      rows.add({row.compliance, row.target, -kInf, kInf});
+      const bool warm = options_.warm_start && w.last_joint.size() == 3 * joints_.size();
+      w.multiplier.push_back(warm ? w.last_joint[3 * j + std::size_t(axis)] : 0);
+    }
+  }
+  const std::size_t used = w.lanes.active < 0 ? w.lanes.contacts.size() : at(w.lanes.active);
+  std::vector<ContactRows> placed;
+  for (std::size_t i = 0; i < used; ++i) {
+    const BodyContact<R>& c = w.lanes.contacts[i];
+    placed.push_back(add_contact_rows(rows, w.rows, c, w.surfaces[at(c.material)], options_, w.multiplier));
+  }
+  apply_forces();
+  w.u.assign(6 * bodies_.size(), 0.0);
+  for (std::size_t i = 0; i < bodies_.size(); ++i) {
+    const RigidBody& b = bodies_[i];
+    const Vec3d spin = transpose_mul(rows.turn(int(i)), b.angular_velocity);
+    for (int k = 0; k < 3; ++k)
+      w.u[6 * i + at(k)] = b.mass * b.velocity[k], w.u[6 * i + 3 + at(k)] = b.inertia[k] * spin[k];
+  }
+  RowSolveOptions o;
+  o.max_iterations = options_.iterations, o.tolerance = options_.tolerance, o.relaxation = options_.relaxation;
+  const RowSolveReport r = w.row_solver->solve(w.rows, w.u, w.multiplier, o);
+  report.iterations = r.iterations, report.residual = r.residual;
+  if (r.status == RowSolveStatus::not_finite) report.status = WorldStatus::bad_input;
+  for (std::size_t i = 0; i < bodies_.size(); ++i) {
+    RigidBody& b = bodies_[i];
+    if (b.asleep) continue;
+    Vec3d spin;
+    for (int k = 0; k < 3; ++k)
+      b.velocity[k] = w.u[6 * i + at(k)] / b.mass, spin[k] = w.u[6 * i + 3 + at(k)] / b.inertia[k];
+    b.angular_velocity = rows.turn(int(i)) * spin;
+  }
+  w.last_joint.assign(w.multiplier.begin(), w.multiplier.begin() + long(3 * joints_.size()));
+  for (std::size_t i = 0; i < used; ++i) {
+    BodyContact<R>& c = w.lanes.contacts[i];
+    const ContactRows& p = placed[i];
+    c.impulse_n = R(w.multiplier[at(p.normal)]);
+    const Vec3d t = p.t1 * w.multiplier[at(p.tangent)] + p.t2 * w.multiplier[at(p.tangent + 1)];
+    for (int k = 0; k < 3; ++k) c.impulse_t[k] = R(t[k]);
+  }
+}
+
+/// Poses from velocities; false, with nothing moved, if a velocity is not finite or beyond the limit.
+template <class R>
+bool RigidWorld<R>::move(RigidStepReport& report) {
+  const double h = options_.dt, limit2 = options_.speed_limit * options_.speed_limit;
+  for (const RigidBody& b : bodies_) {
+    if (!finite(b.velocity) || !finite(b.angular_velocity))
+      report.status = WorldStatus::singular;
+    else if (dot(b.velocity, b.velocity) > limit2 || dot(b.angular_velocity, b.angular_velocity) > limit2) {
+      report.status = WorldStatus::too_fast;
+    }
+    if (report.status != WorldStatus::ok) return false;
+  }
+  for (RigidBody& b : bodies_) {
+    if (b.asleep) continue;
+    b.position = mul_add(b.velocity, h, b.position);
+    b.orientation = turned(b.orientation, b.angular_velocity, h);
+  }
+  return true;
+}
+
+template void RigidWorld<float>::apply_forces();
+template void RigidWorld<double>::apply_forces();
+template void RigidWorld<float>::solve_lanes(RigidStepReport&);
+template void RigidWorld<double>::solve_lanes(RigidStepReport&);
+template void RigidWorld<float>::solve_rows(RigidStepReport&);
+template void RigidWorld<double>::solve_rows(RigidStepReport&);
+template bool RigidWorld<float>::move(RigidStepReport&);
+template bool RigidWorld<double>::move(RigidStepReport&);
+
+}  // namespace tarsus

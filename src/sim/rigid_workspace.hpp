@@ -1,0 +1,56 @@
+// What RigidWorld keeps from stage to stage.
+#pragma once
+
+#include "tarsus/sim/rigid_world.hpp"
+
+namespace tarsus {
+
+/// Two surfaces together.
+struct PairSurface {
+  ContactMaterial material;
+  double torsional = 0, rolling = 0;
+  double relative_compliance = 0;  // if not impedance
+  bool impedance = false;          // MJCF: the compliance depends on the penetration
+  double solimp[5] = {0.9, 0.95, 0.001, 0.5, 2};
+  double stiffness = 0;  // K of MuJoCo's reference acceleration: -K d r
+
+  double relative(double distance) const;
+};
+PairSurface combine(const Surface& a, const Surface& b, const RigidWorldOptions& options);
+
+template <class R>
+struct RigidWorld<R>::Workspace {
+  bool classified = false;
+  std::vector<int> round_shape;    // [round] shapes that are spheres about their body's centre of mass
+  std::vector<char> is_round;      // [shape]
+  std::vector<int> planes, boxed;  // static planes; shapes that go through the broad phase
+  bool need_broad = false, same_masks = true, needs_rows = false;
+  std::vector<double> x, y, z, radius;  // [round]
+  std::vector<ShapePose> pose;          // [shape]
+  std::vector<Aabb> boxes;              // [boxed]
+  std::vector<int> groups;              // [boxed]
+  std::vector<PairSurface> surfaces;    // [surface][surface]
+  SpherePhase spheres;
+  BroadPhase broad;
+
+  BodyContactSolver<R> lanes;
+  std::vector<ContactPair> pairs, last_pairs;
+  std::vector<BodyContact<R>> last_contacts;
+  std::vector<int> head, next;  // the last step's contacts by hash
+
+  std::vector<Vec3d> velocity, spin;  // [body] before the step: given back if it fails
+
+  std::vector<int> parent;  // [body] union-find of islands
+  std::vector<char> island_moves;
+
+  RowProblem rows;
+  std::vector<double> u, multiplier, last_joint;
+  std::unique_ptr<RowSolver> row_solver;
+  std::string row_solver_name;
+  bool solved_by_rows = false;
+};
+
+/// Rotation matrices of bodies are needed by several stages.
+inline Mat3d rotation_of(const RigidBody& b) { return rotation(b.orientation); }
+
+}  // namespace tarsus

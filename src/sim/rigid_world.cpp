@@ -1,0 +1,255 @@
+#include "tarsus/sim/rigid_world.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+
+#include "sim/rigid_workspace.hpp"
+#include "tarsus/base/error.hpp"
+
+namespace tarsus {
+
+namespace {
+
+void require(bool holds, const char* what, double value, const char* expected) {
+  if (!holds) throw ValueError(what, std::to_string(value), expected);
+}
+bool finite(const Vec3d& v) { return std::isfinite(v.x) && std::isfinite(v.y) && std::isfinite(v.z); }
+
+void check(const RigidWorldOptions& o) {
+  require(o.dt > 0 && std::isfinite(o.dt), "dt", o.dt, "positive, finite");
+  require(o.iterations >= 1, "iterations", o.iterations, "at least 1");
+  require(o.tolerance >= 0, "tolerance", o.tolerance, "not negative");
+  require(o.relaxation > 0 && o.relaxation < 2, "relaxation", o.relaxation, "above 0, below 2");
+  require(o.relative_compliance >= 0 && std::isfinite(o.relative_compliance), "relative_compliance",
+          o.relative_compliance, "finite, not negative");
+  require(o.damping_time >= 0 && std::isfinite(o.damping_time), "damping_time", o.damping_time, "finite, not negative");
+  require(o.margin >= 0 && std::isfinite(o.margin), "margin", o.margin, "finite, not negative");
+  require(finite(o.gravity), "gravity", o.gravity.z, "finite");
+  if (o.solver != "lanes") make_row_solver(o.solver);
+}
+
+double seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+/// MuJoCo's impedance d(r): a smooth step from d0 to d1 over `width` of penetration.
+double impedance(const double* s, double distance) {
+  const double low = std::clamp(s[0], 1e-4, 0.9999), high = std::clamp(s[1], 1e-4, 0.9999);
+  if (!(s[2] > 0)) return 0.5 * (low + high);
+  const double x = std::min(1.0, std::abs(distance) / s[2]), mid = std::clamp(s[3], 1e-4, 0.9999),
+               p = std::max(1.0, s[4]);
+  const double y = x <= mid ? std::pow(x, p) / std::pow(mid, p - 1) : 1 - std::pow(1 - x, p) / std::pow(1 - mid, p - 1);
+  return low + y * (high - low);
+}
+
+}  // namespace
+
+double PairSurface::relative(double distance) const {
+  if (!impedance) return relative_compliance;
+  const double d = tarsus::impedance(solimp, distance);
+  return (1 - d) / (d * d * stiffness);
+}
+
+/// MJCF: reference acceleration -B v - K d r, regularisation R = (1 - d)/d A; so ε = R/(K d), τ = B/(K d).
+PairSurface combine(const Surface& a, const Surface& b, const RigidWorldOptions& options) {
+  PairSurface s;
+  s.material.friction = std::max(a.friction, b.friction);
+  s.material.restitution = std::max(a.restitution, b.restitution);
+  s.torsional = std::max(a.torsional, b.torsional);
+  s.rolling = std::max(a.rolling, b.rolling);
+  s.material.compliance = a.compliance + b.compliance;
+  const double steps = options.damping_time > 0 ? options.damping_time : kDampingSteps * options.dt;
+  s.material.damping_time = std::max(a.damping_time, b.damping_time);
+  if (s.material.damping_time == 0) s.material.damping_time = steps;
+  s.relative_compliance = s.material.compliance > 0 ? 0 : options.relative_compliance;
+  s.impedance = !a.solver_reference.empty() || !b.solver_reference.empty() || !a.solver_impedance.empty() ||
+                !b.solver_impedance.empty();
+  if (!s.impedance) return s;
+  double reference[2] = {0, 0}, imp[5] = {0, 0, 0, 0, 0};
+  for (const Surface* x : {&a, &b}) {
+    const double plain_reference[2] = {0.02, 1}, plain[5] = {0.9, 0.95, 0.001, 0.5, 2};
+    for (std::size_t k = 0; k < 2; ++k)
+      reference[k] += 0.5 * (k < x->solver_reference.size() ? x->solver_reference[k] : plain_reference[k]);
+    for (std::size_t k = 0; k < 5; ++k)
+      imp[k] += 0.5 * (k < x->solver_impedance.size() ? x->solver_impedance[k] : plain[k]);
+  }
+  std::copy_n(imp, 5, s.solimp);
+  const double high = std::clamp(imp[1], 1e-4, 0.9999);
+  double damping = 0;
+  if (reference[0] > 0) {
+    const double time = std::max(reference[0], 2 * options.dt), ratio = reference[1] > 0 ? reference[1] : 1;
+    s.stiffness = 1 / (high * high * time * time * ratio * ratio);
+    damping = 2 / (high * time);
+  } else {
+    s.stiffness = std::max(1e-12, -reference[0]) / (high * high);
+    damping = std::max(0.0, -reference[1]) / high;
+  }
+  s.material.compliance = 0;
+  s.material.damping_time = damping / (s.stiffness * std::clamp(imp[0], 1e-4, 0.9999));
+  return s;
+}
+
+template <class R>
+RigidWorld<R>::RigidWorld(const RigidWorldOptions& options) : options_(options), work_(std::make_unique<Workspace>()) {
+  check(options);
+  team_ = std::make_unique<ThreadTeam>(options.threads);
+}
+template <class R>
+RigidWorld<R>::~RigidWorld() = default;
+template <class R>
+RigidWorld<R>::RigidWorld(RigidWorld&&) noexcept = default;
+
+template <class R>
+int RigidWorld<R>::add_surface(const Surface& s) {
+  for (double x : {s.friction, s.torsional, s.rolling, s.compliance, s.damping_time}) {
+    require(x >= 0 && std::isfinite(x), "surface", x, "finite, not negative");
+  }
+  require(s.restitution >= 0 && s.restitution <= 1, "restitution", s.restitution, "0 to 1");
+  for (const auto* v : {&s.solver_reference, &s.solver_impedance}) {
+    for (double x : *v) require(std::isfinite(x), "solref or solimp", x, "finite");
+  }
+  surfaces_.push_back(s);
+  work_->classified = false;
+  return int(surfaces_.size()) - 1;
+}
+
+template <class R>
+int RigidWorld<R>::add_body(const RigidBody& b) {
+  require(b.mass > 0 && std::isfinite(b.mass), "mass", b.mass, "positive, finite");
+  for (int k = 0; k < 3; ++k)
+    require(b.inertia[k] > 0 && std::isfinite(b.inertia[k]), "inertia", b.inertia[k], "positive, finite");
+  for (const Vec3d* v : {&b.position, &b.velocity, &b.angular_velocity, &b.force, &b.torque}) {
+    require(finite(*v), "body's state", v->x + v->y + v->z, "finite");
+  }
+  const Quatd q = b.orientation;
+  const double length2 = q.w * q.w + q.x * q.x + q.y * q.y + q.z * q.z;
+  require(std::isfinite(length2) && length2 > 1e-12, "orientation", length2, "a quaternion that is not zero");
+  bodies_.push_back(b);
+  bodies_.back().orientation = normalized(q);
+  work_->classified = false;
+  return int(bodies_.size()) - 1;
+}
+
+template <class R>
+int RigidWorld<R>::add_shape(const BodyShape& s) {
+  require(s.body >= -1 && s.body < int(bodies_.size()), "body", s.body, "an existing body, or -1 for the world");
+  require(s.surface >= 0 && s.surface < int(surfaces_.size()), "surface", s.surface, "an existing surface");
+  require(s.body < 0 || (s.shape.type != ShapeType::plane && s.shape.type != ShapeType::height_field), "body", s.body,
+          "-1: planes and height fields do not move");
+  require(finite(s.local.position), "position", s.local.position.x, "finite");
+  check_shape(s.shape);
+  shapes_.push_back(s);
+  work_->classified = false;
+  return int(shapes_.size()) - 1;
+}
+
+template <class R>
+int RigidWorld<R>::add_joint(const PointJoint& j) {
+  require(j.body_a >= 0 && j.body_a < int(bodies_.size()), "body_a", j.body_a, "an existing body");
+  require(j.body_b >= -1 && j.body_b < int(bodies_.size()) && j.body_b != j.body_a, "body_b", j.body_b,
+          "another body, or -1 for the world");
+  require(finite(j.anchor_a) && finite(j.anchor_b), "anchor", j.anchor_a.x, "finite");
+  joints_.push_back(j);
+  work_->classified = false;
+  return int(joints_.size()) - 1;
+}
+
+template <class R>
+RigidStepReport RigidWorld<R>::step() {
+  RigidStepReport report;
+  check(options_);
+  for (const RigidBody& b : bodies_) {
+    const double sum = b.position.x + b.position.y + b.position.z + b.velocity.x + b.velocity.y + b.velocity.z +
+                       b.angular_velocity.x + b.angular_velocity.y + b.angular_velocity.z + b.orientation.w;
+    if (!std::isfinite(sum) || !finite(b.force) || !finite(b.torque))
+      return report.status = WorldStatus::bad_input, report;
+  }
+  Workspace& w = *work_;
+  w.velocity.clear(), w.spin.clear();
+  for (const RigidBody& b : bodies_) w.velocity.push_back(b.velocity), w.spin.push_back(b.angular_velocity);
+  const double t0 = seconds();
+  detect(report);
+  const double t1 = seconds();
+  match();
+  sleep(report);
+  const double t2 = seconds();
+  if (options_.solver == "lanes" && !w.needs_rows)
+    solve_lanes(report);
+  else
+    solve_rows(report);
+  const double t3 = seconds();
+  if (report.status != WorldStatus::ok || !move(report)) {
+    for (std::size_t i = 0; i < bodies_.size(); ++i) {
+      bodies_[i].velocity = w.velocity[i], bodies_[i].angular_velocity = w.spin[i];
+    }
+    return report;
+  }
+  time_ += options_.dt;
+  report.seconds[0] = t1 - t0, report.seconds[1] = t2 - t1, report.seconds[3] = t3 - t2,
+  report.seconds[4] = seconds() - t3;
+  return report;
+}
+
+template <class R>
+const std::vector<BodyContact<R>>& RigidWorld<R>::contacts() const {
+  return work_->lanes.contacts;
+}
+template <class R>
+const std::vector<typename RigidWorld<R>::ContactPair>& RigidWorld<R>::contact_pairs() const {
+  return work_->pairs;
+}
+template <class R>
+const RowProblem* RigidWorld<R>::rows() const {
+  return work_->solved_by_rows ? &work_->rows : nullptr;
+}
+
+template <class R>
+double RigidWorld<R>::kinetic_energy() const {
+  double sum = 0;
+  for (const RigidBody& b : bodies_) {
+    const Vec3d w = transpose_mul(rotation_of(b), b.angular_velocity);
+    sum += 0.5 * b.mass * dot(b.velocity, b.velocity);
+    sum += 0.5 * (b.inertia.x * w.x * w.x + b.inertia.y * w.y * w.y + b.inertia.z * w.z * w.z);
+  }
+  return sum;
+}
+template <class R>
+double RigidWorld<R>::potential_energy() const {
+  double sum = 0;
+  for (const RigidBody& b : bodies_) sum -= b.mass * dot(options_.gravity, b.position);
+  return sum;
+}
+template <class R>
+Vec3d RigidWorld<R>::momentum() const {
+  Vec3d sum = {0, 0, 0};
+  for (const RigidBody& b : bodies_) sum += b.velocity * b.mass;
+  return sum;
+}
+template <class R>
+Vec3d RigidWorld<R>::angular_momentum() const {
+  Vec3d sum = {0, 0, 0};
+  for (const RigidBody& b : bodies_) {
+    const Mat3d r = rotation_of(b);
+    const Vec3d w = transpose_mul(r, b.angular_velocity);
+    sum += cross(b.position, b.velocity) * b.mass + r * Vec3d{b.inertia.x * w.x, b.inertia.y * w.y, b.inertia.z * w.z};
+  }
+  return sum;
+}
+
+/// FNV-1a over the bits of the state.
+template <class R>
+std::uint64_t RigidWorld<R>::state_hash() const {
+  std::uint64_t hash = 1469598103934665603ull;
+  const auto mix = [&](const auto& numbers) {
+    unsigned char bytes[sizeof(numbers)];
+    std::memcpy(bytes, &numbers, sizeof(numbers));
+    for (unsigned char byte : bytes) hash = (hash ^ byte) * 1099511628211ull;
+  };
+  for (const RigidBody& b : bodies_) mix(b.position), mix(b.orientation), mix(b.velocity), mix(b.angular_velocity);
+  return hash;
+}
+
+template class RigidWorld<float>;
+template class RigidWorld<double>;
+
+}  // namespace tarsus

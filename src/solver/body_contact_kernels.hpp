@@ -1,0 +1,48 @@
+// The hot loops of BodyContactSolver, compiled once for each instruction set: raw arrays in, raw arrays out.
+#pragma once
+
+#include "tarsus/math/isa.hpp"
+
+namespace tarsus {
+
+/// Numbers of one contact point in a batch, each kept for all lanes side by side. prepare() reads those named in
+/// brackets in the same places.
+enum ContactField : int {
+  kNormal = 0,          // 3
+  kTarget = 3,          // b                 [distance g]
+  kCompliance = 4,      // Σ                 [ε]
+  kFriction = 5,        // μ
+  kInverseNormal = 6,   // ω/d_n, 0: inactive  [relative ε]
+  kInverseTangent = 7,  // ω/d_t               [τ]
+  kImpulseNormal = 8,
+  kImpulseTangent = 9,  // 3
+  kArmA = 12,           // 3, or the length at kArmA for round contacts
+  kArmB = 13,           // round: the length
+  kRoundFields = 14,
+  kGeneralArmB = 15,  // 3
+  kCoupling = 18,     // 3: K n
+  kGeneralFields = 21,
+};
+
+template <class R>
+struct ContactKernelArgs {
+  R* velocity;       ///< [8 (bodies + spare)]
+  const R* inertia;  ///< [8 (bodies + spare)]
+  R* fields;         ///< of the first batch
+  const int *body_a, *body_b;
+  const R* restitution;  ///< [batch][lane], prepare() only
+  int batches;
+  R dt, relaxation, restitution_threshold;
+};
+
+/// Functions over a run of batches of one kind: [round + 2 static]. sweep returns the largest |ΔP| (1/m_A + 1/m_B)
+/// squared.
+template <class R>
+struct ContactKernels {
+  int lanes;
+  void (*prepare[4])(const ContactKernelArgs<R>&);
+  void (*warm[4])(const ContactKernelArgs<R>&);
+  R (*sweep[4])(const ContactKernelArgs<R>&);
+};
+
+}  // namespace tarsus

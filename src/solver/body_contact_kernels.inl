@@ -1,0 +1,205 @@
+// One contact point a lane. Round: two spheres (or a sphere and the world); general: any two bodies.
+// Formulas: include/tarsus/solver/body_contacts.hpp; SPOOK's b and Σ: theory.md, section 4.
+#pragma once
+
+#include "solver/body_contact_kernels.hpp"
+#include "solver/body_contact_lanes.inl"
+
+namespace tarsus {
+inline namespace TARSUS_ISA {
+
+/// A body's velocity, inverse mass and (round) inverse inertia, in lanes.
+template <class T>
+struct LaneBody {
+  Vec3<T> v;
+  T inverse_mass;
+  Vec3<T> w;
+  T inverse_moment;
+};
+static_assert(sizeof(LaneBody<float>) == 8 * sizeof(float));
+
+template <class T, bool Round, bool Static>
+struct ContactKernel {
+  using R = Real<T>;
+  static constexpr int kLanes = kWidth<T>;
+  static constexpr int kFields = Round ? int(kRoundFields) : int(kGeneralFields);
+
+  R* f;  ///< this batch's fields
+  LaneBody<T> a, b;
+  Sym3<T> ia, ib;
+
+  TARSUS_INLINE T get(int field) const { return load<T>(f + field * kLanes); }
+  TARSUS_INLINE void put(int field, T x) const { store<T>(f + field * kLanes, x); }
+  TARSUS_INLINE Vec3<T> get3(int field) const { return {get(field), get(field + 1), get(field + 2)}; }
+  TARSUS_INLINE void put3(int field, const Vec3<T>& x) const {
+    put(field, x.x), put(field + 1, x.y), put(field + 2, x.z);
+  }
+
+  TARSUS_INLINE static Sym3<T> gather_inertia(const R* base, const int* body) {
+    T r[8];
+    gather_records(base, body, r);
+    return {r[0], r[1], r[2], r[3], r[4], r[5]};
+  }
+  TARSUS_INLINE void open(const ContactKernelArgs<R>& args, int batch) {
+    f = args.fields + std::size_t(batch) * kFields * kLanes;
+    gather_records(args.velocity, args.body_a + batch * kLanes, reinterpret_cast<T*>(&a));
+    if constexpr (!Static) gather_records(args.velocity, args.body_b + batch * kLanes, reinterpret_cast<T*>(&b));
+    if constexpr (!Round) {
+      ia = gather_inertia(args.inertia, args.body_a + batch * kLanes);
+      if constexpr (!Static) ib = gather_inertia(args.inertia, args.body_b + batch * kLanes);
+    }
+  }
+  TARSUS_INLINE void close(const ContactKernelArgs<R>& args, int batch) const {
+    scatter_records(args.velocity, args.body_a + batch * kLanes, reinterpret_cast<const T*>(&a));
+    if constexpr (!Static) scatter_records(args.velocity, args.body_b + batch * kLanes, reinterpret_cast<const T*>(&b));
+  }
+
+  TARSUS_INLINE T inverse_mass() const {
+    if constexpr (Static)
+      return a.inverse_mass;
+    else
+      return a.inverse_mass + b.inverse_mass;
+  }
+  /// Velocity of A's point relative to B's.
+  TARSUS_INLINE Vec3<T> relative(const Vec3<T>& n) const {
+    if constexpr (Round) {
+      if constexpr (Static)
+        return a.v - cross(a.w * get(kArmA), n);
+      else
+        return (a.v - b.v) - cross(mul_add(a.w, get(kArmA), b.w * get(kArmB)), n);
+    } else {
+      const Vec3<T> va = cross_add(a.w, get3(kArmA), a.v);
+      if constexpr (Static)
+        return va;
+      else
+        return va - cross_add(b.w, get3(kGeneralArmB), b.v);
+    }
+  }
+  /// Adds the impulse p to A and takes it from B.
+  TARSUS_INLINE void push(const Vec3<T>& n, const Vec3<T>& p) {
+    a.v = mul_add(p, a.inverse_mass, a.v);
+    if constexpr (!Static) b.v = mul_add(p, -b.inverse_mass, b.v);
+    if constexpr (Round) {
+      const Vec3<T> turn = cross(n, p);
+      a.w = mul_add(turn, -(get(kArmA) * a.inverse_moment), a.w);
+      if constexpr (!Static) b.w = mul_add(turn, -(get(kArmB) * b.inverse_moment), b.w);
+    } else {
+      a.w += ia * cross(get3(kArmA), p);
+      if constexpr (!Static) b.w -= ib * cross(get3(kGeneralArmB), p);
+    }
+  }
+  /// K p = ∂v/∂P p.
+  TARSUS_INLINE Vec3<T> answer(const Vec3<T>& p) const {
+    const Vec3<T> ra = get3(kArmA);
+    Vec3<T> v = p * inverse_mass() + cross(ia * cross(ra, p), ra);
+    if constexpr (!Static) {
+      const Vec3<T> rb = get3(kGeneralArmB);
+      v += cross(ib * cross(rb, p), rb);
+    }
+    return v;
+  }
+  /// d_t: larger eigenvalue of K's 2 × 2 block in the tangent plane; K n is kept for general contacts.
+  TARSUS_INLINE T tangent_diagonal(const Vec3<T>& n, T& normal_diagonal) const {
+    if constexpr (Round) {
+      normal_diagonal = inverse_mass();
+      T d = mul_add(get(kArmA) * get(kArmA), a.inverse_moment, normal_diagonal);
+      if constexpr (!Static) d = mul_add(get(kArmB) * get(kArmB), b.inverse_moment, d);
+      return d;
+    } else {
+      // Tangents of Duff et al. 2017: no branch, no normal for which they degenerate.
+      const T one = T(R(1)), sign = select(n.z < T(R(0)), -one, one), c = -one / (sign + n.z), xy = n.x * n.y * c;
+      const Vec3<T> t1 = {one + sign * n.x * n.x * c, sign * xy, -sign * n.x};
+      const Vec3<T> t2 = {xy, sign + n.y * n.y * c, -n.y};
+      const Vec3<T> kn = answer(n), k1 = answer(t1), k2 = answer(t2);
+      put3(kCoupling, kn);
+      normal_diagonal = dot(n, kn);
+      const T k11 = dot(t1, k1), k22 = dot(t2, k2), k12 = dot(t1, k2), half = (k11 - k22) * T(R(0.5));
+      return (k11 + k22) * T(R(0.5)) + square_root(mul_add(half, half, k12 * k12));
+    }
+  }
+
+  static void prepare(const ContactKernelArgs<R>& args) {
+    const T zero = T(R(0)), one = T(R(1)), h = T(args.dt);
+    for (int batch = 0; batch < args.batches; ++batch) {
+      ContactKernel k;
+      k.open(args, batch);
+      const Vec3<T> n = k.get3(kNormal);
+      T dn;
+      const T dt = k.tangent_diagonal(n, dn);
+      const T vn = dot(n, k.relative(n)), g = k.get(kTarget), e = load<T>(args.restitution + batch * kLanes);
+      const T epsilon = mul_add(k.get(kInverseNormal), dn, k.get(kCompliance));
+      const T damping = one / mul_add(T(R(4)) / h, k.get(kInverseTangent), one);  // 1/(1 + 4τ/h)
+      const auto apart = g > zero;
+      const T sigma = select(apart, zero, T(R(4)) * epsilon * damping / (h * h));
+      T target = select(apart, -g / h, mul_add(T(R(-4)) * g / h, damping, damping * vn));
+      const auto bounces = (e > zero) & (vn < -T(args.restitution_threshold));
+      target = select(bounces, maximum(target, -(e * vn)), target);
+      // A bouncing pair that is still apart is let through: held at the gap it would lose the speed it bounces with.
+      const auto active = (dn > zero) & ~(apart & bounces);
+      k.put(kTarget, target);
+      k.put(kCompliance, sigma);
+      k.put(kInverseNormal, select(active, T(args.relaxation) / (dn + sigma), zero));
+      k.put(kInverseTangent, select(active, T(args.relaxation) / dt, zero));
+      k.put(kImpulseNormal, select(active, k.get(kImpulseNormal), zero));
+      const Vec3<T> t = k.get3(kImpulseTangent);
+      const T keep = select(active, one, zero), along = dot(n, t);
+      k.put3(kImpulseTangent, mul_add(n, -along, t) * keep);
+    }
+  }
+
+  static void warm(const ContactKernelArgs<R>& args) {
+    for (int batch = 0; batch < args.batches; ++batch) {
+      ContactKernel k;
+      k.open(args, batch);
+      const Vec3<T> n = k.get3(kNormal);
+      k.push(n, mul_add(n, k.get(kImpulseNormal), k.get3(kImpulseTangent)));
+      k.close(args, batch);
+    }
+  }
+
+  static R sweep(const ContactKernelArgs<R>& args) {
+    const T zero = T(R(0)), one = T(R(1));
+    T worst = zero;
+    for (int batch = 0; batch < args.batches; ++batch) {
+      ContactKernel k;
+      k.open(args, batch);
+      const Vec3<T> n = k.get3(kNormal);
+      Vec3<T> v = k.relative(n);
+      const T vn = dot(n, v), old = k.get(kImpulseNormal);
+      const T r = mul_add(k.get(kCompliance), old, vn - k.get(kTarget));
+      const T normal = maximum(zero, neg_mul_add(r, k.get(kInverseNormal), old)), change = normal - old;
+      if constexpr (!Round) v = mul_add(k.get3(kCoupling), change, v);
+      const T along = Round ? vn : dot(n, v);
+      const Vec3<T> vt = mul_add(n, -along, v), before = k.get3(kImpulseTangent);
+      Vec3<T> t = mul_add(vt, -k.get(kInverseTangent), before);
+      const T radius = k.get(kFriction) * normal, length2 = dot(t, t);
+      const T scale = select(length2 > radius * radius, radius / square_root(length2), one);
+      t = t * scale;
+      const Vec3<T> p = mul_add(n, change, t - before);
+      k.push(n, p);
+      k.put(kImpulseNormal, normal);
+      k.put3(kImpulseTangent, t);
+      k.close(args, batch);
+      const T m = k.inverse_mass();
+      worst = maximum(worst, dot(p, p) * m * m);
+    }
+    R largest = 0;
+    for (int lane = 0; lane < kLanes; ++lane) largest = !(worst[lane] <= largest) ? worst[lane] : largest;  // keeps NaN
+    return largest;
+  }
+};
+
+template <class T>
+ContactKernels<Real<T>> contact_kernels() {
+  using A = ContactKernel<T, false, false>;
+  using B = ContactKernel<T, true, false>;
+  using C = ContactKernel<T, false, true>;
+  using D = ContactKernel<T, true, true>;
+  return {kWidth<T>,
+          {A::prepare, B::prepare, C::prepare, D::prepare},
+          {A::warm, B::warm, C::warm, D::warm},
+          {A::sweep, B::sweep, C::sweep, D::sweep}};
+}
+
+}  // namespace TARSUS_ISA
+}  // namespace tarsus

@@ -1,0 +1,92 @@
+// Records of eight numbers of W bodies, transposed into eight packs and back.
+#pragma once
+
+#include "tarsus/math/vec.hpp"
+
+namespace tarsus {
+inline namespace TARSUS_ISA {
+
+template <class T>
+TARSUS_INLINE T load(const Real<T>* p) {
+  T r;
+  __builtin_memcpy(&r, p, sizeof(T));
+  return r;
+}
+template <class T>
+TARSUS_INLINE void store(Real<T>* p, T x) {
+  __builtin_memcpy(p, &x, sizeof(T));
+}
+
+#if defined(__AVX2__)
+
+TARSUS_INLINE void transpose4(__m256& a, __m256& b, __m256& c, __m256& d) {  // within each half
+  const __m256 ab0 = _mm256_unpacklo_ps(a, b), ab1 = _mm256_unpackhi_ps(a, b);
+  const __m256 cd0 = _mm256_unpacklo_ps(c, d), cd1 = _mm256_unpackhi_ps(c, d);
+  a = _mm256_shuffle_ps(ab0, cd0, 0x44), b = _mm256_shuffle_ps(ab0, cd0, 0xee);
+  c = _mm256_shuffle_ps(ab1, cd1, 0x44), d = _mm256_shuffle_ps(ab1, cd1, 0xee);
+}
+TARSUS_INLINE void gather_records(const float* base, const int* body, Pack<float, 8>* out) {
+  for (int half = 0; half < 2; ++half) {
+    __m256 r[4];
+    for (int i = 0; i < 4; ++i) {
+      r[i] = _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_load_ps(base + 8 * std::size_t(body[i]) + 4 * half)),
+                                  _mm_load_ps(base + 8 * std::size_t(body[i + 4]) + 4 * half), 1);
+    }
+    transpose4(r[0], r[1], r[2], r[3]);
+    for (int i = 0; i < 4; ++i) out[4 * half + i].value = r[i];
+  }
+}
+TARSUS_INLINE void scatter_records(float* base, const int* body, const Pack<float, 8>* in) {
+  for (int half = 0; half < 2; ++half) {
+    __m256 r[4];
+    for (int i = 0; i < 4; ++i) r[i] = in[4 * half + i].value;
+    transpose4(r[0], r[1], r[2], r[3]);
+    for (int i = 0; i < 4; ++i) {
+      _mm_store_ps(base + 8 * std::size_t(body[i]) + 4 * half, _mm256_castps256_ps128(r[i]));
+      _mm_store_ps(base + 8 * std::size_t(body[i + 4]) + 4 * half, _mm256_extractf128_ps(r[i], 1));
+    }
+  }
+}
+
+TARSUS_INLINE void transpose4(__m256d& a, __m256d& b, __m256d& c, __m256d& d) {
+  const __m256d ab0 = _mm256_unpacklo_pd(a, b), ab1 = _mm256_unpackhi_pd(a, b);
+  const __m256d cd0 = _mm256_unpacklo_pd(c, d), cd1 = _mm256_unpackhi_pd(c, d);
+  a = _mm256_permute2f128_pd(ab0, cd0, 0x20), b = _mm256_permute2f128_pd(ab1, cd1, 0x20);
+  c = _mm256_permute2f128_pd(ab0, cd0, 0x31), d = _mm256_permute2f128_pd(ab1, cd1, 0x31);
+}
+TARSUS_INLINE void gather_records(const double* base, const int* body, Pack<double, 4>* out) {
+  for (int half = 0; half < 2; ++half) {
+    __m256d r[4];
+    for (int i = 0; i < 4; ++i) r[i] = _mm256_load_pd(base + 8 * std::size_t(body[i]) + 4 * half);
+    transpose4(r[0], r[1], r[2], r[3]);
+    for (int i = 0; i < 4; ++i) out[4 * half + i].value = r[i];
+  }
+}
+TARSUS_INLINE void scatter_records(double* base, const int* body, const Pack<double, 4>* in) {
+  for (int half = 0; half < 2; ++half) {
+    __m256d r[4];
+    for (int i = 0; i < 4; ++i) r[i] = in[4 * half + i].value;
+    transpose4(r[0], r[1], r[2], r[3]);
+    for (int i = 0; i < 4; ++i) _mm256_store_pd(base + 8 * std::size_t(body[i]) + 4 * half, r[i]);
+  }
+}
+
+#endif
+
+template <class R, int W>
+TARSUS_INLINE void gather_records(const R* base, const int* body, Pack<R, W>* out) {
+  for (int k = 0; k < 8; ++k) {
+    R numbers[W];
+    for (int lane = 0; lane < W; ++lane) numbers[lane] = base[8 * std::size_t(body[lane]) + std::size_t(k)];
+    out[k] = load<Pack<R, W>>(numbers);
+  }
+}
+template <class R, int W>
+TARSUS_INLINE void scatter_records(R* base, const int* body, const Pack<R, W>* in) {
+  for (int lane = 0; lane < W; ++lane) {
+    for (int k = 0; k < 8; ++k) base[8 * std::size_t(body[lane]) + std::size_t(k)] = in[k].value[lane];
+  }
+}
+
+}  // namespace TARSUS_ISA
+}  // namespace tarsus

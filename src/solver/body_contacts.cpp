@@ -1,0 +1,251 @@
+#include "tarsus/solver/body_contacts.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "solver/body_contact_kernels.hpp"
+#include "tarsus/math/cpu.hpp"
+
+namespace tarsus {
+
+namespace isa_baseline {
+ContactKernels<float> contact_kernels_float();
+ContactKernels<double> contact_kernels_double();
+}  // namespace isa_baseline
+namespace isa_avx2 {
+ContactKernels<float> contact_kernels_float();
+ContactKernels<double> contact_kernels_double();
+}  // namespace isa_avx2
+
+namespace {
+
+template <class R>
+const ContactKernels<R>& kernels() {
+  static const ContactKernels<R> best = [] {
+#if defined(__x86_64__)
+    const bool wide = isa_level() >= IsaLevel::avx2;
+    if constexpr (sizeof(R) == 4) {
+      return wide ? isa_avx2::contact_kernels_float() : isa_baseline::contact_kernels_float();
+    } else {
+      return wide ? isa_avx2::contact_kernels_double() : isa_baseline::contact_kernels_double();
+    }
+#else
+    if constexpr (sizeof(R) == 4)
+      return isa_baseline::contact_kernels_float();
+    else
+      return isa_baseline::contact_kernels_double();
+#endif
+  }();
+  return best;
+}
+
+constexpr int kMaxColours = 64;  // the last one holds what fits in no other: one contact a batch
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+template <class R>
+int kind_of(const BodyContact<R>& c) {
+  return (c.round ? 1 : 0) + (c.body_b < 0 ? 2 : 0);
+}
+int fields_of(int kind) { return kind & 1 ? int(kRoundFields) : int(kGeneralFields); }
+
+}  // namespace
+
+template <class R>
+void BodyContactSolver<R>::resize(int bodies) {
+  bodies_ = bodies;
+  // Beyond the bodies: a record for each kind, which empty lanes load and store.
+  velocity_.assign(8 * at(bodies + kKinds), R(0));
+  inertia_.assign(8 * at(bodies + kKinds), R(0));
+}
+
+/// The lowest colour that neither body has yet.
+template <class R>
+void BodyContactSolver<R>::colour() {
+  used_.assign(at(bodies_), 0);
+  const std::size_t used = active < 0 ? contacts.size() : at(active);
+  colour_.resize(used);
+  count_.assign(kMaxColours * kKinds, 0);
+  colours_ = 0;
+  for (std::size_t i = 0; i < used; ++i) {
+    const BodyContact<R>& c = contacts[i];
+    std::uint64_t taken = used_[at(c.body_a)];
+    if (c.body_b >= 0) taken |= used_[at(c.body_b)];
+    taken |= 1ull << (kMaxColours - 1);
+    const std::uint64_t bit = ~taken;
+    const int colour = bit ? __builtin_ctzll(bit) : kMaxColours - 1;
+    const std::uint64_t mark = 1ull << colour;
+    used_[at(c.body_a)] |= mark;
+    if (c.body_b >= 0) used_[at(c.body_b)] |= mark;
+    colour_[i] = std::uint8_t(colour);
+    ++count_[at(colour * kKinds + kind_of(c))];
+    colours_ = std::max(colours_, colour + 1);
+  }
+}
+
+/// Places for all contacts: batches by colour, and who is in each lane.
+template <class R>
+void BodyContactSolver<R>::arrange() {
+  for (int kind = 0; kind < kKinds; ++kind) {
+    Batches& b = batches_[kind];
+    b.start.assign(at(colours_ + 1), 0);
+    for (int colour = 0; colour < colours_; ++colour) {
+      const int n = count_[at(colour * kKinds + kind)];
+      const int batches = colour == kMaxColours - 1 ? n : (n + lanes_ - 1) / lanes_;
+      b.start[at(colour + 1)] = b.start[at(colour)] + batches;
+    }
+    const std::size_t places = at(b.start.back() * lanes_);
+    b.contact.assign(places, -1);
+    b.body_a.assign(places, bodies_ + kind);
+    b.body_b.assign(places, bodies_ + kind);
+    b.fields.resize(places * at(fields_of(kind)));
+    b.restitution.resize(places);
+    b.next.resize(at(colours_));
+    for (int colour = 0; colour < colours_; ++colour) b.next[at(colour)] = b.start[at(colour)] * lanes_;
+  }
+  for (std::size_t i = 0; i < colour_.size(); ++i) {
+    Batches& b = batches_[kind_of(contacts[i])];
+    int& next = b.next[colour_[i]];
+    const std::size_t place = at(next);
+    next += colour_[i] == kMaxColours - 1 ? lanes_ : 1;
+    b.contact[place] = int(i);
+    b.body_a[place] = contacts[i].body_a;
+    if (contacts[i].body_b >= 0) b.body_b[place] = contacts[i].body_b;
+  }
+}
+
+template <class R>
+void BodyContactSolver<R>::fill(int kind, int batch_begin, int batch_end) {
+  Batches& b = batches_[kind];
+  const int fields = fields_of(kind), lanes = lanes_;
+  for (int place = batch_begin * lanes; place < batch_end * lanes; ++place) {
+    R* f = b.fields.data() + at(place / lanes) * at(fields * lanes) + place % lanes;
+    const auto put = [&](int field, R x) { f[field * lanes] = x; };
+    if (b.contact[at(place)] < 0) {
+      for (int field = 0; field < fields; ++field) put(field, R(0));
+      put(kTarget, R(1));  // apart
+      b.restitution[at(place)] = 0;
+      continue;
+    }
+    const BodyContact<R>& c = contacts[at(b.contact[at(place)])];
+    const ContactMaterial& m = materials[at(c.material)];
+    for (int k = 0; k < 3; ++k) put(kNormal + k, c.normal[k]);
+    put(kTarget, c.distance);
+    put(kCompliance, R(m.compliance));
+    put(kFriction, R(m.friction));
+    put(kInverseNormal, c.relative_compliance);
+    put(kInverseTangent, R(m.damping_time));
+    put(kImpulseNormal, c.impulse_n);
+    for (int k = 0; k < 3; ++k) put(kImpulseTangent + k, c.impulse_t[k]);
+    b.restitution[at(place)] = R(m.restitution);
+    if (kind & 1) {
+      put(kArmA, c.arm_a[0]);
+      put(kArmB, c.arm_b[0]);
+    } else {
+      for (int k = 0; k < 3; ++k) put(kArmA + k, c.arm_a[k]), put(kGeneralArmB + k, c.arm_b[k]);
+    }
+  }
+}
+
+template <class R>
+void BodyContactSolver<R>::write_back(int kind, int batch_begin, int batch_end) {
+  const Batches& b = batches_[kind];
+  const int fields = fields_of(kind), lanes = lanes_;
+  for (int place = batch_begin * lanes; place < batch_end * lanes; ++place) {
+    if (b.contact[at(place)] < 0) continue;
+    const R* f = b.fields.data() + at(place / lanes) * at(fields * lanes) + place % lanes;
+    BodyContact<R>& c = contacts[at(b.contact[at(place)])];
+    c.impulse_n = f[kImpulseNormal * lanes];
+    for (int k = 0; k < 3; ++k) c.impulse_t[k] = f[(kImpulseTangent + k) * lanes];
+  }
+}
+
+template <class R>
+ContactKernelArgs<R> BodyContactSolver<R>::args(int kind, int begin, int end, const BodyContactOptions& options) {
+  Batches& b = batches_[kind];
+  const std::size_t first = at(begin * lanes_);
+  return {velocity_.data(),
+          inertia_.data(),
+          b.fields.data() + first * at(fields_of(kind)),
+          b.body_a.data() + first,
+          b.body_b.data() + first,
+          b.restitution.data() + first,
+          end - begin,
+          R(options.dt),
+          R(options.relaxation),
+          R(options.restitution_threshold)};
+}
+
+template <class R>
+void BodyContactSolver<R>::prepare(const BodyContactOptions& options, ThreadTeam& team) {
+  lanes_ = kernels<R>().lanes;
+  colour();
+  arrange();
+  team.run([&](int thread) {
+    for (int kind = 0; kind < kKinds; ++kind) {
+      const ThreadTeam::Range r = team.share(batches_[kind].start.back(), thread);
+      fill(kind, r.begin, r.end);
+      kernels<R>().prepare[kind](args(kind, r.begin, r.end, options));
+    }
+  });
+}
+
+template <class R>
+BodyContactReport BodyContactSolver<R>::solve(const BodyContactOptions& options, ThreadTeam& team) {
+  BodyContactReport report;
+  report.colours = colours_;
+  const ContactKernels<R>& kernel = kernels<R>();
+  struct alignas(64) Worst {
+    R value = 0;
+  };
+  std::vector<Worst> worst(at(team.size()));
+  team.run([&](int thread) {
+    // This thread's share of a colour, rounded to whole batches, of each kind.
+    const auto each = [&](int colour, const auto& work) {
+      for (int kind = 0; kind < kKinds; ++kind) {
+        const Batches& b = batches_[kind];
+        const int first = b.start[at(colour)], n = b.start[at(colour + 1)] - first;
+        if (n == 0) continue;
+        ThreadTeam::Range r = team.share(n, thread);
+        if (colour == kMaxColours - 1) r = thread == 0 ? ThreadTeam::Range{0, n} : ThreadTeam::Range{0, 0};
+        if (r.begin < r.end) work(kind, args(kind, first + r.begin, first + r.end, options));
+      }
+      team.barrier();
+    };
+    for (int colour = 0; colour < colours_; ++colour) {
+      each(colour, [&](int kind, const ContactKernelArgs<R>& a) { kernel.warm[kind](a); });
+    }
+    for (int k = 0; k < options.max_iterations; ++k) {
+      R largest = 0;
+      for (int colour = 0; colour < colours_; ++colour) {
+        each(colour, [&](int kind, const ContactKernelArgs<R>& a) {
+          const R change = kernel.sweep[kind](a);
+          if (!(change <= largest)) largest = change;
+        });
+      }
+      worst[at(thread)].value = largest;
+      team.barrier();
+      R all = 0;  // the same on every thread
+      for (const Worst& w : worst) {
+        if (!(w.value <= all)) all = w.value;
+      }
+      team.barrier();
+      if (thread == 0) {
+        report.iterations = k + 1;
+        report.change = std::sqrt(double(all));
+        if (k == 0) report.first_change = report.change;
+      }
+      if (std::sqrt(double(all)) <= options.tolerance || !std::isfinite(all)) break;
+    }
+    for (int kind = 0; kind < kKinds; ++kind) {
+      const ThreadTeam::Range r = team.share(batches_[kind].start.back(), thread);
+      write_back(kind, r.begin, r.end);
+    }
+  });
+  report.finite = std::isfinite(report.change);
+  return report;
+}
+
+template class BodyContactSolver<float>;
+template class BodyContactSolver<double>;
+
+}  // namespace tarsus

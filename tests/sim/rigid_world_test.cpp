@@ -1,0 +1,420 @@
+// Free bodies with contact against closed forms, conservation laws and the dense oracles.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tarsus/base/error.hpp"
+#include "tarsus/sim/rigid_scene.hpp"
+
+namespace tarsus {
+namespace {
+
+constexpr double kGravity = 9.81;
+
+template <class R = double>
+RigidStepReport run(RigidWorld<R>& world, double duration) {
+  RigidStepReport report;
+  const int steps = int(std::lround(duration / world.options().dt));
+  for (int i = 0; i < steps; ++i) {
+    report = world.step();
+    EXPECT_EQ(report.status, WorldStatus::ok) << "step " << i;
+    if (report.status != WorldStatus::ok) break;
+  }
+  return report;
+}
+
+Shape ball(double radius) { return {ShapeType::sphere, {radius, 0, 0}}; }
+
+const std::vector<std::string> kSolvers = {"lanes", "gauss_seidel", "gauss_seidel_nesterov"};
+
+TEST(RigidWorld, SinksByComplianceTimesWeight) {
+  for (const std::string& solver : kSolvers) {
+    for (double epsilon : {1e-4, 1e-3}) {
+      RigidScene one;
+      one.add_floor();
+      one.surfaces[0].compliance = 0.5 * epsilon;  // the floor's and the body's add up
+      one.add(ball(0.3), 2, {0, 0, 0.3});
+      one.options.solver = solver, one.options.iterations = 200, one.options.gravity = {0, 0, -kGravity};
+      RigidWorld<double> world = make_world<double>(one);
+      run(world, 5);
+      EXPECT_NEAR(0.3 - world.bodies()[0].position.z, epsilon * 2 * kGravity, 1e-9) << solver;
+      // A box stands on four points: k = 4.
+      RigidScene box;
+      box.add_floor();
+      box.surfaces[0].compliance = 0.5 * epsilon;
+      box.add({ShapeType::box, {0.4, 0.3, 0.2}}, 2, {0, 0, 0.2});
+      box.options = one.options;
+      RigidWorld<double> four = make_world<double>(box);
+      const RigidStepReport r = run(four, 5);
+      EXPECT_EQ(r.touching, 4);
+      EXPECT_NEAR(0.2 - four.bodies()[0].position.z, epsilon * 2 * kGravity / 4, 1e-7) << solver;
+    }
+  }
+}
+
+TEST(RigidWorld, SlidingBoxStopsWhereItShould) {
+  // x = v²/(2 μ g) - v h/2 + O(h²)
+  const double mu = 0.4, v = 3;
+  for (const std::string& solver : kSolvers) {
+    double last_error = 0;
+    for (double h : {1.0 / 60, 1.0 / 120, 1.0 / 240}) {
+      RigidScene scene = box_stack(1);
+      scene.surfaces[0].friction = mu;
+      scene.options.dt = h, scene.options.solver = solver, scene.options.iterations = 100;
+      scene.bodies[0].velocity = {v, 0, 0};
+      RigidWorld<double> world = make_world<double>(scene);
+      run(world, 2);
+      const double error = std::abs(world.bodies()[0].position.x - (v * v / (2 * mu * kGravity) - v * h / 2));
+      EXPECT_LT(error, 40 * h * h) << solver << " h = " << h;
+      if (last_error > 1e-4) {
+        EXPECT_LT(error, 0.5 * last_error + 1e-4) << solver;
+      }
+      last_error = error;
+      EXPECT_LT(norm(world.bodies()[0].velocity), 1e-6);
+    }
+  }
+}
+
+TEST(RigidWorld, SticksBelowTheFrictionAngleAndSlidesAbove) {
+  const double mu = 0.5, angle = std::atan(mu);
+  for (const std::string& solver : kSolvers) {
+    for (double offset : {-0.02, 0.02, 0.2}) {
+      RigidScene scene = slope(angle + offset, mu);
+      scene.options.solver = solver, scene.options.iterations = 200;
+      RigidWorld<double> world = make_world<double>(scene);
+      const Vec3d start = world.bodies()[0].position;
+      run(world, 2);
+      const double moved = norm(world.bodies()[0].position - start);
+      if (offset < 0) {
+        EXPECT_LT(moved, 1e-3) << solver;
+        continue;
+      }
+      const double a = kGravity * (std::sin(angle + offset) - mu * std::cos(angle + offset));
+      EXPECT_NEAR(moved, 0.5 * a * 4, 0.03 * 0.5 * a * 4) << solver << " " << offset;
+    }
+  }
+}
+
+TEST(RigidWorld, BallSlidesThenRollsAtFiveSeventhsOfItsSpeed) {
+  for (const std::string& solver : kSolvers) {
+    RigidScene scene;
+    scene.add_floor();
+    scene.add(ball(0.5), 3, {0, 0, 0.5});
+    scene.bodies[0].velocity = {2, 1, 0};
+    scene.options.solver = solver;
+    RigidWorld<double> world = make_world<double>(scene);
+    run(world, 2);
+    const RigidBody& b = world.bodies()[0];
+    EXPECT_NEAR(b.velocity.x, 2 * 5. / 7, 1e-2) << solver;
+    EXPECT_NEAR(b.velocity.y, 1 * 5. / 7, 1e-2) << solver;
+    EXPECT_NEAR(b.angular_velocity.y * 0.5, b.velocity.x, 1e-4) << solver;  // rolls without slipping
+    EXPECT_NEAR(b.angular_velocity.x * 0.5, -b.velocity.y, 1e-4) << solver;
+  }
+}
+
+TEST(RigidWorld, ColumnCarriesItsWeight) {
+  const int n = 10;
+  for (const char* solver : {"lanes", "gauss_seidel"}) {
+    RigidScene scene = box_stack(n, 1, 2);
+    scene.options.solver = solver, scene.options.iterations = 50;
+    RigidWorld<double> world = make_world<double>(scene);
+    run(world, 10);
+    std::vector<double> carried(std::size_t(n), 0.0);
+    for (std::size_t i = 0; i < world.contacts().size(); ++i) {
+      const auto& c = world.contacts()[i];
+      carried[std::size_t(std::max(c.body_a, c.body_b))] += c.impulse_n / world.options().dt;
+    }
+    for (int i = 0; i < n; ++i) {
+      const double expected = (n - i) * 2 * kGravity;
+      EXPECT_NEAR(carried[std::size_t(i)], expected, 1e-3 * expected) << solver << " box " << i;
+    }
+  }
+}
+
+TEST(RigidWorld, BounceKeepsTheCoefficientOfRestitution) {
+  for (const std::string& solver : kSolvers) {
+    for (double e : {0.5, 0.8, 1.0}) {
+      RigidScene scene;
+      scene.add_floor();
+      scene.surfaces[0].restitution = e;
+      scene.add(ball(0.1), 1, {0, 0, 0.35});
+      scene.bodies[0].velocity = {0, 0, -3};
+      scene.options.solver = solver, scene.options.dt = 1e-3, scene.options.gravity = {0, 0, 0};
+      RigidWorld<double> world = make_world<double>(scene);
+      run(world, 0.3);
+      EXPECT_NEAR(world.bodies()[0].velocity.z, 3 * e, 1e-9) << solver;
+    }
+  }
+}
+
+TEST(RigidWorld, NewtonsCradlePassesItsSpeedOn) {
+  // A row of equal balls with small gaps, e = 1: the first stops, the last leaves with its speed.
+  RigidScene scene;
+  scene.add_floor();
+  scene.surfaces[0].restitution = 1, scene.surfaces[0].friction = 0;
+  for (int i = 0; i < 5; ++i) scene.add(ball(0.1), 1, {0.21 * i + (i ? 0.3 : 0), 0, 1});
+  scene.bodies[0].velocity = {2, 0, 0};
+  scene.options.gravity = {0, 0, 0}, scene.options.dt = 1e-3, scene.options.margin = 0.001;
+  RigidWorld<double> world = make_world<double>(scene);
+  run(world, 1);
+  for (int i = 0; i < 4; ++i) EXPECT_NEAR(world.bodies()[std::size_t(i)].velocity.x, 0, 1e-9) << i;
+  EXPECT_NEAR(world.bodies()[4].velocity.x, 2, 1e-9);
+}
+
+TEST(RigidWorld, MomentumIsConservedInCollisions) {
+  for (const std::string& solver : kSolvers) {
+    RigidScene scene;
+    scene.surfaces.emplace_back();
+    scene.options.gravity = {0, 0, 0}, scene.options.solver = solver;
+    const Shape shapes[3] = {ball(0.4), {ShapeType::box, {0.3, 0.4, 0.5}}, {ShapeType::capsule, {0.2, 0.4, 0}}};
+    for (int i = 0; i < 27; ++i) {
+      const Vec3d p = {double(i % 3) - 1, double(i / 3 % 3) - 1, double(i / 9) - 1};
+      scene.add(shapes[i % 3], 1 + i % 2, p * 1.1, axis_angle({1, 0.5, 0.2}, 0.3 * i));
+      scene.bodies.back().velocity = p * -2;
+      scene.bodies.back().angular_velocity = {0.3 * (i % 5), -0.2, 0.1};
+    }
+    RigidWorld<double> world = make_world<double>(scene);
+    const Vec3d p = world.momentum(), l = world.angular_momentum();
+    int touching = 0;
+    for (int i = 0; i < 60; ++i) touching += world.step().touching;
+    EXPECT_GT(touching, 50) << solver;
+    EXPECT_LT(norm(world.momentum() - p), 1e-12) << solver;
+    // Contacts act at one point on both: the drift is that of torque-free rotation alone, first order in the step.
+    EXPECT_LT(norm(world.angular_momentum() - l), 0.02 * 27) << solver;
+  }
+}
+
+TEST(RigidWorld, AngularMomentumOfSpheresToRounding) {
+  RigidScene scene;
+  scene.surfaces.emplace_back();
+  scene.options.gravity = {0, 0, 0};
+  for (int i = 0; i < 27; ++i) {
+    const Vec3d p = {double(i % 3) - 1, double(i / 3 % 3) - 1, double(i / 9) - 1};
+    scene.add(ball(0.5), 1 + i % 4, p * 1.1);
+    scene.bodies.back().velocity = p * -1 + Vec3d{0.1 * i, 0, -0.05 * i};
+    scene.bodies.back().angular_velocity = {0.3 * (i % 5), -0.2 * i, 0.1};
+  }
+  RigidWorld<double> world = make_world<double>(scene);
+  const Vec3d p = world.momentum(), l = world.angular_momentum();
+  run(world, 2);
+  EXPECT_LT(norm(world.momentum() - p), 1e-11);
+  EXPECT_LT(norm(world.angular_momentum() - l), 1e-11);
+}
+
+/// Velocities after one step of a scene that has run a while, with a solver and very many iterations.
+std::vector<Vec3d> velocities_after(const RigidScene& scene, const std::string& solver, double settle, int iterations) {
+  RigidWorld<double> world = make_world<double>(scene);
+  run(world, settle);
+  world.options().solver = solver, world.options().iterations = iterations, world.options().tolerance = 1e-11;
+  const RigidStepReport r = world.step();
+  EXPECT_LT(r.residual, 1e-9) << solver;
+  std::vector<Vec3d> out;
+  for (const RigidBody& b : world.bodies()) out.push_back(b.velocity), out.push_back(b.angular_velocity);
+  return out;
+}
+
+TEST(RigidWorld, LanesAgreeWithTheNewtonOracle) {
+  RigidScene balls = ball_drop(3, 3);
+  RigidScene boxes = box_pyramid(4);
+  RigidScene mixed = ball_drop(2, 2);
+  mixed.add({ShapeType::box, {0.4, 0.5, 0.6}}, 2, {0.1, 0.2, 3.2}, axis_angle({1, 1, 0}, 0.4));
+  mixed.add({ShapeType::capsule, {0.2, 0.5, 0}}, 1, {0.1, -0.3, 4.2}, axis_angle({1, 0, 0}, 1.4));
+  const char* names[] = {"balls", "boxes", "mixed"};
+  int which = 0;
+  for (RigidScene* scene : {&balls, &boxes, &mixed}) {
+    SCOPED_TRACE(names[which++]);
+    scene->options.relative_compliance = 1e-4;  // Σ > 0: velocities are unique
+    for (double settle : {0.35, 0.8}) {
+      const auto lanes = velocities_after(*scene, "lanes", settle, 50000);
+      const auto rows = velocities_after(*scene, "gauss_seidel", settle, 50000);
+      const auto oracle = velocities_after(*scene, "newton", settle, 300);
+      for (std::size_t i = 0; i < lanes.size(); ++i) {
+        EXPECT_LT(norm(lanes[i] - oracle[i]), 1e-6);
+        EXPECT_LT(norm(rows[i] - oracle[i]), 1e-6);
+      }
+    }
+  }
+}
+
+TEST(RigidWorld, ResultDoesNotDependOnThreads) {
+  RigidScene scene = ball_drop(6, 6);
+  for (int i = 0; i < 8; ++i) scene.add({ShapeType::box, {0.3, 0.4, 0.5}}, 1, {-2 + 0.6 * i, 0.3, 8}, axis_angle({1, 0, 0}, i));
+  const auto hash = [&](int threads, auto precision) {
+    scene.options.threads = threads;
+    auto world = make_world<decltype(precision)>(scene);
+    run(world, 1.5);
+    return world.state_hash();
+  };
+  const auto one = hash(1, 0.0f);
+  EXPECT_EQ(one, hash(2, 0.0f));
+  EXPECT_EQ(one, hash(3, 0.0f));
+  EXPECT_EQ(hash(1, 0.0), hash(2, 0.0));
+  EXPECT_NE(one, hash(1, 0.0));
+}
+
+TEST(RigidWorld, ResidualFallsWithIterationsOnEveryScene) {
+  std::vector<RigidScene> scenes = {ball_drop(4, 4), ball_pyramid(4), box_stack(5), box_pyramid(5), domino_row(8),
+                                    slope(0.3, 0.5), card_house(2)};
+  for (RigidScene& scene : scenes) {
+    scene.options.relative_compliance = 1e-5;
+    double last = 0;
+    for (int iterations : {5, 50, 500}) {
+      scene.options.iterations = 20, scene.options.solver = "gauss_seidel";
+      RigidWorld<double> world = make_world<double>(scene);
+      run(world, 0.5);
+      world.options().iterations = iterations, world.options().warm_start = false;
+      const double residual = world.step().residual;
+      if (last > 0) {
+        EXPECT_LT(residual, std::max(0.7 * last, 1e-9)) << scene.name << " " << iterations;
+      }
+      last = residual;
+    }
+  }
+}
+
+TEST(RigidWorld, TorsionalAndRollingFriction) {
+  RigidScene scene;
+  scene.add_floor();
+  const double rolling = 0.01, torsional = 0.02, r = 0.5, m = 2, inertia = 0.4 * m * r * r;
+  scene.surfaces[0].rolling = rolling, scene.surfaces[0].torsional = torsional;
+  scene.add(ball(r), m, {0, 0, r});
+  scene.options.dt = 1.0 / 240, scene.options.iterations = 100;
+  scene.bodies[0].angular_velocity = {0, 0, 3};
+  RigidWorld<double> spin = make_world<double>(scene);
+  run(spin, 0.5);
+  // Torque μ_t m g about the normal: ω = 3 - μ_t m g t/I.
+  EXPECT_NEAR(spin.bodies()[0].angular_velocity.z, 3 - torsional * m * kGravity * 0.5 / inertia, 0.02);
+  scene.bodies[0].angular_velocity = {0, 4, 0}, scene.bodies[0].velocity = {2, 0, 0};
+  RigidWorld<double> roll = make_world<double>(scene);
+  run(roll, 1);
+  // Rolling resistance M = μ_r m g: a = M r / (I + m r²).
+  EXPECT_NEAR(roll.bodies()[0].velocity.x, 2 - rolling * m * kGravity * r / (inertia + m * r * r), 0.01);
+  run(roll, 20);
+  EXPECT_LT(norm(roll.bodies()[0].velocity), 1e-6);
+}
+
+TEST(RigidWorld, PointJointsHoldAPendulumWithItsPeriod) {
+  RigidScene scene;
+  scene.surfaces.emplace_back();
+  scene.add(ball(0.1), 1, {0.05, 0, -1});
+  scene.joints.push_back({0, -1, {-0.05, 0, 1}, {0, 0, 0}, {}});
+  scene.options.dt = 1e-3, scene.options.iterations = 50;
+  RigidWorld<double> world = make_world<double>(scene);
+  const double arm2 = 1 + 0.05 * 0.05, i = 0.4 * 0.01 + arm2;
+  const double period = 2 * kPi * std::sqrt(i / (kGravity * std::sqrt(arm2)));
+  double crossed = 0;
+  for (int k = 0; k < 1200 && crossed == 0; ++k) {
+    const double before = world.bodies()[0].position.x;
+    world.step();
+    if (before > 0 && world.bodies()[0].position.x <= 0) crossed = world.time();
+  }
+  EXPECT_NEAR(crossed, period / 4, 0.005 * period);
+  // The anchor stays where it is.
+  run(world, 2);
+  const RigidBody& b = world.bodies()[0];
+  EXPECT_LT(norm(b.position + rotate(b.orientation, {-0.05, 0, 1})), 1e-5);
+}
+
+TEST(RigidWorld, TorqueFreeSpinDoesNotGainEnergy) {
+  RigidScene scene;
+  scene.surfaces.emplace_back();
+  scene.options.gravity = {0, 0, 0};
+  scene.add({ShapeType::box, {0.1, 0.4, 1}}, 1, {0, 0, 0});
+  scene.bodies[0].angular_velocity = {0.1, 8, 0.1};  // about the middle axis: it tumbles
+  RigidWorld<double> world = make_world<double>(scene);
+  double energy = world.kinetic_energy();
+  const double start = energy;
+  for (int i = 0; i < 600; ++i) {
+    world.step();
+    EXPECT_LT(world.kinetic_energy(), start * 1.02);
+  }
+  EXPECT_GT(world.kinetic_energy(), 0.3 * start);
+}
+
+TEST(RigidWorld, SleepersStandStillAndWake) {
+  RigidScene scene = box_stack(3);
+  scene.add({ShapeType::sphere, {0.3, 0, 0}}, 0.5, {0, 0, 30});
+  scene.options.sleep = true, scene.options.iterations = 30;
+  RigidWorld<double> world = make_world<double>(scene);
+  RigidStepReport r = run(world, 1.5);
+  EXPECT_EQ(r.asleep, 3);
+  EXPECT_EQ(r.islands, 2);
+  const Vec3d before = world.bodies()[2].position;
+  r = run(world, 0.2);
+  EXPECT_EQ(norm(world.bodies()[2].position - before), 0);
+  bool woke = false;
+  for (int i = 0; i < 120; ++i) woke = woke || world.step().asleep == 0;
+  EXPECT_TRUE(woke);  // the ball has landed
+}
+
+TEST(RigidWorld, BadInputIsAnErrorOrAStatusNeverAHang) {
+  RigidWorldOptions bad;
+  bad.dt = 0;
+  EXPECT_THROW(RigidWorld<double>{bad}, ValueError);
+  bad = {};
+  bad.iterations = 0;
+  EXPECT_THROW(RigidWorld<double>{bad}, ValueError);
+  bad = {};
+  bad.solver = "magic";
+  EXPECT_THROW(RigidWorld<double>{bad}, ValueError);
+  bad = {};
+  bad.threads = 0;
+  EXPECT_THROW(RigidWorld<double>{bad}, ValueError);
+  RigidWorld<double> world;
+  world.add_surface({});
+  EXPECT_THROW(world.add_body({.mass = 0}), ValueError);
+  EXPECT_THROW(world.add_body({.inertia = {1, -1, 1}}), ValueError);
+  EXPECT_THROW(world.add_body({.velocity = {0, std::nan(""), 0}}), ValueError);
+  EXPECT_THROW(world.add_body({.orientation = {0, 0, 0, 0}}), ValueError);
+  Surface rubber;
+  rubber.restitution = 1.5;
+  EXPECT_THROW(world.add_surface(rubber), ValueError);
+  BodyShape shape;
+  shape.surface = 3;
+  EXPECT_THROW(world.add_shape(shape), ValueError);
+  shape.surface = 0, shape.body = 0;
+  EXPECT_THROW(world.add_shape(shape), ValueError);
+  shape.body = -1, shape.shape.size.x = -1;
+  EXPECT_THROW(world.add_shape(shape), ValueError);
+  EXPECT_THROW(world.add_joint({}), ValueError);
+  // Nothing at all, and bodies without a shape: fine.
+  EXPECT_EQ(world.step().status, WorldStatus::ok);
+  world.add_body({});
+  EXPECT_EQ(world.step().contacts, 0);
+}
+
+TEST(RigidWorld, HugeSpeedsAndCoincidentCentresEndInAStatus) {
+  for (const std::string& solver : kSolvers) {
+    RigidScene scene = ball_drop(3, 3);
+    scene.options.solver = solver;
+    scene.bodies[0].position = scene.bodies[1].position;  // coincident
+    scene.bodies[2].velocity = {1e4, -1e4, 1e4};          // 10 m/ms
+    RigidWorld<double> world = make_world<double>(scene);
+    for (int i = 0; i < 100; ++i) {
+      const RigidStepReport r = world.step();
+      if (r.status != WorldStatus::ok) break;
+      for (const RigidBody& b : world.bodies()) ASSERT_TRUE(std::isfinite(b.position.x + b.position.y + b.position.z));
+    }
+    // NaN in a state: said, nothing moves, nothing thrown.
+    world.bodies()[4].velocity.x = std::nan("");
+    const Vec3d before = world.bodies()[5].position;
+    EXPECT_EQ(world.step().status, WorldStatus::bad_input);
+    EXPECT_EQ(norm(world.bodies()[5].position - before), 0);
+    world.bodies()[4].velocity = {1e9, 0, 0};
+    EXPECT_EQ(world.step().status, WorldStatus::too_fast);
+  }
+}
+
+TEST(RigidWorld, DroppedBallsComeToRestWithLittlePenetration) {
+  RigidScene scene = ball_drop(8, 8);
+  scene.options.relative_compliance = 1e-5;
+  RigidWorld<float> world = make_world<float>(scene);
+  const RigidStepReport r = run(world, 10);
+  EXPECT_GT(r.touching, 800);
+  EXPECT_LT(r.penetration_max, 0.01);
+  EXPECT_LT(r.penetration_mean, 0.002);
+  EXPECT_LT(world.kinetic_energy() / 512, 1e-3);
+}
+
+}  // namespace
+}  // namespace tarsus
