@@ -192,8 +192,8 @@ ContactRows add_contact_rows(RigidRows& rows, RowProblem& problem, const BodyCon
   const double speed = rows.speed(), e = s.material.restitution;
   const SpookRow row = spook_unilateral(spook, double(c.distance), speed, options.dt, e, options.restitution_threshold);
   // A bouncing pair that is still apart is let through (see body_contact_kernels.inl).
-  const bool active = !(c.distance > 0 && e > 0 && -speed > options.restitution_threshold);
-  ContactRows out{rows.add({row.compliance, row.target, 0, active ? kInf : 0}), 0, t1, t2};
+  const bool bounces = e > 0 && -speed > options.restitution_threshold, active = !(c.distance > 0 && bounces);
+  ContactRows out{rows.add({bounces ? 0 : row.compliance, row.target, 0, active ? kInf : 0}), 0, t1, t2};
   start.push_back(double(c.impulse_n));
   const Vec3d push = {double(c.impulse_t[0]), double(c.impulse_t[1]), double(c.impulse_t[2])};
   problem.add_block(RowCone::ball, out.normal, s.material.friction);

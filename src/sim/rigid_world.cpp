@@ -22,8 +22,7 @@ void check(const RigidWorldOptions& o) {
   require(o.iterations >= 1, "iterations", o.iterations, "at least 1");
   require(o.tolerance >= 0, "tolerance", o.tolerance, "not negative");
   require(o.relaxation > 0 && o.relaxation < 2, "relaxation", o.relaxation, "above 0, below 2");
-  require(o.relative_compliance >= 0 && std::isfinite(o.relative_compliance), "relative_compliance",
-          o.relative_compliance, "finite, not negative");
+  require(std::isfinite(o.relative_compliance), "relative_compliance", o.relative_compliance, "finite");
   require(o.damping_time >= 0 && std::isfinite(o.damping_time), "damping_time", o.damping_time, "finite, not negative");
   require(o.margin >= 0 && std::isfinite(o.margin), "margin", o.margin, "finite, not negative");
   require(finite(o.gravity), "gravity", o.gravity.z, "finite");
@@ -61,7 +60,9 @@ PairSurface combine(const Surface& a, const Surface& b, const RigidWorldOptions&
   const double steps = options.damping_time > 0 ? options.damping_time : kDampingSteps * options.dt;
   s.material.damping_time = std::max(a.damping_time, b.damping_time);
   if (s.material.damping_time == 0) s.material.damping_time = steps;
-  s.relative_compliance = s.material.compliance > 0 ? 0 : options.relative_compliance;
+  const double relative =
+      options.relative_compliance < 0 ? 0.036 * options.dt * options.dt : options.relative_compliance;
+  s.relative_compliance = s.material.compliance > 0 ? 0 : relative;
   s.impedance = !a.solver_reference.empty() || !b.solver_reference.empty() || !a.solver_impedance.empty() ||
                 !b.solver_impedance.empty();
   if (!s.impedance) return s;

@@ -130,10 +130,11 @@ struct ContactKernel {
       const T epsilon = mul_add(k.get(kInverseNormal), dn, k.get(kCompliance));
       const T damping = one / mul_add(T(R(4)) / h, k.get(kInverseTangent), one);  // 1/(1 + 4τ/h)
       const auto apart = g > zero;
-      const T sigma = select(apart, zero, T(R(4)) * epsilon * damping / (h * h));
+      T sigma = select(apart, zero, T(R(4)) * epsilon * damping / (h * h));
       T target = select(apart, -g / h, mul_add(T(R(-4)) * g / h, damping, damping * vn));
       const auto bounces = (e > zero) & (vn < -T(args.restitution_threshold));
       target = select(bounces, maximum(target, -(e * vn)), target);
+      sigma = select(bounces, zero, sigma);
       // A bouncing pair that is still apart is let through: held at the gap it would lose the speed it bounces with.
       const auto active = (dn > zero) & ~(apart & bounces);
       k.put(kTarget, target);
