@@ -214,6 +214,17 @@ void DelassusRows<R>::find_shared() {
 }
 
 template <class R>
+int DelassusRows<R>::shared_dofs(int i, int j) {
+  if (!shared_known_) find_shared();
+  if (i > j) std::swap(i, j);
+  // Pairs are numbered row by row: before row i come i rows of lengths n, n - 1, …
+  const int n = blocks(), pair = i * n - i * (i - 1) / 2 + (j - i);
+  int count = 0;
+  for (int s = shared_start_[pair]; s < shared_start_[pair + 1]; ++s) count += shared_[s].count;
+  return count;
+}
+
+template <class R>
 int DelassusRows<R>::leading_dimension() const {
   return rows_ + pad_;
 }

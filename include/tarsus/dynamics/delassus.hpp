@@ -75,6 +75,8 @@ class DelassusRows {
   int rows() const { return rows_; }
   int width() const { return width_; }
   Block block(int index);
+  /// DoFs that blocks i and j share, counted: what gram() sums over for each pair of their rows.
+  int shared_dofs(int i, int j);
 
   /// W and DW of every block from the factors in data's workspace of that pack. O(d) a row. Block by block the same
   /// numbers whatever other blocks there are.
@@ -84,7 +86,7 @@ class DelassusRows {
   /// Λ⁻¹ = J M̂⁻¹ Jᵀ, [rows][ld] row by row with ld >= leading_dimension(); the upper triangle only, what lies below it
   /// and right of column rows() is undefined. O(d) a pair of rows whose branches meet, nothing for others.
   void gram(R* A, int ld);
-  int leading_dimension() const;
+  int leading_dimension() const;  ///< rows() + a vector: room for a right side in column rows()
   /// J v from u, [rows].
   void velocity(const R* u, R* Jv);
   /// u += W λ.

@@ -1,0 +1,125 @@
+// Equality constraints of a model as rows: φ(q) = 0, its Jacobian as forces on links, its rate and its bias J̇ q̇.
+//
+//   kind             φ                                             rows   what holds
+//   connect          p_a - p_b                                     3      two points, of two bodies or of one and the
+//   world weld             p_a - p_b;  s vec(q_b⁻¹ q_a q_rel)            6      position and orientation; vec: of the
+//   unit quaternion, ½ angle joint            (q_a - r_a) - Σ c_k (q_b - r_b)^k             1      a polynomial between
+//   two hinges or slides, or of one alone tendon           (l_a - r_a) - Σ c_k (l_b - r_b)^k             1      the
+//   same between linear combinations of joints distance         |p_a - p_b| - L                               1      a
+//   massless rod; singular where the points coincide point_on_plane   n · (p_a - p_b), n fixed in b                 1
+//   user             any φ(q), J(q)                                any
+//
+// connect, weld, joint and tendon are MJCF's with its signs and scales (so that rows compare number for number); URDF's
+// mimic is a joint. r is qpos0. Units: m and rad. A row's name is its constraint's and the row's own: "knee loop
+// (connect) y".
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tarsus/dynamics/delassus.hpp"
+
+namespace tarsus {
+
+enum class EqualityKind : int { connect, weld, joint, tendon, distance, point_on_plane, user };
+const char* name(EqualityKind kind);
+
+/// SPOOK's softness of a row: ε the inverse of a stiffness [m/N | rad/(N m) | …], τ_d the time in which errors decay,
+/// in steps.
+struct Softness {
+  double compliance = 0;
+  double damping_steps = 4;  ///< τ_d / h; with compliance 0 it must be positive
+};
+
+/// A user's rows. `joints` are the joints that φ depends on. The function fills phi [nrow], J [nrow][dofs] over
+/// those joints' DoFs in ascending order, in qvel's axes, and Jdot_v [nrow] = J̇ q̇ (empty qvel and Jdot_v: not asked
+/// for).
+struct UserRows {
+  int nrow = 1;
+  std::vector<int> joints;
+  std::function<void(std::span<const double> qpos, std::span<const double> qvel, std::span<double> phi,
+                     std::span<double> J, std::span<double> Jdot_v)>
+      evaluate;
+};
+
+struct Equality {
+  std::string name{};
+  EqualityKind kind = EqualityKind::connect;
+  int body_a = 0, body_b = 0;  ///< bodies; 0: the world
+  int joint_a = -1, joint_b = -1;
+  int first_row = 0, nrow = 0;
+  Softness softness{};
+  std::vector<double> solver_reference{}, solver_impedance{};  ///< MJCF solref, solimp as written
+  Location where{};
+};
+
+template <class R>
+struct EqualityConstants;
+
+/// The equality constraints that act on a model.
+class EqualitySet {
+ public:
+  /// None.
+  explicit EqualitySet(const Model& model);
+  /// The active ones of the model's own spec. @throws InputError naming each that cannot be: world only, links that
+  /// cannot move against
+  ///   each other, unknown names, numbers that are not finite
+  static EqualitySet of(const Model& model);
+  ~EqualitySet();
+  EqualitySet(EqualitySet&&) noexcept;
+  EqualitySet& operator=(EqualitySet&&) noexcept;
+
+  // Additions; all return the constraint's index. Points are in the body's frame, body 0 is the world. @throws
+  // ValueError
+  int add_connect(const std::string& name, int body_a, const Vec3d& point_a, int body_b, const Vec3d& point_b);
+  /// X_AB: the pose of b's frame in a's frame that is to hold; position rows are about `anchor`, in b's frame.
+  int add_weld(const std::string& name, int body_a, int body_b, const Transformd& X_AB, double torque_scale = 1,
+               const Vec3d& anchor = {0, 0, 0});
+  /// joint_b -1: a constant, polynomial[0].
+  int add_joint(const std::string& name, int joint_a, int joint_b, const std::array<double, 5>& polynomial);
+  int add_distance(const std::string& name, int body_a, const Vec3d& point_a, int body_b, const Vec3d& point_b,
+                   double length);
+  int add_point_on_plane(const std::string& name, int body_a, const Vec3d& point_a, int body_b, const Vec3d& point_b,
+                         const Vec3d& normal);
+  int add_user(const std::string& name, UserRows rows);
+  /// The model's equality of that index in its spec, active or not. @throws InputError
+  int add_from_spec(int index);
+
+  int size() const { return int(equalities_.size()); }
+  int rows() const { return rows_; }
+  const Equality& operator[](int i) const { return equalities_[i]; }
+  const Model& model() const { return *model_; }
+  /// @throws ValueError for values that are negative, not finite, or both zero
+  void set_softness(int index, const Softness& softness);
+  std::string row_name(int row) const;
+
+  /// Rows for DelassusRows, in order; the structure alone. Call once.
+  template <class R>
+  void add_blocks(DelassusRows<R>& rows) const;
+
+  /// Forces into the blocks, φ [nrow], and, unless qvel is empty, the rate J q̇ and the bias J̇ q̇ [nrow] (empty spans:
+  /// not asked for). The workspace must hold R, r, o of every link; for rate and bias also v and the accelerations that
+  /// velocities alone bring, gravity included, as kkt's prepare leaves them. Arrays of that pack alone: [n][lane].
+  template <class R>
+  void evaluate(const BasicData<R>& data, int pack, In<R> qpos, In<R> qvel, DelassusRows<R>& rows, Out<R> phi,
+                Out<R> rate, Out<R> bias) const;
+
+ private:
+  int add(Equality equality, const EqualityConstants<double>& constants);
+  void check_pair(const Equality& equality) const;
+  int add_spec_pair(const EqualitySpec& spec);
+  int add_spec_joint(const EqualitySpec& spec);
+  int add_spec_tendon(const EqualitySpec& spec);
+  template <class R>
+  const std::vector<EqualityConstants<R>>& constants() const;
+
+  const Model* model_;
+  std::vector<Equality> equalities_;
+  std::vector<UserRows> users_;  // [size]; empty functions but for kind user
+  std::vector<EqualityConstants<double>> constants_;
+  std::vector<EqualityConstants<float>> constants_float_;
+  int rows_ = 0;
+};
+
+}  // namespace tarsus

@@ -1,0 +1,31 @@
+// (Λ⁻¹ + Σ) x = b for the multipliers of constraint rows, when rows may depend on one another.
+//
+// Rows are scaled to a unit diagonal, a Cholesky factor with pivoting, B Bᵀ = Λ⁻¹, finds the rank r, and x is the
+// least-squares solution of least norm, B (BᵀB)⁻² Bᵀ b, refined on its own residual. Redundant but consistent rows are
+// then all satisfied and the force that they share is split evenly; inconsistent ones are violated least in the scaled
+// norm. Nothing grows without bound. The quick path of the callers is an LDLᵀ without pivoting; this is where they go
+// when it meets a pivot that is nothing.
+#pragma once
+
+#include <span>
+#include <vector>
+
+namespace tarsus {
+
+struct MultiplierReport {
+  int rank = 0;
+  std::vector<int>
+      dependent;         ///< rows that follow from the others, ascending; which of a set is named follows the pivots
+  double violation = 0;  ///< max |b - A x| / max(|b|, 1) over rows that the others contradict; rounding if none do
+  int rounds = 0;        ///< refinements
+  bool finite = true;    ///< false: a number in A or b is not; x is then zero
+};
+
+/// A pivot below this part of its row's diagonal counts as nothing: a linkage within about 3e-6 rad of a singular
+/// posture is singular.
+inline constexpr double kDependent = 1e-11;
+
+/// A: [m][ld], the upper triangle row by row, Σ included. O(m² r).
+MultiplierReport solve_multipliers(int m, int ld, const double* A, std::span<const double> b, std::span<double> x);
+
+}  // namespace tarsus

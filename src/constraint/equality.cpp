@@ -1,0 +1,310 @@
+// EqualitySet: additions, names, evaluation. Reading of a model's spec is in equality_spec.cpp.
+#include "tarsus/constraint/equality.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "constraint/kernel_table.hpp"
+#include "tarsus/math/rotation.hpp"
+
+namespace tarsus {
+
+const char* name(EqualityKind kind) {
+  switch (kind) {
+    case EqualityKind::connect: return "connect";
+    case EqualityKind::weld: return "weld";
+    case EqualityKind::joint: return "joint";
+    case EqualityKind::tendon: return "tendon";
+    case EqualityKind::distance: return "distance";
+    case EqualityKind::point_on_plane: return "point on plane";
+    case EqualityKind::user: return "user";
+  }
+  return "unknown";
+}
+
+namespace {
+
+bool finite(const Vec3d& v) { return std::isfinite(v.x) && std::isfinite(v.y) && std::isfinite(v.z); }
+
+void require_finite(const std::string& constraint, const char* what, const Vec3d& v) {
+  if (!finite(v))
+    throw ValueError(std::string(what) + " of \"" + constraint + "\"", fmt::format("({}, {}, {})", v.x, v.y, v.z),
+                     "three finite numbers [m]");
+}
+
+EqualityConstants<double> blank(EqualityKind kind) {
+  EqualityConstants<double> c{};
+  c.kind = kind, c.a = c.b = -1, c.scale = 1;
+  c.qa = c.qb = c.va = c.vb = -1;
+  for (int k = 0; k < 3; ++k) c.Ra[4 * k] = c.Rb[4 * k] = 1;
+  return c;
+}
+
+void put(double* out, const Vec3d& v) { out[0] = v.x, out[1] = v.y, out[2] = v.z; }
+void put(double* out, const Mat3d& m) {
+  for (int k = 0; k < 9; ++k) out[k] = m(k / 3, k % 3);
+}
+
+EqualityConstants<float> to_float(const EqualityConstants<double>& c) {
+  EqualityConstants<float> f{};
+  f.kind = c.kind, f.first_row = c.first_row, f.nrow = c.nrow, f.a = c.a, f.b = c.b, f.swapped = c.swapped;
+  const auto copy = [](const double* from, int n, float* to) { std::copy(from, from + n, to); };
+  copy(c.pa, 3, f.pa), copy(c.pb, 3, f.pb), copy(c.Ra, 9, f.Ra), copy(c.Rb, 9, f.Rb);
+  copy(c.normal, 3, f.normal), copy(c.polynomial, 5, f.polynomial);
+  f.scale = float(c.scale), f.reference_a = float(c.reference_a), f.reference_b = float(c.reference_b);
+  f.qa = c.qa, f.qb = c.qb, f.va = c.va, f.vb = c.vb;
+  return f;
+}
+
+}  // namespace
+
+EqualitySet::EqualitySet(const Model& model) : model_(&model) {}
+EqualitySet::~EqualitySet() = default;
+EqualitySet::EqualitySet(EqualitySet&&) noexcept = default;
+EqualitySet& EqualitySet::operator=(EqualitySet&&) noexcept = default;
+
+template <>
+const std::vector<EqualityConstants<double>>& EqualitySet::constants<double>() const {
+  return constants_;
+}
+template <>
+const std::vector<EqualityConstants<float>>& EqualitySet::constants<float>() const {
+  return constants_float_;
+}
+
+/// Between what the two bodies ride on something must be able to move.
+void EqualitySet::check_pair(const Equality& e) const {
+  for (const int body : {e.body_a, e.body_b}) {
+    if (body < 0 || body >= model_->nbody()) {
+      throw ValueError("body of \"" + e.name + "\"", std::to_string(body),
+                       "an index below " + std::to_string(model_->nbody()));
+    }
+  }
+  const Body &a = model_->bodies[e.body_a], &b = model_->bodies[e.body_b];
+  if (a.link != b.link) return;
+  throw ValueError("constraint \"" + e.name + "\"", "bodies \"" + a.name + "\" and \"" + b.name + "\"",
+                   a.link < 0 ? "at least one body that can move: both are fixed to the world"
+                              : "bodies that can move against each other: one is fixed to the other");
+}
+
+int EqualitySet::add(Equality e, const EqualityConstants<double>& given) {
+  EqualityConstants<double> c = given;
+  if (e.name.empty()) e.name = fmt::format("equality {}", equalities_.size());
+  e.first_row = c.first_row = rows_;
+  c.nrow = e.nrow, c.kind = e.kind;
+  c.swapped = c.a < 0 && c.b >= 0;
+  rows_ += e.nrow;
+  equalities_.push_back(std::move(e));
+  constants_.push_back(c);
+  constants_float_.push_back(to_float(c));
+  users_.resize(equalities_.size());
+  return size() - 1;
+}
+
+/// Fills links and points; the pair must have been checked.
+static void place(const Model& model, const Equality& e, const Vec3d& point_a, const Vec3d& point_b,
+                  EqualityConstants<double>& c) {
+  const Body &a = model.bodies[e.body_a], &b = model.bodies[e.body_b];
+  c.a = a.link, c.b = b.link;
+  put(c.pa, a.X_LB.R * point_a + a.X_LB.p), put(c.pb, b.X_LB.R * point_b + b.X_LB.p);
+}
+
+int EqualitySet::add_connect(const std::string& name, int body_a, const Vec3d& point_a, int body_b,
+                             const Vec3d& point_b) {
+  Equality e{.name = name, .kind = EqualityKind::connect, .body_a = body_a, .body_b = body_b, .nrow = 3};
+  check_pair(e);
+  require_finite(name, "point_a", point_a), require_finite(name, "point_b", point_b);
+  EqualityConstants<double> c = blank(e.kind);
+  place(*model_, e, point_a, point_b, c);
+  return add(std::move(e), c);
+}
+
+int EqualitySet::add_weld(const std::string& name, int body_a, int body_b, const Transformd& X_AB, double torque_scale,
+                          const Vec3d& anchor) {
+  Equality e{.name = name, .kind = EqualityKind::weld, .body_a = body_a, .body_b = body_b, .nrow = 6};
+  check_pair(e);
+  require_finite(name, "X_AB", X_AB.p), require_finite(name, "anchor", anchor);
+  if (!std::isfinite(torque_scale) || !(torque_scale > 0))
+    throw ValueError("torque_scale of \"" + name + "\"", std::to_string(torque_scale), "a positive, finite number");
+  EqualityConstants<double> c = blank(e.kind);
+  place(*model_, e, X_AB.R * anchor + X_AB.p, anchor, c);
+  put(c.Ra, model_->bodies[body_a].X_LB.R * X_AB.R), put(c.Rb, model_->bodies[body_b].X_LB.R);
+  for (const double x : c.Ra) {
+    if (!std::isfinite(x))
+      throw ValueError("X_AB of \"" + name + "\"", "a rotation that is not finite", "a rotation matrix");
+  }
+  c.scale = torque_scale;
+  return add(std::move(e), c);
+}
+
+int EqualitySet::add_joint(const std::string& name, int joint_a, int joint_b, const std::array<double, 5>& polynomial) {
+  Equality e{.name = name, .kind = EqualityKind::joint, .joint_a = joint_a, .joint_b = joint_b, .nrow = 1};
+  for (const int joint : {joint_a, joint_b}) {
+    if (joint == -1 && joint == joint_b) continue;
+    if (joint < 0 || joint >= model_->njoint())
+      throw ValueError("joint of \"" + name + "\"", std::to_string(joint),
+                       "an index below " + std::to_string(model_->njoint()));
+    if (model_->joints[joint].nv() != 1)
+      throw ValueError("joint of \"" + name + "\"", model_->joints[joint].name, "a hinge or a slide");
+  }
+  if (joint_a == joint_b)
+    throw ValueError("constraint \"" + name + "\"", "joint \"" + model_->joints[joint_a].name + "\" twice",
+                     "two different joints");
+  for (const double x : polynomial) {
+    if (!std::isfinite(x)) throw ValueError("polynomial of \"" + name + "\"", std::to_string(x), "finite coefficients");
+  }
+  EqualityConstants<double> c = blank(e.kind);
+  const Joint& a = model_->joints[joint_a];
+  c.a = joint_a, c.qa = a.qpos, c.va = a.qvel, c.reference_a = model_->qpos0[a.qpos];
+  if (joint_b >= 0) {
+    const Joint& b = model_->joints[joint_b];
+    c.b = joint_b, c.qb = b.qpos, c.vb = b.qvel, c.reference_b = model_->qpos0[b.qpos];
+  }
+  std::copy(polynomial.begin(), polynomial.end(), c.polynomial);
+  return add(std::move(e), c);
+}
+
+int EqualitySet::add_distance(const std::string& name, int body_a, const Vec3d& point_a, int body_b,
+                              const Vec3d& point_b, double length) {
+  Equality e{.name = name, .kind = EqualityKind::distance, .body_a = body_a, .body_b = body_b, .nrow = 1};
+  check_pair(e);
+  require_finite(name, "point_a", point_a), require_finite(name, "point_b", point_b);
+  if (!std::isfinite(length) || !(length > 0))
+    throw ValueError("length of \"" + name + "\"", std::to_string(length),
+                     "a positive, finite number of metres (for 0 use connect)");
+  EqualityConstants<double> c = blank(e.kind);
+  place(*model_, e, point_a, point_b, c);
+  c.scale = length;
+  return add(std::move(e), c);
+}
+
+int EqualitySet::add_point_on_plane(const std::string& name, int body_a, const Vec3d& point_a, int body_b,
+                                    const Vec3d& point_b, const Vec3d& normal) {
+  Equality e{.name = name, .kind = EqualityKind::point_on_plane, .body_a = body_a, .body_b = body_b, .nrow = 1};
+  check_pair(e);
+  require_finite(name, "point_a", point_a), require_finite(name, "point_b", point_b),
+      require_finite(name, "normal", normal);
+  if (!(norm(normal) > 1e-12)) throw ValueError("normal of \"" + name + "\"", "zero", "a direction");
+  EqualityConstants<double> c = blank(e.kind);
+  place(*model_, e, point_a, point_b, c);
+  put(c.normal, model_->bodies[body_b].X_LB.R * (normal * (1 / norm(normal))));
+  return add(std::move(e), c);
+}
+
+int EqualitySet::add_user(const std::string& name, UserRows rows) {
+  Equality e{.name = name, .kind = EqualityKind::user, .nrow = rows.nrow};
+  if (rows.nrow < 1) throw ValueError("nrow of \"" + name + "\"", std::to_string(rows.nrow), "at least 1");
+  if (!rows.evaluate) throw ValueError("evaluate of \"" + name + "\"", "nothing", "a function");
+  if (rows.joints.empty()) throw ValueError("joints of \"" + name + "\"", "none", "the joints that the rows depend on");
+  for (const int joint : rows.joints) {
+    if (joint < 0 || joint >= model_->njoint())
+      throw ValueError("joint of \"" + name + "\"", std::to_string(joint),
+                       "an index below " + std::to_string(model_->njoint()));
+  }
+  std::sort(rows.joints.begin(), rows.joints.end());
+  rows.joints.erase(std::unique(rows.joints.begin(), rows.joints.end()), rows.joints.end());
+  const int index = add(std::move(e), blank(EqualityKind::user));
+  users_[index] = std::move(rows);
+  return index;
+}
+
+void EqualitySet::set_softness(int index, const Softness& s) {
+  const bool good =
+      std::isfinite(s.compliance) && std::isfinite(s.damping_steps) && s.compliance >= 0 && s.damping_steps >= 0;
+  if (!good || s.compliance + s.damping_steps <= 0) {
+    throw ValueError("softness of \"" + equalities_.at(index).name + "\"",
+                     fmt::format("compliance {}, damping {} steps", s.compliance, s.damping_steps),
+                     "two finite numbers that are not negative and not both zero");
+  }
+  equalities_[index].softness = s;
+}
+
+std::string EqualitySet::row_name(int row) const {
+  for (const Equality& e : equalities_) {
+    if (row < e.first_row || row >= e.first_row + e.nrow) continue;
+    static const char* const kAxes[] = {" x", " y", " z", " turn x", " turn y", " turn z"};
+    const int k = row - e.first_row;
+    std::string part;
+    if (e.kind == EqualityKind::connect || e.kind == EqualityKind::weld)
+      part = kAxes[k];
+    else if (e.nrow > 1)
+      part = " " + std::to_string(k);
+    return e.name + " (" + tarsus::name(e.kind) + ")" + part;
+  }
+  return "row " + std::to_string(row);
+}
+
+template <class R>
+void EqualitySet::add_blocks(DelassusRows<R>& rows) const {
+  for (int i = 0; i < size(); ++i) {
+    const EqualityConstants<double>& c = constants_[i];
+    if (users_[i].evaluate)
+      rows.add_joint_block(users_[i].joints, c.nrow);
+    else
+      rows.add_block(c.swapped ? c.b : c.a, c.swapped ? c.a : c.b, c.nrow, c.kind == EqualityKind::joint);
+  }
+}
+
+/// A user's rows of one world, spread to the block's DoFs.
+template <class R>
+static void user_rows(const Model& model, const UserRows& user, int first_row, int width, int lane, In<R> qpos,
+                      In<R> qvel, const typename DelassusRows<R>::Block& block, Out<R> phi, Out<R> rate, Out<R> bias) {
+  std::vector<double> q(model.nq), v(qvel.empty() ? 0 : model.nv), f(user.nrow), g(v.empty() ? 0 : user.nrow);
+  for (int i = 0; i < model.nq; ++i) q[i] = double(qpos[std::size_t(i) * width + lane]);
+  for (std::size_t i = 0; i < v.size(); ++i) v[i] = double(qvel[i * width + lane]);
+  std::vector<int> dofs;
+  for (const int joint : user.joints) {
+    for (int d = 0; d < model.joints[joint].nv(); ++d) dofs.push_back(model.joints[joint].qvel + d);
+  }
+  std::vector<double> J(dofs.size() * user.nrow);
+  user.evaluate(q, v, f, J, g);
+  for (int r = 0; r < user.nrow; ++r) {
+    phi[std::size_t(first_row + r) * width + lane] = R(f[r]);
+    double speed = 0;
+    for (std::size_t k = 0; k < dofs.size() && !v.empty(); ++k) speed += J[r * dofs.size() + k] * v[dofs[k]];
+    if (!rate.empty()) rate[std::size_t(first_row + r) * width + lane] = R(speed);
+    if (!bias.empty()) bias[std::size_t(first_row + r) * width + lane] = R(g[r]);
+    for (std::size_t k = 0; k < block.dofs.size(); ++k) {
+      const auto at = std::lower_bound(dofs.begin(), dofs.end(), block.dofs[k]);
+      const bool own = at != dofs.end() && *at == block.dofs[k];
+      block.joint[(k * block.stride + r) * width + lane] = own ? R(J[r * dofs.size() + (at - dofs.begin())]) : R(0);
+    }
+  }
+}
+
+template <class R>
+void EqualitySet::evaluate(const BasicData<R>& data, int pack, In<R> qpos, In<R> qvel, DelassusRows<R>& rows,
+                           Out<R> phi, Out<R> rate, Out<R> bias) const {
+  const int width = data.width();
+  check_size("phi", phi.size(), std::size_t(rows_) * width);
+  if (!rate.empty()) check_size("rate", rate.size(), phi.size());
+  if (!bias.empty()) check_size("bias", bias.size(), phi.size());
+  constexpr int kFew = 16;
+  RowTarget<R> few[kFew];
+  std::vector<RowTarget<R>> many;
+  if (size() > kFew) many.resize(size());
+  RowTarget<R>* targets = size() > kFew ? many.data() : few;
+  for (int i = 0; i < size(); ++i) {
+    const auto block = rows.block(i);
+    targets[i] = {block.force, block.joint, block.stride};
+    if (!users_[i].evaluate) continue;
+    for (int lane = 0; lane < width; ++lane)
+      user_rows<R>(*model_, users_[i], constants_[i].first_row, width, lane, qpos, qvel, block, phi, rate, bias);
+  }
+  const bool moving = !rate.empty() && !bias.empty();
+  constraint_table<R>(width).equalities(model_->view<R>(), data.state(pack), constants<R>().data(), size(), targets,
+                                        qpos.data(), qvel.data(), phi.data(), moving ? rate.data() : nullptr,
+                                        moving ? bias.data() : nullptr);
+}
+
+#define TARSUS_INSTANTIATE(R)                                                                                      \
+  template void EqualitySet::add_blocks<R>(DelassusRows<R>&) const;                                                \
+  template void EqualitySet::evaluate<R>(const BasicData<R>&, int, In<R>, In<R>, DelassusRows<R>&, Out<R>, Out<R>, \
+                                         Out<R>) const;
+TARSUS_INSTANTIATE(double)
+TARSUS_INSTANTIATE(float)
+#undef TARSUS_INSTANTIATE
+
+}  // namespace tarsus

@@ -1,0 +1,32 @@
+// Equality constraints as the kernels see them.
+#pragma once
+
+#include "tarsus/constraint/equality.hpp"
+
+namespace tarsus {
+
+/// Constants of one constraint, R = double or float. Links -1: the world. Points and frames are in the links' frames.
+template <class R>
+struct EqualityConstants {
+  EqualityKind kind;
+  int first_row, nrow;
+  int a, b;        ///< links
+  bool swapped;    ///< a is the world: the block's first link is b
+  R pa[3], pb[3];  ///< [m]
+  R Ra[9], Rb[9];  ///< weld: frames that coincide when it holds
+  R scale;         ///< weld: torquescale; distance: length [m]
+  R normal[3];     ///< point_on_plane: unit, in b's frame
+  R polynomial[5];
+  R reference_a, reference_b;
+  int qa, qb, va, vb;  ///< joint: indices in qpos and qvel; -1: none
+};
+
+/// Where a constraint's forces go: its block of DelassusRows.
+template <class R>
+struct RowTarget {
+  R* force;  ///< [12][stride]
+  R* joint;  ///< [2][stride]
+  int stride;
+};
+
+}  // namespace tarsus

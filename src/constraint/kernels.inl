@@ -1,0 +1,93 @@
+// Fills a ConstraintTable for one scalar type. Included by the files in isa/ only.
+#pragma once
+
+#include "constraint/efpa.inl"
+#include "constraint/equality.inl"
+#include "constraint/kernel_table.hpp"
+#include "dynamics/minv.inl"
+#include "solver/ldl.inl"
+
+namespace tarsus {
+inline namespace TARSUS_ISA {
+
+template <class T>
+TARSUS_INLINE void origins(const ModelView<Real<T>>& m, LinkState<T>* state) {
+  for (int i = 0; i < m.nlink; ++i) {
+    const int parent = m.link[i].parent;
+    state[i].o = parent >= 0 ? state[parent].o + state[i].r : state[i].r;
+  }
+}
+
+template <class T>
+void prepare_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const T* qpos, const T* qvel, const T* Q,
+                    const T* K) {
+  const T* no_force = nullptr;
+  aba_outward(m, state, qpos, qvel, no_force);
+  origins(m, state);
+  aba_inward(m, state, Q, K);
+}
+
+template <class T>
+void pose_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const T* qpos) {
+  for (int i = 0; i < m.nlink; ++i) {
+    LinkState<T>& s = state[i];
+    joint_pose(m.link[i], qpos, state, s);
+    s.IA = articulated(link_inertia(m.link[i], s.R));
+    s.pA = {zero3<T>(), zero3<T>()};
+  }
+  origins(m, state);
+}
+
+/// T: one world's number or a pack of worlds; P: a pack of neighbouring rows for one world, else T.
+template <class T, class P>
+struct ConstraintFor {
+  using R = Real<T>;
+  using View = const ModelView<R>&;
+  static T* in(R* p) { return reinterpret_cast<T*>(p); }
+  static const T* in(const R* p) { return reinterpret_cast<const T*>(p); }
+  static LinkState<T>* links(void* s) { return static_cast<LinkState<T>*>(s); }
+
+  static void prepare(View m, void* s, const R* qpos, const R* qvel, const R* Q, const R* K) {
+    prepare_kernel<T>(m, links(s), in(qpos), in(qvel), in(Q), in(K));
+  }
+  static void pose(View m, void* s, const R* qpos) { pose_kernel<T>(m, links(s), in(qpos)); }
+  static void reduce(View m, void* s, const R* y, const R* K) { aba_inward<T>(m, links(s), in(y), in(K)); }
+  static void equalities(View m, const void* s, const EqualityConstants<R>* list, int count,
+                         const RowTarget<R>* targets, const R* qpos, const R* qvel, R* phi, R* rate, R* bias) {
+    equality_kernel<T>(m, static_cast<const LinkState<T>*>(s), list, count, targets, in(qpos), in(qvel), in(phi),
+                       in(rate), in(bias));
+  }
+  static void ldl(int m, int ld, R* A, R* inverse, R* smallest) {
+    ldl_kernel<T, P>(m, ld, in(A), in(inverse), in(smallest));
+  }
+  static void ldl_back(int m, int ld, const R* A, const R* inverse, R* x) {
+    ldl_back_kernel<T>(m, ld, in(A), in(inverse), in(x));
+  }
+
+  static void climb_chain(View m, const void* s, int tip, const R* force, const R* entries, int count, int nrow,
+                          int stride, R* records) {
+    climb_chain_kernel<T, P>(m, static_cast<const LinkState<T>*>(s), tip, in(force), in(entries), count, nrow, stride,
+                             in(records));
+  }
+  static void omega_times(const R* omega, const R* f, int nrow, int stride, R* out) {
+    omega_times_kernel<T, P>(in(omega), in(f), nrow, stride, in(out));
+  }
+  static void omega(View m, const void* s, int link, const R* parent, R* omega) {
+    omega_kernel<T, P>(m, static_cast<const LinkState<T>*>(s), link, in(parent), in(omega));
+  }
+
+  static ConstraintTable<R> table() {
+    return {prepare,
+            pose,
+            reduce,
+            equalities,
+            ldl,
+            ldl_back,
+            kWidth<T> == 1 ? climb_chain : nullptr,
+            kWidth<T> == 1 ? omega_times : nullptr,
+            kWidth<T> == 1 ? omega : nullptr};
+  }
+};
+
+}  // namespace TARSUS_ISA
+}  // namespace tarsus

@@ -1,0 +1,158 @@
+// KktSolver: constrained ABA. A row that ties one link to the world adds ρ F Fᵀ, ρ = 1/(Σ + μ), to the link's inertia,
+// so that the penalised M̃ = M̂ + Σ_w ρ Jᵀ J has ABA's factors at ABA's price. Each round solves for corrections from
+// both residuals:
+//
+//   M̃ δx₁ + J_lᵀ δx₂_l = r₁ - J_wᵀ ρ r₂_w,   J_l δx₁ - Σ δx₂_l = -r₂_l,   δx₂_w = ρ (r₂_w + J_w δx₁)
+//
+// w: rows of one link; l: all others, by their branches. r₁ vanishes and r₂_w shrinks by μ / (μ + Λ⁻¹) a round.
+#include <algorithm>
+#include <cmath>
+
+#include "constraint/kkt_scratch.hpp"
+#include "tarsus/model/jcalc.inl"
+
+namespace tarsus {
+
+namespace {
+
+constexpr int kMaxRounds = 100;
+constexpr double kFirstPenalty = 1e-5;  // μ relative to a row's own inverse inertia, were the whole model one body
+
+double largest(std::span<const double> v) {
+  double x = 0;
+  for (const double a : v) x = !(std::abs(a) <= x) ? std::abs(a) : x;
+  return x;
+}
+
+/// n nᵀ-type update of an articulated inertia: (n; f) outer itself, times rho.
+void add_outer(ArticulatedInertia<double>& I, const Force<double>& F, double rho) {
+  const Vec3d n = F.n, f = F.f;
+  I.I += Sym3d{n.x * n.x, n.x * n.y, n.x * n.z, n.y * n.y, n.y * n.z, n.z * n.z} * rho;
+  I.M += Sym3d{f.x * f.x, f.x * f.y, f.x * f.z, f.y * f.y, f.y * f.z, f.z * f.z} * rho;
+  I.H = I.H + outer(n * rho, f);
+}
+
+/// Mass and squared radius of gyration of all links together, about their own origins.
+std::pair<double, double> size_of(const ModelView<double>& m) {
+  double mass = 0, moment = 0;
+  for (int i = 0; i < m.nlink; ++i) mass += m.link[i].mass, moment += m.link[i].I[0] + m.link[i].I[3] + m.link[i].I[5];
+  for (int i = 0; i < m.nv && mass <= 0; ++i) moment += m.armature[i];
+  mass = std::max(mass, 1e-6);
+  return {mass, std::max(moment / (2 * mass), 1e-6)};
+}
+
+}  // namespace
+
+void KktSolver::by_constrained_aba(const KktInput& in, KktReport& report, Out<double> x1, Out<double> x2) {
+  Scratch& s = *s_;
+  const ModelView<double>& m = s.view;
+  LinkState<double>* state = in.data.links();
+  const int rows = in.rows.rows(), nv = m.nv;
+  const auto to_world = [](const DelassusRows<double>::Block& b) { return b.force && b.b < 0 && !b.joint; };
+  const auto [mass, radius2] = size_of(m);
+
+  // The rows that stay in Λ⁻¹.
+  DelassusRows<double> others(model_);
+  std::vector<int> other_row;
+  for (int i = 0; i < in.rows.blocks(); ++i) {
+    const auto block = in.rows.block(i);
+    if (to_world(block)) continue;
+    const int index = block.force ? others.add_block(block.a, block.b, block.nrow, block.joint)
+                                  : others.add_joint_block(block.links, block.nrow);
+    auto copy = others.block(index);
+    if (block.force) std::copy_n(block.force, 12 * block.stride, copy.force);
+    if (block.joint) std::copy_n(block.joint, (block.force ? 2 : block.dofs.size()) * block.stride, copy.joint);
+    for (int r = 0; r < block.nrow; ++r) other_row.push_back(block.first_row + r);
+  }
+  const int mo = others.rows(), ld = others.leading_dimension();
+
+  std::vector<double> rho(rows, 0.0), z(rows), dx1(nv), y(nv), rhs(mo), dz(mo), A(std::size_t(mo) * ld), none(nv),
+      jx(rows);
+  s.r1.resize(nv), s.r2.resize(rows);
+  std::fill(x1.begin(), x1.end(), 0.0), std::fill(x2.begin(), x2.end(), 0.0);
+  const auto factor = [&](double penalty) {
+    s.kernels.pose(m, state, in.qpos.data());
+    for (int i = 0; i < in.rows.blocks(); ++i) {
+      const auto block = in.rows.block(i);
+      for (int r = 0; r < block.nrow && to_world(block); ++r) {
+        const double* p = block.force + r;
+        const int n = block.stride;
+        const Force<double> F{{p[0], p[n], p[2 * n]}, {p[3 * n], p[4 * n], p[5 * n]}};
+        const double mobility = (dot(F.f, F.f) + dot(F.n, F.n) / radius2) / mass,
+                     sigma = in.sigma.empty() ? 0 : in.sigma[block.first_row + r];
+        if (!(mobility + sigma > 0)) continue;  // a row of zeros moves nothing
+        rho[block.first_row + r] = 1 / (sigma + penalty * mobility);
+        add_outer(state[block.a].IA, F, rho[block.first_row + r]);
+      }
+    }
+    s.kernels.reduce(m, state, none.data(), in.joint_inertia.data());
+    if (mo == 0) return;
+    others.sweep(model_, in.data);
+    others.gram(A.data(), ld);
+    for (int k = 0; k < mo && !in.sigma.empty(); ++k) A[std::size_t(k) * ld + k] += in.sigma[other_row[k]];
+  };
+  double penalty = kFirstPenalty, too_small = 0;  // the largest that rounding did not bear
+  factor(penalty);
+  MultiplierReport found;
+  found.rank = mo;
+  residuals(in, x1, x2, s.r1, s.r2);
+  const double scale2 = std::max(largest(in.y2), 1e-300);
+  const std::vector<double> zero_rows(rows);
+  double last2 = kInfinity;
+  bool done = false;
+  for (; report.rounds < kMaxRounds && !done; ++report.rounds) {
+    for (int r = 0; r < rows; ++r) z[r] = rho[r] * s.r2[r];
+    const KktInput right{in.data, in.rows, in.qpos, in.joint_inertia, {}, s.r1, in.y2};
+    residuals(right, none, z, y, jx);  // r₁ - J_wᵀ ρ r₂
+    inward<double>(model_, in.data, y, s.u);
+    if (mo > 0) {
+      others.velocity(s.u.data(), rhs.data());
+      for (int k = 0; k < mo; ++k) rhs[k] += s.r2[other_row[k]];
+      found = solve_multipliers(mo, ld, A.data(), rhs, dz);
+      others.pull(dz.data(), s.u.data());
+    }
+    outward<double>(model_, in.data, s.u, dx1);
+    const KktInput bare{in.data, in.rows, in.qpos, in.joint_inertia, {}, none, zero_rows};
+    residuals(bare, dx1, zero_rows, y, jx);  // J δx₁
+    for (int r = 0; r < rows; ++r) x2[r] += rho[r] * (s.r2[r] + jx[r]);
+    for (int k = 0; k < mo; ++k) x2[other_row[k]] += dz[k];
+    for (int i = 0; i < nv; ++i) x1[i] += dx1[i];
+    residuals(bare, x1, zero_rows, y, jx);  // -M̂ x₁
+    const double scale1 = std::max({largest(in.y1), largest(y), 1e-300});
+    residuals(in, x1, x2, s.r1, s.r2);
+    const double now1 = largest(s.r1), now2 = largest(s.r2), moved = largest(dx1), size = largest(x1);
+    const bool still = moved <= 1e-13 * size;
+    if (!(now1 <= 0.1 * scale1) || (still && now1 > 1e-10 * scale1)) {
+      // Rounding in the factors of M̃: a softer penalty, from the start.
+      too_small = penalty, penalty *= 100;
+      if (!(penalty <= 1)) break;
+      std::fill(x1.begin(), x1.end(), 0.0), std::fill(x2.begin(), x2.end(), 0.0);
+      factor(penalty);
+      residuals(in, x1, x2, s.r1, s.r2);
+      last2 = kInfinity;
+      continue;
+    }
+    // Done when nothing moves any more, whatever is left in r₂: rows that contradict one another leave something.
+    const bool settled = now2 <= 1e-14 * std::max(scale2, size) || !(now2 < 0.5 * last2);
+    done = report.rounds > 0 && still && settled;
+    if (!done && report.rounds > 2 && now2 > 0.1 * last2 && 0.1 * penalty > too_small && penalty > 1e-9 && !still)
+      factor(penalty *= 0.1);
+    last2 = now2;
+  }
+  if (!done && rows > 0) {  // no convergence: rows too close to dependent for any penalty
+    report = KktReport{};
+    report.method = KktMethod::branches;
+    return by_branches(in, report, x1, x2);
+  }
+  report.rank = rows - int(found.dependent.size());
+  for (const int k : found.dependent) report.dependent.push_back(other_row[k]);
+  const double size = std::max(scale2, largest(x1));
+  if (!std::isfinite(largest(x1) + largest(x2)))
+    report.status = KktStatus::not_finite;
+  else if (largest(s.r2) > 1e-7 * std::max(1.0, size))
+    report.status = KktStatus::inconsistent;
+  else if (!found.dependent.empty())
+    report.status = KktStatus::redundant;
+}
+
+}  // namespace tarsus

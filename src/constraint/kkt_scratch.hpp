@@ -1,0 +1,47 @@
+// What KktSolver's methods share.
+#pragma once
+
+#include <Eigen/Dense>
+#include <Eigen/Sparse>
+
+#include "constraint/kernel_table.hpp"
+#include "dynamics/delassus_table.hpp"
+#include "tarsus/constraint/kkt.hpp"
+
+namespace tarsus {
+
+/// One way from a force to the root: a side of a pair block, or one joint of a joint block.
+struct Chain {
+  int block = 0, side = 0;  ///< side: 0 a, 1 b; for a joint block the place of its link
+  int tip = -1;
+  std::size_t first = 0;  ///< index of the tip's record among the chain's links
+  int length = 0;         ///< links to the root
+};
+
+struct KktSolver::Scratch {
+  ModelView<double> view;
+  AlignedVector<double> A, inverse, pivots;  // [m][ld], [m]
+  std::vector<double> rhs, x2, u, r1, r2, y, column;
+  std::vector<std::vector<double>> J;  // by block, [ndof][stride] in qvel's axes
+  MultiplierReport multipliers;
+  // residuals
+  std::vector<Motion<double>> a;
+  std::vector<Force<double>> f;
+  // efpa
+  std::vector<Chain> chains;
+  std::vector<int> depth, near;
+  AlignedVector<double> climbed;  // [record][18][stride]: w 6, dw 6, f_up 6
+  std::vector<Eigen::Matrix<double, 6, 6>> omega;
+  std::vector<char> omega_done;
+  // sparse
+  Eigen::SparseMatrix<double> M;
+  Eigen::SimplicialLLT<Eigen::SparseMatrix<double>, Eigen::Lower, Eigen::NaturalOrdering<int>> cholesky;
+  bool analyzed = false;
+  std::vector<double> dense;
+
+  const ConstraintTable<double>& kernels = constraint_table<double>(1);
+  const DelassusTable<double>& sweeps = delassus_table<double>(1);
+  explicit Scratch(const Model& model) : view(model.view<double>()) {}
+};
+
+}  // namespace tarsus

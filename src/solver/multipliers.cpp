@@ -1,0 +1,83 @@
+#include "tarsus/solver/multipliers.hpp"
+
+#include <Eigen/Dense>
+#include <algorithm>
+#include <cmath>
+
+namespace tarsus {
+
+namespace {
+
+using Matrix = Eigen::MatrixXd;
+using Vector = Eigen::VectorXd;
+
+/// Outer-product Cholesky with complete pivoting; `order` lists the rows taken. Returns B [m][r].
+Matrix pivoted_cholesky(const Matrix& A, std::vector<int>& order) {
+  const int m = int(A.rows());
+  Matrix B = Matrix::Zero(m, m);
+  Vector rest = A.diagonal();
+  std::vector<char> taken(m, 0);
+  for (int k = 0; k < m; ++k) {
+    int best = -1;
+    for (int i = 0; i < m; ++i) {
+      if (!taken[i] && rest[i] > kDependent && (best < 0 || rest[i] > rest[best])) best = i;
+    }
+    if (best < 0) break;
+    taken[best] = 1;
+    order.push_back(best);
+    Vector column = A.col(best);
+    column.noalias() -= B.leftCols(k) * B.row(best).head(k).transpose();
+    column /= std::sqrt(rest[best]);
+    for (int i = 0; i < m; ++i) {
+      if (taken[i] && i != best) column[i] = 0;
+    }
+    B.col(k) = column;
+    rest -= column.cwiseAbs2();
+  }
+  return B.leftCols(order.size());
+}
+
+}  // namespace
+
+MultiplierReport solve_multipliers(int m, int ld, const double* A, std::span<const double> b, std::span<double> x) {
+  constexpr int kRounds = 20;
+  MultiplierReport report;
+  std::fill(x.begin(), x.end(), 0.0);
+  Matrix S(m, m);
+  Vector rhs(m), scale(m);
+  for (int i = 0; i < m; ++i) {
+    for (int j = i; j < m; ++j) S(i, j) = S(j, i) = A[std::size_t(i) * ld + j];
+    rhs[i] = b[i];
+    scale[i] = S(i, i) > 0 ? 1 / std::sqrt(S(i, i)) : 0;  // a row that nothing can move
+    if (!std::isfinite(scale[i])) scale[i] = 0;
+  }
+  report.finite = S.allFinite() && rhs.allFinite();
+  if (!report.finite) return report;
+  S = scale.asDiagonal() * S * scale.asDiagonal();
+  const Vector target = scale.cwiseProduct(rhs);
+  std::vector<int> order;
+  const Matrix B = pivoted_cholesky(S, order);
+  report.rank = int(order.size());
+  std::sort(order.begin(), order.end());
+  for (int i = 0; i < m; ++i) {
+    if (!std::binary_search(order.begin(), order.end(), i)) report.dependent.push_back(i);
+  }
+  Vector z = Vector::Zero(m);
+  if (report.rank > 0) {
+    const Eigen::LDLT<Matrix> gram(B.transpose() * B);
+    double last = 1e300;
+    for (; report.rounds < kRounds; ++report.rounds) {
+      const Vector inside = B.transpose() * (target - S * z);  // what is left in the range
+      const double size = inside.cwiseAbs().maxCoeff();
+      if (!(size < 0.5 * last)) break;
+      last = size;
+      z += B * gram.solve(gram.solve(inside));
+    }
+  }
+  const Vector left = rhs - (S * z).cwiseQuotient(scale.unaryExpr([](double s) { return s > 0 ? s : 1.0; }));
+  report.violation = m > 0 ? left.cwiseAbs().maxCoeff() / std::max(1.0, rhs.cwiseAbs().maxCoeff()) : 0;
+  for (int i = 0; i < m; ++i) x[i] = scale[i] * z[i];
+  return report;
+}
+
+}  // namespace tarsus

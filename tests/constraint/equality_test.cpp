@@ -1,0 +1,158 @@
+// Rows of equality constraints against finite differences of φ, on random trees and random constraint sets.
+#include <gtest/gtest.h>
+
+#include <Eigen/Dense>
+
+#include "support/random_equalities.hpp"
+#include "tarsus/constraint/constrained_dynamics.hpp"
+
+namespace tarsus::test {
+namespace {
+
+using Matrix = Eigen::MatrixXd;
+using Vector = Eigen::VectorXd;
+
+struct Set {
+  Model model;
+  Data data;
+  State s;
+  EqualitySet set;
+
+  explicit Set(unsigned seed)
+      : model(random_tree(seed, {.bodies = 1 + int(seed % 13), .chain = (seed % 5) / 4.0})), data(model), set(model) {
+    Random random(seed + 700);
+    s = random_state(random, model);
+    set = random_equalities(random, model, {.count = 4});
+  }
+  bool empty() const { return model.nv == 0 || set.rows() == 0; }
+
+  struct Rows {
+    Vector phi, rate, bias;
+    Matrix J;
+  };
+  /// All that evaluate() gives at (q, v), with J from the blocks. The bias is without the joints' accelerations.
+  Rows at(const std::vector<double>& q, const std::vector<double>& v) {
+    const int m = set.rows();
+    Rows rows{Vector(m), Vector(m), Vector(m), Matrix::Zero(m, model.nv)};
+    // ABA leaves accelerations that velocities alone bring, before its last pass; rnea at q̈ = 0 leaves the same.
+    std::vector<double> zero(model.nv), tau(model.nv);
+    kinematics<double>(model, data, q, v);
+    rnea<double>(model, data, q, v, zero, tau);
+    DelassusRows<double> blocks(model);
+    set.add_blocks(blocks);
+    const std::size_t n = m;
+    set.evaluate<double>(data, 0, q, v, blocks, {rows.phi.data(), n}, {rows.rate.data(), n}, {rows.bias.data(), n});
+    for (int b = 0; b < blocks.blocks(); ++b) {
+      const auto block = blocks.block(b);
+      std::vector<double> out(block.dofs.size() * block.stride);
+      blocks.jacobian(model, data, b, out.data());
+      for (std::size_t k = 0; k < block.dofs.size(); ++k) {
+        for (int r = 0; r < block.nrow; ++r) rows.J(block.first_row + r, block.dofs[k]) += out[k * block.stride + r];
+      }
+    }
+    return rows;
+  }
+  std::vector<double> moved(double dt) {
+    std::vector<double> q(model.nq);
+    integrate<double>(model, data, s.qpos, s.qvel, dt, q);
+    return q;
+  }
+};
+
+/// Central differences: error h² times third derivatives, which are of order 10 here; rounding 1e-16 / h.
+constexpr double kStep = 1e-5, kSlack = 3e-7;
+
+TEST(Equality, RateIsTheDerivativeOfPhiAndJTimesV) {
+  int rows = 0;
+  for (unsigned seed = 0; seed < 1000; ++seed) {
+    Set t(seed);
+    if (t.empty()) continue;
+    const Set::Rows now = t.at(t.s.qpos, t.s.qvel), before = t.at(t.moved(-kStep), t.s.qvel),
+                    after = t.at(t.moved(kStep), t.s.qvel);
+    const Vector difference = (after.phi - before.phi) / (2 * kStep);
+    const Vector Jv = now.J * Eigen::Map<Vector>(t.s.qvel.data(), t.model.nv);
+    for (int r = 0; r < t.set.rows(); ++r, ++rows) {
+      const double size = 1 + std::abs(now.rate[r]);
+      // A turn of half a revolution between the samples flips the quaternion's sign: skip rows next to it.
+      if (std::abs(after.phi[r] - before.phi[r]) > 0.1) continue;
+      ASSERT_NEAR(now.rate[r], Jv[r], 1e-11 * size * 10) << "seed " << seed << " " << t.set.row_name(r);
+      ASSERT_NEAR(now.rate[r], difference[r], kSlack * size * 20) << "seed " << seed << " " << t.set.row_name(r);
+    }
+  }
+  EXPECT_GT(rows, 3000);
+}
+
+TEST(Equality, BiasIsTheDerivativeOfTheRateAtConstantSpeed) {
+  for (unsigned seed = 0; seed < 1000; ++seed) {
+    Set t(seed);
+    if (t.empty()) continue;
+    const Set::Rows now = t.at(t.s.qpos, t.s.qvel), before = t.at(t.moved(-kStep), t.s.qvel),
+                    after = t.at(t.moved(kStep), t.s.qvel);
+    for (int r = 0; r < t.set.rows(); ++r) {
+      if (std::abs(after.phi[r] - before.phi[r]) > 0.1) continue;
+      const double difference = (after.rate[r] - before.rate[r]) / (2 * kStep), size = 1 + std::abs(now.bias[r]);
+      ASSERT_NEAR(now.bias[r], difference, 1e-5 * size) << "seed " << seed << " " << t.set.row_name(r);
+    }
+  }
+}
+
+TEST(Equality, RowNamesSayWhichRow) {
+  const Model model = random_tree(8, {.bodies = 6, .welds = false});
+  EqualitySet set(model);
+  set.add_connect("loop", 1, {0, 0, 0}, 0, {0, 0, 0});
+  set.add_weld("grip", 2, 0, {identity3<double>(), {0, 0, 0}});
+  EXPECT_EQ(set.row_name(1), "loop (connect) y");
+  EXPECT_EQ(set.row_name(3 + 5), "grip (weld) turn z");
+  EXPECT_EQ(set.rows(), 9);
+}
+
+TEST(Equality, BadInputNamesTheConstraint) {
+  const Model model = random_tree(8, {.bodies = 6, .welds = false});
+  const auto says = [](const auto& call, const std::string& part) {
+    try {
+      call();
+      ADD_FAILURE() << "accepted: " << part;
+    } catch (const Error& e) {
+      EXPECT_NE(std::string(e.what()).find(part), std::string::npos) << e.what();
+    }
+  };
+  EqualitySet set(model);
+  says([&] { set.add_connect("loop", 0, {0, 0, 0}, 0, {0, 0, 0}); }, "fixed to the world");
+  says([&] { set.add_connect("loop", 1, {0, 0, 0}, 1, {0, 0, 0}); }, "loop");
+  says([&] { set.add_connect("loop", 99, {0, 0, 0}, 1, {0, 0, 0}); }, "99");
+  says([&] { set.add_connect("loop", 1, {NAN, 0, 0}, 0, {0, 0, 0}); }, "point_a");
+  says([&] { set.add_distance("rod", 1, {0, 0, 0}, 0, {0, 0, 0}, 0); }, "rod");
+  says([&] { set.add_distance("rod", 1, {0, 0, 0}, 0, {0, 0, 0}, NAN); }, "rod");
+  says([&] { set.add_point_on_plane("table", 1, {0, 0, 0}, 0, {0, 0, 0}, {0, 0, 0}); }, "table");
+  says([&] { set.add_weld("grip", 1, 0, {identity3<double>(), {0, kInfinity, 0}}); }, "X_AB");
+  says([&] { set.add_joint("gear", 99, -1, {0, 1, 0, 0, 0}); }, "gear");
+  says([&] { set.add_user("mine", {}); }, "mine");
+  EXPECT_EQ(set.size(), 0);
+  set.add_connect("loop", 1, {0, 0, 0}, 0, {0, 0, 0});
+  says([&] { set.set_softness(0, {0, 0}); }, "loop");
+  says([&] { set.set_softness(0, {-1, 4}); }, "loop");
+  says([&] { set.set_softness(0, {NAN, 4}); }, "loop");
+}
+
+TEST(Equality, SpecErrorsAreCollected) {
+  ModelSpec spec = random_tree(8, {.bodies = 6, .welds = false}).spec;
+  EqualitySpec e;
+  e.name = "nowhere", e.first = "no such body", e.where.line = 7;
+  spec.equalities.push_back(e);
+  e.name = "still", e.first = "world", e.second = "world";
+  spec.equalities.push_back(e);
+  e.name = "nan anchor", e.first = "b1", e.anchor = {NAN, 0, 0};
+  spec.equalities.push_back(e);
+  const Model model = compile(spec);
+  try {
+    EqualitySet::of(model);
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_EQ(error.diagnostics().size(), 3u);
+    for (const char* part : {"no such body", "still", "nan anchor"})
+      EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace tarsus::test
