@@ -79,6 +79,8 @@ struct Outcome {
   long steps = 0;
   double seconds = 0, mean_rounds = 0, stability = 0;
   int most_rounds = 0;
+  long wrong_roots = 0;    ///< steps in which a row went to its mirrored solution
+  double pivot_ratio = 1;  ///< smallest of all steps
 };
 
 void check_options(const MdOptions& o) {
@@ -159,6 +161,8 @@ Outcome simulate(const MdOptions& o, VelocityVerlet& verlet, ParticleSystem& sys
     }
     done.steps = step;
     rounds += done.last.position.iterations;
+    done.wrong_roots += done.last.position.wrong_root ? 1 : 0;
+    done.pivot_ratio = std::min(done.pivot_ratio, done.last.position.pivot_ratio);
     done.most_rounds = std::max(done.most_rounds, done.last.position.iterations);
     if (sampled) done.records.push_back(record_of(step, verlet, system));
     if (step % every == 0 || step == o.steps) {
@@ -171,7 +175,7 @@ Outcome simulate(const MdOptions& o, VelocityVerlet& verlet, ParticleSystem& sys
   if (writer) writer->finish();
   done.seconds = std::chrono::duration<double>(spent).count();
   done.mean_rounds = done.steps > 0 ? rounds / done.steps : 0;
-  done.stability = verlet.stability();
+  done.stability = done.last.ok ? verlet.stability() : done.last.stability;
   return done;
 }
 
@@ -196,6 +200,10 @@ void print_summary(const MdOptions& o, const Outcome& done, const ParticleSystem
   if (const double drift = drift_kt(done, system); drift != 0)
     fmt::print(", drift {:.2g} kT/ns per degree of freedom ({} degrees)", drift, degrees_of_freedom(system));
   fmt::print("\ndt*omega_max of the constraint forces: {:.3g} (stable below 2)\n", done.stability);
+  if (done.wrong_roots > 0) {
+    fmt::print("warning: in {} steps a constraint went to its mirrored solution: the timestep is too large\n",
+               done.wrong_roots);
+  }
   if (!o.out.empty()) fmt::print("frames: {}\n", o.out);
   if (!o.final_file.empty()) fmt::print("last state: {}\n", o.final_file);
 }
@@ -232,6 +240,8 @@ void print_json(const MdOptions& o, const Outcome& done, const ParticleSystem& s
   j["drift_kT_per_ns_per_dof"] = drift_kt(done, system);
   j["violation_max"] = worst;
   j["rounds"] = {{"mean", done.mean_rounds}, {"max", done.most_rounds}};
+  j["pivot_ratio"] = done.pivot_ratio;
+  j["wrong_root_steps"] = done.wrong_roots;
   j["stability"] = done.stability;
   if (!o.out.empty()) j["out"] = o.out;
   fmt::print("{}\n", j.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));

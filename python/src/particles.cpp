@@ -261,6 +261,7 @@ void bind_reports(nb::module_& m) {
   nb::class_<StepReport>(m, "StepReport", "Outcome of VelocityVerlet.step().")
       .def_ro("ok", &StepReport::ok, "False: the system is as it was before the step that failed.")
       .def_ro("message", &StepReport::message, "Why not: stage, worst constraint, its particles, figures.")
+      .def_ro("stability", &StepReport::stability, "Of a failed step: dt omega_max of its start; stable below 2.")
       .def_ro("position", &StepReport::position, "The last position stage.")
       .def_ro("velocity", &StepReport::velocity, "The last velocity stage.")
       .def("__bool__", [](const StepReport& r) { return r.ok; });

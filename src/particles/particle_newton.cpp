@@ -59,7 +59,8 @@ void merge(SolveReport& whole, const SolveReport& part) {
   }
 }
 
-SolveReport report_of(const LaneReport& lanes, double tolerance) {
+/// `otherwise`: why a finite, regular system was not solved.
+SolveReport report_of(const LaneReport& lanes, double tolerance, SolveStatus otherwise) {
   SolveReport report;
   report.iterations = lanes.rounds;
   report.residual = lanes.residual;
@@ -71,7 +72,8 @@ SolveReport report_of(const LaneReport& lanes, double tolerance) {
   if (lanes.failed || !(lanes.residual < kNonsense)) {
     report.status = !(lanes.pivot_ratio > kSingular) ? SolveStatus::singular
                     : !std::isfinite(lanes.residual) ? SolveStatus::not_finite
-                                                     : SolveStatus::too_many_iterations;
+
+                                                     : otherwise;
   } else if (lanes.residual > tolerance) {
     report.status = SolveStatus::at_rounding;
   }
@@ -297,12 +299,12 @@ SolveReport ParticleNewton::solve_positions([[maybe_unused]] const Problem& prob
                        options.timestep};
   if (!plan.bonds.empty()) {
     merge(report, report_of(plan.kernels->bond_positions(plan.bonds.data(), static_cast<int>(plan.bonds.size()), args),
-                            options.tolerance));
+                            options.tolerance, SolveStatus::diverged));
   }
   if (!plan.triangles.empty()) {
     merge(report, report_of(plan.kernels->triangle_positions(plan.triangles.data(),
                                                              static_cast<int>(plan.triangles.size()), args),
-                            options.tolerance));
+                            options.tolerance, SolveStatus::too_many_iterations));
   }
   const bool direct = !undo && !plan.general;  // a chain writes its multipliers only if they are an answer
   for (PathStage& path : plan.paths) {
@@ -337,12 +339,12 @@ SolveReport ParticleNewton::solve_velocities([[maybe_unused]] const Problem& pro
   const StageArgs args{x.data(), v.data(), plan.multiplier.data(), options.tolerance, 2, options.timestep};
   if (!plan.bonds.empty()) {
     merge(report, report_of(plan.kernels->bond_velocities(plan.bonds.data(), static_cast<int>(plan.bonds.size()), args),
-                            options.tolerance));
+                            options.tolerance, SolveStatus::diverged));
   }
   if (!plan.triangles.empty()) {
     merge(report, report_of(plan.kernels->triangle_velocities(plan.triangles.data(),
                                                               static_cast<int>(plan.triangles.size()), args),
-                            options.tolerance));
+                            options.tolerance, SolveStatus::too_many_iterations));
   }
   const bool direct = !undo && !plan.general;
   for (PathStage& path : plan.paths) {

@@ -174,7 +174,8 @@ TARSUS_INLINE void bond_position(const BondBatch& batch, int lane, const StageAr
     if (largest_of(residual) <= args.tolerance && round > 0) break;
     if (round > report.rounds) report.rounds = round;
     const Lanes b = w * dot(e, g), a = w * w * dot(g, g);
-    const Lanes root = square_root(b * b - a * c);  // NaN: no real root, the bond cannot be closed along g
+    // Without a real root the bond cannot be closed along g: the nearest miss stays, and is reported.
+    const Lanes square = b * b - a * c, root = square_root(select(square < zero, zero, square));
     const Lanes step = select(residual <= tolerance, zero, -c / (b + select(b < zero, -root, root)));
     total += step;
     p[0] += g * (w0 * step);

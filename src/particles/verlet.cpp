@@ -54,13 +54,30 @@ VelocityVerlet::VelocityVerlet(ParticleSystem& system, const VerletOptions& opti
 StepReport VelocityVerlet::fail(const char* stage, const SolveReport& report) {
   StepReport out;
   out.ok = false;
-  out.stability = stability();
+  system_.position = old_x_, system_.velocity = old_v_, force_ = old_force_;
+  out.stability = probe_stability();
   out.message =
       fmt::format("{} stage, time {:.6g}: {}", stage, time_ + options_.timestep, describe(report, system_.constraints));
-  out.message += fmt::format("; dt*omega_max of the step before {:.3g} (stable below 2)", out.stability);
-  system_.position = old_x_, system_.velocity = old_v_, force_ = old_force_;
+  out.message += fmt::format("; dt*omega_max {:.3g} (stable below 2)", out.stability);
   history_ = 0;
   return out;
+}
+
+// A step so short that it can be done has the multipliers of the state; λ̃ grows with the square of the step.
+double VelocityVerlet::probe_stability() {
+  std::vector<double> x(old_x_.size()), lambda(multiplier_.size());
+  const std::span<const double> w = mass_.inverse_diagonal();
+  ParticleNewton newton(system_.constraints, inverse_);  // whatever solver failed
+  SolveOptions options{.tolerance = 1e-15};
+  for (const double shorter : {0x1p-10, 0x1p-20, 0x1p-30}) {
+    const double h = shorter * options_.timestep;
+    options.timestep = h;
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] = old_x_[i] + h * (old_v_[i] + 0.5 * h * w[i] * old_force_[i]);
+    if (!newton.solve_positions(system_.constraints, mass_, old_x_, x, lambda, options).ok()) continue;
+    for (double& value : lambda) value /= shorter * shorter;
+    return stability_number(system_.constraints, mass_, lambda);
+  }
+  return stability();
 }
 
 StepReport VelocityVerlet::step(bool with_energies) {

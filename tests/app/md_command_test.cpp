@@ -95,6 +95,7 @@ TEST(MdCommand, AFailedRunSaysWhy) {
   EXPECT_EQ(run.code, 3) << run.text;
   const auto j = nlohmann::json::parse(run.text);
   EXPECT_EQ(j["status"], "failed");
+  EXPECT_GT(j["stability"].get<double>(), 2.0);
   EXPECT_NE(j["message"].get<std::string>().find("particles"), std::string::npos);
 }
 

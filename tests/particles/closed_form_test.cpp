@@ -69,6 +69,25 @@ TEST(ClosedForm, SpinningChainDefeatsTheBooksShake) {
   EXPECT_NE(report.message.find("particles"), std::string::npos) << report.message;
 }
 
+// No rotation by asin(ω Δt) exists beyond ω Δt = 1; the report has the stability number, although no step was done.
+TEST(ClosedForm, AChainThatSpinsTooFastIsToldItsStabilityNumber) {
+  for (const int beads : {2, 32, 1024}) {
+    for (const double turn : {1.5, 40.0}) {
+      SCOPED_TRACE(beads);
+      ParticleSystem system = spinning_chain(beads, turn);
+      const std::vector<double> before = system.position;
+      const StepReport report = VelocityVerlet(system, {.timestep = 1.0}).step();
+      EXPECT_FALSE(report.ok);
+      EXPECT_TRUE(std::isfinite(report.position.residual)) << report.message;
+      EXPECT_EQ(system.position, before);
+      if (beads > 2) {  // the number is that of long chains
+        const double expected = std::sqrt(2.0) * turn * 0.5 * (beads - 1);
+        EXPECT_NEAR(report.stability, expected, expected * 3.0 / beads) << report.message;
+      }
+    }
+  }
+}
+
 // Continuous-time free rotor: error over the step squared.
 TEST(ClosedForm, FreeRotorConvergesWithSlopeTwo) {
   TARSUS_NEEDS_REFERENCE("water1.exact.frames");

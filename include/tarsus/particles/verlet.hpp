@@ -28,7 +28,7 @@ struct StepReport {
   bool ok = true;
   std::string message;  ///< why not: stage, worst constraint, its particles, figures
   SolveReport position, velocity;
-  double stability = 0;  ///< Δt ω_max implied by the multipliers of a failed step's predecessor; see stability_number()
+  double stability = 0;  ///< of a failed step: Δt ω_max that the constraint forces at its start imply
 };
 
 class VelocityVerlet {
@@ -66,6 +66,7 @@ class VelocityVerlet {
 
  private:
   StepReport fail(const char* stage, const SolveReport& report);
+  double probe_stability();
 
   ParticleSystem& system_;
   VerletOptions options_;
