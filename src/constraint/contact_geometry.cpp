@@ -40,6 +40,10 @@ std::pair<Vec3d, double> sphere_around(const Shape& s) {
     case ShapeType::box: return {{0, 0, 0}, norm(s.size)};
     default: break;
   }
+  if (s.field) {
+    const Aabb& box = s.field->box();
+    return {(box.lower + box.upper) * 0.5, norm(box.upper - box.lower) / 2};
+  }
   double radius = 0;
   for (const Vec3d& v : s.hull->vertices()) radius = std::max(radius, norm(v - s.hull->centre()));
   return {s.hull->centre(), radius};
@@ -50,6 +54,17 @@ const MeshSpec* find_mesh(const ModelSpec& spec, const std::string& name) {
     if (mesh.name == name) return &mesh;
   }
   return nullptr;
+}
+
+/// The terrain of a geom; nothing if its heights were not read.
+std::unique_ptr<HeightField> height_field_of(const ModelSpec& spec, const std::string& name) {
+  const auto field = std::find_if(spec.height_fields.begin(), spec.height_fields.end(),
+                                  [&](const HeightFieldSpec& f) { return f.name == name; });
+  if (field == spec.height_fields.end() || field->rows == 0) return nullptr;
+  std::vector<double> heights(std::size_t(field->rows) * std::size_t(field->columns), 0.0);
+  for (std::size_t k = 0; k < field->elevation.size(); ++k) heights[k] = field->elevation[k] * field->size[2];
+  return std::make_unique<HeightField>(field->rows, field->columns, heights, field->size[0], field->size[1],
+                                       field->size[3]);
 }
 
 }  // namespace
@@ -85,9 +100,7 @@ void ContactGeometry::add_shape(const Model& model, int body, int index) {
   const auto leave_out = [&](const std::string& why) {
     diagnostics_.push_back({Severity::warning, geom.where, "left out of contact: " + why});
   };
-  if (geom.type == GeomType::height_field || geom.type == GeomType::sdf) {
-    return leave_out(std::string("shapes of type ") + name(geom.type) + " are not simulated");
-  }
+  if (geom.type == GeomType::sdf) return leave_out("shapes of type sdf are not simulated");
   ContactShape shape;
   shape.shape = {shape_type(geom.type), geom.size};
   if (geom.type == GeomType::mesh) {
@@ -99,6 +112,13 @@ void ContactGeometry::add_shape(const Model& model, int body, int index) {
       throw InputError(geom.where, "mesh \"" + geom.mesh + "\": " + e.what());
     }
     shape.shape.hull = hulls_.back().get();
+  }
+  if (geom.type == GeomType::height_field) {
+    std::unique_ptr<HeightField> field = height_field_of(model.spec, geom.height_field);
+    if (!field) return leave_out("the height field \"" + geom.height_field + "\" was not read");
+    fields_.push_back(std::move(field));
+    shape.shape.field = fields_.back().get();
+    shape.shape.size = {0, 0, 0};  // the field has its own
   }
   try {
     check_shape(shape.shape);
@@ -186,7 +206,8 @@ const ContactGeometry::Override* ContactGeometry::explicit_pair(int i, int j) co
 
 bool ContactGeometry::may_touch(int i, int j) const {
   const ContactShape &a = shapes_[i], &b = shapes_[j];
-  if (a.shape.type == ShapeType::plane && b.shape.type == ShapeType::plane) return false;
+  const auto ground = [](const Shape& s) { return s.type == ShapeType::plane || s.type == ShapeType::height_field; };
+  if (ground(a.shape) && ground(b.shape)) return false;
   if (a.link < 0 && b.link < 0) return false;
   if (explicit_pair(i, j)) return true;
   const Surface &s = surfaces_[i], &t = surfaces_[j];

@@ -56,6 +56,7 @@ class MjcfWriter {
   void write_option(const XmlWriter& root) const;
   void write_assets(const XmlWriter& root);
   void write_mesh(const XmlWriter& asset, const MeshSpec& mesh);
+  void write_height_field(const XmlWriter& asset, const HeightFieldSpec& field) const;
   void write_cosmetic(const XmlWriter& parent, const CosmeticSpec& c, const char* element) const;
   void write_bodies(const XmlWriter& root);
   void write_joint(const XmlWriter& body, const JointSpec& joint) const;
@@ -192,14 +193,33 @@ void MjcfWriter::write_mesh(const XmlWriter& asset, const MeshSpec& mesh) {
   e.set("face", faces);
 }
 
+void MjcfWriter::write_height_field(const XmlWriter& asset, const HeightFieldSpec& field) const {
+  const XmlWriter e = asset.child("hfield");
+  e.set_name(field.name);
+  e.set("size", fmt::format("{} {} {} {}", field.size[0], field.size[1], field.size[2], field.size[3]));
+  if (field.rows == 0) return e.set("file", field.file);
+  e.set("nrow", std::to_string(field.rows));
+  e.set("ncol", std::to_string(field.columns));
+  if (field.elevation.empty()) return;
+  std::string elevation;
+  for (int r = field.rows; r-- > 0;) {  // the text starts at +y
+    for (int c = 0; c < field.columns; ++c) {
+      const auto k = static_cast<std::size_t>(r) * static_cast<std::size_t>(field.columns) + static_cast<std::size_t>(c);
+      fmt::format_to(std::back_inserter(elevation), "{}{}", elevation.empty() ? "" : " ", field.elevation[k]);
+    }
+  }
+  e.set("elevation", elevation);
+}
+
 void MjcfWriter::write_assets(const XmlWriter& root) {
   const XmlWriter asset = root.child("asset");
-  for (const char* kind : {"texture", "material", "hfield"}) {
+  for (const char* kind : {"texture", "material"}) {
     for (const CosmeticSpec& c : spec_.cosmetics) {
       if (c.kind == kind) write_cosmetic(asset, c, kind);
     }
   }
   for (const MeshSpec& mesh : spec_.meshes) write_mesh(asset, mesh);
+  for (const HeightFieldSpec& field : spec_.height_fields) write_height_field(asset, field);
 }
 
 void MjcfWriter::write_joint(const XmlWriter& body, const JointSpec& joint) const {

@@ -380,10 +380,36 @@ TEST(MjcfBadInput, HeightFields) {
   };
   field("nrow='2' ncol='2'", "needs the attribute 'size'");
   field("size='1 1 0 1' nrow='2' ncol='2'", "must be positive");
-  field("size='1 1 1 1' nrow='1000000' ncol='1000000'", "at most 1e8");
+  field("size='1 1 1 1' nrow='1000000' ncol='1000000'", "at most 2e7");
   field("size='1 1 1 1' nrow='-2' ncol='-2'", "at least 2 x 2");
   field("size='1 1 1 1' nrow='2' ncol='2' elevation='1 2 3'", "expected 2 x 2");
   field("size='1 1 1 1' file='none.png'", "missing");
+  field("size='1 1 1 1' nrow='2' ncol='2' elevation='1 2 3 nan'", "not a finite number");
+  field("size='1 1 1 1' nrow='2' ncol='2' elevation='1 2 3 1e60'", "larger than 1e30");
+}
+
+TEST(MjcfBadInput, HeightFieldFiles) {
+  Folder folder;
+  folder.write("field.xml",
+             "<mujoco>\n<asset><hfield name='h' size='1 1 1 1' file='h.bin'/></asset><worldbody><geom type='hfield' "
+             "hfield='h'/></worldbody></mujoco>");
+  const auto bytes = [](std::vector<std::int32_t> counts, std::vector<float> heights) {
+    std::string out(reinterpret_cast<const char*>(counts.data()), 4 * counts.size());
+    return out.append(reinterpret_cast<const char*>(heights.data()), 4 * heights.size());
+  };
+  const auto refused_file = [&](const std::string& content, const std::string& words) {
+    folder.write("h.bin", content);
+    folder.refused("field.xml", 2, words);
+  };
+  refused_file("", "has 0 bytes, expected at least 8");
+  refused_file("abc", "has 3 bytes");
+  refused_file(bytes({2, 3}, {1, 2, 3, 4, 5}), "has 28 bytes, expected 32");
+  refused_file(bytes({2, 3}, {1, 2, 3, 4, 5, 6, 7}), "has 36 bytes, expected 32");
+  refused_file(bytes({1, 3}, {1, 2, 3}), "says 1 x 3 points");
+  refused_file(bytes({-2, -3}, {1, 2, 3, 4, 5, 6}), "says -2 x -3 points");
+  refused_file(bytes({2147483647, 2147483647}, {1}), "at most 2e7");
+  refused_file(bytes({2, 2}, {1, 2, 3, std::numeric_limits<float>::quiet_NaN()}), "point 3 is nan");
+  refused_file(bytes({2, 2}, {1, 2, std::numeric_limits<float>::infinity(), 4}), "point 2 is inf");
 }
 
 TEST(MjcfBadInput, Options) {

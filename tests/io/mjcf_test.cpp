@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tarsus/io/mjcf_writer.hpp"
 #include "tarsus/io/text_number.hpp"
 #include "tarsus/math/rotation.hpp"
 
@@ -266,6 +267,55 @@ TEST(Mjcf, LooksAreKeptInTheBodysFrame) {
   expect_near(parse_vec3(value("camera", "pos")).value, {1, 1, 0});
   EXPECT_EQ(value("light", "castshadow"), "false");
   expect_near(parse_vec3(value("light", "dir")).value, {0, 1, 0});
+}
+
+// The text is a picture seen from above, its first row at +y; MuJoCo's hfield_data for the same text is this array.
+TEST(Mjcf, HeightFieldsAreScaledAndTurnedAsMujocosAre) {
+  const ModelSpec spec = parse(
+      "<asset><hfield name='h' nrow='2' ncol='3' size='3 2 1 .5' elevation='-1 0 0 0 0 3'/><hfield name='flat' "
+      "nrow='2' "
+      "ncol='2' size='1 1 1 1' elevation='7 7 7 7'/><hfield name='later' nrow='5' ncol='4' size='1 1 1 1'/></asset>"
+      "<worldbody><geom type='hfield' hfield='h'/></worldbody>");
+  ASSERT_EQ(spec.height_fields.size(), 3u);
+  const HeightFieldSpec& field = spec.height_fields[0];
+  EXPECT_EQ(field.rows, 2);
+  EXPECT_EQ(field.columns, 3);
+  EXPECT_EQ(field.size[3], 0.5);
+  EXPECT_EQ(field.elevation, (std::vector<float>{0.25f, 0.25f, 1, 0, 0.25f, 0.25f}));
+  EXPECT_EQ(spec.height_fields[1].elevation, std::vector<float>(4, 0.0f));
+  EXPECT_EQ(spec.height_fields[2].rows, 5);
+  EXPECT_TRUE(spec.height_fields[2].elevation.empty());
+
+  const ModelSpec again = parse_mjcf(write_mjcf(spec), "again.xml", "");
+  ASSERT_EQ(again.height_fields.size(), 3u);
+  for (std::size_t k = 0; k < 3; ++k) {
+    EXPECT_EQ(again.height_fields[k].name, spec.height_fields[k].name);
+    EXPECT_EQ(again.height_fields[k].size, spec.height_fields[k].size);
+    EXPECT_EQ(again.height_fields[k].rows, spec.height_fields[k].rows);
+    EXPECT_EQ(again.height_fields[k].elevation, spec.height_fields[k].elevation);
+  }
+}
+
+TEST(Mjcf, HeightFieldFiles) {
+  const auto folder = std::filesystem::temp_directory_path() / "tarsus_mjcf_test_field";
+  std::filesystem::create_directories(folder);
+  const std::int32_t counts[] = {2, 3};
+  const float heights[] = {1, 2, 3, 4, 5, 6};
+  std::ofstream(folder / "h.bin", std::ios::binary)
+      .write(reinterpret_cast<const char*>(counts), sizeof(counts))
+      .write(reinterpret_cast<const char*>(heights), sizeof(heights));
+  std::ofstream(folder / "p.png") << "not read";
+  std::ofstream(folder / "m.xml")
+      << "<mujoco><asset><hfield file='h.bin' size='1 1 1 1'/><hfield file='p.png' size='1 1 1 1'/></asset></mujoco>";
+  const ModelSpec spec = read_mjcf(folder / "m.xml");
+  ASSERT_EQ(spec.height_fields.size(), 2u);
+  EXPECT_EQ(spec.height_fields[0].name, "h");
+  EXPECT_EQ(spec.height_fields[0].rows, 2);
+  EXPECT_EQ(spec.height_fields[0].elevation, (std::vector<float>{0, 0.2f, 0.4f, 0.6f, 0.8f, 1}));
+  EXPECT_EQ(spec.height_fields[1].rows, 0);
+  ASSERT_EQ(spec.diagnostics.size(), 1u);
+  EXPECT_NE(spec.diagnostics[0].message.find("PNG"), std::string::npos);
+  std::filesystem::remove_all(folder);
 }
 
 TEST(Mjcf, IncludesAndAttachedModels) {

@@ -12,6 +12,7 @@
 #include "tarsus/constraint/tree_rows.hpp"
 #include "tarsus/geometry/broad_phase.hpp"
 #include "tarsus/geometry/convex_hull.hpp"
+#include "tarsus/geometry/height_field.hpp"
 
 namespace tarsus {
 
@@ -82,6 +83,7 @@ class ContactGeometry {
   std::vector<Surface> surfaces_;
   std::vector<int> parent_;  ///< [shape] link that the shape's link hangs on, -1: the world, -2: never moves
   std::vector<std::unique_ptr<ConvexHull>> hulls_;
+  std::vector<std::unique_ptr<HeightField>> fields_;
   std::vector<std::uint64_t> excluded_;  ///< pairs of links, sorted
   std::vector<Override> overrides_;      ///< sorted by key
   std::vector<BodyPair> pairs_;

@@ -119,6 +119,16 @@ struct MeshSpec {
   Location where;
 };
 
+/// A terrain, as MJCF has it: heights from 0 to 1 over a rectangle, in the frame of the geoms that use it.
+struct HeightFieldSpec {
+  std::string name;
+  std::string file;               ///< as written; empty if the heights are in the text
+  std::array<double, 4> size{};   ///< half x, half y, height of 1, thickness of the base below 0 [m]
+  int rows = 0, columns = 0;      ///< points along y and along x; 0 if the file was not read
+  std::vector<float> elevation;   ///< [rows * columns] row by row from -y to y; empty: flat, or the file was not read
+  Location where;
+};
+
 enum class TransmissionType { joint, joint_in_parent, tendon, site, body, slider_crank, none };
 
 /// Force on a transmission: gain · ctrl + bias(length, velocity), MuJoCo's affine actuator, with first-order activation named
@@ -231,6 +241,7 @@ struct ModelSpec {
   OptionSpec option;
   std::vector<BodySpec> bodies = {BodySpec("world")};
   std::vector<MeshSpec> meshes;
+  std::vector<HeightFieldSpec> height_fields;
   std::vector<ActuatorSpec> actuators;
   std::vector<EqualitySpec> equalities;
   std::vector<TendonSpec> tendons;

@@ -1,12 +1,14 @@
-// <asset>: meshes are read, the rest is kept for viewers.
+// <asset>: meshes and height fields are read, the rest is kept for viewers.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 
 #include "io/mjcf/builder.hpp"
 #include "tarsus/io/mesh_file.hpp"
+#include "tarsus/io/xml.hpp"
 
 namespace tarsus::mjcf {
 
@@ -167,44 +169,113 @@ bool Builder::load_mesh(const XmlElement& e, const Scope& scope, const std::stri
   }
 }
 
+namespace {
+
+constexpr long long kMostFieldPoints = 20'000'000;
+
+/// From 0 to 1, as MuJoCo scales whatever is given; a flat field is 0.
+void normalize(std::vector<float>& elevation) {
+  if (elevation.empty()) return;
+  const auto [low, high] = std::minmax_element(elevation.begin(), elevation.end());
+  const float least = *low, range = *high - least;
+  for (float& z : elevation) z = range > 0 ? (z - least) / range : 0;
+}
+
+/// MuJoCo's own format: rows, columns (32-bit integers), then as many floats, little-endian.
+/// @throws InputError
+void parse_field_file(std::string_view bytes, const std::string& file, HeightFieldSpec& field) {
+  const auto fail = [&](const std::string& message) {
+    throw InputError(Location{file, 0, 0, {}}, "height field file " + quote(file) + " " + message);
+  };
+  std::array<std::int32_t, 2> counts{};
+  if (bytes.size() < sizeof(counts)) fail(fmt::format("has {} bytes, expected at least 8", bytes.size()));
+  std::memcpy(counts.data(), bytes.data(), sizeof(counts));
+  const long long rows = counts[0], columns = counts[1];
+  if (rows < 2 || columns < 2 || rows > kMostFieldPoints || columns > kMostFieldPoints ||
+      rows * columns > kMostFieldPoints) {
+    fail(fmt::format("says {} x {} points, expected at least 2 x 2 and at most 2e7 in all", rows, columns));
+  }
+  const auto points = static_cast<std::size_t>(rows * columns);
+  if (bytes.size() != sizeof(counts) + 4 * points) {
+    fail(fmt::format("has {} bytes, expected {} for {} x {} points", bytes.size(), sizeof(counts) + 4 * points, rows,
+                     columns));
+  }
+  field.rows = counts[0];
+  field.columns = counts[1];
+  field.elevation.resize(points);
+  std::memcpy(field.elevation.data(), bytes.data() + sizeof(counts), 4 * points);
+  for (std::size_t k = 0; k < points; ++k) {
+    if (!(std::abs(field.elevation[k]) < 1e30f)) fail(fmt::format("point {} is {}", k, field.elevation[k]));
+  }
+}
+
+}  // namespace
+
 void Builder::read_height_field(const XmlElement& e, const Scope& scope) {
-  std::array<double, 4> size{};
-  int rows = 0, columns = 0;
-  std::string file;
-  std::vector<double> elevation;
-  if (require(e, "size") && e.read("size", size)) {
-    for (const double s : size) {
+  HeightFieldSpec field;
+  field.where = e.where();
+  if (require(e, "size") && e.read("size", field.size)) {
+    for (const double s : field.size) {
       if (!(s > 0)) e.error("attribute 'size': all four numbers must be positive", "size");
     }
   }
+  int rows = 0, columns = 0;
+  std::vector<double> elevation;
+  std::string content_type;
   e.read("nrow", rows);
   e.read("ncol", columns);
-  const bool has_file = e.read("file", file);
   e.read("elevation", elevation);
-  e.ignore({"content_type"});
-  if (has_file) {
-    const auto path = scope.source->asset_path(file, scope.source->compiler().mesh_directory, e.where());
-    std::error_code ignored;
-    if (options_.disable_includes || !std::filesystem::exists(path, ignored)) {
-      const std::string message = fmt::format("height field file {} is missing", quote(file));
-      options_.lenient ? e.warn(message, "file") : e.error(message, "file");
-    }
-  } else if (rows < 2 || columns < 2 || static_cast<long long>(rows) * columns > 100'000'000) {
-    e.error(fmt::format("the height field has {} x {} points, expected at least 2 x 2 and at most 1e8 in all", rows,
+  e.read("content_type", content_type);
+  if (e.read("file", field.file)) {
+    load_height_field(e, scope, content_type, field);
+  } else if (rows < 2 || columns < 2 || static_cast<long long>(rows) * columns > kMostFieldPoints) {
+    e.error(fmt::format("the height field has {} x {} points, expected at least 2 x 2 and at most 2e7 in all", rows,
                         columns),
             "nrow");
   } else if (!elevation.empty() &&
              elevation.size() != static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns)) {
     e.error(fmt::format("attribute 'elevation' has {} numbers, expected {} x {}", elevation.size(), rows, columns),
             "elevation");
+  } else {
+    field.rows = rows;
+    field.columns = columns;
+    // The text is a picture seen from above: its first row is the one at +y.
+    for (std::size_t r = static_cast<std::size_t>(rows); !elevation.empty() && r-- > 0;) {
+      const auto first = elevation.begin() + static_cast<std::ptrdiff_t>(r * static_cast<std::size_t>(columns));
+      for (int c = 0; c < columns; ++c) field.elevation.push_back(static_cast<float>(first[c]));
+    }
+    for (const float z : field.elevation) {
+      if (std::abs(z) < 1e30f) continue;
+      e.error("attribute 'elevation': a number is larger than 1e30", "elevation");
+      break;
+    }
   }
-  Attributes attributes = e.all_attributes();
-  e.report_unread(Severity::error);
+  normalize(field.elevation);
   std::string name = e.text("name");
-  if (name.empty()) name = std::filesystem::path(file).stem().string();
-  CosmeticSpec kept{"hfield", scope.naming.of(name), 0, std::move(attributes), e.where()};
-  declare(Kind::height_field, kept.name, e);
-  spec_.cosmetics.push_back(std::move(kept));
+  e.report_unread(Severity::error);
+  if (name.empty()) name = std::filesystem::path(field.file).stem().string();
+  field.name = scope.naming.of(name);
+  if (!declare(Kind::height_field, field.name, e)) return;
+  spec_.height_fields.push_back(std::move(field));
+}
+
+void Builder::load_height_field(const XmlElement& e, const Scope& scope, const std::string& content_type,
+                                HeightFieldSpec& field) {
+  const auto path = scope.source->asset_path(field.file, scope.source->compiler().mesh_directory, e.where());
+  std::error_code ignored;
+  if (options_.disable_includes || !std::filesystem::exists(path, ignored)) {
+    const std::string message = fmt::format("height field file {} is missing", quote(field.file));
+    options_.lenient ? e.warn(message, "file") : e.error(message, "file");
+    return;
+  }
+  if (content_type == "image/png" || path.extension() == ".png" || path.extension() == ".PNG") {
+    return e.warn("height fields in PNG pictures are not read: nothing can touch this one", "file");
+  }
+  try {
+    parse_field_file(read_file(path, 8 + 4 * kMostFieldPoints, e.where("file")), path.string(), field);
+  } catch (const InputError& error) {
+    for (const Diagnostic& d : error.diagnostics()) sink_.add(d.severity, e.where("file"), d.message);
+  }
 }
 
 const ShapeInertia* Builder::mesh_mass(int index, const XmlElement* used_by) {

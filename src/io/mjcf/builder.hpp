@@ -99,6 +99,8 @@ class Builder {
   void read_inline_mesh(const XmlElement& e, MeshSpec& mesh);
   bool load_mesh(const XmlElement& e, const Scope& scope, const std::string& content_type, MeshSpec& mesh);
   void read_height_field(const XmlElement& e, const Scope& scope);
+  void load_height_field(const XmlElement& e, const Scope& scope, const std::string& content_type,
+                         HeightFieldSpec& field);
   void keep(const XmlElement& e, const Scope& scope, Kind kind, int body, Attributes attributes);
   const ShapeInertia* mesh_mass(int mesh, const XmlElement* used_by);
 
