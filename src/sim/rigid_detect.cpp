@@ -27,6 +27,12 @@ unsigned bucket(const auto& pair, unsigned mask) {
   return (unsigned(pair.first) * 8u + unsigned(pair.second) + pair.feature * 0x9e3779b9u) & mask;
 }
 
+template <class R>
+void carry_impulses(const BodyContact<R>& from, BodyContact<R>& to) {
+  to.impulse_n = from.impulse_n;
+  for (int k = 0; k < 3; ++k) to.impulse_t[k] = from.impulse_t[k];
+}
+
 }  // namespace
 
 /// Which shapes take which way through detection; once after shapes were added.
@@ -81,6 +87,190 @@ void RigidWorld<R>::classify() {
   w.pose.resize(shapes_.size());
   w.boxes.resize(w.boxed.size());
   w.classified = true;
+  w.candidates_valid = false;
+}
+
+/// Pairs of round shapes, and of round shapes and planes, that may come within the margin while no body moves further
+/// than half the skin: found again only when one has.
+template <class R>
+void RigidWorld<R>::find_candidates() {
+  Workspace& w = *work_;
+  const std::size_t n = w.round_shape.size();
+  double farthest = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    const Vec3d& p = bodies_[at(shapes_[at(w.round_shape[i])].body)].position;
+    if (w.candidates_valid) {
+      const Vec3d d = p - Vec3d{w.found_x[i], w.found_y[i], w.found_z[i]};
+      farthest = std::max(farthest, dot(d, d));
+    }
+    w.x[i] = p.x, w.y[i] = p.y, w.z[i] = p.z;
+  }
+  if (w.candidates_valid && 4 * farthest <= w.skin * w.skin && w.found_margin == options_.margin) return;
+  double smallest = std::numeric_limits<double>::infinity();
+  for (double r : w.radius) smallest = std::min(smallest, r);
+  w.skin = n == 0 ? 0 : 0.1 * smallest;
+  w.candidates.clear();
+  const double reach = options_.margin + w.skin;
+  if (n > 1) {
+    const SphereContacts& found = w.spheres.find(w.x, w.y, w.z, w.radius, reach);
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      const int a = int(found.first[i]), b = int(found.second[i]);
+      if (w.same_masks || masks_meet(shapes_[at(w.round_shape[at(a)])], shapes_[at(w.round_shape[at(b)])])) {
+        w.candidates.push_back({a, b, -1, -1});
+      }
+    }
+  }
+  for (int plane = 0; plane < int(w.planes.size()); ++plane) {
+    const BodyShape& p = shapes_[at(w.planes[at(plane)])];
+    const Vec3d normal = p.local.rotation.column_z();
+    for (std::size_t i = 0; i < n; ++i) {
+      const double distance = dot(normal, Vec3d{w.x[i], w.y[i], w.z[i]} - p.local.position) - w.radius[i];
+      if (distance <= reach && masks_meet(shapes_[at(w.round_shape[i])], p))
+        w.candidates.push_back({int(i), -1 - plane, -1, -1});
+    }
+  }
+  colour_candidates();
+  w.candidates_new = true;
+  w.found_x = w.x, w.found_y = w.y, w.found_z = w.z;
+  w.found_margin = options_.margin;
+  w.candidates_valid = true;
+}
+
+/// Colours that hold as long as the candidates do. Those that find none are coloured by the solver, step by step.
+template <class R>
+void RigidWorld<R>::colour_candidates() {
+  Workspace& w = *work_;
+  w.used.assign(w.round_shape.size(), 0);
+  for (auto& c : w.candidates) {
+    std::uint64_t taken = w.used[at(c.first)];
+    if (c.second >= 0) taken |= w.used[at(c.second)];
+    const int colour = ~taken ? __builtin_ctzll(~taken) : 64;
+    if (colour >= BodyContactSolver<R>::kGivenColours) continue;
+    c.colour = colour;
+    w.used[at(c.first)] |= 1ull << colour;
+    if (c.second >= 0) w.used[at(c.second)] |= 1ull << colour;
+  }
+}
+
+/// Writes one contact's numbers; impulses zero.
+template <class R>
+void RigidWorld<R>::put_contact(std::size_t place, int first, int second, const ContactPoint& p, const Vec3d& arm_a,
+                                const Vec3d& arm_b, bool round) {
+  Workspace& w = *work_;
+  const BodyShape &a = shapes_[at(first)], &b = shapes_[at(second)];
+  const int pair = a.surface * int(surfaces_.size()) + b.surface;
+  BodyContact<R>& c = w.lanes.contacts[place];
+  c.body_a = a.body, c.body_b = b.body, c.material = pair, c.colour = -1, c.round = round;
+  c.normal[0] = R(p.normal.x), c.normal[1] = R(p.normal.y), c.normal[2] = R(p.normal.z);
+  c.arm_a[0] = R(arm_a.x), c.arm_a[1] = R(arm_a.y), c.arm_a[2] = R(arm_a.z);
+  c.arm_b[0] = R(arm_b.x), c.arm_b[1] = R(arm_b.y), c.arm_b[2] = R(arm_b.z);
+  c.distance = R(p.distance);
+  c.relative_compliance = R(w.surfaces[at(pair)].relative(p.distance));
+  c.impulse_n = c.impulse_t[0] = c.impulse_t[1] = c.impulse_t[2] = R(0);
+  w.pairs[place] = {first, second, p.feature};
+}
+
+/// Contacts of round shapes with one another and with planes, from the candidates: on all threads, in their order.
+template <class R>
+void RigidWorld<R>::detect_round() {
+  Workspace& w = *work_;
+  w.shares.resize(at(team_->size()));
+  team_->run([&](int thread) {
+    DetectShare& own = w.shares[at(thread)];
+    own = {std::move(own.hits), {}};
+    own.hits.clear();
+    const ThreadTeam::Range range = team_->share(int(w.candidates.size()), thread);
+    const double margin = options_.margin;
+    for (int k = range.begin; k < range.end; ++k) {
+      auto& [i, j, colour, last] = w.candidates[at(k)];
+      const Vec3d p = {w.x[at(i)], w.y[at(i)], w.z[at(i)]};
+      if (j < 0) {
+        const ShapePose& plane = shapes_[at(w.planes[at(-1 - j)])].local;
+        if (dot(plane.rotation.column_z(), p - plane.position) - w.radius[at(i)] <= margin)
+          own.hits.push_back(k);
+        else
+          last = -1;
+        continue;
+      }
+      const Vec3d d = p - Vec3d{w.x[at(j)], w.y[at(j)], w.z[at(j)]};
+      const double sum = w.radius[at(i)] + w.radius[at(j)] + margin;
+      if (dot(d, d) <= sum * sum)
+        own.hits.push_back(k);
+      else
+        last = -1;
+    }
+    team_->barrier();
+    std::size_t place = 0, all = 0;
+    for (std::size_t t = 0; t < w.shares.size(); ++t) {
+      if (int(t) < thread) place += w.shares[t].hits.size();
+      all += w.shares[t].hits.size();
+    }
+    if (thread == 0) w.lanes.contacts.resize(all), w.pairs.resize(all);
+    team_->barrier();
+    for (int k : own.hits) {
+      auto& [i, j, colour, last] = w.candidates[at(k)];
+      const Vec3d p = {w.x[at(i)], w.y[at(i)], w.z[at(i)]};
+      ContactPoint point;
+      int second;
+      double radius = 0;
+      if (j < 0) {
+        second = w.planes[at(-1 - j)];
+        const ShapePose& plane = shapes_[at(second)].local;
+        point.normal = plane.rotation.column_z();
+        point.distance = dot(point.normal, p - plane.position) - w.radius[at(i)];
+      } else {
+        second = w.round_shape[at(j)];
+        radius = w.radius[at(j)];
+        const Vec3d d = p - Vec3d{w.x[at(j)], w.y[at(j)], w.z[at(j)]};
+        const double length = norm(d);
+        if (length > 0) point.normal = d * (1 / length);  // coincident centres: along z
+        point.distance = length - w.radius[at(i)] - radius;
+      }
+      const double half = 0.5 * point.distance;
+      put_contact(place, w.round_shape[at(i)], second, point, {w.radius[at(i)] + half, 0, 0}, {radius + half, 0, 0},
+                  true);
+      w.lanes.contacts[place].colour = colour;
+      if (w.carry && last >= 0) carry_impulses(w.last_contacts[at(last)], w.lanes.contacts[place]);
+      last = int(place++);
+      own.depth.add(point.distance);
+    }
+  });
+}
+
+/// Contacts of all other shapes, through the broad phase; planes, which have no box, meet each of them.
+template <class R>
+void RigidWorld<R>::detect_others(PenetrationSum& depth) {
+  Workspace& w = *work_;
+  std::array<ContactPoint, kMaxManifold> points;
+  const auto touch = [&](int first, int second) {
+    if (shapes_[at(first)].body < 0) std::swap(first, second);
+    const BodyShape &a = shapes_[at(first)], &b = shapes_[at(second)];
+    if (a.body < 0 || !masks_meet(a, b)) return;
+    const int n = collide(a.shape, w.pose[at(first)], b.shape, w.pose[at(second)], options_.margin, points);
+    const std::size_t place = w.pairs.size();
+    w.lanes.contacts.resize(place + at(n)), w.pairs.resize(place + at(n));
+    for (int k = 0; k < n; ++k) {
+      const ContactPoint& p = points[at(k)];
+      const bool round = w.is_round[at(first)] && b.body < 0;
+      const Vec3d arm_a =
+          round ? Vec3d{a.shape.size.x + 0.5 * p.distance, 0, 0} : p.position - bodies_[at(a.body)].position;
+      const Vec3d arm_b = b.body < 0 ? Vec3d{0, 0, 0} : p.position - bodies_[at(b.body)].position;
+      put_contact(place + at(k), first, second, p, arm_a, arm_b, round);
+      depth.add(p.distance);
+    }
+  };
+  for (std::size_t k = 0; k < w.boxed.size(); ++k) {
+    const int i = w.boxed[k];
+    w.pose[at(i)] = world_pose(shapes_[at(i)], bodies_);
+    w.boxes[k] = bounds(shapes_[at(i)].shape, w.pose[at(i)], 0.5 * options_.margin);
+  }
+  for (int plane : w.planes) w.pose[at(plane)] = shapes_[at(plane)].local;
+  for (const BodyPair& pair : w.broad.find(w.boxes, w.groups)) touch(w.boxed[pair.first], w.boxed[pair.second]);
+  for (int plane : w.planes) {
+    for (int i : w.boxed) {
+      if (!w.is_round[at(i)]) touch(i, plane);
+    }
+  }
 }
 
 template <class R>
@@ -89,111 +279,53 @@ void RigidWorld<R>::detect(RigidStepReport& report) {
   if (!w.classified) classify();
   std::swap(w.last_contacts, w.lanes.contacts);
   std::swap(w.last_pairs, w.pairs);
-  w.lanes.contacts.clear(), w.pairs.clear();
-  const int ns = int(surfaces_.size());
-  double sum = 0;
-  const auto add = [&](int first, int second, bool round, const Vec3d& n, double distance, std::uint32_t feature,
-                       const Vec3d& arm_a, const Vec3d& arm_b) {
-    const BodyShape &a = shapes_[at(first)], &b = shapes_[at(second)];
-    const int pair = a.surface * ns + b.surface;
-    BodyContact<R> c;
-    c.body_a = a.body, c.body_b = b.body, c.material = pair, c.round = round;
-    c.normal[0] = R(n.x), c.normal[1] = R(n.y), c.normal[2] = R(n.z);
-    c.arm_a[0] = R(arm_a.x), c.arm_a[1] = R(arm_a.y), c.arm_a[2] = R(arm_a.z);
-    c.arm_b[0] = R(arm_b.x), c.arm_b[1] = R(arm_b.y), c.arm_b[2] = R(arm_b.z);
-    c.distance = R(distance);
-    c.relative_compliance = R(w.surfaces[at(pair)].relative(distance));
-    c.impulse_n = c.impulse_t[0] = c.impulse_t[1] = c.impulse_t[2] = R(0);
-    w.lanes.contacts.push_back(c);
-    w.pairs.push_back({first, second, feature});
-    if (distance < 0) {
-      ++report.touching;
-      sum -= distance;
-      report.penetration_max = std::max(report.penetration_max, -distance);
-    }
-  };
-  for (std::size_t i = 0; i < w.round_shape.size(); ++i) {
-    const Vec3d& p = bodies_[at(shapes_[at(w.round_shape[i])].body)].position;
-    w.x[i] = p.x, w.y[i] = p.y, w.z[i] = p.z;
-  }
-  if (w.round_shape.size() > 1) {
-    const SphereContacts& found = w.spheres.find(w.x, w.y, w.z, w.radius, options_.margin);
-    for (std::size_t i = 0; i < found.size(); ++i) {
-      const int a = w.round_shape[found.first[i]], b = w.round_shape[found.second[i]];
-      if (!w.same_masks && !masks_meet(shapes_[at(a)], shapes_[at(b)])) continue;
-      const double half = 0.5 * found.distance[i];
-      add(a, b, true, {found.normal_x[i], found.normal_y[i], found.normal_z[i]}, found.distance[i], 0,
-          {w.radius[found.first[i]] + half, 0, 0}, {w.radius[found.second[i]] + half, 0, 0});
-    }
-  }
-  for (int plane : w.planes) {
-    const BodyShape& p = shapes_[at(plane)];
-    const Vec3d n = p.local.rotation.column_z();
-    for (std::size_t i = 0; i < w.round_shape.size(); ++i) {
-      const double distance = dot(n, Vec3d{w.x[i], w.y[i], w.z[i]} - p.local.position) - w.radius[i];
-      if (!(distance <= options_.margin) || !masks_meet(shapes_[at(w.round_shape[i])], p)) continue;
-      add(w.round_shape[i], plane, true, n, distance, 0, {w.radius[i] + 0.5 * distance, 0, 0}, {0, 0, 0});
-    }
-  }
-  if (w.need_broad) {
-    std::array<ContactPoint, kMaxManifold> points;
-    const auto touch = [&](int first, int second) {
-      if (shapes_[at(first)].body < 0) std::swap(first, second);
-      const BodyShape &a = shapes_[at(first)], &b = shapes_[at(second)];
-      if (a.body < 0 || !masks_meet(a, b)) return;
-      const int n = collide(a.shape, w.pose[at(first)], b.shape, w.pose[at(second)], options_.margin, points);
-      for (int k = 0; k < n; ++k) {
-        const ContactPoint& p = points[at(k)];
-        const bool round = w.is_round[at(first)] && b.body < 0;
-        const Vec3d arm_a = p.position - bodies_[at(a.body)].position;
-        const Vec3d arm_b = b.body < 0 ? Vec3d{0, 0, 0} : p.position - bodies_[at(b.body)].position;
-        add(first, second, round, p.normal, p.distance, p.feature,
-            round ? Vec3d{a.shape.size.x + 0.5 * p.distance, 0, 0} : arm_a, arm_b);
-      }
-    };
-    for (std::size_t k = 0; k < w.boxed.size(); ++k) {
-      const int i = w.boxed[k];
-      w.pose[at(i)] = world_pose(shapes_[at(i)], bodies_);
-      w.boxes[k] = bounds(shapes_[at(i)].shape, w.pose[at(i)], 0.5 * options_.margin);
-    }
-    for (int plane : w.planes) w.pose[at(plane)] = shapes_[at(plane)].local;
-    for (const BodyPair& pair : w.broad.find(w.boxes, w.groups)) touch(w.boxed[pair.first], w.boxed[pair.second]);
-    for (int plane : w.planes) {
-      for (int i : w.boxed) {
-        if (!w.is_round[at(i)]) touch(i, plane);
-      }
-    }
-  }
+  find_candidates();
+  w.carry = options_.warm_start && !w.candidates_new;
+  detect_round();
+  w.candidates_new = false;
+  w.last_from_candidates = w.from_candidates;
+  w.from_candidates = w.pairs.size();
+  PenetrationSum depth;
+  for (const DetectShare& share : w.shares) depth.add(share.depth);
+  if (w.need_broad) detect_others(depth);
   report.contacts = int(w.pairs.size());
-  report.penetration_mean = report.touching ? sum / report.touching : 0;
+  report.touching = depth.touching;
+  report.penetration_max = depth.max;
+  report.penetration_mean = depth.touching ? depth.sum / depth.touching : 0;
 }
 
-/// Starting impulses from the last step's contact of the same shapes and feature.
+/// Starting impulses from the last step's contact of the same shapes and feature, but for those that detect_round()
+/// has given theirs.
 template <class R>
 void RigidWorld<R>::match() {
   Workspace& w = *work_;
-  if (!options_.warm_start || w.last_pairs.empty()) return;
+  const std::size_t from = w.carry ? w.from_candidates : 0, last_from = w.carry ? w.last_from_candidates : 0;
+  if (!options_.warm_start || w.last_pairs.size() == last_from || w.pairs.size() == from) return;
   unsigned size = 64;
-  while (size < 2 * w.last_pairs.size()) size *= 2;
+  while (size < 2 * (w.last_pairs.size() - last_from)) size *= 2;
   const unsigned mask = size - 1;
   w.head.assign(size, -1);
   w.next.resize(w.last_pairs.size());
-  for (int i = int(w.last_pairs.size()) - 1; i >= 0; --i) {
+  for (int i = int(w.last_pairs.size()) - 1; i >= int(last_from); --i) {
     int& head = w.head[bucket(w.last_pairs[at(i)], mask)];
     w.next[at(i)] = head;
     head = i;
   }
-  for (std::size_t i = 0; i < w.pairs.size(); ++i) {
-    const ContactPair& p = w.pairs[i];
-    for (int k = w.head[bucket(p, mask)]; k >= 0; k = w.next[at(k)]) {
-      const ContactPair& q = w.last_pairs[at(k)];
-      if (q.first != p.first || q.second != p.second || q.feature != p.feature) continue;
-      const BodyContact<R>& from = w.last_contacts[at(k)];
-      BodyContact<R>& to = w.lanes.contacts[i];
-      to.impulse_n = from.impulse_n;
-      for (int j = 0; j < 3; ++j) to.impulse_t[j] = from.impulse_t[j];
-      break;
-    }
+  team_->run([&](int thread) {
+    const ThreadTeam::Range range = team_->share(int(w.pairs.size() - from), thread);
+    for (int i = range.begin; i < range.end; ++i) take_impulses(from + at(i), mask);
+  });
+}
+
+template <class R>
+void RigidWorld<R>::take_impulses(std::size_t i, unsigned mask) {
+  Workspace& w = *work_;
+  const ContactPair& p = w.pairs[i];
+  for (int k = w.head[bucket(p, mask)]; k >= 0; k = w.next[at(k)]) {
+    const ContactPair& q = w.last_pairs[at(k)];
+    if (q.first != p.first || q.second != p.second || q.feature != p.feature) continue;
+    carry_impulses(w.last_contacts[at(k)], w.lanes.contacts[i]);
+    break;
   }
 }
 
@@ -246,13 +378,28 @@ void RigidWorld<R>::sleep(RigidStepReport& report) {
   contacts.insert(contacts.end(), resting.begin(), resting.end());
   pairs.insert(pairs.end(), resting_pairs.begin(), resting_pairs.end());
   w.lanes.contacts.swap(contacts);
+  w.candidates_new = true;  // what they know of their contacts' places no longer holds
   w.pairs.swap(pairs);
 }
 
 template void RigidWorld<float>::classify();
 template void RigidWorld<double>::classify();
+template void RigidWorld<float>::colour_candidates();
+template void RigidWorld<double>::colour_candidates();
+template void RigidWorld<float>::find_candidates();
+template void RigidWorld<double>::find_candidates();
+template void RigidWorld<float>::put_contact(std::size_t, int, int, const ContactPoint&, const Vec3d&, const Vec3d&,
+                                             bool);
+template void RigidWorld<double>::put_contact(std::size_t, int, int, const ContactPoint&, const Vec3d&, const Vec3d&,
+                                              bool);
+template void RigidWorld<float>::detect_round();
+template void RigidWorld<double>::detect_round();
+template void RigidWorld<float>::detect_others(PenetrationSum&);
+template void RigidWorld<double>::detect_others(PenetrationSum&);
 template void RigidWorld<float>::detect(RigidStepReport&);
 template void RigidWorld<double>::detect(RigidStepReport&);
+template void RigidWorld<float>::take_impulses(std::size_t, unsigned);
+template void RigidWorld<double>::take_impulses(std::size_t, unsigned);
 template void RigidWorld<float>::match();
 template void RigidWorld<double>::match();
 template void RigidWorld<float>::sleep(RigidStepReport&);

@@ -1,6 +1,8 @@
 // Stages forces, solve and move of RigidWorld.
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <cmath>
 
 #include "sim/rigid_workspace.hpp"
@@ -44,7 +46,7 @@ Quatd turned(const Quatd& q, const Vec3d& w, double h) {
   return normalized(d * q);
 }
 
-bool finite(const Vec3d& v) { return std::isfinite(v.x + v.y + v.z); }
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 /// Tangents of a unit normal without a branch that jumps.  [Duff et al. 2017]
 std::array<Vec3d, 2> tangents(const Vec3d& n) {
@@ -56,19 +58,31 @@ std::array<Vec3d, 2> tangents(const Vec3d& n) {
 
 template <class R>
 void RigidWorld<R>::apply_forces() {
+  each_body([&](int i) { apply_forces(bodies_[at(i)]); });
+}
+
+template <class R>
+void RigidWorld<R>::apply_forces(RigidBody& b) const {
   const double h = options_.dt;
-  for (RigidBody& b : bodies_) {
-    if (b.asleep) continue;
-    b.velocity += (options_.gravity + b.force * (1 / b.mass)) * h;
-    const bool torque = b.torque.x != 0 || b.torque.y != 0 || b.torque.z != 0;
-    if (!torque && b.inertia.x == b.inertia.y && b.inertia.y == b.inertia.z) continue;
-    const Mat3d r = rotation_of(b);
-    if (torque) {
-      const Vec3d t = transpose_mul(r, b.torque);
-      b.angular_velocity += r * Vec3d{t.x / b.inertia.x, t.y / b.inertia.y, t.z / b.inertia.z} * h;
-    }
-    b.angular_velocity = gyroscopic(b, r, b.angular_velocity, h);
+  if (b.asleep) return;
+  b.velocity += (options_.gravity + b.force * (1 / b.mass)) * h;
+  const bool torque = b.torque.x != 0 || b.torque.y != 0 || b.torque.z != 0;
+  if (!torque && b.inertia.x == b.inertia.y && b.inertia.y == b.inertia.z) return;
+  const Mat3d r = rotation_of(b);
+  if (torque) {
+    const Vec3d t = transpose_mul(r, b.torque);
+    b.angular_velocity += r * Vec3d{t.x / b.inertia.x, t.y / b.inertia.y, t.z / b.inertia.z} * h;
   }
+  b.angular_velocity = gyroscopic(b, r, b.angular_velocity, h);
+}
+
+template <class R>
+template <class Work>
+void RigidWorld<R>::each_body(const Work& work) {
+  team_->run([&](int thread) {
+    const ThreadTeam::Range range = team_->share(int(bodies_.size()), thread);
+    for (int i = range.begin; i < range.end; ++i) work(i);
+  });
 }
 
 template <class R>
@@ -76,44 +90,53 @@ void RigidWorld<R>::solve_lanes(RigidStepReport& report) {
   Workspace& w = *work_;
   w.solved_by_rows = false;
   if (w.lanes.bodies() != int(bodies_.size())) w.lanes.resize(int(bodies_.size()));
-  const auto load = [&](bool everything) {
-    for (int i = 0; i < int(bodies_.size()); ++i) {
-      const RigidBody& b = bodies_[at(i)];
-      R* v = w.lanes.velocity(i);
-      v[0] = R(b.velocity.x), v[1] = R(b.velocity.y), v[2] = R(b.velocity.z);
-      v[4] = R(b.angular_velocity.x), v[5] = R(b.angular_velocity.y), v[6] = R(b.angular_velocity.z);
-      if (!everything) continue;
-      v[3] = b.asleep ? R(0) : R(1 / b.mass);
-      const bool isotropic = b.inertia.x == b.inertia.y && b.inertia.y == b.inertia.z;
-      v[7] = b.asleep ? R(0) : R(1 / b.inertia.x);
-      R* inertia = w.lanes.inverse_inertia(i);
-      if (isotropic) {
-        inertia[0] = inertia[3] = inertia[5] = v[7];
-        inertia[1] = inertia[2] = inertia[4] = R(0);
-        continue;
-      }
-      const Sym3d s = rotate(rotation_of(b), diagonal3(1 / b.inertia.x, 1 / b.inertia.y, 1 / b.inertia.z));
-      const double numbers[6] = {s.xx, s.xy, s.xz, s.yy, s.yz, s.zz};
-      for (int k = 0; k < 6; ++k) inertia[k] = b.asleep ? R(0) : R(numbers[k]);
-    }
-  };
-  load(true);
+  each_body([&](int i) { load_body(i); });
   BodyContactOptions o;
   o.dt = options_.dt, o.max_iterations = options_.iterations, o.tolerance = options_.tolerance;
   o.relaxation = options_.relaxation, o.restitution_threshold = options_.restitution_threshold;
+  const double start = now();
   w.lanes.prepare(o, *team_);
-  apply_forces();
-  load(false);
+  report.seconds[2] = now() - start;
+  each_body([&](int i) {
+    apply_forces(bodies_[at(i)]);
+    load_velocity(i);
+  });
   const BodyContactReport r = w.lanes.solve(o, *team_);
   report.iterations = r.iterations, report.residual = r.change, report.first_change = r.first_change;
   report.colours = r.colours;
-  for (int i = 0; i < int(bodies_.size()); ++i) {
+  each_body([&](int i) {
     RigidBody& b = bodies_[at(i)];
-    if (b.asleep) continue;
+    if (b.asleep) return;
     const R* v = w.lanes.velocity(i);
     b.velocity = {double(v[0]), double(v[1]), double(v[2])};
     b.angular_velocity = {double(v[4]), double(v[5]), double(v[6])};
+  });
+}
+
+template <class R>
+void RigidWorld<R>::load_velocity(int i) {
+  const RigidBody& b = bodies_[at(i)];
+  R* v = work_->lanes.velocity(i);
+  v[0] = R(b.velocity.x), v[1] = R(b.velocity.y), v[2] = R(b.velocity.z);
+  v[4] = R(b.angular_velocity.x), v[5] = R(b.angular_velocity.y), v[6] = R(b.angular_velocity.z);
+}
+
+template <class R>
+void RigidWorld<R>::load_body(int i) {
+  const RigidBody& b = bodies_[at(i)];
+  load_velocity(i);
+  R* v = work_->lanes.velocity(i);
+  v[3] = b.asleep ? R(0) : R(1 / b.mass);
+  v[7] = b.asleep ? R(0) : R(1 / b.inertia.x);
+  R* inertia = work_->lanes.inverse_inertia(i);
+  if (b.inertia.x == b.inertia.y && b.inertia.y == b.inertia.z) {
+    inertia[0] = inertia[3] = inertia[5] = v[7];
+    inertia[1] = inertia[2] = inertia[4] = R(0);
+    return;
   }
+  const Sym3d s = rotate(rotation_of(b), diagonal3(1 / b.inertia.x, 1 / b.inertia.y, 1 / b.inertia.z));
+  const double numbers[6] = {s.xx, s.xy, s.xz, s.yy, s.yz, s.zz};
+  for (int k = 0; k < 6; ++k) inertia[k] = b.asleep ? R(0) : R(numbers[k]);
 }
 
 /// The rows of one step in coordinates (m v, I ω in principal axes): their inverse masses are diagonal.
@@ -287,24 +310,35 @@ void RigidWorld<R>::solve_rows(RigidStepReport& report) {
 template <class R>
 bool RigidWorld<R>::move(RigidStepReport& report) {
   const double h = options_.dt, limit2 = options_.speed_limit * options_.speed_limit;
-  for (const RigidBody& b : bodies_) {
-    if (!finite(b.velocity) || !finite(b.angular_velocity))
-      report.status = WorldStatus::singular;
-    else if (dot(b.velocity, b.velocity) > limit2 || dot(b.angular_velocity, b.angular_velocity) > limit2) {
-      report.status = WorldStatus::too_fast;
-    }
-    if (report.status != WorldStatus::ok) return false;
-  }
-  for (RigidBody& b : bodies_) {
-    if (b.asleep) continue;
+  std::atomic<int> worst{0};
+  each_body([&](int i) {
+    const RigidBody& b = bodies_[at(i)];
+    const double speed2 = dot(b.velocity, b.velocity) + dot(b.angular_velocity, b.angular_velocity);
+    if (!std::isfinite(speed2))
+      worst = 2;
+    else if (speed2 > limit2 && worst == 0)
+      worst = 1;
+  });
+  if (worst == 2) report.status = WorldStatus::singular;
+  if (worst == 1) report.status = WorldStatus::too_fast;
+  if (report.status != WorldStatus::ok) return false;
+  each_body([&](int i) {
+    RigidBody& b = bodies_[at(i)];
+    if (b.asleep) return;
     b.position = mul_add(b.velocity, h, b.position);
     b.orientation = turned(b.orientation, b.angular_velocity, h);
-  }
+  });
   return true;
 }
 
 template void RigidWorld<float>::apply_forces();
 template void RigidWorld<double>::apply_forces();
+template void RigidWorld<float>::apply_forces(RigidBody&) const;
+template void RigidWorld<double>::apply_forces(RigidBody&) const;
+template void RigidWorld<float>::load_body(int);
+template void RigidWorld<double>::load_body(int);
+template void RigidWorld<float>::load_velocity(int);
+template void RigidWorld<double>::load_velocity(int);
 template void RigidWorld<float>::solve_lanes(RigidStepReport&);
 template void RigidWorld<double>::solve_lanes(RigidStepReport&);
 template void RigidWorld<float>::solve_rows(RigidStepReport&);

@@ -18,6 +18,29 @@ struct PairSurface {
 };
 PairSurface combine(const Surface& a, const Surface& b, const RigidWorldOptions& options);
 
+/// Over contacts with distance < 0.
+struct PenetrationSum {
+  int touching = 0;
+  double sum = 0, max = 0;
+
+  void add(double distance) {
+    if (distance >= 0) return;
+    ++touching;
+    sum -= distance;
+    max = -distance > max ? -distance : max;
+  }
+  void add(const PenetrationSum& other) {
+    touching += other.touching, sum += other.sum;
+    max = other.max > max ? other.max : max;
+  }
+};
+
+/// What one thread finds.
+struct alignas(64) DetectShare {
+  std::vector<int> hits;  // candidates within the margin
+  PenetrationSum depth;
+};
+
 template <class R>
 struct RigidWorld<R>::Workspace {
   bool classified = false;
@@ -26,10 +49,22 @@ struct RigidWorld<R>::Workspace {
   std::vector<int> planes, boxed;  // static planes; shapes that go through the broad phase
   bool need_broad = false, same_masks = true, needs_rows = false;
   std::vector<double> x, y, z, radius;  // [round]
-  std::vector<ShapePose> pose;          // [shape]
-  std::vector<Aabb> boxes;              // [boxed]
-  std::vector<int> groups;              // [boxed]
-  std::vector<PairSurface> surfaces;    // [surface][surface]
+  struct Candidate {
+    int first, second;  // [round]; second < 0: plane number -1 - second
+    int colour;         // -1: none given
+    int last;           // its contact in the last step, -1: none or not known
+  };
+  std::vector<Candidate> candidates;
+  std::vector<double> found_x, found_y, found_z;  // [round] when the candidates were found
+  double skin = 0, found_margin = 0;
+  bool candidates_valid = false, candidates_new = false, carry = false;
+  std::size_t from_candidates = 0, last_from_candidates = 0;  // contacts, the first ones
+  std::vector<std::uint64_t> used;                            // [body] colours
+  std::vector<DetectShare> shares;                            // [thread]
+  std::vector<ShapePose> pose;                                // [shape]
+  std::vector<Aabb> boxes;                                    // [boxed]
+  std::vector<int> groups;                                    // [boxed]
+  std::vector<PairSurface> surfaces;                          // [surface][surface]
   SpherePhase spheres;
   BroadPhase broad;
 

@@ -186,7 +186,7 @@ RigidStepReport RigidWorld<R>::step() {
     return report;
   }
   time_ += options_.dt;
-  report.seconds[0] = t1 - t0, report.seconds[1] = t2 - t1, report.seconds[3] = t3 - t2,
+  report.seconds[0] = t1 - t0, report.seconds[1] = t2 - t1, report.seconds[3] = t3 - t2 - report.seconds[2],
   report.seconds[4] = seconds() - t3;
   return report;
 }

@@ -58,58 +58,101 @@ void BodyContactSolver<R>::resize(int bodies) {
   inertia_.assign(8 * at(bodies + kKinds), R(0));
 }
 
-/// The lowest colour that neither body has yet.
+/// For contacts without a colour: the lowest that neither body has yet.
 template <class R>
 void BodyContactSolver<R>::colour() {
-  used_.assign(at(bodies_), 0);
   const std::size_t used = active < 0 ? contacts.size() : at(active);
   colour_.resize(used);
-  count_.assign(kMaxColours * kKinds, 0);
-  colours_ = 0;
+  bool all_given = true;
+  for (std::size_t i = 0; i < used; ++i) {
+    colour_[i] = std::uint8_t(contacts[i].colour);
+    all_given = all_given && contacts[i].colour >= 0;
+  }
+  if (all_given) return;
+  used_.assign(at(bodies_), 0);
+  const auto mark = [&](const BodyContact<R>& c, int colour) {
+    used_[at(c.body_a)] |= 1ull << colour;
+    if (c.body_b >= 0) used_[at(c.body_b)] |= 1ull << colour;
+  };
+  for (std::size_t i = 0; i < used; ++i) {
+    if (contacts[i].colour >= 0) mark(contacts[i], contacts[i].colour);
+  }
   for (std::size_t i = 0; i < used; ++i) {
     const BodyContact<R>& c = contacts[i];
-    std::uint64_t taken = used_[at(c.body_a)];
+    if (c.colour >= 0) continue;
+    std::uint64_t taken = used_[at(c.body_a)] | 1ull << (kMaxColours - 1);
     if (c.body_b >= 0) taken |= used_[at(c.body_b)];
-    taken |= 1ull << (kMaxColours - 1);
-    const std::uint64_t bit = ~taken;
-    const int colour = bit ? __builtin_ctzll(bit) : kMaxColours - 1;
-    const std::uint64_t mark = 1ull << colour;
-    used_[at(c.body_a)] |= mark;
-    if (c.body_b >= 0) used_[at(c.body_b)] |= mark;
+    const int colour = ~taken ? __builtin_ctzll(~taken) : kMaxColours - 1;
+    mark(c, colour);
     colour_[i] = std::uint8_t(colour);
-    ++count_[at(colour * kKinds + kind_of(c))];
-    colours_ = std::max(colours_, colour + 1);
   }
 }
 
-/// Places for all contacts: batches by colour, and who is in each lane.
+/// How many contacts of each colour and kind this thread's share has.
 template <class R>
-void BodyContactSolver<R>::arrange() {
+void BodyContactSolver<R>::count(int thread, const ThreadTeam& team) {
+  int* own = count_.data() + at(thread) * kMaxColours * kKinds;
+  std::fill_n(own, kMaxColours * kKinds, 0);
+  const ThreadTeam::Range range = team.share(int(colour_.size()), thread);
+  for (int i = range.begin; i < range.end; ++i) ++own[colour_[at(i)] * kKinds + kind_of(contacts[at(i)])];
+}
+
+/// Batches by colour; each thread's count becomes the place of its first contact.
+template <class R>
+void BodyContactSolver<R>::lay_out(int threads) {
+  constexpr int kSlots = kMaxColours * kKinds;
+  colours_ = 0;
+  for (int t = 0; t < threads; ++t) {
+    for (int slot = kSlots - 1; slot >= colours_ * kKinds; --slot) {
+      if (count_[at(t * kSlots + slot)] > 0) colours_ = slot / kKinds + 1;
+    }
+  }
   for (int kind = 0; kind < kKinds; ++kind) {
     Batches& b = batches_[kind];
     b.start.assign(at(colours_ + 1), 0);
     for (int colour = 0; colour < colours_; ++colour) {
-      const int n = count_[at(colour * kKinds + kind)];
-      const int batches = colour == kMaxColours - 1 ? n : (n + lanes_ - 1) / lanes_;
-      b.start[at(colour + 1)] = b.start[at(colour)] + batches;
+      const int stride = colour == kMaxColours - 1 ? lanes_ : 1;
+      int next = b.start[at(colour)] * lanes_;
+      for (int t = 0; t < threads; ++t) {
+        int& n = count_[at(t * kSlots + colour * kKinds + kind)];
+        const int first = next;
+        next += n * stride;
+        n = first;
+      }
+      b.start[at(colour + 1)] = (next + lanes_ - 1) / lanes_;
     }
     const std::size_t places = at(b.start.back() * lanes_);
-    b.contact.assign(places, -1);
-    b.body_a.assign(places, bodies_ + kind);
-    b.body_b.assign(places, bodies_ + kind);
+    b.contact.resize(places);
+    b.body_a.resize(places);
+    b.body_b.resize(places);
     b.fields.resize(places * at(fields_of(kind)));
     b.restitution.resize(places);
-    b.next.resize(at(colours_));
-    for (int colour = 0; colour < colours_; ++colour) b.next[at(colour)] = b.start[at(colour)] * lanes_;
+    // Empty lanes: at the end of each colour, and all but the first of a batch of the last colour.
+    for (int colour = 0; colour < colours_; ++colour) {
+      const int end = b.start[at(colour + 1)] * lanes_;
+      const int from = colour == kMaxColours - 1 ? b.start[at(colour)] * lanes_
+                                                 : std::max(b.start[at(colour)] * lanes_, end - lanes_);
+      std::fill(b.contact.begin() + from, b.contact.begin() + end, -1);
+      std::fill(b.body_a.begin() + from, b.body_a.begin() + end, bodies_ + kind);
+      std::fill(b.body_b.begin() + from, b.body_b.begin() + end, bodies_ + kind);
+    }
   }
-  for (std::size_t i = 0; i < colour_.size(); ++i) {
-    Batches& b = batches_[kind_of(contacts[i])];
-    int& next = b.next[colour_[i]];
+}
+
+template <class R>
+void BodyContactSolver<R>::place(int thread, const ThreadTeam& team) {
+  int* own = count_.data() + at(thread) * kMaxColours * kKinds;
+  const ThreadTeam::Range range = team.share(int(colour_.size()), thread);
+  for (int i = range.begin; i < range.end; ++i) {
+    const BodyContact<R>& c = contacts[at(i)];
+    const int kind = kind_of(c);
+    Batches& b = batches_[kind];
+    int& next = own[colour_[at(i)] * kKinds + kind];
     const std::size_t place = at(next);
-    next += colour_[i] == kMaxColours - 1 ? lanes_ : 1;
-    b.contact[place] = int(i);
-    b.body_a[place] = contacts[i].body_a;
-    if (contacts[i].body_b >= 0) b.body_b[place] = contacts[i].body_b;
+    next += colour_[at(i)] == kMaxColours - 1 ? lanes_ : 1;
+    b.contact[place] = i;
+    b.body_a[place] = c.body_a;
+    b.body_b[place] = c.body_b >= 0 ? c.body_b : bodies_ + kind;
   }
 }
 
@@ -179,8 +222,14 @@ template <class R>
 void BodyContactSolver<R>::prepare(const BodyContactOptions& options, ThreadTeam& team) {
   lanes_ = kernels<R>().lanes;
   colour();
-  arrange();
+  count_.resize(at(team.size()) * kMaxColours * kKinds);
   team.run([&](int thread) {
+    count(thread, team);
+    team.barrier();
+    if (thread == 0) lay_out(team.size());
+    team.barrier();
+    place(thread, team);
+    team.barrier();
     for (int kind = 0; kind < kKinds; ++kind) {
       const ThreadTeam::Range r = team.share(batches_[kind].start.back(), thread);
       fill(kind, r.begin, r.end);

@@ -107,6 +107,8 @@ struct RigidStepReport {
   double seconds[5] = {0, 0, 0, 0, 0};  ///< wall time of detect, match and sleep, prepare, solve, forces and move
 };
 
+struct PenetrationSum;
+
 template <class R>
 class RigidWorld {
  public:
@@ -152,11 +154,23 @@ class RigidWorld {
 
   void classify();
   void detect(RigidStepReport& report);
+  void find_candidates();
+  void colour_candidates();
+  void detect_round();
+  void detect_others(PenetrationSum& depth);
+  void put_contact(std::size_t place, int first, int second, const ContactPoint& p, const Vec3d& arm_a,
+                   const Vec3d& arm_b, bool round);
   void match();
+  void take_impulses(std::size_t contact, unsigned mask);
   void sleep(RigidStepReport& report);
   void solve_lanes(RigidStepReport& report);
   void solve_rows(RigidStepReport& report);
   void apply_forces();
+  void apply_forces(RigidBody& body) const;
+  void load_body(int body);
+  void load_velocity(int body);
+  template <class Work>
+  void each_body(const Work& work);  ///< work(i) for all bodies, on all threads
   bool move(RigidStepReport& report);
 
   RigidWorldOptions options_;

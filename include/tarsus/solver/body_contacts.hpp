@@ -42,6 +42,8 @@ template <class R>
 struct BodyContact {
   int body_a = 0, body_b = -1;  ///< -1: the world, which does not move
   int material = 0;
+  /// Contacts of one colour share no body but the world. -1: to be coloured here; 0 to kGivenColours - 1: as given.
+  int colour = -1;
   bool round =
       false;    ///< arms are -|r_A| n and |r_B| n, inertias are multiples of 1: arm_a[0], arm_b[0] hold the lengths
   R normal[3];  ///< from B to A
@@ -90,6 +92,7 @@ class BodyContactSolver {
   /// Starts from the contacts' impulses and sweeps; leaves velocities and impulses.
   BodyContactReport solve(const BodyContactOptions& options, ThreadTeam& team);
 
+  static constexpr int kGivenColours = 48;
   static constexpr int kKinds = 4;  ///< round or not × with the world or not
 
  private:
@@ -99,10 +102,11 @@ class BodyContactSolver {
     std::vector<int> contact;           // [batch][lane], -1: empty
     AlignedVector<R> restitution;       // [batch][lane]
     std::vector<int> start;             // [colour + 1], in batches
-    std::vector<int> next;              // [colour] the next free place while contacts are laid out
   };
   void colour();
-  void arrange();
+  void count(int thread, const ThreadTeam& team);
+  void lay_out(int threads);
+  void place(int thread, const ThreadTeam& team);
   void fill(int kind, int batch_begin, int batch_end);
   void write_back(int kind, int batch_begin, int batch_end);
   ContactKernelArgs<R> args(int kind, int begin, int end, const BodyContactOptions& options);
@@ -111,7 +115,7 @@ class BodyContactSolver {
   AlignedVector<R> velocity_, inertia_;
   std::vector<std::uint64_t> used_;   // [body] colours taken
   std::vector<std::uint8_t> colour_;  // [contact]
-  std::vector<int> count_;            // [colour][kind]
+  std::vector<int> count_;            // [thread][colour][kind] contacts; then where the thread's next one goes
   Batches batches_[kKinds];
 };
 
