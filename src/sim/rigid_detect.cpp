@@ -96,15 +96,22 @@ template <class R>
 void RigidWorld<R>::find_candidates() {
   Workspace& w = *work_;
   const std::size_t n = w.round_shape.size();
-  double farthest = 0;
-  for (std::size_t i = 0; i < n; ++i) {
-    const Vec3d& p = bodies_[at(shapes_[at(w.round_shape[i])].body)].position;
-    if (w.candidates_valid) {
-      const Vec3d d = p - Vec3d{w.found_x[i], w.found_y[i], w.found_z[i]};
-      farthest = std::max(farthest, dot(d, d));
+  w.shares.resize(at(team_->size()));
+  team_->run([&](int thread) {
+    const ThreadTeam::Range range = team_->share(int(n), thread);
+    double far = 0;
+    for (int i = range.begin; i < range.end; ++i) {
+      const Vec3d& p = bodies_[at(shapes_[at(w.round_shape[at(i)])].body)].position;
+      if (w.candidates_valid) {
+        const Vec3d d = p - Vec3d{w.found_x[at(i)], w.found_y[at(i)], w.found_z[at(i)]};
+        far = std::max(far, dot(d, d));
+      }
+      w.x[at(i)] = p.x, w.y[at(i)] = p.y, w.z[at(i)] = p.z;
     }
-    w.x[i] = p.x, w.y[i] = p.y, w.z[i] = p.z;
-  }
+    w.shares[at(thread)].farthest = far;
+  });
+  double farthest = 0;
+  for (const DetectShare& share : w.shares) farthest = std::max(farthest, share.farthest);
   if (w.candidates_valid && 4 * farthest <= w.skin * w.skin && w.found_margin == options_.margin) return;
   double smallest = std::numeric_limits<double>::infinity();
   for (double r : w.radius) smallest = std::min(smallest, r);
@@ -174,10 +181,9 @@ void RigidWorld<R>::put_contact(std::size_t place, int first, int second, const 
 template <class R>
 void RigidWorld<R>::detect_round() {
   Workspace& w = *work_;
-  w.shares.resize(at(team_->size()));
   team_->run([&](int thread) {
     DetectShare& own = w.shares[at(thread)];
-    own = {std::move(own.hits), {}};
+    own.depth = {};
     own.hits.clear();
     const ThreadTeam::Range range = team_->share(int(w.candidates.size()), thread);
     const double margin = options_.margin;

@@ -38,6 +38,7 @@ struct PenetrationSum {
 /// What one thread finds.
 struct alignas(64) DetectShare {
   std::vector<int> hits;  // candidates within the margin
+  double farthest = 0;    // square of the largest move since the candidates were found
   PenetrationSum depth;
 };
 

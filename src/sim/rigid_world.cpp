@@ -1,6 +1,7 @@
 #include "tarsus/sim/rigid_world.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstring>
@@ -159,15 +160,20 @@ template <class R>
 RigidStepReport RigidWorld<R>::step() {
   RigidStepReport report;
   check(options_);
-  for (const RigidBody& b : bodies_) {
-    const double sum = b.position.x + b.position.y + b.position.z + b.velocity.x + b.velocity.y + b.velocity.z +
-                       b.angular_velocity.x + b.angular_velocity.y + b.angular_velocity.z + b.orientation.w;
-    if (!std::isfinite(sum) || !finite(b.force) || !finite(b.torque))
-      return report.status = WorldStatus::bad_input, report;
-  }
   Workspace& w = *work_;
-  w.velocity.clear(), w.spin.clear();
-  for (const RigidBody& b : bodies_) w.velocity.push_back(b.velocity), w.spin.push_back(b.angular_velocity);
+  w.velocity.resize(bodies_.size()), w.spin.resize(bodies_.size());
+  std::atomic<bool> bad = false;
+  team_->run([&](int thread) {
+    const ThreadTeam::Range range = team_->share(int(bodies_.size()), thread);
+    for (int i = range.begin; i < range.end; ++i) {
+      const RigidBody& b = bodies_[std::size_t(i)];
+      const double sum = b.position.x + b.position.y + b.position.z + b.velocity.x + b.velocity.y + b.velocity.z +
+                         b.angular_velocity.x + b.angular_velocity.y + b.angular_velocity.z + b.orientation.w;
+      if (!std::isfinite(sum) || !finite(b.force) || !finite(b.torque)) bad = true;
+      w.velocity[std::size_t(i)] = b.velocity, w.spin[std::size_t(i)] = b.angular_velocity;
+    }
+  });
+  if (bad) return report.status = WorldStatus::bad_input, report;
   const double t0 = seconds();
   detect(report);
   const double t1 = seconds();

@@ -1,6 +1,7 @@
 #include "tarsus/solver/body_contacts.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 
 #include "solver/body_contact_kernels.hpp"
@@ -61,14 +62,7 @@ void BodyContactSolver<R>::resize(int bodies) {
 /// For contacts without a colour: the lowest that neither body has yet.
 template <class R>
 void BodyContactSolver<R>::colour() {
-  const std::size_t used = active < 0 ? contacts.size() : at(active);
-  colour_.resize(used);
-  bool all_given = true;
-  for (std::size_t i = 0; i < used; ++i) {
-    colour_[i] = std::uint8_t(contacts[i].colour);
-    all_given = all_given && contacts[i].colour >= 0;
-  }
-  if (all_given) return;
+  const std::size_t used = colour_.size();
   used_.assign(at(bodies_), 0);
   const auto mark = [&](const BodyContact<R>& c, int colour) {
     used_[at(c.body_a)] |= 1ull << colour;
@@ -94,7 +88,11 @@ void BodyContactSolver<R>::count(int thread, const ThreadTeam& team) {
   int* own = count_.data() + at(thread) * kMaxColours * kKinds;
   std::fill_n(own, kMaxColours * kKinds, 0);
   const ThreadTeam::Range range = team.share(int(colour_.size()), thread);
-  for (int i = range.begin; i < range.end; ++i) ++own[colour_[at(i)] * kKinds + kind_of(contacts[at(i)])];
+  for (int i = range.begin; i < range.end; ++i) {
+    const BodyContact<R>& c = contacts[at(i)];
+    if (c.colour >= 0) colour_[at(i)] = std::uint8_t(c.colour);
+    ++own[colour_[at(i)] * kKinds + kind_of(c)];
+  }
 }
 
 /// Batches by colour; each thread's count becomes the place of its first contact.
@@ -221,9 +219,17 @@ ContactKernelArgs<R> BodyContactSolver<R>::args(int kind, int begin, int end, co
 template <class R>
 void BodyContactSolver<R>::prepare(const BodyContactOptions& options, ThreadTeam& team) {
   lanes_ = kernels<R>().lanes;
-  colour();
+  colour_.resize(active < 0 ? contacts.size() : at(active));
   count_.resize(at(team.size()) * kMaxColours * kKinds);
+  std::atomic<bool> some_without = false;
   team.run([&](int thread) {
+    const ThreadTeam::Range mine = team.share(int(colour_.size()), thread);
+    for (int i = mine.begin; i < mine.end; ++i) {
+      if (contacts[at(i)].colour < 0) some_without = true;
+    }
+    team.barrier();
+    if (thread == 0 && some_without) colour();
+    team.barrier();
     count(thread, team);
     team.barrier();
     if (thread == 0) lay_out(team.size());
