@@ -27,12 +27,6 @@ unsigned bucket(const auto& pair, unsigned mask) {
   return (unsigned(pair.first) * 8u + unsigned(pair.second) + pair.feature * 0x9e3779b9u) & mask;
 }
 
-template <class R>
-void carry_impulses(const BodyContact<R>& from, BodyContact<R>& to) {
-  to.impulse_n = from.impulse_n;
-  for (int k = 0; k < 3; ++k) to.impulse_t[k] = from.impulse_t[k];
-}
-
 }  // namespace
 
 /// Which shapes take which way through detection; once after shapes were added.
@@ -83,7 +77,11 @@ void RigidWorld<R>::classify() {
   }
   const std::size_t n = w.round_shape.size();
   for (auto* v : {&w.x, &w.y, &w.z, &w.radius}) v->resize(n);
-  for (std::size_t i = 0; i < n; ++i) w.radius[i] = shapes_[at(w.round_shape[i])].shape.size.x;
+  w.round_body.resize(n), w.round_surface.resize(n);
+  for (std::size_t i = 0; i < n; ++i) {
+    const BodyShape& s = shapes_[at(w.round_shape[i])];
+    w.radius[i] = s.shape.size.x, w.round_body[i] = s.body, w.round_surface[i] = s.surface;
+  }
   w.pose.resize(shapes_.size());
   w.boxes.resize(w.boxed.size());
   w.classified = true;
@@ -101,7 +99,7 @@ void RigidWorld<R>::find_candidates() {
     const ThreadTeam::Range range = team_->share(int(n), thread);
     double far = 0;
     for (int i = range.begin; i < range.end; ++i) {
-      const Vec3d& p = bodies_[at(shapes_[at(w.round_shape[at(i)])].body)].position;
+      const Vec3d& p = bodies_[at(w.round_body[at(i)])].position;
       if (w.candidates_valid) {
         const Vec3d d = p - Vec3d{w.found_x[at(i)], w.found_y[at(i)], w.found_z[at(i)]};
         far = std::max(far, dot(d, d));
@@ -153,7 +151,7 @@ void RigidWorld<R>::colour_candidates() {
     if (c.second >= 0) taken |= w.used[at(c.second)];
     const int colour = ~taken ? __builtin_ctzll(~taken) : 64;
     if (colour >= BodyContactSolver<R>::kGivenColours) continue;
-    c.colour = colour;
+    c.colour = std::int8_t(colour);
     w.used[at(c.first)] |= 1ull << colour;
     if (c.second >= 0) w.used[at(c.second)] |= 1ull << colour;
   }
@@ -161,20 +159,19 @@ void RigidWorld<R>::colour_candidates() {
 
 /// Writes one contact's numbers; impulses zero.
 template <class R>
-void RigidWorld<R>::put_contact(std::size_t place, int first, int second, const ContactPoint& p, const Vec3d& arm_a,
-                                const Vec3d& arm_b, bool round) {
+void RigidWorld<R>::put_contact(std::size_t place, const ContactOwners& owners, const ContactPoint& p,
+                                const Vec3d& arm_a, const Vec3d& arm_b, bool round) {
   Workspace& w = *work_;
-  const BodyShape &a = shapes_[at(first)], &b = shapes_[at(second)];
-  const int pair = a.surface * int(surfaces_.size()) + b.surface;
+  const int pair = owners.surface_a * int(surfaces_.size()) + owners.surface_b;
   BodyContact<R>& c = w.lanes.contacts[place];
-  c.body_a = a.body, c.body_b = b.body, c.material = pair, c.colour = -1, c.round = round;
+  c.body_a = owners.body_a, c.body_b = owners.body_b, c.material = std::uint16_t(pair), c.colour = -1, c.round = round;
   c.normal[0] = R(p.normal.x), c.normal[1] = R(p.normal.y), c.normal[2] = R(p.normal.z);
   c.arm_a[0] = R(arm_a.x), c.arm_a[1] = R(arm_a.y), c.arm_a[2] = R(arm_a.z);
   c.arm_b[0] = R(arm_b.x), c.arm_b[1] = R(arm_b.y), c.arm_b[2] = R(arm_b.z);
   c.distance = R(p.distance);
   c.relative_compliance = R(w.surfaces[at(pair)].relative(p.distance));
-  c.impulse_n = c.impulse_t[0] = c.impulse_t[1] = c.impulse_t[2] = R(0);
-  w.pairs[place] = {first, second, p.feature};
+  w.lanes.impulses[place] = {};
+  w.pairs[place] = {owners.shape_a, owners.shape_b, p.feature};
 }
 
 /// Contacts of round shapes with one another and with planes, from the candidates: on all threads, in their order.
@@ -211,21 +208,23 @@ void RigidWorld<R>::detect_round() {
       if (int(t) < thread) place += w.shares[t].hits.size();
       all += w.shares[t].hits.size();
     }
-    if (thread == 0) w.lanes.contacts.resize(all), w.pairs.resize(all);
+    if (thread == 0) w.lanes.contacts.resize(all), w.lanes.impulses.resize(all), w.pairs.resize(all);
     team_->barrier();
     for (int k : own.hits) {
       auto& [i, j, colour, last] = w.candidates[at(k)];
       const Vec3d p = {w.x[at(i)], w.y[at(i)], w.z[at(i)]};
       ContactPoint point;
-      int second;
+      ContactOwners owners = {w.round_shape[at(i)], -1, w.round_body[at(i)], -1, w.round_surface[at(i)], 0};
       double radius = 0;
       if (j < 0) {
-        second = w.planes[at(-1 - j)];
-        const ShapePose& plane = shapes_[at(second)].local;
+        owners.shape_b = w.planes[at(-1 - j)];
+        owners.surface_b = shapes_[at(owners.shape_b)].surface;
+        const ShapePose& plane = shapes_[at(owners.shape_b)].local;
         point.normal = plane.rotation.column_z();
         point.distance = dot(point.normal, p - plane.position) - w.radius[at(i)];
       } else {
-        second = w.round_shape[at(j)];
+        owners.shape_b = w.round_shape[at(j)], owners.body_b = w.round_body[at(j)];
+        owners.surface_b = w.round_surface[at(j)];
         radius = w.radius[at(j)];
         const Vec3d d = p - Vec3d{w.x[at(j)], w.y[at(j)], w.z[at(j)]};
         const double length = norm(d);
@@ -233,10 +232,9 @@ void RigidWorld<R>::detect_round() {
         point.distance = length - w.radius[at(i)] - radius;
       }
       const double half = 0.5 * point.distance;
-      put_contact(place, w.round_shape[at(i)], second, point, {w.radius[at(i)] + half, 0, 0}, {radius + half, 0, 0},
-                  true);
-      w.lanes.contacts[place].colour = colour;
-      if (w.carry && last >= 0) carry_impulses(w.last_contacts[at(last)], w.lanes.contacts[place]);
+      put_contact(place, owners, point, {w.radius[at(i)] + half, 0, 0}, {radius + half, 0, 0}, true);
+      w.lanes.contacts[place].colour = std::int8_t(colour);
+      if (w.carry && last >= 0) w.lanes.impulses[place] = w.last_impulses[at(last)];
       last = int(place++);
       own.depth.add(point.distance);
     }
@@ -254,14 +252,14 @@ void RigidWorld<R>::detect_others(PenetrationSum& depth) {
     if (a.body < 0 || !masks_meet(a, b)) return;
     const int n = collide(a.shape, w.pose[at(first)], b.shape, w.pose[at(second)], options_.margin, points);
     const std::size_t place = w.pairs.size();
-    w.lanes.contacts.resize(place + at(n)), w.pairs.resize(place + at(n));
+    w.lanes.contacts.resize(place + at(n)), w.lanes.impulses.resize(place + at(n)), w.pairs.resize(place + at(n));
     for (int k = 0; k < n; ++k) {
       const ContactPoint& p = points[at(k)];
       const bool round = w.is_round[at(first)] && b.body < 0;
       const Vec3d arm_a =
           round ? Vec3d{a.shape.size.x + 0.5 * p.distance, 0, 0} : p.position - bodies_[at(a.body)].position;
       const Vec3d arm_b = b.body < 0 ? Vec3d{0, 0, 0} : p.position - bodies_[at(b.body)].position;
-      put_contact(place + at(k), first, second, p, arm_a, arm_b, round);
+      put_contact(place + at(k), {first, second, a.body, b.body, a.surface, b.surface}, p, arm_a, arm_b, round);
       depth.add(p.distance);
     }
   };
@@ -283,7 +281,7 @@ template <class R>
 void RigidWorld<R>::detect(RigidStepReport& report) {
   Workspace& w = *work_;
   if (!w.classified) classify();
-  std::swap(w.last_contacts, w.lanes.contacts);
+  std::swap(w.last_impulses, w.lanes.impulses);
   std::swap(w.last_pairs, w.pairs);
   find_candidates();
   w.carry = options_.warm_start && !w.candidates_new;
@@ -330,7 +328,7 @@ void RigidWorld<R>::take_impulses(std::size_t i, unsigned mask) {
   for (int k = w.head[bucket(p, mask)]; k >= 0; k = w.next[at(k)]) {
     const ContactPair& q = w.last_pairs[at(k)];
     if (q.first != p.first || q.second != p.second || q.feature != p.feature) continue;
-    carry_impulses(w.last_contacts[at(k)], w.lanes.contacts[i]);
+    w.lanes.impulses[i] = w.last_impulses[at(k)];
     break;
   }
 }
@@ -374,16 +372,20 @@ void RigidWorld<R>::sleep(RigidStepReport& report) {
   }
   // Contacts of sleepers to the back, in their order; they keep their impulses for when they wake.
   std::vector<BodyContact<R>> contacts, resting;
+  std::vector<ContactImpulse<R>> impulses, resting_impulses;
   std::vector<ContactPair> pairs, resting_pairs;
   for (std::size_t i = 0; i < w.pairs.size(); ++i) {
     const bool rests = bodies_[at(w.lanes.contacts[i].body_a)].asleep;
     (rests ? resting : contacts).push_back(w.lanes.contacts[i]);
+    (rests ? resting_impulses : impulses).push_back(w.lanes.impulses[i]);
     (rests ? resting_pairs : pairs).push_back(w.pairs[i]);
   }
   w.lanes.active = int(contacts.size());
   contacts.insert(contacts.end(), resting.begin(), resting.end());
   pairs.insert(pairs.end(), resting_pairs.begin(), resting_pairs.end());
+  impulses.insert(impulses.end(), resting_impulses.begin(), resting_impulses.end());
   w.lanes.contacts.swap(contacts);
+  w.lanes.impulses.swap(impulses);
   w.candidates_new = true;  // what they know of their contacts' places no longer holds
   w.pairs.swap(pairs);
 }
@@ -394,10 +396,10 @@ template void RigidWorld<float>::colour_candidates();
 template void RigidWorld<double>::colour_candidates();
 template void RigidWorld<float>::find_candidates();
 template void RigidWorld<double>::find_candidates();
-template void RigidWorld<float>::put_contact(std::size_t, int, int, const ContactPoint&, const Vec3d&, const Vec3d&,
-                                             bool);
-template void RigidWorld<double>::put_contact(std::size_t, int, int, const ContactPoint&, const Vec3d&, const Vec3d&,
-                                              bool);
+template void RigidWorld<float>::put_contact(std::size_t, const ContactOwners&, const ContactPoint&, const Vec3d&,
+                                             const Vec3d&, bool);
+template void RigidWorld<double>::put_contact(std::size_t, const ContactOwners&, const ContactPoint&, const Vec3d&,
+                                              const Vec3d&, bool);
 template void RigidWorld<float>::detect_round();
 template void RigidWorld<double>::detect_round();
 template void RigidWorld<float>::detect_others(PenetrationSum&);

@@ -104,13 +104,6 @@ void RigidWorld<R>::solve_lanes(RigidStepReport& report) {
   const BodyContactReport r = w.lanes.solve(o, *team_);
   report.iterations = r.iterations, report.residual = r.change, report.first_change = r.first_change;
   report.colours = r.colours;
-  each_body([&](int i) {
-    RigidBody& b = bodies_[at(i)];
-    if (b.asleep) return;
-    const R* v = w.lanes.velocity(i);
-    b.velocity = {double(v[0]), double(v[1]), double(v[2])};
-    b.angular_velocity = {double(v[4]), double(v[5]), double(v[6])};
-  });
 }
 
 template <class R>
@@ -201,8 +194,9 @@ struct ContactRows {
 };
 
 template <class R>
-ContactRows add_contact_rows(RigidRows& rows, RowProblem& problem, const BodyContact<R>& c, const PairSurface& s,
-                             const RigidWorldOptions& options, std::vector<double>& start) {
+ContactRows add_contact_rows(RigidRows& rows, RowProblem& problem, const BodyContact<R>& c,
+                             const ContactImpulse<R>& from, const PairSurface& s, const RigidWorldOptions& options,
+                             std::vector<double>& start) {
   const Vec3d n = {double(c.normal[0]), double(c.normal[1]), double(c.normal[2])};
   Vec3d ra = {double(c.arm_a[0]), double(c.arm_a[1]), double(c.arm_a[2])};
   Vec3d rb = {double(c.arm_b[0]), double(c.arm_b[1]), double(c.arm_b[2])};
@@ -217,8 +211,8 @@ ContactRows add_contact_rows(RigidRows& rows, RowProblem& problem, const BodyCon
   // A bouncing pair that is still apart is let through (see body_contact_kernels.inl).
   const bool bounces = e > 0 && -speed > options.restitution_threshold, active = !(c.distance > 0 && bounces);
   ContactRows out{rows.add({bounces ? 0 : row.compliance, row.target, 0, active ? kInf : 0}), 0, t1, t2};
-  start.push_back(double(c.impulse_n));
-  const Vec3d push = {double(c.impulse_t[0]), double(c.impulse_t[1]), double(c.impulse_t[2])};
+  start.push_back(double(from.normal));
+  const Vec3d push = {double(from.tangent[0]), double(from.tangent[1]), double(from.tangent[2])};
   problem.add_block(RowCone::ball, out.normal, s.material.friction);
   rows.aim(a, b, t1, ra, rb);
   out.tangent = rows.add({});
@@ -273,7 +267,8 @@ void RigidWorld<R>::solve_rows(RigidStepReport& report) {
   std::vector<ContactRows> placed;
   for (std::size_t i = 0; i < used; ++i) {
     const BodyContact<R>& c = w.lanes.contacts[i];
-    placed.push_back(add_contact_rows(rows, w.rows, c, w.surfaces[at(c.material)], options_, w.multiplier));
+    placed.push_back(
+        add_contact_rows(rows, w.rows, c, w.lanes.impulses[i], w.surfaces[at(c.material)], options_, w.multiplier));
   }
   apply_forces();
   w.u.assign(6 * bodies_.size(), 0.0);
@@ -298,37 +293,37 @@ void RigidWorld<R>::solve_rows(RigidStepReport& report) {
   }
   w.last_joint.assign(w.multiplier.begin(), w.multiplier.begin() + long(3 * joints_.size()));
   for (std::size_t i = 0; i < used; ++i) {
-    BodyContact<R>& c = w.lanes.contacts[i];
+    ContactImpulse<R>& c = w.lanes.impulses[i];
     const ContactRows& p = placed[i];
-    c.impulse_n = R(w.multiplier[at(p.normal)]);
+    c.normal = R(w.multiplier[at(p.normal)]);
     const Vec3d t = p.t1 * w.multiplier[at(p.tangent)] + p.t2 * w.multiplier[at(p.tangent + 1)];
-    for (int k = 0; k < 3; ++k) c.impulse_t[k] = R(t[k]);
+    for (int k = 0; k < 3; ++k) c.tangent[k] = R(t[k]);
   }
 }
 
 /// Poses from velocities; false, with nothing moved, if a velocity is not finite or beyond the limit.
 template <class R>
 bool RigidWorld<R>::move(RigidStepReport& report) {
+  const Workspace& w = *work_;
   const double h = options_.dt, limit2 = options_.speed_limit * options_.speed_limit;
   std::atomic<int> worst{0};
   each_body([&](int i) {
-    const RigidBody& b = bodies_[at(i)];
-    const double speed2 = dot(b.velocity, b.velocity) + dot(b.angular_velocity, b.angular_velocity);
-    if (!std::isfinite(speed2))
-      worst = 2;
-    else if (speed2 > limit2 && worst == 0)
-      worst = 1;
-  });
-  if (worst == 2) report.status = WorldStatus::singular;
-  if (worst == 1) report.status = WorldStatus::too_fast;
-  if (report.status != WorldStatus::ok) return false;
-  each_body([&](int i) {
     RigidBody& b = bodies_[at(i)];
     if (b.asleep) return;
+    if (!w.solved_by_rows) {
+      const R* v = w.lanes.velocity(i);
+      b.velocity = {double(v[0]), double(v[1]), double(v[2])};
+      b.angular_velocity = {double(v[4]), double(v[5]), double(v[6])};
+    }
+    const double speed2 = dot(b.velocity, b.velocity) + dot(b.angular_velocity, b.angular_velocity);
+    if (!std::isfinite(speed2)) worst = 2;
+    if (speed2 > limit2 && worst == 0) worst = 1;
     b.position = mul_add(b.velocity, h, b.position);
     b.orientation = turned(b.orientation, b.angular_velocity, h);
   });
-  return true;
+  if (worst == 2) report.status = WorldStatus::singular;
+  if (worst == 1) report.status = WorldStatus::too_fast;
+  return report.status == WorldStatus::ok;
 }
 
 template void RigidWorld<float>::apply_forces();

@@ -18,6 +18,11 @@ struct PairSurface {
 };
 PairSurface combine(const Surface& a, const Surface& b, const RigidWorldOptions& options);
 
+/// Whose contact it is.
+struct ContactOwners {
+  int shape_a, shape_b, body_a, body_b, surface_a, surface_b;
+};
+
 /// Over contacts with distance < 0.
 struct PenetrationSum {
   int touching = 0;
@@ -49,7 +54,8 @@ struct RigidWorld<R>::Workspace {
   std::vector<char> is_round;      // [shape]
   std::vector<int> planes, boxed;  // static planes; shapes that go through the broad phase
   bool need_broad = false, same_masks = true, needs_rows = false;
-  std::vector<double> x, y, z, radius;  // [round]
+  std::vector<int> round_body, round_surface;  // [round]
+  std::vector<double> x, y, z, radius;         // [round]
   struct Candidate {
     int first, second;  // [round]; second < 0: plane number -1 - second
     int colour;         // -1: none given
@@ -71,10 +77,11 @@ struct RigidWorld<R>::Workspace {
 
   BodyContactSolver<R> lanes;
   std::vector<ContactPair> pairs, last_pairs;
-  std::vector<BodyContact<R>> last_contacts;
+  std::vector<ContactImpulse<R>> last_impulses;
   std::vector<int> head, next;  // the last step's contacts by hash
 
-  std::vector<Vec3d> velocity, spin;  // [body] before the step: given back if it fails
+  std::vector<Vec3d> velocity, spin, position;
+  std::vector<Quatd> orientation;  // [body] before the step: given back if it fails
 
   std::vector<int> parent;  // [body] union-find of islands
   std::vector<char> island_moves;

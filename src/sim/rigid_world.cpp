@@ -106,6 +106,7 @@ int RigidWorld<R>::add_surface(const Surface& s) {
   for (double x : {s.friction, s.torsional, s.rolling, s.compliance, s.damping_time}) {
     require(x >= 0 && std::isfinite(x), "surface", x, "finite, not negative");
   }
+  require(surfaces_.size() < 255, "surfaces", 255, "at most 255 different ones");
   require(s.restitution >= 0 && s.restitution <= 1, "restitution", s.restitution, "0 to 1");
   for (const auto* v : {&s.solver_reference, &s.solver_impedance}) {
     for (double x : *v) require(std::isfinite(x), "solref or solimp", x, "finite");
@@ -161,7 +162,8 @@ RigidStepReport RigidWorld<R>::step() {
   RigidStepReport report;
   check(options_);
   Workspace& w = *work_;
-  w.velocity.resize(bodies_.size()), w.spin.resize(bodies_.size());
+  for (auto* v : {&w.velocity, &w.spin, &w.position}) v->resize(bodies_.size());
+  w.orientation.resize(bodies_.size());
   std::atomic<bool> bad = false;
   team_->run([&](int thread) {
     const ThreadTeam::Range range = team_->share(int(bodies_.size()), thread);
@@ -171,6 +173,7 @@ RigidStepReport RigidWorld<R>::step() {
                          b.angular_velocity.x + b.angular_velocity.y + b.angular_velocity.z + b.orientation.w;
       if (!std::isfinite(sum) || !finite(b.force) || !finite(b.torque)) bad = true;
       w.velocity[std::size_t(i)] = b.velocity, w.spin[std::size_t(i)] = b.angular_velocity;
+      w.position[std::size_t(i)] = b.position, w.orientation[std::size_t(i)] = b.orientation;
     }
   });
   if (bad) return report.status = WorldStatus::bad_input, report;
@@ -188,6 +191,7 @@ RigidStepReport RigidWorld<R>::step() {
   if (report.status != WorldStatus::ok || !move(report)) {
     for (std::size_t i = 0; i < bodies_.size(); ++i) {
       bodies_[i].velocity = w.velocity[i], bodies_[i].angular_velocity = w.spin[i];
+      bodies_[i].position = w.position[i], bodies_[i].orientation = w.orientation[i];
     }
     return report;
   }
@@ -200,6 +204,10 @@ RigidStepReport RigidWorld<R>::step() {
 template <class R>
 const std::vector<BodyContact<R>>& RigidWorld<R>::contacts() const {
   return work_->lanes.contacts;
+}
+template <class R>
+const std::vector<ContactImpulse<R>>& RigidWorld<R>::impulses() const {
+  return work_->lanes.impulses;
 }
 template <class R>
 const std::vector<typename RigidWorld<R>::ContactPair>& RigidWorld<R>::contact_pairs() const {

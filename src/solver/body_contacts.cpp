@@ -175,8 +175,9 @@ void BodyContactSolver<R>::fill(int kind, int batch_begin, int batch_end) {
     put(kFriction, R(m.friction));
     put(kInverseNormal, c.relative_compliance);
     put(kInverseTangent, R(m.damping_time));
-    put(kImpulseNormal, c.impulse_n);
-    for (int k = 0; k < 3; ++k) put(kImpulseTangent + k, c.impulse_t[k]);
+    const ContactImpulse<R>& start = impulses[at(b.contact[at(place)])];
+    put(kImpulseNormal, start.normal);
+    for (int k = 0; k < 3; ++k) put(kImpulseTangent + k, start.tangent[k]);
     b.restitution[at(place)] = R(m.restitution);
     if (kind & 1) {
       put(kArmA, c.arm_a[0]);
@@ -194,9 +195,9 @@ void BodyContactSolver<R>::write_back(int kind, int batch_begin, int batch_end) 
   for (int place = batch_begin * lanes; place < batch_end * lanes; ++place) {
     if (b.contact[at(place)] < 0) continue;
     const R* f = b.fields.data() + at(place / lanes) * at(fields * lanes) + place % lanes;
-    BodyContact<R>& c = contacts[at(b.contact[at(place)])];
-    c.impulse_n = f[kImpulseNormal * lanes];
-    for (int k = 0; k < 3; ++k) c.impulse_t[k] = f[(kImpulseTangent + k) * lanes];
+    ContactImpulse<R>& out = impulses[at(b.contact[at(place)])];
+    out.normal = f[kImpulseNormal * lanes];
+    for (int k = 0; k < 3; ++k) out.tangent[k] = f[(kImpulseTangent + k) * lanes];
   }
 }
 
@@ -219,6 +220,7 @@ ContactKernelArgs<R> BodyContactSolver<R>::args(int kind, int begin, int end, co
 template <class R>
 void BodyContactSolver<R>::prepare(const BodyContactOptions& options, ThreadTeam& team) {
   lanes_ = kernels<R>().lanes;
+  impulses.resize(contacts.size());
   colour_.resize(active < 0 ? contacts.size() : at(active));
   count_.resize(at(team.size()) * kMaxColours * kKinds);
   std::atomic<bool> some_without = false;

@@ -123,7 +123,7 @@ TEST(RigidWorld, ColumnCarriesItsWeight) {
     std::vector<double> carried(std::size_t(n), 0.0);
     for (std::size_t i = 0; i < world.contacts().size(); ++i) {
       const auto& c = world.contacts()[i];
-      carried[std::size_t(std::max(c.body_a, c.body_b))] += c.impulse_n / world.options().dt;
+      carried[std::size_t(std::max(c.body_a, c.body_b))] += world.impulses()[i].normal / world.options().dt;
     }
     for (int i = 0; i < n; ++i) {
       const double expected = (n - i) * 2 * kGravity;

@@ -108,6 +108,7 @@ struct RigidStepReport {
 };
 
 struct PenetrationSum;
+struct ContactOwners;
 
 template <class R>
 class RigidWorld {
@@ -131,8 +132,9 @@ class RigidWorld {
   std::vector<RigidBody>& bodies() { return bodies_; }
   const std::vector<RigidBody>& bodies() const { return bodies_; }
   const std::vector<BodyShape>& shapes() const { return shapes_; }
-  /// Of the last step, with their impulses [N s].
+  /// Of the last step, and their impulses [N s].
   const std::vector<BodyContact<R>>& contacts() const;
+  const std::vector<ContactImpulse<R>>& impulses() const;
   /// Shapes of each of them: normal from `second` to `first`.
   struct ContactPair {
     int first, second;
@@ -158,7 +160,7 @@ class RigidWorld {
   void colour_candidates();
   void detect_round();
   void detect_others(PenetrationSum& depth);
-  void put_contact(std::size_t place, int first, int second, const ContactPoint& p, const Vec3d& arm_a,
+  void put_contact(std::size_t place, const ContactOwners& owners, const ContactPoint& p, const Vec3d& arm_a,
                    const Vec3d& arm_b, bool round);
   void match();
   void take_impulses(std::size_t contact, unsigned mask);

@@ -37,20 +37,24 @@ struct ContactMaterial {
   double damping_time = 0;  ///< τ >= 0 [s]; ε + τ > 0 is required for SPOOK to be stable
 };
 
-/// One contact point. R: float or double.
+/// λ of a contact: along the normal, and in the tangent plane [N s].
+template <class R>
+struct ContactImpulse {
+  R normal = 0, tangent[3] = {0, 0, 0};
+};
+
+/// One contact point. R: float or double. As small as it can be: large scenes are bound by memory.
 template <class R>
 struct BodyContact {
   int body_a = 0, body_b = -1;  ///< -1: the world, which does not move
-  int material = 0;
   /// Contacts of one colour share no body but the world. -1: to be coloured here; 0 to kGivenColours - 1: as given.
-  int colour = -1;
-  bool round =
-      false;    ///< arms are -|r_A| n and |r_B| n, inertias are multiples of 1: arm_a[0], arm_b[0] hold the lengths
-  R normal[3];  ///< from B to A
-  R arm_a[3], arm_b[3];       ///< [m] from the centre of mass to the contact point
-  R distance;                 ///< g [m]
-  R relative_compliance;      ///< [s²]: ε += this × (inverse effective mass), the same for light and heavy bodies
-  R impulse_n, impulse_t[3];  ///< λ [N s]; in: where to start; out: the solution
+  std::int8_t colour = -1;
+  bool round = false;  ///< arms are -|r_A| n and |r_B| n, inertias are multiples of 1: arm_a[0], arm_b[0]: lengths
+  std::uint16_t material = 0;
+  R normal[3];            ///< from B to A
+  R arm_a[3], arm_b[3];   ///< [m] from the centre of mass to the contact point
+  R distance;             ///< g [m]
+  R relative_compliance;  ///< [s²]: ε += this × (inverse effective mass), the same for light and heavy bodies
 };
 
 struct BodyContactOptions {
@@ -83,6 +87,8 @@ class BodyContactSolver {
   R* inverse_inertia(int body) { return inertia_.data() + 8 * std::size_t(body); }
 
   std::vector<BodyContact<R>> contacts;
+  /// [contact] in: where to start; out: the solution. Missing ones count as zero.
+  std::vector<ContactImpulse<R>> impulses;
   int active = -1;  ///< only the first so many contacts take part; the others keep their impulses. -1: all
   std::vector<ContactMaterial> materials;
 
