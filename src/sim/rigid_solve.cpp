@@ -30,7 +30,7 @@ Vec3d gyroscopic(const RigidBody& b, const Mat3d& r, const Vec3d& world, double 
 }
 
 /// q ⊞ h ω: exponential map by its series, exact to rounding for |h ω| < 1/2; else by the library's.
-Quatd turned(const Quatd& q, const Vec3d& w, double h) {
+TARSUS_INLINE Quatd turned(const Quatd& q, Vec3d w, double h) {
   const Vec3d v = w * h;
   const double x = dot(v, v);
   Quatd d;
@@ -310,16 +310,18 @@ bool RigidWorld<R>::move(RigidStepReport& report) {
   each_body([&](int i) {
     RigidBody& b = bodies_[at(i)];
     if (b.asleep) return;
+    Vec3d v = b.velocity, spin = b.angular_velocity;  // kept in registers: what was just stored is slow to load again
     if (!w.solved_by_rows) {
-      const R* v = w.lanes.velocity(i);
-      b.velocity = {double(v[0]), double(v[1]), double(v[2])};
-      b.angular_velocity = {double(v[4]), double(v[5]), double(v[6])};
+      const R* record = w.lanes.velocity(i);
+      v = {double(record[0]), double(record[1]), double(record[2])};
+      spin = {double(record[4]), double(record[5]), double(record[6])};
+      b.velocity = v, b.angular_velocity = spin;
     }
-    const double speed2 = dot(b.velocity, b.velocity) + dot(b.angular_velocity, b.angular_velocity);
+    const double speed2 = dot(v, v) + dot(spin, spin);
     if (!std::isfinite(speed2)) worst = 2;
     if (speed2 > limit2 && worst == 0) worst = 1;
-    b.position = mul_add(b.velocity, h, b.position);
-    b.orientation = turned(b.orientation, b.angular_velocity, h);
+    b.position = mul_add(v, h, b.position);
+    b.orientation = turned(b.orientation, spin, h);
   });
   if (worst == 2) report.status = WorldStatus::singular;
   if (worst == 1) report.status = WorldStatus::too_fast;
