@@ -29,38 +29,60 @@ std::array<Vec3d, 2> contact_tangents(const Vec3d& n) {
   return {t, cross(n, t)};
 }
 
+const char* name(RowsMethod method) {
+  switch (method) {
+    case RowsMethod::automatic: return "automatic";
+    case RowsMethod::newton: return "newton";
+    case RowsMethod::gauss_seidel: return "gauss_seidel";
+  }
+  return "automatic";
+}
+
 template <class R>
 TreeRows<R>::TreeRows(const Model& model, const RowsOptions& options)
     : model_(model),
       view_(model.view<R>()),
       options_(options),
-      rows_(model),
       link_force_(std::size_t(6) * model.njoint()),
-      u_(model.nv) {}
+      newton_(model),
+      rows_(model),
+      u_(model.nv),
+      change_(model.nv) {}
 
 template <class R>
 void TreeRows<R>::build(const BasicData<R>& data, double h, In<R> qpos, In<R> qvel, In<R> free_velocity,
                         std::span<const LinkContact> contacts) {
-  if (data.width() != 1)
+  if (data.width() != 1) {
     throw ValueError("data", std::to_string(data.width()) + " lanes",
                      "one world: contacts and limits are not in lanes yet");
+  }
   remember();
   if (h_ > 0 && h != h_) {
     for (Warm& warm : warm_) std::for_each_n(warm.multiplier, warm.count, [&](double& x) { x *= h / h_; });
   }
   h_ = h;
-  rows_.clear();
-  problem_.clear();
+  numbers_.clear(), blocks_.clear(), contact_rows_.clear(), joint_rows_.clear();
   report_ = {};
   contacts_.assign(contacts.begin(), contacts.end());
   add_contacts(data, h);
   if (options_.limits) add_limits(qpos, qvel, free_velocity, h);
   if (options_.friction_loss) add_friction_loss(h);
-  report_.rows = problem_.nrow();
+  report_.rows = rows();
   recall();
 }
 
-/// Contacts of one pair of links make one block: their rows climb the tree side by side.
+template <class R>
+void TreeRows<R>::add_block(RowCone cone, int reference, double coefficient, std::uint64_t identity) {
+  blocks_.push_back({rows(), 0, cone, reference, coefficient, identity});
+}
+
+template <class R>
+int TreeRows<R>::add_row(const RowNumbers& numbers) {
+  numbers_.push_back(numbers);
+  ++blocks_.back().count;
+  return rows() - 1;
+}
+
 template <class R>
 void TreeRows<R>::add_contacts(const BasicData<R>& data, double h) {
   for (LinkContact& c : contacts_) {
@@ -74,70 +96,41 @@ void TreeRows<R>::add_contacts(const BasicData<R>& data, double h) {
     return std::tie(x.a, x.b, x.identity, p.x, p.y, p.z) < std::tie(y.a, y.b, y.identity, q.x, q.y, q.z);
   });
   report_.contacts = int(contacts_.size());
-  contact_row_.clear();
-  for (std::size_t i = 0; i < contacts_.size();) {
-    std::size_t end = i;
-    int count = 0;
-    while (end < contacts_.size() && contacts_[end].a == contacts_[i].a && contacts_[end].b == contacts_[i].b) {
-      count += contacts_[end++].dimension;
-    }
-    typename DelassusRows<R>::Block block = rows_.block(rows_.add_block(contacts_[i].a, contacts_[i].b, count));
-    int row = 0;
-    for (; i < end; row += contacts_[i++].dimension) {
-      const LinkContact& c = contacts_[i];
-      report_.penetration = std::max(report_.penetration, -c.point.distance);
-      contact_row_.push_back(problem_.nrow());
-      add_contact(data, c, block, row);
-      const Motion<double> va = velocity_of(data.links(), c.a), vb = velocity_of(data.links(), c.b);
-      const Vec3d n = c.point.normal, ra = c.point.position - widen(data.links()[c.a].o);
-      const Vec3d rb = c.b >= 0 ? c.point.position - widen(data.links()[c.b].o) : Vec3d{0, 0, 0};
-      const double speed = dot(n, va.v + cross(va.w, ra) - vb.v - cross(vb.w, rb));
-      const SpookRow spook =
-          spook_unilateral(c.spook, c.point.distance, speed, h, c.restitution, options_.restitution_threshold);
-      problem_.add_block(RowCone::interval, -1, 0, c.identity);
-      const int normal = problem_.add_row({spook.compliance, spook.target, 0, kInfinity});
-      if (c.dimension >= 3) {
-        problem_.add_block(RowCone::ball, normal, c.friction);
-        problem_.add_row({}), problem_.add_row({});
-      }
-      if (c.dimension >= 4) problem_.add_block(RowCone::box, normal, c.torsional), problem_.add_row({});
-      if (c.dimension >= 6) {
-        problem_.add_block(RowCone::ball, normal, c.rolling);
-        problem_.add_row({}), problem_.add_row({});
-      }
-    }
+  for (const LinkContact& c : contacts_) add_contact(data, h, c);
+}
+
+/// A contact's rows: forces along n, t₁, t₂ at the point, then moments about n, t₁, t₂.
+template <class R>
+void TreeRows<R>::add_contact(const BasicData<R>& data, double h, const LinkContact& c) {
+  const auto [t1, t2] = contact_tangents(c.point.normal);
+  const Vec3d n = c.point.normal, arm_a = c.point.position - widen(data.links()[c.a].o);
+  const Vec3d arm_b = c.b >= 0 ? c.point.position - widen(data.links()[c.b].o) : Vec3d{0, 0, 0};
+  contact_rows_.push_back({arm_a, arm_b, {n, t1, t2}, rows()});
+  const Motion<double> va = velocity_of(data.links(), c.a), vb = velocity_of(data.links(), c.b);
+  const double speed = dot(n, va.v + cross(va.w, arm_a) - vb.v - cross(vb.w, arm_b));
+  const SpookRow spook =
+      spook_unilateral(c.spook, c.point.distance, speed, h, c.restitution, options_.restitution_threshold);
+  report_.penetration = std::max(report_.penetration, -c.point.distance);
+  add_block(RowCone::interval, -1, 0, c.identity);
+  const int normal = add_row({spook.compliance, spook.target, 0, kInfinity});
+  if (c.dimension >= 3) {
+    add_block(RowCone::ball, normal, c.friction, 0);
+    add_row({}), add_row({});
+  }
+  if (c.dimension >= 4) add_block(RowCone::box, normal, c.torsional, 0), add_row({});
+  if (c.dimension >= 6) {
+    add_block(RowCone::ball, normal, c.rolling, 0);
+    add_row({}), add_row({});
   }
 }
 
-/// The contact's rows as forces on its two links: along n, t₁, t₂ at the point, then about n, t₁, t₂.
 template <class R>
-void TreeRows<R>::add_contact(const BasicData<R>& data, const LinkContact& c, typename DelassusRows<R>::Block& block,
-                              int row) {
-  const auto [t1, t2] = contact_tangents(c.point.normal);
-  const Vec3d axes[3] = {c.point.normal, t1, t2};
-  const auto put = [&](int link, int offset, double sign) {
-    if (link < 0) return;
-    const Vec3d arm = c.point.position - widen(data.links()[link].o);
-    for (int k = 0; k < c.dimension; ++k) {
-      const Vec3d d = axes[k % 3] * sign, moment = k < 3 ? cross(arm, d) : d;
-      R* at = block.force + std::size_t(offset) * block.stride + row + k;
-      for (int j = 0; j < 3; ++j) {
-        at[std::size_t(j) * block.stride] = R(moment[j]);
-        at[std::size_t(3 + j) * block.stride] = R(k < 3 ? d[j] : 0);
-      }
-    }
-  };
-  put(c.a, 0, 1), put(c.b, 6, -1);
-}
-
-template <class R>
-int TreeRows<R>::add_joint_row(int joint, const double* entries, const RowNumbers& numbers, std::uint64_t identity) {
-  const int joints[1] = {joint};
-  typename DelassusRows<R>::Block block = rows_.block(rows_.add_joint_block(joints, 1));
-  for (int k = 0; k < model_.joints[joint].nv(); ++k)
-    block.joint[std::size_t(k) * block.stride] = R(entries[k]);  // own DoFs come first
-  problem_.add_block(RowCone::interval, -1, 0, identity);
-  return problem_.add_row(numbers);
+void TreeRows<R>::add_joint_row(int joint, const double* entries, const RowNumbers& numbers, std::uint64_t identity) {
+  JointRow row{joint, {}};
+  std::copy_n(entries, model_.joints[joint].nv(), row.entry);
+  joint_rows_.push_back(row);
+  add_block(RowCone::interval, -1, 0, identity);
+  add_row(numbers);
 }
 
 /// A row for the side of a joint's range that it could reach within the step, and a little beyond.
@@ -194,8 +187,8 @@ void TreeRows<R>::add_friction_loss(double h) {
 template <class R>
 void TreeRows<R>::remember() {
   warm_.clear();
-  if (multiplier_.size() != std::size_t(problem_.nrow())) return;
-  for (const RowBlock& block : problem_.blocks()) {
+  if (multiplier_.size() != numbers_.size()) return;
+  for (const RowBlock& block : blocks_) {
     if (block.identity) warm_.push_back({block.identity, 0, {}});
     if (warm_.empty()) continue;
     Warm& warm = warm_.back();
@@ -207,10 +200,10 @@ void TreeRows<R>::remember() {
 
 template <class R>
 void TreeRows<R>::recall() {
-  multiplier_.assign(problem_.nrow(), 0.0);
+  multiplier_.assign(rows(), 0.0);
   const Warm* from = nullptr;
   int taken = 0;
-  for (const RowBlock& block : problem_.blocks()) {
+  for (const RowBlock& block : blocks_) {
     if (block.reference < 0) {
       const auto at = std::lower_bound(warm_.begin(), warm_.end(), block.identity,
                                        [](const Warm& w, std::uint64_t id) { return w.identity < id; });

@@ -1,4 +1,4 @@
-// TreeRows: the rows' matrix, its solution and what follows from it.
+// TreeRows: the two ways to solve, and what follows from the solution.
 #include <algorithm>
 #include <cmath>
 
@@ -7,97 +7,206 @@
 
 namespace tarsus {
 
+namespace {
+
+constexpr int kNewtonRounds = 60;
+constexpr double kGiveUp = 1e-3;  ///< residual of Newton's above which Gauss-Seidel has a try [m/s]
+constexpr int kManyRows = 150;    ///< above which its matrix costs too much
+
+}  // namespace
+
 /// J v of every row, v being the links' velocities in data's workspace and `qvel` for rows on joints.
 template <class R>
-void TreeRows<R>::row_velocity(BasicData<R>& data, In<R> qvel, double* out) {
+void TreeRows<R>::row_velocity(BasicData<R>& data, In<R> qvel, double* out) const {
   const LinkState<R>* links = data.links();
-  for (int b = 0; b < rows_.blocks(); ++b) {
-    const typename DelassusRows<R>::Block block = rows_.block(b);
-    const std::size_t stride = block.stride;
-    for (int i = 0; i < block.nrow; ++i) {
-      double sum = 0;
-      if (block.joint) {
-        const int joint = block.links[0];
-        for (int k = 0; k < model_.joints[joint].nv(); ++k)
-          sum += double(block.joint[k * stride + i]) * double(qvel[block.dofs[k]]);
-      } else {
-        const auto add = [&](int link, const R* f) {
-          if (link < 0) return;
-          const Motion<R>& v = links[link].v;
-          for (int k = 0; k < 3; ++k)
-            sum += double(f[k * stride]) * double(v.w[k]) + double(f[(3 + k) * stride]) * double(v.v[k]);
-        };
-        add(block.a, block.force + i), add(block.b, block.force + 6 * stride + i);
-      }
-      out[block.first_row + i] = sum;
+  for (std::size_t i = 0; i < contacts_.size(); ++i) {
+    const ContactRows& rows = contact_rows_[i];
+    const LinkContact& c = contacts_[i];
+    Vec3d w = widen(links[c.a].v.w), v = widen(links[c.a].v.v) + cross(w, rows.arm_a);
+    if (c.b >= 0) {
+      const Vec3d wb = widen(links[c.b].v.w);
+      v -= widen(links[c.b].v.v) + cross(wb, rows.arm_b), w -= wb;
     }
+    for (int k = 0; k < c.dimension; ++k) out[rows.first_row + k] = dot(rows.axis[k % 3], k < 3 ? v : w);
+  }
+  const int first = rows() - int(joint_rows_.size());
+  for (std::size_t j = 0; j < joint_rows_.size(); ++j) {
+    const Joint& joint = model_.joints[joint_rows_[j].joint];
+    double sum = 0;
+    for (int k = 0; k < joint.nv(); ++k) sum += joint_rows_[j].entry[k] * double(qvel[joint.qvel + k]);
+    out[first + int(j)] = sum;
   }
 }
 
 template <class R>
-void TreeRows<R>::factor(const BasicData<R>& data) {
+void TreeRows<R>::solve(BasicData<R>& data, In<R> qpos, In<R> joint_inertia, Out<R> velocity, bool included) {
   if (rows() == 0) return;
+  kinematics<R>(model_, data, qpos, velocity);
+  velocity_.resize(rows());
+  row_velocity(data, velocity, velocity_.data());
+  const bool newton = options_.method != RowsMethod::gauss_seidel && newton_can();
+  if (newton && included) {  // back to the velocity without rows
+    std::fill(change_.begin(), change_.end(), R(0));
+    add_force(data, change_);
+    minv<R>(model_, data, change_, change_);
+    for (int k = 0; k < model_.nv; ++k) velocity[k] -= R(h_) * change_[k];
+    kinematics<R>(model_, data, qpos, velocity);
+    row_velocity(data, velocity, velocity_.data());
+  }
+  if (!newton || !solve_newton(data, joint_inertia, velocity)) {
+    if (newton) tarsus::factor<R>(model_, data, qpos, joint_inertia);  // Newton's rounds took it
+    solve_gauss_seidel(data, velocity, included && !newton);
+  }
+  report_.touching = 0;
+  for (const ContactRows& contact : contact_rows_) report_.touching += multiplier_[contact.first_row] > 0;
+}
+
+/// Contacts without torsion or rolling, rows on one hinge, slide or ball.
+template <class R>
+bool TreeRows<R>::newton_can() const {
+  for (const LinkContact& c : contacts_) {
+    if (c.dimension > 3) return false;
+  }
+  for (const JointRow& row : joint_rows_) {
+    if (model_.joints[row.joint].type == JointType::free) return false;
+  }
+  return true;
+}
+
+template <class R>
+bool TreeRows<R>::solve_newton(BasicData<R>& data, In<R> joint_inertia, Out<R> velocity) {
+  tree_contacts_.clear(), one_joint_rows_.clear();
+  for (std::size_t i = 0; i < contacts_.size(); ++i) {
+    const ContactRows& rows = contact_rows_[i];
+    const LinkContact& c = contacts_[i];
+    TreeContact contact{c.a, c.b, rows.first_row, c.dimension, rows.arm_a, rows.arm_b, {}, c.friction};
+    std::copy_n(rows.axis, 3, contact.axis);
+    tree_contacts_.push_back(contact);
+  }
+  const int first = rows() - int(joint_rows_.size());
+  for (std::size_t j = 0; j < joint_rows_.size(); ++j) {
+    const JointRow& row = joint_rows_[j];
+    Vec3d e{row.entry[0], row.entry[1], row.entry[2]};
+    if (model_.joints[row.joint].type == JointType::ball) {
+      const Mat3<R>& turn = data.links()[row.joint].R;
+      e = widen(turn.column_x()) * e.x + widen(turn.column_y()) * e.y + widen(turn.column_z()) * e.z;
+    }
+    one_joint_rows_.push_back({row.joint, first + int(j), e});
+  }
+  start_ = multiplier_;
+  RowSolveOptions options = options_.solve;
+  options.max_iterations = std::min(options.max_iterations, kNewtonRounds);
+  const RowSolveReport solved = newton_.solve(data, joint_inertia, tree_contacts_, one_joint_rows_, numbers_, velocity_,
+                                              multiplier_, change_, options);
+  report_.iterations += solved.iterations;
+  if (solved.status != RowSolveStatus::converged && !(solved.residual <= kGiveUp) && rows() <= kManyRows) {
+    multiplier_ = start_;
+    return false;
+  }
+  report_.status = solved.status, report_.residual = solved.residual, report_.method = RowsMethod::newton;
+  for (int k = 0; k < model_.nv; ++k) velocity[k] += change_[k];
+  return true;
+}
+
+/// The rows as blocks that climb the tree: contacts of one pair of links side by side.
+template <class R>
+void TreeRows<R>::write_blocks() {
+  rows_.clear();
+  for (std::size_t i = 0; i < contacts_.size();) {
+    std::size_t end = i;
+    int count = 0;
+    while (end < contacts_.size() && contacts_[end].a == contacts_[i].a && contacts_[end].b == contacts_[i].b)
+      count += contacts_[end++].dimension;
+    typename DelassusRows<R>::Block block = rows_.block(rows_.add_block(contacts_[i].a, contacts_[i].b, count));
+    for (int row = 0; i < end; row += contacts_[i++].dimension) {
+      const ContactRows& c = contact_rows_[i];
+      const auto put = [&](int offset, const Vec3d& arm, double sign) {
+        for (int k = 0; k < contacts_[i].dimension; ++k) {
+          const Vec3d d = c.axis[k % 3] * sign, moment = k < 3 ? cross(arm, d) : d;
+          R* at = block.force + std::size_t(offset) * block.stride + row + k;
+          for (int j = 0; j < 3; ++j) {
+            at[std::size_t(j) * block.stride] = R(moment[j]);
+            at[std::size_t(3 + j) * block.stride] = R(k < 3 ? d[j] : 0);
+          }
+        }
+      };
+      put(0, c.arm_a, 1);
+      if (contacts_[i].b >= 0) put(6, c.arm_b, -1);
+    }
+  }
+  for (const JointRow& row : joint_rows_) {
+    const int joints[1] = {row.joint};
+    typename DelassusRows<R>::Block block = rows_.block(rows_.add_joint_block(joints, 1));
+    for (int k = 0; k < model_.joints[row.joint].nv(); ++k)
+      block.joint[std::size_t(k) * block.stride] = R(row.entry[k]);  // own DoFs come first
+  }
+}
+
+template <class R>
+void TreeRows<R>::write_matrix(const BasicData<R>& data) {
+  problem_.clear();
+  for (const RowBlock& block : blocks_) {
+    problem_.add_block(block.cone, block.reference, block.coefficient, block.identity);
+    for (int i = block.first; i < block.first + block.count; ++i) problem_.add_row(numbers_[i]);
+  }
   rows_.sweep(model_, data);
-  const int ld = rows_.leading_dimension();
-  double* matrix = problem_.matrix(ld);
-  const std::size_t n = std::size_t(rows()) * problem_.ld();
+  double* matrix = problem_.matrix(rows_.leading_dimension());
   if constexpr (sizeof(R) == sizeof(double)) {
     rows_.gram(matrix, problem_.ld());
   } else {
-    gram_.resize(n);
+    gram_.resize(std::size_t(rows()) * problem_.ld());
     rows_.gram(gram_.data(), problem_.ld());
     std::copy(gram_.begin(), gram_.end(), matrix);
   }
+  std::copy(velocity_.begin(), velocity_.end(), problem_.velocity().begin());
+  problem_.finish();
 }
 
 template <class R>
-void TreeRows<R>::solve(BasicData<R>& data, In<R> qpos, Out<R> velocity, bool included) {
-  if (rows() == 0) return;
-  kinematics<R>(model_, data, qpos, velocity);
-  row_velocity(data, velocity, problem_.velocity().data());
-  problem_.finish();
+void TreeRows<R>::solve_gauss_seidel(BasicData<R>& data, Out<R> velocity, bool included) {
+  write_blocks();
+  write_matrix(data);
   if (included) problem_.exclude(multiplier_);
   start_ = multiplier_;
   const RowSolveReport solved = solver_.solve(problem_, multiplier_, options_.solve);
-  report_.status = solved.status;
+  report_.status = solved.status, report_.residual = solved.residual, report_.method = RowsMethod::gauss_seidel;
   report_.iterations += solved.iterations;
-  report_.residual = solved.residual;
   if (solved.status == RowSolveStatus::not_finite) {
     std::fill(multiplier_.begin(), multiplier_.end(), 0.0);
     return;
   }
   std::fill(u_.begin(), u_.end(), R(0));
-  change_.resize(rows());
-  for (int i = 0; i < rows(); ++i) change_[i] = R(multiplier_[i] - (included ? start_[i] : 0));
-  rows_.push(change_.data(), u_.data());
+  gram_.resize(rows());
+  for (int i = 0; i < rows(); ++i) gram_[i] = R(multiplier_[i] - (included ? start_[i] : 0));
+  rows_.push(gram_.data(), u_.data());
   outward<R>(model_, data, u_, u_);
   for (int k = 0; k < model_.nv; ++k) velocity[k] += u_[k];
-  report_.touching = 0;
-  for (const int row : contact_row_) report_.touching += multiplier_[row] > 0;
 }
 
 template <class R>
 void TreeRows<R>::add_force(BasicData<R>& data, Out<R> force) {
   std::fill(link_force_.begin(), link_force_.end(), 0.0);
-  for (int b = 0; b < rows_.blocks(); ++b) {
-    const typename DelassusRows<R>::Block block = rows_.block(b);
-    const std::size_t stride = block.stride;
-    for (int i = 0; i < block.nrow; ++i) {
-      const double f = multiplier_[block.first_row + i] / h_;
-      if (block.joint) {
-        const int nv = model_.joints[block.links[0]].nv();
-        for (int k = 0; k < nv; ++k) force[block.dofs[k]] += R(f * double(block.joint[k * stride + i]));
-        continue;
-      }
-      for (int k = 0; k < 6; ++k) {
-        link_force_[6 * block.a + k] += f * double(block.force[k * stride + i]);
-        if (block.b >= 0) link_force_[6 * block.b + k] += f * double(block.force[(6 + k) * stride + i]);
-      }
-    }
+  const auto add = [&](int link, const Vec3d& moment, const Vec3d& f) {
+    for (int k = 0; k < 3; ++k) link_force_[6 * link + k] += moment[k], link_force_[6 * link + 3 + k] += f[k];
+  };
+  for (std::size_t i = 0; i < contacts_.size(); ++i) {
+    const LinkContact& c = contacts_[i];
+    const ContactRows& rows = contact_rows_[i];
+    Vec3d f{0, 0, 0}, moment{0, 0, 0};
+    for (int k = 0; k < c.dimension; ++k)
+      (k < 3 ? f : moment) += rows.axis[k % 3] * (multiplier_[rows.first_row + k] / h_);
+    add(c.a, moment + cross(rows.arm_a, f), f);
+    if (c.b >= 0) add(c.b, -moment - cross(rows.arm_b, f), -f);
+  }
+  const int first = rows() - int(joint_rows_.size());
+  for (std::size_t j = 0; j < joint_rows_.size(); ++j) {
+    const Joint& joint = model_.joints[joint_rows_[j].joint];
+    for (int k = 0; k < joint.nv(); ++k)
+      force[joint.qvel + k] += R(multiplier_[first + j] / h_ * joint_rows_[j].entry[k]);
   }
   const LinkState<R>* links = data.links();
   for (int i = model_.njoint() - 1; i >= 0; --i) {  // Sᵀ f, and on to the parent
-    double* at = &link_force_[6 * i];
+    const double* at = &link_force_[6 * i];
     const Force<double> f = {{at[0], at[1], at[2]}, {at[3], at[4], at[5]}};
     const LinkState<R>& s = links[i];
     const Vec3d x = widen(s.R.column_x()), y = widen(s.R.column_y()), z = widen(s.R.column_z());
@@ -115,7 +224,7 @@ void TreeRows<R>::add_force(BasicData<R>& data, Out<R> force) {
     const int parent = view_.link[i].parent;
     if (parent < 0) continue;
     const Force<double> up = shift_back(f, widen(s.r));
-    for (int k = 0; k < 3; ++k) link_force_[6 * parent + k] += up.n[k], link_force_[6 * parent + 3 + k] += up.f[k];
+    add(parent, up.n, up.f);
   }
 }
 
@@ -123,20 +232,37 @@ template <class R>
 double TreeRows<R>::residual(BasicData<R>& data, In<R> qpos, In<R> velocity) {
   if (rows() == 0) return 0;
   kinematics<R>(model_, data, qpos, velocity);
-  achieved_.resize(rows());
-  row_velocity(data, velocity, achieved_.data());
-  for (int i = 0; i < rows(); ++i)
-    achieved_[i] += problem_.numbers(i).compliance * multiplier_[i] - problem_.numbers(i).target;
-  return report_.residual = solver_.residual(problem_, multiplier_, achieved_);
+  velocity_.resize(rows());
+  row_velocity(data, velocity, velocity_.data());
+  const double scale = 1 / std::max(model_.total_mass(), 1e-30);
+  double worst = 0;
+  for (const RowBlock& block : blocks_) {  // max |λ - P(λ - r)|, every row's inverse mass taken as the tree's
+    const double bound = block.reference >= 0 ? block.coefficient * multiplier_[block.reference] : 0;
+    double square = 0, z[6] = {};
+    for (int k = 0; k < block.count; ++k) {
+      const int i = block.first + k;
+      z[k] = multiplier_[i] - (velocity_[i] + numbers_[i].compliance * multiplier_[i] - numbers_[i].target) / scale;
+      square += z[k] * z[k];
+    }
+    const double shrink = block.cone == RowCone::ball && square > bound * bound ? bound / std::sqrt(square) : 1;
+    for (int k = 0; k < block.count; ++k) {
+      const int i = block.first + k;
+      const double low = block.cone == RowCone::box ? -bound : numbers_[i].lower,
+                   high = block.cone == RowCone::box ? bound : numbers_[i].upper;
+      const double projected = block.cone == RowCone::ball ? shrink * z[k] : std::clamp(z[k], low, high);
+      const double miss = std::abs(multiplier_[i] - projected) * scale;
+      worst = miss <= worst ? worst : miss;
+    }
+  }
+  return report_.residual = worst;
 }
 
 template <class R>
 Vec3d TreeRows<R>::force(int contact) const {
-  const LinkContact& c = contacts_.at(contact);
-  const auto [t1, t2] = contact_tangents(c.point.normal);
-  const double* x = &multiplier_[contact_row_[contact]];
-  Vec3d impulse = c.point.normal * x[0];
-  if (c.dimension >= 3) impulse += t1 * x[1] + t2 * x[2];
+  const ContactRows& rows = contact_rows_.at(contact);
+  Vec3d impulse{0, 0, 0};
+  for (int k = 0; k < std::min(3, contacts_[contact].dimension); ++k)
+    impulse += rows.axis[k] * multiplier_[rows.first_row + k];
   return impulse * (1 / h_);
 }
 

@@ -88,6 +88,29 @@ TARSUS_INLINE void reduce_ball(LinkState<T>& s, LinkState<T>* parent, const T* Q
   parent->pA += shift_back(pa, s.r);
 }
 
+/// reduce_ball() for a K, in world axes, that is no multiple of 1.
+template <class T>
+TARSUS_INLINE void reduce_ball_tensor(LinkState<T>& s, LinkState<T>* parent, const T* Q, const Sym3<T>& K) {
+  s.Dinv = inverse(s.IA.I + K);
+  s.u = s.R * get3(Q) - s.pA.n;
+  s.G = from_columns(s.Dinv * s.IA.H.column_x(), s.Dinv * s.IA.H.column_y(), s.Dinv * s.IA.H.column_z());  // D⁻¹ H
+  if (!parent) return;
+  // Ia = IA - U D⁻¹ Uᵀ with I = D - K: its blocks are K - K D⁻¹ K, K D⁻¹ H and M - Hᵀ D⁻¹ H.
+  ArticulatedInertia<T> Ia;
+  const Vec3<T> kx = K.column_x(), ky = K.column_y(), kz = K.column_z();
+  const Vec3<T> ex = s.Dinv * kx, ey = s.Dinv * ky, ez = s.Dinv * kz;
+  Ia.I = {K.xx - dot(kx, ex), K.xy - dot(kx, ey), K.xz - dot(kx, ez), K.yy - dot(ky, ey), K.yz - dot(ky, ez), K.zz - dot(kz, ez)};
+  const Vec3<T> gx = s.G.column_x(), gy = s.G.column_y(), gz = s.G.column_z();
+  Ia.H = from_columns(K * gx, K * gy, K * gz);
+  const Vec3<T> hx = s.IA.H.column_x(), hy = s.IA.H.column_y(), hz = s.IA.H.column_z();
+  const Sym3<T>& M = s.IA.M;
+  Ia.M = {M.xx - dot(hx, gx), M.xy - dot(hx, gy), M.xz - dot(hx, gz), M.yy - dot(hy, gy), M.yz - dot(hy, gz), M.zz - dot(hz, gz)};
+  const Vec3<T> x = s.Dinv * s.u;
+  const Force<T> pa = {s.pA.n + s.u - K * x, s.pA.f + transpose_mul(s.IA.H, x)};
+  add_shifted(parent->IA, Ia, s.r);
+  parent->pA += shift_back(pa, s.r);
+}
+
 /// Pass 2 for a free joint (always at the root): D = [I + K_ω, H; Hᵀ, M + K_v] in world axes, by its Schur complement.
 template <class T>
 TARSUS_INLINE void reduce_free(LinkState<T>& s, const T* Q, const T* K) {

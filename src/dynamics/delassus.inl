@@ -67,7 +67,7 @@ TARSUS_INLINE void climb_joint(JointType type, const LinkState<T>& s, Force<P>& 
     if (y) w += Vec3<P>{y[0], y[1], y[2]};
     const Vec3<P> d = spread<P>(s.Dinv) * w;
     store_vec(W, stride, w), store_vec(DW, stride, d);
-    f.n = mul_add(d, P(s.k), f.n - w);  // U = [D - K; Hᵀ]
+    f.n = f.n - spread<P>(s.IA.I) * d;  // U = [I; Hᵀ], whatever K is
     f.f = f.f - transpose_mul(spread<P>(s.IA.H), d);
   } else {
     const Vec3<P> e = spread<P>(s.R.column_z());

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "dynamics/kernel_table.hpp"
+#include "tarsus/dynamics/loaded.hpp"
 
 namespace tarsus {
 
@@ -136,6 +137,26 @@ void minv(const Model& model, BasicData<R>& data, In<R> y, Out<R> x) {
 }
 
 template <class R>
+void prepare_loads(const Model& model, BasicData<R>& data) {
+  check(model, data);
+  const ModelView<R> view = model.view<R>();
+  each_pack(data, [&](auto& k, void* s, auto) { k.prepare_loads(view, s); });
+}
+
+template <class R>
+void solve_loaded(const Model& model, BasicData<R>& data, In<R> joint_inertia, In<R> joint_force, std::span<const int> load_of_link,
+                  std::span<const LinkLoad<R>> loads, Out<R> x) {
+  check(model, data);
+  if (data.width() != 1) throw ValueError("data", "a batch", "a single world");
+  check_size("joint_inertia", joint_inertia.size(), model.nv);
+  if (!joint_force.empty()) check_size("joint_force", joint_force.size(), model.nv);
+  check_size("load_of_link", load_of_link.size(), model.njoint());
+  check_size("x", x.size(), model.nv);
+  kernel_table<R>(1).solve_loaded(model.view<R>(), data.state(0), joint_inertia.data(), joint_force.empty() ? nullptr : joint_force.data(),
+                                  load_of_link.data(), loads.data(), x.data());
+}
+
+template <class R>
 void jacobian(const Model& model, BasicData<R>& data, int body, In<R> point, Out<R> J) {
   check(model, data);
   if (data.width() != 1) throw ValueError("data", "a batch", "a single world");
@@ -176,6 +197,9 @@ int first_bad_world(const BasicData<R>& data, In<R> values, int n) {
   template void maba<R>(const Model&, BasicData<R>&, In<R>, In<R>, In<R>, In<R>, Out<R>, In<R>);                 \
   template void factor<R>(const Model&, BasicData<R>&, In<R>, In<R>);                                            \
   template void minv<R>(const Model&, BasicData<R>&, In<R>, Out<R>);                                             \
+  template void prepare_loads<R>(const Model&, BasicData<R>&);                                                   \
+  template void solve_loaded<R>(const Model&, BasicData<R>&, In<R>, In<R>, std::span<const int>,                 \
+                                std::span<const LinkLoad<R>>, Out<R>);                                           \
   template void jacobian<R>(const Model&, BasicData<R>&, int, In<R>, Out<R>);                                    \
   template void integrate<R>(const Model&, BasicData<R>&, In<R>, In<R>, R, Out<R>);                              \
   template int first_bad_world<R>(const BasicData<R>&, In<R>, int);

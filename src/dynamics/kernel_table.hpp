@@ -19,6 +19,9 @@ struct KernelTable {
   void (*aba)(const ModelView<R>&, void* state, const R* qpos, const R* qvel, const R* Q, const R* K, const R* external, R* qacc);
   void (*factor)(const ModelView<R>&, void* state, const R* qpos, const R* K);
   void (*minv)(const ModelView<R>&, void* state, const R* y, R* x);
+  void (*prepare_loads)(const ModelView<R>&, void* state);
+  /// loads: LinkLoad of the table's lanes
+  void (*solve_loaded)(const ModelView<R>&, void* state, const R* K, const R* Q, const int* load_of_link, const void* loads, R* x);
   void (*integrate)(const ModelView<R>&, const R* qpos, const R* qvel, R dt, R* out);
 };
 

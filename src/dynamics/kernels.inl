@@ -6,6 +6,7 @@
 #include "dynamics/integrate.inl"
 #include "dynamics/kernel_table.hpp"
 #include "dynamics/kinematics.inl"
+#include "dynamics/loaded.inl"
 #include "dynamics/minv.inl"
 #include "dynamics/rnea.inl"
 
@@ -35,10 +36,14 @@ struct KernelsFor {
   }
   static void factor(View m, void* s, const R* q, const R* K) { factor_kernel<T>(m, State(s), in(q), in(K)); }
   static void minv(View m, void* s, const R* y, R* x) { minv_kernel<T>(m, State(s), in(y), in(x)); }
+  static void prepare_loads(View m, void* s) { prepare_loads_kernel<T>(m, State(s)); }
+  static void solve_loaded(View m, void* s, const R* K, const R* Q, const int* of, const void* loads, R* x) {
+    solve_loaded_kernel<T>(m, State(s), in(K), in(Q), of, static_cast<const LinkLoad<T>*>(loads), in(x));
+  }
   static void integrate(View m, const R* q, const R* v, R dt, R* out) { integrate_kernel<T>(m, in(q), in(v), dt, in(out)); }
 
   static KernelTable<R> table() {
-    return {kWidth<T>, kinematics, jacobian, rnea, crba, aba, factor, minv, integrate};
+    return {kWidth<T>, kinematics, jacobian, rnea, crba, aba, factor, minv, prepare_loads, solve_loaded, integrate};
   }
 };
 

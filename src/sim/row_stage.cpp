@@ -13,6 +13,7 @@ RowStage<R>::RowStage(const Model& model, const BasicData<R>& data, const RowSta
                     .friction_loss = options.joints,
                     .limit_spook = options.limit_spook,
                     .solve = options.solve,
+             .method = options.method,
                     .restitution_threshold = options.restitution_threshold}),
       force_(model.nv) {
   if (data.width() != 1)
@@ -33,8 +34,7 @@ void RowStage<R>::begin(BasicData<R>& data, double h, In<R> velocity) {
 
 template <class R>
 void RowStage<R>::solve(BasicData<R>& data, Out<R> velocity, bool included) {
-  rows_.factor(data);
-  rows_.solve(data, data.qpos, velocity, included);
+  rows_.solve(data, data.qpos, data.joint_inertia, velocity, included);
 }
 
 template <class R>

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "tarsus/constraint/spook.hpp"
+#include "tarsus/constraint/tree_newton.hpp"
 #include "tarsus/dynamics/delassus.hpp"
 #include "tarsus/geometry/narrow_phase.hpp"
 #include "tarsus/solver/matrix_problem.hpp"
@@ -34,21 +35,26 @@ struct LinkContact {
 /// Two directions t₁, t₂ with t₁ × t₂ = n, from the unit normal n alone.
 std::array<Vec3d, 2> contact_tangents(const Vec3d& normal);
 
+enum class RowsMethod : std::uint8_t { automatic, newton, gauss_seidel };
+const char* name(RowsMethod method);
+
 /// How the rows of one step were solved.
 struct RowsReport {
   RowSolveStatus status = RowSolveStatus::converged;
-  int rows = 0, contacts = 0, touching = 0;  ///< touching: contacts with a force
-  int limits = 0;                            ///< joints at their limits
-  int iterations = 0;
-  double residual = 0;     ///< natural residual: [m/s]
-  double penetration = 0;  ///< deepest, at the start of the step [m]
+  RowsMethod method = RowsMethod::automatic;  ///< that gave the answer
+  int rows = 0, contacts = 0, touching = 0;   ///< touching: contacts with a force
+  int limits = 0;                             ///< joints at their limits
+  int iterations = 0;                         ///< rounds of Newton or sweeps
+  double residual = 0;                        ///< natural residual: [m/s]
+  double penetration = 0;                     ///< deepest, at the start of the step [m]
 };
 
 struct RowsOptions {
   bool limits = true, friction_loss = true;
   Spook limit_spook;
-  RowSolveOptions solve{.max_iterations = 200, .tolerance = 1e-9};
-  double restitution_threshold = 0.1;  ///< approach below which nothing bounces [m/s]
+  RowSolveOptions solve{.max_iterations = 200, .tolerance = 1e-6};
+  RowsMethod method = RowsMethod::automatic;  ///< newton: wherever it can
+  double restitution_threshold = 0.1;         ///< approach below which nothing bounces [m/s]
 };
 
 /// The rows of one world. Keeps scratch and warm start between steps; not for use by two threads at once.
@@ -62,12 +68,11 @@ class TreeRows {
   /// @param contacts in any order; their order does not change the result
   void build(const BasicData<R>& data, double h, In<R> qpos, In<R> qvel, In<R> free_velocity,
              std::span<const LinkContact> contacts);
-  int rows() const { return problem_.nrow(); }
-  /// The rows' matrix from the factors that data holds now; needed anew whenever they change.
-  void factor(const BasicData<R>& data);
-  /// velocity in: the step's without these rows (`included`: with those of add_force()); out: with them.
-  /// Uses data's workspace; the factors stay.
-  void solve(BasicData<R>& data, In<R> qpos, Out<R> velocity, bool included);
+  int rows() const { return int(numbers_.size()); }
+  /// velocity in: the step's without these rows (`included`: with those of add_force()); out: with them. data must hold
+  /// the factors of M̂ = M + joint_inertia (after maba() or factor()); its workspace is used, and the factors may be
+  /// lost.
+  void solve(BasicData<R>& data, In<R> qpos, In<R> joint_inertia, Out<R> velocity, bool included);
   /// Jᵀ λ / h of the last solve, added to `force` [nv]. data must hold this step's poses.
   void add_force(BasicData<R>& data, Out<R> force);
   /// Largest miss of the rows at this velocity with the last multipliers [m/s].
@@ -84,29 +89,53 @@ class TreeRows {
     int count;
     double multiplier[6];
   };
+  struct ContactRows {
+    Vec3d arm_a, arm_b;  ///< from the links' origins, world axes [m]
+    Vec3d axis[3];       ///< n, t₁, t₂
+    int first_row;
+  };
+  struct JointRow {
+    int joint;
+    double entry[6];  ///< of its own DoFs, in qvel's axes
+  };
   void add_contacts(const BasicData<R>& data, double h);
-  void add_contact(const BasicData<R>& data, const LinkContact& contact, typename DelassusRows<R>::Block& block,
-                   int row);
+  void add_contact(const BasicData<R>& data, double h, const LinkContact& contact);
   void add_limits(In<R> qpos, In<R> qvel, In<R> free_velocity, double h);
   void add_limit(int joint, In<R> qpos, In<R> qvel, In<R> free_velocity, double h);
   void add_friction_loss(double h);
-  int add_joint_row(int joint, const double* entries, const RowNumbers& numbers, std::uint64_t identity);
-  void row_velocity(BasicData<R>& data, In<R> qvel, double* out);
+  void add_joint_row(int joint, const double* entries, const RowNumbers& numbers, std::uint64_t identity);
+  int add_row(const RowNumbers& numbers);
+  void add_block(RowCone cone, int reference, double coefficient, std::uint64_t identity);
+  void row_velocity(BasicData<R>& data, In<R> qvel, double* out) const;
   void remember();
   void recall();
+
+  bool newton_can() const;
+  bool solve_newton(BasicData<R>& data, In<R> joint_inertia, Out<R> velocity);
+  void solve_gauss_seidel(BasicData<R>& data, Out<R> velocity, bool included);
+  void write_blocks();
+  void write_matrix(const BasicData<R>& data);
 
   const Model& model_;
   ModelView<R> view_;
   RowsOptions options_;
-  DelassusRows<R> rows_;
-  MatrixProblem problem_;
-  MatrixGaussSeidel solver_;
   RowsReport report_;
   double h_ = 0;
   std::vector<LinkContact> contacts_;
-  std::vector<int> contact_row_;  ///< first row of each contact
-  std::vector<double> multiplier_, start_, achieved_, link_force_;
+  std::vector<ContactRows> contact_rows_;  ///< [contact]
+  std::vector<JointRow> joint_rows_;       ///< after the contacts' rows
+  std::vector<RowNumbers> numbers_;        ///< [row]
+  std::vector<RowBlock> blocks_;
+  std::vector<double> multiplier_, start_, velocity_, link_force_;
   std::vector<Warm> warm_;
+  // Newton
+  TreeNewton<R> newton_;
+  std::vector<TreeContact> tree_contacts_;
+  std::vector<OneJointRow> one_joint_rows_;
+  // Gauss-Seidel
+  DelassusRows<R> rows_;
+  MatrixProblem problem_;
+  MatrixGaussSeidel solver_;
   AlignedVector<R> u_, gram_, change_;
 };
 

@@ -10,7 +10,8 @@ struct RowStageOptions {
   bool contacts = false;  ///< between the model's shapes
   bool joints = false;    ///< joint ranges and dry joint friction
   Spook limit_spook;      ///< of joint ranges
-  RowSolveOptions solve{.max_iterations = 200, .tolerance = 1e-9};
+  RowsMethod method = RowsMethod::automatic;
+  RowSolveOptions solve{.max_iterations = 200, .tolerance = 1e-6};
   double restitution = 0;              ///< of every contact
   double restitution_threshold = 0.1;  ///< approach below which nothing bounces [m/s]
   int drive_rounds = 20;               ///< at most, of drives at their force limits and rows in turns
@@ -54,7 +55,7 @@ class RowStage {
   void solve(BasicData<R>& data, Out<R> velocity, bool included);
   In<R> applied_force(BasicData<R>& data);
   double residual(BasicData<R>& data, In<R> velocity) { return rows_.residual(data, data.qpos, velocity); }
-  double tolerance() const { return sizeof(R) == 8 ? std::max(options_.solve.tolerance, 1e-9) : 1e-4; }
+  double tolerance() const { return sizeof(R) == 8 ? 2 * options_.solve.tolerance : 1e-4; }
 
   const Model& model_;
   RowStageOptions options_;

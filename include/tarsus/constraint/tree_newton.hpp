@@ -1,0 +1,96 @@
+// Contacts and rows on joints by Newton's method, in O(n) a round.
+//
+// The end of the step minimises ½ |v - v⁰|²_M̂ + Σ ψ_c(J_c v): contacts are springs that have not yet been told how
+// stiff they are. A proximal term σ |λ - λ_k|²/2 stands in for stiffness where a row has no compliance; its centre λ_k
+// moves to the answer, so that the limit is the rigid contact, whatever σ is. Each round puts the tangents of rows with
+// the world and of rows on joints on the links as loads (loaded.hpp): one pair of ABA's passes, however many there are.
+// The k rows between two links go through the factors of that loaded tree (delassus.hpp), at O(k d + k³) more. The
+// radius of a friction disc follows its normal force from round to round.
+//
+//   z = (b - w + σ λ_k)/(Σ + σ),  λ(w) = P(z),  B = ∂P/(Σ + σ),  w = J v
+//   (M̂ + Jᵀ B J)(v' - v⁰) = Jᵀ g,  g = λ(w) + B (w - w⁰),  y' = g - B (w' - w⁰):  M̂ (v' - v⁰) = Jᵀ y'
+//
+// y - λ(w) is the gradient in the rows' own space, so that the line search costs nothing of the tree either. Without
+// friction the problem is convex and the search makes it converge; Coulomb's friction has no such theorem: look at the
+// report.
+#pragma once
+
+#include "tarsus/dynamics/delassus.hpp"
+#include "tarsus/dynamics/loaded.hpp"
+#include "tarsus/solver/anderson.hpp"
+#include "tarsus/solver/row_solver.hpp"
+
+namespace tarsus {
+
+/// A contact: a normal row and, with friction, two tangents.
+struct TreeContact {
+  int a = 0, b = -1;  ///< links; b -1: the world
+  int first_row = 0, nrow = 3;
+  Vec3d arm_a{}, arm_b{};  ///< from the links' origins, world axes [m]
+  Vec3d axis[3] = {};      ///< n, t₁, t₂
+  double friction = 1;     ///< μ
+};
+
+/// A row on one joint: e · q̇ (hinge, slide: e.x q̇; ball: e in world axes).
+struct OneJointRow {
+  int joint = 0, row = 0;
+  Vec3d e{};
+};
+
+template <class R>
+class TreeNewton {
+ public:
+  explicit TreeNewton(const Model& model);
+
+  /// @param numbers [nrow] compliance, target and bounds of every row; tangents: zero compliance
+  /// @param w0 [nrow] J v⁰  @param joint_inertia K of M̂  @param multiplier in: where to start; out: λ
+  /// @param change [nv] out: v - v⁰. data must hold the poses; its factors are lost
+  RowSolveReport solve(BasicData<R>& data, In<R> joint_inertia, std::span<const TreeContact> contacts,
+                       std::span<const OneJointRow> joints, std::span<const RowNumbers> numbers,
+                       std::span<const double> w0, std::span<double> multiplier, Out<R> change,
+                       const RowSolveOptions& options);
+
+ private:
+  struct Tangent {  ///< ∂λ/∂(-w) of one contact's rows: normal; tangents
+    double normal = 0, t11 = 0, t12 = 0, t22 = 0;
+  };
+  void begin(BasicData<R>& data, std::span<const double> multiplier);
+  void law(std::span<const double> w, bool tangents);
+  void contact_law(std::size_t index, std::span<const double> w, bool tangents);
+  void centre();
+  double gap() const;
+  double natural() const;
+  void load();
+  void read(BasicData<R>& data, In<R> x);
+  double slope(double t);
+  double search();
+  LinkLoad<R>& load_of(int link);
+  void add_load(const TreeContact& contact, const Tangent& b);
+  void add_pairs();
+  void solve_pairs(BasicData<R>& data, Out<R> x);
+
+  const Model& model_;
+  std::span<const TreeContact> contacts_;
+  std::span<const OneJointRow> joints_;
+  std::span<const RowNumbers> numbers_;
+  std::span<const double> w0_;
+  std::vector<double> sigma_, scale_;  ///< [nrow] σ and d
+  double relative_sigma_ = 0;          ///< σ/d
+  std::vector<double> centre_, lambda_, w_, y_, next_w_, next_y_, between_, g_;
+  std::vector<double> radius_, asked_;  ///< [contact]
+  AndersonMixing mixing_;
+  std::vector<Tangent> tangent_;  ///< [contact], then [joint row] with normal alone
+  std::vector<int> load_of_link_;
+  std::vector<LinkLoad<R>> loads_;
+  AlignedVector<R> x_, next_x_;
+  // Rows between two links.
+  DelassusRows<R> pairs_;
+  std::vector<int> pair_contact_;  ///< [block] contact
+  AlignedVector<R> pair_gram_, pair_velocity_, pair_y_, u_;
+  std::vector<double> pair_matrix_, pair_rhs_;
+};
+
+extern template class TreeNewton<double>;
+extern template class TreeNewton<float>;
+
+}  // namespace tarsus

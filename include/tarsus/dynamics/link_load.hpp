@@ -1,0 +1,24 @@
+// The linear load of one link: see loaded.hpp.
+#pragma once
+
+#include "tarsus/math/vec.hpp"
+
+namespace tarsus {
+inline namespace TARSUS_ISA {
+
+/// Load of one link, world axes. B maps a motion (w, v) of the link's origin to the force that resists it.
+template <class R>
+struct LinkLoad {
+  Sym3<R> I;      ///< B's block moment by angular, symmetric
+  Mat3<R> H;      ///< moment by linear
+  Sym3<R> M;      ///< force by linear, symmetric
+  Vec3<R> n, f;   ///< the force f_l: moment and force
+  Sym3<R> joint;  ///< resistance of its joint: xx for a hinge or slide, about world axes for a ball; unused for a free
+                  ///< joint
+  Vec3<R> joint_force;  ///< x for a hinge or slide, about world axes for a ball
+
+  void clear() { *this = {}; }
+};
+
+}  // namespace TARSUS_ISA
+}  // namespace tarsus

@@ -1,0 +1,421 @@
+#include "tarsus/constraint/tree_newton.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "constraint/widen.hpp"
+
+namespace tarsus {
+
+namespace {
+
+/// σ in units of a row's own inverse mass: large enough that rounding does not show through it, small enough that
+/// centres hardly move.
+template <class R>
+constexpr double kProximal = sizeof(R) == 8 ? 1e-2 : 3e-2;
+/// The least σ: where rows depend on one another, their multipliers travel residual / σ a round.
+template <class R>
+constexpr double kLeastProximal = sizeof(R) == 8 ? 1e-4 : 1e-2;
+constexpr int kPatience = 15;  ///< rounds without a better residual
+
+/// x = a⁻¹ x by elimination with pivots; a [n][n] is used up. The matrices are 1 + B A of positive B and A: never
+/// singular.
+void solve_dense(std::vector<double>& a, std::vector<double>& x) {
+  const std::size_t n = x.size();
+  for (std::size_t i = 0; i < n; ++i) {
+    std::size_t pivot = i;
+    for (std::size_t r = i + 1; r < n; ++r) {
+      if (std::abs(a[r * n + i]) > std::abs(a[pivot * n + i])) pivot = r;
+    }
+    if (pivot != i) {
+      std::swap_ranges(a.begin() + long(i * n), a.begin() + long(i * n + n), a.begin() + long(pivot * n));
+      std::swap(x[i], x[pivot]);
+    }
+    for (std::size_t r = i + 1; r < n; ++r) {
+      const double l = a[r * n + i] / a[i * n + i];
+      if (l == 0) continue;
+      for (std::size_t j = i; j < n; ++j) a[r * n + j] -= l * a[i * n + j];
+      x[r] -= l * x[i];
+    }
+  }
+  for (std::size_t i = n; i-- > 0;) {
+    for (std::size_t j = i + 1; j < n; ++j) x[i] -= a[i * n + j] * x[j];
+    x[i] /= a[i * n + i];
+  }
+}
+
+}  // namespace
+
+template <class R>
+TreeNewton<R>::TreeNewton(const Model& model)
+    : model_(model), load_of_link_(model.njoint(), -1), x_(model.nv), next_x_(model.nv), pairs_(model), u_(model.nv) {}
+
+/// Scales, and the law's pieces from where the last step ended: the velocities at which the rows would give these
+/// multipliers.
+template <class R>
+void TreeNewton<R>::begin(BasicData<R>& data, std::span<const double> multiplier) {
+  const std::size_t n = numbers_.size();
+  for (auto* v : {&sigma_, &scale_, &lambda_, &y_, &next_w_, &next_y_, &between_, &g_}) v->assign(n, 0.0);
+  centre_.assign(multiplier.begin(), multiplier.end());
+  w_.assign(w0_.begin(), w0_.end());
+  radius_.assign(contacts_.size(), 0.0);
+  tangent_.assign(contacts_.size() + joints_.size(), {});
+  for (std::size_t c = 0; c < contacts_.size(); ++c) {
+    const TreeContact& contact = contacts_[c];
+    const auto inverse_mass = [&](int link) {  // by the articulated mass that the last factors found there
+      const Sym3<R>& M = data.links()[link].IA.M;
+      return 3 / std::max(double(M.xx + M.yy + M.zz), 1e-30);
+    };
+    const double d = inverse_mass(contact.a) + (contact.b >= 0 ? inverse_mass(contact.b) : 0);
+    std::fill_n(scale_.begin() + contact.first_row, contact.nrow, d);
+    const int row = contact.first_row;
+    centre_[row] = std::max(0.0, centre_[row]);
+    radius_[c] = contact.friction * centre_[row];
+    if (contact.nrow == 3) {
+      const double length = std::hypot(centre_[row + 1], centre_[row + 2]);
+      const double shrink = length > radius_[c] ? radius_[c] / length : 1;
+      centre_[row + 1] *= shrink, centre_[row + 2] *= shrink;
+    }
+    if (centre_[row] == 0) continue;
+    for (int k = 0; k < contact.nrow; ++k)
+      w_[row + k] = numbers_[row + k].target - numbers_[row + k].compliance * centre_[row + k];
+  }
+  for (const OneJointRow& j : joints_) {
+    const LinkState<R>& s = data.links()[j.joint];
+    const double inverse = double(s.Dinv.xx);
+    scale_[j.row] = inverse > 0 ? inverse : 1;
+    centre_[j.row] = std::clamp(centre_[j.row], numbers_[j.row].lower, numbers_[j.row].upper);
+    if (centre_[j.row] != 0) w_[j.row] = numbers_[j.row].target - numbers_[j.row].compliance * centre_[j.row];
+  }
+  relative_sigma_ = kProximal<R>;
+  for (std::size_t i = 0; i < n; ++i) sigma_[i] = relative_sigma_ * scale_[i];
+}
+
+template <class R>
+void TreeNewton<R>::contact_law(std::size_t index, std::span<const double> w, bool tangents) {
+  const TreeContact& contact = contacts_[index];
+  const int i = contact.first_row;
+  const double soft = numbers_[i].compliance + sigma_[i];
+  const double z = (numbers_[i].target - w[i] + sigma_[i] * centre_[i]) / soft;
+  lambda_[i] = std::max(0.0, z);
+  Tangent b;
+  b.normal = z > 0 ? 1 / soft : 0;
+  if (contact.nrow == 3) {
+    const double s = 1 / sigma_[i + 1], r = radius_[index];
+    const double z1 = (numbers_[i + 1].target - w[i + 1]) * s + centre_[i + 1],
+                 z2 = (numbers_[i + 2].target - w[i + 2]) * s + centre_[i + 2];
+    const double length = std::sqrt(z1 * z1 + z2 * z2);
+    const double shrink = length > r ? r / length : 1;
+    lambda_[i + 1] = shrink * z1, lambda_[i + 2] = shrink * z2;
+    if (shrink == 1 && r > 0) {
+      b.t11 = b.t22 = s;
+    } else if (r > 0) {
+      const double u1 = z1 / length, u2 = z2 / length;
+      b.t11 = shrink * s * u2 * u2, b.t12 = -shrink * s * u1 * u2, b.t22 = shrink * s * u1 * u1;
+    }
+  }
+  if (tangents) tangent_[index] = b;
+}
+
+/// λ(w), and B if asked for.
+template <class R>
+void TreeNewton<R>::law(std::span<const double> w, bool tangents) {
+  for (std::size_t c = 0; c < contacts_.size(); ++c) contact_law(c, w, tangents);
+  for (std::size_t j = 0; j < joints_.size(); ++j) {
+    const int i = joints_[j].row;
+    const double soft = numbers_[i].compliance + sigma_[i];
+    const double z = (numbers_[i].target - w[i] + sigma_[i] * centre_[i]) / soft;
+    lambda_[i] = std::clamp(z, numbers_[i].lower, numbers_[i].upper);
+    if (tangents) tangent_[contacts_.size() + j] = {lambda_[i] == z ? 1 / soft : 0, 0, 0, 0};
+  }
+}
+
+/// The proximal centre moves to where the multipliers are, and the friction discs to what their normal forces ask for.
+/// The discs' is a fixed-point iteration, radius -> μ λ_n(radius), linear at best: Anderson's mixing of the last few
+/// makes it fast.
+template <class R>
+void TreeNewton<R>::centre() {
+  centre_ = lambda_;
+  const std::size_t n = contacts_.size();
+  asked_.resize(n);
+  for (std::size_t c = 0; c < n; ++c) asked_[c] = contacts_[c].friction * lambda_[contacts_[c].first_row];
+  mixing_.next(radius_, asked_);
+  for (double& r : radius_) r = std::max(0.0, r);
+}
+
+template <class R>
+double TreeNewton<R>::gap() const {
+  double worst = 0;
+  for (std::size_t i = 0; i < y_.size(); ++i) {
+    const double miss = std::abs(y_[i] - lambda_[i]) * scale_[i];
+    worst = miss <= worst ? worst : miss;
+  }
+  return worst;
+}
+
+/// Natural residual of (λ, w) with the discs that λ itself gives.
+template <class R>
+double TreeNewton<R>::natural() const {
+  double worst = 0;
+  const auto take = [&](double miss) { worst = miss <= worst ? worst : miss; };
+  const auto residual = [&](int i) { return w_[i] + numbers_[i].compliance * lambda_[i] - numbers_[i].target; };
+  for (const TreeContact& c : contacts_) {
+    const int i = c.first_row;
+    const double d = scale_[i];
+    take(std::abs(lambda_[i] - std::max(0.0, lambda_[i] - residual(i) / d)) * d);
+    if (c.nrow < 3) continue;
+    const double z1 = lambda_[i + 1] - residual(i + 1) / d, z2 = lambda_[i + 2] - residual(i + 2) / d;
+    const double length = std::hypot(z1, z2), radius = c.friction * lambda_[i],
+                 shrink = length > radius ? radius / length : 1;
+    take(std::hypot(lambda_[i + 1] - shrink * z1, lambda_[i + 2] - shrink * z2) * d);
+  }
+  for (const OneJointRow& j : joints_) {
+    const int i = j.row;
+    take(std::abs(lambda_[i] - std::clamp(lambda_[i] - residual(i) / scale_[i], numbers_[i].lower, numbers_[i].upper)) *
+         scale_[i]);
+  }
+  return worst;
+}
+
+template <class R>
+LinkLoad<R>& TreeNewton<R>::load_of(int link) {
+  if (load_of_link_[link] < 0) {
+    load_of_link_[link] = int(loads_.size());
+    loads_.push_back({});
+  }
+  return loads_[load_of_link_[link]];
+}
+
+/// g of every row; the tangents of those with the world and on joints as loads.
+template <class R>
+void TreeNewton<R>::load() {
+  loads_.clear();
+  std::fill(load_of_link_.begin(), load_of_link_.end(), -1);
+  for (std::size_t c = 0; c < contacts_.size(); ++c) {
+    const TreeContact& contact = contacts_[c];
+    const Tangent& b = tangent_[c];
+    const int i = contact.first_row;
+    g_[i] = lambda_[i] + b.normal * (w_[i] - w0_[i]);
+    if (contact.nrow == 3) {
+      const double d1 = w_[i + 1] - w0_[i + 1], d2 = w_[i + 2] - w0_[i + 2];
+      g_[i + 1] = lambda_[i + 1] + b.t11 * d1 + b.t12 * d2, g_[i + 2] = lambda_[i + 2] + b.t12 * d1 + b.t22 * d2;
+    }
+    if (contact.b < 0) add_load(contact, b);
+  }
+  for (std::size_t j = 0; j < joints_.size(); ++j) {
+    const OneJointRow& row = joints_[j];
+    const double b = tangent_[contacts_.size() + j].normal;
+    const double g = g_[row.row] = lambda_[row.row] + b * (w_[row.row] - w0_[row.row]);
+    const Vec3d& e = row.e;
+    LinkLoad<R>& sum = load_of(row.joint);
+    sum.joint +=
+        {R(b * e.x * e.x), R(b * e.x * e.y), R(b * e.x * e.z), R(b * e.y * e.y), R(b * e.y * e.z), R(b * e.z * e.z)};
+    sum.joint_force += {R(g * e.x), R(g * e.y), R(g * e.z)};
+  }
+}
+
+template <class R>
+void TreeNewton<R>::add_load(const TreeContact& contact, const Tangent& b) {
+  const int i = contact.first_row;
+  const Vec3d &n = contact.axis[0], &t1 = contact.axis[1], &t2 = contact.axis[2], &arm = contact.arm_a;
+  Vec3d f = n * g_[i];
+  if (contact.nrow == 3) f += t1 * g_[i + 1] + t2 * g_[i + 2];
+  // C = n bnᵀ + t₁ b₁ᵀ + t₂ b₂ᵀ resists the point; at the link's origin: M = C, H = [arm] C, I = -[arm] C [arm].
+  LinkLoad<R>& sum = load_of(contact.a);
+  const Vec3d moment = cross(arm, f);
+  sum.n += {R(moment.x), R(moment.y), R(moment.z)}, sum.f += {R(f.x), R(f.y), R(f.z)};
+  const auto add = [&](const Vec3d& p, const Vec3d& q) {  // p qᵀ, whose sum over the three is symmetric
+    const Vec3d mp = cross(arm, p), mq = cross(arm, q);
+    sum.M += {R(p.x * q.x), R(p.x * q.y), R(p.x * q.z), R(p.y * q.y), R(p.y * q.z), R(p.z * q.z)};
+    sum.I += {R(mp.x * mq.x), R(mp.x * mq.y), R(mp.x * mq.z), R(mp.y * mq.y), R(mp.y * mq.z), R(mp.z * mq.z)};
+    sum.H = sum.H + Mat3<R>{R(mp.x * q.x), R(mp.x * q.y), R(mp.x * q.z), R(mp.y * q.x), R(mp.y * q.y),
+                            R(mp.y * q.z), R(mp.z * q.x), R(mp.z * q.y), R(mp.z * q.z)};
+  };
+  if (b.normal > 0) add(n, n * b.normal);
+  if (b.t11 > 0 || b.t22 > 0) add(t1, t1 * b.t11 + t2 * b.t12), add(t2, t1 * b.t12 + t2 * b.t22);
+}
+
+/// Rows between two links: their forces, once for all rounds.
+template <class R>
+void TreeNewton<R>::add_pairs() {
+  pairs_.clear(), pair_contact_.clear();
+  for (std::size_t c = 0; c < contacts_.size(); ++c) {
+    const TreeContact& contact = contacts_[c];
+    if (contact.b < 0) continue;
+    typename DelassusRows<R>::Block block = pairs_.block(pairs_.add_block(contact.a, contact.b, contact.nrow));
+    pair_contact_.push_back(int(c));
+    for (int k = 0; k < contact.nrow; ++k) {
+      const Vec3d f = contact.axis[k], na = cross(contact.arm_a, f), nb = -cross(contact.arm_b, f);
+      R* at = block.force + k;
+      const double entries[12] = {na.x, na.y, na.z, f.x, f.y, f.z, nb.x, nb.y, nb.z, -f.x, -f.y, -f.z};
+      for (std::size_t j = 0; j < 12; ++j) at[j * block.stride] = R(entries[j]);
+    }
+  }
+}
+
+/// x solves the loaded tree without the pairs; now with them: (1 + B A) y = g - B J x, A their Delassus matrix in the
+/// loaded tree.
+template <class R>
+void TreeNewton<R>::solve_pairs(BasicData<R>& data, Out<R> x) {
+  const int k = pairs_.rows(), ld = pairs_.leading_dimension();
+  read_u<R>(model_, data, u_);
+  pairs_.sweep(model_, data);
+  pair_gram_.resize(std::size_t(k) * ld), pair_velocity_.resize(k), pair_y_.resize(k);
+  pairs_.gram(pair_gram_.data(), ld);
+  pairs_.velocity(u_.data(), pair_velocity_.data());
+  const auto A = [&](int i, int j) { return double(pair_gram_[std::size_t(std::min(i, j)) * ld + std::max(i, j)]); };
+  pair_matrix_.assign(std::size_t(k) * k, 0.0), pair_rhs_.assign(k, 0.0);
+  for (int i = 0; i < k; ++i) pair_matrix_[std::size_t(i) * k + i] = 1;
+  for (std::size_t p = 0; p < pair_contact_.size(); ++p) {
+    const TreeContact& contact = contacts_[pair_contact_[p]];
+    const Tangent& t = tangent_[pair_contact_[p]];
+    const int first = pairs_.block(int(p)).first_row;
+    const double B[3][3] = {{t.normal, 0, 0}, {0, t.t11, t.t12}, {0, t.t12, t.t22}};
+    for (int r = 0; r < contact.nrow; ++r) {
+      pair_rhs_[first + r] = g_[contact.first_row + r];
+      for (int s = 0; s < contact.nrow; ++s) {
+        if (B[r][s] == 0) continue;
+        pair_rhs_[first + r] -= B[r][s] * double(pair_velocity_[first + s]);
+        for (int j = 0; j < k; ++j) pair_matrix_[std::size_t(first + r) * k + j] += B[r][s] * A(first + s, j);
+      }
+    }
+  }
+  solve_dense(pair_matrix_, pair_rhs_);
+  for (int i = 0; i < k; ++i) pair_y_[i] = R(pair_rhs_[i]);
+  pairs_.push(pair_y_.data(), u_.data());
+  outward<R>(model_, data, u_, x);
+}
+
+/// w' and y' of the solve that left x and the links' J x.
+template <class R>
+void TreeNewton<R>::read(BasicData<R>& data, In<R> x) {
+  for (std::size_t c = 0; c < contacts_.size(); ++c) {
+    const TreeContact& contact = contacts_[c];
+    const Tangent& b = tangent_[c];
+    const int i = contact.first_row;
+    const Motion<R>& a = data.links()[contact.a].a;
+    Vec3d v = widen(a.v) + cross(widen(a.w), contact.arm_a);
+    if (contact.b >= 0) {
+      const Motion<R>& b = data.links()[contact.b].a;
+      v -= widen(b.v) + cross(widen(b.w), contact.arm_b);
+    }
+    double d[3] = {0, 0, 0};
+    for (int k = 0; k < contact.nrow; ++k) d[k] = dot(contact.axis[k], v), next_w_[i + k] = w0_[i + k] + d[k];
+    next_y_[i] = g_[i] - b.normal * d[0];
+    if (contact.nrow < 3) continue;
+    next_y_[i + 1] = g_[i + 1] - b.t11 * d[1] - b.t12 * d[2];
+    next_y_[i + 2] = g_[i + 2] - b.t12 * d[1] - b.t22 * d[2];
+  }
+  for (std::size_t j = 0; j < joints_.size(); ++j) {
+    const OneJointRow& row = joints_[j];
+    const Joint& joint = model_.joints[row.joint];
+    const R* at = x.data() + joint.qvel;
+    double d = row.e.x * double(at[0]);
+    if (joint.type == JointType::ball) d = dot(row.e, widen(data.links()[row.joint].R * Vec3<R>{at[0], at[1], at[2]}));
+    next_w_[row.row] = w0_[row.row] + d;
+    next_y_[row.row] = g_[row.row] - tangent_[contacts_.size() + j].normal * d;
+  }
+}
+
+/// Slope of the function along the step, at t.
+template <class R>
+double TreeNewton<R>::slope(double t) {
+  for (std::size_t i = 0; i < w_.size(); ++i) between_[i] = w_[i] + t * (next_w_[i] - w_[i]);
+  law(between_, false);
+  double sum = 0;
+  for (std::size_t i = 0; i < w_.size(); ++i)
+    sum += (next_w_[i] - w_[i]) * (y_[i] + t * (next_y_[i] - y_[i]) - lambda_[i]);
+  return sum;
+}
+
+/// The length of the step: 1, or where the slope along it vanishes.
+template <class R>
+double TreeNewton<R>::search() {
+  const double end = slope(1);
+  if (!(end > 0)) return 1;
+  const double start = slope(0);
+  if (!(start < 0) || end <= -0.1 * start) return 1;
+  double low = 0, high = 1, slope_low = start, slope_high = end, t = 1;
+  for (int k = 0; k < 12; ++k) {  // Illinois' false position on a monotone function
+    t = (low * slope_high - high * slope_low) / (slope_high - slope_low);
+    const double at = slope(t);
+    if (std::abs(at) <= -0.1 * start) break;
+    if (at < 0)
+      low = t, slope_low = at, slope_high *= 0.5;
+    else
+      high = t, slope_high = at, slope_low *= 0.5;
+  }
+  return t;
+}
+
+template <class R>
+RowSolveReport TreeNewton<R>::solve(BasicData<R>& data, In<R> joint_inertia, std::span<const TreeContact> contacts,
+                                    std::span<const OneJointRow> joints, std::span<const RowNumbers> numbers,
+                                    std::span<const double> w0, std::span<double> multiplier, Out<R> change,
+                                    const RowSolveOptions& options) {
+  contacts_ = contacts, joints_ = joints, numbers_ = numbers, w0_ = w0;
+  RowSolveReport report;
+  begin(data, multiplier);
+  prepare_loads<R>(model_, data);
+  add_pairs();
+  report.status = RowSolveStatus::too_many_iterations;
+  law(w_, true);
+  mixing_.clear();
+  double tolerance = options.tolerance;  // but not below what rounding lets anyone see through σ
+  for (const double w : w0)
+    tolerance = std::max(tolerance, 20 * std::numeric_limits<R>::epsilon() / kProximal<R> * std::abs(w));
+  bool settled = true;
+  double best = kInfinity, last_settled = kInfinity;
+  int best_round = 0;
+  for (int round = 0; round < options.max_iterations; ++round) {
+    load();
+    solve_loaded<R>(model_, data, joint_inertia, {}, load_of_link_, loads_, next_x_);
+    if (pairs_.rows() > 0) solve_pairs(data, next_x_);
+    ++report.iterations;
+    read(data, next_x_);
+    const double t = settled ? 1 : search();
+    for (std::size_t i = 0; i < w_.size(); ++i) {
+      w_[i] += t * (next_w_[i] - w_[i]);
+      y_[i] = round == 0 ? next_y_[i] : y_[i] + t * (next_y_[i] - y_[i]);
+    }
+    for (std::size_t k = 0; k < x_.size(); ++k) x_[k] = round == 0 ? next_x_[k] : x_[k] + R(t) * (next_x_[k] - x_[k]);
+    law(w_, true);
+    const double open = gap();
+    report.residual = std::max(natural(), open);
+    if (options.record_history) report.history.push_back(report.residual);
+    if (!std::isfinite(report.residual)) {
+      report.status = RowSolveStatus::not_finite;
+      return report;
+    }
+    if (report.residual <= tolerance) {
+      report.status = RowSolveStatus::converged;
+      std::copy(lambda_.begin(), lambda_.end(), multiplier.begin());
+      std::copy(x_.begin(), x_.end(), change.begin());
+      return report;
+    }
+    if (report.residual < best) {
+      if (report.residual < 0.7 * best) best_round = round;
+      best = report.residual;
+      std::copy(lambda_.begin(), lambda_.end(), multiplier.begin());
+      std::copy(x_.begin(), x_.end(), change.begin());
+    }
+    if (round - best_round > kPatience) break;
+    settled = open <= 0.1 * report.residual;  // these discs' own problem is solved: on to the next
+    if (!settled) continue;
+    if (report.residual > 0.25 * last_settled && relative_sigma_ > kLeastProximal<R>) {
+      relative_sigma_ *= 0.1;
+      for (double& sigma : sigma_) sigma *= 0.1;
+    }
+    last_settled = report.residual;
+    centre();
+    law(w_, true);
+  }
+  report.residual = best;
+  return report;
+}
+
+template class TreeNewton<double>;
+template class TreeNewton<float>;
+
+}  // namespace tarsus
