@@ -17,6 +17,7 @@ void bind_data(nb::module_& m);
 void bind_dynamics(nb::module_& m);
 void bind_measure(nb::module_& m);
 void bind_control(nb::module_& m);
+void bind_constraint(nb::module_& m);
 void bind_sim(nb::module_& m);
 void bind_particles(nb::module_& m);
 

@@ -12,13 +12,20 @@ using nb::handle;
 
 namespace {
 
-StepOptions step_options(double dt, const std::string& integrator, double speed_limit) {
+StepOptions step_options(double dt, const std::string& integrator, double speed_limit,
+                         const std::string& loops = "spook") {
   StepOptions options;
   options.dt = dt, options.speed_limit = speed_limit;
   if (integrator == "rk4")
     options.integrator = Integrator::rk4;
   else if (integrator != "semi_implicit_euler")
     throw ValueError("integrator", "\"" + integrator + "\"", "\"semi_implicit_euler\" or \"rk4\"");
+  if (loops == "off")
+    options.loops = LoopMode::off;
+  else if (loops == "shake")
+    options.loops = LoopMode::shake;
+  else if (loops != "spook")
+    throw ValueError("loops", "\"" + loops + "\"", "\"off\", \"spook\" or \"shake\"");
   return options;
 }
 
@@ -56,9 +63,9 @@ class AnyStepper {
   }
 
  public:
-  AnyStepper(nb::object data, double dt, const std::string& integrator, double speed_limit)
+  AnyStepper(nb::object data, double dt, const std::string& integrator, double speed_limit, const std::string& loops)
       : owner_(std::move(data)), any_(&nb::cast<AnyData&>(owner_)) {
-    const StepOptions options = step_options(dt, integrator, speed_limit);
+    const StepOptions options = step_options(dt, integrator, speed_limit, loops);
     any_->visit([&]<class R>(BasicData<R>& d) { stepper_ = std::make_unique<Stepper<R>>(any_->model(), d, options); });
   }
 
@@ -110,12 +117,14 @@ void bind_sim(nb::module_& m) {
   nb::class_<AnyStepper> c(m, "Stepper",
                            "Advances the worlds of a Data, again and again, and remembers which of them went bad.\n\n"
                            "A world that goes bad freezes at its last good state; its neighbours go on.");
-  c.def(nb::init<nb::object, double, const std::string&, double>(), "data"_a, "dt"_a = StepOptions().dt,
-        "integrator"_a = "semi_implicit_euler", "speed_limit"_a = StepOptions().speed_limit,
+  c.def(nb::init<nb::object, double, const std::string&, double, const std::string&>(), "data"_a,
+        "dt"_a = StepOptions().dt, "integrator"_a = "semi_implicit_euler", "speed_limit"_a = StepOptions().speed_limit,
+        "loops"_a = "spook",
         nb::sig("def __init__(self, data: Data, dt: float = 1/60, integrator: str = 'semi_implicit_euler', "
-                "speed_limit: float = 1e6) -> None"),
+                "speed_limit: float = 1e6, loops: str = 'spook') -> None"),
         "dt [s]; integrator 'semi_implicit_euler' (drives, springs and damping implicit) or 'rk4' (all explicit);\n"
-        "speed_limit [rad/s | m/s] beyond which a world counts as diverged.");
+        "speed_limit [rad/s | m/s] beyond which a world counts as diverged;\n"
+        "loops: the model's equality constraints, 'spook' (softened, stabilised), 'shake' (no drift) or 'off'.");
   c.def(
       "step", &AnyStepper::step, "drives"_a = nb::none(), "qpos_target"_a = nb::none(), "qvel_target"_a = nb::none(),
       nb::sig("def step(self, drives: Drives | None = None, qpos_target: numpy.ndarray | None = None, qvel_target: "
@@ -124,7 +133,7 @@ void bind_sim(nb::module_& m) {
       "One step of all worlds that are ok, under data.tau and the drives; targets [nq], [nv] at the end of the step.\n"
       "Returns the number of worlds that are not ok.");
   c.def_prop_ro("status", &AnyStepper::status, nb::sig("def status(self) -> list[str]"),
-                "[worlds] 'ok', 'bad_input' (not finite), 'singular' or 'too_fast'.");
+                "[worlds] 'ok', 'bad_input' (not finite), 'singular', 'too_fast' or 'open_loop'.");
   c.def("revive", &AnyStepper::revive, "world"_a, "Lets a frozen world go again, after its state was set anew.");
   c.def_prop_ro("data", &AnyStepper::data, nb::sig("def data(self) -> Data"), "The data that it advances.");
   c.def_prop_ro("dt", &AnyStepper::dt, "[s].");

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <limits>
 
 #include "constraint/kernel_table.hpp"
 #include "dynamics/delassus_table.hpp"
+#include "dynamics/kernel_table.hpp"
 
 namespace tarsus {
 
@@ -33,7 +36,9 @@ ConstrainedDynamics<R>::ConstrainedDynamics(const Model& model, const EqualitySe
       width_(data.width()),
       worlds_(data.worlds()),
       rows_(model, data.width()),
-      status_(data.worlds(), KktStatus::solved) {
+      elsewhere_(model, data.width()),
+      status_(data.worlds(), KktStatus::solved),
+      closed_(data.worlds(), 1) {
   if (&equalities.model() != &model) throw ValueError("equalities", "made for another model", "this model's own");
   equalities.add_blocks(rows_);
   const int m = rows();
@@ -41,14 +46,20 @@ ConstrainedDynamics<R>::ConstrainedDynamics(const Model& model, const EqualitySe
   const std::size_t w = width_;
   A_.resize(w * m * rows_.leading_dimension());
   for (auto* v : {&inverse_, &pivots_, &rhs_, &sigma_}) v->resize(w * m);
-  u_.resize(w * model.nv);
+  u_.resize(w * model.nv), trial_v_.resize(u_.size()), zero_.resize(u_.size());
+  push_.resize(std::max(u_.size(), w * m)), largest_.resize(w);
+}
+
+template <class R>
+void ConstrainedDynamics<R>::check(const BasicData<R>& data) const {
+  if (data.width() != width_ || data.worlds() != worlds_)
+    throw ValueError("data", "of another shape", "the shape that this was made for");
 }
 
 template <class R>
 void ConstrainedDynamics<R>::accelerate(BasicData<R>& data, double dt, In<R> qpos, In<R> qvel, In<R> Q, In<R> K,
-                                        Out<R> qacc) {
-  if (data.width() != width_ || data.worlds() != worlds_)
-    throw ValueError("data", "of another shape", "the shape that this was made for");
+                                        Out<R> qacc, double drift_time) {
+  check(data);
   check_size("qpos", qpos.size(), data.size(model_.nq));
   check_size("qvel", qvel.size(), data.size(model_.nv));
   check_size("joint_force", Q.size(), data.size(model_.nv));
@@ -56,20 +67,40 @@ void ConstrainedDynamics<R>::accelerate(BasicData<R>& data, double dt, In<R> qpo
   check_size("qacc", qacc.size(), data.size(model_.nv));
   const std::size_t q = std::size_t(model_.nq) * width_, v = std::size_t(model_.nv) * width_;
   for (int p = 0; p < data.packs(); ++p) {
-    solve_pack(data, p, dt, qpos.data() + p * q, qvel.data() + p * v, Q.data() + p * v, K.data() + p * v,
+    solve_pack(data, p, dt, drift_time, qpos.data() + p * q, qvel.data() + p * v, Q.data() + p * v, K.data() + p * v,
                qacc.data() + p * v);
   }
 }
 
+/// rhs_ = a₁ - y₂ on a₁ in rhs_, and Σ.
 template <class R>
-void ConstrainedDynamics<R>::solve_pack(BasicData<R>& data, int pack, double dt, const R* qpos, const R* qvel,
-                                        const R* Q, const R* K, R* qacc) {
+static void add_targets(const EqualitySet& equalities, std::size_t w, double dt, double drift_time, const R* phi,
+                        const R* rate, const R* bias, R* rhs, R* sigma) {
+  for (int i = 0; i < equalities.size(); ++i) {
+    const Equality& e = equalities[i];
+    double a = 0, b = 0, c = 1, softness = 0;
+    if (dt > 0) {
+      const double damping = 1 + 4 * e.softness.damping_steps;
+      a = 4 / (dt * dt * damping), b = (1 - 1 / damping) / dt, c = 0,
+      softness = 4 * e.softness.compliance / (dt * dt * damping);
+    } else if (drift_time > 0) {
+      a = 1 / (drift_time * drift_time), b = 2 / drift_time;
+    }
+    for (std::size_t k = e.first_row * w; k < std::size_t(e.first_row + e.nrow) * w; ++k) {
+      rhs[k] += R(a) * phi[k] + R(b) * rate[k] + R(c) * bias[k];
+      sigma[k] = R(softness);
+    }
+  }
+}
+
+template <class R>
+void ConstrainedDynamics<R>::solve_pack(BasicData<R>& data, int pack, double dt, double drift_time, const R* qpos,
+                                        const R* qvel, const R* Q, const R* K, R* qacc) {
   const ModelView<R> view = model_.view<R>();
-  const ConstraintTable<R>& kernels = constraint_table<R>(width_);
   const DelassusTable<R>& sweeps = delassus_table<R>(width_);
   void* state = data.state(pack);
-  const std::size_t w = width_, m = rows(), ld = rows_.leading_dimension();
-  kernels.prepare(view, state, qpos, qvel, Q, K);
+  const std::size_t w = width_, m = rows();
+  constraint_table<R>(width_).prepare(view, state, qpos, qvel, Q, K);
   sweeps.read_u(view, state, u_.data());
   R *phi = phi_.data() + pack * m * w, *rate = rate_.data() + pack * m * w, *bias = bias_.data() + pack * m * w,
     *x2 = x2_.data() + pack * m * w;
@@ -77,54 +108,261 @@ void ConstrainedDynamics<R>::solve_pack(BasicData<R>& data, int pack, double dt,
                           {bias, m * w});
   rows_.sweep(model_, data, pack);
   rows_.velocity(u_.data(), rhs_.data());
-  rows_.gram(A_.data(), int(ld));
-  // rhs = a₁ - y₂, Σ on the diagonal.
-  for (int i = 0; i < equalities_.size(); ++i) {
-    const Equality& e = equalities_[i];
-    double a = 0, b = 0, sigma = 0;
-    if (dt > 0) {
-      const double damping = 1 + 4 * e.softness.damping_steps;
-      a = 4 / (dt * dt * damping), b = (1 - 1 / damping) / dt, sigma = 4 * e.softness.compliance / (dt * dt * damping);
-    }
-    for (std::size_t k = e.first_row * w; k < std::size_t(e.first_row + e.nrow) * w; ++k) {
-      rhs_[k] += dt > 0 ? R(a) * phi[k] + R(b) * rate[k] : bias[k];
-      sigma_[k] = R(sigma);
-    }
-  }
-  for (std::size_t r = 0; r < m; ++r) {
-    for (std::size_t lane = 0; lane < w; ++lane) {
-      R& d = A_[(r * ld + r) * w + lane];
-      d += sigma_[r * w + lane];
-      pivots_[r * w + lane] = d > 0 ? 1 / d : R(-1);
-      A_[(r * ld + m) * w + lane] = rhs_[r * w + lane];
-    }
-  }
-  if (m > 0) kernels.ldl(int(m), int(ld), A_.data(), inverse_.data(), pivots_.data());
-  if (m > 0) kernels.ldl_back(int(m), int(ld), A_.data(), inverse_.data(), x2);
-  bool spoilt = false;
-  for (std::size_t lane = 0; lane < w; ++lane) {
-    const int world = int(pack * w + lane);
-    bool good = m == 0 || pivots_[lane] > kSmallPivot<R>;
-    for (std::size_t r = 0; r < m; ++r) good = good && std::isfinite(x2[r * w + lane]);
-    if (world < worlds_) status_[world] = KktStatus::solved;
-    if (good) continue;
-    if (!spoilt) rows_.gram(A_.data(), int(ld));  // as it was before the factor
-    spoilt = true;
-    rescue(pack, int(lane), rhs_.data(), x2);
-  }
+  add_targets(equalities_, w, dt, drift_time, phi, rate, bias, rhs_.data(), sigma_.data());
+  rows_.gram(A_.data(), rows_.leading_dimension());
+  for (std::size_t lane = 0; lane < w && int(pack * w + lane) < worlds_; ++lane)
+    status_[pack * w + lane] = KktStatus::solved;
+  factor_rows(pack);
+  multipliers(pack, false, x2);
   rows_.pull(x2, u_.data());
   sweeps.outward(view, state, u_.data(), qacc);
 }
 
+/// A_ + Σ by LDLᵀ, rhs_ carried along. Rows that nothing can move (kDead) are taken out: their multiplier comes out as
+/// nothing.
+template <class R>
+void ConstrainedDynamics<R>::factor_rows(int pack) {
+  const std::size_t w = width_, m = rows(), ld = rows_.leading_dimension();
+  if (m == 0) return;
+  constexpr R kNothing = sizeof(R) == 8 ? R(kDead) : R(1e-12);
+  for (std::size_t lane = 0; lane < w; ++lane) largest_[lane] = 0;
+  for (std::size_t r = 0; r < m; ++r) {
+    R* diagonal = &A_[(r * ld + r) * w];
+    for (std::size_t lane = 0; lane < w; ++lane) {
+      diagonal[lane] += sigma_[r * w + lane];
+      largest_[lane] = diagonal[lane] > largest_[lane] ? diagonal[lane] : largest_[lane];
+    }
+  }
+  for (std::size_t r = 0; r < m; ++r) {
+    R *diagonal = &A_[(r * ld + r) * w], *right = &A_[(r * ld + m) * w];
+    for (std::size_t lane = 0; lane < w; ++lane) {
+      if (diagonal[lane] <= kNothing * largest_[lane]) bury(pack, int(lane), int(r));
+      pivots_[r * w + lane] = 1 / diagonal[lane];
+      right[lane] = rhs_[r * w + lane];
+    }
+  }
+  constraint_table<R>(width_).ldl(int(m), int(ld), A_.data(), inverse_.data(), pivots_.data());
+}
+
+/// A row that nothing can move: a diagonal instead, no demand; the status says so, and whether the demand was met.
+template <class R>
+void ConstrainedDynamics<R>::bury(int pack, int lane, int row) {
+  const std::size_t w = width_, at = row * w + lane;
+  const int world = pack * width_ + lane;
+  A_[(std::size_t(row) * rows_.leading_dimension() + row) * w + lane] = std::max(largest_[lane], R(1));
+  const bool met = std::abs(rhs_[at]) <= (sizeof(R) == 8 ? R(1e-7) : R(1e-3));
+  rhs_[at] = 0;
+  if (world >= worlds_) return;
+  if (status_[world] == KktStatus::solved) status_[world] = KktStatus::redundant, report_ = {}, report_.rank = rows();
+  if (!met) status_[world] = KktStatus::inconsistent;
+  --report_.rank;
+  report_.dependent.push_back(row);
+}
+
+/// The multipliers for rhs_. again: rhs_ is another right side than the one that was carried along.
+template <class R>
+void ConstrainedDynamics<R>::multipliers(int pack, bool again, R* x2) {
+  const std::size_t w = width_, m = rows(), ld = rows_.leading_dimension();
+  if (m == 0) return;
+  const ConstraintTable<R>& kernels = constraint_table<R>(width_);
+  if (again) {
+    AlignedVector<R>& b = push_;
+    std::copy(rhs_.begin(), rhs_.end(), b.begin());
+    kernels.ldl_forward(int(m), int(ld), A_.data(), inverse_.data(), b.data());
+  }
+  kernels.ldl_back(int(m), int(ld), A_.data(), inverse_.data(), x2);
+  for (std::size_t lane = 0; lane < w; ++lane) {
+    bool good = pivots_[lane] > kSmallPivot<R>;
+    for (std::size_t r = 0; r < m; ++r) good = good && std::isfinite(x2[r * w + lane]);
+    if (!good) rescue(pack, int(lane), x2);
+  }
+}
+
+/// Factors of M̂ at qpos, the rows there and their Λ⁻¹, factored.
+template <class R>
+void ConstrainedDynamics<R>::prepare_rows(BasicData<R>& data, int pack, const R* qpos, const R* K) {
+  const ModelView<R> view = model_.view<R>();
+  const std::size_t w = width_, m = rows();
+  constraint_table<R>(width_).pose(view, data.state(pack), qpos);
+  constraint_table<R>(width_).reduce(view, data.state(pack), zero_.data(), K);
+  equalities_.evaluate<R>(data, pack, {qpos, w * model_.nq}, {}, rows_, {phi_.data() + pack * m * w, m * w}, {}, {});
+  rows_.sweep(model_, data, pack);
+  rows_.gram(A_.data(), rows_.leading_dimension());
+  std::fill(sigma_.begin(), sigma_.end(), R(0)), std::fill(rhs_.begin(), rhs_.end(), R(0));
+  factor_rows(pack);
+}
+
+template <class R>
+int ConstrainedDynamics<R>::close(BasicData<R>& data, double h, In<R> qpos, In<R> K, Out<R> v, Out<R> next_qpos) {
+  check(data);
+  check_size("qpos", qpos.size(), data.size(model_.nq));
+  check_size("next_qpos", next_qpos.size(), data.size(model_.nq));
+  check_size("joint_inertia", K.size(), data.size(model_.nv));
+  check_size("v", v.size(), data.size(model_.nv));
+  int open = 0;
+  rounds_ = 0;
+  const std::size_t nq = std::size_t(model_.nq) * width_, nv = std::size_t(model_.nv) * width_;
+  for (int p = 0; p < data.packs(); ++p) {
+    prepare_rows(data, p, qpos.data() + p * nq, K.data() + p * nv);
+    open += close_pack(data, p, R(h), qpos.data() + p * nq, v.data() + p * nv, next_qpos.data() + p * nq);
+  }
+  return open;
+}
+
+/// λ -= Λ⁻¹ φ / h until φ is nothing or no longer falls. Lanes that are done go on: their φ is rounding, and so are
+/// their corrections.
+template <class R>
+int ConstrainedDynamics<R>::close_pack(BasicData<R>& data, int pack, R h, const R* qpos, R* v, R* next_qpos) {
+  constexpr int kMaxRounds = 40;
+  const ModelView<R> view = model_.view<R>();
+  const KernelTable<R>& kernels = kernel_table<R>(width_);
+  const DelassusTable<R>& sweeps = delassus_table<R>(width_);
+  const std::size_t w = width_, m = rows(), nv = std::size_t(model_.nv) * w, nq = std::size_t(model_.nq) * w;
+  R *phi = phi_.data() + pack * m * w, *x2 = x2_.data() + pack * m * w;
+  std::vector<R> worst(w), best(w, std::numeric_limits<R>::infinity());
+  for (int round = 0;; ++round, ++rounds_) {
+    kernels.integrate(view, qpos, v, h, next_qpos);
+    kernels.kinematics(view, elsewhere_.state(0), next_qpos, nullptr);
+    // J stays that of qpos in W; the blocks' forces are of no use any more.
+    equalities_.evaluate<R>(elsewhere_, 0, {next_qpos, nq}, {}, rows_, {phi, m * w}, {}, {});
+    bool falling = false;
+    for (std::size_t lane = 0; lane < w; ++lane) {
+      worst[lane] = 0;
+      for (std::size_t r = 0; r < m; ++r)
+        worst[lane] = std::abs(phi[r * w + lane]) <= worst[lane] ? worst[lane] : std::abs(phi[r * w + lane]);
+      falling = falling || (worst[lane] > tolerance() && worst[lane] < best[lane]);
+      best[lane] = std::min(best[lane], worst[lane]);
+    }
+    if (!falling || round == kMaxRounds) break;
+    for (std::size_t k = 0; k < m * w; ++k) rhs_[k] = phi[k] / h;
+    multipliers(pack, true, x2);
+    std::fill(push_.begin(), push_.end(), R(0));
+    rows_.pull(x2, push_.data());
+    sweeps.outward(view, data.state(pack), push_.data(), trial_v_.data());
+    for (std::size_t i = 0; i < nv; ++i) v[i] += trial_v_[i];
+  }
+  int open = 0;
+  for (std::size_t lane = 0; lane < w && int(pack * w + lane) < worlds_; ++lane) {
+    // What rounding leaves of configurations far from the origin may be more than the tolerance.
+    closed_[pack * w + lane] = worst[lane] <= 100 * tolerance();
+    open += !closed_[pack * w + lane];
+  }
+  return open;
+}
+
+template <class R>
+void ConstrainedDynamics<R>::settle(BasicData<R>& data, In<R> qpos, In<R> K, Out<R> v) {
+  check(data);
+  check_size("qpos", qpos.size(), data.size(model_.nq));
+  check_size("joint_inertia", K.size(), data.size(model_.nv));
+  check_size("v", v.size(), data.size(model_.nv));
+  const ModelView<R> view = model_.view<R>();
+  const std::size_t w = width_, m = rows(), nv = std::size_t(model_.nv) * w, nq = std::size_t(model_.nq) * w;
+  for (int p = 0; p < data.packs(); ++p) {
+    const R* q = qpos.data() + p * nq;
+    R* velocity = v.data() + p * nv;
+    prepare_rows(data, p, q, K.data() + p * nv);
+    R *rate = rate_.data() + p * m * w, *x2 = x2_.data() + p * m * w;
+    for (int round = 0; round < 2; ++round) {  // the second takes what rounding left
+      kernel_table<R>(width_).kinematics(view, elsewhere_.state(0), q, velocity);
+      row_rates(velocity, rate);
+      std::copy(rate, rate + m * w, rhs_.begin());
+      multipliers(p, true, x2);
+      std::fill(push_.begin(), push_.end(), R(0));
+      rows_.pull(x2, push_.data());
+      delassus_table<R>(width_).outward(view, data.state(p), push_.data(), trial_v_.data());
+      for (std::size_t i = 0; i < nv; ++i) velocity[i] += trial_v_[i];
+    }
+  }
+}
+
+/// J v from the velocities of the links in elsewhere_, and v itself for rows on joints.
+template <class R>
+void ConstrainedDynamics<R>::row_rates(const R* v, R* rate) {
+  const std::size_t w = width_;
+  const R* links = static_cast<const R*>(elsewhere_.state(0));
+  for (int b = 0; b < rows_.blocks(); ++b) {
+    const auto block = rows_.block(b);
+    for (int r = 0; r < block.nrow; ++r) {
+      for (std::size_t lane = 0; lane < w; ++lane) {
+        const auto at = [&](const R* p, int k) { return p[(std::size_t(k) * block.stride + r) * w + lane]; };
+        R sum = 0;
+        for (int side = 0; block.force && side < 2; ++side) {
+          const int link = side ? block.b : block.a;
+          if (link < 0) continue;
+          // LinkState<T> is an array of T, a T being [lane].
+          constexpr std::size_t kSize = sizeof(LinkState<R>) / sizeof(R),
+                                kVelocity = offsetof(LinkState<R>, v) / sizeof(R);
+          const R* velocity = links + (link * kSize + kVelocity) * w + lane;
+          for (int k = 0; k < 6; ++k) sum += at(block.force, 6 * side + k) * velocity[k * w];
+          if (block.joint) sum += at(block.joint, side) * v[std::size_t(model_.joints[link].qvel) * w + lane];
+        }
+        for (std::size_t k = 0; !block.force && k < block.dofs.size(); ++k)
+          sum += at(block.joint, int(k)) * v[block.dofs[k] * w + lane];
+        rate[std::size_t(block.first_row + r) * w + lane] = sum;
+      }
+    }
+  }
+}
+
+template <class R>
+void ConstrainedDynamics<R>::begin_rounds() {
+  if (width_ != 1)
+    throw ValueError("data", std::to_string(width_) + " lanes",
+                     "one world: force limits with equality constraints are not in lanes yet");
+  std::fill(x2_.begin(), x2_.end(), R(0));
+  status_[0] = KktStatus::solved;
+}
+
+template <class R>
+bool ConstrainedDynamics<R>::correct(BasicData<R>& data, double dt, In<R> qpos, In<R> qvel, In<R> qacc, Out<R> force,
+                                     double drift_time) {
+  const ModelView<R> view = model_.view<R>();
+  const std::size_t m = rows();
+  constraint_table<R>(1).prepare(view, elsewhere_.state(0), qpos.data(), qvel.data(), zero_.data(),
+                                 data.joint_inertia.data());
+  equalities_.evaluate<R>(elsewhere_, 0, qpos, qvel, rows_, phi_, rate_, bias_);
+  kernel_table<R>(1).kinematics(view, elsewhere_.state(0), qpos.data(), qacc.data());
+  row_rates(qacc.data(), rhs_.data());  // J q̈
+  add_targets(equalities_, 1, dt, drift_time, phi_.data(), rate_.data(), bias_.data(), rhs_.data(), sigma_.data());
+  R worst = 0, scale = 1;
+  for (std::size_t r = 0; r < m; ++r) {
+    scale = std::max(scale, std::abs(rhs_[r]));
+    rhs_[r] -= sigma_[r] * x2_[r];  // J q̈ - Σ x₂ - y₂
+    worst = std::max(worst, std::abs(rhs_[r]));
+  }
+  for (const R a : qacc) scale = std::max(scale, std::abs(a));
+  const bool held = worst <= scale * (sizeof(R) == 8 ? R(1e-10) : R(1e-4));
+  if (!held) {
+    rows_.sweep(model_, data);
+    rows_.gram(A_.data(), rows_.leading_dimension());
+    factor_rows(0);
+    multipliers(0, false, push_.data());
+    for (std::size_t r = 0; r < m; ++r) x2_[r] += push_[r];
+  }
+  for (int b = 0; b < rows_.blocks(); ++b) {
+    const auto block = rows_.block(b);
+    gram_.resize(std::max(gram_.size(), block.dofs.size() * block.stride));
+    rows_.jacobian(model_, elsewhere_, b, gram_.data());
+    for (std::size_t k = 0; k < block.dofs.size(); ++k) {
+      for (int r = 0; r < block.nrow; ++r)
+        force[block.dofs[k]] -= gram_[k * block.stride + r] * x2_[block.first_row + r];
+    }
+  }
+  return held;
+}
+
 /// The multipliers of one world whose rows depend on one another.
 template <class R>
-void ConstrainedDynamics<R>::rescue(int pack, int lane, const R* rhs, R* x2) {
+void ConstrainedDynamics<R>::rescue(int pack, int lane, R* x2) {
   const int m = rows(), ld = rows_.leading_dimension(), world = pack * width_ + lane;
+  gram_.resize(std::max(gram_.size(), A_.size()));
+  rows_.gram(gram_.data(), ld);  // A_ holds its factor
   std::vector<double> A(std::size_t(m) * m), b(m), x(m);
   for (int r = 0; r < m; ++r) {
-    for (int c = r; c < m; ++c) A[std::size_t(r) * m + c] = double(A_[(std::size_t(r) * ld + c) * width_ + lane]);
+    for (int c = r; c < m; ++c) A[std::size_t(r) * m + c] = double(gram_[(std::size_t(r) * ld + c) * width_ + lane]);
     A[std::size_t(r) * m + r] += double(sigma_[std::size_t(r) * width_ + lane]);
-    b[r] = double(rhs[std::size_t(r) * width_ + lane]);
+    b[r] = double(rhs_[std::size_t(r) * width_ + lane]);
   }
   const MultiplierReport report = solve_multipliers(m, m, A.data(), b, x);
   for (int r = 0; r < m; ++r) x2[std::size_t(r) * width_ + lane] = R(x[r]);

@@ -19,6 +19,7 @@ struct ConstraintTable {
                      const RowTarget<R>*, const R* qpos, const R* qvel, R* phi, R* rate, R* bias);
   /// On entry smallest[k] = 1 / A_kk; see solver/ldl.inl.
   void (*ldl)(int m, int ld, R* A, R* inverse, R* smallest);
+  void (*ldl_forward)(int m, int ld, R* A, const R* inverse, R* b);
   void (*ldl_back)(int m, int ld, const R* A, const R* inverse, R* x);
   // efpa.inl; scalar worlds only.
   void (*climb_chain)(const ModelView<R>&, const void* state, int tip, const R* force, const R* entries, int count,

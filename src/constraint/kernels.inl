@@ -60,6 +60,9 @@ struct ConstraintFor {
   static void ldl(int m, int ld, R* A, R* inverse, R* smallest) {
     ldl_kernel<T, P>(m, ld, in(A), in(inverse), in(smallest));
   }
+  static void ldl_forward(int m, int ld, R* A, const R* inverse, R* b) {
+    ldl_forward_kernel<T>(m, ld, in(A), in(inverse), in(b));
+  }
   static void ldl_back(int m, int ld, const R* A, const R* inverse, R* x) {
     ldl_back_kernel<T>(m, ld, in(A), in(inverse), in(x));
   }
@@ -82,6 +85,7 @@ struct ConstraintFor {
             reduce,
             equalities,
             ldl,
+            ldl_forward,
             ldl_back,
             kWidth<T> == 1 ? climb_chain : nullptr,
             kWidth<T> == 1 ? omega_times : nullptr,

@@ -124,10 +124,15 @@ void KktSolver::finish(const KktInput& in, KktReport& report, bool matrix_in_pla
   s.x2.resize(m);
   report.rank = m;
   if (m == 0) return;
+  double most = 0;
   for (int r = 0; r < m; ++r) {
     double& d = s.A[std::size_t(r) * ld + r];
     if (!in.sigma.empty()) d += in.sigma[r];
-    s.pivots[r] = d > 0 ? 1 / d : -1;
+    most = std::max(most, d);
+  }
+  for (int r = 0; r < m; ++r) {
+    const double d = s.A[std::size_t(r) * ld + r];
+    s.pivots[r] = d > kDead * most ? 1 / d : -1;
     s.A[std::size_t(r) * ld + m] = s.rhs[r];
   }
   if (matrix_in_place) s.dense.assign(s.A.begin(), s.A.begin() + std::size_t(m) * ld);

@@ -11,8 +11,18 @@ const char* name(WorldStatus status) {
     case WorldStatus::bad_input: return "bad_input";
     case WorldStatus::singular: return "singular";
     case WorldStatus::too_fast: return "too_fast";
+    case WorldStatus::open_loop: return "open_loop";
   }
   return "ok";
+}
+
+const char* name(LoopMode mode) {
+  switch (mode) {
+    case LoopMode::off: return "off";
+    case LoopMode::spook: return "spook";
+    case LoopMode::shake: return "shake";
+  }
+  return "off";
 }
 
 namespace {
@@ -34,11 +44,23 @@ bool finite(std::span<const R> values) {
 
 template <class R>
 Stepper<R>::Stepper(const Model& model, const BasicData<R>& data, const StepOptions& options)
-    : model_(model), options_(options), none_(Drives::none(model)), width_(data.width()), status_(data.worlds(), WorldStatus::ok) {
-  if (!(options.dt > 0) || !std::isfinite(options.dt)) throw ValueError("dt", std::to_string(options.dt), "a positive, finite number of seconds");
+    : model_(model),
+      options_(options),
+      none_(Drives::none(model)),
+      width_(data.width()),
+      status_(data.worlds(), WorldStatus::ok) {
+  if (!(options.dt > 0) || !std::isfinite(options.dt))
+    throw ValueError("dt", std::to_string(options.dt), "a positive, finite number of seconds");
   if (options.rows.any()) {
-    if (options.integrator == Integrator::rk4) throw ValueError("integrator", "rk4", "semi_implicit_euler with contacts or joint limits");
+    if (options.integrator == Integrator::rk4)
+      throw ValueError("integrator", "rk4", "semi_implicit_euler with contacts or joint limits");
     rows_ = std::make_unique<RowStage<R>>(model, data, options.rows);
+  }
+  if (options.loops != LoopMode::off && !options.equalities && !model.spec.equalities.empty())
+    own_equalities_.emplace(EqualitySet::of(model));
+  const EqualitySet* equalities = own_equalities_ ? &*own_equalities_ : options.equalities;
+  if (options.loops != LoopMode::off && equalities && equalities->rows() > 0) {
+    loops_ = std::make_unique<ConstrainedDynamics<R>>(model, *equalities, data);
   }
   next_qpos_.resize(data.size(model.nq)), next_qvel_.resize(data.size(model.nv));
   if (options.integrator != Integrator::rk4) return;
@@ -55,8 +77,10 @@ template <class R>
 int Stepper<R>::step(BasicData<R>& data, const Drives& drives, In<R> qpos_target, In<R> qvel_target) {
   const In<R> target = qpos_target.empty() ? In<R>(data.qpos) : qpos_target;
   screen(data, target, qvel_target);
-  if (options_.integrator == Integrator::rk4) rk4(data, drives, target, qvel_target);
-  else euler(data, drives, target, qvel_target);
+  if (options_.integrator == Integrator::rk4)
+    rk4(data, drives, target, qvel_target);
+  else
+    euler(data, drives, target, qvel_target);
   data.time += options_.dt;
   return settle(data);
 }
@@ -64,7 +88,9 @@ int Stepper<R>::step(BasicData<R>& data, const Drives& drives, In<R> qpos_target
 /// Marks the worlds that bring numbers in which are not finite.
 template <class R>
 void Stepper<R>::screen(const BasicData<R>& data, In<R> qpos_target, In<R> qvel_target) {
-  if (finite<R>(data.qpos) && finite<R>(data.qvel) && finite<R>(data.tau) && finite<R>(qpos_target) && finite<R>(qvel_target)) return;
+  if (finite<R>(data.qpos) && finite<R>(data.qvel) && finite<R>(data.tau) && finite<R>(qpos_target) &&
+      finite<R>(qvel_target))
+    return;
   for (int world = 0; world < data.worlds(); ++world) {
     if (status_[world] != WorldStatus::ok) continue;
     const bool good = finite_lane(data.qpos, model_.nq, world) && finite_lane(data.qvel, model_.nv, world) &&
@@ -76,15 +102,64 @@ void Stepper<R>::screen(const BasicData<R>& data, In<R> qpos_target, In<R> qvel_
 
 /// qacc at (qpos, qvel); dt > 0 makes drives, springs and damping implicit over dt, dt = 0 explicit.
 template <class R>
-void Stepper<R>::accelerate(BasicData<R>& data, const Drives& drives, double dt, In<R> qpos, In<R> qvel, In<R> qpos_target,
-                            In<R> qvel_target, In<R> tau) {
+void Stepper<R>::accelerate(BasicData<R>& data, const Drives& drives, double dt, In<R> qpos, In<R> qvel,
+                            In<R> qpos_target, In<R> qvel_target, In<R> tau) {
   if (drives.limited()) {
     if (!limiter_) limiter_.emplace(model_, data);
+    if (loops_) return limited_loops(data, drives, dt, qpos, qvel, qpos_target, qvel_target, tau);
     limiter_->solve(data, drives, dt, qpos, qvel, qpos_target, qvel_target, tau, data.qacc);
     return;
   }
-  drive_terms<R>(model_, data, drives, dt, qpos, qvel, qpos_target, qvel_target, tau, data.joint_force, data.joint_inertia);
-  maba<R>(model_, data, qpos, qvel, data.joint_force, data.joint_inertia, data.qacc);
+  drive_terms<R>(model_, data, drives, dt, qpos, qvel, qpos_target, qvel_target, tau, data.joint_force,
+                 data.joint_inertia);
+  if (!loops_) return maba<R>(model_, data, qpos, qvel, data.joint_force, data.joint_inertia, data.qacc);
+  loops_->accelerate(data, loop_step(dt), qpos, qvel, data.joint_force, data.joint_inertia, data.qacc, loop_drift(dt));
+}
+
+/// SPOOK's step, 0 for exact accelerations.
+template <class R>
+double Stepper<R>::loop_step(double dt) const {
+  return options_.loops == LoopMode::spook ? dt : 0;
+}
+
+/// rk4 without projection pulls errors back in about SPOOK's default time.
+template <class R>
+double Stepper<R>::loop_drift(double dt) const {
+  return options_.loops == LoopMode::spook && dt == 0 ? Softness{}.damping_steps * options_.dt : 0;
+}
+
+/// Drives at their force limits and equality constraints take turns: the constraints' force is an applied force to the
+/// drives, the drives' active piece the constraints' mass matrix, until the rows hold at the drives' own solution.
+template <class R>
+void Stepper<R>::limited_loops(BasicData<R>& data, const Drives& drives, double dt, In<R> qpos, In<R> qvel,
+                               In<R> qpos_target, In<R> qvel_target, In<R> tau) {
+  constexpr int kMaxRounds = 50;
+  loop_tau_.assign(tau.begin(), tau.end());
+  loops_->begin_rounds();
+  for (int round = 0; round < kMaxRounds; ++round) {
+    limiter_->solve(data, drives, dt, qpos, qvel, qpos_target, qvel_target, loop_tau_, data.qacc);
+    factor<R>(model_, data, qpos, data.joint_inertia);  // a rotation at its limit left factors of another form
+    std::copy(tau.begin(), tau.end(), loop_tau_.begin());
+    if (loops_->correct(data, loop_step(dt), qpos, qvel, data.qacc, loop_tau_, loop_drift(dt))) break;
+  }
+}
+
+/// SHAKE on the step that euler() took, or on rk4's end; then RATTLE's velocities.
+template <class R>
+void Stepper<R>::close_loops(BasicData<R>& data) {
+  const bool rk4 = options_.integrator == Integrator::rk4;
+  const R h = rk4 ? R(1) : R(options_.dt);
+  if (rk4) {
+    std::copy(next_qpos_.begin(), next_qpos_.end(), stage_qpos_.begin());
+    std::fill(u_.begin(), u_.end(), R(0));
+    loops_->close(data, h, stage_qpos_, data.joint_inertia, u_, next_qpos_);
+  } else {
+    loops_->close(data, h, data.qpos, data.joint_inertia, next_qvel_, next_qpos_);
+  }
+  loops_->settle(data, next_qpos_, data.joint_inertia, next_qvel_);
+  for (int world = 0; world < data.worlds(); ++world) {
+    if (status_[world] == WorldStatus::ok && !loops_->closed(world)) status_[world] = WorldStatus::open_loop;
+  }
 }
 
 template <class R>
@@ -106,11 +181,12 @@ void Stepper<R>::euler(BasicData<R>& data, const Drives& drives, In<R> qpos_targ
     }
     for (std::size_t i = 0; i < next_qvel_.size(); ++i) data.qacc[i] = (next_qvel_[i] - data.qvel[i]) / h;
   }
+  if (loops_ && options_.loops == LoopMode::shake) return close_loops(data);
   integrate<R>(model_, data, data.qpos, next_qvel_, h, next_qpos_);
 }
 
-/// u̇ = dexp⁻¹(u) v = v + ½ u × v + 1/12 u × (u × v) on the rotations, v elsewhere: what moves q = q₀ ⊞ u when q̇ is v. The next
-/// term is of fifth order in the step. [Munthe-Kaas 1998]
+/// u̇ = dexp⁻¹(u) v = v + ½ u × v + 1/12 u × (u × v) on the rotations, v elsewhere: what moves q = q₀ ⊞ u when q̇ is v.
+/// The next term is of fifth order in the step. [Munthe-Kaas 1998]
 template <class R>
 static void manifold_slope(const Model& model, int width, const R* u, const R* v, R* slope) {
   for (const Joint& joint : model.joints) {
@@ -149,6 +225,7 @@ void Stepper<R>::rk4(BasicData<R>& data, const Drives& drives, In<R> qpos_target
   }
   integrate<R>(model_, data, data.qpos, sum_q_, R(1), next_qpos_);
   for (std::size_t i = 0; i < next_qvel_.size(); ++i) next_qvel_[i] = data.qvel[i] + sum_v_[i];
+  if (loops_ && options_.loops == LoopMode::shake) close_loops(data);
 }
 
 template <class R>

@@ -65,6 +65,17 @@ void ldl_kernel(int m, int ld, T* A, T* inverse, T* smallest) {
   smallest[0] = least;
 }
 
+/// Another right side through the same factor: b becomes L⁻¹ b, put in column m for ldl_back_kernel.
+template <class T>
+void ldl_forward_kernel(int m, int ld, T* A, const T* inverse, T* b) {
+  for (int k = 0; k < m; ++k) {
+    const T* row = A + k * ld;
+    const T c = b[k] * inverse[k];
+    for (int i = k + 1; i < m; ++i) b[i] = neg_mul_add(row[i], c, b[i]);
+  }
+  for (int k = 0; k < m; ++k) A[k * ld + m] = b[k];
+}
+
 /// x [m] from what ldl_kernel left.
 template <class T>
 void ldl_back_kernel(int m, int ld, const T* A, const T* inverse, T* x) {

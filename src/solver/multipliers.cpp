@@ -48,7 +48,10 @@ MultiplierReport solve_multipliers(int m, int ld, const double* A, std::span<con
   for (int i = 0; i < m; ++i) {
     for (int j = i; j < m; ++j) S(i, j) = S(j, i) = A[std::size_t(i) * ld + j];
     rhs[i] = b[i];
-    scale[i] = S(i, i) > 0 ? 1 / std::sqrt(S(i, i)) : 0;  // a row that nothing can move
+  }
+  const double dead = m > 0 ? kDead * S.diagonal().maxCoeff() : 0;
+  for (int i = 0; i < m; ++i) {
+    scale[i] = S(i, i) > dead ? 1 / std::sqrt(S(i, i)) : 0;
     if (!std::isfinite(scale[i])) scale[i] = 0;
   }
   report.finite = S.allFinite() && rhs.allFinite();

@@ -4,6 +4,7 @@ import pathlib
 import sys
 
 import characters
+import loops
 from tree import emit, walk
 
 MADE = "Made by tools/generate/make_models.py: change the numbers there, not here."
@@ -145,7 +146,9 @@ def main():
     folder = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).resolve().parents[2] / "models")
     folder.mkdir(parents=True, exist_ok=True)
     texts = {"humanoid": humanoid(), "dog": dog(), **{f"snake{n}": snake(n) for n in (36, 72, 195)},
-             "pendulum": PENDULUM, "double_pendulum": DOUBLE_PENDULUM, "cart_pole": CART_POLE}
+             "pendulum": PENDULUM, "double_pendulum": DOUBLE_PENDULUM, "cart_pole": CART_POLE,
+             **{f"loops/{name}": text for name, text in loops.models().items()}}
+    (folder / "loops").mkdir(exist_ok=True)
     for name, text in texts.items():
         (folder / f"{name}.xml").write_text(text)
 

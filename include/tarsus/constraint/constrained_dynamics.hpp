@@ -6,9 +6,11 @@
 // (Wᵀ D⁻¹ W + Σ) x₂ = Wᵀ D⁻¹ u - y₂,  u -= W x₂, and ABA's outward pass: O(n + m d + m² d + m³). Drives enter M̂ = M + K
 // and Q.
 //
-//   exact    y₂ = -J̇ q̇, Σ = 0: the acceleration of the ideal linkage
-//   spook    y₂ = (b - J q̇)/h with b, Σ of theory.md, section 4: the step's end velocity obeys the softened, stabilised
-//   row
+//   exact    y₂ = -J̇ q̇, Σ = 0: the acceleration of the ideal linkage; with a drift time T, y₂ -= 2 J q̇ / T + φ / T²
+//   spook    y₂ = (b - J q̇)/h with b, Σ of theory.md, section 4: the step's end velocity obeys the softened row
+//
+// Without drift: close() is SHAKE on generalised coordinates, q = q₀ ⊞ h (v + M̂⁻¹ Jᵀ λ) with φ(q) = 0, and settle() is
+// RATTLE's velocity stage, v += M̂⁻¹ Jᵀ μ with J v = 0.  [theory.md, sections 5 and 6]
 #pragma once
 
 #include <cstdint>
@@ -33,22 +35,39 @@ class ConstrainedDynamics {
   /// Keeps references to both. @throws ValueError if the set was made for another model
   ConstrainedDynamics(const Model& model, const EqualitySet& equalities, const BasicData<R>& data);
 
-  /// q̈ of all worlds. dt > 0: SPOOK over that step; dt = 0: exact.
+  /// q̈ of all worlds. dt > 0: SPOOK over that step; dt = 0: exact, with drift_time [s] > 0 pulled back in about that
+  /// time.
   /// @param joint_force Q, joint_inertia K as for maba()
   void accelerate(BasicData<R>& data, double dt, In<R> qpos, In<R> qvel, In<R> joint_force, In<R> joint_inertia,
-                  Out<R> qacc);
+                  Out<R> qacc, double drift_time = 0);
+
+  /// For a caller whose mass matrix changes with the answer (drives at their force limits), one world: begin_rounds(),
+  /// then for each qacc of its own, with factor() done, correct() until it says that the rows hold. `force` gets the
+  /// rows' force -Jᵀ x₂ added. @throws ValueError for lanes
+  void begin_rounds();
+  bool correct(BasicData<R>& data, double dt, In<R> qpos, In<R> qvel, In<R> qacc, Out<R> force, double drift_time = 0);
+
+  /// Moves v along M̂⁻¹ Jᵀ (all at qpos, with M̂ = M₀ + joint_inertia) until φ(qpos ⊞ h v) = 0 to tolerance(); next_qpos
+  /// is that configuration. A chord iteration: one factor, a few evaluations of φ.
+  /// @return number of worlds in which it did not get there: their v and next_qpos are the last ones tried
+  int close(BasicData<R>& data, double h, In<R> qpos, In<R> joint_inertia, Out<R> v, Out<R> next_qpos);
+  /// Takes from v what violates the rows at qpos, along M̂⁻¹ Jᵀ: J v = 0 afterwards.
+  void settle(BasicData<R>& data, In<R> qpos, In<R> joint_inertia, Out<R> v);
+  static constexpr R tolerance() { return sizeof(R) == 8 ? R(1e-12) : R(2e-6); }  ///< of close() [m | rad]
+  bool closed(int world) const { return closed_[world]; }                         ///< by the last close()
+  int rounds() const { return rounds_; }                                          ///< evaluations of the last close()
 
   const EqualitySet& equalities() const { return equalities_; }
   int rows() const { return equalities_.rows(); }
-  // Of the last accelerate(), as batch arrays [pack][rows][lane].
-  std::span<const R> multiplier() const { return x2_; }  ///< x₂: the force on the bodies is -Jᵀ x₂
-  std::span<const R> phi() const { return phi_; }        ///< at the beginning of the step
-  std::span<const R> rate() const { return rate_; }      ///< J q̇
+  // Of the last call, as batch arrays [pack][rows][lane].
+  std::span<const R> multiplier() const { return x2_; }  ///< x₂ of accelerate(): the force on the bodies is -Jᵀ x₂
+  std::span<const R> phi() const { return phi_; }  ///< where it was last evaluated: the step's start; close(): its end
+  std::span<const R> rate() const { return rate_; }  ///< J q̇
   KktStatus status(int world) const { return status_[world]; }
   /// Of the last world that was not simply solved: its rank and rows.
   const MultiplierReport& report() const { return report_; }
 
-  /// max |φ| and max |J q̇| of a world at the last accelerate(), with the row's name.
+  /// max |φ| and max |J q̇| of a world as phi() and rate() have them, with the row of the first.
   struct Error {
     double position = 0, velocity = 0;
     int row = -1;  ///< of `position`
@@ -56,17 +75,27 @@ class ConstrainedDynamics {
   Error error(int world) const;
 
  private:
-  void solve_pack(BasicData<R>& data, int pack, double dt, const R* qpos, const R* qvel, const R* Q, const R* K,
-                  R* qacc);
-  void rescue(int pack, int lane, const R* rhs, R* x2);
+  void check(const BasicData<R>& data) const;
+  void solve_pack(BasicData<R>& data, int pack, double dt, double drift_time, const R* qpos, const R* qvel, const R* Q,
+                  const R* K, R* qacc);
+  int close_pack(BasicData<R>& data, int pack, R h, const R* qpos, R* v, R* next_qpos);
+  void prepare_rows(BasicData<R>& data, int pack, const R* qpos, const R* K);
+  void factor_rows(int pack);
+  void bury(int pack, int lane, int row);
+  void multipliers(int pack, bool again, R* x2);
+  void row_rates(const R* v, R* rate);
+  void rescue(int pack, int lane, R* x2);
 
   const Model& model_;
   const EqualitySet& equalities_;
   int width_, worlds_;
   DelassusRows<R> rows_;
-  AlignedVector<R> phi_, rate_, bias_, x2_;                  // [pack][rows][lane]
-  AlignedVector<R> A_, inverse_, pivots_, rhs_, sigma_, u_;  // of one pack
+  AlignedVector<R> phi_, rate_, bias_, x2_;  // [pack][rows][lane]
+  AlignedVector<R> A_, inverse_, pivots_, rhs_, sigma_, u_, push_, trial_v_, zero_, gram_, largest_;  // of one pack
+  BasicData<R> elsewhere_;  // workspace of one pack at another configuration
   std::vector<KktStatus> status_;
+  std::vector<char> closed_;
+  int rounds_ = 0;
   MultiplierReport report_;
 };
 

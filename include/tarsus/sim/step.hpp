@@ -2,9 +2,10 @@
 //
 //   stage       reads                       writes
 //   drive       qpos qvel tau, targets      joint_force Q, joint_inertia K
-//   solve       qpos qvel Q K               qacc
+//   solve       qpos qvel Q K               qacc, with the model's equality constraints (StepOptions::loops)
 //   rows        qpos qvel, factors          the next qvel: contacts, joint limits, dry friction (StepOptions::rows)
 //   integrate   qpos, the next qvel         the next qpos
+//   close       the next qpos qvel          both, moved onto the equality constraints (LoopMode::shake)
 //   check       the next state              status; a bad world freezes at its last good state, its neighbours go on
 #pragma once
 
@@ -12,6 +13,7 @@
 #include <memory>
 #include <optional>
 
+#include "tarsus/constraint/constrained_dynamics.hpp"
 #include "tarsus/sim/row_stage.hpp"
 
 namespace tarsus {
@@ -23,17 +25,28 @@ enum class Integrator {
 
 enum class WorldStatus : std::uint8_t {
   ok,
-  bad_input,   ///< a state, target or applied force that is not finite came in
-  singular,    ///< the acceleration is not finite: the mass matrix is singular (a massless moving end?) or overflowed
-  too_fast,    ///< a velocity beyond StepOptions::speed_limit: diverged
+  bad_input,  ///< a state, target or applied force that is not finite came in
+  singular,   ///< the acceleration is not finite: the mass matrix is singular (a massless moving end?) or overflowed
+  too_fast,   ///< a velocity beyond StepOptions::speed_limit: diverged
+  open_loop,  ///< LoopMode::shake: no configuration near the step's end closes the loops; loops() names the row
 };
 const char* name(WorldStatus status);
 
+/// What a step does with equality constraints. rk4 takes accelerations of the ideal linkage in both modes.
+enum class LoopMode : std::uint8_t {
+  off,    ///< ignores them
+  spook,  ///< softened and stabilised rows, errors of second order in the step
+  shake,  ///< no drift: positions to rounding (SHAKE), velocities too (RATTLE), at about twice the cost
+};
+const char* name(LoopMode mode);
+
 struct StepOptions {
-  double dt = 1.0 / 60;        ///< [s]
+  double dt = 1.0 / 60;  ///< [s]
   Integrator integrator = Integrator::semi_implicit_euler;
-  double speed_limit = 1e6;    ///< [rad/s | m/s] beyond which a world counts as diverged
-  RowStageOptions rows = {};   ///< contacts and joint limits: one world, semi_implicit_euler
+  double speed_limit = 1e6;                 ///< [rad/s | m/s] beyond which a world counts as diverged
+  LoopMode loops = LoopMode::spook;         ///< the model's equality constraints, or
+  const EqualitySet* equalities = nullptr;  ///< these; must outlive the Stepper
+  RowStageOptions rows = {};                ///< contacts and joint limits: one world, semi_implicit_euler
 };
 
 /// Advances worlds by dt. Keeps its scratch between calls; not for use by two threads at once.
@@ -41,9 +54,11 @@ template <class R>
 class Stepper {
  public:
   /// @throws ValueError for a step that is not positive and finite, or rows with lanes or rk4
+  /// @throws InputError for an equality constraint of the model that cannot be (EqualitySet::of)
   Stepper(const Model& model, const BasicData<R>& data, const StepOptions& options);
 
-  /// One step of all worlds that are ok. Targets are those at the end of the step; empty spans: no drives / zero velocity.
+  /// One step of all worlds that are ok. Targets are those at the end of the step; empty spans: no drives / zero
+  /// velocity.
   /// @return number of worlds that are not ok now
   int step(BasicData<R>& data, const Drives& drives, In<R> qpos_target, In<R> qvel_target = {});
   /// Without drives: tau, springs and damping alone.
@@ -54,9 +69,12 @@ class Stepper {
   void revive(int world) { status_[world] = WorldStatus::ok; }
   const StepOptions& options() const { return options_; }
 
-  /// How the force limits of the last step's drives were kept; null before the first step of drives with limits. An rk4 step
-  /// clamps explicitly, four times; this is the last.
+  /// How the force limits of the last step's drives were kept; null before the first step of drives with limits. An rk4
+  /// step clamps explicitly, four times; this is the last.
   const DriveLimiter<R>* limiter() const { return limiter_ ? &*limiter_ : nullptr; }
+
+  /// Equality constraints of the last step: errors, multipliers, status; null if there are none.
+  const ConstrainedDynamics<R>* loops() const { return loops_.get(); }
 
   /// Contacts and joint limits of the last step; null without StepOptions::rows.
   const RowStage<R>* rows() const { return rows_.get(); }
@@ -65,8 +83,13 @@ class Stepper {
   void screen(const BasicData<R>& data, In<R> qpos_target, In<R> qvel_target);
   void euler(BasicData<R>& data, const Drives& drives, In<R> qpos_target, In<R> qvel_target);
   void rk4(BasicData<R>& data, const Drives& drives, In<R> qpos_target, In<R> qvel_target);
-  void accelerate(BasicData<R>& data, const Drives& drives, double dt, In<R> qpos, In<R> qvel, In<R> qpos_target, In<R> qvel_target,
-                  In<R> tau);
+  void accelerate(BasicData<R>& data, const Drives& drives, double dt, In<R> qpos, In<R> qvel, In<R> qpos_target,
+                  In<R> qvel_target, In<R> tau);
+  void limited_loops(BasicData<R>& data, const Drives& drives, double dt, In<R> qpos, In<R> qvel, In<R> qpos_target,
+                     In<R> qvel_target, In<R> tau);
+  void close_loops(BasicData<R>& data);
+  double loop_step(double dt) const;
+  double loop_drift(double dt) const;
   bool finite_lane(In<R> values, int n, int world) const;
   WorldStatus judge(const BasicData<R>& data, int world) const;
   int settle(BasicData<R>& data);
@@ -77,8 +100,11 @@ class Stepper {
   int width_;
   std::vector<WorldStatus> status_;
   std::optional<DriveLimiter<R>> limiter_;
+  std::optional<EqualitySet> own_equalities_;
+  std::unique_ptr<ConstrainedDynamics<R>> loops_;
   std::unique_ptr<RowStage<R>> rows_;
   AlignedVector<R> next_qpos_, next_qvel_;
+  AlignedVector<R> loop_tau_;
   AlignedVector<R> stage_qpos_, stage_qvel_, u_, slope_q_, sum_q_, sum_v_;  // rk4 alone
 };
 

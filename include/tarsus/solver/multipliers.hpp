@@ -25,6 +25,11 @@ struct MultiplierReport {
 /// posture is singular.
 inline constexpr double kDependent = 1e-11;
 
+/// A row whose diagonal is below this part of the largest is one that nothing can move (the normal of a planar
+/// linkage's plane): what it has is the square of a rounding, and must not be taken for a constraint. Such rows count
+/// as dependent.
+inline constexpr double kDead = 1e-24;
+
 /// A: [m][ld], the upper triangle row by row, Σ included. O(m² r).
 MultiplierReport solve_multipliers(int m, int ld, const double* A, std::span<const double> b, std::span<double> x);
 

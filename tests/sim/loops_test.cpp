@@ -1,0 +1,262 @@
+// Closed loops in the step: linkages against their closed forms, no drift under SHAKE, energy, lanes, drives, bad
+// starts.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "support/random_model.hpp"
+#include "tarsus/io/model_file.hpp"
+#include "tarsus/sim/step.hpp"
+
+namespace tarsus::test {
+namespace {
+
+Model loop_model(const std::string& name) {
+  return compile(read_model(std::string(TARSUS_SOURCE_DIR) + "/models/loops/" + name + ".xml"));
+}
+
+double error_at(const Model& model, Data& data, const EqualitySet& set, int* row = nullptr) {
+  DelassusRows<double> rows(model);
+  set.add_blocks(rows);
+  std::vector<double> phi(set.rows());
+  kinematics<double>(model, data, data.qpos);
+  set.evaluate<double>(data, 0, data.qpos, {}, rows, phi, {}, {});
+  double worst = 0;
+  for (int r = 0; r < set.rows(); ++r) {
+    if (std::abs(phi[r]) <= worst) continue;
+    worst = std::abs(phi[r]);
+    if (row) *row = r;
+  }
+  return worst;
+}
+
+double total_energy(const Model& model, Data& data) {
+  kinematics<double>(model, data, data.qpos, data.qvel);
+  return energy<double>(model, data, data.qpos, data.qvel).total();
+}
+
+TEST(Loops, BuiltInsAreClosedAsDrawn) {
+  for (const char* name : {"four_bar", "slider_crank", "stewart", "ring", "holding_hands"}) {
+    const Model model = loop_model(name);
+    const EqualitySet set = EqualitySet::of(model);
+    Data data(model);
+    int row = 0;
+    const double error = error_at(model, data, set, &row);
+    EXPECT_LT(error, 1e-12) << name << ": " << set.row_name(row);
+    EXPECT_GT(set.rows(), 0) << name;
+  }
+}
+
+/// Rocker angle of the four-bar for a crank angle, on the branch that is drawn.
+double rocker_angle(double crank) {
+  const double a = 0.1, b = 0.3, c = 0.25, g = 0.3;
+  const double px = a * std::cos(crank), pz = a * std::sin(crank), dx = g - px, dz = -pz, d = std::hypot(dx, dz);
+  const double along = (d * d + b * b - c * c) / (2 * d), up = std::sqrt(b * b - along * along);
+  const double x = px + along * dx / d - up * dz / d, z = pz + along * dz / d + up * dx / d;
+  return std::atan2(z, x - g);
+}
+
+/// The four-bar has one degree of freedom, so energy alone gives its motion: with rocker r(θ), T = ½ m(θ) θ̇² and V(θ)
+/// in closed form, θ̇(t) follows from T + V = const without any solver.
+TEST(Loops, FourBarMatchesItsClosedForm) {
+  const Model model = loop_model("four_bar");
+  Data data(model);
+  StepOptions options{.dt = 1e-4, .integrator = Integrator::rk4};
+  options.loops = LoopMode::shake;
+  const EqualitySet set = EqualitySet::of(model);
+  data.qvel[0] = 12;
+  // Compatible velocities of the other joints.
+  ConstrainedDynamics<double> start(model, set, data);
+  start.settle(data, data.qpos, data.joint_inertia, data.qvel);
+  const double first = total_energy(model, data);
+  Stepper<double> stepper(model, data, options);
+  double worst_angle = 0, worst_rate = 0, worst_energy = 0, turned = 0;
+  for (int i = 0; i < 10000; ++i) {
+    ASSERT_EQ(stepper.step(data), 0);
+    const double crank = data.qpos[0], rocker = data.qpos[2];
+    turned = std::max(turned, std::abs(crank - 0.5 * kPi));
+    worst_angle = std::max(worst_angle, std::abs(std::remainder(rocker - rocker_angle(crank), 2 * kPi)));
+    const double h = 1e-5, slope = std::remainder(rocker_angle(crank + h) - rocker_angle(crank - h), 2 * kPi) / (2 * h);
+    worst_rate = std::max(worst_rate, std::abs(data.qvel[2] - slope * data.qvel[0]));
+    worst_energy = std::max(worst_energy, std::abs(total_energy(model, data) - first));
+  }
+  std::printf("four-bar, 1 s: rocker angle %.2g rad, rate %.2g rad/s, energy %.2g of %.3g J, crank turned %.3g rad\n",
+              worst_angle, worst_rate, worst_energy, first, turned);
+  EXPECT_GT(turned, 2 * kPi);
+  EXPECT_LT(worst_angle, 1e-11);
+  EXPECT_LT(worst_rate, 1e-7);  // of the difference quotient
+  EXPECT_LT(worst_energy, 1e-9 * std::abs(first));
+}
+
+/// x(θ) = a cos θ + sqrt(l² - a² sin² θ) and its derivative.
+TEST(Loops, SliderCrankMatchesItsClosedForm) {
+  const Model model = loop_model("slider_crank");
+  const double a = 0.1, l = 0.3;
+  for (const Integrator integrator : {Integrator::semi_implicit_euler, Integrator::rk4}) {
+    Data data(model);
+    StepOptions options{.dt = 1e-3, .integrator = integrator};
+    options.loops = LoopMode::shake;
+    data.qvel[0] = 15;
+    const EqualitySet set = EqualitySet::of(model);
+    ConstrainedDynamics<double> start(model, set, data);
+    start.settle(data, data.qpos, data.joint_inertia, data.qvel);
+    Stepper<double> stepper(model, data, options);
+    for (int i = 0; i < 2000; ++i) {
+      ASSERT_EQ(stepper.step(data), 0);
+      const double s = std::sin(data.qpos[0]), c = std::cos(data.qpos[0]), root = std::sqrt(l * l - a * a * s * s);
+      ASSERT_NEAR(data.qpos[2], a * c + root, 1e-11);
+      ASSERT_NEAR(data.qvel[2], (-a * s - a * a * s * c / root) * data.qvel[0], 1e-10 * 15);
+    }
+  }
+}
+
+/// One degree of freedom: the time of one turn of the crank by quadrature of dt = dθ / θ̇, θ̇ from energy, against the
+/// simulation.
+TEST(Loops, SliderCrankTurnsInTheTimeThatEnergyGives) {
+  const Model model = loop_model("slider_crank");
+  const EqualitySet set = EqualitySet::of(model);
+  Data probe(model);
+  ConstrainedDynamics<double> rows(model, set, probe);
+  // Configuration for a crank angle: pin and slider in closed form.
+  const auto pose = [&](Data& data, double crank) {
+    const double a = 0.1, l = 0.3,
+                 x = a * std::cos(crank) + std::sqrt(l * l - a * a * std::sin(crank) * std::sin(crank));
+    data.qpos[0] = crank, data.qpos[2] = x;
+    data.qpos[1] = std::atan2(-a * std::sin(crank), x - a * std::cos(crank)) - crank;
+  };
+  const auto energies = [&](double crank, double& kinetic_of_unit_speed) {
+    pose(probe, crank);
+    const double a = 0.1, l = 0.3, s = std::sin(crank), c = std::cos(crank), root = std::sqrt(l * l - a * a * s * s);
+    probe.qvel[0] = 1, probe.qvel[2] = -a * s - a * a * s * c / root, probe.qvel[1] = -a * c / root - 1;
+    kinematics<double>(model, probe, probe.qpos, probe.qvel);
+    const Energy e = energy<double>(model, probe, probe.qpos, probe.qvel);
+    kinetic_of_unit_speed = e.kinetic;
+    return e.potential;
+  };
+  const double start_angle = 0.5 * kPi, speed = 15;
+  double T = 0;
+  const double V = energies(start_angle, T), total = V + T * speed * speed;
+  // Periodic integrand: the trapezoidal rule converges faster than any power.
+  const int n = 400;
+  double time = 0;
+  for (int i = 0; i < n; ++i) {
+    double t = 0;
+    const double v = energies(start_angle + 2 * kPi * i / n, t);
+    time += 2 * kPi / n / std::sqrt((total - v) / t);
+  }
+  Data data(model);
+  pose(data, start_angle);
+  data.qvel[0] = speed;
+  const double a = 0.1;
+  data.qvel[2] = -a * speed, data.qvel[1] = -speed;  // at a quarter turn: cos = 0
+  StepOptions options{.dt = time / 1000, .integrator = Integrator::rk4};
+  options.loops = LoopMode::shake;
+  Stepper<double> stepper(model, data, options);
+  for (int i = 0; i < 1000; ++i) ASSERT_EQ(stepper.step(data), 0);
+  EXPECT_NEAR(data.qpos[0], start_angle + 2 * kPi, 1e-8);  // fourth order: (6e-3 rad a step)^4 and a constant
+  EXPECT_NEAR(data.qvel[0], speed, 1e-7);
+}
+
+/// SPOOK's errors stay bounded and fall with the square of the step.
+TEST(Loops, SpookErrorsFallWithTheSquareOfTheStep) {
+  const Model model = loop_model("four_bar");
+  const EqualitySet set = EqualitySet::of(model);
+  double errors[3];
+  for (int k = 0; k < 3; ++k) {
+    Data data(model);
+    data.qvel[0] = 12;
+    ConstrainedDynamics<double> start(model, set, data);
+    start.settle(data, data.qpos, data.joint_inertia, data.qvel);
+    Stepper<double> stepper(model, data, {.dt = 1e-3 / (1 << k)});
+    double worst = 0;
+    for (int i = 0; i < 1000 << k; ++i) {
+      ASSERT_EQ(stepper.step(data), 0);
+      worst = std::max(worst, error_at(model, data, set));
+    }
+    errors[k] = worst;
+  }
+  std::printf("four-bar under SPOOK: %.3g, %.3g, %.3g m at 1, 1/2, 1/4 ms\n", errors[0], errors[1], errors[2]);
+  EXPECT_LT(errors[0], 1e-3);
+  EXPECT_NEAR(std::log2(errors[0] / errors[1]), 2, 0.3);
+  EXPECT_NEAR(std::log2(errors[1] / errors[2]), 2, 0.3);
+}
+
+/// A start that is off the loop is closed by SHAKE at once; one that no configuration near can close freezes and says
+/// so.
+TEST(Loops, OpenStarts) {
+  const Model model = loop_model("four_bar");
+  const EqualitySet set = EqualitySet::of(model);
+  Data data(model);
+  data.qpos[2] += 0.05;
+  StepOptions options{.dt = 1e-3};
+  options.loops = LoopMode::shake;
+  Stepper<double> stepper(model, data, options);
+  stepper.step(data);
+  EXPECT_EQ(stepper.status(0), WorldStatus::ok);
+  EXPECT_LT(error_at(model, data, set), 1e-11);
+
+  // A rod that must reach where it cannot: 0.1 + 0.3 m from the origin never touch a point 5 m away.
+  EqualitySet torn(model);
+  torn.add_connect("torn", model.body_id("coupler"), {0.3, 0, 0}, 0, {5, 0, 0});
+  options.equalities = &torn;
+  Data other(model);
+  Stepper<double> stuck(model, other, options);
+  const AlignedVector<double> before = other.qpos;
+  stuck.step(other);
+  if (stuck.status(0) != WorldStatus::ok) {
+    EXPECT_EQ(stuck.status(0), WorldStatus::open_loop);
+    EXPECT_EQ(other.qpos, before);
+    EXPECT_EQ(stuck.loops()->equalities().row_name(stuck.loops()->error(0).row).substr(0, 4), "torn");
+  }
+}
+
+TEST(Loops, BatchEqualsWorldsAlone) {
+  const Model model = loop_model("stewart");
+  for (const LoopMode mode : {LoopMode::spook, LoopMode::shake}) {
+    StepOptions options{.dt = 1e-3};
+    options.loops = mode;
+    Data batch(model, 5);
+    for (int w = 0; w < 5; ++w) {
+      std::vector<double> tau(model.nv);
+      for (int i = 0; i < model.nv; ++i) tau[i] = std::sin(w + i);
+      batch.set(batch.tau, model.nv, w, tau);
+    }
+    Stepper<double> together(model, batch, options);
+    for (int i = 0; i < 30; ++i) ASSERT_EQ(together.step(batch), 0);
+    for (int w = 0; w < 5; ++w) {
+      Data one(model);
+      for (int i = 0; i < model.nv; ++i) one.tau[i] = std::sin(w + i);
+      Stepper<double> alone(model, one, options);
+      for (int i = 0; i < 30; ++i) alone.step(one);
+      std::vector<double> qpos(model.nq);
+      batch.get(batch.qpos, model.nq, w, qpos);
+      ASSERT_LT(relative_error(qpos, {one.qpos.data(), one.qpos.size()}), 1e-9) << "world " << w;
+    }
+  }
+}
+
+/// Stiff drives and a loop in one implicit solve: the drive's target is off the loop, both are obeyed as far as they
+/// can be, at a step at which explicit drives of these gains blow up.
+TEST(Loops, StiffDrivesAndLoopsTogether) {
+  const Model model = loop_model("four_bar");
+  const EqualitySet set = EqualitySet::of(model);
+  for (const bool limited : {false, true}) {
+    Data data(model);
+    Drives drives = Drives::uniform(model, 5000, 200);
+    if (limited) drives.force_limit = {300, 3, 3};  // the crank overpowers the others
+    StepOptions options{.dt = 1.0 / 60};
+    options.loops = LoopMode::shake;
+    Stepper<double> stepper(model, data, options);
+    std::vector<double> target(model.qpos0);
+    target[0] += 0.5;
+    for (int i = 0; i < 200; ++i) {
+      ASSERT_EQ(stepper.step(data, drives, target), 0) << name(stepper.status(0));
+      ASSERT_LT(error_at(model, data, set), 1e-11);
+    }
+    for (const double v : data.qvel) EXPECT_LT(std::abs(v), 1e-3);
+    EXPECT_GT(data.qpos[0], model.qpos0[0] + (limited ? 0.3 : 0.02));
+  }
+}
+
+}  // namespace
+}  // namespace tarsus::test
