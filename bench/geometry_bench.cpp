@@ -5,12 +5,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <ctime>
 #include <random>
 #include <vector>
 
 #include "tarsus/geometry/broad_phase.hpp"
+#include "tarsus/geometry/convex_hull.hpp"
+#include "tarsus/geometry/height_field.hpp"
 #include "tarsus/geometry/narrow_phase.hpp"
 #include "tarsus/geometry/sphere_phase.hpp"
 #include "tarsus/math/rotation.hpp"
@@ -52,9 +55,9 @@ void bench_spheres() {
       for (int j = 0; j < side; ++j) {
         for (int k = 0; k < side; ++k) {
           const double at[3] = {double(i), double(j), double(k)};
-          x.push_back(0.94 * at[0] + uniform(random, -0.12, 0.12));
-          y.push_back(0.94 * at[1] + uniform(random, -0.12, 0.12));
-          z.push_back(0.94 * at[2] + uniform(random, -0.12, 0.12));
+          x.push_back(0.91 * at[0] + uniform(random, -0.1, 0.1));
+          y.push_back(0.91 * at[1] + uniform(random, -0.1, 0.1));
+          z.push_back(0.91 * at[2] + uniform(random, -0.1, 0.1));
           r.push_back(0.5);
         }
       }
@@ -111,10 +114,65 @@ void bench_boxes() {
   }
 }
 
+/// Pairs in random poses that overlap by a few millimetres, or lie flat on each other.
+void bench_pairs() {
+  Random random(3);
+  std::vector<Vec3d> points;
+  for (int k = 0; k < 40; ++k) {
+    Vec3d p{uniform(random, -1, 1), uniform(random, -1, 1), uniform(random, -1, 1)};
+    points.push_back(p * (0.3 / norm(p)));
+  }
+  const ConvexHull hull(points);
+  std::vector<double> heights;
+  for (int k = 0; k < 41 * 41; ++k) heights.push_back(uniform(random, 0, 0.05));
+  const HeightField field(41, 41, heights, 2, 2, 1);
+  const Shape shapes[] = {{ShapeType::plane, {0, 0, 0}},
+                          {ShapeType::sphere, {0.3, 0, 0}},
+                          {ShapeType::capsule, {0.1, 0.3, 0}},
+                          {ShapeType::ellipsoid, {0.3, 0.2, 0.1}},
+                          {ShapeType::cylinder, {0.2, 0.3, 0}},
+                          {ShapeType::box, {0.2, 0.3, 0.25}},
+                          {ShapeType::convex, {0, 0, 0}, &hull, nullptr},
+                          {ShapeType::height_field, {0, 0, 0}, nullptr, &field}};
+  for (const Shape& b : shapes) {
+    for (const Shape& a : shapes) {
+      const bool ground = b.type == ShapeType::plane || b.type == ShapeType::height_field;
+      if (a.type == ShapeType::plane || a.type == ShapeType::height_field || (!ground && a.type < b.type)) continue;
+      std::vector<std::array<ShapePose, 2>> poses;
+      for (int k = 0; k < 256; ++k) {
+        const auto turn = [&] {
+          return rotation(exp_map({uniform(random, -2, 2), uniform(random, -2, 2), uniform(random, -2, 2)}));
+        };
+        ShapePose pa{{0, 0, 0}, turn()}, pb{{0, 0, 0}, ground ? identity3<double>() : turn()};
+        Vec3d d = ground ? Vec3d{0, 0, 1} : Vec3d{uniform(random, -1, 1), uniform(random, -1, 1), 1};
+        d = d * (1 / norm(d));
+        double low = 0, high = 2;  // where along d they touch
+        for (int step = 0; step < 30; ++step) {
+          pa.position = d * ((low + high) / 2);
+          ContactPoint point;
+          (collide(a, pa, b, pb, 0, {&point, 1}) ? low : high) = (low + high) / 2;
+        }
+        pa.position = d * (low - 0.003);
+        poses.push_back({pa, pb});
+      }
+      std::array<ContactPoint, kMaxManifold> out;
+      int contacts = 0;
+      const double t = best_of(0.02, [&] {
+        contacts = 0;
+        for (const auto& p : poses) contacts += collide(a, p[0], b, p[1], 0, out);
+      });
+      const double count = static_cast<double>(poses.size());
+      fmt::print("{{\"bench\":\"pairs\",\"a\":\"{}\",\"b\":\"{}\",\"ns\":{:.0f},\"contacts\":{:.2f}}}\n", name(a.type),
+                 name(b.type), 1e9 * t / count, contacts / count);
+    }
+  }
+}
+
 }  // namespace
 
 int main() {
   bench_spheres();
   bench_boxes();
+  bench_pairs();
   return 0;
 }

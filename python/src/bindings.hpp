@@ -20,6 +20,7 @@ void bind_control(nb::module_& m);
 void bind_constraint(nb::module_& m);
 void bind_sim(nb::module_& m);
 void bind_particles(nb::module_& m);
+void bind_geometry(nb::module_& m);
 
 /// The notes, warnings and errors of reading, as Python objects.
 nb::list to_python(const Diagnostics& diagnostics);

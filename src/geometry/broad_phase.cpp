@@ -20,6 +20,11 @@ double extent(const Aabb& box) {
   return std::max({d.x, d.y, d.z});
 }
 
+bool is_finite(const Aabb& b) {
+  const auto good = [](const Vec3d& v) { return std::isfinite(v.x) && std::isfinite(v.y) && std::isfinite(v.z); };
+  return good(b.lower) && good(b.upper) && std::isfinite(extent(b));
+}
+
 bool is_nan(const Aabb& b) {
   const auto bad = [](const Vec3d& v) { return std::isnan(v.x) || std::isnan(v.y) || std::isnan(v.z); };
   return bad(b.lower) || bad(b.upper);
@@ -98,7 +103,7 @@ void BroadPhase::Workspace::classify(std::span<const Aabb> boxes) {
     int& slot = exponent[i];
     if (is_nan(boxes[i]))
       slot = -2;
-    else if (std::isinf(e))
+    else if (!is_finite(boxes[i]))
       slot = -1;
     else
       slot = e > 0 ? std::ilogb(e) - kLowest : 0;
@@ -150,15 +155,20 @@ void BroadPhase::Workspace::sweep_classes(SizeClass& fine, SizeClass& coarse) {
       low_y = std::min(low_y, fine.sorted[1][i]), high_y = std::max(high_y, fine.sorted[4][i]);
       low_z = std::min(low_z, fine.sorted[2][i]), high_z = std::max(high_z, fine.sorted[5][i]);
     }
-    const std::uint64_t y0 = grid.y_cell(low_y - coarse.largest_y * (1 + 1e-9)), y1 = grid.y_cell(high_y);
+    const std::uint64_t y0 = std::min(grid.y_cell(low_y - coarse.largest_y * (1 + 1e-9)), grid.stride - 1);
+    const std::uint64_t y1 = std::min(grid.y_cell(high_y), grid.stride - 1);
     const std::uint64_t z0 = grid.z_cell(low_z - coarse.largest_z * (1 + 1e-9)), z1 = grid.z_cell(high_z);
-    for (std::uint64_t z = z0; z <= z1; ++z) {
-      auto at = std::lower_bound(rows.begin(), rows.end(), z * grid.stride + y0);
-      for (; at != rows.end() && *at <= z * grid.stride + y1; ++at) {
-        const auto k = static_cast<std::size_t>(at - rows.begin());
-        kernels->boxes(fine.view, mine, coarse.view, {coarse.rows.row_begin[k], coarse.rows.row_begin[k + 1]}, false,
-                       buffer);
+    // Rows are in the order of z, then y: leap from layer to layer.
+    for (auto at = std::lower_bound(rows.begin(), rows.end(), z0 * grid.stride + y0); at != rows.end();) {
+      const std::uint64_t z = *at / grid.stride, y = *at % grid.stride;
+      if (z > z1) break;
+      if (y < y0 || y > y1) {
+        at = std::lower_bound(at, rows.end(), (y < y0 ? z : z + 1) * grid.stride + y0);
+        continue;
       }
+      const auto k = static_cast<std::size_t>(at++ - rows.begin());
+      kernels->boxes(fine.view, mine, coarse.view, {coarse.rows.row_begin[k], coarse.rows.row_begin[k + 1]}, false,
+                     buffer);
     }
   }
   for (std::size_t k = 0; k < buffer.count; ++k)

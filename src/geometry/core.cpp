@@ -43,7 +43,7 @@ Vec3d Core::support(const Vec3d& d) const {
 
 double Core::scale() const {
   if (is_triangle) return norm(triangle[1] - triangle[0]) + norm(triangle[2] - triangle[0]);
-  if (hull) return norm(hull->box().upper - hull->box().lower);
+  if (type == ShapeType::convex) return norm(hull->box().upper - hull->box().lower);
   return size.x + size.y + size.z;
 }
 

@@ -8,24 +8,52 @@ namespace tarsus {
 
 namespace narrow {
 
+constexpr double kTie = 1e-3;  // relative
+
 void ContactList::reduce(int count) {
   if (size_ <= count) return;
-  const auto deepest = std::min_element(points_.begin(), points_.begin() + size_,
-                                        [](const auto& a, const auto& b) { return a.distance < b.distance; });
-  std::swap(points_[0], *deepest);
+  ContactPoint* points = data();
+  const auto squared_distance = [&](int i, int j) {
+    const Vec3d d = points[i].position - points[j].position;
+    return dot(d, d);
+  };
+  int deepest = 0;
+  double extent = 0;
+  for (int i = 1; i < size_; ++i) {
+    if (points[i].distance < points[deepest].distance) deepest = i;
+    extent = std::max(extent, squared_distance(0, i));
+  }
+  if (count == 1) {
+    points[0] = points[deepest];
+    size_ = 1;
+    return;
+  }
+  // Near ties go to the point that comes first, so that noise does not choose others at each step.
+  const double level = points[deepest].distance + kTie * std::sqrt(extent);
   std::array<double, kCapacity> apart;
   apart.fill(std::numeric_limits<double>::infinity());
-  for (int kept = 1; kept < count; ++kept) {
-    int best = kept;
-    for (int i = kept; i < size_; ++i) {
-      const auto k = static_cast<std::size_t>(i);
-      const Vec3d d = points_[k].position - points_[static_cast<std::size_t>(kept - 1)].position;
-      apart[k] = std::min(apart[k], dot(d, d));
-      if (apart[k] > apart[static_cast<std::size_t>(best)]) best = i;
+  std::array<int, kCapacity> chosen;
+  int next = 0;
+  while (points[next].distance > level) ++next;
+  for (int kept = 0; kept < count; ++kept) {
+    chosen[static_cast<std::size_t>(kept)] = next;
+    apart[static_cast<std::size_t>(next)] = -2;  // not again
+    double farthest = -1;
+    for (int i = 0, from = next; i < size_; ++i) {
+      double& distance = apart[static_cast<std::size_t>(i)];
+      distance = std::min(distance, squared_distance(from, i));
+      if (distance > farthest * (1 + kTie)) farthest = distance, next = i;
     }
-    std::swap(points_[static_cast<std::size_t>(kept)], points_[static_cast<std::size_t>(best)]);
-    std::swap(apart[static_cast<std::size_t>(kept)], apart[static_cast<std::size_t>(best)]);
   }
+  const auto end = chosen.begin() + count;
+  if (std::find(chosen.begin(), end, deepest) == end) {
+    const int stand_in = *std::min_element(
+        chosen.begin(), end, [&](int i, int j) { return squared_distance(deepest, i) < squared_distance(deepest, j); });
+    points[stand_in].position = points[deepest].position;
+    points[stand_in].distance = points[deepest].distance;
+  }
+  std::sort(chosen.begin(), end);
+  for (int kept = 0; kept < count; ++kept) points[kept] = points[chosen[static_cast<std::size_t>(kept)]];
   size_ = count;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstddef>
 
 #include "tarsus/geometry/narrow_phase.hpp"
 
@@ -17,23 +18,27 @@ class ContactList {
 
   double margin() const { return margin_; }
   int size() const { return size_; }
-  ContactPoint& operator[](int i) { return points_[static_cast<std::size_t>(i)]; }
+  ContactPoint& operator[](int i) { return data()[i]; }
 
   /// `on_b`: the point of B's surface; A's is distance · normal beyond it.
   void add(const Vec3d& on_b, const Vec3d& normal, double distance, std::uint32_t feature) {
     if (!(distance <= margin_)) return;
     if (size_ == kCapacity) reduce(kMaxManifold);
-    points_[static_cast<std::size_t>(size_++)] = {mul_add(normal, distance / 2, on_b), normal, distance, feature};
+    data()[size_++] = {mul_add(normal, distance / 2, on_b), normal, distance, feature};
   }
 
-  /// Keeps at most `count` points: the deepest, then each time the one farthest from those kept.
+  /// Keeps at most `count` points: one of the deepest, then each time the one farthest from those kept. The deepest
+  /// takes the place of its neighbour if that was kept instead, under the neighbour's feature.
   void reduce(int count);
 
  private:
   static constexpr int kCapacity = 64;
+  ContactPoint* data() { return reinterpret_cast<ContactPoint*>(storage_); }
+
   double margin_;
   int size_ = 0;
-  std::array<ContactPoint, kCapacity> points_;
+  // Bytes: filling 64 points with their defaults would cost more than two spheres do.
+  alignas(ContactPoint) std::byte storage_[kCapacity * sizeof(ContactPoint)];
 };
 
 /// A shape with its pose as the pairs' functions take them.

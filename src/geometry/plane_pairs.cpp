@@ -48,11 +48,11 @@ void cylinder_plane(const Body& a, const Body& b, ContactList& out) {
   if (length < 1e-12) down = a.pose.rotation.column_x();
   const double lower = along > 0 ? -half : half;
   const Vec3d low = mul_add(axis, lower, a.position()), high = mul_add(axis, -lower, a.position());
-  add_point(b, mul_add(down, r, low), 0, out);
-  add_point(b, mul_add(down, r, high), 1, out);
   const Vec3d side = cross(axis, down);
   if (!upright) {
     // A triangle of the lower disk, and of the upper one should the plane cut both.
+    add_point(b, mul_add(down, r, low), 0, out);
+    add_point(b, mul_add(down, r, high), 1, out);
     for (int end = 0; end < 2; ++end) {
       const Vec3d centre = mul_add(down, -r / 2, end ? high : low);
       const auto feature = static_cast<std::uint32_t>(2 + 2 * end);
@@ -61,12 +61,16 @@ void cylinder_plane(const Body& a, const Body& b, ContactList& out) {
     }
     return;
   }
-  // Upright the slope's direction means little and turns fast: four points fixed in the disk, but for one that the
-  // lowest stands in for.
+  // Upright the slope's direction means little and turns fast: four points fixed in the disk, but that the lowest one
+  // stands in for the nearest of them.
   const Vec3d x = a.pose.rotation.column_x(), y = a.pose.rotation.column_y();
   const Vec3d fixed[] = {x, y, -x, -y};
-  for (std::uint32_t k = 0; k < 4; ++k) {
-    if (dot(fixed[k], down) < 0.9) add_point(b, mul_add(fixed[k], r, low), 8 + k, out);
+  std::size_t nearest = 0;
+  for (std::size_t k = 1; k < 4; ++k) {
+    if (dot(fixed[k], down) > dot(fixed[nearest], down)) nearest = k;
+  }
+  for (std::size_t k = 0; k < 4; ++k) {
+    add_point(b, mul_add(k == nearest ? down : fixed[k], r, low), static_cast<std::uint32_t>(8 + k), out);
   }
 }
 
@@ -86,13 +90,15 @@ void convex_plane(const Body& a, const Body& b, ContactList& out) {
     add_point(b, a.to_world(hull.vertices()[static_cast<std::size_t>(v)]), static_cast<std::uint32_t>(v), out);
   };
   const int lowest = hull.support(down);
-  add(lowest);
   const auto& face = hull.faces()[static_cast<std::size_t>(hull.face_towards(down, lowest))];
   const auto corners = hull.corners(face);
   const std::size_t step = corners.size() / 48 + 1;
+  bool has_lowest = false;
   for (std::size_t k = 0; k < corners.size(); k += step) {
-    if (corners[k] != lowest) add(corners[k]);
+    add(corners[k]);
+    has_lowest = has_lowest || corners[k] == lowest;
   }
+  if (!has_lowest) add(lowest);
 }
 
 }  // namespace tarsus::narrow

@@ -69,7 +69,7 @@ Aabb bounds(const Shape& shape, const ShapePose& pose, double margin) {
     case ShapeType::box: half = turned(pose.rotation, s); break;
     case ShapeType::convex:
     case ShapeType::height_field: {
-      const Aabb& own = shape.hull ? shape.hull->box() : shape.field->box();
+      const Aabb& own = shape.type == ShapeType::convex ? shape.hull->box() : shape.field->box();
       half = turned(pose.rotation, (own.upper - own.lower) * 0.5);
       centre += pose.rotation * ((own.lower + own.upper) * 0.5);
       break;

@@ -1,6 +1,8 @@
 // One text, compiled for each instruction set (src/geometry/isa/).
 #pragma once
 
+#include <limits>
+
 #include "geometry/sweep.hpp"
 #include "tarsus/math/scalar.hpp"
 
@@ -36,6 +38,11 @@ TARSUS_INLINE unsigned sweep_bits(SweepPack::Mask mask) {
 TARSUS_INLINE std::int32_t sweep_bin(const RowGrid& g, double x) {
   const double cell = (x - g.x0) * g.inverse_bin, last = RowGrid::kMaxBins - 1;
   return static_cast<std::int32_t>(cell > 0 ? (cell < last ? cell : last) : 0);
+}
+
+/// What is certainly not above any x of this bin or of a later one: x itself does not ascend inside a bin.
+TARSUS_INLINE double sweep_floor(const RowGrid& g, std::int32_t bin) {
+  return bin < 2 ? -std::numeric_limits<double>::infinity() : g.x0 + (bin - 1) / g.inverse_bin;
 }
 
 /// First index from `at` whose bin is not below `least`: a few steps, then by doubling.
@@ -83,7 +90,7 @@ void sweep_boxes(const BoxRows& a, Stretch si, const BoxRows& b, Stretch sj, boo
     if (same) {
       first = i + 1;
     } else {
-      first = sweep_advance(b.bin, first, sj.end, sweep_bin(*b.grid, low - b.largest));
+      first = sweep_advance(b.bin, first, sj.end, sweep_bin(*b.grid, sweep_floor(*a.grid, a.bin[i]) - b.largest));
     }
     const std::int32_t last = sweep_bin(*b.grid, high);
     const SweepPack lx(low), ux(high), ly(a.lower_y[i]), uy(a.upper_y[i]), lz(a.lower_z[i]), uz(a.upper_z[i]);
@@ -101,7 +108,8 @@ void sweep_spheres(const SphereRows& s, Stretch si, Stretch sj, bool same, PairB
   std::uint32_t first = sj.begin;
   for (std::uint32_t i = si.begin; i < si.end; ++i) {
     const double at = s.x[i];
-    first = same ? i + 1 : sweep_advance(s.bin, first, sj.end, sweep_bin(*s.grid, at - s.reach));
+    first = same ? i + 1
+                 : sweep_advance(s.bin, first, sj.end, sweep_bin(*s.grid, sweep_floor(*s.grid, s.bin[i]) - s.reach));
     const std::int32_t last = sweep_bin(*s.grid, at + s.reach);
     const SweepPack x(at), y(s.y[i]), z(s.z[i]), reach(s.radius[i] + s.margin);
     for (std::uint32_t j = first; j < sj.end && s.bin[j] <= last; j += kSweepLanes) {

@@ -94,6 +94,9 @@ TEST(BroadPhase, PlanesGiantsAndBodiesFarAway) {
   boxes.push_back({{-kInf, -kInf, -kInf}, {kInf, kInf, kInf}});
   boxes.push_back({{-1e300, -1e300, -1e300}, {1e300, 1e300, 1e300}});
   boxes.push_back({{-100, -100, -1}, {100, 100, 0}});
+  boxes.push_back({{-kInf, -kInf, 0}, {kInf, -kInf, 1}});
+  boxes.push_back({{0, kInf, 0}, {1, kInf, 1}});
+  boxes.push_back({{-1.5e308, 0, 0}, {1.5e308, 1, 1}});
   for (const double far : {1e6, 1e12, 1e100, 1e300, -1e300}) {
     boxes.push_back({{far, far, far}, {far * (1 + 1e-9) + 1, far + 1, far + 1}});
     boxes.push_back({{far, 0, 0}, {far + 1, 1, 1}});
@@ -108,6 +111,20 @@ TEST(BroadPhase, PlanesGiantsAndBodiesFarAway) {
     blown.push_back({at, at + Vec3d{1, 1, 1}});
   }
   expect_brute_force(phase, blown);
+}
+
+TEST(BroadPhase, SmallBoxesAllAroundAFewLargeOnes) {
+  // The large class's grid is much smaller than the world of the small one, and the small one's rows reach past it.
+  Random random(9);
+  BroadPhase phase;
+  for (int trial = 0; trial < 20; ++trial) {
+    auto boxes = scatter(random, 300, 30, 0.5, 0);
+    for (const Aabb& b : scatter(random, 40, 6, 4, 0)) boxes.push_back(b);
+    for (const Aabb& b : scatter(random, 40, 3, 3e-3, 0)) boxes.push_back(b);
+    // And one far away, which makes the bins of the small class wide.
+    boxes.push_back({{1e7, 1e7, 1e7}, {1e7 + 0.4, 1e7 + 0.4, 1e7 + 0.4}});
+    expect_brute_force(phase, boxes);
+  }
 }
 
 TEST(BroadPhase, NanIsInNoPairAndEmptyBoxesOverlapNothing) {

@@ -274,6 +274,70 @@ TEST_P(NarrowPhase, ZeroSizesAndCoincidentCentresStayFinite) {
   }
 }
 
+/// Shapes that lie flat on each other, A on top, 1 mm deep; and how many points carry it.
+struct Resting {
+  const char* name;
+  Scene scene;
+  int least;
+};
+
+std::vector<Resting> resting_scenes() {
+  const Mat3d lying = rotation(exp_map({kPi / 2, 0, 0})), turned = rotation(exp_map({0, 0, 0.3}));
+  const Shape slab{ShapeType::box, {1, 1, 0.1}}, box{ShapeType::box, {0.2, 0.3, 0.25}},
+      rod{ShapeType::capsule, {0.1, 0.3, 0}}, can{ShapeType::cylinder, {0.2, 0.25, 0}},
+      prism{ShapeType::convex, {0, 0, 0}, &hulls().back(), nullptr}, plane{ShapeType::plane};
+  const auto on = [&](const char* name, const Shape& a, const Mat3d& turn, double half, const Shape& b, int least) {
+    const double top = b.type == ShapeType::plane ? 0 : b.type == ShapeType::convex ? 0.2 : 0.1;
+    return Resting{name, {a, b, {{0.05, -0.03, top + half - 1e-3}, turn}, {{0, 0, 0}, identity3<double>()}}, least};
+  };
+  return {on("box on plane", box, turned, 0.25, plane, 4),     on("can on plane", can, turned, 0.25, plane, 4),
+          on("rod on plane", rod, lying, 0.1, plane, 2),       on("prism on plane", prism, turned, 0.2, plane, 8),
+          on("lying can on plane", can, lying, 0.2, plane, 2), on("box on box", box, turned, 0.25, slab, 4),
+          on("can on box", can, turned, 0.25, slab, 8),        on("rod on box", rod, lying, 0.1, slab, 2),
+          on("prism on box", prism, turned, 0.2, slab, 8),     on("lying can on box", can, lying, 0.2, slab, 2),
+          on("box on prism", box, turned, 0.25, prism, 4),     on("prism on prism", prism, turned, 0.2, prism, 8),
+          on("rod on prism", rod, lying, 0.1, prism, 2),       on("can on prism", can, turned, 0.25, prism, 8)};
+}
+
+TEST(Manifold, FlatFeaturesTouchInSeveralPointsAllAroundTheWeight) {
+  for (const Resting& r : resting_scenes()) {
+    SCOPED_TRACE(std::string("resting: ") + r.name);
+    const Contacts c = contacts(r.scene, 0);
+    EXPECT_GE(c.count, r.least);
+    double left = 1, right = -1;
+    for (int i = 0; i < c.count; ++i) {
+      const ContactPoint& p = c.points[static_cast<std::size_t>(i)];
+      EXPECT_NEAR(p.distance, -1e-3, 1e-9);
+      EXPECT_NEAR(p.normal.z, 1, 1e-9);
+      // Along the direction in which the narrowest support still reaches: a lying capsule's axis.
+      left = std::min(left, p.position.y + 0.03), right = std::max(right, p.position.y + 0.03);
+    }
+    EXPECT_LT(left, -0.09);
+    EXPECT_GT(right, 0.09);
+  }
+}
+
+TEST(Manifold, FeaturesStayWhileAShapeRocksALittle) {
+  Random random(21);
+  for (const Resting& r : resting_scenes()) {
+    SCOPED_TRACE(std::string("resting: ") + r.name);
+    const auto features = [](const Contacts& c) {
+      std::vector<std::uint32_t> out;
+      for (int i = 0; i < c.count; ++i) out.push_back(c.points[static_cast<std::size_t>(i)].feature);
+      std::sort(out.begin(), out.end());
+      return out;
+    };
+    const auto first = features(contacts(r.scene, 0.01));
+    EXPECT_EQ(std::adjacent_find(first.begin(), first.end()), first.end()) << "each point has a feature of its own";
+    for (int k = 0; k < 100; ++k) {
+      Scene s = r.scene;
+      s.pa.position += unit(random) * 1e-6;
+      s.pa.rotation = rotation(exp_map(unit(random) * 1e-6)) * s.pa.rotation;
+      EXPECT_EQ(features(contacts(s, 0.01)), first);
+    }
+  }
+}
+
 constexpr ShapeType kPlane = ShapeType::plane, kSphere = ShapeType::sphere, kCapsule = ShapeType::capsule,
                     kEllipsoid = ShapeType::ellipsoid, kCylinder = ShapeType::cylinder, kBox = ShapeType::box,
                     kConvex = ShapeType::convex;

@@ -1,0 +1,136 @@
+// Shapes and their contact points.
+#include <nanobind/stl/string.h>
+
+#include <cmath>
+
+#include "bindings.hpp"
+#include "tarsus/geometry/convex_hull.hpp"
+#include "tarsus/geometry/height_field.hpp"
+#include "tarsus/geometry/narrow_phase.hpp"
+
+namespace tarsus::python {
+
+namespace {
+
+/// A shape with the assets that it is made of.
+struct OwnedShape {
+  tarsus::Shape shape;
+  std::shared_ptr<const ConvexHull> hull;
+  std::shared_ptr<const HeightField> field;
+};
+
+OwnedShape primitive(ShapeType type, const Vec3d& size) {
+  OwnedShape s;
+  s.shape.type = type;
+  s.shape.size = size;
+  check_shape(s.shape);
+  return s;
+}
+
+OwnedShape convex(nb::handle points) {
+  const nb::object rows = points.attr("shape");
+  const std::size_t n = nb::cast<std::size_t>(rows[0]);
+  const Input<double> in("points", points, {n, 3}, sizeof(double));
+  std::vector<Vec3d> vertices;
+  for (std::size_t k = 0; k < n; ++k)
+    vertices.push_back({in.span()[3 * k], in.span()[3 * k + 1], in.span()[3 * k + 2]});
+  OwnedShape s;
+  s.hull = std::make_shared<ConvexHull>(vertices);
+  s.shape.type = ShapeType::convex;
+  s.shape.hull = s.hull.get();
+  return s;
+}
+
+OwnedShape height_field(nb::handle heights, double half_x, double half_y, double base) {
+  const nb::object shape = heights.attr("shape");
+  if (nb::len(shape) != 2) throw ValueError("heights", std::to_string(nb::len(shape)) + " axes", "rows x columns");
+  const std::size_t rows = nb::cast<std::size_t>(shape[0]), columns = nb::cast<std::size_t>(shape[1]);
+  const Input<double> in("heights", heights, {rows, columns}, sizeof(double));
+  OwnedShape s;
+  s.field =
+      std::make_shared<HeightField>(static_cast<int>(rows), static_cast<int>(columns), in.span(), half_x, half_y, base);
+  s.shape.type = ShapeType::height_field;
+  s.shape.field = s.field.get();
+  return s;
+}
+
+ShapePose pose(const char* position_name, nb::handle position, const char* rotation_name, nb::handle rotation) {
+  const Input<double> p(position_name, position, {3}, sizeof(double)),
+      r(rotation_name, rotation, {3, 3}, sizeof(double));
+  ShapePose out;
+  for (int i = 0; i < 3; ++i) out.position[i] = p.span()[static_cast<std::size_t>(i)];
+  for (int i = 0; i < 9; ++i) out.rotation(i / 3, i % 3) = r.span()[static_cast<std::size_t>(i)];
+  return out;
+}
+
+nb::dict contacts(const OwnedShape& a, nb::handle position_a, nb::handle rotation_a, const OwnedShape& b,
+                  nb::handle position_b, nb::handle rotation_b, double margin) {
+  if (!(margin >= 0) || std::isinf(margin)) throw ValueError("margin", std::to_string(margin), "a finite length >= 0");
+  std::array<ContactPoint, kMaxManifold> points;
+  const int n = collide(a.shape, pose("position_a", position_a, "rotation_a", rotation_a), b.shape,
+                        pose("position_b", position_b, "rotation_b", rotation_b), margin, points);
+  std::vector<double> position, normal, distance;
+  std::vector<std::uint32_t> feature;
+  for (int k = 0; k < n; ++k) {
+    const ContactPoint& p = points[static_cast<std::size_t>(k)];
+    position.insert(position.end(), {p.position.x, p.position.y, p.position.z});
+    normal.insert(normal.end(), {p.normal.x, p.normal.y, p.normal.z});
+    distance.push_back(p.distance);
+    feature.push_back(p.feature);
+  }
+  const auto count = static_cast<std::size_t>(n);
+  nb::dict out;
+  out["position"] = new_array(position, {count, 3});
+  out["normal"] = new_array(normal, {count, 3});
+  out["distance"] = new_array(distance, {count});
+  out["feature"] = new_array(feature, {count});
+  return out;
+}
+
+}  // namespace
+
+void bind_geometry(nb::module_& m) {
+  using Class = nb::class_<OwnedShape>;
+  Class shape(m, "Shape", "A shape that can touch others, in its own frame. Half-sizes in metres, as in MuJoCo.");
+  shape.def_prop_ro("type", [](const OwnedShape& s) { return std::string(name(s.shape.type)); });
+  shape.def_static(
+      "plane",
+      [] {
+        return primitive(ShapeType::plane, {0, 0, 0});
+      },
+      "z <= 0, without bounds.");
+  shape.def_static(
+      "sphere",
+      [](double r) {
+        return primitive(ShapeType::sphere, {r, 0, 0});
+      },
+      nb::arg("radius"));
+  shape.def_static(
+      "capsule",
+      [](double r, double h) {
+        return primitive(ShapeType::capsule, {r, h, 0});
+      },
+      nb::arg("radius"), nb::arg("half_length"), "Along z; the caps lie beyond the half length.");
+  shape.def_static(
+      "cylinder",
+      [](double r, double h) {
+        return primitive(ShapeType::cylinder, {r, h, 0});
+      },
+      nb::arg("radius"), nb::arg("half_length"), "Along z.");
+  const auto three = [](ShapeType type) {
+    return [type](double x, double y, double z) { return primitive(type, {x, y, z}); };
+  };
+  shape.def_static("ellipsoid", three(ShapeType::ellipsoid), nb::arg("x"), nb::arg("y"), nb::arg("z"));
+  shape.def_static("box", three(ShapeType::box), nb::arg("x"), nb::arg("y"), nb::arg("z"));
+  shape.def_static("convex", &convex, nb::arg("points"), "The convex hull of points (n, 3).");
+  shape.def_static("height_field", &height_field, nb::arg("heights"), nb::arg("half_x"), nb::arg("half_y"),
+                   nb::arg("base"),
+                   "Heights (rows, columns) over a rectangle: columns along x, rows along y; solid down to -base.");
+  m.def("collide", &contacts, nb::arg("shape_a"), nb::arg("position_a"), nb::arg("rotation_a"), nb::arg("shape_b"),
+        nb::arg("position_b"), nb::arg("rotation_b"), nb::arg("margin") = 0.0,
+        "Contact points no further apart than `margin`, at most 8: a dict of `position` (n, 3), midway between the\n"
+        "surfaces, `normal` (n, 3), unit from B to A, `distance` (n), negative for penetration, and `feature` (n).\n"
+        "Positions are (3,), rotations (3, 3). Poses that are not finite give no contact.");
+}
+
+}  // namespace tarsus::python

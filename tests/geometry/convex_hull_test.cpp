@@ -1,0 +1,187 @@
+// Hulls: faces, supports and what is refused; and the boxes around all shapes.
+#include "tarsus/geometry/convex_hull.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "tarsus/base/error.hpp"
+#include "tarsus/geometry/height_field.hpp"
+#include "tarsus/math/rotation.hpp"
+
+namespace tarsus {
+namespace {
+
+using Random = std::mt19937_64;
+
+double uniform(Random& random, double low, double high) {
+  return std::uniform_real_distribution<double>(low, high)(random);
+}
+
+std::vector<Vec3d> sphere_points(int n, Random& random) {
+  std::normal_distribution<double> normal;
+  std::vector<Vec3d> points;
+  for (int k = 0; k < n; ++k) {
+    const Vec3d p{normal(random), normal(random), normal(random)};
+    points.push_back(p * (1 / norm(p)));
+  }
+  return points;
+}
+
+/// Euler's formula, faces flat and convex, everything behind every face.
+void expect_sound(const ConvexHull& hull) {
+  std::size_t corners = 0;
+  for (const auto& face : hull.faces()) {
+    corners += static_cast<std::size_t>(face.count);
+    EXPECT_NEAR(norm(face.normal), 1, 1e-12);
+    EXPECT_GE(face.count, 3);
+    for (const Vec3d& v : hull.vertices()) EXPECT_LE(dot(face.normal, v), face.offset + 1e-6);
+    const auto loop = hull.corners(face);
+    for (std::size_t k = 0; k < loop.size(); ++k) {
+      const auto at = [&](std::size_t i) { return hull.vertices()[static_cast<std::size_t>(loop[i % loop.size()])]; };
+      EXPECT_NEAR(dot(face.normal, at(k)), face.offset, 1e-6);
+      EXPECT_GT(dot(cross(at(k + 1) - at(k), at(k + 2) - at(k + 1)), face.normal), -1e-6) << "counter-clockwise";
+    }
+  }
+  EXPECT_EQ(hull.vertices().size() + hull.faces().size(), corners / 2 + 2);
+}
+
+TEST(ConvexHull, ACubeHasSixFacesAndAPrismTwoMore) {
+  std::vector<Vec3d> cube, prism;
+  for (int i = 0; i < 8; ++i) cube.push_back({i & 1 ? 1.0 : -1.0, i & 2 ? 1.0 : -1.0, i & 4 ? 1.0 : -1.0});
+  cube.push_back({0, 0, 0});
+  cube.push_back({0.3, 0.2, 0.1});  // inside
+  const ConvexHull box(cube);
+  EXPECT_EQ(box.vertices().size(), 8u);
+  EXPECT_EQ(box.faces().size(), 6u);
+  expect_sound(box);
+  for (int k = 0; k < 10; ++k) {
+    for (const double z : {-0.5, 0.5}) prism.push_back({std::cos(k * kPi / 5), std::sin(k * kPi / 5), z});
+  }
+  const ConvexHull decagon(prism);
+  EXPECT_EQ(decagon.faces().size(), 12u);
+  expect_sound(decagon);
+}
+
+TEST(ConvexHull, ClimbingFindsTheFarthestVertex) {
+  Random random(1);
+  for (const int n : {4, 10, 50, 300, 2000}) {
+    const ConvexHull hull(sphere_points(n, random));
+    expect_sound(hull);
+    int start = 0;
+    for (const Vec3d& d : sphere_points(300, random)) {
+      double most = -1e9, facing = -1e9;
+      for (const Vec3d& v : hull.vertices()) most = std::max(most, dot(v, d));
+      const int found = hull.support(d, start);
+      EXPECT_NEAR(dot(hull.vertices()[static_cast<std::size_t>(found)], d), most, 1e-12);
+      start = static_cast<int>(random() % hull.vertices().size());
+      for (const auto& face : hull.faces()) facing = std::max(facing, dot(face.normal, d));
+      const auto& towards = hull.faces()[static_cast<std::size_t>(hull.face_towards(d, start))];
+      EXPECT_GE(dot(towards.normal, d), n > 100 ? facing - 0.1 : -1);
+      bool at_vertex = false;
+      for (const int c : hull.corners(towards)) at_vertex |= c == hull.support(d);
+      EXPECT_TRUE(at_vertex);
+    }
+  }
+}
+
+TEST(ConvexHull, NearlyFlatPointsAreOneFaceOrARefusal) {
+  Random random(2);
+  // A plate of 1 m whose upper side is rough by 10 nm: one face, not hundreds.
+  std::vector<Vec3d> plate;
+  for (int k = 0; k < 200; ++k) {
+    plate.push_back({uniform(random, -0.5, 0.5), uniform(random, -0.5, 0.5), uniform(random, 0, 1e-8)});
+    plate.push_back({plate.back().x, plate.back().y, -0.1});
+  }
+  const ConvexHull hull(plate);
+  int up = 0;
+  for (const auto& face : hull.faces()) up += face.normal.z > 0.9;
+  EXPECT_LE(up, 3);
+}
+
+TEST(ConvexHull, DegeneratePointsAreRefused) {
+  const double nan = std::numeric_limits<double>::quiet_NaN(), inf = std::numeric_limits<double>::infinity();
+  EXPECT_THROW(ConvexHull({}), ValueError);
+  const auto refused = [](std::vector<Vec3d> points) { EXPECT_THROW(ConvexHull{points}, ValueError); };
+  refused(std::vector<Vec3d>(20, Vec3d{1, 2, 3}));
+  std::vector<Vec3d> line, plane, good = {{0, 0, 0}, {1, 0, 0}, {0, 1, 0}, {0, 0, 1}};
+  for (int k = 0; k < 20; ++k) {
+    line.push_back({1.0 * k, 2.0 * k, 3.0 * k});
+    plane.push_back({std::cos(k), std::sin(k), 0.5});
+  }
+  refused(line);
+  refused(plane);
+  for (const double bad : {nan, inf, -inf}) {
+    auto points = good;
+    points[2].y = bad;
+    refused(points);
+  }
+  for (const double scale : {1e-6, 1e6}) {
+    auto points = good;
+    for (Vec3d& p : points) p = p * scale;
+    EXPECT_EQ(ConvexHull(points).faces().size(), 4u);
+  }
+}
+
+TEST(Bounds, HoldTheShapeAndTouchIt) {
+  Random random(3);
+  const ConvexHull hull(sphere_points(30, random));
+  std::vector<double> heights(12);
+  for (double& h : heights) h = uniform(random, -1, 1);
+  const HeightField field(3, 4, heights, 2, 1, 2);
+  for (const ShapeType type : {ShapeType::sphere, ShapeType::capsule, ShapeType::ellipsoid, ShapeType::cylinder,
+                               ShapeType::box, ShapeType::convex, ShapeType::height_field}) {
+    for (int trial = 0; trial < 50; ++trial) {
+      const Vec3d s{uniform(random, 0, 1), uniform(random, 0, 1), uniform(random, 0, 1)};
+      const Shape shape{type, s, &hull, &field};
+      const Mat3d r = rotation(exp_map({uniform(random, -2, 2), uniform(random, -2, 2), uniform(random, -2, 2)}));
+      const ShapePose pose{{1, 2, 3}, r};
+      const Aabb box = bounds(shape, pose, 0.1);
+      // Points of the surface, found from directions.
+      Vec3d low{9, 9, 9}, high{-9, -9, -9};
+      for (const Vec3d& d : sphere_points(4000, random)) {
+        Vec3d p{0, 0, 0};
+        const double across = std::hypot(d.x, d.y);
+        switch (type) {
+          case ShapeType::sphere: p = d * s.x; break;
+          case ShapeType::capsule: p = d * s.x + Vec3d{0, 0, std::copysign(s.y, d.z)}; break;
+          case ShapeType::ellipsoid: p = {d.x * s.x, d.y * s.y, d.z * s.z}; break;
+          case ShapeType::cylinder: p = {d.x / across * s.x, d.y / across * s.x, std::copysign(s.y, d.z)}; break;
+          case ShapeType::box: p = {std::copysign(s.x, d.x), std::copysign(s.y, d.y), std::copysign(s.z, d.z)}; break;
+          case ShapeType::convex: p = hull.vertices()[static_cast<std::size_t>(hull.support(d))]; break;
+          default:
+            p = field.point(std::abs(d.x) < 0.3 ? 1 : d.x < 0 ? 0 : 2, static_cast<int>(std::abs(d.y) * 3.99));
+            break;
+        }
+        p = pose.position + r * p;
+        for (int i = 0; i < 3; ++i) low[i] = std::min(low[i], p[i]), high[i] = std::max(high[i], p[i]);
+      }
+      const bool loose = type == ShapeType::convex || type == ShapeType::height_field;
+      for (int i = 0; i < 3; ++i) {
+        EXPECT_LE(box.lower[i], low[i] - 0.1 + 1e-12) << name(type);
+        EXPECT_GE(box.upper[i], high[i] + 0.1 - 1e-12) << name(type);
+        if (!loose) {
+          EXPECT_NEAR(box.lower[i], low[i] - 0.1, 0.02) << name(type);
+          EXPECT_NEAR(box.upper[i], high[i] + 0.1, 0.02) << name(type);
+        }
+      }
+    }
+  }
+  const Shape plane{ShapeType::plane, {0, 0, 0}, nullptr, nullptr};
+  EXPECT_EQ(bounds(plane, {{0, 0, 2}, identity3<double>()}, 0.5).upper.z, 2.5);
+  EXPECT_TRUE(std::isinf(bounds(plane, {{0, 0, 2}, rotation(exp_map({0.3, 0, 0}))}, 0.5).upper.z));
+}
+
+TEST(CheckShape, BadSizesAreNamed) {
+  for (const double bad : {-1.0, std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
+    EXPECT_THROW(check_shape({ShapeType::box, {1, bad, 1}}), ValueError);
+    EXPECT_NO_THROW(check_shape({ShapeType::plane, {bad, bad, bad}}));
+  }
+  EXPECT_NO_THROW(check_shape({ShapeType::sphere, {0, 0, 0}}));
+  EXPECT_THROW(check_shape({ShapeType::convex, {0, 0, 0}}), ValueError);
+}
+
+}  // namespace
+}  // namespace tarsus
