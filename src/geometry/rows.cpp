@@ -59,6 +59,7 @@ void Rows::sort(std::span<const double> x, std::span<const double> y, std::span<
   cell = std::max({cell, spread / (1 << 18), 1e-150});
   grid.inverse_cell = 1 / cell;
   grid.inverse_bin = RowGrid::kBinsInCell / cell;
+  grid.bin_width = cell / RowGrid::kBinsInCell;
   // The usual range in the middle of what the grid can hold, or at its start when all fit behind the smallest.
   const auto origin = [&](std::span<const double> v, const Range& r, double count, double width) {
     const double least = *std::min_element(v.begin(), v.end());

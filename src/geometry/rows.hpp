@@ -12,7 +12,7 @@ struct RowGrid {
   static constexpr int kBinsInCell = 16;        ///< of x; only the order inside a row depends on them
   static constexpr double kMaxCells = 1 << 20;  ///< in y and z; beyond, points share the outermost cell
   static constexpr double kMaxBins = 1 << 24;
-  double x0 = 0, y0 = 0, z0 = 0, inverse_cell = 1, inverse_bin = 1;
+  double x0 = 0, y0 = 0, z0 = 0, inverse_cell = 1, inverse_bin = 1, bin_width = 1;
   std::uint64_t stride = 1;  ///< row = z cell * stride + y cell; gaps keep the last row of a layer off the next layer's
 
   static double clamped(double cell, double count) { return cell > 0 ? (cell < count - 1 ? cell : count - 1) : 0; }

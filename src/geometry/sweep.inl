@@ -42,7 +42,7 @@ TARSUS_INLINE std::int32_t sweep_bin(const RowGrid& g, double x) {
 
 /// What is certainly not above any x of this bin or of a later one: x itself does not ascend inside a bin.
 TARSUS_INLINE double sweep_floor(const RowGrid& g, std::int32_t bin) {
-  return bin < 2 ? -std::numeric_limits<double>::infinity() : g.x0 + (bin - 1) / g.inverse_bin;
+  return bin < 2 ? -std::numeric_limits<double>::infinity() : g.x0 + (bin - 1) * g.bin_width;
 }
 
 /// First index from `at` whose bin is not below `least`: a few steps, then by doubling.
