@@ -1,15 +1,27 @@
 // MABA with force limits that hold at the end of the step: the minimiser x = q̈ of the convex function
-//   f(x) = ½ xᵀ M x + (C - Q)ᵀ x + Σ ψ_i(x_i),   ψ_i' = -u_i(x_i) = -clamp(t_i(x_i)),   t_i = drive_force_i - drive_inertia_i x_i
-// with M, C and Q without the drives (springs, damping, armature inside). Hinges and slides, and a free joint's three translations, clamp each
-// DoF to [low, high]; a ball's three DoFs and a free joint's rotations scale t back to the length `high`.
+//   f(x) = ½ xᵀ M x + (C - Q)ᵀ x + Σ ψ_i(x_i),   ψ_i' = -u_i(x_i) = -clamp(t_i(x_i)),   t_i = drive_force_i -
+//   drive_inertia_i x_i
+// with M, C and Q without the drives (springs, damping, armature inside). Hinges and slides, and a free joint's three
+// translations, clamp each DoF to [low, high]; a ball's three DoFs and a free joint's rotations scale t back to the
+// length `high`.
 //
-// Semismooth Newton. Each joint is on a piece where u_i = Q_i - K_i x_i: inside its limit K_i = drive_inertia_i; at its limit
-// K_i = 0 and Q_i the limit, but for a rotation K_i = k (τ/|t|)(1 - n nᵀ), n = t/|t|: k' 1 - b bᵀ, `rank_one` holding b. A round is
-// passes 2 and 3 of ABA with these K. The first solves for x on the last step's pieces. If its x lies on those pieces it is the
-// answer, at the cost of plain MABA. Otherwise f's gradient at x is g_i = (Q_i - K_i x_i) - u_i(x_i), with no RNEA, and later rounds
-// solve H d = -g; since H = M + K, also M d = -g - K d comes free, so that the line search and the next gradient cost O(n)
-// multiplications and nothing of the tree.  [theory: convex, hence one minimiser; the search makes f fall, hence it is found]
+// Each joint is on a piece where u_i = Q_i - K_i x_i: inside its limit K_i = drive_inertia_i; at its limit K_i = 0 and
+// Q_i the limit, but for a rotation K_i = k (τ/|t|)(1 - n nᵀ), n = t/|t|: k' 1 - b bᵀ, `rank_one` holding b. A round is
+// passes 2 and 3 of ABA with these K. The first takes the last step's pieces; if its x lies on them it is the answer,
+// at the cost of plain MABA.
+//
+// Rounds of sweeps: pass 3 goes outward with each joint's own law, so that a joint picks its next piece knowing its
+// parent's acceleration and its children's pieces (sweep_outward). A joint that went from one limit to the other gets
+// the secant of its law between the two instead of a tangent, without which such joints cycle. A fixed point of this is
+// the minimiser: where the piece was right, the law's x is the piece's. Most steps end here, balls quadratically.
+//
+// Where sweeps do not settle, Newton: f's gradient at the x of the last pieces is g_i = (Q_i - K_i x_i) - u_i(x_i),
+// with no RNEA, and rounds solve H d = -g; since H = M + K, also M d = -g - K d comes free, so that the line search and
+// the next gradient cost O(n) multiplications and nothing of the tree.  [theory: convex, hence one minimiser; the
+// search makes f fall, hence it is found]
 #pragma once
+
+#include <limits>
 
 #include "control/drive.inl"
 #include "dynamics/aba.inl"
@@ -40,8 +52,8 @@ class LimitedMaba {
   using R = Real<T>;
   using Link = LinkConstants<R>;
 
-  LimitedMaba(const ModelView<R>& model, const DriveView<R>& drive, const LimitView<R>& limits, const LimitSpace<R>& space,
-              LinkState<T>* state)
+  LimitedMaba(const ModelView<R>& model, const DriveView<R>& drive, const LimitView<R>& limits,
+              const LimitSpace<R>& space, LinkState<T>* state)
       : m_(model), drive_(drive), limits_(limits), state_(state), space_(space) {
     const auto lanes = [](R* p) { return reinterpret_cast<T*>(p); };
     demand_ = lanes(space.demand), Qf_ = lanes(space.free_force), Kf_ = lanes(space.free_inertia);
@@ -55,23 +67,22 @@ class LimitedMaba {
     aba_outward(m_, state_, qpos, qvel, static_cast<const T*>(nullptr));
     keep_rigid();
     if (limits_.spin_damping > 0) damp_spin(qvel);
-    linearise();
-    for (int k = 0; k < m_.nv; ++k) Q_[k] += Qf_[k];
-    passes(Q_, x);
-    for (int k = 0; k < m_.nv; ++k) Q_[k] = Q_[k] - Qf_[k];
-    residual_after_solve(x);
-    T rounds = T(R(1));
-    for (int round = 1; round < limits_.max_rounds; ++round) {
-      const Mask<T> busy = residual_ > T(limits_.tolerance);
-      if (!any(busy)) break;
+    keep_bias();
+    T rounds = zero();
+    residual_ = T(std::numeric_limits<R>::max());
+    Mask<T> busy = residual_ > T(limits_.tolerance);
+    const int sweeps = limits_.max_rounds < kSweeps ? limits_.max_rounds : kSweeps;
+    int round = 0;
+    for (; round < sweeps && any(busy); ++round) {
+      if (round > 0) restore(true);
       rounds = select(busy, rounds + T(R(1)), rounds);
-      linearise();
-      restore_rigid();
-      for (int k = 0; k < m_.nv; ++k) image_[k] = -g_[k];
-      passes(image_, d_);
-      multiply_by_mass();
-      advance(busy, x);
+      linearise(round > 0);
+      for (int k = 0; k < m_.nv; ++k) image_[k] = Q_[k] + Qf_[k], g_[k] = demand_[k];
+      inward(image_);
+      sweep_outward(busy, x);
+      busy = residual_ > T(limits_.tolerance);
     }
+    if (any(busy)) descend(busy, round, rounds, x);
     for (int k = 0; k < m_.nv; ++k) Q_[k] += Qf_[k];
     *reinterpret_cast<T*>(space_.rounds) = rounds;
     *reinterpret_cast<T*>(space_.residual) = residual_;
@@ -79,6 +90,8 @@ class LimitedMaba {
 
  private:
   static T zero() { return T(R(0)); }
+  static constexpr int kSweeps = 7;   ///< rounds of sweeps before the line search takes over
+  static constexpr R kTurned = R(2);  ///< |change of u|² / limit² beyond which a rotation gets its secant
   static T tiny() { return T(sizeof(R) == 8 ? R(1e-300) : R(1e-36)); }
 
   /// Calls axial(dof) for each DoF with limits of its own and rotation(dof) for each three that share one.
@@ -87,9 +100,33 @@ class LimitedMaba {
     for (int i = 0; i < m_.nlink; ++i) {
       const Link& link = m_.link[i];
       const int v = link.qvel;
-      if (link.joint == JointType::free) axial(v), axial(v + 1), axial(v + 2), rotation(v + 3);
-      else if (link.joint == JointType::ball) rotation(v);
-      else axial(v);
+      if (link.joint == JointType::free)
+        axial(v), axial(v + 1), axial(v + 2), rotation(v + 3);
+      else if (link.joint == JointType::ball)
+        rotation(v);
+      else
+        axial(v);
+    }
+  }
+
+  /// Rounds of Newton's method with its line search, from the last sweep's pieces, for the lanes where sweeps did not
+  /// settle.
+  void descend(Mask<T> busy, int round, T& rounds, T* x) {
+    for (bool first = true; round < limits_.max_rounds && any(busy); ++round, first = false) {
+      rounds = select(busy, rounds + T(R(1)), rounds);
+      linearise();
+      restore(first);
+      for (int k = 0; k < m_.nv; ++k) image_[k] = first ? Q_[k] + Qf_[k] : -g_[k];
+      inward(image_);
+      aba_accelerate(m_, state_, d_);
+      if (first) {
+        for (int k = 0; k < m_.nv; ++k) x[k] = select(busy, d_[k], x[k]);
+        residual_after_solve(busy, x);
+      } else {
+        multiply_by_mass();
+        advance(busy, x);
+      }
+      busy = residual_ > T(limits_.tolerance);
     }
   }
 
@@ -102,8 +139,8 @@ class LimitedMaba {
     for (int i = 0; i < m_.nlink; ++i) {
       const Link& link = m_.link[i];
       const int p = link.qpos, v = link.qvel;
-      pull(link.joint, qpos + p, qvel + v, target + p, target_velocity ? target_velocity + v : nullptr, drive_.kp + v, drive_.kd + v,
-           T(drive_.dt), Qd_ + v);
+      pull(link.joint, qpos + p, qvel + v, target + p, target_velocity ? target_velocity + v : nullptr, drive_.kp + v,
+           drive_.kd + v, T(drive_.dt), Qd_ + v);
       stiffen(link.joint, drive_.kp + v, drive_.kd + v, drive_.dt, drive_.stiff, Kd_ + v);
     }
   }
@@ -115,15 +152,18 @@ class LimitedMaba {
       state_[i].Ic = {A.M.xx, {A.H.zy, A.H.xz, A.H.yx}, A.I};
     }
   }
-  /// Joint damping c = α h ω² D against the energy that explicit velocity-product forces bring: see Drives::spin_damping. D is the
-  /// composite inertia that the joint carries, ω the fastest spin in it; for a free joint the fastest relative to its own body, so
-  /// that rigid rotation is left alone.
+  /// Joint damping c = α h ω² D against the energy that explicit velocity-product forces bring: see
+  /// Drives::spin_damping. D is the composite inertia that the joint carries, ω the fastest spin in it; for a free
+  /// joint the fastest relative to its own body, so that rigid rotation is left alone. On a free root it is a torque
+  /// from outside: without it free chains blow up (docs/force_limits.md).
   void damp_spin(const T* qvel) {
     RigidInertia<T>* composite = reinterpret_cast<RigidInertia<T>*>(space_.composite);
     T *spin = reinterpret_cast<T*>(space_.composite) + 10 * m_.nlink, *relative = spin + m_.nlink;
     for (int i = 0; i < m_.nlink; ++i) {
       LinkState<T>& s = state_[i];
-      s.u = m_.link[i].parent < 0 ? s.v.w : state_[m_.link[i].parent].u;  // the root's spin, where pass 2 will put something else
+      s.u = m_.link[i].parent < 0
+                ? s.v.w
+                : state_[m_.link[i].parent].u;  // the root's spin, where pass 2 will put something else
       const Vec3<T> w = s.v.w, dw = w - s.u;
       composite[i] = state_[i].Ic;
       spin[i] = dot(w, w), relative[i] = dot(dw, dw);
@@ -150,11 +190,20 @@ class LimitedMaba {
     if (joint == JointType::hinge) return dot(e, I.I * e);
     return (I.I.xx + I.I.yy + I.I.zz) * T(Real<T>(0.5));  // no axis has more than half the trace
   }
-  void restore_rigid() {
+  void keep_bias() {
+    Force<T>* bias = reinterpret_cast<Force<T>*>(space_.composite);  // which damp_spin() needs no longer
+    for (int i = 0; i < m_.nlink; ++i) bias[i] = state_[i].pA;
+  }
+  void restore(bool with_bias) {
+    const Force<T>* bias = reinterpret_cast<const Force<T>*>(space_.composite);
     for (int i = 0; i < m_.nlink; ++i) {
       state_[i].IA = articulated(state_[i].Ic);
-      state_[i].pA = {zero3<T>(), zero3<T>()};
+      state_[i].pA = with_bias ? bias[i] : Force<T>{zero3<T>(), zero3<T>()};
     }
+  }
+
+  static TARSUS_INLINE Vec3<T> pick(Mask<T> mask, const Vec3<T>& a, const Vec3<T>& b) {
+    return {select(mask, a.x, b.x), select(mask, a.y, b.y), select(mask, a.z, b.z)};
   }
 
   /// The clamped force, t already being there; rotations by their length.
@@ -164,14 +213,22 @@ class LimitedMaba {
     return t * select(square > limit * limit, limit / square_root(square + tiny()), T(R(1)));
   }
 
-  /// Q, K and b of the piece that `demand` lies on; K with the free part.
-  void linearise() {
+  /// Q, K and b of the piece that `demand` lies on; K with the free part. `secant`: of the law between the demand
+  /// before, in g, and this one, where the force turned round between the two.
+  void linearise(bool secant = false) {
     each_limit(
         [&](int v) {
           const T t = demand_[v], u = clamp_axial(v, t);
           const Mask<T> inside = u == t;
-          Q_[v] = select(inside, Qd_[v], u);
-          K_[v] = Kf_[v] + select(inside, Kd_[v], zero());
+          T Q = select(inside, Qd_[v], u), share = select(inside, T(R(1)), zero());
+          if (secant) {
+            const T t0 = g_[v], u0 = clamp_axial(v, t0), r = (u - u0) / (t - t0);
+            const Mask<T> turned = (u * u0 < zero()) & (r < T(R(1)));
+            share = select(turned, r, share);
+            Q = select(turned, mul_add(r, Qd_[v] - t, u), Q);
+          }
+          Q_[v] = Q;
+          K_[v] = mul_add(share, Kd_[v], Kf_[v]);
           b_[v] = zero();
         },
         [&](int v) {
@@ -182,19 +239,31 @@ class LimitedMaba {
           const Vec3<T> n = t * (T(R(1)) / length);
           // limit n + weight (1 - n nᵀ) Qd
           const T along = select(outside, neg_mul_add(weight, dot(n, Qd), limit), zero());
-          const Vec3<T> Q = mul_add(n, along, Qd * weight);
+          Vec3<T> Q = mul_add(n, along, Qd * weight), axis = n;
+          T share = weight, less = select(outside, weight, zero());
+          if (secant) {  // r along the change of t, k across it
+            const Vec3<T> t0 = get3(g_ + v), u = t * weight, du = u - clamp_rotation(v, t0), dt = t - t0;
+            const T moved2 = dot(dt, dt), r = dot(du, dt) / (moved2 + tiny());
+            const T share0 = limit / maximum(square_root(dot(t0, t0) + tiny()), limit),
+                    k = maximum(maximum(weight, share0), r);
+            const Mask<T> turned = dot(du, du) > limit * limit * T(kTurned);
+            const Vec3<T> e = dt * (T(R(1)) / square_root(moved2 + tiny())), y = Qd - t;
+            const Vec3<T> Qs = u + y * k - e * ((k - r) * dot(e, y));
+            Q = pick(turned, Qs, Q), axis = pick(turned, e, axis);
+            share = select(turned, k, share), less = select(turned, k - r, less);
+          }
           put3(Q_ + v, Q);
-          const T k = weight * Kd_[v];
-          for (int j = 0; j < 3; ++j) K_[v + j] = Kf_[v + j] + k;
-          put3(b_ + v, n * select(outside, square_root(k), zero()));
+          for (int j = 0; j < 3; ++j) K_[v + j] = mul_add(share, Kd_[v], Kf_[v + j]);
+          put3(b_ + v, axis * square_root(less * Kd_[v]));
         });
   }
 
   /// Tensors wherever a rotation has a limit, reached or not: the same roundings for a lane whatever its neighbours do.
-  void passes(const T* Q, T* x) {
-    if (limits_.rotations) inward_tensor(Q);
-    else aba_inward(m_, state_, Q, K_);
-    aba_accelerate(m_, state_, x);
+  void inward(const T* Q) {
+    if (limits_.rotations)
+      inward_tensor(Q);
+    else
+      aba_inward(m_, state_, Q, K_);
   }
 
   void inward_tensor(const T* Q) {
@@ -203,7 +272,8 @@ class LimitedMaba {
       const int v = link.qvel;
       LinkState<T>& s = state_[i];
       if (link.joint == JointType::ball) {
-        reduce_ball_tensor(s, link.parent >= 0 ? &state_[link.parent] : nullptr, Q + v, rotational_inertia(s.R, K_[v], b_ + v));
+        reduce_ball_tensor(s, link.parent >= 0 ? &state_[link.parent] : nullptr, Q + v,
+                           rotational_inertia(s.R, K_[v], b_ + v));
         continue;
       }
       if (link.joint == JointType::free) {  // nothing reads IA of the root again
@@ -213,8 +283,138 @@ class LimitedMaba {
     }
   }
 
+  /// Pass 3 with each drive's law as it is. Given its parent's acceleration, and its children's pieces as pass 2 had
+  /// them, a joint finds the piece that it is really on: the next round's pieces agree with each other along every
+  /// branch, which no choice joint by joint does. Where the piece was right, x is pass 3's own.
+  void sweep_outward(Mask<T> busy, T* x) {
+    T residual = zero();
+    for (int i = 0; i < m_.nlink; ++i) {
+      const Link& link = m_.link[i];
+      LinkState<T>& s = state_[i];
+      s.a = link.parent >= 0 ? shift(state_[link.parent].a, s.r) : world_velocity<T>();
+      const int v = link.qvel;
+      if (link.joint == JointType::free) {
+        residual = maximum(residual, sweep_free(link, s, v));
+      } else if (link.joint == JointType::ball) {
+        residual = maximum(residual, sweep_ball(s, v));
+      } else {
+        residual = maximum(residual, sweep_axial(link, s, v));
+      }
+    }
+    for (int k = 0; k < m_.nv; ++k) x[k] = select(busy, d_[k], x[k]);
+    residual_ = select(busy, residual, residual_);
+    each_limit(
+        [&](int v) {
+          demand_[v] = neg_mul_add(Kd_[v], x[v], Qd_[v]);
+          applied_[v] = clamp_axial(v, demand_[v]);
+        },
+        [&](int v) {
+          put3(demand_ + v, mul_add(get3(x + v), -Kd_[v], get3(Qd_ + v)));
+          put3(applied_ + v, clamp_rotation(v, get3(demand_ + v)));
+        });
+  }
+
+  /// |force of the piece - force that the law gives| / limit, at the acceleration in d_.
+  TARSUS_INLINE T gap_axial(int v) const {
+    const T used = neg_mul_add(K_[v] - Kf_[v], d_[v], Q_[v]);
+    return absolute(used - clamp_axial(v, neg_mul_add(Kd_[v], d_[v], Qd_[v]))) * T(limits_.inverse_size[v]);
+  }
+  TARSUS_INLINE T gap_rotation(int v) const {
+    const Vec3<T> a = get3(d_ + v), b = get3(b_ + v);
+    const Vec3<T> used = mul_add(b, dot(b, a), mul_add(a, Kf_[v] - K_[v], get3(Q_ + v)));
+    return norm(used - clamp_rotation(v, mul_add(a, -Kd_[v], get3(Qd_ + v)))) * T(limits_.inverse_size[v]);
+  }
+
+  TARSUS_INLINE T sweep_axial(const Link& link, LinkState<T>& s, int v) {
+    const Vec3<T> e = s.R.column_z();
+    const bool hinge = link.joint == JointType::hinge;
+    const T p = s.u.x - dot(s.U, s.a);
+    d_[v] = p * s.Dinv.xx;
+    const T gap = gap_axial(v);
+    const Mask<T> wrong = gap > T(limits_.tolerance);
+    if (any(wrong)) {
+      const T D = dot(e, hinge ? s.U.n : s.U.f) + Kf_[v];
+      d_[v] = select(wrong, choose_axial(v, D, p - Q_[v]), d_[v]);
+    }
+    if (hinge)
+      s.a.w = mul_add(e, d_[v], s.a.w);
+    else
+      s.a.v = mul_add(e, d_[v], s.a.v);
+    return gap;
+  }
+
+  TARSUS_INLINE T sweep_ball(LinkState<T>& s, int v) {
+    const Vec3<T> p = s.u - s.IA.I * s.a.w - s.IA.H * s.a.v, linear = s.Dinv * p;
+    put3(d_ + v, transpose_mul(s.R, linear));
+    const T gap = gap_rotation(v);
+    const Mask<T> far = gap > T(R(0.1));  // nearer, pass 3's own is a Newton step
+    Vec3<T> x = linear;
+    if (any(far)) {
+      x = pick(far, choose_rotation(s.IA.I, s.R, v, p - s.R * get3(Q_ + v)), linear);
+      put3(d_ + v, transpose_mul(s.R, x));
+    }
+    s.a.w += x;
+    return gap;
+  }
+
+  /// Acceleration of a ball whose torque without the drive is p, in world axes. At the limit the drive's torque first
+  /// gets the length that it would have for an inertia that is a multiple of 1, then one Newton step.
+  Vec3<T> choose_rotation(const Sym3<T>& I, const Mat3<T>& axes, int v, const Vec3<T>& p) const {
+    const T Kd = Kd_[v], limit = T(limits_.high[v]);
+    const Vec3<T> Qd = axes * get3(Qd_ + v);
+    const auto with = [&](T k) {
+      Sym3<T> D = I;
+      D.xx += k + Kf_[v], D.yy += k + Kf_[v], D.zz += k + Kf_[v];
+      return D;
+    };
+    const Vec3<T> inside = inverse(with(Kd)) * (p + Qd);
+    Vec3<T> t = mul_add(inside, -Kd, Qd);
+    const T square = dot(t, t);
+    const Mask<T> outside = square > limit * limit;
+    if (!any(outside)) return inside;
+    const T D0 = dot(t, I * t) / (square + tiny()) + Kf_[v];
+    T weight = limit * D0 / (square_root(square + tiny()) * (D0 + Kd) - limit * Kd);
+    t = mul_add(inverse(with(weight * Kd)) * mul_add(Qd, weight, p), -Kd, Qd);
+    const T length = maximum(square_root(dot(t, t) + tiny()), limit);
+    const Vec3<T> n = t * (T(R(1)) / length);
+    weight = limit / length;
+    const T k = weight * Kd;
+    const Vec3<T> b = n * square_root(k), Q = mul_add(n, neg_mul_add(weight, dot(n, Qd), limit), Qd * weight);
+    return pick(outside, inverse(minus_outer(with(k), b, b)) * (p + Q), inside);
+  }
+
+  /// The law of one DoF whose force without the drive is p, D the inertia without it.
+  TARSUS_INLINE T choose_axial(int v, T D, T p) const {
+    const T inside = (p + Qd_[v]) / (D + Kd_[v]), t = neg_mul_add(Kd_[v], inside, Qd_[v]), u = clamp_axial(v, t);
+    return select(u == t, inside, (p + u) / D);
+  }
+
+  /// The root's four limits look for their pieces in turn, a few times over.
+  TARSUS_INLINE T sweep_free(const Link& link, LinkState<T>& s, int v) {
+    joint_acceleration(link, s, d_);
+    T gap = gap_rotation(v + 3);
+    for (int k = v; k < v + 3; ++k) gap = maximum(gap, gap_axial(k));
+    const Mask<T> far = gap > T(R(0.1));
+    if (!any(far)) return gap;
+    const Vec3<T> b = s.R * get3(b_ + v + 3);
+    const Sym3<T> I = minus_outer(s.IA.I, b * T(R(-1)), b), &M = s.IA.M;  // inward_tensor() took b bᵀ off
+    const Vec3<T> torque = s.u - s.R * get3(Q_ + v + 3), force = s.u_linear - get3(Q_ + v);
+    Vec3<T> ang = s.a.w, lin = s.a.v;
+    for (int turn = 0; turn < 4; ++turn) {
+      const Vec3<T> f = force - transpose_mul(s.IA.H, ang);
+      lin.x = choose_axial(v, M.xx + Kf_[v], f.x - M.xy * lin.y - M.xz * lin.z);
+      lin.y = choose_axial(v + 1, M.yy + Kf_[v + 1], f.y - M.xy * lin.x - M.yz * lin.z);
+      lin.z = choose_axial(v + 2, M.zz + Kf_[v + 2], f.z - M.xz * lin.x - M.yz * lin.y);
+      ang = choose_rotation(I, s.R, v + 3, torque - s.IA.H * lin);
+    }
+    s.a = {pick(far, ang, s.a.w), pick(far, lin, s.a.v)};
+    put3(d_ + v, s.a.v), put3(d_ + v + 3, transpose_mul(s.R, s.a.w));
+    return gap;
+  }
+
   /// t, u, g and the residual where x solves the equations of the piece itself: Q_ without its free part, K_ with it.
-  void residual_after_solve(const T* x) {
+  void residual_after_solve(Mask<T> busy, const T* x) {
+    const T old = residual_;
     residual_ = zero();
     each_limit(
         [&](int v) {
@@ -230,6 +430,7 @@ class LimitedMaba {
           const Vec3<T> u = clamp_rotation(v, get3(demand_ + v));
           settle_rotation(v, u, used - u);
         });
+    residual_ = select(busy, residual_, old);
   }
 
   /// The force u that the drive may apply, and f's gradient g.
@@ -292,6 +493,7 @@ class LimitedMaba {
   /// x += s d in the lanes that are busy.
   void advance(Mask<T> busy, T* x) {
     const T s = search(busy);
+    const T old_residual = residual_;
     residual_ = zero();
     each_limit(
         [&](int v) {
@@ -307,6 +509,7 @@ class LimitedMaba {
           const Vec3<T> g = mul_add(get3(image_ + v), s, old) + (get3(applied_ + v) - u);
           settle_rotation(v, u, {select(busy, g.x, old.x), select(busy, g.y, old.y), select(busy, g.z, old.z)});
         });
+    residual_ = select(busy, residual_, old_residual);
   }
 
   const ModelView<R>& m_;

@@ -125,14 +125,21 @@ struct Case {
 /// Trees over all joint types with limits around what their drives ask for.
 Case random_case(unsigned seed, bool springs = true) {
   Random random(seed);
-  Case c{random_tree(seed, {.bodies = 1 + int(seed % 20), .springs = springs, .chain = (seed % 5) / 4.0}), {}, {}, {}, {}, 0};
+  Case c{random_tree(seed, {.bodies = 1 + int(seed % 20), .springs = springs, .chain = (seed % 5) / 4.0}),
+         {},
+         {},
+         {},
+         {},
+         0};
   c.state = random_state(random, c.model);
   c.target = random_qpos(random, c.model), c.target_velocity = random_vector(random, c.model.nv);
   c.drives = Drives::none(c.model), c.drives.stiff = seed % 3 != 0;
   c.drives.force_limit.assign(c.model.nv, kInfinity), c.drives.spin_damping = 0;
   for (const Joint& joint : c.model.joints) {
     const double kp = std::pow(10, random.uniform(1, 5)), kd = kp * random.uniform(0, 0.1);
-    const double limit = random.chance(0.1) ? kInfinity : random.chance(0.05) ? 0 : kp * std::pow(10, random.uniform(-3, 0.5));
+    const double limit = random.chance(0.1)    ? kInfinity
+                         : random.chance(0.05) ? 0
+                                               : kp * std::pow(10, random.uniform(-3, 0.5));
     for (int k = 0; k < joint.nv(); ++k) {
       c.drives.kp[joint.qvel + k] = kp, c.drives.kd[joint.qvel + k] = kd, c.drives.force_limit[joint.qvel + k] = limit;
     }
@@ -158,7 +165,8 @@ std::vector<double> clamped(const Case& c, Data& data, const std::vector<double>
     }
     if (joint.nv() == 1) continue;
     const int w = v + linear;
-    const double length = std::sqrt(u[w] * u[w] + u[w + 1] * u[w + 1] + u[w + 2] * u[w + 2]), limit = c.drives.force_limit[w];
+    const double length = std::sqrt(u[w] * u[w] + u[w + 1] * u[w + 1] + u[w + 2] * u[w + 2]),
+                 limit = c.drives.force_limit[w];
     if (length > limit) {
       for (int k = w; k < w + 3; ++k) u[k] *= limit / length;
     }
@@ -184,7 +192,8 @@ TEST(ForceLimits, TheForceInTheEquationsOfMotionIsTheClampedOne) {
     // M q̈ + C - τ - springs = u, springs and dampers at the end of the step.
     std::vector<double> needed(c.model.nv), Q(c.model.nv), K(c.model.nv);
     rnea<double>(c.model, data, c.state.qpos, c.state.qvel, qacc, needed);
-    drive_terms<double>(c.model, data, Drives::none(c.model), c.h, c.state.qpos, c.state.qvel, c.state.qpos, {}, c.state.tau, Q, K);
+    drive_terms<double>(c.model, data, Drives::none(c.model), c.h, c.state.qpos, c.state.qvel, c.state.qpos, {},
+                        c.state.tau, Q, K);
     const std::vector<double> u = clamped(c, data, qacc);
     for (int k = 0; k < c.model.nv; ++k) needed[k] += (K[k] - c.model.armature[k]) * qacc[k] - Q[k];
     ASSERT_LT(relative_error(needed, u), 1e-8) << "seed " << seed;
@@ -220,7 +229,8 @@ TEST(ForceLimits, WithoutLimitsItIsMaba) {
     limiter.solve(data, c.drives, c.h, c.state.qpos, c.state.qvel, c.target, c.target_velocity, c.state.tau, limited);
     EXPECT_EQ(limiter.report(0).rounds, 1);
     EXPECT_EQ(limiter.report(0).saturated, 0);
-    drive_terms<double>(c.model, data, c.drives, c.h, c.state.qpos, c.state.qvel, c.target, c.target_velocity, c.state.tau, Q, K);
+    drive_terms<double>(c.model, data, c.drives, c.h, c.state.qpos, c.state.qvel, c.target, c.target_velocity,
+                        c.state.tau, Q, K);
     maba<double>(c.model, data, c.state.qpos, c.state.qvel, Q, K, plain);
     // The two sum Q = τ + springs + drive in another order: rounding, not more.
     ASSERT_LT(relative_error(limited, plain), 1e-11) << "seed " << seed;
@@ -280,8 +290,8 @@ TEST(ForceLimits, FloatConverges) {
     DriveLimiter<float> limiter(c.model, data);
     const auto narrow = [](const std::vector<double>& v) { return std::vector<float>(v.begin(), v.end()); };
     std::vector<float> qacc(c.model.nv);
-    limiter.solve(data, c.drives, c.h, narrow(c.state.qpos), narrow(c.state.qvel), narrow(c.target), narrow(c.target_velocity),
-                  narrow(c.state.tau), qacc);
+    limiter.solve(data, c.drives, c.h, narrow(c.state.qpos), narrow(c.state.qvel), narrow(c.target),
+                  narrow(c.target_velocity), narrow(c.state.tau), qacc);
     missed += !limiter.report(0).converged, ++cases;
   }
   EXPECT_LE(missed, cases / 100);

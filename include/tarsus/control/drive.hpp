@@ -29,7 +29,7 @@ struct Drives {
   /// α of a joint damping α h ω² D [N m s] that limited drives bring along (D: inertia that the joint carries, ω: fastest spin in it).
   /// Semi-implicit Euler takes velocity-product forces explicitly, which makes energy at the rate ½ h ω²: drives without limits swallow
   /// it, but a joint whose drive is at its limit swings freely, and then a character blows up with no drive to blame. ½ takes out what
-  /// that error puts in, conserves momentum, leaves rigid rotation alone and vanishes with h. 0: none.
+  /// that error puts in, leaves rigid rotation alone, vanishes with h. On a free root's rotation it is an outer torque. 0: none.
   double spin_damping = 0.5;
 
   bool limited() const { return !force_limit.empty() || !force_floor.empty(); }

@@ -46,8 +46,8 @@ class DriveLimiter {
   std::span<R> guess() { return demand_; }
 
   /// Bound on LimitReport::residual at which rounds stop.
-  static constexpr double tolerance() { return sizeof(R) == 8 ? 1e-10 : 2e-5; }
-  static constexpr int kMaxRounds = 100;
+  static constexpr double tolerance() { return sizeof(R) == 8 ? 5e-10 : 2e-5; }
+  static constexpr int kMaxRounds = 400;
 
  private:
   void take_limits(const Model& model, const Drives& drives);
