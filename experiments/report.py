@@ -33,7 +33,7 @@ Made by `{command}` in {(time.monotonic() - start) / 60:.1f} minutes; nothing he
 Machine: {common.processor()}, one core, {kernels} kernels. Ratios come first: absolute times depend on the machine, and every ratio is measured
 within one run, its sides taking turns. The paper: Z. Yin, K. Yin, *Linear Time Stable PD Controllers for Physics-based
 Character Animation*, Computer Graphics Forum, 2020; its own figures are on an Intel Xeon Gold 6128 with PhysX.
-**The simulator has no ground contact yet: every figure below is without it.**
+**Every figure below is without ground contact.**
 """
     target = (common.OUT if args.quick else common.ROOT / "experiments") / "report.md"
     target.write_text("\n".join([head, *sections]))

@@ -20,7 +20,7 @@ def panels(rows, model, name, alt):
             axis.set_title(f"{'DF' if solver == 'dense' else 'MABA'}, {scalar}")
             axis.set_xlabel("time [s]")
             axis.set_ylabel("error [mm]")
-            axis.legend(fontsize=7, ncols=3, loc="lower right")
+    fig.legend(*axes[0][0].get_legend_handles_labels(), title="step", loc="outside lower center", ncols=5)
     top = max(a.get_ylim()[1] for row in axes for a in row)
     bottom = max(1e-4, min(a.get_ylim()[0] for row in axes for a in row))
     for row in axes:

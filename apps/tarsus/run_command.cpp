@@ -1,6 +1,8 @@
 // tarsus run: a model follows a clip under stable PD, or moves on its own.
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -17,7 +19,7 @@ namespace tarsus::app {
 namespace {
 
 struct Run {
-  std::string model, clip, mapping, gains, out, integrator = "euler", contacts = "auto";
+  std::string model, clip, mapping, gains, force_limit, out, integrator = "euler", contacts = "auto";
   double restitution = 0;
   double dt = 1.0 / 30, duration = 10, start = 0;
   bool use_float = false, stiff = false, json = false, quiet = false, no_record = false;
@@ -38,6 +40,20 @@ ClipBinding bind_clip(const Run& run, const Model& model) {
     }
   }
   return binding;
+}
+
+/// "model": what the file says; a number: the same for every joint but a free root.
+void limit_forces(const std::string& text, const Model& model, Drives& drives) {
+  if (text == "model") return take_force_limits(model, drives);
+  double limit = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), limit);
+  if (error != std::errc() || end != text.data() + text.size() || !(limit >= 0)) {
+    throw ValueError("--force-limit", "\"" + text + "\"", "\"model\" or a number of N m, not negative");
+  }
+  drives.force_limit.assign(model.nv, limit);
+  for (const Joint& joint : model.joints) {
+    if (joint.type == JointType::free) std::fill_n(drives.force_limit.begin() + joint.qvel, 6, kInfinity);
+  }
 }
 
 std::string default_out(const Run& run) {
@@ -105,6 +121,7 @@ void execute(const Run& run) {
   const PoseSource source = clip ? follow(model, *clip) : hold(model.qpos0);
   Drives drives = !run.gains.empty() ? read_gains(model, run.gains) : clip ? Drives::uniform(model) : Drives::none(model);
   drives.stiff = run.stiff;
+  if (!run.force_limit.empty()) limit_forces(run.force_limit, model, drives);
 
   const std::string out = run.no_record ? "" : run.out.empty() ? default_out(run) : run.out;
   std::optional<RecordingWriter> recording;
@@ -135,6 +152,10 @@ void add_options(CLI::App& command, Run& run) {
   command.add_option("--start", run.start, "Clip time to start at [s]")->capture_default_str();
   command.add_option("--gains", run.gains, "KP,KD or KP,KD,ROOT_KP,ROOT_KD or a JSON file; with a clip the default is the paper's 75000,4000,20000,2000")
       ->type_name("GAINS");
+  command.add_option("--force-limit", run.force_limit,
+                     "Largest drive force, kept at the end of the step: N m (N for slides) for every joint but a free root, or \"model\" for the "
+                     "file's own (actuatorfrcrange, effort); use with --stiff (docs/force_limits.md)")
+      ->type_name("LIMIT");
   command.add_flag("--stiff", run.stiff, "Stiffness implicit too: stable at every step, more damped");
   command.add_option("--integrator", run.integrator, "euler (semi-implicit, for drives) or rk4 (explicit, fourth order)")
       ->check(CLI::IsMember({"euler", "rk4"}))

@@ -195,6 +195,19 @@ def pinocchio_table(best, models):
                          "better factor / ABA with armature", "better factor", "ABA with armature / best ABA"], rows)
 
 
+CAN = """### What each can do with a joint drive
+
+| | ball joints | force limits | shown by |
+| --- | --- | --- | --- |
+| tarsus | one drive on the rotation | at the end of the step, on the torque's length | `experiments/force_limits/run.py` |
+| MuJoCo | three servos on the rotation vector's components | clamped explicitly | `experiments/force_limits/run.py` |
+| Pinocchio | armature, torque formed by the user | none | `experiments/engines/run.py` |
+| PyBullet, STABLE_PD | not tried (the snakes have hinges) | not tried | `experiments/engines/run.py` |
+
+60 Hz with gains from 1e2 to 1e6 is the grid of [the force limits](#force-limits).
+"""
+
+
 def run(context):
     best, mujoco = measure(context)
     models = list(paper.MODELS)
@@ -217,7 +230,8 @@ Pinocchio's own ways to solve (M + K) q̈ = τ - C, as stable PD asks for, in C+
 bias force + CRBA + the better of its sparse factor and Eigen's dense one. This is the fair measure of the algorithm: one code base on
 both sides, each the better of Pinocchio's two conventions.
 
-{pinocchio_table(best, models)}"""
+{pinocchio_table(best, models)}
+{CAN}"""
 
 
 if __name__ == "__main__":

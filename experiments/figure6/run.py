@@ -45,7 +45,8 @@ def run(context):
     return f"""## Figure 6: the cantering dog's right front toe
 
 The paper's DF diverges here at steps of 1/60 s and above, and its MABA does not. **Our DF {said}.**
-{tracking.verdict(rows, 'dog')} Mean / largest error in mm:
+{tracking.verdict(rows, 'dog')} Mean / largest error in mm (the
+paper prints curves, no numbers):
 
 {tracking.table(rows, 'dog')}
 {tracking.panels(rows, 'dog', 'figure6', 'Tracking error of the right front toe over time for five steps, DF and MABA, double and float')}

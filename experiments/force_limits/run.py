@@ -147,7 +147,7 @@ def fidelity(rows):
 
 
 def plot_fidelity(rows):
-    fig, axes = common.figure(width=10, height=3.6, columns=3)
+    fig, axes = common.figure(width=10, height=4.2, columns=3)
     colours = {10: "#c0392b", 50: "#e08e0b", 200: "#2e8b57", 1e9: "#1f6fb2"}
     for axis, model in zip(axes[0], ("humanoid", "dog", "snake36")):
         for limit, colour in colours.items():
@@ -164,8 +164,15 @@ def plot_fidelity(rows):
         axis.set_title(f"{model}, kp 300")
         axis.set_xlabel("steps a second")
         axis.set_ylabel("rms joint rotation from the reference [°]")
-    axes[0][0].legend(fontsize=6)
+    fig.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=7)
     return common.save(fig, "force_limits_fidelity", "Distance from the reference at 1/4,800 s against the step rate")
+
+
+def goals(rounds, cost):
+    """Against what was asked for: under 4 rounds, at most twice the cost."""
+    said = "Under 4 rounds on average, as asked for" if rounds < 4 else "**Not under 4 rounds on average, as was asked for**"
+    return said + (", and at most twice the cost." if cost <= 2 else
+                   "; **the cost is not at most twice that of unlimited MABA on average, as was asked for**: it is only where limits seldom bind.")
 
 
 def run(context):
@@ -193,7 +200,8 @@ Characters in free fall, **without ground contact**; random targets up to 1 rad 
 all joints with the same limit. Of {len(rows)} runs {int(sum(limited))} blew up (a joint faster than {BLOWN_UP:g} rad/s, or not finite).
 Largest complementarity residual {worst:.1g}. Rounds a step, mean over the grid: {', '.join(f'{m} {v[0]:.2f}' for m, v in means.items())}; together
 **{all_rounds:.2f}**. Time of the limited solve over unlimited MABA (drive terms and solve of the same recorded states): mean of ratios
-{', '.join(f'{m} {v[1]:.2f}' for m, v in means.items())}; together **{all_ratio:.2f}**, total time over total time {overall:.2f}.
+{', '.join(f'{m} {v[1]:.2f}' for m, v in means.items())}; together **{all_ratio:.2f}**, total time over total time {overall:.2f}. {goals(all_rounds, overall)}
+The share that blew up over 100 seeds of 30 s each, with roots driven and not, is what `test_control_long` checks (none may).
 
 {plot_cost(rows)}
 ### MuJoCo's implicit position servos in the same experiment
@@ -205,8 +213,8 @@ Same model files, gravity, targets' distribution, steps, gains and limits (on a 
 
 A clip tracked with limits below the root (kd = kp/10, the root held by the paper's gains), against the same limited law at 1/4,800 s: root
 mean square over joints and time of the rotation between the two, in degrees. The error of a
-first-order step halves with the step. An implicit clamp buys stability, not accuracy: at 1/60 s its own error where limits bind is in the
-column of that name. "Lost": faster than 10⁵ rad/s.
+first-order step halves with the step. An implicit clamp buys stability, not accuracy: where limits bind, its error at 1/60 s is
+several times that without limits. "Lost": faster than 10⁵ rad/s.
 
 {plot_fidelity(distance)}
 {fidelity(distance)}"""
