@@ -70,27 +70,64 @@ TARSUS_INLINE std::uint32_t sweep_advance(const std::int32_t* bin, std::uint32_t
   return at;
 }
 
-TARSUS_INLINE void sweep_emit(unsigned found, std::uint32_t i, std::uint32_t j, PairBuffer& out) {
-  while (found) {
-    out.data[out.count++] = {i, j + static_cast<std::uint32_t>(__builtin_ctz(found))};
-    found &= found - 1;
+/// Pairs (i, j + lane) of the lanes found. Writes a whole pack of pairs, of which what is not counted is overwritten:
+/// which lanes hit is as good as random, and a jump for each would be mispredicted.
+#if defined(__AVX2__)
+struct SweepPicks {
+  std::int32_t pick[16][8] = {};
+  constexpr SweepPicks() {
+    for (int mask = 0; mask < 16; ++mask) {
+      for (int lane = 0, to = 0; lane < 4; ++lane) {
+        if (!(mask >> lane & 1)) continue;
+        pick[mask][2 * to] = 2 * lane;
+        pick[mask][2 * to + 1] = 2 * lane + 1;
+        ++to;
+      }
+    }
   }
+};
+alignas(32) inline constexpr SweepPicks kSweepPicks{};
+
+TARSUS_INLINE void sweep_emit(unsigned found, std::uint32_t i, std::uint32_t j, PairBuffer& out) {
+  const auto a = static_cast<int>(i), b = static_cast<int>(j);
+  const __m256i pairs = _mm256_setr_epi32(a, b, a, b + 1, a, b + 2, a, b + 3);
+  const __m256i pick = _mm256_load_si256(reinterpret_cast<const __m256i*>(kSweepPicks.pick[found]));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(out.data + out.count), _mm256_permutevar8x32_epi32(pairs, pick));
+  out.count += static_cast<std::size_t>(__builtin_popcount(found));
+}
+#else
+TARSUS_INLINE void sweep_emit(unsigned found, std::uint32_t i, std::uint32_t j, PairBuffer& out) {
+  for (unsigned lane = 0; lane < kSweepLanes; ++lane) {
+    out.data[out.count] = {i, j + lane};
+    out.count += found >> lane & 1;
+  }
+}
+#endif
+
+/// Bins that a length spans at most, rounded up; spare for points anywhere in theirs.
+TARSUS_INLINE std::int32_t sweep_bins(const RowGrid& g, double length) {
+  const double bins = length * g.inverse_bin;
+  return static_cast<std::int32_t>(bins < RowGrid::kMaxBins ? bins : RowGrid::kMaxBins) + 2;
 }
 
 /// Lanes of a pack that lie before `end`.
 TARSUS_INLINE unsigned sweep_inside(std::uint32_t j, std::uint32_t end) {
   const std::uint32_t left = end - j;
-  return left >= kSweepLanes ? ~0u : (1u << left) - 1;
+  return left >= kSweepLanes ? (1u << kSweepLanes) - 1 : (1u << left) - 1;
 }
 
 void sweep_boxes(const BoxRows& a, Stretch si, const BoxRows& b, Stretch sj, bool same, PairBuffer& out) {
   std::uint32_t first = sj.begin;
+  const bool one_grid = a.grid == b.grid;
+  const std::int32_t reach = sweep_bins(*b.grid, b.largest);
   for (std::uint32_t i = si.begin; i < si.end; ++i) {
     const double low = a.lower_x[i], high = a.upper_x[i];
     if (same) {
       first = i + 1;
     } else {
-      first = sweep_advance(b.bin, first, sj.end, sweep_bin(*b.grid, sweep_floor(*a.grid, a.bin[i]) - b.largest));
+      const std::int32_t least =
+          one_grid ? a.bin[i] - reach : sweep_bin(*b.grid, sweep_floor(*a.grid, a.bin[i]) - b.largest);
+      first = sweep_advance(b.bin, first, sj.end, least);
     }
     const std::int32_t last = sweep_bin(*b.grid, high);
     const SweepPack lx(low), ux(high), ly(a.lower_y[i]), uy(a.upper_y[i]), lz(a.lower_z[i]), uz(a.upper_z[i]);
@@ -106,12 +143,11 @@ void sweep_boxes(const BoxRows& a, Stretch si, const BoxRows& b, Stretch sj, boo
 
 void sweep_spheres(const SphereRows& s, Stretch si, Stretch sj, bool same, PairBuffer& out) {
   std::uint32_t first = sj.begin;
+  const std::int32_t bins = sweep_bins(*s.grid, s.reach);
   for (std::uint32_t i = si.begin; i < si.end; ++i) {
-    const double at = s.x[i];
-    first = same ? i + 1
-                 : sweep_advance(s.bin, first, sj.end, sweep_bin(*s.grid, sweep_floor(*s.grid, s.bin[i]) - s.reach));
-    const std::int32_t last = sweep_bin(*s.grid, at + s.reach);
-    const SweepPack x(at), y(s.y[i]), z(s.z[i]), reach(s.radius[i] + s.margin);
+    first = same ? i + 1 : sweep_advance(s.bin, first, sj.end, s.bin[i] - bins);
+    const std::int32_t last = s.bin[i] + bins;
+    const SweepPack x(s.x[i]), y(s.y[i]), z(s.z[i]), reach(s.radius[i] + s.margin);
     for (std::uint32_t j = first; j < sj.end && s.bin[j] <= last; j += kSweepLanes) {
       const SweepPack dx = x - sweep_load(s.x + j), dy = y - sweep_load(s.y + j), dz = z - sweep_load(s.z + j);
       const SweepPack sum = reach + sweep_load(s.radius + j);
