@@ -1,4 +1,6 @@
 // Spheres and capsules: the closest points of a centre or a segment and the other shape.
+#include <limits>
+
 #include "geometry/pairs.hpp"
 
 namespace tarsus::narrow {
@@ -57,24 +59,24 @@ void capsule_capsule(const Body& a, const Body& b, ContactList& out) {
   Vec3d crossed = direction(cross(a.axis(), b.axis()), across(a.axis()), length);
   const double sine = length;
   const Vec3d n = direction(pa - pb, crossed, length);
-  // Nearly parallel and side by side: both ends of the stretch that they share, and not the closest point, which leaps
-  // from end to end as they rock. Their gaps along n differ from the closest one at second order.
+  // Nearly parallel and side by side: both ends of the stretch that they share, since the closest point leaps from end
+  // to end as they rock; the closest point too where it is between them and closer, which it is at second order.
   constexpr double kParallel = 0.02;
-  const double ha = a.size().y, hb = b.size().y;
-  if (sine < kParallel && ha > 0 && hb > 0 && std::abs(dot(n, a.axis())) < kParallel) {
-    const double middle = dot(a.axis(), b.position() - a.position());
-    const double reach = hb * std::abs(dot(a.axis(), b.axis()));
-    const double low = std::max(-ha, middle - reach), high = std::min(ha, middle + reach);
-    if (high - low > 1e-3 * std::min(ha, hb)) {
-      for (std::uint32_t end = 0; end < 2; ++end) {
-        const Vec3d on_a = mul_add(a.axis(), end ? high : low, a.position());
-        const double along = std::clamp(dot(b.axis(), on_a - b.position()), -hb, hb);
-        add_spheres(on_a, ra, mul_add(b.axis(), along, b.position()), rb, crossed, 1 + end, out);
-      }
-      return;
+  const double ha = a.size().y, hb = b.size().y, distance = length - ra - rb;
+  const double middle = dot(a.axis(), b.position() - a.position());
+  const double reach = hb * std::abs(dot(a.axis(), b.axis()));
+  const double low = std::max(-ha, middle - reach), high = std::min(ha, middle + reach);
+  double least = std::numeric_limits<double>::infinity();
+  if (sine < kParallel && std::abs(dot(n, a.axis())) < kParallel && high - low > 1e-3 * std::min(ha, hb)) {
+    for (std::uint32_t end = 0; end < 2; ++end) {
+      const Vec3d on_a = mul_add(a.axis(), end ? high : low, a.position());
+      const double along = std::clamp(dot(b.axis(), on_a - b.position()), -hb, hb);
+      const Vec3d on_b = mul_add(b.axis(), along, b.position());
+      least = std::min(least, norm(on_a - on_b) - ra - rb);
+      add_spheres(on_a, ra, on_b, rb, crossed, 1 + end, out);
     }
   }
-  out.add(mul_add(n, rb, pb), n, length - ra - rb, 0);
+  if (least > distance + 1e-9 * (ra + rb + ha + hb)) out.add(mul_add(n, rb, pb), n, distance, 0);
 }
 
 void cylinder_sphere(const Body& a, const Body& b, ContactList& out) {

@@ -338,6 +338,23 @@ TEST(Manifold, FeaturesStayWhileAShapeRocksALittle) {
   }
 }
 
+TEST(Manifold, NearlyParallelCapsulesAreAsFarApartAsTheirSegments) {
+  Random random(22);
+  int several = 0;
+  for (int k = 0; k < 3000; ++k) {
+    const double angle = std::pow(10, uniform(random, -9, -1));
+    Scene s{{ShapeType::capsule, {0.1, 0.5, 0}}, {ShapeType::capsule, {0.15, 0.4, 0}}, {}, {}};
+    s.pa.rotation = rotation(exp_map(unit(random) * angle));
+    s.pa.position = {0.24, uniform(random, -0.02, 0.02), uniform(random, -0.5, 0.5)};
+    const Contacts c = contacts(s, 0.1);
+    ASSERT_GT(c.count, 0);
+    several += c.count > 1;
+    const ContactPoint& p = c.deepest();
+    EXPECT_NEAR(p.distance, separation(s.a, s.pa, s.b, s.pb, p.normal), 1e-8) << angle;
+  }
+  EXPECT_GT(several, 1000);
+}
+
 constexpr ShapeType kPlane = ShapeType::plane, kSphere = ShapeType::sphere, kCapsule = ShapeType::capsule,
                     kEllipsoid = ShapeType::ellipsoid, kCylinder = ShapeType::cylinder, kBox = ShapeType::box,
                     kConvex = ShapeType::convex;

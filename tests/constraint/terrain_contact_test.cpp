@@ -1,0 +1,46 @@
+// A model's height field among its contact shapes.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tarsus/constraint/contact_geometry.hpp"
+#include "tarsus/dynamics/dynamics.hpp"
+#include "tarsus/io/mjcf.hpp"
+
+namespace tarsus {
+namespace {
+
+Model slope(const std::string& attributes) {
+  return compile(parse_mjcf(
+      "<mujoco><asset><hfield name='h' size='2 2 1 .5' " + attributes +
+          "/></asset><worldbody><geom type='hfield' hfield='h' pos='0 0 .25'/><geom type='plane' "
+          "size='1 1 1' pos='0 0 -9'/><body pos='0 0 .84'><freejoint/><geom size='.1'/></body></worldbody></mujoco>",
+      "slope.xml", ""));
+}
+
+TEST(TerrainContact, ABallTouchesTheHeightFieldOfItsModel) {
+  // Rows of the text run from +y to -y: heights rise from 0 at x = -2 to 1 at x = 2, so 0.75 at the middle of the
+  // world.
+  const Model model = slope("nrow='2' ncol='2' elevation='0 1 0 1'");
+  ContactGeometry geometry(model);
+  ASSERT_EQ(geometry.shapes().size(), 3u);
+  EXPECT_FALSE(geometry.may_touch(0, 1)) << "the terrain and the plane";
+  Data data(model);
+  kinematics(model, data, data.qpos, data.qvel);
+  std::vector<LinkContact> contacts;
+  geometry.detect(data, 1e-3, contacts);
+  ASSERT_EQ(contacts.size(), 1u);
+  const double cosine = 4 / std::sqrt(17.0);
+  EXPECT_NEAR(std::abs(contacts[0].point.normal.z), cosine, 1e-9);
+}
+
+TEST(TerrainContact, ATerrainThatWasNotReadIsNamed) {
+  ModelSpec spec = slope("nrow='2' ncol='2'").spec;
+  spec.height_fields[0].rows = 0;
+  const ContactGeometry geometry(compile(spec));
+  ASSERT_EQ(geometry.diagnostics().size(), 1u);
+  EXPECT_NE(geometry.diagnostics()[0].message.find("was not read"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tarsus
