@@ -122,12 +122,16 @@ void bind_geometry(nb::module_& m) {
   };
   shape.def_static("ellipsoid", three(ShapeType::ellipsoid), nb::arg("x"), nb::arg("y"), nb::arg("z"));
   shape.def_static("box", three(ShapeType::box), nb::arg("x"), nb::arg("y"), nb::arg("z"));
-  shape.def_static("convex", &convex, nb::arg("points"), "The convex hull of points (n, 3).");
-  shape.def_static("height_field", &height_field, nb::arg("heights"), nb::arg("half_x"), nb::arg("half_y"),
-                   nb::arg("base"),
-                   "Heights (rows, columns) over a rectangle: columns along x, rows along y; solid down to -base.");
+  shape.def_static("convex", &convex, nb::arg("points"), nb::sig("def convex(points: numpy.ndarray) -> Shape"),
+                   "The convex hull of points (n, 3).");
+  shape.def_static(
+      "height_field", &height_field, nb::arg("heights"), nb::arg("half_x"), nb::arg("half_y"), nb::arg("base"),
+      nb::sig("def height_field(heights: numpy.ndarray, half_x: float, half_y: float, base: float) -> Shape"),
+      "Heights (rows, columns) over a rectangle: columns along x, rows along y; solid down to -base.");
   m.def("collide", &contacts, nb::arg("shape_a"), nb::arg("position_a"), nb::arg("rotation_a"), nb::arg("shape_b"),
         nb::arg("position_b"), nb::arg("rotation_b"), nb::arg("margin") = 0.0,
+        nb::sig("def collide(shape_a: Shape, position_a: numpy.ndarray, rotation_a: numpy.ndarray, shape_b: Shape, "
+                "position_b: numpy.ndarray, rotation_b: numpy.ndarray, margin: float = 0.0) -> dict"),
         "Contact points no further apart than `margin`, at most 8: a dict of `position` (n, 3), midway between the\n"
         "surfaces, `normal` (n, 3), unit from B to A, `distance` (n), negative for penetration, and `feature` (n).\n"
         "Positions are (3,), rotations (3, 3). Poses that are not finite give no contact.");
