@@ -27,7 +27,7 @@ def main():
     command = "make experiments" + (" QUICK=1" if args.quick else "")
     head = f"""# Experiments: stable PD in linear time
 
-Made by `{command}` in {(time.monotonic() - start) / 60:.1f} minutes; nothing here is typed in but the paper's own figures
+Made by `experiments/report.py`, which `{command}` runs, in {(time.monotonic() - start) / 60:.1f} minutes; nothing here is typed in but the paper's own figures
 ([paper.py](paper.py)). Each table or figure alone: `python experiments/NAME/run.py` (NAME: {', '.join(SECTIONS)}).
 
 Machine: {common.processor()}, one core, {kernels} kernels. Ratios come first: absolute times depend on the machine, and every ratio is measured

@@ -206,7 +206,9 @@ The share that blew up over 100 seeds of 30 s each, with roots driven and not, i
 {plot_cost(rows)}
 ### MuJoCo's implicit position servos in the same experiment
 
-Same model files, gravity, targets' distribution, steps, gains and limits (on a ball, on each of three servos); contacts and joint ranges off.
+Same model files, gravity, targets' distribution, steps, gains and limits (on a ball, on each of three servos); contacts and joint ranges off. MuJoCo's implicit integrators take kd
+implicitly, kp and the clamp explicitly; ours is the stiff law with spin damping (docs/force_limits.md), without which a free snake at its limits blows up here
+too.
 
 {blow_ups}
 ### Fidelity

@@ -89,7 +89,7 @@ paper's do: solve for the acceleration, form the joint forces, hand them to ABA.
 out, as a simulator that factorises anyway would; the better of the two is the strongest baseline that we know.
 
 MABA over DF, means over a model's motions: {summary}.
-Ours are larger because the rest of our frame is shorter: the paper's frame contains PhysX and its contacts.
+One reason why ours are larger: the rest of our frame is shorter, the paper's contains PhysX and its contacts.
 
 {ratios(double, single)}
 {plot(double)}

@@ -51,6 +51,39 @@ nb::object py_drive_force(const Model& model, AnyData& any, const Drives& drives
   });
 }
 
+/// force_limit = None takes limits away; a floor of None is -force_limit.
+void set_limits(std::vector<double>& to, const char* argument, handle object, std::size_t n) {
+  if (object.is_none())
+    to.clear();
+  else
+    to = gains(argument, object, n);
+}
+
+nb::object limits_of(std::vector<double>& values, handle self) {
+  return values.empty() ? nb::none() : view_of(values, self);
+}
+
+void bind_limits(nb::class_<Drives>& c) {
+  c.def_prop_rw(
+      "force_limit", [](handle self) { return limits_of(nb::cast<Drives&>(self).force_limit, self); },
+      [](Drives& d, handle value) { set_limits(d.force_limit, "force_limit", value, d.kp.size()); }, nb::arg().none(),
+      nb::for_getter(nb::sig("def force_limit(self) -> numpy.ndarray | None")),
+      nb::for_setter(nb::sig("def force_limit(self, value: numpy.ndarray | None, /) -> None")),
+      "[nv] largest force (N m | N), kept at the end of the step by Stepper; inf: none. A ball joint uses its first on "
+      "the length of its "
+      "torque,\n"
+      "a free joint its first three for each direction and its fourth on the length of its torque. None: no limits.");
+  c.def_prop_rw(
+      "force_floor", [](handle self) { return limits_of(nb::cast<Drives&>(self).force_floor, self); },
+      [](Drives& d, handle value) { set_limits(d.force_floor, "force_floor", value, d.kp.size()); }, nb::arg().none(),
+      nb::for_getter(nb::sig("def force_floor(self) -> numpy.ndarray | None")),
+      nb::for_setter(nb::sig("def force_floor(self, value: numpy.ndarray | None, /) -> None")),
+      "[nv] least force; None: -force_limit. Not used by rotations of ball and free joints.");
+  c.def_rw(
+      "spin_damping", &Drives::spin_damping,
+      "Numerical damping of limited drives against explicit velocity-product forces: docs/force_limits.md. 0: none.");
+}
+
 void bind_drives(nb::module_& m) {
   nb::class_<Drives> c(m, "Drives",
                        "Stable PD gains for each degree of freedom.\n\n"
@@ -80,6 +113,7 @@ void bind_drives(nb::module_& m) {
       "kd", [](handle self) { return view_of(nb::cast<Drives&>(self).kd, self); },
       nb::sig("def kd(self) -> numpy.ndarray"), "[nv] N m s/rad | N s/m; a view.");
   c.def_rw("stiff", &Drives::stiff, "Whether the position's new value is implicit too: stable at every step.");
+  bind_limits(c);
 }
 
 }  // namespace

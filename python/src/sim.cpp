@@ -77,6 +77,18 @@ class AnyStepper {
   nb::list status() {
     return visit([&]<class R>(Stepper<R>& s, BasicData<R>& d) { return statuses(s, d.worlds()); });
   }
+  nb::object limit_report(int world) {
+    return visit([&]<class R>(Stepper<R>& s, BasicData<R>& d) -> nb::object {
+      if (world < 0 || world >= d.worlds())
+        throw ValueError("world", std::to_string(world), "an index below " + std::to_string(d.worlds()));
+      if (!s.limiter()) return nb::none();
+      const LimitReport report = s.limiter()->report(world);
+      nb::dict out;
+      out["rounds"] = report.rounds, out["residual"] = report.residual;
+      out["converged"] = report.converged, out["saturated"] = report.saturated;
+      return out;
+    });
+  }
   void revive(int world) {
     visit([&]<class R>(Stepper<R>& s, BasicData<R>& d) {
       if (world < 0 || world >= d.worlds())
@@ -134,6 +146,9 @@ void bind_sim(nb::module_& m) {
       "Returns the number of worlds that are not ok.");
   c.def_prop_ro("status", &AnyStepper::status, nb::sig("def status(self) -> list[str]"),
                 "[worlds] 'ok', 'bad_input' (not finite), 'singular', 'too_fast' or 'open_loop'.");
+  c.def("limit_report", &AnyStepper::limit_report, "world"_a = 0,
+        nb::sig("def limit_report(self, world: int = 0) -> dict[str, float] | None"),
+        "How the last step kept force limits: rounds, residual (relative to the limit), converged, saturated. None: no limits yet.");
   c.def("revive", &AnyStepper::revive, "world"_a, "Lets a frozen world go again, after its state was set anew.");
   c.def_prop_ro("data", &AnyStepper::data, nb::sig("def data(self) -> Data"), "The data that it advances.");
   c.def_prop_ro("dt", &AnyStepper::dt, "[s].");

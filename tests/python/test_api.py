@@ -249,6 +249,31 @@ def test_drives_are_the_terms_of_maba(arm):
         tarsus.Drives(np.zeros(3), np.zeros(3)).check(arm)
 
 
+def test_force_limits_hold_and_are_reported(arm):
+    drives = tarsus.Drives.uniform(arm, kp=1e4, kd=1e3)
+    drives.stiff = True
+    assert drives.force_limit is None and drives.force_floor is None and drives.spin_damping == 0.5
+    drives.force_limit = np.full(arm.nv, 2.0)
+    drives.check(arm)
+    data = tarsus.Data(arm)
+    stepper = tarsus.Stepper(data, dt=1 / 60)
+    assert stepper.limit_report() is None
+    target = np.array(data.qpos)
+    target[:2] += 1  # slide and elbow; the wrist stays
+    for _ in range(10):
+        assert stepper.step(drives, target) == 0
+        report = stepper.limit_report()
+        assert report["converged"] and report["residual"] < 1e-9 and report["rounds"] >= 1
+    assert report["saturated"] > 0
+    with pytest.raises(tarsus.ShapeError):
+        drives.force_limit = np.ones(arm.nv + 1)
+    with pytest.raises(tarsus.ValueError):
+        stepper.limit_report(1)
+    drives.force_limit = None
+    assert drives.force_limit is None
+
+
+
 # -- stepping -------------------------------------------------------------------------------------------------------
 
 
