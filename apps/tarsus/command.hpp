@@ -16,6 +16,7 @@ void add_gains_command(CLI::App& app);
 void add_info_command(CLI::App& app);
 void add_md_command(CLI::App& app);
 void add_run_command(CLI::App& app);
+void add_scene_command(CLI::App& app);
 
 /// Options that every command which reads a model has.
 void add_read_options(CLI::App& command, ReadOptions& options);

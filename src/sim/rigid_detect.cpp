@@ -19,15 +19,17 @@ ShapePose world_pose(const BodyShape& shape, const std::vector<RigidBody>& bodie
   return {b.position + r * shape.local.position, r * shape.local.rotation};
 }
 
-bool masks_meet(const BodyShape& a, const BodyShape& b) {
-  return (a.contype & b.conaffinity) || (b.contype & a.conaffinity);
-}
-
 unsigned bucket(const auto& pair, unsigned mask) {
   return (unsigned(pair.first) * 8u + unsigned(pair.second) + pair.feature * 0x9e3779b9u) & mask;
 }
 
 }  // namespace
+
+template <class R>
+bool RigidWorld<R>::may_touch(const BodyShape& a, const BodyShape& b) const {
+  if (!(a.contype & b.conaffinity) && !(b.contype & a.conaffinity)) return false;
+  return excluded_.empty() || !std::binary_search(excluded_.begin(), excluded_.end(), body_pair_key(a.body, b.body));
+}
 
 /// Which shapes take which way through detection; once after shapes were added.
 template <class R>
@@ -63,8 +65,8 @@ void RigidWorld<R>::classify() {
     w.same_masks = w.same_masks && s.contype == first.contype && s.conaffinity == first.conaffinity;
     w.round_shape.push_back(i);
   }
-  w.same_masks = w.same_masks && !w.round_shape.empty() &&
-                 masks_meet(shapes_[at(w.round_shape[0])], shapes_[at(w.round_shape[0])]);
+  w.same_masks = w.same_masks && excluded_.empty() && !w.round_shape.empty() &&
+                 may_touch(shapes_[at(w.round_shape[0])], shapes_[at(w.round_shape[0])]);
   w.need_broad = w.need_broad || static_boxed > 0;
   const std::size_t ns = surfaces_.size();
   w.surfaces.clear();
@@ -120,7 +122,7 @@ void RigidWorld<R>::find_candidates() {
     const SphereContacts& found = w.spheres.find(w.x, w.y, w.z, w.radius, reach);
     for (std::size_t i = 0; i < found.size(); ++i) {
       const int a = int(found.first[i]), b = int(found.second[i]);
-      if (w.same_masks || masks_meet(shapes_[at(w.round_shape[at(a)])], shapes_[at(w.round_shape[at(b)])])) {
+      if (w.same_masks || may_touch(shapes_[at(w.round_shape[at(a)])], shapes_[at(w.round_shape[at(b)])])) {
         w.candidates.push_back({a, b, -1, -1});
       }
     }
@@ -130,7 +132,7 @@ void RigidWorld<R>::find_candidates() {
     const Vec3d normal = p.local.rotation.column_z();
     for (std::size_t i = 0; i < n; ++i) {
       const double distance = dot(normal, Vec3d{w.x[i], w.y[i], w.z[i]} - p.local.position) - w.radius[i];
-      if (distance <= reach && masks_meet(shapes_[at(w.round_shape[i])], p))
+      if (distance <= reach && may_touch(shapes_[at(w.round_shape[i])], p))
         w.candidates.push_back({int(i), -1 - plane, -1, -1});
     }
   }
@@ -249,7 +251,7 @@ void RigidWorld<R>::detect_others(PenetrationSum& depth) {
   const auto touch = [&](int first, int second) {
     if (shapes_[at(first)].body < 0) std::swap(first, second);
     const BodyShape &a = shapes_[at(first)], &b = shapes_[at(second)];
-    if (a.body < 0 || !masks_meet(a, b)) return;
+    if (a.body < 0 || !may_touch(a, b)) return;
     const int n = collide(a.shape, w.pose[at(first)], b.shape, w.pose[at(second)], options_.margin, points);
     const std::size_t place = w.pairs.size();
     w.lanes.contacts.resize(place + at(n)), w.lanes.impulses.resize(place + at(n)), w.pairs.resize(place + at(n));
@@ -390,6 +392,8 @@ void RigidWorld<R>::sleep(RigidStepReport& report) {
   w.pairs.swap(pairs);
 }
 
+template bool RigidWorld<float>::may_touch(const BodyShape&, const BodyShape&) const;
+template bool RigidWorld<double>::may_touch(const BodyShape&, const BodyShape&) const;
 template void RigidWorld<float>::classify();
 template void RigidWorld<double>::classify();
 template void RigidWorld<float>::colour_candidates();

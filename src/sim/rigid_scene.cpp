@@ -50,6 +50,7 @@ RigidWorld<R> make_world(const RigidScene& scene) {
   for (const RigidBody& b : scene.bodies) world.add_body(b);
   for (const BodyShape& s : scene.shapes) world.add_shape(s);
   for (const PointJoint& j : scene.joints) world.add_joint(j);
+  for (const auto& [a, b] : scene.excludes) world.exclude(a, b);
   return world;
 }
 template RigidWorld<float> make_world<float>(const RigidScene&);

@@ -5,6 +5,12 @@
 
 namespace tarsus {
 
+/// The same whichever body comes first.
+inline std::uint64_t body_pair_key(int a, int b) {
+  const auto low = std::uint64_t(a < b ? a + 1 : b + 1), high = std::uint64_t(a < b ? b + 1 : a + 1);
+  return high << 32 | low;
+}
+
 /// Two surfaces together.
 struct PairSurface {
   ContactMaterial material;

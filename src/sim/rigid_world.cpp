@@ -51,13 +51,16 @@ double PairSurface::relative(double distance) const {
 }
 
 /// MJCF: reference acceleration -B v - K d r, regularisation R = (1 - d)/d A; so ε = R/(K d), τ = B/(K d).
-PairSurface combine(const Surface& a, const Surface& b, const RigidWorldOptions& options) {
+PairSurface combine(const Surface& first, const Surface& second, const RigidWorldOptions& options) {
+  const Surface& a = first.priority >= second.priority ? first : second;
+  const Surface& b = second.priority >= first.priority ? second : first;
+  const int dimension = std::max(a.dimension, b.dimension);
   PairSurface s;
-  s.material.friction = std::max(a.friction, b.friction);
+  s.material.friction = dimension >= 3 ? std::max(a.friction, b.friction) : 0;
   s.material.restitution = std::max(a.restitution, b.restitution);
-  s.torsional = std::max(a.torsional, b.torsional);
-  s.rolling = std::max(a.rolling, b.rolling);
-  s.material.compliance = a.compliance + b.compliance;
+  s.torsional = dimension >= 4 ? std::max(a.torsional, b.torsional) : 0;
+  s.rolling = dimension >= 6 ? std::max(a.rolling, b.rolling) : 0;
+  s.material.compliance = first.priority == second.priority ? a.compliance + b.compliance : a.compliance;
   const double steps = options.damping_time > 0 ? options.damping_time : kDampingSteps * options.dt;
   s.material.damping_time = std::max(a.damping_time, b.damping_time);
   if (s.material.damping_time == 0) s.material.damping_time = steps;
@@ -155,6 +158,15 @@ int RigidWorld<R>::add_joint(const PointJoint& j) {
   joints_.push_back(j);
   work_->classified = false;
   return int(joints_.size()) - 1;
+}
+
+template <class R>
+void RigidWorld<R>::exclude(int body_a, int body_b) {
+  for (int b : {body_a, body_b})
+    require(b >= -1 && b < int(bodies_.size()), "body", b, "an existing body, or -1 for the world");
+  const std::uint64_t key = body_pair_key(body_a, body_b);
+  excluded_.insert(std::lower_bound(excluded_.begin(), excluded_.end(), key), key);
+  work_->classified = false;
 }
 
 template <class R>

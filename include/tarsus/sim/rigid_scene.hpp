@@ -17,6 +17,7 @@ struct RigidScene {
   std::vector<std::string> names;  ///< [body], may be empty
   std::vector<BodyShape> shapes;
   std::vector<PointJoint> joints;
+  std::vector<std::pair<int, int>> excludes;  ///< bodies, -1: the world
 
   /// Adds a body with one shape of unit-density inertia scaled to the mass. @return the body's number
   int add(const Shape& shape, double mass, const Vec3d& position, const Quatd& orientation = {1, 0, 0, 0},

@@ -34,6 +34,9 @@ struct Surface {
   double torsional = 0;                                    ///< [m] moment about the normal <= this × λ_n
   double rolling = 0;                                      ///< [m] moment about the tangents <= this × λ_n
   double restitution = 0;                                  ///< e
+  /// MuJoCo's condim: 1 no friction, 3 sliding, 4 and torsional, 6 and rolling; a pair has the larger.
+  int dimension = 6;
+  int priority = 0;  ///< where two differ, the surface with the higher one alone counts
   double compliance = 0;                                   ///< ε [m/N]
   double damping_time = 0;                                 ///< τ [s]; 0: that of the options
   std::vector<double> solver_reference, solver_impedance;  ///< MJCF's solref, solimp; not empty: instead of ε and τ
@@ -123,6 +126,8 @@ class RigidWorld {
   int add_body(const RigidBody& body);
   int add_shape(const BodyShape& shape);
   int add_joint(const PointJoint& joint);
+  /// Shapes of these two bodies (-1: the world) never touch.
+  void exclude(int body_a, int body_b);
 
   /// One step. A bad world stays as it was and says why; nothing is thrown.
   RigidStepReport step();
@@ -155,6 +160,7 @@ class RigidWorld {
   struct Workspace;
 
   void classify();
+  bool may_touch(const BodyShape& a, const BodyShape& b) const;
   void detect(RigidStepReport& report);
   void find_candidates();
   void colour_candidates();
@@ -180,6 +186,7 @@ class RigidWorld {
   std::vector<BodyShape> shapes_;
   std::vector<PointJoint> joints_;
   std::vector<Surface> surfaces_;
+  std::vector<std::uint64_t> excluded_;  ///< pairs of bodies, sorted
   double time_ = 0;
   std::unique_ptr<ThreadTeam> team_;
   std::unique_ptr<Workspace> work_;

@@ -1,0 +1,227 @@
+// tarsus scene: free rigid bodies with contact, from a model file or built in.
+#include <fmt/core.h>
+
+#include <charconv>
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include "command.hpp"
+#include "tarsus/io/recording.hpp"
+#include "tarsus/sim/rigid_model.hpp"
+
+namespace tarsus::app {
+
+namespace {
+
+struct SceneRun {
+  std::string scene, out, solver = "lanes";
+  double duration = 5, dt = 0, tolerance = 0, restitution = -1, friction = -1, compliance = -1, damping_time = 0;
+  int iterations = 0, threads = 1;
+  bool use_float = false, sleep = false, json = false, quiet = false, list = false;
+  ReadOptions options;
+};
+
+constexpr const char* kBuiltIn =
+    "balls:SIDE:LAYERS  SIDE² × LAYERS balls dropped into a box\n"
+    "ball_pyramid:N     N layers of balls, N(N + 1)(2N + 1)/6 in all\n"
+    "box_pyramid:N      a wall of cubes, N in the lowest row\n"
+    "box_stack:N        N cubes above one another\n"
+    "dominoes:N         a row of N, the first about to fall\n"
+    "slope:DEGREES      a cube on a slope; --friction decides whether it slides\n"
+    "cards:N            a house of cards with N storeys";
+
+/// "name:1:2" → the numbers; false if it is not that name.
+bool matches(const std::string& text, const std::string& name, std::vector<double>& numbers) {
+  if (text.compare(0, name.size(), name) != 0 || (text.size() > name.size() && text[name.size()] != ':')) return false;
+  std::size_t k = 0, at = name.size();
+  for (; at < text.size() && k < numbers.size(); ++k) {
+    const char *from = text.data() + at + 1, *end = text.data() + text.size();
+    const auto r = std::from_chars(from, end, numbers[k]);
+    if (r.ec != std::errc() || !(numbers[k] >= 1 && numbers[k] <= 200))
+      throw ValueError("scene", text, name + " with numbers from 1 to 200");
+    at = std::size_t(r.ptr - text.data());
+  }
+  if (at != text.size())
+    throw ValueError("scene", text, name + " with at most " + std::to_string(numbers.size()) + " numbers");
+  return true;
+}
+
+std::optional<RigidScene> built_in(const std::string& text) {
+  std::vector<double> two = {10, 10}, one = {10};
+  if (matches(text, "balls", two)) return ball_drop(int(two[0]), int(two[1]));
+  if (matches(text, "ball_pyramid", one)) return ball_pyramid(int(one[0]));
+  if (matches(text, "box_pyramid", one)) return box_pyramid(int(one[0]));
+  if (matches(text, "box_stack", one)) return box_stack(int(one[0]));
+  if (matches(text, "dominoes", one)) return domino_row(int(one[0]));
+  if (matches(text, "slope", one)) return slope(one[0] * kPi / 180, 0.5);
+  if (matches(text, "cards", one)) return card_house(int(one[0]));
+  return std::nullopt;
+}
+
+void apply(const SceneRun& run, RigidScene& scene) {
+  RigidWorldOptions& o = scene.options;
+  if (run.dt != 0) o.dt = run.dt;
+  if (run.iterations != 0) o.iterations = run.iterations;
+  o.tolerance = run.tolerance, o.threads = run.threads, o.solver = run.solver, o.sleep = run.sleep;
+  if (run.damping_time > 0) o.damping_time = run.damping_time;
+  for (Surface& s : scene.surfaces) {
+    if (run.restitution >= 0) s.restitution = run.restitution;
+    if (run.friction >= 0) s.friction = run.friction;
+    if (run.compliance < 0) continue;
+    s.solver_reference.clear(), s.solver_impedance.clear();
+    s.compliance = 0.5 * run.compliance;  // two surfaces add up
+  }
+}
+
+struct Outcome {
+  WorldStatus status = WorldStatus::ok;
+  int steps = 0, contacts_max = 0, touching = 0, contacts = 0;
+  double seconds = 0, penetration_max = 0, penetration_now = 0, penetration_mean = 0, residual = 0;
+  double kinetic = 0, potential = 0, top_speed = 0;
+  std::uint64_t hash = 0;
+};
+
+template <class R>
+Outcome simulate(const SceneRun& run, const RigidScene& scene, const RigidModel* model, RecordingWriter* recording) {
+  RigidWorld<R> world = make_world<R>(scene);
+  Outcome out;
+  const double count = std::round(run.duration / scene.options.dt);
+  if (!(count >= 0 && count < 2e9)) throw ValueError("duration", fmt::format("{}", run.duration), "0 to 2e9 steps");
+  Progress progress(scene.name, run.quiet || run.json);
+  std::vector<double> qpos(model ? std::size_t(model->nq) : 0), qvel(model ? std::size_t(model->nv) : 0);
+  const auto record = [&] {
+    if (!recording) return;
+    model->state(world, qpos, qvel);
+    recording->frame(world.time(), qpos, qvel);
+  };
+  for (int i = 0; i < int(count); ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    const RigidStepReport r = world.step();
+    out.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    out.status = r.status;
+    if (r.status != WorldStatus::ok) break;
+    ++out.steps;
+    out.contacts_max = std::max(out.contacts_max, r.contacts), out.contacts = r.contacts, out.touching = r.touching;
+    out.penetration_max = std::max(out.penetration_max, r.penetration_max);
+    out.penetration_now = r.penetration_max, out.penetration_mean = r.penetration_mean, out.residual = r.residual;
+    record();
+    progress.update((i + 1) / count, fmt::format("t = {:6.2f} s  {} contacts", world.time(), r.contacts));
+  }
+  progress.finish();
+  out.kinetic = world.kinetic_energy(), out.potential = world.potential_energy(), out.hash = world.state_hash();
+  for (const RigidBody& b : world.bodies()) out.top_speed = std::max(out.top_speed, norm(b.velocity));
+  return out;
+}
+
+void print(const SceneRun& run, const RigidScene& scene, const Outcome& o) {
+  if (run.json) {
+    const nlohmann::json json{
+        {"scene", scene.name},
+        {"bodies", scene.bodies.size()},
+        {"status", name(o.status)},
+        {"steps", o.steps},
+        {"dt", scene.options.dt},
+        {"seconds", o.seconds},
+        {"ms_per_step", o.steps ? 1e3 * o.seconds / o.steps : 0.0},
+        {"contacts", {{"now", o.contacts}, {"touching", o.touching}, {"max", o.contacts_max}}},
+        {"penetration_m", {{"max", o.penetration_max}, {"now", o.penetration_now}, {"mean_now", o.penetration_mean}}},
+        {"residual", o.residual},
+        {"energy", {{"kinetic", o.kinetic}, {"potential", o.potential}}},
+        {"top_speed", o.top_speed},
+        {"state_hash", fmt::format("{:016x}", o.hash)}};
+    fmt::print("{}\n", json.dump(2));
+    return;
+  }
+  const auto row = [](const char* what, const std::string& value) { fmt::print("  {:<22}{}\n", what, value); };
+  row("status", name(o.status));
+  row("bodies", fmt::format("{}", scene.bodies.size()));
+  row("steps", fmt::format("{} of {:.6g} s, {:.3f} ms each", o.steps, scene.options.dt,
+                           o.steps ? 1e3 * o.seconds / o.steps : 0));
+  row("contacts", fmt::format("{} now, of which {} touch; at most {}", o.contacts, o.touching, o.contacts_max));
+  row("penetration", fmt::format("{:.3g} m at most, {:.3g} m now, {:.3g} m on average now", o.penetration_max,
+                                 o.penetration_now, o.penetration_mean));
+  row("residual", fmt::format("{:.3g} m/s in the last step", o.residual));
+  row("energy", fmt::format("kinetic {:.4g} J, potential {:.4g} J", o.kinetic, o.potential));
+  row("fastest body", fmt::format("{:.3g} m/s", o.top_speed));
+  row("state hash", fmt::format("{:016x}", o.hash));
+}
+
+void execute(const SceneRun& run) {
+  if (run.list) {
+    fmt::print("{}\n", kBuiltIn);
+    return;
+  }
+  if (run.scene.empty()) throw ValueError("scene", "nothing", "a model file or one of\n" + std::string(kBuiltIn));
+  std::optional<RigidScene> scene = built_in(run.scene);
+  std::optional<Model> model;
+  std::optional<RigidModel> rigid;
+  std::optional<RecordingWriter> recording;
+  if (!scene) {
+    if (!std::filesystem::exists(run.scene))
+      throw ValueError("scene", run.scene, "a model file or one of\n" + std::string(kBuiltIn));
+    model = load_model(run.scene, run.options, run.quiet || run.json);
+    rigid = rigid_model(*model);
+    scene = rigid->scene;
+    if (scene->name.empty()) scene->name = std::filesystem::path(run.scene).stem().string();
+    if (!run.out.empty()) recording.emplace(run.out, *model);
+  } else if (!run.out.empty()) {
+    throw ValueError("--out", run.out, "a scene from a model file: a recording needs the model");
+  }
+  apply(run, *scene);
+  RecordingWriter* to = recording ? &*recording : nullptr;
+  const RigidModel* from = rigid ? &*rigid : nullptr;
+  const Outcome outcome =
+      run.use_float ? simulate<float>(run, *scene, from, to) : simulate<double>(run, *scene, from, to);
+  if (recording)
+    recording->finish({{"dt", scene->options.dt}, {"model_file", run.scene}, {"status", name(outcome.status)}});
+  print(run, *scene, outcome);
+  if (outcome.status != WorldStatus::ok) {
+    fmt::print(stderr, "the simulation stopped after step {}: {}\n", outcome.steps, name(outcome.status));
+    throw CLI::RuntimeError(3);
+  }
+}
+
+}  // namespace
+
+void add_scene_command(CLI::App& app) {
+  auto run = std::make_shared<SceneRun>();
+  CLI::App* command = app.add_subcommand("scene", "Free rigid bodies with contact: piles, stacks, dominoes");
+  command->add_option("scene", run->scene,
+                      "MJCF or URDF file in which every joint is free, or a built-in scene (--list)");
+  command->add_flag("--list", run->list, "Built-in scenes");
+  command->add_option("--duration", run->duration, "Simulated time [s]")->capture_default_str();
+  command->add_option("--dt", run->dt, "Step [s]; default: the file's, 1/60 for built-in scenes");
+  command->add_option("--iterations", run->iterations, "Sweeps over the contacts a step; default 10, or the file's");
+  command->add_option("--tolerance", run->tolerance, "Stop sweeping when no contact changes a velocity by more [m/s]");
+  std::vector<std::string> solvers = {"lanes"};
+  for (std::string_view name : row_solver_names()) solvers.emplace_back(name);
+  command->add_option("--solver", run->solver, "lanes (coloured, in SIMD lanes) or a solver of rows")
+      ->check(CLI::IsMember(solvers))
+      ->capture_default_str();
+  command->add_option("--friction", run->friction, "Friction coefficient of all surfaces, instead of their own")
+      ->check(CLI::NonNegativeNumber);
+  command->add_option("--restitution", run->restitution, "Coefficient of restitution of all contacts")
+      ->check(CLI::Range(0.0, 1.0));
+  command->add_option("--compliance", run->compliance, "Compliance of all contacts [m/N]; 0: that of the step")
+      ->check(CLI::NonNegativeNumber);
+  command->add_option("--damping-time", run->damping_time, "Time in which penetrations decay [s]; default four steps")
+      ->check(CLI::NonNegativeNumber);
+  command->add_option("--threads", run->threads, "Threads; the result does not depend on them")->capture_default_str();
+  command->add_flag("--float", run->use_float, "Contacts in single precision (poses stay double)");
+  command->add_flag("--sleep", run->sleep, "Let groups of bodies that have come to rest stand still");
+  command->add_option("--out", run->out, "Recording to write (.npz: time, qpos, qvel)");
+  command->add_flag("--json", run->json, "One JSON object instead of the table");
+  command->add_flag("--quiet", run->quiet, "No progress, no warnings");
+  add_read_options(*command, run->options);
+  command->footer(
+      "Penetrations are in metres at the start of a step. Exit status 3: the simulation failed. docs/contact.md says "
+      "more.\n\n"
+      "  tarsus scene balls:20:20 --duration 10 --float --threads 2\n"
+      "  tarsus scene models/scenes/card_house.xml --iterations 50 --duration 60\n"
+      "  tarsus scene slope:25 --friction 0.5");
+  command->callback([run] { execute(*run); });
+}
+
+}  // namespace tarsus::app

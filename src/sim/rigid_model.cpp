@@ -1,0 +1,198 @@
+#include "tarsus/sim/rigid_model.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "tarsus/base/error.hpp"
+
+namespace tarsus {
+
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+/// What a scene of free bodies has no place for, all of it.
+Diagnostics misfits(const Model& model) {
+  Diagnostics d;
+  const auto refuse = [&](const Location& where, const std::string& what) {
+    d.push_back({Severity::error, where, what + " is not simulated in scenes of free bodies"});
+  };
+  for (const Joint& j : model.joints) {
+    if (j.type != JointType::free) refuse(j.where, "a joint other than free");
+    if (j.damping > 0 || j.armature > 0 || j.friction_loss > 0 || j.stiffness > 0) {
+      refuse(j.where, "damping, armature, friction or stiffness of a free joint");
+    }
+  }
+  for (const ActuatorSpec& a : model.spec.actuators) refuse(a.where, "an actuator");
+  for (const TendonSpec& t : model.spec.tendons) refuse(t.where, "a tendon");
+  for (const ContactPairSpec& p : model.spec.contact_pairs) refuse(p.where, "an explicit pair");
+  for (const EqualitySpec& e : model.spec.equalities) {
+    if (e.active && (e.type != EqualityType::connect || e.sites))
+      refuse(e.where, "an equality other than connect of bodies");
+  }
+  for (const BodySpec& b : model.spec.bodies) {
+    if (b.gravity_compensation != 0) refuse(b.where, "gravity compensation");
+    for (const GeomSpec& g : b.geoms) {
+      const bool touches = (g.contype || g.conaffinity) && !g.visual_only;
+      if (touches && (g.margin != 0 || g.gap != 0)) refuse(g.where, "a geom's margin or gap");
+    }
+  }
+  return d;
+}
+
+/// Mass properties of all bodies that a link carries, in the link's frame.
+struct LinkMass {
+  double mass = 0;
+  Vec3d com{0, 0, 0};
+  Sym3d inertia{0, 0, 0, 0, 0, 0};  // about com
+};
+
+std::vector<LinkMass> link_masses(const Model& model) {
+  std::vector<LinkMass> links(at(model.njoint()));
+  for (const Body& b : model.bodies) {
+    if (b.link < 0 || b.mass == 0) continue;
+    LinkMass& l = links[at(b.link)];
+    const Vec3d com = b.X_LB.R * b.com + b.X_LB.p;
+    const double mass = l.mass + b.mass;
+    const Vec3d both = (l.com * l.mass + com * b.mass) * (1 / mass);
+    l.inertia = shifted_inertia(l.inertia, l.mass, l.com - both) +
+                shifted_inertia(rotate(b.X_LB.R, b.inertia), b.mass, com - both);
+    l.mass = mass, l.com = both;
+  }
+  return links;
+}
+
+Surface surface_of(const GeomSpec& g) {
+  Surface s;
+  s.friction = g.friction[0], s.torsional = g.friction[1], s.rolling = g.friction[2];
+  s.dimension = g.condim, s.priority = g.priority;
+  s.solver_reference = g.solver_reference, s.solver_impedance = g.solver_impedance;
+  // MuJoCo's defaults are a softness of their own: solref 0.02 1, solimp 0.9 0.95 0.001 0.5 2.
+  if (s.solver_reference.empty()) s.solver_reference = {0.02, 1};
+  return s;
+}
+
+}  // namespace
+
+bool is_rigid(const Model& model) {
+  return !model.joints.empty() && std::all_of(model.joints.begin(), model.joints.end(),
+                                              [](const Joint& j) { return j.type == JointType::free; });
+}
+
+RigidModel rigid_model(const Model& model) {
+  const Diagnostics wrong = misfits(model);
+  if (!wrong.empty()) throw InputError(wrong);
+  RigidModel r;
+  r.nq = model.nq, r.nv = model.nv;
+  const auto geometry = std::make_shared<ContactGeometry>(model);
+  for (const Diagnostic& d : geometry->diagnostics()) {
+    if (d.severity != Severity::note) throw InputError(d.where, d.message);
+  }
+  r.geometry = geometry;
+  RigidScene& scene = r.scene;
+  scene.name = model.name;
+  scene.options.dt = model.timestep;
+  scene.options.gravity = model.spec.option.gravity_enabled ? model.gravity : Vec3d{0, 0, 0};
+  scene.options.margin = 0.01;
+  if (model.spec.option.iterations != OptionSpec{}.iterations)
+    scene.options.iterations = std::max(1, model.spec.option.iterations);
+  const std::vector<LinkMass> masses = link_masses(model);
+  for (int link = 0; link < model.njoint(); ++link) {
+    const Joint& joint = model.joints[at(link)];
+    const LinkMass& mass = masses[at(link)];
+    if (!(mass.mass > 0)) throw InputError(joint.where, "a free body needs a mass");
+    const Eigen3 principal = eigen(mass.inertia);
+    RigidBody body;
+    body.mass = mass.mass;
+    // A sphere's moments differ by rounding: made equal, so that it counts as round.
+    const double spread = principal.values.x - principal.values.z;
+    const bool isotropic = spread <= 1e-12 * principal.values.x;
+    body.inertia = isotropic ? Vec3d{principal.values.x, principal.values.x, principal.values.x} : principal.values;
+    r.com_frame.push_back({mass.com, isotropic ? identity3<double>() : principal.vectors});
+    r.qpos.push_back(joint.qpos), r.qvel.push_back(joint.qvel);
+    scene.bodies.push_back(body);
+    scene.names.push_back(model.bodies[at(joint.body)].name);
+  }
+  for (const ContactShape& s : geometry->shapes()) {
+    if (!model.spec.option.contact_enabled) break;
+    const GeomSpec& geom = model.spec.bodies[at(s.body)].geoms[at(s.geom)];
+    const Surface surface = surface_of(geom);
+    const auto known = std::find(scene.surfaces.begin(), scene.surfaces.end(), surface);
+    BodyShape shape{s.link, s.shape, s.pose, int(known - scene.surfaces.begin()), geom.contype, geom.conaffinity};
+    if (known == scene.surfaces.end()) scene.surfaces.push_back(surface);
+    if (s.link >= 0) {
+      const ShapePose& frame = r.com_frame[at(s.link)];
+      shape.local.position = transpose_mul(frame.rotation, s.pose.position - frame.position);
+      if (norm(shape.local.position) < 1e-12) shape.local.position = {0, 0, 0};
+      shape.local.rotation = transpose(frame.rotation) * s.pose.rotation;
+    }
+    scene.shapes.push_back(shape);
+  }
+  if (scene.surfaces.empty()) scene.surfaces.emplace_back();
+  r.set_state(model.qpos0, std::vector<double>(at(model.nv), 0.0));
+  const auto in_com_frame = [&](int body, const Vec3d& world) {
+    if (body < 0) return world;
+    const RigidBody& b = scene.bodies[at(body)];
+    return transpose_mul(rotation(b.orientation), world - b.position);
+  };
+  for (const EqualitySpec& e : model.spec.equalities) {
+    if (!e.active) continue;
+    const Body& first = model.bodies[at(model.body_id(e.first))];
+    const Body& second = model.bodies[at(e.second.empty() ? 0 : model.body_id(e.second))];
+    if (first.link == second.link) throw InputError(e.where, "connects a body with itself");
+    Vec3d anchor = first.X_LB.R * e.anchor + first.X_LB.p;  // in the link's frame, then in the world
+    if (first.link >= 0) {
+      const ShapePose& frame = r.com_frame[at(first.link)];
+      const RigidBody& b = scene.bodies[at(first.link)];
+      anchor = b.position + rotate(b.orientation, transpose_mul(frame.rotation, anchor - frame.position));
+    }
+    const int a = first.link >= 0 ? first.link : second.link, b = first.link >= 0 ? second.link : -1;
+    scene.joints.push_back({a, b, in_com_frame(a, anchor), in_com_frame(b, anchor), {}});
+  }
+  for (const ContactExcludeSpec& e : model.spec.contact_excludes) {
+    const int a = model.bodies[at(model.body_id(e.body1))].link, b = model.bodies[at(model.body_id(e.body2))].link;
+    scene.excludes.push_back({a, b});
+  }
+  return r;
+}
+
+void RigidModel::set_state(std::span<const double> q, std::span<const double> v) {
+  check_size("qpos", q.size(), at(nq));
+  check_size("qvel", v.size(), at(nv));
+  for (double x : q) {
+    if (!std::isfinite(x)) throw ValueError("qpos", std::to_string(x), "finite");
+  }
+  for (double x : v) {
+    if (!std::isfinite(x)) throw ValueError("qvel", std::to_string(x), "finite");
+  }
+  for (std::size_t i = 0; i < scene.bodies.size(); ++i) {
+    RigidBody& b = scene.bodies[i];
+    const double *p = q.data() + qpos[i], *u = v.data() + qvel[i];
+    const Mat3d turn = rotation(normalized(Quatd{p[3], p[4], p[5], p[6]}));
+    b.position = Vec3d{p[0], p[1], p[2]} + turn * com_frame[i].position;
+    b.orientation = quaternion(turn * com_frame[i].rotation);
+    b.angular_velocity = turn * Vec3d{u[3], u[4], u[5]};
+    b.velocity = Vec3d{u[0], u[1], u[2]} + cross(b.angular_velocity, turn * com_frame[i].position);
+  }
+}
+
+template <class R>
+void RigidModel::state(const RigidWorld<R>& world, std::span<double> q, std::span<double> v) const {
+  check_size("qpos", q.size(), at(nq));
+  check_size("qvel", v.size(), at(nv));
+  for (std::size_t i = 0; i < qpos.size(); ++i) {
+    const RigidBody& b = world.bodies()[i];
+    const Mat3d turn = rotation(b.orientation) * transpose(com_frame[i].rotation);
+    const Vec3d arm = turn * com_frame[i].position, origin = b.position - arm;
+    const Vec3d speed = b.velocity - cross(b.angular_velocity, arm), spin = transpose_mul(turn, b.angular_velocity);
+    const Quatd o = quaternion(turn);
+    const double p[7] = {origin.x, origin.y, origin.z, o.w, o.x, o.y, o.z};
+    const double u[6] = {speed.x, speed.y, speed.z, spin.x, spin.y, spin.z};
+    std::copy_n(p, 7, q.begin() + qpos[i]);
+    std::copy_n(u, 6, v.begin() + qvel[i]);
+  }
+}
+template void RigidModel::state(const RigidWorld<float>&, std::span<double>, std::span<double>) const;
+template void RigidModel::state(const RigidWorld<double>&, std::span<double>, std::span<double>) const;
+
+}  // namespace tarsus
