@@ -1,0 +1,151 @@
+// Models of free bodies as scenes: states there and back, every built-in scene, what is refused.
+#include "tarsus/sim/rigid_model.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+
+#include "tarsus/base/error.hpp"
+#include "tarsus/dynamics/dynamics.hpp"
+#include "tarsus/io/mjcf.hpp"
+
+namespace tarsus {
+namespace {
+
+namespace fs = std::filesystem;
+
+RigidModel parse(const std::string& inside, const std::string& more = "") {
+  return rigid_model(
+      compile(parse_mjcf("<mujoco><worldbody>" + inside + "</worldbody>" + more + "</mujoco>", "test.xml", ".")));
+}
+
+std::vector<fs::path> scene_files() {
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(TARSUS_SOURCE_DIR "/models/scenes")) files.push_back(entry.path());
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+TEST(RigidModel, StateGoesThereAndBack) {
+  // A body whose centre of mass and principal axes are elsewhere, with a part welded to it.
+  RigidModel model = parse(
+      R"(<body pos="1 2 3" euler="10 20 30"><freejoint/><geom type="box" size="0.1 0.2 0.3" pos="0.2 0.1 0" mass="1"/>
+    <body pos="0 0.5 0" euler="40 0 0"><geom type="capsule" size="0.1 0.4" mass="2"/></body></body>)");
+  std::vector<double> q = {0.3, -1, 2, 0.5, 0.5, -0.5, 0.5}, v = {1, 2, 3, -0.4, 0.5, 0.6}, q2(7), v2(6);
+  model.set_state(q, v);
+  const RigidWorld<double> world = make_world<double>(model.scene);
+  model.state(world, q2, v2);
+  const double sign = q[3] * q2[3] + q[4] * q2[4] + q[5] * q2[5] + q[6] * q2[6] < 0 ? -1 : 1;
+  for (std::size_t k = 0; k < 7; ++k) EXPECT_NEAR(q[k], (k < 3 ? 1 : sign) * q2[k], 1e-12);
+  for (std::size_t k = 0; k < 6; ++k) EXPECT_NEAR(v[k], v2[k], 1e-12);
+  EXPECT_THROW(model.set_state(std::vector<double>(6), v), ShapeError);
+  q[1] = std::nan("");
+  EXPECT_THROW(model.set_state(q, v), ValueError);
+}
+
+TEST(RigidModel, MassAndEnergyAreThoseOfTheTree) {
+  const Model tree = compile(parse_mjcf(R"(<mujoco><worldbody><body pos="1 2 3" euler="10 20 30"><freejoint/>
+    <geom type="box" size="0.1 0.2 0.3" pos="0.2 0.1 0" mass="1"/><body pos="0 0.5 0" euler="40 0 0"><geom type="capsule" size="0.1 0.4" mass="2"/>
+    </body></body></worldbody></mujoco>)",
+                                        "test.xml", "."));
+  RigidModel model = rigid_model(tree);
+  const std::vector<double> q = {0.3, -1, 2, 0.5, 0.5, -0.5, 0.5}, v = {1, 2, 3, -0.4, 0.5, 0.6};
+  model.set_state(q, v);
+  const RigidWorld<double> world = make_world<double>(model.scene);
+  Data data(tree);
+  std::copy(q.begin(), q.end(), data.qpos.begin());
+  std::copy(v.begin(), v.end(), data.qvel.begin());
+  kinematics<double>(tree, data, data.qpos, data.qvel);
+  const Energy e = energy(tree, data, data.qpos, data.qvel);
+  EXPECT_NEAR(world.kinetic_energy(), e.kinetic, 1e-12);
+  EXPECT_NEAR(world.potential_energy(), e.potential, 1e-12);
+}
+
+TEST(RigidModel, EveryBuiltInSceneRunsAndItsResidualFallsWithIterations) {
+  const auto files = scene_files();
+  ASSERT_GE(files.size(), 9u);
+  for (const fs::path& file : files) {
+    SCOPED_TRACE(file.filename().string());
+    RigidModel model = rigid_model(compile(read_mjcf(file)));
+    RigidWorld<double> world = make_world<double>(model.scene);
+    RigidStepReport r;
+    for (double t = 0; t < 1; t += world.options().dt) {
+      r = world.step();
+      ASSERT_EQ(r.status, WorldStatus::ok);
+      EXPECT_LT(r.penetration_max, 0.06);
+    }
+    // The same state solved from zero by rows, with more and more sweeps.
+    double last = 0;
+    for (int iterations : {4, 40, 400}) {
+      RigidScene again = model.scene;
+      again.bodies = world.bodies();
+      again.options.solver = "gauss_seidel", again.options.iterations = iterations;
+      RigidWorld<double> fresh = make_world<double>(again);
+      const double residual = fresh.step().residual;
+      if (last > 0) {
+        EXPECT_LT(residual, std::max(0.8 * last, 1e-9)) << iterations;
+      }
+      last = residual;
+    }
+  }
+}
+
+TEST(RigidModel, ConnectHoldsAndExcludeLetsThrough) {
+  const std::string floor = R"(<geom type="plane" size="5 5 1"/>)";
+  RigidModel hung = parse(R"(<body name="a" pos="0.3 0 1"><freejoint/><geom type="sphere" size="0.1"/></body>)",
+                          R"(<equality><connect body1="a" anchor="-0.3 0 0.5"/></equality>)");
+  RigidWorld<double> world = make_world<double>(hung.scene);
+  for (int i = 0; i < 500; ++i) ASSERT_EQ(world.step().status, WorldStatus::ok);
+  const RigidBody& b = world.bodies()[0];
+  EXPECT_LT(norm(b.position + rotate(b.orientation, {-0.3, 0, 0.5}) - Vec3d{0, 0, 1.5}), 1e-3);
+
+  const std::string ball = R"(<body name="ball" pos="0 0 0.5"><freejoint/><geom type="sphere" size="0.1"/></body>)";
+  RigidModel stands = parse(floor + ball),
+             falls = parse(floor + ball, R"(<contact><exclude body1="world" body2="ball"/></contact>)");
+  for (RigidModel* model : {&stands, &falls}) {
+    RigidWorld<double> w = make_world<double>(model->scene);
+    for (int i = 0; i < 1000; ++i) w.step();
+    EXPECT_EQ(w.bodies()[0].position.z > 0, model == &stands);
+  }
+}
+
+TEST(RigidModel, CondimAndPriorityDecideFriction) {
+  const auto speed_after = [](const std::string& ball) {
+    RigidModel model =
+        parse(R"(<geom type="plane" size="5 5 1" condim="1" friction="1 0 0"/><body pos="0 0 0.2"><freejoint/>)" +
+              ball + "</body>");
+    model.set_state(std::vector<double>{0, 0, 0.2, 1, 0, 0, 0}, std::vector<double>{1, 0, 0, 0, 0, 0});
+    RigidWorld<double> world = make_world<double>(model.scene);
+    for (int i = 0; i < 500; ++i) world.step();
+    return world.bodies()[0].velocity.x;
+  };
+  EXPECT_NEAR(speed_after(R"(<geom type="sphere" size="0.2" condim="1"/>)"), 1, 1e-9);
+  EXPECT_NEAR(speed_after(R"(<geom type="sphere" size="0.2" condim="3"/>)"), 5. / 7, 1e-2);
+  EXPECT_NEAR(speed_after(R"(<geom type="sphere" size="0.2" condim="3" friction="0 0 0" priority="1"/>)"), 1, 1e-9);
+}
+
+TEST(RigidModel, WhatItCannotSimulateIsNamedWithItsPlace) {
+  const std::string ball = R"(<body name="a"><freejoint/><geom type="sphere" size="0.1"/></body>)";
+  const auto message = [&](const std::string& inside, const std::string& more = "") -> std::string {
+    try {
+      parse(inside, more);
+    } catch (const InputError& e) {
+      return e.what();
+    }
+    return "nothing was refused";
+  };
+  for (const auto& [text, word] : std::vector<std::pair<std::string, std::string>>{
+           {message(R"(<body><joint type="hinge" axis="0 0 1"/><geom type="sphere" size="0.1"/></body>)"),
+            "a joint other than free"},
+           {message(ball + R"(<body name="b"><freejoint/><geom type="sphere" size="0.1"/></body>)",
+                    R"(<equality><weld body1="a" body2="b"/></equality>)"),
+            "connect"},
+           {message(R"(<body><freejoint/><geom type="sphere" size="0.1" margin="0.1"/></body>)"), "margin"}}) {
+    EXPECT_NE(text.find(word), std::string::npos) << text;
+    EXPECT_NE(text.find("test.xml:1:"), std::string::npos) << text;
+  }
+}
+
+}  // namespace
+}  // namespace tarsus

@@ -1,0 +1,135 @@
+// Free bodies with contact against MuJoCo's wheel on the same MJCF; skipped, and said so, where there is no wheel.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "support/temporary_folder.hpp"
+#include "tarsus/io/mjcf.hpp"
+#include "tarsus/sim/rigid_model.hpp"
+
+namespace tarsus {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string python() {
+  if (const char* named = std::getenv("TARSUS_PYTHON")) return named;
+  const fs::path local = TARSUS_SOURCE_DIR "/.venv/bin/python";
+  return fs::exists(local) ? local.string() : "python3";
+}
+
+std::string output_of(const std::string& command, int& status) {
+  std::FILE* pipe = popen(command.c_str(), "r");
+  std::string text;
+  char buffer[4096];
+  for (std::size_t n; (n = std::fread(buffer, 1, sizeof buffer, pipe)) > 0;) text.append(buffer, n);
+  status = WEXITSTATUS(pclose(pipe));
+  return text;
+}
+
+class AgainstMujoco : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    int status = 0;
+    output_of("'" + python() + "' -c 'import mujoco' 2>/dev/null", status);
+    if (status != 0) GTEST_SKIP() << "no MuJoCo in " << python() << " (TARSUS_PYTHON names another)";
+  }
+  nlohmann::json mujoco(const std::string& arguments) {
+    int status = 0;
+    const std::string text =
+        output_of("'" + python() + "' '" TARSUS_SOURCE_DIR "/tests/sim/rigid_against_mujoco.py' " + arguments, status);
+    EXPECT_EQ(status, 0);
+    return nlohmann::json::parse(text);
+  }
+};
+
+/// Normal and tangential force of each pair of bodies, under MuJoCo's names.
+std::map<std::string, std::pair<double, double>> forces(const RigidModel& model, const RigidWorld<double>& world) {
+  std::map<std::string, std::pair<double, Vec3d>> sums;
+  for (std::size_t i = 0; i < world.contacts().size(); ++i) {
+    const auto& c = world.contacts()[i];
+    const auto& impulse = world.impulses()[i];
+    const int low = std::min(c.body_a, c.body_b), high = std::max(c.body_a, c.body_b);
+    auto& sum =
+        sums[(low < 0 ? "world" : model.scene.names[std::size_t(low)]) + " " + model.scene.names[std::size_t(high)]];
+    const double sign = c.body_a == low ? 1 : -1;
+    sum.first += impulse.normal / world.options().dt;
+    sum.second += Vec3d{impulse.tangent[0], impulse.tangent[1], impulse.tangent[2]} * (sign / world.options().dt);
+  }
+  std::map<std::string, std::pair<double, double>> out;
+  for (const auto& [key, sum] : sums) out[key] = {sum.first, norm(sum.second)};
+  return out;
+}
+
+TEST_F(AgainstMujoco, RestingForcesWithinOnePerCent) {
+  const test::TemporaryFolder folder;
+  // Without friction in the groove: with it the ball can be wedged, and its forces are anybody's.
+  const fs::path groove = folder.path() / "groove.xml", slope = folder.path() / "slope.xml";
+  std::ofstream(groove) << R"(<mujoco><option timestep="0.002" cone="elliptic" iterations="200"/><worldbody>
+    <geom type="plane" size="5 5 1" euler="0 60 0" condim="1"/><geom type="plane" size="5 5 1" euler="0 -40 0" condim="1"/>
+    <body name="ball" pos="0.1 0 1"><freejoint/><geom type="sphere" size="0.4" mass="2" condim="1"/></body>
+    </worldbody></mujoco>)";
+  std::ofstream(slope) << R"(<mujoco><option timestep="0.002" cone="elliptic" iterations="200"/><worldbody>
+    <geom type="plane" size="5 5 1" euler="15 0 0" friction="0.9 0 0"/>
+    <body name="brick" pos="0 0 0.35" euler="15 0 0"><freejoint/><geom type="box" size="0.5 0.4 0.3" mass="3"/></body>
+    <body name="on_top" pos="0 -0.2 0.9" euler="15 0 0"><freejoint/><geom type="box" size="0.2 0.2 0.2" mass="1"/></body>
+    </worldbody></mujoco>)";
+  for (const fs::path& file : {fs::path(TARSUS_SOURCE_DIR "/models/scenes/box_stack.xml"), groove, slope}) {
+    SCOPED_TRACE(file.string());
+    const nlohmann::json theirs = mujoco("rest '" + file.string() + "' 4");
+    ASSERT_LT(theirs["speed"].get<double>(), 0.02);
+    RigidModel model = rigid_model(compile(read_mjcf(file)));
+    model.scene.options.dt = 1.0 / 240, model.scene.options.iterations = 100;
+    RigidWorld<double> world = make_world<double>(model.scene);
+    for (int i = 0; i < 4 * 240; ++i) ASSERT_EQ(world.step().status, WorldStatus::ok);
+    const auto ours = forces(model, world);
+    ASSERT_EQ(ours.size(), theirs["forces"].size());
+    for (const auto& [pair, force] : theirs["forces"].items()) {
+      ASSERT_TRUE(ours.count(pair)) << pair;
+      const double normal = force["normal"].get<double>(), tangent = force["tangent"].get<double>();
+      EXPECT_NEAR(ours.at(pair).first, normal, 0.01 * normal) << pair;
+      EXPECT_NEAR(ours.at(pair).second, tangent, 0.01 * normal) << pair;
+    }
+  }
+}
+
+TEST_F(AgainstMujoco, SlidingAndRollingConvergeAsStepsShrink) {
+  const test::TemporaryFolder folder;
+  const fs::path file = folder.path() / "slope.xml";
+  // 25 degrees: a brick that slides, a ball that rolls, a ball that slips and rolls. Hard contacts: MuJoCo's friction
+  // creeps with its softness, which would stay when steps shrink.
+  std::ofstream(file) << R"(<mujoco><option timestep="0.002" cone="elliptic" iterations="200"/>
+    <default><geom priority="1" condim="3" solref="-20000 -400" solimp="0.99 0.99 0.001"/></default><worldbody>
+    <geom name="slope" type="plane" size="50 50 1" euler="0 25 0" priority="0"/>
+    <body name="slides" pos="0.0845237 -2 0.1812616" euler="0 25 0"><freejoint/><geom type="box" size="0.3 0.3 0.2" mass="1" friction="0.2 0 0"/></body>
+    <body name="rolls" pos="0.1267855 0 0.2718923"><freejoint/><geom type="sphere" size="0.3" mass="1" friction="0.8 0 0"/></body>
+    <body name="slips" pos="0.1267855 2 0.2718923"><freejoint/><geom type="sphere" size="0.3" mass="1" friction="0.05 0 0"/></body>
+    </worldbody></mujoco>)";
+  RigidModel model = rigid_model(compile(read_mjcf(file)));
+  std::vector<double> last(3, 1e9);
+  for (double h : {1.0 / 250, 1.0 / 500, 1.0 / 1000}) {
+    const nlohmann::json theirs = mujoco("path '" + file.string() + "' 1 " + std::to_string(h));
+    model.scene.options.dt = h, model.scene.options.iterations = 100;
+    RigidWorld<double> world = make_world<double>(model.scene);
+    for (int i = 0; i < int(std::lround(1 / h)); ++i) ASSERT_EQ(world.step().status, WorldStatus::ok);
+    std::vector<double> qpos(std::size_t(model.nq)), qvel(std::size_t(model.nv));
+    model.state(world, qpos, qvel);
+    for (std::size_t body = 0; body < 3; ++body) {
+      double distance = 0;
+      for (std::size_t k = 0; k < 3; ++k)
+        distance = std::max(distance, std::abs(qpos[7 * body + k] - theirs["qpos"][7 * body + k].get<double>()));
+      EXPECT_LT(distance, std::max(0.75 * last[body], 2e-3)) << body << " h = " << h;
+      RecordProperty("difference_" + std::to_string(body) + "_" + std::to_string(int(1 / h)), std::to_string(distance));
+      last[body] = distance;
+    }
+  }
+  for (double difference : last) EXPECT_LT(difference, 4e-3);  // of a path of 2 m
+}
+
+}  // namespace
+}  // namespace tarsus
