@@ -108,11 +108,15 @@ int collide(const Shape& a, const ShapePose& pose_a, const Shape& b, const Shape
        list);
   list.reduce(std::min(kMaxManifold, static_cast<int>(out.size())));
   int count = 0;
+  const double side = swapped ? -1 : 1;
   for (int i = 0; i < list.size(); ++i) {
-    ContactPoint p = list[i];
-    p.position += origin;
-    if (swapped) p.normal = -p.normal;
-    if (finite(p.position) && finite(p.normal)) out[static_cast<std::size_t>(count++)] = p;
+    const ContactPoint& p = list[i];
+    if (!finite(p.position) || !finite(p.normal)) continue;
+    ContactPoint& q = out[static_cast<std::size_t>(count++)];
+    q.position = p.position + origin;
+    q.normal = p.normal * side;
+    q.distance = p.distance;
+    q.feature = p.feature;
   }
   return count;
 }

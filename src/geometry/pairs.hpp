@@ -24,7 +24,12 @@ class ContactList {
   void add(const Vec3d& on_b, const Vec3d& normal, double distance, std::uint32_t feature) {
     if (!(distance <= margin_)) return;
     if (size_ == kCapacity) reduce(kMaxManifold);
-    data()[size_++] = {mul_add(normal, distance / 2, on_b), normal, distance, feature};
+    // Number by number: a point put together elsewhere and copied would wait for its own stores.
+    ContactPoint& p = data()[size_++];
+    p.position = mul_add(normal, distance / 2, on_b);
+    p.normal = normal;
+    p.distance = distance;
+    p.feature = feature;
   }
 
   /// Keeps at most `count` points: one of the deepest, then each time the one farthest from those kept. The deepest
