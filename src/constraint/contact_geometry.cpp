@@ -90,6 +90,28 @@ ContactGeometry::ContactGeometry(const Model& model) {
   placed_.resize(shapes_.size()), boxes_.resize(shapes_.size());
 }
 
+/// The hull or the terrain of a geom that has one; what is missing, if something is.
+std::string ContactGeometry::attach_asset(const ModelSpec& spec, const GeomSpec& geom, Shape& shape) {
+  if (geom.type == GeomType::mesh) {
+    const MeshSpec* mesh = find_mesh(spec, geom.mesh);
+    if (!mesh || mesh->vertices.empty()) return "the mesh \"" + geom.mesh + "\" was not read";
+    try {
+      hulls_.push_back(std::make_unique<ConvexHull>(mesh->vertices));
+    } catch (const ValueError& e) {
+      throw InputError(geom.where, "mesh \"" + geom.mesh + "\": " + e.what());
+    }
+    shape.hull = hulls_.back().get();
+  }
+  if (geom.type == GeomType::height_field) {
+    std::unique_ptr<HeightField> field = height_field_of(spec, geom.height_field);
+    if (!field) return "the height field \"" + geom.height_field + "\" was not read";
+    fields_.push_back(std::move(field));
+    shape.field = fields_.back().get();
+    shape.size = {0, 0, 0};  // the field has its own
+  }
+  return {};
+}
+
 void ContactGeometry::add_shape(const Model& model, int body, int index) {
   const GeomSpec& geom = model.spec.bodies[body].geoms[index];
   bool in_pair = false;
@@ -103,23 +125,8 @@ void ContactGeometry::add_shape(const Model& model, int body, int index) {
   if (geom.type == GeomType::sdf) return leave_out("shapes of type sdf are not simulated");
   ContactShape shape;
   shape.shape = {shape_type(geom.type), geom.size};
-  if (geom.type == GeomType::mesh) {
-    const MeshSpec* mesh = find_mesh(model.spec, geom.mesh);
-    if (!mesh || mesh->vertices.empty()) return leave_out("the mesh \"" + geom.mesh + "\" was not read");
-    try {
-      hulls_.push_back(std::make_unique<ConvexHull>(mesh->vertices));
-    } catch (const ValueError& e) {
-      throw InputError(geom.where, "mesh \"" + geom.mesh + "\": " + e.what());
-    }
-    shape.shape.hull = hulls_.back().get();
-  }
-  if (geom.type == GeomType::height_field) {
-    std::unique_ptr<HeightField> field = height_field_of(model.spec, geom.height_field);
-    if (!field) return leave_out("the height field \"" + geom.height_field + "\" was not read");
-    fields_.push_back(std::move(field));
-    shape.shape.field = fields_.back().get();
-    shape.shape.size = {0, 0, 0};  // the field has its own
-  }
+  const std::string missing = attach_asset(model.spec, geom, shape.shape);
+  if (!missing.empty()) return leave_out(missing);
   try {
     check_shape(shape.shape);
   } catch (const ValueError& e) {

@@ -70,6 +70,7 @@ class ContactGeometry {
     Surface surface;
   };
   void add_shape(const Model& model, int body, int geom);
+  std::string attach_asset(const ModelSpec& spec, const GeomSpec& geom, Shape& shape);
   void add_pairs(const Model& model);
   void list_pairs();
   const Override* explicit_pair(int i, int j) const;
