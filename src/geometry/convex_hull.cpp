@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <string>
 
+#include <fmt/format.h>
+
 extern "C" {
 #include <libqhull_r/qhull_ra.h>
 }
@@ -36,6 +38,8 @@ struct Qhull {
   Qhull& operator=(const Qhull&) = delete;
 };
 
+constexpr double kLargest = 1e50;  // a coordinate [m]: beyond, areas and volumes overflow
+
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 }  // namespace
@@ -49,9 +53,19 @@ std::vector<Triangle> convex_hull(std::span<const Vec3d> points) {
   if (points.size() < 4) {
     throw ValueError("convex hull points", std::to_string(points.size()), "at least 4 that span a volume");
   }
+  double largest = 0;
+  for (const Vec3d& p : points) largest = std::max({largest, std::abs(p.x), std::abs(p.y), std::abs(p.z)});
+  if (largest > kLargest) {
+    throw ValueError("convex hull point", fmt::format("{}", largest), "coordinates up to 1e50");
+  }
+  // qhull reads through a null pointer when its determinants overflow or vanish: it gets numbers around 1, by an exact
+  // power of two.
+  const int exponent = largest > 0 ? -std::ilogb(largest) : 0;
   std::vector<coordT> coordinates;
   coordinates.reserve(3 * points.size());
-  for (const Vec3d& p : points) coordinates.insert(coordinates.end(), {p.x, p.y, p.z});
+  for (const Vec3d& p : points) {
+    for (int i = 0; i < 3; ++i) coordinates.push_back(std::ldexp(p[i], exponent));
+  }
 
   Qhull hull;
   qhT* qh = &hull.state;
@@ -73,7 +87,11 @@ std::vector<Triangle> convex_hull(std::span<const Vec3d> points) {
       ++n;
     }
     if (n != 3) throw Error("convex hull: qhull left a facet with " + std::to_string(n) + " vertices");
-    const Vec3d &a = points[t[0]], &b = points[t[1]], &c = points[t[2]];
+    const auto corner = [&](int i) {
+      const auto k = 3 * static_cast<std::size_t>(i);
+      return Vec3d{coordinates[k], coordinates[k + 1], coordinates[k + 2]};
+    };
+    const Vec3d a = corner(t[0]), b = corner(t[1]), c = corner(t[2]);
     const Vec3d outward{facet->normal[0], facet->normal[1], facet->normal[2]};
     if (dot(cross(b - a, c - a), outward) < 0) std::swap(t[1], t[2]);
     triangles.push_back(t);

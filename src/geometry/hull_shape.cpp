@@ -3,6 +3,7 @@
 #include <map>
 #include <numeric>
 
+#include "tarsus/base/error.hpp"
 #include "tarsus/geometry/convex_hull.hpp"
 
 namespace tarsus {
@@ -85,6 +86,7 @@ ConvexHull::ConvexHull(std::span<const Vec3d> points) {
   }
   find_neighbours(triangles);
   find_faces(triangles);
+  if (faces_.empty()) throw ValueError("convex hull", "faces without an area", "points that span a volume");
 }
 
 void ConvexHull::find_neighbours(const std::vector<Triangle>& triangles) {

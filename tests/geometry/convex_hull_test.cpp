@@ -118,6 +118,13 @@ TEST(ConvexHull, DegeneratePointsAreRefused) {
     points[2].y = bad;
     refused(points);
   }
+  // qhull by itself dies of these.
+  for (const double huge : {1e60, 1e160, 1e300, -1e308}) {
+    auto points = good;
+    points[1].x = huge;
+    refused(points);
+  }
+  refused({{0, 0, 0}, {1e-300, 0, 0}, {0, 1e-300, 0}, {0, 0, 1e-300}});
   for (const double scale : {1e-6, 1e6}) {
     auto points = good;
     for (Vec3d& p : points) p = p * scale;

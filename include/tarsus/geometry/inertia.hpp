@@ -47,7 +47,7 @@ enum class MeshInertia {
 ShapeInertia mesh_inertia(std::span<const Vec3d> vertices, std::span<const Triangle> triangles, MeshInertia kind);
 
 /// Triangles of the convex hull, outward, as indices into `points`. Coordinates may lie on a plane only to be refused.
-/// @throws ValueError if the points span no volume or one is not finite
+/// @throws ValueError if the points span no volume or one is not finite or beyond 1e50 m
 std::vector<Triangle> convex_hull(std::span<const Vec3d> points);
 
 /// Half-sizes of the box with this solid inertia, and its orientation as the columns of a rotation.
