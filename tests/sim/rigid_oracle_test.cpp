@@ -86,7 +86,7 @@ TEST_F(AgainstMujoco, RestingForcesWithinOnePerCent) {
     RigidModel model = rigid_model(compile(read_mjcf(file)));
     model.scene.options.dt = 1.0 / 240, model.scene.options.iterations = 100;
     RigidWorld<double> world = make_world<double>(model.scene);
-    for (int i = 0; i < 4 * 240; ++i) ASSERT_EQ(world.step().status, WorldStatus::ok);
+    for (int i = 0; i < 8 * 240; ++i) ASSERT_EQ(world.step().status, WorldStatus::ok);
     const auto ours = forces(model, world);
     ASSERT_EQ(ours.size(), theirs["forces"].size());
     for (const auto& [pair, force] : theirs["forces"].items()) {
