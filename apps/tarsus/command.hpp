@@ -1,4 +1,5 @@
-// What the commands share. Each command lives in its own file and adds itself to the app; errors are thrown, main() prints them.
+// What the commands share. Each command lives in its own file and adds itself to the app; errors are thrown, main()
+// prints them.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -14,6 +15,7 @@ void add_check_command(CLI::App& app);
 void add_convert_command(CLI::App& app);
 void add_gains_command(CLI::App& app);
 void add_info_command(CLI::App& app);
+void add_kkt_command(CLI::App& app);
 void add_md_command(CLI::App& app);
 void add_run_command(CLI::App& app);
 void add_scene_command(CLI::App& app);

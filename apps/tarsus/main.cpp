@@ -12,13 +12,16 @@ int main(int argc, char** argv) {
   app.name("tarsus");
   app.require_subcommand(1);
   app.set_version_flag("--version", TARSUS_VERSION);
-  app.footer("Each command has its own --help. Exit status: 0 done, 1 an error in the input, 2 wrong usage, 3 the simulation failed.");
+  app.footer(
+      "Each command has its own --help. Exit status: 0 done, 1 an error in the input, 2 wrong usage, 3 the simulation "
+      "failed.");
   add_run_command(app);
   add_scene_command(app);
   add_check_command(app);
   add_convert_command(app);
   add_info_command(app);
   add_gains_command(app);
+  add_kkt_command(app);
   add_md_command(app);
   try {
     app.parse(argc, argv);

@@ -240,10 +240,21 @@ template <class R>
 void EqualitySet::add_blocks(DelassusRows<R>& rows) const {
   for (int i = 0; i < size(); ++i) {
     const EqualityConstants<double>& c = constants_[i];
-    if (users_[i].evaluate)
+    if (users_[i].evaluate) {
       rows.add_joint_block(users_[i].joints, c.nrow);
-    else
-      rows.add_block(c.swapped ? c.b : c.a, c.swapped ? c.a : c.b, c.nrow, c.kind == EqualityKind::joint);
+      continue;
+    }
+    const int index =
+        rows.add_block(c.swapped ? c.b : c.a, c.swapped ? c.a : c.b, c.nrow, c.kind == EqualityKind::joint);
+    if (c.kind != EqualityKind::connect && c.kind != EqualityKind::weld) continue;
+    // Unit forces along the world's axes: the part of the rows that never changes.
+    const auto block = rows.block(index);
+    const int width = rows.width();
+    for (int k = 0; k < 3; ++k) {
+      R* on_first = block.force + (std::size_t(3 + k) * block.stride + k) * width;
+      R* on_second = block.force + (std::size_t(9 + k) * block.stride + k) * width;
+      std::fill_n(on_first, width, R(c.swapped ? -1 : 1)), std::fill_n(on_second, width, R(c.swapped ? 1 : -1));
+    }
   }
 }
 

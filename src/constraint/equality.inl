@@ -51,20 +51,26 @@ TARSUS_INLINE void put_row(const EqualityConstants<Real<T>>& c, const RowTarget<
   }
 }
 
+/// Moments alone: forces that never change (unit vectors, zeros) are written once, by EqualitySet::add_blocks().
 template <class T>
-TARSUS_INLINE Vec3<T> axis(int k) {
-  const T o = T(Real<T>(0)), i = T(Real<T>(1));
-  return {k == 0 ? i : o, k == 1 ? i : o, k == 2 ? i : o};
+TARSUS_INLINE void put_moment(const EqualityConstants<Real<T>>& c, const RowTarget<Real<T>>& to, int row,
+                              const Vec3<T>& on_a, const Vec3<T>& on_b) {
+  T* p = reinterpret_cast<T*>(to.force) + row;
+  const Vec3<T>&first = c.swapped ? on_b : on_a, &second = c.swapped ? on_a : on_b;
+  for (int k = 0; k < 3; ++k) p[k * to.stride] = first[k];
+  if (c.a < 0 || c.b < 0) return;  // the world's side is never read
+  for (int k = 0; k < 3; ++k) p[(6 + k) * to.stride] = second[k];
 }
 
 /// φ, rate, bias: of the constraint's first row; rate null: positions only.
 template <class T>
 TARSUS_INLINE void connect_rows(const EqualityConstants<Real<T>>& c, const End<T>& a, const End<T>& b,
                                 const RowTarget<Real<T>>& to, T* phi, T* rate, T* bias) {
-  for (int k = 0; k < 3; ++k) {
-    const Vec3<T> e = axis<T>(k);
-    put_row<T>(c, to, k, {cross(a.r, e), e}, {-cross(b.r, e), -e});
-  }
+  const T o = T(Real<T>(0));
+  // r × e_k, and -r × e_k
+  put_moment<T>(c, to, 0, {o, a.r.z, -a.r.y}, {o, -b.r.z, b.r.y});
+  put_moment<T>(c, to, 1, {-a.r.z, o, a.r.x}, {b.r.z, o, -b.r.x});
+  put_moment<T>(c, to, 2, {a.r.y, -a.r.x, o}, {-b.r.y, b.r.x, o});
   put3(phi, a.p - b.p);
   if (rate) put3(rate, a.speed - b.speed), put3(bias, a.acceleration - b.acceleration);
 }
@@ -79,10 +85,12 @@ TARSUS_INLINE void orientation_rows(const EqualityConstants<Real<T>>& c, const E
   // w >= 0 chosen; at half a turn, where v is lost, it stays finite.
   const T w = half * square_root(maximum(one + E.xx + E.yy + E.zz, tiny));
   const Vec3<T> v = Vec3<T>{E.zy - E.yz, E.xz - E.zx, E.yx - E.xy} * (T(Real<T>(0.25)) / w);
-  for (int k = 0; k < 3; ++k) {
-    const Vec3<T> e = axis<T>(k), n = Fb * (cross_add(v, e, e * w) * (half * s)), zero = zero3<T>();
-    put_row<T>(c, to, 3 + k, {n, zero}, {-n, zero});
-  }
+  // n_k = s/2 F_b (w e_k + v × e_k)
+  const T hs = half * s;
+  const Vec3<T> u = v * hs;
+  const T uw = w * hs;
+  const Vec3<T> nx = Fb * Vec3<T>{uw, u.z, -u.y}, ny = Fb * Vec3<T>{-u.z, uw, u.x}, nz = Fb * Vec3<T>{u.y, -u.x, uw};
+  put_moment<T>(c, to, 3, nx, -nx), put_moment<T>(c, to, 4, ny, -ny), put_moment<T>(c, to, 5, nz, -nz);
   put3(phi + 3, v * s);
   if (!rate) return;
   const Vec3<T> spin = transpose_mul(Fb, a.w - b.w),

@@ -100,19 +100,28 @@ KktReport KktSolver::solve_only(KktMethod method, const KktInput& in, Out<double
 
 KktReport KktSolver::solve(KktMethod method, const KktInput& in, Out<double> x1, Out<double> x2) {
   KktReport report = solve_only(method, in, x1, x2);
-  Scratch& s = *s_;
-  std::vector<double> r1(model_.nv), r2(in.rows.rows()), half1(r1.size()), half2(r2.size());
+  std::vector<double> r1(model_.nv), r2(in.rows.rows()), half(r1.size());
   residuals(in, x1, x2, r1, r2);
-  // The largest terms: M̂ x₁ alone, J x₁ alone.
+  // The largest terms: M̂ x₁, and Σ |J_rk x₁_k|.
   const std::vector<double> none1(r1.size()), none2(r2.size());
-  const KktInput bare{in.data, in.rows, in.qpos, in.joint_inertia, {}, none1, none2};
-  residuals(bare, x1, none2, half1, half2);
-  const double force = std::max({largest(in.y1), largest(half1), 1e-300}),
-               row = std::max({largest(in.y2), largest(half2), 1e-300});
+  std::vector<double> none_out(r2.size());
+  residuals({in.data, in.rows, in.qpos, in.joint_inertia, {}, none1, none2}, x1, none2, half, none_out);
+  const double force = std::max({largest(in.y1), largest(half), 1e-300});
+  double row = std::max(largest(in.y2), 1e-300);
+  std::vector<double> J;
+  for (int b = 0; b < in.rows.blocks(); ++b) {
+    const auto block = in.rows.block(b);
+    J.resize(block.dofs.size() * block.stride);
+    in.rows.jacobian(model_, in.data, b, J.data());
+    for (int r = 0; r < block.nrow; ++r) {
+      double sum = 0;
+      for (std::size_t k = 0; k < block.dofs.size(); ++k) sum += std::abs(J[k * block.stride + r] * x1[block.dofs[k]]);
+      row = std::max(row, sum);
+    }
+  }
   report.force_residual = largest(r1) / force;
   report.row_residual = in.rows.rows() ? largest(r2) / row : 0;
   if (!std::isfinite(largest(x1)) || !std::isfinite(largest(x2))) report.status = KktStatus::not_finite;
-  (void)s;
   return report;
 }
 

@@ -80,16 +80,19 @@ void ldl_forward_kernel(int m, int ld, T* A, const T* inverse, T* b) {
 template <class T>
 void ldl_back_kernel(int m, int ld, const T* A, const T* inverse, T* x) {
   for (int k = 0; k < m; ++k) x[k] = A[k * ld + m];
+  // The newest x comes last in each sum, so that it alone is waited for.
   for (int k = m - 1; k >= 0; --k) {
     const T* row = A + k * ld;
-    T sum0 = x[k], sum1 = T(Real<T>(0));
-    int j = k + 1;
-    for (; j + 1 < m; j += 2) {
-      sum0 = neg_mul_add(row[j], x[j], sum0);
-      sum1 = neg_mul_add(row[j + 1], x[j + 1], sum1);
+    T sum0 = x[k], sum1 = T(Real<T>(0)), sum2 = sum1;
+    int j = m - 1;
+    for (; j - 1 > k + 1; j -= 2) {
+      sum1 = neg_mul_add(row[j], x[j], sum1);
+      sum2 = neg_mul_add(row[j - 1], x[j - 1], sum2);
     }
-    if (j < m) sum0 = neg_mul_add(row[j], x[j], sum0);
-    x[k] = (sum0 + sum1) * inverse[k];
+    for (; j > k + 1; --j) sum1 = neg_mul_add(row[j], x[j], sum1);
+    sum0 = sum0 + (sum1 + sum2);
+    if (j > k) sum0 = neg_mul_add(row[j], x[j], sum0);
+    x[k] = sum0 * inverse[k];
   }
 }
 

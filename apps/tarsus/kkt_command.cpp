@@ -1,0 +1,181 @@
+// tarsus kkt: solves one KKT system of a model by every method, with residuals, rank and times.
+#include <fmt/core.h>
+
+#include <cmath>
+#include <ctime>
+#include <memory>
+#include <random>
+
+#include "command.hpp"
+#include "tarsus/constraint/kkt.hpp"
+
+namespace tarsus::app {
+
+namespace {
+
+struct Kkt {
+  std::string model, method = "all", right_side = "gravity";
+  double damping = 0, compliance = 0;
+  int keyframe = -1;
+  bool json = false;
+  ReadOptions options;
+};
+
+double seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return double(now.tv_sec) + 1e-9 * double(now.tv_nsec);
+}
+
+/// Least time of a call over about 20 ms [s].
+template <class F>
+double time_of(const F& call) {
+  double best = kInfinity;
+  for (const double begin = seconds(); seconds() - begin < 0.02;) {
+    const double start = seconds();
+    call();
+    best = std::min(best, seconds() - start);
+  }
+  return best;
+}
+
+struct Answer {
+  KktReport report;
+  double seconds = 0;
+  std::vector<double> x1, x2;
+};
+
+nlohmann::json to_json(const EqualitySet& set, const Answer& a) {
+  nlohmann::json dependent = nlohmann::json::array();
+  for (const int row : a.report.dependent) dependent.push_back(set.row_name(row));
+  return {{"method", name(a.report.method)},
+          {"status", name(a.report.status)},
+          {"rank", a.report.rank},
+          {"dependent_rows", dependent},
+          {"rounds", a.report.rounds},
+          {"force_residual", a.report.force_residual},
+          {"row_residual", a.report.row_residual},
+          {"seconds", a.seconds},
+          {"x1", a.x1},
+          {"x2", a.x2}};
+}
+
+std::vector<double> start_pose(const Model& model, int keyframe) {
+  if (keyframe < 0) return model.qpos0;
+  const auto& keys = model.spec.keyframes;
+  if (keyframe >= int(keys.size()))
+    throw ValueError("--keyframe", std::to_string(keyframe), fmt::format("an index below {}", keys.size()));
+  return keys[keyframe].qpos.empty() ? model.qpos0 : keys[keyframe].qpos;
+}
+
+/// y₁: what gravity asks for at rest, or a random force.
+std::vector<double> right_side(const Model& model, Data& data, const std::string& kind,
+                               const std::vector<double>& qpos) {
+  std::vector<double> y(model.nv), zero(model.nv);
+  if (kind == "gravity") {
+    bias_force<double>(model, data, qpos, zero, y);
+    for (double& x : y) x = -x;
+    return y;
+  }
+  if (kind != "random") throw ValueError("--rhs", "\"" + kind + "\"", "gravity or random");
+  std::mt19937 engine(1);
+  for (double& x : y) x = std::uniform_real_distribution<double>(-1, 1)(engine);
+  return y;
+}
+
+void execute(const Kkt& options) {
+  const Model model = load_model(options.model, options.options, options.json);
+  const EqualitySet set = EqualitySet::of(model);
+  if (!(options.damping >= 0) || !std::isfinite(options.damping))
+    throw ValueError("--joint-inertia", std::to_string(options.damping), "a finite number, not negative");
+  if (!(options.compliance >= 0) || !std::isfinite(options.compliance))
+    throw ValueError("--sigma", std::to_string(options.compliance), "a finite number, not negative");
+  Data data(model);
+  const std::vector<double> qpos = start_pose(model, options.keyframe),
+                            y1 = right_side(model, data, options.right_side, qpos);
+  const int m = set.rows();
+  std::vector<double> K(model.armature), phi(m), y2(m), sigma(m, options.compliance);
+  for (double& k : K) k += options.damping;
+  DelassusRows<double> rows(model);
+  set.add_blocks(rows);
+  kinematics<double>(model, data, qpos);
+  set.evaluate<double>(data, 0, qpos, {}, rows, phi, {}, {});
+  KktSolver solver(model);
+  const KktInput in{data, rows, qpos, K, sigma, y1, y2};
+  std::vector<KktMethod> methods(kkt_methods().begin(), kkt_methods().end());
+  if (options.method != "all") methods = {kkt_method(options.method)};
+  std::vector<Answer> answers;
+  for (const KktMethod method : methods) {
+    Answer a;
+    a.x1.resize(model.nv), a.x2.resize(m);
+    a.report = solver.solve(method, in, a.x1, a.x2);
+    a.seconds = time_of([&] { solver.solve_only(method, in, a.x1, a.x2); });
+    answers.push_back(std::move(a));
+  }
+  double open = 0;
+  for (const double x : phi) open = std::max(open, std::abs(x));
+  if (options.json) {
+    nlohmann::json names = nlohmann::json::array(), list = nlohmann::json::array();
+    for (int r = 0; r < m; ++r) names.push_back(set.row_name(r));
+    for (const Answer& a : answers) list.push_back(to_json(set, a));
+    fmt::print("{}\n", nlohmann::json{{"model", options.model},
+                                      {"nv", model.nv},
+                                      {"rows", m},
+                                      {"depth", model.depth},
+                                      {"row_names", names},
+                                      {"phi", phi},
+                                      {"automatic", name(solver.choose(rows))},
+                                      {"methods", list}}
+                           .dump(2));
+    return;
+  }
+  fmt::print("{}: {} degrees of freedom, depth {}, {} constraints, {} rows; rows are off by up to {:.3g}\n\n",
+             model.name, model.nv, model.depth, set.size(), m, open);
+  fmt::print("{:<18}{:<14}{:>6}{:>8}{:>12}{:>12}{:>12}\n", "method", "status", "rank", "rounds", "forces", "rows",
+             "time [us]");
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    const KktReport& r = answers[i].report;
+    fmt::print("{:<18}{:<14}{:>6}{:>8}{:>12.2g}{:>12.2g}{:>12.2f}\n",
+               std::string(name(methods[i])) + (r.method == methods[i] ? "" : "*"), name(r.status), r.rank, r.rounds,
+               r.force_residual, r.row_residual, answers[i].seconds * 1e6);
+  }
+  fmt::print("\nautomatic would take {}\n", name(solver.choose(rows)));
+  if (!answers.empty() && !answers[0].report.dependent.empty()) {
+    fmt::print("rows that follow from others, or that nothing can move:\n");
+    for (const int row : answers[0].report.dependent) fmt::print("  {}\n", set.row_name(row));
+  }
+}
+
+}  // namespace
+
+void add_kkt_command(CLI::App& app) {
+  auto kkt = std::make_shared<Kkt>();
+  CLI::App* command =
+      app.add_subcommand("kkt", "Solve a model's constraint system by every method: residuals, rank, time");
+  command->add_option("model", kkt->model, "MJCF or URDF file with equality constraints or mimic joints")->required();
+  command
+      ->add_option("--method", kkt->method, "all, automatic, sweeps, branches, efpa, constrained_aba, sparse or dense")
+      ->capture_default_str();
+  command->add_option("--rhs", kkt->right_side, "y1: gravity (what gravity does at rest) or random")
+      ->capture_default_str();
+  command->add_option("--keyframe", kkt->keyframe, "Pose of this keyframe instead of the file's own");
+  command
+      ->add_option("--joint-inertia", kkt->damping,
+                   "K added to the mass matrix's diagonal, as drives of step dt add dt kd")
+      ->capture_default_str();
+  command->add_option("--sigma", kkt->compliance, "Sigma of all rows")->capture_default_str();
+  command->add_flag("--json", kkt->json, "One JSON object instead of the table, with x1 and x2");
+  add_read_options(*command, kkt->options);
+  command->footer(
+      "Solves [M J'; J -Sigma] [x1; x2] = [y1; 0], the accelerations x1 and constraint forces x2 of the model at "
+      "rest.\n"
+      "sweeps: m + 2 sweeps of the articulated-body algorithm. branches: rows climb their own branches. efpa: forces "
+      "climb\n"
+      "to where branches meet. constrained_aba: proximal rounds, no matrix of rows. sparse, dense: Cholesky of M.\n"
+      "Residuals are relative. A method with a star could not and handed over to branches.\n\n"
+      "  tarsus kkt models/loops/stewart.xml\n"
+      "  tarsus kkt models/loops/four_bar.xml --rhs random --json");
+  command->callback([kkt] { execute(*kkt); });
+}
+
+}  // namespace tarsus::app
