@@ -52,7 +52,11 @@ void run(const std::string& file, const std::string& links) {
   for (const auto& m : anchors) anchor_datas.emplace_back(m);
   const std::string stem = file.substr(file.find_last_of('/') + 1), name = stem.substr(0, stem.find_last_of('.'));
   pinocchio::ProximalSettingsTpl<double> exact(1e-14, 0.0, 1);
+#if PINOCCHIO_MAJOR_VERSION >= 4
   pinocchio::initConstraintDynamics(model, data, models, datas);
+#else
+  pinocchio::initConstraintDynamics(model, data, models);
+#endif
   const Eigen::VectorXd reference = pinocchio::constraintDynamics(model, data, q, v, tau, models, datas, exact);
   const auto report = [&](const char* bench, const auto& call) {
     const Eigen::VectorXd a = call();
