@@ -12,6 +12,15 @@ using nb::handle;
 
 namespace {
 
+/// What Python's Stepper takes besides dt.
+struct StepperArguments {
+  std::string integrator;
+  double speed_limit;
+  bool contacts, joint_limits;
+  double restitution, tolerance;
+  std::string loops;
+};
+
 StepOptions step_options(double dt, const std::string& integrator, double speed_limit,
                          const std::string& loops = "spook") {
   StepOptions options;
@@ -47,6 +56,36 @@ int step(Stepper<R>& stepper, const Call<R>& call, const Drives* drives, handle 
   return bad;
 }
 
+/// Contacts and joint limits of the last step, as Python sees them.
+template <class R>
+nb::object rows_report(const Stepper<R>& stepper) {
+  if (!stepper.rows()) return nb::none();
+  const RowsReport& r = stepper.rows()->report();
+  nb::dict report;
+  report["status"] = name(r.status), report["method"] = name(r.method);
+  report["rows"] = r.rows, report["contacts"] = r.contacts, report["touching"] = r.touching, report["limits"] = r.limits;
+  report["iterations"] = r.iterations, report["residual"] = r.residual, report["penetration"] = r.penetration;
+  return report;
+}
+
+nb::tuple triple(const Vec3d& v) { return nb::make_tuple(v.x, v.y, v.z); }
+
+template <class R>
+nb::list contact_list(const Stepper<R>& stepper) {
+  nb::list list;
+  if (!stepper.rows()) return list;
+  const std::span<const LinkContact> contacts = stepper.rows()->contacts();
+  for (std::size_t i = 0; i < contacts.size(); ++i) {
+    const LinkContact& c = contacts[i];
+    nb::dict one;
+    one["links"] = nb::make_tuple(c.a, c.b);
+    one["position"] = triple(c.point.position), one["normal"] = triple(c.point.normal);
+    one["distance"] = c.point.distance, one["force"] = triple(stepper.rows()->force(int(i)));
+    list.append(one);
+  }
+  return list;
+}
+
 template <class R>
 nb::list statuses(const Stepper<R>& stepper, int worlds) {
   nb::list list;
@@ -63,9 +102,11 @@ class AnyStepper {
   }
 
  public:
-  AnyStepper(nb::object data, double dt, const std::string& integrator, double speed_limit, const std::string& loops)
+  AnyStepper(nb::object data, double dt, const StepperArguments& arguments)
       : owner_(std::move(data)), any_(&nb::cast<AnyData&>(owner_)) {
-    const StepOptions options = step_options(dt, integrator, speed_limit, loops);
+    StepOptions options = step_options(dt, arguments.integrator, arguments.speed_limit, arguments.loops);
+    options.rows.contacts = arguments.contacts, options.rows.joints = arguments.joint_limits;
+    options.rows.restitution = arguments.restitution, options.rows.solve.tolerance = arguments.tolerance;
     any_->visit([&]<class R>(BasicData<R>& d) { stepper_ = std::make_unique<Stepper<R>>(any_->model(), d, options); });
   }
 
@@ -88,6 +129,12 @@ class AnyStepper {
       out["converged"] = report.converged, out["saturated"] = report.saturated;
       return out;
     });
+  }
+  nb::object rows() {
+    return visit([&]<class R>(Stepper<R>& s, BasicData<R>&) { return rows_report(s); });
+  }
+  nb::list contacts() {
+    return visit([&]<class R>(Stepper<R>& s, BasicData<R>&) { return contact_list(s); });
   }
   void revive(int world) {
     visit([&]<class R>(Stepper<R>& s, BasicData<R>& d) {
@@ -129,14 +176,23 @@ void bind_sim(nb::module_& m) {
   nb::class_<AnyStepper> c(m, "Stepper",
                            "Advances the worlds of a Data, again and again, and remembers which of them went bad.\n\n"
                            "A world that goes bad freezes at its last good state; its neighbours go on.");
-  c.def(nb::init<nb::object, double, const std::string&, double, const std::string&>(), "data"_a,
-        "dt"_a = StepOptions().dt, "integrator"_a = "semi_implicit_euler", "speed_limit"_a = StepOptions().speed_limit,
-        "loops"_a = "spook",
-        nb::sig("def __init__(self, data: Data, dt: float = 1/60, integrator: str = 'semi_implicit_euler', "
-                "speed_limit: float = 1e6, loops: str = 'spook') -> None"),
-        "dt [s]; integrator 'semi_implicit_euler' (drives, springs and damping implicit) or 'rk4' (all explicit);\n"
-        "speed_limit [rad/s | m/s] beyond which a world counts as diverged;\n"
-        "loops: the model's equality constraints, 'spook' (softened, stabilised), 'shake' (no drift) or 'off'.");
+  c.def(
+      "__init__",
+      [](AnyStepper* self, nb::object data, double dt, const std::string& integrator, double speed_limit, bool contacts,
+         bool joint_limits, double restitution, double tolerance, const std::string& loops) {
+        new (self) AnyStepper(std::move(data), dt, {integrator, speed_limit, contacts, joint_limits, restitution, tolerance, loops});
+      },
+      "data"_a, "dt"_a = StepOptions().dt, "integrator"_a = "semi_implicit_euler", "speed_limit"_a = StepOptions().speed_limit,
+      "contacts"_a = false, "joint_limits"_a = false, "restitution"_a = 0.0, "tolerance"_a = RowStageOptions().solve.tolerance,
+      "loops"_a = "spook",
+      nb::sig("def __init__(self, data: Data, dt: float = 1/60, integrator: str = 'semi_implicit_euler', "
+              "speed_limit: float = 1e6, contacts: bool = False, joint_limits: bool = False, restitution: float = 0.0, "
+              "tolerance: float = 1e-6, loops: str = 'spook') -> None"),
+      "dt [s]; integrator 'semi_implicit_euler' (drives, springs and damping implicit) or 'rk4' (all explicit);\n"
+      "speed_limit [rad/s | m/s] beyond which a world counts as diverged. With contacts the model's shapes meet one another;\n"
+      "with joint_limits joints keep to their ranges and have their dry friction; both for a single world. tolerance [m/s]: how\n"
+      "far a contact's velocity may be from its law. loops: the model's equality constraints, 'spook' (softened, stabilised),\n"
+      "'shake' (no drift) or 'off'.");
   c.def(
       "step", &AnyStepper::step, "drives"_a = nb::none(), "qpos_target"_a = nb::none(), "qvel_target"_a = nb::none(),
       nb::sig("def step(self, drives: Drives | None = None, qpos_target: numpy.ndarray | None = None, qvel_target: "
@@ -149,6 +205,12 @@ void bind_sim(nb::module_& m) {
   c.def("limit_report", &AnyStepper::limit_report, "world"_a = 0,
         nb::sig("def limit_report(self, world: int = 0) -> dict[str, float] | None"),
         "How the last step kept force limits: rounds, residual (relative to the limit), converged, saturated. None: no limits yet.");
+  c.def_prop_ro("rows", &AnyStepper::rows, nb::sig("def rows(self) -> dict | None"),
+                "Contacts and limits of the last step: status, method, rows, contacts, touching, limits, iterations, residual [m/s],\n"
+                "penetration [m]. None without contacts and joint_limits.");
+  c.def_prop_ro("contacts", &AnyStepper::contacts, nb::sig("def contacts(self) -> list[dict]"),
+                "Contacts of the last step: links (a, b; -1 the world), position, normal from b to a, distance (negative: penetration) and\n"
+                "the force on a, all in world axes [m, N].");
   c.def("revive", &AnyStepper::revive, "world"_a, "Lets a frozen world go again, after its state was set anew.");
   c.def_prop_ro("data", &AnyStepper::data, nb::sig("def data(self) -> Data"), "The data that it advances.");
   c.def_prop_ro("dt", &AnyStepper::dt, "[s].");

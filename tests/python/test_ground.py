@@ -1,0 +1,116 @@
+"""Contacts of trees beside MuJoCo's, on the same MJCF, and what Python sees of them."""
+
+import pathlib
+
+import numpy as np
+import pytest
+import tarsus
+
+mujoco = pytest.importorskip("mujoco")
+
+MODELS = pathlib.Path(__file__).parents[2] / "models"
+
+FLOOR = '<geom type="plane" size="0 0 1" friction="0.1 0 0"/>'
+
+
+def model_text(bodies, extra=""):
+    return f"""<mujoco><option gravity="0 0 -9.81" cone="elliptic" impratio="10"/>{extra}
+<worldbody>{FLOOR}{bodies}</worldbody></mujoco>"""
+
+
+def box(name, position, size="0.1 0.1 0.1", friction=0.5, mass=2):
+    return (f'<body name="{name}" pos="{position}"><freejoint/>'
+            f'<geom type="box" size="{size}" mass="{mass}" friction="{friction} 0 0" condim="3"/></body>')
+
+
+def ours(text, dt, steps, velocity=None, **options):
+    model = tarsus.Model.from_xml_string(text)
+    data = tarsus.Data(model)
+    if velocity is not None:
+        data.qvel = np.asarray(velocity, float)
+    stepper = tarsus.Stepper(data, dt=dt, contacts=True, joint_limits=True, **options)
+    for _ in range(steps):
+        assert stepper.step() == 0
+    return model, data, stepper
+
+
+def theirs(text, dt, seconds, velocity=None):
+    model = mujoco.MjModel.from_xml_string(text)
+    model.opt.timestep = dt
+    data = mujoco.MjData(model)
+    if velocity is not None:
+        data.qvel[:] = velocity
+    for _ in range(round(seconds / dt)):
+        mujoco.mj_step(model, data)
+    return model, data
+
+
+def mujoco_floor_force(model, data):
+    """Sum of the normal forces between the floor and anything [N]."""
+    total, force = 0.0, np.zeros(6)
+    for i in range(data.ncon):
+        mujoco.mj_contactForce(model, data, i, force)
+        if 0 in (data.contact[i].geom1, data.contact[i].geom2):
+            total += force[0]
+    return total
+
+
+@pytest.mark.parametrize("bodies", [
+    box("a", "0 0 0.1"),
+    box("a", "0 0 0.1") + box("b", "0 0 0.3", mass=5),
+    '<body pos="0 0 0.2"><freejoint/><geom type="capsule" fromto="-0.3 0 0 0.3 0 0" size="0.1" mass="3"/>'
+    '<body pos="0.4 0 0"><joint axis="0 1 0"/><geom type="capsule" fromto="0 0 0 0.4 0 0" size="0.1" mass="2"/></body></body>',
+])
+def test_resting_forces_are_mujocos(bodies):
+    text = model_text(bodies)
+    _, _, stepper = ours(text, 0.005, 600)
+    mine = sum(c["force"][2] for c in stepper.contacts if c["links"][1] == -1)
+    model, data = theirs(text, 0.002, 4)
+    assert mine == pytest.approx(mujoco_floor_force(model, data), rel=0.01)
+
+
+def test_sliding_block_converges_to_coulomb_as_mujocos_does():
+    text = model_text(box("a", "0 0 0.05", "0.2 0.2 0.05", 0.4))
+    start, seconds, exact = [2, 0, 0, 0, 0, 0], 0.4, 2 * 0.4 - 0.5 * 0.4 * 9.81 * 0.4**2
+    errors = []
+    for dt in (0.01, 0.005, 0.0025):
+        _, data, _ = ours(text, dt, round(seconds / dt), start)
+        errors.append(abs(data.qpos[0] - exact))
+    assert errors[2] < 0.6 * errors[1] < 0.6 * 0.6 * errors[0]
+    _, reference = theirs(text, 0.0005, seconds, start)
+    assert data.qpos[0] == pytest.approx(reference.qpos[0], abs=0.005)
+
+
+def test_rolling_sphere_slides_then_rolls():
+    text = model_text('<body pos="0 0 0.1"><freejoint/><geom type="sphere" size="0.1" mass="1" friction="0.3 0 0"/></body>')
+    # A solid sphere set sliding rolls at 5/7 of its speed, whatever the friction.
+    speeds = []
+    for dt in (0.01, 0.0025):
+        _, data, _ = ours(text, dt, round(1.5 / dt), [2, 0, 0, 0, 0, 0])
+        speeds.append(data.qvel[0])
+    assert speeds[1] == pytest.approx(2 * 5 / 7, rel=2e-3)
+    _, reference = theirs(text, 0.001, 1.5, [2, 0, 0, 0, 0, 0])
+    assert speeds[1] == pytest.approx(reference.qvel[0], rel=0.01)
+
+
+def test_humanoid_falls_and_lies_still():
+    model = tarsus.Model.load(str(MODELS / "humanoid.xml"))
+    data = tarsus.Data(model)
+    stepper = tarsus.Stepper(data, dt=1 / 60, contacts=True, joint_limits=True)
+    assert stepper.rows is not None
+    deepest = 0.0
+    for _ in range(600):
+        assert stepper.step() == 0
+        deepest = max(deepest, stepper.rows["penetration"])
+    assert 0.1 < data.qpos[2] < 0.4
+    assert deepest < 0.02
+    weight = sum(c["force"][2] for c in stepper.contacts if c["links"][1] == -1)
+    assert weight == pytest.approx(9.81 * model.total_mass(), rel=0.1)
+
+
+def test_rows_are_for_one_world():
+    model = tarsus.Model.load(str(MODELS / "pendulum.xml"))
+    with pytest.raises(tarsus.ValueError, match="lanes"):
+        tarsus.Stepper(tarsus.Data(model, worlds=8), contacts=True)
+    assert tarsus.Stepper(tarsus.Data(model)).rows is None
+
