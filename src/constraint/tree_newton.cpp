@@ -17,7 +17,8 @@ constexpr double kProximal = sizeof(R) == 8 ? 1e-2 : 3e-2;
 /// The least σ: where rows depend on one another, their multipliers travel residual / σ a round.
 template <class R>
 constexpr double kLeastProximal = sizeof(R) == 8 ? 1e-4 : 1e-2;
-constexpr int kPatience = 15;  ///< rounds without a better residual
+constexpr int kFewContacts = 48;  ///< up to which discs follow their normal forces within a round
+constexpr int kPatience = 15;     ///< rounds without a better residual
 
 /// x = a⁻¹ x by elimination with pivots; a [n][n] is used up. The matrices are 1 + B A of positive B and A: never
 /// singular.
@@ -102,7 +103,7 @@ void TreeNewton<R>::contact_law(std::size_t index, std::span<const double> w, bo
   Tangent b;
   b.normal = z > 0 ? 1 / soft : 0;
   if (contact.nrow == 3) {
-    const double s = 1 / sigma_[i + 1], r = radius_[index];
+    const double s = 1 / sigma_[i + 1], r = coupled_ ? contact.friction * lambda_[i] : radius_[index];
     const double z1 = (numbers_[i + 1].target - w[i + 1]) * s + centre_[i + 1],
                  z2 = (numbers_[i + 2].target - w[i + 2]) * s + centre_[i + 2];
     const double length = std::sqrt(z1 * z1 + z2 * z2);
@@ -113,6 +114,7 @@ void TreeNewton<R>::contact_law(std::size_t index, std::span<const double> w, bo
     } else if (r > 0) {
       const double u1 = z1 / length, u2 = z2 / length;
       b.t11 = shrink * s * u2 * u2, b.t12 = -shrink * s * u1 * u2, b.t22 = shrink * s * u1 * u1;
+      if (coupled_) b.n1 = contact.friction * u1 * b.normal, b.n2 = contact.friction * u2 * b.normal;
     }
   }
   if (tangents) tangent_[index] = b;
@@ -199,9 +201,11 @@ void TreeNewton<R>::load() {
     g_[i] = lambda_[i] + b.normal * (w_[i] - w0_[i]);
     if (contact.nrow == 3) {
       const double d1 = w_[i + 1] - w0_[i + 1], d2 = w_[i + 2] - w0_[i + 2];
-      g_[i + 1] = lambda_[i + 1] + b.t11 * d1 + b.t12 * d2, g_[i + 2] = lambda_[i + 2] + b.t12 * d1 + b.t22 * d2;
+      const double dn = w_[i] - w0_[i];
+      g_[i + 1] = lambda_[i + 1] + b.n1 * dn + b.t11 * d1 + b.t12 * d2;
+      g_[i + 2] = lambda_[i + 2] + b.n2 * dn + b.t12 * d1 + b.t22 * d2;
     }
-    if (contact.b < 0) add_load(contact, b);
+    if (!in_pairs(c)) add_load(contact, b);
   }
   for (std::size_t j = 0; j < joints_.size(); ++j) {
     const OneJointRow& row = joints_[j];
@@ -236,13 +240,18 @@ void TreeNewton<R>::add_load(const TreeContact& contact, const Tangent& b) {
   if (b.t11 > 0 || b.t22 > 0) add(t1, t1 * b.t11 + t2 * b.t12), add(t2, t1 * b.t12 + t2 * b.t22);
 }
 
-/// Rows between two links: their forces, once for all rounds.
+template <class R>
+bool TreeNewton<R>::in_pairs(std::size_t contact) const {
+  return contacts_[contact].b >= 0 || !tangent_[contact].symmetric();
+}
+
+/// The rows that no link's load can be: their forces.
 template <class R>
 void TreeNewton<R>::add_pairs() {
   pairs_.clear(), pair_contact_.clear();
   for (std::size_t c = 0; c < contacts_.size(); ++c) {
     const TreeContact& contact = contacts_[c];
-    if (contact.b < 0) continue;
+    if (!in_pairs(c)) continue;
     typename DelassusRows<R>::Block block = pairs_.block(pairs_.add_block(contact.a, contact.b, contact.nrow));
     pair_contact_.push_back(int(c));
     for (int k = 0; k < contact.nrow; ++k) {
@@ -271,7 +280,7 @@ void TreeNewton<R>::solve_pairs(BasicData<R>& data, Out<R> x) {
     const TreeContact& contact = contacts_[pair_contact_[p]];
     const Tangent& t = tangent_[pair_contact_[p]];
     const int first = pairs_.block(int(p)).first_row;
-    const double B[3][3] = {{t.normal, 0, 0}, {0, t.t11, t.t12}, {0, t.t12, t.t22}};
+    const double B[3][3] = {{t.normal, 0, 0}, {t.n1, t.t11, t.t12}, {t.n2, t.t12, t.t22}};
     for (int r = 0; r < contact.nrow; ++r) {
       pair_rhs_[first + r] = g_[contact.first_row + r];
       for (int s = 0; s < contact.nrow; ++s) {
@@ -304,8 +313,8 @@ void TreeNewton<R>::read(BasicData<R>& data, In<R> x) {
     for (int k = 0; k < contact.nrow; ++k) d[k] = dot(contact.axis[k], v), next_w_[i + k] = w0_[i + k] + d[k];
     next_y_[i] = g_[i] - b.normal * d[0];
     if (contact.nrow < 3) continue;
-    next_y_[i + 1] = g_[i + 1] - b.t11 * d[1] - b.t12 * d[2];
-    next_y_[i + 2] = g_[i + 2] - b.t12 * d[1] - b.t22 * d[2];
+    next_y_[i + 1] = g_[i + 1] - b.n1 * d[0] - b.t11 * d[1] - b.t12 * d[2];
+    next_y_[i + 2] = g_[i + 2] - b.n2 * d[0] - b.t12 * d[1] - b.t22 * d[2];
   }
   for (std::size_t j = 0; j < joints_.size(); ++j) {
     const OneJointRow& row = joints_[j];
@@ -349,6 +358,32 @@ double TreeNewton<R>::search() {
   return t;
 }
 
+/// gap() at the part t of the step.
+template <class R>
+double TreeNewton<R>::gap_at(double t) {
+  for (std::size_t i = 0; i < w_.size(); ++i) between_[i] = w_[i] + t * (next_w_[i] - w_[i]);
+  law(between_, false);
+  double worst = 0;
+  for (std::size_t i = 0; i < w_.size(); ++i) {
+    const double miss = std::abs(y_[i] + t * (next_y_[i] - y_[i]) - lambda_[i]) * scale_[i];
+    worst = miss <= worst ? worst : miss;
+  }
+  return worst;
+}
+
+/// The length of a step that no function need fall along: half as long until it does not make the gap much wider.
+template <class R>
+double TreeNewton<R>::backtrack() {
+  const double start = gap_at(0);
+  double best = 1, least = kInfinity;
+  for (double t = 1; t > 0.02; t *= 0.5) {
+    const double at = gap_at(t);
+    if (at < least) least = at, best = t;
+    if (at <= (1 - 0.1 * t) * start) return t;
+  }
+  return best;
+}
+
 template <class R>
 RowSolveReport TreeNewton<R>::solve(BasicData<R>& data, In<R> joint_inertia, std::span<const TreeContact> contacts,
                                     std::span<const OneJointRow> joints, std::span<const RowNumbers> numbers,
@@ -356,9 +391,9 @@ RowSolveReport TreeNewton<R>::solve(BasicData<R>& data, In<R> joint_inertia, std
                                     const RowSolveOptions& options) {
   contacts_ = contacts, joints_ = joints, numbers_ = numbers, w0_ = w0;
   RowSolveReport report;
+  coupled_ = int(contacts.size()) <= kFewContacts;
   begin(data, multiplier);
   prepare_loads<R>(model_, data);
-  add_pairs();
   report.status = RowSolveStatus::too_many_iterations;
   law(w_, true);
   mixing_.clear();
@@ -370,11 +405,12 @@ RowSolveReport TreeNewton<R>::solve(BasicData<R>& data, In<R> joint_inertia, std
   int best_round = 0;
   for (int round = 0; round < options.max_iterations; ++round) {
     load();
+    add_pairs();
     solve_loaded<R>(model_, data, joint_inertia, {}, load_of_link_, loads_, next_x_);
     if (pairs_.rows() > 0) solve_pairs(data, next_x_);
     ++report.iterations;
     read(data, next_x_);
-    const double t = settled ? 1 : search();
+    const double t = round == 0 ? 1 : coupled_ ? backtrack() : settled ? 1 : search();
     for (std::size_t i = 0; i < w_.size(); ++i) {
       w_[i] += t * (next_w_[i] - w_[i]);
       y_[i] = round == 0 ? next_y_[i] : y_[i] + t * (next_y_[i] - y_[i]);

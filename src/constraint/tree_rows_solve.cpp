@@ -10,8 +10,8 @@ namespace tarsus {
 namespace {
 
 constexpr int kNewtonRounds = 60;
-constexpr double kGiveUp = 1e-3;  ///< residual of Newton's above which Gauss-Seidel has a try [m/s]
-constexpr int kManyRows = 150;    ///< above which its matrix costs too much
+constexpr double kGiveUp = 1e-3;                    ///< residual of Newton's above which Gauss-Seidel has a try [m/s]
+constexpr int kManyRows = 150, kSweepsOfMany = 60;  ///< where a sweep costs much, few must do
 
 }  // namespace
 
@@ -99,8 +99,8 @@ bool TreeRows<R>::solve_newton(BasicData<R>& data, In<R> joint_inertia, Out<R> v
   const RowSolveReport solved = newton_.solve(data, joint_inertia, tree_contacts_, one_joint_rows_, numbers_, velocity_,
                                               multiplier_, change_, options);
   report_.iterations += solved.iterations;
-  if (solved.status != RowSolveStatus::converged && !(solved.residual <= kGiveUp) && rows() <= kManyRows) {
-    multiplier_ = start_;
+  if (solved.status != RowSolveStatus::converged && !(solved.residual <= kGiveUp)) {
+    if (!(solved.residual <= 1e-2)) multiplier_ = start_;  // else the sweeps go on from where this got
     return false;
   }
   report_.status = solved.status, report_.residual = solved.residual, report_.method = RowsMethod::newton;
@@ -168,7 +168,10 @@ void TreeRows<R>::solve_gauss_seidel(BasicData<R>& data, Out<R> velocity, bool i
   write_matrix(data);
   if (included) problem_.exclude(multiplier_);
   start_ = multiplier_;
-  const RowSolveReport solved = solver_.solve(problem_, multiplier_, options_.solve);
+  RowSolveOptions options = options_.solve;
+  if (report_.iterations > 0 && rows() > kManyRows)
+    options.max_iterations = std::min(options.max_iterations, kSweepsOfMany);
+  const RowSolveReport solved = solver_.solve(problem_, multiplier_, options);
   report_.status = solved.status, report_.residual = solved.residual, report_.method = RowsMethod::gauss_seidel;
   report_.iterations += solved.iterations;
   if (solved.status == RowSolveStatus::not_finite) {

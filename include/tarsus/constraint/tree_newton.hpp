@@ -4,8 +4,11 @@
 // stiff they are. A proximal term σ |λ - λ_k|²/2 stands in for stiffness where a row has no compliance; its centre λ_k
 // moves to the answer, so that the limit is the rigid contact, whatever σ is. Each round puts the tangents of rows with
 // the world and of rows on joints on the links as loads (loaded.hpp): one pair of ABA's passes, however many there are.
-// The k rows between two links go through the factors of that loaded tree (delassus.hpp), at O(k d + k³) more. The
-// radius of a friction disc follows its normal force from round to round.
+// The k rows between two links go through the factors of that loaded tree (delassus.hpp), at O(k d + k³) more.
+//
+// Coulomb's disc has the radius μ λ_n, which makes B unsymmetric where a contact slides, and that no link's load can
+// be. While there are few contacts, those that slide go with the k rows, which may be unsymmetric, and rounds converge
+// as Newton's do. With many, the radii stand still within a round and follow their normal forces from one to the next.
 //
 //   z = (b - w + σ λ_k)/(Σ + σ),  λ(w) = P(z),  B = ∂P/(Σ + σ),  w = J v
 //   (M̂ + Jᵀ B J)(v' - v⁰) = Jᵀ g,  g = λ(w) + B (w - w⁰),  y' = g - B (w' - w⁰):  M̂ (v' - v⁰) = Jᵀ y'
@@ -51,14 +54,18 @@ class TreeNewton {
                        const RowSolveOptions& options);
 
  private:
-  struct Tangent {  ///< ∂λ/∂(-w) of one contact's rows: normal; tangents
-    double normal = 0, t11 = 0, t12 = 0, t22 = 0;
+  struct Tangent {  ///< ∂λ/∂(-w) of one contact's rows: normal; tangents; tangents by normal
+    double normal = 0, t11 = 0, t12 = 0, t22 = 0, n1 = 0, n2 = 0;
+    bool symmetric() const { return n1 == 0 && n2 == 0; }
   };
   void begin(BasicData<R>& data, std::span<const double> multiplier);
   void law(std::span<const double> w, bool tangents);
   void contact_law(std::size_t index, std::span<const double> w, bool tangents);
   void centre();
   double gap() const;
+  double gap_at(double t);
+  double backtrack();
+  bool in_pairs(std::size_t contact) const;
   double natural() const;
   void load();
   void read(BasicData<R>& data, In<R> x);
@@ -77,7 +84,8 @@ class TreeNewton {
   std::vector<double> sigma_, scale_;  ///< [nrow] σ and d
   double relative_sigma_ = 0;          ///< σ/d
   std::vector<double> centre_, lambda_, w_, y_, next_w_, next_y_, between_, g_;
-  std::vector<double> radius_, asked_;  ///< [contact]
+  std::vector<double> radius_, asked_;  ///< [contact], of many contacts
+  bool coupled_ = true;                 ///< few contacts: radii follow at once
   AndersonMixing mixing_;
   std::vector<Tangent> tangent_;  ///< [contact], then [joint row] with normal alone
   std::vector<int> load_of_link_;
