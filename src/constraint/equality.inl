@@ -80,7 +80,10 @@ TARSUS_INLINE void connect_rows(const EqualityConstants<Real<T>>& c, const End<T
 template <class T>
 TARSUS_INLINE void orientation_rows(const EqualityConstants<Real<T>>& c, const End<T>& a, const End<T>& b,
                                     const RowTarget<Real<T>>& to, T* phi, T* rate, T* bias) {
-  const Mat3<T> Fa = a.R * load33<T>(c.Ra), Fb = b.R * load33<T>(c.Rb), E = transpose(Fb) * Fa;
+  Mat3<T> Fa = load33<T>(c.Ra), Fb = load33<T>(c.Rb);
+  if (c.a >= 0) Fa = a.R * Fa;
+  if (c.b >= 0) Fb = b.R * Fb;
+  const Mat3<T> E = transpose(Fb) * Fa;
   const T one = T(Real<T>(1)), half = T(Real<T>(0.5)), s = T(c.scale), tiny = T(Real<T>(1e-12));
   // w >= 0 chosen; at half a turn, where v is lost, it stays finite.
   const T w = half * square_root(maximum(one + E.xx + E.yy + E.zz, tiny));

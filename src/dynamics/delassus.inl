@@ -36,6 +36,21 @@ template <class P, class T>
 TARSUS_INLINE void store_rows(T* p, const P& x) {
   __builtin_memcpy(p, &x, sizeof(P));
 }
+/// The sum of a pack of rows, halves first.
+template <class T, class P>
+TARSUS_INLINE T sum_of_rows(const P& x) {
+  constexpr int kRows = int(sizeof(P) / sizeof(T));
+  if constexpr (kRows == 1) {
+    return x;
+  } else {
+    T sum[kRows];
+    for (int r = 0; r < kRows; ++r) sum[r] = x[r];
+    for (int n = kRows / 2; n > 0; n /= 2) {
+      for (int r = 0; r < n; ++r) sum[r] = sum[r] + sum[r + n];
+    }
+    return sum[0];
+  }
+}
 template <class P, class T>
 TARSUS_INLINE Force<P> load_force(const T* p, int stride) {
   return {{load_rows<P>(p), load_rows<P>(p + stride), load_rows<P>(p + 2 * stride)},
@@ -203,13 +218,25 @@ void velocity_kernel(int ndof, const int* dofs, int nrow, int stride, const T* D
   }
 }
 
-/// u[dof k] += sign Σ_r W[k][r] λ[r].
-template <class T>
+/// u[dof k] += sign Σ_r W[k][r] λ[r]. Padding rows of W are zero.
+template <class T, class P>
 void push_kernel(int ndof, const int* dofs, int nrow, int stride, const T* W, const T* lambda, Real<T> sign, T* u) {
+  constexpr int kRows = int(sizeof(P) / sizeof(T)), kMost = 32;
+  if (kRows == 1 || stride > kMost) {
+    for (int k = 0; k < ndof; ++k) {
+      T sum = T(Real<T>(0));
+      for (int r = 0; r < nrow; ++r) sum = mul_add(W[k * stride + r], lambda[r], sum);
+      u[dofs[k]] = mul_add(sum, T(sign), u[dofs[k]]);
+    }
+    return;
+  }
+  P packed[kMost / kRows];
+  T* flat = reinterpret_cast<T*>(packed);
+  for (int r = 0; r < stride; ++r) flat[r] = r < nrow ? lambda[r] * T(sign) : T(Real<T>(0));
   for (int k = 0; k < ndof; ++k) {
-    T sum = T(Real<T>(0));
-    for (int r = 0; r < nrow; ++r) sum = mul_add(W[k * stride + r], lambda[r], sum);
-    u[dofs[k]] = mul_add(sum, T(sign), u[dofs[k]]);
+    P sum = load_rows<P>(W + k * stride) * packed[0];
+    for (int p = 1; p * kRows < stride; ++p) sum = mul_add(load_rows<P>(W + k * stride + p * kRows), packed[p], sum);
+    u[dofs[k]] = u[dofs[k]] + sum_of_rows<T>(sum);
   }
 }
 
@@ -284,7 +311,7 @@ struct DelassusFor {
     velocity_kernel<T, P>(ndof, dofs, nrow, stride, in(DW), in(u), in(Jv));
   }
   static void push(int ndof, const int* dofs, int nrow, int stride, const R* W, const R* lambda, R sign, R* u) {
-    push_kernel<T>(ndof, dofs, nrow, stride, in(W), in(lambda), sign, in(u));
+    push_kernel<T, P>(ndof, dofs, nrow, stride, in(W), in(lambda), sign, in(u));
   }
   static DelassusTable<R> table() {
     return {int(sizeof(P) / sizeof(T)), inward, outward, read_u, sweep_pair, sweep_joints, gram, velocity, push};

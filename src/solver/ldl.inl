@@ -30,36 +30,56 @@ TARSUS_INLINE void eliminate(const T* const* pivot, const T* c, T* row, int from
   }
 }
 
-/// Factors A and carries column m along. smallest: the least ratio of a pivot to its own diagonal before elimination;
-/// not positive, or tiny: the matrix is singular to rounding and what was computed is not to be used.
+/// The 4 x 4 corner of a panel by LDLᵀ in registers, then the panel's rows, each minus what the rows above it explain, in one pass.
+template <class T, class P>
+TARSUS_INLINE void factor_panel(int k, int m, int ld, T* A, T* inverse, T* diagonal) {
+  constexpr int kRows = int(sizeof(P) / sizeof(T));
+  const T one = T(Real<T>(1));
+  T *r0 = A + k * ld, *r1 = r0 + ld, *r2 = r1 + ld, *r3 = r2 + ld;
+  const T a01 = r0[k + 1], a02 = r0[k + 2], a03 = r0[k + 3];
+  const T i0 = one / r0[k], c1 = a01 * i0, c2 = a02 * i0, c3 = a03 * i0;
+  const T d1 = neg_mul_add(c1, a01, r1[k + 1]), a12 = neg_mul_add(c1, a02, r1[k + 2]), a13 = neg_mul_add(c1, a03, r1[k + 3]);
+  const T i1 = one / d1, e2 = a12 * i1, e3 = a13 * i1;
+  const T d2 = neg_mul_add(e2, a12, neg_mul_add(c2, a02, r2[k + 2])), a23 = neg_mul_add(e2, a13, neg_mul_add(c2, a03, r2[k + 3]));
+  const T i2 = one / d2, f3 = a23 * i2;
+  const T d3 = neg_mul_add(f3, a23, neg_mul_add(e3, a13, neg_mul_add(c3, a03, r3[k + 3])));
+  inverse[k] = i0, inverse[k + 1] = i1, inverse[k + 2] = i2, inverse[k + 3] = one / d3;
+  diagonal[0] = r0[k], diagonal[1] = d1, diagonal[2] = d2, diagonal[3] = d3;
+  const P pc1 = P(-c1), pc2 = P(-c2), pc3 = P(-c3), pe2 = P(-e2), pe3 = P(-e3), pf3 = P(-f3);
+  for (int j = (k + 1) / kRows * kRows; j < m + 1; j += kRows) {
+    P x0, x1, x2, x3;
+    __builtin_memcpy(&x0, r0 + j, sizeof(P)), __builtin_memcpy(&x1, r1 + j, sizeof(P));
+    __builtin_memcpy(&x2, r2 + j, sizeof(P)), __builtin_memcpy(&x3, r3 + j, sizeof(P));
+    x1 = mul_add(pc1, x0, x1);
+    x2 = mul_add(pe2, x1, mul_add(pc2, x0, x2));
+    x3 = mul_add(pf3, x2, mul_add(pe3, x1, mul_add(pc3, x0, x3)));
+    __builtin_memcpy(r1 + j, &x1, sizeof(P)), __builtin_memcpy(r2 + j, &x2, sizeof(P)), __builtin_memcpy(r3 + j, &x3, sizeof(P));
+  }
+}
+
+/// Factors A and carries column m along. On entry smallest[k] is 1 / A_kk. smallest[0] leaves as the least ratio of a pivot to its own
+/// diagonal before elimination; not positive, or tiny: the matrix is singular to rounding and what was computed is not to be used.
 template <class T, class P>
 void ldl_kernel(int m, int ld, T* A, T* inverse, T* smallest) {
-  using R = Real<T>;
-  const T one = T(R(1));
-  T least = one;
-  T diagonal[4];
-  for (int k = 0; k < m; k += 4) {
-    const int n = m - k < 4 ? m - k : 4;
-    const T* pivot[4] = {A, A, A, A};
-    for (int p = 0; p < n; ++p) {
-      T* row = A + (k + p) * ld;
-      for (int s = 0; s < p; ++s) {
-        const T c = pivot[s][k + p] * inverse[k + s];
-        eliminate<T, P, 1>(pivot + s, &c, row, k + p, m + 1);
-      }
-      pivot[p] = row;
-      const T d = row[k + p];
-      inverse[k + p] = one / d;
-      diagonal[p] = d;
-    }
-    for (int p = 0; p < n; ++p) least = minimum(least, diagonal[p] * smallest[k + p]);
-    for (int i = k + n; i < m; ++i) {
+  T least = T(Real<T>(1)), diagonal[4];
+  int k = 0;
+  for (; k + 4 <= m; k += 4) {
+    factor_panel<T, P>(k, m, ld, A, inverse, diagonal);
+    for (int p = 0; p < 4; ++p) least = minimum(least, diagonal[p] * smallest[k + p]);
+    const T* pivot[4] = {A + k * ld, A + (k + 1) * ld, A + (k + 2) * ld, A + (k + 3) * ld};
+    for (int i = k + 4; i < m; ++i) {
       T c[4];
-      for (int p = 0; p < n; ++p) c[p] = pivot[p][i] * inverse[k + p];
-      if (n == 4)
-        eliminate<T, P, 4>(pivot, c, A + i * ld, i, m + 1);
-      else
-        for (int p = 0; p < n; ++p) eliminate<T, P, 1>(pivot + p, c + p, A + i * ld, i, m + 1);
+      for (int p = 0; p < 4; ++p) c[p] = pivot[p][i] * inverse[k + p];
+      eliminate<T, P, 4>(pivot, c, A + i * ld, i, m + 1);
+    }
+  }
+  for (; k < m; ++k) {  // the last one to three
+    const T* pivot = A + k * ld;
+    inverse[k] = T(Real<T>(1)) / pivot[k];
+    least = minimum(least, pivot[k] * smallest[k]);
+    for (int i = k + 1; i < m; ++i) {
+      const T c = pivot[i] * inverse[k];
+      eliminate<T, P, 1>(&pivot, &c, A + i * ld, i, m + 1);
     }
   }
   smallest[0] = least;
