@@ -51,7 +51,7 @@ KktSolver::KktSolver(const Model& model) : model_(model), s_(std::make_unique<Sc
 KktSolver::~KktSolver() = default;
 
 KktMethod KktSolver::choose(DelassusRows<double>& rows) const {
-  // Operations, weighted by how fast they run (bench/kkt_bench.cpp prints the times that these weights came from).
+  // Nanoseconds beyond one ABA on the machine that kkt_bench --growth was last run on: ratios are what matters.
   const double m = rows.rows(), n = model_.nv;
   double products = 0, pairs = 0;
   bool linked_to_world = m > 0;
@@ -65,8 +65,8 @@ KktMethod KktSolver::choose(DelassusRows<double>& rows) const {
     }
   }
   const double factor = m * m * m / 6;
-  const double branches = 0.25 * products + 0.2 * factor, efpa = 400 * n + 300 * pairs + 0.2 * factor;
-  const double proximal = linked_to_world ? 900 * n : kInfinity;
+  const double branches = 0.2 * products + 0.15 * factor, efpa = 400 * n + 450 * pairs + 0.15 * factor;
+  const double proximal = linked_to_world ? 550 * n : kInfinity;
   if (proximal < std::min(branches, efpa)) return KktMethod::constrained_aba;
   return efpa < branches ? KktMethod::efpa : KktMethod::branches;
 }
