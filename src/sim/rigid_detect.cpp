@@ -136,27 +136,62 @@ void RigidWorld<R>::find_candidates() {
         w.candidates.push_back({int(i), -1 - plane, -1, -1});
     }
   }
-  colour_candidates();
+  group_candidates();
   w.candidates_new = true;
   w.found_x = w.x, w.found_y = w.y, w.found_z = w.z;
   w.found_margin = options_.margin;
   w.candidates_valid = true;
 }
 
-/// Colours that hold as long as the candidates do. Those that find none are coloured by the solver, step by step.
+/// Sorts the candidates into groups and slots that hold as long as they do. The plane is cut into square cells, four
+/// times as wide as two bodies can reach; a candidate belongs to the cell of its first body. Cells of one phase (odd or
+/// even in x, odd or even in y) are a whole cell apart: no body belongs to both. Within a group, colours.
 template <class R>
-void RigidWorld<R>::colour_candidates() {
+void RigidWorld<R>::group_candidates() {
   Workspace& w = *work_;
-  w.used.assign(w.round_shape.size(), 0);
-  for (auto& c : w.candidates) {
-    std::uint64_t taken = w.used[at(c.first)];
-    if (c.second >= 0) taken |= w.used[at(c.second)];
-    const int colour = ~taken ? __builtin_ctzll(~taken) : 64;
-    if (colour >= BodyContactSolver<R>::kGivenColours) continue;
-    c.colour = std::int8_t(colour);
-    w.used[at(c.first)] |= 1ull << colour;
-    if (c.second >= 0) w.used[at(c.second)] |= 1ull << colour;
+  const std::size_t n = w.round_shape.size();
+  double largest = 0;
+  for (double r : w.radius) largest = std::max(largest, r);
+  const double width = 4 * (2 * largest + options_.margin + w.skin);
+  const auto index = [&](double x) { return std::uint64_t(std::int64_t(std::clamp(x / width, -1e8, 1e8) + 2e8)); };
+  w.cell.resize(n);
+  for (std::size_t i = 0; i < n; ++i) {
+    const std::uint64_t cx = index(w.x[i]), cy = index(w.y[i]);
+    w.cell[i] = (2 * (cy & 1) + (cx & 1)) << 60 | cy << 30 | cx;
   }
+  w.cells = w.cell;
+  std::sort(w.cells.begin(), w.cells.end());
+  w.cells.erase(std::unique(w.cells.begin(), w.cells.end()), w.cells.end());
+  for (std::size_t i = 0; i < n; ++i) {
+    w.cell[i] = std::uint64_t(std::lower_bound(w.cells.begin(), w.cells.end(), w.cell[i]) - w.cells.begin());
+  }
+  std::vector<std::size_t> next(w.cells.size() + 1, 0);  // counting sort by group
+  for (const auto& c : w.candidates) ++next[w.cell[at(c.first)] + 1];
+  for (std::size_t g = 0; g < w.cells.size(); ++g) next[g + 1] += next[g];
+  w.sorted.resize(w.candidates.size());
+  for (const auto& c : w.candidates) w.sorted[next[w.cell[at(c.first)]]++] = c;
+  w.candidates.swap(w.sorted);
+
+  std::vector<ContactGroup> groups(w.cells.size());
+  std::size_t k = 0;
+  int first_slot = 0;
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    groups[g] = {int(w.cells[g] >> 60), first_slot, 0};
+    if (g == 0 || groups[g].phase != groups[g - 1].phase) w.used.assign(n, 0);
+    for (; k < w.candidates.size() && w.cell[at(w.candidates[k].first)] == g; ++k) {
+      auto& c = w.candidates[k];
+      std::uint64_t taken = w.used[at(c.first)];
+      if (c.second >= 0) taken |= w.used[at(c.second)];
+      if (~taken == 0) continue;  // stays without: the solver finds one
+      const int colour = __builtin_ctzll(~taken);
+      c.slot = first_slot + colour;
+      groups[g].slots = std::max(groups[g].slots, colour + 1);
+      w.used[at(c.first)] |= 1ull << colour;
+      if (c.second >= 0) w.used[at(c.second)] |= 1ull << colour;
+    }
+    first_slot += groups[g].slots;
+  }
+  w.lanes.set_groups(std::move(groups));
 }
 
 /// Writes one contact's numbers; impulses zero.
@@ -166,7 +201,7 @@ void RigidWorld<R>::put_contact(std::size_t place, const ContactOwners& owners, 
   Workspace& w = *work_;
   const int pair = owners.surface_a * int(surfaces_.size()) + owners.surface_b;
   BodyContact<R>& c = w.lanes.contacts[place];
-  c.body_a = owners.body_a, c.body_b = owners.body_b, c.material = std::uint16_t(pair), c.colour = -1, c.round = round;
+  c.body_a = owners.body_a, c.body_b = owners.body_b, c.material = std::uint16_t(pair), c.slot = -1, c.round = round;
   c.normal[0] = R(p.normal.x), c.normal[1] = R(p.normal.y), c.normal[2] = R(p.normal.z);
   c.arm_a[0] = R(arm_a.x), c.arm_a[1] = R(arm_a.y), c.arm_a[2] = R(arm_a.z);
   c.arm_b[0] = R(arm_b.x), c.arm_b[1] = R(arm_b.y), c.arm_b[2] = R(arm_b.z);
@@ -187,7 +222,7 @@ void RigidWorld<R>::detect_round() {
     const ThreadTeam::Range range = team_->share(int(w.candidates.size()), thread);
     const double margin = options_.margin;
     for (int k = range.begin; k < range.end; ++k) {
-      auto& [i, j, colour, last] = w.candidates[at(k)];
+      auto& [i, j, slot, last] = w.candidates[at(k)];
       const Vec3d p = {w.x[at(i)], w.y[at(i)], w.z[at(i)]};
       if (j < 0) {
         const ShapePose& plane = shapes_[at(w.planes[at(-1 - j)])].local;
@@ -213,7 +248,7 @@ void RigidWorld<R>::detect_round() {
     if (thread == 0) w.lanes.contacts.resize(all), w.lanes.impulses.resize(all), w.pairs.resize(all);
     team_->barrier();
     for (int k : own.hits) {
-      auto& [i, j, colour, last] = w.candidates[at(k)];
+      auto& [i, j, slot, last] = w.candidates[at(k)];
       const Vec3d p = {w.x[at(i)], w.y[at(i)], w.z[at(i)]};
       ContactPoint point;
       ContactOwners owners = {w.round_shape[at(i)], -1, w.round_body[at(i)], -1, w.round_surface[at(i)], 0};
@@ -235,7 +270,7 @@ void RigidWorld<R>::detect_round() {
       }
       const double half = 0.5 * point.distance;
       put_contact(place, owners, point, {w.radius[at(i)] + half, 0, 0}, {radius + half, 0, 0}, true);
-      w.lanes.contacts[place].colour = std::int8_t(colour);
+      w.lanes.contacts[place].slot = slot;
       if (w.carry && last >= 0) w.lanes.impulses[place] = w.last_impulses[at(last)];
       last = int(place++);
       own.depth.add(point.distance);
@@ -396,8 +431,8 @@ template bool RigidWorld<float>::may_touch(const BodyShape&, const BodyShape&) c
 template bool RigidWorld<double>::may_touch(const BodyShape&, const BodyShape&) const;
 template void RigidWorld<float>::classify();
 template void RigidWorld<double>::classify();
-template void RigidWorld<float>::colour_candidates();
-template void RigidWorld<double>::colour_candidates();
+template void RigidWorld<float>::group_candidates();
+template void RigidWorld<double>::group_candidates();
 template void RigidWorld<float>::find_candidates();
 template void RigidWorld<double>::find_candidates();
 template void RigidWorld<float>::put_contact(std::size_t, const ContactOwners&, const ContactPoint&, const Vec3d&,

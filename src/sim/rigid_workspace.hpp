@@ -64,7 +64,7 @@ struct RigidWorld<R>::Workspace {
   std::vector<double> x, y, z, radius;         // [round]
   struct Candidate {
     int first, second;  // [round]; second < 0: plane number -1 - second
-    int colour;         // -1: none given
+    int slot;           // of a group, -1: none
     int last;           // its contact in the last step, -1: none or not known
   };
   std::vector<Candidate> candidates;
@@ -72,12 +72,14 @@ struct RigidWorld<R>::Workspace {
   double skin = 0, found_margin = 0;
   bool candidates_valid = false, candidates_new = false, carry = false;
   std::size_t from_candidates = 0, last_from_candidates = 0;  // contacts, the first ones
-  std::vector<std::uint64_t> used;                            // [body] colours
-  std::vector<DetectShare> shares;                            // [thread]
-  std::vector<ShapePose> pose;                                // [shape]
-  std::vector<Aabb> boxes;                                    // [boxed]
-  std::vector<int> groups;                                    // [boxed]
-  std::vector<PairSurface> surfaces;                          // [surface][surface]
+  std::vector<std::uint64_t> cell, cells;  // [round] the cell that it is in; all of them, sorted: [group]
+  std::vector<Candidate> sorted;
+  std::vector<std::uint64_t> used;    // [body] colours
+  std::vector<DetectShare> shares;    // [thread]
+  std::vector<ShapePose> pose;        // [shape]
+  std::vector<Aabb> boxes;            // [boxed]
+  std::vector<int> groups;            // [boxed]
+  std::vector<PairSurface> surfaces;  // [surface][surface]
   SpherePhase spheres;
   BroadPhase broad;
 

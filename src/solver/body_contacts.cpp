@@ -54,70 +54,69 @@ int fields_of(int kind) { return kind & 1 ? int(kRoundFields) : int(kGeneralFiel
 template <class R>
 void BodyContactSolver<R>::resize(int bodies) {
   bodies_ = bodies;
-  // Beyond the bodies: a record for each kind, which empty lanes load and store.
-  velocity_.assign(8 * at(bodies + kKinds), R(0));
-  inertia_.assign(8 * at(bodies + kKinds), R(0));
+  velocity_.clear(), inertia_.clear();
+  set_groups(std::move(groups_));
 }
 
-/// For contacts without a colour: the lowest that neither body has yet.
+template <class R>
+void BodyContactSolver<R>::set_groups(std::vector<ContactGroup> groups) {
+  groups_ = std::move(groups);
+  group_of_.clear();
+  for (std::size_t g = 0; g < groups_.size(); ++g) group_of_.insert(group_of_.end(), at(groups_[g].slots), int(g));
+  given_slots_ = int(group_of_.size());
+  // Beyond the bodies: records that empty lanes load and store, for each kind and group (groups run side by side).
+  const std::size_t records = at(bodies_ + kKinds * (int(groups_.size()) + 1));
+  velocity_.resize(8 * records, R(0));
+  inertia_.resize(8 * records, R(0));
+}
+
+/// For contacts without a slot: the lowest colour that neither body has yet.
 template <class R>
 void BodyContactSolver<R>::colour() {
-  const std::size_t used = colour_.size();
   used_.assign(at(bodies_), 0);
-  const auto mark = [&](const BodyContact<R>& c, int colour) {
-    used_[at(c.body_a)] |= 1ull << colour;
-    if (c.body_b >= 0) used_[at(c.body_b)] |= 1ull << colour;
-  };
-  for (std::size_t i = 0; i < used; ++i) {
-    if (contacts[i].colour >= 0) mark(contacts[i], contacts[i].colour);
-  }
-  for (std::size_t i = 0; i < used; ++i) {
+  for (std::size_t i = 0; i < slot_.size(); ++i) {
     const BodyContact<R>& c = contacts[i];
-    if (c.colour >= 0) continue;
+    if (c.slot >= 0) continue;
     std::uint64_t taken = used_[at(c.body_a)] | 1ull << (kMaxColours - 1);
     if (c.body_b >= 0) taken |= used_[at(c.body_b)];
     const int colour = ~taken ? __builtin_ctzll(~taken) : kMaxColours - 1;
-    mark(c, colour);
-    colour_[i] = std::uint8_t(colour);
+    used_[at(c.body_a)] |= 1ull << colour;
+    if (c.body_b >= 0) used_[at(c.body_b)] |= 1ull << colour;
+    slot_[i] = given_slots_ + colour;
+    colours_ = std::max(colours_, colour + 1);
   }
 }
 
-/// How many contacts of each colour and kind this thread's share has.
+/// How many contacts of each slot and kind this thread's share has.
 template <class R>
 void BodyContactSolver<R>::count(int thread, const ThreadTeam& team) {
-  int* own = count_.data() + at(thread) * kMaxColours * kKinds;
-  std::fill_n(own, kMaxColours * kKinds, 0);
-  const ThreadTeam::Range range = team.share(int(colour_.size()), thread);
+  const int slots = (given_slots_ + colours_) * kKinds;
+  int* own = count_.data() + at(thread * slots);
+  std::fill_n(own, slots, 0);
+  const ThreadTeam::Range range = team.share(int(slot_.size()), thread);
   for (int i = range.begin; i < range.end; ++i) {
     const BodyContact<R>& c = contacts[at(i)];
-    if (c.colour >= 0) colour_[at(i)] = std::uint8_t(c.colour);
-    ++own[colour_[at(i)] * kKinds + kind_of(c)];
+    if (c.slot >= 0) slot_[at(i)] = c.slot;
+    ++own[slot_[at(i)] * kKinds + kind_of(c)];
   }
 }
 
-/// Batches by colour; each thread's count becomes the place of its first contact.
+/// Batches by slot; each thread's count becomes the place of its first contact.
 template <class R>
 void BodyContactSolver<R>::lay_out(int threads) {
-  constexpr int kSlots = kMaxColours * kKinds;
-  colours_ = 0;
-  for (int t = 0; t < threads; ++t) {
-    for (int slot = kSlots - 1; slot >= colours_ * kKinds; --slot) {
-      if (count_[at(t * kSlots + slot)] > 0) colours_ = slot / kKinds + 1;
-    }
-  }
+  const int slots = given_slots_ + colours_, serial = given_slots_ + kMaxColours - 1;
   for (int kind = 0; kind < kKinds; ++kind) {
     Batches& b = batches_[kind];
-    b.start.assign(at(colours_ + 1), 0);
-    for (int colour = 0; colour < colours_; ++colour) {
-      const int stride = colour == kMaxColours - 1 ? lanes_ : 1;
-      int next = b.start[at(colour)] * lanes_;
+    b.start.assign(at(slots + 1), 0);
+    for (int slot = 0; slot < slots; ++slot) {
+      int next = b.start[at(slot)] * lanes_;
       for (int t = 0; t < threads; ++t) {
-        int& n = count_[at(t * kSlots + colour * kKinds + kind)];
+        int& n = count_[at((t * slots + slot) * kKinds + kind)];
         const int first = next;
-        next += n * stride;
+        next += n * (slot == serial ? lanes_ : 1);
         n = first;
       }
-      b.start[at(colour + 1)] = (next + lanes_ - 1) / lanes_;
+      b.start[at(slot + 1)] = (next + lanes_ - 1) / lanes_;
     }
     const std::size_t places = at(b.start.back() * lanes_);
     b.contact.resize(places);
@@ -125,29 +124,52 @@ void BodyContactSolver<R>::lay_out(int threads) {
     b.body_b.resize(places);
     b.fields.resize(places * at(fields_of(kind)));
     b.restitution.resize(places);
-    // Empty lanes: at the end of each colour, and all but the first of a batch of the last colour.
-    for (int colour = 0; colour < colours_; ++colour) {
-      const int end = b.start[at(colour + 1)] * lanes_;
-      const int from = colour == kMaxColours - 1 ? b.start[at(colour)] * lanes_
-                                                 : std::max(b.start[at(colour)] * lanes_, end - lanes_);
+    // Empty lanes: at the end of each slot, and all but the first of a batch of the last colour.
+    for (int slot = 0; slot < slots; ++slot) {
+      const int begin = b.start[at(slot)] * lanes_, end = b.start[at(slot + 1)] * lanes_;
+      const int from = slot == serial ? begin : std::max(begin, end - lanes_);
+      const int nobody = bodies_ + kind + (slot < given_slots_ ? kKinds * (1 + group_of_[at(slot)]) : 0);
       std::fill(b.contact.begin() + from, b.contact.begin() + end, -1);
-      std::fill(b.body_a.begin() + from, b.body_a.begin() + end, bodies_ + kind);
-      std::fill(b.body_b.begin() + from, b.body_b.begin() + end, bodies_ + kind);
+      std::fill(b.body_a.begin() + from, b.body_a.begin() + end, nobody);
+      std::fill(b.body_b.begin() + from, b.body_b.begin() + end, nobody);
+    }
+  }
+  assign_groups(threads);
+}
+
+/// Each phase's groups to the threads, as many batches to each as whole groups allow.
+template <class R>
+void BodyContactSolver<R>::assign_groups(int threads) {
+  thread_of_.resize(groups_.size());
+  const auto weight = [&](std::size_t g) {
+    int n = 0;
+    for (const Batches& b : batches_)
+      n += b.start[at(groups_[g].first_slot + groups_[g].slots)] - b.start[at(groups_[g].first_slot)];
+    return n;
+  };
+  for (std::size_t begin = 0, end = 0; begin < groups_.size(); begin = end) {
+    long long total = 0, before = 0;
+    for (end = begin; end < groups_.size() && groups_[end].phase == groups_[begin].phase; ++end) total += weight(end);
+    for (std::size_t g = begin; g < end; ++g) {
+      const int own = weight(g);
+      thread_of_[g] = total > 0 ? int((2 * before + own) * threads / (2 * total)) : 0;
+      before += own;
     }
   }
 }
 
 template <class R>
 void BodyContactSolver<R>::place(int thread, const ThreadTeam& team) {
-  int* own = count_.data() + at(thread) * kMaxColours * kKinds;
-  const ThreadTeam::Range range = team.share(int(colour_.size()), thread);
+  const int slots = given_slots_ + colours_, serial = given_slots_ + kMaxColours - 1;
+  int* own = count_.data() + at(thread * slots * kKinds);
+  const ThreadTeam::Range range = team.share(int(slot_.size()), thread);
   for (int i = range.begin; i < range.end; ++i) {
     const BodyContact<R>& c = contacts[at(i)];
-    const int kind = kind_of(c);
+    const int kind = kind_of(c), slot = slot_[at(i)];
     Batches& b = batches_[kind];
-    int& next = own[colour_[at(i)] * kKinds + kind];
+    int& next = own[slot * kKinds + kind];
     const std::size_t place = at(next);
-    next += colour_[at(i)] == kMaxColours - 1 ? lanes_ : 1;
+    next += slot == serial ? lanes_ : 1;
     b.contact[place] = i;
     b.body_a[place] = c.body_a;
     b.body_b[place] = c.body_b >= 0 ? c.body_b : bodies_ + kind;
@@ -221,16 +243,19 @@ template <class R>
 void BodyContactSolver<R>::prepare(const BodyContactOptions& options, ThreadTeam& team) {
   lanes_ = kernels<R>().lanes;
   impulses.resize(contacts.size());
-  colour_.resize(active < 0 ? contacts.size() : at(active));
-  count_.resize(at(team.size()) * kMaxColours * kKinds);
+  slot_.resize(active < 0 ? contacts.size() : at(active));
+  colours_ = 0;
   std::atomic<bool> some_without = false;
   team.run([&](int thread) {
-    const ThreadTeam::Range mine = team.share(int(colour_.size()), thread);
+    const ThreadTeam::Range mine = team.share(int(slot_.size()), thread);
     for (int i = mine.begin; i < mine.end; ++i) {
-      if (contacts[at(i)].colour < 0) some_without = true;
+      if (contacts[at(i)].slot < 0) some_without = true;
     }
     team.barrier();
-    if (thread == 0 && some_without) colour();
+    if (thread == 0) {
+      if (some_without) colour();
+      count_.resize(at(team.size() * (given_slots_ + colours_) * kKinds));
+    }
     team.barrier();
     count(thread, team);
     team.barrier();
@@ -246,39 +271,51 @@ void BodyContactSolver<R>::prepare(const BodyContactOptions& options, ThreadTeam
   });
 }
 
+/// All batches once: groups phase by phase, each on one thread; then the solver's own colours, each on all threads.
+template <class R>
+template <class Work>
+void BodyContactSolver<R>::pass(int thread, ThreadTeam& team, const BodyContactOptions& options, const Work& work) {
+  for (std::size_t g = 0; g < groups_.size(); ++g) {
+    if (g > 0 && groups_[g].phase != groups_[g - 1].phase) team.barrier();
+    if (thread_of_[g] != thread) continue;
+    for (int slot = groups_[g].first_slot; slot < groups_[g].first_slot + groups_[g].slots; ++slot) {
+      for (int kind = 0; kind < kKinds; ++kind) {
+        const int first = batches_[kind].start[at(slot)], end = batches_[kind].start[at(slot + 1)];
+        if (first < end) work(kind, args(kind, first, end, options));
+      }
+    }
+  }
+  team.barrier();
+  for (int slot = given_slots_; slot < given_slots_ + colours_; ++slot) {
+    for (int kind = 0; kind < kKinds; ++kind) {
+      const int first = batches_[kind].start[at(slot)], n = batches_[kind].start[at(slot + 1)] - first;
+      ThreadTeam::Range r = team.share(n, thread);
+      if (slot == given_slots_ + kMaxColours - 1) r = thread == 0 ? ThreadTeam::Range{0, n} : ThreadTeam::Range{0, 0};
+      if (r.begin < r.end) work(kind, args(kind, first + r.begin, first + r.end, options));
+    }
+    team.barrier();
+  }
+}
+
 template <class R>
 BodyContactReport BodyContactSolver<R>::solve(const BodyContactOptions& options, ThreadTeam& team) {
   BodyContactReport report;
-  report.colours = colours_;
+  int most = 0;
+  for (const ContactGroup& g : groups_) most = std::max(most, g.slots);
+  report.colours = colours_ + most;
   const ContactKernels<R>& kernel = kernels<R>();
   struct alignas(64) Worst {
     R value = 0;
   };
   std::vector<Worst> worst(at(team.size()));
   team.run([&](int thread) {
-    // This thread's share of a colour, rounded to whole batches, of each kind.
-    const auto each = [&](int colour, const auto& work) {
-      for (int kind = 0; kind < kKinds; ++kind) {
-        const Batches& b = batches_[kind];
-        const int first = b.start[at(colour)], n = b.start[at(colour + 1)] - first;
-        if (n == 0) continue;
-        ThreadTeam::Range r = team.share(n, thread);
-        if (colour == kMaxColours - 1) r = thread == 0 ? ThreadTeam::Range{0, n} : ThreadTeam::Range{0, 0};
-        if (r.begin < r.end) work(kind, args(kind, first + r.begin, first + r.end, options));
-      }
-      team.barrier();
-    };
-    for (int colour = 0; colour < colours_; ++colour) {
-      each(colour, [&](int kind, const ContactKernelArgs<R>& a) { kernel.warm[kind](a); });
-    }
+    pass(thread, team, options, [&](int kind, const ContactKernelArgs<R>& a) { kernel.warm[kind](a); });
     for (int k = 0; k < options.max_iterations; ++k) {
       R largest = 0;
-      for (int colour = 0; colour < colours_; ++colour) {
-        each(colour, [&](int kind, const ContactKernelArgs<R>& a) {
-          const R change = kernel.sweep[kind](a);
-          if (!(change <= largest)) largest = change;
-        });
-      }
+      pass(thread, team, options, [&](int kind, const ContactKernelArgs<R>& a) {
+        const R change = kernel.sweep[kind](a);
+        if (!(change <= largest)) largest = change;
+      });
       worst[at(thread)].value = largest;
       team.barrier();
       R all = 0;  // the same on every thread

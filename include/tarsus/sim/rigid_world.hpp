@@ -163,7 +163,7 @@ class RigidWorld {
   bool may_touch(const BodyShape& a, const BodyShape& b) const;
   void detect(RigidStepReport& report);
   void find_candidates();
-  void colour_candidates();
+  void group_candidates();
   void detect_round();
   void detect_others(PenetrationSum& depth);
   void put_contact(std::size_t place, const ContactOwners& owners, const ContactPoint& p, const Vec3d& arm_a,

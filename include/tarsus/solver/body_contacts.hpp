@@ -47,14 +47,21 @@ struct ContactImpulse {
 template <class R>
 struct BodyContact {
   int body_a = 0, body_b = -1;  ///< -1: the world, which does not move
-  /// Contacts of one colour share no body but the world. -1: to be coloured here; 0 to kGivenColours - 1: as given.
-  std::int8_t colour = -1;
+  int slot = -1;                ///< of a ContactGroup; -1: none, the solver colours it
   bool round = false;  ///< arms are -|r_A| n and |r_B| n, inertias are multiples of 1: arm_a[0], arm_b[0]: lengths
   std::uint16_t material = 0;
   R normal[3];            ///< from B to A
   R arm_a[3], arm_b[3];   ///< [m] from the centre of mass to the contact point
   R distance;             ///< g [m]
   R relative_compliance;  ///< [s²]: ε += this × (inverse effective mass), the same for light and heavy bodies
+};
+
+/// Contacts that a caller has sorted into slots: those of one slot share no body but the world, and neither do those of
+/// two groups of one phase. Groups are solved slot by slot, those of a phase on several threads, phases in their order;
+/// contacts without a slot come last. A group that is near in space keeps its bodies in the cache.
+struct ContactGroup {
+  int phase = 0;  ///< ascending
+  int first_slot = 0, slots = 0;
 };
 
 struct BodyContactOptions {
@@ -91,6 +98,8 @@ class BodyContactSolver {
   std::vector<ContactImpulse<R>> impulses;
   int active = -1;  ///< only the first so many contacts take part; the others keep their impulses. -1: all
   std::vector<ContactMaterial> materials;
+  /// Groups of the slots that contacts name: slots from 0 on, group by group. Before the velocities are set.
+  void set_groups(std::vector<ContactGroup> groups);
 
   /// Colours the contacts and computes b, Σ and d from the velocities at the step's start. Then add forces to the
   /// velocities and call solve().
@@ -98,7 +107,6 @@ class BodyContactSolver {
   /// Starts from the contacts' impulses and sweeps; leaves velocities and impulses.
   BodyContactReport solve(const BodyContactOptions& options, ThreadTeam& team);
 
-  static constexpr int kGivenColours = 48;
   static constexpr int kKinds = 4;  ///< round or not × with the world or not
 
  private:
@@ -107,7 +115,7 @@ class BodyContactSolver {
     AlignedVector<int> body_a, body_b;  // [batch][lane]
     std::vector<int> contact;           // [batch][lane], -1: empty
     AlignedVector<R> restitution;       // [batch][lane]
-    std::vector<int> start;             // [colour + 1], in batches
+    std::vector<int> start;             // [slot + 1], in batches
   };
   void colour();
   void count(int thread, const ThreadTeam& team);
@@ -115,13 +123,20 @@ class BodyContactSolver {
   void place(int thread, const ThreadTeam& team);
   void fill(int kind, int batch_begin, int batch_end);
   void write_back(int kind, int batch_begin, int batch_end);
+  void assign_groups(int threads);
+  template <class Work>
+  void pass(int thread, ThreadTeam& team, const BodyContactOptions& options, const Work& work);
   ContactKernelArgs<R> args(int kind, int begin, int end, const BodyContactOptions& options);
 
   int bodies_ = 0, colours_ = 0, lanes_ = 1;
+  int given_slots_ = 0;  // slots of groups; the solver's own colours follow
+  std::vector<ContactGroup> groups_;
+  std::vector<int> group_of_;   // [given slot]
+  std::vector<int> thread_of_;  // [group]
   AlignedVector<R> velocity_, inertia_;
-  std::vector<std::uint64_t> used_;   // [body] colours taken
-  std::vector<std::uint8_t> colour_;  // [contact]
-  std::vector<int> count_;            // [thread][colour][kind] contacts; then where the thread's next one goes
+  std::vector<std::uint64_t> used_;  // [body] colours taken
+  std::vector<int> slot_;            // [contact]
+  std::vector<int> count_;           // [thread][slot][kind] contacts; then where the thread's next one goes
   Batches batches_[kKinds];
 };
 
