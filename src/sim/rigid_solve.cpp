@@ -58,22 +58,28 @@ std::array<Vec3d, 2> tangents(const Vec3d& n) {
 
 template <class R>
 void RigidWorld<R>::apply_forces() {
-  each_body([&](int i) { apply_forces(bodies_[at(i)]); });
+  each_body([&](int i) {
+    RigidBody& b = bodies_[at(i)];
+    const auto [push, turn] = force_step(b);
+    b.velocity += push, b.angular_velocity += turn;
+  });
 }
 
+/// What forces alone add to the velocities in a step.
 template <class R>
-void RigidWorld<R>::apply_forces(RigidBody& b) const {
+std::pair<Vec3d, Vec3d> RigidWorld<R>::force_step(const RigidBody& b) const {
   const double h = options_.dt;
-  if (b.asleep) return;
-  b.velocity += (options_.gravity + b.force * (1 / b.mass)) * h;
+  if (b.asleep) return {{0, 0, 0}, {0, 0, 0}};
+  const Vec3d push = (options_.gravity + b.force * (1 / b.mass)) * h;
   const bool torque = b.torque.x != 0 || b.torque.y != 0 || b.torque.z != 0;
-  if (!torque && b.inertia.x == b.inertia.y && b.inertia.y == b.inertia.z) return;
+  if (!torque && b.inertia.x == b.inertia.y && b.inertia.y == b.inertia.z) return {push, {0, 0, 0}};
   const Mat3d r = rotation_of(b);
+  Vec3d spin = b.angular_velocity;
   if (torque) {
     const Vec3d t = transpose_mul(r, b.torque);
-    b.angular_velocity += r * Vec3d{t.x / b.inertia.x, t.y / b.inertia.y, t.z / b.inertia.z} * h;
+    spin += r * Vec3d{t.x / b.inertia.x, t.y / b.inertia.y, t.z / b.inertia.z} * h;
   }
-  b.angular_velocity = gyroscopic(b, r, b.angular_velocity, h);
+  return {push, gyroscopic(b, r, spin, h) - b.angular_velocity};
 }
 
 template <class R>
@@ -90,6 +96,7 @@ void RigidWorld<R>::solve_lanes(RigidStepReport& report) {
   Workspace& w = *work_;
   w.solved_by_rows = false;
   if (w.lanes.bodies() != int(bodies_.size())) w.lanes.resize(int(bodies_.size()));
+  w.push.resize(8 * bodies_.size());
   each_body([&](int i) { load_body(i); });
   BodyContactOptions o;
   o.dt = options_.dt, o.max_iterations = options_.iterations, o.tolerance = options_.tolerance;
@@ -98,29 +105,29 @@ void RigidWorld<R>::solve_lanes(RigidStepReport& report) {
   w.lanes.prepare(o, *team_);
   report.seconds[2] = now() - start;
   each_body([&](int i) {
-    apply_forces(bodies_[at(i)]);
-    load_velocity(i);
+    R* v = w.lanes.velocity(i);
+    const R* push = w.push.data() + 8 * at(i);
+    for (int k = 0; k < 8; ++k) v[k] += push[k];
   });
   const BodyContactReport r = w.lanes.solve(o, *team_);
   report.iterations = r.iterations, report.residual = r.change, report.first_change = r.first_change;
   report.colours = r.colours;
 }
 
+/// A body's record: velocities as the step finds them; what forces will add stands in `push`. The bodies themselves
+/// stay as they are until the step has succeeded.
 template <class R>
-void RigidWorld<R>::load_velocity(int i) {
+void RigidWorld<R>::load_body(int i) {
   const RigidBody& b = bodies_[at(i)];
   R* v = work_->lanes.velocity(i);
   v[0] = R(b.velocity.x), v[1] = R(b.velocity.y), v[2] = R(b.velocity.z);
   v[4] = R(b.angular_velocity.x), v[5] = R(b.angular_velocity.y), v[6] = R(b.angular_velocity.z);
-}
-
-template <class R>
-void RigidWorld<R>::load_body(int i) {
-  const RigidBody& b = bodies_[at(i)];
-  load_velocity(i);
-  R* v = work_->lanes.velocity(i);
   v[3] = b.asleep ? R(0) : R(1 / b.mass);
   v[7] = b.asleep ? R(0) : R(1 / b.inertia.x);
+  const auto [push, turn] = force_step(b);
+  R* add = work_->push.data() + 8 * at(i);
+  add[0] = R(push.x), add[1] = R(push.y), add[2] = R(push.z), add[3] = R(0);
+  add[4] = R(turn.x), add[5] = R(turn.y), add[6] = R(turn.z), add[7] = R(0);
   R* inertia = work_->lanes.inverse_inertia(i);
   if (b.inertia.x == b.inertia.y && b.inertia.y == b.inertia.z) {
     inertia[0] = inertia[3] = inertia[5] = v[7];
@@ -270,6 +277,8 @@ void RigidWorld<R>::solve_rows(RigidStepReport& report) {
     placed.push_back(
         add_contact_rows(rows, w.rows, c, w.lanes.impulses[i], w.surfaces[at(c.material)], options_, w.multiplier));
   }
+  w.velocity.clear(), w.spin.clear();
+  for (const RigidBody& b : bodies_) w.velocity.push_back(b.velocity), w.spin.push_back(b.angular_velocity);
   apply_forces();
   w.u.assign(6 * bodies_.size(), 0.0);
   for (std::size_t i = 0; i < bodies_.size(); ++i) {
@@ -307,35 +316,37 @@ bool RigidWorld<R>::move(RigidStepReport& report) {
   const Workspace& w = *work_;
   const double h = options_.dt, limit2 = options_.speed_limit * options_.speed_limit;
   std::atomic<int> worst{0};
+  const auto velocities = [&](int i) -> std::pair<Vec3d, Vec3d> {
+    if (w.solved_by_rows) return {bodies_[at(i)].velocity, bodies_[at(i)].angular_velocity};
+    const R* v = w.lanes.velocity(i);
+    return {{double(v[0]), double(v[1]), double(v[2])}, {double(v[4]), double(v[5]), double(v[6])}};
+  };
   each_body([&](int i) {
-    RigidBody& b = bodies_[at(i)];
-    if (b.asleep) return;
-    Vec3d v = b.velocity, spin = b.angular_velocity;  // kept in registers: what was just stored is slow to load again
-    if (!w.solved_by_rows) {
-      const R* record = w.lanes.velocity(i);
-      v = {double(record[0]), double(record[1]), double(record[2])};
-      spin = {double(record[4]), double(record[5]), double(record[6])};
-      b.velocity = v, b.angular_velocity = spin;
-    }
+    const auto [v, spin] = velocities(i);
     const double speed2 = dot(v, v) + dot(spin, spin);
     if (!std::isfinite(speed2)) worst = 2;
     if (speed2 > limit2 && worst == 0) worst = 1;
-    b.position = mul_add(v, h, b.position);
-    b.orientation = turned(b.orientation, spin, h);
   });
   if (worst == 2) report.status = WorldStatus::singular;
   if (worst == 1) report.status = WorldStatus::too_fast;
-  return report.status == WorldStatus::ok;
+  if (report.status != WorldStatus::ok) return false;
+  each_body([&](int i) {
+    RigidBody& b = bodies_[at(i)];
+    if (b.asleep) return;
+    const auto [v, spin] = velocities(i);
+    b.velocity = v, b.angular_velocity = spin;
+    b.position = mul_add(v, h, b.position);
+    b.orientation = turned(b.orientation, spin, h);
+  });
+  return true;
 }
 
 template void RigidWorld<float>::apply_forces();
 template void RigidWorld<double>::apply_forces();
-template void RigidWorld<float>::apply_forces(RigidBody&) const;
-template void RigidWorld<double>::apply_forces(RigidBody&) const;
+template std::pair<Vec3d, Vec3d> RigidWorld<float>::force_step(const RigidBody&) const;
+template std::pair<Vec3d, Vec3d> RigidWorld<double>::force_step(const RigidBody&) const;
 template void RigidWorld<float>::load_body(int);
 template void RigidWorld<double>::load_body(int);
-template void RigidWorld<float>::load_velocity(int);
-template void RigidWorld<double>::load_velocity(int);
 template void RigidWorld<float>::solve_lanes(RigidStepReport&);
 template void RigidWorld<double>::solve_lanes(RigidStepReport&);
 template void RigidWorld<float>::solve_rows(RigidStepReport&);

@@ -88,8 +88,8 @@ struct RigidWorld<R>::Workspace {
   std::vector<ContactImpulse<R>> last_impulses;
   std::vector<int> head, next;  // the last step's contacts by hash
 
-  std::vector<Vec3d> velocity, spin, position;
-  std::vector<Quatd> orientation;  // [body] before the step: given back if it fails
+  std::vector<Vec3d> velocity, spin;  // [body] before a step by rows: given back if it fails
+  AlignedVector<R> push;              // [body][8] what forces add to a record of BodyContactSolver
 
   std::vector<int> parent;  // [body] union-find of islands
   std::vector<char> island_moves;

@@ -174,8 +174,6 @@ RigidStepReport RigidWorld<R>::step() {
   RigidStepReport report;
   check(options_);
   Workspace& w = *work_;
-  for (auto* v : {&w.velocity, &w.spin, &w.position}) v->resize(bodies_.size());
-  w.orientation.resize(bodies_.size());
   std::atomic<bool> bad = false;
   team_->run([&](int thread) {
     const ThreadTeam::Range range = team_->share(int(bodies_.size()), thread);
@@ -184,8 +182,6 @@ RigidStepReport RigidWorld<R>::step() {
       const double sum = b.position.x + b.position.y + b.position.z + b.velocity.x + b.velocity.y + b.velocity.z +
                          b.angular_velocity.x + b.angular_velocity.y + b.angular_velocity.z + b.orientation.w;
       if (!std::isfinite(sum) || !finite(b.force) || !finite(b.torque)) bad = true;
-      w.velocity[std::size_t(i)] = b.velocity, w.spin[std::size_t(i)] = b.angular_velocity;
-      w.position[std::size_t(i)] = b.position, w.orientation[std::size_t(i)] = b.orientation;
     }
   });
   if (bad) return report.status = WorldStatus::bad_input, report;
@@ -201,9 +197,8 @@ RigidStepReport RigidWorld<R>::step() {
     solve_rows(report);
   const double t3 = seconds();
   if (report.status != WorldStatus::ok || !move(report)) {
-    for (std::size_t i = 0; i < bodies_.size(); ++i) {
+    for (std::size_t i = 0; i < bodies_.size() && w.solved_by_rows; ++i) {
       bodies_[i].velocity = w.velocity[i], bodies_[i].angular_velocity = w.spin[i];
-      bodies_[i].position = w.position[i], bodies_[i].orientation = w.orientation[i];
     }
     return report;
   }

@@ -30,15 +30,15 @@ namespace tarsus {
 
 /// Surface of a shape. Two surfaces that touch: the larger friction, the larger restitution, compliances added.
 struct Surface {
-  double friction = 0.5;                                   ///< μ
-  double torsional = 0;                                    ///< [m] moment about the normal <= this × λ_n
-  double rolling = 0;                                      ///< [m] moment about the tangents <= this × λ_n
-  double restitution = 0;                                  ///< e
+  double friction = 0.5;   ///< μ
+  double torsional = 0;    ///< [m] moment about the normal <= this × λ_n
+  double rolling = 0;      ///< [m] moment about the tangents <= this × λ_n
+  double restitution = 0;  ///< e
   /// MuJoCo's condim: 1 no friction, 3 sliding, 4 and torsional, 6 and rolling; a pair has the larger.
   int dimension = 6;
-  int priority = 0;  ///< where two differ, the surface with the higher one alone counts
-  double compliance = 0;                                   ///< ε [m/N]
-  double damping_time = 0;                                 ///< τ [s]; 0: that of the options
+  int priority = 0;         ///< where two differ, the surface with the higher one alone counts
+  double compliance = 0;    ///< ε [m/N]
+  double damping_time = 0;  ///< τ [s]; 0: that of the options
   std::vector<double> solver_reference, solver_impedance;  ///< MJCF's solref, solimp; not empty: instead of ε and τ
   bool operator==(const Surface&) const = default;
 };
@@ -174,9 +174,8 @@ class RigidWorld {
   void solve_lanes(RigidStepReport& report);
   void solve_rows(RigidStepReport& report);
   void apply_forces();
-  void apply_forces(RigidBody& body) const;
+  std::pair<Vec3d, Vec3d> force_step(const RigidBody& body) const;
   void load_body(int body);
-  void load_velocity(int body);
   template <class Work>
   void each_body(const Work& work);  ///< work(i) for all bodies, on all threads
   bool move(RigidStepReport& report);
