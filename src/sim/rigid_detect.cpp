@@ -115,7 +115,7 @@ void RigidWorld<R>::find_candidates() {
   if (w.candidates_valid && 4 * farthest <= w.skin * w.skin && w.found_margin == options_.margin) return;
   double smallest = std::numeric_limits<double>::infinity();
   for (double r : w.radius) smallest = std::min(smallest, r);
-  w.skin = n == 0 ? 0 : 0.1 * smallest;
+  w.skin = n == 0 ? 0 : 0.16 * smallest;
   w.candidates.clear();
   const double reach = options_.margin + w.skin;
   if (n > 1) {
