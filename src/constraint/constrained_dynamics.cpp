@@ -204,7 +204,37 @@ int ConstrainedDynamics<R>::close(BasicData<R>& data, double h, In<R> qpos, In<R
   const std::size_t nq = std::size_t(model_.nq) * width_, nv = std::size_t(model_.nv) * width_;
   for (int p = 0; p < data.packs(); ++p) {
     prepare_rows(data, p, qpos.data() + p * nq, K.data() + p * nv);
-    open += close_pack(data, p, R(h), qpos.data() + p * nq, v.data() + p * nv, next_qpos.data() + p * nq);
+    int left = close_pack(data, p, R(h), qpos.data() + p * nq, v.data() + p * nv, next_qpos.data() + p * nq);
+    if (left > 0)
+      left = close_from_there(data, p, R(h), K.data() + p * nv, v.data() + p * nv, next_qpos.data() + p * nq);
+    open += left;
+  }
+  return open;
+}
+
+/// The chord iteration keeps the rows of the step's start, which is too little next to singular postures and in large
+/// steps. Lanes that it left open are projected from where it got to, with the rows there, a few times; v gets the
+/// displacement over h.
+template <class R>
+int ConstrainedDynamics<R>::close_from_there(BasicData<R>& data, int pack, R h, const R* K, R* v, R* next_qpos) {
+  constexpr int kBases = 5;
+  const std::size_t w = width_, nq = std::size_t(model_.nq) * w, nv = std::size_t(model_.nv) * w;
+  std::vector<char> was_open(w, 0);
+  for (std::size_t lane = 0; lane < w && int(pack * w + lane) < worlds_; ++lane)
+    was_open[lane] = !closed_[pack * w + lane];
+  int open = 0;
+  AlignedVector<R> base(nq), moved(nv), end(nq);
+  for (int k = 0; k < kBases; ++k) {
+    std::copy(next_qpos, next_qpos + nq, base.begin());
+    std::fill(moved.begin(), moved.end(), R(0));
+    prepare_rows(data, pack, base.data(), K);
+    open = close_pack(data, pack, R(1), base.data(), moved.data(), end.data());
+    for (std::size_t lane = 0; lane < w; ++lane) {
+      if (!was_open[lane]) continue;
+      for (std::size_t i = lane; i < nq; i += w) next_qpos[i] = end[i];
+      for (std::size_t i = lane; i < nv; i += w) v[i] += moved[i] / h;
+    }
+    if (open == 0) break;
   }
   return open;
 }
@@ -219,7 +249,7 @@ int ConstrainedDynamics<R>::close_pack(BasicData<R>& data, int pack, R h, const 
   const DelassusTable<R>& sweeps = delassus_table<R>(width_);
   const std::size_t w = width_, m = rows(), nv = std::size_t(model_.nv) * w, nq = std::size_t(model_.nq) * w;
   R *phi = phi_.data() + pack * m * w, *x2 = x2_.data() + pack * m * w;
-  std::vector<R> worst(w), best(w, std::numeric_limits<R>::infinity());
+  std::vector<R> worst(w), best(w, std::numeric_limits<R>::infinity()), shift(w, std::numeric_limits<R>::infinity());
   for (int round = 0;; ++round, ++rounds_) {
     kernels.integrate(view, qpos, v, h, next_qpos);
     kernels.kinematics(view, elsewhere_.state(0), next_qpos, nullptr);
@@ -239,12 +269,18 @@ int ConstrainedDynamics<R>::close_pack(BasicData<R>& data, int pack, R h, const 
     std::fill(push_.begin(), push_.end(), R(0));
     rows_.pull(x2, push_.data());
     sweeps.outward(view, data.state(pack), push_.data(), trial_v_.data());
-    for (std::size_t i = 0; i < nv; ++i) v[i] += trial_v_[i];
+    std::fill(shift.begin(), shift.end(), R(0));
+    for (std::size_t i = 0; i < nv; ++i) {
+      v[i] += trial_v_[i];
+      shift[i % w] = std::max(shift[i % w], std::abs(trial_v_[i]) * h);
+    }
   }
   int open = 0;
   for (std::size_t lane = 0; lane < w && int(pack * w + lane) < worlds_; ++lane) {
-    // What rounding leaves of configurations far from the origin may be more than the tolerance.
-    closed_[pack * w + lane] = worst[lane] <= 100 * tolerance();
+    // What rounding leaves of configurations far from the origin may be more than the tolerance; and a file's anchors
+    // may be off by their digits in a direction that nothing can move.
+    const bool stuck = shift[lane] <= 10 * tolerance() && worst[lane] <= (sizeof(R) == 8 ? R(1e-6) : R(1e-3));
+    closed_[pack * w + lane] = worst[lane] <= 100 * tolerance() || stuck;
     open += !closed_[pack * w + lane];
   }
   return open;

@@ -79,6 +79,7 @@ class ConstrainedDynamics {
   void solve_pack(BasicData<R>& data, int pack, double dt, double drift_time, const R* qpos, const R* qvel, const R* Q,
                   const R* K, R* qacc);
   int close_pack(BasicData<R>& data, int pack, R h, const R* qpos, R* v, R* next_qpos);
+  int close_from_there(BasicData<R>& data, int pack, R h, const R* K, R* v, R* next_qpos);
   void prepare_rows(BasicData<R>& data, int pack, const R* qpos, const R* K);
   void factor_rows(int pack);
   void bury(int pack, int lane, int row);
