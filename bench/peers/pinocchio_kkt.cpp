@@ -1,4 +1,4 @@
-// Times Pinocchio's constrained forward dynamics on the trees that `kkt_bench --trees FOLDER` writes, with 6-D
+// Times Pinocchio's constrained forward dynamics on the trees that `aba_bench --trees FOLDER` writes, with 6-D
 // constraints to the world. Not part of the build: bench/kkt_peers_bench.py compiles it against the headers of the
 // `pin` wheel. usage: pinocchio_kkt FILE.tree LINK[,LINK…] …     prints JSON objects
 #define PINOCCHIO_SUPPRESS_UNSUPPORTED_WARNINGS

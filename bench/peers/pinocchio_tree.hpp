@@ -1,5 +1,5 @@
-// What the programs beside Pinocchio share: the clock and the reader of trees that `aba_bench --trees` and `kkt_bench
-// --trees` write.
+// What the programs beside Pinocchio share: the clock and the reader of trees that `aba_bench --trees`
+// writes.
 #pragma once
 
 // The program includes an algorithm of Pinocchio before this: its headers are arranged differently in each version.
