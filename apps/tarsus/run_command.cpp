@@ -25,8 +25,12 @@ struct Run {
   bool use_float = false, stiff = false, json = false, quiet = false, no_record = false;
   ReadOptions options;
 
+  bool with_contacts = false;
+
   /// A clip's root drive carries the character, so that its feet may be anywhere: contacts only if asked for.
-  bool with_contacts() const { return contacts == "on" || (contacts == "auto" && clip.empty() && integrator == "euler"); }
+  void decide(const Model& model) {
+    with_contacts = contacts == "on" || (contacts == "auto" && clip.empty() && integrator == "euler" && model.spec.equalities.empty());
+  }
 };
 
 ClipBinding bind_clip(const Run& run, const Model& model) {
@@ -73,7 +77,7 @@ nlohmann::json to_json(const Run& run, const TrackReport& r, const std::string& 
                       {"tracking_error_m", {{"mean", r.error_mean}, {"max", r.error_max}}},
                       {"energy", to_json(r.energy)},
                       {"nan", r.nan}};
-  if (run.with_contacts()) {
+  if (run.with_contacts) {
     json["contacts"] = {{"touching_max", r.contacts_max}, {"penetration_max_m", r.penetration_max},
                         {"residual_max_m_per_s", r.row_residual_max}, {"iterations_mean", r.row_iterations}};
   }
@@ -89,7 +93,7 @@ void print_table(const Run& run, const TrackReport& r, const std::string& out) {
   row("steps/s", fmt::format("{:.0f}", r.steps_per_second()));
   if (!run.clip.empty()) row("tracking error", fmt::format("mean {:.4g} m, max {:.4g} m", r.error_mean, r.error_max));
   row("energy", fmt::format("kinetic {:.4g} J, potential {:.4g} J", r.energy.kinetic, r.energy.potential));
-  if (run.with_contacts()) {
+  if (run.with_contacts) {
     row("contacts", fmt::format("at most {} at once, penetration at most {:.3g} m", r.contacts_max, r.penetration_max));
     row("rows' residual", fmt::format("at most {:.2g} m/s, {:.1f} sweeps a step", r.row_residual_max, r.row_iterations));
   } else {
@@ -102,7 +106,7 @@ TrackReport simulate(const Run& run, const Model& model, const PoseSource& sourc
   TrackOptions options;
   options.dt = run.dt, options.duration = run.duration, options.start = run.start;
   options.integrator = run.integrator == "rk4" ? Integrator::rk4 : Integrator::semi_implicit_euler;
-  options.rows.contacts = options.rows.joints = run.with_contacts();
+  options.rows.contacts = options.rows.joints = run.with_contacts;
   options.rows.restitution = run.restitution;
   Progress progress(std::filesystem::path(run.model).stem().string(), run.quiet || run.json);
   const auto on_frame = [&](const TrackFrame& f) {
@@ -114,8 +118,9 @@ TrackReport simulate(const Run& run, const Model& model, const PoseSource& sourc
   return report;
 }
 
-void execute(const Run& run) {
+void execute(Run run) {
   const Model model = load_model(run.model, run.options, run.quiet || run.json);
+  run.decide(model);
   std::optional<ClipBinding> clip;
   if (!run.clip.empty()) clip = bind_clip(run, model);
   const PoseSource source = clip ? follow(model, *clip) : hold(model.qpos0);
@@ -161,7 +166,7 @@ void add_options(CLI::App& command, Run& run) {
       ->check(CLI::IsMember({"euler", "rk4"}))
       ->capture_default_str();
   command.add_option("--contacts", run.contacts,
-                     "on, off or auto: contact, friction and joint limits; auto: on unless a clip or rk4 is used")
+                     "on, off or auto: contact, friction and joint limits; auto: on unless there is a clip, rk4 or an equality constraint")
       ->check(CLI::IsMember({"on", "off", "auto"}))
       ->capture_default_str();
   command.add_option("--restitution", run.restitution, "Of every contact, 0 to 1")->check(CLI::Range(0.0, 1.0))->capture_default_str();
