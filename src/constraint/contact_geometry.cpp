@@ -248,6 +248,7 @@ void ContactGeometry::place(int i, const Vec3d& origin, const Mat3d& rotation, c
   p.pose = {origin + rotation * s.pose.position, rotation * s.pose.rotation};
   const Vec3d arm = rotation * s.centre;
   p.centre = origin + arm, p.velocity = velocity.v + cross(velocity.w, arm), p.spin = velocity.w;
+  p.speed = norm(p.velocity) + (std::isinf(s.radius) ? 0.0 : norm(p.spin) * s.radius);
 }
 
 /// How far apart two shapes may be and still meet within h: the speed at which their surfaces can approach.
@@ -276,6 +277,9 @@ bool ContactGeometry::near(int i, int j, double margin) const {
 }
 
 void ContactGeometry::touch(int i, int j, double h, std::vector<LinkContact>& contacts) {
+  // Speeds added up are more than any speed of approach: most pairs end here without a root.
+  const double at_most = std::max(surfaces_[i].margin, surfaces_[j].margin) + h * (placed_[i].speed + placed_[j].speed);
+  if (!near(i, j, at_most)) return;
   const double margin = reach(i, j, h);
   if (!near(i, j, margin)) return;
   ContactPoint points[kMaxManifold];

@@ -20,6 +20,8 @@ constexpr double kLeastProximal = sizeof(R) == 8 ? 1e-4 : 1e-2;
 constexpr int kFewContacts = 48;  ///< up to which discs follow their normal forces within a round
 constexpr int kPatience = 15;     ///< rounds without a better residual
 
+double length2(double x, double y) { return std::sqrt(x * x + y * y); }
+
 /// x = a⁻¹ x by elimination with pivots; a [n][n] is used up. The matrices are 1 + B A of positive B and A: never
 /// singular.
 void solve_dense(std::vector<double>& a, std::vector<double>& x) {
@@ -74,7 +76,7 @@ void TreeNewton<R>::begin(BasicData<R>& data, std::span<const double> multiplier
     centre_[row] = std::max(0.0, centre_[row]);
     radius_[c] = contact.friction * centre_[row];
     if (contact.nrow == 3) {
-      const double length = std::hypot(centre_[row + 1], centre_[row + 2]);
+      const double length = length2(centre_[row + 1], centre_[row + 2]);
       const double shrink = length > radius_[c] ? radius_[c] / length : 1;
       centre_[row + 1] *= shrink, centre_[row + 2] *= shrink;
     }
@@ -168,9 +170,9 @@ double TreeNewton<R>::natural() const {
     take(std::abs(lambda_[i] - std::max(0.0, lambda_[i] - residual(i) / d)) * d);
     if (c.nrow < 3) continue;
     const double z1 = lambda_[i + 1] - residual(i + 1) / d, z2 = lambda_[i + 2] - residual(i + 2) / d;
-    const double length = std::hypot(z1, z2), radius = c.friction * lambda_[i],
+    const double length = length2(z1, z2), radius = c.friction * lambda_[i],
                  shrink = length > radius ? radius / length : 1;
-    take(std::hypot(lambda_[i + 1] - shrink * z1, lambda_[i + 2] - shrink * z2) * d);
+    take(length2(lambda_[i + 1] - shrink * z1, lambda_[i + 2] - shrink * z2) * d);
   }
   for (const OneJointRow& j : joints_) {
     const int i = j.row;

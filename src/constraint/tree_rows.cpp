@@ -108,8 +108,16 @@ void TreeRows<R>::add_contact(const BasicData<R>& data, double h, const LinkCont
   contact_rows_.push_back({arm_a, arm_b, {n, t1, t2}, rows()});
   const Motion<double> va = velocity_of(data.links(), c.a), vb = velocity_of(data.links(), c.b);
   const double speed = dot(n, va.v + cross(va.w, arm_a) - vb.v - cross(vb.w, arm_b));
+  Spook soft = c.spook;
+  if (soft.compliance == 0) {
+    const auto inverse_mass = [&](int link) {  // articulated, by the factors that the step's solve without rows left
+      const Sym3<R>& M = data.links()[link].IA.M;
+      return 3 / std::max(double(M.xx + M.yy + M.zz), 1e-30);
+    };
+    soft.compliance = options_.relative_compliance * h * h * (inverse_mass(c.a) + (c.b >= 0 ? inverse_mass(c.b) : 0));
+  }
   const SpookRow spook =
-      spook_unilateral(c.spook, c.point.distance, speed, h, c.restitution, options_.restitution_threshold);
+      spook_unilateral(soft, c.point.distance, speed, h, c.restitution, options_.restitution_threshold);
   report_.penetration = std::max(report_.penetration, -c.point.distance);
   add_block(RowCone::interval, -1, 0, c.identity);
   const int normal = add_row({spook.compliance, spook.target, 0, kInfinity});

@@ -109,7 +109,7 @@ TEST(Ground, ColumnOfBoxesCarriesItsWeightContactByContact) {
   const auto contacts = s.stepper.rows()->contacts();
   for (int i = 0; i < int(contacts.size()); ++i) carried[contacts[i].a] += s.stepper.rows()->force(i).z;
   for (int i = 0; i < n; ++i) EXPECT_NEAR(carried[i], (n - i) * 2 * kGravity, 1e-6) << i;
-  EXPECT_LT(s.stepper.rows()->report().penetration, 1e-6);
+  EXPECT_LT(s.stepper.rows()->report().penetration, 1e-4);
 }
 
 TEST(Ground, SphereBouncesByItsRestitution) {

@@ -64,6 +64,7 @@ class ContactGeometry {
   struct Placed {  ///< a shape in the world
     ShapePose pose;
     Vec3d centre, velocity, spin;
+    double speed;  ///< the fastest that a point of its sphere can be [m/s]
   };
   struct Override {  ///< of an explicit pair
     std::uint64_t key;

@@ -53,6 +53,9 @@ struct RowsOptions {
   bool limits = true, friction_loss = true;
   Spook limit_spook;
   RowSolveOptions solve{.max_iterations = 200, .tolerance = 1e-6};
+  /// Compliance of contacts without one of their own, in h² × the inverse mass that the contact feels: enough to make the
+  /// forces of many contacts under one foot unique, without which it rocks for ever (decision 504). 0: rigid.
+  double relative_compliance = 0.0036;
   RowsMethod method = RowsMethod::automatic;  ///< newton: wherever it can
   double restitution_threshold = 0.1;         ///< approach below which nothing bounces [m/s]
 };
