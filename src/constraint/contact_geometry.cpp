@@ -277,25 +277,21 @@ bool ContactGeometry::near(int i, int j, double margin) const {
 }
 
 void ContactGeometry::touch(int i, int j, double h, std::vector<LinkContact>& contacts) {
-  // Speeds added up are more than any speed of approach: most pairs end here without a root.
-  const double at_most = std::max(surfaces_[i].margin, surfaces_[j].margin) + h * (placed_[i].speed + placed_[j].speed);
-  if (!near(i, j, at_most)) return;
   const double margin = reach(i, j, h);
   if (!near(i, j, margin)) return;
-  ContactPoint points[kMaxManifold];
   const int count =
-      collide(shapes_[i].shape, placed_[i].pose, shapes_[j].shape, placed_[j].pose, std::max(0.0, margin), points);
+      collide(shapes_[i].shape, placed_[i].pose, shapes_[j].shape, placed_[j].pose, std::max(0.0, margin), points_);
   if (count == 0) return;
   const Surface both = surface(i, j);
   for (int k = 0; k < count; ++k) {
     LinkContact c;
     c.a = shapes_[i].link, c.b = shapes_[j].link;
-    c.point = points[k];
+    c.point = points_[k];
     c.point.distance -= both.margin;  // MJCF's margin: forces begin at that distance
     c.dimension = both.dimension;
     c.friction = both.friction[0], c.torsional = both.friction[1], c.rolling = both.friction[2];
     c.spook = both.spook;
-    c.identity = std::uint64_t(i + 1) << 45 | std::uint64_t(j + 1) << 28 | (points[k].feature & 0x0fffffffu);
+    c.identity = std::uint64_t(i + 1) << 45 | std::uint64_t(j + 1) << 28 | (points_[k].feature & 0x0fffffffu);
     contacts.push_back(c);
   }
 }
@@ -315,7 +311,17 @@ void ContactGeometry::detect(const BasicData<R>& data, double h, std::vector<Lin
     place(int(i), widen(s.o), rotation, {widen(s.v.w), widen(s.v.v)});
   }
   if (!crowded_) {
-    for (const BodyPair& pair : pairs_) touch(int(pair.first), int(pair.second), h, contacts);
+    // Speeds added up are more than any speed of approach: most pairs end here, without a root.
+    spheres_.resize(shapes_.size());
+    for (std::size_t i = 0; i < shapes_.size(); ++i) {
+      spheres_[i] = {placed_[i].centre, shapes_[i].radius + h * placed_[i].speed + std::max(0.0, surfaces_[i].margin)};
+    }
+    for (const BodyPair& pair : pairs_) {
+      const Sphere &a = spheres_[pair.first], &b = spheres_[pair.second];
+      const Vec3d d = a.centre - b.centre;
+      const double reach = a.radius + b.radius;
+      if (dot(d, d) <= reach * reach) touch(int(pair.first), int(pair.second), h, contacts);
+    }
     return;
   }
   for (std::size_t i = 0; i < shapes_.size(); ++i) {

@@ -238,6 +238,17 @@ void TreeNewton<R>::add_load(const TreeContact& contact, const Tangent& b) {
     sum.H = sum.H + Mat3<R>{R(mp.x * q.x), R(mp.x * q.y), R(mp.x * q.z), R(mp.y * q.x), R(mp.y * q.y),
                             R(mp.y * q.z), R(mp.z * q.x), R(mp.z * q.y), R(mp.z * q.z)};
   };
+  if (b.t12 == 0 && b.t11 == b.t22) {  // sticking, or no friction: C = s 1 + (b - s) n nᵀ
+    const double s = b.t11, x = arm.x, y = arm.y, z = arm.z;
+    if (s > 0) {
+      sum.M += {R(s), R(0), R(0), R(s), R(0), R(s)};
+      sum.H = sum.H + Mat3<R>{R(0), R(-s * z), R(s * y), R(s * z), R(0), R(-s * x), R(-s * y), R(s * x), R(0)};
+      sum.I += {R(s * (y * y + z * z)), R(-s * x * y), R(-s * x * z),
+                R(s * (x * x + z * z)), R(-s * y * z), R(s * (x * x + y * y))};
+    }
+    if (b.normal != s) add(n, n * (b.normal - s));
+    return;
+  }
   if (b.normal > 0) add(n, n * b.normal);
   if (b.t11 > 0 || b.t22 > 0) add(t1, t1 * b.t11 + t2 * b.t12), add(t2, t1 * b.t12 + t2 * b.t22);
 }

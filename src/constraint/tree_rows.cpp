@@ -22,11 +22,9 @@ Motion<double> velocity_of(const LinkState<R>* links, int link) {
 
 }  // namespace
 
-std::array<Vec3d, 2> contact_tangents(const Vec3d& n) {
-  const Vec3d axis = std::abs(n.x) < 0.6 ? Vec3d{1, 0, 0} : Vec3d{0, 1, 0};
-  Vec3d t = axis - n * dot(n, axis);
-  t = t * (1 / norm(t));
-  return {t, cross(n, t)};
+std::array<Vec3d, 2> contact_tangents(const Vec3d& n) {  // [Duff et al. 2017]: no root, no branch
+  const double sign = std::copysign(1.0, n.z), a = -1 / (sign + n.z), b = n.x * n.y * a;
+  return {Vec3d{1 + sign * n.x * n.x * a, sign * b, -sign * n.x}, Vec3d{b, sign + n.y * n.y * a, -n.y}};
 }
 
 const char* name(RowsMethod method) {

@@ -15,17 +15,24 @@ constexpr int kManyRows = 150, kSweepsOfMany = 60;  ///< where a sweep costs muc
 
 }  // namespace
 
-/// J v of every row, v being the links' velocities in data's workspace and `qvel` for rows on joints.
+/// J v of every row, v being the links' velocities in data's workspace, plus `a_share` times their accelerations, and
+/// `qvel` for rows on joints.
 template <class R>
-void TreeRows<R>::row_velocity(BasicData<R>& data, In<R> qvel, double* out) const {
+void TreeRows<R>::row_velocity(BasicData<R>& data, In<R> qvel, double* out, double a_share) const {
   const LinkState<R>* links = data.links();
+  const auto motion = [&](int link) {
+    Motion<double> m = {widen(links[link].v.w), widen(links[link].v.v)};
+    if (a_share != 0) m.w += widen(links[link].a.w) * a_share, m.v += widen(links[link].a.v) * a_share;
+    return m;
+  };
   for (std::size_t i = 0; i < contacts_.size(); ++i) {
     const ContactRows& rows = contact_rows_[i];
     const LinkContact& c = contacts_[i];
-    Vec3d w = widen(links[c.a].v.w), v = widen(links[c.a].v.v) + cross(w, rows.arm_a);
+    const Motion<double> a = motion(c.a);
+    Vec3d w = a.w, v = a.v + cross(a.w, rows.arm_a);
     if (c.b >= 0) {
-      const Vec3d wb = widen(links[c.b].v.w);
-      v -= widen(links[c.b].v.v) + cross(wb, rows.arm_b), w -= wb;
+      const Motion<double> b = motion(c.b);
+      v -= b.v + cross(b.w, rows.arm_b), w -= b.w;
     }
     for (int k = 0; k < c.dimension; ++k) out[rows.first_row + k] = dot(rows.axis[k % 3], k < 3 ? v : w);
   }
@@ -39,11 +46,12 @@ void TreeRows<R>::row_velocity(BasicData<R>& data, In<R> qvel, double* out) cons
 }
 
 template <class R>
-void TreeRows<R>::solve(BasicData<R>& data, In<R> qpos, In<R> joint_inertia, Out<R> velocity, bool included) {
+void TreeRows<R>::solve(BasicData<R>& data, In<R> qpos, In<R> joint_inertia, Out<R> velocity, bool included,
+                        bool fresh) {
   if (rows() == 0) return;
-  kinematics<R>(model_, data, qpos, velocity);
+  if (!fresh) kinematics<R>(model_, data, qpos, velocity);
   velocity_.resize(rows());
-  row_velocity(data, velocity, velocity_.data());
+  row_velocity(data, velocity, velocity_.data(), fresh ? h_ : 0);
   const bool newton = options_.method != RowsMethod::gauss_seidel && newton_can();
   if (newton && included) {  // back to the velocity without rows
     std::fill(change_.begin(), change_.end(), R(0));

@@ -13,7 +13,7 @@ RowStage<R>::RowStage(const Model& model, const BasicData<R>& data, const RowSta
                     .friction_loss = options.joints,
                     .limit_spook = options.limit_spook,
                     .solve = options.solve,
-             .method = options.method,
+                    .method = options.method,
                     .restitution_threshold = options.restitution_threshold}),
       force_(model.nv) {
   if (data.width() != 1)
@@ -25,7 +25,12 @@ RowStage<R>::RowStage(const Model& model, const BasicData<R>& data, const RowSta
 
 template <class R>
 void RowStage<R>::begin(BasicData<R>& data, double h, In<R> velocity) {
-  kinematics<R>(model_, data, data.qpos, data.qvel);
+  LinkState<R>* links =
+      data.links();  // the solve without rows left orientations, offsets and velocities; origins are missing
+  for (int i = 0; i < model_.njoint(); ++i) {
+    const int parent = model_.joints[i].parent;
+    links[i].o = parent >= 0 ? links[parent].o + links[i].r : links[i].r;
+  }
   geometry_.detect(data, h, found_);
   for (LinkContact& c : found_) c.restitution = options_.restitution;
   rows_.build(data, h, data.qpos, data.qvel, velocity, found_);
@@ -33,8 +38,8 @@ void RowStage<R>::begin(BasicData<R>& data, double h, In<R> velocity) {
 }
 
 template <class R>
-void RowStage<R>::solve(BasicData<R>& data, Out<R> velocity, bool included) {
-  rows_.solve(data, data.qpos, data.joint_inertia, velocity, included);
+void RowStage<R>::solve(BasicData<R>& data, Out<R> velocity, bool included, bool fresh) {
+  rows_.solve(data, data.qpos, data.joint_inertia, velocity, included, fresh);
 }
 
 template <class R>
@@ -47,7 +52,7 @@ In<R> RowStage<R>::applied_force(BasicData<R>& data) {
 template <class R>
 void RowStage<R>::apply(BasicData<R>& data, double h, Out<R> velocity) {
   begin(data, h, velocity);
-  if (rows_.rows() > 0) solve(data, velocity, false);
+  if (rows_.rows() > 0) solve(data, velocity, false, true);
 }
 
 template class RowStage<double>;

@@ -66,6 +66,10 @@ class ContactGeometry {
     Vec3d centre, velocity, spin;
     double speed;  ///< the fastest that a point of its sphere can be [m/s]
   };
+  struct Sphere {  ///< all that a shape can reach within the step
+    Vec3d centre;
+    double radius;
+  };
   struct Override {  ///< of an explicit pair
     std::uint64_t key;
     Surface surface;
@@ -92,6 +96,8 @@ class ContactGeometry {
   bool crowded_ = false;
   Diagnostics diagnostics_;
   std::vector<Placed> placed_;
+  std::vector<Sphere> spheres_;
+  std::vector<ContactPoint> points_ = std::vector<ContactPoint>(kMaxManifold);
   std::vector<Aabb> boxes_;
   BroadPhase broad_;
 };

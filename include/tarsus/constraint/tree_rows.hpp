@@ -75,7 +75,9 @@ class TreeRows {
   /// velocity in: the step's without these rows (`included`: with those of add_force()); out: with them. data must hold
   /// the factors of M̂ = M + joint_inertia (after maba() or factor()); its workspace is used, and the factors may be
   /// lost.
-  void solve(BasicData<R>& data, In<R> qpos, In<R> joint_inertia, Out<R> velocity, bool included);
+  /// `fresh`: data still holds the link velocities of qvel and what qacc adds to the links' accelerations, velocity being
+  /// qvel + h qacc: right after build() and the solve without rows.
+  void solve(BasicData<R>& data, In<R> qpos, In<R> joint_inertia, Out<R> velocity, bool included, bool fresh = false);
   /// Jᵀ λ / h of the last solve, added to `force` [nv]. data must hold this step's poses.
   void add_force(BasicData<R>& data, Out<R> force);
   /// Largest miss of the rows at this velocity with the last multipliers [m/s].
@@ -109,7 +111,7 @@ class TreeRows {
   void add_joint_row(int joint, const double* entries, const RowNumbers& numbers, std::uint64_t identity);
   int add_row(const RowNumbers& numbers);
   void add_block(RowCone cone, int reference, double coefficient, std::uint64_t identity);
-  void row_velocity(BasicData<R>& data, In<R> qvel, double* out) const;
+  void row_velocity(BasicData<R>& data, In<R> qvel, double* out, double a_share = 0) const;
   void remember();
   void recall();
 

@@ -36,7 +36,7 @@ class RowStage {
     begin(data, h, velocity);
     for (int round = 0; rows_.rows() > 0 && round < options_.drive_rounds; ++round) {
       factor<R>(model_, data, data.qpos, data.joint_inertia);  // a rotation at its limit left factors of another form
-      solve(data, velocity, round > 0);
+      solve(data, velocity, round > 0, false);
       solve_drives(applied_force(data), velocity);
       rounds_ = round + 1;
       if (residual(data, velocity) <= tolerance()) break;
@@ -52,7 +52,7 @@ class RowStage {
 
  private:
   void begin(BasicData<R>& data, double h, In<R> velocity);
-  void solve(BasicData<R>& data, Out<R> velocity, bool included);
+  void solve(BasicData<R>& data, Out<R> velocity, bool included, bool fresh);
   In<R> applied_force(BasicData<R>& data);
   double residual(BasicData<R>& data, In<R> velocity) { return rows_.residual(data, data.qpos, velocity); }
   double tolerance() const { return sizeof(R) == 8 ? 2 * options_.solve.tolerance : 1e-4; }
