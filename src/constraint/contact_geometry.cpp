@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
+
+#include "constraint/widen.hpp"
 
 namespace tarsus {
 
@@ -300,15 +301,13 @@ template <class R>
 void ContactGeometry::detect(const BasicData<R>& data, double h, std::vector<LinkContact>& contacts) {
   contacts.clear();
   if (empty()) return;
-  const auto widen = [](const Vec3<R>& v) { return Vec3d{double(v.x), double(v.y), double(v.z)}; };
   for (std::size_t i = 0; i < shapes_.size(); ++i) {
     if (shapes_[i].link < 0) {
       place(int(i), {0, 0, 0}, identity3<double>(), {{0, 0, 0}, {0, 0, 0}});
       continue;
     }
     const LinkState<R>& s = data.links()[shapes_[i].link];
-    const Mat3d rotation = from_columns(widen(s.R.column_x()), widen(s.R.column_y()), widen(s.R.column_z()));
-    place(int(i), widen(s.o), rotation, {widen(s.v.w), widen(s.v.v)});
+    place(int(i), widen(s.o), widen(s.R), widen(s.v));
   }
   if (!crowded_) {
     // Speeds added up are more than any speed of approach: most pairs end here, without a root.
@@ -325,10 +324,7 @@ void ContactGeometry::detect(const BasicData<R>& data, double h, std::vector<Lin
     return;
   }
   for (std::size_t i = 0; i < shapes_.size(); ++i) {
-    const double own =
-        surfaces_[i].margin + h * (norm(placed_[i].velocity) +
-                                   norm(placed_[i].spin) * (std::isinf(shapes_[i].radius) ? 0 : shapes_[i].radius));
-    boxes_[i] = bounds(shapes_[i].shape, placed_[i].pose, std::max(0.0, own));
+    boxes_[i] = bounds(shapes_[i].shape, placed_[i].pose, std::max(0.0, surfaces_[i].margin + h * placed_[i].speed));
   }
   for (const BodyPair& pair : broad_.find(boxes_)) {
     if (may_touch(int(pair.first), int(pair.second))) touch(int(pair.first), int(pair.second), h, contacts);

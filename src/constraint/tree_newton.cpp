@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "constraint/contact_force.hpp"
 #include "constraint/widen.hpp"
 
 namespace tarsus {
@@ -66,11 +67,7 @@ void TreeNewton<R>::begin(BasicData<R>& data, std::span<const double> multiplier
   tangent_.assign(contacts_.size() + joints_.size(), {});
   for (std::size_t c = 0; c < contacts_.size(); ++c) {
     const TreeContact& contact = contacts_[c];
-    const auto inverse_mass = [&](int link) {  // by the articulated mass that the last factors found there
-      const Sym3<R>& M = data.links()[link].IA.M;
-      return 3 / std::max(double(M.xx + M.yy + M.zz), 1e-30);
-    };
-    const double d = inverse_mass(contact.a) + (contact.b >= 0 ? inverse_mass(contact.b) : 0);
+    const double d = contact_inverse_mass(data.links(), contact.a, contact.b);
     std::fill_n(scale_.begin() + contact.first_row, contact.nrow, d);
     const int row = contact.first_row;
     centre_[row] = std::max(0.0, centre_[row]);
@@ -265,14 +262,8 @@ void TreeNewton<R>::add_pairs() {
   for (std::size_t c = 0; c < contacts_.size(); ++c) {
     const TreeContact& contact = contacts_[c];
     if (!in_pairs(c)) continue;
-    typename DelassusRows<R>::Block block = pairs_.block(pairs_.add_block(contact.a, contact.b, contact.nrow));
+    write_contact<R>(contact, pairs_.block(pairs_.add_block(contact.a, contact.b, contact.nrow)), 0);
     pair_contact_.push_back(int(c));
-    for (int k = 0; k < contact.nrow; ++k) {
-      const Vec3d f = contact.axis[k], na = cross(contact.arm_a, f), nb = -cross(contact.arm_b, f);
-      R* at = block.force + k;
-      const double entries[12] = {na.x, na.y, na.z, f.x, f.y, f.z, nb.x, nb.y, nb.z, -f.x, -f.y, -f.z};
-      for (std::size_t j = 0; j < 12; ++j) at[j * block.stride] = R(entries[j]);
-    }
   }
 }
 
@@ -387,7 +378,7 @@ double TreeNewton<R>::gap_at(double t) {
 /// The length of a step that no function need fall along: half as long until it does not make the gap much wider.
 template <class R>
 double TreeNewton<R>::backtrack() {
-  const double start = gap_at(0);
+  const double start = gap();  // λ is still that of this round's w
   double best = 1, least = kInfinity;
   for (double t = 1; t > 0.02; t *= 0.5) {
     const double at = gap_at(t);
@@ -437,17 +428,15 @@ RowSolveReport TreeNewton<R>::solve(BasicData<R>& data, In<R> joint_inertia, std
       report.status = RowSolveStatus::not_finite;
       return report;
     }
-    if (report.residual <= tolerance) {
-      report.status = RowSolveStatus::converged;
-      std::copy(lambda_.begin(), lambda_.end(), multiplier.begin());
-      std::copy(x_.begin(), x_.end(), change.begin());
-      return report;
-    }
     if (report.residual < best) {
       if (report.residual < 0.7 * best) best_round = round;
       best = report.residual;
       std::copy(lambda_.begin(), lambda_.end(), multiplier.begin());
       std::copy(x_.begin(), x_.end(), change.begin());
+    }
+    if (report.residual <= tolerance) {  // the first that is, hence the best
+      report.status = RowSolveStatus::converged;
+      break;
     }
     if (round - best_round > kPatience) break;
     settled = open <= 0.1 * report.residual;  // these discs' own problem is solved: on to the next

@@ -15,9 +15,7 @@ constexpr std::uint64_t kLimitIdentity = std::uint64_t(1) << 62, kFrictionIdenti
 
 template <class R>
 Motion<double> velocity_of(const LinkState<R>* links, int link) {
-  if (link < 0) return {{0, 0, 0}, {0, 0, 0}};
-  const Motion<R>& v = links[link].v;
-  return {{v.w.x, v.w.y, v.w.z}, {v.v.x, v.v.y, v.v.z}};
+  return link < 0 ? Motion<double>{{0, 0, 0}, {0, 0, 0}} : widen(links[link].v);
 }
 
 }  // namespace
@@ -103,16 +101,12 @@ void TreeRows<R>::add_contact(const BasicData<R>& data, double h, const LinkCont
   const auto [t1, t2] = contact_tangents(c.point.normal);
   const Vec3d n = c.point.normal, arm_a = c.point.position - widen(data.links()[c.a].o);
   const Vec3d arm_b = c.b >= 0 ? c.point.position - widen(data.links()[c.b].o) : Vec3d{0, 0, 0};
-  contact_rows_.push_back({arm_a, arm_b, {n, t1, t2}, rows()});
+  contact_rows_.push_back({c.a, c.b, rows(), c.dimension, arm_a, arm_b, {n, t1, t2}, c.friction});
   const Motion<double> va = velocity_of(data.links(), c.a), vb = velocity_of(data.links(), c.b);
   const double speed = dot(n, va.v + cross(va.w, arm_a) - vb.v - cross(vb.w, arm_b));
   Spook soft = c.spook;
   if (soft.compliance == 0) {
-    const auto inverse_mass = [&](int link) {  // articulated, by the factors that the step's solve without rows left
-      const Sym3<R>& M = data.links()[link].IA.M;
-      return 3 / std::max(double(M.xx + M.yy + M.zz), 1e-30);
-    };
-    soft.compliance = options_.relative_compliance * h * h * (inverse_mass(c.a) + (c.b >= 0 ? inverse_mass(c.b) : 0));
+    soft.compliance = options_.relative_compliance * h * h * contact_inverse_mass(data.links(), c.a, c.b);
   }
   const SpookRow spook =
       spook_unilateral(soft, c.point.distance, speed, h, c.restitution, options_.restitution_threshold);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "constraint/contact_force.hpp"
 #include "constraint/widen.hpp"
 #include "tarsus/constraint/tree_rows.hpp"
 
@@ -21,12 +22,12 @@ template <class R>
 void TreeRows<R>::row_velocity(BasicData<R>& data, In<R> qvel, double* out, double a_share) const {
   const LinkState<R>* links = data.links();
   const auto motion = [&](int link) {
-    Motion<double> m = {widen(links[link].v.w), widen(links[link].v.v)};
+    Motion<double> m = widen(links[link].v);
     if (a_share != 0) m.w += widen(links[link].a.w) * a_share, m.v += widen(links[link].a.v) * a_share;
     return m;
   };
   for (std::size_t i = 0; i < contacts_.size(); ++i) {
-    const ContactRows& rows = contact_rows_[i];
+    const TreeContact& rows = contact_rows_[i];
     const LinkContact& c = contacts_[i];
     const Motion<double> a = motion(c.a);
     Vec3d w = a.w, v = a.v + cross(a.w, rows.arm_a);
@@ -66,7 +67,7 @@ void TreeRows<R>::solve(BasicData<R>& data, In<R> qpos, In<R> joint_inertia, Out
     solve_gauss_seidel(data, velocity, included && !newton);
   }
   report_.touching = 0;
-  for (const ContactRows& contact : contact_rows_) report_.touching += multiplier_[contact.first_row] > 0;
+  for (const TreeContact& contact : contact_rows_) report_.touching += multiplier_[contact.first_row] > 0;
 }
 
 /// Contacts without torsion or rolling, rows on one hinge, slide or ball.
@@ -83,28 +84,18 @@ bool TreeRows<R>::newton_can() const {
 
 template <class R>
 bool TreeRows<R>::solve_newton(BasicData<R>& data, In<R> joint_inertia, Out<R> velocity) {
-  tree_contacts_.clear(), one_joint_rows_.clear();
-  for (std::size_t i = 0; i < contacts_.size(); ++i) {
-    const ContactRows& rows = contact_rows_[i];
-    const LinkContact& c = contacts_[i];
-    TreeContact contact{c.a, c.b, rows.first_row, c.dimension, rows.arm_a, rows.arm_b, {}, c.friction};
-    std::copy_n(rows.axis, 3, contact.axis);
-    tree_contacts_.push_back(contact);
-  }
+  one_joint_rows_.clear();
   const int first = rows() - int(joint_rows_.size());
   for (std::size_t j = 0; j < joint_rows_.size(); ++j) {
     const JointRow& row = joint_rows_[j];
     Vec3d e{row.entry[0], row.entry[1], row.entry[2]};
-    if (model_.joints[row.joint].type == JointType::ball) {
-      const Mat3<R>& turn = data.links()[row.joint].R;
-      e = widen(turn.column_x()) * e.x + widen(turn.column_y()) * e.y + widen(turn.column_z()) * e.z;
-    }
+    if (model_.joints[row.joint].type == JointType::ball) e = widen(data.links()[row.joint].R) * e;
     one_joint_rows_.push_back({row.joint, first + int(j), e});
   }
   start_ = multiplier_;
   RowSolveOptions options = options_.solve;
   options.max_iterations = std::min(options.max_iterations, kNewtonRounds);
-  const RowSolveReport solved = newton_.solve(data, joint_inertia, tree_contacts_, one_joint_rows_, numbers_, velocity_,
+  const RowSolveReport solved = newton_.solve(data, joint_inertia, contact_rows_, one_joint_rows_, numbers_, velocity_,
                                               multiplier_, change_, options);
   report_.iterations += solved.iterations;
   if (solved.status != RowSolveStatus::converged && !(solved.residual <= kGiveUp)) {
@@ -127,19 +118,7 @@ void TreeRows<R>::write_blocks() {
       count += contacts_[end++].dimension;
     typename DelassusRows<R>::Block block = rows_.block(rows_.add_block(contacts_[i].a, contacts_[i].b, count));
     for (int row = 0; i < end; row += contacts_[i++].dimension) {
-      const ContactRows& c = contact_rows_[i];
-      const auto put = [&](int offset, const Vec3d& arm, double sign) {
-        for (int k = 0; k < contacts_[i].dimension; ++k) {
-          const Vec3d d = c.axis[k % 3] * sign, moment = k < 3 ? cross(arm, d) : d;
-          R* at = block.force + std::size_t(offset) * block.stride + row + k;
-          for (int j = 0; j < 3; ++j) {
-            at[std::size_t(j) * block.stride] = R(moment[j]);
-            at[std::size_t(3 + j) * block.stride] = R(k < 3 ? d[j] : 0);
-          }
-        }
-      };
-      put(0, c.arm_a, 1);
-      if (contacts_[i].b >= 0) put(6, c.arm_b, -1);
+      write_contact<R>(contact_rows_[i], block, row);
     }
   }
   for (const JointRow& row : joint_rows_) {
@@ -202,7 +181,7 @@ void TreeRows<R>::add_force(BasicData<R>& data, Out<R> force) {
   };
   for (std::size_t i = 0; i < contacts_.size(); ++i) {
     const LinkContact& c = contacts_[i];
-    const ContactRows& rows = contact_rows_[i];
+    const TreeContact& rows = contact_rows_[i];
     Vec3d f{0, 0, 0}, moment{0, 0, 0};
     for (int k = 0; k < c.dimension; ++k)
       (k < 3 ? f : moment) += rows.axis[k % 3] * (multiplier_[rows.first_row + k] / h_);
@@ -270,7 +249,7 @@ double TreeRows<R>::residual(BasicData<R>& data, In<R> qpos, In<R> velocity) {
 
 template <class R>
 Vec3d TreeRows<R>::force(int contact) const {
-  const ContactRows& rows = contact_rows_.at(contact);
+  const TreeContact& rows = contact_rows_.at(contact);
   Vec3d impulse{0, 0, 0};
   for (int k = 0; k < std::min(3, contacts_[contact].dimension); ++k)
     impulse += rows.axis[k] * multiplier_[rows.first_row + k];

@@ -25,7 +25,7 @@
 
 namespace tarsus {
 
-/// A contact: a normal row and, with friction, two tangents.
+/// A contact's rows: along the normal, the two tangents, then about them; Newton's method knows the first three.
 struct TreeContact {
   int a = 0, b = -1;  ///< links; b -1: the world
   int first_row = 0, nrow = 3;

@@ -53,8 +53,8 @@ struct RowsOptions {
   bool limits = true, friction_loss = true;
   Spook limit_spook;
   RowSolveOptions solve{.max_iterations = 200, .tolerance = 1e-6};
-  /// Compliance of contacts without one of their own, in h² × the inverse mass that the contact feels: enough to make the
-  /// forces of many contacts under one foot unique, without which it rocks for ever (decision 504). 0: rigid.
+  /// Compliance of contacts without one of their own, in h² × the inverse mass that the contact feels: enough to make
+  /// the forces of many contacts under one foot unique, without which it rocks for ever (decision 504). 0: rigid.
   double relative_compliance = 0.0036;
   RowsMethod method = RowsMethod::automatic;  ///< newton: wherever it can
   double restitution_threshold = 0.1;         ///< approach below which nothing bounces [m/s]
@@ -75,8 +75,8 @@ class TreeRows {
   /// velocity in: the step's without these rows (`included`: with those of add_force()); out: with them. data must hold
   /// the factors of M̂ = M + joint_inertia (after maba() or factor()); its workspace is used, and the factors may be
   /// lost.
-  /// `fresh`: data still holds the link velocities of qvel and what qacc adds to the links' accelerations, velocity being
-  /// qvel + h qacc: right after build() and the solve without rows.
+  /// `fresh`: data still holds the link velocities of qvel and what qacc adds to the links' accelerations, velocity
+  /// being qvel + h qacc: right after build() and the solve without rows.
   void solve(BasicData<R>& data, In<R> qpos, In<R> joint_inertia, Out<R> velocity, bool included, bool fresh = false);
   /// Jᵀ λ / h of the last solve, added to `force` [nv]. data must hold this step's poses.
   void add_force(BasicData<R>& data, Out<R> force);
@@ -93,11 +93,6 @@ class TreeRows {
     std::uint64_t identity;
     int count;
     double multiplier[6];
-  };
-  struct ContactRows {
-    Vec3d arm_a, arm_b;  ///< from the links' origins, world axes [m]
-    Vec3d axis[3];       ///< n, t₁, t₂
-    int first_row;
   };
   struct JointRow {
     int joint;
@@ -127,7 +122,7 @@ class TreeRows {
   RowsReport report_;
   double h_ = 0;
   std::vector<LinkContact> contacts_;
-  std::vector<ContactRows> contact_rows_;  ///< [contact]
+  std::vector<TreeContact> contact_rows_;  ///< [contact]
   std::vector<JointRow> joint_rows_;       ///< after the contacts' rows
   std::vector<RowNumbers> numbers_;        ///< [row]
   std::vector<RowBlock> blocks_;
@@ -135,7 +130,6 @@ class TreeRows {
   std::vector<Warm> warm_;
   // Newton
   TreeNewton<R> newton_;
-  std::vector<TreeContact> tree_contacts_;
   std::vector<OneJointRow> one_joint_rows_;
   // Gauss-Seidel
   DelassusRows<R> rows_;

@@ -1,0 +1,25 @@
+// A contact's rows as forces in a block of DelassusRows.
+#pragma once
+
+#include "tarsus/constraint/tree_newton.hpp"
+
+namespace tarsus {
+
+/// Rows `row`, row + 1, … of the block: along the contact's axes at its point, from the fourth on moments about them.
+template <class R>
+void write_contact(const TreeContact& contact, const typename DelassusRows<R>::Block& block, int row) {
+  const auto put = [&](int offset, const Vec3d& arm, double sign) {
+    for (int k = 0; k < contact.nrow; ++k) {
+      const Vec3d d = contact.axis[k % 3] * sign, moment = k < 3 ? cross(arm, d) : d;
+      R* at = block.force + std::size_t(offset) * block.stride + row + k;
+      for (int j = 0; j < 3; ++j) {
+        at[std::size_t(j) * block.stride] = R(moment[j]);
+        at[std::size_t(3 + j) * block.stride] = R(k < 3 ? d[j] : 0);
+      }
+    }
+  };
+  put(0, contact.arm_a, 1);
+  if (contact.b >= 0) put(6, contact.arm_b, -1);
+}
+
+}  // namespace tarsus
