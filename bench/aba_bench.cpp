@@ -17,9 +17,9 @@
 #include <random>
 #include <string>
 
+#include "hinge_chain.hpp"
 #include "tarsus/control/drive.hpp"
 #include "tarsus/math/rotation.hpp"
-#include "hinge_chain.hpp"
 #include "timing.hpp"
 
 namespace {

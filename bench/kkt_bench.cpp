@@ -12,9 +12,9 @@
 #include <random>
 #include <string>
 
+#include "hinge_chain.hpp"
 #include "tarsus/constraint/kkt.hpp"
 #include "tarsus/math/rotation.hpp"
-#include "hinge_chain.hpp"
 #include "timing.hpp"
 
 namespace {

@@ -15,8 +15,8 @@ const char* word(Severity severity) {
 }
 
 nlohmann::json to_json(const Diagnostic& d) {
-  return {{"severity", word(d.severity)}, {"file", d.where.file}, {"line", d.where.line}, {"column", d.where.column},
-          {"element", d.where.element}, {"message", d.message}};
+  return {{"severity", word(d.severity)}, {"file", d.where.file},       {"line", d.where.line},
+          {"column", d.where.column},     {"element", d.where.element}, {"message", d.message}};
 }
 
 struct Check {
@@ -40,8 +40,9 @@ void print(const Diagnostics& all, bool notes) {
 void print_json(const Check& check, const Diagnostics& all, const Model* model) {
   nlohmann::json out{{"file", check.path}, {"loads", model != nullptr}, {"diagnostics", nlohmann::json::array()}};
   for (const Diagnostic& d : all) out["diagnostics"].push_back(to_json(d));
-  if (model) out["model"] = {{"nq", model->nq}, {"nv", model->nv}, {"bodies", model->nbody()}, {"joints", model->njoint()},
-                             {"depth", model->depth}, {"mass", model->total_mass()}};
+  if (model)
+    out["model"] = {{"nq", model->nq},           {"nv", model->nv},       {"bodies", model->nbody()},
+                    {"joints", model->njoint()}, {"depth", model->depth}, {"mass", model->total_mass()}};
   fmt::print("{}\n", out.dump(2));
 }
 
@@ -51,12 +52,14 @@ void run(const Check& check) {
     const Diagnostics& all = model.spec.diagnostics;
     if (check.json) return print_json(check, all, &model);
     print(all, check.notes);
-    fmt::print("{}: loads; {} bodies, {} joints, nq {}, nv {}, {:.6g} kg; {} warnings, {} notes{}\n", check.path, model.nbody() - 1,
-               model.njoint(), model.nq, model.nv, model.total_mass(), count(all, Severity::warning), count(all, Severity::note),
-               check.notes || !count(all, Severity::note) ? "" : " (--notes shows them)");
+    fmt::print("{}: loads; {} bodies, {} joints, nq {}, nv {}, {:.6g} kg; {} warnings, {} notes{}\n", check.path,
+               model.nbody() - 1, model.njoint(), model.nq, model.nv, model.total_mass(), count(all, Severity::warning),
+               count(all, Severity::note), check.notes || !count(all, Severity::note) ? "" : " (--notes shows them)");
   } catch (const InputError& e) {
-    if (check.json) print_json(check, e.diagnostics(), nullptr);
-    else print(e.diagnostics(), true);
+    if (check.json)
+      print_json(check, e.diagnostics(), nullptr);
+    else
+      print(e.diagnostics(), true);
     throw CLI::RuntimeError(1);
   }
 }
@@ -65,7 +68,8 @@ void run(const Check& check) {
 
 void add_check_command(CLI::App& app) {
   auto check = std::make_shared<Check>();
-  CLI::App* command = app.add_subcommand("check", "Load a model; list errors, and everything in it that is not supported");
+  CLI::App* command =
+      app.add_subcommand("check", "Load a model; list errors, and everything in it that is not supported");
   command->add_option("model", check->path, "MJCF or URDF file")->required();
   add_read_options(*command, check->options);
   command->add_flag("--notes", check->notes, "List notes too: choices made while reading, such as axes normalised");

@@ -11,8 +11,10 @@ namespace tarsus::app {
 
 void add_read_options(CLI::App& command, ReadOptions& options) {
   command.add_flag("--lenient", options.lenient, "A missing mesh is a warning where no inertia needs it");
-  command.add_flag("--floating-base", options.floating_base, "URDF: the root link floats instead of being fixed to the world");
-  command.add_option("--package-path", options.package_paths, "URDF: folders in which package://NAME/ is looked for")->expected(1, -1);
+  command.add_flag("--floating-base", options.floating_base,
+                   "URDF: the root link floats instead of being fixed to the world");
+  command.add_option("--package-path", options.package_paths, "URDF: folders in which package://NAME/ is looked for")
+      ->expected(1, -1);
   command
       .add_option_function<std::string>(
           "--fix",
@@ -34,7 +36,8 @@ Model load_model(const std::string& path, const ReadOptions& options, bool quiet
   return model;
 }
 
-Progress::Progress(std::string label, bool quiet) : label_(std::move(label)), quiet_(quiet), terminal_(isatty(STDERR_FILENO)) {}
+Progress::Progress(std::string label, bool quiet)
+    : label_(std::move(label)), quiet_(quiet), terminal_(isatty(STDERR_FILENO)) {}
 
 void Progress::update(double fraction, const std::string& detail) {
   if (quiet_) return;
@@ -44,7 +47,8 @@ void Progress::update(double fraction, const std::string& detail) {
     if (now - last_shown_ < 0.05 && percent < 100) return;
     constexpr int kWidth = 30;
     const int filled = int(kWidth * fraction);
-    fmt::print(stderr, "\r{} [{:#>{}}{:.>{}}] {:3d} %  {}\033[K", label_, "", filled, "", kWidth - filled, percent, detail);
+    fmt::print(stderr, "\r{} [{:#>{}}{:.>{}}] {:3d} %  {}\033[K", label_, "", filled, "", kWidth - filled, percent,
+               detail);
   } else if (percent / 10 != last_percent_ / 10 || last_percent_ < 0) {
     fmt::print(stderr, "{} {:3d} %  {}\n", label_, percent, detail);
   }

@@ -37,31 +37,37 @@ void print_json(const Model& model, const Gains& options, const std::vector<Gain
                       {"inertia", {{"held", r.inertia}, {"held_largest", r.inertia_largest}, {"limp", r.inertia_limp}}},
                       {"frequency_hz", r.frequency},
                       {"damping_ratio", number(r.damping_ratio)},
-                      {"step", {{"frequency_hz", r.step_frequency},
-                                {"damping_ratio", number(r.step_damping_ratio)},
-                                {"numerical_damping", number(r.numerical_damping)},
-                                {"phase_lag_deg", r.phase_lag},
-                                {"growth", r.growth},
-                                {"largest_stable_dt", number(r.largest_stable_step)}}},
+                      {"step",
+                       {{"frequency_hz", r.step_frequency},
+                        {"damping_ratio", number(r.step_damping_ratio)},
+                        {"numerical_damping", number(r.numerical_damping)},
+                        {"phase_lag_deg", r.phase_lag},
+                        {"growth", r.growth},
+                        {"largest_stable_dt", number(r.largest_stable_step)}}},
                       {"warnings", r.warnings}});
   }
-  fmt::print("{}\n", nlohmann::json{{"model", options.model}, {"dt", options.dt}, {"stiff", options.stiff}, {"joints", joints}}.dump(2));
+  fmt::print(
+      "{}\n",
+      nlohmann::json{{"model", options.model}, {"dt", options.dt}, {"stiff", options.stiff}, {"joints", joints}}.dump(
+          2));
 }
 
 void print_table(const Model& model, const Gains& options, const std::vector<GainReport>& reports) {
   fmt::print("{} at steps of {:.6g} s, {} law, inertias at the pose of the file\n\n", model.name, options.dt,
              options.stiff ? "stiff" : "plain");
-  fmt::print("{:<26}{:>10}{:>10}  {:>20}  {:>18}  {:>18}  {:>6}{:>8}\n", "", "kp", "kd", "inertia", "asked for", "with this step", "added", "lag");
-  fmt::print("{:<26}{:>10}{:>10}  {:>10}{:>10}  {:>10}{:>8}  {:>10}{:>8}  {:>6}{:>8}\n", "joint", "", "", "held", "limp", "Hz", "zeta", "Hz",
-             "zeta", "zeta", "deg");
+  fmt::print("{:<26}{:>10}{:>10}  {:>20}  {:>18}  {:>18}  {:>6}{:>8}\n", "", "kp", "kd", "inertia", "asked for",
+             "with this step", "added", "lag");
+  fmt::print("{:<26}{:>10}{:>10}  {:>10}{:>10}  {:>10}{:>8}  {:>10}{:>8}  {:>6}{:>8}\n", "joint", "", "", "held",
+             "limp", "Hz", "zeta", "Hz", "zeta", "zeta", "deg");
   for (const GainReport& r : reports) {
-    fmt::print("{:<26}{:>10.4g}{:>10.4g}  {:>10.3g}{:>10.3g}  {:>10.3g}{:>8.2g}  {:>10.3g}{:>8.2g}  {:>6.2g}{:>8.1f}\n", full_name(model, r), r.kp,
-               r.kd, r.inertia, r.inertia_limp, r.frequency, r.damping_ratio, r.step_frequency, r.step_damping_ratio, r.numerical_damping,
-               r.phase_lag);
+    fmt::print("{:<26}{:>10.4g}{:>10.4g}  {:>10.3g}{:>10.3g}  {:>10.3g}{:>8.2g}  {:>10.3g}{:>8.2g}  {:>6.2g}{:>8.1f}\n",
+               full_name(model, r), r.kp, r.kd, r.inertia, r.inertia_limp, r.frequency, r.damping_ratio,
+               r.step_frequency, r.step_damping_ratio, r.numerical_damping, r.phase_lag);
   }
   int warned = 0;
   for (const GainReport& r : reports) {
-    for (const std::string& warning : r.warnings) fmt::print("{}warning: {}: {}\n", warned++ ? "" : "\n", full_name(model, r), warning);
+    for (const std::string& warning : r.warnings)
+      fmt::print("{}warning: {}: {}\n", warned++ ? "" : "\n", full_name(model, r), warning);
   }
 }
 
@@ -70,8 +76,10 @@ void execute(const Gains& options) {
   Drives drives = options.gains.empty() ? Drives::uniform(model) : read_gains(model, options.gains);
   drives.stiff = options.stiff;
   const std::vector<GainReport> reports = report_gains(model, drives, options.dt, model.qpos0);
-  if (options.json) print_json(model, options, reports);
-  else print_table(model, options, reports);
+  if (options.json)
+    print_json(model, options, reports);
+  else
+    print_table(model, options, reports);
 }
 
 }  // namespace
@@ -81,15 +89,20 @@ void add_gains_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("gains", "What drive gains mean for each joint at a step size");
   command->add_option("model", gains->model, "MJCF or URDF file")->required();
   command->add_option("--dt", gains->dt, "Step [s]")->capture_default_str();
-  command->add_option("--gains", gains->gains, "KP,KD or KP,KD,ROOT_KP,ROOT_KD or a JSON file; the default is the paper's 75000,4000,20000,2000")
+  command
+      ->add_option("--gains", gains->gains,
+                   "KP,KD or KP,KD,ROOT_KP,ROOT_KD or a JSON file; the default is the paper's 75000,4000,20000,2000")
       ->type_name("GAINS");
   command->add_flag("--stiff", gains->stiff, "Stiffness implicit too: stable at every step, more damped");
   command->add_flag("--json", gains->json, "One JSON object instead of the table");
   add_read_options(*command, gains->options);
   command->footer(
-      "Each joint alone, as m q'' = -kp (q - target) - kd q'. The inertia m is what the joint feels while all others are held (M_ii; balls and\n"
-      "free joints: the axis with the least), since under stable PD their drives hold them; 'limp' is 1 / (M^-1)_ii, all others limp.\n"
-      "Asked for: natural frequency and damping ratio of that oscillator. With this step: those of one step of stable PD. Lag: phase that\n"
+      "Each joint alone, as m q'' = -kp (q - target) - kd q'. The inertia m is what the joint feels while all others "
+      "are held (M_ii; balls and\n"
+      "free joints: the axis with the least), since under stable PD their drives hold them; 'limp' is 1 / (M^-1)_ii, "
+      "all others limp.\n"
+      "Asked for: natural frequency and damping ratio of that oscillator. With this step: those of one step of stable "
+      "PD. Lag: phase that\n"
       "the step adds at the frequency asked for.\n\n"
       "  tarsus gains models/humanoid.xml --dt 0.0166667 --gains 300,20");
   command->callback([gains] { execute(*gains); });

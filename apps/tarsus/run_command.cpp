@@ -29,7 +29,8 @@ struct Run {
 
   /// A clip's root drive carries the character, so that its feet may be anywhere: contacts only if asked for.
   void decide(const Model& model) {
-    with_contacts = contacts == "on" || (contacts == "auto" && clip.empty() && integrator == "euler" && model.spec.equalities.empty());
+    with_contacts = contacts == "on" ||
+                    (contacts == "auto" && clip.empty() && integrator == "euler" && model.spec.equalities.empty());
   }
 };
 
@@ -78,8 +79,10 @@ nlohmann::json to_json(const Run& run, const TrackReport& r, const std::string& 
                       {"energy", to_json(r.energy)},
                       {"nan", r.nan}};
   if (run.with_contacts) {
-    json["contacts"] = {{"touching_max", r.contacts_max}, {"penetration_max_m", r.penetration_max},
-                        {"residual_max_m_per_s", r.row_residual_max}, {"iterations_mean", r.row_iterations}};
+    json["contacts"] = {{"touching_max", r.contacts_max},
+                        {"penetration_max_m", r.penetration_max},
+                        {"residual_max_m_per_s", r.row_residual_max},
+                        {"iterations_mean", r.row_iterations}};
   }
   if (!out.empty()) json["recording"] = out;
   return json;
@@ -95,14 +98,16 @@ void print_table(const Run& run, const TrackReport& r, const std::string& out) {
   row("energy", fmt::format("kinetic {:.4g} J, potential {:.4g} J", r.energy.kinetic, r.energy.potential));
   if (run.with_contacts) {
     row("contacts", fmt::format("at most {} at once, penetration at most {:.3g} m", r.contacts_max, r.penetration_max));
-    row("rows' residual", fmt::format("at most {:.2g} m/s, {:.1f} sweeps a step", r.row_residual_max, r.row_iterations));
+    row("rows' residual",
+        fmt::format("at most {:.2g} m/s, {:.1f} sweeps a step", r.row_residual_max, r.row_iterations));
   } else {
     row("contacts", run.clip.empty() ? "off" : "off (--contacts on: the character meets the floor)");
   }
   if (!out.empty()) row("recording", out);
 }
 
-TrackReport simulate(const Run& run, const Model& model, const PoseSource& source, const Drives& drives, RecordingWriter* recording) {
+TrackReport simulate(const Run& run, const Model& model, const PoseSource& source, const Drives& drives,
+                     RecordingWriter* recording) {
   TrackOptions options;
   options.dt = run.dt, options.duration = run.duration, options.start = run.start;
   options.integrator = run.integrator == "rk4" ? Integrator::rk4 : Integrator::semi_implicit_euler;
@@ -113,7 +118,8 @@ TrackReport simulate(const Run& run, const Model& model, const PoseSource& sourc
     if (recording) recording->frame(f.time, f.qpos, f.qvel, f.target);
     progress.update(double(f.step) / f.steps, fmt::format("t = {:6.2f} s  error {:.4f} m", f.time, f.error_mean));
   };
-  const TrackReport report = run.use_float ? track<float>(model, source, drives, options, on_frame) : track<double>(model, source, drives, options, on_frame);
+  const TrackReport report = run.use_float ? track<float>(model, source, drives, options, on_frame)
+                                           : track<double>(model, source, drives, options, on_frame);
   progress.finish();
   return report;
 }
@@ -124,7 +130,9 @@ void execute(Run run) {
   std::optional<ClipBinding> clip;
   if (!run.clip.empty()) clip = bind_clip(run, model);
   const PoseSource source = clip ? follow(model, *clip) : hold(model.qpos0);
-  Drives drives = !run.gains.empty() ? read_gains(model, run.gains) : clip ? Drives::uniform(model) : Drives::none(model);
+  Drives drives = !run.gains.empty() ? read_gains(model, run.gains)
+                  : clip             ? Drives::uniform(model)
+                                     : Drives::none(model);
   drives.stiff = run.stiff;
   if (!run.force_limit.empty()) limit_forces(run.force_limit, model, drives);
 
@@ -136,11 +144,17 @@ void execute(Run run) {
   }
   const TrackReport report = simulate(run, model, source, drives, recording ? &*recording : nullptr);
   if (recording) {
-    recording->finish({{"dt", run.dt}, {"model_file", run.model}, {"clip_file", run.clip}, {"scalar", run.use_float ? "float" : "double"},
-                       {"integrator", run.integrator}, {"status", name(report.status)}});
+    recording->finish({{"dt", run.dt},
+                       {"model_file", run.model},
+                       {"clip_file", run.clip},
+                       {"scalar", run.use_float ? "float" : "double"},
+                       {"integrator", run.integrator},
+                       {"status", name(report.status)}});
   }
-  if (run.json) fmt::print("{}\n", to_json(run, report, out).dump(2));
-  else print_table(run, report, out);
+  if (run.json)
+    fmt::print("{}\n", to_json(run, report, out).dump(2));
+  else
+    print_table(run, report, out);
   if (report.status != WorldStatus::ok) {
     fmt::print(stderr, "the simulation stopped after step {}: {}\n", report.steps, name(report.status));
     throw CLI::RuntimeError(3);
@@ -149,29 +163,44 @@ void execute(Run run) {
 
 void add_options(CLI::App& command, Run& run) {
   command.add_option("model", run.model, "MJCF or URDF file")->required();
-  command.add_option("--clip", run.clip, "Motion to follow: DeepMimic text, BVH or a clip of ours; without one the model moves freely from its own pose, or holds it with --gains");
-  command.add_option("--mapping", run.mapping, "How the clip's channels drive the joints (JSON); default: chosen by the clip's kind")
+  command.add_option("--clip", run.clip,
+                     "Motion to follow: DeepMimic text, BVH or a clip of ours; without one the model moves freely from "
+                     "its own pose, or holds it with --gains");
+  command
+      .add_option("--mapping", run.mapping,
+                  "How the clip's channels drive the joints (JSON); default: chosen by the clip's kind")
       ->needs("--clip");
   command.add_option("--dt", run.dt, "Step [s]")->capture_default_str();
   command.add_option("--duration", run.duration, "Simulated time [s]")->capture_default_str();
   command.add_option("--start", run.start, "Clip time to start at [s]")->capture_default_str();
-  command.add_option("--gains", run.gains, "KP,KD or KP,KD,ROOT_KP,ROOT_KD or a JSON file; with a clip the default is the paper's 75000,4000,20000,2000")
+  command
+      .add_option(
+          "--gains", run.gains,
+          "KP,KD or KP,KD,ROOT_KP,ROOT_KD or a JSON file; with a clip the default is the paper's 75000,4000,20000,2000")
       ->type_name("GAINS");
-  command.add_option("--force-limit", run.force_limit,
-                     "Largest drive force, kept at the end of the step: N m (N for slides) for every joint but a free root, or \"model\" for the "
-                     "file's own (actuatorfrcrange, effort); use with --stiff (docs/force_limits.md)")
+  command
+      .add_option("--force-limit", run.force_limit,
+                  "Largest drive force, kept at the end of the step: N m (N for slides) for every joint but a free "
+                  "root, or \"model\" for the "
+                  "file's own (actuatorfrcrange, effort); use with --stiff (docs/force_limits.md)")
       ->type_name("LIMIT");
   command.add_flag("--stiff", run.stiff, "Stiffness implicit too: stable at every step, more damped");
-  command.add_option("--integrator", run.integrator, "euler (semi-implicit, for drives) or rk4 (explicit, fourth order)")
+  command
+      .add_option("--integrator", run.integrator, "euler (semi-implicit, for drives) or rk4 (explicit, fourth order)")
       ->check(CLI::IsMember({"euler", "rk4"}))
       ->capture_default_str();
-  command.add_option("--contacts", run.contacts,
-                     "on, off or auto: contact, friction and joint limits; auto: on unless there is a clip, rk4 or an equality constraint")
+  command
+      .add_option("--contacts", run.contacts,
+                  "on, off or auto: contact, friction and joint limits; auto: on unless there is a clip, rk4 or an "
+                  "equality constraint")
       ->check(CLI::IsMember({"on", "off", "auto"}))
       ->capture_default_str();
-  command.add_option("--restitution", run.restitution, "Of every contact, 0 to 1")->check(CLI::Range(0.0, 1.0))->capture_default_str();
+  command.add_option("--restitution", run.restitution, "Of every contact, 0 to 1")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
   command.add_flag("--float", run.use_float, "Single precision");
-  command.add_option("--out", run.out, "Recording to write (.npz: time, qpos, qvel, target); default out/MODEL_CLIP.npz");
+  command.add_option("--out", run.out,
+                     "Recording to write (.npz: time, qpos, qvel, target); default out/MODEL_CLIP.npz");
   command.add_flag("--no-record", run.no_record, "Write no recording");
   command.add_flag("--json", run.json, "One JSON object instead of the table");
   command.add_flag("--quiet", run.quiet, "No progress, no warnings");
@@ -185,8 +214,10 @@ void add_run_command(CLI::App& app) {
   add_options(*command, *run);
   add_read_options(*command, run->options);
   command->footer(
-      "The tracking error is the distance between each body's centre of mass and where the clip has it, over all bodies and steps.\n"
-      "Time is that of sampling the clip and stepping, without measuring and recording. Exit status 3: the simulation failed.\n\n"
+      "The tracking error is the distance between each body's centre of mass and where the clip has it, over all "
+      "bodies and steps.\n"
+      "Time is that of sampling the clip and stepping, without measuring and recording. Exit status 3: the simulation "
+      "failed.\n\n"
       "  tarsus run models/humanoid.xml --clip models/clips/humanoid_walk.json --dt 0.0333333\n"
       "  tarsus run models/humanoid.xml --duration 3                                   a fall\n"
       "  tarsus run models/humanoid.xml --gains 1000,100,0,0 --stiff --dt 0.0166667    a stand\n"

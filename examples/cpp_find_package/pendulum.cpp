@@ -12,7 +12,8 @@ int main() {
   tarsus::BodySpec rod("rod");
   rod.parent = 0;
   rod.joints.push_back(hinge);
-  rod.inertial = tarsus::InertialSpec{.mass = 2, .com = {0, 0, -0.5}, .inertia = {0.1, 0, 0, 0.1, 0, 0.01}, .where = {}};
+  rod.inertial =
+      tarsus::InertialSpec{.mass = 2, .com = {0, 0, -0.5}, .inertia = {0.1, 0, 0, 0.1, 0, 0.01}, .where = {}};
 
   tarsus::ModelSpec spec;
   spec.bodies.push_back(rod);

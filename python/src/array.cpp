@@ -43,7 +43,8 @@ struct Buffer {
 std::string kind_of(nb::handle object) {
   if (nb::hasattr(object, "dtype")) {
     const nb::object dtype = object.attr("dtype");
-    return std::string("an array of ") + nb::str(nb::handle(dtype)).c_str();  // an accessor would be borrowed, not written out
+    return std::string("an array of ") +
+           nb::str(nb::handle(dtype)).c_str();  // an accessor would be borrowed, not written out
   }
   return std::string("of type ") + nb::type_name(object.type()).c_str();
 }

@@ -63,7 +63,8 @@ nb::object rows_report(const Stepper<R>& stepper) {
   const RowsReport& r = stepper.rows()->report();
   nb::dict report;
   report["status"] = name(r.status), report["method"] = name(r.method);
-  report["rows"] = r.rows, report["contacts"] = r.contacts, report["touching"] = r.touching, report["limits"] = r.limits;
+  report["rows"] = r.rows, report["contacts"] = r.contacts, report["touching"] = r.touching,
+  report["limits"] = r.limits;
   report["iterations"] = r.iterations, report["residual"] = r.residual, report["penetration"] = r.penetration;
   return report;
 }
@@ -180,18 +181,22 @@ void bind_sim(nb::module_& m) {
       "__init__",
       [](AnyStepper* self, nb::object data, double dt, const std::string& integrator, double speed_limit, bool contacts,
          bool joint_limits, double restitution, double tolerance, const std::string& loops) {
-        new (self) AnyStepper(std::move(data), dt, {integrator, speed_limit, contacts, joint_limits, restitution, tolerance, loops});
+        new (self) AnyStepper(std::move(data), dt,
+                              {integrator, speed_limit, contacts, joint_limits, restitution, tolerance, loops});
       },
-      "data"_a, "dt"_a = StepOptions().dt, "integrator"_a = "semi_implicit_euler", "speed_limit"_a = StepOptions().speed_limit,
-      "contacts"_a = false, "joint_limits"_a = false, "restitution"_a = 0.0, "tolerance"_a = RowStageOptions().solve.tolerance,
-      "loops"_a = "spook",
+      "data"_a, "dt"_a = StepOptions().dt, "integrator"_a = "semi_implicit_euler",
+      "speed_limit"_a = StepOptions().speed_limit, "contacts"_a = false, "joint_limits"_a = false,
+      "restitution"_a = 0.0, "tolerance"_a = RowStageOptions().solve.tolerance, "loops"_a = "spook",
       nb::sig("def __init__(self, data: Data, dt: float = 1/60, integrator: str = 'semi_implicit_euler', "
               "speed_limit: float = 1e6, contacts: bool = False, joint_limits: bool = False, restitution: float = 0.0, "
               "tolerance: float = 1e-6, loops: str = 'spook') -> None"),
       "dt [s]; integrator 'semi_implicit_euler' (drives, springs and damping implicit) or 'rk4' (all explicit);\n"
-      "speed_limit [rad/s | m/s] beyond which a world counts as diverged. With contacts the model's shapes meet one another;\n"
-      "with joint_limits joints keep to their ranges and have their dry friction; both for a single world. tolerance [m/s]: how\n"
-      "far a contact's velocity may be from its law. loops: the model's equality constraints, 'spook' (softened, stabilised),\n"
+      "speed_limit [rad/s | m/s] beyond which a world counts as diverged. With contacts the model's shapes meet one "
+      "another;\n"
+      "with joint_limits joints keep to their ranges and have their dry friction; both for a single world. tolerance "
+      "[m/s]: how\n"
+      "far a contact's velocity may be from its law. loops: the model's equality constraints, 'spook' (softened, "
+      "stabilised),\n"
       "'shake' (no drift) or 'off'.");
   c.def(
       "step", &AnyStepper::step, "drives"_a = nb::none(), "qpos_target"_a = nb::none(), "qvel_target"_a = nb::none(),
@@ -204,12 +209,15 @@ void bind_sim(nb::module_& m) {
                 "[worlds] 'ok', 'bad_input' (not finite), 'singular', 'too_fast' or 'open_loop'.");
   c.def("limit_report", &AnyStepper::limit_report, "world"_a = 0,
         nb::sig("def limit_report(self, world: int = 0) -> dict[str, float] | None"),
-        "How the last step kept force limits: rounds, residual (relative to the limit), converged, saturated. None: no limits yet.");
+        "How the last step kept force limits: rounds, residual (relative to the limit), converged, saturated. None: no "
+        "limits yet.");
   c.def_prop_ro("rows", &AnyStepper::rows, nb::sig("def rows(self) -> dict | None"),
-                "Contacts and limits of the last step: status, method, rows, contacts, touching, limits, iterations, residual [m/s],\n"
+                "Contacts and limits of the last step: status, method, rows, contacts, touching, limits, iterations, "
+                "residual [m/s],\n"
                 "penetration [m]. None without contacts and joint_limits.");
   c.def_prop_ro("contacts", &AnyStepper::contacts, nb::sig("def contacts(self) -> list[dict]"),
-                "Contacts of the last step: links (a, b; -1 the world), position, normal from b to a, distance (negative: penetration) and\n"
+                "Contacts of the last step: links (a, b; -1 the world), position, normal from b to a, distance "
+                "(negative: penetration) and\n"
                 "the force on a, all in world axes [m, N].");
   c.def("revive", &AnyStepper::revive, "world"_a, "Lets a frozen world go again, after its state was set anew.");
   c.def_prop_ro("data", &AnyStepper::data, nb::sig("def data(self) -> Data"), "The data that it advances.");

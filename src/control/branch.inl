@@ -20,7 +20,8 @@ TARSUS_INLINE void axpy(int n, T a, const T* __restrict x, T* __restrict y) {
 
 /// Packed rows of the mass matrix without armature: CRBA that writes what is not zero and nothing else, O(nlink depth).
 template <class T>
-void crba_rows_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const BranchView& tree, const T* qpos, T* rows) {
+void crba_rows_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const BranchView& tree, const T* qpos,
+                      T* rows) {
   for (int i = 0; i < m.nlink; ++i) {
     joint_pose(m.link[i], qpos, state, state[i]);
     state[i].Ic = link_inertia(m.link[i], state[i].R);

@@ -6,13 +6,15 @@ namespace tarsus {
 
 template <>
 const ControlTable<double>& control_table<double>(int width) {
-  static const ControlTable<double> narrow = TARSUS_SELECT_DOUBLE(false, control_double), wide = TARSUS_SELECT_DOUBLE(true, control_double);
+  static const ControlTable<double> narrow = TARSUS_SELECT_DOUBLE(false, control_double),
+                                    wide = TARSUS_SELECT_DOUBLE(true, control_double);
   return width == 1 ? narrow : wide;
 }
 
 template <>
 const ControlTable<float>& control_table<float>(int width) {
-  static const ControlTable<float> narrow = TARSUS_SELECT_FLOAT(false, control_float), wide = TARSUS_SELECT_FLOAT(true, control_float);
+  static const ControlTable<float> narrow = TARSUS_SELECT_FLOAT(false, control_float),
+                                   wide = TARSUS_SELECT_FLOAT(true, control_float);
   return width == 1 ? narrow : wide;
 }
 

@@ -6,7 +6,9 @@
 
 namespace tarsus {
 
-Drives Drives::none(const Model& model) { return {std::vector<double>(model.nv), std::vector<double>(model.nv), false, {}, {}, 0.5}; }
+Drives Drives::none(const Model& model) {
+  return {std::vector<double>(model.nv), std::vector<double>(model.nv), false, {}, {}, 0.5};
+}
 
 Drives Drives::uniform(const Model& model, double kp, double kd, double root_kp, double root_kd) {
   Drives drives = none(model);
@@ -27,16 +29,18 @@ void Drives::check(const Model& model) const {
   for (int i = 0; i < model.nv; ++i) {
     for (const auto& [name, gain] : {std::pair{"kp", kp[i]}, std::pair{"kd", kd[i]}}) {
       if (gain >= 0 && std::isfinite(gain)) continue;
-      throw ValueError(std::string(name) + " of joint \"" + model.joints[model.dof_joint[i]].name + "\"", std::to_string(gain),
-                       "finite and not negative");
+      throw ValueError(std::string(name) + " of joint \"" + model.joints[model.dof_joint[i]].name + "\"",
+                       std::to_string(gain), "finite and not negative");
     }
   }
-  if (!(spin_damping >= 0) || !std::isfinite(spin_damping)) throw ValueError("spin_damping", std::to_string(spin_damping), "finite and not negative");
+  if (!(spin_damping >= 0) || !std::isfinite(spin_damping))
+    throw ValueError("spin_damping", std::to_string(spin_damping), "finite and not negative");
   if (!force_limit.empty()) check_size("force_limit", force_limit.size(), model.nv);
   if (!force_floor.empty()) check_size("force_floor", force_floor.size(), model.nv);
   for (int i = 0; limited() && i < model.nv; ++i) {
     const Joint& joint = model.joints[model.dof_joint[i]];
-    const double high = force_limit.empty() ? kInfinity : force_limit[i], low = force_floor.empty() ? -high : force_floor[i];
+    const double high = force_limit.empty() ? kInfinity : force_limit[i],
+                 low = force_floor.empty() ? -high : force_floor[i];
     const bool length = joint.nv() > 1 && (joint.type == JointType::ball || i >= joint.qvel + 3);
     if (low <= high && (!length || high >= 0)) continue;  // false for nan
     throw ValueError("force limit of joint \"" + joint.name + "\"", std::to_string(low) + " to " + std::to_string(high),
@@ -50,7 +54,8 @@ namespace {
 template <class R>
 struct Gains {
   std::vector<R> kp, kd;
-  explicit Gains(const Drives& drives) : kp(drives.kp.begin(), drives.kp.end()), kd(drives.kd.begin(), drives.kd.end()) {}
+  explicit Gains(const Drives& drives)
+      : kp(drives.kp.begin(), drives.kp.end()), kd(drives.kd.begin(), drives.kd.end()) {}
 };
 template <>
 struct Gains<double> {
@@ -72,7 +77,8 @@ void check_inputs(const Model& model, const BasicData<R>& data, const Drives& dr
   check_size("qvel", qvel.size(), data.size(model.nv));
   check_size("qpos_target", qpos_target.size(), data.size(model.nq));
   if (!qvel_target.empty()) check_size("qvel_target", qvel_target.size(), data.size(model.nv));
-  if (!(dt >= 0) || !std::isfinite(dt)) throw ValueError("dt", std::to_string(dt), "a finite number of seconds, not negative");
+  if (!(dt >= 0) || !std::isfinite(dt))
+    throw ValueError("dt", std::to_string(dt), "a finite number of seconds, not negative");
 }
 
 }  // namespace
@@ -111,10 +117,11 @@ void drive_force(const Model& model, const BasicData<R>& data, const Drives& dri
   }
 }
 
-#define TARSUS_INSTANTIATE(R)                                                                                                  \
-  template void drive_terms<R>(const Model&, const BasicData<R>&, const Drives&, double, In<R>, In<R>, In<R>, In<R>, In<R>, Out<R>, \
-                               Out<R>);                                                                                        \
-  template void drive_force<R>(const Model&, const BasicData<R>&, const Drives&, double, In<R>, In<R>, In<R>, In<R>, In<R>, Out<R>);
+#define TARSUS_INSTANTIATE(R)                                                                                        \
+  template void drive_terms<R>(const Model&, const BasicData<R>&, const Drives&, double, In<R>, In<R>, In<R>, In<R>, \
+                               In<R>, Out<R>, Out<R>);                                                               \
+  template void drive_force<R>(const Model&, const BasicData<R>&, const Drives&, double, In<R>, In<R>, In<R>, In<R>, \
+                               In<R>, Out<R>);
 TARSUS_INSTANTIATE(double)
 TARSUS_INSTANTIATE(float)
 #undef TARSUS_INSTANTIATE

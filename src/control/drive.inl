@@ -14,17 +14,19 @@ template <class T>
 TARSUS_INLINE T log_factor(T w) {
   const T x = mul_add(T(Real<T>(2)), w, T(Real<T>(-1)));
   if constexpr (sizeof(Real<T>) == 8) {
-    constexpr double c[] = {2.4183991523122903,      -0.5272002825625699,    0.1394663841040939,      -0.03967429384496078,
-                            0.011723257949912849,    -0.003545856922149861,  0.0010895479762903053,   -0.0003386198954768785,
-                            0.00010614740626590232,  -3.349828269667793e-05, 1.0628575106955448e-05,  -3.387290701190628e-06,
-                            1.0837147324937685e-06,  -3.477453678471158e-07, 1.1151712305266348e-07,  -3.596281510206841e-08,
-                            1.206432221021364e-08,   -3.906886478328325e-09, 9.371440136504279e-10,   -3.038239920526009e-10,
-                            2.3761443559639254e-10,  -7.744796040381597e-11};
+    constexpr double c[] = {
+        2.4183991523122903,     -0.5272002825625699,    0.1394663841040939,     -0.03967429384496078,
+        0.011723257949912849,   -0.003545856922149861,  0.0010895479762903053,  -0.0003386198954768785,
+        0.00010614740626590232, -3.349828269667793e-05, 1.0628575106955448e-05, -3.387290701190628e-06,
+        1.0837147324937685e-06, -3.477453678471158e-07, 1.1151712305266348e-07, -3.596281510206841e-08,
+        1.206432221021364e-08,  -3.906886478328325e-09, 9.371440136504279e-10,  -3.038239920526009e-10,
+        2.3761443559639254e-10, -7.744796040381597e-11};
     return polynomial(x, c);
   } else {
-    constexpr double c[] = {2.4183991523122903,     -0.5272003314071968,    0.13946639975516112,    -0.039673321982049016,
-                            0.0117229465488944,     -0.0035512284509674497, 0.0010912687586588655,  -0.0003266685810977141,
-                            0.00010231883534251416, -4.477242279052833e-05, 1.4239097015550596e-05};
+    constexpr double c[] = {2.4183991523122903,     -0.5272003314071968,    0.13946639975516112,
+                            -0.039673321982049016,  0.0117229465488944,     -0.0035512284509674497,
+                            0.0010912687586588655,  -0.0003266685810977141, 0.00010231883534251416,
+                            -4.477242279052833e-05, 1.4239097015550596e-05};
     return polynomial(x, c);
   }
 }
@@ -57,8 +59,8 @@ TARSUS_INLINE void pull3(const Vec3<T>& e, const Vec3<T>& w, T kp, T kd, T* forc
 
 /// Adds the force -kp (error after h q̇) - kd (q̇ - q̄̇) of one joint. All pointers are to the joint's own numbers; vt null: zero.
 template <class T>
-TARSUS_INLINE void pull(JointType joint, const T* q, const T* v, const T* qt, const T* vt, const Real<T>* kp, const Real<T>* kd, T h,
-                        T* force) {
+TARSUS_INLINE void pull(JointType joint, const T* q, const T* v, const T* qt, const T* vt, const Real<T>* kp,
+                        const Real<T>* kd, T h, T* force) {
   if (joint == JointType::free) {
     for (int k = 0; k < 3; ++k) {
       const T e = mul_add(h, v[k], q[k]) - qt[k];
@@ -66,7 +68,8 @@ TARSUS_INLINE void pull(JointType joint, const T* q, const T* v, const T* qt, co
       force[k] = neg_mul_add(T(kp[k]), e, neg_mul_add(T(kd[k]), w, force[k]));
     }
     const Vec3<T> omega = get3(v + 3);
-    pull3(rotation_error(q + 3, qt + 3, omega, h), minus_target(omega, vt ? vt + 3 : vt), T(kp[3]), T(kd[3]), force + 3);
+    pull3(rotation_error(q + 3, qt + 3, omega, h), minus_target(omega, vt ? vt + 3 : vt), T(kp[3]), T(kd[3]),
+          force + 3);
   } else if (joint == JointType::ball) {
     const Vec3<T> omega = get3(v);
     pull3(rotation_error(q, qt, omega, h), minus_target(omega, vt), T(kp[0]), T(kd[0]), force);
@@ -90,8 +93,8 @@ TARSUS_INLINE void stiffen(JointType joint, const Real<T>* kp, const Real<T>* kd
 
 /// The model's own spring and damper of one joint, always implicit in both.
 template <class T>
-TARSUS_INLINE void spring_terms(const ModelView<Real<T>>& m, const LinkConstants<Real<T>>& link, const T* q, const T* v, Real<T> h,
-                                T* Q, T* K) {
+TARSUS_INLINE void spring_terms(const ModelView<Real<T>>& m, const LinkConstants<Real<T>>& link, const T* q, const T* v,
+                                Real<T> h, T* Q, T* K) {
   const Real<T> k[4] = {link.stiffness, link.stiffness, link.stiffness, link.stiffness};
   const Real<T> d[4] = {link.damping, link.damping, link.damping, link.damping};
   T rest[7];
@@ -102,8 +105,8 @@ TARSUS_INLINE void spring_terms(const ModelView<Real<T>>& m, const LinkConstants
 
 /// Q and K of one step: applied tau (null: none), springs and damping of the model, drives (kp null: none).
 template <class T>
-void drive_terms_kernel(const ModelView<Real<T>>& m, const DriveView<Real<T>>& drive, const T* qpos, const T* qvel, const T* target,
-                        const T* target_velocity, const T* tau, T* Q, T* K) {
+void drive_terms_kernel(const ModelView<Real<T>>& m, const DriveView<Real<T>>& drive, const T* qpos, const T* qvel,
+                        const T* target, const T* target_velocity, const T* tau, T* Q, T* K) {
   for (int k = 0; k < m.nv; ++k) {
     Q[k] = tau ? tau[k] : T(Real<T>(0));
     K[k] = T(m.armature[k]);
@@ -113,23 +116,23 @@ void drive_terms_kernel(const ModelView<Real<T>>& m, const DriveView<Real<T>>& d
     const int p = link.qpos, v = link.qvel;
     if (link.stiffness > 0 || link.damping > 0) spring_terms(m, link, qpos + p, qvel + v, drive.dt, Q + v, K + v);
     if (!drive.kp) continue;
-    pull(link.joint, qpos + p, qvel + v, target + p, target_velocity ? target_velocity + v : nullptr, drive.kp + v, drive.kd + v,
-         T(drive.dt), Q + v);
+    pull(link.joint, qpos + p, qvel + v, target + p, target_velocity ? target_velocity + v : nullptr, drive.kp + v,
+         drive.kd + v, T(drive.dt), Q + v);
     stiffen(link.joint, drive.kp + v, drive.kd + v, drive.dt, drive.stiff, K + v);
   }
 }
 
 /// The drives' force alone at the end of the step: pull() less (h kd + h² kp) q̈.
 template <class T>
-void drive_force_kernel(const ModelView<Real<T>>& m, const DriveView<Real<T>>& drive, const T* qpos, const T* qvel, const T* target,
-                        const T* target_velocity, const T* qacc, T* force) {
+void drive_force_kernel(const ModelView<Real<T>>& m, const DriveView<Real<T>>& drive, const T* qpos, const T* qvel,
+                        const T* target, const T* target_velocity, const T* qacc, T* force) {
   const T zero = T(Real<T>(0));
   for (int i = 0; i < m.nlink; ++i) {
     const LinkConstants<Real<T>>& link = m.link[i];
     const int p = link.qpos, v = link.qvel;
     T f[6] = {zero, zero, zero, zero, zero, zero}, inertia[6] = {zero, zero, zero, zero, zero, zero};
-    pull(link.joint, qpos + p, qvel + v, target + p, target_velocity ? target_velocity + v : nullptr, drive.kp + v, drive.kd + v,
-         T(drive.dt), f);
+    pull(link.joint, qpos + p, qvel + v, target + p, target_velocity ? target_velocity + v : nullptr, drive.kp + v,
+         drive.kd + v, T(drive.dt), f);
     stiffen(link.joint, drive.kp + v, drive.kd + v, drive.dt, drive.stiff, inertia);
     for (int k = 0; k < qvel_count(link.joint); ++k) force[v + k] = neg_mul_add(inertia[k], qacc[v + k], f[k]);
   }

@@ -22,7 +22,8 @@ void take_force_limits(const Model& model, Drives& drives) {
 
 template <class R>
 DriveLimiter<R>::DriveLimiter(const Model& model, const BasicData<R>& data) : model_(model), width_(data.width()) {
-  if (data.nv() != model.nv || data.nlink() != model.njoint()) throw ValueError("data", "made for another model", "this model's own");
+  if (data.nv() != model.nv || data.nlink() != model.njoint())
+    throw ValueError("data", "made for another model", "this model's own");
   demand_.resize(data.size(model.nv)), applied_.resize(data.size(model.nv));
   rounds_.resize(data.size(1)), residual_.resize(data.size(1));
   work_.resize((std::size_t(8) * model.nv + std::size_t(12) * model.njoint()) * width_);
@@ -41,15 +42,17 @@ void DriveLimiter<R>::take_limits(const Model& model, const Drives& drives) {
     low_[i] = R(low), high_[i] = R(high);
     inverse_size_[i] = std::isfinite(size) ? R(1 / std::max(size, 1e-30)) : R(0);
     const Joint& joint = model.joints[model.dof_joint[i]];
-    rotations_ = rotations_ || (std::isfinite(high) && joint.nv() > 1 && (joint.type == JointType::ball || i >= joint.qvel + 3));
+    rotations_ =
+        rotations_ || (std::isfinite(high) && joint.nv() > 1 && (joint.type == JointType::ball || i >= joint.qvel + 3));
   }
 }
 
 template <class R>
-void DriveLimiter<R>::solve(BasicData<R>& data, const Drives& drives, double dt, In<R> qpos, In<R> qvel, In<R> qpos_target,
-                            In<R> qvel_target, In<R> tau, Out<R> qacc) {
+void DriveLimiter<R>::solve(BasicData<R>& data, const Drives& drives, double dt, In<R> qpos, In<R> qvel,
+                            In<R> qpos_target, In<R> qvel_target, In<R> tau, Out<R> qacc) {
   const int nq = model_.nq, nv = model_.nv, w = width_;
-  if (data.width() != w || data.size(nv) != demand_.size()) throw ValueError("data", "of another size", "the one it was made with");
+  if (data.width() != w || data.size(nv) != demand_.size())
+    throw ValueError("data", "of another size", "the one it was made with");
   check_size("kp", drives.kp.size(), nv);
   check_size("kd", drives.kd.size(), nv);
   if (!drives.force_limit.empty()) check_size("force_limit", drives.force_limit.size(), nv);
@@ -60,21 +63,37 @@ void DriveLimiter<R>::solve(BasicData<R>& data, const Drives& drives, double dt,
   if (!qvel_target.empty()) check_size("qvel_target", qvel_target.size(), data.size(nv));
   if (!tau.empty()) check_size("tau", tau.size(), data.size(nv));
   check_size("qacc", qacc.size(), data.size(nv));
-  if (!(dt >= 0) || !std::isfinite(dt)) throw ValueError("dt", std::to_string(dt), "a finite number of seconds, not negative");
+  if (!(dt >= 0) || !std::isfinite(dt))
+    throw ValueError("dt", std::to_string(dt), "a finite number of seconds, not negative");
 
   take_limits(model_, drives);
   const ModelView<R> view = model_.view<R>();
   const DriveView<R> drive{kp_.data(), kd_.data(), drives.stiff, R(dt)};
-  const LimitView<R> limits{low_.data(), high_.data(), inverse_size_.data(), R(tolerance()), kMaxRounds, R(drives.spin_damping), rotations_};
+  const LimitView<R> limits{
+      low_.data(), high_.data(), inverse_size_.data(), R(tolerance()), kMaxRounds, R(drives.spin_damping), rotations_};
   const std::size_t n = std::size_t(nv) * w;
   for (int p = 0; p < data.packs(); ++p) {
-    const auto at = [&](auto array, int count) { return array.empty() ? nullptr : array.data() + std::size_t(p) * count * w; };
+    const auto at = [&](auto array, int count) {
+      return array.empty() ? nullptr : array.data() + std::size_t(p) * count * w;
+    };
     R* const work = work_.data();
-    const LimitSpace<R> space{&demand_[p * n], work, work + n, work + 2 * n, work + 3 * n, &data.joint_force[p * n],
-                              &data.joint_inertia[p * n], work + 4 * n, work + 5 * n, work + 6 * n, work + 7 * n, work + 8 * n, &applied_[p * n],
-                              &rounds_[p * w], &residual_[p * w]};
-    control_table<R>(w).limited_maba(view, drive, limits, space, data.state(p), at(qpos, nq), at(qvel, nv), at(qpos_target, nq),
-                                     at(qvel_target, nv), at(tau, nv), at(qacc, nv));
+    const LimitSpace<R> space{&demand_[p * n],
+                              work,
+                              work + n,
+                              work + 2 * n,
+                              work + 3 * n,
+                              &data.joint_force[p * n],
+                              &data.joint_inertia[p * n],
+                              work + 4 * n,
+                              work + 5 * n,
+                              work + 6 * n,
+                              work + 7 * n,
+                              work + 8 * n,
+                              &applied_[p * n],
+                              &rounds_[p * w],
+                              &residual_[p * w]};
+    control_table<R>(w).limited_maba(view, drive, limits, space, data.state(p), at(qpos, nq), at(qvel, nv),
+                                     at(qpos_target, nq), at(qvel_target, nv), at(tau, nv), at(qacc, nv));
   }
 }
 
@@ -88,7 +107,8 @@ LimitReport DriveLimiter<R>::report(int world) const {
   const auto demand = [&](int v) { return double(demand_[(pack * model_.nv + v) * width_ + lane]); };
   for (const Joint& joint : model_.joints) {
     const int linear = joint.type == JointType::free ? 3 : joint.nv() == 1 ? 1 : 0;
-    for (int v = joint.qvel; v < joint.qvel + linear; ++v) report.saturated += demand(v) > high_[v] || demand(v) < low_[v];
+    for (int v = joint.qvel; v < joint.qvel + linear; ++v)
+      report.saturated += demand(v) > high_[v] || demand(v) < low_[v];
     if (joint.nv() == 1) continue;
     const int v = joint.qvel + linear;
     report.saturated += std::hypot(demand(v), demand(v + 1), demand(v + 2)) > high_[v];

@@ -41,24 +41,29 @@ std::string text(const char* format, double a, double b = 0) {
 void warn(GainReport& r, bool stiff, double h) {
   if (r.kp == 0 && r.kd == 0) return;
   if (r.growth > 1 + 1e-9) {
-    r.warnings.push_back(text("unstable: grows %.3g times a step; stable below %.4g s, or with the stiff law", r.growth, r.largest_stable_step));
+    r.warnings.push_back(text("unstable: grows %.3g times a step; stable below %.4g s, or with the stiff law", r.growth,
+                              r.largest_stable_step));
     return;
   }
   const double resolved = r.frequency * h;  // cycles a step
   if (r.kp > 0 && resolved > 0.5) {
-    r.warnings.push_back(text("%.3g Hz was asked for, a step of this size shows %.3g Hz at most: the step sets the response, not the gains",
-                              r.frequency, 0.5 / h));
+    r.warnings.push_back(text(
+        "%.3g Hz was asked for, a step of this size shows %.3g Hz at most: the step sets the response, not the gains",
+        r.frequency, 0.5 / h));
   } else if (r.kp > 0 && r.step_frequency < 0.8 * r.frequency) {
-    r.warnings.push_back(text("answers at %.3g Hz, not at the %.3g Hz that was asked for", r.step_frequency, r.frequency));
+    r.warnings.push_back(
+        text("answers at %.3g Hz, not at the %.3g Hz that was asked for", r.step_frequency, r.frequency));
   }
   if (r.kp > 0 && r.numerical_damping > std::max(0.1, 0.2 * r.damping_ratio)) {
-    r.warnings.push_back(text("the step adds damping: ratio %.3g instead of %.3g", r.step_damping_ratio, r.damping_ratio));
+    r.warnings.push_back(
+        text("the step adds damping: ratio %.3g instead of %.3g", r.step_damping_ratio, r.damping_ratio));
   }
   if (r.kp > 0 && resolved <= 0.5 && std::abs(r.phase_lag) > 20) {
     r.warnings.push_back(text("the step adds %.0f degrees of lag at %.3g Hz", r.phase_lag, r.frequency));
   }
   if (stiff) return;
-  if (r.largest_stable_step < 1.2 * h) r.warnings.push_back(text("close to instability: stable below %.4g s", r.largest_stable_step));
+  if (r.largest_stable_step < 1.2 * h)
+    r.warnings.push_back(text("close to instability: stable below %.4g s", r.largest_stable_step));
 }
 
 }  // namespace
@@ -86,10 +91,12 @@ GainReport analyse_gains(double m, double kp, double kd, bool stiff, double h) {
   return r;
 }
 
-std::vector<GainReport> report_gains(const Model& model, const Drives& drives, double dt, std::span<const double> qpos) {
+std::vector<GainReport> report_gains(const Model& model, const Drives& drives, double dt,
+                                     std::span<const double> qpos) {
   drives.check(model);
   check_size("qpos", qpos.size(), model.nq);
-  if (!(dt > 0) || !std::isfinite(dt)) throw ValueError("dt", std::to_string(dt), "a positive, finite number of seconds");
+  if (!(dt > 0) || !std::isfinite(dt))
+    throw ValueError("dt", std::to_string(dt), "a positive, finite number of seconds");
   using Matrix = Eigen::MatrixXd;
   const int nv = model.nv;
   Matrix M(nv, nv);
@@ -98,7 +105,8 @@ std::vector<GainReport> report_gains(const Model& model, const Drives& drives, d
   const Matrix inverse = M.llt().solve(Matrix::Identity(nv, nv));
   std::vector<GainReport> reports;
   const auto add = [&](int joint, int first, int n, const char* part) {
-    const Eigen::VectorXd held = Eigen::SelfAdjointEigenSolver<Matrix>(M.block(first, first, n, n), Eigen::EigenvaluesOnly).eigenvalues();
+    const Eigen::VectorXd held =
+        Eigen::SelfAdjointEigenSolver<Matrix>(M.block(first, first, n, n), Eigen::EigenvaluesOnly).eigenvalues();
     const Eigen::VectorXd limp =
         Eigen::SelfAdjointEigenSolver<Matrix>(inverse.block(first, first, n, n), Eigen::EigenvaluesOnly).eigenvalues();
     GainReport r = analyse_gains(held[0], drives.kp[first], drives.kd[first], drives.stiff, dt);

@@ -24,16 +24,16 @@ struct LimitView {
   const R* inverse_size;  ///< 1 / largest limit, 0 where there is none
   R tolerance;            ///< on the residual, relative to the limit
   int max_rounds;
-  R spin_damping;        ///< Drives::spin_damping
-  bool rotations;        ///< some ball or free joint's rotation has a limit
+  R spin_damping;  ///< Drives::spin_damping
+  bool rotations;  ///< some ball or free joint's rotation has a limit
 };
 
 /// Where limited_maba() keeps one pack's numbers: arrays of the pack's [nv][lane] each, and what it reports.
 template <class R>
 struct LimitSpace {
-  R* demand;     ///< the unclamped force of the last solve: the next one's first guess
+  R* demand;  ///< the unclamped force of the last solve: the next one's first guess
   R *free_force, *free_inertia, *drive_force, *drive_inertia;  ///< Q and K without and of the drives
-  R *Q, *K, *rank_one;  ///< of the piece in use
+  R *Q, *K, *rank_one;                                         ///< of the piece in use
   R *gradient, *direction, *image;
   R* composite;  ///< [12 nlink][lane] subtrees' inertias and largest squared spins, absolute and relative to the root
   R* applied;    ///< the drives' force
@@ -47,8 +47,8 @@ struct ControlTable {
                       const R* target_velocity, const R* tau, R* Q, R* K);
   void (*drive_force)(const ModelView<R>&, const DriveView<R>&, const R* qpos, const R* qvel, const R* target,
                       const R* target_velocity, const R* qacc, R* force);
-  void (*limited_maba)(const ModelView<R>&, const DriveView<R>&, const LimitView<R>&, const LimitSpace<R>&, void* state, const R* qpos,
-                       const R* qvel, const R* target, const R* target_velocity, const R* tau, R* qacc);
+  void (*limited_maba)(const ModelView<R>&, const DriveView<R>&, const LimitView<R>&, const LimitSpace<R>&, void* state,
+                       const R* qpos, const R* qvel, const R* target, const R* target_velocity, const R* tau, R* qacc);
   // Baselines: scalar kernels only.
   void (*crba_rows)(const ModelView<R>&, void* state, const BranchView&, const R* qpos, R* rows);
   void (*branch_factor)(const BranchView&, R* rows);

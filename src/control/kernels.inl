@@ -23,15 +23,24 @@ struct ControlFor {
   static void force(View m, Drive d, const R* q, const R* v, const R* qt, const R* vt, const R* a, R* f) {
     drive_force_kernel<T>(m, d, in(q), in(v), in(qt), in(vt), in(a), in(f));
   }
-  static void limited(View m, Drive d, const LimitView<R>& limits, const LimitSpace<R>& space, void* s, const R* q, const R* v,
-                      const R* qt, const R* vt, const R* tau, R* a) {
+  static void limited(View m, Drive d, const LimitView<R>& limits, const LimitSpace<R>& space, void* s, const R* q,
+                      const R* v, const R* qt, const R* vt, const R* tau, R* a) {
     LimitedMaba<T>(m, d, limits, space, State(s)).solve(in(q), in(v), in(qt), in(vt), in(tau), in(a));
   }
-  static void rows(View m, void* s, Tree tree, const R* q, R* out) { crba_rows_kernel<R>(m, static_cast<LinkState<R>*>(s), tree, q, out); }
+  static void rows(View m, void* s, Tree tree, const R* q, R* out) {
+    crba_rows_kernel<R>(m, static_cast<LinkState<R>*>(s), tree, q, out);
+  }
 
   static ControlTable<R> table() {
     if constexpr (kWidth<T> == 1) {
-      return {terms, force, limited, rows, branch_factor_kernel<R>, branch_solve_kernel<R>, branch_multiply_kernel<R>, branch_expand_kernel<R>};
+      return {terms,
+              force,
+              limited,
+              rows,
+              branch_factor_kernel<R>,
+              branch_solve_kernel<R>,
+              branch_multiply_kernel<R>,
+              branch_expand_kernel<R>};
     } else {
       return {terms, force, limited, nullptr, nullptr, nullptr, nullptr, nullptr};
     }

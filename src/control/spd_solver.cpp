@@ -19,7 +19,8 @@ struct SpdWorkspace<R>::Parts {
 };
 
 template <class R>
-SpdWorkspace<R>::SpdWorkspace(const Model& model) : pcg_max_iterations(2 * model.nv), parts_(std::make_unique<Parts>()) {
+SpdWorkspace<R>::SpdWorkspace(const Model& model)
+    : pcg_max_iterations(2 * model.nv), parts_(std::make_unique<Parts>()) {
   Parts& p = *parts_;
   const ModelView<R> view = model.view<R>();
   p.start.push_back(0);
@@ -28,7 +29,9 @@ SpdWorkspace<R>::SpdWorkspace(const Model& model) : pcg_max_iterations(2 * model
     int below = link.parent < 0 ? -1 : view.link[link.parent].qvel + qvel_count(view.link[link.parent].joint) - 1;
     for (int d = 0; d < qvel_count(link.joint); ++d) {
       const int dof = link.qvel + d, first = int(p.ancestor.size());
-      if (below >= 0) p.ancestor.insert(p.ancestor.end(), p.ancestor.begin() + p.start[below], p.ancestor.begin() + p.start[below + 1]);
+      if (below >= 0)
+        p.ancestor.insert(p.ancestor.end(), p.ancestor.begin() + p.start[below],
+                          p.ancestor.begin() + p.start[below + 1]);
       p.ancestor.push_back(dof);
       p.depth.push_back(int(p.ancestor.size()) - first - 1);
       p.start.push_back(int(p.ancestor.size()));
@@ -36,7 +39,8 @@ SpdWorkspace<R>::SpdWorkspace(const Model& model) : pcg_max_iterations(2 * model
     }
   }
   p.rows.resize(p.ancestor.size());
-  for (auto* v : {&p.bias, &p.Q, &p.K, &p.x, &p.residual, &p.preconditioned, &p.direction, &p.image}) v->resize(model.nv);
+  for (auto* v : {&p.bias, &p.Q, &p.K, &p.x, &p.residual, &p.preconditioned, &p.direction, &p.image})
+    v->resize(model.nv);
 }
 
 template <class R>
@@ -78,7 +82,8 @@ void form_force(const Model& model, const Parts<R>& p, std::span<const R> x, std
 
 /// What the paper's simulator does with the x of a baseline: τ, then ABA.
 template <class R>
-void simulate(const Model& model, BasicData<R>& data, const SpdInput<R>& in, Parts<R>& p, Out<R> qacc, Out<R> joint_force) {
+void simulate(const Model& model, BasicData<R>& data, const SpdInput<R>& in, Parts<R>& p, Out<R> qacc,
+              Out<R> joint_force) {
   const std::span<R> tau = joint_force.empty() ? std::span<R>(p.residual) : joint_force;
   form_force<R>(model, p, p.x, tau);
   aba<R>(model, data, in.qpos, in.qvel, tau, qacc);
@@ -145,22 +150,22 @@ void iterate_pcg(Parts<R>& p, SpdWorkspace<R>& workspace) {
 }
 
 template <class R>
-void dense(const Model& model, BasicData<R>& data, const Drives& drives, const SpdInput<R>& in, SpdWorkspace<R>& w, Out<R> qacc,
-           Out<R> joint_force) {
+void dense(const Model& model, BasicData<R>& data, const Drives& drives, const SpdInput<R>& in, SpdWorkspace<R>& w,
+           Out<R> qacc, Out<R> joint_force) {
   solve_dense(model, data, drives, in, w.parts());
   simulate(model, data, in, w.parts(), qacc, joint_force);
 }
 
 template <class R>
-void sparse(const Model& model, BasicData<R>& data, const Drives& drives, const SpdInput<R>& in, SpdWorkspace<R>& w, Out<R> qacc,
-            Out<R> joint_force) {
+void sparse(const Model& model, BasicData<R>& data, const Drives& drives, const SpdInput<R>& in, SpdWorkspace<R>& w,
+            Out<R> qacc, Out<R> joint_force) {
   solve_sparse(model, data, drives, in, w.parts());
   simulate(model, data, in, w.parts(), qacc, joint_force);
 }
 
 template <class R>
-void pcg(const Model& model, BasicData<R>& data, const Drives& drives, const SpdInput<R>& in, SpdWorkspace<R>& w, Out<R> qacc,
-         Out<R> joint_force) {
+void pcg(const Model& model, BasicData<R>& data, const Drives& drives, const SpdInput<R>& in, SpdWorkspace<R>& w,
+         Out<R> qacc, Out<R> joint_force) {
   check(data);
   form_terms(model, data, drives, in, w.parts());
   form_system(model, data, in, w.parts());
@@ -169,8 +174,8 @@ void pcg(const Model& model, BasicData<R>& data, const Drives& drives, const Spd
 }
 
 template <class R>
-void maba_standalone(const Model& model, BasicData<R>& data, const Drives& drives, const SpdInput<R>& in, SpdWorkspace<R>& w,
-                     Out<R> qacc, Out<R> joint_force) {
+void maba_standalone(const Model& model, BasicData<R>& data, const Drives& drives, const SpdInput<R>& in,
+                     SpdWorkspace<R>& w, Out<R> qacc, Out<R> joint_force) {
   check(data);
   Parts<R>& p = w.parts();
   form_terms(model, data, drives, in, p);
@@ -179,8 +184,8 @@ void maba_standalone(const Model& model, BasicData<R>& data, const Drives& drive
 }
 
 template <class R>
-void maba_embedded(const Model& model, BasicData<R>& data, const Drives& drives, const SpdInput<R>& in, SpdWorkspace<R>& w,
-                   Out<R> qacc, Out<R> joint_force) {
+void maba_embedded(const Model& model, BasicData<R>& data, const Drives& drives, const SpdInput<R>& in,
+                   SpdWorkspace<R>& w, Out<R> qacc, Out<R> joint_force) {
   check(data);
   Parts<R>& p = w.parts();
   form_terms(model, data, drives, in, p);
@@ -189,15 +194,15 @@ void maba_embedded(const Model& model, BasicData<R>& data, const Drives& drives,
 }
 
 template <class R>
-void dense_direct(const Model& model, BasicData<R>& data, const Drives& drives, const SpdInput<R>& in, SpdWorkspace<R>& w,
-                  Out<R> qacc, Out<R> joint_force) {
+void dense_direct(const Model& model, BasicData<R>& data, const Drives& drives, const SpdInput<R>& in,
+                  SpdWorkspace<R>& w, Out<R> qacc, Out<R> joint_force) {
   solve_dense(model, data, drives, in, w.parts());
   finish_direct<R>(model, w.parts(), qacc, joint_force);
 }
 
 template <class R>
-void sparse_direct(const Model& model, BasicData<R>& data, const Drives& drives, const SpdInput<R>& in, SpdWorkspace<R>& w,
-                   Out<R> qacc, Out<R> joint_force) {
+void sparse_direct(const Model& model, BasicData<R>& data, const Drives& drives, const SpdInput<R>& in,
+                   SpdWorkspace<R>& w, Out<R> qacc, Out<R> joint_force) {
   solve_sparse(model, data, drives, in, w.parts());
   finish_direct<R>(model, w.parts(), qacc, joint_force);
 }

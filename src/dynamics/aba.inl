@@ -17,7 +17,8 @@ inline namespace TARSUS_ISA {
 
 /// Pass 1, outward: poses, velocities, accelerations and forces for q̈ = 0, rigid inertias.
 template <class T>
-inline void aba_outward(const ModelView<Real<T>>& m, LinkState<T>* state, const T* qpos, const T* qvel, const T* external) {
+inline void aba_outward(const ModelView<Real<T>>& m, LinkState<T>* state, const T* qpos, const T* qvel,
+                        const T* external) {
   const Motion<T> a0 = {zero3<T>(), -load3<T>(m.gravity)};
   for (int i = 0; i < m.nlink; ++i) {
     const LinkConstants<Real<T>>& link = m.link[i];
@@ -58,7 +59,7 @@ TARSUS_INLINE void reduce_axial(const LinkConstants<Real<T>>& link, LinkState<T>
   const Force<T> UD = {s.U.n * Dinv, s.U.f * Dinv};
   const ArticulatedInertia<T> Ia = {minus_outer(s.IA.I, UD.n, s.U.n), minus_outer(s.IA.H, UD.n, s.U.f),
                                     minus_outer(s.IA.M, UD.f, s.U.f)};  // Ia = IA - U D⁻¹ Uᵀ
-  const Force<T> pa = mul_add(UD, s.u.x, s.pA);  // pa = pA + U D⁻¹ u
+  const Force<T> pa = mul_add(UD, s.u.x, s.pA);                         // pa = pA + U D⁻¹ u
   add_shifted(parent->IA, Ia, s.r);
   parent->pA += shift_back(pa, s.r);
 }
@@ -81,7 +82,8 @@ TARSUS_INLINE void reduce_ball(LinkState<T>& s, LinkState<T>* parent, const T* Q
   const Vec3<T> hx = s.IA.H.column_x(), hy = s.IA.H.column_y(), hz = s.IA.H.column_z();
   const Vec3<T> gx = s.G.column_x(), gy = s.G.column_y(), gz = s.G.column_z();
   const Sym3<T>& M = s.IA.M;
-  Ia.M = {M.xx - dot(hx, gx), M.xy - dot(hx, gy), M.xz - dot(hx, gz), M.yy - dot(hy, gy), M.yz - dot(hy, gz), M.zz - dot(hz, gz)};
+  Ia.M = {M.xx - dot(hx, gx), M.xy - dot(hx, gy), M.xz - dot(hx, gz),
+          M.yy - dot(hy, gy), M.yz - dot(hy, gz), M.zz - dot(hz, gz)};
   const Vec3<T> x = s.Dinv * s.u;  // U D⁻¹ u = [u - K x; Hᵀ x]
   const Force<T> pa = {s.pA.n + mul_add(x, -K, s.u), s.pA.f + transpose_mul(s.IA.H, x)};
   add_shifted(parent->IA, Ia, s.r);
@@ -99,12 +101,14 @@ TARSUS_INLINE void reduce_ball_tensor(LinkState<T>& s, LinkState<T>* parent, con
   ArticulatedInertia<T> Ia;
   const Vec3<T> kx = K.column_x(), ky = K.column_y(), kz = K.column_z();
   const Vec3<T> ex = s.Dinv * kx, ey = s.Dinv * ky, ez = s.Dinv * kz;
-  Ia.I = {K.xx - dot(kx, ex), K.xy - dot(kx, ey), K.xz - dot(kx, ez), K.yy - dot(ky, ey), K.yz - dot(ky, ez), K.zz - dot(kz, ez)};
+  Ia.I = {K.xx - dot(kx, ex), K.xy - dot(kx, ey), K.xz - dot(kx, ez),
+          K.yy - dot(ky, ey), K.yz - dot(ky, ez), K.zz - dot(kz, ez)};
   const Vec3<T> gx = s.G.column_x(), gy = s.G.column_y(), gz = s.G.column_z();
   Ia.H = from_columns(K * gx, K * gy, K * gz);
   const Vec3<T> hx = s.IA.H.column_x(), hy = s.IA.H.column_y(), hz = s.IA.H.column_z();
   const Sym3<T>& M = s.IA.M;
-  Ia.M = {M.xx - dot(hx, gx), M.xy - dot(hx, gy), M.xz - dot(hx, gz), M.yy - dot(hy, gy), M.yz - dot(hy, gz), M.zz - dot(hz, gz)};
+  Ia.M = {M.xx - dot(hx, gx), M.xy - dot(hx, gy), M.xz - dot(hx, gz),
+          M.yy - dot(hy, gy), M.yz - dot(hy, gz), M.zz - dot(hz, gz)};
   const Vec3<T> x = s.Dinv * s.u;
   const Force<T> pa = {s.pA.n + s.u - K * x, s.pA.f + transpose_mul(s.IA.H, x)};
   add_shifted(parent->IA, Ia, s.r);
@@ -131,9 +135,12 @@ TARSUS_INLINE void reduce_free(LinkState<T>& s, const T* Q, const T* K) {
 template <class T>
 TARSUS_INLINE void reduce(const LinkConstants<Real<T>>& link, LinkState<T>* state, int i, const T* Q, const T* K) {
   LinkState<T>* parent = link.parent >= 0 ? &state[link.parent] : nullptr;
-  if (link.joint == JointType::free) reduce_free(state[i], Q, K);
-  else if (link.joint == JointType::ball) reduce_ball(state[i], parent, Q, K[0]);
-  else reduce_axial(link, state[i], parent, Q[0], K[0]);
+  if (link.joint == JointType::free)
+    reduce_free(state[i], Q, K);
+  else if (link.joint == JointType::ball)
+    reduce_ball(state[i], parent, Q, K[0]);
+  else
+    reduce_axial(link, state[i], parent, Q[0], K[0]);
 }
 
 /// Pass 2, inward: articulated inertias and bias forces, factors kept in U, Dinv, G, Minv.
@@ -158,8 +165,10 @@ TARSUS_INLINE void joint_acceleration(const LinkConstants<Real<T>>& link, LinkSt
   } else {
     const Vec3<T> e = s.R.column_z();
     x[0] = (s.u.x - dot(s.U, s.a)) * s.Dinv.xx;
-    if (link.joint == JointType::hinge) s.a.w = mul_add(e, x[0], s.a.w);
-    else s.a.v = mul_add(e, x[0], s.a.v);
+    if (link.joint == JointType::hinge)
+      s.a.w = mul_add(e, x[0], s.a.w);
+    else
+      s.a.v = mul_add(e, x[0], s.a.v);
   }
 }
 

@@ -12,7 +12,8 @@ namespace {
 
 template <class R>
 void check(const Model& model, const BasicData<R>& data) {
-  if (data.nv() != model.nv || data.nlink() != model.njoint()) throw ValueError("data", "made for another model", "this model's own");
+  if (data.nv() != model.nv || data.nlink() != model.njoint())
+    throw ValueError("data", "made for another model", "this model's own");
 }
 
 /// Pack p of an array of n per world; null stays null.
@@ -86,7 +87,8 @@ void crba(const Model& model, BasicData<R>& data, In<R> qpos, Out<R> mass_matrix
   check_size("qpos", qpos.size(), data.size(model.nq));
   check_size("mass_matrix", mass_matrix.size(), data.size(model.nv) * model.nv);
   const ModelView<R> view = model.view<R>();
-  each_pack(data, [&](auto& k, void* s, auto p) { k.crba(view, s, p(qpos, model.nq), p(mass_matrix, model.nv * model.nv)); });
+  each_pack(data,
+            [&](auto& k, void* s, auto p) { k.crba(view, s, p(qpos, model.nq), p(mass_matrix, model.nv * model.nv)); });
 }
 
 template <class R>
@@ -102,8 +104,8 @@ void aba(const Model& model, BasicData<R>& data, In<R> qpos, In<R> qvel, In<R> t
 }
 
 template <class R>
-void maba(const Model& model, BasicData<R>& data, In<R> qpos, In<R> qvel, In<R> joint_force, In<R> joint_inertia, Out<R> qacc,
-          In<R> external) {
+void maba(const Model& model, BasicData<R>& data, In<R> qpos, In<R> qvel, In<R> joint_force, In<R> joint_inertia,
+          Out<R> qacc, In<R> external) {
   check(model, data);
   check_size("qpos", qpos.size(), data.size(model.nq));
   check_size("qvel", qvel.size(), data.size(model.nv));
@@ -144,23 +146,25 @@ void prepare_loads(const Model& model, BasicData<R>& data) {
 }
 
 template <class R>
-void solve_loaded(const Model& model, BasicData<R>& data, In<R> joint_inertia, In<R> joint_force, std::span<const int> load_of_link,
-                  std::span<const LinkLoad<R>> loads, Out<R> x) {
+void solve_loaded(const Model& model, BasicData<R>& data, In<R> joint_inertia, In<R> joint_force,
+                  std::span<const int> load_of_link, std::span<const LinkLoad<R>> loads, Out<R> x) {
   check(model, data);
   if (data.width() != 1) throw ValueError("data", "a batch", "a single world");
   check_size("joint_inertia", joint_inertia.size(), model.nv);
   if (!joint_force.empty()) check_size("joint_force", joint_force.size(), model.nv);
   check_size("load_of_link", load_of_link.size(), model.njoint());
   check_size("x", x.size(), model.nv);
-  kernel_table<R>(1).solve_loaded(model.view<R>(), data.state(0), joint_inertia.data(), joint_force.empty() ? nullptr : joint_force.data(),
-                                  load_of_link.data(), loads.data(), x.data());
+  kernel_table<R>(1).solve_loaded(model.view<R>(), data.state(0), joint_inertia.data(),
+                                  joint_force.empty() ? nullptr : joint_force.data(), load_of_link.data(), loads.data(),
+                                  x.data());
 }
 
 template <class R>
 void jacobian(const Model& model, BasicData<R>& data, int body, In<R> point, Out<R> J) {
   check(model, data);
   if (data.width() != 1) throw ValueError("data", "a batch", "a single world");
-  if (body < 0 || body >= model.nbody()) throw ValueError("body", std::to_string(body), "an index below " + std::to_string(model.nbody()));
+  if (body < 0 || body >= model.nbody())
+    throw ValueError("body", std::to_string(body), "an index below " + std::to_string(model.nbody()));
   check_size("point", point.size(), 3);
   check_size("J", J.size(), std::size_t(6) * model.nv);
   kernel_table<R>(1).jacobian(model.view<R>(), data.state(0), model.bodies[body].link, point.data(), J.data());
@@ -173,7 +177,9 @@ void integrate(const Model& model, BasicData<R>& data, In<R> qpos, In<R> qvel, R
   check_size("qvel", qvel.size(), data.size(model.nv));
   check_size("out", out.size(), data.size(model.nq));
   const ModelView<R> view = model.view<R>();
-  each_pack(data, [&](auto& k, void*, auto p) { k.integrate(view, p(qpos, model.nq), p(qvel, model.nv), dt, p(out, model.nq)); });
+  each_pack(data, [&](auto& k, void*, auto p) {
+    k.integrate(view, p(qpos, model.nq), p(qvel, model.nv), dt, p(out, model.nq));
+  });
 }
 
 template <class R>
@@ -188,20 +194,20 @@ int first_bad_world(const BasicData<R>& data, In<R> values, int n) {
   return -1;
 }
 
-#define TARSUS_INSTANTIATE(R)                                                                                    \
-  template void kinematics<R>(const Model&, BasicData<R>&, In<R>, In<R>);                                        \
-  template void rnea<R>(const Model&, BasicData<R>&, In<R>, In<R>, In<R>, Out<R>, In<R>);                        \
-  template void bias_force<R>(const Model&, BasicData<R>&, In<R>, In<R>, Out<R>);                                \
-  template void crba<R>(const Model&, BasicData<R>&, In<R>, Out<R>);                                             \
-  template void aba<R>(const Model&, BasicData<R>&, In<R>, In<R>, In<R>, Out<R>, In<R>);                         \
-  template void maba<R>(const Model&, BasicData<R>&, In<R>, In<R>, In<R>, In<R>, Out<R>, In<R>);                 \
-  template void factor<R>(const Model&, BasicData<R>&, In<R>, In<R>);                                            \
-  template void minv<R>(const Model&, BasicData<R>&, In<R>, Out<R>);                                             \
-  template void prepare_loads<R>(const Model&, BasicData<R>&);                                                   \
-  template void solve_loaded<R>(const Model&, BasicData<R>&, In<R>, In<R>, std::span<const int>,                 \
-                                std::span<const LinkLoad<R>>, Out<R>);                                           \
-  template void jacobian<R>(const Model&, BasicData<R>&, int, In<R>, Out<R>);                                    \
-  template void integrate<R>(const Model&, BasicData<R>&, In<R>, In<R>, R, Out<R>);                              \
+#define TARSUS_INSTANTIATE(R)                                                                    \
+  template void kinematics<R>(const Model&, BasicData<R>&, In<R>, In<R>);                        \
+  template void rnea<R>(const Model&, BasicData<R>&, In<R>, In<R>, In<R>, Out<R>, In<R>);        \
+  template void bias_force<R>(const Model&, BasicData<R>&, In<R>, In<R>, Out<R>);                \
+  template void crba<R>(const Model&, BasicData<R>&, In<R>, Out<R>);                             \
+  template void aba<R>(const Model&, BasicData<R>&, In<R>, In<R>, In<R>, Out<R>, In<R>);         \
+  template void maba<R>(const Model&, BasicData<R>&, In<R>, In<R>, In<R>, In<R>, Out<R>, In<R>); \
+  template void factor<R>(const Model&, BasicData<R>&, In<R>, In<R>);                            \
+  template void minv<R>(const Model&, BasicData<R>&, In<R>, Out<R>);                             \
+  template void prepare_loads<R>(const Model&, BasicData<R>&);                                   \
+  template void solve_loaded<R>(const Model&, BasicData<R>&, In<R>, In<R>, std::span<const int>, \
+                                std::span<const LinkLoad<R>>, Out<R>);                           \
+  template void jacobian<R>(const Model&, BasicData<R>&, int, In<R>, Out<R>);                    \
+  template void integrate<R>(const Model&, BasicData<R>&, In<R>, In<R>, R, Out<R>);              \
   template int first_bad_world<R>(const BasicData<R>&, In<R>, int);
 TARSUS_INSTANTIATE(double)
 TARSUS_INSTANTIATE(float)

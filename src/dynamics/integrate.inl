@@ -26,21 +26,38 @@ TARSUS_INLINE Quat<T> exponential(const Vec3<T>& v) {
   const T z = dot(v, v);
   T c, s;
   if constexpr (sizeof(R) == 8) {
-    constexpr double kCos[] = {1.0, -0.12499999999999993, 0.002604166666666476, -2.1701388888693032e-05, 9.688120029603478e-08,
-                               -2.691144164002177e-10, 5.096814958637438e-13, -6.99627421852193e-16, 7.029362648743178e-19};
-    constexpr double kSin[] = {0.5, -0.020833333333333332, 0.0002604166666666616, -1.550099206344038e-06, 5.382288908275181e-09,
-                               -1.2232474028563473e-11, 1.9603194306661677e-14, -2.3324333693681166e-17, 2.0755049949455216e-20};
+    constexpr double kCos[] = {1.0,
+                               -0.12499999999999993,
+                               0.002604166666666476,
+                               -2.1701388888693032e-05,
+                               9.688120029603478e-08,
+                               -2.691144164002177e-10,
+                               5.096814958637438e-13,
+                               -6.99627421852193e-16,
+                               7.029362648743178e-19};
+    constexpr double kSin[] = {0.5,
+                               -0.020833333333333332,
+                               0.0002604166666666616,
+                               -1.550099206344038e-06,
+                               5.382288908275181e-09,
+                               -1.2232474028563473e-11,
+                               1.9603194306661677e-14,
+                               -2.3324333693681166e-17,
+                               2.0755049949455216e-20};
     c = polynomial(z, kCos), s = polynomial(z, kSin);
   } else {
-    constexpr double kCos[] = {0.9999999997611875, -0.12499999828021834, 0.002604164658255334, -2.1700530199019145e-05, 9.671494274379902e-08, -2.542115369908458e-10};
-    constexpr double kSin[] = {0.49999999770473513, -0.02083332185329243, 0.00026040746702015713, -1.5475136213757938e-06, 5.084314678563324e-09};
+    constexpr double kCos[] = {0.9999999997611875,      -0.12499999828021834,  0.002604164658255334,
+                               -2.1700530199019145e-05, 9.671494274379902e-08, -2.542115369908458e-10};
+    constexpr double kSin[] = {0.49999999770473513, -0.02083332185329243, 0.00026040746702015713,
+                               -1.5475136213757938e-06, 5.084314678563324e-09};
     c = polynomial(z, kCos), s = polynomial(z, kSin);
   }
   const Quat<T> near = {c, v.x * s, v.y * s, v.z * s};
   const Mask<T> in_range = z <= T(R(10));
   if (__builtin_expect(all_lanes(in_range), 1)) return near;
   const Quat<T> far = exponential_far(v, z);
-  return {select(in_range, near.w, far.w), select(in_range, near.x, far.x), select(in_range, near.y, far.y), select(in_range, near.z, far.z)};
+  return {select(in_range, near.w, far.w), select(in_range, near.x, far.x), select(in_range, near.y, far.y),
+          select(in_range, near.z, far.z)};
 }
 
 template <class T>

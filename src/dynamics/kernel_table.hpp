@@ -14,14 +14,17 @@ struct KernelTable {
   int width = 0;  ///< lanes; 0: not built
   void (*kinematics)(const ModelView<R>&, void* state, const R* qpos, const R* qvel);
   void (*jacobian)(const ModelView<R>&, const void* state, int link, const R* point, R* J);
-  void (*rnea)(const ModelView<R>&, void* state, const R* qpos, const R* qvel, const R* qacc, const R* external, R* tau);
+  void (*rnea)(const ModelView<R>&, void* state, const R* qpos, const R* qvel, const R* qacc, const R* external,
+               R* tau);
   void (*crba)(const ModelView<R>&, void* state, const R* qpos, R* M);
-  void (*aba)(const ModelView<R>&, void* state, const R* qpos, const R* qvel, const R* Q, const R* K, const R* external, R* qacc);
+  void (*aba)(const ModelView<R>&, void* state, const R* qpos, const R* qvel, const R* Q, const R* K, const R* external,
+              R* qacc);
   void (*factor)(const ModelView<R>&, void* state, const R* qpos, const R* K);
   void (*minv)(const ModelView<R>&, void* state, const R* y, R* x);
   void (*prepare_loads)(const ModelView<R>&, void* state);
   /// loads: LinkLoad of the table's lanes
-  void (*solve_loaded)(const ModelView<R>&, void* state, const R* K, const R* Q, const int* load_of_link, const void* loads, R* x);
+  void (*solve_loaded)(const ModelView<R>&, void* state, const R* K, const R* Q, const int* load_of_link,
+                       const void* loads, R* x);
   void (*integrate)(const ModelView<R>&, const R* qpos, const R* qvel, R dt, R* out);
 };
 

@@ -40,7 +40,9 @@ struct KernelsFor {
   static void solve_loaded(View m, void* s, const R* K, const R* Q, const int* of, const void* loads, R* x) {
     solve_loaded_kernel<T>(m, State(s), in(K), in(Q), of, static_cast<const LinkLoad<T>*>(loads), in(x));
   }
-  static void integrate(View m, const R* q, const R* v, R dt, R* out) { integrate_kernel<T>(m, in(q), in(v), dt, in(out)); }
+  static void integrate(View m, const R* q, const R* v, R dt, R* out) {
+    integrate_kernel<T>(m, in(q), in(v), dt, in(out));
+  }
 
   static KernelTable<R> table() {
     return {kWidth<T>, kinematics, jacobian, rnea, crba, aba, factor, minv, prepare_loads, solve_loaded, integrate};

@@ -12,7 +12,8 @@ Vec3d widen(const Vec3<R>& v) {
 }
 template <class R>
 Mat3d widen(const Mat3<R>& m) {
-  return {double(m.xx), double(m.xy), double(m.xz), double(m.yx), double(m.yy), double(m.yz), double(m.zx), double(m.zy), double(m.zz)};
+  return {double(m.xx), double(m.xy), double(m.xz), double(m.yx), double(m.yy),
+          double(m.yz), double(m.zx), double(m.zy), double(m.zz)};
 }
 
 template <class R>
@@ -22,7 +23,8 @@ const LinkState<R>& link_of(const BasicData<R>& data, int link) {
 }
 
 const Body& body_of(const Model& model, int body) {
-  if (body < 0 || body >= model.nbody()) throw ValueError("body", std::to_string(body), "an index below " + std::to_string(model.nbody()));
+  if (body < 0 || body >= model.nbody())
+    throw ValueError("body", std::to_string(body), "an index below " + std::to_string(model.nbody()));
   return model.bodies[body];
 }
 
@@ -64,7 +66,8 @@ Energy energy(const Model& model, const BasicData<R>& data, In<R> qpos, In<R> qv
   for (const Joint& joint : model.joints) springs = springs || joint.stiffness > 0;
   if (springs) difference(model, model.qpos_spring, std::vector<double>(qpos.begin(), qpos.end()), stretch);
   for (const Joint& joint : model.joints) {
-    for (int k = 0; k < joint.nv(); ++k) e.spring += 0.5 * joint.stiffness * stretch[joint.qvel + k] * stretch[joint.qvel + k];
+    for (int k = 0; k < joint.nv(); ++k)
+      e.spring += 0.5 * joint.stiffness * stretch[joint.qvel + k] * stretch[joint.qvel + k];
   }
   return e;
 }
@@ -114,10 +117,10 @@ void difference(const Model& model, std::span<const double> a, std::span<const d
   }
 }
 
-#define TARSUS_INSTANTIATE(R)                                                    \
-  template Transformd body_pose<R>(const Model&, const BasicData<R>&, int);       \
+#define TARSUS_INSTANTIATE(R)                                                       \
+  template Transformd body_pose<R>(const Model&, const BasicData<R>&, int);         \
   template Motion<double> body_velocity<R>(const Model&, const BasicData<R>&, int); \
-  template Energy energy<R>(const Model&, const BasicData<R>&, In<R>, In<R>);     \
+  template Energy energy<R>(const Model&, const BasicData<R>&, In<R>, In<R>);       \
   template Momentum momentum<R>(const Model&, const BasicData<R>&);
 TARSUS_INSTANTIATE(double)
 TARSUS_INSTANTIATE(float)

@@ -19,13 +19,15 @@ std::vector<double> numbers(const std::string& text) {
     double x = 0;
     const auto [next, error] = std::from_chars(p, end, x);
     if (error != std::errc() || (next != end && *next != ',')) {
-      throw InputError({"--gains", 0, 0, ""}, "\"" + text + "\" is neither KP,KD nor KP,KD,ROOT_KP,ROOT_KD nor a file that exists");
+      throw InputError({"--gains", 0, 0, ""},
+                       "\"" + text + "\" is neither KP,KD nor KP,KD,ROOT_KP,ROOT_KD nor a file that exists");
     }
     out.push_back(x);
     p = next == end ? end : next + 1;
   }
   if (out.size() != 2 && out.size() != 4) {
-    throw InputError({"--gains", 0, 0, ""}, "\"" + text + "\" has " + std::to_string(out.size()) + " numbers, expected KP,KD or KP,KD,ROOT_KP,ROOT_KD");
+    throw InputError({"--gains", 0, 0, ""}, "\"" + text + "\" has " + std::to_string(out.size()) +
+                                                " numbers, expected KP,KD or KP,KD,ROOT_KP,ROOT_KD");
   }
   return out;
 }
@@ -75,7 +77,8 @@ Drives read_gains(const Model& model, const std::string& text_or_file) {
     return drives;
   }
   const std::vector<double> n = numbers(text_or_file);
-  return n.size() == 2 ? Drives::uniform(model, n[0], n[1], n[0], n[1]) : Drives::uniform(model, n[0], n[1], n[2], n[3]);
+  return n.size() == 2 ? Drives::uniform(model, n[0], n[1], n[0], n[1])
+                       : Drives::uniform(model, n[0], n[1], n[2], n[3]);
 }
 
 }  // namespace tarsus

@@ -204,7 +204,8 @@ void MjcfWriter::write_height_field(const XmlWriter& asset, const HeightFieldSpe
   std::string elevation;
   for (int r = field.rows; r-- > 0;) {  // the text starts at +y
     for (int c = 0; c < field.columns; ++c) {
-      const auto k = static_cast<std::size_t>(r) * static_cast<std::size_t>(field.columns) + static_cast<std::size_t>(c);
+      const auto k =
+          static_cast<std::size_t>(r) * static_cast<std::size_t>(field.columns) + static_cast<std::size_t>(c);
       fmt::format_to(std::back_inserter(elevation), "{}{}", elevation.empty() ? "" : " ", field.elevation[k]);
     }
   }

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <fstream>
-#include <system_error>
 #include <pugixml.hpp>
+#include <system_error>
 
 #include "xml_scan.hpp"
 

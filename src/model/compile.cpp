@@ -73,7 +73,8 @@ void Compiler::check_names() {
   const auto note = [&](auto& seen, const std::string& name, const Location& where, const char* kind) {
     if (name.empty()) return;
     const auto [it, fresh] = seen.emplace(name, &where);
-    if (!fresh) error(where, std::string("two ") + kind + " are named \"" + name + "\"; the first is at " + it->second->text());
+    if (!fresh)
+      error(where, std::string("two ") + kind + " are named \"" + name + "\"; the first is at " + it->second->text());
   };
   for (const BodySpec& body : spec_.bodies) {
     note(bodies, body.name, body.where, "bodies");
@@ -83,7 +84,8 @@ void Compiler::check_names() {
 
 void Compiler::check_options() {
   const OptionSpec& o = spec_.option;
-  if (!(o.timestep > 0) || !std::isfinite(o.timestep)) error({}, "option timestep must be a positive, finite number of seconds");
+  if (!(o.timestep > 0) || !std::isfinite(o.timestep))
+    error({}, "option timestep must be a positive, finite number of seconds");
   if (!finite(o.gravity)) error({}, "option gravity must be finite");
 }
 
@@ -111,7 +113,8 @@ void Compiler::check_joints(const BodySpec& body) {
     }
   }
   const std::string name = "body \"" + body.name + "\" ";
-  if (frees > 0 && body.parent != 0) error(body.where, name + "has a free joint, which only a child of the world may have");
+  if (frees > 0 && body.parent != 0)
+    error(body.where, name + "has a free joint, which only a child of the world may have");
   if (frees > 0 && body.joints.size() > 1) error(body.where, name + "has a free joint and others");
   if (balls > 1) error(body.where, name + "has two ball joints");
   if (balls > 0 && hinges > 0) error(body.where, name + "has a ball joint and a hinge");
@@ -188,7 +191,8 @@ void Compiler::add_body(Model& model, int index) {
   body.name = spec.name;
   body.parent = index == 0 ? 0 : spec.parent;
   body.where = spec.where;
-  if (spec.inertial) body.mass = spec.inertial->mass, body.com = spec.inertial->com, body.inertia = spec.inertial->inertia;
+  if (spec.inertial)
+    body.mass = spec.inertial->mass, body.com = spec.inertial->com, body.inertia = spec.inertial->inertia;
   const Transformd X_parent_B{rotation(normalized(spec.orientation)), spec.position};
   const Body& parent = model.bodies[body.parent];
   body.link = index == 0 ? -1 : parent.link;
@@ -250,8 +254,9 @@ std::vector<LinkConstants<double>> make_links(const Model& model, const std::vec
 }
 
 LinkConstants<float> to_float(const LinkConstants<double>& a) {
-  LinkConstants<float> b{a.parent, a.joint, a.qpos, a.qvel, a.massless, a.depth, {}, {}, float(a.reference),
-                          float(a.stiffness), float(a.damping), float(a.mass), {}, {}};
+  LinkConstants<float> b{
+      a.parent,           a.joint,          a.qpos,        a.qvel, a.massless, a.depth, {}, {}, float(a.reference),
+      float(a.stiffness), float(a.damping), float(a.mass), {},     {}};
   std::copy(a.E0, a.E0 + 9, b.E0);
   std::copy(a.r0, a.r0 + 3, b.r0);
   std::copy(a.h, a.h + 3, b.h);

@@ -6,8 +6,12 @@ namespace tarsus {
 
 template <class R>
 BasicData<R>::BasicData(const Model& model, int worlds)
-    : worlds_(worlds), width_(worlds > 1 ? lanes<R>(isa_level()) : 1), packs_((worlds + width_ - 1) / width_),
-      nlink_(model.njoint()), nq_(model.nq), nv_(model.nv) {
+    : worlds_(worlds),
+      width_(worlds > 1 ? lanes<R>(isa_level()) : 1),
+      packs_((worlds + width_ - 1) / width_),
+      nlink_(model.njoint()),
+      nq_(model.nq),
+      nv_(model.nv) {
   if (worlds < 1) throw ValueError("worlds", std::to_string(worlds), "at least 1");
   // Packs start 64 bytes apart from each other's lines: a multiple of 64 bytes each.
   const std::size_t line = 64 / sizeof(R);
@@ -20,7 +24,8 @@ BasicData<R>::BasicData(const Model& model, int worlds)
 #endif
   qpos.resize(size(nq_)), qvel.resize(size(nv_)), qacc.resize(size(nv_)), tau.resize(size(nv_));
   joint_force.resize(size(nv_)), joint_inertia.resize(size(nv_));
-  const std::vector<R> q0(model.qpos0.begin(), model.qpos0.end()), armature(model.armature.begin(), model.armature.end());
+  const std::vector<R> q0(model.qpos0.begin(), model.qpos0.end()),
+      armature(model.armature.begin(), model.armature.end());
   for (int world = 0; world < packs_ * width_; ++world) {
     set(qpos, nq_, world, q0);
     set(joint_inertia, nv_, world, armature);

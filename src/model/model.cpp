@@ -67,7 +67,13 @@ ModelView<double> Model::view<double>() const {
 }
 template <>
 ModelView<float> Model::view<float>() const {
-  return {njoint(), nq, nv, links_float_.data(), armature_float_.data(), qpos_spring_float_.data(), {float(gravity.x), float(gravity.y), float(gravity.z)}};
+  return {njoint(),
+          nq,
+          nv,
+          links_float_.data(),
+          armature_float_.data(),
+          qpos_spring_float_.data(),
+          {float(gravity.x), float(gravity.y), float(gravity.z)}};
 }
 
 }  // namespace tarsus

@@ -60,7 +60,9 @@ Stepper<R>::Stepper(const Model& model, const BasicData<R>& data, const StepOpti
     own_equalities_.emplace(EqualitySet::of(model));
   const EqualitySet* equalities = own_equalities_ ? &*own_equalities_ : options.equalities;
   if (options.loops != LoopMode::off && equalities && equalities->rows() > 0) {
-    if (rows_) throw ValueError("rows", "contacts or joint limits of a model with equality constraints", "one of the two: rows off, or loops off");
+    if (rows_)
+      throw ValueError("rows", "contacts or joint limits of a model with equality constraints",
+                       "one of the two: rows off, or loops off");
     loops_ = std::make_unique<ConstrainedDynamics<R>>(model, *equalities, data);
   }
   next_qpos_.resize(data.size(model.nq)), next_qvel_.resize(data.size(model.nv));

@@ -10,12 +10,15 @@ namespace {
 
 void check(const Model& model, const Drives& drives, const TrackOptions& options) {
   const auto positive = [](const char* name, double x) {
-    if (!(x > 0) || !std::isfinite(x)) throw ValueError(name, std::to_string(x), "a positive, finite number of seconds");
+    if (!(x > 0) || !std::isfinite(x))
+      throw ValueError(name, std::to_string(x), "a positive, finite number of seconds");
   };
   positive("dt", options.dt);
   positive("duration", options.duration);
-  if (options.duration / options.dt > 1e9) throw ValueError("duration", std::to_string(options.duration), "at most 1e9 steps");
-  if (!std::isfinite(options.start)) throw ValueError("start", std::to_string(options.start), "a finite number of seconds");
+  if (options.duration / options.dt > 1e9)
+    throw ValueError("duration", std::to_string(options.duration), "at most 1e9 steps");
+  if (!std::isfinite(options.start))
+    throw ValueError("start", std::to_string(options.start), "a finite number of seconds");
   drives.check(model);
 }
 
@@ -68,7 +71,8 @@ bool finite(std::span<const double> values) {
 }  // namespace
 
 PoseSource follow(const Model& model, const ClipBinding& clip) {
-  if (clip.nq() != model.nq || clip.nv() != model.nv) throw ValueError("clip", "bound to another model", "bound to this one");
+  if (clip.nq() != model.nq || clip.nv() != model.nv)
+    throw ValueError("clip", "bound to another model", "bound to this one");
   return [&clip](double t, std::span<double> qpos, std::span<double> qvel) { clip.sample(t, qpos, qvel); };
 }
 
@@ -113,7 +117,8 @@ TrackReport track(const Model& model, const PoseSource& source, const Drives& dr
   }
   report.seconds = std::chrono::duration<double>(busy).count();
   report.energy = meter.energy_of(qpos, qvel);
-  report.nan = !finite(qpos) || !finite(qvel) || report.status == WorldStatus::bad_input || report.status == WorldStatus::singular;
+  report.nan = !finite(qpos) || !finite(qvel) || report.status == WorldStatus::bad_input ||
+               report.status == WorldStatus::singular;
   return report;
 }
 

@@ -38,9 +38,11 @@ TARSUS_INLINE void factor_panel(int k, int m, int ld, T* A, T* inverse, T* diago
   T *r0 = A + k * ld, *r1 = r0 + ld, *r2 = r1 + ld, *r3 = r2 + ld;
   const T a01 = r0[k + 1], a02 = r0[k + 2], a03 = r0[k + 3];
   const T i0 = one / r0[k], c1 = a01 * i0, c2 = a02 * i0, c3 = a03 * i0;
-  const T d1 = neg_mul_add(c1, a01, r1[k + 1]), a12 = neg_mul_add(c1, a02, r1[k + 2]), a13 = neg_mul_add(c1, a03, r1[k + 3]);
+  const T d1 = neg_mul_add(c1, a01, r1[k + 1]), a12 = neg_mul_add(c1, a02, r1[k + 2]),
+          a13 = neg_mul_add(c1, a03, r1[k + 3]);
   const T i1 = one / d1, e2 = a12 * i1, e3 = a13 * i1;
-  const T d2 = neg_mul_add(e2, a12, neg_mul_add(c2, a02, r2[k + 2])), a23 = neg_mul_add(e2, a13, neg_mul_add(c2, a03, r2[k + 3]));
+  const T d2 = neg_mul_add(e2, a12, neg_mul_add(c2, a02, r2[k + 2])),
+          a23 = neg_mul_add(e2, a13, neg_mul_add(c2, a03, r2[k + 3]));
   const T i2 = one / d2, f3 = a23 * i2;
   const T d3 = neg_mul_add(f3, a23, neg_mul_add(e3, a13, neg_mul_add(c3, a03, r3[k + 3])));
   inverse[k] = i0, inverse[k + 1] = i1, inverse[k + 2] = i2, inverse[k + 3] = one / d3;
@@ -53,7 +55,8 @@ TARSUS_INLINE void factor_panel(int k, int m, int ld, T* A, T* inverse, T* diago
     x1 = mul_add(pc1, x0, x1);
     x2 = mul_add(pe2, x1, mul_add(pc2, x0, x2));
     x3 = mul_add(pf3, x2, mul_add(pe3, x1, mul_add(pc3, x0, x3)));
-    __builtin_memcpy(r1 + j, &x1, sizeof(P)), __builtin_memcpy(r2 + j, &x2, sizeof(P)), __builtin_memcpy(r3 + j, &x3, sizeof(P));
+    __builtin_memcpy(r1 + j, &x1, sizeof(P)), __builtin_memcpy(r2 + j, &x2, sizeof(P)),
+        __builtin_memcpy(r3 + j, &x3, sizeof(P));
   }
 }
 

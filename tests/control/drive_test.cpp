@@ -20,7 +20,8 @@ std::vector<double> error_after(const Model& model, const std::vector<double>& q
                                 const std::vector<double>& target, double h) {
   std::vector<double> e(model.nv);
   const auto rotation = [&](int q, int v) {
-    const Quatd now{qpos[q], qpos[q + 1], qpos[q + 2], qpos[q + 3]}, goal{target[q], target[q + 1], target[q + 2], target[q + 3]};
+    const Quatd now{qpos[q], qpos[q + 1], qpos[q + 2], qpos[q + 3]},
+        goal{target[q], target[q + 1], target[q + 2], target[q + 3]};
     const Vec3d w = log_map(conjugate(goal) * now * exp_map(Vec3d{qvel[v], qvel[v + 1], qvel[v + 2]} * h));
     e[v] = w.x, e[v + 1] = w.y, e[v + 2] = w.z;
   };
@@ -92,7 +93,8 @@ TEST(Drives, NoGainsIsAbaToTheBit) {
     const State s = random_state(random, model);
     Data data(model);
     std::vector<double> Q(model.nv), K(model.nv), with(model.nv), without(model.nv);
-    drive_terms<double>(model, data, Drives::none(model), 1.0 / 30, s.qpos, s.qvel, random_qpos(random, model), {}, s.tau, Q, K);
+    drive_terms<double>(model, data, Drives::none(model), 1.0 / 30, s.qpos, s.qvel, random_qpos(random, model), {},
+                        s.tau, Q, K);
     maba<double>(model, data, s.qpos, s.qvel, Q, K, with);
     aba<double>(model, data, s.qpos, s.qvel, s.tau, without);
     ASSERT_EQ(with, without) << "seed " << seed;
@@ -188,7 +190,8 @@ TEST(Drives, MatchesTheScalarClosedForm) {
   Data data(model);
   std::vector<double> Q(1), K(1), a(1);
   const auto acceleration = [&](bool stiff) {
-    drive_terms<double>(model, data, {{kp}, {kd}, stiff}, h, std::vector{q}, std::vector{v}, std::vector{goal}, {}, {}, Q, K);
+    drive_terms<double>(model, data, {{kp}, {kd}, stiff}, h, std::vector{q}, std::vector{v}, std::vector{goal}, {}, {},
+                        Q, K);
     maba<double>(model, data, std::vector{q}, std::vector{v}, Q, K, a);
     return a[0];
   };
@@ -222,7 +225,8 @@ TEST(Drives, LogarithmIsAccurateOverTheWholeArc) {
     const Vec3d axis = random.direction();
     const Quatd q = axis_angle(axis, angle);
     std::vector<double> Q(3), K(3);
-    drive_terms<double>(model, data, drives, 1e-9, std::vector{sign * q.w, sign * q.x, sign * q.y, sign * q.z}, rest, identity, {}, {}, Q, K);
+    drive_terms<double>(model, data, drives, 1e-9, std::vector{sign * q.w, sign * q.x, sign * q.y, sign * q.z}, rest,
+                        identity, {}, {}, Q, K);
     EXPECT_NEAR(norm(Vec3d{Q[0], Q[1], Q[2]} + axis * angle), 0, 2e-15) << angle;
   }
 }

@@ -39,7 +39,8 @@ double condition(const Model& model, Data& data, const std::vector<double>& qpos
   drive_terms<double>(model, data, drives, dt, qpos, rest, qpos, {}, {}, Q, K);
   for (int i = 0; i < nv; ++i) M(i, i) += K[i] - model.armature[i];
   const Eigen::VectorXd scale = M.diagonal().cwiseSqrt().cwiseInverse();
-  const Eigen::VectorXd values = (scale.asDiagonal() * M * scale.asDiagonal()).eval().selfadjointView<Eigen::Lower>().eigenvalues();
+  const Eigen::VectorXd values =
+      (scale.asDiagonal() * M * scale.asDiagonal()).eval().selfadjointView<Eigen::Lower>().eigenvalues();
   return values.maxCoeff() / values.minCoeff();
 }
 
@@ -58,17 +59,21 @@ void expect_agreement(double factor) {
     Data data(model);
     SpdWorkspace<double> exact(model);
     std::vector<double> reference(model.nv), reference_force(model.nv);
-    spd_method<double>(SpdSolver::maba).solve(model, data, drives, {s.qpos, s.qvel, goal, goal_velocity, s.tau, dt}, exact, reference, reference_force);
+    spd_method<double>(SpdSolver::maba)
+        .solve(model, data, drives, {s.qpos, s.qvel, goal, goal_velocity, s.tau, dt}, exact, reference,
+               reference_force);
     const double bound = factor * std::numeric_limits<R>::epsilon() * condition(model, data, s.qpos, drives, dt);
 
-    const auto q = convert<R>(s.qpos), v = convert<R>(s.qvel), qt = convert<R>(goal), vt = convert<R>(goal_velocity), tau = convert<R>(s.tau);
+    const auto q = convert<R>(s.qpos), v = convert<R>(s.qvel), qt = convert<R>(goal), vt = convert<R>(goal_velocity),
+               tau = convert<R>(s.tau);
     BasicData<R> narrow(model);
     SpdWorkspace<R> workspace(model);
     workspace.pcg_max_iterations = 50 * model.nv;
     std::vector<R> qacc(model.nv), force(model.nv);
     for (const SpdMethod<R>& method : spd_methods<R>()) {
       method.solve(model, narrow, drives, {q, v, qt, vt, tau, dt}, workspace, qacc, force);
-      const double error = relative_error(widen(qacc), reference), force_error = relative_error(widen(force), reference_force);
+      const double error = relative_error(widen(qacc), reference),
+                   force_error = relative_error(widen(force), reference_force);
       worst = std::max({worst, error / bound, force_error / bound});
       ASSERT_LT(error, bound) << method.name << ", seed " << seed;
       ASSERT_LT(force_error, bound) << method.name << ", seed " << seed;
@@ -132,8 +137,12 @@ TEST(SpdSolvers, WrongSizesAndBatchesAreNamed) {
   Data data(model), batch(model, 8);
   const Drives drives = Drives::none(model);
   for (const SpdMethod<double>& method : spd_methods<double>()) {
-    EXPECT_THROW(method.solve(model, data, drives, {short_one, data.qvel, data.qpos, {}, {}, 0.01}, workspace, qacc, {}), ShapeError);
-    EXPECT_THROW(method.solve(model, batch, drives, {batch.qpos, batch.qvel, batch.qpos, {}, {}, 0.01}, workspace, qacc, {}), ValueError);
+    EXPECT_THROW(
+        method.solve(model, data, drives, {short_one, data.qvel, data.qpos, {}, {}, 0.01}, workspace, qacc, {}),
+        ShapeError);
+    EXPECT_THROW(
+        method.solve(model, batch, drives, {batch.qpos, batch.qvel, batch.qpos, {}, {}, 0.01}, workspace, qacc, {}),
+        ValueError);
   }
 }
 

@@ -62,8 +62,11 @@ TEST(Identities, RneaOfAbaReturnsTau) {
     aba<double>(t.model, t.data, t.s.qpos, t.s.qvel, t.s.tau, qacc);
     rnea<double>(t.model, t.data, t.s.qpos, t.s.qvel, qacc, tau);
     // The residual is measured against the largest force that cancels in it.
-    const double scale = std::max(1.0, (t.mass_matrix(t.s.qpos).cwiseAbs() * eigen(qacc).cwiseAbs()).size() ? (t.mass_matrix(t.s.qpos).cwiseAbs() * eigen(qacc).cwiseAbs()).maxCoeff() : 1.0);
-    for (int i = 0; i < t.model.nv; ++i) ASSERT_NEAR(tau[i], t.s.tau[i], kTight * scale) << "seed " << seed << " dof " << i;
+    const double scale = std::max(1.0, (t.mass_matrix(t.s.qpos).cwiseAbs() * eigen(qacc).cwiseAbs()).size()
+                                           ? (t.mass_matrix(t.s.qpos).cwiseAbs() * eigen(qacc).cwiseAbs()).maxCoeff()
+                                           : 1.0);
+    for (int i = 0; i < t.model.nv; ++i)
+      ASSERT_NEAR(tau[i], t.s.tau[i], kTight * scale) << "seed " << seed << " dof " << i;
   }
 }
 
@@ -147,7 +150,8 @@ TEST(Identities, MassRateMinusTwiceCoriolisIsSkew) {
     const std::vector<double> zero(t.model.nv);
     const Vector coriolis = eigen(t.bias(t.s.qpos, t.s.qvel)) - eigen(t.bias(t.s.qpos, zero));
     const Matrix rate = (t.mass_matrix(t.moved(h)) - t.mass_matrix(t.moved(-h))) / (2 * h);
-    const double scale = 1 + std::abs(v.dot(rate * v)) + std::abs(v.dot(coriolis)) + t.mass_matrix(t.s.qpos).cwiseAbs().maxCoeff();
+    const double scale =
+        1 + std::abs(v.dot(rate * v)) + std::abs(v.dot(coriolis)) + t.mass_matrix(t.s.qpos).cwiseAbs().maxCoeff();
     ASSERT_NEAR(v.dot(rate * v), 2 * v.dot(coriolis), 1e-7 * scale) << "seed " << seed;
   }
 }

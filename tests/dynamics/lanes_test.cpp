@@ -25,8 +25,10 @@ Answers<R> compute(const Model& model, BasicData<R>& data, const std::vector<R>&
   const Drives drives = Drives::uniform(model, 300, 20, 200, 10);
   Answers<R> a;
   // Packs are loaded from aligned storage, as Data's own arrays are.
-  AlignedVector<R> q(qpos.begin(), qpos.end()), v(qvel.begin(), qvel.end()), f(tau.begin(), tau.end()), t(target.begin(), target.end());
-  AlignedVector<R> Q(data.size(model.nv)), K(data.size(model.nv)), out(data.size(model.nv)), big(data.size(model.nv * model.nv)), next(data.size(model.nq));
+  AlignedVector<R> q(qpos.begin(), qpos.end()), v(qvel.begin(), qvel.end()), f(tau.begin(), tau.end()),
+      t(target.begin(), target.end());
+  AlignedVector<R> Q(data.size(model.nv)), K(data.size(model.nv)), out(data.size(model.nv)),
+      big(data.size(model.nv * model.nv)), next(data.size(model.nq));
   drive_terms<R>(model, data, drives, 1.0 / 60, q, v, t, {}, f, Q, K);
   a.Q.assign(Q.begin(), Q.end()), a.K.assign(K.begin(), K.end());
   maba<R>(model, data, q, v, Q, K, out);
@@ -51,7 +53,8 @@ void expect_lanes_equal_scalar(unsigned seed, int worlds) {
   Random random(seed);
   BasicData<R> one(model), batch(model, worlds);
   std::vector<Answers<R>> alone;
-  std::vector<R> qpos(batch.size(model.nq)), qvel(batch.size(model.nv)), tau(batch.size(model.nv)), target(batch.size(model.nq));
+  std::vector<R> qpos(batch.size(model.nq)), qvel(batch.size(model.nv)), tau(batch.size(model.nv)),
+      target(batch.size(model.nq));
   for (int lane = 0; lane < batch.packs() * batch.width(); ++lane) {  // spare lanes too: they must not disturb
     const State s = random_state(random, model);
     const std::vector<double> goal = random_qpos(random, model);
@@ -59,7 +62,8 @@ void expect_lanes_equal_scalar(unsigned seed, int worlds) {
     batch.set(qvel, model.nv, lane, cast<R>(s.qvel));
     batch.set(tau, model.nv, lane, cast<R>(s.tau));
     batch.set(target, model.nq, lane, cast<R>(goal));
-    if (lane < worlds) alone.push_back(compute<R>(model, one, cast<R>(s.qpos), cast<R>(s.qvel), cast<R>(s.tau), cast<R>(goal)));
+    if (lane < worlds)
+      alone.push_back(compute<R>(model, one, cast<R>(s.qpos), cast<R>(s.qvel), cast<R>(s.tau), cast<R>(goal)));
   }
   const Answers<R> together = compute<R>(model, batch, qpos, qvel, tau, target);
   for (int world = 0; world < worlds; ++world) {

@@ -391,8 +391,8 @@ TEST(MjcfBadInput, HeightFields) {
 TEST(MjcfBadInput, HeightFieldFiles) {
   Folder folder;
   folder.write("field.xml",
-             "<mujoco>\n<asset><hfield name='h' size='1 1 1 1' file='h.bin'/></asset><worldbody><geom type='hfield' "
-             "hfield='h'/></worldbody></mujoco>");
+               "<mujoco>\n<asset><hfield name='h' size='1 1 1 1' file='h.bin'/></asset><worldbody><geom type='hfield' "
+               "hfield='h'/></worldbody></mujoco>");
   const auto bytes = [](std::vector<std::int32_t> counts, std::vector<float> heights) {
     std::string out(reinterpret_cast<const char*>(counts.data()), 4 * counts.size());
     return out.append(reinterpret_cast<const char*>(heights.data()), 4 * heights.size());

@@ -48,8 +48,10 @@ TEST(Step, BatchEqualsLoopToTheBit) {
         for (int i = 0; i < 20; ++i) one.step(alone, drives, model.qpos0);
         std::vector<double> qpos(model.nq), qvel(model.nv);
         batch.get(batch.qpos, model.nq, world, qpos), batch.get(batch.qvel, model.nv, world, qvel);
-        ASSERT_EQ(qpos, std::vector<double>(alone.qpos.begin(), alone.qpos.end())) << "seed " << seed << " world " << world;
-        ASSERT_EQ(qvel, std::vector<double>(alone.qvel.begin(), alone.qvel.end())) << "seed " << seed << " world " << world;
+        ASSERT_EQ(qpos, std::vector<double>(alone.qpos.begin(), alone.qpos.end()))
+            << "seed " << seed << " world " << world;
+        ASSERT_EQ(qvel, std::vector<double>(alone.qvel.begin(), alone.qvel.end()))
+            << "seed " << seed << " world " << world;
         if (worlds == 1) {
           ASSERT_EQ(state_hash(batch), state_hash(alone));
         }
@@ -121,7 +123,8 @@ TEST(Track, HoldsAPoseUnderGravity) {
   ASSERT_GT(model.nv, 0);
   TrackOptions options;
   options.dt = 1.0 / 60, options.duration = 2;
-  const TrackReport report = track<double>(model, hold(model.qpos0), Drives::uniform(model, 1e6, 1e5, 1e6, 1e5), options);
+  const TrackReport report =
+      track<double>(model, hold(model.qpos0), Drives::uniform(model, 1e6, 1e5, 1e6, 1e5), options);
   EXPECT_EQ(report.status, WorldStatus::ok);
   EXPECT_EQ(report.steps, 120);
   EXPECT_LT(report.error_max, 0.01);

@@ -37,8 +37,8 @@ void follow_clip(const Model& model, const std::filesystem::path& path, double d
   TrackOptions options;
   options.dt = dt, options.duration = std::max(3.0, 2 * binding.duration());
   const TrackReport report = track<R>(model, follow(model, binding), Drives::uniform(model), options);
-  fmt::print("  {:<34} {:>6} dt 1/{:<4.0f} error mean {:.4f} m, max {:.4f} m\n", path.filename().string(), sizeof(R) == 8 ? "double" : "float",
-             1 / dt, report.error_mean, report.error_max);
+  fmt::print("  {:<34} {:>6} dt 1/{:<4.0f} error mean {:.4f} m, max {:.4f} m\n", path.filename().string(),
+             sizeof(R) == 8 ? "double" : "float", 1 / dt, report.error_mean, report.error_max);
   EXPECT_EQ(report.status, WorldStatus::ok) << path << " dt " << dt;
   EXPECT_FALSE(report.nan) << path << " dt " << dt;
   EXPECT_LT(report.error_mean, kMeanError) << path << " dt " << dt;
@@ -71,8 +71,11 @@ TEST(Tracking, DogFollowsItsDeepMimicClips) {
 }
 
 TEST(Tracking, BuiltInModelsFollowBuiltInClips) {
-  for (const auto& [model, prefix] : std::vector<std::pair<const char*, std::string>>{
-           {"humanoid.xml", "humanoid_"}, {"dog.xml", "dog_"}, {"snake36.xml", "snake36_"}, {"snake72.xml", "snake72_"}, {"snake195.xml", "snake195_"}}) {
+  for (const auto& [model, prefix] : std::vector<std::pair<const char*, std::string>>{{"humanoid.xml", "humanoid_"},
+                                                                                      {"dog.xml", "dog_"},
+                                                                                      {"snake36.xml", "snake36_"},
+                                                                                      {"snake72.xml", "snake72_"},
+                                                                                      {"snake195.xml", "snake195_"}}) {
     const auto clips = clips_in(kSource / "models" / "clips", prefix);
     EXPECT_FALSE(clips.empty()) << prefix;
     follow_all(model, clips);

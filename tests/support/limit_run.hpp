@@ -16,18 +16,19 @@ struct LimitRun {
   double seconds = 30;
   unsigned seed = 0;
   double spin_damping = 0.5;
-  double reach = 1;                        ///< targets' largest angle from rest [rad]
+  double reach = 1;  ///< targets' largest angle from rest [rad]
 };
 
 struct LimitRunReport {
   WorldStatus status = WorldStatus::ok;
   int steps = 0;
-  double rounds = 0;          ///< summed
+  double rounds = 0;  ///< summed
   int most_rounds = 0;
-  double residual = 0;        ///< largest
-  double worst_closure = 0;   ///< largest |rnea - force clamped at the end of the step| over (limit + forces that cancel)
-  double top_speed = 0;       ///< largest joint velocity [rad/s]
-  double saturated = 0;       ///< drives at their limit, summed
+  double residual = 0;  ///< largest
+  double worst_closure =
+      0;                 ///< largest |rnea - force clamped at the end of the step| over (limit + forces that cancel)
+  double top_speed = 0;  ///< largest joint velocity [rad/s]
+  double saturated = 0;  ///< drives at their limit, summed
 };
 
 inline Model built_in(const std::string& name) {
@@ -86,7 +87,8 @@ inline LimitRunReport run_limited(const Model& model, const LimitRun& run, int c
     double cancel = run.limit;
     for (int k = 0; k < model.nv; ++k) cancel = std::max(cancel, std::abs(needed[k]));
     for (int k = 0; k < model.nv; ++k) {
-      report.worst_closure = std::max(report.worst_closure, std::abs(needed[k] - stepper.limiter()->applied()[k]) / cancel);
+      report.worst_closure =
+          std::max(report.worst_closure, std::abs(needed[k] - stepper.limiter()->applied()[k]) / cancel);
     }
   }
   return report;

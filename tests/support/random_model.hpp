@@ -12,7 +12,9 @@ namespace tarsus::test {
 class Random {
  public:
   explicit Random(unsigned seed) : engine_(seed) {}
-  double uniform(double low = -1, double high = 1) { return std::uniform_real_distribution<double>(low, high)(engine_); }
+  double uniform(double low = -1, double high = 1) {
+    return std::uniform_real_distribution<double>(low, high)(engine_);
+  }
   int index(int n) { return int(engine_() % unsigned(n)); }
   bool chance(double p) { return uniform(0, 1) < p; }
   Vec3d vector(double size = 1) { return {uniform(-size, size), uniform(-size, size), uniform(-size, size)}; }
@@ -51,14 +53,16 @@ inline JointSpec random_joint(Random& random, JointType type, const std::string&
     joint.spring_reference = random.uniform();
   }
   if (options.armature && random.chance(0.5)) joint.armature = random.uniform(0, 0.2);
-  if (options.springs && random.chance(0.5)) joint.stiffness = random.uniform(0, 20), joint.damping = random.uniform(0, 2);
+  if (options.springs && random.chance(0.5))
+    joint.stiffness = random.uniform(0, 20), joint.damping = random.uniform(0, 2);
   return joint;
 }
 
 /// Welded, one joint of any type, two or three hinges, slide with ball; free only at the root.
 inline void add_joints(Random& random, BodySpec& body, int index, const TreeOptions& options) {
   const auto add = [&](JointType type) {
-    body.joints.push_back(random_joint(random, type, "j" + std::to_string(index) + "_" + std::to_string(body.joints.size()), options));
+    body.joints.push_back(
+        random_joint(random, type, "j" + std::to_string(index) + "_" + std::to_string(body.joints.size()), options));
   };
   if (body.parent == 0 && random.chance(0.5)) return add(JointType::free);
   const int kind = random.index(options.welds ? 8 : 7);
@@ -107,7 +111,8 @@ inline std::vector<double> random_qpos(Random& random, const Model& model) {
 }
 
 inline State random_state(Random& random, const Model& model) {
-  return {random_qpos(random, model), random_vector(random, model.nv), random_vector(random, model.nv, 3), random_vector(random, model.nv, 10)};
+  return {random_qpos(random, model), random_vector(random, model.nv), random_vector(random, model.nv, 3),
+          random_vector(random, model.nv, 10)};
 }
 
 /// max |a - b| / max(1, max |b|).

@@ -1,13 +1,15 @@
 // Equality constraints of a model as rows: φ(q) = 0, its Jacobian as forces on links, its rate and its bias J̇ q̇.
 //
-//   kind             φ                                             rows   what holds
-//   connect          p_a - p_b                                     3      two points, of two bodies or of one and the
-//   world weld             p_a - p_b;  s vec(q_b⁻¹ q_a q_rel)            6      position and orientation; vec: of the
-//   unit quaternion, ½ angle joint            (q_a - r_a) - Σ c_k (q_b - r_b)^k             1      a polynomial between
-//   two hinges or slides, or of one alone tendon           (l_a - r_a) - Σ c_k (l_b - r_b)^k             1      the
-//   same between linear combinations of joints distance         |p_a - p_b| - L                               1      a
-//   massless rod; singular where the points coincide point_on_plane   n · (p_a - p_b), n fixed in b                 1
-//   user             any φ(q), J(q)                                any
+//   kind             φ                                      rows   what holds
+//   connect          p_a - p_b                              3      two points, of two bodies or of one and the world
+//   weld             p_a - p_b;  s vec(q_b⁻¹ q_a q_rel)     6      position and orientation; vec: of the unit
+//                                                                  quaternion, ½ angle
+//   joint            (q_a - r_a) - Σ c_k (q_b - r_b)^k      1      a polynomial between two hinges or slides, or of
+//                                                                  one alone
+//   tendon           (l_a - r_a) - Σ c_k (l_b - r_b)^k      1      the same between linear combinations of joints
+//   distance         |p_a - p_b| - L                        1      a massless rod; singular where the points coincide
+//   point_on_plane   n · (p_a - p_b), n fixed in b          1
+//   user             any φ(q), J(q)                         any
 //
 // connect, weld, joint and tendon are MJCF's with its signs and scales (so that rows compare number for number); URDF's
 // mimic is a joint. r is qpos0. Units: m and rad. A row's name is its constraint's and the row's own: "knee loop

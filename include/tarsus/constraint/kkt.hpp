@@ -5,13 +5,13 @@
 //
 // n: DoFs, m: rows, d: depth.
 //
-// | method          | how Λ⁻¹ = J M̂⁻¹ Jᵀ, or x₂, is found                                             | cost | | sweeps
-// | m + 2 ABA sweeps over factors computed once, as in the notes                     | O(nm + m³)         | | branches
-// | the rows' own inward passes, W = L⁻¹ Jᵀ; Λ⁻¹ = Wᵀ D⁻¹ W (dynamics/delassus.hpp)  | O(n + m² d + m³)   | | efpa |
-// forces climb to where branches meet and see the tree's inverse inertia there      | O(n + md + m² + m³) | |
-// constrained_aba | rows that tie a link to the world enter its inertia as 1/μ F Fᵀ; proximal rounds  | O(n + m) a
-// round   | | sparse          | sparse Cholesky of M̂ in the tree's order (no fill), Schur complement             | O(n
-// d² + m n d + m³) | | dense           | dense Cholesky of M̂, Schur complement | O(n³ + n² m + m³)  |
+// | method          | how Λ⁻¹ = J M̂⁻¹ Jᵀ, or x₂, is found                                 | cost                  |
+// | sweeps          | m + 2 ABA sweeps over factors computed once, as in the notes         | O(nm + m³)            |
+// | branches        | the rows' own inward passes, W = L⁻¹ Jᵀ; Λ⁻¹ = Wᵀ D⁻¹ W (delassus)   | O(n + m² d + m³)      |
+// | efpa            | forces climb to where branches meet and see the inverse inertia there | O(n + md + m² + m³)   |
+// | constrained_aba | rows between a link and the world enter its inertia as 1/μ F Fᵀ      | O(n + m) a round      |
+// | sparse          | sparse Cholesky of M̂ in the tree's order (no fill), Schur complement | O(n d² + m n d + m³)  |
+// | dense           | dense Cholesky of M̂, Schur complement                                | O(n³ + n² m + m³)     |
 //
 // constrained_aba: rows between two links, between joints, and users' rows cannot enter a tree's inertia; they go
 // through branches against the penalised factors, which costs O(m₂² d + m₂³) for m₂ such rows. Its rounds work on the

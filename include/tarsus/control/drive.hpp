@@ -38,7 +38,8 @@ struct Drives {
   static Drives none(const Model& model);
   /// The same gains at every joint below the root and others for a free root (the "hand of God" of motion tracking); the
   /// defaults are the paper's (section 4.1). @throws ValueError for gains that are negative or not finite
-  static Drives uniform(const Model& model, double kp = 75000, double kd = 4000, double root_kp = 20000, double root_kd = 2000);
+  static Drives uniform(const Model& model, double kp = 75000, double kd = 4000, double root_kp = 20000,
+                        double root_kd = 2000);
   /// @throws ShapeError, ValueError naming the first bad gain
   void check(const Model& model) const;
 };

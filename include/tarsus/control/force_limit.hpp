@@ -16,10 +16,10 @@ namespace tarsus {
 
 /// How one world's last limited solve went.
 struct LimitReport {
-  int rounds = 0;        ///< factorisations of the tree; 1: last step's guess was right
-  double residual = 0;   ///< largest |force in the equations of motion - force clamped at the end of the step| / limit
-  bool converged = true; ///< residual within DriveLimiter::tolerance()
-  int saturated = 0;     ///< drives at their limit; a ball counts once
+  int rounds = 0;         ///< factorisations of the tree; 1: last step's guess was right
+  double residual = 0;    ///< largest |force in the equations of motion - force clamped at the end of the step| / limit
+  bool converged = true;  ///< residual within DriveLimiter::tolerance()
+  int saturated = 0;      ///< drives at their limit; a ball counts once
 };
 
 /// Limits of every joint that has actuatorfrcrange (MJCF) or effort (URDF) into drives.force_limit; infinite elsewhere.
@@ -35,8 +35,8 @@ class DriveLimiter {
   /// last round's pieces; call factor() with them before minv() (a drive at its limit adds nothing to M̂ then, a rotation at its limit
   /// adds its K times limit / |torque|, which leaves out the direction of the torque).
   /// Sizes as drive_terms().  @throws ShapeError, ValueError
-  void solve(BasicData<R>& data, const Drives& drives, double dt, In<R> qpos, In<R> qvel, In<R> qpos_target, In<R> qvel_target,
-             In<R> tau, Out<R> qacc);
+  void solve(BasicData<R>& data, const Drives& drives, double dt, In<R> qpos, In<R> qvel, In<R> qpos_target,
+             In<R> qvel_target, In<R> tau, Out<R> qacc);
 
   LimitReport report(int world) const;
   /// The drives' forces over the last step [pack][nv][lane], all within their limits.

@@ -15,19 +15,20 @@ namespace tarsus {
 /// One driven quantity of a joint: a hinge's or slide's, a ball's or a free joint's rotation, a free joint's translation.
 struct GainReport {
   int joint = 0;
-  std::string part;              ///< "" or, for a free joint, "translation", "rotation"
+  std::string part;  ///< "" or, for a free joint, "translation", "rotation"
   double kp = 0, kd = 0;
-  double inertia = 0;            ///< m, armature included; rotations and translations: the axis that has least [kg m² | kg]
-  double inertia_largest = 0;    ///< the axis that has most
-  double inertia_limp = 0;       ///< all other joints limp: the axis that has least
-  double frequency = 0;          ///< natural frequency asked for, sqrt(kp / m) / 2π [Hz]
-  double damping_ratio = 0;      ///< asked for, kd / (2 sqrt(kp m)); infinite for kp = 0 < kd
-  double step_frequency = 0;     ///< |s| / 2π of the slower eigenvalue [Hz]
-  double step_damping_ratio = 0; ///< -Re s / |s| of it where the eigenvalues are a pair, else as for two real poles
-  double numerical_damping = 0;  ///< step_damping_ratio - damping_ratio
-  double phase_lag = 0;          ///< of q behind a target at that frequency, beyond the asked oscillator's own; at most half the step's
-                                 ///< sampling frequency [degrees]
-  double growth = 0;             ///< largest |λ|: above 1 the drive blows up
+  double inertia = 0;  ///< m, armature included; rotations and translations: the axis that has least [kg m² | kg]
+  double inertia_largest = 0;     ///< the axis that has most
+  double inertia_limp = 0;        ///< all other joints limp: the axis that has least
+  double frequency = 0;           ///< natural frequency asked for, sqrt(kp / m) / 2π [Hz]
+  double damping_ratio = 0;       ///< asked for, kd / (2 sqrt(kp m)); infinite for kp = 0 < kd
+  double step_frequency = 0;      ///< |s| / 2π of the slower eigenvalue [Hz]
+  double step_damping_ratio = 0;  ///< -Re s / |s| of it where the eigenvalues are a pair, else as for two real poles
+  double numerical_damping = 0;   ///< step_damping_ratio - damping_ratio
+  double phase_lag =
+      0;  ///< of q behind a target at that frequency, beyond the asked oscillator's own; at most half the step's
+          ///< sampling frequency [degrees]
+  double growth = 0;               ///< largest |λ|: above 1 the drive blows up
   double largest_stable_step = 0;  ///< [s] infinite for the stiff law
   std::vector<std::string> warnings;
 };

@@ -45,8 +45,8 @@ void aba(const Model& model, BasicData<R>& data, In<R> qpos, In<R> qvel, In<R> t
 /// @param joint_inertia K [nv] >= 0; a ball joint uses its first for all three axes, a free joint its first three and, for all
 ///   rotations, its fourth
 template <class R>
-void maba(const Model& model, BasicData<R>& data, In<R> qpos, In<R> qvel, In<R> joint_force, In<R> joint_inertia, Out<R> qacc,
-          In<R> external = {});
+void maba(const Model& model, BasicData<R>& data, In<R> qpos, In<R> qvel, In<R> joint_force, In<R> joint_inertia,
+          Out<R> qacc, In<R> external = {});
 
 /// Factors M̂ = M₀ + diag K for minv(); aba() and maba() leave the same factors behind. O(nlink).
 template <class R>

@@ -19,7 +19,7 @@ void prepare_loads(const Model& model, BasicData<R>& data);
 /// @param joint_inertia K of M̂ [nv]  @param joint_force Q [nv] or empty for zero
 /// @param load_of_link [njoint] index into loads, -1: none
 template <class R>
-void solve_loaded(const Model& model, BasicData<R>& data, In<R> joint_inertia, In<R> joint_force, std::span<const int> load_of_link,
-                  std::span<const LinkLoad<R>> loads, Out<R> x);
+void solve_loaded(const Model& model, BasicData<R>& data, In<R> joint_inertia, In<R> joint_force,
+                  std::span<const int> load_of_link, std::span<const LinkLoad<R>> loads, Out<R> x);
 
 }  // namespace tarsus

@@ -12,5 +12,5 @@
 #define TARSUS_INLINE inline __attribute__((always_inline))
 
 namespace tarsus {
-inline namespace TARSUS_ISA {}  // opened here first, so that declarations elsewhere may reopen it
+inline namespace TARSUS_ISA {}  // namespace TARSUS_ISA
 }  // namespace tarsus

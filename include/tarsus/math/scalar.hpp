@@ -150,19 +150,25 @@ TARSUS_INLINE Pack<R, W> square_root(Pack<R, W> x) {
   constexpr int kBytes = sizeof(R) * W;
 #if defined(__AVX512F__)
   if constexpr (kBytes == 64) {
-    if constexpr (sizeof(R) == 8) return Pack<R, W>(_mm512_sqrt_pd(x.value));
-    else return Pack<R, W>(_mm512_sqrt_ps(x.value));
+    if constexpr (sizeof(R) == 8)
+      return Pack<R, W>(_mm512_sqrt_pd(x.value));
+    else
+      return Pack<R, W>(_mm512_sqrt_ps(x.value));
   }
 #endif
 #if defined(__AVX__)
   if constexpr (kBytes == 32) {
-    if constexpr (sizeof(R) == 8) return Pack<R, W>(_mm256_sqrt_pd(x.value));
-    else return Pack<R, W>(_mm256_sqrt_ps(x.value));
+    if constexpr (sizeof(R) == 8)
+      return Pack<R, W>(_mm256_sqrt_pd(x.value));
+    else
+      return Pack<R, W>(_mm256_sqrt_ps(x.value));
   }
 #endif
   if constexpr (kBytes == 16) {
-    if constexpr (sizeof(R) == 8) return Pack<R, W>(_mm_sqrt_pd(x.value));
-    else return Pack<R, W>(_mm_sqrt_ps(x.value));
+    if constexpr (sizeof(R) == 8)
+      return Pack<R, W>(_mm_sqrt_pd(x.value));
+    else
+      return Pack<R, W>(_mm_sqrt_ps(x.value));
   } else {
     for (int i = 0; i < W; ++i) x.value[i] = square_root(x.value[i]);
     return x;
@@ -172,8 +178,7 @@ TARSUS_INLINE Pack<R, W> square_root(Pack<R, W> x) {
 /// True if the mask holds in every lane.
 TARSUS_INLINE bool all_lanes(bool mask) { return mask; }
 template <class V>
-  requires(sizeof(V) >= 16)
-TARSUS_INLINE bool all_lanes(V mask) {
+requires(sizeof(V) >= 16) TARSUS_INLINE bool all_lanes(V mask) {
 #if defined(__AVX512F__)
   if constexpr (sizeof(V) == 64) return _mm512_movepi64_mask((__m512i)mask) == 0xff;
 #endif

@@ -15,7 +15,8 @@ TARSUS_INLINE T polynomial_part(const T* powers, const double (&c)[N]) {
   } else {
     constexpr int kLog = Count <= 2 ? 0 : Count <= 4 ? 1 : Count <= 8 ? 2 : Count <= 16 ? 3 : 4;
     constexpr int kLow = 1 << kLog;
-    return mul_add(polynomial_part<First + kLow, Count - kLow>(powers, c), powers[kLog], polynomial_part<First, kLow>(powers, c));
+    return mul_add(polynomial_part<First + kLow, Count - kLow>(powers, c), powers[kLog],
+                   polynomial_part<First, kLow>(powers, c));
   }
 }
 template <class T, std::size_t N>

@@ -98,11 +98,13 @@ TARSUS_INLINE Mat3<T> transpose(const Mat3<T>& m) {
 }
 template <class T>
 TARSUS_INLINE Mat3<T> operator+(const Mat3<T>& a, const Mat3<T>& b) {
-  return {a.xx + b.xx, a.xy + b.xy, a.xz + b.xz, a.yx + b.yx, a.yy + b.yy, a.yz + b.yz, a.zx + b.zx, a.zy + b.zy, a.zz + b.zz};
+  return {a.xx + b.xx, a.xy + b.xy, a.xz + b.xz, a.yx + b.yx, a.yy + b.yy,
+          a.yz + b.yz, a.zx + b.zx, a.zy + b.zy, a.zz + b.zz};
 }
 template <class T>
 TARSUS_INLINE Mat3<T> operator-(const Mat3<T>& a, const Mat3<T>& b) {
-  return {a.xx - b.xx, a.xy - b.xy, a.xz - b.xz, a.yx - b.yx, a.yy - b.yy, a.yz - b.yz, a.zx - b.zx, a.zy - b.zy, a.zz - b.zz};
+  return {a.xx - b.xx, a.xy - b.xy, a.xz - b.xz, a.yx - b.yx, a.yy - b.yy,
+          a.yz - b.yz, a.zx - b.zx, a.zy - b.zy, a.zz - b.zz};
 }
 template <class T>
 TARSUS_INLINE Vec3<T> operator*(const Mat3<T>& m, const Vec3<T>& v) {
@@ -161,7 +163,8 @@ TARSUS_INLINE Vec3<T> operator*(const Sym3<T>& s, const Vec3<T>& v) {
 template <class T>
 TARSUS_INLINE Sym3<T> rotate(const Mat3<T>& r, const Sym3<T>& s) {
   const Vec3<T> tx = s * r.row_x(), ty = s * r.row_y(), tz = s * r.row_z();
-  return {dot(r.row_x(), tx), dot(r.row_x(), ty), dot(r.row_x(), tz), dot(r.row_y(), ty), dot(r.row_y(), tz), dot(r.row_z(), tz)};
+  return {dot(r.row_x(), tx), dot(r.row_x(), ty), dot(r.row_x(), tz),
+          dot(r.row_y(), ty), dot(r.row_y(), tz), dot(r.row_z(), tz)};
 }
 /// s - a bᵀ where the caller knows a bᵀ to be symmetric.
 template <class T>
@@ -176,8 +179,10 @@ TARSUS_INLINE Mat3<T> minus_outer(const Mat3<T>& m, const Vec3<T>& a, const Vec3
 /// Inverse by cofactors; s must be positive definite.
 template <class T>
 TARSUS_INLINE Sym3<T> inverse(const Sym3<T>& s) {
-  const T xx = neg_mul_add(s.yz, s.yz, s.yy * s.zz), xy = neg_mul_add(s.xy, s.zz, s.xz * s.yz), xz = neg_mul_add(s.xz, s.yy, s.xy * s.yz);
-  const T yy = neg_mul_add(s.xz, s.xz, s.xx * s.zz), yz = neg_mul_add(s.xx, s.yz, s.xy * s.xz), zz = neg_mul_add(s.xy, s.xy, s.xx * s.yy);
+  const T xx = neg_mul_add(s.yz, s.yz, s.yy * s.zz), xy = neg_mul_add(s.xy, s.zz, s.xz * s.yz),
+          xz = neg_mul_add(s.xz, s.yy, s.xy * s.yz);
+  const T yy = neg_mul_add(s.xz, s.xz, s.xx * s.zz), yz = neg_mul_add(s.xx, s.yz, s.xy * s.xz),
+          zz = neg_mul_add(s.xy, s.xy, s.xx * s.yy);
   const T det = mul_add(s.xx, xx, mul_add(s.xy, xy, s.xz * xz));
   return Sym3<T>{xx, xy, xz, yy, yz, zz} * (T(Real<T>(1)) / det);
 }
@@ -212,9 +217,9 @@ template <class T>
 TARSUS_INLINE Mat3<T> rotation(const Quat<T>& q) {
   const T one = T(Real<T>(1)), x2 = q.x + q.x, y2 = q.y + q.y, z2 = q.z + q.z;
   const T wx = q.w * x2, wy = q.w * y2, wz = q.w * z2;
-  return {neg_mul_add(q.y, y2, neg_mul_add(q.z, z2, one)), q.x * y2 - wz, mul_add(q.x, z2, wy),
-          mul_add(q.x, y2, wz), neg_mul_add(q.x, x2, neg_mul_add(q.z, z2, one)), q.y * z2 - wx,
-          q.x * z2 - wy, mul_add(q.y, z2, wx), neg_mul_add(q.x, x2, neg_mul_add(q.y, y2, one))};
+  return {neg_mul_add(q.y, y2, neg_mul_add(q.z, z2, one)), q.x * y2 - wz, mul_add(q.x, z2, wy), mul_add(q.x, y2, wz),
+          neg_mul_add(q.x, x2, neg_mul_add(q.z, z2, one)), q.y * z2 - wx, q.x * z2 - wy,        mul_add(q.y, z2, wx),
+          neg_mul_add(q.x, x2, neg_mul_add(q.y, y2, one))};
 }
 
 using Vec3d = Vec3<double>;

@@ -22,13 +22,14 @@ class BasicData {
   /// @throws ValueError if worlds < 1
   explicit BasicData(const Model& model, int worlds = 1);
 
-  double time = 0;         ///< [s], the same for all worlds
-  AlignedVector<R> qpos;   ///< [pack][nq][lane] generalized positions, MuJoCo's layout
-  AlignedVector<R> qvel;   ///< [pack][nv][lane] generalized velocities
-  AlignedVector<R> qacc;   ///< [pack][nv][lane] by aba() and step()
-  AlignedVector<R> tau;    ///< [pack][nv][lane] applied joint forces, by the user
-  AlignedVector<R> joint_force;    ///< [pack][nv][lane] Q of MABA: tau + drives + springs, by drive_terms()
-  AlignedVector<R> joint_inertia;  ///< [pack][nv][lane] K of MABA: armature + h Kd + …, by drive_terms(); armature at first
+  double time = 0;               ///< [s], the same for all worlds
+  AlignedVector<R> qpos;         ///< [pack][nq][lane] generalized positions, MuJoCo's layout
+  AlignedVector<R> qvel;         ///< [pack][nv][lane] generalized velocities
+  AlignedVector<R> qacc;         ///< [pack][nv][lane] by aba() and step()
+  AlignedVector<R> tau;          ///< [pack][nv][lane] applied joint forces, by the user
+  AlignedVector<R> joint_force;  ///< [pack][nv][lane] Q of MABA: tau + drives + springs, by drive_terms()
+  AlignedVector<R>
+      joint_inertia;  ///< [pack][nv][lane] K of MABA: armature + h Kd + …, by drive_terms(); armature at first
 
   int worlds() const { return worlds_; }
   int width() const { return width_; }

@@ -46,7 +46,8 @@ TARSUS_INLINE Motion<T> world_velocity() {
 
 /// Orientation R and offset r of link i from its joint position; the parent's R must be done.
 template <class T>
-TARSUS_INLINE void joint_pose(const LinkConstants<Real<T>>& link, const T* qpos, const LinkState<T>* state, LinkState<T>& s) {
+TARSUS_INLINE void joint_pose(const LinkConstants<Real<T>>& link, const T* qpos, const LinkState<T>* state,
+                              LinkState<T>& s) {
   const T* q = qpos + link.qpos;
   if (link.joint == JointType::free) {
     s.r = get3(q);
@@ -75,7 +76,8 @@ TARSUS_INLINE void joint_pose(const LinkConstants<Real<T>>& link, const T* qpos,
 
 /// Velocity v of link i; returns c = Ṡ q̇. The parent's v and this link's R and r must be done.
 template <class T>
-TARSUS_INLINE Motion<T> joint_velocity(const LinkConstants<Real<T>>& link, const T* qvel, const LinkState<T>* state, LinkState<T>& s) {
+TARSUS_INLINE Motion<T> joint_velocity(const LinkConstants<Real<T>>& link, const T* qvel, const LinkState<T>* state,
+                                       LinkState<T>& s) {
   const T* qd = qvel + link.qvel;
   const Vec3<T> zero = zero3<T>();
   if (link.joint == JointType::free) {

@@ -18,16 +18,16 @@ struct Joint {
   std::string name;
   JointType type = JointType::hinge;
   int body = 0;
-  int parent = -1;         ///< link below, -1: the world
-  int qpos = 0, qvel = 0;  ///< first index in qpos, qvel
-  Vec3d axis{0, 0, 1};     ///< in the body's frame, unit
-  Vec3d position{0, 0, 0}; ///< anchor in the body's frame [m]
+  int parent = -1;                             ///< link below, -1: the world
+  int qpos = 0, qvel = 0;                      ///< first index in qpos, qvel
+  Vec3d axis{0, 0, 1};                         ///< in the body's frame, unit
+  Vec3d position{0, 0, 0};                     ///< anchor in the body's frame [m]
   double reference = 0, spring_reference = 0;  ///< [rad | m]
   double stiffness = 0, damping = 0, armature = 0, friction_loss = 0;
   bool limited = false;
-  std::array<double, 2> range{0, 0};           ///< [rad | m]
+  std::array<double, 2> range{0, 0};  ///< [rad | m]
   bool force_limited = false;
-  std::array<double, 2> force_range{0, 0};     ///< [N m | N]
+  std::array<double, 2> force_range{0, 0};  ///< [N m | N]
   Location where;
 
   int nq() const { return qpos_count(type); }
@@ -36,13 +36,13 @@ struct Joint {
 
 struct Body {
   std::string name;
-  int parent = 0;          ///< body index; the world's is 0
-  int link = -1;           ///< link that carries it, -1: fixed to the world
+  int parent = 0;  ///< body index; the world's is 0
+  int link = -1;   ///< link that carries it, -1: fixed to the world
   int joint_first = 0, joint_count = 0;
-  Transformd X_LB{};       ///< pose of the body frame in its link's frame (in the world for link -1)
-  double mass = 0;         ///< [kg]
-  Vec3d com{0, 0, 0};      ///< body frame [m]
-  Sym3d inertia{};         ///< about com, body axes [kg m²]
+  Transformd X_LB{};   ///< pose of the body frame in its link's frame (in the world for link -1)
+  double mass = 0;     ///< [kg]
+  Vec3d com{0, 0, 0};  ///< body frame [m]
+  Sym3d inertia{};     ///< about com, body axes [kg m²]
   Location where;
 };
 
@@ -50,16 +50,16 @@ class Model {
  public:
   std::string name;
   int nq = 0, nv = 0;
-  int depth = 0;                   ///< DoFs on the longest branch, the root's included (the paper's d)
-  double timestep = 0.002;         ///< the file's own [s]
+  int depth = 0;            ///< DoFs on the longest branch, the root's included (the paper's d)
+  double timestep = 0.002;  ///< the file's own [s]
   Vec3d gravity{0, 0, -9.81};
-  std::vector<Body> bodies;        ///< bodies[0] is the world
-  std::vector<Joint> joints;       ///< == links
-  std::vector<double> qpos0;       ///< [nq] the pose that the file draws
-  std::vector<double> qpos_spring; ///< [nq] where the joints' springs are at rest
-  std::vector<double> armature;    ///< [nv]
-  std::vector<int> dof_joint;      ///< [nv]
-  ModelSpec spec;                  ///< what it was compiled from: shapes, actuators, equalities, cosmetics, diagnostics
+  std::vector<Body> bodies;         ///< bodies[0] is the world
+  std::vector<Joint> joints;        ///< == links
+  std::vector<double> qpos0;        ///< [nq] the pose that the file draws
+  std::vector<double> qpos_spring;  ///< [nq] where the joints' springs are at rest
+  std::vector<double> armature;     ///< [nv]
+  std::vector<int> dof_joint;       ///< [nv]
+  ModelSpec spec;  ///< what it was compiled from: shapes, actuators, equalities, cosmetics, diagnostics
 
   int nbody() const { return int(bodies.size()); }
   int njoint() const { return int(joints.size()); }

@@ -21,21 +21,21 @@ inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 struct JointSpec {
   std::string name;
   JointType type = JointType::hinge;
-  Vec3d position{0, 0, 0};  ///< anchor in the body frame [m]; unused by free
-  Vec3d axis{0, 0, 1};      ///< unit, body frame; hinge and slide only
-  double reference = 0;     ///< the value of qpos in the pose that the file draws [rad | m]; hinge and slide
+  Vec3d position{0, 0, 0};      ///< anchor in the body frame [m]; unused by free
+  Vec3d axis{0, 0, 1};          ///< unit, body frame; hinge and slide only
+  double reference = 0;         ///< the value of qpos in the pose that the file draws [rad | m]; hinge and slide
   double spring_reference = 0;  ///< qpos at which the spring is at rest [rad | m]; hinge and slide
-  double stiffness = 0;     ///< spring [N m/rad | N/m]
-  double damping = 0;       ///< viscous [N m s/rad | N s/m]
-  double armature = 0;      ///< added to the diagonal of M [kg m² | kg]
-  double friction_loss = 0; ///< dry friction [N m | N]; kept for the constraint room
+  double stiffness = 0;         ///< spring [N m/rad | N/m]
+  double damping = 0;           ///< viscous [N m s/rad | N s/m]
+  double armature = 0;          ///< added to the diagonal of M [kg m² | kg]
+  double friction_loss = 0;     ///< dry friction [N m | N]; kept for the constraint room
   bool limited = false;
-  std::array<double, 2> range{0, 0};            ///< [rad | m]; ball: (0, largest angle)
+  std::array<double, 2> range{0, 0};  ///< [rad | m]; ball: (0, largest angle)
   bool force_limited = false;
-  std::array<double, 2> force_range{0, 0};      ///< limits on the total actuator force on this joint [N m | N]
-  double velocity_limit = kInfinity;            ///< URDF's; kept, not enforced
+  std::array<double, 2> force_range{0, 0};  ///< limits on the total actuator force on this joint [N m | N]
+  double velocity_limit = kInfinity;        ///< URDF's; kept, not enforced
   double margin = 0;
-  std::vector<double> solver_limit, solver_impedance;        ///< MJCF solreflimit, solimplimit as written
+  std::vector<double> solver_limit, solver_impedance;  ///< MJCF solreflimit, solimplimit as written
   std::vector<double> solver_friction_limit, solver_friction_impedance;
   int group = 0;
   std::vector<double> user;
@@ -44,8 +44,8 @@ struct JointSpec {
 
 /// Mass properties of one body, in the body frame.
 struct InertialSpec {
-  double mass = 0;          ///< [kg]
-  Vec3d com{0, 0, 0};       ///< centre of mass [m]
+  double mass = 0;                  ///< [kg]
+  Vec3d com{0, 0, 0};               ///< centre of mass [m]
   Sym3d inertia{0, 0, 0, 0, 0, 0};  ///< about the centre of mass, in the body frame's axes [kg m²]
   Location where;
 };
@@ -57,21 +57,23 @@ const char* name(GeomType type);
 struct GeomSpec {
   std::string name;
   GeomType type = GeomType::sphere;
-  Vec3d size{0, 0, 0};      ///< MuJoCo's half-sizes: sphere (r), capsule and cylinder (r, half length), box and ellipsoid (x, y, z)
+  Vec3d size{
+      0, 0,
+      0};  ///< MuJoCo's half-sizes: sphere (r), capsule and cylinder (r, half length), box and ellipsoid (x, y, z)
   Vec3d position{0, 0, 0};  ///< in the body frame [m]
   Quatd orientation{1, 0, 0, 0};
-  std::string mesh;         ///< name of a MeshSpec, for mesh and for primitives fitted to a mesh
-  std::string height_field; ///< name of a height field asset
+  std::string mesh;          ///< name of a MeshSpec, for mesh and for primitives fitted to a mesh
+  std::string height_field;  ///< name of a height field asset
   int contype = 1, conaffinity = 1, condim = 3, priority = 0, group = 0;
-  std::array<double, 3> friction{1, 0.005, 0.0001};  ///< sliding, torsional [m], rolling [m]
+  std::array<double, 3> friction{1, 0.005, 0.0001};        ///< sliding, torsional [m], rolling [m]
   std::vector<double> solver_reference, solver_impedance;  ///< MJCF solref, solimp as written
   double solver_mix = 1, margin = 0, gap = 0;
-  std::optional<double> mass;   ///< [kg]; overrides density
-  double density = 1000;        ///< [kg/m³]
-  bool shell_inertia = false;   ///< mass on the surface, not in the volume
+  std::optional<double> mass;  ///< [kg]; overrides density
+  double density = 1000;       ///< [kg/m³]
+  bool shell_inertia = false;  ///< mass on the surface, not in the volume
   std::array<float, 4> rgba{0.5f, 0.5f, 0.5f, 1};
   std::string material;
-  bool visual_only = false;     ///< URDF <visual>
+  bool visual_only = false;  ///< URDF <visual>
   std::vector<double> user;
   Location where;
 };
@@ -100,9 +102,10 @@ struct BodySpec {
   Quatd orientation{1, 0, 0, 0};
   bool mocap = false;
   double gravity_compensation = 0;
-  std::vector<JointSpec> joints;      ///< empty: welded to the parent
-  std::optional<InertialSpec> inertial;  ///< final mass properties, from <inertial> or from geoms; nullopt: none (mass zero)
-  bool inertial_from_geoms = false;   ///< how `inertial` was found, for writing back
+  std::vector<JointSpec> joints;  ///< empty: welded to the parent
+  std::optional<InertialSpec>
+      inertial;  ///< final mass properties, from <inertial> or from geoms; nullopt: none (mass zero)
+  bool inertial_from_geoms = false;  ///< how `inertial` was found, for writing back
   std::vector<GeomSpec> geoms;
   std::vector<SiteSpec> sites;
   std::vector<double> user;
@@ -112,9 +115,9 @@ struct BodySpec {
 /// A triangle mesh, already scaled, in the frame in which geoms place it.
 struct MeshSpec {
   std::string name;
-  std::string file;                 ///< as written; empty for inline meshes
+  std::string file;  ///< as written; empty for inline meshes
   Vec3d scale{1, 1, 1};
-  std::vector<Vec3d> vertices;      ///< [m]; empty if the file is missing and that was allowed
+  std::vector<Vec3d> vertices;                ///< [m]; empty if the file is missing and that was allowed
   std::vector<std::array<int, 3>> triangles;  ///< counter-clockwise from outside
   Location where;
 };
@@ -122,10 +125,10 @@ struct MeshSpec {
 /// A terrain, as MJCF has it: heights from 0 to 1 over a rectangle, in the frame of the geoms that use it.
 struct HeightFieldSpec {
   std::string name;
-  std::string file;               ///< as written; empty if the heights are in the text
-  std::array<double, 4> size{};   ///< half x, half y, height of 1, thickness of the base below 0 [m]
-  int rows = 0, columns = 0;      ///< points along y and along x; 0 if the file was not read
-  std::vector<float> elevation;   ///< [rows * columns] row by row from -y to y; empty: flat, or the file was not read
+  std::string file;              ///< as written; empty if the heights are in the text
+  std::array<double, 4> size{};  ///< half x, half y, height of 1, thickness of the base below 0 [m]
+  int rows = 0, columns = 0;     ///< points along y and along x; 0 if the file was not read
+  std::vector<float> elevation;  ///< [rows * columns] row by row from -y to y; empty: flat, or the file was not read
   Location where;
 };
 
@@ -135,17 +138,17 @@ enum class TransmissionType { joint, joint_in_parent, tendon, site, body, slider
 /// but not simulated where `dynamics` says so.
 struct ActuatorSpec {
   std::string name;
-  std::string kind;         ///< element it came from: motor, position, velocity, general, …
+  std::string kind;  ///< element it came from: motor, position, velocity, general, …
   TransmissionType transmission = TransmissionType::joint;
-  std::string target;       ///< joint, tendon, site or body name
+  std::string target;  ///< joint, tendon, site or body name
   std::array<double, 6> gear{1, 0, 0, 0, 0, 0};
-  std::array<double, 3> gain{1, 0, 0};   ///< gain = gain[0] + gain[1] length + gain[2] velocity
-  std::array<double, 3> bias{0, 0, 0};   ///< bias = bias[0] + bias[1] length + bias[2] velocity
+  std::array<double, 3> gain{1, 0, 0};  ///< gain = gain[0] + gain[1] length + gain[2] velocity
+  std::array<double, 3> bias{0, 0, 0};  ///< bias = bias[0] + bias[1] length + bias[2] velocity
   bool control_limited = false;
   std::array<double, 2> control_range{0, 0};
   bool force_limited = false;
   std::array<double, 2> force_range{0, 0};
-  std::string dynamics;     ///< "" for none; else MuJoCo's dyntype, reported as not simulated
+  std::string dynamics;  ///< "" for none; else MuJoCo's dyntype, reported as not simulated
   std::vector<double> dynamics_parameters;
   int group = 0;
   std::vector<double> user;
@@ -157,12 +160,13 @@ enum class EqualityType { connect, weld, joint, tendon, distance };
 struct EqualitySpec {
   std::string name;
   EqualityType type = EqualityType::connect;
-  std::string first, second;  ///< bodies or sites (connect, weld), joints (joint); an empty second means the world or a constant
-  bool sites = false;         ///< first and second are sites
+  std::string first,
+      second;  ///< bodies or sites (connect, weld), joints (joint); an empty second means the world or a constant
+  bool sites = false;  ///< first and second are sites
   bool active = true;
-  Vec3d anchor{0, 0, 0};      ///< connect: in first's frame; weld: in second's frame [m]
+  Vec3d anchor{0, 0, 0};  ///< connect: in first's frame; weld: in second's frame [m]
   bool has_relative_pose = false;
-  Vec3d relative_position{0, 0, 0};        ///< weld: pose of second in first's frame
+  Vec3d relative_position{0, 0, 0};  ///< weld: pose of second in first's frame
   Quatd relative_orientation{1, 0, 0, 0};
   double torque_scale = 1;
   std::array<double, 5> polynomial{0, 1, 0, 0, 0};  ///< joint: first - ref = sum c_k (second - ref)^k
@@ -218,14 +222,14 @@ struct SensorSpec {
 struct CosmeticSpec {
   std::string kind;  ///< material, texture, light, camera, headlight, …
   std::string name;
-  int body = 0;      ///< that it is attached to
+  int body = 0;  ///< that it is attached to
   std::vector<std::pair<std::string, std::string>> attributes;
   Location where;
 };
 
 struct OptionSpec {
-  double timestep = 0.002;            ///< [s]
-  Vec3d gravity{0, 0, -9.81};         ///< world frame [m/s²]
+  double timestep = 0.002;     ///< [s]
+  Vec3d gravity{0, 0, -9.81};  ///< world frame [m/s²]
   Vec3d wind{0, 0, 0};
   double density = 0, viscosity = 0;  ///< of the medium; kept, named as not simulated when not zero
   double impact_ratio = 1;
@@ -237,7 +241,7 @@ struct OptionSpec {
 
 struct ModelSpec {
   std::string name;
-  std::string directory;   ///< that the main file was in, for relative paths
+  std::string directory;  ///< that the main file was in, for relative paths
   OptionSpec option;
   std::vector<BodySpec> bodies = {BodySpec("world")};
   std::vector<MeshSpec> meshes;

@@ -9,19 +9,19 @@ namespace tarsus {
 /// Constants of one link, R = double or float.
 template <class R>
 struct LinkConstants {
-  int parent;     ///< link index, -1 for the world; always < own index
+  int parent;  ///< link index, -1 for the world; always < own index
   JointType joint;
-  int qpos, qvel; ///< first index of this joint in qpos, qvel
-  int massless;   ///< 1: no inertia of its own (an inner joint of a body with several)
-  int depth;      ///< DoFs on the way to the world, own ones included
-  R E0[9];        ///< orientation of the joint's frame at rest in the parent link's frame, row major
-  R r0[3];        ///< origin of the joint's frame at rest in the parent link's frame [m]
-  R reference;    ///< qpos at which the joint is at rest (hinge, slide)
-  R stiffness;    ///< joint spring about qpos_spring [N m/rad | N/m]
-  R damping;      ///< [N m s/rad | N s/m]
-  R mass;         ///< [kg]
-  R h[3];         ///< mass * centre of mass, link frame [kg m]
-  R I[6];         ///< xx xy xz yy yz zz about the link's origin, link frame [kg m²]
+  int qpos, qvel;  ///< first index of this joint in qpos, qvel
+  int massless;    ///< 1: no inertia of its own (an inner joint of a body with several)
+  int depth;       ///< DoFs on the way to the world, own ones included
+  R E0[9];         ///< orientation of the joint's frame at rest in the parent link's frame, row major
+  R r0[3];         ///< origin of the joint's frame at rest in the parent link's frame [m]
+  R reference;     ///< qpos at which the joint is at rest (hinge, slide)
+  R stiffness;     ///< joint spring about qpos_spring [N m/rad | N/m]
+  R damping;       ///< [N m s/rad | N s/m]
+  R mass;          ///< [kg]
+  R h[3];          ///< mass * centre of mass, link frame [kg m]
+  R I[6];          ///< xx xy xz yy yz zz about the link's origin, link frame [kg m²]
 };
 
 template <class R>

@@ -17,34 +17,34 @@ PoseSource follow(const Model& model, const ClipBinding& clip);
 PoseSource hold(std::vector<double> qpos);
 
 struct TrackOptions {
-  double dt = 1.0 / 30;       ///< [s]
-  double duration = 10;       ///< [s]; the number of steps is the nearest whole one
-  double start = 0;           ///< source's time of the first pose [s]
+  double dt = 1.0 / 30;  ///< [s]
+  double duration = 10;  ///< [s]; the number of steps is the nearest whole one
+  double start = 0;      ///< source's time of the first pose [s]
   Integrator integrator = Integrator::semi_implicit_euler;
-  RowStageOptions rows = {};  ///< contacts and joint limits
+  RowStageOptions rows = {};    ///< contacts and joint limits
   bool target_velocity = true;  ///< damp towards the clip's velocity; false: towards rest, as the paper's eq. 2 does
 };
 
 /// State after a step, in double whatever the simulation ran in.
 struct TrackFrame {
   int step = 0, steps = 0;
-  double time = 0;            ///< simulated [s]
+  double time = 0;  ///< simulated [s]
   std::span<const double> qpos, qvel, target;
-  double error_mean = 0;      ///< over bodies, this step [m]
+  double error_mean = 0;  ///< over bodies, this step [m]
 };
 
 struct TrackReport {
   WorldStatus status = WorldStatus::ok;
-  int steps = 0;              ///< done; fewer than asked for if the world went bad
-  double seconds = 0;         ///< wall time of sampling the source and stepping, without measuring and recording
-  double error_mean = 0;      ///< distance between bodies' centres of mass and the source's, over all bodies and steps [m]
-  double error_max = 0;       ///< the largest of them [m]
-  Energy energy;              ///< at the end
-  int contacts_max = 0;       ///< most contacts with a force in one step
-  double penetration_max = 0; ///< deepest penetration at the start of a step [m]
+  int steps = 0;          ///< done; fewer than asked for if the world went bad
+  double seconds = 0;     ///< wall time of sampling the source and stepping, without measuring and recording
+  double error_mean = 0;  ///< distance between bodies' centres of mass and the source's, over all bodies and steps [m]
+  double error_max = 0;   ///< the largest of them [m]
+  Energy energy;          ///< at the end
+  int contacts_max = 0;   ///< most contacts with a force in one step
+  double penetration_max = 0;   ///< deepest penetration at the start of a step [m]
   double row_residual_max = 0;  ///< largest miss of a contact or limit [m/s]
-  double row_iterations = 0;  ///< of the rows' solver, mean over steps
-  bool nan = false;           ///< some number in the state is not finite
+  double row_iterations = 0;    ///< of the rows' solver, mean over steps
+  bool nan = false;             ///< some number in the state is not finite
   double steps_per_second() const { return seconds > 0 ? steps / seconds : 0; }
 };
 
