@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "constraint/widen.hpp"
 
@@ -86,9 +87,15 @@ ContactGeometry::ContactGeometry(const Model& model) {
     const std::vector<GeomSpec>& geoms = model.spec.bodies[body].geoms;
     for (std::size_t g = 0; g < geoms.size(); ++g) add_shape(model, body, int(g));
   }
+  for (const Surface& s : surfaces_) margin_.push_back(s.margin);
   add_pairs(model);
   list_pairs();
   placed_.resize(shapes_.size()), boxes_.resize(shapes_.size());
+  for (std::size_t i = 0; i < shapes_.size(); ++i) {
+    if (moves(i)) continue;
+    place(int(i), {0, 0, 0}, identity3<double>(), {{0, 0, 0}, {0, 0, 0}});
+    placed_[i].pose = shapes_[i].pose, placed_[i].posed = true;
+  }
 }
 
 /// The hull or the terrain of a geom that has one; what is missing, if something is.
@@ -189,6 +196,7 @@ void ContactGeometry::add_pairs(const Model& model) {
     if (pair.friction.size() > 3) s.friction[2] = pair.friction[3];
     s.spook = pair.solver_reference.empty() ? usual.spook : spook_of(pair.solver_reference);
     overrides_.push_back({pair_key(i, j), s});
+    for (const int k : {i, j}) margin_[k] = std::max(margin_[k], s.margin);
   }
   std::sort(overrides_.begin(), overrides_.end(), [](const Override& x, const Override& y) { return x.key < y.key; });
 }
@@ -201,7 +209,13 @@ void ContactGeometry::list_pairs() {
     }
     crowded_ = pairs_.size() > kListedPairs;
   }
-  if (crowded_) pairs_.clear();
+  if (crowded_) return pairs_.clear();
+  const auto links = [&](const BodyPair& p) {
+    const auto [low, high] = std::minmax(shapes_[p.first].link, shapes_[p.second].link);
+    return std::tuple(high, low, p.first, p.second);
+  };
+  std::sort(pairs_.begin(), pairs_.end(), [&](const BodyPair& x, const BodyPair& y) { return links(x) < links(y); });
+  for (const BodyPair& p : pairs_) pair_surfaces_.push_back(surface(int(p.first), int(p.second)));
 }
 
 const ContactGeometry::Override* ContactGeometry::explicit_pair(int i, int j) const {
@@ -243,49 +257,58 @@ ContactGeometry::Surface ContactGeometry::surface(int i, int j) const {
   return both;
 }
 
+/// A plane's pose at once, others' when something comes near.
 void ContactGeometry::place(int i, const Vec3d& origin, const Mat3d& rotation, const Motion<double>& velocity) {
   const ContactShape& s = shapes_[i];
   Placed& p = placed_[i];
-  p.pose = {origin + rotation * s.pose.position, rotation * s.pose.rotation};
   const Vec3d arm = rotation * s.centre;
-  p.centre = origin + arm, p.velocity = velocity.v + cross(velocity.w, arm), p.spin = velocity.w;
-  p.speed = norm(p.velocity) + (std::isinf(s.radius) ? 0.0 : norm(p.spin) * s.radius);
+  p.centre = origin + arm, p.velocity = velocity.v + cross(velocity.w, arm);
+  p.posed = std::isinf(s.radius);
+  p.turn = p.posed ? 0.0 : norm(velocity.w) * s.radius;
+  p.speed = norm(p.velocity) + p.turn;
+  if (p.posed) p.pose = {origin + rotation * s.pose.position, rotation * s.pose.rotation};
+}
+
+template <class R>
+const ContactGeometry::Placed& ContactGeometry::posed(const BasicData<R>& data, int i) {
+  Placed& p = placed_[i];
+  if (p.posed) return p;
+  const LinkState<R>& link = data.links()[shapes_[i].link];
+  const Mat3d rotation = widen(link.R);
+  p.pose = {widen(link.o) + rotation * shapes_[i].pose.position, rotation * shapes_[i].pose.rotation};
+  p.posed = true;
+  return p;
 }
 
 /// How far apart two shapes may be and still meet within h: the speed at which their surfaces can approach.
-double ContactGeometry::reach(int i, int j, double h) const {
-  const auto turn = [&](int k) {
-    return std::isinf(shapes_[k].radius) ? 0.0 : norm(placed_[k].spin) * shapes_[k].radius;
-  };
-  const Vec3d relative = placed_[i].velocity - placed_[j].velocity;
+double ContactGeometry::reach(int i, int j, double h, double margin) const {
+  const Placed &p = placed_[i], &q = placed_[j];
+  const Vec3d relative = p.velocity - q.velocity;
   const bool plane_i = shapes_[i].shape.type == ShapeType::plane, plane_j = shapes_[j].shape.type == ShapeType::plane;
-  double speed = norm(relative);
-  if (plane_i || plane_j) {  // only what goes into the plane counts
-    const Vec3d n = placed_[plane_i ? i : j].pose.rotation.column_z();
-    speed = std::max(0.0, (plane_i ? 1 : -1) * dot(n, relative));
-  }
-  return std::max(surfaces_[i].margin, surfaces_[j].margin) + h * (speed + turn(i) + turn(j));
+  if (!plane_i && !plane_j) return margin + h * (norm(relative) + p.turn + q.turn);
+  const Vec3d n = (plane_i ? p : q).pose.rotation.column_z();  // only what goes into the plane counts
+  return margin + h * (std::max(0.0, (plane_i ? 1 : -1) * dot(n, relative)) + p.turn + q.turn);
 }
 
-bool ContactGeometry::near(int i, int j, double margin) const {
+bool ContactGeometry::near(int i, int j, double reach) const {
   const ContactShape &a = shapes_[i], &b = shapes_[j];
   const Placed &p = placed_[i], &q = placed_[j];
   const Vec3d d = q.centre - p.centre;
-  if (std::isinf(a.radius)) return dot(p.pose.rotation.column_z(), d) <= b.radius + margin;
-  if (std::isinf(b.radius)) return -dot(q.pose.rotation.column_z(), d) <= a.radius + margin;
-  const double reach = a.radius + b.radius + margin;
-  return dot(d, d) <= reach * reach;
+  if (std::isinf(a.radius)) return dot(p.pose.rotation.column_z(), d) <= b.radius + reach;
+  if (std::isinf(b.radius)) return -dot(q.pose.rotation.column_z(), d) <= a.radius + reach;
+  const double most = a.radius + b.radius + reach;
+  return dot(d, d) <= most * most;
 }
 
-void ContactGeometry::touch(int i, int j, double h, std::vector<LinkContact>& contacts) {
-  const double margin = reach(i, j, h);
+template <class R>
+void ContactGeometry::touch(const BasicData<R>& data, int i, int j, const Surface& both, double h,
+                            std::vector<LinkContact>& contacts) {
+  const double margin = reach(i, j, h, both.margin);
   if (!near(i, j, margin)) return;
-  const int count =
-      collide(shapes_[i].shape, placed_[i].pose, shapes_[j].shape, placed_[j].pose, std::max(0.0, margin), points_);
-  if (count == 0) return;
-  const Surface both = surface(i, j);
+  const int count = collide(shapes_[i].shape, posed(data, i).pose, shapes_[j].shape, posed(data, j).pose,
+                            std::max(0.0, margin), points_);
   for (int k = 0; k < count; ++k) {
-    LinkContact c;
+    LinkContact& c = contacts.emplace_back();
     c.a = shapes_[i].link, c.b = shapes_[j].link;
     c.point = points_[k];
     c.point.distance -= both.margin;  // MJCF's margin: forces begin at that distance
@@ -293,7 +316,6 @@ void ContactGeometry::touch(int i, int j, double h, std::vector<LinkContact>& co
     c.friction = both.friction[0], c.torsional = both.friction[1], c.rolling = both.friction[2];
     c.spook = both.spook;
     c.identity = std::uint64_t(i + 1) << 45 | std::uint64_t(j + 1) << 28 | (points_[k].feature & 0x0fffffffu);
-    contacts.push_back(c);
   }
 }
 
@@ -302,10 +324,7 @@ void ContactGeometry::detect(const BasicData<R>& data, double h, std::vector<Lin
   contacts.clear();
   if (empty()) return;
   for (std::size_t i = 0; i < shapes_.size(); ++i) {
-    if (shapes_[i].link < 0) {
-      place(int(i), {0, 0, 0}, identity3<double>(), {{0, 0, 0}, {0, 0, 0}});
-      continue;
-    }
+    if (!moves(i)) continue;
     const LinkState<R>& s = data.links()[shapes_[i].link];
     place(int(i), widen(s.o), widen(s.R), widen(s.v));
   }
@@ -313,21 +332,23 @@ void ContactGeometry::detect(const BasicData<R>& data, double h, std::vector<Lin
     // Speeds added up are more than any speed of approach: most pairs end here, without a root.
     spheres_.resize(shapes_.size());
     for (std::size_t i = 0; i < shapes_.size(); ++i) {
-      spheres_[i] = {placed_[i].centre, shapes_[i].radius + h * placed_[i].speed + std::max(0.0, surfaces_[i].margin)};
+      spheres_[i] = {placed_[i].centre, shapes_[i].radius + h * placed_[i].speed + std::max(0.0, margin_[i])};
     }
-    for (const BodyPair& pair : pairs_) {
+    for (std::size_t p = 0; p < pairs_.size(); ++p) {
+      const BodyPair pair = pairs_[p];
       const Sphere &a = spheres_[pair.first], &b = spheres_[pair.second];
       const Vec3d d = a.centre - b.centre;
       const double reach = a.radius + b.radius;
-      if (dot(d, d) <= reach * reach) touch(int(pair.first), int(pair.second), h, contacts);
+      if (dot(d, d) <= reach * reach) touch(data, int(pair.first), int(pair.second), pair_surfaces_[p], h, contacts);
     }
     return;
   }
   for (std::size_t i = 0; i < shapes_.size(); ++i) {
-    boxes_[i] = bounds(shapes_[i].shape, placed_[i].pose, std::max(0.0, surfaces_[i].margin + h * placed_[i].speed));
+    boxes_[i] = bounds(shapes_[i].shape, posed(data, int(i)).pose, std::max(0.0, margin_[i] + h * placed_[i].speed));
   }
   for (const BodyPair& pair : broad_.find(boxes_)) {
-    if (may_touch(int(pair.first), int(pair.second))) touch(int(pair.first), int(pair.second), h, contacts);
+    const int i = int(pair.first), j = int(pair.second);
+    if (may_touch(i, j)) touch(data, i, j, surface(i, j), h, contacts);
   }
 }
 

@@ -67,7 +67,7 @@ void TreeNewton<R>::begin(BasicData<R>& data, std::span<const double> multiplier
   tangent_.assign(contacts_.size() + joints_.size(), {});
   for (std::size_t c = 0; c < contacts_.size(); ++c) {
     const TreeContact& contact = contacts_[c];
-    const double d = contact_inverse_mass(data.links(), contact.a, contact.b);
+    const double d = contact.inverse_mass;
     std::fill_n(scale_.begin() + contact.first_row, contact.nrow, d);
     const int row = contact.first_row;
     centre_[row] = std::max(0.0, centre_[row]);

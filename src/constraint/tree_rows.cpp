@@ -13,11 +13,6 @@ namespace {
 
 constexpr std::uint64_t kLimitIdentity = std::uint64_t(1) << 62, kFrictionIdentity = std::uint64_t(1) << 63;
 
-template <class R>
-Motion<double> velocity_of(const LinkState<R>* links, int link) {
-  return link < 0 ? Motion<double>{{0, 0, 0}, {0, 0, 0}} : widen(links[link].v);
-}
-
 }  // namespace
 
 std::array<Vec3d, 2> contact_tangents(const Vec3d& n) {  // [Duff et al. 2017]: no root, no branch
@@ -52,12 +47,9 @@ void TreeRows<R>::build(const BasicData<R>& data, double h, In<R> qpos, In<R> qv
     throw ValueError("data", std::to_string(data.width()) + " lanes",
                      "one world: contacts and limits are not in lanes yet");
   }
-  remember();
-  if (h_ > 0 && h != h_) {
-    for (Warm& warm : warm_) std::for_each_n(warm.multiplier, warm.count, [&](double& x) { x *= h / h_; });
-  }
+  remember(h);
   h_ = h;
-  numbers_.clear(), blocks_.clear(), contact_rows_.clear(), joint_rows_.clear();
+  numbers_.clear(), blocks_.clear(), groups_.clear(), contact_rows_.clear(), joint_rows_.clear();
   report_ = {};
   contacts_.assign(contacts.begin(), contacts.end());
   add_contacts(data, h);
@@ -70,6 +62,7 @@ void TreeRows<R>::build(const BasicData<R>& data, double h, In<R> qpos, In<R> qv
 template <class R>
 void TreeRows<R>::add_block(RowCone cone, int reference, double coefficient, std::uint64_t identity) {
   blocks_.push_back({rows(), 0, cone, reference, coefficient, identity});
+  if (reference < 0) groups_.push_back({identity, rows()});
 }
 
 template <class R>
@@ -87,29 +80,47 @@ void TreeRows<R>::add_contacts(const BasicData<R>& data, double h) {
     c.point.normal = -c.point.normal;
   }
   std::erase_if(contacts_, [](const LinkContact& c) { return c.a < 0; });  // the world with itself
-  std::sort(contacts_.begin(), contacts_.end(), [](const LinkContact& x, const LinkContact& y) {
+  const auto before = [](const LinkContact& x, const LinkContact& y) {
     const Vec3d &p = x.point.position, &q = y.point.position;
     return std::tie(x.a, x.b, x.identity, p.x, p.y, p.z) < std::tie(y.a, y.b, y.identity, q.x, q.y, q.z);
-  });
+  };
+  if (!std::is_sorted(contacts_.begin(), contacts_.end(), before))
+    std::sort(contacts_.begin(), contacts_.end(), before);
   report_.contacts = int(contacts_.size());
-  for (const LinkContact& c : contacts_) add_contact(data, h, c);
+  contact_rows_.resize(contacts_.size());
+  for (std::size_t i = 0; i < contacts_.size(); ++i) add_contact(data, h, i);
 }
 
 /// A contact's rows: forces along n, t₁, t₂ at the point, then moments about n, t₁, t₂.
 template <class R>
-void TreeRows<R>::add_contact(const BasicData<R>& data, double h, const LinkContact& c) {
-  const auto [t1, t2] = contact_tangents(c.point.normal);
-  const Vec3d n = c.point.normal, arm_a = c.point.position - widen(data.links()[c.a].o);
-  const Vec3d arm_b = c.b >= 0 ? c.point.position - widen(data.links()[c.b].o) : Vec3d{0, 0, 0};
-  contact_rows_.push_back({c.a, c.b, rows(), c.dimension, arm_a, arm_b, {n, t1, t2}, c.friction});
-  const Motion<double> va = velocity_of(data.links(), c.a), vb = velocity_of(data.links(), c.b);
-  const double speed = dot(n, va.v + cross(va.w, arm_a) - vb.v - cross(vb.w, arm_b));
-  Spook soft = c.spook;
-  if (soft.compliance == 0) {
-    soft.compliance = options_.relative_compliance * h * h * contact_inverse_mass(data.links(), c.a, c.b);
+void TreeRows<R>::add_contact(const BasicData<R>& data, double h, std::size_t index) {
+  const LinkContact& c = contacts_[index];
+  const TreeContact* last = index > 0 ? &contact_rows_[index - 1] : nullptr;  // often on the same links and plane
+  TreeContact& row = contact_rows_[index];
+  const LinkState<R>* links = data.links();
+  const Vec3d& n = c.point.normal;
+  row.a = c.a, row.b = c.b, row.first_row = rows(), row.nrow = c.dimension, row.friction = c.friction;
+  row.axis[0] = n;
+  if (last && last->axis[0].x == n.x && last->axis[0].y == n.y && last->axis[0].z == n.z) {
+    row.axis[1] = last->axis[1], row.axis[2] = last->axis[2];
+  } else {
+    const auto [t1, t2] = contact_tangents(n);
+    row.axis[1] = t1, row.axis[2] = t2;
   }
+  const bool same = last && last->a == c.a && last->b == c.b;
+  row.inverse_mass = same ? last->inverse_mass : contact_inverse_mass(links, c.a, c.b);
+  row.arm_a = c.point.position - widen(links[c.a].o);
+  const Motion<double> va = widen(links[c.a].v);
+  Vec3d v = va.v + cross(va.w, row.arm_a);
+  if (c.b >= 0) {
+    row.arm_b = c.point.position - widen(links[c.b].o);
+    const Motion<double> vb = widen(links[c.b].v);
+    v -= vb.v + cross(vb.w, row.arm_b);
+  }
+  Spook soft = c.spook;
+  if (soft.compliance == 0) soft.compliance = options_.relative_compliance * h * h * row.inverse_mass;
   const SpookRow spook =
-      spook_unilateral(soft, c.point.distance, speed, h, c.restitution, options_.restitution_threshold);
+      spook_unilateral(soft, c.point.distance, dot(n, v), h, c.restitution, options_.restitution_threshold);
   report_.penetration = std::max(report_.penetration, -c.point.distance);
   add_block(RowCone::interval, -1, 0, c.identity);
   const int normal = add_row({spook.compliance, spook.target, 0, kInfinity});
@@ -183,37 +194,48 @@ void TreeRows<R>::add_friction_loss(double h) {
   }
 }
 
-/// The last step's multipliers by identity. A contact's rows are several blocks, of which only the first has one.
+/// Puts the last step's multipliers away, as impulses of steps of h.
 template <class R>
-void TreeRows<R>::remember() {
-  warm_.clear();
-  if (multiplier_.size() != numbers_.size()) return;
-  for (const RowBlock& block : blocks_) {
-    if (block.identity) warm_.push_back({block.identity, 0, {}});
-    if (warm_.empty()) continue;
-    Warm& warm = warm_.back();
-    for (int i = block.first; i < block.first + block.count && warm.count < 6; ++i)
-      warm.multiplier[warm.count++] = multiplier_[i];
+void TreeRows<R>::remember(double h) {
+  last_groups_.swap(groups_), last_multiplier_.swap(multiplier_), last_by_identity_.clear();
+  if (last_multiplier_.size() != numbers_.size()) last_groups_.clear();
+  last_groups_.push_back({0, rows()});
+  if (h_ > 0 && h != h_) {
+    for (double& x : last_multiplier_) x *= h / h_;
   }
-  std::sort(warm_.begin(), warm_.end(), [](const Warm& x, const Warm& y) { return x.identity < y.identity; });
 }
 
+/// The last step's multipliers by identity. Both steps' groups come in one order but for those that came and went.
 template <class R>
 void TreeRows<R>::recall() {
   multiplier_.assign(rows(), 0.0);
-  const Warm* from = nullptr;
-  int taken = 0;
-  for (const RowBlock& block : blocks_) {
-    if (block.reference < 0) {
-      const auto at = std::lower_bound(warm_.begin(), warm_.end(), block.identity,
-                                       [](const Warm& w, std::uint64_t id) { return w.identity < id; });
-      from = block.identity && at != warm_.end() && at->identity == block.identity ? &*at : nullptr;
-      taken = 0;
-    }
-    for (int i = block.first; i < block.first + block.count; ++i, ++taken) {
-      if (from && taken < from->count) multiplier_[i] = from->multiplier[taken];
-    }
+  int guess = 0;
+  for (std::size_t g = 0; g < groups_.size(); ++g) {
+    if (groups_[g].identity == 0) continue;
+    const int last = find_last(groups_[g].identity, guess);
+    if (last < 0) continue;
+    const int to = groups_[g].first_row, from = last_groups_[last].first_row;
+    const int count = g + 1 < groups_.size() ? groups_[g + 1].first_row - to : rows() - to;
+    for (int k = 0; k < std::min(count, last_groups_[last + 1].first_row - from); ++k)
+      multiplier_[to + k] = last_multiplier_[from + k];
+    guess = last + 1;
   }
+}
+
+/// The last step's group of this identity, -1 if there was none.
+template <class R>
+int TreeRows<R>::find_last(std::uint64_t identity, int guess) {
+  const int n = int(last_groups_.size()) - 1;
+  for (int k = guess; k < std::min(guess + 2, n); ++k) {
+    if (last_groups_[k].identity == identity) return k;
+  }
+  const auto before = [](const Group& x, const Group& y) { return x.identity < y.identity; };
+  if (last_by_identity_.empty()) {
+    for (int k = 0; k < n; ++k) last_by_identity_.push_back({last_groups_[k].identity, k});
+    std::sort(last_by_identity_.begin(), last_by_identity_.end(), before);
+  }
+  const auto at = std::lower_bound(last_by_identity_.begin(), last_by_identity_.end(), Group{identity, 0}, before);
+  return at != last_by_identity_.end() && at->identity == identity ? at->first_row : -1;
 }
 
 template class TreeRows<double>;

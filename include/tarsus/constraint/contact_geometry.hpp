@@ -43,7 +43,7 @@ class ContactGeometry {
   std::span<const ContactShape> shapes() const { return shapes_; }
   /// Whether shapes i and j may touch.
   bool may_touch(int i, int j) const;
-  /// Pairs that may touch, i < j; empty when there are so many that a broad phase finds them anew at each step.
+  /// Pairs that may touch, i < j, in the order of their links; empty when there are so many that a broad phase finds them anew at each step.
   std::span<const BodyPair> pairs() const { return pairs_; }
   bool empty() const { return !crowded_ && pairs_.empty(); }
   const Diagnostics& diagnostics() const { return diagnostics_; }
@@ -62,9 +62,11 @@ class ContactGeometry {
     double mix = 1, margin = 0;
   };
   struct Placed {  ///< a shape in the world
-    ShapePose pose;
-    Vec3d centre, velocity, spin;
+    Vec3d centre, velocity;
+    double turn;   ///< speed of the surface of its sphere by rotation alone [m/s]
     double speed;  ///< the fastest that a point of its sphere can be [m/s]
+    ShapePose pose;
+    bool posed;  ///< pose is this step's: only shapes that come near others need one
   };
   struct Sphere {  ///< all that a shape can reach within the step
     Vec3d centre;
@@ -80,10 +82,14 @@ class ContactGeometry {
   void list_pairs();
   const Override* explicit_pair(int i, int j) const;
   Surface surface(int i, int j) const;
+  bool moves(std::size_t i) const { return shapes_[i].link >= 0; }
   void place(int i, const Vec3d& origin, const Mat3d& rotation, const Motion<double>& velocity);
-  double reach(int i, int j, double h) const;
-  bool near(int i, int j, double margin) const;
-  void touch(int i, int j, double h, std::vector<LinkContact>& contacts);
+  template <class R>
+  const Placed& posed(const BasicData<R>& data, int i);
+  double reach(int i, int j, double h, double margin) const;
+  bool near(int i, int j, double reach) const;
+  template <class R>
+  void touch(const BasicData<R>& data, int i, int j, const Surface& both, double h, std::vector<LinkContact>& contacts);
 
   std::vector<ContactShape> shapes_;
   std::vector<Surface> surfaces_;
@@ -92,7 +98,9 @@ class ContactGeometry {
   std::vector<std::unique_ptr<HeightField>> fields_;
   std::vector<std::uint64_t> excluded_;  ///< pairs of links, sorted
   std::vector<Override> overrides_;      ///< sorted by key
+  std::vector<double> margin_;           ///< [shape] the largest of its own and of its explicit pairs' [m]
   std::vector<BodyPair> pairs_;
+  std::vector<Surface> pair_surfaces_;  ///< [pair]
   bool crowded_ = false;
   Diagnostics diagnostics_;
   std::vector<Placed> placed_;

@@ -29,9 +29,10 @@ namespace tarsus {
 struct TreeContact {
   int a = 0, b = -1;  ///< links; b -1: the world
   int first_row = 0, nrow = 3;
-  Vec3d arm_a{}, arm_b{};  ///< from the links' origins, world axes [m]
-  Vec3d axis[3] = {};      ///< n, t₁, t₂
-  double friction = 1;     ///< μ
+  Vec3d arm_a{}, arm_b{};   ///< from the links' origins, world axes [m]
+  Vec3d axis[3] = {};       ///< n, t₁, t₂
+  double friction = 1;      ///< μ
+  double inverse_mass = 0;  ///< that the point feels, by estimate [1/kg]
 };
 
 /// A row on one joint: e · q̇ (hinge, slide: e.x q̇; ball: e in world axes).

@@ -89,17 +89,16 @@ class TreeRows {
   Vec3d force(int contact) const;
 
  private:
-  struct Warm {
+  struct Group {  ///< the rows that one contact or one row on a joint has
     std::uint64_t identity;
-    int count;
-    double multiplier[6];
+    int first_row;
   };
   struct JointRow {
     int joint;
     double entry[6];  ///< of its own DoFs, in qvel's axes
   };
   void add_contacts(const BasicData<R>& data, double h);
-  void add_contact(const BasicData<R>& data, double h, const LinkContact& contact);
+  void add_contact(const BasicData<R>& data, double h, std::size_t index);
   void add_limits(In<R> qpos, In<R> qvel, In<R> free_velocity, double h);
   void add_limit(int joint, In<R> qpos, In<R> qvel, In<R> free_velocity, double h);
   void add_friction_loss(double h);
@@ -107,8 +106,9 @@ class TreeRows {
   int add_row(const RowNumbers& numbers);
   void add_block(RowCone cone, int reference, double coefficient, std::uint64_t identity);
   void row_velocity(BasicData<R>& data, In<R> qvel, double* out, double a_share = 0) const;
-  void remember();
+  void remember(double h);
   void recall();
+  int find_last(std::uint64_t identity, int guess);
 
   bool newton_can() const;
   bool solve_newton(BasicData<R>& data, In<R> joint_inertia, Out<R> velocity);
@@ -126,8 +126,10 @@ class TreeRows {
   std::vector<JointRow> joint_rows_;       ///< after the contacts' rows
   std::vector<RowNumbers> numbers_;        ///< [row]
   std::vector<RowBlock> blocks_;
+  std::vector<Group> groups_;
   std::vector<double> multiplier_, start_, velocity_, link_force_;
-  std::vector<Warm> warm_;
+  std::vector<Group> last_groups_, last_by_identity_;  ///< of the last step, and one more at the end for its row
+  std::vector<double> last_multiplier_;
   // Newton
   TreeNewton<R> newton_;
   std::vector<OneJointRow> one_joint_rows_;
