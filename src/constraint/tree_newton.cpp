@@ -53,18 +53,24 @@ void solve_dense(std::vector<double>& a, std::vector<double>& x) {
 
 template <class R>
 TreeNewton<R>::TreeNewton(const Model& model)
-    : model_(model), load_of_link_(model.njoint(), -1), x_(model.nv), next_x_(model.nv), pairs_(model), u_(model.nv) {}
+    : model_(model),
+      load_of_link_(model.njoint(), -1),
+      loads_(model.njoint()),
+      x_(model.nv),
+      next_x_(model.nv),
+      pairs_(model),
+      u_(model.nv) {}
 
 /// Scales, and the law's pieces from where the last step ended: the velocities at which the rows would give these
 /// multipliers.
 template <class R>
 void TreeNewton<R>::begin(BasicData<R>& data, std::span<const double> multiplier) {
   const std::size_t n = numbers_.size();
-  for (auto* v : {&sigma_, &scale_, &lambda_, &y_, &next_w_, &next_y_, &between_, &g_}) v->assign(n, 0.0);
+  for (auto* v : {&sigma_, &scale_, &lambda_, &y_, &next_w_, &next_y_, &between_, &g_}) v->resize(n);
   centre_.assign(multiplier.begin(), multiplier.end());
   w_.assign(w0_.begin(), w0_.end());
-  radius_.assign(contacts_.size(), 0.0);
-  tangent_.assign(contacts_.size() + joints_.size(), {});
+  radius_.resize(contacts_.size());
+  tangent_.resize(contacts_.size() + joints_.size());
   for (std::size_t c = 0; c < contacts_.size(); ++c) {
     const TreeContact& contact = contacts_[c];
     const double d = contact.inverse_mass;
@@ -160,38 +166,40 @@ template <class R>
 double TreeNewton<R>::natural() const {
   double worst = 0;
   const auto take = [&](double miss) { worst = miss <= worst ? worst : miss; };
-  const auto residual = [&](int i) { return w_[i] + numbers_[i].compliance * lambda_[i] - numbers_[i].target; };
+  // λ and λ - r/d, both times d.
+  const auto before = [&](int i) { return lambda_[i] * scale_[i]; };
+  const auto after = [&](int i) {
+    return before(i) - (w_[i] + numbers_[i].compliance * lambda_[i] - numbers_[i].target);
+  };
   for (const TreeContact& c : contacts_) {
     const int i = c.first_row;
-    const double d = scale_[i];
-    take(std::abs(lambda_[i] - std::max(0.0, lambda_[i] - residual(i) / d)) * d);
+    take(std::abs(before(i) - std::max(0.0, after(i))));
     if (c.nrow < 3) continue;
-    const double z1 = lambda_[i + 1] - residual(i + 1) / d, z2 = lambda_[i + 2] - residual(i + 2) / d;
-    const double length = length2(z1, z2), radius = c.friction * lambda_[i],
-                 shrink = length > radius ? radius / length : 1;
-    take(length2(lambda_[i + 1] - shrink * z1, lambda_[i + 2] - shrink * z2) * d);
+    const double z1 = after(i + 1), z2 = after(i + 2), radius = c.friction * before(i);
+    const double square = z1 * z1 + z2 * z2, shrink = square > radius * radius ? radius / std::sqrt(square) : 1;
+    take(length2(before(i + 1) - shrink * z1, before(i + 2) - shrink * z2));
   }
   for (const OneJointRow& j : joints_) {
     const int i = j.row;
-    take(std::abs(lambda_[i] - std::clamp(lambda_[i] - residual(i) / scale_[i], numbers_[i].lower, numbers_[i].upper)) *
-         scale_[i]);
+    take(std::abs(before(i) - std::clamp(after(i), numbers_[i].lower * scale_[i], numbers_[i].upper * scale_[i])));
   }
   return worst;
 }
 
 template <class R>
 LinkLoad<R>& TreeNewton<R>::load_of(int link) {
-  if (load_of_link_[link] < 0) {
-    load_of_link_[link] = int(loads_.size());
-    loads_.push_back({});
+  int& load = load_of_link_[link];
+  if (load < 0) {
+    load = loads_used_++;
+    loads_[load].clear();
   }
-  return loads_[load_of_link_[link]];
+  return loads_[load];
 }
 
 /// g of every row; the tangents of those with the world and on joints as loads.
 template <class R>
 void TreeNewton<R>::load() {
-  loads_.clear();
+  loads_used_ = 0;
   std::fill(load_of_link_.begin(), load_of_link_.end(), -1);
   for (std::size_t c = 0; c < contacts_.size(); ++c) {
     const TreeContact& contact = contacts_[c];
@@ -218,36 +226,33 @@ void TreeNewton<R>::load() {
   }
 }
 
+/// B of the contact as C = Σ B_ij a_i a_jᵀ over its axes, which resists the point; at the link's origin: M = C,
+/// H = [arm] C, I = -[arm] C [arm].
 template <class R>
 void TreeNewton<R>::add_load(const TreeContact& contact, const Tangent& b) {
   const int i = contact.first_row;
   const Vec3d &n = contact.axis[0], &t1 = contact.axis[1], &t2 = contact.axis[2], &arm = contact.arm_a;
+  const bool isotropic = b.t12 == 0 && b.t11 == b.t22;  // sticking, or no friction: C = t 1 + (b - t) n nᵀ
+  const double along = isotropic ? b.normal - b.t11 : b.normal;
+  const Vec3d cn = n * along;
+  Sym3d C = {cn.x * n.x, cn.x * n.y, cn.x * n.z, cn.y * n.y, cn.y * n.z, cn.z * n.z};
+  if (isotropic) {
+    C.xx += b.t11, C.yy += b.t11, C.zz += b.t11;
+  } else {
+    const Vec3d c1 = t1 * b.t11 + t2 * b.t12, c2 = t1 * b.t12 + t2 * b.t22;
+    C += {c1.x * t1.x + c2.x * t2.x, c1.x * t1.y + c2.x * t2.y, c1.x * t1.z + c2.x * t2.z,
+          c1.y * t1.y + c2.y * t2.y, c1.y * t1.z + c2.y * t2.z, c1.z * t1.z + c2.z * t2.z};
+  }
+  const Vec3d hx = cross(arm, C.column_x()), hy = cross(arm, C.column_y()), hz = cross(arm, C.column_z());
+  LinkLoad<R>& sum = load_of(contact.a);
+  sum.M += {R(C.xx), R(C.xy), R(C.xz), R(C.yy), R(C.yz), R(C.zz)};
+  sum.H = sum.H + Mat3<R>{R(hx.x), R(hy.x), R(hz.x), R(hx.y), R(hy.y), R(hz.y), R(hx.z), R(hy.z), R(hz.z)};
+  sum.I += {R(arm.y * hz.x - arm.z * hy.x), R(arm.y * hz.y - arm.z * hy.y), R(arm.y * hz.z - arm.z * hy.z),
+            R(arm.z * hx.y - arm.x * hz.y), R(arm.z * hx.z - arm.x * hz.z), R(arm.x * hy.z - arm.y * hx.z)};
   Vec3d f = n * g_[i];
   if (contact.nrow == 3) f += t1 * g_[i + 1] + t2 * g_[i + 2];
-  // C = n bnᵀ + t₁ b₁ᵀ + t₂ b₂ᵀ resists the point; at the link's origin: M = C, H = [arm] C, I = -[arm] C [arm].
-  LinkLoad<R>& sum = load_of(contact.a);
   const Vec3d moment = cross(arm, f);
   sum.n += {R(moment.x), R(moment.y), R(moment.z)}, sum.f += {R(f.x), R(f.y), R(f.z)};
-  const auto add = [&](const Vec3d& p, const Vec3d& q) {  // p qᵀ, whose sum over the three is symmetric
-    const Vec3d mp = cross(arm, p), mq = cross(arm, q);
-    sum.M += {R(p.x * q.x), R(p.x * q.y), R(p.x * q.z), R(p.y * q.y), R(p.y * q.z), R(p.z * q.z)};
-    sum.I += {R(mp.x * mq.x), R(mp.x * mq.y), R(mp.x * mq.z), R(mp.y * mq.y), R(mp.y * mq.z), R(mp.z * mq.z)};
-    sum.H = sum.H + Mat3<R>{R(mp.x * q.x), R(mp.x * q.y), R(mp.x * q.z), R(mp.y * q.x), R(mp.y * q.y),
-                            R(mp.y * q.z), R(mp.z * q.x), R(mp.z * q.y), R(mp.z * q.z)};
-  };
-  if (b.t12 == 0 && b.t11 == b.t22) {  // sticking, or no friction: C = s 1 + (b - s) n nᵀ
-    const double s = b.t11, x = arm.x, y = arm.y, z = arm.z;
-    if (s > 0) {
-      sum.M += {R(s), R(0), R(0), R(s), R(0), R(s)};
-      sum.H = sum.H + Mat3<R>{R(0), R(-s * z), R(s * y), R(s * z), R(0), R(-s * x), R(-s * y), R(s * x), R(0)};
-      sum.I += {R(s * (y * y + z * z)), R(-s * x * y), R(-s * x * z),
-                R(s * (x * x + z * z)), R(-s * y * z), R(s * (x * x + y * y))};
-    }
-    if (b.normal != s) add(n, n * (b.normal - s));
-    return;
-  }
-  if (b.normal > 0) add(n, n * b.normal);
-  if (b.t11 > 0 || b.t22 > 0) add(t1, t1 * b.t11 + t2 * b.t12), add(t2, t1 * b.t12 + t2 * b.t22);
 }
 
 template <class R>

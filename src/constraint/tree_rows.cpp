@@ -49,7 +49,7 @@ void TreeRows<R>::build(const BasicData<R>& data, double h, In<R> qpos, In<R> qv
   }
   remember(h);
   h_ = h;
-  numbers_.clear(), blocks_.clear(), groups_.clear(), contact_rows_.clear(), joint_rows_.clear();
+  numbers_.clear(), blocks_.clear(), groups_.clear(), joint_rows_.clear();
   report_ = {};
   contacts_.assign(contacts.begin(), contacts.end());
   add_contacts(data, h);
@@ -109,7 +109,7 @@ void TreeRows<R>::add_contact(const BasicData<R>& data, double h, std::size_t in
   }
   const bool same = last && last->a == c.a && last->b == c.b;
   row.inverse_mass = same ? last->inverse_mass : contact_inverse_mass(links, c.a, c.b);
-  row.arm_a = c.point.position - widen(links[c.a].o);
+  row.arm_a = c.point.position - widen(links[c.a].o), row.arm_b = {0, 0, 0};
   const Motion<double> va = widen(links[c.a].v);
   Vec3d v = va.v + cross(va.w, row.arm_a);
   if (c.b >= 0) {

@@ -90,7 +90,8 @@ class TreeNewton {
   AndersonMixing mixing_;
   std::vector<Tangent> tangent_;  ///< [contact], then [joint row] with normal alone
   std::vector<int> load_of_link_;
-  std::vector<LinkLoad<R>> loads_;
+  std::vector<LinkLoad<R>> loads_;  ///< [njoint], the first loads_used_ of them this round's
+  int loads_used_ = 0;
   AlignedVector<R> x_, next_x_;
   // Rows between two links.
   DelassusRows<R> pairs_;
