@@ -1,7 +1,6 @@
 // tarsus scene: free rigid bodies with contact, from a model file or built in.
 #include <fmt/core.h>
 
-#include <charconv>
 #include <chrono>
 #include <filesystem>
 #include <memory>
@@ -23,56 +22,14 @@ struct SceneRun {
   ReadOptions options;
 };
 
-constexpr const char* kBuiltIn =
-    "balls:SIDE:LAYERS  SIDE² × LAYERS balls dropped into a box\n"
-    "ball_pyramid:N     N layers of balls, N(N + 1)(2N + 1)/6 in all\n"
-    "box_pyramid:N      a wall of cubes, N in the lowest row\n"
-    "box_stack:N        N cubes above one another\n"
-    "dominoes:N         a row of N, the first about to fall\n"
-    "slope:DEGREES      a cube on a slope; --friction decides whether it slides\n"
-    "cards:N            a house of cards with N storeys";
-
-/// "name:1:2" → the numbers; false if it is not that name.
-bool matches(const std::string& text, const std::string& name, std::vector<double>& numbers) {
-  if (text.compare(0, name.size(), name) != 0 || (text.size() > name.size() && text[name.size()] != ':')) return false;
-  std::size_t k = 0, at = name.size();
-  for (; at < text.size() && k < numbers.size(); ++k) {
-    const char *from = text.data() + at + 1, *end = text.data() + text.size();
-    const auto r = std::from_chars(from, end, numbers[k]);
-    if (r.ec != std::errc() || !(numbers[k] >= 1 && numbers[k] <= 200))
-      throw ValueError("scene", text, name + " with numbers from 1 to 200");
-    at = std::size_t(r.ptr - text.data());
-  }
-  if (at != text.size())
-    throw ValueError("scene", text, name + " with at most " + std::to_string(numbers.size()) + " numbers");
-  return true;
-}
-
-std::optional<RigidScene> built_in(const std::string& text) {
-  std::vector<double> two = {10, 10}, one = {10};
-  if (matches(text, "balls", two)) return ball_drop(int(two[0]), int(two[1]));
-  if (matches(text, "ball_pyramid", one)) return ball_pyramid(int(one[0]));
-  if (matches(text, "box_pyramid", one)) return box_pyramid(int(one[0]));
-  if (matches(text, "box_stack", one)) return box_stack(int(one[0]));
-  if (matches(text, "dominoes", one)) return domino_row(int(one[0]));
-  if (matches(text, "slope", one)) return slope(one[0] * kPi / 180, 0.5);
-  if (matches(text, "cards", one)) return card_house(int(one[0]));
-  return std::nullopt;
-}
-
 void apply(const SceneRun& run, RigidScene& scene) {
   RigidWorldOptions& o = scene.options;
   if (run.dt != 0) o.dt = run.dt;
   if (run.iterations != 0) o.iterations = run.iterations;
   o.tolerance = run.tolerance, o.threads = run.threads, o.solver = run.solver, o.sleep = run.sleep;
   if (run.damping_time > 0) o.damping_time = run.damping_time;
-  for (Surface& s : scene.surfaces) {
-    if (run.restitution >= 0) s.restitution = run.restitution;
-    if (run.friction >= 0) s.friction = run.friction;
-    if (run.compliance < 0) continue;
-    s.solver_reference.clear(), s.solver_impedance.clear();
-    s.compliance = 0.5 * run.compliance;  // two surfaces add up
-  }
+  const auto given = [](double x) { return x >= 0 ? std::optional(x) : std::nullopt; };
+  scene.set_surfaces(given(run.friction), given(run.restitution), given(run.compliance));
 }
 
 struct Outcome {
@@ -150,17 +107,17 @@ void print(const SceneRun& run, const RigidScene& scene, const Outcome& o) {
 
 void execute(const SceneRun& run) {
   if (run.list) {
-    fmt::print("{}\n", kBuiltIn);
+    fmt::print("{}\n", named_scenes());
     return;
   }
-  if (run.scene.empty()) throw ValueError("scene", "nothing", "a model file or one of\n" + std::string(kBuiltIn));
-  std::optional<RigidScene> scene = built_in(run.scene);
+  if (run.scene.empty()) throw ValueError("scene", "nothing", "a model file or one of\n" + std::string(named_scenes()));
+  std::optional<RigidScene> scene = named_scene(run.scene);
   std::optional<Model> model;
   std::optional<RigidModel> rigid;
   std::optional<RecordingWriter> recording;
   if (!scene) {
     if (!std::filesystem::exists(run.scene))
-      throw ValueError("scene", run.scene, "a model file or one of\n" + std::string(kBuiltIn));
+      throw ValueError("scene", run.scene, "a model file or one of\n" + std::string(named_scenes()));
     model = load_model(run.scene, run.options, run.quiet || run.json);
     rigid = rigid_model(*model);
     scene = rigid->scene;

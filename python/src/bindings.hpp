@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "array.hpp"
+#include "tarsus/geometry/shape.hpp"
 #include "tarsus/model/data.hpp"
 
 namespace tarsus::python {
@@ -21,6 +22,7 @@ void bind_constraint(nb::module_& m);
 void bind_sim(nb::module_& m);
 void bind_particles(nb::module_& m);
 void bind_geometry(nb::module_& m);
+void bind_rigid(nb::module_& m);
 
 /// The notes, warnings and errors of reading, as Python objects.
 nb::list to_python(const Diagnostics& diagnostics);
@@ -91,6 +93,16 @@ class Call {
  private:
   static constexpr int kManyLinks = 16;
   std::size_t alignment() const { return data.width() * sizeof(R); }
+};
+
+/// "float64" or "float32", in any way that NumPy understands. @throws ValueError for other types
+bool wants_float(nb::handle dtype);
+
+/// A shape with the assets that it is made of.
+struct OwnedShape {
+  tarsus::Shape shape;
+  std::shared_ptr<const ConvexHull> hull;
+  std::shared_ptr<const HeightField> field;
 };
 
 /// A body by index or by name. @throws ValueError, nb::type_error

@@ -9,14 +9,14 @@ namespace tarsus::python {
 
 using namespace nb::literals;
 
-namespace {
-
 bool wants_float(nb::handle dtype) {
   nb::object type = nb::module_::import_("numpy").attr("dtype")(dtype);
   const std::string name = nb::cast<std::string>(type.attr("name"));
   if (name != "float64" && name != "float32") throw ValueError("dtype", name, "float64 or float32");
   return name == "float32";
 }
+
+namespace {
 
 /// A view of one of Data's arrays, n numbers a world.
 template <class Member>

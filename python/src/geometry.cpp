@@ -12,13 +12,6 @@ namespace tarsus::python {
 
 namespace {
 
-/// A shape with the assets that it is made of.
-struct OwnedShape {
-  tarsus::Shape shape;
-  std::shared_ptr<const ConvexHull> hull;
-  std::shared_ptr<const HeightField> field;
-};
-
 OwnedShape primitive(ShapeType type, const Vec3d& size) {
   OwnedShape s;
   s.shape.type = type;

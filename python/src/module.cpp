@@ -15,6 +15,7 @@ NB_MODULE(_core, m) {
   tarsus::python::bind_sim(m);
   tarsus::python::bind_particles(m);
   tarsus::python::bind_geometry(m);
+  tarsus::python::bind_rigid(m);
   m.def(
       "isa_level", [] { return tarsus::name(tarsus::isa_level()); },
       "Instruction set that the kernels run with: 'baseline', 'avx2' or 'avx512'.");

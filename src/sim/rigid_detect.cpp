@@ -194,6 +194,22 @@ void RigidWorld<R>::group_candidates() {
   w.lanes.set_groups(std::move(groups));
 }
 
+/// MuJoCo's softness goes with the bodies' inverse masses alone, ours with all that a contact feels: their ratio.
+template <class R>
+double RigidWorld<R>::mass_share(const ContactOwners& owners, const Vec3d& n, const Vec3d& arm_a,
+                                 const Vec3d& arm_b) const {
+  double masses = 0, all = 0;
+  const auto add = [&](int body, const Vec3d& arm) {
+    if (body < 0) return;
+    const RigidBody& b = bodies_[at(body)];
+    const Vec3d turn = transpose_mul(rotation_of(b), cross(arm, n));
+    masses += 1 / b.mass;
+    all += 1 / b.mass + turn.x * turn.x / b.inertia.x + turn.y * turn.y / b.inertia.y + turn.z * turn.z / b.inertia.z;
+  };
+  add(owners.body_a, arm_a), add(owners.body_b, arm_b);
+  return masses / all;
+}
+
 /// Writes one contact's numbers; impulses zero.
 template <class R>
 void RigidWorld<R>::put_contact(std::size_t place, const ContactOwners& owners, const ContactPoint& p,
@@ -206,7 +222,10 @@ void RigidWorld<R>::put_contact(std::size_t place, const ContactOwners& owners, 
   c.arm_a[0] = R(arm_a.x), c.arm_a[1] = R(arm_a.y), c.arm_a[2] = R(arm_a.z);
   c.arm_b[0] = R(arm_b.x), c.arm_b[1] = R(arm_b.y), c.arm_b[2] = R(arm_b.z);
   c.distance = R(p.distance);
-  c.relative_compliance = R(w.surfaces[at(pair)].relative(p.distance));
+  const PairSurface& surface = w.surfaces[at(pair)];
+  double relative = surface.relative(p.distance);
+  if (surface.impedance && !round) relative *= mass_share(owners, p.normal, arm_a, arm_b);
+  c.relative_compliance = R(relative);
   w.lanes.impulses[place] = {};
   w.pairs[place] = {owners.shape_a, owners.shape_b, p.feature};
 }
@@ -435,6 +454,8 @@ template void RigidWorld<float>::group_candidates();
 template void RigidWorld<double>::group_candidates();
 template void RigidWorld<float>::find_candidates();
 template void RigidWorld<double>::find_candidates();
+template double RigidWorld<float>::mass_share(const ContactOwners&, const Vec3d&, const Vec3d&, const Vec3d&) const;
+template double RigidWorld<double>::mass_share(const ContactOwners&, const Vec3d&, const Vec3d&, const Vec3d&) const;
 template void RigidWorld<float>::put_contact(std::size_t, const ContactOwners&, const ContactPoint&, const Vec3d&,
                                              const Vec3d&, bool);
 template void RigidWorld<double>::put_contact(std::size_t, const ContactOwners&, const ContactPoint&, const Vec3d&,

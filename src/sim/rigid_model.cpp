@@ -101,16 +101,10 @@ RigidModel rigid_model(const Model& model) {
     const Joint& joint = model.joints[at(link)];
     const LinkMass& mass = masses[at(link)];
     if (!(mass.mass > 0)) throw InputError(joint.where, "a free body needs a mass");
-    const Eigen3 principal = eigen(mass.inertia);
-    RigidBody body;
-    body.mass = mass.mass;
-    // A sphere's moments differ by rounding: made equal, so that it counts as round.
-    const double spread = principal.values.x - principal.values.z;
-    const bool isotropic = spread <= 1e-12 * principal.values.x;
-    body.inertia = isotropic ? Vec3d{principal.values.x, principal.values.x, principal.values.x} : principal.values;
-    r.com_frame.push_back({mass.com, isotropic ? identity3<double>() : principal.vectors});
+    const PrincipalBody made = principal_body(mass.mass, mass.com, mass.inertia);
+    r.com_frame.push_back(made.frame);
     r.qpos.push_back(joint.qpos), r.qvel.push_back(joint.qvel);
-    scene.bodies.push_back(body);
+    scene.bodies.push_back(made.body);
     scene.names.push_back(model.bodies[at(joint.body)].name);
   }
   for (const ContactShape& s : geometry->shapes()) {

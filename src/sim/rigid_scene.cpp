@@ -1,7 +1,12 @@
 #include "tarsus/sim/rigid_scene.hpp"
 
+#include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <random>
+
+#include "tarsus/base/error.hpp"
+#include "tarsus/geometry/convex_hull.hpp"
 
 namespace tarsus {
 
@@ -11,19 +16,90 @@ double uniform(std::mt19937& engine) { return double(engine()) / 4294967296.0; }
 
 Quatd about_y(double angle) { return axis_angle({0, 1, 0}, angle); }
 
+ShapeInertia unit_inertia(const Shape& shape) {
+  if (shape.type != ShapeType::convex) return shape_inertia(shape.type, shape.size);
+  const ConvexHull& hull = *shape.hull;
+  std::vector<Triangle> triangles;
+  for (const ConvexHull::Face& face : hull.faces()) {
+    const std::span<const int> corners = hull.corners(face);
+    for (std::size_t k = 2; k < corners.size(); ++k) triangles.push_back({corners[0], corners[k - 1], corners[k]});
+  }
+  return mesh_inertia(hull.vertices(), triangles, MeshInertia::exact);
+}
+
+/// "name:1:2" → the numbers; false if it is not that name.
+bool matches(const std::string& text, const std::string& name, std::vector<double>& numbers) {
+  if (text.compare(0, name.size(), name) != 0 || (text.size() > name.size() && text[name.size()] != ':')) return false;
+  std::size_t k = 0, at = name.size();
+  for (; at < text.size() && k < numbers.size(); ++k) {
+    const char *from = text.data() + at + 1, *end = text.data() + text.size();
+    const auto r = std::from_chars(from, end, numbers[k]);
+    if (r.ec != std::errc() || !(numbers[k] >= 1 && numbers[k] <= 200))
+      throw ValueError("scene", text, name + " with numbers from 1 to 200");
+    at = std::size_t(r.ptr - text.data());
+  }
+  if (at != text.size())
+    throw ValueError("scene", text, name + " with at most " + std::to_string(numbers.size()) + " numbers");
+  return true;
+}
+
 }  // namespace
 
+const char* named_scenes() {
+  return "balls:SIDE:LAYERS  SIDE² × LAYERS balls dropped into a box\n"
+         "ball_pyramid:N     N layers of balls, N(N + 1)(2N + 1)/6 in all\n"
+         "box_pyramid:N      a wall of cubes, N in the lowest row\n"
+         "box_stack:N        N cubes above one another\n"
+         "dominoes:N         a row of N, the first about to fall\n"
+         "slope:DEGREES      a cube on a slope; its friction decides whether it slides\n"
+         "cards:N            a house of cards with N storeys";
+}
+
+std::optional<RigidScene> named_scene(const std::string& text) {
+  std::vector<double> two = {10, 10}, one = {10};
+  if (matches(text, "balls", two)) return ball_drop(int(two[0]), int(two[1]));
+  if (matches(text, "ball_pyramid", one)) return ball_pyramid(int(one[0]));
+  if (matches(text, "box_pyramid", one)) return box_pyramid(int(one[0]));
+  if (matches(text, "box_stack", one)) return box_stack(int(one[0]));
+  if (matches(text, "dominoes", one)) return domino_row(int(one[0]));
+  if (matches(text, "slope", one)) return slope(one[0] * kPi / 180, 0.5);
+  if (matches(text, "cards", one)) return card_house(int(one[0]));
+  return std::nullopt;
+}
+
+PrincipalBody principal_body(double mass, const Vec3d& com, const Sym3d& inertia) {
+  PrincipalBody out;
+  out.body.mass = mass;
+  out.frame.position = com;
+  const Eigen3 principal = eigen(inertia);
+  const double largest = principal.values.x;
+  const auto nearly = [&](double a, double b) { return std::abs(a - b) <= 1e-12 * std::abs(largest); };
+  out.body.inertia = {inertia.xx, inertia.yy, inertia.zz};
+  if (!nearly(inertia.xy, 0) || !nearly(inertia.xz, 0) || !nearly(inertia.yz, 0))
+    out.body.inertia = principal.values, out.frame.rotation = principal.vectors;
+  // A sphere's moments differ by rounding: made equal, so that it counts as round.
+  if (nearly(principal.values.x, principal.values.z)) {
+    out.body.inertia = {largest, largest, largest};
+    out.frame.rotation = identity3<double>();
+  }
+  return out;
+}
+
+PrincipalBody principal_body(double mass, const Shape& shape) {
+  const ShapeInertia unit = unit_inertia(shape);
+  if (!(unit.volume > 0)) throw ValueError("shape", std::string(name(shape.type)), "one with a volume");
+  return principal_body(mass, unit.com, unit.inertia * (mass / unit.volume));
+}
+
 int RigidScene::add(const Shape& shape, double mass, const Vec3d& position, const Quatd& orientation, int surface) {
-  const ShapeInertia unit = shape_inertia(shape.type, shape.size);
-  const double density = mass / unit.volume;
-  RigidBody body;
-  body.mass = mass;
-  body.inertia = {unit.inertia.xx * density, unit.inertia.yy * density, unit.inertia.zz * density};
-  body.position = position;
-  body.orientation = orientation;
-  bodies.push_back(body);
+  PrincipalBody made = principal_body(mass, shape);
+  const Mat3d back = transpose(made.frame.rotation);
+  made.body.position = position + rotate(orientation, made.frame.position);
+  made.body.orientation = orientation;
+  if (shape.type == ShapeType::convex) made.body.orientation = quaternion(rotation(orientation) * made.frame.rotation);
+  bodies.push_back(made.body);
   const int number = int(bodies.size()) - 1;
-  shapes.push_back({number, shape, {}, surface, 1, 1});
+  shapes.push_back({number, shape, {back * -made.frame.position, back}, surface, 1, 1});
   return number;
 }
 
@@ -40,6 +116,17 @@ void RigidScene::add_floor(double half_width) {
     const double turn = 0.5 * kPi * side;
     const Vec3d inward = {-std::cos(turn), -std::sin(turn), 0};
     add_fixed(plane, {inward * -half_width, rotation(between({0, 0, 1}, inward))});
+  }
+}
+
+void RigidScene::set_surfaces(std::optional<double> friction, std::optional<double> restitution,
+                              std::optional<double> compliance) {
+  for (Surface& s : surfaces) {
+    if (restitution) s.restitution = *restitution;
+    if (friction) s.friction = *friction;
+    if (!compliance) continue;
+    s.solver_reference.clear(), s.solver_impedance.clear();
+    s.compliance = 0.5 * *compliance;  // two surfaces add up
   }
 }
 

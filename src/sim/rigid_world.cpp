@@ -18,6 +18,8 @@ void require(bool holds, const char* what, double value, const char* expected) {
 }
 bool finite(const Vec3d& v) { return std::isfinite(v.x) && std::isfinite(v.y) && std::isfinite(v.z); }
 
+}  // namespace
+
 void check(const RigidWorldOptions& o) {
   require(o.dt > 0 && std::isfinite(o.dt), "dt", o.dt, "positive, finite");
   require(o.iterations >= 1, "iterations", o.iterations, "at least 1");
@@ -29,6 +31,8 @@ void check(const RigidWorldOptions& o) {
   require(finite(o.gravity), "gravity", o.gravity.z, "finite");
   if (o.solver != "lanes") make_row_solver(o.solver);
 }
+
+namespace {
 
 double seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
@@ -167,6 +171,13 @@ void RigidWorld<R>::exclude(int body_a, int body_b) {
   const std::uint64_t key = body_pair_key(body_a, body_b);
   excluded_.insert(std::lower_bound(excluded_.begin(), excluded_.end(), key), key);
   work_->classified = false;
+}
+
+template <class R>
+void RigidWorld<R>::forget_contacts() {
+  Workspace& w = *work_;
+  w.pairs.clear(), w.lanes.impulses.clear(), w.lanes.contacts.clear(), w.last_joint.clear();
+  w.from_candidates = 0, w.candidates_valid = false;
 }
 
 template <class R>

@@ -96,6 +96,9 @@ struct RigidWorldOptions {
   double speed_limit = 1e6;  ///< [m/s | rad/s] beyond which the world counts as diverged
 };
 
+/// @throws ValueError for options out of range
+void check(const RigidWorldOptions& options);
+
 struct RigidStepReport {
   WorldStatus status = WorldStatus::ok;
   int contacts = 0;             ///< touching or closer than the margin
@@ -129,6 +132,9 @@ class RigidWorld {
   /// Shapes of these two bodies (-1: the world) never touch.
   void exclude(int body_a, int body_b);
 
+  /// Drops the contacts of the last step and their impulses: the next step depends on the bodies' state alone.
+  void forget_contacts();
+
   /// One step. A bad world stays as it was and says why; nothing is thrown.
   RigidStepReport step();
 
@@ -137,6 +143,7 @@ class RigidWorld {
   std::vector<RigidBody>& bodies() { return bodies_; }
   const std::vector<RigidBody>& bodies() const { return bodies_; }
   const std::vector<BodyShape>& shapes() const { return shapes_; }
+  const std::vector<Surface>& surfaces() const { return surfaces_; }
   /// Of the last step, and their impulses [N s].
   const std::vector<BodyContact<R>>& contacts() const;
   const std::vector<ContactImpulse<R>>& impulses() const;
@@ -168,6 +175,7 @@ class RigidWorld {
   void detect_others(PenetrationSum& depth);
   void put_contact(std::size_t place, const ContactOwners& owners, const ContactPoint& p, const Vec3d& arm_a,
                    const Vec3d& arm_b, bool round);
+  double mass_share(const ContactOwners& owners, const Vec3d& n, const Vec3d& arm_a, const Vec3d& arm_b) const;
   void match();
   void take_impulses(std::size_t contact, unsigned mask);
   void sleep(RigidStepReport& report);

@@ -1,0 +1,350 @@
+// Free rigid bodies with contact: tarsus/sim/rigid_world.hpp, rigid_scene.hpp, rigid_model.hpp.
+#include "rigid_world.hpp"
+
+#include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include <functional>
+
+#include "tarsus/io/model_file.hpp"
+
+namespace tarsus::python {
+
+using namespace nb::literals;
+using nb::handle;
+
+namespace {
+
+template <class T>
+T cast_option(const std::string& name, handle value, const char* expected) {
+  T out{};
+  if (!nb::try_cast<T>(value, out))
+    throw nb::type_error((name + ": is " + nb::type_name(value.type()).c_str() + ", expected " + expected).c_str());
+  return out;
+}
+
+/// An option by its Python name. All are members of RigidWorldOptions with the same name.
+struct OptionField {
+  const char* name;
+  std::function<void(RigidWorldOptions&, handle)> set;
+  std::function<nb::object(const RigidWorldOptions&)> get;
+};
+template <class T>
+OptionField field(const char* name, T RigidWorldOptions::*member, const char* expected) {
+  return {name, [=](RigidWorldOptions& o, handle value) { o.*member = cast_option<T>(name, value, expected); },
+          [=](const RigidWorldOptions& o) { return nb::cast(o.*member); }};
+}
+const std::vector<OptionField>& option_fields() {
+  using O = RigidWorldOptions;
+  static const std::vector<OptionField> fields = {
+      field("dt", &O::dt, "a number [s]"),
+      {"gravity", [](O& o, handle v) { o.gravity = vec(cast_option<Numbers3>("gravity", v, "three numbers [m/s²]")); },
+       [](const O& o) { return to_numpy(o.gravity); }},
+      field("iterations", &O::iterations, "an integer"),
+      field("tolerance", &O::tolerance, "a number [m/s]"),
+      field("relaxation", &O::relaxation, "a number"),
+      field("relative_compliance", &O::relative_compliance, "a number [s²]"),
+      field("damping_time", &O::damping_time, "a number [s]"),
+      field("margin", &O::margin, "a number [m]"),
+      field("restitution_threshold", &O::restitution_threshold, "a number [m/s]"),
+      field("warm_start", &O::warm_start, "a bool"),
+      field("threads", &O::threads, "an integer"),
+      field("solver", &O::solver, "a string"),
+      field("sleep", &O::sleep, "a bool"),
+      field("sleep_speed", &O::sleep_speed, "a number [m/s]"),
+      field("sleep_spin", &O::sleep_spin, "a number [rad/s]"),
+      field("sleep_steps", &O::sleep_steps, "an integer"),
+      field("speed_limit", &O::speed_limit, "a number [m/s | rad/s]"),
+  };
+  return fields;
+}
+
+/// Keywords of a world that is made.
+struct Setup {
+  std::optional<double> friction, restitution, compliance;
+  bool single = false;
+};
+Setup read_keywords(RigidWorldOptions& options, const nb::kwargs& keywords) {
+  Setup setup;
+  for (const auto& [key, value] : keywords) {
+    const std::string name = nb::cast<std::string>(key);
+    if (value.is_none()) continue;
+    if (name == "dtype") {
+      setup.single = wants_float(value);
+      continue;
+    }
+    bool known = true;
+    if (name == "friction")
+      setup.friction = cast_option<double>(name, value, "a number");
+    else if (name == "restitution")
+      setup.restitution = cast_option<double>(name, value, "a number");
+    else if (name == "compliance")
+      setup.compliance = cast_option<double>(name, value, "a number [m/N]");
+    else
+      known = false;
+    for (const OptionField& f : option_fields()) {
+      if (name == f.name) f.set(options, value), known = true;
+    }
+    if (!known) throw nb::type_error(("unexpected keyword \"" + name + "\"").c_str());
+  }
+  return setup;
+}
+
+}  // namespace
+
+bool apply_keywords(RigidScene& scene, const nb::kwargs& keywords) {
+  const Setup setup = read_keywords(scene.options, keywords);
+  scene.set_surfaces(setup.friction, setup.restitution, setup.compliance);
+  return setup.single;
+}
+
+void change_options(RigidWorldOptions& options, const nb::kwargs& keywords) {
+  const int threads = options.threads;
+  const Setup setup = read_keywords(options, keywords);
+  if (setup.friction || setup.restitution || setup.compliance || setup.single || options.threads != threads)
+    throw ValueError("options", "threads, dtype or a surface's number", "others: those are given when a world is made");
+  check(options);
+}
+
+nb::dict to_python(const RigidWorldOptions& options) {
+  nb::dict out;
+  for (const OptionField& f : option_fields()) out[f.name] = f.get(options);
+  return out;
+}
+
+Sym3d inertia_of(handle inertia) {
+  if (nb::hasattr(inertia, "ndim") && nb::cast<int>(inertia.attr("ndim")) == 2) {
+    const Input<double> in("inertia", inertia, {3, 3}, sizeof(double));
+    const auto m = in.span();
+    return {m[0], 0.5 * (m[1] + m[3]), 0.5 * (m[2] + m[6]), m[4], 0.5 * (m[5] + m[7]), m[8]};
+  }
+  const Vec3d d = vec(cast_option<Numbers3>("inertia", inertia, "three numbers or a (3, 3) array [kg m²]"));
+  return {d.x, 0, 0, d.y, 0, d.z};
+}
+
+Quatd unit(const Numbers4& q) {
+  const double length = std::sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3]);
+  if (!std::isfinite(length) || !(length > 1e-6))
+    throw ValueError("orientation", "of length " + std::to_string(length), "a quaternion w, x, y, z that is not zero");
+  return normalized(Quatd{q[0], q[1], q[2], q[3]});
+}
+
+namespace {
+
+RigidScene empty_scene() {
+  RigidScene scene;
+  scene.surfaces.emplace_back();
+  return scene;
+}
+
+RigidScene scene_by_name(const std::string& name) {
+  std::optional<RigidScene> scene = named_scene(name);
+  if (!scene) throw ValueError("name", name, "one of\n" + std::string(named_scenes()));
+  return std::move(*scene);
+}
+
+void bind_report(nb::module_& m) {
+  using Report = RigidStepReport;
+  nb::class_<Report>(m, "RigidReport", "What RigidWorld.step() found in its last step. True if all is well.")
+      .def_prop_ro(
+          "status", [](const Report& r) { return name(r.status); }, nb::sig("def status(self) -> str"),
+          "'ok', 'bad_input' (not finite), 'singular' or 'too_fast'.")
+      .def_ro("contacts", &Report::contacts, "Touching or closer than the margin.")
+      .def_ro("touching", &Report::touching, "With a negative distance.")
+      .def_ro("penetration_max", &Report::penetration_max, "At the start of the step [m].")
+      .def_ro("penetration_mean", &Report::penetration_mean, "Over touching contacts [m].")
+      .def_ro("iterations", &Report::iterations, "Sweeps.")
+      .def_ro("residual", &Report::residual,
+              "Rows: natural residual, zero at a solution and nowhere else. Lanes: change of the last sweep [m/s].")
+      .def_ro("first_change", &Report::first_change, "Lanes: change of the first sweep [m/s].")
+      .def_ro("colours", &Report::colours, "Lanes: batches without a common body.")
+      .def_ro("asleep", &Report::asleep, "Bodies that sleep.")
+      .def_ro("islands", &Report::islands, "Groups of bodies; counted only with sleep.")
+      .def_prop_ro(
+          "seconds",
+          [](const Report& r) {
+            nb::dict out;
+            const char* const stages[5] = {"detect", "match", "prepare", "solve", "move"};
+            for (int k = 0; k < 5; ++k) out[stages[k]] = r.seconds[k];
+            return out;
+          },
+          nb::sig("def seconds(self) -> dict[str, float]"), "Wall time of each stage of the last step.")
+      .def("__bool__", [](const Report& r) { return r.status == WorldStatus::ok; })
+      .def("__repr__", [](const Report& r) {
+        return "<tarsus.RigidReport " + std::string(name(r.status)) + " contacts=" + std::to_string(r.contacts) + ">";
+      });
+}
+
+#define TARSUS_RIGID_KEYWORDS                                                                                   \
+  "dt: float | None = None, gravity: object = None, iterations: int | None = None, solver: str | None = None, " \
+  "threads: int = 1, sleep: bool = False, friction: float | None = None, restitution: float | None = None, "    \
+  "compliance: float | None = None, dtype: type | str | None = None, **options"
+
+const char* const kDoc =
+    "Free rigid bodies with contact.\n\n"
+    "Arrays are copies: assign to world.poses to change the state. World axes throughout. Keywords, None for the "
+    "default "
+    "(load:\n"
+    "the file's): dt [s], gravity [m/s²], iterations, solver ('lanes' or a solver of rows), threads (the result does "
+    "not "
+    "depend on\n"
+    "them), sleep; friction, restitution, compliance [m/N] of all surfaces; dtype of contacts ('float32' is faster; "
+    "poses "
+    "are\n"
+    "float64 in either case); and tolerance, relaxation, relative_compliance, damping_time, margin, "
+    "restitution_threshold,\n"
+    "warm_start, sleep_speed, sleep_spin, sleep_steps, speed_limit: docs/contact.md.";
+
+void bind_making(nb::class_<AnyRigidWorld>& c) {
+  c.def(
+      "__init__",
+      [](AnyRigidWorld* self, const nb::kwargs& keywords) { new (self) AnyRigidWorld(empty_scene(), keywords); },
+      nb::sig("def __init__(self, *, " TARSUS_RIGID_KEYWORDS ") -> None"),
+      "An empty world with one surface, number 0, which the keywords describe.");
+  c.def_static(
+      "from_model",
+      [](const Model& model, const nb::kwargs& keywords) { return AnyRigidWorld::from_model(model, keywords); },
+      "model"_a, "keywords"_a, nb::sig("def from_model(model: Model, *, " TARSUS_RIGID_KEYWORDS ") -> RigidWorld"),
+      "A model in which every joint is free. Raises InputError, which lists what cannot be simulated so.");
+  c.def_static(
+      "load",
+      [](const std::filesystem::path& path, const nb::kwargs& keywords) {
+        Model model;
+        {
+          const nb::gil_scoped_release release;
+          model = compile(read_model(path, {}));
+        }
+        return AnyRigidWorld::from_model(model, keywords);
+      },
+      "path"_a, "keywords"_a, nb::sig("def load(path: str | os.PathLike, *, " TARSUS_RIGID_KEYWORDS ") -> RigidWorld"),
+      "from_model() of an MJCF or URDF file.");
+  c.def_static(
+      "scene",
+      [](const std::string& name, const nb::kwargs& keywords) {
+        return std::make_unique<AnyRigidWorld>(scene_by_name(name), keywords);
+      },
+      "name"_a, "keywords"_a, nb::sig("def scene(name: str, *, " TARSUS_RIGID_KEYWORDS ") -> RigidWorld"),
+      "A built-in scene: 'balls:20:20', 'ball_pyramid:20', 'box_stack:10' and others; the error for a wrong name lists "
+      "them.");
+}
+
+void bind_adding(nb::class_<AnyRigidWorld>& c) {
+  c.def(
+      "add_surface",
+      [](AnyRigidWorld& w, double friction, double torsional, double rolling, double restitution, double compliance,
+         double damping_time) {
+        Surface s;
+        s.friction = friction, s.torsional = torsional, s.rolling = rolling, s.restitution = restitution;
+        s.compliance = 0.5 * compliance, s.damping_time = damping_time;
+        return w.add_surface(s);
+      },
+      nb::kw_only(), "friction"_a = 0.5, "torsional"_a = 0.0, "rolling"_a = 0.0, "restitution"_a = 0.0,
+      "compliance"_a = 0.0, "damping_time"_a = 0.0,
+      "A new surface; returns its number. Where two meet: the larger friction (torsional, rolling [m]) and "
+      "restitution, "
+      "the mean\n"
+      "compliance [m/N]. 0: the compliance and damping time [s] of the world's options.");
+  c.def(
+      "add_body",
+      [](AnyRigidWorld& w, const OwnedShape* shape, double mass, const Numbers3& position, const Numbers4& orientation,
+         nb::object inertia, const Numbers3& com,
+         int surface) { return w.add_body(shape, mass, position, orientation, inertia, com, surface); },
+      "shape"_a.none(), "mass"_a, "position"_a = Numbers3{0, 0, 0}, "orientation"_a = Numbers4{1, 0, 0, 0},
+      "inertia"_a = nb::none(), "com"_a = Numbers3{0, 0, 0}, "surface"_a = 0,
+      nb::sig(
+          "def add_body(self, shape: Shape | None, mass: float, position: object = (0, 0, 0), orientation: object = "
+          "(1, 0, 0, 0), inertia: object = None, com: object = (0, 0, 0), surface: int = 0) -> int"),
+      "A body in its shape's frame; returns its number. orientation w, x, y, z. Without `inertia` (three moments or a "
+      "(3, 3) array,\n"
+      "about `com`, in the body's axes [kg m²]) the shape is a homogeneous solid. Shape None: add_shape() gives it "
+      "some.");
+  c.def(
+      "add_shape",
+      [](AnyRigidWorld& w, int body, const OwnedShape& shape, const Numbers3& position, const Numbers4& orientation,
+         int surface, int contype,
+         int conaffinity) { return w.add_shape(body, shape, position, orientation, surface, contype, conaffinity); },
+      "body"_a, "shape"_a, "position"_a = Numbers3{0, 0, 0}, "orientation"_a = Numbers4{1, 0, 0, 0}, "surface"_a = 0,
+      "contype"_a = 1, "conaffinity"_a = 1,
+      nb::sig("def add_shape(self, body: int, shape: Shape, position: object = (0, 0, 0), orientation: object = (1, 0, "
+              "0, 0), surface: int = 0, contype: int = 1, conaffinity: int = 1) -> int"),
+      "A further shape of a body, in its frame, or of the world (body -1). The body's mass stays as it is. Returns the "
+      "shape's\n"
+      "number. Two shapes may touch if either's contype meets the other's conaffinity.");
+  c.def("add_joint", &AnyRigidWorld::add_joint, "body_a"_a, "body_b"_a, "anchor"_a, "compliance"_a = Spook{}.compliance,
+        "damping_time"_a = Spook{}.damping_time,
+        nb::sig("def add_joint(self, body_a: int, body_b: int, anchor: object, compliance: float = 0.0, damping_time: "
+                "float = 0.0) -> int"),
+        "Holds two bodies (body_b -1: the world) together at the world point `anchor`; returns the joint's number.");
+  c.def("exclude", &AnyRigidWorld::exclude, "body_a"_a, "body_b"_a,
+        "Shapes of these bodies (-1: the world) never touch.");
+}
+
+void bind_state(nb::class_<AnyRigidWorld>& c) {
+  using W = AnyRigidWorld;
+  c.def_prop_ro("nbody", &W::n, "Bodies.");
+  c.def_prop_rw(
+      "poses", &W::poses, &W::set_poses, nb::for_getter(nb::sig("def poses(self) -> numpy.ndarray")),
+      nb::for_setter(nb::sig("def poses(self, value: numpy.ndarray) -> None")),
+      "[nbody][7] position [m] and orientation w, x, y, z of the frames that the bodies were given in; a copy. "
+      "Assigning wakes\n"
+      "all and forgets the impulses of the last step: the next one depends on the state alone.");
+  c.def_prop_rw("velocities", &W::velocities, &W::set_velocities,
+                nb::for_getter(nb::sig("def velocities(self) -> numpy.ndarray")),
+                nb::for_setter(nb::sig("def velocities(self, value: numpy.ndarray) -> None")),
+                "[nbody][6] of the frames' origins [m/s], then angular [rad/s]; a copy.");
+  c.def_prop_rw("forces", &W::forces, &W::set_forces, nb::for_getter(nb::sig("def forces(self) -> numpy.ndarray")),
+                nb::for_setter(nb::sig("def forces(self, value: numpy.ndarray) -> None")),
+                "[nbody][6] applied force at the centre of mass [N] and torque [N m], kept from step to step; a copy.");
+  c.def_prop_ro("masses", &W::masses, nb::sig("def masses(self) -> numpy.ndarray"), "[nbody] [kg]; a copy.");
+  c.def_prop_ro("asleep", &W::asleep, nb::sig("def asleep(self) -> numpy.ndarray"),
+                "[nbody] which bodies sleep; a copy.");
+  c.def_prop_ro("names", &W::names, nb::sig("def names(self) -> list[str]"),
+                "[nbody] of a model's bodies; else empty.");
+  c.def_prop_ro(
+      "contacts", &W::contacts, nb::sig("def contacts(self) -> dict[str, numpy.ndarray]"),
+      "Contacts of the last step, n of them, as new arrays: bodies, shapes (n, 2; body -1: the world), position "
+      "(n, 3), normal\n"
+      "(n, 3), unit, from the second to the first, distance (n), negative for penetration, all as the step "
+      "found them, and the\n"
+      "force on the first (n, 3) [N]. Empty after the state was set.");
+  c.def_prop_ro("options", &W::options, nb::sig("def options(self) -> dict[str, object]"), "All of them; a copy.");
+  c.def("set_options", &W::set_options, "keywords"_a, nb::sig("def set_options(self, **options) -> None"),
+        "Changes options between steps; threads and dtype stay as they were made.");
+  const auto number = [&](const char* name, auto get, const char* doc) {
+    c.def_prop_ro(
+        name, [get](const W& w) { return w.visit([&](auto& world) { return get(world); }); }, doc);
+  };
+  number(
+      "time", [](auto& w) { return w.time(); }, "Simulated [s].");
+  number(
+      "kinetic_energy", [](auto& w) { return w.kinetic_energy(); }, "[J].");
+  number(
+      "potential_energy", [](auto& w) { return w.potential_energy(); }, "Against gravity [J].");
+  c.def_prop_ro(
+      "momentum", [](const W& w) { return to_numpy(w.visit([](auto& x) { return x.momentum(); })); },
+      nb::sig("def momentum(self) -> numpy.ndarray"), "[3] [N s].");
+  c.def_prop_ro(
+      "angular_momentum", [](const W& w) { return to_numpy(w.visit([](auto& x) { return x.angular_momentum(); })); },
+      nb::sig("def angular_momentum(self) -> numpy.ndarray"), "[3] about the world's origin [N m s].");
+  c.def(
+      "state_hash", [](const W& w) { return w.visit([](auto& x) { return x.state_hash(); }); },
+      "64-bit hash of the bits of the state.");
+}
+
+}  // namespace
+
+void bind_rigid(nb::module_& m) {
+  bind_report(m);
+  nb::class_<AnyRigidWorld> c(m, "RigidWorld", kDoc);
+  bind_making(c);
+  bind_adding(c);
+  bind_state(c);
+  c.def("step", &AnyRigidWorld::step, "steps"_a = 1, nb::sig("def step(self, steps: int = 1) -> RigidReport"),
+        "So many steps, without Python's lock; ends early at one that fails, which leaves the state as it was before "
+        "it. Reports the\n"
+        "last step. Never raises for what happens in the world.");
+  c.def("__repr__", [](const AnyRigidWorld& w) { return "<tarsus.RigidWorld nbody=" + std::to_string(w.n()) + ">"; });
+}
+
+}  // namespace tarsus::python
