@@ -197,8 +197,9 @@ void TreeRows<R>::add_friction_loss(double h) {
 /// Puts the last step's multipliers away, as impulses of steps of h.
 template <class R>
 void TreeRows<R>::remember(double h) {
-  last_groups_.swap(groups_), last_multiplier_.swap(multiplier_), last_by_identity_.clear();
-  if (last_multiplier_.size() != numbers_.size()) last_groups_.clear();
+  last_groups_.swap(groups_), last_multiplier_.swap(multiplier_), last_contacts_.swap(contacts_);
+  last_by_identity_.clear();
+  if (last_multiplier_.size() != numbers_.size()) last_groups_.clear(), last_contacts_.clear();
   last_groups_.push_back({0, rows()});
   if (h_ > 0 && h != h_) {
     for (double& x : last_multiplier_) x *= h / h_;
@@ -209,17 +210,47 @@ void TreeRows<R>::remember(double h) {
 template <class R>
 void TreeRows<R>::recall() {
   multiplier_.assign(rows(), 0.0);
+  taken_.assign(last_groups_.size(), 0), lost_.clear();
   int guess = 0;
-  for (std::size_t g = 0; g < groups_.size(); ++g) {
-    if (groups_[g].identity == 0) continue;
-    const int last = find_last(groups_[g].identity, guess);
-    if (last < 0) continue;
-    const int to = groups_[g].first_row, from = last_groups_[last].first_row;
-    const int count = g + 1 < groups_.size() ? groups_[g + 1].first_row - to : rows() - to;
-    for (int k = 0; k < std::min(count, last_groups_[last + 1].first_row - from); ++k)
-      multiplier_[to + k] = last_multiplier_[from + k];
-    guess = last + 1;
+  for (int g = 0; g < int(groups_.size()); ++g) {
+    const int last = groups_[g].identity ? find_last(groups_[g].identity, guess) : -1;
+    if (last >= 0) {
+      take(g, last);
+      guess = last + 1;
+    } else if (g < int(contacts_.size())) {
+      lost_.push_back(g);
+    }
   }
+  if (!last_contacts_.empty()) recall_near(lost_);
+}
+
+/// A contact that rolled on to another feature starts from where the nearest one between the same links was, if nobody
+/// else does.
+template <class R>
+void TreeRows<R>::recall_near(std::span<const int> lost) {
+  const auto links = [](const LinkContact& x, const LinkContact& y) { return std::tie(x.a, x.b) < std::tie(y.a, y.b); };
+  for (const int i : lost) {
+    const LinkContact& c = contacts_[i];
+    const auto [begin, end] = std::equal_range(last_contacts_.begin(), last_contacts_.end(), c, links);
+    int nearest = -1;
+    double least = kInfinity;
+    for (auto at = begin; at != end; ++at) {
+      const Vec3d d = at->point.position - c.point.position;
+      const int k = int(at - last_contacts_.begin());
+      if (!taken_[k] && dot(d, d) < least) nearest = k, least = dot(d, d);
+    }
+    if (nearest >= 0) take(i, nearest);
+  }
+}
+
+/// Rows of this step's group start from those of the last step's.
+template <class R>
+void TreeRows<R>::take(int group, int last) {
+  const int to = groups_[group].first_row, from = last_groups_[last].first_row;
+  const int end = group + 1 < int(groups_.size()) ? groups_[group + 1].first_row : rows();
+  const int count = std::min(end - to, last_groups_[last + 1].first_row - from);
+  for (int k = 0; k < count; ++k) multiplier_[to + k] = last_multiplier_[from + k];
+  taken_[last] = 1;
 }
 
 /// The last step's group of this identity, -1 if there was none.

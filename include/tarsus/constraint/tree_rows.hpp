@@ -29,7 +29,7 @@ struct LinkContact {
   double torsional = 0, rolling = 0;  ///< [m]: torque bounds are these times the normal force
   double restitution = 0;
   Spook spook;
-  std::uint64_t identity = 0;  ///< the same from step to step, for warm starts
+  std::uint64_t identity = 0;  ///< the same from step to step, for warm starts; 0: none
 };
 
 /// Two directions t₁, t₂ with t₁ × t₂ = n, from the unit normal n alone.
@@ -109,6 +109,8 @@ class TreeRows {
   void remember(double h);
   void recall();
   int find_last(std::uint64_t identity, int guess);
+  void take(int group, int last);
+  void recall_near(std::span<const int> lost);
 
   bool newton_can() const;
   bool solve_newton(BasicData<R>& data, In<R> joint_inertia, Out<R> velocity);
@@ -130,6 +132,9 @@ class TreeRows {
   std::vector<double> multiplier_, start_, velocity_, link_force_;
   std::vector<Group> last_groups_, last_by_identity_;  ///< of the last step, and one more at the end for its row
   std::vector<double> last_multiplier_;
+  std::vector<LinkContact> last_contacts_;  ///< their groups come first
+  std::vector<char> taken_;                 ///< [last group] somebody starts from it
+  std::vector<int> lost_;                   ///< contacts that nobody was found for
   // Newton
   TreeNewton<R> newton_;
   std::vector<OneJointRow> one_joint_rows_;
