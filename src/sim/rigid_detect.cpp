@@ -35,7 +35,7 @@ bool RigidWorld<R>::may_touch(const BodyShape& a, const BodyShape& b) const {
 template <class R>
 void RigidWorld<R>::classify() {
   Workspace& w = *work_;
-  w.round_shape.clear(), w.planes.clear(), w.boxed.clear(), w.groups.clear();
+  w.rounds.clear(), w.owners.clear(), w.planes.clear(), w.boxed.clear(), w.groups.clear();
   w.is_round.assign(shapes_.size(), 0);
   std::vector<int> shapes_of(bodies_.size(), 0);
   for (const BodyShape& s : shapes_) {
@@ -61,12 +61,13 @@ void RigidWorld<R>::classify() {
     w.is_round[at(i)] = round;
     if (!round) w.need_broad = true;
     if (!round) continue;
-    const BodyShape& first = shapes_[at(w.round_shape.empty() ? i : w.round_shape[0])];
+    const BodyShape& first = shapes_[at(w.owners.empty() ? i : w.owners[0].shape)];
     w.same_masks = w.same_masks && s.contype == first.contype && s.conaffinity == first.conaffinity;
-    w.round_shape.push_back(i);
+    w.rounds.push_back({{0, 0, 0}, s.shape.size.x});
+    w.owners.push_back({i, s.body, s.surface});
   }
-  w.same_masks = w.same_masks && excluded_.empty() && !w.round_shape.empty() &&
-                 may_touch(shapes_[at(w.round_shape[0])], shapes_[at(w.round_shape[0])]);
+  w.same_masks = w.same_masks && excluded_.empty() && !w.owners.empty() &&
+                 may_touch(shapes_[at(w.owners[0].shape)], shapes_[at(w.owners[0].shape)]);
   w.need_broad = w.need_broad || static_boxed > 0;
   const std::size_t ns = surfaces_.size();
   w.surfaces.clear();
@@ -77,121 +78,10 @@ void RigidWorld<R>::classify() {
     w.lanes.materials.push_back(w.surfaces.back().material);
     w.needs_rows = w.needs_rows || w.surfaces.back().torsional > 0 || w.surfaces.back().rolling > 0;
   }
-  const std::size_t n = w.round_shape.size();
-  for (auto* v : {&w.x, &w.y, &w.z, &w.radius}) v->resize(n);
-  w.round_body.resize(n), w.round_surface.resize(n);
-  for (std::size_t i = 0; i < n; ++i) {
-    const BodyShape& s = shapes_[at(w.round_shape[i])];
-    w.radius[i] = s.shape.size.x, w.round_body[i] = s.body, w.round_surface[i] = s.surface;
-  }
   w.pose.resize(shapes_.size());
   w.boxes.resize(w.boxed.size());
   w.classified = true;
   w.candidates_valid = false;
-}
-
-/// Pairs of round shapes, and of round shapes and planes, that may come within the margin while no body moves further
-/// than half the skin: found again only when one has.
-template <class R>
-void RigidWorld<R>::find_candidates() {
-  Workspace& w = *work_;
-  const std::size_t n = w.round_shape.size();
-  w.shares.resize(at(team_->size()));
-  team_->run([&](int thread) {
-    const ThreadTeam::Range range = team_->share(int(n), thread);
-    double far = 0;
-    for (int i = range.begin; i < range.end; ++i) {
-      const Vec3d& p = bodies_[at(w.round_body[at(i)])].position;
-      if (w.candidates_valid) {
-        const Vec3d d = p - Vec3d{w.found_x[at(i)], w.found_y[at(i)], w.found_z[at(i)]};
-        far = std::max(far, dot(d, d));
-      }
-      w.x[at(i)] = p.x, w.y[at(i)] = p.y, w.z[at(i)] = p.z;
-    }
-    w.shares[at(thread)].farthest = far;
-  });
-  double farthest = 0;
-  for (const DetectShare& share : w.shares) farthest = std::max(farthest, share.farthest);
-  if (w.candidates_valid && 4 * farthest <= w.skin * w.skin && w.found_margin == options_.margin) return;
-  double smallest = std::numeric_limits<double>::infinity();
-  for (double r : w.radius) smallest = std::min(smallest, r);
-  w.skin = n == 0 ? 0 : 0.16 * smallest;
-  w.candidates.clear();
-  const double reach = options_.margin + w.skin;
-  if (n > 1) {
-    const SphereContacts& found = w.spheres.find(w.x, w.y, w.z, w.radius, reach);
-    for (std::size_t i = 0; i < found.size(); ++i) {
-      const int a = int(found.first[i]), b = int(found.second[i]);
-      if (w.same_masks || may_touch(shapes_[at(w.round_shape[at(a)])], shapes_[at(w.round_shape[at(b)])])) {
-        w.candidates.push_back({a, b, -1, -1});
-      }
-    }
-  }
-  for (int plane = 0; plane < int(w.planes.size()); ++plane) {
-    const BodyShape& p = shapes_[at(w.planes[at(plane)])];
-    const Vec3d normal = p.local.rotation.column_z();
-    for (std::size_t i = 0; i < n; ++i) {
-      const double distance = dot(normal, Vec3d{w.x[i], w.y[i], w.z[i]} - p.local.position) - w.radius[i];
-      if (distance <= reach && may_touch(shapes_[at(w.round_shape[i])], p))
-        w.candidates.push_back({int(i), -1 - plane, -1, -1});
-    }
-  }
-  group_candidates();
-  w.candidates_new = true;
-  w.found_x = w.x, w.found_y = w.y, w.found_z = w.z;
-  w.found_margin = options_.margin;
-  w.candidates_valid = true;
-}
-
-/// Sorts the candidates into groups and slots that hold as long as they do. The plane is cut into square cells, four
-/// times as wide as two bodies can reach; a candidate belongs to the cell of its first body. Cells of one phase (odd or
-/// even in x, odd or even in y) are a whole cell apart: no body belongs to both. Within a group, colours.
-template <class R>
-void RigidWorld<R>::group_candidates() {
-  Workspace& w = *work_;
-  const std::size_t n = w.round_shape.size();
-  double largest = 0;
-  for (double r : w.radius) largest = std::max(largest, r);
-  const double width = 4 * (2 * largest + options_.margin + w.skin);
-  const auto index = [&](double x) { return std::uint64_t(std::int64_t(std::clamp(x / width, -1e8, 1e8) + 2e8)); };
-  w.cell.resize(n);
-  for (std::size_t i = 0; i < n; ++i) {
-    const std::uint64_t cx = index(w.x[i]), cy = index(w.y[i]);
-    w.cell[i] = (2 * (cy & 1) + (cx & 1)) << 60 | cy << 30 | cx;
-  }
-  w.cells = w.cell;
-  std::sort(w.cells.begin(), w.cells.end());
-  w.cells.erase(std::unique(w.cells.begin(), w.cells.end()), w.cells.end());
-  for (std::size_t i = 0; i < n; ++i) {
-    w.cell[i] = std::uint64_t(std::lower_bound(w.cells.begin(), w.cells.end(), w.cell[i]) - w.cells.begin());
-  }
-  std::vector<std::size_t> next(w.cells.size() + 1, 0);  // counting sort by group
-  for (const auto& c : w.candidates) ++next[w.cell[at(c.first)] + 1];
-  for (std::size_t g = 0; g < w.cells.size(); ++g) next[g + 1] += next[g];
-  w.sorted.resize(w.candidates.size());
-  for (const auto& c : w.candidates) w.sorted[next[w.cell[at(c.first)]]++] = c;
-  w.candidates.swap(w.sorted);
-
-  std::vector<ContactGroup> groups(w.cells.size());
-  std::size_t k = 0;
-  int first_slot = 0;
-  for (std::size_t g = 0; g < groups.size(); ++g) {
-    groups[g] = {int(w.cells[g] >> 60), first_slot, 0};
-    if (g == 0 || groups[g].phase != groups[g - 1].phase) w.used.assign(n, 0);
-    for (; k < w.candidates.size() && w.cell[at(w.candidates[k].first)] == g; ++k) {
-      auto& c = w.candidates[k];
-      std::uint64_t taken = w.used[at(c.first)];
-      if (c.second >= 0) taken |= w.used[at(c.second)];
-      if (~taken == 0) continue;  // stays without: the solver finds one
-      const int colour = __builtin_ctzll(~taken);
-      c.slot = first_slot + colour;
-      groups[g].slots = std::max(groups[g].slots, colour + 1);
-      w.used[at(c.first)] |= 1ull << colour;
-      if (c.second >= 0) w.used[at(c.second)] |= 1ull << colour;
-    }
-    first_slot += groups[g].slots;
-  }
-  w.lanes.set_groups(std::move(groups));
 }
 
 /// MuJoCo's softness goes with the bodies' inverse masses alone, ours with all that a contact feels: their ratio.
@@ -242,17 +132,18 @@ void RigidWorld<R>::detect_round() {
     const double margin = options_.margin;
     for (int k = range.begin; k < range.end; ++k) {
       auto& [i, j, slot, last] = w.candidates[at(k)];
-      const Vec3d p = {w.x[at(i)], w.y[at(i)], w.z[at(i)]};
+      const auto& [p, radius_a] = w.rounds[at(i)];
       if (j < 0) {
         const ShapePose& plane = shapes_[at(w.planes[at(-1 - j)])].local;
-        if (dot(plane.rotation.column_z(), p - plane.position) - w.radius[at(i)] <= margin)
+        if (dot(plane.rotation.column_z(), p - plane.position) - radius_a <= margin)
           own.hits.push_back(k);
         else
           last = -1;
         continue;
       }
-      const Vec3d d = p - Vec3d{w.x[at(j)], w.y[at(j)], w.z[at(j)]};
-      const double sum = w.radius[at(i)] + w.radius[at(j)] + margin;
+      const auto& [q, radius_b] = w.rounds[at(j)];
+      const Vec3d d = p - q;
+      const double sum = radius_a + radius_b + margin;
       if (dot(d, d) <= sum * sum)
         own.hits.push_back(k);
       else
@@ -268,27 +159,28 @@ void RigidWorld<R>::detect_round() {
     team_->barrier();
     for (int k : own.hits) {
       auto& [i, j, slot, last] = w.candidates[at(k)];
-      const Vec3d p = {w.x[at(i)], w.y[at(i)], w.z[at(i)]};
+      const auto& [p, radius_a] = w.rounds[at(i)];
       ContactPoint point;
-      ContactOwners owners = {w.round_shape[at(i)], -1, w.round_body[at(i)], -1, w.round_surface[at(i)], 0};
+      const RoundOwner& first = w.owners[at(i)];
+      ContactOwners owners = {first.shape, -1, first.body, -1, first.surface, 0};
       double radius = 0;
       if (j < 0) {
         owners.shape_b = w.planes[at(-1 - j)];
         owners.surface_b = shapes_[at(owners.shape_b)].surface;
         const ShapePose& plane = shapes_[at(owners.shape_b)].local;
         point.normal = plane.rotation.column_z();
-        point.distance = dot(point.normal, p - plane.position) - w.radius[at(i)];
+        point.distance = dot(point.normal, p - plane.position) - radius_a;
       } else {
-        owners.shape_b = w.round_shape[at(j)], owners.body_b = w.round_body[at(j)];
-        owners.surface_b = w.round_surface[at(j)];
-        radius = w.radius[at(j)];
-        const Vec3d d = p - Vec3d{w.x[at(j)], w.y[at(j)], w.z[at(j)]};
+        const RoundOwner& second = w.owners[at(j)];
+        owners.shape_b = second.shape, owners.body_b = second.body, owners.surface_b = second.surface;
+        radius = w.rounds[at(j)].radius;
+        const Vec3d d = p - w.rounds[at(j)].centre;
         const double length = norm(d);
         if (length > 0) point.normal = d * (1 / length);  // coincident centres: along z
-        point.distance = length - w.radius[at(i)] - radius;
+        point.distance = length - radius_a - radius;
       }
       const double half = 0.5 * point.distance;
-      put_contact(place, owners, point, {w.radius[at(i)] + half, 0, 0}, {radius + half, 0, 0}, true);
+      put_contact(place, owners, point, {radius_a + half, 0, 0}, {radius + half, 0, 0}, true);
       w.lanes.contacts[place].slot = slot;
       if (w.carry && last >= 0) w.lanes.impulses[place] = w.last_impulses[at(last)];
       last = int(place++);
@@ -450,10 +342,6 @@ template bool RigidWorld<float>::may_touch(const BodyShape&, const BodyShape&) c
 template bool RigidWorld<double>::may_touch(const BodyShape&, const BodyShape&) const;
 template void RigidWorld<float>::classify();
 template void RigidWorld<double>::classify();
-template void RigidWorld<float>::group_candidates();
-template void RigidWorld<double>::group_candidates();
-template void RigidWorld<float>::find_candidates();
-template void RigidWorld<double>::find_candidates();
 template double RigidWorld<float>::mass_share(const ContactOwners&, const Vec3d&, const Vec3d&, const Vec3d&) const;
 template double RigidWorld<double>::mass_share(const ContactOwners&, const Vec3d&, const Vec3d&, const Vec3d&) const;
 template void RigidWorld<float>::put_contact(std::size_t, const ContactOwners&, const ContactPoint&, const Vec3d&,

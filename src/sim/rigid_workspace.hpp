@@ -1,6 +1,10 @@
 // What RigidWorld keeps from stage to stage.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <cmath>
+
 #include "tarsus/sim/rigid_world.hpp"
 
 namespace tarsus {
@@ -46,6 +50,46 @@ struct PenetrationSum {
   }
 };
 
+/// A round shape now; whose it is.
+struct RoundShape {
+  Vec3d centre{0, 0, 0};
+  double radius = 0;
+};
+struct RoundOwner {
+  int shape, body, surface;
+};
+
+/// Points in cells: who is in a point's cell and those around it.
+class RoundGrid {
+ public:
+  void clear(std::size_t n, double width);
+  void insert(int i, const Vec3d& p);
+  void remove(int i, const Vec3d& p);  ///< `p` as it was inserted
+  /// visit(i) for all in the 27 cells around p, each once, and perhaps for some from elsewhere.
+  template <class Visit>
+  void around(const Vec3d& p, const Visit& visit) const {
+    std::size_t seen[27];
+    int count = 0;
+    for (int k = 0; k < 27; ++k) {
+      const std::size_t cell = place(index(p.x) + k % 3 - 1, index(p.y) + k / 3 % 3 - 1, index(p.z) + k / 9 - 1);
+      if (std::find(seen, seen + count, cell) != seen + count) continue;  // two cells in one list
+      seen[count++] = cell;
+      for (int i = head_[cell]; i >= 0; i = next_[std::size_t(i)]) visit(i);
+    }
+  }
+
+ private:
+  std::int64_t index(double x) const { return std::int64_t(std::floor(std::clamp(x * inverse_width_, -1e15, 1e15))); }
+  std::size_t place(std::int64_t x, std::int64_t y, std::int64_t z) const {
+    const std::uint64_t h = (std::uint64_t(x) * 0x9e3779b97f4a7c15u) ^ (std::uint64_t(y) * 0xc2b2ae3d27d4eb4fu) ^
+                            (std::uint64_t(z) * 0x165667b19e3779f9u);
+    return std::size_t(h >> 20) & (head_.size() - 1);
+  }
+
+  double inverse_width_ = 1;
+  std::vector<int> head_, next_;
+};
+
 /// What one thread finds.
 struct alignas(64) DetectShare {
   std::vector<int> hits;  // candidates within the margin
@@ -56,20 +100,26 @@ struct alignas(64) DetectShare {
 template <class R>
 struct RigidWorld<R>::Workspace {
   bool classified = false;
-  std::vector<int> round_shape;    // [round] shapes that are spheres about their body's centre of mass
+  std::vector<RoundShape> rounds;  // shapes that are spheres about their body's centre of mass
+  std::vector<RoundOwner> owners;  // [round]
   std::vector<char> is_round;      // [shape]
   std::vector<int> planes, boxed;  // static planes; shapes that go through the broad phase
   bool need_broad = false, same_masks = true, needs_rows = false;
-  std::vector<int> round_body, round_surface;  // [round]
-  std::vector<double> x, y, z, radius;         // [round]
+  std::array<std::vector<double>, 4> columns;  // x, y, z, radius of all, for SpherePhase
   struct Candidate {
     int first, second;  // [round]; second < 0: plane number -1 - second
     int slot;           // of a group, -1: none
     int last;           // its contact in the last step, -1: none or not known
   };
   std::vector<Candidate> candidates;
-  std::vector<double> found_x, found_y, found_z;  // [round] when the candidates were found
+  std::vector<Vec3d> found;  // [round] where it was when its candidates were found
   double skin = 0, found_margin = 0;
+  std::size_t loose = 0;    // candidates without a slot
+  std::vector<int> movers;  // [.] round bodies whose candidates are found anew
+  std::vector<char> moved;  // [round] of them
+  std::vector<std::uint64_t> kept;
+  RoundGrid grid;  // of found positions
+  bool grid_valid = false;
   bool candidates_valid = false, candidates_new = false, carry = false;
   std::size_t from_candidates = 0, last_from_candidates = 0;  // contacts, the first ones
   std::vector<std::uint64_t> cell, cells;  // [round] the cell that it is in; all of them, sorted: [group]

@@ -1,7 +1,6 @@
 #include "tarsus/solver/body_contacts.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 
 #include "solver/body_contact_kernels.hpp"
@@ -73,18 +72,25 @@ void BodyContactSolver<R>::set_groups(std::vector<ContactGroup> groups) {
 /// For contacts without a slot: the lowest colour that neither body has yet.
 template <class R>
 void BodyContactSolver<R>::colour() {
-  used_.assign(at(bodies_), 0);
-  for (std::size_t i = 0; i < slot_.size(); ++i) {
-    const BodyContact<R>& c = contacts[i];
-    if (c.slot >= 0) continue;
+  used_.resize(at(bodies_), 0);
+  const auto each = [&](const auto& work) {
+    for (const std::vector<int>& share : without_) {
+      for (int i : share) work(i, contacts[at(i)]);
+    }
+  };
+  each([&](int i, const BodyContact<R>& c) {
     std::uint64_t taken = used_[at(c.body_a)] | 1ull << (kMaxColours - 1);
     if (c.body_b >= 0) taken |= used_[at(c.body_b)];
     const int colour = ~taken ? __builtin_ctzll(~taken) : kMaxColours - 1;
     used_[at(c.body_a)] |= 1ull << colour;
     if (c.body_b >= 0) used_[at(c.body_b)] |= 1ull << colour;
-    slot_[i] = given_slots_ + colour;
+    slot_[at(i)] = given_slots_ + colour;
     colours_ = std::max(colours_, colour + 1);
-  }
+  });
+  each([&](int, const BodyContact<R>& c) {
+    used_[at(c.body_a)] = 0;
+    if (c.body_b >= 0) used_[at(c.body_b)] = 0;
+  });
 }
 
 /// How many contacts of each slot and kind this thread's share has.
@@ -245,15 +251,17 @@ void BodyContactSolver<R>::prepare(const BodyContactOptions& options, ThreadTeam
   impulses.resize(contacts.size());
   slot_.resize(active < 0 ? contacts.size() : at(active));
   colours_ = 0;
-  std::atomic<bool> some_without = false;
+  without_.resize(at(team.size()));
   team.run([&](int thread) {
+    std::vector<int>& without = without_[at(thread)];
+    without.clear();
     const ThreadTeam::Range mine = team.share(int(slot_.size()), thread);
     for (int i = mine.begin; i < mine.end; ++i) {
-      if (contacts[at(i)].slot < 0) some_without = true;
+      if (contacts[at(i)].slot < 0) without.push_back(i);
     }
     team.barrier();
     if (thread == 0) {
-      if (some_without) colour();
+      colour();
       count_.resize(at(team.size() * (given_slots_ + colours_) * kKinds));
     }
     team.barrier();

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <set>
 
 #include "tarsus/base/error.hpp"
 #include "tarsus/sim/rigid_scene.hpp"
@@ -404,6 +405,38 @@ TEST(RigidWorld, HugeSpeedsAndCoincidentCentresEndInAStatus) {
     EXPECT_EQ(norm(world.bodies()[5].position - before), 0);
     world.bodies()[4].velocity = {1e9, 0, 0};
     EXPECT_EQ(world.step().status, WorldStatus::too_fast);
+  }
+}
+
+/// All pairs within the margin, each once, whatever was kept from step to step.
+TEST(RigidWorld, KeptPairsAreThoseOfAllPairs) {
+  RigidScene scene = ball_drop(9, 6);
+  for (std::size_t i = 0; i < scene.shapes.size(); i += 7) scene.shapes[i].shape.size.x *= 0.9;  // of several sizes
+  RigidWorld<double> world = make_world<double>(scene);
+  run(world, 3);
+  for (int step = 0; step < 200; ++step) {
+    // A few fast ones in a pile at rest; then all of them.
+    if (step % 20 == 0) world.bodies()[std::size_t(step) * 2].velocity = {3, -2, 6};
+    for (RigidBody& b : world.bodies()) b.velocity.z += step == 150 ? 4 : 0;
+    std::set<std::pair<int, int>> expected, found;
+    const auto& bodies = world.bodies();
+    const auto& shapes = world.shapes();
+    for (std::size_t i = 0; i < shapes.size(); ++i) {
+      for (std::size_t j = i + 1; j < shapes.size(); ++j) {
+        const BodyShape &a = shapes[i], &b = shapes[j];
+        if (b.body < 0) continue;
+        const Vec3d p = bodies[std::size_t(b.body)].position;
+        const double gap = a.body < 0
+                               ? dot(a.local.rotation.column_z(), p - a.local.position) - b.shape.size.x
+                               : norm(p - bodies[std::size_t(a.body)].position) - a.shape.size.x - b.shape.size.x;
+        if (gap <= scene.options.margin) expected.insert({int(i), int(j)});
+      }
+    }
+    ASSERT_EQ(world.step().status, WorldStatus::ok);
+    for (const auto& pair : world.contact_pairs()) {
+      EXPECT_TRUE(found.insert(std::minmax(pair.first, pair.second)).second) << "a pair twice, step " << step;
+    }
+    ASSERT_EQ(found, expected) << "step " << step;
   }
 }
 

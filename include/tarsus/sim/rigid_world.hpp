@@ -170,6 +170,11 @@ class RigidWorld {
   bool may_touch(const BodyShape& a, const BodyShape& b) const;
   void detect(RigidStepReport& report);
   void find_candidates();
+  void find_all_candidates();
+  bool update_candidates();
+  bool within_reach(int first, int second) const;
+  void drop_candidates();
+  void add_candidates(int mover);
   void group_candidates();
   void detect_round();
   void detect_others(PenetrationSum& depth);

@@ -134,9 +134,10 @@ class BodyContactSolver {
   std::vector<int> group_of_;   // [given slot]
   std::vector<int> thread_of_;  // [group]
   AlignedVector<R> velocity_, inertia_;
-  std::vector<std::uint64_t> used_;  // [body] colours taken
-  std::vector<int> slot_;            // [contact]
-  std::vector<int> count_;           // [thread][slot][kind] contacts; then where the thread's next one goes
+  std::vector<std::uint64_t> used_;        // [body] colours taken, all zero between calls
+  std::vector<std::vector<int>> without_;  // [thread] contacts without a slot
+  std::vector<int> slot_;                  // [contact]
+  std::vector<int> count_;                 // [thread][slot][kind] contacts; then where the thread's next one goes
   Batches batches_[kKinds];
 };
 

@@ -1,0 +1,279 @@
+// Candidates of RigidWorld: pairs of round shapes that may touch while they live, which is longer than a step.
+#include <algorithm>
+#include <cmath>
+
+#include "sim/rigid_workspace.hpp"
+
+namespace tarsus {
+
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+// Beyond these shares of all, finding everything anew is quicker than mending.
+constexpr std::size_t kMovers = 16, kLoose = 24, kFewBodies = 256;
+constexpr double kMixed = 3;  // largest radius over the mean: cells would hold too many
+
+std::uint64_t pair_of(int first, int second) {
+  return std::uint64_t(std::uint32_t(first)) << 32 | std::uint32_t(second);
+}
+
+}  // namespace
+
+/// Pairs of round shapes, and of round shapes and planes, that may come within the margin while no body moves further
+/// than half the skin: found again only when one has.
+template <class R>
+void RigidWorld<R>::find_candidates() {
+  Workspace& w = *work_;
+  const std::size_t n = w.rounds.size();
+  w.shares.resize(at(team_->size()));
+  team_->run([&](int thread) {
+    const ThreadTeam::Range range = team_->share(int(n), thread);
+    double far = 0;
+    for (int i = range.begin; i < range.end; ++i) {
+      const Vec3d& p = bodies_[at(w.owners[at(i)].body)].position;
+      if (w.candidates_valid) {
+        const Vec3d d = p - w.found[at(i)];
+        far = std::max(far, dot(d, d));
+      }
+      w.rounds[at(i)].centre = p;
+    }
+    w.shares[at(thread)].farthest = far;
+  });
+  double farthest = 0;
+  for (const DetectShare& share : w.shares) farthest = std::max(farthest, share.farthest);
+  const bool valid = w.candidates_valid && w.found_margin == options_.margin;
+  if (valid && 4 * farthest <= w.skin * w.skin) return;
+  if (!valid || !update_candidates()) find_all_candidates();
+}
+
+/// All of them, from nothing.
+template <class R>
+void RigidWorld<R>::find_all_candidates() {
+  Workspace& w = *work_;
+  const std::size_t n = w.rounds.size();
+  double smallest = std::numeric_limits<double>::infinity();
+  for (const RoundShape& r : w.rounds) smallest = std::min(smallest, r.radius);
+  w.skin = n == 0 ? 0 : 0.16 * smallest;
+  w.candidates.clear();
+  const double reach = options_.margin + w.skin;
+  if (n > 1) {
+    auto& [x, y, z, radius] = w.columns;
+    for (auto& column : w.columns) column.resize(n);
+    for (std::size_t i = 0; i < n; ++i) {
+      const RoundShape& r = w.rounds[i];
+      x[i] = r.centre.x, y[i] = r.centre.y, z[i] = r.centre.z, radius[i] = r.radius;
+    }
+    const SphereContacts& found = w.spheres.find(x, y, z, radius, reach);
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      const int a = int(found.first[i]), b = int(found.second[i]);
+      if (w.same_masks || may_touch(shapes_[at(w.owners[at(a)].shape)], shapes_[at(w.owners[at(b)].shape)])) {
+        w.candidates.push_back({a, b, -1, -1});
+      }
+    }
+  }
+  for (int plane = 0; plane < int(w.planes.size()); ++plane) {
+    const BodyShape& p = shapes_[at(w.planes[at(plane)])];
+    const Vec3d normal = p.local.rotation.column_z();
+    for (std::size_t i = 0; i < n; ++i) {
+      const double distance = dot(normal, w.rounds[i].centre - p.local.position) - w.rounds[i].radius;
+      if (distance <= reach && may_touch(shapes_[at(w.owners[i].shape)], p))
+        w.candidates.push_back({int(i), -1 - plane, -1, -1});
+    }
+  }
+  group_candidates();
+  w.candidates_new = true;
+  w.found.resize(n);
+  for (std::size_t i = 0; i < n; ++i) w.found[i] = w.rounds[i].centre;
+  w.found_margin = options_.margin;
+  w.candidates_valid = true, w.grid_valid = false;
+}
+
+/// Cells of found positions, as wide as two shapes can reach, in a table of lists.
+void RoundGrid::clear(std::size_t n, double width) {
+  std::size_t size = 64;
+  while (size < 2 * n) size *= 2;
+  head_.assign(size, -1), next_.assign(n, -1);
+  inverse_width_ = 1 / width;
+}
+
+void RoundGrid::insert(int i, const Vec3d& p) {
+  int& head = head_[place(index(p.x), index(p.y), index(p.z))];
+  next_[at(i)] = head, head = i;
+}
+
+void RoundGrid::remove(int i, const Vec3d& p) {
+  int* link = &head_[place(index(p.x), index(p.y), index(p.z))];
+  while (*link != i) link = &next_[at(*link)];
+  *link = next_[at(i)];
+}
+
+/// Candidates of those bodies alone that have moved most of their share of the skin since they were found. The others'
+/// hold: every pair is still judged by where each of the two was when it was found.
+/// @return false, with nothing changed, where all should be found anew
+template <class R>
+bool RigidWorld<R>::update_candidates() {
+  Workspace& w = *work_;
+  const std::size_t n = w.rounds.size();
+  if (n < kFewBodies || w.loose * kLoose > w.candidates.size()) return false;
+  w.movers.clear();
+  const double far = 0.25 * w.skin;
+  for (std::size_t i = 0; i < n; ++i) {
+    const Vec3d d = w.rounds[i].centre - w.found[i];
+    if (dot(d, d) > far * far) w.movers.push_back(int(i));
+  }
+  if (w.movers.size() * kMovers > n) return false;
+  if (!w.grid_valid) {
+    double largest = 0, sum = 0;
+    for (const RoundShape& r : w.rounds) largest = std::max(largest, r.radius), sum += r.radius;
+    if (largest * double(n) > kMixed * sum) return false;
+    w.grid.clear(n, (2 * largest + options_.margin + w.skin) * (1 + 1e-9));
+    for (std::size_t i = 0; i < n; ++i) w.grid.insert(int(i), w.found[i]);
+    w.grid_valid = true;
+    w.moved.assign(n, 0);
+  }
+  for (int m : w.movers) {
+    const std::size_t i = at(m);
+    w.grid.remove(m, w.found[i]);
+    w.found[i] = w.rounds[i].centre;
+    w.grid.insert(m, w.found[i]);
+    w.moved[i] = 1;
+  }
+  drop_candidates();
+  for (int m : w.movers) add_candidates(m);
+  for (int m : w.movers) w.moved[at(m)] = 0;
+  return true;
+}
+
+/// Whether a pair is a candidate by its found positions.
+template <class R>
+bool RigidWorld<R>::within_reach(int first, int second) const {
+  const Workspace& w = *work_;
+  const std::size_t i = at(first);
+  const Vec3d p = w.found[i];
+  const double reach = options_.margin + w.skin;
+  if (second < 0) {
+    const ShapePose& plane = shapes_[at(w.planes[at(-1 - second)])].local;
+    return dot(plane.rotation.column_z(), p - plane.position) - w.rounds[i].radius <= reach;
+  }
+  const std::size_t j = at(second);
+  const Vec3d d = p - w.found[j];
+  const double sum = w.rounds[i].radius + w.rounds[j].radius + reach;
+  return dot(d, d) <= sum * sum;
+}
+
+/// Movers' candidates that are out of reach go; those that stay are remembered.
+template <class R>
+void RigidWorld<R>::drop_candidates() {
+  Workspace& w = *work_;
+  w.kept.clear();
+  std::size_t to = 0;
+  for (const auto& c : w.candidates) {
+    const bool moved = w.moved[at(c.first)] || (c.second >= 0 && w.moved[at(c.second)]);
+    if (moved && !within_reach(c.first, c.second)) {
+      w.loose -= c.slot < 0;
+      continue;
+    }
+    if (moved) w.kept.push_back(pair_of(c.first, c.second));
+    w.candidates[to++] = c;
+  }
+  w.candidates.resize(to);
+  std::sort(w.kept.begin(), w.kept.end());
+}
+
+/// The mover's new candidates, without a slot: the solver gives them colours of their own.
+template <class R>
+void RigidWorld<R>::add_candidates(int mover) {
+  Workspace& w = *work_;
+  const auto add = [&](int first, int second) {
+    if (!within_reach(first, second)) return;
+    if (std::binary_search(w.kept.begin(), w.kept.end(), pair_of(first, second))) return;
+    const int other = second < 0 ? w.planes[at(-1 - second)] : w.owners[at(second)].shape;
+    if (!may_touch(shapes_[at(w.owners[at(first)].shape)], shapes_[at(other)])) return;
+    w.candidates.push_back({first, second, -1, -1});
+    ++w.loose;
+  };
+  w.grid.around(w.found[at(mover)], [&](int other) {
+    // Two movers: once, by the one with the lower number.
+    if (other == mover || (w.moved[at(other)] && other < mover)) return;
+    add(std::min(mover, other), std::max(mover, other));
+  });
+  for (int plane = 0; plane < int(w.planes.size()); ++plane) add(mover, -1 - plane);
+}
+
+/// Sorts the candidates into groups and slots that hold as long as they do. The plane is cut into square cells, four
+/// times as wide as two bodies can reach; a candidate belongs to the cell of its first body. Cells of one phase (odd or
+/// even in x, odd or even in y) are a whole cell apart: no body belongs to both. Within a group, colours.
+template <class R>
+void RigidWorld<R>::group_candidates() {
+  Workspace& w = *work_;
+  const std::size_t n = w.rounds.size();
+  double largest = 0;
+  for (const RoundShape& r : w.rounds) largest = std::max(largest, r.radius);
+  const double width = 4 * (2 * largest + options_.margin + w.skin);
+  const auto index = [&](double x) { return std::uint64_t(std::int64_t(std::clamp(x / width, -1e8, 1e8) + 2e8)); };
+  w.cell.resize(n);
+  for (std::size_t i = 0; i < n; ++i) {
+    const std::uint64_t cx = index(w.rounds[i].centre.x), cy = index(w.rounds[i].centre.y);
+    w.cell[i] = (2 * (cy & 1) + (cx & 1)) << 60 | cy << 30 | cx;
+  }
+  w.cells = w.cell;
+  std::sort(w.cells.begin(), w.cells.end());
+  w.cells.erase(std::unique(w.cells.begin(), w.cells.end()), w.cells.end());
+  for (std::size_t i = 0; i < n; ++i) {
+    w.cell[i] = std::uint64_t(std::lower_bound(w.cells.begin(), w.cells.end(), w.cell[i]) - w.cells.begin());
+  }
+  std::vector<std::size_t> next(w.cells.size() + 1, 0);  // counting sort by group
+  for (const auto& c : w.candidates) ++next[w.cell[at(c.first)] + 1];
+  for (std::size_t g = 0; g < w.cells.size(); ++g) next[g + 1] += next[g];
+  w.sorted.resize(w.candidates.size());
+  for (const auto& c : w.candidates) w.sorted[next[w.cell[at(c.first)]]++] = c;
+  w.candidates.swap(w.sorted);
+
+  std::vector<ContactGroup> groups(w.cells.size());
+  std::size_t k = 0;
+  int first_slot = 0;
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    groups[g] = {int(w.cells[g] >> 60), first_slot, 0};
+    if (g == 0 || groups[g].phase != groups[g - 1].phase) w.used.assign(n, 0);
+    for (; k < w.candidates.size() && w.cell[at(w.candidates[k].first)] == g; ++k) {
+      auto& c = w.candidates[k];
+      std::uint64_t taken = w.used[at(c.first)];
+      if (c.second >= 0) taken |= w.used[at(c.second)];
+      if (~taken == 0) continue;  // stays without: the solver finds one
+      const int colour = __builtin_ctzll(~taken);
+      c.slot = first_slot + colour;
+      groups[g].slots = std::max(groups[g].slots, colour + 1);
+      w.used[at(c.first)] |= 1ull << colour;
+      if (c.second >= 0) w.used[at(c.second)] |= 1ull << colour;
+    }
+    first_slot += groups[g].slots;
+  }
+  // In the order of their slots, in which the solver will want them: in memory as one stream.
+  const auto key = [&](const auto& c) { return at(c.slot < 0 ? first_slot : c.slot); };
+  next.assign(at(first_slot) + 2, 0);
+  for (const auto& c : w.candidates) ++next[key(c) + 1];
+  for (std::size_t slot = 0; slot + 1 < next.size(); ++slot) next[slot + 1] += next[slot];
+  for (const auto& c : w.candidates) w.sorted[next[key(c)]++] = c;
+  w.candidates.swap(w.sorted);
+  w.loose = 0;
+  for (const auto& c : w.candidates) w.loose += c.slot < 0;
+  w.lanes.set_groups(std::move(groups));
+}
+
+template void RigidWorld<float>::find_candidates();
+template void RigidWorld<double>::find_candidates();
+template void RigidWorld<float>::find_all_candidates();
+template void RigidWorld<double>::find_all_candidates();
+template bool RigidWorld<float>::update_candidates();
+template bool RigidWorld<double>::update_candidates();
+template bool RigidWorld<float>::within_reach(int, int) const;
+template bool RigidWorld<double>::within_reach(int, int) const;
+template void RigidWorld<float>::drop_candidates();
+template void RigidWorld<double>::drop_candidates();
+template void RigidWorld<float>::add_candidates(int);
+template void RigidWorld<double>::add_candidates(int);
+template void RigidWorld<float>::group_candidates();
+template void RigidWorld<double>::group_candidates();
+
+}  // namespace tarsus
