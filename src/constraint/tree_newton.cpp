@@ -62,13 +62,14 @@ TreeNewton<R>::TreeNewton(const Model& model)
       u_(model.nv) {}
 
 /// Scales, and the law's pieces from where the last step ended: the velocities at which the rows would give these
-/// multipliers.
+/// multipliers; the present velocity where there was none, since the free one falls through what others hold.
 template <class R>
 void TreeNewton<R>::begin(BasicData<R>& data, std::span<const double> multiplier) {
   const std::size_t n = numbers_.size();
   for (auto* v : {&sigma_, &scale_, &lambda_, &y_, &next_w_, &next_y_, &between_, &g_}) v->resize(n);
   centre_.assign(multiplier.begin(), multiplier.end());
-  w_.assign(w0_.begin(), w0_.end());
+  admit(centre_);
+  w_.resize(n);
   radius_.resize(contacts_.size());
   tangent_.resize(contacts_.size() + joints_.size());
   for (std::size_t c = 0; c < contacts_.size(); ++c) {
@@ -76,23 +77,17 @@ void TreeNewton<R>::begin(BasicData<R>& data, std::span<const double> multiplier
     const double d = contact.inverse_mass;
     std::fill_n(scale_.begin() + contact.first_row, contact.nrow, d);
     const int row = contact.first_row;
-    centre_[row] = std::max(0.0, centre_[row]);
     radius_[c] = contact.friction * centre_[row];
-    if (contact.nrow == 3) {
-      const double length = length2(centre_[row + 1], centre_[row + 2]);
-      const double shrink = length > radius_[c] ? radius_[c] / length : 1;
-      centre_[row + 1] *= shrink, centre_[row + 2] *= shrink;
+    for (int k = 0; k < contact.nrow; ++k) {
+      w_[row + k] = centre_[row] == 0 ? contact.speed[k]
+                                      : numbers_[row + k].target - numbers_[row + k].compliance * centre_[row + k];
     }
-    if (centre_[row] == 0) continue;
-    for (int k = 0; k < contact.nrow; ++k)
-      w_[row + k] = numbers_[row + k].target - numbers_[row + k].compliance * centre_[row + k];
   }
   for (const OneJointRow& j : joints_) {
     const LinkState<R>& s = data.links()[j.joint];
     const double inverse = double(s.Dinv.xx);
     scale_[j.row] = inverse > 0 ? inverse : 1;
-    centre_[j.row] = std::clamp(centre_[j.row], numbers_[j.row].lower, numbers_[j.row].upper);
-    if (centre_[j.row] != 0) w_[j.row] = numbers_[j.row].target - numbers_[j.row].compliance * centre_[j.row];
+    w_[j.row] = centre_[j.row] == 0 ? j.speed : numbers_[j.row].target - numbers_[j.row].compliance * centre_[j.row];
   }
   relative_sigma_ = kProximal<R>;
   for (std::size_t i = 0; i < n; ++i) sigma_[i] = relative_sigma_ * scale_[i];
@@ -149,6 +144,20 @@ void TreeNewton<R>::centre() {
   for (std::size_t c = 0; c < n; ++c) asked_[c] = contacts_[c].friction * lambda_[contacts_[c].first_row];
   mixing_.next(radius_, asked_);
   for (double& r : radius_) r = std::max(0.0, r);
+}
+
+/// Multipliers within their bounds and discs.
+template <class R>
+void TreeNewton<R>::admit(std::span<double> multiplier) const {
+  for (const TreeContact& contact : contacts_) {
+    double* at = &multiplier[contact.first_row];
+    at[0] = std::max(0.0, at[0]);
+    if (contact.nrow < 3) continue;
+    const double length = length2(at[1], at[2]), radius = contact.friction * at[0];
+    if (length > radius) at[1] *= radius / length, at[2] *= radius / length;
+  }
+  for (const OneJointRow& j : joints_)
+    multiplier[j.row] = std::clamp(multiplier[j.row], numbers_[j.row].lower, numbers_[j.row].upper);
 }
 
 template <class R>

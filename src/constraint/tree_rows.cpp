@@ -54,7 +54,7 @@ void TreeRows<R>::build(const BasicData<R>& data, double h, In<R> qpos, In<R> qv
   contacts_.assign(contacts.begin(), contacts.end());
   add_contacts(data, h);
   if (options_.limits) add_limits(qpos, qvel, free_velocity, h);
-  if (options_.friction_loss) add_friction_loss(h);
+  if (options_.friction_loss) add_friction_loss(qvel, h);
   report_.rows = rows();
   recall();
 }
@@ -117,10 +117,11 @@ void TreeRows<R>::add_contact(const BasicData<R>& data, double h, std::size_t in
     const Motion<double> vb = widen(links[c.b].v);
     v -= vb.v + cross(vb.w, row.arm_b);
   }
+  for (int k = 0; k < 3; ++k) row.speed[k] = dot(row.axis[k], v);
   Spook soft = c.spook;
   if (soft.compliance == 0) soft.compliance = options_.relative_compliance * h * h * row.inverse_mass;
   const SpookRow spook =
-      spook_unilateral(soft, c.point.distance, dot(n, v), h, c.restitution, options_.restitution_threshold);
+      spook_unilateral(soft, c.point.distance, row.speed[0], h, c.restitution, options_.restitution_threshold);
   report_.penetration = std::max(report_.penetration, -c.point.distance);
   add_block(RowCone::interval, -1, 0, c.identity);
   const int normal = add_row({spook.compliance, spook.target, 0, kInfinity});
@@ -136,8 +137,9 @@ void TreeRows<R>::add_contact(const BasicData<R>& data, double h, std::size_t in
 }
 
 template <class R>
-void TreeRows<R>::add_joint_row(int joint, const double* entries, const RowNumbers& numbers, std::uint64_t identity) {
-  JointRow row{joint, {}};
+void TreeRows<R>::add_joint_row(int joint, const double* entries, double speed, const RowNumbers& numbers,
+                                std::uint64_t identity) {
+  JointRow row{joint, {}, speed};
   std::copy_n(entries, model_.joints[joint].nv(), row.entry);
   joint_rows_.push_back(row);
   add_block(RowCone::interval, -1, 0, identity);
@@ -154,7 +156,7 @@ void TreeRows<R>::add_limit(int joint, In<R> qpos, In<R> qvel, In<R> free_veloci
       speed += entries[k] * qvel[j.qvel + k], ahead += entries[k] * free_velocity[j.qvel + k];
     if (g + h * std::min(speed, ahead) > 0.02) return;
     const SpookRow row = spook_unilateral(options_.limit_spook, g, speed, h);
-    add_joint_row(joint, entries, {row.compliance, row.target, 0, kInfinity},
+    add_joint_row(joint, entries, speed, {row.compliance, row.target, 0, kInfinity},
                   kLimitIdentity + 2 * std::uint64_t(joint) + side);
     ++report_.limits;
   };
@@ -181,7 +183,7 @@ void TreeRows<R>::add_limits(In<R> qpos, In<R> qvel, In<R> free_velocity, double
 }
 
 template <class R>
-void TreeRows<R>::add_friction_loss(double h) {
+void TreeRows<R>::add_friction_loss(In<R> qvel, double h) {
   for (int i = 0; i < model_.njoint(); ++i) {
     const Joint& joint = model_.joints[i];
     if (!(joint.friction_loss > 0)) continue;
@@ -189,7 +191,8 @@ void TreeRows<R>::add_friction_loss(double h) {
     for (int k = 0; k < joint.nv(); ++k) {
       double entries[6] = {};
       entries[k] = 1;
-      add_joint_row(i, entries, {0, 0, -bound, bound}, kFrictionIdentity + 8 * std::uint64_t(i) + k);
+      add_joint_row(i, entries, double(qvel[joint.qvel + k]), {0, 0, -bound, bound},
+                    kFrictionIdentity + 8 * std::uint64_t(i) + k);
     }
   }
 }

@@ -90,7 +90,7 @@ bool TreeRows<R>::solve_newton(BasicData<R>& data, In<R> joint_inertia, Out<R> v
     const JointRow& row = joint_rows_[j];
     Vec3d e{row.entry[0], row.entry[1], row.entry[2]};
     if (model_.joints[row.joint].type == JointType::ball) e = widen(data.links()[row.joint].R) * e;
-    one_joint_rows_.push_back({row.joint, first + int(j), e});
+    one_joint_rows_.push_back({row.joint, first + int(j), e, row.speed});
   }
   start_ = multiplier_;
   RowSolveOptions options = options_.solve;

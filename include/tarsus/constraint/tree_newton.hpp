@@ -33,12 +33,14 @@ struct TreeContact {
   Vec3d axis[3] = {};       ///< n, t₁, t₂
   double friction = 1;      ///< μ
   double inverse_mass = 0;  ///< that the point feels, by estimate [1/kg]
+  double speed[3] = {};     ///< along the axes now: a guess of what it will be [m/s]
 };
 
 /// A row on one joint: e · q̇ (hinge, slide: e.x q̇; ball: e in world axes).
 struct OneJointRow {
   int joint = 0, row = 0;
   Vec3d e{};
+  double speed = 0;  ///< now, as a contact's
 };
 
 template <class R>
@@ -63,6 +65,7 @@ class TreeNewton {
   void law(std::span<const double> w, bool tangents);
   void contact_law(std::size_t index, std::span<const double> w, bool tangents);
   void centre();
+  void admit(std::span<double> multiplier) const;
   double gap() const;
   double gap_at(double t);
   double backtrack();

@@ -96,13 +96,14 @@ class TreeRows {
   struct JointRow {
     int joint;
     double entry[6];  ///< of its own DoFs, in qvel's axes
+    double speed;     ///< J v at the start of the step
   };
   void add_contacts(const BasicData<R>& data, double h);
   void add_contact(const BasicData<R>& data, double h, std::size_t index);
   void add_limits(In<R> qpos, In<R> qvel, In<R> free_velocity, double h);
   void add_limit(int joint, In<R> qpos, In<R> qvel, In<R> free_velocity, double h);
-  void add_friction_loss(double h);
-  void add_joint_row(int joint, const double* entries, const RowNumbers& numbers, std::uint64_t identity);
+  void add_friction_loss(In<R> qvel, double h);
+  void add_joint_row(int joint, const double* entries, double speed, const RowNumbers& numbers, std::uint64_t identity);
   int add_row(const RowNumbers& numbers);
   void add_block(RowCone cone, int reference, double coefficient, std::uint64_t identity);
   void row_velocity(BasicData<R>& data, In<R> qvel, double* out, double a_share = 0) const;
