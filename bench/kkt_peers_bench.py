@@ -4,13 +4,15 @@ hinges with one at its tip.
 aba_bench writes the trees, kkt_bench --models times ours, bench/peers/pinocchio_kkt.cpp theirs: aba, constraintDynamics (exact) and
 constrainedABA (one round, and to 1e-12). Skipped, and said so, where the `pin` wheel's headers are not there.
 
-usage: kkt_peers_bench.py [PREFIX]     PREFIX: cmeel.prefix of another Pinocchio than this Python's
-JSON lines on standard output, a table on standard error.
+usage: kkt_peers_bench.py [PREFIX ...]     PREFIX: cmeel.prefix of a Pinocchio; default: this Python's own. All in one run.
+Times are minima of ROUNDS rounds in which the programs take turns. JSON lines on standard output, a table on standard error. Set
+TARSUS_BENCH to the folder that holds aba_bench and kkt_bench (default build/bin).
 """
 
 import json
 import os
 import pathlib
+import re
 import sys
 import sysconfig
 
@@ -20,41 +22,75 @@ from aba_peers_bench import BINARIES, OUT, ROOT, compile_peer, run, say
 CASES = [("humanoid", (9, 12)), ("humanoid", (9, 12, 4)), ("humanoid", (9, 12, 4, 6)), ("hinges72", (71,))]
 
 
-def peer(prefix):
+ROUNDS = 3
+
+
+def version_of(prefix):
+    """Pinocchio's version as its headers have it, None where they are not."""
+    config = prefix / "include" / "pinocchio" / "config.hpp"
+    found = re.search(r'PINOCCHIO_VERSION\s+"?([\d.]+)', config.read_text()) if config.exists() else None
+    return found[1] if found else None
+
+
+def peer(prefix, version):
     eigen = next((p for p in (prefix / "include" / "eigen3", pathlib.Path("/usr/include/eigen3")) if p.exists()), None)
-    if not (prefix / "include" / "pinocchio").exists() or eigen is None:
-        say("SKIPPED pinocchio: the `pin` wheel's headers or Eigen's are not here")
+    if eigen is None:
+        say("SKIPPED pinocchio: Eigen's headers are not here")
         return None
+    # The limits are those that the wheel's own CMake files ask its users to define.
     flags = ["-std=c++17", "-O3", "-DNDEBUG", "-w", "-DBOOST_MPL_LIMIT_LIST_SIZE=30", "-DBOOST_MPL_LIMIT_VECTOR_SIZE=30",
              "-DBOOST_MPL_CFG_NO_PREPROCESSED_HEADERS", "-DBOOST_FUSION_INVOKE_MAX_ARITY=12", f"-I{prefix}/include", f"-I{eigen}"]
-    return compile_peer(OUT / "pinocchio_kkt", ROOT / "bench" / "peers" / "pinocchio_kkt.cpp", flags,
+    return compile_peer(OUT / f"pinocchio_kkt_{version}", ROOT / "bench" / "peers" / "pinocchio_kkt.cpp", flags,
                         [f"-L{prefix}/lib", f"-Wl,-rpath,{prefix}/lib", "-lpinocchio_default"])
 
 
-def main():
-    prefix = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else pathlib.Path(sysconfig.get_paths()["purelib"]) / "cmeel.prefix"
-    OUT.mkdir(parents=True, exist_ok=True)
-    run(BINARIES / "aba_bench", ["--trees", OUT])
-    program = peer(prefix)
-    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-    best = {}
-    for _ in range(3):
-        lines = run(BINARIES / "kkt_bench", ["--models"])
-        if program:
-            lines += run(program, [a for name, links in CASES for a in (OUT / f"{name}.tree", ",".join(map(str, links)))])
-        for line in lines.splitlines():
-            row = json.loads(line)
-            key = (row["engine"], row["bench"], row["model"], row["rows"], row.get("scalar", "double"), row.get("lanes", 1))
-            if key not in best or row["ns"] < best[key]["ns"]:
-                best[key] = row
-    for row in best.values():
-        print(json.dumps(row))
-    say(f"\n{'model':<10}{'rows':>5}{'tarsus':>10}  Pinocchio, nanoseconds (times ours; error)")
+def peers(prefixes):
+    """Programs by engine's name."""
+    programs = {}
+    for prefix in prefixes:
+        version = version_of(prefix)
+        if version is None:
+            say(f"SKIPPED pinocchio: no headers of it in {prefix}")
+        elif program := peer(prefix, version):
+            programs[f"pinocchio {version}"] = program
+    return programs
+
+
+def table(best):
+    say(f"\n{'model':<10}{'rows':>5}{'tarsus':>9}   ns; Pinocchio's with times ours and error")
     for (engine, _, model, rows, scalar, lanes), row in best.items():
         if engine != "tarsus" or (scalar, lanes) != ("double", 1):
             continue
-        peers = [(k[1], r) for k, r in best.items() if k[0] == "pinocchio" and (k[2], k[3]) == (model, rows)]
-        say(f"{model:<10}{rows:>5}{row['ns']:>10.0f}  " + "; ".join(f"{n} {r['ns']:.0f} ({r['ns'] / row['ns']:.2f}; {r['error']:.0e})" for n, r in peers))
+        say(f"{model:<10}{rows:>5}{row['ns']:>9.0f}")
+        for (name, bench, tree, count, _, _), r in best.items():
+            if name == "tarsus" or (tree, count) != (model, rows):
+                continue
+            say(f"{'':<24}   {name:<17}{bench:<28}{r['ns']:>9.0f}{r['ns'] / row['ns']:>7.2f}{r['error']:>9.0e}")
+            print(json.dumps({"bench": "ratio", "peer": name, "call": bench, "model": model, "rows": rows, "error": r["error"],
+                              "peer_over_ours": r["ns"] / row["ns"]}))
+
+
+def main():
+    own = pathlib.Path(sysconfig.get_paths()["purelib"]) / "cmeel.prefix"
+    OUT.mkdir(parents=True, exist_ok=True)
+    run(BINARIES / "aba_bench", ["--trees", OUT])
+    programs = peers([pathlib.Path(p) for p in sys.argv[1:]] or [own])
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    best = {}
+    cases = [a for name, links in CASES for a in (OUT / f"{name}.tree", ",".join(map(str, links)))]
+    for _ in range(ROUNDS):
+        output = {"tarsus": run(BINARIES / "kkt_bench", ["--models"])}
+        for engine, program in programs.items():
+            output[engine] = run(program, cases)
+        for engine, lines in output.items():
+            for row in map(json.loads, lines.splitlines()):
+                row["engine"] = engine
+                key = (engine, row["bench"], row["model"], row["rows"], row.get("scalar", "double"), row.get("lanes", 1))
+                if key not in best or row["ns"] < best[key]["ns"]:
+                    best[key] = row
+    for row in best.values():
+        print(json.dumps(row))
+    table(best)
 
 
 if __name__ == "__main__":

@@ -47,7 +47,7 @@ ConstrainedDynamics<R>::ConstrainedDynamics(const Model& model, const EqualitySe
   A_.resize(w * m * rows_.leading_dimension());
   for (auto* v : {&inverse_, &pivots_, &rhs_, &sigma_}) v->resize(w * m);
   u_.resize(w * model.nv), trial_v_.resize(u_.size()), zero_.resize(u_.size());
-  push_.resize(std::max(u_.size(), w * m)), largest_.resize(w);
+  push_.resize(std::max(u_.size(), w * m));
 }
 
 template <class R>
@@ -122,36 +122,35 @@ void ConstrainedDynamics<R>::solve_pack(BasicData<R>& data, int pack, double dt,
 /// nothing.
 template <class R>
 void ConstrainedDynamics<R>::factor_rows(int pack) {
-  const std::size_t w = width_, m = rows(), ld = rows_.leading_dimension();
+  const std::size_t m = rows(), ld = rows_.leading_dimension();
   if (m == 0) return;
   constexpr R kNothing = sizeof(R) == 8 ? R(kDead) : R(1e-12);
-  for (std::size_t lane = 0; lane < w; ++lane) largest_[lane] = 0;
-  for (std::size_t r = 0; r < m; ++r) {
-    R* diagonal = &A_[(r * ld + r) * w];
-    for (std::size_t lane = 0; lane < w; ++lane) {
-      diagonal[lane] += sigma_[r * w + lane];
-      largest_[lane] = diagonal[lane] > largest_[lane] ? diagonal[lane] : largest_[lane];
+  const ConstraintTable<R>& kernels = constraint_table<R>(width_);
+  if (kernels.ldl_load(int(m), int(ld), A_.data(), sigma_.data(), rhs_.data(), kNothing, pivots_.data()))
+    bury_dead(pack, kNothing);
+  kernels.ldl(int(m), int(ld), A_.data(), inverse_.data(), pivots_.data());
+}
+
+template <class R>
+void ConstrainedDynamics<R>::bury_dead(int pack, R nothing) {
+  const std::size_t w = width_, m = rows(), ld = rows_.leading_dimension();
+  for (std::size_t lane = 0; lane < w; ++lane) {
+    R largest = 0;
+    for (std::size_t r = 0; r < m; ++r) largest = std::max(largest, A_[(r * ld + r) * w + lane]);
+    for (std::size_t r = 0; r < m; ++r) {
+      if (A_[(r * ld + r) * w + lane] <= nothing * largest) bury(pack, int(lane), int(r), std::max(largest, R(1)));
     }
   }
-  for (std::size_t r = 0; r < m; ++r) {
-    R *diagonal = &A_[(r * ld + r) * w], *right = &A_[(r * ld + m) * w];
-    for (std::size_t lane = 0; lane < w; ++lane) {
-      if (diagonal[lane] <= kNothing * largest_[lane]) bury(pack, int(lane), int(r));
-      pivots_[r * w + lane] = 1 / diagonal[lane];
-      right[lane] = rhs_[r * w + lane];
-    }
-  }
-  constraint_table<R>(width_).ldl(int(m), int(ld), A_.data(), inverse_.data(), pivots_.data());
 }
 
 /// A row that nothing can move: a diagonal instead, no demand; the status says so, and whether the demand was met.
 template <class R>
-void ConstrainedDynamics<R>::bury(int pack, int lane, int row) {
-  const std::size_t w = width_, at = row * w + lane;
+void ConstrainedDynamics<R>::bury(int pack, int lane, int row, R diagonal) {
+  const std::size_t w = width_, m = rows(), line = row * std::size_t(rows_.leading_dimension()), at = row * w + lane;
   const int world = pack * width_ + lane;
-  A_[(std::size_t(row) * rows_.leading_dimension() + row) * w + lane] = std::max(largest_[lane], R(1));
+  A_[(line + row) * w + lane] = diagonal, pivots_[at] = 1 / diagonal;
   const bool met = std::abs(rhs_[at]) <= (sizeof(R) == 8 ? R(1e-7) : R(1e-3));
-  rhs_[at] = 0;
+  rhs_[at] = 0, A_[(line + m) * w + lane] = 0;
   if (world >= worlds_) return;
   if (status_[world] == KktStatus::solved) status_[world] = KktStatus::redundant, report_ = {}, report_.rank = rows();
   if (!met) status_[world] = KktStatus::inconsistent;

@@ -21,17 +21,18 @@ void climb_chain_kernel(const ModelView<Real<T>>& m, const LinkState<T>* state, 
     for (int i = tip; i >= 0; i = m.link[i].parent, out += 18 * stride) {
       const LinkConstants<Real<T>>& link = m.link[i];
       if (i == tip && entries) {
-        P y[6] = {zero, zero, zero, zero, zero, zero};
+        P entry[1][6] = {{zero, zero, zero, zero, zero, zero}};
+        P* y = entry[0];
         for (int k = 0; k < count; ++k) y[k] = load_rows<P>(entries + k * stride + row);
         const int n = qvel_count(link.joint);
         if (n >= 3) {
           const Vec3<P> turned = spread<P>(state[i].R) * Vec3<P>{y[n - 3], y[n - 2], y[n - 1]};
           y[n - 3] = turned.x, y[n - 2] = turned.y, y[n - 1] = turned.z;
         }
-        climb_joint(link.joint, state[i], f, y, out, out + 6 * stride, stride);
+        climb_joint<T, P, 1>(link.joint, state[i], &f, entry, out, out + 6 * stride, stride);
       } else {
-        const P* none = nullptr;
-        climb_joint(link.joint, state[i], f, none, out, out + 6 * stride, stride);
+        const P(*none)[6] = nullptr;
+        climb_joint<T, P, 1>(link.joint, state[i], &f, none, out, out + 6 * stride, stride);
       }
       store_vec(out + 12 * stride, stride, f.n), store_vec(out + 15 * stride, stride, f.f);
     }
@@ -62,14 +63,15 @@ void omega_kernel(const ModelView<Real<T>>& m, const LinkState<T>* state, int i,
   constexpr int kRows = int(sizeof(P) / sizeof(T));
   for (int row = 0; row < 6; row += kRows) {
     Force<P> f = load_force<P>(unit + row, kStride);
-    const P* none = nullptr;
-    climb_joint(link.joint, state[only], f, none, record + row, record + 6 * kStride + row, kStride);
+    const P(*none)[6] = nullptr;
+    climb_joint<T, P, 1>(link.joint, state[only], &f, none, record + row, record + 6 * kStride + row, kStride);
     store_vec(record + 12 * kStride + row, kStride, f.n), store_vec(record + 15 * kStride + row, kStride, f.f);
   }
-  gram_kernel<T, P>(qvel_count(link.joint), 6, record, kStride, record + 6 * kStride, kStride, false, sum, kStride);
+  gram_kernel<T, P>(qvel_count(link.joint), 6, record, kStride, record + 6 * kStride, kStride, false, false, sum,
+                    kStride);
   if (parent) {
     omega_times_kernel<T, P>(parent, record + 12 * kStride, 6, kStride, lifted);
-    gram_kernel<T, P>(6, 6, record + 12 * kStride, kStride, lifted, kStride, true, sum, kStride);
+    gram_kernel<T, P>(6, 6, record + 12 * kStride, kStride, lifted, kStride, true, false, sum, kStride);
   }
   for (int a = 0; a < 6; ++a) {
     for (int b = 0; b < 6; ++b) omega[6 * a + b] = sum[a * kStride + b];

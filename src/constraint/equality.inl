@@ -51,55 +51,77 @@ TARSUS_INLINE void put_row(const EqualityConstants<Real<T>>& c, const RowTarget<
   }
 }
 
-/// Moments alone: forces that never change (unit vectors, zeros) are written once, by EqualitySet::add_blocks().
-template <class T>
+/// Moments alone: forces that never change (unit vectors, zeros) are written once, by EqualitySet::add_blocks(). The
+/// world's side is never read.
+template <class T, bool kWorld>
 TARSUS_INLINE void put_moment(const EqualityConstants<Real<T>>& c, const RowTarget<Real<T>>& to, int row,
                               const Vec3<T>& on_a, const Vec3<T>& on_b) {
   T* p = reinterpret_cast<T*>(to.force) + row;
+  const int n = to.stride;
+  if (kWorld) {
+    p[0] = on_a.x, p[n] = on_a.y, p[2 * n] = on_a.z;
+    return;
+  }
   const Vec3<T>&first = c.swapped ? on_b : on_a, &second = c.swapped ? on_a : on_b;
-  for (int k = 0; k < 3; ++k) p[k * to.stride] = first[k];
-  if (c.a < 0 || c.b < 0) return;  // the world's side is never read
-  for (int k = 0; k < 3; ++k) p[(6 + k) * to.stride] = second[k];
+  p[0] = first.x, p[n] = first.y, p[2 * n] = first.z;
+  p += 6 * n;
+  p[0] = second.x, p[n] = second.y, p[2 * n] = second.z;
 }
 
-/// φ, rate, bias: of the constraint's first row; rate null: positions only.
-template <class T>
+/// φ, rate, bias: of the constraint's first row; rate null: positions only. kWorld: b is the world.
+template <class T, bool kWorld>
 TARSUS_INLINE void connect_rows(const EqualityConstants<Real<T>>& c, const End<T>& a, const End<T>& b,
                                 const RowTarget<Real<T>>& to, T* phi, T* rate, T* bias) {
   const T o = T(Real<T>(0));
-  // r × e_k, and -r × e_k
-  put_moment<T>(c, to, 0, {o, a.r.z, -a.r.y}, {o, -b.r.z, b.r.y});
-  put_moment<T>(c, to, 1, {-a.r.z, o, a.r.x}, {b.r.z, o, -b.r.x});
-  put_moment<T>(c, to, 2, {a.r.y, -a.r.x, o}, {-b.r.y, b.r.x, o});
   put3(phi, a.p - b.p);
-  if (rate) put3(rate, a.speed - b.speed), put3(bias, a.acceleration - b.acceleration);
+  if (rate) {
+    put3(rate, kWorld ? a.speed : a.speed - b.speed);
+    put3(bias, a.acceleration - b.acceleration);
+  }
+  // r × e_k, and -r × e_k
+  put_moment<T, kWorld>(c, to, 0, {o, a.r.z, -a.r.y}, {o, -b.r.z, b.r.y});
+  put_moment<T, kWorld>(c, to, 1, {-a.r.z, o, a.r.x}, {b.r.z, o, -b.r.x});
+  put_moment<T, kWorld>(c, to, 2, {a.r.y, -a.r.x, o}, {-b.r.y, b.r.x, o});
 }
 
 /// Rows 3 to 5 of a weld. With the quaternion (w, v) of E = F_bᵀ F_a and Ω = F_bᵀ (ω_a - ω_b): φ = s v, φ̇ = s/2 (w Ω +
 /// Ω × v).
-template <class T>
+template <class T, bool kWorld>
 TARSUS_INLINE void orientation_rows(const EqualityConstants<Real<T>>& c, const End<T>& a, const End<T>& b,
                                     const RowTarget<Real<T>>& to, T* phi, T* rate, T* bias) {
   Mat3<T> Fa = load33<T>(c.Ra), Fb = load33<T>(c.Rb);
   if (c.a >= 0) Fa = a.R * Fa;
-  if (c.b >= 0) Fb = b.R * Fb;
+  if (!kWorld && c.b >= 0) Fb = b.R * Fb;
   const Mat3<T> E = transpose(Fb) * Fa;
   const T one = T(Real<T>(1)), half = T(Real<T>(0.5)), s = T(c.scale), tiny = T(Real<T>(1e-12));
   // w >= 0 chosen; at half a turn, where v is lost, it stays finite.
   const T w = half * square_root(maximum(one + E.xx + E.yy + E.zz, tiny));
   const Vec3<T> v = Vec3<T>{E.zy - E.yz, E.xz - E.zx, E.yx - E.xy} * (T(Real<T>(0.25)) / w);
-  // n_k = s/2 F_b (w e_k + v × e_k)
   const T hs = half * s;
+  put3(phi + 3, v * s);
+  if (rate) {
+    const Vec3<T> relative = kWorld ? a.w : a.w - b.w, spin = transpose_mul(Fb, relative),
+                  alpha = transpose_mul(Fb, kWorld ? a.alpha : a.alpha - b.alpha - cross(b.w, relative));
+    put3(rate + 3, cross_add(spin, v, spin * w) * hs);
+    put3(bias + 3, (cross_add(alpha, v, alpha * w) - v * (half * dot(spin, spin))) * hs);
+  }
+  // n_k = s/2 F_b (w e_k + v × e_k)
   const Vec3<T> u = v * hs;
   const T uw = w * hs;
   const Vec3<T> nx = Fb * Vec3<T>{uw, u.z, -u.y}, ny = Fb * Vec3<T>{-u.z, uw, u.x}, nz = Fb * Vec3<T>{u.y, -u.x, uw};
-  put_moment<T>(c, to, 3, nx, -nx), put_moment<T>(c, to, 4, ny, -ny), put_moment<T>(c, to, 5, nz, -nz);
-  put3(phi + 3, v * s);
-  if (!rate) return;
-  const Vec3<T> spin = transpose_mul(Fb, a.w - b.w),
-                alpha = transpose_mul(Fb, a.alpha - b.alpha - cross(b.w, a.w - b.w));
-  put3(rate + 3, cross_add(spin, v, spin * w) * (half * s));
-  put3(bias + 3, (cross_add(alpha, v, alpha * w) - v * (half * dot(spin, spin))) * (half * s));
+  put_moment<T, kWorld>(c, to, 3, nx, -nx);
+  put_moment<T, kWorld>(c, to, 4, ny, -ny);
+  put_moment<T, kWorld>(c, to, 5, nz, -nz);
+}
+
+/// A connect or a weld.
+template <class T, bool kWorld>
+TARSUS_INLINE void fixed_rows(const ModelView<Real<T>>& m, const LinkState<T>* state,
+                              const EqualityConstants<Real<T>>& c, const RowTarget<Real<T>>& to, T* phi, T* rate,
+                              T* bias) {
+  const End<T> a = end_of<T>(m, state, c.a, c.pa, rate), b = end_of<T>(m, state, kWorld ? -1 : c.b, c.pb, rate);
+  if (c.kind == EqualityKind::weld) orientation_rows<T, kWorld>(c, a, b, to, phi, rate, bias);
+  connect_rows<T, kWorld>(c, a, b, to, phi, rate, bias);
 }
 
 template <class T>
@@ -166,14 +188,18 @@ void equality_kernel(const ModelView<Real<T>>& m, const LinkState<T>* state, con
       joint_row<T>(c, qpos, qvel, to, f, g, h);
       continue;
     }
+    if (c.kind == EqualityKind::connect || c.kind == EqualityKind::weld) {
+      if (c.b < 0)
+        fixed_rows<T, true>(m, state, c, to, f, g, h);
+      else
+        fixed_rows<T, false>(m, state, c, to, f, g, h);
+      continue;
+    }
     const End<T> a = end_of<T>(m, state, c.a, c.pa, rate), b = end_of<T>(m, state, c.b, c.pb, rate);
     if (c.kind == EqualityKind::distance)
       distance_row<T>(c, a, b, to, f, g, h);
-    else if (c.kind == EqualityKind::point_on_plane)
-      plane_row<T>(c, a, b, to, f, g, h);
     else
-      connect_rows<T>(c, a, b, to, f, g, h);
-    if (c.kind == EqualityKind::weld) orientation_rows<T>(c, a, b, to, f, g, h);
+      plane_row<T>(c, a, b, to, f, g, h);
   }
 }
 

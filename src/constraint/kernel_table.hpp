@@ -17,7 +17,8 @@ struct ConstraintTable {
   void (*reduce)(const ModelView<R>&, void* state, const R* y, const R* K);
   void (*equalities)(const ModelView<R>&, const void* state, const EqualityConstants<R>*, int count,
                      const RowTarget<R>*, const R* qpos, const R* qvel, R* phi, R* rate, R* bias);
-  /// On entry smallest[k] = 1 / A_kk; see solver/ldl.inl.
+  // solver/ldl.inl
+  bool (*ldl_load)(int m, int ld, R* A, const R* sigma, const R* b, R nothing, R* pivots);
   void (*ldl)(int m, int ld, R* A, R* inverse, R* smallest);
   void (*ldl_forward)(int m, int ld, R* A, const R* inverse, R* b);
   void (*ldl_back)(int m, int ld, const R* A, const R* inverse, R* x);

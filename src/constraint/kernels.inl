@@ -57,6 +57,9 @@ struct ConstraintFor {
     equality_kernel<T>(m, static_cast<const LinkState<T>*>(s), list, count, targets, in(qpos), in(qvel), in(phi),
                        in(rate), in(bias));
   }
+  static bool ldl_load(int m, int ld, R* A, const R* sigma, const R* b, R nothing, R* pivots) {
+    return ldl_load_kernel<T, P>(m, ld, in(A), in(sigma), in(b), nothing, in(pivots));
+  }
   static void ldl(int m, int ld, R* A, R* inverse, R* smallest) {
     ldl_kernel<T, P>(m, ld, in(A), in(inverse), in(smallest));
   }
@@ -64,7 +67,7 @@ struct ConstraintFor {
     ldl_forward_kernel<T>(m, ld, in(A), in(inverse), in(b));
   }
   static void ldl_back(int m, int ld, const R* A, const R* inverse, R* x) {
-    ldl_back_kernel<T>(m, ld, in(A), in(inverse), in(x));
+    ldl_back_kernel<T, P>(m, ld, in(A), in(inverse), in(x));
   }
 
   static void climb_chain(View m, const void* s, int tip, const R* force, const R* entries, int count, int nrow,
@@ -84,6 +87,7 @@ struct ConstraintFor {
             pose,
             reduce,
             equalities,
+            ldl_load,
             ldl,
             ldl_forward,
             ldl_back,

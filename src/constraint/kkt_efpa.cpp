@@ -102,12 +102,13 @@ void KktSolver::by_efpa(const KktInput& in, KktReport& report, Out<double> x1, O
       AlignedVector<double>& sum = s.inverse;  // not in use before finish()
       const std::size_t size = std::size_t(p.nrow) * q.stride;
       if (sum.size() < size) sum.resize(size);
-      s.sweeps.gram(qvel_count(m.link[meet].joint), p.nrow, a, p.stride, b + 6 * q.stride, q.stride, false, sum.data(),
-                    q.stride);
+      s.sweeps.gram(qvel_count(m.link[meet].joint), p.nrow, a, p.stride, b + 6 * q.stride, q.stride, false, false,
+                    sum.data(), q.stride);
       if (const double* inverse_inertia = omega(parent)) {
         lifted.resize(std::size_t(6) * q.stride);
         s.kernels.omega_times(inverse_inertia, b + 12 * q.stride, q.nrow, q.stride, lifted.data());
-        s.sweeps.gram(6, p.nrow, a + 12 * p.stride, p.stride, lifted.data(), q.stride, true, sum.data(), q.stride);
+        s.sweeps.gram(6, p.nrow, a + 12 * p.stride, p.stride, lifted.data(), q.stride, true, false, sum.data(),
+                      q.stride);
       }
       double* out = s.A.data() + std::size_t(p.first_row) * ld + q.first_row;
       for (int r = 0; r < p.nrow; ++r) {

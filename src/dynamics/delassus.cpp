@@ -246,7 +246,7 @@ void DelassusRows<R>::gram(R* A, int ld) {
       for (int s = shared_start_[pair]; s < shared_start_[pair + 1]; ++s, add = true) {
         const Shared& run = shared_[s];
         kernels.gram(run.count, x.nrow, W_.data() + x.W + std::size_t(run.first) * x.stride * w, x.stride,
-                     DW_.data() + y.W + std::size_t(run.second) * y.stride * w, y.stride, add, out, ld);
+                     DW_.data() + y.W + std::size_t(run.second) * y.stride * w, y.stride, add, p == q, out, ld);
       }
       if (!add) {
         for (int i = 0; i < x.nrow; ++i) std::fill_n(out + std::size_t(i) * ld * w, y.nrow * w, R(0));

@@ -8,6 +8,7 @@
 
 #include "dynamics/delassus_table.hpp"
 #include "dynamics/minv.inl"
+#include "tarsus/math/row_pack.hpp"
 
 namespace tarsus {
 inline namespace TARSUS_ISA {
@@ -25,32 +26,6 @@ TARSUS_INLINE Sym3<P> spread(const Sym3<T>& m) {
   return {P(m.xx), P(m.xy), P(m.xz), P(m.yy), P(m.yz), P(m.zz)};
 }
 
-/// A pack at p, which need not be aligned.
-template <class P, class T>
-TARSUS_INLINE P load_rows(const T* p) {
-  P x;
-  __builtin_memcpy(&x, p, sizeof(P));
-  return x;
-}
-template <class P, class T>
-TARSUS_INLINE void store_rows(T* p, const P& x) {
-  __builtin_memcpy(p, &x, sizeof(P));
-}
-/// The sum of a pack of rows, halves first.
-template <class T, class P>
-TARSUS_INLINE T sum_of_rows(const P& x) {
-  constexpr int kRows = int(sizeof(P) / sizeof(T));
-  if constexpr (kRows == 1) {
-    return x;
-  } else {
-    T sum[kRows];
-    for (int r = 0; r < kRows; ++r) sum[r] = x[r];
-    for (int n = kRows / 2; n > 0; n /= 2) {
-      for (int r = 0; r < n; ++r) sum[r] = sum[r] + sum[r + n];
-    }
-    return sum[0];
-  }
-}
 template <class P, class T>
 TARSUS_INLINE Force<P> load_force(const T* p, int stride) {
   return {{load_rows<P>(p), load_rows<P>(p + stride), load_rows<P>(p + 2 * stride)},
@@ -61,43 +36,64 @@ TARSUS_INLINE void store_vec(T* p, int stride, const Vec3<P>& v) {
   store_rows(p, v.x), store_rows(p + stride, v.y), store_rows(p + 2 * stride, v.z);
 }
 
-/// One joint of a climb. y: the row's own entries in world axes (linear first for a free joint; only [0..nv) are read)
-/// or null. Writes the joint's rows of W and DW; f becomes what the parent feels, at the parent's origin (not for a
-/// free joint).
-template <class T, class P>
-TARSUS_INLINE void climb_joint(JointType type, const LinkState<T>& s, Force<P>& f, const P* y, T* W, T* DW,
-                               int stride) {
-  if (type == JointType::free) {
-    Vec3<P> lin = f.f, ang = f.n;
-    if (y) lin += Vec3<P>{y[0], y[1], y[2]}, ang += Vec3<P>{y[3], y[4], y[5]};
+/// One joint of a climb, kN packs of rows side by side: a climb is a chain of dependent operations, and two chains take
+/// hardly longer than one. y [kN][6]: the rows' own entries in world axes (linear first for a free joint; only
+/// [0..nv) are read) or null. Writes the joint's rows of W and DW; f becomes what the parent feels, at the parent's origin
+/// (not for a free joint).
+template <class T, class P, int kN>
+TARSUS_INLINE void climb_free(const LinkState<T>& s, Force<P>* f, const P (*y)[6], T* W, T* DW, int stride) {
+  constexpr int kRows = int(sizeof(P) / sizeof(T));
+  for (int p = 0; p < kN; ++p, W += kRows, DW += kRows) {
+    Vec3<P> lin = f[p].f, ang = f[p].n;
+    if (y) lin += Vec3<P>{y[p][0], y[p][1], y[p][2]}, ang += Vec3<P>{y[p][3], y[p][4], y[p][5]};
     const Mat3<P> G = spread<P>(s.G);
     const Vec3<P> da = spread<P>(s.Dinv) * (ang - G * lin);
     const Vec3<P> dl = spread<P>(s.Minv) * lin - transpose_mul(G, da);
     store_vec(W, stride, lin), store_vec(W + 3 * stride, stride, ang);
     store_vec(DW, stride, dl), store_vec(DW + 3 * stride, stride, da);
-    return;
   }
-  if (type == JointType::ball) {
-    Vec3<P> w = f.n;
-    if (y) w += Vec3<P>{y[0], y[1], y[2]};
+}
+template <class T, class P, int kN>
+TARSUS_INLINE void climb_ball(const LinkState<T>& s, Force<P>* f, const P (*y)[6], T* W, T* DW, int stride) {
+  constexpr int kRows = int(sizeof(P) / sizeof(T));
+  for (int p = 0; p < kN; ++p, W += kRows, DW += kRows) {
+    Vec3<P> w = f[p].n;
+    if (y) w += Vec3<P>{y[p][0], y[p][1], y[p][2]};
     const Vec3<P> d = spread<P>(s.Dinv) * w;
     store_vec(W, stride, w), store_vec(DW, stride, d);
-    f.n = f.n - spread<P>(s.IA.I) * d;  // U = [I; Hᵀ], whatever K is
-    f.f = f.f - transpose_mul(spread<P>(s.IA.H), d);
-  } else {
+    f[p].n = f[p].n - spread<P>(s.IA.I) * d;  // U = [I; Hᵀ], whatever K is
+    f[p].f = f[p].f - transpose_mul(spread<P>(s.IA.H), d);
+    f[p] = shift_back(f[p], spread<P>(s.r));
+  }
+}
+template <class T, class P, int kN>
+TARSUS_INLINE void climb_axial(bool hinge, const LinkState<T>& s, Force<P>* f, const P (*y)[6], T* W, T* DW) {
+  constexpr int kRows = int(sizeof(P) / sizeof(T));
+  for (int p = 0; p < kN; ++p, W += kRows, DW += kRows) {
     const Vec3<P> e = spread<P>(s.R.column_z());
-    P w = dot(e, type == JointType::hinge ? f.n : f.f);
-    if (y) w = w + y[0];
+    P w = dot(e, hinge ? f[p].n : f[p].f);
+    if (y) w = w + y[p][0];
     const P d = w * P(s.Dinv.xx);
     store_rows(W, w), store_rows(DW, d);
-    f.n = mul_add(spread<P>(s.U.n), -d, f.n);
-    f.f = mul_add(spread<P>(s.U.f), -d, f.f);
+    f[p].n = mul_add(spread<P>(s.U.n), -d, f[p].n);
+    f[p].f = mul_add(spread<P>(s.U.f), -d, f[p].f);
+    f[p] = shift_back(f[p], spread<P>(s.r));
   }
-  f = shift_back(f, spread<P>(s.r));
+}
+template <class T, class P, int kN>
+TARSUS_INLINE void climb_joint(JointType type, const LinkState<T>& s, Force<P>* f, const P (*y)[6], T* W, T* DW,
+                               int stride) {
+  if (type == JointType::hinge)
+    climb_axial<T, P, kN>(true, s, f, y, W, DW);
+  else if (type == JointType::ball)
+    climb_ball<T, P, kN>(s, f, y, W, DW, stride);
+  else if (type == JointType::free)
+    climb_free<T, P, kN>(s, f, y, W, DW, stride);
+  else
+    climb_axial<T, P, kN>(false, s, f, y, W, DW);
 }
 
-/// Rows that are forces on a and b: two climbs, the higher index first, that become one where they meet. kN packs of
-/// rows go side by side: a climb is a chain of dependent operations, and two chains take hardly longer than one.
+/// Rows that are forces on a and b: two climbs, the higher index first, that become one where they meet.
 template <class T, class P, int kN>
 TARSUS_INLINE void sweep_pair_rows(const ModelView<Real<T>>& m, const LinkState<T>* state,
                                    const RowBlockView<Real<T>>& block, int row) {
@@ -106,37 +102,42 @@ TARSUS_INLINE void sweep_pair_rows(const ModelView<Real<T>>& m, const LinkState<
   const T* force = reinterpret_cast<const T*>(block.force) + row;
   const T* joint = block.joint ? reinterpret_cast<const T*>(block.joint) + row : nullptr;
   T *W = reinterpret_cast<T*>(block.W) + row, *DW = reinterpret_cast<T*>(block.DW) + row;
-  int a = block.a, b = block.b;
-  const P zero = P(Real<T>(0));
-  Force<P> side[2][kN];  // of a, of b
-  for (int p = 0; p < kN; ++p) {
-    side[0][p] = load_force<P>(force + p * kRows, stride);
-    side[1][p] = b >= 0 ? load_force<P>(force + 6 * stride + p * kRows, stride) : Force<P>{zero3<P>(), zero3<P>()};
-  }
-  while (a >= 0 || b >= 0) {
-    if (a == b) {
-      for (int p = 0; p < kN; ++p) side[0][p] += side[1][p];
-      b = -1;
-    }
-    const int second = a < b, i = second ? b : a;
+  const auto climb = [&](int i, Force<P>* f) __attribute__((always_inline)) {
     const LinkConstants<Real<T>>& link = m.link[i];
+    const LinkState<T>& s = state[i];
     if (joint && (i == block.a || i == block.b)) {
+      P y[kN][6];
       for (int p = 0; p < kN; ++p) {
-        P y[6] = {load_rows<P>(joint + (i == block.a ? 0 : stride) + p * kRows), zero, zero, zero, zero, zero};
+        for (P& x : y[p]) x = P(Real<T>(0));
+        y[p][0] = load_rows<P>(joint + (i == block.a ? 0 : stride) + p * kRows);
         if (link.joint == JointType::ball) {  // its first DoF turns about R e_x
-          const Vec3<P> x = spread<P>(state[i].R.column_x()) * y[0];
-          y[0] = x.x, y[1] = x.y, y[2] = x.z;
+          const Vec3<P> x = spread<P>(s.R.column_x()) * y[p][0];
+          y[p][0] = x.x, y[p][1] = x.y, y[p][2] = x.z;
         }
-        climb_joint(link.joint, state[i], side[second][p], y, W + p * kRows, DW + p * kRows, stride);
       }
+      climb_joint<T, P, kN>(link.joint, s, f, y, W, DW, stride);
     } else {
-      const P* none = nullptr;
-      for (int p = 0; p < kN; ++p)
-        climb_joint(link.joint, state[i], side[second][p], none, W + p * kRows, DW + p * kRows, stride);
+      const P(*none)[6] = nullptr;
+      climb_joint<T, P, kN>(link.joint, s, f, none, W, DW, stride);
     }
     W += qvel_count(link.joint) * stride, DW += qvel_count(link.joint) * stride;
-    (second ? b : a) = link.parent;
+    return link.parent;
+  };
+  int a = block.a, b = block.b;
+  Force<P> on_a[kN];
+  for (int p = 0; p < kN; ++p) on_a[p] = load_force<P>(force + p * kRows, stride);
+  if (b >= 0) {
+    Force<P> on_b[kN];
+    for (int p = 0; p < kN; ++p) on_b[p] = load_force<P>(force + 6 * stride + p * kRows, stride);
+    while (a != b) {
+      if (a > b)
+        a = climb(a, on_a);
+      else
+        b = climb(b, on_b);
+    }
+    for (int p = 0; p < kN; ++p) on_a[p] += on_b[p];
   }
+  while (a >= 0) a = climb(a, on_a);
 }
 
 template <class T, class P>
@@ -163,16 +164,16 @@ void sweep_joints_kernel(const ModelView<Real<T>>& m, const LinkState<T>* state,
       const int i = block.links[p];
       const LinkConstants<Real<T>>& link = m.link[i];
       const int n = qvel_count(link.joint);
-      P y[6];
-      for (int k = 0; k < n; ++k) y[k] = load_rows<P>(joint + k * stride);
+      P y[1][6];
+      for (int k = 0; k < n; ++k) y[0][k] = load_rows<P>(joint + k * stride);
       if (n >= 3) {
-        P* rotation = y + n - 3;
+        P* rotation = y[0] + n - 3;
         const Vec3<P> turned = spread<P>(state[i].R) * Vec3<P>{rotation[0], rotation[1], rotation[2]};
         rotation[0] = turned.x, rotation[1] = turned.y, rotation[2] = turned.z;
       }
       P* w = waiting + 6 * p;
       Force<P> f = {{w[0], w[1], w[2]}, {w[3], w[4], w[5]}};
-      climb_joint(link.joint, state[i], f, y, W, DW, stride);
+      climb_joint<T, P, 1>(link.joint, state[i], &f, y, W, DW, stride);
       W += n * stride, DW += n * stride, joint += n * stride;
       if (link.parent < 0) continue;
       int place = p + 1;
@@ -183,38 +184,70 @@ void sweep_joints_kernel(const ModelView<Real<T>>& m, const LinkState<T>* state,
   }
 }
 
-/// out[i][j] (+)= Σ_k W[k][i] DW[k][j] for kI rows i and one pack of rows j: kI accumulators in registers.
-template <class T, class P, int kI>
+/// out[i][j] (+)= Σ_k W[k][i] DW[k][j] for kI rows i and kJ packs of rows j: sums in registers.
+template <class T, class P, int kI, int kJ>
 TARSUS_INLINE void gram_tile(int count, const T* W, int stride, const T* DW, int stride_d, bool add, T* out, int ld) {
-  P sum[kI];
-  for (int i = 0; i < kI; ++i) sum[i] = add ? load_rows<P>(out + i * ld) : P(Real<T>(0));
-  for (int k = 0; k < count; ++k) {
-    const P d = load_rows<P>(DW + k * stride_d);
-    for (int i = 0; i < kI; ++i) sum[i] = mul_add(P(W[k * stride + i]), d, sum[i]);
+  constexpr int kRows = int(sizeof(P) / sizeof(T));
+  P sum[kI][kJ];
+  for (int i = 0; i < kI; ++i) {
+    for (int j = 0; j < kJ; ++j) sum[i][j] = add ? load_rows<P>(out + i * ld + j * kRows) : P(Real<T>(0));
   }
-  for (int i = 0; i < kI; ++i) store_rows(out + i * ld, sum[i]);
+  for (int k = 0; k < count; ++k, W += stride, DW += stride_d) {
+    P d[kJ];
+    for (int j = 0; j < kJ; ++j) d[j] = load_rows<P>(DW + j * kRows);
+    for (int i = 0; i < kI; ++i) {
+      const P w = P(W[i]);
+      for (int j = 0; j < kJ; ++j) sum[i][j] = mul_add(w, d[j], sum[i][j]);
+    }
+  }
+  for (int i = 0; i < kI; ++i) {
+    for (int j = 0; j < kJ; ++j) store_rows(out + i * ld + j * kRows, sum[i][j]);
+  }
+}
+
+/// kJ packs of columns, as many rows as nrow says.
+template <class T, class P, int kJ>
+TARSUS_INLINE void gram_columns(int count, int nrow, const T* W, int stride, const T* DW, int stride_d, bool add,
+                                T* out, int ld) {
+  for (; nrow >= 6; nrow -= 6, W += 6, out += 6 * ld)
+    gram_tile<T, P, 6, kJ>(count, W, stride, DW, stride_d, add, out, ld);
+  if (nrow >= 4) {
+    gram_tile<T, P, 4, kJ>(count, W, stride, DW, stride_d, add, out, ld);
+    nrow -= 4, W += 4, out += 4 * ld;
+  }
+  if (nrow == 3) gram_tile<T, P, 3, kJ>(count, W, stride, DW, stride_d, add, out, ld);
+  if (nrow == 2) gram_tile<T, P, 2, kJ>(count, W, stride, DW, stride_d, add, out, ld);
+  if (nrow == 1) gram_tile<T, P, 1, kJ>(count, W, stride, DW, stride_d, add, out, ld);
 }
 
 template <class T, class P>
-void gram_kernel(int count, int nrow, const T* W, int stride, const T* DW, int stride_d, bool add, T* out, int ld) {
+void gram_kernel(int count, int nrow, const T* W, int stride, const T* DW, int stride_d, bool add, bool upper, T* out,
+                 int ld) {
   constexpr int kRows = int(sizeof(P) / sizeof(T));
-  for (int j = 0; j < stride_d; j += kRows) {
-    int i = 0;
-    for (; i + 6 <= nrow; i += 6) gram_tile<T, P, 6>(count, W + i, stride, DW + j, stride_d, add, out + i * ld + j, ld);
-    for (; i + 3 <= nrow; i += 3) gram_tile<T, P, 3>(count, W + i, stride, DW + j, stride_d, add, out + i * ld + j, ld);
-    for (; i < nrow; ++i) gram_tile<T, P, 1>(count, W + i, stride, DW + j, stride_d, add, out + i * ld + j, ld);
-  }
+  const auto rows_to = [&](int end) { return upper && end < nrow ? end : nrow; };
+  int j = 0;
+  for (; j + 2 * kRows <= stride_d; j += 2 * kRows)
+    gram_columns<T, P, 2>(count, rows_to(j + 2 * kRows), W, stride, DW + j, stride_d, add, out + j, ld);
+  if (j < stride_d) gram_columns<T, P, 1>(count, rows_to(j + kRows), W, stride, DW + j, stride_d, add, out + j, ld);
 }
 
 /// Jv[r] = Σ_k DW[k][r] u[dof k].
 template <class T, class P>
 void velocity_kernel(int ndof, const int* dofs, int nrow, int stride, const T* DW, const T* u, T* Jv) {
   constexpr int kRows = int(sizeof(P) / sizeof(T));
-  for (int row = 0; row < nrow; row += kRows) {
-    P sum = P(Real<T>(0));
-    for (int k = 0; k < ndof; ++k) sum = mul_add(P(u[dofs[k]]), load_rows<P>(DW + k * stride + row), sum);
-    const T* lane = reinterpret_cast<const T*>(&sum);
-    for (int r = 0; r < kRows && row + r < nrow; ++r) Jv[row + r] = lane[r];
+  const P zero = P(Real<T>(0));
+  for (int row = 0; row < nrow; row += 2 * kRows) {
+    const bool second = row + kRows < stride;
+    const T* column = DW + row;
+    P sum[2][2] = {{zero, zero}, {zero, zero}};  // of even and odd DoFs, so that they need not wait for each other
+    for (int k = 0; k < ndof; ++k, column += stride) {
+      const P x = P(u[dofs[k]]);
+      sum[k & 1][0] = mul_add(x, load_rows<P>(column), sum[k & 1][0]);
+      if (second) sum[k & 1][1] = mul_add(x, load_rows<P>(column + kRows), sum[k & 1][1]);
+    }
+    P total[2] = {sum[0][0] + sum[1][0], sum[0][1] + sum[1][1]};
+    const T* lane = reinterpret_cast<const T*>(total);
+    for (int r = 0; r < 2 * kRows && row + r < nrow; ++r) Jv[row + r] = lane[r];
   }
 }
 
@@ -233,11 +266,20 @@ void push_kernel(int ndof, const int* dofs, int nrow, int stride, const T* W, co
   P packed[kMost / kRows];
   T* flat = reinterpret_cast<T*>(packed);
   for (int r = 0; r < stride; ++r) flat[r] = r < nrow ? lambda[r] * T(sign) : T(Real<T>(0));
-  for (int k = 0; k < ndof; ++k) {
+  const auto products = [&](int k) {
     P sum = load_rows<P>(W + k * stride) * packed[0];
     for (int p = 1; p * kRows < stride; ++p) sum = mul_add(load_rows<P>(W + k * stride + p * kRows), packed[p], sum);
-    u[dofs[k]] = u[dofs[k]] + sum_of_rows<T>(sum);
+    return sum;
+  };
+  int k = 0;
+  for (; k + kRows <= ndof; k += kRows) {
+    P sums[kRows];
+    for (int i = 0; i < kRows; ++i) sums[i] = products(k + i);
+    const P total = sums_of_rows<T>(sums);
+    const T* lane = reinterpret_cast<const T*>(&total);
+    for (int i = 0; i < kRows; ++i) u[dofs[k + i]] = u[dofs[k + i]] + lane[i];
   }
+  for (; k < ndof; ++k) u[dofs[k]] = u[dofs[k]] + sum_of_rows<T>(products(k));
 }
 
 /// The joint's u as an array in qvel's order, world axes.
@@ -304,8 +346,9 @@ struct DelassusFor {
   static void sweep_joints(View m, const void* s, const RowBlockView<R>& b, R* scratch) {
     sweep_joints_kernel<T, P>(m, links(s), b, in(scratch));
   }
-  static void gram(int count, int nrow, const R* W, int stride, const R* DW, int stride_d, bool add, R* out, int ld) {
-    gram_kernel<T, P>(count, nrow, in(W), stride, in(DW), stride_d, add, in(out), ld);
+  static void gram(int count, int nrow, const R* W, int stride, const R* DW, int stride_d, bool add, bool upper, R* out,
+                   int ld) {
+    gram_kernel<T, P>(count, nrow, in(W), stride, in(DW), stride_d, add, upper, in(out), ld);
   }
   static void velocity(int ndof, const int* dofs, int nrow, int stride, const R* DW, const R* u, R* Jv) {
     velocity_kernel<T, P>(ndof, dofs, nrow, stride, in(DW), in(u), in(Jv));

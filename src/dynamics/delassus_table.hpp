@@ -28,7 +28,9 @@ struct DelassusTable {
   void (*sweep_pair)(const ModelView<R>&, const void* state, const RowBlockView<R>&);
   void (*sweep_joints)(const ModelView<R>&, const void* state, const RowBlockView<R>&, R* scratch);
   /// out[i][j] (+)= sum over k < count of W[k][i] DW[k][j], i < nrow, j < stride of DW; adds if `add`.
-  void (*gram)(int count, int nrow, const R* W, int stride, const R* DW, int stride_d, bool add, R* out, int ld);
+  /// upper: what lies below the diagonal of out is not asked for.
+  void (*gram)(int count, int nrow, const R* W, int stride, const R* DW, int stride_d, bool add, bool upper, R* out,
+               int ld);
   void (*velocity)(int ndof, const int* dofs, int nrow, int stride, const R* DW, const R* u, R* Jv);
   void (*push)(int ndof, const int* dofs, int nrow, int stride, const R* W, const R* lambda, R sign, R* u);
 };

@@ -1,36 +1,77 @@
 // A symmetric positive definite system by LDLᵀ without pivoting, its right side carried along as one more column.
 //
 // A is [m][ld], the upper triangle row by row, column m the right side; ld >= m + 1 + a pack. Row k is left as d_k l_k:
-// unscaled, with 1 / d_k beside. Four pivots are eliminated together, so that the rows below are loaded and stored once
-// for four.
+// unscaled, with 1 / d_k beside. Rows are made four at a time from all rows above them, a tile of four rows and two
+// packs at once in registers: every number of the matrix is stored once. Long sums are cut so that what they read stays
+// in the cache.
 //
 // T: one system's number or a pack of systems; P: a pack of neighbours in a row, T itself for a pack of systems.
 #pragma once
 
-#include "tarsus/math/scalar.hpp"
+#include "tarsus/math/row_pack.hpp"
 
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-/// row[j] -= Σ_p c[p] pivot_p[j] for j in [from, to), in whole packs: the columns left of `from` that this touches are
-/// never read.
-template <class T, class P, int kN>
-TARSUS_INLINE void eliminate(const T* const* pivot, const T* c, T* row, int from, int to) {
+inline constexpr int kLdlCut = 32;  // terms of a sum at once
+
+/// Numbers from one pivot's factors to the next one's.
+template <class T, class P>
+inline constexpr int kFactors = sizeof(P) > 4 * sizeof(T) ? int(sizeof(P) / sizeof(T)) : 4;
+
+/// rows[r][j] += Σ_p c[p][r] pivots[p][j] for kN rows and kJ packs of columns from j on.
+template <class T, class P, int kN, int kJ>
+TARSUS_INLINE void explain_tile(int count, const T* pivots, const T* c, T* rows, int ld) {
   constexpr int kRows = int(sizeof(P) / sizeof(T));
-  P factor[kN];
-  for (int p = 0; p < kN; ++p) factor[p] = P(-c[p]);
-  for (int j = from / kRows * kRows; j < to; j += kRows) {
-    P sum, x;
-    __builtin_memcpy(&sum, row + j, sizeof(P));
-    for (int p = 0; p < kN; ++p) {
-      __builtin_memcpy(&x, pivot[p] + j, sizeof(P));
-      sum = mul_add(factor[p], x, sum);
+  P sum[kN][kJ];
+  for (int r = 0; r < kN; ++r) {
+    for (int j = 0; j < kJ; ++j) sum[r][j] = load_rows<P>(rows + r * ld + j * kRows);
+  }
+  for (int p = 0; p < count; ++p) {
+    P x[kJ];
+    for (int j = 0; j < kJ; ++j) x[j] = load_rows<P>(pivots + p * ld + j * kRows);
+    for (int r = 0; r < kN; ++r) {
+      const P factor = P(c[kFactors<T, P> * p + r]);
+      for (int j = 0; j < kJ; ++j) sum[r][j] = mul_add(factor, x[j], sum[r][j]);
     }
-    __builtin_memcpy(row + j, &sum, sizeof(P));
+  }
+  for (int r = 0; r < kN; ++r) {
+    for (int j = 0; j < kJ; ++j) store_rows(rows + r * ld + j * kRows, sum[r][j]);
   }
 }
 
-/// The 4 x 4 corner of a panel by LDLᵀ in registers, then the panel's rows, each minus what the rows above it explain, in one pass.
+/// Takes from rows k to k + kN - 1 what the finished rows above them explain, columns k to m. Whole packs: columns left
+/// of k that this touches are never read.
+template <class T, class P, int kN>
+TARSUS_INLINE void explain(int k, int m, int ld, T* A, const T* inverse) {
+  constexpr int kRows = int(sizeof(P) / sizeof(T));
+  constexpr int kStep = kFactors<T, P>;
+  T c[kStep * kLdlCut];
+  for (int first = 0; first < k; first += kLdlCut) {
+    const int count = k - first < kLdlCut ? k - first : kLdlCut;
+    for (int p = 0; p < count; ++p) {
+      const T* pivot = A + (first + p) * ld + k;
+      const P factor = P(-inverse[first + p]);
+      for (int r = 0; r < kStep; r += kRows) store_rows(c + kStep * p + r, load_rows<P>(pivot + r) * factor);
+    }
+    T *pivots = A + first * ld, *rows = A + k * ld;
+    int j = k / kRows * kRows;
+    for (; j + kRows <= m; j += 2 * kRows) explain_tile<T, P, kN, 2>(count, pivots + j, c, rows + j, ld);
+    if (j <= m) explain_tile<T, P, kN, 1>(count, pivots + j, c, rows + j, ld);
+  }
+}
+
+/// row[j] -= c pivot[j] for j in [from, to), in whole packs.
+template <class T, class P>
+TARSUS_INLINE void eliminate(const T* pivot, T c, T* row, int from, int to) {
+  constexpr int kRows = int(sizeof(P) / sizeof(T));
+  const P factor = P(-c);
+  for (int j = from / kRows * kRows; j < to; j += kRows)
+    store_rows(row + j, mul_add(factor, load_rows<P>(pivot + j), load_rows<P>(row + j)));
+}
+
+/// The 4 x 4 corner of a panel by LDLᵀ in registers, then the panel's rows, each minus what those above it in the panel
+/// explain, in one pass.
 template <class T, class P>
 TARSUS_INLINE void factor_panel(int k, int m, int ld, T* A, T* inverse, T* diagonal) {
   constexpr int kRows = int(sizeof(P) / sizeof(T));
@@ -49,41 +90,55 @@ TARSUS_INLINE void factor_panel(int k, int m, int ld, T* A, T* inverse, T* diago
   diagonal[0] = r0[k], diagonal[1] = d1, diagonal[2] = d2, diagonal[3] = d3;
   const P pc1 = P(-c1), pc2 = P(-c2), pc3 = P(-c3), pe2 = P(-e2), pe3 = P(-e3), pf3 = P(-f3);
   for (int j = (k + 1) / kRows * kRows; j < m + 1; j += kRows) {
-    P x0, x1, x2, x3;
-    __builtin_memcpy(&x0, r0 + j, sizeof(P)), __builtin_memcpy(&x1, r1 + j, sizeof(P));
-    __builtin_memcpy(&x2, r2 + j, sizeof(P)), __builtin_memcpy(&x3, r3 + j, sizeof(P));
-    x1 = mul_add(pc1, x0, x1);
-    x2 = mul_add(pe2, x1, mul_add(pc2, x0, x2));
-    x3 = mul_add(pf3, x2, mul_add(pe3, x1, mul_add(pc3, x0, x3)));
-    __builtin_memcpy(r1 + j, &x1, sizeof(P)), __builtin_memcpy(r2 + j, &x2, sizeof(P)),
-        __builtin_memcpy(r3 + j, &x3, sizeof(P));
+    const P x0 = load_rows<P>(r0 + j), x1 = mul_add(pc1, x0, load_rows<P>(r1 + j));
+    const P x2 = mul_add(pe2, x1, mul_add(pc2, x0, load_rows<P>(r2 + j)));
+    const P x3 = mul_add(pf3, x2, mul_add(pe3, x1, mul_add(pc3, x0, load_rows<P>(r3 + j))));
+    store_rows(r1 + j, x1), store_rows(r2 + j, x2), store_rows(r3 + j, x3);
   }
 }
 
-/// Factors A and carries column m along. On entry smallest[k] is 1 / A_kk. smallest[0] leaves as the least ratio of a pivot to its own
-/// diagonal before elimination; not positive, or tiny: the matrix is singular to rounding and what was computed is not to be used.
+/// Before ldl_kernel: sigma is added to the diagonal, b becomes column m, pivots[k] = 1 / A_kk.
+/// @return whether in any system a diagonal is no more than `nothing` times the largest
+template <class T, class P>
+bool ldl_load_kernel(int m, int ld, T* A, const T* sigma, const T* b, Real<T> nothing, T* pivots) {
+  constexpr int kRows = int(sizeof(P) / sizeof(T));
+  T largest = T(Real<T>(0)), least = T(std::numeric_limits<Real<T>>::infinity());
+  for (int k = 0; k < m; ++k) {
+    const T d = A[k * ld + k] + sigma[k];
+    A[k * ld + k] = d, A[k * ld + m] = b[k], pivots[k] = d;
+    largest = maximum(largest, d), least = minimum(least, d);
+  }
+  int k = 0;
+  for (; k + kRows <= m; k += kRows) store_rows(pivots + k, P(Real<T>(1)) / load_rows<P>(pivots + k));
+  for (; k < m; ++k) pivots[k] = T(Real<T>(1)) / pivots[k];
+  const T margin = least - largest * T(nothing);
+  const Real<T>* lane = reinterpret_cast<const Real<T>*>(&margin);
+  bool dead = false;
+  for (int l = 0; l < kWidth<T>; ++l) dead = dead || !(lane[l] > 0);
+  return dead;
+}
+
+/// Factors A and carries column m along. On entry smallest[k] is 1 / A_kk. smallest[0] leaves as the least ratio of a
+/// pivot to its own diagonal before elimination; not positive, or tiny: the matrix is singular to rounding and what was
+/// computed is not to be used.
 template <class T, class P>
 void ldl_kernel(int m, int ld, T* A, T* inverse, T* smallest) {
   T least = T(Real<T>(1)), diagonal[4];
   int k = 0;
   for (; k + 4 <= m; k += 4) {
+    explain<T, P, 4>(k, m, ld, A, inverse);
     factor_panel<T, P>(k, m, ld, A, inverse, diagonal);
     for (int p = 0; p < 4; ++p) least = minimum(least, diagonal[p] * smallest[k + p]);
-    const T* pivot[4] = {A + k * ld, A + (k + 1) * ld, A + (k + 2) * ld, A + (k + 3) * ld};
-    for (int i = k + 4; i < m; ++i) {
-      T c[4];
-      for (int p = 0; p < 4; ++p) c[p] = pivot[p][i] * inverse[k + p];
-      eliminate<T, P, 4>(pivot, c, A + i * ld, i, m + 1);
-    }
   }
-  for (; k < m; ++k) {  // the last one to three
+  const int left = m - k;
+  if (left == 1) explain<T, P, 1>(k, m, ld, A, inverse);
+  if (left == 2) explain<T, P, 2>(k, m, ld, A, inverse);
+  if (left == 3) explain<T, P, 3>(k, m, ld, A, inverse);
+  for (; k < m; ++k) {
     const T* pivot = A + k * ld;
     inverse[k] = T(Real<T>(1)) / pivot[k];
     least = minimum(least, pivot[k] * smallest[k]);
-    for (int i = k + 1; i < m; ++i) {
-      const T c = pivot[i] * inverse[k];
-      eliminate<T, P, 1>(&pivot, &c, A + i * ld, i, m + 1);
-    }
+    for (int i = k + 1; i < m; ++i) eliminate<T, P>(pivot, pivot[i] * inverse[k], A + i * ld, i, m + 1);
   }
   smallest[0] = least;
 }
@@ -99,23 +154,40 @@ void ldl_forward_kernel(int m, int ld, T* A, const T* inverse, T* b) {
   for (int k = 0; k < m; ++k) A[k * ld + m] = b[k];
 }
 
-/// x [m] from what ldl_kernel left.
-template <class T>
+/// x [m] from what ldl_kernel left. Four rows at a time: what older x explain as packs, the newest four one by one, so
+/// that nothing but their last is waited for.
+template <class T, class P>
 void ldl_back_kernel(int m, int ld, const T* A, const T* inverse, T* x) {
-  for (int k = 0; k < m; ++k) x[k] = A[k * ld + m];
-  // The newest x comes last in each sum, so that it alone is waited for.
-  for (int k = m - 1; k >= 0; --k) {
+  constexpr int kRows = int(sizeof(P) / sizeof(T));
+  int k = m;
+  for (; k % 4 != 0; --k) {
+    const T* row = A + (k - 1) * ld;
+    T sum = row[m];
+    for (int j = m - 1; j >= k; --j) sum = neg_mul_add(row[j], x[j], sum);
+    x[k - 1] = sum * inverse[k - 1];
+  }
+  for (k -= 4; k >= 0; k -= 4) {
     const T* row = A + k * ld;
-    T sum0 = x[k], sum1 = T(Real<T>(0)), sum2 = sum1;
-    int j = m - 1;
-    for (; j - 1 > k + 1; j -= 2) {
-      sum1 = neg_mul_add(row[j], x[j], sum1);
-      sum2 = neg_mul_add(row[j - 1], x[j - 1], sum2);
+    T sum[4];
+    const int newest = k + 8 < m ? k + 8 : m;
+    int j = newest;
+    P packs[4];
+    for (int r = 0; r < 4; ++r) packs[r] = P(Real<T>(0));
+    for (; j + kRows <= m; j += kRows) {
+      const P old = load_rows<P>(x + j);
+      for (int r = 0; r < 4; ++r) packs[r] = mul_add(load_rows<P>(row + r * ld + j), old, packs[r]);
     }
-    for (; j > k + 1; --j) sum1 = neg_mul_add(row[j], x[j], sum1);
-    sum0 = sum0 + (sum1 + sum2);
-    if (j > k) sum0 = neg_mul_add(row[j], x[j], sum0);
-    x[k] = sum0 * inverse[k];
+    for (int r = 0; r < 4; ++r) sum[r] = row[r * ld + m] - sum_of_rows<T>(packs[r]);
+    for (; j < m; ++j) {
+      for (int r = 0; r < 4; ++r) sum[r] = neg_mul_add(row[r * ld + j], x[j], sum[r]);
+    }
+    for (j = newest - 1; j >= k + 4; --j) {
+      for (int r = 0; r < 4; ++r) sum[r] = neg_mul_add(row[r * ld + j], x[j], sum[r]);
+    }
+    for (int r = 3; r >= 0; --r) {
+      for (int c = 3; c > r; --c) sum[r] = neg_mul_add(row[r * ld + k + c], x[k + c], sum[r]);
+      x[k + r] = sum[r] * inverse[k + r];
+    }
   }
 }
 

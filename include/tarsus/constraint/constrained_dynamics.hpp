@@ -82,7 +82,8 @@ class ConstrainedDynamics {
   int close_from_there(BasicData<R>& data, int pack, R h, const R* K, R* v, R* next_qpos);
   void prepare_rows(BasicData<R>& data, int pack, const R* qpos, const R* K);
   void factor_rows(int pack);
-  void bury(int pack, int lane, int row);
+  void bury_dead(int pack, R nothing);
+  void bury(int pack, int lane, int row, R diagonal);
   void multipliers(int pack, bool again, R* x2);
   void row_rates(const R* v, R* rate);
   void rescue(int pack, int lane, R* x2);
@@ -91,8 +92,8 @@ class ConstrainedDynamics {
   const EqualitySet& equalities_;
   int width_, worlds_;
   DelassusRows<R> rows_;
-  AlignedVector<R> phi_, rate_, bias_, x2_;  // [pack][rows][lane]
-  AlignedVector<R> A_, inverse_, pivots_, rhs_, sigma_, u_, push_, trial_v_, zero_, gram_, largest_;  // of one pack
+  AlignedVector<R> phi_, rate_, bias_, x2_;                                                 // [pack][rows][lane]
+  AlignedVector<R> A_, inverse_, pivots_, rhs_, sigma_, u_, push_, trial_v_, zero_, gram_;  // of one pack
   BasicData<R> elsewhere_;  // workspace of one pack at another configuration
   std::vector<KktStatus> status_;
   std::vector<char> closed_;

@@ -1,0 +1,78 @@
+// Numbers side by side in memory as packs, for kernels that run along rows: P is a pack of kRows = sizeof(P) / sizeof(T)
+// neighbours, or T itself.
+#pragma once
+
+#include <utility>
+
+#include "tarsus/math/scalar.hpp"
+
+namespace tarsus {
+inline namespace TARSUS_ISA {
+
+/// The compiler's vector at any address. (A memcpy of a pack may become two halves, which the next load of the whole
+/// then waits for.)
+template <class E, int W>
+struct UnalignedVectorOf {
+  typedef E type __attribute__((vector_size(sizeof(E) * W), aligned(sizeof(E)), may_alias));
+};
+
+/// A pack at p, which need not be aligned.
+template <class P, class T>
+TARSUS_INLINE P load_rows(const T* p) {
+  if constexpr (sizeof(P) == sizeof(T))
+    return *p;
+  else
+    return P(typename P::Vector(*reinterpret_cast<const typename UnalignedVectorOf<Real<P>, kWidth<P>>::type*>(p)));
+}
+template <class P, class T>
+TARSUS_INLINE void store_rows(T* p, const P& x) {
+  if constexpr (sizeof(P) == sizeof(T))
+    *p = x;
+  else
+    *reinterpret_cast<typename UnalignedVectorOf<Real<P>, kWidth<P>>::type*>(p) = x.value;
+}
+
+/// The sum of a pack of rows, halves first.
+template <class T, class P>
+TARSUS_INLINE T sum_of_rows(const P& x) {
+  constexpr int kRows = int(sizeof(P) / sizeof(T));
+  if constexpr (kRows == 1) {
+    return x;
+  } else {
+    T sum[kRows];
+    for (int r = 0; r < kRows; ++r) sum[r] = x[r];
+    for (int n = kRows / 2; n > 0; n /= 2) {
+      for (int r = 0; r < n; ++r) sum[r] = sum[r] + sum[r + n];
+    }
+    return sum[0];
+  }
+}
+
+/// Lanes without bit kBit: a's, the lane's own and its partner's summed; lanes with it: b's.
+template <int kBit, class P, std::size_t... kLane>
+TARSUS_INLINE P fold_lanes(const P& a, const P& b, std::index_sequence<kLane...>) {
+  constexpr int kRows = int(sizeof...(kLane));
+  return P(__builtin_shufflevector(a.value, b.value, (int(kLane) & kBit ? kRows + int(kLane) : int(kLane))...)) +
+         P(__builtin_shufflevector(a.value, b.value,
+                                   (int(kLane) & kBit ? kRows + (int(kLane) ^ kBit) : int(kLane) ^ kBit)...));
+}
+template <int kBit, class P>
+TARSUS_INLINE P sums_of_rows_from(P* x) {
+  if constexpr (kBit == 0) {
+    return x[0];
+  } else {
+    for (int i = 0; i < kBit; ++i) x[i] = fold_lanes<kBit>(x[i], x[i + kBit], std::make_index_sequence<kWidth<P>>());
+    return sums_of_rows_from<kBit / 2>(x);
+  }
+}
+/// Lane l: sum_of_rows(x[l]), for as many packs as a pack has rows. x is used up.
+template <class T, class P>
+TARSUS_INLINE P sums_of_rows(P* x) {
+  if constexpr (sizeof(P) == sizeof(T))
+    return x[0];
+  else
+    return sums_of_rows_from<kWidth<P> / 2>(x);
+}
+
+}  // namespace TARSUS_ISA
+}  // namespace tarsus
