@@ -1,5 +1,6 @@
 #include "tarsus/constraint/tree_newton.hpp"
 
+#include <Eigen/LU>
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -23,30 +24,13 @@ constexpr int kPatience = 15;     ///< rounds without a better residual
 
 double length2(double x, double y) { return std::sqrt(x * x + y * y); }
 
-/// x = a⁻¹ x by elimination with pivots; a [n][n] is used up. The matrices are 1 + B A of positive B and A: never
-/// singular.
+/// x = a⁻¹ x; a [n][n] is used up. The matrices are 1 + B A or Σ + A of positive B and A: never singular.
 void solve_dense(std::vector<double>& a, std::vector<double>& x) {
-  const std::size_t n = x.size();
-  for (std::size_t i = 0; i < n; ++i) {
-    std::size_t pivot = i;
-    for (std::size_t r = i + 1; r < n; ++r) {
-      if (std::abs(a[r * n + i]) > std::abs(a[pivot * n + i])) pivot = r;
-    }
-    if (pivot != i) {
-      std::swap_ranges(a.begin() + long(i * n), a.begin() + long(i * n + n), a.begin() + long(pivot * n));
-      std::swap(x[i], x[pivot]);
-    }
-    for (std::size_t r = i + 1; r < n; ++r) {
-      const double l = a[r * n + i] / a[i * n + i];
-      if (l == 0) continue;
-      for (std::size_t j = i; j < n; ++j) a[r * n + j] -= l * a[i * n + j];
-      x[r] -= l * x[i];
-    }
-  }
-  for (std::size_t i = n; i-- > 0;) {
-    for (std::size_t j = i + 1; j < n; ++j) x[i] -= a[i * n + j] * x[j];
-    x[i] /= a[i * n + i];
-  }
+  using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+  const Eigen::Index n = Eigen::Index(x.size());
+  Eigen::Map<Matrix> matrix(a.data(), n, n);
+  Eigen::Map<Eigen::VectorXd> vector(x.data(), n);
+  vector = Eigen::PartialPivLU<Eigen::Ref<Matrix>>(matrix).solve(vector).eval();
 }
 
 }  // namespace
@@ -271,8 +255,9 @@ bool TreeNewton<R>::in_pairs(std::size_t contact) const {
 
 /// The rows that no link's load can be: their forces.
 template <class R>
-void TreeNewton<R>::add_pairs() {
+void TreeNewton<R>::add_pairs(const BasicData<R>& data) {
   pairs_.clear(), pair_contact_.clear();
+  held_.write(data, pairs_, held_phi_);
   for (std::size_t c = 0; c < contacts_.size(); ++c) {
     const TreeContact& contact = contacts_[c];
     if (!in_pairs(c)) continue;
@@ -282,7 +267,7 @@ void TreeNewton<R>::add_pairs() {
 }
 
 /// x solves the loaded tree without the pairs; now with them: (1 + B A) y = g - B J x, A their Delassus matrix in the
-/// loaded tree.
+/// loaded tree; for equality constraints (Σ_e + A) y = -J_e x.
 template <class R>
 void TreeNewton<R>::solve_pairs(BasicData<R>& data, Out<R> x) {
   const int k = pairs_.rows(), ld = pairs_.leading_dimension();
@@ -293,11 +278,19 @@ void TreeNewton<R>::solve_pairs(BasicData<R>& data, Out<R> x) {
   pairs_.velocity(u_.data(), pair_velocity_.data());
   const auto A = [&](int i, int j) { return double(pair_gram_[std::size_t(std::min(i, j)) * ld + std::max(i, j)]); };
   pair_matrix_.assign(std::size_t(k) * k, 0.0), pair_rhs_.assign(k, 0.0);
-  for (int i = 0; i < k; ++i) pair_matrix_[std::size_t(i) * k + i] = 1;
+  const int held = held_.rows(), held_blocks = held > 0 ? held_.equalities->size() : 0;
+  double largest = 0;
+  for (int i = 0; i < held; ++i) largest = std::max(largest, A(i, i));
+  for (int i = 0; i < held; ++i) {
+    for (int j = 0; j < k; ++j) pair_matrix_[std::size_t(i) * k + j] = A(i, j);
+    pair_matrix_[std::size_t(i) * k + i] += held_.softness(i, A(i, i), largest);
+    pair_rhs_[i] = -double(pair_velocity_[i]);
+  }
+  for (int i = held; i < k; ++i) pair_matrix_[std::size_t(i) * k + i] = 1;
   for (std::size_t p = 0; p < pair_contact_.size(); ++p) {
     const TreeContact& contact = contacts_[pair_contact_[p]];
     const Tangent& t = tangent_[pair_contact_[p]];
-    const int first = pairs_.block(int(p)).first_row;
+    const int first = pairs_.block(held_blocks + int(p)).first_row;
     const double B[3][3] = {{t.normal, 0, 0}, {t.n1, t.t11, t.t12}, {t.n2, t.t12, t.t22}};
     for (int r = 0; r < contact.nrow; ++r) {
       pair_rhs_[first + r] = g_[contact.first_row + r];
@@ -309,6 +302,7 @@ void TreeNewton<R>::solve_pairs(BasicData<R>& data, Out<R> x) {
     }
   }
   solve_dense(pair_matrix_, pair_rhs_);
+  std::copy_n(pair_rhs_.begin(), held, next_held_.begin());
   for (int i = 0; i < k; ++i) pair_y_[i] = R(pair_rhs_[i]);
   pairs_.push(pair_y_.data(), u_.data());
   outward<R>(model_, data, u_, x);
@@ -403,27 +397,27 @@ double TreeNewton<R>::backtrack() {
 }
 
 template <class R>
-RowSolveReport TreeNewton<R>::solve(BasicData<R>& data, In<R> joint_inertia, std::span<const TreeContact> contacts,
-                                    std::span<const OneJointRow> joints, std::span<const RowNumbers> numbers,
-                                    std::span<const double> w0, std::span<double> multiplier, Out<R> change,
-                                    const RowSolveOptions& options) {
-  contacts_ = contacts, joints_ = joints, numbers_ = numbers, w0_ = w0;
+RowSolveReport TreeNewton<R>::solve(BasicData<R>& data, In<R> joint_inertia, const TreeNewtonProblem<R>& problem,
+                                    std::span<double> multiplier, Out<R> change, const RowSolveOptions& options) {
+  contacts_ = problem.contacts, joints_ = problem.joints, numbers_ = problem.numbers, w0_ = problem.w0;
+  held_ = problem.held;
+  for (auto* v : {&held_impulse_, &next_held_, &held_best_}) v->assign(held_.rows(), 0.0);
   RowSolveReport report;
-  coupled_ = int(contacts.size()) <= kFewContacts;
+  coupled_ = int(contacts_.size()) <= kFewContacts;
   begin(data, multiplier);
   prepare_loads<R>(model_, data);
   report.status = RowSolveStatus::too_many_iterations;
   law(w_, true);
   mixing_.clear();
   double tolerance = options.tolerance;  // but not below what rounding lets anyone see through σ
-  for (const double w : w0)
+  for (const double w : w0_)
     tolerance = std::max(tolerance, 20 * std::numeric_limits<R>::epsilon() / kProximal<R> * std::abs(w));
   bool settled = true;
   double best = kInfinity, last_settled = kInfinity;
   int best_round = 0;
   for (int round = 0; round < options.max_iterations; ++round) {
     load();
-    add_pairs();
+    add_pairs(data);
     solve_loaded<R>(model_, data, joint_inertia, {}, load_of_link_, loads_, next_x_);
     if (pairs_.rows() > 0) solve_pairs(data, next_x_);
     ++report.iterations;
@@ -433,6 +427,8 @@ RowSolveReport TreeNewton<R>::solve(BasicData<R>& data, In<R> joint_inertia, std
       w_[i] += t * (next_w_[i] - w_[i]);
       y_[i] = round == 0 ? next_y_[i] : y_[i] + t * (next_y_[i] - y_[i]);
     }
+    for (std::size_t i = 0; i < held_impulse_.size(); ++i)
+      held_impulse_[i] += round == 0 ? next_held_[i] : t * (next_held_[i] - held_impulse_[i]);
     for (std::size_t k = 0; k < x_.size(); ++k) x_[k] = round == 0 ? next_x_[k] : x_[k] + R(t) * (next_x_[k] - x_[k]);
     law(w_, true);
     const double open = gap();
@@ -447,6 +443,7 @@ RowSolveReport TreeNewton<R>::solve(BasicData<R>& data, In<R> joint_inertia, std
       best = report.residual;
       std::copy(lambda_.begin(), lambda_.end(), multiplier.begin());
       std::copy(x_.begin(), x_.end(), change.begin());
+      held_best_ = held_impulse_;
     }
     if (report.residual <= tolerance) {  // the first that is, hence the best
       report.status = RowSolveStatus::converged;

@@ -42,13 +42,15 @@ TreeRows<R>::TreeRows(const Model& model, const RowsOptions& options)
 
 template <class R>
 void TreeRows<R>::build(const BasicData<R>& data, double h, In<R> qpos, In<R> qvel, In<R> free_velocity,
-                        std::span<const LinkContact> contacts) {
+                        std::span<const LinkContact> contacts, const HeldRows<R>& held) {
   if (data.width() != 1) {
     throw ValueError("data", std::to_string(data.width()) + " lanes",
                      "one world: contacts and limits are not in lanes yet");
   }
   remember(h);
   h_ = h;
+  held_ = held;
+  held_impulse_.assign(held.rows(), 0.0);
   numbers_.clear(), blocks_.clear(), groups_.clear(), joint_rows_.clear();
   report_ = {};
   contacts_.assign(contacts.begin(), contacts.end());

@@ -12,6 +12,7 @@ namespace {
 
 constexpr int kNewtonRounds = 60;
 constexpr double kGiveUp = 1e-3;                    ///< residual of Newton's above which Gauss-Seidel has a try [m/s]
+constexpr double kLeastDiagonal = 1e-10;            ///< of a row, in what it would be without equality constraints
 constexpr int kManyRows = 150, kSweepsOfMany = 60;  ///< where a sweep costs much, few must do
 
 }  // namespace
@@ -55,10 +56,7 @@ void TreeRows<R>::solve(BasicData<R>& data, In<R> qpos, In<R> joint_inertia, Out
   row_velocity(data, velocity, velocity_.data(), fresh ? h_ : 0);
   const bool newton = options_.method != RowsMethod::gauss_seidel && newton_can();
   if (newton && included) {  // back to the velocity without rows
-    std::fill(change_.begin(), change_.end(), R(0));
-    add_force(data, change_);
-    minv<R>(model_, data, change_, change_);
-    for (int k = 0; k < model_.nv; ++k) velocity[k] -= R(h_) * change_[k];
+    take_out(data, velocity);
     kinematics<R>(model_, data, qpos, velocity);
     row_velocity(data, velocity, velocity_.data());
   }
@@ -95,8 +93,8 @@ bool TreeRows<R>::solve_newton(BasicData<R>& data, In<R> joint_inertia, Out<R> v
   start_ = multiplier_;
   RowSolveOptions options = options_.solve;
   options.max_iterations = std::min(options.max_iterations, kNewtonRounds);
-  const RowSolveReport solved = newton_.solve(data, joint_inertia, contact_rows_, one_joint_rows_, numbers_, velocity_,
-                                              multiplier_, change_, options);
+  const RowSolveReport solved = newton_.solve(
+      data, joint_inertia, {contact_rows_, one_joint_rows_, numbers_, velocity_, held_}, multiplier_, change_, options);
   report_.iterations += solved.iterations;
   if (solved.status != RowSolveStatus::converged && !(solved.residual <= kGiveUp)) {
     if (!(solved.residual <= 1e-2)) multiplier_ = start_;  // else the sweeps go on from where this got
@@ -104,13 +102,31 @@ bool TreeRows<R>::solve_newton(BasicData<R>& data, In<R> joint_inertia, Out<R> v
   }
   report_.status = solved.status, report_.residual = solved.residual, report_.method = RowsMethod::newton;
   for (int k = 0; k < model_.nv; ++k) velocity[k] += change_[k];
+  held_impulse_.assign(newton_.held_impulse().begin(), newton_.held_impulse().end());
   return true;
 }
 
-/// The rows as blocks that climb the tree: contacts of one pair of links side by side.
+/// Makes a velocity that has the rows' effect in it the one without.
 template <class R>
-void TreeRows<R>::write_blocks() {
+void TreeRows<R>::take_out(BasicData<R>& data, Out<R> velocity) {
+  if (held_.rows() == 0) {
+    std::fill(change_.begin(), change_.end(), R(0));
+    add_force(data, change_);
+    minv<R>(model_, data, change_, change_);
+    for (int k = 0; k < model_.nv; ++k) velocity[k] -= R(h_) * change_[k];
+    return;
+  }
+  write_blocks(data);
+  write_matrix(data);
+  velocity_change(data, multiplier_);
+  for (int k = 0; k < model_.nv; ++k) velocity[k] -= u_[k];
+}
+
+/// The rows as blocks that climb the tree: contacts of one pair of links side by side, after the equality constraints.
+template <class R>
+void TreeRows<R>::write_blocks(const BasicData<R>& data) {
   rows_.clear();
+  held_.write(data, rows_, held_phi_);
   for (std::size_t i = 0; i < contacts_.size();) {
     std::size_t end = i;
     int count = 0;
@@ -137,21 +153,67 @@ void TreeRows<R>::write_matrix(const BasicData<R>& data) {
     for (int i = block.first; i < block.first + block.count; ++i) problem_.add_row(numbers_[i]);
   }
   rows_.sweep(model_, data);
-  double* matrix = problem_.matrix(rows_.leading_dimension());
+  const int ld = rows_.leading_dimension();
+  double* matrix = problem_.matrix(ld);
   if constexpr (sizeof(R) == sizeof(double)) {
-    rows_.gram(matrix, problem_.ld());
-  } else {
-    gram_.resize(std::size_t(rows()) * problem_.ld());
-    rows_.gram(gram_.data(), problem_.ld());
-    std::copy(gram_.begin(), gram_.end(), matrix);
+    if (held_.rows() == 0) rows_.gram(matrix, problem_.ld());
+  }
+  if (held_.rows() > 0 || sizeof(R) != sizeof(double)) {
+    gram_.resize(std::size_t(rows_.rows()) * ld);
+    rows_.gram(gram_.data(), ld);
+    full_.assign(gram_.begin(), gram_.end());
+    eliminate_held();
+    const int first = held_.rows();
+    for (int i = 0; i < rows(); ++i) {
+      const std::size_t diagonal = std::size_t(first + i) * (ld + 1);
+      // A row that only the equality constraints could move keeps a diagonal, for sweeps to divide by.
+      if (first > 0) full_[diagonal] += kLeastDiagonal * double(gram_[diagonal]);
+      std::copy_n(&full_[diagonal - i], rows(), matrix + std::size_t(i) * problem_.ld());
+    }
   }
   std::copy(velocity_.begin(), velocity_.end(), problem_.velocity().begin());
   problem_.finish();
 }
 
+/// full_ = Λ⁻¹ of all rows becomes, below the equality constraints' pivots, the Schur complement A_cc - A_ce E⁻¹ A_ec
+/// that the other rows feel; above, the rows of U for the way back. The upper triangle alone.
+template <class R>
+void TreeRows<R>::eliminate_held() {
+  const std::size_t n = rows_.rows(), ld = rows_.leading_dimension(), held = held_.rows();
+  double largest = 0;
+  for (std::size_t i = 0; i < held; ++i) largest = std::max(largest, full_[i * ld + i]);
+  for (std::size_t i = 0; i < held; ++i) full_[i * ld + i] += held_.softness(int(i), full_[i * ld + i], largest);
+  for (std::size_t i = 0; i < held; ++i) {
+    const double* pivot_row = &full_[i * ld];
+    for (std::size_t r = i + 1; r < n; ++r) {
+      const double l = pivot_row[r] / pivot_row[i];
+      if (l == 0) continue;
+      for (std::size_t c = r; c < n; ++c) full_[r * ld + c] -= l * pivot_row[c];
+    }
+  }
+}
+
+/// u_ = M̂⁻¹ (Jᵀ impulse + J_eᵀ Δλ_e) with the Δλ_e that leave J_e v as it is, by the rows that write_matrix() left.
+template <class R>
+void TreeRows<R>::velocity_change(BasicData<R>& data, std::span<const double> impulse) {
+  const std::size_t n = rows_.rows(), ld = rows_.leading_dimension(), held = held_.rows();
+  std::vector<double> all(n);
+  std::copy(impulse.begin(), impulse.end(), all.begin() + long(held));
+  for (std::size_t i = held; i-- > 0;) {
+    double sum = 0;
+    for (std::size_t j = i + 1; j < n; ++j) sum += full_[i * ld + j] * all[j];
+    all[i] = -sum / full_[i * ld + i];
+  }
+  held_impulse_.assign(all.begin(), all.begin() + long(held));
+  gram_.assign(all.begin(), all.end());
+  std::fill(u_.begin(), u_.end(), R(0));
+  rows_.push(gram_.data(), u_.data());
+  outward<R>(model_, data, u_, u_);
+}
+
 template <class R>
 void TreeRows<R>::solve_gauss_seidel(BasicData<R>& data, Out<R> velocity, bool included) {
-  write_blocks();
+  write_blocks(data);
   write_matrix(data);
   if (included) problem_.exclude(multiplier_);
   start_ = multiplier_;
@@ -165,11 +227,9 @@ void TreeRows<R>::solve_gauss_seidel(BasicData<R>& data, Out<R> velocity, bool i
     std::fill(multiplier_.begin(), multiplier_.end(), 0.0);
     return;
   }
-  std::fill(u_.begin(), u_.end(), R(0));
-  gram_.resize(rows());
-  for (int i = 0; i < rows(); ++i) gram_[i] = R(multiplier_[i] - (included ? start_[i] : 0));
-  rows_.push(gram_.data(), u_.data());
-  outward<R>(model_, data, u_, u_);
+  if (!included) std::fill(start_.begin(), start_.end(), 0.0);
+  for (int i = 0; i < rows(); ++i) start_[i] = multiplier_[i] - start_[i];
+  velocity_change(data, start_);
   for (int k = 0; k < model_.nv; ++k) velocity[k] += u_[k];
 }
 

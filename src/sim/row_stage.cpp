@@ -24,7 +24,7 @@ RowStage<R>::RowStage(const Model& model, const BasicData<R>& data, const RowSta
 }
 
 template <class R>
-void RowStage<R>::begin(BasicData<R>& data, double h, In<R> velocity) {
+void RowStage<R>::begin(BasicData<R>& data, double h, In<R> velocity, const HeldRows<R>& held) {
   LinkState<R>* links =
       data.links();  // the solve without rows left orientations, offsets and velocities; origins are missing
   for (int i = 0; i < model_.njoint(); ++i) {
@@ -33,7 +33,7 @@ void RowStage<R>::begin(BasicData<R>& data, double h, In<R> velocity) {
   }
   geometry_.detect(data, h, found_);
   for (LinkContact& c : found_) c.restitution = options_.restitution;
-  rows_.build(data, h, data.qpos, data.qvel, velocity, found_);
+  rows_.build(data, h, data.qpos, data.qvel, velocity, found_, held);
   rounds_ = 0;
 }
 
@@ -50,9 +50,9 @@ In<R> RowStage<R>::applied_force(BasicData<R>& data) {
 }
 
 template <class R>
-void RowStage<R>::apply(BasicData<R>& data, double h, Out<R> velocity) {
-  begin(data, h, velocity);
-  if (rows_.rows() > 0) solve(data, velocity, false, true);
+void RowStage<R>::apply(BasicData<R>& data, double h, Out<R> velocity, const HeldRows<R>& held) {
+  begin(data, h, velocity, held);
+  if (rows_.rows() > 0) solve(data, velocity, false, held.rows() == 0);  // the loops' solve leaves no link velocities
 }
 
 template class RowStage<double>;

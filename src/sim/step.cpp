@@ -59,12 +59,8 @@ Stepper<R>::Stepper(const Model& model, const BasicData<R>& data, const StepOpti
   if (options.loops != LoopMode::off && !options.equalities && !model.spec.equalities.empty())
     own_equalities_.emplace(EqualitySet::of(model));
   const EqualitySet* equalities = own_equalities_ ? &*own_equalities_ : options.equalities;
-  if (options.loops != LoopMode::off && equalities && equalities->rows() > 0) {
-    if (rows_)
-      throw ValueError("rows", "contacts or joint limits of a model with equality constraints",
-                       "one of the two: rows off, or loops off");
+  if (options.loops != LoopMode::off && equalities && equalities->rows() > 0)
     loops_ = std::make_unique<ConstrainedDynamics<R>>(model, *equalities, data);
-  }
   next_qpos_.resize(data.size(model.nq)), next_qvel_.resize(data.size(model.nv));
   if (options.integrator != Integrator::rk4) return;
   stage_qpos_.resize(data.size(model.nq));
@@ -174,13 +170,16 @@ void Stepper<R>::euler(BasicData<R>& data, const Drives& drives, In<R> qpos_targ
   };
   advance(next_qvel_);
   if (rows_) {
+    HeldRows<R> held;
+    if (loops_) held = {&loops_->equalities(), data.qpos, loops_->compliance()};
     if (drives.limited()) {
-      rows_->apply(data, options_.dt, next_qvel_, [&](In<R> tau, Out<R> velocity) {
+      rows_->apply(data, options_.dt, next_qvel_, held, [&](In<R> tau, Out<R> velocity) {
         accelerate(data, drives, options_.dt, data.qpos, data.qvel, qpos_target, qvel_target, tau);
         advance(velocity);
       });
     } else {
-      rows_->apply(data, options_.dt, next_qvel_);
+      rows_->apply(data, options_.dt, next_qvel_, held);
+      if (loops_) loops_->add_impulse(rows_->held_impulse(), options_.dt);
     }
     for (std::size_t i = 0; i < next_qvel_.size(); ++i) data.qacc[i] = (next_qvel_[i] - data.qvel[i]) / h;
   }

@@ -1,84 +1,16 @@
 // Contacts, limits and dry friction on trees, judged by dense algebra made here from jacobian() and minv().
 #include <gtest/gtest.h>
 
-#include <Eigen/Dense>
 #include <cmath>
 
-#include "support/random_model.hpp"
-#include "tarsus/constraint/tree_rows.hpp"
+#include "support/contact_world.hpp"
 
 namespace tarsus {
 namespace {
 
 using test::Random;
 
-/// A body whose frame rides on each link.
-std::vector<int> body_of_link(const Model& model) {
-  std::vector<int> body(model.njoint(), -1);
-  for (int i = 0; i < model.nbody(); ++i) {
-    if (model.bodies[i].link >= 0) body[model.bodies[i].link] = i;
-  }
-  return body;
-}
-
-struct World {
-  Model model;
-  Data data;
-  std::vector<int> body;
-  AlignedVector<double> K, velocity;
-  double h = 0.01;
-
-  World(Random& random, Model m) : model(std::move(m)), data(model), body(body_of_link(model)) {
-    K.assign(model.nv, 0.0);
-    for (const Joint& j : model.joints) {
-      const double k = random.chance(0.5) ? random.uniform(0, 5) : 0;
-      for (int d = 0; d < j.nv(); ++d) K[j.qvel + d] = k + model.armature[j.qvel + d];
-    }
-    for (int i = 0; i < model.nv; ++i) data.qvel[i] = random.uniform();
-    advance_free();
-  }
-  void advance_free() {
-    kinematics<double>(model, data, data.qpos, data.qvel);
-    AlignedVector<double> force(model.nv, 0.0), qacc(model.nv);
-    maba<double>(model, data, data.qpos, data.qvel, force, K, qacc);
-    velocity.assign(data.qvel.begin(), data.qvel.end());
-    for (int i = 0; i < model.nv; ++i) velocity[i] += h * qacc[i];
-    kinematics<double>(model, data, data.qpos, data.qvel);
-  }
-  /// Velocity of the point of `link` at p per unit of each DoF, [3][nv].
-  Eigen::MatrixXd point_jacobian(int link, const Vec3d& p, bool angular = false) {
-    Eigen::MatrixXd out = Eigen::MatrixXd::Zero(3, model.nv);
-    if (link < 0) return out;
-    AlignedVector<double> J(std::size_t(6) * model.nv);
-    const double at[3] = {p.x, p.y, p.z};
-    jacobian<double>(model, data, body[link], at, J);
-    for (int r = 0; r < 3; ++r) {
-      for (int c = 0; c < model.nv; ++c) out(r, c) = J[std::size_t(angular ? r : 3 + r) * model.nv + c];
-    }
-    return out;
-  }
-};
-
-std::vector<LinkContact> random_contacts(Random& random, World& w, int count) {
-  std::vector<LinkContact> contacts;
-  for (int i = 0; i < count; ++i) {
-    LinkContact c;
-    c.a = random.index(w.model.njoint()), c.b = random.index(w.model.njoint() + 1) - 1;
-    if (c.a == c.b || w.body[c.a] < 0 || (c.b >= 0 && w.body[c.b] < 0)) continue;
-    c.point = {random.vector(), random.direction(), random.uniform(-0.02, 0.01), std::uint32_t(i)};
-    c.friction = random.uniform(0, 1.5);
-    c.dimension = random.chance(0.2) ? 1 : 3;
-    c.spook.compliance = random.uniform(1e-6, 1e-4);
-    c.identity = std::uint64_t(i + 1);
-    contacts.push_back(c);
-  }
-  return contacts;
-}
-
-Eigen::VectorXd as_vector(std::span<const double> x) {
-  return Eigen::Map<const Eigen::VectorXd>(x.data(), Eigen::Index(x.size()));
-}
-Eigen::Vector3d as_vector(const Vec3d& x) { return {x.x, x.y, x.z}; }
+using test::as_vector, test::World;
 
 TEST(TreeRows, SolvesContactsOnRandomTrees) {
   int touching = 0, sliding = 0, sticking = 0, unsolved = 0;
@@ -86,7 +18,7 @@ TEST(TreeRows, SolvesContactsOnRandomTrees) {
     SCOPED_TRACE(seed);
     Random random(seed);
     World w(random, test::random_tree(seed, {.bodies = 8}));
-    const std::vector<LinkContact> contacts = random_contacts(random, w, 6);
+    const std::vector<LinkContact> contacts = test::random_contacts(random, w, 6);
     TreeRows<double> rows(w.model, {.limits = false,
                                     .friction_loss = false,
                                     .limit_spook = {},
@@ -156,7 +88,7 @@ TEST(TreeRows, NewtonAndGaussSeidelAgree) {
     SCOPED_TRACE(seed);
     Random random(seed);
     World w(random, test::random_tree(seed, {.bodies = 8}));
-    std::vector<LinkContact> contacts = random_contacts(random, w, 6);
+    std::vector<LinkContact> contacts = test::random_contacts(random, w, 6);
     for (LinkContact& c : contacts) c.b = random.chance(0.7) ? -1 : c.b, c.friction *= 0.5;
     for (Joint& j : w.model.joints) {  // some joints beyond their ranges, some with dry friction
       if (j.type == JointType::free) continue;
@@ -198,7 +130,7 @@ TEST(TreeRows, OrderOfContactsDoesNotMatterAndWarmStartsSave) {
   const unsigned seed = 5;
   Random random(seed);
   World w(random, test::random_tree(seed, {.bodies = 8}));
-  std::vector<LinkContact> contacts = random_contacts(random, w, 8);
+  std::vector<LinkContact> contacts = test::random_contacts(random, w, 8);
   const RowsOptions options{.limits = false,
                             .friction_loss = false,
                             .limit_spook = {},

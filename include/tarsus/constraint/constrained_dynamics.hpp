@@ -61,6 +61,12 @@ class ConstrainedDynamics {
   int rows() const { return equalities_.rows(); }
   // Of the last call, as batch arrays [pack][rows][lane].
   std::span<const R> multiplier() const { return x2_; }  ///< x₂ of accelerate(): the force on the bodies is -Jᵀ x₂
+  /// Σ of the last accelerate() or correct(), one pack.
+  std::span<const R> compliance() const { return sigma_; }
+  /// One world: other rows of the same step changed the rows' impulses by -h Δx₂ (held_rows.hpp).
+  void add_impulse(std::span<const double> impulse, double h) {
+    for (std::size_t r = 0; r < impulse.size(); ++r) x2_[r] -= R(impulse[r] / h);
+  }
   std::span<const R> phi() const { return phi_; }  ///< where it was last evaluated: the step's start; close(): its end
   std::span<const R> rate() const { return rate_; }  ///< J q̇
   KktStatus status(int world) const { return status_[world]; }

@@ -13,12 +13,14 @@
 //   z = (b - w + σ λ_k)/(Σ + σ),  λ(w) = P(z),  B = ∂P/(Σ + σ),  w = J v
 //   (M̂ + Jᵀ B J)(v' - v⁰) = Jᵀ g,  g = λ(w) + B (w - w⁰),  y' = g - B (w' - w⁰):  M̂ (v' - v⁰) = Jᵀ y'
 //
+// Equality constraints (held_rows.hpp) are k rows too, without a law: their forces are unknowns of each round's solve.
+//
 // y - λ(w) is the gradient in the rows' own space, so that the line search costs nothing of the tree either. Without
 // friction the problem is convex and the search makes it converge; Coulomb's friction has no such theorem: look at the
 // report.
 #pragma once
 
-#include "tarsus/dynamics/delassus.hpp"
+#include "tarsus/constraint/held_rows.hpp"
 #include "tarsus/dynamics/loaded.hpp"
 #include "tarsus/solver/anderson.hpp"
 #include "tarsus/solver/row_solver.hpp"
@@ -44,17 +46,25 @@ struct OneJointRow {
 };
 
 template <class R>
+struct TreeNewtonProblem {
+  std::span<const TreeContact> contacts;
+  std::span<const OneJointRow> joints;
+  std::span<const RowNumbers> numbers;  ///< [nrow] compliance, target and bounds; tangents: zero compliance
+  std::span<const double> w0;           ///< [nrow] J v⁰
+  HeldRows<R> held{};                   ///< equality constraints that v⁰ satisfies
+};
+
+template <class R>
 class TreeNewton {
  public:
   explicit TreeNewton(const Model& model);
 
-  /// @param numbers [nrow] compliance, target and bounds of every row; tangents: zero compliance
-  /// @param w0 [nrow] J v⁰  @param joint_inertia K of M̂  @param multiplier in: where to start; out: λ
+  /// @param joint_inertia K of M̂  @param multiplier in: where to start; out: λ
   /// @param change [nv] out: v - v⁰. data must hold the poses; its factors are lost
-  RowSolveReport solve(BasicData<R>& data, In<R> joint_inertia, std::span<const TreeContact> contacts,
-                       std::span<const OneJointRow> joints, std::span<const RowNumbers> numbers,
-                       std::span<const double> w0, std::span<double> multiplier, Out<R> change,
-                       const RowSolveOptions& options);
+  RowSolveReport solve(BasicData<R>& data, In<R> joint_inertia, const TreeNewtonProblem<R>& problem,
+                       std::span<double> multiplier, Out<R> change, const RowSolveOptions& options);
+  /// Δλ_e of the last solve.
+  std::span<const double> held_impulse() const { return held_best_; }
 
  private:
   struct Tangent {  ///< ∂λ/∂(-w) of one contact's rows: normal; tangents; tangents by normal
@@ -77,7 +87,7 @@ class TreeNewton {
   double search();
   LinkLoad<R>& load_of(int link);
   void add_load(const TreeContact& contact, const Tangent& b);
-  void add_pairs();
+  void add_pairs(const BasicData<R>& data);
   void solve_pairs(BasicData<R>& data, Out<R> x);
 
   const Model& model_;
@@ -85,6 +95,7 @@ class TreeNewton {
   std::span<const OneJointRow> joints_;
   std::span<const RowNumbers> numbers_;
   std::span<const double> w0_;
+  HeldRows<R> held_;
   std::vector<double> sigma_, scale_;  ///< [nrow] σ and d
   double relative_sigma_ = 0;          ///< σ/d
   std::vector<double> centre_, lambda_, w_, y_, next_w_, next_y_, between_, g_;
@@ -96,11 +107,13 @@ class TreeNewton {
   std::vector<LinkLoad<R>> loads_;  ///< [njoint], the first loads_used_ of them this round's
   int loads_used_ = 0;
   AlignedVector<R> x_, next_x_;
-  // Rows between two links.
+  // Rows between two links, equality constraints first.
   DelassusRows<R> pairs_;
   std::vector<int> pair_contact_;  ///< [block] contact
   AlignedVector<R> pair_gram_, pair_velocity_, pair_y_, u_;
   std::vector<double> pair_matrix_, pair_rhs_;
+  std::vector<double> held_impulse_, next_held_, held_best_;
+  AlignedVector<R> held_phi_;
 };
 
 extern template class TreeNewton<double>;

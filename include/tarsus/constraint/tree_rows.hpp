@@ -4,8 +4,8 @@
 //
 //     v⁺ = v⁰ + M̂⁻¹ Jᵀ λ,    J v⁺ + Σ λ = b  where a row holds   (spook.hpp; theory.md, section 4)
 //
-// v⁰ is where the step would go without rows. Friction of a contact is a disc; its tangents follow from the normal
-// alone.
+// v⁰ is where the step would go without rows. Equality constraints that it satisfies go on holding (held_rows.hpp).
+// Friction of a contact is a disc; its tangents follow from the normal alone.
 #pragma once
 
 #include <cstdint>
@@ -69,8 +69,9 @@ class TreeRows {
   /// Rows of this step. kinematics(model, data, qpos, qvel) must have been done, v⁰ is where the step would go without
   /// rows.
   /// @param contacts in any order; their order does not change the result
+  /// @param held equality constraints that v⁰ satisfies; what it refers to must live until after solve()
   void build(const BasicData<R>& data, double h, In<R> qpos, In<R> qvel, In<R> free_velocity,
-             std::span<const LinkContact> contacts);
+             std::span<const LinkContact> contacts, const HeldRows<R>& held = {});
   int rows() const { return int(numbers_.size()); }
   /// velocity in: the step's without these rows (`included`: with those of add_force()); out: with them. data must hold
   /// the factors of M̂ = M + joint_inertia (after maba() or factor()); its workspace is used, and the factors may be
@@ -78,6 +79,8 @@ class TreeRows {
   /// `fresh`: data still holds the link velocities of qvel and what qacc adds to the links' accelerations, velocity
   /// being qvel + h qacc: right after build() and the solve without rows.
   void solve(BasicData<R>& data, In<R> qpos, In<R> joint_inertia, Out<R> velocity, bool included, bool fresh = false);
+  /// Δλ_e of the last solve: what the rows changed in the impulses of the equality constraints [rows of held].
+  std::span<const double> held_impulse() const { return held_impulse_; }
   /// Jᵀ λ / h of the last solve, added to `force` [nv]. data must hold this step's poses.
   void add_force(BasicData<R>& data, Out<R> force);
   /// Largest miss of the rows at this velocity with the last multipliers [m/s].
@@ -116,8 +119,11 @@ class TreeRows {
   bool newton_can() const;
   bool solve_newton(BasicData<R>& data, In<R> joint_inertia, Out<R> velocity);
   void solve_gauss_seidel(BasicData<R>& data, Out<R> velocity, bool included);
-  void write_blocks();
+  void write_blocks(const BasicData<R>& data);
   void write_matrix(const BasicData<R>& data);
+  void eliminate_held();
+  void velocity_change(BasicData<R>& data, std::span<const double> impulse);
+  void take_out(BasicData<R>& data, Out<R> velocity);
 
   const Model& model_;
   ModelView<R> view_;
@@ -144,6 +150,10 @@ class TreeRows {
   MatrixProblem problem_;
   MatrixGaussSeidel solver_;
   AlignedVector<R> u_, gram_, change_;
+  // Equality constraints.
+  HeldRows<R> held_;
+  AlignedVector<R> held_phi_;
+  std::vector<double> full_, held_impulse_;  ///< full_: Λ⁻¹ of all rows, the held ones first and eliminated
 };
 
 extern template class TreeRows<double>;

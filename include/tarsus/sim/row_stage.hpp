@@ -27,13 +27,13 @@ class RowStage {
   RowStage(const Model& model, const BasicData<R>& data, const RowStageOptions& options);
 
   /// Makes `velocity`, the end of a step of h seconds without rows, that with them. data must hold the factors that
-  /// made it (after maba() or DriveLimiter::solve()).
-  void apply(BasicData<R>& data, double h, Out<R> velocity);
+  /// made it (after maba() or DriveLimiter::solve()). `held`: equality constraints that it satisfies.
+  void apply(BasicData<R>& data, double h, Out<R> velocity, const HeldRows<R>& held = {});
   /// The same with drives at their force limits: `solve_drives(tau, velocity)` solves the step without rows for applied
   /// forces tau, and leaves its factors in data. Drives and rows take turns until both hold at one velocity.
   template <class F>
-  void apply(BasicData<R>& data, double h, Out<R> velocity, const F& solve_drives) {
-    begin(data, h, velocity);
+  void apply(BasicData<R>& data, double h, Out<R> velocity, const HeldRows<R>& held, const F& solve_drives) {
+    begin(data, h, velocity, held);
     for (int round = 0; rows_.rows() > 0 && round < options_.drive_rounds; ++round) {
       factor<R>(model_, data, data.qpos, data.joint_inertia);  // a rotation at its limit left factors of another form
       solve(data, velocity, round > 0, false);
@@ -44,6 +44,8 @@ class RowStage {
   }
 
   const RowsReport& report() const { return rows_.report(); }
+  /// What the rows changed in the impulses of `held`, by apply() without limited drives.
+  std::span<const double> held_impulse() const { return rows_.held_impulse(); }
   int rounds() const { return rounds_; }  ///< of the last apply() with limited drives
   std::span<const LinkContact> contacts() const { return rows_.contacts(); }
   /// Force on contacts()[i].a over the last step, world axes [N].
@@ -51,7 +53,7 @@ class RowStage {
   const ContactGeometry& geometry() const { return geometry_; }
 
  private:
-  void begin(BasicData<R>& data, double h, In<R> velocity);
+  void begin(BasicData<R>& data, double h, In<R> velocity, const HeldRows<R>& held);
   void solve(BasicData<R>& data, Out<R> velocity, bool included, bool fresh);
   In<R> applied_force(BasicData<R>& data);
   double residual(BasicData<R>& data, In<R> velocity) { return rows_.residual(data, data.qpos, velocity); }
