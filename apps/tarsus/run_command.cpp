@@ -19,18 +19,18 @@ namespace tarsus::app {
 namespace {
 
 struct Run {
-  std::string model, clip, mapping, gains, force_limit, out, integrator = "euler", contacts = "auto";
+  std::string model, clip, mapping, gains, force_limit, out, integrator = "euler", contacts = "auto", loops = "spook";
   double restitution = 0;
   double dt = 1.0 / 30, duration = 10, start = 0;
   bool use_float = false, stiff = false, json = false, quiet = false, no_record = false;
   ReadOptions options;
 
-  bool with_contacts = false;
+  bool with_contacts = false, with_loops = false;
 
   /// A clip's root drive carries the character, so that its feet may be anywhere: contacts only if asked for.
   void decide(const Model& model) {
-    with_contacts = contacts == "on" ||
-                    (contacts == "auto" && clip.empty() && integrator == "euler" && model.spec.equalities.empty());
+    with_contacts = contacts == "on" || (contacts == "auto" && clip.empty() && integrator == "euler");
+    with_loops = loops != "off" && !model.spec.equalities.empty();
   }
 };
 
@@ -84,6 +84,8 @@ nlohmann::json to_json(const Run& run, const TrackReport& r, const std::string& 
                         {"residual_max_m_per_s", r.row_residual_max},
                         {"iterations_mean", r.row_iterations}};
   }
+  if (run.with_loops)
+    json["loops"] = {{"mode", run.loops}, {"error_max", r.loop_error_max}, {"worst_row", r.loop_error_row}};
   if (!out.empty()) json["recording"] = out;
   return json;
 }
@@ -103,6 +105,8 @@ void print_table(const Run& run, const TrackReport& r, const std::string& out) {
   } else {
     row("contacts", run.clip.empty() ? "off" : "off (--contacts on: the character meets the floor)");
   }
+  if (run.with_loops)
+    row("loops", fmt::format("{}, opened by {:.3g} at most ({})", run.loops, r.loop_error_max, r.loop_error_row));
   if (!out.empty()) row("recording", out);
 }
 
@@ -113,6 +117,7 @@ TrackReport simulate(const Run& run, const Model& model, const PoseSource& sourc
   options.integrator = run.integrator == "rk4" ? Integrator::rk4 : Integrator::semi_implicit_euler;
   options.rows.contacts = options.rows.joints = run.with_contacts;
   options.rows.restitution = run.restitution;
+  options.loops = run.loops == "off" ? LoopMode::off : run.loops == "shake" ? LoopMode::shake : LoopMode::spook;
   Progress progress(std::filesystem::path(run.model).stem().string(), run.quiet || run.json);
   const auto on_frame = [&](const TrackFrame& f) {
     if (recording) recording->frame(f.time, f.qpos, f.qvel, f.target);
@@ -191,9 +196,14 @@ void add_options(CLI::App& command, Run& run) {
       ->capture_default_str();
   command
       .add_option("--contacts", run.contacts,
-                  "on, off or auto: contact, friction and joint limits; auto: on unless there is a clip, rk4 or an "
-                  "equality constraint")
+                  "on, off or auto: contact, friction and joint limits; auto: on unless there is a clip or rk4")
       ->check(CLI::IsMember({"on", "off", "auto"}))
+      ->capture_default_str();
+  command
+      .add_option("--loops", run.loops,
+                  "Equality constraints: spook (stabilised), shake (positions and velocities to rounding, about twice "
+                  "the cost) or off")
+      ->check(CLI::IsMember({"spook", "shake", "off"}))
       ->capture_default_str();
   command.add_option("--restitution", run.restitution, "Of every contact, 0 to 1")
       ->check(CLI::Range(0.0, 1.0))
@@ -221,7 +231,8 @@ void add_run_command(CLI::App& app) {
       "  tarsus run models/humanoid.xml --clip models/clips/humanoid_walk.json --dt 0.0333333\n"
       "  tarsus run models/humanoid.xml --duration 3                                   a fall\n"
       "  tarsus run models/humanoid.xml --gains 1000,100,0,0 --stiff --dt 0.0166667    a stand\n"
-      "  tarsus run models/pendulum.xml --dt 0.001 --integrator rk4 --duration 5");
+      "  tarsus run models/pendulum.xml --dt 0.001 --integrator rk4 --duration 5\n"
+      "  tarsus run models/loops/stewart.xml --dt 0.001 --loops shake --duration 5");
   command->callback([run] { execute(*run); });
 }
 

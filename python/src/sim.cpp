@@ -94,6 +94,12 @@ nb::list statuses(const Stepper<R>& stepper, int worlds) {
   return list;
 }
 
+template <class R>
+void check_world(const BasicData<R>& data, int world) {
+  if (world < 0 || world >= data.worlds())
+    throw ValueError("world", std::to_string(world), "an index below " + std::to_string(data.worlds()));
+}
+
 /// Python's Stepper: one of either scalar type, and the data that it was made for.
 class AnyStepper {
   template <class F>
@@ -121,8 +127,7 @@ class AnyStepper {
   }
   nb::object limit_report(int world) {
     return visit([&]<class R>(Stepper<R>& s, BasicData<R>& d) -> nb::object {
-      if (world < 0 || world >= d.worlds())
-        throw ValueError("world", std::to_string(world), "an index below " + std::to_string(d.worlds()));
+      check_world(d, world);
       if (!s.limiter()) return nb::none();
       const LimitReport report = s.limiter()->report(world);
       nb::dict out;
@@ -134,13 +139,31 @@ class AnyStepper {
   nb::object rows() {
     return visit([&]<class R>(Stepper<R>& s, BasicData<R>&) { return rows_report(s); });
   }
+  nb::object loops(int world) {
+    return visit([&]<class R>(Stepper<R>& s, BasicData<R>& d) -> nb::object {
+      check_world(d, world);
+      if (!s.loops()) return nb::none();
+      const auto error = s.loops()->error(world);
+      nb::dict out;
+      out["status"] = name(s.loops()->status(world)), out["rows"] = s.loops()->rows();
+      out["error"] = error.position, out["rate"] = error.velocity;
+      out["worst_row"] = error.row < 0 ? std::string() : s.loops()->equalities().row_name(error.row);
+      nb::dict force;
+      const int m = s.loops()->rows(), w = d.width();
+      for (int r = 0; r < m; ++r) {
+        const std::size_t at = (std::size_t(world / w) * m + r) * w + world % w;
+        force[s.loops()->equalities().row_name(r).c_str()] = double(s.loops()->multiplier()[at]);
+      }
+      out["multipliers"] = force;
+      return out;
+    });
+  }
   nb::list contacts() {
     return visit([&]<class R>(Stepper<R>& s, BasicData<R>&) { return contact_list(s); });
   }
   void revive(int world) {
     visit([&]<class R>(Stepper<R>& s, BasicData<R>& d) {
-      if (world < 0 || world >= d.worlds())
-        throw ValueError("world", std::to_string(world), "an index below " + std::to_string(d.worlds()));
+      check_world(d, world);
       s.revive(world);
     });
   }
@@ -215,6 +238,11 @@ void bind_sim(nb::module_& m) {
                 "Contacts and limits of the last step: status, method, rows, contacts, touching, limits, iterations, "
                 "residual [m/s],\n"
                 "penetration [m]. None without contacts and joint_limits.");
+  c.def("loops", &AnyStepper::loops, "world"_a = 0, nb::sig("def loops(self, world: int = 0) -> dict | None"),
+        "The model's equality constraints in the last step: status, rows, error [m | rad] and rate at its start (the "
+        "loops' end with\n"
+        "'shake'), worst_row, and multipliers by row's name: the force on the bodies is minus the row's Jacobian times "
+        "it. None without.");
   c.def_prop_ro("contacts", &AnyStepper::contacts, nb::sig("def contacts(self) -> list[dict]"),
                 "Contacts of the last step: links (a, b; -1 the world), position, normal from b to a, distance "
                 "(negative: penetration) and\n"

@@ -45,7 +45,7 @@ ConstrainedDynamics<R>::ConstrainedDynamics(const Model& model, const EqualitySe
   for (auto* v : {&phi_, &rate_, &bias_, &x2_}) v->resize(data.size(m));
   const std::size_t w = width_;
   A_.resize(w * m * rows_.leading_dimension());
-  for (auto* v : {&inverse_, &pivots_, &rhs_, &sigma_}) v->resize(w * m);
+  for (auto* v : {&inverse_, &pivots_, &rhs_, &sigma_, &projection_}) v->resize(w * m);
   u_.resize(w * model.nv), trial_v_.resize(u_.size()), zero_.resize(u_.size());
   push_.resize(std::max(u_.size(), w * m));
 }
@@ -247,7 +247,7 @@ int ConstrainedDynamics<R>::close_pack(BasicData<R>& data, int pack, R h, const 
   const KernelTable<R>& kernels = kernel_table<R>(width_);
   const DelassusTable<R>& sweeps = delassus_table<R>(width_);
   const std::size_t w = width_, m = rows(), nv = std::size_t(model_.nv) * w, nq = std::size_t(model_.nq) * w;
-  R *phi = phi_.data() + pack * m * w, *x2 = x2_.data() + pack * m * w;
+  R *phi = phi_.data() + pack * m * w, *x2 = projection_.data();
   std::vector<R> worst(w), best(w, std::numeric_limits<R>::infinity()), shift(w, std::numeric_limits<R>::infinity());
   for (int round = 0;; ++round, ++rounds_) {
     kernels.integrate(view, qpos, v, h, next_qpos);
@@ -297,7 +297,7 @@ void ConstrainedDynamics<R>::settle(BasicData<R>& data, In<R> qpos, In<R> K, Out
     const R* q = qpos.data() + p * nq;
     R* velocity = v.data() + p * nv;
     prepare_rows(data, p, q, K.data() + p * nv);
-    R *rate = rate_.data() + p * m * w, *x2 = x2_.data() + p * m * w;
+    R *rate = rate_.data() + p * m * w, *x2 = projection_.data();
     for (int round = 0; round < 2; ++round) {  // the second takes what rounding left
       kernel_table<R>(width_).kinematics(view, elsewhere_.state(0), q, velocity);
       row_rates(velocity, rate);

@@ -64,6 +64,14 @@ void add(const RowsReport& rows, int step, TrackReport& report) {
   report.row_iterations += (rows.iterations - report.row_iterations) / step;
 }
 
+template <class R>
+void add(const ConstrainedDynamics<R>& loops, TrackReport& report) {
+  const auto error = loops.error(0);
+  if (error.row < 0 || error.position <= report.loop_error_max) return;
+  report.loop_error_max = error.position;
+  report.loop_error_row = loops.equalities().row_name(error.row);
+}
+
 bool finite(std::span<const double> values) {
   return std::all_of(values.begin(), values.end(), [](double x) { return std::isfinite(x); });
 }
@@ -89,7 +97,8 @@ TrackReport track(const Model& model, const PoseSource& source, const Drives& dr
   check(model, drives, options);
   using Clock = std::chrono::steady_clock;
   BasicData<R> data(model);
-  Stepper<R> stepper(model, data, {.dt = options.dt, .integrator = options.integrator, .rows = options.rows});
+  Stepper<R> stepper(
+      model, data, {.dt = options.dt, .integrator = options.integrator, .loops = options.loops, .rows = options.rows});
   ErrorMeter meter(model);
   std::vector<double> qpos(model.nq), qvel(model.nv), target(model.nq), target_velocity(model.nv);
   AlignedVector<R> goal(model.nq), goal_velocity(model.nv);
@@ -107,6 +116,7 @@ TrackReport track(const Model& model, const PoseSource& source, const Drives& dr
     stepper.step(data, drives, goal, options.target_velocity ? In<R>(goal_velocity) : In<R>());
     busy += Clock::now() - began;
     report.status = stepper.status(0);
+    if (stepper.loops()) add(*stepper.loops(), report);
     if (report.status != WorldStatus::ok) break;
     report.steps = i;
     if (stepper.rows()) add(stepper.rows()->report(), i, report);

@@ -60,7 +60,7 @@ class ConstrainedDynamics {
   const EqualitySet& equalities() const { return equalities_; }
   int rows() const { return equalities_.rows(); }
   // Of the last call, as batch arrays [pack][rows][lane].
-  std::span<const R> multiplier() const { return x2_; }  ///< x₂ of accelerate(): the force on the bodies is -Jᵀ x₂
+  std::span<const R> multiplier() const { return x2_; }  ///< x₂ of accelerate(): the force on bodies is -Jᵀ x₂
   /// Σ of the last accelerate() or correct(), one pack.
   std::span<const R> compliance() const { return sigma_; }
   /// One world: other rows of the same step changed the rows' impulses by -h Δx₂ (held_rows.hpp).
@@ -98,8 +98,8 @@ class ConstrainedDynamics {
   const EqualitySet& equalities_;
   int width_, worlds_;
   DelassusRows<R> rows_;
-  AlignedVector<R> phi_, rate_, bias_, x2_;                                                 // [pack][rows][lane]
-  AlignedVector<R> A_, inverse_, pivots_, rhs_, sigma_, u_, push_, trial_v_, zero_, gram_;  // of one pack
+  AlignedVector<R> phi_, rate_, bias_, x2_;  // [pack][rows][lane]
+  AlignedVector<R> A_, inverse_, pivots_, rhs_, sigma_, projection_, u_, push_, trial_v_, zero_, gram_;  // of one pack
   BasicData<R> elsewhere_;  // workspace of one pack at another configuration
   std::vector<KktStatus> status_;
   std::vector<char> closed_;

@@ -21,7 +21,8 @@ struct TrackOptions {
   double duration = 10;  ///< [s]; the number of steps is the nearest whole one
   double start = 0;      ///< source's time of the first pose [s]
   Integrator integrator = Integrator::semi_implicit_euler;
-  RowStageOptions rows = {};    ///< contacts and joint limits
+  LoopMode loops = LoopMode::spook;  ///< the model's equality constraints
+  RowStageOptions rows = {};         ///< contacts and joint limits
   bool target_velocity = true;  ///< damp towards the clip's velocity; false: towards rest, as the paper's eq. 2 does
 };
 
@@ -44,6 +45,8 @@ struct TrackReport {
   double penetration_max = 0;   ///< deepest penetration at the start of a step [m]
   double row_residual_max = 0;  ///< largest miss of a contact or limit [m/s]
   double row_iterations = 0;    ///< of the rows' solver, mean over steps
+  double loop_error_max = 0;    ///< largest |φ| of an equality constraint [m | rad]
+  std::string loop_error_row;   ///< its row
   bool nan = false;             ///< some number in the state is not finite
   double steps_per_second() const { return seconds > 0 ? steps / seconds : 0; }
 };

@@ -1,0 +1,172 @@
+// Closed loops and contacts in one step: statics in closed form, loops that stay closed on the ground, force limits.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tarsus/io/mjcf.hpp"
+#include "tarsus/sim/step.hpp"
+
+namespace tarsus {
+namespace {
+
+constexpr double kGravity = 9.81;
+
+/// A pair of stairs: two legs of `mass`, hinged at the top, stand on spheres `half` a span from the middle each; the
+/// hinge is `height` above the spheres' centres.
+struct Ladder {
+  static constexpr double mass = 3, half = 0.5, height = 1.2, radius = 0.02;
+
+  static GeomSpec foot(double x, double friction) {
+    GeomSpec g;
+    g.type = GeomType::sphere, g.size = {radius, 0, 0}, g.friction = {friction, 0, 0}, g.position = {x, 0, -height};
+    return g;
+  }
+  static BodySpec leg(const std::string& name, int parent, double x, double friction) {
+    BodySpec body(name);
+    body.parent = parent;
+    body.inertial = InertialSpec{mass, {0.5 * x, 0, -0.5 * height}, {0.3, 0, 0, 0.3, 0, 0.05}, {}};
+    body.geoms = {foot(x, friction)};
+    return body;
+  }
+  static Model model(double friction) {
+    ModelSpec spec;
+    spec.option.gravity = {0, 0, -kGravity};
+    GeomSpec floor;
+    floor.type = GeomType::plane, floor.friction = {0, 0, 0};
+    spec.bodies[0].geoms.push_back(floor);
+    BodySpec left = leg("left", 0, -half, friction), right = leg("right", 1, half, friction);
+    left.position = {0, 0, height + radius};
+    JointSpec x, z, turn, hinge;
+    x.name = "x", x.type = JointType::slide, x.axis = {1, 0, 0};
+    z.name = "z", z.type = JointType::slide, z.axis = {0, 0, 1};
+    turn.name = "turn", turn.type = JointType::hinge, turn.axis = {0, 1, 0};
+    hinge.name = "hinge", hinge.type = JointType::hinge, hinge.axis = {0, 1, 0};
+    left.joints = {x, z, turn}, right.joints = {hinge};
+    spec.bodies.push_back(left), spec.bodies.push_back(right);
+    return compile(std::move(spec));
+  }
+};
+
+StepOptions on_the_ground(double h, LoopMode loops) {
+  StepOptions options;
+  options.dt = h, options.loops = loops;
+  options.rows.contacts = options.rows.joints = true;
+  options.rows.solve = {.max_iterations = 2000, .tolerance = 1e-11};
+  return options;
+}
+
+double vertical(const RowStage<double>& rows, int link) {
+  double sum = 0;
+  for (int i = 0; i < int(rows.contacts().size()); ++i) {
+    if (rows.contacts()[i].a == link) sum += rows.force(i).z;
+  }
+  return sum;
+}
+
+/// Without friction a rope between the feet must hold the legs: T = m g a / (2 H); each foot carries m g.
+TEST(GroundLoops, ARopeHoldsAPairOfStairs) {
+  const Model model = Ladder::model(0);
+  EqualitySet rope(model);
+  const Vec3d left{-Ladder::half, 0, -Ladder::height}, right{Ladder::half, 0, -Ladder::height};
+  rope.add_distance("rope", model.body_id("left"), left, model.body_id("right"), right, 2 * Ladder::half);
+  for (const LoopMode mode : {LoopMode::spook, LoopMode::shake}) {
+    for (const RowsMethod method : {RowsMethod::newton, RowsMethod::gauss_seidel}) {
+      Data data(model);
+      StepOptions options = on_the_ground(0.005, mode);
+      options.equalities = &rope, options.rows.method = method;
+      Stepper<double> stepper(model, data, options);
+      for (int i = 0; i < 2000; ++i) ASSERT_EQ(stepper.step(data), 0);
+      SCOPED_TRACE(std::string(name(mode)) + ", " + name(method));
+      EXPECT_EQ(stepper.rows()->report().touching, 2);
+      const int first = model.joint_id("turn"), second = model.joint_id("hinge");
+      EXPECT_NEAR(vertical(*stepper.rows(), first), Ladder::mass * kGravity, 1e-4);
+      EXPECT_NEAR(vertical(*stepper.rows(), second), Ladder::mass * kGravity, 1e-4);
+      // The force on the bodies is -Jᵀ x₂, and φ grows with the distance: a rope in tension has x₂ > 0.
+      EXPECT_NEAR(stepper.loops()->multiplier()[0], Ladder::mass * kGravity * Ladder::half / (2 * Ladder::height),
+                  2e-3);  // the legs stand as deep as contacts are soft, 4e-5 m
+      EXPECT_LT(stepper.loops()->error(0).position, 1e-9);
+    }
+  }
+}
+
+/// Without a rope and without friction they slide apart.
+TEST(GroundLoops, WithoutTheRopeTheyFall) {
+  const Model model = Ladder::model(0);
+  Data data(model);
+  Stepper<double> stepper(model, data, on_the_ground(0.005, LoopMode::spook));
+  for (int i = 0; i < 100; ++i) ASSERT_EQ(stepper.step(data), 0);
+  EXPECT_LT(data.qpos[1], -0.3);
+}
+
+/// A four-bar dropped on the floor, link by link: SHAKE's loop stays closed through impacts, nothing sinks in, and what
+/// carries it in the end is its weight.
+TEST(GroundLoops, AFallingLinkageStaysClosed) {
+  const char* xml = R"(<mujoco><option gravity="0 0 -9.81"/><worldbody>
+    <geom type="plane" size="0 0 1" friction="0.6"/>
+    <body name="a" pos="0 0 0.8" euler="20 30 10"><freejoint/><geom type="capsule" fromto="0 0 0 .4 0 0" size=".03" density="800"/>
+      <body name="b" pos=".4 0 0"><joint axis="0 1 0"/><geom type="capsule" fromto="0 0 0 0 0 .3" size=".03" density="800"/>
+        <body name="c" pos="0 0 .3"><joint axis="0 1 0"/><geom type="capsule" fromto="0 0 0 -.4 0 0" size=".03" density="800"/>
+        </body></body>
+      <body name="d" pos="0 0 0"><joint axis="0 1 0"/><geom type="capsule" fromto="0 0 0 0 0 .3" size=".03" density="800"/></body>
+    </body></worldbody>
+    <contact><exclude body1="c" body2="d"/><exclude body1="a" body2="c"/></contact>
+    <equality><connect body1="c" body2="d" anchor="-.4 0 0"/></equality></mujoco>)";
+  const Model model = compile(parse_mjcf(xml, "linkage", "."));
+  for (const LoopMode mode : {LoopMode::spook, LoopMode::shake}) {
+    SCOPED_TRACE(name(mode));
+    Data data(model);
+    StepOptions options;
+    options.dt = 0.002, options.loops = mode;
+    options.rows.contacts = options.rows.joints = true;
+    Stepper<double> stepper(model, data, options);
+    double open = 0, deep = 0, speed = 0;
+    for (int i = 0; i < 3000; ++i) {
+      ASSERT_EQ(stepper.step(data), 0) << i;
+      open = std::max(open, stepper.loops()->error(0).position);
+      deep = std::max(deep, stepper.rows()->report().penetration);
+    }
+    double carried = 0;
+    for (int i = 0; i < int(stepper.rows()->contacts().size()); ++i) {
+      if (stepper.rows()->contacts()[i].b < 0) carried += stepper.rows()->force(i).z;
+    }
+    for (const double v : data.qvel) speed = std::max(speed, std::abs(v));
+    std::printf("%s: loop opened by %.2g m at most, %.2g m deep, at rest to %.1g, carries %.6f of its weight\n",
+                name(mode), open, deep, speed, carried / (model.total_mass() * kGravity));
+    EXPECT_LT(open, mode == LoopMode::shake ? 1e-10 : 1e-4);
+    EXPECT_LT(deep, 2e-3);
+    EXPECT_NEAR(carried / (model.total_mass() * kGravity), 1, 1e-3);
+  }
+}
+
+/// Drives at their force limits, a loop and contacts in one step: all three hold.
+TEST(GroundLoops, ForceLimitsLoopsAndContactsHoldTogether) {
+  const Model model = Ladder::model(0.4);
+  EqualitySet rope(model);
+  rope.add_distance("rope", model.body_id("left"), {-Ladder::half, 0, -Ladder::height}, model.body_id("right"),
+                    {Ladder::half, 0, -Ladder::height}, 2 * Ladder::half);
+  Data data(model);
+  StepOptions options = on_the_ground(0.01, LoopMode::spook);
+  options.equalities = &rope;
+  Stepper<double> stepper(model, data, options);
+  Drives drives = Drives::uniform(model, 4000, 200, 0, 0);
+  drives.stiff = true;
+  drives.force_limit.assign(model.nv, kInfinity);
+  drives.force_limit[model.joints[model.joint_id("hinge")].qvel] = 5;
+  AlignedVector<double> target(data.qpos);
+  target[model.joints[model.joint_id("hinge")].qpos] = -0.5;  // the drive pulls the legs together, with 5 N m at most
+  target[1] = data.qpos[1];
+  double residual = 0, open = 0;
+  for (int i = 0; i < 500; ++i) {
+    ASSERT_EQ(stepper.step(data, drives, target), 0);
+    residual = std::max(residual, stepper.rows()->report().residual);
+    open = std::max(open, stepper.loops()->error(0).position);
+  }
+  EXPECT_LT(residual, 1e-8);
+  EXPECT_LT(open, 1e-6);
+  EXPECT_EQ(stepper.rows()->report().touching, 2);
+  ASSERT_NE(stepper.limiter(), nullptr);
+  EXPECT_EQ(stepper.limiter()->report(0).saturated, 1);
+}
+
+}  // namespace
+}  // namespace tarsus
