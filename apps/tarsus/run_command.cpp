@@ -19,7 +19,8 @@ namespace tarsus::app {
 namespace {
 
 struct Run {
-  std::string model, clip, mapping, gains, force_limit, out, integrator = "euler", contacts = "auto", loops = "spook";
+  std::string model, clip, keyframe, mapping, gains, force_limit, out, integrator = "euler", contacts = "auto",
+                                                                       loops = "spook";
   double restitution = 0;
   double dt = 1.0 / 30, duration = 10, start = 0;
   bool use_float = false, stiff = false, json = false, quiet = false, no_record = false;
@@ -59,6 +60,21 @@ void limit_forces(const std::string& text, const Model& model, Drives& drives) {
   for (const Joint& joint : model.joints) {
     if (joint.type == JointType::free) std::fill_n(drives.force_limit.begin() + joint.qvel, 6, kInfinity);
   }
+}
+
+/// The pose to start from and to hold: the model's own, or a keyframe's by name or number.
+std::vector<double> start_pose(const Run& run, const Model& model) {
+  if (run.keyframe.empty()) return model.qpos0;
+  const std::vector<KeyframeSpec>& all = model.spec.keyframes;
+  std::string names;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (run.keyframe == all[i].name || run.keyframe == std::to_string(i)) {
+      if (int(all[i].qpos.size()) == model.nq) return all[i].qpos;
+      throw ValueError("--keyframe", "\"" + run.keyframe + "\"", "one with " + std::to_string(model.nq) + " qpos");
+    }
+    names += (i ? ", " : "") + (all[i].name.empty() ? std::to_string(i) : "\"" + all[i].name + "\"");
+  }
+  throw ValueError("--keyframe", "\"" + run.keyframe + "\"", all.empty() ? "a model that has keyframes" : names);
 }
 
 std::string default_out(const Run& run) {
@@ -134,7 +150,7 @@ void execute(Run run) {
   run.decide(model);
   std::optional<ClipBinding> clip;
   if (!run.clip.empty()) clip = bind_clip(run, model);
-  const PoseSource source = clip ? follow(model, *clip) : hold(model.qpos0);
+  const PoseSource source = clip ? follow(model, *clip) : hold(start_pose(run, model));
   Drives drives = !run.gains.empty() ? read_gains(model, run.gains)
                   : clip             ? Drives::uniform(model)
                                      : Drives::none(model);
@@ -175,6 +191,10 @@ void add_options(CLI::App& command, Run& run) {
       .add_option("--mapping", run.mapping,
                   "How the clip's channels drive the joints (JSON); default: chosen by the clip's kind")
       ->needs("--clip");
+  command
+      .add_option("--keyframe", run.keyframe,
+                  "The model's keyframe to start from and, with --gains, to hold: name or number")
+      ->excludes("--clip");
   command.add_option("--dt", run.dt, "Step [s]")->capture_default_str();
   command.add_option("--duration", run.duration, "Simulated time [s]")->capture_default_str();
   command.add_option("--start", run.start, "Clip time to start at [s]")->capture_default_str();

@@ -108,9 +108,40 @@ def test_humanoid_falls_and_lies_still():
     assert weight == pytest.approx(9.81 * model.total_mass(), rel=0.1)
 
 
+LADDER = """<mujoco><option gravity="0 0 -9.81" timestep="0.005"/><worldbody>
+  <geom type="plane" size="0 0 1" friction="0 0 0"/>
+  <body name="left" pos="0 0 1.22">
+    <joint name="x" type="slide" axis="1 0 0"/><joint name="z" type="slide" axis="0 0 1"/><joint name="turn" axis="0 1 0"/>
+    <inertial pos="-.25 0 -.6" mass="3" diaginertia=".3 .3 .05"/><geom type="sphere" size=".02" pos="-.5 0 -1.2" friction="0 0 0"/>
+    <body name="right"><joint name="hinge" axis="0 1 0"/>
+      <inertial pos=".25 0 -.6" mass="3" diaginertia=".3 .3 .05"/><geom type="sphere" size=".02" pos=".5 0 -1.2" friction="0 0 0"/>
+    </body></body></worldbody>
+  <equality><joint name="rope" joint1="hinge"/></equality></mujoco>"""
+
+
+@pytest.mark.parametrize("loops", ["spook", "shake"])
+def test_loops_and_contacts_hold_together(tmp_path, loops):
+    """A pair of stairs on ice, kept from sliding apart by its hinge's equality: the hinge's torque is m g a / 2."""
+    (tmp_path / "ladder.xml").write_text(LADDER)
+    model = tarsus.Model.load(str(tmp_path / "ladder.xml"))
+    data = tarsus.Data(model)
+    stepper = tarsus.Stepper(data, dt=0.005, contacts=True, loops=loops)
+    for _ in range(1000):
+        assert stepper.step() == 0
+    report = stepper.loops()
+    assert report["status"] == "solved" and report["rows"] == 1
+    assert report["error"] < 1e-9 and report["worst_row"].startswith("rope")
+    (torque,) = report["multipliers"].values()
+    assert abs(torque) == pytest.approx(3 * 9.81 * 0.5 / 2, rel=1e-4)
+    assert [c["force"][2] for c in stepper.contacts] == pytest.approx([3 * 9.81] * 2, rel=1e-4)
+    with pytest.raises(tarsus.ValueError, match="world"):
+        stepper.loops(1)
+
+
 def test_rows_are_for_one_world():
     model = tarsus.Model.load(str(MODELS / "pendulum.xml"))
     with pytest.raises(tarsus.ValueError, match="lanes"):
         tarsus.Stepper(tarsus.Data(model, worlds=8), contacts=True)
     assert tarsus.Stepper(tarsus.Data(model)).rows is None
+    assert tarsus.Stepper(tarsus.Data(model)).loops() is None
 

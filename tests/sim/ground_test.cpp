@@ -219,13 +219,6 @@ TEST(Ground, RowsNeedOneWorldAndEuler) {
   EXPECT_THROW(Stepper<double>(model, many, options), ValueError);
   options.integrator = Integrator::rk4;
   EXPECT_THROW(Stepper<double>(model, one, options), ValueError);
-  const Model loop = compile(read_model(std::string(TARSUS_SOURCE_DIR) + "/models/loops/four_bar.xml", {}));
-  Data linkage(loop);
-  options.integrator = Integrator::semi_implicit_euler;
-  EXPECT_THROW(Stepper<double>(loop, linkage, options),
-               ValueError);  // contacts and loops together: not yet, and not silently
-  options.loops = LoopMode::off;
-  EXPECT_NO_THROW(Stepper<double>(loop, linkage, options));
 }
 
 }  // namespace
