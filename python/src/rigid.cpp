@@ -130,6 +130,42 @@ Quatd unit(const Numbers4& q) {
   return normalized(Quatd{q[0], q[1], q[2], q[3]});
 }
 
+/// Of the last step, if the state is still that step's.
+template <class R>
+nb::dict AnyRigidWorld::contact_arrays(const RigidWorld<R>& w) const {
+  std::vector<int> bodies, shapes;
+  std::vector<double> position, normal, distance, force, torque;
+  const double h = contact_dt_;
+  for (std::size_t k = 0; stepped_ && k < w.contacts().size(); ++k) {
+    const BodyContact<R>& c = w.contacts()[k];
+    const ContactImpulse<R>& p = w.impulses()[k];
+    const RigidBody& a = w.bodies()[std::size_t(c.body_a)];
+    const Vec3d n = {c.normal[0], c.normal[1], c.normal[2]};
+    const Vec3d arm = c.round ? n * -double(c.arm_a[0]) : Vec3d{c.arm_a[0], c.arm_a[1], c.arm_a[2]};
+    const Vec3d x = a.position - a.velocity * (failed_ ? 0.0 : h) + arm;  // where the body was
+    const Vec3d f = (n * double(p.normal) + Vec3d{p.tangent[0], p.tangent[1], p.tangent[2]}) * (1 / h);
+    bodies.insert(bodies.end(), {c.body_a, c.body_b});
+    shapes.insert(shapes.end(), {w.contact_pairs()[k].first, w.contact_pairs()[k].second});
+    position.insert(position.end(), {x.x, x.y, x.z});
+    normal.insert(normal.end(), {n.x, n.y, n.z});
+    force.insert(force.end(), {f.x, f.y, f.z});
+    const ContactMoment<R> m = w.moments().empty() ? ContactMoment<R>{} : w.moments()[k];
+    for (const R x : m.moment) torque.push_back(double(x) / h);
+    distance.push_back(c.distance);
+  }
+  const std::size_t k = distance.size();
+  nb::dict out;
+  out["bodies"] = new_array(bodies, {k, 2}), out["shapes"] = new_array(shapes, {k, 2});
+  out["position"] = new_array(position, {k, 3}), out["normal"] = new_array(normal, {k, 3});
+  out["distance"] = new_array(distance, {k}), out["force"] = new_array(force, {k, 3});
+  out["torque"] = new_array(torque, {k, 3});
+  return out;
+}
+
+nb::dict AnyRigidWorld::contacts() const {
+  return visit([&]<class R>(RigidWorld<R>& w) { return contact_arrays(w); });
+}
+
 namespace {
 
 RigidScene empty_scene() {
@@ -307,7 +343,8 @@ void bind_state(nb::class_<AnyRigidWorld>& c) {
       "(n, 3), normal\n"
       "(n, 3), unit, from the second to the first, distance (n), negative for penetration, all as the step "
       "found them, and the\n"
-      "force on the first (n, 3) [N]. Empty after the state was set.");
+      "force on the first (n, 3) [N] and the torque of torsional and rolling friction on it (n, 3) [N m]. Empty after "
+      "the state was set.");
   c.def_prop_ro("options", &W::options, nb::sig("def options(self) -> dict[str, object]"), "All of them; a copy.");
   c.def("set_options", &W::set_options, "keywords"_a, nb::sig("def set_options(self, **options) -> None"),
         "Changes options between steps; threads and dtype stay as they were made.");

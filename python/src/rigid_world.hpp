@@ -228,9 +228,7 @@ class AnyRigidWorld {
     });
     return nb::module_::import_("numpy").attr("array")(out, nb::arg("dtype") = "bool");
   }
-  nb::dict contacts() const {
-    return visit([&]<class R>(RigidWorld<R>& w) { return contact_arrays(w); });
-  }
+  nb::dict contacts() const;
 
   nb::dict options() const {
     nb::dict out = to_python(visit([](auto& w) { return w.options(); }));
@@ -272,32 +270,7 @@ class AnyRigidWorld {
   }
 
   template <class R>
-  nb::dict contact_arrays(const RigidWorld<R>& w) const {
-    std::vector<int> bodies, shapes;
-    std::vector<double> position, normal, distance, force;
-    const double h = contact_dt_;
-    for (std::size_t k = 0; stepped_ && k < w.contacts().size(); ++k) {
-      const BodyContact<R>& c = w.contacts()[k];
-      const ContactImpulse<R>& p = w.impulses()[k];
-      const RigidBody& a = w.bodies()[std::size_t(c.body_a)];
-      const Vec3d n = {c.normal[0], c.normal[1], c.normal[2]};
-      const Vec3d arm = c.round ? n * -double(c.arm_a[0]) : Vec3d{c.arm_a[0], c.arm_a[1], c.arm_a[2]};
-      const Vec3d x = a.position - a.velocity * (failed_ ? 0.0 : h) + arm;  // where the body was
-      const Vec3d f = (n * double(p.normal) + Vec3d{p.tangent[0], p.tangent[1], p.tangent[2]}) * (1 / h);
-      bodies.insert(bodies.end(), {c.body_a, c.body_b});
-      shapes.insert(shapes.end(), {w.contact_pairs()[k].first, w.contact_pairs()[k].second});
-      position.insert(position.end(), {x.x, x.y, x.z});
-      normal.insert(normal.end(), {n.x, n.y, n.z});
-      force.insert(force.end(), {f.x, f.y, f.z});
-      distance.push_back(c.distance);
-    }
-    const std::size_t k = distance.size();
-    nb::dict out;
-    out["bodies"] = new_array(bodies, {k, 2}), out["shapes"] = new_array(shapes, {k, 2});
-    out["position"] = new_array(position, {k, 3}), out["normal"] = new_array(normal, {k, 3});
-    out["distance"] = new_array(distance, {k}), out["force"] = new_array(force, {k, 3});
-    return out;
-  }
+  nb::dict contact_arrays(const RigidWorld<R>& w) const;
 
   std::variant<std::unique_ptr<RigidWorld<double>>, std::unique_ptr<RigidWorld<float>>> world_;
   std::vector<ShapePose> frames_;   // [body] centre of mass and principal axes in the user's frame

@@ -72,11 +72,11 @@ void RigidWorld<R>::classify() {
   const std::size_t ns = surfaces_.size();
   w.surfaces.clear();
   w.lanes.materials.clear();
-  w.needs_rows = !joints_.empty();
+  w.needs_rows = !joints_.empty(), w.turns = false;
   for (std::size_t i = 0; i < ns * ns; ++i) {
     w.surfaces.push_back(combine(surfaces_[i / ns], surfaces_[i % ns], options_));
     w.lanes.materials.push_back(w.surfaces.back().material);
-    w.needs_rows = w.needs_rows || w.surfaces.back().torsional > 0 || w.surfaces.back().rolling > 0;
+    w.turns = w.turns || w.surfaces.back().material.turns();
   }
   w.pose.resize(shapes_.size());
   w.boxes.resize(w.boxed.size());
@@ -117,6 +117,7 @@ void RigidWorld<R>::put_contact(std::size_t place, const ContactOwners& owners, 
   if (surface.impedance && !round) relative *= mass_share(owners, p.normal, arm_a, arm_b);
   c.relative_compliance = R(relative);
   w.lanes.impulses[place] = {};
+  if (w.turns) w.lanes.moments[place] = {};
   w.pairs[place] = {owners.shape_a, owners.shape_b, p.feature};
 }
 
@@ -155,7 +156,7 @@ void RigidWorld<R>::detect_round() {
       if (int(t) < thread) place += w.shares[t].hits.size();
       all += w.shares[t].hits.size();
     }
-    if (thread == 0) w.lanes.contacts.resize(all), w.lanes.impulses.resize(all), w.pairs.resize(all);
+    if (thread == 0) w.resize_contacts(all);
     team_->barrier();
     for (int k : own.hits) {
       auto& [i, j, slot, last] = w.candidates[at(k)];
@@ -182,7 +183,7 @@ void RigidWorld<R>::detect_round() {
       const double half = 0.5 * point.distance;
       put_contact(place, owners, point, {radius_a + half, 0, 0}, {radius + half, 0, 0}, true);
       w.lanes.contacts[place].slot = slot;
-      if (w.carry && last >= 0) w.lanes.impulses[place] = w.last_impulses[at(last)];
+      if (w.carry && last >= 0) w.take_last(place, last);
       last = int(place++);
       own.depth.add(point.distance);
     }
@@ -200,7 +201,7 @@ void RigidWorld<R>::detect_others(PenetrationSum& depth) {
     if (a.body < 0 || !may_touch(a, b)) return;
     const int n = collide(a.shape, w.pose[at(first)], b.shape, w.pose[at(second)], options_.margin, points);
     const std::size_t place = w.pairs.size();
-    w.lanes.contacts.resize(place + at(n)), w.lanes.impulses.resize(place + at(n)), w.pairs.resize(place + at(n));
+    w.resize_contacts(place + at(n));
     for (int k = 0; k < n; ++k) {
       const ContactPoint& p = points[at(k)];
       const bool round = w.is_round[at(first)] && b.body < 0;
@@ -230,6 +231,8 @@ void RigidWorld<R>::detect(RigidStepReport& report) {
   Workspace& w = *work_;
   if (!w.classified) classify();
   std::swap(w.last_impulses, w.lanes.impulses);
+  std::swap(w.last_moments, w.lanes.moments);
+  w.last_moments.resize(w.turns ? w.last_impulses.size() : 0);
   std::swap(w.last_pairs, w.pairs);
   find_candidates();
   w.carry = options_.warm_start && !w.candidates_new;
@@ -276,7 +279,7 @@ void RigidWorld<R>::take_impulses(std::size_t i, unsigned mask) {
   for (int k = w.head[bucket(p, mask)]; k >= 0; k = w.next[at(k)]) {
     const ContactPair& q = w.last_pairs[at(k)];
     if (q.first != p.first || q.second != p.second || q.feature != p.feature) continue;
-    w.lanes.impulses[i] = w.last_impulses[at(k)];
+    w.take_last(i, k);
     break;
   }
 }
@@ -319,23 +322,20 @@ void RigidWorld<R>::sleep(RigidStepReport& report) {
     report.islands += root(int(i)) == int(i);
   }
   // Contacts of sleepers to the back, in their order; they keep their impulses for when they wake.
-  std::vector<BodyContact<R>> contacts, resting;
-  std::vector<ContactImpulse<R>> impulses, resting_impulses;
-  std::vector<ContactPair> pairs, resting_pairs;
-  for (std::size_t i = 0; i < w.pairs.size(); ++i) {
-    const bool rests = bodies_[at(w.lanes.contacts[i].body_a)].asleep;
-    (rests ? resting : contacts).push_back(w.lanes.contacts[i]);
-    (rests ? resting_impulses : impulses).push_back(w.lanes.impulses[i]);
-    (rests ? resting_pairs : pairs).push_back(w.pairs[i]);
-  }
-  w.lanes.active = int(contacts.size());
-  contacts.insert(contacts.end(), resting.begin(), resting.end());
-  pairs.insert(pairs.end(), resting_pairs.begin(), resting_pairs.end());
-  impulses.insert(impulses.end(), resting_impulses.begin(), resting_impulses.end());
-  w.lanes.contacts.swap(contacts);
-  w.lanes.impulses.swap(impulses);
+  std::vector<char> rests;
+  for (const BodyContact<R>& c : w.lanes.contacts) rests.push_back(bodies_[at(c.body_a)].asleep);
+  const auto reorder = [&](auto& all) {
+    std::decay_t<decltype(all)> sorted;
+    for (const char which : {0, 1}) {
+      for (std::size_t i = 0; i < all.size(); ++i) {
+        if (rests[i] == which) sorted.push_back(all[i]);
+      }
+    }
+    all.swap(sorted);
+  };
+  reorder(w.lanes.contacts), reorder(w.lanes.impulses), reorder(w.lanes.moments), reorder(w.pairs);
+  w.lanes.active = int(std::count(rests.begin(), rests.end(), 0));
   w.candidates_new = true;  // what they know of their contacts' places no longer holds
-  w.pairs.swap(pairs);
 }
 
 template bool RigidWorld<float>::may_touch(const BodyShape&, const BodyShape&) const;

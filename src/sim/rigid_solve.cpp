@@ -196,14 +196,14 @@ class RigidRows {
 namespace {
 
 struct ContactRows {
-  int normal, tangent;  // row numbers
+  int normal, tangent, torsional, rolling;  // row numbers, -1: none
   Vec3d t1, t2;
 };
 
 template <class R>
 ContactRows add_contact_rows(RigidRows& rows, RowProblem& problem, const BodyContact<R>& c,
-                             const ContactImpulse<R>& from, const PairSurface& s, const RigidWorldOptions& options,
-                             std::vector<double>& start) {
+                             const ContactImpulse<R>& from, const ContactMoment<R>& moment, const PairSurface& s,
+                             const RigidWorldOptions& options, std::vector<double>& start) {
   const Vec3d n = {double(c.normal[0]), double(c.normal[1]), double(c.normal[2])};
   Vec3d ra = {double(c.arm_a[0]), double(c.arm_a[1]), double(c.arm_a[2])};
   Vec3d rb = {double(c.arm_b[0]), double(c.arm_b[1]), double(c.arm_b[2])};
@@ -217,7 +217,7 @@ ContactRows add_contact_rows(RigidRows& rows, RowProblem& problem, const BodyCon
   const SpookRow row = spook_unilateral(spook, double(c.distance), speed, options.dt, e, options.restitution_threshold);
   // A bouncing pair that is still apart is let through (see body_contact_kernels.inl).
   const bool bounces = e > 0 && -speed > options.restitution_threshold, active = !(c.distance > 0 && bounces);
-  ContactRows out{rows.add({bounces ? 0 : row.compliance, row.target, 0, active ? kInf : 0}), 0, t1, t2};
+  ContactRows out{rows.add({bounces ? 0 : row.compliance, row.target, 0, active ? kInf : 0}), 0, -1, -1, t1, t2};
   start.push_back(double(from.normal));
   const Vec3d push = {double(from.tangent[0]), double(from.tangent[1]), double(from.tangent[2])};
   problem.add_block(RowCone::ball, out.normal, s.material.friction);
@@ -226,19 +226,20 @@ ContactRows add_contact_rows(RigidRows& rows, RowProblem& problem, const BodyCon
   rows.aim(a, b, t2, ra, rb);
   rows.add({});
   start.push_back(dot(t1, push)), start.push_back(dot(t2, push));
-  if (s.torsional > 0) {
-    problem.add_block(RowCone::ball, out.normal, s.torsional);
+  const Vec3d turn = {double(moment.moment[0]), double(moment.moment[1]), double(moment.moment[2])};
+  if (s.material.torsional > 0) {
+    problem.add_block(RowCone::ball, out.normal, s.material.torsional);
     rows.aim(a, b, n, ra, rb, true);
-    rows.add({});
-    start.push_back(0);
+    out.torsional = rows.add({});
+    start.push_back(dot(n, turn));
   }
-  if (s.rolling > 0) {
-    problem.add_block(RowCone::ball, out.normal, s.rolling);
+  if (s.material.rolling > 0) {
+    problem.add_block(RowCone::ball, out.normal, s.material.rolling);
     rows.aim(a, b, t1, ra, rb, true);
-    rows.add({});
+    out.rolling = rows.add({});
     rows.aim(a, b, t2, ra, rb, true);
     rows.add({});
-    start.push_back(0), start.push_back(0);
+    start.push_back(dot(t1, turn)), start.push_back(dot(t2, turn));
   }
   return out;
 }
@@ -274,8 +275,9 @@ void RigidWorld<R>::solve_rows(RigidStepReport& report) {
   std::vector<ContactRows> placed;
   for (std::size_t i = 0; i < used; ++i) {
     const BodyContact<R>& c = w.lanes.contacts[i];
-    placed.push_back(
-        add_contact_rows(rows, w.rows, c, w.lanes.impulses[i], w.surfaces[at(c.material)], options_, w.multiplier));
+    placed.push_back(add_contact_rows(rows, w.rows, c, w.lanes.impulses[i],
+                                      w.turns ? w.lanes.moments[i] : ContactMoment<R>{}, w.surfaces[at(c.material)],
+                                      options_, w.multiplier));
   }
   w.velocity.clear(), w.spin.clear();
   for (const RigidBody& b : bodies_) w.velocity.push_back(b.velocity), w.spin.push_back(b.angular_velocity);
@@ -307,6 +309,13 @@ void RigidWorld<R>::solve_rows(RigidStepReport& report) {
     c.normal = R(w.multiplier[at(p.normal)]);
     const Vec3d t = p.t1 * w.multiplier[at(p.tangent)] + p.t2 * w.multiplier[at(p.tangent + 1)];
     for (int k = 0; k < 3; ++k) c.tangent[k] = R(t[k]);
+    if (!w.turns) continue;
+    const BodyContact<R>& contact = w.lanes.contacts[i];
+    Vec3d moment = {0, 0, 0};
+    if (p.torsional >= 0)
+      moment = Vec3d{contact.normal[0], contact.normal[1], contact.normal[2]} * w.multiplier[at(p.torsional)];
+    if (p.rolling >= 0) moment += p.t1 * w.multiplier[at(p.rolling)] + p.t2 * w.multiplier[at(p.rolling + 1)];
+    for (int k = 0; k < 3; ++k) w.lanes.moments[i].moment[k] = R(moment[k]);
   }
 }
 

@@ -18,7 +18,6 @@ inline std::uint64_t body_pair_key(int a, int b) {
 /// Two surfaces together.
 struct PairSurface {
   ContactMaterial material;
-  double torsional = 0, rolling = 0;
   double relative_compliance = 0;  // if not impedance
   bool impedance = false;          // MJCF: the compliance depends on the penetration
   double solimp[5] = {0.9, 0.95, 0.001, 0.5, 2};
@@ -104,7 +103,7 @@ struct RigidWorld<R>::Workspace {
   std::vector<RoundOwner> owners;  // [round]
   std::vector<char> is_round;      // [shape]
   std::vector<int> planes, boxed;  // static planes; shapes that go through the broad phase
-  bool need_broad = false, same_masks = true, needs_rows = false;
+  bool need_broad = false, same_masks = true, needs_rows = false, turns = false;
   std::array<std::vector<double>, 4> columns;  // x, y, z, radius of all, for SpherePhase
   struct Candidate {
     int first, second;  // [round]; second < 0: plane number -1 - second
@@ -133,10 +132,21 @@ struct RigidWorld<R>::Workspace {
   SpherePhase spheres;
   BroadPhase broad;
 
+  void resize_contacts(std::size_t n) {
+    lanes.contacts.resize(n), lanes.impulses.resize(n), pairs.resize(n);
+    if (turns) lanes.moments.resize(n);
+  }
+  /// Starts a contact from what it was in the last step.
+  void take_last(std::size_t contact, int last) {
+    lanes.impulses[contact] = last_impulses[std::size_t(last)];
+    if (turns) lanes.moments[contact] = last_moments[std::size_t(last)];
+  }
+
   BodyContactSolver<R> lanes;
   std::vector<ContactPair> pairs, last_pairs;
   std::vector<ContactImpulse<R>> last_impulses;
-  std::vector<int> head, next;  // the last step's contacts by hash
+  std::vector<ContactMoment<R>> last_moments;  // empty if no surface has torsional or rolling friction
+  std::vector<int> head, next;                 // the last step's contacts by hash
 
   std::vector<Vec3d> velocity, spin;  // [body] before a step by rows: given back if it fails
   AlignedVector<R> push;              // [body][8] what forces add to a record of BodyContactSolver

@@ -62,8 +62,8 @@ PairSurface combine(const Surface& first, const Surface& second, const RigidWorl
   PairSurface s;
   s.material.friction = dimension >= 3 ? std::max(a.friction, b.friction) : 0;
   s.material.restitution = std::max(a.restitution, b.restitution);
-  s.torsional = dimension >= 4 ? std::max(a.torsional, b.torsional) : 0;
-  s.rolling = dimension >= 6 ? std::max(a.rolling, b.rolling) : 0;
+  s.material.torsional = dimension >= 4 ? std::max(a.torsional, b.torsional) : 0;
+  s.material.rolling = dimension >= 6 ? std::max(a.rolling, b.rolling) : 0;
   s.material.compliance = first.priority == second.priority ? a.compliance + b.compliance : a.compliance;
   const double steps = options.damping_time > 0 ? options.damping_time : kDampingSteps * options.dt;
   s.material.damping_time = std::max(a.damping_time, b.damping_time);
@@ -176,7 +176,8 @@ void RigidWorld<R>::exclude(int body_a, int body_b) {
 template <class R>
 void RigidWorld<R>::forget_contacts() {
   Workspace& w = *work_;
-  w.pairs.clear(), w.lanes.impulses.clear(), w.lanes.contacts.clear(), w.last_joint.clear();
+  w.pairs.clear(), w.lanes.impulses.clear(), w.lanes.contacts.clear(), w.lanes.moments.clear();
+  w.last_joint.clear();
   w.from_candidates = 0, w.candidates_valid = false;
 }
 
@@ -226,6 +227,10 @@ const std::vector<BodyContact<R>>& RigidWorld<R>::contacts() const {
 template <class R>
 const std::vector<ContactImpulse<R>>& RigidWorld<R>::impulses() const {
   return work_->lanes.impulses;
+}
+template <class R>
+const std::vector<ContactMoment<R>>& RigidWorld<R>::moments() const {
+  return work_->lanes.moments;
 }
 template <class R>
 const std::vector<typename RigidWorld<R>::ContactPair>& RigidWorld<R>::contact_pairs() const {

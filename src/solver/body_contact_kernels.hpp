@@ -22,6 +22,12 @@ enum ContactField : int {
   kGeneralArmB = 15,  // 3
   kCoupling = 18,     // 3: K n
   kGeneralFields = 21,
+  kTorsional = 21,         // μ_τ
+  kRolling = 22,           // μ_ρ
+  kInverseTorsional = 23,  // ω/d_τ
+  kInverseRolling = 24,    // ω/d_ρ
+  kMoment = 25,            // 3
+  kTurningFields = 28,
 };
 
 template <class R>
@@ -35,14 +41,14 @@ struct ContactKernelArgs {
   R dt, relaxation, restitution_threshold;
 };
 
-/// Functions over a run of batches of one kind: [round + 2 static]. sweep returns the largest |ΔP| (1/m_A + 1/m_B)
+/// Functions over a run of batches of one kind: [round + 2 static], then [4 + static] with a moment. sweep returns the largest |ΔP| (1/m_A + 1/m_B)
 /// squared.
 template <class R>
 struct ContactKernels {
   int lanes;
-  void (*prepare[4])(const ContactKernelArgs<R>&);
-  void (*warm[4])(const ContactKernelArgs<R>&);
-  R (*sweep[4])(const ContactKernelArgs<R>&);
+  void (*prepare[6])(const ContactKernelArgs<R>&);
+  void (*warm[6])(const ContactKernelArgs<R>&);
+  R (*sweep[6])(const ContactKernelArgs<R>&);
 };
 
 }  // namespace tarsus

@@ -1,4 +1,5 @@
-// One contact point a lane. Round: two spheres (or a sphere and the world); general: any two bodies.
+// One contact point a lane. Round: two spheres (or a sphere and the world); general: any two bodies,
+// with or without a moment.
 // Formulas: include/tarsus/solver/body_contacts.hpp; SPOOK's b and Σ: theory.md, section 4.
 #pragma once
 
@@ -18,11 +19,30 @@ struct LaneBody {
 };
 static_assert(sizeof(LaneBody<float>) == 8 * sizeof(float));
 
-template <class T, bool Round, bool Static>
+/// Tangents of a unit normal, without a branch and without a normal for which they degenerate.  [Duff et al. 2017]
+template <class T>
+TARSUS_INLINE void tangents(const Vec3<T>& n, Vec3<T>& t1, Vec3<T>& t2) {
+  using R = Real<T>;
+  const T one = T(R(1)), sign = select(n.z < T(R(0)), -one, one), c = -one / (sign + n.z), xy = n.x * n.y * c;
+  t1 = {one + sign * n.x * n.x * c, sign * xy, -sign * n.x};
+  t2 = {xy, sign + n.y * n.y * c, -n.y};
+}
+template <class T>
+TARSUS_INLINE T larger_eigenvalue(T k11, T k22, T k12) {
+  const T half = (k11 - k22) * T(Real<T>(0.5));
+  return (k11 + k22) * T(Real<T>(0.5)) + square_root(mul_add(half, half, k12 * k12));
+}
+/// What a vector of this squared length is multiplied with to be no longer than `radius`.
+template <class T>
+TARSUS_INLINE T shrink(T length2, T radius) {
+  return select(length2 > radius * radius, radius / square_root(length2), T(Real<T>(1)));
+}
+
+template <class T, bool Round, bool Static, bool Turning = false>
 struct ContactKernel {
   using R = Real<T>;
   static constexpr int kLanes = kWidth<T>;
-  static constexpr int kFields = Round ? int(kRoundFields) : int(kGeneralFields);
+  static constexpr int kFields = Turning ? int(kTurningFields) : Round ? int(kRoundFields) : int(kGeneralFields);
 
   R* f;  ///< this batch's fields
   LaneBody<T> a, b;
@@ -106,16 +126,55 @@ struct ContactKernel {
       if constexpr (!Static) d = mul_add(get(kArmB) * get(kArmB), b.inverse_moment, d);
       return d;
     } else {
-      // Tangents of Duff et al. 2017: no branch, no normal for which they degenerate.
-      const T one = T(R(1)), sign = select(n.z < T(R(0)), -one, one), c = -one / (sign + n.z), xy = n.x * n.y * c;
-      const Vec3<T> t1 = {one + sign * n.x * n.x * c, sign * xy, -sign * n.x};
-      const Vec3<T> t2 = {xy, sign + n.y * n.y * c, -n.y};
+      Vec3<T> t1, t2;
+      tangents(n, t1, t2);
       const Vec3<T> kn = answer(n), k1 = answer(t1), k2 = answer(t2);
       put3(kCoupling, kn);
       normal_diagonal = dot(n, kn);
-      const T k11 = dot(t1, k1), k22 = dot(t2, k2), k12 = dot(t1, k2), half = (k11 - k22) * T(R(0.5));
-      return (k11 + k22) * T(R(0.5)) + square_root(mul_add(half, half, k12 * k12));
+      return larger_eigenvalue(dot(t1, k1), dot(t2, k2), dot(t1, k2));
     }
+  }
+
+  /// ∂(ω_A - ω_B)/∂M.
+  TARSUS_INLINE Sym3<T> turn_answer() const {
+    if constexpr (Static)
+      return ia;
+    else
+      return ia + ib;
+  }
+  TARSUS_INLINE void push_moment(const Vec3<T>& m) {
+    a.w += ia * m;
+    if constexpr (!Static) b.w -= ib * m;
+  }
+  TARSUS_INLINE void prepare_moment(const ContactKernelArgs<R>& args, const Vec3<T>& n, T keep) const {
+    const T zero = T(R(0)), omega = T(args.relaxation);
+    const Sym3<T> s = turn_answer();
+    Vec3<T> t1, t2;
+    tangents(n, t1, t2);
+    const Vec3<T> k1 = s * t1, k2 = s * t2;
+    const T d_torsion = dot(n, s * n), d_rolling = larger_eigenvalue(dot(t1, k1), dot(t2, k2), dot(t1, k2));
+    const auto active = keep > zero;
+    put(kInverseTorsional, select(active & (get(kTorsional) > zero), omega / d_torsion, zero));
+    put(kInverseRolling, select(active & (get(kRolling) > zero), omega / d_rolling, zero));
+    put3(kMoment, get3(kMoment) * keep);
+  }
+  /// Torsional friction, then rolling friction. @return the change of the relative spin, as the speed of A's arm, squared
+  TARSUS_INLINE T sweep_moment(const Vec3<T>& n, T normal) {
+    const Sym3<T> s = turn_answer();
+    Vec3<T> w = a.w;
+    if constexpr (!Static) w = w - b.w;
+    const Vec3<T> before = get3(kMoment);
+    const T old = dot(n, before), bound = get(kTorsional) * normal;
+    const T torsion = minimum(bound, maximum(-bound, neg_mul_add(dot(n, w), get(kInverseTorsional), old)));
+    w += s * (n * (torsion - old));
+    const Vec3<T> slip = mul_add(n, -dot(n, w), w);
+    Vec3<T> roll = mul_add(slip, -get(kInverseRolling), mul_add(n, -old, before));
+    roll = roll * shrink(dot(roll, roll), get(kRolling) * normal);
+    const Vec3<T> moment = mul_add(n, torsion, roll), change = moment - before, spin = s * change;
+    put3(kMoment, moment);
+    push_moment(change);
+    const Vec3<T> arm = get3(kArmA);
+    return dot(spin, spin) * dot(arm, arm);
   }
 
   static void prepare(const ContactKernelArgs<R>& args) {
@@ -145,6 +204,7 @@ struct ContactKernel {
       const Vec3<T> t = k.get3(kImpulseTangent);
       const T keep = select(active, one, zero), along = dot(n, t);
       k.put3(kImpulseTangent, mul_add(n, -along, t) * keep);
+      if constexpr (Turning) k.prepare_moment(args, n, keep);
     }
   }
 
@@ -154,12 +214,13 @@ struct ContactKernel {
       k.open(args, batch);
       const Vec3<T> n = k.get3(kNormal);
       k.push(n, mul_add(n, k.get(kImpulseNormal), k.get3(kImpulseTangent)));
+      if constexpr (Turning) k.push_moment(k.get3(kMoment));
       k.close(args, batch);
     }
   }
 
   static R sweep(const ContactKernelArgs<R>& args) {
-    const T zero = T(R(0)), one = T(R(1));
+    const T zero = T(R(0));
     T worst = zero;
     for (int batch = 0; batch < args.batches; ++batch) {
       ContactKernel k;
@@ -173,13 +234,12 @@ struct ContactKernel {
       const T along = Round ? vn : dot(n, v);
       const Vec3<T> vt = mul_add(n, -along, v), before = k.get3(kImpulseTangent);
       Vec3<T> t = mul_add(vt, -k.get(kInverseTangent), before);
-      const T radius = k.get(kFriction) * normal, length2 = dot(t, t);
-      const T scale = select(length2 > radius * radius, radius / square_root(length2), one);
-      t = t * scale;
+      t = t * shrink(dot(t, t), k.get(kFriction) * normal);
       const Vec3<T> p = mul_add(n, change, t - before);
       k.push(n, p);
       k.put(kImpulseNormal, normal);
       k.put3(kImpulseTangent, t);
+      if constexpr (Turning) worst = maximum(worst, k.sweep_moment(n, normal));
       k.close(args, batch);
       const T m = k.inverse_mass();
       worst = maximum(worst, dot(p, p) * m * m);
@@ -196,10 +256,12 @@ ContactKernels<Real<T>> contact_kernels() {
   using B = ContactKernel<T, true, false>;
   using C = ContactKernel<T, false, true>;
   using D = ContactKernel<T, true, true>;
+  using E = ContactKernel<T, false, false, true>;
+  using F = ContactKernel<T, false, true, true>;
   return {kWidth<T>,
-          {A::prepare, B::prepare, C::prepare, D::prepare},
-          {A::warm, B::warm, C::warm, D::warm},
-          {A::sweep, B::sweep, C::sweep, D::sweep}};
+          {A::prepare, B::prepare, C::prepare, D::prepare, E::prepare, F::prepare},
+          {A::warm, B::warm, C::warm, D::warm, E::warm, F::warm},
+          {A::sweep, B::sweep, C::sweep, D::sweep, E::sweep, F::sweep}};
 }
 
 }  // namespace TARSUS_ISA

@@ -42,13 +42,19 @@ const ContactKernels<R>& kernels() {
 constexpr int kMaxColours = 64;  // the last one holds what fits in no other: one contact a batch
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
-template <class R>
-int kind_of(const BodyContact<R>& c) {
-  return (c.round ? 1 : 0) + (c.body_b < 0 ? 2 : 0);
+bool turning(int kind) { return kind >= 4; }
+bool round_kind(int kind) { return kind < 4 && (kind & 1); }
+int fields_of(int kind) {
+  return turning(kind) ? int(kTurningFields) : round_kind(kind) ? int(kRoundFields) : int(kGeneralFields);
 }
-int fields_of(int kind) { return kind & 1 ? int(kRoundFields) : int(kGeneralFields); }
 
 }  // namespace
+
+template <class R>
+int BodyContactSolver<R>::kind_of(const BodyContact<R>& c) const {
+  if (!turns_.empty() && turns_[c.material]) return 4 + (c.body_b < 0 ? 1 : 0);
+  return (c.round ? 1 : 0) + (c.body_b < 0 ? 2 : 0);
+}
 
 template <class R>
 void BodyContactSolver<R>::resize(int bodies) {
@@ -207,12 +213,19 @@ void BodyContactSolver<R>::fill(int kind, int batch_begin, int batch_end) {
     put(kImpulseNormal, start.normal);
     for (int k = 0; k < 3; ++k) put(kImpulseTangent + k, start.tangent[k]);
     b.restitution[at(place)] = R(m.restitution);
-    if (kind & 1) {
+    if (round_kind(kind)) {
       put(kArmA, c.arm_a[0]);
       put(kArmB, c.arm_b[0]);
-    } else {
-      for (int k = 0; k < 3; ++k) put(kArmA + k, c.arm_a[k]), put(kGeneralArmB + k, c.arm_b[k]);
+      continue;
     }
+    for (int k = 0; k < 3; ++k) {
+      put(kArmA + k, c.round ? -c.arm_a[0] * c.normal[k] : c.arm_a[k]);
+      put(kGeneralArmB + k, c.round ? c.arm_b[0] * c.normal[k] : c.arm_b[k]);
+    }
+    if (!turning(kind)) continue;
+    put(kTorsional, R(m.torsional));
+    put(kRolling, R(m.rolling));
+    for (int k = 0; k < 3; ++k) put(kMoment + k, moments[at(b.contact[at(place)])].moment[k]);
   }
 }
 
@@ -226,6 +239,8 @@ void BodyContactSolver<R>::write_back(int kind, int batch_begin, int batch_end) 
     ContactImpulse<R>& out = impulses[at(b.contact[at(place)])];
     out.normal = f[kImpulseNormal * lanes];
     for (int k = 0; k < 3; ++k) out.tangent[k] = f[(kImpulseTangent + k) * lanes];
+    if (!turning(kind)) continue;
+    for (int k = 0; k < 3; ++k) moments[at(b.contact[at(place)])].moment[k] = f[(kMoment + k) * lanes];
   }
 }
 
@@ -249,6 +264,11 @@ template <class R>
 void BodyContactSolver<R>::prepare(const BodyContactOptions& options, ThreadTeam& team) {
   lanes_ = kernels<R>().lanes;
   impulses.resize(contacts.size());
+  turns_.clear();
+  if (std::any_of(materials.begin(), materials.end(), [](const ContactMaterial& m) { return m.turns(); })) {
+    for (const ContactMaterial& m : materials) turns_.push_back(m.turns());
+  }
+  moments.resize(turns_.empty() ? 0 : contacts.size());
   slot_.resize(active < 0 ? contacts.size() : at(active));
   colours_ = 0;
   without_.resize(at(team.size()));

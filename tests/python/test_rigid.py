@@ -323,3 +323,13 @@ def test_the_pages_code_runs():
     assert blocks
     for block in blocks:
         exec(compile(block, "docs/contact.md", "exec"), {})
+
+
+def test_torque_of_torsional_friction():
+    world = tarsus.RigidWorld()
+    world.add_surface(torsional=0.02, rolling=0.01)
+    world.add_shape(-1, tarsus.Shape.plane(), surface=1)
+    world.add_body(tarsus.Shape.sphere(0.3), 2.0, (0, 0, 0.3), surface=1)
+    world.velocities = np.array([[0, 0, 0, 0, 0, 5.0]])
+    assert world.step(30)
+    assert np.allclose(world.contacts["torque"], [[0, 0, -0.02 * 2 * G]], rtol=2e-3, atol=1e-6)

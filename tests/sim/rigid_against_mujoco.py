@@ -2,7 +2,7 @@
 """What MuJoCo makes of scenes of free bodies, for tests/sim/rigid_oracle_test.cpp.
 
 usage: rigid_against_mujoco.py rest FILE SECONDS      contact forces of a scene that has come to rest
-       rigid_against_mujoco.py path FILE SECONDS DT   positions and velocities of all bodies at the end
+       rigid_against_mujoco.py path FILE SECONDS DT [QVEL...]   positions and velocities of all bodies at the end
 Prints one JSON object. Elliptic cones, Newton's solver to 1e-12.
 """
 import json
@@ -41,8 +41,10 @@ def rest(path, seconds):
     return {"speed": speed, "forces": {k: {"normal": n, "tangent": float(np.linalg.norm(t))} for k, (n, t) in forces.items()}}
 
 
-def path(file, seconds, dt):
+def path(file, seconds, dt, velocity):
     model, data = load(file, dt)
+    if velocity:
+        data.qvel[:] = velocity
     for _ in range(round(seconds / dt)):
         mujoco.mj_step(model, data)
     return {"qpos": data.qpos.tolist(), "qvel": data.qvel.tolist()}
@@ -50,4 +52,4 @@ def path(file, seconds, dt):
 
 if __name__ == "__main__":
     what, file, seconds = sys.argv[1], sys.argv[2], float(sys.argv[3])
-    print(json.dumps(rest(file, seconds) if what == "rest" else path(file, seconds, float(sys.argv[4]))))
+    print(json.dumps(rest(file, seconds) if what == "rest" else path(file, seconds, float(sys.argv[4]), [float(x) for x in sys.argv[5:]])))

@@ -221,9 +221,11 @@ TEST(RigidWorld, LanesAgreeWithTheNewtonOracle) {
   RigidScene mixed = ball_drop(2, 2);
   mixed.add({ShapeType::box, {0.4, 0.5, 0.6}}, 2, {0.1, 0.2, 3.2}, axis_angle({1, 1, 0}, 0.4));
   mixed.add({ShapeType::capsule, {0.2, 0.5, 0}}, 1, {0.1, -0.3, 4.2}, axis_angle({1, 0, 0}, 1.4));
-  const char* names[] = {"balls", "boxes", "mixed"};
+  RigidScene turning = mixed;
+  turning.surfaces[0].torsional = 0.03, turning.surfaces[0].rolling = 0.02;
+  const char* names[] = {"balls", "boxes", "mixed", "turning"};
   int which = 0;
-  for (RigidScene* scene : {&balls, &boxes, &mixed}) {
+  for (RigidScene* scene : {&balls, &boxes, &mixed, &turning}) {
     SCOPED_TRACE(names[which++]);
     scene->options.relative_compliance = 1e-4;  // Σ > 0: velocities are unique
     for (double settle : {0.35, 0.8}) {
@@ -253,6 +255,11 @@ TEST(RigidWorld, ResultDoesNotDependOnThreads) {
   EXPECT_EQ(one, hash(3, 0.0f));
   EXPECT_EQ(hash(1, 0.0), hash(2, 0.0));
   EXPECT_NE(one, hash(1, 0.0));
+  scene.surfaces[0].torsional = 0.03, scene.surfaces[0].rolling = 0.02;
+  const auto turning = hash(1, 0.0f);
+  EXPECT_NE(turning, one);
+  EXPECT_EQ(turning, hash(2, 0.0f));
+  EXPECT_EQ(turning, hash(3, 0.0f));
 }
 
 TEST(RigidWorld, ResidualFallsWithIterationsOnEveryScene) {
@@ -275,25 +282,50 @@ TEST(RigidWorld, ResidualFallsWithIterationsOnEveryScene) {
   }
 }
 
-TEST(RigidWorld, TorsionalAndRollingFriction) {
-  RigidScene scene;
-  scene.add_floor();
-  const double rolling = 0.01, torsional = 0.02, r = 0.5, m = 2, inertia = 0.4 * m * r * r;
-  scene.surfaces[0].rolling = rolling, scene.surfaces[0].torsional = torsional;
-  scene.add(ball(r), m, {0, 0, r});
-  scene.options.dt = 1.0 / 240, scene.options.iterations = 100;
-  scene.bodies[0].angular_velocity = {0, 0, 3};
-  RigidWorld<double> spin = make_world<double>(scene);
-  run(spin, 0.5);
-  // Torque μ_t m g about the normal: ω = 3 - μ_t m g t/I.
-  EXPECT_NEAR(spin.bodies()[0].angular_velocity.z, 3 - torsional * m * kGravity * 0.5 / inertia, 0.02);
-  scene.bodies[0].angular_velocity = {0, 4, 0}, scene.bodies[0].velocity = {2, 0, 0};
-  RigidWorld<double> roll = make_world<double>(scene);
-  run(roll, 1);
-  // Rolling resistance M = μ_r m g: a = M r / (I + m r²).
-  EXPECT_NEAR(roll.bodies()[0].velocity.x, 2 - rolling * m * kGravity * r / (inertia + m * r * r), 0.01);
-  run(roll, 20);
-  EXPECT_LT(norm(roll.bodies()[0].velocity), 1e-6);
+TEST(RigidWorld, SpinningBallStopsByTorsionWhenItShould) {
+  // Torque μ_τ m g about the normal: ω = ω₀ - μ_τ m g t/I until t = ω₀ I/(μ_τ m g); then it stands.
+  const double torsional = 0.02, r = 0.5, m = 2, inertia = 0.4 * m * r * r, spin = 3;
+  const double slowing = torsional * m * kGravity / inertia, stop = spin / slowing;
+  for (const std::string& solver : kSolvers) {
+    RigidScene scene;
+    scene.add_floor();
+    scene.surfaces[0].torsional = torsional;
+    scene.add(ball(r), m, {0, 0, r});
+    scene.options.dt = 1.0 / 240, scene.options.iterations = 100, scene.options.solver = solver;
+    scene.bodies[0].angular_velocity = {0, 0, spin};
+    RigidWorld<double> world = make_world<double>(scene);
+    run(world, 0.5 * stop);
+    EXPECT_NEAR(world.bodies()[0].angular_velocity.z, spin - slowing * world.time(), 1e-2) << solver;
+    EXPECT_NEAR(world.moments()[0].moment[2] / scene.options.dt, -torsional * m * kGravity, 1e-3) << solver;
+    run(world, 0.5 * stop - 0.02);
+    EXPECT_GT(world.bodies()[0].angular_velocity.z, 0.01) << solver;
+    run(world, 0.04);
+    EXPECT_LT(std::abs(world.bodies()[0].angular_velocity.z), 1e-9) << solver;
+  }
+}
+
+TEST(RigidWorld, RollingBallStopsWhereItShould) {
+  // Rolling resistance M = μ_ρ m g: a = M r/(I + m r²), and a path of v²/(2 a) - v h/2.
+  const double rolling = 0.05, r = 0.5, m = 2, inertia = 0.4 * m * r * r, v = 2;
+  const double a = rolling * m * kGravity * r / (inertia + m * r * r);
+  for (const std::string& solver : kSolvers) {
+    double last = 0;
+    for (double h : {1.0 / 60, 1.0 / 120, 1.0 / 240}) {
+      RigidScene scene;
+      scene.add_floor();
+      scene.surfaces[0].rolling = rolling;
+      scene.add(ball(r), m, {0, 0, r});
+      scene.options.dt = h, scene.options.iterations = 200, scene.options.solver = solver;
+      scene.bodies[0].angular_velocity = {0, v / r, 0}, scene.bodies[0].velocity = {v, 0, 0};
+      RigidWorld<double> world = make_world<double>(scene);
+      run(world, v / a + 0.5);
+      const double error = std::abs(world.bodies()[0].position.x - (v * v / (2 * a) - v * h / 2));
+      EXPECT_LT(error, 3e-3 + 2 * h * h) << solver << " h = " << h;  // it sinks, and rolls on a smaller radius
+      EXPECT_LT(norm(world.bodies()[0].velocity), 1e-6) << solver;
+      last = error;
+    }
+    EXPECT_LT(last, 2e-3) << solver;
+  }
 }
 
 TEST(RigidWorld, PointJointsHoldAPendulumWithItsPeriod) {

@@ -87,8 +87,8 @@ struct RigidWorldOptions {
   double restitution_threshold = 0.5;  ///< [m/s]
   bool warm_start = true;
   int threads = 1;
-  /// "lanes": BodyContactSolver; or a name of row_solver_names(). Scenes with joints, torsional or rolling friction
-  /// always use rows: "lanes" is then taken as "gauss_seidel".
+  /// "lanes": BodyContactSolver; or a name of row_solver_names(). Scenes with joints always use rows: "lanes" is then
+  /// taken as "gauss_seidel".
   std::string solver = "lanes";
   bool sleep = false;
   double sleep_speed = 0.01, sleep_spin = 0.02;  ///< [m/s, rad/s]
@@ -147,6 +147,8 @@ class RigidWorld {
   /// Of the last step, and their impulses [N s].
   const std::vector<BodyContact<R>>& contacts() const;
   const std::vector<ContactImpulse<R>>& impulses() const;
+  /// Moments of torsional and rolling friction [N m s]; empty if no surface has any.
+  const std::vector<ContactMoment<R>>& moments() const;
   /// Shapes of each of them: normal from `second` to `first`.
   struct ContactPair {
     int first, second;

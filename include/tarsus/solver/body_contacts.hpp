@@ -8,6 +8,10 @@
 //   λ_n ← max(0, λ_n - ω (n·v + Σ λ_n - b)/d_n),            d_n = nᵀ K n + Σ
 //   λ_t ← disc(μ λ_n, λ_t - ω v_t/d_t),                     d_t the larger eigenvalue of K's tangential block
 //
+// and, where a material has torsional or rolling friction, a moment M = τ n + ρ, ρ ⊥ n, against ω_A - ω_B:
+//
+//   τ ← [-μ_τ λ_n, μ_τ λ_n](τ - ω n·(ω_A - ω_B)/d_τ),   ρ ← disc(μ_ρ λ_n, ρ - ω (ω_A - ω_B)_t/d_ρ),   I_A⁻¹ + I_B⁻¹ for K
+//
 // Round contacts (spheres about their centres of mass): K = (1/m_A + 1/m_B) 1 + (r_A²/I_A + r_B²/I_B)(1 - n nᵀ), so
 // that λ_n does not move v_t; a body's record of eight numbers is all that is loaded. [theory.md: d_n and d_t of
 // spheres]
@@ -35,12 +39,21 @@ struct ContactMaterial {
   double restitution = 0;   ///< e in [0, 1]: v_n⁺ >= -e v_n for approaches faster than the threshold
   double compliance = 0;    ///< ε >= 0 [m/N]
   double damping_time = 0;  ///< τ >= 0 [s]; ε + τ > 0 is required for SPOOK to be stable
+  double torsional = 0;     ///< μ_τ >= 0 [m]
+  double rolling = 0;       ///< μ_ρ >= 0 [m]
+  bool turns() const { return torsional > 0 || rolling > 0; }
 };
 
 /// λ of a contact: along the normal, and in the tangent plane [N s].
 template <class R>
 struct ContactImpulse {
   R normal = 0, tangent[3] = {0, 0, 0};
+};
+
+/// Torsional and rolling friction: a moment on A, world [N m s].
+template <class R>
+struct ContactMoment {
+  R moment[3] = {0, 0, 0};
 };
 
 /// One contact point. R: float or double. As small as it can be: large scenes are bound by memory.
@@ -96,6 +109,8 @@ class BodyContactSolver {
   std::vector<BodyContact<R>> contacts;
   /// [contact] in: where to start; out: the solution. Missing ones count as zero.
   std::vector<ContactImpulse<R>> impulses;
+  /// [contact] the same, if any material turns(); else empty.
+  std::vector<ContactMoment<R>> moments;
   int active = -1;  ///< only the first so many contacts take part; the others keep their impulses. -1: all
   std::vector<ContactMaterial> materials;
   /// Groups of the slots that contacts name: slots from 0 on, group by group. Before the velocities are set.
@@ -107,7 +122,8 @@ class BodyContactSolver {
   /// Starts from the contacts' impulses and sweeps; leaves velocities and impulses.
   BodyContactReport solve(const BodyContactOptions& options, ThreadTeam& team);
 
-  static constexpr int kKinds = 4;  ///< round or not × with the world or not
+  /// Round or not × with the world or not; then those with a moment, with a body or the world.
+  static constexpr int kKinds = 6;
 
  private:
   struct Batches {                      // of one kind
@@ -117,6 +133,7 @@ class BodyContactSolver {
     AlignedVector<R> restitution;       // [batch][lane]
     std::vector<int> start;             // [slot + 1], in batches
   };
+  int kind_of(const BodyContact<R>& c) const;
   void colour();
   void count(int thread, const ThreadTeam& team);
   void lay_out(int threads);
@@ -136,6 +153,7 @@ class BodyContactSolver {
   AlignedVector<R> velocity_, inertia_;
   std::vector<std::uint64_t> used_;        // [body] colours taken, all zero between calls
   std::vector<std::vector<int>> without_;  // [thread] contacts without a slot
+  std::vector<char> turns_;                // [material], empty if none does
   std::vector<int> slot_;                  // [contact]
   std::vector<int> count_;                 // [thread][slot][kind] contacts; then where the thread's next one goes
   Batches batches_[kKinds];
