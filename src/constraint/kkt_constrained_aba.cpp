@@ -7,6 +7,7 @@
 // w: rows of one link; l: all others, by their branches. r₁ vanishes and r₂_w shrinks by μ / (μ + Λ⁻¹) a round.
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "constraint/kkt_scratch.hpp"
 #include "tarsus/model/jcalc.inl"
@@ -43,17 +44,51 @@ std::pair<double, double> size_of(const ModelView<double>& m) {
 
 }  // namespace
 
-void KktSolver::by_constrained_aba(const KktInput& in, KktReport& report, Out<double> x1, Out<double> x2) {
-  Scratch& s = *s_;
-  const ModelView<double>& m = s.view;
-  LinkState<double>* state = in.data.links();
-  const int rows = in.rows.rows(), nv = m.nv;
-  const auto to_world = [](const DelassusRows<double>::Block& b) { return b.force && b.b < 0 && !b.joint; };
-  const auto [mass, radius2] = size_of(m);
+/// One solve. Residuals and factors are remade from x₁ and x₂, so that rounds can start again with another penalty.
+struct KktSolver::ConstrainedAba {
+  KktSolver& solver;
+  const KktInput& in;
+  Out<double> x1, x2;
+  Scratch& s;
+  const ModelView<double>& m;
+  DelassusRows<double> others;  // the rows that stay in Λ⁻¹
+  std::vector<int> other_row{};
+  std::vector<double> rho, z, dx1, y, rhs{}, dz{}, A{}, none, jx, zero_rows;
+  double mass = 0, radius2 = 0;
+  MultiplierReport found{};
 
-  // The rows that stay in Λ⁻¹.
-  DelassusRows<double> others(model_);
-  std::vector<int> other_row;
+  ConstrainedAba(KktSolver& solver, const KktInput& in, Out<double> x1, Out<double> x2);
+  static bool to_world(const DelassusRows<double>::Block& b) { return b.force && b.b < 0 && !b.joint; }
+  void add_others();
+  void restart();
+  void factor(double penalty);
+  void round();
+  double rounding();
+  bool iterate(KktReport& report);
+};
+
+KktSolver::ConstrainedAba::ConstrainedAba(KktSolver& solver, const KktInput& in, Out<double> x1, Out<double> x2)
+    : solver(solver),
+      in(in),
+      x1(x1),
+      x2(x2),
+      s(*solver.s_),
+      m(s.view),
+      others(solver.model_),
+      rho(in.rows.rows(), 0.0),
+      z(rho.size()),
+      dx1(m.nv),
+      y(m.nv),
+      none(m.nv),
+      jx(rho.size()),
+      zero_rows(rho.size()) {
+  std::tie(mass, radius2) = size_of(m);
+  add_others();
+  found.rank = others.rows();
+  s.r1.resize(m.nv), s.r2.resize(rho.size());
+}
+
+void KktSolver::ConstrainedAba::add_others() {
   for (int i = 0; i < in.rows.blocks(); ++i) {
     const auto block = in.rows.block(i);
     if (to_world(block)) continue;
@@ -64,71 +99,97 @@ void KktSolver::by_constrained_aba(const KktInput& in, KktReport& report, Out<do
     if (block.joint) std::copy_n(block.joint, (block.force ? 2 : block.dofs.size()) * block.stride, copy.joint);
     for (int r = 0; r < block.nrow; ++r) other_row.push_back(block.first_row + r);
   }
-  const int mo = others.rows(), ld = others.leading_dimension();
+  rhs.resize(others.rows()), dz.resize(others.rows());
+  A.resize(std::size_t(others.rows()) * others.leading_dimension());
+}
 
-  std::vector<double> rho(rows, 0.0), z(rows), dx1(nv), y(nv), rhs(mo), dz(mo), A(std::size_t(mo) * ld), none(nv),
-      jx(rows);
-  s.r1.resize(nv), s.r2.resize(rows);
+void KktSolver::ConstrainedAba::restart() {
   std::fill(x1.begin(), x1.end(), 0.0), std::fill(x2.begin(), x2.end(), 0.0);
-  const auto factor = [&](double penalty) {
-    s.kernels.pose(m, state, in.qpos.data());
-    for (int i = 0; i < in.rows.blocks(); ++i) {
-      const auto block = in.rows.block(i);
-      for (int r = 0; r < block.nrow && to_world(block); ++r) {
-        const double* p = block.force + r;
-        const int n = block.stride;
-        const Force<double> F{{p[0], p[n], p[2 * n]}, {p[3 * n], p[4 * n], p[5 * n]}};
-        const double mobility = (dot(F.f, F.f) + dot(F.n, F.n) / radius2) / mass,
-                     sigma = in.sigma.empty() ? 0 : in.sigma[block.first_row + r];
-        if (!(mobility + sigma > 0)) continue;  // a row of zeros moves nothing
-        rho[block.first_row + r] = 1 / (sigma + penalty * mobility);
-        add_outer(state[block.a].IA, F, rho[block.first_row + r]);
-      }
+  solver.residuals(in, x1, x2, s.r1, s.r2);
+}
+
+/// Factors of M̃, and Λ⁻¹ of the other rows on it.
+void KktSolver::ConstrainedAba::factor(double penalty) {
+  LinkState<double>* state = in.data.links();
+  s.kernels.pose(m, state, in.qpos.data());
+  for (int i = 0; i < in.rows.blocks(); ++i) {
+    const auto block = in.rows.block(i);
+    for (int r = 0; r < block.nrow && to_world(block); ++r) {
+      const double* p = block.force + r;
+      const int n = block.stride;
+      const Force<double> F{{p[0], p[n], p[2 * n]}, {p[3 * n], p[4 * n], p[5 * n]}};
+      const double mobility = (dot(F.f, F.f) + dot(F.n, F.n) / radius2) / mass,
+                   sigma = in.sigma.empty() ? 0 : in.sigma[block.first_row + r];
+      if (!(mobility + sigma > 0)) continue;  // a row of zeros moves nothing
+      rho[block.first_row + r] = 1 / (sigma + penalty * mobility);
+      add_outer(state[block.a].IA, F, rho[block.first_row + r]);
     }
-    s.kernels.reduce(m, state, none.data(), in.joint_inertia.data());
-    if (mo == 0) return;
-    others.sweep(model_, in.data);
-    others.gram(A.data(), ld);
-    for (int k = 0; k < mo && !in.sigma.empty(); ++k) A[std::size_t(k) * ld + k] += in.sigma[other_row[k]];
-  };
-  double penalty = kFirstPenalty, too_small = 0;  // the largest that rounding did not bear
-  factor(penalty);
-  MultiplierReport found;
-  found.rank = mo;
-  residuals(in, x1, x2, s.r1, s.r2);
+  }
+  s.kernels.reduce(m, state, none.data(), in.joint_inertia.data());
+  const int count = others.rows(), ld = others.leading_dimension();
+  if (count == 0) return;
+  others.sweep(solver.model_, in.data);
+  others.gram(A.data(), ld);
+  for (int k = 0; k < count && !in.sigma.empty(); ++k) A[std::size_t(k) * ld + k] += in.sigma[other_row[k]];
+}
+
+/// Corrections from both residuals.
+void KktSolver::ConstrainedAba::round() {
+  const int rows = in.rows.rows(), count = others.rows();
+  for (int r = 0; r < rows; ++r) z[r] = rho[r] * s.r2[r];
+  const KktInput right{in.data, in.rows, in.qpos, in.joint_inertia, {}, s.r1, in.y2};
+  solver.residuals(right, none, z, y, jx);  // r₁ - J_wᵀ ρ r₂
+  inward<double>(solver.model_, in.data, y, s.u);
+  if (count > 0) {
+    others.velocity(s.u.data(), rhs.data());
+    for (int k = 0; k < count; ++k) rhs[k] += s.r2[other_row[k]];
+    found = solve_multipliers(count, others.leading_dimension(), A.data(), rhs, dz);
+    others.pull(dz.data(), s.u.data());
+  }
+  outward<double>(solver.model_, in.data, s.u, dx1);
+  const KktInput bare{in.data, in.rows, in.qpos, in.joint_inertia, {}, none, zero_rows};
+  solver.residuals(bare, dx1, zero_rows, y, jx);  // J δx₁
+  for (int r = 0; r < rows; ++r) x2[r] += rho[r] * (s.r2[r] + jx[r]);
+  for (int k = 0; k < count; ++k) x2[other_row[k]] += dz[k];
+  for (int i = 0; i < m.nv; ++i) x1[i] += dx1[i];
+  solver.residuals(bare, x1, zero_rows, y, jx);  // y = -M̂ x₁
+  solver.residuals(in, x1, x2, s.r1, s.r2);
+}
+
+/// What rounding leaves of r₁, relative to the largest acceleration, when M̂ alone is solved: on chains of thousands of
+/// links far more than of the forces, since M̂ x₁ is a small difference of large numbers. Leaves other factors.
+double KktSolver::ConstrainedAba::rounding() {
+  s.kernels.pose(m, in.data.links(), in.qpos.data());
+  s.kernels.reduce(m, in.data.links(), none.data(), in.joint_inertia.data());
+  minv<double>(solver.model_, in.data, in.y1, dx1);
+  const KktInput free{in.data, in.rows, in.qpos, in.joint_inertia, {}, in.y1, zero_rows};
+  solver.residuals(free, dx1, zero_rows, y, jx);
+  return largest(y) / std::max(largest(dx1), 1e-300);
+}
+
+/// @return whether it converged
+bool KktSolver::ConstrainedAba::iterate(KktReport& report) {
+  double penalty = kFirstPenalty, too_small = 0;  // the largest penalty that rounding did not bear
+  double last2 = kInfinity, floor = -1;
   const double scale2 = std::max(largest(in.y2), 1e-300);
-  const std::vector<double> zero_rows(rows);
-  double last2 = kInfinity;
+  restart();
+  factor(penalty);
   bool done = false;
   for (; report.rounds < kMaxRounds && !done; ++report.rounds) {
-    for (int r = 0; r < rows; ++r) z[r] = rho[r] * s.r2[r];
-    const KktInput right{in.data, in.rows, in.qpos, in.joint_inertia, {}, s.r1, in.y2};
-    residuals(right, none, z, y, jx);  // r₁ - J_wᵀ ρ r₂
-    inward<double>(model_, in.data, y, s.u);
-    if (mo > 0) {
-      others.velocity(s.u.data(), rhs.data());
-      for (int k = 0; k < mo; ++k) rhs[k] += s.r2[other_row[k]];
-      found = solve_multipliers(mo, ld, A.data(), rhs, dz);
-      others.pull(dz.data(), s.u.data());
-    }
-    outward<double>(model_, in.data, s.u, dx1);
-    const KktInput bare{in.data, in.rows, in.qpos, in.joint_inertia, {}, none, zero_rows};
-    residuals(bare, dx1, zero_rows, y, jx);  // J δx₁
-    for (int r = 0; r < rows; ++r) x2[r] += rho[r] * (s.r2[r] + jx[r]);
-    for (int k = 0; k < mo; ++k) x2[other_row[k]] += dz[k];
-    for (int i = 0; i < nv; ++i) x1[i] += dx1[i];
-    residuals(bare, x1, zero_rows, y, jx);  // -M̂ x₁
+    round();
     const double scale1 = std::max({largest(in.y1), largest(y), 1e-300});
-    residuals(in, x1, x2, s.r1, s.r2);
     const double now1 = largest(s.r1), now2 = largest(s.r2), moved = largest(dx1), size = largest(x1);
     const bool still = moved <= 1e-13 * size;
-    if (!(now1 <= 0.1 * scale1) || (still && now1 > 1e-10 * scale1)) {
-      // Rounding in the factors of M̃: a softer penalty, from the start.
+    bool rounded = !(now1 <= 0.1 * scale1);
+    if (!rounded && still && now1 > 1e-10 * scale1) {
+      if (floor < 0) floor = rounding(), factor(penalty);
+      rounded = now1 > 10 * floor * size;
+    }
+    if (rounded) {  // in the factors of M̃: a softer penalty, from the start
       too_small = penalty, penalty *= 100;
-      if (!(penalty <= 1)) break;
-      std::fill(x1.begin(), x1.end(), 0.0), std::fill(x2.begin(), x2.end(), 0.0);
+      if (!(penalty <= 1)) return false;
+      restart();
       factor(penalty);
-      residuals(in, x1, x2, s.r1, s.r2);
       last2 = kInfinity;
       continue;
     }
@@ -139,19 +200,24 @@ void KktSolver::by_constrained_aba(const KktInput& in, KktReport& report, Out<do
       factor(penalty *= 0.1);
     last2 = now2;
   }
-  if (!done && rows > 0) {  // no convergence: rows too close to dependent for any penalty
+  return done;
+}
+
+void KktSolver::by_constrained_aba(const KktInput& in, KktReport& report, Out<double> x1, Out<double> x2) {
+  ConstrainedAba rounds(*this, in, x1, x2);
+  if (!rounds.iterate(report) && in.rows.rows() > 0) {  // rows too close to dependent for any penalty
     report = KktReport{};
     report.method = KktMethod::branches;
     return by_branches(in, report, x1, x2);
   }
-  report.rank = rows - int(found.dependent.size());
-  for (const int k : found.dependent) report.dependent.push_back(other_row[k]);
-  const double size = std::max(scale2, largest(x1));
+  report.rank = in.rows.rows() - int(rounds.found.dependent.size());
+  for (const int k : rounds.found.dependent) report.dependent.push_back(rounds.other_row[k]);
+  const double size = std::max({largest(in.y2), 1e-300, largest(x1)});
   if (!std::isfinite(largest(x1) + largest(x2)))
     report.status = KktStatus::not_finite;
-  else if (largest(s.r2) > 1e-7 * std::max(1.0, size))
+  else if (largest(s_->r2) > 1e-7 * std::max(1.0, size))
     report.status = KktStatus::inconsistent;
-  else if (!found.dependent.empty())
+  else if (!rounds.found.dependent.empty())
     report.status = KktStatus::redundant;
 }
 

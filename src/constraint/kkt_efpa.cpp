@@ -44,18 +44,23 @@ void list_chains(const ModelView<double>& m, DelassusRows<double>& rows, std::ve
 
 }  // namespace
 
-void KktSolver::by_efpa(const KktInput& in, KktReport& report, Out<double> x1, Out<double> x2) {
-  Scratch& s = *s_;
-  const ModelView<double>& m = s.view;
-  void* state = in.data.state(0);
-  const int ld = in.rows.leading_dimension();
-  s.kernels.pose(m, state, in.qpos.data());
-  s.kernels.reduce(m, state, in.y1.data(), in.joint_inertia.data());
-  s.y.resize(m.nv), s.r1.resize(m.nv), s.r2.resize(in.rows.rows()), s.x2.assign(in.rows.rows(), 0.0);
-  s.sweeps.read_u(m, state, s.u.data());
-  s.sweeps.outward(m, state, s.u.data(), s.y.data());
-  residuals(in, s.y, s.x2, s.r1, s.rhs);  // a₁ - y₂
+/// Λ⁻¹ of one system, from factors and chains.
+struct KktSolver::Efpa {
+  const KktInput& in;
+  Scratch& s;
+  const ModelView<double>& m;
+  const LinkState<double>* state;
+  std::vector<int> way{};
+  AlignedVector<double> lifted{};
 
+  void climb();
+  const double* omega(int link);
+  void find_meetings(const Chain& x);
+  void add_pair(const Chain& x, const Chain& y);
+};
+
+/// Every chain's w, D⁻¹ w and force above, link by link.
+void KktSolver::Efpa::climb() {
   std::size_t numbers = 0;
   list_chains(m, in.rows, s.chains, numbers);
   if (s.climbed.size() < numbers) s.climbed.resize(numbers);
@@ -66,54 +71,71 @@ void KktSolver::by_efpa(const KktInput& in, KktReport& report, Out<double> x1, O
     const int count = block.force ? 1 : qvel_count(m.link[c.tip].joint);
     s.kernels.climb_chain(m, state, c.tip, force, entries, count, block.nrow, block.stride, s.climbed.data() + c.first);
   }
-
   s.omega.resize(m.nlink), s.omega_done.assign(m.nlink, 0), s.near.resize(m.nlink), s.depth.resize(m.nlink);
   for (int i = 0; i < m.nlink; ++i) s.depth[i] = m.link[i].parent >= 0 ? s.depth[m.link[i].parent] + 1 : 1;
-  std::vector<int> way;
-  const auto omega = [&](int link) -> const double* {
-    if (link < 0) return nullptr;
-    for (int i = link; i >= 0 && !s.omega_done[i]; i = m.link[i].parent) way.push_back(i);
-    for (; !way.empty(); way.pop_back()) {
-      const int i = way.back(), parent = m.link[i].parent;
-      s.kernels.omega(m, state, i, parent >= 0 ? s.omega[parent].data() : nullptr, s.omega[i].data());
-      s.omega_done[i] = 1;
-    }
-    return s.omega[link].data();
-  };
+}
 
+/// Ω of a link, made once with those below it; null for the world's.
+const double* KktSolver::Efpa::omega(int link) {
+  if (link < 0) return nullptr;
+  for (int i = link; i >= 0 && !s.omega_done[i]; i = m.link[i].parent) way.push_back(i);
+  for (; !way.empty(); way.pop_back()) {
+    const int i = way.back(), parent = m.link[i].parent;
+    s.kernels.omega(m, state, i, parent >= 0 ? s.omega[parent].data() : nullptr, s.omega[i].data());
+    s.omega_done[i] = 1;
+  }
+  return s.omega[link].data();
+}
+
+/// near[i]: the link where the way from i to the root joins x's.
+void KktSolver::Efpa::find_meetings(const Chain& x) {
+  for (int link = 0; link < m.nlink; ++link) s.near[link] = -1;
+  for (int link = x.tip; link >= 0; link = m.link[link].parent) s.near[link] = link;
+  for (int link = 0; link < m.nlink; ++link) {
+    if (s.near[link] < 0 && m.link[link].parent >= 0) s.near[link] = s.near[m.link[link].parent];
+  }
+}
+
+void KktSolver::Efpa::add_pair(const Chain& x, const Chain& y) {
+  const auto p = in.rows.block(x.block), q = in.rows.block(y.block);
+  const int meet = s.near[y.tip], parent = m.link[meet].parent, ld = in.rows.leading_dimension();
+  const double* a = s.climbed.data() + x.first + std::size_t(18) * (x.length - s.depth[meet]) * p.stride;
+  const double* b = s.climbed.data() + y.first + std::size_t(18) * (y.length - s.depth[meet]) * q.stride;
+  // Rows of padding would spill to the right of the block: sums go through a buffer.
+  AlignedVector<double>& sum = s.inverse;  // not in use before finish()
+  const std::size_t size = std::size_t(p.nrow) * q.stride;
+  if (sum.size() < size) sum.resize(size);
+  s.sweeps.gram(qvel_count(m.link[meet].joint), p.nrow, a, p.stride, b + 6 * q.stride, q.stride, false, false,
+                sum.data(), q.stride);
+  if (const double* inverse_inertia = omega(parent)) {
+    lifted.resize(std::size_t(6) * q.stride);
+    s.kernels.omega_times(inverse_inertia, b + 12 * q.stride, q.nrow, q.stride, lifted.data());
+    s.sweeps.gram(6, p.nrow, a + 12 * p.stride, p.stride, lifted.data(), q.stride, true, false, sum.data(), q.stride);
+  }
+  double* out = s.A.data() + std::size_t(p.first_row) * ld + q.first_row;
+  for (int r = 0; r < p.nrow; ++r) {
+    for (int c = 0; c < q.nrow; ++c) out[std::size_t(r) * ld + c] += sum[std::size_t(r) * q.stride + c];
+  }
+}
+
+void KktSolver::by_efpa(const KktInput& in, KktReport& report, Out<double> x1, Out<double> x2) {
+  Scratch& s = *s_;
+  const ModelView<double>& m = s.view;
+  const int ld = in.rows.leading_dimension();
+  s.kernels.pose(m, in.data.state(0), in.qpos.data());
+  s.kernels.reduce(m, in.data.state(0), in.y1.data(), in.joint_inertia.data());
+  s.y.resize(m.nv), s.r1.resize(m.nv), s.r2.resize(in.rows.rows()), s.x2.assign(in.rows.rows(), 0.0);
+  s.sweeps.read_u(m, in.data.state(0), s.u.data());
+  s.sweeps.outward(m, in.data.state(0), s.u.data(), s.y.data());
+  residuals(in, s.y, s.x2, s.r1, s.rhs);  // a₁ - y₂
+
+  Efpa efpa{in, s, m, in.data.links()};
+  efpa.climb();
   for (int r = 0; r < in.rows.rows(); ++r) std::fill_n(s.A.data() + std::size_t(r) * ld, ld, 0.0);
-  AlignedVector<double> lifted;
-  for (std::size_t i = 0; i < s.chains.size(); ++i) {
-    const Chain& x = s.chains[i];
-    const auto p = in.rows.block(x.block);
-    for (int link = 0; link < m.nlink; ++link) s.near[link] = -1;
-    for (int link = x.tip; link >= 0; link = m.link[link].parent) s.near[link] = link;
-    for (int link = 0; link < m.nlink; ++link) {
-      if (s.near[link] < 0 && m.link[link].parent >= 0) s.near[link] = s.near[m.link[link].parent];
-    }
-    for (std::size_t j = 0; j < s.chains.size(); ++j) {
-      const Chain& y = s.chains[j];
-      if (y.block < x.block || s.near[y.tip] < 0) continue;
-      const auto q = in.rows.block(y.block);
-      const int meet = s.near[y.tip], parent = m.link[meet].parent;
-      const double* a = s.climbed.data() + x.first + std::size_t(18) * (x.length - s.depth[meet]) * p.stride;
-      const double* b = s.climbed.data() + y.first + std::size_t(18) * (y.length - s.depth[meet]) * q.stride;
-      // Rows of padding would spill to the right of the block: sums go through a buffer.
-      AlignedVector<double>& sum = s.inverse;  // not in use before finish()
-      const std::size_t size = std::size_t(p.nrow) * q.stride;
-      if (sum.size() < size) sum.resize(size);
-      s.sweeps.gram(qvel_count(m.link[meet].joint), p.nrow, a, p.stride, b + 6 * q.stride, q.stride, false, false,
-                    sum.data(), q.stride);
-      if (const double* inverse_inertia = omega(parent)) {
-        lifted.resize(std::size_t(6) * q.stride);
-        s.kernels.omega_times(inverse_inertia, b + 12 * q.stride, q.nrow, q.stride, lifted.data());
-        s.sweeps.gram(6, p.nrow, a + 12 * p.stride, p.stride, lifted.data(), q.stride, true, false, sum.data(),
-                      q.stride);
-      }
-      double* out = s.A.data() + std::size_t(p.first_row) * ld + q.first_row;
-      for (int r = 0; r < p.nrow; ++r) {
-        for (int c = 0; c < q.nrow; ++c) out[std::size_t(r) * ld + c] += sum[std::size_t(r) * q.stride + c];
-      }
+  for (const Chain& x : s.chains) {
+    efpa.find_meetings(x);
+    for (const Chain& y : s.chains) {
+      if (y.block >= x.block && s.near[y.tip] >= 0) efpa.add_pair(x, y);
     }
   }
   finish(in, report, true);

@@ -7,6 +7,7 @@
 #include <Eigen/Dense>
 
 #include "support/random_equalities.hpp"
+#include "tarsus/math/rotation.hpp"
 
 namespace tarsus::test {
 namespace {
@@ -295,6 +296,51 @@ TEST(ConstrainedDynamics, SpookRowsHoldAtTheEndOfTheStep) {
                   1e-9 * (1 + std::abs(b) + before.cwiseAbs().maxCoeff() + after.cwiseAbs().maxCoeff()))
           << "seed " << seed;
     }
+  }
+}
+
+/// Chains of thousands of links, where rounding leaves far more of the force rows than of the forces: constrained ABA
+/// keeps the work to itself and ends where the branches' method ends.
+TEST(Kkt, ConstrainedAbaOnLongChains) {
+  for (const int links : {300, 3000}) {
+    ModelSpec spec;
+    Random random(3);
+    for (int i = 1; i <= links; ++i) {
+      BodySpec body("link" + std::to_string(i));
+      body.parent = i - 1;
+      body.orientation = axis_angle({1, 0, 0}, random.uniform(-1, 1));
+      body.position = {0.03 * random.uniform(-1, 1), 0.03 * random.uniform(-1, 1), 0.1};
+      body.joints.emplace_back();
+      body.joints.back().name = "joint" + std::to_string(i);
+      body.inertial = InertialSpec{0.5, {0.01, 0.02, 0.05}, diagonal3(1.4e-3, 1.5e-3, 1e-3), {}};
+      spec.bodies.push_back(body);
+    }
+    const Model model = compile(std::move(spec));
+    Data data(model);
+    const std::vector<double> q = random_vector(random, model.nv, 1), y1 = random_vector(random, model.nv, 1);
+    kinematics<double>(model, data, q);
+    EqualitySet set(model);
+    set.add_connect("tip", links, {0, 0, 0}, 0, body_pose(model, data, links).p);
+    set.add_connect("middle", links / 2, {0, 0, 0}, 0, body_pose(model, data, links / 2).p);
+    DelassusRows<double> rows(model);
+    set.add_blocks(rows);
+    std::vector<double> phi(6), sigma(6, 1e-6);
+    const std::vector<double> y2 = random_vector(random, 6, 1);
+    set.evaluate<double>(data, 0, q, {}, rows, phi, {}, {});
+    KktSolver solver(model);
+    std::vector<double> K(model.armature.begin(), model.armature.end());
+    Vector x1[2] = {Vector(links), Vector(links)}, x2[2] = {Vector(6), Vector(6)};
+    const KktInput in{data, rows, q, K, sigma, y1, y2};
+    for (const int k : {0, 1}) {
+      const KktMethod method = k ? KktMethod::constrained_aba : KktMethod::branches;
+      const KktReport report = solver.solve(method, in, {x1[k].data(), x1[k].size() + 0ul}, {x2[k].data(), 6});
+      EXPECT_EQ(report.method, method) << links << " links";
+      EXPECT_EQ(report.status, KktStatus::solved);
+      EXPECT_LT(report.row_residual, 1e-10);
+      EXPECT_LT(report.rounds, 8);
+    }
+    EXPECT_LT((x1[1] - x1[0]).cwiseAbs().maxCoeff(), 1e-10 * x1[0].cwiseAbs().maxCoeff()) << links << " links";
+    EXPECT_LT((x2[1] - x2[0]).cwiseAbs().maxCoeff(), 1e-10 * x2[0].cwiseAbs().maxCoeff()) << links << " links";
   }
 }
 

@@ -71,6 +71,8 @@ class KktSolver {
 
  private:
   struct Scratch;
+  struct Efpa;
+  struct ConstrainedAba;
   void finish(const KktInput& in, KktReport& report, bool matrix_in_place);
   void by_sweeps(const KktInput& in, KktReport& report, Out<double> x1, Out<double> x2);
   void by_branches(const KktInput& in, KktReport& report, Out<double> x1, Out<double> x2);
