@@ -31,6 +31,15 @@ bool RigidWorld<R>::may_touch(const BodyShape& a, const BodyShape& b) const {
   return excluded_.empty() || !std::binary_search(excluded_.begin(), excluded_.end(), body_pair_key(a.body, b.body));
 }
 
+template <class R>
+int RigidWorld<R>::pair_surface(int shape_a, int shape_b) const {
+  if (pairs_.empty()) return -1;
+  const std::uint64_t key = body_pair_key(shape_a, shape_b);
+  const auto found =
+      std::lower_bound(pairs_.begin(), pairs_.end(), key, [](const Pair& p, std::uint64_t k) { return p.key < k; });
+  return found != pairs_.end() && found->key == key ? found->surface : -1;
+}
+
 /// Which shapes take which way through detection; once after shapes were added.
 template <class R>
 void RigidWorld<R>::classify() {
@@ -38,8 +47,20 @@ void RigidWorld<R>::classify() {
   w.rounds.clear(), w.owners.clear(), w.planes.clear(), w.boxed.clear(), w.groups.clear();
   w.is_round.assign(shapes_.size(), 0);
   std::vector<int> shapes_of(bodies_.size(), 0);
-  for (const BodyShape& s : shapes_) {
+  // Margins: of the shape and of its pairs. A sphere with one goes the way of all other shapes.
+  std::vector<double> margin(shapes_.size(), 0);
+  std::vector<char> paired(shapes_.size(), 0);
+  bool fixed_margin = false;
+  for (std::size_t i = 0; i < shapes_.size(); ++i) {
+    const BodyShape& s = shapes_[i];
+    margin[i] = surfaces_[at(s.surface)].margin;
     if (s.body >= 0) ++shapes_of[at(s.body)];
+    fixed_margin = fixed_margin || (s.body < 0 && margin[i] > 0);
+  }
+  for (const Pair& pair : pairs_) {
+    for (const std::uint64_t shape : {(pair.key >> 32) - 1, (pair.key & 0xffffffffu) - 1}) {
+      paired[shape] = 1, margin[shape] = std::max(margin[shape], surfaces_[at(pair.surface)].margin);
+    }
   }
   w.need_broad = false, w.same_masks = true;
   int static_boxed = 0;
@@ -55,7 +76,8 @@ void RigidWorld<R>::classify() {
     const RigidBody& b = bodies_[at(s.body)];
     const bool isotropic = b.inertia.x == b.inertia.y && b.inertia.y == b.inertia.z;
     const bool round = s.shape.type == ShapeType::sphere && isotropic && shapes_of[at(s.body)] == 1 &&
-                       dot(s.local.position, s.local.position) == 0;
+                       dot(s.local.position, s.local.position) == 0 && !paired[at(i)] && margin[at(i)] == 0 &&
+                       !fixed_margin;
     w.boxed.push_back(i);
     w.groups.push_back(round ? 1 : 2 + s.body);
     w.is_round[at(i)] = round;
@@ -78,6 +100,8 @@ void RigidWorld<R>::classify() {
     w.lanes.materials.push_back(w.surfaces.back().material);
     w.turns = w.turns || w.surfaces.back().material.turns();
   }
+  w.widen.clear();
+  for (int i : w.boxed) w.widen.push_back(margin[at(i)]);
   w.pose.resize(shapes_.size());
   w.boxes.resize(w.boxed.size());
   w.classified = true;
@@ -190,38 +214,46 @@ void RigidWorld<R>::detect_round() {
   });
 }
 
+/// Contacts of two shapes of any kind.
+template <class R>
+void RigidWorld<R>::touch(int first, int second, PenetrationSum& depth) {
+  Workspace& w = *work_;
+  std::array<ContactPoint, kMaxManifold> points;
+  if (shapes_[at(first)].body < 0) std::swap(first, second);
+  const BodyShape &a = shapes_[at(first)], &b = shapes_[at(second)];
+  const int pair = pair_surface(first, second);
+  if (a.body < 0 || a.body == b.body || (pair < 0 && !may_touch(a, b))) return;
+  const int surface_a = pair >= 0 ? pair : a.surface, surface_b = pair >= 0 ? pair : b.surface;
+  const double standoff = w.surfaces[at(surface_a) * surfaces_.size() + at(surface_b)].standoff;
+  const int n = collide(a.shape, w.pose[at(first)], b.shape, w.pose[at(second)], options_.margin + standoff, points);
+  const std::size_t place = w.pairs.size();
+  w.resize_contacts(place + at(n));
+  for (int k = 0; k < n; ++k) {
+    ContactPoint p = points[at(k)];
+    const bool round = w.is_round[at(first)] && b.body < 0;
+    const Vec3d arm_a =
+        round ? Vec3d{a.shape.size.x + 0.5 * p.distance, 0, 0} : p.position - bodies_[at(a.body)].position;
+    const Vec3d arm_b = b.body < 0 ? Vec3d{0, 0, 0} : p.position - bodies_[at(b.body)].position;
+    p.distance -= standoff;
+    put_contact(place + at(k), {first, second, a.body, b.body, surface_a, surface_b}, p, arm_a, arm_b, round);
+    depth.add(p.distance);
+  }
+}
+
 /// Contacts of all other shapes, through the broad phase; planes, which have no box, meet each of them.
 template <class R>
 void RigidWorld<R>::detect_others(PenetrationSum& depth) {
   Workspace& w = *work_;
-  std::array<ContactPoint, kMaxManifold> points;
-  const auto touch = [&](int first, int second) {
-    if (shapes_[at(first)].body < 0) std::swap(first, second);
-    const BodyShape &a = shapes_[at(first)], &b = shapes_[at(second)];
-    if (a.body < 0 || !may_touch(a, b)) return;
-    const int n = collide(a.shape, w.pose[at(first)], b.shape, w.pose[at(second)], options_.margin, points);
-    const std::size_t place = w.pairs.size();
-    w.resize_contacts(place + at(n));
-    for (int k = 0; k < n; ++k) {
-      const ContactPoint& p = points[at(k)];
-      const bool round = w.is_round[at(first)] && b.body < 0;
-      const Vec3d arm_a =
-          round ? Vec3d{a.shape.size.x + 0.5 * p.distance, 0, 0} : p.position - bodies_[at(a.body)].position;
-      const Vec3d arm_b = b.body < 0 ? Vec3d{0, 0, 0} : p.position - bodies_[at(b.body)].position;
-      put_contact(place + at(k), {first, second, a.body, b.body, a.surface, b.surface}, p, arm_a, arm_b, round);
-      depth.add(p.distance);
-    }
-  };
   for (std::size_t k = 0; k < w.boxed.size(); ++k) {
     const int i = w.boxed[k];
     w.pose[at(i)] = world_pose(shapes_[at(i)], bodies_);
-    w.boxes[k] = bounds(shapes_[at(i)].shape, w.pose[at(i)], 0.5 * options_.margin);
+    w.boxes[k] = bounds(shapes_[at(i)].shape, w.pose[at(i)], 0.5 * options_.margin + w.widen[k]);
   }
   for (int plane : w.planes) w.pose[at(plane)] = shapes_[at(plane)].local;
-  for (const BodyPair& pair : w.broad.find(w.boxes, w.groups)) touch(w.boxed[pair.first], w.boxed[pair.second]);
+  for (const BodyPair& pair : w.broad.find(w.boxes, w.groups)) touch(w.boxed[pair.first], w.boxed[pair.second], depth);
   for (int plane : w.planes) {
     for (int i : w.boxed) {
-      if (!w.is_round[at(i)]) touch(i, plane);
+      if (!w.is_round[at(i)]) touch(i, plane, depth);
     }
   }
 }
@@ -350,6 +382,10 @@ template void RigidWorld<double>::put_contact(std::size_t, const ContactOwners&,
                                               const Vec3d&, bool);
 template void RigidWorld<float>::detect_round();
 template void RigidWorld<double>::detect_round();
+template int RigidWorld<float>::pair_surface(int, int) const;
+template int RigidWorld<double>::pair_surface(int, int) const;
+template void RigidWorld<float>::touch(int, int, PenetrationSum&);
+template void RigidWorld<double>::touch(int, int, PenetrationSum&);
 template void RigidWorld<float>::detect_others(PenetrationSum&);
 template void RigidWorld<double>::detect_others(PenetrationSum&);
 template void RigidWorld<float>::detect(RigidStepReport&);

@@ -1,6 +1,7 @@
 #include "tarsus/sim/rigid_model.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "tarsus/base/error.hpp"
@@ -10,6 +11,13 @@ namespace tarsus {
 namespace {
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+/// Sliding twice, torsional, rolling twice; MuJoCo's numbers where the pair has none, not the geoms'.
+std::array<double, 5> friction_of(const ContactPairSpec& pair) {
+  std::array<double, 5> friction = {1, 1, 0.005, 0.0001, 0.0001};
+  std::copy_n(pair.friction.begin(), std::min<std::size_t>(5, pair.friction.size()), friction.begin());
+  return friction;
+}
 
 /// What a scene of free bodies has no place for, all of it.
 Diagnostics misfits(const Model& model) {
@@ -25,7 +33,13 @@ Diagnostics misfits(const Model& model) {
   }
   for (const ActuatorSpec& a : model.spec.actuators) refuse(a.where, "an actuator");
   for (const TendonSpec& t : model.spec.tendons) refuse(t.where, "a tendon");
-  for (const ContactPairSpec& p : model.spec.contact_pairs) refuse(p.where, "an explicit pair");
+  for (const ContactPairSpec& p : model.spec.contact_pairs) {
+    const std::array<double, 5> f = friction_of(p);
+    if ((p.condim >= 3 && f[1] != f[0]) || (p.condim == 6 && f[4] != f[3]))
+      refuse(p.where,
+             "friction that depends on the direction (a pair has two numbers for sliding, 1 where none is given)");
+    if (p.margin < 0) refuse(p.where, "a negative margin");
+  }
   for (const EqualitySpec& e : model.spec.equalities) {
     if (e.active && (e.type != EqualityType::connect || e.sites))
       refuse(e.where, "an equality other than connect of bodies");
@@ -33,8 +47,7 @@ Diagnostics misfits(const Model& model) {
   for (const BodySpec& b : model.spec.bodies) {
     if (b.gravity_compensation != 0) refuse(b.where, "gravity compensation");
     for (const GeomSpec& g : b.geoms) {
-      const bool touches = (g.contype || g.conaffinity) && !g.visual_only;
-      if (touches && (g.margin != 0 || g.gap != 0)) refuse(g.where, "a geom's margin or gap");
+      if (g.margin < 0 && !g.visual_only) refuse(g.where, "a negative margin");
     }
   }
   return d;
@@ -65,11 +78,44 @@ std::vector<LinkMass> link_masses(const Model& model) {
 Surface surface_of(const GeomSpec& g) {
   Surface s;
   s.friction = g.friction[0], s.torsional = g.friction[1], s.rolling = g.friction[2];
-  s.dimension = g.condim, s.priority = g.priority;
+  s.dimension = g.condim, s.priority = g.priority, s.margin = g.margin;
   s.solver_reference = g.solver_reference, s.solver_impedance = g.solver_impedance;
   // MuJoCo's defaults are a softness of their own: solref 0.02 1, solimp 0.9 0.95 0.001 0.5 2.
   if (s.solver_reference.empty()) s.solver_reference = {0.02, 1};
   return s;
+}
+
+/// An explicit pair's surface, which both shapes then have.
+Surface surface_of(const ContactPairSpec& p) {
+  Surface s;
+  const std::array<double, 5> friction = friction_of(p);
+  s.friction = friction[0], s.torsional = friction[2], s.rolling = friction[3];
+  s.dimension = p.condim, s.margin = 0.5 * p.margin;
+  s.solver_reference = p.solver_reference, s.solver_impedance = p.solver_impedance;
+  if (s.solver_reference.empty()) s.solver_reference = {0.02, 1};
+  return s;
+}
+
+int surface_number(RigidScene& scene, const Surface& surface) {
+  const auto known = std::find(scene.surfaces.begin(), scene.surfaces.end(), surface);
+  const int number = int(known - scene.surfaces.begin());
+  if (known == scene.surfaces.end()) scene.surfaces.push_back(surface);
+  return number;
+}
+
+void add_pairs(const Model& model, const ContactGeometry& geometry, RigidScene& scene) {
+  if (scene.shapes.empty()) return;
+  const auto shape_named = [&](const std::string& name) {
+    for (std::size_t i = 0; i < geometry.shapes().size(); ++i) {
+      const ContactShape& s = geometry.shapes()[i];
+      if (model.spec.bodies[at(s.body)].geoms[at(s.geom)].name == name) return int(i);
+    }
+    return -1;  // ContactGeometry has said so
+  };
+  for (const ContactPairSpec& p : model.spec.contact_pairs) {
+    const int a = shape_named(p.geom1), b = shape_named(p.geom2);
+    if (a >= 0 && b >= 0 && a != b) scene.pairs.push_back({a, b, surface_number(scene, surface_of(p))});
+  }
 }
 
 }  // namespace
@@ -110,10 +156,7 @@ RigidModel rigid_model(const Model& model) {
   for (const ContactShape& s : geometry->shapes()) {
     if (!model.spec.option.contact_enabled) break;
     const GeomSpec& geom = model.spec.bodies[at(s.body)].geoms[at(s.geom)];
-    const Surface surface = surface_of(geom);
-    const auto known = std::find(scene.surfaces.begin(), scene.surfaces.end(), surface);
-    BodyShape shape{s.link, s.shape, s.pose, int(known - scene.surfaces.begin()), geom.contype, geom.conaffinity};
-    if (known == scene.surfaces.end()) scene.surfaces.push_back(surface);
+    BodyShape shape{s.link, s.shape, s.pose, surface_number(scene, surface_of(geom)), geom.contype, geom.conaffinity};
     if (s.link >= 0) {
       const ShapePose& frame = r.com_frame[at(s.link)];
       shape.local.position = transpose_mul(frame.rotation, s.pose.position - frame.position);
@@ -122,6 +165,7 @@ RigidModel rigid_model(const Model& model) {
     }
     scene.shapes.push_back(shape);
   }
+  add_pairs(model, *geometry, scene);
   if (scene.surfaces.empty()) scene.surfaces.emplace_back();
   r.set_state(model.qpos0, std::vector<double>(at(model.nv), 0.0));
   const auto in_com_frame = [&](int body, const Vec3d& world) {

@@ -19,6 +19,7 @@ inline std::uint64_t body_pair_key(int a, int b) {
 struct PairSurface {
   ContactMaterial material;
   double relative_compliance = 0;  // if not impedance
+  double standoff = 0;             // [m]
   bool impedance = false;          // MJCF: the compliance depends on the penetration
   double solimp[5] = {0.9, 0.95, 0.001, 0.5, 2};
   double stiffness = 0;  // K of MuJoCo's reference acceleration: -K d r
@@ -102,6 +103,7 @@ struct RigidWorld<R>::Workspace {
   std::vector<RoundShape> rounds;  // shapes that are spheres about their body's centre of mass
   std::vector<RoundOwner> owners;  // [round]
   std::vector<char> is_round;      // [shape]
+  std::vector<double> widen;       // [boxed] margins of its own
   std::vector<int> planes, boxed;  // static planes; shapes that go through the broad phase
   bool need_broad = false, same_masks = true, needs_rows = false, turns = false;
   std::array<std::vector<double>, 4> columns;  // x, y, z, radius of all, for SpherePhase

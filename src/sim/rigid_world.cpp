@@ -65,6 +65,7 @@ PairSurface combine(const Surface& first, const Surface& second, const RigidWorl
   s.material.torsional = dimension >= 4 ? std::max(a.torsional, b.torsional) : 0;
   s.material.rolling = dimension >= 6 ? std::max(a.rolling, b.rolling) : 0;
   s.material.compliance = first.priority == second.priority ? a.compliance + b.compliance : a.compliance;
+  s.standoff = first.margin + second.margin;
   const double steps = options.damping_time > 0 ? options.damping_time : kDampingSteps * options.dt;
   s.material.damping_time = std::max(a.damping_time, b.damping_time);
   if (s.material.damping_time == 0) s.material.damping_time = steps;
@@ -110,7 +111,7 @@ RigidWorld<R>::RigidWorld(RigidWorld&&) noexcept = default;
 
 template <class R>
 int RigidWorld<R>::add_surface(const Surface& s) {
-  for (double x : {s.friction, s.torsional, s.rolling, s.compliance, s.damping_time}) {
+  for (double x : {s.friction, s.torsional, s.rolling, s.compliance, s.damping_time, s.margin}) {
     require(x >= 0 && std::isfinite(x), "surface", x, "finite, not negative");
   }
   require(surfaces_.size() < 255, "surfaces", 255, "at most 255 different ones");
@@ -170,6 +171,21 @@ void RigidWorld<R>::exclude(int body_a, int body_b) {
     require(b >= -1 && b < int(bodies_.size()), "body", b, "an existing body, or -1 for the world");
   const std::uint64_t key = body_pair_key(body_a, body_b);
   excluded_.insert(std::lower_bound(excluded_.begin(), excluded_.end(), key), key);
+  work_->classified = false;
+}
+
+template <class R>
+void RigidWorld<R>::pair(int shape_a, int shape_b, int surface) {
+  for (int s : {shape_a, shape_b}) require(s >= 0 && s < int(shapes_.size()), "shape", s, "an existing shape");
+  require(shape_a != shape_b, "shape", shape_b, "another shape than the first");
+  require(surface >= 0 && surface < int(surfaces_.size()), "surface", surface, "an existing surface");
+  const std::uint64_t key = body_pair_key(shape_a, shape_b);
+  const auto place =
+      std::lower_bound(pairs_.begin(), pairs_.end(), key, [](const Pair& p, std::uint64_t k) { return p.key < k; });
+  if (place != pairs_.end() && place->key == key)
+    place->surface = surface;
+  else
+    pairs_.insert(place, {key, surface});
   work_->classified = false;
 }
 

@@ -135,13 +135,18 @@ TEST(RigidModel, WhatItCannotSimulateIsNamedWithItsPlace) {
     }
     return "nothing was refused";
   };
-  for (const auto& [text, word] : std::vector<std::pair<std::string, std::string>>{
-           {message(R"(<body><joint type="hinge" axis="0 0 1"/><geom type="sphere" size="0.1"/></body>)"),
-            "a joint other than free"},
-           {message(ball + R"(<body name="b"><freejoint/><geom type="sphere" size="0.1"/></body>)",
-                    R"(<equality><weld body1="a" body2="b"/></equality>)"),
-            "connect"},
-           {message(R"(<body><freejoint/><geom type="sphere" size="0.1" margin="0.1"/></body>)"), "margin"}}) {
+  for (
+      const auto& [text, word] : std::vector<std::pair<std::string, std::string>>{
+          {message(R"(<body><joint type="hinge" axis="0 0 1"/><geom type="sphere" size="0.1"/></body>)"),
+           "a joint other than free"},
+          {message(ball + R"(<body name="b"><freejoint/><geom type="sphere" size="0.1"/></body>)",
+                   R"(<equality><weld body1="a" body2="b"/></equality>)"),
+           "connect"},
+          {message(
+               R"(<body><freejoint/><geom name="g" type="sphere" size="0.1"/></body><geom name="f" type="plane" size="1 1 1"/>)",
+               R"(<contact><pair geom1="g" geom2="f" friction="1 0.5"/></contact>)"),
+           "friction that depends on the direction"},
+          {message(R"(<body><freejoint/><geom type="sphere" size="0.1" margin="-0.1"/></body>)"), "margin"}}) {
     EXPECT_NE(text.find(word), std::string::npos) << text;
     EXPECT_NE(text.find("test.xml:1:"), std::string::npos) << text;
   }

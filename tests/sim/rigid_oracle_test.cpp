@@ -174,5 +174,33 @@ TEST_F(AgainstMujoco, SpinsAndRollsAsFar) {
   EXPECT_NEAR(rolled, 1.5 * 0.8 - 0.5 * slowing * 0.8 * 0.8, 3e-4);
 }
 
+TEST_F(AgainstMujoco, MarginsAndExplicitPairsKeepTheSameDistance) {
+  const test::TemporaryFolder folder;
+  const fs::path file = folder.path() / "pairs.xml";
+  // Margins that add up; a pair with a margin and a friction of its own, past masks and an exclude; a gap.
+  std::ofstream(file)
+      << R"(<mujoco><option timestep="0.002" cone="elliptic" iterations="200" gravity="1.5 0 -9.81"/><worldbody>
+    <geom name="floor" type="plane" size="5 5 1" margin="0.02" gap="0.01"/>
+    <body name="ball" pos="0 0 0.4"><freejoint/><geom type="sphere" size="0.1" mass="1" margin="0.05" gap="0.03" condim="3"/></body>
+    <body name="box" pos="0 2 0.3"><freejoint/><geom name="box" type="box" size="0.2 0.2 0.1" mass="2" contype="0" conaffinity="0"/></body>
+    <body name="lid" pos="0 2 0.5"><freejoint/><geom name="lid" type="box" size="0.1 0.1 0.05" mass="1"/></body>
+    <body name="slides" pos="0 -2 0.2"><freejoint/><geom name="slides" type="box" size="0.2 0.2 0.1" mass="1"/></body></worldbody>
+    <contact><pair geom1="floor" geom2="box" margin="0.06" gap="0.02"/><pair geom1="lid" geom2="box"/>
+    <pair geom1="slides" geom2="floor" friction="0.1 0.1"/><exclude body1="box" body2="lid"/></contact></mujoco>)";
+  const nlohmann::json theirs = mujoco("path '" + file.string() + "' 1 0.002");
+  RigidModel model = rigid_model(compile(read_mjcf(file)));
+  model.scene.options.iterations = 200;
+  RigidWorld<double> world = make_world<double>(model.scene);
+  for (int i = 0; i < 500; ++i) ASSERT_EQ(world.step().status, WorldStatus::ok);
+  std::vector<double> qpos(std::size_t(model.nq)), qvel(std::size_t(model.nv));
+  model.state(world, qpos, qvel);
+  EXPECT_NEAR(qpos[2], 0.17, 1e-3);  // kept apart by 0.02 + 0.05
+  EXPECT_NEAR(qpos[9], 0.16, 1e-3);  // 0.06
+  for (std::size_t body = 0; body < 4; ++body) {
+    EXPECT_NEAR(qpos[7 * body + 2], theirs["qpos"][7 * body + 2].get<double>(), 2e-4) << body;  // sliding lifts theirs
+    EXPECT_NEAR(qpos[7 * body], theirs["qpos"][7 * body].get<double>(), 5e-3) << body;
+  }
+}
+
 }  // namespace
 }  // namespace tarsus

@@ -440,6 +440,19 @@ TEST(RigidWorld, HugeSpeedsAndCoincidentCentresEndInAStatus) {
   }
 }
 
+/// docs/contact.md, "A heavy body on a light one".
+TEST(RigidWorld, CarriesAThousandTimesItsMassWithAnAccurateSolverAndHardContacts) {
+  RigidScene scene = box_stack(2);
+  scene.bodies[1].mass *= 1000, scene.bodies[1].inertia = scene.bodies[1].inertia * 1000.0;
+  scene.options.solver = "gauss_seidel_nesterov", scene.options.iterations = 1000;
+  scene.options.tolerance = 1e-9, scene.options.relative_compliance = 1e-8;
+  RigidWorld<double> world = make_world<double>(scene);
+  run(world, 2);
+  // Below each cube four contacts sink by ε times the weight above: 0.1 mm each.
+  EXPECT_NEAR(world.bodies()[1].position.z, 1.5, 3e-4);
+  EXPECT_LT(world.kinetic_energy(), 1e-9);
+}
+
 /// All pairs within the margin, each once, whatever was kept from step to step.
 TEST(RigidWorld, KeptPairsAreThoseOfAllPairs) {
   RigidScene scene = ball_drop(9, 6);

@@ -29,6 +29,10 @@ struct RigidScene {
   std::vector<BodyShape> shapes;
   std::vector<PointJoint> joints;
   std::vector<std::pair<int, int>> excludes;  ///< bodies, -1: the world
+  struct Pair {
+    int shape_a, shape_b, surface;
+  };
+  std::vector<Pair> pairs;  ///< that may touch whatever else is said
 
   /// Adds a body with one shape of unit-density inertia scaled to the mass. @return the body's number
   /// @param position, orientation of the shape's frame, which is the body's own but for hulls

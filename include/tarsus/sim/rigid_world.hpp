@@ -39,6 +39,7 @@ struct Surface {
   int priority = 0;         ///< where two differ, the surface with the higher one alone counts
   double compliance = 0;    ///< ε [m/N]
   double damping_time = 0;  ///< τ [s]; 0: that of the options
+  double margin = 0;        ///< [m] >= 0: two shapes are kept apart by the sum of theirs
   std::vector<double> solver_reference, solver_impedance;  ///< MJCF's solref, solimp; not empty: instead of ε and τ
   bool operator==(const Surface&) const = default;
 };
@@ -131,6 +132,8 @@ class RigidWorld {
   int add_joint(const PointJoint& joint);
   /// Shapes of these two bodies (-1: the world) never touch.
   void exclude(int body_a, int body_b);
+  /// These two shapes may touch whatever their masks and exclude() say, as if both had this surface.
+  void pair(int shape_a, int shape_b, int surface);
 
   /// Drops the contacts of the last step and their impulses: the next step depends on the bodies' state alone.
   void forget_contacts();
@@ -167,9 +170,14 @@ class RigidWorld {
 
  private:
   struct Workspace;
+  struct Pair {
+    std::uint64_t key;
+    int surface;
+  };
 
   void classify();
   bool may_touch(const BodyShape& a, const BodyShape& b) const;
+  int pair_surface(int shape_a, int shape_b) const;  // -1: no explicit pair
   void detect(RigidStepReport& report);
   void find_candidates();
   void find_all_candidates();
@@ -180,6 +188,7 @@ class RigidWorld {
   void group_candidates();
   void detect_round();
   void detect_others(PenetrationSum& depth);
+  void touch(int first, int second, PenetrationSum& depth);
   void put_contact(std::size_t place, const ContactOwners& owners, const ContactPoint& p, const Vec3d& arm_a,
                    const Vec3d& arm_b, bool round);
   double mass_share(const ContactOwners& owners, const Vec3d& n, const Vec3d& arm_a, const Vec3d& arm_b) const;
@@ -201,6 +210,7 @@ class RigidWorld {
   std::vector<PointJoint> joints_;
   std::vector<Surface> surfaces_;
   std::vector<std::uint64_t> excluded_;  ///< pairs of bodies, sorted
+  std::vector<Pair> pairs_;              ///< of shapes, sorted
   double time_ = 0;
   std::unique_ptr<ThreadTeam> team_;
   std::unique_ptr<Workspace> work_;
