@@ -205,7 +205,7 @@ void TreeNewton<R>::load() {
       g_[i + 1] = lambda_[i + 1] + b.n1 * dn + b.t11 * d1 + b.t12 * d2;
       g_[i + 2] = lambda_[i + 2] + b.n2 * dn + b.t12 * d1 + b.t22 * d2;
     }
-    if (!in_pairs(c)) add_load(contact, b);
+    if (contact.b < 0) add_load(contact, b);
   }
   for (std::size_t j = 0; j < joints_.size(); ++j) {
     const OneJointRow& row = joints_[j];
@@ -253,57 +253,89 @@ bool TreeNewton<R>::in_pairs(std::size_t contact) const {
   return contacts_[contact].b >= 0 || !tangent_[contact].symmetric();
 }
 
-/// The rows that no link's load can be: their forces.
+/// What no link's load can be, as forces: contacts between two links by their rows; of a contact that slides on the
+/// world only what makes B unsymmetric, u c nᵀ with u the direction in which it pulls: rows n and u.
 template <class R>
 void TreeNewton<R>::add_pairs(const BasicData<R>& data) {
-  pairs_.clear(), pair_contact_.clear();
+  pairs_.clear(), pair_contacts_.clear(), unknown_.clear();
   held_.write(data, pairs_, held_phi_);
-  for (std::size_t c = 0; c < contacts_.size(); ++c) {
-    const TreeContact& contact = contacts_[c];
-    if (!in_pairs(c)) continue;
-    write_contact<R>(contact, pairs_.block(pairs_.add_block(contact.a, contact.b, contact.nrow)), 0);
-    pair_contact_.push_back(int(c));
+  for (int i = 0; i < held_.rows(); ++i) unknown_.push_back(i);
+  for (std::size_t c = 0; c < contacts_.size();) {  // those of one pair of links are neighbours: one block
+    const std::size_t first = pair_contacts_.size();
+    const int a = contacts_[c].a, b = contacts_[c].b;
+    const int row = pairs_.rows();
+    int count = 0;
+    for (; c < contacts_.size() && contacts_[c].a == a && contacts_[c].b == b; ++c) {
+      if (!in_pairs(c)) continue;
+      const int nrow = b >= 0 ? contacts_[c].nrow : 2;
+      pair_contacts_.push_back({int(c), row + count, nrow});
+      count += nrow;
+    }
+    if (count == 0) continue;
+    const typename DelassusRows<R>::Block block = pairs_.block(pairs_.add_block(a, b, count));
+    for (std::size_t p = first; p < pair_contacts_.size(); ++p) write_pair(pair_contacts_[p], block);
   }
 }
 
+template <class R>
+void TreeNewton<R>::write_pair(PairContact& pair, const typename DelassusRows<R>::Block& block) {
+  const Tangent& t = tangent_[pair.contact];
+  TreeContact contact = contacts_[pair.contact];
+  pair.first_unknown = int(unknown_.size());
+  if (contact.b < 0) {
+    pair.coupling = length2(t.n1, t.n2);
+    contact.nrow = 2,
+    contact.axis[1] = contact.axis[1] * (t.n1 / pair.coupling) + contact.axis[2] * (t.n2 / pair.coupling);
+    unknown_.push_back(pair.first_row + 1);
+  } else {
+    for (int k = 0; k < pair.nrow; ++k) unknown_.push_back(pair.first_row + k);
+  }
+  write_contact<R>(contact, block, pair.first_row - block.first_row);
+}
+
 /// x solves the loaded tree without the pairs; now with them: (1 + B A) y = g - B J x, A their Delassus matrix in the
-/// loaded tree; for equality constraints (Σ_e + A) y = -J_e x.
+/// loaded tree; for equality constraints (Σ_e + A) y = -J_e x. The normal row of a contact that slides on the world has
+/// no y: the loads have it.
 template <class R>
 void TreeNewton<R>::solve_pairs(BasicData<R>& data, Out<R> x) {
-  const int k = pairs_.rows(), ld = pairs_.leading_dimension();
+  const int k = int(unknown_.size()), ld = pairs_.leading_dimension();
   read_u<R>(model_, data, u_);
   pairs_.sweep(model_, data);
-  pair_gram_.resize(std::size_t(k) * ld), pair_velocity_.resize(k), pair_y_.resize(k);
+  pair_gram_.resize(std::size_t(pairs_.rows()) * ld), pair_velocity_.resize(pairs_.rows());
   pairs_.gram(pair_gram_.data(), ld);
   pairs_.velocity(u_.data(), pair_velocity_.data());
   const auto A = [&](int i, int j) { return double(pair_gram_[std::size_t(std::min(i, j)) * ld + std::max(i, j)]); };
   pair_matrix_.assign(std::size_t(k) * k, 0.0), pair_rhs_.assign(k, 0.0);
-  const int held = held_.rows(), held_blocks = held > 0 ? held_.equalities->size() : 0;
+  const int held = held_.rows();
   double largest = 0;
   for (int i = 0; i < held; ++i) largest = std::max(largest, A(i, i));
   for (int i = 0; i < held; ++i) {
-    for (int j = 0; j < k; ++j) pair_matrix_[std::size_t(i) * k + j] = A(i, j);
+    for (int j = 0; j < k; ++j) pair_matrix_[std::size_t(i) * k + j] = A(i, unknown_[j]);
     pair_matrix_[std::size_t(i) * k + i] += held_.softness(i, A(i, i), largest);
     pair_rhs_[i] = -double(pair_velocity_[i]);
   }
   for (int i = held; i < k; ++i) pair_matrix_[std::size_t(i) * k + i] = 1;
-  for (std::size_t p = 0; p < pair_contact_.size(); ++p) {
-    const TreeContact& contact = contacts_[pair_contact_[p]];
-    const Tangent& t = tangent_[pair_contact_[p]];
-    const int first = pairs_.block(held_blocks + int(p)).first_row;
+  const auto add = [&](int i, int row, double b) {  // b times a row of A and of J x in equation i
+    if (b == 0) return;
+    pair_rhs_[i] -= b * double(pair_velocity_[row]);
+    for (int j = 0; j < k; ++j) pair_matrix_[std::size_t(i) * k + j] += b * A(row, unknown_[j]);
+  };
+  for (const PairContact& pair : pair_contacts_) {
+    if (contacts_[pair.contact].b < 0) {
+      add(pair.first_unknown, pair.first_row, pair.coupling);
+      continue;
+    }
+    const Tangent& t = tangent_[pair.contact];
     const double B[3][3] = {{t.normal, 0, 0}, {t.n1, t.t11, t.t12}, {t.n2, t.t12, t.t22}};
-    for (int r = 0; r < contact.nrow; ++r) {
-      pair_rhs_[first + r] = g_[contact.first_row + r];
-      for (int s = 0; s < contact.nrow; ++s) {
-        if (B[r][s] == 0) continue;
-        pair_rhs_[first + r] -= B[r][s] * double(pair_velocity_[first + s]);
-        for (int j = 0; j < k; ++j) pair_matrix_[std::size_t(first + r) * k + j] += B[r][s] * A(first + s, j);
-      }
+    for (int r = 0; r < pair.nrow; ++r) {
+      pair_rhs_[pair.first_unknown + r] += g_[contacts_[pair.contact].first_row + r];
+      for (int s = 0; s < pair.nrow; ++s) add(pair.first_unknown + r, pair.first_row + s, B[r][s]);
     }
   }
   solve_dense(pair_matrix_, pair_rhs_);
   std::copy_n(pair_rhs_.begin(), held, next_held_.begin());
-  for (int i = 0; i < k; ++i) pair_y_[i] = R(pair_rhs_[i]);
+  pair_y_.assign(pairs_.rows(), R(0));
+  for (int i = 0; i < k; ++i) pair_y_[unknown_[i]] = R(pair_rhs_[i]);
   pairs_.push(pair_y_.data(), u_.data());
   outward<R>(model_, data, u_, x);
 }

@@ -71,6 +71,11 @@ class TreeNewton {
     double normal = 0, t11 = 0, t12 = 0, t22 = 0, n1 = 0, n2 = 0;
     bool symmetric() const { return n1 == 0 && n2 == 0; }
   };
+  struct PairContact {
+    int contact, first_row, nrow;  ///< rows of pairs_
+    int first_unknown = 0;
+    double coupling = 0;  ///< c, of one that slides on the world
+  };
   void begin(BasicData<R>& data, std::span<const double> multiplier);
   void law(std::span<const double> w, bool tangents);
   void contact_law(std::size_t index, std::span<const double> w, bool tangents);
@@ -88,6 +93,7 @@ class TreeNewton {
   LinkLoad<R>& load_of(int link);
   void add_load(const TreeContact& contact, const Tangent& b);
   void add_pairs(const BasicData<R>& data);
+  void write_pair(PairContact& pair, const typename DelassusRows<R>::Block& block);
   void solve_pairs(BasicData<R>& data, Out<R> x);
 
   const Model& model_;
@@ -109,7 +115,8 @@ class TreeNewton {
   AlignedVector<R> x_, next_x_;
   // Rows between two links, equality constraints first.
   DelassusRows<R> pairs_;
-  std::vector<int> pair_contact_;  ///< [block] contact
+  std::vector<PairContact> pair_contacts_;
+  std::vector<int> unknown_;  ///< [equation] row of pairs_ whose y is solved for
   AlignedVector<R> pair_gram_, pair_velocity_, pair_y_, u_;
   std::vector<double> pair_matrix_, pair_rhs_;
   std::vector<double> held_impulse_, next_held_, held_best_;
