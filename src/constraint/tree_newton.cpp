@@ -18,9 +18,12 @@ template <class R>
 constexpr double kProximal = sizeof(R) == 8 ? 1e-2 : 3e-2;
 /// The least σ: where rows depend on one another, their multipliers travel residual / σ a round.
 template <class R>
-constexpr double kLeastProximal = sizeof(R) == 8 ? 1e-4 : 1e-2;
+constexpr double kLeastProximal = sizeof(R) == 8 ? 1e-5 : 1e-2;
 constexpr int kFewContacts = 48;  ///< up to which discs follow their normal forces within a round
 constexpr int kPatience = 15;     ///< rounds without a better residual
+constexpr int kRoundsOfOne = 6;   ///< for one centre and σ; more, and kinks are too sharp
+constexpr double kMostProximal = 1;
+constexpr double kSettled = 0.5;  ///< gap of one centre's problem, of the residual, at which the next one begins
 
 double length2(double x, double y) { return std::sqrt(x * x + y * y); }
 
@@ -156,13 +159,13 @@ double TreeNewton<R>::gap() const {
 
 /// Natural residual of (λ, w) with the discs that λ itself gives.
 template <class R>
-double TreeNewton<R>::natural() const {
+double TreeNewton<R>::natural(std::span<const double> multiplier) const {
   double worst = 0;
   const auto take = [&](double miss) { worst = miss <= worst ? worst : miss; };
   // λ and λ - r/d, both times d.
-  const auto before = [&](int i) { return lambda_[i] * scale_[i]; };
+  const auto before = [&](int i) { return multiplier[i] * scale_[i]; };
   const auto after = [&](int i) {
-    return before(i) - (w_[i] + numbers_[i].compliance * lambda_[i] - numbers_[i].target);
+    return before(i) - (w_[i] + numbers_[i].compliance * multiplier[i] - numbers_[i].target);
   };
   for (const TreeContact& c : contacts_) {
     const int i = c.first_row;
@@ -445,8 +448,11 @@ RowSolveReport TreeNewton<R>::solve(BasicData<R>& data, In<R> joint_inertia, con
   for (const double w : w0_)
     tolerance = std::max(tolerance, 20 * std::numeric_limits<R>::epsilon() / kProximal<R> * std::abs(w));
   bool settled = true;
-  double best = kInfinity, last_settled = kInfinity;
-  int best_round = 0;
+  double best = kInfinity, last_settled = kInfinity, open_here = 0;
+  int best_round = 0, rounds_here = 0;  // with this centre and σ
+  int calm = 0, wait = 0;               // centres since σ had to grow; that many before it may shrink
+  bool first = true;                    // no (y, x) to go on from yet
+  settled_at_.w = w_, settled_at_.y.clear();
   for (int round = 0; round < options.max_iterations; ++round) {
     load();
     add_pairs(data);
@@ -454,17 +460,12 @@ RowSolveReport TreeNewton<R>::solve(BasicData<R>& data, In<R> joint_inertia, con
     if (pairs_.rows() > 0) solve_pairs(data, next_x_);
     ++report.iterations;
     read(data, next_x_);
-    const double t = round == 0 ? 1 : coupled_ ? backtrack() : settled ? 1 : search();
-    for (std::size_t i = 0; i < w_.size(); ++i) {
-      w_[i] += t * (next_w_[i] - w_[i]);
-      y_[i] = round == 0 ? next_y_[i] : y_[i] + t * (next_y_[i] - y_[i]);
-    }
-    for (std::size_t i = 0; i < held_impulse_.size(); ++i)
-      held_impulse_[i] += round == 0 ? next_held_[i] : t * (next_held_[i] - held_impulse_[i]);
-    for (std::size_t k = 0; k < x_.size(); ++k) x_[k] = round == 0 ? next_x_[k] : x_[k] + R(t) * (next_x_[k] - x_[k]);
-    law(w_, true);
+    move(first ? 1 : coupled_ ? backtrack() : settled ? 1 : search(), first);
+    first = false;
     const double open = gap();
-    report.residual = std::max(natural(), open);
+    // (λ(w), w) obeys the law but for its proximal term, and the dynamics but for the gap; (y, w) obeys the dynamics.
+    const double of_law = std::max(natural(lambda_), open), of_step = natural(y_);
+    report.residual = std::min(of_law, of_step);
     if (options.record_history) report.history.push_back(report.residual);
     if (!std::isfinite(report.residual)) {
       report.status = RowSolveStatus::not_finite;
@@ -473,7 +474,8 @@ RowSolveReport TreeNewton<R>::solve(BasicData<R>& data, In<R> joint_inertia, con
     if (report.residual < best) {
       if (report.residual < 0.7 * best) best_round = round;
       best = report.residual;
-      std::copy(lambda_.begin(), lambda_.end(), multiplier.begin());
+      const std::vector<double>& found = of_step < of_law ? y_ : lambda_;
+      std::copy(found.begin(), found.end(), multiplier.begin());
       std::copy(x_.begin(), x_.end(), change.begin());
       held_best_ = held_impulse_;
     }
@@ -482,18 +484,56 @@ RowSolveReport TreeNewton<R>::solve(BasicData<R>& data, In<R> joint_inertia, con
       break;
     }
     if (round - best_round > kPatience) break;
-    settled = open <= 0.1 * report.residual;  // these discs' own problem is solved: on to the next
-    if (!settled) continue;
-    if (report.residual > 0.25 * last_settled && relative_sigma_ > kLeastProximal<R>) {
-      relative_sigma_ *= 0.1;
-      for (double& sigma : sigma_) sigma *= 0.1;
+    settled = open <= kSettled * of_law;  // these discs' own problem is solved: on to the next
+    if (!settled) {
+      if (++rounds_here == 1) open_here = open;
+      if (!coupled_ || rounds_here < kRoundsOfOne || open < 0.1 * open_here || relative_sigma_ >= kMostProximal)
+        continue;
+      first = retreat();
+      best_round = round;
+      rounds_here = 0, last_settled = kInfinity, calm = 0, wait = 2 * wait + 1;
+      continue;
     }
-    last_settled = report.residual;
+    if (report.residual > 0.25 * last_settled && calm >= wait && relative_sigma_ > kLeastProximal<R>) scale_sigma(0.1);
+    ++calm;
+    last_settled = report.residual, rounds_here = 0;
+    settled_at_ = {w_, y_, held_impulse_, x_};
     centre();
     law(w_, true);
   }
   report.residual = best;
   return report;
+}
+
+/// The part t of the way to the next point; all of it if there is none to start from.
+template <class R>
+void TreeNewton<R>::move(double t, bool first) {
+  for (std::size_t i = 0; i < w_.size(); ++i) {
+    w_[i] += t * (next_w_[i] - w_[i]);
+    y_[i] = first ? next_y_[i] : y_[i] + t * (next_y_[i] - y_[i]);
+  }
+  for (std::size_t i = 0; i < held_impulse_.size(); ++i)
+    held_impulse_[i] = first ? next_held_[i] : held_impulse_[i] + t * (next_held_[i] - held_impulse_[i]);
+  for (std::size_t k = 0; k < x_.size(); ++k) x_[k] = first ? next_x_[k] : x_[k] + R(t) * (next_x_[k] - x_[k]);
+  law(w_, true);
+}
+
+template <class R>
+void TreeNewton<R>::scale_sigma(double by) {
+  relative_sigma_ *= by;
+  for (double& sigma : sigma_) sigma *= by;
+}
+
+/// Kinks were too sharp for Newton's method: back to where this centre was set, with a larger σ.
+/// @return whether nothing but a guess is there
+template <class R>
+bool TreeNewton<R>::retreat() {
+  scale_sigma(10);
+  w_ = settled_at_.w;
+  const bool guess = settled_at_.y.empty();
+  if (!guess) y_ = settled_at_.y, held_impulse_ = settled_at_.held, x_ = settled_at_.x;
+  law(w_, true);
+  return guess;
 }
 
 template class TreeNewton<double>;

@@ -85,7 +85,10 @@ class TreeNewton {
   double gap_at(double t);
   double backtrack();
   bool in_pairs(std::size_t contact) const;
-  double natural() const;
+  double natural(std::span<const double> multiplier) const;
+  void move(double t, bool first);
+  void scale_sigma(double by);
+  bool retreat();
   void load();
   void read(BasicData<R>& data, In<R> x);
   double slope(double t);
@@ -106,7 +109,11 @@ class TreeNewton {
   double relative_sigma_ = 0;          ///< σ/d
   std::vector<double> centre_, lambda_, w_, y_, next_w_, next_y_, between_, g_;
   std::vector<double> radius_, asked_;  ///< [contact], of many contacts
-  bool coupled_ = true;                 ///< few contacts: radii follow at once
+  struct {
+    std::vector<double> w, y, held;
+    AlignedVector<R> x;
+  } settled_at_;         ///< when the centre was set
+  bool coupled_ = true;  ///< few contacts: radii follow at once
   AndersonMixing mixing_;
   std::vector<Tangent> tangent_;  ///< [contact], then [joint row] with normal alone
   std::vector<int> load_of_link_;
