@@ -23,7 +23,8 @@ constexpr int kFewContacts = 48;  ///< up to which discs follow their normal for
 constexpr int kPatience = 15;     ///< rounds without a better residual
 constexpr int kRoundsOfOne = 6;   ///< for one centre and σ; more, and kinks are too sharp
 constexpr double kMostProximal = 1;
-constexpr double kSettled = 0.5;  ///< gap of one centre's problem, of the residual, at which the next one begins
+constexpr double kAtTheEdge = 0.999;  ///< of a friction disc
+constexpr double kSettled = 0.8;  ///< gap of one centre's problem, of the residual, at which the next one begins
 
 double length2(double x, double y) { return std::sqrt(x * x + y * y); }
 
@@ -49,7 +50,8 @@ TreeNewton<R>::TreeNewton(const Model& model)
       u_(model.nv) {}
 
 /// Scales, and the law's pieces from where the last step ended: the velocities at which the rows would give these
-/// multipliers; the present velocity where there was none, since the free one falls through what others hold.
+/// multipliers; the present velocity where there was none, since the free one falls through what others hold, and
+/// where something slid.
 template <class R>
 void TreeNewton<R>::begin(BasicData<R>& data, std::span<const double> multiplier) {
   const std::size_t n = numbers_.size();
@@ -65,9 +67,12 @@ void TreeNewton<R>::begin(BasicData<R>& data, std::span<const double> multiplier
     std::fill_n(scale_.begin() + contact.first_row, contact.nrow, d);
     const int row = contact.first_row;
     radius_[c] = contact.friction * centre_[row];
+    const double* at = &centre_[row];
+    const bool slid = contact.nrow == 3 && length2(at[1], at[2]) >= kAtTheEdge * radius_[c] &&
+                      contact.speed[1] * at[1] + contact.speed[2] * at[2] < 0;
     for (int k = 0; k < contact.nrow; ++k) {
-      w_[row + k] = centre_[row] == 0 ? contact.speed[k]
-                                      : numbers_[row + k].target - numbers_[row + k].compliance * centre_[row + k];
+      const bool as_now = at[0] == 0 || (k > 0 && slid);
+      w_[row + k] = as_now ? contact.speed[k] : numbers_[row + k].target - numbers_[row + k].compliance * at[k];
     }
   }
   for (const OneJointRow& j : joints_) {
