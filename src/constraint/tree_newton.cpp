@@ -24,7 +24,7 @@ constexpr int kPatience = 15;     ///< rounds without a better residual
 constexpr int kRoundsOfOne = 6;   ///< for one centre and σ; more, and kinks are too sharp
 constexpr double kMostProximal = 1;
 constexpr double kAtTheEdge = 0.999;  ///< of a friction disc
-constexpr double kSettled = 0.8;  ///< gap of one centre's problem, of the residual, at which the next one begins
+constexpr double kSettled = 0.8;      ///< gap of one centre's problem, of the residual, at which the next one begins
 
 double length2(double x, double y) { return std::sqrt(x * x + y * y); }
 
