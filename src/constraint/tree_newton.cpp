@@ -22,7 +22,7 @@ constexpr double kLeastProximal = sizeof(R) == 8 ? 1e-5 : 1e-2;
 constexpr int kFewContacts = 48;  ///< up to which discs follow their normal forces within a round
 constexpr int kPatience = 15;     ///< rounds without a better residual
 constexpr int kRoundsOfOne = 6;   ///< for one centre and σ; more, and kinks are too sharp
-constexpr double kMostProximal = 1;
+constexpr double kMostProximal = 1, kSigmaStep = 5;
 constexpr double kAtTheEdge = 0.999;  ///< of a friction disc
 constexpr double kSettled = 0.8;      ///< gap of one centre's problem, of the residual, at which the next one begins
 
@@ -452,21 +452,13 @@ RowSolveReport TreeNewton<R>::solve(BasicData<R>& data, In<R> joint_inertia, con
   double tolerance = options.tolerance;  // but not below what rounding lets anyone see through σ
   for (const double w : w0_)
     tolerance = std::max(tolerance, 20 * std::numeric_limits<R>::epsilon() / kProximal<R> * std::abs(w));
-  bool settled = true;
-  double best = kInfinity, last_settled = kInfinity, open_here = 0;
-  int best_round = 0, rounds_here = 0;  // with this centre and σ
-  int calm = 0, wait = 0;               // centres since σ had to grow; that many before it may shrink
-  bool first = true;                    // no (y, x) to go on from yet
+  outer_ = {};
   settled_at_.w = w_, settled_at_.y.clear();
+  double best = kInfinity;
+  int best_round = 0;
   for (int round = 0; round < options.max_iterations; ++round) {
-    load();
-    add_pairs(data);
-    solve_loaded<R>(model_, data, joint_inertia, {}, load_of_link_, loads_, next_x_);
-    if (pairs_.rows() > 0) solve_pairs(data, next_x_);
+    solve_round(data, joint_inertia);
     ++report.iterations;
-    read(data, next_x_);
-    move(first ? 1 : coupled_ ? backtrack() : settled ? 1 : search(), first);
-    first = false;
     const double open = gap();
     // (λ(w), w) obeys the law but for its proximal term, and the dynamics but for the gap; (y, w) obeys the dynamics.
     const double of_law = std::max(natural(lambda_), open), of_step = natural(y_);
@@ -489,25 +481,45 @@ RowSolveReport TreeNewton<R>::solve(BasicData<R>& data, In<R> joint_inertia, con
       break;
     }
     if (round - best_round > kPatience) break;
-    settled = open <= kSettled * of_law;  // these discs' own problem is solved: on to the next
-    if (!settled) {
-      if (++rounds_here == 1) open_here = open;
-      if (!coupled_ || rounds_here < kRoundsOfOne || open < 0.1 * open_here || relative_sigma_ >= kMostProximal)
-        continue;
-      first = retreat();
-      best_round = round;
-      rounds_here = 0, last_settled = kInfinity, calm = 0, wait = 2 * wait + 1;
-      continue;
-    }
-    if (report.residual > 0.25 * last_settled && calm >= wait && relative_sigma_ > kLeastProximal<R>) scale_sigma(0.1);
-    ++calm;
-    last_settled = report.residual, rounds_here = 0;
-    settled_at_ = {w_, y_, held_impulse_, x_};
-    centre();
-    law(w_, true);
+    outer_.settled = open <= kSettled * of_law;
+    if (outer_.settled)
+      next_centre(report.residual);
+    else if (lost(open))
+      retreat(), best_round = round;
   }
   report.residual = best;
   return report;
+}
+
+/// One round of Newton's method.
+template <class R>
+void TreeNewton<R>::solve_round(BasicData<R>& data, In<R> joint_inertia) {
+  load();
+  add_pairs(data);
+  solve_loaded<R>(model_, data, joint_inertia, {}, load_of_link_, loads_, next_x_);
+  if (pairs_.rows() > 0) solve_pairs(data, next_x_);
+  read(data, next_x_);
+  move(outer_.first ? 1 : coupled_ ? backtrack() : outer_.settled ? 1 : search(), outer_.first);
+  outer_.first = false;
+}
+
+/// This centre's problem is solved: on to the next, with a smaller σ where centres come slowly.
+template <class R>
+void TreeNewton<R>::next_centre(double residual) {
+  const bool slow = residual > 0.25 * outer_.last_settled;
+  if (slow && outer_.calm >= outer_.wait && relative_sigma_ > kLeastProximal<R>) scale_sigma(1 / kSigmaStep);
+  ++outer_.calm;
+  outer_.last_settled = residual, outer_.rounds = 0;
+  settled_at_ = {w_, y_, held_impulse_, x_};
+  centre();
+  law(w_, true);
+}
+
+/// Rounds with this centre and σ lead nowhere.
+template <class R>
+bool TreeNewton<R>::lost(double open) {
+  if (++outer_.rounds == 1) outer_.open = open;
+  return coupled_ && outer_.rounds >= kRoundsOfOne && open >= 0.1 * outer_.open && relative_sigma_ < kMostProximal;
 }
 
 /// The part t of the way to the next point; all of it if there is none to start from.
@@ -530,15 +542,14 @@ void TreeNewton<R>::scale_sigma(double by) {
 }
 
 /// Kinks were too sharp for Newton's method: back to where this centre was set, with a larger σ.
-/// @return whether nothing but a guess is there
 template <class R>
-bool TreeNewton<R>::retreat() {
-  scale_sigma(10);
+void TreeNewton<R>::retreat() {
+  scale_sigma(kSigmaStep);
   w_ = settled_at_.w;
   const bool guess = settled_at_.y.empty();
   if (!guess) y_ = settled_at_.y, held_impulse_ = settled_at_.held, x_ = settled_at_.x;
+  outer_ = {.settled = false, .first = guess, .wait = 2 * outer_.wait + 1};
   law(w_, true);
-  return guess;
 }
 
 template class TreeNewton<double>;

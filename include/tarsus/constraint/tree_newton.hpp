@@ -88,7 +88,10 @@ class TreeNewton {
   double natural(std::span<const double> multiplier) const;
   void move(double t, bool first);
   void scale_sigma(double by);
-  bool retreat();
+  void solve_round(BasicData<R>& data, In<R> joint_inertia);
+  void next_centre(double residual);
+  bool lost(double open);
+  void retreat();
   void load();
   void read(BasicData<R>& data, In<R> x);
   double slope(double t);
@@ -112,7 +115,15 @@ class TreeNewton {
   struct {
     std::vector<double> w, y, held;
     AlignedVector<R> x;
-  } settled_at_;         ///< when the centre was set
+  } settled_at_;  ///< when the centre was set
+  struct {
+    bool settled = true;              ///< this centre's own problem is solved
+    bool first = true;                ///< no (x, y) to go on from yet
+    int rounds = 0;                   ///< with this centre and σ
+    int calm = 0, wait = 0;           ///< centres since σ had to grow; as many before it may shrink
+    double open = 0;                  ///< gap after the first of the rounds
+    double last_settled = kInfinity;  ///< residual at the last centre
+  } outer_;
   bool coupled_ = true;  ///< few contacts: radii follow at once
   AndersonMixing mixing_;
   std::vector<Tangent> tangent_;  ///< [contact], then [joint row] with normal alone
