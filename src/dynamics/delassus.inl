@@ -231,24 +231,40 @@ void gram_kernel(int count, int nrow, const T* W, int stride, const T* DW, int s
   if (j < stride_d) gram_columns<T, P, 1>(count, rows_to(j + kRows), W, stride, DW + j, stride_d, add, out + j, ld);
 }
 
-/// Jv[r] = Σ_k DW[k][r] u[dof k].
+/// Jv[r] = Σ_k DW[k][r] u[dof k] for kJ packs of rows, of which nrow rows are written. Even and odd DoFs have sums of their
+/// own, so that they need not wait for each other.
+template <class T, class P, int kJ>
+TARSUS_INLINE void velocity_tile(int ndof, const int* dofs, int nrow, int stride, const T* DW, const T* u, T* Jv) {
+  constexpr int kRows = int(sizeof(P) / sizeof(T));
+  P even[kJ], odd[kJ];
+  for (int j = 0; j < kJ; ++j) even[j] = odd[j] = P(Real<T>(0));
+  int k = 0;
+  for (; k + 2 <= ndof; k += 2, DW += 2 * stride) {
+    const P x = P(u[dofs[k]]), y = P(u[dofs[k + 1]]);
+    for (int j = 0; j < kJ; ++j) {
+      even[j] = mul_add(x, load_rows<P>(DW + j * kRows), even[j]);
+      odd[j] = mul_add(y, load_rows<P>(DW + stride + j * kRows), odd[j]);
+    }
+  }
+  if (k < ndof) {
+    const P x = P(u[dofs[k]]);
+    for (int j = 0; j < kJ; ++j) even[j] = mul_add(x, load_rows<P>(DW + j * kRows), even[j]);
+  }
+  for (int j = 0; j < kJ; ++j) even[j] = even[j] + odd[j];
+  const T* sum = reinterpret_cast<const T*>(even);
+  for (int r = 0; r < kJ * kRows && r < nrow; ++r) Jv[r] = sum[r];
+}
+
 template <class T, class P>
 void velocity_kernel(int ndof, const int* dofs, int nrow, int stride, const T* DW, const T* u, T* Jv) {
   constexpr int kRows = int(sizeof(P) / sizeof(T));
-  const P zero = P(Real<T>(0));
-  for (int row = 0; row < nrow; row += 2 * kRows) {
-    const bool second = row + kRows < stride;
-    const T* column = DW + row;
-    P sum[2][2] = {{zero, zero}, {zero, zero}};  // of even and odd DoFs, so that they need not wait for each other
-    for (int k = 0; k < ndof; ++k, column += stride) {
-      const P x = P(u[dofs[k]]);
-      sum[k & 1][0] = mul_add(x, load_rows<P>(column), sum[k & 1][0]);
-      if (second) sum[k & 1][1] = mul_add(x, load_rows<P>(column + kRows), sum[k & 1][1]);
-    }
-    P total[2] = {sum[0][0] + sum[1][0], sum[0][1] + sum[1][1]};
-    const T* lane = reinterpret_cast<const T*>(total);
-    for (int r = 0; r < 2 * kRows && row + r < nrow; ++r) Jv[row + r] = lane[r];
+  int row = 0;
+  if (kRows == 1) {
+    for (; row + 6 <= nrow; row += 6) velocity_tile<T, P, 6>(ndof, dofs, 6, stride, DW + row, u, Jv + row);
   }
+  for (; row + kRows < nrow; row += 2 * kRows)
+    velocity_tile<T, P, 2>(ndof, dofs, nrow - row, stride, DW + row, u, Jv + row);
+  if (row < nrow) velocity_tile<T, P, 1>(ndof, dofs, nrow - row, stride, DW + row, u, Jv + row);
 }
 
 /// u[dof k] += sign Σ_r W[k][r] λ[r]. Padding rows of W are zero.
