@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <numeric>
 
 #include "sim/rigid_workspace.hpp"
@@ -91,6 +92,19 @@ void RigidWorld<R>::classify() {
   w.same_masks = w.same_masks && excluded_.empty() && !w.owners.empty() &&
                  may_touch(shapes_[at(w.owners[0].shape)], shapes_[at(w.owners[0].shape)]);
   w.need_broad = w.need_broad || static_boxed > 0;
+  combine_surfaces();
+  w.widen.clear();
+  for (int i : w.boxed) w.widen.push_back(margin[at(i)]);
+  w.pose.resize(shapes_.size());
+  w.boxes.resize(w.boxed.size()), w.present.resize(w.boxed.size());
+  w.classified = true;
+  w.candidates_valid = false;
+}
+
+/// What each two surfaces make together, with these options.
+template <class R>
+void RigidWorld<R>::combine_surfaces() {
+  Workspace& w = *work_;
   const std::size_t ns = surfaces_.size();
   w.surfaces.clear();
   w.lanes.materials.clear();
@@ -100,12 +114,47 @@ void RigidWorld<R>::classify() {
     w.lanes.materials.push_back(w.surfaces.back().material);
     w.turns = w.turns || w.surfaces.back().material.turns();
   }
-  w.widen.clear();
-  for (int i : w.boxed) w.widen.push_back(margin[at(i)]);
-  w.pose.resize(shapes_.size());
-  w.boxes.resize(w.boxed.size());
-  w.classified = true;
-  w.candidates_valid = false;
+}
+
+/// Which bodies have neither moved nor been moved since they fell asleep. @param same_rules surfaces, shapes and options
+/// are those of the last step
+template <class R>
+void RigidWorld<R>::mark_still(bool same_rules) {
+  Workspace& w = *work_;
+  w.still.clear();
+  if (!same_rules || !options_.sleep || w.rest_pose.size() != bodies_.size() || w.resting.empty()) return;
+  for (std::size_t i = 0; i < bodies_.size(); ++i) {
+    const RigidBody& b = bodies_[i];
+    const ShapePose& pose = w.rest_pose[i];
+    const Mat3d r = rotation_of(b);
+    w.still.push_back(b.asleep && std::memcmp(&b.position, &pose.position, sizeof(Vec3d)) == 0 &&
+                      std::memcmp(&r, &pose.rotation, sizeof(Mat3d)) == 0);
+  }
+}
+
+/// The world never moves.
+template <class R>
+bool RigidWorld<R>::still(int body) const {
+  return body < 0 || work_->still[at(body)];
+}
+
+/// The last step's contacts of bodies that are still, at the end, with their impulses.
+template <class R>
+void RigidWorld<R>::keep_resting(PenetrationSum& depth) {
+  Workspace& w = *work_;
+  w.kept_from = w.pairs.size();
+  if (w.still.empty()) return;
+  for (std::size_t k = 0; k < w.resting.size(); ++k) {
+    const BodyContact<R>& c = w.resting[k];
+    if (!still(c.body_a) || !still(c.body_b)) continue;
+    const std::size_t place = w.pairs.size();
+    w.resize_contacts(place + 1);
+    w.lanes.contacts[place] = c;
+    w.lanes.contacts[place].slot = -1;  // groups may be others by now
+    w.pairs[place] = w.last_pairs[w.last_active + k];
+    w.take_last(place, int(w.last_active + k));
+    depth.add(double(c.distance));
+  }
 }
 
 /// MuJoCo's softness goes with the bodies' inverse masses alone, ours with all that a contact feels: their ratio.
@@ -157,6 +206,10 @@ void RigidWorld<R>::detect_round() {
     const double margin = options_.margin;
     for (int k = range.begin; k < range.end; ++k) {
       auto& [i, j, slot, last] = w.candidates[at(k)];
+      if (!w.still.empty() && still(w.owners[at(i)].body) && still(j < 0 ? -1 : w.owners[at(j)].body)) {
+        last = -1;
+        continue;
+      }
       const auto& [p, radius_a] = w.rounds[at(i)];
       if (j < 0) {
         const ShapePose& plane = shapes_[at(w.planes[at(-1 - j)])].local;
@@ -223,6 +276,7 @@ void RigidWorld<R>::touch(int first, int second, PenetrationSum& depth) {
   const BodyShape &a = shapes_[at(first)], &b = shapes_[at(second)];
   const int pair = pair_surface(first, second);
   if (a.body < 0 || a.body == b.body || (pair < 0 && !may_touch(a, b))) return;
+  if (!w.still.empty() && still(a.body) && still(b.body)) return;
   const int surface_a = pair >= 0 ? pair : a.surface, surface_b = pair >= 0 ? pair : b.surface;
   const double standoff = w.surfaces[at(surface_a) * surfaces_.size() + at(surface_b)].standoff;
   const int n = collide(a.shape, w.pose[at(first)], b.shape, w.pose[at(second)], options_.margin + standoff, points);
@@ -245,12 +299,16 @@ template <class R>
 void RigidWorld<R>::detect_others(PenetrationSum& depth) {
   Workspace& w = *work_;
   for (std::size_t k = 0; k < w.boxed.size(); ++k) {
-    const int i = w.boxed[k];
+    const int i = w.boxed[k], body = shapes_[at(i)].body;
+    const bool rests = !w.still.empty() && still(body);
+    // Those that rest meet one another as little as the world does itself; round ones keep to theirs.
+    w.present[k] = rests && !w.is_round[at(i)] ? 0 : w.groups[k];
+    if (rests && body >= 0) continue;
     w.pose[at(i)] = world_pose(shapes_[at(i)], bodies_);
     w.boxes[k] = bounds(shapes_[at(i)].shape, w.pose[at(i)], 0.5 * options_.margin + w.widen[k]);
   }
   for (int plane : w.planes) w.pose[at(plane)] = shapes_[at(plane)].local;
-  for (const BodyPair& pair : w.broad.find(w.boxes, w.groups)) touch(w.boxed[pair.first], w.boxed[pair.second], depth);
+  for (const BodyPair& pair : w.broad.find(w.boxes, w.present)) touch(w.boxed[pair.first], w.boxed[pair.second], depth);
   for (int plane : w.planes) {
     for (int i : w.boxed) {
       if (!w.is_round[at(i)]) touch(i, plane, depth);
@@ -261,7 +319,14 @@ void RigidWorld<R>::detect_others(PenetrationSum& depth) {
 template <class R>
 void RigidWorld<R>::detect(RigidStepReport& report) {
   Workspace& w = *work_;
-  if (!w.classified) classify();
+  const double rules[4] = {options_.margin, options_.dt, options_.damping_time, options_.relative_compliance};
+  const bool same_rules = w.classified && std::equal(rules, rules + 4, w.rules);
+  if (!w.classified)
+    classify();
+  else if (!same_rules)
+    combine_surfaces();
+  std::copy_n(rules, 4, w.rules);
+  mark_still(same_rules);
   std::swap(w.last_impulses, w.lanes.impulses);
   std::swap(w.last_moments, w.lanes.moments);
   w.last_moments.resize(w.turns ? w.last_impulses.size() : 0);
@@ -275,6 +340,7 @@ void RigidWorld<R>::detect(RigidStepReport& report) {
   PenetrationSum depth;
   for (const DetectShare& share : w.shares) depth.add(share.depth);
   if (w.need_broad) detect_others(depth);
+  keep_resting(depth);
   report.contacts = int(w.pairs.size());
   report.touching = depth.touching;
   report.penetration_max = depth.max;
@@ -287,7 +353,7 @@ template <class R>
 void RigidWorld<R>::match() {
   Workspace& w = *work_;
   const std::size_t from = w.carry ? w.from_candidates : 0, last_from = w.carry ? w.last_from_candidates : 0;
-  if (!options_.warm_start || w.last_pairs.size() == last_from || w.pairs.size() == from) return;
+  if (!options_.warm_start || w.last_pairs.size() == last_from || w.kept_from == from) return;
   unsigned size = 64;
   while (size < 2 * (w.last_pairs.size() - last_from)) size *= 2;
   const unsigned mask = size - 1;
@@ -299,7 +365,7 @@ void RigidWorld<R>::match() {
     head = i;
   }
   team_->run([&](int thread) {
-    const ThreadTeam::Range range = team_->share(int(w.pairs.size() - from), thread);
+    const ThreadTeam::Range range = team_->share(int(w.kept_from - from), thread);
     for (int i = range.begin; i < range.end; ++i) take_impulses(from + at(i), mask);
   });
 }
@@ -324,6 +390,7 @@ void RigidWorld<R>::sleep(RigidStepReport& report) {
   w.lanes.active = -1;
   if (!options_.sleep) {
     for (RigidBody& b : bodies_) b.asleep = false;
+    w.resting.clear();
     return;
   }
   w.parent.resize(bodies_.size());
@@ -365,8 +432,15 @@ void RigidWorld<R>::sleep(RigidStepReport& report) {
     }
     all.swap(sorted);
   };
-  reorder(w.lanes.contacts), reorder(w.lanes.impulses), reorder(w.lanes.moments), reorder(w.pairs);
+  if (!std::is_sorted(rests.begin(), rests.end()))
+    reorder(w.lanes.contacts), reorder(w.lanes.impulses), reorder(w.lanes.moments), reorder(w.pairs);
   w.lanes.active = int(std::count(rests.begin(), rests.end(), 0));
+  w.last_active = at(w.lanes.active);
+  w.resting.assign(w.lanes.contacts.begin() + w.lanes.active, w.lanes.contacts.end());
+  w.rest_pose.resize(bodies_.size());
+  for (std::size_t i = 0; i < bodies_.size(); ++i) {
+    if (bodies_[i].asleep) w.rest_pose[i] = {bodies_[i].position, rotation_of(bodies_[i])};
+  }
   w.candidates_new = true;  // what they know of their contacts' places no longer holds
 }
 
@@ -374,6 +448,14 @@ template bool RigidWorld<float>::may_touch(const BodyShape&, const BodyShape&) c
 template bool RigidWorld<double>::may_touch(const BodyShape&, const BodyShape&) const;
 template void RigidWorld<float>::classify();
 template void RigidWorld<double>::classify();
+template void RigidWorld<float>::combine_surfaces();
+template void RigidWorld<double>::combine_surfaces();
+template void RigidWorld<float>::mark_still(bool);
+template void RigidWorld<double>::mark_still(bool);
+template bool RigidWorld<float>::still(int) const;
+template bool RigidWorld<double>::still(int) const;
+template void RigidWorld<float>::keep_resting(PenetrationSum&);
+template void RigidWorld<double>::keep_resting(PenetrationSum&);
 template double RigidWorld<float>::mass_share(const ContactOwners&, const Vec3d&, const Vec3d&, const Vec3d&) const;
 template double RigidWorld<double>::mass_share(const ContactOwners&, const Vec3d&, const Vec3d&, const Vec3d&) const;
 template void RigidWorld<float>::put_contact(std::size_t, const ContactOwners&, const ContactPoint&, const Vec3d&,

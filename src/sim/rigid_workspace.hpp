@@ -129,7 +129,7 @@ struct RigidWorld<R>::Workspace {
   std::vector<DetectShare> shares;    // [thread]
   std::vector<ShapePose> pose;        // [shape]
   std::vector<Aabb> boxes;            // [boxed]
-  std::vector<int> groups;            // [boxed]
+  std::vector<int> groups, present;   // [boxed] of the broad phase: as made, and with sleepers in that of the world
   std::vector<PairSurface> surfaces;  // [surface][surface]
   SpherePhase spheres;
   BroadPhase broad;
@@ -152,6 +152,13 @@ struct RigidWorld<R>::Workspace {
 
   std::vector<Vec3d> velocity, spin;  // [body] before a step by rows: given back if it fails
   AlignedVector<R> push;              // [body][8] what forces add to a record of BodyContactSolver
+
+  // Sleepers' contacts stay as they are while nobody touches their poses: they are not looked for.
+  std::vector<char> still;              // [body] slept in the last step and has not been moved; empty if none
+  std::vector<ShapePose> rest_pose;     // [body] of sleepers, in the last step
+  std::vector<BodyContact<R>> resting;  // the last step's contacts from last_active on
+  std::size_t last_active = 0, kept_from = 0;
+  double rules[4] = {0, 0, 0, 0};  // options that contacts were made with
 
   std::vector<int> parent;  // [body] union-find of islands
   std::vector<char> island_moves;

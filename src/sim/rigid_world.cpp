@@ -193,7 +193,7 @@ template <class R>
 void RigidWorld<R>::forget_contacts() {
   Workspace& w = *work_;
   w.pairs.clear(), w.lanes.impulses.clear(), w.lanes.contacts.clear(), w.lanes.moments.clear();
-  w.last_joint.clear();
+  w.last_joint.clear(), w.resting.clear();
   w.from_candidates = 0, w.candidates_valid = false;
 }
 

@@ -333,3 +333,12 @@ def test_torque_of_torsional_friction():
     world.velocities = np.array([[0, 0, 0, 0, 0, 5.0]])
     assert world.step(30)
     assert np.allclose(world.contacts["torque"], [[0, 0, -0.02 * 2 * G]], rtol=2e-3, atol=1e-6)
+
+
+def test_options_that_change_between_steps_count():
+    # A surface without a compliance gives way by 0.036 h² g under a ball: by the step that is, not the one that was.
+    world = ball_on_floor(iterations=50)
+    for dt in (1 / 60, 1 / 240):
+        world.set_options(dt=dt)
+        assert world.step(round(3 / dt))
+        assert 0.3 - world.poses[0, 2] == pytest.approx(0.036 * dt**2 * G, rel=1e-3)

@@ -1,8 +1,10 @@
 // Free bodies with contact against closed forms, conservation laws and the dense oracles.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <set>
+#include <tuple>
 
 #include "tarsus/base/error.hpp"
 #include "tarsus/sim/rigid_scene.hpp"
@@ -380,6 +382,47 @@ TEST(RigidWorld, SleepersStandStillAndWake) {
   bool woke = false;
   for (int i = 0; i < 120; ++i) woke = woke || world.step().asleep == 0;
   EXPECT_TRUE(woke);  // the ball has landed
+}
+
+/// Contacts of sleepers are kept, not found: they must be those that a new world finds.
+TEST(RigidWorld, SleepersContactsAreThoseThatWouldBeFound) {
+  RigidScene scene = ball_drop(4, 2);
+  for (int i = 0; i < 6; ++i)
+    scene.add({ShapeType::box, {0.3, 0.4, 0.2}}, 1, {0.3 * (i % 2), 0.1 * i, 3 + 0.5 * i},
+              axis_angle({1, 0, 0}, 0.1 * i));
+  scene.add({ShapeType::sphere, {0.3, 0, 0}}, 0.5, {0, 0, 200});
+  scene.options.sleep = true, scene.options.iterations = 50;
+  scene.options.sleep_speed = 0.05, scene.options.sleep_spin = 0.1;
+  scene.surfaces[0].rolling = scene.surfaces[0].torsional = 0.05;  // or they would roll for long
+  RigidWorld<double> world = make_world<double>(scene);
+  int slept = 0;
+  for (int step = 0; step < 700; ++step) {
+    if (step == 500) world.bodies()[3].position.z += 0.3;  // a sleeper is moved by hand
+    if (step == 600) world.options().margin = 0.03;
+    RigidScene now = scene;
+    now.bodies = world.bodies(), now.options.margin = world.options().margin;
+    if (world.step().asleep > 10) ++slept;
+    if (step % 20 != 0 && step != 501 && step != 601) continue;
+    RigidWorld<double> fresh = make_world<double>(now);
+    fresh.step();
+    std::vector<std::tuple<int, int, std::uint32_t, double>> kept, found;
+    const auto list = [](const RigidWorld<double>& w, auto& into) {
+      for (std::size_t i = 0; i < w.contact_pairs().size(); ++i) {
+        const auto& p = w.contact_pairs()[i];
+        into.push_back({std::min(p.first, p.second), std::max(p.first, p.second), p.feature, w.contacts()[i].distance});
+      }
+      std::sort(into.begin(), into.end());
+    };
+    list(world, kept), list(fresh, found);
+    ASSERT_EQ(kept.size(), found.size()) << "step " << step;
+    for (std::size_t i = 0; i < kept.size(); ++i) {
+      const auto [a, b, feature, distance] = kept[i];
+      ASSERT_EQ(std::tuple(a, b, feature),
+                std::tuple(std::get<0>(found[i]), std::get<1>(found[i]), std::get<2>(found[i])));
+      ASSERT_NEAR(distance, std::get<3>(found[i]), 1e-12) << "step " << step;  // it has normalised its quaternions
+    }
+  }
+  EXPECT_GT(slept, 200);
 }
 
 TEST(RigidWorld, BadInputIsAnErrorOrAStatusNeverAHang) {

@@ -192,6 +192,10 @@ class RigidWorld {
   void put_contact(std::size_t place, const ContactOwners& owners, const ContactPoint& p, const Vec3d& arm_a,
                    const Vec3d& arm_b, bool round);
   double mass_share(const ContactOwners& owners, const Vec3d& n, const Vec3d& arm_a, const Vec3d& arm_b) const;
+  void combine_surfaces();
+  void mark_still(bool same_rules);
+  bool still(int body) const;
+  void keep_resting(PenetrationSum& depth);
   void match();
   void take_impulses(std::size_t contact, unsigned mask);
   void sleep(RigidStepReport& report);
