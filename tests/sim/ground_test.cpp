@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <random>
 
 #include "tarsus/io/model_file.hpp"
 #include "tarsus/math/rotation.hpp"
@@ -174,6 +175,37 @@ TEST(Ground, HumanoidStandsWithDrivesAndWithForceLimits) {
       if (stepper.rows()->contacts()[i].b < 0) weight += stepper.rows()->force(i).z;
     }
     EXPECT_NEAR(weight, model.total_mass() * kGravity, 0.05 * model.total_mass() * kGravity);
+  }
+}
+
+TEST(Ground, FallsOfCharactersEndWithinTheTolerance) {
+  // Limp but for a little damping, thrown about at random: dozens of contacts that hit, slide and press on one another.
+  for (const char* name : {"dog", "humanoid"}) {
+    const Model model = compile(read_model(std::string(TARSUS_SOURCE_DIR) + "/models/" + name + ".xml", {}));
+    Drives drives = Drives::uniform(model, 0, 0.3, 0, 0);
+    drives.stiff = true;
+    int steps = 0, missed = 0, swept = 0;
+    long iterations = 0;
+    for (unsigned seed = 0; seed < 6; ++seed) {
+      Data data(model);
+      StepOptions options;
+      options.dt = 1.0 / 60, options.rows.contacts = options.rows.joints = true;
+      Stepper<double> stepper(model, data, options);
+      std::mt19937 random(seed);
+      for (double& v : data.qvel) v = double(random() % 2001) / 1000 - 1;
+      for (int i = 0; i < 300; ++i, ++steps) {
+        ASSERT_EQ(stepper.step(data, drives, model.qpos0), 0);
+        const RowsReport& report = stepper.rows()->report();
+        missed += !(report.residual <= options.rows.solve.tolerance);
+        swept += report.method == RowsMethod::gauss_seidel;
+        iterations += report.iterations;
+      }
+    }
+    EXPECT_LT(missed, 0.04 * steps) << name;
+    EXPECT_LT(swept, 0.02 * steps) << name;
+    EXPECT_LT(double(iterations) / steps, 15) << name;
+    RecordProperty(std::string(name) + "_missed", missed);
+    RecordProperty(std::string(name) + "_iterations", int(iterations / steps));
   }
 }
 
