@@ -7,13 +7,18 @@
 // The k rows between two links go through the factors of that loaded tree (delassus.hpp), at O(k d + k³) more.
 //
 // Coulomb's disc has the radius μ λ_n, which makes B unsymmetric where a contact slides, and that no link's load can
-// be. While there are few contacts, those that slide go with the k rows, which may be unsymmetric, and rounds converge
-// as Newton's do. With many, the radii stand still within a round and follow their normal forces from one to the next.
+// be: of a contact that slides on the world, the coupling of friction to the normal force alone, u c nᵀ, goes with the
+// k rows, which may be unsymmetric, and rounds converge as Newton's do. With many contacts, the radii stand still within
+// a round and follow their normal forces from one to the next.
 //
 //   z = (b - w + σ λ_k)/(Σ + σ),  λ(w) = P(z),  B = ∂P/(Σ + σ),  w = J v
 //   (M̂ + Jᵀ B J)(v' - v⁰) = Jᵀ g,  g = λ(w) + B (w - w⁰),  y' = g - B (w' - w⁰):  M̂ (v' - v⁰) = Jᵀ y'
 //
 // Equality constraints (held_rows.hpp) are k rows too, without a law: their forces are unknowns of each round's solve.
+//
+// A centre's problem takes a few rounds, and centres converge as fast as σ is small; but the smaller it is, the sharper
+// are the kinks. So σ shrinks where centres come slowly, and where rounds lead nowhere they go back to where the centre
+// was set, with a larger σ. What is returned is y, the impulses that made v', as soon as they obey the law.
 //
 // y - λ(w) is the gradient in the rows' own space, so that the line search costs nothing of the tree either. Without
 // friction the problem is convex and the search makes it converge; Coulomb's friction has no such theorem: look at the
