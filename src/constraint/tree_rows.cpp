@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <tuple>
 
 #include "constraint/widen.hpp"
@@ -11,6 +12,7 @@ namespace tarsus {
 
 namespace {
 
+constexpr double kLimitReach = 0.02;  ///< how near a joint's range gets a row [m | rad]
 constexpr std::uint64_t kLimitIdentity = std::uint64_t(1) << 62, kFrictionIdentity = std::uint64_t(1) << 63;
 
 }  // namespace
@@ -156,7 +158,7 @@ void TreeRows<R>::add_limit(int joint, In<R> qpos, In<R> qvel, In<R> free_veloci
     double speed = 0, ahead = 0;
     for (int k = 0; k < j.nv(); ++k)
       speed += entries[k] * qvel[j.qvel + k], ahead += entries[k] * free_velocity[j.qvel + k];
-    if (g + h * std::min(speed, ahead) > 0.02) return;
+    if (g + h * std::min(speed, ahead) > kLimitReach) return;
     const SpookRow row = spook_unilateral(options_.limit_spook, g, speed, h);
     add_joint_row(joint, entries, speed, {row.compliance, row.target, 0, kInfinity},
                   kLimitIdentity + 2 * std::uint64_t(joint) + side);
@@ -168,6 +170,12 @@ void TreeRows<R>::add_limit(int joint, In<R> qpos, In<R> qvel, In<R> free_veloci
     add(j.range[1] - q, &down, 1);
     return;
   }
+  // An angle is at most π sin(angle / 2), speeds are at most |ω|: most joints are far from their range without a
+  // logarithm.
+  const auto square = [](const R* v) { return double(v[0]) * v[0] + double(v[1]) * v[1] + double(v[2]) * v[2]; };
+  const double fastest = std::sqrt(std::max(square(&qvel[j.qvel]), square(&free_velocity[j.qvel])));
+  const double free_angle = (j.range[1] - kLimitReach - h * fastest) / std::numbers::pi;
+  if (free_angle > 0 && square(&qpos[j.qpos + 1]) < free_angle * free_angle) return;
   const Vec3d turn =
       log_map({double(qpos[j.qpos]), double(qpos[j.qpos + 1]), double(qpos[j.qpos + 2]), double(qpos[j.qpos + 3])});
   const double angle = norm(turn);
