@@ -28,12 +28,15 @@ constexpr double kSettled = 0.8;      ///< gap of one centre's problem, of the r
 
 double length2(double x, double y) { return std::sqrt(x * x + y * y); }
 
-/// x = a⁻¹ x; a [n][n] is used up. The matrices are 1 + B A or Σ + A of positive B and A: never singular.
-void solve_dense(std::vector<double>& a, std::vector<double>& x) {
+/// x = a⁻¹ x for the unknowns from `first` on; a [n][n] is used up. What is left of 1 + B A with positive B and A: never
+/// singular.
+void solve_dense(std::vector<double>& a, std::vector<double>& x, int first) {
   using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-  const Eigen::Index n = Eigen::Index(x.size());
-  Eigen::Map<Matrix> matrix(a.data(), n, n);
-  Eigen::Map<Eigen::VectorXd> vector(x.data(), n);
+  const Eigen::Index n = Eigen::Index(x.size()), left = n - first;
+  if (left == 0) return;
+  using Block = Eigen::Map<Matrix, 0, Eigen::OuterStride<>>;
+  Block matrix(a.data() + first * (n + 1), left, left, Eigen::OuterStride<>(n));
+  Eigen::Map<Eigen::VectorXd> vector(x.data() + first, left);
   vector = Eigen::PartialPivLU<Eigen::Ref<Matrix>>(matrix).solve(vector).eval();
 }
 
@@ -315,11 +318,8 @@ void TreeNewton<R>::solve_pairs(BasicData<R>& data, Out<R> x) {
   const auto A = [&](int i, int j) { return double(pair_gram_[std::size_t(std::min(i, j)) * ld + std::max(i, j)]); };
   pair_matrix_.assign(std::size_t(k) * k, 0.0), pair_rhs_.assign(k, 0.0);
   const int held = held_.rows();
-  double largest = 0;
-  for (int i = 0; i < held; ++i) largest = std::max(largest, A(i, i));
   for (int i = 0; i < held; ++i) {
     for (int j = 0; j < k; ++j) pair_matrix_[std::size_t(i) * k + j] = A(i, unknown_[j]);
-    pair_matrix_[std::size_t(i) * k + i] += held_.softness(i, A(i, i), largest);
     pair_rhs_[i] = -double(pair_velocity_[i]);
   }
   for (int i = held; i < k; ++i) pair_matrix_[std::size_t(i) * k + i] = 1;
@@ -340,7 +340,9 @@ void TreeNewton<R>::solve_pairs(BasicData<R>& data, Out<R> x) {
       for (int s = 0; s < pair.nrow; ++s) add(pair.first_unknown + r, pair.first_row + s, B[r][s]);
     }
   }
-  solve_dense(pair_matrix_, pair_rhs_);
+  if (held > 0) eliminate_held(held_, pair_matrix_, k, k, pair_rhs_);
+  solve_dense(pair_matrix_, pair_rhs_, held);
+  if (held > 0) held_back(held, pair_matrix_, k, k, pair_rhs_, pair_rhs_);
   std::copy_n(pair_rhs_.begin(), held, next_held_.begin());
   pair_y_.assign(pairs_.rows(), R(0));
   for (int i = 0; i < k; ++i) pair_y_[unknown_[i]] = R(pair_rhs_[i]);
@@ -421,6 +423,12 @@ double TreeNewton<R>::gap_at(double t) {
     worst = miss <= worst ? worst : miss;
   }
   return worst;
+}
+
+/// Some contact slides with its disc following its normal force: what is solved is no function's minimum there.
+template <class R>
+bool TreeNewton<R>::slides() const {
+  return std::any_of(tangent_.begin(), tangent_.end(), [](const Tangent& t) { return !t.symmetric(); });
 }
 
 /// The length of a step that no function need fall along: half as long until it does not make the gap much wider.

@@ -162,7 +162,11 @@ void TreeRows<R>::write_matrix(const BasicData<R>& data) {
     gram_.resize(std::size_t(rows_.rows()) * ld);
     rows_.gram(gram_.data(), ld);
     full_.assign(gram_.begin(), gram_.end());
-    eliminate_held();
+    const int n = rows_.rows();
+    for (int i = 0; i < n && held_.rows() > 0; ++i) {
+      for (int j = 0; j < i; ++j) full_[std::size_t(i) * ld + j] = full_[std::size_t(j) * ld + i];
+    }
+    eliminate_held(held_, full_, n, ld, {});
     const int first = held_.rows();
     for (int i = 0; i < rows(); ++i) {
       const std::size_t diagonal = std::size_t(first + i) * (ld + 1);
@@ -175,35 +179,13 @@ void TreeRows<R>::write_matrix(const BasicData<R>& data) {
   problem_.finish();
 }
 
-/// full_ = Λ⁻¹ of all rows becomes, below the equality constraints' pivots, the Schur complement A_cc - A_ce E⁻¹ A_ec
-/// that the other rows feel; above, the rows of U for the way back. The upper triangle alone.
-template <class R>
-void TreeRows<R>::eliminate_held() {
-  const std::size_t n = rows_.rows(), ld = rows_.leading_dimension(), held = held_.rows();
-  double largest = 0;
-  for (std::size_t i = 0; i < held; ++i) largest = std::max(largest, full_[i * ld + i]);
-  for (std::size_t i = 0; i < held; ++i) full_[i * ld + i] += held_.softness(int(i), full_[i * ld + i], largest);
-  for (std::size_t i = 0; i < held; ++i) {
-    const double* pivot_row = &full_[i * ld];
-    for (std::size_t r = i + 1; r < n; ++r) {
-      const double l = pivot_row[r] / pivot_row[i];
-      if (l == 0) continue;
-      for (std::size_t c = r; c < n; ++c) full_[r * ld + c] -= l * pivot_row[c];
-    }
-  }
-}
-
 /// u_ = M̂⁻¹ (Jᵀ impulse + J_eᵀ Δλ_e) with the Δλ_e that leave J_e v as it is, by the rows that write_matrix() left.
 template <class R>
 void TreeRows<R>::velocity_change(BasicData<R>& data, std::span<const double> impulse) {
   const std::size_t n = rows_.rows(), ld = rows_.leading_dimension(), held = held_.rows();
   std::vector<double> all(n);
   std::copy(impulse.begin(), impulse.end(), all.begin() + long(held));
-  for (std::size_t i = held; i-- > 0;) {
-    double sum = 0;
-    for (std::size_t j = i + 1; j < n; ++j) sum += full_[i * ld + j] * all[j];
-    all[i] = -sum / full_[i * ld + i];
-  }
+  held_back(int(held), full_, int(n), int(ld), {}, all);
   held_impulse_.assign(all.begin(), all.begin() + long(held));
   gram_.assign(all.begin(), all.end());
   std::fill(u_.begin(), u_.end(), R(0));

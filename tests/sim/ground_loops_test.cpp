@@ -121,7 +121,7 @@ TEST(GroundLoops, AFallingLinkageStaysClosed) {
     options.rows.contacts = options.rows.joints = true;
     Stepper<double> stepper(model, data, options);
     double open = 0, deep = 0, speed = 0;
-    for (int i = 0; i < 3000; ++i) {
+    for (int i = 0; i < 6000; ++i) {
       ASSERT_EQ(stepper.step(data), 0) << i;
       open = std::max(open, stepper.loops()->error(0).position);
       deep = std::max(deep, stepper.rows()->report().penetration);

@@ -26,12 +26,16 @@ struct HeldRows {
     equalities->add_blocks(to);
     equalities->evaluate<R>(data, 0, qpos, {}, to, phi, {}, {});
   }
-  /// Σ_e of a row, and a share of its own inverse mass (the diagonal of Λ⁻¹): keeps rows that depend on one another, or
-  /// that nothing can move, from a pivot of zero, and is felt in the last digits only.
-  double softness(int row, double diagonal, double largest) const {
-    constexpr double kShare = sizeof(R) == 8 ? 1e-12 : 1e-6;
-    return double(compliance[row]) + kShare * (diagonal > kShare * largest ? diagonal : largest);
-  }
 };
+
+/// Eliminates the held rows, the first of a x = b: a [n][ld] = Λ⁻¹ of all rows, whatever has become of those below; Σ_e
+/// is added here. Rows that depend on earlier ones, or that nothing can move, are left out: v⁰ has met their demands.
+/// What is left is the Schur complement, for the others; in the held rows U and b for held_back().
+/// @param b [n], or empty: zero
+template <class R>
+void eliminate_held(const HeldRows<R>& held, std::span<double> a, int n, int ld, std::span<double> b);
+
+/// The held rows' x [0, held) from the others' x [held, n).
+void held_back(int held, std::span<const double> a, int n, int ld, std::span<const double> b, std::span<double> x);
 
 }  // namespace tarsus

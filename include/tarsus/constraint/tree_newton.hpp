@@ -89,6 +89,7 @@ class TreeNewton {
   double gap() const;
   double gap_at(double t);
   double backtrack();
+  bool slides() const;
   bool in_pairs(std::size_t contact) const;
   double natural(std::span<const double> multiplier) const;
   void move(double t, bool first);

@@ -121,7 +121,6 @@ class TreeRows {
   void solve_gauss_seidel(BasicData<R>& data, Out<R> velocity, bool included);
   void write_blocks(const BasicData<R>& data);
   void write_matrix(const BasicData<R>& data);
-  void eliminate_held();
   void velocity_change(BasicData<R>& data, std::span<const double> impulse);
   void take_out(BasicData<R>& data, Out<R> velocity);
 

@@ -1,0 +1,49 @@
+#include "tarsus/constraint/held_rows.hpp"
+
+#include <algorithm>
+
+#include "tarsus/solver/multipliers.hpp"
+
+namespace tarsus {
+
+template <class R>
+void eliminate_held(const HeldRows<R>& held, std::span<double> a, int n, int ld, std::span<double> b) {
+  constexpr double kLost = sizeof(R) == 8 ? kDependent : 1e-5;  // of a diagonal, what is rounding
+  constexpr double kNothing = sizeof(R) == 8 ? kDead : 1e-12;   // of the largest, what nothing moves
+  const int m = held.rows();
+  const auto row = [&](int i) { return a.data() + std::size_t(i) * ld; };
+  double largest = 0;
+  for (int i = 0; i < m; ++i) {
+    row(i)[i] += double(held.compliance[i]);
+    largest = std::max(largest, row(i)[i]);
+  }
+  std::vector<double> least(m);
+  for (int i = 0; i < m; ++i) least[i] = std::max(kLost * row(i)[i], kNothing * largest);
+  for (int i = 0; i < m; ++i) {
+    double* pivot = row(i);
+    if (!(pivot[i] > least[i])) {
+      pivot[i] = 0;
+      continue;
+    }
+    for (int r = i + 1; r < n; ++r) {
+      const double l = row(r)[i] / pivot[i];
+      if (l == 0) continue;
+      for (int c = i + 1; c < n; ++c) row(r)[c] -= l * pivot[c];
+      if (!b.empty()) b[r] -= l * b[i];
+    }
+  }
+}
+
+void held_back(int held, std::span<const double> a, int n, int ld, std::span<const double> b, std::span<double> x) {
+  for (int i = held; i-- > 0;) {
+    const double* row = a.data() + std::size_t(i) * ld;
+    double sum = b.empty() ? 0 : b[i];
+    for (int j = i + 1; j < n; ++j) sum -= row[j] * x[j];
+    x[i] = row[i] > 0 ? sum / row[i] : 0;
+  }
+}
+
+template void eliminate_held<double>(const HeldRows<double>&, std::span<double>, int, int, std::span<double>);
+template void eliminate_held<float>(const HeldRows<float>&, std::span<double>, int, int, std::span<double>);
+
+}  // namespace tarsus
