@@ -126,7 +126,8 @@ void ConstrainedDynamics<R>::factor_rows(int pack) {
   if (m == 0) return;
   constexpr R kNothing = sizeof(R) == 8 ? R(kDead) : R(1e-12);
   const ConstraintTable<R>& kernels = constraint_table<R>(width_);
-  if (kernels.ldl_load(int(m), int(ld), A_.data(), sigma_.data(), rhs_.data(), kNothing, pivots_.data()))
+  if (kernels.ldl_load(int(m), int(ld), A_.data(), sigma_.data(), rhs_.data(), kNothing, kPivotShare<R>,
+                       pivots_.data()))
     bury_dead(pack, kNothing);
   kernels.ldl(int(m), int(ld), A_.data(), inverse_.data(), pivots_.data());
 }

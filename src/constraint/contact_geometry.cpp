@@ -82,7 +82,7 @@ Spook spook_of(std::span<const double> solref) {
   return {-1 / solref[0], solref[1] / solref[0]};
 }
 
-ContactGeometry::ContactGeometry(const Model& model) {
+ContactGeometry::ContactGeometry(const Model& model) : gravity_(norm(model.gravity)) {
   for (int body = 0; body < model.nbody(); ++body) {
     const std::vector<GeomSpec>& geoms = model.spec.bodies[body].geoms;
     for (std::size_t g = 0; g < geoms.size(); ++g) add_shape(model, body, int(g));
@@ -285,9 +285,9 @@ double ContactGeometry::reach(int i, int j, double h, double margin) const {
   const Placed &p = placed_[i], &q = placed_[j];
   const Vec3d relative = p.velocity - q.velocity;
   const bool plane_i = shapes_[i].shape.type == ShapeType::plane, plane_j = shapes_[j].shape.type == ShapeType::plane;
-  if (!plane_i && !plane_j) return margin + h * (norm(relative) + p.turn + q.turn);
+  if (!plane_i && !plane_j) return margin + fall_ + h * (norm(relative) + p.turn + q.turn);
   const Vec3d n = (plane_i ? p : q).pose.rotation.column_z();  // only what goes into the plane counts
-  return margin + h * (std::max(0.0, (plane_i ? 1 : -1) * dot(n, relative)) + p.turn + q.turn);
+  return margin + fall_ + h * (std::max(0.0, (plane_i ? 1 : -1) * dot(n, relative)) + p.turn + q.turn);
 }
 
 bool ContactGeometry::near(int i, int j, double reach) const {
@@ -323,6 +323,7 @@ template <class R>
 void ContactGeometry::detect(const BasicData<R>& data, double h, std::vector<LinkContact>& contacts) {
   contacts.clear();
   if (empty()) return;
+  fall_ = 2 * h * h * gravity_;
   for (std::size_t i = 0; i < shapes_.size(); ++i) {
     if (!moves(i)) continue;
     const LinkState<R>& s = data.links()[shapes_[i].link];
@@ -332,7 +333,7 @@ void ContactGeometry::detect(const BasicData<R>& data, double h, std::vector<Lin
     // Speeds added up are more than any speed of approach: most pairs end here, without a root.
     spheres_.resize(shapes_.size());
     for (std::size_t i = 0; i < shapes_.size(); ++i) {
-      spheres_[i] = {placed_[i].centre, shapes_[i].radius + h * placed_[i].speed + std::max(0.0, margin_[i])};
+      spheres_[i] = {placed_[i].centre, shapes_[i].radius + h * placed_[i].speed + fall_ + std::max(0.0, margin_[i])};
     }
     for (std::size_t p = 0; p < pairs_.size(); ++p) {
       const BodyPair pair = pairs_[p];
@@ -344,7 +345,8 @@ void ContactGeometry::detect(const BasicData<R>& data, double h, std::vector<Lin
     return;
   }
   for (std::size_t i = 0; i < shapes_.size(); ++i) {
-    boxes_[i] = bounds(shapes_[i].shape, posed(data, int(i)).pose, std::max(0.0, margin_[i] + h * placed_[i].speed));
+    boxes_[i] =
+        bounds(shapes_[i].shape, posed(data, int(i)).pose, std::max(0.0, margin_[i] + fall_ + h * placed_[i].speed));
   }
   for (const BodyPair& pair : broad_.find(boxes_)) {
     const int i = int(pair.first), j = int(pair.second);

@@ -7,7 +7,7 @@
 namespace tarsus {
 
 template <class R>
-void eliminate_held(const HeldRows<R>& held, std::span<double> a, int n, int ld, std::span<double> b) {
+std::vector<char> dependent_rows(const HeldRows<R>& held, std::span<double> a, int ld) {
   constexpr double kLost = sizeof(R) == 8 ? kDependent : 1e-5;  // of a diagonal, what is rounding
   constexpr double kNothing = sizeof(R) == 8 ? kDead : 1e-12;   // of the largest, what nothing moves
   const int m = held.rows();
@@ -18,13 +18,27 @@ void eliminate_held(const HeldRows<R>& held, std::span<double> a, int n, int ld,
     largest = std::max(largest, row(i)[i]);
   }
   std::vector<double> least(m);
-  for (int i = 0; i < m; ++i) least[i] = std::max(kLost * row(i)[i], kNothing * largest);
+  for (int i = 0; i < m; ++i) least[i] = std::max(kLost * pivot_scale(R(row(i)[i]), R(largest)), R(kNothing * largest));
+  std::vector<char> out(m, 0);
   for (int i = 0; i < m; ++i) {
-    double* pivot = row(i);
-    if (!(pivot[i] > least[i])) {
-      pivot[i] = 0;
-      continue;
+    const double* pivot = row(i);
+    out[i] = !(pivot[i] > least[i]);
+    for (int r = i + 1; r < m && !out[i]; ++r) {
+      const double l = pivot[r] / pivot[i];
+      for (int c = r; c < m; ++c) row(r)[c] -= l * pivot[c];
     }
+  }
+  return out;
+}
+
+template <class R>
+void eliminate_held(const HeldRows<R>& held, std::span<const char> left_out, std::span<double> a, int n, int ld,
+                    std::span<double> b) {
+  const auto row = [&](int i) { return a.data() + std::size_t(i) * ld; };
+  for (int i = 0; i < held.rows(); ++i) {
+    double* pivot = row(i);
+    pivot[i] = left_out[i] ? 0 : pivot[i] + double(held.compliance[i]);
+    if (!(pivot[i] > 0)) continue;
     for (int r = i + 1; r < n; ++r) {
       const double l = row(r)[i] / pivot[i];
       if (l == 0) continue;
@@ -43,7 +57,12 @@ void held_back(int held, std::span<const double> a, int n, int ld, std::span<con
   }
 }
 
-template void eliminate_held<double>(const HeldRows<double>&, std::span<double>, int, int, std::span<double>);
-template void eliminate_held<float>(const HeldRows<float>&, std::span<double>, int, int, std::span<double>);
+#define TARSUS_INSTANTIATE(R)                                                                             \
+  template std::vector<char> dependent_rows<R>(const HeldRows<R>&, std::span<double>, int);               \
+  template void eliminate_held<R>(const HeldRows<R>&, std::span<const char>, std::span<double>, int, int, \
+                                  std::span<double>);
+TARSUS_INSTANTIATE(double)
+TARSUS_INSTANTIATE(float)
+#undef TARSUS_INSTANTIATE
 
 }  // namespace tarsus

@@ -18,7 +18,7 @@ struct ConstraintTable {
   void (*equalities)(const ModelView<R>&, const void* state, const EqualityConstants<R>*, int count,
                      const RowTarget<R>*, const R* qpos, const R* qvel, R* phi, R* rate, R* bias);
   // solver/ldl.inl
-  bool (*ldl_load)(int m, int ld, R* A, const R* sigma, const R* b, R nothing, R* pivots);
+  bool (*ldl_load)(int m, int ld, R* A, const R* sigma, const R* b, R nothing, R share, R* pivots);
   void (*ldl)(int m, int ld, R* A, R* inverse, R* smallest);
   void (*ldl_forward)(int m, int ld, R* A, const R* inverse, R* b);
   void (*ldl_back)(int m, int ld, const R* A, const R* inverse, R* x);

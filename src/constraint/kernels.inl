@@ -57,8 +57,8 @@ struct ConstraintFor {
     equality_kernel<T>(m, static_cast<const LinkState<T>*>(s), list, count, targets, in(qpos), in(qvel), in(phi),
                        in(rate), in(bias));
   }
-  static bool ldl_load(int m, int ld, R* A, const R* sigma, const R* b, R nothing, R* pivots) {
-    return ldl_load_kernel<T, P>(m, ld, in(A), in(sigma), in(b), nothing, in(pivots));
+  static bool ldl_load(int m, int ld, R* A, const R* sigma, const R* b, R nothing, R share, R* pivots) {
+    return ldl_load_kernel<T, P>(m, ld, in(A), in(sigma), in(b), nothing, share, in(pivots));
   }
   static void ldl(int m, int ld, R* A, R* inverse, R* smallest) {
     ldl_kernel<T, P>(m, ld, in(A), in(inverse), in(smallest));

@@ -141,7 +141,7 @@ void KktSolver::finish(const KktInput& in, KktReport& report, bool matrix_in_pla
   }
   for (int r = 0; r < m; ++r) {
     const double d = s.A[std::size_t(r) * ld + r];
-    s.pivots[r] = d > kDead * most ? 1 / d : -1;
+    s.pivots[r] = d > kDead * most ? 1 / pivot_scale(d, most) : -1;
     s.A[std::size_t(r) * ld + m] = s.rhs[r];
   }
   if (matrix_in_place) s.dense.assign(s.A.begin(), s.A.begin() + std::size_t(m) * ld);

@@ -304,6 +304,19 @@ void TreeNewton<R>::write_pair(PairContact& pair, const typename DelassusRows<R>
   write_contact<R>(contact, block, pair.first_row - block.first_row);
 }
 
+/// Which of the equality constraints' rows take part: by the factors of the tree without loads.
+template <class R>
+void TreeNewton<R>::choose_held(BasicData<R>& data) {
+  pairs_.clear();
+  held_.write(data, pairs_, held_phi_);
+  pairs_.sweep(model_, data);
+  const int ld = pairs_.leading_dimension();
+  pair_gram_.resize(std::size_t(pairs_.rows()) * ld);
+  pairs_.gram(pair_gram_.data(), ld);
+  pair_matrix_.assign(pair_gram_.begin(), pair_gram_.end());
+  left_out_ = dependent_rows<R>(held_, pair_matrix_, ld);
+}
+
 /// x solves the loaded tree without the pairs; now with them: (1 + B A) y = g - B J x, A their Delassus matrix in the
 /// loaded tree; for equality constraints (Σ_e + A) y = -J_e x. The normal row of a contact that slides on the world has
 /// no y: the loads have it.
@@ -340,7 +353,7 @@ void TreeNewton<R>::solve_pairs(BasicData<R>& data, Out<R> x) {
       for (int s = 0; s < pair.nrow; ++s) add(pair.first_unknown + r, pair.first_row + s, B[r][s]);
     }
   }
-  if (held > 0) eliminate_held(held_, pair_matrix_, k, k, pair_rhs_);
+  if (held > 0) eliminate_held<R>(held_, left_out_, pair_matrix_, k, k, pair_rhs_);
   solve_dense(pair_matrix_, pair_rhs_, held);
   if (held > 0) held_back(held, pair_matrix_, k, k, pair_rhs_, pair_rhs_);
   std::copy_n(pair_rhs_.begin(), held, next_held_.begin());
@@ -452,6 +465,7 @@ RowSolveReport TreeNewton<R>::solve(BasicData<R>& data, In<R> joint_inertia, con
   for (auto* v : {&held_impulse_, &next_held_, &held_best_}) v->assign(held_.rows(), 0.0);
   RowSolveReport report;
   coupled_ = int(contacts_.size()) <= kFewContacts;
+  if (held_.rows() > 0) choose_held(data);
   begin(data, multiplier);
   prepare_loads<R>(model_, data);
   report.status = RowSolveStatus::too_many_iterations;

@@ -163,10 +163,14 @@ void TreeRows<R>::write_matrix(const BasicData<R>& data) {
     rows_.gram(gram_.data(), ld);
     full_.assign(gram_.begin(), gram_.end());
     const int n = rows_.rows();
-    for (int i = 0; i < n && held_.rows() > 0; ++i) {
-      for (int j = 0; j < i; ++j) full_[std::size_t(i) * ld + j] = full_[std::size_t(j) * ld + i];
+    if (held_.rows() > 0) {
+      std::vector<double> copy(full_);
+      const std::vector<char> left_out = dependent_rows(held_, copy, ld);
+      for (int i = 0; i < n; ++i) {
+        for (int j = 0; j < i; ++j) full_[std::size_t(i) * ld + j] = full_[std::size_t(j) * ld + i];
+      }
+      eliminate_held(held_, left_out, full_, n, ld, {});
     }
-    eliminate_held(held_, full_, n, ld, {});
     const int first = held_.rows();
     for (int i = 0; i < rows(); ++i) {
       const std::size_t diagonal = std::size_t(first + i) * (ld + 1);

@@ -97,10 +97,11 @@ TARSUS_INLINE void factor_panel(int k, int m, int ld, T* A, T* inverse, T* diago
   }
 }
 
-/// Before ldl_kernel: sigma is added to the diagonal, b becomes column m, pivots[k] = 1 / A_kk.
+/// Before ldl_kernel: sigma is added to the diagonal, b becomes column m, pivots[k] = 1 / pivot_scale(A_kk)
+/// (tarsus/solver/multipliers.hpp) with `share` of √(A_kk × the largest).
 /// @return whether in any system a diagonal is no more than `nothing` times the largest
 template <class T, class P>
-bool ldl_load_kernel(int m, int ld, T* A, const T* sigma, const T* b, Real<T> nothing, T* pivots) {
+bool ldl_load_kernel(int m, int ld, T* A, const T* sigma, const T* b, Real<T> nothing, Real<T> share, T* pivots) {
   constexpr int kRows = int(sizeof(P) / sizeof(T));
   T largest = T(Real<T>(0)), least = T(std::numeric_limits<Real<T>>::infinity());
   for (int k = 0; k < m; ++k) {
@@ -109,8 +110,14 @@ bool ldl_load_kernel(int m, int ld, T* A, const T* sigma, const T* b, Real<T> no
     largest = maximum(largest, d), least = minimum(least, d);
   }
   int k = 0;
-  for (; k + kRows <= m; k += kRows) store_rows(pivots + k, P(Real<T>(1)) / load_rows<P>(pivots + k));
-  for (; k < m; ++k) pivots[k] = T(Real<T>(1)) / pivots[k];
+  for (; k + kRows <= m; k += kRows) {
+    const P d = load_rows<P>(pivots + k);
+    store_rows(pivots + k, P(Real<T>(1)) / maximum(d, P(share) * square_root(d * P(largest))));
+  }
+  for (; k < m; ++k) {
+    const T d = pivots[k];
+    pivots[k] = T(Real<T>(1)) / maximum(d, T(share) * square_root(d * largest));
+  }
   const T margin = least - largest * T(nothing);
   const Real<T>* lane = reinterpret_cast<const Real<T>*>(&margin);
   bool dead = false;

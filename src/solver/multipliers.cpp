@@ -11,8 +11,8 @@ namespace {
 using Matrix = Eigen::MatrixXd;
 using Vector = Eigen::VectorXd;
 
-/// Outer-product Cholesky with complete pivoting; `order` lists the rows taken. Returns B [m][r].
-Matrix pivoted_cholesky(const Matrix& A, std::vector<int>& order) {
+/// Outer-product Cholesky with complete pivoting, down to pivots of `least`; `order` lists the rows taken. Returns B [m][r].
+Matrix pivoted_cholesky(const Matrix& A, const Vector& least, std::vector<int>& order) {
   const int m = int(A.rows());
   Matrix B = Matrix::Zero(m, m);
   Vector rest = A.diagonal();
@@ -20,7 +20,7 @@ Matrix pivoted_cholesky(const Matrix& A, std::vector<int>& order) {
   for (int k = 0; k < m; ++k) {
     int best = -1;
     for (int i = 0; i < m; ++i) {
-      if (!taken[i] && rest[i] > kDependent && (best < 0 || rest[i] > rest[best])) best = i;
+      if (!taken[i] && rest[i] > least[i] && (best < 0 || rest[i] > rest[best])) best = i;
     }
     if (best < 0) break;
     taken[best] = 1;
@@ -49,17 +49,19 @@ MultiplierReport solve_multipliers(int m, int ld, const double* A, std::span<con
     for (int j = i; j < m; ++j) S(i, j) = S(j, i) = A[std::size_t(i) * ld + j];
     rhs[i] = b[i];
   }
-  const double dead = m > 0 ? kDead * S.diagonal().maxCoeff() : 0;
+  const double largest = m > 0 ? S.diagonal().maxCoeff() : 0, dead = kDead * largest;
+  Vector least(m);
   for (int i = 0; i < m; ++i) {
     scale[i] = S(i, i) > dead ? 1 / std::sqrt(S(i, i)) : 0;
     if (!std::isfinite(scale[i])) scale[i] = 0;
+    least[i] = kDependent * pivot_scale(S(i, i), largest) * scale[i] * scale[i];
   }
   report.finite = S.allFinite() && rhs.allFinite();
   if (!report.finite) return report;
   S = scale.asDiagonal() * S * scale.asDiagonal();
   const Vector target = scale.cwiseProduct(rhs);
   std::vector<int> order;
-  const Matrix B = pivoted_cholesky(S, order);
+  const Matrix B = pivoted_cholesky(S, least, order);
   report.rank = int(order.size());
   std::sort(order.begin(), order.end());
   for (int i = 0; i < m; ++i) {

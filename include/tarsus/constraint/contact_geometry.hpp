@@ -48,8 +48,8 @@ class ContactGeometry {
   bool empty() const { return !crowded_ && pairs_.empty(); }
   const Diagnostics& diagnostics() const { return diagnostics_; }
 
-  /// Contacts of this pose, and those that the present velocities could bring within h seconds. Single world, after
-  /// kinematics() with qvel.
+  /// Contacts of this pose, and those that the present velocities and a fall could bring within h seconds: what rests
+  /// on the ground a hair above it is not to fall for a step. Single world, after kinematics() with qvel.
   template <class R>
   void detect(const BasicData<R>& data, double h, std::vector<LinkContact>& contacts);
 
@@ -101,6 +101,7 @@ class ContactGeometry {
   std::vector<double> margin_;           ///< [shape] the largest of its own and of its explicit pairs' [m]
   std::vector<BodyPair> pairs_;
   std::vector<Surface> pair_surfaces_;  ///< [pair]
+  double gravity_ = 0, fall_ = 0;       ///< [m/s²]; twice what it moves a body within the step [m]
   bool crowded_ = false;
   Diagnostics diagnostics_;
   std::vector<Placed> placed_;

@@ -28,12 +28,18 @@ struct HeldRows {
   }
 };
 
-/// Eliminates the held rows, the first of a x = b: a [n][ld] = Λ⁻¹ of all rows, whatever has become of those below; Σ_e
-/// is added here. Rows that depend on earlier ones, or that nothing can move, are left out: v⁰ has met their demands.
-/// What is left is the Schur complement, for the others; in the held rows U and b for held_back().
-/// @param b [n], or empty: zero
+/// Which of the held rows follow from earlier ones, or cannot be moved by anything: v⁰ has met their demands already, and
+/// they are to be left out. To be asked of the tree as it is: in one that stiff loads hold, rounding looks like rank.
+/// @param a [rows][ld] Λ⁻¹ of the held rows, the upper triangle; used up  @return [rows]
 template <class R>
-void eliminate_held(const HeldRows<R>& held, std::span<double> a, int n, int ld, std::span<double> b);
+std::vector<char> dependent_rows(const HeldRows<R>& held, std::span<double> a, int ld);
+
+/// Eliminates the held rows, the first of a x = b: a [n][ld] = Λ⁻¹ of all rows, whatever has become of those below; Σ_e
+/// is added here. What is left is the Schur complement, for the others; in the held rows U and b for held_back().
+/// @param left_out as of dependent_rows()  @param b [n], or empty: zero
+template <class R>
+void eliminate_held(const HeldRows<R>& held, std::span<const char> left_out, std::span<double> a, int n, int ld,
+                    std::span<double> b);
 
 /// The held rows' x [0, held) from the others' x [held, n).
 void held_back(int held, std::span<const double> a, int n, int ld, std::span<const double> b, std::span<double> x);

@@ -65,7 +65,7 @@ class TreeNewton {
   explicit TreeNewton(const Model& model);
 
   /// @param joint_inertia K of M̂  @param multiplier in: where to start; out: λ
-  /// @param change [nv] out: v - v⁰. data must hold the poses; its factors are lost
+  /// @param change [nv] out: v - v⁰. data must hold the poses and the factors of M̂; these are lost
   RowSolveReport solve(BasicData<R>& data, In<R> joint_inertia, const TreeNewtonProblem<R>& problem,
                        std::span<double> multiplier, Out<R> change, const RowSolveOptions& options);
   /// Δλ_e of the last solve.
@@ -104,6 +104,7 @@ class TreeNewton {
   double search();
   LinkLoad<R>& load_of(int link);
   void add_load(const TreeContact& contact, const Tangent& b);
+  void choose_held(BasicData<R>& data);
   void add_pairs(const BasicData<R>& data);
   void write_pair(PairContact& pair, const typename DelassusRows<R>::Block& block);
   void solve_pairs(BasicData<R>& data, Out<R> x);
@@ -114,6 +115,7 @@ class TreeNewton {
   std::span<const RowNumbers> numbers_;
   std::span<const double> w0_;
   HeldRows<R> held_;
+  std::vector<char> left_out_;         ///< [held row]
   std::vector<double> sigma_, scale_;  ///< [nrow] σ and d
   double relative_sigma_ = 0;          ///< σ/d
   std::vector<double> centre_, lambda_, w_, y_, next_w_, next_y_, between_, g_;

@@ -7,6 +7,9 @@
 // when it meets a pivot that is nothing.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -29,6 +32,15 @@ inline constexpr double kDependent = 1e-11;
 /// linkage's plane): what it has is the square of a rounding, and must not be taken for a constraint. Such rows count
 /// as dependent.
 inline constexpr double kDead = 1e-24;
+
+/// What a pivot is compared with: its row's diagonal before elimination, or what rounding in the row's entries makes of
+/// it where that is more, √(diagonal × largest) × ε: the normal of a plane that a linkage leaves by 1e-6 rad.
+template <class R>
+inline constexpr R kPivotShare = 64 * std::numeric_limits<R>::epsilon() / (sizeof(R) == 8 ? R(kDependent) : R(1e-5));
+template <class R>
+R pivot_scale(R diagonal, R largest) {
+  return std::max(diagonal, kPivotShare<R> * std::sqrt(diagonal * largest));
+}
 
 /// A: [m][ld], the upper triangle row by row, Σ included. O(m² r).
 MultiplierReport solve_multipliers(int m, int ld, const double* A, std::span<const double> b, std::span<double> x);
