@@ -18,7 +18,8 @@ std::vector<char> dependent_rows(const HeldRows<R>& held, std::span<double> a, i
     largest = std::max(largest, row(i)[i]);
   }
   std::vector<double> least(m);
-  for (int i = 0; i < m; ++i) least[i] = std::max(kLost * pivot_scale(R(row(i)[i]), R(largest)), R(kNothing * largest));
+  for (int i = 0; i < m; ++i)
+    least[i] = std::max(kLost * double(pivot_scale(R(row(i)[i]), R(largest))), kNothing * largest);
   std::vector<char> out(m, 0);
   for (int i = 0; i < m; ++i) {
     const double* pivot = row(i);

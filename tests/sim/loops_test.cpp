@@ -210,6 +210,35 @@ TEST(Loops, OpenStarts) {
   }
 }
 
+/// A planar linkage that floats: nothing moves its loop out of its plane. Where that plane is almost, but not quite, one
+/// of the world's, a row has next to nothing but rounding in it, and must not be taken for a constraint.
+TEST(Loops, RowsAlmostNormalToALinkagesPlaneCarryNoForce) {
+  ModelSpec spec = read_model(std::string(TARSUS_SOURCE_DIR) + "/models/loops/four_bar.xml");
+  BodySpec base("base");
+  base.parent = 0;
+  JointSpec joint;
+  joint.name = "free", joint.type = JointType::free;
+  base.joints = {joint};
+  base.inertial = InertialSpec{1, {0.1, 0, 0.1}, {0.02, 0, 0, 0.02, 0, 0.02}, {}};
+  for (std::size_t i = 1; i < spec.bodies.size(); ++i) spec.bodies[i].parent += 1;
+  spec.bodies.insert(spec.bodies.begin() + 1, base);
+  const Model model = compile(spec);
+  const EqualitySet set = EqualitySet::of(model);
+  for (double tilt = 1; tilt > 1e-13; tilt *= 0.3) {
+    SCOPED_TRACE(tilt);
+    Data data(model);
+    const Quatd turn = exp_map(Vec3d{0.6 * tilt, 0, 0.8 * tilt});
+    data.qpos[3] = turn.w, data.qpos[4] = turn.x, data.qpos[5] = turn.y, data.qpos[6] = turn.z;
+    data.qvel[0] = 0.3, data.qvel[4] = -0.2;
+    ConstrainedDynamics<double> loops(model, set, data);
+    AlignedVector<double> none(model.nv, 0.0), qacc(model.nv);
+    loops.settle(data, data.qpos, none, data.qvel);
+    loops.accelerate(data, 1e-3, data.qpos, data.qvel, none, none, qacc);
+    EXPECT_EQ(loops.status(0), KktStatus::redundant);
+    for (const double x : loops.multiplier()) EXPECT_LT(std::abs(x), 100 / tilt);  // shared in the scaled norm
+  }
+}
+
 TEST(Loops, BatchEqualsWorldsAlone) {
   const Model model = loop_model("stewart");
   for (const LoopMode mode : {LoopMode::spook, LoopMode::shake}) {
