@@ -521,7 +521,11 @@ void TreeNewton<R>::solve_round(BasicData<R>& data, In<R> joint_inertia) {
   solve_loaded<R>(model_, data, joint_inertia, {}, load_of_link_, loads_, next_x_);
   if (pairs_.rows() > 0) solve_pairs(data, next_x_);
   read(data, next_x_);
-  move(outer_.first ? 1 : coupled_ ? backtrack() : outer_.settled ? 1 : search(), outer_.first);
+  move(outer_.first                  ? 1
+       : coupled_ && slides()        ? backtrack()
+       : outer_.settled && !coupled_ ? 1
+                                     : search(),
+       outer_.first);
   outer_.first = false;
 }
 

@@ -31,7 +31,7 @@ inline constexpr double kDependent = 1e-11;
 /// A row whose diagonal is below this part of the largest is one that nothing can move (the normal of a planar
 /// linkage's plane): what it has is the square of a rounding, and must not be taken for a constraint. Such rows count
 /// as dependent.
-inline constexpr double kDead = 1e-24;
+inline constexpr double kDead = 1e-18;
 
 /// What a pivot is compared with: its row's diagonal before elimination, or what rounding in the row's entries makes of
 /// it where that is more, √(diagonal × largest) × ε: the normal of a plane that a linkage leaves by 1e-6 rad.
