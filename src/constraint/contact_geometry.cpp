@@ -323,7 +323,7 @@ template <class R>
 void ContactGeometry::detect(const BasicData<R>& data, double h, std::vector<LinkContact>& contacts) {
   contacts.clear();
   if (empty()) return;
-  fall_ = 2 * h * h * gravity_;
+  fall_ = h * h * gravity_;
   for (std::size_t i = 0; i < shapes_.size(); ++i) {
     if (!moves(i)) continue;
     const LinkState<R>& s = data.links()[shapes_[i].link];

@@ -216,7 +216,7 @@ void TreeNewton<R>::load() {
       g_[i + 1] = lambda_[i + 1] + b.n1 * dn + b.t11 * d1 + b.t12 * d2;
       g_[i + 2] = lambda_[i + 2] + b.n2 * dn + b.t12 * d1 + b.t22 * d2;
     }
-    if (contact.b < 0) add_load(contact, b);
+    if (contact.b < 0 && !b.idle()) add_load(contact, b);
   }
   for (std::size_t j = 0; j < joints_.size(); ++j) {
     const OneJointRow& row = joints_[j];
@@ -261,7 +261,8 @@ void TreeNewton<R>::add_load(const TreeContact& contact, const Tangent& b) {
 
 template <class R>
 bool TreeNewton<R>::in_pairs(std::size_t contact) const {
-  return contacts_[contact].b >= 0 || !tangent_[contact].symmetric();
+  const Tangent& t = tangent_[contact];
+  return contacts_[contact].b >= 0 ? !t.idle() : !t.symmetric();
 }
 
 /// What no link's load can be, as forces: contacts between two links by their rows; of a contact that slides on the

@@ -101,7 +101,7 @@ class ContactGeometry {
   std::vector<double> margin_;           ///< [shape] the largest of its own and of its explicit pairs' [m]
   std::vector<BodyPair> pairs_;
   std::vector<Surface> pair_surfaces_;  ///< [pair]
-  double gravity_ = 0, fall_ = 0;       ///< [m/s²]; twice what it moves a body within the step [m]
+  double gravity_ = 0, fall_ = 0;       ///< [m/s²]; what it moves a body within the step [m]
   bool crowded_ = false;
   Diagnostics diagnostics_;
   std::vector<Placed> placed_;

@@ -75,6 +75,7 @@ class TreeNewton {
   struct Tangent {  ///< ∂λ/∂(-w) of one contact's rows: normal; tangents; tangents by normal
     double normal = 0, t11 = 0, t12 = 0, t22 = 0, n1 = 0, n2 = 0;
     bool symmetric() const { return n1 == 0 && n2 == 0; }
+    bool idle() const { return normal == 0 && t11 == 0 && t22 == 0; }  ///< open: no force, and none to come
   };
   struct PairContact {
     int contact, first_row, nrow;  ///< rows of pairs_
