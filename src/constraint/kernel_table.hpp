@@ -15,8 +15,8 @@ struct ConstraintTable {
   /// the inertias have become.
   void (*pose)(const ModelView<R>&, void* state, const R* qpos);
   void (*reduce)(const ModelView<R>&, void* state, const R* y, const R* K);
-  void (*equalities)(const ModelView<R>&, const void* state, const EqualityConstants<R>*, int count,
-                     const RowTarget<R>*, const R* qpos, const R* qvel, R* phi, R* rate, R* bias);
+  void (*equalities)(const ModelView<R>&, const void* state, const EqualityList<R>&, const RowTarget<R>*, const R* qpos,
+                     const R* qvel, R* phi, R* rate, R* bias);
   // solver/ldl.inl
   bool (*ldl_load)(int m, int ld, R* A, const R* sigma, const R* b, R nothing, R share, R* pivots);
   void (*ldl)(int m, int ld, R* A, R* inverse, R* smallest);

@@ -52,10 +52,12 @@ struct ConstraintFor {
   }
   static void pose(View m, void* s, const R* qpos) { pose_kernel<T>(m, links(s), in(qpos)); }
   static void reduce(View m, void* s, const R* y, const R* K) { aba_inward<T>(m, links(s), in(y), in(K)); }
-  static void equalities(View m, const void* s, const EqualityConstants<R>* list, int count,
-                         const RowTarget<R>* targets, const R* qpos, const R* qvel, R* phi, R* rate, R* bias) {
-    equality_kernel<T>(m, static_cast<const LinkState<T>*>(s), list, count, targets, in(qpos), in(qvel), in(phi),
-                       in(rate), in(bias));
+  static void equalities(View m, const void* s, const EqualityList<R>& list, const RowTarget<R>* targets, const R* qpos,
+                         const R* qvel, R* phi, R* rate, R* bias) {
+    constexpr int kLanes = kWidth<P> < kGroup ? kWidth<P> : kGroup;
+    using S = std::conditional_t<kWidth<T> == 1 && (kLanes > 1), Pack<R, kLanes>, T>;
+    equality_kernel<T, S>(m, static_cast<const LinkState<T>*>(s), list, targets, in(qpos), in(qvel), in(phi), in(rate),
+                          in(bias));
   }
   static bool ldl_load(int m, int ld, R* A, const R* sigma, const R* b, R nothing, R share, R* pivots) {
     return ldl_load_kernel<T, P>(m, ld, in(A), in(sigma), in(b), nothing, share, in(pivots));

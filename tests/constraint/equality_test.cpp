@@ -96,6 +96,89 @@ TEST(Equality, BiasIsTheDerivativeOfTheRateAtConstantSpeed) {
   }
 }
 
+/// φ, rate, bias and forces of a set at the same state in every lane: [rows or numbers of the blocks] of lane `lane`.
+template <class R>
+struct Evaluated {
+  std::vector<R> numbers, forces;
+
+  Evaluated(const EqualitySet& set, const State& s, int width, int lane) {
+    const Model& model = set.model();
+    BasicData<R> data(model, width);
+    AlignedVector<R> q(data.size(model.nq)), v(data.size(model.nv)), zero(v.size()), tau(v.size());
+    for (int w = 0; w < width; ++w) {
+      data.set(q, model.nq, w, std::vector<R>(s.qpos.begin(), s.qpos.end()));
+      data.set(v, model.nv, w, std::vector<R>(s.qvel.begin(), s.qvel.end()));
+    }
+    kinematics<R>(model, data, q, v);
+    rnea<R>(model, data, q, v, zero, tau);
+    DelassusRows<R> rows(model, width);
+    set.add_blocks(rows);
+    AlignedVector<R> phi(std::size_t(set.rows()) * width), rate(phi), bias(phi);
+    set.evaluate<R>(data, 0, q, v, rows, phi, rate, bias);
+    for (const auto* x : {&phi, &rate, &bias}) {
+      for (int r = 0; r < set.rows(); ++r) numbers.push_back((*x)[std::size_t(r) * width + lane]);
+    }
+    for (int b = 0; b < rows.blocks(); ++b) {
+      const auto block = rows.block(b);
+      for (int k = 0; k < (block.b < 0 ? 6 : 12); ++k) {
+        for (int r = 0; r < block.nrow; ++r)
+          forces.push_back(block.force[(std::size_t(k) * block.stride + r) * width + lane]);
+        for (int r = block.nrow; r < block.stride; ++r)
+          EXPECT_EQ(block.force[(std::size_t(k) * block.stride + r) * width], R(0)) << "padding";
+      }
+    }
+  }
+};
+
+/// What is evaluated side by side in one world, is alone in its set, or runs in lanes, is the same to the bit.
+template <class R>
+void side_by_side_is_alone() {
+  int compared = 0;
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    Random random(seed + 40);
+    const Model model = random_tree(seed, {.bodies = 8, .chain = (seed % 5) / 4.0});
+    if (model.nv == 0) continue;
+    const State s = random_state(random, model);
+    EqualitySet together(model);
+    std::vector<EqualitySet> alone;
+    const int count = 1 + random.index(14);
+    for (int i = 0; i < count; ++i) {
+      const int a = random.index(model.nbody()), b = random.chance(0.5) ? 0 : random.index(model.nbody());
+      if (model.bodies[a].link == model.bodies[b].link) continue;
+      const Vec3d p = random.vector(0.3), q = random.vector(0.3);
+      const Transformd X{rotation(random.rotation()), p};
+      const double scale = random.uniform(0.5, 2);
+      const bool weld = random.chance(0.5);
+      alone.emplace_back(model);
+      for (EqualitySet* set : {&together, &alone.back()}) {
+        if (weld)
+          set->add_weld("", a, b, X, scale, q);
+        else
+          set->add_connect("", a, p, b, q);
+      }
+    }
+    if (together.rows() == 0) continue;
+    const int width = lanes<R>(isa_level());
+    const Evaluated<R> all(together, s, 1, 0), lane(together, s, width, width - 1);
+    ASSERT_EQ(all.numbers, lane.numbers) << "seed " << seed;
+    ASSERT_EQ(all.forces, lane.forces) << "seed " << seed;
+    auto force = all.forces.begin();
+    for (int i = 0; i < together.size(); ++i) {
+      const Evaluated<R> one(alone[i], s, 1, 0);
+      for (int k = 0; k < 3; ++k) {
+        for (int r = 0; r < together[i].nrow; ++r, ++compared)
+          ASSERT_EQ(all.numbers[k * together.rows() + together[i].first_row + r], one.numbers[k * together[i].nrow + r])
+              << "seed " << seed << " constraint " << i;
+      }
+      ASSERT_TRUE(std::equal(one.forces.begin(), one.forces.end(), force)) << "seed " << seed << " constraint " << i;
+      force += one.forces.size();
+    }
+  }
+  EXPECT_GT(compared, 5000);
+}
+TEST(Equality, SideBySideIsAloneToTheBit) { side_by_side_is_alone<double>(); }
+TEST(Equality, SideBySideIsAloneToTheBitInFloat) { side_by_side_is_alone<float>(); }
+
 TEST(Equality, RowNamesSayWhichRow) {
   const Model model = random_tree(8, {.bodies = 6, .welds = false});
   EqualitySet set(model);

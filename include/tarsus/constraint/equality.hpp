@@ -58,6 +58,10 @@ struct Equality {
 
 template <class R>
 struct EqualityConstants;
+template <class R>
+struct EqualityGroup;
+template <class R>
+struct EqualityList;
 
 /// The equality constraints that act on a model.
 class EqualitySet {
@@ -114,13 +118,15 @@ class EqualitySet {
   int add_spec_joint(const EqualitySpec& spec);
   int add_spec_tendon(const EqualitySpec& spec);
   template <class R>
-  const std::vector<EqualityConstants<R>>& constants() const;
+  EqualityList<R> list() const;
 
   const Model* model_;
   std::vector<Equality> equalities_;
   std::vector<UserRows> users_;  // [size]; empty functions but for kind user
   std::vector<EqualityConstants<double>> constants_;
   std::vector<EqualityConstants<float>> constants_float_;
+  std::vector<EqualityGroup<double>> groups_;
+  std::vector<EqualityGroup<float>> groups_float_;
   int rows_ = 0;
 };
 

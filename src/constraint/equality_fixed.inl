@@ -1,0 +1,195 @@
+// φ, J, J q̇ and J̇ q̇ of connects and welds, one constraint at a time or several of one world side by side. Both run the
+// same operations in the same order: equal to the bit.
+//
+// A weld's orientation, in world axes: with F the frames that coincide, E = F_a F_bᵀ and its quaternion (w, v), Ω = ω_a -
+// ω_b: φ = s F_bᵀ v, φ̇ = s/2 F_bᵀ (w Ω + Ω × v); the row along axis f_k of F_b is the moment s/2 (w f_k + v × f_k). With
+// F_b the world's axes nothing is left of F_b.
+#pragma once
+
+#include "constraint/equality_view.hpp"
+#include "tarsus/math/row_pack.hpp"
+#include "tarsus/model/jcalc.inl"
+
+namespace tarsus {
+inline namespace TARSUS_ISA {
+
+/// One end of a constraint: link or world.
+template <class T>
+struct End {
+  Mat3<T> R;
+  Vec3<T> r, p;      // from the link's origin to the point; the point
+  Vec3<T> w, speed;  // angular velocity; the point's velocity
+  Vec3<T> alpha, acceleration;
+};
+
+/// State: a LinkState, or what of it is needed.
+template <class T, class State>
+TARSUS_INLINE void place_end(const State& s, const Vec3<T>& point, End<T>& e) {
+  e.R = s.R;
+  e.r = s.R * point;
+  e.p = s.o + e.r;
+}
+template <class T, class State>
+TARSUS_INLINE void move_end(const State& s, End<T>& e) {
+  e.w = s.v.w;
+  e.speed = cross_add(s.v.w, e.r, s.v.v);
+  e.alpha = s.a.w;
+  e.acceleration = cross_add(s.v.w, e.speed, cross_add(s.a.w, e.r, s.a.v));
+}
+/// The world. Number by number: the compiler would copy vectors of packs through integers.
+template <class T>
+TARSUS_INLINE void world_end(const ModelView<Real<T>>& m, const Vec3<T>& point, End<T>& e) {
+  e.R = identity3<T>(), e.w = zero3<T>(), e.speed = zero3<T>(), e.alpha = zero3<T>();
+  e.r = {point.x, point.y, point.z}, e.p = {point.x, point.y, point.z};
+  e.acceleration = -load3<T>(m.gravity);
+}
+
+template <class T>
+TARSUS_INLINE End<T> end_of(const ModelView<Real<T>>& m, const LinkState<T>* state, int link, const Real<T>* local,
+                            bool moving) {
+  const Vec3<T> point = load3<T>(local);
+  End<T> e;
+  if (link < 0) {
+    world_end<T>(m, point, e);
+  } else {
+    place_end<T>(state[link], point, e);
+    if (moving) move_end<T>(state[link], e);
+  }
+  return e;
+}
+
+/// A weld's orientation.
+template <class T>
+struct Turn {
+  T w;        // s/2 w
+  Vec3<T> u;  // s/2 v
+  Mat3<T> F;  // F_b
+};
+
+/// kWorld: as EqualityConstants::to_world. Constants: of one constraint or of several.
+template <class T, bool kWorld, class Constants>
+TARSUS_INLINE void turn_of(const Constants& c, const End<T>& a, const End<T>& b, Turn<T>& turn) {
+  Mat3<T> E = a.R * c.frame_a();
+  if constexpr (!kWorld) {
+    turn.F = b.R * c.frame_b();
+    E = E * transpose(turn.F);
+  }
+  const T one = T(Real<T>(1)), half = T(Real<T>(0.5)), tiny = T(Real<T>(1e-12)), hs = half * c.scale();
+  // w >= 0 chosen; at half a turn, where v is lost, it stays finite.
+  const T w = half * square_root(maximum(one + E.xx + E.yy + E.zz, tiny));
+  turn.u = Vec3<T>{E.zy - E.yz, E.xz - E.zx, E.yx - E.xy} * (T(Real<T>(0.25)) / w * hs);
+  turn.w = w * hs;
+}
+
+template <class T, bool kWeld, bool kWorld, class Rows>
+TARSUS_INLINE void fixed_positions(const End<T>& a, const End<T>& b, const Turn<T>& turn, Rows& rows) {
+  const T o = T(Real<T>(0));
+  rows.phi(0, a.p - b.p);
+  // r × e_k, and -r × e_k
+  rows.moment(0, {o, a.r.z, -a.r.y}, {o, -b.r.z, b.r.y});
+  rows.moment(1, {-a.r.z, o, a.r.x}, {b.r.z, o, -b.r.x});
+  rows.moment(2, {a.r.y, -a.r.x, o}, {-b.r.y, b.r.x, o});
+  if constexpr (kWeld) {
+    const Vec3<T>& u = turn.u;
+    const T w = turn.w;
+    const Vec3<T> v = u + u;
+    if constexpr (kWorld) {
+      rows.phi(3, v);
+      rows.moment(3, {w, u.z, -u.y}, {});
+      rows.moment(4, {-u.z, w, u.x}, {});
+      rows.moment(5, {u.y, -u.x, w}, {});
+    } else {
+      rows.phi(3, transpose_mul(turn.F, v));
+      const Vec3<T> x = turn.F.column_x(), y = turn.F.column_y(), z = turn.F.column_z();
+      const Vec3<T> nx = cross_add(u, x, x * w), ny = cross_add(u, y, y * w), nz = cross_add(u, z, z * w);
+      rows.moment(3, nx, -nx);
+      rows.moment(4, ny, -ny);
+      rows.moment(5, nz, -nz);
+    }
+  }
+}
+
+template <class T, bool kWeld, bool kWorld, class Rows>
+TARSUS_INLINE void fixed_motion(const End<T>& a, const End<T>& b, const Turn<T>& turn, Rows& rows) {
+  rows.rate(0, kWorld ? a.speed : a.speed - b.speed);
+  rows.bias(0, a.acceleration - b.acceleration);
+  if constexpr (kWeld) {
+    const Vec3<T>& u = turn.u;
+    const Vec3<T> spin = kWorld ? a.w : a.w - b.w, alpha = kWorld ? a.alpha : a.alpha - b.alpha - cross(b.w, spin);
+    const Vec3<T> rate = cross_add(spin, u, spin * turn.w),
+                  bias = cross_add(alpha, u, alpha * turn.w) - u * (T(Real<T>(0.5)) * dot(spin, spin));
+    rows.rate(3, kWorld ? rate : transpose_mul(turn.F, rate));
+    rows.bias(3, kWorld ? bias : transpose_mul(turn.F, bias));
+  }
+}
+
+/// One constraint's constants.
+template <class T>
+struct OneConstants {
+  const EqualityConstants<Real<T>>& c;
+  Mat3<T> frame_a() const { return load33<T>(c.Ra); }
+  Mat3<T> frame_b() const { return load33<T>(c.Rb); }
+  T scale() const { return T(c.scale); }
+};
+
+/// Where the forces on a of a constraint's row 0 go, and those on b: the block's first link is b where a is the world.
+template <class T>
+TARSUS_INLINE T* force_on_a(const EqualityConstants<Real<T>>& c, const RowTarget<Real<T>>& to) {
+  return reinterpret_cast<T*>(to.force) + (c.swapped ? 6 * to.stride : 0);
+}
+template <class T>
+TARSUS_INLINE T* force_on_b(const EqualityConstants<Real<T>>& c, const RowTarget<Real<T>>& to) {
+  return reinterpret_cast<T*>(to.force) + (c.swapped ? 0 : 6 * to.stride);
+}
+
+/// Where one constraint's rows go. Forces that never change (unit vectors, zeros) were written by
+/// EqualitySet::add_blocks(); the world's side is never read.
+template <class T, bool kWorld>
+struct OneRows {
+  T *on_a, *on_b, *phi_, *rate_, *bias_;
+  int stride;
+
+  TARSUS_INLINE void moment(int row, const Vec3<T>& a, const Vec3<T>& b) {
+    T* p = on_a + row;
+    p[0] = a.x, p[stride] = a.y, p[2 * stride] = a.z;
+    if (kWorld) return;
+    p = on_b + row;
+    p[0] = b.x, p[stride] = b.y, p[2 * stride] = b.z;
+  }
+  TARSUS_INLINE void phi(int row, const Vec3<T>& x) { put3(phi_ + row, x); }
+  TARSUS_INLINE void rate(int row, const Vec3<T>& x) { put3(rate_ + row, x); }
+  TARSUS_INLINE void bias(int row, const Vec3<T>& x) { put3(bias_ + row, x); }
+};
+
+template <class T, bool kWeld, bool kWorld>
+[[gnu::noinline]] void fixed_rows(const ModelView<Real<T>>& m, const LinkState<T>* state,
+                                  const EqualityConstants<Real<T>>& c, const RowTarget<Real<T>>& to, T* phi, T* rate,
+                                  T* bias) {
+  const End<T> a = end_of<T>(m, state, c.a, c.pa, rate), b = end_of<T>(m, state, kWorld ? -1 : c.b, c.pb, rate);
+  Turn<T> turn;
+  if constexpr (kWeld) turn_of<T, kWorld>(OneConstants<T>{c}, a, b, turn);
+  OneRows<T, kWorld> rows{force_on_a<T>(c, to), force_on_b<T>(c, to), phi, rate, bias, to.stride};
+  fixed_positions<T, kWeld, kWorld>(a, b, turn, rows);
+  if (rate) fixed_motion<T, kWeld, kWorld>(a, b, turn, rows);
+}
+
+/// A connect or a weld; φ, rate, bias: of its first row; rate null: positions only.
+template <class T>
+TARSUS_INLINE void fixed_rows(const ModelView<Real<T>>& m, const LinkState<T>* state,
+                              const EqualityConstants<Real<T>>& c, const RowTarget<Real<T>>& to, T* phi, T* rate,
+                              T* bias) {
+  if (c.kind == EqualityKind::weld) {
+    if (c.to_world)
+      fixed_rows<T, true, true>(m, state, c, to, phi, rate, bias);
+    else
+      fixed_rows<T, true, false>(m, state, c, to, phi, rate, bias);
+  } else {
+    if (c.to_world)
+      fixed_rows<T, false, true>(m, state, c, to, phi, rate, bias);
+    else
+      fixed_rows<T, false, false>(m, state, c, to, phi, rate, bias);
+  }
+}
+
+}  // namespace TARSUS_ISA
+}  // namespace tarsus

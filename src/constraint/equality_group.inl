@@ -1,0 +1,198 @@
+// Connects or welds of one scalar world side by side: a pack of constraints in place of a pack of worlds. What is
+// contiguous for one constraint (its link's state, its rows) is turned into packs and back by transposing squares.
+#pragma once
+
+#include <cstddef>
+
+#include "constraint/equality_fixed.inl"
+
+namespace tarsus {
+inline namespace TARSUS_ISA {
+
+/// Lane l of x without bit kBit; or, with kUpper, those with it: of a and b that are kBit apart.
+template <int kBit, bool kUpper, class S, std::size_t... kLane>
+TARSUS_INLINE S swap_lanes(const S& a, const S& b, std::index_sequence<kLane...>) {
+  constexpr int kRows = int(sizeof...(kLane)), kFrom = kUpper ? kBit : 0;
+  return S(__builtin_shufflevector(
+      a.value, b.value, (int(kLane) & kBit ? kRows + ((int(kLane) ^ kBit) | kFrom) : int(kLane) | kFrom)...));
+}
+/// x[i] lane j becomes x[j] lane i, for as many packs as a pack has lanes.
+template <class S, int kBit = kWidth<S> / 2>
+TARSUS_INLINE void transpose_lanes(S* x) {
+  constexpr auto kLanes = std::make_index_sequence<kWidth<S>>();
+  for (int i = 0; i < kWidth<S>; ++i) {
+    if (i & kBit) continue;
+    const S a = x[i], b = x[i | kBit];
+    x[i] = swap_lanes<kBit, false>(a, b, kLanes), x[i | kBit] = swap_lanes<kBit, true>(a, b, kLanes);
+  }
+  if constexpr (kBit > 1) transpose_lanes<S, kBit / 2>(x);
+}
+
+/// out[k], lane l: numbers k of [0, n) at from[l], whole packs of them (what lies behind a link's numbers is more of the
+/// link).
+template <int n, class S, class T>
+TARSUS_INLINE void gather_lanes(const T* const* from, S* out) {
+  constexpr int kLanes = kWidth<S>;
+  for (int k = 0; k < n; k += kLanes) {
+    for (int l = 0; l < kLanes; ++l) out[k + l] = load_rows<S>(from[l] + k);
+    transpose_lanes(out + k);
+  }
+}
+
+/// The first n numbers of x to p.
+template <int n, class S, class T>
+TARSUS_INLINE void store_some(T* p, const S& x) {
+  if constexpr (n == kWidth<S>) {
+    store_rows(p, x);
+  } else {
+    for (int i = 0; i < n; ++i) p[i] = x[i];
+  }
+}
+
+/// Number k of lane l, x[k], to to[l] + k, for k < n. x has whole packs of numbers, and is used up. kPadding: zeros up to
+/// whole packs.
+template <int n, bool kPadding, class S, class T>
+TARSUS_INLINE void scatter_lanes(S* x, T* const* to) {
+  constexpr int kLanes = kWidth<S>, kLeft = n % kLanes;
+  for (int k = 0; k + kLanes <= n; k += kLanes) {
+    transpose_lanes(x + k);
+    for (int l = 0; l < kLanes; ++l) store_rows(to[l] + k, x[k + l]);
+  }
+  if constexpr (kLeft > 0) {
+    constexpr int k = n - kLeft;
+    for (int i = kLeft; i < kLanes; ++i) x[k + i] = S(Real<S>(0));
+    transpose_lanes(x + k);
+    for (int l = 0; l < kLanes; ++l) store_some<kPadding ? kLanes : kLeft>(to[l] + k, x[k + l]);
+  }
+}
+
+/// What a constraint asks of a link, lane by lane.
+template <class S>
+struct LinkLanes {
+  Mat3<S> R;
+  Vec3<S> o;
+  Motion<S> v, a;
+};
+
+template <class S, class T>
+TARSUS_INLINE void gather_pose(const LinkState<T>* const* link, LinkLanes<S>& s) {
+  constexpr int kLanes = kWidth<S>;
+  const T* from[kLanes];
+  S x[9 + kLanes];
+  for (int l = 0; l < kLanes; ++l) from[l] = &link[l]->R.xx;
+  gather_lanes<9>(from, x);
+  s.R = {x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7], x[8]};
+  for (int l = 0; l < kLanes; ++l) from[l] = &link[l]->o.x;
+  gather_lanes<3>(from, x);
+  s.o = {x[0], x[1], x[2]};
+}
+template <class S, class T>
+TARSUS_INLINE Motion<S> gather_motion(const LinkState<T>* const* link, const Motion<T> LinkState<T>::*which) {
+  constexpr int kLanes = kWidth<S>;
+  const T* from[kLanes];
+  S x[6 + kLanes];
+  for (int l = 0; l < kLanes; ++l) from[l] = &(link[l]->*which).w.x;
+  gather_lanes<6>(from, x);
+  return {{x[0], x[1], x[2]}, {x[3], x[4], x[5]}};
+}
+
+/// Constants of constraints first, first + 1, … of a group.
+template <class S>
+struct LaneConstants {
+  const EqualityGroup<Real<S>>& g;
+  int first;
+  TARSUS_INLINE S at(const Real<S>* p) const { return load_rows<S>(p + first); }
+  TARSUS_INLINE Vec3<S> vector(const Real<S> (*p)[kGroup]) const { return {at(p[0]), at(p[1]), at(p[2])}; }
+  TARSUS_INLINE Mat3<S> matrix(const Real<S> (*p)[kGroup]) const {
+    return {at(p[0]), at(p[1]), at(p[2]), at(p[3]), at(p[4]), at(p[5]), at(p[6]), at(p[7]), at(p[8])};
+  }
+  TARSUS_INLINE Mat3<S> frame_a() const { return matrix(g.Ra); }
+  TARSUS_INLINE Mat3<S> frame_b() const { return matrix(g.Rb); }
+  TARSUS_INLINE S scale() const { return at(g.scale); }
+};
+
+/// Rows kept until all of a kind are there.
+template <class S, bool kWeld>
+struct LaneRows {
+  static constexpr int kRows = kWeld ? 6 : 3, kPadded = (kRows + kWidth<S> - 1) / kWidth<S> * kWidth<S>;
+  S on_a[3][kPadded], on_b[3][kPadded], phi_[kPadded], rate_[kPadded], bias_[kPadded];
+
+  TARSUS_INLINE void moment(int row, const Vec3<S>& a, const Vec3<S>& b) {
+    on_a[0][row] = a.x, on_a[1][row] = a.y, on_a[2][row] = a.z;
+    on_b[0][row] = b.x, on_b[1][row] = b.y, on_b[2][row] = b.z;
+  }
+  TARSUS_INLINE void phi(int row, const Vec3<S>& x) { put3(phi_ + row, x); }
+  TARSUS_INLINE void rate(int row, const Vec3<S>& x) { put3(rate_ + row, x); }
+  TARSUS_INLINE void bias(int row, const Vec3<S>& x) { put3(bias_ + row, x); }
+  /// Whole packs: a block's rows are padded, and padding is zero.
+  template <class T>
+  TARSUS_INLINE void put_moments(S (&lines)[3][kPadded], T* const* force, const int stride) {
+    T* to[kWidth<S>];
+    for (int k = 0; k < 3; ++k) {
+      for (int l = 0; l < kWidth<S>; ++l) to[l] = force[l] + k * stride;
+      scatter_lanes<kRows, true>(lines[k], to);
+    }
+  }
+};
+
+/// As many constraints as S has lanes, from `first` on.
+template <class T, class S, bool kWeld, bool kWorld>
+[[gnu::noinline]] void lanes_of_group(const ModelView<T>& m, const LinkState<T>* state, const EqualityGroup<T>& group,
+                                      int first, const RowTarget<T>* targets, T* phi, T* rate, T* bias) {
+  constexpr int kLanes = kWidth<S>, kRows = LaneRows<S, kWeld>::kRows;
+  const LaneConstants<S> c{group, first};
+  const LinkState<T>*on_a[kLanes], *on_b[kLanes];
+  T *force[kLanes], *to[kLanes];
+  for (int l = 0; l < kLanes; ++l) {
+    on_a[l] = state + group.a[first + l], on_b[l] = state + (kWorld ? 0 : group.b[first + l]);
+    force[l] = targets[group.index[first + l]].force, to[l] = phi + group.first_row[first + l];
+  }
+  const int stride = targets[group.index[first]].stride;
+  LinkLanes<S> link_a, link_b;
+  LaneRows<S, kWeld> rows;
+  Turn<S> turn;
+  End<S> a, b;
+  gather_pose(on_a, link_a), place_end(link_a, c.vector(group.pa), a);
+  if constexpr (kWorld)
+    world_end(m, c.vector(group.pb), b);
+  else
+    gather_pose(on_b, link_b), place_end(link_b, c.vector(group.pb), b);
+  if constexpr (kWeld) turn_of<S, kWorld>(c, a, b, turn);
+  fixed_positions<S, kWeld, kWorld>(a, b, turn, rows);
+  scatter_lanes<kRows, false>(rows.phi_, to);
+  rows.put_moments(rows.on_a, force, stride);
+  if constexpr (!kWorld) {
+    for (int l = 0; l < kLanes; ++l) force[l] += 6 * stride;
+    rows.put_moments(rows.on_b, force, stride);
+  }
+  if (!rate) return;
+  link_a.v = gather_motion<S>(on_a, &LinkState<T>::v), link_a.a = gather_motion<S>(on_a, &LinkState<T>::a);
+  move_end(link_a, a);
+  if constexpr (!kWorld) {
+    link_b.v = gather_motion<S>(on_b, &LinkState<T>::v), link_b.a = gather_motion<S>(on_b, &LinkState<T>::a);
+    move_end(link_b, b);
+  }
+  fixed_motion<S, kWeld, kWorld>(a, b, turn, rows);
+  for (int l = 0; l < kLanes; ++l) to[l] = rate + group.first_row[first + l];
+  scatter_lanes<kRows, false>(rows.rate_, to);
+  for (int l = 0; l < kLanes; ++l) to[l] = bias + group.first_row[first + l];
+  scatter_lanes<kRows, false>(rows.bias_, to);
+}
+
+template <class T, class S>
+TARSUS_INLINE void group_rows(const ModelView<T>& m, const LinkState<T>* state, const EqualityGroup<T>& group,
+                              const RowTarget<T>* targets, T* phi, T* rate, T* bias) {
+  for (int first = 0; first < group.count; first += kWidth<S>) {
+    if (group.weld && group.to_world)
+      lanes_of_group<T, S, true, true>(m, state, group, first, targets, phi, rate, bias);
+    else if (group.weld)
+      lanes_of_group<T, S, true, false>(m, state, group, first, targets, phi, rate, bias);
+    else if (group.to_world)
+      lanes_of_group<T, S, false, true>(m, state, group, first, targets, phi, rate, bias);
+    else
+      lanes_of_group<T, S, false, false>(m, state, group, first, targets, phi, rate, bias);
+  }
+}
+
+}  // namespace TARSUS_ISA
+}  // namespace tarsus
