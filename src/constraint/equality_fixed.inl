@@ -22,25 +22,34 @@ struct End {
   Vec3<T> alpha, acceleration;
 };
 
+// Number by number: GCC would copy whole vectors and matrices of packs through integers and memory.
+template <class T>
+TARSUS_INLINE Vec3<T> copy_of(const Vec3<T>& v) {
+  return {v.x, v.y, v.z};
+}
+template <class T>
+TARSUS_INLINE Mat3<T> copy_of(const Mat3<T>& m) {
+  return {m.xx, m.xy, m.xz, m.yx, m.yy, m.yz, m.zx, m.zy, m.zz};
+}
+
 /// State: a LinkState, or what of it is needed.
 template <class T, class State>
 TARSUS_INLINE void place_end(const State& s, const Vec3<T>& point, End<T>& e) {
-  e.R = s.R;
-  e.r = s.R * point;
+  e.R = copy_of(s.R);
+  e.r = e.R * point;
   e.p = s.o + e.r;
 }
 template <class T, class State>
 TARSUS_INLINE void move_end(const State& s, End<T>& e) {
-  e.w = s.v.w;
-  e.speed = cross_add(s.v.w, e.r, s.v.v);
-  e.alpha = s.a.w;
-  e.acceleration = cross_add(s.v.w, e.speed, cross_add(s.a.w, e.r, s.a.v));
+  e.w = copy_of(s.v.w);
+  e.speed = cross_add(e.w, e.r, s.v.v);
+  e.alpha = copy_of(s.a.w);
+  e.acceleration = cross_add(e.w, e.speed, cross_add(e.alpha, e.r, s.a.v));
 }
-/// The world. Number by number: the compiler would copy vectors of packs through integers.
 template <class T>
 TARSUS_INLINE void world_end(const ModelView<Real<T>>& m, const Vec3<T>& point, End<T>& e) {
   e.R = identity3<T>(), e.w = zero3<T>(), e.speed = zero3<T>(), e.alpha = zero3<T>();
-  e.r = {point.x, point.y, point.z}, e.p = {point.x, point.y, point.z};
+  e.r = copy_of(point), e.p = copy_of(point);
   e.acceleration = -load3<T>(m.gravity);
 }
 
