@@ -244,7 +244,7 @@ int EqualitySet::add_user(const std::string& name, UserRows rows) {
   std::sort(rows.joints.begin(), rows.joints.end());
   rows.joints.erase(std::unique(rows.joints.begin(), rows.joints.end()), rows.joints.end());
   const int index = add(std::move(e), blank(EqualityKind::user));
-  users_[index] = std::move(rows);
+  users_[index] = std::move(rows), has_users_ = true;
   return index;
 }
 
@@ -276,6 +276,7 @@ std::string EqualitySet::row_name(int row) const {
 
 template <class R>
 void EqualitySet::add_blocks(DelassusRows<R>& rows) const {
+  if (rows.blocks() > 0) throw ValueError("rows", std::to_string(rows.blocks()) + " blocks", "none yet");
   for (int i = 0; i < size(); ++i) {
     const EqualityConstants<double>& c = constants_[i];
     if (users_[i].evaluate) {
@@ -293,6 +294,31 @@ void EqualitySet::add_blocks(DelassusRows<R>& rows) const {
       R* on_second = block.force + (std::size_t(9 + k) * block.stride + k) * width;
       std::fill_n(on_first, width, R(c.swapped ? -1 : 1)), std::fill_n(on_second, width, R(c.swapped ? 1 : -1));
     }
+  }
+  std::vector<RowTarget<R>> targets(size());
+  find_targets(rows, targets.data());
+  for (int i = 0; i < size(); ++i) {
+    const auto block = rows.block(i);
+    if (targets[i].force != block.force || (block.force && targets[i].stride != block.stride))
+      throw Error("equality constraints: blocks' forces do not lie one after another");
+  }
+}
+
+/// Where constraints' forces go. Blocks' forces lie one after another: asking for each block costs more than evaluating
+/// its rows.
+template <class R>
+void EqualitySet::find_targets(DelassusRows<R>& rows, RowTarget<R>* targets) const {
+  const int pad = row_width<R>(rows.width());
+  R* force = nullptr;
+  for (int i = 0; i < size(); ++i) {
+    const EqualityConstants<double>& c = constants_[i];
+    targets[i] = {};
+    if (c.kind == EqualityKind::user || c.kind == EqualityKind::tendon) continue;
+    if (!force) force = rows.block(i).force;
+    const int stride = (c.nrow + pad - 1) & -pad;
+    targets[i].force = force, targets[i].stride = stride;
+    if (c.kind == EqualityKind::joint) targets[i].joint = rows.block(i).joint;
+    force += std::size_t(12) * stride * rows.width();
   }
 }
 
@@ -323,6 +349,18 @@ static void user_rows(const Model& model, const UserRows& user, int first_row, i
   }
 }
 
+// Not part of evaluate(), whose frame it would enlarge for everybody.
+template <class R>
+[[gnu::noinline]] void EqualitySet::evaluate_users(int width, In<R> qpos, In<R> qvel, DelassusRows<R>& rows, Out<R> phi,
+                                                   Out<R> rate, Out<R> bias) const {
+  for (int i = 0; i < size(); ++i) {
+    if (!users_[i].evaluate) continue;
+    const auto block = rows.block(i);
+    for (int lane = 0; lane < width; ++lane)
+      user_rows<R>(*model_, users_[i], constants_[i].first_row, width, lane, qpos, qvel, block, phi, rate, bias);
+  }
+}
+
 template <class R>
 void EqualitySet::evaluate(const BasicData<R>& data, int pack, In<R> qpos, In<R> qvel, DelassusRows<R>& rows,
                            Out<R> phi, Out<R> rate, Out<R> bias) const {
@@ -335,13 +373,8 @@ void EqualitySet::evaluate(const BasicData<R>& data, int pack, In<R> qpos, In<R>
   std::vector<RowTarget<R>> many;
   if (size() > kFew) many.resize(size());
   RowTarget<R>* targets = size() > kFew ? many.data() : few;
-  for (int i = 0; i < size(); ++i) {
-    const auto block = rows.block(i);
-    targets[i] = {block.force, block.joint, block.stride};
-    if (!users_[i].evaluate) continue;
-    for (int lane = 0; lane < width; ++lane)
-      user_rows<R>(*model_, users_[i], constants_[i].first_row, width, lane, qpos, qvel, block, phi, rate, bias);
-  }
+  find_targets(rows, targets);
+  if (has_users_) evaluate_users<R>(width, qpos, qvel, rows, phi, rate, bias);
   const bool moving = !rate.empty() && !bias.empty();
   constraint_table<R>(width).equalities(model_->view<R>(), data.state(pack), list<R>(), targets, qpos.data(),
                                         qvel.data(), phi.data(), moving ? rate.data() : nullptr,

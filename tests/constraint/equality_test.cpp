@@ -179,6 +179,18 @@ void side_by_side_is_alone() {
 TEST(Equality, SideBySideIsAloneToTheBit) { side_by_side_is_alone<double>(); }
 TEST(Equality, SideBySideIsAloneToTheBitInFloat) { side_by_side_is_alone<float>(); }
 
+TEST(Equality, BlocksAreTheFirstOfTheirRows) {
+  const Model model = random_tree(8, {.bodies = 6, .welds = false});
+  EqualitySet set(model);
+  set.add_connect("loop", 1, {0, 0, 0}, 0, {0, 0, 0});
+  DelassusRows<double> rows(model);
+  rows.add_block(0, -1, 3);
+  EXPECT_THROW(set.add_blocks(rows), ValueError);
+  rows.clear();
+  set.add_blocks(rows);
+  EXPECT_EQ(rows.rows(), 3);
+}
+
 TEST(Equality, RowNamesSayWhichRow) {
   const Model model = random_tree(8, {.bodies = 6, .welds = false});
   EqualitySet set(model);

@@ -62,6 +62,8 @@ template <class R>
 struct EqualityGroup;
 template <class R>
 struct EqualityList;
+template <class R>
+struct RowTarget;
 
 /// The equality constraints that act on a model.
 class EqualitySet {
@@ -100,7 +102,8 @@ class EqualitySet {
   void set_softness(int index, const Softness& softness);
   std::string row_name(int row) const;
 
-  /// Rows for DelassusRows, in order; the structure alone. Call once.
+  /// Rows for DelassusRows, in order; the structure alone. Call once, before other blocks. @throws ValueError if there
+  /// are blocks already
   template <class R>
   void add_blocks(DelassusRows<R>& rows) const;
 
@@ -119,6 +122,11 @@ class EqualitySet {
   int add_spec_tendon(const EqualitySpec& spec);
   template <class R>
   EqualityList<R> list() const;
+  template <class R>
+  void find_targets(DelassusRows<R>& rows, RowTarget<R>* targets) const;
+  template <class R>
+  void evaluate_users(int width, In<R> qpos, In<R> qvel, DelassusRows<R>& rows, Out<R> phi, Out<R> rate,
+                      Out<R> bias) const;
 
   const Model* model_;
   std::vector<Equality> equalities_;
@@ -128,6 +136,7 @@ class EqualitySet {
   std::vector<EqualityGroup<double>> groups_;
   std::vector<EqualityGroup<float>> groups_float_;
   int rows_ = 0;
+  bool has_users_ = false;
 };
 
 }  // namespace tarsus
