@@ -31,7 +31,7 @@ TARSUS_INLINE void distance_row(const EqualityConstants<Real<T>>& c, const End<T
   // Points that coincide have no direction: the row is then zero, which shows as a dependent row.
   const T inverse = select(length > zero, T(R(1)) / maximum(length, T(std::numeric_limits<R>::min())), zero);
   const Vec3<T> n = d * inverse;
-  put_row<T>(c, to, 0, {cross(a.r, n), n}, {-cross(b.r, n), -n});
+  put_row<T>(c, to, 0, {cross(a.r, n), copy_of(n)}, {-cross(b.r, n), -n});
   phi[0] = length - T(c.scale);
   if (!rate) return;
   const Vec3<T> v = a.speed - b.speed;
@@ -43,7 +43,7 @@ template <class T>
 TARSUS_INLINE void plane_row(const EqualityConstants<Real<T>>& c, const End<T>& a, const End<T>& b,
                              const RowTarget<Real<T>>& to, T* phi, T* rate, T* bias) {
   const Vec3<T> n = b.R * load3<T>(c.normal), d = a.p - b.p;
-  put_row<T>(c, to, 0, {cross(a.r, n), n}, {cross_add(n, d, -cross(b.r, n)), -n});
+  put_row<T>(c, to, 0, {cross(a.r, n), copy_of(n)}, {cross_add(n, d, -cross(b.r, n)), -n});
   phi[0] = dot(n, d);
   if (!rate) return;
   const Vec3<T> v = a.speed - b.speed, turn = cross(b.w, n);
