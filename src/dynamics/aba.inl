@@ -10,33 +10,158 @@
 // D - K is the angular block I itself, and the reduced inertia is K (1 - K D⁻¹), zero to the bit when K is.
 #pragma once
 
+#include "tarsus/math/gather.hpp"
 #include "tarsus/model/jcalc.inl"
 
 namespace tarsus {
 inline namespace TARSUS_ISA {
+
+/// joint_orientation() of four links with ball joints, or with hinges, side by side, into their R.
+template <JointType kJoint, class T>
+TARSUS_INLINE void four_joint_orientations(const ModelView<T>& m, LinkState<T>* state, const T* qpos,
+                                           const int (&i)[4]) {
+  using P = typename RecordPack<T>::type;
+  const auto link = [&](int l) -> const LinkConstants<T>& { return m.link[i[l]]; };
+  Mat3<P> E;
+  P r;
+  const T* const rest[4] = {link(0).E0, link(1).E0, link(2).E0, link(3).E0};  // with r0 behind E0
+  gather(rest, 0, E.xx, E.xy, E.xz, E.yx), gather(rest, 4, E.yy, E.yz, E.zx, E.zy), gather(rest, 8, E.zz, r, r, r);
+  const T* const q[4] = {qpos + link(0).qpos, qpos + link(1).qpos, qpos + link(2).qpos, qpos + link(3).qpos};
+  if constexpr (kJoint == JointType::ball) {
+    Quat<P> turn;
+    gather(q, 0, turn.w, turn.x, turn.y, turn.z);
+    E = E * rotation(turn);
+  } else {
+    const auto angle = [&](int l) { return *q[l] - link(l).reference; };
+    P sin, cos;
+    sincos(P(typename P::Vector{angle(0), angle(1), angle(2), angle(3)}), sin, cos);
+    E = turned(E, sin, cos);
+  }
+  T* const R[4] = {&state[i[0]].R.xx, &state[i[1]].R.xx, &state[i[2]].R.xx, &state[i[3]].R.xx};
+  scatter(R, 0, E.xx, E.xy, E.xz, E.yx), scatter(R, 4, E.yy, E.yz, E.zx, E.zy), scatter(R, 5, E.yz, E.zx, E.zy, E.zz);
+}
+
+/// Calls f(links) for all links with that type of joint, four at a time; the last four may name one of them repeatedly.
+template <JointType kJoint, class R, class F>
+TARSUS_INLINE void each_four(const ModelView<R>& m, F f) {
+  int four[4], count = 0;
+  for (int i = 0; i < m.nlink; ++i) {
+    if (m.link[i].joint != kJoint) continue;
+    four[count++] = i;
+    if (count == 4) f(four), count = 0;
+  }
+  if (count == 0) return;
+  for (; count < 4; ++count) four[count] = four[0];
+  f(four);
+}
+
+/// joint_orientation() of all links into their R.
+template <class T>
+TARSUS_INLINE void joint_orientations(const ModelView<T>& m, LinkState<T>* state, const T* qpos) {
+  each_four<JointType::ball>(m, [&](const int(&i)[4]) { four_joint_orientations<JointType::ball>(m, state, qpos, i); });
+  each_four<JointType::hinge>(m,
+                              [&](const int(&i)[4]) { four_joint_orientations<JointType::hinge>(m, state, qpos, i); });
+  for (int i = 0; i < m.nlink; ++i) {
+    const LinkConstants<T>& link = m.link[i];
+    if (link.joint == JointType::free || link.joint == JointType::slide) state[i].R = joint_orientation(link, qpos);
+  }
+}
+
+/// E = P E with the rows of E side by side; what follows E in memory must exist, and is changed.
+template <class T>
+TARSUS_INLINE void premultiply_rows(const Mat3<T>& P, Mat3<T>& E) {
+  using Row = typename RecordPack<T>::type;
+  const Row x = load_rows<Row>(&E.xx), y = load_rows<Row>(&E.yx), z = load_rows<Row>(&E.zx);
+  const auto row = [&](T px, T py, T pz) { return mul_add(Row(px), x, mul_add(Row(py), y, Row(pz) * z)); };
+  const Row rx = row(P.xx, P.xy, P.xz), ry = row(P.yx, P.yy, P.yz), rz = row(P.zx, P.zy, P.zz);
+  store_rows(&E.xx, rx), store_rows(&E.yx, ry), store_rows(&E.zx, rz);
+}
+
+/// A link's rigid inertia, and the force for the motion that pass 1 found: pA = I a + v ×* I v.
+template <class T>
+TARSUS_INLINE void rigid_forces(const LinkConstants<Real<T>>& link, LinkState<T>& s) {
+  const RigidInertia<T> I = link_inertia(link, s.R);
+  s.IA = articulated(I);
+  s.pA = newton_euler(I, s.v, s.a);
+}
+template <class T>
+TARSUS_INLINE void no_rigid_forces(LinkState<T>& s) {
+  const T o = T(Real<T>(0));
+  s.IA = {{o, o, o, o, o, o}, {o, o, o, o, o, o, o, o, o}, {o, o, o, o, o, o}};
+  s.pA = {zero3<T>(), zero3<T>()};
+}
+
+/// rigid_forces() of links first to first + 3, side by side.
+template <class T>
+TARSUS_INLINE void rigid_forces_of_four(const LinkConstants<T>* link, LinkState<T>* s) {
+  using P = typename RecordPack<T>::type;
+  const T* const constants[4] = {&link[0].mass, &link[1].mass, &link[2].mass, &link[3].mass};
+  const T* const motion[4] = {&s[0].R.xx, &s[1].R.xx, &s[2].R.xx, &s[3].R.xx};
+  T* const forces[4] = {&s[0].IA.I.xx, &s[1].IA.I.xx, &s[2].IA.I.xx, &s[3].IA.I.xx};
+  RigidInertia<P> body;
+  Mat3<P> R;
+  Motion<P> v, a;
+  P twice;
+  gather(motion, 0, R.xx, R.xy, R.xz, R.yx), gather(motion, 4, R.yy, R.yz, R.zx, R.zy);
+  gather(motion, 8, R.zz, v.w.x, v.w.y, v.w.z);
+  gather(constants, 0, body.mass, body.h.x, body.h.y, body.h.z);
+  gather(constants, 4, body.I.xx, body.I.xy, body.I.xz, body.I.yy);
+  gather(constants, 6, twice, twice, body.I.yz, body.I.zz);
+  const RigidInertia<P> I = {body.mass, R * body.h, rotate(R, body.I)};
+  const ArticulatedInertia<P> A = articulated(I);
+  scatter(forces, 0, A.I.xx, A.I.xy, A.I.xz, A.I.yy), scatter(forces, 4, A.I.yz, A.I.zz, A.H.xx, A.H.xy);
+  scatter(forces, 8, A.H.xz, A.H.yx, A.H.yy, A.H.yz), scatter(forces, 12, A.H.zx, A.H.zy, A.H.zz, A.M.xx);
+  scatter(forces, 16, A.M.xy, A.M.xz, A.M.yy, A.M.yz);
+  gather(motion, 12, v.v.x, v.v.y, v.v.z, a.w.x), gather(motion, 16, a.w.y, a.w.z, a.v.x, a.v.y);
+  gather(motion, 17, twice, twice, twice, a.v.z);
+  const Force<P> f = newton_euler(I, v, a);
+  scatter(forces, 20, A.M.zz, f.n.x, f.n.y, f.n.z), scatter(forces, 23, f.n.z, f.f.x, f.f.y, f.f.z);
+}
+
+/// Rigid inertias and the forces for q̈ = 0 of all links.
+template <class T>
+TARSUS_INLINE void all_rigid_forces(const ModelView<Real<T>>& m, LinkState<T>* state) {
+  int i = 0;
+  if constexpr (kRecords<T> == 4) {
+    for (; i + 4 <= m.nlink; i += 4) rigid_forces_of_four<T>(m.link + i, state + i);
+    if (i >= 4 && i + 1 < m.nlink) {  // links that were done already are done again
+      i = m.nlink - 4;
+      rigid_forces_of_four<T>(m.link + i, state + i);
+      i = m.nlink;
+    }
+  }
+  for (; i < m.nlink; ++i) rigid_forces<T>(m.link[i], state[i]);
+  for (i = 0; i < m.nlink; ++i)
+    if (m.link[i].massless) no_rigid_forces(state[i]);
+}
 
 /// Pass 1, outward: poses, velocities, accelerations and forces for q̈ = 0, rigid inertias.
 template <class T>
 inline void aba_outward(const ModelView<Real<T>>& m, LinkState<T>* state, const T* qpos, const T* qvel,
                         const T* external) {
   const Motion<T> a0 = {zero3<T>(), -load3<T>(m.gravity)};
+  if constexpr (kRecords<T> == 4) joint_orientations<T>(m, state, qpos);
   for (int i = 0; i < m.nlink; ++i) {
     const LinkConstants<Real<T>>& link = m.link[i];
     LinkState<T>& s = state[i];
-    joint_pose(link, qpos, state, s);
+    if constexpr (kRecords<T> == 4) {
+      s.r = joint_offset(link, qpos, state, s.R);
+      if (link.parent >= 0) premultiply_rows(state[link.parent].R, s.R);
+    } else {
+      joint_pose(link, qpos, state, s);
+    }
     const Motion<T> c = joint_velocity(link, qvel, state, s);
     s.a = shift(link.parent >= 0 ? state[link.parent].a : a0, s.r) + c;
-    if (link.massless) {
-      const T o = T(Real<T>(0));
-      s.IA = {{o, o, o, o, o, o}, {o, o, o, o, o, o, o, o, o}, {o, o, o, o, o, o}};
-      s.pA = {zero3<T>(), zero3<T>()};
-    } else {
-      const RigidInertia<T> I = link_inertia(link, s.R);
-      s.IA = articulated(I);
-      s.pA = newton_euler(I, s.v, s.a);  // pA = I a + v ×* I v
+    if constexpr (kRecords<T> == 1) {
+      if (link.massless)
+        no_rigid_forces(s);
+      else
+        rigid_forces<T>(link, s);
     }
-    if (external) s.pA = s.pA - Force<T>{get3(external + 6 * i), get3(external + 6 * i + 3)};
   }
+  if constexpr (kRecords < T >> 1) all_rigid_forces<T>(m, state);
+  for (int i = 0; external && i < m.nlink; ++i)
+    state[i].pA = state[i].pA - Force<T>{get3(external + 6 * i), get3(external + 6 * i + 3)};
 }
 
 /// Pass 2 for a hinge or slide: S picks the axis e = R e_z from one half of IA.

@@ -44,34 +44,44 @@ TARSUS_INLINE Motion<T> world_velocity() {
   return {zero3<T>(), zero3<T>()};
 }
 
+/// The frame A turned about its own z.
+template <class T>
+TARSUS_INLINE Mat3<T> turned(const Mat3<T>& A, T sin, T cos) {
+  const Vec3<T> x = A.column_x(), y = A.column_y();
+  return from_columns(mul_add(y, sin, x * cos), mul_add(x, -sin, y * cos), A.column_z());
+}
+
+/// Orientation of link i in its parent, or in the world for a free joint, from its joint position.
+template <class T>
+TARSUS_INLINE Mat3<T> joint_orientation(const LinkConstants<Real<T>>& link, const T* qpos) {
+  const T* q = qpos + link.qpos;
+  if (link.joint == JointType::free) return rotation(get_quat(q + 3));
+  const Mat3<T> E0 = load33<T>(link.E0);
+  if (link.joint == JointType::ball) return E0 * rotation(get_quat(q));
+  if (link.joint == JointType::slide) return E0;
+  T sin, cos;
+  sincos(q[0] - T(link.reference), sin, cos);
+  return turned(E0, sin, cos);
+}
+
+/// Offset r of link i from its joint position and E = joint_orientation(); the parent's R must be done.
+template <class T>
+TARSUS_INLINE Vec3<T> joint_offset(const LinkConstants<Real<T>>& link, const T* qpos, const LinkState<T>* state,
+                                   const Mat3<T>& E) {
+  const T* q = qpos + link.qpos;
+  if (link.joint == JointType::free) return get3(q);
+  Vec3<T> r = load3<T>(link.r0);
+  if (link.joint == JointType::slide) r = mul_add(E.column_z(), q[0] - T(link.reference), r);
+  return link.parent >= 0 ? state[link.parent].R * r : r;
+}
+
 /// Orientation R and offset r of link i from its joint position; the parent's R must be done.
 template <class T>
 TARSUS_INLINE void joint_pose(const LinkConstants<Real<T>>& link, const T* qpos, const LinkState<T>* state,
                               LinkState<T>& s) {
-  const T* q = qpos + link.qpos;
-  if (link.joint == JointType::free) {
-    s.r = get3(q);
-    s.R = rotation(get_quat(q + 3));
-    return;
-  }
-  Mat3<T> E = load33<T>(link.E0);  // orientation in the parent's frame
-  s.r = load3<T>(link.r0);
-  if (link.joint == JointType::ball) {
-    E = E * rotation(get_quat(q));
-  } else if (link.joint == JointType::slide) {
-    s.r = mul_add(E.column_z(), q[0] - T(link.reference), s.r);
-  } else {
-    T sin, cos;
-    sincos(q[0] - T(link.reference), sin, cos);
-    const Vec3<T> x = E.column_x(), y = E.column_y();
-    E = from_columns(mul_add(y, sin, x * cos), mul_add(x, -sin, y * cos), E.column_z());
-  }
-  s.R = E;
-  if (link.parent >= 0) {
-    const Mat3<T>& P = state[link.parent].R;
-    s.R = P * E;
-    s.r = P * s.r;
-  }
+  const Mat3<T> E = joint_orientation(link, qpos);
+  s.r = joint_offset(link, qpos, state, E);
+  s.R = link.parent >= 0 ? state[link.parent].R * E : E;
 }
 
 /// Velocity v of link i; returns c = Ṡ q̇. The parent's v and this link's R and r must be done.

@@ -11,9 +11,10 @@ template <class T>
 struct LinkState {
   // By pass 1 (jcalc and the recursion outward).
   Mat3<T> R;    // orientation of the link in the world
+  Motion<T> v;  // velocity
+  Motion<T> a;  // acceleration, gravity's -g included; after aba() and minv() what q̈ adds to it
   Vec3<T> r;    // from the parent's origin to this origin [m]
   Vec3<T> o;    // this origin in the world [m]; by kinematics() only
-  Motion<T> v;  // velocity
   // By pass 2 of aba(). rnea() keeps the link's force in pA.
   ArticulatedInertia<T> IA;
   Force<T> pA;
@@ -25,7 +26,6 @@ struct LinkState {
   T k;                 // ball: joint-space inertia added to D
   Vec3<T> u;           // joint force left over: Q - Sᵀ pA (free: angular part)
   Vec3<T> u_linear;    // free: linear part
-  Motion<T> a;         // acceleration, gravity's -g included; after aba() and minv() what q̈ adds to it
   RigidInertia<T> Ic;  // composite inertia of the subtree; by crba()
 };
 
