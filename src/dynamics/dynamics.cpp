@@ -1,6 +1,7 @@
 // The edge of the room: sizes are checked here, then each pack goes to its kernel.
 #include "tarsus/dynamics/dynamics.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "dynamics/kernel_table.hpp"
@@ -94,11 +95,13 @@ void crba(const Model& model, BasicData<R>& data, In<R> qpos, Out<R> mass_matrix
 template <class R>
 void aba(const Model& model, BasicData<R>& data, In<R> qpos, In<R> qvel, In<R> tau, Out<R> qacc, In<R> external) {
   check(model, data);
-  for (int i = 0; i < model.nv; ++i) {
-    for (int pack = 0; pack < data.packs(); ++pack) {
-      R* K = data.joint_inertia.data() + (std::size_t(pack) * model.nv + i) * data.width();
-      for (int lane = 0; lane < data.width(); ++lane) K[lane] = R(model.armature[i]);
-    }
+  const R* armature = model.view<R>().armature;
+  R* K = data.joint_inertia.data();
+  for (int pack = 0; pack < data.packs(); ++pack) {
+    if (data.width() == 1)
+      K = std::copy_n(armature, model.nv, K);
+    else
+      for (int i = 0; i < model.nv; ++i) K = std::fill_n(K, data.width(), armature[i]);
   }
   maba(model, data, qpos, qvel, tau, data.joint_inertia, qacc, external);
 }

@@ -50,7 +50,7 @@ void solve_loaded_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const
       put3(force, turned);
       reduce_ball_tensor(state[i], parent, force, tensor);
     } else {
-      reduce_axial(link, state[i], parent, force[0] + load.joint_force.x, own[0] + load.joint.xx);
+      reduce_axial(link.joint, state[i], parent, force[0] + load.joint_force.x, own[0] + load.joint.xx);
     }
   }
   aba_accelerate(m, state, x);

@@ -276,6 +276,10 @@ Model compile(ModelSpec spec) {
     model.depth = std::max(model.depth, link.depth);
     model.links_float_.push_back(to_float(link));
   }
+  std::vector<int> parent;
+  std::vector<JointType> type;
+  for (const Joint& joint : model.joints) parent.push_back(joint.parent), type.push_back(joint.type);
+  model.inward_ = inward_groups(parent, type);
   model.qpos_spring = model.qpos0;
   for (const Joint& joint : model.joints) {
     if (joint.nq() == 1) model.qpos_spring[joint.qpos] = joint.spring_reference;

@@ -63,7 +63,15 @@ int Model::joint_id(std::string_view name) const { return find_or_throw(joints, 
 
 template <>
 ModelView<double> Model::view<double>() const {
-  return {njoint(), nq, nv, links_.data(), armature.data(), qpos_spring.data(), {gravity.x, gravity.y, gravity.z}};
+  return {njoint(),
+          nq,
+          nv,
+          links_.data(),
+          armature.data(),
+          qpos_spring.data(),
+          {gravity.x, gravity.y, gravity.z},
+          int(inward_.size()),
+          inward_.data()};
 }
 template <>
 ModelView<float> Model::view<float>() const {
@@ -73,7 +81,9 @@ ModelView<float> Model::view<float>() const {
           links_float_.data(),
           armature_float_.data(),
           qpos_spring_float_.data(),
-          {float(gravity.x), float(gravity.y), float(gravity.z)}};
+          {float(gravity.x), float(gravity.y), float(gravity.z)},
+          int(inward_.size()),
+          inward_.data()};
 }
 
 }  // namespace tarsus

@@ -72,5 +72,14 @@ TARSUS_INLINE void scatter(R* const (&to)[4], int at, Pack<R, 4> a, Pack<R, 4> b
   store_rows(to[0] + at, a), store_rows(to[1] + at, b), store_rows(to[2] + at, c), store_rows(to[3] + at, d);
 }
 
+/// As scatter(), added to what is there.
+template <class R>
+TARSUS_INLINE void scatter_add(R* const (&to)[4], int at, Pack<R, 4> a, Pack<R, 4> b, Pack<R, 4> c, Pack<R, 4> d) {
+  using P = Pack<R, 4>;
+  transpose(a, b, c, d);
+  store_rows(to[0] + at, load_rows<P>(to[0] + at) + a), store_rows(to[1] + at, load_rows<P>(to[1] + at) + b);
+  store_rows(to[2] + at, load_rows<P>(to[2] + at) + c), store_rows(to[3] + at, load_rows<P>(to[3] + at) + d);
+}
+
 }  // namespace TARSUS_ISA
 }  // namespace tarsus

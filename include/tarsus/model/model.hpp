@@ -80,6 +80,7 @@ class Model {
   std::vector<LinkConstants<double>> links_;
   std::vector<LinkConstants<float>> links_float_;
   std::vector<float> armature_float_, qpos_spring_float_;
+  std::vector<LinkGroup> inward_;
 };
 
 /// Checks the spec and lays it out for the kernels. Collects every error before it throws.

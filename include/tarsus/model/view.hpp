@@ -2,7 +2,7 @@
 // that are welded together already folded, hinge and slide axes along the link's z.
 #pragma once
 
-#include "tarsus/model/joint_type.hpp"
+#include "tarsus/model/link_group.hpp"
 
 namespace tarsus {
 
@@ -31,6 +31,8 @@ struct ModelView {
   const R* armature;             ///< [nv]
   const R* qpos_spring;          ///< [nq] where the joints' springs are at rest
   R gravity[3];                  ///< [m/s²]
+  int ninward;                   ///< groups of links
+  const LinkGroup* inward;       ///< [ninward] all links, tips first
 };
 
 }  // namespace tarsus
