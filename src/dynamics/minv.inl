@@ -18,7 +18,13 @@ void factor_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const T* qp
     s.pA = {zero3<T>(), zero3<T>()};
   }
   const T no_force[6] = {zero, zero, zero, zero, zero, zero};
-  for (int i = m.nlink - 1; i >= 0; --i) reduce(m.link[i], state, i, no_force, K + m.link[i].qvel);
+  for (int g = 0; g < m.ninward; ++g) {  // in aba_inward()'s order, which is that of its sums
+    const LinkGroup& group = m.inward[g];
+    for (int k = 0; k < group.count; ++k) {
+      const int i = group.link[k];
+      reduce(m.link[i], state, i, no_force, K + m.link[i].qvel);
+    }
+  }
 }
 
 /// The joint's share u = y - Sᵀ pA of the force, and what is left of it for the parent.
