@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "constraint/kernel_table.hpp"
+#include "constraint/limbs.hpp"
 #include "dynamics/delassus_table.hpp"
 #include "dynamics/kernel_table.hpp"
 
@@ -30,7 +31,8 @@ constexpr R kSmallPivot = sizeof(R) == 8 ? R(kDependent) : R(1e-5);
 }  // namespace
 
 template <class R>
-ConstrainedDynamics<R>::ConstrainedDynamics(const Model& model, const EqualitySet& equalities, const BasicData<R>& data)
+ConstrainedDynamics<R>::ConstrainedDynamics(const Model& model, const EqualitySet& equalities, const BasicData<R>& data,
+                                            bool limbs)
     : model_(model),
       equalities_(equalities),
       width_(data.width()),
@@ -38,17 +40,27 @@ ConstrainedDynamics<R>::ConstrainedDynamics(const Model& model, const EqualitySe
       rows_(model, data.width()),
       elsewhere_(model, data.width()),
       status_(data.worlds(), KktStatus::solved),
-      closed_(data.worlds(), 1) {
+      closed_(data.worlds(), 1),
+      by_limbs_(data.worlds(), 0) {
   if (&equalities.model() != &model) throw ValueError("equalities", "made for another model", "this model's own");
   equalities.add_blocks(rows_);
   const int m = rows();
   for (auto* v : {&phi_, &rate_, &bias_, &x2_}) v->resize(data.size(m));
   const std::size_t w = width_;
   A_.resize(w * m * rows_.leading_dimension());
-  for (auto* v : {&inverse_, &pivots_, &rhs_, &sigma_, &projection_}) v->resize(w * m);
+  // Kernels read whole packs of rows.
+  for (auto* v : {&inverse_, &scale_, &rhs_, &sigma_, &projection_}) v->resize(w * rows_.leading_dimension());
   u_.resize(w * model.nv), trial_v_.resize(u_.size()), zero_.resize(u_.size());
   push_.resize(std::max(u_.size(), w * m));
+  least_.resize(w);
+  if (!limbs) return;
+  limbs_ = std::make_unique<Limbs<R>>(model, rows_);
+  if (!limbs_->apply()) limbs_.reset();
+  quality_.resize(w), other_qacc_.resize(u_.size()), limb_x2_.resize(w * m);
 }
+
+template <class R>
+ConstrainedDynamics<R>::~ConstrainedDynamics() = default;
 
 template <class R>
 void ConstrainedDynamics<R>::check(const BasicData<R>& data) const {
@@ -58,7 +70,7 @@ void ConstrainedDynamics<R>::check(const BasicData<R>& data) const {
 
 template <class R>
 void ConstrainedDynamics<R>::accelerate(BasicData<R>& data, double dt, In<R> qpos, In<R> qvel, In<R> Q, In<R> K,
-                                        Out<R> qacc, double drift_time) {
+                                        Out<R> qacc, double drift_time, bool keep_factors) {
   check(data);
   check_size("qpos", qpos.size(), data.size(model_.nq));
   check_size("qvel", qvel.size(), data.size(model_.nv));
@@ -67,55 +79,110 @@ void ConstrainedDynamics<R>::accelerate(BasicData<R>& data, double dt, In<R> qpo
   check_size("qacc", qacc.size(), data.size(model_.nv));
   const std::size_t q = std::size_t(model_.nq) * width_, v = std::size_t(model_.nv) * width_;
   for (int p = 0; p < data.packs(); ++p) {
-    solve_pack(data, p, dt, drift_time, qpos.data() + p * q, qvel.data() + p * v, Q.data() + p * v, K.data() + p * v,
-               qacc.data() + p * v);
+    const Inputs in{
+        p, dt, drift_time, qpos.data() + p * q, qvel.data() + p * v, Q.data() + p * v, K.data() + p * v, keep_factors};
+    if (limbs_)
+      solve_limbs(data, in, qacc.data() + p * v);
+    else
+      solve_pack(data, in, qacc.data() + p * v);
   }
 }
 
-/// rhs_ = a₁ - y₂ on a₁ in rhs_, and Σ.
+/// target = a φ + b rate + c bias.
 template <class R>
-static void add_targets(const EqualitySet& equalities, std::size_t w, double dt, double drift_time, const R* phi,
-                        const R* rate, const R* bias, R* rhs, R* sigma) {
-  for (int i = 0; i < equalities.size(); ++i) {
-    const Equality& e = equalities[i];
+static void weigh(std::size_t n, R a, R b, R c, const R* phi, const R* rate, const R* bias, R* __restrict target) {
+  for (std::size_t k = 0; k < n; ++k) target[k] = a * phi[k] + b * rate[k] + c * bias[k];
+}
+
+static bool same(const Softness& x, const Softness& y) {
+  return x.compliance == y.compliance && x.damping_steps == y.damping_steps;
+}
+
+/// -y₂ and Σ. Neighbours that are equally soft, mostly all, are one run.
+template <class R>
+static void set_targets(const EqualitySet& equalities, std::size_t w, double dt, double drift_time, const R* phi,
+                        const R* rate, const R* bias, R* target, R* sigma) {
+  for (int i = 0; i < equalities.size();) {
+    const Softness soft = equalities[i].softness;
+    const std::size_t first = equalities[i].first_row * w;
+    std::size_t n = 0;
+    for (; i < equalities.size() && same(equalities[i].softness, soft); ++i) n += equalities[i].nrow * w;
     double a = 0, b = 0, c = 1, softness = 0;
     if (dt > 0) {
-      const double damping = 1 + 4 * e.softness.damping_steps;
+      const double damping = 1 + 4 * soft.damping_steps;
       a = 4 / (dt * dt * damping), b = (1 - 1 / damping) / dt, c = 0,
-      softness = 4 * e.softness.compliance / (dt * dt * damping);
+      softness = 4 * soft.compliance / (dt * dt * damping);
     } else if (drift_time > 0) {
       a = 1 / (drift_time * drift_time), b = 2 / drift_time;
     }
-    for (std::size_t k = e.first_row * w; k < std::size_t(e.first_row + e.nrow) * w; ++k) {
-      rhs[k] += R(a) * phi[k] + R(b) * rate[k] + R(c) * bias[k];
-      sigma[k] = R(softness);
-    }
+    weigh<R>(n, R(a), R(b), R(c), phi + first, rate + first, bias + first, target + first);
+    std::fill_n(sigma + first, n, R(softness));
   }
 }
 
+/// φ, rates, bias and the blocks' forces, -y₂ in rhs_, Σ.
 template <class R>
-void ConstrainedDynamics<R>::solve_pack(BasicData<R>& data, int pack, double dt, double drift_time, const R* qpos,
-                                        const R* qvel, const R* Q, const R* K, R* qacc) {
+void ConstrainedDynamics<R>::evaluate_rows(BasicData<R>& data, const Inputs& in) {
+  const std::size_t w = width_, m = rows(), first = in.pack * m * w;
+  R *phi = phi_.data() + first, *rate = rate_.data() + first, *bias = bias_.data() + first;
+  equalities_.evaluate<R>(data, in.pack, {in.qpos, w * model_.nq}, {in.qvel, w * model_.nv}, rows_, {phi, m * w},
+                          {rate, m * w}, {bias, m * w});
+  set_targets(equalities_, w, in.dt, in.drift_time, phi, rate, bias, rhs_.data(), sigma_.data());
+  for (std::size_t lane = 0; lane < w && int(in.pack * w + lane) < worlds_; ++lane)
+    status_[in.pack * w + lane] = KktStatus::solved;
+}
+
+/// All rows in one factor.
+template <class R>
+void ConstrainedDynamics<R>::solve_pack(BasicData<R>& data, const Inputs& in, R* qacc) {
   const ModelView<R> view = model_.view<R>();
   const DelassusTable<R>& sweeps = delassus_table<R>(width_);
-  void* state = data.state(pack);
+  void* state = data.state(in.pack);
   const std::size_t w = width_, m = rows();
-  constraint_table<R>(width_).prepare(view, state, qpos, qvel, Q, K);
+  R* x2 = x2_.data() + in.pack * m * w;
+  constraint_table<R>(width_).prepare(view, state, in.qpos, in.qvel, in.Q, in.K);
   sweeps.read_u(view, state, u_.data());
-  R *phi = phi_.data() + pack * m * w, *rate = rate_.data() + pack * m * w, *bias = bias_.data() + pack * m * w,
-    *x2 = x2_.data() + pack * m * w;
-  equalities_.evaluate<R>(data, pack, {qpos, w * model_.nq}, {qvel, w * model_.nv}, rows_, {phi, m * w}, {rate, m * w},
-                          {bias, m * w});
-  rows_.sweep(model_, data, pack);
-  rows_.velocity(u_.data(), rhs_.data());
-  add_targets(equalities_, w, dt, drift_time, phi, rate, bias, rhs_.data(), sigma_.data());
+  evaluate_rows(data, in);
+  rows_.sweep(model_, data, in.pack);
+  rows_.velocity(u_.data(), push_.data());
+  for (std::size_t k = 0; k < m * w; ++k) rhs_[k] += push_[k];
   rows_.gram(A_.data(), rows_.leading_dimension());
-  for (std::size_t lane = 0; lane < w && int(pack * w + lane) < worlds_; ++lane)
-    status_[pack * w + lane] = KktStatus::solved;
-  factor_rows(pack);
-  multipliers(pack, false, x2);
+  factor_rows(in.pack);
+  multipliers(in.pack, false, x2);
   rows_.pull(x2, u_.data());
   sweeps.outward(view, state, u_.data(), qacc);
+}
+
+/// Limb by limb; worlds in which a limb's rows are more than its own joints can hold are done again, all rows at once. A
+/// world's answer does not depend on its neighbours'.
+template <class R>
+void ConstrainedDynamics<R>::solve_limbs(BasicData<R>& data, const Inputs& in, R* qacc) {
+  const ModelView<R> view = model_.view<R>();
+  const ConstraintTable<R>& kernels = constraint_table<R>(width_);
+  void* state = data.state(in.pack);
+  const std::size_t w = width_, m = rows();
+  R* x2 = x2_.data() + in.pack * m * w;
+  kernels.prepare_limbs(view, state, in.qpos, in.qvel, in.Q, in.K, u_.data());
+  evaluate_rows(data, in);
+  kernels.limbs(view, state, limbs_->view(), Limbs<R>::limits(), in.Q, in.K, rhs_.data(), sigma_.data(), u_.data(), x2,
+                qacc, quality_.data());
+  int done = 0;
+  for (std::size_t lane = 0; lane < w; ++lane) {
+    const std::size_t world = in.pack * w + lane;
+    done += quality_[lane] > 0;
+    if (int(world) < worlds_) by_limbs_[world] = quality_[lane] > 0;
+  }
+  if (done == width_) {
+    if (in.keep_factors) kernels.restore(view, state, in.Q, in.K);
+    return;
+  }
+  std::copy_n(x2, m * w, limb_x2_.begin());
+  solve_pack(data, in, other_qacc_.data());
+  for (std::size_t lane = 0; lane < w; ++lane) {
+    const bool good = quality_[lane] > 0;
+    for (std::size_t k = lane; good && k < m * w; k += w) x2[k] = limb_x2_[k];
+    for (std::size_t k = lane; !good && k < other_qacc_.size(); k += w) qacc[k] = other_qacc_[k];
+  }
 }
 
 /// A_ + Σ by LDLᵀ, rhs_ carried along. Rows that nothing can move (kDead) are taken out: their multiplier comes out as
@@ -126,10 +193,9 @@ void ConstrainedDynamics<R>::factor_rows(int pack) {
   if (m == 0) return;
   constexpr R kNothing = sizeof(R) == 8 ? R(kDead) : R(1e-12);
   const ConstraintTable<R>& kernels = constraint_table<R>(width_);
-  if (kernels.ldl_load(int(m), int(ld), A_.data(), sigma_.data(), rhs_.data(), kNothing, kPivotShare<R>,
-                       pivots_.data()))
+  if (kernels.ldl_load(int(m), int(ld), A_.data(), sigma_.data(), rhs_.data(), kNothing, kPivotShare<R>, scale_.data()))
     bury_dead(pack, kNothing);
-  kernels.ldl(int(m), int(ld), A_.data(), inverse_.data(), pivots_.data());
+  kernels.ldl(int(m), int(ld), A_.data(), inverse_.data(), scale_.data(), least_.data());
 }
 
 template <class R>
@@ -149,7 +215,7 @@ template <class R>
 void ConstrainedDynamics<R>::bury(int pack, int lane, int row, R diagonal) {
   const std::size_t w = width_, m = rows(), line = row * std::size_t(rows_.leading_dimension()), at = row * w + lane;
   const int world = pack * width_ + lane;
-  A_[(line + row) * w + lane] = diagonal, pivots_[at] = 1 / diagonal;
+  A_[(line + row) * w + lane] = diagonal, scale_[at] = diagonal;
   const bool met = std::abs(rhs_[at]) <= (sizeof(R) == 8 ? R(1e-7) : R(1e-3));
   rhs_[at] = 0, A_[(line + m) * w + lane] = 0;
   if (world >= worlds_) return;
@@ -167,12 +233,12 @@ void ConstrainedDynamics<R>::multipliers(int pack, bool again, R* x2) {
   const ConstraintTable<R>& kernels = constraint_table<R>(width_);
   if (again) {
     AlignedVector<R>& b = push_;
-    std::copy(rhs_.begin(), rhs_.end(), b.begin());
+    std::copy_n(rhs_.begin(), m * w, b.begin());
     kernels.ldl_forward(int(m), int(ld), A_.data(), inverse_.data(), b.data());
   }
   kernels.ldl_back(int(m), int(ld), A_.data(), inverse_.data(), x2);
   for (std::size_t lane = 0; lane < w; ++lane) {
-    bool good = pivots_[lane] > kSmallPivot<R>;
+    bool good = least_[lane] > kSmallPivot<R>;
     for (std::size_t r = 0; r < m; ++r) good = good && std::isfinite(x2[r * w + lane]);
     if (!good) rescue(pack, int(lane), x2);
   }
@@ -359,8 +425,9 @@ bool ConstrainedDynamics<R>::correct(BasicData<R>& data, double dt, In<R> qpos, 
                                  data.joint_inertia.data());
   equalities_.evaluate<R>(elsewhere_, 0, qpos, qvel, rows_, phi_, rate_, bias_);
   kernel_table<R>(1).kinematics(view, elsewhere_.state(0), qpos.data(), qacc.data());
-  row_rates(qacc.data(), rhs_.data());  // J q̈
-  add_targets(equalities_, 1, dt, drift_time, phi_.data(), rate_.data(), bias_.data(), rhs_.data(), sigma_.data());
+  set_targets(equalities_, 1, dt, drift_time, phi_.data(), rate_.data(), bias_.data(), rhs_.data(), sigma_.data());
+  row_rates(qacc.data(), push_.data());  // J q̈
+  for (std::size_t r = 0; r < m; ++r) rhs_[r] += push_[r];
   R worst = 0, scale = 1;
   for (std::size_t r = 0; r < m; ++r) {
     scale = std::max(scale, std::abs(rhs_[r]));

@@ -4,39 +4,12 @@
 #include "constraint/efpa.inl"
 #include "constraint/equality.inl"
 #include "constraint/kernel_table.hpp"
-#include "dynamics/minv.inl"
+#include "constraint/limbs.inl"
+#include "constraint/prepare.inl"
 #include "solver/ldl.inl"
 
 namespace tarsus {
 inline namespace TARSUS_ISA {
-
-template <class T>
-TARSUS_INLINE void origins(const ModelView<Real<T>>& m, LinkState<T>* state) {
-  for (int i = 0; i < m.nlink; ++i) {
-    const int parent = m.link[i].parent;
-    state[i].o = parent >= 0 ? state[parent].o + state[i].r : state[i].r;
-  }
-}
-
-template <class T>
-void prepare_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const T* qpos, const T* qvel, const T* Q,
-                    const T* K) {
-  const T* no_force = nullptr;
-  aba_outward(m, state, qpos, qvel, no_force);
-  origins(m, state);
-  aba_inward(m, state, Q, K);
-}
-
-template <class T>
-void pose_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const T* qpos) {
-  for (int i = 0; i < m.nlink; ++i) {
-    LinkState<T>& s = state[i];
-    joint_pose(m.link[i], qpos, state, s);
-    s.IA = articulated(link_inertia(m.link[i], s.R));
-    s.pA = {zero3<T>(), zero3<T>()};
-  }
-  origins(m, state);
-}
 
 /// T: one world's number or a pack of worlds; P: a pack of neighbouring rows for one world, else T.
 template <class T, class P>
@@ -50,6 +23,15 @@ struct ConstraintFor {
   static void prepare(View m, void* s, const R* qpos, const R* qvel, const R* Q, const R* K) {
     prepare_kernel<T>(m, links(s), in(qpos), in(qvel), in(Q), in(K));
   }
+  static void prepare_limbs(View m, void* s, const R* qpos, const R* qvel, const R* Q, const R* K, R* u) {
+    prepare_limbs_kernel<T>(m, links(s), in(qpos), in(qvel), in(Q), in(K), in(u));
+  }
+  static void limbs(View m, void* s, const LimbsView<R>& view, const LimbLimits<R>& limits, const R* Q, const R* K,
+                    const R* target, const R* sigma, R* u, R* x2, R* qacc, R* quality) {
+    limbs_kernel<T, P>(m, links(s), view, limits, in(Q), in(K), in(target), in(sigma), in(u), in(x2), in(qacc),
+                       in(quality));
+  }
+  static void restore(View m, void* s, const R* Q, const R* K) { restore_kernel<T>(m, links(s), in(Q), in(K)); }
   static void pose(View m, void* s, const R* qpos) { pose_kernel<T>(m, links(s), in(qpos)); }
   static void reduce(View m, void* s, const R* y, const R* K) { aba_inward<T>(m, links(s), in(y), in(K)); }
   static void equalities(View m, const void* s, const EqualityList<R>& list, const RowTarget<R>* targets, const R* qpos,
@@ -59,17 +41,22 @@ struct ConstraintFor {
     equality_kernel<T, S>(m, static_cast<const LinkState<T>*>(s), list, targets, in(qpos), in(qvel), in(phi), in(rate),
                           in(bias));
   }
-  static bool ldl_load(int m, int ld, R* A, const R* sigma, const R* b, R nothing, R share, R* pivots) {
-    return ldl_load_kernel<T, P>(m, ld, in(A), in(sigma), in(b), nothing, share, in(pivots));
+  static bool ldl_load(int m, int ld, R* A, const R* sigma, const R* b, R nothing, R share, R* scale) {
+    const T margin = ldl_load_kernel<T, P>(m, ld, in(A), in(sigma), in(b), nothing, share, in(scale));
+    const R* lane = reinterpret_cast<const R*>(&margin);
+    bool dead = false;
+    for (int l = 0; l < kWidth<T>; ++l) dead = dead || !(lane[l] > 0);
+    return dead;
   }
-  static void ldl(int m, int ld, R* A, R* inverse, R* smallest) {
-    ldl_kernel<T, P>(m, ld, in(A), in(inverse), in(smallest));
+  static void ldl(int m, int ld, R* A, R* inverse, const R* scale, R* least) {
+    ldl_kernel<T, P>(m, m + 1, ld, in(A), in(inverse));
+    in(least)[0] = least_pivot<T, P>(m, in(inverse), in(scale));
   }
   static void ldl_forward(int m, int ld, R* A, const R* inverse, R* b) {
     ldl_forward_kernel<T>(m, ld, in(A), in(inverse), in(b));
   }
   static void ldl_back(int m, int ld, const R* A, const R* inverse, R* x) {
-    ldl_back_kernel<T, P>(m, ld, in(A), in(inverse), in(x));
+    ldl_back_kernel<T, P>(m, m, ld, in(A), in(inverse), in(x));
   }
 
   static void climb_chain(View m, const void* s, int tip, const R* force, const R* entries, int count, int nrow,
@@ -86,6 +73,9 @@ struct ConstraintFor {
 
   static ConstraintTable<R> table() {
     return {prepare,
+            prepare_limbs,
+            limbs,
+            restore,
             pose,
             reduce,
             equalities,

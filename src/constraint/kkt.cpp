@@ -84,7 +84,7 @@ KktReport KktSolver::solve_only(KktMethod method, const KktInput& in, Out<double
   Scratch& s = *s_;
   const std::size_t ld = in.rows.leading_dimension();
   if (s.A.size() < m * ld) s.A.resize(m * ld);
-  s.inverse.resize(m), s.pivots.resize(m), s.rhs.resize(m), s.u.resize(model_.nv);
+  s.inverse.resize(m), s.scale.resize(m), s.rhs.resize(m), s.u.resize(model_.nv);
   KktReport report;
   report.method = method == KktMethod::automatic ? choose(in.rows) : method;
   switch (report.method) {
@@ -141,13 +141,14 @@ void KktSolver::finish(const KktInput& in, KktReport& report, bool matrix_in_pla
   }
   for (int r = 0; r < m; ++r) {
     const double d = s.A[std::size_t(r) * ld + r];
-    s.pivots[r] = d > kDead * most ? 1 / pivot_scale(d, most) : -1;
+    s.scale[r] = d > kDead * most ? pivot_scale(d, most) : std::numeric_limits<double>::infinity();
     s.A[std::size_t(r) * ld + m] = s.rhs[r];
   }
   if (matrix_in_place) s.dense.assign(s.A.begin(), s.A.begin() + std::size_t(m) * ld);
-  s.kernels.ldl(m, ld, s.A.data(), s.inverse.data(), s.pivots.data());
+  double least = 0;
+  s.kernels.ldl(m, ld, s.A.data(), s.inverse.data(), s.scale.data(), &least);
   s.kernels.ldl_back(m, ld, s.A.data(), s.inverse.data(), s.x2.data());
-  if (s.pivots[0] > kDependent && std::isfinite(largest(s.x2))) return;
+  if (least > kDependent && std::isfinite(largest(s.x2))) return;
   if (!matrix_in_place) {
     in.rows.gram(s.A.data(), ld);
     for (int r = 0; r < m && !in.sigma.empty(); ++r) s.A[std::size_t(r) * ld + r] += in.sigma[r];

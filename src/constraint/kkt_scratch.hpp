@@ -20,7 +20,7 @@ struct Chain {
 
 struct KktSolver::Scratch {
   ModelView<double> view;
-  AlignedVector<double> A, inverse, pivots;  // [m][ld], [m]
+  AlignedVector<double> A, inverse, scale;  // [m][ld], [m]
   std::vector<double> rhs, x2, u, r1, r2, y, column;
   std::vector<std::vector<double>> J;  // by block, [ndof][stride] in qvel's axes
   MultiplierReport multipliers;

@@ -325,10 +325,10 @@ TARSUS_INLINE void reduce_group(const ModelView<T>& m, LinkState<T>* state, cons
   scatter_add(to, 24, f.f.x, f.f.y, f.f.z, nothing);
 }
 
-/// Pass 2, inward: articulated inertias and bias forces, factors kept in U, Dinv, G, Minv.
+/// The first groups of pass 2.
 template <class T>
-inline void aba_inward(const ModelView<Real<T>>& m, LinkState<T>* state, const T* Q, const T* K) {
-  for (int g = 0; g < m.ninward; ++g) {
+inline void reduce_groups(const ModelView<Real<T>>& m, LinkState<T>* state, int groups, const T* Q, const T* K) {
+  for (int g = 0; g < groups; ++g) {
     const LinkGroup& group = m.inward[g];
     if constexpr (kRecords<T> == 4) {
       if (group.count > 1) {
@@ -344,6 +344,12 @@ inline void aba_inward(const ModelView<Real<T>>& m, LinkState<T>* state, const T
       reduce(m.link[i], state, i, Q + v, K + v);
     }
   }
+}
+
+/// Pass 2, inward: articulated inertias and bias forces, factors kept in U, Dinv, G, Minv.
+template <class T>
+inline void aba_inward(const ModelView<Real<T>>& m, LinkState<T>* state, const T* Q, const T* K) {
+  reduce_groups(m, state, m.ninward, Q, K);
 }
 
 /// Joint acceleration of one link from what q̈ of the joints below it adds to its acceleration (in s.a), and u; adds S
@@ -370,15 +376,17 @@ TARSUS_INLINE void joint_acceleration(const LinkConstants<Real<T>>& link, LinkSt
   }
 }
 
-/// Pass 3, outward: accelerations.
+/// Pass 3, outward: accelerations, link by link.
+template <class T>
+TARSUS_INLINE void accelerate_link(const ModelView<Real<T>>& m, LinkState<T>* state, int i, T* qacc) {
+  const LinkConstants<Real<T>>& link = m.link[i];
+  LinkState<T>& s = state[i];
+  s.a = link.parent >= 0 ? shift(state[link.parent].a, s.r) : world_velocity<T>();
+  joint_acceleration(link, s, qacc);
+}
 template <class T>
 inline void aba_accelerate(const ModelView<Real<T>>& m, LinkState<T>* state, T* qacc) {
-  for (int i = 0; i < m.nlink; ++i) {
-    const LinkConstants<Real<T>>& link = m.link[i];
-    LinkState<T>& s = state[i];
-    s.a = link.parent >= 0 ? shift(state[link.parent].a, s.r) : world_velocity<T>();
-    joint_acceleration(link, s, qacc);
-  }
+  for (int i = 0; i < m.nlink; ++i) accelerate_link(m, state, i, qacc);
 }
 
 /// q̈ from q, q̇, joint forces Q [nv], joint-space inertia K [nv] and external forces [nlink][6] (n, f at the link's

@@ -170,6 +170,7 @@ void DelassusRows<R>::sweep(const Model& model, const BasicData<R>& data, int pa
                                e.ndof,
                                e.nlink,
                                links_.data() + e.links,
+                               dofs_.data() + e.dofs,
                                e.pair ? force_.data() + e.force : nullptr,
                                e.joint ? joint_.data() + e.joints : nullptr,
                                W_.data() + e.W,

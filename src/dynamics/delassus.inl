@@ -39,21 +39,24 @@ TARSUS_INLINE void store_vec(T* p, int stride, const Vec3<P>& v) {
 /// One joint of a climb, kN packs of rows side by side: a climb is a chain of dependent operations, and two chains take
 /// hardly longer than one. y [kN][6]: the rows' own entries in world axes (linear first for a free joint; only
 /// [0..nv) are read) or null. Writes the joint's rows of W and DW; f becomes what the parent feels, at the parent's origin
-/// (not for a free joint).
+/// (not for a free joint). below_root: of a free joint W alone, whose factor is not known yet. kIsotropic: the factors are aba's (K the same about all
+/// axes of a ball), not those of a rotation at its force limit.
 template <class T, class P, int kN>
-TARSUS_INLINE void climb_free(const LinkState<T>& s, Force<P>* f, const P (*y)[6], T* W, T* DW, int stride) {
+TARSUS_INLINE void climb_free(const LinkState<T>& s, Force<P>* f, const P (*y)[6], T* W, T* DW, int stride,
+                              bool below_root) {
   constexpr int kRows = int(sizeof(P) / sizeof(T));
   for (int p = 0; p < kN; ++p, W += kRows, DW += kRows) {
     Vec3<P> lin = f[p].f, ang = f[p].n;
     if (y) lin += Vec3<P>{y[p][0], y[p][1], y[p][2]}, ang += Vec3<P>{y[p][3], y[p][4], y[p][5]};
+    store_vec(W, stride, lin), store_vec(W + 3 * stride, stride, ang);
+    if (below_root) continue;
     const Mat3<P> G = spread<P>(s.G);
     const Vec3<P> da = spread<P>(s.Dinv) * (ang - G * lin);
     const Vec3<P> dl = spread<P>(s.Minv) * lin - transpose_mul(G, da);
-    store_vec(W, stride, lin), store_vec(W + 3 * stride, stride, ang);
     store_vec(DW, stride, dl), store_vec(DW + 3 * stride, stride, da);
   }
 }
-template <class T, class P, int kN>
+template <class T, class P, int kN, bool kIsotropic>
 TARSUS_INLINE void climb_ball(const LinkState<T>& s, Force<P>* f, const P (*y)[6], T* W, T* DW, int stride) {
   constexpr int kRows = int(sizeof(P) / sizeof(T));
   for (int p = 0; p < kN; ++p, W += kRows, DW += kRows) {
@@ -61,8 +64,13 @@ TARSUS_INLINE void climb_ball(const LinkState<T>& s, Force<P>* f, const P (*y)[6
     if (y) w += Vec3<P>{y[p][0], y[p][1], y[p][2]};
     const Vec3<P> d = spread<P>(s.Dinv) * w;
     store_vec(W, stride, w), store_vec(DW, stride, d);
-    f[p].n = f[p].n - spread<P>(s.IA.I) * d;  // U = [I; Hᵀ], whatever K is
-    f[p].f = f[p].f - transpose_mul(spread<P>(s.IA.H), d);
+    if (kIsotropic && !y) {  // I = D - k and H = D G leave k d and f - Gᵀ w
+      f[p].f = f[p].f - transpose_mul(spread<P>(s.G), w);
+      f[p].n = d * P(s.k);
+    } else {
+      f[p].n = f[p].n - spread<P>(s.IA.I) * d;  // U = [I; Hᵀ], whatever K is
+      f[p].f = f[p].f - transpose_mul(spread<P>(s.IA.H), d);
+    }
     f[p] = shift_back(f[p], spread<P>(s.r));
   }
 }
@@ -80,21 +88,21 @@ TARSUS_INLINE void climb_axial(bool hinge, const LinkState<T>& s, Force<P>* f, c
     f[p] = shift_back(f[p], spread<P>(s.r));
   }
 }
-template <class T, class P, int kN>
+template <class T, class P, int kN, bool kIsotropic = false>
 TARSUS_INLINE void climb_joint(JointType type, const LinkState<T>& s, Force<P>* f, const P (*y)[6], T* W, T* DW,
-                               int stride) {
+                               int stride, bool below_root = false) {
   if (type == JointType::hinge)
     climb_axial<T, P, kN>(true, s, f, y, W, DW);
   else if (type == JointType::ball)
-    climb_ball<T, P, kN>(s, f, y, W, DW, stride);
+    climb_ball<T, P, kN, kIsotropic>(s, f, y, W, DW, stride);
   else if (type == JointType::free)
-    climb_free<T, P, kN>(s, f, y, W, DW, stride);
+    climb_free<T, P, kN>(s, f, y, W, DW, stride, below_root);
   else
     climb_axial<T, P, kN>(false, s, f, y, W, DW);
 }
 
 /// Rows that are forces on a and b: two climbs, the higher index first, that become one where they meet.
-template <class T, class P, int kN>
+template <class T, class P, int kN, bool kIsotropic>
 TARSUS_INLINE void sweep_pair_rows(const ModelView<Real<T>>& m, const LinkState<T>* state,
                                    const RowBlockView<Real<T>>& block, int row) {
   constexpr int kRows = int(sizeof(P) / sizeof(T));
@@ -115,10 +123,10 @@ TARSUS_INLINE void sweep_pair_rows(const ModelView<Real<T>>& m, const LinkState<
           y[p][0] = x.x, y[p][1] = x.y, y[p][2] = x.z;
         }
       }
-      climb_joint<T, P, kN>(link.joint, s, f, y, W, DW, stride);
+      climb_joint<T, P, kN, kIsotropic>(link.joint, s, f, y, W, DW, stride, block.below_root);
     } else {
       const P(*none)[6] = nullptr;
-      climb_joint<T, P, kN>(link.joint, s, f, none, W, DW, stride);
+      climb_joint<T, P, kN, kIsotropic>(link.joint, s, f, none, W, DW, stride, block.below_root);
     }
     W += qvel_count(link.joint) * stride, DW += qvel_count(link.joint) * stride;
     return link.parent;
@@ -140,12 +148,12 @@ TARSUS_INLINE void sweep_pair_rows(const ModelView<Real<T>>& m, const LinkState<
   while (a >= 0) a = climb(a, on_a);
 }
 
-template <class T, class P>
+template <class T, class P, bool kIsotropic = false>
 void sweep_pair_kernel(const ModelView<Real<T>>& m, const LinkState<T>* state, const RowBlockView<Real<T>>& block) {
   constexpr int kRows = int(sizeof(P) / sizeof(T));
   int row = 0;
-  for (; row + kRows < block.nrow; row += 2 * kRows) sweep_pair_rows<T, P, 2>(m, state, block, row);
-  for (; row < block.nrow; row += kRows) sweep_pair_rows<T, P, 1>(m, state, block, row);
+  for (; row + kRows < block.nrow; row += 2 * kRows) sweep_pair_rows<T, P, 2, kIsotropic>(m, state, block, row);
+  for (; row < block.nrow; row += kRows) sweep_pair_rows<T, P, 1, kIsotropic>(m, state, block, row);
 }
 
 /// Rows in joint space: forces gather at each link of the support. scratch: 6 packs of rows for each link of the
@@ -267,6 +275,24 @@ void velocity_kernel(int ndof, const int* dofs, int nrow, int stride, const T* D
   if (row < nrow) velocity_tile<T, P, 1>(ndof, dofs, nrow - row, stride, DW + row, u, Jv + row);
 }
 
+/// u[dof k] += Σ_r W[k][r] λ[r], λ as packs. Padding rows of W are zero.
+template <class T, class P>
+TARSUS_INLINE void push_packs(int ndof, const int* dofs, int stride, const T* W, const P* lambda, T* u) {
+  constexpr int kRows = int(sizeof(P) / sizeof(T));
+  const auto products = [&](int k) {
+    P sum = load_rows<P>(W + k * stride) * lambda[0];
+    for (int p = 1; p * kRows < stride; ++p) sum = mul_add(load_rows<P>(W + k * stride + p * kRows), lambda[p], sum);
+    return sum;
+  };
+  for (int k = 0; k < ndof; k += kRows) {
+    P sums[kRows];
+    for (int i = 0; i < kRows; ++i) sums[i] = k + i < ndof ? products(k + i) : P(Real<T>(0));
+    const P total = sums_of_rows<T>(sums);
+    const T* lane = reinterpret_cast<const T*>(&total);
+    for (int i = 0; i < kRows && k + i < ndof; ++i) u[dofs[k + i]] = u[dofs[k + i]] + lane[i];
+  }
+}
+
 /// u[dof k] += sign Σ_r W[k][r] λ[r]. Padding rows of W are zero.
 template <class T, class P>
 void push_kernel(int ndof, const int* dofs, int nrow, int stride, const T* W, const T* lambda, Real<T> sign, T* u) {
@@ -282,20 +308,7 @@ void push_kernel(int ndof, const int* dofs, int nrow, int stride, const T* W, co
   P packed[kMost / kRows];
   T* flat = reinterpret_cast<T*>(packed);
   for (int r = 0; r < stride; ++r) flat[r] = r < nrow ? lambda[r] * T(sign) : T(Real<T>(0));
-  const auto products = [&](int k) {
-    P sum = load_rows<P>(W + k * stride) * packed[0];
-    for (int p = 1; p * kRows < stride; ++p) sum = mul_add(load_rows<P>(W + k * stride + p * kRows), packed[p], sum);
-    return sum;
-  };
-  int k = 0;
-  for (; k + kRows <= ndof; k += kRows) {
-    P sums[kRows];
-    for (int i = 0; i < kRows; ++i) sums[i] = products(k + i);
-    const P total = sums_of_rows<T>(sums);
-    const T* lane = reinterpret_cast<const T*>(&total);
-    for (int i = 0; i < kRows; ++i) u[dofs[k + i]] = u[dofs[k + i]] + lane[i];
-  }
-  for (; k < ndof; ++k) u[dofs[k]] = u[dofs[k]] + sum_of_rows<T>(products(k));
+  push_packs<T, P>(ndof, dofs, stride, W, packed, u);
 }
 
 /// The joint's u as an array in qvel's order, world axes.
@@ -338,8 +351,10 @@ void inward_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const T* y,
 
 template <class T>
 void outward_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const T* u, T* x) {
-  for (int i = 0; i < m.nlink; ++i) take_u(m.link[i], u, state[i]);
-  aba_accelerate(m, state, x);
+  for (int i = 0; i < m.nlink; ++i) {
+    take_u(m.link[i], u, state[i]);
+    accelerate_link(m, state, i, x);
+  }
 }
 
 /// T: one world's number or a pack of worlds; P: a pack of rows for one world, else T.

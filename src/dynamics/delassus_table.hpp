@@ -13,10 +13,12 @@ template <class R>
 struct RowBlockView {
   int a, b, nrow, stride, ndof;
   int nlink;
-  const int* links;  ///< [nlink] descending
-  const R* force;    ///< [12][stride] or null
-  const R* joint;    ///< [2][stride] (pair), [ndof][stride] (joint block), or null
-  R *W, *DW;         ///< [ndof][stride]
+  const int* links;         ///< [nlink] descending
+  const int* dofs;          ///< [ndof] in their order
+  const R* force;           ///< [12][stride] or null
+  const R* joint;           ///< [2][stride] (pair), [ndof][stride] (joint block), or null
+  R *W, *DW;                ///< [ndof][stride]
+  bool below_root = false;  ///< of a free root W alone is wanted
 };
 
 template <class R>

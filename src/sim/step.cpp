@@ -112,7 +112,8 @@ void Stepper<R>::accelerate(BasicData<R>& data, const Drives& drives, double dt,
   drive_terms<R>(model_, data, drives, dt, qpos, qvel, qpos_target, qvel_target, tau, data.joint_force,
                  data.joint_inertia);
   if (!loops_) return maba<R>(model_, data, qpos, qvel, data.joint_force, data.joint_inertia, data.qacc);
-  loops_->accelerate(data, loop_step(dt), qpos, qvel, data.joint_force, data.joint_inertia, data.qacc, loop_drift(dt));
+  loops_->accelerate(data, loop_step(dt), qpos, qvel, data.joint_force, data.joint_inertia, data.qacc, loop_drift(dt),
+                     rows_ != nullptr);
 }
 
 /// SPOOK's step, 0 for exact accelerations.

@@ -1,7 +1,7 @@
-// A symmetric positive definite system by LDLᵀ without pivoting, its right side carried along as one more column.
+// A symmetric positive definite system by LDLᵀ without pivoting, right sides carried along as more columns.
 //
-// A is [m][ld], the upper triangle row by row, column m the right side; ld >= m + 1 + a pack. Row k is left as d_k l_k:
-// unscaled, with 1 / d_k beside. Rows are made four at a time from all rows above them, a tile of four rows and two
+// A is [m][ld], the upper triangle row by row, right sides in the columns up to n - 1; ld >= n + a pack. Row k is left as
+// d_k l_k: unscaled, with 1 / d_k beside; right sides likewise. Rows are made four at a time from all rows above them, a tile of four rows and two
 // packs at once in registers: every number of the matrix is stored once. Long sums are cut so that what they read stays
 // in the cache.
 //
@@ -40,10 +40,10 @@ TARSUS_INLINE void explain_tile(int count, const T* pivots, const T* c, T* rows,
   }
 }
 
-/// Takes from rows k to k + kN - 1 what the finished rows above them explain, columns k to m. Whole packs: columns left
+/// Takes from rows k to k + kN - 1 what the finished rows above them explain, columns k to n - 1. Whole packs: columns left
 /// of k that this touches are never read.
 template <class T, class P, int kN>
-TARSUS_INLINE void explain(int k, int m, int ld, T* A, const T* inverse) {
+TARSUS_INLINE void explain(int k, int n, int ld, T* A, const T* inverse) {
   constexpr int kRows = int(sizeof(P) / sizeof(T));
   constexpr int kStep = kFactors<T, P>;
   T c[kStep * kLdlCut];
@@ -56,8 +56,8 @@ TARSUS_INLINE void explain(int k, int m, int ld, T* A, const T* inverse) {
     }
     T *pivots = A + first * ld, *rows = A + k * ld;
     int j = k / kRows * kRows;
-    for (; j + kRows <= m; j += 2 * kRows) explain_tile<T, P, kN, 2>(count, pivots + j, c, rows + j, ld);
-    if (j <= m) explain_tile<T, P, kN, 1>(count, pivots + j, c, rows + j, ld);
+    for (; j + kRows < n; j += 2 * kRows) explain_tile<T, P, kN, 2>(count, pivots + j, c, rows + j, ld);
+    if (j < n) explain_tile<T, P, kN, 1>(count, pivots + j, c, rows + j, ld);
   }
 }
 
@@ -73,7 +73,7 @@ TARSUS_INLINE void eliminate(const T* pivot, T c, T* row, int from, int to) {
 /// The 4 x 4 corner of a panel by LDLᵀ in registers, then the panel's rows, each minus what those above it in the panel
 /// explain, in one pass.
 template <class T, class P>
-TARSUS_INLINE void factor_panel(int k, int m, int ld, T* A, T* inverse, T* diagonal) {
+TARSUS_INLINE void factor_panel(int k, int n, int ld, T* A, T* inverse) {
   constexpr int kRows = int(sizeof(P) / sizeof(T));
   const T one = T(Real<T>(1));
   T *r0 = A + k * ld, *r1 = r0 + ld, *r2 = r1 + ld, *r3 = r2 + ld;
@@ -87,9 +87,8 @@ TARSUS_INLINE void factor_panel(int k, int m, int ld, T* A, T* inverse, T* diago
   const T i2 = one / d2, f3 = a23 * i2;
   const T d3 = neg_mul_add(f3, a23, neg_mul_add(e3, a13, neg_mul_add(c3, a03, r3[k + 3])));
   inverse[k] = i0, inverse[k + 1] = i1, inverse[k + 2] = i2, inverse[k + 3] = one / d3;
-  diagonal[0] = r0[k], diagonal[1] = d1, diagonal[2] = d2, diagonal[3] = d3;
   const P pc1 = P(-c1), pc2 = P(-c2), pc3 = P(-c3), pe2 = P(-e2), pe3 = P(-e3), pf3 = P(-f3);
-  for (int j = (k + 1) / kRows * kRows; j < m + 1; j += kRows) {
+  for (int j = (k + 1) / kRows * kRows; j < n; j += kRows) {
     const P x0 = load_rows<P>(r0 + j), x1 = mul_add(pc1, x0, load_rows<P>(r1 + j));
     const P x2 = mul_add(pe2, x1, mul_add(pc2, x0, load_rows<P>(r2 + j)));
     const P x3 = mul_add(pf3, x2, mul_add(pe3, x1, mul_add(pc3, x0, load_rows<P>(r3 + j))));
@@ -97,57 +96,78 @@ TARSUS_INLINE void factor_panel(int k, int m, int ld, T* A, T* inverse, T* diago
   }
 }
 
-/// Before ldl_kernel: sigma is added to the diagonal, b becomes column m, pivots[k] = 1 / pivot_scale(A_kk)
+/// Before ldl_kernel: sigma is added to the diagonal, b becomes column m, scale[k] = pivot_scale(A_kk)
 /// (tarsus/solver/multipliers.hpp) with `share` of √(A_kk × the largest).
-/// @return whether in any system a diagonal is no more than `nothing` times the largest
+/// @return the least diagonal - `nothing` times the largest: not positive where a row is as good as nothing
 template <class T, class P>
-bool ldl_load_kernel(int m, int ld, T* A, const T* sigma, const T* b, Real<T> nothing, Real<T> share, T* pivots) {
+T ldl_load_kernel(int m, int ld, T* A, const T* sigma, const T* b, Real<T> nothing, Real<T> share, T* scale) {
   constexpr int kRows = int(sizeof(P) / sizeof(T));
-  T largest = T(Real<T>(0)), least = T(std::numeric_limits<Real<T>>::infinity());
   for (int k = 0; k < m; ++k) {
     const T d = A[k * ld + k] + sigma[k];
-    A[k * ld + k] = d, A[k * ld + m] = b[k], pivots[k] = d;
-    largest = maximum(largest, d), least = minimum(least, d);
+    A[k * ld + k] = d, A[k * ld + m] = b[k], scale[k] = d;
   }
+  const P infinite = P(std::numeric_limits<Real<T>>::infinity());
+  P most = P(Real<T>(0)), fewest = infinite;
   int k = 0;
   for (; k + kRows <= m; k += kRows) {
-    const P d = load_rows<P>(pivots + k);
-    store_rows(pivots + k, P(Real<T>(1)) / maximum(d, P(share) * square_root(d * P(largest))));
+    const P d = load_rows<P>(scale + k);
+    most = maximum(most, d), fewest = minimum(fewest, d);
   }
-  for (; k < m; ++k) {
-    const T d = pivots[k];
-    pivots[k] = T(Real<T>(1)) / maximum(d, T(share) * square_root(d * largest));
+  T largest = T(Real<T>(0)), least = T(std::numeric_limits<Real<T>>::infinity());
+  const T *mosts = reinterpret_cast<const T*>(&most), *fews = reinterpret_cast<const T*>(&fewest);
+  for (int r = 0; r < kRows; ++r) largest = maximum(largest, mosts[r]), least = minimum(least, fews[r]);
+  for (; k < m; ++k) largest = maximum(largest, scale[k]), least = minimum(least, scale[k]);
+  for (k = 0; k < m; k += kRows) {
+    const P d = load_rows<P>(scale + k);
+    store_rows(scale + k, maximum(d, P(share) * square_root(d * P(largest))));
   }
-  const T margin = least - largest * T(nothing);
-  const Real<T>* lane = reinterpret_cast<const Real<T>*>(&margin);
-  bool dead = false;
-  for (int l = 0; l < kWidth<T>; ++l) dead = dead || !(lane[l] > 0);
-  return dead;
+  return least - largest * T(nothing);
 }
 
-/// Factors A and carries column m along. On entry smallest[k] is 1 / A_kk. smallest[0] leaves as the least ratio of a
-/// pivot to its own diagonal before elimination; not positive, or tiny: the matrix is singular to rounding and what was
-/// computed is not to be used.
+/// Rows k to k + 3, or to m - 1 if that is less. Systems that are factored in turn, a step of each, need not wait for
+/// one another's divisions.
 template <class T, class P>
-void ldl_kernel(int m, int ld, T* A, T* inverse, T* smallest) {
-  T least = T(Real<T>(1)), diagonal[4];
-  int k = 0;
-  for (; k + 4 <= m; k += 4) {
-    explain<T, P, 4>(k, m, ld, A, inverse);
-    factor_panel<T, P>(k, m, ld, A, inverse, diagonal);
-    for (int p = 0; p < 4; ++p) least = minimum(least, diagonal[p] * smallest[k + p]);
-  }
+TARSUS_INLINE void ldl_step(int k, int m, int n, int ld, T* A, T* inverse) {
   const int left = m - k;
-  if (left == 1) explain<T, P, 1>(k, m, ld, A, inverse);
-  if (left == 2) explain<T, P, 2>(k, m, ld, A, inverse);
-  if (left == 3) explain<T, P, 3>(k, m, ld, A, inverse);
+  if (left >= 4) {
+    explain<T, P, 4>(k, n, ld, A, inverse);
+    factor_panel<T, P>(k, n, ld, A, inverse);
+    return;
+  }
+  if (left == 1) explain<T, P, 1>(k, n, ld, A, inverse);
+  if (left == 2) explain<T, P, 2>(k, n, ld, A, inverse);
+  if (left == 3) explain<T, P, 3>(k, n, ld, A, inverse);
   for (; k < m; ++k) {
     const T* pivot = A + k * ld;
     inverse[k] = T(Real<T>(1)) / pivot[k];
-    least = minimum(least, pivot[k] * smallest[k]);
-    for (int i = k + 1; i < m; ++i) eliminate<T, P>(pivot, pivot[i] * inverse[k], A + i * ld, i, m + 1);
+    for (int i = k + 1; i < m; ++i) eliminate<T, P>(pivot, pivot[i] * inverse[k], A + i * ld, i, n);
   }
-  smallest[0] = least;
+}
+
+/// Factors A and carries the columns from m to n - 1 along.
+template <class T, class P>
+void ldl_kernel(int m, int n, int ld, T* A, T* inverse) {
+  for (int k = 0; k < m; k += 4) ldl_step<T, P>(k, m, n, ld, A, inverse);
+}
+
+/// The least ratio of a pivot to scale[k], its diagonal before elimination; not positive, or tiny: the matrix is singular
+/// to rounding and what was computed is not to be used. (Nor is it where a multiplier is not a number, which this does
+/// not see.)
+template <class T, class P>
+T least_pivot(int m, const T* inverse, const T* scale) {
+  constexpr int kRows = int(sizeof(P) / sizeof(T));
+  const T zero = T(Real<T>(0)), one = T(Real<T>(1));
+  P most = P(Real<T>(0)), least = P(Real<T>(1));
+  int k = 0;
+  for (; k + kRows <= m; k += kRows) {
+    const P ratio = load_rows<P>(inverse + k) * load_rows<P>(scale + k);
+    most = maximum(most, ratio), least = minimum(least, ratio);
+  }
+  T high = zero, low = one;
+  const T *mosts = reinterpret_cast<const T*>(&most), *leasts = reinterpret_cast<const T*>(&least);
+  for (int r = 0; r < kRows; ++r) high = maximum(high, mosts[r]), low = minimum(low, leasts[r]);
+  for (; k < m; ++k) high = maximum(high, inverse[k] * scale[k]), low = minimum(low, inverse[k] * scale[k]);
+  return select(low > zero, one / maximum(high, one), low);
 }
 
 /// Another right side through the same factor: b becomes L⁻¹ b, put in column m for ldl_back_kernel.
@@ -161,15 +181,15 @@ void ldl_forward_kernel(int m, int ld, T* A, const T* inverse, T* b) {
   for (int k = 0; k < m; ++k) A[k * ld + m] = b[k];
 }
 
-/// x [m] from what ldl_kernel left. Four rows at a time: what older x explain as packs, the newest four one by one, so
+/// x [m] from what ldl_kernel left, of the right side in column `right`. Four rows at a time: what older x explain as packs, the newest four one by one, so
 /// that nothing but their last is waited for.
 template <class T, class P>
-void ldl_back_kernel(int m, int ld, const T* A, const T* inverse, T* x) {
+void ldl_back_kernel(int m, int right, int ld, const T* A, const T* inverse, T* x) {
   constexpr int kRows = int(sizeof(P) / sizeof(T));
   int k = m;
   for (; k % 4 != 0; --k) {
     const T* row = A + (k - 1) * ld;
-    T sum = row[m];
+    T sum = row[right];
     for (int j = m - 1; j >= k; --j) sum = neg_mul_add(row[j], x[j], sum);
     x[k - 1] = sum * inverse[k - 1];
   }
@@ -178,13 +198,16 @@ void ldl_back_kernel(int m, int ld, const T* A, const T* inverse, T* x) {
     T sum[4];
     const int newest = k + 8 < m ? k + 8 : m;
     int j = newest;
-    P packs[4];
-    for (int r = 0; r < 4; ++r) packs[r] = P(Real<T>(0));
-    for (; j + kRows <= m; j += kRows) {
-      const P old = load_rows<P>(x + j);
-      for (int r = 0; r < 4; ++r) packs[r] = mul_add(load_rows<P>(row + r * ld + j), old, packs[r]);
+    for (int r = 0; r < 4; ++r) sum[r] = row[r * ld + right];
+    if (j + kRows <= m) {
+      P packs[4];
+      for (int r = 0; r < 4; ++r) packs[r] = P(Real<T>(0));
+      for (; j + kRows <= m; j += kRows) {
+        const P old = load_rows<P>(x + j);
+        for (int r = 0; r < 4; ++r) packs[r] = mul_add(load_rows<P>(row + r * ld + j), old, packs[r]);
+      }
+      for (int r = 0; r < 4; ++r) sum[r] = sum[r] - sum_of_rows<T>(packs[r]);
     }
-    for (int r = 0; r < 4; ++r) sum[r] = row[r * ld + m] - sum_of_rows<T>(packs[r]);
     for (; j < m; ++j) {
       for (int r = 0; r < 4; ++r) sum[r] = neg_mul_add(row[r * ld + j], x[j], sum[r]);
     }

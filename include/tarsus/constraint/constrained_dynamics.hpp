@@ -4,7 +4,8 @@
 //
 // ABA's inward pass leaves u = L⁻¹ (Q - C). The rows' own inward passes give W = L⁻¹ Jᵀ (delassus.hpp), then
 // (Wᵀ D⁻¹ W + Σ) x₂ = Wᵀ D⁻¹ u - y₂,  u -= W x₂, and ABA's outward pass: O(n + m d + m² d + m³). Drives enter M̂ = M + K
-// and Q.
+// and Q. Where rows sit on several limbs of a floating base, each limb's are eliminated before the root's factor is made,
+// m being the rows of one limb then (src/constraint/limbs.inl; decision 408).
 //
 //   exact    y₂ = -J̇ q̇, Σ = 0: the acceleration of the ideal linkage; with a drift time T, y₂ -= 2 J q̇ / T + φ / T²
 //   spook    y₂ = (b - J q̇)/h with b, Σ of theory.md, section 4: the step's end velocity obeys the softened row
@@ -14,6 +15,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "tarsus/constraint/equality.hpp"
@@ -30,16 +32,22 @@ enum class KktStatus : std::uint8_t {
 const char* name(KktStatus status);
 
 template <class R>
+class Limbs;
+
+template <class R>
 class ConstrainedDynamics {
  public:
-  /// Keeps references to both. @throws ValueError if the set was made for another model
-  ConstrainedDynamics(const Model& model, const EqualitySet& equalities, const BasicData<R>& data);
+  /// Keeps references to both. limbs: whether rows may be eliminated limb by limb; the answer is the same to rounding.
+  /// @throws ValueError if the set was made for another model
+  ConstrainedDynamics(const Model& model, const EqualitySet& equalities, const BasicData<R>& data, bool limbs = true);
+  ~ConstrainedDynamics();
 
   /// q̈ of all worlds. dt > 0: SPOOK over that step; dt = 0: exact, with drift_time [s] > 0 pulled back in about that
   /// time.
   /// @param joint_force Q, joint_inertia K as for maba()
+  /// @param keep_factors whether the workspace must hold the factors of M̂ afterwards, as maba() leaves them
   void accelerate(BasicData<R>& data, double dt, In<R> qpos, In<R> qvel, In<R> joint_force, In<R> joint_inertia,
-                  Out<R> qacc, double drift_time = 0);
+                  Out<R> qacc, double drift_time = 0, bool keep_factors = true);
 
   /// For a caller whose mass matrix changes with the answer (drives at their force limits), one world: begin_rounds(),
   /// then for each qacc of its own, with factor() done, correct() until it says that the rows hold. `force` gets the
@@ -62,7 +70,7 @@ class ConstrainedDynamics {
   // Of the last call, as batch arrays [pack][rows][lane].
   std::span<const R> multiplier() const { return x2_; }  ///< x₂ of accelerate(): the force on bodies is -Jᵀ x₂
   /// Σ of the last accelerate() or correct(), one pack.
-  std::span<const R> compliance() const { return sigma_; }
+  std::span<const R> compliance() const { return {sigma_.data(), std::size_t(rows()) * width_}; }
   /// One world: other rows of the same step changed the rows' impulses by -h Δx₂ (held_rows.hpp).
   void add_impulse(std::span<const double> impulse, double h) {
     for (std::size_t r = 0; r < impulse.size(); ++r) x2_[r] -= R(impulse[r] / h);
@@ -70,6 +78,8 @@ class ConstrainedDynamics {
   std::span<const R> phi() const { return phi_; }  ///< where it was last evaluated: the step's start; close(): its end
   std::span<const R> rate() const { return rate_; }  ///< J q̇
   KktStatus status(int world) const { return status_[world]; }
+  /// Whether the last accelerate() eliminated that world's rows limb by limb.
+  bool by_limbs(int world) const { return by_limbs_[world]; }
   /// Of the last world that was not simply solved: its rank and rows.
   const MultiplierReport& report() const { return report_; }
 
@@ -81,9 +91,17 @@ class ConstrainedDynamics {
   Error error(int world) const;
 
  private:
+  /// One pack's part of accelerate()'s arguments.
+  struct Inputs {
+    int pack;
+    double dt, drift_time;
+    const R *qpos, *qvel, *Q, *K;
+    bool keep_factors;
+  };
   void check(const BasicData<R>& data) const;
-  void solve_pack(BasicData<R>& data, int pack, double dt, double drift_time, const R* qpos, const R* qvel, const R* Q,
-                  const R* K, R* qacc);
+  void solve_pack(BasicData<R>& data, const Inputs& in, R* qacc);
+  void solve_limbs(BasicData<R>& data, const Inputs& in, R* qacc);
+  void evaluate_rows(BasicData<R>& data, const Inputs& in);
   int close_pack(BasicData<R>& data, int pack, R h, const R* qpos, R* v, R* next_qpos);
   int close_from_there(BasicData<R>& data, int pack, R h, const R* K, R* v, R* next_qpos);
   void prepare_rows(BasicData<R>& data, int pack, const R* qpos, const R* K);
@@ -98,11 +116,14 @@ class ConstrainedDynamics {
   const EqualitySet& equalities_;
   int width_, worlds_;
   DelassusRows<R> rows_;
-  AlignedVector<R> phi_, rate_, bias_, x2_;  // [pack][rows][lane]
-  AlignedVector<R> A_, inverse_, pivots_, rhs_, sigma_, projection_, u_, push_, trial_v_, zero_, gram_;  // of one pack
+  std::unique_ptr<Limbs<R>> limbs_;                  // null: none apply
+  AlignedVector<R> quality_, other_qacc_, limb_x2_;  // of one pack
+  AlignedVector<R> phi_, rate_, bias_, x2_;          // [pack][rows][lane]
+  AlignedVector<R> A_, inverse_, scale_, least_, rhs_, sigma_, projection_, u_, push_, trial_v_, zero_,
+      gram_;                // of one pack
   BasicData<R> elsewhere_;  // workspace of one pack at another configuration
   std::vector<KktStatus> status_;
-  std::vector<char> closed_;
+  std::vector<char> closed_, by_limbs_;
   int rounds_ = 0;
   MultiplierReport report_;
 };

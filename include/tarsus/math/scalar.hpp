@@ -137,10 +137,21 @@ TARSUS_INLINE Pack<R, W> mul_add(Pack<R, W> a, Pack<R, W> b, Pack<R, W> c) {
   return a * b + c;
 #endif
 }
-/// c - a b.
-template <class T>
-TARSUS_INLINE T neg_mul_add(T a, T b, T c) {
-  return mul_add(-a, b, c);
+/// c - a b, rounded as mul_add(-a, b, c).
+TARSUS_INLINE double neg_mul_add(double a, double b, double c) { return mul_add(-a, b, c); }
+TARSUS_INLINE float neg_mul_add(float a, float b, float c) { return mul_add(-a, b, c); }
+template <class R, int W>
+TARSUS_INLINE Pack<R, W> neg_mul_add(Pack<R, W> a, Pack<R, W> b, Pack<R, W> c) {
+  // By the instruction's own name: of a number that is the same in all lanes the compiler would negate the number, in an
+  // instruction of its own.
+#if defined(__FMA__)
+  if constexpr (std::is_same_v<R, double> && W == 4)
+    return Pack<R, W>(_mm256_fnmadd_pd(a.value, b.value, c.value));
+  else if constexpr (std::is_same_v<R, float> && W == 8)
+    return Pack<R, W>(_mm256_fnmadd_ps(a.value, b.value, c.value));
+  else
+#endif
+    return mul_add(-a, b, c);
 }
 
 TARSUS_INLINE double square_root(double x) { return __builtin_sqrt(x); }
@@ -197,13 +208,19 @@ template <class T>
 TARSUS_INLINE T absolute(T x) {
   return select(x < T(Real<T>(0)), -x, x);
 }
-template <class T>
-TARSUS_INLINE T minimum(T a, T b) {
-  return select(a < b, a, b);
+/// a < b ? a : b; b if either is not a number. One instruction.
+TARSUS_INLINE double minimum(double a, double b) { return a < b ? a : b; }
+TARSUS_INLINE float minimum(float a, float b) { return a < b ? a : b; }
+template <class R, int W>
+TARSUS_INLINE Pack<R, W> minimum(Pack<R, W> a, Pack<R, W> b) {
+  return Pack<R, W>(a.value < b.value ? a.value : b.value);
 }
-template <class T>
-TARSUS_INLINE T maximum(T a, T b) {
-  return select(a > b, a, b);
+/// a > b ? a : b; b if either is not a number.
+TARSUS_INLINE double maximum(double a, double b) { return a > b ? a : b; }
+TARSUS_INLINE float maximum(float a, float b) { return a > b ? a : b; }
+template <class R, int W>
+TARSUS_INLINE Pack<R, W> maximum(Pack<R, W> a, Pack<R, W> b) {
+  return Pack<R, W>(a.value > b.value ? a.value : b.value);
 }
 template <class T>
 TARSUS_INLINE T clamp(T x, T low, T high) {

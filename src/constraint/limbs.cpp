@@ -1,0 +1,143 @@
+#include "constraint/limbs.hpp"
+
+#include <algorithm>
+
+#include "tarsus/solver/multipliers.hpp"
+
+namespace tarsus {
+
+static int padded(int n, int to) { return (n + to - 1) / to * to; }
+
+template <class R>
+LimbLimits<R> Limbs<R>::limits() {
+  // What decides is how much stiffer limbs hold the root than its own inertia: rounding grows with the square of that
+  // ratio, and up to 100 the error is that of one factor of all rows.
+  constexpr bool fine = sizeof(R) == 8;
+  return {.limb = {fine ? R(1e-9) : R(1e-5), 0, 0},
+          .kept = {fine ? R(kDependent) : R(1e-5), kPivotShare<R>, fine ? R(kDead) : R(1e-12)},
+          .stiffness = R(100)};
+}
+
+template <class R>
+Limbs<R>::Limbs(const Model& model, DelassusRows<R>& rows) {
+  for (int i = 0; i < model.njoint(); ++i) {
+    const bool root = model.joints[i].parent < 0;
+    if (root != (i == 0) || (root && model.joints[i].type != JointType::free)) return;
+  }
+  for (int i = 0; i < rows.blocks(); ++i) {
+    if (!rows.block(i).force) return;
+  }
+  find_groups(rows);
+  // One group is kept whatever it is like: the last of several gains nothing by going first.
+  const auto held = [](const Group& g) { return int(g.dofs.size()) >= g.nrow; };
+  Group kept;
+  const auto keep = [&](std::size_t i) {
+    kept.members.insert(kept.members.end(), groups_[i].members.begin(), groups_[i].members.end());
+    kept.nrow += groups_[i].nrow;
+    groups_.erase(groups_.begin() + std::ptrdiff_t(i));
+  };
+  for (std::size_t i = groups_.size(); i-- > 0;) {
+    if (!held(groups_[i])) keep(i);
+  }
+  if (kept.nrow == 0 && !groups_.empty()) {
+    const auto most = std::max_element(groups_.begin(), groups_.end(),
+                                       [](const Group& a, const Group& b) { return a.nrow < b.nrow; });
+    keep(std::size_t(most - groups_.begin()));
+  }
+  if (groups_.empty()) return;
+  std::sort(kept.members.begin(), kept.members.end());
+  groups_.push_back(std::move(kept));
+  for (std::size_t i = 0; i < groups_.size(); ++i) lay_out(rows, groups_[i], i + 1 < groups_.size());
+  for (std::size_t i = 0; i + 1 < groups_.size(); ++i) limb_views_.push_back(view_of(groups_[i], rows.width(), true));
+  view_.limbs = int(limb_views_.size()), view_.limb = limb_views_.data();
+  for (const auto& limb : limb_views_) view_.most = std::max(view_.most, limb.nrow);
+  view_.kept = view_of(groups_.back(), rows.width(), false);
+}
+
+/// Blocks that share a DoF below the root belong together.
+template <class R>
+void Limbs<R>::find_groups(DelassusRows<R>& rows) {
+  for (int i = 0; i < rows.blocks(); ++i) {
+    const auto block = rows.block(i);
+    Group group;
+    group.members = {i}, group.nrow = block.nrow;
+    group.dofs.assign(block.dofs.begin(), block.dofs.end() - 6);
+    for (std::size_t k = groups_.size(); k-- > 0;) {
+      const Group& other = groups_[k];
+      const bool meet = std::any_of(other.dofs.begin(), other.dofs.end(), [&](int dof) {
+        return std::find(group.dofs.begin(), group.dofs.end(), dof) != group.dofs.end();
+      });
+      if (!meet) continue;
+      group.members.insert(group.members.end(), other.members.begin(), other.members.end());
+      group.dofs.insert(group.dofs.end(), other.dofs.begin(), other.dofs.end());
+      group.nrow += other.nrow;
+      groups_.erase(groups_.begin() + std::ptrdiff_t(k));
+    }
+    std::sort(group.dofs.begin(), group.dofs.end());
+    group.dofs.erase(std::unique(group.dofs.begin(), group.dofs.end()), group.dofs.end());
+    std::sort(group.members.begin(), group.members.end());
+    groups_.push_back(std::move(group));
+  }
+}
+
+/// Views of the group's blocks and the runs of DoFs that they share: of a limb, those below the root.
+template <class R>
+void Limbs<R>::lay_out(DelassusRows<R>& rows, Group& group, bool below_root) {
+  int first = 0;
+  for (const int i : group.members) {
+    const auto block = rows.block(i);
+    group.blocks.push_back({block.a, block.b, block.nrow, block.stride, int(block.dofs.size()), int(block.links.size()),
+                            block.links.data(), block.dofs.data(), block.force, block.joint, block.W, block.DW,
+                            below_root});
+    group.first.push_back(first), group.global.push_back(block.first_row);
+    first += block.nrow;
+  }
+  const auto end_of = [&](int k) { return group.blocks[k].ndof - (below_root ? 6 : 0); };
+  for (int p = 0; p < int(group.blocks.size()); ++p) {
+    for (int q = p; q < int(group.blocks.size()); ++q) {
+      const int *x = group.blocks[p].dofs, *y = group.blocks[q].dofs;
+      const std::size_t before = group.overlaps.size();
+      for (int i = 0; i < end_of(p); ++i) {
+        const int j = int(std::find(y, y + end_of(q), x[i]) - y);
+        if (j == end_of(q)) continue;
+        RowOverlap* last = group.overlaps.size() > before ? &group.overlaps.back() : nullptr;
+        if (last && last->first + last->count == i && last->second + last->count == j)
+          ++last->count;
+        else
+          group.overlaps.push_back({p, q, i, j, 1, last != nullptr});
+      }
+    }
+  }
+  const std::size_t width = rows.width(), lines = group.nrow + row_width<R>(rows.width());
+  group.A.assign(lines * leading_dimension(group.nrow, rows.width()) * width, R(0));
+  group.lines.assign(3 * lines * width, R(0));
+  std::fill_n(group.lines.begin(), 2 * lines * width, R(1));  // inverse and diagonal of padding
+}
+
+/// Room for the columns that a limb carries along and the pack that a tile may read beyond them.
+template <class R>
+int Limbs<R>::leading_dimension(int nrow, int width) {
+  const int pack = row_width<R>(width), carried = std::max(8, pack);
+  return padded(nrow, pack) + carried + pack;
+}
+
+template <class R>
+RowGroupView<R> Limbs<R>::view_of(Group& group, int width, bool below_root) {
+  RowGroupView<R> v;
+  if (group.nrow == 0) return v;
+  const std::size_t line = group.lines.size() / 3;
+  R* lines = group.lines.data();
+  v.nrow = group.nrow;
+  v.right = below_root ? padded(group.nrow, row_width<R>(width)) : group.nrow;
+  v.ld = leading_dimension(group.nrow, width);
+  v.blocks = int(group.blocks.size()), v.overlaps = int(group.overlaps.size());
+  v.block = group.blocks.data(), v.first = group.first.data(), v.global = group.global.data();
+  v.overlap = group.overlaps.data();
+  v.A = group.A.data(), v.inverse = lines, v.diagonal = lines + line, v.x = lines + 2 * line;
+  return v;
+}
+
+template class Limbs<double>;
+template class Limbs<float>;
+
+}  // namespace tarsus

@@ -1,0 +1,46 @@
+// Which rows of a set can be eliminated limb by limb, and the memory for it. See limbs.inl.
+#pragma once
+
+#include <vector>
+
+#include "constraint/limbs_view.hpp"
+#include "tarsus/dynamics/delassus.hpp"
+
+namespace tarsus {
+
+template <class R>
+class Limbs {
+ public:
+  /// Of all blocks of `rows`, none of which may be added or moved afterwards. Applies where the model is one tree with a
+  /// free root, every block is a force on links, and rows fall into at least two groups that meet at the root alone, of
+  /// which at least one has no more rows than DoFs below it.
+  Limbs(const Model& model, DelassusRows<R>& rows);
+
+  bool apply() const { return view_.limbs > 0; }
+  const LimbsView<R>& view() const { return view_; }
+  static LimbLimits<R> limits();
+
+ private:
+  struct Group {
+    std::vector<int> members;  // blocks of the set
+    int nrow = 0;
+    std::vector<int> dofs;  // below the root, each once
+    std::vector<RowBlockView<R>> blocks;
+    std::vector<int> first, global;
+    std::vector<RowOverlap> overlaps;
+    AlignedVector<R> A, lines;  // lines: inverse, diagonal, x
+  };
+  void find_groups(DelassusRows<R>& rows);
+  void lay_out(DelassusRows<R>& rows, Group& group, bool below_root);
+  static int leading_dimension(int nrow, int width);
+  static RowGroupView<R> view_of(Group& group, int width, bool below_root);
+
+  std::vector<Group> groups_;  // the kept one last, perhaps empty
+  std::vector<RowGroupView<R>> limb_views_;
+  LimbsView<R> view_;
+};
+
+extern template class Limbs<double>;
+extern template class Limbs<float>;
+
+}  // namespace tarsus

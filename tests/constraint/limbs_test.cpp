@@ -1,0 +1,210 @@
+// Rows eliminated limb by limb against the dense KKT system, and what happens where a limb cannot hold its rows.
+#include <gtest/gtest.h>
+
+#include <Eigen/Dense>
+
+#include "support/random_model.hpp"
+#include "tarsus/constraint/constrained_dynamics.hpp"
+#include "tarsus/io/model_file.hpp"
+#include "tarsus/math/rotation.hpp"
+
+namespace tarsus::test {
+namespace {
+
+using Matrix = Eigen::MatrixXd;
+using Vector = Eigen::VectorXd;
+
+Model character(const std::string& name) {
+  return compile(read_model(std::filesystem::path(TARSUS_SOURCE_DIR) / "models" / (name + ".xml")));
+}
+
+/// [M Jᵀ; J -Σ] [q̈; x₂] = [Q - C; -J̇ q̇ - 2 J q̇ / T - φ / T²] by a dense LU; M from crba, C from rnea.
+Vector dense(const Model& model, const EqualitySet& set, const State& s, double drift_time, double* condition) {
+  Data data(model);
+  DelassusRows<double> rows(model);
+  set.add_blocks(rows);
+  const int n = model.nv, m = set.rows();
+  std::vector<double> M(std::size_t(n) * n), bias(n), zero(n), tau(n), phi(m), rate(m), Jdot(m);
+  crba<double>(model, data, s.qpos, M);
+  bias_force<double>(model, data, s.qpos, s.qvel, bias);
+  kinematics<double>(model, data, s.qpos, s.qvel);
+  rnea<double>(model, data, s.qpos, s.qvel, zero, tau);
+  set.evaluate<double>(data, 0, s.qpos, s.qvel, rows, phi, rate, Jdot);
+  Matrix whole = Matrix::Zero(n + m, n + m);
+  whole.topLeftCorner(n, n) = Eigen::Map<Matrix>(M.data(), n, n);
+  kinematics<double>(model, data, s.qpos);
+  for (int b = 0; b < rows.blocks(); ++b) {
+    const auto block = rows.block(b);
+    std::vector<double> J(block.dofs.size() * block.stride);
+    rows.jacobian(model, data, b, J.data());
+    for (std::size_t k = 0; k < block.dofs.size(); ++k) {
+      for (int r = 0; r < block.nrow; ++r) whole(n + block.first_row + r, block.dofs[k]) += J[k * block.stride + r];
+    }
+  }
+  whole.topRightCorner(n, m) = whole.bottomLeftCorner(m, n).transpose();
+  const Matrix J = whole.bottomLeftCorner(m, n);
+  Matrix A = J * whole.topLeftCorner(n, n).llt().solve(Matrix(J.transpose()));
+  const Vector scale = A.diagonal().cwiseSqrt().cwiseInverse();
+  A = scale.asDiagonal() * A * scale.asDiagonal();
+  const Eigen::SelfAdjointEigenSolver<Matrix> eigen(A, Eigen::EigenvaluesOnly);
+  *condition = eigen.eigenvalues()[0] > 0 ? eigen.eigenvalues()[m - 1] / eigen.eigenvalues()[0] : 1e300;
+  Vector b(n + m);
+  for (int i = 0; i < n; ++i) b[i] = s.tau[i] - bias[i];
+  for (int r = 0; r < m; ++r) b[n + r] = -Jdot[r] - 2 * rate[r] / drift_time - phi[r] / (drift_time * drift_time);
+  return whole.fullPivLu().solve(b);
+}
+
+/// Constraints of every kind on bodies of several limbs.
+EqualitySet limb_rows(Random& random, const Model& model, int count) {
+  EqualitySet set(model);
+  for (int i = 0; i < count; ++i) {
+    const std::string name = "c" + std::to_string(i);
+    const int a = 1 + random.index(model.nbody() - 1), b = random.chance(0.7) ? 0 : random.index(model.nbody());
+    if (model.bodies[a].link == model.bodies[b].link) continue;
+    const int kind = random.index(4);
+    if (kind == 0) set.add_connect(name, a, random.vector(0.2), b, random.vector(0.3));
+    if (kind == 1) set.add_weld(name, a, b, {rotation(random.rotation()), random.vector(0.2)}, random.uniform(0.5, 2));
+    if (kind == 2) set.add_distance(name, a, random.vector(0.2), b, random.vector(0.3), random.uniform(0.1, 1));
+    if (kind == 3) set.add_point_on_plane(name, a, random.vector(0.2), b, random.vector(0.3), random.direction());
+  }
+  return set;
+}
+
+TEST(Limbs, SolveTheDenseSystem) {
+  int compared = 0, eliminated = 0, by_limbs_off = 0;
+  for (const char* name : {"humanoid", "dog"}) {
+    const Model model = character(name);
+    for (unsigned seed = 0; seed < 150; ++seed) {
+      Random random(seed);
+      const EqualitySet set = limb_rows(random, model, 2 + int(seed % 5));
+      const State s = random_state(random, model);
+      if (set.rows() == 0) continue;
+      double condition = 0;
+      const Vector expected = dense(model, set, s, 0.3, &condition);
+      if (condition > 1e5) continue;
+      ++compared;
+      Data data(model);
+      ConstrainedDynamics<double> dynamics(model, set, data);
+      std::vector<double> qacc(model.nv);
+      dynamics.accelerate(data, 0, s.qpos, s.qvel, s.tau, model.armature, qacc, 0.3);
+      eliminated += dynamics.by_limbs(0), by_limbs_off += !dynamics.by_limbs(0);
+      const std::vector<double> a(expected.data(), expected.data() + model.nv),
+          x2(expected.data() + model.nv, expected.data() + expected.size());
+      ASSERT_LT(relative_error(qacc, a), 1e-10 * std::max(1.0, condition / 100)) << name << " seed " << seed;
+      ASSERT_LT(relative_error(dynamics.multiplier(), x2), 1e-10 * std::max(1.0, condition / 100))
+          << name << " " << seed;
+      EXPECT_EQ(dynamics.status(0), KktStatus::solved);
+      // The factors that are left are those of M̂: L⁻ᵀ D⁻¹ L⁻¹ y = M̂⁻¹ y.
+      std::vector<double> u(model.nv), x(model.nv), back(model.nv);
+      inward<double>(model, data, s.tau, u);
+      outward<double>(model, data, u, x);
+      Data probe(model);
+      std::vector<double> M(std::size_t(model.nv) * model.nv);
+      crba<double>(model, probe, s.qpos, M);
+      const Vector force = Eigen::Map<Matrix>(M.data(), model.nv, model.nv) * Eigen::Map<Vector>(x.data(), model.nv);
+      ASSERT_LT(relative_error({force.data(), std::size_t(model.nv)}, s.tau), 1e-10) << name << " seed " << seed;
+    }
+  }
+  std::printf("%d compared, %d by limbs, %d all rows at once\n", compared, eliminated, by_limbs_off);
+  EXPECT_GT(eliminated, 60);
+}
+
+/// Both feet welded to the world.
+EqualitySet feet(const Model& model, const std::vector<double>& qpos) {
+  Data data(model);
+  kinematics<double>(model, data, qpos);
+  EqualitySet set(model);
+  for (const char* name : {"left_foot", "right_foot"}) {
+    const int body = model.body_id(name);
+    set.add_weld(name, body, 0, inverse(body_pose(model, data, body)));
+  }
+  return set;
+}
+
+/// A straight leg cannot be held along itself by its own joints: all rows at once then, which the root can hold.
+TEST(Limbs, StraightLegsAreHandedOver) {
+  const Model model = character("humanoid");
+  const EqualitySet set = feet(model, model.qpos0);
+  Data data(model);
+  ConstrainedDynamics<double> dynamics(model, set, data);
+  Random random(3);
+  State s{model.qpos0, random_vector(random, model.nv, 0.1), {}, random_vector(random, model.nv, 10)};
+  std::vector<double> qacc(model.nv);
+  int handed_over = 0, kept = 0;
+  for (const double bend : {0.0, 1e-9, 1e-6, 1e-4, 1e-3, 1e-2, 0.1, 0.5}) {
+    for (const char* knee : {"left_knee", "right_knee"}) s.qpos[model.joints[model.joint_id(knee)].qpos] = -bend;
+    double condition = 0;
+    const Vector expected = dense(model, set, s, 0.3, &condition);
+    dynamics.accelerate(data, 0, s.qpos, s.qvel, s.tau, model.armature, qacc, 0.3);
+    dynamics.by_limbs(0) ? ++kept : ++handed_over;
+    EXPECT_LT(relative_error(qacc, {expected.data(), std::size_t(model.nv)}), 1e-14 * std::max(condition, 1e4))
+        << "knees bent by " << bend;
+  }
+  EXPECT_GT(handed_over, 0);
+  EXPECT_GT(kept, 0);
+}
+
+/// A batch: each world's answer is the same to the bit whatever its neighbours are, ones that are handed over and ones
+/// full of NaN among them.
+template <class R>
+void neighbours_do_not_matter() {
+  const Model model = character("humanoid");
+  Random random(5);
+  const std::vector<double> start = random_qpos(random, model);
+  const EqualitySet set = feet(model, start);
+  constexpr int kWorlds = 16;
+  BasicData<R> data(model, kWorlds), other(model, kWorlds);
+  ConstrainedDynamics<R> dynamics(model, set, data), among_others(model, set, other);
+  AlignedVector<R> qpos(data.size(model.nq)), qvel(data.size(model.nv)), tau(qvel), K(qvel), a(qvel), b(qvel);
+  for (int w = 0; w < kWorlds; ++w) {
+    const State s = random_state(random, model);
+    const auto put = [&](AlignedVector<R>& to, const std::vector<double>& from) {
+      data.set(to, int(from.size()), w, std::vector<R>(from.begin(), from.end()));
+    };
+    put(qpos, start), put(qvel, s.qvel), put(tau, s.tau), put(K, model.armature);
+  }
+  dynamics.accelerate(data, 0.01, qpos, qvel, tau, K, a);
+  for (const int w : {1, 6, 11}) {
+    std::vector<R> q(model.qpos0.begin(), model.qpos0.end());  // straight legs
+    data.set(qpos, model.nq, w, q);
+    data.set(tau, model.nv, w + 1, std::vector<R>(model.nv, std::numeric_limits<R>::quiet_NaN()));
+  }
+  among_others.accelerate(other, 0.01, qpos, qvel, tau, K, b);
+  std::vector<R> x(model.nv), y(model.nv);
+  int same = 0;
+  for (int w = 0; w < kWorlds; ++w) {
+    if (w % 5 == 1 || w % 5 == 2) continue;
+    data.get(a, model.nv, w, x), data.get(b, model.nv, w, y);
+    EXPECT_EQ(x, y) << "world " << w;
+    same += x == y;
+    EXPECT_EQ(among_others.status(w), KktStatus::solved);
+  }
+  EXPECT_EQ(same, 10);
+  EXPECT_FALSE(among_others.by_limbs(2));
+}
+TEST(Limbs, NeighboursDoNotMatter) { neighbours_do_not_matter<double>(); }
+TEST(Limbs, NeighboursDoNotMatterInFloat) { neighbours_do_not_matter<float>(); }
+
+/// The same rows twice: dependent, named, and the motion is that of one of them.
+TEST(Limbs, RedundantRowsAreStillFound) {
+  const Model model = character("humanoid");
+  Random random(8);
+  const State s = random_state(random, model);
+  const EqualitySet once = feet(model, s.qpos);
+  EqualitySet twice = feet(model, s.qpos);
+  const Equality& first = once[0];
+  Data data(model);
+  kinematics<double>(model, data, s.qpos);
+  twice.add_weld("again", first.body_a, 0, inverse(body_pose(model, data, first.body_a)));
+  ConstrainedDynamics<double> one(model, once, data), both(model, twice, data);
+  std::vector<double> a(model.nv), b(model.nv);
+  one.accelerate(data, 0, s.qpos, s.qvel, s.tau, model.armature, a);
+  both.accelerate(data, 0, s.qpos, s.qvel, s.tau, model.armature, b);
+  EXPECT_EQ(one.status(0), KktStatus::solved);
+  EXPECT_EQ(both.status(0), KktStatus::redundant);
+  EXPECT_EQ(both.report().dependent.size(), 6u);
+  EXPECT_LT(relative_error(b, a), 1e-8);
+}
+
+}  // namespace
+}  // namespace tarsus::test
