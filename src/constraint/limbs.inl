@@ -64,25 +64,36 @@ TARSUS_INLINE void load_carried(const RowBlockView<Real<T>>& block, const T* u, 
   }
 }
 
-/// sum [6][kCarried] (+)= what a limb gives to the root: F B⁻¹ Fᵀ and F B⁻¹ b.
+/// Rows k and k + 1 of add_limb's upper triangle for packs of worlds, sums in registers.
+template <class T, int k>
+TARSUS_INLINE void add_limb_rows(int nrow, int ld, const T* carried, const T* inverse, T* sum) {
+  constexpr int kColumns = 7;
+  T first[kColumns], second[kColumns];
+  for (int j = k; j < kColumns; ++j) first[j] = sum[k * kColumns + j];
+  for (int j = k + 1; j < kColumns; ++j) second[j] = sum[(k + 1) * kColumns + j];
+  for (int i = 0; i < nrow; ++i) {
+    const T* row = carried + i * ld;
+    const T x = row[k] * inverse[i], y = row[k + 1] * inverse[i];
+    for (int j = k; j < kColumns; ++j) first[j] = mul_add(x, row[j], first[j]);
+    for (int j = k + 1; j < kColumns; ++j) second[j] = mul_add(y, row[j], second[j]);
+  }
+  for (int j = k; j < kColumns; ++j) sum[k * kColumns + j] = first[j];
+  for (int j = k + 1; j < kColumns; ++j) sum[(k + 1) * kColumns + j] = second[j];
+}
+
+/// sum [6][kCarried] += what a limb gives to the root: F B⁻¹ Fᵀ and F B⁻¹ b.
 template <class T, class P>
-TARSUS_INLINE void add_limb(int nrow, int ld, const T* carried, const T* inverse, bool add, T* sum) {
+TARSUS_INLINE void add_limb(int nrow, int ld, const T* carried, const T* inverse, T* sum) {
   constexpr int kRows = int(sizeof(P) / sizeof(T)), kColumns = kCarried<T, P>;
   if constexpr (kRows == 1) {
-    for (int k = 0; k < 6; ++k) {
-      T s[kColumns];
-      for (int j = k; j < kColumns; ++j) s[j] = add ? sum[k * kColumns + j] : T(Real<T>(0));
-      for (int i = 0; i < nrow; ++i) {
-        const T scaled = carried[i * ld + k] * inverse[i];
-        for (int j = k; j < kColumns; ++j) s[j] = mul_add(scaled, carried[i * ld + j], s[j]);
-      }
-      for (int j = k; j < kColumns; ++j) sum[k * kColumns + j] = s[j];
-    }
+    add_limb_rows<T, 0>(nrow, ld, carried, inverse, sum);
+    add_limb_rows<T, 2>(nrow, ld, carried, inverse, sum);
+    add_limb_rows<T, 4>(nrow, ld, carried, inverse, sum);
   } else {
     constexpr int kPacks = kColumns / kRows;
     P s[6][kPacks];
     for (int k = 0; k < 6; ++k) {
-      for (int j = 0; j < kPacks; ++j) s[k][j] = add ? load_rows<P>(sum + k * kColumns + j * kRows) : P(Real<T>(0));
+      for (int j = 0; j < kPacks; ++j) s[k][j] = load_rows<P>(sum + k * kColumns + j * kRows);
     }
     for (int i = 0; i < nrow; ++i) {
       P x[kPacks];
@@ -285,6 +296,7 @@ void limbs_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const LimbsV
   const ArticulatedInertia<T> inertia = root.IA;
   const Force<T> bias = root.pA;
   T sum[6 * kColumns];
+  for (T& x : sum) x = T(Real<T>(0));
   for (int l = 0; l < view.limbs; ++l) {
     if (view.limb[l].blocks == 1 && view.limb[l].nrow == 6)
       gather_weld<T, P>(m, state, view.limb[l]);
@@ -295,8 +307,7 @@ void limbs_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const LimbsV
   for (int l = 0; l < view.limbs; ++l) factor_limb<T, P>(view.limb[l]);
   for (int l = 0; l < view.limbs; ++l) {
     const RowGroupView<Real<T>>& g = view.limb[l];
-    add_limb<T, P>(g.nrow, g.ld, reinterpret_cast<const T*>(g.A) + g.right, reinterpret_cast<const T*>(g.inverse),
-                   l > 0, sum);
+    add_limb<T, P>(g.nrow, g.ld, reinterpret_cast<const T*>(g.A) + g.right, reinterpret_cast<const T*>(g.inverse), sum);
   }
   T margin = load_root(sum, kColumns, limits.stiffness, root);
   reduce(link, state, 0, Q + link.qvel, K + link.qvel);
