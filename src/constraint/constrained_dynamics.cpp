@@ -22,14 +22,6 @@ const char* name(KktStatus status) {
   return "solved";
 }
 
-namespace {
-
-/// Below it the quick factor hands over: kDependent in double, what float can tell apart in float.
-template <class R>
-constexpr R kSmallPivot = sizeof(R) == 8 ? R(kDependent) : R(1e-5);
-
-}  // namespace
-
 template <class R>
 ConstrainedDynamics<R>::ConstrainedDynamics(const Model& model, const EqualitySet& equalities, const BasicData<R>& data,
                                             bool limbs)
@@ -50,9 +42,9 @@ ConstrainedDynamics<R>::ConstrainedDynamics(const Model& model, const EqualitySe
   A_.resize(w * m * rows_.leading_dimension());
   // Kernels read whole packs of rows.
   for (auto* v : {&inverse_, &scale_, &rhs_, &sigma_, &projection_}) v->resize(w * rows_.leading_dimension());
-  u_.resize(w * model.nv), trial_v_.resize(u_.size()), zero_.resize(u_.size());
+  for (auto* v : {&u_, &trial_v_, &last_v_, &zero_}) v->resize(w * model.nv);
   push_.resize(std::max(u_.size(), w * m));
-  least_.resize(w);
+  least_.resize(w), trust_.resize(w);
   if (!limbs) return;
   limbs_ = std::make_unique<Limbs<R>>(model, rows_);
   if (!limbs_->apply()) limbs_.reset();
@@ -128,8 +120,23 @@ void ConstrainedDynamics<R>::evaluate_rows(BasicData<R>& data, const Inputs& in)
   equalities_.evaluate<R>(data, in.pack, {in.qpos, w * model_.nq}, {in.qvel, w * model_.nv}, rows_, {phi, m * w},
                           {rate, m * w}, {bias, m * w});
   set_targets(equalities_, w, in.dt, in.drift_time, phi, rate, bias, rhs_.data(), sigma_.data());
-  for (std::size_t lane = 0; lane < w && int(in.pack * w + lane) < worlds_; ++lane)
-    status_[in.pack * w + lane] = KktStatus::solved;
+  for (std::size_t lane = 0; lane < w; ++lane) forget(int(in.pack * w + lane));
+}
+
+/// Before a world's next accelerate().
+template <class R>
+void ConstrainedDynamics<R>::forget(int world) {
+  if (world >= worlds_) return;
+  status_[world] = KktStatus::solved;
+  if (report_world_ == world) report_world_ = -1;
+}
+
+/// What was found of a world's rows; the worst status stays.
+template <class R>
+void ConstrainedDynamics<R>::record(int world, KktStatus status, const MultiplierReport& report) {
+  if (world >= worlds_) return;
+  status_[world] = std::max(status_[world], status);
+  report_ = report, report_world_ = world;
 }
 
 /// All rows in one factor.
@@ -180,6 +187,7 @@ void ConstrainedDynamics<R>::solve_limbs(BasicData<R>& data, const Inputs& in, R
   solve_pack(data, in, other_qacc_.data());
   for (std::size_t lane = 0; lane < w; ++lane) {
     const bool good = quality_[lane] > 0;
+    if (good) forget(int(in.pack * w + lane));  // what was found of all its rows at once
     for (std::size_t k = lane; good && k < m * w; k += w) x2[k] = limb_x2_[k];
     for (std::size_t k = lane; !good && k < other_qacc_.size(); k += w) qacc[k] = other_qacc_[k];
   }
@@ -191,21 +199,20 @@ template <class R>
 void ConstrainedDynamics<R>::factor_rows(int pack) {
   const std::size_t m = rows(), ld = rows_.leading_dimension();
   if (m == 0) return;
-  constexpr R kNothing = sizeof(R) == 8 ? R(kDead) : R(1e-12);
   const ConstraintTable<R>& kernels = constraint_table<R>(width_);
-  if (kernels.ldl_load(int(m), int(ld), A_.data(), sigma_.data(), rhs_.data(), kNothing, kPivotShare<R>, scale_.data()))
-    bury_dead(pack, kNothing);
+  if (kernels.ldl_load(int(m), int(ld), A_.data(), sigma_.data(), rhs_.data(), kDead<R>, kPivotShare<R>, scale_.data()))
+    bury_dead(pack);
   kernels.ldl(int(m), int(ld), A_.data(), inverse_.data(), scale_.data(), least_.data());
 }
 
 template <class R>
-void ConstrainedDynamics<R>::bury_dead(int pack, R nothing) {
+void ConstrainedDynamics<R>::bury_dead(int pack) {
   const std::size_t w = width_, m = rows(), ld = rows_.leading_dimension();
   for (std::size_t lane = 0; lane < w; ++lane) {
     R largest = 0;
     for (std::size_t r = 0; r < m; ++r) largest = std::max(largest, A_[(r * ld + r) * w + lane]);
     for (std::size_t r = 0; r < m; ++r) {
-      if (A_[(r * ld + r) * w + lane] <= nothing * largest) bury(pack, int(lane), int(r), std::max(largest, R(1)));
+      if (A_[(r * ld + r) * w + lane] <= kDead<R> * largest) bury(pack, int(lane), int(r), std::max(largest, R(1)));
     }
   }
 }
@@ -218,11 +225,12 @@ void ConstrainedDynamics<R>::bury(int pack, int lane, int row, R diagonal) {
   A_[(line + row) * w + lane] = diagonal, scale_[at] = diagonal;
   const bool met = std::abs(rhs_[at]) <= (sizeof(R) == 8 ? R(1e-7) : R(1e-3));
   rhs_[at] = 0, A_[(line + m) * w + lane] = 0;
-  if (world >= worlds_) return;
-  if (status_[world] == KktStatus::solved) status_[world] = KktStatus::redundant, report_ = {}, report_.rank = rows();
-  if (!met) status_[world] = KktStatus::inconsistent;
-  --report_.rank;
-  report_.dependent.push_back(row);
+  MultiplierReport report;
+  report.rank = rows();
+  if (world == report_world_) report = report_;
+  const auto place = std::lower_bound(report.dependent.begin(), report.dependent.end(), row);
+  if (place == report.dependent.end() || *place != row) report.dependent.insert(place, row), --report.rank;
+  record(world, met ? KktStatus::redundant : KktStatus::inconsistent, report);
 }
 
 /// The multipliers for rhs_. again: rhs_ is another right side than the one that was carried along.
@@ -236,11 +244,9 @@ void ConstrainedDynamics<R>::multipliers(int pack, bool again, R* x2) {
     std::copy_n(rhs_.begin(), m * w, b.begin());
     kernels.ldl_forward(int(m), int(ld), A_.data(), inverse_.data(), b.data());
   }
-  kernels.ldl_back(int(m), int(ld), A_.data(), inverse_.data(), x2);
+  kernels.ldl_back(int(m), int(ld), A_.data(), inverse_.data(), scale_.data(), kDependent<R>, x2, trust_.data());
   for (std::size_t lane = 0; lane < w; ++lane) {
-    bool good = least_[lane] > kSmallPivot<R>;
-    for (std::size_t r = 0; r < m; ++r) good = good && std::isfinite(x2[r * w + lane]);
-    if (!good) rescue(pack, int(lane), x2);
+    if (!(least_[lane] > kDependent<R> && trust_[lane] >= 0)) rescue(pack, int(lane), x2);
   }
 }
 
@@ -299,46 +305,48 @@ int ConstrainedDynamics<R>::close_from_there(BasicData<R>& data, int pack, R h, 
       if (!was_open[lane]) continue;
       for (std::size_t i = lane; i < nq; i += w) next_qpos[i] = end[i];
       for (std::size_t i = lane; i < nv; i += w) v[i] += moved[i] / h;
+      was_open[lane] = !closed_[pack * w + lane];
     }
     if (open == 0) break;
   }
   return open;
 }
 
-/// λ -= Λ⁻¹ φ / h until φ is nothing or no longer falls. Lanes that are done go on: their φ is rounding, and so are
-/// their corrections.
+/// λ -= Λ⁻¹ φ / h in each lane until its φ is nothing or no longer falls.
 template <class R>
 int ConstrainedDynamics<R>::close_pack(BasicData<R>& data, int pack, R h, const R* qpos, R* v, R* next_qpos) {
   constexpr int kMaxRounds = 40;
-  const ModelView<R> view = model_.view<R>();
-  const KernelTable<R>& kernels = kernel_table<R>(width_);
-  const DelassusTable<R>& sweeps = delassus_table<R>(width_);
-  const std::size_t w = width_, m = rows(), nv = std::size_t(model_.nv) * w, nq = std::size_t(model_.nq) * w;
+  const std::size_t w = width_, m = rows(), nv = std::size_t(model_.nv) * w;
   R *phi = phi_.data() + pack * m * w, *x2 = projection_.data();
-  std::vector<R> worst(w), best(w, std::numeric_limits<R>::infinity()), shift(w, std::numeric_limits<R>::infinity());
+  std::vector<R> worst(w, std::numeric_limits<R>::infinity()), shift(worst);
+  std::vector<char> falls(w, 1);
+  std::copy_n(v, nv, last_v_.begin());
   for (int round = 0;; ++round, ++rounds_) {
-    kernels.integrate(view, qpos, v, h, next_qpos);
-    kernels.kinematics(view, elsewhere_.state(0), next_qpos, nullptr);
-    // J stays that of qpos in W; the blocks' forces are of no use any more.
-    equalities_.evaluate<R>(elsewhere_, 0, {next_qpos, nq}, {}, rows_, {phi, m * w}, {}, {});
-    bool falling = false;
+    move_and_look(pack, h, qpos, v, next_qpos);
+    bool any = false, back = false;
     for (std::size_t lane = 0; lane < w; ++lane) {
-      worst[lane] = 0;
-      for (std::size_t r = 0; r < m; ++r)
-        worst[lane] = std::abs(phi[r * w + lane]) <= worst[lane] ? worst[lane] : std::abs(phi[r * w + lane]);
-      falling = falling || (worst[lane] > tolerance() && worst[lane] < best[lane]);
-      best[lane] = std::min(best[lane], worst[lane]);
+      if (!falls[lane]) continue;
+      const R last = worst[lane];
+      worst[lane] = largest_of(phi, m, lane);
+      falls[lane] = worst[lane] > tolerance() && worst[lane] < last, any = any || falls[lane];
+      const bool lost = !std::isfinite(worst[lane]) || !std::isfinite(largest_of(v, model_.nv, lane));
+      R *from = lost ? last_v_.data() : v, *to = lost ? v : last_v_.data();
+      for (std::size_t i = lane; i < nv; i += w) to[i] = from[i];
+      back = back || lost;
     }
-    if (!falling || round == kMaxRounds) break;
+    if (!any || round == kMaxRounds) {
+      if (back) move_and_look(pack, h, qpos, v, next_qpos);
+      break;
+    }
     for (std::size_t k = 0; k < m * w; ++k) rhs_[k] = phi[k] / h;
     multipliers(pack, true, x2);
     std::fill(push_.begin(), push_.end(), R(0));
     rows_.pull(x2, push_.data());
-    sweeps.outward(view, data.state(pack), push_.data(), trial_v_.data());
-    std::fill(shift.begin(), shift.end(), R(0));
-    for (std::size_t i = 0; i < nv; ++i) {
-      v[i] += trial_v_[i];
-      shift[i % w] = std::max(shift[i % w], std::abs(trial_v_[i]) * h);
+    delassus_table<R>(width_).outward(model_.view<R>(), data.state(pack), push_.data(), trial_v_.data());
+    for (std::size_t lane = 0; lane < w; ++lane) {
+      if (!falls[lane]) continue;
+      for (std::size_t i = lane; i < nv; i += w) v[i] += trial_v_[i];
+      shift[lane] = h * largest_of(trial_v_.data(), model_.nv, lane);
     }
   }
   int open = 0;
@@ -350,6 +358,28 @@ int ConstrainedDynamics<R>::close_pack(BasicData<R>& data, int pack, R h, const 
     open += !closed_[pack * w + lane];
   }
   return open;
+}
+
+/// next_qpos = qpos ⊞ h v, and φ there. J stays that of qpos in W; the blocks' forces are of no use any more.
+template <class R>
+void ConstrainedDynamics<R>::move_and_look(int pack, R h, const R* qpos, const R* v, R* next_qpos) {
+  const ModelView<R> view = model_.view<R>();
+  const std::size_t size = std::size_t(rows()) * width_;
+  kernel_table<R>(width_).integrate(view, qpos, v, h, next_qpos);
+  kernel_table<R>(width_).kinematics(view, elsewhere_.state(0), next_qpos, nullptr);
+  equalities_.evaluate<R>(elsewhere_, 0, {next_qpos, std::size_t(model_.nq) * width_}, {}, rows_,
+                          {phi_.data() + pack * size, size}, {}, {});
+}
+
+/// max |x| of a lane; NaN if there is one.
+template <class R>
+R ConstrainedDynamics<R>::largest_of(const R* x, std::size_t n, std::size_t lane) const {
+  R worst = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    const R size = std::abs(x[i * width_ + lane]);
+    worst = size <= worst ? worst : size;
+  }
+  return worst;
 }
 
 template <class R>
@@ -413,7 +443,7 @@ void ConstrainedDynamics<R>::begin_rounds() {
     throw ValueError("data", std::to_string(width_) + " lanes",
                      "one world: force limits with equality constraints are not in lanes yet");
   std::fill(x2_.begin(), x2_.end(), R(0));
-  status_[0] = KktStatus::solved;
+  forget(0);
 }
 
 template <class R>
@@ -467,18 +497,15 @@ void ConstrainedDynamics<R>::rescue(int pack, int lane, R* x2) {
     A[std::size_t(r) * m + r] += double(sigma_[std::size_t(r) * width_ + lane]);
     b[r] = double(rhs_[std::size_t(r) * width_ + lane]);
   }
-  const MultiplierReport report = solve_multipliers(m, m, A.data(), b, x);
+  const MultiplierReport report = solve_multipliers<R>(m, m, A.data(), b, x);
   for (int r = 0; r < m; ++r) x2[std::size_t(r) * width_ + lane] = R(x[r]);
-  if (world >= worlds_) return;
   // Rows that contradict one another leave more than rounding, which dependent rows magnify.
   const double slack = sizeof(R) == 8 ? 1e-7 : 1e-3;
-  report_ = report;
-  if (!report.finite)
-    status_[world] = KktStatus::not_finite;
-  else if (report.violation > slack)
-    status_[world] = KktStatus::inconsistent;
-  else if (!report.dependent.empty())
-    status_[world] = KktStatus::redundant;
+  KktStatus status = KktStatus::solved;
+  if (!report.dependent.empty()) status = KktStatus::redundant;
+  if (report.violation > slack) status = KktStatus::inconsistent;
+  if (!report.finite) status = KktStatus::not_finite;
+  record(world, status, report);
 }
 
 template <class R>

@@ -8,10 +8,9 @@ namespace tarsus {
 
 template <class R>
 std::vector<char> dependent_rows(const HeldRows<R>& held, std::span<double> a, int ld) {
-  constexpr double kLost = sizeof(R) == 8 ? kDependent : 1e-5;  // of a diagonal, what is rounding
-  constexpr double kNothing = sizeof(R) == 8 ? kDead : 1e-12;   // of the largest, what nothing moves
   const int m = held.rows();
   const auto row = [&](int i) { return a.data() + std::size_t(i) * ld; };
+  const auto at = [&](int i, int j) -> double& { return row(std::min(i, j))[std::max(i, j)]; };
   double largest = 0;
   for (int i = 0; i < m; ++i) {
     row(i)[i] += double(held.compliance[i]);
@@ -19,17 +18,26 @@ std::vector<char> dependent_rows(const HeldRows<R>& held, std::span<double> a, i
   }
   std::vector<double> least(m);
   for (int i = 0; i < m; ++i)
-    least[i] = std::max(kLost * double(pivot_scale(R(row(i)[i]), R(largest))), kNothing * largest);
-  std::vector<char> out(m, 0);
-  for (int i = 0; i < m; ++i) {
-    const double* pivot = row(i);
-    out[i] = !(pivot[i] > least[i]);
-    for (int r = i + 1; r < m && !out[i]; ++r) {
-      const double l = pivot[r] / pivot[i];
-      for (int c = r; c < m; ++c) row(r)[c] -= l * pivot[c];
+    least[i] =
+        std::max(double(kDependent<R>) * double(pivot_scale(R(row(i)[i]), R(largest))), double(kDead<R>) * largest);
+  // The pivot that is furthest above its limit first: small ones magnify the rounding of those after them.
+  std::vector<char> out(m, 1);
+  for (;;) {
+    int pivot = -1;
+    for (int i = 0; i < m; ++i) {
+      if (out[i] && row(i)[i] > least[i] && (pivot < 0 || row(i)[i] * least[pivot] > row(pivot)[pivot] * least[i]))
+        pivot = i;
+    }
+    if (pivot < 0) return out;
+    out[pivot] = 0;
+    for (int r = 0; r < m; ++r) {
+      if (!out[r]) continue;
+      const double l = at(pivot, r) / row(pivot)[pivot];
+      for (int c = r; c < m; ++c) {
+        if (out[c]) row(r)[c] -= l * at(pivot, c);
+      }
     }
   }
-  return out;
 }
 
 template <class R>

@@ -27,7 +27,7 @@ struct ConstraintTable {
   bool (*ldl_load)(int m, int ld, R* A, const R* sigma, const R* b, R nothing, R share, R* scale);
   void (*ldl)(int m, int ld, R* A, R* inverse, const R* scale, R* least);
   void (*ldl_forward)(int m, int ld, R* A, const R* inverse, R* b);
-  void (*ldl_back)(int m, int ld, const R* A, const R* inverse, R* x);
+  void (*ldl_back)(int m, int ld, const R* A, const R* inverse, const R* scale, R limit, R* x, R* trust);
   // efpa.inl; scalar worlds only.
   void (*climb_chain)(const ModelView<R>&, const void* state, int tip, const R* force, const R* entries, int count,
                       int nrow, int stride, R* records);

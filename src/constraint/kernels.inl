@@ -55,8 +55,9 @@ struct ConstraintFor {
   static void ldl_forward(int m, int ld, R* A, const R* inverse, R* b) {
     ldl_forward_kernel<T>(m, ld, in(A), in(inverse), in(b));
   }
-  static void ldl_back(int m, int ld, const R* A, const R* inverse, R* x) {
+  static void ldl_back(int m, int ld, const R* A, const R* inverse, const R* scale, R limit, R* x, R* trust) {
     ldl_back_kernel<T, P>(m, m, ld, in(A), in(inverse), in(x));
+    in(trust)[0] = ldl_trust<T, P>(m, m, ld, in(A), in(inverse), in(scale), in(x), limit);
   }
 
   static void climb_chain(View m, const void* s, int tip, const R* force, const R* entries, int count, int nrow,

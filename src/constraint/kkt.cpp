@@ -141,14 +141,14 @@ void KktSolver::finish(const KktInput& in, KktReport& report, bool matrix_in_pla
   }
   for (int r = 0; r < m; ++r) {
     const double d = s.A[std::size_t(r) * ld + r];
-    s.scale[r] = d > kDead * most ? pivot_scale(d, most) : std::numeric_limits<double>::infinity();
+    s.scale[r] = d > kDead<double> * most ? pivot_scale(d, most) : std::numeric_limits<double>::infinity();
     s.A[std::size_t(r) * ld + m] = s.rhs[r];
   }
   if (matrix_in_place) s.dense.assign(s.A.begin(), s.A.begin() + std::size_t(m) * ld);
-  double least = 0;
+  double least = 0, trust = 0;
   s.kernels.ldl(m, ld, s.A.data(), s.inverse.data(), s.scale.data(), &least);
-  s.kernels.ldl_back(m, ld, s.A.data(), s.inverse.data(), s.x2.data());
-  if (least > kDependent && std::isfinite(largest(s.x2))) return;
+  s.kernels.ldl_back(m, ld, s.A.data(), s.inverse.data(), s.scale.data(), kDependent<double>, s.x2.data(), &trust);
+  if (least > kDependent<double> && trust >= 0) return;
   if (!matrix_in_place) {
     in.rows.gram(s.A.data(), ld);
     for (int r = 0; r < m && !in.sigma.empty(); ++r) s.A[std::size_t(r) * ld + r] += in.sigma[r];

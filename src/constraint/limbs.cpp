@@ -12,9 +12,8 @@ template <class R>
 LimbLimits<R> Limbs<R>::limits() {
   // What decides is how much stiffer limbs hold the root than its own inertia: rounding grows with the square of that
   // ratio, and up to 100 the error is that of one factor of all rows.
-  constexpr bool fine = sizeof(R) == 8;
-  return {.limb = {fine ? R(1e-9) : R(1e-5), 0, 0},
-          .kept = {fine ? R(kDependent) : R(1e-5), kPivotShare<R>, fine ? R(kDead) : R(1e-12)},
+  return {.limb = {sizeof(R) == 8 ? R(1e-9) : R(1e-5), 0, 0},
+          .kept = {kDependent<R>, kPivotShare<R>, kDead<R>},
           .stiffness = R(100)};
 }
 
@@ -80,7 +79,8 @@ void Limbs<R>::find_groups(DelassusRows<R>& rows) {
   }
 }
 
-/// Views of the group's blocks and the runs of DoFs that they share: of a limb, those below the root.
+/// Views of the group's blocks and the runs of DoFs that they share: of a limb, those below the root. Two blocks that
+/// share none have an empty run, which makes their part of the matrix zero again after the last factor.
 template <class R>
 void Limbs<R>::lay_out(DelassusRows<R>& rows, Group& group, bool below_root) {
   int first = 0;
@@ -106,6 +106,7 @@ void Limbs<R>::lay_out(DelassusRows<R>& rows, Group& group, bool below_root) {
         else
           group.overlaps.push_back({p, q, i, j, 1, last != nullptr});
       }
+      if (group.overlaps.size() == before) group.overlaps.push_back({p, q, 0, 0, 0, false});
     }
   }
   const std::size_t width = rows.width(), lines = group.nrow + row_width<R>(rows.width());

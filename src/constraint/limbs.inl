@@ -196,10 +196,10 @@ TARSUS_INLINE void take_multipliers(const RowGroupView<Real<T>>& g, int left_out
   }
 }
 
-/// The rows that no limb took, by Λ⁻¹ with the root's factor as it is now; u -= W x.
+/// The rows that no limb took, by Λ⁻¹ with the root's factor as it is now; u -= W x. energy: += ldl_energy().
 template <class T, class P>
 TARSUS_INLINE void solve_kept(const ModelView<Real<T>>& m, const LinkState<T>* state, const RowGroupView<Real<T>>& g,
-                              const T* target, const T* sigma, T* u, T* x2) {
+                              const T* target, const T* sigma, T* u, T* x2, T& energy) {
   T *A = reinterpret_cast<T*>(g.A), *inverse = reinterpret_cast<T*>(g.inverse),
     *diagonal = reinterpret_cast<T*>(g.diagonal), *x = reinterpret_cast<T*>(g.x);
   gather_rows<T, P>(m, state, g);
@@ -217,13 +217,14 @@ TARSUS_INLINE void solve_kept(const ModelView<Real<T>>& m, const LinkState<T>* s
   }
   ldl_kernel<T, P>(g.nrow, g.nrow + 1, g.ld, A, inverse);
   ldl_back_kernel<T, P>(g.nrow, g.nrow, g.ld, A, inverse, x);
+  energy = energy + ldl_energy(g.nrow, g.nrow, g.ld, A, inverse);
   take_multipliers<T, P>(g, 0, u, x2);
 }
 
 /// The limbs' multipliers from the root's acceleration, (B + Σ) x = b + Fᵀ a with both sides carried along; u -= W x.
-/// carry: a, linear first, then 1.
+/// carry: a, linear first, then 1. energy: += ldl_energy() of each.
 template <class T, class P>
-TARSUS_INLINE void return_limbs(const LimbsView<Real<T>>& view, const T* carry, T* u, T* x2) {
+TARSUS_INLINE void return_limbs(const LimbsView<Real<T>>& view, const T* carry, T* u, T* x2, T& energy) {
   constexpr int kRows = int(sizeof(P) / sizeof(T)), kPacks = kCarried<T, P> / kRows;
   for (int l = 0; l < view.limbs; ++l) {
     const RowGroupView<Real<T>>& g = view.limb[l];
@@ -232,7 +233,8 @@ TARSUS_INLINE void return_limbs(const LimbsView<Real<T>>& view, const T* carry, 
       P sum = load_rows<P>(row) * load_rows<P>(carry);
       for (int j = 1; j < kPacks; ++j)
         sum = mul_add(load_rows<P>(row + j * kRows), load_rows<P>(carry + j * kRows), sum);
-      row[6] = sum_of_rows<T>(sum);
+      const T y = row[6] = sum_of_rows<T>(sum);
+      energy = mul_add(y * reinterpret_cast<const T*>(g.inverse)[i], y, energy);
     }
   }
   for (int l = 0; l < view.limbs; ++l) {
@@ -258,17 +260,17 @@ void prepare_limbs_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, cons
 }
 
 /// good: positive where every pivot of the group is above its limits, in ratio to its diagonal and, by pivot_scale()
-/// (tarsus/solver/multipliers.hpp), to the largest. finite: becomes NaN if a multiplier is not finite.
+/// (tarsus/solver/multipliers.hpp), to the largest. squares: += the least that ldl_energy() may be, as in ldl_trust().
 template <class T, class P>
-TARSUS_INLINE void judge(const RowGroupView<Real<T>>& g, const PivotLimits<Real<T>>& limits, P& good, P& finite) {
+TARSUS_INLINE void judge(const RowGroupView<Real<T>>& g, const PivotLimits<Real<T>>& limits, P& good, P& squares) {
   using R = Real<T>;
   constexpr int kRows = int(sizeof(P) / sizeof(T));
   const T *inverse = reinterpret_cast<const T*>(g.inverse), *diagonal = reinterpret_cast<const T*>(g.diagonal),
           *x = reinterpret_cast<const T*>(g.x);
   for (int r = 0; r < g.nrow; r += kRows) {  // rows of padding: inverse 1, diagonal 1, x 0
-    const P ratio = load_rows<P>(inverse + r) * load_rows<P>(diagonal + r);
+    const P d = load_rows<P>(diagonal + r), size = load_rows<P>(x + r), ratio = load_rows<P>(inverse + r) * d;
     good = minimum(good, minimum(ratio, P(R(1)) - ratio * P(limits.pivot)));
-    finite = mul_add(load_rows<P>(x + r), P(R(0)), finite);
+    squares = mul_add(d * P(limits.pivot) * size, size, squares);
   }
   if (!(limits.share > 0)) return;
   P packs = P(R(0));
@@ -312,7 +314,8 @@ void limbs_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const LimbsV
   T margin = load_root(sum, kColumns, limits.stiffness, root);
   reduce(link, state, 0, Q + link.qvel, K + link.qvel);
   put_u(link, root, u);
-  if (view.kept.nrow > 0) solve_kept<T, P>(m, state, view.kept, target, sigma, u, x2);
+  T energy = T(Real<T>(0));
+  if (view.kept.nrow > 0) solve_kept<T, P>(m, state, view.kept, target, sigma, u, x2, energy);
 
   take_u(link, u, root);
   const Vec3<T> angular = root.Dinv * (root.u - root.G * root.u_linear),
@@ -320,15 +323,16 @@ void limbs_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const LimbsV
   T carry[kColumns];
   put3(carry, linear), put3(carry + 3, angular), carry[6] = T(Real<T>(1));
   for (int k = 7; k < kColumns; ++k) carry[k] = T(Real<T>(0));
-  return_limbs<T, P>(view, carry, u, x2);
+  return_limbs<T, P>(view, carry, u, x2, energy);
   outward_kernel(m, state, u, qacc);
 
-  P good = P(Real<T>(1)), finite = P(Real<T>(0));
-  for (int l = 0; l < view.limbs; ++l) judge<T, P>(view.limb[l], limits.limb, good, finite);
-  if (view.kept.nrow > 0) judge<T, P>(view.kept, limits.kept, good, finite);
+  P good = P(Real<T>(1)), squares = P(Real<T>(0));
+  for (int l = 0; l < view.limbs; ++l) judge<T, P>(view.limb[l], limits.limb, good, squares);
+  if (view.kept.nrow > 0) judge<T, P>(view.kept, limits.kept, good, squares);
   const T* rows = reinterpret_cast<const T*>(&good);
   for (int r = 0; r < int(sizeof(P) / sizeof(T)); ++r) margin = minimum(margin, rows[r]);
-  quality[0] = margin + sum_of_rows<T>(finite);
+  const T bad = T(Real<T>(-1)), rounding = T(std::numeric_limits<Real<T>>::min());
+  quality[0] = select(energy + rounding > sum_of_rows<T>(squares), margin, bad);
   root.IA = inertia, root.pA = bias;
 }
 

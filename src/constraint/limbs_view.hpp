@@ -5,7 +5,7 @@
 
 namespace tarsus {
 
-/// DoFs that two blocks of a group share: a run in the lists of both.
+/// DoFs that two blocks of a group share: a run in the lists of both; empty if there are none.
 struct RowOverlap {
   int p, q;           ///< blocks of the group, p <= q
   int first, second;  ///< where it begins in p's and in q's DoFs
@@ -39,7 +39,7 @@ struct LimbsView {
 /// Where a factor's pivots are no longer to be trusted.
 template <class R>
 struct PivotLimits {
-  R pivot;    ///< least ratio to pivot_scale() of the diagonal
+  R pivot;    ///< least ratio to pivot_scale() of the diagonal, and limit of ldl_trust()
   R share;    ///< as kPivotShare
   R nothing;  ///< least ratio of a diagonal to the largest
 };

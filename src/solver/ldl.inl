@@ -151,8 +151,7 @@ void ldl_kernel(int m, int n, int ld, T* A, T* inverse) {
 }
 
 /// The least ratio of a pivot to scale[k], its diagonal before elimination; not positive, or tiny: the matrix is singular
-/// to rounding and what was computed is not to be used. (Nor is it where a multiplier is not a number, which this does
-/// not see.)
+/// to rounding and what was computed is not to be used. (More of that is for ldl_trust to see.)
 template <class T, class P>
 T least_pivot(int m, const T* inverse, const T* scale) {
   constexpr int kRows = int(sizeof(P) / sizeof(T));
@@ -168,6 +167,31 @@ T least_pivot(int m, const T* inverse, const T* scale) {
   for (int r = 0; r < kRows; ++r) high = maximum(high, mosts[r]), low = minimum(low, leasts[r]);
   for (; k < m; ++k) high = maximum(high, inverse[k] * scale[k]), low = minimum(low, inverse[k] * scale[k]);
   return select(low > zero, one / maximum(high, one), low);
+}
+
+/// xᵀ A x of the solution x: Σ y_k² / d_k, y the right side as ldl_kernel carried it along.
+template <class T>
+TARSUS_INLINE T ldl_energy(int m, int right, int ld, const T* A, const T* inverse) {
+  T energy = T(Real<T>(0));
+  for (int k = 0; k < m; ++k) energy = mul_add(A[k * ld + right] * inverse[k], A[k * ld + right], energy);
+  return energy;
+}
+
+/// How far a solution is to be trusted: xᵀ A x - limit Σ scale_k x_k². Small pivots magnify the rounding of those after them, so that no single one need look
+/// small where the matrix is singular; but then x lies where A is next to nothing. Not >= 0: not to be used.
+template <class T, class P>
+T ldl_trust(int m, int right, int ld, const T* A, const T* inverse, const T* scale, const T* x, Real<T> limit) {
+  constexpr int kRows = int(sizeof(P) / sizeof(T));
+  P squares = P(Real<T>(0));
+  const T energy = ldl_energy(m, right, ld, A, inverse);
+  int k = 0;
+  for (; k + kRows <= m; k += kRows) {
+    const P size = load_rows<P>(x + k);
+    squares = mul_add(load_rows<P>(scale + k) * size, size, squares);
+  }
+  T square = sum_of_rows<T>(squares);
+  for (; k < m; ++k) square = mul_add(scale[k] * x[k], x[k], square);
+  return energy - T(limit) * square;
 }
 
 /// Another right side through the same factor: b becomes L⁻¹ b, put in column m for ldl_back_kernel.

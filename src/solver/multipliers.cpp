@@ -39,6 +39,7 @@ Matrix pivoted_cholesky(const Matrix& A, const Vector& least, std::vector<int>& 
 
 }  // namespace
 
+template <class R>
 MultiplierReport solve_multipliers(int m, int ld, const double* A, std::span<const double> b, std::span<double> x) {
   constexpr int kRounds = 20;
   MultiplierReport report;
@@ -49,12 +50,12 @@ MultiplierReport solve_multipliers(int m, int ld, const double* A, std::span<con
     for (int j = i; j < m; ++j) S(i, j) = S(j, i) = A[std::size_t(i) * ld + j];
     rhs[i] = b[i];
   }
-  const double largest = m > 0 ? S.diagonal().maxCoeff() : 0, dead = kDead * largest;
+  const double largest = m > 0 ? S.diagonal().maxCoeff() : 0, dead = double(kDead<R>) * largest;
   Vector least(m);
   for (int i = 0; i < m; ++i) {
     scale[i] = S(i, i) > dead ? 1 / std::sqrt(S(i, i)) : 0;
     if (!std::isfinite(scale[i])) scale[i] = 0;
-    least[i] = kDependent * pivot_scale(S(i, i), largest) * scale[i] * scale[i];
+    least[i] = double(kDependent<R>) * double(pivot_scale(R(S(i, i)), R(largest))) * scale[i] * scale[i];
   }
   report.finite = S.allFinite() && rhs.allFinite();
   if (!report.finite) return report;
@@ -84,5 +85,9 @@ MultiplierReport solve_multipliers(int m, int ld, const double* A, std::span<con
   for (int i = 0; i < m; ++i) x[i] = scale[i] * z[i];
   return report;
 }
+
+template MultiplierReport solve_multipliers<double>(int, int, const double*, std::span<const double>,
+                                                    std::span<double>);
+template MultiplierReport solve_multipliers<float>(int, int, const double*, std::span<const double>, std::span<double>);
 
 }  // namespace tarsus

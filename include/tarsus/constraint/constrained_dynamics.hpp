@@ -57,7 +57,8 @@ class ConstrainedDynamics {
 
   /// Moves v along M̂⁻¹ Jᵀ (all at qpos, with M̂ = M₀ + joint_inertia) until φ(qpos ⊞ h v) = 0 to tolerance(); next_qpos
   /// is that configuration. A chord iteration: one factor, a few evaluations of φ.
-  /// @return number of worlds in which it did not get there: their v and next_qpos are the last ones tried
+  /// @return number of worlds in which it did not get there: their v and next_qpos are the last finite ones tried. Where the
+  /// rows of qpos did not lead there and a turn is large, next_qpos is closed and qpos ⊞ h v is near it
   int close(BasicData<R>& data, double h, In<R> qpos, In<R> joint_inertia, Out<R> v, Out<R> next_qpos);
   /// Takes from v what violates the rows at qpos, along M̂⁻¹ Jᵀ: J v = 0 afterwards.
   void settle(BasicData<R>& data, In<R> qpos, In<R> joint_inertia, Out<R> v);
@@ -77,6 +78,7 @@ class ConstrainedDynamics {
   }
   std::span<const R> phi() const { return phi_; }  ///< where it was last evaluated: the step's start; close(): its end
   std::span<const R> rate() const { return rate_; }  ///< J q̇
+  /// The worst of the last accelerate() and what followed it.
   KktStatus status(int world) const { return status_[world]; }
   /// Whether the last accelerate() eliminated that world's rows limb by limb.
   bool by_limbs(int world) const { return by_limbs_[world]; }
@@ -103,11 +105,15 @@ class ConstrainedDynamics {
   void solve_limbs(BasicData<R>& data, const Inputs& in, R* qacc);
   void evaluate_rows(BasicData<R>& data, const Inputs& in);
   int close_pack(BasicData<R>& data, int pack, R h, const R* qpos, R* v, R* next_qpos);
+  void move_and_look(int pack, R h, const R* qpos, const R* v, R* next_qpos);
+  R largest_of(const R* x, std::size_t n, std::size_t lane) const;
   int close_from_there(BasicData<R>& data, int pack, R h, const R* K, R* v, R* next_qpos);
   void prepare_rows(BasicData<R>& data, int pack, const R* qpos, const R* K);
   void factor_rows(int pack);
-  void bury_dead(int pack, R nothing);
+  void bury_dead(int pack);
   void bury(int pack, int lane, int row, R diagonal);
+  void forget(int world);
+  void record(int world, KktStatus status, const MultiplierReport& report);
   void multipliers(int pack, bool again, R* x2);
   void row_rates(const R* v, R* rate);
   void rescue(int pack, int lane, R* x2);
@@ -119,13 +125,14 @@ class ConstrainedDynamics {
   std::unique_ptr<Limbs<R>> limbs_;                  // null: none apply
   AlignedVector<R> quality_, other_qacc_, limb_x2_;  // of one pack
   AlignedVector<R> phi_, rate_, bias_, x2_;          // [pack][rows][lane]
-  AlignedVector<R> A_, inverse_, scale_, least_, rhs_, sigma_, projection_, u_, push_, trial_v_, zero_,
+  AlignedVector<R> A_, inverse_, scale_, least_, trust_, rhs_, sigma_, projection_, u_, push_, trial_v_, last_v_, zero_,
       gram_;                // of one pack
   BasicData<R> elsewhere_;  // workspace of one pack at another configuration
   std::vector<KktStatus> status_;
   std::vector<char> closed_, by_limbs_;
   int rounds_ = 0;
   MultiplierReport report_;
+  int report_world_ = -1;  // that report_ is of, until its next accelerate()
 };
 
 extern template class ConstrainedDynamics<double>;

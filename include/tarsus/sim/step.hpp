@@ -53,7 +53,7 @@ struct StepOptions {
 template <class R>
 class Stepper {
  public:
-  /// @throws ValueError for a step that is not positive and finite, or rows with lanes, rk4 or loops
+  /// @throws ValueError for a step that is not positive and finite, or rows with lanes or rk4
   /// @throws InputError for an equality constraint of the model that cannot be (EqualitySet::of)
   Stepper(const Model& model, const BasicData<R>& data, const StepOptions& options);
 

@@ -25,24 +25,27 @@ struct MultiplierReport {
 };
 
 /// A pivot below this part of its row's diagonal counts as nothing: a linkage within about 3e-6 rad of a singular
-/// posture is singular.
-inline constexpr double kDependent = 1e-11;
+/// posture is singular. R: what the matrix was computed in.
+template <class R>
+inline constexpr R kDependent = sizeof(R) == 8 ? R(1e-11) : R(1e-5);
 
 /// A row whose diagonal is below this part of the largest is one that nothing can move (the normal of a planar
 /// linkage's plane): what it has is the square of a rounding, and must not be taken for a constraint. Such rows count
 /// as dependent.
-inline constexpr double kDead = 1e-18;
+template <class R>
+inline constexpr R kDead = sizeof(R) == 8 ? R(1e-18) : R(1e-12);
 
 /// What a pivot is compared with: its row's diagonal before elimination, or what rounding in the row's entries makes of
 /// it where that is more, √(diagonal × largest) × ε: the normal of a plane that a linkage leaves by 1e-6 rad.
 template <class R>
-inline constexpr R kPivotShare = 64 * std::numeric_limits<R>::epsilon() / (sizeof(R) == 8 ? R(kDependent) : R(1e-5));
+inline constexpr R kPivotShare = 64 * std::numeric_limits<R>::epsilon() / kDependent<R>;
 template <class R>
 R pivot_scale(R diagonal, R largest) {
   return std::max(diagonal, kPivotShare<R> * std::sqrt(diagonal * largest));
 }
 
-/// A: [m][ld], the upper triangle row by row, Σ included. O(m² r).
+/// A: [m][ld], the upper triangle row by row, Σ included, computed in R. O(m² r).
+template <class R = double>
 MultiplierReport solve_multipliers(int m, int ld, const double* A, std::span<const double> b, std::span<double> x);
 
 }  // namespace tarsus

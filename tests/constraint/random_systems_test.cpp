@@ -1,0 +1,182 @@
+// Constrained dynamics of random trees and random rows against the dense KKT system: several roots, limbs on a floating
+// base, masses and gains over many orders of magnitude, rows twice, rows that contradict one another; one workspace for
+// calls at changing states.
+#include <gtest/gtest.h>
+
+#include "support/dense_system.hpp"
+#include "support/random_equalities.hpp"
+#include "tarsus/constraint/constrained_dynamics.hpp"
+#include "tarsus/constraint/held_rows.hpp"
+#include "tarsus/io/model_file.hpp"
+
+namespace tarsus::test {
+namespace {
+
+using Vector = Eigen::VectorXd;
+
+/// Limbs on a floating base, some of them branching.
+Model floating_limbs(Random& random) {
+  ModelSpec spec;
+  spec.option.gravity = random.vector(10);
+  const double mass_scale = random.chance(0.3) ? std::pow(10, random.uniform(-3, 3)) : 1;
+  const auto add = [&](int parent, std::initializer_list<JointType> types) {
+    BodySpec body("b" + std::to_string(spec.bodies.size()));
+    body.parent = parent, body.position = random.vector(0.4), body.orientation = random.rotation();
+    const double mass = random.uniform(0.2, 3) * mass_scale;
+    body.inertial = InertialSpec{mass, random.vector(0.1), random.inertia(mass), {}};
+    for (const JointType type : types)
+      body.joints.push_back(random_joint(random, type, body.name + "_" + std::to_string(body.joints.size()), {}));
+    spec.bodies.push_back(body);
+  };
+  add(0, {JointType::free});
+  const int limbs = 2 + random.index(4);
+  for (int l = 0; l < limbs; ++l) {
+    int parent = random.chance(0.15) ? 1 + random.index(int(spec.bodies.size()) - 1) : 1;
+    const int length = 1 + random.index(5);
+    for (int k = 0; k < length; ++k) {
+      const int kind = random.index(8);
+      if (kind < 3) add(parent, {JointType::hinge});
+      if (kind == 3) add(parent, {JointType::slide});
+      if (kind == 4 || kind == 5) add(parent, {JointType::ball});
+      if (kind == 6) add(parent, {JointType::hinge, JointType::hinge, JointType::hinge});
+      if (kind == 7) add(parent, {});
+      parent = int(spec.bodies.size()) - 1;
+    }
+  }
+  return compile(std::move(spec));
+}
+
+/// Some rows twice, some soft.
+EqualitySet rows_of(Random& random, const Model& model) {
+  EqualitySet set = random_equalities(random, model, {.count = 1 + random.index(6)});
+  const int n = model.nbody();
+  for (int i = random.index(3); i > 0; --i) {
+    const int a = 1 + random.index(n - 1), b = random.chance(0.6) ? 0 : random.index(n);
+    if (model.bodies[a].link == model.bodies[b].link) continue;
+    const Vec3d p = random.vector(0.3), q = random.vector(0.3);
+    const Transformd X{rotation(random.rotation()), p};
+    const bool weld = random.chance(0.5);
+    for (const char* name : {"once", "again"}) weld ? set.add_weld(name, a, b, X) : set.add_connect(name, a, p, b, q);
+  }
+  for (int i = 0; i < set.size(); ++i) {
+    if (random.chance(0.2)) set.set_softness(i, {std::pow(10, random.uniform(-7, -2)), random.uniform(0, 8)});
+  }
+  return set;
+}
+
+/// Joint inertia: armature alone, some drives, or stiff ones everywhere.
+std::vector<double> joint_inertia(Random& random, const Model& model) {
+  std::vector<double> K(model.armature.begin(), model.armature.end());
+  const int kind = random.index(4);
+  const double stiff = std::pow(10, random.uniform(-1, 5));
+  for (const Joint& joint : model.joints) {
+    if (kind == 0 || joint.type == JointType::free || (kind == 1 && random.chance(0.5))) continue;
+    const double k = kind == 2 ? stiff : random.uniform(0, 100);
+    for (int i = 0; i < joint.nv(); ++i) K[joint.qvel + i] += k;
+  }
+  return K;
+}
+
+Model random_model(unsigned seed, Random& random) {
+  if (random.chance(0.5)) return floating_limbs(random);
+  TreeOptions options;
+  options.bodies = 1 + random.index(14), options.chain = random.uniform(0, 1);
+  return random_tree(seed, options);
+}
+
+template <class R>
+Vector wide(std::span<const R> x) {
+  Vector out(Eigen::Index(x.size()));
+  for (std::size_t i = 0; i < x.size(); ++i) out[Eigen::Index(i)] = double(x[i]);
+  return out;
+}
+
+/// Every row is independent or named once.
+void expect_report(const MultiplierReport& report, int rows) {
+  EXPECT_EQ(report.rank + int(report.dependent.size()), rows);
+  for (std::size_t i = 1; i < report.dependent.size(); ++i) EXPECT_LT(report.dependent[i - 1], report.dependent[i]);
+}
+
+struct Tally {
+  int solved = 0, redundant = 0, inconsistent = 0, by_limbs = 0;
+  double force = 0, row = 0, error = 0;
+};
+
+/// What dynamics made of one state.
+void check(const DenseSystem& system, const ConstrainedDynamics<double>& dynamics, const std::vector<double>& qacc,
+           Tally& tally) {
+  const Vector a = wide<double>(qacc), x2 = wide<double>(dynamics.multiplier());
+  ASSERT_TRUE(a.allFinite() && x2.allFinite());
+  const KktStatus status = dynamics.status(0);
+  tally.by_limbs += dynamics.by_limbs(0);
+  const double force = system.force_residual(a, x2);
+  EXPECT_LT(force, 1e-8);
+  tally.force = std::max(tally.force, force);
+  if (status != KktStatus::solved) expect_report(dynamics.report(), system.rows());
+  if (status == KktStatus::inconsistent) {
+    ++tally.inconsistent;
+    return;
+  }
+  const double row = system.row_residual(a, x2);
+  EXPECT_LT(row, 1e-7);
+  tally.row = std::max(tally.row, row);
+  ++(status == KktStatus::solved ? tally.solved : tally.redundant);
+  const double condition = system.condition();
+  if (condition > 1e8) return;
+  EXPECT_EQ(status, KktStatus::solved) << "condition " << condition;
+  const Vector x = system.solve();
+  const double error =
+      (a - x.head(a.size())).cwiseAbs().maxCoeff() / std::max(1.0, x.head(a.size()).cwiseAbs().maxCoeff());
+  EXPECT_LT(error, 1e-9 * std::max(condition, 100.0));
+  tally.error = std::max(tally.error, error / std::max(condition, 100.0));
+}
+
+void solve_random(unsigned seed, Tally& tally) {
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  Random random(seed);
+  const Model model = random_model(seed, random);
+  if (model.nv == 0) return;
+  const EqualitySet set = rows_of(random, model);
+  if (set.rows() == 0) return;
+  Data data(model);
+  ConstrainedDynamics<double> dynamics(model, set, data), at_once(model, set, data, false);
+  std::vector<double> qacc(model.nv), other(model.nv);
+  for (int call = 0; call < 4; ++call) {
+    State s = random_state(random, model);
+    if (random.chance(0.2)) s.qpos.assign(model.qpos0.begin(), model.qpos0.end());
+    const std::vector<double> K = joint_inertia(random, model);
+    const double dt = random.chance(0.5)   ? 0
+                      : random.chance(0.5) ? 1e-3
+                                           : 1.0 / 60,
+                 drift = random.chance(0.5) ? 0.3 : 0;
+    if (random.chance(0.1)) {  // what is not a number must leave nothing behind
+      std::vector<double> bad(s.qvel);
+      bad[random.index(model.nv)] = std::nan("");
+      dynamics.accelerate(data, dt, s.qpos, bad, s.tau, K, qacc, drift);
+    }
+    const DenseSystem system = dense_system(model, set, s, K, dt, drift);
+    dynamics.accelerate(data, dt, s.qpos, s.qvel, s.tau, K, qacc, drift, random.chance(0.5));
+    check(system, dynamics, qacc, tally);
+    at_once.accelerate(data, dt, s.qpos, s.qvel, s.tau, K, other, drift);
+    check(system, at_once, other, tally);
+    EXPECT_EQ(dynamics.status(0), at_once.status(0));
+    dynamics.settle(data, s.qpos, K, s.qvel);
+    if (dynamics.status(0) != KktStatus::solved) expect_report(dynamics.report(), set.rows());
+    EXPECT_LT((system.J * wide<double>(s.qvel)).cwiseAbs().maxCoeff(), 1e-8 * (1 + wide<double>(s.qvel).norm()));
+  }
+}
+
+TEST(RandomSystems, AreSolved) {
+  Tally tally;
+  for (unsigned seed = 0; seed < 1200; ++seed) solve_random(seed, tally);
+  std::printf(
+      "%d solved, %d redundant, %d inconsistent, %d by limbs; residuals %.1e and %.1e, error / condition %.1e\n",
+      tally.solved, tally.redundant, tally.inconsistent, tally.by_limbs, tally.force, tally.row, tally.error);
+  EXPECT_GT(tally.solved, 2000);
+  EXPECT_GT(tally.redundant, 500);
+  EXPECT_GT(tally.inconsistent, 500);
+  EXPECT_GT(tally.by_limbs, 60);
+}
+
+}  // namespace
+}  // namespace tarsus::test

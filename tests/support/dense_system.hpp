@@ -1,0 +1,96 @@
+// The KKT system of constrained dynamics with dense matrices, made of crba, rnea and the rows' Jacobians alone.
+#pragma once
+
+#include <Eigen/Dense>
+
+#include "support/random_model.hpp"
+#include "tarsus/constraint/equality.hpp"
+
+namespace tarsus::test {
+
+/// [M̂ Jᵀ; J -Σ] [q̈; x₂] = [y₁; y₂].
+struct DenseSystem {
+  Eigen::MatrixXd M, J;
+  Eigen::VectorXd sigma, y1, y2;
+
+  int rows() const { return int(J.rows()); }
+  /// J M̂⁻¹ Jᵀ + Σ, scaled to a unit diagonal.
+  Eigen::MatrixXd scaled() const {
+    Eigen::MatrixXd A = J * M.llt().solve(Eigen::MatrixXd(J.transpose()));
+    A.diagonal() += sigma;
+    const Eigen::VectorXd scale = A.diagonal().unaryExpr([](double d) { return d > 0 ? 1 / std::sqrt(d) : 0; });
+    return scale.asDiagonal() * A * scale.asDiagonal();
+  }
+  /// Of scaled(); 1e300: singular.
+  double condition() const {
+    if (rows() == 0) return 1;
+    const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> eigen(scaled(), Eigen::EigenvaluesOnly);
+    return eigen.eigenvalues()[0] > 0 ? eigen.eigenvalues()[rows() - 1] / eigen.eigenvalues()[0] : 1e300;
+  }
+  Eigen::VectorXd solve() const {
+    const Eigen::Index n = M.rows(), m = J.rows();
+    Eigen::MatrixXd whole(n + m, n + m);
+    whole << M, J.transpose(), J, -Eigen::MatrixXd(sigma.asDiagonal());
+    Eigen::VectorXd b(n + m);
+    b << y1, y2;
+    return whole.fullPivLu().solve(b);
+  }
+  /// max |M̂ q̈ + Jᵀ x₂ - y₁| over the largest term in it.
+  double force_residual(const Eigen::VectorXd& a, const Eigen::VectorXd& x2) const {
+    const double largest =
+        (M.cwiseAbs() * a.cwiseAbs() + J.transpose().cwiseAbs() * x2.cwiseAbs() + y1.cwiseAbs()).maxCoeff();
+    return (M * a + J.transpose() * x2 - y1).cwiseAbs().maxCoeff() / std::max(largest, 1e-300);
+  }
+  /// max |J q̈ - Σ x₂ - y₂| over the largest term in it, that of the unconstrained q̈ included.
+  double row_residual(const Eigen::VectorXd& a, const Eigen::VectorXd& x2) const {
+    const Eigen::VectorXd free = M.llt().solve(y1);
+    const double largest =
+        (J.cwiseAbs() * (a.cwiseAbs() + free.cwiseAbs()) + sigma.cwiseProduct(x2).cwiseAbs() + y2.cwiseAbs())
+            .maxCoeff();
+    return (J * a - sigma.cwiseProduct(x2) - y2).cwiseAbs().maxCoeff() / std::max(largest, 1e-300);
+  }
+};
+
+/// dt > 0: SPOOK's rows over that step; else exact ones, with drift_time > 0 pulled back (constrained_dynamics.hpp).
+/// @param K joint_inertia
+inline DenseSystem dense_system(const Model& model, const EqualitySet& set, const State& s, std::span<const double> K,
+                                double dt, double drift_time) {
+  Data data(model);
+  DelassusRows<double> rows(model);
+  set.add_blocks(rows);
+  const int n = model.nv, m = set.rows();
+  std::vector<double> M(std::size_t(n) * n), bias(n), zero(n), tau(n), phi(m), rate(m), Jdot(m);
+  crba<double>(model, data, s.qpos, M);
+  bias_force<double>(model, data, s.qpos, s.qvel, bias);
+  kinematics<double>(model, data, s.qpos, s.qvel);
+  rnea<double>(model, data, s.qpos, s.qvel, zero, tau);
+  set.evaluate<double>(data, 0, s.qpos, s.qvel, rows, phi, rate, Jdot);
+  DenseSystem d{Eigen::Map<Eigen::MatrixXd>(M.data(), n, n), Eigen::MatrixXd::Zero(m, n), Eigen::VectorXd::Zero(m),
+                Eigen::VectorXd(n), Eigen::VectorXd(m)};
+  for (int i = 0; i < n; ++i) d.M(i, i) += K[i] - model.armature[i], d.y1[i] = s.tau[i] - bias[i];
+  kinematics<double>(model, data, s.qpos);
+  for (int b = 0; b < rows.blocks(); ++b) {
+    const auto block = rows.block(b);
+    std::vector<double> J(block.dofs.size() * block.stride);
+    rows.jacobian(model, data, b, J.data());
+    for (std::size_t k = 0; k < block.dofs.size(); ++k) {
+      for (int r = 0; r < block.nrow; ++r) d.J(block.first_row + r, block.dofs[k]) += J[k * block.stride + r];
+    }
+  }
+  for (int i = 0; i < set.size(); ++i) {
+    const Softness& soft = set[i].softness;
+    const double damping = 1 + 4 * soft.damping_steps;
+    for (int r = set[i].first_row; r < set[i].first_row + set[i].nrow; ++r) {
+      if (dt > 0) {
+        d.y2[r] = ((rate[r] - 4 / dt * phi[r]) / damping - rate[r]) / dt;
+        d.sigma[r] = 4 * soft.compliance / (dt * dt * damping);
+      } else {
+        d.y2[r] = -Jdot[r];
+        if (drift_time > 0) d.y2[r] -= 2 * rate[r] / drift_time + phi[r] / (drift_time * drift_time);
+      }
+    }
+  }
+  return d;
+}
+
+}  // namespace tarsus::test
