@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "constraint/widen.hpp"
+#include "tarsus/base/number_text.hpp"
 
 namespace tarsus {
 
@@ -78,7 +79,7 @@ Spook spook_of(std::span<const double> solref) {
   }
   if (solref[0] > 0) return {0, solref[0]};
   if (!(solref[0] < 0) || solref[1] > 0)
-    throw ValueError("solref", std::to_string(solref[0]), "(positive, ratio) or (-stiffness, -damping)");
+    throw ValueError("solref", number_text(solref[0]), "(positive, ratio) or (-stiffness, -damping)");
   return {-1 / solref[0], solref[1] / solref[0]};
 }
 

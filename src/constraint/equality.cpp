@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "constraint/kernel_table.hpp"
+#include "tarsus/base/number_text.hpp"
 #include "tarsus/math/rotation.hpp"
 
 namespace tarsus {
@@ -165,7 +166,7 @@ int EqualitySet::add_weld(const std::string& name, int body_a, int body_b, const
   check_pair(e);
   require_finite(name, "X_AB", X_AB.p), require_finite(name, "anchor", anchor);
   if (!std::isfinite(torque_scale) || !(torque_scale > 0))
-    throw ValueError("torque_scale of \"" + name + "\"", std::to_string(torque_scale), "a positive, finite number");
+    throw ValueError("torque_scale of \"" + name + "\"", number_text(torque_scale), "a positive, finite number");
   EqualityConstants<double> c = blank(e.kind);
   place(*model_, e, X_AB.R * anchor + X_AB.p, anchor, c);
   put(c.Ra, model_->bodies[body_a].X_LB.R * X_AB.R), put(c.Rb, model_->bodies[body_b].X_LB.R);
@@ -191,7 +192,7 @@ int EqualitySet::add_joint(const std::string& name, int joint_a, int joint_b, co
     throw ValueError("constraint \"" + name + "\"", "joint \"" + model_->joints[joint_a].name + "\" twice",
                      "two different joints");
   for (const double x : polynomial) {
-    if (!std::isfinite(x)) throw ValueError("polynomial of \"" + name + "\"", std::to_string(x), "finite coefficients");
+    if (!std::isfinite(x)) throw ValueError("polynomial of \"" + name + "\"", number_text(x), "finite coefficients");
   }
   EqualityConstants<double> c = blank(e.kind);
   const Joint& a = model_->joints[joint_a];
@@ -210,7 +211,7 @@ int EqualitySet::add_distance(const std::string& name, int body_a, const Vec3d& 
   check_pair(e);
   require_finite(name, "point_a", point_a), require_finite(name, "point_b", point_b);
   if (!std::isfinite(length) || !(length > 0))
-    throw ValueError("length of \"" + name + "\"", std::to_string(length),
+    throw ValueError("length of \"" + name + "\"", number_text(length),
                      "a positive, finite number of metres (for 0 use connect)");
   EqualityConstants<double> c = blank(e.kind);
   place(*model_, e, point_a, point_b, c);

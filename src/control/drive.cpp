@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "control/kernel_table.hpp"
+#include "tarsus/base/number_text.hpp"
 
 namespace tarsus {
 
@@ -30,11 +31,11 @@ void Drives::check(const Model& model) const {
     for (const auto& [name, gain] : {std::pair{"kp", kp[i]}, std::pair{"kd", kd[i]}}) {
       if (gain >= 0 && std::isfinite(gain)) continue;
       throw ValueError(std::string(name) + " of joint \"" + model.joints[model.dof_joint[i]].name + "\"",
-                       std::to_string(gain), "finite and not negative");
+                       number_text(gain), "finite and not negative");
     }
   }
   if (!(spin_damping >= 0) || !std::isfinite(spin_damping))
-    throw ValueError("spin_damping", std::to_string(spin_damping), "finite and not negative");
+    throw ValueError("spin_damping", number_text(spin_damping), "finite and not negative");
   if (!force_limit.empty()) check_size("force_limit", force_limit.size(), model.nv);
   if (!force_floor.empty()) check_size("force_floor", force_floor.size(), model.nv);
   for (int i = 0; limited() && i < model.nv; ++i) {
@@ -43,7 +44,7 @@ void Drives::check(const Model& model) const {
                  low = force_floor.empty() ? -high : force_floor[i];
     const bool length = joint.nv() > 1 && (joint.type == JointType::ball || i >= joint.qvel + 3);
     if (low <= high && (!length || high >= 0)) continue;  // false for nan
-    throw ValueError("force limit of joint \"" + joint.name + "\"", std::to_string(low) + " to " + std::to_string(high),
+    throw ValueError("force limit of joint \"" + joint.name + "\"", number_text(low) + " to " + number_text(high),
                      length ? "a length, not negative" : "the lower one not above the upper one");
   }
 }
@@ -78,7 +79,7 @@ void check_inputs(const Model& model, const BasicData<R>& data, const Drives& dr
   check_size("qpos_target", qpos_target.size(), data.size(model.nq));
   if (!qvel_target.empty()) check_size("qvel_target", qvel_target.size(), data.size(model.nv));
   if (!(dt >= 0) || !std::isfinite(dt))
-    throw ValueError("dt", std::to_string(dt), "a finite number of seconds, not negative");
+    throw ValueError("dt", number_text(dt), "a finite number of seconds, not negative");
 }
 
 }  // namespace

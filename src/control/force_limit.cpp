@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "control/kernel_table.hpp"
+#include "tarsus/base/number_text.hpp"
 
 namespace tarsus {
 
@@ -64,7 +65,7 @@ void DriveLimiter<R>::solve(BasicData<R>& data, const Drives& drives, double dt,
   if (!tau.empty()) check_size("tau", tau.size(), data.size(nv));
   check_size("qacc", qacc.size(), data.size(nv));
   if (!(dt >= 0) || !std::isfinite(dt))
-    throw ValueError("dt", std::to_string(dt), "a finite number of seconds, not negative");
+    throw ValueError("dt", number_text(dt), "a finite number of seconds, not negative");
 
   take_limits(model_, drives);
   const ModelView<R> view = model_.view<R>();

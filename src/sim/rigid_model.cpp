@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "tarsus/base/error.hpp"
+#include "tarsus/base/number_text.hpp"
 
 namespace tarsus {
 
@@ -198,10 +199,10 @@ void RigidModel::set_state(std::span<const double> q, std::span<const double> v)
   check_size("qpos", q.size(), at(nq));
   check_size("qvel", v.size(), at(nv));
   for (double x : q) {
-    if (!std::isfinite(x)) throw ValueError("qpos", std::to_string(x), "finite");
+    if (!std::isfinite(x)) throw ValueError("qpos", number_text(x), "finite");
   }
   for (double x : v) {
-    if (!std::isfinite(x)) throw ValueError("qvel", std::to_string(x), "finite");
+    if (!std::isfinite(x)) throw ValueError("qvel", number_text(x), "finite");
   }
   for (std::size_t i = 0; i < scene.bodies.size(); ++i) {
     RigidBody& b = scene.bodies[i];

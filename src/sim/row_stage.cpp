@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tarsus/base/number_text.hpp"
+
 namespace tarsus {
 
 template <class R>
@@ -20,7 +22,7 @@ RowStage<R>::RowStage(const Model& model, const BasicData<R>& data, const RowSta
     throw ValueError("data", std::to_string(data.width()) + " lanes",
                      "one world: contacts and joint limits are not in lanes yet");
   if (!(options.restitution >= 0 && options.restitution <= 1))
-    throw ValueError("restitution", std::to_string(options.restitution), "0 to 1");
+    throw ValueError("restitution", number_text(options.restitution), "0 to 1");
 }
 
 template <class R>

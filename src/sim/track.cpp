@@ -4,21 +4,22 @@
 #include <chrono>
 #include <cmath>
 
+#include "tarsus/base/number_text.hpp"
+
 namespace tarsus {
 
 namespace {
 
 void check(const Model& model, const Drives& drives, const TrackOptions& options) {
   const auto positive = [](const char* name, double x) {
-    if (!(x > 0) || !std::isfinite(x))
-      throw ValueError(name, std::to_string(x), "a positive, finite number of seconds");
+    if (!(x > 0) || !std::isfinite(x)) throw ValueError(name, number_text(x), "a positive, finite number of seconds");
   };
   positive("dt", options.dt);
   positive("duration", options.duration);
   if (options.duration / options.dt > 1e9)
-    throw ValueError("duration", std::to_string(options.duration), "at most 1e9 steps");
+    throw ValueError("duration", number_text(options.duration), "at most 1e9 steps");
   if (!std::isfinite(options.start))
-    throw ValueError("start", std::to_string(options.start), "a finite number of seconds");
+    throw ValueError("start", number_text(options.start), "a finite number of seconds");
   drives.check(model);
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "tarsus/base/error.hpp"
+#include "tarsus/base/number_text.hpp"
 
 namespace tarsus {
 
@@ -86,7 +87,7 @@ LinearIterationReport gauss_seidel(const SquareMatrix& a, std::span<const double
   if (options.max_iterations < 1)
     throw ValueError("max_iterations", std::to_string(options.max_iterations), "at least 1");
   if (!(options.relaxation > 0 && options.relaxation < 2)) {
-    throw ValueError("relaxation", std::to_string(options.relaxation), "above 0, below 2");
+    throw ValueError("relaxation", number_text(options.relaxation), "above 0, below 2");
   }
   LinearIterationReport report;
   report.residual = residual_norm(a, b, x);

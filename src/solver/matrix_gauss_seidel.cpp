@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "tarsus/base/error.hpp"
+#include "tarsus/base/number_text.hpp"
 #include "tarsus/solver/matrix_problem.hpp"
 
 namespace tarsus {
@@ -149,7 +150,7 @@ RowSolveReport MatrixGaussSeidel::solve(const MatrixProblem& problem, std::span<
   if (options.max_iterations < 1)
     throw ValueError("max_iterations", std::to_string(options.max_iterations), "at least 1");
   if (!(options.relaxation > 0 && options.relaxation < 2)) {
-    throw ValueError("relaxation", std::to_string(options.relaxation), "above 0 and below 2");
+    throw ValueError("relaxation", number_text(options.relaxation), "above 0 and below 2");
   }
   RowSolveReport report;
   for (const RowBlock& block : problem.blocks()) {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "tarsus/base/error.hpp"
+#include "tarsus/base/number_text.hpp"
 
 namespace tarsus {
 
@@ -46,7 +47,7 @@ int RowProblem::add_row(std::span<const int> columns, std::span<const double> va
 
 void RowProblem::check() const {
   for (double x : inverse_mass_) {
-    if (!(x >= 0) || !std::isfinite(x)) throw ValueError("inverse_mass", std::to_string(x), "finite, not negative");
+    if (!(x >= 0) || !std::isfinite(x)) throw ValueError("inverse_mass", number_text(x), "finite, not negative");
   }
   std::vector<char> interval(static_cast<std::size_t>(nrow()), 0);
   for (const RowBlock& block : blocks_) {
@@ -56,19 +57,19 @@ void RowProblem::check() const {
       throw ValueError(at_row("reference", block.first), std::to_string(block.reference), "an earlier interval row");
     }
     if (tied && !(block.coefficient >= 0 && std::isfinite(block.coefficient))) {
-      throw ValueError(at_row("coefficient", block.first), std::to_string(block.coefficient), "finite, not negative");
+      throw ValueError(at_row("coefficient", block.first), number_text(block.coefficient), "finite, not negative");
     }
     for (int row = block.first; row < block.first + block.count; ++row) {
       const RowNumbers& n = numbers(row);
       if (!(n.compliance >= 0) || !std::isfinite(n.compliance)) {
-        throw ValueError(at_row("compliance", row), std::to_string(n.compliance), "finite, not negative");
+        throw ValueError(at_row("compliance", row), number_text(n.compliance), "finite, not negative");
       }
-      if (!std::isfinite(n.target)) throw ValueError(at_row("target", row), std::to_string(n.target), "finite");
+      if (!std::isfinite(n.target)) throw ValueError(at_row("target", row), number_text(n.target), "finite");
       if (!tied && !(n.lower <= n.upper)) {
-        throw ValueError(at_row("lower bound", row), std::to_string(n.lower), "at most " + std::to_string(n.upper));
+        throw ValueError(at_row("lower bound", row), number_text(n.lower), "at most " + number_text(n.upper));
       }
       for (double w : effect(row)) {
-        if (!std::isfinite(w)) throw ValueError(at_row("effect", row), std::to_string(w), "finite");
+        if (!std::isfinite(w)) throw ValueError(at_row("effect", row), number_text(w), "finite");
       }
       interval[static_cast<std::size_t>(row)] = !tied;
     }

@@ -6,6 +6,7 @@
 
 #include "solver/row_solvers.hpp"
 #include "tarsus/base/error.hpp"
+#include "tarsus/base/number_text.hpp"
 
 namespace tarsus {
 
@@ -38,7 +39,7 @@ std::unique_ptr<RowSolver> make_row_solver(std::string_view name) {
   if (name == kNames[5]) return make_pivoting();
   std::string known;
   for (std::string_view n : kNames) known += (known.empty() ? "" : ", ") + std::string(n);
-  throw ValueError("solver", std::string(name), "one of " + known);
+  throw ValueError("solver", std::string(name), "one of " + known + " (and lanes, for worlds of free bodies)");
 }
 
 void check_solve(const RowProblem& problem, std::span<const double> u, std::span<const double> multiplier,
@@ -48,9 +49,9 @@ void check_solve(const RowProblem& problem, std::span<const double> u, std::span
   if (options.max_iterations < 1) {
     throw ValueError("max_iterations", std::to_string(options.max_iterations), "at least 1");
   }
-  if (!(options.tolerance >= 0)) throw ValueError("tolerance", std::to_string(options.tolerance), "not negative");
+  if (!(options.tolerance >= 0)) throw ValueError("tolerance", number_text(options.tolerance), "not negative");
   if (!(options.relaxation > 0 && options.relaxation < 2)) {
-    throw ValueError("relaxation", std::to_string(options.relaxation), "above 0, below 2");
+    throw ValueError("relaxation", number_text(options.relaxation), "above 0, below 2");
   }
 }
 

@@ -1,0 +1,16 @@
+// Numbers in messages: the shortest text that reads back as the same number, so that 1e-9 is not "0.000000" and 1e300
+// not three hundred digits.
+#pragma once
+
+#include <charconv>
+#include <string>
+
+namespace tarsus {
+
+/// "0.001", "1e+300", "nan", "-inf".
+inline std::string number_text(double x) {
+  char text[32];
+  return {text, std::to_chars(text, text + sizeof text, x).ptr};
+}
+
+}  // namespace tarsus
