@@ -57,7 +57,7 @@ void TreeRows<R>::build(const BasicData<R>& data, double h, In<R> qpos, In<R> qv
   report_ = {};
   contacts_.assign(contacts.begin(), contacts.end());
   add_contacts(data, h);
-  if (options_.limits) add_limits(qpos, qvel, free_velocity, h);
+  if (options_.limits) add_limits(data, qpos, qvel, free_velocity, h);
   if (options_.friction_loss) add_friction_loss(qvel, h);
   report_.rows = rows();
   recall();
@@ -150,24 +150,30 @@ void TreeRows<R>::add_joint_row(int joint, const double* entries, double speed, 
   add_row(numbers);
 }
 
-/// A row for the side of a joint's range that it could reach within the step, and a little beyond.
+/// A row for the side of a joint's range that it could reach within the step, and a little beyond. Beside
+/// held loops it is as soft as a contact, in proportion to the inverse mass that the joint alone feels: in the posture of
+/// a moment they can leave a joint that nothing but boundless forces would move.
 template <class R>
-void TreeRows<R>::add_limit(int joint, In<R> qpos, In<R> qvel, In<R> free_velocity, double h) {
+void TreeRows<R>::add_limit(const LinkState<R>& link, int joint, In<R> qpos, In<R> qvel, In<R> free_velocity,
+                            double h) {
   const Joint& j = model_.joints[joint];
-  const auto add = [&](double g, const double* entries, int side) {
+  const auto add = [&](double g, const double* entries, double inverse_mass, int side) {
     double speed = 0, ahead = 0;
     for (int k = 0; k < j.nv(); ++k)
       speed += entries[k] * qvel[j.qvel + k], ahead += entries[k] * free_velocity[j.qvel + k];
     if (g + h * std::min(speed, ahead) > kLimitReach) return;
-    const SpookRow row = spook_unilateral(options_.limit_spook, g, speed, h);
+    Spook soft = options_.limit_spook;
+    if (soft.compliance == 0 && held_.rows() > 0) soft.compliance = options_.relative_compliance * h * h * inverse_mass;
+    const SpookRow row = spook_unilateral(soft, g, speed, h);
     add_joint_row(joint, entries, speed, {row.compliance, row.target, 0, kInfinity},
                   kLimitIdentity + 2 * std::uint64_t(joint) + side);
     ++report_.limits;
   };
   if (j.nv() == 1) {
     const double up = 1, down = -1, q = qpos[j.qpos];
-    add(q - j.range[0], &up, 0);
-    add(j.range[1] - q, &down, 1);
+    const double inverse_mass = double(link.Dinv.xx);
+    add(q - j.range[0], &up, inverse_mass, 0);
+    add(j.range[1] - q, &down, inverse_mass, 1);
     return;
   }
   // An angle is at most π sin(angle / 2), speeds are at most |ω|: most joints are far from their range without a
@@ -181,14 +187,20 @@ void TreeRows<R>::add_limit(int joint, In<R> qpos, In<R> qvel, In<R> free_veloci
   const double angle = norm(turn);
   if (angle < 1e-6) return;  // no direction to push in
   const Vec3d n = turn * (-1 / angle);
-  add(j.range[1] - angle, &n.x, 0);
+  const Vec3d axis = widen(link.R) * n;
+  const Sym3<R>& I = link.IA.I;
+  const double mass =
+      double(I.xx) * axis.x * axis.x + double(I.yy) * axis.y * axis.y + double(I.zz) * axis.z * axis.z +
+      2 * (double(I.xy) * axis.x * axis.y + double(I.xz) * axis.x * axis.z + double(I.yz) * axis.y * axis.z) +
+      double(link.k);
+  add(j.range[1] - angle, &n.x, mass > 0 ? 1 / mass : 0, 0);
 }
 
 template <class R>
-void TreeRows<R>::add_limits(In<R> qpos, In<R> qvel, In<R> free_velocity, double h) {
+void TreeRows<R>::add_limits(const BasicData<R>& data, In<R> qpos, In<R> qvel, In<R> free_velocity, double h) {
   for (int i = 0; i < model_.njoint(); ++i) {
     if (model_.joints[i].limited && model_.joints[i].type != JointType::free)
-      add_limit(i, qpos, qvel, free_velocity, h);
+      add_limit(data.links()[i], i, qpos, qvel, free_velocity, h);
   }
 }
 

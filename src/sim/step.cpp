@@ -1,7 +1,10 @@
 #include "tarsus/sim/step.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+
+#include "tarsus/base/number_text.hpp"
 
 namespace tarsus {
 
@@ -50,11 +53,14 @@ Stepper<R>::Stepper(const Model& model, const BasicData<R>& data, const StepOpti
       width_(data.width()),
       status_(data.worlds(), WorldStatus::ok) {
   if (!(options.dt > 0) || !std::isfinite(options.dt))
-    throw ValueError("dt", std::to_string(options.dt), "a positive, finite number of seconds");
+    throw ValueError("dt", number_text(options.dt), "a positive, finite number of seconds");
   if (options.rows.any()) {
     if (options.integrator == Integrator::rk4)
       throw ValueError("integrator", "rk4", "semi_implicit_euler with contacts or joint limits");
-    rows_ = std::make_unique<RowStage<R>>(model, data, options.rows);
+    RowStageOptions rows = options.rows;
+    if (rows.limit_spook.damping_time == 0)
+      rows.limit_spook.damping_time = std::max(kDampingSteps * options.dt, kLimitTime);
+    rows_ = std::make_unique<RowStage<R>>(model, data, rows);
   }
   if (options.loops != LoopMode::off && !options.equalities && !model.spec.equalities.empty())
     own_equalities_.emplace(EqualitySet::of(model));

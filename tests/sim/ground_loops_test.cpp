@@ -208,5 +208,79 @@ TEST(GroundLoops, ForceLimitsLoopsAndContactsHoldTogether) {
   EXPECT_EQ(stepper.limiter()->report(0).saturated, 1);
 }
 
+/// A crank and its rod in one line, at dead centre: no speed of the crank moves the slider, which is 0.3 m beyond its
+/// range.
+Model dead_centre() {
+  return compile(parse_mjcf(R"(<mujoco><compiler angle="radian"/><option gravity="0 0 0"/><worldbody>
+    <body><joint name="crank" axis="0 1 0"/><geom type="capsule" fromto="0 0 0 0.5 0 0" size="0.02" contype="0"/>
+      <body name="rod" pos="0.5 0 0"><joint name="pin" axis="0 1 0"/>
+        <geom type="capsule" fromto="0 0 0 1 0 0" size="0.02" contype="0"/></body></body>
+    <body name="slider" pos="1.5 0 0"><joint name="slide" type="slide" axis="1 0 0" limited="true" range="-3 -0.3"/>
+      <geom type="sphere" size="0.1" contype="0"/></body></worldbody>
+    <equality><connect body1="rod" body2="slider" anchor="1 0 0"/></equality></mujoco>)",
+                            "test.xml", "."));
+}
+
+/// What the closed loop blocks costs bounded forces: nothing flies apart.
+TEST(GroundLoops, ALimitThatTheLoopBlocksGivesWay) {
+  for (const double offset : {0.0, 1e-6, 1e-3}) {
+    for (const double h : {0.0005, 0.002, 1.0 / 60}) {
+      SCOPED_TRACE(testing::Message() << "crank at " << offset << ", step " << h);
+      const Model model = dead_centre();
+      Data data(model);
+      data.qpos[0] = offset, data.qpos[1] = -offset - std::asin(0.5 * std::sin(offset));
+      data.qpos[2] = 0.5 * std::cos(offset) + std::cos(data.qpos[0] + data.qpos[1]) - 1.5;
+      Stepper<double> stepper(model, data, on_the_ground(h, LoopMode::spook));
+      double fastest = 0;
+      for (int i = 0; i < 200; ++i) {
+        ASSERT_EQ(stepper.step(data), 0) << i << " " << name(stepper.status(0));
+        for (const double v : data.qvel) fastest = std::max(fastest, std::abs(v));
+      }
+      EXPECT_LT(fastest, 1e4);
+      EXPECT_NEAR(data.qpos[2], -0.3, 0.05);
+      EXPECT_LT(stepper.loops()->error(0).position, 1e-2);
+    }
+  }
+}
+
+/// Back from far beyond a range at the pace of kLimitTime, not of the step.
+TEST(GroundLoops, AJointComesBackToItsRangeAtAPaceThatTheStepDoesNotSet) {
+  const Model model = compile(parse_mjcf(R"(<mujoco><compiler angle="radian"/><option gravity="0 0 0"/><worldbody>
+    <body><joint axis="0 1 0" limited="true" range="1 2"/><geom type="capsule" fromto="0 0 0 0 0 -0.5" size="0.02"/>
+    </body></worldbody></mujoco>)",
+                                         "test.xml", "."));
+  for (const double h : {1e-4, 5e-4, 2e-3}) {
+    SCOPED_TRACE(h);
+    Data data(model);
+    Stepper<double> stepper(model, data, on_the_ground(h, LoopMode::spook));
+    double fastest = 0;
+    while (data.time < 10 * kLimitTime) {
+      ASSERT_EQ(stepper.step(data), 0);
+      fastest = std::max(fastest, std::abs(data.qvel[0]));
+    }
+    EXPECT_LE(fastest, 1 / kLimitTime * 1.001);
+    EXPECT_GE(data.qpos[0], 1 - std::exp(-8.0));
+  }
+}
+
+/// The robot whose pose in the file has both knees 0.65 rad beyond their ranges, where its linkages are stretched.
+TEST(GroundLoops, CassieRunsFromThePoseOfItsFile) {
+  const std::string file = TARSUS_SOURCE_DIR "/../shared/data/menagerie/agility_cassie/scene.xml";
+  if (!std::filesystem::exists(file)) GTEST_SKIP() << "no " << file;
+  ReadOptions lenient;
+  lenient.lenient = true;
+  const Model model = compile(read_mjcf(file, lenient));
+  for (const double h : {model.timestep, 4 * model.timestep}) {
+    SCOPED_TRACE(h);
+    Data data(model);
+    StepOptions options = on_the_ground(h, LoopMode::spook);
+    options.rows.solve = RowStageOptions().solve;
+    Stepper<double> stepper(model, data, options);
+    for (int i = 0; i * h < 0.5; ++i) ASSERT_EQ(stepper.step(data), 0) << i << " " << name(stepper.status(0));
+    kinematics<double>(model, data, data.qpos, data.qvel);
+    EXPECT_LT(energy<double>(model, data, data.qpos, data.qvel).kinetic, 400);  // half a second's fall has 400 J
+  }
+}
+
 }  // namespace
 }  // namespace tarsus

@@ -54,7 +54,8 @@ struct RowsOptions {
   Spook limit_spook;
   RowSolveOptions solve{.max_iterations = 200, .tolerance = 1e-6};
   /// Compliance of contacts without one of their own, in h² × the inverse mass that the contact feels: enough to make
-  /// the forces of many contacts under one foot unique, without which it rocks for ever (decision 504). 0: rigid.
+  /// the forces of many contacts under one foot unique, without which it rocks for ever (decision 504). Also of joint
+  /// limits beside held loops, which can all but block them (decision 506). 0: rigid.
   double relative_compliance = 0.0036;
   RowsMethod method = RowsMethod::automatic;  ///< newton: wherever it can
   double restitution_threshold = 0.1;         ///< approach below which nothing bounces [m/s]
@@ -103,8 +104,8 @@ class TreeRows {
   };
   void add_contacts(const BasicData<R>& data, double h);
   void add_contact(const BasicData<R>& data, double h, std::size_t index);
-  void add_limits(In<R> qpos, In<R> qvel, In<R> free_velocity, double h);
-  void add_limit(int joint, In<R> qpos, In<R> qvel, In<R> free_velocity, double h);
+  void add_limits(const BasicData<R>& data, In<R> qpos, In<R> qvel, In<R> free_velocity, double h);
+  void add_limit(const LinkState<R>& link, int joint, In<R> qpos, In<R> qvel, In<R> free_velocity, double h);
   void add_friction_loss(In<R> qvel, double h);
   void add_joint_row(int joint, const double* entries, double speed, const RowNumbers& numbers, std::uint64_t identity);
   int add_row(const RowNumbers& numbers);
