@@ -41,9 +41,9 @@ void print_json(const Check& check, const Diagnostics& all, const Model* model) 
   nlohmann::json out{{"file", check.path}, {"loads", model != nullptr}, {"diagnostics", nlohmann::json::array()}};
   for (const Diagnostic& d : all) out["diagnostics"].push_back(to_json(d));
   if (model)
-    out["model"] = {{"nq", model->nq},           {"nv", model->nv},       {"bodies", model->nbody()},
+    out["model"] = {{"nq", model->nq},           {"nv", model->nv},       {"bodies", model->nbody() - 1},
                     {"joints", model->njoint()}, {"depth", model->depth}, {"mass", model->total_mass()}};
-  fmt::print("{}\n", out.dump(2));
+  app::print_json(out);
 }
 
 void run(const Check& check) {
@@ -74,7 +74,10 @@ void add_check_command(CLI::App& app) {
   add_read_options(*command, check->options);
   command->add_flag("--notes", check->notes, "List notes too: choices made while reading, such as axes normalised");
   command->add_flag("--json", check->json, "One JSON object: loads, diagnostics, sizes");
-  command->footer("Exit status: 0 the model loads, 1 it does not.");
+  command->footer(
+      "Exit status: 0 the model loads, 1 it does not.\n\n"
+      "  tarsus check models/humanoid.xml --notes\n"
+      "  tarsus check robot.urdf --package-path ~/packages --json");
   command->callback([check] { run(*check); });
 }
 

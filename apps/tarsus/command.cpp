@@ -3,8 +3,11 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include <charconv>
 #include <chrono>
+#include <cmath>
 
+#include "tarsus/base/number_text.hpp"
 #include "tarsus/io/model_file.hpp"
 
 namespace tarsus::app {
@@ -34,6 +37,49 @@ Model load_model(const std::string& path, const ReadOptions& options, bool quiet
     }
   }
   return model;
+}
+
+std::vector<double> keyframe_pose(const Model& model, const std::string& name) {
+  if (name.empty()) return model.qpos0;
+  const std::vector<KeyframeSpec>& all = model.spec.keyframes;
+  std::string names;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (name == all[i].name || name == std::to_string(i)) {
+      if (int(all[i].qpos.size()) == model.nq) return all[i].qpos;
+      throw ValueError("--keyframe", "\"" + name + "\"", "one with " + std::to_string(model.nq) + " qpos");
+    }
+    names += (i ? ", " : "") + (all[i].name.empty() ? std::to_string(i) : "\"" + all[i].name + "\"");
+  }
+  throw ValueError("--keyframe", "\"" + name + "\"", all.empty() ? "a model that has keyframes" : names);
+}
+
+CLI::Validator number_from(double low, double high) {
+  const std::string range = high < kInfinity ? fmt::format("{} to {}", low, high) : fmt::format("{} or more", low);
+  return CLI::Validator(
+      [low, high, range](std::string& text) {
+        double x = 0;
+        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), x);
+        const bool read = error == std::errc() && end == text.data() + text.size();
+        if (read && std::isfinite(x) && x >= low && x <= high) return std::string();
+        return fmt::format("is {}, expected a number, {}", text, range);
+      },
+      "(" + range + ")");
+}
+
+void print_json(const nlohmann::json& json) {
+  fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+void check_duration(double duration, double dt) {
+  if (!(duration > 0) || !std::isfinite(duration))
+    throw ValueError("--duration", number_text(duration), "a positive, finite number of seconds");
+  if (!(dt > 0) || !std::isfinite(dt))
+    throw ValueError("--dt", number_text(dt), "a positive, finite number of seconds");
+  if (duration < 0.5 * dt)
+    throw ValueError("--duration", number_text(duration), "a step or more, here " + number_text(dt) + " s (--dt)");
+  if (!(duration / dt < 1e9))
+    throw ValueError("--duration", number_text(duration),
+                     "at most 1e9 steps, here of " + number_text(dt) + " s (--dt)");
 }
 
 Progress::Progress(std::string label, bool quiet)

@@ -25,6 +25,15 @@ void add_read_options(CLI::App& command, ReadOptions& options);
 /// Reads and compiles; warnings go to standard error unless quiet.
 Model load_model(const std::string& path, const ReadOptions& options, bool quiet);
 
+/// The pose of a keyframe by its name or number; the model's own for an empty name. @throws ValueError with all names
+std::vector<double> keyframe_pose(const Model& model, const std::string& name);
+/// For an option's ->check(): a finite number from `low` to `high`. (Those of CLI11 let nan through.)
+CLI::Validator number_from(double low, double high = kInfinity);
+/// One JSON object on standard output; names in it that are no UTF-8 are replaced, not an error.
+void print_json(const nlohmann::json& json);
+/// Throws unless what was asked for by --duration and --dt is at least one step.
+void check_duration(double duration, double dt);
+
 /// A line that overwrites itself on a terminal, and stays silent elsewhere but for a line each ten per cent.
 class Progress {
  public:

@@ -16,6 +16,7 @@ namespace {
 
 struct Convert {
   std::string from, to;
+  bool json = false;
   ReadOptions options;
 };
 
@@ -27,9 +28,25 @@ void write_text(const std::string& path, const std::string& text) {
 }
 
 void run(const Convert& convert) {
-  const Model model = load_model(convert.from, convert.options, false);
-  const bool urdf = std::filesystem::path(convert.to).extension() == ".urdf";
+  const std::string extension = std::filesystem::path(convert.to).extension().string();
+  const bool urdf = extension == ".urdf";
+  if (!urdf && extension != ".xml" && extension != ".mjcf")
+    throw ValueError("to", convert.to, "a file that ends in .xml or .mjcf (MJCF) or .urdf (URDF)");
+  const Model model = load_model(convert.from, convert.options, convert.json);
   write_text(convert.to, urdf ? write_urdf(model.spec) : write_mjcf(model.spec));
+  if (convert.json) {
+    nlohmann::json warnings = nlohmann::json::array();
+    for (const Diagnostic& d : model.spec.diagnostics) {
+      if (d.severity != Severity::note) warnings.push_back(d.text());
+    }
+    return print_json({{"from", convert.from},
+                       {"to", convert.to},
+                       {"format", urdf ? "urdf" : "mjcf"},
+                       {"bodies", model.nbody() - 1},
+                       {"joints", model.njoint()},
+                       {"nv", model.nv},
+                       {"warnings", warnings}});
+  }
   fmt::print("{}: {} bodies, {} joints, nv {}\n", convert.to, model.nbody() - 1, model.njoint(), model.nv);
 }
 
@@ -39,9 +56,14 @@ void add_convert_command(CLI::App& app) {
   auto convert = std::make_shared<Convert>();
   CLI::App* command = app.add_subcommand("convert", "Read a model and write it as MJCF (.xml) or URDF (.urdf)");
   command->add_option("from", convert->from, "MJCF or URDF file")->required();
-  command->add_option("to", convert->to, "File to write: .urdf gives URDF, anything else MJCF")->required();
+  command->add_option("to", convert->to, "File to write: .xml or .mjcf gives MJCF, .urdf URDF")->required();
+  command->add_flag("--json", convert->json, "One JSON object: sizes and warnings");
   add_read_options(*command, convert->options);
-  command->footer("Defaults, includes and replicates are written out. What URDF cannot say is an error that names it.");
+  command->footer(
+      "Defaults, includes and replicates are written out. What URDF cannot say is an error that names "
+      "it.\n\n"
+      "  tarsus convert models/pendulum.xml pendulum.urdf\n"
+      "  tarsus convert robot.urdf robot.xml --floating-base");
   command->callback([convert] { run(*convert); });
 }
 

@@ -46,10 +46,7 @@ void print_json(const Model& model, const Gains& options, const std::vector<Gain
                         {"largest_stable_dt", number(r.largest_stable_step)}}},
                       {"warnings", r.warnings}});
   }
-  fmt::print(
-      "{}\n",
-      nlohmann::json{{"model", options.model}, {"dt", options.dt}, {"stiff", options.stiff}, {"joints", joints}}.dump(
-          2));
+  app::print_json({{"model", options.model}, {"dt", options.dt}, {"stiff", options.stiff}, {"joints", joints}});
 }
 
 void print_table(const Model& model, const Gains& options, const std::vector<GainReport>& reports) {

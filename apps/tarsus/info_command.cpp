@@ -38,7 +38,10 @@ FileKind kind_of(const std::string& path) {
   const std::size_t at = head.find_first_not_of(" \t\r\n");
   const bool npz_name = std::filesystem::path(path).extension() == ".npz";
   if (npz_name) return FileKind::npz;
-  return at != head.npos && head[at] == '<' ? FileKind::model : FileKind::clip;
+  if (at != head.npos && head[at] == '<') return FileKind::model;
+  if (at != head.npos && head[at] != '{' && !head.substr(at).starts_with("HIERARCHY"))
+    throw Error(path + ": this is neither a recording (.npz) nor a model (XML) nor a motion clip (JSON, BVH)");
+  return FileKind::clip;
 }
 
 void row(const char* what, const std::string& value) { fmt::print("  {:<14}{}\n", what, value); }
@@ -154,7 +157,7 @@ void plain_npz(NpzReader& npz, const Info& info) {
     else
       row(array.c_str(), fmt::format("{} {}", name(i.type), text(i.shape)));
   }
-  if (info.json) fmt::print("{}\n", out.dump(2));
+  if (info.json) print_json(out);
 }
 
 void info_npz(const Info& info) {
@@ -164,7 +167,7 @@ void info_npz(const Info& info) {
   }
   const Recording r = read_recording(info.path);
   if (info.json)
-    fmt::print("{}\n", json_recording(r).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+    print_json(json_recording(r));
   else
     print_recording(r);
 }
@@ -267,18 +270,15 @@ nlohmann::json json_clip(const MotionClip& c) {
 }
 
 void run(const Info& info) {
-  const auto show = [&](const nlohmann::json& json) {
-    fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
-  };
   switch (kind_of(info.path)) {
     case FileKind::npz: return info_npz(info);
     case FileKind::model: {
       const Model model = load_model(info.path, info.options, info.json);
-      return info.json ? show(json_model(model, info.path)) : print_model(model, info.path);
+      return info.json ? print_json(json_model(model, info.path)) : print_model(model, info.path);
     }
     case FileKind::clip: {
       const MotionClip clip = read_clip(info.path);
-      return info.json ? show(json_clip(clip)) : print_clip(clip);
+      return info.json ? print_json(json_clip(clip)) : print_clip(clip);
     }
   }
 }
@@ -297,7 +297,10 @@ void add_info_command(CLI::App& app) {
   command->footer(
       "A recording shows its arrays, duration and the range of every joint; a model its sizes, joints and masses; a "
       "clip its\n"
-      "channels and what was repaired in it. In Python the arrays are numpy.load(FILE)[\"qpos\"] and so on.");
+      "channels and what was repaired in it. In Python the arrays are numpy.load(FILE)[\"qpos\"] and so on.\n\n"
+      "  tarsus info models/humanoid.xml\n"
+      "  tarsus info models/clips/humanoid_walk.json\n"
+      "  tarsus info out/humanoid.npz --json");
   command->callback([info] { run(*info); });
 }
 

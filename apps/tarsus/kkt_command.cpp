@@ -14,9 +14,8 @@ namespace tarsus::app {
 namespace {
 
 struct Kkt {
-  std::string model, method = "all", right_side = "gravity";
+  std::string model, method = "all", right_side = "gravity", keyframe;
   double damping = 0, compliance = 0;
-  int keyframe = -1;
   bool json = false;
   ReadOptions options;
 };
@@ -60,14 +59,6 @@ nlohmann::json to_json(const EqualitySet& set, const Answer& a) {
           {"x2", a.x2}};
 }
 
-std::vector<double> start_pose(const Model& model, int keyframe) {
-  if (keyframe < 0) return model.qpos0;
-  const auto& keys = model.spec.keyframes;
-  if (keyframe >= int(keys.size()))
-    throw ValueError("--keyframe", std::to_string(keyframe), fmt::format("an index below {}", keys.size()));
-  return keys[keyframe].qpos.empty() ? model.qpos0 : keys[keyframe].qpos;
-}
-
 /// y₁: what gravity asks for at rest, or a random force.
 std::vector<double> right_side(const Model& model, Data& data, const std::string& kind,
                                const std::vector<double>& qpos) {
@@ -86,12 +77,10 @@ std::vector<double> right_side(const Model& model, Data& data, const std::string
 void execute(const Kkt& options) {
   const Model model = load_model(options.model, options.options, options.json);
   const EqualitySet set = EqualitySet::of(model);
-  if (!(options.damping >= 0) || !std::isfinite(options.damping))
-    throw ValueError("--joint-inertia", std::to_string(options.damping), "a finite number, not negative");
-  if (!(options.compliance >= 0) || !std::isfinite(options.compliance))
-    throw ValueError("--sigma", std::to_string(options.compliance), "a finite number, not negative");
+  if (set.rows() == 0 && !options.json)
+    fmt::print(stderr, "{}: no equality constraints and no mimic joints: this solves M x1 = y1 alone\n", options.model);
   Data data(model);
-  const std::vector<double> qpos = start_pose(model, options.keyframe),
+  const std::vector<double> qpos = keyframe_pose(model, options.keyframe),
                             y1 = right_side(model, data, options.right_side, qpos);
   const int m = set.rows();
   std::vector<double> K(model.armature), phi(m), y2(m), sigma(m, options.compliance);
@@ -118,15 +107,14 @@ void execute(const Kkt& options) {
     nlohmann::json names = nlohmann::json::array(), list = nlohmann::json::array();
     for (int r = 0; r < m; ++r) names.push_back(set.row_name(r));
     for (const Answer& a : answers) list.push_back(to_json(set, a));
-    fmt::print("{}\n", nlohmann::json{{"model", options.model},
-                                      {"nv", model.nv},
-                                      {"rows", m},
-                                      {"depth", model.depth},
-                                      {"row_names", names},
-                                      {"phi", phi},
-                                      {"automatic", name(solver.choose(rows))},
-                                      {"methods", list}}
-                           .dump(2));
+    print_json({{"model", options.model},
+                {"nv", model.nv},
+                {"rows", m},
+                {"depth", model.depth},
+                {"row_names", names},
+                {"phi", phi},
+                {"automatic", name(solver.choose(rows))},
+                {"methods", list}});
     return;
   }
   fmt::print("{}: {} degrees of freedom, depth {}, {} constraints, {} rows; rows are off by up to {:.3g}\n\n",
@@ -158,12 +146,16 @@ void add_kkt_command(CLI::App& app) {
       ->capture_default_str();
   command->add_option("--rhs", kkt->right_side, "y1: gravity (what gravity does at rest) or random")
       ->capture_default_str();
-  command->add_option("--keyframe", kkt->keyframe, "Pose of this keyframe instead of the file's own");
+  command->add_option("--keyframe", kkt->keyframe,
+                      "Pose of this keyframe, by name or number, instead of the file's own");
   command
       ->add_option("--joint-inertia", kkt->damping,
                    "K added to the mass matrix's diagonal, as drives of step dt add dt kd")
+      ->check(number_from(0))
       ->capture_default_str();
-  command->add_option("--sigma", kkt->compliance, "Sigma of all rows")->capture_default_str();
+  command->add_option("--sigma", kkt->compliance, "Sigma of all rows: softens them (0: rigid)")
+      ->check(number_from(0))
+      ->capture_default_str();
   command->add_flag("--json", kkt->json, "One JSON object instead of the table, with x1 and x2");
   add_read_options(*command, kkt->options);
   command->footer(

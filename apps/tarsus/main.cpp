@@ -1,13 +1,37 @@
 // tarsus: the command line.
 #include <fmt/core.h>
 
+#include <cstdio>
+
 #include "command.hpp"
 #include "tarsus/base/error.hpp"
+
+namespace {
+
+/// The error, and whose --help to read.
+std::string usage_failure(const CLI::App* app, const CLI::Error& error) {
+  const auto parsed = app->get_subcommands();
+  return fmt::format("{}\nRun tarsus {}--help for more information.\n", error.what(),
+                     parsed.empty() ? "" : parsed[0]->get_name() + " ");
+}
+
+/// CLI11 says that a command is missing where one is misspelled.
+void know(const CLI::App& app, const std::string& word) {
+  if (word.starts_with('-')) return;
+  std::string names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (command->get_name() == word) return;
+    names += (names.empty() ? "" : ", ") + command->get_name();
+  }
+  throw CLI::ParseError("There is no command \"" + word + "\", only " + names, CLI::ExitCodes::InvalidError);
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   using namespace tarsus::app;
   CLI::App app{
-      "tarsus: dynamics of characters, robots and constrained particles.\n\n"
+      "tarsus: dynamics of characters, robots, free bodies and constrained particles.\n\n"
       "A first run:  tarsus run models/humanoid.xml --clip models/clips/humanoid_walk.json"};
   app.name("tarsus");
   app.require_subcommand(1);
@@ -23,12 +47,16 @@ int main(int argc, char** argv) {
   add_gains_command(app);
   add_kkt_command(app);
   add_md_command(app);
+  app.failure_message(usage_failure);
   try {
+    if (argc < 2) throw CLI::CallForHelp();
+    know(app, argv[1]);
     app.parse(argc, argv);
+    if (std::fflush(stdout) != 0) throw tarsus::Error("standard output: cannot be written");
   } catch (const CLI::RuntimeError& e) {  // a command's own exit status
     return e.get_exit_code();
   } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? 0 : 2;
+    return app.exit(e) == 0 && argc > 1 ? 0 : 2;
   } catch (const tarsus::InputError& e) {
     fmt::print(stderr, "{}\n", e.what());
     return 1;

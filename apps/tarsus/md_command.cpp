@@ -298,7 +298,6 @@ void run(MdOptions o) {
 }
 
 constexpr const char* kHelp =
-    "Particles with constraints: velocity Verlet with SHAKE and RATTLE, converged.\n\n"
     "  tarsus md water216 --steps 5000 --thermostat 300     216 rigid waters at 300 K\n"
     "  tarsus md chain:1024 --json                           a chain of 1,024 beads, figures as JSON\n"
     "  tarsus md system.sys --dt 0.002 --out run.frames      a file, frames for comparing\n"
@@ -312,7 +311,9 @@ constexpr const char* kHelp =
 
 void add_md_command(CLI::App& app) {
   auto options = std::make_shared<MdOptions>();
-  CLI::App* command = app.add_subcommand("md", kHelp);
+  CLI::App* command =
+      app.add_subcommand("md", "Particles with constraints: velocity Verlet with SHAKE and RATTLE, converged");
+  command->footer(kHelp);
   MdOptions& o = *options;
   command->add_option("SYSTEM", o.source.system, "A file (.sys, .xyz, .extxyz, .data) or a built-in name (--list)");
   command->add_flag("--list", o.list, "Show the built-in systems, forces and solvers");

@@ -22,16 +22,31 @@ struct Run {
   std::string model, clip, keyframe, mapping, gains, force_limit, out, integrator = "euler", contacts = "auto",
                                                                        loops = "spook";
   double restitution = 0;
+  std::optional<double> given_dt;
   double dt = 1.0 / 30, duration = 10, start = 0;
   bool use_float = false, stiff = false, json = false, quiet = false, no_record = false;
   ReadOptions options;
 
   bool with_contacts = false, with_loops = false;
+  bool driven() const { return !clip.empty() || !gains.empty(); }
 
   /// A clip's root drive carries the character, so that its feet may be anywhere: contacts only if asked for.
   void decide(const Model& model) {
+    dt = given_dt.value_or(clip.empty() ? model.timestep : 1.0 / 30);
     with_contacts = contacts == "on" || (contacts == "auto" && clip.empty() && integrator == "euler");
     with_loops = loops != "off" && !model.spec.equalities.empty();
+  }
+  /// Options that would do nothing.
+  void check() const {
+    const auto refuse = [](const char* option, const char* expected) { throw ValueError(option, "given", expected); };
+    if (!driven() && stiff) refuse("--stiff", "drives to act on: --clip or --gains beside it");
+    if (!driven() && !force_limit.empty()) refuse("--force-limit", "drives to act on: --clip or --gains beside it");
+    if (stiff && integrator == "rk4") refuse("--stiff", "--integrator euler: rk4 takes every force explicitly");
+    if (!with_contacts && restitution != 0) refuse("--restitution", "contacts: --contacts on beside it");
+    if (with_contacts && integrator == "rk4") refuse("--contacts on", "--integrator euler");
+    if (!out.empty() && std::filesystem::path(out).extension() != ".npz")
+      throw ValueError("--out", out, "a file that ends in .npz");
+    check_duration(duration, dt);
   }
 };
 
@@ -62,21 +77,6 @@ void limit_forces(const std::string& text, const Model& model, Drives& drives) {
   }
 }
 
-/// The pose to start from and to hold: the model's own, or a keyframe's by name or number.
-std::vector<double> start_pose(const Run& run, const Model& model) {
-  if (run.keyframe.empty()) return model.qpos0;
-  const std::vector<KeyframeSpec>& all = model.spec.keyframes;
-  std::string names;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    if (run.keyframe == all[i].name || run.keyframe == std::to_string(i)) {
-      if (int(all[i].qpos.size()) == model.nq) return all[i].qpos;
-      throw ValueError("--keyframe", "\"" + run.keyframe + "\"", "one with " + std::to_string(model.nq) + " qpos");
-    }
-    names += (i ? ", " : "") + (all[i].name.empty() ? std::to_string(i) : "\"" + all[i].name + "\"");
-  }
-  throw ValueError("--keyframe", "\"" + run.keyframe + "\"", all.empty() ? "a model that has keyframes" : names);
-}
-
 std::string default_out(const Run& run) {
   const auto stem = [](const std::string& path) { return std::filesystem::path(path).stem().string(); };
   return "out/" + stem(run.model) + (run.clip.empty() ? "" : "_" + stem(run.clip)) + ".npz";
@@ -89,11 +89,12 @@ nlohmann::json to_json(const Energy& e) {
 nlohmann::json to_json(const Run& run, const TrackReport& r, const std::string& out) {
   nlohmann::json json{{"status", name(r.status)},
                       {"steps", r.steps},
+                      {"dt", run.dt},
                       {"seconds", r.seconds},
                       {"steps_per_second", r.steps_per_second()},
-                      {"tracking_error_m", {{"mean", r.error_mean}, {"max", r.error_max}}},
                       {"energy", to_json(r.energy)},
                       {"nan", r.nan}};
+  if (run.driven()) json["tracking_error_m"] = {{"mean", r.error_mean}, {"max", r.error_max}};
   if (run.with_contacts) {
     json["contacts"] = {{"touching_max", r.contacts_max},
                         {"penetration_max_m", r.penetration_max},
@@ -112,7 +113,7 @@ void print_table(const Run& run, const TrackReport& r, const std::string& out) {
   row("steps", fmt::format("{} of {:.6g} s", r.steps, run.dt));
   row("time", fmt::format("{:.4f} s", r.seconds));
   row("steps/s", fmt::format("{:.0f}", r.steps_per_second()));
-  if (!run.clip.empty()) row("tracking error", fmt::format("mean {:.4g} m, max {:.4g} m", r.error_mean, r.error_max));
+  if (run.driven()) row("tracking error", fmt::format("mean {:.4g} m, max {:.4g} m", r.error_mean, r.error_max));
   row("energy", fmt::format("kinetic {:.4g} J, potential {:.4g} J", r.energy.kinetic, r.energy.potential));
   if (run.with_contacts) {
     row("contacts", fmt::format("at most {} at once, penetration at most {:.3g} m", r.contacts_max, r.penetration_max));
@@ -137,7 +138,9 @@ TrackReport simulate(const Run& run, const Model& model, const PoseSource& sourc
   Progress progress(std::filesystem::path(run.model).stem().string(), run.quiet || run.json);
   const auto on_frame = [&](const TrackFrame& f) {
     if (recording) recording->frame(f.time, f.qpos, f.qvel, f.target);
-    progress.update(double(f.step) / f.steps, fmt::format("t = {:6.2f} s  error {:.4f} m", f.time, f.error_mean));
+    progress.update(double(f.step) / f.steps,
+                    fmt::format("t = {:6.2f} s", f.time) +
+                        (run.driven() ? fmt::format("  error {:.4f} m", f.error_mean) : std::string()));
   };
   const TrackReport report = run.use_float ? track<float>(model, source, drives, options, on_frame)
                                            : track<double>(model, source, drives, options, on_frame);
@@ -148,9 +151,10 @@ TrackReport simulate(const Run& run, const Model& model, const PoseSource& sourc
 void execute(Run run) {
   const Model model = load_model(run.model, run.options, run.quiet || run.json);
   run.decide(model);
+  run.check();
   std::optional<ClipBinding> clip;
   if (!run.clip.empty()) clip = bind_clip(run, model);
-  const PoseSource source = clip ? follow(model, *clip) : hold(start_pose(run, model));
+  const PoseSource source = clip ? follow(model, *clip) : hold(keyframe_pose(model, run.keyframe));
   Drives drives = !run.gains.empty() ? read_gains(model, run.gains)
                   : clip             ? Drives::uniform(model)
                                      : Drives::none(model);
@@ -173,7 +177,7 @@ void execute(Run run) {
                        {"status", name(report.status)}});
   }
   if (run.json)
-    fmt::print("{}\n", to_json(run, report, out).dump(2));
+    print_json(to_json(run, report, out));
   else
     print_table(run, report, out);
   if (report.status != WorldStatus::ok) {
@@ -195,13 +199,17 @@ void add_options(CLI::App& command, Run& run) {
       .add_option("--keyframe", run.keyframe,
                   "The model's keyframe to start from and, with --gains, to hold: name or number")
       ->excludes("--clip");
-  command.add_option("--dt", run.dt, "Step [s]")->capture_default_str();
-  command.add_option("--duration", run.duration, "Simulated time [s]")->capture_default_str();
-  command.add_option("--start", run.start, "Clip time to start at [s]")->capture_default_str();
+  command.add_option("--dt", run.given_dt,
+                     "Step [s]; default: 1/30 with --clip, else the model's own (MJCF's timestep)");
+  command.add_option("--duration", run.duration, "Simulated time [s], to the nearest whole number of steps")
+      ->capture_default_str();
+  command.add_option("--start", run.start, "Clip time to start at [s]")->needs("--clip")->capture_default_str();
   command
       .add_option(
           "--gains", run.gains,
-          "KP,KD or KP,KD,ROOT_KP,ROOT_KD or a JSON file; with a clip the default is the paper's 75000,4000,20000,2000")
+          "Drives' stiffness and damping: KP,KD or KP,KD,ROOT_KP,ROOT_KD or a JSON file such as {\"left_knee\": [300, "
+          "20], \"default\": [1000, 100]} (docs/gains.md); with a clip the default is the paper's "
+          "75000,4000,20000,2000, without one there are no drives")
       ->type_name("GAINS");
   command
       .add_option("--force-limit", run.force_limit,
@@ -225,13 +233,13 @@ void add_options(CLI::App& command, Run& run) {
                   "the cost) or off")
       ->check(CLI::IsMember({"spook", "shake", "off"}))
       ->capture_default_str();
-  command.add_option("--restitution", run.restitution, "Of every contact, 0 to 1")
-      ->check(CLI::Range(0.0, 1.0))
+  command.add_option("--restitution", run.restitution, "Of every contact")
+      ->check(number_from(0, 1))
       ->capture_default_str();
   command.add_flag("--float", run.use_float, "Single precision");
   command.add_option("--out", run.out,
                      "Recording to write (.npz: time, qpos, qvel, target); default out/MODEL_CLIP.npz");
-  command.add_flag("--no-record", run.no_record, "Write no recording");
+  command.add_flag("--no-record", run.no_record, "Write no recording")->excludes("--out");
   command.add_flag("--json", run.json, "One JSON object instead of the table");
   command.add_flag("--quiet", run.quiet, "No progress, no warnings");
 }
@@ -244,8 +252,8 @@ void add_run_command(CLI::App& app) {
   add_options(*command, *run);
   add_read_options(*command, run->options);
   command->footer(
-      "The tracking error is the distance between each body's centre of mass and where the clip has it, over all "
-      "bodies and steps.\n"
+      "The tracking error is the distance between each body's centre of mass and where the clip (or the pose to hold) "
+      "has it, over all\nbodies and steps. "
       "Time is that of sampling the clip and stepping, without measuring and recording. Exit status 3: the simulation "
       "failed.\n\n"
       "  tarsus run models/humanoid.xml --clip models/clips/humanoid_walk.json --dt 0.0333333\n"

@@ -16,20 +16,23 @@ namespace {
 
 struct SceneRun {
   std::string scene, out, solver = "lanes";
-  double duration = 5, dt = 0, tolerance = 0, restitution = -1, friction = -1, compliance = -1, damping_time = 0;
-  int iterations = 0, threads = 1;
+  double duration = 5, tolerance = 0;
+  std::optional<double> dt, restitution, friction, compliance, damping_time;
+  std::optional<int> iterations;
+  int threads = 1;
   bool use_float = false, sleep = false, json = false, quiet = false, list = false;
   ReadOptions options;
 };
 
 void apply(const SceneRun& run, RigidScene& scene) {
   RigidWorldOptions& o = scene.options;
-  if (run.dt != 0) o.dt = run.dt;
-  if (run.iterations != 0) o.iterations = run.iterations;
+  if (run.dt) o.dt = *run.dt;
+  if (run.iterations) o.iterations = *run.iterations;
   o.tolerance = run.tolerance, o.threads = run.threads, o.solver = run.solver, o.sleep = run.sleep;
-  if (run.damping_time > 0) o.damping_time = run.damping_time;
-  const auto given = [](double x) { return x >= 0 ? std::optional(x) : std::nullopt; };
-  scene.set_surfaces(given(run.friction), given(run.restitution), given(run.compliance));
+  if (run.damping_time) o.damping_time = *run.damping_time;
+  scene.set_surfaces(run.friction, run.restitution, run.compliance);
+  check(o);
+  check_duration(run.duration, o.dt);
 }
 
 struct Outcome {
@@ -45,7 +48,6 @@ Outcome simulate(const SceneRun& run, const RigidScene& scene, const RigidModel*
   RigidWorld<R> world = make_world<R>(scene);
   Outcome out;
   const double count = std::round(run.duration / scene.options.dt);
-  if (!(count >= 0 && count < 2e9)) throw ValueError("duration", fmt::format("{}", run.duration), "0 to 2e9 steps");
   Progress progress(scene.name, run.quiet || run.json);
   std::vector<double> qpos(model ? std::size_t(model->nq) : 0), qvel(model ? std::size_t(model->nv) : 0);
   const auto record = [&] {
@@ -88,7 +90,7 @@ void print(const SceneRun& run, const RigidScene& scene, const Outcome& o) {
         {"energy", {{"kinetic", o.kinetic}, {"potential", o.potential}}},
         {"top_speed", o.top_speed},
         {"state_hash", fmt::format("{:016x}", o.hash)}};
-    fmt::print("{}\n", json.dump(2));
+    print_json(json);
     return;
   }
   const auto row = [](const char* what, const std::string& value) { fmt::print("  {:<22}{}\n", what, value); };
@@ -122,9 +124,18 @@ void execute(const SceneRun& run) {
     rigid = rigid_model(*model);
     scene = rigid->scene;
     if (scene->name.empty()) scene->name = std::filesystem::path(run.scene).stem().string();
-    if (!run.out.empty()) recording.emplace(run.out, *model);
-  } else if (!run.out.empty()) {
-    throw ValueError("--out", run.out, "a scene from a model file: a recording needs the model");
+    if (!run.out.empty()) {
+      if (std::filesystem::path(run.out).extension() != ".npz")
+        throw ValueError("--out", run.out, "a file that ends in .npz");
+      recording.emplace(run.out, *model);
+    }
+  } else {
+    const auto refuse = [](const char* option, const char* why) { throw ValueError(option, "given", why); };
+    if (!run.out.empty()) refuse("--out", "a scene from a model file: a recording needs the model");
+    const ReadOptions& o = run.options;
+    if (o.lenient || o.floating_base || o.fix_balance || !o.package_paths.empty())
+      refuse("--lenient, --floating-base, --package-path or --fix",
+             "a scene from a model file: it says how to read one");
   }
   apply(run, *scene);
   RecordingWriter* to = recording ? &*recording : nullptr;
@@ -148,7 +159,8 @@ void add_scene_command(CLI::App& app) {
   command->add_option("scene", run->scene,
                       "MJCF or URDF file in which every joint is free, or a built-in scene (--list)");
   command->add_flag("--list", run->list, "Built-in scenes");
-  command->add_option("--duration", run->duration, "Simulated time [s]")->capture_default_str();
+  command->add_option("--duration", run->duration, "Simulated time [s], to the nearest whole number of steps")
+      ->capture_default_str();
   command->add_option("--dt", run->dt, "Step [s]; default: the file's, 1/60 for built-in scenes");
   command->add_option("--iterations", run->iterations, "Sweeps over the contacts a step; default 10, or the file's");
   command->add_option("--tolerance", run->tolerance, "Stop sweeping when no contact changes a velocity by more [m/s]");
@@ -158,13 +170,13 @@ void add_scene_command(CLI::App& app) {
       ->check(CLI::IsMember(solvers))
       ->capture_default_str();
   command->add_option("--friction", run->friction, "Friction coefficient of all surfaces, instead of their own")
-      ->check(CLI::NonNegativeNumber);
+      ->check(number_from(0));
   command->add_option("--restitution", run->restitution, "Coefficient of restitution of all contacts")
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(number_from(0, 1));
   command->add_option("--compliance", run->compliance, "Compliance of all contacts [m/N]; 0: that of the step")
-      ->check(CLI::NonNegativeNumber);
+      ->check(number_from(0));
   command->add_option("--damping-time", run->damping_time, "Time in which penetrations decay [s]; default four steps")
-      ->check(CLI::NonNegativeNumber);
+      ->check(number_from(0));
   command->add_option("--threads", run->threads, "Threads; the result does not depend on them")->capture_default_str();
   command->add_flag("--float", run->use_float, "Contacts in single precision (poses stay double)");
   command->add_flag("--sleep", run->sleep, "Let groups of bodies that have come to rest stand still");

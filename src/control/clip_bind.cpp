@@ -437,11 +437,13 @@ class ClipBinder {
         unused.push_back(c.name);
     }
     const auto self = [](const std::string& s) { return s; };
+    // Whoever writes a mapping knows what it leaves out; equal names that happen to fit are no choice of the user's.
+    const Severity severity = mapping_.file == clip_.file ? Severity::warning : Severity::note;
     if (!rest.empty()) {
-      remark(Severity::note, mapping_where(), fmt::format("not driven, at rest: {}", listed(rest, self)));
+      remark(severity, mapping_where(), fmt::format("not driven, at rest: {}", listed(rest, self)));
     }
     if (!unused.empty()) {
-      remark(Severity::note, mapping_where(), fmt::format("channels not used: {}", listed(unused, self)));
+      remark(severity, mapping_where(), fmt::format("channels not used: {}", listed(unused, self)));
     }
   }
 

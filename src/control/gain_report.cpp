@@ -5,6 +5,7 @@
 #include <complex>
 #include <cstdio>
 
+#include "tarsus/base/number_text.hpp"
 #include "tarsus/math/rotation.hpp"
 
 namespace tarsus {
@@ -59,7 +60,9 @@ void warn(GainReport& r, bool stiff, double h) {
         text("the step adds damping: ratio %.3g instead of %.3g", r.step_damping_ratio, r.damping_ratio));
   }
   if (r.kp > 0 && resolved <= 0.5 && std::abs(r.phase_lag) > 20) {
-    r.warnings.push_back(text("the step adds %.0f degrees of lag at %.3g Hz", r.phase_lag, r.frequency));
+    r.warnings.push_back(text(r.phase_lag > 0 ? "the step adds %.0f degrees of lag at %.3g Hz"
+                                              : "the step takes %.0f degrees off the lag at %.3g Hz",
+                              std::abs(r.phase_lag), r.frequency));
   }
   if (stiff) return;
   if (r.largest_stable_step < 1.2 * h)
@@ -95,8 +98,7 @@ std::vector<GainReport> report_gains(const Model& model, const Drives& drives, d
                                      std::span<const double> qpos) {
   drives.check(model);
   check_size("qpos", qpos.size(), model.nq);
-  if (!(dt > 0) || !std::isfinite(dt))
-    throw ValueError("dt", std::to_string(dt), "a positive, finite number of seconds");
+  if (!(dt > 0 && dt <= 1e6)) throw ValueError("dt", number_text(dt), "a positive number of seconds, at most 1e6");
   using Matrix = Eigen::MatrixXd;
   const int nv = model.nv;
   Matrix M(nv, nv);

@@ -100,10 +100,16 @@ class ClipReader {
   DiagnosticSink sink_;
 };
 
+[[noreturn]] void no_clip(Location where) {
+  throw InputError(std::move(where),
+                   "this is no motion clip: neither BVH (HIERARCHY), nor DeepMimic (\"Frames\"), nor our own "
+                   "(\"format\": \"tarsus-clip\")");
+}
+
 /// A BVH file begins with this word, a JSON file cannot.
-bool is_bvh(std::string_view text) {
+std::string_view beginning(std::string_view text) {
   if (text.substr(0, 3) == "\xEF\xBB\xBF") text.remove_prefix(3);
-  return trimmed(text.substr(0, 4096)).substr(0, 9) == "HIERARCHY";
+  return trimmed(text.substr(0, 4096)).substr(0, 9);
 }
 
 std::string json_string(const std::string& text) {
@@ -129,7 +135,9 @@ std::string joined(const double* from, std::size_t count) {
 }  // namespace
 
 MotionClip parse_clip(std::string text, const std::string& name, const ClipMapping* mapping) {
-  if (is_bvh(text)) return parse_bvh(text, name);
+  const std::string_view first = beginning(text);
+  if (first == "HIERARCHY") return parse_bvh(text, name);
+  if (!first.empty() && first[0] != '{' && first[0] != '[') no_clip({name, 1, 1, ""});
   const JsonDocument document(std::move(text), name);
   const JsonValue* format = document.root().find("format");
   if (format && format->is(JsonValue::Type::string) && format->text == "tarsus-clip")
@@ -138,10 +146,7 @@ MotionClip parse_clip(std::string text, const std::string& name, const ClipMappi
     return deepmimic_from(document, stem(name),
                           mapping ? std::span<const ClipChannel>(mapping->layout) : std::span<const ClipChannel>());
   }
-  throw InputError(
-      document.where(document.root()),
-      "this is no motion clip: neither BVH (HIERARCHY), nor DeepMimic (\"Frames\"), nor our own (\"format\": "
-      "\"tarsus-clip\")");
+  no_clip(document.where(document.root()));
 }
 
 MotionClip read_clip(const std::filesystem::path& file, const ClipMapping* mapping) {

@@ -28,14 +28,16 @@ ShapeInertia unit_inertia(const Shape& shape) {
 }
 
 /// "name:1:2" → the numbers; false if it is not that name.
-bool matches(const std::string& text, const std::string& name, std::vector<double>& numbers) {
+bool matches(const std::string& text, const std::string& name, std::vector<double>& numbers, bool degrees = false) {
   if (text.compare(0, name.size(), name) != 0 || (text.size() > name.size() && text[name.size()] != ':')) return false;
   std::size_t k = 0, at = name.size();
   for (; at < text.size() && k < numbers.size(); ++k) {
     const char *from = text.data() + at + 1, *end = text.data() + text.size();
     const auto r = std::from_chars(from, end, numbers[k]);
-    if (r.ec != std::errc() || !(numbers[k] >= 1 && numbers[k] <= 200))
-      throw ValueError("scene", text, name + " with numbers from 1 to 200");
+    const bool good = degrees ? numbers[k] >= 0 && numbers[k] < 90
+                              : numbers[k] >= 1 && numbers[k] <= 200 && numbers[k] == std::floor(numbers[k]);
+    if (r.ec != std::errc() || !good)
+      throw ValueError("scene", text, name + (degrees ? " with 0 to 90 degrees" : " with whole numbers from 1 to 200"));
     at = std::size_t(r.ptr - text.data());
   }
   if (at != text.size())
@@ -62,7 +64,7 @@ std::optional<RigidScene> named_scene(const std::string& text) {
   if (matches(text, "box_pyramid", one)) return box_pyramid(int(one[0]));
   if (matches(text, "box_stack", one)) return box_stack(int(one[0]));
   if (matches(text, "dominoes", one)) return domino_row(int(one[0]));
-  if (matches(text, "slope", one)) return slope(one[0] * kPi / 180, 0.5);
+  if (matches(text, "slope", one, true)) return slope(one[0] * kPi / 180, 0.5);
   if (matches(text, "cards", one)) return card_house(int(one[0]));
   return std::nullopt;
 }

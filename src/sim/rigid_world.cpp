@@ -8,13 +8,14 @@
 
 #include "sim/rigid_workspace.hpp"
 #include "tarsus/base/error.hpp"
+#include "tarsus/base/number_text.hpp"
 
 namespace tarsus {
 
 namespace {
 
 void require(bool holds, const char* what, double value, const char* expected) {
-  if (!holds) throw ValueError(what, std::to_string(value), expected);
+  if (!holds) throw ValueError(what, number_text(value), expected);
 }
 bool finite(const Vec3d& v) { return std::isfinite(v.x) && std::isfinite(v.y) && std::isfinite(v.z); }
 
@@ -22,7 +23,7 @@ bool finite(const Vec3d& v) { return std::isfinite(v.x) && std::isfinite(v.y) &&
 
 void check(const RigidWorldOptions& o) {
   require(o.dt > 0 && std::isfinite(o.dt), "dt", o.dt, "positive, finite");
-  require(o.iterations >= 1, "iterations", o.iterations, "at least 1");
+  require(o.iterations >= 1 && o.iterations <= 1000000, "iterations", o.iterations, "1 to 1,000,000");
   require(o.tolerance >= 0, "tolerance", o.tolerance, "not negative");
   require(o.relaxation > 0 && o.relaxation < 2, "relaxation", o.relaxation, "above 0, below 2");
   require(std::isfinite(o.relative_compliance), "relative_compliance", o.relative_compliance, "finite");
@@ -111,8 +112,10 @@ RigidWorld<R>::RigidWorld(RigidWorld&&) noexcept = default;
 
 template <class R>
 int RigidWorld<R>::add_surface(const Surface& s) {
-  for (double x : {s.friction, s.torsional, s.rolling, s.compliance, s.damping_time, s.margin}) {
-    require(x >= 0 && std::isfinite(x), "surface", x, "finite, not negative");
+  for (const auto& [what, x] : {std::pair{"friction", s.friction}, std::pair{"torsional", s.torsional},
+                                std::pair{"rolling", s.rolling}, std::pair{"compliance", s.compliance},
+                                std::pair{"damping_time", s.damping_time}, std::pair{"margin", s.margin}}) {
+    require(x >= 0 && std::isfinite(x), what, x, "finite, not negative");
   }
   require(surfaces_.size() < 255, "surfaces", 255, "at most 255 different ones");
   require(s.restitution >= 0 && s.restitution <= 1, "restitution", s.restitution, "0 to 1");

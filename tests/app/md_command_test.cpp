@@ -1,34 +1,19 @@
 // `tarsus md` as a user runs it: what it prints, writes and refuses.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "app/program.hpp"
+
+using tarsus::test::Outcome;
+using tarsus::test::tarsus_command;
+
 namespace {
 
-const std::string kProgram = std::string(TARSUS_BINARY_DIR) + "/bin/tarsus";
-
-#define TARSUS_NEEDS_PROGRAM() \
-  if (!std::filesystem::exists(kProgram)) GTEST_SKIP() << "no program " << kProgram
-
-struct Outcome {
-  int code;
-  std::string text;  // stdout and stderr
-};
-
-Outcome md(const std::string& arguments) {
-  FILE* const pipe = popen((kProgram + " md " + arguments + " 2>&1").c_str(), "r");
-  Outcome run{-1, ""};
-  char buffer[4096];
-  while (const std::size_t n = fread(buffer, 1, sizeof buffer, pipe)) run.text.append(buffer, n);
-  const int status = pclose(pipe);
-  run.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  return run;
-}
+Outcome md(const std::string& arguments) { return tarsus_command("md " + arguments); }
 
 std::string scratch(const std::string& name) {
   const auto folder = std::filesystem::path(TARSUS_BINARY_DIR) / "md_command_test";

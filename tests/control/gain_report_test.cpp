@@ -101,6 +101,18 @@ TEST(GainReport, PhaseLagIsThatOfASwingingTarget) {
   }
 }
 
+TEST(GainReport, WarningsCountDegreesForwards) {
+  const GainReport early = analyse_gains(0.0177, 300, 20, false, 1.0 / 60);  // damped beyond what the step can say
+  ASSERT_LT(early.phase_lag, -20);
+  bool said = false;
+  for (const std::string& w : early.warnings) {
+    EXPECT_EQ(w.find('-'), w.npos) << w;
+    said |= w.find("off the lag") != w.npos;
+  }
+  EXPECT_TRUE(said);
+  EXPECT_THROW(report_gains(one_slider(1), {{1}, {1}}, 1e300, std::vector<double>(1)), ValueError);
+}
+
 TEST(GainReport, StabilityBoundAndWarnings) {
   const double m = 1, kd = 0, h = 1.0 / 60, bound = 4 * m / (3 * h * h);
   EXPECT_NEAR(analyse_gains(m, bound, kd, false, h).largest_stable_step, h, 1e-12);

@@ -1,0 +1,219 @@
+// The commands about models as a user runs them: what they refuse and how, what their output is, and that every command
+// line that README and docs show does what it should.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <regex>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "app/program.hpp"
+#include "support/temporary_folder.hpp"
+
+using tarsus::test::Outcome;
+using tarsus::test::tarsus_command;
+
+namespace {
+
+struct Case {
+  std::string arguments;
+  int code;
+  std::string expected;  // somewhere in the output
+};
+
+void expect_all(const std::vector<Case>& cases) {
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.arguments);
+    const Outcome run = tarsus_command(c.arguments);
+    EXPECT_EQ(run.code, c.code) << run.text;
+    EXPECT_NE(run.text.find(c.expected), std::string::npos) << run.text;
+    EXPECT_LT(run.text.size(), 2500u) << "an error is to be read";
+  }
+}
+
+TEST(Command, WrongUsageSaysWhereToRead) {
+  TARSUS_NEEDS_PROGRAM();
+  expect_all({{"", 2, "Usage"},
+              {"rnu models/pendulum.xml", 2, "no command \"rnu\", only run, scene"},
+              {"run", 2, "tarsus run --help"},
+              {"run models/pendulum.xml --nosuch", 2, "--nosuch"},
+              {"run models/pendulum.xml --duration abc", 2, "--duration"},
+              {"run models/pendulum.xml --restitution nan", 2, "0 to 1"},
+              {"run models/pendulum.xml --no-record --out x.npz", 2, "--out"},
+              {"run models/pendulum.xml --start 1", 2, "--clip"},
+              {"scene box_stack:2 --friction nan", 2, "is nan, expected a number, 0 or more"},
+              {"scene box_stack:2 --friction inf", 2, "is inf"},
+              {"scene box_stack:2 --restitution nan", 2, "0 to 1"},
+              {"scene box_stack:2 --compliance nan", 2, "is nan"},
+              {"scene box_stack:2 --damping-time nan", 2, "is nan"},
+              {"kkt models/loops/four_bar.xml --sigma nan", 2, "--sigma"},
+              {"kkt models/loops/four_bar.xml --joint-inertia -1", 2, "--joint-inertia"}});
+}
+
+TEST(Command, FilesThatCannotBeUsedAreNamed) {
+  TARSUS_NEEDS_PROGRAM();
+  expect_all({{"run nosuch.xml", 1, "no such file"},
+              {"run models", 1, "is a directory"},
+              {"run models/clips/humanoid_walk.json", 1, "models/clips/humanoid_walk.json:1:1"},
+              {"run models/humanoid.xml --clip models/humanoid.xml", 1, "no motion clip"},
+              {"run models/pendulum.xml --clip models/clips/humanoid_walk.json", 1, "no mapping fits"},
+              {"run models/pendulum.xml --out x.csv", 1, ".npz"},
+              {"run models/pendulum.xml --out /nosuch/x.npz", 1, "cannot be written"},
+              {"run models/pendulum.xml --keyframe home", 1, "a model that has keyframes"},
+              {"kkt models/loops/four_bar.xml --keyframe -3", 1, "a model that has keyframes"},
+              {"info README.md", 1, "neither a recording"},
+              {"info nosuch.npz", 1, "no such file"},
+              {"convert models/pendulum.xml x.usd", 1, ".urdf"},
+              {"scene models/pendulum.xml", 1, "joint other than free"},
+              {"scene nosuch", 1, "box_stack:N"}});
+}
+
+TEST(Command, NumbersOutOfRangeAreRefused) {
+  TARSUS_NEEDS_PROGRAM();
+  const std::string run = "run models/pendulum.xml --no-record ";
+  expect_all({{run + "--duration 0", 1, "--duration: is 0, expected a positive"},
+              {run + "--duration -1", 1, "--duration: is -1"},
+              {run + "--duration nan", 1, "--duration: is nan"},
+              {run + "--duration inf", 1, "--duration: is inf"},
+              {run + "--duration 1e300", 1, "--duration: is 1e+300, expected at most 1e9 steps"},
+              {run + "--dt 0", 1, "--dt: is 0"},
+              {run + "--dt -1", 1, "--dt: is -1"},
+              {run + "--dt nan", 1, "--dt: is nan"},
+              {run + "--dt 1e-300", 1, "1e9 steps"},
+              {run + "--dt 100", 1, "a step or more, here 100 s"},
+              {run + "--gains 5", 1, "KP,KD"},
+              {run + "--gains -5,1", 1, "kp of joint \"hinge\": is -5,"},
+              {run + "--gains nan,1", 1, "kp"},
+              {run + "--gains 1,1 --force-limit nan", 1, "--force-limit"},
+              {"scene box_stack:2 --duration 0", 1, "--duration: is 0"},
+              {"scene box_stack:2 --dt 0", 1, "dt: is 0"},
+              {"scene box_stack:2 --dt 100", 1, "a step or more"},
+              {"scene box_stack:2 --iterations 0", 1, "iterations: is 0"},
+              {"scene box_stack:2 --iterations 2147483647", 1, "1 to 1,000,000"},
+              {"scene balls:2.5", 1, "whole numbers"},
+              {"scene slope:95", 1, "0 to 90 degrees"},
+              {"gains models/pendulum.xml --dt 0", 1, "dt: is 0"},
+              {"gains models/pendulum.xml --dt 1e300", 1, "dt: is 1e+300"}});
+}
+
+TEST(Command, OptionsThatWouldDoNothingAreRefused) {
+  TARSUS_NEEDS_PROGRAM();
+  const std::string run = "run models/pendulum.xml --no-record ";
+  expect_all({{run + "--stiff", 1, "--clip or --gains"},
+              {run + "--force-limit 5", 1, "--clip or --gains"},
+              {run + "--gains 1,1 --stiff --integrator rk4", 1, "euler"},
+              {run + "--restitution 0.5 --contacts off", 1, "--contacts on"},
+              {run + "--contacts on --integrator rk4", 1, "euler"},
+              {"scene box_stack:2 --lenient", 1, "from a model file"},
+              {"scene box_stack:2 --out x.npz", 1, "from a model file"}});
+}
+
+TEST(Command, WithoutAClipTheStepIsTheModelsOwn) {
+  TARSUS_NEEDS_PROGRAM();
+  const auto dt = [](const std::string& arguments) {
+    const Outcome run = tarsus_command("run " + arguments + " --duration 1 --no-record --json", "2>/dev/null");
+    EXPECT_EQ(run.code, 0) << run.text;
+    return nlohmann::json::parse(run.text)["dt"].get<double>();
+  };
+  EXPECT_EQ(dt("models/pendulum.xml"), 0.01);
+  EXPECT_EQ(dt("models/pendulum.xml --dt 0.02"), 0.02);
+  EXPECT_EQ(dt("models/dog.xml --clip models/clips/dog_trot.json"), 1.0 / 30);
+}
+
+TEST(Command, EveryJsonIsOneObject) {
+  TARSUS_NEEDS_PROGRAM();
+  tarsus::test::TemporaryFolder folder;
+  const std::string out = folder.path() / "pendulum.urdf", npz = folder.path() / "run.npz";
+  for (const std::string& arguments :
+       {"run models/humanoid.xml --duration 0.2 --out " + npz, "info " + npz, std::string("check models/humanoid.xml"),
+        std::string("info models/humanoid.xml"), std::string("info models/clips/humanoid_walk.json"),
+        "convert models/pendulum.xml " + out, "check " + out, std::string("gains models/humanoid.xml"),
+        std::string("kkt models/loops/four_bar.xml"), std::string("scene box_stack:3 --duration 0.1"),
+        std::string("md water1 --steps 5")}) {
+    SCOPED_TRACE(arguments);
+    const Outcome run = tarsus_command(arguments + " --json");  // nothing beside it, not even on standard error
+    EXPECT_EQ(run.code, 0) << run.text;
+    EXPECT_TRUE(nlohmann::json::parse(run.text, nullptr, false).is_object()) << run.text;
+  }
+}
+
+TEST(Command, AFullDiskIsAnErrorAndOddNamesAreNot) {
+  TARSUS_NEEDS_PROGRAM();
+  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "no /dev/full";
+  EXPECT_EQ(tarsus_command("check models/humanoid.xml --json", ">/dev/full 2>/dev/null").code, 1);
+  const Outcome run = tarsus_command("check \"$(printf 'no\\377name.xml')\" --json");
+  EXPECT_EQ(run.code, 1);
+  EXPECT_TRUE(nlohmann::json::parse(run.text, nullptr, false).is_object()) << run.text;
+}
+
+TEST(Command, AClipThatFitsByAccidentIsWarnedOf) {
+  TARSUS_NEEDS_PROGRAM();
+  const Outcome run =
+      tarsus_command("run models/humanoid.xml --clip models/clips/dog_canter.json --duration 0.1 --no-record");
+  EXPECT_NE(run.text.find("warning: not driven, at rest: chest"), std::string::npos) << run.text;
+}
+
+std::string read(const std::string& path) {
+  std::ifstream in(std::string(TARSUS_SOURCE_DIR) + "/" + path);
+  std::ostringstream out;
+  out << in.rdbuf();
+  return out.str();
+}
+
+/// Lines of a page that are commands of ours: `tarsus …` or `build/bin/tarsus …` at the start of a line of code.
+std::vector<std::string> commands_of(const std::string& text) {
+  std::vector<std::string> found;
+  std::istringstream lines(text);
+  const std::regex command(
+      R"(^(?:    |  )?(?:build/bin/)?tarsus ((?:run|scene|check|convert|info|gains|kkt|md) [^#]*))");
+  for (std::string line; std::getline(lines, line);) {
+    std::smatch m;
+    if (!std::regex_search(line, m, command)) continue;
+    const std::string arguments = std::regex_replace(m[1].str(), std::regex("   .*"), "");  // what it does, beside it
+    if (arguments.find("robot.urdf") == arguments.npos && arguments.find("system.sys") == arguments.npos &&
+        arguments.find("water.data") == arguments.npos && arguments.find("water.json") == arguments.npos)
+      found.push_back(arguments);
+  }
+  return found;
+}
+
+/// The same command for a moment: options given twice, where the last counts, would be an error.
+std::string shortened(std::string arguments) {
+  arguments = std::regex_replace(arguments, std::regex("balls:[0-9]+:[0-9]+"), "balls:3:3");
+  arguments = std::regex_replace(arguments, std::regex("--(duration|steps) [0-9.]+"), "");
+  if (arguments.starts_with("run") || arguments.starts_with("scene "))
+    if (arguments.find("--list") == arguments.npos) arguments += " --duration 0.2";
+  if (arguments.starts_with("md ") && arguments.find("--list") == arguments.npos) arguments += " --steps 5";
+  return arguments;
+}
+
+TEST(Command, EveryCommandThatThePagesShowRuns) {
+  TARSUS_NEEDS_PROGRAM();
+  tarsus::test::TemporaryFolder folder;
+  int count = 0;
+  std::vector<std::string> sources = {read("README.md")};
+  for (const auto& page : std::filesystem::directory_iterator(std::string(TARSUS_SOURCE_DIR) + "/docs")) {
+    if (page.path().extension() == ".md") sources.push_back(read("docs/" + page.path().filename().string()));
+  }
+  for (const char* command : {"", "run", "scene", "check", "convert", "info", "gains", "kkt", "md"})
+    sources.push_back(tarsus_command(std::string(command) + " --help").text);
+  for (const std::string& source : sources) {
+    for (std::string arguments : commands_of(source)) {
+      arguments = shortened(arguments);
+      SCOPED_TRACE(arguments);
+      if (arguments.starts_with("run")) arguments += " --out " + (folder.path() / "run.npz").string();
+      if (arguments.starts_with("convert"))
+        arguments = std::regex_replace(arguments, std::regex(" (\\w+\\.urdf)"), " " + folder.path().string() + "/$1");
+      if (arguments.find("out/") != arguments.npos)
+        arguments = std::regex_replace(arguments, std::regex("out/\\w+\\.npz"), (folder.path() / "run.npz").string());
+      const Outcome run = tarsus_command(arguments);
+      EXPECT_EQ(run.code, 0) << run.text;
+      ++count;
+    }
+  }
+  EXPECT_GE(count, 30) << "commands found on the pages and in --help";
+}
+
+}  // namespace

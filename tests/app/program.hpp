@@ -1,0 +1,35 @@
+// The command line as a user runs it: exit status and what it prints.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <string>
+
+namespace tarsus::test {
+
+inline const std::string kProgram = std::string(TARSUS_BINARY_DIR) + "/bin/tarsus";
+
+#define TARSUS_NEEDS_PROGRAM() \
+  if (!std::filesystem::exists(tarsus::test::kProgram)) GTEST_SKIP() << "no program " << tarsus::test::kProgram
+
+struct Outcome {
+  int code;
+  std::string text;  ///< stdout and stderr
+};
+
+/// In the repository's root, as the documentation's commands are. @param redirect what the shell does with its output
+inline Outcome tarsus_command(const std::string& arguments, const std::string& redirect = "2>&1") {
+  const std::string line = std::string("cd '") + TARSUS_SOURCE_DIR + "' && '" + kProgram + "' " + arguments;
+  FILE* const pipe = popen((line + " " + redirect).c_str(), "r");
+  Outcome run{-1, ""};
+  char buffer[4096];
+  while (const std::size_t n = fread(buffer, 1, sizeof buffer, pipe)) run.text.append(buffer, n);
+  const int status = pclose(pipe);
+  run.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  return run;
+}
+
+}  // namespace tarsus::test
