@@ -51,6 +51,15 @@ std::string kind_of(nb::handle object) {
 
 }  // namespace
 
+Shape shape_of(const char* argument, nb::handle object) {
+  const Buffer buffer(object);
+  if (!buffer.open) {
+    throw nb::type_error(
+        (std::string(argument) + ": is " + kind_of(object) + ", expected a C-contiguous NumPy array").c_str());
+  }
+  return Shape(buffer.view.shape, buffer.view.shape + buffer.view.ndim);
+}
+
 void* checked_array(const char* argument, nb::handle object, char format, const Shape& shape, bool writable) {
   const Buffer buffer(object);
   const Py_buffer& view = buffer.view;

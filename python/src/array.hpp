@@ -37,6 +37,9 @@ class ArrayShapeError : public Error {
 std::size_t count(const Shape& shape);
 std::string text(const Shape& shape);
 
+/// The shape of an array. @throws nb::type_error naming the argument if it is none
+Shape shape_of(const char* argument, nb::handle object);
+
 /// The array behind a Python object: its address, once its type, layout and shape have been checked.
 /// @throws nb::type_error, ShapeError, ArrayShapeError naming the argument
 void* checked_array(const char* argument, nb::handle object, char format, const Shape& shape, bool writable);

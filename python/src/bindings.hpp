@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "array.hpp"
+#include "tarsus/constraint/equality.hpp"
 #include "tarsus/geometry/shape.hpp"
 #include "tarsus/model/data.hpp"
 
@@ -103,6 +104,36 @@ struct OwnedShape {
   tarsus::Shape shape;
   std::shared_ptr<const ConvexHull> hull;
   std::shared_ptr<const HeightField> field;
+};
+
+/// Python's Equalities: a set that keeps its model alive. Steppers that were made with it hold on to its rows.
+struct PyEqualities {
+  nb::object owner;
+  EqualitySet set;
+  bool in_use = false;
+
+  /// For additions. @throws ValueError once a Stepper has the set
+  EqualitySet& growing() {
+    if (in_use) throw ValueError("equalities", "in use by a Stepper", "additions before the Stepper is made");
+    return set;
+  }
+};
+/// @throws ValueError if it was made for another model
+PyEqualities& equalities_for(const Model& model, nb::handle equalities);
+
+/// While it lives, an object that one thread at a time may work on is taken. Used under Python's lock.
+class Taken {
+ public:
+  Taken(bool& taken, const char* what) : taken_(taken) {
+    if (taken) throw ValueError(what, "being stepped by another thread", "one thread at a time");
+    taken_ = true;
+  }
+  ~Taken() { taken_ = false; }
+  Taken(const Taken&) = delete;
+  Taken& operator=(const Taken&) = delete;
+
+ private:
+  bool& taken_;
 };
 
 /// A body by index or by name. @throws ValueError, nb::type_error

@@ -4,6 +4,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "bindings.hpp"
+#include "tarsus/base/number_text.hpp"
 #include "tarsus/constraint/kkt.hpp"
 
 namespace tarsus::python {
@@ -12,12 +13,6 @@ using namespace nb::literals;
 using nb::handle;
 
 namespace {
-
-/// A set that keeps its model alive.
-struct PyEqualities {
-  nb::object owner;
-  EqualitySet set;
-};
 
 using Point = std::array<double, 3>;
 Vec3d point(const Point& p) { return {p[0], p[1], p[2]}; }
@@ -38,9 +33,7 @@ BasicData<double>& single(AnyData& any, const Model& model) {
 
 const EqualitySet& set_of(const Model& model, handle equalities, std::optional<EqualitySet>& own) {
   if (equalities.is_none()) return own.emplace(EqualitySet::of(model));
-  const EqualitySet& set = nb::cast<const PyEqualities&>(equalities).set;
-  if (&set.model() != &model) throw ValueError("equalities", "made for another model", "this model's own");
-  return set;
+  return equalities_for(model, equalities).set;
 }
 
 AlignedVector<double> zeros(std::size_t n) { return AlignedVector<double>(n, 0.0); }
@@ -120,7 +113,7 @@ nb::object py_constrained(const Model& model, AnyData& any, handle qpos, handle 
                           handle joint_inertia, handle equalities) {
   BasicData<double>& data = single(any, model);
   const Call<double> call(model, any, data);
-  if (!(dt >= 0) || !std::isfinite(dt)) throw ValueError("dt", std::to_string(dt), "0 (exact) or a step [s]");
+  if (!(dt >= 0) || !std::isfinite(dt)) throw ValueError("dt", number_text(dt), "0 (exact) or a step [s]");
   std::optional<EqualitySet> own;
   const EqualitySet& set = set_of(model, equalities, own);
   const Input<double> q = call.qpos(qpos), v = call.qvel(qvel), force = call.in("tau", tau, {model.nv}),
@@ -139,6 +132,12 @@ nb::object py_constrained(const Model& model, AnyData& any, handle qpos, handle 
 
 }  // namespace
 
+PyEqualities& equalities_for(const Model& model, handle equalities) {
+  PyEqualities& e = nb::cast<PyEqualities&>(equalities);
+  if (&e.set.model() != &model) throw ValueError("equalities", "made for another model", "this model's own");
+  return e;
+}
+
 void bind_constraint(nb::module_& m) {
   nb::class_<PyEqualities>(m, "Equalities",
                            "Equality constraints of a model. Equalities(model) has those of the model's file, "
@@ -151,6 +150,11 @@ void bind_constraint(nb::module_& m) {
           },
           "model"_a, "own"_a = true, nb::sig("def __init__(self, model: Model, own: bool = True) -> None"))
       .def("__len__", [](const PyEqualities& e) { return e.set.size(); })
+      .def("__repr__",
+           [](const PyEqualities& e) {
+             return "<tarsus.Equalities of '" + e.set.model().name + "' " + std::to_string(e.set.size()) +
+                    " constraints, " + std::to_string(e.set.rows()) + " rows>";
+           })
       .def_prop_ro(
           "nrow", [](const PyEqualities& e) { return e.set.rows(); }, "Rows of all constraints.")
       .def_prop_ro(
@@ -164,16 +168,16 @@ void bind_constraint(nb::module_& m) {
       .def(
           "add_connect",
           [](PyEqualities& e, const std::string& name, handle a, const Point& p, handle b, const Point& q) {
-            return e.set.add_connect(name, body_index(e.set.model(), a), point(p), body_index(e.set.model(), b),
-                                     point(q));
+            return e.growing().add_connect(name, body_index(e.set.model(), a), point(p), body_index(e.set.model(), b),
+                                           point(q));
           },
           "name"_a, "body_a"_a, "point_a"_a, "body_b"_a, "point_b"_a, "Two points stay together: three rows.")
       .def(
           "add_distance",
           [](PyEqualities& e, const std::string& name, handle a, const Point& p, handle b, const Point& q,
              double length) {
-            return e.set.add_distance(name, body_index(e.set.model(), a), point(p), body_index(e.set.model(), b),
-                                      point(q), length);
+            return e.growing().add_distance(name, body_index(e.set.model(), a), point(p), body_index(e.set.model(), b),
+                                            point(q), length);
           },
           "name"_a, "body_a"_a, "point_a"_a, "body_b"_a, "point_b"_a, "length"_a,
           "Two points stay `length` apart [m]: one row.")
@@ -181,16 +185,16 @@ void bind_constraint(nb::module_& m) {
           "add_point_on_plane",
           [](PyEqualities& e, const std::string& name, handle a, const Point& p, handle b, const Point& q,
              const Point& n) {
-            return e.set.add_point_on_plane(name, body_index(e.set.model(), a), point(p), body_index(e.set.model(), b),
-                                            point(q), point(n));
+            return e.growing().add_point_on_plane(name, body_index(e.set.model(), a), point(p),
+                                                  body_index(e.set.model(), b), point(q), point(n));
           },
           "name"_a, "body_a"_a, "point_a"_a, "body_b"_a, "point_b"_a, "normal"_a,
           "A point of a stays in a plane fixed to b: one row.")
       .def(
           "add_joint",
           [](PyEqualities& e, const std::string& name, handle a, handle b, const std::array<double, 5>& polynomial) {
-            return e.set.add_joint(name, joint_index(e.set.model(), a),
-                                   b.is_none() ? -1 : joint_index(e.set.model(), b), polynomial);
+            return e.growing().add_joint(name, joint_index(e.set.model(), a),
+                                         b.is_none() ? -1 : joint_index(e.set.model(), b), polynomial);
           },
           "name"_a, "joint_a"_a, "joint_b"_a.none(), "polynomial"_a,
           "q_a - ref_a = sum c_k (q_b - ref_b)^k; joint_b None: a constant. One row.")
@@ -199,8 +203,8 @@ void bind_constraint(nb::module_& m) {
           [](PyEqualities& e, const std::string& name, handle a, handle b, const std::array<double, 9>& R,
              const Point& p) {
             const Mat3d rotation{R[0], R[1], R[2], R[3], R[4], R[5], R[6], R[7], R[8]};
-            return e.set.add_weld(name, body_index(e.set.model(), a), body_index(e.set.model(), b),
-                                  {rotation, point(p)});
+            return e.growing().add_weld(name, body_index(e.set.model(), a), body_index(e.set.model(), b),
+                                        {rotation, point(p)});
           },
           "name"_a, "body_a"_a, "body_b"_a, "rotation"_a, "position"_a,
           "b keeps its pose in a's frame: rotation (nine numbers, row by row) and position [m]. Six rows.")

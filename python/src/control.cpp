@@ -1,6 +1,8 @@
 // Stable PD drives: tarsus/control/drive.hpp.
 #include "tarsus/control/drive.hpp"
 
+#include <nanobind/stl/string.h>
+
 #include "bindings.hpp"
 
 namespace tarsus::python {
@@ -51,12 +53,18 @@ nb::object py_drive_force(const Model& model, AnyData& any, const Drives& drives
   });
 }
 
+/// Into the memory that views look at: kept where it is large enough.
+void copy_into(std::vector<double>& to, const char* argument, handle object, std::size_t n) {
+  const std::vector<double> values = gains(argument, object, n);
+  to.assign(values.begin(), values.end());
+}
+
 /// force_limit = None takes limits away; a floor of None is -force_limit.
 void set_limits(std::vector<double>& to, const char* argument, handle object, std::size_t n) {
   if (object.is_none())
     to.clear();
   else
-    to = gains(argument, object, n);
+    copy_into(to, argument, object, n);
 }
 
 nb::object limits_of(std::vector<double>& values, handle self) {
@@ -106,12 +114,24 @@ void bind_drives(nb::module_& m) {
       "root_kd"_a = 2000.0,
       "The same gains at every joint below the root and others for a free root. Raises ValueError for bad gains.");
   c.def("check", &Drives::check, "model"_a, "Raises ShapeError or ValueError naming the first bad gain.");
-  c.def_prop_ro(
+  c.def_prop_rw(
       "kp", [](handle self) { return view_of(nb::cast<Drives&>(self).kp, self); },
-      nb::sig("def kp(self) -> numpy.ndarray"), "[nv] N m/rad | N/m; a view.");
-  c.def_prop_ro(
+      [](Drives& d, handle value) { copy_into(d.kp, "kp", value, d.kp.size()); },
+      nb::for_getter(nb::sig("def kp(self) -> numpy.ndarray")),
+      nb::for_setter(nb::sig("def kp(self, value: numpy.ndarray, /) -> None")),
+      "[nv] N m/rad | N/m; a view, and assigning to it copies.");
+  c.def_prop_rw(
       "kd", [](handle self) { return view_of(nb::cast<Drives&>(self).kd, self); },
-      nb::sig("def kd(self) -> numpy.ndarray"), "[nv] N m s/rad | N s/m; a view.");
+      [](Drives& d, handle value) { copy_into(d.kd, "kd", value, d.kd.size()); },
+      nb::for_getter(nb::sig("def kd(self) -> numpy.ndarray")),
+      nb::for_setter(nb::sig("def kd(self, value: numpy.ndarray, /) -> None")),
+      "[nv] N m s/rad | N s/m; a view, and assigning to it copies.");
+  c.def("__repr__", [](const Drives& d) {
+    int driven = 0;
+    for (std::size_t i = 0; i < d.kp.size(); ++i) driven += d.kp[i] != 0 || (i < d.kd.size() && d.kd[i] != 0);
+    return "<tarsus.Drives nv=" + std::to_string(d.kp.size()) + ", " + std::to_string(driven) + " driven" +
+           (d.stiff ? ", stiff" : "") + (d.limited() ? ", limited" : "") + ">";
+  });
   c.def_rw("stiff", &Drives::stiff, "Whether the position's new value is implicit too: stable at every step.");
   bind_limits(c);
 }

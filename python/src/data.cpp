@@ -58,12 +58,12 @@ void check_world(const BasicData<R>& data, int world) {
 /// Numbers a world of an array of this batch, from its shape.
 template <class R>
 int per_world(const BasicData<R>& data, nb::handle array) {
-  const nb::object shape = array.attr("shape");
+  const Shape shape = shape_of("array", array);
   const std::size_t position = data.width() > 1 ? 1 : 0, dimensions = data.width() > 1 ? 3 : 1;
-  if (nb::len(shape) != dimensions)
-    throw ValueError("array", std::to_string(nb::len(shape)) + "-dimensional",
+  if (shape.size() != dimensions)
+    throw ValueError("array", std::to_string(shape.size()) + "-dimensional",
                      std::to_string(dimensions) + "-dimensional");
-  return nb::cast<int>(shape[position]);
+  return int(shape[position]);
 }
 
 nb::object get(AnyData& any, nb::handle array, int world) {
@@ -105,10 +105,16 @@ const char* const kDataDoc =
 AnyData::AnyData(nb::object model, int worlds, nb::handle dtype)
     : owner_(std::move(model)), model_(nb::cast<const Model*>(owner_)) {
   if (!model_) throw nb::type_error("model: is None, expected a tarsus.Model");
-  if (wants_float(dtype))
-    data_ = std::make_unique<BasicData<float>>(*model_, worlds);
-  else
-    data_ = std::make_unique<BasicData<double>>(*model_, worlds);
+  const bool single = wants_float(dtype);
+  try {
+    if (single)
+      data_ = std::make_unique<BasicData<float>>(*model_, worlds);
+    else
+      data_ = std::make_unique<BasicData<double>>(*model_, worlds);
+  } catch (const std::exception& e) {
+    if (dynamic_cast<const Error*>(&e)) throw;
+    throw ValueError("worlds", std::to_string(worlds), "fewer: they do not fit into memory");
+  }
 }
 
 void bind_data(nb::module_& m) {

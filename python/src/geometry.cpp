@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "bindings.hpp"
+#include "tarsus/base/number_text.hpp"
 #include "tarsus/geometry/convex_hull.hpp"
 #include "tarsus/geometry/height_field.hpp"
 #include "tarsus/geometry/narrow_phase.hpp"
@@ -21,8 +22,8 @@ OwnedShape primitive(ShapeType type, const Vec3d& size) {
 }
 
 OwnedShape convex(nb::handle points) {
-  const nb::object rows = points.attr("shape");
-  const std::size_t n = nb::cast<std::size_t>(rows[0]);
+  const tarsus::python::Shape rows = shape_of("points", points);
+  const std::size_t n = rows.empty() ? 0 : rows[0];
   const Input<double> in("points", points, {n, 3}, sizeof(double));
   std::vector<Vec3d> vertices;
   for (std::size_t k = 0; k < n; ++k)
@@ -35,9 +36,9 @@ OwnedShape convex(nb::handle points) {
 }
 
 OwnedShape height_field(nb::handle heights, double half_x, double half_y, double base) {
-  const nb::object shape = heights.attr("shape");
-  if (nb::len(shape) != 2) throw ValueError("heights", std::to_string(nb::len(shape)) + " axes", "rows x columns");
-  const std::size_t rows = nb::cast<std::size_t>(shape[0]), columns = nb::cast<std::size_t>(shape[1]);
+  const tarsus::python::Shape shape = shape_of("heights", heights);
+  if (shape.size() != 2) throw ValueError("heights", std::to_string(shape.size()) + " axes", "rows x columns");
+  const std::size_t rows = shape[0], columns = shape[1];
   const Input<double> in("heights", heights, {rows, columns}, sizeof(double));
   OwnedShape s;
   s.field =
@@ -53,12 +54,19 @@ ShapePose pose(const char* position_name, nb::handle position, const char* rotat
   ShapePose out;
   for (int i = 0; i < 3; ++i) out.position[i] = p.span()[static_cast<std::size_t>(i)];
   for (int i = 0; i < 9; ++i) out.rotation(i / 3, i % 3) = r.span()[static_cast<std::size_t>(i)];
+  const Mat3d square = transpose(out.rotation) * out.rotation;  // nan passes: it gives no contact
+  const Mat3d& R = out.rotation;
+  const double volume =
+      R.xx * (R.yy * R.zz - R.yz * R.zy) + R.xy * (R.yz * R.zx - R.yx * R.zz) + R.xz * (R.yx * R.zy - R.yy * R.zx);
+  double error = volume < 0 ? 2 : 0;
+  for (int i = 0; i < 9; ++i) error = std::max(error, std::abs(square(i / 3, i % 3) - (i % 4 == 0)));
+  if (error > 1e-6) throw ValueError(rotation_name, "off by " + number_text(error), "a rotation matrix");
   return out;
 }
 
 nb::dict contacts(const OwnedShape& a, nb::handle position_a, nb::handle rotation_a, const OwnedShape& b,
                   nb::handle position_b, nb::handle rotation_b, double margin) {
-  if (!(margin >= 0) || std::isinf(margin)) throw ValueError("margin", std::to_string(margin), "a finite length >= 0");
+  if (!(margin >= 0) || std::isinf(margin)) throw ValueError("margin", number_text(margin), "a finite length >= 0");
   std::array<ContactPoint, kMaxManifold> points;
   const int n = collide(a.shape, pose("position_a", position_a, "rotation_a", rotation_a), b.shape,
                         pose("position_b", position_b, "rotation_b", rotation_b), margin, points);
@@ -85,6 +93,11 @@ nb::dict contacts(const OwnedShape& a, nb::handle position_a, nb::handle rotatio
 void bind_geometry(nb::module_& m) {
   using Class = nb::class_<OwnedShape>;
   Class shape(m, "Shape", "A shape that can touch others, in its own frame. Half-sizes in metres, as in MuJoCo.");
+  shape.def("__repr__", [](const OwnedShape& s) {
+    std::string sizes;
+    for (int i = 0; i < 3; ++i) sizes += s.shape.size[i] > 0 ? " " + number_text(s.shape.size[i]) : "";
+    return "<tarsus.Shape " + std::string(name(s.shape.type)) + sizes + ">";
+  });
   shape.def_prop_ro("type", [](const OwnedShape& s) { return std::string(name(s.shape.type)); });
   shape.def_static(
       "plane",

@@ -1,5 +1,8 @@
 // What is read out of the workspace after kinematics(): poses, velocities, energy, momentum.
+#include <nanobind/stl/string.h>
+
 #include "bindings.hpp"
+#include "tarsus/base/number_text.hpp"
 #include "tarsus/dynamics/dynamics.hpp"
 
 namespace tarsus::python {
@@ -61,7 +64,11 @@ void bind_measure(nb::module_& m) {
       .def_ro("kinetic", &Energy::kinetic, "Of the bodies and, with armature, of the rotors.")
       .def_ro("potential", &Energy::potential, "Gravity's, zero at the world's origin.")
       .def_ro("spring", &Energy::spring, "In the joints' springs.")
-      .def("total", &Energy::total, "The sum of the three.");
+      .def("total", &Energy::total, "The sum of the three.")
+      .def("__repr__", [](const Energy& e) {
+        return "<tarsus.Energy kinetic=" + number_text(e.kinetic) + " potential=" + number_text(e.potential) +
+               " spring=" + number_text(e.spring) + ">";
+      });
   nb::class_<Momentum>(m, "Momentum", "Of all moving bodies.")
       .def_ro("mass", &Momentum::mass, "[kg].")
       .def_prop_ro(

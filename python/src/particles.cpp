@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "bindings.hpp"
+#include "tarsus/base/number_text.hpp"
 #include "tarsus/io/md_system.hpp"
 #include "tarsus/io/particle_setup.hpp"
 #include "tarsus/io/particle_source.hpp"
@@ -31,33 +32,47 @@ std::vector<double> numbers(const char* argument, handle object, const Shape& sh
   return {in.span().begin(), in.span().end()};
 }
 
-/// Python's ParticleSystem. `revision` counts what an integrator that exists already cannot follow; the first error of
-/// a user's function waits in `error` until the step that it spoiled is over.
+/// What rows that are Python functions share with the system that they belong to: the functions, and the first error of
+/// one, which waits until the step that it spoiled is over.
+struct PythonRows {
+  std::vector<nb::object> functions;
+  std::exception_ptr error;
+};
+
+/// Python's ParticleSystem. `revision` counts what an integrator that exists already cannot follow.
 struct Particles {
   ParticleSystem system;
   int revision = 0;
-  bool python_rows = false;
-  std::shared_ptr<std::exception_ptr> error = std::make_shared<std::exception_ptr>();
+  bool stepping = false;
+  std::shared_ptr<PythonRows> rows = std::make_shared<PythonRows>();
+
+  /// For whatever changes more than the state. @throws ValueError while a thread without Python's lock is at work on it
+  ParticleSystem& changing() {
+    const Taken free(stepping, "system");
+    ++revision;
+    return system;
+  }
 
   std::size_t n() const { return system.mass.size(); }
   void rethrow() const {
-    if (*error) std::rethrow_exception(std::exchange(*error, nullptr));
+    if (rows->error) std::rethrow_exception(std::exchange(rows->error, nullptr));
   }
   template <class F>
   int add(F f) {
+    changing();
     if (system.constraints.particles() != system.particles()) system.constraints = ConstraintSet(system.particles());
-    const int row = f(system.constraints);
-    ++revision;
-    return row;
+    return f(system.constraints);
   }
 };
 
-/// f(x [k, 3]) -> (value, gradient [k, 3]).
-RowFunction row_function(nb::object function, std::shared_ptr<std::exception_ptr> error) {
-  return [function = std::move(function), error](std::span<const double> x, std::span<double> gradient) -> double {
+/// f(x [k, 3]) -> (value, gradient [k, 3]). The system holds the function, where Python's garbage collector can see it:
+/// functions often lead back to the system that they belong to.
+RowFunction row_function(std::shared_ptr<PythonRows> rows, std::size_t index) {
+  return [rows = std::move(rows), index](std::span<const double> x, std::span<double> gradient) -> double {
     const nb::gil_scoped_acquire lock;
     try {
       const Shape shape{x.size() / 3, 3};
+      const nb::object function = rows->functions.at(index);
       const nb::object result = function(new_array(std::vector<double>(x.begin(), x.end()), shape));
       if (!nb::isinstance<nb::tuple>(result) || nb::len(result) != 2)
         throw nb::type_error("a constraint's function must return (value, gradient)");
@@ -65,7 +80,7 @@ RowFunction row_function(nb::object function, std::shared_ptr<std::exception_ptr
       if (!gradient.empty()) std::copy(slope.span().begin(), slope.span().end(), gradient.begin());
       return nb::cast<double>(result[0]);
     } catch (...) {
-      if (!*error) *error = std::current_exception();
+      if (!rows->error) rows->error = std::current_exception();
     }
     std::fill(gradient.begin(), gradient.end(), std::numeric_limits<double>::quiet_NaN());
     return std::numeric_limits<double>::quiet_NaN();
@@ -91,7 +106,9 @@ void construct(Particles* self, handle mass, handle position, handle velocity, h
   system.mass = numbers("mass", mass, {n});
   system.position = numbers("position", position, {n, 3});
   system.velocity = velocity.is_none() ? std::vector<double>(3 * n) : numbers("velocity", velocity, {n, 3});
-  if (!box.is_none()) system.box.length = vec(nb::cast<Numbers3>(box));
+  Numbers3 lengths{};
+  if (!box.is_none() && !nb::try_cast(box, lengths)) throw nb::type_error("box: expected three lengths, 0 where open");
+  system.box.length = vec(lengths);
   system.constraints = ConstraintSet(static_cast<int>(n));
   system.check();
   new (self) Particles{std::move(system)};
@@ -114,10 +131,15 @@ nb::object load(const std::string& source, const std::string& units, const std::
 }
 
 void set_up(Particles& self, handle setup) {
-  const nb::object text =
-      nb::isinstance<nb::str>(setup) ? nb::borrow(setup) : nb::module_::import_("json").attr("dumps")(setup);
-  apply_particle_setup(self.system, nb::cast<std::string>(text), "setup");
-  ++self.revision;
+  // NumPy's arrays and numbers in the dictionary become lists and numbers.
+  const nb::object plain = nb::cpp_function([](nb::handle x) -> nb::object {
+    if (!nb::hasattr(x, "tolist")) throw nb::type_error("setup: holds something that is neither JSON nor NumPy's");
+    return x.attr("tolist")();
+  });
+  const nb::object text = nb::isinstance<nb::str>(setup)
+                              ? nb::borrow(setup)
+                              : nb::module_::import_("json").attr("dumps")(setup, nb::arg("default") = plain);
+  apply_particle_setup(self.changing(), nb::cast<std::string>(text), "setup");
 }
 
 void save(const Particles& self, const std::string& path) {
@@ -133,7 +155,7 @@ void save(const Particles& self, const std::string& path) {
 }
 
 Preparation prepare_system(Particles& self, double tolerance, double timestep) {
-  ++self.revision;
+  self.changing();
   try {
     const Preparation done = prepare(self.system, tolerance, timestep != 0 ? timestep : self.system.units.timestep);
     self.rethrow();
@@ -158,8 +180,7 @@ void set_pinned(Particles& self, const std::vector<int>& which) {
       throw ValueError("pinned", std::to_string(i), "particles from 0 to " + std::to_string(self.n() - 1));
     pinned[i] = 1;
   }
-  self.system.pinned = std::move(pinned);
-  ++self.revision;
+  self.changing().pinned = std::move(pinned);
 }
 
 std::vector<int> pinned_of(const Particles& self) {
@@ -191,6 +212,7 @@ class Verlet {
 
   nb::object step(int steps) {
     if (steps < 1) throw ValueError("steps", std::to_string(steps), "1 or more");
+    const Taken taken(particles_->stepping, "system");
     check();
     StepReport report;
     int done = 0;
@@ -200,7 +222,7 @@ class Verlet {
         if (!report.ok) break;
       }
     };
-    if (particles_->python_rows) {
+    if (!particles_->rows->functions.empty()) {
       run();
     } else {
       const nb::gil_scoped_release release;
@@ -211,13 +233,19 @@ class Verlet {
     steps_ += done;
     return nb::cast(std::move(report));
   }
-  void reverse() { verlet_.reverse(); }
+  void reverse() {
+    const Taken free(particles_->stepping, "system");
+    verlet_.reverse();
+  }
   void set_thermostat(double temperature, double relaxation, std::uint64_t seed) {
+    const Taken free(particles_->stepping, "system");
     const int degrees = degrees_of_freedom(particles_->system);
     verlet_.set_thermostat(std::make_unique<Thermostat>(
         0.5 * degrees * particles_->system.units.boltzmann * temperature, degrees, relaxation, seed));
   }
   nb::object system() const { return owner_; }
+  handle owner() const { return owner_; }
+  void forget() { owner_.reset(); }
   long steps() const { return steps_; }
   double exchanged() const { return verlet_.thermostat() ? verlet_.thermostat()->exchanged() : 0.0; }
   const VelocityVerlet& operator*() const { return verlet_; }
@@ -264,7 +292,9 @@ void bind_reports(nb::module_& m) {
       .def_ro("stability", &StepReport::stability, "Of a failed step: dt omega_max of its start; stable below 2.")
       .def_ro("position", &StepReport::position, "The last position stage.")
       .def_ro("velocity", &StepReport::velocity, "The last velocity stage.")
-      .def("__bool__", [](const StepReport& r) { return r.ok; });
+      .def("__bool__", [](const StepReport& r) { return r.ok; })
+      .def("__repr__",
+           [](const StepReport& r) { return "<tarsus.StepReport " + (r.ok ? std::string("ok") : r.message) + ">"; });
   nb::class_<Preparation>(m, "Preparation", "What ParticleSystem.prepare() did to a start.")
       .def_ro("redundant", &Preparation::redundant, "Constraints left out because the others imply them, in words.")
       .def_ro("rank", &Preparation::rank, "Constraints left.")
@@ -323,9 +353,10 @@ void bind_constraints(nb::class_<Particles>& c) {
   c.def(
       "add_user",
       [](Particles& p, std::vector<int> particles, nb::callable function, double scale, const std::string& name) {
-        p.python_rows = true;
+        p.changing();
+        p.rows->functions.push_back(nb::borrow(function));
         return p.add([&](auto& s) {
-          return s.add_user(std::move(particles), row_function(nb::borrow(function), p.error), scale, name);
+          return s.add_user(std::move(particles), row_function(p.rows, p.rows->functions.size() - 1), scale, name);
         });
       },
       "particles"_a, "function"_a, "scale"_a, "name"_a = "user",
@@ -350,9 +381,37 @@ void bind_constraints(nb::class_<Particles>& c) {
       "Largest dimensionless violation now.");
 }
 
+// What Python's garbage collector needs to see through a cycle such as system -> function -> globals -> system.
+
+int traverse_system(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  if (!nb::inst_ready(self)) return 0;
+  for (const nb::object& f : nb::inst_ptr<Particles>(self)->rows->functions) Py_VISIT(f.ptr());
+  return 0;
+}
+int clear_system(PyObject* self) {
+  nb::inst_ptr<Particles>(self)->rows->functions.clear();
+  return 0;
+}
+int traverse_verlet(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  if (nb::inst_ready(self)) Py_VISIT(nb::inst_ptr<Verlet>(self)->owner().ptr());
+  return 0;
+}
+int clear_verlet(PyObject* self) {
+  nb::inst_ptr<Verlet>(self)->forget();
+  return 0;
+}
+PyType_Slot system_slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(traverse_system)},
+                              {Py_tp_clear, reinterpret_cast<void*>(clear_system)},
+                              {0, nullptr}};
+PyType_Slot verlet_slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(traverse_verlet)},
+                              {Py_tp_clear, reinterpret_cast<void*>(clear_verlet)},
+                              {0, nullptr}};
+
 void bind_system(nb::module_& m) {
   nb::class_<Particles> c(
-      m, "ParticleSystem",
+      m, "ParticleSystem", nb::type_slots(system_slots),
       "Particles: masses, state, box, constraints and forces. position and velocity are views [n, 3].");
   c.def(
       "__init__", &construct, "mass"_a, "position"_a, "velocity"_a = nb::none(), "box"_a = nb::none(),
@@ -374,12 +433,8 @@ void bind_system(nb::module_& m) {
   c.def("setup", &set_up, "setup"_a, nb::sig("def setup(self, setup: dict | str) -> None"),
         "Forces, pins and further constraints, as a dictionary or JSON text: docs/particles.md has the keys.");
   c.def(
-      "set_forces",
-      [](Particles& p, const std::string& name) {
-        set_force_field(p.system, name);
-        ++p.revision;
-      },
-      "name"_a, "A built-in force field, e.g. 'spce-reaction-field'.");
+      "set_forces", [](Particles& p, const std::string& name) { set_force_field(p.changing(), name); }, "name"_a,
+      "A built-in force field, e.g. 'spce-reaction-field'.");
   c.def("prepare", &prepare_system, "tolerance"_a = 1e-12, "timestep"_a = 0.0,
         "Takes out redundant constraints, projects positions and velocities onto the others, and says what it did.\n"
         "Raises ValueError naming the rows if that cannot be done.");
@@ -427,7 +482,7 @@ void bind_system(nb::module_& m) {
 }
 
 void bind_verlet(nb::module_& m) {
-  nb::class_<Verlet> c(m, "VelocityVerlet",
+  nb::class_<Verlet> c(m, "VelocityVerlet", nb::type_slots(verlet_slots),
                        "Velocity Verlet with the constraint stages of SHAKE and RATTLE, solved to rounding.");
   c.def(nb::init<nb::object, double, const std::string&, double, int>(), "system"_a, "timestep"_a = 0.0,
         "solver"_a = "newton", "tolerance"_a = 1e-12, "max_iterations"_a = 0,
@@ -440,6 +495,11 @@ void bind_verlet(nb::module_& m) {
   c.def("reverse", &Verlet::reverse, "Turns time round: the same number of steps leads back.");
   c.def("set_thermostat", &Verlet::set_thermostat, "temperature"_a, "relaxation"_a, "seed"_a = 1,
         "Stochastic velocity rescaling with this time constant.");
+  c.def("__repr__", [](const Verlet& v) {
+    return "<tarsus.VelocityVerlet of " + std::to_string(v.n()) +
+           " particles, timestep=" + number_text((*v).options().timestep) + ", " + std::to_string(v.steps()) +
+           " steps done>";
+  });
   c.def_prop_ro("system", &Verlet::system, nb::sig("def system(self) -> ParticleSystem"), "What it advances.");
   c.def_prop_ro(
       "time", [](const Verlet& v) { return (*v).time(); }, "Since it was made.");

@@ -7,6 +7,7 @@
 
 #include <functional>
 
+#include "tarsus/base/number_text.hpp"
 #include "tarsus/io/model_file.hpp"
 
 namespace tarsus::python {
@@ -126,7 +127,7 @@ Sym3d inertia_of(handle inertia) {
 Quatd unit(const Numbers4& q) {
   const double length = std::sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3]);
   if (!std::isfinite(length) || !(length > 1e-6))
-    throw ValueError("orientation", "of length " + std::to_string(length), "a quaternion w, x, y, z that is not zero");
+    throw ValueError("orientation", "of length " + number_text(length), "a quaternion w, x, y, z that is not zero");
   return normalized(Quatd{q[0], q[1], q[2], q[3]});
 }
 

@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "bindings.hpp"
+#include "tarsus/base/number_text.hpp"
 #include "tarsus/sim/rigid_model.hpp"
 
 namespace tarsus::python {
@@ -67,7 +68,7 @@ class AnyRigidWorld {
   int add_body(const OwnedShape* shape, double mass, const Numbers3& position, const Numbers4& orientation,
                nb::handle inertia, const Numbers3& com, int surface) {
     if (!shape && inertia.is_none()) throw ValueError("inertia", "None", "moments, since there is no shape");
-    if (!(mass > 0) || !std::isfinite(mass)) throw ValueError("mass", std::to_string(mass), "finite, above 0");
+    if (!(mass > 0) || !std::isfinite(mass)) throw ValueError("mass", number_text(mass), "finite, above 0");
     const PrincipalBody made =
         inertia.is_none() ? principal_body(mass, shape->shape) : principal_body(mass, vec(com), inertia_of(inertia));
     if (surface < 0 || surface >= visit([](auto& w) { return int(w.surfaces().size()); }))
@@ -250,7 +251,7 @@ class AnyRigidWorld {
   };
   static void check_row(const char* what, std::size_t i, std::span<const double> row) {
     for (const double x : row) {
-      if (!std::isfinite(x)) throw ValueError(what, std::to_string(x) + " of body " + std::to_string(i), "finite");
+      if (!std::isfinite(x)) throw ValueError(what, number_text(x) + " of body " + std::to_string(i), "finite");
     }
   }
   static void set_pose(RigidBody& b, const ShapePose& frame, const Vec3d& position, const Quatd& orientation) {

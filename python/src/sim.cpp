@@ -4,6 +4,7 @@
 #include <nanobind/stl/string.h>
 
 #include "bindings.hpp"
+#include "tarsus/base/number_text.hpp"
 
 namespace tarsus::python {
 
@@ -19,6 +20,7 @@ struct StepperArguments {
   bool contacts, joint_limits;
   double restitution, tolerance;
   std::string loops;
+  handle equalities;
 };
 
 StepOptions step_options(double dt, const std::string& integrator, double speed_limit,
@@ -110,14 +112,19 @@ class AnyStepper {
 
  public:
   AnyStepper(nb::object data, double dt, const StepperArguments& arguments)
-      : owner_(std::move(data)), any_(&nb::cast<AnyData&>(owner_)) {
+      : owner_(std::move(data)), any_(&nb::cast<AnyData&>(owner_)), equalities_(nb::borrow(arguments.equalities)) {
     StepOptions options = step_options(dt, arguments.integrator, arguments.speed_limit, arguments.loops);
     options.rows.contacts = arguments.contacts, options.rows.joints = arguments.joint_limits;
     options.rows.restitution = arguments.restitution, options.rows.solve.tolerance = arguments.tolerance;
+    if (!equalities_.is_none()) {
+      PyEqualities& e = equalities_for(any_->model(), equalities_);
+      e.in_use = true, options.equalities = &e.set;
+    }
     any_->visit([&]<class R>(BasicData<R>& d) { stepper_ = std::make_unique<Stepper<R>>(any_->model(), d, options); });
   }
 
   int step(const Drives* drives, handle qpos_target, handle qvel_target) {
+    const Taken taken(busy_, "stepper");
     return visit([&]<class R>(Stepper<R>& s, BasicData<R>& d) {
       return python::step<R>(s, Call<R>(any_->model(), *any_, d), drives, qpos_target, qvel_target);
     });
@@ -168,6 +175,19 @@ class AnyStepper {
     });
   }
   nb::object data() const { return owner_; }
+  std::string repr() {
+    return visit([&]<class R>(Stepper<R>& s, BasicData<R>& d) {
+      const StepOptions& o = s.options();
+      std::string out = "<tarsus.Stepper of '" + any_->model().name + "' dt=" + number_text(o.dt) + " ";
+      out += o.integrator == Integrator::rk4 ? "rk4" : "semi_implicit_euler";
+      if (o.rows.contacts) out += " contacts";
+      if (o.rows.joints) out += " joint_limits";
+      if (s.loops()) out += std::string(" loops=") + name(o.loops);
+      int bad = 0;
+      for (int world = 0; world < d.worlds(); ++world) bad += s.status(world) != WorldStatus::ok;
+      return out + (bad ? ", " + std::to_string(bad) + " of " + std::to_string(d.worlds()) + " worlds not ok>" : ">");
+    });
+  }
   double dt() {
     return visit([&]<class R>(Stepper<R>& s, BasicData<R>&) { return s.options().dt; });
   }
@@ -175,6 +195,8 @@ class AnyStepper {
  private:
   nb::object owner_;
   AnyData* any_;
+  nb::object equalities_;
+  bool busy_ = false;
   std::variant<std::unique_ptr<Stepper<double>>, std::unique_ptr<Stepper<float>>> stepper_;
 };
 
@@ -203,16 +225,18 @@ void bind_sim(nb::module_& m) {
   c.def(
       "__init__",
       [](AnyStepper* self, nb::object data, double dt, const std::string& integrator, double speed_limit, bool contacts,
-         bool joint_limits, double restitution, double tolerance, const std::string& loops) {
-        new (self) AnyStepper(std::move(data), dt,
-                              {integrator, speed_limit, contacts, joint_limits, restitution, tolerance, loops});
+         bool joint_limits, double restitution, double tolerance, const std::string& loops, handle equalities) {
+        new (self)
+            AnyStepper(std::move(data), dt,
+                       {integrator, speed_limit, contacts, joint_limits, restitution, tolerance, loops, equalities});
       },
       "data"_a, "dt"_a = StepOptions().dt, "integrator"_a = "semi_implicit_euler",
       "speed_limit"_a = StepOptions().speed_limit, "contacts"_a = false, "joint_limits"_a = false,
       "restitution"_a = 0.0, "tolerance"_a = RowStageOptions().solve.tolerance, "loops"_a = "spook",
+      "equalities"_a = nb::none(),
       nb::sig("def __init__(self, data: Data, dt: float = 1/60, integrator: str = 'semi_implicit_euler', "
               "speed_limit: float = 1e6, contacts: bool = False, joint_limits: bool = False, restitution: float = 0.0, "
-              "tolerance: float = 1e-6, loops: str = 'spook') -> None"),
+              "tolerance: float = 1e-6, loops: str = 'spook', equalities: Equalities | None = None) -> None"),
       "dt [s]; integrator 'semi_implicit_euler' (drives, springs and damping implicit) or 'rk4' (all explicit);\n"
       "speed_limit [rad/s | m/s] beyond which a world counts as diverged. With contacts the model's shapes meet one "
       "another;\n"
@@ -220,7 +244,8 @@ void bind_sim(nb::module_& m) {
       "[m/s]: how\n"
       "far a contact's velocity may be from its law. loops: the model's equality constraints, 'spook' (softened, "
       "stabilised),\n"
-      "'shake' (no drift) or 'off'.");
+      "'shake' (no drift) or 'off'; equalities: these instead of the model file's own.");
+  c.def("__repr__", &AnyStepper::repr);
   c.def(
       "step", &AnyStepper::step, "drives"_a = nb::none(), "qpos_target"_a = nb::none(), "qvel_target"_a = nb::none(),
       nb::sig("def step(self, drives: Drives | None = None, qpos_target: numpy.ndarray | None = None, qvel_target: "

@@ -462,14 +462,3 @@ def test_stubs_name_types_and_no_bare_objects():
     compile(stub, "_core.pyi", "exec")
     assert "def rnea(model: Model, data: Data, qpos:" in stub
     assert not re.findall(r"-> object\b", stub)
-
-
-def test_the_guides_code_runs(monkeypatch, capsys):
-    monkeypatch.chdir(ROOT)
-    page = (ROOT / "docs" / "python.md").read_text()
-    blocks = re.findall(r"^```python\n(.*?)^```", page, re.M | re.S)
-    assert len(blocks) >= 3
-    names = {}
-    for block in blocks:
-        exec(compile(block, "docs/python.md", "exec"), names)
-    assert capsys.readouterr().out

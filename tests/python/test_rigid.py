@@ -1,7 +1,6 @@
 """Free rigid bodies from Python: closed forms, MuJoCo on the same MJCF, arrays, threads and bad input."""
 
 import pathlib
-import re
 import threading
 
 import numpy as np
@@ -251,7 +250,7 @@ def test_other_threads_run_while_the_world_steps():
     (lambda: tarsus.RigidWorld(solver="magic"), "magic"),
     (lambda: tarsus.RigidWorld(threads=0), "threads"),
     (lambda: tarsus.RigidWorld(dtype="int32"), "dtype"),
-    (lambda: tarsus.RigidWorld(friction=-1.0), "surface"),
+    (lambda: tarsus.RigidWorld(friction=-1.0), "friction"),
     (lambda: tarsus.RigidWorld.scene("teapot"), "box_stack"),
     (lambda: tarsus.RigidWorld.scene("balls:1e9"), "1 to 200"),
     (lambda: tarsus.RigidWorld().add_body(tarsus.Shape.sphere(1), 0.0), "mass"),
@@ -315,14 +314,6 @@ def test_a_world_that_diverges_says_so_and_stays_where_it_was():
     report = world.step(1000)
     assert not report and report.status == "too_fast"
     assert 9 < np.linalg.norm(world.velocities) <= 10 and np.isfinite(world.poses).all()
-
-
-def test_the_pages_code_runs():
-    page = (SCENES.parents[1] / "docs" / "contact.md").read_text()
-    blocks = re.findall(r"^```python\n(.*?)^```", page, re.M | re.S)
-    assert blocks
-    for block in blocks:
-        exec(compile(block, "docs/contact.md", "exec"), {})
 
 
 def test_torque_of_torsional_friction():

@@ -1,0 +1,283 @@
+"""What a newcomer does wrong: arguments of the wrong kind, objects that outlive others, threads, cycles of references.
+
+Each case must end in an exception that says what to do, never in a crash, and never without a word.
+"""
+
+import gc
+import pathlib
+import subprocess
+import sys
+import textwrap
+import threading
+import weakref
+
+import numpy as np
+import pytest
+
+import tarsus
+
+ROOT = pathlib.Path(__file__).parents[2]
+MODELS = ROOT / "models"
+
+
+@pytest.fixture(scope="module")
+def model():
+    return tarsus.Model.load(MODELS / "humanoid.xml")
+
+
+# -- drives ---------------------------------------------------------------------------------------------------------
+
+
+def test_gains_are_assigned_like_every_other_array(model):
+    drives = tarsus.Drives.uniform(model)
+    view = drives.kp
+    drives.kp = np.full(model.nv, 300.0)
+    drives.kd = np.full(model.nv, 20.0)
+    assert (drives.kp == 300).all() and (drives.kd == 20).all()
+    assert (view == 300).all()  # assignment copies: views stay views
+    with pytest.raises(tarsus.ShapeError, match="kp"):
+        drives.kp = np.zeros(3)
+    with pytest.raises(TypeError, match="kd"):
+        drives.kd = [1.0] * model.nv
+
+
+def test_a_view_of_limits_survives_assignments(model):
+    drives = tarsus.Drives.uniform(model)
+    drives.force_limit = np.full(model.nv, 50.0)
+    view = drives.force_limit
+    for value in (60.0, 70.0):
+        drives.force_limit = np.full(model.nv, value)
+        assert (view == value).all()
+    drives.force_limit = None
+    drives.force_limit = np.full(model.nv, 80.0)
+    assert (view == 80).all()
+
+
+# -- objects say what they are --------------------------------------------------------------------------------------
+
+
+def test_every_object_has_a_repr_that_says_something(model):
+    data = tarsus.Data(model)
+    system = tarsus.ParticleSystem.load("water1")
+    verlet = tarsus.VelocityVerlet(system)
+    loops = tarsus.Model.load(MODELS / "loops" / "four_bar.xml")
+    texts = {
+        repr(tarsus.Drives.uniform(model)): ["nv=34"],
+        repr(tarsus.Stepper(data, dt=0.01, contacts=True)): ["humanoid", "dt=0.01", "contacts"],
+        repr(tarsus.Shape.box(1, 2, 3)): ["box 1 2 3"],
+        repr(tarsus.Shape.plane()): ["plane"],
+        repr(verlet): ["3 particles", "timestep=2"],
+        repr(verlet.step()): ["ok"],
+        repr(tarsus.Equalities(loops)): ["four_bar", "1 constraints, 3 rows"],
+        repr(tarsus.energy(model, data, data.qpos, data.qvel)): ["kinetic=", "potential="],
+    }
+    for text, words in texts.items():
+        assert " object at 0x" not in text
+        assert all(word in text for word in words), text
+
+
+# -- arguments ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "call, error, text",
+    [
+        (lambda: tarsus.Shape.convex([[0, 0, 0]]), TypeError, "points: is of type list"),
+        (lambda: tarsus.Shape.height_field([[0.0]], 1.0, 1.0, 1.0), TypeError, "heights: is of type list"),
+        (lambda: tarsus.ParticleSystem(np.ones(1), np.zeros((1, 3)), box=[1]), TypeError, "box"),
+        (lambda: tarsus.RigidWorld(friction=np.nan), ValueError, "friction: is nan"),
+        (lambda: tarsus.RigidWorld(iterations=2**31 - 1), ValueError, "1 to 1,000,000"),
+        (lambda: tarsus.RigidWorld(solver="x"), ValueError, "lanes"),
+        (lambda: tarsus.RigidWorld.scene("slope:120"), ValueError, "0 to 90 degrees"),
+    ],
+)
+def test_wrong_arguments_are_named(call, error, text):
+    with pytest.raises(error, match=text):
+        call()
+
+
+def test_too_many_worlds_are_an_error_about_worlds(model):
+    with pytest.raises(ValueError, match="worlds: is 2147483647"):
+        tarsus.Data(model, worlds=2**31 - 1)
+
+
+def test_numbers_in_messages_can_be_read(model):
+    with pytest.raises(ValueError, match=r"dt: is -1e-09, "):
+        tarsus.Stepper(tarsus.Data(model), dt=-1e-9)
+
+
+def test_a_matrix_that_is_no_rotation_is_refused():
+    ball, floor, zero = tarsus.Shape.sphere(1.0), tarsus.Shape.plane(), np.zeros(3)
+    for wrong in (np.zeros((3, 3)), 2 * np.eye(3), np.diag([1.0, 1.0, -1.0]), np.ones((3, 3))):
+        with pytest.raises(ValueError, match="rotation_a: .* expected a rotation matrix"):
+            tarsus.collide(ball, zero, wrong, floor, zero, np.eye(3))
+    assert len(tarsus.collide(ball, zero, np.full((3, 3), np.nan), floor, zero, np.eye(3))["distance"]) == 0
+
+
+def test_a_setup_may_hold_numpys_numbers():
+    def falling(gravity):
+        system = tarsus.ParticleSystem.load("chain:4")
+        system.setup({"gravity": gravity, "pinned": [np.int64(0)]})
+        verlet = tarsus.VelocityVerlet(system)
+        assert verlet.step(10)
+        return system.position.copy()
+
+    plain = falling([0, 0, -2.0])
+    assert np.array_equal(falling(np.array([0, 0, -2.0])), plain)
+    assert np.array_equal(falling([np.float64(0), 0, np.float32(-2)]), plain)
+    with pytest.raises(TypeError, match="setup"):
+        falling({1, 2})
+
+
+# -- constraints of one's own, in a step ----------------------------------------------------------------------------
+
+
+def hanging(loops):
+    """The double pendulum with its end tied to a point that it reaches."""
+    model = tarsus.Model.load(MODELS / "double_pendulum.xml")
+    data = tarsus.Data(model)
+    data.qpos = np.array([0.6, -1.2])
+    tarsus.kinematics(model, data, data.qpos, data.qvel)
+    rotation, position = tarsus.body_pose(model, data, "lower")
+    equalities = tarsus.Equalities(model, own=False)
+    end = np.array([0, 0, -1.0])
+    anchor = position + rotation @ end
+    equalities.add_distance("rope", "lower", end, 0, anchor + [0.3, 0, 0.4], 0.5)
+    return model, data, equalities, tarsus.Stepper(data, dt=0.001, loops=loops, equalities=equalities), end, anchor
+
+
+@pytest.mark.parametrize("loops, error", [("shake", 1e-11), ("spook", 1e-4)])
+def test_a_stepper_keeps_constraints_of_ones_own(loops, error):
+    model, data, equalities, stepper, end, anchor = hanging(loops)
+    moved = 0
+    for _ in range(1000):
+        assert stepper.step() == 0
+        tarsus.kinematics(model, data, data.qpos, data.qvel)
+        rotation, position = tarsus.body_pose(model, data, "lower")
+        tip = position + rotation @ end
+        assert abs(np.linalg.norm(tip - anchor - [0.3, 0, 0.4]) - 0.5) < error
+        moved = max(moved, np.linalg.norm(tip - anchor))
+    assert moved > 0.1
+    assert stepper.loops()["worst_row"].startswith("rope")
+
+
+def test_constraints_of_a_stepper_do_not_grow_under_it():
+    model, _, equalities, stepper, _, _ = hanging("spook")
+    with pytest.raises(ValueError, match="in use by a Stepper"):
+        equalities.add_joint("lock", 0, None, [0, 0, 0, 0, 0])
+    del equalities
+    gc.collect()
+    assert stepper.step() == 0  # it keeps them
+    with pytest.raises(ValueError, match="another model"):
+        tarsus.Stepper(tarsus.Data(tarsus.Model.load(MODELS / "pendulum.xml")), equalities=tarsus.Equalities(model))
+
+
+# -- threads --------------------------------------------------------------------------------------------------------
+
+
+def at_once(work, count=2):
+    """Runs work in threads; what they raised."""
+    raised = []
+    start = threading.Barrier(count)
+
+    def run():
+        start.wait()
+        try:
+            work()
+        except ValueError as error:
+            raised.append(str(error))
+
+    threads = [threading.Thread(target=run) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return raised
+
+
+def test_a_stepper_is_for_one_thread_at_a_time():
+    stepper = tarsus.Stepper(tarsus.Data(tarsus.Model.load(MODELS / "snake195.xml")), contacts=True)
+    raised = at_once(lambda: [stepper.step() for _ in range(200)])
+    assert all("one thread at a time" in text for text in raised)
+    assert stepper.status == ["ok"]
+    assert raised, "two threads met nowhere in 400 steps"
+
+
+def test_a_system_that_is_being_stepped_cannot_be_changed():
+    system = tarsus.ParticleSystem.load("chain:2000")
+    verlet = tarsus.VelocityVerlet(system)
+    stop = threading.Event()
+    refused = []
+
+    def grow():
+        while not stop.is_set():
+            try:
+                system.add_distance(0, 1000, 1.0)
+                return
+            except ValueError as error:
+                refused.append(str(error))
+
+    meddler = threading.Thread(target=grow)
+    done = []
+    runner = threading.Thread(target=lambda: done.append(verlet.step(300)))
+    runner.start()
+    while runner.is_alive() and not refused:
+        try:
+            system.pinned = [0]
+            break  # between start and step: nothing to see
+        except ValueError as error:
+            refused.append(str(error))
+    meddler.start()
+    runner.join()
+    stop.set()
+    meddler.join()
+    if done:
+        assert done[0], done[0].message
+    assert all("one thread at a time" in text for text in refused)
+
+
+# -- garbage --------------------------------------------------------------------------------------------------------
+
+
+class Flag:
+    pass
+
+
+def test_a_function_that_leads_back_to_its_system_is_collected():
+    flag = Flag()
+    gone = weakref.ref(flag)
+
+    def build():
+        system = tarsus.ParticleSystem(np.ones(1), np.array([[2.0, 0, 0]]), np.zeros((1, 3)))
+        verlet = []
+
+        def plane(x, keep=flag):
+            assert system and verlet is not None
+            return float(x[0, 2]), np.array([[0, 0, 1.0]])
+
+        system.add_user([0], plane, scale=1.0)
+        system.prepare()
+        verlet.append(tarsus.VelocityVerlet(system, 0.01))
+        assert verlet[0].step(3)
+
+    build()
+    del flag
+    gc.collect()
+    assert gone() is None
+
+
+def test_a_script_with_a_function_of_its_own_ends_quietly():
+    script = """
+        import numpy as np
+        import tarsus
+
+        def plane(x):
+            return float(x[0, 2]), np.array([[0, 0, 1.0]])
+
+        bead = tarsus.ParticleSystem(np.ones(1), np.zeros((1, 3)), np.zeros((1, 3)))
+        bead.add_user([0], plane, scale=1.0)
+        verlet = tarsus.VelocityVerlet(bead, 0.01)
+        assert verlet.step(2)
+    """
+    run = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, timeout=60)
+    assert (run.returncode, run.stderr) == (0, "")
