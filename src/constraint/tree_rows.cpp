@@ -13,6 +13,9 @@ namespace tarsus {
 namespace {
 
 constexpr double kLimitReach = 0.02;  ///< how near a joint's range gets a row [m | rad]
+/// Fastest way back of a joint that is beyond its range [rad/s | m/s]. Robots' files often start at zero, a radian off;
+/// in four steps of half a millisecond that would be hundreds of radians a second.
+constexpr double kLimitReturn = 5;
 constexpr std::uint64_t kLimitIdentity = std::uint64_t(1) << 62, kFrictionIdentity = std::uint64_t(1) << 63;
 
 }  // namespace
@@ -164,7 +167,8 @@ void TreeRows<R>::add_limit(const LinkState<R>& link, int joint, In<R> qpos, In<
     if (g + h * std::min(speed, ahead) > kLimitReach) return;
     Spook soft = options_.limit_spook;
     if (soft.compliance == 0 && held_.rows() > 0) soft.compliance = options_.relative_compliance * h * h * inverse_mass;
-    const SpookRow row = spook_unilateral(soft, g, speed, h);
+    const double time = soft.damping_time > 0 ? soft.damping_time : kDampingSteps * h;
+    const SpookRow row = spook_unilateral(soft, std::max(g, -kLimitReturn * time), speed, h);
     add_joint_row(joint, entries, speed, {row.compliance, row.target, 0, kInfinity},
                   kLimitIdentity + 2 * std::uint64_t(joint) + side);
     ++report_.limits;

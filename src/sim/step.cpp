@@ -1,6 +1,5 @@
 #include "tarsus/sim/step.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -57,10 +56,7 @@ Stepper<R>::Stepper(const Model& model, const BasicData<R>& data, const StepOpti
   if (options.rows.any()) {
     if (options.integrator == Integrator::rk4)
       throw ValueError("integrator", "rk4", "semi_implicit_euler with contacts or joint limits");
-    RowStageOptions rows = options.rows;
-    if (rows.limit_spook.damping_time == 0)
-      rows.limit_spook.damping_time = std::max(kDampingSteps * options.dt, kLimitTime);
-    rows_ = std::make_unique<RowStage<R>>(model, data, rows);
+    rows_ = std::make_unique<RowStage<R>>(model, data, options.rows);
   }
   if (options.loops != LoopMode::off && !options.equalities && !model.spec.equalities.empty())
     own_equalities_.emplace(EqualitySet::of(model));

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "tarsus/io/mjcf.hpp"
+#include "tarsus/io/urdf.hpp"
 #include "tarsus/sim/step.hpp"
 
 namespace tarsus {
@@ -243,23 +244,42 @@ TEST(GroundLoops, ALimitThatTheLoopBlocksGivesWay) {
   }
 }
 
-/// Back from far beyond a range at the pace of kLimitTime, not of the step.
-TEST(GroundLoops, AJointComesBackToItsRangeAtAPaceThatTheStepDoesNotSet) {
+/// Back from far beyond a range at a pace that the step does not set.
+TEST(GroundLoops, AJointComesBackToItsRangeAtFiveRadiansASecond) {
   const Model model = compile(parse_mjcf(R"(<mujoco><compiler angle="radian"/><option gravity="0 0 0"/><worldbody>
     <body><joint axis="0 1 0" limited="true" range="1 2"/><geom type="capsule" fromto="0 0 0 0 0 -0.5" size="0.02"/>
     </body></worldbody></mujoco>)",
                                          "test.xml", "."));
-  for (const double h : {1e-4, 5e-4, 2e-3}) {
+  for (const double h : {1e-4, 1e-3, 1.0 / 60}) {
     SCOPED_TRACE(h);
     Data data(model);
     Stepper<double> stepper(model, data, on_the_ground(h, LoopMode::spook));
     double fastest = 0;
-    while (data.time < 10 * kLimitTime) {
+    while (data.time < 0.5) {
       ASSERT_EQ(stepper.step(data), 0);
       fastest = std::max(fastest, std::abs(data.qvel[0]));
     }
-    EXPECT_LE(fastest, 1 / kLimitTime * 1.001);
-    EXPECT_GE(data.qpos[0], 1 - std::exp(-8.0));
+    EXPECT_NEAR(fastest, 5, 1e-6);
+    EXPECT_TRUE(data.qpos[0] > 1 && data.qpos[0] < 2.01) << data.qpos[0];  // nothing stops it within
+  }
+}
+
+/// Arms whose zero is 0.8 rad outside of their ranges, as it is in many robots' files: limp, they swing, no more.
+TEST(GroundLoops, ALimpArmThatStartsBeyondItsRangesOnlySwings) {
+  const std::string file =
+      TARSUS_SOURCE_DIR "/../shared/data/example_robot_data/robots/kinova_description/robots/kinova.urdf";
+  if (!std::filesystem::exists(file)) GTEST_SKIP() << "no " << file;
+  ReadOptions lenient;
+  lenient.lenient = true;
+  const Model model = compile(read_urdf(file, lenient));
+  Data data(model);
+  StepOptions options = on_the_ground(0.002, LoopMode::spook);
+  options.rows.solve = RowStageOptions().solve;
+  Stepper<double> stepper(model, data, options);
+  for (int i = 0; i < 500; ++i) {
+    ASSERT_EQ(stepper.step(data), 0) << i << " " << name(stepper.status(0));
+    kinematics<double>(model, data, data.qpos, data.qvel);
+    EXPECT_LT(energy<double>(model, data, data.qpos, data.qvel).kinetic, 50) << i;
   }
 }
 

@@ -6,14 +6,10 @@
 
 namespace tarsus {
 
-/// Time in which a joint that is beyond its range comes back, at least: MuJoCo's default time constant. In four steps of
-/// half a millisecond a joint that starts a radian off would come back at hundreds of radians a second. [s]
-inline constexpr double kLimitTime = 0.02;
-
 struct RowStageOptions {
   bool contacts = false;  ///< between the model's shapes
   bool joints = false;    ///< joint ranges and dry joint friction
-  Spook limit_spook;      ///< of joint ranges; damping_time 0: four steps, but kLimitTime at least
+  Spook limit_spook;      ///< of joint ranges
   RowsMethod method = RowsMethod::automatic;
   RowSolveOptions solve{.max_iterations = 200, .tolerance = 1e-6};
   double restitution = 0;              ///< of every contact
