@@ -127,6 +127,50 @@ void print_table(const Run& run, const TrackReport& r, const std::string& out) {
   if (!out.empty()) row("recording", out);
 }
 
+/// What a user would ask next when a run stops.
+const char* meaning(WorldStatus status) {
+  switch (status) {
+    case WorldStatus::ok: return "";
+    case WorldStatus::bad_input: return "a number that is not finite came in";
+    case WorldStatus::singular:
+      return "an acceleration is not finite: does a moving end have no mass, or do rows have no solution?";
+    case WorldStatus::too_fast:
+      return "a speed beyond 1e6 rad/s or m/s: it blew up. A smaller --dt, --gains or joint damping help; so does a "
+             "start within the joints' ranges";
+    case WorldStatus::open_loop:
+      return "no pose near by closes the loops: a smaller --dt, a --keyframe that closes them, or --loops spook";
+  }
+  return "";
+}
+
+/// Starts that contacts and limits will have to undo are said, not repaired.
+void warn_of_start(const Model& model, std::span<const double> qpos) {
+  int count = 0;
+  double worst = 0;
+  std::string which;
+  for (const Joint& j : model.joints) {
+    if (!j.limited || j.nv() != 1) continue;
+    const double beyond = std::max(j.range[0] - qpos[j.qpos], qpos[j.qpos] - j.range[1]);
+    if (beyond <= 1e-6) continue;
+    ++count;
+    if (beyond > worst) worst = beyond, which = j.name;
+  }
+  if (count == 0) return;
+  fmt::print(stderr, "warning: the start has {} joint{} beyond {} range{}, \"{}\" by {:.3g}{}\n", count,
+             count > 1 ? "s" : "", count > 1 ? "their" : "its", count > 1 ? "s" : "", which, worst,
+             model.spec.keyframes.empty() ? "" : " (--keyframe starts elsewhere)");
+}
+
+/// Free bodies by the hundred are another command's work.
+void hint_at_scene(const Model& model, const std::string& file) {
+  const bool all_free =
+      std::all_of(model.joints.begin(), model.joints.end(), [](const Joint& j) { return j.type == JointType::free; });
+  if (all_free && model.njoint() >= 20)
+    fmt::print(stderr,
+               "note: {} free bodies and no other joints: tarsus scene {} is made for these, and much quicker\n",
+               model.njoint(), file);
+}
+
 TrackReport simulate(const Run& run, const Model& model, const PoseSource& source, const Drives& drives,
                      RecordingWriter* recording) {
   TrackOptions options;
@@ -161,6 +205,11 @@ void execute(Run run) {
   drives.stiff = run.stiff;
   if (!run.force_limit.empty()) limit_forces(run.force_limit, model, drives);
 
+  if (run.with_contacts && !run.quiet && !run.json) {
+    if (!clip) warn_of_start(model, keyframe_pose(model, run.keyframe));
+    hint_at_scene(model, run.model);
+  }
+
   const std::string out = run.no_record ? "" : run.out.empty() ? default_out(run) : run.out;
   std::optional<RecordingWriter> recording;
   if (!out.empty()) {
@@ -181,7 +230,8 @@ void execute(Run run) {
   else
     print_table(run, report, out);
   if (report.status != WorldStatus::ok) {
-    fmt::print(stderr, "the simulation stopped after step {}: {}\n", report.steps, name(report.status));
+    fmt::print(stderr, "the simulation stopped after step {}: {}: {}\n", report.steps, name(report.status),
+               meaning(report.status));
     throw CLI::RuntimeError(3);
   }
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <set>
+#include <tuple>
 
 #include "tarsus/base/error.hpp"
 #include "tarsus/base/number_text.hpp"
@@ -20,11 +22,18 @@ std::array<double, 5> friction_of(const ContactPairSpec& pair) {
   return friction;
 }
 
-/// What a scene of free bodies has no place for, all of it.
+/// What a scene of free bodies has no place for: once for each place, replicas' share one, and as many as somebody reads.
 Diagnostics misfits(const Model& model) {
+  constexpr int kShown = 20;
   Diagnostics d;
+  std::set<std::tuple<int, int, std::string>> known;
+  int more = 0;
   const auto refuse = [&](const Location& where, const std::string& what) {
-    d.push_back({Severity::error, where, what + " is not simulated in scenes of free bodies"});
+    if (!known.emplace(where.line, where.column, what).second) return;
+    if (int(d.size()) < kShown)
+      d.push_back({Severity::error, where, what + " is not simulated in scenes of free bodies"});
+    else
+      ++more;
   };
   for (const Joint& j : model.joints) {
     if (j.type != JointType::free) refuse(j.where, "a joint other than free");
@@ -51,6 +60,8 @@ Diagnostics misfits(const Model& model) {
       if (g.margin < 0 && !g.visual_only) refuse(g.where, "a negative margin");
     }
   }
+  if (more > 0)
+    d.push_back({Severity::error, {d[0].where.file, 0, 0, ""}, "and " + std::to_string(more) + " more of the kind"});
   return d;
 }
 

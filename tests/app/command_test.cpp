@@ -155,6 +155,29 @@ TEST(Command, AClipThatFitsByAccidentIsWarnedOf) {
   EXPECT_NE(run.text.find("warning: not driven, at rest: chest"), std::string::npos) << run.text;
 }
 
+TEST(Command, ARunSaysWhatItsStartAsksForAndWhyItStopped) {
+  TARSUS_NEEDS_PROGRAM();
+  tarsus::test::TemporaryFolder folder;
+  const auto file = [&](const std::string& name, const std::string& world) {
+    const std::string path = folder.path() / name;
+    std::ofstream(path) << "<mujoco><compiler angle='radian'/><worldbody>" << world << "</worldbody></mujoco>";
+    return path;
+  };
+  const std::string bar = "<geom type='capsule' fromto='0 0 0 0 0 -1' size='0.02'/>";
+  const std::string bent =
+      file("bent.xml", "<body><joint name='elbow' axis='0 1 0' limited='true' range='1 2'/>" + bar + "</body>");
+  const std::string level =
+      file("level.xml", "<body><joint axis='0 1 0'/><geom type='capsule' fromto='0 0 0 1 0 0' size='0.02'/></body>");
+  expect_all({{"run " + bent + " --duration 0.1 --no-record", 0, "1 joint beyond its range, \"elbow\" by 1"},
+              {"run " + level + " --dt 0.1 --duration 100 --gains 1e6,0 --no-record --quiet", 3, "it blew up"}});
+  std::string many;
+  for (int i = 0; i < 25; ++i) many += "<body pos='" + std::to_string(i) + " 0 0'><freejoint/>" + bar + "</body>";
+  expect_all({{"run " + file("many.xml", many) + " --duration 0.01 --no-record", 0, "tarsus scene"},
+              {"scene " + file("hinges.xml",
+                               "<replicate count='500' offset='1 0 0'><body><joint/>" + bar + "</body></replicate>"),
+               1, "a joint other than free"}});
+}
+
 std::string read(const std::string& path) {
   std::ifstream in(std::string(TARSUS_SOURCE_DIR) + "/" + path);
   std::ostringstream out;
