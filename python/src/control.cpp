@@ -4,6 +4,7 @@
 #include <nanobind/stl/string.h>
 
 #include "bindings.hpp"
+#include "tarsus/control/force_limit.hpp"
 
 namespace tarsus::python {
 
@@ -113,6 +114,9 @@ void bind_drives(nb::module_& m) {
       "uniform", &Drives::uniform, "model"_a, "kp"_a = 75000.0, "kd"_a = 4000.0, "root_kp"_a = 20000.0,
       "root_kd"_a = 2000.0,
       "The same gains at every joint below the root and others for a free root. Raises ValueError for bad gains.");
+  c.def(
+      "take_force_limits", [](Drives& d, const Model& model) { take_force_limits(model, d); }, "model"_a,
+      "Sets force_limit and force_floor to what the model's file says (MJCF's actuatorfrcrange, URDF's effort).");
   c.def("check", &Drives::check, "model"_a, "Raises ShapeError or ValueError naming the first bad gain.");
   c.def_prop_rw(
       "kp", [](handle self) { return view_of(nb::cast<Drives&>(self).kp, self); },

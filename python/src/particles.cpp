@@ -5,6 +5,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 
@@ -210,6 +211,7 @@ class Verlet {
         revision_(particles_->revision),
         position_(particles_->system.position) {}
 
+  /// Steps without Python's lock; looks for Ctrl-C every now and then.
   nb::object step(int steps) {
     if (steps < 1) throw ValueError("steps", std::to_string(steps), "1 or more");
     const Taken taken(particles_->stepping, "system");
@@ -217,20 +219,26 @@ class Verlet {
     StepReport report;
     int done = 0;
     const auto run = [&] {
-      for (; done < steps; ++done) {
+      const auto start = std::chrono::steady_clock::now();
+      while (done < steps && report.ok && std::chrono::steady_clock::now() - start < std::chrono::milliseconds(100)) {
         report = verlet_.step(done + 1 == steps);
-        if (!report.ok) break;
+        done += report.ok;
       }
     };
-    if (!particles_->rows->functions.empty()) {
-      run();
-    } else {
-      const nb::gil_scoped_release release;
-      run();
-    }
+    bool interrupted = false;
+    do {
+      if (!particles_->rows->functions.empty()) {
+        run();
+      } else {
+        const nb::gil_scoped_release release;
+        run();
+      }
+      interrupted = PyErr_CheckSignals() != 0;
+    } while (done < steps && report.ok && !interrupted);
     position_ = particles_->system.position;
-    particles_->rethrow();
     steps_ += done;
+    if (interrupted) throw nb::python_error();
+    particles_->rethrow();
     return nb::cast(std::move(report));
   }
   void reverse() {

@@ -3,6 +3,8 @@
 import json
 import pathlib
 import re
+import shutil
+import subprocess
 
 import pytest
 
@@ -30,6 +32,37 @@ def test_the_pages_python_runs(page, monkeypatch, capsys):
     names = {}
     for block in blocks(page, "python"):
         exec(compile(block, page.name, "exec"), names)
+
+
+# What a page's C++ takes as given: headers, and names that it does not declare.
+CPP = {
+    "contact.md": (["io/model_file", "sim/rigid_model"], "int k = 0; std::vector<double> qpos, qvel;"),
+    "force_limits.md": (
+        ["sim/step"],
+        "Model model = compile({}); Data data(model); Stepper<double> stepper(model, data, {}); AlignedVector<double> target;",
+    ),
+    "geometry.md": (
+        ["geometry/convex_hull", "geometry/narrow_phase"],
+        "std::vector<Vec3d> corners; Vec3d position{}; Mat3d rotation = identity3<double>();",
+    ),
+    "particles.md": (["io/md_system", "particles/builtin", "particles/verlet"], ""),
+}
+
+
+def test_every_page_with_cpp_is_known():
+    assert {page.name for page in PAGES if blocks(page, "cpp")} - {"README.md"} == set(CPP)
+
+
+@pytest.mark.skipif(not shutil.which("g++"), reason="needs g++")
+@pytest.mark.parametrize("name", CPP)
+def test_the_pages_cpp_compiles(name):
+    headers, given = CPP[name]
+    body = "\n".join(blocks(ROOT / "docs" / name, "cpp"))
+    source = "".join(f'#include "tarsus/{header}.hpp"\n' for header in headers)
+    source += f"using namespace tarsus;\nvoid page() {{\n{given}\n{body}\n}}\n"
+    command = ["g++", "-std=c++20", "-fsyntax-only", f"-I{ROOT / 'include'}", "-x", "c++", "-"]
+    run = subprocess.run(command, input=source, capture_output=True, text=True, timeout=120)
+    assert run.returncode == 0, run.stderr[:2000]
 
 
 def test_the_pages_json_is_json():

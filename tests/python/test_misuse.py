@@ -41,6 +41,15 @@ def test_gains_are_assigned_like_every_other_array(model):
         drives.kd = [1.0] * model.nv
 
 
+def test_force_limits_come_from_the_file():
+    urdf = "<robot name='r'><link name='a'/><link name='b'><inertial><mass value='1'/><inertia ixx='1' ixy='0' ixz='0' iyy='1' iyz='0' izz='1'/></inertial></link><joint name='j' type='revolute'><parent link='a'/><child link='b'/><axis xyz='0 1 0'/><limit lower='-1' upper='1' effort='7' velocity='1'/></joint></robot>"
+    model = tarsus.Model.from_xml_string(urdf)
+    drives = tarsus.Drives.uniform(model, kp=1000, kd=100)
+    assert drives.force_limit is None
+    drives.take_force_limits(model)
+    assert drives.force_limit.tolist() == [7]
+
+
 def test_a_view_of_limits_survives_assignments(model):
     drives = tarsus.Drives.uniform(model)
     drives.force_limit = np.full(model.nv, 50.0)
@@ -234,6 +243,31 @@ def test_a_system_that_is_being_stepped_cannot_be_changed():
     if done:
         assert done[0], done[0].message
     assert all("one thread at a time" in text for text in refused)
+
+
+def test_a_long_call_can_be_interrupted():
+    script = """
+        import signal, threading, time
+        import tarsus
+
+        def cut(call):
+            threading.Timer(0.3, lambda: signal.raise_signal(signal.SIGINT)).start()
+            start = time.monotonic()
+            try:
+                call()
+            except KeyboardInterrupt:
+                return time.monotonic() - start
+            raise SystemExit("the call came to its end")
+
+        verlet = tarsus.VelocityVerlet(tarsus.ParticleSystem.load("water216"))
+        assert cut(lambda: verlet.step(10**9)) < 10
+        assert verlet.steps > 0 and abs(verlet.time - verlet.steps * verlet.timestep) < 1e-6 * verlet.time
+        assert verlet.step(2)  # goes on from where it was
+        world = tarsus.RigidWorld.scene("box_stack:5")
+        assert cut(lambda: world.step(10**9)) < 10
+    """
+    run = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, timeout=60)
+    assert (run.returncode, run.stderr) == (0, "")
 
 
 # -- garbage --------------------------------------------------------------------------------------------------------
