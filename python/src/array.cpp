@@ -41,7 +41,7 @@ struct Buffer {
 
 /// "an array of int64", "of type list".
 std::string kind_of(nb::handle object) {
-  if (nb::hasattr(object, "dtype")) {
+  if (nb::hasattr(object, "dtype") && nb::hasattr(object, "shape")) {
     const nb::object dtype = object.attr("dtype");
     return std::string("an array of ") +
            nb::str(nb::handle(dtype)).c_str();  // an accessor would be borrowed, not written out

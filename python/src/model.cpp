@@ -275,6 +275,23 @@ const char* const kLoadDoc =
     "floating_base, package_paths: URDF's root floats; folders in which package://NAME/ is looked for.\n"
     "Raises InputError with every error found, each with file, line, column and element.";
 
+nb::tuple keyframe(const Model& model, nb::handle which) {
+  const std::vector<KeyframeSpec>& all = model.spec.keyframes;
+  const bool by_name = nb::isinstance<nb::str>(which);
+  if (!by_name && !nb::isinstance<nb::int_>(which)) throw nb::type_error("keyframe: expected a name or an index");
+  const std::string name = by_name ? nb::cast<std::string>(which) : nb::str(which).c_str();
+  std::string names;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    names += (i ? ", " : "") + (all[i].name.empty() ? std::to_string(i) : all[i].name);
+    if (by_name ? name != all[i].name : name != std::to_string(i)) continue;
+    const auto values = [](const std::vector<double>& given, const std::vector<double>& otherwise) {
+      return new_array(given.size() == otherwise.size() ? given : otherwise, {otherwise.size()});
+    };
+    return nb::make_tuple(values(all[i].qpos, model.qpos0), values(all[i].qvel, std::vector<double>(model.nv)));
+  }
+  throw ValueError("keyframe", "\"" + name + "\"", all.empty() ? "a model that has keyframes" : "one of: " + names);
+}
+
 }  // namespace
 
 int body_index(const Model& model, nb::handle body) {
@@ -325,6 +342,18 @@ void bind_model(nb::module_& m) {
         return list;
       },
       nb::sig("def joints(self) -> list[Joint]"), "[njoint] all joints.");
+  c.def_prop_ro(
+      "keyframes",
+      [](const Model& model) {
+        nb::list names;
+        for (const KeyframeSpec& key : model.spec.keyframes) names.append(key.name);
+        return names;
+      },
+      nb::sig("def keyframes(self) -> list[str]"), "Names of the file's keyframes; may be empty texts.");
+  c.def("keyframe", &keyframe, "name"_a,
+        nb::sig("def keyframe(self, name: str | int) -> tuple[numpy.ndarray, numpy.ndarray]"),
+        "(qpos [nq], qvel [nv]) of a keyframe by name or index, copies; what it leaves out is qpos0 or zero. Raises\n"
+        "ValueError, which lists the names.");
   c.def_prop_ro(
       "diagnostics", [](const Model& model) { return to_python(model.spec.diagnostics); },
       nb::sig("def diagnostics(self) -> list[Diagnostic]"),

@@ -105,6 +105,28 @@ def test_wrong_arguments_are_named(call, error, text):
         call()
 
 
+def test_data_in_an_arrays_place_is_called_data(model):
+    data = tarsus.Data(model)
+    with pytest.raises(TypeError, match="a: is of type .*Data"):
+        tarsus.difference(model, data, data.qpos)
+
+
+def test_keyframes_are_poses_by_name_and_number():
+    text = """<mujoco><worldbody><body><joint name="a"/><geom size="1"/></body></worldbody>
+      <keyframe><key name="home" qpos="0.5"/><key qvel="2"/></keyframe></mujoco>"""
+    model = tarsus.Model.from_xml_string(text)
+    assert model.keyframes == ["home", ""]
+    qpos, qvel = model.keyframe("home")
+    assert qpos.tolist() == [0.5] and qvel.tolist() == [0]
+    qpos, qvel = model.keyframe(1)
+    assert qpos.tolist() == [0] and qvel.tolist() == [2]
+    for wrong in ("away", 2, -1):
+        with pytest.raises(ValueError, match="one of: home, 1"):
+            model.keyframe(wrong)
+    with pytest.raises(TypeError, match="keyframe"):
+        model.keyframe(1.0)
+
+
 def test_too_many_worlds_are_an_error_about_worlds(model):
     with pytest.raises(ValueError, match="worlds: is 2147483647"):
         tarsus.Data(model, worlds=2**31 - 1)
