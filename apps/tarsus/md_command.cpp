@@ -96,6 +96,7 @@ void check_options(const MdOptions& o) {
   check("--steps", static_cast<double>(o.steps), o.steps >= 0 && o.steps < std::numeric_limits<long>::max(),
         "0 or more, below 2^63 - 1");
   check("--every", static_cast<double>(o.every), o.every >= 0, "0 or more");
+  check("--max-iterations", o.max_iterations, o.max_iterations >= 0, "0 or more");
   check("--skin", o.skin, o.skin >= 0, "0 or more");
   check("--cutoff", o.source.cutoff, o.source.cutoff >= 0, "0 or more");
 }
@@ -319,7 +320,10 @@ void add_md_command(CLI::App& app) {
   command->add_flag("--list", o.list, "Show the built-in systems, forces and solvers");
   command->add_option("--dt", o.given_dt, "Timestep; default 2 fs, or 1 ms in SI");
   command->add_option("--steps", o.steps, "Number of steps; 0 only projects the start")->capture_default_str();
-  command->add_option("--solver", o.solver, "newton (default), m_shake, shake (the book's), shake_matrix")
+  command
+      ->add_option("--solver", o.solver,
+                   "newton, newton_general (without the fast paths), m_shake, shake (the book's), shake_matrix")
+      ->check(CLI::IsMember({"newton", "newton_general", "m_shake", "shake", "shake_matrix"}))
       ->capture_default_str();
   command->add_option("--tol", o.tolerance, "Largest |sigma|/(2 d^2) left; rounding is the floor")
       ->capture_default_str();

@@ -94,8 +94,7 @@ TEST(MdCommand, BadOptionsAreNamed) {
       {"chain:8 --steps 99999999999999999999", "--steps"},
       {"chain:8 --every -1", "--every"},
       {"chain:8 --tol 0", "--tol"},
-      {"chain:8 --solver magic", "newton"},
-      {"chain:8 --max-iterations -4", "max_iterations"},
+      {"chain:8 --max-iterations -4", "--max-iterations"},
       {"chain:8 --temperature -5", "--temperature"},
       {"chain:8 --thermostat nan", "--thermostat"},
       {"chain:8 --tau 1", "--thermostat"},
@@ -114,6 +113,16 @@ TEST(MdCommand, BadOptionsAreNamed) {
     const Outcome run = md(arguments);
     EXPECT_EQ(run.code, 1);
     EXPECT_NE(run.text.find(expected), std::string::npos) << run.text;
+  }
+}
+
+TEST(MdCommand, SolversAreChosenByNamesThatAreListed) {
+  TARSUS_NEEDS_PROGRAM();
+  const Outcome wrong = md("chain:8 --solver magic");
+  EXPECT_EQ(wrong.code, 2);
+  for (const char* name : {"newton", "newton_general", "m_shake", "shake", "shake_matrix"}) {
+    EXPECT_NE(wrong.text.find(name), std::string::npos) << wrong.text;
+    EXPECT_EQ(md("chain:8 --steps 2 --quiet --solver " + std::string(name)).code, 0) << name;
   }
 }
 
