@@ -83,8 +83,10 @@ TARSUS_INLINE void turn_of(const Constants& c, const End<T>& a, const End<T>& b,
     turn.F = b.R * c.frame_b();
     E = E * transpose(turn.F);
   }
-  const T one = T(Real<T>(1)), half = T(Real<T>(0.5)), tiny = T(Real<T>(1e-12)), hs = half * c.scale();
-  // w >= 0 chosen; at half a turn, where v is lost, it stays finite.
+  // Above what rounding leaves of 1 + trace, which is 4 w²: v would be that times as large.
+  constexpr Real<T> kLeast = sizeof(Real<T>) == 8 ? Real<T>(1e-12) : Real<T>(2e-6);
+  const T one = T(Real<T>(1)), half = T(Real<T>(0.5)), tiny = T(kLeast), hs = half * c.scale();
+  // w >= 0 chosen; at half a turn, where v is lost, it stays within a unit quaternion's.
   const T w = half * square_root(maximum(one + E.xx + E.yy + E.zz, tiny));
   turn.u = Vec3<T>{E.zy - E.yz, E.xz - E.zx, E.yx - E.xy} * (T(Real<T>(0.25)) / w * hs);
   turn.w = w * hs;

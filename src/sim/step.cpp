@@ -138,12 +138,14 @@ void Stepper<R>::limited_loops(BasicData<R>& data, const Drives& drives, double 
   constexpr int kMaxRounds = 50;
   loop_tau_.assign(tau.begin(), tau.end());
   loops_->begin_rounds();
-  for (int round = 0; round < kMaxRounds; ++round) {
+  bool held = false;
+  for (int round = 0; round < kMaxRounds && !held; ++round) {
     limiter_->solve(data, drives, dt, qpos, qvel, qpos_target, qvel_target, loop_tau_, data.qacc);
     factor<R>(model_, data, qpos, data.joint_inertia);  // a rotation at its limit left factors of another form
     std::copy(tau.begin(), tau.end(), loop_tau_.begin());
-    if (loops_->correct(data, loop_step(dt), qpos, qvel, data.qacc, loop_tau_, loop_drift(dt))) break;
+    held = loops_->correct(data, loop_step(dt), qpos, qvel, data.qacc, loop_tau_, loop_drift(dt));
   }
+  loops_->end_rounds();
 }
 
 /// SHAKE on the step that euler() took, or on rk4's end; then RATTLE's velocities.

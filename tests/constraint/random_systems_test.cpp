@@ -178,5 +178,127 @@ TEST(RandomSystems, AreSolved) {
   EXPECT_GT(tally.by_limbs, 60);
 }
 
+/// Two bodies on one hinge each.
+Model two_hinges() {
+  ModelSpec spec;
+  for (int i = 1; i <= 2; ++i) {
+    BodySpec body("b" + std::to_string(i));
+    JointSpec joint;
+    joint.name = "j" + std::to_string(i), joint.type = JointType::hinge, joint.axis = {0, 1, 0};
+    body.parent = 0, body.joints = {joint};
+    body.inertial = InertialSpec{1, {0.1, 0, 0}, {0.1, 0, 0, 0.1, 0, 0.1}, {}};
+    spec.bodies.push_back(body);
+  }
+  return compile(std::move(spec));
+}
+
+/// A row that nothing can move and that is not met is told beside rows that are merely there twice.
+TEST(RandomSystems, ADeadRowThatIsNotMetIsTold) {
+  const Model model = two_hinges();
+  EqualitySet set(model);
+  set.add_joint("once", 0, -1, {0, 0, 0, 0, 0});
+  set.add_joint("again", 0, -1, {0, 0, 0, 0, 0});
+  UserRows dead;
+  dead.joints = {1};
+  dead.evaluate = [](auto, auto, std::span<double> phi, std::span<double> J, std::span<double> Jdot_v) {
+    phi[0] = 1, J[0] = 0;
+    if (!Jdot_v.empty()) Jdot_v[0] = 0;
+  };
+  set.add_user("dead", dead);
+  Data data(model);
+  ConstrainedDynamics<double> dynamics(model, set, data);
+  std::vector<double> qacc(model.nv);
+  dynamics.accelerate(data, 0, data.qpos, data.qvel, data.tau, data.joint_inertia, qacc, 0.1);
+  EXPECT_EQ(dynamics.status(0), KktStatus::inconsistent);
+  expect_report(dynamics.report(), 3);
+  EXPECT_EQ(dynamics.report().rank, 1);
+}
+
+/// In single precision, rank is what its rounding lets one see: no force of 1e14 N where rows depend on one another.
+TEST(RandomSystems, InFloat) {
+  int solved = 0, redundant = 0;
+  for (unsigned seed = 0; seed < 400; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Random random(seed);
+    const Model model = floating_limbs(random);
+    const EqualitySet set = rows_of(random, model);
+    if (set.rows() == 0) continue;
+    BasicData<float> data(model);
+    ConstrainedDynamics<float> dynamics(model, set, data);
+    const State s = random_state(random, model);
+    const std::vector<float> qpos(s.qpos.begin(), s.qpos.end()), qvel(s.qvel.begin(), s.qvel.end()),
+        tau(s.tau.begin(), s.tau.end()), K(model.armature.begin(), model.armature.end());
+    std::vector<float> qacc(model.nv);
+    dynamics.accelerate(data, 1.0 / 60, qpos, qvel, tau, K, qacc);
+    if (dynamics.status(0) > KktStatus::redundant) continue;
+    ++(dynamics.status(0) == KktStatus::solved ? solved : redundant);
+    const State same{{qpos.begin(), qpos.end()}, {qvel.begin(), qvel.end()}, {}, {tau.begin(), tau.end()}};
+    const DenseSystem system = dense_system(model, set, same, std::vector<double>(K.begin(), K.end()), 1.0 / 60, 0);
+    EXPECT_LT(system.row_residual(wide<float>(qacc), wide<float>(dynamics.multiplier())), 0.1);
+  }
+  std::printf("%d solved, %d redundant\n", solved, redundant);
+  EXPECT_GT(solved, 100);
+  EXPECT_GT(redundant, 50);
+}
+
+/// What close() makes of a world does not depend on its neighbours, hopeless ones among them.
+TEST(RandomSystems, LanesCloseAsTheyWouldWithOtherNeighbours) {
+  const Model model = compile(read_model(std::string(TARSUS_SOURCE_DIR) + "/models/humanoid.xml"));
+  Random random(4);
+  const std::vector<double> start = random_qpos(random, model);
+  Data probe(model);
+  kinematics<double>(model, probe, start);
+  EqualitySet set(model);
+  for (const char* name : {"left_foot", "right_foot"}) {
+    const int body = model.body_id(name);
+    const Transformd X = body_pose(model, probe, body);
+    set.add_weld(name, body, 0, {transpose(X.R), -transpose_mul(X.R, X.p)});
+  }
+  constexpr int kWorlds = 8;
+  Data data(model, kWorlds);
+  ConstrainedDynamics<double> loops(model, set, data);
+  AlignedVector<double> qpos(data.size(model.nq)), v(data.size(model.nv)), next(qpos), K(v);
+  for (int w = 0; w < kWorlds; ++w) {
+    data.set(qpos, model.nq, w, start), data.set(K, model.nv, w, model.armature);
+    data.set(v, model.nv, w, random_vector(random, model.nv, w % 2 ? 1 : 0.1));
+  }
+  AlignedVector<double> moved(v), other_v(v), other_next(qpos);
+  loops.close(data, 0.01, qpos, K, moved, next);
+  for (const int w : {1, 5}) data.set(other_v, model.nv, w, random_vector(random, model.nv, 1e3));
+  loops.close(data, 0.01, qpos, K, other_v, other_next);
+  EXPECT_FALSE(loops.closed(1));
+  std::vector<double> a(model.nv), b(model.nv);
+  for (const int w : {0, 2, 3, 4, 6, 7}) {
+    EXPECT_TRUE(loops.closed(w)) << w;
+    data.get(moved, model.nv, w, a), data.get(other_v, model.nv, w, b);
+    EXPECT_EQ(a, b) << "world " << w;
+  }
+  for (const double x : other_next) EXPECT_TRUE(std::isfinite(x));
+}
+
+/// Rank does not hide behind small pivots: rows i of slopes that differ by 1e-4, then rows that depend on them.
+TEST(RandomSystems, HeldRowsThatDependAreFoundBehindSmallPivots) {
+  const Model model = random_tree(1, {.bodies = 8});
+  const std::vector<int> axial = axial_joints(model);
+  ASSERT_GE(axial.size(), 1u);
+  EqualitySet set(model);
+  constexpr int kRows = 8, kRank = 4;
+  for (int i = 0; i < kRows; ++i) set.add_joint("", axial[0], -1, {0, 0, 0, 0, 0});
+  int wrong = 0;
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    Random random(seed);
+    Eigen::MatrixXd G(kRows, kRank);
+    for (int i = 0; i < kRows; ++i) {
+      for (int k = 0; k < kRank; ++k) G(i, k) = (k == 0 ? 1 : 2e-3 * random.uniform());
+    }
+    const Eigen::Matrix<double, kRows, kRows, Eigen::RowMajor> A = G * G.transpose();
+    std::vector<double> a(A.data(), A.data() + kRows * kRows), compliance(kRows, 0.0);
+    const HeldRows<double> held{&set, {}, compliance};
+    const std::vector<char> out = dependent_rows<double>(held, a, kRows);
+    wrong += std::count(out.begin(), out.end(), 1) != kRows - kRank;
+  }
+  EXPECT_EQ(wrong, 0);
+}
+
 }  // namespace
 }  // namespace tarsus::test

@@ -14,6 +14,7 @@
 // RATTLE's velocity stage, v += M̂⁻¹ Jᵀ μ with J v = 0.  [theory.md, sections 5 and 6]
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -25,7 +26,8 @@ namespace tarsus {
 
 enum class KktStatus : std::uint8_t {
   solved,
-  redundant,     ///< rows depend on one another; all hold, their shared force is the least one
+  redundant,  ///< rows depend on one another; all hold, their shared force is the least one
+  unsettled,  ///< drives at their force limits and rows did not come to terms in the rounds there are: rows are missed
   inconsistent,  ///< rows contradict one another; violated least
   not_finite,    ///< a number that is not finite came in or the mass matrix is singular; the constraints were left out
 };
@@ -50,10 +52,13 @@ class ConstrainedDynamics {
                   Out<R> qacc, double drift_time = 0, bool keep_factors = true);
 
   /// For a caller whose mass matrix changes with the answer (drives at their force limits), one world: begin_rounds(),
-  /// then for each qacc of its own, with factor() done, correct() until it says that the rows hold. `force` gets the
-  /// rows' force -Jᵀ x₂ added. @throws ValueError for lanes
+  /// then for each qacc of its own, with factor() done, correct() until it says that the rows hold, or for the last time;
+  /// end_rounds(). `force` gets the rows' force -Jᵀ x₂ added. @throws ValueError for lanes
   void begin_rounds();
   bool correct(BasicData<R>& data, double dt, In<R> qpos, In<R> qvel, In<R> qacc, Out<R> force, double drift_time = 0);
+  void end_rounds() {
+    if (!(missed_ <= R(sizeof(R) == 8 ? 1e-6 : 1e-2))) status_[0] = std::max(status_[0], KktStatus::unsettled);
+  }
 
   /// Moves v along M̂⁻¹ Jᵀ (all at qpos, with M̂ = M₀ + joint_inertia) until φ(qpos ⊞ h v) = 0 to tolerance(); next_qpos
   /// is that configuration. A chord iteration: one factor, a few evaluations of φ.
@@ -131,6 +136,8 @@ class ConstrainedDynamics {
   std::vector<KktStatus> status_;
   std::vector<char> closed_, by_limbs_;
   int rounds_ = 0;
+  int corrections_ = 0;  // since begin_rounds()
+  R missed_ = 0;         // what correct() found: the rows' largest miss, of the largest term
   MultiplierReport report_;
   int report_world_ = -1;  // that report_ is of, until its next accelerate()
 };

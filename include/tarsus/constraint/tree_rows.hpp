@@ -84,6 +84,8 @@ class TreeRows {
   std::span<const double> held_impulse() const { return held_impulse_; }
   /// Jᵀ λ / h of the last solve, added to `force` [nv]. data must hold this step's poses.
   void add_force(BasicData<R>& data, Out<R> force);
+  /// For a caller whose own rounds, of solve() and whatever else, end without an agreement: the report says so.
+  void give_up() { report_.status = RowSolveStatus::too_many_iterations; }
   /// Largest miss of the rows at this velocity with the last multipliers [m/s].
   double residual(BasicData<R>& data, In<R> qpos, In<R> velocity);
 

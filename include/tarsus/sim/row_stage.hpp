@@ -34,13 +34,15 @@ class RowStage {
   template <class F>
   void apply(BasicData<R>& data, double h, Out<R> velocity, const HeldRows<R>& held, const F& solve_drives) {
     begin(data, h, velocity, held);
-    for (int round = 0; rows_.rows() > 0 && round < options_.drive_rounds; ++round) {
+    bool settled = rows_.rows() == 0;
+    for (int round = 0; !settled && round < options_.drive_rounds; ++round) {
       factor<R>(model_, data, data.qpos, data.joint_inertia);  // a rotation at its limit left factors of another form
       solve(data, velocity, round > 0, false);
       solve_drives(applied_force(data), velocity);
       rounds_ = round + 1;
-      if (residual(data, velocity) <= tolerance()) break;
+      settled = residual(data, velocity) <= tolerance();
     }
+    if (!settled) rows_.give_up();
   }
 
   const RowsReport& report() const { return rows_.report(); }
