@@ -5,28 +5,10 @@
 #include <cstddef>
 
 #include "constraint/equality_fixed.inl"
+#include "tarsus/math/transpose.hpp"
 
 namespace tarsus {
 inline namespace TARSUS_ISA {
-
-/// Lane l of x without bit kBit; or, with kUpper, those with it: of a and b that are kBit apart.
-template <int kBit, bool kUpper, class S, std::size_t... kLane>
-TARSUS_INLINE S swap_lanes(const S& a, const S& b, std::index_sequence<kLane...>) {
-  constexpr int kRows = int(sizeof...(kLane)), kFrom = kUpper ? kBit : 0;
-  return S(__builtin_shufflevector(
-      a.value, b.value, (int(kLane) & kBit ? kRows + ((int(kLane) ^ kBit) | kFrom) : int(kLane) | kFrom)...));
-}
-/// x[i] lane j becomes x[j] lane i, for as many packs as a pack has lanes.
-template <class S, int kBit = kWidth<S> / 2>
-TARSUS_INLINE void transpose_lanes(S* x) {
-  constexpr auto kLanes = std::make_index_sequence<kWidth<S>>();
-  for (int i = 0; i < kWidth<S>; ++i) {
-    if (i & kBit) continue;
-    const S a = x[i], b = x[i | kBit];
-    x[i] = swap_lanes<kBit, false>(a, b, kLanes), x[i | kBit] = swap_lanes<kBit, true>(a, b, kLanes);
-  }
-  if constexpr (kBit > 1) transpose_lanes<S, kBit / 2>(x);
-}
 
 /// out[k], lane l: numbers k of [0, n) at from[l], whole packs of them (what lies behind a link's numbers is more of the
 /// link).
@@ -35,7 +17,7 @@ TARSUS_INLINE void gather_lanes(const T* const* from, S* out) {
   constexpr int kLanes = kWidth<S>;
   for (int k = 0; k < n; k += kLanes) {
     for (int l = 0; l < kLanes; ++l) out[k + l] = load_rows<S>(from[l] + k);
-    transpose_lanes(out + k);
+    transpose_packs(out + k);
   }
 }
 
@@ -55,13 +37,13 @@ template <int n, bool kPadding, class S, class T>
 TARSUS_INLINE void scatter_lanes(S* x, T* const* to) {
   constexpr int kLanes = kWidth<S>, kLeft = n % kLanes;
   for (int k = 0; k + kLanes <= n; k += kLanes) {
-    transpose_lanes(x + k);
+    transpose_packs(x + k);
     for (int l = 0; l < kLanes; ++l) store_rows(to[l] + k, x[k + l]);
   }
   if constexpr (kLeft > 0) {
     constexpr int k = n - kLeft;
     for (int i = kLeft; i < kLanes; ++i) x[k + i] = S(Real<S>(0));
-    transpose_lanes(x + k);
+    transpose_packs(x + k);
     for (int l = 0; l < kLanes; ++l) store_some<kPadding ? kLanes : kLeft>(to[l] + k, x[k + l]);
   }
 }
