@@ -5,6 +5,15 @@
 
 namespace tarsus {
 
+/// A row of the block on its link a alone: a moment about the link's origin and a force, world axes.
+template <class R>
+void write_wrench(const Vec3d& moment, const Vec3d& force, const typename DelassusRows<R>::Block& block, int row) {
+  for (int j = 0; j < 3; ++j) {
+    block.force[std::size_t(j) * block.stride + row] = R(moment[j]);
+    block.force[std::size_t(3 + j) * block.stride + row] = R(force[j]);
+  }
+}
+
 /// Rows `row`, row + 1, … of the block: along the contact's axes at its point, from the fourth on moments about them.
 template <class R>
 void write_contact(const TreeContact& contact, const typename DelassusRows<R>::Block& block, int row) {

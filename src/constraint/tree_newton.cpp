@@ -26,7 +26,12 @@ constexpr double kMostProximal = 1, kSigmaStep = 5;
 constexpr double kAtTheEdge = 0.999;  ///< of a friction disc
 constexpr double kSettled = 0.8;      ///< gap of one centre's problem, of the residual, at which the next one begins
 
-double length2(double x, double y) { return std::sqrt(x * x + y * y); }
+/// Σ t_ij t_i t_jᵀ.
+Sym3d in_plane(const Vec3d& t1, const Vec3d& t2, double t11, double t12, double t22) {
+  const Vec3d c1 = t1 * t11 + t2 * t12, c2 = t1 * t12 + t2 * t22;
+  return {c1.x * t1.x + c2.x * t2.x, c1.x * t1.y + c2.x * t2.y, c1.x * t1.z + c2.x * t2.z,
+          c1.y * t1.y + c2.y * t2.y, c1.y * t1.z + c2.y * t2.z, c1.z * t1.z + c2.z * t2.z};
+}
 
 /// x = a⁻¹ x for the unknowns from `first` on; a [n][n] is used up. What is left of 1 + B A with positive B and A: never
 /// singular.
@@ -62,20 +67,32 @@ void TreeNewton<R>::begin(BasicData<R>& data, std::span<const double> multiplier
   centre_.assign(multiplier.begin(), multiplier.end());
   admit(centre_);
   w_.resize(n);
-  radius_.resize(contacts_.size());
-  tangent_.resize(contacts_.size() + joints_.size());
+  bounding_.resize(contacts_.size());
+  tangent_.resize(contacts_.size() + joints_.size()), moment_tangent_.resize(contacts_.size());
   for (std::size_t c = 0; c < contacts_.size(); ++c) {
     const TreeContact& contact = contacts_[c];
-    const double d = contact.inverse_mass;
-    std::fill_n(scale_.begin() + contact.first_row, contact.nrow, d);
     const int row = contact.first_row;
-    radius_[c] = contact.friction * centre_[row];
+    for (int k = 0; k < contact.nrow; ++k) scale_[row + k] = k < 3 ? contact.inverse_mass : contact.inverse_inertia;
     const double* at = &centre_[row];
-    const bool slid = contact.nrow == 3 && length2(at[1], at[2]) >= kAtTheEdge * radius_[c] &&
-                      contact.speed[1] * at[1] + contact.speed[2] * at[2] < 0;
-    for (int k = 0; k < contact.nrow; ++k) {
-      const bool as_now = at[0] == 0 || (k > 0 && slid);
-      w_[row + k] = as_now ? contact.speed[k] : numbers_[row + k].target - numbers_[row + k].compliance * at[k];
+    bounding_[c] = at[0];
+    // Where it slid, turned or rolled at its bound, it goes on.
+    const auto at_bound = [&](int k, double second, double second_speed, double bound) {
+      return at[k] * at[k] + second * second >= kAtTheEdge * kAtTheEdge * bound * bound &&
+             at[k] * contact.speed[k] + second * second_speed < 0;
+    };
+    const auto start = [&](int k, bool as_now) {
+      const RowNumbers& numbers = numbers_[row + k];
+      w_[row + k] = at[0] == 0 || as_now ? contact.speed[k] : numbers.target - numbers.compliance * at[k];
+    };
+    start(0, false);
+    if (contact.nrow >= 3) {
+      const bool slid = at_bound(1, at[2], contact.speed[2], contact.friction * at[0]);
+      start(1, slid), start(2, slid);
+    }
+    if (contact.nrow >= 4) start(3, at_bound(3, 0, 0, contact.torsional * at[0]));
+    if (contact.nrow >= 6) {
+      const bool rolled = at_bound(4, at[5], contact.speed[5], contact.rolling * at[0]);
+      start(4, rolled), start(5, rolled);
     }
   }
   for (const OneJointRow& j : joints_) {
@@ -88,71 +105,17 @@ void TreeNewton<R>::begin(BasicData<R>& data, std::span<const double> multiplier
   for (std::size_t i = 0; i < n; ++i) sigma_[i] = relative_sigma_ * scale_[i];
 }
 
-template <class R>
-void TreeNewton<R>::contact_law(std::size_t index, std::span<const double> w, bool tangents) {
-  const TreeContact& contact = contacts_[index];
-  const int i = contact.first_row;
-  const double soft = numbers_[i].compliance + sigma_[i];
-  const double z = (numbers_[i].target - w[i] + sigma_[i] * centre_[i]) / soft;
-  lambda_[i] = std::max(0.0, z);
-  Tangent b;
-  b.normal = z > 0 ? 1 / soft : 0;
-  if (contact.nrow == 3) {
-    const double s = 1 / sigma_[i + 1], r = coupled_ ? contact.friction * lambda_[i] : radius_[index];
-    const double z1 = (numbers_[i + 1].target - w[i + 1]) * s + centre_[i + 1],
-                 z2 = (numbers_[i + 2].target - w[i + 2]) * s + centre_[i + 2];
-    const double length = std::sqrt(z1 * z1 + z2 * z2);
-    const double shrink = length > r ? r / length : 1;
-    lambda_[i + 1] = shrink * z1, lambda_[i + 2] = shrink * z2;
-    if (shrink == 1 && r > 0) {
-      b.t11 = b.t22 = s;
-    } else if (r > 0) {
-      const double u1 = z1 / length, u2 = z2 / length;
-      b.t11 = shrink * s * u2 * u2, b.t12 = -shrink * s * u1 * u2, b.t22 = shrink * s * u1 * u1;
-      if (coupled_) b.n1 = contact.friction * u1 * b.normal, b.n2 = contact.friction * u2 * b.normal;
-    }
-  }
-  if (tangents) tangent_[index] = b;
-}
-
-/// λ(w), and B if asked for.
-template <class R>
-void TreeNewton<R>::law(std::span<const double> w, bool tangents) {
-  for (std::size_t c = 0; c < contacts_.size(); ++c) contact_law(c, w, tangents);
-  for (std::size_t j = 0; j < joints_.size(); ++j) {
-    const int i = joints_[j].row;
-    const double soft = numbers_[i].compliance + sigma_[i];
-    const double z = (numbers_[i].target - w[i] + sigma_[i] * centre_[i]) / soft;
-    lambda_[i] = std::clamp(z, numbers_[i].lower, numbers_[i].upper);
-    if (tangents) tangent_[contacts_.size() + j] = {lambda_[i] == z ? 1 / soft : 0, 0, 0, 0};
-  }
-}
-
-/// The proximal centre moves to where the multipliers are, and the friction discs to what their normal forces ask for.
-/// The discs' is a fixed-point iteration, radius -> μ λ_n(radius), linear at best: Anderson's mixing of the last few
-/// makes it fast.
+/// The proximal centre moves to where the multipliers are, and the normal forces that bound friction, where they do not
+/// follow at once, to what they have become. That is a fixed-point iteration, N -> λ_n(N), linear at best: Anderson's
+/// mixing of the last few makes it fast.
 template <class R>
 void TreeNewton<R>::centre() {
   centre_ = lambda_;
   const std::size_t n = contacts_.size();
   asked_.resize(n);
-  for (std::size_t c = 0; c < n; ++c) asked_[c] = contacts_[c].friction * lambda_[contacts_[c].first_row];
-  mixing_.next(radius_, asked_);
-  for (double& r : radius_) r = std::max(0.0, r);
-}
-
-/// Multipliers within their bounds and discs.
-template <class R>
-void TreeNewton<R>::admit(std::span<double> multiplier) const {
-  for (const TreeContact& contact : contacts_) {
-    double* at = &multiplier[contact.first_row];
-    at[0] = std::max(0.0, at[0]);
-    if (contact.nrow < 3) continue;
-    const double length = length2(at[1], at[2]), radius = contact.friction * at[0];
-    if (length > radius) at[1] *= radius / length, at[2] *= radius / length;
-  }
-  for (const OneJointRow& j : joints_)
-    multiplier[j.row] = std::clamp(multiplier[j.row], numbers_[j.row].lower, numbers_[j.row].upper);
+  for (std::size_t c = 0; c < n; ++c) asked_[c] = lambda_[contacts_[c].first_row];
+  mixing_.next(bounding_, asked_);
+  for (double& normal : bounding_) normal = std::max(0.0, normal);
 }
 
 template <class R>
@@ -165,29 +128,23 @@ double TreeNewton<R>::gap() const {
   return worst;
 }
 
-/// Natural residual of (λ, w) with the discs that λ itself gives.
 template <class R>
-double TreeNewton<R>::natural(std::span<const double> multiplier) const {
-  double worst = 0;
-  const auto take = [&](double miss) { worst = miss <= worst ? worst : miss; };
-  // λ and λ - r/d, both times d.
-  const auto before = [&](int i) { return multiplier[i] * scale_[i]; };
-  const auto after = [&](int i) {
-    return before(i) - (w_[i] + numbers_[i].compliance * multiplier[i] - numbers_[i].target);
-  };
-  for (const TreeContact& c : contacts_) {
-    const int i = c.first_row;
-    take(std::abs(before(i) - std::max(0.0, after(i))));
-    if (c.nrow < 3) continue;
-    const double z1 = after(i + 1), z2 = after(i + 2), radius = c.friction * before(i);
-    const double square = z1 * z1 + z2 * z2, shrink = square > radius * radius ? radius / std::sqrt(square) : 1;
-    take(length2(before(i + 1) - shrink * z1, before(i + 2) - shrink * z2));
-  }
-  for (const OneJointRow& j : joints_) {
-    const int i = j.row;
-    take(std::abs(before(i) - std::clamp(after(i), numbers_[i].lower * scale_[i], numbers_[i].upper * scale_[i])));
-  }
-  return worst;
+void TreeNewton<R>::moment_times(std::size_t contact, const double* d, const double* base, double* out) const {
+  const MomentTangent& b = moment_tangent_[contact];
+  out[3] = base[3] + b.turn_n * d[0] + b.turn * d[3];
+  if (contacts_[contact].nrow >= 6) b.roll.times(d[0], d + 4, base + 4, out + 4);
+}
+
+template <class R>
+bool TreeNewton<R>::symmetric_moments(std::size_t contact) const {
+  const MomentTangent& b = moment_tangent_[contact];
+  return b.turn_n == 0 && (contacts_[contact].nrow < 6 || b.roll.symmetric());
+}
+
+template <class R>
+bool TreeNewton<R>::idle_moments(std::size_t contact) const {
+  const MomentTangent& b = moment_tangent_[contact];
+  return b.turn == 0 && (contacts_[contact].nrow < 6 || b.roll.idle());
 }
 
 template <class R>
@@ -207,16 +164,11 @@ void TreeNewton<R>::load() {
   std::fill(load_of_link_.begin(), load_of_link_.end(), -1);
   for (std::size_t c = 0; c < contacts_.size(); ++c) {
     const TreeContact& contact = contacts_[c];
-    const Tangent& b = tangent_[c];
     const int i = contact.first_row;
-    g_[i] = lambda_[i] + b.normal * (w_[i] - w0_[i]);
-    if (contact.nrow == 3) {
-      const double d1 = w_[i + 1] - w0_[i + 1], d2 = w_[i + 2] - w0_[i + 2];
-      const double dn = w_[i] - w0_[i];
-      g_[i + 1] = lambda_[i + 1] + b.n1 * dn + b.t11 * d1 + b.t12 * d2;
-      g_[i + 2] = lambda_[i + 2] + b.n2 * dn + b.t12 * d1 + b.t22 * d2;
-    }
-    if (contact.b < 0 && !b.idle()) add_load(contact, b);
+    double d[6];
+    for (int k = 0; k < contact.nrow; ++k) d[k] = w_[i + k] - w0_[i + k];
+    times(c, d, &lambda_[i], &g_[i]);
+    if (contact.b < 0 && !idle(c)) add_load(c);
   }
   for (std::size_t j = 0; j < joints_.size(); ++j) {
     const OneJointRow& row = joints_[j];
@@ -233,19 +185,20 @@ void TreeNewton<R>::load() {
 /// B of the contact as C = Σ B_ij a_i a_jᵀ over its axes, which resists the point; at the link's origin: M = C,
 /// H = [arm] C, I = -[arm] C [arm].
 template <class R>
-void TreeNewton<R>::add_load(const TreeContact& contact, const Tangent& b) {
+void TreeNewton<R>::add_load(std::size_t index) {
+  const TreeContact& contact = contacts_[index];
+  const Tangent& b = tangent_[index];
   const int i = contact.first_row;
   const Vec3d &n = contact.axis[0], &t1 = contact.axis[1], &t2 = contact.axis[2], &arm = contact.arm_a;
-  const bool isotropic = b.t12 == 0 && b.t11 == b.t22;  // sticking, or no friction: C = t 1 + (b - t) n nᵀ
-  const double along = isotropic ? b.normal - b.t11 : b.normal;
+  const DiscTangent& slide = b.slide;
+  const bool isotropic = slide.t12 == 0 && slide.t11 == slide.t22;  // sticking, or no friction: C = t 1 + (b - t) n nᵀ
+  const double along = isotropic ? b.normal - slide.t11 : b.normal;
   const Vec3d cn = n * along;
   Sym3d C = {cn.x * n.x, cn.x * n.y, cn.x * n.z, cn.y * n.y, cn.y * n.z, cn.z * n.z};
   if (isotropic) {
-    C.xx += b.t11, C.yy += b.t11, C.zz += b.t11;
+    C.xx += slide.t11, C.yy += slide.t11, C.zz += slide.t11;
   } else {
-    const Vec3d c1 = t1 * b.t11 + t2 * b.t12, c2 = t1 * b.t12 + t2 * b.t22;
-    C += {c1.x * t1.x + c2.x * t2.x, c1.x * t1.y + c2.x * t2.y, c1.x * t1.z + c2.x * t2.z,
-          c1.y * t1.y + c2.y * t2.y, c1.y * t1.z + c2.y * t2.z, c1.z * t1.z + c2.z * t2.z};
+    C += in_plane(t1, t2, slide.t11, slide.t12, slide.t22);
   }
   const Vec3d hx = cross(arm, C.column_x()), hy = cross(arm, C.column_y()), hz = cross(arm, C.column_z());
   LinkLoad<R>& sum = load_of(contact.a);
@@ -254,19 +207,37 @@ void TreeNewton<R>::add_load(const TreeContact& contact, const Tangent& b) {
   sum.I += {R(arm.y * hz.x - arm.z * hy.x), R(arm.y * hz.y - arm.z * hy.y), R(arm.y * hz.z - arm.z * hy.z),
             R(arm.z * hx.y - arm.x * hz.y), R(arm.z * hx.z - arm.x * hz.z), R(arm.x * hy.z - arm.y * hx.z)};
   Vec3d f = n * g_[i];
-  if (contact.nrow == 3) f += t1 * g_[i + 1] + t2 * g_[i + 2];
+  if (contact.nrow >= 3) f += t1 * g_[i + 1] + t2 * g_[i + 2];
   const Vec3d moment = cross(arm, f);
   sum.n += {R(moment.x), R(moment.y), R(moment.z)}, sum.f += {R(f.x), R(f.y), R(f.z)};
+  if (contact.nrow >= 4) add_moment_load(index);
+}
+
+/// Torsion and rolling resist the link's rotation alone.
+template <class R>
+void TreeNewton<R>::add_moment_load(std::size_t index) {
+  const TreeContact& contact = contacts_[index];
+  const MomentTangent& b = moment_tangent_[index];
+  const Vec3d &n = contact.axis[0], &t1 = contact.axis[1], &t2 = contact.axis[2], turn = n * b.turn;
+  const double* g = &g_[contact.first_row + 3];
+  Sym3d D = {turn.x * n.x, turn.x * n.y, turn.x * n.z, turn.y * n.y, turn.y * n.z, turn.z * n.z};
+  Vec3d moment = n * g[0];
+  if (contact.nrow >= 6) {
+    D += in_plane(t1, t2, b.roll.t11, b.roll.t12, b.roll.t22);
+    moment += t1 * g[1] + t2 * g[2];
+  }
+  LinkLoad<R>& sum = load_of(contact.a);
+  sum.I += {R(D.xx), R(D.xy), R(D.xz), R(D.yy), R(D.yz), R(D.zz)};
+  sum.n += {R(moment.x), R(moment.y), R(moment.z)};
 }
 
 template <class R>
 bool TreeNewton<R>::in_pairs(std::size_t contact) const {
-  const Tangent& t = tangent_[contact];
-  return contacts_[contact].b >= 0 ? !t.idle() : !t.symmetric();
+  return contacts_[contact].b >= 0 ? !idle(contact) : !symmetric(contact);
 }
 
-/// What no link's load can be, as forces: contacts between two links by their rows; of a contact that slides on the
-/// world only what makes B unsymmetric, u c nᵀ with u the direction in which it pulls: rows n and u.
+/// What no link's load can be, as forces: contacts between two links by their rows; of a contact that slides, turns or
+/// rolls on the world only what makes B unsymmetric, u c nᵀ with u the wrench with which it pulls: rows n and u.
 template <class R>
 void TreeNewton<R>::add_pairs(const BasicData<R>& data) {
   pairs_.clear(), pair_contacts_.clear(), unknown_.clear();
@@ -291,18 +262,31 @@ void TreeNewton<R>::add_pairs(const BasicData<R>& data) {
 
 template <class R>
 void TreeNewton<R>::write_pair(PairContact& pair, const typename DelassusRows<R>::Block& block) {
-  const Tangent& t = tangent_[pair.contact];
-  TreeContact contact = contacts_[pair.contact];
+  const TreeContact& contact = contacts_[pair.contact];
+  const int row = pair.first_row - block.first_row;
   pair.first_unknown = int(unknown_.size());
-  if (contact.b < 0) {
-    pair.coupling = length2(t.n1, t.n2);
-    contact.nrow = 2,
-    contact.axis[1] = contact.axis[1] * (t.n1 / pair.coupling) + contact.axis[2] * (t.n2 / pair.coupling);
-    unknown_.push_back(pair.first_row + 1);
-  } else {
+  if (contact.b >= 0) {
     for (int k = 0; k < pair.nrow; ++k) unknown_.push_back(pair.first_row + k);
+    write_contact<R>(contact, block, row);
+    return;
   }
-  write_contact<R>(contact, block, pair.first_row - block.first_row);
+  const DiscTangent& slide = tangent_[pair.contact].slide;
+  double by_normal[5] = {slide.n1, slide.n2, 0, 0, 0};
+  if (contact.nrow >= 4) {
+    const MomentTangent& b = moment_tangent_[pair.contact];
+    by_normal[2] = b.turn_n;
+    if (contact.nrow >= 6) by_normal[3] = b.roll.n1, by_normal[4] = b.roll.n2;
+  }
+  double square = 0;
+  for (const double x : by_normal) square += x * x;
+  pair.coupling = std::sqrt(square);
+  const Vec3d &n = contact.axis[0], &t1 = contact.axis[1], &t2 = contact.axis[2];
+  const double scale = 1 / pair.coupling;
+  const Vec3d force = (t1 * by_normal[0] + t2 * by_normal[1]) * scale,
+              moment = (n * by_normal[2] + t1 * by_normal[3] + t2 * by_normal[4]) * scale;
+  unknown_.push_back(pair.first_row + 1);
+  write_wrench<R>(cross(contact.arm_a, n), n, block, row);
+  write_wrench<R>(cross(contact.arm_a, force) + moment, force, block, row + 1);
 }
 
 /// Which of the equality constraints' rows take part: by the factors of the tree without loads.
@@ -347,11 +331,12 @@ void TreeNewton<R>::solve_pairs(BasicData<R>& data, Out<R> x) {
       add(pair.first_unknown, pair.first_row, pair.coupling);
       continue;
     }
-    const Tangent& t = tangent_[pair.contact];
-    const double B[3][3] = {{t.normal, 0, 0}, {t.n1, t.t11, t.t12}, {t.n2, t.t12, t.t22}};
-    for (int r = 0; r < pair.nrow; ++r) {
-      pair_rhs_[pair.first_unknown + r] += g_[contacts_[pair.contact].first_row + r];
-      for (int s = 0; s < pair.nrow; ++s) add(pair.first_unknown + r, pair.first_row + s, B[r][s]);
+    for (int r = 0; r < pair.nrow; ++r) pair_rhs_[pair.first_unknown + r] += g_[contacts_[pair.contact].first_row + r];
+    for (int c = 0; c < pair.nrow; ++c) {
+      double unit[6] = {}, column[6] = {};
+      unit[c] = 1;
+      times(pair.contact, unit, column, column);
+      for (int r = 0; r < pair.nrow; ++r) add(pair.first_unknown + r, pair.first_row + c, column[r]);
     }
   }
   if (held > 0) eliminate_held<R>(held_, left_out_, pair_matrix_, k, k, pair_rhs_);
@@ -369,20 +354,20 @@ template <class R>
 void TreeNewton<R>::read(BasicData<R>& data, In<R> x) {
   for (std::size_t c = 0; c < contacts_.size(); ++c) {
     const TreeContact& contact = contacts_[c];
-    const Tangent& b = tangent_[c];
     const int i = contact.first_row;
     const Motion<R>& a = data.links()[contact.a].a;
-    Vec3d v = widen(a.v) + cross(widen(a.w), contact.arm_a);
+    Vec3d w = widen(a.w), v = widen(a.v) + cross(w, contact.arm_a);
     if (contact.b >= 0) {
-      const Motion<R>& b = data.links()[contact.b].a;
-      v -= widen(b.v) + cross(widen(b.w), contact.arm_b);
+      const Motion<R>& other = data.links()[contact.b].a;
+      const Vec3d other_w = widen(other.w);
+      v -= widen(other.v) + cross(other_w, contact.arm_b), w -= other_w;
     }
-    double d[3] = {0, 0, 0};
-    for (int k = 0; k < contact.nrow; ++k) d[k] = dot(contact.axis[k], v), next_w_[i + k] = w0_[i + k] + d[k];
-    next_y_[i] = g_[i] - b.normal * d[0];
-    if (contact.nrow < 3) continue;
-    next_y_[i + 1] = g_[i + 1] - b.n1 * d[0] - b.t11 * d[1] - b.t12 * d[2];
-    next_y_[i + 2] = g_[i + 2] - b.n2 * d[0] - b.t12 * d[1] - b.t22 * d[2];
+    double d[6] = {-dot(contact.axis[0], v), -dot(contact.axis[1], v), -dot(contact.axis[2], v)};
+    if (contact.nrow > 3) {
+      for (int k = 0; k < 3; ++k) d[3 + k] = -dot(contact.axis[k], w);
+    }
+    for (int k = 0; k < contact.nrow; ++k) next_w_[i + k] = w0_[i + k] - d[k];
+    times(c, d, &g_[i], &next_y_[i]);
   }
   for (std::size_t j = 0; j < joints_.size(); ++j) {
     const OneJointRow& row = joints_[j];
@@ -442,7 +427,10 @@ double TreeNewton<R>::gap_at(double t) {
 /// Some contact slides with its disc following its normal force: what is solved is no function's minimum there.
 template <class R>
 bool TreeNewton<R>::slides() const {
-  return std::any_of(tangent_.begin(), tangent_.end(), [](const Tangent& t) { return !t.symmetric(); });
+  for (std::size_t c = 0; c < contacts_.size(); ++c) {
+    if (!symmetric(c)) return true;
+  }
+  return false;
 }
 
 /// The length of a step that no function need fall along: half as long until it does not make the gap much wider.

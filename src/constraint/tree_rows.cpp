@@ -16,6 +16,8 @@ constexpr double kLimitReach = 0.02;  ///< how near a joint's range gets a row [
 /// Fastest way back of a joint that is beyond its range [rad/s | m/s]. Robots' files often start at zero, a radian off;
 /// in four steps of half a millisecond that would be hundreds of radians a second.
 constexpr double kLimitReturn = 5;
+/// The same of shapes that begin deep in one another, where no compliance is given [m/s].
+constexpr double kContactReturn = 3;
 constexpr std::uint64_t kLimitIdentity = std::uint64_t(1) << 62, kFrictionIdentity = std::uint64_t(1) << 63;
 
 }  // namespace
@@ -107,6 +109,7 @@ void TreeRows<R>::add_contact(const BasicData<R>& data, double h, std::size_t in
   const LinkState<R>* links = data.links();
   const Vec3d& n = c.point.normal;
   row.a = c.a, row.b = c.b, row.first_row = rows(), row.nrow = c.dimension, row.friction = c.friction;
+  row.torsional = c.torsional, row.rolling = c.rolling;
   row.axis[0] = n;
   if (last && last->axis[0].x == n.x && last->axis[0].y == n.y && last->axis[0].z == n.z) {
     row.axis[1] = last->axis[1], row.axis[2] = last->axis[2];
@@ -116,19 +119,26 @@ void TreeRows<R>::add_contact(const BasicData<R>& data, double h, std::size_t in
   }
   const bool same = last && last->a == c.a && last->b == c.b;
   row.inverse_mass = same ? last->inverse_mass : contact_inverse_mass(links, c.a, c.b);
+  row.inverse_inertia = c.dimension > 3 ? contact_inverse_inertia(links, c.a, c.b) : 0;
   row.arm_a = c.point.position - widen(links[c.a].o), row.arm_b = {0, 0, 0};
   const Motion<double> va = widen(links[c.a].v);
-  Vec3d v = va.v + cross(va.w, row.arm_a);
+  Vec3d v = va.v + cross(va.w, row.arm_a), w = va.w;
   if (c.b >= 0) {
     row.arm_b = c.point.position - widen(links[c.b].o);
     const Motion<double> vb = widen(links[c.b].v);
-    v -= vb.v + cross(vb.w, row.arm_b);
+    v -= vb.v + cross(vb.w, row.arm_b), w -= vb.w;
   }
   for (int k = 0; k < 3; ++k) row.speed[k] = dot(row.axis[k], v);
+  if (c.dimension > 3) {
+    for (int k = 0; k < 3; ++k) row.speed[3 + k] = dot(row.axis[k], w);
+  }
   Spook soft = c.spook;
-  if (soft.compliance == 0) soft.compliance = options_.relative_compliance * h * h * row.inverse_mass;
-  const SpookRow spook =
-      spook_unilateral(soft, c.point.distance, row.speed[0], h, c.restitution, options_.restitution_threshold);
+  double gap = c.point.distance;
+  if (soft.compliance == 0) {
+    soft.compliance = options_.relative_compliance * h * h * row.inverse_mass;
+    gap = std::max(gap, -kContactReturn * (soft.damping_time > 0 ? soft.damping_time : kDampingSteps * h));
+  }
+  const SpookRow spook = spook_unilateral(soft, gap, row.speed[0], h, c.restitution, options_.restitution_threshold);
   report_.penetration = std::max(report_.penetration, -c.point.distance);
   add_block(RowCone::interval, -1, 0, c.identity);
   const int normal = add_row({spook.compliance, spook.target, 0, kInfinity});

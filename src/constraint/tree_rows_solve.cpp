@@ -68,12 +68,9 @@ void TreeRows<R>::solve(BasicData<R>& data, In<R> qpos, In<R> joint_inertia, Out
   for (const TreeContact& contact : contact_rows_) report_.touching += multiplier_[contact.first_row] > 0;
 }
 
-/// Contacts without torsion or rolling, rows on one hinge, slide or ball.
+/// Rows on joints must be on one hinge, slide or ball.
 template <class R>
 bool TreeRows<R>::newton_can() const {
-  for (const LinkContact& c : contacts_) {
-    if (c.dimension > 3) return false;
-  }
   for (const JointRow& row : joint_rows_) {
     if (model_.joints[row.joint].type == JointType::free) return false;
   }

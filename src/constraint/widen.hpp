@@ -31,4 +31,14 @@ double contact_inverse_mass(const LinkState<R>* links, int a, int b) {
   return of(a) + (b >= 0 ? of(b) : 0);
 }
 
+/// The same for moments [1/(kg m²)].
+template <class R>
+double contact_inverse_inertia(const LinkState<R>* links, int a, int b) {
+  const auto of = [&](int link) {
+    const Sym3<R>& I = links[link].IA.I;
+    return 3 / std::max(double(I.xx + I.yy + I.zz), 1e-30);
+  };
+  return of(a) + (b >= 0 ? of(b) : 0);
+}
+
 }  // namespace tarsus

@@ -32,15 +32,17 @@
 
 namespace tarsus {
 
-/// A contact's rows: along the normal, the two tangents, then about them; Newton's method knows the first three.
+/// A contact's rows: along the normal, the two tangents, then moments about the three: 1, 3, 4 or 6 of them.
 struct TreeContact {
   int a = 0, b = -1;  ///< links; b -1: the world
   int first_row = 0, nrow = 3;
-  Vec3d arm_a{}, arm_b{};   ///< from the links' origins, world axes [m]
-  Vec3d axis[3] = {};       ///< n, t₁, t₂
-  double friction = 1;      ///< μ
-  double inverse_mass = 0;  ///< that the point feels, by estimate [1/kg]
-  double speed[3] = {};     ///< along the axes now: a guess of what it will be [m/s]
+  Vec3d arm_a{}, arm_b{};             ///< from the links' origins, world axes [m]
+  Vec3d axis[3] = {};                 ///< n, t₁, t₂
+  double friction = 1;                ///< μ
+  double torsional = 0, rolling = 0;  ///< [m]: moments' bounds are these times the normal force
+  double inverse_mass = 0;            ///< that the point feels, by estimate [1/kg]
+  double inverse_inertia = 0;         ///< that moments feel [1/(kg m²)]
+  double speed[6] = {};               ///< of the rows now: a guess of what it will be [m/s, rad/s]
 };
 
 /// A row on one joint: e · q̇ (hinge, slide: e.x q̇; ball: e in world axes).
@@ -48,6 +50,18 @@ struct OneJointRow {
   int joint = 0, row = 0;
   Vec3d e{};
   double speed = 0;  ///< now, as a contact's
+};
+
+/// ∂λ/∂(-w) of two rows whose length a normal force bounds: of themselves, and by the normal row's w.
+struct DiscTangent {
+  double t11 = 0, t12 = 0, t22 = 0, n1 = 0, n2 = 0;
+  bool symmetric() const { return n1 == 0 && n2 == 0; }
+  bool idle() const { return t11 == 0 && t22 == 0; }
+  /// out = base + B d, dn being the normal row's.
+  void times(double dn, const double* d, const double* base, double* out) const {
+    out[0] = base[0] + n1 * dn + t11 * d[0] + t12 * d[1];
+    out[1] = base[1] + n2 * dn + t12 * d[0] + t22 * d[1];
+  }
 };
 
 template <class R>
@@ -72,19 +86,42 @@ class TreeNewton {
   std::span<const double> held_impulse() const { return held_best_; }
 
  private:
-  struct Tangent {  ///< ∂λ/∂(-w) of one contact's rows: normal; tangents; tangents by normal
-    double normal = 0, t11 = 0, t12 = 0, t22 = 0, n1 = 0, n2 = 0;
-    bool symmetric() const { return n1 == 0 && n2 == 0; }
-    bool idle() const { return normal == 0 && t11 == 0 && t22 == 0; }  ///< open: no force, and none to come
+  struct Tangent {  ///< ∂λ/∂(-w) of a contact's first three rows
+    double normal = 0;
+    DiscTangent slide;
+  };
+  struct MomentTangent {  ///< of the others
+    double turn = 0, turn_n = 0;
+    DiscTangent roll;
   };
   struct PairContact {
     int contact, first_row, nrow;  ///< rows of pairs_
     int first_unknown = 0;
-    double coupling = 0;  ///< c, of one that slides on the world
+    double coupling = 0;  ///< c, of one that slides, turns or rolls on the world
   };
   void begin(BasicData<R>& data, std::span<const double> multiplier);
   void law(std::span<const double> w, bool tangents);
   void contact_law(std::size_t index, std::span<const double> w, bool tangents);
+  void moment_law(std::size_t index, double bound, std::span<const double> w, bool tangents);
+  /// out = base + B d for one contact's rows.
+  void times(std::size_t contact, const double* d, const double* base, double* out) const {
+    const Tangent& b = tangent_[contact];
+    out[0] = base[0] + b.normal * d[0];
+    if (contacts_[contact].nrow >= 3) b.slide.times(d[0], d + 1, base + 1, out + 1);
+    if (contacts_[contact].nrow > 3) moment_times(contact, d, base, out);
+  }
+  void moment_times(std::size_t contact, const double* d, const double* base, double* out) const;
+  /// Neither slides nor turns nor rolls at its bound.
+  bool symmetric(std::size_t contact) const {
+    return tangent_[contact].slide.symmetric() && (contacts_[contact].nrow <= 3 || symmetric_moments(contact));
+  }
+  bool symmetric_moments(std::size_t contact) const;
+  /// Open: no force, and none to come.
+  bool idle(std::size_t contact) const {
+    return tangent_[contact].normal == 0 && tangent_[contact].slide.idle() &&
+           (contacts_[contact].nrow <= 3 || idle_moments(contact));
+  }
+  bool idle_moments(std::size_t contact) const;
   void centre();
   void admit(std::span<double> multiplier) const;
   double gap() const;
@@ -104,7 +141,8 @@ class TreeNewton {
   double slope(double t);
   double search();
   LinkLoad<R>& load_of(int link);
-  void add_load(const TreeContact& contact, const Tangent& b);
+  void add_load(std::size_t contact);
+  void add_moment_load(std::size_t contact);
   void choose_held(BasicData<R>& data);
   void add_pairs(const BasicData<R>& data);
   void write_pair(PairContact& pair, const typename DelassusRows<R>::Block& block);
@@ -120,7 +158,7 @@ class TreeNewton {
   std::vector<double> sigma_, scale_;  ///< [nrow] σ and d
   double relative_sigma_ = 0;          ///< σ/d
   std::vector<double> centre_, lambda_, w_, y_, next_w_, next_y_, between_, g_;
-  std::vector<double> radius_, asked_;  ///< [contact], of many contacts
+  std::vector<double> bounding_, asked_;  ///< [contact] normal forces that bound the others, of many contacts
   struct {
     std::vector<double> w, y, held;
     AlignedVector<R> x;
@@ -135,7 +173,8 @@ class TreeNewton {
   } outer_;
   bool coupled_ = true;  ///< few contacts: radii follow at once
   AndersonMixing mixing_;
-  std::vector<Tangent> tangent_;  ///< [contact], then [joint row] with normal alone
+  std::vector<Tangent> tangent_;               ///< [contact], then [joint row] with normal alone
+  std::vector<MomentTangent> moment_tangent_;  ///< [contact], of those with more than three rows
   std::vector<int> load_of_link_;
   std::vector<LinkLoad<R>> loads_;  ///< [njoint], the first loads_used_ of them this round's
   int loads_used_ = 0;
