@@ -29,15 +29,6 @@
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-/// Some lane's mask is set.
-TARSUS_INLINE bool any(bool mask) { return mask; }
-template <class M>
-TARSUS_INLINE bool any(const M& mask) {
-  bool found = false;
-  for (std::size_t i = 0; i < sizeof(M) / sizeof(mask[0]); ++i) found = found || mask[i] != 0;
-  return found;
-}
-
 /// K = k 1 - b bᵀ of a joint's rotation, b in the joint's axes, in world axes.
 template <class T>
 TARSUS_INLINE Sym3<T> rotational_inertia(const Mat3<T>& R, T k, const T* b) {

@@ -7,7 +7,8 @@
 //
 // K is one number a DoF; a ball joint uses its first for all three axes, a free joint its fourth for the angular three, since
 // an isotropic K is the same in world axes and in the joint's. That keeps D = Sᵀ IA S + K exact and short: for a ball,
-// D - K is the angular block I itself, and the reduced inertia is K (1 - K D⁻¹), zero to the bit when K is.
+// D - K is the angular block I itself, and the reduced inertia is K (1 - K D⁻¹), zero to the bit when K is. That difference
+// cancels where K is far above I, as in float it soon is with stiff drives; there the same is taken as K D⁻¹ I.
 #pragma once
 
 #include "tarsus/math/gather.hpp"
@@ -193,6 +194,47 @@ TARSUS_INLINE void reduce_axial(JointType joint, LinkState<T>& s, LinkState<T>* 
   parent->pA += shift_back(pa, s.r);
 }
 
+/// Some lane's mask is set.
+TARSUS_INLINE bool any(bool mask) { return mask; }
+template <class M>
+TARSUS_INLINE bool any(const M& mask) {
+  constexpr int kWords = int(sizeof(M) / sizeof(std::int64_t));  // of one lane each in double, of two in float
+  const auto words = (typename VectorOf<std::int64_t, kWords>::type)mask;
+  std::int64_t found = 0;
+  for (int i = 0; i < kWords; ++i) found |= words[i];
+  return found != 0;
+}
+
+/// Whether K is above all of I. Then D = I + K is well conditioned, and products with I lose nothing; where it is not,
+/// differences of K lose no more than I is rounded by, and products might, were I nearly singular.
+template <class T>
+TARSUS_INLINE Mask<T> outweighs(T K, const Sym3<T>& I) {
+  return K > I.xx + I.yy + I.zz;
+}
+
+/// I D⁻¹ u = u - K x with x = D⁻¹ u: what a ball hands on of u.
+template <class T>
+TARSUS_INLINE Vec3<T> handed_on(const Sym3<T>& I, T K, const Vec3<T>& u, const Vec3<T>& x) {
+  const Vec3<T> rest = mul_add(x, -K, u);
+  const Mask<T> stiff = outweighs(K, I);
+  if (!any(stiff)) return rest;
+  const Vec3<T> f = I * x;
+  return {select(stiff, f.x, rest.x), select(stiff, f.y, rest.y), select(stiff, f.z, rest.z)};
+}
+
+/// K D⁻¹ I = K (1 - K D⁻¹): what a ball hands on of I. Off the diagonal nothing cancels.
+template <class T>
+TARSUS_INLINE Sym3<T> handed_on(const Sym3<T>& I, T K, const Sym3<T>& Dinv) {
+  Sym3<T> Ia = Dinv * (-(K * K));
+  Ia.xx += K, Ia.yy += K, Ia.zz += K;
+  const Mask<T> stiff = outweighs(K, I);
+  if (!any(stiff)) return Ia;
+  Ia.xx = select(stiff, dot(Dinv.column_x(), I.column_x()) * K, Ia.xx);
+  Ia.yy = select(stiff, dot(Dinv.column_y(), I.column_y()) * K, Ia.yy);
+  Ia.zz = select(stiff, dot(Dinv.column_z(), I.column_z()) * K, Ia.zz);
+  return Ia;
+}
+
 /// Pass 2 for a ball, in world axes: S = [1; 0], U = [I; Hᵀ], D = I + K.
 template <class T>
 TARSUS_INLINE void reduce_ball(LinkState<T>& s, LinkState<T>* parent, const T* Q, T K) {
@@ -206,8 +248,7 @@ TARSUS_INLINE void reduce_ball(LinkState<T>& s, LinkState<T>* parent, const T* Q
   if (!parent) return;
   // Ia = IA - U D⁻¹ Uᵀ with I = D - K: its blocks are K (1 - K D⁻¹), K D⁻¹ H and M - Hᵀ D⁻¹ H.
   ArticulatedInertia<T> Ia;
-  Ia.I = s.Dinv * (-(K * K));
-  Ia.I.xx += K, Ia.I.yy += K, Ia.I.zz += K;
+  Ia.I = handed_on(s.IA.I, K, s.Dinv);
   Ia.H = {s.G.xx * K, s.G.xy * K, s.G.xz * K, s.G.yx * K, s.G.yy * K, s.G.yz * K, s.G.zx * K, s.G.zy * K, s.G.zz * K};
   const Vec3<T> hx = s.IA.H.column_x(), hy = s.IA.H.column_y(), hz = s.IA.H.column_z();
   const Vec3<T> gx = s.G.column_x(), gy = s.G.column_y(), gz = s.G.column_z();
@@ -215,7 +256,7 @@ TARSUS_INLINE void reduce_ball(LinkState<T>& s, LinkState<T>* parent, const T* Q
   Ia.M = {M.xx - dot(hx, gx), M.xy - dot(hx, gy), M.xz - dot(hx, gz),
           M.yy - dot(hy, gy), M.yz - dot(hy, gz), M.zz - dot(hz, gz)};
   const Vec3<T> x = s.Dinv * s.u;  // U D⁻¹ u = [u - K x; Hᵀ x]
-  const Force<T> pa = {s.pA.n + mul_add(x, -K, s.u), s.pA.f + transpose_mul(s.IA.H, x)};
+  const Force<T> pa = {s.pA.n + handed_on(s.IA.I, K, s.u, x), s.pA.f + transpose_mul(s.IA.H, x)};
   add_shifted(parent->IA, Ia, s.r);
   parent->pA += shift_back(pa, s.r);
 }

@@ -38,7 +38,7 @@ TARSUS_INLINE Force<T> pass_force_down(const LinkConstants<Real<T>>& link, LinkS
   if (link.joint == JointType::ball) {
     s.u = s.R * get3(y) - s.pA.n;
     const Vec3<T> x = s.Dinv * s.u;
-    return {s.pA.n + mul_add(x, -s.k, s.u), s.pA.f + transpose_mul(s.IA.H, x)};
+    return {s.pA.n + handed_on(s.IA.I, s.k, s.u, x), s.pA.f + transpose_mul(s.IA.H, x)};
   }
   const Vec3<T> e = s.R.column_z();
   s.u.x = y[0] - dot(e, link.joint == JointType::hinge ? s.pA.n : s.pA.f);
