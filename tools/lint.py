@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """All static checks; exit status 1 if any found a problem.
 
-usage: tools/lint.py [--build DIRECTORY] [--only NAME ...]     names: includes format words headers isa lengths
+usage: tools/lint.py [--build DIRECTORY] [--only NAME ...]     names: includes format words columns headers isa lengths
 """
 
 import argparse
@@ -18,7 +18,7 @@ import lint_text
 def main():
     parser = argparse.ArgumentParser(description="Static checks of the repository.")
     parser.add_argument("--build", type=Path, default=Path("build"), help="build tree whose objects are checked")
-    parser.add_argument("--only", nargs="+", metavar="NAME", help="includes format words headers isa lengths")
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="includes format words columns headers isa lengths")
     arguments = parser.parse_args()
 
     root = lint_includes.repository()
@@ -27,6 +27,7 @@ def main():
         "includes": lambda: lint_includes.check(root),
         "format": lambda: lint_text.check_format(root, jobs),
         "words": lambda: lint_text.check_words(root),
+        "columns": lambda: lint_text.check_columns(root),
         "headers": lambda: lint_headers.check(root, jobs),
         "isa": lambda: lint_isa.check(arguments.build),
     }

@@ -11,6 +11,7 @@ MACHINE_WORDS = re.compile("|".join(["/wor" + "k/", "/tm" + "p/", "/opt" + "/pyp
                                      "pyen" + "v", r"\blocalhost:\d{4,5}/simple\b"]))
 FILE_LINES = {".hpp": 300, ".inl": 600, ".cpp": 600, ".py": 600}
 FUNCTION_LINES = 60
+COLUMNS = 120
 
 
 def tracked(root):
@@ -45,6 +46,16 @@ def check_words(root):
             if match and not line.startswith("#!"):
                 problems.append(f"{path.relative_to(root)}:{number}: a path or host of one machine (\"{match[0]}\")")
     return problems, f"{count} files"
+
+
+def check_columns(root):
+    """Comments alone: the formatter breaks lines of code, and strings are what they are."""
+    problems, files = [], [path for path in tracked(root) if path.suffix in CPP]
+    for path in files:
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            if len(line) > COLUMNS and line.lstrip().startswith("//"):
+                problems.append(f"{path.relative_to(root)}:{number}: a comment of {len(line)} columns (limit {COLUMNS})")
+    return problems, f"{len(files)} files"
 
 
 NOT_A_FUNCTION = re.compile(r"(namespace|class|struct|enum|union|extern|using)\b|[^(]*=")

@@ -3,11 +3,13 @@
 
 #include <nanobind/nanobind.h>
 
+#include <exception>
 #include <memory>
+#include <utility>
 #include <variant>
+#include <vector>
 
 #include "array.hpp"
-#include "tarsus/constraint/equality.hpp"
 #include "tarsus/geometry/shape.hpp"
 #include "tarsus/model/data.hpp"
 
@@ -19,6 +21,7 @@ void bind_data(nb::module_& m);
 void bind_dynamics(nb::module_& m);
 void bind_measure(nb::module_& m);
 void bind_control(nb::module_& m);
+void bind_equalities(nb::module_& m);
 void bind_constraint(nb::module_& m);
 void bind_sim(nb::module_& m);
 void bind_particles(nb::module_& m);
@@ -106,20 +109,20 @@ struct OwnedShape {
   std::shared_ptr<const HeightField> field;
 };
 
-/// Python's Equalities: a set that keeps its model alive. Steppers that were made with it hold on to its rows.
-struct PyEqualities {
-  nb::object owner;
-  EqualitySet set;
-  bool in_use = false;
+/// What rows that are Python functions share with the object that they belong to: the functions, which it holds where
+/// Python's garbage collector can see them, since functions often lead back to it; and the first error of one, which
+/// waits until the call that it spoiled is over.
+struct PythonRows {
+  std::vector<nb::object> functions;
+  std::exception_ptr error;
 
-  /// For additions. @throws ValueError once a Stepper has the set
-  EqualitySet& growing() {
-    if (in_use) throw ValueError("equalities", "in use by a Stepper", "additions before the Stepper is made");
-    return set;
+  void keep_error() {
+    if (!error) error = std::current_exception();
+  }
+  void rethrow() {
+    if (error) std::rethrow_exception(std::exchange(error, nullptr));
   }
 };
-/// @throws ValueError if it was made for another model
-PyEqualities& equalities_for(const Model& model, nb::handle equalities);
 
 /// While it lives, an object that one thread at a time may work on is taken. Used under Python's lock.
 class Taken {

@@ -1,9 +1,9 @@
-// Equality constraints, the KKT system and constrained dynamics.
-#include <nanobind/stl/array.h>
+// The KKT system and constrained dynamics.
 #include <nanobind/stl/string.h>
-#include <nanobind/stl/vector.h>
 
-#include "bindings.hpp"
+#include <optional>
+
+#include "equalities.hpp"
 #include "tarsus/base/number_text.hpp"
 #include "tarsus/constraint/kkt.hpp"
 
@@ -14,72 +14,33 @@ using nb::handle;
 
 namespace {
 
-using Point = std::array<double, 3>;
-Vec3d point(const Point& p) { return {p[0], p[1], p[2]}; }
+/// The set that a call is about: the caller's, or the model's own.
+class Asked {
+ public:
+  Asked(const Model& model, handle equalities) {
+    if (equalities.is_none())
+      own_.emplace(EqualitySet::of(model));
+    else
+      theirs_ = &equalities_for(model, equalities);
+  }
+  const EqualitySet& set() const { return theirs_ ? theirs_->set : *own_; }
+  void rethrow() const {
+    if (theirs_) theirs_->rows->rethrow();
+  }
 
-int joint_index(const Model& model, handle joint) {
-  return nb::isinstance<nb::str>(joint) ? model.joint_id(nb::cast<std::string>(joint)) : nb::cast<int>(joint);
-}
-
-BasicData<double>& single(AnyData& any, const Model& model) {
-  return *any.visit([&]<class R>(BasicData<R>& data) -> BasicData<double>* {
-    const Call<R> call(model, any, data);
-    if constexpr (std::is_same_v<R, double>) {
-      if (data.width() == 1) return &data;
-    }
-    throw ValueError("data", sizeof(R) == 8 ? "a batch" : "float32", "a single world in float64");
-  });
-}
-
-const EqualitySet& set_of(const Model& model, handle equalities, std::optional<EqualitySet>& own) {
-  if (equalities.is_none()) return own.emplace(EqualitySet::of(model));
-  return equalities_for(model, equalities).set;
-}
+ private:
+  std::optional<EqualitySet> own_;
+  const PyEqualities* theirs_ = nullptr;
+};
 
 AlignedVector<double> zeros(std::size_t n) { return AlignedVector<double>(n, 0.0); }
 
-/// J [nrow][nv] dense, from blocks filled at the poses in the workspace.
-AlignedVector<double> dense_jacobian(const Model& model, const BasicData<double>& data, DelassusRows<double>& rows) {
-  AlignedVector<double> J(std::size_t(rows.rows()) * model.nv, 0.0);
-  std::vector<double> part;
-  for (int b = 0; b < rows.blocks(); ++b) {
-    const auto block = rows.block(b);
-    part.resize(block.dofs.size() * block.stride);
-    rows.jacobian(model, data, b, part.data());
-    for (std::size_t k = 0; k < block.dofs.size(); ++k) {
-      for (int r = 0; r < block.nrow; ++r)
-        J[std::size_t(block.first_row + r) * model.nv + block.dofs[k]] += part[k * block.stride + r];
-    }
-  }
-  return J;
-}
-
-nb::object py_rows(const PyEqualities& self, AnyData& any, handle qpos, handle qvel) {
-  const Model& model = self.set.model();
-  BasicData<double>& data = single(any, model);
-  const Call<double> call(model, any, data);
-  const Input<double> q = call.qpos(qpos), v = call.optional("qvel", qvel, {model.nv});
-  const std::size_t m = self.set.rows(), n = model.nv;
-  AlignedVector<double> phi = zeros(m), rate = zeros(m), bias = zeros(m), rest = zeros(n), tau = zeros(n);
-  DelassusRows<double> rows(model);
-  self.set.add_blocks(rows);
-  const In<double> velocity = qvel.is_none() ? In<double>(rest) : In<double>(v);
-  kinematics<double>(model, data, q, velocity);
-  rnea<double>(model, data, q, velocity, rest, tau);  // accelerations that velocities alone bring
-  self.set.evaluate<double>(data, 0, q, velocity, rows, phi, rate, bias);
-  nb::dict out;
-  out["J"] = own_array(dense_jacobian(model, data, rows), {m, n});
-  out["phi"] = own_array(std::move(phi), {m}), out["rate"] = own_array(std::move(rate), {m}),
-  out["bias"] = own_array(std::move(bias), {m});
-  return out;
-}
-
 nb::object py_solve_kkt(const Model& model, AnyData& any, handle qpos, handle y1, handle y2, handle sigma,
                         handle joint_inertia, const std::string& method, handle equalities) {
-  BasicData<double>& data = single(any, model);
+  BasicData<double>& data = single_world(any, model);
   const Call<double> call(model, any, data);
-  std::optional<EqualitySet> own;
-  const EqualitySet& set = set_of(model, equalities, own);
+  const Asked asked(model, equalities);
+  const EqualitySet& set = asked.set();
   const int m = set.rows();
   const Input<double> q = call.qpos(qpos), right = call.in("y1", y1, {model.nv}),
                       rows_right = call.optional("y2", y2, {m}), soft = call.optional("sigma", sigma, {m}),
@@ -90,6 +51,7 @@ nb::object py_solve_kkt(const Model& model, AnyData& any, handle qpos, handle y1
   AlignedVector<double> phi = zeros(m), x1 = zeros(model.nv), x2 = zeros(m);
   kinematics<double>(model, data, q);
   set.evaluate<double>(data, 0, q, {}, rows, phi, {}, {});
+  asked.rethrow();
   KktSolver solver(model);
   const KktInput in{data,
                     rows,
@@ -109,114 +71,53 @@ nb::object py_solve_kkt(const Model& model, AnyData& any, handle qpos, handle y1
   return out;
 }
 
+/// K of every world: the caller's, or the armature.
+template <class R>
+AlignedVector<R> inertia_of(const Call<R>& call, handle joint_inertia) {
+  const Input<R> given = call.optional("joint_inertia", joint_inertia, {call.model.nv});
+  if (!joint_inertia.is_none()) return {given.span().begin(), given.span().end()};
+  AlignedVector<R> K(call.data.size(call.model.nv));
+  for (std::size_t i = 0; i < K.size(); ++i) K[i] = R(call.model.armature[i / call.data.width() % call.model.nv]);
+  return K;
+}
+
+template <class R>
+nb::object constrained(const Call<R>& call, const Asked& asked, handle qpos, handle qvel, handle tau, double dt,
+                       handle joint_inertia) {
+  const Model& model = call.model;
+  BasicData<R>& data = call.data;
+  const Input<R> q = call.qpos(qpos), v = call.qvel(qvel), force = call.in("tau", tau, {model.nv});
+  const AlignedVector<R> K = inertia_of(call, joint_inertia);
+  ConstrainedDynamics<R> dynamics(model, asked.set(), data);
+  AlignedVector<R> qacc(data.size(model.nv));
+  call.run([&] { dynamics.accelerate(data, dt, q, v, force, K, qacc); });
+  asked.rethrow();
+  nb::dict out;
+  out["qacc"] = own_array(std::move(qacc), batch_shape(data, {model.nv}));
+  out["x2"] = own_array(AlignedVector<R>(dynamics.multiplier().begin(), dynamics.multiplier().end()),
+                        batch_shape(data, {asked.set().rows()}));
+  if (data.width() == 1) {
+    out["status"] = name(dynamics.status(0));
+  } else {
+    nb::list statuses;
+    for (int world = 0; world < data.worlds(); ++world) statuses.append(name(dynamics.status(world)));
+    out["status"] = statuses;
+  }
+  return out;
+}
+
 nb::object py_constrained(const Model& model, AnyData& any, handle qpos, handle qvel, handle tau, double dt,
                           handle joint_inertia, handle equalities) {
-  BasicData<double>& data = single(any, model);
-  const Call<double> call(model, any, data);
   if (!(dt >= 0) || !std::isfinite(dt)) throw ValueError("dt", number_text(dt), "0 (exact) or a step [s]");
-  std::optional<EqualitySet> own;
-  const EqualitySet& set = set_of(model, equalities, own);
-  const Input<double> q = call.qpos(qpos), v = call.qvel(qvel), force = call.in("tau", tau, {model.nv}),
-                      inertia = call.optional("joint_inertia", joint_inertia, {model.nv});
-  ConstrainedDynamics<double> dynamics(model, set, data);
-  AlignedVector<double> qacc = zeros(model.nv);
-  dynamics.accelerate(data, dt, q, v, force, joint_inertia.is_none() ? In<double>(model.armature) : In<double>(inertia),
-                      qacc);
-  const std::size_t m = set.rows();
-  nb::dict out;
-  out["qacc"] = own_array(std::move(qacc), {std::size_t(model.nv)});
-  out["x2"] = own_array(AlignedVector<double>(dynamics.multiplier().begin(), dynamics.multiplier().end()), {m});
-  out["status"] = name(dynamics.status(0));
-  return out;
+  const Asked asked(model, equalities);
+  return any.visit([&]<class R>(BasicData<R>& data) {
+    return constrained<R>(Call<R>(model, any, data), asked, qpos, qvel, tau, dt, joint_inertia);
+  });
 }
 
 }  // namespace
 
-PyEqualities& equalities_for(const Model& model, handle equalities) {
-  PyEqualities& e = nb::cast<PyEqualities&>(equalities);
-  if (&e.set.model() != &model) throw ValueError("equalities", "made for another model", "this model's own");
-  return e;
-}
-
 void bind_constraint(nb::module_& m) {
-  nb::class_<PyEqualities>(m, "Equalities",
-                           "Equality constraints of a model. Equalities(model) has those of the model's file, "
-                           "Equalities(model, own=False) none. Points are in bodies' frames; body 0 is the world.")
-      .def(
-          "__init__",
-          [](PyEqualities* self, nb::object model, bool own) {
-            const Model& m = nb::cast<const Model&>(model);
-            new (self) PyEqualities{model, own ? EqualitySet::of(m) : EqualitySet(m)};
-          },
-          "model"_a, "own"_a = true, nb::sig("def __init__(self, model: Model, own: bool = True) -> None"))
-      .def("__len__", [](const PyEqualities& e) { return e.set.size(); })
-      .def("__repr__",
-           [](const PyEqualities& e) {
-             return "<tarsus.Equalities of '" + e.set.model().name + "' " + std::to_string(e.set.size()) +
-                    " constraints, " + std::to_string(e.set.rows()) + " rows>";
-           })
-      .def_prop_ro(
-          "nrow", [](const PyEqualities& e) { return e.set.rows(); }, "Rows of all constraints.")
-      .def_prop_ro(
-          "row_names",
-          [](const PyEqualities& e) {
-            std::vector<std::string> names;
-            for (int r = 0; r < e.set.rows(); ++r) names.push_back(e.set.row_name(r));
-            return names;
-          },
-          "One name a row.")
-      .def(
-          "add_connect",
-          [](PyEqualities& e, const std::string& name, handle a, const Point& p, handle b, const Point& q) {
-            return e.growing().add_connect(name, body_index(e.set.model(), a), point(p), body_index(e.set.model(), b),
-                                           point(q));
-          },
-          "name"_a, "body_a"_a, "point_a"_a, "body_b"_a, "point_b"_a, "Two points stay together: three rows.")
-      .def(
-          "add_distance",
-          [](PyEqualities& e, const std::string& name, handle a, const Point& p, handle b, const Point& q,
-             double length) {
-            return e.growing().add_distance(name, body_index(e.set.model(), a), point(p), body_index(e.set.model(), b),
-                                            point(q), length);
-          },
-          "name"_a, "body_a"_a, "point_a"_a, "body_b"_a, "point_b"_a, "length"_a,
-          "Two points stay `length` apart [m]: one row.")
-      .def(
-          "add_point_on_plane",
-          [](PyEqualities& e, const std::string& name, handle a, const Point& p, handle b, const Point& q,
-             const Point& n) {
-            return e.growing().add_point_on_plane(name, body_index(e.set.model(), a), point(p),
-                                                  body_index(e.set.model(), b), point(q), point(n));
-          },
-          "name"_a, "body_a"_a, "point_a"_a, "body_b"_a, "point_b"_a, "normal"_a,
-          "A point of a stays in a plane fixed to b: one row.")
-      .def(
-          "add_joint",
-          [](PyEqualities& e, const std::string& name, handle a, handle b, const std::array<double, 5>& polynomial) {
-            return e.growing().add_joint(name, joint_index(e.set.model(), a),
-                                         b.is_none() ? -1 : joint_index(e.set.model(), b), polynomial);
-          },
-          "name"_a, "joint_a"_a, "joint_b"_a.none(), "polynomial"_a,
-          "q_a - ref_a = sum c_k (q_b - ref_b)^k; joint_b None: a constant. One row.")
-      .def(
-          "add_weld",
-          [](PyEqualities& e, const std::string& name, handle a, handle b, const std::array<double, 9>& R,
-             const Point& p) {
-            const Mat3d rotation{R[0], R[1], R[2], R[3], R[4], R[5], R[6], R[7], R[8]};
-            return e.growing().add_weld(name, body_index(e.set.model(), a), body_index(e.set.model(), b),
-                                        {rotation, point(p)});
-          },
-          "name"_a, "body_a"_a, "body_b"_a, "rotation"_a, "position"_a,
-          "b keeps its pose in a's frame: rotation (nine numbers, row by row) and position [m]. Six rows.")
-      .def(
-          "set_softness",
-          [](PyEqualities& e, int index, double compliance, double damping_steps) {
-            e.set.set_softness(index, {compliance, damping_steps});
-          },
-          "index"_a, "compliance"_a, "damping_steps"_a, "SPOOK's compliance and damping time in steps, used by steps.")
-      .def("rows", &py_rows, "data"_a, "qpos"_a.none(), "qvel"_a.none() = nb::none(),
-           nb::sig("def rows(self, data: Data, qpos: numpy.ndarray, qvel: numpy.ndarray | None = None) -> dict"),
-           "phi [nrow], J [nrow][nv], rate J qvel and bias dJ/dt qvel, at one configuration.");
   m.def(
       "solve_kkt", &py_solve_kkt, "model"_a, "data"_a, "qpos"_a.none(), "y1"_a.none(), "y2"_a.none() = nb::none(),
       "sigma"_a.none() = nb::none(), "joint_inertia"_a.none() = nb::none(), "method"_a = "automatic",
@@ -237,8 +138,8 @@ void bind_constraint(nb::module_& m) {
                 "numpy.ndarray, dt: float "
                 "= 0.0, joint_inertia: numpy.ndarray | None = None, equalities: Equalities | None = None) -> dict"),
         "Joint accelerations under the constraints: exact for dt = 0, SPOOK's softened rows over a step dt otherwise. "
-        "Returns qacc [nv], x2 "
-        "(the force on the bodies is -J' x2), status.");
+        "Returns qacc [nv], x2 [nrow]\n"
+        "(the force on the bodies is -J' x2) and status; a batch's arrays have its layout, and status is a list.");
 }
 
 }  // namespace tarsus::python

@@ -11,6 +11,7 @@ NB_MODULE(_core, m) {
   tarsus::python::bind_dynamics(m);
   tarsus::python::bind_measure(m);
   tarsus::python::bind_control(m);
+  tarsus::python::bind_equalities(m);
   tarsus::python::bind_constraint(m);
   tarsus::python::bind_sim(m);
   tarsus::python::bind_particles(m);

@@ -33,13 +33,6 @@ std::vector<double> numbers(const char* argument, handle object, const Shape& sh
   return {in.span().begin(), in.span().end()};
 }
 
-/// What rows that are Python functions share with the system that they belong to: the functions, and the first error of
-/// one, which waits until the step that it spoiled is over.
-struct PythonRows {
-  std::vector<nb::object> functions;
-  std::exception_ptr error;
-};
-
 /// Python's ParticleSystem. `revision` counts what an integrator that exists already cannot follow.
 struct Particles {
   ParticleSystem system;
@@ -55,9 +48,7 @@ struct Particles {
   }
 
   std::size_t n() const { return system.mass.size(); }
-  void rethrow() const {
-    if (rows->error) std::rethrow_exception(std::exchange(rows->error, nullptr));
-  }
+  void rethrow() const { rows->rethrow(); }
   template <class F>
   int add(F f) {
     changing();
@@ -81,7 +72,7 @@ RowFunction row_function(std::shared_ptr<PythonRows> rows, std::size_t index) {
       if (!gradient.empty()) std::copy(slope.span().begin(), slope.span().end(), gradient.begin());
       return nb::cast<double>(result[0]);
     } catch (...) {
-      if (!rows->error) rows->error = std::current_exception();
+      rows->keep_error();
     }
     std::fill(gradient.begin(), gradient.end(), std::numeric_limits<double>::quiet_NaN());
     return std::numeric_limits<double>::quiet_NaN();

@@ -3,7 +3,7 @@
 
 #include <nanobind/stl/string.h>
 
-#include "bindings.hpp"
+#include "equalities.hpp"
 #include "tarsus/base/number_text.hpp"
 
 namespace tarsus::python {
@@ -118,16 +118,18 @@ class AnyStepper {
     options.rows.restitution = arguments.restitution, options.rows.solve.tolerance = arguments.tolerance;
     if (!equalities_.is_none()) {
       PyEqualities& e = equalities_for(any_->model(), equalities_);
-      e.in_use = true, options.equalities = &e.set;
+      e.in_use = true, options.equalities = &e.set, python_rows_ = e.rows;
     }
     any_->visit([&]<class R>(BasicData<R>& d) { stepper_ = std::make_unique<Stepper<R>>(any_->model(), d, options); });
   }
 
   int step(const Drives* drives, handle qpos_target, handle qvel_target) {
     const Taken taken(busy_, "stepper");
-    return visit([&]<class R>(Stepper<R>& s, BasicData<R>& d) {
+    const int bad = visit([&]<class R>(Stepper<R>& s, BasicData<R>& d) {
       return python::step<R>(s, Call<R>(any_->model(), *any_, d), drives, qpos_target, qvel_target);
     });
+    if (python_rows_) python_rows_->rethrow();
+    return bad;
   }
   nb::list status() {
     return visit([&]<class R>(Stepper<R>& s, BasicData<R>& d) { return statuses(s, d.worlds()); });
@@ -175,6 +177,7 @@ class AnyStepper {
     });
   }
   nb::object data() const { return owner_; }
+  handle equalities() const { return equalities_; }
   std::string repr() {
     return visit([&]<class R>(Stepper<R>& s, BasicData<R>& d) {
       const StepOptions& o = s.options();
@@ -196,6 +199,7 @@ class AnyStepper {
   nb::object owner_;
   AnyData* any_;
   nb::object equalities_;
+  std::shared_ptr<PythonRows> python_rows_;
   bool busy_ = false;
   std::variant<std::unique_ptr<Stepper<double>>, std::unique_ptr<Stepper<float>>> stepper_;
 };
@@ -218,8 +222,21 @@ nb::object py_state_hash(AnyData& any) {
 
 }  // namespace
 
+namespace {
+
+/// Python's garbage collector sees through a cycle such as stepper -> equalities -> function -> globals -> stepper, which
+/// Equalities then breaks.
+int traverse_stepper(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  if (nb::inst_ready(self)) Py_VISIT(nb::inst_ptr<AnyStepper>(self)->equalities().ptr());
+  return 0;
+}
+PyType_Slot stepper_slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(traverse_stepper)}, {0, nullptr}};
+
+}  // namespace
+
 void bind_sim(nb::module_& m) {
-  nb::class_<AnyStepper> c(m, "Stepper",
+  nb::class_<AnyStepper> c(m, "Stepper", nb::type_slots(stepper_slots),
                            "Advances the worlds of a Data, again and again, and remembers which of them went bad.\n\n"
                            "A world that goes bad freezes at its last good state; its neighbours go on.");
   c.def(

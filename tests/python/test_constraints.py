@@ -319,3 +319,31 @@ def test_pinocchio_on_files(path):
         figures.update({name: max(figures.get(name, 0), figure) for name, figure in found.items()})
     print(f"\n{'/'.join(path.parts[-2:])}: {eq.nrow} rows between bodies, {others} other equalities left out; {figures}")
     assert all(figure < 1e-8 for figure in figures.values()), figures
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_a_batch_is_its_worlds(dtype):
+    """Humanoids held at both feet, worlds side by side in lanes, against one world after the other in double."""
+    model = tarsus.Model.load(str(ROOT / "models" / "humanoid.xml"))
+    probe, rng, n = tarsus.Data(model), np.random.default_rng(2), 11
+    tarsus.kinematics(model, probe, np.array(model.qpos0))
+    eq = tarsus.Equalities(model, own=False)
+    for foot in ("left_foot", "right_foot"):
+        rotation, position = tarsus.body_pose(model, probe, foot)
+        eq.add_weld(foot, foot, 0, list(rotation.T.ravel()), list(-rotation.T @ position))
+    batch = tarsus.Data(model, worlds=n, dtype=dtype)
+    qpos, qvel, tau = (np.array(getattr(batch, name)) for name in ("qpos", "qvel", "tau"))
+    states = []
+    for k in range(n):
+        q = tarsus.integrate(model, probe, np.array(model.qpos0), 0.1 * rng.normal(size=model.nv), 1.0)
+        states.append([q.astype(dtype), rng.normal(size=model.nv).astype(dtype), 10 * rng.normal(size=model.nv).astype(dtype)])
+        for array, values in zip((qpos, qvel, tau), states[-1]):
+            batch.set(array, k, values)
+    together = tarsus.constrained_dynamics(model, batch, qpos, qvel, tau, dt=0.01, equalities=eq)
+    assert together["status"] == ["solved"] * n
+    tolerance = 1e-10 if dtype == "float64" else 2e-3
+    for k in range(n):
+        alone = tarsus.constrained_dynamics(model, probe, *(x.astype("float64") for x in states[k]), dt=0.01, equalities=eq)
+        for name in ("qacc", "x2"):
+            got = batch.get(together[name], k) if name == "qacc" else together[name][k // batch.width, :, k % batch.width]
+            assert np.abs(got - alone[name]).max() < tolerance * np.abs(alone[name]).max(), (k, name)

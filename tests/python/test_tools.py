@@ -96,3 +96,10 @@ void long_signature(int first,
 }
 """.splitlines()
     assert list(lint_text.functions(lines)) == [(4, 3), (9, 6)]
+
+
+def test_a_comment_beyond_the_column_is_found(tmp_path):
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    write(tmp_path / "src/math/wide.cpp", f"// {'Σ' * 117}\n// {'Σ' * 118}\nint long_code = {'1 + ' * 40}1;\n")
+    problems, _ = lint_text.check_columns(tmp_path)
+    assert len(problems) == 1 and problems[0].startswith("src/math/wide.cpp:2: a comment of 121 columns")
