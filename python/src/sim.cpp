@@ -224,8 +224,8 @@ nb::object py_state_hash(AnyData& any) {
 
 namespace {
 
-/// Python's garbage collector sees through a cycle such as stepper -> equalities -> function -> globals -> stepper, which
-/// Equalities then breaks.
+/// Python's garbage collector sees through a cycle such as stepper -> equalities -> function -> globals -> stepper,
+/// which Equalities then breaks.
 int traverse_stepper(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
   if (nb::inst_ready(self)) Py_VISIT(nb::inst_ptr<AnyStepper>(self)->equalities().ptr());

@@ -161,8 +161,8 @@ void ConstrainedDynamics<R>::solve_pack(BasicData<R>& data, const Inputs& in, R*
   sweeps.outward(view, state, u_.data(), qacc);
 }
 
-/// Limb by limb; worlds in which a limb's rows are more than its own joints can hold are done again, all rows at once. A
-/// world's answer does not depend on its neighbours'.
+/// Limb by limb; worlds in which a limb's rows are more than its own joints can hold are done again, all rows at once.
+/// A world's answer does not depend on its neighbours'.
 template <class R>
 void ConstrainedDynamics<R>::solve_limbs(BasicData<R>& data, const Inputs& in, R* qacc) {
   const ModelView<R> view = model_.view<R>();

@@ -1,9 +1,9 @@
-// φ, J, J q̇ and J̇ q̇ of connects and welds, one constraint at a time or several of one world side by side. Both run the
-// same operations in the same order: equal to the bit.
+// φ, J, J q̇ and J̇ q̇ of connects and welds, one constraint at a time or several of one world side by side. Both run
+// the same operations in the same order: equal to the bit.
 //
-// A weld's orientation, in world axes: with F the frames that coincide, E = F_a F_bᵀ and its quaternion (w, v), Ω = ω_a -
-// ω_b: φ = s F_bᵀ v, φ̇ = s/2 F_bᵀ (w Ω + Ω × v); the row along axis f_k of F_b is the moment s/2 (w f_k + v × f_k). With
-// F_b the world's axes nothing is left of F_b.
+// A weld's orientation, in world axes: with F the frames that coincide, E = F_a F_bᵀ and its quaternion (w, v), Ω = ω_a
+// - ω_b: φ = s F_bᵀ v, φ̇ = s/2 F_bᵀ (w Ω + Ω × v); the row along axis f_k of F_b is the moment s/2 (w f_k + v × f_k).
+// With F_b the world's axes nothing is left of F_b.
 #pragma once
 
 #include "constraint/equality_view.hpp"

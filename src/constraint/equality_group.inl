@@ -10,8 +10,8 @@
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-/// out[k], lane l: numbers k of [0, n) at from[l], whole packs of them (what lies behind a link's numbers is more of the
-/// link).
+/// out[k], lane l: numbers k of [0, n) at from[l], whole packs of them (what lies behind a link's numbers is more of
+/// the link).
 template <int n, class S, class T>
 TARSUS_INLINE void gather_lanes(const T* const* from, S* out) {
   constexpr int kLanes = kWidth<S>;
@@ -31,8 +31,8 @@ TARSUS_INLINE void store_some(T* p, const S& x) {
   }
 }
 
-/// Number k of lane l, x[k], to to[l] + k, for k < n. x has whole packs of numbers, and is used up. kPadding: zeros up to
-/// whole packs.
+/// Number k of lane l, x[k], to to[l] + k, for k < n. x has whole packs of numbers, and is used up. kPadding: zeros up
+/// to whole packs.
 template <int n, bool kPadding, class S, class T>
 TARSUS_INLINE void scatter_lanes(S* x, T* const* to) {
   constexpr int kLanes = kWidth<S>, kLeft = n % kLanes;

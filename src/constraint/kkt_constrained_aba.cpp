@@ -157,8 +157,8 @@ void KktSolver::ConstrainedAba::round() {
   solver.residuals(in, x1, x2, s.r1, s.r2);
 }
 
-/// What the last digit of x₁ makes of r₁, M̂ (ε x₁): no method leaves less. On chains of thousands of links that is far more
-/// than a digit of the forces, since M̂ x₁ is a small difference of large numbers.
+/// What the last digit of x₁ makes of r₁, M̂ (ε x₁): no method leaves less. On chains of thousands of links that is far
+/// more than a digit of the forces, since M̂ x₁ is a small difference of large numbers.
 double KktSolver::ConstrainedAba::rounding() {
   constexpr double kDigit = std::numeric_limits<double>::epsilon();
   for (int i = 0; i < m.nv; ++i)

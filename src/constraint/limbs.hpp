@@ -11,9 +11,9 @@ namespace tarsus {
 template <class R>
 class Limbs {
  public:
-  /// Of all blocks of `rows`, none of which may be added or moved afterwards. Applies where the model is one tree with a
-  /// free root, every block is a force on links, and rows fall into at least two groups that meet at the root alone, of
-  /// which at least one has no more rows than DoFs below it.
+  /// Of all blocks of `rows`, none of which may be added or moved afterwards. Applies where the model is one tree with
+  /// a free root, every block is a force on links, and rows fall into at least two groups that meet at the root alone,
+  /// of which at least one has no more rows than DoFs below it.
   Limbs(const Model& model, DelassusRows<R>& rows);
 
   bool apply() const { return view_.limbs > 0; }

@@ -1,4 +1,5 @@
-// Constrained dynamics of a floating base whose rows sit on several limbs: a limb's rows are eliminated before the root.
+// Constrained dynamics of a floating base whose rows sit on several limbs: a limb's rows are eliminated before the
+// root.
 //
 // Rows of different limbs meet at the root alone. With B = Wᵀ D⁻¹ W over the joints of one limb, F [6][rows] the rows'
 // forces as they reach the root, b = Wᵀ D⁻¹ u - y₂ over those joints, D₀ the root's articulated inertia and a its
@@ -6,13 +7,13 @@
 //
 //   (B + Σ) x = b + Fᵀ a,   D₀ a = u₀ - Σ_limbs F x,
 //
-// so a limb whose rows its own joints can hold adds F B⁻¹ Fᵀ to the root's inertia and F B⁻¹ b to its bias force, and the
-// root is reduced as a link with children is. That leaves small factors (6 rows a weld, with 7 columns carried along)
-// in place of one of all rows. Rows that a limb cannot hold (more rows than joints), or the last limb's, are kept: theirs
-// is the usual Λ⁻¹ of delassus.hpp, with the root's new factor. Then x of the limbs from a.
+// so a limb whose rows its own joints can hold adds F B⁻¹ Fᵀ to the root's inertia and F B⁻¹ b to its bias force, and
+// the root is reduced as a link with children is. That leaves small factors (6 rows a weld, with 7 columns carried
+// along) in place of one of all rows. Rows that a limb cannot hold (more rows than joints), or the last limb's, are
+// kept: theirs is the usual Λ⁻¹ of delassus.hpp, with the root's new factor. Then x of the limbs from a.
 //
-// [Rows eliminated on the way in: Vereshchagin 1974; Sathya & Carpentier 2023, arXiv 2310.03676. Here by limb, exact, and
-// handed over where B is nearly singular: a straight leg cannot be held along itself by its own joints.]
+// [Rows eliminated on the way in: Vereshchagin 1974; Sathya & Carpentier 2023, arXiv 2310.03676. Here by limb, exact,
+// and handed over where B is nearly singular: a straight leg cannot be held along itself by its own joints.]
 #pragma once
 
 #include "constraint/limbs_view.hpp"

@@ -33,8 +33,8 @@ Sym3d in_plane(const Vec3d& t1, const Vec3d& t2, double t11, double t12, double 
           c1.y * t1.y + c2.y * t2.y, c1.y * t1.z + c2.y * t2.z, c1.z * t1.z + c2.z * t2.z};
 }
 
-/// x = a⁻¹ x for the unknowns from `first` on; a [n][n] is used up. What is left of 1 + B A with positive B and A: never
-/// singular.
+/// x = a⁻¹ x for the unknowns from `first` on; a [n][n] is used up. What is left of 1 + B A with positive B and A:
+/// never singular.
 void solve_dense(std::vector<double>& a, std::vector<double>& x, int first) {
   using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
   const Eigen::Index n = Eigen::Index(x.size()), left = n - first;

@@ -164,8 +164,8 @@ void TreeRows<R>::add_joint_row(int joint, const double* entries, double speed, 
 }
 
 /// A row for the side of a joint's range that it could reach within the step, and a little beyond. Beside
-/// held loops it is as soft as a contact, in proportion to the inverse mass that the joint alone feels: in the posture of
-/// a moment they can leave a joint that nothing but boundless forces would move.
+/// held loops it is as soft as a contact, in proportion to the inverse mass that the joint alone feels: in the posture
+/// of a moment they can leave a joint that nothing but boundless forces would move.
 template <class R>
 void TreeRows<R>::add_limit(const LinkState<R>& link, int joint, In<R> qpos, In<R> qvel, In<R> free_velocity,
                             double h) {

@@ -1,9 +1,10 @@
-// The branch-induced sparse factor LᵀL = H of a tree's mass matrix, in packed rows.  [Featherstone 2008, section 6.5, table 6.3]
+// The branch-induced sparse factor LᵀL = H of a tree's mass matrix, in packed rows.  [Featherstone 2008, section 6.5,
+// table 6.3]
 //
-// H(k, j) is not zero only where DoF j lies between DoF k and the root, or the other way round. Row k therefore holds depth[k]
-// numbers for its ancestors, the root's first, then its diagonal. The ancestors of an ancestor are the beginning of the same
-// list, so the update that elimination makes to row j is one axpy over the first depth[j] + 1 numbers of row k: contiguous, and no n²
-// array anywhere.
+// H(k, j) is not zero only where DoF j lies between DoF k and the root, or the other way round. Row k therefore holds
+// depth[k] numbers for its ancestors, the root's first, then its diagonal. The ancestors of an ancestor are the
+// beginning of the same list, so the update that elimination makes to row j is one axpy over the first depth[j] + 1
+// numbers of row k: contiguous, and no n² array anywhere.
 #pragma once
 
 #include "control/branch_view.hpp"

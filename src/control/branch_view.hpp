@@ -3,7 +3,8 @@
 
 namespace tarsus {
 
-/// Row k is rows[start[k] .. start[k] + depth[k]], the diagonal last; ancestor[start[k] + j] is the DoF of its j-th number.
+/// Row k is rows[start[k] .. start[k] + depth[k]], the diagonal last; ancestor[start[k] + j] is the DoF of its j-th
+/// number.
 struct BranchView {
   int n;
   const int* start;     ///< [n + 1]

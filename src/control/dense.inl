@@ -1,5 +1,6 @@
-// Eigen's dense LLᵀ, compiled for each instruction set like the kernels, so that the dense baseline is as fast as this machine
-// lets it be. Eigen's namespace is renamed for the purpose: else the linker would mix its copies (cmake/TarsusIsa.cmake).
+// Eigen's dense LLᵀ, compiled for each instruction set like the kernels, so that the dense baseline is as fast as this
+// machine lets it be. Eigen's namespace is renamed for the purpose: else the linker would mix its copies
+// (cmake/TarsusIsa.cmake).
 #pragma once
 
 #include <cmath>

@@ -7,9 +7,9 @@
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-/// 2 acos(w) / sqrt(1 - w²), the factor from a unit quaternion's vector part to its rotation vector, for 0 <= w <= 1. It is
-/// analytic there (its only singularity is w = -1), so a Chebyshev series in 2 w - 1 converges by 5.8 a term: 1.3e-16
-/// relative with these 22, 2e-9 with the 11 for float. No root, no division, no branch.
+/// 2 acos(w) / sqrt(1 - w²), the factor from a unit quaternion's vector part to its rotation vector, for 0 <= w <= 1.
+/// It is analytic there (its only singularity is w = -1), so a Chebyshev series in 2 w - 1 converges by 5.8 a term:
+/// 1.3e-16 relative with these 22, 2e-9 with the 11 for float. No root, no division, no branch.
 template <class T>
 TARSUS_INLINE T log_factor(T w) {
   const T x = mul_add(T(Real<T>(2)), w, T(Real<T>(-1)));
@@ -57,7 +57,8 @@ TARSUS_INLINE void pull3(const Vec3<T>& e, const Vec3<T>& w, T kp, T kd, T* forc
   put3(force, mul_add(e, -kp, mul_add(w, -kd, get3(force))));
 }
 
-/// Adds the force -kp (error after h q̇) - kd (q̇ - q̄̇) of one joint. All pointers are to the joint's own numbers; vt null: zero.
+/// Adds the force -kp (error after h q̇) - kd (q̇ - q̄̇) of one joint. All pointers are to the joint's own numbers; vt
+/// null: zero.
 template <class T>
 TARSUS_INLINE void pull(JointType joint, const T* q, const T* v, const T* qt, const T* vt, const Real<T>* kp,
                         const Real<T>* kd, T h, T* force) {

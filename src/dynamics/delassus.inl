@@ -38,9 +38,9 @@ TARSUS_INLINE void store_vec(T* p, int stride, const Vec3<P>& v) {
 
 /// One joint of a climb, kN packs of rows side by side: a climb is a chain of dependent operations, and two chains take
 /// hardly longer than one. y [kN][6]: the rows' own entries in world axes (linear first for a free joint; only
-/// [0..nv) are read) or null. Writes the joint's rows of W and DW; f becomes what the parent feels, at the parent's origin
-/// (not for a free joint). below_root: of a free joint W alone, whose factor is not known yet. kIsotropic: the factors are aba's (K the same about all
-/// axes of a ball), not those of a rotation at its force limit.
+/// [0..nv) are read) or null. Writes the joint's rows of W and DW; f becomes what the parent feels, at the parent's
+/// origin (not for a free joint). below_root: of a free joint W alone, whose factor is not known yet. kIsotropic: the
+/// factors are aba's (K the same about all axes of a ball), not those of a rotation at its force limit.
 template <class T, class P, int kN>
 TARSUS_INLINE void climb_free(const LinkState<T>& s, Force<P>* f, const P (*y)[6], T* W, T* DW, int stride,
                               bool below_root) {
@@ -152,7 +152,8 @@ template <class T, class P, bool kIsotropic = false>
 void sweep_pair_kernel(const ModelView<Real<T>>& m, const LinkState<T>* state, const RowBlockView<Real<T>>& block) {
   constexpr int kRows = int(sizeof(P) / sizeof(T));
   int row = 0;
-  // One row of a pack of worlds fills the registers; only where each joint does little do two hide each other's waiting.
+  // One row of a pack of worlds fills the registers; only where each joint does little do two hide each other's
+  // waiting.
   if (kRows > 1 || block.ndof < 2 * block.nlink) {
     for (; row + kRows < block.nrow; row += 2 * kRows) sweep_pair_rows<T, P, 2, kIsotropic>(m, state, block, row);
   }
@@ -242,8 +243,8 @@ void gram_kernel(int count, int nrow, const T* W, int stride, const T* DW, int s
   if (j < stride_d) gram_columns<T, P, 1>(count, rows_to(j + kRows), W, stride, DW + j, stride_d, add, out + j, ld);
 }
 
-/// Jv[r] = Σ_k DW[k][r] u[dof k] for kJ packs of rows, of which nrow rows are written. Even and odd DoFs have sums of their
-/// own, so that they need not wait for each other.
+/// Jv[r] = Σ_k DW[k][r] u[dof k] for kJ packs of rows, of which nrow rows are written. Even and odd DoFs have sums of
+/// their own, so that they need not wait for each other.
 template <class T, class P, int kJ>
 TARSUS_INLINE void velocity_tile(int ndof, const int* dofs, int nrow, int stride, const T* DW, const T* u, T* Jv) {
   constexpr int kRows = int(sizeof(P) / sizeof(T));

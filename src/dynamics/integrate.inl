@@ -17,9 +17,9 @@ TARSUS_INLINE Quat<T> exponential_far(const Vec3<T>& v, T z) {
   return {c, v.x * s, v.y * s, v.z * s};
 }
 
-/// Unit quaternion (cos θ/2, v sin(θ/2)/θ) of the rotation vector v. Both factors are entire in z = θ²; up to θ² = 10, half a turn in
-/// one step, Chebyshev series of degree 8 (error 1e-17) and no root, division or reduction. A lane beyond takes the general
-/// case, whose choice is by lane, so that neighbours' bits do not change.
+/// Unit quaternion (cos θ/2, v sin(θ/2)/θ) of the rotation vector v. Both factors are entire in z = θ²; up to θ² = 10,
+/// half a turn in one step, Chebyshev series of degree 8 (error 1e-17) and no root, division or reduction. A lane
+/// beyond takes the general case, whose choice is by lane, so that neighbours' bits do not change.
 template <class T>
 TARSUS_INLINE Quat<T> exponential(const Vec3<T>& v) {
   using R = Real<T>;

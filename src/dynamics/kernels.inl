@@ -1,5 +1,5 @@
-// Fills a KernelTable with the kernels for one scalar type. Included by the files in isa/ only, each compiled with its own
-// instruction set and TARSUS_ISA.
+// Fills a KernelTable with the kernels for one scalar type. Included by the files in isa/ only, each compiled with its
+// own instruction set and TARSUS_ISA.
 #pragma once
 
 #include "dynamics/crba.inl"

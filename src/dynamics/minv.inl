@@ -1,5 +1,5 @@
-// x = M̂⁻¹ y by two sweeps over the factors that aba() or factor() left behind: force inward, acceleration outward, O(nlink).
-// M̂ = M + diag K with the K that the factors were made with.  [Featherstone 2008, ch. 7; KKT notes, step 2]
+// x = M̂⁻¹ y by two sweeps over the factors that aba() or factor() left behind: force inward, acceleration outward,
+// O(nlink). M̂ = M + diag K with the K that the factors were made with.  [Featherstone 2008, ch. 7; KKT notes, step 2]
 #pragma once
 
 #include "dynamics/aba.inl"

@@ -116,8 +116,8 @@ void RigidWorld<R>::combine_surfaces() {
   }
 }
 
-/// Which bodies have neither moved nor been moved since they fell asleep. @param same_rules surfaces, shapes and options
-/// are those of the last step
+/// Which bodies have neither moved nor been moved since they fell asleep. @param same_rules surfaces, shapes and
+/// options are those of the last step
 template <class R>
 void RigidWorld<R>::mark_still(bool same_rules) {
   Workspace& w = *work_;

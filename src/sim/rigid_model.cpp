@@ -22,7 +22,8 @@ std::array<double, 5> friction_of(const ContactPairSpec& pair) {
   return friction;
 }
 
-/// What a scene of free bodies has no place for: once for each place, replicas' share one, and as many as somebody reads.
+/// What a scene of free bodies has no place for: once for each place, replicas' share one, and as many as somebody
+/// reads.
 Diagnostics misfits(const Model& model) {
   constexpr int kShown = 20;
   Diagnostics d;

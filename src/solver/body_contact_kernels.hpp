@@ -41,8 +41,8 @@ struct ContactKernelArgs {
   R dt, relaxation, restitution_threshold;
 };
 
-/// Functions over a run of batches of one kind: [round + 2 static], then [4 + static] with a moment. sweep returns the largest |ΔP| (1/m_A + 1/m_B)
-/// squared.
+/// Functions over a run of batches of one kind: [round + 2 static], then [4 + static] with a moment. sweep returns the
+/// largest |ΔP| (1/m_A + 1/m_B) squared.
 template <class R>
 struct ContactKernels {
   int lanes;

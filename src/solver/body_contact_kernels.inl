@@ -158,7 +158,8 @@ struct ContactKernel {
     put(kInverseRolling, select(active & (get(kRolling) > zero), omega / d_rolling, zero));
     put3(kMoment, get3(kMoment) * keep);
   }
-  /// Torsional friction, then rolling friction. @return the change of the relative spin, as the speed of A's arm, squared
+  /// Torsional friction, then rolling friction. @return the change of the relative spin, as the speed of A's arm,
+  /// squared
   TARSUS_INLINE T sweep_moment(const Vec3<T>& n, T normal) {
     const Sym3<T> s = turn_answer();
     Vec3<T> w = a.w;

@@ -1,9 +1,9 @@
 // A symmetric positive definite system by LDLᵀ without pivoting, right sides carried along as more columns.
 //
-// A is [m][ld], the upper triangle row by row, right sides in the columns up to n - 1; ld >= n + a pack. Row k is left as
-// d_k l_k: unscaled, with 1 / d_k beside; right sides likewise. Rows are made four at a time from all rows above them, a tile of four rows and two
-// packs at once in registers: every number of the matrix is stored once. Long sums are cut so that what they read stays
-// in the cache.
+// A is [m][ld], the upper triangle row by row, right sides in the columns up to n - 1; ld >= n + a pack. Row k is left
+// as d_k l_k: unscaled, with 1 / d_k beside; right sides likewise. Rows are made four at a time from all rows above
+// them, a tile of four rows and two packs at once in registers: every number of the matrix is stored once. Long sums
+// are cut so that what they read stays in the cache.
 //
 // T: one system's number or a pack of systems; P: a pack of neighbours in a row, T itself for a pack of systems.
 #pragma once
@@ -40,8 +40,8 @@ TARSUS_INLINE void explain_tile(int count, const T* pivots, const T* c, T* rows,
   }
 }
 
-/// Takes from rows k to k + kN - 1 what the finished rows above them explain, columns k to n - 1. Whole packs: columns left
-/// of k that this touches are never read.
+/// Takes from rows k to k + kN - 1 what the finished rows above them explain, columns k to n - 1. Whole packs: columns
+/// left of k that this touches are never read.
 template <class T, class P, int kN>
 TARSUS_INLINE void explain(int k, int n, int ld, T* A, const T* inverse) {
   constexpr int kRows = int(sizeof(P) / sizeof(T));
@@ -150,8 +150,8 @@ void ldl_kernel(int m, int n, int ld, T* A, T* inverse) {
   for (int k = 0; k < m; k += 4) ldl_step<T, P>(k, m, n, ld, A, inverse);
 }
 
-/// The least ratio of a pivot to scale[k], its diagonal before elimination; not positive, or tiny: the matrix is singular
-/// to rounding and what was computed is not to be used. (More of that is for ldl_trust to see.)
+/// The least ratio of a pivot to scale[k], its diagonal before elimination; not positive, or tiny: the matrix is
+/// singular to rounding and what was computed is not to be used. (More of that is for ldl_trust to see.)
 template <class T, class P>
 T least_pivot(int m, const T* inverse, const T* scale) {
   constexpr int kRows = int(sizeof(P) / sizeof(T));
@@ -177,8 +177,9 @@ TARSUS_INLINE T ldl_energy(int m, int right, int ld, const T* A, const T* invers
   return energy;
 }
 
-/// How far a solution is to be trusted: xᵀ A x - limit Σ scale_k x_k². Small pivots magnify the rounding of those after them, so that no single one need look
-/// small where the matrix is singular; but then x lies where A is next to nothing. Not >= 0: not to be used.
+/// How far a solution is to be trusted: xᵀ A x - limit Σ scale_k x_k². Small pivots magnify the rounding of those after
+/// them, so that no single one need look small where the matrix is singular; but then x lies where A is next to
+/// nothing. Not >= 0: not to be used.
 template <class T, class P>
 T ldl_trust(int m, int right, int ld, const T* A, const T* inverse, const T* scale, const T* x, Real<T> limit) {
   constexpr int kRows = int(sizeof(P) / sizeof(T));
@@ -205,8 +206,8 @@ void ldl_forward_kernel(int m, int ld, T* A, const T* inverse, T* b) {
   for (int k = 0; k < m; ++k) A[k * ld + m] = b[k];
 }
 
-/// x [m] from what ldl_kernel left, of the right side in column `right`. Four rows at a time: what older x explain as packs, the newest four one by one, so
-/// that nothing but their last is waited for.
+/// x [m] from what ldl_kernel left, of the right side in column `right`. Four rows at a time: what older x explain as
+/// packs, the newest four one by one, so that nothing but their last is waited for.
 template <class T, class P>
 void ldl_back_kernel(int m, int right, int ld, const T* A, const T* inverse, T* x) {
   constexpr int kRows = int(sizeof(P) / sizeof(T));

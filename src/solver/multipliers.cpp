@@ -11,7 +11,8 @@ namespace {
 using Matrix = Eigen::MatrixXd;
 using Vector = Eigen::VectorXd;
 
-/// Outer-product Cholesky with complete pivoting, down to pivots of `least`; `order` lists the rows taken. Returns B [m][r].
+/// Outer-product Cholesky with complete pivoting, down to pivots of `least`; `order` lists the rows taken. Returns B
+/// [m][r].
 Matrix pivoted_cholesky(const Matrix& A, const Vector& least, std::vector<int>& order) {
   const int m = int(A.rows());
   Matrix B = Matrix::Zero(m, m);

@@ -205,7 +205,8 @@ TEST(Drives, ModelSpringsAndDampersAreImplicit) {
 }
 
 TEST(Drives, LogarithmIsAccurateOverTheWholeArc) {
-  // Through a ball drive of unit stiffness at rest: Q = -Log. Against atan2, over all angles up to pi, either sign of q.
+  // Through a ball drive of unit stiffness at rest: Q = -Log. Against atan2, over all angles up to pi, either sign of
+  // q.
   ModelSpec spec;
   BodySpec body("ball");
   body.parent = 0;

@@ -69,7 +69,8 @@ TEST(GainReport, TheStepsOwnOscillatorIsTheOneThatRuns) {
     const double omega = 2 * kPi * r.step_frequency, decay = r.step_damping_ratio * omega,
                  wd = std::sqrt(omega * omega - decay * decay);
     const std::vector<double> q = simulate(m, {{kp}, {kd}, stiff}, h, 400);
-    // q_n = e^(-decay n h) (a cos + b sin)(wd n h) satisfies q_{n+1} = 2 e^(-decay h) cos(wd h) q_n - e^(-2 decay h) q_{n-1}
+    // q_n = e^(-decay n h) (a cos + b sin)(wd n h) satisfies q_{n+1} = 2 e^(-decay h) cos(wd h) q_n - e^(-2 decay h)
+    // q_{n-1}
     for (std::size_t n = 2; n + 1 < q.size(); ++n) {
       EXPECT_NEAR(q[n + 1], 2 * std::exp(-decay * h) * std::cos(wd * h) * q[n] - std::exp(-2 * decay * h) * q[n - 1],
                   1e-12);

@@ -30,7 +30,8 @@ std::vector<double> widen(const std::vector<R>& v) {
   return {v.begin(), v.end()};
 }
 
-/// Condition of M + K, rows and columns scaled to a unit diagonal (Jacobi's preconditioner; elimination does not see scaling).
+/// Condition of M + K, rows and columns scaled to a unit diagonal (Jacobi's preconditioner; elimination does not see
+/// scaling).
 double condition(const Model& model, Data& data, const std::vector<double>& qpos, const Drives& drives, double dt) {
   const int nv = model.nv;
   Eigen::MatrixXd M(nv, nv);
@@ -82,8 +83,8 @@ void expect_agreement(double factor) {
   ::testing::Test::RecordProperty("worst_share_of_bound", std::to_string(worst));
 }
 
-// Solving H x = b loses cond(H) roundings of terms that are 1e2 to 1e4 times larger than x; methods that hand τ = Q - K x to ABA lose as
-// much again where Q and K x cancel.
+// Solving H x = b loses cond(H) roundings of terms that are 1e2 to 1e4 times larger than x; methods that hand τ = Q - K
+// x to ABA lose as much again where Q and K x cancel.
 TEST(SpdSolvers, AgreeToRoundingInDouble) { expect_agreement<double>(10000); }
 TEST(SpdSolvers, AgreeToRoundingInFloat) {
 #ifdef TARSUS_DOUBLE_ONLY

@@ -139,8 +139,8 @@ TEST(Identities, EnergyRateIsPower) {
   }
 }
 
-/// Ṁ - 2C is skew: v·(Ṁ v - 2 C(q, v) v) = 0, where C v is the bias without gravity. For quaternion joints too, since both terms
-/// use the same quasi-velocities.
+/// Ṁ - 2C is skew: v·(Ṁ v - 2 C(q, v) v) = 0, where C v is the bias without gravity. For quaternion joints too, since
+/// both terms use the same quasi-velocities.
 TEST(Identities, MassRateMinusTwiceCoriolisIsSkew) {
   for (unsigned seed = 0; seed < kTrees; ++seed) {
     Tree t(seed);

@@ -211,7 +211,8 @@ TEST(Ground, FallsOfCharactersEndWithinTheTolerance) {
 }
 
 TEST(Ground, RobotsThatRollAndTurnLieDownWithinTheTolerance) {
-  // Limp from the poses of their files, with condim 4 and 6, which Gauss-Seidel alone misses in 20 to 60 % of the steps.
+  // Limp from the poses of their files, with condim 4 and 6, which Gauss-Seidel alone misses in 20 to 60 % of the
+  // steps.
   const std::string folder = std::string(TARSUS_SOURCE_DIR) + "/../shared/data/";
   ReadOptions lenient;
   lenient.lenient = true;

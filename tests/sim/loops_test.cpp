@@ -210,8 +210,8 @@ TEST(Loops, OpenStarts) {
   }
 }
 
-/// A planar linkage that floats: nothing moves its loop out of its plane. Where that plane is almost, but not quite, one
-/// of the world's, a row has next to nothing but rounding in it, and must not be taken for a constraint.
+/// A planar linkage that floats: nothing moves its loop out of its plane. Where that plane is almost, but not quite,
+/// one of the world's, a row has next to nothing but rounding in it, and must not be taken for a constraint.
 TEST(Loops, RowsAlmostNormalToALinkagesPlaneCarryNoForce) {
   ModelSpec spec = read_model(std::string(TARSUS_SOURCE_DIR) + "/models/loops/four_bar.xml");
   BodySpec base("base");

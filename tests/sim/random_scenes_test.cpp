@@ -1,5 +1,5 @@
-// Random trees with closed loops, joint limits, dry friction, contacts and drives at their force limits, stepped: whatever
-// the report says is so. Nothing that is not finite comes out with status ok.
+// Random trees with closed loops, joint limits, dry friction, contacts and drives at their force limits, stepped:
+// whatever the report says is so. Nothing that is not finite comes out with status ok.
 #include <gtest/gtest.h>
 
 #include "support/dense_system.hpp"

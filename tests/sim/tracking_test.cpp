@@ -26,8 +26,8 @@ std::vector<std::filesystem::path> clips_in(const std::filesystem::path& folder,
   return found;
 }
 
-/// Bound on the mean error. A drive at 1/30 s lags its target by about a step of the body's speed (m/s times s), and real
-/// clips reach 3 m/s on average over bodies in flips: 0.1 m. Lost tracking shows as metres.
+/// Bound on the mean error. A drive at 1/30 s lags its target by about a step of the body's speed (m/s times s), and
+/// real clips reach 3 m/s on average over bodies in flips: 0.1 m. Lost tracking shows as metres.
 constexpr double kMeanError = 0.15;
 
 template <class R>

@@ -1,4 +1,5 @@
-// Random trees over all joint types, with random masses, frames, armature, springs and damping; and random states for them.
+// Random trees over all joint types, with random masses, frames, armature, springs and damping; and random states for
+// them.
 #pragma once
 
 #include <random>

@@ -3,9 +3,9 @@
 //   M̂ q̈ + Jᵀ x₂ = Q - C,   J q̈ - Σ x₂ = y₂              [KKT notes; theory.md, section 3]
 //
 // ABA's inward pass leaves u = L⁻¹ (Q - C). The rows' own inward passes give W = L⁻¹ Jᵀ (delassus.hpp), then
-// (Wᵀ D⁻¹ W + Σ) x₂ = Wᵀ D⁻¹ u - y₂,  u -= W x₂, and ABA's outward pass: O(n + m d + m² d + m³). Drives enter M̂ = M + K
-// and Q. Where rows sit on several limbs of a floating base, each limb's are eliminated before the root's factor is made,
-// m being the rows of one limb then (src/constraint/limbs.inl; decision 408).
+// (Wᵀ D⁻¹ W + Σ) x₂ = Wᵀ D⁻¹ u - y₂,  u -= W x₂, and ABA's outward pass: O(n + m d + m² d + m³). Drives enter M̂ = M +
+// K and Q. Where rows sit on several limbs of a floating base, each limb's are eliminated before the root's factor is
+// made, m being the rows of one limb then (src/constraint/limbs.inl; decision 408).
 //
 //   exact    y₂ = -J̇ q̇, Σ = 0: the acceleration of the ideal linkage; with a drift time T, y₂ -= 2 J q̇ / T + φ / T²
 //   spook    y₂ = (b - J q̇)/h with b, Σ of theory.md, section 4: the step's end velocity obeys the softened row
@@ -52,18 +52,18 @@ class ConstrainedDynamics {
                   Out<R> qacc, double drift_time = 0, bool keep_factors = true);
 
   /// For a caller whose mass matrix changes with the answer (drives at their force limits), one world: begin_rounds(),
-  /// then for each qacc of its own, with factor() done, correct() until it says that the rows hold, or for the last time;
-  /// end_rounds(). `force` gets the rows' force -Jᵀ x₂ added. @throws ValueError for lanes
+  /// then for each qacc of its own, with factor() done, correct() until it says that the rows hold, or for the last
+  /// time; end_rounds(). `force` gets the rows' force -Jᵀ x₂ added. @throws ValueError for lanes
   void begin_rounds();
   bool correct(BasicData<R>& data, double dt, In<R> qpos, In<R> qvel, In<R> qacc, Out<R> force, double drift_time = 0);
   void end_rounds() {
     if (!(missed_ <= R(sizeof(R) == 8 ? 1e-6 : 1e-2))) status_[0] = std::max(status_[0], KktStatus::unsettled);
   }
 
-  /// Moves v along M̂⁻¹ Jᵀ (all at qpos, with M̂ = M₀ + joint_inertia) until φ(qpos ⊞ h v) = 0 to tolerance(); next_qpos
-  /// is that configuration. A chord iteration: one factor, a few evaluations of φ.
-  /// @return number of worlds in which it did not get there: their v and next_qpos are the last finite ones tried. Where the
-  /// rows of qpos did not lead there and a turn is large, next_qpos is closed and qpos ⊞ h v is near it
+  /// Moves v along M̂⁻¹ Jᵀ (all at qpos, with M̂ = M₀ + joint_inertia) until φ(qpos ⊞ h v) = 0 to tolerance();
+  /// next_qpos is that configuration. A chord iteration: one factor, a few evaluations of φ.
+  /// @return number of worlds in which it did not get there: their v and next_qpos are the last finite ones tried.
+  /// Where the rows of qpos did not lead there and a turn is large, next_qpos is closed and qpos ⊞ h v is near it
   int close(BasicData<R>& data, double h, In<R> qpos, In<R> joint_inertia, Out<R> v, Out<R> next_qpos);
   /// Takes from v what violates the rows at qpos, along M̂⁻¹ Jᵀ: J v = 0 afterwards.
   void settle(BasicData<R>& data, In<R> qpos, In<R> joint_inertia, Out<R> v);

@@ -43,7 +43,8 @@ class ContactGeometry {
   std::span<const ContactShape> shapes() const { return shapes_; }
   /// Whether shapes i and j may touch.
   bool may_touch(int i, int j) const;
-  /// Pairs that may touch, i < j, in the order of their links; empty when there are so many that a broad phase finds them anew at each step.
+  /// Pairs that may touch, i < j, in the order of their links; empty when there are so many that a broad phase finds
+  /// them anew at each step.
   std::span<const BodyPair> pairs() const { return pairs_; }
   bool empty() const { return !crowded_ && pairs_.empty(); }
   const Diagnostics& diagnostics() const { return diagnostics_; }

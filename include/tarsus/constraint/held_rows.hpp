@@ -28,8 +28,9 @@ struct HeldRows {
   }
 };
 
-/// Which of the held rows follow from earlier ones, or cannot be moved by anything: v⁰ has met their demands already, and
-/// they are to be left out. To be asked of the tree as it is: in one that stiff loads hold, rounding looks like rank.
+/// Which of the held rows follow from earlier ones, or cannot be moved by anything: v⁰ has met their demands already,
+/// and they are to be left out. To be asked of the tree as it is: in one that stiff loads hold, rounding looks like
+/// rank.
 /// @param a [rows][ld] Λ⁻¹ of the held rows, the upper triangle; used up  @return [rows]
 template <class R>
 std::vector<char> dependent_rows(const HeldRows<R>& held, std::span<double> a, int ld);

@@ -8,8 +8,8 @@
 //
 // Coulomb's disc has the radius μ λ_n, which makes B unsymmetric where a contact slides, and that no link's load can
 // be: of a contact that slides on the world, the coupling of friction to the normal force alone, u c nᵀ, goes with the
-// k rows, which may be unsymmetric, and rounds converge as Newton's do. With many contacts, the radii stand still within
-// a round and follow their normal forces from one to the next.
+// k rows, which may be unsymmetric, and rounds converge as Newton's do. With many contacts, the radii stand still
+// within a round and follow their normal forces from one to the next.
 //
 //   z = (b - w + σ λ_k)/(Σ + σ),  λ(w) = P(z),  B = ∂P/(Σ + σ),  w = J v
 //   (M̂ + Jᵀ B J)(v' - v⁰) = Jᵀ g,  g = λ(w) + B (w - w⁰),  y' = g - B (w' - w⁰):  M̂ (v' - v⁰) = Jᵀ y'

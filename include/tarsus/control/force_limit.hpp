@@ -1,13 +1,13 @@
 // Stable PD with force limits that hold at the end of the step, exactly.
 //
-// A limited drive applies u = clamp(PD force, ±limit), where the PD force is that of drive.hpp at the END of the step. Clamping the force
-// of an unlimited solve afterwards, or dropping a saturated drive's implicit term, blows up at gains and steps that MABA itself bears;
-// here the acceleration minimises a convex function of which the clamped drives are part (semismooth Newton on MABA's passes
-// 2 and 3, warm-started). What that buys is stability, not fidelity: at steps that do not resolve the motion the
-// implicit clamp over-damps (docs/force_limits.md has figures).
+// A limited drive applies u = clamp(PD force, ±limit), where the PD force is that of drive.hpp at the END of the step.
+// Clamping the force of an unlimited solve afterwards, or dropping a saturated drive's implicit term, blows up at gains
+// and steps that MABA itself bears; here the acceleration minimises a convex function of which the clamped drives are
+// part (semismooth Newton on MABA's passes 2 and 3, warm-started). What that buys is stability, not fidelity: at steps
+// that do not resolve the motion the implicit clamp over-damps (docs/force_limits.md has figures).
 //
-// Limits act on each hinge, slide and translation of a free joint alone, and on the length of the torque vector of a ball joint
-// and of a free joint's rotation.
+// Limits act on each hinge, slide and translation of a free joint alone, and on the length of the torque vector of a
+// ball joint and of a free joint's rotation.
 #pragma once
 
 #include "tarsus/control/drive.hpp"
@@ -31,9 +31,9 @@ class DriveLimiter {
  public:
   DriveLimiter(const Model& model, const BasicData<R>& data);
 
-  /// drive_terms() and maba() in one, with drives.force_limit kept. data's joint_force and joint_inertia become those of the
-  /// last round's pieces; call factor() with them before minv() (a drive at its limit adds nothing to M̂ then, a rotation at its limit
-  /// adds its K times limit / |torque|, which leaves out the direction of the torque).
+  /// drive_terms() and maba() in one, with drives.force_limit kept. data's joint_force and joint_inertia become those
+  /// of the last round's pieces; call factor() with them before minv() (a drive at its limit adds nothing to M̂ then, a
+  /// rotation at its limit adds its K times limit / |torque|, which leaves out the direction of the torque).
   /// Sizes as drive_terms().  @throws ShapeError, ValueError
   void solve(BasicData<R>& data, const Drives& drives, double dt, In<R> qpos, In<R> qvel, In<R> qpos_target,
              In<R> qvel_target, In<R> tau, Out<R> qacc);
@@ -41,8 +41,8 @@ class DriveLimiter {
   LimitReport report(int world) const;
   /// The drives' forces over the last step [pack][nv][lane], all within their limits.
   std::span<const R> applied() const { return applied_; }
-  /// The unclamped forces of the last solve [pack][nv][lane]: where the next one starts. Fill it to start elsewhere (zero: no
-  /// drive at its limit).
+  /// The unclamped forces of the last solve [pack][nv][lane]: where the next one starts. Fill it to start elsewhere
+  /// (zero: no drive at its limit).
   std::span<R> guess() { return demand_; }
 
   /// Bound on LimitReport::residual at which rounds stop.

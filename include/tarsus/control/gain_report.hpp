@@ -1,8 +1,9 @@
 // What a drive's gains mean at a step size: the oscillator that was asked for, and the one that the step delivers.
 //
-// Each joint is looked at alone, q̄ -> q of  m q̈ = -kp (q - q̄) - kd q̇,  with the inertia m that it feels while all others are held, M_ii:
-// under stable PD everywhere the neighbours' drives do hold them. The other extreme, all others limp, is 1 / (M⁻¹)_ii, always less;
-// it is reported beside. The step's own oscillator has the eigenvalues λ of one step of stable PD, s = ln λ / h.
+// Each joint is looked at alone, q̄ -> q of  m q̈ = -kp (q - q̄) - kd q̇,  with the inertia m that it feels while all
+// others are held, M_ii: under stable PD everywhere the neighbours' drives do hold them. The other extreme, all others
+// limp, is 1 / (M⁻¹)_ii, always less; it is reported beside. The step's own oscillator has the eigenvalues λ of one
+// step of stable PD, s = ln λ / h.
 #pragma once
 
 #include <string>
@@ -12,7 +13,8 @@
 
 namespace tarsus {
 
-/// One driven quantity of a joint: a hinge's or slide's, a ball's or a free joint's rotation, a free joint's translation.
+/// One driven quantity of a joint: a hinge's or slide's, a ball's or a free joint's rotation, a free joint's
+/// translation.
 struct GainReport {
   int joint = 0;
   std::string part;  ///< "" or, for a free joint, "translation", "rotation"

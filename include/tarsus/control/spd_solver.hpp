@@ -1,8 +1,10 @@
-// Stable PD by every method that people use, behind one interface, so that they can be checked and timed against each other.
+// Stable PD by every method that people use, behind one interface, so that they can be checked and timed against each
+// other.
 //
-// All solve (M + Δt K_d) q̈ = Q - C [Yin 2020, eq. 7] and then differ in what they make of it. The paper's baselines form the joint
-// force τ from q̈ (eq. 6) and hand it to a simulator that runs ABA; the embedded MABA uses its q̈ as it is. The `_direct`
-// methods are the paper's baselines without that second solve: the least that a factorising simulator could do.
+// All solve (M + Δt K_d) q̈ = Q - C [Yin 2020, eq. 7] and then differ in what they make of it. The paper's baselines
+// form the joint force τ from q̈ (eq. 6) and hand it to a simulator that runs ABA; the embedded MABA uses its q̈ as it
+// is. The `_direct` methods are the paper's baselines without that second solve: the least that a factorising simulator
+// could do.
 #pragma once
 
 #include <limits>
@@ -50,7 +52,8 @@ struct SpdInput {
   double dt = 0;
 };
 
-/// @param qacc [nv] acceleration   @param joint_force [nv] τ + drives + springs over the step, or empty. Embedded and direct methods
+/// @param qacc [nv] acceleration   @param joint_force [nv] τ + drives + springs over the step, or empty. Embedded and
+/// direct methods
 ///   form it only when asked to.
 /// @throws ShapeError, ValueError for a batch
 template <class R>

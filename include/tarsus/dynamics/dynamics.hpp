@@ -2,8 +2,8 @@
 //
 // All arrays follow Data's layout, so the same call serves one world or a batch: [n] for a single world,
 // [pack][n][lane] for many. q has nq numbers a world, v, a, tau nv. Units: SI; frames: model/joint_type.hpp.
-// Every function throws ShapeError if a span's size does not fit. None allocates, none throws for numerical reasons: a singular
-// mass matrix shows as inf or nan in its result (see first_bad_world).
+// Every function throws ShapeError if a span's size does not fit. None allocates, none throws for numerical reasons: a
+// singular mass matrix shows as inf or nan in its result (see first_bad_world).
 // R is double or float and follows from `data`.
 #pragma once
 
@@ -40,9 +40,10 @@ void crba(const Model& model, BasicData<R>& data, In<R> qpos, Out<R> mass_matrix
 template <class R>
 void aba(const Model& model, BasicData<R>& data, In<R> qpos, In<R> qvel, In<R> tau, Out<R> qacc, In<R> external = {});
 
-/// MABA: qacc = (M₀ + diag K)⁻¹ (Q - C), M₀ the mass matrix without armature. With K = armature and Q = tau it is aba(), the
-/// same code and the same bits. [Yin 2020, app. A]
-/// @param joint_inertia K [nv] >= 0; a ball joint uses its first for all three axes, a free joint its first three and, for all
+/// MABA: qacc = (M₀ + diag K)⁻¹ (Q - C), M₀ the mass matrix without armature. With K = armature and Q = tau it is
+/// aba(), the same code and the same bits. [Yin 2020, app. A]
+/// @param joint_inertia K [nv] >= 0; a ball joint uses its first for all three axes, a free joint its first three and,
+/// for all
 ///   rotations, its fourth
 template <class R>
 void maba(const Model& model, BasicData<R>& data, In<R> qpos, In<R> qvel, In<R> joint_force, In<R> joint_inertia,
@@ -56,8 +57,8 @@ void factor(const Model& model, BasicData<R>& data, In<R> qpos, In<R> joint_iner
 template <class R>
 void minv(const Model& model, BasicData<R>& data, In<R> y, Out<R> x);
 
-/// Jacobian of a point fixed to a body, at the configuration of the last kinematics(): [6][nv], angular rows first, world axes.
-/// A single world only. @param point world frame [m]
+/// Jacobian of a point fixed to a body, at the configuration of the last kinematics(): [6][nv], angular rows first,
+/// world axes. A single world only. @param point world frame [m]
 template <class R>
 void jacobian(const Model& model, BasicData<R>& data, int body, In<R> point, Out<R> J);
 

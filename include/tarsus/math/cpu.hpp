@@ -5,7 +5,8 @@ namespace tarsus {
 
 enum class IsaLevel : int { baseline, avx2, avx512 };
 
-/// Decided once, at the first call. The environment variable TARSUS_ISA_LEVEL (baseline, avx2, avx512) can only lower it.
+/// Decided once, at the first call. The environment variable TARSUS_ISA_LEVEL (baseline, avx2, avx512) can only lower
+/// it.
 IsaLevel isa_level();
 const char* name(IsaLevel level);
 

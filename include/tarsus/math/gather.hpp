@@ -1,5 +1,6 @@
-// Records side by side: the numbers of four records of one layout as packs, a lane for each record, and back. For kernels
-// of one world that treat four links at once. The same operations on each lane as on a scalar, hence the same bits.
+// Records side by side: the numbers of four records of one layout as packs, a lane for each record, and back. For
+// kernels of one world that treat four links at once. The same operations on each lane as on a scalar, hence the same
+// bits.
 #pragma once
 
 #include <utility>

@@ -1,5 +1,5 @@
-// Numbers side by side in memory as packs, for kernels that run along rows: P is a pack of kRows = sizeof(P) / sizeof(T)
-// neighbours, or T itself.
+// Numbers side by side in memory as packs, for kernels that run along rows: P is a pack of kRows = sizeof(P) /
+// sizeof(T) neighbours, or T itself.
 #pragma once
 
 #include <utility>

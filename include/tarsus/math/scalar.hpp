@@ -142,8 +142,8 @@ TARSUS_INLINE double neg_mul_add(double a, double b, double c) { return mul_add(
 TARSUS_INLINE float neg_mul_add(float a, float b, float c) { return mul_add(-a, b, c); }
 template <class R, int W>
 TARSUS_INLINE Pack<R, W> neg_mul_add(Pack<R, W> a, Pack<R, W> b, Pack<R, W> c) {
-  // By the instruction's own name: of a number that is the same in all lanes the compiler would negate the number, in an
-  // instruction of its own.
+  // By the instruction's own name: of a number that is the same in all lanes the compiler would negate the number, in
+  // an instruction of its own.
 #if defined(__FMA__)
   if constexpr (std::is_same_v<R, double> && W == 4)
     return Pack<R, W>(_mm256_fnmadd_pd(a.value, b.value, c.value));

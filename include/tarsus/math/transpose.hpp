@@ -8,7 +8,8 @@
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-/// Lanes without bit kBit stay in the first of two packs, lanes with it go to the second; each pack's others change places.
+/// Lanes without bit kBit stay in the first of two packs, lanes with it go to the second; each pack's others change
+/// places.
 template <int kBit, class P, std::size_t... kLane>
 TARSUS_INLINE void exchange_lanes(P& a, P& b, std::index_sequence<kLane...>) {
   constexpr int n = int(sizeof...(kLane));

@@ -6,8 +6,8 @@
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-/// c[0] + c[1] x + c[2] x² + … by Estrin's scheme: halves are summed side by side, so that the latency grows with the logarithm
-/// of the degree.
+/// c[0] + c[1] x + c[2] x² + … by Estrin's scheme: halves are summed side by side, so that the latency grows with the
+/// logarithm of the degree.
 template <int First, int Count, class T, std::size_t N>
 TARSUS_INLINE T polynomial_part(const T* powers, const double (&c)[N]) {
   if constexpr (Count == 1) {

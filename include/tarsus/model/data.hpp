@@ -1,8 +1,8 @@
 // Data: the changing half of a simulation. One world, or many worlds in lanes.
 //
 // Layout. Worlds are grouped into packs of width() lanes (1 for a single world). Every array of a batch is
-// [pack][index][lane]: the numbers of one pack are contiguous, and a lane is the fastest index. A single world's arrays are
-// therefore plain [index]. Lanes beyond the last world repeat world 0's start and are never read back.
+// [pack][index][lane]: the numbers of one pack are contiguous, and a lane is the fastest index. A single world's arrays
+// are therefore plain [index]. Lanes beyond the last world repeat world 0's start and are never read back.
 #pragma once
 
 #include <cstring>

@@ -1,5 +1,5 @@
-// jcalc: what each joint type does to its link. The only place, beside the three in ABA that exploit the structure of S,
-// where joint types are told apart.
+// jcalc: what each joint type does to its link. The only place, beside the three in ABA that exploit the structure of
+// S, where joint types are told apart.
 //
 // With R the link's orientation and e = R e_z its axis, in world axes at the link's origin:
 //   type    S                          S q̇                 c = Ṡ q̇

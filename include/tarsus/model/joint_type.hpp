@@ -2,8 +2,8 @@
 
 namespace tarsus {
 
-/// free: 7 qpos (position; quaternion w x y z), 6 qvel (linear in world axes; angular in body axes). ball: 4 and 3 (angular,
-/// in the child's axes). slide and hinge: 1 and 1.
+/// free: 7 qpos (position; quaternion w x y z), 6 qvel (linear in world axes; angular in body axes). ball: 4 and 3
+/// (angular, in the child's axes). slide and hinge: 1 and 1.
 enum class JointType : int { free, ball, slide, hinge };
 
 inline constexpr int qpos_count(JointType type) {

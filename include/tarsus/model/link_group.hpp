@@ -8,8 +8,8 @@
 
 namespace tarsus {
 
-/// Up to four links that one pass inward may treat side by side: all have hinges, or all have balls, and no one rides on
-/// another. A slide or a free joint stands alone. Beyond count the first link is repeated.
+/// Up to four links that one pass inward may treat side by side: all have hinges, or all have balls, and no one rides
+/// on another. A slide or a free joint stands alone. Beyond count the first link is repeated.
 struct LinkGroup {
   static constexpr int kLinks = 4;
   int count;

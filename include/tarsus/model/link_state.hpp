@@ -9,8 +9,8 @@ inline namespace TARSUS_ISA {
 
 template <class T>
 struct LinkState {
-  // By pass 1 (jcalc and the recursion outward). The order of members, up to Minv, is that in which passes read and write
-  // four links side by side.
+  // By pass 1 (jcalc and the recursion outward). The order of members, up to Minv, is that in which passes read and
+  // write four links side by side.
   Mat3<T> R;    // orientation of the link in the world
   Vec3<T> r;    // from the parent's origin to this origin [m]
   Motion<T> v;  // velocity

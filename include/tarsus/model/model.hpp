@@ -1,4 +1,5 @@
-// Model: everything that never changes while a world runs. Compiled once from a ModelSpec, shared by any number of Data.
+// Model: everything that never changes while a world runs. Compiled once from a ModelSpec, shared by any number of
+// Data.
 #pragma once
 
 #include <span>
@@ -12,8 +13,8 @@
 
 namespace tarsus {
 
-/// A joint moves a link. Joint i and link i are the same index: a body with three hinges owns three links, the last of which
-/// carries its mass; bodies without joints are folded into the link that they are welded to.
+/// A joint moves a link. Joint i and link i are the same index: a body with three hinges owns three links, the last of
+/// which carries its mass; bodies without joints are folded into the link that they are welded to.
 struct Joint {
   std::string name;
   JointType type = JointType::hinge;
@@ -84,7 +85,8 @@ class Model {
 };
 
 /// Checks the spec and lays it out for the kernels. Collects every error before it throws.
-/// @throws InputError naming the element: free joint below the root, two rotational joints where one is a ball, bad axis, negative
+/// @throws InputError naming the element: free joint below the root, two rotational joints where one is a ball, bad
+/// axis, negative
 ///   mass, …
 Model compile(ModelSpec spec);
 

@@ -1,6 +1,7 @@
-// ModelSpec: a model as a person would edit it, close to the text it came from. Readers (io) fill it, compile() turns it
-// into an immutable Model, writers turn it back into text. Nothing here is computed; SI units and radians throughout,
-// angles already converted, defaults and childclasses already applied, <frame> and <replicate> already expanded.
+// ModelSpec: a model as a person would edit it, close to the text it came from. Readers (io) fill it, compile() turns
+// it into an immutable Model, writers turn it back into text. Nothing here is computed; SI units and radians
+// throughout, angles already converted, defaults and childclasses already applied, <frame> and <replicate> already
+// expanded.
 #pragma once
 
 #include <array>
@@ -134,8 +135,8 @@ struct HeightFieldSpec {
 
 enum class TransmissionType { joint, joint_in_parent, tendon, site, body, slider_crank, none };
 
-/// Force on a transmission: gain · ctrl + bias(length, velocity), MuJoCo's affine actuator, with first-order activation named
-/// but not simulated where `dynamics` says so.
+/// Force on a transmission: gain · ctrl + bias(length, velocity), MuJoCo's affine actuator, with first-order activation
+/// named but not simulated where `dynamics` says so.
 struct ActuatorSpec {
   std::string name;
   std::string kind;  ///< element it came from: motor, position, velocity, general, …

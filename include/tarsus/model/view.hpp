@@ -1,5 +1,5 @@
-// What a kernel sees of a Model: plain pointers and numbers in the kernel's precision. Links only: one joint each, bodies
-// that are welded together already folded, hinge and slide axes along the link's z.
+// What a kernel sees of a Model: plain pointers and numbers in the kernel's precision. Links only: one joint each,
+// bodies that are welded together already folded, hinge and slide axes along the link's z.
 #pragma once
 
 #include "tarsus/model/link_group.hpp"

@@ -22,8 +22,8 @@ ParticleSystem make_builtin_system(std::string_view name, std::uint64_t seed = 1
 /// Names with what they are.
 std::vector<std::pair<std::string, std::string>> force_field_names();
 /// Sets the force field of a system whose particles come in the order that the field expects:
-/// spce-smooth, spce-shifted-force, spce-lammps-dsf, spce-reaction-field (O H H), trappe-butane (CH3 CH2 CH2 CH3), none.
-/// Lengths and energies are converted to the system's units (nm_ps or angstrom_fs).
+/// spce-smooth, spce-shifted-force, spce-lammps-dsf, spce-reaction-field (O H H), trappe-butane (CH3 CH2 CH2 CH3),
+/// none. Lengths and energies are converted to the system's units (nm_ps or angstrom_fs).
 /// @throws ValueError for an unknown name, other units, or masses in another order
 void set_force_field(ParticleSystem& system, std::string_view name);
 

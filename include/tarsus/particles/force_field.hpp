@@ -37,8 +37,8 @@ struct Coulomb {
 
   /// U = C q q (1/r - 2/rc + r/rc²): force and energy vanish at the cutoff (LAMMPS' coul/dsf with alpha 0).
   void shifted_force(double rc);
-  /// U = C q q (1/r - 3/rc + 3 r/rc² - r²/rc³): the force's slope vanishes at the cutoff too, so pairs that cross it leave
-  /// no trace in the energy (shifted force gradient, Kale and Herzfeld 2011).
+  /// U = C q q (1/r - 3/rc + 3 r/rc² - r²/rc³): the force's slope vanishes at the cutoff too, so pairs that cross it
+  /// leave no trace in the energy (shifted force gradient, Kale and Herzfeld 2011).
   void shifted_gradient(double rc);
   /// Reaction field with the dielectric constant outside; <= 0 means infinite (GROMACS' 0).
   void reaction_field(double rc, double epsilon_outside);

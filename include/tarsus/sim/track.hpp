@@ -51,7 +51,8 @@ struct TrackReport {
   double steps_per_second() const { return seconds > 0 ? steps / seconds : 0; }
 };
 
-/// Starts at the source's pose and velocity and steps with the source as the drives' target; stops early if the world goes bad.
+/// Starts at the source's pose and velocity and steps with the source as the drives' target; stops early if the world
+/// goes bad.
 /// @param on_frame called after each step, may be empty
 /// @throws ValueError for options out of range
 template <class R>

@@ -10,7 +10,8 @@
 //
 // and, where a material has torsional or rolling friction, a moment M = τ n + ρ, ρ ⊥ n, against ω_A - ω_B:
 //
-//   τ ← [-μ_τ λ_n, μ_τ λ_n](τ - ω n·(ω_A - ω_B)/d_τ),   ρ ← disc(μ_ρ λ_n, ρ - ω (ω_A - ω_B)_t/d_ρ),   I_A⁻¹ + I_B⁻¹ for K
+//   τ ← [-μ_τ λ_n, μ_τ λ_n](τ - ω n·(ω_A - ω_B)/d_τ),   ρ ← disc(μ_ρ λ_n, ρ - ω (ω_A - ω_B)_t/d_ρ),   I_A⁻¹ + I_B⁻¹ for
+//   K
 //
 // Round contacts (spheres about their centres of mass): K = (1/m_A + 1/m_B) 1 + (r_A²/I_A + r_B²/I_B)(1 - n nᵀ), so
 // that λ_n does not move v_t; a body's record of eight numbers is all that is loaded. [theory.md: d_n and d_t of
