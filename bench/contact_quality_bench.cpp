@@ -3,7 +3,8 @@
 //   {"bench": "quality", scene, solver, iterations, us, residual}    cold start, natural residual [m/s] after so many
 //   iterations
 //   {"bench": "mass_ratio", ratio, solver, iterations, relative_compliance, ...}   a heavy cube on a light one, after
-//   5 s at 60 Hz; sinks_alone: what the compliance makes of the weight, 4 contacts each of (1 + 3) times the inverse mass
+//   5 s at 60 Hz; sinks_alone: what the compliance makes of the weight, 4 contacts each of (1 + 3) times the inverse
+//   mass
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -2,13 +2,14 @@
 // [Featherstone 2008, ch. 7, table 7.1; Yin 2020, app. A: MABA is these passes with K = Δt K_d and the drives' Q]
 //
 // One departure from the book: the accelerations c that velocities bring, and gravity, are summed outward in pass 1 as
-// RNEA does, so that pA is each link's force were q̈ zero, and passes 2 and 3 solve for what q̈ adds. The answer is the same, the 36
-// multiplications of Ia c leave the inward pass, and M̂⁻¹ y (minv.inl) is literally the same two passes.
+// RNEA does, so that pA is each link's force were q̈ zero, and passes 2 and 3 solve for what q̈ adds. The answer is the
+// same, the 36 multiplications of Ia c leave the inward pass, and M̂⁻¹ y (minv.inl) is literally the same two passes.
 //
-// K is one number a DoF; a ball joint uses its first for all three axes, a free joint its fourth for the angular three, since
-// an isotropic K is the same in world axes and in the joint's. That keeps D = Sᵀ IA S + K exact and short: for a ball,
-// D - K is the angular block I itself, and the reduced inertia is K (1 - K D⁻¹), zero to the bit when K is. That difference
-// cancels where K is far above I, as in float it soon is with stiff drives; there the same is taken as K D⁻¹ I.
+// K is one number a DoF; a ball joint uses its first for all three axes, a free joint its fourth for the angular three,
+// since an isotropic K is the same in world axes and in the joint's. That keeps D = Sᵀ IA S + K exact and short: for a
+// ball, D - K is the angular block I itself, and the reduced inertia is K (1 - K D⁻¹), zero to the bit when K is. That
+// difference cancels where K is far above I, as in float it soon is with stiff drives; there the same is taken as K D⁻¹
+// I.
 #pragma once
 
 #include "tarsus/math/gather.hpp"
