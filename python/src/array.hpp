@@ -89,6 +89,12 @@ class Input {
   AlignedVector<R> copy_;
 };
 
+/// A copy of an argument's numbers.
+inline std::vector<double> numbers(const char* argument, nb::handle object, const Shape& shape) {
+  const Input<double> in(argument, object, shape, 1);
+  return {in.span().begin(), in.span().end()};
+}
+
 /// A result: the caller's `out` array, or a new one if that is None.
 template <class R>
 class Output {

@@ -116,12 +116,41 @@ struct PythonRows {
   std::vector<nb::object> functions;
   std::exception_ptr error;
 
+  /// f(its index) with the function held; if that throws, it is held no longer.
+  template <class F>
+  auto add(nb::object function, F f) {
+    functions.push_back(std::move(function));
+    try {
+      return f(functions.size() - 1);
+    } catch (...) {
+      functions.pop_back();
+      throw;
+    }
+  }
   void keep_error() {
     if (!error) error = std::current_exception();
   }
   void rethrow() {
     if (error) std::rethrow_exception(std::exchange(error, nullptr));
   }
+};
+
+/// What Python's garbage collector needs to see through a cycle such as owner -> function -> globals -> owner. Owner
+/// has the functions in `rows`.
+template <class Owner>
+struct FunctionSlots {
+  static int traverse(PyObject* self, visitproc visit, void* arg) {
+    Py_VISIT(Py_TYPE(self));
+    if (!nb::inst_ready(self)) return 0;
+    for (const nb::object& f : nb::inst_ptr<Owner>(self)->rows->functions) Py_VISIT(f.ptr());
+    return 0;
+  }
+  static int clear(PyObject* self) {
+    nb::inst_ptr<Owner>(self)->rows->functions.clear();
+    return 0;
+  }
+  static inline PyType_Slot slots[] = {
+      {Py_tp_traverse, reinterpret_cast<void*>(traverse)}, {Py_tp_clear, reinterpret_cast<void*>(clear)}, {0, nullptr}};
 };
 
 /// While it lives, an object that one thread at a time may work on is taken. Used under Python's lock.

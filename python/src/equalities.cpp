@@ -49,20 +49,17 @@ nb::object as_array(handle object, const char* dimensions) {
   return numpy.attr("ascontiguousarray")(numpy.attr(dimensions)(object), "float64");
 }
 
-std::vector<double> numbers(const char* argument, handle object, const Shape& shape) {
-  const Input<double> in(argument, object, shape, 1);
-  return {in.span().begin(), in.span().end()};
-}
-
 nb::object to_array(std::span<const double> values) { return new_array(values, {values.size()}); }
 
 /// A user's f(qpos, qvel | None) -> (phi [nrow], J [nrow][nv]) or (phi, J, dJ/dt qvel [nrow]).
 class RowFunction {
  public:
-  /// rows' last function is called once, at qpos0. dofs: those that J may be other than zero for, ascending.
-  RowFunction(std::shared_ptr<PythonRows> rows, const Model& model, std::string name, std::vector<int> dofs)
+  /// The function rows->functions[index] is called once, at qpos0. dofs: those that J may be other than zero for,
+  /// ascending.
+  RowFunction(std::shared_ptr<PythonRows> rows, std::size_t index, const Model& model, std::string name,
+              std::vector<int> dofs)
       : rows_(std::move(rows)),
-        index_(rows_->functions.size() - 1),
+        index_(index),
         model_(&model),
         name_(std::move(name)),
         dofs_(std::move(dofs)),
@@ -163,15 +160,11 @@ int add_user(PyEqualities& e, const std::string& name, nb::callable function, ha
   std::sort(dofs.begin(), dofs.end());
   dofs.erase(std::unique(dofs.begin(), dofs.end()), dofs.end());
   EqualitySet& set = e.growing();
-  e.rows->functions.push_back(nb::borrow(function));
-  try {
-    RowFunction f(e.rows, model, name, std::move(dofs));
+  return e.rows->add(nb::borrow(function), [&](std::size_t index) {
+    RowFunction f(e.rows, index, model, name, std::move(dofs));
     rows.nrow = f.nrow(), rows.evaluate = std::move(f);
     return set.add_user(name, std::move(rows));
-  } catch (...) {
-    e.rows->functions.pop_back();
-    throw;
-  }
+  });
 }
 
 /// J [nrow][nv] dense, from blocks filled at the poses in the workspace.
@@ -301,25 +294,10 @@ void bind_additions(nb::class_<PyEqualities>& c) {
           "qpos0, and at every evaluation. joints: those that phi depends on, all by default; fewer are quicker.");
 }
 
-// What Python's garbage collector needs to see through a cycle such as equalities -> function -> globals -> equalities.
-
-int traverse(PyObject* self, visitproc visit, void* arg) {
-  Py_VISIT(Py_TYPE(self));
-  if (!nb::inst_ready(self)) return 0;
-  for (const nb::object& f : nb::inst_ptr<PyEqualities>(self)->rows->functions) Py_VISIT(f.ptr());
-  return 0;
-}
-int clear(PyObject* self) {
-  nb::inst_ptr<PyEqualities>(self)->rows->functions.clear();
-  return 0;
-}
-PyType_Slot slots[] = {
-    {Py_tp_traverse, reinterpret_cast<void*>(traverse)}, {Py_tp_clear, reinterpret_cast<void*>(clear)}, {0, nullptr}};
-
 }  // namespace
 
 void bind_equalities(nb::module_& m) {
-  nb::class_<PyEqualities> c(m, "Equalities", nb::type_slots(slots),
+  nb::class_<PyEqualities> c(m, "Equalities", nb::type_slots(FunctionSlots<PyEqualities>::slots),
                              "Equality constraints of a model. Equalities(model) has those of the model's file, "
                              "Equalities(model, own=False) none. Points are in bodies' frames; body 0 is the world.");
   bind_inspection(c);

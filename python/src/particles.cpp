@@ -28,11 +28,6 @@ namespace {
 using Numbers3 = std::array<double, 3>;
 Vec3d vec(const Numbers3& a) { return {a[0], a[1], a[2]}; }
 
-std::vector<double> numbers(const char* argument, handle object, const Shape& shape) {
-  const Input<double> in(argument, object, shape, 1);
-  return {in.span().begin(), in.span().end()};
-}
-
 /// Python's ParticleSystem. `revision` counts what an integrator that exists already cannot follow.
 struct Particles {
   ParticleSystem system;
@@ -353,9 +348,9 @@ void bind_constraints(nb::class_<Particles>& c) {
       "add_user",
       [](Particles& p, std::vector<int> particles, nb::callable function, double scale, const std::string& name) {
         p.changing();
-        p.rows->functions.push_back(nb::borrow(function));
-        return p.add([&](auto& s) {
-          return s.add_user(std::move(particles), row_function(p.rows, p.rows->functions.size() - 1), scale, name);
+        return p.rows->add(nb::borrow(function), [&](std::size_t index) {
+          return p.add(
+              [&](auto& s) { return s.add_user(std::move(particles), row_function(p.rows, index), scale, name); });
         });
       },
       "particles"_a, "function"_a, "scale"_a, "name"_a = "user",
@@ -380,18 +375,8 @@ void bind_constraints(nb::class_<Particles>& c) {
       "Largest dimensionless violation now.");
 }
 
-// What Python's garbage collector needs to see through a cycle such as system -> function -> globals -> system.
+// An integrator leads to its system, and so perhaps to functions that lead back.
 
-int traverse_system(PyObject* self, visitproc visit, void* arg) {
-  Py_VISIT(Py_TYPE(self));
-  if (!nb::inst_ready(self)) return 0;
-  for (const nb::object& f : nb::inst_ptr<Particles>(self)->rows->functions) Py_VISIT(f.ptr());
-  return 0;
-}
-int clear_system(PyObject* self) {
-  nb::inst_ptr<Particles>(self)->rows->functions.clear();
-  return 0;
-}
 int traverse_verlet(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
   if (nb::inst_ready(self)) Py_VISIT(nb::inst_ptr<Verlet>(self)->owner().ptr());
@@ -401,16 +386,13 @@ int clear_verlet(PyObject* self) {
   nb::inst_ptr<Verlet>(self)->forget();
   return 0;
 }
-PyType_Slot system_slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(traverse_system)},
-                              {Py_tp_clear, reinterpret_cast<void*>(clear_system)},
-                              {0, nullptr}};
 PyType_Slot verlet_slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(traverse_verlet)},
                               {Py_tp_clear, reinterpret_cast<void*>(clear_verlet)},
                               {0, nullptr}};
 
 void bind_system(nb::module_& m) {
   nb::class_<Particles> c(
-      m, "ParticleSystem", nb::type_slots(system_slots),
+      m, "ParticleSystem", nb::type_slots(FunctionSlots<Particles>::slots),
       "Particles: masses, state, box, constraints and forces. position and velocity are views [n, 3].");
   c.def(
       "__init__", &construct, "mass"_a, "position"_a, "velocity"_a = nb::none(), "box"_a = nb::none(),

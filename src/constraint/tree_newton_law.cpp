@@ -47,16 +47,16 @@ void TreeNewton<R>::contact_law(std::size_t index, std::span<const double> w, bo
                      contact.friction * bound, coupled_ ? contact.friction * normal : 0);
   }
   if (tangents) tangent_[index] = {normal, slide};
-  if (contact.nrow >= 4) moment_law(index, bound, w, tangents);
+  if (contact.nrow >= 4) moment_law(index, bound, normal, w, tangents);
 }
 
-/// Torsion and rolling, bounded by the normal force `bound`.
+/// Torsion and rolling, bounded by the normal force `bound`; normal: that row's tangent.
 template <class R>
-void TreeNewton<R>::moment_law(std::size_t index, double bound, std::span<const double> w, bool tangents) {
+void TreeNewton<R>::moment_law(std::size_t index, double bound, double normal, std::span<const double> w,
+                               bool tangents) {
   const TreeContact& contact = contacts_[index];
   const int i = contact.first_row + 3;
-  const double z = lambda_[contact.first_row] > 0 ? 1 / (numbers_[i - 3].compliance + sigma_[i - 3]) : 0;
-  const double by_normal = coupled_ ? z : 0;
+  const double by_normal = coupled_ ? normal : 0;
   MomentTangent b;
   const double s = 1 / sigma_[i], most = contact.torsional * bound;
   const double moment = (numbers_[i].target - w[i]) * s + centre_[i];
@@ -134,11 +134,11 @@ double TreeNewton<R>::natural(std::span<const double> multiplier) const {
   return worst;
 }
 
-#define TARSUS_INSTANTIATE(R)                                                                  \
-  template void TreeNewton<R>::moment_law(std::size_t, double, std::span<const double>, bool); \
-  template void TreeNewton<R>::contact_law(std::size_t, std::span<const double>, bool);        \
-  template void TreeNewton<R>::law(std::span<const double>, bool);                             \
-  template void TreeNewton<R>::admit(std::span<double>) const;                                 \
+#define TARSUS_INSTANTIATE(R)                                                                          \
+  template void TreeNewton<R>::moment_law(std::size_t, double, double, std::span<const double>, bool); \
+  template void TreeNewton<R>::contact_law(std::size_t, std::span<const double>, bool);                \
+  template void TreeNewton<R>::law(std::span<const double>, bool);                                     \
+  template void TreeNewton<R>::admit(std::span<double>) const;                                         \
   template double TreeNewton<R>::natural(std::span<const double>) const;
 TARSUS_INSTANTIATE(double)
 TARSUS_INSTANTIATE(float)

@@ -136,7 +136,7 @@ void TreeRows<R>::add_contact(const BasicData<R>& data, double h, std::size_t in
   double gap = c.point.distance;
   if (soft.compliance == 0) {
     soft.compliance = options_.relative_compliance * h * h * row.inverse_mass;
-    gap = std::max(gap, -kContactReturn * (soft.damping_time > 0 ? soft.damping_time : kDampingSteps * h));
+    gap = recoverable(soft, gap, h, kContactReturn);
   }
   const SpookRow spook = spook_unilateral(soft, gap, row.speed[0], h, c.restitution, options_.restitution_threshold);
   report_.penetration = std::max(report_.penetration, -c.point.distance);
@@ -177,8 +177,7 @@ void TreeRows<R>::add_limit(const LinkState<R>& link, int joint, In<R> qpos, In<
     if (g + h * std::min(speed, ahead) > kLimitReach) return;
     Spook soft = options_.limit_spook;
     if (soft.compliance == 0 && held_.rows() > 0) soft.compliance = options_.relative_compliance * h * h * inverse_mass;
-    const double time = soft.damping_time > 0 ? soft.damping_time : kDampingSteps * h;
-    const SpookRow row = spook_unilateral(soft, std::max(g, -kLimitReturn * time), speed, h);
+    const SpookRow row = spook_unilateral(soft, recoverable(soft, g, h, kLimitReturn), speed, h);
     add_joint_row(joint, entries, speed, {row.compliance, row.target, 0, kInfinity},
                   kLimitIdentity + 2 * std::uint64_t(joint) + side);
     ++report_.limits;
@@ -202,11 +201,7 @@ void TreeRows<R>::add_limit(const LinkState<R>& link, int joint, In<R> qpos, In<
   if (angle < 1e-6) return;  // no direction to push in
   const Vec3d n = turn * (-1 / angle);
   const Vec3d axis = widen(link.R) * n;
-  const Sym3<R>& I = link.IA.I;
-  const double mass =
-      double(I.xx) * axis.x * axis.x + double(I.yy) * axis.y * axis.y + double(I.zz) * axis.z * axis.z +
-      2 * (double(I.xy) * axis.x * axis.y + double(I.xz) * axis.x * axis.z + double(I.yz) * axis.y * axis.z) +
-      double(link.k);
+  const double mass = dot(axis, widen(link.IA.I) * axis) + double(link.k);
   add(j.range[1] - angle, &n.x, mass > 0 ? 1 / mass : 0, 0);
 }
 

@@ -3,6 +3,7 @@
 
 #include <Eigen/Dense>
 
+#include "support/dense_rows.hpp"
 #include "support/random_equalities.hpp"
 #include "tarsus/constraint/constrained_dynamics.hpp"
 
@@ -33,7 +34,7 @@ struct Set {
   /// All that evaluate() gives at (q, v), with J from the blocks. The bias is without the joints' accelerations.
   Rows at(const std::vector<double>& q, const std::vector<double>& v) {
     const int m = set.rows();
-    Rows rows{Vector(m), Vector(m), Vector(m), Matrix::Zero(m, model.nv)};
+    Rows rows{Vector(m), Vector(m), Vector(m), {}};
     // ABA leaves accelerations that velocities alone bring, before its last pass; rnea at q̈ = 0 leaves the same.
     std::vector<double> zero(model.nv), tau(model.nv);
     kinematics<double>(model, data, q, v);
@@ -42,14 +43,7 @@ struct Set {
     set.add_blocks(blocks);
     const std::size_t n = m;
     set.evaluate<double>(data, 0, q, v, blocks, {rows.phi.data(), n}, {rows.rate.data(), n}, {rows.bias.data(), n});
-    for (int b = 0; b < blocks.blocks(); ++b) {
-      const auto block = blocks.block(b);
-      std::vector<double> out(block.dofs.size() * block.stride);
-      blocks.jacobian(model, data, b, out.data());
-      for (std::size_t k = 0; k < block.dofs.size(); ++k) {
-        for (int r = 0; r < block.nrow; ++r) rows.J(block.first_row + r, block.dofs[k]) += out[k * block.stride + r];
-      }
-    }
+    rows.J = dense_jacobian(model, data, blocks);
     return rows;
   }
   std::vector<double> moved(double dt) {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "support/contact_world.hpp"
+#include "support/dense_rows.hpp"
 #include "support/random_equalities.hpp"
 #include "tarsus/constraint/constrained_dynamics.hpp"
 
@@ -47,16 +48,7 @@ struct HeldWorld : World {
     AlignedVector<double> phi;
     kinematics<double>(model, data, data.qpos, data.qvel);
     HeldRows<double>{&set, data.qpos, {}}.write(data, rows, phi);
-    Eigen::MatrixXd J = Eigen::MatrixXd::Zero(set.rows(), model.nv);
-    for (int b = 0; b < rows.blocks(); ++b) {
-      const auto block = rows.block(b);
-      std::vector<double> entries(block.dofs.size() * block.stride);
-      rows.jacobian(model, data, b, entries.data());
-      for (std::size_t k = 0; k < block.dofs.size(); ++k) {
-        for (int r = 0; r < block.nrow; ++r) J(block.first_row + r, block.dofs[k]) = entries[k * block.stride + r];
-      }
-    }
-    return J;
+    return dense_jacobian(model, data, rows);
   }
 };
 

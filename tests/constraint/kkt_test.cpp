@@ -6,6 +6,7 @@
 
 #include <Eigen/Dense>
 
+#include "support/dense_rows.hpp"
 #include "support/random_equalities.hpp"
 #include "tarsus/math/rotation.hpp"
 
@@ -56,16 +57,7 @@ struct System {
 
   Matrix J() {
     kinematics<double>(model, data, s.qpos);
-    Matrix J = Matrix::Zero(set.rows(), model.nv);
-    for (int b = 0; b < rows.blocks(); ++b) {
-      const auto block = rows.block(b);
-      std::vector<double> out(block.dofs.size() * block.stride);
-      rows.jacobian(model, data, b, out.data());
-      for (std::size_t k = 0; k < block.dofs.size(); ++k) {
-        for (int r = 0; r < block.nrow; ++r) J(block.first_row + r, block.dofs[k]) += out[k * block.stride + r];
-      }
-    }
-    return J;
+    return dense_jacobian(model, data, rows);
   }
   Matrix M() {
     std::vector<double> M(std::size_t(model.nv) * model.nv);

@@ -3,6 +3,7 @@
 
 #include <Eigen/Dense>
 
+#include "support/dense_rows.hpp"
 #include "support/random_model.hpp"
 #include "tarsus/dynamics/delassus.hpp"
 
@@ -113,15 +114,7 @@ TEST(Delassus, JacobianIsWhatForcesDo) {
     Rows t(seed);
     if (t.model.nv == 0) continue;
     factor<double>(t.model, t.data, t.s.qpos, t.K);
-    Matrix J = Matrix::Zero(t.rows.rows(), t.model.nv);
-    for (int b = 0; b < t.rows.blocks(); ++b) {
-      const auto block = t.rows.block(b);
-      std::vector<double> out(block.dofs.size() * block.stride);
-      t.rows.jacobian(t.model, t.data, b, out.data());
-      for (std::size_t k = 0; k < block.dofs.size(); ++k) {
-        for (int r = 0; r < block.nrow; ++r) J(block.first_row + r, block.dofs[k]) = out[k * block.stride + r];
-      }
-    }
+    const Matrix J = dense_jacobian(t.model, t.data, t.rows);
     ASSERT_LT((J - t.J).cwiseAbs().maxCoeff(), 1e-11) << "seed " << seed;  // t.J comes out of a difference of forces
   }
 }

@@ -3,6 +3,7 @@
 
 #include <Eigen/Dense>
 
+#include "support/dense_rows.hpp"
 #include "support/random_model.hpp"
 #include "tarsus/constraint/equality.hpp"
 
@@ -65,18 +66,14 @@ inline DenseSystem dense_system(const Model& model, const EqualitySet& set, cons
   kinematics<double>(model, data, s.qpos, s.qvel);
   rnea<double>(model, data, s.qpos, s.qvel, zero, tau);
   set.evaluate<double>(data, 0, s.qpos, s.qvel, rows, phi, rate, Jdot);
-  DenseSystem d{Eigen::Map<Eigen::MatrixXd>(M.data(), n, n), Eigen::MatrixXd::Zero(m, n), Eigen::VectorXd::Zero(m),
-                Eigen::VectorXd(n), Eigen::VectorXd(m)};
+  DenseSystem d{Eigen::Map<Eigen::MatrixXd>(M.data(), n, n),
+                {},
+                Eigen::VectorXd::Zero(m),
+                Eigen::VectorXd(n),
+                Eigen::VectorXd(m)};
   for (int i = 0; i < n; ++i) d.M(i, i) += K[i] - model.armature[i], d.y1[i] = s.tau[i] - bias[i];
   kinematics<double>(model, data, s.qpos);
-  for (int b = 0; b < rows.blocks(); ++b) {
-    const auto block = rows.block(b);
-    std::vector<double> J(block.dofs.size() * block.stride);
-    rows.jacobian(model, data, b, J.data());
-    for (std::size_t k = 0; k < block.dofs.size(); ++k) {
-      for (int r = 0; r < block.nrow; ++r) d.J(block.first_row + r, block.dofs[k]) += J[k * block.stride + r];
-    }
-  }
+  d.J = dense_jacobian(model, data, rows);
   for (int i = 0; i < set.size(); ++i) {
     const Softness& soft = set[i].softness;
     const double damping = 1 + 4 * soft.damping_steps;

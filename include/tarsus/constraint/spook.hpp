@@ -6,6 +6,8 @@
 // decays over a few τ.  [Lacoursière 2013, eq. 17 with its slips corrected: theory.md, section 4]
 #pragma once
 
+#include <algorithm>
+
 #include "tarsus/base/error.hpp"
 
 namespace tarsus {
@@ -18,6 +20,17 @@ struct Spook {
 /// Default of τ/h.
 inline constexpr double kDampingSteps = 4;
 
+/// τ for steps of h.
+inline double damping_time(const Spook& spook, double h) {
+  return spook.damping_time > 0 ? spook.damping_time : kDampingSteps * h;
+}
+
+/// g, but no deeper than is undone at `fastest` [m/s | rad/s]: shapes that begin deep in one another, or a joint far
+/// outside its range, come back slowly.
+inline double recoverable(const Spook& spook, double g, double h, double fastest) {
+  return std::max(g, -fastest * damping_time(spook, h));
+}
+
 /// What a row's numbers become for one step.
 struct SpookRow {
   double target = 0;      ///< b [m/s | rad/s]
@@ -26,8 +39,7 @@ struct SpookRow {
 
 /// A row that holds g at zero. @param g [m | rad] @param speed G v at the start of the step @param h step [s] > 0
 inline SpookRow spook_bilateral(const Spook& spook, double g, double speed, double h) {
-  const double steps = spook.damping_time > 0 ? spook.damping_time / h : kDampingSteps;
-  const double share = 1 / (1 + 4 * steps);
+  const double share = 1 / (1 + 4 * (damping_time(spook, h) / h));
   return {share * (speed - 4 / h * g), 4 * spook.compliance * share / (h * h)};
 }
 

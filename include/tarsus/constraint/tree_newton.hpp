@@ -102,7 +102,7 @@ class TreeNewton {
   void begin(BasicData<R>& data, std::span<const double> multiplier);
   void law(std::span<const double> w, bool tangents);
   void contact_law(std::size_t index, std::span<const double> w, bool tangents);
-  void moment_law(std::size_t index, double bound, std::span<const double> w, bool tangents);
+  void moment_law(std::size_t index, double bound, double normal, std::span<const double> w, bool tangents);
   /// out = base + B d for one contact's rows.
   void times(std::size_t contact, const double* d, const double* base, double* out) const {
     const Tangent& b = tangent_[contact];
