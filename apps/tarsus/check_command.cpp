@@ -37,27 +37,27 @@ void print(const Diagnostics& all, bool notes) {
   }
 }
 
-void print_json(const Check& check, const Diagnostics& all, const Model* model) {
+void print_checked(const Check& check, const Diagnostics& all, const Model* model) {
   nlohmann::json out{{"file", check.path}, {"loads", model != nullptr}, {"diagnostics", nlohmann::json::array()}};
   for (const Diagnostic& d : all) out["diagnostics"].push_back(to_json(d));
   if (model)
     out["model"] = {{"nq", model->nq},           {"nv", model->nv},       {"bodies", model->nbody() - 1},
                     {"joints", model->njoint()}, {"depth", model->depth}, {"mass", model->total_mass()}};
-  app::print_json(out);
+  print_json(out);
 }
 
 void run(const Check& check) {
   try {
     const Model model = compile(read_model(check.path, check.options));
     const Diagnostics& all = model.spec.diagnostics;
-    if (check.json) return print_json(check, all, &model);
+    if (check.json) return print_checked(check, all, &model);
     print(all, check.notes);
     fmt::print("{}: loads; {} bodies, {} joints, nq {}, nv {}, {:.6g} kg; {} warnings, {} notes{}\n", check.path,
                model.nbody() - 1, model.njoint(), model.nq, model.nv, model.total_mass(), count(all, Severity::warning),
                count(all, Severity::note), check.notes || !count(all, Severity::note) ? "" : " (--notes shows them)");
   } catch (const InputError& e) {
     if (check.json)
-      print_json(check, e.diagnostics(), nullptr);
+      print_checked(check, e.diagnostics(), nullptr);
     else
       print(e.diagnostics(), true);
     throw CLI::RuntimeError(1);

@@ -26,7 +26,7 @@ std::string full_name(const Model& model, const GainReport& r) {
   return model.joints[r.joint].name + (r.part.empty() ? "" : ", " + r.part);
 }
 
-void print_json(const Model& model, const Gains& options, const std::vector<GainReport>& reports) {
+void print_gains(const Model& model, const Gains& options, const std::vector<GainReport>& reports) {
   nlohmann::json joints = nlohmann::json::array();
   for (const GainReport& r : reports) {
     joints.push_back({{"joint", model.joints[r.joint].name},
@@ -46,7 +46,7 @@ void print_json(const Model& model, const Gains& options, const std::vector<Gain
                         {"largest_stable_dt", number(r.largest_stable_step)}}},
                       {"warnings", r.warnings}});
   }
-  app::print_json({{"model", options.model}, {"dt", options.dt}, {"stiff", options.stiff}, {"joints", joints}});
+  print_json({{"model", options.model}, {"dt", options.dt}, {"stiff", options.stiff}, {"joints", joints}});
 }
 
 void print_table(const Model& model, const Gains& options, const std::vector<GainReport>& reports) {
@@ -74,7 +74,7 @@ void execute(const Gains& options) {
   drives.stiff = options.stiff;
   const std::vector<GainReport> reports = report_gains(model, drives, options.dt, model.qpos0);
   if (options.json)
-    print_json(model, options, reports);
+    print_gains(model, options, reports);
   else
     print_table(model, options, reports);
 }

@@ -209,7 +209,7 @@ void print_summary(const MdOptions& o, const Outcome& done, const ParticleSystem
   if (!o.final_file.empty()) fmt::print("last state: {}\n", o.final_file);
 }
 
-void print_json(const MdOptions& o, const Outcome& done, const ParticleSystem& system, const Preparation& prepared) {
+void print_outcome(const MdOptions& o, const Outcome& done, const ParticleSystem& system, const Preparation& prepared) {
   nlohmann::ordered_json j;
   double worst = 0;
   for (const Record& r : done.records) worst = std::max(worst, r.violation);
@@ -288,7 +288,7 @@ void run(MdOptions o) {
     if (!out.flush()) throw Error(fmt::format("{}: cannot be written", o.final_file));
   }
   if (o.json)
-    print_json(o, done, system, prepared);
+    print_outcome(o, done, system, prepared);
   else if (!o.quiet)
     print_summary(o, done, system, verlet);
   if (done.last.ok) return;

@@ -35,7 +35,7 @@ void apply(const SceneRun& run, RigidScene& scene) {
   check_duration(run.duration, o.dt);
 }
 
-struct Outcome {
+struct SceneOutcome {
   WorldStatus status = WorldStatus::ok;
   int steps = 0, contacts_max = 0, touching = 0, contacts = 0;
   double seconds = 0, penetration_max = 0, penetration_now = 0, penetration_mean = 0, residual = 0;
@@ -44,9 +44,10 @@ struct Outcome {
 };
 
 template <class R>
-Outcome simulate(const SceneRun& run, const RigidScene& scene, const RigidModel* model, RecordingWriter* recording) {
+SceneOutcome simulate(const SceneRun& run, const RigidScene& scene, const RigidModel* model,
+                      RecordingWriter* recording) {
   RigidWorld<R> world = make_world<R>(scene);
-  Outcome out;
+  SceneOutcome out;
   const double count = std::round(run.duration / scene.options.dt);
   Progress progress(scene.name, run.quiet || run.json);
   std::vector<double> qpos(model ? std::size_t(model->nq) : 0), qvel(model ? std::size_t(model->nv) : 0);
@@ -74,7 +75,7 @@ Outcome simulate(const SceneRun& run, const RigidScene& scene, const RigidModel*
   return out;
 }
 
-void print(const SceneRun& run, const RigidScene& scene, const Outcome& o) {
+void print(const SceneRun& run, const RigidScene& scene, const SceneOutcome& o) {
   if (run.json) {
     const nlohmann::json json{
         {"scene", scene.name},
@@ -140,7 +141,7 @@ void execute(const SceneRun& run) {
   apply(run, *scene);
   RecordingWriter* to = recording ? &*recording : nullptr;
   const RigidModel* from = rigid ? &*rigid : nullptr;
-  const Outcome outcome =
+  const SceneOutcome outcome =
       run.use_float ? simulate<float>(run, *scene, from, to) : simulate<double>(run, *scene, from, to);
   if (recording)
     recording->finish({{"dt", scene->options.dt}, {"model_file", run.scene}, {"status", name(outcome.status)}});

@@ -1,54 +1,58 @@
-// The kernels of this room as function pointers; see dynamics/kernel_table.hpp.
+// The kernels of this room; see tarsus/math/kernels.hpp.
 #pragma once
 
 #include "constraint/equality_view.hpp"
 #include "constraint/limbs_view.hpp"
-#include "tarsus/math/isa.hpp"
+#include "tarsus/math/kernels.hpp"
 #include "tarsus/model/view.hpp"
+
+// prepare: ABA's passes 1 and 2, origins too: factors, u, velocities and velocity-product accelerations.
+// prepare_limbs: the same but for the root's factor; u = L⁻¹ y of the other links. limbs.inl
+// pose, reduce: prepare() at rest and without gravity, u = L⁻¹ y, in two halves: poses and rigid inertias; then pass 2
+//   on whatever the inertias have become.
+// ldl*: solver/ldl.inl. climb_chain and omega*: efpa.inl.
+#define TARSUS_CONSTRAINT_KERNELS(KERNEL, SCALAR_KERNEL)                                                          \
+  KERNEL(void, prepare, (const ModelView<R>&, void* state, const R* qpos, const R* qvel, const R* Q, const R* K), \
+         prepare_kernel<T>)                                                                                       \
+  KERNEL(void, prepare_limbs,                                                                                     \
+         (const ModelView<R>&, void* state, const R* qpos, const R* qvel, const R* Q, const R* K, R* u),          \
+         prepare_limbs_kernel<T>)                                                                                 \
+  KERNEL(void, limbs,                                                                                             \
+         (const ModelView<R>&, void* state, const LimbsView<R>&, const LimbLimits<R>&, const R* Q, const R* K,    \
+          const R* target, const R* sigma, R* u, R* x2, R* qacc, R* quality),                                     \
+         limbs_kernel<T, P>)                                                                                      \
+  KERNEL(void, restore, (const ModelView<R>&, void* state, const R* Q, const R* K), restore_kernel<T>)            \
+  KERNEL(void, pose, (const ModelView<R>&, void* state, const R* qpos), pose_kernel<T>)                           \
+  KERNEL(void, reduce, (const ModelView<R>&, void* state, const R* y, const R* K), reduce_kernel<T>)              \
+  KERNEL(void, equalities,                                                                                        \
+         (const ModelView<R>&, const void* state, const EqualityList<R>&, const RowTarget<R>*, const R* qpos,     \
+          const R* qvel, R* phi, R* rate, R* bias),                                                               \
+         equalities_kernel<T, P>)                                                                                 \
+  KERNEL(bool, ldl_load, (int m, int ld, R* A, const R* sigma, const R* b, R nothing, R share, R* scale),         \
+         ldl_load_any<T, P>)                                                                                      \
+  KERNEL(void, ldl, (int m, int ld, R* A, R* inverse, const R* scale, R* least), ldl_factor<T, P>)                \
+  KERNEL(void, ldl_forward, (int m, int ld, R* A, const R* inverse, R* b), ldl_forward_kernel<T>)                 \
+  KERNEL(void, ldl_back, (int m, int ld, const R* A, const R* inverse, const R* scale, R limit, R* x, R* trust),  \
+         ldl_solve<T, P>)                                                                                         \
+  SCALAR_KERNEL(void, climb_chain,                                                                                \
+                (const ModelView<R>&, const void* state, int tip, const R* force, const R* entries, int count,    \
+                 int nrow, int stride, R* records),                                                               \
+                climb_chain_kernel<T, P>)                                                                         \
+  SCALAR_KERNEL(void, omega_times, (const R* omega, const R* f, int nrow, int stride, R* out),                    \
+                omega_times_kernel<T, P>)                                                                         \
+  SCALAR_KERNEL(void, omega, (const ModelView<R>&, const void* state, int link, const R* parent, R* omega),       \
+                omega_kernel<T, P>)
 
 namespace tarsus {
 
 template <class R>
 struct ConstraintTable {
-  /// ABA's passes 1 and 2, origins too: factors, u, velocities and velocity-product accelerations.
-  void (*prepare)(const ModelView<R>&, void* state, const R* qpos, const R* qvel, const R* Q, const R* K);
-  /// The same but for the root's factor; u = L⁻¹ y of the other links. limbs.inl
-  void (*prepare_limbs)(const ModelView<R>&, void* state, const R* qpos, const R* qvel, const R* Q, const R* K, R* u);
-  void (*limbs)(const ModelView<R>&, void* state, const LimbsView<R>&, const LimbLimits<R>&, const R* Q, const R* K,
-                const R* target, const R* sigma, R* u, R* x2, R* qacc, R* quality);
-  void (*restore)(const ModelView<R>&, void* state, const R* Q, const R* K);
-  /// prepare() at rest and without gravity, u = L⁻¹ y, in two halves: poses and rigid inertias; then pass 2 on whatever
-  /// the inertias have become.
-  void (*pose)(const ModelView<R>&, void* state, const R* qpos);
-  void (*reduce)(const ModelView<R>&, void* state, const R* y, const R* K);
-  void (*equalities)(const ModelView<R>&, const void* state, const EqualityList<R>&, const RowTarget<R>*, const R* qpos,
-                     const R* qvel, R* phi, R* rate, R* bias);
-  // solver/ldl.inl
-  bool (*ldl_load)(int m, int ld, R* A, const R* sigma, const R* b, R nothing, R share, R* scale);
-  void (*ldl)(int m, int ld, R* A, R* inverse, const R* scale, R* least);
-  void (*ldl_forward)(int m, int ld, R* A, const R* inverse, R* b);
-  void (*ldl_back)(int m, int ld, const R* A, const R* inverse, const R* scale, R limit, R* x, R* trust);
-  // efpa.inl; scalar worlds only.
-  void (*climb_chain)(const ModelView<R>&, const void* state, int tip, const R* force, const R* entries, int count,
-                      int nrow, int stride, R* records);
-  void (*omega_times)(const R* omega, const R* f, int nrow, int stride, R* out);
-  void (*omega)(const ModelView<R>&, const void* state, int link, const R* parent, R* omega);
+  TARSUS_KERNEL_TABLE(R, TARSUS_CONSTRAINT_KERNELS)
 };
 
 template <class R>
-const ConstraintTable<R>& constraint_table(int width);
-
-namespace isa_baseline {
-ConstraintTable<double> constraint_double(bool wide);
-ConstraintTable<float> constraint_float(bool wide);
-}  // namespace isa_baseline
-namespace isa_avx2 {
-ConstraintTable<double> constraint_double(bool wide);
-ConstraintTable<float> constraint_float(bool wide);
-}  // namespace isa_avx2
-namespace isa_avx512 {
-ConstraintTable<double> constraint_double(bool wide);
-ConstraintTable<float> constraint_float(bool wide);
-}  // namespace isa_avx512
+const ConstraintTable<R>& constraint_table(int width) {
+  return kernels<ConstraintTable<R>>(width);
+}
 
 }  // namespace tarsus

@@ -5,13 +5,12 @@
 #include <cmath>
 #include <set>
 
+#include "control/clip_numbers.hpp"
 #include "tarsus/control/clip.hpp"
 
 namespace tarsus {
 namespace {
 
-Quatd load4(const double* p) { return {p[0], p[1], p[2], p[3]}; }
-Vec3d load3(const double* p) { return {p[0], p[1], p[2]}; }
 void store(double* p, const Quatd& q) { p[0] = q.w, p[1] = q.x, p[2] = q.y, p[3] = q.z; }
 void store(double* p, const Vec3d& v) { p[0] = v.x, p[1] = v.y, p[2] = v.z; }
 bool is_identity(const Quatd& q) { return q.x == 0 && q.y == 0 && q.z == 0; }

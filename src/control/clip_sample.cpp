@@ -4,13 +4,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "control/clip_numbers.hpp"
 #include "tarsus/control/clip.hpp"
 
 namespace tarsus {
 namespace {
-
-Vec3d load3(const double* p) { return {p[0], p[1], p[2]}; }
-Quatd load4(const double* p) { return {p[0], p[1], p[2], p[3]}; }
 
 /// Cubic Hermite segment, u in [0, 1] over h seconds, from x0 with rate m0 to x1 with rate m1.
 struct Hermite {

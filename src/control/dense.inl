@@ -1,6 +1,6 @@
 // Eigen's dense LLᵀ, compiled for each instruction set like the kernels, so that the dense baseline is as fast as this
 // machine lets it be. Eigen's namespace is renamed for the purpose: else the linker would mix its copies
-// (cmake/TarsusIsa.cmake).
+// (tarsus/math/kernels.hpp).
 #pragma once
 
 #include <cmath>
@@ -8,7 +8,8 @@
 #include <functional>
 #include <limits>
 
-#include "control/dense_table.hpp"
+#include "control/kernel_table.hpp"
+#include "math/kernel_call.inl"
 
 #define TARSUS_JOIN2(a, b) a##b
 #define TARSUS_JOIN(a, b) TARSUS_JOIN2(a, b)
@@ -28,6 +29,8 @@ void dense_solve(int n, R* matrix, R* x) {
   Eigen::Map<Eigen::Matrix<R, Eigen::Dynamic, 1>> b(x, n);
   factor.solveInPlace(b);
 }
+
+TARSUS_FILL_KERNELS(DenseTable<Real<T>>, TARSUS_DENSE_KERNELS)
 
 }  // namespace TARSUS_ISA
 }  // namespace tarsus

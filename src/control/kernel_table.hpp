@@ -1,8 +1,8 @@
-// The kernels of this room as function pointers; see dynamics/kernel_table.hpp.
+// The kernels of this room; see tarsus/math/kernels.hpp.
 #pragma once
 
 #include "control/branch_view.hpp"
-#include "tarsus/math/isa.hpp"
+#include "tarsus/math/kernels.hpp"
 #include "tarsus/model/view.hpp"
 
 namespace tarsus {
@@ -41,36 +41,44 @@ struct LimitSpace {
   R* residual;   ///< [lane]
 };
 
+// Baselines are scalar kernels only.
+#define TARSUS_CONTROL_KERNELS(KERNEL, SCALAR_KERNEL)                                                           \
+  KERNEL(void, drive_terms,                                                                                     \
+         (const ModelView<R>&, const DriveView<R>&, const R* qpos, const R* qvel, const R* target,              \
+          const R* target_velocity, const R* tau, R* Q, R* K),                                                  \
+         drive_terms_kernel<T>)                                                                                 \
+  KERNEL(void, drive_force,                                                                                     \
+         (const ModelView<R>&, const DriveView<R>&, const R* qpos, const R* qvel, const R* target,              \
+          const R* target_velocity, const R* qacc, R* force),                                                   \
+         drive_force_kernel<T>)                                                                                 \
+  KERNEL(void, limited_maba,                                                                                    \
+         (const ModelView<R>&, const DriveView<R>&, const LimitView<R>&, const LimitSpace<R>&, void* state,     \
+          const R* qpos, const R* qvel, const R* target, const R* target_velocity, const R* tau, R* qacc),      \
+         limited_maba_kernel<T>)                                                                                \
+  SCALAR_KERNEL(void, crba_rows, (const ModelView<R>&, void* state, const BranchView&, const R* qpos, R* rows), \
+                crba_rows_kernel<T>)                                                                            \
+  SCALAR_KERNEL(void, branch_factor, (const BranchView&, R* rows), branch_factor_kernel<T>)                     \
+  SCALAR_KERNEL(void, branch_solve, (const BranchView&, const R* rows, R* x), branch_solve_kernel<T>)           \
+  SCALAR_KERNEL(void, branch_multiply, (const BranchView&, const R* rows, const R* x, R* y),                    \
+                branch_multiply_kernel<T>)                                                                      \
+  SCALAR_KERNEL(void, branch_expand, (const BranchView&, const R* rows, R* dense), branch_expand_kernel<T>)
+
 template <class R>
 struct ControlTable {
-  void (*drive_terms)(const ModelView<R>&, const DriveView<R>&, const R* qpos, const R* qvel, const R* target,
-                      const R* target_velocity, const R* tau, R* Q, R* K);
-  void (*drive_force)(const ModelView<R>&, const DriveView<R>&, const R* qpos, const R* qvel, const R* target,
-                      const R* target_velocity, const R* qacc, R* force);
-  void (*limited_maba)(const ModelView<R>&, const DriveView<R>&, const LimitView<R>&, const LimitSpace<R>&, void* state,
-                       const R* qpos, const R* qvel, const R* target, const R* target_velocity, const R* tau, R* qacc);
-  // Baselines: scalar kernels only.
-  void (*crba_rows)(const ModelView<R>&, void* state, const BranchView&, const R* qpos, R* rows);
-  void (*branch_factor)(const BranchView&, R* rows);
-  void (*branch_solve)(const BranchView&, const R* rows, R* x);
-  void (*branch_multiply)(const BranchView&, const R* rows, const R* x, R* y);
-  void (*branch_expand)(const BranchView&, const R* rows, R* dense);
+  TARSUS_KERNEL_TABLE(R, TARSUS_CONTROL_KERNELS)
 };
 
 template <class R>
-const ControlTable<R>& control_table(int width);
+const ControlTable<R>& control_table(int width) {
+  return kernels<ControlTable<R>>(width);
+}
 
-namespace isa_baseline {
-ControlTable<double> control_double(bool wide);
-ControlTable<float> control_float(bool wide);
-}  // namespace isa_baseline
-namespace isa_avx2 {
-ControlTable<double> control_double(bool wide);
-ControlTable<float> control_float(bool wide);
-}  // namespace isa_avx2
-namespace isa_avx512 {
-ControlTable<double> control_double(bool wide);
-ControlTable<float> control_float(bool wide);
-}  // namespace isa_avx512
+// Eigen's dense factor, the baseline; matrix [n][n] becomes its factor, x the solution. dense.inl
+#define TARSUS_DENSE_KERNELS(KERNEL, SCALAR_KERNEL) SCALAR_KERNEL(void, solve, (int n, R* matrix, R* x), dense_solve<T>)
+
+template <class R>
+struct DenseTable {
+  TARSUS_KERNEL_TABLE(R, TARSUS_DENSE_KERNELS)
+};
 
 }  // namespace tarsus

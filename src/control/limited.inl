@@ -512,5 +512,12 @@ class LimitedMaba {
   T residual_;
 };
 
+template <class T>
+void limited_maba_kernel(const ModelView<Real<T>>& m, const DriveView<Real<T>>& drive, const LimitView<Real<T>>& limits,
+                         const LimitSpace<Real<T>>& space, LinkState<T>* state, const T* qpos, const T* qvel,
+                         const T* target, const T* target_velocity, const T* tau, T* qacc) {
+  LimitedMaba<T>(m, drive, limits, space, state).solve(qpos, qvel, target, target_velocity, tau, qacc);
+}
+
 }  // namespace TARSUS_ISA
 }  // namespace tarsus

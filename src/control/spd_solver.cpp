@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 
-#include "control/dense_table.hpp"
 #include "control/kernel_table.hpp"
 
 namespace tarsus {
@@ -103,7 +102,7 @@ void solve_dense(const Model& model, BasicData<R>& data, const Drives& drives, c
   form_system(model, data, in, p);
   p.dense.resize(std::size_t(model.nv) * model.nv);
   control_table<R>(1).branch_expand(p.tree(), p.rows.data(), p.dense.data());
-  dense_table<R>().solve(model.nv, p.dense.data(), p.x.data());
+  kernels<DenseTable<R>>().solve(model.nv, p.dense.data(), p.x.data());
 }
 
 template <class R>

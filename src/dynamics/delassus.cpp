@@ -3,32 +3,12 @@
 #include <algorithm>
 
 #include "dynamics/delassus_table.hpp"
-#include "tarsus/math/select_isa.hpp"
+#include "dynamics/pack_arrays.hpp"
 #include "tarsus/model/jcalc.inl"
 
 namespace tarsus {
 
-template <>
-const DelassusTable<double>& delassus_table<double>(int width) {
-  static const DelassusTable<double> narrow = TARSUS_SELECT_DOUBLE(false, delassus_double),
-                                     wide = TARSUS_SELECT_DOUBLE(true, delassus_double);
-  return width == 1 ? narrow : wide;
-}
-
-template <>
-const DelassusTable<float>& delassus_table<float>(int width) {
-  static const DelassusTable<float> narrow = TARSUS_SELECT_FLOAT(false, delassus_float),
-                                    wide = TARSUS_SELECT_FLOAT(true, delassus_float);
-  return width == 1 ? narrow : wide;
-}
-
 namespace {
-
-template <class R>
-void check(const Model& model, const BasicData<R>& data) {
-  if (data.nv() != model.nv || data.nlink() != model.njoint())
-    throw ValueError("data", "made for another model", "this model's own");
-}
 
 int padded(int n, int to) { return (n + to - 1) / to * to; }
 
@@ -36,7 +16,7 @@ int padded(int n, int to) { return (n + to - 1) / to * to; }
 
 template <class R>
 void inward(const Model& model, BasicData<R>& data, In<R> y, Out<R> u) {
-  check(model, data);
+  check_data(model, data);
   check_size("y", y.size(), data.size(model.nv));
   check_size("u", u.size(), data.size(model.nv));
   const std::size_t n = std::size_t(model.nv) * data.width();
@@ -47,7 +27,7 @@ void inward(const Model& model, BasicData<R>& data, In<R> y, Out<R> u) {
 
 template <class R>
 void outward(const Model& model, BasicData<R>& data, In<R> u, Out<R> x) {
-  check(model, data);
+  check_data(model, data);
   check_size("u", u.size(), data.size(model.nv));
   check_size("x", x.size(), data.size(model.nv));
   const std::size_t n = std::size_t(model.nv) * data.width();
@@ -58,7 +38,7 @@ void outward(const Model& model, BasicData<R>& data, In<R> u, Out<R> x) {
 
 template <class R>
 void read_u(const Model& model, const BasicData<R>& data, Out<R> u) {
-  check(model, data);
+  check_data(model, data);
   check_size("u", u.size(), data.size(model.nv));
   const std::size_t n = std::size_t(model.nv) * data.width();
   for (int p = 0; p < data.packs(); ++p)
@@ -67,7 +47,7 @@ void read_u(const Model& model, const BasicData<R>& data, Out<R> u) {
 
 template <class R>
 int row_width(int worlds_width) {
-  return delassus_table<R>(worlds_width).row_width;
+  return delassus_table<R>(worlds_width).row_width();
 }
 
 template <class R>
@@ -158,7 +138,7 @@ typename DelassusRows<R>::Block DelassusRows<R>::block(int index) {
 
 template <class R>
 void DelassusRows<R>::sweep(const Model& model, const BasicData<R>& data, int pack) {
-  check(model, data);
+  check_data(model, data);
   if (data.width() != width_)
     throw ValueError("data", std::to_string(data.width()) + " lanes", std::to_string(width_) + ", as these rows");
   const DelassusTable<R>& kernels = delassus_table<R>(width_);
@@ -258,7 +238,7 @@ void DelassusRows<R>::gram(R* A, int ld) {
 
 template <class R>
 void DelassusRows<R>::jacobian(const Model& model, const BasicData<R>& data, int index, R* out) const {
-  check(model, data);
+  check_data(model, data);
   const Entry& e = blocks_[index];
   const LinkState<R>* state = data.links();
   std::vector<Force<R>> waiting(e.nlink);

@@ -8,6 +8,7 @@
 
 #include "dynamics/delassus_table.hpp"
 #include "dynamics/minv.inl"
+#include "math/kernel_call.inl"
 #include "tarsus/math/row_pack.hpp"
 
 namespace tarsus {
@@ -361,40 +362,12 @@ void outward_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const T* u
   }
 }
 
-/// T: one world's number or a pack of worlds; P: a pack of rows for one world, else T.
 template <class T, class P>
-struct DelassusFor {
-  using R = Real<T>;
-  using View = const ModelView<R>&;
-  static T* in(R* p) { return reinterpret_cast<T*>(p); }
-  static const T* in(const R* p) { return reinterpret_cast<const T*>(p); }
-  static const LinkState<T>* links(const void* s) { return static_cast<const LinkState<T>*>(s); }
+int row_width_kernel() {
+  return int(sizeof(P) / sizeof(T));
+}
 
-  static void inward(View m, void* s, const R* y, R* u) {
-    inward_kernel<T>(m, static_cast<LinkState<T>*>(s), in(y), in(u));
-  }
-  static void outward(View m, void* s, const R* u, R* x) {
-    outward_kernel<T>(m, static_cast<LinkState<T>*>(s), in(u), in(x));
-  }
-  static void read_u(View m, const void* s, R* u) { read_u_kernel<T>(m, links(s), in(u)); }
-  static void sweep_pair(View m, const void* s, const RowBlockView<R>& b) { sweep_pair_kernel<T, P>(m, links(s), b); }
-  static void sweep_joints(View m, const void* s, const RowBlockView<R>& b, R* scratch) {
-    sweep_joints_kernel<T, P>(m, links(s), b, in(scratch));
-  }
-  static void gram(int count, int nrow, const R* W, int stride, const R* DW, int stride_d, bool add, bool upper, R* out,
-                   int ld) {
-    gram_kernel<T, P>(count, nrow, in(W), stride, in(DW), stride_d, add, upper, in(out), ld);
-  }
-  static void velocity(int ndof, const int* dofs, int nrow, int stride, const R* DW, const R* u, R* Jv) {
-    velocity_kernel<T, P>(ndof, dofs, nrow, stride, in(DW), in(u), in(Jv));
-  }
-  static void push(int ndof, const int* dofs, int nrow, int stride, const R* W, const R* lambda, R sign, R* u) {
-    push_kernel<T, P>(ndof, dofs, nrow, stride, in(W), in(lambda), sign, in(u));
-  }
-  static DelassusTable<R> table() {
-    return {int(sizeof(P) / sizeof(T)), inward, outward, read_u, sweep_pair, sweep_joints, gram, velocity, push};
-  }
-};
+TARSUS_FILL_KERNELS(DelassusTable<Real<T>>, TARSUS_DELASSUS_KERNELS)
 
 }  // namespace TARSUS_ISA
 }  // namespace tarsus

@@ -1,9 +1,7 @@
-// Kernels of delassus.hpp as function pointers; see kernel_table.hpp.
+// Kernels of delassus.hpp; see kernel_table.hpp.
 #pragma once
 
-#include <cstddef>
-
-#include "tarsus/math/isa.hpp"
+#include "tarsus/math/kernels.hpp"
 #include "tarsus/model/view.hpp"
 
 namespace tarsus {
@@ -21,36 +19,34 @@ struct RowBlockView {
   bool below_root = false;  ///< of a free root W alone is wanted
 };
 
+// row_width: rows side by side in one vector.
+// gram: out[i][j] (+)= sum over k < count of W[k][i] DW[k][j], i < nrow, j < stride of DW; adds if `add`.
+//   upper: what lies below the diagonal of out is not asked for.
+#define TARSUS_DELASSUS_KERNELS(KERNEL, SCALAR_KERNEL)                                                                \
+  KERNEL(int, row_width, (), row_width_kernel<T, P>)                                                                  \
+  KERNEL(void, inward, (const ModelView<R>&, void* state, const R* y, R* u), inward_kernel<T>)                        \
+  KERNEL(void, outward, (const ModelView<R>&, void* state, const R* u, R* x), outward_kernel<T>)                      \
+  KERNEL(void, read_u, (const ModelView<R>&, const void* state, R* u), read_u_kernel<T>)                              \
+  KERNEL(void, sweep_pair, (const ModelView<R>&, const void* state, const RowBlockView<R>&), sweep_pair_kernel<T, P>) \
+  KERNEL(void, sweep_joints, (const ModelView<R>&, const void* state, const RowBlockView<R>&, R* scratch),            \
+         sweep_joints_kernel<T, P>)                                                                                   \
+  KERNEL(                                                                                                             \
+      void, gram,                                                                                                     \
+      (int count, int nrow, const R* W, int stride, const R* DW, int stride_d, bool add, bool upper, R* out, int ld), \
+      gram_kernel<T, P>)                                                                                              \
+  KERNEL(void, velocity, (int ndof, const int* dofs, int nrow, int stride, const R* DW, const R* u, R* Jv),           \
+         velocity_kernel<T, P>)                                                                                       \
+  KERNEL(void, push, (int ndof, const int* dofs, int nrow, int stride, const R* W, const R* lambda, R sign, R* u),    \
+         push_kernel<T, P>)
+
 template <class R>
 struct DelassusTable {
-  int row_width;  ///< rows side by side in one vector
-  void (*inward)(const ModelView<R>&, void* state, const R* y, R* u);
-  void (*outward)(const ModelView<R>&, void* state, const R* u, R* x);
-  void (*read_u)(const ModelView<R>&, const void* state, R* u);
-  void (*sweep_pair)(const ModelView<R>&, const void* state, const RowBlockView<R>&);
-  void (*sweep_joints)(const ModelView<R>&, const void* state, const RowBlockView<R>&, R* scratch);
-  /// out[i][j] (+)= sum over k < count of W[k][i] DW[k][j], i < nrow, j < stride of DW; adds if `add`.
-  /// upper: what lies below the diagonal of out is not asked for.
-  void (*gram)(int count, int nrow, const R* W, int stride, const R* DW, int stride_d, bool add, bool upper, R* out,
-               int ld);
-  void (*velocity)(int ndof, const int* dofs, int nrow, int stride, const R* DW, const R* u, R* Jv);
-  void (*push)(int ndof, const int* dofs, int nrow, int stride, const R* W, const R* lambda, R sign, R* u);
+  TARSUS_KERNEL_TABLE(R, TARSUS_DELASSUS_KERNELS)
 };
 
 template <class R>
-const DelassusTable<R>& delassus_table(int width);
-
-namespace isa_baseline {
-DelassusTable<double> delassus_double(bool wide);
-DelassusTable<float> delassus_float(bool wide);
-}  // namespace isa_baseline
-namespace isa_avx2 {
-DelassusTable<double> delassus_double(bool wide);
-DelassusTable<float> delassus_float(bool wide);
-}  // namespace isa_avx2
-namespace isa_avx512 {
-DelassusTable<double> delassus_double(bool wide);
-DelassusTable<float> delassus_float(bool wide);
-}  // namespace isa_avx512
+const DelassusTable<R>& delassus_table(int width) {
+  return kernels<DelassusTable<R>>(width);
+}
 
 }  // namespace tarsus

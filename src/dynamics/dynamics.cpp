@@ -5,30 +5,19 @@
 #include <cmath>
 
 #include "dynamics/kernel_table.hpp"
+#include "dynamics/pack_arrays.hpp"
 #include "tarsus/dynamics/loaded.hpp"
 
 namespace tarsus {
 
 namespace {
 
-template <class R>
-void check(const Model& model, const BasicData<R>& data) {
-  if (data.nv() != model.nv || data.nlink() != model.njoint())
-    throw ValueError("data", "made for another model", "this model's own");
-}
-
-/// Pack p of an array of n per world; null stays null.
-template <class Span>
-auto* at(Span array, int n, int pack, int width) {
-  return array.empty() ? nullptr : array.data() + std::size_t(pack) * n * width;
-}
-
 /// Calls f(kernels, state, p) for each pack, p(array, n) giving that pack's part of an array.
 template <class R, class F>
 void each_pack(BasicData<R>& data, F f) {
   const KernelTable<R>& kernels = kernel_table<R>(data.width());
   for (int i = 0; i < data.packs(); ++i) {
-    f(kernels, data.state(i), [&](auto array, int n) { return at(array, n, i, data.width()); });
+    f(kernels, data.state(i), [&](auto array, int n) { return pack_of(array, n, i, data.width()); });
   }
 }
 
@@ -41,7 +30,7 @@ void check_external(const BasicData<R>& data, std::span<const R> external) {
 
 template <class R>
 void kinematics(const Model& model, BasicData<R>& data, In<R> qpos, In<R> qvel) {
-  check(model, data);
+  check_data(model, data);
   check_size("qpos", qpos.size(), data.size(model.nq));
   if (!qvel.empty()) check_size("qvel", qvel.size(), data.size(model.nv));
   const ModelView<R> view = model.view<R>();
@@ -50,7 +39,7 @@ void kinematics(const Model& model, BasicData<R>& data, In<R> qpos, In<R> qvel) 
 
 template <class R>
 void rnea(const Model& model, BasicData<R>& data, In<R> qpos, In<R> qvel, In<R> qacc, Out<R> tau, In<R> external) {
-  check(model, data);
+  check_data(model, data);
   check_size("qpos", qpos.size(), data.size(model.nq));
   check_size("qvel", qvel.size(), data.size(model.nv));
   check_size("tau", tau.size(), data.size(model.nv));
@@ -72,7 +61,7 @@ void rnea(const Model& model, BasicData<R>& data, In<R> qpos, In<R> qvel, In<R> 
 
 template <class R>
 void bias_force(const Model& model, BasicData<R>& data, In<R> qpos, In<R> qvel, Out<R> bias) {
-  check(model, data);
+  check_data(model, data);
   check_size("qpos", qpos.size(), data.size(model.nq));
   check_size("qvel", qvel.size(), data.size(model.nv));
   check_size("bias", bias.size(), data.size(model.nv));
@@ -84,7 +73,7 @@ void bias_force(const Model& model, BasicData<R>& data, In<R> qpos, In<R> qvel, 
 
 template <class R>
 void crba(const Model& model, BasicData<R>& data, In<R> qpos, Out<R> mass_matrix) {
-  check(model, data);
+  check_data(model, data);
   check_size("qpos", qpos.size(), data.size(model.nq));
   check_size("mass_matrix", mass_matrix.size(), data.size(model.nv) * model.nv);
   const ModelView<R> view = model.view<R>();
@@ -94,7 +83,7 @@ void crba(const Model& model, BasicData<R>& data, In<R> qpos, Out<R> mass_matrix
 
 template <class R>
 void aba(const Model& model, BasicData<R>& data, In<R> qpos, In<R> qvel, In<R> tau, Out<R> qacc, In<R> external) {
-  check(model, data);
+  check_data(model, data);
   const R* armature = model.view<R>().armature;
   R* K = data.joint_inertia.data();
   for (int pack = 0; pack < data.packs(); ++pack) {
@@ -109,7 +98,7 @@ void aba(const Model& model, BasicData<R>& data, In<R> qpos, In<R> qvel, In<R> t
 template <class R>
 void maba(const Model& model, BasicData<R>& data, In<R> qpos, In<R> qvel, In<R> joint_force, In<R> joint_inertia,
           Out<R> qacc, In<R> external) {
-  check(model, data);
+  check_data(model, data);
   check_size("qpos", qpos.size(), data.size(model.nq));
   check_size("qvel", qvel.size(), data.size(model.nv));
   check_size("joint_force", joint_force.size(), data.size(model.nv));
@@ -125,7 +114,7 @@ void maba(const Model& model, BasicData<R>& data, In<R> qpos, In<R> qvel, In<R> 
 
 template <class R>
 void factor(const Model& model, BasicData<R>& data, In<R> qpos, In<R> joint_inertia) {
-  check(model, data);
+  check_data(model, data);
   check_size("qpos", qpos.size(), data.size(model.nq));
   check_size("joint_inertia", joint_inertia.size(), data.size(model.nv));
   const ModelView<R> view = model.view<R>();
@@ -134,7 +123,7 @@ void factor(const Model& model, BasicData<R>& data, In<R> qpos, In<R> joint_iner
 
 template <class R>
 void minv(const Model& model, BasicData<R>& data, In<R> y, Out<R> x) {
-  check(model, data);
+  check_data(model, data);
   check_size("y", y.size(), data.size(model.nv));
   check_size("x", x.size(), data.size(model.nv));
   const ModelView<R> view = model.view<R>();
@@ -143,7 +132,7 @@ void minv(const Model& model, BasicData<R>& data, In<R> y, Out<R> x) {
 
 template <class R>
 void prepare_loads(const Model& model, BasicData<R>& data) {
-  check(model, data);
+  check_data(model, data);
   const ModelView<R> view = model.view<R>();
   each_pack(data, [&](auto& k, void* s, auto) { k.prepare_loads(view, s); });
 }
@@ -151,7 +140,7 @@ void prepare_loads(const Model& model, BasicData<R>& data) {
 template <class R>
 void solve_loaded(const Model& model, BasicData<R>& data, In<R> joint_inertia, In<R> joint_force,
                   std::span<const int> load_of_link, std::span<const LinkLoad<R>> loads, Out<R> x) {
-  check(model, data);
+  check_data(model, data);
   if (data.width() != 1) throw ValueError("data", "a batch", "a single world");
   check_size("joint_inertia", joint_inertia.size(), model.nv);
   if (!joint_force.empty()) check_size("joint_force", joint_force.size(), model.nv);
@@ -164,7 +153,7 @@ void solve_loaded(const Model& model, BasicData<R>& data, In<R> joint_inertia, I
 
 template <class R>
 void jacobian(const Model& model, BasicData<R>& data, int body, In<R> point, Out<R> J) {
-  check(model, data);
+  check_data(model, data);
   if (data.width() != 1) throw ValueError("data", "a batch", "a single world");
   if (body < 0 || body >= model.nbody())
     throw ValueError("body", std::to_string(body), "an index below " + std::to_string(model.nbody()));
@@ -175,7 +164,7 @@ void jacobian(const Model& model, BasicData<R>& data, int body, In<R> point, Out
 
 template <class R>
 void integrate(const Model& model, BasicData<R>& data, In<R> qpos, In<R> qvel, R dt, Out<R> out) {
-  check(model, data);
+  check_data(model, data);
   check_size("qpos", qpos.size(), data.size(model.nq));
   check_size("qvel", qvel.size(), data.size(model.nv));
   check_size("out", out.size(), data.size(model.nq));

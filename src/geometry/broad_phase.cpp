@@ -76,7 +76,7 @@ struct BroadPhase::Workspace {
   std::vector<int> exponent;         ///< [n] class of each box, -1: apart, -2: none
   std::vector<std::uint32_t> apart;  ///< boxes compared with all
   std::vector<BodyPair> found, pairs;
-  const SweepKernels* kernels = &sweep_kernels_here();
+  const SweepKernels* kernels = &tarsus::kernels<SweepKernels>();
   std::span<const int> groups;
   int class_count = 0;
 

@@ -23,7 +23,7 @@ struct SpherePhase::Workspace {
   std::vector<Aabb> bounds;
   std::vector<BodyPair> found;
   SphereContacts contacts;
-  const SweepKernels* kernels = &sweep_kernels_here();
+  const SweepKernels* kernels = &tarsus::kernels<SweepKernels>();
 
   void select(const std::array<std::span<const double>, 4>& columns);
   std::size_t sweep_rows(double largest, double margin, SphereRows& view);

@@ -2,16 +2,7 @@
 
 #include <algorithm>
 
-#include "tarsus/math/cpu.hpp"
-
 namespace tarsus {
-
-const SweepKernels& sweep_kernels_here() {
-#if defined(__x86_64__)
-  if (isa_level() >= IsaLevel::avx2) return isa_avx2::sweep_kernels();
-#endif
-  return isa_baseline::sweep_kernels();
-}
 
 PairBuffer buffer_of(std::vector<BodyPair>& pairs) {
   pairs.resize(std::max<std::size_t>(pairs.capacity(), 64));

@@ -6,7 +6,7 @@
 
 #include "geometry/rows.hpp"
 #include "tarsus/geometry/body_pair.hpp"
-#include "tarsus/math/isa.hpp"
+#include "tarsus/math/kernels.hpp"
 
 namespace tarsus {
 
@@ -44,25 +44,18 @@ struct ContactArrays {
   double *normal_x, *normal_y, *normal_z, *distance;  ///< with room for kSweepPadding more
 };
 
+// boxes: of stretch i of A against those of stretch j of B; `same`: of one set and one row, each pair once.
+// contacts: normal and distance of each pair of sorted indices.
+#define TARSUS_SWEEP_KERNELS(KERNEL, SCALAR_KERNEL)                                                                 \
+  KERNEL(void, boxes, (const BoxRows& a, Stretch i, const BoxRows& b, Stretch j, bool same, PairBuffer& out),       \
+         sweep_boxes)                                                                                               \
+  KERNEL(void, spheres, (const SphereRows& s, Stretch i, Stretch j, bool same, PairBuffer& out), sweep_spheres)     \
+  KERNEL(void, contacts, (const SphereRows& s, const BodyPair* pairs, std::size_t count, const ContactArrays& out), \
+         sweep_contacts)
+
 struct SweepKernels {
-  /// Boxes of stretch i of A against those of stretch j of B; `same`: of one set and one row, each pair once.
-  void (*boxes)(const BoxRows& a, Stretch i, const BoxRows& b, Stretch j, bool same, PairBuffer& out);
-  void (*spheres)(const SphereRows& s, Stretch i, Stretch j, bool same, PairBuffer& out);
-  /// Normal and distance of each pair of sorted indices.
-  void (*contacts)(const SphereRows& s, const BodyPair* pairs, std::size_t count, const ContactArrays& out);
+  TARSUS_KERNEL_TABLE(double, TARSUS_SWEEP_KERNELS)
 };
-
-namespace isa_baseline {
-const SweepKernels& sweep_kernels();
-}
-#if defined(__x86_64__)
-namespace isa_avx2 {
-const SweepKernels& sweep_kernels();
-}
-#endif
-
-/// The best that this processor runs (tarsus/math/cpu.hpp).
-const SweepKernels& sweep_kernels_here();
 
 /// Calls sweep(context, i, j, same) for each row with itself and with each row next to it, each two rows once.
 void sweep_neighbours(const Rows& rows, void (*sweep)(void*, Stretch, Stretch, bool), void* context);

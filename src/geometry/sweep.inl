@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "geometry/sweep.hpp"
+#include "math/kernel_call.inl"
 #include "tarsus/math/scalar.hpp"
 
 namespace tarsus {
@@ -182,10 +183,7 @@ void sweep_contacts(const SphereRows& s, const BodyPair* pairs, std::size_t coun
   }
 }
 
-const SweepKernels& sweep_kernels() {
-  static constexpr SweepKernels kTable = {sweep_boxes, sweep_spheres, sweep_contacts};
-  return kTable;
-}
+TARSUS_FILL_KERNELS(SweepKernels, TARSUS_SWEEP_KERNELS)
 
 }  // namespace TARSUS_ISA
 }  // namespace tarsus

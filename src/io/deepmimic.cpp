@@ -85,9 +85,9 @@ Layout custom(std::span<const ClipChannel> channels) {
   return layout;
 }
 
-class Reader {
+class DeepMimicReader {
  public:
-  Reader(const JsonDocument& document, const std::string& name, std::span<const ClipChannel> layout)
+  DeepMimicReader(const JsonDocument& document, const std::string& name, std::span<const ClipChannel> layout)
       : document_(document), own_layout_(layout) {
     clip_.file = document.file(), clip_.name = name;
   }
@@ -238,7 +238,7 @@ class Reader {
 }  // namespace
 
 MotionClip deepmimic_from(const JsonDocument& document, const std::string& name, std::span<const ClipChannel> layout) {
-  return Reader(document, name, layout).run();
+  return DeepMimicReader(document, name, layout).run();
 }
 
 MotionClip parse_deepmimic(std::string text, const std::string& name, std::span<const ClipChannel> layout) {

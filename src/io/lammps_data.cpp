@@ -12,8 +12,6 @@
 namespace tarsus {
 namespace {
 
-constexpr std::size_t kMostBytes = std::size_t{2} << 30;
-
 enum class AtomStyle { unknown, atomic, charge, molecular, full };
 
 struct Counts {
@@ -21,9 +19,9 @@ struct Counts {
   int atom_types = 0, bond_types = 0, angle_types = 0, dihedral_types = 0, improper_types = 0;
 };
 
-class Reader {
+class LammpsReader {
  public:
-  Reader(std::string_view content, const std::string& file, const Units& units)
+  LammpsReader(std::string_view content, const std::string& file, const Units& units)
       : text_(content, file), bytes_(content.size()), file_(file) {
     data_.system.units = units;
     data_.system.name = file;
@@ -54,7 +52,7 @@ class Reader {
   bool image_flags_ = false;
 };
 
-bool Reader::header_line() {
+bool LammpsReader::header_line() {
   const auto& words = text_.words();
   const auto ends = [&](std::initializer_list<const char*> tail, std::size_t numbers) {
     if (words.size() != numbers + tail.size()) return false;
@@ -104,21 +102,21 @@ bool Reader::header_line() {
 }
 
 template <class Row>
-void Reader::rows(const std::string& name, int count, const Row& row) {
+void LammpsReader::rows(const std::string& name, int count, const Row& row) {
   for (int k = 0; k < count; ++k) {
     if (!text_.next_words('#')) text_.fail(0, fmt::format("the file ends after {} of {} rows of {}", k, count, name));
     row();
   }
 }
 
-int Reader::index_of(std::size_t word) const {
+int LammpsReader::index_of(std::size_t word) const {
   const int id = text_.integer(word, "atom id", 1, 2147483647);
   const auto found = index_.find(id);
   if (found == index_.end()) text_.fail(word, fmt::format("there is no atom {}", id));
   return found->second;
 }
 
-void Reader::place_atom(AtomStyle style) {
+void LammpsReader::place_atom(AtomStyle style) {
   const int first = style == AtomStyle::full ? 4 : style == AtomStyle::atomic ? 2 : 3;  // word of x
   const std::size_t words = text_.words().size(), bare = first + 3;
   if (words != bare && words != bare + 3) text_.expect_words(bare, "an atom of this style (and maybe 3 image flags)");
@@ -136,7 +134,7 @@ void Reader::place_atom(AtomStyle style) {
   }
 }
 
-void Reader::atoms(int count, std::string_view hint) {
+void LammpsReader::atoms(int count, std::string_view hint) {
   AtomStyle style = hint == "atomic"                                           ? AtomStyle::atomic
                     : hint == "charge"                                         ? AtomStyle::charge
                     : hint == "bond" || hint == "angle" || hint == "molecular" ? AtomStyle::molecular
@@ -163,7 +161,7 @@ void Reader::atoms(int count, std::string_view hint) {
   data_.system.velocity.assign(data_.system.position.size(), 0.0);
 }
 
-void Reader::topology(const std::string& name, int count, int types, int size, std::vector<LammpsTopology>& out) {
+void LammpsReader::topology(const std::string& name, int count, int types, int size, std::vector<LammpsTopology>& out) {
   rows(name, count, [&] {
     text_.expect_words(size + 2, "id type and the atoms");
     LammpsTopology term{text_.integer(1, "type", 1, types), {}};
@@ -177,7 +175,7 @@ void Reader::topology(const std::string& name, int count, int types, int size, s
   });
 }
 
-void Reader::coefficients(const std::string& name, int types, std::vector<LammpsCoefficients>& out) {
+void LammpsReader::coefficients(const std::string& name, int types, std::vector<LammpsCoefficients>& out) {
   out.assign(types, {});
   rows(name, types, [&] {
     const int type = text_.integer(0, "type", 1, types);
@@ -190,7 +188,7 @@ void Reader::coefficients(const std::string& name, int types, std::vector<Lammps
   });
 }
 
-void Reader::section(const std::string& name, std::string_view hint) {
+void LammpsReader::section(const std::string& name, std::string_view hint) {
   const bool after_atoms = name != "Masses" && name != "Atoms" && !name.ends_with("Coeffs");
   if (after_atoms && index_.empty() && counts_.atoms > 0) text_.fail(0, fmt::format("{} before Atoms", name));
   if (name == "Masses") {
@@ -234,7 +232,7 @@ void Reader::section(const std::string& name, std::string_view hint) {
 }
 
 // Without image flags a molecule that crosses the box's face is cut: follow the bonds by the nearest image.
-void Reader::make_whole() {
+void LammpsReader::make_whole() {
   const int n = data_.system.particles();
   std::vector<std::vector<int>> bonded(n);
   for (const LammpsTopology& bond : data_.bonds)
@@ -262,7 +260,7 @@ void Reader::make_whole() {
   }
 }
 
-LammpsData Reader::read() {
+LammpsData LammpsReader::read() {
   if (!text_.next_line('#')) throw InputError({file_, 1, 0, ""}, "the file is empty");
   // The first line is a title, whatever it says.
   bool in_header = true;
@@ -297,7 +295,7 @@ LammpsData Reader::read() {
 }  // namespace
 
 LammpsData parse_lammps_data(std::string_view text, const std::string& file, const Units& units) {
-  return Reader(text, file, units).read();
+  return LammpsReader(text, file, units).read();
 }
 
 LammpsData read_lammps_data(const std::string& path, const Units& units) {

@@ -12,7 +12,6 @@
 namespace tarsus {
 namespace {
 
-constexpr std::size_t kMostBytes = std::size_t{2} << 30;
 // A count is believed only as far as the text can hold that many rows: two bytes a row at the very least.
 int believable(const MdText& text, std::size_t word, const char* what, std::size_t bytes) {
   const int count = text.integer(word, what, 0, 1 << 29);

@@ -10,6 +10,8 @@
 
 namespace tarsus {
 
+inline constexpr std::size_t kMostBytes = std::size_t{2} << 30;  ///< of a file of particles that is read
+
 class MdText {
  public:
   /// `text` must outlive this. Lines end with LF or CRLF; a byte order mark is skipped. @throws InputError on a NUL

@@ -7,7 +7,7 @@
 namespace tarsus {
 namespace {
 
-constexpr std::string_view kBlanks = " \t\r\n";
+constexpr std::string_view kXmlBlanks = " \t\r\n";
 
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
 
@@ -114,7 +114,7 @@ class Scanner {
     const std::size_t end = std::min(text_.find('<', at_), text_.size());
     const std::string_view between = text_.substr(at_, end - at_);
     if (open_.empty()) {
-      const std::size_t word = between.find_first_not_of(kBlanks);
+      const std::size_t word = between.find_first_not_of(kXmlBlanks);
       if (word != std::string_view::npos) fail(at_ + word, "text outside of the root element");
     } else {
       check_entities(at_, end);

@@ -14,7 +14,6 @@
 namespace tarsus {
 namespace {
 
-constexpr std::size_t kMostBytes = std::size_t{2} << 30;
 
 struct Property {
   std::string name;

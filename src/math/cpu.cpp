@@ -1,7 +1,7 @@
 #include "tarsus/math/cpu.hpp"
 
-#include <algorithm>
 #include <cstdlib>
+#include <string>
 #include <string_view>
 
 #include "tarsus/base/error.hpp"
@@ -10,25 +10,49 @@ namespace tarsus {
 
 namespace {
 
-IsaLevel best_of_processor() {
+// The sets of this build, TARSUS_HAS_*, come from cmake/TarsusKernels.cmake.
+bool built(IsaLevel level) {
+  switch (level) {
+#if defined(TARSUS_HAS_avx512)
+    case IsaLevel::avx512: return true;
+#endif
+#if defined(TARSUS_HAS_avx2)
+    case IsaLevel::avx2: return true;
+#endif
+#if defined(TARSUS_HAS_baseline)
+    case IsaLevel::baseline: return true;
+#endif
+    default: return false;
+  }
+}
+
+bool processor_has([[maybe_unused]] IsaLevel level) {
 #if defined(__x86_64__)
   __builtin_cpu_init();
   const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-  if (avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512vl")) {
-    return IsaLevel::avx512;
+  if (level == IsaLevel::avx2) return avx2;
+  if (level == IsaLevel::avx512) {
+    return avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+           __builtin_cpu_supports("avx512vl");
   }
-  if (avx2) return IsaLevel::avx2;
 #endif
-  return IsaLevel::baseline;
+  return level == IsaLevel::baseline;
+}
+
+IsaLevel best_at_most(IsaLevel limit) {
+  for (int level = int(limit); level >= 0; --level) {
+    if (built(IsaLevel(level)) && processor_has(IsaLevel(level))) return IsaLevel(level);
+  }
+  throw Error("this build has no kernels for this processor" +
+              std::string(limit == IsaLevel::avx512 ? "" : " at or below TARSUS_ISA_LEVEL") +
+              "; configure it with TARSUS_ISA=all");
 }
 
 IsaLevel decide() {
-  const IsaLevel best = best_of_processor();
   const char* wish = std::getenv("TARSUS_ISA_LEVEL");
-  if (!wish || !*wish) return best;
+  if (!wish || !*wish) return best_at_most(IsaLevel::avx512);
   for (const IsaLevel level : {IsaLevel::baseline, IsaLevel::avx2, IsaLevel::avx512}) {
-    if (std::string_view(wish) == name(level)) return std::min(level, best);
+    if (std::string_view(wish) == name(level)) return best_at_most(level);
   }
   throw ValueError("TARSUS_ISA_LEVEL", wish, "baseline, avx2 or avx512");
 }

@@ -21,7 +21,7 @@ struct Forces::Implementation {
 
 namespace {
 
-Vec3d at(std::span<const double> x, int i) { return {x[3 * i], x[3 * i + 1], x[3 * i + 2]}; }
+Vec3d point(std::span<const double> x, int i) { return {x[3 * i], x[3 * i + 1], x[3 * i + 2]}; }
 
 void add_to(std::span<double> force, int i, const Vec3d& f) {
   force[3 * i] += f.x, force[3 * i + 1] += f.y, force[3 * i + 2] += f.z;
@@ -36,11 +36,11 @@ void add_virial(std::array<double, 6>& virial, const Vec3d& r, const Vec3d& f) {
 template <std::size_t N>
 void add_internal(const int (&particle)[N], std::span<const double> x, const double* gradient, double slope,
                   std::span<double> force, Energies& energies) {
-  const Vec3d origin = at(x, particle[0]);
+  const Vec3d origin = point(x, particle[0]);
   for (std::size_t a = 0; a < N; ++a) {
     const Vec3d f = Vec3d{gradient[3 * a], gradient[3 * a + 1], gradient[3 * a + 2]} * -slope;
     add_to(force, particle[a], f);
-    add_virial(energies.virial, at(x, particle[a]) - origin, f);
+    add_virial(energies.virial, point(x, particle[a]) - origin, f);
   }
 }
 
@@ -48,7 +48,7 @@ void add_internal(const int (&particle)[N], std::span<const double> x, const dou
 
 void Forces::Implementation::add_bonds(std::span<const double> x, std::span<double> force, Energies& energies) const {
   for (const HarmonicBond& bond : field.bonds) {
-    const Vec3d e = at(x, bond.i) - at(x, bond.j);
+    const Vec3d e = point(x, bond.i) - point(x, bond.j);
     const double r = norm(e), stretch = r - bond.length;
     energies.bonds += 0.5 * bond.stiffness * stretch * stretch;
     const Vec3d f = e * (-bond.stiffness * stretch / r);
@@ -85,13 +85,13 @@ void Forces::Implementation::add_torsions(std::span<const double> x, std::span<d
 
 void Forces::Implementation::add_outer(std::span<const double> x, std::span<double> force, Energies& energies) const {
   for (const AnchorSpring& spring : field.springs) {
-    const Vec3d e = at(x, spring.i) - spring.anchor;
+    const Vec3d e = point(x, spring.i) - spring.anchor;
     energies.springs += 0.5 * spring.stiffness * dot(e, e);
     add_to(force, spring.i, e * -spring.stiffness);
   }
   if (dot(field.gravity, field.gravity) == 0) return;
   for (std::size_t i = 0; i < mass.size(); ++i) {
-    energies.gravity -= mass[i] * dot(field.gravity, at(x, static_cast<int>(i)));
+    energies.gravity -= mass[i] * dot(field.gravity, point(x, static_cast<int>(i)));
     add_to(force, static_cast<int>(i), field.gravity * mass[i]);
   }
 }

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "tarsus/math/isa.hpp"
+#include "tarsus/math/kernels.hpp"
 
 namespace tarsus {
 
@@ -101,40 +101,33 @@ struct PathArgs {
   double* delta;                            ///< [m]
 };
 
+// path_load: x, y, z of particles that lie one after another. path_bonds: e_k = p_k - p_(k+1).
+// path_sigma: sigma_k = (e_k² - d_k²)/2; returns max |sigma_k|/d_k², NaN if any is.
+// path_rates: sigma_k = g_k·(v_k - v_(k+1)); returns max |sigma_k|/d_k², NaN if any is.
+// path_factor: the tridiagonal matrix e_k·g_l (inverse masses), from both ends to the middle. Returns the smallest
+//   pivot over its diagonal, NaN if any is.
+// path_solve: delta = A⁻¹ sigma. path_move: p -= M⁻¹ Gᵀ delta.
+#define TARSUS_PARTICLE_KERNELS(KERNEL, SCALAR_KERNEL)                                                         \
+  KERNEL(void, pairs, (PairArgs&), pairs_kernel)                                                               \
+  KERNEL(int, candidates, (const CandidateArgs&, double x, double y, double z, int from, int to, int* out),    \
+         candidates_kernel)                                                                                    \
+  KERNEL(LaneReport, triangle_positions, (const TriangleBatch*, int count, const StageArgs&),                  \
+         triangle_positions_kernel)                                                                            \
+  KERNEL(LaneReport, triangle_velocities, (const TriangleBatch*, int count, const StageArgs&),                 \
+         triangle_velocities_kernel)                                                                           \
+  KERNEL(LaneReport, bond_positions, (const BondBatch*, int count, const StageArgs&), bond_positions_kernel)   \
+  KERNEL(LaneReport, bond_velocities, (const BondBatch*, int count, const StageArgs&), bond_velocities_kernel) \
+  KERNEL(void, path_load, (const PathArgs&, const double* from), path_load_kernel)                             \
+  KERNEL(void, path_store, (const PathArgs&, double* to), path_store_kernel)                                   \
+  KERNEL(void, path_bonds, (const PathArgs&, double* ex, double* ey, double* ez), path_bonds_kernel)           \
+  KERNEL(double, path_sigma, (const PathArgs&), path_sigma_kernel)                                             \
+  KERNEL(double, path_rates, (const PathArgs&), path_rates_kernel)                                             \
+  KERNEL(double, path_factor, (const PathArgs&), path_factor_kernel)                                           \
+  KERNEL(void, path_solve, (const PathArgs&), path_solve_kernel)                                               \
+  KERNEL(void, path_move, (const PathArgs&), path_move_kernel)
+
 struct ParticleKernels {
-  const char* name;
-  void (*pairs)(PairArgs&);
-  int (*candidates)(const CandidateArgs&, double x, double y, double z, int from, int to, int* out);
-  LaneReport (*triangle_positions)(const TriangleBatch*, int count, const StageArgs&);
-  LaneReport (*triangle_velocities)(const TriangleBatch*, int count, const StageArgs&);
-  LaneReport (*bond_positions)(const BondBatch*, int count, const StageArgs&);
-  LaneReport (*bond_velocities)(const BondBatch*, int count, const StageArgs&);
-  void (*path_load)(const PathArgs&, const double* from);  ///< x, y, z of particles that lie one after another
-  void (*path_store)(const PathArgs&, double* to);
-  void (*path_bonds)(const PathArgs&, double* ex, double* ey, double* ez);  ///< e_k = p_k - p_(k+1)
-  /// sigma_k = (e_k² - d_k²)/2; returns max |sigma_k|/d_k², NaN if any is.
-  double (*path_sigma)(const PathArgs&);
-  /// sigma_k = g_k·(v_k - v_(k+1)); returns max |sigma_k|/d_k², NaN if any is.
-  double (*path_rates)(const PathArgs&);
-  /// Factors the tridiagonal matrix e_k·g_l (inverse masses), from both ends to the middle. Returns the smallest pivot
-  /// over its diagonal, NaN if any is.
-  double (*path_factor)(const PathArgs&);
-  /// delta = A^-1 sigma.
-  void (*path_solve)(const PathArgs&);
-  /// p -= M^-1 Gᵀ delta.
-  void (*path_move)(const PathArgs&);
+  TARSUS_KERNEL_TABLE(double, TARSUS_PARTICLE_KERNELS)
 };
-
-namespace isa_baseline {
-const ParticleKernels& particle_kernels();
-}
-#if defined(__x86_64__)
-namespace isa_avx2 {
-const ParticleKernels& particle_kernels();
-}
-#endif
-
-/// The best that this processor runs (tarsus/math/cpu.hpp).
-const ParticleKernels& particle_kernels_here();
 
 }  // namespace tarsus

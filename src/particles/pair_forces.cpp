@@ -28,7 +28,7 @@ Switch switch_constants(int p, double from, double to) {
 }  // namespace
 
 PairForces::PairForces(const ParticleSystem& system)
-    : n_(system.particles()), kernels_(&particle_kernels_here()), coulomb_(system.force_field.coulomb) {
+    : n_(system.particles()), kernels_(&kernels<ParticleKernels>()), coulomb_(system.force_field.coulomb) {
   const ForceField& field = system.force_field;
   unit_ = std::max(field.lennard_jones.type.empty() ? 0 : field.lennard_jones.cutoff,
                    coulomb_.charge.empty() ? 0 : coulomb_.cutoff);

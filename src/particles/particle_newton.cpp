@@ -12,8 +12,6 @@
 namespace tarsus {
 namespace {
 
-constexpr double kSingular = 1e-13;
-
 /// Some rows of a set, as a problem of their own on the same coordinates.
 class RowSubset final : public Problem {
  public:
@@ -273,7 +271,7 @@ ParticleNewton::ParticleNewton(const ConstraintSet& set, std::span<const double>
     : plan_(std::make_unique<Plan>()) {
   check_size("inverse_mass", inverse_mass.size(), set.particles());
   plan_->set = &set;
-  plan_->kernels = &particle_kernels_here();
+  plan_->kernels = &kernels<ParticleKernels>();
   plan_->sort_components(inverse_mass);
   plan_->multiplier.assign(set.nrow() + 1, 0.0);
 }

@@ -9,7 +9,6 @@ namespace tarsus {
 namespace {
 
 constexpr int kMaxRounds = 60;
-constexpr double kSingular = 1e-13;
 
 }  // namespace
 

@@ -11,6 +11,8 @@
 
 namespace tarsus {
 
+inline constexpr double kSingular = 1e-13;  ///< ratio of a pivot to its diagonal below which a matrix is singular
+
 class PathStage {
  public:
   /// particles [m + 1] in order along the chain, rows [m] between them. The first or last particle may be pinned.

@@ -3,12 +3,11 @@
 #include <cmath>
 
 #include "sim/rigid_workspace.hpp"
+#include "tarsus/base/index.hpp"
 
 namespace tarsus {
 
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 // Beyond these shares of all, finding everything anew is quicker than mending.
 constexpr std::size_t kMovers = 16, kLoose = 24, kFewBodies = 256;

@@ -6,12 +6,11 @@
 #include <numeric>
 
 #include "sim/rigid_workspace.hpp"
+#include "tarsus/base/index.hpp"
 
 namespace tarsus {
 
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 ShapePose world_pose(const BodyShape& shape, const std::vector<RigidBody>& bodies) {
   if (shape.body < 0) return shape.local;

@@ -7,13 +7,12 @@
 #include <tuple>
 
 #include "tarsus/base/error.hpp"
+#include "tarsus/base/index.hpp"
 #include "tarsus/base/number_text.hpp"
 
 namespace tarsus {
 
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 /// Sliding twice, torsional, rolling twice; MuJoCo's numbers where the pair has none, not the geoms'.
 std::array<double, 5> friction_of(const ContactPairSpec& pair) {

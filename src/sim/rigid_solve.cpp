@@ -6,12 +6,12 @@
 #include <cmath>
 
 #include "sim/rigid_workspace.hpp"
+#include "tarsus/base/index.hpp"
 
 namespace tarsus {
 
 namespace {
 
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
 /// ω after a step of torque-free rotation, by one Newton step of the implicit rule: never gains energy.  [Catto 2015]

@@ -1,7 +1,7 @@
 // The hot loops of BodyContactSolver, compiled once for each instruction set: raw arrays in, raw arrays out.
 #pragma once
 
-#include "tarsus/math/isa.hpp"
+#include "tarsus/math/kernels.hpp"
 
 namespace tarsus {
 
@@ -45,7 +45,8 @@ struct ContactKernelArgs {
 /// largest |ΔP| (1/m_A + 1/m_B) squared.
 template <class R>
 struct ContactKernels {
-  int lanes;
+  using Real = R;
+  int lanes = 0;
   void (*prepare[6])(const ContactKernelArgs<R>&);
   void (*warm[6])(const ContactKernelArgs<R>&);
   R (*sweep[6])(const ContactKernelArgs<R>&);

@@ -251,18 +251,19 @@ struct ContactKernel {
   }
 };
 
-template <class T>
-ContactKernels<Real<T>> contact_kernels() {
-  using A = ContactKernel<T, false, false>;
-  using B = ContactKernel<T, true, false>;
-  using C = ContactKernel<T, false, true>;
-  using D = ContactKernel<T, true, true>;
-  using E = ContactKernel<T, false, false, true>;
-  using F = ContactKernel<T, false, true, true>;
-  return {kWidth<T>,
-          {A::prepare, B::prepare, C::prepare, D::prepare, E::prepare, F::prepare},
-          {A::warm, B::warm, C::warm, D::warm, E::warm, F::warm},
-          {A::sweep, B::sweep, C::sweep, D::sweep, E::sweep, F::sweep}};
+/// All contacts are in lanes, whatever T.
+template <class T, class P>
+void fill_table(ContactKernels<Real<P>>& table) {
+  using A = ContactKernel<P, false, false>;
+  using B = ContactKernel<P, true, false>;
+  using C = ContactKernel<P, false, true>;
+  using D = ContactKernel<P, true, true>;
+  using E = ContactKernel<P, false, false, true>;
+  using F = ContactKernel<P, false, true, true>;
+  table = {kWidth<P>,
+           {A::prepare, B::prepare, C::prepare, D::prepare, E::prepare, F::prepare},
+           {A::warm, B::warm, C::warm, D::warm, E::warm, F::warm},
+           {A::sweep, B::sweep, C::sweep, D::sweep, E::sweep, F::sweep}};
 }
 
 }  // namespace TARSUS_ISA

@@ -4,43 +4,13 @@
 #include <cmath>
 
 #include "solver/body_contact_kernels.hpp"
-#include "tarsus/math/cpu.hpp"
+#include "tarsus/base/index.hpp"
 
 namespace tarsus {
 
-namespace isa_baseline {
-ContactKernels<float> contact_kernels_float();
-ContactKernels<double> contact_kernels_double();
-}  // namespace isa_baseline
-namespace isa_avx2 {
-ContactKernels<float> contact_kernels_float();
-ContactKernels<double> contact_kernels_double();
-}  // namespace isa_avx2
-
 namespace {
 
-template <class R>
-const ContactKernels<R>& kernels() {
-  static const ContactKernels<R> best = [] {
-#if defined(__x86_64__)
-    const bool wide = isa_level() >= IsaLevel::avx2;
-    if constexpr (sizeof(R) == 4) {
-      return wide ? isa_avx2::contact_kernels_float() : isa_baseline::contact_kernels_float();
-    } else {
-      return wide ? isa_avx2::contact_kernels_double() : isa_baseline::contact_kernels_double();
-    }
-#else
-    if constexpr (sizeof(R) == 4)
-      return isa_baseline::contact_kernels_float();
-    else
-      return isa_baseline::contact_kernels_double();
-#endif
-  }();
-  return best;
-}
-
 constexpr int kMaxColours = 64;  // the last one holds what fits in no other: one contact a batch
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 bool turning(int kind) { return kind >= 4; }
 bool round_kind(int kind) { return kind < 4 && (kind & 1); }
@@ -262,7 +232,7 @@ ContactKernelArgs<R> BodyContactSolver<R>::args(int kind, int begin, int end, co
 
 template <class R>
 void BodyContactSolver<R>::prepare(const BodyContactOptions& options, ThreadTeam& team) {
-  lanes_ = kernels<R>().lanes;
+  lanes_ = kernels<ContactKernels<R>>().lanes;
   impulses.resize(contacts.size());
   turns_.clear();
   if (std::any_of(materials.begin(), materials.end(), [](const ContactMaterial& m) { return m.turns(); })) {
@@ -294,7 +264,7 @@ void BodyContactSolver<R>::prepare(const BodyContactOptions& options, ThreadTeam
     for (int kind = 0; kind < kKinds; ++kind) {
       const ThreadTeam::Range r = team.share(batches_[kind].start.back(), thread);
       fill(kind, r.begin, r.end);
-      kernels<R>().prepare[kind](args(kind, r.begin, r.end, options));
+      kernels<ContactKernels<R>>().prepare[kind](args(kind, r.begin, r.end, options));
     }
   });
 }
@@ -331,7 +301,7 @@ BodyContactReport BodyContactSolver<R>::solve(const BodyContactOptions& options,
   int most = 0;
   for (const ContactGroup& g : groups_) most = std::max(most, g.slots);
   report.colours = colours_ + most;
-  const ContactKernels<R>& kernel = kernels<R>();
+  const ContactKernels<R>& kernel = kernels<ContactKernels<R>>();
   struct alignas(64) Worst {
     R value = 0;
   };

@@ -5,13 +5,12 @@
 #include <string>
 
 #include "tarsus/base/error.hpp"
+#include "tarsus/base/index.hpp"
 #include "tarsus/base/number_text.hpp"
 
 namespace tarsus {
 
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 /// Σ_j a_ij x_j of one row, and the diagonal.
 struct RowSum {

@@ -16,7 +16,7 @@ namespace {
 // Pivots are relative to their diagonal. One that should vanish is left at 1e-16 times the growth of the elimination,
 // which without pivoting may be large: what looks small there is looked at again with pivoting, where it is not.
 constexpr double kSuspicious = 1e-6;
-constexpr double kDependent = 1e-10;
+constexpr double kRedundant = 1e-10;
 // Choosing the earliest row among those not much smaller than the largest names rows that a person would leave out.
 constexpr double kGoodEnough = 0.05;
 constexpr std::size_t kDenseLimit = 1500;  // rows of one component; larger ones keep the sparse verdict
@@ -69,7 +69,7 @@ void dense_verdict(Eigen::MatrixXd gram, const std::vector<int>& rows, std::vect
   for (Eigen::Index count = 0; count < m; ++count) {
     double largest = 0;
     for (Eigen::Index a = 0; a < m; ++a) largest = taken[a] ? largest : std::max(largest, gram(a, a));
-    if (largest < kDependent) break;
+    if (largest < kRedundant) break;
     Eigen::Index pivot = 0;
     while (taken[pivot] || gram(pivot, pivot) < kGoodEnough * largest) ++pivot;
     taken[pivot] = 1;

@@ -12,7 +12,7 @@ namespace tarsus {
 
 namespace {
 
-constexpr std::array<std::string_view, 6> kNames = {
+constexpr std::array<std::string_view, 6> kRowSolverNames = {
     "gauss_seidel", "gauss_seidel_symmetric", "gauss_seidel_nesterov", "jacobi", "newton", "pivoting"};
 
 }  // namespace
@@ -28,17 +28,17 @@ const char* name(RowSolveStatus status) {
   return "unknown";
 }
 
-std::span<const std::string_view> row_solver_names() { return kNames; }
+std::span<const std::string_view> row_solver_names() { return kRowSolverNames; }
 
 std::unique_ptr<RowSolver> make_row_solver(std::string_view name) {
-  if (name == kNames[0]) return make_gauss_seidel(kNames[0], false, false);
-  if (name == kNames[1]) return make_gauss_seidel(kNames[1], true, false);
-  if (name == kNames[2]) return make_gauss_seidel(kNames[2], true, true);
-  if (name == kNames[3]) return make_jacobi();
-  if (name == kNames[4]) return make_row_newton();
-  if (name == kNames[5]) return make_pivoting();
+  if (name == kRowSolverNames[0]) return make_gauss_seidel(kRowSolverNames[0], false, false);
+  if (name == kRowSolverNames[1]) return make_gauss_seidel(kRowSolverNames[1], true, false);
+  if (name == kRowSolverNames[2]) return make_gauss_seidel(kRowSolverNames[2], true, true);
+  if (name == kRowSolverNames[3]) return make_jacobi();
+  if (name == kRowSolverNames[4]) return make_row_newton();
+  if (name == kRowSolverNames[5]) return make_pivoting();
   std::string known;
-  for (std::string_view n : kNames) known += (known.empty() ? "" : ", ") + std::string(n);
+  for (std::string_view n : kRowSolverNames) known += (known.empty() ? "" : ", ") + std::string(n);
   throw ValueError("solver", std::string(name), "one of " + known + " (and lanes, for worlds of free bodies)");
 }
 

@@ -1,0 +1,10 @@
+// Indices: counts are int here, the standard library's containers ask for std::size_t.
+#pragma once
+
+#include <cstddef>
+
+namespace tarsus {
+
+inline std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+}  // namespace tarsus

@@ -1,2 +1,0 @@
-// Compiled for the compiler's baseline.
-#include "particles/kernels.inl"
