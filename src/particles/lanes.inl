@@ -6,7 +6,7 @@
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-#if defined(__AVX2__)
+#if defined(__AVX2__) || !defined(__SSE2__)  // NEON: two registers, the same sums as AVX2
 inline constexpr int kLanes = 4;
 #else
 inline constexpr int kLanes = 2;

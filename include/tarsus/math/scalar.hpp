@@ -104,7 +104,7 @@ TARSUS_INLINE Pack<R, W> select(typename Pack<R, W>::Mask mask, Pack<R, W> a, Pa
 }
 
 /// a b + c in one rounding where the instruction set has it, else in two; the same choice for scalars and packs.
-#if defined(__FMA__)
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
 TARSUS_INLINE double mul_add(double a, double b, double c) { return __builtin_fma(a, b, c); }
 TARSUS_INLINE float mul_add(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 #else
@@ -113,7 +113,11 @@ TARSUS_INLINE float mul_add(float a, float b, float c) { return a * b + c; }
 #endif
 template <class R, int W>
 TARSUS_INLINE Pack<R, W> mul_add(Pack<R, W> a, Pack<R, W> b, Pack<R, W> c) {
-#if defined(__FMA__)
+#if defined(__ARM_FEATURE_FMA)
+  Pack<R, W> r;
+  for (int i = 0; i < W; ++i) r.value[i] = mul_add(a.value[i], b.value[i], c.value[i]);
+  return r;
+#elif defined(__FMA__)
   if constexpr (std::is_same_v<R, double> && W == 4) {
     return Pack<R, W>(_mm256_fmadd_pd(a.value, b.value, c.value));
   } else if constexpr (std::is_same_v<R, float> && W == 8) {

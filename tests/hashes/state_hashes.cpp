@@ -1,0 +1,96 @@
+// Hashes of the states that a set of runs ends in: trees, lanes, contact, loops, free bodies, particles, in both precisions.
+// Two builds, instruction sets or compilers that print the same lines compute the same bits. tools/state_hashes.sh compares
+// those that this machine can run; docs/decisions/0006-the-same-bits.md says what is promised.
+#include <fmt/core.h>
+
+#include <bit>
+
+#include "tarsus/io/model_file.hpp"
+#include "tarsus/math/cpu.hpp"
+#include "tarsus/particles/builtin.hpp"
+#include "tarsus/particles/verlet.hpp"
+#include "tarsus/sim/rigid_scene.hpp"
+#include "tarsus/sim/step.hpp"
+
+namespace tarsus {
+namespace {
+
+const std::string kModels = TARSUS_SOURCE_DIR "/models/";
+
+template <class R>
+const char* precision() {
+  return sizeof(R) == 8 ? "double" : "float";
+}
+
+void print(const char* name, const char* precision, std::uint64_t hash) {
+  fmt::print("{:<28} {:<6} {:016x}\n", name, precision, hash);
+}
+
+std::uint64_t hash_of(std::span<const double> values) {
+  std::uint64_t hash = 0xcbf29ce484222325u;
+  for (const double value : values) hash = (hash ^ std::bit_cast<std::uint64_t>(value)) * 0x100000001b3u;
+  return hash;
+}
+
+/// `steps` of 1/60 s from a start that differs from world to world, with drives towards the first pose or limp.
+template <class R>
+void tree(const char* name, const std::string& file, int worlds, bool driven, bool contacts, int steps) {
+  const Model model = compile(read_model(kModels + file));
+  BasicData<R> data(model, worlds);
+  std::vector<R> qpos(model.nq), qvel(model.nv);
+  AlignedVector<R> target(data.qpos.size());
+  for (int world = 0; world < worlds; ++world) {
+    for (int i = 0; i < model.nq; ++i) qpos[i] = R(model.qpos0[i]);
+    data.set(target, model.nq, world, qpos);
+    for (int i = 0; i < model.nv; ++i) qvel[i] = R((7 * i + 3 * world) % 11 - 5) / R(8);
+    data.set(data.qpos, model.nq, world, qpos);
+    data.set(data.qvel, model.nv, world, qvel);
+  }
+  StepOptions options;
+  options.rows.contacts = options.rows.joints = contacts;
+  Stepper<R> stepper(model, data, options);
+  const Drives drives = driven ? Drives::uniform(model) : Drives::none(model);
+  for (int i = 0; i < steps; ++i) stepper.step(data, drives, target);
+  print(name, precision<R>(), state_hash(data));
+}
+
+template <class R>
+void bodies(const char* name, const char* scene) {
+  RigidWorld<R> world = make_world<R>(*named_scene(scene));
+  for (int i = 0; i < 120; ++i) world.step();
+  print(name, precision<R>(), world.state_hash());
+}
+
+void particles(const char* name, int steps) {
+  ParticleSystem system = make_builtin_system(name);
+  VelocityVerlet verlet(system, {});
+  for (int i = 0; i < steps; ++i) verlet.step();
+  print(name, "double", hash_of(system.position) ^ std::rotl(hash_of(system.velocity), 1));
+}
+
+template <class R>
+void all() {
+  tree<R>("humanoid, drives", "humanoid.xml", 1, true, false, 120);
+  tree<R>("humanoid, 20 worlds", "humanoid.xml", 20, true, false, 120);
+  tree<R>("dog, drives", "dog.xml", 1, true, false, 120);
+  tree<R>("snake72, limp", "snake72.xml", 1, false, false, 120);
+  tree<R>("humanoid falls", "humanoid.xml", 1, false, true, 90);
+  tree<R>("Stewart platform", "loops/stewart.xml", 1, false, false, 240);
+  tree<R>("four-bar linkage", "loops/four_bar.xml", 1, false, false, 240);
+  bodies<R>("balls:6:6", "balls:6:6");
+  bodies<R>("box_pyramid:5", "box_pyramid:5");
+}
+
+}  // namespace
+}  // namespace tarsus
+
+int main() {
+  using namespace tarsus;
+  fmt::print(stderr, "kernels: {}\n", name(isa_level()));
+  all<double>();
+#if !defined(TARSUS_DOUBLE_ONLY)
+  all<float>();
+#endif
+  particles("water216", 50);
+  particles("c60", 200);
+}
