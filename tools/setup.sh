@@ -20,6 +20,7 @@ nlohmann-json3-dev  false
 libcli11-dev        false
 libqhull-dev        false
 zlib1g-dev          false
+libpng-dev          false
 LIST
     ;;
     test) cat <<'LIST'

@@ -1,6 +1,8 @@
 // tarsus check: does a model load, and what in it is not used?
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <map>
 #include <memory>
 
 #include "command.hpp"
@@ -31,15 +33,107 @@ int count(const Diagnostics& all, Severity severity) {
   return n;
 }
 
-void print(const Diagnostics& all, bool notes) {
-  for (const Diagnostic& d : all) {
-    if (notes || d.severity != Severity::note) fmt::print("{}\n", d.text());
+/// What findings of one kind have in common: the message without the names and numbers in it.
+std::string message_kind(const Diagnostic& d) {
+  std::string kind;
+  bool quoted = false;
+  for (const char c : d.message) {
+    if (c == '\'') {
+      quoted = !quoted;
+      if (quoted) kind += "'…'";
+    } else if (!quoted && c >= '0' && c <= '9') {
+      if (kind.empty() || kind.back() != '#') kind += '#';
+    } else if (!quoted) {
+      kind += c;
+    }
   }
+  return kind;
+}
+
+/// A line for each kind, in the order in which the kinds were first found.
+void print(const Diagnostics& all, bool notes) {
+  std::map<std::pair<Severity, std::string>, int> counts;
+  for (const Diagnostic& d : all) ++counts[{d.severity, message_kind(d)}];
+  for (const Diagnostic& d : all) {
+    if (d.severity == Severity::note && !notes) continue;
+    int& count = counts[{d.severity, message_kind(d)}];
+    if (count == 1) fmt::print("{}\n", d.text());
+    if (count > 1) fmt::print("{} (and {} more of this kind)\n", d.text(), count - 1);
+    count = 0;
+  }
+}
+
+using Counts = std::vector<std::pair<std::string, int>>;
+
+/// "3 bodies, 1 light", leaving out what there is none of; "nothing" if that is all.
+std::string listed(const Counts& counts) {
+  std::string out;
+  for (const auto& [what, count] : counts) {
+    if (count == 0) continue;
+    const bool plural = count != 1 && what.back() != ')';
+    const std::string end = !plural ? "" : what.ends_with("body") ? "ies" : "s";
+    out += fmt::format("{}{} {}{}", out.empty() ? "" : ", ", count,
+                       end == "ies" ? what.substr(0, what.size() - 1) : what, end);
+  }
+  return out.empty() ? "nothing" : out;
+}
+
+/// Elements of the file that are kept for viewers and for writing back, and that nothing computes with.
+Counts without_effect(const ModelSpec& spec) {
+  std::map<std::string, int> looks;
+  for (const CosmeticSpec& c : spec.cosmetics) ++looks[c.kind];
+  Counts out(looks.begin(), looks.end());
+  const auto count_if = [](const auto& list, auto&& test) {
+    return int(std::count_if(list.begin(), list.end(), test));
+  };
+  int visual = 0, no_surface = 0;
+  for (const BodySpec& body : spec.bodies)
+    visual += count_if(body.geoms, [](const GeomSpec& g) { return g.visual_only || (!g.contype && !g.conaffinity); });
+  no_surface = count_if(spec.meshes, [](const MeshSpec& m) { return m.vertices.empty(); });
+  out.emplace_back("shape for looks alone", visual);
+  out.emplace_back("mesh without a surface", no_surface);
+  out.emplace_back("height field that was not read",
+                   count_if(spec.height_fields, [](const HeightFieldSpec& f) { return f.rows == 0; }));
+  out.emplace_back("equality that is not active",
+                   count_if(spec.equalities, [](const EqualitySpec& e) { return !e.active; }));
+  return out;
+}
+
+Counts simulated(const Model& model) {
+  const ModelSpec& spec = model.spec;
+  int shapes = 0, limits = 0, springs = 0, friction = 0, by_type[4] = {};
+  for (const BodySpec& body : spec.bodies) {
+    for (const GeomSpec& g : body.geoms) shapes += !g.visual_only && (g.contype || g.conaffinity);
+    for (const JointSpec& j : body.joints) {
+      ++by_type[int(j.type)];
+      limits += j.limited, springs += j.stiffness > 0, friction += j.friction_loss > 0;
+    }
+  }
+  Counts out{{"body", model.nbody() - 1}};
+  for (const JointType type : {JointType::free, JointType::ball, JointType::slide, JointType::hinge})
+    out.emplace_back(fmt::format("{} joint", name(type)), by_type[int(type)]);
+  out.emplace_back("joint limit", limits);
+  out.emplace_back("spring", springs);
+  out.emplace_back("joint with dry friction", friction);
+  out.emplace_back("shape that can touch", spec.option.contact_enabled ? shapes : 0);
+  out.emplace_back("loop or coupling", int(std::count_if(spec.equalities.begin(), spec.equalities.end(),
+                                                         [](const EqualitySpec& e) { return e.active; })));
+  return out;
+}
+
+nlohmann::json to_json(const Counts& counts) {
+  nlohmann::json out = nlohmann::json::object();
+  for (const auto& [what, count] : counts) {
+    if (count > 0) out[what] = count;
+  }
+  return out;
 }
 
 void print_checked(const Check& check, const Diagnostics& all, const Model* model) {
   nlohmann::json out{{"file", check.path}, {"loads", model != nullptr}, {"diagnostics", nlohmann::json::array()}};
   for (const Diagnostic& d : all) out["diagnostics"].push_back(to_json(d));
+  if (model)
+    out["without_effect"] = to_json(without_effect(model->spec)), out["simulated"] = to_json(simulated(*model));
   if (model)
     out["model"] = {{"nq", model->nq},           {"nv", model->nv},       {"bodies", model->nbody() - 1},
                     {"joints", model->njoint()}, {"depth", model->depth}, {"mass", model->total_mass()}};
@@ -52,9 +146,11 @@ void run(const Check& check) {
     const Diagnostics& all = model.spec.diagnostics;
     if (check.json) return print_checked(check, all, &model);
     print(all, check.notes);
+    fmt::print("without effect on the motion: {}\n", listed(without_effect(model.spec)));
     fmt::print("{}: loads; {} bodies, {} joints, nq {}, nv {}, {:.6g} kg; {} warnings, {} notes{}\n", check.path,
                model.nbody() - 1, model.njoint(), model.nq, model.nv, model.total_mass(), count(all, Severity::warning),
                count(all, Severity::note), check.notes || !count(all, Severity::note) ? "" : " (--notes shows them)");
+    fmt::print("simulated: {}\n", listed(simulated(model)));
   } catch (const InputError& e) {
     if (check.json)
       print_checked(check, e.diagnostics(), nullptr);
@@ -75,7 +171,9 @@ void add_check_command(CLI::App& app) {
   command->add_flag("--notes", check->notes, "List notes too: choices made while reading, such as axes normalised");
   command->add_flag("--json", check->json, "One JSON object: loads, diagnostics, sizes");
   command->footer(
-      "Exit status: 0 the model loads, 1 it does not.\n\n"
+      "Findings of one kind take one line, with their number. Then: what the file has that does not act on the motion, "
+      "and "
+      "what is\nsimulated. Exit status: 0 the model loads, 1 it does not.\n\n"
       "  tarsus check models/humanoid.xml --notes\n"
       "  tarsus check robot.urdf --package-path ~/packages --json");
   command->callback([check] { run(*check); });

@@ -84,6 +84,7 @@ Spook spook_of(std::span<const double> solref) {
 }
 
 ContactGeometry::ContactGeometry(const Model& model) : gravity_(norm(model.gravity)) {
+  if (!model.spec.option.contact_enabled) return;  // <flag contact="disable"/>
   for (int body = 0; body < model.nbody(); ++body) {
     const std::vector<GeomSpec>& geoms = model.spec.bodies[body].geoms;
     for (std::size_t g = 0; g < geoms.size(); ++g) add_shape(model, body, int(g));
@@ -156,9 +157,9 @@ void ContactGeometry::add_shape(const Model& model, int body, int index) {
     throw InputError(geom.where, e.what());
   }
   surface.soft = !geom.solver_reference.empty();
-  surface.mix = geom.solver_mix, surface.margin = geom.margin - geom.gap;
+  surface.mix = geom.solver_mix, surface.margin = geom.margin;
   if (!finite(geom.friction) || !std::isfinite(surface.margin))
-    throw InputError(geom.where, "friction, margin and gap must be finite");
+    throw InputError(geom.where, "friction and margin must be finite");
 
   int root = at.link;  // the lowest of the joints that move this link's body
   while (root >= 0 && model.joints[root].parent >= 0 &&
@@ -189,7 +190,7 @@ void ContactGeometry::add_pairs(const Model& model) {
     const int i = shape_named(pair, pair.geom1), j = shape_named(pair, pair.geom2);
     if (i < 0 || j < 0 || i == j) continue;
     Surface s;
-    s.dimension = pair.condim, s.margin = pair.margin - pair.gap;
+    s.dimension = pair.condim, s.margin = pair.margin;
     const Surface usual = surface(i, j);
     s.friction = usual.friction;  // MJCF's five: two sliding, torsional, two rolling
     if (!pair.friction.empty()) s.friction[0] = pair.friction[0];
@@ -245,7 +246,7 @@ ContactGeometry::Surface ContactGeometry::surface(int i, int j) const {
   if (const Override* pair = explicit_pair(i, j)) return pair->surface;
   const Surface &a = surfaces_[i], &b = surfaces_[j];
   Surface both = a.priority >= b.priority ? a : b;
-  both.margin = std::max(a.margin, b.margin);
+  both.margin = a.margin + b.margin;
   if (a.priority != b.priority) return both;
   both.dimension = std::max(a.dimension, b.dimension);
   for (int k = 0; k < 3; ++k) both.friction[k] = std::max(a.friction[k], b.friction[k]);

@@ -25,7 +25,16 @@ std::string lower_extension(const std::filesystem::path& file) {
 /// Triangles that use one vertex twice enclose nothing and would confuse every count of edges.
 void drop_repeated_corners(MeshData& mesh, const std::string& name) {
   const auto repeated = [](const std::array<int, 3>& t) { return t[0] == t[1] || t[1] == t[2] || t[2] == t[0]; };
-  const std::size_t dropped = std::erase_if(mesh.triangles, repeated);
+  std::size_t kept = 0;
+  for (std::size_t t = 0; t < mesh.triangles.size(); ++t) {
+    if (repeated(mesh.triangles[t])) continue;
+    mesh.triangles[kept] = mesh.triangles[t];
+    if (!mesh.object.empty()) mesh.object[kept] = mesh.object[t];
+    ++kept;
+  }
+  const std::size_t dropped = mesh.triangles.size() - kept;
+  mesh.triangles.resize(kept);
+  if (!mesh.object.empty()) mesh.object.resize(kept);
   if (dropped > 0) {
     mesh.diagnostics.push_back({Severity::note,
                                 {name, 0, 0, {}},
@@ -105,6 +114,11 @@ MeshData parse_mesh(std::string_view bytes, MeshFormat format, const std::string
         {Severity::note, {name, 0, 0, {}}, "has no triangles: the convex hull of its vertices is taken"});
   }
   return mesh;
+}
+
+bool is_mesh_file(const std::filesystem::path& file) {
+  const std::string extension = lower_extension(file);
+  return extension == ".stl" || extension == ".obj" || extension == ".msh";
 }
 
 MeshData read_mesh(const std::filesystem::path& file, const Location& used_at) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <functional>
 
 #include "mesh_formats.hpp"
 #include "tarsus/io/text_number.hpp"
@@ -63,6 +64,7 @@ struct ObjParser {
     } else {
       fan();
     }
+    mesh.object.resize(mesh.triangles.size(), objects);
   }
 
   void fan() {
@@ -151,9 +153,14 @@ MeshData parse_obj(std::string_view text, const std::string& name) {
   MeshData& mesh = parser.mesh;
   if (!joined.empty()) parser.fail("the file ends inside a continued line");
   if (mesh.vertices.empty()) parser.fail("the OBJ file has no vertex");
-  if (parser.objects > 1) {
+  const auto& object = mesh.object;
+  if (std::adjacent_find(object.begin(), object.end(), std::not_equal_to<>()) == object.end()) {
+    mesh.object.clear();
+  } else {
     mesh.diagnostics.push_back(
-        {Severity::note, {name, 0, 0, {}}, fmt::format("its {} objects are read as one mesh", parser.objects)});
+        {Severity::note,
+         {name, 0, 0, {}},
+         fmt::format("its {} objects are read as one mesh, with the mass of all of them", parser.objects)});
   }
   if (parser.unsupported > 0) {
     mesh.diagnostics.push_back({Severity::warning,

@@ -24,7 +24,8 @@ ModelSpec read_model(const std::filesystem::path& file, const ReadOptions& optio
   }
   if (root == "mujoco") return read_mjcf(file, options);
   if (root == "robot") return read_urdf(file, options);
-  if (root == "sdf" || root == "gazebo") throw InputError(where, "SDF is not supported; models are MJCF or URDF");
+  if (root == "sdf" || root == "gazebo")
+    throw InputError(where, "this is SDF, which is not read; models are MJCF or URDF");
   if (root == "COLLADA") throw InputError(where, "this is a Collada mesh, not a model; models are MJCF or URDF");
   if (root == "mujocoinclude")
     throw InputError(where, "this is a part of an MJCF model, made to be included, not a model");

@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <system_error>
 
 #include "tarsus/io/text_number.hpp"
+#include "tarsus/io/xml.hpp"
 
 namespace tarsus {
 
@@ -13,14 +15,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr int kMostLevels = 8;        // of folders below one of ROS_PACKAGE_PATH
+constexpr int kMostFolders = 20'000;  // looked into for one package
+constexpr std::size_t kMostManifest = 1u << 20;
+
 bool is_file(const fs::path& p) {
   std::error_code ignored;
   return fs::is_regular_file(p, ignored);
 }
 
-std::vector<fs::path> environment_paths() {
+std::vector<fs::path> environment_paths(const char* variable) {
   std::vector<fs::path> out;
-  const char* value = std::getenv("ROS_PACKAGE_PATH");
+  const char* value = std::getenv(variable);
   std::string_view rest = value ? value : "";
   while (!rest.empty()) {
     const std::size_t end = rest.find(':');
@@ -30,17 +36,60 @@ std::vector<fs::path> environment_paths() {
   return out;
 }
 
-/// `folder` holds the package, or is it.
+/// What the folder's package.xml calls the package, or the folder's own name beside an old manifest.xml; else empty.
+std::string package_name(const fs::path& folder) {
+  const fs::path manifest = folder / "package.xml";
+  if (!is_file(manifest)) return is_file(folder / "manifest.xml") ? folder.filename().string() : "";
+  try {
+    DiagnosticSink unused;
+    XmlLimits limits;
+    limits.bytes = kMostManifest;
+    const XmlDocument document = XmlDocument::load(manifest, unused, limits);
+    const XmlElement name = document.root().child("name");
+    return name ? std::string(name.content()) : "";
+  } catch (const InputError&) {
+    return "";  // another tool's file of the same name
+  }
+}
+
+/// `folder` holds the package, or is it, by its own name or by its manifest's.
 std::optional<fs::path> in_folder(const fs::path& folder, const fs::path& package, const fs::path& rest) {
   if (is_file(folder / package / rest)) return folder / package / rest;
-  if (folder.filename() == package && is_file(folder / rest)) return folder / rest;
+  if (!is_file(folder / rest)) return {};
+  if (folder.filename() == package || package_name(folder) == package.string()) return folder / rest;
   return {};
 }
 
+/// The same for packages below `top`, as ROS looks for them: any depth, but none inside another package.
+std::optional<fs::path> below_folder(const fs::path& top, const fs::path& package, const fs::path& rest) {
+  if (const auto found = in_folder(top, package, rest)) return found;
+  std::error_code error;
+  int seen = 0;
+  for (fs::recursive_directory_iterator at(top, fs::directory_options::skip_permission_denied, error), end;
+       !error && at != end && ++seen < kMostFolders; at.increment(error)) {
+    std::error_code ignored;
+    if (!at->is_directory(ignored)) continue;
+    const std::string name = package_name(at->path());
+    if (name == package.string() && is_file(at->path() / rest)) return at->path() / rest;
+    if (!name.empty() || at.depth() >= kMostLevels) at.disable_recursion_pending();
+  }
+  return {};
+}
+
+/// In the order of the header's comment.
 ResolvedFile resolve_package(const fs::path& package, const fs::path& rest, const fs::path& directory,
                              const std::vector<fs::path>& package_paths) {
-  for (const auto& list : {package_paths, environment_paths()}) {
-    for (const fs::path& folder : list) {
+  for (const fs::path& folder : package_paths) {
+    if (const auto found = below_folder(folder, package, rest)) return {*found, ""};
+  }
+  for (const fs::path& folder : environment_paths("ROS_PACKAGE_PATH")) {
+    if (const auto found = below_folder(folder, package, rest)) return {*found, ""};
+  }
+  for (const fs::path& prefix : environment_paths("AMENT_PREFIX_PATH")) {
+    if (is_file(prefix / "share" / package / rest)) return {prefix / "share" / package / rest, ""};
+  }
+  for (const char* variable : {"GZ_SIM_RESOURCE_PATH", "GAZEBO_MODEL_PATH"}) {
+    for (const fs::path& folder : environment_paths(variable)) {
       if (const auto found = in_folder(folder, package, rest)) return {*found, ""};
     }
   }
@@ -51,7 +100,8 @@ ResolvedFile resolve_package(const fs::path& package, const fs::path& rest, cons
     if (is_file(folder / rest)) return {folder / rest, ""};  // a package whose own folder was renamed
     if (folder == folder.parent_path()) {
       return {{},
-              fmt::format("package {} with {} not found in {} package paths, ROS_PACKAGE_PATH, or above {}",
+              fmt::format("package {} with {} not found in {} package paths, ROS_PACKAGE_PATH, AMENT_PREFIX_PATH, or "
+                          "above {}",
                           quote(package.string()), quote(rest.string()), package_paths.size(), start.string())};
     }
   }
@@ -66,15 +116,17 @@ ResolvedFile resolve_uri(std::string_view uri, const fs::path& directory, const 
     const fs::path file = directory / fs::path(uri);
     return is_file(file) ? ResolvedFile{file, ""} : ResolvedFile{{}, fmt::format("no such file: {}", file.string())};
   }
-  const std::string_view scheme = uri.substr(0, scheme_end), rest = uri.substr(scheme_end + 3);
+  const std::string_view scheme = uri.substr(0, scheme_end);
+  std::string_view rest = uri.substr(scheme_end + 3);
   if (scheme == "file") {
     return is_file(rest) ? ResolvedFile{fs::path(rest), ""} : ResolvedFile{{}, fmt::format("no such file: {}", rest)};
   }
   if (scheme != "package" && scheme != "model") {
     return {{}, fmt::format("{} addresses are not supported", quote(scheme))};
   }
+  rest.remove_prefix(std::min(rest.find_first_not_of('/'), rest.size()));  // package:///NAME/… is common
   const std::size_t slash = rest.find('/');
-  if (slash == 0 || slash == std::string_view::npos || slash + 1 == rest.size()) {
+  if (rest.empty() || slash == std::string_view::npos || slash + 1 == rest.size()) {
     return {{}, fmt::format("{} does not name a package and a file in it", quote(uri))};
   }
   return resolve_package(fs::path(rest.substr(0, slash)), fs::path(rest.substr(slash + 1)), directory, package_paths);

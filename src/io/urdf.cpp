@@ -70,6 +70,7 @@ class Reader {
 
  private:
   void read_parts();
+  void add_world();
   void name_unused(const std::map<std::string, int>& unused, const std::map<std::string, XmlElement>& first);
   void lay_out(int root);
   void add_body(int link, int parent, bool parent_is_static);
@@ -91,17 +92,24 @@ class Reader {
 void Reader::read_parts() {
   if (!robot_.is("robot")) {
     const std::string root(robot_.name());
-    robot_.error(root == "sdf" ? "SDF is not supported"
+    robot_.error(root == "sdf" ? "this is SDF, which is not read; models are MJCF or URDF"
                                : fmt::format("the root element of a URDF is <robot>, not <{}>", root));
     return;
   }
+  const std::vector<XmlElement> elements = robot_.children();
   spec_.name = robot_.text("name");
   if (spec_.name.empty()) robot_.warn("the robot has no name");
+  const bool macros = std::any_of(elements.begin(), elements.end(),
+                                  [](const XmlElement& e) { return e.name().substr(0, 6) == "xacro:"; });
+  if (macros) {  // every other finding would be about text that is not final
+    return robot_.error(
+        "this is xacro, a language of macros: expand it with \"xacro FILE.xacro > FILE.urdf\" (ROS's package xacro, or "
+        "pip install xacro) and read what comes out");
+  }
   robot_.ignore({"version", "xmlns:xacro", "xmlns:drake", "xmlns:xsi", "xsi:schemaLocation", "xmlns"});
   Materials materials;
   std::map<std::string, int> unused;
   std::map<std::string, XmlElement> first;
-  const std::vector<XmlElement> elements = robot_.children();
   std::size_t links = 0, joints = 0;
   for (const XmlElement& e : elements) {
     if (e.is("material")) read_material(e, materials);
@@ -114,8 +122,6 @@ void Reader::read_parts() {
       links_.push_back(read_link(e, materials, meshes_, options_));
     } else if (e.is("joint")) {
       joints_.push_back(read_joint(e));
-    } else if (e.name().substr(0, 6) == "xacro:") {
-      e.error("xacro is a macro language: expand the file to plain URDF first");
     } else if (e.is("drake:joint")) {
       e.error("<drake:joint> is not supported");
     } else if (!e.is("material")) {
@@ -123,7 +129,21 @@ void Reader::read_parts() {
     }
   }
   name_unused(unused, first);
+  add_world();
   report_rest(robot_);
+}
+
+/// Joints may hang on "world" without a <link> of that name.
+void Reader::add_world() {
+  const auto is_world = [](const Link& link) { return link.body.name == "world"; };
+  if (std::any_of(links_.begin(), links_.end(), is_world)) return;
+  const auto joint = std::find_if(joints_.begin(), joints_.end(), [](const Joint& j) { return j.parent == "world"; });
+  if (joint == joints_.end()) return;
+  sink_.add(Severity::note, joint->where, "there is no link named 'world': the world is meant");
+  Link world;
+  world.body.name = "world";
+  world.body.where = joint->where;
+  links_.push_back(std::move(world));
 }
 
 void Reader::name_unused(const std::map<std::string, int>& unused, const std::map<std::string, XmlElement>& first) {

@@ -42,7 +42,10 @@ void check_tensor(const XmlElement& element, InertialSpec& inertial, bool fix) {
     return element.warn(
         fmt::format("no body has this inertia ({}): balanced, all three moments are now {:.6g}", moments, mean));
   }
-  if (negative) return element.error(fmt::format("the inertia is not positive definite: {}", moments));
+  if (negative) {
+    return element.error(
+        fmt::format("the inertia is not positive definite: {} (--fix balance makes all three their mean)", moments));
+  }
   if (unbalanced)
     return element.warn(fmt::format("the inertia breaks the triangle inequality: {}; kept as it is", moments));
   element.warn(fmt::format("the inertia is singular: {}; kept as it is", moments));
@@ -80,54 +83,65 @@ InertialSpec read_inertial(const XmlElement& element, bool fix) {
   return out;
 }
 
-bool positive(const XmlElement& element, const char* attribute, double& out) {
-  if (!require(element, attribute, out)) return false;
-  if (out > 0) return true;
-  element.error(fmt::format("must be greater than 0, is {}", out), attribute);
+/// A length of a shape. Files mark "no shape" by a size of zero: such a one is named and left out.
+bool extends(const XmlElement& shape, const char* attribute, double length) {
+  if (length > 0) return true;
+  if (length == 0) {
+    shape.warn("a size of zero: the shape is left out", attribute);
+  } else {
+    shape.error(fmt::format("must be greater than 0, is {}", length), attribute);
+  }
   return false;
 }
 
-void read_shape(const XmlElement& geometry, GeomSpec& geom, MeshCache& meshes) {
+bool positive(const XmlElement& shape, const char* attribute, double& out) {
+  return require(shape, attribute, out) && extends(shape, attribute, out);
+}
+
+/// False if there is no shape to be made; why was said.
+bool read_shape(const XmlElement& geometry, GeomSpec& geom, MeshCache& meshes) {
   const std::vector<XmlElement> shapes = geometry.children();
-  if (shapes.empty()) return geometry.error("<geometry> without a shape");
+  if (shapes.empty()) return geometry.error("<geometry> without a shape"), false;
   if (shapes.size() > 1) shapes[1].error("<geometry> has more than one shape");
+  bool good = true;
   const XmlElement& shape = shapes[0];
   std::string_view kind = shape.name();
   if (kind.substr(0, 6) == "drake:") kind.remove_prefix(6);
   if (kind == "box") {
     geom.type = GeomType::box;
     Vec3d size{1, 1, 1};
-    if (!shape.has("size")) return shape.error("attribute 'size' is missing");
-    if (shape.read("size", size) && !(size.x > 0 && size.y > 0 && size.z > 0)) {
-      shape.error(fmt::format("must be greater than 0, is {} {} {}", size.x, size.y, size.z), "size");
-    }
+    if (!shape.has("size")) return shape.error("attribute 'size' is missing"), false;
+    good = shape.read("size", size) && extends(shape, "size", std::min({size.x, size.y, size.z}));
     geom.size = size * 0.5;
   } else if (kind == "sphere") {
     geom.type = GeomType::sphere;
-    positive(shape, "radius", geom.size.x);
+    good = positive(shape, "radius", geom.size.x);
   } else if (kind == "cylinder" || kind == "capsule") {
     geom.type = kind == "capsule" ? GeomType::capsule : GeomType::cylinder;
     double length = 0;
-    positive(shape, "radius", geom.size.x);
-    positive(shape, "length", length);
+    good = positive(shape, "radius", geom.size.x);
+    good = positive(shape, "length", length) && good;
     geom.size.y = length / 2;
   } else if (kind == "ellipsoid") {
     geom.type = GeomType::ellipsoid;
-    positive(shape, "a", geom.size.x);
-    positive(shape, "b", geom.size.y);
-    positive(shape, "c", geom.size.z);
+    good = positive(shape, "a", geom.size.x);
+    good = positive(shape, "b", geom.size.y) && good;
+    good = positive(shape, "c", geom.size.z) && good;
   } else if (kind == "mesh") {
     geom.type = GeomType::mesh;
     std::string file;
     Vec3d scale{1, 1, 1};
     shape.read("scale", scale);
-    if (scale.x == 0 || scale.y == 0 || scale.z == 0) shape.error("a factor is zero", "scale");
-    if (require(shape, "filename", file)) geom.mesh = meshes.name_of(shape, file, scale);
+    good = extends(shape, "scale", std::min({std::abs(scale.x), std::abs(scale.y), std::abs(scale.z)}));
+    good = require(shape, "filename", file) && good;
+    if (good) geom.mesh = meshes.name_of(shape, file, scale, geom.visual_only);
   } else {
+    good = false;
     shape.error(
         fmt::format("unknown shape {}; known are box, sphere, cylinder, capsule, ellipsoid, mesh", quote(kind)));
   }
   report_rest(shape);
+  return good;
 }
 
 std::optional<std::array<float, 4>> read_color(const XmlElement& material) {
@@ -146,6 +160,8 @@ std::optional<std::array<float, 4>> read_color(const XmlElement& material) {
 
 void read_shapes(const XmlElement& link, const char* kind, const Materials& materials, MeshCache& meshes, Link& out) {
   for (const XmlElement& element : link.children(kind)) {
+    std::optional<DiagnosticSink::Cap> looks;  // nothing in <visual> keeps a robot from loading
+    if (element.is("visual")) looks.emplace(link.sink(), Severity::note);
     GeomSpec geom;
     geom.where = element.where();
     geom.name = element.text("name");
@@ -164,8 +180,7 @@ void read_shapes(const XmlElement& link, const char* kind, const Materials& mate
       geom.material = material.text("name");
     }
     if (const XmlElement geometry = element.child("geometry")) {
-      read_shape(geometry, geom, meshes);
-      out.body.geoms.push_back(std::move(geom));
+      if (read_shape(geometry, geom, meshes)) out.body.geoms.push_back(std::move(geom));
     } else {
       element.error(fmt::format("<{}> without <geometry>", kind));
     }
@@ -190,45 +205,50 @@ std::string MeshCache::unused_name(const std::string& uri) {
   return name;
 }
 
-std::string MeshCache::name_of(const XmlElement& element, const std::string& uri, const Vec3d& scale) {
-  const auto [it, fresh] = names_.emplace(fmt::format("{}\n{} {} {}", uri, scale.x, scale.y, scale.z), "");
-  if (!fresh) return it->second;
-  it->second = unused_name(uri);
+std::string MeshCache::name_of(const XmlElement& element, const std::string& uri, const Vec3d& scale, bool looks) {
+  const auto [it, fresh] = known_.emplace(fmt::format("{}\n{} {} {}", uri, scale.x, scale.y, scale.z), Known{});
+  Known& known = it->second;
+  if (fresh) {
+    known.name = unused_name(uri);
+    spec_.meshes.push_back(read(element, uri, scale, known));
+  }
+  if (!known.missing.empty() && !looks && !known.told) {
+    // No inertia of a URDF needs a mesh, so the robot's motion is whole but for contact.
+    element.warn(fmt::format("mesh without a surface, it touches nothing: {}", known.missing), "filename");
+    known.told = true;
+  } else if (!known.missing.empty() && fresh) {
+    element.note(fmt::format("mesh without a surface: {}", known.missing), "filename");
+  }
+  return known.name;
+}
+
+MeshSpec MeshCache::read(const XmlElement& element, const std::string& uri, const Vec3d& scale, Known& known) {
   MeshSpec mesh;
-  mesh.name = it->second;
+  mesh.name = known.name;
   mesh.file = uri;
   mesh.scale = scale;
   mesh.where = element.where("filename");
   const std::filesystem::path directory = spec_.directory;
   const ResolvedFile found = resolve_uri(uri, directory, options_.package_paths);
-  if (!found.error.empty()) {
-    // No inertia of a URDF needs a mesh, so leniency is always possible.
-    if (options_.lenient)
-      element.warn(fmt::format("mesh left without a surface: {}", found.error), "filename");
-    else
-      element.error(fmt::format("mesh {}", found.error), "filename");
-  } else {
-    const auto relative = found.file.lexically_normal().lexically_relative(directory.lexically_normal());
-    mesh.file = relative.empty() ? found.file.string() : relative.string();
-    std::string extension = found.file.extension().string();
-    std::transform(extension.begin(), extension.end(), extension.begin(),
-                   [](char c) { return c >= 'A' && c <= 'Z' ? char(c + 32) : c; });
-    if (extension == ".dae") {
-      element.warn("Collada is not supported: mesh left without a surface", "filename");
-    } else {
-      try {
-        MeshData data = read_mesh(found.file, mesh.where);
-        scale_mesh(data, scale);
-        mesh.vertices = std::move(data.vertices);
-        mesh.triangles = std::move(data.triangles);
-        spec_.diagnostics.insert(spec_.diagnostics.end(), data.diagnostics.begin(), data.diagnostics.end());
-      } catch (const InputError& e) {
-        element.error(fmt::format("mesh {}: {}", quote(uri), e.what()), "filename");
-      }
-    }
+  known.missing = found.error;
+  if (!found.error.empty()) return mesh;
+  const auto relative = found.file.lexically_normal().lexically_relative(directory.lexically_normal());
+  mesh.file = relative.empty() ? found.file.string() : relative.string();
+  if (!is_mesh_file(found.file)) {
+    known.missing =
+        fmt::format("{} is not a format that is read; STL, OBJ and MSH are", quote(found.file.extension().string()));
+    return mesh;
   }
-  spec_.meshes.push_back(std::move(mesh));
-  return it->second;
+  try {
+    MeshData data = read_mesh(found.file, mesh.where);
+    scale_mesh(data, scale);
+    mesh.vertices = std::move(data.vertices);
+    mesh.triangles = std::move(data.triangles);
+    for (const Diagnostic& d : data.diagnostics) element.sink().add(d.severity, d.where, d.message);
+  } catch (const InputError& e) {
+    known.missing = e.what();
+  }
+  return mesh;
 }
 
 Link read_link(const XmlElement& element, const Materials& materials, MeshCache& meshes, const ReadOptions& options) {

@@ -46,15 +46,22 @@ struct Joint {
 class MeshCache {
  public:
   MeshCache(ModelSpec& spec, const ReadOptions& options) : spec_(spec), options_(options) {}
-  /// Name of the MeshSpec for this file and scale; reads it on the first call. Reports to the element's sink.
-  std::string name_of(const XmlElement& mesh, const std::string& uri, const Vec3d& scale);
+  /// Name of the MeshSpec for this file and scale; reads it on the first call. Reports to the element's sink what
+  /// cannot be read: a note for looks, a warning for the first <collision> that uses it.
+  std::string name_of(const XmlElement& mesh, const std::string& uri, const Vec3d& scale, bool looks);
 
  private:
+  struct Known {
+    std::string name;
+    std::string missing;  ///< why there is no surface; empty if there is one
+    bool told = false;
+  };
   std::string unused_name(const std::string& uri);
+  MeshSpec read(const XmlElement& element, const std::string& uri, const Vec3d& scale, Known& known);
 
   ModelSpec& spec_;
   const ReadOptions& options_;
-  std::map<std::string, std::string> names_;  ///< uri and scale → name
+  std::map<std::string, Known> known_;  ///< by uri and scale
   std::set<std::string> used_;
 };
 

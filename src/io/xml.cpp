@@ -278,14 +278,22 @@ bool XmlElement::read(const char* attribute, std::string& out) const {
   return value.has_value();
 }
 
+/// An attribute without any number, such as rgba="", counts as absent: files say so by the hundred, and MuJoCo agrees.
+bool XmlElement::is_empty(const char* attribute) const {
+  const auto value = this->attribute(attribute);
+  if (!value || !trimmed(*value).empty()) return !value;
+  note(fmt::format("attribute '{}' is empty: as if it were not there", attribute), attribute);
+  return true;
+}
+
 bool XmlElement::read(const char* attribute, Vec3d& out) const {
   const auto value = this->attribute(attribute);
-  return value && take(*this, attribute, parse_vec3(*value), out);
+  return !is_empty(attribute) && take(*this, attribute, parse_vec3(*value), out);
 }
 
 bool XmlElement::read(const char* attribute, std::vector<double>& out, Count count, Infinities infinities) const {
   const auto value = this->attribute(attribute);
-  return value && take(*this, attribute, parse_numbers(*value, count, infinities), out);
+  return !is_empty(attribute) && take(*this, attribute, parse_numbers(*value, count, infinities), out);
 }
 
 bool XmlElement::read(const char* attribute, std::vector<int>& out, Count count) const {

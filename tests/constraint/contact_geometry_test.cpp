@@ -38,6 +38,27 @@ TEST(ContactGeometry, MarginsOfExplicitPairsReplaceThoseOfTheirShapes) {
   EXPECT_TRUE(contacts_of(balls("0.06", "<pair geom1='a' geom2='b' margin='0.04'/>")).empty());
 }
 
+TEST(ContactGeometry, MarginsAddUpAndGapsDoNotShortenThem) {
+  // MuJoCo 4: forces begin at the sum of both margins; a gap only widens the search.
+  const auto two = [](const std::string& a, const std::string& b) {
+    return "<mujoco><worldbody><body><freejoint/><geom size='.1' " + a + "/></body>" +
+           "<body pos='.25 0 0'><freejoint/><geom size='.1' " + b + "/></body></worldbody></mujoco>";
+  };
+  for (const auto& [a, b] : {std::pair("margin='.02'", "margin='.04'"), std::pair("margin='.06' gap='.06'", ""),
+                             std::pair("margin='.03' gap='.01'", "margin='.03' gap='.05'")}) {
+    const std::vector<LinkContact> found = contacts_of(two(a, b));
+    ASSERT_EQ(found.size(), 1u) << a << b;
+    EXPECT_NEAR(found[0].point.distance, 0.05 - 0.06, 1e-12) << a << b;
+  }
+  EXPECT_EQ(contacts_of(balls("0", "<pair geom1='a' geom2='b' margin='.06' gap='.06'/>")).size(), 1u);
+}
+
+TEST(ContactGeometry, TheContactFlagTurnsContactOff) {
+  const std::string on = balls("0.06", "");
+  EXPECT_EQ(contacts_of(on).size(), 1u);
+  EXPECT_TRUE(contacts_of("<mujoco><option><flag contact='disable'/></option>" + on.substr(8)).empty());
+}
+
 TEST(ContactGeometry, PairsComeInTheOrderOfTheirLinks) {
   // Shapes in the order of bodies; a contact's rows in the order of the higher link, then of the lower.
   const Model model =

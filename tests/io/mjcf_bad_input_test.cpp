@@ -288,7 +288,7 @@ TEST(MjcfBadInput, Constraints) {
   equality("<joint joint1='f'/>", "only hinges and slides");
   equality("<joint joint1='j' polycoef='1 2 3 4 5 6'/>", "expected 1 to 5");
   equality("<tendon tendon1='none'/>", "no tendon named 'none'");
-  equality("<flex flex='x'/>", "not supported");
+  equality("<spring joint1='j'/>", "is not an element of <equality>");
   refused(at_top("<contact><pair geom1='g' geom2='none'/></contact>"), 2, "no geom named 'none'");
   refused(at_top("<contact><pair geom1='g'/></contact>"), 2, "needs the attribute 'geom2'");
   refused(at_top("<contact><exclude body1='b' body2='none'/></contact>"), 2, "no body named 'none'");
@@ -351,7 +351,10 @@ TEST(MjcfBadInput, Meshes) {
   mesh("vertex='0 0 0 1 0 0 0 1 0 0 0 nan'", "not a finite number");
   mesh("vertex='0 0 0 1 0 0 0 1 0 0 0 1' scale='1 0 1'", "'scale' has a zero");
   mesh("vertex='0 0 0 1 0 0 0 1 0 0 0 1' refquat='0 0 0 0'", "'refquat' has no length");
-  mesh("builtin='sphere'", "not supported");
+  refused(
+      "<mujoco>\n<asset><mesh name='m' builtin='sphere' params='2'/></asset><worldbody><body><joint/>\n"
+      "<geom type='mesh' mesh='m'/></body></worldbody></mujoco>",
+      3, "inertia needs it");
   const std::string flat = "<asset><mesh name='m' vertex='0 0 0 1 0 0 0 1 0 1 1 0' face='0 1 2 1 3 2'/></asset>";
   refused("<mujoco>\n" + flat + "<worldbody><body><joint/><geom type='mesh' mesh='m'/></body></worldbody></mujoco>", 2,
           "mesh 'm'");
@@ -444,8 +447,8 @@ TEST(MjcfBadInput, Counts) {
   for (const char* attribute : {"nuser_body", "nuser_jnt", "nuser_geom", "nkey"}) {
     refused(at_top(fmt::format("<size {}='2000000000'/>", attribute)), 2, fmt::format("'{}' is 2000000000", attribute));
   }
-  refused(at_top("<keyframe><key qpos='1 2 3'/></keyframe>"), 2, "has 3 numbers, expected 9 (nq)");
-  refused(at_top("<keyframe><key qvel='1'/></keyframe>"), 2, "expected 8 (nv)");
+  refused(at_top("<keyframe><key qpos='1 2 3 4 5 6 7 8 9 10'/></keyframe>"), 2, "has 10 numbers, expected 9 (nq)");
+  refused(at_top("<keyframe><key qvel='1 2 3 4 5 6 7 8 9'/></keyframe>"), 2, "expected 8 (nv)");
   refused(at_top("<keyframe><key ctrl='1'/></keyframe>"), 2, "expected 0 (nu)");
   refused(at_top("<keyframe><key qpos='0 0 nan 0 0 0 0 0 0'/></keyframe>"), 2, "not a finite number");
   refused(at_top("<custom><numeric name='n' size='2000000000'/></custom>"), 2, "'size' is 2000000000");
@@ -479,9 +482,13 @@ TEST(MjcfBadInput, WhatIsNotSupportedIsNamedWithItsLine) {
   EXPECT_TRUE(warns(parse(at_top("<option><flag limit='disable'/></option>")), 2, "'limit'"));
   EXPECT_TRUE(warns(parse(in_body("<geom size='1' fluidshape='ellipsoid'/>")), 3, "'fluidshape'"));
   EXPECT_TRUE(warns(parse(in_body("<joint actuatorgravcomp='true'/>")), 3, "'actuatorgravcomp'"));
-  refused(in_body("<flexcomp name='x'/>"), 3, "<flexcomp> is not supported");
-  refused(in_body("<composite/>"), 3, "<composite> is not supported");
-  refused(at_top("<deformable><flex/></deformable>"), 2, "<flex> is not supported");
+  EXPECT_TRUE(warns(parse(in_body("<flexcomp name='x'><contact/></flexcomp>")), 3, "<flexcomp> is not simulated"));
+  EXPECT_TRUE(warns(parse(at_top("<deformable><flex/></deformable>")), 2, "<flex> is not supported"));
+  EXPECT_TRUE(warns(parse(at_top("<equality><flex flex='x'/></equality>")), 2, "<flex> is not simulated"));
+  EXPECT_TRUE(warns(parse(at_top("<asset><mesh name='m' builtin='sphere' params='2'/></asset>")), 2, "'builtin'"));
+  EXPECT_TRUE(warns(parse(at_top("<asset><mesh name='m'><plugin plugin='x'/></mesh></asset>")), 2, "a plugin"));
+  EXPECT_TRUE(notes(parse(at_top("<option solver='CG' tolerance='1e-9'/>")), "not used here: solver, tolerance"));
+  refused(in_body("<composite/>"), 3, "MuJoCo 4 has none");
 }
 
 }  // namespace

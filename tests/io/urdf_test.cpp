@@ -182,7 +182,7 @@ TEST(Urdf, Shapes) {
   const auto geometry = [](const std::string& shape) {
     return robot(link("a", "<collision><geometry>" + shape + "</geometry></collision>"));
   };
-  expect_refused(geometry("<box size='0 1 1'/>"), "must be greater than 0");
+  expect_refused(geometry("<box size='-1 1 1'/>"), "must be greater than 0");
   expect_refused(geometry("<box size='1 1'/>"), "'size'");
   expect_refused(geometry("<box/>"), "attribute 'size' is missing");
   expect_refused(geometry("<sphere radius='-1'/>"), "must be greater than 0");
@@ -190,16 +190,65 @@ TEST(Urdf, Shapes) {
   expect_refused(geometry("<cylinder radius='1'/>"), "attribute 'length' is missing");
   expect_refused(geometry("<torus/>"), "unknown shape 'torus'");
   expect_refused(geometry(""), "without a shape");
-  expect_refused(geometry("<mesh filename='none.stl'/>"), "no such file");
-  expect_refused(geometry("<mesh filename='package://nobody_has_this/none.stl'/>"), "not found");
-  expect_refused(geometry("<mesh filename='http://example.com/a.stl'/>"), "'http' addresses are not supported");
-  expect_refused(geometry("<mesh filename='/dev/zero'/>"), "no such file");
-  expect_refused(geometry("<mesh filename='package://'/>"), "does not name a package");
-  expect_refused(geometry("<mesh scale='0 1 1' filename='a.stl'/>"), "a factor is zero");
-  expect_refused(robot(link("a", "<visual/>")), "<visual> without <geometry>");
-  ReadOptions lenient;
-  lenient.lenient = true;
-  expect_told(parse(geometry("<mesh filename='none.stl'/>"), lenient), Severity::warning, "no such file");
+}
+
+/// A link with one shape of a kind.
+std::string with_shape(const std::string& kind, const std::string& shape) {
+  return robot(link("a", "<" + kind + "><geometry>" + shape + "</geometry></" + kind + ">"));
+}
+
+TEST(Urdf, MeshesThatCannotBeReadAreNamed) {
+  for (const auto& [shape, words] : std::vector<std::pair<std::string, std::string>>{
+           {"<mesh filename='none.stl'/>", "no such file"},
+           {"<mesh filename='package://nobody_has_this/none.stl'/>", "not found"},
+           {"<mesh filename='package:///nobody_has_this/none.stl'/>", "package 'nobody_has_this'"},
+           {"<mesh filename='http://example.com/a.stl'/>", "'http' addresses are not supported"},
+           {"<mesh filename='/dev/zero'/>", "no such file"},
+           {"<mesh filename='package://'/>", "does not name a package"}}) {
+    // A hull that is not there touches nothing, which a user has to hear; a missing look is a note.
+    expect_told(parse(with_shape("collision", shape)), Severity::warning, words);
+    expect_told(parse(with_shape("visual", shape)), Severity::note, words);
+    expect_told(parse(with_shape("visual", shape)), Severity::note, "mesh without a surface");
+  }
+  // The warning comes although <visual> named the same file before.
+  const std::string both =
+      "<mesh filename='none.stl'/></geometry></visual><collision><geometry><mesh "
+      "filename='none.stl'/></geometry></collision><visual><geometry><sphere radius='1'/>";
+  expect_told(parse(with_shape("visual", both)), Severity::warning, "it touches nothing");
+}
+
+TEST(Urdf, NothingInVisualIsFatal) {
+  for (const std::string& shape :
+       {std::string("<torus/>"), std::string(), std::string("<sphere radius='nan'/>"), std::string("<box size='1 1'/>"),
+        std::string("<box/>"), std::string("<sphere radius='-1'/>"), std::string("<cylinder radius='0' length='1'/>"),
+        std::string("<mesh filename='a.glb'/>"), std::string("<mesh filename='a.dae' scale='0 1 1'/>"),
+        std::string("<mesh/>")}) {
+    const ModelSpec spec = parse(with_shape("visual", shape));
+    for (const Diagnostic& d : spec.diagnostics) EXPECT_EQ(d.severity, Severity::note) << d.text();
+    EXPECT_FALSE(spec.diagnostics.empty()) << shape;
+  }
+  EXPECT_FALSE(parse(robot(link("a", "<visual/>"))).diagnostics.empty());
+  EXPECT_FALSE(parse(robot(link("a", "<visual><origin rpy='x'/></visual>"))).diagnostics.empty());
+}
+
+TEST(Urdf, ShapesOfNoSizeAreLeftOut) {
+  for (const std::string& shape :
+       {std::string("<box size='0 0 0'/>"), std::string("<sphere radius='0'/>"),
+        std::string("<cylinder radius='0' length='0'/>"), std::string("<mesh scale='0 1 1' filename='a.stl'/>")}) {
+    const ModelSpec spec = parse(with_shape("collision", shape));
+    expect_told(spec, Severity::warning, "left out");
+    EXPECT_TRUE(spec.bodies.at(1).geoms.empty()) << shape;
+  }
+}
+
+TEST(Urdf, TheWorldNeedsNoLink) {
+  const ModelSpec spec =
+      parse(robot(link("a") + link("b") + joint("j", "prismatic", "world", "a") + joint("k", "continuous", "a", "b")));
+  ASSERT_EQ(spec.bodies.size(), 3u);
+  EXPECT_EQ(spec.bodies[1].name, "a");
+  EXPECT_EQ(spec.bodies[1].parent, 0);
+  EXPECT_EQ(spec.bodies[1].joints.size(), 1u);
+  expect_told(spec, Severity::note, "the world is meant");
 }
 
 // Class 4.
@@ -219,6 +268,7 @@ TEST(UrdfBadInput, Inertia) {
   expect_refused(with(one, "<inertia ixx='1' iyy='1' izz='inf'/>"), "'izz'");
   expect_refused(with(one, "<inertia ixx='1e30' iyy='1e30' izz='1e30'/>"), "beyond 1e+15");
   expect_refused(with(one, "<inertia ixx='-1' iyy='1' izz='1'/>"), "not positive definite");
+  expect_refused(with(one, "<inertia ixx='-1' iyy='1' izz='1'/>"), "--fix balance");
   expect_refused(with(one, "<inertia ixx='1' iyy='1' izz='1' ixy='2'/>"),
                  "not positive definite");  // components in the wrong order
   expect_told(parse(with(one, "<inertia ixx='1' iyy='1' izz='3'/>")), Severity::warning, "triangle inequality");
@@ -324,9 +374,9 @@ TEST(UrdfBadInput, Documents) {
                                  std::string("<robot name='a' name='b'/>")}) {
     EXPECT_THROW(parse(bad), InputError) << bad;
   }
-  expect_refused("<sdf version='1.6'/>", "SDF is not supported");
+  expect_refused("<sdf version='1.6'/>", "this is SDF, which is not read");
   expect_refused("<mujoco/>", "the root element of a URDF is <robot>");
-  expect_refused(robot("<xacro:macro name='m'/>"), "xacro is a macro language");
+  expect_refused(robot("<xacro:macro name='m'/>"), "xacro FILE.xacro > FILE.urdf");
   expect_told(parse(robot(link("a") + "<gazebo/><gazebo/><transmission name='t'/>")), Severity::note,
               "<gazebo> has no effect here; the file has 2");
   expect_told(parse(robot(link("a") + "<velocity/>")), Severity::warning, "<velocity>");
@@ -359,6 +409,23 @@ TEST(Urdf, PackagesAreFoundInEveryPlaceThatIsNamed) {
             "elsewhere/my_robot/meshes/b.stl");
   EXPECT_EQ(found("package://my_robot/meshes/b.stl", "ws", {folder.path / "elsewhere/my_robot"}),
             "elsewhere/my_robot/meshes/b.stl");
+  // A folder of another name whose manifest has the package's, some levels down; none inside another package.
+  folder.put("ros/src/group/folder/package.xml", "<package><name>described</name></package>");
+  folder.put("ros/src/group/folder/meshes/c.stl", "x");
+  folder.put("ros/src/group/folder/inner/package.xml", "<package><name>inner</name></package>");
+  folder.put("ros/src/group/folder/inner/d.stl", "x");
+  folder.put("prefix/share/installed/e.stl", "x");
+  EXPECT_EQ(found("package://described/meshes/c.stl", "ws"), "");
+  EXPECT_EQ(found("package://described/meshes/c.stl", "ros/src/group/folder/urdf"),
+            "ros/src/group/folder/meshes/c.stl");
+  EXPECT_EQ(found("package://described/meshes/c.stl", "ws", {folder.path / "ros"}),
+            "ros/src/group/folder/meshes/c.stl");
+  EXPECT_EQ(found("package:///described/meshes/c.stl", "ws", {folder.path / "ros"}),
+            "ros/src/group/folder/meshes/c.stl");
+  EXPECT_EQ(found("package://inner/d.stl", "ws", {folder.path / "ros"}), "");
+  setenv("AMENT_PREFIX_PATH", (folder.path / "prefix").string().c_str(), 1);
+  EXPECT_EQ(found("package://installed/e.stl", "ws"), "prefix/share/installed/e.stl");
+  unsetenv("AMENT_PREFIX_PATH");
   setenv("ROS_PACKAGE_PATH", ("/nowhere:" + (folder.path / "elsewhere").string()).c_str(), 1);
   EXPECT_EQ(found("package://my_robot/meshes/b.stl", "ws"), "elsewhere/my_robot/meshes/b.stl");
   unsetenv("ROS_PACKAGE_PATH");
@@ -375,7 +442,7 @@ TEST(ModelFile, ChoosesByContent) {
   folder.put("e.xml", "<html/>");
   folder.put("f.mjb", "x");
   for (const auto& [file, words] :
-       std::vector<std::pair<std::string, std::string>>{{"c.sdf", "c.sdf:2:1: error: SDF is not supported"},
+       std::vector<std::pair<std::string, std::string>>{{"c.sdf", "c.sdf:2:1: error: this is SDF, which is not read"},
                                                         {"d.xml", "part of an MJCF"},
                                                         {"e.xml", "neither <mujoco>"},
                                                         {"f.mjb", ".mjb files are not supported"},

@@ -18,6 +18,19 @@ class DiagnosticSink {
   /// An error at the same place with the same words counts once: replicas repeat themselves.
   /// @throws InputError with all errors so far, at the kMaxErrors-th
   void add(Severity severity, Location where, std::string message);
+  /// While the returned guard lives, whatever is graver than `most` is added as `most`: for parts of a file that only
+  /// concern looks.
+  class Cap {
+   public:
+    Cap(DiagnosticSink& sink, Severity most) : sink_(sink), before_(sink.most_) { sink.most_ = most; }
+    ~Cap() { sink_.most_ = before_; }
+    Cap(const Cap&) = delete;
+    Cap& operator=(const Cap&) = delete;
+
+   private:
+    DiagnosticSink& sink_;
+    Severity before_;
+  };
   bool failed() const { return errors_ > 0; }
   /// @throws InputError carrying everything found if there was an error
   void throw_if_failed() const;
@@ -27,6 +40,7 @@ class DiagnosticSink {
  private:
   Diagnostics found_;
   int errors_ = 0;
+  Severity most_ = Severity::error;
   std::map<std::string, int> repeats_;
 };
 

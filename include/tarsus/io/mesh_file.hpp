@@ -17,6 +17,7 @@ namespace tarsus {
 struct MeshData {
   std::vector<Vec3d> vertices;
   std::vector<std::array<int, 3>> triangles;
+  std::vector<int> object;  ///< OBJ: the number of each triangle's object, where a file has several; else empty
   Diagnostics diagnostics;  ///< notes and warnings about the file; see also mesh_defects()
 };
 
@@ -24,6 +25,9 @@ enum class MeshFormat { stl, obj, msh };
 
 /// Largest file that is read: 1.3 million triangles of binary STL.
 inline constexpr std::size_t kMaxMeshBytes = std::size_t{64} << 20;
+
+/// The file's extension, whatever its case, is one of a format that is read.
+bool is_mesh_file(const std::filesystem::path& file);
 
 /// Reads a mesh by its extension, whatever its case.
 /// @param used_at where the model names the file: errors about the file as a whole point there

@@ -15,8 +15,10 @@ struct ResolvedFile {
 };
 
 /// Resolves "package://NAME/REST", "model://NAME/REST", "file:///ABSOLUTE" and plain paths (relative to `directory`).
-/// A package is looked for in `package_paths`, then in the folders of the environment's ROS_PACKAGE_PATH, then upward
-/// from `directory`: a folder counts if it is named NAME, holds a folder NAME, or holds REST itself.
+/// A package is looked for in and below `package_paths`, then those of the environment: in and below ROS_PACKAGE_PATH,
+/// in PREFIX/share for AMENT_PREFIX_PATH, in GZ_SIM_RESOURCE_PATH and GAZEBO_MODEL_PATH; then upward from `directory`.
+/// A folder is the package if it is named NAME or its package.xml says NAME; upward also if it just holds REST.
+/// "package:///NAME/REST" is read like "package://NAME/REST".
 /// Other schemes (http://) are an error.
 ResolvedFile resolve_uri(std::string_view uri, const std::filesystem::path& directory,
                          const std::vector<std::filesystem::path>& package_paths);

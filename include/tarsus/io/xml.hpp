@@ -145,6 +145,7 @@ class XmlElement {
  private:
   pugi::xml_node handle() const;
   pugi::xml_attribute find(const char* attribute) const;
+  bool is_empty(const char* attribute) const;
   void report(Severity severity, std::string message, const char* attribute) const;
 
   XmlDocument::State* state_ = nullptr;

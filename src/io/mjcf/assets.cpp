@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "io/mjcf/builder.hpp"
+#include "io/png_gray.hpp"
 #include "tarsus/io/mesh_file.hpp"
 #include "tarsus/io/xml.hpp"
 
@@ -73,16 +74,17 @@ void Builder::read_mesh_asset(const XmlElement& e, const Scope& scope) {
     if (mesh.scale[i] == 0 || std::abs(mesh.scale[i]) > 1e12)
       return e.error("attribute 'scale' has a zero or is too large", "scale");
   }
-  if (e.has("builtin")) return e.error("built-in meshes are not supported", "builtin");
   e.mark_all_children();
-  if (e.child("plugin")) return e.error("meshes made by a plugin are not supported");
-  const bool in_text = mesh.file.empty();
-  if (in_text)
+  std::vector<int> objects;
+  if (e.has("builtin") || e.child("plugin"))  // what needs its surface says so
+    e.warn(fmt::format("meshes made by {} are not generated: it has no surface",
+                       e.has("builtin") ? "'builtin'" : "a plugin"));
+  else if (mesh.file.empty())
     read_inline_mesh(e, mesh);
   else if (e.has("vertex") || e.has("face"))
     e.error("'file' excludes 'vertex' and 'face'", "file");
   else
-    load_mesh(e, scope, content_type, mesh);
+    load_mesh(e, scope, content_type, mesh, objects);
   e.ignore({"class", "maxhullvert", "smoothnormal", "vertex", "face"});
   e.unsupported({"material", "normal", "texcoord", "params"});
   e.report_unread(Severity::error);
@@ -102,13 +104,14 @@ void Builder::read_mesh_asset(const XmlElement& e, const Scope& scope) {
                        : kind == "shell" ? MeshInertia::shell
                                          : MeshInertia::legacy);
   mesh_mass_.emplace_back();
+  mesh_objects_.push_back(std::move(objects));
 }
 
 void Builder::read_inline_mesh(const XmlElement& e, MeshSpec& mesh) {
   std::vector<double> values;
   std::vector<int> indices;
   if (!e.has("vertex")) return e.error("a mesh needs 'file' or 'vertex'");
-  if (!e.read("vertex", values)) return;
+  if (!e.read("vertex", values)) return e.error("attribute 'vertex' has no numbers that can be read", "vertex");
   if (values.size() % 3 != 0 || values.size() < 12) {
     return e.error(
         fmt::format("attribute 'vertex' has {} numbers, expected a multiple of 3, at least 12", values.size()),
@@ -139,7 +142,8 @@ void Builder::read_inline_mesh(const XmlElement& e, MeshSpec& mesh) {
   }
 }
 
-bool Builder::load_mesh(const XmlElement& e, const Scope& scope, const std::string& content_type, MeshSpec& mesh) {
+bool Builder::load_mesh(const XmlElement& e, const Scope& scope, const std::string& content_type, MeshSpec& mesh,
+                        std::vector<int>& objects) {
   const Source& source = *scope.source;
   const std::filesystem::path path = source.asset_path(mesh.file, source.compiler().mesh_directory, mesh.where);
   if (!content_type.empty() && content_type != "model/stl" && content_type != "model/obj" &&
@@ -161,6 +165,7 @@ bool Builder::load_mesh(const XmlElement& e, const Scope& scope, const std::stri
     MeshData data = read_mesh(path, e.where("file"));
     mesh.vertices = std::move(data.vertices);
     mesh.triangles = std::move(data.triangles);
+    objects = std::move(data.object);
     for (const Diagnostic& d : data.diagnostics) sink_.add(d.severity, d.where, d.message);
     return true;
   } catch (const InputError& error) {
@@ -209,12 +214,30 @@ void parse_field_file(std::string_view bytes, const std::string& file, HeightFie
   }
 }
 
+/// A picture seen from above: its first row is the one at +y.
+void parse_field_picture(std::string_view bytes, const std::string& file, HeightFieldSpec& field) {
+  const GrayImage image = parse_png_gray(bytes, file, kMostFieldPoints);
+  if (image.width < 2 || image.height < 2) {
+    throw InputError(Location{file, 0, 0, {}},
+                     fmt::format("height field file {} has {} x {} points, expected at least 2 x 2", quote(file),
+                                 image.height, image.width));
+  }
+  field.rows = image.height;
+  field.columns = image.width;
+  const auto columns = static_cast<std::ptrdiff_t>(image.width);
+  for (std::ptrdiff_t r = image.height; r-- > 0;) {
+    const auto row = image.pixels.begin() + r * columns;
+    field.elevation.insert(field.elevation.end(), row, row + columns);
+  }
+}
+
 }  // namespace
 
 void Builder::read_height_field(const XmlElement& e, const Scope& scope) {
   HeightFieldSpec field;
   field.where = e.where();
-  if (require(e, "size") && e.read("size", field.size)) {
+  if (require(e, "size")) {
+    e.read("size", field.size);
     for (const double s : field.size) {
       if (!(s > 0)) e.error("attribute 'size': all four numbers must be positive", "size");
     }
@@ -268,23 +291,51 @@ void Builder::load_height_field(const XmlElement& e, const Scope& scope, const s
     options_.lenient ? e.warn(message, "file") : e.error(message, "file");
     return;
   }
-  if (content_type == "image/png" || path.extension() == ".png" || path.extension() == ".PNG") {
-    return e.warn("height fields in PNG pictures are not read: nothing can touch this one", "file");
-  }
   try {
+    if (content_type == "image/png" || path.extension() == ".png" || path.extension() == ".PNG") {
+      return parse_field_picture(read_file(path, 8 + 4 * kMostFieldPoints, e.where("file")), path.string(), field);
+    }
     parse_field_file(read_file(path, 8 + 4 * kMostFieldPoints, e.where("file")), path.string(), field);
   } catch (const InputError& error) {
     for (const Diagnostic& d : error.diagnostics()) sink_.add(d.severity, e.where("file"), d.message);
   }
 }
 
+namespace {
+
+/// The legacy volume measures from one centroid and is right for one body only: of a file with several closed objects,
+/// each gets its own. (MuJoCo 4 reads the first object and drops the rest.)
+ShapeInertia inertia_of_objects(const MeshSpec& mesh, const std::vector<int>& object) {
+  std::map<int, MeshData> parts;
+  for (std::size_t t = 0; t < mesh.triangles.size(); ++t) parts[object[t]].triangles.push_back(mesh.triangles[t]);
+  std::vector<ShapeInertia> found;
+  for (auto& [number, part] : parts) {
+    part.vertices = mesh.vertices;
+    if (!mesh_defects(part).empty())  // a surface cut into objects, by material or the like
+      return mesh_inertia(mesh.vertices, mesh.triangles, MeshInertia::legacy);
+    found.push_back(mesh_inertia(mesh.vertices, part.triangles, MeshInertia::legacy));
+  }
+  ShapeInertia sum;
+  for (const ShapeInertia& part : found) sum.volume += part.volume, sum.com += part.com * part.volume;
+  sum.com = sum.com * (1 / sum.volume);
+  for (const ShapeInertia& part : found) {
+    sum.inertia += shifted_inertia(part.inertia, part.volume, part.com - sum.com);
+  }
+  return sum;
+}
+
+}  // namespace
+
 const ShapeInertia* Builder::mesh_mass(int index, const XmlElement* used_by) {
   auto& known = mesh_mass_[static_cast<std::size_t>(index)];
   if (known) return known->volume > 0 ? &*known : nullptr;
   const MeshSpec& mesh = spec_.meshes[static_cast<std::size_t>(index)];
   known.emplace();
+  const MeshInertia kind = mesh_kind_[static_cast<std::size_t>(index)];
+  const std::vector<int>& objects = mesh_objects_[static_cast<std::size_t>(index)];
   try {
-    known = mesh_inertia(mesh.vertices, mesh.triangles, mesh_kind_[static_cast<std::size_t>(index)]);
+    known = kind == MeshInertia::legacy && !objects.empty() ? inertia_of_objects(mesh, objects)
+                                                            : mesh_inertia(mesh.vertices, mesh.triangles, kind);
   } catch (const ValueError& error) {
     const std::string message = fmt::format("mesh {}: {}", quote(mesh.name), error.what());
     used_by ? used_by->error(message, "mesh") : sink_.add(Severity::error, mesh.where, message);

@@ -97,7 +97,8 @@ class Builder {
   void read_assets(const Scope& scope);
   void read_mesh_asset(const XmlElement& e, const Scope& scope);
   void read_inline_mesh(const XmlElement& e, MeshSpec& mesh);
-  bool load_mesh(const XmlElement& e, const Scope& scope, const std::string& content_type, MeshSpec& mesh);
+  bool load_mesh(const XmlElement& e, const Scope& scope, const std::string& content_type, MeshSpec& mesh,
+                 std::vector<int>& objects);
   void read_height_field(const XmlElement& e, const Scope& scope);
   void load_height_field(const XmlElement& e, const Scope& scope, const std::string& content_type,
                          HeightFieldSpec& field);
@@ -125,6 +126,8 @@ class Builder {
   void inherit_range(const XmlElement& e, double factor, ActuatorSpec& spec);
   void read_sensor(const XmlElement& e, const Scope& scope);
   void read_key(const XmlElement& e, const Scope& scope);
+  std::vector<double> drawn_pose() const;
+  void check_rotations(const XmlElement& e, KeyframeSpec& key);
 
   // reference_inertia.cpp
   void settle_by_inertia();
@@ -160,7 +163,8 @@ class Builder {
   std::vector<std::pair<int, int>> joint_place_;  ///< by number in document order: (body, index in it)
   std::vector<MeshInertia> mesh_kind_;            ///< beside spec_.meshes
   std::vector<std::optional<ShapeInertia>> mesh_mass_;
-  struct Springs {  ///< a joint whose spring is given by a time and a ratio
+  std::vector<std::vector<int>> mesh_objects_;  ///< of each triangle, where a file has several
+  struct Springs {                              ///< a joint whose spring is given by a time and a ratio
     int joint;
     std::array<double, 2> spring_damper;
   };

@@ -175,6 +175,7 @@ void Builder::fit_to_mesh(const XmlElement& e, const Compiler& compiler, double 
   const InertiaBox box = equivalent_box(mass->volume, mass->inertia);
   Vec3d half = box.half_size, centre = mass->com;
   const Mat3d axes = box.axes;
+  double round = (half.x + half.y) / 2, ball = (half.x + half.y + half.z) / 3, cap = round / 2;
   if (compiler.fit_bounding_box) {
     Vec3d low{kInfinity, kInfinity, kInfinity}, high{-kInfinity, -kInfinity, -kInfinity};
     for (const Vec3d& vertex : spec.vertices) {
@@ -183,12 +184,13 @@ void Builder::fit_to_mesh(const XmlElement& e, const Compiler& compiler, double 
     }
     half = (high - low) * 0.5;
     centre = mass->com + axes * ((low + high) * 0.5);
+    round = cap = std::max(half.x, half.y);  // of the box, not of what is in it
+    ball = std::max(round, half.z);
   }
-  const double mean = (half.x + half.y) / 2;
   switch (geom.type) {
-    case GeomType::sphere: geom.size = {(half.x + half.y + half.z) / 3, 0, 0}; break;
-    case GeomType::capsule: geom.size = {mean, std::max(0.0, half.z - mean / 2), 0}; break;
-    case GeomType::cylinder: geom.size = {mean, half.z, 0}; break;
+    case GeomType::sphere: geom.size = {ball, 0, 0}; break;
+    case GeomType::capsule: geom.size = {round, std::max(0.0, half.z - cap), 0}; break;
+    case GeomType::cylinder: geom.size = {round, half.z, 0}; break;
     default: geom.size = half; break;
   }
   geom.size = geom.size * scale;

@@ -139,9 +139,12 @@ void Builder::read_equality(const XmlElement& e, const Scope& scope) {
       if (type == JointType::ball || type == JointType::free)
         e.error("only hinges and slides can be coupled", attribute);
     }
+  } else if (e.is("flex") || e.is("flexvert") || e.is("flexstrain")) {
+    e.all_attributes();
+    return e.warn(fmt::format("<{}> is not simulated and has no effect", e.name()));
   } else {
     e.all_attributes();
-    return e.error(fmt::format("<{}> is not supported", e.name()));
+    return e.error(fmt::format("<{}> is not an element of <equality>", e.name()));
   }
   e.report_unread(Severity::error);
   if (missing(first) || missing(second)) return;
@@ -316,31 +319,85 @@ void Builder::read_sensor(const XmlElement& e, const Scope& scope) {
   spec_.sensors.push_back(std::move(sensor));
 }
 
+/// qpos of the pose that the file draws.
+std::vector<double> Builder::drawn_pose() const {
+  std::vector<double> out;
+  for (const BodySpec& body : spec_.bodies) {
+    for (const JointSpec& joint : body.joints) {
+      const Vec3d& p = body.position;
+      const Quatd& q = body.orientation;
+      switch (joint.type) {
+        case JointType::free: out.insert(out.end(), {p.x, p.y, p.z, q.w, q.x, q.y, q.z}); break;
+        case JointType::ball: out.insert(out.end(), {1, 0, 0, 0}); break;
+        default: out.push_back(joint.reference); break;
+      }
+    }
+  }
+  return out;
+}
+
+/// Quaternions of a keyframe are brought to unit length; one of no length is the identity, as in MuJoCo, and named.
+void Builder::check_rotations(const XmlElement& e, KeyframeSpec& key) {
+  const auto check = [&](const char* attribute, std::vector<double>& values, std::size_t at, const std::string& whose) {
+    if (at + 4 > values.size()) return;
+    double* q = values.data() + at;
+    const double length = std::hypot(std::hypot(q[0], q[1]), std::hypot(q[2], q[3]));
+    if (!(length > 1e-10)) {
+      e.warn(fmt::format("attribute '{}': the quaternion of {} has no length; taken as no rotation", attribute, whose),
+             attribute);
+      q[0] = 1, q[1] = q[2] = q[3] = 0;
+    } else {
+      for (int i = 0; i < 4; ++i) q[i] /= length;
+    }
+  };
+  std::size_t at = 0, mocap = 0;
+  for (const BodySpec& body : spec_.bodies) {
+    if (body.mocap) check("mquat", key.mocap_orientation, 4 * mocap++, "body " + quote(body.name));
+    for (const JointSpec& joint : body.joints) {
+      const bool is_free = joint.type == JointType::free;
+      if (is_free || joint.type == JointType::ball)
+        check("qpos", key.qpos, at + (is_free ? 3 : 0), "joint " + quote(joint.name));
+      at += is_free ? 7 : joint.type == JointType::ball ? 4 : 1;
+    }
+  }
+}
+
 void Builder::read_key(const XmlElement& e, const Scope& scope) {
   if (!e.is("key")) return e.error(fmt::format("<{}> is not an element of <keyframe>", e.name()));
   KeyframeSpec key;
   key.name = scope.naming.of(e.text("name"));
   key.where = e.where();
-  std::size_t nq = 0, nv = 0, nmocap = 0;
+  std::size_t nv = 0;
+  std::vector<double> mocap_position, mocap_orientation;
   for (const BodySpec& body : spec_.bodies) {
-    nmocap += body.mocap ? 1 : 0;
-    for (const JointSpec& joint : body.joints) {
-      nq += joint.type == JointType::free ? 7 : joint.type == JointType::ball ? 4 : 1;
-      nv += joint.type == JointType::free ? 6 : joint.type == JointType::ball ? 3 : 1;
+    if (body.mocap) {
+      const Vec3d& p = body.position;
+      const Quatd& q = body.orientation;
+      mocap_position.insert(mocap_position.end(), {p.x, p.y, p.z});
+      mocap_orientation.insert(mocap_orientation.end(), {q.w, q.x, q.y, q.z});
     }
+    for (const JointSpec& joint : body.joints)
+      nv += joint.type == JointType::free ? 6 : joint.type == JointType::ball ? 3 : 1;
   }
-  const auto read = [&](const char* attribute, std::size_t size, const char* what, std::vector<double>& out) {
-    if (!e.read(attribute, out) || out.size() == size) return;
-    e.error(fmt::format("attribute '{}' has {} numbers, expected {} ({})", attribute, out.size(), size, what),
-            attribute);
+  // MuJoCo takes short lists and leaves the rest as the model draws it.
+  const auto read = [&](const char* attribute, const std::vector<double>& drawn, const char* what,
+                        std::vector<double>& out) {
+    if (!e.read(attribute, out) || out.size() == drawn.size()) return;
+    const std::string text =
+        fmt::format("attribute '{}' has {} numbers, expected {} ({})", attribute, out.size(), drawn.size(), what);
+    if (out.size() > drawn.size()) return e.error(text, attribute);
+    e.warn(text + "; the rest is as in the model", attribute);
+    out.insert(out.end(), drawn.begin() + static_cast<std::ptrdiff_t>(out.size()), drawn.end());
   };
+  const auto zeros = [](std::size_t size) { return std::vector<double>(size, 0.0); };
   e.read("time", key.time);
-  read("qpos", nq, "nq", key.qpos);
-  read("qvel", nv, "nv", key.qvel);
-  read("ctrl", spec_.actuators.size(), "nu", key.ctrl);
-  read("act", static_cast<std::size_t>(activations_), "na", key.act);
-  read("mpos", 3 * nmocap, "3 nmocap", key.mocap_position);
-  read("mquat", 4 * nmocap, "4 nmocap", key.mocap_orientation);
+  read("qpos", drawn_pose(), "nq", key.qpos);
+  read("qvel", zeros(nv), "nv", key.qvel);
+  read("ctrl", zeros(spec_.actuators.size()), "nu", key.ctrl);
+  read("act", zeros(static_cast<std::size_t>(activations_)), "na", key.act);
+  read("mpos", mocap_position, "3 nmocap", key.mocap_position);
+  read("mquat", mocap_orientation, "4 nmocap", key.mocap_orientation);
+  check_rotations(e, key);
   e.report_unread(Severity::error);
   declare(Kind::key, key.name, e);
   spec_.keyframes.push_back(std::move(key));

@@ -43,6 +43,18 @@ void Builder::read_option(const XmlElement& e) {
     read_in(e, name, 0.0, 1e9, number);  // of MuJoCo's own algorithms
   }
   e.ignore({"jacobian"});
+  std::string unused;
+  for (const char* name : {"integrator", "solver", "cone", "jacobian", "tolerance", "impratio", "ls_iterations",
+                           "ls_tolerance", "noslip_iterations", "noslip_tolerance", "ccd_iterations", "ccd_tolerance",
+                           "sdf_iterations", "sdf_initpoints"}) {
+    if (e.has(name)) unused += fmt::format("{}{}", unused.empty() ? "" : ", ", name);
+  }
+  if (!unused.empty()) {
+    e.note(
+        fmt::format("not used here: {}; they choose and steer MuJoCo's own solvers (iterations is used by tarsus "
+                    "scene alone)",
+                    unused));
+  }
   e.unsupported({"actuatorgroupdisable", "magnetic", "o_margin", "o_solref", "o_solimp", "o_friction"});
   for (const XmlElement& flag : e.children("flag")) read_flags(flag);
   e.report_unread(Severity::error);
@@ -82,7 +94,7 @@ void Builder::read_settings(const Scope& scope) {
       for (auto& [name, value] : e.all_attributes()) {
         if (!name.starts_with("nuser") && name != "nkey") continue;
         int count = 0;
-        read_in(e, name.c_str(), -1, 100'000, count);
+        read_in(e, name.c_str(), -1, name == "nuserdata" ? 1'000'000'000 : 100'000, count);
       }
     } else if (e.is("visual") || e.is("statistic")) {
       keep_all(e, std::string(e.name()));
@@ -101,7 +113,7 @@ void Builder::read_settings(const Scope& scope) {
     } else if (e.is("deformable")) {
       for (const XmlElement& part : scope.source->items(e)) {
         const std::string message = fmt::format("<{}> is not supported", part.name());
-        part.is("skin") ? part.warn(message + " and has no effect") : part.error(message);
+        part.warn(message + " and has no effect");
       }
     }
   }

@@ -91,8 +91,10 @@ void Builder::visit(const Task& task) {
     add_camera_or_light(task);
   else if (e.is("plugin"))
     e.warn("<plugin> is not supported and has no effect");
-  else if (e.is("composite") || e.is("flexcomp"))
-    e.error(fmt::format("<{}> is not supported", e.name()));
+  else if (e.is("flexcomp"))
+    e.warn("<flexcomp> is not simulated: its body, vertices and constraints are left out");
+  else if (e.is("composite"))
+    e.error("<composite> is not read; MuJoCo 4 has none either: write the bodies out, or with <replicate>");
   else
     e.error(fmt::format("<{}> is not an element of <body>", e.name()));
 }
@@ -151,7 +153,7 @@ void Builder::open_replicate(const Task& task) {
   const bool counted = require(e, "count") && e.read("count", count);
   e.read("offset", offset);
   if (e.has("euler")) read_orientation(e, task.scope.source->compiler(), turn);
-  e.ignore({"sep"});
+  e.ignore({"sep", "prefix"});  // MuJoCo 4 takes a prefix and does not use it
   e.mark_all_children();
   e.report_unread(Severity::error);
   if (!counted) return;
