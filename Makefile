@@ -103,12 +103,13 @@ venv:
 # -- longer checks --------------------------------------------------------------------------------------------------
 
 .PHONY: test-long
-test-long: test ## make test, the long tests, the sanitizers, a minute of every fuzzer, a clean pip install
+test-long: test ## make test, the long tests, the sanitizers, a minute of every fuzzer, a wheel, clang and aarch64
 	ctest --test-dir $(BUILD) -L '^long$$' -j $(JOBS) --output-on-failure
 	@$(MAKE) sanitize SANITIZER=asan
 	@$(MAKE) sanitize SANITIZER=tsan
 	@$(MAKE) fuzz
-	tools/check_pip_install.sh
+	@$(MAKE) wheel
+	@$(MAKE) hashes
 
 SANITIZER ?= asan
 export ASAN_OPTIONS ?= detect_stack_use_after_return=1:strict_string_checks=1
@@ -127,6 +128,26 @@ fuzz: ## Every fuzzer for FUZZ_SECONDS (60)
 	@cmake --preset fuzz
 	@cmake --build --preset fuzz --parallel $(JOBS)
 	tools/fuzz.sh $(BUILD)/fuzz $(FUZZ_SECONDS)
+
+.PHONY: clang
+clang: ## Everything built by clang with warnings as errors, and its short C++ tests
+	@tools/setup.sh build test fuzz
+	@cmake --preset clang
+	@cmake --build --preset clang --parallel $(JOBS)
+	ctest --preset clang -j $(JOBS)
+
+.PHONY: aarch64
+aarch64: ## The library by Debian's cross compiler for 64-bit Arm, its short C++ tests under qemu-user
+	@if tools/setup.sh build test aarch64; then \
+	  cmake --preset aarch64 && cmake --build --preset aarch64 --parallel $(JOBS) && ctest --preset aarch64 -j $(JOBS); \
+	else echo 'SKIPPED: aarch64, whose packages cannot be had here'; fi
+
+.PHONY: hashes
+hashes: build clang aarch64 ## State hashes by instruction set, with clang and on aarch64, side by side
+	@others=("clang=$(BUILD)/clang/bin/state_hashes"); \
+	if [[ -x $(BUILD)/aarch64/bin/state_hashes ]]; then \
+	  others+=("aarch64=qemu-aarch64 $(BUILD)/aarch64/bin/state_hashes"); fi; \
+	tools/state_hashes.sh $(BUILD)/bin/state_hashes "$${others[@]}"
 
 .PHONY: lint
 lint: build ## Include table, formatting, headers, words, lengths, objects' symbols

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the system packages that a task needs, by apt, and nothing that is there already.
-# usage: tools/setup.sh GROUP...     groups: build test python lint fuzz
+# usage: tools/setup.sh GROUP...     groups: build test python lint fuzz aarch64
 #
 # Each line below is "package  probe": a package counts as there when dpkg says so or the probe succeeds, so that a
 # compiler or a cmake from elsewhere is left alone.
@@ -44,11 +44,22 @@ LIST
 clang               command -v clang++
 LIST
     ;;
-    *) echo "tools/setup.sh: unknown group \"$1\" (build test python lint fuzz)" >&2; return 2 ;;
+    aarch64) cat <<'LIST'
+g++-aarch64-linux-gnu    command -v aarch64-linux-gnu-g++
+qemu-user                command -v qemu-aarch64
+libpugixml-dev:arm64     false
+libfmt-dev:arm64         false
+libqhull-dev:arm64       false
+zlib1g-dev:arm64         false
+libpng-dev:arm64         false
+libgtest-dev:arm64       false
+LIST
+    ;;
+    *) echo "tools/setup.sh: unknown group \"$1\" (build test python lint fuzz aarch64)" >&2; return 2 ;;
   esac
 }
 
-have_package() { [[ "$(dpkg-query -W -f='${Status}' "$1" 2>/dev/null)" == "install ok installed" ]]; }
+have_package() { [[ "$(dpkg-query -W -f='${Status}' "$1" 2>/dev/null)" == "install ok installed"* ]]; }
 
 missing=()
 for group in "$@"; do
@@ -77,6 +88,7 @@ else
 fi
 
 echo "-- Installing system packages: ${missing[*]}"
+if [[ "${missing[*]}" == *:arm64* ]]; then "${as_root[@]}" dpkg --add-architecture arm64; fi
 install() { "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive $command -q; }
 # A fresh machine has no package lists, an old one has stale ones: in both the first try fails.
 if ! log=$(install 2>&1); then

@@ -21,11 +21,5 @@ echo "-- README's Python example"
 empty/bin/python example.py
 echo "-- tarsus run"
 empty/bin/tarsus run models/humanoid.xml --clip models/clips/humanoid_walk.json --duration 1 --quiet --out "$work/walk.npz"
-empty/bin/python -c "
-import pathlib, tarsus
-package = pathlib.Path(tarsus.__file__).parent
-for name in ('_core.pyi', 'py.typed', 'models/humanoid.xml', 'bin/tarsus'):
-    assert (package / name).is_file(), f'the wheel lacks {name}'
-licences = [p for p in pathlib.Path(package.parent).glob('tarsus-*.dist-info/**/LICENSE*')]
-assert licences, 'the wheel lacks its licence'"
+empty/bin/python "$OLDPWD/tools/wheel_check.py"
 echo "-- $(basename "$wheel"): $(du -h "$OLDPWD/$wheel" | cut -f1)"
