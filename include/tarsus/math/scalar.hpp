@@ -162,7 +162,7 @@ TARSUS_INLINE double square_root(double x) { return __builtin_sqrt(x); }
 TARSUS_INLINE float square_root(float x) { return __builtin_sqrtf(x); }
 template <class R, int W>
 TARSUS_INLINE Pack<R, W> square_root(Pack<R, W> x) {
-  constexpr int kBytes = sizeof(R) * W;
+  [[maybe_unused]] constexpr int kBytes = sizeof(R) * W;
 #if defined(__AVX512F__)
   if constexpr (kBytes == 64) {
     if constexpr (sizeof(R) == 8)
@@ -179,15 +179,16 @@ TARSUS_INLINE Pack<R, W> square_root(Pack<R, W> x) {
       return Pack<R, W>(_mm256_sqrt_ps(x.value));
   }
 #endif
+#if defined(__SSE2__)
   if constexpr (kBytes == 16) {
     if constexpr (sizeof(R) == 8)
       return Pack<R, W>(_mm_sqrt_pd(x.value));
     else
       return Pack<R, W>(_mm_sqrt_ps(x.value));
-  } else {
-    for (int i = 0; i < W; ++i) x.value[i] = square_root(x.value[i]);
-    return x;
   }
+#endif
+  for (int i = 0; i < W; ++i) x.value[i] = square_root(x.value[i]);
+  return x;
 }
 
 /// True if the mask holds in every lane.
