@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the system packages that a task needs, by apt, and nothing that is there already.
-# usage: tools/setup.sh GROUP...     groups: build test python lint fuzz
+# usage: tools/setup.sh GROUP...     groups: build test python lint fuzz view
 #
 # Each line below is "package  probe": a package counts as there when dpkg says so or the probe succeeds, so that a
 # compiler or a cmake from elsewhere is left alone.
@@ -39,11 +39,16 @@ clang-format-14     command -v clang-format-14
 binutils            command -v nm
 LIST
     ;;
+    view) cat <<'LIST'
+chromium            command -v chromium
+ffmpeg              command -v ffmpeg
+LIST
+    ;;
     fuzz) cat <<'LIST'
 clang               command -v clang++
 LIST
     ;;
-    *) echo "tools/setup.sh: unknown group \"$1\" (build test python lint fuzz)" >&2; return 2 ;;
+    *) echo "tools/setup.sh: unknown group \"$1\" (build test python lint fuzz view)" >&2; return 2 ;;
   esac
 }
 
