@@ -41,7 +41,7 @@ class ModelSource(Source):
         self._lay_out(spacing)
         self.series = self._series()
         self.timing = 0.0
-        self.torque = (0.0, 0.0)
+        self.joint_force = 0.0
         self._make_stepper()
         if data is None:
             self.reset()
@@ -138,19 +138,25 @@ class ModelSource(Source):
                 self._store(q_target, q), self._store(v_target, v)
             bad = self.stepper.step(self.drives, qpos_target=q_target, qvel_target=v_target)
             if self.worlds == 1 and not bad:
-                self._measure_torque(qpos, qvel, q_target, v_target)
+                self._measure_force(qpos, qvel)
         self.timing = 1e3 * (clock.perf_counter() - begin)
         if bad:
             status = next(s for s in self.stepper.status if s != "ok")
             return f"{status} (a smaller step or smaller gains may help; Reset starts again)"
         return None
 
-    def _measure_torque(self, qpos, qvel, q_target, v_target):
-        force = tarsus.drive_force(self.model, self.data, self.drives, self.dt, qpos, qvel, q_target, v_target,
-                                   (self.data.qvel - qvel) / self.dt)
-        joints = slice(6, None) if self.model.joints and self.model.joints[0].type == "free" else slice(None)
-        force = np.abs(force[joints])
-        self.torque = (float(force.max(initial=0.0)), float(self.force_limit or np.inf))
+    def _measure_force(self, qpos, qvel):
+        """Largest joint force of the last step [N m | N], from the equations of motion: drives, springs and damping.
+
+        Contacts and loops are forces too, and are not told apart so: then it is not known.
+        """
+        self.joint_force = float("nan")
+        if self.contacts or (self.scene["loops"] and self.loops != "off"):
+            return
+        qacc = (self.data.qvel - qvel) / self.dt
+        force = tarsus.rnea(self.model, self.data, qpos, qvel, qacc) - self.data.tau
+        free = bool(self.model.joints) and self.model.joints[0].type == "free"
+        self.joint_force = float(np.abs(force[6 if free else 0 :]).max(initial=0.0))
 
     def _apply_forces(self):
         """Gravity's factor and the hand's spring, as joint forces."""
@@ -265,7 +271,7 @@ class ModelSource(Source):
             out += [("tracking error", "m")]
         if self.worlds == 1:
             if self.drives is not None:
-                out += [("largest drive force", "N m"), ("force limit", "N m")]
+                out += [("largest joint force", "N m"), ("force limit", "N m")]
             out += [("kinetic energy", "J"), ("potential energy", "J"), ("total energy", "J"), ("contact force", "N"),
                     ("penetration", "m"), ("contact residual", "m/s"), ("contact iterations", "")]
             if self.scene["loops"]:
@@ -280,7 +286,7 @@ class ModelSource(Source):
             values.append(float(distance.mean()) if len(distance) else 0.0)
         if self.worlds == 1:
             if self.drives is not None:
-                values += self.torque
+                values += [self.joint_force, self.force_limit or float("inf")]
             tarsus.kinematics(self.model, self.data, self.data.qpos, self.data.qvel)
             energy = tarsus.energy(self.model, self.data, self.data.qpos, self.data.qvel)
             rows = (self.stepper.rows if self.contacts else None) or {}
