@@ -148,8 +148,8 @@ view-test: python ## The viewer in Chromium by mouse and keyboard, its files rea
 	@tools/setup.sh view
 	$(VENV)/bin/pip install --quiet -r python/requirements-view.txt
 	@mkdir -p $(BUILD)/page && cp python/viewer/package.json $(BUILD)/page/
-	if command -v npm >/dev/null; then npm install --prefix $(BUILD)/page --no-audit --no-fund --silent; fi
-	$(VENV)/bin/python -m pytest tests/python/test_view.py tests/python/test_view_browser.py -q -rs
+	npm install --prefix $(BUILD)/page --no-audit --no-fund --silent
+	$(VENV)/bin/python -m pytest tests/view -q -rs
 
 # Thumbnails of the gallery and the pictures of the documentation.
 .PHONY: pictures
@@ -174,6 +174,7 @@ experiments: build venv ## Every published table and figure, experiments/report.
 # three.js and the sources of python/viewer/ as one file, which is checked in: only who changes them needs npm.
 .PHONY: page
 page: ## Bundles the viewer's page (npm) into python/tarsus/view/page.html
+	@tools/setup.sh view
 	@mkdir -p $(BUILD)/page && cp python/viewer/* $(BUILD)/page/
 	cd $(BUILD)/page && npm install --no-audit --no-fund --silent && node build.mjs $(CURDIR)/python/tarsus/view/page.html
 

@@ -42,6 +42,7 @@ LIST
     view) cat <<'LIST'
 chromium            command -v chromium
 ffmpeg              command -v ffmpeg
+npm                 command -v npm
 LIST
     ;;
     fuzz) cat <<'LIST'

@@ -16,7 +16,7 @@ namespace tarsus {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 constexpr double kFrameSpacing = 1.0 / 60;
 constexpr int kPose = 7;
 /// Where a page has room for its recording.
@@ -82,17 +82,17 @@ void PageWriter::frame(double time, std::span<const double> qpos, std::span<cons
 
 std::string PageWriter::json() const {
   const State& s = *state_;
-  Json out{{"format", "tarsus-page"}, {"version", 1}, {"scene", Json::parse(s.scene)}};
+  OrderedJson out{{"format", "tarsus-page"}, {"version", 1}, {"scene", OrderedJson::parse(s.scene)}};
   out["frames"] = s.time.size();
   out["time"] = base64<float>(s.time), out["poses"] = base64<float>(s.poses);
   if (!s.ghost.empty()) out["ghost"] = base64<float>(s.ghost);
-  out["series"] = Json::array();
+  out["series"] = OrderedJson::array();
   const auto plot = [&](const char* name, const char* unit, const std::vector<float>& values) {
     if (!values.empty()) out["series"].push_back({{"name", name}, {"unit", unit}, {"values", base64<float>(values)}});
   };
   plot("tracking error", "m", s.error);
   plot("kinetic energy", "J", s.kinetic), plot("potential energy", "J", s.potential);
-  return out.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return out.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
 }
 
 void PageWriter::write(const std::filesystem::path& file, std::string_view page) const {

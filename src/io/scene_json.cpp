@@ -15,13 +15,13 @@ namespace tarsus {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 using Colour = std::array<float, 4>;
 
-Json numbers(const Vec3d& v) { return {v.x, v.y, v.z}; }
-Json numbers(const Quatd& q) { return {q.w, q.x, q.y, q.z}; }
-Json numbers(const Colour& c) {
-  Json out = Json::array();
+OrderedJson numbers(const Vec3d& v) { return {v.x, v.y, v.z}; }
+OrderedJson numbers(const Quatd& q) { return {q.w, q.x, q.y, q.z}; }
+OrderedJson numbers(const Colour& c) {
+  OrderedJson out = OrderedJson::array();
   for (const float x : c) out.push_back(std::round(1e4 * x) / 1e4);
   return out;
 }
@@ -64,7 +64,7 @@ Colour colour_of(const ModelSpec& spec, const Colour& own, const std::string& ma
 }
 
 /// A height field as triangles, two a cell.
-Json mesh_of(const HeightFieldSpec& field) {
+OrderedJson mesh_of(const HeightFieldSpec& field) {
   std::vector<float> vertices;
   std::vector<std::int32_t> triangles;
   const int rows = field.rows, columns = field.columns;
@@ -82,7 +82,7 @@ Json mesh_of(const HeightFieldSpec& field) {
   return {{"name", field.name}, {"vertices", base64<float>(vertices)}, {"triangles", base64<std::int32_t>(triangles)}};
 }
 
-Json mesh_of(const MeshSpec& mesh) {
+OrderedJson mesh_of(const MeshSpec& mesh) {
   std::vector<float> vertices;
   std::vector<std::int32_t> triangles;
   for (const Vec3d& v : mesh.vertices) vertices.insert(vertices.end(), {float(v.x), float(v.y), float(v.z)});
@@ -97,19 +97,19 @@ class SceneBuilder {
   }
 
   std::string text() {
-    Json scene{{"name", model_.name}, {"gravity", numbers(model_.gravity)}, {"timestep", model_.timestep}};
-    scene["bodies"] = scene["shapes"] = scene["meshes"] = scene["joints"] = scene["loops"] = Json::array();
+    OrderedJson scene{{"name", model_.name}, {"gravity", numbers(model_.gravity)}, {"timestep", model_.timestep}};
+    scene["bodies"] = scene["shapes"] = scene["meshes"] = scene["joints"] = scene["loops"] = OrderedJson::array();
     for (int i = 0; i < model_.nbody(); ++i) add_body(scene, i);
     for (const Joint& j : model_.joints) add_joint(scene, j);
     for (const EqualitySpec& e : model_.spec.equalities) add_loop(scene, e);
-    scene["keyframes"] = Json::array();
+    scene["keyframes"] = OrderedJson::array();
     for (const KeyframeSpec& k : model_.spec.keyframes) scene["keyframes"].push_back(k.name);
     scene["meshes"] = std::move(meshes_);
-    return scene.dump(-1, ' ', false, Json::error_handler_t::replace);
+    return scene.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
   }
 
  private:
-  void add_body(Json& scene, int i) {
+  void add_body(OrderedJson& scene, int i) {
     const Body& b = model_.bodies[i];
     const Sym3d& I = b.inertia;
     scene["bodies"].push_back({{"name", b.name},
@@ -123,8 +123,8 @@ class SceneBuilder {
     for (const GeomSpec& g : geoms) add_shape(scene, i, g, has_looks);
   }
 
-  void add_shape(Json& scene, int body, const GeomSpec& g, bool body_has_looks) {
-    Json shape{{"body", body}, {"type", name(g.type)}, {"size", numbers(g.size)}};
+  void add_shape(OrderedJson& scene, int body, const GeomSpec& g, bool body_has_looks) {
+    OrderedJson shape{{"body", body}, {"type", name(g.type)}, {"size", numbers(g.size)}};
     if (g.type == GeomType::sdf) return;
     if (g.type == GeomType::mesh || g.type == GeomType::height_field) {
       const int mesh = g.type == GeomType::mesh ? mesh_index(g.mesh) : field_index(g.height_field);
@@ -139,15 +139,15 @@ class SceneBuilder {
     scene["shapes"].push_back(std::move(shape));
   }
 
-  void add_joint(Json& scene, const Joint& j) {
-    Json joint{{"name", j.name}, {"type", name(j.type)}, {"body", j.body}, {"qpos", j.qpos}, {"qvel", j.qvel}};
+  void add_joint(OrderedJson& scene, const Joint& j) {
+    OrderedJson joint{{"name", j.name}, {"type", name(j.type)}, {"body", j.body}, {"qpos", j.qpos}, {"qvel", j.qvel}};
     joint["axis"] = numbers(j.axis), joint["position"] = numbers(j.position);
     if (j.limited) joint["range"] = j.range;
     scene["joints"].push_back(std::move(joint));
   }
 
   /// Where a loop holds two bodies: the same point at qpos0, in both bodies' frames.
-  void add_loop(Json& scene, const EqualitySpec& e) {
+  void add_loop(OrderedJson& scene, const EqualitySpec& e) {
     if (e.type != EqualityType::connect && e.type != EqualityType::weld) return;
     const auto [a, site_a] = attached(e, e.first);
     const auto [b, site_b] = attached(e, e.second);
@@ -195,7 +195,7 @@ class SceneBuilder {
   const Model& model_;
   Data data_;
   std::vector<std::string> keys_;
-  Json meshes_ = Json::array();
+  OrderedJson meshes_ = OrderedJson::array();
 };
 
 }  // namespace

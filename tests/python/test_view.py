@@ -5,7 +5,6 @@ import base64
 import json
 import pathlib
 import re
-import shutil
 import signal
 import struct
 import subprocess
@@ -21,7 +20,7 @@ from websockets.exceptions import InvalidStatus
 
 import tarsus
 from tarsus.view import ModelSource, ParticleSource, RigidSource, open_source, write_page
-from tarsus.view.formats import write_dcd, write_gltf, write_mcap, write_xyz
+from tarsus.view.formats import write_dcd, write_gltf, write_xyz
 from tarsus.view.gallery import SCENES, c60
 from tarsus.view.page import ROOM, Frame, Recording, record
 
@@ -283,19 +282,6 @@ def test_gltf_has_the_poses_of_the_recording(tmp_path):
     assert moved > 10
 
 
-def test_gltf_passes_the_validator_of_khronos(tmp_path):
-    modules = ROOT / "build/page/node_modules"
-    if not shutil.which("node") or not (modules / "gltf-validator").exists():
-        pytest.skip("npm's gltf-validator is not installed (make view-test)")
-    for name, recording in (("walk", short_recording()), ("cards", record(SCENES["cards"].open(), 0.1))):
-        write_gltf(tmp_path / f"{name}.glb", recording)
-        program = f"""const v = require('{modules}/gltf-validator'), fs = require('fs');
-          v.validateBytes(new Uint8Array(fs.readFileSync('{tmp_path}/{name}.glb'))).then(r => console.log(JSON.stringify(r)))"""
-        report = json.loads(subprocess.run(["node", "-e", program], capture_output=True, text=True, check=True).stdout)
-        assert report["issues"]["numErrors"] == report["issues"]["numWarnings"] == 0, report["issues"]["messages"][:3]
-        assert report["info"]["animationCount"] == 1
-
-
 def water():
     return record(ParticleSource("water1"), 0.05)
 
@@ -318,44 +304,6 @@ def test_xyz_and_dcd_read_back_by_their_definitions(tmp_path):
     assert struct.unpack("<i", records[2])[0] == n
     last = np.array([np.frombuffer(r, "<f4") for r in records[-3:]]).T
     assert np.array_equal(last, recording.poses[-1, :, :3])
-
-
-def test_mdanalysis_and_ase_read_particles(tmp_path):
-    recording = water()
-    write_xyz(tmp_path / "w.xyz", recording), write_dcd(tmp_path / "w.dcd", recording)
-    read = 0
-    try:
-        import MDAnalysis
-    except ImportError:
-        MDAnalysis = None
-    try:
-        import ase.io
-    except ImportError:
-        ase = None
-    if MDAnalysis:
-        universe = MDAnalysis.Universe(str(tmp_path / "w.xyz"), str(tmp_path / "w.dcd"))
-        found = np.array([step.positions.copy() for step in universe.trajectory])
-        assert np.array_equal(found, recording.poses[:, :, :3])
-        read += 1
-    if ase:
-        images = ase.io.read(str(tmp_path / "w.xyz"), ":")
-        assert np.allclose([image.positions for image in images], recording.poses[:, :, :3], rtol=1e-6)
-        assert images[0].get_chemical_symbols() == ["O", "H", "H"]
-        read += 1
-    if not read:
-        pytest.skip("neither MDAnalysis nor ASE is installed (make view-test)")
-
-
-def test_mcap_reads_back(tmp_path):
-    reader = pytest.importorskip("mcap.reader", reason="the package mcap is not installed (make view-test)")
-    recording = short_recording()
-    write_mcap(tmp_path / "run.mcap", recording)
-    with open(tmp_path / "run.mcap", "rb") as file:
-        messages = [(channel.topic, json.loads(message.data)) for _, channel, message in reader.make_reader(file).iter_messages()]
-    transforms = [message for topic, message in messages if topic == "/tf"]
-    assert len(transforms) == len(recording.frames)
-    for row, pose in zip(transforms[-1]["transforms"], recording.poses[-1].astype(float)):
-        assert np.allclose([row["translation"][c] for c in "xyz"] + [row["rotation"][c] for c in "wxyz"], pose)
 
 
 # -- the server --

@@ -7,17 +7,14 @@ import shutil
 
 import numpy as np
 import pytest
+from playwright import sync_api
 
 import tarsus
 from tarsus.view.gallery import SCENES, open_scene
 from tarsus.view.page import record, write_page
 from tarsus.view.sources import ModelSource
 
-sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (make view-test)")
 CHROMIUM = shutil.which("chromium")
-if not CHROMIUM:
-    pytest.skip("chromium is not installed (make view-test)", allow_module_level=True)
-
 ROOT = pathlib.Path(__file__).parents[2]
 PATIENCE = 120_000  # ms; software rendering on a busy machine
 BALL = """<mujoco><option timestep='0.01'/><worldbody><geom type='plane' size='0 0 1'/>
@@ -270,8 +267,6 @@ def test_a_picture_and_a_film(exported, tmp_path):
 
 
 def test_a_film_has_its_frames(exported, tmp_path):
-    if not shutil.which("ffmpeg"):
-        pytest.skip("ffmpeg is not installed")
     import subprocess
 
     from tarsus.view.capture import video
