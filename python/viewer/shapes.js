@@ -91,8 +91,11 @@ export class ShapeSet extends THREE.Group {
   }
   batch({ make, items, opacity }, ghost, shadows, onTop) {
     const material = new THREE.MeshStandardMaterial({ roughness: 0.6, metalness: 0.05 });
-    if (ghost) Object.assign(material, { transparent: true, opacity: 0.32, depthWrite: false, color: 0x4aa3ff, emissive: 0x2a74d8 });
-    else if (opacity < 1) Object.assign(material, { transparent: true, opacity });
+    if (ghost) {
+      Object.assign(material, { transparent: true, opacity: 0.3, depthWrite: false });
+      material.color.set(0x4aa3ff), material.emissive.set(0x1a5cc0);
+    }
+    if (opacity < 1) Object.assign(material, { transparent: true, opacity });
     if (onTop) Object.assign(material, { depthTest: false, transparent: true, opacity: 0.85 });
     const mesh = new THREE.InstancedMesh(make(), material, items.length * this.worlds);
     mesh.instanceMatrix.setUsage(THREE.DynamicDrawUsage);

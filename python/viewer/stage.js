@@ -122,12 +122,12 @@ export class Stage {
   }
   layGround(plane) {
     if (!plane) return;
-    const [x, y] = plane.size, half = [x > 0 ? x : 200, y > 0 ? y : 200];
-    this.groundTiles = half;  // squares of 1 m
+    this.groundTiles = [200, 200];  // squares of 1 m; a plane has no end, whatever size its file draws
     const material = new THREE.MeshStandardMaterial({ roughness: 0.95, map: this.checker() });
-    this.ground = new THREE.Mesh(new THREE.PlaneGeometry(2 * half[0], 2 * half[1]), material);
+    this.ground = new THREE.Mesh(new THREE.PlaneGeometry(400, 400), material);
     const o = plane.orientation ?? [1, 0, 0, 0];
-    this.ground.position.set(...(plane.position ?? [0, 0, 0])), this.ground.quaternion.set(o[1], o[2], o[3], o[0]);
+    this.groundOrigin = new THREE.Vector3(...(plane.position ?? [0, 0, 0]));
+    this.ground.quaternion.set(o[1], o[2], o[3], o[0]);
     this.ground.receiveShadow = true;
     this.world.add(this.ground);
   }
@@ -214,13 +214,18 @@ export class Stage {
     this.fit();
     const narrow = Math.max(1, 1.2 / this.camera.aspect);  // upright screens: farther away
     this.orbit.target.copy(sphere.center);
-    this.camera.position.copy(sphere.center).addScaledVector(new THREE.Vector3(x, y, z).normalize(), 2.5 * narrow * sphere.radius * (this.scene.distance ?? 1));
+    this.camera.position.copy(sphere.center).addScaledVector(new THREE.Vector3(x, y, z).normalize(), 3.2 * narrow * sphere.radius * (this.scene.distance ?? 1));
     this.camera.near = this.size / 200, this.camera.far = this.size * 60 + 100;
     this.camera.updateProjectionMatrix();
     this.orbit.update();
     this.aim();
   }
   aim() {
+    if (this.ground) {  // goes along, by whole pairs of squares
+      const turn = this.ground.quaternion, p = this.orbit.target.clone().sub(this.groundOrigin).applyQuaternion(turn.clone().invert());
+      p.set(2 * Math.round(p.x / 2), 2 * Math.round(p.y / 2), 0);
+      this.ground.position.copy(p.applyQuaternion(turn).add(this.groundOrigin));
+    }
     const half = 1.2 * this.size, shadow = this.sun.shadow.camera;
     this.sun.target.position.copy(this.orbit.target);
     this.sun.position.copy(this.orbit.target).add(new THREE.Vector3(0.5, -0.6, 1.3).multiplyScalar(this.size * 1.5));

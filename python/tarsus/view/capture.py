@@ -41,7 +41,7 @@ class Chromium:
                                         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         self.numbers = itertools.count(1)
         try:
-            self.socket = connect(self._address(), max_size=None, origin=None, compression=None)
+            self.socket = connect(self._address(), max_size=None, origin=None, compression=None, open_timeout=60)
             target = next(t for t in self.call("Target.getTargets")["targetInfos"] if t["type"] == "page")
             self.session = self.call("Target.attachToTarget", targetId=target["targetId"], flatten=True)["sessionId"]
             self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
