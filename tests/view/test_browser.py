@@ -16,7 +16,7 @@ from tarsus.view.sources import ModelSource
 
 CHROMIUM = shutil.which("chromium")
 ROOT = pathlib.Path(__file__).parents[2]
-PATIENCE = 120_000  # ms; software rendering on a busy machine
+PATIENCE = 240_000  # ms; software rendering on a busy machine
 BALL = """<mujoco><option timestep='0.01'/><worldbody><geom type='plane' size='0 0 1'/>
   <body name='ball' pos='0 0 2'><freejoint/><geom type='sphere' size='.3' mass='2' rgba='.8 .3 .2 1'/></body>
   <body name='other' pos='2 0 1'><freejoint/><geom type='box' size='.3 .2 .1' mass='1'/></body></worldbody></mujoco>"""
@@ -42,7 +42,7 @@ class Seat:
         self.page.on("console", lambda m: self.complaints.append(m.text) if m.type == "error" else None)
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         self.page.on("request", lambda r: self.requests.append(r.url))
-        self.page.goto(address)
+        self.page.goto(address, wait_until="commit")
         self.page.wait_for_function("window.tarsus && window.tarsus.ready")
 
     def __enter__(self):
