@@ -23,12 +23,13 @@ STAGE := tools/stage.sh $(BUILD)/stages.tsv
 DEMO_MODEL := models/humanoid.xml
 DEMO_CLIP := models/clips/humanoid_walk.json
 DEMO_OUT := out/demo_walk.npz
+DEMO_PAGE := out/demo_walk.html
 
 .PHONY: help
 help: ## This list
 	@echo 'tarsus: constrained multibody dynamics. Two commands to begin with:'
 	@echo
-	@echo '  make demo    the humanoid tracks a walk; ends with a table and the path of the recording'
+	@echo '  make demo    the humanoid tracks a walk; ends with a table and a page to open in a browser'
 	@echo '  make test    builds and runs every test'
 	@echo
 	@echo 'All tasks (set JOBS=n for other than $(JOBS) compilers at once):'
@@ -45,7 +46,9 @@ demo: ## The main job on built-in data: stable PD tracks a walk at 1/30 s
 	@rm -f $(BUILD)/stages.tsv
 	@$(MAKE) cli
 	@mkdir -p $(dir $(DEMO_OUT))
-	@$(STAGE) 'run' $(BUILD)/bin/tarsus run $(DEMO_MODEL) --clip $(DEMO_CLIP) --dt 0.0333333 --duration 10 --out $(DEMO_OUT)
+	@$(STAGE) 'run' $(BUILD)/bin/tarsus run $(DEMO_MODEL) --clip $(DEMO_CLIP) --dt 0.0333333 --duration 10 --out $(DEMO_OUT) \
+	  --page $(DEMO_PAGE)
+	@$(STAGE) 'picture' tools/picture.sh $(DEMO_PAGE) $(DEMO_PAGE:.html=.png)
 	@$(PYTHON) tools/times.py $(BUILD)/stages.tsv --ninja $(BUILD)/.ninja_log --top 0
 
 .PHONY: test
@@ -161,6 +164,20 @@ format: ## Rewrites the C++ files in the project's format
 
 # -- figures and words ----------------------------------------------------------------------------------------------
 
+.PHONY: view-test
+view-test: python ## The viewer in Chromium by mouse and keyboard, its files read by other programs (installs Chromium)
+	@tools/setup.sh view
+	$(VENV)/bin/pip install --quiet -r python/requirements-view.txt
+	@mkdir -p $(BUILD)/page && cp python/viewer/package.json $(BUILD)/page/
+	npm install --prefix $(BUILD)/page --no-audit --no-fund --silent
+	$(VENV)/bin/python -m pytest tests/view -q -rs
+
+# Thumbnails of the gallery and the pictures of the documentation.
+.PHONY: pictures
+pictures: python ## Every picture in README, docs and the gallery, by Chromium
+	@tools/setup.sh view
+	$(VENV)/bin/python tools/pictures.py
+
 .PHONY: bench
 bench: build venv ## Every benchmark; JSON lines in out/bench/
 	tools/bench.sh $(BUILD) $(VENV)
@@ -174,6 +191,13 @@ QUICK ?=
 .PHONY: experiments
 experiments: build venv ## Every published table and figure, experiments/report.md; QUICK=1: under 3 minutes, out/experiments/
 	@$(MAKE) -C experiments $(if $(QUICK),quick,all) PYTHON=$(abspath $(VENV)/bin/python) TARSUS=$(abspath $(BUILD)/bin/tarsus)
+
+# three.js and the sources of python/viewer/ as one file, which is checked in: only who changes them needs npm.
+.PHONY: page
+page: ## Bundles the viewer's page (npm) into python/tarsus/view/page.html
+	@tools/setup.sh view
+	@mkdir -p $(BUILD)/page && cp python/viewer/* $(BUILD)/page/
+	cd $(BUILD)/page && npm install --no-audit --no-fund --silent && node build.mjs $(CURDIR)/python/tarsus/view/page.html
 
 .PHONY: clean
 clean: ## Removes build/ and out/ (keeps .venv)

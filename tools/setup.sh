@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the system packages that a task needs, by apt, and nothing that is there already.
-# usage: tools/setup.sh GROUP...     groups: build test python lint fuzz aarch64
+# usage: tools/setup.sh GROUP...     groups: build test python lint fuzz view aarch64
 #
 # Each line below is "package  probe": a package counts as there when dpkg says so or the probe succeeds, so that a
 # compiler or a cmake from elsewhere is left alone.
@@ -40,6 +40,12 @@ clang-format-14     command -v clang-format-14
 binutils            command -v nm
 LIST
     ;;
+    view) cat <<'LIST'
+chromium            command -v chromium
+ffmpeg              command -v ffmpeg
+npm                 command -v npm
+LIST
+    ;;
     fuzz) cat <<'LIST'
 clang               command -v clang++
 LIST
@@ -55,7 +61,7 @@ libpng-dev:arm64         false
 libgtest-dev:arm64       false
 LIST
     ;;
-    *) echo "tools/setup.sh: unknown group \"$1\" (build test python lint fuzz aarch64)" >&2; return 2 ;;
+    *) echo "tools/setup.sh: unknown group \"$1\" (build test python lint fuzz view aarch64)" >&2; return 2 ;;
   esac
 }
 

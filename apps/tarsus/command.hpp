@@ -19,6 +19,7 @@ void add_kkt_command(CLI::App& app);
 void add_md_command(CLI::App& app);
 void add_run_command(CLI::App& app);
 void add_scene_command(CLI::App& app);
+void add_view_commands(CLI::App& app);
 
 /// Options that every command which reads a model has.
 void add_read_options(CLI::App& command, ReadOptions& options);
@@ -29,6 +30,8 @@ Model load_model(const std::string& path, const ReadOptions& options, bool quiet
 std::vector<double> keyframe_pose(const Model& model, const std::string& name);
 /// For an option's ->check(): a finite number from `low` to `high`. (Those of CLI11 let nan through.)
 CLI::Validator number_from(double low, double high = kInfinity);
+/// The viewer's page, in which a PageWriter puts a recording; part of the program.
+std::string_view page_template();
 /// One JSON object on standard output; names in it that are no UTF-8 are replaced, not an error.
 void print_json(const nlohmann::json& json);
 /// Throws unless what was asked for by --duration and --dt is at least one step.

@@ -66,6 +66,7 @@ int main(int argc, char** argv) {
   add_gains_command(app);
   add_kkt_command(app);
   add_md_command(app);
+  add_view_commands(app);
   app.failure_message(usage_failure);
   try {
     if (argc < 2) throw CLI::CallForHelp();

@@ -11,6 +11,7 @@
 #include "tarsus/io/clip_file.hpp"
 #include "tarsus/io/clip_mapping.hpp"
 #include "tarsus/io/gains_text.hpp"
+#include "tarsus/io/page.hpp"
 #include "tarsus/io/recording.hpp"
 #include "tarsus/sim/track.hpp"
 
@@ -19,8 +20,8 @@ namespace tarsus::app {
 namespace {
 
 struct Run {
-  std::string model, clip, keyframe, mapping, gains, force_limit, out, integrator = "euler", contacts = "auto",
-                                                                       loops = "spook";
+  std::string model, clip, keyframe, mapping, gains, force_limit, out, page, integrator = "euler", contacts = "auto",
+                                                                             loops = "spook";
   double restitution = 0;
   std::optional<double> given_dt;
   double dt = 1.0 / 30, duration = 10, start = 0;
@@ -104,6 +105,7 @@ nlohmann::json to_json(const Run& run, const TrackReport& r, const std::string& 
   if (run.with_loops)
     json["loops"] = {{"mode", run.loops}, {"error_max", r.loop_error_max}, {"worst_row", r.loop_error_row}};
   if (!out.empty()) json["recording"] = out;
+  if (!run.page.empty()) json["page"] = run.page;
   return json;
 }
 
@@ -125,6 +127,7 @@ void print_table(const Run& run, const TrackReport& r, const std::string& out) {
   if (run.with_loops)
     row("loops", fmt::format("{}, opened by {:.3g} at most ({})", run.loops, r.loop_error_max, r.loop_error_row));
   if (!out.empty()) row("recording", out);
+  if (!run.page.empty()) row("page", run.page + " (open it in a browser)");
 }
 
 /// What a user would ask next when a run stops.
@@ -172,7 +175,7 @@ void hint_at_scene(const Model& model, const std::string& file) {
 }
 
 TrackReport simulate(const Run& run, const Model& model, const PoseSource& source, const Drives& drives,
-                     RecordingWriter* recording) {
+                     RecordingWriter* recording, PageWriter* page) {
   TrackOptions options;
   options.dt = run.dt, options.duration = run.duration, options.start = run.start;
   options.integrator = run.integrator == "rk4" ? Integrator::rk4 : Integrator::semi_implicit_euler;
@@ -182,6 +185,7 @@ TrackReport simulate(const Run& run, const Model& model, const PoseSource& sourc
   Progress progress(std::filesystem::path(run.model).stem().string(), run.quiet || run.json);
   const auto on_frame = [&](const TrackFrame& f) {
     if (recording) recording->frame(f.time, f.qpos, f.qvel, f.target);
+    if (page) page->frame(f.time, f.qpos, f.qvel, run.driven() ? f.target : std::span<const double>(), f.error_mean);
     progress.update(double(f.step) / f.steps,
                     fmt::format("t = {:6.2f} s", f.time) +
                         (run.driven() ? fmt::format("  error {:.4f} m", f.error_mean) : std::string()));
@@ -216,7 +220,10 @@ void execute(Run run) {
     if (run.out.empty()) std::filesystem::create_directories("out");
     recording.emplace(out, model);
   }
-  const TrackReport report = simulate(run, model, source, drives, recording ? &*recording : nullptr);
+  std::optional<PageWriter> page;
+  if (!run.page.empty()) page.emplace(model);
+  const TrackReport report =
+      simulate(run, model, source, drives, recording ? &*recording : nullptr, page ? &*page : nullptr);
   if (recording) {
     recording->finish({{"dt", run.dt},
                        {"model_file", run.model},
@@ -225,6 +232,7 @@ void execute(Run run) {
                        {"integrator", run.integrator},
                        {"status", name(report.status)}});
   }
+  if (page) page->write(run.page, page_template());
   if (run.json)
     print_json(to_json(run, report, out));
   else
@@ -290,6 +298,8 @@ void add_options(CLI::App& command, Run& run) {
   command.add_option("--out", run.out,
                      "Recording to write (.npz: time, qpos, qvel, target); default out/MODEL_CLIP.npz");
   command.add_flag("--no-record", run.no_record, "Write no recording")->excludes("--out");
+  command.add_option("--page", run.page,
+                     "Page to write (.html): plays the run in any browser, with no network and nothing installed");
   command.add_flag("--json", run.json, "One JSON object instead of the table");
   command.add_flag("--quiet", run.quiet, "No progress, no warnings");
 }

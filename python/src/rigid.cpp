@@ -163,6 +163,26 @@ nb::dict AnyRigidWorld::contact_arrays(const RigidWorld<R>& w) const {
   return out;
 }
 
+nb::list AnyRigidWorld::shapes() const {
+  nb::list out;
+  visit([&](auto& w) {
+    for (const BodyShape& s : w.shapes()) {
+      ShapePose pose = s.local;
+      if (s.body >= 0) {  // from the principal axes to the frame that the body was given in
+        const ShapePose& frame = frames_[std::size_t(s.body)];
+        pose = {frame.position + frame.rotation * pose.position, frame.rotation * pose.rotation};
+      }
+      const Quatd q = quaternion(pose.rotation);
+      nb::dict one;
+      one["body"] = s.body, one["type"] = name(s.shape.type), one["size"] = to_numpy(s.shape.size);
+      one["position"] = to_numpy(pose.position);
+      one["orientation"] = new_array(std::array{q.w, q.x, q.y, q.z}, {4});
+      out.append(one);
+    }
+  });
+  return out;
+}
+
 nb::dict AnyRigidWorld::contacts() const {
   return visit([&]<class R>(RigidWorld<R>& w) { return contact_arrays(w); });
 }
@@ -346,6 +366,8 @@ void bind_state(nb::class_<AnyRigidWorld>& c) {
       "found them, and the\n"
       "force on the first (n, 3) [N] and the torque of torsional and rolling friction on it (n, 3) [N m]. Empty after "
       "the state was set.");
+  c.def_prop_ro("shapes", &W::shapes, nb::sig("def shapes(self) -> list[dict]"),
+                "body (-1: the world), type, size [3], position [3] and orientation [4] in the body's frame; new.");
   c.def_prop_ro("options", &W::options, nb::sig("def options(self) -> dict[str, object]"), "All of them; a copy.");
   c.def("set_options", &W::set_options, "keywords"_a, nb::sig("def set_options(self, **options) -> None"),
         "Changes options between steps; threads and dtype stay as they were made.");

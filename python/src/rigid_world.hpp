@@ -230,6 +230,8 @@ class AnyRigidWorld {
     return nb::module_::import_("numpy").attr("array")(out, nb::arg("dtype") = "bool");
   }
   nb::dict contacts() const;
+  /// What a viewer draws; hulls and height fields, which come from models, are left to scene_json().
+  nb::list shapes() const;
 
   nb::dict options() const {
     nb::dict out = to_python(visit([](auto& w) { return w.options(); }));

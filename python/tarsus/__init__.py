@@ -19,4 +19,17 @@ from .kinematic_tools import FrameTask, IKResult, com_jacobian, ik, neutral, ran
 #: Folder of the built-in models and clips: ``tarsus.Model.load(tarsus.MODELS / "humanoid.xml")``.
 MODELS = _pathlib.Path(__file__).parent / "models"
 
+
+def __getattr__(name):  # on first use: who only computes imports nothing of the viewer
+    if name == "view":
+        import importlib
+
+        return importlib.import_module(".view", __name__)
+    if name == "Viewer":
+        from .view.viewer import Viewer
+
+        return Viewer
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 __all__ = [*_core_all, "MODELS", "Error", "InputError", "ShapeError", "ValueError", "__version__"]

@@ -9,6 +9,7 @@ def main():
     program = pathlib.Path(__file__).parent / "bin" / "tarsus"
     if not program.is_file():
         sys.exit(f"tarsus: this installation lacks the command line ({program})")
+    os.environ.setdefault("TARSUS_PYTHON", sys.executable)  # for `tarsus view`, which hands over to this package
     os.execv(program, ["tarsus", *sys.argv[1:]])
 
 

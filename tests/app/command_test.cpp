@@ -196,7 +196,8 @@ std::vector<std::string> commands_of(const std::string& text) {
     if (!std::regex_search(line, m, command)) continue;
     const std::string arguments = std::regex_replace(m[1].str(), std::regex("   .*"), "");  // what it does, beside it
     if (arguments.find("robot.urdf") == arguments.npos && arguments.find("system.sys") == arguments.npos &&
-        arguments.find("water.data") == arguments.npos && arguments.find("water.json") == arguments.npos)
+        arguments.find("water.data") == arguments.npos && arguments.find("water.json") == arguments.npos &&
+        !std::regex_search(arguments, std::regex("^(view|demo)\\b")))  // tests/python/test_view_command.py has these
       found.push_back(arguments);
   }
   return found;

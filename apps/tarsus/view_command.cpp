@@ -1,0 +1,52 @@
+// tarsus view, tarsus demo: the viewer is part of the Python package; this program hands over to it.
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+#include "command.hpp"
+#include "tarsus/base/error.hpp"
+
+namespace tarsus::app {
+
+namespace {
+
+/// Runs in Python: the package's own command line, or what to install.
+constexpr const char* kProgram =
+    "import sys\n"
+    "try:\n"
+    "    from tarsus.view.command import main\n"
+    "except ImportError as error:\n"
+    "    sys.exit(f'error: {error}. The viewer is part of the Python package: pip install \"tarsus[view]\", or'\n"
+    "             ' \"pip install .[view]\" in the source tree. TARSUS_PYTHON names the Python to use,'\n"
+    "             f' now {sys.executable}.')\n"
+    "sys.exit(main())\n";
+
+void hand_over(const std::string& command, const std::vector<std::string>& arguments) {
+  const char* named = std::getenv("TARSUS_PYTHON");
+  std::vector<std::string> words = {named && *named ? named : "python3", "-c", kProgram, command};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  execvp(argv[0], argv.data());
+  throw Error(words[0] + ": " + std::strerror(errno) + "; the viewer needs Python 3 (TARSUS_PYTHON says which)");
+}
+
+void add(CLI::App& app, const char* name, const char* what) {
+  CLI::App* command = app.add_subcommand(name, what);
+  command->prefix_command();
+  command->set_help_flag();  // the package's own --help
+  command->callback([command, name] { hand_over(name, command->remaining()); });
+}
+
+}  // namespace
+
+void add_view_commands(CLI::App& app) {
+  add(app, "view", "See a model, scene, recording or clip in the browser; pages, pictures, films (Python package)");
+  add(app, "demo", "The gallery: lists the scenes to see, or opens one (Python package)");
+}
+
+}  // namespace tarsus::app

@@ -1,0 +1,46 @@
+// What a viewer shows of a model and of a run, as text that a program in a browser reads. docs/viewer.md has the keys.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "tarsus/model/model.hpp"
+
+namespace tarsus {
+
+/// A model as a viewer draws it: JSON with bodies, shapes (colours and materials resolved), meshes, joints, loops and
+/// keyframes. SI units; shapes' poses in their bodies' frames; orientations w x y z; arrays as base64 of little-endian
+/// float32 or int32.
+std::string scene_json(const Model& model);
+
+/// Poses of all bodies in the world, in n states: position [m] and orientation w x y z.
+/// @param qpos [n][nq]   @param poses [n][nbody][7]   @throws ShapeError
+void body_poses(const Model& model, std::span<const double> qpos, std::span<float> poses);
+
+/// Collects a run and writes it into a page: one HTML file that plays the run in any browser, without a network.
+class PageWriter {
+ public:
+  explicit PageWriter(const Model& model);
+  ~PageWriter();
+
+  /// Frames that follow the last one kept by less than 1/60 s are left out.
+  /// @param time [s], increasing   @param qpos [nq]   @param qvel [nv]
+  /// @param target [nq] the reference's pose, drawn as a ghost, or empty: in all frames or in none
+  /// @param tracking_error [m], plotted if there is a target   @throws ShapeError
+  void frame(double time, std::span<const double> qpos, std::span<const double> qvel,
+             std::span<const double> target = {}, double tracking_error = 0);
+
+  /// The recording as JSON: the scene, the times, the poses and the series to plot.
+  std::string json() const;
+  /// @param page the viewer's page, python/tarsus/view/page.html   @throws Error naming the file and the reason
+  void write(const std::filesystem::path& file, std::string_view page) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace tarsus

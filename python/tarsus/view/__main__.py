@@ -1,0 +1,7 @@
+"""python -m tarsus.view WHAT …: what `tarsus view` runs."""
+
+import sys
+
+from .command import main
+
+sys.exit(main(["view", *sys.argv[1:]]))

@@ -1,0 +1,176 @@
+"""The command line: `tarsus view …`, `tarsus demo …`, `python -m tarsus.view …`."""
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+VIEW = """See a model, a recording, a clip or a scene in the browser, or make pages, pictures and films of it.
+
+  tarsus view models/humanoid.xml                                         falls; drag a body to push it
+  tarsus view models/humanoid.xml --clip models/clips/humanoid_walk.json  follows the clip, 30 steps a second
+  tarsus view out/demo_walk.npz                                           plays a recording of `tarsus run`
+  tarsus view balls:20:20                                                 a scene of `tarsus scene --list`
+  tarsus view water216                                                    a system of `tarsus md`
+  tarsus view out/demo_walk.npz --export walk.html                        one file that plays anywhere, no network
+  tarsus view out/demo_walk.npz --screenshot walk.png --at 2.5            without a display, by Chromium
+  tarsus view out/demo_walk.npz --video walk.mp4                          the same, and ffmpeg
+  tarsus view out/demo_walk.npz --export walk.glb                         glTF; also .mcap, .xyz, .dcd"""
+DEMO = """The gallery: lists the scenes, or opens one in the browser.
+
+  tarsus demo              the list
+  tarsus demo walk         opens that scene; the others are in the page's panel"""
+
+
+def parser():
+    main = argparse.ArgumentParser(prog="tarsus", description="The viewer.")
+    commands = main.add_subparsers(dest="command", required=True)
+    as_written = argparse.RawDescriptionHelpFormatter
+    view = commands.add_parser("view", description=VIEW, formatter_class=as_written)
+    view.add_argument("what", help="model (MJCF, URDF), recording (.npz), clip, particle file, or a scene's name")
+    view.add_argument("--clip", help="motion for the model to follow under stable PD")
+    view.add_argument("--mapping", help="how the clip's channels drive the joints")
+    view.add_argument("--model", help="model that a recording or a clip is for")
+    view.add_argument("--keyframe", help="the model's keyframe to start from: name or number")
+    view.add_argument("--dt", type=float, help="step [s]")
+    view.add_argument("--gains", help="KP,KD[,ROOT_KP,ROOT_KD]: drives that hold the start pose, or for the clip")
+    view.add_argument("--force-limit", type=float, help="largest drive force [N m]")
+    view.add_argument("--contacts", choices=("on", "off"), help="contacts and joint limits; default: on without a clip")
+    view.add_argument("--worlds", type=int, help="so many worlds side by side")
+    view.add_argument("--export", metavar="FILE", help="write a page (.html), glTF (.glb), .mcap, .xyz or .dcd instead")
+    view.add_argument("--screenshot", metavar="FILE", help="write a picture (.png, .jpg) instead")
+    view.add_argument("--video", metavar="FILE", help="write a film (.mp4) instead")
+    _common(view)
+    demo = commands.add_parser("demo", description=DEMO, formatter_class=as_written)
+    demo.add_argument("scene", nargs="?", help="name of a scene")
+    demo.add_argument("--export", metavar="FILE", help="as for view")
+    demo.add_argument("--screenshot", metavar="FILE", help="as for view")
+    demo.add_argument("--video", metavar="FILE", help="as for view")
+    _common(demo)
+    return main
+
+
+def _common(command):
+    command.add_argument("--duration", type=float, help="seconds to write; default: 10, or all of a recording")
+    command.add_argument("--at", type=float, default=0.0, metavar="T", help="time of the picture [s] (default: %(default)s)")
+    command.add_argument("--size", default="1280x720", metavar="WxH", help="of pictures and films (default: %(default)s)")
+    command.add_argument("--theme", choices=("light", "dark"), default="light", help="of pictures and films")
+    command.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s, this machine "
+                         "only; others can then push and stop what runs here)")
+    command.add_argument("--port", type=int, default=0, help="port; default: a free one")
+    command.add_argument("--paused", action="store_true", help="wait for Play")
+
+
+def progress(label):
+    last = [-1]
+
+    def show(fraction):
+        percent = int(100 * min(fraction, 1))
+        if percent // 10 != last[0] // 10:
+            print(f"{label} {percent:3d} %", file=sys.stderr)
+        last[0] = percent
+
+    return show
+
+
+def source_options(arguments):
+    out = {key: value for key in ("clip", "mapping", "model", "dt", "worlds") if (value := getattr(arguments, key)) is not None}
+    if arguments.contacts:
+        out["contacts"] = arguments.contacts == "on"
+    if arguments.keyframe is not None:
+        out["keyframe"] = int(arguments.keyframe) if arguments.keyframe.isdigit() else arguments.keyframe
+    if arguments.gains:
+        out["gains"] = tuple(float(x) for x in arguments.gains.split(","))
+    return out
+
+
+def write_files(source, arguments, duration):
+    """--export, --screenshot and --video, of one recording. The paths go to standard output."""
+    from .capture import screenshot, video
+    from .formats import WRITERS
+    from .page import record, write_page
+
+    width, height = (int(x) for x in arguments.size.lower().split("x"))
+    suffix = Path(arguments.export).suffix.lower() if arguments.export else ""
+    if suffix and suffix not in (".html", *WRITERS):
+        raise ValueError(f"--export: {arguments.export!r} ends in none of .html, {', '.join(WRITERS)}")
+    only_picture = arguments.screenshot and not arguments.export and not arguments.video
+    recording = record(source, max(arguments.at, source.dt) if only_picture else duration, progress=progress("recording"))
+    if suffix == ".html":
+        write_page(arguments.export, recording)
+    elif suffix:
+        WRITERS[suffix](arguments.export, recording)
+    if arguments.export:
+        print(arguments.export)
+    if arguments.screenshot or arguments.video:
+        with tempfile.TemporaryDirectory(prefix="tarsus-view-") as folder:
+            page = Path(folder) / "page.html"
+            write_page(page, recording)
+            if arguments.screenshot:
+                screenshot(page, arguments.screenshot, time=arguments.at, width=width, height=height, theme=arguments.theme)
+                print(arguments.screenshot)
+            if arguments.video:
+                video(page, arguments.video, width=width, height=height, theme=arguments.theme, progress=progress("film"))
+                print(arguments.video)
+
+
+def serve(what, arguments, reload_from=None, **more):
+    from .viewer import Viewer
+
+    with Viewer(what, host=arguments.host, port=arguments.port, playing=not arguments.paused, reload_from=reload_from,
+                **more) as viewer:
+        print(f"{viewer.source.scene['name']}: {viewer.url}   (Ctrl-C ends)", flush=True)
+        viewer.run()
+
+
+def run_view(arguments):
+    from .sources import open_source
+
+    def opened():
+        source = open_source(arguments.what, **source_options(arguments))
+        if arguments.force_limit is not None:
+            if getattr(source, "drives", None) is None:
+                raise ValueError("--force-limit: needs drives to act on: --clip or --gains beside it")
+            source.limit_forces(arguments.force_limit)
+        return source
+
+    source = opened()
+    if arguments.export or arguments.screenshot or arguments.video:
+        times = getattr(source, "times", None)
+        whole = 10.0 if times is None else float(times[-1] - times[0])
+        return write_files(source, arguments, arguments.duration or whole)
+    serve(source, arguments, reload_from=(arguments.what, opened) if Path(arguments.what).is_file() else None)
+
+
+def run_demo(arguments):
+    from .gallery import SCENES, THUMBNAILS, open_scene
+
+    if arguments.scene is None:
+        for name, scene in SCENES.items():
+            print(f"  {name:<10} {scene.line}")
+        print("\ntarsus demo NAME opens one.")
+        return
+    source = open_scene(arguments.scene)
+    if arguments.export or arguments.screenshot or arguments.video:
+        return write_files(source, arguments, arguments.duration or SCENES[arguments.scene].seconds)
+    files = {f"/thumbnails/{name}.jpg": (THUMBNAILS / f"{name}.jpg", "image/jpeg") for name in SCENES
+             if (THUMBNAILS / f"{name}.jpg").exists()}
+    gallery = [{"name": name, "line": scene.line, "picture": f"/thumbnails/{name}.jpg" in files}
+               for name, scene in SCENES.items()]
+    serve(source, arguments, files=files, gallery=gallery, on_open=open_scene)
+
+
+def main(words=None):
+    arguments = parser().parse_args(words)
+    import tarsus
+
+    try:
+        {"view": run_view, "demo": run_demo}[arguments.command](arguments)
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        return 0
+    except (tarsus.Error, ValueError, TypeError, ImportError, OSError, RuntimeError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    return 0

@@ -1,0 +1,114 @@
+"""The scenes of `tarsus demo`: a line each, and how to open them."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Callable
+
+import numpy as np
+
+import tarsus
+
+from .sources import ModelSource, ParticleSource, RigidSource
+
+THUMBNAILS = Path(__file__).with_name("thumbnails")
+
+
+def models():
+    """Folder of the built-in models: TARSUS_MODELS, the package's own, or `models` here."""
+    for folder in (os.environ.get("TARSUS_MODELS"), tarsus.MODELS, "models"):
+        if folder and (Path(folder) / "humanoid.xml").exists():
+            return Path(folder)
+    raise FileNotFoundError("the built-in models are not found: set TARSUS_MODELS to their folder")
+
+
+def tracked(model, clip, **options):
+    loaded = tarsus.Model.load(models() / f"{model}.xml")
+    return ModelSource(loaded, clip=tarsus.Clip.load(models() / "clips" / f"{clip}.json", loaded), name=clip, **options)
+
+
+def loop(name, **options):
+    return ModelSource(tarsus.Model.load(models() / "loops" / f"{name}.xml"), contacts=False, dt=1 / 500, name=name, **options)
+
+
+def rigid(name, **options):
+    return RigidSource(None, tarsus.Model.load(models() / "scenes" / f"{name}.xml"), name=name, **options)
+
+
+def snake_on_floor():
+    source = tracked("snake195", "snake195_slither", dt=1 / 60, contacts=True)
+    return source
+
+
+def force_limits():
+    """The humanoid with drives of 60 N m at most, kept at the end of the step."""
+    source = tracked("humanoid", "humanoid_walk", stiff=True)
+    source.limit_forces(60.0)
+    return source
+
+
+def fall():
+    """From half a metre above the floor, without drives."""
+    source = ModelSource(tarsus.Model.load(models() / "humanoid.xml"), contacts=True, name="fall", dt=1 / 240)
+    source.data.qpos[2] += 0.5
+    source.origin = source.data.qpos.reshape(1, -1).copy(), source.data.qvel.reshape(1, -1).copy()
+    return source
+
+
+def c60(radius=3.55):
+    """Sixty carbon atoms as truncated icosahedron, held by their 90 bonds; angstrom, femtoseconds."""
+    golden = (1 + 5**0.5) / 2
+    corners = {}
+    for a, b, c in ((0, 1, 3 * golden), (1, 2 + golden, 2 * golden), (golden, 2, 2 * golden + 1)):
+        for signs in np.ndindex(2, 2, 2):
+            v = [x * (1 - 2 * s) + 0.0 for x, s in zip((a, b, c), signs)]
+            for k in range(3):
+                turned = [v[(i + k) % 3] for i in range(3)]
+                corners[tuple(round(c, 6) for c in turned)] = turned
+    x = np.array([corners[key] for key in sorted(corners)])
+    distance = np.linalg.norm(x[:, None] - x[None], axis=2)
+    edge = distance[distance > 1e-6].min()
+    x *= radius / np.linalg.norm(x[0])
+    pairs = [(i, j) for i in range(60) for j in range(i) if distance[i, j] < 1.01 * edge]
+    return x, pairs
+
+
+def buckyball():
+    x, pairs = c60()
+    system = tarsus.ParticleSystem(np.full(60, 12.011), x, units="angstrom_fs")
+    for i, j in pairs:
+        system.add_distance(i, j, float(np.linalg.norm(x[i] - x[j])))
+    return ParticleSource(system, name="C60", bonds=pairs, temperature=600.0)
+
+
+@dataclass(frozen=True)
+class Scene:
+    line: str
+    open: Callable
+    seconds: float = 4.0  # that a film or a page of it lasts
+    picture: float = 1.0  # [s] of its thumbnail
+
+
+SCENES = {
+    "walk": Scene("A humanoid of 34 degrees of freedom follows a walk, 30 steps a second", lambda: tracked("humanoid", "humanoid_walk")),
+    "canter": Scene("A dog canters after a clip of a real one", lambda: tracked("dog", "dog_canter", dt=1 / 60)),
+    "snake": Scene("A snake of 195 hinges slithers on the floor, in contact all along", snake_on_floor, 3.0),
+    "limits": Scene("A walk with at most 60 N m in each joint, kept at the end of every step", force_limits),
+    "four-bar": Scene("A four-bar linkage, its loop closed by the constraint solver", lambda: loop("four_bar")),
+    "stewart": Scene("A Stewart platform: six legs, six loops", lambda: loop("stewart")),
+    "balls": Scene("8,000 balls fall into a box", lambda: RigidSource("balls:20:20", dtype="float32", name="8,000 balls"), 3.0, 2.0),
+    "cards": Scene("A house of cards, which stands by friction", lambda: rigid("card_house"), 3.0),
+    "dominoes": Scene("A row of dominoes; the first one falls", lambda: rigid("domino_row")),
+    "fall": Scene("A humanoid without drives falls to the floor", fall, 3.0),
+    "rope": Scene("A rope over a peg", lambda: rigid("rope_on_peg")),
+    "c60": Scene("C60: sixty atoms, ninety rigid bonds", buckyball),
+    "water": Scene("216 rigid water molecules, converged to rounding at every step", lambda: ParticleSource("water216", name="water"), 2.0),
+    "crowd": Scene("A thousand humanoids walk, each at its own phase of the clip",
+                   lambda: tracked("humanoid", "humanoid_walk", worlds=1000), 2.0),
+}
+
+
+def open_scene(name):
+    if name not in SCENES:
+        raise ValueError(f"no scene has the name {name!r}, only {', '.join(SCENES)}")
+    return SCENES[name].open()

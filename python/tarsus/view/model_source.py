@@ -1,0 +1,307 @@
+"""A model under tarsus.Stepper: what a viewer plays for characters, robots and loops."""
+
+import json
+import time as clock
+
+import numpy as np
+
+import tarsus
+
+from .page import Frame
+from .source import Source, choice, slider, spring_force
+
+
+class ModelSource(Source):
+    """A model under tarsus.Stepper: one world, with contacts and pushes, or many worlds side by side."""
+
+    def __init__(self, model, data=None, *, clip=None, dt=None, contacts=None, loops="spook", gains=None, stiff=False,
+                 force_limit=None, worlds=1, keyframe=None, spacing=None, directory="", name=None):
+        self.model = model
+        self.scene = json.loads(tarsus.scene_json(model))
+        if name:
+            self.scene["name"] = name
+        self.data = data if data is not None else tarsus.Data(model, worlds=worlds)
+        self.worlds = self.data.worlds
+        self.clip, self.keyframe = clip, keyframe
+        self.dt = dt or (1 / 30 if clip is not None else min(max(model.timestep, 1 / 480), 1 / 60))
+        self.contacts = contacts if contacts is not None else (clip is None and self.worlds == 1)
+        self.loops = loops
+        driven = clip is not None or gains is not None
+        self.drives = tarsus.Drives.uniform(model, *(gains or ())) if driven else None
+        if driven:
+            self.drives.stiff = stiff
+            self.kp, self.kd = self.drives.kp.copy(), self.drives.kd.copy()
+        self.scales = {"gains": 1.0, "damping": 1.0, "gravity": 1.0}
+        self.force_limit = force_limit
+        self.keyframes = self.scene["keyframes"]
+        self.can_push = True
+        self.scratch = tarsus.Data(model)
+        self.held = None
+        self.phases = np.zeros(self.worlds)
+        self._lay_out(spacing)
+        self.series = self._series()
+        self.timing = 0.0
+        self.joint_force = 0.0
+        self._make_stepper()
+        if data is None:
+            self.reset()
+        else:
+            self.origin = self._qpos().copy(), self._qvel().copy()
+
+    # -- layout of many worlds --
+
+    def _lay_out(self, spacing):
+        self.scene["worlds"] = self.worlds
+        poses = tarsus.poses_of(self.model, self.model.qpos0)[0, :, :3]
+        extent = float(np.ptp(poses[1:], axis=0).max()) if len(poses) > 1 else 1.0
+        self.scene["extent"] = max(extent, 1e-3)
+        side = int(np.ceil(np.sqrt(self.worlds)))
+        spacing = spacing or 1.2 * max(extent, 0.5)
+        at = np.arange(self.worlds)
+        grid = np.stack([at % side - (side - 1) / 2, at // side - (side - 1) / 2, np.zeros(self.worlds)], 1)
+        self.offsets = (spacing * grid if self.worlds > 1 else 0 * grid).astype(np.float32)[:, None, :]
+
+    def _rows(self, array):
+        """A batch's array as [worlds][n]."""
+        if self.data.width == 1:
+            return array.reshape(1, -1) if self.worlds == 1 else array.reshape(self.worlds, -1)
+        return array.transpose(0, 2, 1).reshape(-1, array.shape[1])[: self.worlds]
+
+    def _qpos(self):
+        return self._rows(self.data.qpos)
+
+    def _qvel(self):
+        return self._rows(self.data.qvel)
+
+    def _store(self, array, rows):
+        for world in range(self.worlds):
+            self.data.set(array, world, np.ascontiguousarray(rows[world], self.data.dtype))
+
+    def _poses(self, qpos):
+        poses = tarsus.poses_of(self.model, np.ascontiguousarray(qpos, np.float64))
+        poses[:, :, :3] += self.offsets
+        return poses.reshape(-1, 7)
+
+    # -- stepping --
+
+    def _make_stepper(self):
+        self.stepper = tarsus.Stepper(self.data, dt=self.dt, contacts=self.contacts, joint_limits=self.contacts,
+                                      loops=self.loops)
+
+    def _target(self, time):
+        if self.clip is None:
+            return self.hold, np.zeros_like(self._qvel()[:1].repeat(self.worlds, 0))
+        samples = [self.clip.sample(time + phase) for phase in self.phases]
+        return np.array([q for q, _ in samples]), np.array([v for _, v in samples])
+
+    def reset(self, keyframe=None):
+        self.keyframe = keyframe if keyframe is not None else self.keyframe
+        qpos, qvel = self.model.qpos0.copy(), np.zeros(self.model.nv)
+        if self.keyframe is not None:
+            key = self.model.keyframe(self.keyframe)
+            qpos = np.array(key.qpos if hasattr(key, "qpos") else key, float)
+        self.hold = np.tile(qpos, (self.worlds, 1))
+        self.data.time = 0.0
+        if self.clip is not None:
+            if self.worlds > 1:
+                self.phases = np.arange(self.worlds) * 0.618034 % 1 * self.clip.duration
+            rows = self._target(0.0)
+        else:
+            rows = self.hold, np.tile(qvel, (self.worlds, 1))
+        if hasattr(self, "origin") and keyframe is None:
+            rows = self.origin
+        self._place(*rows)
+
+    def _place(self, qpos, qvel):
+        self._store(self.data.qpos, qpos)
+        self._store(self.data.qvel, qvel)
+        self.data.tau = np.zeros_like(self.data.tau)
+        self.held = None
+        self._make_stepper()
+
+    @property
+    def time(self):
+        return self.data.time
+
+    def step(self):
+        self._apply_forces()
+        begin = clock.perf_counter()
+        qpos, qvel = self.data.qpos.copy(), self.data.qvel.copy()
+        if self.drives is None:
+            bad = self.stepper.step()
+        else:
+            q, v = self._target(self.data.time + self.dt)
+            if self.worlds == 1:
+                q_target, v_target = q[0], v[0]
+            else:
+                q_target, v_target = self.data.zeros(self.model.nq), self.data.zeros(self.model.nv)
+                self._store(q_target, q), self._store(v_target, v)
+            bad = self.stepper.step(self.drives, qpos_target=q_target, qvel_target=v_target)
+            if self.worlds == 1 and not bad:
+                self._measure_force(qpos, qvel)
+        self.timing = 1e3 * (clock.perf_counter() - begin)
+        if bad:
+            status = next(s for s in self.stepper.status if s != "ok")
+            return f"{status} (a smaller step or smaller gains may help; Reset starts again)"
+        return None
+
+    def _measure_force(self, qpos, qvel):
+        """Largest joint force of the last step [N m | N], from the equations of motion: drives, springs and damping.
+
+        Contacts and loops are forces too, and are not told apart so: then it is not known.
+        """
+        self.joint_force = float("nan")
+        if self.contacts or (self.scene["loops"] and self.loops != "off"):
+            return
+        qacc = (self.data.qvel - qvel) / self.dt
+        force = tarsus.rnea(self.model, self.data, qpos, qvel, qacc) - self.data.tau
+        free = bool(self.model.joints) and self.model.joints[0].type == "free"
+        self.joint_force = float(np.abs(force[6 if free else 0 :]).max(initial=0.0))
+
+    def _apply_forces(self):
+        """Gravity's factor and the hand's spring, as joint forces."""
+        model, scratch = self.model, self.scratch
+        factor = self.scales["gravity"]
+        if factor == 1 and self.held is None and not getattr(self, "_forced", False):
+            return
+        self._forced = factor != 1 or self.held is not None
+        tau = np.zeros((self.worlds, model.nv))
+        if factor != 1:
+            for world in range(self.worlds):
+                qpos = np.ascontiguousarray(self._qpos()[world], np.float64)
+                tau[world] += (1 - factor) * tarsus.bias_force(model, scratch, qpos, np.zeros(model.nv))
+        if self.held is not None:
+            body, world, point, target = self.held
+            qpos = np.ascontiguousarray(self._qpos()[world], np.float64)
+            qvel = np.ascontiguousarray(self._qvel()[world], np.float64)
+            inertia = np.ascontiguousarray(self._rows(self.data.joint_inertia)[world], np.float64)
+            tarsus.factor(model, scratch, qpos, inertia)
+            tarsus.kinematics(model, scratch, qpos, qvel)
+            rotation, position = tarsus.body_pose(model, scratch, body)
+            at = position + rotation @ point
+            offset = target - self.offsets[world, 0] - at
+            jacobian = tarsus.jacobian(model, scratch, body, at)[3:]
+            along = jacobian.T @ (offset / max(np.linalg.norm(offset), 1e-12))
+            tarsus.factor(model, scratch, qpos, inertia)
+            inverse_mass = float(along @ tarsus.minv(model, scratch, along))
+            if inverse_mass > 0:
+                tau[world] += jacobian.T @ spring_force(inverse_mass, offset, jacobian @ qvel, self.dt)
+        self._store(self.data.tau, tau)
+
+    def push(self, body, world, point, target):
+        if not (0 < body < self.model.nbody and 0 <= world < self.worlds):
+            raise ValueError(f"there is no body {body} in world {world}")
+        self.held = body, world, np.array(point, float), np.array(target, float)
+
+    def release(self):
+        self.held = None
+
+    # -- state, controls --
+
+    def state(self):
+        return self.data.time, self.data.qpos.copy(), self.data.qvel.copy()
+
+    def restore(self, state):
+        self.data.time, self.data.qpos, self.data.qvel = state
+        self._make_stepper()
+
+    def controls(self):
+        out = [slider("dt", self.dt, 1 / 1000, 1 / 15, "s", log=True, label="step"),
+               slider("gravity", self.scales["gravity"], 0, 2, "× the model's")]
+        if self.drives is not None:
+            out += [slider("gains", self.scales["gains"], 0.001, 10, "× kp", log=True, label="stiffness"),
+                    slider("damping", self.scales["damping"], 0.001, 10, "× kd", log=True),
+                    slider("force limit", self.force_limit or 1e5, 1, 1e5, "N m", log=True),
+                    choice("stiff", "yes" if self.drives.stiff else "no", ["no", "yes"], "position implicit too")]
+        if self.scene["loops"]:
+            out.append(choice("loops", self.loops, ["spook", "shake", "off"]))
+        if self.worlds == 1:
+            out.append(choice("contacts", "on" if self.contacts else "off", ["on", "off"]))
+        if self.clip is None and self.drives is not None and self.worlds == 1:
+            for joint in self.model.joints:
+                if joint.type in ("hinge", "slide"):
+                    low, high = joint.range if joint.limited else (-np.pi, np.pi)
+                    out.append(slider(f"target {joint.name}", float(self.hold[0, joint.qpos.start]), float(low),
+                                      float(high), "rad" if joint.type == "hinge" else "m"))
+        return out
+
+    def control(self, name, value):
+        known = {c["name"]: c for c in self.controls()}
+        if name not in known:
+            raise ValueError(f"no control has the name {name!r}, only {', '.join(known)}")
+        if "choices" in known[name]:
+            if value not in known[name]["choices"]:
+                raise ValueError(f"{name}: {value!r} is not one of {', '.join(known[name]['choices'])}")
+        else:
+            value = float(np.clip(float(value), known[name]["low"], known[name]["high"]))
+        if name in self.scales:
+            self.scales[name] = value
+            if self.drives is not None:
+                self.drives.kp, self.drives.kd = self.kp * self.scales["gains"], self.kd * self.scales["damping"]
+        elif name == "dt":
+            self.dt = value
+        elif name == "force limit":
+            self.limit_forces(value)
+        elif name == "stiff":
+            self.drives.stiff = value == "yes"
+        elif name == "loops":
+            self.loops = value
+        elif name == "contacts":
+            self.contacts = value == "on"
+        elif name.startswith("target "):
+            self.hold[0, self.model.joint(name[len("target "):]).qpos] = value
+        if name in ("dt", "loops", "contacts"):
+            self._make_stepper()
+
+    def limit_forces(self, limit):
+        """The same for every joint but a free root [N m]; the drives' position is implicit then."""
+        self.force_limit = limit
+        limits = np.full(self.model.nv, float(limit))
+        for joint in self.model.joints:
+            if joint.type == "free":
+                limits[joint.qvel] = np.inf
+        self.drives.force_limit = limits
+        self.drives.stiff = True
+
+    # -- what is seen --
+
+    def _series(self):
+        out = []
+        if self.drives is not None:
+            out += [("tracking error", "m")]
+        if self.worlds == 1:
+            if self.drives is not None:
+                out += [("largest joint force", "N m"), ("force limit", "N m")]
+            out += [("kinetic energy", "J"), ("potential energy", "J"), ("total energy", "J"), ("contact force", "N"),
+                    ("penetration", "m"), ("contact residual", "m/s"), ("contact iterations", "")]
+            if self.scene["loops"]:
+                out += [("loop error", "m | rad")]
+        return out + [("time of a step", "ms")]
+
+    def _values(self, poses, ghost):
+        values = []
+        if self.drives is not None:
+            moving = np.array([b["mass"] > 0 and i > 0 for i, b in enumerate(self.scene["bodies"])] * self.worlds)
+            distance = np.linalg.norm(poses[moving, :3] - ghost[moving, :3], axis=1)
+            values.append(float(distance.mean()) if len(distance) else 0.0)
+        if self.worlds == 1:
+            if self.drives is not None:
+                values += [self.joint_force, self.force_limit or float("inf")]
+            tarsus.kinematics(self.model, self.data, self.data.qpos, self.data.qvel)
+            energy = tarsus.energy(self.model, self.data, self.data.qpos, self.data.qvel)
+            rows = (self.stepper.rows if self.contacts else None) or {}
+            values += [energy.kinetic, energy.potential + energy.spring, energy.total(), self.contact_force,
+                       rows.get("penetration", 0.0), rows.get("residual", 0.0), rows.get("iterations", 0)]
+            if self.scene["loops"]:
+                values.append((self.stepper.loops() or {}).get("error", 0.0))
+        return values + [self.timing]
+
+    def frame(self):
+        poses = self._poses(self._qpos())
+        ghost = None
+        if self.drives is not None:
+            ghost = self._poses(self._target(self.data.time)[0])
+        contacts = [(*c["position"], *c["force"]) for c in self.stepper.contacts] if self.contacts else []
+        contacts = np.array(contacts, np.float32).reshape(-1, 6)
+        self.contact_force = float(np.linalg.norm(contacts[:, 3:], axis=1).sum())
+        return Frame(self.data.time, poses, ghost, contacts, self._values(poses, ghost))

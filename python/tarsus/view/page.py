@@ -1,0 +1,93 @@
+"""Recordings in memory, and the page that plays one: a single HTML file, docs/viewer.md has its layout."""
+
+import base64
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+PAGE = Path(__file__).with_name("page.html")
+ROOM = '<script id="recording" type="application/json">null</script>'
+
+
+@dataclass
+class Frame:
+    """What is to be seen at one time."""
+
+    time: float
+    poses: np.ndarray  # float32 [worlds * nbody][7]
+    ghost: "np.ndarray | None" = None  # of the reference, the same shape
+    contacts: np.ndarray = field(default_factory=lambda: np.zeros((0, 6), np.float32))  # position [m], force [N]
+    values: "list[float]" = field(default_factory=list)  # of the source's series
+
+    def packed(self):
+        """The frame as the page reads it: docs/viewer.md."""
+        parts = [np.ascontiguousarray(part, "<f4").ravel() for part in
+                 (self.poses, [] if self.ghost is None else self.ghost, self.contacts, self.values)]
+        head = np.array([part.size for part in parts], "<u4").tobytes() + np.array([self.time], "<f8").tobytes()
+        return head + b"".join(part.tobytes() for part in parts)
+
+
+@dataclass
+class Recording:
+    """Frames of one scene."""
+
+    scene: dict
+    series: "list[tuple[str, str]]"  # name, unit
+    frames: "list[Frame]" = field(default_factory=list)
+
+    @property
+    def times(self):
+        return np.array([frame.time for frame in self.frames])
+
+    @property
+    def poses(self):
+        """[frames][worlds * nbody][7]"""
+        return np.array([frame.poses for frame in self.frames], np.float32)
+
+
+def encode(values, dtype="<f4"):
+    return base64.b64encode(np.ascontiguousarray(values, dtype).tobytes()).decode()
+
+
+def page_json(recording):
+    frames = recording.frames
+    if not frames:
+        raise ValueError("a recording without frames")
+    out = {"format": "tarsus-page", "version": 1, "scene": recording.scene, "frames": len(frames),
+           "time": encode(recording.times), "poses": encode(recording.poses)}
+    if frames[0].ghost is not None:
+        out["ghost"] = encode([frame.ghost for frame in frames])
+    starts = np.cumsum([0] + [len(frame.contacts) for frame in frames])
+    if starts[-1]:
+        out["contacts"] = encode(np.concatenate([frame.contacts for frame in frames]))
+        out["contact_start"] = encode(starts, "<i4")
+    out["series"] = [{"name": name, "unit": unit, "values": encode([frame.values[k] for frame in frames])}
+                     for k, (name, unit) in enumerate(recording.series)]
+    return json.dumps(out)
+
+
+def write_page(path, recording):
+    """One HTML file that plays the recording in any browser, without a network."""
+    page = PAGE.read_text(encoding="utf-8")
+    if ROOM not in page:
+        raise ValueError(f"{PAGE}: has no room for a recording")
+    document = page_json(recording).replace("</", "<\\/")
+    Path(path).write_text(page.replace(ROOM, ROOM.replace("null", document)), encoding="utf-8")
+
+
+def record(source, duration, fps=60.0, progress=None):
+    """Plays a source from where it is and keeps frames no closer than 1/fps s."""
+    recording = Recording(source.scene, source.series, [source.frame()])
+    begin = last = source.time
+    while source.time < begin + duration - 0.5 * source.dt and not source.at_end:
+        error = source.step()
+        if error:
+            raise RuntimeError(f"at {source.time:.6g} s: {error}")
+        if source.time >= last + (1 - 1e-6) / fps:
+            last = source.time
+            recording.frames.append(source.frame())
+            if progress:
+                progress((source.time - begin) / duration)
+    return recording

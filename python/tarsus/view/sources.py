@@ -1,0 +1,395 @@
+"""Free bodies, particles and recordings for the viewer, and what to open for a file or a name."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+
+import tarsus
+
+from .model_source import ModelSource
+from .page import Frame
+from .source import Source, choice, slider, spring_force
+
+__all__ = ["ModelSource", "ParticleSource", "PlaybackSource", "RigidSource", "Source", "open_source"]
+
+
+class RigidSource(Source):
+    """Free bodies with contact: tarsus.RigidWorld, from a built-in scene's name or a model whose joints are all free."""
+
+    can_push = True
+    series = [("kinetic energy", "J"), ("potential energy", "J"), ("contacts", ""), ("penetration", "m"),
+              ("contact force", "N"), ("residual", "m/s"), ("iterations", ""), ("detect", "ms"), ("match", "ms"),
+              ("prepare", "ms"), ("solve", "ms"), ("move", "ms")]
+
+    def __init__(self, scene, model=None, name=None, **options):
+        self.named, self.model, self.options = scene, model, dict(options)
+        self.world = self._make()
+        self.dt = self.world.options["dt"]
+        self.scene = json.loads(tarsus.scene_json(model)) if model is not None else self._scene()
+        self.scene["name"] = name or (scene if model is None else self.scene["name"])
+        poses = self.world.poses
+        self.scene["extent"] = float(max(np.ptp(poses[:, :3], axis=0).max(initial=0.0) / 4, 0.5))
+        self.start = self.state()
+        self.report = None
+        self.held = None
+
+    def _make(self):
+        if self.model is not None:
+            return tarsus.RigidWorld.from_model(self.model, **self.options)
+        return tarsus.RigidWorld.scene(self.named, **self.options)
+
+    def _scene(self):
+        palette = np.array([[0.87, 0.45, 0.27], [0.27, 0.55, 0.8], [0.38, 0.66, 0.4], [0.85, 0.7, 0.3], [0.58, 0.45, 0.72]])
+        shapes, masses = [], self.world.masses
+        for shape in self.world.shapes:
+            body = shape["body"] + 1
+            colour = [0.6, 0.62, 0.65] if body == 0 else palette[body % len(palette)].tolist()
+            if body == 0 and shape["type"] == "plane" and any(s["type"] == "plane" for s in shapes):
+                continue  # walls would hide what is inside
+            shapes.append({"body": body, "type": shape["type"], "size": shape["size"].tolist(),
+                           "position": shape["position"].tolist(), "orientation": shape["orientation"].tolist(),
+                           "rgba": [*colour, 1]})
+        bodies = [{"name": "world", "mass": 0, "link": -1}]
+        bodies += [{"name": f"body {i}", "mass": float(m), "com": [0, 0, 0], "link": i} for i, m in enumerate(masses)]
+        return {"name": self.named, "bodies": bodies, "shapes": shapes, "meshes": [], "joints": [], "loops": [],
+                "keyframes": []}
+
+    def _poses(self):
+        """Of the world, and of each body of the model in its order: those without a joint stay where they are."""
+        poses = self.world.poses
+        if self.model is None:
+            world = np.array([[0, 0, 0, 1, 0, 0, 0]], np.float32)
+            return np.concatenate([world, poses.astype(np.float32)])
+        qpos = self.model.qpos0.copy()
+        for joint, pose in zip(self.model.joints, poses):
+            qpos[joint.qpos] = pose
+        return tarsus.poses_of(self.model, qpos)[0]
+
+    @property
+    def time(self):
+        return self.origin + self.world.time
+
+    origin = 0.0
+
+    def step(self):
+        if self.held is not None:
+            self._pull()
+        self.report = self.world.step()
+        return None if self.report else f"{self.report.status} (Reset starts again)"
+
+    def _index(self, body):
+        """The world's number of a body of the scene."""
+        if self.model is None:
+            return body - 1
+        link = self.model.bodies[body].link
+        if link < 0:
+            raise ValueError(f"body {body} does not move")
+        return link
+
+    def _pull(self):
+        body, point, target = self.held
+        i = self._index(body)
+        pose, velocity, forces = self.world.poses[i], self.world.velocities[i], np.zeros((self.world.nbody, 6))
+        w, x, y, z = pose[3:]
+        q = np.array([x, y, z])
+        arm = point + 2 * np.cross(q, np.cross(q, point) + w * point)
+        at, v = pose[:3] + arm, velocity[:3] + np.cross(velocity[3:], arm)
+        force = spring_force(1 / self.world.masses[i], target - at, v, self.dt)
+        forces[i, :3], forces[i, 3:] = force, np.cross(arm, force)
+        self.world.forces = forces
+
+    def push(self, body, world, point, target):
+        if world != 0 or not 0 < body < len(self.scene["bodies"]):
+            raise ValueError(f"there is no body {body} in world {world}")
+        self._index(body)
+        self.held = body, np.array(point, float), np.array(target, float)
+
+    def release(self):
+        self.held = None
+        self.world.forces = np.zeros((self.world.nbody, 6))
+
+    def reset(self, keyframe=None):
+        self.held = None
+        self.world = self._make()
+        self.origin, self.report = 0.0, None
+
+    def state(self):
+        return self.time, self.world.poses, self.world.velocities
+
+    def restore(self, state):
+        time, poses, velocities = state
+        self.world.poses, self.world.velocities = poses, velocities
+        self.origin = time - self.world.time
+
+    def controls(self):
+        o = self.world.options
+        solvers = ["lanes", "gauss_seidel"]
+        return [slider("dt", self.dt, 1 / 1000, 1 / 30, "s", log=True, label="step"),
+                slider("gravity", -float(o["gravity"][2]), 0, 20, "m/s²"),
+                slider("friction", float(self.options.get("friction", 0.5)), 0, 2),
+                slider("iterations", int(o["iterations"]), 1, 200, log=True),
+                *([choice("solver", o["solver"], solvers)] if o["solver"] in solvers else [])]
+
+    def control(self, name, value):
+        if name in ("dt", "gravity", "friction", "iterations"):
+            value = float(value)
+            if not np.isfinite(value):
+                raise ValueError(f"{name}: not finite")
+        if name == "dt":
+            self.dt = float(np.clip(value, 1 / 1000, 1 / 30))
+            self.options["dt"] = self.dt
+            self.world.set_options(dt=self.dt)
+        elif name == "gravity":
+            self.options["gravity"] = (0, 0, -value)
+            self.world.set_options(gravity=(0, 0, -value))
+        elif name == "iterations":
+            self.options["iterations"] = int(np.clip(round(value), 1, 200))
+            self.world.set_options(iterations=self.options["iterations"])
+        elif name == "solver":
+            self.world.set_options(solver=str(value))
+            self.options["solver"] = str(value)
+        elif name == "friction":  # of the surfaces, which a world has from its beginning
+            state = self.state()
+            self.options["friction"] = float(np.clip(value, 0, 2))
+            self.world = self._make()
+            self.restore(state)
+        else:
+            super().control(name, value)
+
+    def frame(self):
+        found = self.world.contacts
+        contacts = np.concatenate([found["position"], found["force"]], axis=1).astype(np.float32).reshape(-1, 6)
+        r = self.report
+        stages = [1e3 * s for s in (r.seconds.values() if r else [0] * 5)]
+        values = [self.world.kinetic_energy, self.world.potential_energy, r.contacts if r else 0,
+                  r.penetration_max if r else 0, float(np.linalg.norm(contacts[:, 3:], axis=1).sum()),
+                  r.residual if r else 0, r.iterations if r else 0, *stages]
+        # Thousands of arrows hide what they belong to.
+        return Frame(self.time, self._poses(), None, contacts if len(contacts) <= 400 else contacts[:0], values)
+
+
+class ParticleSource(Source):
+    """A particle system under velocity Verlet."""
+
+    series = [("temperature", ""), ("kinetic energy", ""), ("potential energy", ""), ("total energy", ""), ("violation", "")]
+
+    COLOURS = {"O": [0.85, 0.2, 0.2], "H": [0.93, 0.93, 0.93], "C": [0.3, 0.32, 0.35], "N": [0.25, 0.4, 0.9]}
+
+    def __init__(self, source, timestep=0.0, name=None, bonds=None, temperature=None, setup=None):
+        self.named, self.timestep, self.temperature = source, timestep, temperature
+        self.system = tarsus.ParticleSystem.load(source) if isinstance(source, str) else source
+        if temperature:
+            self.system.set_temperature(temperature)
+        self.system.prepare()
+        self.bonds = bonds if bonds is not None else self._bonds()
+        self._restart(0.0)
+        self.start = self.state()
+        self.scene = self._scene(name)
+
+    def _restart(self, time):
+        self.verlet = tarsus.VelocityVerlet(self.system, self.timestep) if self.timestep else tarsus.VelocityVerlet(self.system)
+        self.origin = time
+        self.unit = self.verlet.timestep
+        self.dt = 1 / 240  # a step is so much time to the eye; the label shows the system's own
+
+    def _bonds(self):
+        """Pairs of the distance constraints, as the system describes them."""
+        out = []
+        for row in range(self.system.constraints):
+            pair = re.match(r"distance\D*(\d+)\D+(\d+)", self.system.describe(row))
+            if pair:
+                out.append((int(pair[1]), int(pair[2])))
+        return out
+
+    def _scene(self, name):
+        x = self.system.position
+        n, species = len(self.system), self.system.species
+        lengths = [np.linalg.norm(x[a] - x[b]) for a, b in self.bonds]
+        volume = np.prod(np.maximum(np.ptp(x, axis=0), 1e-9)) / max(n, 1)
+        size = float(np.median(lengths)) if lengths else float(volume ** (1 / 3))
+        shapes = []
+        for i in range(n):
+            kind = species[i][:1] if len(species) == n else ""
+            radius = size * (0.24 if kind == "H" else 0.36)
+            shapes.append({"body": i, "type": "sphere", "size": [radius, 0, 0],
+                           "rgba": [*self.COLOURS.get(kind, [0.3, 0.55, 0.8]), 1]})
+        bodies = [{"name": f"{species[i] if len(species) == n else 'particle'} {i}", "mass": float(m), "link": -1}
+                  for i, m in enumerate(self.system.mass)]
+        return {"name": name or str(self.named), "bodies": bodies, "shapes": shapes, "meshes": [], "joints": [],
+                "loops": [], "keyframes": [], "bonds": self.bonds, "extent": 2 * size}
+
+    steps = 0
+
+    @property
+    def time(self):
+        return self.steps * self.dt
+
+    def step(self):
+        report = self.verlet.step()
+        if not report:
+            return report.message
+        self.steps += 1
+        return None
+
+    def reset(self, keyframe=None):
+        self.restore(self.start)
+
+    def state(self):
+        return self.steps, self.system.position.copy(), self.system.velocity.copy()
+
+    def restore(self, state):
+        self.steps, self.system.position, self.system.velocity = state
+        self._restart(0.0)
+
+    def frame(self):
+        poses = np.zeros((len(self.system), 7), np.float32)
+        poses[:, :3], poses[:, 3] = self.system.position, 1
+        kinetic = self.system.kinetic_energy()
+        potential = sum(self.verlet.energies.values()) if self.verlet.steps else float("nan")
+        values = [self.system.temperature(), kinetic, potential, kinetic + potential, self.system.violation()]
+        return Frame(self.time, poses, None, values=values)
+
+
+class PlaybackSource(Source):
+    """A recording (npz of `tarsus run` or `tarsus scene`) or a clip, played as it is."""
+
+    def __init__(self, model, times, qpos, qvel=None, target=None, name=None):
+        self.model, self.times, self.qpos, self.qvel, self.target = model, np.asarray(times), qpos, qvel, target
+        self.scene = json.loads(tarsus.scene_json(model))
+        self.scene["name"] = name or self.scene["name"]
+        poses = tarsus.poses_of(model, model.qpos0)[0, :, :3]
+        self.scene["extent"] = float(max(np.ptp(poses[1:], axis=0).max(initial=0.0), 1e-3)) if len(poses) > 1 else 1.0
+        self.series = [("kinetic energy", "J"), ("potential energy", "J")] if qvel is not None else []
+        if target is not None:
+            self.series = [("tracking error", "m"), *self.series]
+        self.data = tarsus.Data(model)
+        self.dt = float(np.diff(self.times).mean()) if len(self.times) > 1 else 1 / 60
+        self.index = 0
+
+    @property
+    def time(self):
+        return float(self.times[self.index])
+
+    @property
+    def at_end(self):
+        return self.index + 1 >= len(self.times)
+
+    def step(self):
+        if self.at_end:
+            self.index = 0
+        else:
+            self.index += 1
+        return None
+
+    def reset(self, keyframe=None):
+        self.index = 0
+
+    def state(self):
+        return self.index
+
+    def restore(self, state):
+        self.index = state
+
+    def frame(self):
+        i, values = self.index, []
+        poses = tarsus.poses_of(self.model, np.ascontiguousarray(self.qpos[i]))[0]
+        ghost = None if self.target is None else tarsus.poses_of(self.model, np.ascontiguousarray(self.target[i]))[0]
+        if ghost is not None:
+            moving = [k for k, b in enumerate(self.scene["bodies"]) if k and b["mass"] > 0]
+            values.append(float(np.linalg.norm(poses[moving, :3] - ghost[moving, :3], axis=1).mean()))
+        if self.qvel is not None:
+            qpos, qvel = np.ascontiguousarray(self.qpos[i]), np.ascontiguousarray(self.qvel[i])
+            tarsus.kinematics(self.model, self.data, qpos, qvel)
+            energy = tarsus.energy(self.model, self.data, qpos, qvel)
+            values += [energy.kinetic, energy.potential + energy.spring]
+        return Frame(self.time, poses, ghost, values=values)
+
+
+# -- what to open --
+
+MODELS = (".xml", ".mjcf", ".urdf")
+CLIPS = (".json", ".bvh", ".txt")
+PARTICLES = (".sys", ".xyz", ".extxyz", ".data")
+
+
+def open_source(what, data=None, *, model=None, clip=None, mapping=None, **options):
+    """The Source for a model, a source, a file (model, recording, clip, particles), a scene or a built-in system.
+
+    model: the file that a recording or a clip is for. The other options are those of ModelSource or RigidSource.
+    """
+    if isinstance(what, Source):
+        return what
+    if isinstance(what, tarsus.Model):
+        return ModelSource(what, data, clip=clip, **options)
+    if isinstance(what, tarsus.ParticleSystem):
+        return ParticleSource(what, **options)
+    text, suffix = str(what), Path(what).suffix.lower()
+    if suffix in MODELS:
+        return open_model(text, clip, mapping, options)
+    if suffix == ".npz":
+        return open_recording(text, model)
+    if suffix in CLIPS:
+        return open_clip(text, model, mapping)
+    name = text.split(":")[0]
+    if suffix in PARTICLES or name in particle_names():
+        return ParticleSource(text, **options)
+    try:
+        return RigidSource(text, **options)
+    except tarsus.ValueError as error:
+        raise ValueError(f"{text!r} is neither a file that can be seen ({', '.join(MODELS + ('.npz',) + CLIPS + PARTICLES)}) "
+                         f"nor a scene or system by name: {', '.join(particle_names())}; {error}") from None
+
+
+def particle_names():
+    listed = tarsus.builtin_particle_systems()
+    return [entry[0].split(":")[0] for entry in (listed.items() if isinstance(listed, dict) else listed)]
+
+
+def open_model(path, clip, mapping, options):
+    model = tarsus.Model.load(path)
+    if isinstance(clip, (str, Path)):
+        clip = tarsus.Clip.load(clip, model, mapping)
+    free = [joint.type == "free" for joint in model.joints]
+    if clip is None and len(free) >= 8 and all(free) and not options:
+        return RigidSource(None, model, name=Path(path).stem)
+    return ModelSource(model, clip=clip, name=model_name(model, path), **options)
+
+
+def model_name(model, path):
+    return json.loads(tarsus.scene_json(model))["name"] or Path(path).stem
+
+
+def open_recording(path, model=None):
+    """A recording; its model is the file that it names, or the one given."""
+    with np.load(path) as file:
+        if "meta" not in file:
+            raise ValueError(f"{path}: is no recording: there is no array \"meta\"")
+        meta = json.loads(bytes(file["meta"]).decode("utf-8", "replace"))
+        arrays = {name: np.array(file[name], float) for name in ("time", "qpos", "qvel", "target") if name in file}
+    named = model or meta.get("model_file")
+    if not named:
+        raise ValueError(f"{path}: does not say which model file it is of; name it with --model")
+    if not Path(named).exists() and (Path(path).parent / named).exists():
+        named = Path(path).parent / named
+    loaded = tarsus.Model.load(named)
+    if arrays["qpos"].ndim != 2 or arrays["qpos"].shape[1] != loaded.nq:
+        raise ValueError(f"{path}: has qpos of shape {arrays['qpos'].shape}, the model {named} has nq {loaded.nq}")
+    return PlaybackSource(loaded, arrays["time"], arrays["qpos"], arrays.get("qvel"), arrays.get("target"),
+                          name=Path(path).stem)
+
+
+def open_clip(path, model, mapping=None):
+    """A clip as it is, without dynamics, on the model that it is for."""
+    if model is None:
+        beside = Path(path).parent.parent / f"{Path(path).stem.split('_')[0]}.xml"
+        if not beside.exists():
+            raise ValueError(f"{path}: is a motion clip; name the model to show it on with --model")
+        model = beside
+    loaded = tarsus.Model.load(model)
+    clip = tarsus.Clip.load(path, loaded, mapping)
+    times = np.arange(0, clip.duration + 1e-9, 1 / 60)
+    states = [clip.sample(t) for t in times]
+    return PlaybackSource(loaded, times, np.array([q for q, _ in states]), np.array([v for _, v in states]),
+                          name=clip.name)

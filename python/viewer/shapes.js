@@ -1,0 +1,178 @@
+// Shapes fixed to bodies, drawn as instances: one batch for each geometry, one instance for each shape of each world.
+import * as THREE from 'three';
+import { toCreasedNormals } from 'three/addons/utils/BufferGeometryUtils.js';
+import { floats, integers } from './sources.js';
+
+const along_z = (geometry) => geometry.rotateX(Math.PI / 2);
+
+function meshGeometry(mesh) {
+  const indexed = new THREE.BufferGeometry();
+  indexed.setAttribute('position', new THREE.BufferAttribute(floats(mesh.vertices), 3));
+  indexed.setIndex(new THREE.BufferAttribute(new Uint32Array(integers(mesh.triangles).buffer), 1));
+  return toCreasedNormals(indexed, 0.6);  // edges sharper than 0.6 rad stay hard
+}
+
+/// [key, scale, function that makes the geometry] of a shape. Few keys, many instances.
+function geometryOf(shape, meshes, fine) {
+  const [x, y, z] = shape.size, n = fine ? 32 : 12;
+  switch (shape.type) {
+    case 'box': return ['box', [x, y, z], () => new THREE.BoxGeometry(2, 2, 2)];
+    case 'sphere': return ['sphere', [x, x, x], () => new THREE.SphereGeometry(1, n, n / 2)];
+    case 'ellipsoid': return ['sphere', [x, y, z], () => new THREE.SphereGeometry(1, n, n / 2)];
+    case 'cylinder': return ['cylinder', [x, x, y], () => along_z(new THREE.CylinderGeometry(1, 1, 2, n))];
+    case 'capsule':
+      return [`capsule ${x} ${y}`, [1, 1, 1], () => along_z(new THREE.CapsuleGeometry(x, 2 * y, fine ? 8 : 3, fine ? 20 : 8))];
+    case 'arrow': return ['arrow', [x, x, y], arrowGeometry];
+    case 'mesh': return [`mesh ${shape.mesh}`, [1, 1, 1], () => meshGeometry(meshes[shape.mesh])];
+  }
+  return null;
+}
+
+/// From the origin to (0, 0, 1); its radius, 1, is to be scaled.
+function arrowGeometry() {
+  const shaft = along_z(new THREE.CylinderGeometry(0.5, 0.5, 0.8, 10)).translate(0, 0, 0.4).toNonIndexed();
+  const head = along_z(new THREE.ConeGeometry(1, 0.2, 14)).translate(0, 0, 0.9).toNonIndexed();
+  const out = new THREE.BufferGeometry();
+  for (const name of ['position', 'normal']) {
+    const a = shaft.getAttribute(name).array, b = head.getAttribute(name).array;
+    const all = new Float32Array(a.length + b.length);
+    all.set(a), all.set(b, a.length);
+    out.setAttribute(name, new THREE.BufferAttribute(all, 3));
+  }
+  return out;
+}
+
+/// Columns of the rotation and the position of each pose (position, orientation w x y z), 12 numbers each.
+export function frames(poses, out) {
+  const n = poses.length / 7;
+  for (let i = 0; i < n; ++i) {
+    const p = 7 * i, m = 12 * i, w = poses[p + 3], x = poses[p + 4], y = poses[p + 5], z = poses[p + 6];
+    out[m] = 1 - 2 * (y * y + z * z), out[m + 1] = 2 * (x * y + w * z), out[m + 2] = 2 * (x * z - w * y);
+    out[m + 3] = 2 * (x * y - w * z), out[m + 4] = 1 - 2 * (x * x + z * z), out[m + 5] = 2 * (y * z + w * x);
+    out[m + 6] = 2 * (x * z + w * y), out[m + 7] = 2 * (y * z - w * x), out[m + 8] = 1 - 2 * (x * x + y * y);
+    out[m + 9] = poses[p], out[m + 10] = poses[p + 1], out[m + 11] = poses[p + 2];
+  }
+  return out;
+}
+
+/// matrix (column-major 4 x 4 at `at`) = frame (12 numbers at `f`) · local (12 numbers)
+function place(matrix, at, all, f, local) {
+  for (let c = 0; c < 4; ++c) {
+    const a = local[3 * c], b = local[3 * c + 1], d = local[3 * c + 2], move = c === 3 ? 1 : 0;
+    for (let r = 0; r < 3; ++r)
+      matrix[at + 4 * c + r] = all[f + r] * a + all[f + 3 + r] * b + all[f + 6 + r] * d + move * all[f + 9 + r];
+    matrix[at + 4 * c + 3] = move;
+  }
+}
+
+/// All shapes of one look (solid, ghost, joint axes, …) of all worlds.
+export class ShapeSet extends THREE.Group {
+  /// shapes: [{body, type, size, position, orientation, rgba, mesh}]; each world has nbody bodies.
+  constructor(shapes, meshes, nbody, worlds, { ghost = false, shadows = true, onTop = false } = {}) {
+    super();
+    this.nbody = nbody, this.worlds = worlds;
+    const batches = new Map(), fine = shapes.length * worlds < 1500;
+    for (const shape of shapes) {
+      const found = geometryOf(shape, meshes, fine);
+      if (!found) continue;
+      const [key, scale, make] = found, see_through = !ghost && shape.rgba[3] < 1;
+      if (shape.rgba[3] === 0) continue;
+      const name = key + (see_through ? ` ${shape.rgba[3]}` : '');
+      if (!batches.has(name)) batches.set(name, { make, items: [], opacity: see_through ? shape.rgba[3] : 1 });
+      batches.get(name).items.push({ shape, local: this.local(shape, scale) });
+    }
+    for (const batch of batches.values()) this.add(this.batch(batch, ghost, shadows, onTop));
+  }
+  local(shape, scale) {
+    const o = shape.orientation ?? [1, 0, 0, 0], p = shape.position ?? [0, 0, 0];
+    const m = frames(Float32Array.from([...p, ...o]), new Float32Array(12));
+    for (let c = 0; c < 3; ++c) for (let r = 0; r < 3; ++r) m[3 * c + r] *= scale[c];
+    return m;
+  }
+  batch({ make, items, opacity }, ghost, shadows, onTop) {
+    const material = new THREE.MeshStandardMaterial({ roughness: 0.6, metalness: 0.05 });
+    if (ghost) {
+      Object.assign(material, { transparent: true, opacity: 0.3, depthWrite: false });
+      material.color.set(0x4aa3ff), material.emissive.set(0x1a5cc0);
+    }
+    if (opacity < 1) Object.assign(material, { transparent: true, opacity });
+    if (onTop) Object.assign(material, { depthTest: false, transparent: true, opacity: 0.85 });
+    const mesh = new THREE.InstancedMesh(make(), material, items.length * this.worlds);
+    mesh.instanceMatrix.setUsage(THREE.DynamicDrawUsage);
+    mesh.frustumCulled = false, mesh.castShadow = shadows && !ghost, mesh.receiveShadow = shadows && !ghost;
+    if (onTop) mesh.renderOrder = 2;
+    mesh.items = items;
+    const colour = new THREE.Color();
+    if (!ghost) for (let w = 0; w < this.worlds; ++w) items.forEach(({ shape }, k) => {
+      mesh.setColorAt(w * items.length + k, colour.setRGB(...shape.rgba.slice(0, 3), THREE.SRGBColorSpace));
+    });
+    return mesh;
+  }
+  /// all: frames() of [worlds][nbody] poses.
+  move(all) {
+    if (!this.visible) return;
+    for (const mesh of this.children) {
+      const matrix = mesh.instanceMatrix.array;
+      let at = 0;
+      for (let w = 0; w < this.worlds; ++w) for (const { shape, local } of mesh.items) {
+        place(matrix, at, all, 12 * (w * this.nbody + shape.body), local);
+        at += 16;
+      }
+      mesh.instanceMatrix.needsUpdate = true;
+      mesh.boundingSphere = null;  // of the old poses
+    }
+  }
+  /// World and body of a raycaster's hit.
+  owner(hit) {
+    const n = hit.object.items.length;
+    return { world: Math.floor(hit.instanceId / n), body: hit.object.items[hit.instanceId % n].shape.body };
+  }
+}
+
+/// As many arrows or balls as there happen to be: contacts, forces.
+export class Marks extends THREE.Group {
+  constructor(colour, arrow) {
+    super();
+    this.arrow = arrow;
+    this.material = new THREE.MeshBasicMaterial({ color: colour, depthTest: false, transparent: true, opacity: 0.9 });
+    this.reserve(64);
+  }
+  reserve(n) {
+    if (this.mesh) { this.remove(this.mesh); this.mesh.dispose(); }
+    this.mesh = new THREE.InstancedMesh(this.arrow ? arrowGeometry() : new THREE.SphereGeometry(1, 10, 6), this.material, n);
+    this.mesh.frustumCulled = false, this.mesh.renderOrder = 3;
+    this.add(this.mesh);
+  }
+  /// items: [[origin, vector]], radius [m]; arrows shorter than their radius are left out.
+  show(items, radius) {
+    if (items.length > this.mesh.instanceMatrix.count) this.reserve(2 * items.length);
+    const m = new THREE.Matrix4(), q = new THREE.Quaternion(), z = new THREE.Vector3(0, 0, 1), s = new THREE.Vector3();
+    let count = 0;
+    for (const [origin, vector] of items) {
+      const length = this.arrow ? vector.length() : radius;
+      if (length < radius / 2) continue;
+      if (this.arrow) q.setFromUnitVectors(z, vector.clone().divideScalar(length));
+      this.mesh.setMatrixAt(count++, m.compose(origin, q, s.set(radius, radius, length)));
+    }
+    this.mesh.count = count;
+    this.mesh.instanceMatrix.needsUpdate = true;
+  }
+}
+
+/// Semi-axes and orientation of the homogeneous ellipsoid with this inertia: Jacobi's method on a symmetric 3 x 3.
+export function inertiaEllipsoid(mass, [xx, xy, xz, yy, yz, zz]) {
+  const a = [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]], v = [[1, 0, 0], [0, 1, 0], [0, 0, 1]];
+  for (let sweep = 0; sweep < 12; ++sweep) for (const [p, q] of [[0, 1], [0, 2], [1, 2]]) {
+    if (Math.abs(a[p][q]) < 1e-15) continue;
+    const angle = 0.5 * Math.atan2(2 * a[p][q], a[q][q] - a[p][p]), c = Math.cos(angle), s = Math.sin(angle);
+    for (let k = 0; k < 3; ++k) [a[k][p], a[k][q]] = [c * a[k][p] - s * a[k][q], s * a[k][p] + c * a[k][q]];
+    for (let k = 0; k < 3; ++k) [a[p][k], a[q][k]] = [c * a[p][k] - s * a[q][k], s * a[p][k] + c * a[q][k]];
+    for (let k = 0; k < 3; ++k) [v[k][p], v[k][q]] = [c * v[k][p] - s * v[k][q], s * v[k][p] + c * v[k][q]];
+  }
+  const I = [a[0][0], a[1][1], a[2][2]], trace = I[0] + I[1] + I[2];
+  const size = I.map((i) => Math.sqrt(Math.max(2.5 * (trace - 2 * i) / mass, 0)));
+  const turn = new THREE.Matrix4().set(...v[0], 0, ...v[1], 0, ...v[2], 0, 0, 0, 0, 1);
+  if (turn.determinant() < 0) turn.scale(new THREE.Vector3(1, 1, -1));
+  const q = new THREE.Quaternion().setFromRotationMatrix(turn);
+  return { size, orientation: [q.w, q.x, q.y, q.z] };
+}

@@ -1,0 +1,317 @@
+// The scene in three dimensions: ground, light, camera, shapes, overlays, and the hand that pushes.
+import * as THREE from 'three';
+import { OrbitControls } from 'three/addons/controls/OrbitControls.js';
+import { frames, inertiaEllipsoid, Marks, ShapeSet } from './shapes.js';
+
+const kThemes = {
+  light: { top: '#8fb6dc', bottom: '#eaf1f7', fog: 0xdfe9f2, ground: ['#d3d9df', '#c2cad2'], sun: 2.2, sky: 2.0 },
+  dark: { top: '#0d1620', bottom: '#2a3644', fog: 0x232e3a, ground: ['#3a434d', '#313941'], sun: 1.7, sky: 1.3 },
+};
+/// What can be shown besides the shapes: key, label, on at first.
+export const kOverlays = [
+  ['ghost', 'reference (ghost)', true], ['contacts', 'contact forces', true], ['axes', 'joint axes', false],
+  ['com', 'centres of mass', false], ['inertia', 'inertia ellipsoids', false], ['loops', 'loops', true],
+  ['bonds', 'bonds', true], ['hiddenShapes', 'collision shapes', false], ['shadows', 'shadows', true],
+  ['follow', 'follow the model', true],
+];
+
+export class Stage {
+  constructor(canvas) {
+    this.canvas = canvas;
+    this.renderer = new THREE.WebGLRenderer({ canvas, antialias: true, preserveDrawingBuffer: true });
+    this.renderer.shadowMap.enabled = true;
+    this.renderer.shadowMap.type = THREE.PCFShadowMap;
+    this.world = new THREE.Scene();
+    this.camera = new THREE.PerspectiveCamera(40, 1, 0.01, 1000);
+    this.camera.up.set(0, 0, 1);
+    this.orbit = new OrbitControls(this.camera, canvas);
+    this.orbit.enableDamping = false;
+    this.sky = new THREE.HemisphereLight(0xffffff, 0x8a8f96, 1.5);
+    this.sun = new THREE.DirectionalLight(0xffffff, 2.2);
+    this.sun.castShadow = true;
+    this.sun.shadow.mapSize.set(2048, 2048);
+    this.sun.shadow.normalBias = 0.02;
+    this.world.add(this.sky, this.sun, this.sun.target);
+    this.contactPoints = new Marks(0xffd23c, false), this.contactForces = new Marks(0xe8452c, true);
+    this.pull = new Marks(0x35c46a, true);
+    this.world.add(this.contactPoints, this.contactForces, this.pull);
+    this.show = Object.fromEntries(kOverlays.map(([key, , on]) => [key, on]));
+    this.centre = new THREE.Vector3();
+    canvas.addEventListener('pointerdown', (e) => this.grab(e));
+    canvas.addEventListener('pointermove', (e) => this.drag(e));
+    for (const end of ['pointerup', 'pointercancel']) canvas.addEventListener(end, () => this.letGo());
+  }
+
+  setTheme(name) {
+    const theme = kThemes[name];
+    this.theme = theme;
+    const sky = document.createElement('canvas');
+    sky.width = 2, sky.height = 256;
+    const g = sky.getContext('2d'), blend = g.createLinearGradient(0, 0, 0, 256);
+    blend.addColorStop(0, theme.top), blend.addColorStop(0.75, theme.bottom);
+    g.fillStyle = blend, g.fillRect(0, 0, 2, 256);
+    this.world.background = new THREE.CanvasTexture(sky);
+    this.world.background.colorSpace = THREE.SRGBColorSpace;
+    this.sun.intensity = theme.sun, this.sky.intensity = theme.sky;
+    if (this.ground) this.ground.material.map = this.checker();
+  }
+  checker() {
+    const tile = document.createElement('canvas');
+    tile.width = tile.height = 128;
+    const g = tile.getContext('2d');
+    for (const [i, x, y] of [[0, 0, 0], [1, 64, 0], [1, 0, 64], [0, 64, 64]]) {
+      g.fillStyle = this.theme.ground[i];
+      g.fillRect(x, y, 64, 64);
+    }
+    const map = new THREE.CanvasTexture(tile);
+    map.wrapS = map.wrapT = THREE.RepeatWrapping, map.anisotropy = 8, map.colorSpace = THREE.SRGBColorSpace;
+    map.repeat.set(this.groundTiles[0] / 2, this.groundTiles[1] / 2);
+    return map;
+  }
+
+  /// Lays out a scene. Poses come with update().
+  open(scene) {
+    for (const old of this.sets ?? []) this.world.remove(old);
+    for (const old of [this.ground, this.bonds]) if (old) this.world.remove(old);
+    this.ground = this.bonds = null;
+    this.scene = scene;
+    this.nbody = scene.bodies.length, this.worlds = scene.worlds ?? 1;
+    const of = (shapes, options) => new ShapeSet(shapes, scene.meshes ?? [], this.nbody, this.worlds, options);
+    const solid = scene.shapes.filter((s) => s.type !== 'plane');
+    this.looks = of(solid.filter((s) => !s.hidden));
+    this.hiddenShapes = of(solid.filter((s) => s.hidden), { ghost: true });
+    this.ghost = of(solid.filter((s) => !s.hidden && s.body > 0), { ghost: true });
+    this.axes = of(this.axisShapes(), { onTop: true, shadows: false });
+    this.com = of(this.ballShapes(), { onTop: true, shadows: false });
+    this.inertia = of(this.inertiaShapes(), { shadows: false });
+    this.loops = of(this.loopShapes(), { onTop: true, shadows: false });
+    this.sets = [this.looks, this.hiddenShapes, this.ghost, this.axes, this.com, this.inertia, this.loops];
+    this.world.add(...this.sets);
+    this.all = new Float32Array(12 * this.nbody * this.worlds), this.ghostFrames = new Float32Array(this.all.length);
+    this.layGround(scene.shapes.find((s) => s.type === 'plane'));
+    if (scene.bonds?.length) this.addBonds(scene.bonds);
+    this.framed = false;
+  }
+  get scale() { return this.size / 2; }
+  axisShapes() {
+    const out = [];
+    for (const j of this.scene.joints ?? []) {
+      if (j.type !== 'hinge' && j.type !== 'slide') continue;
+      const q = new THREE.Quaternion().setFromUnitVectors(new THREE.Vector3(0, 0, 1), new THREE.Vector3(...j.axis));
+      const length = 0.12 * (this.scene.extent ?? 1);
+      out.push({ body: j.body, type: 'arrow', size: [0.05 * length, length, 0], position: j.position,
+        orientation: [q.w, q.x, q.y, q.z], rgba: j.type === 'hinge' ? [0.1, 0.5, 0.95, 1] : [0.1, 0.75, 0.4, 1] });
+    }
+    return out;
+  }
+  massive() { return this.scene.bodies.map((b, body) => ({ ...b, body })).filter((b) => b.mass > 0 && b.com); }
+  ballShapes() {
+    const total = this.massive().reduce((sum, b) => sum + b.mass, 0), extent = this.scene.extent ?? 1;
+    return this.massive().map((b) => ({ body: b.body, type: 'sphere', position: b.com, rgba: [0.95, 0.75, 0.1, 1],
+      size: [0.06 * extent * Math.cbrt(b.mass / total), 0, 0] }));
+  }
+  inertiaShapes() {
+    return this.massive().filter((b) => b.inertia).map((b) => {
+      const { size, orientation } = inertiaEllipsoid(b.mass, b.inertia);
+      return { body: b.body, type: 'ellipsoid', size, orientation, position: b.com, rgba: [0.75, 0.3, 0.85, 0.45] };
+    });
+  }
+  loopShapes() {
+    return (this.scene.loops ?? []).flatMap((l) => [0, 1].map((k) => ({ body: l.bodies[k], type: 'sphere',
+      size: [0.02 * (this.scene.extent ?? 1), 0, 0], position: l.points[k], rgba: k ? [0.1, 0.7, 0.9, 1] : [0.95, 0.3, 0.6, 1] })));
+  }
+  layGround(plane) {
+    if (!plane) return;
+    this.groundTiles = [200, 200];  // squares of 1 m; a plane has no end, whatever size its file draws
+    const material = new THREE.MeshStandardMaterial({ roughness: 0.95, map: this.checker() });
+    this.ground = new THREE.Mesh(new THREE.PlaneGeometry(400, 400), material);
+    const o = plane.orientation ?? [1, 0, 0, 0];
+    this.groundOrigin = new THREE.Vector3(...(plane.position ?? [0, 0, 0]));
+    this.ground.quaternion.set(o[1], o[2], o[3], o[0]);
+    this.ground.receiveShadow = true;
+    this.world.add(this.ground);
+  }
+  addBonds(bonds) {
+    this.pairs = bonds;
+    const geometry = new THREE.BufferGeometry();
+    geometry.setAttribute('position', new THREE.BufferAttribute(new Float32Array(6 * bonds.length), 3));
+    this.bonds = new THREE.LineSegments(geometry, new THREE.LineBasicMaterial({ color: 0x5b6b7c }));
+    this.bonds.frustumCulled = false;
+    this.world.add(this.bonds);
+  }
+
+  /// A new frame. Each set is moved only while it is shown.
+  update(frame) {
+    this.frame = frame;
+    frames(frame.poses, this.all);
+    if (frame.ghost) frames(frame.ghost, this.ghostFrames);
+    this.dirty = true;
+    if (!this.framed) this.look();
+    if (this.show.follow) this.follow();
+  }
+  apply() {
+    const { show, frame } = this;
+    this.dirty = false;
+    this.looks.visible = true;
+    for (const key of ['hiddenShapes', 'axes', 'com', 'inertia', 'loops']) this[key].visible = show[key];
+    this.ghost.visible = show.ghost && !!frame.ghost;
+    for (const set of this.sets) set.move(set === this.ghost ? this.ghostFrames : this.all);
+    this.showContacts(show.contacts ? frame.contacts : []);
+    if (this.bonds) {
+      this.bonds.visible = show.bonds;
+      const p = this.bonds.geometry.attributes.position;
+      this.pairs.forEach(([a, b], k) => {
+        for (let c = 0; c < 3; ++c) p.array[6 * k + c] = frame.poses[7 * a + c], p.array[6 * k + 3 + c] = frame.poses[7 * b + c];
+      });
+      p.needsUpdate = true;
+    }
+    this.sun.castShadow = show.shadows;
+  }
+  showContacts(numbers) {
+    const points = [], forces = [];
+    // Arrows of 1/4 of the scene's size stand for the weight of everything.
+    const weight = Math.max(this.massive().reduce((sum, b) => sum + b.mass, 0) * 9.81, 1e-9);
+    for (let i = 0; i + 5 < numbers.length; i += 6) {
+      const at = new THREE.Vector3(...numbers.subarray(i, i + 3));
+      points.push([at]), forces.push([at, new THREE.Vector3(...numbers.subarray(i + 3, i + 6)).multiplyScalar(this.size / 4 / weight)]);
+    }
+    this.contactPoints.show(points, 0.006 * this.size), this.contactForces.show(forces, 0.01 * this.size);
+  }
+  showPull() {
+    if (!this.held) return this.pull.show([], 1);
+    const from = this.attached(), to = this.held.target;
+    this.pull.show([[from, to.clone().sub(from)]], 0.008 * this.size);
+  }
+
+  /// Centre of what moves (of the first world), mass by mass.
+  middle() {
+    const sum = new THREE.Vector3();
+    let total = 0;
+    this.scene.bodies.forEach((b, i) => {
+      if (i === 0 || !(b.mass > 0)) return;
+      const at = 7 * i, p = this.frame.poses;
+      sum.addScaledVector(new THREE.Vector3(p[at], p[at + 1], p[at + 2]), b.mass), total += b.mass;
+    });
+    return total > 0 ? sum.divideScalar(total) : sum;
+  }
+  /// Puts everything into the picture.
+  look() {
+    this.framed = true;
+    for (const set of this.sets) set.visible = set === this.looks, set.move(this.all);
+    const box = new THREE.Box3(), part = new THREE.Box3(), m = new THREE.Matrix4();
+    for (const mesh of this.looks.children) {
+      mesh.geometry.computeBoundingBox();
+      for (let i = 0; i < mesh.count; ++i) {
+        mesh.getMatrixAt(i, m);
+        box.union(part.copy(mesh.geometry.boundingBox).applyMatrix4(m));
+      }
+    }
+    if (box.isEmpty()) box.set(new THREE.Vector3(-1, -1, -1), new THREE.Vector3(1, 1, 1));
+    const sphere = box.getBoundingSphere(new THREE.Sphere());
+    this.size = Math.max(sphere.radius * 2, 1e-6);
+    this.centre.copy(this.middle());
+    const [x, y, z] = this.scene.view ?? [1, -1.7, 0.55];
+    this.fit();
+    const narrow = Math.max(1, 1.2 / this.camera.aspect);  // upright screens: farther away
+    this.orbit.target.copy(sphere.center);
+    this.camera.position.copy(sphere.center).addScaledVector(new THREE.Vector3(x, y, z).normalize(), 3.2 * narrow * sphere.radius * (this.scene.distance ?? 1));
+    this.camera.near = this.size / 200, this.camera.far = this.size * 60 + 100;
+    this.camera.updateProjectionMatrix();
+    this.orbit.update();
+    this.aim();
+  }
+  aim() {
+    if (this.ground) {  // goes along, by whole pairs of squares
+      const turn = this.ground.quaternion, p = this.orbit.target.clone().sub(this.groundOrigin).applyQuaternion(turn.clone().invert());
+      p.set(2 * Math.round(p.x / 2), 2 * Math.round(p.y / 2), 0);
+      this.ground.position.copy(p.applyQuaternion(turn).add(this.groundOrigin));
+    }
+    const half = 1.2 * this.size, shadow = this.sun.shadow.camera;
+    this.sun.target.position.copy(this.orbit.target);
+    this.sun.position.copy(this.orbit.target).add(new THREE.Vector3(0.5, -0.6, 1.3).multiplyScalar(this.size * 1.5));
+    shadow.left = shadow.bottom = -half, shadow.right = shadow.top = half, shadow.near = 0.01 * this.size, shadow.far = 6 * this.size;
+    this.sun.shadow.normalBias = 0.004 * this.size;
+    shadow.updateProjectionMatrix();
+  }
+  follow() {
+    if (this.worlds > 1) return;
+    const now = this.middle(), move = now.clone().sub(this.centre);
+    this.centre.copy(now);
+    move.z *= 0.2;  // steps do not shake the picture
+    this.orbit.target.add(move), this.camera.position.add(move);
+    this.aim();
+  }
+  /// For keys: turns about the target [rad], approaches by a factor.
+  turn(azimuth, elevation, factor) {
+    const s = new THREE.Spherical(), arm = this.camera.position.clone().sub(this.orbit.target);
+    s.setFromVector3(new THREE.Vector3(arm.x, arm.z, -arm.y));
+    s.theta += azimuth, s.phi = Math.min(Math.max(s.phi - elevation, 0.05), 3), s.radius *= factor;
+    const v = new THREE.Vector3().setFromSpherical(s);
+    this.camera.position.copy(this.orbit.target).add(new THREE.Vector3(v.x, -v.z, v.y));
+    this.orbit.update();
+  }
+
+  /// The picture to the window's size.
+  fit() {
+    const { clientWidth: width, clientHeight: height } = this.canvas;
+    const ratio = Math.min(devicePixelRatio || 1, 2);
+    if (this.width === width && this.height === height && this.ratio === ratio) return;
+    this.width = width, this.height = height, this.ratio = ratio;
+    this.renderer.setPixelRatio(ratio), this.renderer.setSize(width, height, false);
+    this.camera.aspect = width / Math.max(height, 1), this.camera.updateProjectionMatrix();
+  }
+  draw() {
+    this.fit();
+    if (this.frame && this.dirty) this.apply();
+    this.showPull();
+    this.renderer.render(this.world, this.camera);
+  }
+
+  // -- pushing --
+
+  ray(event) {
+    const box = this.canvas.getBoundingClientRect(), ray = new THREE.Raycaster();
+    ray.setFromCamera(new THREE.Vector2(2 * (event.clientX - box.left) / box.width - 1, 1 - 2 * (event.clientY - box.top) / box.height), this.camera);
+    return ray;
+  }
+  /// The moving body under a pointer: {world, body, point (in its frame), at (in the world)}.
+  pick(event) {
+    if (!this.frame) return null;
+    const hits = this.ray(event).intersectObjects(this.looks.children, false);
+    if (!hits.length) return null;
+    const owner = this.looks.owner(hits[0]);
+    if (!this.moves(owner.body)) return null;
+    return { ...owner, at: hits[0].point, point: this.inBody(owner, hits[0].point) };
+  }
+  moves(body) { return body > 0 && this.scene.bodies[body].link !== -1; }
+  frameOf({ world, body }) {
+    const f = this.all.subarray(12 * (world * this.nbody + body));
+    return new THREE.Matrix4().set(f[0], f[3], f[6], f[9], f[1], f[4], f[7], f[10], f[2], f[5], f[8], f[11], 0, 0, 0, 1);
+  }
+  inBody(owner, point) { return point.clone().applyMatrix4(this.frameOf(owner).invert()); }
+  attached() { return this.held.point.clone().applyMatrix4(this.frameOf(this.held)); }
+  hold(body, world, point, target) {
+    this.held = { body, world, point, target };
+    this.onPush?.(body, world, point.toArray(), target.toArray());
+  }
+  grab(event) {
+    if (!this.onPush || !this.canPush || event.button !== 0) return;
+    const found = this.pick(event);
+    if (!found) return;
+    this.orbit.enabled = false;
+    this.canvas.setPointerCapture(event.pointerId);
+    this.plane = new THREE.Plane().setFromNormalAndCoplanarPoint(this.camera.getWorldDirection(new THREE.Vector3()), found.at);
+    this.hold(found.body, found.world, found.point, found.at);
+  }
+  drag(event) {
+    if (!this.plane) return;
+    const target = this.ray(event).ray.intersectPlane(this.plane, new THREE.Vector3());
+    if (target) this.hold(this.held.body, this.held.world, this.held.point, target);
+  }
+  letGo() {
+    if (!this.held) return;
+    this.held = this.plane = null;
+    this.orbit.enabled = true;
+    this.onRelease?.();
+  }
+}

@@ -1,0 +1,108 @@
+#include "tarsus/io/page.hpp"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "base64.hpp"
+#include "tarsus/dynamics/dynamics.hpp"
+#include "tarsus/math/rotation.hpp"
+#include "tarsus/model/data.hpp"
+
+namespace tarsus {
+
+namespace {
+
+using OrderedJson = nlohmann::ordered_json;
+constexpr double kFrameSpacing = 1.0 / 60;
+constexpr int kPose = 7;
+/// Where a page has room for its recording.
+constexpr std::string_view kRoom = "<script id=\"recording\" type=\"application/json\">null</script>";
+
+void pose_row(const Model& model, Data& data, std::span<const double> qpos, float* out) {
+  kinematics<double>(model, data, qpos);
+  for (int i = 0; i < model.nbody(); ++i) {
+    const Transformd X = body_pose<double>(model, data, i);
+    const Quatd q = quaternion(X.R);
+    const double row[kPose] = {X.p.x, X.p.y, X.p.z, q.w, q.x, q.y, q.z};
+    for (const double x : row) *out++ = float(x);
+  }
+}
+
+/// JSON inside a script element: "</" would end it.
+std::string in_script(std::string json) {
+  for (std::size_t at = 0; (at = json.find("</", at)) != std::string::npos; at += 3) json.replace(at, 2, "<\\/");
+  return json;
+}
+
+}  // namespace
+
+void body_poses(const Model& model, std::span<const double> qpos, std::span<float> poses) {
+  const std::size_t nq = std::size_t(model.nq), row = std::size_t(kPose) * model.nbody(), n = poses.size() / row;
+  check_size("poses", poses.size(), n * row), check_size("qpos", qpos.size(), n * nq);
+  Data data(model);
+  for (std::size_t i = 0; i < n; ++i) pose_row(model, data, qpos.subspan(i * nq, nq), poses.data() + i * row);
+}
+
+struct PageWriter::State {
+  const Model& model;
+  Data data;
+  std::string scene;
+  std::vector<float> time, poses, ghost, error, kinetic, potential;
+
+  explicit State(const Model& m) : model(m), data(m), scene(scene_json(m)) {}
+
+  void add(std::vector<float>& rows, std::span<const double> qpos) {
+    const std::size_t begin = rows.size();
+    rows.resize(begin + std::size_t(kPose) * model.nbody());
+    pose_row(model, data, qpos, rows.data() + begin);
+  }
+};
+
+PageWriter::PageWriter(const Model& model) : state_(std::make_unique<State>(model)) {}
+PageWriter::~PageWriter() = default;
+
+void PageWriter::frame(double time, std::span<const double> qpos, std::span<const double> qvel,
+                       std::span<const double> target, double tracking_error) {
+  State& s = *state_;
+  check_size("qpos", qpos.size(), std::size_t(s.model.nq));
+  check_size("qvel", qvel.size(), std::size_t(s.model.nv));
+  if (!target.empty()) check_size("target", target.size(), std::size_t(s.model.nq));
+  if (!s.time.empty() && time < double(s.time.back()) + kFrameSpacing * (1 - 1e-3)) return;
+  s.time.push_back(float(time));
+  if (!target.empty()) s.add(s.ghost, target), s.error.push_back(float(tracking_error));
+  s.add(s.poses, qpos);
+  kinematics<double>(s.model, s.data, qpos, qvel);
+  const Energy e = energy<double>(s.model, s.data, qpos, qvel);
+  s.kinetic.push_back(float(e.kinetic)), s.potential.push_back(float(e.potential + e.spring));
+}
+
+std::string PageWriter::json() const {
+  const State& s = *state_;
+  OrderedJson out{{"format", "tarsus-page"}, {"version", 1}, {"scene", OrderedJson::parse(s.scene)}};
+  out["frames"] = s.time.size();
+  out["time"] = base64<float>(s.time), out["poses"] = base64<float>(s.poses);
+  if (!s.ghost.empty()) out["ghost"] = base64<float>(s.ghost);
+  out["series"] = OrderedJson::array();
+  const auto plot = [&](const char* name, const char* unit, const std::vector<float>& values) {
+    if (!values.empty()) out["series"].push_back({{"name", name}, {"unit", unit}, {"values", base64<float>(values)}});
+  };
+  plot("tracking error", "m", s.error);
+  plot("kinetic energy", "J", s.kinetic), plot("potential energy", "J", s.potential);
+  return out.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
+}
+
+void PageWriter::write(const std::filesystem::path& file, std::string_view page) const {
+  const std::size_t room = page.find(kRoom);
+  if (room == std::string_view::npos) throw ValueError("page", "without room for a recording", std::string(kRoom));
+  const std::size_t at = room + kRoom.find("null");
+  std::ofstream out(file, std::ios::binary);
+  out << page.substr(0, at) << in_script(json()) << page.substr(at + 4);
+  out.close();
+  if (!out) throw Error(fmt::format("{}: cannot be written: {}", file.string(), std::strerror(errno)));
+}
+
+}  // namespace tarsus

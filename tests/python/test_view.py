@@ -1,0 +1,511 @@
+"""The viewer without a browser: sources, pages, formats, and a server that strangers cannot use."""
+
+import asyncio
+import base64
+import json
+import pathlib
+import re
+import signal
+import struct
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+
+import numpy as np
+import pytest
+from websockets.asyncio.client import connect
+from websockets.exceptions import InvalidStatus
+
+import tarsus
+from tarsus.view import ModelSource, ParticleSource, RigidSource, open_source, write_page
+from tarsus.view.formats import write_dcd, write_gltf, write_xyz
+from tarsus.view.gallery import SCENES, c60
+from tarsus.view.page import ROOM, Frame, Recording, record
+
+ROOT = pathlib.Path(__file__).parents[2]
+HUMANOID = ROOT / "models/humanoid.xml"
+WALK = ROOT / "models/clips/humanoid_walk.json"
+BALL = """<mujoco><option timestep='0.01'/><worldbody><geom type='plane' size='0 0 1'/>
+  <body name='ball' pos='0 0 2'><freejoint/><geom type='sphere' size='.1' mass='2'/></body></worldbody></mujoco>"""
+
+
+@pytest.fixture(autouse=True)
+def root(monkeypatch):
+    monkeypatch.chdir(ROOT)
+
+
+def floats(text):
+    return np.frombuffer(base64.b64decode(text), "<f4")
+
+
+# -- what is drawn --
+
+
+def test_poses_of_many_states_are_the_kinematics():
+    model = tarsus.Model.load(HUMANOID)
+    data = tarsus.Data(model)
+    rng = np.random.default_rng(1)
+    qpos = np.array([tarsus.integrate(model, data, model.qpos0, rng.normal(size=model.nv), 1.0) for _ in range(4)])
+    poses = tarsus.poses_of(model, qpos)
+    assert poses.shape == (4, model.nbody, 7) and poses.dtype == np.float32
+    for q, found in zip(qpos, poses):
+        tarsus.kinematics(model, data, q)
+        rotations, positions = tarsus.body_poses(model, data)
+        assert np.allclose(found[:, :3], positions, atol=1e-6)
+        w, x, y, z = found[:, 3:].T.astype(float)
+        first_column = np.stack([1 - 2 * (y * y + z * z), 2 * (x * y + w * z), 2 * (x * z - w * y)], 1)
+        assert np.allclose(first_column, rotations[:, :, 0], atol=1e-6)
+    with pytest.raises(tarsus.ShapeError):
+        tarsus.poses_of(model, np.zeros(3))
+
+
+def test_a_rigid_worlds_shapes_are_where_its_scene_put_them():
+    world = tarsus.RigidWorld()
+    world.add_body(tarsus.Shape.box(0.1, 0.2, 0.3), 1.0, (1, 2, 3))
+    shape, = world.shapes
+    assert shape["body"] == 0 and shape["type"] == "box"
+    assert np.allclose(shape["size"], [0.1, 0.2, 0.3]) and np.allclose(shape["position"], 0)
+    assert np.allclose(np.abs(shape["orientation"]), [1, 0, 0, 0])
+
+
+def test_c60_is_a_truncated_icosahedron():
+    x, pairs = c60()
+    assert len(x) == 60 and len(pairs) == 90
+    assert all(sum(i in pair for pair in pairs) == 3 for i in range(60))
+    lengths = [np.linalg.norm(x[i] - x[j]) for i, j in pairs]
+    assert np.ptp(lengths) < 1e-12 and np.allclose(np.linalg.norm(x, axis=1), 3.55)
+
+
+def test_every_gallery_scene_has_a_line():
+    assert len(SCENES) >= 13 and all(scene.line for scene in SCENES.values())
+
+
+@pytest.mark.parametrize("name", [name for name in SCENES if name not in ("balls", "crowd")])
+def test_gallery_scenes_step_back_and_forward(name):
+    source = SCENES[name].open()
+    first = source.frame()
+    assert first.poses.shape == (source.scene.get("worlds", 1) * len(source.scene["bodies"]), 7)
+    assert len(first.values) == len(source.series)
+    state = source.state()
+    for _ in range(3):
+        assert source.step() is None
+    later = source.frame()
+    assert later.time > first.time and np.isfinite(later.poses).all()
+    assert np.abs(later.poses - first.poses).max() > 0
+    source.restore(state)
+    assert np.allclose(source.frame().poses, first.poses, atol=1e-6)
+    source.reset()
+    assert np.allclose(source.frame().poses, first.poses, atol=1e-6)
+
+
+def test_many_worlds_are_laid_out_in_a_grid_and_stay_apart():
+    model = tarsus.Model.load(HUMANOID)
+    source = ModelSource(model, clip=tarsus.Clip.load(WALK, model), worlds=10)
+    assert source.step() is None
+    poses = source.frame().poses.reshape(10, model.nbody, 7)
+    roots = poses[:, 1, :2]
+    apart = np.linalg.norm(roots[:, None] - roots[None], axis=2) + 10 * np.eye(10)
+    assert apart.min() > 0.5
+    assert np.ptp(poses[:, 1, 2]) > 1e-3  # each at its own phase
+
+
+# -- hands and sliders --
+
+
+def ball_source(**options):
+    return ModelSource(tarsus.Model.from_xml_string(BALL), contacts=False, dt=0.01, **options)
+
+
+def test_a_push_moves_a_body_as_a_critically_damped_spring_would():
+    source = ball_source()
+    source.control("gravity", 0.0)
+    target = np.array([1.0, 0, 2.0])
+    source.push(1, 0, [0, 0, 0], target)
+    x = []
+    for _ in range(200):
+        assert source.step() is None
+        x.append(source.data.qpos[0])
+    assert max(x) < 1 + 1e-2 and abs(x[-1] - 1) < 1e-3  # arrives, without swinging past
+    # Critically damped: x = 1 - (1 + w t) exp(-w t); the step is explicit in the force, so to first order in w dt.
+    t, w = 0.25, 8.0
+    assert abs(x[24] - (1 - (1 + w * t) * np.exp(-w * t))) < 0.05
+    source.release()
+    before = source.data.qvel.copy()
+    source.step()
+    assert np.allclose(source.data.qvel, before)
+
+
+def test_a_push_of_a_free_body_of_a_rigid_world():
+    source = RigidSource("box_stack:3")
+    start = source.world.poses[2].copy()
+    source.push(3, 0, [0, 0, 0], start[:3] + [0, 0, 2.0])
+    for _ in range(30):
+        assert source.step() is None
+    assert source.world.poses[2][2] > start[2] + 0.5
+    source.release()
+    assert not source.world.forces.any()
+    with pytest.raises(ValueError):
+        source.push(99, 0, [0, 0, 0], [0, 0, 0])
+
+
+def test_gravitys_slider_scales_gravity():
+    for factor in (0.0, 0.5, 1.0, 2.0):
+        source = ball_source()
+        source.control("gravity", factor)
+        for _ in range(10):
+            source.step()
+        assert source.data.qvel[2] == pytest.approx(-9.81 * factor * 0.1, abs=1e-9)
+
+
+def test_sliders_reach_the_drives_and_the_step():
+    model = tarsus.Model.load(HUMANOID)
+    source = ModelSource(model, clip=tarsus.Clip.load(WALK, model))
+    kp = source.drives.kp.copy()
+    source.control("gains", 0.01)
+    assert np.allclose(source.drives.kp, 0.01 * kp)
+    source.control("force limit", 30.0)
+    source.drives.spin_damping = 0  # a force of its own, beside the drives
+    for _ in range(20):
+        assert source.step() is None
+    assert 0 < source.joint_force <= 30.0 * (1 + 1e-6)
+    source.control("dt", 1 / 120)
+    time_before = source.time
+    source.step()
+    assert source.time - time_before == pytest.approx(1 / 120)
+    for name, value in (("nosuch", 1), ("stiff", "perhaps")):
+        with pytest.raises(ValueError):
+            source.control(name, value)
+
+
+def test_friction_is_a_rigid_worlds_control():
+    source = RigidSource("box_stack:2")
+    source.control("friction", 0.9)
+    source.control("gravity", 1.0)
+    assert np.allclose(source.world.options["gravity"], [0, 0, -1]) and source.options["friction"] == 0.9
+    source.step()
+
+
+# -- files --
+
+
+def short_recording():
+    model = tarsus.Model.load(HUMANOID)
+    return record(ModelSource(model, clip=tarsus.Clip.load(WALK, model)), 0.5)
+
+
+def test_a_page_holds_the_recording_and_no_address(tmp_path):
+    recording = short_recording()
+    recording.scene["name"] = "</script><script>alert(1)"
+    write_page(tmp_path / "page.html", recording)
+    text = (tmp_path / "page.html").read_text()
+    document = json.loads(re.search(ROOM.replace("null", "(.*?)"), text, re.S)[1])
+    assert document["scene"]["name"] == recording.scene["name"]
+    poses = floats(document["poses"]).reshape(document["frames"], -1, 7)
+    assert np.array_equal(poses, recording.poses)
+    assert np.allclose(floats(document["time"]), recording.times)
+    size = len(text) - len(json.dumps(document))
+    assert size < 6e6
+    # Nothing in the page fetches: no element with an address, and the program opens its own socket alone.
+    assert not re.search(r"<(script|link|img|iframe)[^>]+(src|href)=[\"'](?!data:)", text[: text.index("<script type")])
+
+
+def test_the_checked_in_page_is_built_from_its_sources():
+    """`make page` after a change of python/viewer."""
+    import hashlib
+
+    folder = ROOT / "python/viewer"
+    names = re.search(r"sources = \[(.*?)\]", (folder / "build.mjs").read_text(), re.S)[1]
+    found = hashlib.sha256()
+    for name in re.findall(r"'([^']+)'", names):
+        found.update((folder / name).read_bytes())
+    page = (ROOT / "python/tarsus/view/page.html").read_text()
+    assert re.search(r'data-sources="([0-9a-f]+)"', page)[1] == found.hexdigest()
+
+
+def test_a_recording_of_the_command_plays(tmp_path):
+    model = tarsus.Model.load(HUMANOID)
+    n = 5
+    qpos = np.tile(model.qpos0, (n, 1))
+    qpos[:, 0] = np.arange(n)
+    meta = json.dumps({"format": "tarsus-recording", "model_file": str(HUMANOID)}).encode()
+    np.savez(tmp_path / "run.npz", time=np.arange(n) / 30, qpos=qpos, qvel=np.zeros((n, model.nv)), target=qpos,
+             meta=np.frombuffer(meta, np.uint8))
+    source = open_source(tmp_path / "run.npz")
+    recording = record(source, 10.0)
+    assert len(recording.frames) == n and np.allclose(recording.poses[:, 1, 0] - recording.poses[0, 1, 0], np.arange(n))
+    assert recording.frames[2].values[0] == 0  # tracking error
+    np.savez(tmp_path / "other.npz", x=np.zeros(3))
+    with pytest.raises(ValueError, match="no recording"):
+        open_source(tmp_path / "other.npz")
+
+
+def test_a_clip_plays_on_the_model_that_it_is_for():
+    source = open_source(WALK)
+    assert source.scene["name"] and len(source.times) > 10
+    with pytest.raises(ValueError, match="neither a file"):
+        open_source("nosuch")
+
+
+def read_glb(path):
+    data = path.read_bytes()
+    magic, version, length = struct.unpack_from("<III", data)
+    assert (magic, version, length) == (0x46546C67, 2, len(data))
+    size, kind = struct.unpack_from("<II", data, 12)
+    assert kind == 0x4E4F534A
+    return json.loads(data[20 : 20 + size]), data[20 + size + 8 :]
+
+
+def test_gltf_has_the_poses_of_the_recording(tmp_path):
+    recording = short_recording()
+    write_gltf(tmp_path / "run.glb", recording)
+    document, binary = read_glb(tmp_path / "run.glb")
+
+    def values(number):
+        accessor = document["accessors"][number]
+        view = document["bufferViews"][accessor["bufferView"]]
+        width = {"SCALAR": 1, "VEC3": 3, "VEC4": 4}[accessor["type"]]
+        return np.frombuffer(binary, "<f4", accessor["count"] * width, view["byteOffset"]).reshape(-1, width)
+
+    animation = document["animations"][0]
+    moved = 0
+    for channel in animation["channels"]:
+        if channel["target"]["path"] != "translation":
+            continue
+        sampler = animation["samplers"][channel["sampler"]]
+        name = document["nodes"][channel["target"]["node"]]["name"]
+        body = [b["name"] for b in recording.scene["bodies"]].index(name)
+        assert np.array_equal(values(sampler["output"]), recording.poses[:, body, :3])
+        assert np.allclose(values(sampler["input"])[:, 0], recording.times - recording.times[0])
+        moved += 1
+    assert moved > 10
+
+
+def water():
+    return record(ParticleSource("water1"), 0.05)
+
+
+def test_xyz_and_dcd_read_back_by_their_definitions(tmp_path):
+    recording = water()
+    write_xyz(tmp_path / "w.xyz", recording)
+    lines = (tmp_path / "w.xyz").read_text().split("\n")
+    n = int(lines[0])
+    block = np.array([line.split()[1:] for line in lines[2 : 2 + n]], float)
+    assert np.allclose(block, recording.poses[0, :, :3], rtol=1e-6)
+    write_dcd(tmp_path / "w.dcd", recording)
+    data, at, records = (tmp_path / "w.dcd").read_bytes(), 0, []
+    while at < len(data):  # Fortran's records: a length before and after
+        size, = struct.unpack_from("<i", data, at)
+        records.append(data[at + 4 : at + 4 + size])
+        assert struct.unpack_from("<i", data, at + 4 + size)[0] == size
+        at += 8 + size
+    assert records[0][:4] == b"CORD" and struct.unpack_from("<i", records[0], 4)[0] == len(recording.frames)
+    assert struct.unpack("<i", records[2])[0] == n
+    last = np.array([np.frombuffer(r, "<f4") for r in records[-3:]]).T
+    assert np.array_equal(last, recording.poses[-1, :, :3])
+
+
+# -- the server --
+
+
+@pytest.fixture
+def viewer():
+    with tarsus.Viewer(ball_source(), playing=False) as viewer:
+        yield viewer.start()
+
+
+def status(url, **headers):
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=10) as answer:
+            return answer.status
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+def test_it_listens_on_loopback_and_serves_its_page_alone(viewer):
+    assert viewer.url.startswith("http://127.0.0.1:")
+    assert status(viewer.url) == 200
+    for path in ("../../../../etc/passwd", "%2e%2e/%2e%2e/etc/passwd", "page.html", "thumbnails/../server.py", "index.html", "//etc/passwd"):
+        assert status(viewer.url + path) == 404, path
+    listening = pathlib.Path("/proc/net/tcp").read_text()
+    port = f":{viewer.server.port:04X}"
+    addresses = [line.split()[1] for line in listening.splitlines()[1:] if line.split()[3] == "0A" and line.split()[1].endswith(port)]
+    assert addresses == ["0100007F" + port]
+
+
+def test_foreign_origins_and_names_are_refused(viewer):
+    port = viewer.server.port
+    assert status(viewer.url, Origin="http://evil.example") == 403
+    assert status(viewer.url, Host=f"evil.example:{port}") == 403
+    assert status(viewer.url, Origin="null") == 403
+    assert status(viewer.url, Origin=f"http://127.0.0.1:{port + 1}") == 403
+    assert status(viewer.url, Origin=f"http://127.0.0.1:{port}") == 200
+
+    async def tries():
+        address = viewer.url.replace("http", "ws") + "socket"
+        with pytest.raises(InvalidStatus):
+            async with connect(address, origin="http://evil.example"):
+                pass
+        async with connect(address, origin=viewer.url.rstrip("/")) as socket:
+            assert json.loads(await socket.recv())["type"] == "scene"
+
+    asyncio.run(tries())
+
+
+async def first_frame(socket):
+    while True:
+        message = await asyncio.wait_for(socket.recv(), 20)
+        if isinstance(message, bytes):
+            return message
+
+
+async def state_of(socket, **wanted):
+    while True:
+        message = await asyncio.wait_for(socket.recv(), 20)
+        if isinstance(message, str):
+            found = json.loads(message)
+            if found["type"] == "state" and all(found[key] == value for key, value in wanted.items()):
+                return found
+
+
+def time_of(frame):
+    return struct.unpack_from("<d", frame, 16)[0]
+
+
+def test_orders_play_pause_and_step(viewer):
+    async def go():
+        async with connect(viewer.url.replace("http", "ws") + "socket") as socket:
+            scene = json.loads(await socket.recv())
+            assert scene["can_push"] and [c["name"] for c in scene["controls"]][:2] == ["dt", "gravity"]
+            frame = await first_frame(socket)
+            sizes = struct.unpack_from("<4I", frame)
+            assert sizes == (14, 0, 0, len(scene["series"])) and len(frame) == 24 + 4 * sum(sizes)
+            await socket.send(json.dumps({"do": "step", "n": 3}))
+            assert time_of(await first_frame(socket)) == pytest.approx(0.03)
+            await socket.send(json.dumps({"do": "step", "n": -2}))
+            assert time_of(await first_frame(socket)) == pytest.approx(0.01)
+            await socket.send(json.dumps({"do": "play"}))
+            await state_of(socket, playing=True)
+            while time_of(await first_frame(socket)) < 0.1:
+                pass
+            await socket.send(json.dumps({"do": "pause"}))
+            await state_of(socket, playing=False)
+
+    asyncio.run(go())
+
+
+def test_nonsense_is_answered_and_does_no_harm(viewer):
+    orders = ["", "{", "[]", "1", '{"do": "nosuch"}', '{"do": "step"}', '{"do": "step", "n": "x"}', '{"do": "step", "n": 1e999}',
+              '{"do": "control", "name": "nosuch", "value": 1}', '{"do": "control", "name": "dt", "value": []}',
+              '{"do": "push", "body": 1, "world": 0, "point": [0], "target": [0, 0, 0]}',
+              '{"do": "push", "body": 77, "world": 0, "point": [0, 0, 0], "target": [0, 0, 0]}',
+              '{"do": "push", "body": 1, "world": 0, "point": [0, 0, NaN], "target": [0, 0, 0]}',
+              '{"do": "open", "name": "walk"}', '{"do": "keyframe", "index": 5}', '{"do": "speed", "value": null}']
+
+    async def go():
+        async with connect(viewer.url.replace("http", "ws") + "socket") as socket:
+            await first_frame(socket)
+            for order in orders:
+                await socket.send(order)
+                while True:
+                    answer = await asyncio.wait_for(socket.recv(), 20)
+                    if isinstance(answer, str) and json.loads(answer)["type"] == "error":
+                        break
+            await socket.send(json.dumps({"do": "step", "n": 1}))
+            assert len(await first_frame(socket)) > 24
+
+    asyncio.run(go())
+    assert np.isfinite(viewer.source.data.qpos).all()
+
+
+def test_two_hundred_connections_and_one_that_never_reads(viewer):
+    async def go():
+        address = viewer.url.replace("http", "ws") + "socket"
+        sockets = [await connect(address, max_queue=1) for _ in range(200)]
+        for socket in sockets:
+            await first_frame(socket)
+        await sockets[0].send(json.dumps({"do": "play"}))
+        # The first does not read any more; the others go on.
+        for socket in sockets[1:]:
+            begin = time_of(await first_frame(socket))
+            while time_of(await first_frame(socket)) < begin + 0.05:
+                pass
+        await asyncio.gather(*(socket.close() for socket in sockets[1:]))
+        sockets[0].transport.abort()
+
+    asyncio.run(go())
+    time.sleep(0.2)
+    assert status(viewer.url) == 200
+
+
+def test_ctrl_c_ends_it_cleanly(tmp_path):
+    (tmp_path / "ball.xml").write_text(BALL)
+    run = subprocess.Popen([sys.executable, "-m", "tarsus.view", str(tmp_path / "ball.xml")], stdout=subprocess.PIPE,
+                           stderr=subprocess.PIPE, text=True)
+    line = run.stdout.readline()
+    assert status(re.search(r"http://\S+", line)[0]) == 200
+    run.send_signal(signal.SIGINT)
+    _, errors = run.communicate(timeout=30)
+    assert run.returncode == 0 and errors == ""
+
+
+def test_a_file_that_changes_is_loaded_again(tmp_path):
+    from tarsus.view.viewer import Viewer
+
+    path = tmp_path / "ball.xml"
+    path.write_text(BALL)
+    with Viewer(open_source(path), reload_from=(path, lambda: open_source(path)), playing=False) as viewer:
+        viewer.start()
+        path.write_text(BALL.replace("mass='2'", "mass='5'"))
+        deadline = time.monotonic() + 20
+        while viewer.source.scene["bodies"][1]["mass"] != 5 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert viewer.source.scene["bodies"][1]["mass"] == 5
+        path.write_text("<mujoco><worldbody><body/>")
+        while not viewer.error and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert "cannot be read" in viewer.error and viewer.source.scene["bodies"][1]["mass"] == 5
+
+
+def test_a_loop_of_ones_own_updates_and_is_pulled():
+    model = tarsus.Model.from_xml_string(BALL)
+    data = tarsus.Data(model)
+    stepper = tarsus.Stepper(data, dt=0.01)
+    with tarsus.Viewer(model, data) as viewer:
+        viewer.source.push(1, 0, [0, 0, 0], [0, 0, 4])
+        for _ in range(20):
+            viewer.update()
+            stepper.step()
+        assert data.qvel[2] > 0  # up, against gravity
+
+
+# -- the command line --
+
+
+def command(*words):
+    return subprocess.run([sys.executable, "-m", "tarsus.view", *map(str, words)], capture_output=True, text=True, cwd=ROOT)
+
+
+def test_the_command_writes_files_and_names_what_is_wrong(tmp_path):
+    page = tmp_path / "walk.html"
+    run = command(HUMANOID, "--clip", WALK, "--export", page, "--duration", "0.3")
+    assert run.returncode == 0 and run.stdout.strip() == str(page), run.stderr
+    assert page.stat().st_size < 6e6
+    for words, expected in (((tmp_path / "no.xml",), "no.xml"), (("nosuch",), "neither a file"), ((HUMANOID, "--export", "x.doc"), ".html"),
+                            ((WALK, "--model", tmp_path / "no.xml"), "no.xml"), ((HUMANOID, "--force-limit", "3"), "needs drives")):
+        run = command(*words, "--duration", "0.1")
+        assert run.returncode == 1 and expected in run.stderr and "Traceback" not in run.stderr, run.stderr
+
+
+def test_demo_lists_the_gallery():
+    code = "import sys; from tarsus.view.command import main; sys.exit(main(['demo']))"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert run.returncode == 0 and all(f"  {name} " in run.stdout for name in SCENES)
+
+
+def test_a_recording_without_frames_is_refused(tmp_path):
+    with pytest.raises(ValueError):
+        write_page(tmp_path / "x.html", Recording({"name": "x"}, []))
+    frame = Frame(0.0, np.zeros((2, 7), np.float32))
+    assert len(frame.packed()) == 24 + 4 * 14

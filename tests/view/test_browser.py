@@ -1,0 +1,277 @@
+"""The viewer as a person uses it, in Chromium without a display: `make view-test` installs what it needs."""
+
+import io
+import os
+import pathlib
+import shutil
+
+import numpy as np
+import pytest
+from playwright import sync_api
+
+import tarsus
+from tarsus.view.gallery import SCENES, open_scene
+from tarsus.view.page import record, write_page
+from tarsus.view.sources import ModelSource
+
+CHROMIUM = shutil.which("chromium")
+ROOT = pathlib.Path(__file__).parents[2]
+PATIENCE = 240_000  # ms; software rendering on a busy machine
+BALL = """<mujoco><option timestep='0.01'/><worldbody><geom type='plane' size='0 0 1'/>
+  <body name='ball' pos='0 0 2'><freejoint/><geom type='sphere' size='.3' mass='2' rgba='.8 .3 .2 1'/></body>
+  <body name='other' pos='2 0 1'><freejoint/><geom type='box' size='.3 .2 .1' mass='1'/></body></worldbody></mujoco>"""
+
+
+@pytest.fixture(scope="module")
+def browser():
+    flags = ["--use-angle=swiftshader", "--enable-unsafe-swiftshader"] + (["--no-sandbox"] if os.geteuid() == 0 else [])
+    with sync_api.sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=flags)
+        yield chromium
+        chromium.close()
+
+
+class Seat:
+    """A person at a page: what is wrong on the console and what the page asks for are written down."""
+
+    def __init__(self, browser, address, width=640, height=400, scheme="light"):
+        self.context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
+        self.page = self.context.new_page()
+        self.page.set_default_timeout(PATIENCE)
+        self.complaints, self.requests = [], []
+        self.page.on("console", lambda m: self.complaints.append(m.text) if m.type == "error" else None)
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("request", lambda r: self.requests.append(r.url))
+        self.page.goto(address, wait_until="commit")
+        self.page.wait_for_function("window.tarsus && window.tarsus.ready")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *unused):
+        self.context.close()
+        if kind is None:
+            assert self.complaints == []
+
+    def time(self):
+        return float(self.page.locator("#time").inner_text().split()[0])
+
+    def frames(self):
+        return self.page.evaluate("window.tarsus.frames")
+
+    def after_a_frame(self, act):
+        """Does something and waits for the next frame to be drawn."""
+        before, drawn = self.frames(), self.page.evaluate("window.tarsus.cost.drawn")
+        act()
+        self.page.wait_for_function("([f, d]) => window.tarsus.frames > f && window.tarsus.cost.drawn > d", arg=[before, drawn])
+
+    def picture(self):
+        from PIL import Image
+
+        return np.asarray(Image.open(io.BytesIO(self.page.screenshot())).convert("RGB"), float)
+
+    def pose(self, body):
+        return np.array(self.page.evaluate(f"Array.from(window.tarsus.stage.frame.poses.subarray({7 * body}, {7 * body + 3}))"))
+
+    def on_screen(self, body):
+        """Pixel of a body's centre."""
+        return self.page.evaluate("""(body) => { const { stage } = window.tarsus, f = stage.frameOf({ world: 0, body });
+          const v = stage.orbit.target.clone().setFromMatrixPosition(f).project(stage.camera), box = stage.canvas.getBoundingClientRect();
+          return [box.left + (v.x + 1) / 2 * box.width, box.top + (1 - v.y) / 2 * box.height]; }""", body)
+
+    def press(self, name):
+        self.page.get_by_role("button", name=name, exact=True).click()
+
+
+def play_pause_and_step(seat):
+    """What every page must do, live or out of a file."""
+    first = seat.picture()
+    assert first.std() > 5, "an empty picture"
+    seat.after_a_frame(lambda: seat.press("Play"))
+    before = seat.time()
+    seat.page.wait_for_function("([t]) => parseFloat(document.querySelector('#time').innerText) > t + 0.05", arg=[before])
+    seat.press("Pause")
+    seat.page.wait_for_function("document.querySelector('#play').innerText === 'Play'")
+    seat.page.wait_for_timeout(300)
+    paused = seat.time()
+    seat.page.wait_for_timeout(300)
+    assert seat.time() == paused
+    seat.after_a_frame(lambda: seat.press("Step back"))
+    seat.after_a_frame(lambda: seat.press("Step back"))
+    back = seat.page.evaluate("window.tarsus.stage.frame.time")
+    seat.after_a_frame(lambda: seat.press("Step forward"))
+    assert seat.page.evaluate("window.tarsus.stage.frame.time") > back
+    changed = np.abs(seat.picture() - first)
+    assert (changed > 8).mean() > 1e-4, "the picture does not change"
+
+
+def plots_are_drawn(seat):
+    for box in seat.page.locator("#plot-picks input").all():
+        box.set_checked(True)
+    seat.after_a_frame(lambda: seat.press("Step forward"))
+    plots = seat.page.locator("canvas.plot")
+    assert plots.count() == seat.page.locator("#plot-picks input").count() > 0
+    inked = seat.page.evaluate("""() => [...document.querySelectorAll('canvas.plot')].map((c) =>
+      c.getContext('2d').getImageData(0, 0, c.width, c.height).data.some((x) => x > 0))""")
+    assert all(inked)
+
+
+@pytest.mark.parametrize("name", SCENES)
+def test_gallery_scenes_play(browser, name, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    with tarsus.Viewer(open_scene(name), playing=False) as viewer:
+        viewer.start()
+        with Seat(browser, viewer.url) as seat:
+            play_pause_and_step(seat)
+            plots_are_drawn(seat)
+
+
+@pytest.fixture
+def ball():
+    source = ModelSource(tarsus.Model.from_xml_string(BALL), contacts=False, dt=0.01)
+    source.control("gravity", 0.0)
+    with tarsus.Viewer(source, playing=False) as viewer:
+        yield viewer.start()
+
+
+def test_a_drag_pushes_a_body_and_no_other(browser, ball):
+    with Seat(browser, ball.url, 1000, 600) as seat:
+        seat.press("Play")
+        start, other = seat.pose(1), seat.pose(2)
+        x, y = seat.on_screen(1)
+        seat.page.mouse.move(x, y)
+        seat.page.mouse.down()
+        seat.page.mouse.move(x - 120, y - 60, steps=4)
+        seat.page.wait_for_function("([z]) => window.tarsus.stage.frame.poses[9] > z + 0.1", arg=[start[2]])
+        seat.page.mouse.up()
+        assert np.linalg.norm(seat.pose(1) - start) > 0.1
+        assert np.allclose(seat.pose(2), other, atol=1e-5)
+
+
+def test_a_drag_beside_the_bodies_turns_the_camera(browser, ball):
+    with Seat(browser, ball.url, 1000, 600) as seat:
+        camera = "window.tarsus.stage.camera.position.toArray()"
+        before, start = np.array(seat.page.evaluate(camera)), seat.pose(1)
+        seat.page.mouse.move(30, 300)
+        seat.page.mouse.down()
+        seat.page.mouse.move(160, 300, steps=4)
+        seat.page.mouse.up()
+        assert np.linalg.norm(np.array(seat.page.evaluate(camera)) - before) > 0.1
+        assert np.allclose(seat.pose(1), start)
+
+
+def test_a_slider_has_its_effect(browser, ball):
+    with Seat(browser, ball.url, 1000, 700) as seat:
+        seat.page.get_by_text("Controls").click()
+        slider = seat.page.locator("input[data-control=gravity]")
+        slider.evaluate("(s) => { s.value = 2; s.dispatchEvent(new Event('input')); }")
+        start = seat.pose(1)
+        for _ in range(10):
+            seat.after_a_frame(lambda: seat.press("Step forward"))
+        # Ten steps of 0.01 s at 2 g, semi-implicit: 2 g dt² (1 + 2 + … + 10).
+        assert start[2] - seat.pose(1)[2] == pytest.approx(2 * 9.81 * 1e-4 * 55, rel=1e-4)
+
+
+def test_by_keyboard_alone(browser, ball):
+    with Seat(browser, ball.url, 1000, 700) as seat:
+        keys = seat.page.keyboard
+        seat.after_a_frame(lambda: keys.press("ArrowRight"))
+        assert seat.time() == pytest.approx(0.01)
+        seat.after_a_frame(lambda: keys.press("ArrowLeft"))
+        assert seat.time() == 0
+        seat.after_a_frame(lambda: keys.press("Space"))
+        keys.press("Space")
+        seat.page.wait_for_function("document.querySelector('#play').innerText === 'Play'")
+        seen = []
+        for _ in range(12):
+            keys.press("Tab")
+            seen.append(seat.page.evaluate("document.activeElement.id"))
+            ring = seat.page.evaluate("""() => { const s = getComputedStyle(document.activeElement);
+              return s.outlineStyle !== 'none' || s.boxShadow !== 'none'; }""")
+            assert ring, f"{seen[-1]} does not show that it has the focus"
+        assert {"play", "back", "forward", "reset", "speed", "menu"} <= set(seen)
+        # A push without a mouse.
+        seat.page.get_by_text("Push a body").focus()
+        keys.press("Enter")
+        seat.page.get_by_role("button", name="Push along +z").focus()
+        start = seat.pose(1)
+        seat.page.evaluate("window.tarsus.source.play()")
+        keys.press("Enter")
+        seat.page.wait_for_function("([z]) => window.tarsus.stage.frame.poses[9] > z + 0.05", arg=[start[2]])
+
+
+def contrast(a, b):
+    def luminance(colour):
+        c = np.array(colour[:3]) / 255
+        return np.where(c <= 0.04045, c / 12.92, ((c + 0.055) / 1.055) ** 2.4) @ [0.2126, 0.7152, 0.0722]
+
+    low, high = sorted((luminance(a), luminance(b)))
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width, height", [(1280, 720), (390, 844)])
+def test_it_fits_and_can_be_read(browser, ball, scheme, width, height):
+    with Seat(browser, ball.url, width, height, scheme) as seat:
+        if width < 640:
+            assert not seat.page.locator("#panel").is_visible()  # the scene first
+            seat.press("Panel")
+        assert seat.page.evaluate("document.documentElement.scrollWidth") <= width
+        for name in ("play", "back", "forward", "reset", "seek", "speed", "menu", "panel"):
+            box = seat.page.locator(f"#{name}").bounding_box()
+            assert box["x"] >= 0 and box["x"] + box["width"] <= width and box["y"] + box["height"] <= height, name
+        for name in ("play", "title"):
+            ink, paper = seat.page.evaluate("""(id) => { const numbers = (s) => s.match(/[\\d.]+/g).map(Number);
+              let e = document.getElementById(id), ink = numbers(getComputedStyle(e).color), paper;
+              do { paper = numbers(getComputedStyle(e).backgroundColor); e = e.parentElement; } while (e && paper[3] === 0);
+              return [ink, paper]; }""", name)
+            assert contrast(ink, paper) > 4.5, (name, ink, paper)
+        assert seat.picture().std() > 5
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    path = tmp_path_factory.mktemp("page") / "walk.html"
+    folder = os.getcwd()
+    os.chdir(ROOT)
+    try:
+        write_page(path, record(open_scene("walk"), 2.0))
+    finally:
+        os.chdir(folder)
+    return path
+
+
+def test_an_exported_page_plays_from_disk_without_a_network(browser, exported):
+    with Seat(browser, exported.as_uri() + "#paused") as seat:
+        play_pause_and_step(seat)
+        plots_are_drawn(seat)
+        seek = seat.page.locator("#seek")
+        seat.after_a_frame(lambda: seek.evaluate("(s) => { s.value = 1.5; s.dispatchEvent(new Event('input')); }"))
+        assert abs(seat.time() - 1.5) < 0.05
+        ghost = seat.page.get_by_label("reference (ghost)")
+        with_ghost = seat.picture()
+        ghost.set_checked(False)
+        seat.page.wait_for_timeout(500)
+        assert np.abs(seat.picture() - with_ghost).max() > 8
+        assert seat.requests == [exported.as_uri() + "#paused"] or all(r.startswith(("file:", "data:")) for r in seat.requests)
+
+
+def test_a_picture_and_a_film(exported, tmp_path):
+    from PIL import Image
+
+    from tarsus.view.capture import screenshot
+
+    screenshot(exported, tmp_path / "walk.png", time=1.0, width=320, height=180)
+    with Image.open(tmp_path / "walk.png") as image:
+        assert image.size == (320, 180) and np.asarray(image.convert("RGB"), float).std() > 5
+
+
+def test_a_film_has_its_frames(exported, tmp_path):
+    import subprocess
+
+    from tarsus.view.capture import video
+
+    assert video(exported, tmp_path / "walk.mp4", fps=5, width=320, height=180) == 10
+    found = subprocess.run(["ffprobe", "-v", "error", "-count_frames", "-show_entries", "stream=nb_read_frames,width,height", "-of",
+                            "csv=p=0", tmp_path / "walk.mp4"], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "320,180,10"
