@@ -35,7 +35,8 @@ class Seat:
     """A person at a page: what is wrong on the console and what the page asks for are written down."""
 
     def __init__(self, browser, address, width=640, height=400, scheme="light"):
-        self.context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
+        # The page forbids eval, which Playwright waits by.
+        self.context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme, bypass_csp=True)
         self.page = self.context.new_page()
         self.page.set_default_timeout(PATIENCE)
         self.complaints, self.requests = [], []
