@@ -25,7 +25,8 @@ struct Run {
   double restitution = 0;
   std::optional<double> given_dt;
   double dt = 1.0 / 30, duration = 10, start = 0;
-  bool use_float = false, stiff = false, json = false, quiet = false, no_record = false;
+  bool free_root = false, partial = false, use_float = false, stiff = false, json = false, quiet = false,
+       no_record = false;
   ReadOptions options;
 
   bool with_contacts = false, with_loops = false;
@@ -40,6 +41,7 @@ struct Run {
   /// Options that would do nothing.
   void check() const {
     const auto refuse = [](const char* option, const char* expected) { throw ValueError(option, "given", expected); };
+    if (!driven() && free_root) refuse("--free-root", "drives to act on: --clip or --gains beside it");
     if (!driven() && stiff) refuse("--stiff", "drives to act on: --clip or --gains beside it");
     if (!driven() && !force_limit.empty()) refuse("--force-limit", "drives to act on: --clip or --gains beside it");
     if (stiff && integrator == "rk4") refuse("--stiff", "--integrator euler: rk4 takes every force explicitly");
@@ -56,6 +58,14 @@ ClipBinding bind_clip(const Run& run, const Model& model) {
   if (!run.mapping.empty()) mapping = read_clip_mapping(run.mapping);
   const MotionClip clip = read_clip(run.clip, mapping ? &*mapping : nullptr);
   const ClipBinding binding = bind(model, clip, mapping ? *mapping : choose_clip_mapping(model, clip));
+  const int driven = int(binding.driven().size());
+  if (2 * driven < model.njoint() && !run.partial) {
+    throw InputError(
+        Location{run.clip, 0, 0, {}},
+        fmt::format("the mapping {} drives {} of {} joints of {}: too few to be what was meant. tarsus map {} "
+                    "{} shows what fits; --mapping names another, --partial runs this one",
+                    binding.mapping_name(), driven, model.njoint(), run.model, run.clip, run.model));
+  }
   if (!run.quiet && !run.json) {
     for (const Diagnostic& d : binding.diagnostics()) {
       if (d.severity == Severity::warning) fmt::print(stderr, "{}\n", d.text());
@@ -78,6 +88,15 @@ void limit_forces(const std::string& text, const Model& model, Drives& drives) {
   }
 }
 
+/// Free joints without drives: nothing holds the character from outside.
+void let_roots_go(const Model& model, Drives& drives) {
+  for (const Joint& joint : model.joints) {
+    if (joint.type != JointType::free) continue;
+    std::fill_n(drives.kp.begin() + joint.qvel, 6, 0.0);
+    std::fill_n(drives.kd.begin() + joint.qvel, 6, 0.0);
+  }
+}
+
 std::string default_out(const Run& run) {
   const auto stem = [](const std::string& path) { return std::filesystem::path(path).stem().string(); };
   return "out/" + stem(run.model) + (run.clip.empty() ? "" : "_" + stem(run.clip)) + ".npz";
@@ -87,7 +106,8 @@ nlohmann::json to_json(const Energy& e) {
   return {{"kinetic", e.kinetic}, {"potential", e.potential}, {"spring", e.spring}, {"total", e.total()}};
 }
 
-nlohmann::json to_json(const Run& run, const TrackReport& r, const std::string& out) {
+nlohmann::json to_json(const Run& run, const TrackReport& r, const std::string& out, const ClipBinding* clip,
+                       int joints) {
   nlohmann::json json{{"status", name(r.status)},
                       {"steps", r.steps},
                       {"dt", run.dt},
@@ -95,6 +115,7 @@ nlohmann::json to_json(const Run& run, const TrackReport& r, const std::string& 
                       {"steps_per_second", r.steps_per_second()},
                       {"energy", to_json(r.energy)},
                       {"nan", r.nan}};
+  if (clip) json["clip"] = {{"mapping", clip->mapping_name()}, {"driven", clip->driven().size()}, {"joints", joints}};
   if (run.driven()) json["tracking_error_m"] = {{"mean", r.error_mean}, {"max", r.error_max}};
   if (run.with_contacts) {
     json["contacts"] = {{"touching_max", r.contacts_max},
@@ -109,9 +130,11 @@ nlohmann::json to_json(const Run& run, const TrackReport& r, const std::string& 
   return json;
 }
 
-void print_table(const Run& run, const TrackReport& r, const std::string& out) {
+void print_table(const Run& run, const TrackReport& r, const std::string& out, const ClipBinding* clip, int joints) {
   const auto row = [](const char* what, const std::string& value) { fmt::print("  {:<22}{}\n", what, value); };
   row("status", name(r.status));
+  if (clip)
+    row("clip", fmt::format("drives {} of {} joints by {}", clip->driven().size(), joints, clip->mapping_name()));
   row("steps", fmt::format("{} of {:.6g} s", r.steps, run.dt));
   row("time", fmt::format("{:.4f} s", r.seconds));
   row("steps/s", fmt::format("{:.0f}", r.steps_per_second()));
@@ -207,6 +230,7 @@ void execute(Run run) {
                   : clip             ? Drives::uniform(model)
                                      : Drives::none(model);
   drives.stiff = run.stiff;
+  if (run.free_root) let_roots_go(model, drives);
   if (!run.force_limit.empty()) limit_forces(run.force_limit, model, drives);
 
   if (run.with_contacts && !run.quiet && !run.json) {
@@ -234,9 +258,9 @@ void execute(Run run) {
   }
   if (page) page->write(run.page, page_template());
   if (run.json)
-    print_json(to_json(run, report, out));
+    print_json(to_json(run, report, out, clip ? &*clip : nullptr, model.njoint()));
   else
-    print_table(run, report, out);
+    print_table(run, report, out, clip ? &*clip : nullptr, model.njoint());
   if (report.status != WorldStatus::ok) {
     fmt::print(stderr, "the simulation stopped after step {}: {}: {}\n", report.steps, name(report.status),
                meaning(report.status));
@@ -262,6 +286,9 @@ void add_options(CLI::App& command, Run& run) {
   command.add_option("--duration", run.duration, "Simulated time [s], to the nearest whole number of steps")
       ->capture_default_str();
   command.add_option("--start", run.start, "Clip time to start at [s]")->needs("--clip")->capture_default_str();
+  command.add_flag("--free-root", run.free_root, "No drive on a free root: nothing holds the character from outside");
+  command.add_flag("--partial", run.partial, "Follow the clip although it drives under half of the joints")
+      ->needs("--clip");
   command
       .add_option(
           "--gains", run.gains,
@@ -313,7 +340,11 @@ void add_run_command(CLI::App& app) {
   add_read_options(*command, run->options);
   command->footer(
       "The tracking error is the distance between each body's centre of mass and where the clip (or the pose to hold) "
-      "has it, over all\nbodies and steps. "
+      "has it, over all\nbodies and steps. With a clip the drive of a free root holds the character from outside, as a "
+      "hand would: it cannot fall.\n--free-root lets go: with --contacts on it then stands on its feet alone, and most "
+      "motions "
+      "fall within a second or two, because\nno controller keeps their balance.\nA clip of another skeleton is "
+      "retargeted (tarsus map). "
       "Time is that of sampling the clip and stepping, without measuring and recording. Exit status 3: the simulation "
       "failed.\n\n"
       "  tarsus run models/humanoid.xml --clip models/clips/humanoid_walk.json --dt 0.0333333\n"

@@ -7,6 +7,7 @@
 
 #include "control/clip_numbers.hpp"
 #include "tarsus/control/clip.hpp"
+#include "tarsus/control/retarget.hpp"
 
 namespace tarsus {
 namespace {
@@ -34,7 +35,20 @@ std::string listed(const List& list, NameOf name_of) {
   return text.empty() ? "none" : text;
 }
 
+int find_labelled(const Model& model, const std::string& label) {
+  if (label.empty()) return -1;
+  for (int j = 0; label[0] == '#' && j < model.njoint(); ++j) {
+    if (joint_label(model, j) == label) return j;
+  }
+  return model.find_joint(label);
+}
+
 }  // namespace
+
+std::string joint_label(const Model& model, int joint) {
+  const std::string& name = model.joints[std::size_t(joint)].name;
+  return name.empty() ? fmt::format("#{}", joint) : name;
+}
 
 /// Fills a ClipBinding. One use.
 class ClipBinder {
@@ -117,7 +131,7 @@ class ClipBinder {
   }
 
   void plan(const JointMapping& item) {
-    const int index = model_.find_joint(item.joint);
+    const int index = find_labelled(model_, item.joint);
     if (index < 0) {
       error(item.where, fmt::format("model '{}' has no joint '{}'; its joints: {}", model_.name, item.joint,
                                     listed(model_.joints, [](const Joint& j) { return j.name; })));
@@ -476,17 +490,25 @@ class ClipBinder {
 };
 
 ClipBinding bind(const Model& model, const MotionClip& clip, const ClipMapping& mapping) {
-  return ClipBinder(model, clip, mapping).run();
+  if (mapping.points.empty()) return ClipBinder(model, clip, mapping).run();
+  const auto [moved, report] = retarget(model, clip, mapping);
+  ClipMapping same = identity_mapping(model, moved);
+  same.name = mapping.name, same.file = mapping.file;
+  ClipBinding out = ClipBinder(model, moved, same).run();
+  out.diagnostics_.push_back({Severity::note, Location{clip.file, 0, 0, {}}, text(report)});
+  return out;
 }
 
 ClipMapping identity_mapping(const Model& model, const MotionClip& clip) {
   ClipMapping mapping;
   mapping.name = "identity", mapping.file = clip.file;
-  for (const Joint& joint : model.joints) {
+  for (int j = 0; j < model.njoint(); ++j) {
+    const Joint& joint = model.joints[std::size_t(j)];
+    const std::string name = joint_label(model, j);
     JointMapping item;
-    item.joint = joint.name, item.where = joint.where;
-    if (clip.find(joint.name)) item.from = {joint.name};
-    if (joint.type == JointType::free && clip.find(joint.name + ".position")) item.position = joint.name + ".position";
+    item.joint = name, item.where = joint.where;
+    if (clip.find(name)) item.from = {name};
+    if (joint.type == JointType::free && clip.find(name + ".position")) item.position = name + ".position";
     if (!item.from.empty() || !item.position.empty()) mapping.joints.push_back(std::move(item));
   }
   return mapping;
@@ -495,10 +517,16 @@ ClipMapping identity_mapping(const Model& model, const MotionClip& clip) {
 bool fits(const ClipMapping& mapping, const Model& model, const MotionClip& clip) {
   if (!mapping.format.empty() && mapping.format != clip.format) return false;
   const auto known = [&](const std::string& channel) { return clip.find(channel) != nullptr; };
-  return std::all_of(mapping.joints.begin(), mapping.joints.end(), [&](const JointMapping& item) {
-    return model.find_joint(item.joint) >= 0 && std::all_of(item.from.begin(), item.from.end(), known) &&
-           (item.position.empty() || known(item.position));
+  const auto has_bone = [&](const PointMapping& p) {
+    return std::any_of(clip.skeleton.begin(), clip.skeleton.end(), [&](const ClipBone& b) { return b.name == p.from; });
+  };
+  const bool points_fit = std::all_of(mapping.points.begin(), mapping.points.end(), [&](const PointMapping& p) {
+    return model.find_body(p.body) >= 0 && has_bone(p);
   });
+  return points_fit && std::all_of(mapping.joints.begin(), mapping.joints.end(), [&](const JointMapping& item) {
+           return find_labelled(model, item.joint) >= 0 && std::all_of(item.from.begin(), item.from.end(), known) &&
+                  (item.position.empty() || known(item.position));
+         });
 }
 
 }  // namespace tarsus

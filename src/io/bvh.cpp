@@ -25,6 +25,7 @@ struct Column {
 
 struct BvhJoint {
   std::string name;
+  int parent = -1;
   Vec3d offset{0, 0, 0};
   std::vector<Column> columns;
   bool has_channels = false;
@@ -45,6 +46,7 @@ class BvhReader {
     expect("ROOT");
     hierarchy();
     make_channels();
+    make_skeleton();
     motion();
     clean_clip(clip_, [&](int frame, int) {
       return Location{clip_.file, frame < 0 ? 0 : row_lines_[frame], 0,
@@ -115,10 +117,12 @@ class BvhReader {
       } else if (key == "OFFSET") {
         const Vec3d offset{number("OFFSET"), number("OFFSET"), number("OFFSET")};
         if (joint >= 0) joints_[joint].offset = offset;
+        if (joint < 0) ends_.emplace_back(open[open.size() - 2], offset);
       } else if (key == "CHANNELS" && joint >= 0) {
         channels(joints_[joint]);
       } else if (key == "JOINT" && joint >= 0) {
         open.push_back(begin_joint());
+        joints_.back().parent = joint;
       } else if (key == "End" && joint >= 0) {
         rest_of_line();
         expect("{");
@@ -177,6 +181,14 @@ class BvhReader {
       row_width_ += joint.columns.size();
     }
     if (row_width_ == 0) fail("no joint has a channel");
+  }
+  void make_skeleton() {
+    for (const BvhJoint& joint : joints_) clip_.skeleton.push_back({joint.name, joint.parent, joint.offset});
+    for (const auto& [parent, offset] : ends_) {
+      std::string name = joints_[parent].name + "_end";
+      while (!names_.insert(name).second) name += "_end";
+      clip_.skeleton.push_back({name, parent, offset});
+    }
   }
   int add_channel(const std::string& name, ChannelKind kind) {
     ClipChannel channel;
@@ -288,6 +300,7 @@ class BvhReader {
   std::size_t at_ = 0, line_start_ = 0;
   int line_ = 1, token_line_ = 1, token_column_ = 1;
   std::vector<BvhJoint> joints_;
+  std::vector<std::pair<int, Vec3d>> ends_;  ///< End Sites: the joint that they end, and OFFSET
   std::set<std::string> names_;
   std::size_t row_width_ = 0;
   std::vector<double> scratch_;

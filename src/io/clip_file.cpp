@@ -112,20 +112,6 @@ std::string_view beginning(std::string_view text) {
   return trimmed(text.substr(0, 4096)).substr(0, 9);
 }
 
-std::string json_string(const std::string& text) {
-  std::string out = "\"";
-  for (char c : text) {
-    if (c == '"' || c == '\\') {
-      out += '\\', out += c;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      out += fmt::format("\\u{:04x}", int(c));
-    } else {
-      out += c;
-    }
-  }
-  return out + "\"";
-}
-
 std::string joined(const double* from, std::size_t count) {
   std::string out = "[";
   for (std::size_t i = 0; i < count; ++i) out += fmt::format("{}{}", i ? ", " : "", from[i]);

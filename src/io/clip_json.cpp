@@ -10,6 +10,20 @@ namespace tarsus {
 
 std::string stem(const std::string& file) { return std::filesystem::path(file).stem().string(); }
 
+std::string json_string(const std::string& text) {
+  std::string out = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\') {
+      out += '\\', out += c;
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      out += fmt::format("\\u{:04x}", int(c));
+    } else {
+      out += c;
+    }
+  }
+  return out + "\"";
+}
+
 bool read_axis(JsonObject& object, std::string_view key, Vec3d& out) {
   std::string text;
   if (!object.read(key, text)) return false;

@@ -13,6 +13,8 @@ bool read_axis(JsonObject& object, std::string_view key, Vec3d& out);
 /// An array of {"name", "kind", "axis"?}: sets columns one after the other. @return their total width
 int read_channels(const JsonDocument& document, const JsonValue& value, const std::string& path, DiagnosticSink& sink,
                   std::vector<ClipChannel>& out);
+/// Text in quotes, as JSON writes it.
+std::string json_string(const std::string& text);
 /// File name without folder and extension.
 std::string stem(const std::string& file);
 

@@ -7,6 +7,8 @@
 #include <cstdlib>
 
 #include "clip_json.hpp"
+#include "tarsus/control/retarget.hpp"
+#include "tarsus/io/text_number.hpp"
 #include "tarsus/io/xml.hpp"
 
 namespace tarsus {
@@ -33,13 +35,15 @@ class MappingReader {
     if (const JsonValue* source = top.get("source")) read_source(*source);
     if (top.read("scale", out_.scale) && out_.scale == 0) top.fault(*top.get("scale"), "scale", "a scale of 0");
     if (std::vector<double> v; top.read("offset", v, 3)) out_.offset = {v[0], v[1], v[2]};
-    if (const JsonValue* joints = top.get("joints")) {
-      read_joints(*joints);
-    } else {
-      sink_.add(Severity::error, document_.where(document_.root()), "there are no \"joints\"");
+    const JsonValue *joints = top.get("joints"), *points = top.get("points");
+    if (joints && points) top.fault(*points, "points", "\"joints\" and \"points\" exclude each other");
+    if (joints) read_joints(*joints);
+    if (points) read_points(*points);
+    if (!joints && !points) {
+      sink_.add(Severity::error, document_.where(document_.root()), "there are no \"joints\" and no \"points\"");
     }
     top.read("ignore", out_.ignore);
-    top.done(Severity::error, "format, version, name, comment, source, scale, offset, joints, ignore");
+    top.done(Severity::error, "format, version, name, comment, source, scale, offset, joints, points, ignore");
     sink_.throw_if_failed();
     return std::move(out_);
   }
@@ -86,6 +90,28 @@ class MappingReader {
       }
       item.done(Severity::error, "from, position, pre, post, axis, sign, offset");
       out_.joints.push_back(std::move(joint));
+    }
+  }
+
+  void read_points(const JsonValue& value) {
+    JsonObject points(document_, value, "points", sink_);
+    for (std::size_t i = 0; i < value.keys.size(); ++i) {
+      const std::string path = points.path(value.keys[i]);
+      JsonObject item(document_, value.items[i], path, sink_);
+      PointMapping point;
+      point.point = value.keys[i];
+      point.where = document_.where(value.items[i], path);
+      const std::vector<std::string>& known = skeleton_points();
+      if (std::find(known.begin(), known.end(), point.point) == known.end()) {
+        std::string all;
+        for (const std::string& name : known) all += (all.empty() ? "" : ", ") + name;
+        sink_.add(Severity::error, point.where, fmt::format("{} is not one of {}", quote(point.point), all));
+      }
+      if (!item.read("from", point.from) || !item.read("body", point.body))
+        sink_.add(Severity::error, point.where, "a point needs \"from\", a joint of the clip's skeleton, and \"body\"");
+      item.read("tip", point.tip), item.read("sure", point.sure);
+      item.done(Severity::error, "from, body, tip, sure");
+      out_.points.push_back(std::move(point));
     }
   }
 
@@ -183,6 +209,7 @@ ClipMapping choose_clip_mapping(const Model& model, const MotionClip& clip,
   const bool usable = same_names.joints.size() > (model.joints.size() > 1 ? 1 : 0);
   if (clip.format == "tarsus" && usable) return same_names;
   std::string tried;
+  Diagnostics why;
   for (const std::filesystem::path& folder : folders) {
     for (const std::filesystem::path& file : mapping_files(folder)) {
       tried += " " + file.string();
@@ -194,11 +221,33 @@ ClipMapping choose_clip_mapping(const Model& model, const MotionClip& clip,
       }
     }
   }
+  if (!clip.skeleton.empty()) {
+    try {
+      return map_skeleton(model, clip);
+    } catch (const InputError& e) {
+      why = e.diagnostics();
+    }
+  }
   if (usable) return same_names;
+  const std::string reason = why.empty() ? names(model, clip) : why.front().message;
   throw InputError(
       Location{clip.file, 0, 0, {}},
       fmt::format("no mapping fits this clip (format '{}') and model '{}'; write a mapping file. Tried:{}. {}",
-                  clip.format, model.name, tried.empty() ? " none found" : tried, names(model, clip)));
+                  clip.format, model.name, tried.empty() ? " none found" : tried, reason));
+}
+
+std::string write_clip_mapping(const ClipMapping& mapping) {
+  std::string out =
+      fmt::format("{{\"format\": \"tarsus-clip-mapping\", \"version\": 1, \"name\": {},\n", json_string(mapping.name));
+  if (!mapping.format.empty()) out += fmt::format(" \"source\": {{\"format\": {}}},\n", json_string(mapping.format));
+  out += " \"points\": {\n";
+  for (std::size_t i = 0; i < mapping.points.size(); ++i) {
+    const PointMapping& p = mapping.points[i];
+    out += fmt::format("  {}: {{\"from\": {}, \"body\": {}{}, \"sure\": {:.3g}}}{}\n", json_string(p.point),
+                       json_string(p.from), json_string(p.body), p.tip ? ", \"tip\": true" : "", p.sure,
+                       i + 1 < mapping.points.size() ? "," : "");
+  }
+  return out + " }}\n";
 }
 
 }  // namespace tarsus

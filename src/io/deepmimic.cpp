@@ -85,6 +85,25 @@ Layout custom(std::span<const ClipChannel> channels) {
   return layout;
 }
 
+/// The joints of DeepMimic's humanoid3d character, right to +z, with the ends of its head and feet.
+std::vector<ClipBone> humanoid3d_skeleton() {
+  std::vector<ClipBone> bones = {{"root", -1, {0, 0, 0}},
+                                 {"chest", 0, {0, 0.236151, 0}},
+                                 {"neck", 1, {0, 0.223894, 0}},
+                                 {"head", 2, {0, 0.175, 0}}};
+  for (const auto& [side, z] : {std::pair<std::string, double>("right_", 1), {"left_", -1}}) {
+    const int first = int(bones.size());
+    bones.push_back({side + "hip", 0, {0, 0, 0.084887 * z}});
+    bones.push_back({side + "knee", first, {0, -0.421546, 0}});
+    bones.push_back({side + "ankle", first + 1, {0, -0.40987, 0}});
+    bones.push_back({side + "toe", first + 2, {0.1335, -0.0225, 0}});
+    bones.push_back({side + "shoulder", 1, {-0.02405, 0.2435, 0.18311 * z}});
+    bones.push_back({side + "elbow", first + 4, {0, -0.274788, 0}});
+    bones.push_back({side + "wrist", first + 5, {0, -0.258947, 0}});
+  }
+  return bones;
+}
+
 class DeepMimicReader {
  public:
   DeepMimicReader(const JsonDocument& document, const std::string& name, std::span<const ClipChannel> layout)
@@ -185,6 +204,7 @@ class DeepMimicReader {
   void fill(int lead) {
     clip_.format = layout_.format, clip_.channels = layout_.channels, clip_.width = layout_.width;
     clip_.up = layout_.up, clip_.forward = layout_.forward;
+    if (layout_.format == "humanoid3d") clip_.skeleton = humanoid3d_skeleton();
     const int count = int(rows_->items.size());
     clip_.values.reserve(std::size_t(count) * clip_.width);
     double time = 0;

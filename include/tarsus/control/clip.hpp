@@ -43,6 +43,13 @@ struct ClipChannel {
   Vec3d axis{0, 0, 0};  ///< of an angle or a translation, source axes; zero: unknown, the target joint's own
 };
 
+/// A joint of the source's skeleton, with the channels of its name. Parents come first.
+struct ClipBone {
+  std::string name;
+  int parent = -1;
+  Vec3d offset{0, 0, 0};  ///< from the parent's joint, in the parent's axes at rest [source units]
+};
+
 struct MotionClip {
   std::string name;    ///< for people: the file's stem, or what the file says
   std::string format;  ///< layout that the reader recognised: "humanoid3d", "dog3d", "quadruped12", "bvh", "tarsus"
@@ -51,6 +58,7 @@ struct MotionClip {
   bool cycle_position = true;           ///< looping moves the root on by one cycle's horizontal displacement
   bool cycle_heading = true;            ///< and by one cycle's turn about the vertical
   Vec3d up{0, 0, 1}, forward{1, 0, 0};  ///< of the source's axes, unit, perpendicular
+  std::vector<ClipBone> skeleton;       ///< empty if the file does not say
   std::vector<ClipChannel> channels;
   int width = 0;               ///< numbers in a frame
   std::vector<double> times;   ///< [nframe] seconds, times[0] = 0, increasing
@@ -85,6 +93,16 @@ struct JointMapping {
   Location where;
 };
 
+/// A point of the source's skeleton and the model's that belongs to it; retarget.hpp.
+struct PointMapping {
+  std::string point;  ///< one of skeleton_points()
+  std::string from;   ///< bone of the source
+  std::string body;   ///< of the model: the anchor of its first joint, or
+  bool tip = false;   ///< the far end of its shapes
+  double sure = 1;    ///< 0 to 1
+  Location where;
+};
+
 struct ClipMapping {
   std::string name, file;
   std::string format;                ///< clip format that it is for; empty: any
@@ -92,9 +110,13 @@ struct ClipMapping {
   double scale = 1;                  ///< on positions and translations
   Vec3d offset{0, 0, 0};             ///< added to free joints' positions, target axes [m]
   std::vector<JointMapping> joints;
-  std::vector<std::string> ignore;  ///< source channels left out on purpose
-  std::vector<ClipChannel> layout;  ///< columns of files that do not name them (DeepMimic); empty: a known one
+  std::vector<PointMapping> points;  ///< if there are some, the motion is retargeted, and `joints` is not used
+  std::vector<std::string> ignore;   ///< source channels left out on purpose
+  std::vector<ClipChannel> layout;   ///< columns of files that do not name them (DeepMimic); empty: a known one
 };
+
+/// The joint's name; "#N" with its number for one without a name. Mappings use these.
+std::string joint_label(const Model& model, int joint);
 
 /// Joints that have the name of a channel, driven by it (and a free joint's position by "NAME.position").
 ClipMapping identity_mapping(const Model& model, const MotionClip& clip);

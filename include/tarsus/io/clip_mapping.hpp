@@ -9,6 +9,10 @@
 //               "left_knee":  {"from": "left_knee", "axis": [0, 1, 0], "sign": 1, "offset": 0}},
 //    "ignore": ["left_wrist"]}
 //
+// or, instead of "joints", what belongs together of two skeletons (retarget.hpp):
+//
+//    "points": {"left_knee": {"from": "LeftLeg", "body": "left_shin", "sure": 1}, …}
+//
 // ROTATION is {"quaternion": [w, x, y, z]}, {"axis": [x, y, z], "degrees": d}, or an array of these, composed in order.
 #pragma once
 
@@ -31,12 +35,16 @@ std::vector<std::filesystem::path> mapping_folders(const Model& model);
 
 /// The mapping to use when none is named: for a clip of our own kind whose channels have the joints' names, those
 /// names; else the first file in `folders` (by name) that is for the clip's format and whose channels and joints all
-/// exist; else again equal names. Files that cannot be read are passed over with a warning in `skipped`.
+/// exist; else, for a clip that says what its skeleton is, that of map_skeleton(); else again equal names.
+/// Files that cannot be read are passed over with a warning in `skipped`.
 /// @throws InputError when nothing fits, saying what was tried, with the clip's channels and the model's joints
 ClipMapping choose_clip_mapping(const Model& model, const MotionClip& clip,
                                 const std::vector<std::filesystem::path>& folders, Diagnostics* skipped = nullptr);
 inline ClipMapping choose_clip_mapping(const Model& model, const MotionClip& clip) {
   return choose_clip_mapping(model, clip, mapping_folders(model));
 }
+
+/// A mapping with points as a file; reading it back gives the same mapping.
+std::string write_clip_mapping(const ClipMapping& mapping);
 
 }  // namespace tarsus

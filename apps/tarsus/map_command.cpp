@@ -1,0 +1,91 @@
+// tarsus map: what of a clip's skeleton belongs to what of a model, and how well the motion fits.
+#include <fmt/core.h>
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+
+#include "command.hpp"
+#include "tarsus/control/retarget.hpp"
+#include "tarsus/io/clip_file.hpp"
+#include "tarsus/io/clip_mapping.hpp"
+
+namespace tarsus::app {
+
+namespace {
+
+struct Map {
+  std::string clip, model, mapping, out, clip_out;
+  bool json = false;
+  ReadOptions options;
+};
+
+void write_file(const std::string& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  if (!file.flush()) throw Error(path + ": cannot be written");
+}
+
+nlohmann::json to_json(const ClipMapping& mapping, const RetargetReport& r, const MotionClip& moved,
+                       const Model& model) {
+  nlohmann::json points = nlohmann::json::object();
+  for (const PointMapping& p : mapping.points)
+    points[p.point] = {{"from", p.from}, {"body", p.body}, {"tip", p.tip}, {"sure", p.sure}};
+  int driven = 0;
+  for (int j = 0; j < model.njoint(); ++j) driven += moved.find(joint_label(model, j)) != nullptr;
+  return {{"confidence", confidence(mapping)},
+          {"driven", driven},
+          {"joints", model.njoint()},
+          {"points", points},
+          {"scale", r.scale},
+          {"direction_error_degrees",
+           {{"mean", r.direction_error * 180 / kPi}, {"worst", r.direction_worst * 180 / kPi}, {"segment", r.worst}}},
+          {"stances", r.stances},
+          {"slide_m", {{"mean", r.slide_mean}, {"max", r.slide_max}}},
+          {"sink_m", r.sink_max}};
+}
+
+void execute(const Map& map) {
+  const Model model = load_model(map.model, map.options, map.json);
+  const MotionClip clip = read_clip(map.clip);
+  const ClipMapping mapping = map.mapping.empty() ? map_skeleton(model, clip) : read_clip_mapping(map.mapping);
+  if (mapping.points.empty()) throw ValueError("--mapping", map.mapping, "a mapping with \"points\"");
+  const Retargeted moved = retarget(model, clip, mapping);
+  if (!map.out.empty()) write_file(map.out, write_clip_mapping(mapping));
+  if (!map.clip_out.empty()) write_file(map.clip_out, write_clip(moved.clip));
+  const nlohmann::json json = to_json(mapping, moved.report, moved.clip, model);
+  if (map.json) return print_json(json);
+  fmt::print("  {:<16}{:<28}{:<28}sure\n", "point", "of the clip", "of the model");
+  for (const PointMapping& p : mapping.points)
+    fmt::print("  {:<16}{:<28}{:<28}{:.2f}\n", p.point, p.from, p.body + (p.tip ? " (far end)" : ""), p.sure);
+  fmt::print("confidence {:.2f}; drives {} of {} joints\n{}\n", confidence(mapping), json["driven"].get<int>(),
+             model.njoint(), text(moved.report));
+  if (confidence(mapping) < 0.7)
+    fmt::print("not sure: look at the table, mend it in a file (--out), and give that to --mapping\n");
+}
+
+}  // namespace
+
+void add_map_command(CLI::App& app) {
+  auto map = std::make_shared<Map>();
+  CLI::App* command =
+      app.add_subcommand("map", "Find how a clip of another skeleton fits a humanoid model, and retarget it");
+  command->add_option("clip", map->clip, "BVH, DeepMimic's humanoid, or another clip with a skeleton")->required();
+  command->add_option("model", map->model, "MJCF or URDF file")->required();
+  command->add_option("--mapping", map->mapping, "Use this mapping file instead of finding one");
+  command->add_option("--out", map->out, "Mapping file to write (JSON), to mend by hand or to keep");
+  command->add_option("--clip-out", map->clip_out, "The retargeted motion, as a clip of ours for this model");
+  command->add_flag("--json", map->json, "One JSON object instead of the table");
+  add_read_options(*command, map->options);
+  command->footer(
+      "Hips, knees, ankles, shoulders and so on are found by the names that Mixamo, CMU, DAZ, LAFAN1, SMPL, Blender, "
+      "Unreal, MVN and\nBiovision use, else by where the limbs end. The motion is then fitted frame by frame: "
+      "directions "
+      "of bones, the model's own\nlengths, feet that neither slide nor sink.\n\n"
+      "  tarsus map walk.bvh models/humanoid.xml\n"
+      "  tarsus map walk.bvh models/humanoid.xml --out walk_map.json --clip-out walk.json\n"
+      "  tarsus run models/humanoid.xml --clip walk.bvh                       does the same by itself");
+  command->callback([map] { execute(*map); });
+}
+
+}  // namespace tarsus::app

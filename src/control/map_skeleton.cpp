@@ -1,0 +1,112 @@
+// Which joints of a clip's skeleton and which bodies of a model are the same point of a figure.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "control/figure.hpp"
+#include "control/skeleton.hpp"
+#include "tarsus/control/retarget.hpp"
+
+namespace tarsus {
+
+namespace {
+
+using Points = std::map<std::string, Vec3d>;
+
+std::vector<SkeletonNode> source_nodes(const MotionClip& clip, const std::vector<Vec3d>& positions) {
+  std::vector<SkeletonNode> nodes;
+  for (std::size_t i = 0; i < clip.skeleton.size(); ++i)
+    nodes.push_back({{clip.skeleton[i].name}, clip.skeleton[i].parent, positions[i]});
+  return nodes;
+}
+
+std::vector<Vec3d> rest_positions(const MotionClip& clip) {
+  std::vector<Vec3d> out;
+  for (const ClipBone& b : clip.skeleton)
+    out.push_back(b.parent < 0 ? Vec3d{0, 0, 0} : out[std::size_t(b.parent)] + b.offset);
+  return out;
+}
+
+std::string names_of(const std::vector<SkeletonNode>& nodes) {
+  std::string out;
+  for (std::size_t i = 0; i < nodes.size() && i < 80; ++i)
+    out += (i ? ", " : "") + (nodes[i].names.empty() ? std::string("?") : nodes[i].names[0]);
+  return out;
+}
+
+/// How alike left and right are in length, 0 to 1.
+double symmetry(const Points& p) {
+  double least = 1;
+  for (const auto& [a, b] : {std::pair<std::string, std::string>("hip", "knee"),
+                             {"knee", "ankle"},
+                             {"shoulder", "elbow"},
+                             {"elbow", "wrist"}}) {
+    if (!p.count("left_" + a) || !p.count("left_" + b) || !p.count("right_" + a) || !p.count("right_" + b)) continue;
+    const double l = norm(p.at("left_" + a) - p.at("left_" + b)), r = norm(p.at("right_" + a) - p.at("right_" + b));
+    least = std::min(least, l + r > 0 ? std::min(l, r) / std::max(l, r) : 0.0);
+  }
+  return least;
+}
+
+}  // namespace
+
+ClipMapping map_skeleton(const Model& model, const MotionClip& clip) {
+  if (clip.skeleton.empty())
+    throw InputError(Location{clip.file, 0, 0, {}},
+                     fmt::format("the clip (format '{}') does not say what its skeleton is: it cannot "
+                                 "be retargeted without a mapping file",
+                                 clip.format));
+  std::vector<Vec3d> positions = rest_positions(clip);
+  FoundPoints source = find_points(source_nodes(clip, positions), clip.up);
+  if (!has_legs(source)) {  // some files' rest pose is no pose at all: the first frame's then
+    positions = joint_positions(clip, 0);
+    source = find_points(source_nodes(clip, positions), clip.up);
+  }
+  const Figure figure(model);
+  const FoundPoints target = find_points(figure.nodes(), {0, 0, 1});
+  if (!has_legs(source)) {
+    throw InputError(Location{clip.file, 0, 0, {}},
+                     "the clip's skeleton has no two legs that can be told by names or places: write a mapping file "
+                     "(docs/clips.md). Its joints: " +
+                         names_of(source_nodes(clip, positions)));
+  }
+  if (!has_legs(target)) {
+    throw InputError(Location{model.spec.directory, 0, 0, {}},
+                     fmt::format("model '{}' has no two legs that can be told by names or places: write a mapping file "
+                                 "(docs/clips.md). Its bodies: {}",
+                                 model.name, names_of(figure.nodes())));
+  }
+  ClipMapping mapping;
+  mapping.name = "skeleton of " + clip.name, mapping.file = clip.file, mapping.format = clip.format;
+  Points lengths;
+  for (const auto& [name, found] : source) lengths[name] = positions[std::size_t(found.node)];
+  const double alike = symmetry(lengths);
+  for (const std::string& point : skeleton_points()) {
+    const auto from = source.find(point);
+    const auto to = target.find(point);
+    if (from == source.end() || to == target.end()) continue;
+    PointMapping p;
+    p.point = point;
+    int node = from->second.node;
+    if (from->second.tip) {  // the source's own far end, if it says one
+      for (std::size_t i = 0; i < clip.skeleton.size(); ++i) {
+        if (clip.skeleton[i].parent == from->second.node && norm(clip.skeleton[i].offset) > 0) node = int(i);
+      }
+      if (node == from->second.node) continue;
+    }
+    p.from = clip.skeleton[std::size_t(node)].name;
+    p.body = model.bodies[std::size_t(figure.body(to->second.node))].name;
+    p.tip = to->second.tip;
+    p.sure = std::min(from->second.sure, to->second.sure) * alike;
+    mapping.points.push_back(std::move(p));
+  }
+  return mapping;
+}
+
+double confidence(const ClipMapping& mapping) {
+  double sum = 0;
+  for (const PointMapping& p : mapping.points) sum += p.sure;
+  return mapping.points.empty() ? 0 : sum / double(mapping.points.size());
+}
+
+}  // namespace tarsus

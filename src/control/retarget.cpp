@@ -1,0 +1,514 @@
+#include "tarsus/control/retarget.hpp"
+
+#include <fmt/format.h>
+
+#include <Eigen/Dense>
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <optional>
+
+#include "control/figure.hpp"
+#include "control/skeleton.hpp"
+#include "tarsus/dynamics/dynamics.hpp"
+
+namespace tarsus {
+
+namespace {
+
+constexpr int kFirstIterations = 60, kIterations = 8;
+constexpr double kStandingSpeed = 0.3;                ///< [m/s] of an ankle that stands, after scaling
+constexpr double kStandingHeight = 0.05;              ///< [m] above its lowest, after scaling
+constexpr double kShortestStance = 0.1;               ///< [s]
+constexpr double kBlend = 0.1;                        ///< [s] into and out of a stance
+constexpr double kAnkleWeight = 40, kRootWeight = 4;  ///< of a metre, beside 1 of a radian
+constexpr double kRestWeight = 0.03, kStepWeight = 0.03;
+constexpr double kGroundShare = 0.05;  ///< share of frames whose ankles may be lower than the ground
+
+using Points = std::map<std::string, Vec3d>;
+
+/// Both ends of a segment are means of one or two points.
+struct Segment {
+  std::string name;
+  std::vector<std::string> from, to;
+  double weight = 1;
+};
+
+const std::vector<Segment>& segments() {
+  static const std::vector<Segment> kSegments = [] {
+    std::vector<Segment> out = {
+        {"hips", {"right_hip"}, {"left_hip"}, 1},
+        {"shoulders", {"right_shoulder"}, {"left_shoulder"}, 1},
+        {"trunk", {"right_hip", "left_hip"}, {"right_shoulder", "left_shoulder"}, 1},
+        {"head", {"neck"}, {"head"}, 0.5},
+    };
+    for (const std::string side : {"left_", "right_"}) {
+      out.push_back({side + "thigh", {side + "hip"}, {side + "knee"}, 1});
+      out.push_back({side + "shin", {side + "knee"}, {side + "ankle"}, 1});
+      out.push_back({side + "foot", {side + "ankle"}, {side + "toe"}, 0.7});
+      out.push_back({side + "upper_arm", {side + "shoulder"}, {side + "elbow"}, 1});
+      out.push_back({side + "forearm", {side + "elbow"}, {side + "wrist"}, 1});
+    }
+    return out;
+  }();
+  return kSegments;
+}
+
+template <class Map>
+bool has_all(const Map& map, const Segment& s) {
+  const auto there = [&](const std::string& name) { return map.count(name) > 0; };
+  return std::all_of(s.from.begin(), s.from.end(), there) && std::all_of(s.to.begin(), s.to.end(), there);
+}
+
+Vec3d mean_of(const Points& points, const std::vector<std::string>& names) {
+  Vec3d sum{0, 0, 0};
+  for (const std::string& name : names) sum = sum + points.at(name);
+  return sum * (1.0 / double(names.size()));
+}
+
+Vec3d unit_or(const Vec3d& v, const Vec3d& otherwise) {
+  const double length = norm(v);
+  return length > 1e-9 ? v * (1 / length) : otherwise;
+}
+
+Location place_of(const MotionClip& clip) { return {clip.file, 0, 0, {}}; }
+
+/// The source's points in the model's world: z up, metres of the model, ground at z = 0.
+class Source {
+ public:
+  Source(const MotionClip& clip, const ClipMapping& mapping) : clip_(clip) {
+    for (const PointMapping& p : mapping.points) {
+      const auto at =
+          std::find_if(clip.skeleton.begin(), clip.skeleton.end(), [&](const ClipBone& b) { return b.name == p.from; });
+      if (at == clip.skeleton.end())
+        throw InputError(p.where.file.empty() ? place_of(clip) : p.where,
+                         fmt::format("point '{}': the clip's skeleton has no joint '{}'", p.point, p.from));
+      found_[p.point] = {int(at - clip.skeleton.begin()), false, p.sure};
+    }
+    if (!has_legs(found_)) throw InputError(place_of(clip), "a mapping of points needs hips, knees and ankles");
+    const Vec3d up = mapping.up.value_or(detect_up(clip, found_));
+    Vec3d forward = mapping.forward.value_or(clip.forward);
+    if (std::abs(dot(up, forward)) > 1e-9) forward = std::abs(up.z) > 0.5 ? Vec3d{1, 0, 0} : Vec3d{0, 0, 1};
+    basis_ = from_rows(forward, cross(up, forward), up);
+    for (int i = 0; i < clip.frame_count(); ++i) {
+      const std::vector<Vec3d> p = joint_positions(clip, i);
+      Points at;
+      for (const auto& [name, found] : found_) at[name] = basis_ * p[std::size_t(found.node)];
+      frames_.push_back(std::move(at));
+    }
+  }
+
+  void set_scale(double scale) {
+    for (Points& frame : frames_) {
+      for (auto& [name, p] : frame) p = p * scale;
+    }
+  }
+  const Points& frame(int i) const { return frames_[std::size_t(i)]; }
+  int count() const { return int(frames_.size()); }
+  double time(int i) const { return clip_.times[std::size_t(i)]; }
+  double leg(const std::string& side) const {
+    const Points& p = frames_.front();
+    return norm(p.at(side + "hip") - p.at(side + "knee")) + norm(p.at(side + "knee") - p.at(side + "ankle"));
+  }
+  /// Height that a share of the frames is below.
+  double low(const std::string& point, double share) const {
+    std::vector<double> z;
+    for (const Points& p : frames_) z.push_back(p.at(point).z);
+    const auto at = z.begin() + std::ptrdiff_t(share * double(z.size() - 1));
+    std::nth_element(z.begin(), at, z.end());
+    return *at;
+  }
+
+ private:
+  const MotionClip& clip_;
+  FoundPoints found_;
+  Mat3d basis_ = identity3<double>();
+  std::vector<Points> frames_;
+};
+
+double elevation(const Vec3d& d) { return std::atan2(d.z, std::hypot(d.x, d.y)); }
+
+/// `d` with its elevation changed by `by`.
+Vec3d tilted(const Vec3d& d, double by) {
+  const double flat = std::hypot(d.x, d.y), angle = std::clamp(elevation(d) + by, -1.5, 1.5);
+  if (flat < 1e-9) return d;
+  return {d.x / flat * std::cos(angle), d.y / flat * std::cos(angle), std::sin(angle)};
+}
+
+struct Stance {
+  int first = 0, last = 0;
+  Vec3d place{0, 0, 0};
+};
+
+class Retargeter {
+ public:
+  Retargeter(const Model& model, const MotionClip& clip, const ClipMapping& mapping)
+      : model_(model), clip_(clip), figure_(model), source_(clip, mapping) {
+    for (const PointMapping& p : mapping.points) {
+      const int body = model.find_body(p.body);
+      if (body < 0 || model.bodies[std::size_t(body)].joint_count == 0) {
+        throw InputError(
+            p.where.file.empty() ? place_of(clip) : p.where,
+            fmt::format("point '{}': model '{}' has no body '{}' with a joint", p.point, model.name, p.body));
+      }
+      points_[p.point] = p.tip ? figure_.far_end(body) : figure_.anchor(body);
+    }
+    for (const Segment& s : segments()) {
+      if (has_all(points_, s) && has_all(source_.frame(0), s)) used_.push_back(s);
+    }
+    find_driven();
+    measure();
+  }
+
+  Retargeted run() {
+    std::vector<double> qpos = first_guess();
+    Retargeted out;
+    open_clip(out.clip);
+    error_sum_.assign(used_.size(), 0.0);
+    std::map<std::string, std::vector<Vec3d>> ankles;
+    for (int i = 0; i < source_.count(); ++i) {
+      std::map<std::string, Vec3d> targets = ankle_targets(i);
+      solve(i, targets, i == 0 ? kFirstIterations : kIterations, qpos);
+      lift(i, targets, qpos);
+      figure_.pose(qpos);
+      for (const std::string side : {"left_", "right_"}) {
+        out.report.sink_max = std::max(out.report.sink_max, -figure_.lowest(points_.at(side + "ankle").body));
+        ankles[side].push_back(figure_.place(points_.at(side + "ankle")));
+      }
+      add_errors(i);
+      store(qpos, i, out.clip);
+    }
+    report(ankles, out.report);
+    clean_clip(out.clip, [&](int, int) { return place_of(clip_); });
+    return out;
+  }
+
+ private:
+  /// The model's own pose, turned about the vertical and moved to face as the source does.
+  std::vector<double> first_guess() {
+    std::vector<double> qpos = model_.qpos0;
+    if (model_.joints.empty() || model_.joints[0].type != JointType::free) return qpos;
+    figure_.pose(qpos);
+    const Points mine = places(), &theirs = source_.frame(0);
+    const auto heading = [](const Points& p) {
+      const Vec3d left = p.at("left_hip") - p.at("right_hip");
+      return std::atan2(left.y, left.x);
+    };
+    double* q = qpos.data() + model_.joints[0].qpos;
+    const Quatd turn = axis_angle({0, 0, 1}, heading(theirs) - heading(mine));
+    const Quatd turned = normalized(turn * Quatd{q[3], q[4], q[5], q[6]});
+    q[3] = turned.w, q[4] = turned.x, q[5] = turned.y, q[6] = turned.z;
+    figure_.pose(qpos);
+    const Vec3d away = root_target(0) - mean_of(places(), {"right_hip", "left_hip"});
+    q[0] += away.x, q[1] += away.y, q[2] += away.z;
+    return qpos;
+  }
+
+  Points places() const {
+    Points out;
+    for (const auto& [name, p] : points_) out[name] = figure_.place(p);
+    return out;
+  }
+
+  /// Scale, ground, how feet lie flat, and where they stand.
+  void measure() {
+    figure_.pose(model_.qpos0);
+    const Points rest = places();
+    const auto leg = [&](const std::string& side) {
+      return norm(rest.at(side + "hip") - rest.at(side + "knee")) +
+             norm(rest.at(side + "knee") - rest.at(side + "ankle"));
+    };
+    const double theirs = source_.leg("left_") + source_.leg("right_");
+    if (!(theirs > 0)) throw InputError(place_of(clip_), "the skeleton's legs have no length");
+    scale_ = (leg("left_") + leg("right_")) / theirs;
+    source_.set_scale(scale_);
+    for (const std::string side : {"left_", "right_"}) {
+      const ModelPoint& ankle = points_.at(side + "ankle");
+      ankle_height_[side] = rest.at(side + "ankle").z - figure_.lowest(ankle.body);
+      ground_[side] = source_.low(side + "ankle", kGroundShare);
+      find_stances(side);
+      flat_[side] = 0;
+      if (!points_.count(side + "toe")) continue;
+      std::vector<double> slopes;
+      for (const Stance& s : stances_[side]) {
+        for (int i = s.first; i <= s.last; ++i)
+          slopes.push_back(elevation(source_.frame(i).at(side + "toe") - source_.frame(i).at(side + "ankle")));
+      }
+      if (slopes.empty()) continue;
+      std::nth_element(slopes.begin(), slopes.begin() + std::ptrdiff_t(slopes.size() / 2), slopes.end());
+      flat_[side] = elevation(rest.at(side + "toe") - rest.at(side + "ankle")) - slopes[slopes.size() / 2];
+    }
+  }
+
+  void find_stances(const std::string& side) {
+    const auto stands = [&](int i) {
+      const int a = std::max(i - 1, 0), b = std::min(i + 1, source_.count() - 1);
+      if (a == b) return true;
+      Vec3d way = source_.frame(b).at(side + "ankle") - source_.frame(a).at(side + "ankle");
+      way.z = 0;
+      return source_.frame(i).at(side + "ankle").z < ground_[side] + kStandingHeight &&
+             norm(way) < kStandingSpeed * (source_.time(b) - source_.time(a));
+    };
+    std::vector<Stance>& all = stances_[side];
+    for (int i = 0; i < source_.count(); ++i) {
+      if (!stands(i)) continue;
+      Stance s;
+      s.first = i;
+      Vec3d sum{0, 0, 0};
+      while (i < source_.count() && stands(i)) sum = sum + source_.frame(i++).at(side + "ankle");
+      s.last = i - 1;
+      s.place = sum * (1.0 / (s.last - s.first + 1));
+      if (source_.time(s.last) - source_.time(s.first) >= kShortestStance) all.push_back(s);
+    }
+  }
+
+  /// Where each ankle should be: the source's, on the model's ground, and still while it stands.
+  std::map<std::string, Vec3d> ankle_targets(int i) {
+    std::map<std::string, Vec3d> out;
+    for (const std::string side : {"left_", "right_"}) {
+      Vec3d p = source_.frame(i).at(side + "ankle");
+      const double t = source_.time(i);
+      for (const Stance& s : stances_[side]) {
+        const double before = source_.time(s.first) - t, after = t - source_.time(s.last);
+        const double away = std::max({before, after, 0.0});
+        if (away >= kBlend) continue;
+        const int edge = before > 0 ? s.first : after > 0 ? s.last : i;
+        const Vec3d offset = s.place - source_.frame(edge).at(side + "ankle");
+        const double share = 1 - away / kBlend;
+        p.x += offset.x * share, p.y += offset.y * share;
+      }
+      p.z = std::max(p.z - ground_[side], 0.0) + ankle_height_[side];
+      out[side] = p;
+    }
+    return out;
+  }
+
+  Vec3d wanted(const Segment& s, int i) const {
+    const Points& p = source_.frame(i);
+    const Vec3d d = unit_or(mean_of(p, s.to) - mean_of(p, s.from), {0, 0, 0});
+    if (s.name == "left_foot") return tilted(d, flat_.at("left_"));
+    if (s.name == "right_foot") return tilted(d, flat_.at("right_"));
+    return d;
+  }
+
+  /// Rows weight · (J dq - residual) into the normal equations.
+  struct Normal {
+    Eigen::MatrixXd A;
+    Eigen::VectorXd b;
+    double cost = 0;
+    void add(const Eigen::MatrixXd& J, const Vec3d& residual, double weight) {
+      const Eigen::Vector3d r(residual.x, residual.y, residual.z);
+      A.noalias() += weight * weight * J.transpose() * J;
+      b.noalias() += weight * weight * J.transpose() * r;
+      cost += weight * weight * r.squaredNorm();
+    }
+  };
+
+  Normal linearise(int i, const std::map<std::string, Vec3d>& targets, const std::vector<double>& qpos,
+                   const std::vector<double>& start) {
+    figure_.pose(qpos);
+    const int nv = model_.nv;
+    Normal n{Eigen::MatrixXd::Zero(nv, nv), Eigen::VectorXd::Zero(nv), 0};
+    std::map<std::string, Eigen::MatrixXd> J;
+    for (const auto& [name, p] : points_) J[name] = figure_.jacobian_of(p);
+    const Points at = places();
+    const auto mean_jacobian = [&](const std::vector<std::string>& names) {
+      Eigen::MatrixXd sum = Eigen::MatrixXd::Zero(3, nv);
+      for (const std::string& name : names) sum += J.at(name);
+      return Eigen::MatrixXd(sum / double(names.size()));
+    };
+    for (const Segment& s : used_) {
+      const Vec3d d = mean_of(at, s.to) - mean_of(at, s.from), goal = wanted(s, i);
+      const double length = norm(d);
+      if (length < 1e-9 || norm(goal) == 0) continue;
+      // d/|d| moves by (1 - u uᵀ) ḋ / |d|.
+      const Vec3d u = d * (1 / length);
+      const Eigen::Vector3d e(u.x, u.y, u.z);
+      const Eigen::MatrixXd rows =
+          (Eigen::Matrix3d::Identity() - e * e.transpose()) * (mean_jacobian(s.to) - mean_jacobian(s.from)) / length;
+      n.add(rows, goal - u, s.weight);
+    }
+    for (const auto& [side, target] : targets)
+      n.add(J.at(side + "ankle"), target - at.at(side + "ankle"), kAnkleWeight);
+    const std::vector<std::string> hips = {"right_hip", "left_hip"};
+    n.add(mean_jacobian(hips), root_target(i) - mean_of(at, hips), kRootWeight);
+    pull(qpos, model_.qpos0, kRestWeight, true, n);
+    pull(qpos, start, kStepWeight, false, n);
+    return n;
+  }
+
+  /// The middle of the hips as high above the ankles' ground as the source's.
+  Vec3d root_target(int i) const {
+    Vec3d p = mean_of(source_.frame(i), {"right_hip", "left_hip"});
+    p.z += 0.5 * (ankle_height_.at("left_") - ground_.at("left_") + ankle_height_.at("right_") - ground_.at("right_"));
+    return p;
+  }
+
+  void pull(const std::vector<double>& qpos, const std::vector<double>& to, double weight, bool joints_only,
+            Normal& n) {
+    std::vector<double> v(std::size_t(model_.nv));
+    difference(model_, qpos, to, v);
+    for (const Joint& joint : model_.joints) {
+      if (joints_only && joint.type == JointType::free) continue;
+      for (int k = joint.qvel; k < joint.qvel + joint.nv(); ++k) {
+        n.A(k, k) += weight * weight;
+        n.b(k) += weight * weight * v[std::size_t(k)];
+        n.cost += weight * weight * v[std::size_t(k)] * v[std::size_t(k)];
+      }
+    }
+  }
+
+  void keep_ranges(std::vector<double>& qpos) const {
+    for (const Joint& joint : model_.joints) {
+      if (joint.limited && joint.nv() == 1)
+        qpos[std::size_t(joint.qpos)] = std::clamp(qpos[std::size_t(joint.qpos)], joint.range[0], joint.range[1]);
+    }
+  }
+
+  void solve(int i, const std::map<std::string, Vec3d>& targets, int iterations, std::vector<double>& qpos) {
+    const std::vector<double> start = qpos;
+    std::vector<double> trial(qpos.size());
+    double damping = 1e-3;
+    Normal n = linearise(i, targets, qpos, start);
+    for (int k = 0; k < iterations; ++k) {
+      Eigen::MatrixXd A = n.A;
+      A.diagonal().array() += damping;
+      const Eigen::VectorXd step = A.ldlt().solve(n.b);
+      const std::vector<double> v(step.data(), step.data() + step.size());
+      integrate(model_, integrator_data(), std::span<const double>(qpos), std::span<const double>(v), 1.0,
+                std::span<double>(trial));
+      keep_ranges(trial);
+      Normal next = linearise(i, targets, trial, start);
+      if (next.cost < n.cost) {
+        const bool settled = n.cost - next.cost < 1e-7 * n.cost;
+        qpos = trial, n = std::move(next), damping = std::max(damping * 0.3, 1e-9);
+        if (settled) break;
+      } else {
+        damping *= 10;
+      }
+    }
+  }
+
+  Data& integrator_data() {
+    if (!integrator_) integrator_.emplace(model_);
+    return *integrator_;
+  }
+
+  /// Raises feet that a shape of reaches below the ground.
+  void lift(int i, std::map<std::string, Vec3d>& targets, std::vector<double>& qpos) {
+    for (int k = 0; k < 2; ++k) {
+      figure_.pose(qpos);
+      bool raised = false;
+      for (auto& [side, target] : targets) {
+        const double low = figure_.lowest(points_.at(side + "ankle").body);
+        if (low < -1e-3) target.z -= low, raised = true;
+      }
+      if (!raised) return;
+      solve(i, targets, kIterations, qpos);
+    }
+  }
+
+  void add_errors(int i) {
+    const Points at = places();
+    for (std::size_t k = 0; k < used_.size(); ++k) {
+      const Vec3d u = unit_or(mean_of(at, used_[k].to) - mean_of(at, used_[k].from), {0, 0, 1});
+      error_sum_[k] += std::acos(std::clamp(dot(u, wanted(used_[k], i)), -1.0, 1.0));
+    }
+  }
+
+  void report(const std::map<std::string, std::vector<Vec3d>>& ankles, RetargetReport& out) const {
+    out.scale = scale_;
+    for (std::size_t k = 0; k < used_.size(); ++k) {
+      const double mean = error_sum_[k] / source_.count();
+      out.direction_error += mean / double(used_.size());
+      if (mean > out.direction_worst) out.direction_worst = mean, out.worst = used_[k].name;
+    }
+    double sum = 0;
+    for (const auto& [side, path] : ankles) {
+      for (const Stance& s : stances_.at(side)) {
+        double way = 0;
+        for (int i = s.first; i <= s.last; ++i) {
+          const Vec3d d = path[std::size_t(i)] - path[std::size_t(s.first)];
+          way = std::max(way, std::hypot(d.x, d.y));
+        }
+        sum += way, ++out.stances;
+        out.slide_max = std::max(out.slide_max, way);
+      }
+    }
+    out.slide_mean = out.stances > 0 ? sum / out.stances : 0;
+  }
+
+  /// Joints that move a point: those above its body, and for a far end the body's own.
+  void find_driven() {
+    std::vector<bool> moves(model_.joints.size(), false);
+    for (const auto& [name, p] : points_) {
+      const bool tip = norm(p.local - figure_.anchor(p.body).local) > 0;
+      for (int b = tip ? p.body : model_.bodies[std::size_t(p.body)].parent; b > 0;
+           b = model_.bodies[std::size_t(b)].parent) {
+        const Body& body = model_.bodies[std::size_t(b)];
+        for (int j = 0; j < body.joint_count; ++j) moves[std::size_t(body.joint_first + j)] = true;
+      }
+    }
+    for (std::size_t j = 0; j < moves.size(); ++j) {
+      if (moves[j] || model_.joints[j].type == JointType::free) driven_.push_back(int(j));
+    }
+  }
+
+  void open_clip(MotionClip& out) const {
+    out.name = clip_.name, out.diagnostics = clip_.diagnostics, out.format = "tarsus", out.file = clip_.file,
+    out.loop = clip_.loop;
+    out.cycle_position = clip_.cycle_position, out.cycle_heading = clip_.cycle_heading;
+    const auto add = [&](const std::string& name, ChannelKind kind) {
+      ClipChannel c;
+      c.name = name, c.kind = kind, c.column = out.width;
+      out.channels.push_back(c);
+      out.width += width(kind);
+    };
+    for (const int j : driven_) {
+      const Joint& joint = model_.joints[std::size_t(j)];
+      const std::string name = joint_label(model_, j);
+      if (joint.type == JointType::free) add(name + ".position", ChannelKind::position);
+      add(name, joint.type == JointType::hinge   ? ChannelKind::angle
+                : joint.type == JointType::slide ? ChannelKind::translation
+                                                 : ChannelKind::rotation);
+    }
+  }
+
+  void store(const std::vector<double>& qpos, int i, MotionClip& out) const {
+    out.times.push_back(clip_.times[std::size_t(i)]);
+    for (const int j : driven_) {
+      const Joint& joint = model_.joints[std::size_t(j)];
+      out.values.insert(out.values.end(), qpos.begin() + joint.qpos, qpos.begin() + joint.qpos + joint.nq());
+    }
+  }
+
+  const Model& model_;
+  const MotionClip& clip_;
+  Figure figure_;
+  Source source_;
+  std::map<std::string, ModelPoint> points_;
+  std::vector<Segment> used_;
+  std::vector<int> driven_;
+  double scale_ = 1;
+  std::map<std::string, double> ankle_height_, ground_, flat_;
+  std::map<std::string, std::vector<Stance>> stances_;
+  std::vector<double> error_sum_;
+  std::optional<Data> integrator_;
+};
+
+}  // namespace
+
+std::string text(const RetargetReport& r) {
+  return fmt::format(
+      "retargeted at scale {:.4g}: segments {:.1f} degrees from the source's on average ({} {:.1f}); feet "
+      "slide {:.1f} cm a stance on average, {:.1f} cm at most, over {} stances, and sink {:.1f} cm at most",
+      r.scale, r.direction_error * 180 / kPi, r.worst, r.direction_worst * 180 / kPi, 100 * r.slide_mean,
+      100 * r.slide_max, r.stances, 100 * r.sink_max);
+}
+
+Retargeted retarget(const Model& model, const MotionClip& clip, const ClipMapping& mapping) {
+  if (clip.times.empty()) throw InputError(place_of(clip), "the clip has no frames");
+  return Retargeter(model, clip, mapping).run();
+}
+
+}  // namespace tarsus
