@@ -1,5 +1,6 @@
-// Speed of forward dynamics: aba(), maba() with K and Q given, and maba() with its drive terms; double and float; one
-// world a call and a pack of worlds a call. JSON objects on standard output, a table on standard error.
+// Speed of forward dynamics: aba(), maba() with K and Q given, maba() with its drive terms, and the pass that takes
+// velocity products implicitly; double and float; one world a call and a pack of worlds a call. JSON objects on
+// standard output, a table on standard error.
 //   aba_bench                   everything
 //   aba_bench --models          without the growth over chains
 //   aba_bench --trees FOLDER    writes the trees that it measures, for the programs in bench/peers, and ends
@@ -19,6 +20,7 @@
 
 #include "hinge_chain.hpp"
 #include "tarsus/control/drive.hpp"
+#include "tarsus/dynamics/velocity_products.hpp"
 #include "tarsus/math/rotation.hpp"
 #include "timing.hpp"
 
@@ -32,12 +34,14 @@ template <class R>
 struct Bench {
   const Model& model;
   BasicData<R> data;
+  VelocityProducts<R> products;
   Drives drives;
   AlignedVector<R> qpos, qvel, tau, target, force, inertia, qacc, back;  // force, inertia: MABA's Q and K
 
   Bench(const Model& m, int worlds)
       : model(m),
         data(m, worlds),
+        products(m, data),
         drives(Drives::uniform(m)),
         qpos(data.size(m.nq)),
         qvel(data.size(m.nv)),
@@ -75,6 +79,7 @@ struct Bench {
 
   void run_aba() { aba<R>(model, data, qpos, qvel, tau, qacc); }
   void run_maba() { maba<R>(model, data, qpos, qvel, force, inertia, qacc); }
+  void run_products() { products.accelerate_step(model, data, R(1.0 / 60), true, qpos, qvel, force, inertia, qacc); }
   void run_drives() {
     drive_terms<R>(model, data, drives, 1.0 / 30, qpos, qvel, target, {}, tau, force, inertia);
     run_maba();
@@ -101,9 +106,10 @@ void bench_model(const Model& model) {
     const int width = packed ? lanes<R>(isa_level()) : 1;
     Bench<R> b(model, width);
     const double residual = b.residual();
-    const std::vector<Timing> t = time_in_turn({[&] { b.run_aba(); }, [&] { b.run_maba(); }, [&] { b.run_drives(); }});
-    const char* names[] = {"aba", "maba", "maba_with_drive_terms"};
-    for (int i = 0; i < 3; ++i) {
+    const std::vector<Timing> t =
+        time_in_turn({[&] { b.run_aba(); }, [&] { b.run_maba(); }, [&] { b.run_drives(); }, [&] { b.run_products(); }});
+    const char* names[] = {"aba", "maba", "maba_with_drive_terms", "velocity_products"};
+    for (int i = 0; i < 4; ++i) {
       fmt::print(
           "{{\"bench\": \"{}\", \"engine\": \"tarsus\", \"model\": \"{}\", \"nv\": {}, \"scalar\": \"{}\", \"lanes\": "
           "{}, \"isa\": \"{}\", "
@@ -111,33 +117,35 @@ void bench_model(const Model& model) {
           names[i], model.name, model.nv, scalar, width, name(isa_level()), t[i].best / width, t[i].median / width,
           t[i].best / t[0].best, residual);
     }
-    fmt::print(stderr, "{:<10}{:>4}  {:<6} x{:<3}{:>10.1f}{:>10.1f}{:>12.1f}{:>9.3f}{:>9.3f}{:>12.2g}\n", model.name,
-               model.nv, scalar, width, t[0].best / width, t[1].best / width, t[2].best / width, t[1].best / t[0].best,
-               t[2].best / t[0].best, residual);
+    fmt::print(stderr,
+               "{:<10}{:>4}  {:<6} x{:<3}{:>10.1f}{:>10.1f}{:>12.1f}{:>10.1f}{:>9.3f}{:>9.3f}{:>9.3f}{:>12.2g}\n",
+               model.name, model.nv, scalar, width, t[0].best / width, t[1].best / width, t[2].best / width,
+               t[3].best / width, t[1].best / t[0].best, t[2].best / t[0].best, t[3].best / t[0].best, residual);
     std::fflush(stdout);
   }
 }
 
 /// Exponent of time against length, by least squares on logarithms.
 template <class R>
-void bench_growth() {
+void bench_growth(const char* of, void (Bench<R>::*pass)()) {
   double sx = 0, sy = 0, sxx = 0, sxy = 0, n = 0;
   for (const int links : {10, 30, 100, 300, 1000, 3000, 10000}) {
     const Model model = hinge_chain(links);
     Bench<R> b(model, 1);
-    const double residual = b.residual(), ns = time_in_turn({[&] { b.run_aba(); }})[0].best;
+    const double residual = b.residual(), ns = time_in_turn({[&] { (b.*pass)(); }})[0].best;
     fmt::print(
-        "{{\"bench\": \"growth\", \"engine\": \"tarsus\", \"nv\": {}, \"ns\": {:.1f}, \"ns_per_link\": {:.2f}, "
-        "\"residual\": {:.2g}}}\n",
-        links, ns, ns / links, residual);
-    fmt::print(stderr, "chain of {:>5} hinges {:>12.1f} ns {:>8.2f} ns a link  {:>10.2g}\n", links, ns, ns / links,
-               residual);
+        "{{\"bench\": \"growth\", \"engine\": \"tarsus\", \"pass\": \"{}\", \"nv\": {}, \"ns\": {:.1f}, "
+        "\"ns_per_link\": {:.2f}, \"residual\": {:.2g}}}\n",
+        of, links, ns, ns / links, residual);
+    fmt::print(stderr, "{}: chain of {:>5} hinges {:>12.1f} ns {:>8.2f} ns a link  {:>10.2g}\n", of, links, ns,
+               ns / links, residual);
     const double x = std::log(links), y = std::log(ns);
     sx += x, sy += y, sxx += x * x, sxy += x * y, n += 1;
   }
   const double exponent = (n * sxy - sx * sy) / (n * sxx - sx * sx);
-  fmt::print("{{\"bench\": \"growth_exponent\", \"engine\": \"tarsus\", \"exponent\": {:.4f}}}\n", exponent);
-  fmt::print(stderr, "time grows with the {:.3f}th power of the number of links\n", exponent);
+  fmt::print("{{\"bench\": \"growth_exponent\", \"engine\": \"tarsus\", \"pass\": \"{}\", \"exponent\": {:.4f}}}\n", of,
+             exponent);
+  fmt::print(stderr, "{}: time grows with the {:.3f}th power of the number of links\n", of, exponent);
 }
 
 /// The tree as the kernels see it, a line a link; bench/peers/pinocchio_aba.cpp says what stands where.
@@ -177,13 +185,15 @@ int run(const std::vector<std::string>& arguments) {
     return 0;
   }
   fmt::print(stderr, "kernels: {}; nanoseconds a world, minima\n", name(isa_level()));
-  fmt::print(stderr, "{:<10}{:>4}  {:<6} {:<4}{:>10}{:>10}{:>12}{:>9}{:>9}{:>12}\n", "model", "nv", "scalar", "xW",
-             "aba", "maba", "+drives", "maba/aba", "all/aba", "residual");
+  fmt::print(stderr, "{:<10}{:>4}  {:<6} {:<4}{:>10}{:>10}{:>12}{:>10}{:>9}{:>9}{:>9}{:>12}\n", "model", "nv", "scalar",
+             "xW", "aba", "maba", "+drives", "implicit", "maba/aba", "all/aba", "impl/aba", "residual");
   for (const Model& model : models) {
     bench_model<double>(model);
     bench_model<float>(model);
   }
-  if (!models_only) bench_growth<double>();
+  if (models_only) return 0;
+  bench_growth<double>("aba", &Bench<double>::run_aba);
+  bench_growth<double>("velocity_products", &Bench<double>::run_products);
   return 0;
 }
 

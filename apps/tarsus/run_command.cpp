@@ -20,8 +20,8 @@ namespace tarsus::app {
 namespace {
 
 struct Run {
-  std::string model, clip, keyframe, mapping, gains, force_limit, out, page, integrator = "euler", contacts = "auto",
-                                                                             loops = "spook";
+  std::string model, clip, keyframe, mapping, gains, force_limit, out, page, integrator = "euler", contacts = "auto";
+  std::string loops = "spook", velocity_products = "off";
   double restitution = 0;
   std::optional<double> given_dt;
   double dt = 1.0 / 30, duration = 10, start = 0;
@@ -205,6 +205,9 @@ TrackReport simulate(const Run& run, const Model& model, const PoseSource& sourc
   options.rows.contacts = options.rows.joints = run.with_contacts;
   options.rows.restitution = run.restitution;
   options.loops = run.loops == "off" ? LoopMode::off : run.loops == "shake" ? LoopMode::shake : LoopMode::spook;
+  options.velocity_products = run.velocity_products == "off"  ? VelocityProductMode::off
+                              : run.velocity_products == "on" ? VelocityProductMode::on
+                                                              : VelocityProductMode::automatic;
   Progress progress(std::filesystem::path(run.model).stem().string(), run.quiet || run.json);
   const auto on_frame = [&](const TrackFrame& f) {
     if (recording) recording->frame(f.time, f.qpos, f.qvel, f.target);
@@ -317,6 +320,12 @@ void add_options(CLI::App& command, Run& run) {
                   "Equality constraints: spook (stabilised), shake (positions and velocities to rounding, about twice "
                   "the cost) or off")
       ->check(CLI::IsMember({"spook", "shake", "off"}))
+      ->capture_default_str();
+  command
+      .add_option("--velocity-products", run.velocity_products,
+                  "Coriolis and gyroscopic forces: on (linearly implicit: no energy gained at long steps), off "
+                  "(explicit) or auto (implicit where something turns)")
+      ->check(CLI::IsMember({"auto", "on", "off"}))
       ->capture_default_str();
   command.add_option("--restitution", run.restitution, "Of every contact")
       ->check(number_from(0, 1))

@@ -19,12 +19,12 @@ struct StepperArguments {
   double speed_limit;
   bool contacts, joint_limits;
   double restitution, tolerance;
-  std::string loops;
+  std::string loops, velocity_products;
   handle equalities;
 };
 
 StepOptions step_options(double dt, const std::string& integrator, double speed_limit,
-                         const std::string& loops = "spook") {
+                         const std::string& loops = "spook", const std::string& velocity_products = "off") {
   StepOptions options;
   options.dt = dt, options.speed_limit = speed_limit;
   if (integrator == "rk4")
@@ -37,6 +37,12 @@ StepOptions step_options(double dt, const std::string& integrator, double speed_
     options.loops = LoopMode::shake;
   else if (loops != "spook")
     throw ValueError("loops", "\"" + loops + "\"", "\"off\", \"spook\" or \"shake\"");
+  if (velocity_products == "off")
+    options.velocity_products = VelocityProductMode::off;
+  else if (velocity_products == "on")
+    options.velocity_products = VelocityProductMode::on;
+  else if (velocity_products != "auto")
+    throw ValueError("velocity_products", "\"" + velocity_products + "\"", "\"off\", \"auto\" or \"on\"");
   return options;
 }
 
@@ -113,7 +119,8 @@ class AnyStepper {
  public:
   AnyStepper(nb::object data, double dt, const StepperArguments& arguments)
       : owner_(std::move(data)), any_(&nb::cast<AnyData&>(owner_)), equalities_(nb::borrow(arguments.equalities)) {
-    StepOptions options = step_options(dt, arguments.integrator, arguments.speed_limit, arguments.loops);
+    StepOptions options =
+        step_options(dt, arguments.integrator, arguments.speed_limit, arguments.loops, arguments.velocity_products);
     options.rows.contacts = arguments.contacts, options.rows.joints = arguments.joint_limits;
     options.rows.restitution = arguments.restitution, options.rows.solve.tolerance = arguments.tolerance;
     if (!equalities_.is_none()) {
@@ -242,18 +249,20 @@ void bind_sim(nb::module_& m) {
   c.def(
       "__init__",
       [](AnyStepper* self, nb::object data, double dt, const std::string& integrator, double speed_limit, bool contacts,
-         bool joint_limits, double restitution, double tolerance, const std::string& loops, handle equalities) {
-        new (self)
-            AnyStepper(std::move(data), dt,
-                       {integrator, speed_limit, contacts, joint_limits, restitution, tolerance, loops, equalities});
+         bool joint_limits, double restitution, double tolerance, const std::string& loops, handle equalities,
+         const std::string& velocity_products) {
+        new (self) AnyStepper(std::move(data), dt,
+                              {integrator, speed_limit, contacts, joint_limits, restitution, tolerance, loops,
+                               velocity_products, equalities});
       },
       "data"_a, "dt"_a = StepOptions().dt, "integrator"_a = "semi_implicit_euler",
       "speed_limit"_a = StepOptions().speed_limit, "contacts"_a = false, "joint_limits"_a = false,
       "restitution"_a = 0.0, "tolerance"_a = RowStageOptions().solve.tolerance, "loops"_a = "spook",
-      "equalities"_a = nb::none(),
+      "equalities"_a = nb::none(), "velocity_products"_a = "off",
       nb::sig("def __init__(self, data: Data, dt: float = 1/60, integrator: str = 'semi_implicit_euler', "
               "speed_limit: float = 1e6, contacts: bool = False, joint_limits: bool = False, restitution: float = 0.0, "
-              "tolerance: float = 1e-6, loops: str = 'spook', equalities: Equalities | None = None) -> None"),
+              "tolerance: float = 1e-6, loops: str = 'spook', equalities: Equalities | None = None, "
+              "velocity_products: str = 'off') -> None"),
       "dt [s]; integrator 'semi_implicit_euler' (drives, springs and damping implicit) or 'rk4' (all explicit);\n"
       "speed_limit [rad/s | m/s] beyond which a world counts as diverged. With contacts the model's shapes meet one "
       "another;\n"
@@ -261,7 +270,11 @@ void bind_sim(nb::module_& m) {
       "[m/s]: how\n"
       "far a contact's velocity may be from its law. loops: the model's equality constraints, 'spook' (softened, "
       "stabilised),\n"
-      "'shake' (no drift) or 'off'; equalities: these instead of the model file's own.");
+      "'shake' (no drift) or 'off'; equalities: these instead of the model file's own. velocity_products: Coriolis "
+      "and\n"
+      "gyroscopic forces 'on' (linearly implicit: no energy gained at long steps), 'off' (explicit) or 'auto' "
+      "(implicit\n"
+      "where some link turns by more than 3e-4 rad in a step).");
   c.def("__repr__", &AnyStepper::repr);
   c.def(
       "step", &AnyStepper::step, "drives"_a = nb::none(), "qpos_target"_a = nb::none(), "qvel_target"_a = nb::none(),

@@ -4,7 +4,8 @@
 #include "tarsus/math/kernels.hpp"
 #include "tarsus/model/view.hpp"
 
-// Arrays are those of one pack: [n][lane]. `state` is LinkState<T>[nlink], `loads` LinkLoad<T>[].
+// Arrays are those of one pack: [n][lane]. `state` is LinkState<T>[nlink], `loads` LinkLoad<T>[], `links`
+// VelocityProductLink<T>[nlink].
 #define TARSUS_DYNAMICS_KERNELS(KERNEL, SCALAR_KERNEL)                                                                 \
   KERNEL(void, kinematics, (const ModelView<R>&, void* state, const R* qpos, const R* qvel), kinematics_kernel<T>)     \
   KERNEL(void, jacobian, (const ModelView<R>&, const void* state, int link, const R* point, R* J), jacobian_kernel<T>) \
@@ -22,7 +23,16 @@
   KERNEL(void, solve_loaded,                                                                                           \
          (const ModelView<R>&, void* state, const R* K, const R* Q, const int* load_of_link, const void* loads, R* x), \
          solve_loaded_kernel<T>)                                                                                       \
-  KERNEL(void, integrate, (const ModelView<R>&, const R* qpos, const R* qvel, R dt, R* out), integrate_kernel<T>)
+  KERNEL(void, integrate, (const ModelView<R>&, const R* qpos, const R* qvel, R dt, R* out), integrate_kernel<T>)      \
+  KERNEL(std::size_t, velocity_product_link_size, (), velocity_product_link_size<T>)                                   \
+  KERNEL(void, velocity_products,                                                                                      \
+         (const ModelView<R>&, void* state, void* links, const R* theta_h, const R* qpos, const R* qvel, const R* Q,   \
+          const R* K, const R* external, const R* tangent, R* qacc),                                                   \
+         velocity_products_kernel<T>)                                                                                  \
+  KERNEL(void, velocity_products_step,                                                                                 \
+         (const ModelView<R>&, void* state, void* links, R h, bool always, R* plain, const R* qpos, const R* qvel,     \
+          const R* Q, const R* K, R* qacc),                                                                            \
+         velocity_products_step_kernel<T>)
 
 namespace tarsus {
 

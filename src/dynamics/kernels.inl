@@ -8,6 +8,7 @@
 #include "dynamics/loaded.inl"
 #include "dynamics/minv.inl"
 #include "dynamics/rnea.inl"
+#include "dynamics/velocity_products.inl"
 #include "math/kernel_call.inl"
 
 namespace tarsus {

@@ -27,6 +27,15 @@ const char* name(LoopMode mode) {
   return "off";
 }
 
+const char* name(VelocityProductMode mode) {
+  switch (mode) {
+    case VelocityProductMode::off: return "off";
+    case VelocityProductMode::automatic: return "auto";
+    case VelocityProductMode::on: return "on";
+  }
+  return "off";
+}
+
 namespace {
 
 /// All |x| <= limit; a nan is not. One vectorised sweep, the common case of every check here.
@@ -64,7 +73,10 @@ Stepper<R>::Stepper(const Model& model, const BasicData<R>& data, const StepOpti
   if (options.loops != LoopMode::off && equalities && equalities->rows() > 0)
     loops_ = std::make_unique<ConstrainedDynamics<R>>(model, *equalities, data);
   next_qpos_.resize(data.size(model.nq)), next_qvel_.resize(data.size(model.nv));
-  if (options.integrator != Integrator::rk4) return;
+  if (options.integrator != Integrator::rk4) {
+    if (options.velocity_products != VelocityProductMode::off) products_.emplace(model, data);
+    return;
+  }
   stage_qpos_.resize(data.size(model.nq));
   for (auto* v : {&stage_qvel_, &u_, &slope_q_, &sum_q_, &sum_v_}) v->resize(data.size(model.nv));
 }
@@ -113,9 +125,31 @@ void Stepper<R>::accelerate(BasicData<R>& data, const Drives& drives, double dt,
   }
   drive_terms<R>(model_, data, drives, dt, qpos, qvel, qpos_target, qvel_target, tau, data.joint_force,
                  data.joint_inertia);
-  if (!loops_) return maba<R>(model_, data, qpos, qvel, data.joint_force, data.joint_inertia, data.qacc);
+  if (products_)
+    implicit_velocity_products(data, dt, qpos, qvel);
+  else if (!loops_)
+    maba<R>(model_, data, qpos, qvel, data.joint_force, data.joint_inertia, data.qacc);
+  if (!loops_) return;
   loops_->accelerate(data, loop_step(dt), qpos, qvel, data.joint_force, data.joint_inertia, data.qacc, loop_drift(dt),
                      rows_ != nullptr);
+}
+
+/// qacc with velocity products implicit. Rows that follow need the factors of M̂; loops, whose solve starts from joint
+/// forces, the force that makes M̂ qacc + C of this qacc: both split what they change from the velocity products.
+template <class R>
+void Stepper<R>::implicit_velocity_products(BasicData<R>& data, double dt, In<R> qpos, In<R> qvel) {
+  products_->accelerate_step(model_, data, R(dt), options_.velocity_products == VelocityProductMode::on, qpos, qvel,
+                             data.joint_force, data.joint_inertia, data.qacc);
+  if (!loops_) {
+    if (rows_) factor<R>(model_, data, qpos, data.joint_inertia);
+    return;
+  }
+  rnea<R>(model_, data, qpos, qvel, data.qacc, data.joint_force);  // with the armature, which K holds too
+  const std::size_t pack = std::size_t(model_.nv) * width_;
+  for (std::size_t i = 0; i < data.joint_force.size(); ++i) {
+    const R armature = R(model_.armature[i % pack / width_]);
+    data.joint_force[i] += (data.joint_inertia[i] - armature) * data.qacc[i];
+  }
 }
 
 /// SPOOK's step, 0 for exact accelerations.

@@ -98,8 +98,12 @@ TrackReport track(const Model& model, const PoseSource& source, const Drives& dr
   check(model, drives, options);
   using Clock = std::chrono::steady_clock;
   BasicData<R> data(model);
-  Stepper<R> stepper(
-      model, data, {.dt = options.dt, .integrator = options.integrator, .loops = options.loops, .rows = options.rows});
+  Stepper<R> stepper(model, data,
+                     {.dt = options.dt,
+                      .integrator = options.integrator,
+                      .loops = options.loops,
+                      .rows = options.rows,
+                      .velocity_products = options.velocity_products});
   ErrorMeter meter(model);
   std::vector<double> qpos(model.nq), qvel(model.nv), target(model.nq), target_velocity(model.nv);
   AlignedVector<R> goal(model.nq), goal_velocity(model.nv);

@@ -14,6 +14,7 @@
 #include <optional>
 
 #include "tarsus/constraint/constrained_dynamics.hpp"
+#include "tarsus/dynamics/velocity_products.hpp"
 #include "tarsus/sim/row_stage.hpp"
 
 namespace tarsus {
@@ -40,6 +41,15 @@ enum class LoopMode : std::uint8_t {
 };
 const char* name(LoopMode mode);
 
+/// Whether Coriolis and gyroscopic forces are linearly implicit (velocity_products.hpp): without, undamped characters
+/// gain energy at long steps. rk4, and drives with force limits, take them explicitly.
+enum class VelocityProductMode : std::uint8_t {
+  off,        ///< explicit
+  automatic,  ///< implicit where some link turns by more than 3e-4 rad in a step
+  on,         ///< implicit
+};
+const char* name(VelocityProductMode mode);
+
 struct StepOptions {
   double dt = 1.0 / 60;  ///< [s]
   Integrator integrator = Integrator::semi_implicit_euler;
@@ -47,6 +57,7 @@ struct StepOptions {
   LoopMode loops = LoopMode::spook;         ///< the model's equality constraints, or
   const EqualitySet* equalities = nullptr;  ///< these; must outlive the Stepper
   RowStageOptions rows = {};                ///< contacts and joint limits: one world, semi_implicit_euler
+  VelocityProductMode velocity_products = VelocityProductMode::off;
 };
 
 /// Advances worlds by dt. Keeps its scratch between calls; not for use by two threads at once.
@@ -87,6 +98,7 @@ class Stepper {
                   In<R> qvel_target, In<R> tau);
   void limited_loops(BasicData<R>& data, const Drives& drives, double dt, In<R> qpos, In<R> qvel, In<R> qpos_target,
                      In<R> qvel_target, In<R> tau);
+  void implicit_velocity_products(BasicData<R>& data, double dt, In<R> qpos, In<R> qvel);
   void close_loops(BasicData<R>& data);
   double loop_step(double dt) const;
   double loop_drift(double dt) const;
@@ -103,6 +115,7 @@ class Stepper {
   std::optional<EqualitySet> own_equalities_;
   std::unique_ptr<ConstrainedDynamics<R>> loops_;
   std::unique_ptr<RowStage<R>> rows_;
+  std::optional<VelocityProducts<R>> products_;
   AlignedVector<R> next_qpos_, next_qvel_;
   AlignedVector<R> loop_tau_;
   AlignedVector<R> stage_qpos_, stage_qvel_, u_, slope_q_, sum_q_, sum_v_;  // rk4 alone

@@ -22,7 +22,8 @@ struct TrackOptions {
   double start = 0;      ///< source's time of the first pose [s]
   Integrator integrator = Integrator::semi_implicit_euler;
   LoopMode loops = LoopMode::spook;  ///< the model's equality constraints
-  RowStageOptions rows = {};         ///< contacts and joint limits
+  VelocityProductMode velocity_products = VelocityProductMode::off;
+  RowStageOptions rows = {};    ///< contacts and joint limits
   bool target_velocity = true;  ///< damp towards the clip's velocity; false: towards rest, as the paper's eq. 2 does
 };
 

@@ -1,0 +1,57 @@
+#include "tarsus/dynamics/velocity_products.hpp"
+
+#include "dynamics/kernel_table.hpp"
+
+namespace tarsus {
+
+template <class R>
+VelocityProducts<R>::VelocityProducts(const Model& model, const BasicData<R>& data)
+    : links_(kernel_table<R>(data.width()).velocity_product_link_size() * model.njoint()),
+      plain_(std::size_t(model.nv) * data.width()) {}
+
+template <class R>
+void VelocityProducts<R>::accelerate(const Model& model, BasicData<R>& data, In<R> theta_h, In<R> qpos, In<R> qvel,
+                                     In<R> joint_force, In<R> joint_inertia, Out<R> qacc, In<R> external,
+                                     In<R> tangent) {
+  const int nlink = model.njoint();
+  check_size("theta_h", theta_h.size(), data.size(1));
+  check_size("qpos", qpos.size(), data.size(model.nq));
+  check_size("qvel", qvel.size(), data.size(model.nv));
+  check_size("joint_force", joint_force.size(), data.size(model.nv));
+  check_size("joint_inertia", joint_inertia.size(), data.size(model.nv));
+  check_size("qacc", qacc.size(), data.size(model.nv));
+  if (!external.empty()) check_size("external", external.size(), data.size(6 * nlink));
+  if (!tangent.empty()) check_size("tangent", tangent.size(), data.size(36 * nlink));
+  const KernelTable<R>& kernels = kernel_table<R>(data.width());
+  const ModelView<R> view = model.view<R>();
+  for (int pack = 0; pack < data.packs(); ++pack) {
+    const auto at = [&](auto span, int n) {
+      return span.empty() ? nullptr : span.data() + std::size_t(pack) * n * data.width();
+    };
+    kernels.velocity_products(view, data.state(pack), links_.data(), at(theta_h, 1), at(qpos, model.nq),
+                              at(qvel, model.nv), at(joint_force, model.nv), at(joint_inertia, model.nv),
+                              at(external, 6 * nlink), at(tangent, 36 * nlink), at(qacc, model.nv));
+  }
+}
+
+template <class R>
+void VelocityProducts<R>::accelerate_step(const Model& model, BasicData<R>& data, R h, bool always, In<R> qpos,
+                                          In<R> qvel, In<R> joint_force, In<R> joint_inertia, Out<R> qacc) {
+  check_size("qpos", qpos.size(), data.size(model.nq));
+  check_size("qvel", qvel.size(), data.size(model.nv));
+  check_size("joint_force", joint_force.size(), data.size(model.nv));
+  check_size("joint_inertia", joint_inertia.size(), data.size(model.nv));
+  check_size("qacc", qacc.size(), data.size(model.nv));
+  const KernelTable<R>& kernels = kernel_table<R>(data.width());
+  const ModelView<R> view = model.view<R>();
+  for (int pack = 0; pack < data.packs(); ++pack) {
+    const std::size_t q = std::size_t(pack) * model.nq * data.width(), v = std::size_t(pack) * model.nv * data.width();
+    kernels.velocity_products_step(view, data.state(pack), links_.data(), h, always, plain_.data(), &qpos[q], &qvel[v],
+                                   &joint_force[v], &joint_inertia[v], &qacc[v]);
+  }
+}
+
+template class VelocityProducts<double>;
+template class VelocityProducts<float>;
+
+}  // namespace tarsus

@@ -1,0 +1,381 @@
+// Articulated-body algorithm with velocity products taken linearly implicitly, O(nlink):
+//
+//     (M + diag K + θh ∂C/∂v) q̈ = Q - C(q, v)
+//
+// ∂C/∂v is dense and unsymmetric. Two sums of the joint accelerations make it linear time all the same. About link i,
+// with g = θh,
+//
+//     w_i = Σ S_k q̈_k     change of the link's velocity, per second
+//     A_i = Σ S'_k q̈_k    S'_k = S_k + g (v_parent(k) + v_child(k)) × S_k
+//     f_i = I_i A_i + g G_i w_i + p_i,   G_i = [· ×* I_i v_i] + v_i ×* I_i - I_i (v_i × ·)
+//
+// since ∂/∂v of Σ_k v_k × S_k q̇_k is Σ_j (v_parent(j) + v_j) × S_j - v_i × w_i (exchange the sums of the double one).
+// The recursion carries two matrices, f = IA A + GA w + p:
+//
+//     U = IA S' + GA S,  D = Sᵀ U + K,  u = Q - Sᵀ p
+//     IA -= U D⁻¹ Sᵀ IA,  GA -= U D⁻¹ Sᵀ GA,  p += U D⁻¹ u
+//
+// Of G_i only the columns of the angular velocity are not zero. At the link's origin, with second moments Σ = ½ tr(I) 1
+// - I, first moment h and mass m, they are -2 [ω] Σ - 2 [h] [v] and -2 [m v + ω × h]; elimination and shifts keep the
+// other columns zero. A contact's tangent B, symmetric or not, resists w: it is added to GA and fills those columns.
+//
+// A step adds one more term, since the equation holds at one configuration and the mass matrix changes within the step.
+// Where a joint's rotation ω_j changes the articulated inertia I of what it carries by the share x = h |[ω_j] I - I
+// [ω_j]| / |I|, its rate is damped by the share ε = 500 x⁴ against the joint's articulated inertia: K += ε Sᵀ U. That
+// is an internal force. It vanishes for a wheel, and for a joint on the world, which moves no link below it.
+#pragma once
+
+#include "dynamics/aba.inl"
+
+namespace tarsus {
+inline namespace TARSUS_ISA {
+
+inline constexpr double kThetaSlope = 1;     ///< of θ against h|ω|; decision 409 has the measurements
+inline constexpr double kDissipation = 500;  ///< ε over x⁴
+inline constexpr double kSlowAngle = 3e-4;   ///< h|ω| below which explicit velocity products add < 1e-7 of the energy
+
+/// A linear map from motions to forces without symmetry: n = nw w + nv v, f = fw w + fv v.
+template <class T>
+struct MotionToForce {
+  Mat3<T> nw, nv, fw, fv;
+};
+
+/// What this pass keeps of one link beside LinkState, whose pA it shares.
+template <class T>
+struct VelocityProductLink {
+  MotionToForce<T> IA, GA;
+  Motion<T> A;
+  // Factors. hinge, slide: Sᵀ IA and Sᵀ GA, D⁻¹ in xx. ball: D⁻¹, the rows stay in IA and GA. free: D⁻¹ of the angular
+  // Schur complement, (block of linear by linear)⁻¹, and the two blocks beside it.
+  Force<T> row_IA, row_GA;
+  Mat3<T> Dinv, Minv, upper, lower;
+};
+
+template <class T>
+std::size_t velocity_product_link_size() {
+  return sizeof(VelocityProductLink<T>);
+}
+
+template <class T>
+TARSUS_INLINE Mat3<T> zero33() {
+  const T o = T(Real<T>(0));
+  return {o, o, o, o, o, o, o, o, o};
+}
+template <class T>
+TARSUS_INLINE Mat3<T> operator*(const Mat3<T>& a, T s) {
+  return {a.xx * s, a.xy * s, a.xz * s, a.yx * s, a.yy * s, a.yz * s, a.zx * s, a.zy * s, a.zz * s};
+}
+template <class T>
+TARSUS_INLINE Mat3<T> cross_matrix(const Vec3<T>& a) {
+  const T o = T(Real<T>(0));
+  return {o, -a.z, a.y, a.z, o, -a.x, -a.y, a.x, o};
+}
+/// A + B [r]: the row b of B becomes b × r.
+template <class T>
+TARSUS_INLINE Mat3<T> add_times_cross(const Mat3<T>& A, const Mat3<T>& B, const Vec3<T>& r) {
+  return from_rows(cross_add(B.row_x(), r, A.row_x()), cross_add(B.row_y(), r, A.row_y()),
+                   cross_add(B.row_z(), r, A.row_z()));
+}
+/// A + [r] B.
+template <class T>
+TARSUS_INLINE Mat3<T> add_cross_times(const Mat3<T>& A, const Vec3<T>& r, const Mat3<T>& B) {
+  const Vec3<T> x = B.row_x(), y = B.row_y(), z = B.row_z();
+  return from_rows(mul_add(z, r.y, mul_add(y, -r.z, A.row_x())), mul_add(x, r.z, mul_add(z, -r.x, A.row_y())),
+                   mul_add(y, r.x, mul_add(x, -r.y, A.row_z())));
+}
+/// A - B C.
+template <class T>
+TARSUS_INLINE Mat3<T> minus_product(const Mat3<T>& A, const Mat3<T>& B, const Mat3<T>& C) {
+  const auto row = [&](const Vec3<T>& a, const Vec3<T>& b) {
+    return mul_add(C.row_x(), -b.x, mul_add(C.row_y(), -b.y, mul_add(C.row_z(), -b.z, a)));
+  };
+  return from_rows(row(A.row_x(), B.row_x()), row(A.row_y(), B.row_y()), row(A.row_z(), B.row_z()));
+}
+/// Inverse by cofactors: its columns are those of the adjugate.
+template <class T>
+TARSUS_INLINE Mat3<T> inverse(const Mat3<T>& m) {
+  const Vec3<T> x = cross(m.row_y(), m.row_z()), y = cross(m.row_z(), m.row_x()), z = cross(m.row_x(), m.row_y());
+  const T scale = T(Real<T>(1)) / dot(m.row_x(), x);
+  return from_columns(x * scale, y * scale, z * scale);
+}
+
+/// The damping of joints by a step of h seconds; both are zero where there is none.
+template <class T>
+struct JointDamping {
+  T share;  ///< kDissipation h⁴
+  T rate;   ///< 1/h
+
+  /// ε of the rotation w of the inertia I, about the joint and symmetric but for what velocities added.
+  TARSUS_INLINE T operator()(const Mat3<T>& I, const Vec3<T>& w) const {
+    const Mat3<T> X = add_cross_times(zero33<T>(), w, I), C = X + transpose(X);
+    const auto square = [](const Mat3<T>& A) {
+      return dot(A.row_x(), A.row_x()) + dot(A.row_y(), A.row_y()) + dot(A.row_z(), A.row_z());
+    };
+    const T x2 = square(C) / (square(I) + T(std::numeric_limits<Real<T>>::min()));
+    return share * x2 * x2;
+  }
+};
+
+/// The link's own IA and GA. GA's columns of the linear velocity are set where a tangent may fill them.
+template <bool kTangent, class T>
+TARSUS_INLINE void own_matrices(const LinkState<T>& s, T g, VelocityProductLink<T>& x) {
+  const Sym3<T>& I = s.IA.I;
+  const T mass = s.IA.M.xx;
+  const Vec3<T> h = {s.IA.H.zy, s.IA.H.xz, s.IA.H.yx};
+  x.IA = {I.full(), s.IA.H, transpose(s.IA.H), s.IA.M.full()};
+  const T half_trace = (I.xx + I.yy + I.zz) * T(Real<T>(0.5)), g2 = T(Real<T>(-2)) * g;
+  const Mat3<T> sigma = {half_trace - I.xx, -I.xy, -I.xz, -I.xy, half_trace - I.yy, -I.yz, -I.xz, -I.yz,
+                         half_trace - I.zz};
+  const Mat3<T> shifted = add_cross_times(zero33<T>(), h * g2, cross_matrix(s.v.v));
+  x.GA.nw = add_cross_times(shifted, s.v.w * g2, sigma);
+  x.GA.fw = cross_matrix(cross_add(s.v.w, h, s.v.v * mass) * g2);
+  if constexpr (kTangent) x.GA.nv = zero33<T>(), x.GA.fv = zero33<T>();
+}
+
+/// Adds a tangent [6][6], moment's rows and angular velocity's columns first.
+template <class T>
+TARSUS_INLINE void add_tangent(const T* B, MotionToForce<T>& GA) {
+  const auto block = [&](int row, int column) {
+    const T* b = B + 6 * row + column;
+    return from_rows(get3(b), get3(b + 6), get3(b + 12));
+  };
+  GA = {GA.nw + block(0, 0), GA.nv + block(0, 3), GA.fw + block(3, 0), GA.fv + block(3, 3)};
+}
+
+/// Adds the reduced matrices, given at the point displaced by r, to the parent's.
+template <bool kTangent, class T>
+TARSUS_INLINE void add_to_parent(const MotionToForce<T>& I, const MotionToForce<T>& G, const Vec3<T>& r,
+                                 VelocityProductLink<T>& parent) {
+  const Vec3<T> back = -r;  // a motion seen from r is (w, v + w × r)
+  const Mat3<T> fw = add_times_cross(I.fw, I.fv, back), nw = add_times_cross(I.nw, I.nv, back);
+  MotionToForce<T>& sum = parent.IA;
+  sum.fv = sum.fv + I.fv, sum.fw = sum.fw + fw;
+  sum.nv = sum.nv + add_cross_times(I.nv, r, I.fv);
+  sum.nw = sum.nw + add_cross_times(nw, r, fw);
+  MotionToForce<T>& GA = parent.GA;
+  if constexpr (kTangent) {
+    const Mat3<T> gf = add_times_cross(G.fw, G.fv, back), gn = add_times_cross(G.nw, G.nv, back);
+    GA.fv = GA.fv + G.fv, GA.fw = GA.fw + gf;
+    GA.nv = GA.nv + add_cross_times(G.nv, r, G.fv);
+    GA.nw = GA.nw + add_cross_times(gn, r, gf);
+  } else {
+    GA.fw = GA.fw + G.fw, GA.nw = GA.nw + add_cross_times(G.nw, r, G.fw);
+  }
+}
+
+/// Pass 2 for a hinge or slide: S picks the axis e from one half of the force.
+template <bool kTangent, class T>
+TARSUS_INLINE void reduce_axial(JointType joint, LinkState<T>& s, LinkState<T>* parent, VelocityProductLink<T>& x,
+                                VelocityProductLink<T>* above, T g, T Q, T K, T qvel, const JointDamping<T>& damping) {
+  const Vec3<T> e = s.R.column_z(), turned = mul_add(cross(s.v.w, e), g + g, e);  // of S', since v_child × S is
+  Force<T> U;                                                                     // v_parent × S
+  T D;
+  if (joint == JointType::hinge) {
+    const Vec3<T> moved = cross(s.v.v, e) * (g + g);
+    U = {x.IA.nw * turned + x.IA.nv * moved + x.GA.nw * e, x.IA.fw * turned + x.IA.fv * moved + x.GA.fw * e};
+    D = dot(e, U.n);
+    s.u.x = Q - dot(e, s.pA.n);
+    if (parent) {
+      const T d = D * damping(x.IA.nw, e * qvel);
+      D += d, s.u.x = neg_mul_add(d * damping.rate, qvel, s.u.x);
+    }
+    D += K;
+    x.row_IA = {transpose_mul(x.IA.nw, e), transpose_mul(x.IA.nv, e)};
+    x.row_GA.n = transpose_mul(x.GA.nw, e);
+    if constexpr (kTangent) x.row_GA.f = transpose_mul(x.GA.nv, e);
+  } else {
+    U = {x.IA.nv * turned, x.IA.fv * turned};
+    if constexpr (kTangent) U += Force<T>{x.GA.nv * e, x.GA.fv * e};
+    D = dot(e, U.f) + K;
+    s.u.x = Q - dot(e, s.pA.f);
+    x.row_IA = {transpose_mul(x.IA.fw, e), transpose_mul(x.IA.fv, e)};
+    x.row_GA.n = transpose_mul(x.GA.fw, e);
+    if constexpr (kTangent) x.row_GA.f = transpose_mul(x.GA.fv, e);
+  }
+  x.Dinv.xx = T(Real<T>(1)) / D;
+  if (!parent) return;
+  const Force<T> W = {U.n * x.Dinv.xx, U.f * x.Dinv.xx};
+  x.IA = {minus_outer(x.IA.nw, W.n, x.row_IA.n), minus_outer(x.IA.nv, W.n, x.row_IA.f),
+          minus_outer(x.IA.fw, W.f, x.row_IA.n), minus_outer(x.IA.fv, W.f, x.row_IA.f)};
+  x.GA.nw = minus_outer(x.GA.nw, W.n, x.row_GA.n), x.GA.fw = minus_outer(x.GA.fw, W.f, x.row_GA.n);
+  if constexpr (kTangent)
+    x.GA.nv = minus_outer(x.GA.nv, W.n, x.row_GA.f), x.GA.fv = minus_outer(x.GA.fv, W.f, x.row_GA.f);
+  add_to_parent<kTangent>(x.IA, x.GA, s.r, *above);
+  parent->pA += shift_back(mul_add(W, s.u.x, s.pA), s.r);
+}
+
+/// U = IA S' + GA S for the rotations of a ball or free joint, in world axes: S' = [1 + [a]; [b]]. Moment, then force.
+template <class T>
+TARSUS_INLINE void rotation_columns(const VelocityProductLink<T>& x, const Vec3<T>& a, const Vec3<T>& b, Mat3<T>& Un,
+                                    Mat3<T>& Uf) {
+  Un = add_times_cross(add_times_cross(x.IA.nw + x.GA.nw, x.IA.nw, a), x.IA.nv, b);
+  Uf = add_times_cross(add_times_cross(x.IA.fw + x.GA.fw, x.IA.fw, a), x.IA.fv, b);
+}
+
+/// Pass 2 for a ball, in world axes: S = [1; 0].
+template <bool kTangent, class T>
+TARSUS_INLINE void reduce_ball(LinkState<T>& s, LinkState<T>* parent, VelocityProductLink<T>& x,
+                               VelocityProductLink<T>* above, T g, const T* Q, T K, const T* qvel,
+                               const JointDamping<T>& damping) {
+  Mat3<T> Un, Uf;
+  const Vec3<T> both = parent ? s.v.w + parent->v.w : s.v.w;
+  rotation_columns(x, both * g, s.v.v * (g + g), Un, Uf);
+  s.u = s.R * get3(Q) - s.pA.n;
+  if (parent) {
+    const Vec3<T> w = s.R * get3(qvel);
+    const T d = (Un.xx + Un.yy + Un.zz) * T(Real<T>(1.0 / 3)) * damping(x.IA.nw, w);
+    K += d, s.u = mul_add(w, -(d * damping.rate), s.u);
+  }
+  Mat3<T> D = Un;
+  D.xx += K, D.yy += K, D.zz += K;
+  x.Dinv = inverse(D);
+  if (!parent) return;
+  // 1 - Un D⁻¹ is K D⁻¹: no difference that cancels, and zero where K is.
+  const Mat3<T> rest = x.Dinv * K, W = Uf * x.Dinv;
+  const MotionToForce<T> IA = {rest * x.IA.nw, rest * x.IA.nv, minus_product(x.IA.fw, W, x.IA.nw),
+                               minus_product(x.IA.fv, W, x.IA.nv)};
+  MotionToForce<T> GA;
+  GA.nw = rest * x.GA.nw, GA.fw = minus_product(x.GA.fw, W, x.GA.nw);
+  if constexpr (kTangent) GA.nv = rest * x.GA.nv, GA.fv = minus_product(x.GA.fv, W, x.GA.nv);
+  add_to_parent<kTangent>(IA, GA, s.r, *above);
+  const Vec3<T> q = x.Dinv * s.u;
+  // Un D⁻¹ u, by the form that does not cancel: u - K q, or Un q where K is above all of Un.
+  const Vec3<T> product = Un * q, difference = mul_add(q, -K, s.u);
+  const Mask<T> stiff = K > Un.xx + Un.yy + Un.zz;
+  const Vec3<T> moment = {select(stiff, product.x, difference.x), select(stiff, product.y, difference.y),
+                          select(stiff, product.z, difference.z)};
+  parent->pA += shift_back(Force<T>{s.pA.n + moment, s.pA.f + Uf * q}, s.r);
+}
+
+/// Pass 2 for a free joint, always at the root: its translation, whose S' is S, is eliminated first.
+template <bool kTangent, class T>
+TARSUS_INLINE void reduce_free(LinkState<T>& s, VelocityProductLink<T>& x, T g, const T* Q, const T* K) {
+  Mat3<T> Un, M = x.IA.fv;
+  rotation_columns(x, s.v.w * g, s.v.v * (g + g), Un, x.lower);
+  Mat3<T> H = x.IA.nv;
+  if constexpr (kTangent) M = M + x.GA.fv, H = H + x.GA.nv;
+  M.xx += K[0], M.yy += K[1], M.zz += K[2];
+  Un.xx += K[3], Un.yy += K[3], Un.zz += K[3];
+  x.Minv = inverse(M);
+  x.upper = H * x.Minv;
+  x.Dinv = inverse(minus_product(Un, x.upper, x.lower));
+  s.u = s.R * get3(Q + 3) - s.pA.n;
+  s.u_linear = get3(Q) - s.pA.f;
+}
+
+/// Pass 3 for one link: q̈ of its joint; w into LinkState's a, A into its own.
+template <bool kTangent, class T>
+TARSUS_INLINE void accelerate_link(const LinkConstants<Real<T>>& link, LinkState<T>* state, VelocityProductLink<T>* all,
+                                   int i, T g, T* qacc) {
+  LinkState<T>& s = state[i];
+  VelocityProductLink<T>& x = all[i];
+  T* q = qacc + link.qvel;
+  const bool root = link.parent < 0;
+  Motion<T> A = root ? world_velocity<T>() : shift(all[link.parent].A, s.r);
+  Motion<T> w = root ? world_velocity<T>() : shift(state[link.parent].a, s.r);
+  const auto turn = [&](const Vec3<T>& rate, const Vec3<T>& both) {  // adds S' rate and S rate of rotations
+    A.w += cross_add(both * g, rate, rate), A.v += cross(s.v.v * (g + g), rate);
+    w.w += rate;
+  };
+  if (link.joint == JointType::free) {
+    const Vec3<T> angular = x.Dinv * (s.u - x.upper * s.u_linear);
+    const Vec3<T> linear = x.Minv * (s.u_linear - x.lower * angular);
+    put3(q, linear), put3(q + 3, transpose_mul(s.R, angular));
+    turn(angular, s.v.w);
+    A.v += linear, w.v += linear;
+  } else if (link.joint == JointType::ball) {
+    Vec3<T> rest = s.u - x.IA.nw * A.w - x.IA.nv * A.v - x.GA.nw * w.w;
+    if constexpr (kTangent) rest -= x.GA.nv * w.v;
+    const Vec3<T> angular = x.Dinv * rest;
+    put3(q, transpose_mul(s.R, angular));
+    turn(angular, root ? s.v.w : s.v.w + state[link.parent].v.w);
+  } else {
+    const Vec3<T> e = s.R.column_z(), turned = mul_add(cross(s.v.w, e), g + g, e);
+    T rest = s.u.x - dot(x.row_IA, A) - dot(x.row_GA.n, w.w);
+    if constexpr (kTangent) rest -= dot(x.row_GA.f, w.v);
+    q[0] = rest * x.Dinv.xx;
+    if (link.joint == JointType::hinge) {
+      A.w = mul_add(turned, q[0], A.w), A.v = mul_add(cross(s.v.v, e), (g + g) * q[0], A.v);
+      w.w = mul_add(e, q[0], w.w);
+    } else {
+      A.v = mul_add(turned, q[0], A.v), w.v = mul_add(e, q[0], w.v);
+    }
+  }
+  x.A = A, s.a = w;
+}
+
+template <bool kTangent, class T>
+void velocity_products_passes(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityProductLink<T>* all, T g,
+                              const JointDamping<T>& damping, const T* qvel, const T* Q, const T* K, const T* tangent,
+                              T* qacc) {
+  for (int i = 0; i < m.nlink; ++i) {
+    own_matrices<kTangent>(state[i], g, all[i]);
+    if constexpr (kTangent) add_tangent(tangent + 36 * i, all[i].GA);
+  }
+  for (int i = m.nlink - 1; i >= 0; --i) {
+    const LinkConstants<Real<T>>& link = m.link[i];
+    LinkState<T>* parent = link.parent >= 0 ? &state[link.parent] : nullptr;
+    VelocityProductLink<T>* above = link.parent >= 0 ? &all[link.parent] : nullptr;
+    const int v = link.qvel;
+    if (link.joint == JointType::free)
+      reduce_free<kTangent>(state[i], all[i], g, Q + v, K + v);
+    else if (link.joint == JointType::ball)
+      reduce_ball<kTangent>(state[i], parent, all[i], above, g, Q + v, K[v], qvel + v, damping);
+    else
+      reduce_axial<kTangent>(link.joint, state[i], parent, all[i], above, g, Q[v], K[v], qvel[v], damping);
+  }
+  for (int i = 0; i < m.nlink; ++i) accelerate_link<kTangent>(m.link[i], state, all, i, g, qacc);
+}
+
+/// q̈ of the equation above. theta_h: θh [s], a number for each lane. tangent: [nlink][6][6] added to GA, or null. The
+/// other arguments are those of aba_kernel(), whose outward pass it shares.
+template <class T>
+void velocity_products_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityProductLink<T>* all,
+                              const T* theta_h, const T* qpos, const T* qvel, const T* Q, const T* K, const T* external,
+                              const T* tangent, T* qacc) {
+  const JointDamping<T> none = {T(Real<T>(0)), T(Real<T>(0))};
+  aba_outward(m, state, qpos, qvel, external);
+  if (tangent)
+    velocity_products_passes<true>(m, state, all, *theta_h, none, qvel, Q, K, tangent, qacc);
+  else
+    velocity_products_passes<false>(m, state, all, *theta_h, none, qvel, Q, K, tangent, qacc);
+}
+
+/// θ against the angle h|ω| that the fastest link turns by in a step. One half is neutral on a rigid body; what is
+/// above dissipates in proportion to (h|ω|)³. 1 at most.
+template <class T>
+TARSUS_INLINE T implicit_share(T angle) {
+  return minimum(T(Real<T>(1)), mul_add(angle, T(Real<T>(kThetaSlope)), T(Real<T>(0.5))));
+}
+
+/// The pass as a step of h seconds takes it: θ of each lane by implicit_share(). Unless `always`, lanes whose links all
+/// turn by less than kSlowAngle in the step take maba(), to the bit as alone; their results wait in `plain` [nv] where
+/// other lanes do not.
+template <class T>
+void velocity_products_step_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityProductLink<T>* all,
+                                   Real<T> h, bool always, T* plain, const T* qpos, const T* qvel, const T* Q,
+                                   const T* K, T* qacc) {
+  const T* const none = nullptr;
+  aba_outward(m, state, qpos, qvel, none);
+  T fastest = T(Real<T>(0));
+  for (int i = 0; i < m.nlink; ++i) fastest = maximum(dot(state[i].v.w, state[i].v.w), fastest);
+  const T angle = square_root(fastest) * T(h);
+  const Mask<T> slow = angle < T(Real<T>(kSlowAngle));
+  if (!always && all_lanes(slow)) {
+    aba_inward(m, state, Q, K);
+    aba_accelerate(m, state, qacc);
+    return;
+  }
+  const bool mixed = !always && any(slow);
+  if (mixed) {
+    aba_inward(m, state, Q, K);
+    aba_accelerate(m, state, plain);
+    aba_outward(m, state, qpos, qvel, none);
+  }
+  const JointDamping<T> damping = {T(Real<T>(kDissipation) * h * h * h * h), T(1 / h)};
+  velocity_products_passes<false>(m, state, all, implicit_share(angle) * T(h), damping, qvel, Q, K, none, qacc);
+  for (int k = 0; mixed && k < m.nv; ++k) qacc[k] = select(slow, plain[k], qacc[k]);
+}
+
+}  // namespace TARSUS_ISA
+}  // namespace tarsus
