@@ -1,0 +1,47 @@
+// Terms of one step: what acts on the end velocity v by rows of its own, each with a law.
+//
+//     M̂ (v - v⁰) = Σ J_iᵀ γ_i,    γ_i = P_i(y_i),    y_i = c_i + (b_i - J_i v) / R_i
+//
+// P_i projects on the term's set of impulses. c is a proximal point: what the same term carried in the last step, where
+// its law has no compliance of its own (friction that sticks), so that R does not let it creep; else 0.
+//
+// | law      | rows       | set                                                                     | used by             |
+// | interval | 1          | [lower, upper]                                                          | drives, limits, dry |
+// |          |            |                                                                         | friction            |
+// | ball     | 3          | |γ| <= radius                                                           | ball joints' drives |
+// | contact  | 1, 3, 4, 6 | γ_n >= 0, |γ_t| <= μ γ_n, torsion and rolling by lengths times γ_n      | contacts (Coulomb)  |
+//
+// Coulomb's disc follows the normal impulse, so that G = -∂γ/∂(J v) of a contact that slides is not symmetric.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+
+namespace tarsus {
+
+enum class Law : std::uint8_t { interval, ball, contact };
+
+inline constexpr double kUnbounded = std::numeric_limits<double>::infinity();
+inline constexpr int kTermRows = 6;  ///< of one term, at most
+
+struct Term {
+  Law law = Law::interval;
+  int first_row = 0, nrow = 1;
+  double lower = 0, upper = kUnbounded;             ///< interval: bounds of the impulse; ball: `upper` is the radius
+  double friction = 0, torsional = 0, rolling = 0;  ///< contact: μ, and lengths [m]
+};
+
+/// Numbers of one row. Impulse in N s or N m s, velocity in m/s or rad/s.
+struct TermRow {
+  double compliance = 0;  ///< R > 0: velocity per impulse
+  double target = 0;      ///< b
+  double centre = 0;      ///< c: impulse
+  double scale = 1;       ///< estimate of J M̂⁻¹ Jᵀ; makes an impulse a velocity in residuals
+};
+
+/// G = -∂γ/∂(J v) of one term, [row][column].
+struct Tangent {
+  double at[kTermRows][kTermRows];
+};
+
+}  // namespace tarsus

@@ -1,0 +1,223 @@
+// The one solve of a step on a dense mass matrix: laws, momentum, and how many iterations it takes.
+#include <gtest/gtest.h>
+
+#include <Eigen/Dense>
+#include <cmath>
+#include <random>
+
+#include "tarsus/solver/step_newton.hpp"
+
+namespace tarsus {
+namespace {
+
+using Eigen::MatrixXd, Eigen::VectorXd;
+
+/// M̂ and J as dense matrices; bilateral rows E x = e by their KKT matrix.
+class DenseOperator : public StepOperator {
+ public:
+  MatrixXd M, J, E;
+  VectorXd e;
+  std::span<const Term> terms;
+  VectorXd x, next, best;
+  bool first = true;
+  int solves = 0;
+
+  void solve(std::span<const Tangent> tangents, std::span<const double> force, std::span<double> change) override {
+    MatrixXd G = MatrixXd::Zero(J.rows(), J.rows());
+    for (std::size_t i = 0; i < terms.size(); ++i) {
+      for (int r = 0; r < terms[i].nrow; ++r) {
+        for (int c = 0; c < terms[i].nrow; ++c) G(terms[i].first_row + r, terms[i].first_row + c) = tangents[i].at[r][c];
+      }
+    }
+    const Eigen::Index n = M.rows(), m = E.rows();
+    MatrixXd whole = MatrixXd::Zero(n + m, n + m);
+    whole.topLeftCorner(n, n) = M + J.transpose() * G * J;
+    whole.topRightCorner(n, m) = E.transpose(), whole.bottomLeftCorner(m, n) = E;
+    VectorXd right(n + m);
+    right << J.transpose() * Eigen::Map<const VectorXd>(force.data(), J.rows()), e;
+    next = whole.fullPivLu().solve(right).head(n);
+    Eigen::Map<VectorXd>(change.data(), J.rows()) = J * next;
+    ++solves;
+  }
+  void move(double t) override {
+    x = first ? next : VectorXd(x + t * (next - x));
+    first = false;
+  }
+  void keep() override { best = x; }
+};
+
+struct Problem {
+  DenseOperator mass;
+  std::vector<Term> terms;
+  std::vector<TermRow> rows;
+  VectorXd free;  // v⁰
+
+  std::vector<double> free_rows() const {
+    const VectorXd u = mass.J * free;
+    return {u.data(), u.data() + u.size()};
+  }
+};
+
+struct Draw {
+  std::mt19937 engine;
+  double uniform(double a, double b) { return std::uniform_real_distribution<double>(a, b)(engine); }
+  double normal() { return std::normal_distribution<double>()(engine); }
+  int index(int n) { return std::uniform_int_distribution<int>(0, n - 1)(engine); }
+};
+
+Problem random_problem(unsigned seed, int n, int contacts, int axial, int balls, int bilateral) {
+  Draw draw{std::mt19937(seed)};
+  Problem p;
+  const auto fill = [&](MatrixXd& m) {
+    for (int i = 0; i < m.size(); ++i) m.data()[i] = draw.normal();
+  };
+  MatrixXd A(n, n);
+  fill(A);
+  const VectorXd scale = VectorXd::NullaryExpr(n, [&] { return std::pow(10, draw.uniform(-1, 1)); });
+  p.mass.M = scale.asDiagonal() * (A * A.transpose() / n + 0.1 * MatrixXd::Identity(n, n)) * scale.asDiagonal();
+  const auto add = [&](Term term) {
+    term.first_row = int(p.rows.size());
+    p.rows.resize(p.rows.size() + term.nrow);
+    p.terms.push_back(term);
+  };
+  constexpr int kDimensions[] = {1, 3, 4, 6};
+  for (int i = 0; i < contacts; ++i)
+    add({Law::contact, 0, kDimensions[draw.index(4)], 0, kUnbounded, draw.uniform(0, 1.2), draw.uniform(0, 0.3),
+         draw.uniform(0, 0.2)});
+  for (int i = 0; i < axial; ++i) {
+    const double bound = std::pow(10, draw.uniform(-2, 1));
+    const bool one_sided = draw.index(2);
+    add({Law::interval, 0, 1, one_sided ? 0 : -bound, one_sided ? kUnbounded : bound});
+  }
+  for (int i = 0; i < balls; ++i) add({Law::ball, 0, 3, 0, std::pow(10, draw.uniform(-2, 1))});
+  const int m = int(p.rows.size());
+  p.mass.J.resize(m, n), fill(p.mass.J);
+  p.mass.J = p.mass.J * scale.asDiagonal();
+  p.mass.E.resize(bilateral, n), fill(p.mass.E);
+  p.mass.e = VectorXd::NullaryExpr(bilateral, [&] { return draw.normal(); });
+  const VectorXd w = (p.mass.J * p.mass.M.ldlt().solve(p.mass.J.transpose())).diagonal();
+  for (const Term& term : p.terms) {
+    const double drive = std::pow(10, draw.uniform(-3, 0));
+    for (int k = 0; k < term.nrow; ++k) {
+      const int r = term.first_row + k, like = term.law == Law::contact && k > 0 ? term.first_row + 1 : term.first_row;
+      p.rows[r] = {term.law == Law::contact ? 0.00085 * w[like] : drive * w[like], draw.normal(), 0, w[r]};
+      if (k > 0 && draw.index(2)) p.rows[r].centre = 0.1 * draw.normal();
+    }
+  }
+  p.free = VectorXd::NullaryExpr(n, [&] { return 3 * draw.normal(); });
+  p.mass.terms = p.terms;
+  return p;
+}
+
+struct Solution {
+  NewtonReport report;
+  std::vector<double> y, impulse;
+  VectorXd velocity;
+};
+
+Solution solve(Problem& p, const NewtonOptions& options, const std::vector<double>* start = nullptr) {
+  Solution s;
+  s.y.assign(p.rows.size(), 0.0), s.impulse.assign(p.rows.size(), 0.0);
+  const std::vector<double> u = p.free_rows();
+  for (std::size_t r = 0; r < p.rows.size(); ++r)
+    s.y[r] = p.rows[r].centre + (p.rows[r].target - u[r]) / p.rows[r].compliance;
+  if (start) s.y = *start;
+  p.mass.terms = p.terms, p.mass.first = true;
+  StepNewton newton;
+  s.report = newton.solve(p.mass, {p.terms, p.rows, u}, options, s.y, s.impulse);
+  s.velocity = p.free + p.mass.best;
+  return s;
+}
+
+/// The laws, said once more: what each term carries is the projection of y at the velocity that the impulses make.
+double law_missed(const Problem& p, const Solution& s) {
+  const VectorXd u = p.mass.J * s.velocity;
+  double worst = 0;
+  for (const Term& t : p.terms) {
+    const auto y = [&](int k) {
+      const TermRow& r = p.rows[t.first_row + k];
+      return r.centre + (r.target - u[t.first_row + k]) / r.compliance;
+    };
+    const auto take = [&](int k, double expected) {
+      worst = std::max(worst, std::abs(s.impulse[t.first_row + k] - expected) * p.rows[t.first_row + k].compliance);
+    };
+    const auto vector = [&](int first, int count, double radius) {
+      double square = 0;
+      for (int k = 0; k < count; ++k) square += y(first + k) * y(first + k);
+      const double q = square > radius * radius ? radius / std::sqrt(square) : 1;
+      for (int k = 0; k < count; ++k) take(first + k, q * y(first + k));
+    };
+    if (t.law == Law::interval) take(0, std::min(std::max(y(0), t.lower), t.upper));
+    if (t.law == Law::ball) vector(0, 3, t.upper);
+    if (t.law != Law::contact) continue;
+    const double normal = std::max(0.0, s.impulse[t.first_row]);
+    take(0, std::max(0.0, y(0)));
+    if (t.nrow >= 3) vector(1, 2, t.friction * normal);
+    if (t.nrow >= 4) vector(3, 1, t.torsional * normal);
+    if (t.nrow >= 6) vector(4, 2, t.rolling * normal);
+  }
+  return worst;
+}
+
+double momentum_missed(const Problem& p, const Solution& s) {
+  VectorXd left = p.mass.M * (s.velocity - p.free) - p.mass.J.transpose() * Eigen::Map<const VectorXd>(s.impulse.data(), p.mass.J.rows());
+  if (p.mass.E.rows() > 0) {  // less what the bilateral rows can carry
+    const MatrixXd Et = p.mass.E.transpose();
+    left -= Et * Et.colPivHouseholderQr().solve(left);
+  }
+  return left.norm() / (1 + (p.mass.M * p.free).norm());
+}
+
+struct Tally {
+  int solved = 0, missed = 0, iterations = 0;
+  double law = 0, momentum = 0, bilateral = 0, warm = 0;
+};
+
+Tally run(unsigned count, int contacts, int axial, int balls, int bilateral) {
+  Tally tally;
+  for (unsigned seed = 0; seed < count; ++seed) {
+    SCOPED_TRACE(seed);
+    Problem p = random_problem(seed, 8 + seed % 17, contacts, axial, balls, bilateral);
+    const Solution s = solve(p, {.max_iterations = 30, .tolerance = 1e-8});
+    tally.iterations += s.report.iterations;
+    EXPECT_TRUE(s.report.finite);
+    tally.momentum = std::max(tally.momentum, momentum_missed(p, s));
+    if (bilateral) tally.bilateral = std::max(tally.bilateral, (p.mass.E * (s.velocity - p.free) - p.mass.e).norm());
+    if (!s.report.converged) {
+      ++tally.missed;
+      continue;
+    }
+    ++tally.solved;
+    tally.law = std::max(tally.law, law_missed(p, s));
+    // From its own answer: one iteration.
+    const Solution again = solve(p, {.max_iterations = 30, .tolerance = 1e-7}, &s.y);
+    tally.warm = std::max(tally.warm, double(again.report.iterations));
+  }
+  std::printf("%d contacts, %d axial, %d balls, %d bilateral: %.1f iterations, %d of %u missed; law %.1e, momentum %.1e, bilateral %.1e, warm %.0f\n",
+              contacts, axial, balls, bilateral, double(tally.iterations) / count, tally.missed, count, tally.law, tally.momentum, tally.bilateral, tally.warm);
+  return tally;
+}
+
+TEST(StepNewton, ConvexTermsAlwaysConverge) {
+  for (const int bilateral : {0, 3}) {
+    const Tally t = run(500, 0, 10, 3, bilateral);
+    EXPECT_EQ(t.missed, 0);
+    EXPECT_LT(t.law, 1e-7);
+    EXPECT_LT(t.momentum, 1e-9);
+    EXPECT_LT(t.bilateral, 1e-9);
+    EXPECT_EQ(t.warm, 1);
+  }
+}
+
+TEST(StepNewton, CoulombFrictionWithEverythingElse) {
+  for (const int bilateral : {0, 2}) {
+    const Tally t = run(500, 3, 4, 1, bilateral);
+    EXPECT_LE(t.missed, 10);
+    EXPECT_LT(t.law, 1e-7);
+    EXPECT_LT(t.momentum, 1e-9);
+    EXPECT_LE(t.warm, 2);
+  }
+}
+
+}  // namespace
+}  // namespace tarsus
