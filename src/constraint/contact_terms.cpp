@@ -70,8 +70,8 @@ void StepTerms<R>::add_contact(std::size_t index) {
   if (own > 0) numbers[0].compliance = std::max(own, kLeastCompliance * mass);
   numbers[0].target = spook.target;
   report_.penetration = std::max(report_.penetration, -c.point.distance);
-  add_term(Kind::contact, c.identity,
-           {Law::contact, 0, c.dimension, 0, kUnbounded, c.friction, c.torsional, c.rolling}, numbers, speed, free);
+  add_term(Kind::contact, c.identity, {Law::contact, 0, c.dimension, 0, kUnbounded, c.friction, c.torsional, c.rolling},
+           numbers, speed, free);
 }
 
 /// J v at the start of the step, and J v⁰.
@@ -92,9 +92,9 @@ void StepTerms<R>::contact_velocities(std::size_t index, double* speed, double* 
   read(later(rows.a), rows.b >= 0 ? later(rows.b) : still, free);
 }
 
-#define TARSUS_INSTANTIATE(R)                                                      \
-  template void StepTerms<R>::add_contacts(std::span<const LinkContact>);          \
-  template void StepTerms<R>::add_contact(std::size_t);                            \
+#define TARSUS_INSTANTIATE(R)                                             \
+  template void StepTerms<R>::add_contacts(std::span<const LinkContact>); \
+  template void StepTerms<R>::add_contact(std::size_t);                   \
   template void StepTerms<R>::contact_velocities(std::size_t, double*, double*) const;
 TARSUS_INSTANTIATE(double)
 TARSUS_INSTANTIATE(float)

@@ -91,7 +91,8 @@ void TreeOperator<R>::write_extra(Extra& extra, const Tangent& g, const typename
   }
   extra.coupling = coupling(g, contact.nrow);
   Vec3d force{0, 0, 0}, moment{0, 0, 0};
-  for (int k = 1; k < contact.nrow; ++k) (k < 3 ? force : moment) += contact.axis[k % 3] * (g.at[k][0] / extra.coupling);
+  for (int k = 1; k < contact.nrow; ++k)
+    (k < 3 ? force : moment) += contact.axis[k % 3] * (g.at[k][0] / extra.coupling);
   unknown_.push_back(extra.first_row + 1);
   write_wrench<R>(cross(contact.arm_a, contact.axis[0]), contact.axis[0], block, row);
   write_wrench<R>(cross(contact.arm_a, force) + moment, force, block, row + 1);
@@ -162,9 +163,12 @@ void TreeOperator<R>::solve_extra(std::span<const Tangent> tangents, std::span<c
   outward<R>(model_, *data_, u_, next_.x);
 }
 
-#define TARSUS_INSTANTIATE(R)                                                                                \
-  template void TreeOperator<R>::begin_bilateral(double);                                                    \
-  template void TreeOperator<R>::add_extra_rows(std::span<const Tangent>);                                   \
+#define TARSUS_INSTANTIATE(R)                                                                                 \
+  template void TreeOperator<R>::write_bilateral();                                                           \
+  template void TreeOperator<R>::write_extra(Extra&, const Tangent&, const typename DelassusRows<R>::Block&); \
+  template void TreeOperator<R>::extra_system(std::span<const Tangent>, std::span<const double>);             \
+  template void TreeOperator<R>::begin_bilateral(double);                                                     \
+  template void TreeOperator<R>::add_extra_rows(std::span<const Tangent>);                                    \
   template void TreeOperator<R>::solve_extra(std::span<const Tangent>, std::span<const double>);
 TARSUS_INSTANTIATE(double)
 TARSUS_INSTANTIATE(float)

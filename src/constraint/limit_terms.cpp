@@ -70,9 +70,9 @@ void StepTerms<R>::add_limit(int joint) {
   add_limit_side({joint, JointRows::Part::angular, 1, axis}, j.range[1] - angle, 0);
 }
 
-#define TARSUS_INSTANTIATE(R)                                                       \
-  template void StepTerms<R>::add_limits();                                         \
-  template void StepTerms<R>::add_limit(int);                                       \
+#define TARSUS_INSTANTIATE(R)                 \
+  template void StepTerms<R>::add_limits();   \
+  template void StepTerms<R>::add_limit(int); \
   template void StepTerms<R>::add_limit_side(const JointRows&, double, int);
 TARSUS_INSTANTIATE(double)
 TARSUS_INSTANTIATE(float)

@@ -82,7 +82,11 @@ double StepTerms<R>::joint_inverse_mass(const JointRows& rows) const {
 
 template <class R>
 void StepTerms<R>::add_drive(const JointRows& joint, const Vec3d& push, double stiffness, double lower, double upper) {
-  const std::uint64_t identity = 8 * std::uint64_t(joint.joint) + (joint.part == JointRows::Part::linear ? 1 + (joint.e.y != 0 ? 1 : joint.e.z != 0 ? 2 : 0) : 0);
+  const std::uint64_t identity =
+      8 * std::uint64_t(joint.joint) + (joint.part == JointRows::Part::linear ? 1 + (joint.e.y != 0   ? 1
+                                                                                     : joint.e.z != 0 ? 2
+                                                                                                      : 0)
+                                                                              : 0);
   Term term;
   term.law = joint.nrow == 3 ? Law::ball : Law::interval;
   term.lower = lower, term.upper = upper;
@@ -123,7 +127,8 @@ void StepTerms<R>::solve(In<R> joint_inertia, const BilateralRows<R>& bilateral,
     if (kinds_[i] == Kind::contact) report_.touching += at[0] > 0;
     if (kinds_[i] != Kind::drive) continue;
     const double size = terms_[i].nrow == 3 ? std::sqrt(at[0] * at[0] + at[1] * at[1] + at[2] * at[2]) : at[0];
-    report_.saturated += size >= terms_[i].upper * (1 - 1e-9) || (terms_[i].nrow == 1 && size <= terms_[i].lower * (1 - 1e-9));
+    report_.saturated +=
+        size >= terms_[i].upper * (1 - 1e-9) || (terms_[i].nrow == 1 && size <= terms_[i].lower * (1 - 1e-9));
   }
 }
 
@@ -131,8 +136,7 @@ template <class R>
 Vec3d StepTerms<R>::force(int contact) const {
   const ContactRows& rows = contact_rows_.at(contact);
   Vec3d impulse{0, 0, 0};
-  for (int k = 0; k < std::min(3, rows.nrow); ++k)
-    impulse += rows.axis[k] * impulse_[terms_[contact].first_row + k];
+  for (int k = 0; k < std::min(3, rows.nrow); ++k) impulse += rows.axis[k] * impulse_[terms_[contact].first_row + k];
   return impulse * (1 / h_);
 }
 

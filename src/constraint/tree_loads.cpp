@@ -98,9 +98,9 @@ void joint_velocity(const Model& model, const LinkState<R>* links, const JointRo
   for (int k = 0; k < 3; ++k) out[k] = v[k];
 }
 
-#define TARSUS_INSTANTIATE(R)                                                                            \
-  template void add_contact_load<R>(const ContactRows&, const Tangent&, const double*, LinkLoad<R>&);    \
-  template void add_joint_load<R>(const JointRows&, bool, const Tangent&, const double*, LinkLoad<R>&);  \
+#define TARSUS_INSTANTIATE(R)                                                                           \
+  template void add_contact_load<R>(const ContactRows&, const Tangent&, const double*, LinkLoad<R>&);   \
+  template void add_joint_load<R>(const JointRows&, bool, const Tangent&, const double*, LinkLoad<R>&); \
   template void joint_velocity<R>(const Model&, const LinkState<R>*, const JointRows&, const R*, double*);
 TARSUS_INSTANTIATE(double)
 TARSUS_INSTANTIATE(float)

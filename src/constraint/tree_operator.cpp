@@ -90,8 +90,7 @@ void TreeOperator<R>::read(std::span<double> change) {
       const Motion<double> b = widen(links[contact.b].a);
       v -= b.v + cross(b.w, contact.arm_b), w -= b.w;
     }
-    for (int k = 0; k < contact.nrow; ++k)
-      change[terms_[c].first_row + k] = dot(contact.axis[k % 3], k < 3 ? v : w);
+    for (int k = 0; k < contact.nrow; ++k) change[terms_[c].first_row + k] = dot(contact.axis[k % 3], k < 3 ? v : w);
   }
   for (std::size_t j = 0; j < joints_.size(); ++j)
     joint_velocity(model_, links, joints_[j], next_.x.data(), &change[terms_[contacts_.size() + j].first_row]);

@@ -107,11 +107,11 @@ int StepTerms<R>::find_last(Kind kind, std::uint64_t identity, int guess) {
   return at != last_by_identity_.end() && key(*at) == std::tuple(kind, identity) && !taken_[*at] ? *at : -1;
 }
 
-#define TARSUS_INSTANTIATE(R)                                                \
-  template void StepTerms<R>::remember(double);                              \
-  template void StepTerms<R>::recall();                                      \
-  template void StepTerms<R>::recall_near(std::span<const int>);             \
-  template void StepTerms<R>::take(int, int);                                \
+#define TARSUS_INSTANTIATE(R)                                    \
+  template void StepTerms<R>::remember(double);                  \
+  template void StepTerms<R>::recall();                          \
+  template void StepTerms<R>::recall_near(std::span<const int>); \
+  template void StepTerms<R>::take(int, int);                    \
   template int StepTerms<R>::find_last(Kind, std::uint64_t, int);
 TARSUS_INSTANTIATE(double)
 TARSUS_INSTANTIATE(float)

@@ -62,7 +62,7 @@ void RowStage<R>::add_drives(BasicData<R>& data, const DriveStep<R>& step, const
     const double low = step.drives.force_floor.empty() ? -high : step.drives.force_floor[dof];
     const double stiffness = h * drives.limited.kd[dof] + (drives.limited.stiff ? h * h * drives.limited.kp[dof] : 0);
     const R* own = &push_[dof];
-    const Vec3d push = rows.nrow == 3 ? in_world(data.links()[rows.joint], own) * h
+    const Vec3d push = rows.nrow == 3                        ? in_world(data.links()[rows.joint], own) * h
                        : rows.part == JointRows::Part::axial ? Vec3d{h * double(own[0]), 0, 0}
                                                              : rows.e * (h * double(own[0]));
     terms_.add_drive(rows, push, stiffness, h * low, h * high);
@@ -84,16 +84,16 @@ void RowStage<R>::read_drives(const BasicData<R>& data, double h) {
     } else if (rows.part == JointRows::Part::linear) {
       for (int k = 0; k < 3; ++k) force_[joint.qvel + k] += R(impulse[0] / h * rows.e[k]);
     } else {
-      const Vec3<R> own = transpose_mul(data.links()[rows.joint].R,
-                                        Vec3<R>{R(impulse[0] / h), R(impulse[1] / h), R(impulse[2] / h)});
+      const Vec3<R> own =
+          transpose_mul(data.links()[rows.joint].R, Vec3<R>{R(impulse[0] / h), R(impulse[1] / h), R(impulse[2] / h)});
       const int at = joint.type == JointType::free ? joint.qvel + 3 : joint.qvel;
       force_[at] = own.x, force_[at + 1] = own.y, force_[at + 2] = own.z;
     }
   }
 }
 
-#define TARSUS_INSTANTIATE(R)                                                                        \
-  template void RowStage<R>::add_drives(BasicData<R>&, const DriveStep<R>&, const SplitDrives&);     \
+#define TARSUS_INSTANTIATE(R)                                                                    \
+  template void RowStage<R>::add_drives(BasicData<R>&, const DriveStep<R>&, const SplitDrives&); \
   template void RowStage<R>::read_drives(const BasicData<R>&, double);
 TARSUS_INSTANTIATE(double)
 TARSUS_INSTANTIATE(float)

@@ -31,8 +31,7 @@ double natural_residual(const Term& term, const TermRow* rows, const double* vel
 double excess(const Term& term, const double* impulse) {
   if (term.law == Law::contact) return 0;
   if (term.law == Law::ball) {
-    const double length =
-        std::sqrt(impulse[0] * impulse[0] + impulse[1] * impulse[1] + impulse[2] * impulse[2]);
+    const double length = std::sqrt(impulse[0] * impulse[0] + impulse[1] * impulse[1] + impulse[2] * impulse[2]);
     return term.upper > 0 ? length / term.upper - 1 : length;
   }
   const double beyond = std::max(term.lower - impulse[0], impulse[0] - term.upper);

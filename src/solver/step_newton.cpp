@@ -10,7 +10,7 @@ namespace tarsus {
 namespace {
 
 constexpr double kEnough = 0.01;   ///< of the slope at the start, at which the search ends
-constexpr int kMostSearches = 12;  ///< evaluations in one search
+constexpr int kMostSearches = 40;  ///< evaluations in one search
 constexpr double kLongest = 4;     ///< step of a search
 constexpr double kShort = 0.05;    ///< a step below this is a stall
 constexpr int kPatience = 4;       ///< iterations before stalls are looked for
@@ -92,16 +92,25 @@ double StepNewton::slope(double t, double* derivative) {
   return sum;
 }
 
-/// The root of the slope along the step: safeguarded Newton from the whole step.
+/// The root of the slope along the step: Newton from the whole step, false position (Illinois) once it is bracketed.
 double StepNewton::search(double start) {
-  double low = 0, high = kUnbounded, t = 1;
+  double low = 0, high = kUnbounded, at_low = start, at_high = 0, t = 1;
   for (int k = 0; k < kMostSearches; ++k) {
     double rise;
     const double value = slope(t, &rise);
     if (std::abs(value) <= kEnough * std::abs(start)) break;
-    (value > 0 ? high : low) = t;
-    double next = rise > 0 ? t - value / rise : low;
-    if (!(next > low && next < high)) next = high < kUnbounded ? 0.5 * (low + high) : 2 * low;
+    if (value > 0) {
+      if (high < kUnbounded) at_low *= 0.5;
+      high = t, at_high = value;
+    } else {
+      if (high < kUnbounded) at_high *= 0.5;
+      low = t, at_low = value;
+    }
+    double next = rise > 0 ? t - value / rise : kUnbounded;
+    if (high < kUnbounded && !(next > low && next < high && k % 3 != 2))
+      next = k % 2 ? 0.5 * (low + high) : (low * at_high - high * at_low) / (at_high - at_low);
+    if (!(next > low)) next = 2 * t;
+    if (low >= kLongest) break;
     t = std::min(next, kLongest);
   }
   return t;
@@ -111,8 +120,7 @@ double StepNewton::residual() const {
   double worst = 0;
   for (const Term& term : problem_.terms) {
     const int first = term.first_row;
-    const double miss =
-        natural_residual(term, &problem_.rows[first], &velocity_[first], &impulse_[first]);
+    const double miss = natural_residual(term, &problem_.rows[first], &velocity_[first], &impulse_[first]);
     worst = miss <= worst ? worst : miss;
   }
   return worst;
@@ -134,73 +142,77 @@ void StepNewton::move(StepOperator& mass, double t) {
   mass.move(t);
 }
 
-NewtonReport StepNewton::solve(StepOperator& mass, const StepProblem& problem, const NewtonOptions& options,
-                               std::span<double> y, std::span<double> impulse) {
-  problem_ = problem;
-  const std::size_t n = problem.rows.size();
+/// The first iteration: the tangents where the last step ended, y; no search.
+void StepNewton::begin(StepOperator& mass, std::span<const double> y) {
+  const std::size_t n = problem_.rows.size();
   for (auto* v : {&velocity_, &force_, &impulse_, &gamma_, &next_velocity_, &next_impulse_, &trial_}) v->resize(n);
-  tangent_.resize(problem.terms.size()), normal_.assign(problem.terms.size(), 0.0);
-  searches_ = 0;
-  NewtonReport report;
-  // The first: where the last step ended.
+  tangent_.resize(problem_.terms.size()), normal_.assign(problem_.terms.size(), 0.0);
+  searches_ = 0, discs_ = 0, short_step_ = false;
+  history_.clear();
   for (std::size_t i = 0; i < n; ++i) {
-    const TermRow& row = problem.rows[i];
+    const TermRow& row = problem_.rows[i];
     velocity_[i] = row.target + row.compliance * (row.centre - y[i]);
   }
   std::fill(impulse_.begin(), impulse_.end(), 0.0);
   law(velocity_, Bound::own_normal, true);
   linear_solve(mass);
   move(mass, 1);
+}
+
+/// Whether the exact tangents lead nowhere: then kDiscs iterations with the discs as they are, then the exact ones again.
+bool StepNewton::stalled() {
+  if (history_.size() <= kPatience) return false;
+  const double before = *std::min_element(history_.begin(), history_.end() - 3);
+  if (discs_ == 0 && !short_step_ && history_.back() <= 0.5 * before) return false;
+  discs_ = std::int8_t(discs_ > 0 ? discs_ - 1 : kDiscs);
+  return discs_ > 0;
+}
+
+/// One iteration. @return factorisations
+int StepNewton::iterate(StepOperator& mass) {
+  int solves = 1;
+  bound_ = stalled() ? Bound::given_normal : Bound::own_normal;
+  follow_normals();
+  law(velocity_, bound_, true);
+  double start = linear_solve(mass);
+  if (bound_ == Bound::own_normal && !(start < 0)) {  // no descent: the symmetric tangent, for the exact law's search
+    law(velocity_, Bound::given_normal, true);
+    linear_solve(mass);
+    ++solves;
+    double rise;
+    start = slope(0, &rise);
+  }
+  const double t = search(start);
+  short_step_ = t < kShort;
+  move(mass, t);
+  return solves;
+}
+
+NewtonReport StepNewton::solve(StepOperator& mass, const StepProblem& problem, const NewtonOptions& options,
+                               std::span<double> y, std::span<double> impulse) {
+  problem_ = problem;
+  NewtonReport report;
+  begin(mass, y);
   report.iterations = 1;
-  double best = kUnbounded, last_step = 1;
-  int discs = 0;
-  history_.clear();
+  double best = kUnbounded;
   for (;;) {
     const double now = residual();
-    if (!std::isfinite(now)) {
-      report.finite = best < kUnbounded;
-      if (!report.finite) return report;
-      break;
-    }
     history_.push_back(now);
-    const bool done = now <= options.tolerance && within_sets();
-    if (now < best || done) {
+    if (!std::isfinite(now)) break;
+    report.converged = now <= options.tolerance && within_sets();
+    if (now < best || report.converged) {
       best = now;
       std::copy(impulse_.begin(), impulse_.end(), impulse.begin());
-      for (std::size_t i = 0; i < n; ++i) {
+      for (std::size_t i = 0; i < velocity_.size(); ++i) {
         const TermRow& row = problem.rows[i];
         y[i] = row.centre + (row.target - velocity_[i]) / row.compliance;
       }
       mass.keep();
     }
-    report.converged = done;
-    if (done || report.iterations >= options.max_iterations) break;
-    bool given = false;
-    const std::size_t count = history_.size();
-    if (count > kPatience) {
-      const double before = *std::min_element(history_.begin(), history_.end() - 3);
-      if (discs > 0 || last_step < kShort || now > 0.5 * before) {
-        discs = discs > 0 ? discs - 1 : kDiscs;
-        given = discs > 0;
-      }
-    }
-    follow_normals();
-    bound_ = given ? Bound::given_normal : Bound::own_normal;
-    law(velocity_, bound_, true);
-    double start = linear_solve(mass);
-    ++report.iterations;
-    if (bound_ == Bound::own_normal && !(start < 0)) {
-      bound_ = Bound::given_normal;
-      law(velocity_, bound_, true);
-      start = linear_solve(mass);
-      ++report.iterations;
-      bound_ = Bound::own_normal;
-      double rise;
-      start = slope(0, &rise);
-    }
-    last_step = search(start);
-    move(mass, last_step);
+    if (report.converged || report.iterations >= options.max_iterations) break;
+    report.iterations += iterate(mass);
   }
+  report.finite = best < kUnbounded;
   report.residual = best, report.searches = searches_;
   return report;
 }

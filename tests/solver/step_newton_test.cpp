@@ -26,7 +26,8 @@ class DenseOperator : public StepOperator {
     MatrixXd G = MatrixXd::Zero(J.rows(), J.rows());
     for (std::size_t i = 0; i < terms.size(); ++i) {
       for (int r = 0; r < terms[i].nrow; ++r) {
-        for (int c = 0; c < terms[i].nrow; ++c) G(terms[i].first_row + r, terms[i].first_row + c) = tangents[i].at[r][c];
+        for (int c = 0; c < terms[i].nrow; ++c)
+          G(terms[i].first_row + r, terms[i].first_row + c) = tangents[i].at[r][c];
       }
     }
     const Eigen::Index n = M.rows(), m = E.rows();
@@ -160,7 +161,8 @@ double law_missed(const Problem& p, const Solution& s) {
 }
 
 double momentum_missed(const Problem& p, const Solution& s) {
-  VectorXd left = p.mass.M * (s.velocity - p.free) - p.mass.J.transpose() * Eigen::Map<const VectorXd>(s.impulse.data(), p.mass.J.rows());
+  VectorXd left = p.mass.M * (s.velocity - p.free) -
+                  p.mass.J.transpose() * Eigen::Map<const VectorXd>(s.impulse.data(), p.mass.J.rows());
   if (p.mass.E.rows() > 0) {  // less what the bilateral rows can carry
     const MatrixXd Et = p.mass.E.transpose();
     left -= Et * Et.colPivHouseholderQr().solve(left);
@@ -193,14 +195,17 @@ Tally run(unsigned count, int contacts, int axial, int balls, int bilateral) {
     const Solution again = solve(p, {.max_iterations = 30, .tolerance = 1e-7}, &s.y);
     tally.warm = std::max(tally.warm, double(again.report.iterations));
   }
-  std::printf("%d contacts, %d axial, %d balls, %d bilateral: %.1f iterations, %d of %u missed; law %.1e, momentum %.1e, bilateral %.1e, warm %.0f\n",
-              contacts, axial, balls, bilateral, double(tally.iterations) / count, tally.missed, count, tally.law, tally.momentum, tally.bilateral, tally.warm);
+  std::printf(
+      "%d contacts, %d axial, %d balls, %d bilateral: %.1f iterations, %d of %u missed; law %.1e, momentum %.1e, "
+      "bilateral %.1e, warm %.0f\n",
+      contacts, axial, balls, bilateral, double(tally.iterations) / count, tally.missed, count, tally.law,
+      tally.momentum, tally.bilateral, tally.warm);
   return tally;
 }
 
 TEST(StepNewton, ConvexTermsAlwaysConverge) {
   for (const int bilateral : {0, 3}) {
-    const Tally t = run(500, 0, 10, 3, bilateral);
+    const Tally t = run(200, 0, 10, 3, bilateral);
     EXPECT_EQ(t.missed, 0);
     EXPECT_LT(t.law, 1e-7);
     EXPECT_LT(t.momentum, 1e-9);
@@ -211,8 +216,8 @@ TEST(StepNewton, ConvexTermsAlwaysConverge) {
 
 TEST(StepNewton, CoulombFrictionWithEverythingElse) {
   for (const int bilateral : {0, 2}) {
-    const Tally t = run(500, 3, 4, 1, bilateral);
-    EXPECT_LE(t.missed, 10);
+    const Tally t = run(200, 3, 4, 1, bilateral);
+    EXPECT_LE(t.missed, 4);
     EXPECT_LT(t.law, 1e-7);
     EXPECT_LT(t.momentum, 1e-9);
     EXPECT_LE(t.warm, 2);

@@ -111,7 +111,9 @@ class StepTerms {
   void contact_velocities(std::size_t index, double* speed, double* free) const;
   void add_limit(int joint);
   void add_limit_side(const JointRows& rows, double gap, int side);
-  double relative(double inverse_mass) const { return options_.relative_compliance * inverse_mass * 4 / (1 + 4 * kDampingSteps); }
+  double relative(double inverse_mass) const {
+    return options_.relative_compliance * inverse_mass * 4 / (1 + 4 * kDampingSteps);
+  }
   double joint_inverse_mass(const JointRows& rows) const;
   // warm_start.cpp
   void remember(double h);
@@ -133,7 +135,7 @@ class StepTerms {
   std::vector<JointRows> joint_rows_;      ///< [term after the contacts]
   std::vector<Term> terms_;
   std::vector<TermRow> rows_;
-  std::vector<Kind> kinds_;               ///< [term]
+  std::vector<Kind> kinds_;                ///< [term]
   std::vector<std::uint64_t> identities_;  ///< [term]
   std::vector<double> free_rows_, y_, impulse_;
   std::vector<Memory> last_;

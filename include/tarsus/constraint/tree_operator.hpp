@@ -27,7 +27,11 @@ struct ContactRows {
 
 /// Rows on one joint: e · its velocity; of a rotation with three rows, the velocity itself in world axes.
 struct JointRows {
-  enum class Part : std::uint8_t { axial, linear, angular };  ///< hinge, slide; free's translation; ball, free's rotation
+  enum class Part : std::uint8_t {
+    axial,
+    linear,
+    angular
+  };  ///< hinge, slide; free's translation; ball, free's rotation
   int joint = 0;
   Part part = Part::axial;
   int nrow = 1;
@@ -60,7 +64,7 @@ class TreeOperator final : public StepOperator {
   void move(double t) override;
   void keep() override;
 
-  In<R> change() const { return kept_.x; }                             ///< [nv] v - v⁰ of the best iterate
+  In<R> change() const { return kept_.x; }                                       ///< [nv] v - v⁰ of the best iterate
   std::span<const double> bilateral_impulse() const { return kept_.bilateral; }  ///< [rows] λ_e with it
   /// |J_e v + Σ_e λ_e - b_e| of it, the largest, and what it is to be compared with [m/s | rad/s].
   double bilateral_miss() const { return kept_.miss; }

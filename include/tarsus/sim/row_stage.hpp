@@ -44,8 +44,8 @@ class RowStage {
   /// Makes `velocity`, the end of a step without terms, that with them. data as maba() left it: the drives without a
   /// limit are in joint_inertia and in `velocity`, those with one are not.
   /// @param drives null: none has a limit
-  void apply(BasicData<R>& data, const DriveStep<R>& step, const SplitDrives* drives,
-             const BilateralRows<R>& bilateral, Out<R> velocity);
+  void apply(BasicData<R>& data, const DriveStep<R>& step, const SplitDrives* drives, const BilateralRows<R>& bilateral,
+             Out<R> velocity);
 
   const RowsReport& report() const { return terms_.report(); }
   std::span<const double> bilateral_impulse() const { return terms_.mass().bilateral_impulse(); }

@@ -62,7 +62,10 @@ class StepNewton {
                      std::span<double> impulse);
 
  private:
-  enum class Bound { own_normal, given_normal };  ///< of friction discs
+  enum class Bound : std::uint8_t { own_normal, given_normal };  ///< of friction discs
+  void begin(StepOperator& mass, std::span<const double> y);
+  int iterate(StepOperator& mass);
+  bool stalled();
   void law(const std::vector<double>& velocity, Bound bound, bool tangents);
   double linear_solve(StepOperator& mass);
   void follow_normals();
@@ -79,7 +82,9 @@ class StepNewton {
   std::vector<double> next_velocity_, next_impulse_, trial_;  ///< where the linear problem leads
   std::vector<double> history_;                               ///< residuals
   Bound bound_ = Bound::own_normal;
-  int searches_ = 0;
+  std::int8_t discs_ = 0;    ///< iterations with given discs that are left
+  bool short_step_ = false;  ///< the last one
+  int searches_ = 0;         ///< evaluations of the law
 };
 
 }  // namespace tarsus
