@@ -9,13 +9,14 @@ namespace tarsus {
 
 namespace {
 
-constexpr double kEnough = 0.01;   ///< of the slope at the start, at which the search ends
-constexpr int kMostSearches = 40;  ///< evaluations in one search
-constexpr double kLongest = 4;     ///< step of a search
-constexpr double kShort = 0.05;    ///< a step below this is a stall
-constexpr int kPatience = 4;       ///< iterations before stalls are looked for
-constexpr int kDiscs = 3;          ///< iterations with given discs after a stall
-constexpr double kExcess = 2e-10;  ///< of a set's size that an impulse may be outside of it
+constexpr double kEnough = 0.01;     ///< of the slope at the start, at which the search ends
+constexpr double kRounding = 1e-13;  ///< of what the slope is a sum of
+constexpr int kMostSearches = 40;    ///< evaluations in one search
+constexpr double kLongest = 4;       ///< step of a search
+constexpr double kShort = 0.05;      ///< a step below this is a stall
+constexpr int kPatience = 4;         ///< iterations before stalls are looked for
+constexpr int kDiscs = 3;            ///< iterations with given discs after a stall
+constexpr double kExcess = 2e-10;    ///< of a set's size that an impulse may be outside of it
 
 }  // namespace
 
@@ -70,18 +71,19 @@ void StepNewton::follow_normals() {
 }
 
 /// dvᵀ F(v + t dv) for the law that bounds friction by this iterate's normals.
-double StepNewton::slope(double t, double* derivative) {
+double StepNewton::slope(double t, double* derivative, double* size) {
   ++searches_;
   const std::size_t n = velocity_.size();
   for (std::size_t i = 0; i < n; ++i) trial_[i] = velocity_[i] + t * (next_velocity_[i] - velocity_[i]);
   law(trial_, bound_, true);
-  double sum = 0, rise = 0;
+  double sum = 0, rise = 0, terms = 0;
   for (std::size_t i = 0; i < problem_.terms.size(); ++i) {
     const Term& term = problem_.terms[i];
     for (int r = 0; r < term.nrow; ++r) {
       const int at = term.first_row + r;
       const double dv = next_velocity_[at] - velocity_[at], dy = next_impulse_[at] - impulse_[at];
       sum += dv * (impulse_[at] + t * dy - gamma_[at]);
+      terms += std::abs(dv * impulse_[at]) + std::abs(dv * gamma_[at]);
       double g = dy;
       for (int c = 0; c < term.nrow; ++c)
         g += tangent_[i].at[r][c] * (next_velocity_[term.first_row + c] - velocity_[term.first_row + c]);
@@ -89,6 +91,7 @@ double StepNewton::slope(double t, double* derivative) {
     }
   }
   *derivative = rise;
+  if (size) *size = terms;
   return sum;
 }
 
@@ -96,9 +99,10 @@ double StepNewton::slope(double t, double* derivative) {
 double StepNewton::search(double start) {
   double low = 0, high = kUnbounded, at_low = start, at_high = 0, t = 1;
   for (int k = 0; k < kMostSearches; ++k) {
-    double rise;
-    const double value = slope(t, &rise);
-    if (std::abs(value) <= kEnough * std::abs(start)) break;
+    double rise, size;
+    const double value = slope(t, &rise, &size);
+    // A slope that is rounding says nothing; the whole step makes impulses that obey the law.
+    if (std::abs(value) <= std::max(kEnough * std::abs(start), kRounding * size)) break;
     if (value > 0) {
       if (high < kUnbounded) at_low *= 0.5;
       high = t, at_high = value;
@@ -180,7 +184,7 @@ int StepNewton::iterate(StepOperator& mass) {
     linear_solve(mass);
     ++solves;
     double rise;
-    start = slope(0, &rise);
+    start = slope(0, &rise, nullptr);
   }
   const double t = search(start);
   short_step_ = t < kShort;

@@ -70,7 +70,7 @@ class StepNewton {
   double linear_solve(StepOperator& mass);
   void follow_normals();
   double search(double start);
-  double slope(double t, double* derivative);
+  double slope(double t, double* derivative, double* size);
   double residual() const;
   bool within_sets() const;
   void move(StepOperator& mass, double t);
