@@ -33,11 +33,4 @@ double natural_residual(const Term& term, const TermRow* rows, const double* vel
 /// How far `impulse` is outside of its set, of the set's size: intervals and balls.
 double excess(const Term& term, const double* impulse);
 
-/// What two rows that may slip in a plane make of y: within a disc of `radius`, which grows with the normal impulse by
-/// `growth`.
-struct Disc {
-  double impulse[2], tangent[2][2], by_normal[2];
-};
-Disc disc_law(double y1, double y2, double compliance, double radius, double growth);
-
 }  // namespace tarsus

@@ -11,6 +11,14 @@
 
 namespace tarsus {
 
+namespace {
+
+/// What two rows that may slip in a plane make of y: within a disc of `radius`, which grows with the normal impulse by
+/// `growth`.
+struct Disc {
+  double impulse[2], tangent[2][2], by_normal[2];
+};
+
 Disc disc_law(double y1, double y2, double compliance, double radius, double growth) {
   const double length = std::sqrt(y1 * y1 + y2 * y2), g = 1 / compliance;
   if (!(radius > 0)) return {};
@@ -20,8 +28,6 @@ Disc disc_law(double y1, double y2, double compliance, double radius, double gro
           {{across * t2 * t2, -across * t1 * t2}, {-across * t1 * t2, across * t1 * t1}},
           {growth * t1, growth * t2}};
 }
-
-namespace {
 
 void put_disc(const Disc& disc, int row, double* impulse, Tangent* tangent) {
   for (int i = 0; i < 2; ++i) {

@@ -163,7 +163,7 @@ void StepNewton::begin(StepOperator& mass, std::span<const double> y) {
   move(mass, 1);
 }
 
-/// Whether the exact tangents lead nowhere: then kDiscs iterations with the discs as they are, then the exact ones again.
+/// Whether the exact tangents lead nowhere: then kDiscs iterations with the discs as they are, then exact ones again.
 bool StepNewton::stalled() {
   if (history_.size() <= kPatience) return false;
   const double before = *std::min_element(history_.begin(), history_.end() - 3);

@@ -11,8 +11,8 @@
 //   stall     three iterations with such discs where steps are short or the residual does not halve.
 //   cap       the best that was found, and its residual.
 //
-// Symmetric laws are one convex function, on which this converges from anywhere. Coulomb's friction is not; the
-// measurements are in docs/contact.md. [../shared/design/one_step.md; Hwangbo 2018; Acary & Brogliato 2008, ch. 13]
+// Symmetric laws are one convex function, on which this converges from anywhere. Coulomb's friction is not: the best
+// iterate and its residual are what is promised. [Acary & Brogliato 2008, ch. 13]
 //
 // The mass, and where rows act, belong to the operator: a tree, or a dense matrix in tests. Bilateral rows are the
 // operator's as well: every x it returns satisfies them.

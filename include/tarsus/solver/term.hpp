@@ -5,11 +5,11 @@
 // P_i projects on the term's set of impulses. c is a proximal point: what the same term carried in the last step, where
 // its law has no compliance of its own (friction that sticks), so that R does not let it creep; else 0.
 //
-// | law      | rows       | set                                                                     | used by             |
-// | interval | 1          | [lower, upper]                                                          | drives, limits, dry |
-// |          |            |                                                                         | friction            |
-// | ball     | 3          | |γ| <= radius                                                           | ball joints' drives |
-// | contact  | 1, 3, 4, 6 | γ_n >= 0, |γ_t| <= μ γ_n, torsion and rolling by lengths times γ_n      | contacts (Coulomb)  |
+// | law      | rows       | set                                                          | used by                    |
+// | interval | 1          | [lower, upper]                                               | drives, limits, dry        |
+// |          |            |                                                              | friction                   |
+// | ball     | 3          | |γ| <= radius                                                | ball joints' drives        |
+// | contact  | 1, 3, 4, 6 | γ_n >= 0, |γ_t| <= μ γ_n, torsion, rolling: lengths × γ_n    | contacts (Coulomb)         |
 //
 // Coulomb's disc follows the normal impulse, so that G = -∂γ/∂(J v) of a contact that slides is not symmetric.
 #pragma once
