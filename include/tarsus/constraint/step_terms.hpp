@@ -59,7 +59,7 @@ struct TermOptions {
   NewtonOptions solve;
   /// Compliance of rows without one of their own, in h² × the inverse mass that the row feels: it makes the forces of
   /// many contacts under one foot unique (decision 504) and bounds what a limit that loops block costs (decision 506).
-  double relative_compliance = 0.0036;
+  double relative_compliance = 0.0144;
   double restitution_threshold = 0.1;  ///< approach below which nothing bounces [m/s]
 };
 
