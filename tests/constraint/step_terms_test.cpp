@@ -94,8 +94,8 @@ TEST(StepTerms, ConvergesOnRandomTreesAndASecondSolveTakesOneIteration) {
     const Solved second = solve(w, terms, contacts);
     again += second.report.iterations;
   }
-  std::printf("%d solves: %.2f iterations, %d missed; a second time %.2f\n", solved, double(iterations) / solved, missed,
-              double(again) / solved);
+  std::printf("%d solves: %.2f iterations, %d missed; a second time %.2f\n", solved, double(iterations) / solved,
+              missed, double(again) / solved);
   EXPECT_GT(solved, 300);
   EXPECT_LE(missed, solved / 50);
 }

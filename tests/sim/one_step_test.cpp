@@ -11,7 +11,7 @@
 namespace tarsus {
 namespace {
 
-/// A pendulum with a stiff drive at its force limit and a range of ±1 rad. Exact: I (v⁺ - v)/h + C = u within the range.
+/// A pendulum with a stiff drive at its force limit and a range of ±1 rad. Exact: I (v⁺ - v)/h + C = u in the range.
 TEST(OneStep, issue_014_AForceLimitAndARangeMeet) {
   const Model model = compile(parse_mjcf(R"(<mujoco><compiler angle="radian"/><option gravity="0 0 -9.81"/><worldbody>
     <body pos="0 0 1"><joint axis="0 1 0" range="-1 1" limited="true"/>

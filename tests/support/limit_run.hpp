@@ -88,8 +88,7 @@ inline LimitRunReport run_limited(const Model& model, const LimitRun& run, int c
     double cancel = run.limit;
     for (int k = 0; k < model.nv; ++k) cancel = std::max(cancel, std::abs(needed[k]));
     for (int k = 0; k < model.nv; ++k) {
-      report.worst_closure =
-          std::max(report.worst_closure, std::abs(needed[k] - stepper.drive_force()[k]) / cancel);
+      report.worst_closure = std::max(report.worst_closure, std::abs(needed[k] - stepper.drive_force()[k]) / cancel);
     }
   }
   return report;

@@ -26,7 +26,7 @@ namespace tarsus {
 
 enum class KktStatus : std::uint8_t {
   solved,
-  redundant,  ///< rows depend on one another; all hold, their shared force is the least one
+  redundant,     ///< rows depend on one another; all hold, their shared force is the least one
   inconsistent,  ///< rows contradict one another; violated least
   not_finite,    ///< a number that is not finite came in or the mass matrix is singular; the constraints were left out
 };

@@ -4,10 +4,10 @@
 //     v⁺ = v⁰ + M̂⁻¹ (Jᵀ γ + J_eᵀ λ_e)
 //
 // v⁰ is where the step would go without them, M̂ = M + K with the drives that have no limit. One kind, one file:
-// contact_terms.cpp, limit_terms.cpp, friction_terms.cpp; drives are made by the step (sim/drive_terms.cpp).
+// contact_terms.cpp, limit_terms.cpp, friction_terms.cpp; drives are made by the step (sim/drive_rows.cpp).
 //
-// Every row has R > 0: a share of the inverse mass that it feels (decision 504) where nobody gave a compliance. Friction
-// does not creep by it: the proximal point of rows that stick is the last step's impulse.
+// Every row has R > 0: a share of the inverse mass that it feels (decision 504) where nobody gave a compliance. What
+// sticks does not creep by it: the proximal point of such rows is the last step's impulse.
 #pragma once
 
 #include <array>

@@ -1,10 +1,10 @@
 // The operator of a step's solve (solver/step_newton.hpp) for one articulated world: M̂ and the terms' rows on a tree.
 //
 // Tangents of terms on joints are joint-space inertia. Those of contacts with the world are stiffness added to the
-// links' articulated inertias (dynamics/loaded.hpp): one pair of ABA's passes an iteration, however many there are. What
-// no link's own inertia can be goes as k extra rows through the factors of that loaded tree (dynamics/delassus.hpp), by
-// their Schur complement at O(k d + k³): contacts between two links, bilateral rows, and of a contact that slides on the
-// world the coupling of friction to the normal force, u c nᵀ, which is not symmetric.
+// links' articulated inertias (dynamics/loaded.hpp): one pair of ABA's passes an iteration, however many there are.
+// What no link's own inertia can be goes as k extra rows through the factors of that loaded tree
+// (dynamics/delassus.hpp), by their Schur complement at O(k d + k³): contacts between two links, bilateral rows, and of
+// a contact that slides on the world the coupling of friction to the normal force, u c nᵀ, which is not symmetric.
 //
 // Bilateral rows J_e v + Σ_e λ_e = b_e may depend on one another, or be next to doing so. They are solved with Σ_e
 // raised by a small share of their own inverse mass, and kProximalSteps proximal steps on the same factor: rows that
