@@ -22,7 +22,7 @@ nlohmann::json to_json(const Diagnostic& d) {
 struct Check {
   std::string path;
   ReadOptions options;
-  bool json = false, notes = false;
+  bool json = false, notes = false, strict = false;
 };
 
 int count(const Diagnostics& all, Severity severity) {
@@ -50,11 +50,17 @@ void run(const Check& check) {
   try {
     const Model model = compile(read_model(check.path, check.options));
     const Diagnostics& all = model.spec.diagnostics;
-    if (check.json) return print_checked(check, all, &model);
+    const bool fails = check.strict && count(all, Severity::warning) > 0;
+    if (check.json) {
+      print_checked(check, all, &model);
+      if (fails) throw CLI::RuntimeError(2);
+      return;
+    }
     print(all, check.notes);
     fmt::print("{}: loads; {} bodies, {} joints, nq {}, nv {}, {:.6g} kg; {} warnings, {} notes{}\n", check.path,
                model.nbody() - 1, model.njoint(), model.nq, model.nv, model.total_mass(), count(all, Severity::warning),
                count(all, Severity::note), check.notes || !count(all, Severity::note) ? "" : " (--notes shows them)");
+    if (fails) throw CLI::RuntimeError(2);
   } catch (const InputError& e) {
     if (check.json)
       print_checked(check, e.diagnostics(), nullptr);
@@ -73,9 +79,10 @@ void add_check_command(CLI::App& app) {
   command->add_option("model", check->path, "MJCF or URDF file")->required();
   add_read_options(*command, check->options);
   command->add_flag("--notes", check->notes, "List notes too: choices made while reading, such as axes normalised");
+  command->add_flag("--strict", check->strict, "Anything that the file says and nothing computes is an error");
   command->add_flag("--json", check->json, "One JSON object: loads, diagnostics, sizes");
   command->footer(
-      "Exit status: 0 the model loads, 1 it does not.\n\n"
+      "Exit status: 0 the model loads, 1 it does not, 2 with --strict it loads with warnings.\n\n"
       "  tarsus check models/humanoid.xml --notes\n"
       "  tarsus check robot.urdf --package-path ~/packages --json");
   command->callback([check] { run(*check); });
