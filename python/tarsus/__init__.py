@@ -12,5 +12,6 @@ from ._core import *  # noqa: F401,F403
 from ._core import __all__ as _core_all
 from ._core import __version__
 from .errors import Error, InputError, ShapeError, ValueError  # noqa: A004 (the C++ name)
+from .kinematic_tools import FrameTask, IKResult, com_jacobian, ik, neutral, random_configuration
 
-__all__ = [*_core_all, "Error", "InputError", "ShapeError", "ValueError", "__version__"]
+__all__ = [*_core_all, "FrameTask", "IKResult", "com_jacobian", "ik", "neutral", "random_configuration", "Error", "InputError", "ShapeError", "ValueError", "__version__"]

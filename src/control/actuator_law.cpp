@@ -106,8 +106,7 @@ double Actuator::force(double input, double length, double velocity) const {
   if (gain_law == ActuatorLaw::muscle)
     g = active_force(unpack(muscle_gain, unit_acceleration), length_range, length, velocity);
   if (bias_law == ActuatorLaw::affine) b = affine_law(bias, length, velocity);
-  if (bias_law == ActuatorLaw::muscle)
-    b = passive_force(unpack(muscle_bias, unit_acceleration), length_range, length);
+  if (bias_law == ActuatorLaw::muscle) b = passive_force(unpack(muscle_bias, unit_acceleration), length_range, length);
   return g * input + b;
 }
 

@@ -153,7 +153,8 @@ WrapResult wrap_path(const Vec3d& x0, const Vec3d& x1, double radius, bool cylin
   if (side) {
     const plane::Vec2 s = flat(*side);
     const plane::Vec2 on_circle = plane::unit(s) * radius;
-    flat_path = norm(s) >= radius ? plane::around_circle(d0, d1, radius, &on_circle) : plane::inside_circle(d0, d1, radius);
+    flat_path =
+        norm(s) >= radius ? plane::around_circle(d0, d1, radius, &on_circle) : plane::inside_circle(d0, d1, radius);
   } else {
     flat_path = plane::around_circle(d0, d1, radius, nullptr);
   }

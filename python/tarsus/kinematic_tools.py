@@ -1,0 +1,218 @@
+"""Inverse kinematics and what goes with it: poses to start from, random poses, the centre of mass's Jacobian."""
+
+from __future__ import annotations
+
+import builtins
+import dataclasses
+from typing import Sequence
+
+import numpy as np
+
+from . import _core
+from .errors import ValueError  # noqa: A004 (the C++ name)
+
+__all__ = ["FrameTask", "IKResult", "com_jacobian", "ik", "neutral", "random_configuration"]
+
+
+@dataclasses.dataclass
+class FrameTask:
+    """A point of a body is to be at `position` [m], the body to be turned as `orientation` (3 x 3, or w x y z); either may
+    be None. Both are in the world; `point` is in the body's frame. `weight` scales its error beside the other tasks'."""
+
+    body: int | str
+    position: Sequence[float] | None = None
+    orientation: Sequence | None = None
+    point: Sequence[float] = (0, 0, 0)
+    weight: float = 1.0
+
+
+@dataclasses.dataclass
+class IKResult:
+    """`error`: norm of all tasks' weighted errors [m | rad]; `success`: that it is within the tolerance."""
+
+    qpos: np.ndarray
+    error: float
+    success: bool
+    iterations: int
+    restarts: int
+
+
+def neutral(model) -> np.ndarray:
+    """[nq] the pose that the file draws, with every limited hinge and slide moved into its range."""
+    qpos = np.array(model.qpos0)
+    for joint in model.joints:
+        if joint.limited and joint.nv == 1:
+            qpos[joint.qpos] = np.clip(qpos[joint.qpos], *joint.range)
+    return qpos
+
+
+def random_configuration(model, rng: np.random.Generator | int | None = None) -> np.ndarray:
+    """[nq] evenly distributed: hinges and slides over their range (without one: ±π, ±1 m), balls over all rotations, free
+    roots over a cube of ±1 m about their place in the file."""
+    rng = np.random.default_rng(rng)
+    qpos = np.array(model.qpos0)
+    for joint in model.joints:
+        if joint.nv == 1:
+            low, high = joint.range if joint.limited else (-1.0, 1.0) if joint.type == "slide" else (-np.pi, np.pi)
+            qpos[joint.qpos] = rng.uniform(low, high)
+            continue
+        turn = rng.normal(size=4)
+        first = joint.qpos.start
+        if joint.type == "free":
+            qpos[first:first + 3] += rng.uniform(-1, 1, size=3)
+            first += 3
+        qpos[first:first + 4] = turn / np.linalg.norm(turn)
+    return qpos
+
+
+def com_jacobian(model, data, qpos) -> np.ndarray:
+    """[3][nv] J with the centre of mass's velocity = J qvel, at qpos; leaves the kinematics of qpos in data."""
+    _core.kinematics(model, data, qpos)
+    total, out, J = 0.0, np.zeros((3, model.nv)), np.zeros((6, model.nv))
+    for body in model.bodies[1:]:
+        if body.mass == 0 or body.link < 0:
+            continue
+        rotation, position = _core.body_pose(model, data, body.id)
+        _core.jacobian(model, data, body.id, position + rotation @ body.com, out=J)
+        out += body.mass * J[3:]
+        total += body.mass
+    return out / total if total else out
+
+
+def _matrix(orientation) -> np.ndarray:
+    m = np.asarray(orientation, float)
+    if m.shape == (3, 3):
+        return m
+    if m.shape != (4,) or not np.linalg.norm(m) > 0:
+        raise ValueError("orientation", repr(orientation), "a 3 x 3 rotation or a quaternion w x y z")
+    w, x, y, z = m / np.linalg.norm(m)
+    return np.array([[1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+                     [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+                     [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)]])
+
+
+def _rotation_vector(r: np.ndarray) -> np.ndarray:
+    """Logarithm of a rotation, |result| <= π."""
+    axis = np.array([r[2, 1] - r[1, 2], r[0, 2] - r[2, 0], r[1, 0] - r[0, 1]]) / 2
+    sine, cosine = np.linalg.norm(axis), (np.trace(r) - 1) / 2
+    angle = np.arctan2(sine, cosine)
+    if sine > 1e-7:
+        return axis * (angle / sine)
+    if cosine > 0:
+        return axis
+    square = np.clip((np.diag(r) + 1) / 2, 0, None)  # half a turn: r = 2 a aᵀ - 1
+    k = int(np.argmax(square))
+    return r[:, k] / 2 * (np.pi / np.sqrt(square[k])) + np.eye(3)[k] * (np.pi / np.sqrt(square[k]) / 2)
+
+
+class _Problem:
+    def __init__(self, model, tasks, data):
+        self.model, self.data = model, data if data is not None else _core.Data(model)
+        self.tasks = [dataclasses.replace(
+            t, position=None if t.position is None else np.asarray(t.position, float), point=np.asarray(t.point, float),
+            orientation=None if t.orientation is None else _matrix(t.orientation)) for t in tasks]
+        if not any(t.position is not None or t.orientation is not None for t in self.tasks):
+            raise ValueError("tasks", "without a position or an orientation", "something to reach")
+        self.low, self.high = np.full(model.nv, -np.inf), np.full(model.nv, np.inf)
+        self.place = np.full(model.nv, -1)
+        for joint in model.joints:
+            if joint.nv != 1:
+                continue
+            self.place[joint.qvel] = joint.qpos.start
+            if joint.limited:
+                self.low[joint.qvel], self.high[joint.qvel] = joint.range
+        self.scalar = self.place >= 0
+        self._J = np.zeros((6, model.nv))
+
+    def values(self, qpos):
+        return np.where(self.scalar, qpos[self.place], 0.0)
+
+    def clamp(self, qpos):
+        qpos[self.place[self.scalar]] = np.clip(self.values(qpos), self.low, self.high)[self.scalar]
+        return qpos
+
+    def errors(self, qpos, jacobian=True):
+        """Weighted errors of all tasks, and how they change with qvel."""
+        _core.kinematics(self.model, self.data, qpos)
+        errors, rows = [], []
+        for t in self.tasks:
+            rotation, position = _core.body_pose(self.model, self.data, t.body)
+            point = position + rotation @ t.point
+            if jacobian:
+                _core.jacobian(self.model, self.data, t.body, point, out=self._J)
+            if t.position is not None:
+                errors.append(t.weight * (t.position - point))
+                if jacobian:
+                    rows.append(t.weight * self._J[3:])
+            if t.orientation is not None:
+                errors.append(t.weight * _rotation_vector(t.orientation @ rotation.T))
+                if jacobian:
+                    rows.append(t.weight * self._J[:3])
+        return np.concatenate(errors), np.concatenate(rows) if jacobian else None
+
+    def descend(self, qpos, iterations, tolerance):
+        """Levenberg-Marquardt; joints at a limit that the step would pass are held there."""
+        damping = 1e-2
+        error, J = self.errors(qpos)
+        size, stalled = np.linalg.norm(error), 0
+        for iteration in range(iterations):
+            if size <= tolerance or stalled > 6:
+                return qpos, size, iteration
+            downhill, q = J.T @ error, self.values(qpos)
+            free = ~(((q <= self.low) & (downhill < 0)) | ((q >= self.high) & (downhill > 0)))
+            if not free.any():
+                return qpos, size, iteration
+            A = J[:, free]
+            step = np.zeros(self.model.nv)
+            step[free] = A.T @ np.linalg.solve(A @ A.T + damping * min(size, 1.0) * np.eye(len(error)), error)
+            longest = np.abs(step).max()
+            if longest > 0.7:
+                step *= 0.7 / longest
+            trial = np.empty_like(qpos)
+            _core.integrate(self.model, self.data, qpos, step, 1.0, out=trial)
+            self.clamp(trial)
+            new_error, new_J = self.errors(trial)
+            new_size = np.linalg.norm(new_error)
+            if new_size < size:
+                stalled = stalled + 1 if new_size > 0.98 * size else 0
+                qpos, error, J, size = trial, new_error, new_J, new_size
+                damping = max(damping * 0.2, 1e-9)
+            else:
+                damping *= 8
+                if damping > 1e6:
+                    return qpos, size, iteration
+        return qpos, size, iterations
+
+
+def ik(model, tasks: FrameTask | Sequence[FrameTask], qpos=None, *, tolerance: float = 1e-6, iterations: int = 100,
+       restarts: int = 30, seed: int = 0, data=None) -> IKResult:
+    """A configuration within the joints' ranges in which bodies are where the tasks want them.
+
+    Damped least squares (Levenberg-Marquardt) from `qpos` (None: neutral(model)), then, as long as the errors' norm is above
+    `tolerance`, from up to `restarts` random configurations. Free roots move too. The best found is returned; look at
+    `success`. Deterministic for a given seed. `data`: a Data of the model to work in, for speed.
+
+    >>> arm = tarsus.Model.load("arm.xml")
+    >>> tarsus.ik(arm, tarsus.FrameTask("hand", position=[0.4, 0.1, 0.5])).qpos
+    """
+    if isinstance(tasks, FrameTask):
+        tasks = [tasks]
+    problem = _Problem(model, list(tasks), data)
+    start = neutral(model) if qpos is None else np.array(qpos, float)
+    if start.shape != (model.nq,):
+        raise ValueError("qpos", str(start.shape), f"({model.nq},)")
+    rng = np.random.default_rng(seed)
+    free = [j for j in model.joints if j.type == "free"]
+    best, used = None, 0
+    for restart in builtins.range(restarts + 1):
+        if restart:
+            start = random_configuration(model, rng)
+            for joint in free:
+                start[joint.qpos] = best[0][joint.qpos]
+        q, size, count = problem.descend(problem.clamp(start.copy()), iterations, tolerance)
+        used += count
+        if best is None or size < best[1]:
+            best = (q, size, restart)
+        if best[1] <= tolerance:
+            break
+    return IKResult(best[0], float(best[1]), bool(best[1] <= tolerance), used, best[2])

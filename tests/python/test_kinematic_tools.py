@@ -1,0 +1,95 @@
+"""Inverse kinematics, poses to start from, the centre of mass's Jacobian."""
+
+import numpy as np
+import pytest
+import tarsus
+from oracle import DATA
+
+ARMS = {"kuka_iiwa_14/iiwa14.xml": "link7", "franka_emika_panda/panda.xml": "hand"}
+
+
+def load(name):
+    if not (DATA / "menagerie" / name).exists():
+        pytest.skip(f"no {name} in ../shared/data")
+    return tarsus.Model.load(DATA / "menagerie" / name, lenient=True)
+
+
+def pose(model, data, qpos, body):
+    tarsus.kinematics(model, data, qpos)
+    rotation, position = tarsus.body_pose(model, data, body)
+    return position.copy(), rotation.copy()
+
+
+def within_ranges(model, qpos):
+    return all(j.range[0] <= qpos[j.qpos][0] <= j.range[1] for j in model.joints if j.limited and j.nv == 1)
+
+
+@pytest.mark.parametrize("name", ARMS)
+def test_a_thousand_reachable_targets(name):
+    model = load(name)
+    data, rng = tarsus.Data(model), np.random.default_rng(1)
+    solved = 0
+    for _ in range(1000):
+        position, rotation = pose(model, data, tarsus.random_configuration(model, rng), ARMS[name])
+        result = tarsus.ik(model, tarsus.FrameTask(ARMS[name], position, rotation), data=data)
+        assert within_ranges(model, result.qpos)
+        reached, turned = pose(model, data, result.qpos, ARMS[name])
+        miss = np.hypot(np.linalg.norm(reached - position), np.linalg.norm(turned - rotation))
+        assert result.success == (result.error <= 1e-6)
+        solved += result.success and miss < 2e-6
+    print(f"{name}: {solved} of 1000 solved to 1e-6 within the joints' ranges")
+    assert solved >= 990
+
+
+def test_several_frames_at_once():
+    model = load("unitree_go2/go2.xml")
+    data = tarsus.Data(model)
+    feet = [b.name for b in model.bodies if b.name.endswith("_calf")]
+    qpos = tarsus.random_configuration(model, 4)
+    qpos[:7] = model.qpos0[:7]
+    tasks = [tarsus.FrameTask("base", qpos[:3], qpos[3:7])]
+    for foot in feet:
+        position, rotation = pose(model, data, qpos, foot)
+        tasks.append(tarsus.FrameTask(foot, position + rotation @ [0, 0, -0.2], point=[0, 0, -0.2]))
+    result = tarsus.ik(model, tasks)
+    assert result.success and within_ranges(model, result.qpos)
+
+
+def test_out_of_reach_says_so():
+    model = load("kuka_iiwa_14/iiwa14.xml")
+    result = tarsus.ik(model, tarsus.FrameTask("link7", position=[5, 0, 0]), restarts=2)
+    assert not result.success and result.error > 3
+
+
+def test_half_turns():
+    model = tarsus.Model.from_xml_string(
+        '<mujoco><worldbody><body name="b"><joint type="ball"/><geom size=".1"/></body></worldbody></mujoco>')
+    for axis in np.eye(3):
+        result = tarsus.ik(model, tarsus.FrameTask("b", orientation=[0, *axis]))
+        assert result.success
+        assert abs(result.qpos[1:] @ axis) == pytest.approx(1, abs=1e-6)
+
+
+def test_com_jacobian_moves_the_centre_of_mass():
+    model = load("unitree_go2/go2.xml")
+    data = tarsus.Data(model)
+    qpos, qvel = tarsus.random_configuration(model, 3), np.random.default_rng(0).normal(size=model.nv)
+    J = tarsus.com_jacobian(model, data, qpos)
+    tarsus.kinematics(model, data, qpos, qvel)
+    momentum = tarsus.momentum(model, data)
+    np.testing.assert_allclose(J @ qvel, momentum.linear / momentum.mass, atol=1e-12)
+
+
+def test_neutral_is_within_ranges_and_random_is_reproducible():
+    model = load("unitree_go2/go2.xml")
+    assert within_ranges(model, tarsus.neutral(model))
+    assert within_ranges(model, tarsus.random_configuration(model, 0))
+    np.testing.assert_array_equal(tarsus.random_configuration(model, 7), tarsus.random_configuration(model, 7))
+
+
+def test_refuses_tasks_without_a_target():
+    model = load("kuka_iiwa_14/iiwa14.xml")
+    with pytest.raises(tarsus.ValueError):
+        tarsus.ik(model, tarsus.FrameTask("link7"))
+    with pytest.raises(tarsus.ValueError):
+        tarsus.ik(model, tarsus.FrameTask("link7", orientation=[1, 2]))
