@@ -8,10 +8,15 @@ A :class:`Model` never changes; a :class:`Data` is one world's (or a batch's) st
 ``f(model, data, inputs..., outputs...)`` with the names and the argument order of the C++ library.
 """
 
+import pathlib as _pathlib
+
 from ._core import *  # noqa: F401,F403
 from ._core import __all__ as _core_all
 from ._core import __version__
 from .errors import Error, InputError, ShapeError, ValueError  # noqa: A004 (the C++ name)
 from .kinematic_tools import FrameTask, IKResult, com_jacobian, ik, neutral, random_configuration
 
-__all__ = [*_core_all, "FrameTask", "IKResult", "com_jacobian", "ik", "neutral", "random_configuration", "Error", "InputError", "ShapeError", "ValueError", "__version__"]
+#: Folder of the built-in models and clips: ``tarsus.Model.load(tarsus.MODELS / "humanoid.xml")``.
+MODELS = _pathlib.Path(__file__).parent / "models"
+
+__all__ = [*_core_all, "MODELS", "Error", "InputError", "ShapeError", "ValueError", "__version__"]

@@ -22,8 +22,8 @@ Servos<R>::Servos(const Model& model, const BasicData<R>& data)
       width_(data.width()),
       packs_(data.packs()),
       joined_(model.nv),
-      acted_(model.nv, 0),
-      drives_(Drives::none(model)) {
+      drives_(Drives::none(model)),
+      acted_(model.nv, 0) {
   const PassiveForces& passive = actuation_.passive();
   idle_ = model.nu == 0 && passive.empty();
   plain_only_ = actuation_.actuators().plain() && passive.empty();  // gravity compensation is a passive force

@@ -271,7 +271,10 @@ void SensorSet::find_forces(const SensorInput& state) {
     f[e.body] = f[e.body] - Force<double>{e.torque + cross(e.point, e.force), e.force};
   for (int b = model_.nbody() - 1; b > 0; --b) {
     const Body& body = model_.bodies[b];
-    if (body.link >= 0 && body.mass > 0) {
+    if (body.mass > 0 && body.link < 0) {
+      const Vec3d weight = model_.gravity * -body.mass;
+      f[b] += Force<double>{cross(body.X_LB.p + body.X_LB.R * body.com, weight), weight};
+    } else if (body.mass > 0) {
       const LinkState<double>& link = links[body.link];
       const Mat3d R = link.R * body.X_LB.R;
       const Vec3d com = link.o + link.R * (body.X_LB.p + body.X_LB.R * body.com), r = com - link.o, w = link.v.w;

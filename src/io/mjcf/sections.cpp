@@ -394,6 +394,11 @@ void Builder::read_sensor(const XmlElement& e, const Scope& scope) {
   const bool camera = e.text("objtype") == "camera" || e.text("reftype") == "camera";
   if (!traits || traits->kind == SensorKind::none || camera)
     e.warn(fmt::format("<{}>{} is not computed: its numbers are zero", e.name(), camera ? " of a camera" : ""));
+  const auto is_field = [](const GeomSpec& geom) { return geom.type == GeomType::height_field; };
+  const bool fields = std::any_of(spec_.bodies.begin(), spec_.bodies.end(), [&](const BodySpec& body) {
+    return std::any_of(body.geoms.begin(), body.geoms.end(), is_field);
+  });
+  if (fields && sensor.kind == "rangefinder") e.warn("rays of rangefinders pass height fields");
   declare(Kind::sensor, sensor.name, e);
   spec_.sensors.push_back(std::move(sensor));
 }
