@@ -16,6 +16,10 @@ FUZZ_SECONDS ?= 60
 BUILD := build
 VENV := .venv
 
+# 1: a test that is skipped for want of something that a checkout and `make` bring is a failure, as in CI.
+STRICT ?=
+STAGE := tools/stage.sh $(BUILD)/stages.tsv
+
 DEMO_MODEL := models/humanoid.xml
 DEMO_CLIP := models/clips/humanoid_walk.json
 DEMO_OUT := out/demo_walk.npz
@@ -37,31 +41,42 @@ help: ## This list
 # -- the two commands -----------------------------------------------------------------------------------------------
 
 .PHONY: demo
-demo: cli ## The main job on built-in data: stable PD tracks a walk at 1/30 s
+demo: ## The main job on built-in data: stable PD tracks a walk at 1/30 s
+	@rm -f $(BUILD)/stages.tsv
+	@$(MAKE) cli
 	@mkdir -p $(dir $(DEMO_OUT))
-	$(BUILD)/bin/tarsus run $(DEMO_MODEL) --clip $(DEMO_CLIP) --dt 0.0333333 --duration 10 --out $(DEMO_OUT)
+	@$(STAGE) 'run' $(BUILD)/bin/tarsus run $(DEMO_MODEL) --clip $(DEMO_CLIP) --dt 0.0333333 --duration 10 --out $(DEMO_OUT)
+	@$(PYTHON) tools/times.py $(BUILD)/stages.tsv --ninja $(BUILD)/.ninja_log --top 0
 
 .PHONY: test
-test: build python ## Builds and runs every test but the long ones
+test: ## Builds and runs every test but the long ones; STRICT=1: none may be skipped for want of anything
+	@rm -f $(BUILD)/stages.tsv
+	@$(MAKE) python
 	@echo '-- Python'
-	$(VENV)/bin/python -m pytest tests/python -q -rs
+	@$(STAGE) 'Python tests' $(VENV)/bin/python -m pytest tests/python -q -rs --junitxml=$(BUILD)/python_tests.xml
 	@echo '-- C++'
-	ctest --preset release -j $(JOBS) --output-on-failure
+	@$(STAGE) 'C++ tests' ctest --preset release -j $(JOBS) --output-on-failure --output-junit cpp_tests.xml
+	@$(PYTHON) tools/check_skips.py $(BUILD)/python_tests.xml $(BUILD)/cpp_tests.xml$(if $(STRICT),, || true)
+	@$(PYTHON) tools/times.py $(BUILD)/stages.tsv --ninja $(BUILD)/.ninja_log
 
 # -- building -------------------------------------------------------------------------------------------------------
 
-# The library and the command line only. A tree that `make build` has configured keeps its tests.
+# The library and the command line only, for this machine's instruction set only; `make build` adds the rest to the same
+# tree. A tree that `make build` has configured stays as it is.
 .PHONY: cli
 cli:
-	@tools/setup.sh build
-	@test -f $(BUILD)/build.ninja || cmake --preset release -DTARSUS_TESTS=OFF -DTARSUS_BENCH=OFF
-	@cmake --build $(BUILD) --parallel $(JOBS) --target tarsus_cli
+	@$(STAGE) 'system packages' tools/setup.sh build
+	@test -f $(BUILD)/build.ninja || $(STAGE) 'configure' cmake --preset release -DTARSUS_TESTS=OFF -DTARSUS_BENCH=OFF \
+	  -DTARSUS_ISA=native
+	@$(STAGE) 'compile' cmake --build $(BUILD) --parallel $(JOBS) --target tarsus_cli
 
 .PHONY: build
-build: ## Release build of library, command line, tests and benchmarks
-	@tools/setup.sh build test
-	@cmake --preset release -DTARSUS_TESTS=ON -DTARSUS_BENCH=ON -DTARSUS_WERROR=$(WERROR)
-	@cmake --build $(BUILD) --parallel $(JOBS)
+build: ## Release build of library, command line, tests, benchmarks and Python extension, for all instruction sets
+	@$(STAGE) 'system packages' tools/setup.sh build test
+	@$(STAGE) 'Python environment' $(MAKE) venv
+	@$(STAGE) 'configure' cmake --preset release -DTARSUS_TESTS=ON -DTARSUS_BENCH=ON -DTARSUS_PYTHON=ON -DTARSUS_ISA=all \
+	  -DTARSUS_WERROR=$(WERROR) -DPython_EXECUTABLE=$(abspath $(VENV)/bin/python)
+	@$(STAGE) 'compile' cmake --build $(BUILD) --parallel $(JOBS)
 
 .PHONY: dev
 dev: ## Quick inner loop: scalar double kernels only, light optimisation, all tests
@@ -70,13 +85,15 @@ dev: ## Quick inner loop: scalar double kernels only, light optimisation, all te
 	@cmake --build --preset dev --parallel $(JOBS)
 	ctest --preset dev -j $(JOBS)
 
-# The extension is built as `pip install .` builds it, but in a tree of its own that later calls reuse. With the flags of
-# `make build`, ccache gives the library's objects a second time at once.
+# From the tree of `make build`, which has compiled all of it.
 .PHONY: python
-python: venv ## Installs the Python package into .venv
-	@tools/setup.sh build
-	CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) $(VENV)/bin/pip install --quiet --no-build-isolation --no-deps \
-	  --config-settings=build-dir=$(BUILD)/python --config-settings=cmake.define.TARSUS_WERROR=$(WERROR) .
+python: build ## Installs the Python package into .venv
+	@$(STAGE) 'install the package' env CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) \
+	  $(VENV)/bin/pip install --quiet --no-build-isolation --no-deps .
+
+.PHONY: wheel
+wheel: build ## A manylinux wheel in dist/: extension, command line and built-in models; tried in an empty environment
+	tools/wheel.sh $(VENV)
 
 .PHONY: venv
 venv:

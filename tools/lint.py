@@ -6,6 +6,7 @@ usage: tools/lint.py [--build DIRECTORY] [--only NAME ...]     names: includes f
 
 import argparse
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -13,6 +14,12 @@ import lint_headers
 import lint_includes
 import lint_isa
 import lint_text
+
+
+def check_isa(root, build):
+    tracked = subprocess.run(["git", "ls-files", "src", "include"], cwd=root, capture_output=True, text=True, check=True)
+    problems, summary = lint_isa.check(build)
+    return [*lint_isa.check_sources(tracked.stdout.splitlines()), *problems], summary
 
 
 def main():
@@ -29,7 +36,7 @@ def main():
         "words": lambda: lint_text.check_words(root),
         "columns": lambda: lint_text.check_columns(root),
         "headers": lambda: lint_headers.check(root, jobs),
-        "isa": lambda: lint_isa.check(arguments.build),
+        "isa": lambda: check_isa(root, arguments.build),
     }
     wanted = arguments.only or [*checks, "lengths"]
     unknown = set(wanted) - {*checks, "lengths"}

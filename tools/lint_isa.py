@@ -11,6 +11,15 @@ import subprocess
 ISA_OBJECT = re.compile(r"_(sse2|avx2|avx512)[_.][^/]*o$|_(sse2|avx2|avx512)\.cpp\.o$")
 
 
+HAND_WRITTEN = re.compile(r"(^|/)isa/|_(baseline|avx2|avx512)(_\w+)?\.(cpp|hpp|inl)$")
+
+
+def check_sources(paths):
+    """Sources for one instruction set are written by CMake (cmake/TarsusKernels.cmake), never by hand."""
+    return [f"{path}: a source for one instruction set; list the table in cmake/TarsusKernels.cmake instead"
+            for path in paths if HAND_WRITTEN.search(path)]
+
+
 def check(build):
     objects = sorted(path for path in build.glob("CMakeFiles/tarsus.dir/**/*.o") if ISA_OBJECT.search(path.name))
     problems, symbols = [], 0

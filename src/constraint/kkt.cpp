@@ -14,7 +14,7 @@ namespace {
 constexpr KktMethod kMethods[] = {KktMethod::sweeps,          KktMethod::branches, KktMethod::efpa,
                                   KktMethod::constrained_aba, KktMethod::sparse,   KktMethod::dense};
 
-double largest(std::span<const double> v) {
+double largest_entry(std::span<const double> v) {
   double x = 0;
   for (const double a : v) x = !(std::abs(a) <= x) ? std::abs(a) : x;
   return x;
@@ -106,8 +106,8 @@ KktReport KktSolver::solve(KktMethod method, const KktInput& in, Out<double> x1,
   const std::vector<double> none1(r1.size()), none2(r2.size());
   std::vector<double> none_out(r2.size());
   residuals({in.data, in.rows, in.qpos, in.joint_inertia, {}, none1, none2}, x1, none2, half, none_out);
-  const double force = std::max({largest(in.y1), largest(half), 1e-300});
-  double row = std::max(largest(in.y2), 1e-300);
+  const double force = std::max({largest_entry(in.y1), largest_entry(half), 1e-300});
+  double row = std::max(largest_entry(in.y2), 1e-300);
   std::vector<double> J;
   for (int b = 0; b < in.rows.blocks(); ++b) {
     const auto block = in.rows.block(b);
@@ -119,9 +119,9 @@ KktReport KktSolver::solve(KktMethod method, const KktInput& in, Out<double> x1,
       row = std::max(row, sum);
     }
   }
-  report.force_residual = largest(r1) / force;
-  report.row_residual = in.rows.rows() ? largest(r2) / row : 0;
-  if (!std::isfinite(largest(x1)) || !std::isfinite(largest(x2))) report.status = KktStatus::not_finite;
+  report.force_residual = largest_entry(r1) / force;
+  report.row_residual = in.rows.rows() ? largest_entry(r2) / row : 0;
+  if (!std::isfinite(largest_entry(x1)) || !std::isfinite(largest_entry(x2))) report.status = KktStatus::not_finite;
   return report;
 }
 

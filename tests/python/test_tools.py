@@ -11,6 +11,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 
 import lint_includes  # noqa: E402
+import check_skips  # noqa: E402
 import lint_isa  # noqa: E402
 import lint_text  # noqa: E402
 
@@ -77,6 +78,27 @@ def test_a_function_that_leaks_from_an_instruction_set_is_found(tmp_path):
     assert len(problems) == 1 and "leak(double)" in problems[0]
     subprocess.run(command, input=source.format(first="kept"), text=True, check=True)
     assert lint_isa.check(tmp_path)[0] == []
+
+
+def test_a_source_for_one_instruction_set_is_found():
+    problems = lint_isa.check_sources(["src/dynamics/isa/aba.cpp", "src/solver/sweep_avx2_double.cpp", "src/math/cpu.cpp"])
+    assert len(problems) == 2
+
+
+JUNIT = """<testsuite><testcase classname="a" name="ran"/><testcase classname="a" name="b"><skipped message="{}"/></testcase></testsuite>"""
+
+
+@pytest.mark.parametrize("reason, status", [("this processor has no AVX2", 0), ("no ../shared/data beside the repository", 1)])
+def test_a_test_that_should_have_run_is_found(tmp_path, reason, status):
+    file = tmp_path / "tests.xml"
+    file.write_text(JUNIT.format(reason))
+    assert check_skips.main([file]) == status
+
+
+def test_no_test_at_all_is_a_failure(tmp_path):
+    file = tmp_path / "tests.xml"
+    file.write_text("<testsuite/>")
+    assert check_skips.main([file]) == 1
 
 
 def test_function_lengths_are_counted_as_a_reader_would():

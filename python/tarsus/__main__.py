@@ -1,0 +1,16 @@
+"""The command line: what the `tarsus` on the PATH and `python -m tarsus` start."""
+
+import os
+import pathlib
+import sys
+
+
+def main():
+    program = pathlib.Path(__file__).parent / "bin" / "tarsus"
+    if not program.is_file():
+        sys.exit(f"tarsus: this installation lacks the command line ({program})")
+    os.execv(program, ["tarsus", *sys.argv[1:]])
+
+
+if __name__ == "__main__":
+    main()

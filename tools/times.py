@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+"""Where the time of `make demo` and `make test` goes: a table of the stages, and of what was compiled in each.
+
+usage: tools/times.py [--ninja build/.ninja_log] [--top 10] STAGES.tsv
+
+STAGES.tsv has a line `name<TAB>start<TAB>end` (seconds since the epoch) for each stage, as the Makefile writes it.
+"""
+
+import argparse
+from collections import defaultdict
+from pathlib import Path
+
+
+def compiled(path):
+    """Last entry of each output of a ninja log: {output: seconds}."""
+    steps = {}
+    if path.is_file():
+        for line in path.read_text().splitlines():
+            fields = line.split("\t")
+            if len(fields) == 5 and not line.startswith("#"):
+                steps[fields[3]] = (int(fields[1]) - int(fields[0])) / 1000
+    return steps
+
+
+def group_of(output):
+    if "/kernels/" in output:
+        return "kernels"
+    for name, group in (("tarsus_files", "library: files"), ("tarsus.dir", "library"), ("apps/", "command line"),
+                        ("tests/", "tests"), ("bench/", "benchmarks"), ("python/", "Python extension")):
+        if name in output:
+            return group
+    return "linking and the rest"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("stages", type=Path)
+    parser.add_argument("--ninja", type=Path, default=Path("build/.ninja_log"))
+    parser.add_argument("--top", type=int, default=10, help="slowest compilations to list")
+    arguments = parser.parse_args()
+
+    print("stage                          seconds")
+    total = 0.0
+    for line in arguments.stages.read_text().splitlines():
+        name, start, end = line.split("\t")
+        total += float(end) - float(start)
+        print(f"  {name:<28} {float(end) - float(start):7.1f}")
+    print(f"  {'all':<28} {total:7.1f}")
+
+    steps = compiled(arguments.ninja)
+    groups = defaultdict(lambda: [0, 0.0])
+    for output, seconds in steps.items():
+        groups[group_of(output)][0] += 1
+        groups[group_of(output)][1] += seconds
+    print("compiled (seconds of one compiler, several run at once)")
+    for name, (count, seconds) in sorted(groups.items(), key=lambda item: -item[1][1]):
+        print(f"  {name:<28} {seconds:7.1f}   {count} files")
+    for output, seconds in sorted(steps.items(), key=lambda item: -item[1])[: arguments.top]:
+        print(f"    {seconds:6.1f}  {output}")
+
+
+if __name__ == "__main__":
+    main()
