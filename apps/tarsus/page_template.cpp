@@ -1,5 +1,6 @@
 // The viewer's page, python/tarsus/view/page.html, as bytes of this program: it needs no files beside it.
-#include "command.hpp"
+#include <cstddef>
+#include <string_view>
 
 __asm__(
     ".pushsection .rodata\n"
@@ -12,6 +13,7 @@ extern "C" const char tarsus_page_end[] __attribute__((visibility("hidden")));
 
 namespace tarsus::app {
 
+std::string_view page_template();  // as in command.hpp, without its headers
 std::string_view page_template() { return {tarsus_page_begin, std::size_t(tarsus_page_end - tarsus_page_begin)}; }
 
 }  // namespace tarsus::app

@@ -5,6 +5,7 @@ Each case must end in an exception that says what to do, never in a crash, and n
 
 import gc
 import pathlib
+import signal
 import subprocess
 import sys
 import textwrap
@@ -288,7 +289,10 @@ def test_a_long_call_can_be_interrupted():
         world = tarsus.RigidWorld.scene("box_stack:5")
         assert cut(lambda: world.step(10**9)) < 10
     """
-    run = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, timeout=60)
+    # A shell's background job ignores SIGINT, and so would its children.
+    heed = lambda: signal.signal(signal.SIGINT, signal.default_int_handler)  # noqa: E731
+    run = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, timeout=60,
+                         preexec_fn=heed)
     assert (run.returncode, run.stderr) == (0, "")
 
 

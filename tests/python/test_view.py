@@ -441,8 +441,10 @@ def test_two_hundred_connections_and_one_that_never_reads(viewer):
 
 def test_ctrl_c_ends_it_cleanly(tmp_path):
     (tmp_path / "ball.xml").write_text(BALL)
+    # A shell's background job ignores SIGINT, and so would its children.
+    heed = lambda: signal.signal(signal.SIGINT, signal.default_int_handler)  # noqa: E731
     run = subprocess.Popen([sys.executable, "-m", "tarsus.view", str(tmp_path / "ball.xml")], stdout=subprocess.PIPE,
-                           stderr=subprocess.PIPE, text=True)
+                           stderr=subprocess.PIPE, text=True, preexec_fn=heed)
     line = run.stdout.readline()
     assert status(re.search(r"http://\S+", line)[0]) == 200
     run.send_signal(signal.SIGINT)

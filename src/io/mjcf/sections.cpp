@@ -346,7 +346,7 @@ void Builder::check_rotations(const XmlElement& e, KeyframeSpec& key) {
       e.warn(fmt::format("attribute '{}': the quaternion of {} has no length; taken as no rotation", attribute, whose),
              attribute);
       q[0] = 1, q[1] = q[2] = q[3] = 0;
-    } else {
+    } else if (std::abs(length - 1) > 1e-14) {  // what has been brought to unit length stays as it is
       for (int i = 0; i < 4; ++i) q[i] /= length;
     }
   };
