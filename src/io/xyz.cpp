@@ -14,7 +14,6 @@
 namespace tarsus {
 namespace {
 
-
 struct Property {
   std::string name;
   char type;

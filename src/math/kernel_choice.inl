@@ -1,4 +1,5 @@
-// Which instance of a table of kernels this processor gets. Included by the source that cmake/TarsusKernels.cmake writes.
+// Which instance of a table of kernels this processor gets. Included by the source that cmake/TarsusKernels.cmake
+// writes.
 #pragma once
 
 #include "tarsus/base/error.hpp"

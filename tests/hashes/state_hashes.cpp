@@ -1,6 +1,7 @@
-// Hashes of the states that a set of runs ends in: trees, lanes, contact, loops, free bodies, particles, in both precisions.
-// Two builds, instruction sets or compilers that print the same lines compute the same bits. tools/state_hashes.sh compares
-// those that this machine can run; docs/decisions/0006-the-same-bits.md says what is promised.
+// Hashes of the states that a set of runs ends in: trees, lanes, contact, loops, free bodies, particles, in both
+// precisions. Two builds, instruction sets or compilers that print the same lines compute the same bits.
+// tools/state_hashes.sh compares those that this machine can run; docs/decisions/0006-the-same-bits.md says what is
+// promised.
 #include <fmt/core.h>
 
 #include <bit>

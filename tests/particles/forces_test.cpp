@@ -192,7 +192,8 @@ TEST(Forces, RefuseACutoffBeyondHalfTheBox) {
 #if defined(__x86_64__)
 TEST(Forces, InstructionSetsAgree) {
   if (isa_level() < IsaLevel::avx2) GTEST_SKIP() << "this processor has no AVX2";
-  const ParticleKernels a = isa_baseline::make_table<ParticleKernels>(false), b = isa_avx2::make_table<ParticleKernels>(false);
+  const ParticleKernels a = isa_baseline::make_table<ParticleKernels>(false),
+                        b = isa_avx2::make_table<ParticleKernels>(false);
   std::mt19937 random(2);
   std::uniform_real_distribution<double> value(-1, 1);
   // Candidates: the same set, whatever the range.

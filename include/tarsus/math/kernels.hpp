@@ -8,8 +8,8 @@
 // of worlds), P that of rows side by side (a pack of rows where T is R, else T). Callers pass plain numbers; what a
 // kernel takes as T* or LinkState<T>* they pass as R* or void*. A SCALAR_KERNEL exists for single worlds only.
 // From the list come the table of function pointers (TARSUS_KERNEL_TABLE) and its filling (TARSUS_FILL_KERNELS, in the
-// room's .inl). cmake/TarsusKernels.cmake writes the sources that instantiate it for each instruction set and precision,
-// and the one that chooses.
+// room's .inl). cmake/TarsusKernels.cmake writes the sources that instantiate it for each instruction set and
+// precision, and the one that chooses.
 #pragma once
 
 #include "tarsus/math/isa.hpp"
