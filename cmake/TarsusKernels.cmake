@@ -54,9 +54,8 @@ set(TARSUS_KERNEL_TABLES
     "particles/kernels.inl|particles/kernels.hpp|ParticleKernels|double|baseline avx2")
 
 # Adds to the list SOURCES_NAME the sources that instantiate the tables, and the one that chooses among them. There is one
-# for each table, instruction set and precision; with TARSUS_UNITY the tables of a set and precision are in one (less to
-# compile, since kernels share passes), but for dense.inl, which renames Eigen, and for dynamics' own: in one source with
-# others that call its passes, GCC inlines less of them, and ABA of a humanoid takes 7 % longer.
+# for each table, instruction set and precision; with TARSUS_UNITY all tables of a set and precision are in one (a
+# quarter less to compile, since kernels share passes), but for dense.inl, which renames Eigen.
 function(tarsus_kernels SOURCES_NAME)
   set(NAMES)
   set(HEADERS)
@@ -88,7 +87,7 @@ function(tarsus_kernels SOURCES_NAME)
           continue()
         endif()
         set(STEM kernels)
-        if(NOT TARSUS_UNITY OR FILE MATCHES "^(dynamics/kernels|control/dense).inl$")
+        if(NOT TARSUS_UNITY OR FILE STREQUAL "control/dense.inl")
           string(REGEX REPLACE "[.]inl$" "" STEM ${FILE})
           string(REPLACE "/" "_" STEM ${STEM})
         endif()
