@@ -38,8 +38,8 @@ function(tarsus_compile_options TARGET)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # the compiler collects its garbage less often: 8 % of its time
     target_compile_options(${TARGET} PRIVATE "SHELL:--param ggc-min-expand=200" "SHELL:--param ggc-min-heapsize=393216")
   endif()
-  # GCC 12 warns of "overlapping" and overflowing copies inside std::string's operator+ (its bug 105651) and of a write out of bounds
-  # inside fmt 9's parse_align, where the loop's bound rules it out.
+  # GCC 12 warns of "overlapping" and overflowing copies inside std::string's operator+ (its bug 105651) and of a write
+  # out of bounds inside fmt 9's parse_align, where the loop's bound rules it out.
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
     target_compile_options(${TARGET} PRIVATE -Wno-restrict -Wno-array-bounds -Wno-stringop-overflow)
   endif()

@@ -1,4 +1,4 @@
-# Debian's cross compiler for 64-bit Arm; tests run under qemu-user. tools/aarch64.sh uses it.
+# Debian's cross compiler for 64-bit Arm; tests run under qemu-user. The preset aarch64 uses it.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)

@@ -15,7 +15,7 @@ inline constexpr int kPackBytes = 16;
 #endif
 
 /// Rows side by side of one world. The same number with AVX2, AVX-512 (where more gains nothing) and NEON, since sums
-/// over rows are formed pack by pack: these sets give the same bits.
+/// over rows are formed pack by pack (docs/decisions/0006-the-same-bits.md).
 #if defined(__AVX2__) || !defined(__SSE2__)
 inline constexpr int kRowBytes = 32;
 #else
