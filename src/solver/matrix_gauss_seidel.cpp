@@ -3,6 +3,7 @@
 
 #include "tarsus/base/error.hpp"
 #include "tarsus/base/number_text.hpp"
+#include "tarsus/math/elementary.hpp"
 #include "tarsus/solver/matrix_problem.hpp"
 
 namespace tarsus {
@@ -70,7 +71,7 @@ void MatrixGaussSeidel::prepare(const MatrixProblem& problem, std::span<const do
     if (block.count == 2) {
       const double a = problem.row(block.first)[block.first], b = problem.row(block.first + 1)[block.first + 1];
       const double c = problem.row(block.first + 1)[block.first];
-      d = 0.5 * (a + b) + std::hypot(0.5 * (a - b), c);
+      d = 0.5 * (a + b) + elementary::hypot(0.5 * (a - b), c);
     } else {
       for (int i = block.first; i < block.first + block.count; ++i) {
         double sum = 0;
