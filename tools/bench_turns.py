@@ -3,11 +3,14 @@
 
 usage: tools/bench_turns.py OLD/bin NEW/bin [--rounds 6] [--core 0] [--limit 1.02] [PROGRAM[:ARGUMENT...] ...]
 
-Every program runs as old, new, new, old, ... pinned to one core; a figure's time is its least over all rounds. A figure
-is a time (ns..., us..., ms...) in a line of JSON, called by the fields that stand before the first time in its line; where
-the new build's lines have more fields than the old one's, the first line that has the old one's counts. Programs are
-repeated, up to --rounds times again, while a figure is above the limit: noise only adds to a least time. Exit status 1
-where one stays above it.
+Every program runs as old, new, new, old, ... pinned to one core. A figure is a time (ns..., us..., ms...) in a line of
+JSON, called by the fields that stand before the first time in its line; where the new build's lines have more fields than
+the old one's, the first line that has the old one's counts. Its ratio, new over old, is the median over the rounds, each
+of which saw nearly the same machine. A program is repeated, up to --rounds times again, while a figure is above the
+limit. Exit status 1 where one stays above it.
+
+A kernel about as large as the processor's first cache of instructions, as ABA is, gets up to 5 % slower or faster by the
+place alone where the linker puts it (docs/decisions/0005-kernels-from-one-list.md).
 """
 
 import argparse
@@ -43,28 +46,28 @@ def figures(folder, program, core):
 
 
 class Comparison:
-    """Least times of one program's figures in both builds."""
+    """One program's figures in both builds, round by round."""
 
     def __init__(self, program, folders, core):
         self.program, self.folders, self.core = program, folders, core
-        self.least, self.rounds = ({}, {}), 0
+        self.rounds = []  # [(old figures, new figures)]
 
     def run(self, rounds):
         for _ in range(rounds):
-            order = (0, 1) if self.rounds % 2 == 0 else (1, 0)
-            for which in order:
-                for key, time in figures(self.folders[which], self.program, self.core).items():
-                    self.least[which][key] = min(time, self.least[which].get(key, time))
-            self.rounds += 1
+            order = (0, 1) if len(self.rounds) % 2 == 0 else (1, 0)
+            found = {which: figures(self.folders[which], self.program, self.core) for which in order}
+            self.rounds.append((found[0], found[1]))
 
     def ratios(self):
         """[(new over old, name, old, new)], slowest first."""
         result = []
-        for (about, field), old in self.least[0].items():
-            for (new_about, new_field), new in self.least[1].items():
+        for about, field in self.rounds[0][0]:
+            for new_about, new_field in self.rounds[0][1]:
                 if new_field == field and set(about) <= set(new_about):
+                    pairs = [(old[about, field], new[new_about, new_field]) for old, new in self.rounds]
                     values = " ".join(str(value) for name, value in about if name not in ("engine", "isa"))
-                    result.append((new / old if old else 1.0, f"{values} [{field}]", old, new))
+                    old, new = (statistics.median(times) for times in zip(*pairs))
+                    result.append((statistics.median(n / o for o, n in pairs), f"{values} [{field}]", old, new))
                     break
         return sorted(result, reverse=True)
 
@@ -91,8 +94,8 @@ def main():
         above = [entry for entry in ratios if entry[0] > arguments.limit]
         slower += len(above)
         middle = statistics.median(ratio for ratio, *_ in ratios)
-        print(f"{program}: {len(ratios)} figures, {comparison.rounds} rounds; new over old: median {middle:.3f}, "
-              f"{ratios[-1][0]:.3f} to {ratios[0][0]:.3f}; above {arguments.limit:g}: {len(above)}")
+        print(f"{program}: {len(ratios)} figures, {len(comparison.rounds)} rounds; new over old: median {middle:.3f}, "
+              f"{ratios[-1][0]:.3f} to {ratios[0][0]:.3f}; above {arguments.limit:g}: {len(above)}", flush=True)
         for ratio, name, old, new in above or ratios[:3]:
             print(f"  {ratio:6.3f}  {old:12.5g} {new:12.5g}  {name}", flush=True)
     return 1 if slower else 0
