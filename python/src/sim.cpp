@@ -70,7 +70,7 @@ nb::object rows_report(const Stepper<R>& stepper) {
   if (!stepper.rows()) return nb::none();
   const RowsReport& r = stepper.rows()->report();
   nb::dict report;
-  report["status"] = name(r.status), report["method"] = name(r.method);
+  report["status"] = name(r.status);
   report["rows"] = r.rows, report["contacts"] = r.contacts, report["touching"] = r.touching,
   report["limits"] = r.limits;
   report["iterations"] = r.iterations, report["residual"] = r.residual, report["penetration"] = r.penetration;
@@ -144,8 +144,9 @@ class AnyStepper {
   nb::object limit_report(int world) {
     return visit([&]<class R>(Stepper<R>& s, BasicData<R>& d) -> nb::object {
       check_world(d, world);
-      if (!s.limiter()) return nb::none();
-      const LimitReport report = s.limiter()->report(world);
+      const std::optional<LimitReport> found = s.limit_report(world);
+      if (!found) return nb::none();
+      const LimitReport& report = *found;
       nb::dict out;
       out["rounds"] = report.rounds, out["residual"] = report.residual;
       out["converged"] = report.converged, out["saturated"] = report.saturated;
@@ -290,7 +291,7 @@ void bind_sim(nb::module_& m) {
         "How the last step kept force limits: rounds, residual (relative to the limit), converged, saturated. None: no "
         "limits yet.");
   c.def_prop_ro("rows", &AnyStepper::rows, nb::sig("def rows(self) -> dict | None"),
-                "Contacts and limits of the last step: status, method, rows, contacts, touching, limits, iterations, "
+                "Contacts and limits of the last step: status, rows, contacts, touching, limits, iterations, "
                 "residual [m/s],\n"
                 "penetration [m]. None without contacts and joint_limits.");
   c.def("loops", &AnyStepper::loops, "world"_a = 0, nb::sig("def loops(self, world: int = 0) -> dict | None"),
