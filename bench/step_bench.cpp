@@ -4,6 +4,7 @@
 //   step_bench [SCENE ...] [--seeds N] [--seconds S]     default: all scenes, 3 seeds of 4 s
 //     --compliance C    relative compliance of rows without one (TermOptions)
 //     --products off|auto|on
+//     --no-contacts
 //     --gains KP,LIMIT  of scenes whose drives have a force limit
 // iterations   factorisations a step: mean, p99, most
 // missed       share of the steps whose natural residual is above 1e-6 m/s; `over` above 1e-3; `worst` the largest
@@ -170,6 +171,8 @@ int main(int argc, char** argv) {
       settings.options.velocity_products = mode == "on"     ? VelocityProductMode::on
                                            : mode == "auto" ? VelocityProductMode::automatic
                                                             : VelocityProductMode::off;
+    } else if (arg == "--no-contacts") {
+      settings.options.rows.contacts = false;
     } else if (arg == "--gains") {
       const std::string both = value();
       settings.kp = std::stod(both), settings.limit = std::stod(both.substr(both.find(',') + 1));
