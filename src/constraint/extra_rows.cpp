@@ -12,10 +12,14 @@ namespace tarsus {
 
 namespace {
 
-/// Of a bilateral row's own inverse mass, that Σ_e is raised by; and proximal steps that take it out again: the error
-/// of what can be moved falls as the power.
-constexpr double kRaised = 1e-6;
-constexpr int kProximalSteps = 3;
+/// Of a bilateral row's own inverse mass, that Σ_e is raised by; and proximal steps that take it out again, as long as
+/// each takes its share of what is left: the error of what can be moved falls as the power.
+constexpr double kRaised = 1e-9;
+constexpr int kProximalSteps = 10;
+constexpr double kTaken = 0.8;
+constexpr double kLeastMass = 1e-9;  ///< of the largest inverse mass of all rows, that a row's counts as
+
+constexpr double kRounding = 1e-14;
 
 }  // namespace
 
@@ -45,11 +49,15 @@ void TreeOperator<R>::begin_bilateral(double h) {
     bilateral_demand_[i] = h * (double(bilateral_.demand[i]) - double(row_velocity_[i]));
     bilateral_size_ = std::max(bilateral_size_, std::abs(h * double(row_velocity_[i])));
   }
+  // Rows that nothing moves have no inverse mass of their own.
+  double most = 0;
+  for (int i = 0; i < m; ++i) most = std::max(most, double(gram_[std::size_t(i) * (ld + 1)]));
+  const double least = most > 0 ? kLeastMass * most : 1;
   const EqualitySet& set = *bilateral_.equalities;
   for (int e = 0; e < set.size(); ++e) {  // rows of one unit: a weld's positions, then its angles
     for (int first = 0; first < set[e].nrow; first += 3) {
       const int begin = set[e].first_row + first, end = set[e].first_row + std::min(first + 3, set[e].nrow);
-      double largest = 0;
+      double largest = least;
       for (int i = begin; i < end; ++i) largest = std::max(largest, double(gram_[std::size_t(i) * (ld + 1)]));
       for (int i = begin; i < end; ++i) raised_[i] = kRaised * largest;
     }
@@ -146,13 +154,15 @@ void TreeOperator<R>::solve_extra(std::span<const Tangent> tangents, std::span<c
   const Eigen::PartialPivLU<Eigen::Ref<Matrix>> factor(matrix);
   Eigen::Map<Eigen::VectorXd> right(right_.data(), k);
   Eigen::VectorXd z = factor.solve(right), rest = Eigen::VectorXd::Zero(k), change = z;
-  for (int step = 0; held > 0 && step <= kProximalSteps; ++step) {  // what the raised Σ_e left of the demand
+  double before = kUnbounded;
+  for (int step = 0; held > 0; ++step) {  // what the raised Σ_e left of the demand
     next_.miss = 0;
     for (int i = 0; i < held; ++i) {
       rest[i] = raised_[i] * change[i];
       next_.miss = std::max(next_.miss, std::abs(rest[i]));
     }
-    if (step == kProximalSteps) break;
+    if (step == kProximalSteps || !(next_.miss > kRounding * bilateral_size_ && next_.miss < kTaken * before)) break;
+    before = next_.miss;
     change = factor.solve(rest);
     z += change;
   }

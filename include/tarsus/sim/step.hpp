@@ -58,7 +58,7 @@ struct StepOptions {
   LoopMode loops = LoopMode::spook;         ///< the model's equality constraints, or
   const EqualitySet* equalities = nullptr;  ///< these; must outlive the Stepper
   RowStageOptions rows = {};                ///< contacts and joint limits: one world, semi_implicit_euler
-  VelocityProductMode velocity_products = VelocityProductMode::off;
+  VelocityProductMode velocity_products = VelocityProductMode::automatic;
 };
 
 /// Advances worlds by dt. Keeps its scratch between calls; not for use by two threads at once.
