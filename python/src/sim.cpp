@@ -24,7 +24,7 @@ struct StepperArguments {
 };
 
 StepOptions step_options(double dt, const std::string& integrator, double speed_limit,
-                         const std::string& loops = "spook", const std::string& velocity_products = "off") {
+                         const std::string& loops = "spook", const std::string& velocity_products = "auto") {
   StepOptions options;
   options.dt = dt, options.speed_limit = speed_limit;
   if (integrator == "rk4")
@@ -259,11 +259,11 @@ void bind_sim(nb::module_& m) {
       "data"_a, "dt"_a = StepOptions().dt, "integrator"_a = "semi_implicit_euler",
       "speed_limit"_a = StepOptions().speed_limit, "contacts"_a = false, "joint_limits"_a = false,
       "restitution"_a = 0.0, "tolerance"_a = RowStageOptions().solve.tolerance, "loops"_a = "spook",
-      "equalities"_a = nb::none(), "velocity_products"_a = "off",
+      "equalities"_a = nb::none(), "velocity_products"_a = "auto",
       nb::sig("def __init__(self, data: Data, dt: float = 1/60, integrator: str = 'semi_implicit_euler', "
               "speed_limit: float = 1e6, contacts: bool = False, joint_limits: bool = False, restitution: float = 0.0, "
               "tolerance: float = 1e-6, loops: str = 'spook', equalities: Equalities | None = None, "
-              "velocity_products: str = 'off') -> None"),
+              "velocity_products: str = 'auto') -> None"),
       "dt [s]; integrator 'semi_implicit_euler' (drives, springs and damping implicit) or 'rk4' (all explicit);\n"
       "speed_limit [rad/s | m/s] beyond which a world counts as diverged. With contacts the model's shapes meet one "
       "another;\n"

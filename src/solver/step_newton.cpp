@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
 
 #include "solver/law.hpp"
 
@@ -312,21 +310,6 @@ NewtonReport StepNewton::solve(StepOperator& mass, const StepProblem& problem, c
   if (!met_ && best_residual_ < kUnbounded) {
     harden(mass, options);
     if (!met_) bound_impulses(mass);
-  }
-  if (std::getenv("T_TRACE") && !met_) {  // TRACE
-    int worst = 0; double most = 0; int c = 0, k = 0;
-    for (std::size_t i = 0; i < problem.terms.size(); ++i) {
-      const Term& t = problem.terms[i];
-      c += t.law == Law::contact; k += t.law != Law::contact;
-      const double miss = natural_residual(t, &problem.rows[t.first_row], &best_.velocity[t.first_row], &best_.impulse[t.first_row]);
-      if (miss > most) most = miss, worst = int(i);
-    }
-    const Term& t = problem.terms[worst];
-    std::fprintf(stderr, "MISS %.2e within %d it %d contacts %d others %d worst law %d nrow %d mu %.2g:", most, within_sets(), iterations_, c, k, int(t.law), t.nrow, t.friction);
-    for (int r = t.first_row; r < t.first_row + t.nrow; ++r) std::fprintf(stderr, " [v %.3g y %.3g R %.2g w %.2g b %.2g c %.2g]", best_.velocity[r], best_.impulse[r], problem.rows[r].compliance, problem.rows[r].scale, problem.rows[r].target, problem.rows[r].centre);
-    std::fprintf(stderr, " low %.2g high %.2g\n", t.lower, t.upper);
-    for (double r : history_) std::fprintf(stderr, " %.1e", r);
-    std::fprintf(stderr, "\n");
   }
   const NewtonReport report{met_, best_residual_ < kUnbounded, iterations_, searches_, best_residual_};
   for (std::size_t i = 0; report.finite && i < n; ++i) {
