@@ -15,11 +15,11 @@ constexpr double kLeastStiffness = 1e-9;
 
 }  // namespace
 
-const char* name(SolveStatus status) {
+const char* name(StepStatus status) {
   switch (status) {
-    case SolveStatus::converged: return "converged";
-    case SolveStatus::too_many_iterations: return "too_many_iterations";
-    case SolveStatus::not_finite: return "not_finite";
+    case StepStatus::converged: return "converged";
+    case StepStatus::too_many_iterations: return "too_many_iterations";
+    case StepStatus::not_finite: return "not_finite";
   }
   return "converged";
 }
@@ -115,9 +115,9 @@ void StepTerms<R>::solve(In<R> joint_inertia, const BilateralRows<R>& bilateral,
   if (sizeof(R) != sizeof(double)) options.tolerance = std::max(options.tolerance, 1e-4);
   const NewtonReport solved = newton_.solve(mass_, {terms_, rows_, free_rows_}, options, y_, impulse_);
   report_.iterations = solved.iterations, report_.residual = solved.residual;
-  report_.status = solved.converged ? SolveStatus::converged : SolveStatus::too_many_iterations;
+  report_.status = solved.converged ? StepStatus::converged : StepStatus::too_many_iterations;
   if (!solved.finite) {
-    report_.status = SolveStatus::not_finite;
+    report_.status = StepStatus::not_finite;
     std::fill(impulse_.begin(), impulse_.end(), 0.0), std::fill(y_.begin(), y_.end(), 0.0);
     return;
   }

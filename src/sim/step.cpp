@@ -202,7 +202,7 @@ template <class R>
 std::optional<LimitReport> Stepper<R>::limit_report(int world) const {
   if (!limited_by_terms_) return limiter_ ? std::optional(limiter_->report(world)) : std::nullopt;
   const RowsReport& rows = rows_->report();
-  return LimitReport{rows.iterations, rows.residual, rows.status == SolveStatus::converged, rows.saturated};
+  return LimitReport{rows.iterations, rows.residual, rows.status == StepStatus::converged, rows.saturated};
 }
 
 /// SHAKE on the step that euler() took, or on rk4's end; then RATTLE's velocities.

@@ -83,8 +83,8 @@ TEST(StepTerms, ConvergesOnRandomTreesAndASecondSolveTakesOneIteration) {
     const Solved first = solve(w, terms, contacts);
     if (first.report.rows == 0) continue;
     ++solved, iterations += first.report.iterations;
-    missed += first.report.status != SolveStatus::converged;
-    if (first.report.status == SolveStatus::converged) {
+    missed += first.report.status != StepStatus::converged;
+    if (first.report.status == StepStatus::converged) {
       EXPECT_LE(first.report.residual, 1e-6);
     }
     // In another order: the same to the bit.

@@ -47,7 +47,7 @@ TEST(OneStep, issue_014_AForceLimitAndARangeMeet) {
     EXPECT_NEAR(data.qvel[0], exact, 0.6);  // a range gives way by its compliance: h² 200 N m / I at 1.4 %
     EXPECT_NEAR(data.qpos[0], c.q + h * exact, 0.01);
     EXPECT_LE(std::abs(stepper.drive_force()[0]), c.limit * (1 + 1e-9));
-    EXPECT_EQ(stepper.rows()->report().status, SolveStatus::converged);
+    EXPECT_EQ(stepper.rows()->report().status, StepStatus::converged);
   }
 }
 

@@ -126,14 +126,14 @@ void run(unsigned seed, Tally& tally) {
     if (bad || wildest(data) > 1e3) return;  // a collision that is not resolved: nothing to hold anybody to
     ++tally.steps;
     const RowsReport& rows = stepper.rows()->report();
-    tally.rows_open += rows.status != SolveStatus::converged;
-    if (rows.status == SolveStatus::converged) {
+    tally.rows_open += rows.status != StepStatus::converged;
+    if (rows.status == StepStatus::converged) {
       EXPECT_LE(rows.residual, 3e-6) << "step " << step;
       tally.rows = std::max(tally.rows, rows.residual);
     }
     if (!stepper.loops() || options.loops != LoopMode::spook) continue;
     tally.unsettled += stepper.loops()->status(0) > KktStatus::redundant;
-    if (stepper.loops()->status(0) > KktStatus::redundant || rows.status != SolveStatus::converged) continue;
+    if (stepper.loops()->status(0) > KktStatus::redundant || rows.status != StepStatus::converged) continue;
     const double missed = loops_missed(model, set, data, before, options.dt, *stepper.loops());
     EXPECT_LT(missed, 1e-3) << "step " << step;
     tally.loops = std::max(tally.loops, missed);

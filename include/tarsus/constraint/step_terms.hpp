@@ -35,16 +35,16 @@ struct LinkContact {
 /// Two directions t₁, t₂ with t₁ × t₂ = n, from the unit normal n alone.
 std::array<Vec3d, 2> contact_tangents(const Vec3d& normal);
 
-enum class SolveStatus : std::uint8_t {
+enum class StepStatus : std::uint8_t {
   converged,            ///< residual within tolerance, impulses within their sets
   too_many_iterations,  ///< the best iterate was taken
   not_finite,           ///< a number that is not finite came in; no term acted
 };
-const char* name(SolveStatus status);
+const char* name(StepStatus status);
 
 /// How the terms of one step were solved.
 struct RowsReport {
-  SolveStatus status = SolveStatus::converged;
+  StepStatus status = StepStatus::converged;
   int rows = 0, contacts = 0, touching = 0;  ///< touching: contacts with a force
   int limits = 0;                            ///< joints at their limits
   int drives = 0, saturated = 0;             ///< drives with a force limit, and those at it
