@@ -90,6 +90,7 @@ nb::list contact_list(const Stepper<R>& stepper) {
     one["links"] = nb::make_tuple(c.a, c.b);
     one["position"] = triple(c.point.position), one["normal"] = triple(c.point.normal);
     one["distance"] = c.point.distance, one["force"] = triple(stepper.rows()->force(int(i)));
+    one["friction"] = c.dimension < 3 ? 0.0 : c.friction;
     list.append(one);
   }
   return list;
@@ -301,7 +302,7 @@ void bind_sim(nb::module_& m) {
   c.def_prop_ro("contacts", &AnyStepper::contacts, nb::sig("def contacts(self) -> list[dict]"),
                 "Contacts of the last step: links (a, b; -1 the world), position, normal from b to a, distance "
                 "(negative: penetration) and\n"
-                "the force on a, all in world axes [m, N].");
+                "the force on a, all in world axes [m, N]; friction: its coefficient, 0 without friction.");
   c.def("revive", &AnyStepper::revive, "world"_a, "Lets a frozen world go again, after its state was set anew.");
   c.def_prop_ro("data", &AnyStepper::data, nb::sig("def data(self) -> Data"), "The data that it advances.");
   c.def_prop_ro("dt", &AnyStepper::dt, "[s].");
