@@ -129,29 +129,37 @@ export class ShapeSet extends THREE.Group {
   }
 }
 
-/// As many arrows or balls as there happen to be: contacts, forces.
+/// Each from the origin along z, of height and radius 1 (a ball: about the origin).
+const kMarks = {
+  ball: () => new THREE.SphereGeometry(1, 10, 6),
+  arrow: arrowGeometry,
+  cone: () => new THREE.ConeGeometry(1, 1, 24, 1, true).translate(0, -0.5, 0).rotateX(-Math.PI / 2),  // tip at the origin
+};
+
+/// As many balls, arrows or cones as there happen to be: contacts, forces, friction.
 export class Marks extends THREE.Group {
-  constructor(colour, arrow) {
+  constructor(colour, kind, opacity = 0.9) {
     super();
-    this.arrow = arrow;
-    this.material = new THREE.MeshBasicMaterial({ color: colour, depthTest: false, transparent: true, opacity: 0.9 });
+    this.kind = kind;
+    this.material = new THREE.MeshBasicMaterial({ color: colour, depthTest: false, transparent: true, opacity,
+      side: kind === 'cone' ? THREE.DoubleSide : THREE.FrontSide });
     this.reserve(64);
   }
   reserve(n) {
-    if (this.mesh) { this.remove(this.mesh); this.mesh.dispose(); }
-    this.mesh = new THREE.InstancedMesh(this.arrow ? arrowGeometry() : new THREE.SphereGeometry(1, 10, 6), this.material, n);
+    if (this.mesh) { this.remove(this.mesh); this.mesh.geometry.dispose(); this.mesh.dispose(); }
+    this.mesh = new THREE.InstancedMesh(kMarks[this.kind](), this.material, n);
     this.mesh.frustumCulled = false, this.mesh.renderOrder = 3;
     this.add(this.mesh);
   }
-  /// items: [[origin, vector]], radius [m]; arrows shorter than their radius are left out.
-  show(items, radius) {
+  /// items: [origin, vector (along it, of its length; none for balls), radius [m]]. Vectors of no length are left out.
+  show(items) {
     if (items.length > this.mesh.instanceMatrix.count) this.reserve(2 * items.length);
     const m = new THREE.Matrix4(), q = new THREE.Quaternion(), z = new THREE.Vector3(0, 0, 1), s = new THREE.Vector3();
     let count = 0;
-    for (const [origin, vector] of items) {
-      const length = this.arrow ? vector.length() : radius;
-      if (length < radius / 2) continue;
-      if (this.arrow) q.setFromUnitVectors(z, vector.clone().divideScalar(length));
+    for (const [origin, vector, radius] of items) {
+      const length = vector ? vector.length() : radius;
+      if (!(length > 0)) continue;
+      if (vector) q.setFromUnitVectors(z, vector.clone().divideScalar(length));
       this.mesh.setMatrixAt(count++, m.compose(origin, q, s.set(radius, radius, length)));
     }
     this.mesh.count = count;

@@ -9,7 +9,8 @@ const kThemes = {
 };
 /// What can be shown besides the shapes: key, label, on at first.
 export const kOverlays = [
-  ['ghost', 'reference (ghost)', true], ['contacts', 'contact forces', true], ['axes', 'joint axes', false],
+  ['ghost', 'reference (ghost)', true], ['contacts', 'contact forces', true],
+  ['cones', 'friction cones', false], ['axes', 'joint axes', false],
   ['com', 'centres of mass', false], ['inertia', 'inertia ellipsoids', false], ['loops', 'loops', true],
   ['bonds', 'bonds', true], ['hiddenShapes', 'collision shapes', false], ['shadows', 'shadows', true],
   ['follow', 'follow the model', true],
@@ -32,9 +33,9 @@ export class Stage {
     this.sun.shadow.mapSize.set(2048, 2048);
     this.sun.shadow.normalBias = 0.02;
     this.world.add(this.sky, this.sun, this.sun.target);
-    this.contactPoints = new Marks(0xffd23c, false), this.contactForces = new Marks(0xe8452c, true);
-    this.pull = new Marks(0x35c46a, true);
-    this.world.add(this.contactPoints, this.contactForces, this.pull);
+    this.contactPoints = new Marks(0xffd23c, 'ball'), this.contactForces = new Marks(0xe8452c, 'arrow');
+    this.frictionCones = new Marks(0x2f9e8f, 'cone', 0.35), this.pull = new Marks(0x35c46a, 'arrow');
+    this.world.add(this.frictionCones, this.contactPoints, this.contactForces, this.pull);
     this.show = Object.fromEntries(kOverlays.map(([key, , on]) => [key, on]));
     this.centre = new THREE.Vector3();
     canvas.addEventListener('pointerdown', (e) => this.grab(e));
@@ -156,7 +157,7 @@ export class Stage {
     for (const key of ['hiddenShapes', 'axes', 'com', 'inertia', 'loops']) this[key].visible = show[key];
     this.ghost.visible = show.ghost && !!frame.ghost;
     for (const set of this.sets) set.move(set === this.ghost ? this.ghostFrames : this.all);
-    this.showContacts(show.contacts ? frame.contacts : []);
+    this.showContacts(frame.contacts);
     if (this.bonds) {
       this.bonds.visible = show.bonds;
       const p = this.bonds.geometry.attributes.position;
@@ -167,20 +168,29 @@ export class Stage {
     }
     this.sun.castShadow = show.shadows;
   }
+  /// numbers: position, force, normal and coefficient of friction of each.
   showContacts(numbers) {
-    const points = [], forces = [];
+    const points = [], forces = [], cones = [], radius = 0.01 * this.size;
     // Arrows of 1/4 of the scene's size stand for the weight of everything.
     const weight = Math.max(this.massive().reduce((sum, b) => sum + b.mass, 0) * 9.81, 1e-9);
-    for (let i = 0; i + 5 < numbers.length; i += 6) {
-      const at = new THREE.Vector3(...numbers.subarray(i, i + 3));
-      points.push([at]), forces.push([at, new THREE.Vector3(...numbers.subarray(i + 3, i + 6)).multiplyScalar(this.size / 4 / weight)]);
+    for (let i = 0; i + 9 < numbers.length; i += 10) {
+      const vector = (k) => new THREE.Vector3(...numbers.subarray(i + k, i + k + 3));
+      const at = vector(0), force = vector(3).multiplyScalar(this.size / 4 / weight), friction = numbers[i + 9];
+      if (this.show.contacts) {
+        points.push([at, null, 0.006 * this.size]);
+        if (force.length() > radius / 2) forces.push([at, force, radius]);
+      }
+      if (this.show.cones && friction > 0) {
+        const height = 0.08 * this.size / Math.hypot(1, friction);  // the same slant height for all
+        cones.push([at, vector(6).multiplyScalar(height), height * friction]);
+      }
     }
-    this.contactPoints.show(points, 0.006 * this.size), this.contactForces.show(forces, 0.01 * this.size);
+    this.contactPoints.show(points), this.contactForces.show(forces), this.frictionCones.show(cones);
   }
   showPull() {
-    if (!this.held) return this.pull.show([], 1);
+    if (!this.held) return this.pull.show([]);
     const from = this.attached(), to = this.held.target;
-    this.pull.show([[from, to.clone().sub(from)]], 0.008 * this.size);
+    this.pull.show([[from, to.clone().sub(from), 0.008 * this.size]]);
   }
 
   /// Centre of what moves (of the first world), mass by mass.

@@ -301,7 +301,8 @@ class ModelSource(Source):
         ghost = None
         if self.drives is not None:
             ghost = self._poses(self._target(self.data.time)[0])
-        contacts = [(*c["position"], *c["force"]) for c in self.stepper.contacts] if self.contacts else []
-        contacts = np.array(contacts, np.float32).reshape(-1, 6)
-        self.contact_force = float(np.linalg.norm(contacts[:, 3:], axis=1).sum())
+        found = self.stepper.contacts if self.contacts else []
+        contacts = [(*c["position"], *c["force"], *c["normal"], c["friction"]) for c in found]
+        contacts = np.array(contacts, np.float32).reshape(-1, 10)
+        self.contact_force = float(np.linalg.norm(contacts[:, 3:6], axis=1).sum())
         return Frame(self.data.time, poses, ghost, contacts, self._values(poses, ghost))

@@ -160,11 +160,12 @@ class RigidSource(Source):
 
     def frame(self):
         found = self.world.contacts
-        contacts = np.concatenate([found["position"], found["force"]], axis=1).astype(np.float32).reshape(-1, 6)
+        contacts = np.concatenate([found["position"], found["force"], found["normal"], found["friction"][:, None]],
+                                  axis=1).astype(np.float32)
         r = self.report
         stages = [1e3 * s for s in (r.seconds.values() if r else [0] * 5)]
         values = [self.world.kinetic_energy, self.world.potential_energy, r.contacts if r else 0,
-                  r.penetration_max if r else 0, float(np.linalg.norm(contacts[:, 3:], axis=1).sum()),
+                  r.penetration_max if r else 0, float(np.linalg.norm(contacts[:, 3:6], axis=1).sum()),
                   r.residual if r else 0, r.iterations if r else 0, *stages]
         # Thousands of arrows hide what they belong to.
         return Frame(self.time, self._poses(), None, contacts if len(contacts) <= 400 else contacts[:0], values)
