@@ -196,7 +196,7 @@ docs: ## Checks links, spelling, notation, decisions and the include table
 
 .PHONY: site
 site: build docs ## The documentation and the API of both languages as a site: build/site/html/index.html
-	$(VENV)/bin/python tools/site.py --build $(BUILD)
+	$(VENV)/bin/python tools/docs_site.py --build $(BUILD)
 
 QUICK ?=
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks the pages that people read against the repository. tools/site.py makes a site of them.
+"""Checks the pages that people read against the repository. tools/docs_site.py makes a site of them.
 
 usage: tools/docs.py     exit status 1 if anything is wrong
 
@@ -26,7 +26,7 @@ DECISION_PARTS = ["Context", "Choice", "Rejected", "How we would notice that it 
 
 def pages():
     found = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
-    return found + sorted(p for top in ("src", "models", "examples", "fuzz") for p in (ROOT / top).rglob("*.md"))
+    return found + sorted(p for top in ("src", "models", "examples", "fuzz", "experiments") for p in (ROOT / top).rglob("*.md"))
 
 
 def anchors(text):

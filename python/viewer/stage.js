@@ -27,6 +27,7 @@ export class Stage {
     this.camera.up.set(0, 0, 1);
     this.orbit = new OrbitControls(this.camera, canvas);
     this.orbit.enableDamping = false;
+    this.orbit.addEventListener('change', () => { this.stale = true; });
     this.sky = new THREE.HemisphereLight(0xffffff, 0x8a8f96, 1.5);
     this.sun = new THREE.DirectionalLight(0xffffff, 2.2);
     this.sun.castShadow = true;
@@ -45,6 +46,7 @@ export class Stage {
 
   setTheme(name) {
     const theme = kThemes[name];
+    this.stale = true;
     this.theme = theme;
     const sky = document.createElement('canvas');
     sky.width = 2, sky.height = 256;
@@ -152,7 +154,7 @@ export class Stage {
   }
   apply() {
     const { show, frame } = this;
-    this.dirty = false;
+    this.dirty = false, this.stale = true;
     this.looks.visible = true;
     for (const key of ['hiddenShapes', 'axes', 'com', 'inertia', 'loops']) this[key].visible = show[key];
     this.ghost.visible = show.ghost && !!frame.ghost;
@@ -266,15 +268,19 @@ export class Stage {
     const { clientWidth: width, clientHeight: height } = this.canvas;
     const ratio = Math.min(devicePixelRatio || 1, 2);
     if (this.width === width && this.height === height && this.ratio === ratio) return;
-    this.width = width, this.height = height, this.ratio = ratio;
+    this.width = width, this.height = height, this.ratio = ratio, this.stale = true;
     this.renderer.setPixelRatio(ratio), this.renderer.setSize(width, height, false);
     this.camera.aspect = width / Math.max(height, 1), this.camera.updateProjectionMatrix();
   }
+  /// Whether there was anything new to draw.
   draw() {
     this.fit();
     if (this.frame && this.dirty) this.apply();
+    if (!this.stale) return false;
+    this.stale = false;
     this.showPull();
     this.renderer.render(this.world, this.camera);
+    return true;
   }
 
   // -- pushing --
@@ -301,7 +307,7 @@ export class Stage {
   inBody(owner, point) { return point.clone().applyMatrix4(this.frameOf(owner).invert()); }
   attached() { return this.held.point.clone().applyMatrix4(this.frameOf(this.held)); }
   hold(body, world, point, target) {
-    this.held = { body, world, point, target };
+    this.held = { body, world, point, target }, this.stale = true;
     this.onPush?.(body, world, point.toArray(), target.toArray());
   }
   grab(event) {
@@ -320,7 +326,7 @@ export class Stage {
   }
   letGo() {
     if (!this.held) return;
-    this.held = this.plane = null;
+    this.held = this.plane = null, this.stale = true;
     this.orbit.enabled = true;
     this.onRelease?.();
   }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The documentation as a site: guides, decisions and the API of both languages, with search, dark and light. `make site`.
 
-usage: tools/site.py [--build DIRECTORY]      build tree with Python's stub; the site is DIRECTORY/site/html/index.html
+usage: tools/docs_site.py [--build DIRECTORY]      build tree with Python's stub; the site is DIRECTORY/site/html/index.html
 
 Pages keep the paths that they have in the repository, so that their links to one another hold; MkDocs is run strictly: a link or
 an anchor that leads nowhere ends it. The API pages come from the headers' comments and from the stub, whose texts are the
@@ -11,6 +11,7 @@ docstrings of the bindings.
 import argparse
 import ast
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -115,7 +116,10 @@ def cpp_api(room):
 
 
 def escape(text):
-    return re.sub(r"([*_<>\[\]])", r"\\\1", text)
+    """A comment as Markdown, its @param and @throws as a list."""
+    text = re.sub(r"([*_<>\[\]])", r"\\\1", text)
+    text = re.sub(r" ?@(param|return|throws) ([\w-]+)", lambda m: f"\n- {'' if m[1] == 'param' else m[1] + ' '}`{m[2]}`", text)
+    return text.replace("\n-", "\n\n-", 1)
 
 
 # -- the site --
@@ -181,7 +185,8 @@ def main():
     folder = (arguments.build / "site").resolve()
     rooms = lay_out(folder / "source", stub)
     (folder / "mkdocs.yml").write_text(json.dumps(configuration(folder, rooms), indent=1), encoding="utf-8")
-    run = subprocess.run([sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--config-file", folder / "mkdocs.yml"])
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--config-file", folder / "mkdocs.yml"]
+    run = subprocess.run(command, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"})
     if run.returncode == 0:
         print(f"site: {folder / 'html/index.html'}")
     return run.returncode
