@@ -23,7 +23,7 @@ import docs
 ROOT = docs.ROOT
 GUIDES = {
     "Home": "README.md",
-    "Start": ["docs/index.md", "docs/building.md", "docs/python.md", "docs/coming_from.md", "docs/viewer.md", "CHANGELOG.md"],
+    "Start": ["docs/index.md", "docs/building.md", "docs/tutorial.md", "docs/python.md", "docs/coming_from.md", "docs/viewer.md", "CHANGELOG.md"],
     "Characters and robots": ["docs/models.md", "docs/clips.md", "docs/gains.md", "docs/force_limits.md", "docs/ground.md"],
     "Constraints and contact": ["docs/constraints.md", "docs/contact.md", "docs/geometry.md"],
     "Particles": ["docs/particles.md"],
