@@ -185,7 +185,11 @@ class AnyStepper {
     });
   }
   nb::object data() const { return owner_; }
-  handle equalities() const { return equalities_; }
+  int traverse(visitproc visit, void* arg) const {
+    Py_VISIT(owner_.ptr());
+    Py_VISIT(equalities_.ptr());
+    return 0;
+  }
   std::string repr() {
     return visit([&]<class R>(Stepper<R>& s, BasicData<R>& d) {
       const StepOptions& o = s.options();
@@ -233,11 +237,10 @@ nb::object py_state_hash(AnyData& any) {
 namespace {
 
 /// Python's garbage collector sees through a cycle such as stepper -> equalities -> function -> globals -> stepper,
-/// which Equalities then breaks.
+/// which Equalities then breaks, or stepper -> data -> stepper, with a data whose class is the user's.
 int traverse_stepper(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
-  if (nb::inst_ready(self)) Py_VISIT(nb::inst_ptr<AnyStepper>(self)->equalities().ptr());
-  return 0;
+  return nb::inst_ready(self) ? nb::inst_ptr<AnyStepper>(self)->traverse(visit, arg) : 0;
 }
 PyType_Slot stepper_slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(traverse_stepper)}, {0, nullptr}};
 

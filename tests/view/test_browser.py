@@ -145,7 +145,7 @@ def test_a_drag_pushes_a_body_and_no_other(browser, ball):
         seat.page.mouse.move(x, y)
         seat.page.mouse.down()
         seat.page.mouse.move(x - 120, y - 60, steps=4)
-        seat.page.wait_for_function("([z]) => window.tarsus.stage.frame.poses[9] > z + 0.1", arg=[start[2]])
+        seat.page.wait_for_function("([z]) => window.tarsus.stage.frame.poses[9] > z + 0.1", arg=[float(start[2])])
         seat.page.mouse.up()
         assert np.linalg.norm(seat.pose(1) - start) > 0.1
         assert np.allclose(seat.pose(2), other, atol=1e-5)
@@ -222,7 +222,7 @@ def test_by_keyboard_alone(browser, ball):
         start = seat.pose(1)
         seat.page.evaluate("window.tarsus.source.play()")
         keys.press("Enter")
-        seat.page.wait_for_function("([z]) => window.tarsus.stage.frame.poses[9] > z + 0.05", arg=[start[2]])
+        seat.page.wait_for_function("([z]) => window.tarsus.stage.frame.poses[9] > z + 0.05", arg=[float(start[2])])
 
 
 def contrast(a, b):
