@@ -13,15 +13,16 @@ function meshGeometry(mesh) {
 }
 
 /// [key, scale, function that makes the geometry] of a shape. Few keys, many instances.
-function geometryOf(shape, meshes, fine) {
-  const [x, y, z] = shape.size, n = fine ? 32 : 12;
+/// n: segments of a circle.
+function geometryOf(shape, meshes, n) {
+  const [x, y, z] = shape.size;
   switch (shape.type) {
     case 'box': return ['box', [x, y, z], () => new THREE.BoxGeometry(2, 2, 2)];
     case 'sphere': return ['sphere', [x, x, x], () => new THREE.SphereGeometry(1, n, n / 2)];
     case 'ellipsoid': return ['sphere', [x, y, z], () => new THREE.SphereGeometry(1, n, n / 2)];
     case 'cylinder': return ['cylinder', [x, x, y], () => along_z(new THREE.CylinderGeometry(1, 1, 2, n))];
     case 'capsule':
-      return [`capsule ${x} ${y}`, [1, 1, 1], () => along_z(new THREE.CapsuleGeometry(x, 2 * y, fine ? 8 : 3, fine ? 20 : 8))];
+      return [`capsule ${x} ${y}`, [1, 1, 1], () => along_z(new THREE.CapsuleGeometry(x, 2 * y, n >> 2, Math.ceil(0.6 * n)))];
     case 'arrow': return ['arrow', [x, x, y], arrowGeometry];
     case 'mesh': return [`mesh ${shape.mesh}`, [1, 1, 1], () => meshGeometry(meshes[shape.mesh])];
   }
@@ -71,9 +72,9 @@ export class ShapeSet extends THREE.Group {
   constructor(shapes, meshes, nbody, worlds, { ghost = false, shadows = true, onTop = false } = {}) {
     super();
     this.nbody = nbody, this.worlds = worlds;
-    const batches = new Map(), fine = shapes.length * worlds < 1500;
+    const batches = new Map(), count = shapes.length * worlds, segments = count < 1500 ? 32 : count < 9000 ? 12 : 8;
     for (const shape of shapes) {
-      const found = geometryOf(shape, meshes, fine);
+      const found = geometryOf(shape, meshes, segments);
       if (!found) continue;
       const [key, scale, make] = found, see_through = !ghost && shape.rgba[3] < 1;
       if (shape.rgba[3] === 0) continue;
