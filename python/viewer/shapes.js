@@ -134,22 +134,25 @@ export class ShapeSet extends THREE.Group {
 const kMarks = {
   ball: () => new THREE.SphereGeometry(1, 10, 6),
   arrow: arrowGeometry,
+  rod: () => along_z(new THREE.CylinderGeometry(1, 1, 1, 8)).translate(0, 0, 0.5),
   cone: () => new THREE.ConeGeometry(1, 1, 24, 1, true).translate(0, -0.5, 0).rotateX(-Math.PI / 2),  // tip at the origin
 };
 
-/// As many balls, arrows or cones as there happen to be: contacts, forces, friction.
+/// As many balls, arrows, rods or cones as there happen to be: contacts, forces, bonds, friction. All but rods lie over
+/// the scene.
 export class Marks extends THREE.Group {
   constructor(colour, kind, opacity = 0.9) {
     super();
     this.kind = kind;
-    this.material = new THREE.MeshBasicMaterial({ color: colour, depthTest: false, transparent: true, opacity,
-      side: kind === 'cone' ? THREE.DoubleSide : THREE.FrontSide });
+    this.material = kind === 'rod' ? new THREE.MeshStandardMaterial({ color: colour, roughness: 0.6 })
+      : new THREE.MeshBasicMaterial({ color: colour, depthTest: false, transparent: true, opacity,
+        side: kind === 'cone' ? THREE.DoubleSide : THREE.FrontSide });
     this.reserve(64);
   }
   reserve(n) {
     if (this.mesh) { this.remove(this.mesh); this.mesh.geometry.dispose(); this.mesh.dispose(); }
     this.mesh = new THREE.InstancedMesh(kMarks[this.kind](), this.material, n);
-    this.mesh.frustumCulled = false, this.mesh.renderOrder = 3;
+    this.mesh.frustumCulled = false, this.mesh.renderOrder = this.kind === 'rod' ? 0 : 3;
     this.add(this.mesh);
   }
   /// items: [origin, vector (along it, of its length; none for balls), radius [m]]. Vectors of no length are left out.

@@ -134,12 +134,9 @@ export class Stage {
     this.ground.receiveShadow = true;
     this.world.add(this.ground);
   }
-  addBonds(bonds) {
-    this.pairs = bonds;
-    const geometry = new THREE.BufferGeometry();
-    geometry.setAttribute('position', new THREE.BufferAttribute(new Float32Array(6 * bonds.length), 3));
-    this.bonds = new THREE.LineSegments(geometry, new THREE.LineBasicMaterial({ color: 0x5b6b7c }));
-    this.bonds.frustumCulled = false;
+  addBonds(pairs) {
+    this.pairs = pairs;
+    this.bonds = new Marks(0x8a97a6, 'rod');
     this.world.add(this.bonds);
   }
 
@@ -162,11 +159,8 @@ export class Stage {
     this.showContacts(frame.contacts);
     if (this.bonds) {
       this.bonds.visible = show.bonds;
-      const p = this.bonds.geometry.attributes.position;
-      this.pairs.forEach(([a, b], k) => {
-        for (let c = 0; c < 3; ++c) p.array[6 * k + c] = frame.poses[7 * a + c], p.array[6 * k + 3 + c] = frame.poses[7 * b + c];
-      });
-      p.needsUpdate = true;
+      const at = (body) => new THREE.Vector3(...frame.poses.subarray(7 * body, 7 * body + 3));
+      this.bonds.show(this.pairs.map(([a, b]) => [at(a), at(b).sub(at(a)), 0.05 * (this.scene.extent ?? 1)]));
     }
     this.sun.castShadow = show.shadows;
   }
@@ -179,7 +173,7 @@ export class Stage {
       const vector = (k) => new THREE.Vector3(...numbers.subarray(i + k, i + k + 3));
       const at = vector(0), force = vector(3).multiplyScalar(this.size / 4 / weight), friction = numbers[i + 9];
       if (this.show.contacts) {
-        points.push([at, null, 0.006 * this.size]);
+        points.push([at, null, 0.006 * this.size * Math.min(1, Math.sqrt(200 / numbers.length))]);
         if (force.length() > radius / 2) forces.push([at, force, radius]);
       }
       if (this.show.cones && friction > 0) {
@@ -222,15 +216,27 @@ export class Stage {
     const sphere = box.getBoundingSphere(new THREE.Sphere());
     this.size = Math.max(sphere.radius * 2, 1e-6);
     this.centre.copy(this.middle());
-    const [x, y, z] = this.scene.view ?? [1, -1.7, 0.55];
     this.fit();
-    const narrow = Math.max(1, 1.2 / this.camera.aspect);  // upright screens: farther away
+    const direction = new THREE.Vector3(1, -1.7, 0.55).normalize();
     this.orbit.target.copy(sphere.center);
-    this.camera.position.copy(sphere.center).addScaledVector(new THREE.Vector3(x, y, z).normalize(), 3.2 * narrow * sphere.radius * (this.scene.distance ?? 1));
+    this.camera.position.copy(sphere.center).addScaledVector(direction, this.distance(box, direction));
     this.camera.near = this.size / 200, this.camera.far = this.size * 60 + 100;
     this.camera.updateProjectionMatrix();
     this.orbit.update();
     this.aim();
+  }
+  /// From which the camera sees all of a box, with room around it.
+  distance(box, direction) {
+    const right = new THREE.Vector3().crossVectors(this.camera.up, direction).normalize();
+    const up = new THREE.Vector3().crossVectors(direction, right), centre = box.getCenter(new THREE.Vector3());
+    const slope = Math.tan(this.camera.fov * Math.PI / 360), corner = new THREE.Vector3();
+    let out = 0.8 * this.size;
+    for (let i = 0; i < 8; ++i) {
+      corner.set(...['x', 'y', 'z'].map((c, k) => ((i >> k) & 1 ? box.max : box.min)[c])).sub(centre);
+      const half = Math.max(Math.abs(corner.dot(right)) / this.camera.aspect, Math.abs(corner.dot(up)));
+      out = Math.max(out, corner.dot(direction) + half / slope);
+    }
+    return 1.25 * out;
   }
   aim() {
     if (this.ground) {  // goes along, by whole pairs of squares

@@ -18,7 +18,7 @@ class ModelSource(Source):
     """A model under tarsus.Stepper: one world, with contacts and pushes, or many worlds side by side."""
 
     def __init__(self, model, data=None, *, clip=None, dt=None, contacts=None, loops="spook", gains=None, stiff=False,
-                 force_limit=None, worlds=1, keyframe=None, spacing=None, directory="", name=None):
+                 force_limit=None, worlds=1, keyframe=None, spacing=None, name=None, ghost=True):
         self.model = model
         self.scene = json.loads(tarsus.scene_json(model))
         if name:
@@ -31,6 +31,7 @@ class ModelSource(Source):
         self.loops = loops
         driven = clip is not None or gains is not None
         self.drives = tarsus.Drives.uniform(model, *(gains or ())) if driven else None
+        self.has_ghost = driven and ghost  # whether the targets are a pose that the whole model is to reach
         if driven:
             self.drives.stiff = stiff
             self.kp, self.kd = self.drives.kp.copy(), self.drives.kd.copy()
@@ -275,7 +276,7 @@ class ModelSource(Source):
 
     def _series(self):
         out = []
-        if self.drives is not None:
+        if self.has_ghost:
             out += [("tracking error", "m")]
         if self.worlds == 1:
             if self.drives is not None:
@@ -295,7 +296,9 @@ class ModelSource(Source):
     def _values(self, poses, ghost):
         values = []
         if self.drives is not None:
-            values += [self._tracking_error(poses, ghost), self.joint_force, self.force_limit or float("inf")]
+            values += [self.joint_force, self.force_limit or float("inf")]
+        if self.has_ghost:
+            values.insert(0, self._tracking_error(poses, ghost))
         tarsus.kinematics(self.model, self.data, self.data.qpos, self.data.qvel)
         energy = tarsus.energy(self.model, self.data, self.data.qpos, self.data.qvel)
         rows = (self.stepper.rows if self.contacts else None) or {}
@@ -308,7 +311,7 @@ class ModelSource(Source):
     def _worlds_frame(self, time, qpos, timing):
         """Of many worlds. The reference is that of the first GHOSTS, and shown only where those are all."""
         poses, ghost, values = self._poses(qpos), None, [timing]
-        if self.drives is not None:
+        if self.has_ghost:
             ghost = self._poses(self._target(time)[0][:GHOSTS])
             values.insert(0, self._tracking_error(poses, ghost))
         return Frame(time, poses, ghost if self.worlds <= GHOSTS else None, values=values)
@@ -322,7 +325,7 @@ class ModelSource(Source):
         if self.worlds > 1:
             return self.snapshot()()
         poses = self._poses(self._qpos())
-        ghost = self._poses(self._target(self.data.time)[0]) if self.drives is not None else None
+        ghost = self._poses(self._target(self.data.time)[0]) if self.has_ghost else None
         found = self.stepper.contacts if self.contacts else []
         contacts = [(*c["position"], *c["force"], *c["normal"], c["friction"]) for c in found]
         contacts = np.array(contacts, np.float32).reshape(-1, 10)
