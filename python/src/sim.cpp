@@ -90,6 +90,7 @@ nb::list contact_list(const Stepper<R>& stepper) {
     one["links"] = nb::make_tuple(c.a, c.b);
     one["position"] = triple(c.point.position), one["normal"] = triple(c.point.normal);
     one["distance"] = c.point.distance, one["force"] = triple(stepper.rows()->force(int(i)));
+    one["friction"] = c.dimension < 3 ? 0.0 : c.friction;
     list.append(one);
   }
   return list;
@@ -185,7 +186,11 @@ class AnyStepper {
     });
   }
   nb::object data() const { return owner_; }
-  handle equalities() const { return equalities_; }
+  int traverse(visitproc visit, void* arg) const {
+    Py_VISIT(owner_.ptr());
+    Py_VISIT(equalities_.ptr());
+    return 0;
+  }
   std::string repr() {
     return visit([&]<class R>(Stepper<R>& s, BasicData<R>& d) {
       const StepOptions& o = s.options();
@@ -233,11 +238,10 @@ nb::object py_state_hash(AnyData& any) {
 namespace {
 
 /// Python's garbage collector sees through a cycle such as stepper -> equalities -> function -> globals -> stepper,
-/// which Equalities then breaks.
+/// which Equalities then breaks, or stepper -> data -> stepper, with a data whose class is the user's.
 int traverse_stepper(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
-  if (nb::inst_ready(self)) Py_VISIT(nb::inst_ptr<AnyStepper>(self)->equalities().ptr());
-  return 0;
+  return nb::inst_ready(self) ? nb::inst_ptr<AnyStepper>(self)->traverse(visit, arg) : 0;
 }
 PyType_Slot stepper_slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(traverse_stepper)}, {0, nullptr}};
 
@@ -302,7 +306,7 @@ void bind_sim(nb::module_& m) {
   c.def_prop_ro("contacts", &AnyStepper::contacts, nb::sig("def contacts(self) -> list[dict]"),
                 "Contacts of the last step: links (a, b; -1 the world), position, normal from b to a, distance "
                 "(negative: penetration) and\n"
-                "the force on a, all in world axes [m, N].");
+                "the force on a, all in world axes [m, N]; friction: its coefficient, 0 without friction.");
   c.def("revive", &AnyStepper::revive, "world"_a, "Lets a frozen world go again, after its state was set anew.");
   c.def_prop_ro("data", &AnyStepper::data, nb::sig("def data(self) -> Data"), "The data that it advances.");
   c.def_prop_ro("dt", &AnyStepper::dt, "[s].");
