@@ -43,7 +43,7 @@ enum class LoopMode : std::uint8_t {
 const char* name(LoopMode mode);
 
 /// Whether Coriolis and gyroscopic forces are linearly implicit (velocity_products.hpp): without, undamped characters
-/// gain energy at long steps. rk4, and drives with force limits, take them explicitly.
+/// gain energy at long steps. rk4, and drives with force limits where nothing else is a term, take them explicitly.
 enum class VelocityProductMode : std::uint8_t {
   off,        ///< explicit
   automatic,  ///< implicit where some link turns by more than 3e-4 rad in a step
