@@ -254,6 +254,10 @@ const std::vector<ContactMoment<R>>& RigidWorld<R>::moments() const {
   return work_->lanes.moments;
 }
 template <class R>
+const ContactMaterial& RigidWorld<R>::material(const BodyContact<R>& contact) const {
+  return work_->lanes.materials[contact.material];
+}
+template <class R>
 const std::vector<typename RigidWorld<R>::ContactPair>& RigidWorld<R>::contact_pairs() const {
   return work_->pairs;
 }
