@@ -26,12 +26,12 @@ using namespace tarsus::bench;
 
 struct Scene {
   const char* name;
-  const char* model;       ///< built in, or a path in shared/data
-  double kp, kd, limit;    ///< of every joint below the root; limit 0: none
-  double damping;          ///< kd of limp scenes goes through the drives
-  bool targets;            ///< random ones at 30 Hz, else the model's own posture
-  double thrown;           ///< largest component of the first velocity
-  double drop;             ///< height above the file's [m]
+  const char* model;     ///< built in, or a path in shared/data
+  double kp, kd, limit;  ///< of every joint below the root; limit 0: none
+  double damping;        ///< kd of limp scenes goes through the drives
+  bool targets;          ///< random ones at 30 Hz, else the model's own posture
+  double thrown;         ///< largest component of the first velocity
+  double drop;           ///< height above the file's [m]
 };
 
 const Scene kScenes[] = {
@@ -142,7 +142,8 @@ void run(const Scene& scene, const Settings& settings) {
   for (const double n : iterations) mean += n / double(iterations.size());
   const double n = double(std::max(1L, steps));
   fmt::print(
-      "{{\"scene\":\"{}\",\"steps\":{},\"stopped\":{},\"iterations\":{{\"mean\":{:.2f},\"p99\":{:.0f},\"most\":{:.0f}}},"
+      "{{\"scene\":\"{}\",\"steps\":{},\"stopped\":{},\"iterations\":{{\"mean\":{:.2f},\"p99\":{:.0f},\"most\":{:.0f}}}"
+      ","
       "\"missed\":{:.4f},\"over\":{:.4f},\"worst\":{:.2g},\"loops_ok\":{:.4f},\"loop_error\":{:.1g},\"torque\":{:.1g},"
       "\"rise\":{:.3g},\"end\":{:.3g},\"us\":{{\"p50\":{:.1f},\"p99\":{:.1f},\"most\":{:.0f}}}}}\n",
       scene.name, steps, stopped, mean, percentile(iterations, 0.99), percentile(iterations, 1), double(missed) / n,
