@@ -276,6 +276,8 @@ void StepNewton::harden(StepOperator& mass, const NewtonOptions& options) {
     if (!soft) return;
     last *= ratio;
     if (int(history_.size()) <= kQuick) ratio *= ratio;
+    problem_.rows = own_.rows;  // the answer, should no harder stage end: its laws hold, with a softer row
+    judge(mass, residual(), false);
     solved = now_, std::swap(solved_rows_, stage_rows_);
   }
 }
