@@ -19,7 +19,7 @@ struct Drift {
   double shadow_swing = 0, swing = 0;  ///< deviations of the shadow and of the total energy
 };
 
-/// Of 20 ps of water that starts as the file says but for one velocity, larger by `nudge`: chaos makes another run of it.
+/// Of 20 ps of water that starts as in the file but for one velocity, larger by `nudge`: chaos makes another run of it.
 Drift water_drift(double nudge) {
   ParticleSystem system = converted(read_md_system(reference("water216.sys")), units_nm_ps());
   set_force_field(system, "spce-shifted-force");
@@ -43,7 +43,7 @@ Drift water_drift(double nudge) {
 }
 
 // The total energy swings by Δt² (0.5 kJ/mol here), which alone makes the slope over 20 ps uncertain by 0.005. The
-// energy that the discrete equations conserve (shadow_shift) swings less; its slopes still scatter by 0.004 between runs
+// energy that the discrete equations conserve (shadow_shift) swings less; its slopes scatter by 0.004 between runs
 // that begin 1e-13 apart, so four are averaged.
 TEST(Conservation, WaterEnergyDriftsLessThanFiveThousandthsOfKtPerNanosecond) {
   TARSUS_NEEDS_REFERENCE("water216.sys");
