@@ -24,7 +24,7 @@ nlohmann::json to_json(const Diagnostic& d) {
 struct Check {
   std::string path;
   ReadOptions options;
-  bool json = false, notes = false;
+  bool json = false, notes = false, strict = false;
 };
 
 int count(const Diagnostics& all, Severity severity) {
@@ -144,13 +144,19 @@ void run(const Check& check) {
   try {
     const Model model = compile(read_model(check.path, check.options));
     const Diagnostics& all = model.spec.diagnostics;
-    if (check.json) return print_checked(check, all, &model);
+    const bool fails = check.strict && count(all, Severity::warning) > 0;
+    if (check.json) {
+      print_checked(check, all, &model);
+      if (fails) throw CLI::RuntimeError(2);
+      return;
+    }
     print(all, check.notes);
     fmt::print("without effect on the motion: {}\n", listed(without_effect(model.spec)));
     fmt::print("{}: loads; {} bodies, {} joints, nq {}, nv {}, {:.6g} kg; {} warnings, {} notes{}\n", check.path,
                model.nbody() - 1, model.njoint(), model.nq, model.nv, model.total_mass(), count(all, Severity::warning),
                count(all, Severity::note), check.notes || !count(all, Severity::note) ? "" : " (--notes shows them)");
     fmt::print("simulated: {}\n", listed(simulated(model)));
+    if (fails) throw CLI::RuntimeError(2);
   } catch (const InputError& e) {
     if (check.json)
       print_checked(check, e.diagnostics(), nullptr);
@@ -169,11 +175,11 @@ void add_check_command(CLI::App& app) {
   command->add_option("model", check->path, "MJCF or URDF file")->required();
   add_read_options(*command, check->options);
   command->add_flag("--notes", check->notes, "List notes too: choices made while reading, such as axes normalised");
+  command->add_flag("--strict", check->strict, "Anything that the file says and nothing computes is an error");
   command->add_flag("--json", check->json, "One JSON object: loads, diagnostics, sizes");
   command->footer(
       "Findings of one kind take one line, with their number. Then: what the file has that does not act on the motion, "
-      "and "
-      "what is\nsimulated. Exit status: 0 the model loads, 1 it does not.\n\n"
+      "and what is\nsimulated. Exit status: 0 the model loads, 1 it does not, 2 with --strict it loads with warnings.\n\n"
       "  tarsus check models/humanoid.xml --notes\n"
       "  tarsus check robot.urdf --package-path ~/packages --json");
   command->callback([check] { run(*check); });

@@ -12,6 +12,7 @@
 #include "array.hpp"
 #include "tarsus/geometry/shape.hpp"
 #include "tarsus/model/data.hpp"
+#include "tarsus/sim/sensor.hpp"
 
 namespace tarsus::python {
 
@@ -45,8 +46,14 @@ class AnyData {
   auto visit(F f) {
     return std::visit([&](auto& data) { return f(*data); }, data_);
   }
+  /// Its model's sensors, with their workspace; made when they are first asked for.
+  SensorSet& sensors() {
+    if (!sensors_) sensors_ = std::make_unique<SensorSet>(*model_);
+    return *sensors_;
+  }
 
  private:
+  std::unique_ptr<SensorSet> sensors_;
   nb::object owner_;
   const Model* model_;
   std::variant<std::unique_ptr<BasicData<double>>, std::unique_ptr<BasicData<float>>> data_;
@@ -168,6 +175,9 @@ class Taken {
  private:
   bool& taken_;
 };
+
+/// A keyframe by index or by name. @throws ValueError, nb::type_error
+const KeyframeSpec& keyframe_of(const Model& model, nb::handle which);
 
 /// A body by index or by name. @throws ValueError, nb::type_error
 int body_index(const Model& model, nb::handle body);

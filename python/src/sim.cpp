@@ -21,6 +21,7 @@ struct StepperArguments {
   double restitution, tolerance;
   std::string loops, velocity_products;
   handle equalities;
+  std::string actuation;
 };
 
 StepOptions step_options(double dt, const std::string& integrator, double speed_limit,
@@ -121,6 +122,10 @@ class AnyStepper {
       : owner_(std::move(data)), any_(&nb::cast<AnyData&>(owner_)), equalities_(nb::borrow(arguments.equalities)) {
     StepOptions options =
         step_options(dt, arguments.integrator, arguments.speed_limit, arguments.loops, arguments.velocity_products);
+    if (arguments.actuation == "explicit")
+      options.actuation = ActuationMode::explicit_forces;
+    else if (arguments.actuation != "implicit")
+      throw ValueError("actuation", "\"" + arguments.actuation + "\"", "\"implicit\" or \"explicit\"");
     options.rows.contacts = arguments.contacts, options.rows.joints = arguments.joint_limits;
     options.rows.restitution = arguments.restitution, options.rows.solve.tolerance = arguments.tolerance;
     if (!equalities_.is_none()) {
@@ -223,6 +228,41 @@ nb::object py_step(const Model& model, AnyData& any, const Drives* drives, handl
   });
 }
 
+/// One world's numbers of a batch array, as double.
+template <class R>
+std::vector<double> one_world(const BasicData<R>& data, const AlignedVector<R>& from, int n, int world) {
+  std::vector<R> one(n);
+  data.get(from, n, world, one);
+  return {one.begin(), one.end()};
+}
+
+nb::object py_sensors(const Model& model, AnyData& any) {
+  SensorSet& sensors = any.sensors();
+  return any.visit([&]<class R>(BasicData<R>& d) -> nb::object {
+    const Call<R> call(model, any, d);
+    AlignedVector<R> out(d.size(sensors.numbers()));
+    std::vector<double> numbers(sensors.numbers());
+    for (int world = 0; world < d.worlds(); ++world) {
+      const auto of = [&](const AlignedVector<R>& from, int n) { return one_world(d, from, n, world); };
+      const std::vector<double> q = of(d.qpos, d.nq()), v = of(d.qvel, d.nv()), a = of(d.qacc, d.nv()),
+                                ctrl = of(d.ctrl, d.nu()), act = of(d.act, d.na());
+      sensors.evaluate({d.time, q, v, a, ctrl, act}, numbers);
+      const std::vector<R> narrow(numbers.begin(), numbers.end());
+      d.set(std::span<R>(out), sensors.numbers(), world, std::span<const R>(narrow));
+    }
+    return own_array(std::move(out), batch_shape(d, {sensors.numbers()}));
+  });
+}
+
+nb::dict sensor_places(AnyData& any) {
+  nb::dict out;
+  for (int i = 0; i < any.sensors().size(); ++i) {
+    const Sensor& s = any.sensors()[i];
+    if (!s.name.empty()) out[s.name.c_str()] = nb::slice(s.address, s.address + s.dimension, 1);
+  }
+  return out;
+}
+
 nb::object py_state_hash(AnyData& any) {
   return any.visit([](auto& data) -> nb::object { return nb::int_(state_hash(data)); });
 }
@@ -250,19 +290,19 @@ void bind_sim(nb::module_& m) {
       "__init__",
       [](AnyStepper* self, nb::object data, double dt, const std::string& integrator, double speed_limit, bool contacts,
          bool joint_limits, double restitution, double tolerance, const std::string& loops, handle equalities,
-         const std::string& velocity_products) {
+         const std::string& velocity_products, const std::string& actuation) {
         new (self) AnyStepper(std::move(data), dt,
                               {integrator, speed_limit, contacts, joint_limits, restitution, tolerance, loops,
-                               velocity_products, equalities});
+                               velocity_products, equalities, actuation});
       },
       "data"_a, "dt"_a = StepOptions().dt, "integrator"_a = "semi_implicit_euler",
       "speed_limit"_a = StepOptions().speed_limit, "contacts"_a = false, "joint_limits"_a = false,
       "restitution"_a = 0.0, "tolerance"_a = RowStageOptions().solve.tolerance, "loops"_a = "spook",
-      "equalities"_a = nb::none(), "velocity_products"_a = "off",
+      "equalities"_a = nb::none(), "velocity_products"_a = "off", "actuation"_a = "implicit",
       nb::sig("def __init__(self, data: Data, dt: float = 1/60, integrator: str = 'semi_implicit_euler', "
               "speed_limit: float = 1e6, contacts: bool = False, joint_limits: bool = False, restitution: float = 0.0, "
               "tolerance: float = 1e-6, loops: str = 'spook', equalities: Equalities | None = None, "
-              "velocity_products: str = 'off') -> None"),
+              "velocity_products: str = 'off', actuation: str = 'implicit') -> None"),
       "dt [s]; integrator 'semi_implicit_euler' (drives, springs and damping implicit) or 'rk4' (all explicit);\n"
       "speed_limit [rad/s | m/s] beyond which a world counts as diverged. With contacts the model's shapes meet one "
       "another;\n"
@@ -274,15 +314,16 @@ void bind_sim(nb::module_& m) {
       "and\n"
       "gyroscopic forces 'on' (linearly implicit: no energy gained at long steps), 'off' (explicit) or 'auto' "
       "(implicit\n"
-      "where some link turns by more than 3e-4 rad in a step).");
+      "where some link turns by more than 3e-4 rad in a step). actuation:\n"
+      "'implicit', the model's own servos act as at the end of the step; 'explicit', MuJoCo's forces of its start.");
   c.def("__repr__", &AnyStepper::repr);
-  c.def(
-      "step", &AnyStepper::step, "drives"_a = nb::none(), "qpos_target"_a = nb::none(), "qvel_target"_a = nb::none(),
-      nb::sig("def step(self, drives: Drives | None = None, qpos_target: numpy.ndarray | None = None, qvel_target: "
-              "numpy.ndarray | "
-              "None = None) -> int"),
-      "One step of all worlds that are ok, under data.tau and the drives; targets [nq], [nv] at the end of the step.\n"
-      "Returns the number of worlds that are not ok.");
+  c.def("step", &AnyStepper::step, "drives"_a = nb::none(), "qpos_target"_a = nb::none(), "qvel_target"_a = nb::none(),
+        nb::sig("def step(self, drives: Drives | None = None, qpos_target: numpy.ndarray | None = None, qvel_target: "
+                "numpy.ndarray | "
+                "None = None) -> int"),
+        "One step of all worlds that are ok, under data.tau and the drives; targets [nq], [nv] at the end of the step. "
+        "Without\ndrives the model's own actuators act, under data.ctrl.\n"
+        "Returns the number of worlds that are not ok.");
   c.def_prop_ro("status", &AnyStepper::status, nb::sig("def status(self) -> list[str]"),
                 "[worlds] 'ok', 'bad_input' (not finite), 'singular', 'too_fast' or 'open_loop'.");
   c.def("limit_report", &AnyStepper::limit_report, "world"_a = 0,
@@ -314,6 +355,12 @@ void bind_sim(nb::module_& m) {
         "One step of all worlds; dt None is the model's own. Returns each world's status: 'ok', or why it stayed where "
         "it was.\n\n"
         "For loops make a Stepper, which keeps its scratch and remembers which worlds went bad.");
+  m.def(
+      "sensors", &py_sensors, "model"_a, "data"_a, nb::sig("def sensors(model: Model, data: Data) -> numpy.ndarray"),
+      "[nsensordata] what the model's sensors read at data's qpos, qvel, ctrl, act and time; accelerations and forces "
+      "are\nthose of data.qacc, which a step leaves behind. MuJoCo's layout. Sensors of contact read zero.");
+  m.def("sensor_places", &sensor_places, "data"_a, nb::sig("def sensor_places(data: Data) -> dict[str, slice]"),
+        "Where each named sensor's numbers are in sensors().");
   m.def("state_hash", &py_state_hash, "data"_a, nb::sig("def state_hash(data: Data) -> int"),
         "64-bit hash of the bits of a state: equal hashes, equal runs.");
 }

@@ -72,6 +72,8 @@ Stepper<R>::Stepper(const Model& model, const BasicData<R>& data, const StepOpti
   const EqualitySet* equalities = own_equalities_ ? &*own_equalities_ : options.equalities;
   if (options.loops != LoopMode::off && equalities && equalities->rows() > 0)
     loops_ = std::make_unique<ConstrainedDynamics<R>>(model, *equalities, data);
+  servos_.emplace(model, data);
+  if (servos_->idle()) servos_.reset();
   next_qpos_.resize(data.size(model.nq)), next_qvel_.resize(data.size(model.nv));
   if (options.integrator != Integrator::rk4) {
     if (options.velocity_products != VelocityProductMode::off) products_.emplace(model, data);
@@ -83,31 +85,60 @@ Stepper<R>::Stepper(const Model& model, const BasicData<R>& data, const StepOpti
 
 template <class R>
 int Stepper<R>::step(BasicData<R>& data) {
-  return step(data, none_, data.qpos);
+  return advance(data, nullptr, {}, {});
 }
 
 template <class R>
 int Stepper<R>::step(BasicData<R>& data, const Drives& drives, In<R> qpos_target, In<R> qvel_target) {
-  const In<R> target = qpos_target.empty() ? In<R>(data.qpos) : qpos_target;
+  return advance(data, &drives, qpos_target, qvel_target);
+}
+
+/// What acts besides drives, into data.tau; the user's own waits in user_tau_.
+template <class R>
+void Stepper<R>::prepare(const BasicData<R>& data, In<R> qpos, In<R> qvel) {
+  const bool implicit =
+      options_.integrator != Integrator::rk4 && !(actuated_ && options_.actuation == ActuationMode::explicit_forces);
+  servos_->prepare(data, implicit ? options_.dt : 0, actuated_, qpos, qvel, user_tau_);
+  solves_rows_ = implicit && servos_->has_rows();
+}
+
+template <class R>
+int Stepper<R>::advance(BasicData<R>& data, const Drives* given, In<R> qpos_target, In<R> qvel_target) {
+  const Drives* drives = given ? given : &none_;
+  In<R> target = qpos_target.empty() ? In<R>(data.qpos) : qpos_target;
   screen(data, target, qvel_target);
+  actuated_ = !given, solves_rows_ = false;
+  if (servos_) {
+    user_tau_.assign(data.tau.begin(), data.tau.end());
+    prepare(data, data.qpos, data.qvel);
+    std::copy(servos_->tau().begin(), servos_->tau().end(), data.tau.begin());
+    const bool servos = actuated_ && model_.nu > 0 && options_.integrator != Integrator::rk4 &&
+                        options_.actuation == ActuationMode::implicit_servos;
+    if (servos) drives = &servos_->drives(), target = servos_->qpos_target(), qvel_target = servos_->qvel_target();
+  }
   if (options_.integrator == Integrator::rk4)
-    rk4(data, drives, target, qvel_target);
+    rk4(data, *drives, target, qvel_target);
   else
-    euler(data, drives, target, qvel_target);
+    euler(data, *drives, target, qvel_target);
+  if (servos_) std::copy(user_tau_.begin(), user_tau_.end(), data.tau.begin());
   data.time += options_.dt;
-  return settle(data);
+  const int bad = settle(data);
+  if (servos_ && actuated_)
+    servos_->advance(data, options_.dt, [&](int world) { return status_[world] == WorldStatus::ok; });
+  return bad;
 }
 
 /// Marks the worlds that bring numbers in which are not finite.
 template <class R>
 void Stepper<R>::screen(const BasicData<R>& data, In<R> qpos_target, In<R> qvel_target) {
-  if (finite<R>(data.qpos) && finite<R>(data.qvel) && finite<R>(data.tau) && finite<R>(qpos_target) &&
-      finite<R>(qvel_target))
+  if (finite<R>(data.qpos) && finite<R>(data.qvel) && finite<R>(data.tau) && finite<R>(data.ctrl) &&
+      finite<R>(data.act) && finite<R>(qpos_target) && finite<R>(qvel_target))
     return;
   for (int world = 0; world < data.worlds(); ++world) {
     if (status_[world] != WorldStatus::ok) continue;
     const bool good = finite_lane(data.qpos, model_.nq, world) && finite_lane(data.qvel, model_.nv, world) &&
                       finite_lane(data.tau, model_.nv, world) && finite_lane(qpos_target, model_.nq, world) &&
+                      finite_lane(data.ctrl, model_.nu, world) && finite_lane(data.act, model_.na, world) &&
                       (qvel_target.empty() || finite_lane(qvel_target, model_.nv, world));
     if (!good) status_[world] = WorldStatus::bad_input;
   }
@@ -117,14 +148,27 @@ void Stepper<R>::screen(const BasicData<R>& data, In<R> qpos_target, In<R> qvel_
 template <class R>
 void Stepper<R>::accelerate(BasicData<R>& data, const Drives& drives, double dt, In<R> qpos, In<R> qvel,
                             In<R> qpos_target, In<R> qvel_target, In<R> tau) {
+  if (!solves_rows_) return accelerate_without_rows(data, drives, dt, qpos, qvel, qpos_target, qvel_target, tau);
+  row_qacc_.resize(data.qacc.size());
+  force_rows_.solve(data, *servos_, tau, row_qacc_, [&](In<R> with_rows, Out<R> qacc) {
+    accelerate_without_rows(data, drives, dt, qpos, qvel, qpos_target, qvel_target, with_rows);
+    std::copy(data.qacc.begin(), data.qacc.end(), qacc.begin());
+  });
+}
+
+template <class R>
+void Stepper<R>::accelerate_without_rows(BasicData<R>& data, const Drives& drives, double dt, In<R> qpos, In<R> qvel,
+                                         In<R> qpos_target, In<R> qvel_target, In<R> tau) {
   if (drives.limited()) {
     if (!limiter_) limiter_.emplace(model_, data);
     if (loops_) return limited_loops(data, drives, dt, qpos, qvel, qpos_target, qvel_target, tau);
     limiter_->solve(data, drives, dt, qpos, qvel, qpos_target, qvel_target, tau, data.qacc);
     return;
   }
-  drive_terms<R>(model_, data, drives, dt, qpos, qvel, qpos_target, qvel_target, tau, data.joint_force,
-                 data.joint_inertia);
+  const bool explicit_forces = dt > 0 && actuated_ && options_.actuation == ActuationMode::explicit_forces;
+  drive_terms<R>(model_, data, drives, explicit_forces ? 0 : dt, qpos, qvel, qpos_target, qvel_target, tau,
+                 data.joint_force, data.joint_inertia);
+  if (explicit_forces) add_damping(data, dt);
   if (products_)
     implicit_velocity_products(data, dt, qpos, qvel);
   else if (!loops_)
@@ -149,6 +193,15 @@ void Stepper<R>::implicit_velocity_products(BasicData<R>& data, double dt, In<R>
   for (std::size_t i = 0; i < data.joint_force.size(); ++i) {
     const R armature = R(model_.armature[i % pack / width_]);
     data.joint_force[i] += (data.joint_inertia[i] - armature) * data.qacc[i];
+  }
+}
+
+/// MuJoCo's Euler step takes the joints' damping, and nothing else, at the end of the step.
+template <class R>
+void Stepper<R>::add_damping(BasicData<R>& data, double dt) const {
+  for (std::size_t i = 0; i < data.joint_inertia.size(); ++i) {
+    const Joint& joint = model_.joints[model_.dof_joint[i / width_ % model_.nv]];
+    data.joint_inertia[i] += R(dt * joint.damping);
   }
 }
 
@@ -211,7 +264,7 @@ void Stepper<R>::euler(BasicData<R>& data, const Drives& drives, In<R> qpos_targ
   if (rows_) {
     HeldRows<R> held;
     if (loops_) held = {&loops_->equalities(), data.qpos, loops_->compliance()};
-    if (drives.limited()) {
+    if (drives.limited() || solves_rows_) {
       rows_->apply(data, options_.dt, next_qvel_, held, [&](In<R> tau, Out<R> velocity) {
         accelerate(data, drives, options_.dt, data.qpos, data.qvel, qpos_target, qvel_target, tau);
         advance(velocity);
@@ -254,6 +307,10 @@ void Stepper<R>::rk4(BasicData<R>& data, const Drives& drives, In<R> qpos_target
       stage_qvel_[i] = stage ? data.qvel[i] + nodes[stage] * data.qacc[i] : data.qvel[i];
     }
     integrate<R>(model_, data, data.qpos, u_, R(1), stage_qpos_);
+    if (servos_) {
+      prepare(data, stage_qpos_, stage_qvel_);
+      std::copy(servos_->tau().begin(), servos_->tau().end(), data.tau.begin());
+    }
     accelerate(data, drives, 0, stage_qpos_, stage_qvel_, qpos_target, qvel_target, data.tau);
     const std::size_t pack = std::size_t(model_.nv) * width_;
     for (int p = 0; p < data.packs(); ++p) {
