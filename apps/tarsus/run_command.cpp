@@ -228,7 +228,7 @@ void set_controls(const std::string& text, const Model& model, std::vector<doubl
 /// Controls and activations that the run begins and goes on with: the keyframe's, then --ctrl's.
 void use_actuators(const Run& run, const Model& model, TrackOptions& options) {
   options.actuators = !run.driven();
-  options.actuation = run.actuation == "explicit" ? ActuationMode::explicit_forces : ActuationMode::implicit_servos;
+  options.actuation = *actuation_mode(run.actuation);
   options.ctrl.assign(std::size_t(model.nu), 0), options.act.assign(std::size_t(model.na), 0);
   if (const KeyframeSpec* key = find_keyframe(model, run.keyframe)) {
     if (!key->ctrl.empty()) options.ctrl = key->ctrl;
@@ -354,8 +354,8 @@ void add_options(CLI::App& command, Run& run) {
   command
       .add_option("--actuation", run.actuation,
                   "implicit: servos act as at the end of the step, stable at any gain; explicit: MuJoCo's forces of "
-                  "the start of the step")
-      ->check(CLI::IsMember({"implicit", "explicit"}))
+                  "the start of the step; off: no actuator acts")
+      ->check(CLI::IsMember({"implicit", "explicit", "off"}))
       ->capture_default_str();
   command.add_flag("--stiff", run.stiff, "Stiffness implicit too: stable at every step, more damped");
   command

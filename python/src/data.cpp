@@ -107,6 +107,15 @@ void reset(AnyData& any, nb::handle which) {
   });
 }
 
+nb::dict named_sensors(AnyData& any) {
+  const nb::object numbers = sensor_numbers(any);
+  const bool lanes = any.visit([](auto& data) { return data.width() > 1; });
+  nb::dict out;
+  for (const auto& [name, place] : sensor_places(any))
+    out[name] = lanes ? numbers[nb::make_tuple(nb::slice(nb::none(), nb::none(), nb::none()), place)] : numbers[place];
+  return out;
+}
+
 nb::object zeros(AnyData& any, int n) {
   if (n < 0) throw ValueError("n", std::to_string(n), "not negative");
   return any.visit(
@@ -164,6 +173,10 @@ void bind_data(nb::module_& m) {
       "[nu] controls of the model's own actuators, yours to set; MuJoCo's layout.");
   bind_array(
       c, "act", [](auto& d) { return std::pair(&d.act, d.na()); }, "[na] activations of actuators, by step().");
+  c.def_prop_ro("sensordata", &sensor_numbers, nb::sig("def sensordata(self) -> numpy.ndarray"),
+                "[nsensordata] what the model's sensors read now; see tarsus.sensors(). Computed at each look.");
+  c.def_prop_ro("sensors", &named_sensors, nb::sig("def sensors(self) -> dict[str, numpy.ndarray]"),
+                "The same by name; a batch's are [packs][n][width].");
   bind_array(
       c, "joint_force", [](auto& d) { return std::pair(&d.joint_force, d.nv()); },
       "[nv] Q of maba(), by step() [N m | N].");

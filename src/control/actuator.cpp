@@ -152,7 +152,10 @@ void ActuatorSet::add(const Model& model, const TendonSet& tendons, const Actuat
   a.dynamics = activation_named(spec.dynamics);
   for (std::size_t k = 0; k < 3 && k < spec.dynamics_parameters.size(); ++k) a.time[k] = spec.dynamics_parameters[k];
   if (!spec.dynamics.empty()) a.act = activations_++;
-  a.active = spec.computed() && spec.transmission != TransmissionType::body && model.spec.option.actuation_enabled;
+  a.computed = spec.computed() && spec.transmission != TransmissionType::body;
+  a.active = a.computed && model.spec.option.actuation_enabled;
+  a.where = spec.where;
+  enabled_ = model.spec.option.actuation_enabled;
   const bool one_dof = a.joint >= 0 && model.joints[a.joint].nv() == 1;
   a.plain = one_dof && is_affine(a) && a.gain[1] == 0 && a.dynamics != Activation::muscle;
   plain_ = plain_ && (a.plain || !a.active);
@@ -162,6 +165,17 @@ void ActuatorSet::add(const Model& model, const TendonSet& tendons, const Actuat
   a.first = moments_;
   moments_ += int(a.dofs.size());
   actuators_.push_back(std::move(a));
+}
+
+void ActuatorSet::require_computed() const {
+  Diagnostics errors;
+  for (const Actuator& a : actuators_) {
+    if (a.computed || !enabled_) continue;
+    errors.push_back({Severity::error, a.where,
+                      "the law of actuator \"" + a.name +
+                          "\" is not computed here; without actuators (actuation off, or drives) the model steps"});
+  }
+  if (!errors.empty()) throw InputError(errors);
 }
 
 void ActuatorSet::find_unit_accelerations(const Model& model, const TendonSet& tendons) {

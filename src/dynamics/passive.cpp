@@ -13,7 +13,21 @@ PassiveForces::PassiveForces(const Model& model)
   find_bodies();
   length_.resize(tendons_.size()), velocity_.resize(tendons_.size()), tendon_force_.resize(tendons_.size());
   arm_.resize(tendons_.arms());
-  for (auto* v : {&compensation_, &force_, &row_}) v->resize(model.nv);
+  for (auto* v : {&compensation_, &force_, &polynomial_force_, &row_}) v->resize(model.nv);
+}
+
+double PassiveForces::Polynomial::force(double x, double velocity) const {
+  const double speed = std::abs(velocity);
+  return -x * x * (stiffness[0] + x * stiffness[1]) - velocity * speed * (damping[0] + speed * damping[1]);
+}
+
+double PassiveForces::Polynomial::stiffness_at(double x) const {
+  return std::max(0.0, x * (2 * stiffness[0] + 3 * x * stiffness[1]));
+}
+
+double PassiveForces::Polynomial::damping_at(double velocity) const {
+  const double speed = std::abs(velocity);
+  return std::max(0.0, speed * (2 * damping[0] + 3 * speed * damping[1]));
 }
 
 void PassiveForces::find_polynomials() {
@@ -24,15 +38,15 @@ void PassiveForces::find_polynomials() {
     const JointSpec& spec = model_.spec.bodies[joint.body].joints[i - model_.bodies[joint.body].joint_first];
     for (int k = 0; k < joint.nv(); ++k) by_actuator_[joint.qvel + k] = spec.actuator_gravity_compensation;
     const bool spring = option.spring_enabled && joint.nq() == 1;
+    if (joint.nv() > 3) continue;  // a free joint has none
     Polynomial p{joint.qpos,
-                 joint.qvel,
                  joint.nv(),
+                 {joint.qvel, joint.qvel + 1, joint.qvel + 2},
                  joint.spring_reference,
                  spring ? spec.stiffness_polynomial : none,
                  option.damper_enabled ? spec.damping_polynomial : none};
     if (p.stiffness != none || p.damping != none) polynomials_.push_back(p);
   }
-  polynomial_ = !polynomials_.empty();
 }
 
 void PassiveForces::find_bodies() {
@@ -103,14 +117,8 @@ void PassiveForces::evaluate(const LinkState<double>* links, std::span<const dou
                           -body.weight, compensation_.data());
   for (int v = 0; v < model_.nv; ++v) force_[v] = by_actuator_[v] ? 0 : compensation_[v];
   for (const Polynomial& p : polynomials_) {
-    if (p.count == 1) {
-      const double x = qpos[p.qpos] - p.reference;
-      force_[p.dof] -= x * x * (p.stiffness[0] + x * p.stiffness[1]);
-    }
-    for (int k = p.dof; k < p.dof + p.count; ++k) {
-      const double speed = std::abs(qvel[k]);
-      force_[k] -= qvel[k] * speed * (p.damping[0] + speed * p.damping[1]);
-    }
+    const double x = p.count == 1 ? qpos[p.qpos] - p.reference : 0;
+    for (int k = 0; k < p.count; ++k) polynomial_force_[p.dofs[k]] = p.force(x, qvel[p.dofs[k]]);
   }
   if (fluid_) add_fluid(links);
 }

@@ -164,6 +164,9 @@ void TendonSet::add(const Model& model, const TendonSpec& spec) {
   if (model.spec.option.damper_enabled)
     tendon.damping = {spec.damping, spec.damping_polynomial[0], spec.damping_polynomial[1]};
   tendon.spring_length = spec.spring_length, tendon.armature = spec.armature;
+  tendon.limited = spec.limited && model.spec.option.limit_enabled;
+  tendon.range = spec.range, tendon.margin = spec.margin;
+  if (model.spec.option.friction_loss_enabled) tendon.friction_loss = spec.friction_loss;
   tendon.force_limited = spec.force_limited, tendon.force_range = spec.force_range;
   tendon.first = arms_;
   arms_ += int(tendon.dofs.size());
@@ -189,6 +192,29 @@ void tendon_lengths(const Model& model, const TendonSet& tendons, const LinkStat
     }
     length[t] = PathWalk(model, links, row.data()).length(tendon);
     for (std::size_t i = 0; i < tendon.dofs.size(); ++i) out[i] = std::exchange(row[tendon.dofs[i]], 0.0);
+  }
+}
+
+void tendon_bias(const Model& model, const TendonSet& tendons, Data& work, std::span<const double> qpos,
+                 std::span<const double> qvel, std::span<double> out) {
+  constexpr double kDifference = 1e-5;  // [rad | m]
+  check_size("out", out.size(), tendons.size());
+  std::fill(out.begin(), out.end(), 0.0);
+  double fastest = 0;
+  for (const double v : qvel) fastest = std::max(fastest, std::abs(v));
+  if (!tendons.spatial() || !(fastest > 0)) return;
+  const double t = kDifference / fastest;
+  std::vector<double> turn(model.nv), moved(model.nq), length(tendons.size()), arm(tendons.arms()), row(model.nv);
+  for (const double side : {1.0, -1.0}) {
+    for (int v = 0; v < model.nv; ++v) turn[v] = side * t * qvel[v];
+    integrate<double>(model, work, qpos, turn, 1.0, moved);
+    kinematics<double>(model, work, moved);
+    tendon_lengths(model, tendons, work.links(), moved, length, arm, row);
+    for (int k = 0; k < tendons.size(); ++k) {
+      const Tendon& tendon = tendons[k];
+      for (std::size_t i = 0; i < tendon.dofs.size(); ++i)
+        out[k] += side * arm[tendon.first + i] * qvel[tendon.dofs[i]] / (2 * t);
+    }
   }
 }
 

@@ -144,10 +144,17 @@ void MjcfWriter::write_option(const XmlWriter& root) const {
   e.set_unless("cone", o.cone, usual.cone);
   e.set_unless("iterations", o.iterations, usual.iterations);
   e.set_unless("tolerance", o.tolerance, usual.tolerance);
-  if (o.contact_enabled && o.gravity_enabled) return;
+  if (norm(o.magnetic - usual.magnetic) > 0) e.set("magnetic", o.magnetic);
+  const std::pair<const char*, bool> flags[] = {
+      {"contact", o.contact_enabled},     {"gravity", o.gravity_enabled}, {"actuation", o.actuation_enabled},
+      {"spring", o.spring_enabled},       {"damper", o.damper_enabled},   {"clampctrl", o.clamp_controls},
+      {"limit", o.limit_enabled},         {"frictionloss", o.friction_loss_enabled},
+      {"equality", o.equality_enabled}};
+  if (std::all_of(std::begin(flags), std::end(flags), [](const auto& f) { return f.second; })) return;
   const XmlWriter flag = e.child("flag");
-  if (!o.contact_enabled) flag.set("contact", "disable");
-  if (!o.gravity_enabled) flag.set("gravity", "disable");
+  for (const auto& [name, enabled] : flags) {
+    if (!enabled) flag.set(name, "disable");
+  }
 }
 
 /// Attributes as they were read. "layer.x" were those of child elements <layer>, one after the other.

@@ -148,8 +148,9 @@ Joint Compiler::joint(const JointSpec& spec, int body, int parent, int qpos, int
   joint.reference = spec.reference, joint.spring_reference = spec.spring_reference;
   joint.stiffness = spec_.option.spring_enabled ? spec.stiffness : 0;
   joint.damping = spec_.option.damper_enabled ? spec.damping : 0;
-  joint.armature = spec.armature, joint.friction_loss = spec.friction_loss;
-  joint.limited = spec.limited, joint.range = spec.range;
+  joint.armature = spec.armature;
+  joint.friction_loss = spec_.option.friction_loss_enabled ? spec.friction_loss : 0;
+  joint.limited = spec.limited && spec_.option.limit_enabled, joint.range = spec.range;
   joint.force_limited = spec.force_limited, joint.force_range = spec.force_range;
   joint.where = spec.where;
   return joint;

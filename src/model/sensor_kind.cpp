@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "tarsus/model/spec.hpp"
+
 namespace tarsus {
 
 namespace {
@@ -29,6 +31,10 @@ constexpr SensorTraits kTraits[] = {
     {"ballangvel", SensorKind::ballangvel, SensorTarget::joint, 3, false},
     {"jointlimitpos", SensorKind::jointlimitpos, SensorTarget::joint, 1, false},
     {"jointlimitvel", SensorKind::jointlimitvel, SensorTarget::joint, 1, false},
+    {"tendonlimitpos", SensorKind::tendonlimitpos, SensorTarget::tendon, 1, false},
+    {"tendonlimitvel", SensorKind::tendonlimitvel, SensorTarget::tendon, 1, false},
+    {"insidesite", SensorKind::insidesite, SensorTarget::frame, 1, true},
+    {"contact", SensorKind::contact, SensorTarget::contact, 0, true},
     {"framepos", SensorKind::framepos, SensorTarget::frame, 3, false},
     {"framequat", SensorKind::framequat, SensorTarget::frame, 4, true},
     {"framexaxis", SensorKind::framexaxis, SensorTarget::frame, 3, true},
@@ -47,10 +53,7 @@ constexpr SensorTraits kTraits[] = {
     // Not computed; their room in sensordata is kept.
     {"camprojection", SensorKind::none, SensorTarget::none, 2, true},
     {"jointlimitfrc", SensorKind::none, SensorTarget::none, 1, true},
-    {"tendonlimitpos", SensorKind::none, SensorTarget::none, 1, true},
-    {"tendonlimitvel", SensorKind::none, SensorTarget::none, 1, true},
     {"tendonlimitfrc", SensorKind::none, SensorTarget::none, 1, true},
-    {"insidesite", SensorKind::none, SensorTarget::none, 1, true},
     {"distance", SensorKind::none, SensorTarget::none, 1, true},
     {"normal", SensorKind::none, SensorTarget::none, 3, true},
     {"fromto", SensorKind::none, SensorTarget::none, 6, true},
@@ -62,6 +65,23 @@ const SensorTraits* sensor_traits(std::string_view element) {
   const auto found =
       std::find_if(std::begin(kTraits), std::end(kTraits), [&](const auto& t) { return element == t.element; });
   return found == std::end(kTraits) ? nullptr : &*found;
+}
+
+std::string attribute(const SensorSpec& sensor, std::string_view name) {
+  for (const auto& [key, value] : sensor.attributes) {
+    if (key == name) return value;
+  }
+  return {};
+}
+
+bool is_computed(const SensorSpec& sensor) {
+  const SensorTraits* traits = sensor_traits(sensor.kind);
+  if (!traits || traits->kind == SensorKind::none) return false;
+  const auto has = [&](const char* name, std::string_view value) { return attribute(sensor, name) == value; };
+  if (traits->target == SensorTarget::frame) return !has("objtype", "camera") && !has("reftype", "camera");
+  if (traits->kind == SensorKind::rangefinder) return has("camera", "") && has("data", "");
+  if (traits->kind != SensorKind::contact) return true;
+  return has("site", "") && !has("reduce", "netforce") && attribute(sensor, "data").find("torque") == std::string::npos;
 }
 
 const SensorTraits& sensor_traits(SensorKind kind) {

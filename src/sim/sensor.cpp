@@ -3,21 +3,20 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <iterator>
+#include <limits>
 #include <optional>
+#include <sstream>
 
 #include "tarsus/math/rotation.hpp"
 #include "tarsus/sim/ray.hpp"
+#include "tarsus/sim/step.hpp"
 
 namespace tarsus {
 
 namespace {
 
-std::string text_of(const SensorSpec& spec, const char* name) {
-  for (const auto& [key, value] : spec.attributes) {
-    if (key == name) return value;
-  }
-  return {};
-}
+constexpr int kMostNumbers = 100'000;  ///< of one sensor
 
 template <class Items>
 int place_in(const Items& items, const std::string& name) {
@@ -25,6 +24,20 @@ int place_in(const Items& items, const std::string& name) {
     if (items[i].name == name) return int(i);
   }
   return -1;
+}
+
+/// A number among the sensor's attributes, `otherwise` where it has none. @throws InputError for other text
+template <class T>
+T number_in(const SensorSpec& spec, const char* name, T low, T high, T otherwise) {
+  std::string text = attribute(spec, name);
+  std::erase_if(text, [](char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; });
+  if (text.starts_with('+')) text.erase(0, 1);
+  if (text.empty()) return otherwise;
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc() && end == text.data() + text.size() && value >= low && value <= high) return value;
+  throw InputError(spec.where, "attribute '" + std::string(name) + "' of sensor \"" + spec.name + "\" is \"" + text +
+                                   "\", expected a number from " + std::to_string(low) + " to " + std::to_string(high));
 }
 
 struct SensorPlace {
@@ -55,6 +68,29 @@ SensorPlace place_of(const Model& model, const std::string& type, const std::str
 }
 
 void store_in(const Vec3d& v, double* out) { out[0] = v.x, out[1] = v.y, out[2] = v.z; }
+
+/// Distance to the nearer violated end of a range, or the speed towards it; nothing while both are far.
+void read_limit(bool limited, const std::array<double, 2>& range, double margin, double x, double speed, bool position,
+                double* out) {
+  for (const double side : {-1.0, 1.0}) {  // the lower end comes first
+    const double distance = side < 0 ? x - range[0] : range[1] - x;
+    if (!limited || distance >= margin) continue;
+    *out = position ? distance - margin : -side * speed;
+    return;
+  }
+}
+
+bool inside(GeomType type, const Vec3d& size, const Vec3d& p) {
+  const auto squared = [](double x) { return x * x; };
+  switch (type) {
+    case GeomType::sphere: return norm(p) <= size.x;
+    case GeomType::capsule: return norm(Vec3d{p.x, p.y, std::max(0.0, std::abs(p.z) - size.y)}) <= size.x;
+    case GeomType::cylinder: return squared(p.x) + squared(p.y) <= squared(size.x) && std::abs(p.z) <= size.y;
+    case GeomType::ellipsoid: return squared(p.x / size.x) + squared(p.y / size.y) + squared(p.z / size.z) <= 1;
+    case GeomType::box: return std::abs(p.x) <= size.x && std::abs(p.y) <= size.y && std::abs(p.z) <= size.z;
+    default: return false;
+  }
+}
 
 void store_in(const Quatd& q, double* out) { out[0] = q.w, out[1] = q.x, out[2] = q.y, out[3] = q.z; }
 
@@ -92,37 +128,44 @@ void SensorSet::add(const SensorSpec& spec) {
       throw InputError(spec.where, std::string("there is no ") + what + " for sensor \"" + spec.name + "\"");
     return index;
   };
-  const std::string cutoff = text_of(spec, "cutoff");
-  if (!cutoff.empty()) std::from_chars(cutoff.data(), cutoff.data() + cutoff.size(), s.cutoff);
+  s.cutoff = number_in(spec, "cutoff", 0.0, 1e300, 0.0);
   if (kind) {
     s.kind = kind->kind, s.dimension = kind->dimension;
     if (kind->target == SensorTarget::site) {
-      const std::string site = text_of(spec, "site");
+      const std::string site = attribute(spec, "site");
       s.frame = site_frame(model_, site, spec.where), s.body = body_of_site(model_, site);
       const SiteSpec& shape = model_.spec.bodies[s.body].sites[place_in(model_.spec.bodies[s.body].sites, site)];
       s.zone = shape.type, s.zone_size = shape.size;
     }
-    if (kind->target == SensorTarget::joint) s.object = named("joint", model_.find_joint(text_of(spec, "joint")));
+    if (kind->target == SensorTarget::joint) s.object = named("joint", model_.find_joint(attribute(spec, "joint")));
     if (kind->target == SensorTarget::tendon)
-      s.object = named("tendon", place_in(model_.spec.tendons, text_of(spec, "tendon")));
+      s.object = named("tendon", place_in(model_.spec.tendons, attribute(spec, "tendon")));
     if (kind->target == SensorTarget::actuator)
-      s.object = named("actuator", place_in(model_.spec.actuators, text_of(spec, "actuator")));
+      s.object = named("actuator", place_in(model_.spec.actuators, attribute(spec, "actuator")));
     if (kind->target == SensorTarget::body) {
-      const std::string body = text_of(spec, "body");
+      const std::string body = attribute(spec, "body");
       s.object = named("body", body == "world" ? 0 : model_.find_body(body));
     }
-    if (kind->target == SensorTarget::frame) {
-      if (text_of(spec, "objtype") == "camera" || text_of(spec, "reftype") == "camera") s.kind = SensorKind::none;
+    if (kind->target == SensorTarget::contact) add_contact_query(spec, s);
+    if (!is_computed(spec)) s.kind = SensorKind::none;
+    if (s.kind == SensorKind::insidesite) {
+      const std::string site = attribute(spec, "site");
+      s.reference = site_frame(model_, site, spec.where);
+      const std::vector<SiteSpec>& sites = model_.spec.bodies[body_of_site(model_, site)].sites;
+      const SiteSpec& shape = sites[place_in(sites, site)];
+      s.zone = shape.type, s.zone_size = shape.size;
     }
     if (kind->target == SensorTarget::frame && s.kind != SensorKind::none) {
-      const SensorPlace place = place_of(model_, text_of(spec, "objtype"), text_of(spec, "objname"), spec.where);
+      const SensorPlace place = place_of(model_, attribute(spec, "objtype"), attribute(spec, "objname"), spec.where);
       s.frame = place.frame, s.body = place.body;
-      s.has_reference = !text_of(spec, "refname").empty();
+      s.has_reference = !attribute(spec, "refname").empty() && s.kind != SensorKind::insidesite;
       if (s.has_reference)
-        s.reference = place_of(model_, text_of(spec, "reftype"), text_of(spec, "refname"), spec.where).frame;
+        s.reference = place_of(model_, attribute(spec, "reftype"), attribute(spec, "refname"), spec.where).frame;
     }
   }
+  if (!kind) s.dimension = number_in(spec, "dim", 0, kMostNumbers, 0);  // its room in sensordata all the same
   using enum SensorKind;
+  feels_contact_ = feels_contact_ || s.kind == touch || s.kind == SensorKind::contact || s.kind == force || s.kind == torque;
   needs_forces_ = needs_forces_ || s.kind == force || s.kind == torque;
   needs_subtrees_ = needs_subtrees_ || s.kind == subtreecom || s.kind == subtreelinvel || s.kind == subtreeangmom;
   needs_energy_ = needs_energy_ || s.kind == e_potential || s.kind == e_kinetic;
@@ -130,6 +173,62 @@ void SensorSet::add(const SensorSpec& spec) {
                          s.kind == frameangacc;
   numbers_ += s.dimension;
   sensors_.push_back(std::move(s));
+}
+
+namespace {
+
+/// The bodies that `name` and those below it are.
+std::vector<char> subtree_of(const Model& model, int root) {
+  std::vector<char> in(model.nbody(), 0);
+  in[root] = 1;
+  for (int b = root + 1; b < model.nbody(); ++b) in[b] = in[model.bodies[b].parent];
+  return in;
+}
+
+std::vector<std::string> words(const std::string& text) {
+  std::istringstream in(text);
+  return {std::istream_iterator<std::string>(in), {}};
+}
+
+constexpr std::pair<const char*, int> kContactFields[] = {{"found", 1},    {"force", 3},  {"torque", 3}, {"dist", 1},
+                                                          {"pos", 3}, {"normal", 3}, {"tangent", 3}};
+
+}  // namespace
+
+void SensorSet::add_contact_query(const SensorSpec& spec, Sensor& sensor) {
+  ContactQuery query;
+  for (const int side : {0, 1}) {
+    ContactQuery::Side& to = side == 0 ? query.first : query.second;
+    const char number[] = {char('1' + side), 0};
+    const std::string geom = attribute(spec, std::string("geom") + number),
+                      body = attribute(spec, std::string("body") + number),
+                      subtree = attribute(spec, std::string("subtree") + number);
+    if (!geom.empty()) {
+      const GeomPlace place = geom_place(model_, geom, spec.where);
+      to.geom = int(place.spec - model_.spec.bodies[place.body].geoms.data());
+      to.bodies.assign(model_.nbody(), 0), to.bodies[place.body] = 1;
+    } else if (!body.empty() || !subtree.empty()) {
+      const std::string& name = body.empty() ? subtree : body;
+      const int index = name == "world" ? 0 : model_.find_body(name);
+      if (index < 0) throw InputError(spec.where, "there is no body named \"" + name + "\"");
+      to.bodies = subtree_of(model_, index);
+      if (!body.empty()) to.bodies.assign(model_.nbody(), 0), to.bodies[index] = 1;
+    }
+  }
+  const std::string fields = attribute(spec, "data"), order = attribute(spec, "reduce");
+  if (!fields.empty()) query.fields = 0, query.width = 0;
+  for (const std::string& word : words(fields)) {
+    for (std::size_t i = 0; i < std::size(kContactFields); ++i) {
+      if (word == kContactFields[i].first) query.fields |= 1u << i, query.width += kContactFields[i].second;
+    }
+  }
+  query.slots = number_in(spec, "num", 1, kMostNumbers, 1);
+  query.order = order == "mindist"    ? ContactQuery::Order::nearest
+                : order == "maxforce" ? ContactQuery::Order::strongest
+                                      : ContactQuery::Order::none;
+  sensor.dimension = query.width * query.slots;
+  sensor.object = int(contact_queries_.size());
+  contact_queries_.push_back(std::move(query));
 }
 
 void SensorSet::evaluate(const SensorInput& state, std::span<double> sensordata) {
@@ -150,6 +249,7 @@ void SensorSet::evaluate(const SensorInput& state, std::span<double> sensordata)
   for (const Sensor& s : sensors_) {
     double* const out = sensordata.data() + s.address;
     read(s, state, out);
+    if (s.kind == SensorKind::none) std::fill(out, out + s.dimension, std::numeric_limits<double>::quiet_NaN());
     if (s.cutoff <= 0 || s.kind == SensorKind::none || sensor_traits(s.kind).direction) continue;
     const bool positive = s.kind == SensorKind::touch || s.kind == SensorKind::rangefinder;
     for (int k = 0; k < s.dimension; ++k)
@@ -163,6 +263,12 @@ void SensorSet::read(const Sensor& s, const SensorInput& state, double* out) con
   const auto local = [&](const Vec3d& v) { return transpose_mul(world_pose(links, s.frame).R, v); };
   switch (s.kind) {
     case touch: *out = read_touch(s, state); break;
+    case contact: read_contacts(s, state, out); break;
+    case insidesite: {
+      const Transformd X = world_pose(links, s.reference);
+      *out = inside(s.zone, s.zone_size, transpose_mul(X.R, world_pose(links, s.frame).p - X.p));
+      break;
+    }
     case velocimeter: store_in(local(world_velocity(links, s.frame).v), out); break;
     case gyro: store_in(local(world_velocity(links, s.frame).w), out); break;
     case magnetometer: store_in(local(model_.spec.option.magnetic), out); break;
@@ -177,6 +283,14 @@ void SensorSet::read(const Sensor& s, const SensorInput& state, double* out) con
       break;
     }
     case tendonpos: *out = actuation_.passive().tendon_length()[s.object]; break;
+    case tendonlimitpos:
+    case tendonlimitvel: {
+      const Tendon& tendon = actuation_.tendons()[s.object];
+      const double l = actuation_.passive().tendon_length()[s.object],
+                   speed = actuation_.passive().tendon_velocity()[s.object];
+      read_limit(tendon.limited, tendon.range, tendon.margin, l, speed, s.kind == tendonlimitpos, out);
+      break;
+    }
     case tendonvel: *out = actuation_.passive().tendon_velocity()[s.object]; break;
     case actuatorpos: *out = actuation_.length()[s.object]; break;
     case actuatorvel: *out = actuation_.velocity()[s.object]; break;
@@ -214,14 +328,9 @@ void SensorSet::read_joint(const Sensor& s, const SensorInput& state, double* ou
   if (s.kind == SensorKind::jointvel) *out = *v;
   if (s.kind == SensorKind::ballquat) store_in(normalized(Quatd{q[0], q[1], q[2], q[3]}), out);
   if (s.kind == SensorKind::ballangvel) std::copy(v, v + 3, out);
-  if (!limit || !joint.limited || joint.nv() != 1) return;
+  if (!limit || joint.nv() != 1) return;
   const JointSpec& spec = model_.spec.bodies[joint.body].joints[s.object - model_.bodies[joint.body].joint_first];
-  for (const double side : {-1.0, 1.0}) {  // the lower end comes first
-    const double distance = side < 0 ? *q - joint.range[0] : joint.range[1] - *q;
-    if (distance >= spec.margin) continue;
-    *out = s.kind == SensorKind::jointlimitpos ? distance - spec.margin : -side * *v;
-    return;
-  }
+  read_limit(joint.limited, joint.range, spec.margin, *q, *v, s.kind == SensorKind::jointlimitpos, out);
 }
 
 void SensorSet::read_frame(const Sensor& s, double* out) const {
@@ -316,12 +425,124 @@ double SensorSet::read_touch(const Sensor& s, const SensorInput& state) const {
   const Transformd X = world_pose(actuation_.data().links(), s.frame);
   double sum = 0;
   for (const TouchPoint& c : state.contacts) {
-    if (c.force <= 0 || (c.body_a != s.body && c.body_b != s.body)) continue;
+    const double pressure = dot(c.force, c.normal);
+    if (pressure <= 0 || (c.body_a != s.body && c.body_b != s.body)) continue;
     const Vec3d away = c.body_b == s.body ? c.normal : -c.normal;  // from the body that feels it
     const Vec3d origin = transpose_mul(X.R, c.point - X.p), direction = transpose_mul(X.R, away);
-    if (ray_shape(s.zone, s.zone_size, origin, direction) >= 0) sum += c.force;
+    if (ray_shape(s.zone, s.zone_size, origin, direction) >= 0) sum += pressure;
   }
   return sum;
 }
+
+/// Contacts of its two sides, those that are wanted first; what is left of its slots is zero. Axes as MuJoCo's: the
+/// normal from the first side to the second, the tangent next to y, or z where the normal is nearly y.
+void SensorSet::read_contacts(const Sensor& s, const SensorInput& state, double* out) const {
+  const ContactQuery& query = contact_queries_[s.object];
+  const auto is = [](const ContactQuery::Side& side, int body, int geom) {
+    return (side.bodies.empty() || side.bodies[body]) && (side.geom < 0 || side.geom == geom);
+  };
+  std::vector<std::pair<const TouchPoint*, double>> found;  // and the sign of its normal
+  for (const TouchPoint& c : state.contacts) {
+    if (c.distance > 0) continue;
+    if (is(query.first, c.body_b, c.geom_b) && is(query.second, c.body_a, c.geom_a))
+      found.push_back({&c, 1});
+    else if (is(query.first, c.body_a, c.geom_a) && is(query.second, c.body_b, c.geom_b))
+      found.push_back({&c, -1});
+  }
+  if (query.order == ContactQuery::Order::nearest)
+    std::stable_sort(found.begin(), found.end(),
+                     [](const auto& x, const auto& y) { return x.first->distance < y.first->distance; });
+  if (query.order == ContactQuery::Order::strongest)
+    std::stable_sort(found.begin(), found.end(),
+                     [](const auto& x, const auto& y) { return norm(x.first->force) > norm(y.first->force); });
+  const std::size_t filled = std::min(found.size(), std::size_t(query.slots));
+  for (std::size_t i = 0; i < filled; ++i) {
+    const auto& [c, sign] = found[i];
+    const Vec3d n = c->normal * sign;
+    Vec3d t = std::abs(n.y) < 0.5 ? Vec3d{0, 1, 0} : Vec3d{0, 0, 1};
+    t = t - n * dot(t, n);
+    t = t * (1 / norm(t));
+    double* to = out + std::size_t(query.width) * i;
+    const auto write = [&](unsigned field, const Vec3d& value) {
+      if (query.fields & field) store_in(value, to), to += 3;
+    };
+    if (query.fields & ContactQuery::found) *to++ = double(found.size());
+    const Vec3d f = c->force * sign;  // on the second side
+    write(ContactQuery::force, {dot(f, n), dot(f, t), dot(f, cross(n, t))});
+    if (query.fields & ContactQuery::distance) *to++ = c->distance;
+    write(ContactQuery::position, c->point);
+    write(ContactQuery::normal, n);
+    write(ContactQuery::tangent, t);
+  }
+}
+
+namespace {
+
+/// Forces of connect and weld constraints on their bodies, at the links' origins.
+template <class R>
+void add_equality_forces(const Model& model, const ConstrainedDynamics<R>& loops, const BasicData<R>& data,
+                         std::vector<BodyForce>& out) {
+  const EqualitySet& set = loops.equalities();
+  BasicData<R> work(model);
+  kinematics<R>(model, work, data.qpos);
+  DelassusRows<R> rows(model);
+  set.add_blocks(rows);
+  AlignedVector<R> phi(set.rows());
+  set.evaluate<R>(work, 0, data.qpos, {}, rows, phi, {}, {});
+  for (int i = 0; i < set.size(); ++i) {
+    const Equality& e = set[i];
+    if (e.kind != EqualityKind::connect && e.kind != EqualityKind::weld) continue;
+    const typename DelassusRows<R>::Block block = rows.block(i);
+    for (const int side : {0, 1}) {
+      const int link = side == 0 ? block.a : block.b;
+      if (link < 0) continue;
+      double wrench[6] = {};
+      for (int k = 0; k < 6; ++k) {
+        for (int r = 0; r < block.nrow; ++r)
+          wrench[k] -= double(loops.multiplier()[e.first_row + r]) *
+                       double(block.force[std::size_t(6 * side + k) * block.stride + r]);
+      }
+      const Vec3<R>& o = work.links()[link].o;
+      out.push_back({model.bodies[e.body_a].link == link ? e.body_a : e.body_b,
+                     {double(o.x), double(o.y), double(o.z)},
+                     {wrench[3], wrench[4], wrench[5]},
+                     {wrench[0], wrench[1], wrench[2]}});
+    }
+  }
+}
+
+}  // namespace
+
+template <class R>
+StepForces step_forces(const Model& model, const Stepper<R>& stepper, const BasicData<R>& data) {
+  StepForces out;
+  if (data.width() != 1) return out;
+  if (stepper.loops()) add_equality_forces(model, *stepper.loops(), data, out.external);
+  if (!stepper.rows()) return out;
+  const RowStage<R>& rows = *stepper.rows();
+  const std::span<const ContactShape> shapes = rows.geometry().shapes();
+  const std::span<const LinkContact> contacts = rows.contacts();
+  for (std::size_t i = 0; i < contacts.size(); ++i) {
+    const auto [first, second] = ContactGeometry::shapes_of(contacts[i]);
+    const ContactShape* a = &shapes[first];
+    const ContactShape* b = &shapes[second];
+    if (a->link != contacts[i].a) std::swap(a, b);
+    const TouchPoint touch{a->body,
+                           b->body,
+                           a->geom,
+                           b->geom,
+                           contacts[i].point.position,
+                           contacts[i].point.normal,
+                           contacts[i].point.distance,
+                           rows.force(int(i))};
+    out.external.push_back({touch.body_a, touch.point, touch.force, {0, 0, 0}});
+    out.external.push_back({touch.body_b, touch.point, -touch.force, {0, 0, 0}});
+    out.contacts.push_back(touch);
+  }
+  return out;
+}
+
+template StepForces step_forces<double>(const Model&, const Stepper<double>&, const BasicData<double>&);
+template StepForces step_forces<float>(const Model&, const Stepper<float>&, const BasicData<float>&);
 
 }  // namespace tarsus

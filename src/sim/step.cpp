@@ -36,6 +36,13 @@ const char* name(VelocityProductMode mode) {
   return "off";
 }
 
+std::optional<ActuationMode> actuation_mode(std::string_view name) {
+  if (name == "implicit") return ActuationMode::implicit_servos;
+  if (name == "explicit") return ActuationMode::explicit_forces;
+  if (name == "off") return ActuationMode::off;
+  return {};
+}
+
 namespace {
 
 /// All |x| <= limit; a nan is not. One vectorised sweep, the common case of every check here.
@@ -98,8 +105,8 @@ template <class R>
 void Stepper<R>::prepare(const BasicData<R>& data, In<R> qpos, In<R> qvel) {
   const bool implicit =
       options_.integrator != Integrator::rk4 && !(actuated_ && options_.actuation == ActuationMode::explicit_forces);
-  servos_->prepare(data, implicit ? options_.dt : 0, actuated_, qpos, qvel, user_tau_);
-  solves_rows_ = implicit && servos_->has_rows();
+  servos_->prepare(data, {options_.dt, implicit, actuated_, options_.rows.joints}, qpos, qvel, user_tau_);
+  solves_rows_ = servos_->has_rows();
 }
 
 template <class R>
@@ -107,8 +114,9 @@ int Stepper<R>::advance(BasicData<R>& data, const Drives* given, In<R> qpos_targ
   const Drives* drives = given ? given : &none_;
   In<R> target = qpos_target.empty() ? In<R>(data.qpos) : qpos_target;
   screen(data, target, qvel_target);
-  actuated_ = !given, solves_rows_ = false;
+  actuated_ = !given && options_.actuation != ActuationMode::off, solves_rows_ = false;
   if (servos_) {
+    if (actuated_) servos_->require_computed();
     user_tau_.assign(data.tau.begin(), data.tau.end());
     prepare(data, data.qpos, data.qvel);
     std::copy(servos_->tau().begin(), servos_->tau().end(), data.tau.begin());
@@ -150,7 +158,7 @@ void Stepper<R>::accelerate(BasicData<R>& data, const Drives& drives, double dt,
                             In<R> qpos_target, In<R> qvel_target, In<R> tau) {
   if (!solves_rows_) return accelerate_without_rows(data, drives, dt, qpos, qvel, qpos_target, qvel_target, tau);
   row_qacc_.resize(data.qacc.size());
-  force_rows_.solve(data, *servos_, tau, row_qacc_, [&](In<R> with_rows, Out<R> qacc) {
+  force_rows_.solve(data, *servos_, options_.dt, tau, row_qacc_, [&](In<R> with_rows, Out<R> qacc) {
     accelerate_without_rows(data, drives, dt, qpos, qvel, qpos_target, qvel_target, with_rows);
     std::copy(data.qacc.begin(), data.qacc.end(), qacc.begin());
   });

@@ -1,8 +1,10 @@
 // The model's own actuators and passive forces in a step: each against the same force in other words.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 
+#include "tarsus/control/actuation.hpp"
 #include "tarsus/io/mjcf.hpp"
 #include "tarsus/sim/step.hpp"
 
@@ -133,9 +135,11 @@ TEST(Servo, FiltersFollowTheirControl) {
 
 TEST(Servo, ServosBeyondEveryReasonStandStill) {
   const Model model = arm(actuators("<position joint='j' kp='1e8' kv='1e4'/><velocity joint='k' kv='1e7'/>"));
-  const std::vector<double> states = run(model, {0.4, 0}, 600, {.dt = kStep});
-  EXPECT_NEAR(states[states.size() - 2], 0.4, 1e-5);
-  EXPECT_NEAR(states[states.size() - 1], states[states.size() - 101], 1e-4);
+  for (const double dt : {kStep, 1.0 / 30}) {
+    const std::vector<double> states = run(model, {0.4, 0}, 600, {.dt = dt});
+    EXPECT_NEAR(states[states.size() - 2], 0.4, 1e-5);
+    EXPECT_NEAR(states[states.size() - 1], states[states.size() - 101], 1e-4);
+  }
 }
 
 TEST(Servo, GravityCompensationHoldsABodyStill) {
@@ -169,6 +173,114 @@ TEST(Servo, LanesAreTheScalarRun) {
     EXPECT_NEAR(q[0], one[98], 1e-10);
     EXPECT_NEAR(q[1], one[99], 1e-10);
   }
+}
+
+/// Where a hinge with that text in its <joint> and one with that tendon end up, both pushed by 3 N m from rest.
+std::array<double, 4> pushed(const std::string& joint, const std::string& tendon, const StepOptions& options,
+                             int steps) {
+  std::array<double, 4> out{};
+  for (int k = 0; k < 2; ++k) {
+    const Model model = k == 0 ? arm("", joint)
+                               : arm("<tendon><fixed " + tendon + "><joint joint='j' coef='1'/></fixed><fixed " + tendon +
+                                     "><joint joint='k' coef='1'/></fixed></tendon>");
+    Data data(model);
+    data.tau[0] = 6, data.tau[1] = 3;
+    Stepper<double> stepper(model, data, options);
+    for (int i = 0; i < steps; ++i) EXPECT_EQ(stepper.step(data), 0);
+    out[2 * k] = data.qpos[0], out[2 * k + 1] = data.qpos[1];
+  }
+  return out;
+}
+
+TEST(Servo, RangesOfTendonsHold) {
+  StepOptions options{.dt = kStep};
+  options.rows.joints = true;
+  const auto x = pushed("range='-20 20' limited='true'", "range='-.35 .35' limited='true'", options, 200);
+  EXPECT_NEAR(x[2], 0.35, 1e-3);
+  EXPECT_NEAR(x[3], 0.35, 1e-3);
+  EXPECT_NEAR(x[0], 20 * kPi / 180, 1e-2);
+}
+
+TEST(Servo, DryFrictionOfTendonsIsThatOfJoints) {
+  StepOptions options{.dt = kStep};
+  options.rows.joints = true;
+  const auto moving = pushed("frictionloss='1'", "frictionloss='1'", options, 12);
+  EXPECT_NEAR(moving[2], moving[0], 1e-3 * std::abs(moving[0]));
+  EXPECT_NEAR(moving[3], moving[1], 1e-3 * std::abs(moving[1]));
+  const auto stuck = pushed("frictionloss='20'", "frictionloss='20'", options, 600);
+  EXPECT_LT(std::abs(stuck[2]) + std::abs(stuck[3]), 1e-4);
+}
+
+TEST(Servo, WithoutLimitsTendonsRunFree) {
+  const auto x = pushed("", "range='-.35 .35' limited='true' frictionloss='1'", {.dt = kStep}, 100);
+  EXPECT_NEAR(x[2], x[0], 1e-9);
+}
+
+TEST(Servo, ATendonsEndsDependOnOneAnother) {  // the same range three times: none of them is lost
+  StepOptions options{.dt = kStep};
+  options.rows.joints = true;
+  const std::string one = "<fixed range='-.35 .35' limited='true'><joint joint='j' coef='2'/></fixed>";
+  const Model model = arm("<tendon>" + one + one + one + "</tendon>");
+  Data data(model);
+  data.tau[0] = 20;
+  Stepper<double> stepper(model, data, options);
+  for (int i = 0; i < 200; ++i) ASSERT_EQ(stepper.step(data), 0);
+  EXPECT_NEAR(data.qpos[0], 0.175, 1e-3);
+}
+
+TEST(Servo, PolynomialSpringsKeepTheirEnergyAndStiffOnesStayStill) {
+  // x'' = -k x³: with k = 1e6 a step of 1/60 s resolves nothing, and is stable all the same.
+  const Model model = compile(parse_mjcf(
+      "<mujoco><option gravity='0 0 0'/><worldbody><body><joint type='slide' stiffness='0 0 1e6' damping='0 5'/>"
+      "<geom size='.1' mass='1'/></body></worldbody></mujoco>",
+      "cubic", "."));
+  Data data(model);
+  data.qpos[0] = 0.5;
+  Stepper<double> stepper(model, data, {.dt = kStep});
+  for (int i = 0; i < 600; ++i) {
+    ASSERT_EQ(stepper.step(data), 0);
+    ASSERT_LT(std::abs(data.qpos[0]), 0.6) << i;
+  }
+}
+
+TEST(Servo, CouplingsOfPathsHold) {
+  const std::string tendons =
+      "<tendon><spatial name='t'><site site='w'/><site site='sa'/></spatial>"
+      "<spatial name='u'><site site='w'/><site site='sb'/></spatial></tendon>"
+      "<equality><tendon tendon1='u' tendon2='t' polycoef='0 .5 0 0 0'/></equality>";
+  const Model model = arm(tendons);
+  Data data(model);
+  Stepper<double> stepper(model, data, {.dt = 1e-3, .loops = LoopMode::shake});
+  Actuation actuation(model);
+  std::vector<double> none;
+  const auto lengths = [&] {
+    actuation.evaluate(data.qpos, data.qvel, none, none, 1e-3);
+    return std::array<double, 2>{actuation.passive().tendon_length()[0], actuation.passive().tendon_length()[1]};
+  };
+  const auto start = lengths();
+  double most = 0;
+  for (int i = 0; i < 1000; ++i) {
+    ASSERT_EQ(stepper.step(data), 0);
+    const auto now = lengths();
+    most = std::max(most, std::abs(now[0] - start[0]));
+    ASSERT_NEAR(now[1] - start[1], 0.5 * (now[0] - start[0]), 1e-10) << i;
+  }
+  EXPECT_GT(most, 0.05);  // it moves
+}
+
+TEST(Servo, LawsThatAreNotComputedAreNamedWhenTheyWouldAct) {
+  const Model model = arm(actuators("<motor joint='j'/><general name='odd' joint='k' gaintype='user'/>"));
+  Data data(model);
+  Stepper<double> stepper(model, data, {.dt = kStep});
+  try {
+    stepper.step(data);
+    FAIL() << "it steps";
+  } catch (const InputError& e) {
+    EXPECT_NE(std::string(e.what()).find("odd"), std::string::npos) << e.what();
+  }
+  EXPECT_EQ(stepper.step(data, Drives::none(model), {}), 0);
+  Stepper<double> off(model, data, {.dt = kStep, .actuation = ActuationMode::off});
+  EXPECT_EQ(off.step(data), 0);
 }
 
 }  // namespace

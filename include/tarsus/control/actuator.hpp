@@ -39,10 +39,12 @@ struct Actuator {
   Activation dynamics = Activation::none;
   std::array<double, 3> time{};  ///< τ; muscle: activation, deactivation, width of smoothing
   int act = -1;                  ///< index among activations
+  bool computed = true;          ///< its whole law is
   bool active = true;            ///< computed and not switched off
   bool plain = false;            ///< on a hinge or slide, its force affine in the DoF's own q and q̇
   std::vector<int> dofs;         ///< of its moment, ascending
   int first = 0;                 ///< of its moment among all
+  Location where;
 
   double clamped_control(double ctrl) const;
   double activation_rate(double ctrl, double act) const;
@@ -70,6 +72,8 @@ class ActuatorSet {
   bool plain() const { return plain_; }
   bool needs_kinematics() const { return needs_kinematics_; }
   bool limits_tendons() const { return limits_tendons_; }
+  /// @throws InputError naming each actuator that is switched on and not computed
+  void require_computed() const;
 
  private:
   void add(const Model& model, const TendonSet& tendons, const ActuatorSpec& spec);
@@ -77,7 +81,7 @@ class ActuatorSet {
 
   std::vector<Actuator> actuators_;
   int moments_ = 0, activations_ = 0;
-  bool plain_ = true, needs_kinematics_ = false, limits_tendons_ = false;
+  bool enabled_ = true, plain_ = true, needs_kinematics_ = false, limits_tendons_ = false;
 };
 
 /// Lengths and moments of all transmissions. `links` as after kinematics(qpos), where needs_kinematics().

@@ -13,7 +13,7 @@ class PassiveForces {
 
   const TendonSet& tendons() const { return tendons_; }
   /// Nothing here: add() would add zero, and there are no tendons.
-  bool empty() const { return tendons_.size() == 0 && !polynomial_ && !compensates_ && !fluid_; }
+  bool empty() const { return tendons_.size() == 0 && polynomials_.empty() && !compensates_ && !fluid_; }
   /// Whether add() needs kinematics(qpos, qvel).
   bool needs_kinematics() const { return tendons_.spatial() || compensates_ || fluid_; }
 
@@ -27,8 +27,22 @@ class PassiveForces {
   std::span<const double> tendon_force() const { return tendon_force_; }  ///< of springs and dampers, by tendon
   /// [nv] gravity compensation, all of it; at joints with actuator_gravity_compensation it is the actuators' to apply.
   std::span<const double> gravity_compensation() const { return compensation_; }
-  /// [nv] everything but the tendons: polynomial terms of joints, fluid, gravity compensation of the other joints.
+  /// [nv] fluid, and gravity compensation of the other joints.
   std::span<const double> force() const { return force_; }
+  std::span<const double> polynomial_force() const { return polynomial_force_; }  ///< [nv] of joints
+
+  /// The part of a joint's spring and damper that is not linear.
+  struct Polynomial {
+    int qpos, count;          ///< count: DoFs
+    std::array<int, 3> dofs;
+    double reference;
+    std::array<double, 2> stiffness, damping;  ///< coefficients of x², x³ and of |v| v, |v|² v
+    double force(double x, double velocity) const;
+    /// -∂force/∂x and -∂force/∂v, where they are negative 0.
+    double stiffness_at(double x) const;
+    double damping_at(double velocity) const;
+  };
+  std::span<const Polynomial> polynomials() const { return polynomials_; }
 
  private:
   struct Compensated {
@@ -43,11 +57,6 @@ class PassiveForces {
     std::array<double, 5> coefficients;
     Vec3d virtual_mass, virtual_inertia;
   };
-  struct Polynomial {
-    int qpos, dof, count;
-    double reference;
-    std::array<double, 2> stiffness, damping;
-  };
   void find_polynomials();
   void find_bodies();
   void add_fluid(const LinkState<double>* links);
@@ -58,8 +67,8 @@ class PassiveForces {
   std::vector<Compensated> compensated_;
   std::vector<Immersed> immersed_;
   std::vector<char> by_actuator_;  // [nv]
-  bool polynomial_ = false, compensates_ = false, fluid_ = false;
-  std::vector<double> length_, velocity_, arm_, tendon_force_, compensation_, force_, row_;
+  bool compensates_ = false, fluid_ = false;
+  std::vector<double> length_, velocity_, arm_, tendon_force_, compensation_, force_, polynomial_force_, row_;
 };
 
 /// Force and torque, at the body's centre of mass and in its principal axes, of a fluid on a box. [MuJoCo, "Inertia

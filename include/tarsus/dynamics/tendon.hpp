@@ -36,6 +36,10 @@ struct Tendon {
   std::array<double, 3> stiffness{}, damping{};  ///< coefficients of x, x², x³ and of v, |v| v, |v|² v
   std::array<double, 2> spring_length{};         ///< dead band of the spring
   double armature = 0;
+  bool limited = false;
+  std::array<double, 2> range{};  ///< of the length
+  double margin = 0;              ///< how far from its end a range acts already
+  double friction_loss = 0;       ///< dry friction [N | N m]
   bool force_limited = false;
   std::array<double, 2> force_range{};
   Location where;
@@ -74,6 +78,11 @@ class TendonSet {
 void tendon_lengths(const Model& model, const TendonSet& tendons, const LinkState<double>* links,
                     std::span<const double> qpos, std::span<double> length, std::span<double> arm,
                     std::span<double> row);
+
+/// J̇ q̇ of each tendon: zero of fixed ones, of paths by the central difference of J q̇ along q̇ (an error of about 1e-9).
+/// @param work kinematics of other configurations are left in it  @param out [size]
+void tendon_bias(const Model& model, const TendonSet& tendons, Data& work, std::span<const double> qpos,
+                 std::span<const double> qvel, std::span<double> out);
 
 /// Where a path from x0 to x1 touches a sphere or cylinder: two points and the length between them along it; negative:
 /// it goes past it in a straight line. All in the geom's frame. @param side null: the shorter way around

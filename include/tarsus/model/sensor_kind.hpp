@@ -1,9 +1,12 @@
 // The kinds of sensors that MJCF has: which of them are computed, what they sit on, how many numbers they give.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 namespace tarsus {
+
+struct SensorSpec;
 
 enum class SensorKind : int {
   touch,
@@ -27,6 +30,10 @@ enum class SensorKind : int {
   ballangvel,
   jointlimitpos,
   jointlimitvel,
+  tendonlimitpos,
+  tendonlimitvel,
+  insidesite,
+  contact,
   framepos,
   framequat,
   framexaxis,
@@ -45,19 +52,24 @@ enum class SensorKind : int {
   none,  ///< not computed
 };
 
+/// An attribute of the sensor's element, empty if it has none.
+std::string attribute(const SensorSpec& sensor, std::string_view name);
+
 /// What a sensor's element names.
-enum class SensorTarget { none, site, joint, tendon, actuator, body, frame };
+enum class SensorTarget { none, site, joint, tendon, actuator, body, frame, contact };
 
 struct SensorTraits {
   const char* element;  ///< MJCF's name
   SensorKind kind;
   SensorTarget target;
-  int dimension;
+  int dimension;  ///< 0: it depends on the element
   bool direction;  ///< gives a direction or a rotation, which cutoffs leave alone
 };
 
 /// By MJCF's name; null for what MJCF does not have, or gives a number of numbers that we do not know.
 const SensorTraits* sensor_traits(std::string_view element);
+/// Whether SensorSet (sim/sensor.hpp) computes this very sensor.
+bool is_computed(const SensorSpec& sensor);
 /// Of a kind that is computed.
 const SensorTraits& sensor_traits(SensorKind kind);
 

@@ -274,6 +274,7 @@ struct OptionSpec {
   double tolerance = 1e-8;
   bool contact_enabled = true, gravity_enabled = true;
   bool actuation_enabled = true, spring_enabled = true, damper_enabled = true, clamp_controls = true;
+  bool limit_enabled = true, friction_loss_enabled = true, equality_enabled = true;
 };
 
 struct ModelSpec {

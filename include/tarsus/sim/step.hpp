@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string_view>
 
 #include "tarsus/constraint/constrained_dynamics.hpp"
 #include "tarsus/dynamics/velocity_products.hpp"
@@ -53,9 +54,13 @@ enum class VelocityProductMode : std::uint8_t {
 const char* name(VelocityProductMode mode);
 /// How the model's own actuators act over a step.
 enum class ActuationMode : std::uint8_t {
-  implicit_servos,  ///< servos are drives, with their force at the end of the step (control/servo.hpp)
+  implicit_servos,  ///< servos are drives, with their force at the end of the step (sim/servo.hpp)
   explicit_forces,  ///< MuJoCo's Euler step: forces of the start of the step, joint damping alone implicit
+  off,              ///< not at all
 };
+
+/// By its name: implicit, explicit, off. Empty for any other.
+std::optional<ActuationMode> actuation_mode(std::string_view name);
 
 struct StepOptions {
   double dt = 1.0 / 60;  ///< [s]

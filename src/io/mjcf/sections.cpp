@@ -250,8 +250,6 @@ void Builder::read_tendon(const XmlElement& e, const Scope& scope) {
   tendon.limited = settle_limit(e, source.compiler(), state.limited, "limited", "range", tendon.range);
   tendon.force_limited = settle_limit(e, source.compiler(), state.force_limited, "actuatorfrclimited",
                                       "actuatorfrcrange", tendon.force_range);
-  if (tendon.limited) e.warn("the limits of tendons are not computed yet", "range");
-  if (tendon.friction_loss > 0) e.warn("the dry friction of tendons is not computed yet", "frictionloss");
   declare(Kind::tendon, tendon.name, e);
   spec_.tendons.push_back(std::move(tendon));
 }
@@ -285,7 +283,7 @@ bool Builder::find_transmission(const XmlElement& e, const Scope& scope, Actuato
   if (e.has("refsite")) found = std::min(found, reference(e, "refsite", Kind::site, scope, &spec.reference));
   if (missing(found)) return false;
   if (spec.transmission == TransmissionType::body)
-    e.warn("an actuator on a body, adhesion, is not computed: its force is zero");
+    e.warn("an actuator on a body, adhesion, is not computed");
   if (spec.transmission == TransmissionType::slider_crank) {
     require(e, "slidersite");
     if (!(spec.crank_length > 0)) e.error("a slider-crank needs a positive 'cranklength'", "cranklength");
@@ -328,10 +326,10 @@ void Builder::settle_actuator(const XmlElement& e, const Compiler& compiler, Act
   const bool muscle = spec.gain_law == ActuatorLaw::muscle || spec.bias_law == ActuatorLaw::muscle;
   if (muscle && spec.length_range[0] >= spec.length_range[1]) {
     spec.gain_law = spec.bias_law = ActuatorLaw::other;
-    return e.warn("a muscle without 'lengthrange' is not computed: its force is zero");
+    return e.warn("a muscle without 'lengthrange' is not computed");
   }
   if (spec.computed()) return add_motor(state);
-  e.warn(fmt::format("an actuator with {} dynamics, {} gain and {} bias is not computed: its force is zero",
+  e.warn(fmt::format("an actuator with {} dynamics, {} gain and {} bias is not computed",
                      quote(state.dynamics), quote(state.gain_type), quote(state.bias_type)));
 }
 
@@ -393,10 +391,7 @@ void Builder::read_sensor(const XmlElement& e, const Scope& scope) {
       if (std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames)) value = scope.naming.of(value);
     }
   }
-  const SensorTraits* traits = sensor_traits(sensor.kind);
-  const bool camera = e.text("objtype") == "camera" || e.text("reftype") == "camera";
-  if (!traits || traits->kind == SensorKind::none || camera)
-    e.warn(fmt::format("<{}>{} is not computed: its numbers are zero", e.name(), camera ? " of a camera" : ""));
+  if (!is_computed(sensor)) e.warn(fmt::format("this <{}> is not computed: it reads nan", e.name()));
   const auto is_field = [](const GeomSpec& geom) { return geom.type == GeomType::height_field; };
   const bool fields = std::any_of(spec_.bodies.begin(), spec_.bodies.end(), [&](const BodySpec& body) {
     return std::any_of(body.geoms.begin(), body.geoms.end(), is_field);

@@ -64,13 +64,20 @@ void Builder::read_flags(const XmlElement& e) {
     std::string word;
     return read_word(e, flag, {"enable", "disable"}, word) ? word == "enable" : otherwise;
   };
-  spec_.option.contact_enabled = enabled("contact", spec_.option.contact_enabled);
-  spec_.option.gravity_enabled = enabled("gravity", spec_.option.gravity_enabled);
-  spec_.option.actuation_enabled = enabled("actuation", spec_.option.actuation_enabled);
-  spec_.option.spring_enabled = enabled("spring", spec_.option.spring_enabled);
-  spec_.option.damper_enabled = enabled("damper", spec_.option.damper_enabled);
-  spec_.option.clamp_controls = enabled("clampctrl", spec_.option.clamp_controls);
-  for (const char* flag : {"constraint", "equality", "frictionloss", "limit", "passive", "filterparent"}) {
+  OptionSpec& option = spec_.option;
+  const std::pair<const char*, bool*> flags[] = {{"contact", &option.contact_enabled},
+                                                 {"gravity", &option.gravity_enabled},
+                                                 {"actuation", &option.actuation_enabled},
+                                                 {"spring", &option.spring_enabled},
+                                                 {"damper", &option.damper_enabled},
+                                                 {"clampctrl", &option.clamp_controls},
+                                                 {"limit", &option.limit_enabled},
+                                                 {"frictionloss", &option.friction_loss_enabled},
+                                                 {"equality", &option.equality_enabled}};
+  for (const auto& [flag, value] : flags) *value = enabled(flag, *value);
+  if (!enabled("constraint", true))
+    option.contact_enabled = option.limit_enabled = option.friction_loss_enabled = option.equality_enabled = false;
+  for (const char* flag : {"passive", "filterparent"}) {
     if (!enabled(flag, true)) e.unsupported({flag});
   }
   for (const char* flag : {"override", "fwdinv", "invdiscrete", "sleep"}) {

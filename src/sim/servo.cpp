@@ -1,13 +1,16 @@
-#include "tarsus/control/servo.hpp"
+#include "tarsus/sim/servo.hpp"
 
 #include <algorithm>
 #include <cmath>
 
+#include "tarsus/constraint/spook.hpp"
 #include "tarsus/control/force_limit.hpp"
 
 namespace tarsus {
 
 namespace {
+
+constexpr double kLimitReturn = 5;  ///< fastest way back of a tendon that is beyond its range [m/s | rad/s]
 
 /// A force that falls as the transmission moves along it, implicit without harm.
 bool falls(double stiffness, double damping) { return stiffness >= 0 && damping >= 0 && stiffness + damping > 0; }
@@ -34,15 +37,14 @@ Servos<R>::Servos(const Model& model, const BasicData<R>& data)
   const std::vector<R> rest(model.qpos0.begin(), model.qpos0.end());
   for (int world = 0; world < packs_ * width_; ++world) data.set(qpos_target_, model.nq, world, rest);
   rows_.resize(worlds_), row_arms_.resize(worlds_);
-  for (int t = 0; t < actuation_.tendons().size(); ++t)
-    has_rows_ = has_rows_ || actuation_.tendons()[t].passive() || actuation_.tendons()[t].armature > 0;
   for (int i = 0; i < actuation_.actuators().size(); ++i) {
     const Actuator& a = actuation_.actuators()[i];
-    has_rows_ =
-        has_rows_ || (a.active && !a.plain && (a.bias_law == ActuatorLaw::affine || a.gain[1] != 0 || a.gain[2] != 0));
     for (const int v : a.dofs) acted_[v] = 1;
   }
   for (int v = 0; v < model.nv; ++v) acted_[v] = acted_[v] || actuation_.compensates(v);
+  tendon_bias_.resize(actuation_.tendons().size());
+  for (int t = 0; t < actuation_.tendons().size(); ++t)
+    heavy_paths_ = heavy_paths_ || (actuation_.tendons()[t].armature > 0 && !actuation_.tendons()[t].path.empty());
   qpos_one_.resize(model.nq), qvel_one_.resize(model.nv);
   ctrl_one_.resize(model.nu), act_one_.resize(model.na);
 }
@@ -80,16 +82,17 @@ void Servos<R>::find_joined() {
 }
 
 template <class R>
-void Servos<R>::prepare(const BasicData<R>& data, double dt, bool actuators, In<R> qpos, In<R> qvel, In<R> tau) {
+void Servos<R>::prepare(const BasicData<R>& data, const ServoStep& step, In<R> qpos, In<R> qvel, In<R> tau) {
   check_size("qpos", qpos.size(), qpos_target_.size());
   check_size("qvel", qvel.size(), tau_.size());
   check_size("tau", tau.size(), tau_.size());
   std::copy(tau.begin(), tau.end(), tau_.begin());
   for (auto& rows : rows_) rows.clear();
   std::fill(fixed_.begin(), fixed_.end(), R(0)), std::fill(servo_.begin(), servo_.end(), R(0));
-  if (!plain_only_ || dt == 0) all_worlds(data, dt, actuators, qpos, qvel);
-  if (!actuators || dt == 0) return;
-  joint_actuators(data, dt, qpos, qvel);
+  if (!plain_only_ || !step.implicit) all_worlds(data, step, qpos, qvel);
+  has_rows_ = std::any_of(rows_.begin(), rows_.end(), [](const auto& rows) { return !rows.empty(); });
+  if (!step.actuators || !step.implicit) return;
+  joint_actuators(data, step.dt, qpos, qvel);
   settle();
 }
 
@@ -154,24 +157,33 @@ void Servos<R>::settle() {
 
 /// All that needs kinematics, tendons or general laws, one world at a time.
 template <class R>
-void Servos<R>::all_worlds(const BasicData<R>& data, double dt, bool actuators, In<R> qpos, In<R> qvel) {
+void Servos<R>::all_worlds(const BasicData<R>& data, const ServoStep& step, In<R> qpos, In<R> qvel) {
   const auto gather = [&](In<R> from, std::vector<double>& to, int world) {
     for (std::size_t i = 0; i < to.size(); ++i) to[i] = double(from[at(int(to.size()), int(i), world)]);
   };
   for (int world = 0; world < worlds_; ++world) {
     gather(qpos, qpos_one_, world), gather(qvel, qvel_one_, world);
     gather(data.ctrl, ctrl_one_, world), gather(data.act, act_one_, world);
-    actuation_.evaluate(qpos_one_, qvel_one_, ctrl_one_, act_one_, dt > 0 ? dt : model_.timestep);
+    actuation_.evaluate(qpos_one_, qvel_one_, ctrl_one_, act_one_, step.dt);
     const PassiveForces& passive = actuation_.passive();
     const auto add = [&](AlignedVector<R>& to, std::span<const double> force) {
       for (int v = 0; v < model_.nv; ++v) to[at(model_.nv, v, world)] += R(force[v]);
     };
     add(tau_, passive.force());
-    if (dt > 0) {
-      add_rows(world, dt, actuators);
+    std::vector<double>& arms = row_arms_[world];  // what rows point into
+    arms.assign(passive.tendon_arm().begin(), passive.tendon_arm().end());
+    arms.insert(arms.end(), actuation_.moment().begin(), actuation_.moment().end());
+    std::fill(tendon_bias_.begin(), tendon_bias_.end(), 0.0);
+    if (heavy_paths_)
+      tendon_bias(model_, actuation_.tendons(), actuation_.workspace(), qpos_one_, qvel_one_, tendon_bias_);
+    add_tendon_rows(world, step);
+    if (step.implicit) {
+      add_polynomial_rows(world, step.dt);
+      if (step.actuators) add_servo_rows(world, step.dt);
       continue;
     }
-    if (actuators) add(tau_, actuation_.actuator_force());
+    add(tau_, passive.polynomial_force());
+    if (step.actuators) add(tau_, actuation_.actuator_force());
     for (int t = 0; t < actuation_.tendons().size(); ++t) {
       const Tendon& tendon = actuation_.tendons()[t];
       for (std::size_t k = 0; k < tendon.dofs.size(); ++k)
@@ -182,27 +194,69 @@ void Servos<R>::all_worlds(const BasicData<R>& data, double dt, bool actuators, 
 }
 
 template <class R>
-void Servos<R>::add_rows(int world, double dt, bool actuators) {
-  const ActuatorSet& set = actuation_.actuators();
+std::span<const double> Servos<R>::tendon_arm(int world, int t) const {
+  const Tendon& tendon = actuation_.tendons()[t];
+  return {row_arms_[world].data() + tendon.first, tendon.dofs.size()};
+}
+
+template <class R>
+void Servos<R>::add_tendon_rows(int world, const ServoStep& step) {
+  const double dt = step.dt;
   const PassiveForces& passive = actuation_.passive();
-  std::vector<double>& arms = row_arms_[world];
-  arms.assign(passive.tendon_arm().begin(), passive.tendon_arm().end());
-  arms.insert(arms.end(), actuation_.moment().begin(), actuation_.moment().end());
-  const double* const moments = arms.data() + passive.tendon_arm().size();
   for (int t = 0; t < actuation_.tendons().size(); ++t) {
     const Tendon& tendon = actuation_.tendons()[t];
     const double l = passive.tendon_length()[t], speed = passive.tendon_velocity()[t];
-    const double kp = tendon.stiffness_at(l), kd = tendon.damping_at(speed);
-    const double slope = dt * kd + dt * dt * kp + tendon.armature;
-    if (!tendon.passive() && slope == 0) continue;
-    rows_[world].push_back({passive.tendon_force()[t] - dt * kp * speed,
-                            slope,
-                            -kInfinity,
-                            kInfinity,
-                            tendon.dofs,
-                            {arms.data() + tendon.first, tendon.dofs.size()}});
+    // The armature is a mass that moves with the length: -a d²l/dt² = -a (J q̈ + J̇ q̇).
+    double force = -tendon.armature * tendon_bias_[t], slope = tendon.armature;
+    if (step.implicit) {
+      force += passive.tendon_force()[t];
+      slope += dt * tendon.damping_at(speed) + 0.25 * dt * dt * tendon.stiffness_at(l);
+    }
+    if (slope > 0 || force != 0)
+      rows_[world].push_back({force, slope, -kInfinity, kInfinity, tendon.dofs, tendon_arm(world, t)});
+    if (step.row_limits) add_tendon_limits(world, dt, t);
   }
-  if (!actuators) return;
+}
+
+/// A range by a row for each end, stabilised as joints' are; dry friction by one.
+template <class R>
+void Servos<R>::add_tendon_limits(int world, double dt, int t) {
+  const Tendon& tendon = actuation_.tendons()[t];
+  const double l = actuation_.passive().tendon_length()[t], speed = actuation_.passive().tendon_velocity()[t];
+  const auto add = [&](double low, double high, double target) {
+    rows_[world].push_back({0, 0, low, high, tendon.dofs, tendon_arm(world, t), true, target, speed});
+  };
+  const auto target = [&](double gap, double rate) {
+    return spook_unilateral({}, recoverable({}, gap, dt, kLimitReturn), rate, dt).target;
+  };
+  if (tendon.limited) {
+    add(0, kInfinity, target(l - tendon.range[0] - tendon.margin, speed));
+    add(-kInfinity, 0, -target(tendon.range[1] - tendon.margin - l, -speed));
+  }
+  if (tendon.friction_loss > 0) add(-tendon.friction_loss, tendon.friction_loss, 0);
+}
+
+/// Polynomial springs and dampers of joints.
+template <class R>
+void Servos<R>::add_polynomial_rows(int world, double dt) {
+  static constexpr double kUnit = 1;
+  for (const PassiveForces::Polynomial& p : actuation_.passive().polynomials()) {
+    for (int k = 0; k < p.count; ++k) {
+      const double x = p.count == 1 ? qpos_one_[p.qpos] - p.reference : 0, speed = qvel_one_[p.dofs[k]];
+      rows_[world].push_back({p.force(x, speed),
+                              dt * p.damping_at(speed) + 0.25 * dt * dt * p.stiffness_at(x),
+                              -kInfinity,
+                              kInfinity,
+                              {&p.dofs[k], 1},
+                              {&kUnit, 1}});
+    }
+  }
+}
+
+template <class R>
+void Servos<R>::add_servo_rows(int world, double dt) {
+  const ActuatorSet& set = actuation_.actuators();
+  const double* const moments = row_arms_[world].data() + actuation_.passive().tendon_arm().size();
   for (int i = 0; i < set.size(); ++i) {
     const Actuator& a = set[i];
     if (!a.active || a.plain) continue;
