@@ -167,10 +167,16 @@ format: ## Rewrites the C++ files in the project's format
 .PHONY: view-test
 view-test: python ## The viewer in Chromium by mouse and keyboard, its files read by other programs (installs Chromium)
 	@tools/setup.sh view
-	$(VENV)/bin/pip install --quiet -r python/requirements-view.txt
+	@PYTHON=$(PYTHON) tools/setup_venv.sh $(VENV) python/requirements-view.txt
 	@mkdir -p $(BUILD)/page && cp python/viewer/package.json $(BUILD)/page/
 	npm install --prefix $(BUILD)/page --no-audit --no-fund --silent
 	$(VENV)/bin/python -m pytest tests/view -q -rs
+
+.PHONY: view-rates
+view-rates: python ## First frame, frames a second in the page, what the viewer costs a simulation; JSON lines
+	@tools/setup.sh view
+	@PYTHON=$(PYTHON) tools/setup_venv.sh $(VENV) python/requirements-view.txt
+	$(VENV)/bin/python bench/view_rates.py
 
 # Thumbnails of the gallery and the pictures of the documentation.
 .PHONY: pictures
@@ -183,8 +189,14 @@ bench: build venv ## Every benchmark; JSON lines in out/bench/
 	tools/bench.sh $(BUILD) $(VENV)
 
 .PHONY: docs
-docs: venv ## Checks links, notation, decisions and the include table; renders to build/docs/index.html
-	$(VENV)/bin/python tools/docs.py --out $(BUILD)/docs
+docs: ## Checks links, spelling, notation, decisions and the include table
+	@tools/setup.sh python
+	@PYTHON=$(PYTHON) tools/setup_venv.sh $(VENV) python/requirements-docs.txt
+	$(VENV)/bin/python tools/docs.py
+
+.PHONY: site
+site: build docs ## The documentation and the API of both languages as a site: build/site/html/index.html
+	$(VENV)/bin/python tools/docs_site.py --build $(BUILD)
 
 QUICK ?=
 

@@ -364,7 +364,7 @@ Recording record_limited(const Model& model, const LimitRun& run) {
     stepper.step(data, drives, target);
     recording.status = stepper.status(0);
     if (recording.status != WorldStatus::ok) break;
-    const LimitReport report = stepper.limiter()->report(0);
+    const LimitReport report = *stepper.limit_report(0);
     recording.rounds += report.rounds, recording.most_rounds = std::max(recording.most_rounds, report.rounds);
     recording.residual = std::max(recording.residual, report.residual), recording.saturated += report.saturated;
     for (int k = model.joints[0].type == JointType::free ? 3 : 0; k < model.nv; ++k) {

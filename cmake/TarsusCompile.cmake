@@ -26,6 +26,12 @@ if(PROJECT_IS_TOP_LEVEL)
   endif()
 endif()
 
+# Eigen fuses multiplications with additions on 64-bit Arm where this is defined, and not on x86-64: without it both give
+# the same bits (docs/decisions/0006). Kernels fuse by name and do not ask for it.
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64|ARM64)$")
+  add_compile_options(-U__ARM_FEATURE_FMA)
+endif()
+
 if(TARSUS_SANITIZE)
   add_compile_options(-fsanitize=${TARSUS_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${TARSUS_SANITIZE})

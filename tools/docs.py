@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""Checks the pages that people read against the repository, then renders them.
+"""Checks the pages that people read against the repository. tools/docs_site.py makes a site of them.
 
-usage: tools/docs.py [--out DIRECTORY]     without --out it only checks; exit status 1 if anything is wrong
+usage: tools/docs.py     exit status 1 if anything is wrong
 
 Checked: links and their anchors; names in notation.md's column "in code" occur in the sources; decisions are numbered without
 gaps and have their four parts; the rooms of architecture.md are those of include_rules.py; every `make TASK` exists; a code
-block under <!-- file: PATH --> stands in that file word for word.
+block under <!-- file: PATH --> stands in that file word for word; spelling, everywhere (tools/words.txt has words of the field).
 """
 
 import argparse
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -18,12 +19,14 @@ from include_rules import MAY_INCLUDE
 ROOT = Path(__file__).resolve().parent.parent
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 FENCED = re.compile(r"^```.*?^```", re.M | re.S)
+WRITTEN = (".md", ".py", ".hpp", ".cpp", ".inl", ".js", ".css", ".sh", ".txt", ".cmake", ".toml", ".xml", "")
+NOT_WRITTEN = ("fuzz/corpus/", "python/tarsus/view/page.html", "tools/words.txt")
 DECISION_PARTS = ["Context", "Choice", "Rejected", "How we would notice that it was wrong"]
 
 
 def pages():
     found = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
-    return found + sorted(p for top in ("src", "models", "examples", "fuzz") for p in (ROOT / top).rglob("*.md"))
+    return found + sorted(p for top in ("src", "models", "examples", "fuzz", "experiments") for p in (ROOT / top).rglob("*.md"))
 
 
 def anchors(text):
@@ -112,28 +115,21 @@ def check_decision(page, text):
         yield "is not listed in docs/index.md"
 
 
-def render(found, out):
-    import markdown
-
-    style = "body{max-width:52em;margin:2em auto;padding:0 1em;font:16px/1.5 sans-serif}td,th{border:1px solid #ccc;padding:.2em .5em}" \
-            "table{border-collapse:collapse}code,pre{background:#f4f4f4}pre{padding:.5em;overflow:auto}"
-    for page in found:
-        text = page.read_text(encoding="utf-8")
-        text = LINK.sub(lambda m: m[0].replace(".md", ".html") if not re.match(r"[a-z]+:", m[1]) else m[0], text)
-        body = markdown.markdown(text, extensions=["tables", "fenced_code", "toc"])
-        target = (out / page.relative_to(ROOT)).with_suffix(".html")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        title = re.search(r"^# (.*)$", text, re.M)
-        target.write_text(f"<!doctype html><meta charset=utf-8><title>{title[1] if title else page.stem}</title>"
-                          f"<style>{style}</style>\n{body}\n", encoding="utf-8")
-    start = "docs/index.html"
-    (out / "index.html").write_text(f'<!doctype html><meta http-equiv="refresh" content="0; url={start}">', encoding="utf-8")
+def check_spelling():
+    """Misspellings in every text of the repository: comments, messages and names as well as pages."""
+    tracked = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True,
+                             text=True, check=True)
+    files = [name for name in tracked.stdout.splitlines() if Path(name).suffix in WRITTEN and (ROOT / name).is_file()]
+    files = [name for name in files if not name.startswith(NOT_WRITTEN)]
+    run = subprocess.run([sys.executable, "-m", "codespell_lib", "--ignore-words", ROOT / "tools/words.txt", *files], cwd=ROOT,
+                         capture_output=True, text=True)
+    if run.returncode not in (0, 65):  # 65: there are some
+        raise RuntimeError(run.stderr or "codespell failed")
+    return run.stdout.splitlines()
 
 
 def main():
-    parser = argparse.ArgumentParser(description="Checks and renders the documentation.")
-    parser.add_argument("--out", type=Path)
-    arguments = parser.parse_args()
+    argparse.ArgumentParser(description="Checks the documentation.").parse_args()
     problems, found = 0, pages()
     for page in found:
         text = page.read_text(encoding="utf-8")
@@ -141,10 +137,10 @@ def main():
             for problem in check(page, text):
                 print(f"{page.relative_to(ROOT)}: {problem}")
                 problems += 1
+    for problem in check_spelling():
+        print(f"spelling: {problem}")
+        problems += 1
     print(f"docs: {problems or 'no'} problems in {len(found)} pages")
-    if arguments.out and not problems:
-        render(found, arguments.out)
-        print(f"docs: rendered to {arguments.out / 'index.html'}")
     return 1 if problems else 0
 
 

@@ -8,7 +8,7 @@ weak function that such an object defines carries its instruction set's name, as
 import re
 import subprocess
 
-ISA_OBJECT = re.compile(r"_(sse2|avx2|avx512)[_.][^/]*o$|_(sse2|avx2|avx512)\.cpp\.o$")
+ISA_OBJECT = re.compile(r"_(baseline|avx2|avx512)[_.][^/]*o$")
 
 
 HAND_WRITTEN = re.compile(r"(^|/)isa/|_(baseline|avx2|avx512)(_\w+)?\.(cpp|hpp|inl)$")
@@ -25,7 +25,7 @@ def check(build):
     problems, symbols = [], 0
     for path in objects:
         match = ISA_OBJECT.search(path.name)
-        tag = "isa_" + (match[1] or match[2])
+        tag = "isa_" + match[1]
         lines = subprocess.run(["nm", "--defined-only", path], capture_output=True, text=True, check=True).stdout
         for line in lines.splitlines():
             kind, symbol = line.split()[-2:]

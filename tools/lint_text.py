@@ -48,6 +48,27 @@ def check_words(root):
     return problems, f"{count} files"
 
 
+# Functions that the system's mathematical library rounds as it likes; include/tarsus/math/elementary.hpp has ours.
+LIBRARY_FUNCTION = re.compile(r"\bstd::(a?(sin|cos|tan)h?|atan2|exp[2m]?1?|log(2|10|1p)?|pow|hypot|cbrt)\(")
+# Complex numbers, in a report that no run depends on.
+MAY_USE_LIBRARY = {"src/control/gain_report.cpp"}
+
+
+def check_elementary(root):
+    """The library's results must not depend on the system's mathematical library (docs/decisions/0006)."""
+    problems, count = [], 0
+    for path in tracked(root):
+        name = path.relative_to(root).as_posix()
+        if not name.startswith(("src/", "include/")) or path.suffix not in CPP or name in MAY_USE_LIBRARY:
+            continue
+        count += 1
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            match = LIBRARY_FUNCTION.search(line.split("//")[0])
+            if match:
+                problems.append(f"{name}:{number}: {match[0]}: take elementary::{match[1]} (math/elementary.hpp)")
+    return problems, f"{count} files"
+
+
 def check_columns(root):
     """Comments alone: the formatter breaks lines of code, and strings are what they are."""
     problems, files = [], [path for path in tracked(root) if path.suffix in CPP]

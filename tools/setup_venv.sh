@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Makes a virtual environment and installs pinned packages into it; does nothing when both are as they were.
+# Makes a virtual environment and installs pinned packages into it, beside those of other lists; does nothing when all
+# is as it was.
 # usage: tools/setup_venv.sh DIRECTORY REQUIREMENTS
 set -euo pipefail
 venv=$1
 requirements=$2
-stamp=$venv/requirements.stamp
+stamp=$venv/$(basename "$requirements").stamp
 
 if ! "$venv/bin/python" -c '' 2>/dev/null; then
   echo "-- Creating $venv"

@@ -22,7 +22,7 @@ namespace {
 
 struct Run {
   std::string model, clip, keyframe, mapping, gains, force_limit, out, page, integrator = "euler", contacts = "auto";
-  std::string loops = "spook", velocity_products = "off", ctrl, actuation = "implicit";
+  std::string loops = "spook", velocity_products = "auto", ctrl, actuation = "implicit";
   double restitution = 0;
   std::optional<double> given_dt;
   double dt = 1.0 / 30, duration = 10, start = 0;

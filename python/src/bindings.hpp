@@ -154,7 +154,8 @@ struct PythonRows {
 };
 
 /// What Python's garbage collector needs to see through a cycle such as owner -> function -> globals -> owner. Owner
-/// has the functions in `rows`.
+/// has the functions in `rows`. The collector also comes to objects without an Owner yet: those that __new__ has made
+/// and whose __init__ has not run, is running, or has failed.
 template <class Owner>
 struct FunctionSlots {
   static int traverse(PyObject* self, visitproc visit, void* arg) {
@@ -163,8 +164,10 @@ struct FunctionSlots {
     for (const nb::object& f : nb::inst_ptr<Owner>(self)->rows->functions) Py_VISIT(f.ptr());
     return 0;
   }
+  /// The functions leave the object before any of them dies, which may run any Python code.
   static int clear(PyObject* self) {
-    nb::inst_ptr<Owner>(self)->rows->functions.clear();
+    std::vector<nb::object> dying;
+    if (nb::inst_ready(self)) dying.swap(nb::inst_ptr<Owner>(self)->rows->functions);
     return 0;
   }
   static inline PyType_Slot slots[] = {

@@ -383,7 +383,7 @@ int traverse_verlet(PyObject* self, visitproc visit, void* arg) {
   return 0;
 }
 int clear_verlet(PyObject* self) {
-  nb::inst_ptr<Verlet>(self)->forget();
+  if (nb::inst_ready(self)) nb::inst_ptr<Verlet>(self)->forget();
   return 0;
 }
 PyType_Slot verlet_slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(traverse_verlet)},

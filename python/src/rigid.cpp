@@ -135,7 +135,7 @@ Quatd unit(const Numbers4& q) {
 template <class R>
 nb::dict AnyRigidWorld::contact_arrays(const RigidWorld<R>& w) const {
   std::vector<int> bodies, shapes;
-  std::vector<double> position, normal, distance, force, torque;
+  std::vector<double> position, normal, distance, force, torque, friction;
   const double h = contact_dt_;
   for (std::size_t k = 0; stepped_ && k < w.contacts().size(); ++k) {
     const BodyContact<R>& c = w.contacts()[k];
@@ -153,13 +153,14 @@ nb::dict AnyRigidWorld::contact_arrays(const RigidWorld<R>& w) const {
     const ContactMoment<R> m = w.moments().empty() ? ContactMoment<R>{} : w.moments()[k];
     for (const R x : m.moment) torque.push_back(double(x) / h);
     distance.push_back(c.distance);
+    friction.push_back(w.material(c).friction);
   }
   const std::size_t k = distance.size();
   nb::dict out;
   out["bodies"] = new_array(bodies, {k, 2}), out["shapes"] = new_array(shapes, {k, 2});
   out["position"] = new_array(position, {k, 3}), out["normal"] = new_array(normal, {k, 3});
   out["distance"] = new_array(distance, {k}), out["force"] = new_array(force, {k, 3});
-  out["torque"] = new_array(torque, {k, 3});
+  out["torque"] = new_array(torque, {k, 3}), out["friction"] = new_array(friction, {k});
   return out;
 }
 
@@ -364,8 +365,9 @@ void bind_state(nb::class_<AnyRigidWorld>& c) {
       "(n, 3), normal\n"
       "(n, 3), unit, from the second to the first, distance (n), negative for penetration, all as the step "
       "found them, and the\n"
-      "force on the first (n, 3) [N] and the torque of torsional and rolling friction on it (n, 3) [N m]. Empty after "
-      "the state was set.");
+      "force on the first (n, 3) [N], the torque of torsional and rolling friction on it (n, 3) [N m] and the "
+      "coefficient of\n"
+      "friction (n). Empty after the state was set.");
   c.def_prop_ro("shapes", &W::shapes, nb::sig("def shapes(self) -> list[dict]"),
                 "body (-1: the world), type, size [3], position [3] and orientation [4] in the body's frame; new.");
   c.def_prop_ro("options", &W::options, nb::sig("def options(self) -> dict[str, object]"), "All of them; a copy.");

@@ -25,7 +25,7 @@ struct StepperArguments {
 };
 
 StepOptions step_options(double dt, const std::string& integrator, double speed_limit,
-                         const std::string& loops = "spook", const std::string& velocity_products = "off") {
+                         const std::string& loops = "spook", const std::string& velocity_products = "auto") {
   StepOptions options;
   options.dt = dt, options.speed_limit = speed_limit;
   if (integrator == "rk4")
@@ -71,7 +71,7 @@ nb::object rows_report(const Stepper<R>& stepper) {
   if (!stepper.rows()) return nb::none();
   const RowsReport& r = stepper.rows()->report();
   nb::dict report;
-  report["status"] = name(r.status), report["method"] = name(r.method);
+  report["status"] = name(r.status);
   report["rows"] = r.rows, report["contacts"] = r.contacts, report["touching"] = r.touching,
   report["limits"] = r.limits;
   report["iterations"] = r.iterations, report["residual"] = r.residual, report["penetration"] = r.penetration;
@@ -91,6 +91,7 @@ nb::list contact_list(const Stepper<R>& stepper) {
     one["links"] = nb::make_tuple(c.a, c.b);
     one["position"] = triple(c.point.position), one["normal"] = triple(c.point.normal);
     one["distance"] = c.point.distance, one["force"] = triple(stepper.rows()->force(int(i)));
+    one["friction"] = c.dimension < 3 ? 0.0 : c.friction;
     list.append(one);
   }
   return list;
@@ -151,8 +152,9 @@ class AnyStepper {
   nb::object limit_report(int world) {
     return visit([&]<class R>(Stepper<R>& s, BasicData<R>& d) -> nb::object {
       check_world(d, world);
-      if (!s.limiter()) return nb::none();
-      const LimitReport report = s.limiter()->report(world);
+      const std::optional<LimitReport> found = s.limit_report(world);
+      if (!found) return nb::none();
+      const LimitReport& report = *found;
       nb::dict out;
       out["rounds"] = report.rounds, out["residual"] = report.residual;
       out["converged"] = report.converged, out["saturated"] = report.saturated;
@@ -191,7 +193,11 @@ class AnyStepper {
     });
   }
   nb::object data() const { return owner_; }
-  handle equalities() const { return equalities_; }
+  int traverse(visitproc visit, void* arg) const {
+    Py_VISIT(owner_.ptr());
+    Py_VISIT(equalities_.ptr());
+    return 0;
+  }
   std::string repr() {
     return visit([&]<class R>(Stepper<R>& s, BasicData<R>& d) {
       const StepOptions& o = s.options();
@@ -247,11 +253,10 @@ nb::object py_state_hash(AnyData& any) {
 namespace {
 
 /// Python's garbage collector sees through a cycle such as stepper -> equalities -> function -> globals -> stepper,
-/// which Equalities then breaks.
+/// which Equalities then breaks, or stepper -> data -> stepper, with a data whose class is the user's.
 int traverse_stepper(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
-  if (nb::inst_ready(self)) Py_VISIT(nb::inst_ptr<AnyStepper>(self)->equalities().ptr());
-  return 0;
+  return nb::inst_ready(self) ? nb::inst_ptr<AnyStepper>(self)->traverse(visit, arg) : 0;
 }
 PyType_Slot stepper_slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(traverse_stepper)}, {0, nullptr}};
 
@@ -337,11 +342,11 @@ void bind_sim(nb::module_& m) {
       "data"_a, "dt"_a = StepOptions().dt, "integrator"_a = "semi_implicit_euler",
       "speed_limit"_a = StepOptions().speed_limit, "contacts"_a = false, "joint_limits"_a = false,
       "restitution"_a = 0.0, "tolerance"_a = RowStageOptions().solve.tolerance, "loops"_a = "spook",
-      "equalities"_a = nb::none(), "velocity_products"_a = "off", "actuation"_a = "implicit",
+      "equalities"_a = nb::none(), "velocity_products"_a = "auto", "actuation"_a = "implicit",
       nb::sig("def __init__(self, data: Data, dt: float = 1/60, integrator: str = 'semi_implicit_euler', "
               "speed_limit: float = 1e6, contacts: bool = False, joint_limits: bool = False, restitution: float = 0.0, "
               "tolerance: float = 1e-6, loops: str = 'spook', equalities: Equalities | None = None, "
-              "velocity_products: str = 'off', actuation: str = 'implicit') -> None"),
+              "velocity_products: str = 'auto', actuation: str = 'implicit') -> None"),
       "dt [s]; integrator 'semi_implicit_euler' (drives, springs and damping implicit) or 'rk4' (all explicit);\n"
       "speed_limit [rad/s | m/s] beyond which a world counts as diverged. With contacts the model's shapes meet one "
       "another;\n"
@@ -371,7 +376,7 @@ void bind_sim(nb::module_& m) {
         "How the last step kept force limits: rounds, residual (relative to the limit), converged, saturated. None: no "
         "limits yet.");
   c.def_prop_ro("rows", &AnyStepper::rows, nb::sig("def rows(self) -> dict | None"),
-                "Contacts and limits of the last step: status, method, rows, contacts, touching, limits, iterations, "
+                "Contacts and limits of the last step: status, rows, contacts, touching, limits, iterations, "
                 "residual [m/s],\n"
                 "penetration [m]. None without contacts and joint_limits.");
   c.def("loops", &AnyStepper::loops, "world"_a = 0, nb::sig("def loops(self, world: int = 0) -> dict | None"),
@@ -382,7 +387,7 @@ void bind_sim(nb::module_& m) {
   c.def_prop_ro("contacts", &AnyStepper::contacts, nb::sig("def contacts(self) -> list[dict]"),
                 "Contacts of the last step: links (a, b; -1 the world), position, normal from b to a, distance "
                 "(negative: penetration) and\n"
-                "the force on a, all in world axes [m, N].");
+                "the force on a, all in world axes [m, N]; friction: its coefficient, 0 without friction.");
   c.def("revive", &AnyStepper::revive, "world"_a, "Lets a frozen world go again, after its state was set anew.");
   c.def_prop_ro("data", &AnyStepper::data, nb::sig("def data(self) -> Data"), "The data that it advances.");
   c.def_prop_ro("dt", &AnyStepper::dt, "[s].");

@@ -39,11 +39,19 @@ std::unique_ptr<ClipBinding> load_clip(const std::filesystem::path& path, const 
   return std::make_unique<ClipBinding>(bind(model, clip, mapping ? *mapping : choose_clip_mapping(model, clip)));
 }
 
-nb::object sample(const ClipBinding& clip, double t) {
-  AlignedVector<double> qpos(clip.nq()), qvel(clip.nv());
-  clip.sample(t, qpos, qvel);
-  return nb::make_tuple(own_array(std::move(qpos), {std::size_t(clip.nq())}),
-                        own_array(std::move(qvel), {std::size_t(clip.nv())}));
+nb::object sample(const ClipBinding& clip, handle t) {
+  const std::size_t nq = clip.nq(), nv = clip.nv();
+  const bool many = PyObject_CheckBuffer(t.ptr()) && shape_of("t", t).size() == 1;
+  const std::size_t n = many ? shape_of("t", t)[0] : 1;
+  const std::vector<double> times = many ? numbers("t", t, {n}) : std::vector<double>{nb::cast<double>(t)};
+  AlignedVector<double> qpos(n * nq), qvel(n * nv);
+  {
+    const nb::gil_scoped_release release;
+    for (std::size_t i = 0; i < n; ++i)
+      clip.sample(times[i], std::span(qpos).subspan(i * nq, nq), std::span(qvel).subspan(i * nv, nv));
+  }
+  return nb::make_tuple(own_array(std::move(qpos), many ? Shape{n, nq} : Shape{nq}),
+                        own_array(std::move(qvel), many ? Shape{n, nv} : Shape{nv}));
 }
 
 }  // namespace
@@ -61,8 +69,9 @@ void bind_view(nb::module_& m) {
       "load", &load_clip, "path"_a, "model"_a, "mapping"_a = nb::none(),
       "A clip of DeepMimic, BVH or the project's own kind; the mapping is chosen by the clip's kind if none is "
       "named. Raises\nInputError.");
-  c.def("sample", &sample, "t"_a, nb::sig("def sample(self, t: float) -> tuple[numpy.ndarray, numpy.ndarray]"),
-        "(qpos [nq], qvel [nv]) at time t [s], any finite value.");
+  c.def("sample", &sample, "t"_a,
+        nb::sig("def sample(self, t: float | numpy.ndarray) -> tuple[numpy.ndarray, numpy.ndarray]"),
+        "(qpos [nq], qvel [nv]) at time t [s], any finite value; of an array t [n], qpos [n][nq] and qvel [n][nv].");
   c.def_prop_ro("name", &ClipBinding::clip_name, "Name of the clip.");
   c.def_prop_ro("duration", &ClipBinding::duration, "[s].");
   c.def_prop_ro("loop", &ClipBinding::loop, "Whether it repeats.");

@@ -167,16 +167,18 @@ $('reset').addEventListener('click', again);
 $('seek').addEventListener('input', () => { source.pause(); source.seek?.(Number($('seek').value)); });
 $('speed').addEventListener('change', () => source.setSpeed(Number($('speed').value)));
 $('menu').addEventListener('click', () => setPanel($('panel').hidden));
-$('shows').replaceChildren(...kOverlays.map(([key, label, on]) => checkbox(label, on, (value) => {
+const boxes = Object.fromEntries(kOverlays.map(([key, label, on]) => [key, checkbox(label, on, (value) => {
   stage.show[key] = value;
   stage.dirty = true;
-})), checkbox('dark', wanted === 'dark', otherTheme));
+})]));
+boxes.dark = checkbox('dark', wanted === 'dark', otherTheme);
+$('shows').replaceChildren(...Object.values(boxes));
 stage.onPush = (body, world, point, target) => source.push?.(body, world, point, target);
 stage.onRelease = () => source.release?.();
 const keys = {
   ' ': toggle, ArrowLeft: () => source.step(-1), ArrowRight: () => source.step(1), r: again, '-': () => faster(-1),
-  '+': () => faster(1), '=': () => faster(1), t: otherTheme, m: () => setPanel($('panel').hidden),
-  f: () => { stage.show.follow = !stage.show.follow; },
+  '+': () => faster(1), '=': () => faster(1), t: () => boxes.dark.click(), m: () => setPanel($('panel').hidden),
+  f: () => boxes.follow.click(),
   a: () => stage.turn(-0.1, 0, 1), d: () => stage.turn(0.1, 0, 1), w: () => stage.turn(0, 0, 0.9),
   s: () => stage.turn(0, 0, 1.1), q: () => stage.turn(0, -0.07, 1), e: () => stage.turn(0, 0.07, 1),
 };
@@ -196,20 +198,20 @@ function draw(now) {
   const begin = performance.now();
   source.tick(Math.min((now - last) / 1000, 0.25));
   last = now;
-  stage.draw();
+  const fresh = stage.draw();
   if (plotsStale) {
     plotsStale = false;
     for (const p of plots.values()) p.draw(source.times, stage.frame?.time ?? 0, !source.live);
   }
-  busy += performance.now() - begin, ++drawn;
+  if (fresh) busy += performance.now() - begin, ++drawn;
 }
 /// For tests, and for programs that take pictures.
 window.tarsus = {
   source, stage,
   get frames() { return shown; },
-  /// Draws and [ms] spent in the page since it was opened.
+  /// Pictures drawn since the page was opened, and what the page itself spent on them [ms].
   get cost() { return { drawn, busy }; },
-  get ready() { return shown > 0 && drawn > 1; },
+  get ready() { return shown > 0 && drawn > 0; },
   seek(t) { source.pause(); source.seek(t); stage.draw(); },
 };
 source.open(handlers);

@@ -13,15 +13,16 @@ function meshGeometry(mesh) {
 }
 
 /// [key, scale, function that makes the geometry] of a shape. Few keys, many instances.
-function geometryOf(shape, meshes, fine) {
-  const [x, y, z] = shape.size, n = fine ? 32 : 12;
+/// n: segments of a circle.
+function geometryOf(shape, meshes, n) {
+  const [x, y, z] = shape.size;
   switch (shape.type) {
     case 'box': return ['box', [x, y, z], () => new THREE.BoxGeometry(2, 2, 2)];
     case 'sphere': return ['sphere', [x, x, x], () => new THREE.SphereGeometry(1, n, n / 2)];
     case 'ellipsoid': return ['sphere', [x, y, z], () => new THREE.SphereGeometry(1, n, n / 2)];
     case 'cylinder': return ['cylinder', [x, x, y], () => along_z(new THREE.CylinderGeometry(1, 1, 2, n))];
     case 'capsule':
-      return [`capsule ${x} ${y}`, [1, 1, 1], () => along_z(new THREE.CapsuleGeometry(x, 2 * y, fine ? 8 : 3, fine ? 20 : 8))];
+      return [`capsule ${x} ${y}`, [1, 1, 1], () => along_z(new THREE.CapsuleGeometry(x, 2 * y, n >> 2, Math.ceil(0.6 * n)))];
     case 'arrow': return ['arrow', [x, x, y], arrowGeometry];
     case 'mesh': return [`mesh ${shape.mesh}`, [1, 1, 1], () => meshGeometry(meshes[shape.mesh])];
   }
@@ -71,9 +72,9 @@ export class ShapeSet extends THREE.Group {
   constructor(shapes, meshes, nbody, worlds, { ghost = false, shadows = true, onTop = false } = {}) {
     super();
     this.nbody = nbody, this.worlds = worlds;
-    const batches = new Map(), fine = shapes.length * worlds < 1500;
+    const batches = new Map(), count = shapes.length * worlds, segments = count < 1500 ? 32 : count < 9000 ? 12 : 8;
     for (const shape of shapes) {
-      const found = geometryOf(shape, meshes, fine);
+      const found = geometryOf(shape, meshes, segments);
       if (!found) continue;
       const [key, scale, make] = found, see_through = !ghost && shape.rgba[3] < 1;
       if (shape.rgba[3] === 0) continue;
@@ -129,29 +130,40 @@ export class ShapeSet extends THREE.Group {
   }
 }
 
-/// As many arrows or balls as there happen to be: contacts, forces.
+/// Each from the origin along z, of height and radius 1 (a ball: about the origin).
+const kMarks = {
+  ball: () => new THREE.SphereGeometry(1, 10, 6),
+  arrow: arrowGeometry,
+  rod: () => along_z(new THREE.CylinderGeometry(1, 1, 1, 8)).translate(0, 0, 0.5),
+  cone: () => new THREE.ConeGeometry(1, 1, 24, 1, true).translate(0, -0.5, 0).rotateX(-Math.PI / 2),  // tip at the origin
+};
+
+/// As many balls, arrows, rods or cones as there happen to be: contacts, forces, bonds, friction. All but rods lie over
+/// the scene.
 export class Marks extends THREE.Group {
-  constructor(colour, arrow) {
+  constructor(colour, kind, opacity = 0.9) {
     super();
-    this.arrow = arrow;
-    this.material = new THREE.MeshBasicMaterial({ color: colour, depthTest: false, transparent: true, opacity: 0.9 });
+    this.kind = kind;
+    this.material = kind === 'rod' ? new THREE.MeshStandardMaterial({ color: colour, roughness: 0.6 })
+      : new THREE.MeshBasicMaterial({ color: colour, depthTest: false, transparent: true, opacity,
+        side: kind === 'cone' ? THREE.DoubleSide : THREE.FrontSide });
     this.reserve(64);
   }
   reserve(n) {
-    if (this.mesh) { this.remove(this.mesh); this.mesh.dispose(); }
-    this.mesh = new THREE.InstancedMesh(this.arrow ? arrowGeometry() : new THREE.SphereGeometry(1, 10, 6), this.material, n);
-    this.mesh.frustumCulled = false, this.mesh.renderOrder = 3;
+    if (this.mesh) { this.remove(this.mesh); this.mesh.geometry.dispose(); this.mesh.dispose(); }
+    this.mesh = new THREE.InstancedMesh(kMarks[this.kind](), this.material, n);
+    this.mesh.frustumCulled = false, this.mesh.renderOrder = this.kind === 'rod' ? 0 : 3;
     this.add(this.mesh);
   }
-  /// items: [[origin, vector]], radius [m]; arrows shorter than their radius are left out.
-  show(items, radius) {
+  /// items: [origin, vector (along it, of its length; none for balls), radius [m]]. Vectors of no length are left out.
+  show(items) {
     if (items.length > this.mesh.instanceMatrix.count) this.reserve(2 * items.length);
     const m = new THREE.Matrix4(), q = new THREE.Quaternion(), z = new THREE.Vector3(0, 0, 1), s = new THREE.Vector3();
     let count = 0;
-    for (const [origin, vector] of items) {
-      const length = this.arrow ? vector.length() : radius;
-      if (length < radius / 2) continue;
-      if (this.arrow) q.setFromUnitVectors(z, vector.clone().divideScalar(length));
+    for (const [origin, vector, radius] of items) {
+      const length = vector ? vector.length() : radius;
+      if (!(length > 0)) continue;
+      if (vector) q.setFromUnitVectors(z, vector.clone().divideScalar(length));
       this.mesh.setMatrixAt(count++, m.compose(origin, q, s.set(radius, radius, length)));
     }
     this.mesh.count = count;

@@ -35,7 +35,7 @@ export class Recording {
   show(index) {
     this.index = Math.min(Math.max(index, 0), this.times.length - 1);
     const i = this.index, row = (all) => all.subarray(i * this.stride, (i + 1) * this.stride);
-    const c = this.contactStart.length ? this.contactData.subarray(6 * this.contactStart[i], 6 * this.contactStart[i + 1])
+    const c = this.contactStart.length ? this.contactData.subarray(10 * this.contactStart[i], 10 * this.contactStart[i + 1])
       : this.contactData;
     this.handlers.frame({ time: this.times[i], poses: row(this.poses), ghost: this.ghost.length ? row(this.ghost) : null,
       contacts: c, index: i });

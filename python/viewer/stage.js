@@ -9,7 +9,8 @@ const kThemes = {
 };
 /// What can be shown besides the shapes: key, label, on at first.
 export const kOverlays = [
-  ['ghost', 'reference (ghost)', true], ['contacts', 'contact forces', true], ['axes', 'joint axes', false],
+  ['ghost', 'reference (ghost)', true], ['contacts', 'contact forces', true],
+  ['cones', 'friction cones', false], ['axes', 'joint axes', false],
   ['com', 'centres of mass', false], ['inertia', 'inertia ellipsoids', false], ['loops', 'loops', true],
   ['bonds', 'bonds', true], ['hiddenShapes', 'collision shapes', false], ['shadows', 'shadows', true],
   ['follow', 'follow the model', true],
@@ -26,15 +27,16 @@ export class Stage {
     this.camera.up.set(0, 0, 1);
     this.orbit = new OrbitControls(this.camera, canvas);
     this.orbit.enableDamping = false;
+    this.orbit.addEventListener('change', () => { this.stale = true; });
     this.sky = new THREE.HemisphereLight(0xffffff, 0x8a8f96, 1.5);
     this.sun = new THREE.DirectionalLight(0xffffff, 2.2);
     this.sun.castShadow = true;
     this.sun.shadow.mapSize.set(2048, 2048);
     this.sun.shadow.normalBias = 0.02;
     this.world.add(this.sky, this.sun, this.sun.target);
-    this.contactPoints = new Marks(0xffd23c, false), this.contactForces = new Marks(0xe8452c, true);
-    this.pull = new Marks(0x35c46a, true);
-    this.world.add(this.contactPoints, this.contactForces, this.pull);
+    this.contactPoints = new Marks(0xffd23c, 'ball'), this.contactForces = new Marks(0xe8452c, 'arrow');
+    this.frictionCones = new Marks(0x2f9e8f, 'cone', 0.35), this.pull = new Marks(0x35c46a, 'arrow');
+    this.world.add(this.frictionCones, this.contactPoints, this.contactForces, this.pull);
     this.show = Object.fromEntries(kOverlays.map(([key, , on]) => [key, on]));
     this.centre = new THREE.Vector3();
     canvas.addEventListener('pointerdown', (e) => this.grab(e));
@@ -44,6 +46,7 @@ export class Stage {
 
   setTheme(name) {
     const theme = kThemes[name];
+    this.stale = true;
     this.theme = theme;
     const sky = document.createElement('canvas');
     sky.width = 2, sky.height = 256;
@@ -131,12 +134,9 @@ export class Stage {
     this.ground.receiveShadow = true;
     this.world.add(this.ground);
   }
-  addBonds(bonds) {
-    this.pairs = bonds;
-    const geometry = new THREE.BufferGeometry();
-    geometry.setAttribute('position', new THREE.BufferAttribute(new Float32Array(6 * bonds.length), 3));
-    this.bonds = new THREE.LineSegments(geometry, new THREE.LineBasicMaterial({ color: 0x5b6b7c }));
-    this.bonds.frustumCulled = false;
+  addBonds(pairs) {
+    this.pairs = pairs;
+    this.bonds = new Marks(0x8a97a6, 'rod');
     this.world.add(this.bonds);
   }
 
@@ -151,36 +151,42 @@ export class Stage {
   }
   apply() {
     const { show, frame } = this;
-    this.dirty = false;
+    this.dirty = false, this.stale = true;
     this.looks.visible = true;
     for (const key of ['hiddenShapes', 'axes', 'com', 'inertia', 'loops']) this[key].visible = show[key];
     this.ghost.visible = show.ghost && !!frame.ghost;
     for (const set of this.sets) set.move(set === this.ghost ? this.ghostFrames : this.all);
-    this.showContacts(show.contacts ? frame.contacts : []);
+    this.showContacts(frame.contacts);
     if (this.bonds) {
       this.bonds.visible = show.bonds;
-      const p = this.bonds.geometry.attributes.position;
-      this.pairs.forEach(([a, b], k) => {
-        for (let c = 0; c < 3; ++c) p.array[6 * k + c] = frame.poses[7 * a + c], p.array[6 * k + 3 + c] = frame.poses[7 * b + c];
-      });
-      p.needsUpdate = true;
+      const at = (body) => new THREE.Vector3(...frame.poses.subarray(7 * body, 7 * body + 3));
+      this.bonds.show(this.pairs.map(([a, b]) => [at(a), at(b).sub(at(a)), 0.05 * (this.scene.extent ?? 1)]));
     }
     this.sun.castShadow = show.shadows;
   }
+  /// numbers: position, force, normal and coefficient of friction of each.
   showContacts(numbers) {
-    const points = [], forces = [];
+    const points = [], forces = [], cones = [], radius = 0.01 * this.size;
     // Arrows of 1/4 of the scene's size stand for the weight of everything.
     const weight = Math.max(this.massive().reduce((sum, b) => sum + b.mass, 0) * 9.81, 1e-9);
-    for (let i = 0; i + 5 < numbers.length; i += 6) {
-      const at = new THREE.Vector3(...numbers.subarray(i, i + 3));
-      points.push([at]), forces.push([at, new THREE.Vector3(...numbers.subarray(i + 3, i + 6)).multiplyScalar(this.size / 4 / weight)]);
+    for (let i = 0; i + 9 < numbers.length; i += 10) {
+      const vector = (k) => new THREE.Vector3(...numbers.subarray(i + k, i + k + 3));
+      const at = vector(0), force = vector(3).multiplyScalar(this.size / 4 / weight), friction = numbers[i + 9];
+      if (this.show.contacts) {
+        points.push([at, null, 0.006 * this.size * Math.min(1, Math.sqrt(200 / numbers.length))]);
+        if (force.length() > radius / 2) forces.push([at, force, radius]);
+      }
+      if (this.show.cones && friction > 0) {
+        const height = 0.08 * this.size / Math.hypot(1, friction);  // the same slant height for all
+        cones.push([at, vector(6).multiplyScalar(height), height * friction]);
+      }
     }
-    this.contactPoints.show(points, 0.006 * this.size), this.contactForces.show(forces, 0.01 * this.size);
+    this.contactPoints.show(points), this.contactForces.show(forces), this.frictionCones.show(cones);
   }
   showPull() {
-    if (!this.held) return this.pull.show([], 1);
+    if (!this.held) return this.pull.show([]);
     const from = this.attached(), to = this.held.target;
-    this.pull.show([[from, to.clone().sub(from)]], 0.008 * this.size);
+    this.pull.show([[from, to.clone().sub(from), 0.008 * this.size]]);
   }
 
   /// Centre of what moves (of the first world), mass by mass.
@@ -210,15 +216,27 @@ export class Stage {
     const sphere = box.getBoundingSphere(new THREE.Sphere());
     this.size = Math.max(sphere.radius * 2, 1e-6);
     this.centre.copy(this.middle());
-    const [x, y, z] = this.scene.view ?? [1, -1.7, 0.55];
     this.fit();
-    const narrow = Math.max(1, 1.2 / this.camera.aspect);  // upright screens: farther away
+    const direction = new THREE.Vector3(1, -1.7, 0.55).normalize();
     this.orbit.target.copy(sphere.center);
-    this.camera.position.copy(sphere.center).addScaledVector(new THREE.Vector3(x, y, z).normalize(), 3.2 * narrow * sphere.radius * (this.scene.distance ?? 1));
+    this.camera.position.copy(sphere.center).addScaledVector(direction, this.distance(box, direction));
     this.camera.near = this.size / 200, this.camera.far = this.size * 60 + 100;
     this.camera.updateProjectionMatrix();
     this.orbit.update();
     this.aim();
+  }
+  /// From which the camera sees all of a box, with room around it.
+  distance(box, direction) {
+    const right = new THREE.Vector3().crossVectors(this.camera.up, direction).normalize();
+    const up = new THREE.Vector3().crossVectors(direction, right), centre = box.getCenter(new THREE.Vector3());
+    const slope = Math.tan(this.camera.fov * Math.PI / 360), corner = new THREE.Vector3();
+    let out = 0.8 * this.size;
+    for (let i = 0; i < 8; ++i) {
+      corner.set(...['x', 'y', 'z'].map((c, k) => ((i >> k) & 1 ? box.max : box.min)[c])).sub(centre);
+      const half = Math.max(Math.abs(corner.dot(right)) / this.camera.aspect, Math.abs(corner.dot(up)));
+      out = Math.max(out, corner.dot(direction) + half / slope);
+    }
+    return 1.25 * out;
   }
   aim() {
     if (this.ground) {  // goes along, by whole pairs of squares
@@ -256,15 +274,19 @@ export class Stage {
     const { clientWidth: width, clientHeight: height } = this.canvas;
     const ratio = Math.min(devicePixelRatio || 1, 2);
     if (this.width === width && this.height === height && this.ratio === ratio) return;
-    this.width = width, this.height = height, this.ratio = ratio;
+    this.width = width, this.height = height, this.ratio = ratio, this.stale = true;
     this.renderer.setPixelRatio(ratio), this.renderer.setSize(width, height, false);
     this.camera.aspect = width / Math.max(height, 1), this.camera.updateProjectionMatrix();
   }
+  /// Whether there was anything new to draw.
   draw() {
     this.fit();
     if (this.frame && this.dirty) this.apply();
+    if (!this.stale) return false;
+    this.stale = false;
     this.showPull();
     this.renderer.render(this.world, this.camera);
+    return true;
   }
 
   // -- pushing --
@@ -291,7 +313,7 @@ export class Stage {
   inBody(owner, point) { return point.clone().applyMatrix4(this.frameOf(owner).invert()); }
   attached() { return this.held.point.clone().applyMatrix4(this.frameOf(this.held)); }
   hold(body, world, point, target) {
-    this.held = { body, world, point, target };
+    this.held = { body, world, point, target }, this.stale = true;
     this.onPush?.(body, world, point.toArray(), target.toArray());
   }
   grab(event) {
@@ -310,7 +332,7 @@ export class Stage {
   }
   letGo() {
     if (!this.held) return;
-    this.held = this.plane = null;
+    this.held = this.plane = null, this.stale = true;
     this.orbit.enabled = true;
     this.onRelease?.();
   }

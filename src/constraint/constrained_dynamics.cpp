@@ -16,7 +16,6 @@ const char* name(KktStatus status) {
   switch (status) {
     case KktStatus::solved: return "solved";
     case KktStatus::redundant: return "redundant";
-    case KktStatus::unsettled: return "unsettled";
     case KktStatus::inconsistent: return "inconsistent";
     case KktStatus::not_finite: return "not_finite";
   }
@@ -439,55 +438,31 @@ void ConstrainedDynamics<R>::row_rates(const R* v, R* rate) {
 }
 
 template <class R>
-void ConstrainedDynamics<R>::begin_rounds() {
-  if (width_ != 1)
+void ConstrainedDynamics<R>::evaluate(BasicData<R>& data, double dt, In<R> qpos, In<R> qvel, double drift_time) {
+  if (width_ != 1) {
     throw ValueError("data", std::to_string(width_) + " lanes",
-                     "one world: force limits with equality constraints are not in lanes yet");
-  std::fill(x2_.begin(), x2_.end(), R(0));
+                     "one world: equality constraints beside contacts, limits or force limits are not in lanes yet");
+  }
+  constraint_table<R>(1).prepare(model_.view<R>(), elsewhere_.state(0), qpos.data(), qvel.data(), zero_.data(),
+                                 data.joint_inertia.data());
+  equalities_.evaluate<R>(elsewhere_, 0, qpos, qvel, rows_, phi_, rate_, bias_);
+  set_targets(equalities_, 1, dt, drift_time, phi_.data(), rate_.data(), bias_.data(), rhs_.data(), sigma_.data());
+  demand_.resize(rows());
+  for (int r = 0; r < rows(); ++r) demand_[r] = -rhs_[r];
   forget(0);
-  corrections_ = 0;
 }
 
 template <class R>
-bool ConstrainedDynamics<R>::correct(BasicData<R>& data, double dt, In<R> qpos, In<R> qvel, In<R> qacc, Out<R> force,
-                                     double drift_time) {
-  const ModelView<R> view = model_.view<R>();
-  const std::size_t m = rows();
-  constraint_table<R>(1).prepare(view, elsewhere_.state(0), qpos.data(), qvel.data(), zero_.data(),
-                                 data.joint_inertia.data());
-  equalities_.evaluate<R>(elsewhere_, 0, qpos, qvel, rows_, phi_, rate_, bias_);
-  kernel_table<R>(1).kinematics(view, elsewhere_.state(0), qpos.data(), qacc.data());
-  set_targets(equalities_, 1, dt, drift_time, phi_.data(), rate_.data(), bias_.data(), rhs_.data(), sigma_.data());
-  row_rates(qacc.data(), push_.data());  // J q̈
-  for (std::size_t r = 0; r < m; ++r) rhs_[r] += push_[r];
-  R worst = 0, scale = 1;
-  for (std::size_t r = 0; r < m; ++r) {
-    scale = std::max(scale, std::abs(rhs_[r]));
-    rhs_[r] -= sigma_[r] * x2_[r];  // J q̈ - Σ x₂ - y₂
-    worst = std::max(worst, std::abs(rhs_[r]));
+void ConstrainedDynamics<R>::record(std::span<const double> impulse, double h, double missed) {
+  bool finite = std::isfinite(missed);
+  for (std::size_t r = 0; r < impulse.size(); ++r) {
+    x2_[r] = R(-impulse[r] / h);
+    finite = finite && std::isfinite(impulse[r]);
   }
-  for (const R a : qacc) scale = std::max(scale, std::abs(a));
-  missed_ = worst / scale;
-  const bool held = missed_ <= (sizeof(R) == 8 ? R(1e-10) : R(1e-4));
-  if (!held) {
-    rows_.sweep(model_, data);
-    rows_.gram(A_.data(), rows_.leading_dimension());
-    factor_rows(0);
-    multipliers(0, false, push_.data());
-    // Shorter where drives go on changing between their pieces: whole steps would alternate for ever.
-    const R share = R(1) / R(1 + corrections_++ / 10);
-    for (std::size_t r = 0; r < m; ++r) x2_[r] += share * push_[r];
-  }
-  for (int b = 0; b < rows_.blocks(); ++b) {
-    const auto block = rows_.block(b);
-    gram_.resize(std::max(gram_.size(), block.dofs.size() * block.stride));
-    rows_.jacobian(model_, elsewhere_, b, gram_.data());
-    for (std::size_t k = 0; k < block.dofs.size(); ++k) {
-      for (int r = 0; r < block.nrow; ++r)
-        force[block.dofs[k]] -= gram_[k * block.stride + r] * x2_[block.first_row + r];
-    }
-  }
-  return held;
+  if (!finite)
+    status_[0] = KktStatus::not_finite;
+  else if (missed > (sizeof(R) == 8 ? 1e-6 : 1e-4))  // [m/s | rad/s]
+    status_[0] = KktStatus::inconsistent;
 }
 
 /// The multipliers of one world whose rows depend on one another.

@@ -1,7 +1,7 @@
 // A contact's rows as forces in a block of DelassusRows.
 #pragma once
 
-#include "tarsus/constraint/tree_newton.hpp"
+#include "tarsus/constraint/tree_operator.hpp"
 
 namespace tarsus {
 
@@ -16,7 +16,7 @@ void write_wrench(const Vec3d& moment, const Vec3d& force, const typename Delass
 
 /// Rows `row`, row + 1, … of the block: along the contact's axes at its point, from the fourth on moments about them.
 template <class R>
-void write_contact(const TreeContact& contact, const typename DelassusRows<R>::Block& block, int row) {
+void write_contact(const ContactRows& contact, const typename DelassusRows<R>::Block& block, int row) {
   const auto put = [&](int offset, const Vec3d& arm, double sign) {
     for (int k = 0; k < contact.nrow; ++k) {
       const Vec3d d = contact.axis[k % 3] * sign, moment = k < 3 ? cross(arm, d) : d;

@@ -6,6 +6,7 @@
 
 #include "constraint/widen.hpp"
 #include "tarsus/base/number_text.hpp"
+#include "tarsus/math/elementary.hpp"
 
 namespace tarsus {
 
@@ -38,7 +39,7 @@ std::pair<Vec3d, double> sphere_around(const Shape& s) {
     case ShapeType::plane: return {{0, 0, 0}, kInfinity};
     case ShapeType::sphere: return {{0, 0, 0}, s.size.x};
     case ShapeType::capsule: return {{0, 0, 0}, s.size.x + s.size.y};
-    case ShapeType::cylinder: return {{0, 0, 0}, std::hypot(s.size.x, s.size.y)};
+    case ShapeType::cylinder: return {{0, 0, 0}, elementary::hypot(s.size.x, s.size.y)};
     case ShapeType::ellipsoid: return {{0, 0, 0}, std::max({s.size.x, s.size.y, s.size.z})};
     case ShapeType::box: return {{0, 0, 0}, norm(s.size)};
     default: break;

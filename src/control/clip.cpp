@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tarsus/math/elementary.hpp"
+
 namespace tarsus {
 
 const char* name(ChannelKind kind) {
@@ -47,7 +49,7 @@ void clean_rotation(MotionClip& clip, const ClipChannel& channel, const Where& w
   double sign = 1;
   for (int i = 0; i < clip.frame_count(); ++i) {
     double* v = &clip.values[std::size_t(i) * clip.width + channel.column];
-    const double length = std::hypot(std::hypot(v[0], v[1]), std::hypot(v[2], v[3]));
+    const double length = elementary::hypot(elementary::hypot(v[0], v[1]), elementary::hypot(v[2], v[3]));
     const double off = std::abs(length - 1);
     if (!(off <= kMaxNormError)) {
       errors.push_back(

@@ -8,6 +8,7 @@
 #include "control/clip_numbers.hpp"
 #include "tarsus/control/clip.hpp"
 #include "tarsus/control/retarget.hpp"
+#include "tarsus/math/elementary.hpp"
 
 namespace tarsus {
 namespace {
@@ -20,7 +21,7 @@ bool is_rotational(ChannelKind kind) { return kind == ChannelKind::rotation || k
 /// Angle in (-pi, pi] of the part of q that turns about `axis` (unit).
 double twist(const Quatd& q, const Vec3d& axis) {
   const double s = dot(q.vec(), axis);
-  return std::remainder(2 * std::atan2(s, q.w), 2 * kPi);
+  return std::remainder(2 * elementary::atan2(s, q.w), 2 * kPi);
 }
 
 template <class List, class NameOf>

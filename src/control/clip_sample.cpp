@@ -6,6 +6,7 @@
 
 #include "control/clip_numbers.hpp"
 #include "tarsus/control/clip.hpp"
+#include "tarsus/math/elementary.hpp"
 
 namespace tarsus {
 namespace {
@@ -47,12 +48,12 @@ struct Repeated {
   Vec3d shift;
 
   Repeated(double heading, const Vec3d& shift_of_one, double count) {
-    c = std::cos(count * heading), s = std::sin(count * heading);
-    const double half = std::sin(0.5 * heading);
+    c = elementary::cos(count * heading), s = elementary::sin(count * heading);
+    const double half = elementary::sin(0.5 * heading);
     // sum of exp(i j heading) = exp(i (count-1) heading/2) sin(count heading/2) / sin(heading/2)
-    const double gain = std::abs(half) < 1e-12 ? count : std::sin(0.5 * count * heading) / half;
+    const double gain = std::abs(half) < 1e-12 ? count : elementary::sin(0.5 * count * heading) / half;
     const double middle = 0.5 * (count - 1) * heading;
-    const double re = gain * std::cos(middle), im = gain * std::sin(middle);
+    const double re = gain * elementary::cos(middle), im = gain * elementary::sin(middle);
     shift = {re * shift_of_one.x - im * shift_of_one.y, im * shift_of_one.x + re * shift_of_one.y, 0};
   }
   Vec3d turn(const Vec3d& v) const { return {c * v.x - s * v.y, s * v.x + c * v.y, v.z}; }

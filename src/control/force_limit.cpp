@@ -5,6 +5,7 @@
 
 #include "control/kernel_table.hpp"
 #include "tarsus/base/number_text.hpp"
+#include "tarsus/math/elementary.hpp"
 
 namespace tarsus {
 
@@ -112,7 +113,7 @@ LimitReport DriveLimiter<R>::report(int world) const {
       report.saturated += demand(v) > high_[v] || demand(v) < low_[v];
     if (joint.nv() == 1) continue;
     const int v = joint.qvel + linear;
-    report.saturated += std::hypot(demand(v), demand(v + 1), demand(v + 2)) > high_[v];
+    report.saturated += elementary::hypot(demand(v), demand(v + 1), demand(v + 2)) > high_[v];
   }
   return report;
 }

@@ -11,6 +11,7 @@
 #include "control/figure.hpp"
 #include "control/skeleton.hpp"
 #include "tarsus/dynamics/dynamics.hpp"
+#include "tarsus/math/elementary.hpp"
 
 namespace tarsus {
 
@@ -126,13 +127,13 @@ class Source {
   std::vector<Points> frames_;
 };
 
-double elevation(const Vec3d& d) { return std::atan2(d.z, std::hypot(d.x, d.y)); }
+double elevation(const Vec3d& d) { return elementary::atan2(d.z, elementary::hypot(d.x, d.y)); }
 
 /// `d` with its elevation changed by `by`.
 Vec3d tilted(const Vec3d& d, double by) {
-  const double flat = std::hypot(d.x, d.y), angle = std::clamp(elevation(d) + by, -1.5, 1.5);
+  const double flat = elementary::hypot(d.x, d.y), angle = std::clamp(elevation(d) + by, -1.5, 1.5);
   if (flat < 1e-9) return d;
-  return {d.x / flat * std::cos(angle), d.y / flat * std::cos(angle), std::sin(angle)};
+  return {d.x / flat * elementary::cos(angle), d.y / flat * elementary::cos(angle), elementary::sin(angle)};
 }
 
 struct Stance {
@@ -192,7 +193,7 @@ class Retargeter {
     const Points mine = places(), &theirs = source_.frame(0);
     const auto heading = [](const Points& p) {
       const Vec3d left = p.at("left_hip") - p.at("right_hip");
-      return std::atan2(left.y, left.x);
+      return elementary::atan2(left.y, left.x);
     };
     double* q = qpos.data() + model_.joints[0].qpos;
     const Quatd turn = axis_angle({0, 0, 1}, heading(theirs) - heading(mine));
@@ -412,7 +413,7 @@ class Retargeter {
     const Points at = places();
     for (std::size_t k = 0; k < used_.size(); ++k) {
       const Vec3d u = unit_or(mean_of(at, used_[k].to) - mean_of(at, used_[k].from), {0, 0, 1});
-      error_sum_[k] += std::acos(std::clamp(dot(u, wanted(used_[k], i)), -1.0, 1.0));
+      error_sum_[k] += elementary::acos(std::clamp(dot(u, wanted(used_[k], i)), -1.0, 1.0));
     }
   }
 
@@ -429,7 +430,7 @@ class Retargeter {
         double way = 0;
         for (int i = s.first; i <= s.last; ++i) {
           const Vec3d d = path[std::size_t(i)] - path[std::size_t(s.first)];
-          way = std::max(way, std::hypot(d.x, d.y));
+          way = std::max(way, elementary::hypot(d.x, d.y));
         }
         sum += way, ++out.stances;
         out.slide_max = std::max(out.slide_max, way);

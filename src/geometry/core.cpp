@@ -1,6 +1,7 @@
 #include "geometry/core.hpp"
 
 #include "tarsus/geometry/convex_hull.hpp"
+#include "tarsus/math/elementary.hpp"
 
 namespace tarsus::narrow {
 
@@ -79,7 +80,7 @@ void cylinder_feature(const Vec3d& s, const Vec3d& e, Feature& out) {
     out.id = side > 0 ? 2 : 1;
     return;
   }
-  const double across = std::hypot(e.x, e.y);
+  const double across = elementary::hypot(e.x, e.y);
   out.normal = {e.x / across, e.y / across, 0};
   out.add(out.normal * r - Vec3d{0, 0, half});
   out.add(out.normal * r + Vec3d{0, 0, half});

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "tarsus/base/error.hpp"
+#include "tarsus/math/elementary.hpp"
 #include "tarsus/math/rotation.hpp"
 
 namespace tarsus {
@@ -59,8 +60,9 @@ ShapeInertia ellipsoid(const Vec3d& s, bool shell) {
   const double volume = 4 * kPi * s.x * s.y * s.z / 3;
   if (!shell) return {volume, zero3<double>(), ellipsoid_moments(volume, s)};
   constexpr double kPower = 1.6075, kLayer = 1e-6;  // Thomsen's exponent; the layer's thickness along the axes
-  const double sum = std::pow(s.x * s.y, kPower) + std::pow(s.y * s.z, kPower) + std::pow(s.z * s.x, kPower);
-  const double area = 4 * kPi * std::pow(sum / 3, 1 / kPower);
+  const double sum =
+      elementary::pow(s.x * s.y, kPower) + elementary::pow(s.y * s.z, kPower) + elementary::pow(s.z * s.x, kPower);
+  const double area = 4 * kPi * elementary::pow(sum / 3, 1 / kPower);
   const Vec3d outer{s.x + kLayer, s.y + kLayer, s.z + kLayer};
   const double outer_volume = 4 * kPi * outer.x * outer.y * outer.z / 3;
   const double density = area / (outer_volume - volume);

@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "geometry/pairs.hpp"
+#include "tarsus/math/elementary.hpp"
 
 namespace tarsus::narrow {
 
@@ -82,7 +83,7 @@ void capsule_capsule(const Body& a, const Body& b, ContactList& out) {
 void cylinder_sphere(const Body& a, const Body& b, ContactList& out) {
   const Vec3d c = a.to_local(b.position());
   const double r = a.size().x, half = a.size().y, rb = b.size().x;
-  const double radial = std::hypot(c.x, c.y);
+  const double radial = elementary::hypot(c.x, c.y);
   const Vec3d outward = radial > 1e-150 ? Vec3d{c.x / radial, c.y / radial, 0} : Vec3d{1, 0, 0};
   const double cap = std::abs(c.z) - half, side = radial - r;
   const Vec3d up{0, 0, c.z < 0 ? -1.0 : 1.0};

@@ -10,6 +10,7 @@
 #include "tarsus/control/retarget.hpp"
 #include "tarsus/io/text_number.hpp"
 #include "tarsus/io/xml.hpp"
+#include "tarsus/math/elementary.hpp"
 
 namespace tarsus {
 namespace {
@@ -116,7 +117,7 @@ class MappingReader {
   }
 
   Vec3d unit(const JsonValue& at, const std::string& path, const std::vector<double>& v) {
-    const double length = std::hypot(v[0], v[1], v[2]);
+    const double length = elementary::hypot(v[0], v[1], v[2]);
     if (length > 0 && std::isfinite(length)) return Vec3d{v[0], v[1], v[2]} * (1 / length);
     sink_.add(Severity::error, document_.where(at, path), "an axis must have a length");
     return {0, 0, 1};
@@ -138,7 +139,7 @@ class MappingReader {
     std::vector<double> v;
     double degrees = 0;
     if (item.read("quaternion", v, 4)) {
-      const double length = std::hypot(std::hypot(v[0], v[1]), std::hypot(v[2], v[3]));
+      const double length = elementary::hypot(elementary::hypot(v[0], v[1]), elementary::hypot(v[2], v[3]));
       if (std::abs(length - 1) < 1e-3) {
         q = normalized(Quatd{v[0], v[1], v[2], v[3]});
       } else {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "tarsus/io/lammps_data.hpp"
+#include "tarsus/math/elementary.hpp"
 #include "tarsus/math/rotation.hpp"
 
 namespace tarsus {
@@ -60,7 +61,7 @@ void use_angles(LammpsData& data, const LammpsUse& use) {
       continue;
     }
     const double a = bond_length(i, j), b = bond_length(j, k);
-    data.system.constraints.add_distance(i, k, std::sqrt(a * a + b * b - 2 * a * b * std::cos(theta)));
+    data.system.constraints.add_distance(i, k, std::sqrt(a * a + b * b - 2 * a * b * elementary::cos(theta)));
   }
 }
 

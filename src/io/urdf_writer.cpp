@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "tarsus/math/elementary.hpp"
 #include "tarsus/math/rotation.hpp"
 #include "xml_writer.hpp"
 
@@ -14,9 +15,10 @@ namespace {
 /// Roll, pitch, yaw about fixed axes: R = Rz(yaw) Ry(pitch) Rx(roll). At pitch ±90° roll is taken as zero.
 Vec3d to_rpy(const Quatd& q) {
   const Mat3d r = rotation(normalized(q));
-  const double cosine = std::hypot(r.xx, r.yx);
-  if (cosine > 1e-12) return {std::atan2(r.zy, r.zz), std::atan2(-r.zx, cosine), std::atan2(r.yx, r.xx)};
-  return {0, std::atan2(-r.zx, cosine), std::atan2(-r.xy, r.yy)};
+  const double cosine = elementary::hypot(r.xx, r.yx);
+  if (cosine > 1e-12)
+    return {elementary::atan2(r.zy, r.zz), elementary::atan2(-r.zx, cosine), elementary::atan2(r.yx, r.xx)};
+  return {0, elementary::atan2(-r.zx, cosine), elementary::atan2(-r.xy, r.yy)};
 }
 
 void write_origin(const XmlWriter& parent, const Vec3d& position, const Quatd& orientation) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tarsus/math/elementary.hpp"
+
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
@@ -22,8 +24,8 @@ Quatd quaternion(const Mat3d& r) {
 }
 
 Quatd axis_angle(const Vec3d& axis, double angle) {
-  const double s = std::sin(0.5 * angle) / norm(axis);
-  return {std::cos(0.5 * angle), axis.x * s, axis.y * s, axis.z * s};
+  const double s = elementary::sin(0.5 * angle) / norm(axis);
+  return {elementary::cos(0.5 * angle), axis.x * s, axis.y * s, axis.z * s};
 }
 
 Quatd between(const Vec3d& from, const Vec3d& to) {
@@ -42,15 +44,15 @@ Quatd between(const Vec3d& from, const Vec3d& to) {
 Quatd exp_map(const Vec3d& v) {
   const double angle = norm(v);
   // sin(a/2)/a = 1/2 - a²/48 + … below the point where the next term is under rounding
-  const double s = angle > 1e-4 ? std::sin(0.5 * angle) / angle : 0.5 - angle * angle / 48;
-  return {std::cos(0.5 * angle), v.x * s, v.y * s, v.z * s};
+  const double s = angle > 1e-4 ? elementary::sin(0.5 * angle) / angle : 0.5 - angle * angle / 48;
+  return {elementary::cos(0.5 * angle), v.x * s, v.y * s, v.z * s};
 }
 
 Vec3d log_map(const Quatd& q) {
   const double sign = q.w < 0 ? -1 : 1;
   const Vec3d v = q.vec() * sign;
   const double s = norm(v), w = q.w * sign;
-  const double factor = s > 1e-8 ? 2 * std::atan2(s, w) / s : 2 / w;
+  const double factor = s > 1e-8 ? 2 * elementary::atan2(s, w) / s : 2 / w;
   return v * factor;
 }
 
@@ -66,8 +68,8 @@ Eigen3 eigen(const Sym3d& s) {
       for (int q = p + 1; q < 3; ++q) {
         if (a[p][q] == 0) continue;
         const double theta = (a[q][q] - a[p][p]) / (2 * a[p][q]);
-        const double t = (theta < 0 ? -1 : 1) / (std::abs(theta) + std::hypot(theta, 1.0));
-        const double c = 1 / std::hypot(t, 1.0), sn = t * c;
+        const double t = (theta < 0 ? -1 : 1) / (std::abs(theta) + elementary::hypot(theta, 1.0));
+        const double c = 1 / elementary::hypot(t, 1.0), sn = t * c;
         for (int k = 0; k < 3; ++k) {
           const double akp = a[k][p], akq = a[k][q];
           a[k][p] = c * akp - sn * akq, a[k][q] = sn * akp + c * akq;

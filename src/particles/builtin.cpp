@@ -11,6 +11,7 @@
 #include <random>
 
 #include "tarsus/base/error.hpp"
+#include "tarsus/math/elementary.hpp"
 #include "tarsus/math/rotation.hpp"
 #include "tarsus/particles/verlet.hpp"
 
@@ -25,7 +26,7 @@ class Random {
     // Shoemake's uniform quaternion.
     const double u = uniform(), a = 2 * kPi * uniform(), b = 2 * kPi * uniform();
     const double p = std::sqrt(1 - u), q = std::sqrt(u);
-    return {p * std::sin(a), p * std::cos(a), q * std::sin(b), q * std::cos(b)};
+    return {p * elementary::sin(a), p * elementary::cos(a), q * elementary::sin(b), q * elementary::cos(b)};
   }
 
  private:
@@ -52,7 +53,7 @@ int sizes(std::string_view text, const std::string& name, int least, int most) {
 }
 
 int cube_root(int count, const std::string& name) {
-  const int side = static_cast<int>(std::lround(std::cbrt(count)));
+  const int side = elementary::cube_root(count);
   if (side * side * side != count)
     throw ValueError("system " + name, fmt::format("{}", count), "a cube: 1, 8, 27, 64, 125, 216, …");
   return side;
@@ -61,7 +62,8 @@ int cube_root(int count, const std::string& name) {
 // O H H with the oxygen at the origin.
 std::array<Vec3d, 3> spce_shape() {
   const double half = 0.5 * 109.47 * kPi / 180;
-  return {Vec3d{0, 0, 0}, Vec3d{std::sin(half), 0, std::cos(half)}, Vec3d{-std::sin(half), 0, std::cos(half)}};
+  return {Vec3d{0, 0, 0}, Vec3d{elementary::sin(half), 0, elementary::cos(half)},
+          Vec3d{-elementary::sin(half), 0, elementary::cos(half)}};
 }
 
 void add_water(ParticleSystem& system, const std::array<Vec3d, 3>& site) {
@@ -139,8 +141,8 @@ ParticleSystem butanes(int count, const std::string& name, std::uint64_t seed) {
   const double spacing = 0.57, box = side * spacing, bend = 114 * kPi / 180, b = 0.154;
   std::array<Vec3d, 4> shape{};
   for (int a = 1; a < 4; ++a)
-    shape[a] =
-        shape[a - 1] + Vec3d{b * std::sin(bend / 2), a % 2 ? b * std::cos(bend / 2) : -b * std::cos(bend / 2), 0};
+    shape[a] = shape[a - 1] + Vec3d{b * elementary::sin(bend / 2),
+                                    a % 2 ? b * elementary::cos(bend / 2) : -b * elementary::cos(bend / 2), 0};
   const Vec3d middle = (shape[0] + shape[3]) * 0.5;
   for (int m = 0; m < count; ++m) {
     const Vec3d centre = Vec3d{m % side + 0.5, m / side % side + 0.5, m / (side * side) + 0.5} * spacing;
@@ -199,10 +201,10 @@ ParticleSystem ring(int beads, const std::string& name, std::uint64_t seed) {
   system.name = name;
   system.units = units_nm_ps();
   system.constraints = ConstraintSet(beads);
-  const double radius = 0.153 / (2 * std::sin(kPi / beads));
+  const double radius = 0.153 / (2 * elementary::sin(kPi / beads));
   for (int i = 0; i < beads; ++i) {
     const double angle = 2 * kPi * i / beads;
-    push(system, 14.027, Vec3d{radius * std::cos(angle), radius * std::sin(angle), 0}, "C");
+    push(system, 14.027, Vec3d{radius * elementary::cos(angle), radius * elementary::sin(angle), 0}, "C");
   }
   for (int i = 0; i < beads; ++i) system.constraints.add_distance(i, (i + 1) % beads, 0.153);
   set_temperature(system, 300, seed + 1);

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "tarsus/base/error.hpp"
+#include "tarsus/math/elementary.hpp"
 #include "tarsus/math/rotation.hpp"
 
 namespace tarsus {
@@ -47,7 +48,7 @@ double bond_angle(std::span<const double, 9> x, std::span<double> gradient) {
     put(gradient, 1, -(gi + gk));
     put(gradient, 2, gk);
   }
-  return std::atan2(sine, uw);
+  return elementary::atan2(sine, uw);
 }
 
 double torsion_angle(std::span<const double, 12> x, std::span<double> gradient) {
@@ -62,7 +63,7 @@ double torsion_angle(std::span<const double, 12> x, std::span<double> gradient) 
     put(gradient, 2, gi * p - gl * (1 + q));
     put(gradient, 3, gl);
   }
-  return std::atan2(l2 * dot(b1, n), dot(m, n));
+  return elementary::atan2(l2 * dot(b1, n), dot(m, n));
 }
 
 int ConstraintSet::add(Row row) {

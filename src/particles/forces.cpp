@@ -5,6 +5,7 @@
 
 #include "particles/pair_forces.hpp"
 #include "tarsus/base/error.hpp"
+#include "tarsus/math/elementary.hpp"
 
 namespace tarsus {
 
@@ -76,9 +77,10 @@ void Forces::Implementation::add_torsions(std::span<const double> x, std::span<d
     double packed[12], gradient[12];
     for (int a = 0; a < 4; ++a) std::copy_n(x.data() + 3 * particle[a], 3, packed + 3 * a);
     const double phi = torsion_angle(std::span<const double, 12>(packed), gradient);
-    energies.torsions +=
-        term.c1 * (1 + std::cos(phi)) + term.c2 * (1 - std::cos(2 * phi)) + term.c3 * (1 + std::cos(3 * phi));
-    const double slope = -term.c1 * std::sin(phi) + 2 * term.c2 * std::sin(2 * phi) - 3 * term.c3 * std::sin(3 * phi);
+    const double c = elementary::cos(phi), s = elementary::sin(phi);
+    const double c2 = c * c - s * s, s2 = 2 * s * c, c3 = c2 * c - s2 * s, s3 = s2 * c + c2 * s;  // of 2 phi, 3 phi
+    energies.torsions += term.c1 * (1 + c) + term.c2 * (1 - c2) + term.c3 * (1 + c3);
+    const double slope = -term.c1 * s + 2 * term.c2 * s2 - 3 * term.c3 * s3;
     add_internal(particle, x, gradient, slope, force, energies);
   }
 }

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "tarsus/base/error.hpp"
+#include "tarsus/math/elementary.hpp"
 
 namespace tarsus {
 namespace {
@@ -19,10 +20,10 @@ struct Switch {
   double a, b, k;
 };
 Switch switch_constants(int p, double from, double to) {
-  const double width = to - from, power = std::pow(to, p + 2);
+  const double width = to - from, power = elementary::pow(to, p + 2);
   const double a = -p * ((p + 4) * to - (p + 1) * from) / (power * width * width);
   const double b = p * ((p + 3) * to - (p + 1) * from) / (power * width * width * width);
-  return {a, b, std::pow(to, -p) - a / 3 * std::pow(width, 3) - b / 4 * std::pow(width, 4)};
+  return {a, b, elementary::pow(to, -p) - a / 3 * elementary::pow(width, 3) - b / 4 * elementary::pow(width, 4)};
 }
 
 }  // namespace
@@ -71,8 +72,8 @@ void PairForces::make_classes(const ForceField& field) {
       if (type_a >= 0 && type_b >= 0) epsilon = lj.epsilon[type_a * lj.types + type_b];
       if (epsilon != 0) {
         law.lennard_jones = true;
-        const double s6 = std::pow(lj.sigma[type_a * lj.types + type_b] / unit_, 6),
-                     rc6 = std::pow(unit_ / lj.cutoff, 6);
+        const double s6 = elementary::pow(lj.sigma[type_a * lj.types + type_b] / unit_, 6),
+                     rc6 = elementary::pow(unit_ / lj.cutoff, 6);
         law.c6 = 4 * epsilon * s6, law.c12 = law.c6 * s6;
         if (lj.mode == LennardJones::Cutoff::shifted) law.shift = law.c12 * rc6 * rc6 - law.c6 * rc6;
       }
@@ -161,7 +162,7 @@ void PairForces::sort_into_cells() {
     size[c] = std::max(high - low[c], 1e-9);
   }
   // No more cells than particles: thin gas in a huge open space must not cost memory.
-  const int most = std::max(1, static_cast<int>(std::cbrt(static_cast<double>(n_))));
+  const int most = std::max(1, elementary::cube_root(n_));
   for (int c = 0; c < 3; ++c) {
     const double fit = std::floor(size[c] / list_radius_);
     cells_[c] = !(fit >= 3) ? 1 : static_cast<int>(std::min<double>(fit, std::max(most, 3)));

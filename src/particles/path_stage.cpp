@@ -5,6 +5,8 @@
 #include <cstring>
 #include <limits>
 
+#include "tarsus/math/elementary.hpp"
+
 namespace tarsus {
 namespace {
 
@@ -93,8 +95,8 @@ int PathStage::worst_bond() const {
 }
 
 double PathStage::rounding_floor(int k) const {
-  const double a = std::hypot(args_.x[k], args_.y[k], args_.z[k]),
-               b = std::hypot(args_.x[k + 1], args_.y[k + 1], args_.z[k + 1]);
+  const double a = elementary::hypot(args_.x[k], args_.y[k], args_.z[k]),
+               b = elementary::hypot(args_.x[k + 1], args_.y[k + 1], args_.z[k + 1]);
   return 4 * std::numeric_limits<double>::epsilon() * (1 + std::max(a, b) * std::sqrt(args_.inverse_length2[k]));
 }
 
@@ -121,7 +123,8 @@ SolveReport PathStage::positions(const ParticleKernels& kernels, std::span<const
     if (report.iterations >= max_rounds) return fail(SolveStatus::too_many_iterations);
     // The rows' turn in this step, which is about sqrt(2 residual), is what a round with the old matrix contracts by.
     const double expected = contraction > 0 ? contraction : std::sqrt(2 * residual);
-    if (!matrix_ready || !(expected < 1) || std::log(options.tolerance / residual) < 2 * std::log(expected)) {
+    if (!matrix_ready || !(expected < 1) ||
+        elementary::log(options.tolerance / residual) < 2 * elementary::log(expected)) {
       const double ratio = kernels.path_factor(args_);
       factored_ = false, matrix_ready = true;
       ++report.factorizations;
@@ -189,7 +192,8 @@ SolveReport PathStage::velocities(const ParticleKernels& kernels, std::span<cons
   report.worst_row = rows_[bond_with(largest)];
   if (!(rates <= options.tolerance)) {
     double fastest = 0;
-    for (int a = 0; a <= args_.m; ++a) fastest = std::max(fastest, std::hypot(args_.x[a], args_.y[a], args_.z[a]));
+    for (int a = 0; a <= args_.m; ++a)
+      fastest = std::max(fastest, elementary::hypot(args_.x[a], args_.y[a], args_.z[a]));
     const int k = worst_bond();
     const double floor =
         64 * std::numeric_limits<double>::epsilon() * fastest * dt * std::sqrt(args_.inverse_length2[k]);

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "tarsus/base/error.hpp"
+#include "tarsus/math/elementary.hpp"
 #include "tarsus/math/rotation.hpp"
 #include "tarsus/particles/particle_newton.hpp"
 #include "tarsus/solver/redundancy.hpp"
@@ -207,8 +208,8 @@ Preparation prepare(ParticleSystem& system, double tolerance, double timestep) {
     done.iterations = report.iterations;
     double sum = 0;
     for (int i = 0; i < system.particles(); ++i) {
-      const double d = std::hypot(x[3 * i] - system.position[3 * i], x[3 * i + 1] - system.position[3 * i + 1],
-                                  x[3 * i + 2] - system.position[3 * i + 2]);
+      const double d = elementary::hypot(x[3 * i] - system.position[3 * i], x[3 * i + 1] - system.position[3 * i + 1],
+                                         x[3 * i + 2] - system.position[3 * i + 2]);
       done.moved_max = std::max(done.moved_max, d), sum += d * d;
     }
     done.moved_rms = std::sqrt(sum / system.particles());
@@ -271,7 +272,8 @@ void set_temperature(ParticleSystem& system, double wanted, std::uint64_t seed) 
   const auto uniform = [&] { return (static_cast<double>(generator() >> 11) + 0.5) * 0x1p-53; };
   const auto inverse = system.inverse_masses();
   for (std::size_t i = 0; i < system.velocity.size(); ++i) {
-    const double gauss = std::sqrt(-2 * std::log(uniform())) * std::cos(2 * kPi * uniform());
+    const double radius = std::sqrt(-2 * elementary::log(uniform())),
+                 gauss = radius * elementary::cos(2 * kPi * uniform());
     system.velocity[i] = gauss * std::sqrt(inverse[i / 3] * system.units.boltzmann * std::max(wanted, 1e-300));
   }
   if (conserves_momentum(system)) {

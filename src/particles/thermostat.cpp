@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "tarsus/base/error.hpp"
+#include "tarsus/math/elementary.hpp"
 #include "tarsus/math/rotation.hpp"
 
 namespace tarsus {
@@ -21,13 +22,13 @@ Thermostat::Thermostat(double target, int degrees, double relaxation, std::uint6
 
 double Thermostat::gauss() {
   const auto uniform = [&] { return (static_cast<double>(generator_() >> 11) + 0.5) * 0x1p-53; };
-  const double radius = std::sqrt(-2 * std::log(uniform()));
-  return radius * std::cos(2 * kPi * uniform());
+  const double radius = std::sqrt(-2 * elementary::log(uniform()));
+  return radius * elementary::cos(2 * kPi * uniform());
 }
 
 double Thermostat::factor(double kinetic, double timestep) {
   if (!(kinetic > 0)) return 1.0;
-  const double decay = std::exp(-std::abs(timestep) / relaxation_), first = gauss();
+  const double decay = elementary::exp(-std::abs(timestep) / relaxation_), first = gauss();
   double rest = 0;
   for (int k = 1; k < degrees_; ++k) {
     const double r = gauss();

@@ -7,6 +7,7 @@
 
 #include "tarsus/base/error.hpp"
 #include "tarsus/geometry/convex_hull.hpp"
+#include "tarsus/math/elementary.hpp"
 
 namespace tarsus {
 
@@ -116,7 +117,7 @@ void RigidScene::add_floor(double half_width) {
   add_fixed(plane, {});
   for (int side = 0; side < 4 && half_width > 0; ++side) {
     const double turn = 0.5 * kPi * side;
-    const Vec3d inward = {-std::cos(turn), -std::sin(turn), 0};
+    const Vec3d inward = {-elementary::cos(turn), -elementary::sin(turn), 0};
     add_fixed(plane, {inward * -half_width, rotation(between({0, 0, 1}, inward))});
   }
 }
@@ -212,8 +213,8 @@ RigidScene domino_row(int n) {
   for (int i = 0; i < n; ++i) {
     const double lean = i == 0 ? 0.2 : 0;
     // The first stands on its lower edge, leaning towards the others.
-    const Vec3d centre = {std::cos(lean) * -half.x + std::sin(lean) * half.z + half.x, 0,
-                          std::sin(lean) * half.x + std::cos(lean) * half.z};
+    const Vec3d centre = {elementary::cos(lean) * -half.x + elementary::sin(lean) * half.z + half.x, 0,
+                          elementary::sin(lean) * half.x + elementary::cos(lean) * half.z};
     scene.add({ShapeType::box, half}, 1, {0.4 * i + (i == 0 ? centre.x : 0), 0, i == 0 ? centre.z : half.z},
               about_y(lean));
   }
@@ -240,8 +241,9 @@ RigidScene card_house(int storeys) {
   scene.surfaces[0].friction = 0.7;
   // Leaning pairs of cards, and flat cards that bridge neighbouring pairs: lengths in metres, cards as big as planks.
   const Vec3d half = {0.01, 0.3, 0.5};
-  const double lean = 0.35, up = std::cos(lean), out = std::sin(lean);
-  const double foot = half.x * std::cos(lean), rise = half.z * up + half.x * out, width = 2 * (half.z * out + foot);
+  const double lean = 0.35, up = elementary::cos(lean), out = elementary::sin(lean);
+  const double foot = half.x * elementary::cos(lean), rise = half.z * up + half.x * out,
+               width = 2 * (half.z * out + foot);
   const double pitch = 2 * width, storey = 2 * rise + 2 * half.x;
   for (int level = 0; level < storeys; ++level) {
     const int pairs = storeys - level;

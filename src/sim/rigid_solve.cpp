@@ -195,13 +195,13 @@ class RigidRows {
 
 namespace {
 
-struct ContactRows {
+struct PlacedContact {
   int normal, tangent, torsional, rolling;  // row numbers, -1: none
   Vec3d t1, t2;
 };
 
 template <class R>
-ContactRows add_contact_rows(RigidRows& rows, RowProblem& problem, const BodyContact<R>& c,
+PlacedContact add_contact_rows(RigidRows& rows, RowProblem& problem, const BodyContact<R>& c,
                              const ContactImpulse<R>& from, const ContactMoment<R>& moment, const PairSurface& s,
                              const RigidWorldOptions& options, std::vector<double>& start) {
   const Vec3d n = {double(c.normal[0]), double(c.normal[1]), double(c.normal[2])};
@@ -217,7 +217,7 @@ ContactRows add_contact_rows(RigidRows& rows, RowProblem& problem, const BodyCon
   const SpookRow row = spook_unilateral(spook, double(c.distance), speed, options.dt, e, options.restitution_threshold);
   // A bouncing pair that is still apart is let through (see body_contact_kernels.inl).
   const bool bounces = e > 0 && -speed > options.restitution_threshold, active = !(c.distance > 0 && bounces);
-  ContactRows out{rows.add({bounces ? 0 : row.compliance, row.target, 0, active ? kInf : 0}), 0, -1, -1, t1, t2};
+  PlacedContact out{rows.add({bounces ? 0 : row.compliance, row.target, 0, active ? kInf : 0}), 0, -1, -1, t1, t2};
   start.push_back(double(from.normal));
   const Vec3d push = {double(from.tangent[0]), double(from.tangent[1]), double(from.tangent[2])};
   problem.add_block(RowCone::ball, out.normal, s.material.friction);
@@ -272,7 +272,7 @@ void RigidWorld<R>::solve_rows(RigidStepReport& report) {
     }
   }
   const std::size_t used = w.lanes.active < 0 ? w.lanes.contacts.size() : at(w.lanes.active);
-  std::vector<ContactRows> placed;
+  std::vector<PlacedContact> placed;
   for (std::size_t i = 0; i < used; ++i) {
     const BodyContact<R>& c = w.lanes.contacts[i];
     placed.push_back(add_contact_rows(rows, w.rows, c, w.lanes.impulses[i],
@@ -305,7 +305,7 @@ void RigidWorld<R>::solve_rows(RigidStepReport& report) {
   w.last_joint.assign(w.multiplier.begin(), w.multiplier.begin() + long(3 * joints_.size()));
   for (std::size_t i = 0; i < used; ++i) {
     ContactImpulse<R>& c = w.lanes.impulses[i];
-    const ContactRows& p = placed[i];
+    const PlacedContact& p = placed[i];
     c.normal = R(w.multiplier[at(p.normal)]);
     const Vec3d t = p.t1 * w.multiplier[at(p.tangent)] + p.t2 * w.multiplier[at(p.tangent + 1)];
     for (int k = 0; k < 3; ++k) c.tangent[k] = R(t[k]);

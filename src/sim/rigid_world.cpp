@@ -9,6 +9,7 @@
 #include "sim/rigid_workspace.hpp"
 #include "tarsus/base/error.hpp"
 #include "tarsus/base/number_text.hpp"
+#include "tarsus/math/elementary.hpp"
 
 namespace tarsus {
 
@@ -43,7 +44,8 @@ double impedance(const double* s, double distance) {
   if (!(s[2] > 0)) return 0.5 * (low + high);
   const double x = std::min(1.0, std::abs(distance) / s[2]), mid = std::clamp(s[3], 1e-4, 0.9999),
                p = std::max(1.0, s[4]);
-  const double y = x <= mid ? std::pow(x, p) / std::pow(mid, p - 1) : 1 - std::pow(1 - x, p) / std::pow(1 - mid, p - 1);
+  const double y = x <= mid ? elementary::pow(x, p) / elementary::pow(mid, p - 1)
+                            : 1 - elementary::pow(1 - x, p) / elementary::pow(1 - mid, p - 1);
   return low + y * (high - low);
 }
 
@@ -250,6 +252,10 @@ const std::vector<ContactImpulse<R>>& RigidWorld<R>::impulses() const {
 template <class R>
 const std::vector<ContactMoment<R>>& RigidWorld<R>::moments() const {
   return work_->lanes.moments;
+}
+template <class R>
+const ContactMaterial& RigidWorld<R>::material(const BodyContact<R>& contact) const {
+  return work_->lanes.materials[contact.material];
 }
 template <class R>
 const std::vector<typename RigidWorld<R>::ContactPair>& RigidWorld<R>::contact_pairs() const {

@@ -152,38 +152,42 @@ void Stepper<R>::screen(const BasicData<R>& data, In<R> qpos_target, In<R> qvel_
   }
 }
 
-/// qacc at (qpos, qvel); dt > 0 makes drives, springs and damping implicit over dt, dt = 0 explicit.
+/// solve(tau) finds data.qacc under data.tau and the force rows.
 template <class R>
-void Stepper<R>::accelerate(BasicData<R>& data, const Drives& drives, double dt, In<R> qpos, In<R> qvel,
-                            In<R> qpos_target, In<R> qvel_target, In<R> tau) {
-  if (!solves_rows_) return accelerate_without_rows(data, drives, dt, qpos, qvel, qpos_target, qvel_target, tau);
+template <class F>
+void Stepper<R>::with_rows(BasicData<R>& data, const F& solve) {
+  if (!solves_rows_) return solve(data.tau);
   row_qacc_.resize(data.qacc.size());
-  force_rows_.solve(data, *servos_, options_.dt, tau, row_qacc_, [&](In<R> with_rows, Out<R> qacc) {
-    accelerate_without_rows(data, drives, dt, qpos, qvel, qpos_target, qvel_target, with_rows);
+  force_rows_.solve(data, *servos_, options_.dt, data.tau, row_qacc_, [&](In<R> tau, Out<R> qacc) {
+    solve(tau);
     std::copy(data.qacc.begin(), data.qacc.end(), qacc.begin());
   });
 }
 
+/// qacc at (qpos, qvel); dt > 0 makes drives, springs and damping implicit over dt, dt = 0 explicit.
 template <class R>
-void Stepper<R>::accelerate_without_rows(BasicData<R>& data, const Drives& drives, double dt, In<R> qpos, In<R> qvel,
-                                         In<R> qpos_target, In<R> qvel_target, In<R> tau) {
+void Stepper<R>::accelerate(BasicData<R>& data, const Drives& drives, double dt, In<R> qpos, In<R> qvel,
+                            In<R> qpos_target, In<R> qvel_target, In<R> tau) {
   if (drives.limited()) {
     if (!limiter_) limiter_.emplace(model_, data);
-    if (loops_) return limited_loops(data, drives, dt, qpos, qvel, qpos_target, qvel_target, tau);
     limiter_->solve(data, drives, dt, qpos, qvel, qpos_target, qvel_target, tau, data.qacc);
-    return;
+    limited_by_terms_ = false;
+    drive_force_.assign(limiter_->applied().begin(), limiter_->applied().end());
+    if (!loops_) return;
   }
-  const bool explicit_forces = dt > 0 && actuated_ && options_.actuation == ActuationMode::explicit_forces;
-  drive_terms<R>(model_, data, drives, explicit_forces ? 0 : dt, qpos, qvel, qpos_target, qvel_target, tau,
-                 data.joint_force, data.joint_inertia);
-  if (explicit_forces) add_damping(data, dt);
-  if (products_)
+  // Beside loops limits are kept here by rk4 alone, which clamps explicitly (dt = 0): a force like any other.
+  const bool at_start = dt > 0 && explicit_forces();
+  drive_terms<R>(model_, data, drives.limited() ? none_ : drives, at_start ? 0 : dt, qpos, qvel, qpos_target,
+                 qvel_target, tau, data.joint_force, data.joint_inertia);
+  if (at_start) add_damping(data, dt);
+  for (std::size_t i = 0; drives.limited() && i < drive_force_.size(); ++i) data.joint_force[i] += drive_force_[i];
+  if (products_ && !at_start)
     implicit_velocity_products(data, dt, qpos, qvel);
   else if (!loops_)
     maba<R>(model_, data, qpos, qvel, data.joint_force, data.joint_inertia, data.qacc);
   if (!loops_) return;
   loops_->accelerate(data, loop_step(dt), qpos, qvel, data.joint_force, data.joint_inertia, data.qacc, loop_drift(dt),
-                     rows_ != nullptr);
+                     false);
 }
 
 /// qacc with velocity products implicit. Rows that follow need the factors of M̂; loops, whose solve starts from joint
@@ -225,22 +229,45 @@ double Stepper<R>::loop_drift(double dt) const {
   return options_.loops == LoopMode::spook && dt == 0 ? Softness{}.damping_steps * options_.dt : 0;
 }
 
-/// Drives at their force limits and equality constraints take turns: the constraints' force is an applied force to the
-/// drives, the drives' active piece the constraints' mass matrix, until the rows hold at the drives' own solution.
+/// The next velocity with everything that has a law or a row of its own in one problem. v⁰, without it, comes first.
 template <class R>
-void Stepper<R>::limited_loops(BasicData<R>& data, const Drives& drives, double dt, In<R> qpos, In<R> qvel,
-                               In<R> qpos_target, In<R> qvel_target, In<R> tau) {
-  constexpr int kMaxRounds = 50;
-  loop_tau_.assign(tau.begin(), tau.end());
-  loops_->begin_rounds();
-  bool held = false;
-  for (int round = 0; round < kMaxRounds && !held; ++round) {
-    limiter_->solve(data, drives, dt, qpos, qvel, qpos_target, qvel_target, loop_tau_, data.qacc);
-    factor<R>(model_, data, qpos, data.joint_inertia);  // a rotation at its limit left factors of another form
-    std::copy(tau.begin(), tau.end(), loop_tau_.begin());
-    held = loops_->correct(data, loop_step(dt), qpos, qvel, data.qacc, loop_tau_, loop_drift(dt));
+void Stepper<R>::solve_terms(BasicData<R>& data, const Drives& drives, In<R> qpos_target, In<R> qvel_target,
+                             In<R> tau) {
+  const double h = options_.dt;
+  std::optional<SplitDrives> split;
+  if (drives.limited()) split.emplace(model_, drives);
+  const Drives& free = split ? split->unlimited : drives;
+  drive_terms<R>(model_, data, free, explicit_forces() ? 0 : h, data.qpos, data.qvel, qpos_target, qvel_target, tau,
+                 data.joint_force, data.joint_inertia);
+  if (explicit_forces()) add_damping(data, h);
+  const bool implicit_products = products_ && !explicit_forces();
+  if (implicit_products) implicit_velocity_products(data, h, data.qpos, data.qvel);
+  if (!implicit_products || loops_)
+    maba<R>(model_, data, data.qpos, data.qvel, data.joint_force, data.joint_inertia, data.qacc);
+  for (std::size_t i = 0; i < next_qvel_.size(); ++i) next_qvel_[i] = data.qvel[i] + R(h) * data.qacc[i];
+  BilateralRows<R> bilateral;
+  if (loops_) {
+    loops_->evaluate(data, loop_step(h), data.qpos, data.qvel, loop_drift(h));
+    bilateral = {&loops_->equalities(), data.qpos, loops_->demand(), loops_->compliance()};
   }
-  loops_->end_rounds();
+  rows_->apply(data, {drives, h, qpos_target, qvel_target}, split ? &*split : nullptr, bilateral, next_qvel_);
+  for (std::size_t i = 0; i < next_qvel_.size(); ++i) data.qacc[i] = (next_qvel_[i] - data.qvel[i]) / R(h);
+  if (loops_) loops_->record(rows_->bilateral_impulse(), h, rows_->bilateral_miss());
+  limited_by_terms_ = drives.limited();
+  if (!limited_by_terms_) return;
+  drive_force_.resize(model_.nv);
+  tarsus::drive_force<R>(model_, data, free, h, data.qpos, data.qvel, qpos_target, qvel_target, data.qacc,
+                         drive_force_);
+  for (int i = 0; i < model_.nv; ++i) {
+    if (split->is_limited[i]) drive_force_[i] = rows_->limited_force()[i];
+  }
+}
+
+template <class R>
+std::optional<LimitReport> Stepper<R>::limit_report(int world) const {
+  if (!limited_by_terms_) return limiter_ ? std::optional(limiter_->report(world)) : std::nullopt;
+  const RowsReport& rows = rows_->report();
+  return LimitReport{rows.iterations, rows.residual, rows.status == StepStatus::converged, rows.saturated};
 }
 
 /// SHAKE on the step that euler() took, or on rk4's end; then RATTLE's velocities.
@@ -264,25 +291,15 @@ void Stepper<R>::close_loops(BasicData<R>& data) {
 template <class R>
 void Stepper<R>::euler(BasicData<R>& data, const Drives& drives, In<R> qpos_target, In<R> qvel_target) {
   const R h = R(options_.dt);
-  accelerate(data, drives, options_.dt, data.qpos, data.qvel, qpos_target, qvel_target, data.tau);
-  const auto advance = [&](Out<R> velocity) {
-    for (std::size_t i = 0; i < velocity.size(); ++i) velocity[i] = data.qvel[i] + h * data.qacc[i];
-  };
-  advance(next_qvel_);
-  if (rows_) {
-    HeldRows<R> held;
-    if (loops_) held = {&loops_->equalities(), data.qpos, loops_->compliance()};
-    if (drives.limited() || solves_rows_) {
-      rows_->apply(data, options_.dt, next_qvel_, held, [&](In<R> tau, Out<R> velocity) {
-        accelerate(data, drives, options_.dt, data.qpos, data.qvel, qpos_target, qvel_target, tau);
-        advance(velocity);
-      });
-    } else {
-      rows_->apply(data, options_.dt, next_qvel_, held);
-      if (loops_) loops_->add_impulse(rows_->held_impulse(), options_.dt);
+  const auto solve = [&](In<R> tau) {
+    if (options_.rows.any() || (loops_ && drives.limited())) {
+      if (!rows_) rows_ = std::make_unique<RowStage<R>>(model_, data, options_.rows);
+      return solve_terms(data, drives, qpos_target, qvel_target, tau);
     }
-    for (std::size_t i = 0; i < next_qvel_.size(); ++i) data.qacc[i] = (next_qvel_[i] - data.qvel[i]) / h;
-  }
+    accelerate(data, drives, options_.dt, data.qpos, data.qvel, qpos_target, qvel_target, tau);
+    for (std::size_t i = 0; i < next_qvel_.size(); ++i) next_qvel_[i] = data.qvel[i] + h * data.qacc[i];
+  };
+  with_rows(data, solve);
   if (loops_ && options_.loops == LoopMode::shake) return close_loops(data);
   integrate<R>(model_, data, data.qpos, next_qvel_, h, next_qpos_);
 }
@@ -319,7 +336,9 @@ void Stepper<R>::rk4(BasicData<R>& data, const Drives& drives, In<R> qpos_target
       prepare(data, stage_qpos_, stage_qvel_);
       std::copy(servos_->tau().begin(), servos_->tau().end(), data.tau.begin());
     }
-    accelerate(data, drives, 0, stage_qpos_, stage_qvel_, qpos_target, qvel_target, data.tau);
+    with_rows(data, [&](In<R> tau) {
+      accelerate(data, drives, 0, stage_qpos_, stage_qvel_, qpos_target, qvel_target, tau);
+    });
     const std::size_t pack = std::size_t(model_.nv) * width_;
     for (int p = 0; p < data.packs(); ++p) {
       manifold_slope(model_, width_, &u_[p * pack], &stage_qvel_[p * pack], &slope_q_[p * pack]);

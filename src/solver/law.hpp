@@ -26,8 +26,13 @@ inline void term_law(const Term& term, const TermRow* rows, const double* y, dou
   }
 }
 
-/// The largest distance of `impulse` from its projection of z [row units of d z], z being impulse less its miss over d:
-/// the natural residual of one term [m/s | rad/s].
+/// The natural map N = y - P(z), z = y - (u + R (y - c) - b)/ρ of one term at velocity u and impulse y; ρ is a row's
+/// inverse mass and compliance. @return Σ ρ² N²
+/// @param tangent unless null: G of Newton's step on it, y' = base - G (u' - u)  @param base [row]
+double natural_map(const Term& term, const TermRow* rows, const double* velocity, const double* impulse,
+                   Tangent* tangent, double* base);
+
+/// Largest ρ |N| [m/s | rad/s], friction bounded by the normal impulse itself.
 double natural_residual(const Term& term, const TermRow* rows, const double* velocity, const double* impulse);
 
 /// How far `impulse` is outside of its set, of the set's size: intervals and balls.

@@ -5,24 +5,83 @@
 
 namespace tarsus {
 
-double natural_residual(const Term& term, const TermRow* rows, const double* velocity, const double* impulse) {
-  double z[kTermRows], step[kTermRows], projected[kTermRows], worst = 0;
-  // Rows that are projected together have one step, or the projection would not be one.
-  for (int i = 0; i < term.nrow; ++i) step[i] = rows[i].scale + rows[i].compliance;
+namespace {
+
+/// ρ. Rows that are projected together have one, or the projection would not be one.
+void metric(const Term& term, const TermRow* rows, double* rho) {
+  for (int i = 0; i < term.nrow; ++i) rho[i] = rows[i].scale + rows[i].compliance;
   const auto share = [&](int first, int count) {
-    const double largest = *std::max_element(step + first, step + first + count);
-    std::fill_n(step + first, count, largest);
+    const double largest = *std::max_element(rho + first, rho + first + count);
+    std::fill_n(rho + first, count, largest);
   };
   if (term.law == Law::ball) share(0, 3);
   if (term.law == Law::contact && term.nrow >= 3) share(1, 2);
   if (term.law == Law::contact && term.nrow >= 6) share(4, 2);
+}
+
+void before_projection(const Term& term, const TermRow* rows, const double* velocity, const double* impulse,
+                       const double* rho, double* z) {
   for (int i = 0; i < term.nrow; ++i) {
     const double miss = velocity[i] + rows[i].compliance * (impulse[i] - rows[i].centre) - rows[i].target;
-    z[i] = impulse[i] - miss / step[i];
+    z[i] = impulse[i] - miss / rho[i];
   }
-  term_law(term, rows, z, std::max(0.0, impulse[0]), projected, nullptr);
+}
+
+constexpr TermRow kUnit{.compliance = 1};
+constexpr TermRow kUnits[kTermRows] = {kUnit, kUnit, kUnit, kUnit, kUnit, kUnit};
+
+/// Solves (1 - D K) [G | s] = [D/ρ | N] in place, K = 1 - R/ρ. Elimination without pivoting: the matrix is triangular in
+/// blocks, normal first, and the blocks are symmetric and positive definite.
+void eliminate(int n, const TermRow* rows, const double* rho, Tangent& tangent, double* N) {
+  double A[kTermRows][2 * kTermRows + 1];
+  for (int r = 0; r < n; ++r) {
+    for (int c = 0; c < n; ++c) {
+      const double D = tangent.at[r][c];
+      A[r][c] = (r == c ? 1 : 0) - D * (1 - rows[c].compliance / rho[c]);
+      A[r][n + c] = D / rho[c];
+    }
+    A[r][2 * n] = N[r];
+  }
+  for (int p = 0; p < n; ++p) {
+    const double inverse = 1 / A[p][p];
+    for (int c = p; c <= 2 * n; ++c) A[p][c] *= inverse;
+    for (int r = 0; r < n; ++r) {
+      const double factor = A[r][p];
+      if (r == p || factor == 0) continue;
+      for (int c = p; c <= 2 * n; ++c) A[r][c] -= factor * A[p][c];
+    }
+  }
+  for (int r = 0; r < n; ++r) {
+    for (int c = 0; c < n; ++c) tangent.at[r][c] = A[r][n + c];
+    N[r] = A[r][2 * n];
+  }
+}
+
+}  // namespace
+
+double natural_map(const Term& term, const TermRow* rows, const double* velocity, const double* impulse,
+                   Tangent* tangent, double* base) {
+  double z[kTermRows], rho[kTermRows], projected[kTermRows], N[kTermRows], sum = 0;
+  metric(term, rows, rho);
+  before_projection(term, rows, velocity, impulse, rho, z);
+  term_law(term, kUnits, z, kOwnNormal, projected, tangent);
   for (int i = 0; i < term.nrow; ++i) {
-    const double miss = std::abs(impulse[i] - projected[i]) * step[i];
+    N[i] = impulse[i] - projected[i];
+    sum += N[i] * rho[i] * N[i] * rho[i];
+  }
+  if (!tangent) return sum;
+  eliminate(term.nrow, rows, rho, *tangent, N);
+  for (int i = 0; i < term.nrow; ++i) base[i] = impulse[i] - N[i];
+  return sum;
+}
+
+double natural_residual(const Term& term, const TermRow* rows, const double* velocity, const double* impulse) {
+  double z[kTermRows], rho[kTermRows], projected[kTermRows], worst = 0;
+  metric(term, rows, rho);
+  before_projection(term, rows, velocity, impulse, rho, z);
+  term_law(term, kUnits, z, std::max(0.0, impulse[0]), projected, nullptr);
+  for (int i = 0; i < term.nrow; ++i) {
+    const double miss = std::abs(impulse[i] - projected[i]) * rho[i];
     worst = miss <= worst ? worst : miss;  // a nan stays
   }
   return worst;

@@ -7,6 +7,7 @@
 #include "tarsus/base/error.hpp"
 #include "tarsus/base/index.hpp"
 #include "tarsus/base/number_text.hpp"
+#include "tarsus/math/elementary.hpp"
 
 namespace tarsus {
 
@@ -44,7 +45,7 @@ double residual_norm(const SquareMatrix& a, std::span<const double> b, std::span
 double mean_gain(const std::vector<double>& history) {
   const std::size_t last = history.size() - 1, used = std::min<std::size_t>(last, 10);
   if (used == 0 || !(history[last] > 0) || !(history[last - used] > 0)) return 0;
-  return std::pow(history[last] / history[last - used], 1.0 / static_cast<double>(used));
+  return elementary::pow(history[last] / history[last - used], 1.0 / static_cast<double>(used));
 }
 
 }  // namespace

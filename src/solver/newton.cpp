@@ -5,6 +5,7 @@
 
 #include "solver/velocity_residual.hpp"
 #include "tarsus/base/error.hpp"
+#include "tarsus/math/elementary.hpp"
 
 namespace tarsus {
 namespace {
@@ -16,7 +17,7 @@ constexpr double kSingular = 1e-13;
 // Rounds that are missing at this rate of contraction.
 double rounds_missing(double residual, double tolerance, double contraction) {
   if (!(contraction < 1)) return 1e9;
-  return std::ceil(std::log(tolerance / residual) / std::log(contraction));
+  return std::ceil(elementary::log(tolerance / residual) / elementary::log(contraction));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "tarsus/base/error.hpp"
 #include "tarsus/base/number_text.hpp"
+#include "tarsus/math/elementary.hpp"
 
 namespace tarsus {
 
@@ -112,7 +113,7 @@ void RowProblem::steps(const RowBlock& block, std::span<double> steps) const {
   double common = 0;
   if (n == 2) {
     const double a = delassus(block.first, block.first), c = delassus(block.first + 1, block.first + 1);
-    common = 0.5 * (a + c) + std::hypot(0.5 * (a - c), delassus(block.first, block.first + 1));
+    common = 0.5 * (a + c) + elementary::hypot(0.5 * (a - c), delassus(block.first, block.first + 1));
   } else {  // Gershgorin
     for (int i = 0; i < n; ++i) {
       double sum = 0;

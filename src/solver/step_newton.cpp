@@ -9,14 +9,23 @@ namespace tarsus {
 
 namespace {
 
-constexpr double kEnough = 0.01;     ///< of the slope at the start, at which the search ends
-constexpr double kRounding = 1e-13;  ///< of what the slope is a sum of
-constexpr int kMostSearches = 40;    ///< evaluations in one search
-constexpr double kLongest = 4;       ///< step of a search
-constexpr double kShort = 0.05;      ///< a step below this is a stall
-constexpr int kPatience = 4;         ///< iterations before stalls are looked for
-constexpr int kDiscs = 3;            ///< iterations with given discs after a stall
-constexpr double kExcess = 2e-10;    ///< of a set's size that an impulse may be outside of it
+constexpr double kEnough = 0.01;      ///< of the slope at the start, at which a search along a convex function ends
+constexpr double kRounding = 1e-13;   ///< of what the slope is a sum of
+constexpr int kMostSearches = 40;     ///< evaluations in one search
+constexpr double kLongest = 4;        ///< step of a search
+constexpr int kHalvings = 8;          ///< of a step that misses the law by more than its start
+constexpr double kShort = 0.2;        ///< a step below this is a stall
+constexpr int kPatience = 8;          ///< iterations before stalls are looked for
+constexpr int kDiscs = 5;             ///< iterations with given discs after a stall
+constexpr double kExcess = 2e-10;     ///< of a set's size that an impulse may be outside of it
+constexpr int kOwnIterations = 40;    ///< on the problem's own rows before it is made softer
+constexpr double kSoftest = 1;        ///< least R of the first stage, of the inverse mass
+constexpr double kHarder = 0.1;       ///< of which each stage takes so much, to begin with
+constexpr double kGiveUp = 0.9;       ///< where stages fail at this ratio, the best is taken
+constexpr int kStageIterations = 8;
+constexpr int kLastIterations = 10;   ///< of the last stage, the problem itself
+constexpr int kQuick = 4;             ///< a stage that took no more makes the next ratio smaller
+constexpr double kStageTolerance = 1e-3;  ///< [m/s]
 
 }  // namespace
 
@@ -33,32 +42,45 @@ void StepNewton::law(const std::vector<double>& velocity, Bound bound, bool tang
   }
 }
 
-/// The linear problem of the tangents at hand: next_velocity_ and next_impulse_. @return dvᵀ F at this iterate
+/// Σ ρ² N², and the tangents of the natural map with γ̄ unless they are not wanted.
+double StepNewton::map(const Iterate& at, bool tangents) {
+  double sum = 0;
+  for (std::size_t i = 0; i < problem_.terms.size(); ++i) {
+    const Term& term = problem_.terms[i];
+    const int first = term.first_row;
+    sum += natural_map(term, &problem_.rows[first], &at.velocity[first], &at.impulse[first],
+                       tangents ? &tangent_[i] : nullptr, &gamma_[first]);
+  }
+  return sum;
+}
+
+/// The linear problem of the tangents at hand. @return dvᵀ F at this iterate
 double StepNewton::linear_solve(StepOperator& mass) {
   for (std::size_t i = 0; i < problem_.terms.size(); ++i) {
     const Term& term = problem_.terms[i];
     const int first = term.first_row;
     double moved[kTermRows];
-    for (int k = 0; k < term.nrow; ++k) moved[k] = velocity_[first + k] - problem_.free_velocity[first + k];
+    for (int k = 0; k < term.nrow; ++k) moved[k] = now_.velocity[first + k] - problem_.free_velocity[first + k];
     for (int r = 0; r < term.nrow; ++r) {
       double sum = gamma_[first + r];
       for (int c = 0; c < term.nrow; ++c) sum += tangent_[i].at[r][c] * moved[c];
       force_[first + r] = sum;
     }
   }
-  mass.solve(tangent_, force_, next_velocity_);
+  mass.solve(tangent_, force_, next_.velocity);
+  ++iterations_;
   double power = 0;
   for (std::size_t i = 0; i < problem_.terms.size(); ++i) {
     const Term& term = problem_.terms[i];
     const int first = term.first_row;
     for (int r = 0; r < term.nrow; ++r) {
       double sum = force_[first + r];
-      for (int c = 0; c < term.nrow; ++c) sum -= tangent_[i].at[r][c] * next_velocity_[first + c];
-      next_impulse_[first + r] = sum;
+      for (int c = 0; c < term.nrow; ++c) sum -= tangent_[i].at[r][c] * next_.velocity[first + c];
+      next_.impulse[first + r] = sum;
     }
     for (int r = 0; r < term.nrow; ++r) {
-      next_velocity_[first + r] += problem_.free_velocity[first + r];
-      power += (next_velocity_[first + r] - velocity_[first + r]) * (impulse_[first + r] - gamma_[first + r]);
+      next_.velocity[first + r] += problem_.free_velocity[first + r];
+      power += (next_.velocity[first + r] - now_.velocity[first + r]) * (now_.impulse[first + r] - gamma_[first + r]);
     }
   }
   return power;
@@ -66,32 +88,37 @@ double StepNewton::linear_solve(StepOperator& mass) {
 
 void StepNewton::follow_normals() {
   for (std::size_t i = 0; i < problem_.terms.size(); ++i) {
-    if (problem_.terms[i].law == Law::contact) normal_[i] = std::max(0.0, impulse_[problem_.terms[i].first_row]);
+    if (problem_.terms[i].law == Law::contact) normal_[i] = std::max(0.0, now_.impulse[problem_.terms[i].first_row]);
+  }
+}
+
+void StepNewton::point(double t, Iterate& out) const {
+  for (std::size_t i = 0; i < now_.velocity.size(); ++i) {
+    out.velocity[i] = now_.velocity[i] + t * (next_.velocity[i] - now_.velocity[i]);
+    out.impulse[i] = now_.impulse[i] + t * (next_.impulse[i] - now_.impulse[i]);
   }
 }
 
 /// dvᵀ F(v + t dv) for the law that bounds friction by this iterate's normals.
 double StepNewton::slope(double t, double* derivative, double* size) {
   ++searches_;
-  const std::size_t n = velocity_.size();
-  for (std::size_t i = 0; i < n; ++i) trial_[i] = velocity_[i] + t * (next_velocity_[i] - velocity_[i]);
-  law(trial_, bound_, true);
+  point(t, trial_);
+  law(trial_.velocity, Bound::given_normal, true);
   double sum = 0, rise = 0, terms = 0;
   for (std::size_t i = 0; i < problem_.terms.size(); ++i) {
     const Term& term = problem_.terms[i];
     for (int r = 0; r < term.nrow; ++r) {
       const int at = term.first_row + r;
-      const double dv = next_velocity_[at] - velocity_[at], dy = next_impulse_[at] - impulse_[at];
-      sum += dv * (impulse_[at] + t * dy - gamma_[at]);
-      terms += std::abs(dv * impulse_[at]) + std::abs(dv * gamma_[at]);
+      const double dv = next_.velocity[at] - now_.velocity[at], dy = next_.impulse[at] - now_.impulse[at];
+      sum += dv * (trial_.impulse[at] - gamma_[at]);
+      terms += std::abs(dv * now_.impulse[at]) + std::abs(dv * gamma_[at]);
       double g = dy;
       for (int c = 0; c < term.nrow; ++c)
-        g += tangent_[i].at[r][c] * (next_velocity_[term.first_row + c] - velocity_[term.first_row + c]);
+        g += tangent_[i].at[r][c] * (next_.velocity[term.first_row + c] - now_.velocity[term.first_row + c]);
       rise += dv * g;
     }
   }
-  *derivative = rise;
-  if (size) *size = terms;
+  *derivative = rise, *size = terms;
   return sum;
 }
 
@@ -124,7 +151,7 @@ double StepNewton::residual() const {
   double worst = 0;
   for (const Term& term : problem_.terms) {
     const int first = term.first_row;
-    const double miss = natural_residual(term, &problem_.rows[first], &velocity_[first], &impulse_[first]);
+    const double miss = natural_residual(term, &problem_.rows[first], &now_.velocity[first], &now_.impulse[first]);
     worst = miss <= worst ? worst : miss;
   }
   return worst;
@@ -133,91 +160,163 @@ double StepNewton::residual() const {
 /// Impulses of drives, limits and dry friction are within their sets to rounding.
 bool StepNewton::within_sets() const {
   for (const Term& term : problem_.terms) {
-    if (excess(term, &impulse_[term.first_row]) > kExcess) return false;
+    if (excess(term, &now_.impulse[term.first_row]) > kExcess) return false;
   }
   return true;
 }
 
 void StepNewton::move(StepOperator& mass, double t) {
-  for (std::size_t i = 0; i < velocity_.size(); ++i) {
-    velocity_[i] += t * (next_velocity_[i] - velocity_[i]);
-    impulse_[i] += t * (next_impulse_[i] - impulse_[i]);
-  }
+  point(t, now_);
   mass.move(t);
 }
 
-/// The first iteration: the tangents where the last step ended, y; no search.
+/// The first iteration: the tangents where the last step, or stage, ended; no search.
 void StepNewton::begin(StepOperator& mass, std::span<const double> y) {
-  const std::size_t n = problem_.rows.size();
-  for (auto* v : {&velocity_, &force_, &impulse_, &gamma_, &next_velocity_, &next_impulse_, &trial_}) v->resize(n);
-  tangent_.resize(problem_.terms.size()), normal_.assign(problem_.terms.size(), 0.0);
-  searches_ = 0, discs_ = 0, short_step_ = false;
+  discs_ = 0, short_step_ = false;
   history_.clear();
-  for (std::size_t i = 0; i < n; ++i) {
+  for (std::size_t i = 0; i < y.size(); ++i) {
     const TermRow& row = problem_.rows[i];
-    velocity_[i] = row.target + row.compliance * (row.centre - y[i]);
+    now_.velocity[i] = row.target + row.compliance * (row.centre - y[i]);
   }
-  std::fill(impulse_.begin(), impulse_.end(), 0.0);
-  law(velocity_, Bound::own_normal, true);
+  std::fill(now_.impulse.begin(), now_.impulse.end(), 0.0);
+  law(now_.velocity, Bound::own_normal, true);
   linear_solve(mass);
-  move(mass, 1);
+  now_ = next_;
+  mass.move(1);
 }
 
-/// Whether the exact tangents lead nowhere: then kDiscs iterations with the discs as they are, then exact ones again.
+/// Whether Newton's steps lead nowhere: then kDiscs iterations with the discs as they are, then Newton's again.
 bool StepNewton::stalled() {
-  if (history_.size() <= kPatience) return false;
+  if (int(history_.size()) <= kPatience) return false;
   const double before = *std::min_element(history_.begin(), history_.end() - 3);
   if (discs_ == 0 && !short_step_ && history_.back() <= 0.5 * before) return false;
-  discs_ = std::int8_t(discs_ > 0 ? discs_ - 1 : kDiscs);
+  discs_ = discs_ > 0 ? discs_ - 1 : kDiscs;
   return discs_ > 0;
 }
 
-/// One iteration. @return factorisations
-int StepNewton::iterate(StepOperator& mass) {
-  int solves = 1;
-  bound_ = stalled() ? Bound::given_normal : Bound::own_normal;
-  follow_normals();
-  law(velocity_, bound_, true);
-  double start = linear_solve(mass);
-  if (bound_ == Bound::own_normal && !(start < 0)) {  // no descent: the symmetric tangent, for the exact law's search
-    law(velocity_, Bound::given_normal, true);
-    linear_solve(mass);
-    ++solves;
-    double rise;
-    start = slope(0, &rise, nullptr);
+void StepNewton::newton(StepOperator& mass) {
+  const double start = map(now_, true);
+  linear_solve(mass);
+  double best = 1, least = kUnbounded, t = 1;
+  for (int k = 0; k < kHalvings; ++k, t *= 0.5) {
+    ++searches_;
+    point(t, trial_);
+    const double there = map(trial_, false);
+    if (there < least) least = there, best = t;
+    if (there <= (1 - 1e-4 * t) * start) break;
   }
-  const double t = search(start);
+  short_step_ = best < kShort;
+  move(mass, best);
+}
+
+void StepNewton::convex(StepOperator& mass) {
+  follow_normals();
+  law(now_.velocity, Bound::given_normal, true);
+  const double t = search(linear_solve(mass));
   short_step_ = t < kShort;
   move(mass, t);
-  return solves;
+}
+
+/// Keeps this iterate if it is the best so far.
+void StepNewton::judge(StepOperator& mass, double residual, bool met) {
+  if (!(residual < best_residual_ || met)) return;
+  best_residual_ = residual, met_ = met;
+  best_ = now_;
+  mass.keep();
+}
+
+/// Iterates from the tangents at y until `tolerance`, for about `most` factorisations. @param judged these are the
+/// problem's own rows
+bool StepNewton::descend(StepOperator& mass, std::span<const double> y, double tolerance, int most, bool judged) {
+  const int end = iterations_ + most;
+  begin(mass, y);
+  for (;;) {
+    const double now = residual();
+    history_.push_back(now);
+    const bool met = now <= tolerance && (!judged || within_sets());
+    if (judged) judge(mass, now, met);
+    if (met || iterations_ >= end || !std::isfinite(now)) return met;
+    if (stalled())
+      convex(mass);
+    else
+      newton(mass);
+  }
+}
+
+/// The rows of a stage with R no less than `share` of the inverse mass, and where it starts: with the same impulses, and
+/// the same miss, as the one that was solved. @return some R is not the problem's own
+bool StepNewton::begin_stage(double share, const Iterate& solved) {
+  bool soft = false;
+  problem_.rows = solved_rows_;
+  law(solved.velocity, Bound::own_normal, false);
+  for (std::size_t i = 0; i < stage_y_.size(); ++i) {
+    const TermRow& last = solved_rows_[i];
+    const double y = last.centre + (last.target - solved.velocity[i]) / last.compliance;
+    stage_rows_[i] = own_.rows[i];
+    if (share * own_.rows[i].scale > own_.rows[i].compliance)
+      stage_rows_[i].compliance = share * own_.rows[i].scale, soft = true;
+    stage_y_[i] = gamma_[i] + last.compliance * (y - gamma_[i]) / stage_rows_[i].compliance;
+  }
+  problem_.rows = soft ? std::span<const TermRow>(stage_rows_) : own_.rows;
+  return soft;
+}
+
+void StepNewton::harden(StepOperator& mass, const NewtonOptions& options) {
+  Iterate solved = best_;
+  solved_rows_.assign(own_.rows.begin(), own_.rows.end()), stage_rows_ = solved_rows_;
+  stage_y_.resize(own_.rows.size());
+  double last = kSoftest / kHarder, ratio = kHarder;
+  while (iterations_ < options.max_iterations && ratio < kGiveUp) {
+    const bool soft = begin_stage(last * ratio, solved);
+    const int most = std::min(soft ? kStageIterations : kLastIterations, options.max_iterations - iterations_);
+    if (!descend(mass, stage_y_, soft ? kStageTolerance : options.tolerance, most, !soft)) {
+      ratio = std::sqrt(ratio);
+      continue;
+    }
+    if (!soft) return;
+    last *= ratio;
+    if (int(history_.size()) <= kQuick) ratio *= ratio;
+    solved = now_, std::swap(solved_rows_, stage_rows_);
+  }
+}
+
+/// Where the best iterate has impulses beyond their bounds: these as their bounds allow, and the rest once more.
+void StepNewton::bound_impulses(StepOperator& mass) {
+  problem_ = own_, now_ = best_;
+  if (within_sets()) return;
+  map(now_, true);
+  for (std::size_t i = 0; i < problem_.terms.size(); ++i) {
+    const Term& term = problem_.terms[i];
+    if (term.law == Law::contact) continue;
+    tangent_[i] = {};
+    term_law(term, &problem_.rows[term.first_row], &now_.impulse[term.first_row], kOwnNormal, &gamma_[term.first_row],
+             nullptr);
+  }
+  linear_solve(mass);
+  move(mass, 1);
+  best_ = now_, best_residual_ = residual();
+  mass.keep();
 }
 
 NewtonReport StepNewton::solve(StepOperator& mass, const StepProblem& problem, const NewtonOptions& options,
                                std::span<double> y, std::span<double> impulse) {
-  problem_ = problem;
-  NewtonReport report;
-  begin(mass, y);
-  report.iterations = 1;
-  double best = kUnbounded;
-  for (;;) {
-    const double now = residual();
-    history_.push_back(now);
-    if (!std::isfinite(now)) break;
-    report.converged = now <= options.tolerance && within_sets();
-    if (now < best || report.converged) {
-      best = now;
-      std::copy(impulse_.begin(), impulse_.end(), impulse.begin());
-      for (std::size_t i = 0; i < velocity_.size(); ++i) {
-        const TermRow& row = problem.rows[i];
-        y[i] = row.centre + (row.target - velocity_[i]) / row.compliance;
-      }
-      mass.keep();
-    }
-    if (report.converged || report.iterations >= options.max_iterations) break;
-    report.iterations += iterate(mass);
+  own_ = problem_ = problem, iterations_ = searches_ = 0;
+  const std::size_t n = problem.rows.size();
+  for (Iterate* i : {&now_, &next_, &trial_, &best_}) i->velocity.resize(n), i->impulse.resize(n);
+  force_.resize(n), gamma_.resize(n), tangent_.resize(problem.terms.size());
+  normal_.assign(problem.terms.size(), 0.0);
+  best_residual_ = kUnbounded, met_ = false;
+  descend(mass, y, options.tolerance, std::min(kOwnIterations, options.max_iterations), true);
+  if (!met_ && best_residual_ < kUnbounded) {
+    harden(mass, options);
+    if (!met_) bound_impulses(mass);
   }
-  report.finite = best < kUnbounded;
-  report.residual = best, report.searches = searches_;
+  const NewtonReport report{met_, best_residual_ < kUnbounded, iterations_, searches_, best_residual_};
+  for (std::size_t i = 0; report.finite && i < n; ++i) {
+    const TermRow& row = problem.rows[i];
+    y[i] = row.centre + (row.target - best_.velocity[i]) / row.compliance;
+    impulse[i] = best_.impulse[i];
+  }
   return report;
 }
 

@@ -6,7 +6,6 @@
 #include "support/dense_system.hpp"
 #include "support/random_equalities.hpp"
 #include "tarsus/constraint/constrained_dynamics.hpp"
-#include "tarsus/constraint/held_rows.hpp"
 #include "tarsus/io/model_file.hpp"
 
 namespace tarsus::test {
@@ -274,30 +273,6 @@ TEST(RandomSystems, LanesCloseAsTheyWouldWithOtherNeighbours) {
     EXPECT_EQ(a, b) << "world " << w;
   }
   for (const double x : other_next) EXPECT_TRUE(std::isfinite(x));
-}
-
-/// Rank does not hide behind small pivots: rows i of slopes that differ by 1e-4, then rows that depend on them.
-TEST(RandomSystems, HeldRowsThatDependAreFoundBehindSmallPivots) {
-  const Model model = random_tree(1, {.bodies = 8});
-  const std::vector<int> axial = axial_joints(model);
-  ASSERT_GE(axial.size(), 1u);
-  EqualitySet set(model);
-  constexpr int kRows = 8, kRank = 4;
-  for (int i = 0; i < kRows; ++i) set.add_joint("", axial[0], -1, {0, 0, 0, 0, 0});
-  int wrong = 0;
-  for (unsigned seed = 0; seed < 200; ++seed) {
-    Random random(seed);
-    Eigen::MatrixXd G(kRows, kRank);
-    for (int i = 0; i < kRows; ++i) {
-      for (int k = 0; k < kRank; ++k) G(i, k) = (k == 0 ? 1 : 2e-3 * random.uniform());
-    }
-    const Eigen::Matrix<double, kRows, kRows, Eigen::RowMajor> A = G * G.transpose();
-    std::vector<double> a(A.data(), A.data() + kRows * kRows), compliance(kRows, 0.0);
-    const HeldRows<double> held{&set, {}, compliance};
-    const std::vector<char> out = dependent_rows<double>(held, a, kRows);
-    wrong += std::count(out.begin(), out.end(), 1) != kRows - kRank;
-  }
-  EXPECT_EQ(wrong, 0);
 }
 
 }  // namespace

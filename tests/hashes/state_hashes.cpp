@@ -8,6 +8,7 @@
 
 #include "tarsus/io/model_file.hpp"
 #include "tarsus/math/cpu.hpp"
+#include "tarsus/math/elementary.hpp"
 #include "tarsus/particles/builtin.hpp"
 #include "tarsus/particles/verlet.hpp"
 #include "tarsus/sim/rigid_scene.hpp"
@@ -69,6 +70,18 @@ void particles(const char* name, int steps) {
   print(name, "double", hash_of(system.position) ^ std::rotl(hash_of(system.velocity), 1));
 }
 
+/// What code outside of kernels takes in place of the system's mathematical library.
+void elementary_functions() {
+  std::vector<double> values;
+  for (int i = -5000; i < 5000; ++i) {
+    const double x = 0.0371 * i, y = 1.7 - 0.0113 * i, positive = elementary::exp(0.01 * i);
+    values.insert(values.end(),
+                  {elementary::sin(x), elementary::cos(y), elementary::atan2(x, y), positive, elementary::log(positive),
+                   elementary::pow(positive, 1.6075), elementary::hypot(x, y)});
+  }
+  print("elementary functions", "double", hash_of(values));
+}
+
 template <class R>
 void all() {
   tree<R>("humanoid, drives", "humanoid.xml", 1, true, false, 120);
@@ -94,4 +107,6 @@ int main() {
 #endif
   particles("water216", 50);
   particles("c60", 200);
+  particles("butane125", 50);
+  elementary_functions();
 }

@@ -80,6 +80,14 @@ def test_a_function_that_leaks_from_an_instruction_set_is_found(tmp_path):
     assert lint_isa.check(tmp_path)[0] == []
 
 
+def test_a_function_of_the_system_library_is_found(tree):
+    subprocess.run(["git", "init", "-q", tree], check=True)
+    write(tree / "src/math/use.cpp", "double f(double x) { return std::sin(x); }  // not std::cos(x)\n")
+    write(tree / "src/control/gain_report.cpp", "const auto z = std::exp(Complex(0, w));\n")
+    problems, _ = lint_text.check_elementary(tree)
+    assert len(problems) == 1 and "use.cpp:1" in problems[0] and "sin" in problems[0]
+
+
 def test_a_source_for_one_instruction_set_is_found():
     problems = lint_isa.check_sources(["src/dynamics/isa/aba.cpp", "src/solver/sweep_avx2_double.cpp", "src/math/cpu.cpp"])
     assert len(problems) == 2

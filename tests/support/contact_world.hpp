@@ -4,7 +4,7 @@
 #include <Eigen/Dense>
 
 #include "support/random_model.hpp"
-#include "tarsus/constraint/tree_rows.hpp"
+#include "tarsus/constraint/step_terms.hpp"
 
 namespace tarsus::test {
 

@@ -75,7 +75,7 @@ inline LimitRunReport run_limited(const Model& model, const LimitRun& run, int c
     stepper.step(data, drives, target);
     report.status = stepper.status(0);
     if (report.status != WorldStatus::ok) return report;
-    const LimitReport limit = stepper.limiter()->report(0);
+    const LimitReport limit = *stepper.limit_report(0);
     ++report.steps, report.rounds += limit.rounds, report.most_rounds = std::max(report.most_rounds, limit.rounds);
     report.residual = std::max(report.residual, limit.residual), report.saturated += limit.saturated;
     for (const Joint& joint : model.joints) {
@@ -88,8 +88,7 @@ inline LimitRunReport run_limited(const Model& model, const LimitRun& run, int c
     double cancel = run.limit;
     for (int k = 0; k < model.nv; ++k) cancel = std::max(cancel, std::abs(needed[k]));
     for (int k = 0; k < model.nv; ++k) {
-      report.worst_closure =
-          std::max(report.worst_closure, std::abs(needed[k] - stepper.limiter()->applied()[k]) / cancel);
+      report.worst_closure = std::max(report.worst_closure, std::abs(needed[k] - stepper.drive_force()[k]) / cancel);
     }
   }
   return report;

@@ -26,8 +26,7 @@ namespace tarsus {
 
 enum class KktStatus : std::uint8_t {
   solved,
-  redundant,  ///< rows depend on one another; all hold, their shared force is the least one
-  unsettled,  ///< drives at their force limits and rows did not come to terms in the rounds there are: rows are missed
+  redundant,     ///< rows depend on one another; all hold, their shared force is the least one
   inconsistent,  ///< rows contradict one another; violated least
   not_finite,    ///< a number that is not finite came in or the mass matrix is singular; the constraints were left out
 };
@@ -51,14 +50,12 @@ class ConstrainedDynamics {
   void accelerate(BasicData<R>& data, double dt, In<R> qpos, In<R> qvel, In<R> joint_force, In<R> joint_inertia,
                   Out<R> qacc, double drift_time = 0, bool keep_factors = true);
 
-  /// For a caller whose mass matrix changes with the answer (drives at their force limits), one world: begin_rounds(),
-  /// then for each qacc of its own, with factor() done, correct() until it says that the rows hold, or for the last
-  /// time; end_rounds(). `force` gets the rows' force -Jᵀ x₂ added. @throws ValueError for lanes
-  void begin_rounds();
-  bool correct(BasicData<R>& data, double dt, In<R> qpos, In<R> qvel, In<R> qacc, Out<R> force, double drift_time = 0);
-  void end_rounds() {
-    if (!(missed_ <= R(sizeof(R) == 8 ? 1e-6 : 1e-2))) status_[0] = std::max(status_[0], KktStatus::unsettled);
-  }
+  /// One world: the rows at the start of a step, for a caller who solves them with other terms (step_terms.hpp):
+  /// demand() and compliance(), then record() of what they carried. data holds the poses. @throws ValueError for lanes
+  void evaluate(BasicData<R>& data, double dt, In<R> qpos, In<R> qvel, double drift_time = 0);
+  std::span<const R> demand() const { return demand_; }  ///< y₂ of the last evaluate()
+  /// @param impulse λ = -h x₂ [rows]  @param missed largest |J v⁺ + Σ λ - b|, in the velocities that it is made of
+  void record(std::span<const double> impulse, double h, double missed);
 
   /// Moves v along M̂⁻¹ Jᵀ (all at qpos, with M̂ = M₀ + joint_inertia) until φ(qpos ⊞ h v) = 0 to tolerance();
   /// next_qpos is that configuration. A chord iteration: one factor, a few evaluations of φ.
@@ -75,12 +72,8 @@ class ConstrainedDynamics {
   int rows() const { return equalities_.rows(); }
   // Of the last call, as batch arrays [pack][rows][lane].
   std::span<const R> multiplier() const { return x2_; }  ///< x₂ of accelerate(): the force on bodies is -Jᵀ x₂
-  /// Σ of the last accelerate() or correct(), one pack.
+  /// Σ of the last accelerate() or evaluate(), one pack.
   std::span<const R> compliance() const { return {sigma_.data(), std::size_t(rows()) * width_}; }
-  /// One world: other rows of the same step changed the rows' impulses by -h Δx₂ (held_rows.hpp).
-  void add_impulse(std::span<const double> impulse, double h) {
-    for (std::size_t r = 0; r < impulse.size(); ++r) x2_[r] -= R(impulse[r] / h);
-  }
   std::span<const R> phi() const { return phi_; }  ///< where it was last evaluated: the step's start; close(): its end
   std::span<const R> rate() const { return rate_; }  ///< J q̇
   /// The worst of the last accelerate() and what followed it.
@@ -131,13 +124,11 @@ class ConstrainedDynamics {
   AlignedVector<R> quality_, other_qacc_, limb_x2_;  // of one pack
   AlignedVector<R> phi_, rate_, bias_, x2_;          // [pack][rows][lane]
   AlignedVector<R> A_, inverse_, scale_, least_, trust_, rhs_, sigma_, projection_, u_, push_, trial_v_, last_v_, zero_,
-      gram_;                // of one pack
+      gram_, demand_;       // of one pack
   BasicData<R> elsewhere_;  // workspace of one pack at another configuration
   std::vector<KktStatus> status_;
   std::vector<char> closed_, by_limbs_;
   int rounds_ = 0;
-  int corrections_ = 0;  // since begin_rounds()
-  R missed_ = 0;         // what correct() found: the rows' largest miss, of the largest term
   MultiplierReport report_;
   int report_world_ = -1;  // that report_ is of, until its next accelerate()
 };

@@ -9,7 +9,7 @@
 #include <memory>
 #include <vector>
 
-#include "tarsus/constraint/tree_rows.hpp"
+#include "tarsus/constraint/step_terms.hpp"
 #include "tarsus/geometry/broad_phase.hpp"
 #include "tarsus/geometry/convex_hull.hpp"
 #include "tarsus/geometry/height_field.hpp"

@@ -104,7 +104,7 @@ TARSUS_INLINE Pack<R, W> select(typename Pack<R, W>::Mask mask, Pack<R, W> a, Pa
 }
 
 /// a b + c in one rounding where the instruction set has it, else in two; the same choice for scalars and packs.
-#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+#if defined(TARSUS_FUSED)
 TARSUS_INLINE double mul_add(double a, double b, double c) { return __builtin_fma(a, b, c); }
 TARSUS_INLINE float mul_add(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 #else
@@ -113,10 +113,8 @@ TARSUS_INLINE float mul_add(float a, float b, float c) { return a * b + c; }
 #endif
 template <class R, int W>
 TARSUS_INLINE Pack<R, W> mul_add(Pack<R, W> a, Pack<R, W> b, Pack<R, W> c) {
-#if defined(__ARM_FEATURE_FMA)
-  Pack<R, W> r;
-  for (int i = 0; i < W; ++i) r.value[i] = mul_add(a.value[i], b.value[i], c.value[i]);
-  return r;
+#if !defined(TARSUS_FUSED)
+  return a * b + c;
 #elif defined(__FMA__)
   if constexpr (std::is_same_v<R, double> && W == 4) {
     return Pack<R, W>(_mm256_fmadd_pd(a.value, b.value, c.value));
@@ -138,7 +136,9 @@ TARSUS_INLINE Pack<R, W> mul_add(Pack<R, W> a, Pack<R, W> b, Pack<R, W> c) {
     return r;
   }
 #else
-  return a * b + c;
+  Pack<R, W> r;
+  for (int i = 0; i < W; ++i) r.value[i] = mul_add(a.value[i], b.value[i], c.value[i]);
+  return r;
 #endif
 }
 /// c - a b, rounded as mul_add(-a, b, c).
@@ -148,7 +148,7 @@ template <class R, int W>
 TARSUS_INLINE Pack<R, W> neg_mul_add(Pack<R, W> a, Pack<R, W> b, Pack<R, W> c) {
   // By the instruction's own name: of a number that is the same in all lanes the compiler would negate the number, in
   // an instruction of its own.
-#if defined(__FMA__)
+#if defined(TARSUS_FUSED) && defined(__FMA__)
   if constexpr (std::is_same_v<R, double> && W == 4)
     return Pack<R, W>(_mm256_fnmadd_pd(a.value, b.value, c.value));
   else if constexpr (std::is_same_v<R, float> && W == 8)

@@ -152,6 +152,8 @@ class RigidWorld {
   const std::vector<ContactImpulse<R>>& impulses() const;
   /// Moments of torsional and rolling friction [N m s]; empty if no surface has any.
   const std::vector<ContactMoment<R>>& moments() const;
+  /// The two surfaces of a contact as one.
+  const ContactMaterial& material(const BodyContact<R>& contact) const;
   /// Shapes of each of them: normal from `second` to `first`.
   struct ContactPair {
     int first, second;

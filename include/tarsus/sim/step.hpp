@@ -3,8 +3,9 @@
 //   stage       reads                       writes
 //   actuate     qpos qvel ctrl act          applied forces and drives of the model's own actuators, passive forces
 //   drive       qpos qvel tau, targets      joint_force Q, joint_inertia K
-//   solve       qpos qvel Q K               qacc, with the model's equality constraints (StepOptions::loops)
-//   rows        qpos qvel, factors          the next qvel: contacts, joint limits, dry friction (StepOptions::rows)
+//   solve       qpos qvel Q K               qacc; without terms also drives with a force limit, or equality constraints
+//   terms       qpos qvel, factors          the next qvel: contacts, joint limits, dry friction (StepOptions::rows),
+//                                           drives with a force limit and equality constraints, in one problem
 //   integrate   qpos, the next qvel         the next qpos
 //   close       the next qpos qvel          both, moved onto the equality constraints (LoopMode::shake)
 //   check       the next state              status; a bad world freezes at its last good state, its neighbours go on
@@ -45,7 +46,7 @@ enum class LoopMode : std::uint8_t {
 const char* name(LoopMode mode);
 
 /// Whether Coriolis and gyroscopic forces are linearly implicit (velocity_products.hpp): without, undamped characters
-/// gain energy at long steps. rk4, and drives with force limits, take them explicitly.
+/// gain energy at long steps. rk4, and drives with force limits where nothing else is a term, take them explicitly.
 enum class VelocityProductMode : std::uint8_t {
   off,        ///< explicit
   automatic,  ///< implicit where some link turns by more than 3e-4 rad in a step
@@ -70,7 +71,7 @@ struct StepOptions {
   LoopMode loops = LoopMode::spook;         ///< the model's equality constraints, or
   const EqualitySet* equalities = nullptr;  ///< these; must outlive the Stepper
   RowStageOptions rows = {};                ///< contacts and joint limits: one world, semi_implicit_euler
-  VelocityProductMode velocity_products = VelocityProductMode::off;
+  VelocityProductMode velocity_products = VelocityProductMode::automatic;
 };
 
 /// Advances worlds by dt. Keeps its scratch between calls; not for use by two threads at once.
@@ -93,15 +94,17 @@ class Stepper {
   void revive(int world) { status_[world] = WorldStatus::ok; }
   const StepOptions& options() const { return options_; }
 
-  /// How the force limits of the last step's drives were kept; null before the first step of drives with limits. An rk4
-  /// step clamps explicitly, four times; this is the last.
-  const DriveLimiter<R>* limiter() const { return limiter_ ? &*limiter_ : nullptr; }
+  /// How the force limits of the last step's drives were kept; nothing before the first step of drives with limits. An
+  /// rk4 step clamps explicitly, four times; this is the last.
+  std::optional<LimitReport> limit_report(int world) const;
+  /// The drives' forces over the last step of drives with limits [pack][nv][lane]; empty before it.
+  std::span<const R> drive_force() const { return drive_force_; }
 
   /// Equality constraints of the last step: errors, multipliers, status; null if there are none.
   const ConstrainedDynamics<R>* loops() const { return loops_.get(); }
 
   /// Contacts and joint limits of the last step; null without StepOptions::rows.
-  const RowStage<R>* rows() const { return rows_.get(); }
+  const RowStage<R>* rows() const { return options_.rows.any() ? rows_.get() : nullptr; }
 
  private:
   int advance(BasicData<R>& data, const Drives* drives, In<R> qpos_target, In<R> qvel_target);
@@ -111,12 +114,12 @@ class Stepper {
   void rk4(BasicData<R>& data, const Drives& drives, In<R> qpos_target, In<R> qvel_target);
   void accelerate(BasicData<R>& data, const Drives& drives, double dt, In<R> qpos, In<R> qvel, In<R> qpos_target,
                   In<R> qvel_target, In<R> tau);
-  void accelerate_without_rows(BasicData<R>& data, const Drives& drives, double dt, In<R> qpos, In<R> qvel,
-                               In<R> qpos_target, In<R> qvel_target, In<R> tau);
-  void limited_loops(BasicData<R>& data, const Drives& drives, double dt, In<R> qpos, In<R> qvel, In<R> qpos_target,
-                     In<R> qvel_target, In<R> tau);
   void implicit_velocity_products(BasicData<R>& data, double dt, In<R> qpos, In<R> qvel);
   void add_damping(BasicData<R>& data, double dt) const;
+  template <class F>
+  void with_rows(BasicData<R>& data, const F& solve);
+  bool explicit_forces() const { return actuated_ && options_.actuation == ActuationMode::explicit_forces; }
+  void solve_terms(BasicData<R>& data, const Drives& drives, In<R> qpos_target, In<R> qvel_target, In<R> tau);
   void close_loops(BasicData<R>& data);
   double loop_step(double dt) const;
   double loop_drift(double dt) const;
@@ -141,7 +144,8 @@ class Stepper {
   std::optional<VelocityProducts<R>> products_;
   AlignedVector<R> next_qpos_, next_qvel_;
   AlignedVector<R> row_qacc_;
-  AlignedVector<R> loop_tau_;
+  bool limited_by_terms_ = false;  ///< the last step's drives with limits were terms
+  AlignedVector<R> drive_force_, hard_force_;
   AlignedVector<R> stage_qpos_, stage_qvel_, u_, slope_q_, sum_q_, sum_v_;  // rk4 alone
 };
 

@@ -22,7 +22,7 @@ struct TrackOptions {
   double start = 0;      ///< source's time of the first pose [s]
   Integrator integrator = Integrator::semi_implicit_euler;
   LoopMode loops = LoopMode::spook;  ///< the model's equality constraints
-  VelocityProductMode velocity_products = VelocityProductMode::off;
+  VelocityProductMode velocity_products = VelocityProductMode::automatic;
   RowStageOptions rows = {};  ///< contacts and joint limits
   ActuationMode actuation = ActuationMode::implicit_servos;
   bool actuators = false;                   ///< the model's own, under `ctrl`, in the place of the drives

@@ -1,18 +1,24 @@
 // The one solve of a step: semismooth Newton on M̂ (v - v⁰) = Σ J_iᵀ γ_i(v) for all terms at once (term.hpp).
 //
-//     (M̂ + Σ Jᵀ G J) (v' - v⁰) = Σ Jᵀ g,   g = γ(v) + G J (v - v⁰),   y' = g - G J (v' - v⁰)
+//     (M̂ + Σ Jᵀ G J) (v' - v⁰) = Σ Jᵀ g,   g = γ̄ + G J (v - v⁰),   y' = g - G J (v' - v⁰)
 //
 // y' is what the terms carry in the linear problem: M̂ (v' - v⁰) = Jᵀ y' holds to rounding whatever the law says, so
-// that (v', y') is judged by the law alone (natural_residual).
+// that an iterate (v, y) is judged by the law alone. What it misses is the natural map, in each row's own metric
+// ρ = w + R, w its inverse mass:
 //
-//   first     the tangent where the last step ended, term by term; no search. Rest takes this one iteration.
-//   search    dvᵀ F(v + x dv) = 0 to 1 %, from x = 1. In the rows' own space: nothing of the tree.
-//   descent   where the exact tangent of Coulomb's law is none (dvᵀ F >= 0), that with the discs as they are.
-//   stall     three iterations with such discs where steps are short or the residual does not halve.
-//   cap       the best that was found, and its residual.
+//     N(v, y) = y - P(z),   z = y - (J v + R (y - c) - b)/ρ
 //
-// Symmetric laws are one convex function, on which this converges from anywhere. Coulomb's friction is not: the best
-// iterate and its residual are what is promised. [Acary & Brogliato 2008, ch. 13]
+//   first     tangents where the last step ended, term by term; no search. Rest takes this one iteration.
+//   Newton    G = (1 - D (1 - R/ρ))⁻¹ D/ρ and γ̄ = y - (1 - D (1 - R/ρ))⁻¹ N with D = P'(z); halved until Σ ρ² N² falls.
+//             ρ and not R: what sticks may slip within one R of rest, but within a whole ρ of what it carries.
+//   stall     where steps get short, kDiscs iterations with friction bounded by the normal impulses at hand. That is the
+//             minimum of a convex function of v; a search along each step finds where its slope ends.
+//   harden    where that does not end either: the same problem with R = w, then less and less of w, each stage from what
+//             the last one carried. A stage that fails is tried again nearer to the last that did not.
+//   cap       the best that was found, its residual, and bounded impulses within their bounds.
+//
+// Symmetric laws are one convex function. Coulomb's friction is not: there the best iterate and its residual are what is
+// promised. [Alart & Curnier 1991; Acary & Brogliato 2008, ch. 13]
 //
 // The mass, and where rows act, belong to the operator: a tree, or a dense matrix in tests. Bilateral rows are the
 // operator's as well: every x it returns satisfies them.
@@ -43,7 +49,7 @@ struct StepProblem {
 };
 
 struct NewtonOptions {
-  int max_iterations = 30;
+  int max_iterations = 120;
   double tolerance = 1e-6;  ///< [m/s]
 };
 
@@ -51,7 +57,7 @@ struct NewtonReport {
   bool converged = false, finite = true;
   int iterations = 0;   ///< factorisations
   int searches = 0;     ///< evaluations of the law along a step
-  double residual = 0;  ///< largest natural residual of what is returned [m/s | rad/s]
+  double residual = 0;  ///< largest natural residual ρ N of what is returned [m/s | rad/s]
 };
 
 class StepNewton {
@@ -63,9 +69,19 @@ class StepNewton {
 
  private:
   enum class Bound : std::uint8_t { own_normal, given_normal };  ///< of friction discs
+  struct Iterate {
+    std::vector<double> velocity, impulse;  ///< [row] J v, y
+  };
+  bool descend(StepOperator& mass, std::span<const double> y, double tolerance, int most, bool judged);
+  void harden(StepOperator& mass, const NewtonOptions& options);
+  bool begin_stage(double share, const Iterate& last);
+  void bound_impulses(StepOperator& mass);
   void begin(StepOperator& mass, std::span<const double> y);
-  int iterate(StepOperator& mass);
+  void judge(StepOperator& mass, double residual, bool met);
+  void newton(StepOperator& mass);
+  void convex(StepOperator& mass);
   bool stalled();
+  double map(const Iterate& at, bool tangents);
   void law(const std::vector<double>& velocity, Bound bound, bool tangents);
   double linear_solve(StepOperator& mass);
   void follow_normals();
@@ -73,18 +89,22 @@ class StepNewton {
   double slope(double t, double* derivative, double* size);
   double residual() const;
   bool within_sets() const;
+  void point(double t, Iterate& out) const;
   void move(StepOperator& mass, double t);
 
-  StepProblem problem_;
+  StepProblem own_, problem_;  ///< as given; of this stage
   std::vector<Tangent> tangent_;
-  std::vector<double> normal_;                                ///< [term] that bounds friction
-  std::vector<double> velocity_, force_, impulse_, gamma_;    ///< at this iterate: J v, g, y', γ(v)
-  std::vector<double> next_velocity_, next_impulse_, trial_;  ///< where the linear problem leads
-  std::vector<double> history_;                               ///< residuals
-  Bound bound_ = Bound::own_normal;
-  std::int8_t discs_ = 0;    ///< iterations with given discs that are left
+  std::vector<double> normal_;         ///< [term] that bounds friction
+  std::vector<double> force_, gamma_;  ///< g, γ̄
+  Iterate now_, next_, trial_, best_;  ///< next: where the linear problem leads
+  double best_residual_ = 0;
+  bool met_ = false;             ///< the best is within the tolerance
+  std::vector<double> history_;  ///< residuals of this stage
+  std::vector<TermRow> stage_rows_, solved_rows_;
+  std::vector<double> stage_y_;
+  int discs_ = 0;            ///< iterations with given discs that are left
   bool short_step_ = false;  ///< the last one
-  int searches_ = 0;         ///< evaluations of the law
+  int searches_ = 0, iterations_ = 0;
 };
 
 }  // namespace tarsus

@@ -31,6 +31,35 @@ def loop(name, **options):
     return ModelSource(tarsus.Model.load(models() / "loops" / f"{name}.xml"), contacts=False, dt=1 / 500, name=name, **options)
 
 
+class Sway:
+    """A reference for the strokes of the Stewart platform: each leg's sine a sixth of a period behind its neighbour's, from
+    rest to 6 cm within a second."""
+
+    def __init__(self, model):
+        self.rest, self.nv = model.qpos0.copy(), model.nv
+        self.strokes = np.array([joint.qpos.start for joint in model.joints if joint.type == "slide"])
+        self.speeds = np.array([joint.qvel.start for joint in model.joints if joint.type == "slide"])
+
+    def sample(self, t):
+        t = np.asarray(t, float)[..., None]
+        angle, size = np.pi * t + np.pi / 3 * np.arange(len(self.strokes)), 0.06 * np.clip(t, 0, 1)
+        qpos = np.broadcast_to(self.rest, (*angle.shape[:-1], len(self.rest))).copy()
+        qvel = np.zeros((*angle.shape[:-1], self.nv))
+        qpos[..., self.strokes] += size * np.sin(angle)
+        qvel[..., self.speeds] = size * np.pi * np.cos(angle) + 0.06 * (t < 1) * np.sin(angle)
+        return qpos, qvel
+
+
+def stewart():
+    """Driven by its strokes alone: hinges and platform go where the loops take them."""
+    model = tarsus.Model.load(models() / "loops/stewart.xml")
+    source = ModelSource(model, clip=Sway(model), gains=(2e4, 1e3, 0, 0), dt=1 / 500, contacts=False, name="stewart", ghost=False)
+    driven = np.isin(np.arange(model.nv), source.clip.speeds)
+    source.kp, source.kd = source.kp * driven, source.kd * driven
+    source.drives.kp, source.drives.kd = source.kp, source.kd
+    return source
+
+
 def rigid(name, **options):
     return RigidSource(None, tarsus.Model.load(models() / "scenes" / f"{name}.xml"), name=name, **options)
 
@@ -95,7 +124,7 @@ SCENES = {
     "snake": Scene("A snake of 195 hinges slithers on the floor, in contact all along", snake_on_floor, 3.0),
     "limits": Scene("A walk with at most 60 N m in each joint, kept at the end of every step", force_limits),
     "four-bar": Scene("A four-bar linkage, its loop closed by the constraint solver", lambda: loop("four_bar")),
-    "stewart": Scene("A Stewart platform: six legs, six loops", lambda: loop("stewart")),
+    "stewart": Scene("A Stewart platform sways on six driven legs, which close six loops", stewart),
     "balls": Scene("8,000 balls fall into a box", lambda: RigidSource("balls:20:20", dtype="float32", name="8,000 balls"), 3.0, 2.0),
     "cards": Scene("A house of cards, which stands by friction", lambda: rigid("card_house"), 3.0),
     "dominoes": Scene("A row of dominoes; the first one falls", lambda: rigid("domino_row")),

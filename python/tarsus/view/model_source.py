@@ -1,5 +1,6 @@
 """A model under tarsus.Stepper: what a viewer plays for characters, robots and loops."""
 
+import functools
 import json
 import time as clock
 
@@ -10,12 +11,14 @@ import tarsus
 from .page import Frame
 from .source import Source, choice, slider, spring_force
 
+GHOSTS = 16  # more worlds than these hide their references, and cost as much again to draw
+
 
 class ModelSource(Source):
     """A model under tarsus.Stepper: one world, with contacts and pushes, or many worlds side by side."""
 
     def __init__(self, model, data=None, *, clip=None, dt=None, contacts=None, loops="spook", gains=None, stiff=False,
-                 force_limit=None, worlds=1, keyframe=None, spacing=None, directory="", name=None):
+                 force_limit=None, worlds=1, keyframe=None, spacing=None, name=None, ghost=True):
         self.model = model
         self.scene = json.loads(tarsus.scene_json(model))
         if name:
@@ -28,6 +31,7 @@ class ModelSource(Source):
         self.loops = loops
         driven = clip is not None or gains is not None
         self.drives = tarsus.Drives.uniform(model, *(gains or ())) if driven else None
+        self.has_ghost = driven and ghost  # whether the targets are a pose that the whole model is to reach
         if driven:
             self.drives.stiff = stiff
             self.kp, self.kd = self.drives.kp.copy(), self.drives.kd.copy()
@@ -74,12 +78,18 @@ class ModelSource(Source):
         return self._rows(self.data.qvel)
 
     def _store(self, array, rows):
-        for world in range(self.worlds):
-            self.data.set(array, world, np.ascontiguousarray(rows[world], self.data.dtype))
+        """[worlds][n] into an array of the data's layout; lanes beyond the last world keep what they have."""
+        if self.data.width == 1:
+            array[...] = np.reshape(rows, array.shape)
+            return
+        packs, n, width = array.shape
+        packed = array.transpose(0, 2, 1).reshape(-1, n)
+        packed[: self.worlds] = rows
+        array[...] = packed.reshape(packs, width, n).transpose(0, 2, 1)
 
     def _poses(self, qpos):
         poses = tarsus.poses_of(self.model, np.ascontiguousarray(qpos, np.float64))
-        poses[:, :, :3] += self.offsets
+        poses[:, :, :3] += self.offsets[: len(poses)]
         return poses.reshape(-1, 7)
 
     # -- stepping --
@@ -91,8 +101,7 @@ class ModelSource(Source):
     def _target(self, time):
         if self.clip is None:
             return self.hold, np.zeros_like(self._qvel()[:1].repeat(self.worlds, 0))
-        samples = [self.clip.sample(time + phase) for phase in self.phases]
-        return np.array([q for q, _ in samples]), np.array([v for _, v in samples])
+        return self.clip.sample(time + self.phases)
 
     def reset(self, keyframe=None):
         self.keyframe = keyframe if keyframe is not None else self.keyframe
@@ -126,7 +135,7 @@ class ModelSource(Source):
     def step(self):
         self._apply_forces()
         begin = clock.perf_counter()
-        qpos, qvel = self.data.qpos.copy(), self.data.qvel.copy()
+        before = (self.data.qpos.copy(), self.data.qvel.copy()) if self.worlds == 1 else None
         if self.drives is None:
             bad = self.stepper.step()
         else:
@@ -138,7 +147,7 @@ class ModelSource(Source):
                 self._store(q_target, q), self._store(v_target, v)
             bad = self.stepper.step(self.drives, qpos_target=q_target, qvel_target=v_target)
             if self.worlds == 1 and not bad:
-                self._measure_force(qpos, qvel)
+                self._measure_force(*before)
         self.timing = 1e3 * (clock.perf_counter() - begin)
         if bad:
             status = next(s for s in self.stepper.status if s != "ok")
@@ -267,7 +276,7 @@ class ModelSource(Source):
 
     def _series(self):
         out = []
-        if self.drives is not None:
+        if self.has_ghost:
             out += [("tracking error", "m")]
         if self.worlds == 1:
             if self.drives is not None:
@@ -278,30 +287,47 @@ class ModelSource(Source):
                 out += [("loop error", "m | rad")]
         return out + [("time of a step", "ms")]
 
+    def _tracking_error(self, poses, ghost):
+        """[m], mean over the bodies that have mass."""
+        moving = np.resize([b["mass"] > 0 and i > 0 for i, b in enumerate(self.scene["bodies"])], len(ghost))
+        distance = np.linalg.norm(poses[: len(ghost)][moving, :3] - ghost[moving, :3], axis=1)
+        return float(distance.mean()) if len(distance) else 0.0
+
     def _values(self, poses, ghost):
         values = []
         if self.drives is not None:
-            moving = np.array([b["mass"] > 0 and i > 0 for i, b in enumerate(self.scene["bodies"])] * self.worlds)
-            distance = np.linalg.norm(poses[moving, :3] - ghost[moving, :3], axis=1)
-            values.append(float(distance.mean()) if len(distance) else 0.0)
-        if self.worlds == 1:
-            if self.drives is not None:
-                values += [self.joint_force, self.force_limit or float("inf")]
-            tarsus.kinematics(self.model, self.data, self.data.qpos, self.data.qvel)
-            energy = tarsus.energy(self.model, self.data, self.data.qpos, self.data.qvel)
-            rows = (self.stepper.rows if self.contacts else None) or {}
-            values += [energy.kinetic, energy.potential + energy.spring, energy.total(), self.contact_force,
-                       rows.get("penetration", 0.0), rows.get("residual", 0.0), rows.get("iterations", 0)]
-            if self.scene["loops"]:
-                values.append((self.stepper.loops() or {}).get("error", 0.0))
+            values += [self.joint_force, self.force_limit or float("inf")]
+        if self.has_ghost:
+            values.insert(0, self._tracking_error(poses, ghost))
+        tarsus.kinematics(self.model, self.data, self.data.qpos, self.data.qvel)
+        energy = tarsus.energy(self.model, self.data, self.data.qpos, self.data.qvel)
+        rows = (self.stepper.rows if self.contacts else None) or {}
+        values += [energy.kinetic, energy.potential + energy.spring, energy.total(), self.contact_force,
+                   rows.get("penetration", 0.0), rows.get("residual", 0.0), rows.get("iterations", 0)]
+        if self.scene["loops"]:
+            values.append((self.stepper.loops() or {}).get("error", 0.0))
         return values + [self.timing]
 
+    def _worlds_frame(self, time, qpos, timing):
+        """Of many worlds. The reference is that of the first GHOSTS, and shown only where those are all."""
+        poses, ghost, values = self._poses(qpos), None, [timing]
+        if self.has_ghost:
+            ghost = self._poses(self._target(time)[0][:GHOSTS])
+            values.insert(0, self._tracking_error(poses, ghost))
+        return Frame(time, poses, ghost if self.worlds <= GHOSTS else None, values=values)
+
+    def snapshot(self):
+        if self.worlds == 1:
+            return super().snapshot()
+        return functools.partial(self._worlds_frame, self.data.time, np.array(self._qpos(), np.float64), self.timing)
+
     def frame(self):
+        if self.worlds > 1:
+            return self.snapshot()()
         poses = self._poses(self._qpos())
-        ghost = None
-        if self.drives is not None:
-            ghost = self._poses(self._target(self.data.time)[0])
-        contacts = [(*c["position"], *c["force"]) for c in self.stepper.contacts] if self.contacts else []
-        contacts = np.array(contacts, np.float32).reshape(-1, 6)
-        self.contact_force = float(np.linalg.norm(contacts[:, 3:], axis=1).sum())
+        ghost = self._poses(self._target(self.data.time)[0]) if self.has_ghost else None
+        found = self.stepper.contacts if self.contacts else []
+        contacts = [(*c["position"], *c["force"], *c["normal"], c["friction"]) for c in found]
+        contacts = np.array(contacts, np.float32).reshape(-1, 10)
+        self.contact_force = float(np.linalg.norm(contacts[:, 3:6], axis=1).sum())
         return Frame(self.data.time, poses, ghost, contacts, self._values(poses, ghost))

@@ -18,7 +18,8 @@ class Frame:
     time: float
     poses: np.ndarray  # float32 [worlds * nbody][7]
     ghost: "np.ndarray | None" = None  # of the reference, the same shape
-    contacts: np.ndarray = field(default_factory=lambda: np.zeros((0, 6), np.float32))  # position [m], force [N]
+    # [n][10]: position [m], force [N], normal (of the body that the force acts on), coefficient of friction
+    contacts: np.ndarray = field(default_factory=lambda: np.zeros((0, 10), np.float32))
     values: "list[float]" = field(default_factory=list)  # of the source's series
 
     def packed(self):

@@ -49,9 +49,9 @@ class Server:
 
     # -- from other threads --
 
-    def publish(self, frame):
-        """Frame: bytes. Returns at once."""
-        self._call(self._publish, frame)
+    def publish(self, snapshot):
+        """snapshot() makes a Frame; it is called in the server's thread, and only if somebody takes the frame."""
+        self._call(self._publish, _Frame(snapshot))
 
     def tell(self, message):
         """A message, as JSON, to every page."""
@@ -148,7 +148,7 @@ class Server:
                     await client.socket.send(text)
                 if self.frame is not None and self.frame is not sent:
                     sent = self.frame
-                    await client.socket.send(sent)
+                    await client.socket.send(sent.packed())
         except ConnectionClosed:
             pass
 
@@ -160,6 +160,18 @@ class Server:
             self.on_order(order)
         except (ValueError, TypeError, KeyError, OverflowError) as error:
             await client.socket.send(json.dumps({"type": "error", "text": f"{error}"[:500]}))
+
+
+class _Frame:
+    """Packed once, for all clients."""
+
+    def __init__(self, snapshot):
+        self.snapshot, self.bytes = snapshot, None
+
+    def packed(self):
+        if self.bytes is None:
+            self.bytes, self.snapshot = self.snapshot().packed(), None
+        return self.bytes
 
 
 class _Client:

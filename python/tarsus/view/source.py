@@ -24,6 +24,11 @@ class Source:
         """The present Frame."""
         raise NotImplementedError
 
+    def snapshot(self):
+        """A function that makes the present Frame, now or later, in any thread, while the source goes on."""
+        frame = self.frame()
+        return lambda: frame
+
     def step(self):
         """One step; returns why there was none, or None."""
         raise NotImplementedError

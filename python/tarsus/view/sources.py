@@ -160,11 +160,12 @@ class RigidSource(Source):
 
     def frame(self):
         found = self.world.contacts
-        contacts = np.concatenate([found["position"], found["force"]], axis=1).astype(np.float32).reshape(-1, 6)
+        contacts = np.concatenate([found["position"], found["force"], found["normal"], found["friction"][:, None]],
+                                  axis=1).astype(np.float32)
         r = self.report
         stages = [1e3 * s for s in (r.seconds.values() if r else [0] * 5)]
         values = [self.world.kinetic_energy, self.world.potential_energy, r.contacts if r else 0,
-                  r.penetration_max if r else 0, float(np.linalg.norm(contacts[:, 3:], axis=1).sum()),
+                  r.penetration_max if r else 0, float(np.linalg.norm(contacts[:, 3:6], axis=1).sum()),
                   r.residual if r else 0, r.iterations if r else 0, *stages]
         # Thousands of arrows hide what they belong to.
         return Frame(self.time, self._poses(), None, contacts if len(contacts) <= 400 else contacts[:0], values)
@@ -177,7 +178,7 @@ class ParticleSource(Source):
 
     COLOURS = {"O": [0.85, 0.2, 0.2], "H": [0.93, 0.93, 0.93], "C": [0.3, 0.32, 0.35], "N": [0.25, 0.4, 0.9]}
 
-    def __init__(self, source, timestep=0.0, name=None, bonds=None, temperature=None, setup=None):
+    def __init__(self, source, timestep=0.0, name=None, bonds=None, temperature=None):
         self.named, self.timestep, self.temperature = source, timestep, temperature
         self.system = tarsus.ParticleSystem.load(source) if isinstance(source, str) else source
         if temperature:
@@ -212,7 +213,7 @@ class ParticleSource(Source):
         shapes = []
         for i in range(n):
             kind = species[i][:1] if len(species) == n else ""
-            radius = size * (0.24 if kind == "H" else 0.36)
+            radius = size * (0.18 if kind == "H" else 0.26)
             shapes.append({"body": i, "type": "sphere", "size": [radius, 0, 0],
                            "rgba": [*self.COLOURS.get(kind, [0.3, 0.55, 0.8]), 1]})
         bodies = [{"name": f"{species[i] if len(species) == n else 'particle'} {i}", "mass": float(m), "link": -1}

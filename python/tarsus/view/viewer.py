@@ -14,7 +14,8 @@ from .server import Server
 from .sources import Source, open_source
 
 HISTORY_BYTES = 64 << 20
-FRAME_SPACING = 1 / 60
+FRAME_SPACING, LARGE_FRAME_SPACING = 1 / 60, 1 / 30  # [s]
+LARGE_FRAME = 4096  # poses
 
 
 class Viewer:
@@ -63,14 +64,14 @@ class Viewer:
     # -- from a loop of one's own --
 
     def update(self, apply_push=True):
-        """Shows the data as it is now, at most 60 times a second; returns at once.
+        """Shows the data as it is now, at most 60 times a second (of very many bodies 30); returns at once.
 
         apply_push: sets data.tau to the pull of a hand in the page, zero without one.
         """
         with self.lock:
             if apply_push and hasattr(self.source, "_apply_forces"):
                 self.source._apply_forces()
-            if clock.monotonic() >= self.shown + FRAME_SPACING:
+            if clock.monotonic() >= self.shown + self._spacing():
                 self._show()
 
     # -- playing --
@@ -99,7 +100,7 @@ class Viewer:
                 self._step()
                 due -= self.source.dt
             due = min(due, self.source.dt)  # a simulation slower than real time makes no debts
-            if self.playing and clock.monotonic() >= self.shown + FRAME_SPACING:
+            if self.playing and clock.monotonic() >= self.shown + self._spacing():
                 with self.lock:
                     self._show()
             if now >= self.looked + 0.5:
@@ -146,9 +147,13 @@ class Viewer:
             self.playing = False
         self._tell_state()
 
+    def _spacing(self):
+        poses = len(self.source.scene["bodies"]) * self.source.scene.get("worlds", 1)
+        return FRAME_SPACING if poses < LARGE_FRAME else LARGE_FRAME_SPACING
+
     def _show(self):
         self.shown = clock.monotonic()
-        self.server.publish(self.source.frame().packed())
+        self.server.publish(self.source.snapshot())
 
     # -- talking to pages; in the server's thread --
 

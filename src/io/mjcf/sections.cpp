@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "io/mjcf/builder.hpp"
+#include "tarsus/math/elementary.hpp"
 #include "tarsus/model/sensor_kind.hpp"
 
 namespace tarsus::mjcf {
@@ -423,7 +424,7 @@ void Builder::check_rotations(const XmlElement& e, KeyframeSpec& key) {
   const auto check = [&](const char* attribute, std::vector<double>& values, std::size_t at, const std::string& whose) {
     if (at + 4 > values.size()) return;
     double* q = values.data() + at;
-    const double length = std::hypot(std::hypot(q[0], q[1]), std::hypot(q[2], q[3]));
+    const double length = elementary::hypot(elementary::hypot(q[0], q[1]), elementary::hypot(q[2], q[3]));
     if (!(length > 1e-10)) {
       e.warn(fmt::format("attribute '{}': the quaternion of {} has no length; taken as no rotation", attribute, whose),
              attribute);

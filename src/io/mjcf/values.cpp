@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "io/mjcf/states.hpp"
+#include "tarsus/math/elementary.hpp"
 
 namespace tarsus::mjcf {
 
@@ -134,7 +135,7 @@ std::optional<Quatd> from_xy_axes(const XmlElement& e) {
 Quatd from_z(const Vec3d& z) {
   const Vec3d axis{-z.y, z.x, 0};
   const double sine = norm(axis);
-  return axis_angle(sine > 1e-10 * norm(z) ? axis : Vec3d{1, 0, 0}, std::atan2(sine, z.z));
+  return axis_angle(sine > 1e-10 * norm(z) ? axis : Vec3d{1, 0, 0}, elementary::atan2(sine, z.z));
 }
 
 std::optional<Quatd> from_z_axis(const XmlElement& e) {

@@ -1,0 +1,149 @@
+// The terms of one articulated world's step (solver/term.hpp): contacts, joint limits, dry joint friction, drives with
+// force limits, and equality constraints beside them; built from the step's start, solved at its end in one problem.
+//
+//     v⁺ = v⁰ + M̂⁻¹ (Jᵀ γ + J_eᵀ λ_e)
+//
+// v⁰ is where the step would go without them, M̂ = M + K with the drives that have no limit. One kind, one file:
+// contact_terms.cpp, limit_terms.cpp, friction_terms.cpp; drives are made by the step (sim/drive_rows.cpp).
+//
+// Every row has R > 0: a share of the inverse mass that it feels (decision 504) where nobody gave a compliance. What
+// sticks does not creep by it: the proximal point of such rows is the last step's impulse.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "tarsus/constraint/spook.hpp"
+#include "tarsus/constraint/tree_operator.hpp"
+#include "tarsus/geometry/narrow_phase.hpp"
+
+namespace tarsus {
+
+/// A point at which two links touch, or may touch within the step. At least one of them is not the world.
+struct LinkContact {
+  int a = -1, b = -1;   ///< links, -1: the world
+  ContactPoint point;   ///< normal from b to a
+  int dimension = 3;    ///< rows, MuJoCo's condim: 1 frictionless, 3 sliding, 4 and torsion, 6 and rolling
+  double friction = 1;  ///< μ of sliding
+  double torsional = 0, rolling = 0;  ///< [m]: torque bounds are these times the normal force
+  double restitution = 0;
+  Spook spook;
+  std::uint64_t identity = 0;  ///< the same from step to step, for warm starts; 0: none
+};
+
+/// Two directions t₁, t₂ with t₁ × t₂ = n, from the unit normal n alone.
+std::array<Vec3d, 2> contact_tangents(const Vec3d& normal);
+
+enum class StepStatus : std::uint8_t {
+  converged,            ///< residual within tolerance, impulses within their sets
+  too_many_iterations,  ///< the best iterate was taken
+  not_finite,           ///< a number that is not finite came in; no term acted
+};
+const char* name(StepStatus status);
+
+/// How the terms of one step were solved.
+struct RowsReport {
+  StepStatus status = StepStatus::converged;
+  int rows = 0, contacts = 0, touching = 0;  ///< touching: contacts with a force
+  int limits = 0;                            ///< joints at their limits
+  int drives = 0, saturated = 0;             ///< drives with a force limit, and those at it
+  int iterations = 0;                        ///< of Newton: factorisations of the tree
+  double residual = 0;                       ///< natural residual: [m/s]
+  double penetration = 0;                    ///< deepest, at the start of the step [m]
+};
+
+struct TermOptions {
+  bool limits = true, friction_loss = true;
+  Spook limit_spook;
+  NewtonOptions solve;
+  /// Compliance of rows without one of their own, in h² × the inverse mass that the row feels: it makes the forces of
+  /// many contacts under one foot unique (decision 504) and bounds what a limit that loops block costs (decision 506).
+  double relative_compliance = 0.0144;
+  double restitution_threshold = 0.1;  ///< approach below which nothing bounces [m/s]
+};
+
+/// The terms of one world. Keeps scratch and warm start between steps; not for use by two threads at once.
+template <class R>
+class StepTerms {
+ public:
+  StepTerms(const Model& model, const TermOptions& options);
+
+  /// A step of h seconds from (qpos, qvel); data as maba() leaves it, with the links' origins as well (kinematics()
+  /// keeps the rest). free_velocity: v⁰ = qvel + h q̈⁰. What is passed must live until solve() is over.
+  void begin(BasicData<R>& data, double h, In<R> qpos, In<R> qvel, In<R> free_velocity);
+  /// In any order; their order does not change the result.
+  void add_contacts(std::span<const LinkContact> contacts);
+  void add_limits();
+  void add_friction_loss();
+  /// A drive that makes the impulse clamp(push - stiffness (v - qvel)) on one joint: push [N s | N m s] and velocity in
+  /// world axes for rotations and translations, lower and upper in N s. @param stiffness h k_d + h² k_p > 0
+  void add_drive(const JointRows& rows, const Vec3d& push, double stiffness, double lower, double upper);
+  int rows() const { return int(rows_.size()); }
+
+  /// v⁰ becomes v⁺ in `velocity`. data's factors are lost.
+  void solve(In<R> joint_inertia, const BilateralRows<R>& bilateral, Out<R> velocity);
+
+  const RowsReport& report() const { return report_; }
+  std::span<const LinkContact> contacts() const { return contacts_; }
+  /// Force of a contact of contacts() over the last step, on link a, world axes [N].
+  Vec3d force(int contact) const;
+  /// Impulse of term i, and of the bilateral rows.
+  std::span<const double> impulse(int term) const {
+    return {impulse_.data() + terms_[term].first_row, std::size_t(terms_[term].nrow)};
+  }
+  std::span<const Term> terms() const { return terms_; }
+  const TreeOperator<R>& mass() const { return mass_; }
+
+ private:
+  enum class Kind : std::uint8_t { contact, limit, friction_loss, drive };
+  struct Memory {  ///< of one term, for the next step
+    Kind kind;
+    std::uint64_t identity;
+    int a, b, nrow;  ///< links of a contact
+    Vec3d position, axis[3];
+    double impulse[kTermRows], excess[kTermRows];  ///< γ; R (y - γ)
+  };
+  int add_term(Kind kind, std::uint64_t identity, Term term, const TermRow* rows, const double* speed,
+               const double* free);
+  int add_joint_term(Kind kind, std::uint64_t identity, Term term, const JointRows& rows, TermRow row);
+  void add_contact(std::size_t index);
+  void contact_velocities(std::size_t index, double* speed, double* free) const;
+  void add_limit(int joint);
+  void add_limit_side(const JointRows& rows, double gap, int side);
+  double relative(double inverse_mass) const {
+    return options_.relative_compliance * inverse_mass * 4 / (1 + 4 * kDampingSteps);
+  }
+  double joint_inverse_mass(const JointRows& rows) const;
+  // warm_start.cpp
+  void remember(double h);
+  void recall();
+  void recall_near(std::span<const int> lost);
+  int find_last(Kind kind, std::uint64_t identity, int guess);
+  void take(int term, int last);
+
+  const Model& model_;
+  TermOptions options_;
+  RowsReport report_;
+  TreeOperator<R> mass_;
+  StepNewton newton_;
+  BasicData<R>* data_ = nullptr;
+  double h_ = 0;
+  In<R> qpos_, qvel_, free_;
+  std::vector<LinkContact> contacts_;
+  std::vector<ContactRows> contact_rows_;  ///< [contact]
+  std::vector<JointRows> joint_rows_;      ///< [term after the contacts]
+  std::vector<Term> terms_;
+  std::vector<TermRow> rows_;
+  std::vector<Kind> kinds_;                ///< [term]
+  std::vector<std::uint64_t> identities_;  ///< [term]
+  std::vector<double> free_rows_, y_, impulse_;
+  std::vector<Memory> last_;
+  std::vector<int> last_by_identity_;
+  std::vector<char> taken_;  ///< [last] somebody starts from it
+};
+
+extern template class StepTerms<double>;
+extern template class StepTerms<float>;
+
+}  // namespace tarsus

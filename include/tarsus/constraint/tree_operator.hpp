@@ -1,0 +1,117 @@
+// The operator of a step's solve (solver/step_newton.hpp) for one articulated world: M̂ and the terms' rows on a tree.
+//
+// Tangents of terms on joints are joint-space inertia. Those of contacts with the world are stiffness added to the
+// links' articulated inertias (dynamics/loaded.hpp): one pair of ABA's passes an iteration, however many there are.
+// What no link's own inertia can be goes as k extra rows through the factors of that loaded tree
+// (dynamics/delassus.hpp), by their Schur complement at O(k d + k³): contacts between two links, bilateral rows, and of
+// a contact that slides on the world the coupling of friction to the normal force, u c nᵀ, which is not symmetric.
+//
+// Bilateral rows J_e v + Σ_e λ_e = b_e may depend on one another, or be next to doing so. They are solved with Σ_e
+// raised by a small share of their own inverse mass, and kProximalSteps proximal steps on the same factor: rows that
+// can be moved hold to rounding, what cannot be moved gets a bounded impulse.
+#pragma once
+
+#include "tarsus/constraint/equality.hpp"
+#include "tarsus/dynamics/loaded.hpp"
+#include "tarsus/solver/step_newton.hpp"
+
+namespace tarsus {
+
+/// Where a contact's rows act: along the normal and the two tangents, then moments about the three.
+struct ContactRows {
+  int a = 0, b = -1;  ///< links; b -1: the world
+  int nrow = 3;
+  Vec3d arm_a{}, arm_b{};  ///< from the links' origins, world axes [m]
+  Vec3d axis[3] = {};      ///< n, t₁, t₂, world axes
+};
+
+/// Rows on one joint: e · its velocity; of a rotation with three rows, the velocity itself in world axes.
+struct JointRows {
+  enum class Part : std::uint8_t {
+    axial,
+    linear,
+    angular
+  };  ///< hinge, slide; free's translation; ball, free's rotation
+  int joint = 0;
+  Part part = Part::axial;
+  int nrow = 1;
+  Vec3d e{};  ///< axial: e.x = ±1; else world axes
+};
+
+/// Equality constraints as bilateral rows. q̈ of the step satisfies J q̈ - Σ x₂ = y₂ (constrained_dynamics.hpp).
+template <class R>
+struct BilateralRows {
+  const EqualitySet* equalities = nullptr;  ///< null: none
+  In<R> qpos{};                             ///< [nq]
+  In<R> demand{};                           ///< [rows] y₂
+  In<R> compliance{};                       ///< [rows] Σ
+
+  int rows() const { return equalities ? equalities->rows() : 0; }
+};
+
+template <class R>
+class TreeOperator final : public StepOperator {
+ public:
+  explicit TreeOperator(const Model& model);
+
+  /// A step of h seconds. data holds the factors of M̂ and the state of the solve that gave q̈⁰, as maba() leaves them;
+  /// the factors are lost. What is passed must live until the solve is over. Terms: first those of `contacts`, then
+  /// those of `joints`.
+  void begin(BasicData<R>& data, double h, In<R> joint_inertia, std::span<const Term> terms,
+             std::span<const ContactRows> contacts, std::span<const JointRows> joints,
+             const BilateralRows<R>& bilateral);
+  void solve(std::span<const Tangent> tangents, std::span<const double> force, std::span<double> change) override;
+  void move(double t) override;
+  void keep() override;
+
+  In<R> change() const { return kept_.x; }                                       ///< [nv] v - v⁰ of the best iterate
+  std::span<const double> bilateral_impulse() const { return kept_.bilateral; }  ///< [rows] λ_e with it
+  /// |J_e v + Σ_e λ_e - b_e| of it, the largest, and what it is to be compared with [m/s | rad/s].
+  double bilateral_miss() const { return kept_.miss; }
+  double bilateral_size() const { return bilateral_size_; }
+
+ private:
+  struct Extra {  ///< a contact among the k rows
+    int term, first_row, first_unknown, nrow;
+    double coupling = 0;  ///< c, of one that slides, turns or rolls on the world
+  };
+  struct Iterate {
+    AlignedVector<R> x;
+    std::vector<double> bilateral;
+    double miss = 0;
+  };
+  LinkLoad<R>& load_of(int link);
+  void add_loads(std::span<const Tangent> tangents, std::span<const double> force);
+  void add_extra_rows(std::span<const Tangent> tangents);
+  void write_extra(Extra& extra, const Tangent& tangent, const typename DelassusRows<R>::Block& block);
+  void write_bilateral();
+  void begin_bilateral(double h);
+  void solve_extra(std::span<const Tangent> tangents, std::span<const double> force);
+  void extra_system(std::span<const Tangent> tangents, std::span<const double> force);
+  void read(std::span<double> change);
+
+  const Model& model_;
+  BasicData<R>* data_ = nullptr;
+  In<R> joint_inertia_;
+  std::span<const Term> terms_;
+  std::span<const ContactRows> contacts_;
+  std::span<const JointRows> joints_;
+  BilateralRows<R> bilateral_;
+  std::vector<double> bilateral_demand_, raised_;  ///< [bilateral row] b_e - J_e v⁰; what Σ_e is raised by
+  double bilateral_size_ = 0;
+  bool first_ = true;
+  Iterate now_, next_, kept_;
+  std::vector<int> load_of_link_;
+  std::vector<LinkLoad<R>> loads_;
+  int loads_used_ = 0;
+  DelassusRows<R> rows_;  ///< bilateral ones first
+  std::vector<Extra> extras_;
+  std::vector<int> unknown_;  ///< [unknown] its row of rows_
+  AlignedVector<R> phi_, gram_, row_velocity_, row_impulse_, u_;
+  std::vector<double> matrix_, right_;
+};
+
+extern template class TreeOperator<double>;
+extern template class TreeOperator<float>;
+
+}  // namespace tarsus

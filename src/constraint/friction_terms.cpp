@@ -1,0 +1,33 @@
+// Dry joint friction as terms: |γ| <= h f against each DoF's velocity, b = 0; c is the last step's impulse, so that a
+// joint that sticks does not creep.
+#include "constraint/widen.hpp"
+#include "tarsus/constraint/step_terms.hpp"
+
+namespace tarsus {
+
+template <class R>
+void StepTerms<R>::add_friction_loss() {
+  for (int i = 0; i < model_.njoint(); ++i) {
+    const Joint& joint = model_.joints[i];
+    if (!(joint.friction_loss > 0)) continue;
+    for (int k = 0; k < joint.nv(); ++k) {
+      JointRows rows{i, JointRows::Part::axial, 1, {1, 0, 0}};
+      if (joint.nv() > 1) {
+        const bool linear = joint.type == JointType::free && k < 3;
+        const Vec3d unit{k % 3 == 0 ? 1.0 : 0.0, k % 3 == 1 ? 1.0 : 0.0, k % 3 == 2 ? 1.0 : 0.0};
+        rows.part = linear ? JointRows::Part::linear : JointRows::Part::angular;
+        rows.e = linear ? unit : widen(data_->links()[i].R) * unit;
+      }
+      const double mass = joint_inverse_mass(rows);
+      Term term;
+      term.lower = -h_ * joint.friction_loss, term.upper = h_ * joint.friction_loss;
+      add_joint_term(Kind::friction_loss, 8 * std::uint64_t(i) + k, term, rows,
+                     {std::max(relative(mass), 1e-6 * mass), 0, 0, mass});
+    }
+  }
+}
+
+template void StepTerms<double>::add_friction_loss();
+template void StepTerms<float>::add_friction_loss();
+
+}  // namespace tarsus

@@ -1,0 +1,81 @@
+// Joint ranges as terms: g = q - low or high - q of a hinge or slide, range - angle of a ball joint; γ >= 0.
+//
+// A term for each side that the joint could reach within the step, and a little beyond.
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "constraint/tree_loads.hpp"
+#include "constraint/widen.hpp"
+#include "tarsus/constraint/step_terms.hpp"
+#include "tarsus/math/rotation.hpp"
+
+namespace tarsus {
+
+namespace {
+
+constexpr double kLimitReach = 0.02;  ///< how near a joint's range gets a row [m | rad]
+/// Fastest way back of a joint that is beyond its range [rad/s | m/s]. Robots' files often start at zero, a radian off;
+/// in four steps of half a millisecond that would be hundreds of radians a second.
+constexpr double kLimitReturn = 5;
+constexpr double kLeastCompliance = 1e-6;  ///< of the inverse mass
+
+}  // namespace
+
+template <class R>
+void StepTerms<R>::add_limits() {
+  for (int i = 0; i < model_.njoint(); ++i) {
+    if (model_.joints[i].limited && model_.joints[i].type != JointType::free) add_limit(i);
+  }
+}
+
+template <class R>
+void StepTerms<R>::add_limit_side(const JointRows& rows, double gap, int side) {
+  double speed, ahead;
+  joint_velocity(model_, data_->links(), rows, qvel_.data(), &speed);
+  joint_velocity(model_, data_->links(), rows, free_.data(), &ahead);
+  if (gap + h_ * std::min(speed, ahead) > kLimitReach) return;
+  const double mass = joint_inverse_mass(rows);
+  const Spook& soft = options_.limit_spook;
+  if (soft.compliance == 0) gap = recoverable(soft, gap, h_, kLimitReturn);
+  const double own = spook_bilateral(soft, gap, speed, h_).compliance;
+  Term term;
+  term.lower = 0, term.upper = kUnbounded;
+  add_joint_term(Kind::limit, 2 * std::uint64_t(rows.joint) + side, term, rows,
+                 {std::max(own > 0 ? own : relative(mass), kLeastCompliance * mass),
+                  spook_unilateral(soft, gap, speed, h_).target, 0, mass});
+  ++report_.limits;
+}
+
+template <class R>
+void StepTerms<R>::add_limit(int joint) {
+  const Joint& j = model_.joints[joint];
+  if (j.nv() == 1) {
+    const double q = qpos_[j.qpos];
+    add_limit_side({joint, JointRows::Part::axial, 1, {1, 0, 0}}, q - j.range[0], 0);
+    add_limit_side({joint, JointRows::Part::axial, 1, {-1, 0, 0}}, j.range[1] - q, 1);
+    return;
+  }
+  // An angle is at most π sin(angle / 2), speeds are at most |ω|: most joints are far from their range without a
+  // logarithm.
+  const auto square = [](const R* v) { return double(v[0]) * v[0] + double(v[1]) * v[1] + double(v[2]) * v[2]; };
+  const double fastest = std::sqrt(std::max(square(&qvel_[j.qvel]), square(&free_[j.qvel])));
+  const double free_angle = (j.range[1] - kLimitReach - h_ * fastest) / std::numbers::pi;
+  if (free_angle > 0 && square(&qpos_[j.qpos + 1]) < free_angle * free_angle) return;
+  const Vec3d turn =
+      log_map({double(qpos_[j.qpos]), double(qpos_[j.qpos + 1]), double(qpos_[j.qpos + 2]), double(qpos_[j.qpos + 3])});
+  const double angle = norm(turn);
+  if (angle < 1e-6) return;  // no direction to push in
+  const Vec3d axis = widen(data_->links()[joint].R) * (turn * (-1 / angle));
+  add_limit_side({joint, JointRows::Part::angular, 1, axis}, j.range[1] - angle, 0);
+}
+
+#define TARSUS_INSTANTIATE(R)                 \
+  template void StepTerms<R>::add_limits();   \
+  template void StepTerms<R>::add_limit(int); \
+  template void StepTerms<R>::add_limit_side(const JointRows&, double, int);
+TARSUS_INSTANTIATE(double)
+TARSUS_INSTANTIATE(float)
+#undef TARSUS_INSTANTIATE
+
+}  // namespace tarsus

@@ -1,0 +1,146 @@
+#include "tarsus/constraint/step_terms.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "constraint/tree_loads.hpp"
+#include "constraint/widen.hpp"
+
+namespace tarsus {
+
+namespace {
+
+/// Of the inertia that a drive moves: one with an explicit spring alone is a constant force but for this.
+constexpr double kLeastStiffness = 1e-9;
+
+}  // namespace
+
+const char* name(StepStatus status) {
+  switch (status) {
+    case StepStatus::converged: return "converged";
+    case StepStatus::too_many_iterations: return "too_many_iterations";
+    case StepStatus::not_finite: return "not_finite";
+  }
+  return "converged";
+}
+
+template <class R>
+StepTerms<R>::StepTerms(const Model& model, const TermOptions& options)
+    : model_(model), options_(options), mass_(model) {}
+
+template <class R>
+void StepTerms<R>::begin(BasicData<R>& data, double h, In<R> qpos, In<R> qvel, In<R> free_velocity) {
+  if (data.width() != 1) {
+    throw ValueError("data", std::to_string(data.width()) + " lanes",
+                     "one world: contacts and limits are not in lanes yet");
+  }
+  remember(h);
+  data_ = &data, h_ = h, qpos_ = qpos, qvel_ = qvel, free_ = free_velocity;
+  contacts_.clear(), contact_rows_.clear(), joint_rows_.clear();
+  terms_.clear(), rows_.clear(), kinds_.clear(), identities_.clear(), free_rows_.clear(), y_.clear();
+  report_ = {};
+}
+
+/// `speed` and `free` are J v at the start of the step and at v⁰.
+template <class R>
+int StepTerms<R>::add_term(Kind kind, std::uint64_t identity, Term term, const TermRow* rows, const double* speed,
+                           const double* free) {
+  term.first_row = int(rows_.size());
+  for (int k = 0; k < term.nrow; ++k) {
+    rows_.push_back(rows[k]);
+    free_rows_.push_back(free[k]);
+    // Where nothing is remembered: the present velocity, since v⁰ falls through what others hold.
+    y_.push_back((rows[k].target - speed[k]) / rows[k].compliance);
+  }
+  terms_.push_back(term), kinds_.push_back(kind), identities_.push_back(identity);
+  return int(terms_.size()) - 1;
+}
+
+/// A term on one joint whose rows are alike; a ball's target is set by the caller.
+template <class R>
+int StepTerms<R>::add_joint_term(Kind kind, std::uint64_t identity, Term term, const JointRows& joint, TermRow row) {
+  double speed[3], free[3];
+  joint_velocity(model_, data_->links(), joint, qvel_.data(), speed);
+  joint_velocity(model_, data_->links(), joint, free_.data(), free);
+  term.nrow = joint.nrow;
+  const TermRow rows[3] = {row, row, row};
+  joint_rows_.push_back(joint);
+  return add_term(kind, identity, term, rows, speed, free);
+}
+
+/// What the rows of a joint feel by the articulated inertias that the last factors left.
+template <class R>
+double StepTerms<R>::joint_inverse_mass(const JointRows& rows) const {
+  const LinkState<R>& link = data_->links()[rows.joint];
+  if (rows.part == JointRows::Part::axial) return std::max(double(link.Dinv.xx), 1e-30);
+  const bool free = model_.joints[rows.joint].type == JointType::free;
+  const Sym3d inertia = widen(rows.part == JointRows::Part::linear ? link.IA.M : link.IA.I);
+  const double own = free ? 0 : double(link.k);
+  const double mass = rows.nrow == 1 ? dot(rows.e, inertia * rows.e) : (inertia.xx + inertia.yy + inertia.zz) / 3;
+  return 1 / std::max(mass + own, 1e-30);
+}
+
+template <class R>
+void StepTerms<R>::add_drive(const JointRows& joint, const Vec3d& push, double stiffness, double lower, double upper) {
+  const std::uint64_t identity =
+      8 * std::uint64_t(joint.joint) + (joint.part == JointRows::Part::linear ? 1 + (joint.e.y != 0   ? 1
+                                                                                     : joint.e.z != 0 ? 2
+                                                                                                      : 0)
+                                                                              : 0);
+  Term term;
+  term.law = joint.nrow == 3 ? Law::ball : Law::interval;
+  term.lower = lower, term.upper = upper;
+  const double inverse_mass = joint_inverse_mass(joint);
+  stiffness = std::max(stiffness, kLeastStiffness / inverse_mass);
+  const int index = add_joint_term(Kind::drive, identity, term, joint, {1 / stiffness, 0, 0, inverse_mass});
+  double speed[3];
+  joint_velocity(model_, data_->links(), joint, qvel_.data(), speed);
+  for (int k = 0; k < joint.nrow; ++k) {
+    const int row = terms_[index].first_row + k;
+    const double along = joint.nrow == 3 ? push[k] : joint.part == JointRows::Part::axial ? push.x : dot(joint.e, push);
+    rows_[row].target = speed[k] + along / stiffness;
+    y_[row] = along;
+  }
+  ++report_.drives;
+}
+
+template <class R>
+void StepTerms<R>::solve(In<R> joint_inertia, const BilateralRows<R>& bilateral, Out<R> velocity) {
+  report_.rows = rows(), report_.contacts = int(contacts_.size());
+  impulse_.assign(rows(), 0.0);
+  if (terms_.empty() && bilateral.rows() == 0) return;
+  recall();
+  mass_.begin(*data_, h_, joint_inertia, terms_, contact_rows_, joint_rows_, bilateral);
+  NewtonOptions options = options_.solve;
+  if (sizeof(R) != sizeof(double)) options.tolerance = std::max(options.tolerance, 1e-4);
+  const NewtonReport solved = newton_.solve(mass_, {terms_, rows_, free_rows_}, options, y_, impulse_);
+  report_.iterations = solved.iterations, report_.residual = solved.residual;
+  report_.status = solved.converged ? StepStatus::converged : StepStatus::too_many_iterations;
+  if (!solved.finite) {
+    report_.status = StepStatus::not_finite;
+    std::fill(impulse_.begin(), impulse_.end(), 0.0), std::fill(y_.begin(), y_.end(), 0.0);
+    return;
+  }
+  for (int k = 0; k < model_.nv; ++k) velocity[k] += mass_.change()[k];
+  for (std::size_t i = 0; i < terms_.size(); ++i) {
+    const double* at = &impulse_[terms_[i].first_row];
+    if (kinds_[i] == Kind::contact) report_.touching += at[0] > 0;
+    if (kinds_[i] != Kind::drive) continue;
+    const double size = terms_[i].nrow == 3 ? std::sqrt(at[0] * at[0] + at[1] * at[1] + at[2] * at[2]) : at[0];
+    report_.saturated +=
+        size >= terms_[i].upper * (1 - 1e-9) || (terms_[i].nrow == 1 && size <= terms_[i].lower * (1 - 1e-9));
+  }
+}
+
+template <class R>
+Vec3d StepTerms<R>::force(int contact) const {
+  const ContactRows& rows = contact_rows_.at(contact);
+  Vec3d impulse{0, 0, 0};
+  for (int k = 0; k < std::min(3, rows.nrow); ++k) impulse += rows.axis[k] * impulse_[terms_[contact].first_row + k];
+  return impulse * (1 / h_);
+}
+
+template class StepTerms<double>;
+template class StepTerms<float>;
+
+}  // namespace tarsus

@@ -1,0 +1,109 @@
+#include "constraint/tree_loads.hpp"
+
+#include <cmath>
+
+#include "constraint/widen.hpp"
+
+namespace tarsus {
+
+namespace {
+
+/// c += Σ g_ij a_i a_jᵀ over the axes [first, first + count) of a contact; g symmetric.
+void add_outer(const Vec3d* axis, const Tangent& g, int row, int first, int count, Sym3d& c) {
+  for (int i = first; i < first + count; ++i) {
+    Vec3d column{0, 0, 0};
+    for (int j = first; j < first + count; ++j) column += axis[j] * g.at[row + i][row + j];
+    const Vec3d& a = axis[i];
+    c += {column.x * a.x, column.x * a.y, column.x * a.z, column.y * a.y, column.y * a.z, column.z * a.z};
+  }
+}
+
+template <class R>
+Sym3<R> narrow(const Sym3d& m) {
+  return {R(m.xx), R(m.xy), R(m.xz), R(m.yy), R(m.yz), R(m.zz)};
+}
+template <class R>
+Vec3<R> narrow(const Vec3d& v) {
+  return {R(v.x), R(v.y), R(v.z)};
+}
+
+}  // namespace
+
+double coupling(const Tangent& tangent, int nrow) {
+  double square = 0;
+  for (int i = 1; i < nrow; ++i) square += tangent.at[i][0] * tangent.at[i][0];
+  return std::sqrt(square);
+}
+
+/// C = Σ G_ij a_i a_jᵀ resists the point; at the link's origin: M = C, H = [arm] C, I = -[arm] C [arm].
+template <class R>
+void add_contact_load(const ContactRows& contact, const Tangent& g, const double* force, LinkLoad<R>& load) {
+  const Vec3d &n = contact.axis[0], &arm = contact.arm_a;
+  Sym3d C{};
+  add_outer(contact.axis, g, 0, 0, 1, C);
+  if (contact.nrow >= 3) add_outer(contact.axis, g, 0, 1, 2, C);
+  const Vec3d hx = cross(arm, C.column_x()), hy = cross(arm, C.column_y()), hz = cross(arm, C.column_z());
+  Sym3d I{arm.y * hz.x - arm.z * hy.x, arm.y * hz.y - arm.z * hy.y, arm.y * hz.z - arm.z * hy.z,
+          arm.z * hx.y - arm.x * hz.y, arm.z * hx.z - arm.x * hz.z, arm.x * hy.z - arm.y * hx.z};
+  Vec3d f = n * force[0], moment{0, 0, 0};
+  for (int k = 1; k < std::min(3, contact.nrow); ++k) f += contact.axis[k] * force[k];
+  for (int k = 3; k < contact.nrow; ++k) moment += contact.axis[k - 3] * force[k];
+  if (contact.nrow >= 4) add_outer(contact.axis, g, 3, 0, 1, I);
+  if (contact.nrow >= 6) add_outer(contact.axis, g, 3, 1, 2, I);
+  load.M += narrow<R>(C), load.I += narrow<R>(I);
+  load.H = load.H + from_columns(narrow<R>(hx), narrow<R>(hy), narrow<R>(hz));
+  load.n += narrow<R>(moment + cross(arm, f)), load.f += narrow<R>(f);
+}
+
+template <class R>
+void add_joint_load(const JointRows& rows, bool free_joint, const Tangent& g, const double* force, LinkLoad<R>& load) {
+  Sym3d C{};
+  Vec3d f{};
+  if (rows.nrow == 1) {
+    const Vec3d& e = rows.e;
+    add_outer(&e, g, 0, 0, 1, C);
+    f = e * force[0];
+  } else {
+    C = {g.at[0][0], g.at[0][1], g.at[0][2], g.at[1][1], g.at[1][2], g.at[2][2]};
+    f = {force[0], force[1], force[2]};
+  }
+  if (!free_joint) {
+    load.joint += narrow<R>(C), load.joint_force += narrow<R>(f);
+  } else if (rows.part == JointRows::Part::linear) {
+    load.M += narrow<R>(C), load.f += narrow<R>(f);
+  } else {
+    load.I += narrow<R>(C), load.n += narrow<R>(f);
+  }
+}
+
+template <class R>
+void joint_velocity(const Model& model, const LinkState<R>* links, const JointRows& rows, const R* qvel, double* out) {
+  const Joint& joint = model.joints[rows.joint];
+  const R* at = qvel + joint.qvel;
+  if (rows.part == JointRows::Part::axial) {
+    out[0] = rows.e.x * double(at[0]);
+    return;
+  }
+  Vec3d v;
+  if (rows.part == JointRows::Part::linear) {
+    v = {double(at[0]), double(at[1]), double(at[2])};
+  } else {
+    if (joint.type == JointType::free) at += 3;
+    v = widen(links[rows.joint].R * Vec3<R>{at[0], at[1], at[2]});
+  }
+  if (rows.nrow == 1) {
+    out[0] = dot(rows.e, v);
+    return;
+  }
+  for (int k = 0; k < 3; ++k) out[k] = v[k];
+}
+
+#define TARSUS_INSTANTIATE(R)                                                                           \
+  template void add_contact_load<R>(const ContactRows&, const Tangent&, const double*, LinkLoad<R>&);   \
+  template void add_joint_load<R>(const JointRows&, bool, const Tangent&, const double*, LinkLoad<R>&); \
+  template void joint_velocity<R>(const Model&, const LinkState<R>*, const JointRows&, const R*, double*);
+TARSUS_INSTANTIATE(double)
+TARSUS_INSTANTIATE(float)
+#undef TARSUS_INSTANTIATE
+
+}  // namespace tarsus

@@ -1,0 +1,35 @@
+// What one term's tangent and force are to its link or joint: see tarsus/constraint/tree_operator.hpp.
+#pragma once
+
+#include "tarsus/constraint/tree_operator.hpp"
+
+namespace tarsus {
+
+/// No force now, and none to come: an open contact.
+inline bool idle(const Tangent& tangent, int nrow) {
+  if (tangent.at[0][0] != 0) return false;
+  for (int i = 1; i < nrow; ++i) {
+    for (int j = 1; j < nrow; ++j) {
+      if (tangent.at[i][j] != 0) return false;
+    }
+  }
+  return true;
+}
+
+/// Length of what makes a contact's tangent unsymmetric: its first column below the diagonal.
+double coupling(const Tangent& tangent, int nrow);
+
+/// Σ G_ij a_i a_jᵀ of a contact with the world, symmetric part, and its force, at the link's origin.
+template <class R>
+void add_contact_load(const ContactRows& contact, const Tangent& tangent, const double* force, LinkLoad<R>& load);
+
+/// The same of a joint's rows: joint-space inertia; on a free joint, whose velocity is its link's, on the link.
+template <class R>
+void add_joint_load(const JointRows& rows, bool free_joint, const Tangent& tangent, const double* force,
+                    LinkLoad<R>& load);
+
+/// Rows of J v from qvel. data's orientations must be there.
+template <class R>
+void joint_velocity(const Model& model, const LinkState<R>* links, const JointRows& rows, const R* qvel, double* out);
+
+}  // namespace tarsus

@@ -1,0 +1,102 @@
+#include "tarsus/constraint/tree_operator.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "constraint/tree_loads.hpp"
+#include "constraint/widen.hpp"
+
+namespace tarsus {
+
+template <class R>
+TreeOperator<R>::TreeOperator(const Model& model)
+    : model_(model), load_of_link_(model.njoint(), -1), loads_(model.njoint()), rows_(model), u_(model.nv) {
+  for (Iterate* i : {&now_, &next_, &kept_}) i->x.resize(model.nv);
+}
+
+template <class R>
+void TreeOperator<R>::begin(BasicData<R>& data, double h, In<R> joint_inertia, std::span<const Term> terms,
+                            std::span<const ContactRows> contacts, std::span<const JointRows> joints,
+                            const BilateralRows<R>& bilateral) {
+  data_ = &data, joint_inertia_ = joint_inertia;
+  terms_ = terms, contacts_ = contacts, joints_ = joints, bilateral_ = bilateral;
+  first_ = true;
+  for (Iterate* i : {&now_, &next_, &kept_}) i->bilateral.assign(bilateral.rows(), 0.0);
+  if (bilateral.rows() > 0) begin_bilateral(h);
+  prepare_loads<R>(model_, data);
+}
+
+template <class R>
+void TreeOperator<R>::solve(std::span<const Tangent> tangents, std::span<const double> force,
+                            std::span<double> change) {
+  add_loads(tangents, force);
+  add_extra_rows(tangents);
+  solve_loaded<R>(model_, *data_, joint_inertia_, {}, load_of_link_, loads_, next_.x);
+  if (rows_.rows() > 0) solve_extra(tangents, force);
+  read(change);
+}
+
+template <class R>
+void TreeOperator<R>::move(double t) {
+  if (first_) t = 1;
+  for (std::size_t i = 0; i < now_.x.size(); ++i)
+    now_.x[i] = first_ ? next_.x[i] : now_.x[i] + R(t) * (next_.x[i] - now_.x[i]);
+  for (std::size_t i = 0; i < now_.bilateral.size(); ++i)
+    now_.bilateral[i] += t * (next_.bilateral[i] - now_.bilateral[i]);
+  now_.miss = first_ ? next_.miss : std::max(now_.miss, next_.miss);
+  first_ = false;
+}
+
+template <class R>
+void TreeOperator<R>::keep() {
+  kept_ = now_;
+}
+
+template <class R>
+LinkLoad<R>& TreeOperator<R>::load_of(int link) {
+  int& load = load_of_link_[link];
+  if (load < 0) {
+    load = loads_used_++;
+    loads_[load].clear();
+  }
+  return loads_[load];
+}
+
+/// The symmetric part of the tangents, and the forces, on links and joints.
+template <class R>
+void TreeOperator<R>::add_loads(std::span<const Tangent> tangents, std::span<const double> force) {
+  loads_used_ = 0;
+  std::fill(load_of_link_.begin(), load_of_link_.end(), -1);
+  for (std::size_t c = 0; c < contacts_.size(); ++c) {
+    if (contacts_[c].b < 0 && !idle(tangents[c], terms_[c].nrow))
+      add_contact_load(contacts_[c], tangents[c], &force[terms_[c].first_row], load_of(contacts_[c].a));
+  }
+  for (std::size_t j = 0; j < joints_.size(); ++j) {
+    const std::size_t t = contacts_.size() + j;
+    add_joint_load(joints_[j], model_.joints[joints_[j].joint].type == JointType::free, tangents[t],
+                   &force[terms_[t].first_row], load_of(joints_[j].joint));
+  }
+}
+
+/// J x of the solve that left the links' J x in data and x in next_.
+template <class R>
+void TreeOperator<R>::read(std::span<double> change) {
+  const LinkState<R>* links = data_->links();
+  for (std::size_t c = 0; c < contacts_.size(); ++c) {
+    const ContactRows& contact = contacts_[c];
+    const Motion<double> a = widen(links[contact.a].a);
+    Vec3d w = a.w, v = a.v + cross(w, contact.arm_a);
+    if (contact.b >= 0) {
+      const Motion<double> b = widen(links[contact.b].a);
+      v -= b.v + cross(b.w, contact.arm_b), w -= b.w;
+    }
+    for (int k = 0; k < contact.nrow; ++k) change[terms_[c].first_row + k] = dot(contact.axis[k % 3], k < 3 ? v : w);
+  }
+  for (std::size_t j = 0; j < joints_.size(); ++j)
+    joint_velocity(model_, links, joints_[j], next_.x.data(), &change[terms_[contacts_.size() + j].first_row]);
+}
+
+template class TreeOperator<double>;
+template class TreeOperator<float>;
+
+}  // namespace tarsus

@@ -1,0 +1,102 @@
+// Drives with a force limit as terms of a step: impulse clamp(h Q_d - K (v⁺ - v)) with K = h k_d (+ h² k_p) and Q_d the
+// drive's force at the end of the step were q̈ zero; the length of a rotation's torque, each force of an axis alone.
+#include <algorithm>
+#include <cmath>
+
+#include "tarsus/sim/row_stage.hpp"
+
+namespace tarsus {
+
+SplitDrives::SplitDrives(const Model& model, const Drives& drives)
+    : limited(drives), unlimited(drives), is_limited(model.nv, 0) {
+  for (Drives* d : {&limited, &unlimited}) d->force_limit.clear(), d->force_floor.clear();
+  for (const Joint& joint : model.joints) {
+    for (int k = 0; k < joint.nv(); ++k) {
+      // A rotation's gains and limit are those of its first DoF.
+      const bool rotation = joint.type == JointType::ball || (joint.type == JointType::free && k >= 3);
+      const int i = joint.qvel + k, at = !rotation ? i : joint.type == JointType::ball ? joint.qvel : joint.qvel + 3;
+      const bool finite = (!drives.force_limit.empty() && std::isfinite(drives.force_limit[at])) ||
+                          (!rotation && !drives.force_floor.empty() && std::isfinite(drives.force_floor[at]));
+      is_limited[i] = finite && (drives.kp[at] > 0 || drives.kd[at] > 0);
+      Drives& other = is_limited[i] ? unlimited : limited;
+      other.kp[i] = other.kd[i] = 0;
+    }
+  }
+}
+
+/// Calls f(rows, dof, nrow) for each term's rows among the limited drives.
+template <class R, class F>
+static void each_limited(const Model& model, const LinkState<R>* links, const SplitDrives& drives, const F& f) {
+  using Part = JointRows::Part;
+  for (int j = 0; j < model.njoint(); ++j) {
+    const Joint& joint = model.joints[j];
+    const int v = joint.qvel;
+    if (joint.nv() == 1) {
+      if (drives.is_limited[v]) f(JointRows{j, Part::axial, 1, {1, 0, 0}}, v);
+      continue;
+    }
+    const bool free = joint.type == JointType::free;
+    for (int k = 0; free && k < 3; ++k) {
+      if (drives.is_limited[v + k])
+        f(JointRows{j, Part::linear, 1, {k == 0 ? 1.0 : 0.0, k == 1 ? 1.0 : 0.0, k == 2 ? 1.0 : 0.0}}, v + k);
+    }
+    const int w = free ? v + 3 : v;
+    if (drives.is_limited[w]) f(JointRows{j, Part::angular, 3, {}}, w);
+  }
+  (void)links;
+}
+
+template <class R>
+static Vec3d in_world(const LinkState<R>& link, const R* own) {
+  const Vec3<R> world = link.R * Vec3<R>{own[0], own[1], own[2]};
+  return {double(world.x), double(world.y), double(world.z)};
+}
+
+template <class R>
+void RowStage<R>::add_drives(BasicData<R>& data, const DriveStep<R>& step, const SplitDrives& drives) {
+  drive_force<R>(model_, data, drives.limited, step.h, data.qpos, data.qvel, step.qpos_target, step.qvel_target, zero_,
+                 push_);
+  const double h = step.h;
+  each_limited(model_, data.links(), drives, [&](const JointRows& rows, int dof) {
+    const double high = step.drives.force_limit.empty() ? kInfinity : step.drives.force_limit[dof];
+    const double low = step.drives.force_floor.empty() ? -high : step.drives.force_floor[dof];
+    const double stiffness = h * drives.limited.kd[dof] + (drives.limited.stiff ? h * h * drives.limited.kp[dof] : 0);
+    const R* own = &push_[dof];
+    const Vec3d push = rows.nrow == 3                        ? in_world(data.links()[rows.joint], own) * h
+                       : rows.part == JointRows::Part::axial ? Vec3d{h * double(own[0]), 0, 0}
+                                                             : rows.e * (h * double(own[0]));
+    terms_.add_drive(rows, push, stiffness, h * low, h * high);
+    drive_rows_.push_back(rows);
+  });
+}
+
+/// Impulses of the drives' terms, the last ones of all, as forces in qvel's axes.
+template <class R>
+void RowStage<R>::read_drives(const BasicData<R>& data, double h) {
+  std::fill(force_.begin(), force_.end(), R(0));
+  const int first = int(terms_.terms().size()) - int(drive_rows_.size());
+  for (std::size_t i = 0; i < drive_rows_.size(); ++i) {
+    const JointRows& rows = drive_rows_[i];
+    const Joint& joint = model_.joints[rows.joint];
+    const std::span<const double> impulse = terms_.impulse(first + int(i));
+    if (rows.part == JointRows::Part::axial) {
+      force_[joint.qvel] = R(impulse[0] / h);
+    } else if (rows.part == JointRows::Part::linear) {
+      for (int k = 0; k < 3; ++k) force_[joint.qvel + k] += R(impulse[0] / h * rows.e[k]);
+    } else {
+      const Vec3<R> own =
+          transpose_mul(data.links()[rows.joint].R, Vec3<R>{R(impulse[0] / h), R(impulse[1] / h), R(impulse[2] / h)});
+      const int at = joint.type == JointType::free ? joint.qvel + 3 : joint.qvel;
+      force_[at] = own.x, force_[at + 1] = own.y, force_[at + 2] = own.z;
+    }
+  }
+}
+
+#define TARSUS_INSTANTIATE(R)                                                                    \
+  template void RowStage<R>::add_drives(BasicData<R>&, const DriveStep<R>&, const SplitDrives&); \
+  template void RowStage<R>::read_drives(const BasicData<R>&, double);
+TARSUS_INSTANTIATE(double)
+TARSUS_INSTANTIATE(float)
+#undef TARSUS_INSTANTIATE
+
+}  // namespace tarsus

@@ -1,0 +1,122 @@
+// Everything that binds in one step: drives at their force limits, joint ranges, loops, contacts. Force limits are
+// checked through inverse dynamics.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+
+#include "tarsus/io/mjcf.hpp"
+#include "tarsus/sim/step.hpp"
+
+namespace tarsus {
+namespace {
+
+/// A pendulum with a stiff drive at its force limit and a range of ±1 rad. Exact: I (v⁺ - v)/h + C = u in the range.
+TEST(OneStep, issue_014_AForceLimitAndARangeMeet) {
+  const Model model = compile(parse_mjcf(R"(<mujoco><compiler angle="radian"/><option gravity="0 0 -9.81"/><worldbody>
+    <body pos="0 0 1"><joint axis="0 1 0" range="-1 1" limited="true"/>
+      <geom type="capsule" fromto="0 0 0 0 0 -.5" size=".05" mass="1"/></body></worldbody></mujoco>)",
+                                         "pendulum", "."));
+  struct {
+    double kp, limit, q, v, target;
+  } const cases[] = {{1e6, 200, -.9973275, -9.17675252, -1.06278546},
+                     {1e6, 200, .94326251, 7.9539687, 1.38199466},
+                     {1e4, 50, .99744362, 8.15988282, 1.06370265}};
+  const double h = 1.0 / 60;
+  for (const auto& c : cases) {
+    SCOPED_TRACE(testing::Message() << "from " << c.q << " rad at " << c.v << " rad/s");
+    Data data(model);
+    data.qpos[0] = c.q, data.qvel[0] = c.v;
+    double inertia, bias;
+    crba<double>(model, data, data.qpos, {&inertia, 1});
+    bias_force<double>(model, data, data.qpos, data.qvel, {&bias, 1});
+    Drives drives = Drives::uniform(model, c.kp, c.kp / 10, 0, 0);
+    drives.stiff = true, drives.force_limit = {c.limit};
+    StepOptions options;
+    options.dt = h, options.rows.joints = true;
+    Stepper<double> stepper(model, data, options);
+    const AlignedVector<double> target(1, c.target);
+    ASSERT_EQ(stepper.step(data, drives, target), 0);
+    double low = -1e3, high = 1e3;  // the root without the range
+    for (int k = 0; k < 200; ++k) {
+      const double v = 0.5 * (low + high);
+      const double force = std::clamp(-c.kp * (c.q + h * v - c.target) - c.kp / 10 * v, -c.limit, c.limit);
+      (inertia * (v - c.v) / h + bias - force > 0 ? high : low) = v;
+    }
+    const double exact = std::min(std::max(high, (-1 - c.q) / h), (1 - c.q) / h);
+    EXPECT_NEAR(data.qvel[0], exact, 0.6);  // a range gives way by its compliance: h² 200 N m / I at 1.4 %
+    EXPECT_NEAR(data.qpos[0], c.q + h * exact, 0.01);
+    EXPECT_LE(std::abs(stepper.drive_force()[0]), c.limit * (1 + 1e-9));
+    EXPECT_EQ(stepper.rows()->report().status, StepStatus::converged);
+  }
+}
+
+/// Loops and drives at their limits: the loop's rows hold at the end velocity.
+TEST(OneStep, issue_014_LoopsHoldWhereForceLimitsBind) {
+  const Model model = compile(read_mjcf(TARSUS_SOURCE_DIR "/models/loops/four_bar.xml", {}));
+  Data data(model);
+  Drives drives = Drives::uniform(model, 1e4, 1e3, 0, 0);
+  drives.stiff = true, drives.force_limit.assign(model.nv, 5.0);
+  StepOptions options;
+  options.dt = 1.0 / 60;
+  Stepper<double> stepper(model, data, options);
+  AlignedVector<double> target(data.qpos);
+  int at_limit = 0;
+  for (int i = 0; i < 300; ++i) {
+    for (const Joint& j : model.joints) {
+      if (j.nv() == 1) target[j.qpos] = 0.5 * std::sin(0.3 * i + j.qpos);
+    }
+    ASSERT_EQ(stepper.step(data, drives, target), 0) << i;
+    for (int k = 0; k < model.nv; ++k) ASSERT_LE(std::abs(stepper.drive_force()[k]), 5 * (1 + 1e-9)) << i;
+    at_limit += stepper.limit_report(0)->saturated;
+    ASSERT_TRUE(stepper.limit_report(0)->converged) << i;
+    ASSERT_LE(int(stepper.loops()->status(0)), int(KktStatus::redundant)) << i;
+    ASSERT_LT(stepper.loops()->error(0).position, 5e-3) << i;
+  }
+  EXPECT_GT(at_limit, 30);
+}
+
+/// The drives' forces are what the motion needs, by inverse dynamics, and within their limits.
+TEST(OneStep, ForceLimitsHoldInTheEquationsOfMotion) {
+  const Model model = compile(read_mjcf(TARSUS_SOURCE_DIR "/models/humanoid.xml", {}));
+  Data data(model), other(model);
+  Drives drives = Drives::uniform(model, 1e6, 1e5, 0, 0);
+  drives.stiff = true;
+  drives.force_limit.assign(model.nv, 50.0);
+  for (int k = 0; k < 6; ++k) drives.force_limit[k] = kInfinity;
+  StepOptions options;
+  options.dt = 1.0 / 60, options.rows.joints = true;  // no contacts: all that acts is the drives and the ranges
+  options.velocity_products = VelocityProductMode::off;  // inverse dynamics takes them at the start of the step
+  Stepper<double> stepper(model, data, options);
+  AlignedVector<double> target(data.qpos);
+  std::vector<double> needed(model.nv), qacc(model.nv);
+  for (int i = 0; i < 120; ++i) {
+    for (const Joint& j : model.joints) {
+      if (j.nv() == 1) target[j.qpos] = 0.4 * std::sin(0.2 * i + j.qpos);
+    }
+    const AlignedVector<double> q(data.qpos), v(data.qvel);
+    ASSERT_EQ(stepper.step(data, drives, target), 0) << i;
+    for (int k = 0; k < model.nv; ++k) qacc[k] = (data.qvel[k] - v[k]) * 60;
+    rnea<double>(model, other, q, v, qacc, needed);
+    double scale = 1;
+    for (const double f : needed) scale = std::max(scale, std::abs(f));
+    for (int k = 0; k < 6; ++k) EXPECT_NEAR(needed[k], 0, 1e-9 * scale) << "a root wrench in step " << i;
+    for (const Joint& j : model.joints) {
+      if (j.type == JointType::free) continue;
+      double length = 0;
+      for (int k = 0; k < j.nv(); ++k) length = std::hypot(length, stepper.drive_force()[j.qvel + k]);
+      EXPECT_LE(length, 50 * (1 + 1e-9)) << j.name << " in step " << i;
+    }
+  }
+}
+
+TEST(OneStep, ToleranceThatIsNoNumberIsNamed) {
+  const Model model = compile(read_mjcf(TARSUS_SOURCE_DIR "/models/humanoid.xml", {}));
+  const Data data(model);
+  StepOptions options;
+  options.rows.contacts = true, options.rows.solve.tolerance = std::nan("");
+  EXPECT_THROW(Stepper<double>(model, data, options), ValueError);
+}
+
+}  // namespace
+}  // namespace tarsus

@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""Two builds' benchmarks in turns: which figures of the second are slower than the first's, and by how much.
+
+usage: tools/bench_turns.py OLD/bin NEW/bin [--rounds 6] [--core 0] [--limit 1.02] [PROGRAM[:ARGUMENT...] ...]
+
+Every program runs as old, new, new, old, ... pinned to one core. A figure is a time (ns..., us..., ms...) in a line of
+JSON, called by the fields that stand before the first time in its line; where the new build's lines have more fields than
+the old one's, the first line that has the old one's counts. Its ratio, new over old, is the median over the rounds, each
+of which saw nearly the same machine. A program is repeated, up to --rounds times again, while a figure is above the
+limit. Exit status 1 where one stays above it.
+
+A kernel about as large as the processor's first cache of instructions, as ABA is, gets up to 5 % slower or faster by the
+place alone where the linker puts it (docs/decisions/0005-kernels-from-one-list.md).
+"""
+
+import argparse
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+PROGRAMS = ["aba_bench:--models", "kkt_bench:--models", "contact_bench", "particles_bench:--seconds=0.3"]
+TIME = re.compile(r"^(aba_)?(ns|us|ms)(_(?!median|per_row)\w+)?$")
+
+
+def figures(folder, program, core):
+    """{(fields before the first time, name of the time): time} of one run."""
+    name, *arguments = program.split(":")
+    command = ["taskset", "-c", str(core), folder / name, *arguments]
+    run = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PEERS": "0"}, check=False)
+    if run.returncode:
+        sys.exit(f"{folder / name}: exit status {run.returncode}\n{run.stderr}")
+    found = {}
+    for line in run.stdout.splitlines():
+        fields = json.loads(line)
+        times = [field for field in fields if TIME.match(field)]
+        if times:
+            names = list(fields)
+            about = tuple((field, fields[field]) for field in names[:names.index(times[0])])
+            for field in times:
+                found[about, field] = fields[field]
+    return found
+
+
+class Comparison:
+    """One program's figures in both builds, round by round."""
+
+    def __init__(self, program, folders, core):
+        self.program, self.folders, self.core = program, folders, core
+        self.rounds = []  # [(old figures, new figures)]
+
+    def run(self, rounds):
+        for _ in range(rounds):
+            order = (0, 1) if len(self.rounds) % 2 == 0 else (1, 0)
+            found = {which: figures(self.folders[which], self.program, self.core) for which in order}
+            self.rounds.append((found[0], found[1]))
+
+    def ratios(self):
+        """[(new over old, name, old, new)], slowest first."""
+        result = []
+        for about, field in self.rounds[0][0]:
+            for new_about, new_field in self.rounds[0][1]:
+                if new_field == field and set(about) <= set(new_about):
+                    pairs = [(old[about, field], new[new_about, new_field]) for old, new in self.rounds]
+                    values = " ".join(str(value) for name, value in about if name not in ("engine", "isa"))
+                    old, new = (statistics.median(times) for times in zip(*pairs))
+                    result.append((statistics.median(n / o for o, n in pairs), f"{values} [{field}]", old, new))
+                    break
+        return sorted(result, reverse=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("old", type=Path)
+    parser.add_argument("new", type=Path)
+    parser.add_argument("programs", nargs="*", default=PROGRAMS, help="default: %(default)s")
+    parser.add_argument("--rounds", type=int, default=6)
+    parser.add_argument("--core", type=int, default=0)
+    parser.add_argument("--limit", type=float, default=1.02)
+    arguments = parser.parse_args()
+
+    slower = 0
+    for program in arguments.programs or PROGRAMS:
+        comparison = Comparison(program, (arguments.old.resolve(), arguments.new.resolve()), arguments.core)
+        comparison.run(arguments.rounds)
+        for _ in range(arguments.rounds):
+            if comparison.ratios()[0][0] <= arguments.limit:
+                break
+            comparison.run(1)
+        ratios = comparison.ratios()
+        above = [entry for entry in ratios if entry[0] > arguments.limit]
+        slower += len(above)
+        middle = statistics.median(ratio for ratio, *_ in ratios)
+        print(f"{program}: {len(ratios)} figures, {len(comparison.rounds)} rounds; new over old: median {middle:.3f}, "
+              f"{ratios[-1][0]:.3f} to {ratios[0][0]:.3f}; above {arguments.limit:g}: {len(above)}", flush=True)
+        for ratio, name, old, new in above or ratios[:3]:
+            print(f"  {ratio:6.3f}  {old:12.5g} {new:12.5g}  {name}", flush=True)
+    return 1 if slower else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
