@@ -111,8 +111,11 @@ nb::dict named_sensors(AnyData& any) {
   const nb::object numbers = sensor_numbers(any);
   const bool lanes = any.visit([](auto& data) { return data.width() > 1; });
   nb::dict out;
-  for (const auto& [name, place] : sensor_places(any))
-    out[name] = lanes ? numbers[nb::make_tuple(nb::slice(nb::none(), nb::none(), nb::none()), place)] : numbers[place];
+  const nb::object all = nb::slice(nb::none(), nb::none(), nb::none());
+  for (const auto& [name, place] : sensor_places(any)) {
+    const nb::object at = lanes ? nb::object(nb::make_tuple(all, place)) : nb::borrow(place);
+    out[name] = nb::object(numbers[at]);
+  }
   return out;
 }
 
