@@ -84,8 +84,9 @@ Force<double> ellipsoid_fluid_force(const Vec3d& a, const std::array<double, 5>&
   const Vec3d areas{squared(a.y * a.z), squared(a.z * a.x), squared(a.x * a.y)};
   const Vec3d normal = times(areas, u);
   const double projected = dot(normal, u), denominator = dot(normal, normal);
-  const double area = kPi * std::sqrt(denominator / std::max(kLeast, projected));
-  const double cosine = projected / std::max(kLeast, speed * denominator);
+  const bool moves = denominator > 0 && speed > 0;  // of a leaf these are 1e-16 and less
+  const double area = moves ? kPi * std::sqrt(denominator / projected) : 0;
+  const double cosine = moves ? projected / (speed * denominator) : 0;
   const Vec3d circulation = cross(normal, u) * (kutta * density * cosine * area);
   out.f += cross(w, u) * (magnus * density * volume) + cross(circulation, u);
   // Drag.

@@ -6,6 +6,7 @@
 
 #include "tarsus/control/actuation.hpp"
 #include "tarsus/io/mjcf.hpp"
+#include "tarsus/math/rotation.hpp"
 #include "tarsus/sim/step.hpp"
 
 namespace tarsus {
@@ -90,8 +91,8 @@ TEST(Servo, OnATendonOfOneJointIsOneOnTheJoint) {
   const std::string law = "kp='2000' kv='40' forcerange='-30 30'/>";
   const Model on_tendon = arm(tendon + actuators("<position tendon='t' " + law)),
               on_joint = arm(tendon + actuators("<position joint='j' gear='1.5' " + law));
-  const auto options = StepOptions{.dt = kStep};
-  // Limited drives bring a little damping of fast spin along, which a row has not.
+  // Limited drives bring a little damping of fast spin along, and take velocity products explicitly.
+  const auto options = StepOptions{.dt = kStep, .velocity_products = VelocityProductMode::off};
   expect_near(run(on_tendon, {0.8}, 100, options), run(on_joint, {0.8}, 100, options), 2e-3);
   const Model loose_tendon = arm(tendon + actuators("<position tendon='t' kp='2000' kv='40'/>")),
               loose_joint = arm(tendon + actuators("<position joint='j' gear='1.5' kp='2000' kv='40'/>"));
@@ -202,11 +203,11 @@ TEST(Servo, RangesOfTendonsHold) {
 }
 
 TEST(Servo, DryFrictionOfTendonsIsThatOfJoints) {
-  StepOptions options{.dt = kStep};
-  options.rows.joints = true;
+  StepOptions options{.dt = kStep, .velocity_products = VelocityProductMode::off};
+  options.rows.joints = true;  // a joint's row gives way a little (decision 504), a tendon's hardly
   const auto moving = pushed("frictionloss='1'", "frictionloss='1'", options, 12);
-  EXPECT_NEAR(moving[2], moving[0], 1e-3 * std::abs(moving[0]));
-  EXPECT_NEAR(moving[3], moving[1], 1e-3 * std::abs(moving[1]));
+  EXPECT_NEAR(moving[2], moving[0], 0.02 * std::abs(moving[0]));
+  EXPECT_NEAR(moving[3], moving[1], 0.02 * std::abs(moving[1]));
   const auto stuck = pushed("frictionloss='20'", "frictionloss='20'", options, 600);
   EXPECT_LT(std::abs(stuck[2]) + std::abs(stuck[3]), 1e-4);
 }
