@@ -7,6 +7,7 @@
 
 #include "command.hpp"
 #include "tarsus/io/model_file.hpp"
+#include "tarsus/model/sensor_kind.hpp"
 
 namespace tarsus::app {
 
@@ -24,7 +25,7 @@ nlohmann::json to_json(const Diagnostic& d) {
 struct Check {
   std::string path;
   ReadOptions options;
-  bool json = false, notes = false;
+  bool json = false, notes = false, strict = false;
 };
 
 int count(const Diagnostics& all, Severity severity) {
@@ -78,6 +79,8 @@ std::string listed(const Counts& counts) {
   return out.empty() ? "nothing" : out;
 }
 
+bool acts(const ActuatorSpec& a) { return a.computed() && a.transmission != TransmissionType::body; }
+
 /// Elements of the file that are kept for viewers and for writing back, and that nothing computes with.
 Counts without_effect(const ModelSpec& spec) {
   std::map<std::string, int> looks;
@@ -95,7 +98,12 @@ Counts without_effect(const ModelSpec& spec) {
   out.emplace_back("height field that was not read",
                    count_if(spec.height_fields, [](const HeightFieldSpec& f) { return f.rows == 0; }));
   out.emplace_back("equality that is not active",
-                   count_if(spec.equalities, [](const EqualitySpec& e) { return !e.active; }));
+                   count_if(spec.equalities, [&](const EqualitySpec& e) { return !e.active || !spec.option.equality_enabled; }));
+  out.emplace_back("actuator that is not computed", count_if(spec.actuators, [&](const ActuatorSpec& a) {
+                     return !acts(a) || !spec.option.actuation_enabled;
+                   }));
+  out.emplace_back("sensor that is not computed",
+                   count_if(spec.sensors, [](const SensorSpec& s) { return !is_computed(s); }));
   return out;
 }
 
@@ -106,7 +114,7 @@ Counts simulated(const Model& model) {
     for (const GeomSpec& g : body.geoms) shapes += !g.visual_only && (g.contype || g.conaffinity);
     for (const JointSpec& j : body.joints) {
       ++by_type[int(j.type)];
-      limits += j.limited, springs += j.stiffness > 0, friction += j.friction_loss > 0;
+      limits += j.limited && spec.option.limit_enabled, springs += j.stiffness > 0, friction += j.friction_loss > 0;
     }
   }
   Counts out{{"body", model.nbody() - 1}};
@@ -116,8 +124,15 @@ Counts simulated(const Model& model) {
   out.emplace_back("spring", springs);
   out.emplace_back("joint with dry friction", friction);
   out.emplace_back("shape that can touch", spec.option.contact_enabled ? shapes : 0);
-  out.emplace_back("loop or coupling", int(std::count_if(spec.equalities.begin(), spec.equalities.end(),
-                                                         [](const EqualitySpec& e) { return e.active; })));
+  out.emplace_back("loop or coupling",
+                   int(std::count_if(spec.equalities.begin(), spec.equalities.end(), [&](const EqualitySpec& e) {
+                     return e.active && spec.option.equality_enabled;
+                   })));
+  out.emplace_back("tendon", int(spec.tendons.size()));
+  out.emplace_back("actuator", spec.option.actuation_enabled
+                                   ? int(std::count_if(spec.actuators.begin(), spec.actuators.end(), acts))
+                                   : 0);
+  out.emplace_back("sensor", int(std::count_if(spec.sensors.begin(), spec.sensors.end(), is_computed)));
   return out;
 }
 
@@ -144,13 +159,19 @@ void run(const Check& check) {
   try {
     const Model model = compile(read_model(check.path, check.options));
     const Diagnostics& all = model.spec.diagnostics;
-    if (check.json) return print_checked(check, all, &model);
+    const bool fails = check.strict && count(all, Severity::warning) > 0;
+    if (check.json) {
+      print_checked(check, all, &model);
+      if (fails) throw CLI::RuntimeError(2);
+      return;
+    }
     print(all, check.notes);
     fmt::print("without effect on the motion: {}\n", listed(without_effect(model.spec)));
     fmt::print("{}: loads; {} bodies, {} joints, nq {}, nv {}, {:.6g} kg; {} warnings, {} notes{}\n", check.path,
                model.nbody() - 1, model.njoint(), model.nq, model.nv, model.total_mass(), count(all, Severity::warning),
                count(all, Severity::note), check.notes || !count(all, Severity::note) ? "" : " (--notes shows them)");
     fmt::print("simulated: {}\n", listed(simulated(model)));
+    if (fails) throw CLI::RuntimeError(2);
   } catch (const InputError& e) {
     if (check.json)
       print_checked(check, e.diagnostics(), nullptr);
@@ -169,11 +190,11 @@ void add_check_command(CLI::App& app) {
   command->add_option("model", check->path, "MJCF or URDF file")->required();
   add_read_options(*command, check->options);
   command->add_flag("--notes", check->notes, "List notes too: choices made while reading, such as axes normalised");
+  command->add_flag("--strict", check->strict, "Anything that the file says and nothing computes is an error");
   command->add_flag("--json", check->json, "One JSON object: loads, diagnostics, sizes");
   command->footer(
       "Findings of one kind take one line, with their number. Then: what the file has that does not act on the motion, "
-      "and "
-      "what is\nsimulated. Exit status: 0 the model loads, 1 it does not.\n\n"
+      "and what is\nsimulated. Exit status: 0 the model loads, 1 it does not, 2 with --strict it loads with warnings.\n\n"
       "  tarsus check models/humanoid.xml --notes\n"
       "  tarsus check robot.urdf --package-path ~/packages --json");
   command->callback([check] { run(*check); });

@@ -39,18 +39,22 @@ Model load_model(const std::string& path, const ReadOptions& options, bool quiet
   return model;
 }
 
-std::vector<double> keyframe_pose(const Model& model, const std::string& name) {
-  if (name.empty()) return model.qpos0;
+const KeyframeSpec* find_keyframe(const Model& model, const std::string& name) {
+  if (name.empty()) return nullptr;
   const std::vector<KeyframeSpec>& all = model.spec.keyframes;
   std::string names;
   for (std::size_t i = 0; i < all.size(); ++i) {
-    if (name == all[i].name || name == std::to_string(i)) {
-      if (int(all[i].qpos.size()) == model.nq) return all[i].qpos;
-      throw ValueError("--keyframe", "\"" + name + "\"", "one with " + std::to_string(model.nq) + " qpos");
-    }
+    if (name == all[i].name || name == std::to_string(i)) return &all[i];
     names += (i ? ", " : "") + (all[i].name.empty() ? std::to_string(i) : "\"" + all[i].name + "\"");
   }
   throw ValueError("--keyframe", "\"" + name + "\"", all.empty() ? "a model that has keyframes" : names);
+}
+
+std::vector<double> keyframe_pose(const Model& model, const std::string& name) {
+  const KeyframeSpec* key = find_keyframe(model, name);
+  if (!key) return model.qpos0;
+  if (int(key->qpos.size()) == model.nq) return key->qpos;
+  throw ValueError("--keyframe", "\"" + name + "\"", "one with " + std::to_string(model.nq) + " qpos");
 }
 
 CLI::Validator number_from(double low, double high) {

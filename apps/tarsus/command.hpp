@@ -27,6 +27,9 @@ void add_read_options(CLI::App& command, ReadOptions& options);
 /// Reads and compiles; warnings go to standard error unless quiet.
 Model load_model(const std::string& path, const ReadOptions& options, bool quiet);
 
+/// By name or number; null for no name. @throws ValueError, which lists them
+const KeyframeSpec* find_keyframe(const Model& model, const std::string& name);
+
 /// The pose of a keyframe by its name or number; the model's own for an empty name. @throws ValueError with all names
 std::vector<double> keyframe_pose(const Model& model, const std::string& name);
 /// For an option's ->check(): a finite number from `low` to `high`. (Those of CLI11 let nan through.)

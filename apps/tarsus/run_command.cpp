@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -21,7 +22,7 @@ namespace {
 
 struct Run {
   std::string model, clip, keyframe, mapping, gains, force_limit, out, page, integrator = "euler", contacts = "auto";
-  std::string loops = "spook", velocity_products = "auto";
+  std::string loops = "spook", velocity_products = "auto", ctrl, actuation = "implicit";
   double restitution = 0;
   std::optional<double> given_dt;
   double dt = 1.0 / 30, duration = 10, start = 0;
@@ -45,6 +46,7 @@ struct Run {
     if (!driven() && stiff) refuse("--stiff", "drives to act on: --clip or --gains beside it");
     if (!driven() && !force_limit.empty()) refuse("--force-limit", "drives to act on: --clip or --gains beside it");
     if (stiff && integrator == "rk4") refuse("--stiff", "--integrator euler: rk4 takes every force explicitly");
+    if (driven() && !ctrl.empty()) refuse("--ctrl", "the model's own actuators: no --clip and no --gains");
     if (!with_contacts && restitution != 0) refuse("--restitution", "contacts: --contacts on beside it");
     if (with_contacts && integrator == "rk4") refuse("--contacts on", "--integrator euler");
     if (!out.empty() && std::filesystem::path(out).extension() != ".npz")
@@ -197,6 +199,44 @@ void hint_at_scene(const Model& model, const std::string& file) {
                model.njoint(), file);
 }
 
+/// --ctrl: "0.5" for all, or NAME=VALUE,NAME=VALUE over what the keyframe says.
+void set_controls(const std::string& text, const Model& model, std::vector<double>& ctrl) {
+  const auto number = [&](std::string_view part) {
+    double value = 0;
+    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), value);
+    if (error != std::errc() || end != part.data() + part.size() || !std::isfinite(value))
+      throw ValueError("--ctrl", "\"" + text + "\"", "a number, or NAME=NUMBER separated by commas");
+    return value;
+  };
+  if (text.find('=') == std::string::npos) return std::fill(ctrl.begin(), ctrl.end(), number(text));
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size()), equals = text.find('=', begin);
+    if (equals >= end) number("");
+    const std::string actuator = text.substr(begin, equals - begin);
+    const auto& all = model.spec.actuators;
+    const auto found = std::find_if(all.begin(), all.end(), [&](const auto& a) { return a.name == actuator; });
+    if (found == all.end()) {
+      std::string names;
+      for (const ActuatorSpec& a : all) names += (names.empty() ? "" : ", ") + a.name;
+      throw ValueError("--ctrl", "\"" + actuator + "\"", "an actuator of the model: " + names);
+    }
+    ctrl[std::size_t(found - all.begin())] = number(std::string_view(text).substr(equals + 1, end - equals - 1));
+    begin = end + 1;
+  }
+}
+
+/// Controls and activations that the run begins and goes on with: the keyframe's, then --ctrl's.
+void use_actuators(const Run& run, const Model& model, TrackOptions& options) {
+  options.actuators = !run.driven();
+  options.actuation = *actuation_mode(run.actuation);
+  options.ctrl.assign(std::size_t(model.nu), 0), options.act.assign(std::size_t(model.na), 0);
+  if (const KeyframeSpec* key = find_keyframe(model, run.keyframe)) {
+    if (!key->ctrl.empty()) options.ctrl = key->ctrl;
+    if (!key->act.empty()) options.act = key->act;
+  }
+  if (!run.ctrl.empty()) set_controls(run.ctrl, model, options.ctrl);
+}
+
 TrackReport simulate(const Run& run, const Model& model, const PoseSource& source, const Drives& drives,
                      RecordingWriter* recording, PageWriter* page) {
   TrackOptions options;
@@ -208,6 +248,7 @@ TrackReport simulate(const Run& run, const Model& model, const PoseSource& sourc
   options.velocity_products = run.velocity_products == "off"  ? VelocityProductMode::off
                               : run.velocity_products == "on" ? VelocityProductMode::on
                                                               : VelocityProductMode::automatic;
+  use_actuators(run, model, options);
   Progress progress(std::filesystem::path(run.model).stem().string(), run.quiet || run.json);
   const auto on_frame = [&](const TrackFrame& f) {
     if (recording) recording->frame(f.time, f.qpos, f.qvel, f.target);
@@ -282,7 +323,7 @@ void add_options(CLI::App& command, Run& run) {
       ->needs("--clip");
   command
       .add_option("--keyframe", run.keyframe,
-                  "The model's keyframe to start from and, with --gains, to hold: name or number")
+                  "The model's keyframe to start from, with its controls, and, with --gains, to hold: name or number")
       ->excludes("--clip");
   command.add_option("--dt", run.given_dt,
                      "Step [s]; default: 1/30 with --clip, else the model's own (MJCF's timestep)");
@@ -305,6 +346,17 @@ void add_options(CLI::App& command, Run& run) {
                   "root, or \"model\" for the "
                   "file's own (actuatorfrcrange, effort); use with --stiff (docs/force_limits.md)")
       ->type_name("LIMIT");
+  command
+      .add_option("--ctrl", run.ctrl,
+                  "Controls of the model's own actuators, which act unless --clip or --gains drive it: one number for "
+                  "all, or NAME=VALUE,NAME=VALUE; what is not named has the keyframe's ctrl, or 0")
+      ->type_name("CTRL");
+  command
+      .add_option("--actuation", run.actuation,
+                  "implicit: servos act as at the end of the step, stable at any gain; explicit: MuJoCo's forces of "
+                  "the start of the step; off: no actuator acts")
+      ->check(CLI::IsMember({"implicit", "explicit", "off"}))
+      ->capture_default_str();
   command.add_flag("--stiff", run.stiff, "Stiffness implicit too: stable at every step, more damped");
   command
       .add_option("--integrator", run.integrator, "euler (semi-implicit, for drives) or rk4 (explicit, fourth order)")
@@ -359,6 +411,7 @@ void add_run_command(CLI::App& app) {
       "  tarsus run models/humanoid.xml --clip models/clips/humanoid_walk.json --dt 0.0333333\n"
       "  tarsus run models/humanoid.xml --duration 3                                   a fall\n"
       "  tarsus run models/humanoid.xml --gains 1000,100,0,0 --stiff --dt 0.0166667    a stand\n"
+      "  tarsus run robot.xml --keyframe home                                          on its own servos\n"
       "  tarsus run models/pendulum.xml --dt 0.001 --integrator rk4 --duration 5\n"
       "  tarsus run models/loops/stewart.xml --dt 0.001 --loops shake --duration 5");
   command->callback([run] { execute(*run); });

@@ -12,6 +12,7 @@
 #include "array.hpp"
 #include "tarsus/geometry/shape.hpp"
 #include "tarsus/model/data.hpp"
+#include "tarsus/sim/sensor.hpp"
 
 namespace tarsus::python {
 
@@ -45,8 +46,24 @@ class AnyData {
   auto visit(F f) {
     return std::visit([&](auto& data) { return f(*data); }, data_);
   }
+  /// Its model's sensors, with their workspace; made when they are first asked for.
+  SensorSet& sensors() {
+    if (!sensors_) sensors_ = std::make_unique<SensorSet>(*model_);
+    return *sensors_;
+  }
+  /// Its model's tendons, actuators and passive forces, likewise.
+  Actuation& actuation() {
+    if (!actuation_) actuation_ = std::make_unique<Actuation>(*model_);
+    return *actuation_;
+  }
+  /// Whether some sensor of the model needs `forces`.
+  bool feels_contact() { return !model_->spec.sensors.empty() && sensors().feels_contact(); }
+  /// What acted over the last step of a Stepper, for sensors that feel contact.
+  StepForces forces;
 
  private:
+  std::unique_ptr<SensorSet> sensors_;
+  std::unique_ptr<Actuation> actuation_;
   nb::object owner_;
   const Model* model_;
   std::variant<std::unique_ptr<BasicData<double>>, std::unique_ptr<BasicData<float>>> data_;
@@ -171,6 +188,14 @@ class Taken {
  private:
   bool& taken_;
 };
+
+/// What a Data's sensors read, [nsensordata] of each world.
+nb::object sensor_numbers(AnyData& any);
+/// By name, where each sensor's numbers are among them.
+nb::dict sensor_places(AnyData& any);
+
+/// A keyframe by index or by name. @throws ValueError, nb::type_error
+const KeyframeSpec& keyframe_of(const Model& model, nb::handle which);
 
 /// A body by index or by name. @throws ValueError, nb::type_error
 int body_index(const Model& model, nb::handle body);

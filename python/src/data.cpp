@@ -86,6 +86,39 @@ void set(AnyData& any, nb::handle array, int world, nb::handle values) {
   });
 }
 
+void reset(AnyData& any, nb::handle which) {
+  const Model& model = any.model();
+  const KeyframeSpec* key = which.is_none() ? nullptr : &keyframe_of(model, which);
+  any.visit([&]<class R>(BasicData<R>& data) {
+    const auto fill = [&](AlignedVector<R>& to, int n, const std::vector<double>* given, const double* otherwise) {
+      std::vector<R> one(n, R(0));
+      if (given && int(given->size()) == n)
+        std::copy(given->begin(), given->end(), one.begin());
+      else if (otherwise)
+        std::copy(otherwise, otherwise + n, one.begin());
+      for (int world = 0; world < data.packs() * data.width(); ++world) data.set(to, n, world, std::span<const R>(one));
+    };
+    fill(data.qpos, data.nq(), key ? &key->qpos : nullptr, model.qpos0.data());
+    fill(data.qvel, data.nv(), key ? &key->qvel : nullptr, nullptr);
+    fill(data.act, data.na(), key ? &key->act : nullptr, nullptr);
+    fill(data.ctrl, data.nu(), key ? &key->ctrl : nullptr, nullptr);
+    fill(data.tau, data.nv(), nullptr, nullptr);
+    data.time = key ? key->time : 0;
+  });
+}
+
+nb::dict named_sensors(AnyData& any) {
+  const nb::object numbers = sensor_numbers(any);
+  const bool lanes = any.visit([](auto& data) { return data.width() > 1; });
+  nb::dict out;
+  const nb::object all = nb::slice(nb::none(), nb::none(), nb::none());
+  for (const auto& [name, place] : sensor_places(any)) {
+    const nb::object at = lanes ? nb::object(nb::make_tuple(all, place)) : nb::borrow(place);
+    out[name] = nb::object(numbers[at]);
+  }
+  return out;
+}
+
 nb::object zeros(AnyData& any, int n) {
   if (n < 0) throw ValueError("n", std::to_string(n), "not negative");
   return any.visit(
@@ -139,6 +172,15 @@ void bind_data(nb::module_& m) {
       c, "tau", [](auto& d) { return std::pair(&d.tau, d.nv()); },
       "[nv] applied joint forces, yours to set [N m | N].");
   bind_array(
+      c, "ctrl", [](auto& d) { return std::pair(&d.ctrl, d.nu()); },
+      "[nu] controls of the model's own actuators, yours to set; MuJoCo's layout.");
+  bind_array(
+      c, "act", [](auto& d) { return std::pair(&d.act, d.na()); }, "[na] activations of actuators, by step().");
+  c.def_prop_ro("sensordata", &sensor_numbers, nb::sig("def sensordata(self) -> numpy.ndarray"),
+                "[nsensordata] what the model's sensors read now; see tarsus.sensors(). Computed at each look.");
+  c.def_prop_ro("sensors", &named_sensors, nb::sig("def sensors(self) -> dict[str, numpy.ndarray]"),
+                "The same by name; a batch's are [packs][n][width].");
+  bind_array(
       c, "joint_force", [](auto& d) { return std::pair(&d.joint_force, d.nv()); },
       "[nv] Q of maba(), by step() [N m | N].");
   bind_array(
@@ -161,6 +203,10 @@ void bind_data(nb::module_& m) {
       "Worlds computed at a time; 1 for a single world.");
   c.def_prop_ro(
       "packs", [](AnyData& any) { return any.visit([](auto& d) { return d.packs(); }); }, "Packs of `width` worlds.");
+  c.def(
+      "reset", &reset, "keyframe"_a = nb::none(), nb::sig("def reset(self, keyframe: str | int | None = None) -> None"),
+      "All worlds to a keyframe of the model, by name or index: qpos, qvel, act, ctrl and time; None: qpos0, at rest. "
+      "tau\nbecomes zero. Raises ValueError, which lists the names.");
   c.def("get", &get, "array"_a, "world"_a, nb::sig("def get(self, array: numpy.ndarray, world: int) -> numpy.ndarray"),
         "A copy of one world's numbers out of an array of this Data's layout.");
   c.def("set", &set, "array"_a, "world"_a, "values"_a,

@@ -276,6 +276,16 @@ const char* const kLoadDoc =
     "Raises InputError with every error found, each with file, line, column and element.";
 
 nb::tuple keyframe(const Model& model, nb::handle which) {
+  const KeyframeSpec& key = keyframe_of(model, which);
+  const auto values = [](const std::vector<double>& given, const std::vector<double>& otherwise) {
+    return new_array(given.size() == otherwise.size() ? given : otherwise, {otherwise.size()});
+  };
+  return nb::make_tuple(values(key.qpos, model.qpos0), values(key.qvel, std::vector<double>(model.nv)));
+}
+
+}  // namespace
+
+const KeyframeSpec& keyframe_of(const Model& model, nb::handle which) {
   const std::vector<KeyframeSpec>& all = model.spec.keyframes;
   const bool by_name = nb::isinstance<nb::str>(which);
   if (!by_name && !nb::isinstance<nb::int_>(which)) throw nb::type_error("keyframe: expected a name or an index");
@@ -283,16 +293,10 @@ nb::tuple keyframe(const Model& model, nb::handle which) {
   std::string names;
   for (std::size_t i = 0; i < all.size(); ++i) {
     names += (i ? ", " : "") + (all[i].name.empty() ? std::to_string(i) : all[i].name);
-    if (by_name ? name != all[i].name : name != std::to_string(i)) continue;
-    const auto values = [](const std::vector<double>& given, const std::vector<double>& otherwise) {
-      return new_array(given.size() == otherwise.size() ? given : otherwise, {otherwise.size()});
-    };
-    return nb::make_tuple(values(all[i].qpos, model.qpos0), values(all[i].qvel, std::vector<double>(model.nv)));
+    if (by_name ? name == all[i].name : name == std::to_string(i)) return all[i];
   }
   throw ValueError("keyframe", "\"" + name + "\"", all.empty() ? "a model that has keyframes" : "one of: " + names);
 }
-
-}  // namespace
 
 int body_index(const Model& model, nb::handle body) {
   return index_of(body, "body", model.nbody(), &Model::body_id, model);
@@ -313,6 +317,16 @@ void bind_model(nb::module_& m) {
   c.def_ro("name", &Model::name, "Name in the file.");
   c.def_ro("nq", &Model::nq, "Numbers in qpos.");
   c.def_ro("nv", &Model::nv, "Numbers in qvel, qacc and tau: degrees of freedom.");
+  c.def_ro("nu", &Model::nu, "Numbers in ctrl: actuators.");
+  c.def_ro("na", &Model::na, "Numbers in act: actuators with an activation.");
+  c.def_prop_ro(
+      "actuators",
+      [](const Model& model) {
+        nb::list names;
+        for (const ActuatorSpec& a : model.spec.actuators) names.append(a.name);
+        return names;
+      },
+      nb::sig("def actuators(self) -> list[str]"), "[nu] names of the actuators, in the order of ctrl.");
   c.def_prop_ro("nbody", &Model::nbody, "Bodies, the world included.");
   c.def_prop_ro("njoint", &Model::njoint, "Joints, which is also the number of links.");
   c.def_ro("depth", &Model::depth, "Degrees of freedom on the longest branch.");

@@ -21,6 +21,7 @@ struct StepperArguments {
   double restitution, tolerance;
   std::string loops, velocity_products;
   handle equalities;
+  std::string actuation;
 };
 
 StepOptions step_options(double dt, const std::string& integrator, double speed_limit,
@@ -122,6 +123,10 @@ class AnyStepper {
       : owner_(std::move(data)), any_(&nb::cast<AnyData&>(owner_)), equalities_(nb::borrow(arguments.equalities)) {
     StepOptions options =
         step_options(dt, arguments.integrator, arguments.speed_limit, arguments.loops, arguments.velocity_products);
+    const std::optional<ActuationMode> actuation = actuation_mode(arguments.actuation);
+    if (!actuation)
+      throw ValueError("actuation", "\"" + arguments.actuation + "\"", "\"implicit\", \"explicit\" or \"off\"");
+    options.actuation = *actuation;
     options.rows.contacts = arguments.contacts, options.rows.joints = arguments.joint_limits;
     options.rows.restitution = arguments.restitution, options.rows.solve.tolerance = arguments.tolerance;
     if (!equalities_.is_none()) {
@@ -134,7 +139,9 @@ class AnyStepper {
   int step(const Drives* drives, handle qpos_target, handle qvel_target) {
     const Taken taken(busy_, "stepper");
     const int bad = visit([&]<class R>(Stepper<R>& s, BasicData<R>& d) {
-      return python::step<R>(s, Call<R>(any_->model(), *any_, d), drives, qpos_target, qvel_target);
+      const int worlds = python::step<R>(s, Call<R>(any_->model(), *any_, d), drives, qpos_target, qvel_target);
+      if (any_->feels_contact()) any_->forces = step_forces(any_->model(), s, d);
+      return worlds;
     });
     if (python_rows_) python_rows_->rethrow();
     return bad;
@@ -229,6 +236,14 @@ nb::object py_step(const Model& model, AnyData& any, const Drives* drives, handl
   });
 }
 
+/// One world's numbers of a batch array, as double.
+template <class R>
+std::vector<double> one_world(const BasicData<R>& data, const AlignedVector<R>& from, int n, int world) {
+  std::vector<R> one(n);
+  data.get(from, n, world, one);
+  return {one.begin(), one.end()};
+}
+
 nb::object py_state_hash(AnyData& any) {
   return any.visit([](auto& data) -> nb::object { return nb::int_(state_hash(data)); });
 }
@@ -247,6 +262,70 @@ PyType_Slot stepper_slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(traverse
 
 }  // namespace
 
+nb::object sensor_numbers(AnyData& any) {
+  SensorSet& sensors = any.sensors();
+  return any.visit([&]<class R>(BasicData<R>& d) -> nb::object {
+    AlignedVector<R> out(d.size(sensors.numbers()));
+    std::vector<double> numbers(sensors.numbers());
+    for (int world = 0; world < d.worlds(); ++world) {
+      const auto of = [&](const AlignedVector<R>& from, int n) { return one_world(d, from, n, world); };
+      const std::vector<double> q = of(d.qpos, d.nq()), v = of(d.qvel, d.nv()), a = of(d.qacc, d.nv()),
+                                ctrl = of(d.ctrl, d.nu()), act = of(d.act, d.na());
+      sensors.evaluate({d.time, q, v, a, ctrl, act, any.forces.external, any.forces.contacts}, numbers);
+      const std::vector<R> narrow(numbers.begin(), numbers.end());
+      d.set(std::span<R>(out), sensors.numbers(), world, std::span<const R>(narrow));
+    }
+    return own_array(std::move(out), batch_shape(d, {sensors.numbers()}));
+  });
+}
+
+/// A world's tendons, actuators and passive forces, under MuJoCo's names.
+nb::dict actuation_numbers(const Model& model, AnyData& any, int world) {
+  if (&any.model() != &model) throw ValueError("data", "made for another model", "this model's own");
+  Actuation& actuation = any.actuation();
+  any.visit([&]<class R>(BasicData<R>& d) {
+    check_world(d, world);
+    const auto of = [&](const AlignedVector<R>& from, int n) { return one_world(d, from, n, world); };
+    actuation.evaluate(of(d.qpos, d.nq()), of(d.qvel, d.nv()), of(d.ctrl, d.nu()), of(d.act, d.na()), model.timestep);
+  });
+  const auto array = [](std::span<const double> values) {
+    return new_array(std::vector<double>(values.begin(), values.end()), {values.size()});
+  };
+  const PassiveForces& passive = actuation.passive();
+  const std::size_t nv = std::size_t(model.nv), ntendon = std::size_t(actuation.tendons().size()),
+                    nu = std::size_t(actuation.actuators().size());
+  std::vector<double> ten_J(ntendon * nv), moment(nu * nv), qfrc_passive(nv);
+  for (std::size_t t = 0; t < ntendon; ++t) {
+    const Tendon& tendon = actuation.tendons()[int(t)];
+    for (std::size_t i = 0; i < tendon.dofs.size(); ++i)
+      ten_J[t * nv + tendon.dofs[i]] = passive.tendon_arm()[tendon.first + i];
+  }
+  for (std::size_t u = 0; u < nu; ++u) {
+    const Actuator& a = actuation.actuators()[int(u)];
+    for (std::size_t i = 0; i < a.dofs.size(); ++i) moment[u * nv + a.dofs[i]] = actuation.moment()[a.first + i];
+  }
+  any.visit([&]<class R>(BasicData<R>& d) {
+    actuation.passive_force(one_world(d, d.qpos, d.nq(), world), one_world(d, d.qvel, d.nv(), world), qfrc_passive);
+  });
+  nb::dict out;
+  out["ten_length"] = array(passive.tendon_length()), out["ten_velocity"] = array(passive.tendon_velocity());
+  out["ten_J"] = new_array(std::move(ten_J), {ntendon, nv});
+  out["actuator_length"] = array(actuation.length()), out["actuator_velocity"] = array(actuation.velocity());
+  out["actuator_moment"] = new_array(std::move(moment), {nu, nv});
+  out["actuator_force"] = array(actuation.force()), out["act_dot"] = array(actuation.act_dot());
+  out["qfrc_actuator"] = array(actuation.actuator_force()), out["qfrc_passive"] = array(qfrc_passive);
+  return out;
+}
+
+nb::dict sensor_places(AnyData& any) {
+  nb::dict out;
+  for (int i = 0; i < any.sensors().size(); ++i) {
+    const Sensor& s = any.sensors()[i];
+    if (!s.name.empty()) out[s.name.c_str()] = nb::slice(s.address, s.address + s.dimension, 1);
+  }
+  return out;
+}
+
 void bind_sim(nb::module_& m) {
   nb::class_<AnyStepper> c(m, "Stepper", nb::type_slots(stepper_slots),
                            "Advances the worlds of a Data, again and again, and remembers which of them went bad.\n\n"
@@ -255,19 +334,19 @@ void bind_sim(nb::module_& m) {
       "__init__",
       [](AnyStepper* self, nb::object data, double dt, const std::string& integrator, double speed_limit, bool contacts,
          bool joint_limits, double restitution, double tolerance, const std::string& loops, handle equalities,
-         const std::string& velocity_products) {
+         const std::string& velocity_products, const std::string& actuation) {
         new (self) AnyStepper(std::move(data), dt,
                               {integrator, speed_limit, contacts, joint_limits, restitution, tolerance, loops,
-                               velocity_products, equalities});
+                               velocity_products, equalities, actuation});
       },
       "data"_a, "dt"_a = StepOptions().dt, "integrator"_a = "semi_implicit_euler",
       "speed_limit"_a = StepOptions().speed_limit, "contacts"_a = false, "joint_limits"_a = false,
       "restitution"_a = 0.0, "tolerance"_a = RowStageOptions().solve.tolerance, "loops"_a = "spook",
-      "equalities"_a = nb::none(), "velocity_products"_a = "auto",
+      "equalities"_a = nb::none(), "velocity_products"_a = "auto", "actuation"_a = "implicit",
       nb::sig("def __init__(self, data: Data, dt: float = 1/60, integrator: str = 'semi_implicit_euler', "
               "speed_limit: float = 1e6, contacts: bool = False, joint_limits: bool = False, restitution: float = 0.0, "
               "tolerance: float = 1e-6, loops: str = 'spook', equalities: Equalities | None = None, "
-              "velocity_products: str = 'auto') -> None"),
+              "velocity_products: str = 'auto', actuation: str = 'implicit') -> None"),
       "dt [s]; integrator 'semi_implicit_euler' (drives, springs and damping implicit) or 'rk4' (all explicit);\n"
       "speed_limit [rad/s | m/s] beyond which a world counts as diverged. With contacts the model's shapes meet one "
       "another;\n"
@@ -279,15 +358,17 @@ void bind_sim(nb::module_& m) {
       "and\n"
       "gyroscopic forces 'on' (linearly implicit: no energy gained at long steps), 'off' (explicit) or 'auto' "
       "(implicit\n"
-      "where some link turns by more than 3e-4 rad in a step).");
+      "where some link turns by more than 3e-4 rad in a step). actuation:\n"
+      "'implicit', the model's own servos act as at the end of the step; 'explicit', MuJoCo's forces of its start; "
+      "'off',\nno actuator acts.");
   c.def("__repr__", &AnyStepper::repr);
-  c.def(
-      "step", &AnyStepper::step, "drives"_a = nb::none(), "qpos_target"_a = nb::none(), "qvel_target"_a = nb::none(),
-      nb::sig("def step(self, drives: Drives | None = None, qpos_target: numpy.ndarray | None = None, qvel_target: "
-              "numpy.ndarray | "
-              "None = None) -> int"),
-      "One step of all worlds that are ok, under data.tau and the drives; targets [nq], [nv] at the end of the step.\n"
-      "Returns the number of worlds that are not ok.");
+  c.def("step", &AnyStepper::step, "drives"_a = nb::none(), "qpos_target"_a = nb::none(), "qvel_target"_a = nb::none(),
+        nb::sig("def step(self, drives: Drives | None = None, qpos_target: numpy.ndarray | None = None, qvel_target: "
+                "numpy.ndarray | "
+                "None = None) -> int"),
+        "One step of all worlds that are ok, under data.tau and the drives; targets [nq], [nv] at the end of the step. "
+        "Without\ndrives the model's own actuators act, under data.ctrl.\n"
+        "Returns the number of worlds that are not ok.");
   c.def_prop_ro("status", &AnyStepper::status, nb::sig("def status(self) -> list[str]"),
                 "[worlds] 'ok', 'bad_input' (not finite), 'singular', 'too_fast' or 'open_loop'.");
   c.def("limit_report", &AnyStepper::limit_report, "world"_a = 0,
@@ -319,6 +400,24 @@ void bind_sim(nb::module_& m) {
         "One step of all worlds; dt None is the model's own. Returns each world's status: 'ok', or why it stayed where "
         "it was.\n\n"
         "For loops make a Stepper, which keeps its scratch and remembers which worlds went bad.");
+  m.def(
+      "sensors",
+      [](const Model& model, AnyData& any) {
+        if (&any.model() != &model) throw ValueError("data", "made for another model", "this model's own");
+        return sensor_numbers(any);
+      },
+      "model"_a, "data"_a, nb::sig("def sensors(model: Model, data: Data) -> numpy.ndarray"),
+      "[nsensordata] what the model's sensors read at data's qpos, qvel, ctrl, act and time; accelerations and forces "
+      "are\nthose of data.qacc, which a step leaves behind, contacts those of the last Stepper.step(). MuJoCo's layout. "
+      "Kinds that\nare not computed, of which loading warns, read nan.");
+  m.def("actuation", &actuation_numbers, "model"_a, "data"_a, "world"_a = 0,
+        nb::sig("def actuation(model: Model, data: Data, world: int = 0) -> dict[str, numpy.ndarray]"),
+        "Tendons, actuators and passive forces of one world at data's qpos, qvel, ctrl and act, under MuJoCo's names: "
+        "ten_length\n[ntendon], ten_velocity, ten_J [ntendon, nv]; actuator_length [nu], actuator_velocity, "
+        "actuator_moment [nu, nv],\nactuator_force; act_dot [na]; qfrc_actuator [nv], qfrc_passive. Forces are those of "
+        "this state, as actuation='explicit'\ntakes them.");
+  m.def("sensor_places", &sensor_places, "data"_a, nb::sig("def sensor_places(data: Data) -> dict[str, slice]"),
+        "Where each named sensor's numbers are in sensors().");
   m.def("state_hash", &py_state_hash, "data"_a, nb::sig("def state_hash(data: Data) -> int"),
         "64-bit hash of the bits of a state: equal hashes, equal runs.");
 }

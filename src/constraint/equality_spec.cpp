@@ -1,8 +1,10 @@
 // The equalities of a model's spec (MJCF <equality>, URDF <mimic>) as an EqualitySet.
 #include <algorithm>
 #include <cmath>
+#include <memory>
 
 #include "tarsus/constraint/equality.hpp"
+#include "tarsus/dynamics/tendon.hpp"
 #include "tarsus/math/rotation.hpp"
 
 namespace tarsus {
@@ -35,35 +37,42 @@ int find_joint(const Model& model, const EqualitySpec& spec, const std::string& 
   return joint;
 }
 
-/// Length of a fixed tendon: its terms by joint.
-struct Tendon {
-  std::vector<std::pair<int, double>> terms;
-  double length(const Model& model, std::span<const double> q) const {
-    double sum = 0;
-    for (const auto& [joint, coefficient] : terms) sum += coefficient * q[model.joints[joint].qpos];
-    return sum;
-  }
-};
-
-Tendon find_tendon(const Model& model, const EqualitySpec& spec, const std::string& name) {
-  if (name.empty()) return {};
-  for (const TendonSpec& t : model.spec.tendons) {
-    if (t.name != name) continue;
-    if (t.spatial)
-      throw InputError(spec.where, "equality \"" + spec.name + "\": tendon \"" + name +
-                                       "\" is a path through sites, which is not simulated");
-    Tendon tendon;
-    for (const TendonSpec::Term& term : t.terms) {
-      const int joint = find_joint(model, spec, term.joint);
-      if (model.joints[joint].nv() != 1)
-        throw InputError(spec.where,
-                         "equality \"" + spec.name + "\": joint \"" + term.joint + "\" is no hinge or slide");
-      tendon.terms.push_back({joint, term.coefficient});
-    }
-    return tendon;
+int find_tendon(const TendonSet& tendons, const EqualitySpec& spec, const std::string& name) {
+  for (int t = 0; t < tendons.size(); ++t) {
+    if (tendons[t].name == name) return t;
   }
   throw InputError(spec.where, "equality \"" + spec.name + "\": there is no tendon \"" + name + "\"");
 }
+
+/// Length, moment arms and J̇ q̇ of tendons at one state; kept between calls.
+class TendonState {
+ public:
+  TendonState(const Model& model, TendonSet tendons)
+      : model_(model),
+        tendons_(std::move(tendons)),
+        data_(model),
+        length_(tendons_.size()),
+        arm_(tendons_.arms()),
+        row_(model.nv) {}
+
+  const TendonSet& tendons() const { return tendons_; }
+  double length(int tendon) const { return length_[tendon]; }
+  std::span<const double> arm(int t) const { return {&arm_[tendons_[t].first], tendons_[t].dofs.size()}; }
+
+  void place(std::span<const double> qpos) {
+    if (tendons_.spatial()) kinematics<double>(model_, data_, qpos);
+    tendon_lengths(model_, tendons_, data_.links(), qpos, length_, arm_, row_);
+  }
+  void bias(std::span<const double> qpos, std::span<const double> qvel, std::span<double> out) {
+    tendon_bias(model_, tendons_, data_, qpos, qvel, out);
+  }
+
+ private:
+  const Model& model_;
+  TendonSet tendons_;
+  Data data_;
+  std::vector<double> length_, arm_, row_;
+};
 
 }  // namespace
 
@@ -90,32 +99,50 @@ int EqualitySet::add_spec_joint(const EqualitySpec& spec) {
                    spec.polynomial);
 }
 
+/// l_a - r_a = Σ c_k (l_b - r_b)^k, r the lengths at qpos0; l_a - r_a = c_0 without a second tendon.
 int EqualitySet::add_spec_tendon(const EqualitySpec& spec) {
-  const Tendon a = find_tendon(*model_, spec, spec.first), b = find_tendon(*model_, spec, spec.second);
+  const auto state = std::make_shared<TendonState>(*model_, TendonSet::of(*model_));
+  const int a = find_tendon(state->tendons(), spec, spec.first),
+            b = spec.second.empty() ? -1 : find_tendon(state->tendons(), spec, spec.second);
+  state->place(model_->qpos0);
+  const double rest_a = state->length(a), rest_b = b < 0 ? 0 : state->length(b);
   UserRows rows;
-  for (const Tendon* t : {&a, &b}) {
-    for (const auto& term : t->terms) rows.joints.push_back(term.first);
+  std::vector<int> place(model_->nv, -1);  // of a DoF among those of the rows' joints
+  for (const int t : {a, b}) {
+    if (t < 0) continue;
+    for (const int v : state->tendons()[t].dofs) rows.joints.push_back(model_->dof_joint[v]);
   }
   std::vector<int> order(rows.joints);
   std::sort(order.begin(), order.end());
   order.erase(std::unique(order.begin(), order.end()), order.end());
-  rows.evaluate = [m = model_, a, b, order, c = spec.polynomial](std::span<const double> q, std::span<const double> v,
-                                                                 std::span<double> phi, std::span<double> J,
-                                                                 std::span<double> Jdot_v) {
-    const Model& model = *m;
-    const double x = b.length(model, q) - b.length(model, model.qpos0);
+  rows.joints = order;
+  int count = 0;
+  for (const int joint : order) {
+    for (int k = 0; k < model_->joints[joint].nv(); ++k) place[model_->joints[joint].qvel + k] = count++;
+  }
+  rows.evaluate = [state, a, b, rest_a, rest_b, place, c = spec.polynomial](
+                      std::span<const double> q, std::span<const double> v, std::span<double> phi, std::span<double> J,
+                      std::span<double> Jdot_v) {
+    std::vector<double> bias(state->tendons().size());
+    if (!v.empty()) state->bias(q, v, bias);
+    state->place(q);
+    const double x = b < 0 ? 0 : state->length(b) - rest_b;
     const double value = c[0] + x * (c[1] + x * (c[2] + x * (c[3] + x * c[4])));
     const double slope = c[1] + x * (2 * c[2] + x * (3 * c[3] + x * 4 * c[4])),
                  bend = 2 * c[2] + x * (6 * c[3] + x * 12 * c[4]);
-    phi[0] = a.length(model, q) - a.length(model, model.qpos0) - (b.terms.empty() ? c[0] : value);
+    phi[0] = state->length(a) - rest_a - value;
     std::fill(J.begin(), J.end(), 0.0);
-    const auto place = [&](int joint) { return std::lower_bound(order.begin(), order.end(), joint) - order.begin(); };
-    for (const auto& [joint, k] : a.terms) J[place(joint)] += k;
-    for (const auto& [joint, k] : b.terms) J[place(joint)] -= slope * k;
-    if (v.empty()) return;
     double speed = 0;
-    for (const auto& [joint, k] : b.terms) speed += k * v[model.joints[joint].qvel];
-    Jdot_v[0] = -bend * speed * speed;
+    const auto add = [&](int t, double scale) {
+      const std::vector<int>& dofs = state->tendons()[t].dofs;
+      for (std::size_t i = 0; i < dofs.size(); ++i) J[place[dofs[i]]] += scale * state->arm(t)[i];
+    };
+    add(a, 1);
+    if (b >= 0) add(b, -slope);
+    if (v.empty()) return;
+    for (std::size_t i = 0; b >= 0 && i < state->tendons()[b].dofs.size(); ++i)
+      speed += state->arm(b)[i] * v[state->tendons()[b].dofs[i]];
+    Jdot_v[0] = bias[a] - (b < 0 ? 0 : slope * bias[b] + bend * speed * speed);
   };
   const int index = add_user(spec.name, std::move(rows));
   equalities_[index].kind = EqualityKind::tendon;
@@ -145,6 +172,7 @@ int EqualitySet::add_from_spec(int index) {
 
 EqualitySet EqualitySet::of(const Model& model) {
   EqualitySet set(model);
+  if (!model.spec.option.equality_enabled) return set;  // <flag equality="disable"/>
   Diagnostics errors;
   for (std::size_t i = 0; i < model.spec.equalities.size(); ++i) {
     if (!model.spec.equalities[i].active) continue;

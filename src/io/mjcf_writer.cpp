@@ -72,7 +72,7 @@ class MjcfWriter {
 
   const ModelSpec& spec_;
   std::map<std::string, int> lost_;
-  std::set<std::string> lost_meshes_, lost_tendons_, lost_actuators_;
+  std::set<std::string> lost_meshes_, lost_actuators_;
 };
 
 template <class T>
@@ -144,10 +144,17 @@ void MjcfWriter::write_option(const XmlWriter& root) const {
   e.set_unless("cone", o.cone, usual.cone);
   e.set_unless("iterations", o.iterations, usual.iterations);
   e.set_unless("tolerance", o.tolerance, usual.tolerance);
-  if (o.contact_enabled && o.gravity_enabled) return;
+  if (norm(o.magnetic - usual.magnetic) > 0) e.set("magnetic", o.magnetic);
+  const std::pair<const char*, bool> flags[] = {
+      {"contact", o.contact_enabled},     {"gravity", o.gravity_enabled}, {"actuation", o.actuation_enabled},
+      {"spring", o.spring_enabled},       {"damper", o.damper_enabled},   {"clampctrl", o.clamp_controls},
+      {"limit", o.limit_enabled},         {"frictionloss", o.friction_loss_enabled},
+      {"equality", o.equality_enabled}};
+  if (std::all_of(std::begin(flags), std::end(flags), [](const auto& f) { return f.second; })) return;
   const XmlWriter flag = e.child("flag");
-  if (!o.contact_enabled) flag.set("contact", "disable");
-  if (!o.gravity_enabled) flag.set("gravity", "disable");
+  for (const auto& [name, enabled] : flags) {
+    if (!enabled) flag.set(name, "disable");
+  }
 }
 
 /// Attributes as they were read. "layer.x" were those of child elements <layer>, one after the other.
@@ -223,6 +230,25 @@ void MjcfWriter::write_assets(const XmlWriter& root) {
   for (const HeightFieldSpec& field : spec_.height_fields) write_height_field(asset, field);
 }
 
+namespace {
+
+void write_polynomial(const XmlWriter& e, const char* attribute, double first, const std::array<double, 2>& more) {
+  if (more != std::array<double, 2>{0, 0})
+    e.set_list(attribute, std::array<double, 3>{first, more[0], more[1]});
+  else
+    e.set_unless(attribute, first, 0.0);
+}
+
+const char* name(ActuatorLaw law) {
+  return law == ActuatorLaw::fixed    ? "fixed"
+         : law == ActuatorLaw::affine ? "affine"
+         : law == ActuatorLaw::muscle ? "muscle"
+         : law == ActuatorLaw::none   ? "none"
+                                      : "user";
+}
+
+}  // namespace
+
 void MjcfWriter::write_joint(const XmlWriter& body, const JointSpec& joint) const {
   const XmlWriter e = body.child("joint");
   e.set_name(joint.name);
@@ -233,8 +259,9 @@ void MjcfWriter::write_joint(const XmlWriter& body, const JointSpec& joint) cons
     e.set_unless("ref", joint.reference, 0.0);
     e.set_unless("springref", joint.spring_reference, 0.0);
   }
-  e.set_unless("stiffness", joint.stiffness, 0.0);
-  e.set_unless("damping", joint.damping, 0.0);
+  write_polynomial(e, "stiffness", joint.stiffness, joint.stiffness_polynomial);
+  write_polynomial(e, "damping", joint.damping, joint.damping_polynomial);
+  e.set_unless("actuatorgravcomp", joint.actuator_gravity_compensation, false);
   e.set_unless("armature", joint.armature, 0.0);
   e.set_unless("frictionloss", joint.friction_loss, 0.0);
   if (joint.type != JointType::free) {
@@ -362,7 +389,6 @@ void MjcfWriter::write_equalities(const XmlWriter& root) const {
   if (spec_.equalities.empty()) return;
   const XmlWriter section = root.child("equality");
   for (const EqualitySpec& q : spec_.equalities) {
-    if (q.type == EqualityType::tendon && (lost_tendons_.count(q.first) || lost_tendons_.count(q.second))) continue;
     const bool places = q.type == EqualityType::connect || q.type == EqualityType::weld;
     const char* kind = q.type == EqualityType::connect  ? "connect"
                        : q.type == EqualityType::weld   ? "weld"
@@ -388,17 +414,14 @@ void MjcfWriter::write_tendons(const XmlWriter& root) {
   if (spec_.tendons.empty()) return;
   const XmlWriter section = root.child("tendon");
   for (const TendonSpec& t : spec_.tendons) {
-    if (t.terms.empty()) {
-      lost_tendons_.insert(t.name);
-      lose("spatial tendons, with the actuators, sensors and equalities on them");
-      continue;
-    }
-    const XmlWriter e = section.child("fixed");
+    const XmlWriter e = section.child(t.spatial ? "spatial" : "fixed");
     e.set_name(t.name);
     e.set("limited", t.limited);
     if (t.limited || t.range != std::array<double, 2>{0, 0}) e.set_list("range", t.range);
-    e.set_unless("stiffness", t.stiffness, 0.0);
-    e.set_unless("damping", t.damping, 0.0);
+    e.set("actuatorfrclimited", t.force_limited);
+    if (t.force_limited) e.set_list("actuatorfrcrange", t.force_range);
+    write_polynomial(e, "stiffness", t.stiffness, t.stiffness_polynomial);
+    write_polynomial(e, "damping", t.damping, t.damping_polynomial);
     e.set_unless("frictionloss", t.friction_loss, 0.0);
     e.set_unless("armature", t.armature, 0.0);
     e.set_unless("margin", t.margin, 0.0);
@@ -408,39 +431,51 @@ void MjcfWriter::write_tendons(const XmlWriter& root) {
       joint.set("joint", term.joint);
       joint.set("coef", term.coefficient);
     }
+    for (const TendonSpec::PathPoint& point : t.path) {
+      const bool site = point.kind == TendonSpec::PathKind::site;
+      if (point.kind == TendonSpec::PathKind::pulley) {
+        e.child("pulley").set("divisor", point.divisor);
+        continue;
+      }
+      const XmlWriter part = e.child(site ? "site" : "geom");
+      part.set(site ? "site" : "geom", point.name);
+      if (!point.side_site.empty()) part.set("sidesite", point.side_site);
+    }
   }
 }
 
 void MjcfWriter::write_actuators(const XmlWriter& root) {
   if (spec_.actuators.empty()) return;
   static constexpr const char* kWays[] = {"joint", "jointinparent", "tendon", "site", "body", "cranksite"};
-  static const std::set<std::string> kDynamics{"integrator", "filter", "filterexact", "muscle", "user"};
   const XmlWriter section = root.child("actuator");
   for (const ActuatorSpec& a : spec_.actuators) {
-    if (a.transmission == TransmissionType::none ||
-        (a.transmission == TransmissionType::tendon && lost_tendons_.count(a.target))) {
+    if (a.transmission == TransmissionType::none || !a.computed()) {
       lost_actuators_.insert(a.name);
-      lose("actuators on what could not be written");
+      lose("actuators with laws that are not computed");
       continue;
     }
     const XmlWriter e = section.child("general");
     e.set_name(a.name);
     e.set(kWays[static_cast<int>(a.transmission)], a.target);
+    if (!a.reference.empty()) e.set(a.transmission == TransmissionType::site ? "refsite" : "slidersite", a.reference);
+    e.set_unless("cranklength", a.crank_length, 0.0);
     e.set_list("gear", a.gear);
     e.set("ctrllimited", a.control_limited);
     if (a.control_limited || a.control_range != std::array<double, 2>{0, 0}) e.set_list("ctrlrange", a.control_range);
     e.set("forcelimited", a.force_limited);
     if (a.force_limited || a.force_range != std::array<double, 2>{0, 0}) e.set_list("forcerange", a.force_range);
     if (!a.dynamics.empty()) {
-      const bool known = kDynamics.count(a.dynamics) > 0;
-      if (!known || a.dynamics == "muscle" || a.dynamics == "user") lose("laws of actuators that are not affine");
-      e.set("dyntype", known ? a.dynamics : "user");
+      e.set("dyntype", a.dynamics);
       e.set_list("dynprm", a.dynamics_parameters);
+      e.set("actlimited", a.activation_limited);
+      if (a.activation_limited) e.set_list("actrange", a.activation_range);
+      e.set_unless("actearly", a.activation_early, false);
     }
-    e.set("gaintype", a.gain[1] == 0 && a.gain[2] == 0 ? "fixed" : "affine");
-    e.set_list("gainprm", a.gain);
-    e.set("biastype", a.bias == std::array<double, 3>{0, 0, 0} ? "none" : "affine");
-    e.set_list("biasprm", a.bias);
+    if (a.length_range != std::array<double, 2>{0, 0}) e.set_list("lengthrange", a.length_range);
+    e.set("gaintype", name(a.gain_law));
+    e.set("biastype", name(a.bias_law));
+    a.gain_law == ActuatorLaw::muscle ? e.set_list("gainprm", a.muscle_gain) : e.set_list("gainprm", a.gain);
+    a.bias_law == ActuatorLaw::muscle ? e.set_list("biasprm", a.muscle_bias) : e.set_list("biasprm", a.bias);
     e.set_unless("group", a.group, 0);
     e.set_list("user", a.user);
   }
@@ -450,8 +485,7 @@ void MjcfWriter::write_sensors(const XmlWriter& root) {
   const XmlWriter section = root.child("sensor");
   for (const SensorSpec& s : spec_.sensors) {
     const bool lost = std::any_of(s.attributes.begin(), s.attributes.end(), [&](const auto& a) {
-      return a.first.find('.') != std::string::npos || (a.first == "tendon" && lost_tendons_.count(a.second)) ||
-             (a.first == "actuator" && lost_actuators_.count(a.second));
+      return a.first.find('.') != std::string::npos || (a.first == "actuator" && lost_actuators_.count(a.second));
     });
     if (lost) {
       lose("sensors of what could not be written");

@@ -146,9 +146,11 @@ Joint Compiler::joint(const JointSpec& spec, int body, int parent, int qpos, int
   joint.qpos = qpos, joint.qvel = qvel;
   joint.axis = spec.axis, joint.position = spec.position;
   joint.reference = spec.reference, joint.spring_reference = spec.spring_reference;
-  joint.stiffness = spec.stiffness, joint.damping = spec.damping;
-  joint.armature = spec.armature, joint.friction_loss = spec.friction_loss;
-  joint.limited = spec.limited, joint.range = spec.range;
+  joint.stiffness = spec_.option.spring_enabled ? spec.stiffness : 0;
+  joint.damping = spec_.option.damper_enabled ? spec.damping : 0;
+  joint.armature = spec.armature;
+  joint.friction_loss = spec_.option.friction_loss_enabled ? spec.friction_loss : 0;
+  joint.limited = spec.limited && spec_.option.limit_enabled, joint.range = spec.range;
   joint.force_limited = spec.force_limited, joint.force_range = spec.force_range;
   joint.where = spec.where;
   return joint;
@@ -210,6 +212,8 @@ void Compiler::lay_out(Model& model) {
   model.name = spec_.name;
   model.timestep = spec_.option.timestep;
   model.gravity = spec_.option.gravity_enabled ? spec_.option.gravity : Vec3d{0, 0, 0};
+  model.nu = int(spec_.actuators.size());
+  for (const ActuatorSpec& actuator : spec_.actuators) model.na += !actuator.dynamics.empty();
   model.bodies.resize(spec_.bodies.size());
   for (std::size_t i = 0; i < spec_.bodies.size(); ++i) add_body(model, int(i));
 }

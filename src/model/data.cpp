@@ -11,7 +11,9 @@ BasicData<R>::BasicData(const Model& model, int worlds)
       packs_((worlds + width_ - 1) / width_),
       nlink_(model.njoint()),
       nq_(model.nq),
-      nv_(model.nv) {
+      nv_(model.nv),
+      nu_(model.nu),
+      na_(model.na) {
   if (worlds < 1) throw ValueError("worlds", std::to_string(worlds), "at least 1");
   // Packs start 64 bytes apart from each other's lines: a multiple of 64 bytes each.
   const std::size_t line = 64 / sizeof(R);
@@ -23,6 +25,7 @@ BasicData<R>::BasicData(const Model& model, int worlds)
   state_.resize(state_stride_ * packs_, std::numeric_limits<R>::quiet_NaN());
 #endif
   qpos.resize(size(nq_)), qvel.resize(size(nv_)), qacc.resize(size(nv_)), tau.resize(size(nv_));
+  ctrl.resize(size(nu_)), act.resize(size(na_));
   joint_force.resize(size(nv_)), joint_inertia.resize(size(nv_));
   const std::vector<R> q0(model.qpos0.begin(), model.qpos0.end()),
       armature(model.armature.begin(), model.armature.end());

@@ -36,6 +36,13 @@ const char* name(VelocityProductMode mode) {
   return "off";
 }
 
+std::optional<ActuationMode> actuation_mode(std::string_view name) {
+  if (name == "implicit") return ActuationMode::implicit_servos;
+  if (name == "explicit") return ActuationMode::explicit_forces;
+  if (name == "off") return ActuationMode::off;
+  return {};
+}
+
 namespace {
 
 /// All |x| <= limit; a nan is not. One vectorised sweep, the common case of every check here.
@@ -72,6 +79,8 @@ Stepper<R>::Stepper(const Model& model, const BasicData<R>& data, const StepOpti
   const EqualitySet* equalities = own_equalities_ ? &*own_equalities_ : options.equalities;
   if (options.loops != LoopMode::off && equalities && equalities->rows() > 0)
     loops_ = std::make_unique<ConstrainedDynamics<R>>(model, *equalities, data);
+  servos_.emplace(model, data);
+  if (servos_->idle()) servos_.reset();
   next_qpos_.resize(data.size(model.nq)), next_qvel_.resize(data.size(model.nv));
   if (options.integrator != Integrator::rk4) {
     if (options.velocity_products != VelocityProductMode::off) products_.emplace(model, data);
@@ -83,34 +92,76 @@ Stepper<R>::Stepper(const Model& model, const BasicData<R>& data, const StepOpti
 
 template <class R>
 int Stepper<R>::step(BasicData<R>& data) {
-  return step(data, none_, data.qpos);
+  return advance(data, nullptr, {}, {});
 }
 
 template <class R>
 int Stepper<R>::step(BasicData<R>& data, const Drives& drives, In<R> qpos_target, In<R> qvel_target) {
-  const In<R> target = qpos_target.empty() ? In<R>(data.qpos) : qpos_target;
+  return advance(data, &drives, qpos_target, qvel_target);
+}
+
+/// What acts besides drives, into data.tau; the user's own waits in user_tau_.
+template <class R>
+void Stepper<R>::prepare(const BasicData<R>& data, In<R> qpos, In<R> qvel) {
+  const bool implicit =
+      options_.integrator != Integrator::rk4 && !(actuated_ && options_.actuation == ActuationMode::explicit_forces);
+  servos_->prepare(data, {options_.dt, implicit, actuated_, options_.rows.joints}, qpos, qvel, user_tau_);
+  solves_rows_ = servos_->has_rows();
+}
+
+template <class R>
+int Stepper<R>::advance(BasicData<R>& data, const Drives* given, In<R> qpos_target, In<R> qvel_target) {
+  const Drives* drives = given ? given : &none_;
+  In<R> target = qpos_target.empty() ? In<R>(data.qpos) : qpos_target;
   screen(data, target, qvel_target);
+  actuated_ = !given && options_.actuation != ActuationMode::off, solves_rows_ = false;
+  if (servos_) {
+    if (actuated_) servos_->require_computed();
+    user_tau_.assign(data.tau.begin(), data.tau.end());
+    prepare(data, data.qpos, data.qvel);
+    std::copy(servos_->tau().begin(), servos_->tau().end(), data.tau.begin());
+    const bool servos = actuated_ && model_.nu > 0 && options_.integrator != Integrator::rk4 &&
+                        options_.actuation == ActuationMode::implicit_servos;
+    if (servos) drives = &servos_->drives(), target = servos_->qpos_target(), qvel_target = servos_->qvel_target();
+  }
   if (options_.integrator == Integrator::rk4)
-    rk4(data, drives, target, qvel_target);
+    rk4(data, *drives, target, qvel_target);
   else
-    euler(data, drives, target, qvel_target);
+    euler(data, *drives, target, qvel_target);
+  if (servos_) std::copy(user_tau_.begin(), user_tau_.end(), data.tau.begin());
   data.time += options_.dt;
-  return settle(data);
+  const int bad = settle(data);
+  if (servos_ && actuated_)
+    servos_->advance(data, options_.dt, [&](int world) { return status_[world] == WorldStatus::ok; });
+  return bad;
 }
 
 /// Marks the worlds that bring numbers in which are not finite.
 template <class R>
 void Stepper<R>::screen(const BasicData<R>& data, In<R> qpos_target, In<R> qvel_target) {
-  if (finite<R>(data.qpos) && finite<R>(data.qvel) && finite<R>(data.tau) && finite<R>(qpos_target) &&
-      finite<R>(qvel_target))
+  if (finite<R>(data.qpos) && finite<R>(data.qvel) && finite<R>(data.tau) && finite<R>(data.ctrl) &&
+      finite<R>(data.act) && finite<R>(qpos_target) && finite<R>(qvel_target))
     return;
   for (int world = 0; world < data.worlds(); ++world) {
     if (status_[world] != WorldStatus::ok) continue;
     const bool good = finite_lane(data.qpos, model_.nq, world) && finite_lane(data.qvel, model_.nv, world) &&
                       finite_lane(data.tau, model_.nv, world) && finite_lane(qpos_target, model_.nq, world) &&
+                      finite_lane(data.ctrl, model_.nu, world) && finite_lane(data.act, model_.na, world) &&
                       (qvel_target.empty() || finite_lane(qvel_target, model_.nv, world));
     if (!good) status_[world] = WorldStatus::bad_input;
   }
+}
+
+/// solve(tau) finds data.qacc under data.tau and the force rows.
+template <class R>
+template <class F>
+void Stepper<R>::with_rows(BasicData<R>& data, const F& solve) {
+  if (!solves_rows_) return solve(data.tau);
+  row_qacc_.resize(data.qacc.size());
+  force_rows_.solve(data, *servos_, options_.dt, data.tau, row_qacc_, [&](In<R> tau, Out<R> qacc) {
+    solve(tau);
+    std::copy(data.qacc.begin(), data.qacc.end(), qacc.begin());
+  });
 }
 
 /// qacc at (qpos, qvel); dt > 0 makes drives, springs and damping implicit over dt, dt = 0 explicit.
@@ -125,10 +176,12 @@ void Stepper<R>::accelerate(BasicData<R>& data, const Drives& drives, double dt,
     if (!loops_) return;
   }
   // Beside loops limits are kept here by rk4 alone, which clamps explicitly (dt = 0): a force like any other.
-  drive_terms<R>(model_, data, drives.limited() ? none_ : drives, dt, qpos, qvel, qpos_target, qvel_target, tau,
-                 data.joint_force, data.joint_inertia);
+  const bool at_start = dt > 0 && explicit_forces();
+  drive_terms<R>(model_, data, drives.limited() ? none_ : drives, at_start ? 0 : dt, qpos, qvel, qpos_target,
+                 qvel_target, tau, data.joint_force, data.joint_inertia);
+  if (at_start) add_damping(data, dt);
   for (std::size_t i = 0; drives.limited() && i < drive_force_.size(); ++i) data.joint_force[i] += drive_force_[i];
-  if (products_)
+  if (products_ && !at_start)
     implicit_velocity_products(data, dt, qpos, qvel);
   else if (!loops_)
     maba<R>(model_, data, qpos, qvel, data.joint_force, data.joint_inertia, data.qacc);
@@ -155,6 +208,15 @@ void Stepper<R>::implicit_velocity_products(BasicData<R>& data, double dt, In<R>
   }
 }
 
+/// MuJoCo's Euler step takes the joints' damping, and nothing else, at the end of the step.
+template <class R>
+void Stepper<R>::add_damping(BasicData<R>& data, double dt) const {
+  for (std::size_t i = 0; i < data.joint_inertia.size(); ++i) {
+    const Joint& joint = model_.joints[model_.dof_joint[i / width_ % model_.nv]];
+    data.joint_inertia[i] += R(dt * joint.damping);
+  }
+}
+
 /// SPOOK's step, 0 for exact accelerations.
 template <class R>
 double Stepper<R>::loop_step(double dt) const {
@@ -169,15 +231,18 @@ double Stepper<R>::loop_drift(double dt) const {
 
 /// The next velocity with everything that has a law or a row of its own in one problem. v⁰, without it, comes first.
 template <class R>
-void Stepper<R>::solve_terms(BasicData<R>& data, const Drives& drives, In<R> qpos_target, In<R> qvel_target) {
+void Stepper<R>::solve_terms(BasicData<R>& data, const Drives& drives, In<R> qpos_target, In<R> qvel_target,
+                             In<R> tau) {
   const double h = options_.dt;
   std::optional<SplitDrives> split;
   if (drives.limited()) split.emplace(model_, drives);
   const Drives& free = split ? split->unlimited : drives;
-  drive_terms<R>(model_, data, free, h, data.qpos, data.qvel, qpos_target, qvel_target, data.tau, data.joint_force,
-                 data.joint_inertia);
-  if (products_) implicit_velocity_products(data, h, data.qpos, data.qvel);
-  if (!products_ || loops_)
+  drive_terms<R>(model_, data, free, explicit_forces() ? 0 : h, data.qpos, data.qvel, qpos_target, qvel_target, tau,
+                 data.joint_force, data.joint_inertia);
+  if (explicit_forces()) add_damping(data, h);
+  const bool implicit_products = products_ && !explicit_forces();
+  if (implicit_products) implicit_velocity_products(data, h, data.qpos, data.qvel);
+  if (!implicit_products || loops_)
     maba<R>(model_, data, data.qpos, data.qvel, data.joint_force, data.joint_inertia, data.qacc);
   for (std::size_t i = 0; i < next_qvel_.size(); ++i) next_qvel_[i] = data.qvel[i] + R(h) * data.qacc[i];
   BilateralRows<R> bilateral;
@@ -226,13 +291,15 @@ void Stepper<R>::close_loops(BasicData<R>& data) {
 template <class R>
 void Stepper<R>::euler(BasicData<R>& data, const Drives& drives, In<R> qpos_target, In<R> qvel_target) {
   const R h = R(options_.dt);
-  if (options_.rows.any() || (loops_ && drives.limited())) {
-    if (!rows_) rows_ = std::make_unique<RowStage<R>>(model_, data, options_.rows);
-    solve_terms(data, drives, qpos_target, qvel_target);
-  } else {
-    accelerate(data, drives, options_.dt, data.qpos, data.qvel, qpos_target, qvel_target, data.tau);
+  const auto solve = [&](In<R> tau) {
+    if (options_.rows.any() || (loops_ && drives.limited())) {
+      if (!rows_) rows_ = std::make_unique<RowStage<R>>(model_, data, options_.rows);
+      return solve_terms(data, drives, qpos_target, qvel_target, tau);
+    }
+    accelerate(data, drives, options_.dt, data.qpos, data.qvel, qpos_target, qvel_target, tau);
     for (std::size_t i = 0; i < next_qvel_.size(); ++i) next_qvel_[i] = data.qvel[i] + h * data.qacc[i];
-  }
+  };
+  with_rows(data, solve);
   if (loops_ && options_.loops == LoopMode::shake) return close_loops(data);
   integrate<R>(model_, data, data.qpos, next_qvel_, h, next_qpos_);
 }
@@ -265,7 +332,13 @@ void Stepper<R>::rk4(BasicData<R>& data, const Drives& drives, In<R> qpos_target
       stage_qvel_[i] = stage ? data.qvel[i] + nodes[stage] * data.qacc[i] : data.qvel[i];
     }
     integrate<R>(model_, data, data.qpos, u_, R(1), stage_qpos_);
-    accelerate(data, drives, 0, stage_qpos_, stage_qvel_, qpos_target, qvel_target, data.tau);
+    if (servos_) {
+      prepare(data, stage_qpos_, stage_qvel_);
+      std::copy(servos_->tau().begin(), servos_->tau().end(), data.tau.begin());
+    }
+    with_rows(data, [&](In<R> tau) {
+      accelerate(data, drives, 0, stage_qpos_, stage_qvel_, qpos_target, qvel_target, tau);
+    });
     const std::size_t pack = std::size_t(model_.nv) * width_;
     for (int p = 0; p < data.packs(); ++p) {
       manifold_slope(model_, width_, &u_[p * pack], &stage_qvel_[p * pack], &slope_q_[p * pack]);

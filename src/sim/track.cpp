@@ -101,9 +101,12 @@ TrackReport track(const Model& model, const PoseSource& source, const Drives& dr
   Stepper<R> stepper(model, data,
                      {.dt = options.dt,
                       .integrator = options.integrator,
+                      .actuation = options.actuation,
                       .loops = options.loops,
                       .rows = options.rows,
                       .velocity_products = options.velocity_products});
+  if (!options.ctrl.empty()) check_size("ctrl", options.ctrl.size(), model.nu), convert<R>(options.ctrl, data.ctrl);
+  if (!options.act.empty()) check_size("act", options.act.size(), model.na), convert<R>(options.act, data.act);
   ErrorMeter meter(model);
   std::vector<double> qpos(model.nq), qvel(model.nv), target(model.nq), target_velocity(model.nv);
   AlignedVector<R> goal(model.nq), goal_velocity(model.nv);
@@ -118,7 +121,10 @@ TrackReport track(const Model& model, const PoseSource& source, const Drives& dr
     const auto began = Clock::now();
     source(options.start + time, target, target_velocity);
     convert<R>(target, goal), convert<R>(target_velocity, goal_velocity);
-    stepper.step(data, drives, goal, options.target_velocity ? In<R>(goal_velocity) : In<R>());
+    if (options.actuators)
+      stepper.step(data);
+    else
+      stepper.step(data, drives, goal, options.target_velocity ? In<R>(goal_velocity) : In<R>());
     busy += Clock::now() - began;
     report.status = stepper.status(0);
     if (stepper.loops()) add(*stepper.loops(), report);

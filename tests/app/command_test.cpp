@@ -139,6 +139,26 @@ TEST(Command, EveryJsonIsOneObject) {
   }
 }
 
+TEST(Command, ControlsAreTheModelsOwn) {
+  TARSUS_NEEDS_PROGRAM();
+  tarsus::test::TemporaryFolder folder;
+  const std::string arm = folder.path() / "arm.xml", odd = folder.path() / "odd.xml";
+  const std::string body =
+      "<mujoco><worldbody><body pos='0 0 1'><joint name='j' axis='0 1 0'/><geom size='.1' pos='.3 0 0'/></body>"
+      "</worldbody><actuator><position name='servo' joint='j' kp='300' kv='20'/>";
+  std::ofstream(arm) << body << "</actuator><keyframe><key name='up' qpos='.5' ctrl='.5'/></keyframe></mujoco>";
+  std::ofstream(odd) << body << "<general name='odd' joint='j' gaintype='user'/></actuator></mujoco>";
+  expect_all({{"run " + arm + " --duration 0.1 --no-record --keyframe up --ctrl servo=0.2", 0, "ok"},
+              {"run " + arm + " --ctrl motor=1", 1, "an actuator of the model: servo"},
+              {"run " + arm + " --ctrl servo=x", 1, "a number, or NAME=NUMBER"},
+              {"run " + arm + " --gains 10,1,0,0 --ctrl 1", 1, "no --gains"},
+              {"run " + odd + " --duration 0.1 --no-record", 1, "actuator \"odd\" is not computed"},
+              {"run " + odd + " --duration 0.1 --no-record --actuation off", 0, "ok"},
+              {"check " + arm + " --strict", 0, "1 actuator"},
+              {"check " + odd + " --strict", 2, "1 actuator that is not computed"},
+              {"check " + odd, 0, "is not computed"}});
+}
+
 TEST(Command, AFullDiskIsAnErrorAndOddNamesAreNot) {
   TARSUS_NEEDS_PROGRAM();
   if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "no /dev/full";

@@ -115,6 +115,9 @@ void expect_same_actuators(const ModelSpec& a, const ModelSpec& b) {
     EXPECT_EQ(x.name, y.name);
     EXPECT_EQ(x.transmission, y.transmission);
     EXPECT_EQ(x.target, y.target);
+    EXPECT_EQ(x.reference, y.reference);
+    EXPECT_EQ(x.dynamics, y.dynamics);
+    EXPECT_EQ(x.muscle_gain, y.muscle_gain);
     EXPECT_EQ(x.gear, y.gear);
     EXPECT_EQ(x.gain, y.gain);
     EXPECT_EQ(x.bias, y.bias);
@@ -155,17 +158,21 @@ void expect_same_constraints(const ModelSpec& a, const ModelSpec& b) {
 }
 
 void expect_same_tendons(const ModelSpec& a, const ModelSpec& b) {
-  std::vector<const TendonSpec*> fixed;
-  for (const TendonSpec& t : a.tendons) {
-    if (!t.terms.empty()) fixed.push_back(&t);
-  }
-  ASSERT_EQ(fixed.size(), b.tendons.size());
-  for (std::size_t i = 0; i < fixed.size(); ++i) {
-    const TendonSpec &x = *fixed[i], &y = b.tendons[i];
+  ASSERT_EQ(a.tendons.size(), b.tendons.size());
+  for (std::size_t i = 0; i < a.tendons.size(); ++i) {
+    const TendonSpec &x = a.tendons[i], &y = b.tendons[i];
+    EXPECT_EQ(x.spatial, y.spatial);
     ASSERT_EQ(x.terms.size(), y.terms.size());
     for (std::size_t k = 0; k < x.terms.size(); ++k) {
       EXPECT_EQ(x.terms[k].joint, y.terms[k].joint);
       EXPECT_EQ(x.terms[k].coefficient, y.terms[k].coefficient);
+    }
+    ASSERT_EQ(x.path.size(), y.path.size());
+    for (std::size_t k = 0; k < x.path.size(); ++k) {
+      EXPECT_EQ(x.path[k].kind, y.path[k].kind);
+      EXPECT_EQ(x.path[k].name, y.path[k].name);
+      EXPECT_EQ(x.path[k].side_site, y.path[k].side_site);
+      EXPECT_EQ(x.path[k].divisor, y.path[k].divisor);
     }
     EXPECT_EQ(x.stiffness, y.stiffness);
     EXPECT_EQ(x.limited, y.limited);
@@ -183,7 +190,7 @@ void expect_same(const ModelSpec& a, const ModelSpec& b) {
   }
   expect_same_geoms(a, b);
   expect_same_constraints(a, b);
-  if (std::none_of(a.tendons.begin(), a.tendons.end(), [](const TendonSpec& t) { return t.terms.empty(); }))
+  if (std::all_of(a.actuators.begin(), a.actuators.end(), [](const ActuatorSpec& x) { return x.computed(); }))
     expect_same_actuators(a, b);
   expect_same_tendons(a, b);
 }

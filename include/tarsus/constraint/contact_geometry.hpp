@@ -41,6 +41,10 @@ class ContactGeometry {
   ContactGeometry() = default;
 
   std::span<const ContactShape> shapes() const { return shapes_; }
+  /// Which two of shapes() a contact of detect() is between.
+  static std::pair<int, int> shapes_of(const LinkContact& contact) {
+    return {int(contact.identity >> 45) - 1, int(contact.identity >> 28 & 0x1ffff) - 1};
+  }
   /// Whether shapes i and j may touch.
   bool may_touch(int i, int j) const;
   /// Pairs that may touch, i < j, in the order of their links; empty when there are so many that a broad phase finds

@@ -27,6 +27,8 @@ class BasicData {
   AlignedVector<R> qvel;         ///< [pack][nv][lane] generalized velocities
   AlignedVector<R> qacc;         ///< [pack][nv][lane] by aba() and step()
   AlignedVector<R> tau;          ///< [pack][nv][lane] applied joint forces, by the user
+  AlignedVector<R> ctrl;         ///< [pack][nu][lane] controls of the model's actuators, by the user
+  AlignedVector<R> act;          ///< [pack][na][lane] their activations, by step()
   AlignedVector<R> joint_force;  ///< [pack][nv][lane] Q of MABA: tau + drives + springs, by drive_terms()
   AlignedVector<R>
       joint_inertia;  ///< [pack][nv][lane] K of MABA: armature + h Kd + …, by drive_terms(); armature at first
@@ -37,6 +39,8 @@ class BasicData {
   int nlink() const { return nlink_; }
   int nq() const { return nq_; }
   int nv() const { return nv_; }
+  int nu() const { return nu_; }
+  int na() const { return na_; }
   /// Numbers in an array of n per world: n * packs * width.
   std::size_t size(int n) const { return std::size_t(n) * packs_ * width_; }
 
@@ -53,7 +57,7 @@ class BasicData {
   const LinkState<R>* links() const { return static_cast<const LinkState<R>*>(state(0)); }
 
  private:
-  int worlds_, width_, packs_, nlink_, nq_, nv_;
+  int worlds_, width_, packs_, nlink_, nq_, nv_, nu_, na_;
   std::size_t state_stride_;
   AlignedVector<R> state_;
 };

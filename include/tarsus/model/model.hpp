@@ -51,6 +51,7 @@ class Model {
  public:
   std::string name;
   int nq = 0, nv = 0;
+  int nu = 0, na = 0;       ///< controls, activations
   int depth = 0;            ///< DoFs on the longest branch, the root's included (the paper's d)
   double timestep = 0.002;  ///< the file's own [s]
   Vec3d gravity{0, 0, -9.81};

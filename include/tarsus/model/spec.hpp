@@ -26,15 +26,18 @@ struct JointSpec {
   Vec3d axis{0, 0, 1};          ///< unit, body frame; hinge and slide only
   double reference = 0;         ///< the value of qpos in the pose that the file draws [rad | m]; hinge and slide
   double spring_reference = 0;  ///< qpos at which the spring is at rest [rad | m]; hinge and slide
-  double stiffness = 0;         ///< spring [N m/rad | N/m]
-  double damping = 0;           ///< viscous [N m s/rad | N s/m]
-  double armature = 0;          ///< added to the diagonal of M [kg m² | kg]
-  double friction_loss = 0;     ///< dry friction [N m | N]; kept for the constraint room
+  double stiffness = 0;         ///< spring k [N m/rad | N/m]
+  double damping = 0;           ///< viscous d [N m s/rad | N s/m]
+  std::array<double, 2> stiffness_polynomial{0, 0};  ///< spring force -(k + k1 x + k2 x²) x; hinge and slide
+  std::array<double, 2> damping_polynomial{0, 0};    ///< damping force -(d + d1 |v| + d2 v²) v
+  double armature = 0;                               ///< added to the diagonal of M [kg m² | kg]
+  double friction_loss = 0;                          ///< dry friction [N m | N]; kept for the constraint room
   bool limited = false;
   std::array<double, 2> range{0, 0};  ///< [rad | m]; ball: (0, largest angle)
   bool force_limited = false;
-  std::array<double, 2> force_range{0, 0};  ///< limits on the total actuator force on this joint [N m | N]
-  double velocity_limit = kInfinity;        ///< URDF's; kept, not enforced
+  std::array<double, 2> force_range{0, 0};     ///< limits on the total actuator force on this joint [N m | N]
+  bool actuator_gravity_compensation = false;  ///< gravity compensation of bodies counts as actuator force here
+  double velocity_limit = kInfinity;           ///< URDF's; kept, not enforced
   double margin = 0;
   std::vector<double> solver_limit, solver_impedance;  ///< MJCF solreflimit, solimplimit as written
   std::vector<double> solver_friction_limit, solver_friction_impedance;
@@ -69,9 +72,11 @@ struct GeomSpec {
   std::array<double, 3> friction{1, 0.005, 0.0001};        ///< sliding, torsional [m], rolling [m]
   std::vector<double> solver_reference, solver_impedance;  ///< MJCF solref, solimp as written
   double solver_mix = 1, margin = 0, gap = 0;
-  std::optional<double> mass;  ///< [kg]; overrides density
-  double density = 1000;       ///< [kg/m³]
-  bool shell_inertia = false;  ///< mass on the surface, not in the volume
+  std::optional<double> mass;    ///< [kg]; overrides density
+  double density = 1000;         ///< [kg/m³]
+  bool shell_inertia = false;    ///< mass on the surface, not in the volume
+  bool fluid_ellipsoid = false;  ///< fluid forces by the ellipsoid model; else by the body's inertia box
+  std::array<double, 5> fluid_coefficients{0.5, 0.25, 1.5, 1, 1};  ///< drag blunt, slender, angular; lift Kutta, Magnus
   std::array<float, 4> rgba{0.5f, 0.5f, 0.5f, 1};
   std::string material;
   bool visual_only = false;  ///< URDF <visual>
@@ -135,25 +140,43 @@ struct HeightFieldSpec {
 
 enum class TransmissionType { joint, joint_in_parent, tendon, site, body, slider_crank, none };
 
-/// Force on a transmission: gain · ctrl + bias(length, velocity), MuJoCo's affine actuator, with first-order activation
-/// named but not simulated where `dynamics` says so.
+/// What a gain or a bias is computed from. other: not computed (dcmotor, pid, user, plugin).
+enum class ActuatorLaw { none, fixed, affine, muscle, other };
+
+/// Scalar force on a transmission: gain(l, l̇) · (control or activation) + bias(l, l̇), MuJoCo's actuator.
 struct ActuatorSpec {
   std::string name;
   std::string kind;  ///< element it came from: motor, position, velocity, general, …
   TransmissionType transmission = TransmissionType::joint;
-  std::string target;  ///< joint, tendon, site or body name
+  std::string target;     ///< joint, tendon, site (the crank's) or body name
+  std::string reference;  ///< site: refsite; slider_crank: slidersite; else empty
+  double crank_length = 0;
   std::array<double, 6> gear{1, 0, 0, 0, 0, 0};
+  ActuatorLaw gain_law = ActuatorLaw::fixed, bias_law = ActuatorLaw::none;
   std::array<double, 3> gain{1, 0, 0};  ///< gain = gain[0] + gain[1] length + gain[2] velocity
   std::array<double, 3> bias{0, 0, 0};  ///< bias = bias[0] + bias[1] length + bias[2] velocity
+  /// muscle: range (2), force, scale, lmin, lmax, vmax, fpmax, fvmax
+  std::array<double, 9> muscle_gain{}, muscle_bias{};
+  std::array<double, 2> length_range{0, 0};  ///< muscle: of the transmission
   bool control_limited = false;
   std::array<double, 2> control_range{0, 0};
   bool force_limited = false;
   std::array<double, 2> force_range{0, 0};
-  std::string dynamics;  ///< "" for none; else MuJoCo's dyntype, reported as not simulated
+  bool activation_limited = false;
+  std::array<double, 2> activation_range{0, 0};
+  bool activation_early = false;  ///< the force uses the activation at the end of the step
+  std::string dynamics;           ///< "" for none; else MuJoCo's dyntype
   std::vector<double> dynamics_parameters;
   int group = 0;
   std::vector<double> user;
   Location where;
+
+  /// Whether every part of its law is computed.
+  bool computed() const {
+    const bool known = dynamics.empty() || dynamics == "integrator" || dynamics == "filter" ||
+                       dynamics == "filterexact" || dynamics == "muscle";
+    return known && gain_law != ActuatorLaw::other && bias_law != ActuatorLaw::other;
+  }
 };
 
 enum class EqualityType { connect, weld, joint, tendon, distance };
@@ -175,18 +198,29 @@ struct EqualitySpec {
   Location where;
 };
 
-/// Linear combination of joint positions.
+/// A linear combination of joint positions, or a path through sites, around geoms.
 struct TendonSpec {
   std::string name;
-  bool spatial = false;  ///< a path through sites and geoms: kept by name so that others can refer to it, not simulated
+  bool spatial = false;
   struct Term {
     std::string joint;
     double coefficient = 0;
   };
-  std::vector<Term> terms;
+  std::vector<Term> terms;  ///< of a fixed tendon
+  enum class PathKind { site, geom, pulley };
+  struct PathPoint {
+    PathKind kind = PathKind::site;
+    std::string name;       ///< of the site or geom
+    std::string side_site;  ///< geom: the side on which the path goes around it; may be empty
+    double divisor = 1;     ///< pulley: of the lengths that follow
+  };
+  std::vector<PathPoint> path;  ///< of a spatial tendon
   double stiffness = 0, damping = 0, friction_loss = 0;
+  std::array<double, 2> stiffness_polynomial{0, 0}, damping_polynomial{0, 0};  ///< as JointSpec's
   bool limited = false;
   std::array<double, 2> range{0, 0};
+  bool force_limited = false;
+  std::array<double, 2> force_range{0, 0};      ///< limits on the total actuator force along it [N | N m]
   std::array<double, 2> spring_length{-1, -1};  ///< dead band; -1: the length at qpos0
   double armature = 0, margin = 0;
   Location where;
@@ -212,7 +246,7 @@ struct KeyframeSpec {
   Location where;
 };
 
-/// Kept as it was read, so that it can be written back and shown; nothing computes with it.
+/// As it was read; SensorSet (sim/sensor.hpp) knows what it means.
 struct SensorSpec {
   std::string kind, name;
   std::vector<std::pair<std::string, std::string>> attributes;
@@ -232,12 +266,15 @@ struct OptionSpec {
   double timestep = 0.002;     ///< [s]
   Vec3d gravity{0, 0, -9.81};  ///< world frame [m/s²]
   Vec3d wind{0, 0, 0};
-  double density = 0, viscosity = 0;  ///< of the medium; kept, named as not simulated when not zero
+  double density = 0, viscosity = 0;  ///< of the medium [kg/m³, Pa s]
+  Vec3d magnetic{0, -0.5, 0};         ///< flux, for magnetometers
   double impact_ratio = 1;
   std::string integrator = "Euler", solver = "Newton", cone = "pyramidal";
   int iterations = 100;
   double tolerance = 1e-8;
   bool contact_enabled = true, gravity_enabled = true;
+  bool actuation_enabled = true, spring_enabled = true, damper_enabled = true, clamp_controls = true;
+  bool limit_enabled = true, friction_loss_enabled = true, equality_enabled = true;
 };
 
 struct ModelSpec {

@@ -1,6 +1,7 @@
 // One step of simulation, as a list of named stages, for one world or a batch.
 //
 //   stage       reads                       writes
+//   actuate     qpos qvel ctrl act          applied forces and drives of the model's own actuators, passive forces
 //   drive       qpos qvel tau, targets      joint_force Q, joint_inertia K
 //   solve       qpos qvel Q K               qacc; without terms also drives with a force limit, or equality constraints
 //   terms       qpos qvel, factors          the next qvel: contacts, joint limits, dry friction (StepOptions::rows),
@@ -13,9 +14,11 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string_view>
 
 #include "tarsus/constraint/constrained_dynamics.hpp"
 #include "tarsus/dynamics/velocity_products.hpp"
+#include "tarsus/sim/force_rows.hpp"
 #include "tarsus/sim/row_stage.hpp"
 
 namespace tarsus {
@@ -50,11 +53,21 @@ enum class VelocityProductMode : std::uint8_t {
   on,         ///< implicit
 };
 const char* name(VelocityProductMode mode);
+/// How the model's own actuators act over a step.
+enum class ActuationMode : std::uint8_t {
+  implicit_servos,  ///< servos are drives, with their force at the end of the step (sim/servo.hpp)
+  explicit_forces,  ///< MuJoCo's Euler step: forces of the start of the step, joint damping alone implicit
+  off,              ///< not at all
+};
+
+/// By its name: implicit, explicit, off. Empty for any other.
+std::optional<ActuationMode> actuation_mode(std::string_view name);
 
 struct StepOptions {
   double dt = 1.0 / 60;  ///< [s]
   Integrator integrator = Integrator::semi_implicit_euler;
-  double speed_limit = 1e6;                 ///< [rad/s | m/s] beyond which a world counts as diverged
+  double speed_limit = 1e6;  ///< [rad/s | m/s] beyond which a world counts as diverged
+  ActuationMode actuation = ActuationMode::implicit_servos;
   LoopMode loops = LoopMode::spook;         ///< the model's equality constraints, or
   const EqualitySet* equalities = nullptr;  ///< these; must outlive the Stepper
   RowStageOptions rows = {};                ///< contacts and joint limits: one world, semi_implicit_euler
@@ -69,11 +82,11 @@ class Stepper {
   /// @throws InputError for an equality constraint of the model that cannot be (EqualitySet::of)
   Stepper(const Model& model, const BasicData<R>& data, const StepOptions& options);
 
-  /// One step of all worlds that are ok. Targets are those at the end of the step; empty spans: no drives / zero
-  /// velocity.
+  /// One step of all worlds that are ok under `drives`, in the place of the model's own actuators. Targets are those at
+  /// the end of the step; empty spans: no drives / zero velocity.
   /// @return number of worlds that are not ok now
   int step(BasicData<R>& data, const Drives& drives, In<R> qpos_target, In<R> qvel_target = {});
-  /// Without drives: tau, springs and damping alone.
+  /// Under the model's own actuators: data.ctrl; data.act is taken to the end of the step.
   int step(BasicData<R>& data);
 
   WorldStatus status(int world) const { return status_[world]; }
@@ -94,13 +107,19 @@ class Stepper {
   const RowStage<R>* rows() const { return options_.rows.any() ? rows_.get() : nullptr; }
 
  private:
+  int advance(BasicData<R>& data, const Drives* drives, In<R> qpos_target, In<R> qvel_target);
+  void prepare(const BasicData<R>& data, In<R> qpos, In<R> qvel);
   void screen(const BasicData<R>& data, In<R> qpos_target, In<R> qvel_target);
   void euler(BasicData<R>& data, const Drives& drives, In<R> qpos_target, In<R> qvel_target);
   void rk4(BasicData<R>& data, const Drives& drives, In<R> qpos_target, In<R> qvel_target);
   void accelerate(BasicData<R>& data, const Drives& drives, double dt, In<R> qpos, In<R> qvel, In<R> qpos_target,
                   In<R> qvel_target, In<R> tau);
   void implicit_velocity_products(BasicData<R>& data, double dt, In<R> qpos, In<R> qvel);
-  void solve_terms(BasicData<R>& data, const Drives& drives, In<R> qpos_target, In<R> qvel_target);
+  void add_damping(BasicData<R>& data, double dt) const;
+  template <class F>
+  void with_rows(BasicData<R>& data, const F& solve);
+  bool explicit_forces() const { return actuated_ && options_.actuation == ActuationMode::explicit_forces; }
+  void solve_terms(BasicData<R>& data, const Drives& drives, In<R> qpos_target, In<R> qvel_target, In<R> tau);
   void close_loops(BasicData<R>& data);
   double loop_step(double dt) const;
   double loop_drift(double dt) const;
@@ -113,12 +132,18 @@ class Stepper {
   Drives none_;
   int width_;
   std::vector<WorldStatus> status_;
+  std::optional<Servos<R>> servos_;  // empty: the model has no forces of its own
+  ForceRows<R> force_rows_;
+  bool actuated_ = false;      // this step is under the model's own actuators
+  bool solves_rows_ = false;   // this step has force rows
+  AlignedVector<R> user_tau_;  // data.tau while a step has all applied forces in its place
   std::optional<DriveLimiter<R>> limiter_;
   std::optional<EqualitySet> own_equalities_;
   std::unique_ptr<ConstrainedDynamics<R>> loops_;
   std::unique_ptr<RowStage<R>> rows_;
   std::optional<VelocityProducts<R>> products_;
   AlignedVector<R> next_qpos_, next_qvel_;
+  AlignedVector<R> row_qacc_;
   bool limited_by_terms_ = false;  ///< the last step's drives with limits were terms
   AlignedVector<R> drive_force_, hard_force_;
   AlignedVector<R> stage_qpos_, stage_qvel_, u_, slope_q_, sum_q_, sum_v_;  // rk4 alone

@@ -23,7 +23,10 @@ struct TrackOptions {
   Integrator integrator = Integrator::semi_implicit_euler;
   LoopMode loops = LoopMode::spook;  ///< the model's equality constraints
   VelocityProductMode velocity_products = VelocityProductMode::automatic;
-  RowStageOptions rows = {};    ///< contacts and joint limits
+  RowStageOptions rows = {};  ///< contacts and joint limits
+  ActuationMode actuation = ActuationMode::implicit_servos;
+  bool actuators = false;                   ///< the model's own, under `ctrl`, in the place of the drives
+  std::vector<double> ctrl = {}, act = {};  ///< [nu], [na] or empty: zero
   bool target_velocity = true;  ///< damp towards the clip's velocity; false: towards rest, as the paper's eq. 2 does
 };
 

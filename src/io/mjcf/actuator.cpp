@@ -27,7 +27,7 @@ void general(const XmlElement& e, ActuatorState& state) {
   e.read("gainprm", state.gain_parameters, 1);
   e.read("biasprm", state.bias_parameters, 1);
   e.read("inheritrange", state.inherit_range);
-  e.ignore({"actdim", "actearly"});
+  e.ignore({"actdim"});
   e.unsupported({"ffrange", "input", "velrange"});
 }
 
@@ -49,7 +49,10 @@ void position(const XmlElement& e, ActuatorState& state) {
     state.bias_parameters[2] = ratio;  // positive: a ratio, turned into a damping when the inertia is known
   }
   e.read("inheritrange", state.inherit_range);
-  if (e.is("intvelocity")) return set(state, "fixed", "affine", "integrator");
+  if (e.is("intvelocity")) {
+    state.activation_limited = Limited::yes;
+    return set(state, "fixed", "affine", "integrator");
+  }
   set(state, "fixed", "affine", state.dynamics == "filterexact" ? "filterexact" : "none");
   if (e.read("timeconst", time)) {
     refuse_negative(e, "timeconst", time);
@@ -85,14 +88,27 @@ void cylinder(const XmlElement& e, ActuatorState& state) {
   set(state, "fixed", "affine", "filter");
 }
 
+/// MuJoCo's defaults stand where the class still has those of other actuators.
 void muscle(const XmlElement& e, ActuatorState& state) {
-  for (const char* number : {"tausmooth", "force", "scale", "lmin", "lmax", "vmax", "fpmax", "fvmax"}) {
-    double value = 0;
-    e.read(number, value);
-  }
+  auto& gain = state.gain_parameters;
+  const auto otherwise = [](double& value, double usual, double standard) {
+    if (value == usual) value = standard;
+  };
+  otherwise(state.dynamics_parameters[0], 1, 0.01), otherwise(state.dynamics_parameters[1], 0, 0.04);
+  static constexpr double kUsual[] = {1, 0, 0, 0, 0, 0, 0, 0, 0};
+  static constexpr double kStandard[] = {0.75, 1.05, -1, 200, 0.5, 1.6, 1.5, 1.3, 1.2};
+  for (std::size_t i = 0; i < 9; ++i) otherwise(gain[i], kUsual[i], kStandard[i]);
   std::array<double, 2> pair{};
   if (e.read("timeconst", pair)) std::copy(pair.begin(), pair.end(), state.dynamics_parameters.begin());
-  e.read("range", pair);
+  if (e.read("tausmooth", state.dynamics_parameters[2])) refuse_negative(e, "tausmooth", state.dynamics_parameters[2]);
+  if (e.read("range", pair)) std::copy(pair.begin(), pair.end(), gain.begin());
+  static constexpr std::pair<const char*, std::size_t> kNumbers[] = {
+      {"force", 2}, {"scale", 3}, {"lmin", 4}, {"lmax", 5}, {"vmax", 6}, {"fpmax", 7}, {"fvmax", 8}};
+  for (const auto& [attribute, place] : kNumbers) {
+    double value = 0;
+    if (e.read(attribute, value) && value >= 0) gain[place] = value;
+  }
+  state.bias_parameters = gain;
   set(state, "muscle", "muscle", "muscle");
 }
 
@@ -119,8 +135,15 @@ void common(const XmlElement& e, ActuatorState& state) {
   e.read("gear", spec.gear, 1);
   e.read("group", spec.group);
   e.read("user", spec.user);
-  e.unsupported({"actlimited", "actrange", "delay", "armature", "damping"});
-  e.ignore({"name", "class", "lengthrange", "cranklength", "nsample", "interp"});
+  read_limited(e, "actlimited", state.activation_limited);
+  e.read("actrange", spec.activation_range);
+  e.read("actearly", spec.activation_early);
+  e.read("lengthrange", spec.length_range);
+  e.read("cranklength", spec.crank_length);
+  if (e.read("armature", state.armature)) refuse_negative(e, "armature", state.armature);
+  if (e.read("damping", state.damping, 1)) refuse_negative(e, "damping", state.damping[0]);
+  e.unsupported({"delay"});
+  e.ignore({"name", "class", "nsample", "interp"});
 }
 
 using Reader = void (*)(const XmlElement&, ActuatorState&);

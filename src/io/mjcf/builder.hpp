@@ -120,9 +120,11 @@ class Builder {
   void read_contact(const XmlElement& e, const Scope& scope);
   void read_equality(const XmlElement& e, const Scope& scope);
   void read_tendon(const XmlElement& e, const Scope& scope);
+  bool read_path(const XmlElement& e, const Scope& scope, TendonSpec& tendon);
   void read_actuator(const XmlElement& e, const Scope& scope);
   bool find_transmission(const XmlElement& e, const Scope& scope, ActuatorSpec& spec);
   void settle_actuator(const XmlElement& e, const Compiler& compiler, ActuatorState& state);
+  void add_motor(const ActuatorState& state);
   void inherit_range(const XmlElement& e, double factor, ActuatorSpec& spec);
   void read_sensor(const XmlElement& e, const Scope& scope);
   void read_key(const XmlElement& e, const Scope& scope);

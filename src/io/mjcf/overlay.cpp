@@ -20,19 +20,17 @@ void read_non_negative(const XmlElement& e, const char* attribute, double& out) 
   out = value;
 }
 
-/// A coefficient, which newer MuJoCo lets be a polynomial: only its constant is supported.
-void read_coefficient(const XmlElement& e, const char* attribute, double& out) {
+/// A coefficient, and the two of higher order that MuJoCo 4 lets follow it.
+void read_coefficient(const XmlElement& e, const char* attribute, double& out, std::array<double, 2>& polynomial) {
   const auto text = e.attribute(attribute);
   if (!text) return;
+  polynomial = {0, 0};
   if (split_blanks(*text).size() <= 1) return read_non_negative(e, attribute, out);
   std::vector<double> values;
   if (!e.read(attribute, values, Count::between(1, 3))) return;
   out = values[0];
   if (out < 0) e.error(fmt::format("attribute '{}' is negative", attribute), attribute);
-  for (std::size_t i = 1; i < values.size(); ++i) {
-    if (values[i] != 0)
-      return e.warn(fmt::format("'{}': only its first, constant coefficient is supported", attribute), attribute);
-  }
+  std::copy(values.begin() + 1, values.end(), polynomial.begin());
 }
 
 void read_type(const XmlElement& e, GeomType& out) {
@@ -101,15 +99,16 @@ void overlay(const XmlElement& e, const Compiler&, JointState& state) {
   e.read("springdamper", state.spring_damper);
   read_solver(e, "solreflimit", "solimplimit", spec.solver_limit, spec.solver_impedance);
   read_solver(e, "solreffriction", "solimpfriction", spec.solver_friction_limit, spec.solver_friction_impedance);
-  read_coefficient(e, "stiffness", spec.stiffness);
-  read_coefficient(e, "damping", spec.damping);
+  read_coefficient(e, "stiffness", spec.stiffness, spec.stiffness_polynomial);
+  read_coefficient(e, "damping", spec.damping, spec.damping_polynomial);
   read_non_negative(e, "armature", spec.armature);
   read_non_negative(e, "frictionloss", spec.friction_loss);
   e.read("springref", spec.spring_reference);
   e.read("ref", spec.reference);
   e.read("margin", spec.margin);
   e.read("user", spec.user);
-  e.unsupported({"actuatorgravcomp", "springyield"});
+  e.read("actuatorgravcomp", spec.actuator_gravity_compensation);
+  e.unsupported({"springyield"});
   e.ignore({"name", "class"});
 }
 
@@ -139,8 +138,9 @@ void overlay(const XmlElement& e, const Compiler& compiler, GeomState& state) {
   e.read("user", spec.user);
   e.unsupported({"adhesion", "surfacevel"});
   std::string fluid;
-  if (e.read("fluidshape", fluid) && fluid != "none") e.unsupported({"fluidshape"});
-  e.ignore({"name", "class", "fluidcoef", "castshadow"});
+  if (read_word(e, "fluidshape", {"none", "ellipsoid"}, fluid)) spec.fluid_ellipsoid = fluid == "ellipsoid";
+  e.read("fluidcoef", spec.fluid_coefficients, 1);
+  e.ignore({"name", "class", "castshadow"});
 }
 
 void overlay(const XmlElement& e, const Compiler& compiler, SiteState& state) {
@@ -162,8 +162,8 @@ void overlay(const XmlElement& e, TendonState& state) {
   TendonSpec& spec = state.spec;
   e.read("range", spec.range);
   read_limited(e, "limited", state.limited);
-  read_coefficient(e, "stiffness", spec.stiffness);
-  read_coefficient(e, "damping", spec.damping);
+  read_coefficient(e, "stiffness", spec.stiffness, spec.stiffness_polynomial);
+  read_coefficient(e, "damping", spec.damping, spec.damping_polynomial);
   read_non_negative(e, "frictionloss", spec.friction_loss);
   read_non_negative(e, "armature", spec.armature);
   e.read("margin", spec.margin);
@@ -172,8 +172,10 @@ void overlay(const XmlElement& e, TendonState& state) {
     spec.spring_length = {lengths[0], lengths.back()};
     if (lengths[0] > lengths.back()) e.error("attribute 'springlength': low is above high", "springlength");
   }
-  e.unsupported({"actuatorfrcrange", "springyield", "solreflimit", "solimplimit", "solreffriction", "solimpfriction"});
-  e.ignore({"name", "class", "group", "actuatorfrclimited", "user", "width", "material", "rgba"});
+  e.read("actuatorfrcrange", spec.force_range);
+  read_limited(e, "actuatorfrclimited", state.force_limited);
+  e.unsupported({"springyield", "solreflimit", "solimplimit", "solreffriction", "solimpfriction"});
+  e.ignore({"name", "class", "group", "user", "width", "material", "rgba"});
 }
 
 void overlay(const XmlElement& e, EqualityState& state) {

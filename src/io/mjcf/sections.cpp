@@ -6,11 +6,26 @@
 
 #include "io/mjcf/builder.hpp"
 #include "tarsus/math/elementary.hpp"
+#include "tarsus/model/sensor_kind.hpp"
 
 namespace tarsus::mjcf {
 namespace {
 
 bool missing(int reference) { return reference == -2; }
+
+/// A gain or bias: which law, and its numbers.
+void settle_law(const std::string& type, const std::array<double, 10>& parameters, ActuatorLaw& law,
+                std::array<double, 3>& affine, std::array<double, 9>& muscle) {
+  affine = {0, 0, 0};
+  law = type == "none"     ? ActuatorLaw::none
+        : type == "fixed"  ? ActuatorLaw::fixed
+        : type == "affine" ? ActuatorLaw::affine
+        : type == "muscle" ? ActuatorLaw::muscle
+                           : ActuatorLaw::other;
+  if (law == ActuatorLaw::fixed) affine[0] = parameters[0];
+  if (law == ActuatorLaw::affine) std::copy_n(parameters.begin(), 3, affine.begin());
+  if (law == ActuatorLaw::muscle) std::copy_n(parameters.begin(), 9, muscle.begin());
+}
 
 }  // namespace
 
@@ -46,7 +61,10 @@ void Builder::read_sections(const Scope& scope) {
     for (const Scope& s : instances(e, scope, {{"joint", Kind::joint}, {"site", Kind::site}, {"body", Kind::body}}))
       read_actuator(e, s);
   });
-  each("sensor", [&](const XmlElement& e) { read_sensor(e, scope); });
+  each("sensor", [&](const XmlElement& e) {
+    for (const Scope& s : instances(e, scope, {{"site", Kind::site}, {"joint", Kind::joint}, {"body", Kind::body}}))
+      read_sensor(e, s);
+  });
   each("keyframe", [&](const XmlElement& e) {
     if (scope.level == 0)
       read_key(e, scope);
@@ -153,6 +171,47 @@ void Builder::read_equality(const XmlElement& e, const Scope& scope) {
   spec_.equalities.push_back(std::move(spec));
 }
 
+/// The sites, geoms and pulleys of a spatial tendon; MuJoCo's rules. False if the tendon cannot be.
+bool Builder::read_path(const XmlElement& e, const Scope& scope, TendonSpec& tendon) {
+  using Kinds = TendonSpec::PathKind;
+  bool complete = true;
+  const std::vector<XmlElement> parts = scope.source->items(e);
+  for (const XmlElement& part : parts) {
+    TendonSpec::PathPoint point;
+    if (part.is("site")) {
+      require(part, "site");
+      complete = complete && reference(part, "site", Kind::site, scope, &point.name) >= 0;
+    } else if (part.is("geom")) {
+      point.kind = Kinds::geom;
+      require(part, "geom");
+      complete = complete && reference(part, "geom", Kind::geom, scope, &point.name) >= 0;
+      if (part.has("sidesite"))
+        complete = complete && reference(part, "sidesite", Kind::site, scope, &point.side_site) >= 0;
+    } else if (part.is("pulley")) {
+      point.kind = Kinds::pulley;
+      require(part, "divisor");
+      part.read("divisor", point.divisor);
+      if (!(point.divisor > 0)) part.error("a pulley's divisor must be positive", "divisor");
+    } else {
+      part.error(fmt::format("<{}> is not an element of <spatial>", part.name()));
+      continue;
+    }
+    part.report_unread(Severity::error);
+    tendon.path.push_back(std::move(point));
+  }
+  if (!complete) return false;
+  const auto kind = [&](std::size_t i) { return i < tendon.path.size() ? tendon.path[i].kind : Kinds::pulley; };
+  for (std::size_t i = 0; i < tendon.path.size(); ++i) {
+    const bool before = i > 0 && kind(i - 1) == Kinds::site, after = kind(i + 1) == Kinds::site;
+    if (kind(i) == Kinds::geom && !(before && after)) parts[i].error("a tendon wraps around a geom between two sites");
+    if (kind(i) == Kinds::pulley && i + 1 < tendon.path.size() && !after) parts[i].error("a site follows a pulley");
+  }
+  const auto sites = std::count_if(tendon.path.begin(), tendon.path.end(),
+                                   [&](const auto& point) { return point.kind == Kinds::site; });
+  if (sites < 2) e.error("a spatial tendon needs at least two sites");
+  return true;
+}
+
 void Builder::read_tendon(const XmlElement& e, const Scope& scope) {
   const Source& source = *scope.source;
   TendonState state = source.defaults(e, source.main_defaults()).tendon;
@@ -183,18 +242,15 @@ void Builder::read_tendon(const XmlElement& e, const Scope& scope) {
     if (e.children().empty()) e.error("the tendon has no joints");
   } else if (e.is("spatial")) {
     tendon.spatial = true;
-    for (const XmlElement& part : source.items(e)) part.all_attributes();
-    if (scope.level > 0) {  // only if what it passes through was attached too
-      for (const XmlElement& part : source.items(e))
-        complete = complete && !(part.is("site") && missing(reference(part, "site", Kind::site, scope)));
-    }
-    if (complete) e.warn("spatial tendons are not simulated");
+    complete = read_path(e, scope, tendon);
   } else {
     return e.error(fmt::format("<{}> is not an element of <tendon>", e.name()));
   }
   e.report_unread(Severity::error);
   if (!complete) return;
   tendon.limited = settle_limit(e, source.compiler(), state.limited, "limited", "range", tendon.range);
+  tendon.force_limited = settle_limit(e, source.compiler(), state.force_limited, "actuatorfrclimited",
+                                      "actuatorfrcrange", tendon.force_range);
   declare(Kind::tendon, tendon.name, e);
   spec_.tendons.push_back(std::move(tendon));
 }
@@ -224,19 +280,23 @@ bool Builder::find_transmission(const XmlElement& e, const Scope& scope, Actuato
   }
   if (given == 0) e.error("needs one of joint, jointinparent, tendon, site, body and cranksite");
   if (given == 0 || missing(found)) return false;
-  if (e.has("slidersite")) reference(e, "slidersite", Kind::site, scope);
-  if (e.has("refsite")) e.unsupported({"refsite"});
-  if (spec.transmission == TransmissionType::site || spec.transmission == TransmissionType::body ||
-      spec.transmission == TransmissionType::slider_crank) {
-    e.warn("an actuator on a site, a body or a slider-crank is not simulated");
+  if (e.has("slidersite")) found = std::min(found, reference(e, "slidersite", Kind::site, scope, &spec.reference));
+  if (e.has("refsite")) found = std::min(found, reference(e, "refsite", Kind::site, scope, &spec.reference));
+  if (missing(found)) return false;
+  if (spec.transmission == TransmissionType::body)
+    e.warn("an actuator on a body, adhesion, is not computed");
+  if (spec.transmission == TransmissionType::slider_crank) {
+    require(e, "slidersite");
+    if (!(spec.crank_length > 0)) e.error("a slider-crank needs a positive 'cranklength'", "cranklength");
   }
   return true;
 }
 
 void Builder::inherit_range(const XmlElement& e, double factor, ActuatorSpec& spec) {
-  if (spec.control_range[0] != 0 || spec.control_range[1] != 0) {
-    if (e.has("ctrlrange") && e.has("inheritrange"))
-      return e.error("'inheritrange' and 'ctrlrange' exclude each other", "inheritrange");
+  const bool integrates = e.is("intvelocity");  // its activation is the position
+  if (e.has(integrates ? "actrange" : "ctrlrange") && e.has("inheritrange")) {
+    return e.error(fmt::format("'inheritrange' and '{}' exclude each other", integrates ? "actrange" : "ctrlrange"),
+                   "inheritrange");
   }
   std::array<double, 2> range{0, 0};
   if (spec.transmission == TransmissionType::joint || spec.transmission == TransmissionType::joint_in_parent) {
@@ -247,7 +307,7 @@ void Builder::inherit_range(const XmlElement& e, double factor, ActuatorSpec& sp
   }
   if (range[0] >= range[1]) return e.error("'inheritrange': what it acts on has no range", "inheritrange");
   const double middle = (range[0] + range[1]) / 2, half = (range[1] - range[0]) / 2 * factor;
-  spec.control_range = {middle - half, middle + half};
+  (integrates ? spec.activation_range : spec.control_range) = {middle - half, middle + half};
 }
 
 void Builder::settle_actuator(const XmlElement& e, const Compiler& compiler, ActuatorState& state) {
@@ -257,22 +317,38 @@ void Builder::settle_actuator(const XmlElement& e, const Compiler& compiler, Act
   spec.control_limited =
       settle_limit(e, compiler, state.control_limited, "ctrllimited", "ctrlrange", spec.control_range);
   spec.force_limited = settle_limit(e, compiler, state.force_limited, "forcelimited", "forcerange", spec.force_range);
-  const auto first_three = [](const std::array<double, 10>& p) { return std::array<double, 3>{p[0], p[1], p[2]}; };
-  spec.gain = {0, 0, 0};
-  spec.bias = {0, 0, 0};
-  if (state.gain_type == "fixed") spec.gain[0] = state.gain_parameters[0];
-  if (state.gain_type == "affine") spec.gain = first_three(state.gain_parameters);
-  if (state.bias_type == "affine") spec.bias = first_three(state.bias_parameters);
-  const auto affine = [](const std::string& type) { return type == "fixed" || type == "affine" || type == "none"; };
-  if (state.dynamics != "none")
-    spec.dynamics = state.dynamics;
-  else if (!affine(state.gain_type))
-    spec.dynamics = state.gain_type;
-  else if (!affine(state.bias_type))
-    spec.dynamics = state.bias_type;
-  if (spec.dynamics.empty()) return;
-  spec.dynamics_parameters.assign(state.dynamics_parameters.begin(), state.dynamics_parameters.end());
-  e.warn(fmt::format("an actuator with {} dynamics, gain or bias is not simulated", quote(spec.dynamics)));
+  spec.activation_limited =
+      settle_limit(e, compiler, state.activation_limited, "actlimited", "actrange", spec.activation_range);
+  settle_law(state.gain_type, state.gain_parameters, spec.gain_law, spec.gain, spec.muscle_gain);
+  settle_law(state.bias_type, state.bias_parameters, spec.bias_law, spec.bias, spec.muscle_bias);
+  spec.dynamics = state.dynamics == "none" ? "" : state.dynamics;
+  if (!spec.dynamics.empty())
+    spec.dynamics_parameters.assign(state.dynamics_parameters.begin(), state.dynamics_parameters.end());
+  const bool muscle = spec.gain_law == ActuatorLaw::muscle || spec.bias_law == ActuatorLaw::muscle;
+  if (muscle && spec.length_range[0] >= spec.length_range[1]) {
+    spec.gain_law = spec.bias_law = ActuatorLaw::other;
+    return e.warn("a muscle without 'lengthrange' is not computed");
+  }
+  if (spec.computed()) return add_motor(state);
+  e.warn(fmt::format("an actuator with {} dynamics, {} gain and {} bias is not computed",
+                     quote(state.dynamics), quote(state.gain_type), quote(state.bias_type)));
+}
+
+/// Armature and damping of a motor, seen through its gear, belong to what it drives.
+void Builder::add_motor(const ActuatorState& state) {
+  const ActuatorSpec& spec = state.spec;
+  const double square = spec.gear[0] * spec.gear[0];
+  const auto add = [&](auto& driven) {
+    driven.armature += square * state.armature;
+    driven.damping += square * state.damping[0];
+    for (std::size_t i = 0; i < 2; ++i) driven.damping_polynomial[i] += square * state.damping[i + 1];
+  };
+  if (spec.transmission == TransmissionType::joint || spec.transmission == TransmissionType::joint_in_parent) {
+    const auto [body, place] = joint_place_[static_cast<std::size_t>(find(Kind::joint, spec.target))];
+    add(spec_.bodies[static_cast<std::size_t>(body)].joints[static_cast<std::size_t>(place)]);
+  } else if (spec.transmission == TransmissionType::tendon) {
+    add(spec_.tendons[static_cast<std::size_t>(find(Kind::tendon, spec.target))]);
+  }
 }
 
 void Builder::read_actuator(const XmlElement& e, const Scope& scope) {
@@ -285,7 +361,7 @@ void Builder::read_actuator(const XmlElement& e, const Scope& scope) {
   spec.name = scope.naming.of(e.text("name"));
   spec.where = e.where();
   const bool found = find_transmission(e, scope, spec);
-  e.ignore({"cranklength", "class"});
+  e.ignore({"class"});
   e.report_unread(Severity::error);
   if (!found) return;
   settle_actuator(e, source.compiler(), state);
@@ -308,7 +384,7 @@ void Builder::read_sensor(const XmlElement& e, const Scope& scope) {
     for (auto& [name, value] : part.all_attributes())
       sensor.attributes.emplace_back(std::string(part.name()) + "." + name, value);
   }
-  if (!scope.naming.prefix.empty()) {
+  if (!scope.naming.prefix.empty() || !scope.naming.suffix.empty()) {
     static constexpr std::string_view kNames[] = {"site",  "joint",   "tendon",  "actuator", "body",
                                                   "geom",  "objname", "refname", "camera",   "geom1",
                                                   "geom2", "body1",   "body2",   "subtree1", "subtree2"};
@@ -316,6 +392,12 @@ void Builder::read_sensor(const XmlElement& e, const Scope& scope) {
       if (std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames)) value = scope.naming.of(value);
     }
   }
+  if (!is_computed(sensor)) e.warn(fmt::format("this <{}> is not computed: it reads nan", e.name()));
+  const auto is_field = [](const GeomSpec& geom) { return geom.type == GeomType::height_field; };
+  const bool fields = std::any_of(spec_.bodies.begin(), spec_.bodies.end(), [&](const BodySpec& body) {
+    return std::any_of(body.geoms.begin(), body.geoms.end(), is_field);
+  });
+  if (fields && sensor.kind == "rangefinder") e.warn("rays of rangefinders pass height fields");
   declare(Kind::sensor, sensor.name, e);
   spec_.sensors.push_back(std::move(sensor));
 }

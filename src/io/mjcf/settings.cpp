@@ -32,8 +32,7 @@ void Builder::read_option(const XmlElement& e) {
   e.read("wind", option.wind);
   read_in(e, "density", 0.0, 1e9, option.density);
   read_in(e, "viscosity", 0.0, 1e9, option.viscosity);
-  if (e.has("density") && option.density > 0) e.warn("the density of the medium is not simulated", "density");
-  if (e.has("viscosity") && option.viscosity > 0) e.warn("the viscosity of the medium is not simulated", "viscosity");
+  e.read("magnetic", option.magnetic);
   read_word(e, "integrator", {"Euler", "RK4", "implicit", "implicitfast"}, option.integrator);
   read_word(e, "solver", {"PGS", "CG", "Newton"}, option.solver);
   read_word(e, "cone", {"pyramidal", "elliptic"}, option.cone);
@@ -55,7 +54,7 @@ void Builder::read_option(const XmlElement& e) {
                     "scene alone)",
                     unused));
   }
-  e.unsupported({"actuatorgroupdisable", "magnetic", "o_margin", "o_solref", "o_solimp", "o_friction"});
+  e.unsupported({"actuatorgroupdisable", "o_margin", "o_solref", "o_solimp", "o_friction"});
   for (const XmlElement& flag : e.children("flag")) read_flags(flag);
   e.report_unread(Severity::error);
 }
@@ -65,10 +64,20 @@ void Builder::read_flags(const XmlElement& e) {
     std::string word;
     return read_word(e, flag, {"enable", "disable"}, word) ? word == "enable" : otherwise;
   };
-  spec_.option.contact_enabled = enabled("contact", spec_.option.contact_enabled);
-  spec_.option.gravity_enabled = enabled("gravity", spec_.option.gravity_enabled);
-  for (const char* flag : {"constraint", "equality", "frictionloss", "limit", "passive", "spring", "damper",
-                           "clampctrl", "actuation", "filterparent"}) {
+  OptionSpec& option = spec_.option;
+  const std::pair<const char*, bool*> flags[] = {{"contact", &option.contact_enabled},
+                                                 {"gravity", &option.gravity_enabled},
+                                                 {"actuation", &option.actuation_enabled},
+                                                 {"spring", &option.spring_enabled},
+                                                 {"damper", &option.damper_enabled},
+                                                 {"clampctrl", &option.clamp_controls},
+                                                 {"limit", &option.limit_enabled},
+                                                 {"frictionloss", &option.friction_loss_enabled},
+                                                 {"equality", &option.equality_enabled}};
+  for (const auto& [flag, value] : flags) *value = enabled(flag, *value);
+  if (!enabled("constraint", true))
+    option.contact_enabled = option.limit_enabled = option.friction_loss_enabled = option.equality_enabled = false;
+  for (const char* flag : {"passive", "filterparent"}) {
     if (!enabled(flag, true)) e.unsupported({flag});
   }
   for (const char* flag : {"override", "fwdinv", "invdiscrete", "sleep"}) {

@@ -67,7 +67,10 @@ struct SiteState {
 struct ActuatorState {
   ActuatorState() { gain_parameters[0] = 1; }
   ActuatorSpec spec;
-  Limited control_limited = Limited::automatic, force_limited = Limited::automatic;
+  Limited control_limited = Limited::automatic, force_limited = Limited::automatic,
+          activation_limited = Limited::automatic;
+  double armature = 0;  ///< of the motor, before its gear
+  std::array<double, 3> damping{};
   std::string gain_type = "fixed", bias_type = "none", dynamics = "none";
   std::array<double, 10> gain_parameters{}, bias_parameters{}, dynamics_parameters{1};
   double inherit_range = 0;
@@ -80,7 +83,7 @@ struct EqualityState {
 
 struct TendonState {
   TendonSpec spec;
-  Limited limited = Limited::automatic;
+  Limited limited = Limited::automatic, force_limited = Limited::automatic;
 };
 
 /// One default class, with everything inherited from its parents already in it.

@@ -1,0 +1,49 @@
+// Frames fixed to links: where sites, geoms and bodies are after kinematics(), how they move, and the generalised force
+// of a force at a point. Single world, double.
+#pragma once
+
+#include "tarsus/dynamics/dynamics.hpp"
+
+namespace tarsus {
+
+/// A frame that rides on a link; fixed in the world where link is -1.
+struct LinkFrame {
+  int link = -1;
+  Transformd X{identity3<double>(), {0, 0, 0}};  ///< pose in the link's frame (in the world for -1)
+};
+
+/// @throws InputError at `where` if the model has no such thing
+LinkFrame body_frame(const Model& model, int body);
+LinkFrame inertial_frame(const Model& model, int body);  ///< at the centre of mass, along the principal axes
+LinkFrame site_frame(const Model& model, const std::string& name, const Location& where);
+
+struct GeomPlace {
+  int body = 0;
+  const GeomSpec* spec = nullptr;
+  LinkFrame frame;
+};
+GeomPlace geom_place(const Model& model, const std::string& name, const Location& where);
+
+/// Pose in the world after kinematics(). @param links Data::links()
+inline Transformd world_pose(const LinkState<double>* links, const LinkFrame& f) {
+  return f.link < 0 ? f.X : Transformd{links[f.link].R, links[f.link].o} * f.X;
+}
+inline Vec3d world_point(const LinkState<double>* links, const LinkFrame& f) {
+  return f.link < 0 ? f.X.p : links[f.link].o + links[f.link].R * f.X.p;
+}
+/// Velocity of the frame, world axes, at its own origin, after kinematics() with qvel.
+inline Motion<double> world_velocity(const LinkState<double>* links, const LinkFrame& f) {
+  if (f.link < 0) return {{0, 0, 0}, {0, 0, 0}};
+  const LinkState<double>& s = links[f.link];
+  return shift(Motion<double>{s.v.w, s.v.v}, s.R * f.X.p);
+}
+
+/// row += scale Jᵀ (torque, force): the generalised force of a force at a point of a link and of a torque, world axes.
+/// O(depth of the link).  @param row [nv]
+void add_generalized_force(const Model& model, const LinkState<double>* links, int link, const Vec3d& point,
+                           const Vec3d& force, const Vec3d& torque, double scale, double* row);
+
+/// DoFs between the link and the world, marked in `used` [nv].
+void mark_dofs(const Model& model, int link, std::vector<char>& used);
+
+}  // namespace tarsus

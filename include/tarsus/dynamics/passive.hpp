@@ -1,0 +1,87 @@
+// Passive forces beside the joints' linear springs and dampers, which drive_terms() takes implicitly: springs and
+// dampers of tendons, polynomial ones of joints, gravity compensation, and the forces of a surrounding fluid. MuJoCo's laws.
+#pragma once
+
+#include "tarsus/dynamics/tendon.hpp"
+
+namespace tarsus {
+
+class PassiveForces {
+ public:
+  /// Keeps a reference to the model. @throws InputError as TendonSet::of
+  explicit PassiveForces(const Model& model);
+
+  const TendonSet& tendons() const { return tendons_; }
+  /// Nothing here: add() would add zero, and there are no tendons.
+  bool empty() const { return tendons_.size() == 0 && polynomials_.empty() && !compensates_ && !fluid_; }
+  /// Whether add() needs kinematics(qpos, qvel).
+  bool needs_kinematics() const { return tendons_.spatial() || compensates_ || fluid_; }
+
+  /// Evaluates all of it. Spatial tendons, gravity compensation and fluid read `links`, left by kinematics(qpos, qvel).
+  void evaluate(const LinkState<double>* links, std::span<const double> qpos, std::span<const double> qvel);
+
+  // Of the last evaluate().
+  std::span<const double> tendon_length() const { return length_; }
+  std::span<const double> tendon_velocity() const { return velocity_; }
+  std::span<const double> tendon_arm() const { return arm_; }
+  std::span<const double> tendon_force() const { return tendon_force_; }  ///< of springs and dampers, by tendon
+  /// [nv] gravity compensation, all of it; at joints with actuator_gravity_compensation it is the actuators' to apply.
+  std::span<const double> gravity_compensation() const { return compensation_; }
+  /// [nv] fluid, and gravity compensation of the other joints.
+  std::span<const double> force() const { return force_; }
+  std::span<const double> polynomial_force() const { return polynomial_force_; }  ///< [nv] of joints
+
+  /// The part of a joint's spring and damper that is not linear.
+  struct Polynomial {
+    int qpos, count;          ///< count: DoFs
+    std::array<int, 3> dofs;
+    double reference;
+    std::array<double, 2> stiffness, damping;  ///< coefficients of x², x³ and of |v| v, |v|² v
+    double force(double x, double velocity) const;
+    /// -∂force/∂x and -∂force/∂v, where they are negative 0.
+    double stiffness_at(double x) const;
+    double damping_at(double velocity) const;
+  };
+  std::span<const Polynomial> polynomials() const { return polynomials_; }
+
+ private:
+  struct Compensated {
+    int link;
+    LinkFrame com;
+    double weight;  ///< mass times factor
+  };
+  struct Immersed {
+    LinkFrame frame;  ///< of the inertia box, or of the ellipsoid
+    Vec3d size;       ///< the box' full lengths, or semi-axes
+    bool ellipsoid;
+    std::array<double, 5> coefficients;
+    Vec3d virtual_mass, virtual_inertia;
+  };
+  void find_polynomials();
+  void find_bodies();
+  void add_fluid(const LinkState<double>* links);
+
+  const Model& model_;
+  TendonSet tendons_;
+  std::vector<Polynomial> polynomials_;
+  std::vector<Compensated> compensated_;
+  std::vector<Immersed> immersed_;
+  std::vector<char> by_actuator_;  // [nv]
+  bool compensates_ = false, fluid_ = false;
+  std::vector<double> length_, velocity_, arm_, tendon_force_, compensation_, force_, polynomial_force_, row_;
+};
+
+/// Force and torque, at the body's centre of mass and in its principal axes, of a fluid on a box. [MuJoCo, "Inertia
+/// model": the box has the body's mass and inertia]  @param v velocity against the fluid, same axes
+Force<double> box_fluid_force(const Vec3d& size, const Motion<double>& v, double density, double viscosity);
+
+/// The same on an ellipsoid. [MuJoCo, "Ellipsoid model"; Andersen, Pesavento & Wang 2005]
+/// @param coefficients blunt drag, slender drag, angular drag, Kutta lift, Magnus lift
+Force<double> ellipsoid_fluid_force(const Vec3d& semi_axes, const std::array<double, 5>& coefficients,
+                                    const Vec3d& virtual_mass, const Vec3d& virtual_inertia, const Motion<double>& v,
+                                    double density, double viscosity);
+
+/// Mass and moments of inertia of the fluid that an ellipsoid carries along, for density 1. [Tuckerman 1925]
+void added_mass(const Vec3d& semi_axes, Vec3d& mass, Vec3d& inertia);
+
+}  // namespace tarsus

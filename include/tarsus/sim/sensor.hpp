@@ -1,0 +1,126 @@
+// A model's sensors, MuJoCo's kinds, layout and signs, all in one pass over a state.
+//
+//   stage           kinds
+//   position        jointpos ballquat tendonpos actuatorpos framepos framequat framexaxis frameyaxis framezaxis
+//                   subtreecom jointlimitpos tendonlimitpos insidesite magnetometer rangefinder clock e_potential
+//   velocity        jointvel ballangvel tendonvel actuatorvel velocimeter gyro framelinvel frameangvel subtreelinvel
+//                   subtreeangmom jointlimitvel tendonlimitvel e_kinetic
+//   acceleration    accelerometer framelinacc frameangacc force torque actuatorfrc jointactfrc tendonactfrc
+//   contact         touch, contact (by geoms, bodies, subtrees; found force dist pos normal tangent)
+//
+// Accelerations feel gravity, as a device does. Cutoffs hold, noise is left to the user. Other kinds read nan, and
+// the reader warns of them.
+#pragma once
+
+#include <array>
+#include <memory>
+
+#include "tarsus/control/actuation.hpp"
+#include "tarsus/model/sensor_kind.hpp"
+
+namespace tarsus {
+
+struct Sensor {
+  std::string name;
+  SensorKind kind = SensorKind::none;  ///< none: not computed
+  int dimension = 0, address = 0;      ///< numbers, and the first one's place in sensordata
+  int object = -1;                     ///< joint, tendon, actuator or body
+  LinkFrame frame, reference;          ///< of what it sits on, of what it is seen from
+  int body = -1;                       ///< that it sits on
+  bool has_reference = false;
+  double cutoff = 0;
+  GeomType zone = GeomType::sphere;  ///< touch: the site's shape
+  Vec3d zone_size{};
+  Location where;
+};
+
+/// A force on a body from outside of the tree: a contact's, a constraint's.
+struct BodyForce {
+  int body = 0;
+  Vec3d point, force, torque;  ///< world axes [m, N, N m]
+};
+
+/// A contact between two shapes, as sensors see it.
+struct TouchPoint {
+  int body_a = 0, body_b = 0;
+  int geom_a = 0, geom_b = 0;  ///< among their body's
+  Vec3d point, normal;         ///< world axes; normal from b to a
+  double distance = 0;         ///< negative: as deep [m]
+  Vec3d force;                 ///< on a, world axes [N]
+};
+
+/// What acted on bodies from outside of the tree over a step.
+struct StepForces {
+  std::vector<BodyForce> external;  ///< contacts; connect and weld constraints
+  std::vector<TouchPoint> contacts;
+};
+
+template <class R>
+class Stepper;
+/// Of a stepper's last step of `data`, one world; empty for batches.
+template <class R>
+StepForces step_forces(const Model& model, const Stepper<R>& stepper, const BasicData<R>& data);
+
+/// A contact sensor: which contacts, how many of them, what of each.
+struct ContactQuery {
+  struct Side {
+    int geom = -1;             ///< among its body's, -1: any
+    std::vector<char> bodies;  ///< [nbody] whose; empty: anybody's
+  };
+  enum Field : unsigned { found = 1, force = 2, torque = 4, distance = 8, position = 16, normal = 32, tangent = 64 };
+  enum class Order { none, nearest, strongest };
+  Side first, second;
+  unsigned fields = found;
+  Order order = Order::none;
+  int slots = 1;
+  int width = 1;  ///< numbers in a slot
+};
+
+/// The state that sensors look at.
+struct SensorInput {
+  double time = 0;
+  std::span<const double> qpos, qvel, qacc, ctrl, act;
+  std::span<const BodyForce> external = {};  ///< for force and torque
+  std::span<const TouchPoint> contacts = {};
+};
+
+class SensorSet {
+ public:
+  /// Keeps a reference to the model. @throws InputError naming what a sensor refers to and is not there
+  explicit SensorSet(const Model& model);
+  ~SensorSet();
+  SensorSet(SensorSet&&) noexcept;
+
+  int size() const { return int(sensors_.size()); }
+  int numbers() const { return numbers_; }  ///< in sensordata
+  /// Some sensor needs SensorInput::external or contacts.
+  bool feels_contact() const { return feels_contact_; }
+  const Sensor& operator[](int i) const { return sensors_[i]; }
+
+  /// sensordata [numbers]. O(nbody + sensors).
+  void evaluate(const SensorInput& state, std::span<double> sensordata);
+
+ private:
+  struct Scratch;
+  void add(const SensorSpec& spec);
+  void read(const Sensor& s, const SensorInput& state, double* out) const;
+  void read_frame(const Sensor& s, double* out) const;
+  void read_acceleration(const Sensor& s, double* out) const;
+  void read_joint(const Sensor& s, const SensorInput& state, double* out) const;
+  void read_subtree(const Sensor& s, double* out) const;
+  double read_touch(const Sensor& s, const SensorInput& state) const;
+  void add_contact_query(const SensorSpec& spec, Sensor& sensor);
+  void read_contacts(const Sensor& s, const SensorInput& state, double* out) const;
+  void find_forces(const SensorInput& state);
+  void find_subtrees();
+
+  const Model& model_;
+  Actuation actuation_;
+  std::vector<Sensor> sensors_;
+  std::vector<ContactQuery> contact_queries_;  // Sensor::object of contact sensors
+  int numbers_ = 0;
+  bool feels_contact_ = false, needs_forces_ = false, needs_subtrees_ = false, needs_accelerations_ = false, needs_energy_ = false;
+  std::unique_ptr<Scratch> scratch_;
+};
+
+}  // namespace tarsus

@@ -1,0 +1,121 @@
+// A model's actuators and passive forces over one step, as what the step solves: drives, applied forces, and rows.
+//
+//   what                                               becomes
+//   servo on a hinge or slide: falls with q or q̇       a stiff drive, its force range a limit that holds at the end
+//                                                      of the step; several on one DoF add up, so do their ranges
+//   other actuators                                    their force at the start of the step, within its range
+//   servo on a tendon, a site, a slider-crank;         a row f = clamp(f₀ - D J q̈): its law, linear in the velocity at
+//   spring, damper, armature of a tendon;              the end of the step (springs: at its middle, as those of
+//   polynomial spring and damper of a joint            joints, drive.inl)
+//   range and dry friction of a tendon                 a rigid row: what it may hold, it holds
+//   gravity compensation, fluid                        their force at the start of the step
+//
+// A joint's actuatorfrcrange bounds the sum of what its actuators bring. A damper's gain is its control, which lanes do
+// not share: in batches its force is that of the start.
+#pragma once
+
+#include "tarsus/control/actuation.hpp"
+#include "tarsus/control/drive.hpp"
+
+namespace tarsus {
+
+/// A scalar force along a generalised direction, over one step, in one world.
+struct ForceRow {
+  double force = 0;  ///< at q̈ = 0 [N | N m]
+  double slope = 0;  ///< D: it falls by D J q̈
+  double low = -kInfinity, high = kInfinity;
+  std::span<const int> dofs;
+  std::span<const double> arm;  ///< J over the dofs
+  /// Instead of force and slope: the force that makes the velocity along J `target`, between low and high.
+  bool rigid = false;
+  double target = 0, speed = 0;  ///< at the end of the step; J q̇ at its start [m/s | rad/s]
+};
+
+/// What a step takes from a model's actuators and passive forces.
+struct ServoStep {
+  double dt = 0;           ///< [s] > 0
+  bool implicit = true;    ///< false: every force is that of the start
+  bool actuators = true;   ///< false: passive forces alone
+  bool row_limits = false;  ///< ranges and dry friction of tendons too
+};
+
+template <class R>
+class Servos {
+ public:
+  /// Keeps a reference to the model. @throws InputError as Actuation
+  Servos(const Model& model, const BasicData<R>& data);
+
+  /// The model has neither actuators nor passive forces of its own: prepare() would leave tau as it is.
+  bool idle() const { return idle_; }
+
+  /// What acts over the next step from (qpos, qvel), under data.ctrl, data.act and the user's tau.
+  void prepare(const BasicData<R>& data, const ServoStep& step, In<R> qpos, In<R> qvel, In<R> tau);
+  /// @throws InputError naming each actuator whose law is not computed
+  void require_computed() const { actuation_.actuators().require_computed(); }
+
+  // Of the last prepare().
+  const Drives& drives() const { return drives_; }
+  In<R> qpos_target() const { return qpos_target_; }
+  In<R> qvel_target() const { return qvel_target_; }
+  In<R> tau() const { return tau_; }  ///< the user's and all that is not a drive or a row
+  std::span<const ForceRow> rows(int world) const { return rows_[world]; }
+  bool has_rows() const { return has_rows_; }  ///< in some world
+
+  /// data.act after dt seconds, in the worlds of which `advance` says so.
+  template <class F>
+  void advance(BasicData<R>& data, double dt, F advance);
+
+ private:
+  /// The servos of one DoF: together they are c - kp q - kd q̇.
+  struct Joined {
+    double kp = 0, kd = 0;     ///< of those whose gains are constant
+    double low = 0, high = 0;  ///< sum of their ranges
+    bool servo = false;
+  };
+  void find_joined();
+  void joint_actuators(const BasicData<R>& data, double dt, In<R> qpos, In<R> qvel);
+  void all_worlds(const BasicData<R>& data, const ServoStep& step, In<R> qpos, In<R> qvel);
+  void add_tendon_rows(int world, const ServoStep& step);
+  void add_tendon_limits(int world, double dt, int tendon);
+  void add_polynomial_rows(int world, double dt);
+  void add_servo_rows(int world, double dt);
+  std::span<const double> tendon_arm(int world, int tendon) const;
+  void settle();
+  std::size_t at(int n, int i, int world) const {
+    return (std::size_t(world / width_) * n + i) * width_ + world % width_;
+  }
+
+  const Model& model_;
+  Actuation actuation_;
+  int worlds_, width_, packs_;
+  bool idle_, plain_only_, has_rows_ = false, damped_by_control_ = false, heavy_paths_ = false;
+  std::vector<Joined> joined_;  // [nv]
+  std::vector<int> servo_dofs_;
+  Drives drives_;
+  std::vector<char> acted_;                                           // [nv] some actuator acts on it
+  AlignedVector<R> tau_, fixed_, servo_, qpos_target_, qvel_target_;  // fixed_: of actuators, from the step's start
+  std::vector<std::vector<ForceRow>> rows_;                           // [world]
+  std::vector<std::vector<double>> row_arms_;                         // [world] what they point into
+  std::vector<double> qpos_one_, qvel_one_, ctrl_one_, act_one_, tendon_bias_;
+};
+
+extern template class Servos<double>;
+extern template class Servos<float>;
+
+template <class R>
+template <class F>
+void Servos<R>::advance(BasicData<R>& data, double dt, F advance) {
+  const ActuatorSet& actuators = actuation_.actuators();
+  for (int i = 0; i < actuators.size() && model_.na > 0; ++i) {
+    const Actuator& a = actuators[i];
+    if (a.act < 0 || !a.active) continue;
+    for (int world = 0; world < worlds_; ++world) {
+      if (!advance(world)) continue;
+      R& act = data.act[at(model_.na, a.act, world)];
+      const double now = double(act), ctrl = a.clamped_control(double(data.ctrl[at(model_.nu, i, world)]));
+      act = R(a.next_activation(now, a.activation_rate(ctrl, now), dt));
+    }
+  }
+}
+
+}  // namespace tarsus

@@ -1,0 +1,229 @@
+#include "tarsus/control/actuator.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "tarsus/math/rotation.hpp"
+
+namespace tarsus {
+
+namespace {
+
+Activation activation_named(const std::string& name) {
+  return name == "integrator"    ? Activation::integrator
+         : name == "filter"      ? Activation::filter
+         : name == "filterexact" ? Activation::filterexact
+         : name == "muscle"      ? Activation::muscle
+                                 : Activation::none;
+}
+
+bool is_affine(const Actuator& a) {
+  return (a.gain_law == ActuatorLaw::fixed || a.gain_law == ActuatorLaw::affine) &&
+         (a.bias_law == ActuatorLaw::none || a.bias_law == ActuatorLaw::affine);
+}
+
+void resolve_target(const Model& model, const TendonSet& tendons, const ActuatorSpec& spec, Actuator& a) {
+  const auto refuse = [&](const char* kind) {
+    throw InputError(spec.where, std::string("there is no ") + kind + " named \"" + spec.target + "\"");
+  };
+  std::vector<char> used(model.nv, 0);
+  switch (spec.transmission) {
+    case TransmissionType::joint:
+    case TransmissionType::joint_in_parent: {
+      a.joint = model.find_joint(spec.target);
+      if (a.joint < 0) return refuse("joint");
+      const Joint& joint = model.joints[a.joint];
+      for (int k = 0; k < joint.nv(); ++k) used[joint.qvel + k] = 1;
+      break;
+    }
+    case TransmissionType::tendon:
+      for (int t = 0; t < tendons.size(); ++t) {
+        if (tendons[t].name == spec.target) a.tendon = t;
+      }
+      if (a.tendon < 0) return refuse("tendon");
+      for (const int v : tendons[a.tendon].dofs) used[v] = 1;
+      break;
+    case TransmissionType::site:
+    case TransmissionType::slider_crank:
+      a.site = site_frame(model, spec.target, spec.where);
+      mark_dofs(model, a.site.link, used);
+      a.has_reference = !spec.reference.empty();
+      if (a.has_reference) {
+        a.reference = site_frame(model, spec.reference, spec.where);
+        mark_dofs(model, a.reference.link, used);
+      }
+      break;
+    case TransmissionType::body:
+    case TransmissionType::none: break;
+  }
+  for (int v = 0; v < model.nv; ++v) {
+    if (used[v]) a.dofs.push_back(v);
+  }
+}
+
+/// Length and moment of one transmission, the moment added to a dense row.
+class TransmissionWalk {
+ public:
+  TransmissionWalk(const Model& model, const LinkState<double>* links, std::span<const double> qpos, double* row)
+      : model_(model), links_(links), qpos_(qpos), row_(row) {}
+
+  double joint(const Actuator& a) {
+    const Joint& joint = model_.joints[a.joint];
+    if (joint.nv() == 1) {
+      row_[joint.qvel] += a.gear[0];
+      return a.gear[0] * qpos_[joint.qpos];
+    }
+    const bool free = joint.type == JointType::free;
+    const int q = joint.qpos + (free ? 3 : 0), v = joint.qvel + (free ? 3 : 0), first = free ? 3 : 0;
+    const Quatd turn{qpos_[q], qpos_[q + 1], qpos_[q + 2], qpos_[q + 3]};
+    Vec3d axis{a.gear[first], a.gear[first + 1], a.gear[first + 2]};
+    if (a.transmission == TransmissionType::joint_in_parent) axis = rotate(conjugate(normalized(turn)), axis);
+    for (int k = 0; k < 3; ++k) {
+      row_[v + k] += axis[k];
+      if (free) row_[joint.qvel + k] += a.gear[k];
+    }
+    return free ? 0 : dot(log_map(normalized(turn)), axis);
+  }
+
+  double site(const Actuator& a) {
+    const Transformd X = world_pose(links_, a.site);
+    const Vec3d push{a.gear[0], a.gear[1], a.gear[2]}, twist{a.gear[3], a.gear[4], a.gear[5]};
+    if (!a.has_reference) {
+      add(a.site.link, X.p, X.R * push, X.R * twist, 1);
+      return 0;
+    }
+    // A force between the two sites, each at its own place, along the reference's axes.
+    const Transformd X_ref = world_pose(links_, a.reference);
+    add(a.site.link, X.p, X_ref.R * push, X_ref.R * twist, 1);
+    add(a.reference.link, X_ref.p, X_ref.R * push, X_ref.R * twist, -1);
+    double length = dot(transpose_mul(X_ref.R, X.p - X_ref.p), push);
+    if (norm(twist) > 0) length += dot(log_map(quaternion(transpose(X_ref.R) * X.R)), twist);
+    return length;
+  }
+
+  /// l = a·v - √((a·v)² + r² - v·v), v from the slider to the crank's pin, a the slider's axis.
+  double slider_crank(const Actuator& a) {
+    const Transformd X = world_pose(links_, a.reference);
+    const Vec3d pin = world_point(links_, a.site), axis = X.R.column_z(), v = pin - X.p;
+    const double along = dot(axis, v), det = along * along + a.crank_length * a.crank_length - dot(v, v);
+    Vec3d by_axis = v, by_vector = axis;
+    double length = along;
+    if (det > 0) {
+      const double root = std::sqrt(det);
+      length -= root;
+      by_vector = axis * (1 - along / root) + v * (1 / root);
+      by_axis = v * (1 - along / root);
+    }
+    add(a.site.link, pin, by_vector, {0, 0, 0}, a.gear[0]);
+    add(a.reference.link, X.p, -by_vector, cross(axis, by_axis), a.gear[0]);
+    return length * a.gear[0];
+  }
+
+ private:
+  void add(int link, const Vec3d& point, const Vec3d& force, const Vec3d& torque, double scale) {
+    add_generalized_force(model_, links_, link, point, force, torque, scale, row_);
+  }
+
+  const Model& model_;
+  const LinkState<double>* links_;
+  std::span<const double> qpos_;
+  double* row_;
+};
+
+}  // namespace
+
+ActuatorSet::ActuatorSet(const Model& model, const TendonSet& tendons) {
+  for (const ActuatorSpec& spec : model.spec.actuators) add(model, tendons, spec);
+  find_unit_accelerations(model, tendons);
+}
+
+void ActuatorSet::add(const Model& model, const TendonSet& tendons, const ActuatorSpec& spec) {
+  Actuator a;
+  a.name = spec.name, a.transmission = spec.transmission;
+  resolve_target(model, tendons, spec, a);
+  a.crank_length = spec.crank_length, a.gear = spec.gear;
+  a.gain_law = spec.gain_law, a.bias_law = spec.bias_law, a.gain = spec.gain, a.bias = spec.bias;
+  a.muscle_gain = spec.muscle_gain, a.muscle_bias = spec.muscle_bias, a.length_range = spec.length_range;
+  a.control_limited = spec.control_limited && model.spec.option.clamp_controls;
+  a.control_range = spec.control_range, a.force_range = spec.force_range, a.activation_range = spec.activation_range;
+  a.force_limited = spec.force_limited, a.activation_limited = spec.activation_limited;
+  a.early = spec.activation_early;
+  a.dynamics = activation_named(spec.dynamics);
+  for (std::size_t k = 0; k < 3 && k < spec.dynamics_parameters.size(); ++k) a.time[k] = spec.dynamics_parameters[k];
+  if (!spec.dynamics.empty()) a.act = activations_++;
+  a.computed = spec.computed() && spec.transmission != TransmissionType::body;
+  a.active = a.computed && model.spec.option.actuation_enabled;
+  a.where = spec.where;
+  enabled_ = model.spec.option.actuation_enabled;
+  const bool one_dof = a.joint >= 0 && model.joints[a.joint].nv() == 1;
+  a.plain = one_dof && is_affine(a) && a.gain[1] == 0 && a.dynamics != Activation::muscle;
+  plain_ = plain_ && (a.plain || !a.active);
+  needs_kinematics_ =
+      needs_kinematics_ || a.transmission == TransmissionType::site || a.transmission == TransmissionType::slider_crank;
+  limits_tendons_ = limits_tendons_ || (a.tendon >= 0 && tendons[a.tendon].force_limited);
+  a.first = moments_;
+  moments_ += int(a.dofs.size());
+  actuators_.push_back(std::move(a));
+}
+
+void ActuatorSet::require_computed() const {
+  Diagnostics errors;
+  for (const Actuator& a : actuators_) {
+    if (a.computed || !enabled_) continue;
+    errors.push_back({Severity::error, a.where,
+                      "the law of actuator \"" + a.name +
+                          "\" is not computed here; without actuators (actuation off, or drives) the model steps"});
+  }
+  if (!errors.empty()) throw InputError(errors);
+}
+
+void ActuatorSet::find_unit_accelerations(const Model& model, const TendonSet& tendons) {
+  const auto needs = [](const Actuator& a) {
+    return (a.gain_law == ActuatorLaw::muscle && a.muscle_gain[2] < 0) ||
+           (a.bias_law == ActuatorLaw::muscle && a.muscle_bias[2] < 0);
+  };
+  if (std::none_of(actuators_.begin(), actuators_.end(), needs)) return;
+  Data data(model);
+  kinematics<double>(model, data, model.qpos0);
+  std::vector<double> ten_length(tendons.size()), arm(tendons.arms()), row(model.nv), length(size()), moment(moments_);
+  tendon_lengths(model, tendons, data.links(), model.qpos0, ten_length, arm, row);
+  transmissions(model, *this, tendons, data.links(), model.qpos0, ten_length, arm, length, moment, row);
+  factor<double>(model, data, model.qpos0, model.armature);
+  for (Actuator& a : actuators_) {
+    if (!needs(a)) continue;
+    std::fill(row.begin(), row.end(), 0.0);
+    for (std::size_t i = 0; i < a.dofs.size(); ++i) row[a.dofs[i]] = moment[a.first + i];
+    minv<double>(model, data, row, row);
+    double sum = 0;
+    for (const double x : row) sum += x * x;
+    a.unit_acceleration = std::sqrt(sum);
+  }
+}
+
+void transmissions(const Model& model, const ActuatorSet& actuators, const TendonSet& tendons,
+                   const LinkState<double>* links, std::span<const double> qpos, std::span<const double> tendon_length,
+                   std::span<const double> tendon_arm, std::span<double> length, std::span<double> moment,
+                   std::span<double> row) {
+  check_size("qpos", qpos.size(), model.nq);
+  check_size("length", length.size(), actuators.size());
+  check_size("moment", moment.size(), actuators.moments());
+  check_size("row", row.size(), model.nv);
+  TransmissionWalk way(model, links, qpos, row.data());
+  for (int i = 0; i < actuators.size(); ++i) {
+    const Actuator& a = actuators[i];
+    length[i] = 0;
+    if (a.tendon >= 0) {
+      const Tendon& tendon = tendons[a.tendon];
+      length[i] = a.gear[0] * tendon_length[a.tendon];
+      for (std::size_t k = 0; k < a.dofs.size(); ++k) moment[a.first + k] = a.gear[0] * tendon_arm[tendon.first + k];
+      continue;
+    }
+    if (a.joint >= 0) length[i] = way.joint(a);
+    if (a.transmission == TransmissionType::site) length[i] = way.site(a);
+    if (a.transmission == TransmissionType::slider_crank) length[i] = way.slider_crank(a);
+    for (std::size_t k = 0; k < a.dofs.size(); ++k) moment[a.first + k] = std::exchange(row[a.dofs[k]], 0.0);
+  }
+}
+
+}  // namespace tarsus

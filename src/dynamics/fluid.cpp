@@ -1,0 +1,107 @@
+// Forces of a fluid on bodies that move through it, by quadratic and linear drag, lift and the mass that they carry
+// along.
+#include <algorithm>
+#include <cmath>
+
+#include "tarsus/dynamics/passive.hpp"
+#include "tarsus/math/rotation.hpp"
+
+namespace tarsus {
+
+namespace {
+
+constexpr double kLeast = 1e-15;
+
+double squared(double x) { return x * x; }
+double fourth(double x) { return squared(squared(x)); }
+Vec3d times(const Vec3d& a, const Vec3d& b) { return {a.x * b.x, a.y * b.y, a.z * b.z}; }
+
+/// Carlson's symmetric integral R_D(x, y, z) = 3/2 ∫₀^∞ ds / ((s + z) √((s + x) (s + y) (s + z))) by duplication.
+/// [Carlson 1995]
+double carlson_rd(double x, double y, double z) {
+  double sum = 0, factor = 1;
+  for (int round = 0; round < 60; ++round) {
+    const double mean = (x + y + 3 * z) / 5;
+    const double X = (mean - x) / mean, Y = (mean - y) / mean, Z = (mean - z) / mean;
+    if (std::max({std::abs(X), std::abs(Y), std::abs(Z)}) < 1e-3) {
+      const double xy = X * Y, zz = Z * Z, e2 = xy - 6 * zz, e3 = (3 * xy - 8 * zz) * Z, e4 = 3 * (xy - zz) * zz,
+                   e5 = xy * zz * Z;
+      const double series = 1 - 3 * e2 / 14 + e3 / 6 + 9 * e2 * e2 / 88 - 3 * e4 / 22 - 9 * e2 * e3 / 52 + 3 * e5 / 26;
+      return 3 * sum + factor * series / (mean * std::sqrt(mean));
+    }
+    const double root_x = std::sqrt(x), root_y = std::sqrt(y), root_z = std::sqrt(z);
+    const double lambda = root_x * root_y + root_y * root_z + root_z * root_x;
+    sum += factor / (root_z * (z + lambda));
+    factor /= 4, x = (x + lambda) / 4, y = (y + lambda) / 4, z = (z + lambda) / 4;
+  }
+  return 3 * sum;
+}
+
+/// κ = a b c ∫₀^∞ ds / √((a² + s)³ (b² + s) (c² + s)), along a.
+double kappa(double a, double b, double c) { return a * b * c * 2 / 3 * carlson_rd(b * b, c * c, a * a); }
+
+}  // namespace
+
+void added_mass(const Vec3d& a, Vec3d& mass, Vec3d& inertia) {
+  const double volume = 4.0 / 3 * kPi * a.x * a.y * a.z;
+  const Vec3d k{kappa(a.x, a.y, a.z), kappa(a.y, a.z, a.x), kappa(a.z, a.x, a.y)};
+  for (int i = 0; i < 3; ++i) {
+    mass[i] = volume * k[i] / std::max(kLeast, 2 - k[i]);
+    const int j = (i + 1) % 3, l = (i + 2) % 3;
+    const double sum = squared(a[j]) + squared(a[l]), difference = squared(a[j]) - squared(a[l]);
+    inertia[i] = volume * squared(difference) * std::abs(k[l] - k[j]) / 5 /
+                 std::max(kLeast, std::abs(2 * difference + sum * (k[j] - k[l])));
+  }
+}
+
+Force<double> box_fluid_force(const Vec3d& size, const Motion<double>& v, double density, double viscosity) {
+  Force<double> out{{0, 0, 0}, {0, 0, 0}};
+  const double diameter = (size.x + size.y + size.z) / 3;
+  if (viscosity > 0) {  // Stokes' sphere
+    out.n = v.w * (-kPi * diameter * diameter * diameter * viscosity);
+    out.f = v.v * (-3 * kPi * diameter * viscosity);
+  }
+  if (density > 0) {
+    for (int i = 0; i < 3; ++i) {
+      const double b = size[(i + 1) % 3], c = size[(i + 2) % 3];
+      out.f[i] -= 0.5 * density * b * c * std::abs(v.v[i]) * v.v[i];
+      out.n[i] -= density * size[i] * (fourth(b) + fourth(c)) * std::abs(v.w[i]) * v.w[i] / 64;
+    }
+  }
+  return out;
+}
+
+Force<double> ellipsoid_fluid_force(const Vec3d& a, const std::array<double, 5>& coefficients,
+                                    const Vec3d& virtual_mass, const Vec3d& virtual_inertia, const Motion<double>& v,
+                                    double density, double viscosity) {
+  const auto [blunt, slender, angular, kutta, magnus] = coefficients;
+  const Vec3d &u = v.v, &w = v.w;
+  // The fluid that moves along.
+  const Vec3d momentum = times(virtual_mass, u) * density, spin = times(virtual_inertia, w) * density;
+  Force<double> out{cross(momentum, u) + cross(spin, w), cross(momentum, w)};
+  // Lift: Magnus' and Kutta's.
+  const double volume = 4.0 / 3 * kPi * a.x * a.y * a.z, speed = norm(u);
+  const Vec3d areas{squared(a.y * a.z), squared(a.z * a.x), squared(a.x * a.y)};
+  const Vec3d normal = times(areas, u);
+  const double projected = dot(normal, u), denominator = dot(normal, normal);
+  const bool moves = denominator > 0 && speed > 0;  // of a leaf these are 1e-16 and less
+  const double area = moves ? kPi * std::sqrt(denominator / projected) : 0;
+  const double cosine = moves ? projected / (speed * denominator) : 0;
+  const Vec3d circulation = cross(normal, u) * (kutta * density * cosine * area);
+  out.f += cross(w, u) * (magnus * density * volume) + cross(circulation, u);
+  // Drag.
+  const double largest = std::max({a.x, a.y, a.z}), least = std::min({a.x, a.y, a.z}),
+               middle = a.x + a.y + a.z - largest - least;
+  const double diameter = 2.0 / 3 * (a.x + a.y + a.z);
+  const double linear =
+      viscosity * 3 * kPi * diameter + density * speed * (area * blunt + slender * (kPi * largest * middle - area));
+  const auto moment = [&](int i) { return 8.0 / 15 * kPi * a[i] * fourth(std::max(a[(i + 1) % 3], a[(i + 2) % 3])); };
+  const double largest_moment = 8.0 / 15 * kPi * middle * fourth(largest);
+  Vec3d resisted;
+  for (int i = 0; i < 3; ++i) resisted[i] = w[i] * (angular * moment(i) + slender * (largest_moment - moment(i)));
+  out.f -= u * linear;
+  out.n -= w * (viscosity * kPi * diameter * diameter * diameter + density * norm(resisted));
+  return out;
+}
+
+}  // namespace tarsus

@@ -1,0 +1,76 @@
+#include "tarsus/dynamics/frame.hpp"
+
+#include "tarsus/math/rotation.hpp"
+
+namespace tarsus {
+
+namespace {
+
+LinkFrame frame_on(const Model& model, int body, const Vec3d& position, const Quatd& orientation) {
+  const Body& b = model.bodies[body];
+  return {b.link, b.X_LB * Transformd{rotation(normalized(orientation)), position}};
+}
+
+template <class Member>
+auto find_in_bodies(const Model& model, const std::string& name, Member member) {
+  for (int body = 0; body < model.nbody(); ++body) {
+    for (const auto& one : model.spec.bodies[body].*member) {
+      if (one.name == name) return std::pair(body, &one);
+    }
+  }
+  return std::pair(-1, decltype (&(model.spec.bodies[0].*member)[0])(nullptr));
+}
+
+}  // namespace
+
+LinkFrame body_frame(const Model& model, int body) { return {model.bodies[body].link, model.bodies[body].X_LB}; }
+
+LinkFrame inertial_frame(const Model& model, int body) {
+  const Body& b = model.bodies[body];
+  return {b.link, b.X_LB * Transformd{eigen(b.inertia).vectors, b.com}};
+}
+
+LinkFrame site_frame(const Model& model, const std::string& name, const Location& where) {
+  const auto [body, site] = find_in_bodies(model, name, &BodySpec::sites);
+  if (!site) throw InputError(where, "there is no site named \"" + name + "\"");
+  return frame_on(model, body, site->position, site->orientation);
+}
+
+GeomPlace geom_place(const Model& model, const std::string& name, const Location& where) {
+  const auto [body, geom] = find_in_bodies(model, name, &BodySpec::geoms);
+  if (!geom) throw InputError(where, "there is no geom named \"" + name + "\"");
+  return {body, geom, frame_on(model, body, geom->position, geom->orientation)};
+}
+
+void add_generalized_force(const Model& model, const LinkState<double>* links, int link, const Vec3d& point,
+                           const Vec3d& force, const Vec3d& torque, double scale, double* row) {
+  const Vec3d f = force * scale, n = torque * scale;
+  for (int i = link; i >= 0; i = model.joints[i].parent) {
+    const Joint& joint = model.joints[i];
+    const LinkState<double>& s = links[i];
+    double* out = row + joint.qvel;
+    if (joint.type == JointType::slide) {
+      out[0] += dot(s.R.column_z(), f);
+      continue;
+    }
+    const Vec3d moment = cross(point - s.o, f) + n;
+    if (joint.type == JointType::hinge) {
+      out[0] += dot(s.R.column_z(), moment);
+      continue;
+    }
+    if (joint.type == JointType::free) {
+      for (int k = 0; k < 3; ++k) out[k] += f[k];
+      out += 3;
+    }
+    const Vec3d local = transpose_mul(s.R, moment);
+    for (int k = 0; k < 3; ++k) out[k] += local[k];
+  }
+}
+
+void mark_dofs(const Model& model, int link, std::vector<char>& used) {
+  for (int i = link; i >= 0; i = model.joints[i].parent) {
+    for (int k = 0; k < model.joints[i].nv(); ++k) used[model.joints[i].qvel + k] = 1;
+  }
+}
+
+}  // namespace tarsus

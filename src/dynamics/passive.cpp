@@ -1,0 +1,126 @@
+#include "tarsus/dynamics/passive.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "tarsus/math/rotation.hpp"
+
+namespace tarsus {
+
+PassiveForces::PassiveForces(const Model& model)
+    : model_(model), tendons_(TendonSet::of(model)), by_actuator_(model.nv) {
+  find_polynomials();
+  find_bodies();
+  length_.resize(tendons_.size()), velocity_.resize(tendons_.size()), tendon_force_.resize(tendons_.size());
+  arm_.resize(tendons_.arms());
+  for (auto* v : {&compensation_, &force_, &polynomial_force_, &row_}) v->resize(model.nv);
+}
+
+double PassiveForces::Polynomial::force(double x, double velocity) const {
+  const double speed = std::abs(velocity);
+  return -x * x * (stiffness[0] + x * stiffness[1]) - velocity * speed * (damping[0] + speed * damping[1]);
+}
+
+double PassiveForces::Polynomial::stiffness_at(double x) const {
+  return std::max(0.0, x * (2 * stiffness[0] + 3 * x * stiffness[1]));
+}
+
+double PassiveForces::Polynomial::damping_at(double velocity) const {
+  const double speed = std::abs(velocity);
+  return std::max(0.0, speed * (2 * damping[0] + 3 * speed * damping[1]));
+}
+
+void PassiveForces::find_polynomials() {
+  const std::array<double, 2> none{};
+  const OptionSpec& option = model_.spec.option;
+  for (int i = 0; i < model_.njoint(); ++i) {
+    const Joint& joint = model_.joints[i];
+    const JointSpec& spec = model_.spec.bodies[joint.body].joints[i - model_.bodies[joint.body].joint_first];
+    for (int k = 0; k < joint.nv(); ++k) by_actuator_[joint.qvel + k] = spec.actuator_gravity_compensation;
+    const bool spring = option.spring_enabled && joint.nq() == 1;
+    if (joint.nv() > 3) continue;  // a free joint has none
+    Polynomial p{joint.qpos,
+                 joint.nv(),
+                 {joint.qvel, joint.qvel + 1, joint.qvel + 2},
+                 joint.spring_reference,
+                 spring ? spec.stiffness_polynomial : none,
+                 option.damper_enabled ? spec.damping_polynomial : none};
+    if (p.stiffness != none || p.damping != none) polynomials_.push_back(p);
+  }
+}
+
+void PassiveForces::find_bodies() {
+  const OptionSpec& option = model_.spec.option;
+  const bool gravity = norm(model_.gravity) > 0, fluid = option.density > 0 || option.viscosity > 0;
+  for (int i = 1; i < model_.nbody(); ++i) {
+    const Body& body = model_.bodies[i];
+    const BodySpec& spec = model_.spec.bodies[i];
+    if (body.link < 0) continue;
+    LinkFrame com = inertial_frame(model_, i);
+    if (gravity && spec.gravity_compensation != 0 && body.mass > 0)
+      compensated_.push_back({body.link, com, body.mass * spec.gravity_compensation});
+    if (!fluid || body.mass < 1e-15) continue;
+    bool ellipsoid = false;
+    for (const GeomSpec& geom : spec.geoms) {
+      if (!geom.fluid_ellipsoid) continue;
+      ellipsoid = true;
+      Immersed one{{body.link, body.X_LB * Transformd{rotation(normalized(geom.orientation)), geom.position}},
+                   geom.size,
+                   true,
+                   geom.fluid_coefficients,
+                   {},
+                   {}};
+      if (geom.type == GeomType::sphere) one.size = {geom.size.x, geom.size.x, geom.size.x};
+      if (geom.type == GeomType::capsule) one.size = {geom.size.x, geom.size.x, geom.size.x + geom.size.y};
+      if (geom.type == GeomType::cylinder) one.size = {geom.size.x, geom.size.x, geom.size.y};
+      added_mass(one.size, one.virtual_mass, one.virtual_inertia);
+      immersed_.push_back(one);
+    }
+    if (ellipsoid) continue;
+    const Vec3d moments = eigen(body.inertia).values;
+    Vec3d box;
+    for (int k = 0; k < 3; ++k) {
+      const double square = moments[(k + 1) % 3] + moments[(k + 2) % 3] - moments[k];
+      box[k] = std::sqrt(std::max(1e-15, square) / body.mass * 6);
+    }
+    immersed_.push_back({com, box, false, {}, {}, {}});
+  }
+  compensates_ = !compensated_.empty(), fluid_ = !immersed_.empty();
+}
+
+void PassiveForces::add_fluid(const LinkState<double>* links) {
+  const OptionSpec& option = model_.spec.option;
+  for (const Immersed& body : immersed_) {
+    const Transformd X = world_pose(links, body.frame);
+    const Motion<double> v = world_velocity(links, body.frame);
+    const Motion<double> local{transpose_mul(X.R, v.w), transpose_mul(X.R, v.v - option.wind)};
+    const Force<double> force =
+        body.ellipsoid ? ellipsoid_fluid_force(body.size, body.coefficients, body.virtual_mass, body.virtual_inertia,
+                                               local, option.density, option.viscosity)
+                       : box_fluid_force(body.size, local, option.density, option.viscosity);
+    add_generalized_force(model_, links, body.frame.link, X.p, X.R * force.f, X.R * force.n, 1, force_.data());
+  }
+}
+
+void PassiveForces::evaluate(const LinkState<double>* links, std::span<const double> qpos,
+                             std::span<const double> qvel) {
+  tendon_lengths(model_, tendons_, links, qpos, length_, arm_, row_);
+  for (int t = 0; t < tendons_.size(); ++t) {
+    const Tendon& tendon = tendons_[t];
+    velocity_[t] = 0;
+    for (std::size_t i = 0; i < tendon.dofs.size(); ++i) velocity_[t] += arm_[tendon.first + i] * qvel[tendon.dofs[i]];
+    tendon_force_[t] = tendon.passive_force(length_[t], velocity_[t]);
+  }
+  std::fill(force_.begin(), force_.end(), 0.0), std::fill(compensation_.begin(), compensation_.end(), 0.0);
+  for (const Compensated& body : compensated_)
+    add_generalized_force(model_, links, body.link, world_point(links, body.com), model_.gravity, {0, 0, 0},
+                          -body.weight, compensation_.data());
+  for (int v = 0; v < model_.nv; ++v) force_[v] = by_actuator_[v] ? 0 : compensation_[v];
+  for (const Polynomial& p : polynomials_) {
+    const double x = p.count == 1 ? qpos[p.qpos] - p.reference : 0;
+    for (int k = 0; k < p.count; ++k) polynomial_force_[p.dofs[k]] = p.force(x, qvel[p.dofs[k]]);
+  }
+  if (fluid_) add_fluid(links);
+}
+
+}  // namespace tarsus

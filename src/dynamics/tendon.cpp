@@ -1,0 +1,221 @@
+#include "tarsus/dynamics/tendon.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace tarsus {
+
+namespace {
+
+using PathKind = TendonSpec::PathKind;
+
+void resolve_terms(const Model& model, const TendonSpec& spec, Tendon& tendon) {
+  for (const TendonSpec::Term& term : spec.terms) {
+    const int j = model.find_joint(term.joint);
+    if (j < 0 || model.joints[j].nv() != 1)
+      throw InputError(spec.where,
+                       "tendon \"" + spec.name + "\": there is no hinge or slide named \"" + term.joint + "\"");
+    const Joint& joint = model.joints[j];
+    const auto same = std::find_if(tendon.terms.begin(), tendon.terms.end(),
+                                   [&](const Tendon::Term& t) { return t.dof == joint.qvel; });
+    if (same != tendon.terms.end())
+      same->coefficient += term.coefficient;
+    else
+      tendon.terms.push_back({joint.qpos, joint.qvel, term.coefficient});
+  }
+  std::sort(tendon.terms.begin(), tendon.terms.end(), [](const auto& a, const auto& b) { return a.dof < b.dof; });
+  for (const Tendon::Term& term : tendon.terms) tendon.dofs.push_back(term.dof);
+}
+
+void resolve_path(const Model& model, const TendonSpec& spec, Tendon& tendon) {
+  std::vector<char> used(model.nv, 0);
+  for (const TendonSpec::PathPoint& p : spec.path) {
+    Tendon::Point point{p.kind, {}, 0, false, false, {}, p.divisor};
+    if (p.kind == PathKind::site) point.frame = site_frame(model, p.name, spec.where);
+    if (p.kind == PathKind::geom) {
+      const GeomPlace geom = geom_place(model, p.name, spec.where);
+      point.frame = geom.frame, point.radius = geom.spec->size.x;
+      point.cylinder = geom.spec->type == GeomType::cylinder;
+      if (!point.cylinder && geom.spec->type != GeomType::sphere)
+        throw InputError(spec.where, "tendon \"" + spec.name +
+                                         "\" can wrap around spheres and cylinders, not around \"" + p.name + "\"");
+      point.has_side = !p.side_site.empty();
+      if (point.has_side) point.side = site_frame(model, p.side_site, spec.where);
+    }
+    if (p.kind != PathKind::pulley) mark_dofs(model, point.frame.link, used);
+    tendon.path.push_back(point);
+  }
+  for (int v = 0; v < model.nv; ++v) {
+    if (used[v]) tendon.dofs.push_back(v);
+  }
+}
+
+/// A part of a path between two points, on two links.
+struct PathPart {
+  Vec3d from, to;
+  int link_from, link_to;
+};
+
+class PathWalk {
+ public:
+  PathWalk(const Model& model, const LinkState<double>* links, double* row) : model_(model), links_(links), row_(row) {}
+
+  double length(const Tendon& tendon) {
+    double sum = 0;
+    for (std::size_t i = 0; i + 1 < tendon.path.size();) {
+      const Tendon::Point &a = tendon.path[i], &b = tendon.path[i + 1];
+      if (a.kind == PathKind::pulley || b.kind == PathKind::pulley) {
+        if (a.kind == PathKind::pulley) divisor_ = a.divisor;
+        ++i;
+      } else if (b.kind == PathKind::geom) {
+        sum += around(a, b, tendon.path[i + 2]), i += 2;
+      } else {
+        sum += straight({world_point(links_, a.frame), world_point(links_, b.frame), a.frame.link, b.frame.link}), ++i;
+      }
+    }
+    return sum;
+  }
+
+ private:
+  /// Adds the stretch's moment arms and returns its length over the divisor.
+  double straight(const PathPart& s) {
+    const Vec3d d = s.to - s.from;
+    const double length = norm(d);
+    if (s.link_from != s.link_to) {
+      const Vec3d u = length > 1e-15 ? d * (1 / length) : Vec3d{1, 0, 0}, none{0, 0, 0};
+      add_generalized_force(model_, links_, s.link_to, s.to, u, none, 1 / divisor_, row_);
+      add_generalized_force(model_, links_, s.link_from, s.from, u, none, -1 / divisor_, row_);
+    }
+    return length / divisor_;
+  }
+
+  double around(const Tendon::Point& a, const Tendon::Point& geom, const Tendon::Point& b) {
+    const Transformd X = world_pose(links_, geom.frame);
+    const auto local = [&](const Vec3d& p) { return transpose_mul(X.R, p - X.p); };
+    const Vec3d x0 = world_point(links_, a.frame), x1 = world_point(links_, b.frame);
+    Vec3d side{0, 0, 0};
+    if (geom.has_side) side = local(world_point(links_, geom.side));
+    const WrapResult wrap =
+        wrap_path(local(x0), local(x1), geom.radius, geom.cylinder, geom.has_side ? &side : nullptr);
+    if (wrap.length < 0) return straight({x0, x1, a.frame.link, b.frame.link});
+    const Vec3d w0 = X.R * wrap.first + X.p, w1 = X.R * wrap.second + X.p;
+    return straight({x0, w0, a.frame.link, geom.frame.link}) + wrap.length / divisor_ +
+           straight({w1, x1, geom.frame.link, b.frame.link});
+  }
+
+  const Model& model_;
+  const LinkState<double>* links_;
+  double* row_;
+  double divisor_ = 1;
+};
+
+}  // namespace
+
+/// Beyond the spring's dead band.
+static double beyond_band(const std::array<double, 2>& band, double length) {
+  return length > band[1] ? length - band[1] : length < band[0] ? length - band[0] : 0;
+}
+
+double Tendon::passive_force(double length, double velocity) const {
+  const double x = beyond_band(spring_length, length), speed = std::abs(velocity);
+  return -x * (stiffness[0] + x * (stiffness[1] + x * stiffness[2])) -
+         velocity * (damping[0] + speed * (damping[1] + speed * damping[2]));
+}
+
+double Tendon::stiffness_at(double length) const {
+  const double x = beyond_band(spring_length, length);
+  if (x == 0 && spring_length[0] < spring_length[1]) return 0;
+  return std::max(0.0, stiffness[0] + x * (2 * stiffness[1] + 3 * x * stiffness[2]));
+}
+
+double Tendon::damping_at(double velocity) const {
+  const double speed = std::abs(velocity);
+  return std::max(0.0, damping[0] + speed * (2 * damping[1] + 3 * speed * damping[2]));
+}
+
+bool Tendon::passive() const {
+  const std::array<double, 3> none{};
+  return stiffness != none || damping != none;
+}
+
+TendonSet TendonSet::of(const Model& model) {
+  TendonSet set;
+  for (const TendonSpec& spec : model.spec.tendons) set.add(model, spec);
+  if (set.size() == 0) return set;
+  // Springs are at rest at their length in qpos_spring, unless the file says otherwise.
+  Data data(model);
+  kinematics<double>(model, data, model.qpos_spring);
+  std::vector<double> length(set.size()), arm(set.arms_), row(model.nv);
+  tendon_lengths(model, set, data.links(), model.qpos_spring, length, arm, row);
+  for (int t = 0; t < set.size(); ++t) {
+    std::array<double, 2>& spring = set.tendons_[t].spring_length;
+    if (spring == std::array<double, 2>{-1, -1}) spring = {length[t], length[t]};
+  }
+  return set;
+}
+
+void TendonSet::add(const Model& model, const TendonSpec& spec) {
+  Tendon tendon;
+  tendon.name = spec.name, tendon.where = spec.where;
+  spec.spatial ? resolve_path(model, spec, tendon) : resolve_terms(model, spec, tendon);
+  if (model.spec.option.spring_enabled)
+    tendon.stiffness = {spec.stiffness, spec.stiffness_polynomial[0], spec.stiffness_polynomial[1]};
+  if (model.spec.option.damper_enabled)
+    tendon.damping = {spec.damping, spec.damping_polynomial[0], spec.damping_polynomial[1]};
+  tendon.spring_length = spec.spring_length, tendon.armature = spec.armature;
+  tendon.limited = spec.limited && model.spec.option.limit_enabled;
+  tendon.range = spec.range, tendon.margin = spec.margin;
+  if (model.spec.option.friction_loss_enabled) tendon.friction_loss = spec.friction_loss;
+  tendon.force_limited = spec.force_limited, tendon.force_range = spec.force_range;
+  tendon.first = arms_;
+  arms_ += int(tendon.dofs.size());
+  spatial_ = spatial_ || spec.spatial;
+  tendons_.push_back(std::move(tendon));
+}
+
+void tendon_lengths(const Model& model, const TendonSet& tendons, const LinkState<double>* links,
+                    std::span<const double> qpos, std::span<double> length, std::span<double> arm,
+                    std::span<double> row) {
+  check_size("qpos", qpos.size(), model.nq);
+  check_size("length", length.size(), tendons.size());
+  check_size("arm", arm.size(), tendons.arms());
+  check_size("row", row.size(), model.nv);
+  for (int t = 0; t < tendons.size(); ++t) {
+    const Tendon& tendon = tendons[t];
+    double* const out = arm.data() + tendon.first;
+    if (tendon.path.empty()) {
+      length[t] = 0;
+      for (std::size_t i = 0; i < tendon.terms.size(); ++i)
+        length[t] += tendon.terms[i].coefficient * qpos[tendon.terms[i].qpos], out[i] = tendon.terms[i].coefficient;
+      continue;
+    }
+    length[t] = PathWalk(model, links, row.data()).length(tendon);
+    for (std::size_t i = 0; i < tendon.dofs.size(); ++i) out[i] = std::exchange(row[tendon.dofs[i]], 0.0);
+  }
+}
+
+void tendon_bias(const Model& model, const TendonSet& tendons, Data& work, std::span<const double> qpos,
+                 std::span<const double> qvel, std::span<double> out) {
+  constexpr double kDifference = 1e-5;  // [rad | m]
+  check_size("out", out.size(), tendons.size());
+  std::fill(out.begin(), out.end(), 0.0);
+  double fastest = 0;
+  for (const double v : qvel) fastest = std::max(fastest, std::abs(v));
+  if (!tendons.spatial() || !(fastest > 0)) return;
+  const double t = kDifference / fastest;
+  std::vector<double> turn(model.nv), moved(model.nq), length(tendons.size()), arm(tendons.arms()), row(model.nv);
+  for (const double side : {1.0, -1.0}) {
+    for (int v = 0; v < model.nv; ++v) turn[v] = side * t * qvel[v];
+    integrate<double>(model, work, qpos, turn, 1.0, moved);
+    kinematics<double>(model, work, moved);
+    tendon_lengths(model, tendons, work.links(), moved, length, arm, row);
+    for (int k = 0; k < tendons.size(); ++k) {
+      const Tendon& tendon = tendons[k];
+      for (std::size_t i = 0; i < tendon.dofs.size(); ++i)
+        out[k] += side * arm[tendon.first + i] * qvel[tendon.dofs[i]] / (2 * t);
+    }
+  }
+}
+
+}  // namespace tarsus

@@ -1,0 +1,548 @@
+#include "tarsus/sim/sensor.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <iterator>
+#include <limits>
+#include <optional>
+#include <sstream>
+
+#include "tarsus/math/rotation.hpp"
+#include "tarsus/sim/ray.hpp"
+#include "tarsus/sim/step.hpp"
+
+namespace tarsus {
+
+namespace {
+
+constexpr int kMostNumbers = 100'000;  ///< of one sensor
+
+template <class Items>
+int place_in(const Items& items, const std::string& name) {
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    if (items[i].name == name) return int(i);
+  }
+  return -1;
+}
+
+/// A number among the sensor's attributes, `otherwise` where it has none. @throws InputError for other text
+template <class T>
+T number_in(const SensorSpec& spec, const char* name, T low, T high, T otherwise) {
+  std::string text = attribute(spec, name);
+  std::erase_if(text, [](char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; });
+  if (text.starts_with('+')) text.erase(0, 1);
+  if (text.empty()) return otherwise;
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc() && end == text.data() + text.size() && value >= low && value <= high) return value;
+  throw InputError(spec.where, "attribute '" + std::string(name) + "' of sensor \"" + spec.name + "\" is \"" + text +
+                                   "\", expected a number from " + std::to_string(low) + " to " + std::to_string(high));
+}
+
+struct SensorPlace {
+  LinkFrame frame;
+  int body;
+};
+
+int body_of_site(const Model& model, const std::string& name) {
+  for (int b = 0; b < model.nbody(); ++b) {
+    if (place_in(model.spec.bodies[b].sites, name) >= 0) return b;
+  }
+  return 0;
+}
+
+/// A frame by the type and name of what has it; body: its inertial frame.
+SensorPlace place_of(const Model& model, const std::string& type, const std::string& name, const Location& where) {
+  if (type == "site") return {site_frame(model, name, where), body_of_site(model, name)};
+  if (type == "geom") {
+    const GeomPlace geom = geom_place(model, name, where);
+    return {geom.frame, geom.body};
+  }
+  if (type == "body" || type == "xbody") {
+    const int body = name == "world" ? 0 : model.find_body(name);
+    if (body < 0) throw InputError(where, "there is no body named \"" + name + "\"");
+    return {type == "body" ? inertial_frame(model, body) : body_frame(model, body), body};
+  }
+  throw InputError(where, "frames of type \"" + type + "\" are not supported");
+}
+
+void store_in(const Vec3d& v, double* out) { out[0] = v.x, out[1] = v.y, out[2] = v.z; }
+
+/// Distance to the nearer violated end of a range, or the speed towards it; nothing while both are far.
+void read_limit(bool limited, const std::array<double, 2>& range, double margin, double x, double speed, bool position,
+                double* out) {
+  for (const double side : {-1.0, 1.0}) {  // the lower end comes first
+    const double distance = side < 0 ? x - range[0] : range[1] - x;
+    if (!limited || distance >= margin) continue;
+    *out = position ? distance - margin : -side * speed;
+    return;
+  }
+}
+
+bool inside(GeomType type, const Vec3d& size, const Vec3d& p) {
+  const auto squared = [](double x) { return x * x; };
+  switch (type) {
+    case GeomType::sphere: return norm(p) <= size.x;
+    case GeomType::capsule: return norm(Vec3d{p.x, p.y, std::max(0.0, std::abs(p.z) - size.y)}) <= size.x;
+    case GeomType::cylinder: return squared(p.x) + squared(p.y) <= squared(size.x) && std::abs(p.z) <= size.y;
+    case GeomType::ellipsoid: return squared(p.x / size.x) + squared(p.y / size.y) + squared(p.z / size.z) <= 1;
+    case GeomType::box: return std::abs(p.x) <= size.x && std::abs(p.y) <= size.y && std::abs(p.z) <= size.z;
+    default: return false;
+  }
+}
+
+void store_in(const Quatd& q, double* out) { out[0] = q.w, out[1] = q.x, out[2] = q.y, out[3] = q.z; }
+
+}  // namespace
+
+struct SensorSet::Scratch {
+  explicit Scratch(const Model& model) : tau(model.nv), interaction(model.nbody()), subtree(model.nbody()) {}
+  std::vector<double> tau;
+  std::vector<Force<double>> interaction;  // [body] that its parent exerts, about the world's origin
+  struct Subtree {
+    double mass = 0;
+    Vec3d moment{}, momentum{}, angular{};  // angular: about the world's origin
+  };
+  std::vector<Subtree> subtree;
+  Energy energy;
+  std::optional<RayScene> rays;
+};
+
+SensorSet::SensorSet(const Model& model)
+    : model_(model), actuation_(model), scratch_(std::make_unique<Scratch>(model)) {
+  for (const SensorSpec& spec : model.spec.sensors) add(spec);
+  if (size() > 0) actuation_.ask_for_kinematics();
+  const auto is_ray = [](const Sensor& s) { return s.kind == SensorKind::rangefinder; };
+  if (std::any_of(sensors_.begin(), sensors_.end(), is_ray)) scratch_->rays.emplace(model);
+}
+SensorSet::~SensorSet() = default;
+SensorSet::SensorSet(SensorSet&&) noexcept = default;
+
+void SensorSet::add(const SensorSpec& spec) {
+  Sensor s;
+  s.name = spec.name, s.where = spec.where, s.address = numbers_;
+  const SensorTraits* kind = sensor_traits(spec.kind);
+  const auto named = [&](const char* what, int index) {
+    if (index < 0)
+      throw InputError(spec.where, std::string("there is no ") + what + " for sensor \"" + spec.name + "\"");
+    return index;
+  };
+  s.cutoff = number_in(spec, "cutoff", 0.0, 1e300, 0.0);
+  if (kind) {
+    s.kind = kind->kind, s.dimension = kind->dimension;
+    if (kind->target == SensorTarget::site) {
+      const std::string site = attribute(spec, "site");
+      s.frame = site_frame(model_, site, spec.where), s.body = body_of_site(model_, site);
+      const SiteSpec& shape = model_.spec.bodies[s.body].sites[place_in(model_.spec.bodies[s.body].sites, site)];
+      s.zone = shape.type, s.zone_size = shape.size;
+    }
+    if (kind->target == SensorTarget::joint) s.object = named("joint", model_.find_joint(attribute(spec, "joint")));
+    if (kind->target == SensorTarget::tendon)
+      s.object = named("tendon", place_in(model_.spec.tendons, attribute(spec, "tendon")));
+    if (kind->target == SensorTarget::actuator)
+      s.object = named("actuator", place_in(model_.spec.actuators, attribute(spec, "actuator")));
+    if (kind->target == SensorTarget::body) {
+      const std::string body = attribute(spec, "body");
+      s.object = named("body", body == "world" ? 0 : model_.find_body(body));
+    }
+    if (kind->target == SensorTarget::contact) add_contact_query(spec, s);
+    if (!is_computed(spec)) s.kind = SensorKind::none;
+    if (s.kind == SensorKind::insidesite) {
+      const std::string site = attribute(spec, "site");
+      s.reference = site_frame(model_, site, spec.where);
+      const std::vector<SiteSpec>& sites = model_.spec.bodies[body_of_site(model_, site)].sites;
+      const SiteSpec& shape = sites[place_in(sites, site)];
+      s.zone = shape.type, s.zone_size = shape.size;
+    }
+    if (kind->target == SensorTarget::frame && s.kind != SensorKind::none) {
+      const SensorPlace place = place_of(model_, attribute(spec, "objtype"), attribute(spec, "objname"), spec.where);
+      s.frame = place.frame, s.body = place.body;
+      s.has_reference = !attribute(spec, "refname").empty() && s.kind != SensorKind::insidesite;
+      if (s.has_reference)
+        s.reference = place_of(model_, attribute(spec, "reftype"), attribute(spec, "refname"), spec.where).frame;
+    }
+  }
+  if (!kind) s.dimension = number_in(spec, "dim", 0, kMostNumbers, 0);  // its room in sensordata all the same
+  using enum SensorKind;
+  feels_contact_ = feels_contact_ || s.kind == touch || s.kind == SensorKind::contact || s.kind == force || s.kind == torque;
+  needs_forces_ = needs_forces_ || s.kind == force || s.kind == torque;
+  needs_subtrees_ = needs_subtrees_ || s.kind == subtreecom || s.kind == subtreelinvel || s.kind == subtreeangmom;
+  needs_energy_ = needs_energy_ || s.kind == e_potential || s.kind == e_kinetic;
+  needs_accelerations_ = needs_accelerations_ || needs_forces_ || s.kind == accelerometer || s.kind == framelinacc ||
+                         s.kind == frameangacc;
+  numbers_ += s.dimension;
+  sensors_.push_back(std::move(s));
+}
+
+namespace {
+
+/// The bodies that `name` and those below it are.
+std::vector<char> subtree_of(const Model& model, int root) {
+  std::vector<char> in(model.nbody(), 0);
+  in[root] = 1;
+  for (int b = root + 1; b < model.nbody(); ++b) in[b] = in[model.bodies[b].parent];
+  return in;
+}
+
+std::vector<std::string> words(const std::string& text) {
+  std::istringstream in(text);
+  return {std::istream_iterator<std::string>(in), {}};
+}
+
+constexpr std::pair<const char*, int> kContactFields[] = {{"found", 1},    {"force", 3},  {"torque", 3}, {"dist", 1},
+                                                          {"pos", 3}, {"normal", 3}, {"tangent", 3}};
+
+}  // namespace
+
+void SensorSet::add_contact_query(const SensorSpec& spec, Sensor& sensor) {
+  ContactQuery query;
+  for (const int side : {0, 1}) {
+    ContactQuery::Side& to = side == 0 ? query.first : query.second;
+    const char number[] = {char('1' + side), 0};
+    const std::string geom = attribute(spec, std::string("geom") + number),
+                      body = attribute(spec, std::string("body") + number),
+                      subtree = attribute(spec, std::string("subtree") + number);
+    if (!geom.empty()) {
+      const GeomPlace place = geom_place(model_, geom, spec.where);
+      to.geom = int(place.spec - model_.spec.bodies[place.body].geoms.data());
+      to.bodies.assign(model_.nbody(), 0), to.bodies[place.body] = 1;
+    } else if (!body.empty() || !subtree.empty()) {
+      const std::string& name = body.empty() ? subtree : body;
+      const int index = name == "world" ? 0 : model_.find_body(name);
+      if (index < 0) throw InputError(spec.where, "there is no body named \"" + name + "\"");
+      to.bodies = subtree_of(model_, index);
+      if (!body.empty()) to.bodies.assign(model_.nbody(), 0), to.bodies[index] = 1;
+    }
+  }
+  const std::string fields = attribute(spec, "data"), order = attribute(spec, "reduce");
+  if (!fields.empty()) query.fields = 0, query.width = 0;
+  for (const std::string& word : words(fields)) {
+    for (std::size_t i = 0; i < std::size(kContactFields); ++i) {
+      if (word == kContactFields[i].first) query.fields |= 1u << i, query.width += kContactFields[i].second;
+    }
+  }
+  query.slots = number_in(spec, "num", 1, kMostNumbers, 1);
+  query.order = order == "mindist"    ? ContactQuery::Order::nearest
+                : order == "maxforce" ? ContactQuery::Order::strongest
+                                      : ContactQuery::Order::none;
+  sensor.dimension = query.width * query.slots;
+  sensor.object = int(contact_queries_.size());
+  contact_queries_.push_back(std::move(query));
+}
+
+void SensorSet::evaluate(const SensorInput& state, std::span<double> sensordata) {
+  check_size("sensordata", sensordata.size(), numbers_);
+  check_size("qpos", state.qpos.size(), model_.nq);
+  check_size("qvel", state.qvel.size(), model_.nv);
+  check_size("qacc", state.qacc.size(), model_.nv);
+  if (numbers_ == 0) return;
+  actuation_.evaluate(state.qpos, state.qvel, state.ctrl, state.act, model_.timestep);
+  if (needs_accelerations_) {
+    Data& work = actuation_.workspace();
+    rnea<double>(model_, work, state.qpos, state.qvel, state.qacc, scratch_->tau);  // leaves o, R, v as they were
+    if (needs_forces_) find_forces(state);
+  }
+  if (needs_subtrees_) find_subtrees();
+  if (needs_energy_) scratch_->energy = energy<double>(model_, actuation_.data(), state.qpos, state.qvel);
+  std::fill(sensordata.begin(), sensordata.end(), 0.0);
+  for (const Sensor& s : sensors_) {
+    double* const out = sensordata.data() + s.address;
+    read(s, state, out);
+    if (s.kind == SensorKind::none) std::fill(out, out + s.dimension, std::numeric_limits<double>::quiet_NaN());
+    if (s.cutoff <= 0 || s.kind == SensorKind::none || sensor_traits(s.kind).direction) continue;
+    const bool positive = s.kind == SensorKind::touch || s.kind == SensorKind::rangefinder;
+    for (int k = 0; k < s.dimension; ++k)
+      out[k] = positive ? std::min(out[k], s.cutoff) : std::clamp(out[k], -s.cutoff, s.cutoff);
+  }
+}
+
+void SensorSet::read(const Sensor& s, const SensorInput& state, double* out) const {
+  using enum SensorKind;
+  const LinkState<double>* const links = actuation_.data().links();
+  const auto local = [&](const Vec3d& v) { return transpose_mul(world_pose(links, s.frame).R, v); };
+  switch (s.kind) {
+    case touch: *out = read_touch(s, state); break;
+    case contact: read_contacts(s, state, out); break;
+    case insidesite: {
+      const Transformd X = world_pose(links, s.reference);
+      *out = inside(s.zone, s.zone_size, transpose_mul(X.R, world_pose(links, s.frame).p - X.p));
+      break;
+    }
+    case velocimeter: store_in(local(world_velocity(links, s.frame).v), out); break;
+    case gyro: store_in(local(world_velocity(links, s.frame).w), out); break;
+    case magnetometer: store_in(local(model_.spec.option.magnetic), out); break;
+    case accelerometer:
+    case framelinacc:
+    case frameangacc:
+    case force:
+    case torque: read_acceleration(s, out); break;
+    case rangefinder: {
+      const Transformd X = world_pose(links, s.frame);
+      *out = scratch_->rays->cast(links, X.p, X.R.column_z(), s.body);
+      break;
+    }
+    case tendonpos: *out = actuation_.passive().tendon_length()[s.object]; break;
+    case tendonlimitpos:
+    case tendonlimitvel: {
+      const Tendon& tendon = actuation_.tendons()[s.object];
+      const double l = actuation_.passive().tendon_length()[s.object],
+                   speed = actuation_.passive().tendon_velocity()[s.object];
+      read_limit(tendon.limited, tendon.range, tendon.margin, l, speed, s.kind == tendonlimitpos, out);
+      break;
+    }
+    case tendonvel: *out = actuation_.passive().tendon_velocity()[s.object]; break;
+    case actuatorpos: *out = actuation_.length()[s.object]; break;
+    case actuatorvel: *out = actuation_.velocity()[s.object]; break;
+    case actuatorfrc: *out = actuation_.force()[s.object]; break;
+    case jointactfrc: *out = actuation_.actuator_force()[model_.joints[s.object].qvel]; break;
+    case tendonactfrc:
+      for (int i = 0; i < actuation_.actuators().size(); ++i) {
+        if (actuation_.actuators()[i].tendon == s.object) *out += actuation_.force()[i];
+      }
+      break;
+    case subtreecom:
+    case subtreelinvel:
+    case subtreeangmom: read_subtree(s, out); break;
+    case e_potential: *out = scratch_->energy.potential + scratch_->energy.spring; break;
+    case e_kinetic: *out = scratch_->energy.kinetic; break;
+    case clock: *out = state.time; break;
+    case none: break;
+    case framepos:
+    case framequat:
+    case framexaxis:
+    case frameyaxis:
+    case framezaxis:
+    case framelinvel:
+    case frameangvel: read_frame(s, out); break;
+    default: read_joint(s, state, out); break;
+  }
+}
+
+void SensorSet::read_joint(const Sensor& s, const SensorInput& state, double* out) const {
+  const Joint& joint = model_.joints[s.object];
+  const double* const q = state.qpos.data() + joint.qpos;
+  const double* const v = state.qvel.data() + joint.qvel;
+  const bool limit = s.kind == SensorKind::jointlimitpos || s.kind == SensorKind::jointlimitvel;
+  if (s.kind == SensorKind::jointpos) *out = *q;
+  if (s.kind == SensorKind::jointvel) *out = *v;
+  if (s.kind == SensorKind::ballquat) store_in(normalized(Quatd{q[0], q[1], q[2], q[3]}), out);
+  if (s.kind == SensorKind::ballangvel) std::copy(v, v + 3, out);
+  if (!limit || joint.nv() != 1) return;
+  const JointSpec& spec = model_.spec.bodies[joint.body].joints[s.object - model_.bodies[joint.body].joint_first];
+  read_limit(joint.limited, joint.range, spec.margin, *q, *v, s.kind == SensorKind::jointlimitpos, out);
+}
+
+void SensorSet::read_frame(const Sensor& s, double* out) const {
+  using enum SensorKind;
+  const LinkState<double>* const links = actuation_.data().links();
+  const Transformd X = world_pose(links, s.frame), X_ref = s.has_reference ? world_pose(links, s.reference)
+                                                                           : Transformd{identity3<double>(), {0, 0, 0}};
+  if (s.kind == framepos) return store_in(transpose_mul(X_ref.R, X.p - X_ref.p), out);
+  if (s.kind == framequat) return store_in(quaternion(transpose(X_ref.R) * X.R), out);
+  if (s.kind == framexaxis) return store_in(transpose_mul(X_ref.R, X.R.column_x()), out);
+  if (s.kind == frameyaxis) return store_in(transpose_mul(X_ref.R, X.R.column_y()), out);
+  if (s.kind == framezaxis) return store_in(transpose_mul(X_ref.R, X.R.column_z()), out);
+  Motion<double> v = world_velocity(links, s.frame);
+  if (s.has_reference) {  // as the reference, which turns, sees it
+    const Motion<double> seen = world_velocity(links, s.reference);
+    v = {transpose_mul(X_ref.R, v.w - seen.w), transpose_mul(X_ref.R, v.v - seen.v - cross(seen.w, X.p - X_ref.p))};
+  }
+  store_in(s.kind == framelinvel ? v.v : v.w, out);
+}
+
+void SensorSet::read_acceleration(const Sensor& s, double* out) const {
+  using enum SensorKind;
+  const LinkState<double>* const links = actuation_.data().links();
+  const Transformd X = world_pose(links, s.frame);
+  if (s.kind == force || s.kind == torque) {
+    const Force<double>& f = scratch_->interaction[s.body];
+    return store_in(transpose_mul(X.R, s.kind == force ? f.f : f.n - cross(X.p, f.f)), out);
+  }
+  Vec3d angular{0, 0, 0}, linear = -model_.gravity;
+  if (s.frame.link >= 0) {
+    const LinkState<double>& link = links[s.frame.link];
+    const Vec3d r = X.p - link.o;
+    angular = link.a.w;
+    linear = link.a.v + cross(link.v.w, link.v.v) + cross(angular, r) + cross(link.v.w, cross(link.v.w, r));
+  }
+  if (s.kind == accelerometer) linear = transpose_mul(X.R, linear);
+  store_in(s.kind == frameangacc ? angular : linear, out);
+}
+
+/// What each body's parent exerts on it: its own inertial force and its children's, less what comes from outside.
+void SensorSet::find_forces(const SensorInput& state) {
+  const LinkState<double>* const links = actuation_.data().links();
+  std::vector<Force<double>>& f = scratch_->interaction;
+  const Force<double> zero{{0, 0, 0}, {0, 0, 0}};
+  std::fill(f.begin(), f.end(), zero);
+  for (const BodyForce& e : state.external)
+    f[e.body] = f[e.body] - Force<double>{e.torque + cross(e.point, e.force), e.force};
+  for (int b = model_.nbody() - 1; b > 0; --b) {
+    const Body& body = model_.bodies[b];
+    if (body.mass > 0 && body.link < 0) {
+      const Vec3d weight = model_.gravity * -body.mass;
+      f[b] += Force<double>{cross(body.X_LB.p + body.X_LB.R * body.com, weight), weight};
+    } else if (body.mass > 0) {
+      const LinkState<double>& link = links[body.link];
+      const Mat3d R = link.R * body.X_LB.R;
+      const Vec3d com = link.o + link.R * (body.X_LB.p + body.X_LB.R * body.com), r = com - link.o, w = link.v.w;
+      const Vec3d linear = (link.a.v + cross(w, link.v.v) + cross(link.a.w, r) + cross(w, cross(w, r))) * body.mass;
+      const Sym3d I = rotate(R, body.inertia);
+      f[b] += Force<double>{I * link.a.w + cross(w, I * w) + cross(com, linear), linear};
+    }
+    f[body.parent] += f[b];
+  }
+}
+
+void SensorSet::find_subtrees() {
+  auto& all = scratch_->subtree;
+  for (auto& s : all) s = {};
+  for (auto& s : all) s.moment = s.momentum = s.angular = {0, 0, 0};
+  for (int b = model_.nbody() - 1; b > 0; --b) {
+    const Body& body = model_.bodies[b];
+    const Transformd X = body_pose(model_, actuation_.data(), b);
+    const Motion<double> v = body_velocity(model_, actuation_.data(), b);
+    const Vec3d arm = X.R * body.com, com = X.p + arm, p = (v.v + cross(v.w, arm)) * body.mass;
+    auto &own = all[b], &parent = all[body.parent];
+    own.mass += body.mass, own.moment += com * body.mass, own.momentum += p;
+    own.angular += rotate(X.R, body.inertia) * v.w + cross(com, p);
+    parent.mass += own.mass, parent.moment += own.moment, parent.momentum += own.momentum,
+        parent.angular += own.angular;
+  }
+}
+
+void SensorSet::read_subtree(const Sensor& s, double* out) const {
+  const auto& sub = scratch_->subtree[s.object];
+  const double inverse = 1 / std::max(sub.mass, 1e-15);
+  const Vec3d com = sub.mass > 0 ? sub.moment * inverse : body_pose(model_, actuation_.data(), s.object).p;
+  if (s.kind == SensorKind::subtreecom) return store_in(com, out);
+  if (s.kind == SensorKind::subtreelinvel) return store_in(sub.momentum * inverse, out);
+  store_in(sub.angular - cross(com, sub.momentum), out);
+}
+
+double SensorSet::read_touch(const Sensor& s, const SensorInput& state) const {
+  const Transformd X = world_pose(actuation_.data().links(), s.frame);
+  double sum = 0;
+  for (const TouchPoint& c : state.contacts) {
+    const double pressure = dot(c.force, c.normal);
+    if (pressure <= 0 || (c.body_a != s.body && c.body_b != s.body)) continue;
+    const Vec3d away = c.body_b == s.body ? c.normal : -c.normal;  // from the body that feels it
+    const Vec3d origin = transpose_mul(X.R, c.point - X.p), direction = transpose_mul(X.R, away);
+    if (ray_shape(s.zone, s.zone_size, origin, direction) >= 0) sum += pressure;
+  }
+  return sum;
+}
+
+/// Contacts of its two sides, those that are wanted first; what is left of its slots is zero. Axes as MuJoCo's: the
+/// normal from the first side to the second, the tangent next to y, or z where the normal is nearly y.
+void SensorSet::read_contacts(const Sensor& s, const SensorInput& state, double* out) const {
+  const ContactQuery& query = contact_queries_[s.object];
+  const auto is = [](const ContactQuery::Side& side, int body, int geom) {
+    return (side.bodies.empty() || side.bodies[body]) && (side.geom < 0 || side.geom == geom);
+  };
+  std::vector<std::pair<const TouchPoint*, double>> found;  // and the sign of its normal
+  for (const TouchPoint& c : state.contacts) {
+    if (c.distance > 0) continue;
+    if (is(query.first, c.body_b, c.geom_b) && is(query.second, c.body_a, c.geom_a))
+      found.push_back({&c, 1});
+    else if (is(query.first, c.body_a, c.geom_a) && is(query.second, c.body_b, c.geom_b))
+      found.push_back({&c, -1});
+  }
+  if (query.order == ContactQuery::Order::nearest)
+    std::stable_sort(found.begin(), found.end(),
+                     [](const auto& x, const auto& y) { return x.first->distance < y.first->distance; });
+  if (query.order == ContactQuery::Order::strongest)
+    std::stable_sort(found.begin(), found.end(),
+                     [](const auto& x, const auto& y) { return norm(x.first->force) > norm(y.first->force); });
+  const std::size_t filled = std::min(found.size(), std::size_t(query.slots));
+  for (std::size_t i = 0; i < filled; ++i) {
+    const auto& [c, sign] = found[i];
+    const Vec3d n = c->normal * sign;
+    Vec3d t = std::abs(n.y) < 0.5 ? Vec3d{0, 1, 0} : Vec3d{0, 0, 1};
+    t = t - n * dot(t, n);
+    t = t * (1 / norm(t));
+    double* to = out + std::size_t(query.width) * i;
+    const auto write = [&](unsigned field, const Vec3d& value) {
+      if (query.fields & field) store_in(value, to), to += 3;
+    };
+    if (query.fields & ContactQuery::found) *to++ = double(found.size());
+    const Vec3d f = c->force * sign;  // on the second side
+    write(ContactQuery::force, {dot(f, n), dot(f, t), dot(f, cross(n, t))});
+    if (query.fields & ContactQuery::distance) *to++ = c->distance;
+    write(ContactQuery::position, c->point);
+    write(ContactQuery::normal, n);
+    write(ContactQuery::tangent, t);
+  }
+}
+
+namespace {
+
+/// Forces of connect and weld constraints on their bodies, at the links' origins.
+template <class R>
+void add_equality_forces(const Model& model, const ConstrainedDynamics<R>& loops, const BasicData<R>& data,
+                         std::vector<BodyForce>& out) {
+  const EqualitySet& set = loops.equalities();
+  BasicData<R> work(model);
+  kinematics<R>(model, work, data.qpos);
+  DelassusRows<R> rows(model);
+  set.add_blocks(rows);
+  AlignedVector<R> phi(set.rows());
+  set.evaluate<R>(work, 0, data.qpos, {}, rows, phi, {}, {});
+  for (int i = 0; i < set.size(); ++i) {
+    const Equality& e = set[i];
+    if (e.kind != EqualityKind::connect && e.kind != EqualityKind::weld) continue;
+    const typename DelassusRows<R>::Block block = rows.block(i);
+    for (const int side : {0, 1}) {
+      const int link = side == 0 ? block.a : block.b;
+      if (link < 0) continue;
+      double wrench[6] = {};
+      for (int k = 0; k < 6; ++k) {
+        for (int r = 0; r < block.nrow; ++r)
+          wrench[k] -= double(loops.multiplier()[e.first_row + r]) *
+                       double(block.force[std::size_t(6 * side + k) * block.stride + r]);
+      }
+      const Vec3<R>& o = work.links()[link].o;
+      out.push_back({model.bodies[e.body_a].link == link ? e.body_a : e.body_b,
+                     {double(o.x), double(o.y), double(o.z)},
+                     {wrench[3], wrench[4], wrench[5]},
+                     {wrench[0], wrench[1], wrench[2]}});
+    }
+  }
+}
+
+}  // namespace
+
+template <class R>
+StepForces step_forces(const Model& model, const Stepper<R>& stepper, const BasicData<R>& data) {
+  StepForces out;
+  if (data.width() != 1) return out;
+  if (stepper.loops()) add_equality_forces(model, *stepper.loops(), data, out.external);
+  if (!stepper.rows()) return out;
+  const RowStage<R>& rows = *stepper.rows();
+  const std::span<const ContactShape> shapes = rows.geometry().shapes();
+  const std::span<const LinkContact> contacts = rows.contacts();
+  for (std::size_t i = 0; i < contacts.size(); ++i) {
+    const auto [first, second] = ContactGeometry::shapes_of(contacts[i]);
+    const ContactShape* a = &shapes[first];
+    const ContactShape* b = &shapes[second];
+    if (a->link != contacts[i].a) std::swap(a, b);
+    const TouchPoint touch{a->body,
+                           b->body,
+                           a->geom,
+                           b->geom,
+                           contacts[i].point.position,
+                           contacts[i].point.normal,
+                           contacts[i].point.distance,
+                           rows.force(int(i))};
+    out.external.push_back({touch.body_a, touch.point, touch.force, {0, 0, 0}});
+    out.external.push_back({touch.body_b, touch.point, -touch.force, {0, 0, 0}});
+    out.contacts.push_back(touch);
+  }
+  return out;
+}
+
+template StepForces step_forces<double>(const Model&, const Stepper<double>&, const BasicData<double>&);
+template StepForces step_forces<float>(const Model&, const Stepper<float>&, const BasicData<float>&);
+
+}  // namespace tarsus

@@ -1,0 +1,291 @@
+#include "tarsus/sim/servo.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "tarsus/constraint/spook.hpp"
+#include "tarsus/control/force_limit.hpp"
+
+namespace tarsus {
+
+namespace {
+
+constexpr double kLimitReturn = 5;  ///< fastest way back of a tendon that is beyond its range [m/s | rad/s]
+
+/// A force that falls as the transmission moves along it, implicit without harm.
+bool falls(double stiffness, double damping) { return stiffness >= 0 && damping >= 0 && stiffness + damping > 0; }
+
+}  // namespace
+
+template <class R>
+Servos<R>::Servos(const Model& model, const BasicData<R>& data)
+    : model_(model),
+      actuation_(model),
+      worlds_(data.worlds()),
+      width_(data.width()),
+      packs_(data.packs()),
+      joined_(model.nv),
+      drives_(Drives::none(model)),
+      acted_(model.nv, 0) {
+  const PassiveForces& passive = actuation_.passive();
+  idle_ = model.nu == 0 && passive.empty();
+  plain_only_ = actuation_.actuators().plain() && passive.empty();  // gravity compensation is a passive force
+  drives_.stiff = true;
+  find_joined();
+  for (auto* v : {&tau_, &fixed_, &servo_, &qvel_target_}) v->resize(data.size(model.nv));
+  qpos_target_.resize(data.size(model.nq));
+  const std::vector<R> rest(model.qpos0.begin(), model.qpos0.end());
+  for (int world = 0; world < packs_ * width_; ++world) data.set(qpos_target_, model.nq, world, rest);
+  rows_.resize(worlds_), row_arms_.resize(worlds_);
+  for (int i = 0; i < actuation_.actuators().size(); ++i) {
+    const Actuator& a = actuation_.actuators()[i];
+    for (const int v : a.dofs) acted_[v] = 1;
+  }
+  for (int v = 0; v < model.nv; ++v) acted_[v] = acted_[v] || actuation_.compensates(v);
+  tendon_bias_.resize(actuation_.tendons().size());
+  for (int t = 0; t < actuation_.tendons().size(); ++t)
+    heavy_paths_ = heavy_paths_ || (actuation_.tendons()[t].armature > 0 && !actuation_.tendons()[t].path.empty());
+  qpos_one_.resize(model.nq), qvel_one_.resize(model.nv);
+  ctrl_one_.resize(model.nu), act_one_.resize(model.na);
+}
+
+/// Gains and ranges of the servos on each DoF, as far as they do not depend on controls.
+template <class R>
+void Servos<R>::find_joined() {
+  for (int i = 0; i < actuation_.actuators().size(); ++i) {
+    const Actuator& a = actuation_.actuators()[i];
+    if (!a.plain || !a.active) continue;
+    const double g = a.gear[0];
+    Joined& j = joined_[a.dofs[0]];
+    damped_by_control_ = damped_by_control_ || a.gain[2] != 0;
+    const bool by_control = a.gain[2] != 0 && width_ == 1;
+    if (!falls(a.stiffness(0), a.damping(0)) && !by_control) continue;
+    const double ends[] = {g * a.force_range[0], g * a.force_range[1]};
+    j.low += a.force_limited ? std::min(ends[0], ends[1]) : -kInfinity;
+    j.high += a.force_limited ? std::max(ends[0], ends[1]) : kInfinity;
+    j.servo = true;
+    if (by_control) continue;
+    j.kp += g * g * a.stiffness(0), j.kd += g * g * a.damping(0);
+  }
+  bool bounded = false;
+  for (int v = 0; v < model_.nv; ++v) {
+    const Joined& j = joined_[v];
+    if (!j.servo) continue;
+    servo_dofs_.push_back(v);
+    drives_.kp[v] = j.kp, drives_.kd[v] = j.kd;
+    bounded =
+        bounded || std::isfinite(j.low) || std::isfinite(j.high) || model_.joints[model_.dof_joint[v]].force_limited;
+  }
+  if (!bounded) return;
+  drives_.force_limit.assign(model_.nv, kInfinity);
+  drives_.force_floor.assign(model_.nv, -kInfinity);
+}
+
+template <class R>
+void Servos<R>::prepare(const BasicData<R>& data, const ServoStep& step, In<R> qpos, In<R> qvel, In<R> tau) {
+  check_size("qpos", qpos.size(), qpos_target_.size());
+  check_size("qvel", qvel.size(), tau_.size());
+  check_size("tau", tau.size(), tau_.size());
+  std::copy(tau.begin(), tau.end(), tau_.begin());
+  for (auto& rows : rows_) rows.clear();
+  std::fill(fixed_.begin(), fixed_.end(), R(0)), std::fill(servo_.begin(), servo_.end(), R(0));
+  if (!plain_only_ || !step.implicit) all_worlds(data, step, qpos, qvel);
+  has_rows_ = std::any_of(rows_.begin(), rows_.end(), [](const auto& rows) { return !rows.empty(); });
+  if (!step.actuators || !step.implicit) return;
+  joint_actuators(data, step.dt, qpos, qvel);
+  settle();
+}
+
+/// Actuators on hinges and slides with affine laws: what a lane adds to servo_ or to fixed_.
+template <class R>
+void Servos<R>::joint_actuators(const BasicData<R>& data, double dt, In<R> qpos, In<R> qvel) {
+  if (damped_by_control_) {
+    for (const int v : servo_dofs_) drives_.kp[v] = joined_[v].kp, drives_.kd[v] = joined_[v].kd;
+  }
+  for (int i = 0; i < model_.nu; ++i) {
+    const Actuator& a = actuation_.actuators()[i];
+    if (!a.plain || !a.active) continue;
+    const int v = a.dofs[0];
+    const double g = a.gear[0], square = g * g;
+    const bool by_control = a.gain[2] != 0 && width_ == 1, servo = falls(a.stiffness(0), a.damping(0)) || by_control;
+    for (int world = 0; world < packs_ * width_; ++world) {
+      double u = a.clamped_control(double(data.ctrl[at(model_.nu, i, world)]));
+      if (a.act >= 0) {
+        const double now = double(data.act[at(model_.na, a.act, world)]);
+        u = a.early ? a.next_activation(now, a.activation_rate(u, now), dt) : now;
+      }
+      const std::size_t place = at(model_.nv, v, world);
+      const double speed = g * double(qvel[place]);
+      if (!servo) {
+        const double length = g * double(qpos[at(model_.nq, model_.joints[a.joint].qpos, world)]);
+        fixed_[place] += R(g * a.clamped_force(a.force(u, length, speed)));
+        continue;
+      }
+      servo_[place] += R(g * (a.gain[0] * u + a.bias[0]));
+      if (!by_control) continue;
+      drives_.kp[v] += square * a.stiffness(0);
+      drives_.kd[v] += square * std::max(0.0, a.damping(u));
+      servo_[place] -= R(g * std::min(0.0, a.damping(u)) * speed);
+    }
+  }
+}
+
+/// Drives' targets and limits; what is no drive goes to tau.
+template <class R>
+void Servos<R>::settle() {
+  for (int v = 0; v < model_.nv; ++v) {
+    if (!acted_[v]) continue;
+    const Joint& joint = model_.joints[model_.dof_joint[v]];
+    const bool limited = joint.force_limited && joint.nv() == 1, servo = joined_[v].servo;
+    const double low = limited ? joint.force_range[0] : -kInfinity, high = limited ? joint.force_range[1] : kInfinity;
+    const double kp = drives_.kp[v], kd = drives_.kd[v];
+    for (int world = 0; world < packs_ * width_; ++world) {
+      const std::size_t place = at(model_.nv, v, world);
+      tau_[place] += servo ? fixed_[place] : std::clamp(fixed_[place], R(low), R(high));
+      if (!servo) continue;
+      if (kp > 0) qpos_target_[at(model_.nq, joint.qpos, world)] = servo_[place] / R(kp);
+      qvel_target_[place] = kp == 0 && kd > 0 ? servo_[place] / R(kd) : R(0);
+      if (kp == 0 && kd == 0) tau_[place] += std::clamp(servo_[place], R(joined_[v].low), R(joined_[v].high));
+    }
+    if (!servo || drives_.force_limit.empty()) continue;
+    // Limits are shared by lanes: there the range of the joint is that of its servos alone.
+    const double fixed = width_ == 1 ? double(fixed_[v]) : 0;
+    drives_.force_floor[v] = std::clamp(joined_[v].low, low - fixed, high - fixed);
+    drives_.force_limit[v] = std::clamp(joined_[v].high, low - fixed, high - fixed);
+  }
+}
+
+/// All that needs kinematics, tendons or general laws, one world at a time.
+template <class R>
+void Servos<R>::all_worlds(const BasicData<R>& data, const ServoStep& step, In<R> qpos, In<R> qvel) {
+  const auto gather = [&](In<R> from, std::vector<double>& to, int world) {
+    for (std::size_t i = 0; i < to.size(); ++i) to[i] = double(from[at(int(to.size()), int(i), world)]);
+  };
+  for (int world = 0; world < worlds_; ++world) {
+    gather(qpos, qpos_one_, world), gather(qvel, qvel_one_, world);
+    gather(data.ctrl, ctrl_one_, world), gather(data.act, act_one_, world);
+    actuation_.evaluate(qpos_one_, qvel_one_, ctrl_one_, act_one_, step.dt);
+    const PassiveForces& passive = actuation_.passive();
+    const auto add = [&](AlignedVector<R>& to, std::span<const double> force) {
+      for (int v = 0; v < model_.nv; ++v) to[at(model_.nv, v, world)] += R(force[v]);
+    };
+    add(tau_, passive.force());
+    std::vector<double>& arms = row_arms_[world];  // what rows point into
+    arms.assign(passive.tendon_arm().begin(), passive.tendon_arm().end());
+    arms.insert(arms.end(), actuation_.moment().begin(), actuation_.moment().end());
+    std::fill(tendon_bias_.begin(), tendon_bias_.end(), 0.0);
+    if (heavy_paths_)
+      tendon_bias(model_, actuation_.tendons(), actuation_.workspace(), qpos_one_, qvel_one_, tendon_bias_);
+    add_tendon_rows(world, step);
+    if (step.implicit) {
+      add_polynomial_rows(world, step.dt);
+      if (step.actuators) add_servo_rows(world, step.dt);
+      continue;
+    }
+    add(tau_, passive.polynomial_force());
+    if (step.actuators) add(tau_, actuation_.actuator_force());
+    for (int t = 0; t < actuation_.tendons().size(); ++t) {
+      const Tendon& tendon = actuation_.tendons()[t];
+      for (std::size_t k = 0; k < tendon.dofs.size(); ++k)
+        tau_[at(model_.nv, tendon.dofs[k], world)] +=
+            R(passive.tendon_arm()[tendon.first + k] * passive.tendon_force()[t]);
+    }
+  }
+}
+
+template <class R>
+std::span<const double> Servos<R>::tendon_arm(int world, int t) const {
+  const Tendon& tendon = actuation_.tendons()[t];
+  return {row_arms_[world].data() + tendon.first, tendon.dofs.size()};
+}
+
+template <class R>
+void Servos<R>::add_tendon_rows(int world, const ServoStep& step) {
+  const double dt = step.dt;
+  const PassiveForces& passive = actuation_.passive();
+  for (int t = 0; t < actuation_.tendons().size(); ++t) {
+    const Tendon& tendon = actuation_.tendons()[t];
+    const double l = passive.tendon_length()[t], speed = passive.tendon_velocity()[t];
+    // The armature is a mass that moves with the length: -a d²l/dt² = -a (J q̈ + J̇ q̇).
+    double force = -tendon.armature * tendon_bias_[t], slope = tendon.armature;
+    if (step.implicit) {
+      force += passive.tendon_force()[t];
+      slope += dt * tendon.damping_at(speed) + 0.25 * dt * dt * tendon.stiffness_at(l);
+    }
+    if (slope > 0 || force != 0)
+      rows_[world].push_back({force, slope, -kInfinity, kInfinity, tendon.dofs, tendon_arm(world, t)});
+    if (step.row_limits) add_tendon_limits(world, dt, t);
+  }
+}
+
+/// A range by a row for each end, stabilised as joints' are; dry friction by one.
+template <class R>
+void Servos<R>::add_tendon_limits(int world, double dt, int t) {
+  const Tendon& tendon = actuation_.tendons()[t];
+  const double l = actuation_.passive().tendon_length()[t], speed = actuation_.passive().tendon_velocity()[t];
+  const auto add = [&](double low, double high, double target) {
+    rows_[world].push_back({0, 0, low, high, tendon.dofs, tendon_arm(world, t), true, target, speed});
+  };
+  const auto target = [&](double gap, double rate) {
+    return spook_unilateral({}, recoverable({}, gap, dt, kLimitReturn), rate, dt).target;
+  };
+  if (tendon.limited) {
+    add(0, kInfinity, target(l - tendon.range[0] - tendon.margin, speed));
+    add(-kInfinity, 0, -target(tendon.range[1] - tendon.margin - l, -speed));
+  }
+  if (tendon.friction_loss > 0) add(-tendon.friction_loss, tendon.friction_loss, 0);
+}
+
+/// Polynomial springs and dampers of joints.
+template <class R>
+void Servos<R>::add_polynomial_rows(int world, double dt) {
+  static constexpr double kUnit = 1;
+  for (const PassiveForces::Polynomial& p : actuation_.passive().polynomials()) {
+    for (int k = 0; k < p.count; ++k) {
+      const double x = p.count == 1 ? qpos_one_[p.qpos] - p.reference : 0, speed = qvel_one_[p.dofs[k]];
+      rows_[world].push_back({p.force(x, speed),
+                              dt * p.damping_at(speed) + 0.25 * dt * dt * p.stiffness_at(x),
+                              -kInfinity,
+                              kInfinity,
+                              {&p.dofs[k], 1},
+                              {&kUnit, 1}});
+    }
+  }
+}
+
+template <class R>
+void Servos<R>::add_servo_rows(int world, double dt) {
+  const ActuatorSet& set = actuation_.actuators();
+  const double* const moments = row_arms_[world].data() + actuation_.passive().tendon_arm().size();
+  for (int i = 0; i < set.size(); ++i) {
+    const Actuator& a = set[i];
+    if (!a.active || a.plain) continue;
+    const std::span<const double> arm(moments + a.first, a.dofs.size());
+    double u = a.clamped_control(ctrl_one_[i]);
+    if (a.act >= 0) u = a.early ? a.next_activation(act_one_[a.act], actuation_.act_dot()[a.act], dt) : act_one_[a.act];
+    const double kp = a.stiffness(u), kd = a.damping(u);
+    if (!falls(kp, kd)) {
+      for (std::size_t k = 0; k < a.dofs.size(); ++k)
+        fixed_[at(model_.nv, a.dofs[k], world)] += R(arm[k] * actuation_.force()[i]);
+      continue;
+    }
+    ForceRow row{a.force(u, actuation_.length()[i], actuation_.velocity()[i]) - dt * kp * actuation_.velocity()[i],
+                 dt * kd + dt * dt * kp,
+                 -kInfinity,
+                 kInfinity,
+                 a.dofs,
+                 arm};
+    if (a.force_limited) row.low = a.force_range[0], row.high = a.force_range[1];
+    if (a.tendon >= 0 && actuation_.tendons()[a.tendon].force_limited) {
+      const auto [low, high] = actuation_.tendons()[a.tendon].force_range;
+      row.low = std::clamp(row.low, low, high), row.high = std::clamp(row.high, low, high);
+    }
+    rows_[world].push_back(row);
+  }
+  for (int v = 0; v < model_.nv; ++v) fixed_[at(model_.nv, v, world)] += R(actuation_.compensation_by_actuator(v));
+}
+
+template class Servos<double>;
+template class Servos<float>;
+
+}  // namespace tarsus

@@ -1,0 +1,437 @@
+"""Actuators, tendons, passive forces and sensors of every MJCF file of ../shared/data against MuJoCo's wheel."""
+
+import collections
+import subprocess
+import sys
+
+import mujoco
+import numpy as np
+import pytest
+import tarsus
+from oracle import DATA, TOLERANCE
+from test_mujoco import load_mujoco
+
+pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="no ../shared/data beside the repository")
+
+STATES = 3
+#: At least so many must be compared.
+FILES, ACTUATORS, TENDONS, SENSORS = 175, 6800, 670, 900
+#: Compared where something touches, below; and rays against stand-ins of missing meshes mean nothing.
+CONTACT = {"touch", "contact"}
+#: Of MuJoCo's own numbers, by array: the point at which a path touches a geom from within is found to 1e-6, and so are
+#: its arms; added masses of a fluid are integrated to 1e-5; forces of muscles whose peak force comes from an inertia in
+#: principal axes are as good as those.
+ROUGH = {
+    "mujoco/model/replicate/tendon.xml": {"ten_length": 1e-6, "ten_velocity": 1e-6, "ten_J": 1e-6},
+    "mujoco/test/engine/testdata/island/tendon_wrap.xml": {"ten_length": 1e-6, "ten_velocity": 1e-4, "ten_J": 1e-6},
+}
+EXPECTED = {
+    "mujoco/model/adhesion/active_adhesion.xml": "adhesion is not computed, which reading warns of",
+    "mujoco/model/replicate/newton_cradle.xml": "replicated tendons come one after the other, MuJoCo's replica by replica",
+    "mujoco/test/engine/testdata/derivative/dcmotor.xml": "dcmotor is not computed, which reading warns of",
+}
+ARRAYS = ["ten_length", "ten_velocity", "ten_J", "actuator_length", "actuator_velocity", "actuator_force", "act_dot",
+          "qfrc_actuator", "qfrc_passive"]
+
+
+def relevant(model):
+    return (model.nu or model.ntendon or model.nsensor or model.opt.density or model.opt.viscosity or
+            model.jnt_stiffness.any() or model.dof_damping.any() or model.body_gravcomp.any())
+
+
+def random_state(model, data, rng, size):
+    mujoco.mj_resetData(model, data)
+    mujoco.mj_integratePos(model, data.qpos, rng.normal(size=model.nv) * 0.5 * size, 1.0)
+    data.qvel[:] = rng.normal(size=model.nv) * size
+    limited = np.asarray(model.actuator_ctrllimited, bool)
+    low = np.where(limited, model.actuator_ctrlrange[:, 0], -1)
+    high = np.where(limited, model.actuator_ctrlrange[:, 1], 1)
+    data.ctrl[:] = rng.uniform(low, high) * 1.2
+    data.act[:] = rng.uniform(0, 1, size=model.na)
+    data.time = rng.uniform(0, 10)
+
+
+def dense_tendon_jacobian(model, data):
+    out = np.zeros((model.ntendon, model.nv))
+    for t in range(model.ntendon):
+        first, count = model.ten_J_rowadr[t], model.ten_J_rownnz[t]
+        out[t, model.ten_J_colind[first : first + count]] = data.ten_J.ravel()[first : first + count]
+    return out
+
+
+def sensor_kind(model, i):
+    return mujoco.mjtSensor(model.sensor_type[i]).name.removeprefix("mjSENS_").lower()
+
+
+def fault(what, ours, theirs, tolerance, scale=None):
+    ours, theirs = np.asarray(ours, float).ravel(), np.asarray(theirs, float).ravel()
+    if ours.shape != theirs.shape:
+        return f"{what}: {ours.shape} numbers, MuJoCo {theirs.shape}"
+    size = scale or max(np.abs(theirs).max(initial=0), 1e-6)
+    off = np.abs(ours - theirs) / size
+    if (off <= tolerance).all():
+        return None
+    i = int(np.argmax(np.where(np.isnan(off), np.inf, off)))
+    return f"{what}[{i}]: {ours[i]:.12g}, MuJoCo {theirs[i]:.12g}, off by {off[i]:.2g}"
+
+
+def set_state(data, theirs):
+    for name in ("qpos", "qvel", "qacc", "ctrl", "act", "time"):
+        setattr(data, name, getattr(theirs, name))
+
+
+def compare(ours, theirs, seed, stand_ins, rough, counts):
+    """Faults at STATES states; counts what was compared."""
+    theirs.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONSTRAINT)
+    rng, faults = np.random.default_rng(seed), []
+    d, data = mujoco.MjData(theirs), tarsus.Data(ours)
+    fluid = (theirs.geom_fluid[:, 0] > 0).any() and (theirs.opt.density or theirs.opt.viscosity)
+    for state in range(STATES):
+        random_state(theirs, d, rng, 1.0 if state else 0.2)
+        mujoco.mj_forward(theirs, d)
+        set_state(data, d)
+        answer = tarsus.actuation(ours, data)
+        for name in ARRAYS:
+            expected = dense_tendon_jacobian(theirs, d) if name == "ten_J" else getattr(d, name)
+            tolerance = max(rough.get(name, TOLERANCE), 1e-5 if fluid and name == "qfrc_passive" else 0)
+            faults.append(fault(name, answer[name], expected, tolerance))
+        numbers = tarsus.sensors(ours, data)
+        if numbers.shape != d.sensordata.shape:
+            faults.append(f"sensordata: {numbers.shape}, MuJoCo {d.sensordata.shape}")
+            continue
+        largest = np.abs(d.sensordata).max(initial=0)
+        for i in range(theirs.nsensor):
+            kind = sensor_kind(theirs, i)
+            place = slice(theirs.sensor_adr[i], theirs.sensor_adr[i] + theirs.sensor_dim[i])
+            a, b = numbers[place], d.sensordata[place]
+            if kind in CONTACT or np.isnan(a).all() or (kind == "rangefinder" and stand_ins):
+                counts["sensors left out"][kind] += state == 0
+                continue
+            if kind == "framequat":
+                a = a * np.sign(np.dot(a, b))
+            found = fault(f"{kind} {theirs.sensor(i).name}", a, b, TOLERANCE, max(np.abs(b).max(), 1e-3 * largest, 1e-6))
+            faults.append(found)
+            counts["sensors"][kind] += state == 0
+    return [f for f in faults if f]
+
+
+def count(model, counts):
+    for i in range(model.nu):
+        parts = ((mujoco.mjtTrn, model.actuator_trntype[i]), (mujoco.mjtDyn, model.actuator_dyntype[i]),
+                 (mujoco.mjtGain, model.actuator_gaintype[i]), (mujoco.mjtBias, model.actuator_biastype[i]))
+        counts["actuators"]["/".join(e(value).name.split("_")[-1].lower() for e, value in parts)] += 1
+    for i in range(model.ntendon):
+        wraps = model.wrap_type[model.tendon_adr[i] : model.tendon_adr[i] + model.tendon_num[i]]
+        counts["tendons"]["+".join(sorted({mujoco.mjtWrap(k).name.split("_")[-1].lower() for k in wraps}))] += 1
+
+
+def test_every_mjcf_agrees_with_mujoco(capsys):
+    counts, failures, left_out, files = collections.defaultdict(collections.Counter), [], [], 0
+    for seed, path in enumerate(sorted(DATA.rglob("*.xml"))):
+        name = str(path.relative_to(DATA))
+        if b"<mujoco" not in path.read_bytes()[:200_000]:
+            continue
+        try:
+            theirs, stand_ins = load_mujoco(path)
+            ours = tarsus.Model.load(path, lenient=True)
+        except (ValueError, tarsus.InputError):
+            continue  # test_mujoco.py says which
+        if not relevant(theirs) or theirs.nv == 0:
+            continue
+        if (ours.nq, ours.nv, ours.nu, ours.na) != (theirs.nq, theirs.nv, theirs.nu, theirs.na):
+            (left_out.append((name, EXPECTED[name])) if name in EXPECTED else failures.append((name, "sizes")))
+            continue
+        files += 1
+        count(theirs, counts)
+        faults = compare(ours, theirs, seed, stand_ins, ROUGH.get(name, {}), counts)
+        if faults and name in EXPECTED:
+            left_out.append((name, EXPECTED[name]))
+        else:
+            failures += [(name, f) for f in dict.fromkeys(faults)]
+    with capsys.disabled():
+        print(f"\n{files} files at {STATES} states each, MuJoCo {mujoco.__version__}")
+        for what, kinds in sorted(counts.items()):
+            print(f"{what} {sum(kinds.values())}: " + ", ".join(f"{k} {n}" for k, n in sorted(kinds.items())))
+        for name, reason in left_out:
+            print(f"differs as expected: {name}: {reason}")
+    assert not failures, "\n".join(f"{name}: {what}" for name, what in failures)
+    assert files >= FILES
+    assert sum(counts["actuators"].values()) >= ACTUATORS and sum(counts["tendons"].values()) >= TENDONS
+    assert sum(counts["sensors"].values()) >= SENSORS
+
+
+# -- steps --------------------------------------------------------------------------------------------------------------
+
+FOLLOWED = [
+    "menagerie/franka_emika_panda/panda.xml",
+    "menagerie/unitree_g1/g1.xml",
+    "menagerie/unitree_a1/a1.xml",
+    "menagerie/unitree_go2/go2_mjx.xml",
+    "menagerie/universal_robots_ur5e/ur5e.xml",
+    "menagerie/google_barkour_vb/barkour_vb.xml",
+    "menagerie/leap_hand/left_hand.xml",
+    "menagerie/shadow_hand/left_hand.xml",  # tendons
+    "menagerie/wonik_allegro/left_hand.xml",
+    "menagerie/trs_so_arm100/so_arm100.xml",
+    "menagerie/berkeley_humanoid/berkeley_humanoid.xml",
+    "loco_mujoco/loco_mujoco/environments/data/humanoid/humanoid_muscle.xml",  # 92 muscles
+]
+
+
+def start_of(model, rng):
+    """qpos and controls: the first keyframe's, else the drawn pose with controls within their ranges."""
+    data = mujoco.MjData(model)
+    if model.nkey:
+        mujoco.mj_resetDataKeyframe(model, data, 0)
+    low, high = model.actuator_ctrlrange.T
+    span = np.where(model.actuator_ctrllimited, high - low, 1.0)
+    data.ctrl[:] = data.ctrl + 0.1 * span * rng.uniform(-1, 1, model.nu)
+    return data
+
+
+@pytest.mark.parametrize("name", FOLLOWED)
+def test_explicit_steps_are_mujocos(name, capsys):
+    """200 steps of MuJoCo's Euler integrator without constraints."""
+    theirs, _ = load_mujoco(DATA / name)
+    ours = tarsus.Model.load(DATA / name, lenient=True)
+    off = follow(theirs, ours, start_of(theirs, np.random.default_rng(3)))
+    # Some amplify: what rounding alone grows to, from MuJoCo's own run beside itself.
+    runs = [start_of(theirs, np.random.default_rng(3)) for _ in range(2)]
+    runs[1].qpos[-1] += 1e-15
+    for _ in range(200):
+        for run in runs:
+            mujoco.mj_step(theirs, run)
+    grown = np.abs(runs[0].qpos - runs[1].qpos).max()
+    with capsys.disabled():
+        print(f"\n{name}: {theirs.nu} actuators, off by {off[0]:.1e} after 1 step, {off[-1]:.1e} after 200 (rounding: {grown:.1e})")
+    assert off[0] < 1e-10
+    assert off[-1] < max(1e-9, 1e3 * grown)
+
+
+#: An arm with two muscles on paths that wrap around its elbow, its activations under way.
+MUSCLES = """<mujoco>
+  <option timestep="0.002"/>
+  <worldbody>
+    <site name="above" pos="0 0 .1"/> <site name="below" pos="0 0 -.1"/>
+    <body name="upper">
+      <joint name="shoulder" axis="0 1 0" damping=".5" stiffness="2"/>
+      <geom type="capsule" fromto="0 0 0 .4 0 0" size=".03"/>
+      <geom name="elbow" type="cylinder" fromto=".4 -.05 0 .4 .05 0" size=".04" mass="0"/>
+      <site name="side" pos=".4 0 .05"/> <site name="biceps" pos=".1 0 .04"/> <site name="triceps" pos=".1 0 -.04"/>
+      <body name="lower" pos=".4 0 0">
+        <joint name="joint" axis="0 1 0" damping=".2"/>
+        <geom type="capsule" fromto="0 0 0 .3 0 0" size=".03"/>
+        <site name="front" pos=".1 0 .03"/> <site name="back" pos=".1 0 -.03"/>
+      </body>
+    </body>
+  </worldbody>
+  <tendon>
+    <spatial name="flexor"><site site="above"/><site site="biceps"/><geom geom="elbow" sidesite="side"/><site site="front"/></spatial>
+    <spatial name="extensor" stiffness="20" damping="1"><site site="triceps"/><geom geom="elbow"/><site site="back"/></spatial>
+  </tendon>
+  <actuator>
+    <muscle name="flex" tendon="flexor" lengthrange=".2 .6" force="200"/>
+    <muscle name="extend" tendon="extensor" lengthrange=".15 .5" force="150" tausmooth=".1"/>
+    <general name="filtered" joint="shoulder" dyntype="filter" dynprm=".05" gainprm="3"/>
+    <position name="servo" joint="shoulder" kp="4" kv=".3" timeconst=".02"/>
+  </actuator>
+</mujoco>"""
+
+
+def follow(theirs, ours, d, steps=200):
+    """The largest difference of qpos and act after each explicit step."""
+    theirs.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONSTRAINT)
+    theirs.opt.disableflags &= ~int(mujoco.mjtDisableBit.mjDSBL_EULERDAMP)
+    theirs.opt.integrator = mujoco.mjtIntegrator.mjINT_EULER
+    data = tarsus.Data(ours)
+    set_state(data, d)
+    stepper = tarsus.Stepper(data, dt=theirs.opt.timestep, actuation="explicit", loops="off")
+    off = []
+    for _ in range(steps):
+        mujoco.mj_step(theirs, d)
+        assert stepper.step() == 0
+        off.append(max(np.abs(data.qpos - d.qpos).max(), np.abs(data.act - d.act).max(initial=0)))
+    return off
+
+
+def test_explicit_steps_of_muscles_are_mujocos():
+    theirs = mujoco.MjModel.from_xml_string(MUSCLES)
+    d = mujoco.MjData(theirs)
+    d.ctrl[:] = [0.8, 0.3, 1, 0.2]
+    off = follow(theirs, tarsus.Model.from_xml_string(MUSCLES), d, steps=130)  # then a path jumps to the elbow's other side
+    assert max(off) < 1e-12
+    assert np.abs(d.qpos).max() > 0.1
+
+
+# -- robots on their own servos -----------------------------------------------------------------------------------------
+
+STEP = 1 / 60
+SECONDS = 60
+#: Robots that stand on their own servos in MuJoCo, found by trying; at least so many must be there.
+ROBOTS = 6
+#: Those of them that do not stand here for a minute, and why.
+FALLS = {}
+
+
+def is_servo(model, i):
+    return model.actuator_biastype[i] == mujoco.mjtBias.mjBIAS_AFFINE and model.actuator_biasprm[i, 1] < 0
+
+
+def upright(rotation):
+    return rotation[2, 2]
+
+
+def standing_candidates():
+    """(file, MuJoCo's model) with a free root, a floor, servos on most joints and a keyframe."""
+    for path in sorted(DATA.rglob("*.xml")):
+        if b"<mujoco" not in path.read_bytes()[:200_000]:
+            continue
+        try:
+            model, _ = load_mujoco(path)
+        except ValueError:
+            continue
+        floor = (model.geom_type == mujoco.mjtGeom.mjGEOM_PLANE).any()
+        servos = sum(is_servo(model, i) for i in range(model.nu))
+        if model.nkey and model.njnt and model.jnt_type[0] == mujoco.mjtJoint.mjJNT_FREE and floor and servos > 6:
+            yield path, model
+
+
+def stands_in_mujoco(model, seconds=10):
+    """Whether the root keeps its height and stays upright from the first keyframe, at the file's own step."""
+    data = mujoco.MjData(model)
+    mujoco.mj_resetDataKeyframe(model, data, 0)
+    start = data.qpos[2]
+    mujoco.mj_forward(model, data)
+    root = model.jnt_bodyid[0]
+    up = data.xmat[root].reshape(3, 3).T @ [0, 0, 1]
+    while data.time < seconds:
+        mujoco.mj_step(model, data)
+    return data.qpos[2] > 0.7 * start and data.xmat[root].reshape(3, 3)[2] @ up > 0.8
+
+
+def with_gains(path, factor):
+    """The file with its servos' gains times `factor`."""
+    spec = mujoco.MjSpec.from_file(str(path))
+    model = spec.compile()
+    for i, actuator in enumerate(spec.actuators):
+        if is_servo(model, i):
+            actuator.gainprm[0] *= factor
+            actuator.biasprm[1:3] *= factor
+    spec.compile()
+    return tarsus.Model.from_xml_string(spec.to_xml(), directory=str(path.parent), lenient=True)
+
+
+def stand(model):
+    """(how far the root sank as a share, how far it tilted, largest root speed in the last second, how long)."""
+    data = tarsus.Data(model)
+    data.reset(0)
+    start = data.qpos[2]
+    root = model.joints[0].body
+    tarsus.kinematics(model, data, data.qpos, data.qvel)
+    up = tarsus.body_pose(model, data, root)[0].T @ [0, 0, 1]
+    stepper = tarsus.Stepper(data, dt=STEP, contacts=True, joint_limits=True)
+    fastest, lowest = 0.0, start
+    for step in range(round(SECONDS / STEP)):
+        assert stepper.step() == 0, (stepper.status, data.time)
+        lowest = min(lowest, data.qpos[2])
+        if step >= (SECONDS - 1) / STEP:
+            fastest = max(fastest, np.abs(data.qvel[:6]).max())
+    tarsus.kinematics(model, data, data.qpos, data.qvel)
+    tilt = np.arccos(np.clip(tarsus.body_pose(model, data, root)[0][2] @ up, -1, 1))
+    return 1 - lowest / start, tilt, fastest
+
+
+@pytest.mark.parametrize("gains", [1, 10])
+def test_robots_stand_on_their_own_servos(gains, capsys):
+    stood, fell = [], []
+    for path, model in standing_candidates():
+        name = str(path.relative_to(DATA))
+        if not stands_in_mujoco(model):
+            fell.append(name)
+            continue
+        try:
+            ours = tarsus.Model.load(path, lenient=True) if gains == 1 else with_gains(path, gains)
+        except (tarsus.InputError, ValueError) as error:
+            fell.append(f"{name} ({str(error).splitlines()[0][:100]})")
+            continue
+        sank, tilt, fastest = stand(ours)
+        stood.append((name, sank, tilt, fastest))
+    with capsys.disabled():
+        print(f"\n{SECONDS} s at 60 Hz, gains x {gains}:")
+        for name, sank, tilt, fastest in stood:
+            print(f"  {name}: sank by {100 * sank:.1f} %, tilted {tilt:.3f} rad, {fastest:.1e} m/s at the end")
+        print(f"  does not stand in MuJoCo, or does not load: {', '.join(fell)}")
+    wrong = [name for name, sank, tilt, _ in stood if not (sank < 0.3 and tilt < 0.6) and name not in FALLS]
+    assert not wrong
+    assert len(stood) >= ROBOTS
+
+
+def test_the_command_line_obeys_controls(tmp_path):
+    arm = tmp_path / "arm.xml"
+    arm.write_text(
+        "<mujoco><worldbody><body pos='0 0 1'><joint name='j' axis='0 1 0'/><geom size='.1' pos='.3 0 0'/></body></worldbody>"
+        "<actuator><position name='servo' joint='j' kp='3000' kv='200'/></actuator>"
+        "<keyframe><key name='up' qpos='.5' ctrl='.5'/></keyframe></mujoco>")
+
+    def end(*options):
+        out = tmp_path / "run.npz"
+        command = [sys.executable, "-m", "tarsus", "run", arm, "--dt", "0.0166667", "--duration", "3", "--out", out, *options]
+        subprocess.run([str(part) for part in command], check=True, capture_output=True)
+        return np.load(out)["qpos"][-1, 0]
+
+    assert abs(end()) < 0.01
+    assert abs(end("--ctrl", "0.7") - 0.7) < 0.01
+    assert abs(end("--ctrl", "servo=-0.2") + 0.2) < 0.01
+    assert abs(end("--keyframe", "up") - 0.5) < 0.01
+    assert abs(end("--keyframe", "up", "--actuation", "off") - 0.5) > 0.5
+
+
+# -- contact ------------------------------------------------------------------------------------------------------------
+
+TOUCHING = """<mujoco>
+  <option timestep="0.002"/>
+  <worldbody>
+    <geom name="floor" type="plane" size="5 5 .1"/>
+    <body name="base" pos="0 0 .1">
+      <freejoint/>
+      <geom name="box" type="box" size=".2 .1 .1" mass="3"/>
+      <site name="under" type="box" size=".25 .15 .02" pos="0 0 -.1"/>
+      <site name="left" type="box" size=".1 .2 .02" pos="-.2 0 -.1"/>
+      <body name="load" pos="0 0 .2">
+        <geom name="ball" size=".1" mass="2" pos=".05 0 0"/> <site name="joint" euler="0 30 0"/>
+      </body>
+    </body>
+    <body name="other" pos="1 0 .1"><freejoint/><geom name="free ball" size=".1"/></body>
+  </worldbody>
+  <sensor>
+    <touch name="under" site="under"/> <touch name="left" site="left"/>
+    <force name="force" site="joint"/> <torque name="torque" site="joint"/>
+    <contact name="on floor" geom1="floor" geom2="box" data="found" reduce="mindist" num="1"/>
+    <contact name="strongest" geom1="floor" body2="base" data="force dist pos normal" reduce="maxforce" num="2"/>
+    <contact name="apart" body1="base" body2="other" data="found"/>
+    <contact name="tree" subtree1="base" geom2="floor" data="normal" num="1"/>
+    <accelerometer name="imu" site="joint"/>
+    <insidesite name="inside" site="under" objtype="geom" objname="ball"/>
+    <insidesite name="box is inside" site="under" objtype="geom" objname="box"/>
+  </sensor>
+</mujoco>"""
+
+
+def test_sensors_of_contact_at_rest():
+    """To 1 %: the two engines' contacts are not equally soft."""
+    theirs, ours = mujoco.MjModel.from_xml_string(TOUCHING), tarsus.Model.from_xml_string(TOUCHING)
+    d, data = mujoco.MjData(theirs), tarsus.Data(ours)
+    stepper = tarsus.Stepper(data, dt=0.002, contacts=True)
+    for _ in range(1500):
+        mujoco.mj_step(theirs, d)
+        assert stepper.step() == 0
+    mujoco.mj_forward(theirs, d)
+    seen = data.sensors
+    for name in ("under", "left", "force", "torque", "apart", "on floor", "tree", "imu", "inside", "box is inside"):
+        expected = d.sensor(name).data
+        assert np.allclose(seen[name], expected, rtol=0.01, atol=0.01 * max(1, np.abs(expected).max())), name
+    assert np.isclose(seen["under"][0], 5 * 9.81, rtol=1e-3)
+    force, distance, position, normal = np.split(seen["strongest"].reshape(2, 10), [3, 4, 7], axis=1)
+    assert np.allclose(normal, [0, 0, 1], atol=1e-6) and (np.abs(distance) < 1e-3).all()
+    assert np.isclose(force[0, 0], d.sensor("strongest").data[0], rtol=0.01)
+    assert np.allclose(np.abs(position[:, :2]), [0.2, 0.1], atol=1e-3)

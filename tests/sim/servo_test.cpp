@@ -1,0 +1,288 @@
+// The model's own actuators and passive forces in a step: each against the same force in other words.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+
+#include "tarsus/control/actuation.hpp"
+#include "tarsus/io/mjcf.hpp"
+#include "tarsus/math/rotation.hpp"
+#include "tarsus/sim/step.hpp"
+
+namespace tarsus {
+namespace {
+
+constexpr double kStep = 1.0 / 60;
+
+/// Two hinges, the second below the first; `joint` goes into both, `rest` follows the worldbody.
+Model arm(const std::string& rest, const std::string& joint = "") {
+  return compile(
+      parse_mjcf("<mujoco><worldbody><body name='a' pos='0 0 1'><joint name='j' axis='0 1 0' " + joint +
+                     "/><geom type='capsule' fromto='0 0 0 .4 0 0' size='.03'/><site name='sa' pos='.4 0 .1'/>"
+                     "<body name='b' pos='.4 0 0'><joint name='k' axis='0 1 0' " +
+                     joint +
+                     "/><geom type='capsule' fromto='0 0 0 .3 0 .1' size='.03'/><site name='sb' pos='.3 0 0'/>"
+                     "</body></body><site name='w' pos='0 0 1.5'/></worldbody>" +
+                     rest + "</mujoco>",
+                 "arm", "."));
+}
+
+std::string actuators(const std::string& text) { return "<actuator>" + text + "</actuator>"; }
+
+/// The states of `steps` steps.
+std::vector<double> run(const Model& model, const std::vector<double>& ctrl, int steps, const StepOptions& options,
+                        const Drives* drives = nullptr, const std::vector<double>& target = {}) {
+  Data data(model);
+  data.qpos[0] = 0.3, data.qpos[1] = -0.5;
+  std::copy(ctrl.begin(), ctrl.end(), data.ctrl.begin());
+  Stepper<double> stepper(model, data, options);
+  std::vector<double> out;
+  for (int i = 0; i < steps; ++i) {
+    EXPECT_EQ(drives ? stepper.step(data, *drives, target) : stepper.step(data), 0);
+    out.insert(out.end(), data.qpos.begin(), data.qpos.end());
+  }
+  return out;
+}
+
+void expect_near(const std::vector<double>& a, const std::vector<double>& b, double tolerance) {
+  ASSERT_EQ(a.size(), b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], tolerance) << i;
+}
+
+TEST(Servo, PositionServosAreStiffDrives) {
+  const Model model = arm(actuators("<position joint='j' kp='300' kv='20'/><position joint='k' kp='100' kv='5'/>"));
+  Drives drives = Drives::none(model);
+  drives.kp = {300, 100}, drives.kd = {20, 5}, drives.stiff = true;
+  const StepOptions options{.dt = kStep};
+  expect_near(run(model, {0.5, 0.2}, 200, options), run(model, {}, 200, options, &drives, {0.5, 0.2}), 1e-12);
+}
+
+TEST(Servo, ForceRangesAreLimitsOfDrives) {
+  const Model model =
+      arm(actuators("<position joint='j' kp='1e5' kv='100' forcerange='-4 6' gear='2'/>"
+                    "<position joint='k' kp='1e5' kv='100' forcerange='-1 1'/>"));
+  Drives drives = Drives::none(model);
+  drives.kp = {4e5, 1e5}, drives.kd = {400, 100}, drives.stiff = true;
+  drives.force_limit = {12, 1}, drives.force_floor = {-8, -1};
+  const StepOptions options{.dt = kStep};
+  expect_near(run(model, {1, 0.2}, 200, options), run(model, {}, 200, options, &drives, {0.5, 0.2}), 1e-9);
+}
+
+TEST(Servo, JointRangesBoundServosAndMotorsTogether) {
+  const Model model =
+      arm(actuators("<position joint='j' kp='1e4' kv='100'/><motor joint='j'/>"), "actuatorfrcrange='-5 5'");
+  Drives drives = Drives::none(model);
+  drives.kp = {1e4, 0}, drives.kd = {100, 0}, drives.stiff = true;
+  drives.force_limit = {2, kInfinity}, drives.force_floor = {-8, -kInfinity};
+  Data data(model);
+  data.tau[0] = 3;  // the motor's
+  Stepper<double> stepper(model, data, {.dt = kStep});
+  data.qpos[0] = 0.3, data.qpos[1] = -0.5;
+  std::vector<double> expected;
+  for (int i = 0; i < 100; ++i) {
+    stepper.step(data, drives, std::vector<double>{1, 0});
+    expected.insert(expected.end(), data.qpos.begin(), data.qpos.end());
+  }
+  expect_near(run(model, {1, 3}, 100, {.dt = kStep}), expected, 1e-9);
+}
+
+TEST(Servo, OnATendonOfOneJointIsOneOnTheJoint) {
+  const std::string tendon = "<tendon><fixed name='t'><joint joint='j' coef='1.5'/></fixed></tendon>";
+  const std::string law = "kp='2000' kv='40' forcerange='-30 30'/>";
+  const Model on_tendon = arm(tendon + actuators("<position tendon='t' " + law)),
+              on_joint = arm(tendon + actuators("<position joint='j' gear='1.5' " + law));
+  // Limited drives bring a little damping of fast spin along, and take velocity products explicitly.
+  const auto options = StepOptions{.dt = kStep, .velocity_products = VelocityProductMode::off};
+  expect_near(run(on_tendon, {0.8}, 100, options), run(on_joint, {0.8}, 100, options), 2e-3);
+  const Model loose_tendon = arm(tendon + actuators("<position tendon='t' kp='2000' kv='40'/>")),
+              loose_joint = arm(tendon + actuators("<position joint='j' gear='1.5' kp='2000' kv='40'/>"));
+  expect_near(run(loose_tendon, {0.8}, 100, options), run(loose_joint, {0.8}, 100, options), 1e-8);
+}
+
+TEST(Servo, TendonSpringsAndDampersOfOneJointAreTheJoints) {
+  const Model tendon =
+      arm("<tendon><fixed stiffness='50' damping='2' springlength='.2'><joint joint='j' coef='1'/>"
+          "</fixed></tendon>");
+  const Model joint = compile([] {
+    ModelSpec spec = arm("").spec;
+    JointSpec& j = spec.bodies[1].joints[0];
+    j.stiffness = 50, j.damping = 2, j.spring_reference = 0.2;
+    return spec;
+  }());
+  expect_near(run(tendon, {}, 200, {.dt = kStep}), run(joint, {}, 200, {.dt = kStep}), 1e-9);
+}
+
+TEST(Servo, TendonArmatureOfOneJointIsTheJoints) {
+  const Model tendon = arm("<tendon><fixed armature='.3'><joint joint='j' coef='2'/></fixed></tendon>");
+  const Model joint = compile([] {
+    ModelSpec spec = arm("").spec;
+    spec.bodies[1].joints[0].armature = 1.2;
+    return spec;
+  }());
+  expect_near(run(tendon, {}, 200, {.dt = kStep}), run(joint, {}, 200, {.dt = kStep}), 1e-9);
+}
+
+TEST(Servo, FiltersFollowTheirControl) {
+  const Model model =
+      arm(actuators("<general joint='j' dyntype='filterexact' dynprm='.2'/>"
+                    "<general joint='k' dyntype='integrator' actlimited='true' actrange='-.1 .1'/>"));
+  Data data(model);
+  data.ctrl[0] = 1, data.ctrl[1] = 1;
+  Stepper<double> stepper(model, data, {.dt = kStep});
+  for (int i = 0; i < 30; ++i) stepper.step(data);
+  EXPECT_NEAR(data.act[0], 1 - std::exp(-30 * kStep / 0.2), 1e-12);
+  EXPECT_EQ(data.act[1], 0.1);
+}
+
+TEST(Servo, ServosBeyondEveryReasonStandStill) {
+  const Model model = arm(actuators("<position joint='j' kp='1e8' kv='1e4'/><velocity joint='k' kv='1e7'/>"));
+  for (const double dt : {kStep, 1.0 / 30}) {
+    const std::vector<double> states = run(model, {0.4, 0}, 600, {.dt = dt});
+    EXPECT_NEAR(states[states.size() - 2], 0.4, 1e-5);
+    EXPECT_NEAR(states[states.size() - 1], states[states.size() - 101], 1e-4);
+  }
+}
+
+TEST(Servo, GravityCompensationHoldsABodyStill) {
+  const Model model = compile(parse_mjcf(
+      "<mujoco><worldbody><body gravcomp='1'><joint axis='0 1 0'/><geom size='.1' pos='.3 0 0'/>"
+      "<body gravcomp='1' pos='.3 0 0'><joint axis='1 0 0'/><geom size='.1' pos='0 .2 0'/></body></body></worldbody>"
+      "</mujoco>",
+      "still", "."));
+  const std::vector<double> states = run(model, {}, 300, {.dt = kStep});
+  EXPECT_NEAR(states[598], 0.3, 1e-9);
+  EXPECT_NEAR(states[599], -0.5, 1e-9);
+}
+
+TEST(Servo, LanesAreTheScalarRun) {
+  const Model model =
+      arm("<tendon><fixed name='t' stiffness='5'><joint joint='j' coef='1'/><joint joint='k' coef='-1'/>"
+          "</fixed></tendon>" +
+          actuators("<position joint='j' kp='300' kv='20'/><position tendon='t' kp='10' kv='1'/>"
+                    "<general joint='k' dyntype='filter' dynprm='.1'/>"));
+  Data batch(model, 5);
+  for (int world = 0; world < 5; ++world) {
+    batch.set(batch.ctrl, 3, world, std::vector<double>{0.1 * world, 0.2, 0.3 * world});
+    batch.set(batch.qpos, 2, world, std::vector<double>{0.3, -0.5});
+  }
+  Stepper<double> stepper(model, batch, {.dt = kStep});
+  for (int i = 0; i < 50; ++i) ASSERT_EQ(stepper.step(batch), 0);
+  for (int world = 0; world < 5; ++world) {
+    const std::vector<double> one = run(model, {0.1 * world, 0.2, 0.3 * world}, 50, {.dt = kStep});
+    std::vector<double> q(2);
+    batch.get(batch.qpos, 2, world, q);
+    EXPECT_NEAR(q[0], one[98], 1e-10);
+    EXPECT_NEAR(q[1], one[99], 1e-10);
+  }
+}
+
+/// Where a hinge with that text in its <joint> and one with that tendon end up, both pushed by 3 N m from rest.
+std::array<double, 4> pushed(const std::string& joint, const std::string& tendon, const StepOptions& options,
+                             int steps) {
+  std::array<double, 4> out{};
+  for (int k = 0; k < 2; ++k) {
+    const Model model = k == 0 ? arm("", joint)
+                               : arm("<tendon><fixed " + tendon + "><joint joint='j' coef='1'/></fixed><fixed " + tendon +
+                                     "><joint joint='k' coef='1'/></fixed></tendon>");
+    Data data(model);
+    data.tau[0] = 6, data.tau[1] = 3;
+    Stepper<double> stepper(model, data, options);
+    for (int i = 0; i < steps; ++i) EXPECT_EQ(stepper.step(data), 0);
+    out[2 * k] = data.qpos[0], out[2 * k + 1] = data.qpos[1];
+  }
+  return out;
+}
+
+TEST(Servo, RangesOfTendonsHold) {
+  StepOptions options{.dt = kStep};
+  options.rows.joints = true;
+  const auto x = pushed("range='-20 20' limited='true'", "range='-.35 .35' limited='true'", options, 200);
+  EXPECT_NEAR(x[2], 0.35, 1e-3);
+  EXPECT_NEAR(x[3], 0.35, 1e-3);
+  EXPECT_NEAR(x[0], 20 * kPi / 180, 1e-2);
+}
+
+TEST(Servo, DryFrictionOfTendonsIsThatOfJoints) {
+  StepOptions options{.dt = kStep, .velocity_products = VelocityProductMode::off};
+  options.rows.joints = true;  // a joint's row gives way a little (decision 504), a tendon's hardly
+  const auto moving = pushed("frictionloss='1'", "frictionloss='1'", options, 12);
+  EXPECT_NEAR(moving[2], moving[0], 0.02 * std::abs(moving[0]));
+  EXPECT_NEAR(moving[3], moving[1], 0.02 * std::abs(moving[1]));
+  const auto stuck = pushed("frictionloss='20'", "frictionloss='20'", options, 600);
+  EXPECT_LT(std::abs(stuck[2]) + std::abs(stuck[3]), 1e-4);
+}
+
+TEST(Servo, WithoutLimitsTendonsRunFree) {
+  const auto x = pushed("", "range='-.35 .35' limited='true' frictionloss='1'", {.dt = kStep}, 100);
+  EXPECT_NEAR(x[2], x[0], 1e-9);
+}
+
+TEST(Servo, ATendonsEndsDependOnOneAnother) {  // the same range three times: none of them is lost
+  StepOptions options{.dt = kStep};
+  options.rows.joints = true;
+  const std::string one = "<fixed range='-.35 .35' limited='true'><joint joint='j' coef='2'/></fixed>";
+  const Model model = arm("<tendon>" + one + one + one + "</tendon>");
+  Data data(model);
+  data.tau[0] = 20;
+  Stepper<double> stepper(model, data, options);
+  for (int i = 0; i < 200; ++i) ASSERT_EQ(stepper.step(data), 0);
+  EXPECT_NEAR(data.qpos[0], 0.175, 1e-3);
+}
+
+TEST(Servo, PolynomialSpringsKeepTheirEnergyAndStiffOnesStayStill) {
+  // x'' = -k x³: with k = 1e6 a step of 1/60 s resolves nothing, and is stable all the same.
+  const Model model = compile(parse_mjcf(
+      "<mujoco><option gravity='0 0 0'/><worldbody><body><joint type='slide' stiffness='0 0 1e6' damping='0 5'/>"
+      "<geom size='.1' mass='1'/></body></worldbody></mujoco>",
+      "cubic", "."));
+  Data data(model);
+  data.qpos[0] = 0.5;
+  Stepper<double> stepper(model, data, {.dt = kStep});
+  for (int i = 0; i < 600; ++i) {
+    ASSERT_EQ(stepper.step(data), 0);
+    ASSERT_LT(std::abs(data.qpos[0]), 0.6) << i;
+  }
+}
+
+TEST(Servo, CouplingsOfPathsHold) {
+  const std::string tendons =
+      "<tendon><spatial name='t'><site site='w'/><site site='sa'/></spatial>"
+      "<spatial name='u'><site site='w'/><site site='sb'/></spatial></tendon>"
+      "<equality><tendon tendon1='u' tendon2='t' polycoef='0 .5 0 0 0'/></equality>";
+  const Model model = arm(tendons);
+  Data data(model);
+  Stepper<double> stepper(model, data, {.dt = 1e-3, .loops = LoopMode::shake});
+  Actuation actuation(model);
+  std::vector<double> none;
+  const auto lengths = [&] {
+    actuation.evaluate(data.qpos, data.qvel, none, none, 1e-3);
+    return std::array<double, 2>{actuation.passive().tendon_length()[0], actuation.passive().tendon_length()[1]};
+  };
+  const auto start = lengths();
+  double most = 0;
+  for (int i = 0; i < 1000; ++i) {
+    ASSERT_EQ(stepper.step(data), 0);
+    const auto now = lengths();
+    most = std::max(most, std::abs(now[0] - start[0]));
+    ASSERT_NEAR(now[1] - start[1], 0.5 * (now[0] - start[0]), 1e-10) << i;
+  }
+  EXPECT_GT(most, 0.05);  // it moves
+}
+
+TEST(Servo, LawsThatAreNotComputedAreNamedWhenTheyWouldAct) {
+  const Model model = arm(actuators("<motor joint='j'/><general name='odd' joint='k' gaintype='user'/>"));
+  Data data(model);
+  Stepper<double> stepper(model, data, {.dt = kStep});
+  try {
+    stepper.step(data);
+    FAIL() << "it steps";
+  } catch (const InputError& e) {
+    EXPECT_NE(std::string(e.what()).find("odd"), std::string::npos) << e.what();
+  }
+  EXPECT_EQ(stepper.step(data, Drives::none(model), {}), 0);
+  Stepper<double> off(model, data, {.dt = kStep, .actuation = ActuationMode::off});
+  EXPECT_EQ(off.step(data), 0);
+}
+
+}  // namespace
+}  // namespace tarsus
