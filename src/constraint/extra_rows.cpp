@@ -85,8 +85,8 @@ void TreeOperator<R>::add_extra_rows(std::span<const Tangent> tangents) {
   }
 }
 
-/// Contacts between two links by their rows, each with an impulse to be found; of one on the world, with c = |G_tn|, the
-/// row n, which is only looked at, and u = G_tn/c, along which it pulls by -c n · J x.
+/// Contacts between two links by their rows, each with an impulse to be found; of one on the world, with c = |G_tn|,
+/// the row n, which is only looked at, and u = G_tn/c, along which it pulls by -c n · J x.
 template <class R>
 void TreeOperator<R>::write_extra(Extra& extra, const Tangent& g, const typename DelassusRows<R>::Block& block) {
   const ContactRows& contact = contacts_[extra.term];

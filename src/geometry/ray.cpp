@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "tarsus/math/elementary.hpp"
+
 namespace tarsus {
 
 namespace {
@@ -70,7 +72,7 @@ double ray_cylinder(double radius, double half, const Vec3d& o, const Vec3d& d) 
   for (const double end : {-half, half}) {
     if (std::abs(d.z) < kParallel) break;
     const double x = (end - o.z) / d.z;
-    if (std::hypot(o.x + x * d.x, o.y + x * d.y) <= radius) take_nearer(x, best);
+    if (elementary::hypot(o.x + x * d.x, o.y + x * d.y) <= radius) take_nearer(x, best);
   }
   return best;
 }

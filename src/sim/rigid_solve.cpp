@@ -202,8 +202,8 @@ struct PlacedContact {
 
 template <class R>
 PlacedContact add_contact_rows(RigidRows& rows, RowProblem& problem, const BodyContact<R>& c,
-                             const ContactImpulse<R>& from, const ContactMoment<R>& moment, const PairSurface& s,
-                             const RigidWorldOptions& options, std::vector<double>& start) {
+                               const ContactImpulse<R>& from, const ContactMoment<R>& moment, const PairSurface& s,
+                               const RigidWorldOptions& options, std::vector<double>& start) {
   const Vec3d n = {double(c.normal[0]), double(c.normal[1]), double(c.normal[2])};
   Vec3d ra = {double(c.arm_a[0]), double(c.arm_a[1]), double(c.arm_a[2])};
   Vec3d rb = {double(c.arm_b[0]), double(c.arm_b[1]), double(c.arm_b[2])};

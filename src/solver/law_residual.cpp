@@ -30,8 +30,8 @@ void before_projection(const Term& term, const TermRow* rows, const double* velo
 constexpr TermRow kUnit{.compliance = 1};
 constexpr TermRow kUnits[kTermRows] = {kUnit, kUnit, kUnit, kUnit, kUnit, kUnit};
 
-/// Solves (1 - D K) [G | s] = [D/ρ | N] in place, K = 1 - R/ρ. Elimination without pivoting: the matrix is triangular in
-/// blocks, normal first, and the blocks are symmetric and positive definite.
+/// Solves (1 - D K) [G | s] = [D/ρ | N] in place, K = 1 - R/ρ. Elimination without pivoting: the matrix is triangular
+/// in blocks, normal first, and the blocks are symmetric and positive definite.
 void eliminate(int n, const TermRow* rows, const double* rho, Tangent& tangent, double* N) {
   double A[kTermRows][2 * kTermRows + 1];
   for (int r = 0; r < n; ++r) {

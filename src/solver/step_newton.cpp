@@ -243,7 +243,7 @@ bool StepNewton::descend(StepOperator& mass, std::span<const double> y, double t
   }
 }
 
-/// The rows of a stage with R no less than `share` of the inverse mass, and where it starts: with the same impulses, and
+/// The rows of a stage with R no less than `share` of the inverse mass, and where it starts: with the same impulse, and
 /// the same miss, as the one that was solved. @return some R is not the problem's own
 bool StepNewton::begin_stage(double share, const Iterate& solved) {
   bool soft = false;

@@ -15,8 +15,8 @@ ParticleSystem water_216() {
 }
 
 // The total energy swings by Δt² (0.5 kJ/mol here); the energy that the discrete equations conserve (shadow_shift)
-// swings five times less. Trajectories are chaotic: slopes over 20 ps of eight that differ by rounding scatter by 0.0037
-// kT/ns about their mean, so one of them says no more than this.
+// swings five times less. Trajectories are chaotic: slopes over 20 ps of eight that differ by rounding scatter by
+// 0.0037 kT/ns about their mean, so one of them says no more than this.
 TEST(Conservation, WaterEnergyDriftsLessThanAHundredthOfKtPerNanosecond) {
   TARSUS_NEEDS_REFERENCE("water216.sys");
   const Drift drift = water_drift(0);

@@ -9,15 +9,15 @@
 //     N(v, y) = y - P(z),   z = y - (J v + R (y - c) - b)/ρ
 //
 //   first     tangents where the last step ended, term by term; no search. Rest takes this one iteration.
-//   Newton    G = (1 - D (1 - R/ρ))⁻¹ D/ρ and γ̄ = y - (1 - D (1 - R/ρ))⁻¹ N with D = P'(z); halved until Σ ρ² N² falls.
+//   Newton    G = (1 - D (1 - R/ρ))⁻¹ D/ρ and γ̄ = y - (1 - D (1 - R/ρ))⁻¹ N with D = P'(z); halved till Σ ρ² N² falls.
 //             ρ and not R: what sticks may slip within one R of rest, but within a whole ρ of what it carries.
-//   stall     where steps get short, kDiscs iterations with friction bounded by the normal impulses at hand. That is the
+//   stall     where steps get short, kDiscs iterations with friction bounded by the normal impulses at hand. It is the
 //             minimum of a convex function of v; a search along each step finds where its slope ends.
-//   harden    where that does not end either: the same problem with R = w, then less and less of w, each stage from what
+//   harden    where that does not end either: the same problem with R = w, then less and less of it, each stage by what
 //             the last one carried. A stage that fails is tried again nearer to the last that did not.
 //   cap       the best that was found, its residual, and bounded impulses within their bounds.
 //
-// Symmetric laws are one convex function. Coulomb's friction is not: there the best iterate and its residual are what is
+// Symmetric laws are one convex function. Coulomb's friction is not: the best iterate and its residual are what is
 // promised. [Alart & Curnier 1991; Acary & Brogliato 2008, ch. 13]
 //
 // The mass, and where rows act, belong to the operator: a tree, or a dense matrix in tests. Bilateral rows are the
