@@ -291,7 +291,7 @@ def standing_candidates():
         except ValueError:
             continue
         floor = (model.geom_type == mujoco.mjtGeom.mjGEOM_PLANE).any()
-        servos = sum(is_servo(model, i) for i in range(model.nu))
+        servos = sum(is_servo(model, i) for i in range(len(model.actuator_biastype)))
         if model.nkey and model.njnt and model.jnt_type[0] == mujoco.mjtJoint.mjJNT_FREE and floor and servos > 6:
             yield path, model
 
@@ -326,7 +326,7 @@ def stand(model):
     data = tarsus.Data(model)
     data.reset(0)
     start = data.qpos[2]
-    root = model.joints[0].body
+    root = model.joints[0].body.id
     tarsus.kinematics(model, data, data.qpos, data.qvel)
     up = tarsus.body_pose(model, data, root)[0].T @ [0, 0, 1]
     stepper = tarsus.Stepper(data, dt=STEP, contacts=True, joint_limits=True)
