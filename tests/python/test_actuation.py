@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tarsus
 from oracle import DATA, TOLERANCE
-from test_mujoco import load_mujoco
+from test_mujoco import load_mujoco, spec_with_stand_ins
 
 pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="no ../shared/data beside the repository")
 
@@ -311,7 +311,7 @@ def stands_in_mujoco(model, seconds=10):
 
 def with_gains(path, factor):
     """The file with its servos' gains times `factor`."""
-    spec = mujoco.MjSpec.from_file(str(path))
+    spec = spec_with_stand_ins(path)
     model = spec.compile()
     for i, actuator in enumerate(spec.actuators):
         if is_servo(model, i):
