@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tarsus
 from oracle import DATA, TOLERANCE
-from test_mujoco import load_mujoco
+from test_mujoco import load_mujoco, spec_with_stand_ins
 
 pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="no ../shared/data beside the repository")
 
@@ -291,7 +291,7 @@ def standing_candidates():
         except ValueError:
             continue
         floor = (model.geom_type == mujoco.mjtGeom.mjGEOM_PLANE).any()
-        servos = sum(is_servo(model, i) for i in range(model.nu))
+        servos = sum(is_servo(model, i) for i in range(len(model.actuator_biastype)))
         if model.nkey and model.njnt and model.jnt_type[0] == mujoco.mjtJoint.mjJNT_FREE and floor and servos > 6:
             yield path, model
 
@@ -311,7 +311,7 @@ def stands_in_mujoco(model, seconds=10):
 
 def with_gains(path, factor):
     """The file with its servos' gains times `factor`."""
-    spec = mujoco.MjSpec.from_file(str(path))
+    spec = spec_with_stand_ins(path)
     model = spec.compile()
     for i, actuator in enumerate(spec.actuators):
         if is_servo(model, i):
@@ -326,7 +326,7 @@ def stand(model):
     data = tarsus.Data(model)
     data.reset(0)
     start = data.qpos[2]
-    root = model.joints[0].body
+    root = model.joints[0].body.id
     tarsus.kinematics(model, data, data.qpos, data.qvel)
     up = tarsus.body_pose(model, data, root)[0].T @ [0, 0, 1]
     stepper = tarsus.Stepper(data, dt=STEP, contacts=True, joint_limits=True)

@@ -44,8 +44,8 @@ TETRAHEDRON = np.array([0, 0, 0, 0.1, 0, 0, 0, 0.1, 0, 0, 0, 0.1])
 FACES = np.array([0, 2, 1, 0, 1, 3, 0, 3, 2, 1, 2, 3])
 
 
-def load_with_stand_ins(path):
-    """MuJoCo's model with a tetrahedron for every missing mesh, grey for textures, a slope for height fields."""
+def spec_with_stand_ins(path):
+    """MuJoCo's model, not compiled, with a tetrahedron for every missing mesh, grey for textures, a slope for height fields."""
     spec = mujoco.MjSpec.from_file(str(path))
     for skin in list(spec.skins):
         spec.delete(skin)
@@ -61,7 +61,7 @@ def load_with_stand_ins(path):
         if mesh.file and not (path.parent / spec.meshdir / mesh.file).is_file():
             mesh.name = mesh.name or mesh.file.rsplit("/")[-1].rsplit(".", 1)[0]
             mesh.file, mesh.uservert, mesh.userface = "", TETRAHEDRON, FACES
-    return spec.compile()
+    return spec
 
 
 def load_mujoco(path):
@@ -71,7 +71,7 @@ def load_mujoco(path):
     except ValueError as error:
         if "Error opening file" not in str(error):
             raise
-        return load_with_stand_ins(path), True
+        return spec_with_stand_ins(path).compile(), True
 
 
 def compare_inertias(ours, theirs):
