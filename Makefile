@@ -34,7 +34,7 @@ help: ## This list
 	@echo
 	@echo 'All tasks (set JOBS=n for other than $(JOBS) compilers at once):'
 	@echo
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
 	@echo
 	@echo 'Where things land: $(BUILD)/bin/tarsus (the command line), $(BUILD)/ (release), $(BUILD)/{dev,asan,tsan,fuzz}/'
 	@echo '(presets), out/ (recordings, benchmark results), $(VENV)/ (Python). More in docs/building.md.'

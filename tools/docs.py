@@ -49,7 +49,7 @@ def check_links(page, text):
 
 def check_tasks(page, text):
     tasks = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M))
-    for task in re.findall(r"(?:`|^ *)make ([a-z-]+)", text, re.M):
+    for task in re.findall(r"(?:`|^ *)make ([a-z0-9-]+)", text, re.M):
         if task not in tasks:
             yield f"names the task `make {task}`, which the Makefile does not have"
 
