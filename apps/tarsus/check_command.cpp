@@ -97,8 +97,9 @@ Counts without_effect(const ModelSpec& spec) {
   out.emplace_back("mesh without a surface", no_surface);
   out.emplace_back("height field that was not read",
                    count_if(spec.height_fields, [](const HeightFieldSpec& f) { return f.rows == 0; }));
-  out.emplace_back("equality that is not active",
-                   count_if(spec.equalities, [&](const EqualitySpec& e) { return !e.active || !spec.option.equality_enabled; }));
+  out.emplace_back("equality that is not active", count_if(spec.equalities, [&](const EqualitySpec& e) {
+                     return !e.active || !spec.option.equality_enabled;
+                   }));
   out.emplace_back("actuator that is not computed", count_if(spec.actuators, [&](const ActuatorSpec& a) {
                      return !acts(a) || !spec.option.actuation_enabled;
                    }));
@@ -125,9 +126,8 @@ Counts simulated(const Model& model) {
   out.emplace_back("joint with dry friction", friction);
   out.emplace_back("shape that can touch", spec.option.contact_enabled ? shapes : 0);
   out.emplace_back("loop or coupling",
-                   int(std::count_if(spec.equalities.begin(), spec.equalities.end(), [&](const EqualitySpec& e) {
-                     return e.active && spec.option.equality_enabled;
-                   })));
+                   int(std::count_if(spec.equalities.begin(), spec.equalities.end(),
+                                     [&](const EqualitySpec& e) { return e.active && spec.option.equality_enabled; })));
   out.emplace_back("tendon", int(spec.tendons.size()));
   out.emplace_back("actuator", spec.option.actuation_enabled
                                    ? int(std::count_if(spec.actuators.begin(), spec.actuators.end(), acts))
@@ -194,7 +194,8 @@ void add_check_command(CLI::App& app) {
   command->add_flag("--json", check->json, "One JSON object: loads, diagnostics, sizes");
   command->footer(
       "Findings of one kind take one line, with their number. Then: what the file has that does not act on the motion, "
-      "and what is\nsimulated. Exit status: 0 the model loads, 1 it does not, 2 with --strict it loads with warnings.\n\n"
+      "and what is\nsimulated. Exit status: 0 the model loads, 1 it does not, 2 with --strict it loads with "
+      "warnings.\n\n"
       "  tarsus check models/humanoid.xml --notes\n"
       "  tarsus check robot.urdf --package-path ~/packages --json");
   command->callback([check] { run(*check); });

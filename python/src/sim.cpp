@@ -408,14 +408,16 @@ void bind_sim(nb::module_& m) {
       },
       "model"_a, "data"_a, nb::sig("def sensors(model: Model, data: Data) -> numpy.ndarray"),
       "[nsensordata] what the model's sensors read at data's qpos, qvel, ctrl, act and time; accelerations and forces "
-      "are\nthose of data.qacc, which a step leaves behind, contacts those of the last Stepper.step(). MuJoCo's layout. "
+      "are\nthose of data.qacc, which a step leaves behind, contacts those of the last Stepper.step(). MuJoCo's "
+      "layout. "
       "Kinds that\nare not computed, of which loading warns, read nan.");
-  m.def("actuation", &actuation_numbers, "model"_a, "data"_a, "world"_a = 0,
-        nb::sig("def actuation(model: Model, data: Data, world: int = 0) -> dict[str, numpy.ndarray]"),
-        "Tendons, actuators and passive forces of one world at data's qpos, qvel, ctrl and act, under MuJoCo's names: "
-        "ten_length\n[ntendon], ten_velocity, ten_J [ntendon, nv]; actuator_length [nu], actuator_velocity, "
-        "actuator_moment [nu, nv],\nactuator_force; act_dot [na]; qfrc_actuator [nv], qfrc_passive. Forces are those of "
-        "this state, as actuation='explicit'\ntakes them.");
+  m.def(
+      "actuation", &actuation_numbers, "model"_a, "data"_a, "world"_a = 0,
+      nb::sig("def actuation(model: Model, data: Data, world: int = 0) -> dict[str, numpy.ndarray]"),
+      "Tendons, actuators and passive forces of one world at data's qpos, qvel, ctrl and act, under MuJoCo's names: "
+      "ten_length\n[ntendon], ten_velocity, ten_J [ntendon, nv]; actuator_length [nu], actuator_velocity, "
+      "actuator_moment [nu, nv],\nactuator_force; act_dot [na]; qfrc_actuator [nv], qfrc_passive. Forces are those of "
+      "this state, as actuation='explicit'\ntakes them.");
   m.def("sensor_places", &sensor_places, "data"_a, nb::sig("def sensor_places(data: Data) -> dict[str, slice]"),
         "Where each named sensor's numbers are in sensors().");
   m.def("state_hash", &py_state_hash, "data"_a, nb::sig("def state_hash(data: Data) -> int"),

@@ -86,7 +86,8 @@ void Actuation::passive_force(std::span<const double> qpos, std::span<const doub
   difference(model_, model_.qpos_spring, qpos, stretch);
   for (const Joint& joint : model_.joints) {
     for (int k = joint.qvel; k < joint.qvel + joint.nv(); ++k)
-      out[k] = passive_.force()[k] + passive_.polynomial_force()[k] - joint.stiffness * stretch[k] - joint.damping * qvel[k];
+      out[k] =
+          passive_.force()[k] + passive_.polynomial_force()[k] - joint.stiffness * stretch[k] - joint.damping * qvel[k];
   }
   for (int t = 0; t < tendons().size(); ++t) {
     const Tendon& tendon = tendons()[t];

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "tarsus/control/actuator.hpp"
+#include "tarsus/math/elementary.hpp"
 
 namespace tarsus {
 
@@ -95,7 +96,7 @@ double Actuator::activation_rate(double ctrl, double a) const {
 
 double Actuator::next_activation(double a, double rate, double dt) const {
   const double tau = at_least(time[0]);
-  a += rate * (dynamics == Activation::filterexact ? tau * (1 - std::exp(-dt / tau)) : dt);
+  a += rate * (dynamics == Activation::filterexact ? tau * (1 - elementary::exp(-dt / tau)) : dt);
   return activation_limited ? std::clamp(a, activation_range[0], activation_range[1]) : a;
 }
 

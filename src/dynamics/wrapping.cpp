@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "tarsus/dynamics/tendon.hpp"
+#include "tarsus/math/elementary.hpp"
 #include "tarsus/math/rotation.hpp"
 
 namespace tarsus {
@@ -56,7 +57,7 @@ Vec2 tangent_point(Vec2 p, double radius, double sign) {
 
 /// Arc from a to b, around the circle on the side that sign names.
 double arc(Vec2 a, Vec2 b, double sign, double radius) {
-  double angle = std::acos(std::clamp(dot(unit(a), unit(b)), -1.0, 1.0));
+  double angle = elementary::acos(std::clamp(dot(unit(a), unit(b)), -1.0, 1.0));
   if (cross(b, a) * sign < 0) angle = 2 * kPi - angle;
   return radius * angle;
 }
@@ -83,9 +84,11 @@ PlaneWrap around_circle(Vec2 d0, Vec2 d1, double radius, const Vec2* side) {
   return way;
 }
 
+double arc_sine(double x) { return elementary::atan2(x, std::sqrt((1 - x) * (1 + x))); }
+
 /// z of asin(A z) + asin(B z) - 2 asin(z) + G = 0 by Newton from the right; negative where that fails.
 double reflection(double A, double B, double G) {
-  const auto f = [&](double z) { return std::asin(A * z) + std::asin(B * z) - 2 * std::asin(z) + G; };
+  const auto f = [&](double z) { return arc_sine(A * z) + arc_sine(B * z) - 2 * arc_sine(z) + G; };
   double z = 1 - 1e-7, value = f(z);
   if (value > 0) return -1;
   for (int round = 0; std::abs(value) > 1e-6; ++round) {
@@ -110,11 +113,12 @@ PlaneWrap inside_circle(Vec2 d0, Vec2 d1, double radius) {
   PlaneWrap out{0, unit((d0 + d1) * 0.5) * radius, {}};
   out.second = out.first;
   if (cosine > 1 - kTiny) return out;
-  const double A = radius / l0, B = radius / l1, z = reflection(A, B, std::acos(cosine));
+  const double A = radius / l0, B = radius / l1, z = reflection(A, B, elementary::acos(cosine));
   if (z < 0) return out;
   const bool turned = cross(d0, d1) > 0;
   const Vec2 from = unit(turned ? d0 : d1);
-  const double angle = std::asin(z) - std::asin((turned ? A : B) * z), c = std::cos(angle), s = std::sin(angle);
+  const double angle = arc_sine(z) - arc_sine((turned ? A : B) * z), c = elementary::cos(angle),
+               s = elementary::sin(angle);
   out.first = out.second = Vec2{c * from.x - s * from.y, s * from.x + c * from.y} * radius;
   return out;
 }

@@ -1,4 +1,5 @@
 #include "tarsus/geometry/ray.hpp"
+#include "tarsus/math/elementary.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -70,7 +71,7 @@ double ray_cylinder(double radius, double half, const Vec3d& o, const Vec3d& d) 
   for (const double end : {-half, half}) {
     if (std::abs(d.z) < kParallel) break;
     const double x = (end - o.z) / d.z;
-    if (std::hypot(o.x + x * d.x, o.y + x * d.y) <= radius) take_nearer(x, best);
+    if (elementary::hypot(o.x + x * d.x, o.y + x * d.y) <= radius) take_nearer(x, best);
   }
   return best;
 }

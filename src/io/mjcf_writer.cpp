@@ -146,8 +146,9 @@ void MjcfWriter::write_option(const XmlWriter& root) const {
   e.set_unless("tolerance", o.tolerance, usual.tolerance);
   if (norm(o.magnetic - usual.magnetic) > 0) e.set("magnetic", o.magnetic);
   const std::pair<const char*, bool> flags[] = {
-      {"contact", o.contact_enabled},     {"gravity", o.gravity_enabled}, {"actuation", o.actuation_enabled},
-      {"spring", o.spring_enabled},       {"damper", o.damper_enabled},   {"clampctrl", o.clamp_controls},
+      {"contact", o.contact_enabled},     {"gravity", o.gravity_enabled},
+      {"actuation", o.actuation_enabled}, {"spring", o.spring_enabled},
+      {"damper", o.damper_enabled},       {"clampctrl", o.clamp_controls},
       {"limit", o.limit_enabled},         {"frictionloss", o.friction_loss_enabled},
       {"equality", o.equality_enabled}};
   if (std::all_of(std::begin(flags), std::end(flags), [](const auto& f) { return f.second; })) return;

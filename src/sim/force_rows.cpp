@@ -133,7 +133,8 @@ void ForceRows<R>::improve() {
     const auto row = [&](Eigen::Index i) -> const ForceRow& { return world.rows[world.acting[i]]; };
     const auto miss = [&] {
       double worst = 0;
-      for (Eigen::Index i = 0; i < n; ++i) worst = std::max(worst, std::abs(missing(row(i), force[i], speedup[i], B(i, i))));
+      for (Eigen::Index i = 0; i < n; ++i)
+        worst = std::max(worst, std::abs(missing(row(i), force[i], speedup[i], B(i, i))));
       return worst;
     };
     force = best = start;

@@ -165,7 +165,8 @@ void SensorSet::add(const SensorSpec& spec) {
   }
   if (!kind) s.dimension = number_in(spec, "dim", 0, kMostNumbers, 0);  // its room in sensordata all the same
   using enum SensorKind;
-  feels_contact_ = feels_contact_ || s.kind == touch || s.kind == SensorKind::contact || s.kind == force || s.kind == torque;
+  feels_contact_ =
+      feels_contact_ || s.kind == touch || s.kind == SensorKind::contact || s.kind == force || s.kind == torque;
   needs_forces_ = needs_forces_ || s.kind == force || s.kind == torque;
   needs_subtrees_ = needs_subtrees_ || s.kind == subtreecom || s.kind == subtreelinvel || s.kind == subtreeangmom;
   needs_energy_ = needs_energy_ || s.kind == e_potential || s.kind == e_kinetic;
@@ -190,8 +191,8 @@ std::vector<std::string> words(const std::string& text) {
   return {std::istream_iterator<std::string>(in), {}};
 }
 
-constexpr std::pair<const char*, int> kContactFields[] = {{"found", 1},    {"force", 3},  {"torque", 3}, {"dist", 1},
-                                                          {"pos", 3}, {"normal", 3}, {"tangent", 3}};
+constexpr std::pair<const char*, int> kContactFields[] = {{"found", 1}, {"force", 3},  {"torque", 3}, {"dist", 1},
+                                                          {"pos", 3},   {"normal", 3}, {"tangent", 3}};
 
 }  // namespace
 

@@ -336,9 +336,8 @@ void Stepper<R>::rk4(BasicData<R>& data, const Drives& drives, In<R> qpos_target
       prepare(data, stage_qpos_, stage_qvel_);
       std::copy(servos_->tau().begin(), servos_->tau().end(), data.tau.begin());
     }
-    with_rows(data, [&](In<R> tau) {
-      accelerate(data, drives, 0, stage_qpos_, stage_qvel_, qpos_target, qvel_target, tau);
-    });
+    with_rows(data,
+              [&](In<R> tau) { accelerate(data, drives, 0, stage_qpos_, stage_qvel_, qpos_target, qvel_target, tau); });
     const std::size_t pack = std::size_t(model_.nv) * width_;
     for (int p = 0; p < data.packs(); ++p) {
       manifold_slope(model_, width_, &u_[p * pack], &stage_qvel_[p * pack], &slope_q_[p * pack]);

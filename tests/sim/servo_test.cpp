@@ -182,8 +182,8 @@ std::array<double, 4> pushed(const std::string& joint, const std::string& tendon
   std::array<double, 4> out{};
   for (int k = 0; k < 2; ++k) {
     const Model model = k == 0 ? arm("", joint)
-                               : arm("<tendon><fixed " + tendon + "><joint joint='j' coef='1'/></fixed><fixed " + tendon +
-                                     "><joint joint='k' coef='1'/></fixed></tendon>");
+                               : arm("<tendon><fixed " + tendon + "><joint joint='j' coef='1'/></fixed><fixed " +
+                                     tendon + "><joint joint='k' coef='1'/></fixed></tendon>");
     Data data(model);
     data.tau[0] = 6, data.tau[1] = 3;
     Stepper<double> stepper(model, data, options);

@@ -1,5 +1,6 @@
 // Passive forces beside the joints' linear springs and dampers, which drive_terms() takes implicitly: springs and
-// dampers of tendons, polynomial ones of joints, gravity compensation, and the forces of a surrounding fluid. MuJoCo's laws.
+// dampers of tendons, polynomial ones of joints, gravity compensation, and the forces of a surrounding fluid. MuJoCo's
+// laws.
 #pragma once
 
 #include "tarsus/dynamics/tendon.hpp"
@@ -33,7 +34,7 @@ class PassiveForces {
 
   /// The part of a joint's spring and damper that is not linear.
   struct Polynomial {
-    int qpos, count;          ///< count: DoFs
+    int qpos, count;  ///< count: DoFs
     std::array<int, 3> dofs;
     double reference;
     std::array<double, 2> stiffness, damping;  ///< coefficients of x², x³ and of |v| v, |v|² v

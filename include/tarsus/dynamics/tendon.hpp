@@ -79,7 +79,7 @@ void tendon_lengths(const Model& model, const TendonSet& tendons, const LinkStat
                     std::span<const double> qpos, std::span<double> length, std::span<double> arm,
                     std::span<double> row);
 
-/// J̇ q̇ of each tendon: zero of fixed ones, of paths by the central difference of J q̇ along q̇ (an error of about 1e-9).
+/// J̇ q̇ of each tendon: zero of fixed ones, of paths by the central difference of J q̇ along q̇ (an error near 1e-9).
 /// @param work kinematics of other configurations are left in it  @param out [size]
 void tendon_bias(const Model& model, const TendonSet& tendons, Data& work, std::span<const double> qpos,
                  std::span<const double> qvel, std::span<double> out);

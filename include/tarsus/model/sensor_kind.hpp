@@ -62,7 +62,7 @@ struct SensorTraits {
   const char* element;  ///< MJCF's name
   SensorKind kind;
   SensorTarget target;
-  int dimension;  ///< 0: it depends on the element
+  int dimension;   ///< 0: it depends on the element
   bool direction;  ///< gives a direction or a rotation, which cutoffs leave alone
 };
 

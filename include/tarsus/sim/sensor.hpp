@@ -119,7 +119,8 @@ class SensorSet {
   std::vector<Sensor> sensors_;
   std::vector<ContactQuery> contact_queries_;  // Sensor::object of contact sensors
   int numbers_ = 0;
-  bool feels_contact_ = false, needs_forces_ = false, needs_subtrees_ = false, needs_accelerations_ = false, needs_energy_ = false;
+  bool feels_contact_ = false, needs_forces_ = false, needs_subtrees_ = false, needs_accelerations_ = false,
+       needs_energy_ = false;
   std::unique_ptr<Scratch> scratch_;
 };
 

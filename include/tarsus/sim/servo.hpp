@@ -33,9 +33,9 @@ struct ForceRow {
 
 /// What a step takes from a model's actuators and passive forces.
 struct ServoStep {
-  double dt = 0;           ///< [s] > 0
-  bool implicit = true;    ///< false: every force is that of the start
-  bool actuators = true;   ///< false: passive forces alone
+  double dt = 0;            ///< [s] > 0
+  bool implicit = true;     ///< false: every force is that of the start
+  bool actuators = true;    ///< false: passive forces alone
   bool row_limits = false;  ///< ranges and dry friction of tendons too
 };
 

@@ -283,8 +283,7 @@ bool Builder::find_transmission(const XmlElement& e, const Scope& scope, Actuato
   if (e.has("slidersite")) found = std::min(found, reference(e, "slidersite", Kind::site, scope, &spec.reference));
   if (e.has("refsite")) found = std::min(found, reference(e, "refsite", Kind::site, scope, &spec.reference));
   if (missing(found)) return false;
-  if (spec.transmission == TransmissionType::body)
-    e.warn("an actuator on a body, adhesion, is not computed");
+  if (spec.transmission == TransmissionType::body) e.warn("an actuator on a body, adhesion, is not computed");
   if (spec.transmission == TransmissionType::slider_crank) {
     require(e, "slidersite");
     if (!(spec.crank_length > 0)) e.error("a slider-crank needs a positive 'cranklength'", "cranklength");
@@ -330,8 +329,8 @@ void Builder::settle_actuator(const XmlElement& e, const Compiler& compiler, Act
     return e.warn("a muscle without 'lengthrange' is not computed");
   }
   if (spec.computed()) return add_motor(state);
-  e.warn(fmt::format("an actuator with {} dynamics, {} gain and {} bias is not computed",
-                     quote(state.dynamics), quote(state.gain_type), quote(state.bias_type)));
+  e.warn(fmt::format("an actuator with {} dynamics, {} gain and {} bias is not computed", quote(state.dynamics),
+                     quote(state.gain_type), quote(state.bias_type)));
 }
 
 /// Armature and damping of a motor, seen through its gear, belong to what it drives.

@@ -65,15 +65,12 @@ void Builder::read_flags(const XmlElement& e) {
     return read_word(e, flag, {"enable", "disable"}, word) ? word == "enable" : otherwise;
   };
   OptionSpec& option = spec_.option;
-  const std::pair<const char*, bool*> flags[] = {{"contact", &option.contact_enabled},
-                                                 {"gravity", &option.gravity_enabled},
-                                                 {"actuation", &option.actuation_enabled},
-                                                 {"spring", &option.spring_enabled},
-                                                 {"damper", &option.damper_enabled},
-                                                 {"clampctrl", &option.clamp_controls},
-                                                 {"limit", &option.limit_enabled},
-                                                 {"frictionloss", &option.friction_loss_enabled},
-                                                 {"equality", &option.equality_enabled}};
+  const std::pair<const char*, bool*> flags[] = {
+      {"contact", &option.contact_enabled},     {"gravity", &option.gravity_enabled},
+      {"actuation", &option.actuation_enabled}, {"spring", &option.spring_enabled},
+      {"damper", &option.damper_enabled},       {"clampctrl", &option.clamp_controls},
+      {"limit", &option.limit_enabled},         {"frictionloss", &option.friction_loss_enabled},
+      {"equality", &option.equality_enabled}};
   for (const auto& [flag, value] : flags) *value = enabled(flag, *value);
   if (!enabled("constraint", true))
     option.contact_enabled = option.limit_enabled = option.friction_loss_enabled = option.equality_enabled = false;
