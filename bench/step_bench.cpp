@@ -26,12 +26,12 @@ using namespace tarsus::bench;
 
 struct Scene {
   const char* name;
-  const char* model;       ///< built in, or a path in shared/data
-  double kp, kd, limit;    ///< of every joint below the root; limit 0: none
-  double damping;          ///< kd of limp scenes goes through the drives
-  bool targets;            ///< random ones at 30 Hz, else the model's own posture
-  double thrown;           ///< largest component of the first velocity
-  double drop;             ///< height above the file's [m]
+  const char* model;     ///< built in, or a path in shared/data
+  double kp, kd, limit;  ///< of every joint below the root; limit 0: none
+  double damping;        ///< kd of limp scenes goes through the drives
+  bool targets;          ///< random ones at 30 Hz, else the model's own posture
+  double thrown;         ///< largest component of the first velocity
+  double drop;           ///< height above the file's [m]
 };
 
 const Scene kScenes[] = {
@@ -95,7 +95,7 @@ void run(const Scene& scene, const Settings& settings) {
       for (int k = 0; j.type == JointType::free && k < 6; ++k) drives.force_limit[j.qvel + k] = kInfinity;
     }
   }
-  std::vector<double> times, iterations;
+  std::vector<double> times, iterations, misses;
   long steps = 0, missed = 0, over = 0, stopped = 0, said_ok = 0;
   double worst = 0, torque = -1, rise = -1e300, end = -1e300, loops = 0;
   for (int seed = 0; seed < settings.seeds; ++seed) {
@@ -123,6 +123,7 @@ void run(const Scene& scene, const Settings& settings) {
       missed += !(report.residual <= 1e-6), over += !(report.residual <= 1e-3);
       worst = std::max(worst, report.residual);
       if (stepper.loops()) {
+        misses.push_back(stepper.rows()->bilateral_miss());
         said_ok += stepper.loops()->status(0) <= KktStatus::redundant;
         loops = std::max(loops, stepper.loops()->error(0).position);
       }
@@ -142,11 +143,12 @@ void run(const Scene& scene, const Settings& settings) {
   for (const double n : iterations) mean += n / double(iterations.size());
   const double n = double(std::max(1L, steps));
   fmt::print(
-      "{{\"scene\":\"{}\",\"steps\":{},\"stopped\":{},\"iterations\":{{\"mean\":{:.2f},\"p99\":{:.0f},\"most\":{:.0f}}},"
-      "\"missed\":{:.4f},\"over\":{:.4f},\"worst\":{:.2g},\"loops_ok\":{:.4f},\"loop_error\":{:.1g},\"torque\":{:.1g},"
+      "{{\"scene\":\"{}\",\"steps\":{},\"stopped\":{},\"iterations\":{{\"mean\":{:.2f},\"p99\":{:.0f},\"most\":{:.0f}}}"
+      ","
+      "\"missed\":{:.4f},\"over\":{:.4f},\"worst\":{:.2g},\"loops_ok\":{:.4f},\"loop_error\":{:.1g},\"loop_miss\":[{:.1g},{:.1g},{:.1g}],\"torque\":{:.1g},"
       "\"rise\":{:.3g},\"end\":{:.3g},\"us\":{{\"p50\":{:.1f},\"p99\":{:.1f},\"most\":{:.0f}}}}}\n",
       scene.name, steps, stopped, mean, percentile(iterations, 0.99), percentile(iterations, 1), double(missed) / n,
-      double(over) / n, worst, double(said_ok) / n, loops, torque, rise, end, percentile(times, 0.5),
+      double(over) / n, worst, double(said_ok) / n, loops, percentile(misses, 0.5), percentile(misses, 0.99), percentile(misses, 1), torque, rise, end, percentile(times, 0.5),
       percentile(times, 0.99), percentile(times, 1));
   std::fflush(stdout);
 }

@@ -18,11 +18,14 @@ PICTURES = ROOT / "docs/pictures"
 # Scene, time [s], theme.
 DOCUMENTED = {"walk": ("walk", 1.0, "light"), "snake": ("snake", 1.5, "light"), "cards": ("cards", 1.0, "light"),
               "crowd": ("crowd", 0.5, "light"), "balls": ("balls", 2.0, "light")}
+# What the camera does from where it stands at first: azimuth, elevation [rad], factor on its distance.
+CAMERAS = {"crowd": (0.0, -0.15, 0.35), "c60": (0.0, 0.0, 0.7), "snake": (0.0, 0.2, 0.95), "dominoes": (0.2, 0.0, 0.75)}
 
 
-def take(page, time, theme, size, path):
+def take(page, time, theme, size, path, camera):
     with Chromium(*size) as browser:
         browser.open(address_of(page, time, theme), seconds=600)
+        browser.evaluate(f"window.tarsus.stage.turn({', '.join(map(str, camera))})")
         browser.evaluate(f"window.tarsus.seek({time})")
         path.write_bytes(browser.picture("jpeg"))
     print(path.relative_to(ROOT), path.stat().st_size, "bytes", flush=True)
@@ -38,7 +41,7 @@ def main(names):
                        if of == name]
             write_page(page, record(open_scene(name), max(time for _, time, _, _ in wanted), fps=10))
             for path, time, theme, size in wanted:
-                take(page, time, theme, size, path)
+                take(page, time, theme, size, path, CAMERAS.get(name, (0, 0, 1)))
 
 
 if __name__ == "__main__":

@@ -461,7 +461,7 @@ void ConstrainedDynamics<R>::record(std::span<const double> impulse, double h, d
   }
   if (!finite)
     status_[0] = KktStatus::not_finite;
-  else if (missed > (sizeof(R) == 8 ? 1e-6 : 1e-4))  // [m/s | rad/s]
+  else if (missed > (sizeof(R) == 8 ? 1e-5 : 1e-4))  // [m/s | rad/s]
     status_[0] = KktStatus::inconsistent;
 }
 

@@ -69,6 +69,18 @@ def test_resting_forces_are_mujocos(bodies):
     assert mine == pytest.approx(mujoco_floor_force(model, data), rel=0.01)
 
 
+def test_contacts_have_the_friction_of_mujocos_rules():
+    text = model_text(box("a", "0 0 0.1", friction=0.7) + box("b", "2 0 0.1", friction=0.05))
+    _, _, stepper = ours(text, 0.005, 3)
+    model, data = theirs(text, 0.002, 0.01)
+    mine = {c["position"][0] > 1: c["friction"] for c in stepper.contacts}
+    others = {bool(c.pos[0] > 1): c.friction[0] for c in data.contact}
+    assert mine == pytest.approx(others) and sorted(mine.values()) == pytest.approx([0.1, 0.7])
+    smooth = model_text(box("a", "0 0 0.1")).replace('condim="3"', 'condim="1"').replace('friction="0.1 0 0"', 'condim="1"')
+    _, _, stepper = ours(smooth, 0.005, 3)
+    assert stepper.contacts and all(c["friction"] == 0 for c in stepper.contacts)
+
+
 def test_sliding_block_converges_to_coulomb_as_mujocos_does():
     text = model_text(box("a", "0 0 0.05", "0.2 0.2 0.05", 0.4))
     start, seconds, exact = [2, 0, 0, 0, 0, 0], 0.4, 2 * 0.4 - 0.5 * 0.4 * 9.81 * 0.4**2

@@ -42,6 +42,7 @@ def test_sliding_box_stops_where_it_should():
         world.add_body(tarsus.Shape.box(0.5, 0.5, 0.5), 1.0, (0, 0, 0.5))
         world.velocities = np.array([[speed, 0, 0, 0, 0, 0]])
         assert world.step(round(2 / dt))
+        assert np.allclose(world.contacts["friction"], mu) and len(world.contacts["friction"]) == 4
         errors.append(abs(world.poses[0, 0] - (speed**2 / (2 * mu * G) - speed * dt / 2)))
         assert errors[-1] < 40 * dt**2
         assert np.abs(world.velocities).max() < 1e-6

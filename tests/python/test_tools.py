@@ -12,6 +12,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 
 import lint_includes  # noqa: E402
 import check_skips  # noqa: E402
+import docs_site  # noqa: E402
 import lint_isa  # noqa: E402
 import lint_text  # noqa: E402
 
@@ -133,3 +134,51 @@ def test_a_comment_beyond_the_column_is_found(tmp_path):
     write(tmp_path / "src/math/wide.cpp", f"// {'Σ' * 117}\n// {'Σ' * 118}\nint long_code = {'1 + ' * 40}1;\n")
     problems, _ = lint_text.check_columns(tmp_path)
     assert len(problems) == 1 and problems[0].startswith("src/math/wide.cpp:2: a comment of 121 columns")
+
+
+def test_the_sites_pages_have_the_documented_declarations():
+    header = """// A header.
+#pragma once
+
+namespace tarsus {
+
+/// Squares x [m].
+/// @param x length   @throws ValueError if it is negative
+double square(double x,
+              int power = 2);
+
+void undocumented();
+
+/// A thing.
+class Thing {
+ public:
+  /// Its size.
+  int size() const { return size_; }
+
+ private:
+  int size_ = 0;
+};
+
+}  // namespace tarsus
+"""
+    (comment, code), (thing, shape) = docs_site.declarations(header.splitlines())
+    assert code == "double square(double x,\n              int power = 2);" and comment.startswith("Squares x [m].")
+    assert docs_site.escape(comment) == "Squares x \\[m\\].\n\n- `x` length  \n- throws `ValueError` if it is negative"
+    assert thing == "A thing." and "int size() const" in shape and "private" not in shape and "size_ = 0" not in shape
+
+
+def test_every_room_has_a_page_with_each_of_its_headers():
+    for room in ("model", "control", "dynamics", "sim"):
+        page = docs_site.cpp_api(room)
+        for header in (ROOT / "include/tarsus" / room).glob("*.hpp"):
+            if "\n///" in header.read_text():
+                assert f"## `tarsus/{room}/{header.name}`" in page
+
+
+def test_python_functions_have_their_signatures(tmp_path):
+    stub = tmp_path / "core.pyi"
+    stub.write_text('class Box:\n    """A box."""\n    @property\n    def size(self) -> float:\n        """[m]."""\n'
+                    'def collide(a: Box, margin: float = 0.0) -> dict:\n    """Where\n    they touch."""\n')
+    page = docs_site.python_api(stub)
+    assert "## `Box`" in page and "**`size`**`: float`" in page and "collide(a: Box, margin: float=0.0) -> dict" in page
+    assert "Where they touch." in page

@@ -61,6 +61,20 @@ def test_poses_of_many_states_are_the_kinematics():
         tarsus.poses_of(model, np.zeros(3))
 
 
+def test_a_clip_is_sampled_at_many_times_as_at_each():
+    model = tarsus.Model.load(HUMANOID)
+    clip = tarsus.Clip.load(WALK, model)
+    times = np.array([-1.0, 0.0, 0.123, 7.5])
+    qpos, qvel = clip.sample(times)
+    assert qpos.shape == (4, model.nq) and qvel.shape == (4, model.nv)
+    for t, q, v in zip(times, qpos, qvel):
+        assert np.array_equal(clip.sample(t)[0], q) and np.array_equal(clip.sample(float(t))[1], v)
+    assert clip.sample(np.zeros(0))[0].shape == (0, model.nq)
+    for wrong in ("x", None, np.zeros((2, 2)), np.zeros(2, int)):
+        with pytest.raises((TypeError, ValueError, RuntimeError)):
+            clip.sample(wrong)
+
+
 def test_a_rigid_worlds_shapes_are_where_its_scene_put_them():
     world = tarsus.RigidWorld()
     world.add_body(tarsus.Shape.box(0.1, 0.2, 0.3), 1.0, (1, 2, 3))
@@ -109,6 +123,20 @@ def test_many_worlds_are_laid_out_in_a_grid_and_stay_apart():
     apart = np.linalg.norm(roots[:, None] - roots[None], axis=2) + 10 * np.eye(10)
     assert apart.min() > 0.5
     assert np.ptp(poses[:, 1, 2]) > 1e-3  # each at its own phase
+
+
+def test_a_snapshot_shows_its_moment_later():
+    model = tarsus.Model.load(HUMANOID)
+    for worlds in (1, 20):
+        source = ModelSource(model, clip=tarsus.Clip.load(WALK, model), worlds=worlds)
+        source.step()
+        now, snapshot = source.frame(), source.snapshot()
+        for _ in range(5):
+            source.step()
+        later = snapshot()
+        assert later.time == now.time and np.array_equal(later.poses, now.poses) and len(later.values) == len(source.series)
+        assert not np.array_equal(source.frame().poses, now.poses)
+        assert (later.ghost is None) == (worlds > 16)
 
 
 # -- hands and sliders --

@@ -85,7 +85,7 @@ TEST(OneStep, ForceLimitsHoldInTheEquationsOfMotion) {
   drives.force_limit.assign(model.nv, 50.0);
   for (int k = 0; k < 6; ++k) drives.force_limit[k] = kInfinity;
   StepOptions options;
-  options.dt = 1.0 / 60, options.rows.joints = true;  // no contacts: all that acts is the drives and the ranges
+  options.dt = 1.0 / 60, options.rows.joints = true;     // no contacts: all that acts is the drives and the ranges
   options.velocity_products = VelocityProductMode::off;  // inverse dynamics takes them at the start of the step
   Stepper<double> stepper(model, data, options);
   AlignedVector<double> target(data.qpos);

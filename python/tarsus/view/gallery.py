@@ -107,7 +107,7 @@ def buckyball():
     system = tarsus.ParticleSystem(np.full(60, 12.011), x, units="angstrom_fs")
     for i, j in pairs:
         system.add_distance(i, j, float(np.linalg.norm(x[i] - x[j])))
-    return ParticleSource(system, name="C60", bonds=pairs, temperature=600.0)
+    return ParticleSource(system, name="C60", bonds=pairs, temperature=600.0, element="C")
 
 
 @dataclass(frozen=True)
@@ -120,8 +120,8 @@ class Scene:
 
 SCENES = {
     "walk": Scene("A humanoid of 34 degrees of freedom follows a walk, 30 steps a second", lambda: tracked("humanoid", "humanoid_walk")),
-    "canter": Scene("A dog canters after a clip of a real one", lambda: tracked("dog", "dog_canter", dt=1 / 60)),
-    "snake": Scene("A snake of 195 hinges slithers on the floor, in contact all along", snake_on_floor, 3.0),
+    "canter": Scene("A dog of 72 degrees of freedom follows a canter, 60 steps a second", lambda: tracked("dog", "dog_canter", dt=1 / 60)),
+    "snake": Scene("A snake of 195 degrees of freedom slithers on the floor, in contact all along", snake_on_floor, 3.0),
     "limits": Scene("A walk with at most 60 N m in each joint, kept at the end of every step", force_limits),
     "four-bar": Scene("A four-bar linkage, its loop closed by the constraint solver", lambda: loop("four_bar")),
     "stewart": Scene("A Stewart platform sways on six driven legs, which close six loops", stewart),

@@ -38,6 +38,7 @@ class ModelSource(Source):
         self.scales = {"gains": 1.0, "damping": 1.0, "gravity": 1.0}
         self.force_limit = force_limit
         self.keyframes = self.scene["keyframes"]
+        self.massive = np.flatnonzero([i > 0 and body["mass"] > 0 for i, body in enumerate(self.scene["bodies"])])
         self.can_push = True
         self.scratch = tarsus.Data(model)
         self.held = None
@@ -98,10 +99,11 @@ class ModelSource(Source):
         self.stepper = tarsus.Stepper(self.data, dt=self.dt, contacts=self.contacts, joint_limits=self.contacts,
                                       loops=self.loops)
 
-    def _target(self, time):
+    def _target(self, time, first=None):
+        """Of all worlds, or the first so many."""
         if self.clip is None:
-            return self.hold, np.zeros_like(self._qvel()[:1].repeat(self.worlds, 0))
-        return self.clip.sample(time + self.phases)
+            return self.hold[:first], np.zeros((len(self.hold[:first]), self.model.nv))
+        return self.clip.sample(time + self.phases[:first])
 
     def reset(self, keyframe=None):
         self.keyframe = keyframe if keyframe is not None else self.keyframe
@@ -289,9 +291,9 @@ class ModelSource(Source):
 
     def _tracking_error(self, poses, ghost):
         """[m], mean over the bodies that have mass."""
-        moving = np.resize([b["mass"] > 0 and i > 0 for i, b in enumerate(self.scene["bodies"])], len(ghost))
-        distance = np.linalg.norm(poses[: len(ghost)][moving, :3] - ghost[moving, :3], axis=1)
-        return float(distance.mean()) if len(distance) else 0.0
+        bodies = len(self.scene["bodies"])
+        apart = (poses[: len(ghost), :3] - ghost[:, :3]).reshape(-1, bodies, 3)[:, self.massive]
+        return float(np.sqrt((apart * apart).sum(axis=2)).mean()) if apart.size else 0.0
 
     def _values(self, poses, ghost):
         values = []
@@ -312,7 +314,7 @@ class ModelSource(Source):
         """Of many worlds. The reference is that of the first GHOSTS, and shown only where those are all."""
         poses, ghost, values = self._poses(qpos), None, [timing]
         if self.has_ghost:
-            ghost = self._poses(self._target(time)[0][:GHOSTS])
+            ghost = self._poses(self._target(time, GHOSTS)[0])
             values.insert(0, self._tracking_error(poses, ghost))
         return Frame(time, poses, ghost if self.worlds <= GHOSTS else None, values=values)
 

@@ -178,8 +178,8 @@ class ParticleSource(Source):
 
     COLOURS = {"O": [0.85, 0.2, 0.2], "H": [0.93, 0.93, 0.93], "C": [0.3, 0.32, 0.35], "N": [0.25, 0.4, 0.9]}
 
-    def __init__(self, source, timestep=0.0, name=None, bonds=None, temperature=None):
-        self.named, self.timestep, self.temperature = source, timestep, temperature
+    def __init__(self, source, timestep=0.0, name=None, bonds=None, temperature=None, element=""):
+        self.named, self.timestep, self.element = source, timestep, element  # of particles whose species nobody says
         self.system = tarsus.ParticleSystem.load(source) if isinstance(source, str) else source
         if temperature:
             self.system.set_temperature(temperature)
@@ -212,7 +212,7 @@ class ParticleSource(Source):
         size = float(np.median(lengths)) if lengths else float(volume ** (1 / 3))
         shapes = []
         for i in range(n):
-            kind = species[i][:1] if len(species) == n else ""
+            kind = species[i][:1] if len(species) == n else self.element
             radius = size * (0.18 if kind == "H" else 0.26)
             shapes.append({"body": i, "type": "sphere", "size": [radius, 0, 0],
                            "rgba": [*self.COLOURS.get(kind, [0.3, 0.55, 0.8]), 1]})

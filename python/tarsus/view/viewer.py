@@ -35,7 +35,7 @@ class Viewer:
         self.stamp, self.looked = self._file_time(), 0.0
         self.lock = threading.RLock()
         self.history = collections.deque()
-        self.shown = 0.0
+        self.due = 0.0  # when the next frame may be shown
         self.thread, self.stopping = None, threading.Event()
         self.server = Server(self._greeting, self._order, host, port, files)
         self._show()
@@ -68,10 +68,13 @@ class Viewer:
 
         apply_push: sets data.tau to the pull of a hand in the page, zero without one.
         """
+        due = clock.monotonic() >= self.due
+        if not due and not apply_push:
+            return
         with self.lock:
             if apply_push and hasattr(self.source, "_apply_forces"):
                 self.source._apply_forces()
-            if clock.monotonic() >= self.shown + self._spacing():
+            if due:
                 self._show()
 
     # -- playing --
@@ -100,7 +103,7 @@ class Viewer:
                 self._step()
                 due -= self.source.dt
             due = min(due, self.source.dt)  # a simulation slower than real time makes no debts
-            if self.playing and clock.monotonic() >= self.shown + self._spacing():
+            if self.playing and clock.monotonic() >= self.due:
                 with self.lock:
                     self._show()
             if now >= self.looked + 0.5:
@@ -152,7 +155,7 @@ class Viewer:
         return FRAME_SPACING if poses < LARGE_FRAME else LARGE_FRAME_SPACING
 
     def _show(self):
-        self.shown = clock.monotonic()
+        self.due = clock.monotonic() + self._spacing()
         self.server.publish(self.source.snapshot())
 
     # -- talking to pages; in the server's thread --
