@@ -75,6 +75,7 @@ std::unique_ptr<HeightField> height_field_of(const ModelSpec& spec, const std::s
 
 Spook spook_of(std::span<const double> solref) {
   if (solref.empty()) return {};
+  if (solref.size() == 1 && solref[0] > 0 && std::isfinite(solref[0])) return {0, solref[0]};  // the ratio is not used
   if (solref.size() != 2 || !finite(solref)) {
     throw ValueError("solref", std::to_string(solref.size()) + " numbers", "two finite numbers");
   }

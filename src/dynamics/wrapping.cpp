@@ -85,6 +85,8 @@ PlaneWrap around_circle(Vec2 d0, Vec2 d1, double radius, const Vec2* side) {
   return way;
 }
 
+double arc_sine(double x) { return elementary::atan2(x, std::sqrt((1 - x) * (1 + x))); }
+
 /// z of asin(A z) + asin(B z) - 2 asin(z) + G = 0 by Newton from the right; negative where that fails.
 double reflection(double A, double B, double G) {
   const auto f = [&](double z) { return arc_sine(A * z) + arc_sine(B * z) - 2 * arc_sine(z) + G; };

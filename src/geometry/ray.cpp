@@ -1,4 +1,5 @@
 #include "tarsus/geometry/ray.hpp"
+#include "tarsus/math/elementary.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -72,5 +72,10 @@ TEST(ContactGeometry, PairsComeInTheOrderOfTheirLinks) {
   EXPECT_EQ(std::vector<BodyPair>(geometry.pairs().begin(), geometry.pairs().end()), expected);
 }
 
+TEST(ContactGeometry, ATimeConstantMayStandAlone) {
+  EXPECT_EQ(spook_of(std::vector<double>{0.02}).damping_time, 0.02);
+  EXPECT_THROW(spook_of(std::vector<double>{-100}), ValueError);
+}
+
 }  // namespace
 }  // namespace tarsus

@@ -19,7 +19,7 @@ namespace tarsus {
 /// MJCF's solref as SPOOK's numbers: (time constant, damping ratio) gives the time in which errors decay, with no
 /// compliance; (-stiffness, -damping) the compliance 1/stiffness and damping/stiffness. Empty: the defaults. MuJoCo's
 /// softness in proportion to the mass that a row feels (solimp) has no counterpart: our contacts are rigid unless a
-/// stiffness is given.  @throws ValueError for other than two finite numbers
+/// stiffness is given. A time constant may stand alone.  @throws ValueError for other than these
 Spook spook_of(std::span<const double> solref);
 
 /// A shape fixed to a link.
