@@ -6,7 +6,7 @@ import pytest
 
 import tarsus
 from oracle import DATA, ROOT, disagreement, print_table, random_qpos
-from test_mujoco import load_with_stand_ins
+from test_mujoco import spec_with_stand_ins
 
 FILES = ["menagerie/agility_cassie/cassie.xml", "menagerie/robotiq_2f85/2f85.xml", "genesis/genesis/assets/xml/four_bar_linkage.xml",
          "genesis/genesis/assets/xml/four_bar_linkage_weld.xml", "unilab/src/unilab/assets/robots/stewart/scene.xml",
@@ -34,7 +34,7 @@ def equality_rows(m, d):
 def test_mujoco(path):
     if not path.exists():
         pytest.skip(f"{path} is not there")
-    m = load_with_stand_ins(path)
+    m = spec_with_stand_ins(path).compile()
     assert m.neq > 0
     model = tarsus.Model.load(str(path), lenient=True)
     data = tarsus.Data(model)
@@ -255,7 +255,7 @@ def test_pinocchio_on_files(path):
     pin = pytest.importorskip("pinocchio")
     if not path.exists():
         pytest.skip(f"{path} is not there")
-    m = load_with_stand_ins(path)
+    m = spec_with_stand_ins(path).compile()
     ours = tarsus.Model.load(str(path), lenient=True)
     data = tarsus.Data(ours)
     theirs, places = pinocchio_model(pin, ours, data)
