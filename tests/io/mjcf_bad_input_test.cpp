@@ -474,6 +474,7 @@ TEST(MjcfBadInput, AttachedModels) {
 
 TEST(MjcfBadInput, WhatIsNotSupportedIsNamedWithItsLine) {
   refused(at_top("<tendon><spatial name='t'><site site='s'/></spatial></tendon>"), 2, "at least two sites");
+  EXPECT_TRUE(warns(parse(at_top("<actuator><muscle joint='j'/></actuator>")), 2, "without 'lengthrange'"));
   EXPECT_TRUE(warns(parse(at_top("<extension><plugin plugin='x'/></extension>")), 2, "plugin 'x'"));
   EXPECT_TRUE(warns(parse(in_body("<flexcomp name='x'><contact/></flexcomp>")), 3, "<flexcomp> is not simulated"));
   EXPECT_TRUE(warns(parse(at_top("<deformable><flex/></deformable>")), 2, "<flex> is not supported"));
