@@ -30,7 +30,7 @@ Servos<R>::Servos(const Model& model, const BasicData<R>& data)
   const PassiveForces& passive = actuation_.passive();
   idle_ = model.nu == 0 && passive.empty();
   plain_only_ = actuation_.actuators().plain() && passive.empty();  // gravity compensation is a passive force
-  drives_.stiff = true;
+  drives_.stiff = true, drives_.spin_damping = 0;                   // nothing that the model does not have
   find_joined();
   for (auto* v : {&tau_, &fixed_, &servo_, &qvel_target_}) v->resize(data.size(model.nv));
   qpos_target_.resize(data.size(model.nq));

@@ -225,6 +225,7 @@ TEST(Ground, RobotsThatRollAndTurnLieDownWithinTheTolerance) {
     Data data(model);
     StepOptions options;
     options.dt = 1.0 / 240, options.rows.contacts = options.rows.joints = true;
+    options.actuation = ActuationMode::off;
     Stepper<double> stepper(model, data, options);
     int missed = 0, moments = 0;
     const int steps = 480;
