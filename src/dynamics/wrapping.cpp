@@ -24,7 +24,6 @@ Vec2 operator*(Vec2 a, double s) { return {a.x * s, a.y * s}; }
 double dot(Vec2 a, Vec2 b) { return a.x * b.x + a.y * b.y; }
 double cross(Vec2 a, Vec2 b) { return a.x * b.y - a.y * b.x; }
 double norm(Vec2 a) { return std::sqrt(dot(a, a)); }
-double arc_sine(double x) { return elementary::atan2(x, std::sqrt((1 - x) * (1 + x))); }
 Vec2 unit(Vec2 a) {
   const double length = norm(a);
   return length < kTiny ? Vec2{1, 0} : a * (1 / length);

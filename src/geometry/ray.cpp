@@ -5,8 +5,6 @@
 #include <cmath>
 #include <limits>
 
-#include "tarsus/math/elementary.hpp"
-
 namespace tarsus {
 
 namespace {
