@@ -215,7 +215,7 @@ std::vector<std::string> commands_of(const std::string& text) {
     std::smatch m;
     if (!std::regex_search(line, m, command)) continue;
     const std::string arguments = std::regex_replace(m[1].str(), std::regex("   .*"), "");  // what it does, beside it
-    if (arguments.find("robot.urdf") == arguments.npos && arguments.find("system.sys") == arguments.npos &&
+    if (arguments.find("robot.") == arguments.npos && arguments.find("system.sys") == arguments.npos &&
         arguments.find("water.data") == arguments.npos && arguments.find("water.json") == arguments.npos &&
         !std::regex_search(arguments, std::regex("^(view|demo)\\b")))  // tests/python/test_view_command.py has these
       found.push_back(arguments);
@@ -250,6 +250,8 @@ TEST(Command, EveryCommandThatThePagesShowRuns) {
       if (arguments.starts_with("run")) arguments += " --out " + (folder.path() / "run.npz").string();
       if (arguments.starts_with("convert"))
         arguments = std::regex_replace(arguments, std::regex(" (\\w+\\.urdf)"), " " + folder.path().string() + "/$1");
+      arguments =
+          std::regex_replace(arguments, std::regex("--page (\\w+\\.html)"), "--page " + folder.path().string() + "/$1");
       if (arguments.find("out/") != arguments.npos)
         arguments = std::regex_replace(arguments, std::regex("out/\\w+\\.npz"), (folder.path() / "run.npz").string());
       const Outcome run = tarsus_command(arguments);
