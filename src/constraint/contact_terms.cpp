@@ -15,7 +15,6 @@ namespace {
 
 /// Fastest way out of shapes that begin deep in one another, where no compliance is given [m/s].
 constexpr double kContactReturn = 3;
-constexpr double kLeastCompliance = 1e-6;  ///< of the inverse mass
 
 }  // namespace
 
@@ -65,9 +64,8 @@ void StepTerms<R>::add_contact(std::size_t index) {
   TermRow numbers[kTermRows];
   for (int k = 0; k < c.dimension; ++k) {
     const double scale = k < 3 ? mass : inertia;
-    numbers[k] = {std::max(relative(scale), kLeastCompliance * scale), 0, 0, scale};
+    numbers[k] = {compliance(k == 0 ? own : 0, scale), 0, 0, scale};
   }
-  if (own > 0) numbers[0].compliance = std::max(own, kLeastCompliance * mass);
   numbers[0].target = spook.target;
   report_.penetration = std::max(report_.penetration, -c.point.distance);
   add_term(Kind::contact, c.identity, {Law::contact, 0, c.dimension, 0, kUnbounded, c.friction, c.torsional, c.rolling},

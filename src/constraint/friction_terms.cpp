@@ -21,8 +21,7 @@ void StepTerms<R>::add_friction_loss() {
       const double mass = joint_inverse_mass(rows);
       Term term;
       term.lower = -h_ * joint.friction_loss, term.upper = h_ * joint.friction_loss;
-      add_joint_term(Kind::friction_loss, 8 * std::uint64_t(i) + k, term, rows,
-                     {std::max(relative(mass), 1e-6 * mass), 0, 0, mass});
+      add_joint_term(Kind::friction_loss, 8 * std::uint64_t(i) + k, term, rows, {compliance(0, mass), 0, 0, mass});
     }
   }
 }

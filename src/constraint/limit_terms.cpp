@@ -18,7 +18,6 @@ constexpr double kLimitReach = 0.02;  ///< how near a joint's range gets a row [
 /// Fastest way back of a joint that is beyond its range [rad/s | m/s]. Robots' files often start at zero, a radian off;
 /// in four steps of half a millisecond that would be hundreds of radians a second.
 constexpr double kLimitReturn = 5;
-constexpr double kLeastCompliance = 1e-6;  ///< of the inverse mass
 
 }  // namespace
 
@@ -42,8 +41,7 @@ void StepTerms<R>::add_limit_side(const JointRows& rows, double gap, int side) {
   Term term;
   term.lower = 0, term.upper = kUnbounded;
   add_joint_term(Kind::limit, 2 * std::uint64_t(rows.joint) + side, term, rows,
-                 {std::max(own > 0 ? own : relative(mass), kLeastCompliance * mass),
-                  spook_unilateral(soft, gap, speed, h_).target, 0, mass});
+                 {compliance(own, mass), spook_unilateral(soft, gap, speed, h_).target, 0, mass});
   ++report_.limits;
 }
 

@@ -12,6 +12,7 @@ namespace {
 
 /// Of the inertia that a drive moves: one with an explicit spring alone is a constant force but for this.
 constexpr double kLeastStiffness = 1e-9;
+constexpr double kLeastCompliance = 1e-6;  ///< of the inverse mass
 
 }  // namespace
 
@@ -66,6 +67,12 @@ int StepTerms<R>::add_joint_term(Kind kind, std::uint64_t identity, Term term, c
   const TermRow rows[3] = {row, row, row};
   joint_rows_.push_back(joint);
   return add_term(kind, identity, term, rows, speed, free);
+}
+
+template <class R>
+double StepTerms<R>::compliance(double own, double inverse_mass) const {
+  const double relative = options_.relative_compliance * inverse_mass * 4 / (1 + 4 * kDampingSteps);
+  return std::max(own > 0 ? own : relative, kLeastCompliance * inverse_mass);
 }
 
 /// What the rows of a joint feel by the articulated inertias that the last factors left.

@@ -24,9 +24,9 @@ SplitDrives::SplitDrives(const Model& model, const Drives& drives)
   }
 }
 
-/// Calls f(rows, dof, nrow) for each term's rows among the limited drives.
-template <class R, class F>
-static void each_limited(const Model& model, const LinkState<R>* links, const SplitDrives& drives, const F& f) {
+/// Calls f(rows, first DoF) for each term's rows among the limited drives.
+template <class F>
+static void each_limited(const Model& model, const SplitDrives& drives, const F& f) {
   using Part = JointRows::Part;
   for (int j = 0; j < model.njoint(); ++j) {
     const Joint& joint = model.joints[j];
@@ -43,7 +43,6 @@ static void each_limited(const Model& model, const LinkState<R>* links, const Sp
     const int w = free ? v + 3 : v;
     if (drives.is_limited[w]) f(JointRows{j, Part::angular, 3, {}}, w);
   }
-  (void)links;
 }
 
 template <class R>
@@ -57,7 +56,7 @@ void RowStage<R>::add_drives(BasicData<R>& data, const DriveStep<R>& step, const
   drive_force<R>(model_, data, drives.limited, step.h, data.qpos, data.qvel, step.qpos_target, step.qvel_target, zero_,
                  push_);
   const double h = step.h;
-  each_limited(model_, data.links(), drives, [&](const JointRows& rows, int dof) {
+  each_limited(model_, drives, [&](const JointRows& rows, int dof) {
     const double high = step.drives.force_limit.empty() ? kInfinity : step.drives.force_limit[dof];
     const double low = step.drives.force_floor.empty() ? -high : step.drives.force_floor[dof];
     const double stiffness = h * drives.limited.kd[dof] + (drives.limited.stiff ? h * h * drives.limited.kp[dof] : 0);

@@ -111,9 +111,8 @@ class StepTerms {
   void contact_velocities(std::size_t index, double* speed, double* free) const;
   void add_limit(int joint);
   void add_limit_side(const JointRows& rows, double gap, int side);
-  double relative(double inverse_mass) const {
-    return options_.relative_compliance * inverse_mass * 4 / (1 + 4 * kDampingSteps);
-  }
+  /// R of a row that feels `inverse_mass`; own: 0 where nobody gave a compliance.
+  double compliance(double own, double inverse_mass) const;
   double joint_inverse_mass(const JointRows& rows) const;
   // warm_start.cpp
   void remember(double h);

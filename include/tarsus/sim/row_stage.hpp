@@ -31,7 +31,6 @@ struct SplitDrives {
   Drives limited, unlimited;
   std::vector<char> is_limited;  ///< [nv]
   SplitDrives(const Model& model, const Drives& drives);
-  SplitDrives() = default;
 };
 
 /// Keeps scratch and warm starts; not for use by two threads at once.

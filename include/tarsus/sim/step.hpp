@@ -145,7 +145,7 @@ class Stepper {
   AlignedVector<R> next_qpos_, next_qvel_;
   AlignedVector<R> row_qacc_;
   bool limited_by_terms_ = false;  ///< the last step's drives with limits were terms
-  AlignedVector<R> drive_force_, hard_force_;
+  AlignedVector<R> drive_force_;
   AlignedVector<R> stage_qpos_, stage_qvel_, u_, slope_q_, sum_q_, sum_v_;  // rk4 alone
 };
 
