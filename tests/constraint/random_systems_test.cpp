@@ -242,7 +242,7 @@ TEST(RandomSystems, InFloat) {
 
 /// What close() makes of a world does not depend on its neighbours, hopeless ones among them.
 TEST(RandomSystems, LanesCloseAsTheyWouldWithOtherNeighbours) {
-  const Model model = compile(read_model(std::string(TARSUS_SOURCE_DIR) + "/models/humanoid.xml"));
+  const Model model = compile(read_model(TARSUS_SOURCE_DIR "/models/humanoid.xml"));
   Random random(4);
   const std::vector<double> start = random_qpos(random, model);
   Data probe(model);
