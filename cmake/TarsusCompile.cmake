@@ -47,7 +47,7 @@ function(tarsus_compile_options TARGET)
   # GCC 12 warns of "overlapping" and overflowing copies inside std::string's operator+ (its bug 105651) and of a write
   # out of bounds inside fmt 9's parse_align, where the loop's bound rules it out.
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-    target_compile_options(${TARGET} PRIVATE -Wno-restrict -Wno-array-bounds -Wno-stringop-overflow)
+    target_compile_options(${TARGET} PRIVATE -Wno-restrict -Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread)
   endif()
   if(TARSUS_WERROR)
     target_compile_options(${TARGET} PRIVATE -Werror)
