@@ -35,7 +35,6 @@ void StepTerms<R>::begin(BasicData<R>& data, double h, In<R> qpos, In<R> qvel, I
     throw ValueError("data", std::to_string(data.width()) + " lanes",
                      "one world: contacts and limits are not in lanes yet");
   }
-  remember(h);
   data_ = &data, h_ = h, qpos_ = qpos, qvel_ = qvel, free_ = free_velocity;
   contacts_.clear(), contact_rows_.clear(), joint_rows_.clear();
   terms_.clear(), rows_.clear(), kinds_.clear(), identities_.clear(), free_rows_.clear(), y_.clear();
@@ -115,7 +114,7 @@ template <class R>
 void StepTerms<R>::solve(In<R> joint_inertia, const BilateralRows<R>& bilateral, Out<R> velocity) {
   report_.rows = rows(), report_.contacts = int(contacts_.size());
   impulse_.assign(rows(), 0.0);
-  if (terms_.empty() && bilateral.rows() == 0) return;
+  if (terms_.empty() && bilateral.rows() == 0) return remember();
   recall();
   mass_.begin(*data_, h_, joint_inertia, terms_, contact_rows_, joint_rows_, bilateral);
   NewtonOptions options = options_.solve;
@@ -126,7 +125,7 @@ void StepTerms<R>::solve(In<R> joint_inertia, const BilateralRows<R>& bilateral,
   if (!solved.finite) {
     report_.status = StepStatus::not_finite;
     std::fill(impulse_.begin(), impulse_.end(), 0.0), std::fill(y_.begin(), y_.end(), 0.0);
-    return;
+    return remember();
   }
   for (int k = 0; k < model_.nv; ++k) velocity[k] += mass_.change()[k];
   for (std::size_t i = 0; i < terms_.size(); ++i) {
@@ -137,6 +136,7 @@ void StepTerms<R>::solve(In<R> joint_inertia, const BilateralRows<R>& bilateral,
     report_.saturated +=
         size >= terms_[i].upper * (1 - 1e-9) || (terms_[i].nrow == 1 && size <= terms_[i].lower * (1 - 1e-9));
   }
+  remember();
 }
 
 template <class R>

@@ -8,33 +8,31 @@
 
 namespace tarsus {
 
-/// Puts the last step's impulses away, as those of steps of h.
+/// Puts this step's impulses away for the next one.
 template <class R>
-void StepTerms<R>::remember(double h) {
-  last_.clear(), last_by_identity_.clear();
-  if (impulse_.size() != rows_.size()) return;  // it was never solved
-  const double scale = h_ > 0 ? h / h_ : 1;
+void StepTerms<R>::remember() {
+  last_.h = h_, last_.entries.clear(), last_by_identity_.clear();
   for (std::size_t i = 0; i < terms_.size(); ++i) {
     const Term& term = terms_[i];
-    Memory m{kinds_[i], identities_[i], -1, -1, term.nrow, {}, {}, {}, {}};
+    TermMemory::Entry m{kinds_[i], identities_[i], -1, -1, term.nrow, {}, {}, {}, {}};
     if (i < contacts_.size()) {
       m.a = contacts_[i].a, m.b = contacts_[i].b, m.position = contacts_[i].point.position;
       std::copy_n(contact_rows_[i].axis, 3, m.axis);
     }
     for (int k = 0; k < term.nrow; ++k) {
       const int row = term.first_row + k;
-      m.impulse[k] = scale * impulse_[row];
+      m.impulse[k] = impulse_[row];
       m.excess[k] = rows_[row].compliance * (y_[row] - impulse_[row]);
     }
-    last_.push_back(m);
+    last_.entries.push_back(m);
   }
 }
 
 /// Both steps' terms come in one order but for those that came and went.
 template <class R>
 void StepTerms<R>::recall() {
-  taken_.assign(last_.size(), 0);
-  std::vector<int> lost;
+  taken_.assign(last_.entries.size(), 0);
+  lost_.clear();
   int guess = 0;
   for (int i = 0; i < int(terms_.size()); ++i) {
     const int last = identities_[i] || kinds_[i] != Kind::contact ? find_last(kinds_[i], identities_[i], guess) : -1;
@@ -42,38 +40,41 @@ void StepTerms<R>::recall() {
       take(i, last);
       guess = last + 1;
     } else if (kinds_[i] == Kind::contact) {
-      lost.push_back(i);
+      lost_.push_back(i);
     }
   }
-  recall_near(lost);
+  recall_near();
 }
 
 /// A contact that rolled on to another feature starts from where the nearest one between the same links was, if nobody
 /// else does.
 template <class R>
-void StepTerms<R>::recall_near(std::span<const int> lost) {
-  for (const int i : lost) {
+void StepTerms<R>::recall_near() {
+  for (const int i : lost_) {
     const LinkContact& c = contacts_[i];
     int nearest = -1;
     double least = kUnbounded;
-    for (int k = 0; k < int(last_.size()) && last_[k].kind == Kind::contact; ++k) {
-      if (last_[k].a != c.a || last_[k].b != c.b || taken_[k]) continue;
-      const Vec3d d = last_[k].position - c.point.position;
+    for (int k = 0; k < int(last_.entries.size()) && last_.entries[k].kind == Kind::contact; ++k) {
+      const TermMemory::Entry& m = last_.entries[k];
+      if (m.a != c.a || m.b != c.b || taken_[k]) continue;
+      const Vec3d d = m.position - c.point.position;
       if (dot(d, d) < least) nearest = k, least = dot(d, d);
     }
     if (nearest >= 0) take(i, nearest);
   }
 }
 
-/// y of this step's term from the last one's: γ + excess / R. Contacts' vectors keep their direction in the world.
+/// y of this step's term from the last one's: γ + excess / R, γ that of a step of this length. Contacts' vectors keep
+/// their direction in the world.
 template <class R>
 void StepTerms<R>::take(int index, int last) {
-  const Memory& m = last_[last];
+  const TermMemory::Entry& m = last_.entries[last];
+  const double scale = h_ / last_.h;
   const Term& term = terms_[index];
   taken_[last] = 1;
   const int count = std::min(term.nrow, m.nrow);
   double impulse[kTermRows], excess[kTermRows];
-  std::copy_n(m.impulse, kTermRows, impulse), std::copy_n(m.excess, kTermRows, excess);
+  for (int k = 0; k < count; ++k) impulse[k] = scale * m.impulse[k], excess[k] = m.excess[k];
   if (kinds_[index] == Kind::contact) {
     const Vec3d* axis = contact_rows_[index].axis;
     const auto turn = [&](double* x, int first) {
@@ -93,11 +94,12 @@ void StepTerms<R>::take(int index, int last) {
 /// The last step's term of this identity, -1 if there was none.
 template <class R>
 int StepTerms<R>::find_last(Kind kind, std::uint64_t identity, int guess) {
-  const int n = int(last_.size());
+  const std::vector<TermMemory::Entry>& entries = last_.entries;
+  const int n = int(entries.size());
   for (int k = guess; k < std::min(guess + 2, n); ++k) {
-    if (last_[k].kind == kind && last_[k].identity == identity) return k;
+    if (entries[k].kind == kind && entries[k].identity == identity) return k;
   }
-  const auto key = [&](int k) { return std::tuple(last_[k].kind, last_[k].identity); };
+  const auto key = [&](int k) { return std::tuple(entries[k].kind, entries[k].identity); };
   if (last_by_identity_.empty()) {
     for (int k = 0; k < n; ++k) last_by_identity_.push_back(k);
     std::sort(last_by_identity_.begin(), last_by_identity_.end(), [&](int x, int y) { return key(x) < key(y); });
@@ -107,11 +109,11 @@ int StepTerms<R>::find_last(Kind kind, std::uint64_t identity, int guess) {
   return at != last_by_identity_.end() && key(*at) == std::tuple(kind, identity) && !taken_[*at] ? *at : -1;
 }
 
-#define TARSUS_INSTANTIATE(R)                                    \
-  template void StepTerms<R>::remember(double);                  \
-  template void StepTerms<R>::recall();                          \
-  template void StepTerms<R>::recall_near(std::span<const int>); \
-  template void StepTerms<R>::take(int, int);                    \
+#define TARSUS_INSTANTIATE(R)                 \
+  template void StepTerms<R>::remember();     \
+  template void StepTerms<R>::recall();       \
+  template void StepTerms<R>::recall_near();  \
+  template void StepTerms<R>::take(int, int); \
   template int StepTerms<R>::find_last(Kind, std::uint64_t, int);
 TARSUS_INSTANTIATE(double)
 TARSUS_INSTANTIATE(float)

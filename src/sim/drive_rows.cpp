@@ -7,9 +7,12 @@
 
 namespace tarsus {
 
-SplitDrives::SplitDrives(const Model& model, const Drives& drives)
-    : limited(drives), unlimited(drives), is_limited(model.nv, 0) {
-  for (Drives* d : {&limited, &unlimited}) d->force_limit.clear(), d->force_floor.clear();
+void SplitDrives::split(const Model& model, const Drives& drives) {
+  is_limited.assign(model.nv, 0);
+  for (Drives* d : {&limited, &unlimited}) {
+    d->kp = drives.kp, d->kd = drives.kd;
+    d->stiff = drives.stiff, d->spin_damping = drives.spin_damping;
+  }
   for (const Joint& joint : model.joints) {
     for (int k = 0; k < joint.nv(); ++k) {
       // A rotation's gains and limit are those of its first DoF.

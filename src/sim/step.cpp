@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "tarsus/base/hash.hpp"
 #include "tarsus/base/number_text.hpp"
 
 namespace tarsus {
@@ -59,6 +60,19 @@ bool finite(std::span<const R> values) {
 }
 
 }  // namespace
+
+template <class R>
+int pack_width(const Model& model, const StepOptions& options, bool limited) {
+  const bool loops = options.loops != LoopMode::off && (options.equalities || !model.spec.equalities.empty());
+  const bool own_forces = model.nu > 0 || !Actuation(model).passive().empty();  // servo.hpp says what lanes share
+  return options.rows.any() || own_forces || (loops && limited) ? 1 : lanes<R>(isa_level());
+}
+
+template <class R>
+void StepMemory<R>::forget(int lane, int width) {
+  terms.entries.clear();
+  for (std::size_t i = std::size_t(lane); i < drive_demand.size(); i += std::size_t(width)) drive_demand[i] = 0;
+}
 
 template <class R>
 Stepper<R>::Stepper(const Model& model, const BasicData<R>& data, const StepOptions& options)
@@ -233,9 +247,8 @@ template <class R>
 void Stepper<R>::solve_terms(BasicData<R>& data, const Drives& drives, In<R> qpos_target, In<R> qvel_target,
                              In<R> tau) {
   const double h = options_.dt;
-  std::optional<SplitDrives> split;
-  if (drives.limited()) split.emplace(model_, drives);
-  const Drives& free = split ? split->unlimited : drives;
+  if (drives.limited()) split_.split(model_, drives);
+  const Drives& free = drives.limited() ? split_.unlimited : drives;
   drive_terms<R>(model_, data, free, explicit_forces() ? 0 : h, data.qpos, data.qvel, qpos_target, qvel_target, tau,
                  data.joint_force, data.joint_inertia);
   if (explicit_forces()) add_damping(data, h);
@@ -249,7 +262,8 @@ void Stepper<R>::solve_terms(BasicData<R>& data, const Drives& drives, In<R> qpo
     loops_->evaluate(data, loop_step(h), data.qpos, data.qvel, loop_drift(h));
     bilateral = {&loops_->equalities(), data.qpos, loops_->demand(), loops_->compliance()};
   }
-  rows_->apply(data, {drives, h, qpos_target, qvel_target}, split ? &*split : nullptr, bilateral, next_qvel_);
+  rows_->apply(data, {drives, h, qpos_target, qvel_target}, drives.limited() ? &split_ : nullptr, bilateral,
+               next_qvel_);
   for (std::size_t i = 0; i < next_qvel_.size(); ++i) data.qacc[i] = (next_qvel_[i] - data.qvel[i]) / R(h);
   if (loops_) loops_->record(rows_->bilateral_impulse(), h, rows_->bilateral_miss());
   limited_by_terms_ = drives.limited();
@@ -258,7 +272,7 @@ void Stepper<R>::solve_terms(BasicData<R>& data, const Drives& drives, In<R> qpo
   tarsus::drive_force<R>(model_, data, free, h, data.qpos, data.qvel, qpos_target, qvel_target, data.qacc,
                          drive_force_);
   for (int i = 0; i < model_.nv; ++i) {
-    if (split->is_limited[i]) drive_force_[i] = rows_->limited_force()[i];
+    if (split_.is_limited[i]) drive_force_[i] = rows_->limited_force()[i];
   }
 }
 
@@ -267,6 +281,34 @@ std::optional<LimitReport> Stepper<R>::limit_report(int world) const {
   if (!limited_by_terms_) return limiter_ ? std::optional(limiter_->report(world)) : std::nullopt;
   const RowsReport& rows = rows_->report();
   return LimitReport{rows.iterations, rows.residual, rows.status == StepStatus::converged, rows.saturated};
+}
+
+template <class R>
+void Stepper<R>::exchange(const BasicData<R>& data, StepMemory<R>& memory) {
+  if (!rows_ && !memory.terms.entries.empty()) rows_ = std::make_unique<RowStage<R>>(model_, data, options_.rows);
+  if (rows_) rows_->exchange(memory.terms);
+  if (!limiter_ && !memory.drive_demand.empty()) limiter_.emplace(model_, data);
+  if (!limiter_) return;
+  memory.drive_demand.resize(limiter_->guess().size());
+  std::swap_ranges(memory.drive_demand.begin(), memory.drive_demand.end(), limiter_->guess().begin());
+}
+
+template <class R>
+const RowsReport* Stepper<R>::rows_report(int world) const {
+  return rows_ && world < int(status_.size()) ? &rows_->report() : nullptr;
+}
+
+template <class R>
+void Stepper<R>::ground_force(int world, Out<R> force) const {
+  check_size("force", force.size(), std::size_t(3) * model_.njoint());
+  std::fill(force.begin(), force.end(), R(0));
+  if (!rows_report(world)) return;
+  const std::span<const LinkContact> contacts = rows_->contacts();
+  for (std::size_t i = 0; i < contacts.size(); ++i) {
+    if (contacts[i].b >= 0) continue;
+    const Vec3d f = rows_->force(int(i));
+    for (int k = 0; k < 3; ++k) force[std::size_t(3 * contacts[i].a + k)] += R(f[k]);
+  }
 }
 
 /// SHAKE on the step that euler() took, or on rk4's end; then RATTLE's velocities.
@@ -393,13 +435,12 @@ int Stepper<R>::settle(BasicData<R>& data) {
 
 template <class R>
 std::uint64_t state_hash(const BasicData<R>& data) {
-  std::uint64_t hash = 0xcbf29ce484222325u;
+  std::uint64_t hash = kHashStart;
   const auto add = [&](const AlignedVector<R>& values, int n) {
     std::vector<R> one(n);
     for (int world = 0; world < data.worlds(); ++world) {
       data.get(values, n, world, one);
-      const auto* bytes = reinterpret_cast<const unsigned char*>(one.data());
-      for (std::size_t i = 0; i < one.size() * sizeof(R); ++i) hash = (hash ^ bytes[i]) * 0x100000001b3u;
+      hash = fnv1a<R>(one, hash);
     }
   };
   add(data.qpos, data.nq());
@@ -409,6 +450,10 @@ std::uint64_t state_hash(const BasicData<R>& data) {
 
 template class Stepper<double>;
 template class Stepper<float>;
+template struct StepMemory<double>;
+template struct StepMemory<float>;
+template int pack_width<double>(const Model&, const StepOptions&, bool);
+template int pack_width<float>(const Model&, const StepOptions&, bool);
 template std::uint64_t state_hash<double>(const BasicData<double>&);
 template std::uint64_t state_hash<float>(const BasicData<float>&);
 

@@ -63,6 +63,20 @@ struct TermOptions {
   double restitution_threshold = 0.1;  ///< approach below which nothing bounces [m/s]
 };
 
+/// What the terms of one world carried at the end of a step, where the next one starts.
+struct TermMemory {
+  enum class Kind : std::uint8_t { contact, limit, friction_loss, drive };
+  struct Entry {
+    Kind kind;
+    std::uint64_t identity;
+    int a, b, nrow;  ///< links of a contact
+    Vec3d position, axis[3];
+    double impulse[kTermRows], excess[kTermRows];  ///< γ; R (y - γ)
+  };
+  double h = 0;  ///< length of that step [s]
+  std::vector<Entry> entries;
+};
+
 /// The terms of one world. Keeps scratch and warm start between steps; not for use by two threads at once.
 template <class R>
 class StepTerms {
@@ -95,15 +109,11 @@ class StepTerms {
   std::span<const Term> terms() const { return terms_; }
   const TreeOperator<R>& mass() const { return mass_; }
 
+  /// Changes places with the warm start for the next step: another world's terms may be solved in between.
+  void exchange(TermMemory& memory) { std::swap(last_, memory), last_by_identity_.clear(); }
+
  private:
-  enum class Kind : std::uint8_t { contact, limit, friction_loss, drive };
-  struct Memory {  ///< of one term, for the next step
-    Kind kind;
-    std::uint64_t identity;
-    int a, b, nrow;  ///< links of a contact
-    Vec3d position, axis[3];
-    double impulse[kTermRows], excess[kTermRows];  ///< γ; R (y - γ)
-  };
+  using Kind = TermMemory::Kind;
   int add_term(Kind kind, std::uint64_t identity, Term term, const TermRow* rows, const double* speed,
                const double* free);
   int add_joint_term(Kind kind, std::uint64_t identity, Term term, const JointRows& rows, TermRow row);
@@ -115,9 +125,9 @@ class StepTerms {
   double compliance(double own, double inverse_mass) const;
   double joint_inverse_mass(const JointRows& rows) const;
   // warm_start.cpp
-  void remember(double h);
+  void remember();
   void recall();
-  void recall_near(std::span<const int> lost);
+  void recall_near();
   int find_last(Kind kind, std::uint64_t identity, int guess);
   void take(int term, int last);
 
@@ -137,9 +147,10 @@ class StepTerms {
   std::vector<Kind> kinds_;                ///< [term]
   std::vector<std::uint64_t> identities_;  ///< [term]
   std::vector<double> free_rows_, y_, impulse_;
-  std::vector<Memory> last_;
+  TermMemory last_;
   std::vector<int> last_by_identity_;
   std::vector<char> taken_;  ///< [last] somebody starts from it
+  std::vector<int> lost_;    ///< contacts without a last step under their identity
 };
 
 extern template class StepTerms<double>;

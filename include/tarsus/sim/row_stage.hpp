@@ -30,7 +30,7 @@ struct DriveStep {
 struct SplitDrives {
   Drives limited, unlimited;
   std::vector<char> is_limited;  ///< [nv]
-  SplitDrives(const Model& model, const Drives& drives);
+  void split(const Model& model, const Drives& drives);
 };
 
 /// Keeps scratch and warm starts; not for use by two threads at once.
@@ -55,6 +55,7 @@ class RowStage {
   /// Force on contacts()[i].a over the last step, world axes [N].
   Vec3d force(int i) const { return terms_.force(i); }
   const ContactGeometry& geometry() const { return geometry_; }
+  void exchange(TermMemory& memory) { terms_.exchange(memory); }  ///< StepTerms::exchange()
 
  private:
   void add_drives(BasicData<R>& data, const DriveStep<R>& step, const SplitDrives& drives);

@@ -74,6 +74,23 @@ struct StepOptions {
   VelocityProductMode velocity_products = VelocityProductMode::automatic;
 };
 
+/// How many worlds a Stepper of these options takes at once: the lanes of the instruction set, or 1 where lanes do not
+/// have all of the step, or not to the bit of a world alone. Data(model, pack_width(…)) is one pack.
+/// @param limited drives have force limits
+template <class R>
+int pack_width(const Model& model, const StepOptions& options, bool limited);
+
+/// What the worlds of one pack carry from step to step besides their state: a Stepper can serve many packs in turn.
+/// An empty one is that of worlds that were never stepped.
+template <class R>
+struct StepMemory {
+  TermMemory terms;               ///< of one world
+  AlignedVector<R> drive_demand;  ///< [nv][lane] of DriveLimiter
+
+  /// World `lane` of `width` was set anew: it carries nothing.
+  void forget(int lane, int width);
+};
+
 /// Advances worlds by dt. Keeps its scratch between calls; not for use by two threads at once.
 template <class R>
 class Stepper {
@@ -93,6 +110,9 @@ class Stepper {
   /// Lets a frozen world go again, after its state was set anew.
   void revive(int world) { status_[world] = WorldStatus::ok; }
   const StepOptions& options() const { return options_; }
+  /// Changes places with what this Stepper carries to its next step, one pack: before another pack's step, and after.
+  /// @param data as for the constructor
+  void exchange(const BasicData<R>& data, StepMemory<R>& memory);
 
   /// How the force limits of the last step's drives were kept; nothing before the first step of drives with limits. An
   /// rk4 step clamps explicitly, four times; this is the last.
@@ -105,6 +125,10 @@ class Stepper {
 
   /// Contacts and joint limits of the last step; null without StepOptions::rows.
   const RowStage<R>* rows() const { return options_.rows.any() ? rows_.get() : nullptr; }
+  /// How that world's terms were solved; null where there were none to solve.
+  const RowsReport* rows_report(int world) const;
+  /// Force over the last step on each link by what is fixed to the world, world axes [nlink][3] [N].
+  void ground_force(int world, Out<R> force) const;
 
  private:
   int advance(BasicData<R>& data, const Drives* drives, In<R> qpos_target, In<R> qvel_target);
@@ -138,6 +162,7 @@ class Stepper {
   bool solves_rows_ = false;   // this step has force rows
   AlignedVector<R> user_tau_;  // data.tau while a step has all applied forces in its place
   std::optional<DriveLimiter<R>> limiter_;
+  SplitDrives split_;
   std::optional<EqualitySet> own_equalities_;
   std::unique_ptr<ConstrainedDynamics<R>> loops_;
   std::unique_ptr<RowStage<R>> rows_;

@@ -1,0 +1,161 @@
+// Many worlds of one model, stepped together: packs of worlds side by side over a fixed team of threads.
+//
+//   arrays    world-major, [worlds][n]: a world's numbers lie together, as learners want them. Kernels have worlds in
+//             lanes; numbers are turned into lanes and back as a pack is stepped.
+//   packs     of pack_width() worlds, each thread its own share of them, always the same. A thread has one Stepper;
+//             what a pack carries from step to step (StepMemory) changes places with the Stepper's.
+//   health    a world that goes bad freezes at its last good state, with the step and the number that did it; what it
+//             does reaches no other world.
+//
+// A world's results do not depend, to the bit, on the number of threads, on its place, nor on the other worlds.
+#pragma once
+
+#include <exception>
+#include <memory>
+
+#include "tarsus/base/thread_team.hpp"
+#include "tarsus/sim/sensor.hpp"
+#include "tarsus/sim/step.hpp"
+
+namespace tarsus {
+
+struct BatchOptions {
+  StepOptions step;
+  int threads = 1;
+  /// Stable PD drives that take each world to its qpos_target and qvel_target, in the place of the model's own
+  /// actuators under ctrl. Empty: the actuators.
+  std::optional<Drives> drives = {};
+};
+
+/// Which number made a world freeze.
+struct WorldFault {
+  WorldStatus status = WorldStatus::ok;
+  const char* array =
+      "";          ///< qpos, qvel, tau, ctrl, act, qpos_target, qvel_target, qacc; empty where it is no number's
+  int index = -1;  ///< in that world's part of the array
+  double value = 0;
+
+  /// "bad_input: qpos_target[12] is nan"; "ok".
+  std::string text() const;
+};
+
+/// How the last step of a world was solved. All zero for worlds without contacts, limits and drives with limits.
+struct WorldReport {
+  double residual = 0;     ///< natural residual [m/s]
+  double penetration = 0;  ///< deepest, at the start of the step [m]
+  std::int32_t iterations = 0;
+  std::int32_t contacts = 0, touching = 0;  ///< touching: with a force
+  std::int32_t limits = 0, saturated = 0;   ///< joints at their range; drives at their limit
+  std::int32_t unsolved = 0;                ///< 1: the residual is not within the tolerance
+};
+
+/// All that a batch has of its worlds: what save() gives and restore() takes.
+template <class R>
+struct BatchState {
+  AlignedVector<R> qpos, qvel, qacc, tau, ctrl, act, qpos_target, qvel_target;  ///< [worlds][n]
+  AlignedVector<R> ground_force;                                                ///< [worlds][nlink][3]
+  std::vector<std::int64_t> steps;                                              ///< [worlds] since they were reset
+  std::vector<WorldFault> faults;
+  std::vector<WorldReport> reports;
+  std::vector<StepMemory<R>> memory;  ///< [pack]
+};
+
+/// Steps with inputs and outputs of every step; memory is the caller's. Empty: the batch's own arrays stay as they are,
+/// nothing is written.
+template <class R>
+struct Rollout {
+  int steps = 1;
+  std::span<const R> ctrl = {};         ///< [steps][worlds][nu]
+  std::span<const R> qpos_target = {};  ///< [steps][worlds][nq]
+  std::span<const R> qvel_target = {};  ///< [steps][worlds][nv]
+  std::span<R> states = {};             ///< [steps][worlds][nq + nv] after each step
+  std::span<R> sensors = {};            ///< [steps][worlds][nsensordata] after each step
+};
+
+/// Not for use by two threads at once; several batches are.
+template <class R>
+class Batch {
+ public:
+  /// Keeps a reference to the model. All worlds start at qpos0, at rest, their targets there.
+  /// @throws ValueError for worlds < 1, threads out of 1 to 256, and as Stepper; InputError as Stepper
+  Batch(const Model& model, int worlds, const BatchOptions& options);
+  ~Batch();
+  /// The same worlds, in the same states.
+  Batch(const Batch& other);
+  Batch& operator=(const Batch&) = delete;
+
+  int worlds() const { return worlds_; }
+  int threads() const { return team_.size(); }
+  int pack_width() const { return width_; }  ///< worlds that are stepped in one call
+  const Model& model() const { return model_; }
+  const BatchOptions& options() const { return options_; }
+
+  // World-major arrays, the batch's own memory, [worlds][n]; yours to write between steps.
+  std::span<R> qpos() { return state_.qpos; }                ///< [nq]
+  std::span<R> qvel() { return state_.qvel; }                ///< [nv]
+  std::span<R> tau() { return state_.tau; }                  ///< [nv] applied joint forces
+  std::span<R> ctrl() { return state_.ctrl; }                ///< [nu]
+  std::span<R> act() { return state_.act; }                  ///< [na]
+  std::span<R> qpos_target() { return state_.qpos_target; }  ///< [nq] of the drives, for the end of the step
+  std::span<R> qvel_target() { return state_.qvel_target; }  ///< [nv]
+  // By the last step.
+  std::span<const R> qacc() const { return state_.qacc; }  ///< [nv]
+  /// [nlink][3] force on each link by what is fixed to the world, world axes [N]. Zero without contacts.
+  std::span<const R> ground_force() const { return state_.ground_force; }
+  std::span<const WorldReport> reports() const { return state_.reports; }
+
+  /// One step of all worlds that are ok.  @return number of worlds that are not ok now
+  int step() { return rollout({}); }
+  /// Many steps, each thread going all the way with a pack before it turns to its next. Inputs that are given stay in
+  /// the batch's arrays. @throws ShapeError naming the array; ValueError for fewer than 0 steps
+  int rollout(const Rollout<R>& rollout);
+
+  WorldStatus status(int world) const { return state_.faults[world].status; }
+  const WorldFault& fault(int world) const { return state_.faults[world]; }
+  std::int64_t steps(int world) const { return state_.steps[world]; }  ///< good ones since its reset
+  double time(int world) const { return double(state_.steps[world]) * options_.step.dt; }
+  int bad_worlds() const;
+
+  /// Starts the worlds of `mask` (empty: all) anew: status ok, targets at the new pose, act, ctrl, tau zero, nothing
+  /// carried on.
+  /// @param mask [worlds], not 0: this one  @param qpos [worlds][nq] or [nq] for all alike; empty: qpos0
+  /// @param qvel [worlds][nv] or [nv]; empty: rest  @throws ShapeError
+  void reset(std::span<const std::uint8_t> mask = {}, In<R> qpos = {}, In<R> qvel = {});
+
+  const BatchState<R>& save() const { return state_; }
+  /// @throws ShapeError if it is of another number of worlds or another model
+  void restore(const BatchState<R>& state);
+  /// Other drives from now on. Warm starts are kept where pack_width() stays. @throws as Drives::check
+  void set_drives(std::optional<Drives> drives);
+
+  /// 64-bit FNV-1a over the bits of all worlds' qpos, then qvel: state_hash() of a Data with these worlds.
+  std::uint64_t state_hash() const;
+  std::uint64_t state_hash(int world) const;
+
+  int sensor_numbers() const;
+  Energy energy(int world);
+
+ private:
+  struct Worker;
+  void make_workers();
+  void check(const Rollout<R>& rollout) const;
+  void run(Worker& worker, int pack, const Rollout<R>& rollout);
+  void take_inputs(int step, const Rollout<R>& rollout, int first, int count);
+  bool load(Worker& worker, int first, int count);
+  void keep(Worker& worker, int first, int count);
+  void blame(Worker& worker, int world, int lane);
+  void write_outputs(Worker& worker, int step, const Rollout<R>& rollout, int first, int count);
+  bool screen(int world);
+
+  const Model& model_;
+  int worlds_, width_ = 1, packs_ = 1;
+  BatchOptions options_;
+  ThreadTeam team_;
+  BatchState<R> state_;
+  std::vector<std::unique_ptr<Worker>> workers_;  // [thread]
+};
+
+extern template class Batch<double>;
+extern template class Batch<float>;
+
+}  // namespace tarsus

@@ -1,0 +1,372 @@
+#include "tarsus/sim/batch.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "tarsus/base/hash.hpp"
+#include "tarsus/base/index.hpp"
+#include "tarsus/base/number_text.hpp"
+
+namespace tarsus {
+
+std::string WorldFault::text() const {
+  if (status == WorldStatus::ok || index < 0) return name(status);
+  return std::string(name(status)) + ": " + array + "[" + std::to_string(index) + "] is " + number_text(value);
+}
+
+namespace {
+
+/// World `world`'s part of an array of n a world.
+template <class E>
+std::span<E> part(std::span<E> array, int n, int world) {
+  return array.subspan(std::size_t(n) * at(world), at(n));
+}
+template <class R>
+std::span<R> part(AlignedVector<R>& array, int n, int world) {
+  return part(std::span<R>(array), n, world);
+}
+
+/// Index of the first number that is not within ±limit, -1 if all are.
+template <class R>
+int first_beyond(std::span<const R> values, R limit) {
+  int bad = 0;
+  for (const R x : values) bad |= !(std::abs(x) <= limit);  // nan is not
+  if (!bad) return -1;
+  return int(std::find_if(values.begin(), values.end(), [&](R x) { return !(std::abs(x) <= limit); }) - values.begin());
+}
+
+WorldReport report_of(const RowsReport& r) {
+  return {r.residual, r.penetration, r.iterations, r.contacts,
+          r.touching, r.limits,      r.saturated,  r.status != StepStatus::converged};
+}
+
+}  // namespace
+
+/// What a thread needs to step one pack after the other.
+template <class R>
+struct Batch<R>::Worker {
+  BasicData<R> data;
+  Stepper<R> stepper;
+  AlignedVector<R> qpos_target, qvel_target;  // [n][lane]
+  std::vector<int> source;                    // [lane] world whose numbers it has
+  std::vector<char> live;                     // [lane] it has a world of its own, which is ok
+  std::optional<SensorSet> sensors;
+  std::vector<double> numbers, state;  // sensors'; qpos, qvel, qacc, ctrl, act as they want them
+  std::exception_ptr error;
+
+  Worker(const Model& model, int width, const StepOptions& options)
+      : data(model, width), stepper(model, data, options), source(at(width)), live(at(width)) {
+    qpos_target.resize(data.size(model.nq)), qvel_target.resize(data.size(model.nv));
+  }
+};
+
+template <class R>
+Batch<R>::Batch(const Model& model, int worlds, const BatchOptions& options)
+    : model_(model), worlds_(worlds), options_(options), team_(options.threads) {
+  if (worlds < 1) throw ValueError("worlds", std::to_string(worlds), "at least 1");
+  const auto room = [&](AlignedVector<R>& array, int n) { array.assign(at(worlds) * at(n), R(0)); };
+  room(state_.qpos, model.nq), room(state_.qpos_target, model.nq), room(state_.act, model.na);
+  for (auto* array : {&state_.qvel, &state_.qacc, &state_.tau, &state_.qvel_target}) room(*array, model.nv);
+  room(state_.ctrl, model.nu), room(state_.ground_force, 3 * model.njoint());
+  state_.steps.resize(at(worlds)), state_.faults.resize(at(worlds)), state_.reports.resize(at(worlds));
+  if (options_.drives) options_.drives->check(model);
+  make_workers();
+  reset();
+}
+
+template <class R>
+Batch<R>::Batch(const Batch& other) : Batch(other.model_, other.worlds_, other.options_) {
+  state_ = other.state_;
+}
+
+template <class R>
+Batch<R>::~Batch() = default;
+
+template <class R>
+void Batch<R>::make_workers() {
+  width_ = tarsus::pack_width<R>(model_, options_.step, options_.drives && options_.drives->limited());
+  packs_ = (worlds_ + width_ - 1) / width_;
+  state_.memory.clear(), state_.memory.resize(at(packs_));
+  workers_.clear();
+  for (int t = 0; t < team_.size(); ++t) workers_.push_back(std::make_unique<Worker>(model_, width_, options_.step));
+}
+
+template <class R>
+void Batch<R>::set_drives(std::optional<Drives> drives) {
+  if (drives) drives->check(model_);
+  options_.drives = std::move(drives);
+  if (tarsus::pack_width<R>(model_, options_.step, options_.drives && options_.drives->limited()) != width_)
+    make_workers();
+}
+
+template <class R>
+void Batch<R>::reset(std::span<const std::uint8_t> mask, In<R> qpos, In<R> qvel) {
+  const auto same_or_each = [&](const char* name, In<R> given, int n) {
+    if (given.size() != at(n)) check_size(name, given.size(), given.empty() ? 0 : at(n) * at(worlds_));
+  };
+  if (!mask.empty()) check_size("mask", mask.size(), at(worlds_));
+  same_or_each("qpos", qpos, model_.nq), same_or_each("qvel", qvel, model_.nv);
+  const auto fill = [&](AlignedVector<R>& array, int n, int world, In<R> given) {
+    const std::span<R> to = part(array, n, world);
+    if (given.empty())
+      std::fill(to.begin(), to.end(), R(0));
+    else
+      std::copy_n(given.begin() + (given.size() == at(n) ? 0 : std::ptrdiff_t(n) * world), n, to.begin());
+  };
+  for (int world = 0; world < worlds_; ++world) {
+    if (!mask.empty() && !mask[at(world)]) continue;
+    for (AlignedVector<R>* array : {&state_.qpos, &state_.qpos_target}) {
+      fill(*array, model_.nq, world, qpos);
+      if (qpos.empty()) std::copy(model_.qpos0.begin(), model_.qpos0.end(), part(*array, model_.nq, world).begin());
+    }
+    fill(state_.qvel, model_.nv, world, qvel);
+    for (AlignedVector<R>* array : {&state_.qacc, &state_.tau, &state_.qvel_target}) fill(*array, model_.nv, world, {});
+    fill(state_.ctrl, model_.nu, world, {}), fill(state_.act, model_.na, world, {});
+    fill(state_.ground_force, 3 * model_.njoint(), world, {});
+    state_.steps[at(world)] = 0, state_.faults[at(world)] = {}, state_.reports[at(world)] = {};
+    state_.memory[at(world / width_)].forget(world % width_, width_);
+  }
+}
+
+template <class R>
+void Batch<R>::restore(const BatchState<R>& state) {
+  check_size("state.qpos", state.qpos.size(), state_.qpos.size());
+  check_size("state.qvel", state.qvel.size(), state_.qvel.size());
+  check_size("state.memory", state.memory.size(), state_.memory.size());
+  check_size("state.steps", state.steps.size(), state_.steps.size());
+  check_size("state.ctrl", state.ctrl.size(), state_.ctrl.size());
+  check_size("state.act", state.act.size(), state_.act.size());
+  check_size("state.ground_force", state.ground_force.size(), state_.ground_force.size());
+  state_ = state;
+}
+
+template <class R>
+int Batch<R>::bad_worlds() const {
+  return int(std::count_if(state_.faults.begin(), state_.faults.end(),
+                           [](const WorldFault& f) { return f.status != WorldStatus::ok; }));
+}
+
+template <class R>
+void Batch<R>::check(const Rollout<R>& r) const {
+  if (r.steps < 0) throw ValueError("steps", std::to_string(r.steps), "not negative");
+  const auto each = [&](const char* name, std::size_t got, int n) {
+    if (got > 0) check_size(name, got, at(r.steps) * at(worlds_) * at(n));
+  };
+  each("ctrl", r.ctrl.size(), model_.nu), each("qpos_target", r.qpos_target.size(), model_.nq);
+  each("qvel_target", r.qvel_target.size(), model_.nv), each("states", r.states.size(), model_.nq + model_.nv);
+  if (r.sensors.empty()) return;
+  each("sensors", r.sensors.size(), sensor_numbers());
+  if (width_ > 1 && SensorSet(model_).feels_contact())
+    throw ValueError("sensors", "some that feel contact or constraint forces",
+                     "none of these where worlds are stepped " + std::to_string(width_) + " at a time");
+}
+
+template <class R>
+int Batch<R>::rollout(const Rollout<R>& r) {
+  check(r);
+  if (!r.sensors.empty()) {
+    for (auto& worker : workers_) {
+      if (!worker->sensors) worker->sensors.emplace(model_);
+    }
+  }
+  team_.run([this, &r](int thread) {
+    Worker& worker = *workers_[at(thread)];
+    worker.error = nullptr;
+    try {
+      const ThreadTeam::Range share = team_.share(packs_, thread);
+      for (int pack = share.begin; pack < share.end; ++pack) run(worker, pack, r);
+    } catch (...) {
+      worker.error = std::current_exception();
+    }
+  });
+  for (const auto& worker : workers_) {
+    if (worker->error) std::rethrow_exception(worker->error);
+  }
+  return bad_worlds();
+}
+
+template <class R>
+void Batch<R>::run(Worker& worker, int pack, const Rollout<R>& r) {
+  const int first = pack * width_, count = std::min(width_, worlds_ - first);
+  StepMemory<R>& memory = state_.memory[at(pack)];
+  worker.stepper.exchange(worker.data, memory);
+  for (int step = 0; step < r.steps; ++step) {
+    take_inputs(step, r, first, count);
+    const bool live = load(worker, first, count);
+    if (live && options_.drives)
+      worker.stepper.step(worker.data, *options_.drives, worker.qpos_target, worker.qvel_target);
+    else if (live)
+      worker.stepper.step(worker.data);
+    if (live) keep(worker, first, count);
+    write_outputs(worker, step, r, first, count);
+  }
+  worker.stepper.exchange(worker.data, memory);
+}
+
+template <class R>
+void Batch<R>::take_inputs(int step, const Rollout<R>& r, int first, int count) {
+  const auto take = [&](std::span<const R> from, AlignedVector<R>& to, int n) {
+    if (from.empty()) return;
+    const std::size_t begin = at(first) * at(n);
+    std::copy_n(from.begin() + std::ptrdiff_t(at(step) * at(worlds_) * at(n) + begin), at(count) * at(n),
+                to.begin() + std::ptrdiff_t(begin));
+  };
+  take(r.ctrl, state_.ctrl, model_.nu);
+  take(r.qpos_target, state_.qpos_target, model_.nq), take(r.qvel_target, state_.qvel_target, model_.nv);
+}
+
+/// Whether that world can be stepped; the fault if it cannot.
+template <class R>
+bool Batch<R>::screen(int world) {
+  WorldFault& fault = state_.faults[at(world)];
+  if (fault.status != WorldStatus::ok) return false;
+  const auto look = [&](const char* array, AlignedVector<R>& values, int n, double limit, WorldStatus status) {
+    const std::span<const R> mine = part(values, n, world);
+    const int bad = first_beyond<R>(mine, R(limit));
+    if (bad < 0) return true;
+    const double value = double(mine[at(bad)]);
+    fault = {std::isfinite(value) ? status : WorldStatus::bad_input, array, bad, value};
+    return false;
+  };
+  constexpr double kLargest = std::numeric_limits<R>::max();
+  const WorldStatus input = WorldStatus::bad_input;
+  const bool state = look("qpos", state_.qpos, model_.nq, kLargest, input) &&
+                     look("qvel", state_.qvel, model_.nv, options_.step.speed_limit, WorldStatus::too_fast) &&
+                     look("tau", state_.tau, model_.nv, kLargest, input) &&
+                     look("act", state_.act, model_.na, kLargest, input);
+  if (!state || !options_.drives) return state && look("ctrl", state_.ctrl, model_.nu, kLargest, input);
+  return look("qpos_target", state_.qpos_target, model_.nq, kLargest, input) &&
+         look("qvel_target", state_.qvel_target, model_.nv, kLargest, input);
+}
+
+/// A pack's numbers into lanes. Lanes without a world of their own that is ok have another's numbers.
+/// @return whether any world of the pack is ok
+template <class R>
+bool Batch<R>::load(Worker& worker, int first, int count) {
+  int some = -1;
+  for (int lane = 0; lane < width_; ++lane) {
+    worker.live[at(lane)] = lane < count && screen(first + lane);
+    if (worker.live[at(lane)] && some < 0) some = first + lane;
+  }
+  if (some < 0) return false;
+  for (int lane = 0; lane < width_; ++lane) {
+    worker.source[at(lane)] = worker.live[at(lane)] ? first + lane : some;
+    worker.stepper.revive(lane);
+  }
+  const auto turn = [&](const AlignedVector<R>& from, AlignedVector<R>& to, int n) {
+    for (int lane = 0; lane < width_; ++lane) {
+      const R* numbers = from.data() + at(worker.source[at(lane)]) * at(n);
+      for (int i = 0; i < n; ++i) to[at(i * width_ + lane)] = numbers[i];
+    }
+  };
+  turn(state_.qpos, worker.data.qpos, model_.nq), turn(state_.qvel, worker.data.qvel, model_.nv);
+  turn(state_.tau, worker.data.tau, model_.nv), turn(state_.act, worker.data.act, model_.na);
+  turn(state_.ctrl, worker.data.ctrl, model_.nu);
+  if (!options_.drives) return true;
+  turn(state_.qpos_target, worker.qpos_target, model_.nq), turn(state_.qvel_target, worker.qvel_target, model_.nv);
+  return true;
+}
+
+/// The step's results of the worlds that are still ok; the fault of the others.
+template <class R>
+void Batch<R>::keep(Worker& worker, int first, int count) {
+  for (int lane = 0; lane < count; ++lane) {
+    if (!worker.live[at(lane)]) continue;
+    const int world = first + lane;
+    if (worker.stepper.status(lane) != WorldStatus::ok) {
+      blame(worker, world, lane);
+      continue;
+    }
+    const auto turn = [&](const AlignedVector<R>& from, AlignedVector<R>& to, int n) {
+      R* numbers = to.data() + at(world) * at(n);
+      for (int i = 0; i < n; ++i) numbers[i] = from[at(i * width_ + lane)];
+    };
+    turn(worker.data.qpos, state_.qpos, model_.nq), turn(worker.data.qvel, state_.qvel, model_.nv);
+    turn(worker.data.qacc, state_.qacc, model_.nv), turn(worker.data.act, state_.act, model_.na);
+    ++state_.steps[at(world)];
+    const RowsReport* rows = worker.stepper.rows_report(lane);
+    if (!rows) continue;
+    state_.reports[at(world)] = report_of(*rows);
+    worker.stepper.ground_force(lane, part(state_.ground_force, 3 * model_.njoint(), world));
+  }
+}
+
+template <class R>
+void Batch<R>::blame(Worker& worker, int world, int lane) {
+  WorldFault& fault = state_.faults[at(world)];
+  fault = {worker.stepper.status(lane)};
+  const double h = options_.step.dt, limit = options_.step.speed_limit;
+  for (int i = 0; i < model_.nv && fault.index < 0; ++i) {
+    const double acceleration = double(worker.data.qacc[at(i * width_ + lane)]);
+    const double speed = double(worker.data.qvel[at(i * width_ + lane)]) + h * acceleration;
+    if (!std::isfinite(acceleration))
+      fault.array = "qacc", fault.index = i, fault.value = acceleration;
+    else if (fault.status == WorldStatus::too_fast && !(std::abs(speed) <= limit))
+      fault.array = "qvel", fault.index = i, fault.value = speed;
+  }
+}
+
+template <class R>
+void Batch<R>::write_outputs(Worker& worker, int step, const Rollout<R>& r, int first, int count) {
+  const int nq = model_.nq, nv = model_.nv;
+  for (int world = first; world < first + count && !r.states.empty(); ++world) {
+    const std::span<R> out = part(r.states, nq + nv, step * worlds_ + world);
+    std::copy_n(part(state_.qpos, nq, world).begin(), nq, out.begin());
+    std::copy_n(part(state_.qvel, nv, world).begin(), nv, out.begin() + nq);
+  }
+  if (r.sensors.empty()) return;
+  const int numbers = worker.sensors->numbers();
+  worker.numbers.resize(at(numbers));
+  for (int world = first; world < first + count; ++world) {
+    worker.state.clear();
+    const auto add = [&](AlignedVector<R>& from, int n) {
+      const std::span<R> mine = part(from, n, world);
+      worker.state.insert(worker.state.end(), mine.begin(), mine.end());
+    };
+    add(state_.qpos, nq), add(state_.qvel, nv), add(state_.qacc, nv), add(state_.ctrl, model_.nu),
+        add(state_.act, model_.na);
+    const std::span<const double> all = worker.state;
+    SensorInput input{time(world),
+                      all.subspan(0, at(nq)),
+                      all.subspan(at(nq), at(nv)),
+                      all.subspan(at(nq + nv), at(nv)),
+                      all.subspan(at(nq + 2 * nv), at(model_.nu)),
+                      all.subspan(at(nq + 2 * nv + model_.nu))};
+    StepForces forces;
+    if (worker.sensors->feels_contact()) {
+      forces = step_forces(model_, worker.stepper, worker.data);
+      input.external = forces.external, input.contacts = forces.contacts;
+    }
+    worker.sensors->evaluate(input, worker.numbers);
+    std::copy(worker.numbers.begin(), worker.numbers.end(), part(r.sensors, numbers, step * worlds_ + world).begin());
+  }
+}
+
+template <class R>
+std::uint64_t Batch<R>::state_hash() const {
+  return fnv1a<R>(state_.qvel, fnv1a<R>(state_.qpos));
+}
+
+template <class R>
+std::uint64_t Batch<R>::state_hash(int world) const {
+  const std::span<const R> q(state_.qpos), v(state_.qvel);
+  return fnv1a<R>(part(v, model_.nv, world), fnv1a<R>(part(q, model_.nq, world)));
+}
+
+template <class R>
+int Batch<R>::sensor_numbers() const {
+  return SensorSet(model_).numbers();
+}
+
+template <class R>
+Energy Batch<R>::energy(int world) {
+  BasicData<R> one(model_);
+  const std::span<R> q = part(state_.qpos, model_.nq, world), v = part(state_.qvel, model_.nv, world);
+  kinematics<R>(model_, one, q, v);
+  return tarsus::energy<R>(model_, one, q, v);
+}
+
+template class Batch<double>;
+template class Batch<float>;
+
+}  // namespace tarsus

@@ -1,0 +1,395 @@
+// Many worlds: each the same to the bit as alone, whatever the threads, the place, the others; what goes bad stays
+// where it is and its neighbours do not notice.
+#include "tarsus/sim/batch.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <new>
+#include <random>
+
+#include "tarsus/base/index.hpp"
+#include "tarsus/io/mjcf.hpp"
+#include "tarsus/io/model_file.hpp"
+#include "tarsus/math/rotation.hpp"
+
+// A counting allocator for the whole program: how often, and how much is held.
+namespace {
+std::atomic<long> allocations{0};
+std::atomic<long> held_bytes{0};
+
+void* take(std::size_t size, std::size_t alignment) {
+  // The size lies in front of the memory, which `alignment` leaves room for.
+  const std::size_t room = std::max(alignment, sizeof(std::max_align_t));
+  void* whole = std::aligned_alloc(room, (size + 2 * room - 1) / room * room);
+  if (!whole) throw std::bad_alloc();
+  *static_cast<std::size_t*>(whole) = size;
+  ++allocations, held_bytes += long(size);
+  return static_cast<char*>(whole) + room;
+}
+void give(void* p, std::size_t alignment) noexcept {
+  if (!p) return;
+  void* whole = static_cast<char*>(p) - std::max(alignment, sizeof(std::max_align_t));
+  held_bytes -= long(*static_cast<std::size_t*>(whole));
+  std::free(whole);
+}
+}  // namespace
+
+void* operator new(std::size_t size) { return take(size, 1); }
+void* operator new(std::size_t size, std::align_val_t alignment) { return take(size, std::size_t(alignment)); }
+void operator delete(void* p) noexcept { give(p, 1); }
+void operator delete(void* p, std::size_t) noexcept { give(p, 1); }
+void operator delete(void* p, std::align_val_t alignment) noexcept { give(p, std::size_t(alignment)); }
+void operator delete(void* p, std::size_t, std::align_val_t alignment) noexcept { give(p, std::size_t(alignment)); }
+
+namespace tarsus {
+namespace {
+
+Model model_of(const std::string& file) {
+  return compile(read_model(std::string(TARSUS_SOURCE_DIR) + "/models/" + file, {}));
+}
+
+struct Scene {
+  std::string name, file;
+  BatchOptions options;
+};
+
+/// With contacts and without, with force limits and without, loops.
+std::vector<Scene> scenes(const std::vector<Model>& models) {
+  std::vector<Scene> out;
+  const auto add = [&](const char* name, const Model& model, bool contacts, double limit, double kp, LoopMode loops) {
+    BatchOptions options;
+    options.step.rows.contacts = options.step.rows.joints = contacts, options.step.loops = loops;
+    options.drives = Drives::uniform(model, kp, kp / 10, 0, 0);
+    options.drives->stiff = true;
+    if (limit > 0) options.drives->force_limit.assign(std::size_t(model.nv), limit);
+    out.push_back({name, model.name, options});
+  };
+  add("contacts", models[0], true, 0, 300, LoopMode::spook);
+  add("contacts and limits", models[0], true, 60, 300, LoopMode::spook);
+  add("free", models[0], false, 0, 300, LoopMode::spook);
+  add("free with limits", models[0], false, 60, 300, LoopMode::spook);
+  add("loops", models[1], false, 0, 1, LoopMode::spook);
+  add("closed loops", models[1], false, 0, 1, LoopMode::shake);
+  add("loops and limits", models[1], false, 0.5, 1, LoopMode::spook);
+  add("loops and contacts", models[1], true, 0, 1, LoopMode::spook);
+  return out;
+}
+
+std::vector<Model> scene_models() {
+  std::vector<Model> models;
+  models.push_back(model_of("humanoid.xml")), models.push_back(model_of("loops/four_bar.xml"));
+  return models;
+}
+const Model& model_for(const Scene& scene, const std::vector<Model>& models) {
+  return scene.file == models[0].name ? models[0] : models[1];
+}
+
+/// Numbers that depend on their seed alone.
+std::vector<double> noise(int n, unsigned seed, double size) {
+  std::mt19937 random(seed);
+  std::vector<double> out(at(n));
+  for (double& x : out) x = size * (double(random() % 20001) / 10000 - 1);
+  return out;
+}
+/// A start, and what the drives are after in a step.
+std::vector<double> start_speed(const Model& model, unsigned world) { return noise(model.nv, 7 + world, 1); }
+std::vector<double> goal(const Model& model, unsigned world, int step) {
+  std::vector<double> out(at(model.nq)), turn = noise(model.nv, 1000 * world + unsigned(step / 5), 0.5);
+  Data data(model);
+  integrate<double>(model, data, model.qpos0, turn, 1, out);
+  return out;
+}
+
+/// A world alone in a Stepper of its own.
+std::pair<std::vector<double>, std::vector<double>> alone(const Model& model, const BatchOptions& options,
+                                                          unsigned world, int steps) {
+  Data data(model);
+  const std::vector<double> v = start_speed(model, world);
+  std::copy(v.begin(), v.end(), data.qvel.begin());
+  Stepper<double> stepper(model, data, options.step);
+  for (int i = 0; i < steps; ++i) stepper.step(data, *options.drives, goal(model, world, i));
+  EXPECT_EQ(stepper.status(0), WorldStatus::ok);
+  return {{data.qpos.begin(), data.qpos.end()}, {data.qvel.begin(), data.qvel.end()}};
+}
+
+void begin(Batch<double>& batch, const std::vector<unsigned>& names) {
+  for (int w = 0; w < batch.worlds(); ++w) {
+    const std::vector<double> v = start_speed(batch.model(), names[at(w)]);
+    std::copy(v.begin(), v.end(), batch.qvel().begin() + std::ptrdiff_t(w) * batch.model().nv);
+  }
+}
+void aim(Batch<double>& batch, const std::vector<unsigned>& names, int step) {
+  for (int w = 0; w < batch.worlds(); ++w) {
+    const std::vector<double> q = goal(batch.model(), names[at(w)], step);
+    std::copy(q.begin(), q.end(), batch.qpos_target().begin() + std::ptrdiff_t(w) * batch.model().nq);
+  }
+}
+std::vector<double> world_of(std::span<const double> array, int n, int world) {
+  return {array.begin() + std::ptrdiff_t(n) * world, array.begin() + std::ptrdiff_t(n) * (world + 1)};
+}
+
+TEST(Batch, EachWorldIsAsAloneToTheBit) {
+  const std::vector<Model> models = scene_models();
+  const int steps = 40;
+  for (const Scene& scene : scenes(models)) {
+    const Model& model = model_for(scene, models);
+    std::vector<std::pair<std::vector<double>, std::vector<double>>> expected;
+    for (unsigned world = 0; world < 11; ++world) expected.push_back(alone(model, scene.options, world, steps));
+    // Sizes, threads, and places: the same worlds forwards and backwards.
+    for (const auto& [worlds, threads, backwards] :
+         {std::tuple{11, 1, false}, std::tuple{11, 3, true}, std::tuple{4, 2, true}, std::tuple{1, 1, false}}) {
+      BatchOptions options = scene.options;
+      options.threads = threads;
+      Batch<double> batch(model, worlds, options);
+      std::vector<unsigned> names;
+      for (int w = 0; w < worlds; ++w) names.push_back(unsigned(backwards ? worlds - 1 - w : w));
+      begin(batch, names);
+      for (int i = 0; i < steps; ++i) {
+        aim(batch, names, i);
+        ASSERT_EQ(batch.step(), 0) << scene.name << ": " << batch.fault(0).text();
+      }
+      for (int w = 0; w < worlds; ++w) {
+        ASSERT_EQ(world_of(batch.qpos(), model.nq, w), expected[names[at(w)]].first) << scene.name << " world " << w;
+        ASSERT_EQ(world_of(batch.qvel(), model.nv, w), expected[names[at(w)]].second) << scene.name << " world " << w;
+      }
+    }
+  }
+}
+
+TEST(Batch, SavedAndRestoredItGoesOnToTheBit) {
+  const std::vector<Model> models = scene_models();
+  for (const Scene& scene : scenes(models)) {
+    const Model& model = model_for(scene, models);
+    const std::vector<unsigned> names{0, 1, 2, 3, 4, 5};
+    Batch<double> batch(model, 6, scene.options);
+    begin(batch, names);
+    for (int i = 0; i < 30; ++i) {
+      aim(batch, names, i);
+      ASSERT_EQ(batch.step(), 0);
+    }
+    const BatchState<double> saved = batch.save();
+    Batch<double> copy(batch);
+    const auto go_on = [&](Batch<double>& b) {
+      for (int i = 30; i < 60; ++i) aim(b, names, i), b.step();
+      return b.state_hash();
+    };
+    const std::uint64_t expected = go_on(batch);
+    EXPECT_EQ(go_on(copy), expected) << scene.name;
+    batch.restore(saved);
+    EXPECT_EQ(go_on(batch), expected) << scene.name;
+    BatchOptions options = scene.options;
+    options.threads = 3;
+    Batch<double> elsewhere(model, 6, options);
+    elsewhere.restore(saved);
+    EXPECT_EQ(go_on(elsewhere), expected) << scene.name;
+    EXPECT_EQ(elsewhere.steps(0), 60);
+  }
+}
+
+TEST(Batch, BadWorldsLeaveTheOthersAsTheyAre) {
+  const std::vector<Model> models = scene_models();
+  for (const Scene& scene : scenes(models)) {
+    const Model& model = model_for(scene, models);
+    const int worlds = 100, steps = scene.options.step.rows.any() ? 8 : 20;
+    std::vector<unsigned> names;
+    for (int w = 0; w < worlds; ++w) names.push_back(unsigned(w));
+    BatchOptions options = scene.options;
+    options.threads = 2;
+    Batch<double> clean(model, worlds, options), batch(model, worlds, options);
+    begin(clean, names), begin(batch, names);
+    const auto spoil = [&](int i) {
+      const std::size_t q = std::size_t(model.nq), v = std::size_t(model.nv);
+      batch.qpos_target()[2 * q] = std::nan("");
+      if (i > 0) batch.qpos_target()[35 * q + q - 1] = kInfinity;
+      if (i > 1) batch.qvel()[41 * v] = 1e30;
+      if (i > 2) batch.tau()[77 * v] = -kInfinity;
+      if (i > 3) batch.qpos()[99 * q] = std::nan("");
+    };
+    for (int i = 0; i < steps; ++i) {
+      aim(clean, names, i), aim(batch, names, i), spoil(i);
+      ASSERT_EQ(clean.step(), 0) << scene.name;
+      EXPECT_EQ(batch.step(), std::min(i + 1, 5)) << scene.name;
+    }
+    for (int w = 0; w < worlds; ++w) {
+      const bool bad = w == 2 || w == 35 || w == 41 || w == 77 || w == 99;
+      ASSERT_EQ(batch.status(w) == WorldStatus::ok, !bad) << scene.name << " world " << w;
+      if (!bad) {
+        ASSERT_EQ(batch.state_hash(w), clean.state_hash(w)) << scene.name << " world " << w;
+      }
+    }
+    EXPECT_EQ(batch.fault(2).text(), "bad_input: qpos_target[0] is nan");
+    EXPECT_EQ(batch.fault(35).text(), "bad_input: qpos_target[" + std::to_string(model.nq - 1) + "] is inf");
+    EXPECT_EQ(batch.fault(41).text(), "too_fast: qvel[0] is 1e+30");
+    EXPECT_EQ(batch.fault(77).text(), "bad_input: tau[0] is -inf");
+    EXPECT_EQ(batch.fault(99).text(), "bad_input: qpos[0] is nan");
+    EXPECT_EQ(batch.steps(2), 0);
+    EXPECT_EQ(batch.steps(35), 1);
+    EXPECT_EQ(batch.steps(77), 3);
+    EXPECT_EQ(world_of(batch.qpos(), model.nq, 2), model.qpos0);
+  }
+}
+
+TEST(Batch, AWorldThatIsResetIsAsNew) {
+  const std::vector<Model> models = scene_models();
+  for (const Scene& scene : scenes(models)) {
+    const Model& model = model_for(scene, models);
+    const std::vector<unsigned> names{3, 1, 2, 0, 4};
+    Batch<double> batch(model, 5, scene.options);
+    begin(batch, names);
+    for (int i = 0; i < 20; ++i) {
+      aim(batch, names, i);
+      if (i == 10) batch.qpos_target()[std::size_t(model.nq)] = std::nan("");
+      batch.step();
+    }
+    EXPECT_EQ(batch.bad_worlds(), 1);
+    EXPECT_EQ(batch.steps(1), 10);
+    const std::uint64_t untouched = batch.state_hash(2);
+    const std::vector<std::uint8_t> mask{1, 1, 0, 0, 0};
+    std::vector<double> speeds;
+    for (const unsigned world : names) {
+      const std::vector<double> v = start_speed(model, world);
+      speeds.insert(speeds.end(), v.begin(), v.end());
+    }
+    batch.reset(mask, {}, speeds);
+    EXPECT_EQ(batch.bad_worlds(), 0);
+    EXPECT_EQ(batch.steps(0), 0);
+    EXPECT_EQ(batch.steps(2), 20);
+    EXPECT_EQ(batch.state_hash(2), untouched);
+    for (int i = 0; i < 20; ++i) aim(batch, names, i), batch.step();
+    for (const int w : {0, 1}) {
+      EXPECT_EQ(world_of(batch.qpos(), model.nq, w), alone(model, scene.options, names[at(w)], 20).first)
+          << scene.name << " world " << w;
+    }
+  }
+}
+
+TEST(Batch, RolloutIsItsSteps) {
+  const std::vector<Model> models = scene_models();
+  for (const Scene& scene : scenes(models)) {
+    const Model& model = model_for(scene, models);
+    const int worlds = 7, steps = 15, n = model.nq + model.nv;
+    const std::vector<unsigned> names{0, 1, 2, 3, 4, 5, 6};
+    BatchOptions options = scene.options;
+    options.threads = 2;
+    Batch<double> one(model, worlds, scene.options), all(model, worlds, options);
+    begin(one, names), begin(all, names);
+    std::vector<double> targets, expected, states(std::size_t(steps) * worlds * n);
+    for (int i = 0; i < steps; ++i) {
+      aim(one, names, i);
+      if (i == 5) one.qpos_target()[0] = std::nan("");
+      targets.insert(targets.end(), one.qpos_target().begin(), one.qpos_target().end());
+      one.step();
+      for (int w = 0; w < worlds; ++w) {
+        for (const auto& part : {world_of(one.qpos(), model.nq, w), world_of(one.qvel(), model.nv, w)})
+          expected.insert(expected.end(), part.begin(), part.end());
+      }
+    }
+    EXPECT_EQ(all.rollout({.steps = steps, .qpos_target = targets, .states = states}), 1);
+    EXPECT_EQ(states, expected) << scene.name;
+    EXPECT_EQ(all.steps(0), 5);
+    EXPECT_EQ(all.state_hash(), one.state_hash());
+  }
+}
+
+TEST(Batch, RolloutReadsSensorsAndControls) {
+  const char* text = R"(<mujoco><option timestep="0.01"/><worldbody>
+    <geom type="plane" size="1 1 1"/>
+    <body name="ball" pos="0 0 0.1"><freejoint/><geom type="sphere" size="0.1" mass="2"/>
+      <site name="all" type="sphere" size="0.2"/>
+      <body name="arm" pos="0 0 0.3"><joint name="hinge" axis="0 0 1"/><geom type="sphere" size="0.05" mass="0.5"/></body>
+    </body></worldbody>
+    <actuator><motor name="m" joint="hinge"/></actuator>
+    <sensor><jointvel joint="hinge"/><touch site="all"/><clock/></sensor></mujoco>)";
+  const Model model = compile(parse_mjcf(text, "ball.xml", "."));
+  BatchOptions options;
+  options.step.dt = 0.01, options.step.rows.contacts = true;
+  const int worlds = 3, steps = 40;
+  Batch<double> batch(model, worlds, options);
+  std::vector<double> ctrl(std::size_t(steps * worlds)), sensors(std::size_t(steps * worlds * batch.sensor_numbers()));
+  for (int i = 0; i < steps * worlds; ++i) ctrl[at(i)] = 0.001 * (i % worlds);
+  ASSERT_EQ(batch.sensor_numbers(), 3);
+  ASSERT_EQ(batch.rollout({.steps = steps, .ctrl = ctrl, .sensors = sensors}), 0);
+  for (int w = 0; w < worlds; ++w) {
+    const double* last = &sensors[std::size_t(3 * (worlds * (steps - 1) + w))];
+    EXPECT_EQ(last[0], world_of(batch.qvel(), model.nv, w)[6]);
+    EXPECT_EQ(last[0] > 0, w > 0);
+    EXPECT_NEAR(last[1], 2.5 * 9.81, 1e-3);
+    EXPECT_DOUBLE_EQ(last[2], 0.4);
+  }
+}
+
+TEST(Batch, GroundForcesCarryTheWeight) {
+  const Model model = model_of("humanoid.xml");
+  BatchOptions options;
+  options.step.rows.contacts = options.step.rows.joints = true;
+  options.drives = Drives::uniform(model, 1000, 100, 0, 0);
+  options.drives->stiff = true;
+  Batch<double> batch(model, 3, options);
+  ASSERT_EQ(batch.rollout({.steps = 120}), 0);
+  for (int w = 0; w < 3; ++w) {
+    double weight = 0;
+    for (int link = 0; link < model.njoint(); ++link) {
+      const double* f = &batch.ground_force()[std::size_t(3 * (w * model.njoint() + link))];
+      weight += f[2];
+      const bool foot = link == model.bodies[model.body_id("left_foot")].link ||
+                        link == model.bodies[model.body_id("right_foot")].link;
+      EXPECT_EQ(f[2] > 0, foot) << link;
+    }
+    EXPECT_NEAR(weight, model.total_mass() * 9.81, 0.05 * model.total_mass() * 9.81);
+    EXPECT_GT(batch.reports()[at(w)].touching, 1);
+    EXPECT_LT(batch.reports()[at(w)].residual, 1e-6);
+  }
+  const Energy energy = batch.energy(1);
+  EXPECT_NEAR(energy.potential, model.total_mass() * 9.81 * 0.9, model.total_mass() * 9.81 * 0.3);
+}
+
+TEST(Batch, FourThousandHumanoidsFitIntoHalfAGigabyte) {
+  const Model model = model_of("humanoid.xml");
+  BatchOptions options;
+  options.threads = 2, options.step.rows.contacts = options.step.rows.joints = true;
+  options.drives = Drives::uniform(model, 300, 30, 0, 0);
+  options.drives->force_limit.assign(std::size_t(model.nv), 100);
+  const long before = held_bytes;
+  const auto began = std::chrono::steady_clock::now();
+  Batch<double> batch(model, 4096, options);
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  EXPECT_EQ(batch.rollout({.steps = 2}), 0);
+  const double mebibytes = double(held_bytes - before) / (1 << 20);
+  EXPECT_LT(mebibytes, 512);
+  RecordProperty("mebibytes", std::to_string(mebibytes));
+  RecordProperty("seconds_to_make", std::to_string(seconds));
+}
+
+TEST(Batch, WhatDoesNotFitIsNamed) {
+  const Model model = model_of("humanoid.xml");
+  BatchOptions options;
+  EXPECT_THROW(Batch<double>(model, 0, options), ValueError);
+  EXPECT_THROW(Batch<double>(model, -3, options), ValueError);
+  options.threads = 0;
+  EXPECT_THROW(Batch<double>(model, 2, options), ValueError);
+  options.threads = 1, options.step.dt = -1;
+  EXPECT_THROW(Batch<double>(model, 2, options), ValueError);
+  options.step.dt = 0.01;
+  options.drives = Drives::uniform(model);
+  options.drives->kp[3] = std::nan("");
+  EXPECT_THROW(Batch<double>(model, 2, options), ValueError);
+  options.drives.reset();
+  Batch<double> batch(model, 2, options), three(model, 3, options);
+  const std::vector<std::uint8_t> mask(3);
+  const std::vector<double> row(std::size_t(model.nq) + 1);
+  EXPECT_THROW(batch.reset(mask), ShapeError);
+  EXPECT_THROW(batch.reset({}, row), ShapeError);
+  EXPECT_THROW(batch.reset({}, {}, row), ShapeError);
+  EXPECT_THROW(batch.restore(three.save()), ShapeError);
+  EXPECT_THROW(batch.rollout({.steps = -1}), ValueError);
+  EXPECT_THROW(batch.rollout({.steps = 2, .qpos_target = row}), ShapeError);
+  std::vector<double> out(5);
+  EXPECT_THROW(batch.rollout({.steps = 2, .states = out}), ShapeError);
+}
+
+}  // namespace
+}  // namespace tarsus
