@@ -18,7 +18,7 @@
 #include "support/limit_run.hpp"
 #include "tarsus/control/clip.hpp"
 #include "tarsus/control/force_limit.hpp"
-#include "tarsus/control/spd_solver.hpp"
+#include "tarsus/baselines/spd_solver.hpp"
 #include "tarsus/io/clip_file.hpp"
 #include "tarsus/io/clip_mapping.hpp"
 #include "tarsus/sim/step.hpp"

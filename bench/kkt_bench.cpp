@@ -13,7 +13,7 @@
 #include <string>
 
 #include "hinge_chain.hpp"
-#include "tarsus/constraint/kkt.hpp"
+#include "tarsus/baselines/kkt.hpp"
 #include "tarsus/math/rotation.hpp"
 #include "timing.hpp"
 

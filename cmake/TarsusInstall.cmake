@@ -2,7 +2,7 @@
 include(CMakePackageConfigHelpers)
 set(TARSUS_CONFIG_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/tarsus)
 
-install(TARGETS tarsus EXPORT tarsusTargets COMPONENT development)
+install(TARGETS tarsus tarsus_baselines EXPORT tarsusTargets COMPONENT development)
 install(DIRECTORY include/tarsus DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development FILES_MATCHING PATTERN "*.hpp" PATTERN "*.inl")
 install(EXPORT tarsusTargets NAMESPACE tarsus:: DESTINATION ${TARSUS_CONFIG_DIR} COMPONENT development)
 
@@ -14,6 +14,6 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/tarsusConfig.cmake ${CMAKE_CURRENT_BIN
         DESTINATION ${TARSUS_CONFIG_DIR} COMPONENT development)
 
 if(TARGET tarsus_cli)
-  install(TARGETS tarsus_cli COMPONENT tools)
+  install(TARGETS tarsus_cli tarsus_kkt COMPONENT tools)
   install(DIRECTORY models DESTINATION ${CMAKE_INSTALL_DATADIR}/tarsus COMPONENT tools)
 endif()

@@ -47,20 +47,21 @@ set(TARSUS_KERNEL_TABLES
     "dynamics/kernels.inl|dynamics/kernel_table.hpp|KernelTable<REAL>|double float|baseline avx2 avx512"
     "dynamics/delassus.inl|dynamics/delassus_table.hpp|DelassusTable<REAL>|double float|baseline avx2 avx512"
     "control/kernels.inl|control/kernel_table.hpp|ControlTable<REAL>|double float|baseline avx2 avx512"
-    "control/dense.inl|control/kernel_table.hpp|DenseTable<REAL>|double float|baseline avx2 avx512"
     "constraint/kernels.inl|constraint/kernel_table.hpp|ConstraintTable<REAL>|double float|baseline avx2 avx512"
     "solver/body_contact_kernels.inl|solver/body_contact_kernels.hpp|ContactKernels<REAL>|double float|baseline avx2"
     "geometry/sweep.inl|geometry/sweep.hpp|SweepKernels|double|baseline avx2"
     "particles/kernels.inl|particles/kernels.hpp|ParticleKernels|double|baseline avx2")
+set(TARSUS_BASELINE_TABLES
+    "baselines/kernels.inl|baselines/kernel_table.hpp|BaselineTable<REAL>|double float|baseline avx2 avx512")
 
-# Adds to the list SOURCES_NAME the sources that instantiate the tables, and the one that chooses among them. There is one
-# for each table, instruction set and precision; with TARSUS_UNITY all tables of a set and precision are in one (a
-# quarter less to compile, since kernels share passes), but for dense.inl, which renames Eigen.
-function(tarsus_kernels SOURCES_NAME)
+# Adds to the list SOURCES_NAME the sources that instantiate TABLES, and the one that chooses among them. There is one for
+# each table, instruction set and precision; with TARSUS_UNITY all tables of a set and precision are in one, called GROUP
+# (a quarter less to compile, since kernels share passes).
+function(tarsus_kernels SOURCES_NAME GROUP TABLES)
   set(NAMES)
   set(HEADERS)
   set(CHOICES)
-  foreach(LINE IN LISTS TARSUS_KERNEL_TABLES)
+  foreach(LINE IN LISTS TABLES)
     string(REPLACE "|" ";" FIELDS "${LINE}")
     list(GET FIELDS 0 FILE)
     list(GET FIELDS 1 HEADER)
@@ -86,8 +87,8 @@ function(tarsus_kernels SOURCES_NAME)
         if(NOT ISA IN_LIST BUILT)
           continue()
         endif()
-        set(STEM kernels)
-        if(NOT TARSUS_UNITY OR FILE STREQUAL "control/dense.inl")
+        set(STEM ${GROUP})
+        if(NOT TARSUS_UNITY)
           string(REGEX REPLACE "[.]inl$" "" STEM ${FILE})
           string(REPLACE "/" "_" STEM ${STEM})
         endif()
@@ -114,7 +115,7 @@ function(tarsus_kernels SOURCES_NAME)
     list(APPEND SOURCES ${SOURCE})
   endforeach()
   # The sets of this build are known to two sources alone: a build with more of them compiles nothing else again.
-  set(SOURCE ${PROJECT_BINARY_DIR}/kernels/choose.cpp)
+  set(SOURCE ${PROJECT_BINARY_DIR}/kernels/choose_${GROUP}.cpp)
   file(CONFIGURE OUTPUT ${SOURCE} @ONLY CONTENT
        "// Written by cmake/TarsusKernels.cmake.\n${HEADERS}#include \"math/kernel_choice.inl\"\n${CHOICES}")
   list(APPEND SOURCES ${SOURCE})

@@ -23,9 +23,9 @@ def compiled(path):
 
 
 def group_of(output):
-    if "/kernels/" in output:
+    if "tarsus.dir/kernels/" in output:
         return "kernels"
-    for name, group in (("tarsus_files", "library: files"), ("tarsus.dir", "library"), ("apps/", "command line"),
+    for name, group in (("tarsus_baselines", "baselines"), ("tarsus_files", "library: files"), ("tarsus.dir", "library"), ("apps/", "command line"),
                         ("tests/", "tests"), ("bench/", "benchmarks"), ("python/", "Python extension")):
         if name in output:
             return group

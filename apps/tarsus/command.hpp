@@ -15,7 +15,6 @@ void add_check_command(CLI::App& app);
 void add_convert_command(CLI::App& app);
 void add_gains_command(CLI::App& app);
 void add_info_command(CLI::App& app);
-void add_kkt_command(CLI::App& app);
 void add_map_command(CLI::App& app);
 void add_md_command(CLI::App& app);
 void add_run_command(CLI::App& app);

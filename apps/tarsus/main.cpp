@@ -64,7 +64,6 @@ int main(int argc, char** argv) {
   add_convert_command(app);
   add_info_command(app);
   add_gains_command(app);
-  add_kkt_command(app);
   add_map_command(app);
   add_md_command(app);
   add_view_commands(app);

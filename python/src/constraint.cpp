@@ -5,7 +5,7 @@
 
 #include "equalities.hpp"
 #include "tarsus/base/number_text.hpp"
-#include "tarsus/constraint/kkt.hpp"
+#include "tarsus/baselines/kkt.hpp"
 
 namespace tarsus::python {
 

@@ -10,7 +10,7 @@
 // prepare_limbs: the same but for the root's factor; u = L⁻¹ y of the other links. limbs.inl
 // pose, reduce: prepare() at rest and without gravity, u = L⁻¹ y, in two halves: poses and rigid inertias; then pass 2
 //   on whatever the inertias have become.
-// ldl*: solver/ldl.inl. climb_chain and omega*: efpa.inl.
+// ldl*: solver/ldl.inl.
 #define TARSUS_CONSTRAINT_KERNELS(KERNEL, SCALAR_KERNEL)                                                          \
   KERNEL(void, prepare, (const ModelView<R>&, void* state, const R* qpos, const R* qvel, const R* Q, const R* K), \
          prepare_kernel<T>)                                                                                       \
@@ -33,15 +33,7 @@
   KERNEL(void, ldl, (int m, int ld, R* A, R* inverse, const R* scale, R* least), ldl_factor<T, P>)                \
   KERNEL(void, ldl_forward, (int m, int ld, R* A, const R* inverse, R* b), ldl_forward_kernel<T>)                 \
   KERNEL(void, ldl_back, (int m, int ld, const R* A, const R* inverse, const R* scale, R limit, R* x, R* trust),  \
-         ldl_solve<T, P>)                                                                                         \
-  SCALAR_KERNEL(void, climb_chain,                                                                                \
-                (const ModelView<R>&, const void* state, int tip, const R* force, const R* entries, int count,    \
-                 int nrow, int stride, R* records),                                                               \
-                climb_chain_kernel<T, P>)                                                                         \
-  SCALAR_KERNEL(void, omega_times, (const R* omega, const R* f, int nrow, int stride, R* out),                    \
-                omega_times_kernel<T, P>)                                                                         \
-  SCALAR_KERNEL(void, omega, (const ModelView<R>&, const void* state, int link, const R* parent, R* omega),       \
-                omega_kernel<T, P>)
+         ldl_solve<T, P>)
 
 namespace tarsus {
 

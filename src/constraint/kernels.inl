@@ -1,7 +1,6 @@
 // Every kernel of constraint/kernel_table.hpp, for the sources that CMake writes.
 #pragma once
 
-#include "constraint/efpa.inl"
 #include "constraint/equality.inl"
 #include "constraint/kernel_table.hpp"
 #include "constraint/limbs.inl"

@@ -1,7 +1,7 @@
 // A model posed: points fixed to its bodies, where its shapes end, and how low they reach.
 #pragma once
 
-#include <Eigen/Dense>
+#include <Eigen/Core>
 #include <span>
 #include <vector>
 

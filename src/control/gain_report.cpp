@@ -1,6 +1,6 @@
 #include "tarsus/control/gain_report.hpp"
 
-#include <Eigen/Dense>
+#include <Eigen/Eigenvalues>
 #include <cmath>
 #include <complex>
 #include <cstdio>

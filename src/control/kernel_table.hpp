@@ -1,7 +1,6 @@
 // The kernels of this room; see tarsus/math/kernels.hpp.
 #pragma once
 
-#include "control/branch_view.hpp"
 #include "tarsus/math/kernels.hpp"
 #include "tarsus/model/view.hpp"
 
@@ -41,7 +40,6 @@ struct LimitSpace {
   R* residual;   ///< [lane]
 };
 
-// Baselines are scalar kernels only.
 #define TARSUS_CONTROL_KERNELS(KERNEL, SCALAR_KERNEL)                                                           \
   KERNEL(void, drive_terms,                                                                                     \
          (const ModelView<R>&, const DriveView<R>&, const R* qpos, const R* qvel, const R* target,              \
@@ -54,14 +52,7 @@ struct LimitSpace {
   KERNEL(void, limited_maba,                                                                                    \
          (const ModelView<R>&, const DriveView<R>&, const LimitView<R>&, const LimitSpace<R>&, void* state,     \
           const R* qpos, const R* qvel, const R* target, const R* target_velocity, const R* tau, R* qacc),      \
-         limited_maba_kernel<T>)                                                                                \
-  SCALAR_KERNEL(void, crba_rows, (const ModelView<R>&, void* state, const BranchView&, const R* qpos, R* rows), \
-                crba_rows_kernel<T>)                                                                            \
-  SCALAR_KERNEL(void, branch_factor, (const BranchView&, R* rows), branch_factor_kernel<T>)                     \
-  SCALAR_KERNEL(void, branch_solve, (const BranchView&, const R* rows, R* x), branch_solve_kernel<T>)           \
-  SCALAR_KERNEL(void, branch_multiply, (const BranchView&, const R* rows, const R* x, R* y),                    \
-                branch_multiply_kernel<T>)                                                                      \
-  SCALAR_KERNEL(void, branch_expand, (const BranchView&, const R* rows, R* dense), branch_expand_kernel<T>)
+         limited_maba_kernel<T>)
 
 template <class R>
 struct ControlTable {
@@ -72,13 +63,5 @@ template <class R>
 const ControlTable<R>& control_table(int width) {
   return kernels<ControlTable<R>>(width);
 }
-
-// Eigen's dense factor, the baseline; matrix [n][n] becomes its factor, x the solution. dense.inl
-#define TARSUS_DENSE_KERNELS(KERNEL, SCALAR_KERNEL) SCALAR_KERNEL(void, solve, (int n, R* matrix, R* x), dense_solve<T>)
-
-template <class R>
-struct DenseTable {
-  TARSUS_KERNEL_TABLE(R, TARSUS_DENSE_KERNELS)
-};
 
 }  // namespace tarsus

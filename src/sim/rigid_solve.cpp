@@ -251,7 +251,8 @@ void RigidWorld<R>::solve_rows(RigidStepReport& report) {
   Workspace& w = *work_;
   w.solved_by_rows = true;
   const std::string name = options_.solver == "lanes" ? "gauss_seidel" : options_.solver;
-  if (!w.row_solver || w.row_solver_name != name) w.row_solver = make_row_solver(name), w.row_solver_name = name;
+  if (!w.solver_is_given && (!w.row_solver || w.row_solver_name != name))
+    w.row_solver = make_row_solver(name), w.row_solver_name = name;
   RigidRows rows(w.rows, bodies_);
   w.multiplier.clear();
   for (std::size_t j = 0; j < joints_.size(); ++j) {

@@ -167,6 +167,7 @@ struct RigidWorld<R>::Workspace {
   std::vector<double> u, multiplier, last_joint;
   std::unique_ptr<RowSolver> row_solver;
   std::string row_solver_name;
+  bool solver_is_given = false;  // by solve_rows_by(): row_solver is the caller's
   bool solved_by_rows = false;
 };
 

@@ -224,7 +224,7 @@ RigidStepReport RigidWorld<R>::step() {
   match();
   sleep(report);
   const double t2 = seconds();
-  if (options_.solver == "lanes" && !w.needs_rows)
+  if (options_.solver == "lanes" && !w.needs_rows && !w.solver_is_given)
     solve_lanes(report);
   else
     solve_rows(report);
@@ -260,6 +260,10 @@ const ContactMaterial& RigidWorld<R>::material(const BodyContact<R>& contact) co
 template <class R>
 const std::vector<typename RigidWorld<R>::ContactPair>& RigidWorld<R>::contact_pairs() const {
   return work_->pairs;
+}
+template <class R>
+void RigidWorld<R>::solve_rows_by(std::unique_ptr<RowSolver> solver) {
+  work_->row_solver = std::move(solver), work_->solver_is_given = true;
 }
 template <class R>
 const RowProblem* RigidWorld<R>::rows() const {

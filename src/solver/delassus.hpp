@@ -4,7 +4,8 @@
 // other operator, or `dense`, gives M^-1 J₀ᵀ column by column (one application a row) and a dense factor, O(m³).
 #pragma once
 
-#include <Eigen/Dense>
+#include <Eigen/Cholesky>
+#include <Eigen/LU>
 #include <span>
 #include <vector>
 

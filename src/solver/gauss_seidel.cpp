@@ -6,7 +6,7 @@
 // O(nonzeros) a sweep. Converges for bilateral and interval rows whenever the rows' matrix is positive definite
 // [Mangasarian 1977]; with friction, whose bounds move with λ_n, there is no such theorem: look at the report. Slow
 // where the gain is near 1: long chains, tall stacks, large mass ratios.
-#include <Eigen/Dense>
+#include <Eigen/Cholesky>
 #include <algorithm>
 #include <cmath>
 #include <numeric>

@@ -1,6 +1,6 @@
 #include "tarsus/solver/multipliers.hpp"
 
-#include <Eigen/Dense>
+#include <Eigen/Cholesky>
 #include <algorithm>
 #include <cmath>
 

@@ -1,6 +1,6 @@
 #include "tarsus/solver/redundancy.hpp"
 
-#include <Eigen/Dense>
+#include <Eigen/Core>
 #include <algorithm>
 #include <cmath>
 #include <map>

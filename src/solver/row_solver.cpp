@@ -12,8 +12,8 @@ namespace tarsus {
 
 namespace {
 
-constexpr std::array<std::string_view, 6> kRowSolverNames = {
-    "gauss_seidel", "gauss_seidel_symmetric", "gauss_seidel_nesterov", "jacobi", "newton", "pivoting"};
+constexpr std::array<std::string_view, 3> kRowSolverNames = {"gauss_seidel", "gauss_seidel_symmetric",
+                                                             "gauss_seidel_nesterov"};
 
 }  // namespace
 
@@ -34,9 +34,6 @@ std::unique_ptr<RowSolver> make_row_solver(std::string_view name) {
   if (name == kRowSolverNames[0]) return make_gauss_seidel(kRowSolverNames[0], false, false);
   if (name == kRowSolverNames[1]) return make_gauss_seidel(kRowSolverNames[1], true, false);
   if (name == kRowSolverNames[2]) return make_gauss_seidel(kRowSolverNames[2], true, true);
-  if (name == kRowSolverNames[3]) return make_jacobi();
-  if (name == kRowSolverNames[4]) return make_row_newton();
-  if (name == kRowSolverNames[5]) return make_pivoting();
   std::string known;
   for (std::string_view n : kRowSolverNames) known += (known.empty() ? "" : ", ") + std::string(n);
   throw ValueError("solver", std::string(name), "one of " + known + " (and lanes, for worlds of free bodies)");

@@ -1,4 +1,4 @@
-// Makers of the solvers of row_solver.hpp, and what their files share.
+// What the files of RowSolvers share.
 #pragma once
 
 #include "tarsus/solver/row_solver.hpp"
@@ -6,9 +6,6 @@
 namespace tarsus {
 
 std::unique_ptr<RowSolver> make_gauss_seidel(std::string_view name, bool symmetric, bool accelerate);
-std::unique_ptr<RowSolver> make_jacobi();
-std::unique_ptr<RowSolver> make_row_newton();
-std::unique_ptr<RowSolver> make_pivoting();
 
 /// @throws ShapeError, ValueError
 void check_solve(const RowProblem& problem, std::span<const double> u, std::span<const double> multiplier,

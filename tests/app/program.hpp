@@ -10,7 +10,7 @@
 
 namespace tarsus::test {
 
-inline const std::string kProgram = std::string(TARSUS_BINARY_DIR) + "/bin/tarsus";
+inline const std::string kPrograms = std::string(TARSUS_BINARY_DIR) + "/bin/", kProgram = kPrograms + "tarsus";
 
 #define TARSUS_NEEDS_PROGRAM() \
   if (!std::filesystem::exists(tarsus::test::kProgram)) GTEST_SKIP() << "no program " << tarsus::test::kProgram
@@ -20,9 +20,11 @@ struct Outcome {
   std::string text;  ///< stdout and stderr
 };
 
-/// In the repository's root, as the documentation's commands are. @param redirect what the shell does with its output
+/// In the repository's root, as the documentation's commands are; "-kkt ..." are the arguments of tarsus-kkt.
+/// @param redirect what the shell does with its output
 inline Outcome tarsus_command(const std::string& arguments, const std::string& redirect = "2>&1") {
-  const std::string line = std::string("cd '") + TARSUS_SOURCE_DIR + "' && '" + kProgram + "' " + arguments;
+  const std::string line = std::string("cd '") + TARSUS_SOURCE_DIR + "' && '" + kPrograms + "'tarsus" +
+                           (arguments.starts_with("-kkt ") ? "" : " ") + arguments;
   FILE* const pipe = popen((line + " " + redirect).c_str(), "r");
   Outcome run{-1, ""};
   char buffer[4096];

@@ -169,6 +169,8 @@ class RigidWorld {
   std::uint64_t state_hash() const;
   /// The rows of the last step, if it was solved by rows; else null.
   const RowProblem* rows() const;
+  /// From now on steps are solved by rows and by this solver, whatever options().solver says.
+  void solve_rows_by(std::unique_ptr<RowSolver> solver);
 
  private:
   struct Workspace;

@@ -1,12 +1,9 @@
-// Solvers of RowProblem, one interface, one file each. They find λ, and u with it.
+// Solvers of RowProblem behind one interface. They find λ, and u with it; baselines/row_solvers.hpp has more.
 //
 // | name                   | method                                                    | friction   | for             |
 // | gauss_seidel           | projected Gauss-Seidel, alg. 2.1 and 2.2, matrix-free     | box, ball  | everything      |
 // | gauss_seidel_symmetric | there and back in turns                                   | box, ball  | long chains     |
 // | gauss_seidel_nesterov  | symmetric sweeps, accelerated, with restart               | box, ball  | accuracy        |
-// | jacobi                 | projected Jacobi, damped by the Gershgorin bound          | box, ball  | comparing       |
-// | newton                 | semismooth Newton on λ = P(λ - r/d), dense                | box, ball  | oracle, m³      |
-// | pivoting               | Lemke's complementary pivoting, dense                     | box        | oracle, m³      |
 #pragma once
 
 #include <memory>

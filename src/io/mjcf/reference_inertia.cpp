@@ -1,7 +1,7 @@
 // Numbers that MJCF gives relative to a joint's inertia in the reference pose: springdamper and dampratio.
 #include <fmt/format.h>
 
-#include <Eigen/Dense>
+#include <Eigen/Cholesky>
 #include <algorithm>
 #include <cmath>
 

@@ -1,6 +1,6 @@
 // All methods for the KKT system against one another and against a dense solve, on 1,000 random trees and constraint
 // sets.
-#include "tarsus/constraint/kkt.hpp"
+#include "tarsus/baselines/kkt.hpp"
 
 #include <gtest/gtest.h>
 

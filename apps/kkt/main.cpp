@@ -1,13 +1,13 @@
-// tarsus kkt: solves one KKT system of a model by every method, with residuals, rank and times.
+// tarsus-kkt: solves one KKT system of a model by every method, with residuals, rank and times.
 #include <fmt/core.h>
 
 #include <cmath>
 #include <ctime>
-#include <memory>
 #include <random>
 
 #include "command.hpp"
-#include "tarsus/constraint/kkt.hpp"
+#include "tarsus/base/error.hpp"
+#include "tarsus/baselines/kkt.hpp"
 
 namespace tarsus::app {
 
@@ -134,40 +134,51 @@ void execute(const Kkt& options) {
   }
 }
 
-}  // namespace
-
-void add_kkt_command(CLI::App& app) {
-  auto kkt = std::make_shared<Kkt>();
-  CLI::App* command =
-      app.add_subcommand("kkt", "Solve a model's constraint system by every method: residuals, rank, time");
-  command->add_option("model", kkt->model, "MJCF or URDF file with equality constraints or mimic joints")->required();
-  command
-      ->add_option("--method", kkt->method, "all, automatic, sweeps, branches, efpa, constrained_aba, sparse or dense")
+void add_options(CLI::App& app, Kkt& kkt) {
+  app.add_option("model", kkt.model, "MJCF or URDF file with equality constraints or mimic joints")->required();
+  app.add_option("--method", kkt.method, "all, automatic, sweeps, branches, efpa, constrained_aba, sparse or dense")
       ->capture_default_str();
-  command->add_option("--rhs", kkt->right_side, "y1: gravity (what gravity does at rest) or random")
-      ->capture_default_str();
-  command->add_option("--keyframe", kkt->keyframe,
-                      "Pose of this keyframe, by name or number, instead of the file's own");
-  command
-      ->add_option("--joint-inertia", kkt->damping,
-                   "K added to the mass matrix's diagonal, as drives of step dt add dt kd")
+  app.add_option("--rhs", kkt.right_side, "y1: gravity (what gravity does at rest) or random")->capture_default_str();
+  app.add_option("--keyframe", kkt.keyframe, "Pose of this keyframe, by name or number, instead of the file's own");
+  app.add_option("--joint-inertia", kkt.damping,
+                 "K added to the mass matrix's diagonal, as drives of step dt add dt kd")
       ->check(number_from(0))
       ->capture_default_str();
-  command->add_option("--sigma", kkt->compliance, "Sigma of all rows: softens them (0: rigid)")
+  app.add_option("--sigma", kkt.compliance, "Sigma of all rows: softens them (0: rigid)")
       ->check(number_from(0))
       ->capture_default_str();
-  command->add_flag("--json", kkt->json, "One JSON object instead of the table, with x1 and x2");
-  add_read_options(*command, kkt->options);
-  command->footer(
+  app.add_flag("--json", kkt.json, "One JSON object instead of the table, with x1 and x2");
+  add_read_options(app, kkt.options);
+  app.footer(
       "Solves [M J'; J -Sigma] [x1; x2] = [y1; 0], the accelerations x1 and constraint forces x2 of the model at "
       "rest.\n"
       "sweeps: m + 2 sweeps of the articulated-body algorithm. branches: rows climb their own branches. efpa: forces "
       "climb\n"
       "to where branches meet. constrained_aba: proximal rounds, no matrix of rows. sparse, dense: Cholesky of M.\n"
       "Residuals are relative. A method with a star could not and handed over to branches.\n\n"
-      "  tarsus kkt models/loops/stewart.xml\n"
-      "  tarsus kkt models/loops/four_bar.xml --rhs random --json");
-  command->callback([kkt] { execute(*kkt); });
+      "  tarsus-kkt models/loops/stewart.xml\n"
+      "  tarsus-kkt models/loops/four_bar.xml --rhs random --json");
 }
 
+}  // namespace
+
 }  // namespace tarsus::app
+
+int main(int argc, char** argv) {
+  using namespace tarsus::app;
+  CLI::App app{"tarsus-kkt: a model's constraint system by every method: residuals, rank, time"};
+  app.name("tarsus-kkt");
+  Kkt kkt;
+  add_options(app, kkt);
+  try {
+    app.parse(argc, argv);
+    execute(kkt);
+    if (std::fflush(stdout) != 0) throw tarsus::Error("standard output: cannot be written");
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? 0 : 2;
+  } catch (const std::exception& e) {
+    fmt::print(stderr, "error: {}\n", e.what());
+    return 1;
+  }
+  return 0;
+}

@@ -1,10 +1,10 @@
-#include "tarsus/control/spd_solver.hpp"
+#include "tarsus/baselines/spd_solver.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 
-#include "control/kernel_table.hpp"
+#include "baselines/kernel_table.hpp"
 
 namespace tarsus {
 
@@ -66,7 +66,7 @@ void form_terms(const Model& model, BasicData<R>& data, const Drives& drives, co
 template <class R>
 void form_system(const Model& model, BasicData<R>& data, const SpdInput<R>& in, Parts<R>& p) {
   bias_force<R>(model, data, in.qpos, in.qvel, p.bias);
-  control_table<R>(1).crba_rows(model.view<R>(), data.state(0), p.tree(), in.qpos.data(), p.rows.data());
+  baseline_table<R>().crba_rows(model.view<R>(), data.state(0), p.tree(), in.qpos.data(), p.rows.data());
   for (int k = 0; k < model.nv; ++k) {
     p.rows[p.start[k] + p.depth[k]] += p.K[k];
     p.x[k] = p.Q[k] - p.bias[k];
@@ -101,8 +101,8 @@ void solve_dense(const Model& model, BasicData<R>& data, const Drives& drives, c
   form_terms(model, data, drives, in, p);
   form_system(model, data, in, p);
   p.dense.resize(std::size_t(model.nv) * model.nv);
-  control_table<R>(1).branch_expand(p.tree(), p.rows.data(), p.dense.data());
-  kernels<DenseTable<R>>().solve(model.nv, p.dense.data(), p.x.data());
+  baseline_table<R>().branch_expand(p.tree(), p.rows.data(), p.dense.data());
+  baseline_table<R>().dense_solve(model.nv, p.dense.data(), p.x.data());
 }
 
 template <class R>
@@ -110,8 +110,8 @@ void solve_sparse(const Model& model, BasicData<R>& data, const Drives& drives, 
   check(data);
   form_terms(model, data, drives, in, p);
   form_system(model, data, in, p);
-  control_table<R>(1).branch_factor(p.tree(), p.rows.data());
-  control_table<R>(1).branch_solve(p.tree(), p.rows.data(), p.x.data());
+  baseline_table<R>().branch_factor(p.tree(), p.rows.data());
+  baseline_table<R>().branch_solve(p.tree(), p.rows.data(), p.x.data());
 }
 
 template <class R>
@@ -137,7 +137,7 @@ void iterate_pcg(Parts<R>& p, SpdWorkspace<R>& workspace) {
   R rho = dot(p.residual, p.preconditioned);
   int i = 0;
   for (; i < workspace.pcg_max_iterations && dot(p.residual, p.residual) > goal; ++i) {
-    control_table<R>(1).branch_multiply(tree, p.rows.data(), p.direction.data(), p.image.data());
+    baseline_table<R>().branch_multiply(tree, p.rows.data(), p.direction.data(), p.image.data());
     const R alpha = rho / dot(p.direction, p.image);
     for (std::size_t k = 0; k < n; ++k) p.x[k] += alpha * p.direction[k], p.residual[k] -= alpha * p.image[k];
     precondition();

@@ -7,7 +7,7 @@
 // numbers of row k: contiguous, and no n² array anywhere.
 #pragma once
 
-#include "control/branch_view.hpp"
+#include "baselines/branch_view.hpp"
 #include "tarsus/model/jcalc.inl"
 
 namespace tarsus {

@@ -8,8 +8,7 @@
 #include <functional>
 #include <limits>
 
-#include "control/kernel_table.hpp"
-#include "math/kernel_call.inl"
+#include "tarsus/math/isa.hpp"
 
 #define TARSUS_JOIN2(a, b) a##b
 #define TARSUS_JOIN(a, b) TARSUS_JOIN2(a, b)
@@ -21,7 +20,7 @@ inline namespace TARSUS_ISA {
 
 /// matrix: [n][n], lower triangle of a row-major matrix; replaced by its factor. x: right side, then solution.
 template <class R>
-void dense_solve(int n, R* matrix, R* x) {
+void dense_solve_kernel(int n, R* matrix, R* x) {
   using Matrix = Eigen::Matrix<R, Eigen::Dynamic, Eigen::Dynamic>;
   // A row-major lower triangle is a column-major upper one.
   Eigen::Map<Matrix> H(matrix, n, n);
@@ -29,8 +28,6 @@ void dense_solve(int n, R* matrix, R* x) {
   Eigen::Map<Eigen::Matrix<R, Eigen::Dynamic, 1>> b(x, n);
   factor.solveInPlace(b);
 }
-
-TARSUS_FILL_KERNELS(DenseTable<Real<T>>, TARSUS_DENSE_KERNELS)
 
 }  // namespace TARSUS_ISA
 }  // namespace tarsus

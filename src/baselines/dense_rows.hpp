@@ -1,11 +1,15 @@
-// The dense form of a RowProblem, for the oracles: r = A λ + q with A = W D⁻¹ Wᵀ + Σ, q = W D⁻¹ u - b.
+// Makers of the solvers of baselines/row_solvers.hpp, and the dense form of a RowProblem: r = A λ + q with A = W D⁻¹ Wᵀ + Σ, q = W D⁻¹ u - b.
 #pragma once
 
-#include <Eigen/Dense>
+#include <Eigen/Cholesky>
 
-#include "tarsus/solver/row_problem.hpp"
+#include "solver/row_solvers.hpp"
 
 namespace tarsus {
+
+std::unique_ptr<RowSolver> make_jacobi();
+std::unique_ptr<RowSolver> make_row_newton();
+std::unique_ptr<RowSolver> make_pivoting();
 
 struct DenseRows {
   Eigen::MatrixXd a;

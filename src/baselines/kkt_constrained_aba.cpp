@@ -10,7 +10,7 @@
 #include <limits>
 #include <tuple>
 
-#include "constraint/kkt_scratch.hpp"
+#include "baselines/kkt_scratch.hpp"
 #include "tarsus/model/jcalc.inl"
 
 namespace tarsus {

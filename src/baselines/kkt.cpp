@@ -1,10 +1,10 @@
 // KktSolver: choice of method, the end that all direct methods share, residuals.
-#include "tarsus/constraint/kkt.hpp"
+#include "tarsus/baselines/kkt.hpp"
 
 #include <algorithm>
 #include <cmath>
 
-#include "constraint/kkt_scratch.hpp"
+#include "baselines/kkt_scratch.hpp"
 #include "tarsus/model/jcalc.inl"
 
 namespace tarsus {

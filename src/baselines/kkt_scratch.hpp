@@ -1,12 +1,12 @@
 // What KktSolver's methods share.
 #pragma once
 
-#include <Eigen/Dense>
-#include <Eigen/Sparse>
+#include <Eigen/SparseCholesky>
 
+#include "baselines/kernel_table.hpp"
 #include "constraint/kernel_table.hpp"
 #include "dynamics/delassus_table.hpp"
-#include "tarsus/constraint/kkt.hpp"
+#include "tarsus/baselines/kkt.hpp"
 
 namespace tarsus {
 
@@ -40,6 +40,7 @@ struct KktSolver::Scratch {
   std::vector<double> dense;
 
   const ConstraintTable<double>& kernels = constraint_table<double>(1);
+  const BaselineTable<double>& baselines = baseline_table<double>();
   const DelassusTable<double>& sweeps = delassus_table<double>(1);
   explicit Scratch(const Model& model) : view(model.view<double>()) {}
 };

@@ -1,7 +1,7 @@
 // The methods of KktSolver that go through Λ⁻¹: sweeps, branches, sparse, dense.
 #include <algorithm>
 
-#include "constraint/kkt_scratch.hpp"
+#include "baselines/kkt_scratch.hpp"
 #include "tarsus/model/jcalc.inl"
 
 namespace tarsus {

@@ -3,11 +3,11 @@
 // Exact for discs too (true Coulomb friction, not the convex approximation). Each round factors a matrix, O(m³); a line
 // search on ‖F‖² guards it, and where no step of Newton's helps a few sweeps of Gauss-Seidel move the start elsewhere.
 // Coulomb friction has no theorem of convergence: the report says what was reached.
+#include <Eigen/QR>
 #include <algorithm>
 #include <cmath>
 
-#include "solver/dense_rows.hpp"
-#include "solver/row_solvers.hpp"
+#include "baselines/dense_rows.hpp"
 
 namespace tarsus {
 

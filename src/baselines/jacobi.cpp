@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "solver/row_solvers.hpp"
+#include "baselines/dense_rows.hpp"
 
 namespace tarsus {
 

@@ -3,7 +3,7 @@
 // c's parent.
 #include <algorithm>
 
-#include "constraint/kkt_scratch.hpp"
+#include "baselines/kkt_scratch.hpp"
 
 namespace tarsus {
 
@@ -69,7 +69,7 @@ void KktSolver::Efpa::climb() {
     const double* force = block.force ? block.force + 6 * c.side * block.stride : nullptr;
     const double* entries = block.joint ? block.joint + c.side * block.stride : nullptr;
     const int count = block.force ? 1 : qvel_count(m.link[c.tip].joint);
-    s.kernels.climb_chain(m, state, c.tip, force, entries, count, block.nrow, block.stride, s.climbed.data() + c.first);
+    s.baselines.climb_chain(m, state, c.tip, force, entries, count, block.nrow, block.stride, s.climbed.data() + c.first);
   }
   s.omega.resize(m.nlink), s.omega_done.assign(m.nlink, 0), s.near.resize(m.nlink), s.depth.resize(m.nlink);
   for (int i = 0; i < m.nlink; ++i) s.depth[i] = m.link[i].parent >= 0 ? s.depth[m.link[i].parent] + 1 : 1;
@@ -81,7 +81,7 @@ const double* KktSolver::Efpa::omega(int link) {
   for (int i = link; i >= 0 && !s.omega_done[i]; i = m.link[i].parent) way.push_back(i);
   for (; !way.empty(); way.pop_back()) {
     const int i = way.back(), parent = m.link[i].parent;
-    s.kernels.omega(m, state, i, parent >= 0 ? s.omega[parent].data() : nullptr, s.omega[i].data());
+    s.baselines.omega(m, state, i, parent >= 0 ? s.omega[parent].data() : nullptr, s.omega[i].data());
     s.omega_done[i] = 1;
   }
   return s.omega[link].data();
@@ -109,7 +109,7 @@ void KktSolver::Efpa::add_pair(const Chain& x, const Chain& y) {
                 sum.data(), q.stride);
   if (const double* inverse_inertia = omega(parent)) {
     lifted.resize(std::size_t(6) * q.stride);
-    s.kernels.omega_times(inverse_inertia, b + 12 * q.stride, q.nrow, q.stride, lifted.data());
+    s.baselines.omega_times(inverse_inertia, b + 12 * q.stride, q.nrow, q.stride, lifted.data());
     s.sweeps.gram(6, p.nrow, a + 12 * p.stride, p.stride, lifted.data(), q.stride, true, false, sum.data(), q.stride);
   }
   double* out = s.A.data() + std::size_t(p.first_row) * ld + q.first_row;

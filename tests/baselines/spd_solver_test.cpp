@@ -4,7 +4,7 @@
 #include <Eigen/Dense>
 
 #include "support/random_model.hpp"
-#include "tarsus/control/spd_solver.hpp"
+#include "tarsus/baselines/spd_solver.hpp"
 
 namespace tarsus::test {
 namespace {

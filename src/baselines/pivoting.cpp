@@ -7,8 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "solver/dense_rows.hpp"
-#include "solver/row_solvers.hpp"
+#include "baselines/dense_rows.hpp"
 
 namespace tarsus {
 

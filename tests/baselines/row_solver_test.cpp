@@ -7,8 +7,7 @@
 #include <random>
 
 #include "tarsus/base/error.hpp"
-#include "tarsus/solver/linear_iteration.hpp"
-#include "tarsus/solver/row_solver.hpp"
+#include "tarsus/baselines/row_solvers.hpp"
 
 namespace tarsus {
 namespace {
@@ -107,10 +106,10 @@ TEST(RowSolver, EverySolverReachesItsToleranceOnEveryCase) {
     for (unsigned seed = 1; seed <= 8; ++seed) {
       const Case c = named.make(seed);
       c.problem.check();
-      for (std::string_view solver : row_solver_names()) {
+      for (std::string_view solver : all_row_solver_names()) {
         SCOPED_TRACE(std::string(named.name) + ", " + std::string(solver) + ", seed " + std::to_string(seed));
         std::vector<double> u = c.u, x(std::size_t(c.problem.nrow()), 0.0);
-        const RowSolveReport report = make_row_solver(solver)->solve(
+        const RowSolveReport report = make_any_row_solver(solver)->solve(
             c.problem, u, x, {.max_iterations = solver == "newton" ? 200 : 200000, .tolerance = 1e-9});
         if (report.status == RowSolveStatus::unsupported) {
           EXPECT_EQ(solver, "pivoting");
@@ -145,7 +144,7 @@ TEST(RowSolver, AgreeWhereTheSolutionIsUnique) {
       for (std::string_view solver :
            {"newton", "gauss_seidel", "gauss_seidel_symmetric", "gauss_seidel_nesterov", "jacobi"}) {
         std::vector<double> u = c.u, x(std::size_t(c.problem.nrow()), 0.0);
-        make_row_solver(solver)->solve(c.problem, u, x, {.max_iterations = 200000, .tolerance = 1e-10});
+        make_any_row_solver(solver)->solve(c.problem, u, x, {.max_iterations = 200000, .tolerance = 1e-10});
         if (reference.empty()) reference = x;
         for (std::size_t i = 0; i < x.size(); ++i) EXPECT_NEAR(x[i], reference[i], 1e-6) << named.name << " " << solver;
       }
@@ -175,9 +174,9 @@ TEST(RowSolver, DenseLinearSolveOfBilateralRows) {
   Eigen::MatrixXd a = w * inverse.asDiagonal() * w.transpose();
   a.diagonal() += sigma;
   const Eigen::VectorXd direct = a.ldlt().solve(b - w * inverse.asDiagonal() * u0);
-  for (std::string_view solver : row_solver_names()) {
+  for (std::string_view solver : all_row_solver_names()) {
     std::vector<double> u = c.u, x(std::size_t(m), 0.0);
-    make_row_solver(solver)->solve(p, u, x, {.max_iterations = 100000, .tolerance = 1e-12});
+    make_any_row_solver(solver)->solve(p, u, x, {.max_iterations = 100000, .tolerance = 1e-12});
     for (int i = 0; i < m; ++i) EXPECT_NEAR(x[std::size_t(i)], direct[i], 1e-8) << solver;
   }
 }
@@ -187,7 +186,7 @@ TEST(RowSolver, ColumnCarriesItsWeightAndFrictionOpposesSliding) {
   const int n = 6;
   const Case c = column(n, RowCone::ball);
   std::vector<double> u = c.u, x(std::size_t(c.problem.nrow()), 0.0);
-  make_row_solver("newton")->solve(c.problem, u, x, {.max_iterations = 100, .tolerance = 1e-12});
+  make_any_row_solver("newton")->solve(c.problem, u, x, {.max_iterations = 100, .tolerance = 1e-12});
   for (int i = 0; i < n; ++i) {
     // Σ > 0 lets each contact give way a little: v = -Σ λ at each, summed below by the exact recursion.
     double carried = 0;
@@ -219,7 +218,7 @@ TEST(RowSolver, ResidualFallsWithSweepsAndHistoryIsReported) {
 TEST(RowSolver, OverRelaxationAndOrdersReachTheSameAnswer) {
   const Case c = random_case(9, true, true, RowCone::box, 0, 1e-2);
   std::vector<double> reference(std::size_t(c.problem.nrow()), 0.0), u = c.u;
-  make_row_solver("newton")->solve(c.problem, u, reference, {.max_iterations = 100, .tolerance = 1e-12});
+  make_any_row_solver("newton")->solve(c.problem, u, reference, {.max_iterations = 100, .tolerance = 1e-12});
   for (const RowSolveOptions& options :
        {RowSolveOptions{.relaxation = 0.7}, RowSolveOptions{.relaxation = 1.4},
         RowSolveOptions{.order = SweepOrder::symmetric}, RowSolveOptions{.order = SweepOrder::random, .seed = 5},
@@ -249,7 +248,7 @@ TEST(RowSolver, AccelerationNeedsFewerSweepsOnATallColumn) {
   const auto sweeps = [&](std::string_view solver) {
     std::vector<double> u = c.u, x(std::size_t(c.problem.nrow()), 0.0);
     const RowSolveReport r =
-        make_row_solver(solver)->solve(c.problem, u, x, {.max_iterations = 100000, .tolerance = 1e-6});
+        make_any_row_solver(solver)->solve(c.problem, u, x, {.max_iterations = 100000, .tolerance = 1e-6});
     EXPECT_EQ(r.status, RowSolveStatus::converged);
     return r.iterations;
   };
@@ -313,8 +312,8 @@ TEST(RowSolver, MassOfATreeThroughItsFactors) {
 TEST(RowSolver, BadInputIsRefusedAndIdleRowsAreCounted) {
   Case c = column(3, RowCone::ball);
   std::vector<double> x(std::size_t(c.problem.nrow()), 0.0), short_x(2);
-  for (std::string_view solver : row_solver_names()) {
-    auto s = make_row_solver(solver);
+  for (std::string_view solver : all_row_solver_names()) {
+    auto s = make_any_row_solver(solver);
     EXPECT_THROW(s->solve(c.problem, c.u, short_x, {}), ShapeError);
     EXPECT_THROW(s->solve(c.problem, c.u, x, {.max_iterations = 0}), ValueError);
     EXPECT_THROW(s->solve(c.problem, c.u, x, {.relaxation = 2}), ValueError);
@@ -348,72 +347,8 @@ TEST(RowSolver, LemkeSaysWhenThereIsNoSolution) {
     p.add_row(std::vector<int>{0}, std::vector<double>{w}, {0, 1, 0, kInf});
   }
   std::vector<double> u = {0}, x(2, 0.0);
-  EXPECT_EQ(make_row_solver("pivoting")->solve(p, u, x, {}).status, RowSolveStatus::no_solution);
+  EXPECT_EQ(make_any_row_solver("pivoting")->solve(p, u, x, {}).status, RowSolveStatus::no_solution);
   EXPECT_EQ(u[0], 0);
-}
-
-TEST(LinearIteration, DenseAndSparseAgainstADirectSolve) {
-  std::mt19937 engine(8);
-  const int n = 30;
-  Eigen::MatrixXd a = Eigen::MatrixXd::Zero(n, n);
-  for (int i = 0; i < n; ++i) {
-    a(i, i) = 2.2;
-    if (i > 0) a(i, i - 1) = a(i - 1, i) = -1;
-  }
-  Eigen::VectorXd b(n);
-  for (double& value : b) value = uniform(engine);
-  const Eigen::VectorXd direct = a.ldlt().solve(b);
-  std::vector<double> full, value;
-  std::vector<int> start = {0}, column;
-  for (int i = 0; i < n; ++i) {
-    for (int j = 0; j < n; ++j) {
-      full.push_back(a(i, j));
-      if (a(i, j) != 0) column.push_back(j), value.push_back(a(i, j));
-    }
-    start.push_back(int(column.size()));
-  }
-  // The gain is the spectral radius of 1 - (L + D)⁻¹ A: for this matrix cos²(π/(n+1)) scaled, computed here with Eigen.
-  const Eigen::MatrixXd lower = a.triangularView<Eigen::Lower>();
-  const double radius = (Eigen::MatrixXd::Identity(n, n) - lower.inverse() * a).eigenvalues().cwiseAbs().maxCoeff();
-  for (const SquareMatrix& matrix : {SquareMatrix::dense(n, full), SquareMatrix::sparse(start, column, value)}) {
-    std::vector<double> x(std::size_t(n), 0.0);
-    const LinearIterationReport r =
-        gauss_seidel(matrix, std::span(b.data(), std::size_t(n)), x, {.max_iterations = 1000, .tolerance = 1e-12});
-    EXPECT_EQ(r.status, LinearIterationStatus::converged);
-    for (int i = 0; i < n; ++i) EXPECT_NEAR(x[std::size_t(i)], direct[i], 1e-11);
-    EXPECT_EQ(int(r.history.size()), r.iterations + 1);
-    for (std::size_t k = 1; k < r.history.size(); ++k) EXPECT_LT(r.history[k], r.history[k - 1]);
-    EXPECT_NEAR(r.gain, radius, 0.01 * radius);
-  }
-}
-
-TEST(LinearIteration, FirstSweepIsThePapersThreeByThree) {
-  // Eq. 5 with its signs: (L + D) Δx = -r.
-  const SquareMatrix a = SquareMatrix::dense(3, {4, 1, 2, 1, 5, 1, 2, 1, 6});
-  std::vector<double> x = {1, -1, 0.5};
-  const std::vector<double> b = {1, 2, 3};
-  Eigen::Matrix3d m;
-  m << 4, 1, 2, 1, 5, 1, 2, 1, 6;
-  const Eigen::Vector3d x0(1, -1, 0.5), r = m * x0 - Eigen::Vector3d(1, 2, 3);
-  const Eigen::Vector3d step = m.triangularView<Eigen::Lower>().solve(-r);
-  gauss_seidel(a, b, x, {.max_iterations = 1});
-  for (int i = 0; i < 3; ++i) EXPECT_NEAR(x[std::size_t(i)], x0[i] + step[i], 1e-15);
-}
-
-TEST(LinearIteration, BadInput) {
-  std::vector<double> x = {0, 0};
-  const std::vector<double> b = {1, 1};
-  EXPECT_THROW(SquareMatrix::dense(2, {1, 2, 3}), ShapeError);
-  EXPECT_THROW(SquareMatrix::sparse({0, 1, 2}, {0, 2}, {1, 1}), ValueError);
-  EXPECT_EQ(gauss_seidel(SquareMatrix::dense(2, {1, 0, 0, 0}), b, x).status, LinearIterationStatus::zero_diagonal);
-  const auto bad = gauss_seidel(SquareMatrix::dense(2, {1, 0, 0, std::nan("")}), b, x);
-  EXPECT_EQ(bad.status, LinearIterationStatus::not_finite);
-  EXPECT_EQ(x, (std::vector<double>{0, 0}));
-  // Not positive definite: the gain is above 1, the iteration grows and stops at the count or at the end of numbers.
-  const auto grows = gauss_seidel(SquareMatrix::dense(2, {1, 3, 3, 1}), b, x, {.max_iterations = 2000});
-  EXPECT_EQ(grows.status, LinearIterationStatus::too_many_iterations);
-  EXPECT_GT(grows.gain, 1);
-  for (double value : x) EXPECT_TRUE(std::isfinite(value));
 }
 
 }  // namespace
