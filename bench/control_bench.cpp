@@ -16,9 +16,9 @@
 #include <set>
 
 #include "support/limit_run.hpp"
+#include "tarsus/baselines/spd_solver.hpp"
 #include "tarsus/control/clip.hpp"
 #include "tarsus/control/force_limit.hpp"
-#include "tarsus/baselines/spd_solver.hpp"
 #include "tarsus/io/clip_file.hpp"
 #include "tarsus/io/clip_mapping.hpp"
 #include "tarsus/sim/step.hpp"

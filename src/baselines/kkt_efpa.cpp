@@ -69,7 +69,8 @@ void KktSolver::Efpa::climb() {
     const double* force = block.force ? block.force + 6 * c.side * block.stride : nullptr;
     const double* entries = block.joint ? block.joint + c.side * block.stride : nullptr;
     const int count = block.force ? 1 : qvel_count(m.link[c.tip].joint);
-    s.baselines.climb_chain(m, state, c.tip, force, entries, count, block.nrow, block.stride, s.climbed.data() + c.first);
+    s.baselines.climb_chain(m, state, c.tip, force, entries, count, block.nrow, block.stride,
+                            s.climbed.data() + c.first);
   }
   s.omega.resize(m.nlink), s.omega_done.assign(m.nlink, 0), s.near.resize(m.nlink), s.depth.resize(m.nlink);
   for (int i = 0; i < m.nlink; ++i) s.depth[i] = m.link[i].parent >= 0 ? s.depth[m.link[i].parent] + 1 : 1;

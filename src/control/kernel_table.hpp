@@ -40,18 +40,18 @@ struct LimitSpace {
   R* residual;   ///< [lane]
 };
 
-#define TARSUS_CONTROL_KERNELS(KERNEL, SCALAR_KERNEL)                                                           \
-  KERNEL(void, drive_terms,                                                                                     \
-         (const ModelView<R>&, const DriveView<R>&, const R* qpos, const R* qvel, const R* target,              \
-          const R* target_velocity, const R* tau, R* Q, R* K),                                                  \
-         drive_terms_kernel<T>)                                                                                 \
-  KERNEL(void, drive_force,                                                                                     \
-         (const ModelView<R>&, const DriveView<R>&, const R* qpos, const R* qvel, const R* target,              \
-          const R* target_velocity, const R* qacc, R* force),                                                   \
-         drive_force_kernel<T>)                                                                                 \
-  KERNEL(void, limited_maba,                                                                                    \
-         (const ModelView<R>&, const DriveView<R>&, const LimitView<R>&, const LimitSpace<R>&, void* state,     \
-          const R* qpos, const R* qvel, const R* target, const R* target_velocity, const R* tau, R* qacc),      \
+#define TARSUS_CONTROL_KERNELS(KERNEL, SCALAR_KERNEL)                                                       \
+  KERNEL(void, drive_terms,                                                                                 \
+         (const ModelView<R>&, const DriveView<R>&, const R* qpos, const R* qvel, const R* target,          \
+          const R* target_velocity, const R* tau, R* Q, R* K),                                              \
+         drive_terms_kernel<T>)                                                                             \
+  KERNEL(void, drive_force,                                                                                 \
+         (const ModelView<R>&, const DriveView<R>&, const R* qpos, const R* qvel, const R* target,          \
+          const R* target_velocity, const R* qacc, R* force),                                               \
+         drive_force_kernel<T>)                                                                             \
+  KERNEL(void, limited_maba,                                                                                \
+         (const ModelView<R>&, const DriveView<R>&, const LimitView<R>&, const LimitSpace<R>&, void* state, \
+          const R* qpos, const R* qvel, const R* target, const R* target_velocity, const R* tau, R* qacc),  \
          limited_maba_kernel<T>)
 
 template <class R>
