@@ -56,7 +56,7 @@ test: ## Builds and runs every test but the long ones; STRICT=1: none may be ski
 	@rm -f $(BUILD)/stages.tsv
 	@$(MAKE) python
 	@echo '-- Python'
-	@$(STAGE) 'Python tests' $(VENV)/bin/python -m pytest tests/python -q -rs --junitxml=$(BUILD)/python_tests.xml
+	@$(STAGE) 'Python tests' $(VENV)/bin/python -m pytest tests/python -n $(JOBS) -q -rs --junitxml=$(BUILD)/python_tests.xml
 	@echo '-- C++'
 	@$(STAGE) 'C++ tests' ctest --preset release -j $(JOBS) --output-on-failure --output-junit cpp_tests.xml
 	@$(PYTHON) tools/check_skips.py $(BUILD)/python_tests.xml $(BUILD)/cpp_tests.xml$(if $(STRICT),, || true)
@@ -108,6 +108,7 @@ venv:
 .PHONY: test-long
 test-long: test ## make test, the long tests, the sanitizers, a minute of every fuzzer, a wheel, clang and aarch64
 	ctest --test-dir $(BUILD) -L '^long$$' -j $(JOBS) --output-on-failure
+	$(VENV)/bin/python -m pytest tests/python -n $(JOBS) -q -rs -m long
 	@$(MAKE) sanitize SANITIZER=asan
 	@$(MAKE) sanitize SANITIZER=tsan
 	@$(MAKE) fuzz
