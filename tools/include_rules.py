@@ -16,6 +16,7 @@ MAY_INCLUDE = {
     "particles": ["constraint", "solver"],
     "sim": ["control", "constraint", "particles"],
     "baselines": ["control", "constraint"],
+    "learn": ["sim"],
     "io": ["model", "particles", "control", "geometry"],
 }
 

@@ -29,6 +29,7 @@ void bind_particles(nb::module_& m);
 void bind_geometry(nb::module_& m);
 void bind_rigid(nb::module_& m);
 void bind_view(nb::module_& m);
+void bind_learn(nb::module_& m);
 
 /// The notes, warnings and errors of reading, as Python objects.
 nb::list to_python(const Diagnostics& diagnostics);

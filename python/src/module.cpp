@@ -18,6 +18,7 @@ NB_MODULE(_core, m) {
   tarsus::python::bind_geometry(m);
   tarsus::python::bind_rigid(m);
   tarsus::python::bind_view(m);
+  tarsus::python::bind_learn(m);
   m.def(
       "isa_level", [] { return tarsus::name(tarsus::isa_level()); },
       "Instruction set that the kernels run with: 'baseline', 'avx2' or 'avx512'.");

@@ -20,11 +20,11 @@ from .kinematic_tools import FrameTask, IKResult, com_jacobian, ik, neutral, ran
 MODELS = _pathlib.Path(__file__).parent / "models"
 
 
-def __getattr__(name):  # on first use: who only computes imports nothing of the viewer
-    if name == "view":
+def __getattr__(name):  # on first use: who only computes imports nothing of viewer and learners
+    if name in ("gym", "learn", "tasks", "view"):
         import importlib
 
-        return importlib.import_module(".view", __name__)
+        return importlib.import_module(f".{name}", __name__)
     if name == "Viewer":
         from .view.viewer import Viewer
 

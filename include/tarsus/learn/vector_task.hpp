@@ -1,0 +1,101 @@
+// Many worlds of one task, stepped together: what a reinforcement learner sees.
+//
+// Arrays are world-major, [world][index]. A world's numbers do not depend on its neighbours, on how many there are, nor
+// on the number of threads: episode k of world w starts from EpisodeRandom(seed + w, k).
+#pragma once
+
+#include "tarsus/learn/task.hpp"
+#include "tarsus/sim/batch.hpp"
+
+namespace tarsus {
+
+/// What happens to a world whose episode has ended. [Gymnasium's AutoresetMode]
+enum class Autoreset {
+  next_step,  ///< the next step starts it anew: reward 0, its action is not used
+  same_step,  ///< at once; final_observation() keeps what the episode ended with
+  disabled,   ///< nothing, until reset() with its mask; stepping it before that is an error
+};
+
+struct VectorTaskOptions {
+  int worlds = 1;
+  int threads = 1;
+  std::uint64_t seed = 0;  ///< world w's is seed + w
+  Autoreset autoreset = Autoreset::next_step;
+};
+
+template <class R>
+class VectorTask {
+ public:
+  /// Keeps a reference to the task. Worlds start with reset(). @throws ValueError for options out of range
+  VectorTask(const Task& task, const VectorTaskOptions& options);
+  ~VectorTask();
+
+  /// Starts worlds anew. @param mask [worlds] or empty: all  @throws ShapeError
+  void reset(std::span<const std::uint8_t> mask = {});
+  /// Gives world w the seed seeds[w], counts its episodes from 0, and starts it anew; those of the mask, or all.
+  void reset(std::span<const std::uint64_t> seeds, std::span<const std::uint8_t> mask = {});
+  /// One control step of all worlds. @param action [worlds][action_size]; what is not finite ends that world's episode
+  /// @throws ShapeError; ValueError before the first reset(), and for an ended world that was not reset (disabled)
+  void step(std::span<const R> action);
+
+  const Task& task() const { return task_; }
+  int worlds() const { return options_.worlds; }
+  const VectorTaskOptions& options() const { return options_; }
+  std::span<const R> observation() const { return observation_; }              ///< [worlds][observation_size]
+  std::span<const R> final_observation() const { return final_observation_; }  ///< same_step: of ended() worlds
+  std::span<const R> reward() const { return reward_; }                        ///< [worlds]
+  std::span<const R> terms() const { return terms_; }                          ///< [worlds][terms]
+  std::span<const char> terminated() const { return terminated_; }             ///< [worlds]
+  std::span<const char> truncated() const { return truncated_; }               ///< [worlds]
+  std::span<const int> steps() const { return steps_; }                        ///< [worlds] of the present episode
+  std::span<const double> memory() const { return memory_; }                   ///< [worlds][memory_size]
+  /// Episodes that ended because a world's state went bad (not finite, too fast), since the beginning.
+  std::int64_t bad_worlds() const { return bad_worlds_; }
+  std::int64_t episode(int world) const { return episode_[world]; }  ///< number of resets of that world
+
+  /// The worlds themselves. What is written there takes part from the next step on: a state that is not finite ends
+  /// that world's episode.
+  Batch<R>& batch() { return batch_; }
+
+  /// Seconds that step() spent so far: in the simulation, by the wall clock; in the parts of the task, summed over
+  /// threads.
+  struct Seconds {
+    double simulation = 0, action = 0, reward = 0, observation = 0, start = 0;
+  };
+  Seconds seconds() const;
+
+ private:
+  struct Thread;  // a thread's workspace
+  template <class F>
+  void each_world(const F& work);
+  Task::World view(int world, Thread& thread);
+  void start(int world, Thread& thread);
+  void act(int world, std::span<const R> action, Thread& thread);
+  void feel(int world, bool first);
+  void score(int world, Thread& thread);
+  void finish(int world, Thread& thread);
+  void restart();
+
+  const Task& task_;
+  VectorTaskOptions options_;
+  int nobs_, nact_, nterm_, nmem_;
+  bool begun_ = false;
+  Batch<R> batch_;
+  ThreadTeam team_;
+  std::vector<std::unique_ptr<Thread>> threads_;
+  AlignedVector<R> observation_, final_observation_, reward_, terms_;
+  AlignedVector<R> start_qpos_, start_qvel_;  // of worlds that start
+  std::vector<double> memory_, touch_;        // [worlds][memory_size], [worlds][nlink]
+  std::vector<char> terminated_, truncated_;
+  std::vector<std::uint8_t> starts_;  // in this step
+  std::vector<int> steps_;
+  std::vector<std::uint64_t> seed_;
+  std::vector<std::uint32_t> episode_;
+  std::int64_t bad_worlds_ = 0;
+  double simulation_seconds_ = 0;
+};
+
+extern template class VectorTask<double>;
+extern template class VectorTask<float>;
+
+}  // namespace tarsus

@@ -1,0 +1,251 @@
+// Tasks to be learned and many worlds of them: tarsus/learn.
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include "bindings.hpp"
+#include "tarsus/base/number_text.hpp"
+#include "tarsus/learn/cart_pole_task.hpp"
+#include "tarsus/learn/motion_task.hpp"
+#include "tarsus/learn/vector_task.hpp"
+
+namespace tarsus::python {
+
+using namespace nb::literals;
+using nb::handle;
+
+namespace {
+
+Autoreset autoreset_mode(const std::string& name) {
+  if (name == "next_step") return Autoreset::next_step;
+  if (name == "same_step") return Autoreset::same_step;
+  if (name == "disabled") return Autoreset::disabled;
+  throw ValueError("autoreset", name, "next_step, same_step or disabled");
+}
+
+/// Python's VectorTask: one of either scalar type, with the task that it is of.
+class AnyVectorTask {
+ public:
+  AnyVectorTask(nb::object task, int worlds, int threads, std::uint64_t seed, const std::string& autoreset,
+                handle dtype)
+      : owner_(std::move(task)) {
+    const Task& t = nb::cast<const Task&>(owner_);
+    const VectorTaskOptions options{
+        .worlds = worlds, .threads = threads, .seed = seed, .autoreset = autoreset_mode(autoreset)};
+    if (wants_float(dtype))
+      vector_ = std::make_unique<VectorTask<float>>(t, options);
+    else
+      vector_ = std::make_unique<VectorTask<double>>(t, options);
+  }
+
+  template <class F>
+  auto visit(F f) {
+    return std::visit([&](auto& vector) { return f(*vector); }, vector_);
+  }
+  nb::object task() const { return owner_; }
+
+  void reset(handle mask, handle seeds) {
+    visit([&]<class R>(VectorTask<R>& v) {
+      const Shape shape{std::size_t(v.worlds())};
+      std::span<const std::uint8_t> chosen;
+      if (!mask.is_none())
+        chosen = {static_cast<const std::uint8_t*>(checked_array("mask", mask, '?', shape, false)), shape[0]};
+      if (seeds.is_none()) {
+        nb::gil_scoped_release release;
+        v.reset(chosen);
+      } else {
+        const std::span<const std::uint64_t> numbers{
+            static_cast<const std::uint64_t*>(checked_array("seeds", seeds, 'L', shape, false)), shape[0]};
+        nb::gil_scoped_release release;
+        v.reset(numbers, chosen);
+      }
+    });
+  }
+  void step(handle action) {
+    visit([&]<class R>(VectorTask<R>& v) {
+      const Input<R> in("action", action, {std::size_t(v.worlds()), std::size_t(v.task().action_size())}, sizeof(R));
+      nb::gil_scoped_release release;
+      v.step(in);
+    });
+  }
+
+ private:
+  nb::object owner_;
+  std::variant<std::unique_ptr<VectorTask<double>>, std::unique_ptr<VectorTask<float>>> vector_;
+};
+
+AnyVectorTask& any(handle self) { return nb::cast<AnyVectorTask&>(self); }
+
+/// A view of the worlds' memory as an array [worlds][n…].
+template <class E>
+nb::object rows(std::span<E> values, handle self, int worlds, int n) {
+  Shape shape{std::size_t(worlds)};
+  if (n >= 0) shape.push_back(std::size_t(n));
+  return view_array(values.data(), shape, self);
+}
+
+nb::object truth(std::span<const char> values, handle self) {
+  static_assert(sizeof(bool) == 1);
+  return view_array(reinterpret_cast<const bool*>(values.data()), {values.size()}, self);
+}
+
+std::vector<MotionTaskOptions::Point> points_of(const nb::list& list) {
+  std::vector<MotionTaskOptions::Point> out;
+  for (handle item : list) {
+    const auto [body, x, y, z] = nb::cast<std::tuple<int, double, double, double>>(item);
+    out.push_back({body, {x, y, z}});
+  }
+  return out;
+}
+
+void bind_tasks(nb::module_& m) {
+  nb::class_<Task> task(m, "Task", "What there is to learn. Shared by threads; never changes.");
+  task.def_prop_ro("observation_size", &Task::observation_size);
+  task.def_prop_ro("action_size", &Task::action_size);
+  task.def_prop_ro("terms", &Task::terms, "Names of the reward's parts.");
+  task.def_prop_ro("control_dt", &Task::control_dt, "Seconds of one action.");
+  task.def_prop_ro("substeps", &Task::substeps, "Simulation steps of one action.");
+  task.def_prop_ro(
+      "action_bounds",
+      [](const Task& t) {
+        const std::size_t n = std::size_t(t.action_size());
+        std::vector<double> low(n), high(n);
+        t.action_bounds(low, high);
+        return nb::make_tuple(new_array(low, {n}), new_array(high, {n}));
+      },
+      nb::sig("def action_bounds(self) -> tuple[numpy.ndarray, numpy.ndarray]"), "(low, high) of actions.");
+
+  nb::class_<MotionTask, Task> motion(
+      m, "MotionTask", "Motion tracking as DeepMimic defines it: tarsus/learn/motion_task.hpp says how.");
+  const MotionTaskOptions d;
+  motion.def(
+      "__init__",
+      [](MotionTask* self, const Model& model, const ClipBinding& clip, const Drives& drives,
+         std::vector<double> joint_weight, nb::list end_effectors, std::vector<int> feet,
+         const std::vector<double>& weights, double control_dt, int substeps, double time_limit, double tilt_limit,
+         bool phase, bool follow_root, bool relative_action) {
+        check_size("weights", weights.size(), 5);
+        MotionTaskOptions o;
+        o.joint_weight = std::move(joint_weight), o.end_effectors = points_of(end_effectors), o.feet = std::move(feet);
+        o.pose_weight = weights[0], o.velocity_weight = weights[1], o.end_effector_weight = weights[2],
+        o.root_weight = weights[3], o.com_weight = weights[4];
+        o.control_dt = control_dt, o.substeps = substeps, o.time_limit = time_limit, o.tilt_limit = tilt_limit;
+        o.phase = phase, o.follow_root = follow_root, o.relative_action = relative_action;
+        new (self) MotionTask(model, clip, drives, std::move(o));
+      },
+      nb::keep_alive<1, 2>(), "model"_a, "clip"_a, "drives"_a, nb::kw_only(), "joint_weight"_a = std::vector<double>(),
+      "end_effectors"_a = nb::list(), "feet"_a = std::vector<int>(),
+      "weights"_a =
+          std::vector<double>{d.pose_weight, d.velocity_weight, d.end_effector_weight, d.root_weight, d.com_weight},
+      "control_dt"_a = d.control_dt, "substeps"_a = d.substeps, "time_limit"_a = d.time_limit,
+      "tilt_limit"_a = d.tilt_limit, "phase"_a = d.phase, "follow_root"_a = d.follow_root,
+      "relative_action"_a = d.relative_action,
+      "drives: gains and force limits, none on the root. joint_weight [njoint], the root's first. end_effectors: "
+      "(body, "
+      "x, y, z)\n"
+      "in the body's frame [m]. feet: bodies that may touch the ground. weights: of pose, velocity, end effectors, "
+      "root, centre\nof mass. control_dt, time_limit [s]; tilt_limit [rad].");
+  motion.def_prop_ro(
+      "time_limit", [](const MotionTask& t) { return t.options().time_limit; }, "[s].");
+  motion.def_prop_ro(
+      "clip_duration", [](const MotionTask& t) { return t.clip().duration(); }, "[s].");
+  motion.def_prop_ro(
+      "drives", [](const MotionTask& t) { return *t.drives(); }, "A copy of its gains and force limits.");
+  motion.def(
+      "reference",
+      [](const MotionTask& t, handle memory) {
+        const std::vector<double> numbers_of = numbers("memory", memory, {std::size_t(t.memory_size())});
+        std::vector<double> q(t.model().nq), v(t.model().nv);
+        t.reference(numbers_of, q, v);
+        return nb::make_tuple(new_array(q, {q.size()}), new_array(v, {v.size()}));
+      },
+      "memory"_a, nb::sig("def reference(self, memory: numpy.ndarray) -> tuple[numpy.ndarray, numpy.ndarray]"),
+      "(qpos, qvel) of the clip that a world with this memory is compared with.");
+
+  nb::class_<CartPoleTask, Task> cart(m, "CartPoleTask", "Balancing a pole on a cart, as Gymnasium's CartPole-v1.");
+  cart.def(nb::init<const Model&>(), "model"_a, nb::keep_alive<1, 2>());
+}
+
+}  // namespace
+
+void bind_learn(nb::module_& m) {
+  bind_tasks(m);
+  nb::class_<AnyVectorTask> c(
+      m, "VectorTask", "Many worlds of one task, stepped together. Arrays are views of its memory, [worlds, n].");
+  c.def(nb::init<nb::object, int, int, std::uint64_t, const std::string&, handle>(), "task"_a, "worlds"_a = 1,
+        "threads"_a = 1, "seed"_a = 0, "autoreset"_a = "next_step", "dtype"_a = "float64",
+        nb::sig("def __init__(self, task: Task, worlds: int = 1, threads: int = 1, seed: int = 0, autoreset: str = "
+                "'next_step', dtype: numpy.typing.DTypeLike = 'float64') -> None"),
+        "autoreset: 'next_step', 'same_step' or 'disabled', as Gymnasium's AutoresetMode.");
+  c.def_prop_ro("task", &AnyVectorTask::task, nb::sig("def task(self) -> Task"), "The task.");
+  c.def_prop_ro("worlds", [](AnyVectorTask& a) { return a.visit([](auto& v) { return v.worlds(); }); });
+  c.def("reset", &AnyVectorTask::reset, "mask"_a = nb::none(), "seeds"_a = nb::none(),
+        nb::sig("def reset(self, mask: numpy.ndarray | None = None, seeds: numpy.ndarray | None = None) -> None"),
+        "Starts the worlds of mask [worlds] (bool; None: all) anew; with seeds [worlds] (uint64) their episodes are "
+        "counted from 0\nunder these.");
+  c.def("step", &AnyVectorTask::step, "action"_a, nb::sig("def step(self, action: numpy.ndarray) -> None"),
+        "One control step. action [worlds, action_size].");
+  const auto array = [&](const char* name, auto get, const char* doc) {
+    c.def_prop_ro(
+        name, [get](handle self) { return any(self).visit([&](auto& v) { return get(v, self); }); },
+        nb::sig(("def " + std::string(name) + "(self) -> numpy.ndarray").c_str()), doc);
+  };
+  array(
+      "observation",
+      [](auto& v, handle s) { return rows(v.observation(), s, v.worlds(), v.task().observation_size()); },
+      "[worlds, observation_size].");
+  array(
+      "final_observation",
+      [](auto& v, handle s) { return rows(v.final_observation(), s, v.worlds(), v.task().observation_size()); },
+      "[worlds, observation_size] what ended episodes ended with (same_step).");
+  array(
+      "reward", [](auto& v, handle s) { return rows(v.reward(), s, v.worlds(), -1); }, "[worlds].");
+  array(
+      "terms", [](auto& v, handle s) { return rows(v.terms(), s, v.worlds(), int(v.task().terms().size())); },
+      "[worlds, terms] the reward's parts.");
+  array(
+      "terminated", [](auto& v, handle s) { return truth(v.terminated(), s); }, "[worlds] bool.");
+  array(
+      "truncated", [](auto& v, handle s) { return truth(v.truncated(), s); }, "[worlds] bool.");
+  array(
+      "steps", [](auto& v, handle s) { return rows(v.steps(), s, v.worlds(), -1); },
+      "[worlds] control steps of the present episode.");
+  array(
+      "memory", [](auto& v, handle s) { return rows(v.memory(), s, v.worlds(), v.task().memory_size()); },
+      "[worlds, memory_size] the task's own numbers about each world.");
+  array(
+      "qpos", [](auto& v, handle s) { return rows(v.batch().qpos(), s, v.worlds(), v.task().model().nq); },
+      "[worlds, nq], yours to write between steps.");
+  array(
+      "qvel", [](auto& v, handle s) { return rows(v.batch().qvel(), s, v.worlds(), v.task().model().nv); },
+      "[worlds, nv], yours to write between steps.");
+  array(
+      "qpos_target",
+      [](auto& v, handle s) { return rows(v.batch().qpos_target(), s, v.worlds(), v.task().model().nq); },
+      "[worlds, nq] targets of the drives in the last step.");
+  array(
+      "ground_force",
+      [](auto& v, handle s) {
+        return view_array(v.batch().ground_force().data(), {std::size_t(v.worlds()), v.task().model().joints.size(), 3},
+                          s);
+      },
+      "[worlds, nlink, 3] force of the ground on each link in the last simulation step, world axes [N].");
+  c.def_prop_ro(
+      "bad_worlds", [](AnyVectorTask& a) { return a.visit([](auto& v) { return v.bad_worlds(); }); },
+      "Episodes that ended because a state went bad (not finite, too fast), so far.");
+  c.def_prop_ro(
+      "seconds",
+      [](AnyVectorTask& a) {
+        return a.visit([](auto& v) {
+          const auto s = v.seconds();
+          nb::dict out;
+          out["simulation"] = s.simulation, out["action"] = s.action, out["reward"] = s.reward;
+          out["observation"] = s.observation, out["start"] = s.start;
+          return out;
+        });
+      },
+      nb::sig("def seconds(self) -> dict[str, float]"),
+      "Spent in step() so far: simulation by the wall clock, the task's parts summed over threads.");
+}
+
+}  // namespace tarsus::python

@@ -1,0 +1,125 @@
+"""Gymnasium environments: ``gymnasium.make("tarsus/HumanoidWalk-v0")`` and ``gymnasium.make_vec(..., num_envs=1024)``.
+
+Importing this module registers them. Observations, rewards and resets are computed in C++ (:class:`tarsus.VectorTask`); Python
+passes arrays on.
+"""
+
+import gymnasium
+import numpy as np
+from gymnasium.vector import AutoresetMode
+from gymnasium.vector.utils import batch_space
+
+from .. import ValueError, VectorTask, tasks  # noqa: A004 (the C++ name)
+
+
+def _spaces(task, dtype):
+    low, high = (bound.astype(dtype) for bound in task.action_bounds)
+    observation = gymnasium.spaces.Box(-np.inf, np.inf, (task.observation_size,), dtype)
+    return observation, gymnasium.spaces.Box(low, high, dtype=dtype)
+
+
+def _random_seed():
+    return int(np.random.SeedSequence().generate_state(1, np.uint64)[0] >> np.uint64(1))
+
+
+class TarsusVectorEnv(gymnasium.vector.VectorEnv):
+    """Worlds of one task.
+
+    task: a :class:`tarsus.Task`, or a name of :data:`tarsus.tasks.NAMES` with the task's options. threads: the results do not
+    depend on it. dtype: float32 simulates in single precision. copy: False returns views of memory that the next step
+    overwrites.
+    """
+
+    def __init__(self, task, num_envs=1, *, threads=1, autoreset_mode=AutoresetMode.NEXT_STEP, dtype=np.float64, copy=True,
+                 **options):
+        mode = AutoresetMode(autoreset_mode)
+        self.metadata = {"autoreset_mode": mode, "render_modes": []}
+        self.num_envs, self.render_mode = num_envs, None
+        self.task = tasks.make(task, **options) if isinstance(task, str) else task
+        self.worlds = VectorTask(self.task, num_envs, threads, autoreset=mode.name.lower(), dtype=np.dtype(dtype).name)
+        self.single_observation_space, self.single_action_space = _spaces(self.task, dtype)
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        self._dtype, self._copy, self._mode, self._seeded = np.dtype(dtype), copy, mode, False
+
+    def _array(self, values):
+        return values.copy() if self._copy else values
+
+    def reset(self, *, seed=None, options=None):
+        """Seeds: None goes on with each world's own; a number seeds world i with seed + i; a list has one for each, None for
+        those that go on. options["reset_mask"]: bool [num_envs], the worlds to start."""
+        mask = None if options is None else options.get("reset_mask")
+        if mask is not None:
+            if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_ or mask.shape != (self.num_envs,):
+                raise ValueError(f"reset_mask is {mask!r}; expected an array of {self.num_envs} bool")
+            if not mask.any():
+                raise ValueError("reset_mask has no True; expected at least one")
+        if seed is None and not self._seeded:
+            seed = _random_seed()
+        if seed is None:
+            self.worlds.reset(mask)
+        elif isinstance(seed, (int, np.integer)):
+            self.worlds.reset(mask, np.arange(self.num_envs, dtype=np.uint64) + np.uint64(seed))
+        else:
+            self._reset_by_list(seed, mask)
+        self._seeded = True
+        return self._array(self.worlds.observation), {}
+
+    def _reset_by_list(self, seeds, mask):
+        if len(seeds) != self.num_envs:
+            raise ValueError(f"seed has {len(seeds)} numbers; expected {self.num_envs}")
+        given = np.array([not self._seeded or s is not None for s in seeds])
+        numbers = np.array([_random_seed() if s is None else s for s in seeds], dtype=np.uint64)
+        chosen = np.ones(self.num_envs, dtype=bool) if mask is None else mask
+        if (chosen & given).any():
+            self.worlds.reset(chosen & given, numbers)
+        if (chosen & ~given).any():
+            self.worlds.reset(chosen & ~given)
+
+    def step(self, actions):
+        worlds = self.worlds
+        worlds.step(np.ascontiguousarray(actions, dtype=self._dtype))
+        terminated, truncated = self._array(worlds.terminated), self._array(worlds.truncated)
+        infos = {}
+        if self._mode == AutoresetMode.SAME_STEP:
+            ended = terminated | truncated
+            if ended.any():
+                final = np.full(self.num_envs, None, dtype=object)
+                information = np.full(self.num_envs, None, dtype=object)
+                for i in np.flatnonzero(ended):
+                    final[i], information[i] = worlds.final_observation[i].copy(), {}
+                infos = {"final_obs": final, "_final_obs": ended, "final_info": {}, "_final_info": ended}
+        return self._array(worlds.observation), self._array(worlds.reward), terminated, truncated, infos
+
+
+class TarsusEnv(gymnasium.Env):
+    """One world of a task: :class:`TarsusVectorEnv` with one, without its first dimension."""
+
+    metadata = {"render_modes": []}
+
+    def __init__(self, task, *, dtype=np.float64, render_mode=None, **options):
+        self.render_mode = render_mode
+        self.task = tasks.make(task, **options) if isinstance(task, str) else task
+        self.worlds = VectorTask(self.task, 1, autoreset="disabled", dtype=np.dtype(dtype).name)
+        self.observation_space, self.action_space = _spaces(self.task, dtype)
+        self._seeded = False
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        if seed is None and not self._seeded:
+            seed = _random_seed()
+        self._seeded = True
+        self.worlds.reset(None, None if seed is None else np.array([seed], dtype=np.uint64))
+        return self.worlds.observation[0].copy(), {}
+
+    def step(self, action):
+        worlds = self.worlds
+        worlds.step(np.ascontiguousarray(action, dtype=self.action_space.dtype)[None])
+        terms = dict(zip(self.task.terms, worlds.terms[0].tolist()))
+        return (worlds.observation[0].copy(), float(worlds.reward[0]), bool(worlds.terminated[0]), bool(worlds.truncated[0]),
+                {"terms": terms})
+
+
+for _name in tasks.NAMES:
+    gymnasium.register(f"tarsus/{_name}-v0", entry_point="tarsus.gym:TarsusEnv", vector_entry_point="tarsus.gym:TarsusVectorEnv",
+                       kwargs={"task": _name})

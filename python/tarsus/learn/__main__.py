@@ -1,0 +1,67 @@
+"""``python -m tarsus.learn walk``: trains, shows how it goes, and leaves a policy, its curve and a recording."""
+
+import argparse
+import json
+import os
+import pathlib
+import sys
+
+from .. import MODELS, tasks
+
+#: What a person types: the task, its options, and what differs from Settings().
+PRESETS = {
+    "walk": ("HumanoidWalk", {"relative_action": True}, {}),
+    "run": ("HumanoidRun", {"relative_action": True}, {}),
+    "cartwheel": ("HumanoidCartwheel", {"relative_action": True}, {}),
+    "backflip": ("HumanoidBackflip", {"relative_action": True}, {}),
+    "pace": ("DogPace", {"relative_action": True}, {}),
+    "canter": ("DogCanter", {"relative_action": True}, {}),
+    "cart-pole": ("CartPole", {}, {"worlds": 64, "steps": 32, "epochs": 5, "minibatches": 4, "hidden": (32, 32),
+                                   "gamma": 0.99, "action_scale": 10.0, "noise": 0.3, "learning_rate": 3e-3,
+                                   "desired_kl": 0.02}),
+}
+
+
+def arguments(argv):
+    parser = argparse.ArgumentParser(prog="python -m tarsus.learn", description=__doc__)
+    parser.add_argument("task", choices=PRESETS)
+    parser.add_argument("--out", help="folder of the run; one that has a checkpoint is gone on with (out/learn/TASK-SEED)")
+    parser.add_argument("--samples", type=float, default=20e6, help="control steps to train on (20e6)")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="stop after so long")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--threads", type=int, default=os.cpu_count(), help="all that there are")
+    parser.add_argument("--worlds", type=int, help="worlds side by side")
+    parser.add_argument("--absolute", action="store_true", help="actions are the drives' targets, as in DeepMimic, instead of "
+                        "what is added to the clip's pose")
+    parser.add_argument("--seconds", type=float, default=20, help="of the evaluation's episodes (20)")
+    return parser.parse_args(argv)
+
+
+def main(argv=None):
+    a = arguments(argv)
+    try:
+        from . import training
+    except ModuleNotFoundError as error:
+        sys.exit(f"tarsus.learn needs {error.name}: pip install 'tarsus[learn]'")
+    name, options, changes = PRESETS[a.task]
+    if name != "CartPole":
+        options = {**options, "relative_action": not a.absolute}
+    if a.worlds:
+        changes = {**changes, "worlds": a.worlds}
+    task = tasks.make(name, **options)
+    folder = pathlib.Path(a.out or f"out/learn/{a.task}-{a.seed}")
+    run = training.Training(task, folder, training.Settings(**changes), seed=a.seed, threads=a.threads,
+                            about={"task": name, **options})
+    run.run(a.samples, minutes=a.minutes)
+    policy = run.policy()
+    result = training.evaluate(task, policy, threads=a.threads)
+    (folder / "result.json").write_text(json.dumps({**result, "samples": run.samples, "seconds": run.seconds}, indent=1),
+                                        encoding="utf-8")
+    training.draw(run.curve, folder / "curve.png", title=f"{name}, seed {a.seed}")
+    print(f"return {result['normalized_return']:.3f} of 1, episodes {result['episode_seconds']:.1f} s, "
+          f"{100 * result['completed']:.0f} % to the end; {folder}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,40 @@
+"""A trained policy: dense layers and what normalises their input, as a file of arrays.
+
+The file (.npz) has ``mean`` and ``scale`` of observations [n]; ``weight0``, ``bias0``, ``weight1``, …; ``action_offset`` and
+``action_scale`` [action_size]; and numbers of the task that it was trained for. Between layers is max(0, x)::
+
+    action = action_offset + action_scale * (W2 relu(W1 relu(W0 ((x - mean) * scale) + b0) + b1) + b2)
+"""
+
+import numpy as np
+
+
+class Policy:
+    """Deterministic: the mean of what was trained."""
+
+    def __init__(self, mean, scale, layers, action_offset, action_scale, about=None):
+        self.mean, self.scale, self.layers = mean, scale, layers
+        self.action_offset, self.action_scale, self.about = action_offset, action_scale, dict(about or {})
+
+    def __call__(self, observation):
+        """Actions [..., action_size] of observations [..., observation_size]."""
+        x = (observation - self.mean) * self.scale
+        for weight, bias in self.layers[:-1]:
+            x = np.maximum(x @ weight.T + bias, 0)
+        weight, bias = self.layers[-1]
+        return self.action_offset + self.action_scale * (x @ weight.T + bias)
+
+    def save(self, path):
+        arrays = {"mean": self.mean, "scale": self.scale, "action_offset": self.action_offset, "action_scale": self.action_scale}
+        for i, (weight, bias) in enumerate(self.layers):
+            arrays[f"weight{i}"], arrays[f"bias{i}"] = weight, bias
+        np.savez(path, **arrays, **{f"about_{key}": np.asarray(value) for key, value in self.about.items()})
+
+    @classmethod
+    def load(cls, path):
+        with np.load(path, allow_pickle=False) as file:
+            layers = []
+            while f"weight{len(layers)}" in file:
+                layers.append((file[f"weight{len(layers)}"], file[f"bias{len(layers)}"]))
+            about = {key[6:]: file[key] for key in file.files if key.startswith("about_")}
+            return cls(file["mean"], file["scale"], layers, file["action_offset"], file["action_scale"], about)

@@ -1,0 +1,240 @@
+"""PPO on many worlds of a task. The algorithm is rsl-rl's (:class:`rsl_rl.algorithms.PPO`); this is what it is configured
+with, and what a person wants around it: progress, checkpoints, curves, the policy as a file."""
+
+import csv
+import dataclasses
+import json
+import pathlib
+import sys
+import time
+
+import numpy as np
+import torch
+from rsl_rl.algorithms import PPO
+from tensordict import TensorDict
+
+from .. import VectorTask
+from .policy import Policy
+
+
+@dataclasses.dataclass
+class Settings:
+    """What a training depends on, besides its task and its seed."""
+
+    worlds: int = 256
+    steps: int = 32  #: of each world in an iteration
+    epochs: int = 4
+    minibatches: int = 8
+    hidden: tuple = (256, 256)
+    gamma: float = 0.95
+    lam: float = 0.95
+    clip: float = 0.2
+    learning_rate: float = 1e-3
+    desired_kl: float = 0.01
+    entropy: float = 0.0
+    noise: float = 0.25  #: first standard deviation of actions, in action scales
+    action_scale: float = 0.25  #: [rad | m | N]: an output of 1 is this much
+    reward_scale: float = 0.1
+    dtype: str = "float64"  #: of the simulation
+
+    def configuration(self):
+        """rsl-rl's."""
+        network = {"class_name": "rsl_rl.models.MLPModel", "hidden_dims": list(self.hidden), "activation": "relu",
+                   "obs_normalization": True}
+        noise = {"class_name": "GaussianDistribution", "init_std": self.noise, "std_type": "log"}
+        return {
+            "num_steps_per_env": self.steps, "multi_gpu": None, "obs_groups": {"actor": ["policy"], "critic": ["policy"]},
+            "actor": {**network, "distribution_cfg": noise}, "critic": network,
+            "algorithm": {"class_name": "PPO", "num_learning_epochs": self.epochs, "num_mini_batches": self.minibatches,
+                          "clip_param": self.clip, "gamma": self.gamma, "lam": self.lam, "entropy_coef": self.entropy,
+                          "learning_rate": self.learning_rate, "desired_kl": self.desired_kl, "schedule": "adaptive",
+                          "use_clipped_value_loss": False},
+        }
+
+
+class _Sizes:
+    """What rsl-rl asks of an environment when it builds its networks."""
+
+    def __init__(self, worlds, actions):
+        self.num_envs, self.num_actions = worlds, actions
+
+
+class Training:
+    """A run in a folder: ``checkpoint.pt``, ``curve.csv``, ``policy.npz``, ``settings.json``.
+
+    Made for a folder that has a checkpoint, it goes on from there. Equal task, settings, seed and threads give equal curves,
+    to the bit; a resumed run starts its worlds anew, so that it is as good but not the same.
+    """
+
+    COLUMNS = ("samples", "seconds", "reward", "normalized_return", "episode_seconds", "noise", "learning_rate")
+
+    def __init__(self, task, folder, settings=None, *, seed=0, threads=1, about=None):
+        torch.set_num_threads(threads)
+        torch.manual_seed(seed)
+        self.task, self.folder, self.settings, self.seed = task, pathlib.Path(folder), settings or Settings(), seed
+        self.about = dict(about or {})
+        self.folder.mkdir(parents=True, exist_ok=True)
+        s = self.settings
+        self.worlds = VectorTask(task, s.worlds, threads, autoreset="same_step", dtype=s.dtype)
+        low, high = task.action_bounds
+        self.low, self.high = low.astype(s.dtype), high.astype(s.dtype)
+        self.curve, self.samples, self.seconds, self.iteration = [], 0, 0.0, 0
+        self.totals = np.zeros(s.worlds)  #: rewards of the present episodes
+        self.most_steps = self._longest_episode()
+        example = self._observations(np.zeros((s.worlds, task.observation_size), np.float32))
+        self.ppo = PPO.construct_algorithm(example, _Sizes(s.worlds, task.action_size), s.configuration(), "cpu")
+        with torch.no_grad():  # the first policy does nothing but its noise
+            self.ppo.actor.mlp[-1].weight *= 0.01
+            self.ppo.actor.mlp[-1].bias.zero_()
+        self.ppo.train_mode()
+        self._resume()
+        self.worlds.reset(None, np.arange(s.worlds, dtype=np.uint64) + np.uint64((seed << 32) + (self.iteration << 20)))
+        (self.folder / "settings.json").write_text(json.dumps({"seed": seed, "threads": threads, **self.about,
+                                                               **dataclasses.asdict(s)}, indent=1), encoding="utf-8")
+
+    def _longest_episode(self):
+        limit = getattr(self.task, "time_limit", None)
+        return max(1, round(limit / self.task.control_dt)) if limit else None
+
+    @staticmethod
+    def _observations(values):
+        return TensorDict({"policy": torch.from_numpy(values.astype(np.float32))}, batch_size=[len(values)])
+
+    def act(self, output):
+        """Actions of the network's outputs [worlds, action_size]."""
+        s = self.settings
+        return np.clip(output.numpy().astype(s.dtype) * s.action_scale, self.low, self.high)
+
+    def iterate(self):
+        """One iteration: worlds × steps samples and an update. Returns the row that it adds to the curve."""
+        began, s, worlds = time.perf_counter(), self.settings, self.worlds
+        observation = self._observations(worlds.observation)
+        reward_sum, returns, lengths = 0.0, [], []
+        totals = self.totals
+        with torch.inference_mode():
+            for _ in range(s.steps):
+                steps = worlds.steps + 1
+                worlds.step(self.act(self.ppo.act(observation)))
+                observation = self._observations(worlds.observation)
+                reward, ended = worlds.reward, worlds.terminated | worlds.truncated
+                totals += reward
+                reward_sum += float(reward.sum())
+                returns += totals[ended].tolist()
+                lengths += steps[ended].tolist()
+                totals[ended] = 0
+                self.ppo.process_env_step(observation, torch.from_numpy((s.reward_scale * reward).astype(np.float32)),
+                                          torch.from_numpy(ended.copy()),
+                                          {"time_outs": torch.from_numpy(worlds.truncated.astype(np.float32))})
+            self.ppo.compute_returns(observation)
+        self.ppo.update()
+        self.iteration += 1
+        self.samples += s.worlds * s.steps
+        self.seconds += time.perf_counter() - began
+        count = s.worlds * s.steps
+        row = dict(samples=self.samples, seconds=self.seconds, reward=reward_sum / count,
+                   normalized_return=float(np.mean(returns)) / self.most_steps if returns and self.most_steps else float("nan"),
+                   episode_seconds=float(np.mean(lengths)) * self.task.control_dt if lengths else float("nan"),
+                   noise=float(self.ppo.get_policy().output_std.detach().mean()), learning_rate=self.ppo.learning_rate)
+        self.curve.append(row)
+        return row
+
+    def run(self, samples, *, minutes=float("inf"), until=None, save_every=30.0, out=sys.stderr):
+        """Trains until `samples`, or for `minutes`, or until(row) is true. Returns the curve, a dict for each iteration."""
+        began = saved = printed = time.perf_counter()
+        first, first_samples = began, self.samples
+        while self.samples < samples and time.perf_counter() - began < 60 * minutes:
+            row = self.iterate()
+            now = time.perf_counter()
+            if out and now - printed > 5:
+                rate = (self.samples - first_samples) / (now - first)
+                left = min((samples - self.samples) / rate, 60 * minutes - (now - began))
+                print(f"{self.samples / 1e6:7.2f} M samples  reward {row['reward']:.3f} a step  return {row['normalized_return']:.3f}"
+                      f"  episodes {row['episode_seconds']:5.2f} s  noise {row['noise']:.3f}  {rate:6.0f} samples/s"
+                      f"  {left / 60:5.1f} min left", file=out, flush=True)
+                printed = now
+            if now - saved > save_every:
+                self.save()
+                saved = now
+            if until and until(row):
+                break
+        self.save()
+        return self.curve
+
+    # -- files ----------------------------------------------------------------------------------------------------------
+
+    def policy(self):
+        """The mean of the present policy, for any number of worlds."""
+        actor, s = self.ppo.get_policy(), self.settings
+        n = actor.obs_normalizer
+        layers = [(m.weight.detach().numpy().astype(np.float64), m.bias.detach().numpy().astype(np.float64))
+                  for m in actor.mlp if isinstance(m, torch.nn.Linear)]
+        size = self.task.action_size
+        return Policy(n.mean.numpy().astype(np.float64), 1 / (n.std.numpy().astype(np.float64) + n.eps), layers,
+                      np.zeros(size), np.full(size, s.action_scale), self.about)
+
+    def save(self):
+        """Checkpoint, curve and policy; a kill at any moment leaves the last ones whole."""
+        new = self.folder / "checkpoint.new"
+        torch.save({"ppo": self.ppo.save(), "iteration": self.iteration, "samples": self.samples, "seconds": self.seconds,
+                    "curve": self.curve, "random": torch.get_rng_state()}, new)
+        new.replace(self.folder / "checkpoint.pt")
+        with open(self.folder / "curve.csv", "w", newline="", encoding="utf-8") as file:
+            table = csv.DictWriter(file, self.COLUMNS)
+            table.writeheader()
+            table.writerows(self.curve)
+        self.policy().save(self.folder / "policy.npz")
+
+    def _resume(self):
+        path = self.folder / "checkpoint.pt"
+        if not path.exists():
+            return
+        kept = torch.load(path, weights_only=True)
+        self.ppo.load(kept["ppo"], None, True)
+        self.iteration, self.samples, self.seconds = kept["iteration"], kept["samples"], kept["seconds"]
+        self.curve = kept["curve"]
+        torch.set_rng_state(kept["random"])
+
+
+def evaluate(task, policy, *, worlds=32, seed=10**6, threads=1, dtype="float64"):
+    """One whole episode of each world, from random starts, without noise.
+
+    Returns a dict: normalized_return, the sum of rewards over the largest possible (what is left after a fall counts 0), mean
+    over worlds; reward, mean over the steps done; episode_seconds, mean; completed, the share that reached the time limit."""
+    vector = VectorTask(task, worlds, threads, autoreset="same_step", dtype=dtype)
+    vector.reset(None, np.arange(worlds, dtype=np.uint64) + np.uint64(seed))
+    going, total, length = np.ones(worlds, bool), np.zeros(worlds), np.zeros(worlds, int)
+    completed, low, high = np.zeros(worlds, bool), *task.action_bounds
+    most = 0
+    while going.any():
+        vector.step(np.clip(policy(vector.observation.astype(np.float64)), low, high).astype(dtype))
+        most += 1
+        total[going] += vector.reward[going]
+        length[going] += 1
+        completed |= going & vector.truncated
+        going &= ~(vector.terminated | vector.truncated)
+    longest = max(1, round(task.time_limit / task.control_dt)) if hasattr(task, "time_limit") else most
+    return {"normalized_return": float(total.mean() / longest), "reward": float(total.sum() / length.sum()),
+            "episode_seconds": float(length.mean() * task.control_dt), "completed": float(completed.mean())}
+
+
+def draw(curve, path, title=""):
+    """The curve as a picture: reward a step and normalised return against samples and against minutes. Needs matplotlib;
+    without it there is no picture, and False is returned."""
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ModuleNotFoundError:
+        return False
+    figure = Figure(figsize=(9, 3.5), layout="constrained")
+    FigureCanvasAgg(figure)
+    for axes, key, unit, label in zip(figure.subplots(1, 2, sharey=True), ("samples", "seconds"), (1e6, 60), ("million samples", "minutes")):
+        x = [row[key] / unit for row in curve]
+        axes.plot(x, [row["reward"] for row in curve], label="reward a step")
+        axes.plot(x, [row["normalized_return"] for row in curve], label="return / largest")
+        axes.set_xlabel(label)
+        axes.set_ylim(0, 1 if all(row["reward"] < 1 for row in curve) else None)
+        axes.grid(alpha=0.3)
+    axes.legend()
+    figure.suptitle(title)
+    figure.savefig(path, dpi=120)
+    return True

@@ -1,0 +1,72 @@
+"""Tasks to be learned, made of a model, a clip and a table of gains; :func:`make` knows those of the built-in models.
+
+>>> task = tarsus.tasks.make("HumanoidWalk")
+>>> worlds = tarsus.VectorTask(task, worlds=64)
+"""
+
+import json
+import pathlib
+
+import numpy as np
+
+from . import MODELS, CartPoleTask, Clip, Drives, Model, MotionTask, ValueError  # noqa: A004
+
+_MOTIONS = {
+    "HumanoidWalk": ("humanoid", "humanoid_walk"),
+    "HumanoidRun": ("humanoid", "humanoid_run"),
+    "HumanoidCartwheel": ("humanoid", "humanoid_cartwheel"),
+    "HumanoidBackflip": ("humanoid", "humanoid_backflip"),
+    "DogPace": ("dog", "dog_pace"),
+    "DogTrot": ("dog", "dog_trot"),
+    "DogCanter": ("dog", "dog_canter"),
+}
+#: Names that :func:`make` knows.
+NAMES = [*_MOTIONS, "CartPole"]
+
+
+def make(name, **options):
+    """The task of this name, with the options of its class (:class:`tarsus.MotionTask`).
+
+    Raises ValueError for a name that is not in NAMES.
+    """
+    if name == "CartPole":
+        return CartPoleTask(Model.load(MODELS / "cart_pole.xml"), **options)
+    if name not in _MOTIONS:
+        raise ValueError(f"task is {name!r}; expected one of {', '.join(NAMES)}")
+    model, clip = _MOTIONS[name]
+    return motion_task(MODELS / f"{model}.xml", MODELS / "clips" / f"{clip}.json", MODELS / "tasks" / f"{model}.json", **options)
+
+
+def motion_task(model, clip, table, **options):
+    """Motion tracking of any model with a clip that maps to it.
+
+    model, clip: objects, or files. table: a file, or a dict, that says for each joint its gains kp and kd, its largest force
+    and its weight in the reward, for the root its weight, and names end effectors and feet:
+    ``{"root": {"weight": 1}, "joints": {"knee": {"kp": 500, "kd": 50, "force": 150, "weight": 0.3}, …}, "end_effectors":
+    [{"body": "hand", "position": [0, 0, 0]}], "feet": ["foot"]}``. options: those of :class:`tarsus.MotionTask`.
+    Raises ValueError for names that the model does not have, and for joints that the table leaves out.
+    """
+    if not isinstance(model, Model):
+        model = Model.load(model)
+    if not isinstance(clip, Clip):
+        clip = Clip.load(str(clip), model)
+    if not isinstance(table, dict):
+        table = json.loads(pathlib.Path(table).read_text(encoding="utf-8"))
+    joints = [joint.name for joint in model.joints]
+    kp, kd, force = (np.zeros(model.nv) for _ in range(3))
+    force[:6] = np.inf
+    weight = [float(table["root"]["weight"])]
+    unknown = sorted(set(table["joints"]) - set(joints[1:]))
+    if unknown:
+        raise ValueError(f"the table names joints {unknown}; expected some of {joints[1:]}")
+    for joint, name in zip(model.joints[1:], joints[1:]):
+        if name not in table["joints"]:
+            raise ValueError(f"the table leaves out joint {name!r}; expected all of {joints[1:]}")
+        row = table["joints"][name]
+        kp[joint.qvel], kd[joint.qvel], force[joint.qvel] = row["kp"], row["kd"], row["force"]
+        weight.append(float(row["weight"]))
+    drives = Drives(kp, kd)
+    drives.force_limit = force
+    points = [(model.body_id(p["body"]), *map(float, p.get("position", (0, 0, 0)))) for p in table["end_effectors"]]
+    feet = [model.body_id(name) for name in table["feet"]]
+    return MotionTask(model, clip, drives, joint_weight=weight, end_effectors=points, feet=feet, **options)

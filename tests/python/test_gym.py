@@ -1,0 +1,127 @@
+"""Gymnasium's interface: checkers, and every autoreset mode step by step against a single environment, to the bit."""
+
+import gymnasium
+import numpy as np
+import pytest
+import tarsus
+import tarsus.gym
+from gymnasium.utils.env_checker import check_env
+from gymnasium.vector import AutoresetMode
+
+ID = "tarsus/HumanoidWalk-v0"
+SHORT = {"time_limit": 0.2}  # six steps: episodes of both ends in a short test
+
+
+def actions(space, worlds, step):
+    """The same for a world, however many there are."""
+    rows = [np.random.default_rng(1000 * step + w).normal(scale=0.2, size=space.shape) for w in worlds]
+    return np.array(rows, dtype=space.dtype)
+
+
+@pytest.mark.parametrize("name", ["HumanoidWalk", "DogPace", "CartPole"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_checkers_pass(name, dtype):
+    if dtype == np.float32 and double_only():
+        pytest.skip("double only: this build has no float kernels")
+    check_env(gymnasium.make(f"tarsus/{name}-v0", dtype=dtype).unwrapped, skip_render_check=True)
+
+
+def double_only():
+    try:
+        tarsus.VectorTask(tarsus.tasks.make("CartPole"), 1, dtype="float32").reset()
+    except tarsus.Error:
+        return True
+    return False
+
+
+def test_every_task_is_registered():
+    for name in tarsus.tasks.NAMES:
+        env = gymnasium.make_vec(f"tarsus/{name}-v0", num_envs=2)
+        observation, _ = env.reset(seed=0)
+        assert observation in env.observation_space
+        observation, reward, terminated, truncated, _ = env.step(env.action_space.sample())
+        assert observation in env.observation_space
+        assert reward.shape == terminated.shape == truncated.shape == (2,)
+
+
+def test_make_vec_with_many_worlds():
+    env = gymnasium.make_vec(ID, num_envs=1024)
+    assert env.num_envs == 1024 and env.metadata["autoreset_mode"] == AutoresetMode.NEXT_STEP
+    observation, info = env.reset(seed=1)
+    assert observation.shape == (1024, 197) and info == {}
+    assert len(np.unique(observation[:, 0])) == 1024  # each at a phase of its own
+
+
+@pytest.mark.parametrize("mode", list(AutoresetMode))
+def test_vector_equals_single_environments(mode):
+    n, seed = 5, 40
+    env = gymnasium.make_vec(ID, num_envs=n, autoreset_mode=mode, threads=2, **SHORT)
+    singles = [gymnasium.make(ID, **SHORT).unwrapped for _ in range(n)]
+    observation, _ = env.reset(seed=seed)
+    expected = [single.reset(seed=seed + w)[0] for w, single in enumerate(singles)]
+    assert np.array_equal(observation, expected)
+    ended, ends = np.zeros(n, bool), 0
+    for step in range(20):
+        if mode == AutoresetMode.DISABLED and ended.any():
+            observation, _ = env.reset(options={"reset_mask": ended})
+            for w in np.flatnonzero(ended):
+                assert np.array_equal(observation[w], singles[w].reset()[0])
+            ended[:] = False
+        action = actions(env.single_action_space, range(n), step)
+        was_ended = ended.copy()
+        observation, reward, terminated, truncated, info = env.step(action)
+        for w, single in enumerate(singles):
+            if mode == AutoresetMode.NEXT_STEP and was_ended[w]:
+                row = (single.reset()[0], 0.0, False, False)
+            else:
+                row = single.step(action[w])[:4]
+            if mode == AutoresetMode.SAME_STEP and (row[2] or row[3]):
+                assert info["_final_obs"][w] and np.array_equal(info["final_obs"][w], row[0])
+                row = (single.reset()[0], *row[1:])
+            elif "_final_obs" in info:
+                assert not info["_final_obs"][w] and info["final_obs"][w] is None
+            assert np.array_equal(observation[w], row[0]), (step, w)
+            assert (reward[w], terminated[w], truncated[w]) == row[1:]
+        ended = terminated | truncated
+        ends += ended.sum()
+    assert ends > n
+
+
+def test_the_same_as_gymnasiums_own_vector_environment():
+    n, seed = 3, 7
+    for mode in AutoresetMode:
+        ours = gymnasium.make_vec(ID, num_envs=n, autoreset_mode=mode, **SHORT)
+        theirs = gymnasium.make_vec(ID, num_envs=n, vectorization_mode="sync", vector_kwargs={"autoreset_mode": mode}, **SHORT)
+        assert ours.single_observation_space == theirs.single_observation_space
+        assert ours.action_space == theirs.action_space
+        assert np.array_equal(ours.reset(seed=seed)[0], theirs.reset(seed=seed)[0])
+        for step in range(6):
+            action = actions(ours.single_action_space, range(n), step)
+            a, b = ours.step(action), theirs.step(action)
+            for x, y in zip(a[:4], b[:4]):
+                assert np.array_equal(x, y)
+            for x, y in zip(a[4].get("final_obs", []), b[4].get("final_obs", [])):
+                assert (x is None) == (y is None) and (x is None or np.array_equal(x, y))
+            assert ("final_obs" in a[4]) == ("final_obs" in b[4])
+
+
+def test_bad_arguments_are_named():
+    env = gymnasium.make_vec(ID, num_envs=3, autoreset_mode=AutoresetMode.DISABLED, **SHORT)
+    env.reset(seed=[1, None, 3])
+    for options in ({"reset_mask": np.zeros(3, bool)}, {"reset_mask": [True] * 3}, {"reset_mask": np.ones(2, bool)}):
+        with pytest.raises(ValueError, match="reset_mask"):
+            env.reset(options=options)
+    with pytest.raises(ValueError, match="seed"):
+        env.reset(seed=[1, 2])
+    with pytest.raises(tarsus.Error, match="action"):
+        env.step(np.zeros((3, 5)))
+    with pytest.raises(tarsus.ValueError, match="HumanoidWalk"):
+        tarsus.gym.TarsusVectorEnv("HumanoidFly")
+
+
+def test_views_without_copies():
+    env = tarsus.gym.TarsusVectorEnv("CartPole", 2, copy=False)
+    first, _ = env.reset(seed=0)
+    before = first.copy()
+    second = env.step(np.ones((2, 1)))[0]
+    assert np.shares_memory(first, second) and not np.array_equal(before, first)

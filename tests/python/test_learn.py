@@ -1,0 +1,217 @@
+"""Motion tracking against another implementation: observation, reward and ends written here in numpy from the definition
+(DeepMimic's; docs/learning.md), with MuJoCo's kinematics. Bodies' poses and velocities come from MuJoCo, the clip from
+tarsus.Clip, whose interpolation has tests of its own."""
+
+import mujoco
+import numpy as np
+import pytest
+import tarsus
+
+MODELS = tarsus.MODELS
+TOLERANCE = 1e-9
+
+
+def quaternion_angle(a, b):
+    """Angle between two orientations w x y z [rad]."""
+    w = a[0] * b[0] + a[1:] @ b[1:]
+    v = a[0] * b[1:] - b[0] * a[1:] - np.cross(a[1:], b[1:])
+    return 2 * np.arctan2(np.linalg.norm(v), abs(w))
+
+
+def heading(root_rotation):
+    """Turns world axes into those of the root's heading."""
+    x, y = root_rotation[0, 0], root_rotation[1, 0]
+    length = np.hypot(x, y)
+    c, s = x / length, y / length
+    return np.array([[c, s, 0], [-s, c, 0], [0, 0, 1]])
+
+
+class Pose:
+    """What the definition needs of one state, by MuJoCo."""
+
+    def __init__(self, model, qpos, qvel):
+        data = mujoco.MjData(model)
+        data.qpos[:], data.qvel[:] = qpos, qvel
+        mujoco.mj_kinematics(model, data)
+        mujoco.mj_comPos(model, data)
+        mujoco.mj_comVel(model, data)
+        self.model, self.data, self.qpos, self.qvel = model, data, qpos, qvel
+        self.root_rotation = data.xmat[1].reshape(3, 3)
+        self.root_angular = self.root_rotation @ qvel[3:6]
+        self.heading = heading(self.root_rotation)
+        velocities = np.zeros((model.nbody, 6))
+        for body in range(1, model.nbody):
+            mujoco.mj_objectVelocity(model, data, mujoco.mjtObj.mjOBJ_BODY, body, velocities[body], 0)
+        self.angular, self.linear = velocities[:, :3], velocities[:, 3:]  # of the centre of mass
+        self.com_velocity = model.body_mass[1:] @ self.linear[1:] / model.body_mass[1:].sum()
+
+    def point(self, body, position):
+        return self.data.xpos[body] + self.data.xmat[body].reshape(3, 3) @ position
+
+
+class Oracle:
+    """One world's episode."""
+
+    def __init__(self, name, table, clip):
+        self.model = mujoco.MjModel.from_xml_path(str(MODELS / f"{name}.xml"))
+        self.clip, self.table = clip, table
+        self.bodies = [b for b in range(1, self.model.nbody) if self.model.body_mass[b] > 0]
+        weights = [table["root"]["weight"]]
+        for j in range(1, self.model.njnt):
+            weights.append(table["joints"][self.model.joint(j).name]["weight"])
+        self.weights = np.array(weights) / np.sum(weights)
+
+    def begin(self, phase):
+        self.start, self.steps, self.shift = phase * self.clip.duration, 0, np.zeros(2)
+
+    def observation(self, qpos, qvel):
+        pose = Pose(self.model, qpos, qvel)
+        cycles = (self.start + self.steps / 30) / self.clip.duration
+        out = [cycles - np.floor(cycles) if self.clip.loop else min(cycles, 1), qpos[2]]
+        for b in self.bodies:
+            rotation = pose.data.xmat[b].reshape(3, 3)
+            for v in (pose.data.xipos[b] - qpos[:3], rotation[:, 2], rotation[:, 0], pose.linear[b], pose.angular[b]):
+                out.extend(pose.heading @ v)
+        return np.array(out)
+
+    def terms(self, qpos, qvel):
+        """Of a world that has made one more step."""
+        before, self.steps = self.start + self.steps / 30, self.steps + 1
+        now = self.start + self.steps / 30
+        qpos_clip, qvel_clip = (np.array(x) for x in self.clip.sample(now))
+        if self.clip.loop and int(now / self.clip.duration) > int(before / self.clip.duration):
+            self.shift = qpos[:2] - qpos_clip[:2]
+        qpos_clip[:2] += self.shift
+        ours, theirs = Pose(self.model, qpos, qvel), Pose(self.model, qpos_clip, qvel_clip)
+        pose = self.weights[0] * quaternion_angle(qpos[3:7], qpos_clip[3:7]) ** 2
+        velocity = self.weights[0] * np.sum((ours.root_angular - theirs.root_angular) ** 2)
+        for j in range(1, self.model.njnt):
+            q, v = self.model.jnt_qposadr[j], self.model.jnt_dofadr[j]
+            if self.model.jnt_type[j] == mujoco.mjtJoint.mjJNT_BALL:
+                pose += self.weights[j] * quaternion_angle(qpos[q : q + 4], qpos_clip[q : q + 4]) ** 2
+                velocity += self.weights[j] * np.sum((qvel[v : v + 3] - qvel_clip[v : v + 3]) ** 2)
+            else:
+                pose += self.weights[j] * (qpos[q] - qpos_clip[q]) ** 2
+                velocity += self.weights[j] * (qvel[v] - qvel_clip[v]) ** 2
+        ends = []
+        for point in self.table["end_effectors"]:
+            body, position = self.model.body(point["body"]).id, np.array(point.get("position", (0.0, 0.0, 0.0)))
+            a, b = ours.point(body, position), theirs.point(body, position)
+            a[:2] -= qpos[:2]
+            b[:2] -= qpos_clip[:2]
+            ends.append(np.sum((ours.heading @ a - theirs.heading @ b) ** 2))
+        root = np.sum((qpos[:3] - qpos_clip[:3]) ** 2) + 0.1 * quaternion_angle(qpos[3:7], qpos_clip[3:7]) ** 2
+        root += 0.01 * np.sum((qvel[:3] - qvel_clip[:3]) ** 2)
+        root += 0.001 * np.sum((ours.root_angular - theirs.root_angular) ** 2)
+        com = 0.1 * np.sum((ours.com_velocity - theirs.com_velocity) ** 2)
+        n = self.model.njnt
+        return np.exp(-np.array([2 / 15 * n * pose, 0.1 / 15 * n * velocity, 10 * np.mean(ends), 5 * root, 10 * com]))
+
+
+def philox_uniform(seed, draw, episode):
+    """The first 53 bits of Philox4x32-10, from Salmon et al.'s definition."""
+    counter, key = [draw, episode, 0, 0], [seed & 0xFFFFFFFF, seed >> 32]
+    for _ in range(10):
+        a, b = 0xD2511F53 * counter[0], 0xCD9E8D57 * counter[2]
+        counter = [(b >> 32) ^ counter[1] ^ key[0], b & 0xFFFFFFFF, (a >> 32) ^ counter[3] ^ key[1], a & 0xFFFFFFFF]
+        key = [(key[0] + 0x9E3779B9) & 0xFFFFFFFF, (key[1] + 0xBB67AE85) & 0xFFFFFFFF]
+    return ((counter[0] << 32 | counter[1]) >> 11) * 2.0**-53
+
+
+def table_of(name):
+    import json
+
+    return json.loads((MODELS / "tasks" / f"{name}.json").read_text())
+
+
+@pytest.mark.parametrize("name, model", [("HumanoidWalk", "humanoid"), ("HumanoidCartwheel", "humanoid"), ("DogPace", "dog")])
+def test_reward_and_observation_follow_the_definition(name, model):
+    task, table = tarsus.tasks.make(name), table_of(model)
+    clip_name = tarsus.tasks._MOTIONS[name][1]
+    clip = tarsus.Clip.load(str(MODELS / "clips" / f"{clip_name}.json"), tarsus.Model.load(MODELS / f"{model}.xml"))
+    n, seed = 6, (7 << 32) + 11
+    worlds = tarsus.VectorTask(task, n, seed=seed)  # next_step: what is seen after a step is the episode's own
+    worlds.reset()
+    oracles = [Oracle(model, table, clip) for _ in range(n)]
+    episodes, feet = [0] * n, [oracles[0].model.body(f).id - 1 for f in table["feet"]]
+    for w, oracle in enumerate(oracles):
+        oracle.begin(philox_uniform(seed + w, 0, 0))
+    rng = np.random.default_rng(4)
+    weights = np.array([0.5, 0.05, 0.15, 0.2, 0.1])
+    ended, compared, worst = np.zeros(n, bool), 0, 0.0
+    for _ in range(75):
+        for w in range(n):
+            seen = oracles[w].observation(worlds.qpos[w].copy(), worlds.qvel[w].copy())
+            worst = max(worst, np.abs(seen - worlds.observation[w]).max())
+        worlds.step(rng.normal(scale=0.1, size=(n, task.action_size)))
+        for w in range(n):
+            if ended[w]:  # this step was its start
+                episodes[w] += 1
+                oracles[w].begin(philox_uniform(seed + w, 0, episodes[w]))
+                assert worlds.reward[w] == 0 and not worlds.terminated[w]
+                continue
+            terms = oracles[w].terms(worlds.qpos[w].copy(), worlds.qvel[w].copy())
+            worst = max(worst, np.abs(terms - worlds.terms[w]).max())
+            expected = 0.0 if worlds.terminated[w] else weights @ terms
+            worst = max(worst, abs(worlds.reward[w] - expected))
+            compared += 1
+            touching = np.flatnonzero(np.any(worlds.ground_force[w] != 0, axis=1))
+            if set(touching) - set(feet):
+                assert worlds.terminated[w]
+        ended = worlds.terminated | worlds.truncated
+    print(f"{name}: {compared} steps, {sum(episodes)} starts, largest difference {worst:.2e}")
+    assert compared > 300 and sum(episodes) > 0
+    assert worst < TOLERANCE
+
+
+def test_the_world_alone_is_equal_to_the_bit():
+    task = tarsus.tasks.make("HumanoidWalk")
+    model = tarsus.Model.load(MODELS / "humanoid.xml")
+    n = 4
+    worlds = tarsus.VectorTask(task, n, threads=2, seed=3, autoreset="disabled")
+    worlds.reset()
+    drives = task.drives
+    alone = []
+    for w in range(n):
+        data = tarsus.Data(model)
+        data.qpos[:], data.qvel[:] = worlds.qpos[w], worlds.qvel[w]
+        alone.append((data, tarsus.Stepper(data, dt=task.control_dt / task.substeps, contacts=True, joint_limits=True)))
+    rng = np.random.default_rng(0)
+    for _ in range(15):
+        worlds.step(rng.normal(scale=0.05, size=(n, task.action_size)))
+        for w, (data, stepper) in enumerate(alone):
+            for _ in range(task.substeps):
+                stepper.step(drives, worlds.qpos_target[w].copy(), np.zeros(model.nv))
+            assert np.array_equal(data.qpos, worlds.qpos[w]) and np.array_equal(data.qvel, worlds.qvel[w])
+        if (worlds.terminated | worlds.truncated).any():
+            break
+
+
+def test_actions_are_exponential_maps():
+    task = tarsus.tasks.make("HumanoidWalk")
+    worlds = tarsus.VectorTask(task, 1)
+    worlds.reset()
+    action = np.linspace(-0.4, 0.4, task.action_size)[None]
+    worlds.step(action)
+    model, target = tarsus.Model.load(MODELS / "humanoid.xml"), worlds.qpos_target[0]
+    for joint in list(model.joints)[1:]:
+        a = action[0][joint.qvel.start - 6 : joint.qvel.stop - 6]
+        if joint.type == "ball":
+            angle = np.linalg.norm(a)
+            expected = np.concatenate([[np.cos(angle / 2)], np.sin(angle / 2) * a / angle])
+        else:
+            expected = a
+        assert np.allclose(target[joint.qpos], expected, rtol=0, atol=1e-14)
+
+
+def test_bad_tables_are_named():
+    table = table_of("humanoid")
+    table["joints"]["tail"] = table["joints"].pop("neck")
+    files = MODELS / "humanoid.xml", MODELS / "clips" / "humanoid_walk.json"
+    with pytest.raises(tarsus.ValueError, match="tail"):
+        tarsus.tasks.motion_task(*files, table)
+    del table["joints"]["tail"]
+    with pytest.raises(tarsus.ValueError, match="neck"):
+        tarsus.tasks.motion_task(*files, table)
+    with pytest.raises(tarsus.ValueError, match="HumanoidWalk"):
+        tarsus.tasks.make("HumanoidSwim")
