@@ -92,6 +92,7 @@ nb::list contact_list(const Stepper<R>& stepper) {
     one["position"] = triple(c.point.position), one["normal"] = triple(c.point.normal);
     one["distance"] = c.point.distance, one["force"] = triple(stepper.rows()->force(int(i)));
     one["friction"] = c.dimension < 3 ? 0.0 : c.friction;
+    one["dimension"] = c.dimension;
     list.append(one);
   }
   return list;
@@ -384,10 +385,12 @@ void bind_sim(nb::module_& m) {
         "loops' end with\n"
         "'shake'), worst_row, and multipliers by row's name: the force on the bodies is minus the row's Jacobian times "
         "it. None without.");
-  c.def_prop_ro("contacts", &AnyStepper::contacts, nb::sig("def contacts(self) -> list[dict]"),
-                "Contacts of the last step: links (a, b; -1 the world), position, normal from b to a, distance "
-                "(negative: penetration) and\n"
-                "the force on a, all in world axes [m, N]; friction: its coefficient, 0 without friction.");
+  c.def_prop_ro(
+      "contacts", &AnyStepper::contacts, nb::sig("def contacts(self) -> list[dict]"),
+      "Contacts of the last step: links (a, b; -1 the world), position, normal from b to a, distance "
+      "(negative: penetration) and\n"
+      "the force on a, all in world axes [m, N]; friction: its coefficient, 0 without friction, the larger of an "
+      "explicit pair's two;\ndimension: condim.");
   c.def("revive", &AnyStepper::revive, "world"_a, "Lets a frozen world go again, after its state was set anew.");
   c.def_prop_ro("data", &AnyStepper::data, nb::sig("def data(self) -> Data"), "The data that it advances.");
   c.def_prop_ro("dt", &AnyStepper::dt, "[s].");

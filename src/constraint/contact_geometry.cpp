@@ -16,10 +16,6 @@ constexpr std::size_t kListedPairs = 20000;  ///< above this a broad phase is ch
 
 std::uint64_t pair_key(int i, int j) { return std::uint64_t(std::min(i, j)) << 32 | std::uint32_t(std::max(i, j)); }
 
-bool finite(std::span<const double> values) {
-  return std::all_of(values.begin(), values.end(), [](double x) { return std::isfinite(x); });
-}
-
 ShapeType shape_type(GeomType type) {
   switch (type) {
     case GeomType::plane: return ShapeType::plane;
@@ -72,18 +68,6 @@ std::unique_ptr<HeightField> height_field_of(const ModelSpec& spec, const std::s
 }
 
 }  // namespace
-
-Spook spook_of(std::span<const double> solref) {
-  if (solref.empty()) return {};
-  if (solref.size() == 1 && solref[0] > 0 && std::isfinite(solref[0])) return {0, solref[0]};  // the ratio is not used
-  if (solref.size() != 2 || !finite(solref)) {
-    throw ValueError("solref", std::to_string(solref.size()) + " numbers", "two finite numbers");
-  }
-  if (solref[0] > 0) return {0, solref[0]};
-  if (!(solref[0] < 0) || solref[1] > 0)
-    throw ValueError("solref", number_text(solref[0]), "(positive, ratio) or (-stiffness, -damping)");
-  return {-1 / solref[0], solref[1] / solref[0]};
-}
 
 ContactGeometry::ContactGeometry(const Model& model) : gravity_(norm(model.gravity)) {
   if (!model.spec.option.contact_enabled) return;  // <flag contact="disable"/>
@@ -150,25 +134,14 @@ void ContactGeometry::add_shape(const Model& model, int body, int index) {
   const auto [centre, radius] = sphere_around(shape.shape);
   shape.centre = shape.pose.position + shape.pose.rotation * centre, shape.radius = radius;
 
-  Surface surface;
-  surface.contype = geom.contype, surface.conaffinity = geom.conaffinity, surface.priority = geom.priority;
-  surface.dimension = geom.condim, surface.friction = geom.friction;
-  try {
-    surface.spook = spook_of(geom.solver_reference);
-  } catch (const ValueError& e) {
-    throw InputError(geom.where, e.what());
-  }
-  surface.soft = !geom.solver_reference.empty();
-  surface.mix = geom.solver_mix, surface.margin = geom.margin;
-  if (!finite(geom.friction) || !std::isfinite(surface.margin))
-    throw InputError(geom.where, "friction and margin must be finite");
+  shape.contype = geom.contype, shape.conaffinity = geom.conaffinity;
 
   int root = at.link;  // the lowest of the joints that move this link's body
   while (root >= 0 && model.joints[root].parent >= 0 &&
          model.joints[model.joints[root].parent].body == model.joints[root].body) {
     root = model.joints[root].parent;
   }
-  shapes_.push_back(shape), surfaces_.push_back(surface);
+  shapes_.push_back(shape), surfaces_.push_back(tarsus::surface_of(geom));
   parent_.push_back(root >= 0 ? model.joints[root].parent : -2);
 }
 
@@ -191,18 +164,27 @@ void ContactGeometry::add_pairs(const Model& model) {
   for (const ContactPairSpec& pair : model.spec.contact_pairs) {
     const int i = shape_named(pair, pair.geom1), j = shape_named(pair, pair.geom2);
     if (i < 0 || j < 0 || i == j) continue;
-    Surface s;
-    s.dimension = pair.condim, s.margin = pair.margin;
-    const Surface usual = surface(i, j);
-    s.friction = usual.friction;  // MJCF's five: two sliding, torsional, two rolling
-    if (!pair.friction.empty()) s.friction[0] = pair.friction[0];
-    if (pair.friction.size() > 2) s.friction[1] = pair.friction[2];
-    if (pair.friction.size() > 3) s.friction[2] = pair.friction[3];
-    s.spook = pair.solver_reference.empty() ? usual.spook : spook_of(pair.solver_reference);
-    overrides_.push_back({pair_key(i, j), s});
-    for (const int k : {i, j}) margin_[k] = std::max(margin_[k], s.margin);
+    const ContactSurface surface = contact_surface(pair);
+    if (surface.directional() && surface.dimension == 6)
+      diagnostics_.push_back(
+          {Severity::warning, pair.where,
+           "friction that depends on the direction is not simulated with condim 6: the larger is taken"});
+    explicit_pairs_.push_back({std::min(i, j), std::max(i, j), surface, pair.where});
+    for (const int k : {i, j}) margin_[k] = std::max(margin_[k], surface.margin);
   }
-  std::sort(overrides_.begin(), overrides_.end(), [](const Override& x, const Override& y) { return x.key < y.key; });
+  const auto before = [](const ContactPair& x, const ContactPair& y) {
+    return std::tie(x.first, x.second) < std::tie(y.first, y.second);
+  };
+  std::stable_sort(explicit_pairs_.begin(), explicit_pairs_.end(), before);
+  for (std::size_t i = 1; i < explicit_pairs_.size();) {
+    if (before(explicit_pairs_[i - 1], explicit_pairs_[i])) {
+      ++i;
+      continue;
+    }
+    diagnostics_.push_back(
+        {Severity::warning, explicit_pairs_[i].where, "left out of contact: a second pair of the same two shapes"});
+    explicit_pairs_.erase(explicit_pairs_.begin() + long(i));
+  }
 }
 
 void ContactGeometry::list_pairs() {
@@ -219,15 +201,16 @@ void ContactGeometry::list_pairs() {
     return std::tuple(high, low, p.first, p.second);
   };
   std::sort(pairs_.begin(), pairs_.end(), [&](const BodyPair& x, const BodyPair& y) { return links(x) < links(y); });
-  for (const BodyPair& p : pairs_) pair_surfaces_.push_back(surface(int(p.first), int(p.second)));
+  for (const BodyPair& p : pairs_) pair_surfaces_.push_back(surface_of(p));
 }
 
-const ContactGeometry::Override* ContactGeometry::explicit_pair(int i, int j) const {
-  if (overrides_.empty()) return nullptr;
-  const std::uint64_t key = pair_key(i, j);
-  const auto at = std::lower_bound(overrides_.begin(), overrides_.end(), key,
-                                   [](const Override& o, std::uint64_t k) { return o.key < k; });
-  return at != overrides_.end() && at->key == key ? &*at : nullptr;
+const ContactPair* ContactGeometry::explicit_pair(int i, int j) const {
+  if (explicit_pairs_.empty()) return nullptr;
+  const std::pair key = std::minmax(i, j);
+  const auto at = std::lower_bound(
+      explicit_pairs_.begin(), explicit_pairs_.end(), key,
+      [](const ContactPair& p, auto k) { return std::tie(p.first, p.second) < std::tie(k.first, k.second); });
+  return at != explicit_pairs_.end() && at->first == key.first && at->second == key.second ? &*at : nullptr;
 }
 
 bool ContactGeometry::may_touch(int i, int j) const {
@@ -236,29 +219,16 @@ bool ContactGeometry::may_touch(int i, int j) const {
   if (ground(a.shape) && ground(b.shape)) return false;
   if (a.link < 0 && b.link < 0) return false;
   if (explicit_pair(i, j)) return true;
-  const Surface &s = surfaces_[i], &t = surfaces_[j];
-  if (!(s.contype & t.conaffinity) && !(t.contype & s.conaffinity)) return false;
+  if (!masks_meet(a, b)) return false;
   if (a.link == b.link) return false;
   if (a.link >= 0 && b.link >= 0 && (parent_[i] == b.link || parent_[j] == a.link)) return false;
   return !std::binary_search(excluded_.begin(), excluded_.end(), pair_key(a.body, b.body));
 }
 
-/// What two surfaces make together.
-ContactGeometry::Surface ContactGeometry::surface(int i, int j) const {
-  if (const Override* pair = explicit_pair(i, j)) return pair->surface;
-  const Surface &a = surfaces_[i], &b = surfaces_[j];
-  Surface both = a.priority >= b.priority ? a : b;
-  both.margin = a.margin + b.margin;
-  if (a.priority != b.priority) return both;
-  both.dimension = std::max(a.dimension, b.dimension);
-  for (int k = 0; k < 3; ++k) both.friction[k] = std::max(a.friction[k], b.friction[k]);
-  if (a.soft != b.soft) both.spook = a.soft ? a.spook : b.spook;
-  if (a.soft && b.soft) {
-    const double sum = a.mix + b.mix, share = sum > 0 ? a.mix / sum : 0.5;
-    both.spook.compliance = share * a.spook.compliance + (1 - share) * b.spook.compliance;
-    both.spook.damping_time = share * a.spook.damping_time + (1 - share) * b.spook.damping_time;
-  }
-  return both;
+ContactSurface ContactGeometry::surface_of(BodyPair pair) const {
+  const int i = int(pair.first), j = int(pair.second);
+  if (const ContactPair* own = explicit_pair(i, j)) return own->surface;
+  return mix(surfaces_[i], surfaces_[j]);
 }
 
 /// A plane's pose at once, others' when something comes near.
@@ -305,7 +275,7 @@ bool ContactGeometry::near(int i, int j, double reach) const {
 }
 
 template <class R>
-void ContactGeometry::touch(const BasicData<R>& data, int i, int j, const Surface& both, double h,
+void ContactGeometry::touch(const BasicData<R>& data, int i, int j, const ContactSurface& both, double h,
                             std::vector<LinkContact>& contacts) {
   const double margin = reach(i, j, h, both.margin);
   if (!near(i, j, margin)) return;
@@ -317,8 +287,12 @@ void ContactGeometry::touch(const BasicData<R>& data, int i, int j, const Surfac
     c.point = points_[k];
     c.point.distance -= both.margin;  // MJCF's margin: forces begin at that distance
     c.dimension = both.dimension;
-    c.friction = both.friction[0], c.torsional = both.friction[1], c.rolling = both.friction[2];
-    c.spook = both.spook;
+    c.friction = std::max(both.friction[0], both.friction[1]), c.torsional = both.friction[2];
+    c.rolling = std::max(both.friction[3], both.friction[4]);
+    if (both.directional() && c.dimension < 6)
+      c.friction_share = {both.friction[0] / c.friction, both.friction[1] / c.friction};
+    const ContactSoftness soft = both.softness(c.point.distance, h);
+    c.spook = soft.spook, c.relative_compliance = soft.relative_compliance;
     c.identity = std::uint64_t(i + 1) << 45 | std::uint64_t(j + 1) << 28 | (points_[k].feature & 0x0fffffffu);
   }
 }
@@ -354,7 +328,7 @@ void ContactGeometry::detect(const BasicData<R>& data, double h, std::vector<Lin
   }
   for (const BodyPair& pair : broad_.find(boxes_)) {
     const int i = int(pair.first), j = int(pair.second);
-    if (may_touch(i, j)) touch(data, i, j, surface(i, j), h, contacts);
+    if (may_touch(i, j)) touch(data, i, j, surface_of(pair), h, contacts);
   }
 }
 

@@ -13,7 +13,7 @@ namespace tarsus {
 
 namespace {
 
-/// Fastest way out of shapes that begin deep in one another, where no compliance is given [m/s].
+/// Fastest way out of shapes that begin deep in one another, where no compliance in m/N is given [m/s].
 constexpr double kContactReturn = 3;
 
 }  // namespace
@@ -21,6 +21,12 @@ constexpr double kContactReturn = 3;
 std::array<Vec3d, 2> contact_tangents(const Vec3d& n) {  // [Duff et al. 2017]: no root, no branch
   const double sign = std::copysign(1.0, n.z), a = -1 / (sign + n.z), b = n.x * n.y * a;
   return {Vec3d{1 + sign * n.x * n.x * a, sign * b, -sign * n.x}, Vec3d{b, sign + n.y * n.y * a, -n.y}};
+}
+
+std::array<Vec3d, 2> frame_tangents(const Vec3d& n) {
+  const Vec3d y = std::abs(n.y) < 0.5 ? Vec3d{0, 1, 0} : Vec3d{0, 0, 1}, t = y - n * dot(n, y);
+  const Vec3d first = t * (1 / norm(t));
+  return {first, cross(n, first)};
 }
 
 template <class R>
@@ -48,8 +54,14 @@ void StepTerms<R>::add_contact(std::size_t index) {
   const LinkState<R>* links = data_->links();
   ContactRows& rows = contact_rows_[index];
   rows.a = c.a, rows.b = c.b, rows.nrow = c.dimension;
-  const auto [t1, t2] = contact_tangents(c.point.normal);
-  rows.axis[0] = c.point.normal, rows.axis[1] = t1, rows.axis[2] = t2;
+  rows.axis[0] = c.point.normal;
+  if (c.friction_share == std::array<double, 2>{1, 1}) {
+    const auto [t1, t2] = contact_tangents(c.point.normal);
+    rows.axis[1] = t1, rows.axis[2] = t2;
+  } else {  // ‖(γ₁, γ₂)‖ <= μ γ_n of scaled rows is the ellipse of forces
+    const auto [t1, t2] = frame_tangents(c.point.normal);
+    rows.axis[1] = t1 * c.friction_share[0], rows.axis[2] = t2 * c.friction_share[1];
+  }
   rows.arm_a = c.point.position - widen(links[c.a].o);
   rows.arm_b = c.b >= 0 ? c.point.position - widen(links[c.b].o) : Vec3d{0, 0, 0};
   double speed[kTermRows], free[kTermRows];
@@ -58,9 +70,14 @@ void StepTerms<R>::add_contact(std::size_t index) {
   const double inertia = c.dimension > 3 ? contact_inverse_inertia(links, c.a, c.b) : 0;
   Spook soft = c.spook;
   double gap = c.point.distance;
-  if (soft.compliance == 0) gap = recoverable(soft, gap, h_, kContactReturn);
+  if (soft.compliance == 0) {
+    gap = recoverable(soft, gap, h_, kContactReturn);
+    soft.compliance = c.relative_compliance * mass;
+  }
   const SpookRow spook = spook_unilateral(soft, gap, speed[0], h_, c.restitution, options_.restitution_threshold);
-  const double own = spook_bilateral(soft, gap, speed[0], h_).compliance;
+  // Softness would swallow a bounce.
+  const bool bounces = c.restitution > 0 && -speed[0] > options_.restitution_threshold;
+  const double own = bounces ? 0 : spook_bilateral(soft, gap, speed[0], h_).compliance;
   TermRow numbers[kTermRows];
   for (int k = 0; k < c.dimension; ++k) {
     const double scale = k < 3 ? mass : inertia;

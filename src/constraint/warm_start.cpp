@@ -8,6 +8,16 @@
 
 namespace tarsus {
 
+namespace {
+
+/// |a|² of a tangent that may be scaled; 1 for one along which nothing acts.
+double square_or_1(const Vec3d& a) {
+  const double square = dot(a, a);
+  return square > 0 ? square : 1;
+}
+
+}  // namespace
+
 /// Puts this step's impulses away for the next one.
 template <class R>
 void StepTerms<R>::remember() {
@@ -77,11 +87,17 @@ void StepTerms<R>::take(int index, int last) {
   for (int k = 0; k < count; ++k) impulse[k] = scale * m.impulse[k], excess[k] = m.excess[k];
   if (kinds_[index] == Kind::contact) {
     const Vec3d* axis = contact_rows_[index].axis;
-    const auto turn = [&](double* x, int first) {
+    // Axes are units but where friction depends on the direction: an impulse is a sum of them, a velocity is read by
+    // them.
+    const auto turn = [&](double* x, int first, bool velocity) {
+      const Vec3d* from = velocity ? m.axis : axis;
+      const double one = square_or_1(from[1]), two = square_or_1(from[2]);
+      if (velocity) x[first] /= one, x[first + 1] /= two;
       const Vec3d world = m.axis[1] * x[first] + m.axis[2] * x[first + 1];
       x[first] = dot(axis[1], world), x[first + 1] = dot(axis[2], world);
+      if (!velocity) x[first] /= one, x[first + 1] /= two;
     };
-    for (int first = 1; first + 1 < count; first += 3) turn(impulse, first), turn(excess, first);
+    for (int first = 1; first + 1 < count; first += 3) turn(impulse, first, false), turn(excess, first, true);
   }
   const bool sticks = kinds_[index] == Kind::contact || kinds_[index] == Kind::friction_loss;
   for (int k = 0; k < count; ++k) {

@@ -19,6 +19,8 @@ ShapePose world_pose(const BodyShape& shape, const std::vector<RigidBody>& bodie
   return {b.position + r * shape.local.position, r * shape.local.rotation};
 }
 
+constexpr int kNoPair = -2;
+
 unsigned bucket(const auto& pair, unsigned mask) {
   return (unsigned(pair.first) * 8u + unsigned(pair.second) + pair.feature * 0x9e3779b9u) & mask;
 }
@@ -27,17 +29,18 @@ unsigned bucket(const auto& pair, unsigned mask) {
 
 template <class R>
 bool RigidWorld<R>::may_touch(const BodyShape& a, const BodyShape& b) const {
-  if (!(a.contype & b.conaffinity) && !(b.contype & a.conaffinity)) return false;
+  if (!masks_meet(a, b)) return false;
   return excluded_.empty() || !std::binary_search(excluded_.begin(), excluded_.end(), body_pair_key(a.body, b.body));
 }
 
+/// Of an explicit pair: its surface, -1 where the two never touch; kNoPair where there is none.
 template <class R>
 int RigidWorld<R>::pair_surface(int shape_a, int shape_b) const {
-  if (pairs_.empty()) return -1;
+  if (pairs_.empty()) return kNoPair;
   const std::uint64_t key = body_pair_key(shape_a, shape_b);
   const auto found =
       std::lower_bound(pairs_.begin(), pairs_.end(), key, [](const Pair& p, std::uint64_t k) { return p.key < k; });
-  return found != pairs_.end() && found->key == key ? found->surface : -1;
+  return found != pairs_.end() && found->key == key ? found->surface : kNoPair;
 }
 
 /// Which shapes take which way through detection; once after shapes were added.
@@ -59,7 +62,8 @@ void RigidWorld<R>::classify() {
   }
   for (const Pair& pair : pairs_) {
     for (const std::uint64_t shape : {(pair.key >> 32) - 1, (pair.key & 0xffffffffu) - 1}) {
-      paired[shape] = 1, margin[shape] = std::max(margin[shape], surfaces_[at(pair.surface)].margin);
+      paired[shape] = 1;
+      if (pair.surface >= 0) margin[shape] = std::max(margin[shape], surfaces_[at(pair.surface)].margin);
     }
   }
   w.need_broad = false, w.same_masks = true;
@@ -186,7 +190,7 @@ void RigidWorld<R>::put_contact(std::size_t place, const ContactOwners& owners, 
   c.distance = R(p.distance);
   const PairSurface& surface = w.surfaces[at(pair)];
   double relative = surface.relative(p.distance);
-  if (surface.impedance && !round) relative *= mass_share(owners, p.normal, arm_a, arm_b);
+  if (surface.surface.solver && !round) relative *= mass_share(owners, p.normal, arm_a, arm_b);
   c.relative_compliance = R(relative);
   w.lanes.impulses[place] = {};
   if (w.turns) w.lanes.moments[place] = {};
@@ -274,10 +278,10 @@ void RigidWorld<R>::touch(int first, int second, PenetrationSum& depth) {
   if (shapes_[at(first)].body < 0) std::swap(first, second);
   const BodyShape &a = shapes_[at(first)], &b = shapes_[at(second)];
   const int pair = pair_surface(first, second);
-  if (a.body < 0 || a.body == b.body || (pair < 0 && !may_touch(a, b))) return;
+  if (a.body < 0 || a.body == b.body || pair == -1 || (pair == kNoPair && !may_touch(a, b))) return;
   if (!w.still.empty() && still(a.body) && still(b.body)) return;
   const int surface_a = pair >= 0 ? pair : a.surface, surface_b = pair >= 0 ? pair : b.surface;
-  const double standoff = w.surfaces[at(surface_a) * surfaces_.size() + at(surface_b)].standoff;
+  const double standoff = w.surfaces[at(surface_a) * surfaces_.size() + at(surface_b)].surface.margin;
   const int n = collide(a.shape, w.pose[at(first)], b.shape, w.pose[at(second)], options_.margin + standoff, points);
   const std::size_t place = w.pairs.size();
   w.resize_contacts(place + at(n));

@@ -1,7 +1,6 @@
 #include "tarsus/sim/rigid_model.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <set>
 #include <tuple>
@@ -13,13 +12,6 @@
 namespace tarsus {
 
 namespace {
-
-/// Sliding twice, torsional, rolling twice; MuJoCo's numbers where the pair has none, not the geoms'.
-std::array<double, 5> friction_of(const ContactPairSpec& pair) {
-  std::array<double, 5> friction = {1, 1, 0.005, 0.0001, 0.0001};
-  std::copy_n(pair.friction.begin(), std::min<std::size_t>(5, pair.friction.size()), friction.begin());
-  return friction;
-}
 
 /// What a scene of free bodies has no place for: once for each place, replicas' share one, and as many as somebody
 /// reads.
@@ -44,8 +36,7 @@ Diagnostics misfits(const Model& model) {
   for (const ActuatorSpec& a : model.spec.actuators) refuse(a.where, "an actuator");
   for (const TendonSpec& t : model.spec.tendons) refuse(t.where, "a tendon");
   for (const ContactPairSpec& p : model.spec.contact_pairs) {
-    const std::array<double, 5> f = friction_of(p);
-    if ((p.condim >= 3 && f[1] != f[0]) || (p.condim == 6 && f[4] != f[3]))
+    if (contact_surface(p).directional())
       refuse(p.where,
              "friction that depends on the direction (a pair has two numbers for sliding, 1 where none is given)");
     if (p.margin < 0) refuse(p.where, "a negative margin");
@@ -87,24 +78,11 @@ std::vector<LinkMass> link_masses(const Model& model) {
   return links;
 }
 
-Surface surface_of(const GeomSpec& g) {
-  Surface s;
-  s.friction = g.friction[0], s.torsional = g.friction[1], s.rolling = g.friction[2];
-  s.dimension = g.condim, s.priority = g.priority, s.margin = g.margin;
-  s.solver_reference = g.solver_reference, s.solver_impedance = g.solver_impedance;
-  // MuJoCo's defaults are a softness of their own: solref 0.02 1, solimp 0.9 0.95 0.001 0.5 2.
-  if (s.solver_reference.empty()) s.solver_reference = {0.02, 1};
-  return s;
-}
-
 /// An explicit pair's surface, which both shapes then have.
-Surface surface_of(const ContactPairSpec& p) {
+Surface half_of(const ContactSurface& pair) {
   Surface s;
-  const std::array<double, 5> friction = friction_of(p);
-  s.friction = friction[0], s.torsional = friction[2], s.rolling = friction[3];
-  s.dimension = p.condim, s.margin = 0.5 * p.margin;
-  s.solver_reference = p.solver_reference, s.solver_impedance = p.solver_impedance;
-  if (s.solver_reference.empty()) s.solver_reference = {0.02, 1};
+  s.friction = pair.friction[0], s.torsional = pair.friction[2], s.rolling = pair.friction[3];
+  s.dimension = pair.dimension, s.margin = 0.5 * pair.margin, s.solver = pair.solver;
   return s;
 }
 
@@ -115,19 +93,20 @@ int surface_number(RigidScene& scene, const Surface& surface) {
   return number;
 }
 
+/// Explicit pairs, and the shapes of bodies that are excluded: a scene's own excludes know no parts of a body.
 void add_pairs(const Model& model, const ContactGeometry& geometry, RigidScene& scene) {
   if (scene.shapes.empty()) return;
-  const auto shape_named = [&](const std::string& name) {
-    for (std::size_t i = 0; i < geometry.shapes().size(); ++i) {
-      const ContactShape& s = geometry.shapes()[i];
-      if (model.spec.bodies[at(s.body)].geoms[at(s.geom)].name == name) return int(i);
+  for (const ContactExcludeSpec& exclude : model.spec.contact_excludes) {
+    const int a = model.body_id(exclude.body1), b = model.body_id(exclude.body2);
+    const int n = int(geometry.shapes().size());
+    for (int i = 0; i < n; ++i) {
+      for (int j = 0; j < n && geometry.shapes()[at(i)].body == a; ++j) {
+        if (i != j && geometry.shapes()[at(j)].body == b) scene.pairs.push_back({i, j, -1});
+      }
     }
-    return -1;  // ContactGeometry has said so
-  };
-  for (const ContactPairSpec& p : model.spec.contact_pairs) {
-    const int a = shape_named(p.geom1), b = shape_named(p.geom2);
-    if (a >= 0 && b >= 0 && a != b) scene.pairs.push_back({a, b, surface_number(scene, surface_of(p))});
   }
+  for (const ContactPair& p : geometry.explicit_pairs())
+    scene.pairs.push_back({p.first, p.second, surface_number(scene, half_of(p.surface))});
 }
 
 }  // namespace
@@ -168,7 +147,7 @@ RigidModel rigid_model(const Model& model) {
   for (const ContactShape& s : geometry->shapes()) {
     if (!model.spec.option.contact_enabled) break;
     const GeomSpec& geom = model.spec.bodies[at(s.body)].geoms[at(s.geom)];
-    BodyShape shape{s.link, s.shape, s.pose, surface_number(scene, surface_of(geom)), geom.contype, geom.conaffinity};
+    BodyShape shape{s.link, s.shape, s.pose, surface_number(scene, surface_of(geom)), s.contype, s.conaffinity};
     if (s.link >= 0) {
       const ShapePose& frame = r.com_frame[at(s.link)];
       shape.local.position = transpose_mul(frame.rotation, s.pose.position - frame.position);
@@ -198,10 +177,6 @@ RigidModel rigid_model(const Model& model) {
     }
     const int a = first.link >= 0 ? first.link : second.link, b = first.link >= 0 ? second.link : -1;
     scene.joints.push_back({a, b, in_com_frame(a, anchor), in_com_frame(b, anchor), {}});
-  }
-  for (const ContactExcludeSpec& e : model.spec.contact_excludes) {
-    const int a = model.bodies[at(model.body_id(e.body1))].link, b = model.bodies[at(model.body_id(e.body2))].link;
-    scene.excludes.push_back({a, b});
   }
   return r;
 }

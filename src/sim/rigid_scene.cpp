@@ -128,7 +128,7 @@ void RigidScene::set_surfaces(std::optional<double> friction, std::optional<doub
     if (restitution) s.restitution = *restitution;
     if (friction) s.friction = *friction;
     if (!compliance) continue;
-    s.solver_reference.clear(), s.solver_impedance.clear();
+    s.solver.reset();
     s.compliance = 0.5 * *compliance;  // two surfaces add up
   }
 }

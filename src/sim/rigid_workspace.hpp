@@ -15,16 +15,17 @@ inline std::uint64_t body_pair_key(int a, int b) {
   return high << 32 | low;
 }
 
-/// Two surfaces together.
+/// Two surfaces together, for steps of dt.
 struct PairSurface {
   ContactMaterial material;
-  double relative_compliance = 0;  // if not impedance
-  double standoff = 0;             // [m]
-  bool impedance = false;          // MJCF: the compliance depends on the penetration
-  double solimp[5] = {0.9, 0.95, 0.001, 0.5, 2};
-  double stiffness = 0;  // K of MuJoCo's reference acceleration: -K d r
+  ContactSurface surface;
+  double dt = 0;
+  double relative_compliance = 0;  ///< where the surface has no solver parameters
 
-  double relative(double distance) const;
+  /// [s²] ε over the inverse mass.
+  double relative(double distance) const {
+    return surface.solver ? surface.softness(distance, dt).relative_compliance : relative_compliance;
+  }
 };
 PairSurface combine(const Surface& a, const Surface& b, const RigidWorldOptions& options);
 

@@ -38,67 +38,23 @@ namespace {
 
 double seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-/// MuJoCo's impedance d(r): a smooth step from d0 to d1 over `width` of penetration.
-double impedance(const double* s, double distance) {
-  const double low = std::clamp(s[0], 1e-4, 0.9999), high = std::clamp(s[1], 1e-4, 0.9999);
-  if (!(s[2] > 0)) return 0.5 * (low + high);
-  const double x = std::min(1.0, std::abs(distance) / s[2]), mid = std::clamp(s[3], 1e-4, 0.9999),
-               p = std::max(1.0, s[4]);
-  const double y = x <= mid ? elementary::pow(x, p) / elementary::pow(mid, p - 1)
-                            : 1 - elementary::pow(1 - x, p) / elementary::pow(1 - mid, p - 1);
-  return low + y * (high - low);
-}
-
 }  // namespace
 
-double PairSurface::relative(double distance) const {
-  if (!impedance) return relative_compliance;
-  const double d = tarsus::impedance(solimp, distance);
-  return (1 - d) / (d * d * stiffness);
-}
-
-/// MJCF: reference acceleration -B v - K d r, regularisation R = (1 - d)/d A; so ε = R/(K d), τ = B/(K d).
+/// The lanes take one τ for a pair of surfaces: that of a contact without penetration.
 PairSurface combine(const Surface& first, const Surface& second, const RigidWorldOptions& options) {
-  const Surface& a = first.priority >= second.priority ? first : second;
-  const Surface& b = second.priority >= first.priority ? second : first;
-  const int dimension = std::max(a.dimension, b.dimension);
-  PairSurface s;
-  s.material.friction = dimension >= 3 ? std::max(a.friction, b.friction) : 0;
-  s.material.restitution = std::max(a.restitution, b.restitution);
-  s.material.torsional = dimension >= 4 ? std::max(a.torsional, b.torsional) : 0;
-  s.material.rolling = dimension >= 6 ? std::max(a.rolling, b.rolling) : 0;
-  s.material.compliance = first.priority == second.priority ? a.compliance + b.compliance : a.compliance;
-  s.standoff = first.margin + second.margin;
+  PairSurface s{{}, mix(first, second), options.dt};
+  const ContactSurface& both = s.surface;
+  const Spook spook = both.softness(0, options.dt).spook;
+  s.material.friction = both.dimension >= 3 ? both.friction[0] : 0;
+  s.material.torsional = both.dimension >= 4 ? both.friction[2] : 0;
+  s.material.rolling = both.dimension >= 6 ? both.friction[3] : 0;
+  s.material.restitution = both.restitution;
+  s.material.compliance = spook.compliance;
   const double steps = options.damping_time > 0 ? options.damping_time : kDampingSteps * options.dt;
-  s.material.damping_time = std::max(a.damping_time, b.damping_time);
-  if (s.material.damping_time == 0) s.material.damping_time = steps;
+  s.material.damping_time = spook.damping_time > 0 ? spook.damping_time : steps;
   const double relative =
       options.relative_compliance < 0 ? 0.036 * options.dt * options.dt : options.relative_compliance;
-  s.relative_compliance = s.material.compliance > 0 ? 0 : relative;
-  s.impedance = !a.solver_reference.empty() || !b.solver_reference.empty() || !a.solver_impedance.empty() ||
-                !b.solver_impedance.empty();
-  if (!s.impedance) return s;
-  double reference[2] = {0, 0}, imp[5] = {0, 0, 0, 0, 0};
-  for (const Surface* x : {&a, &b}) {
-    const double plain_reference[2] = {0.02, 1}, plain[5] = {0.9, 0.95, 0.001, 0.5, 2};
-    for (std::size_t k = 0; k < 2; ++k)
-      reference[k] += 0.5 * (k < x->solver_reference.size() ? x->solver_reference[k] : plain_reference[k]);
-    for (std::size_t k = 0; k < 5; ++k)
-      imp[k] += 0.5 * (k < x->solver_impedance.size() ? x->solver_impedance[k] : plain[k]);
-  }
-  std::copy_n(imp, 5, s.solimp);
-  const double high = std::clamp(imp[1], 1e-4, 0.9999);
-  double damping = 0;
-  if (reference[0] > 0) {
-    const double time = std::max(reference[0], 2 * options.dt), ratio = reference[1] > 0 ? reference[1] : 1;
-    s.stiffness = 1 / (high * high * time * time * ratio * ratio);
-    damping = 2 / (high * time);
-  } else {
-    s.stiffness = std::max(1e-12, -reference[0]) / (high * high);
-    damping = std::max(0.0, -reference[1]) / high;
-  }
-  s.material.compliance = 0;
-  s.material.damping_time = damping / (s.stiffness * std::clamp(imp[0], 1e-4, 0.9999));
+  s.relative_compliance = spook.compliance > 0 ? 0 : relative;
   return s;
 }
 
@@ -121,9 +77,7 @@ int RigidWorld<R>::add_surface(const Surface& s) {
   }
   require(surfaces_.size() < 255, "surfaces", 255, "at most 255 different ones");
   require(s.restitution >= 0 && s.restitution <= 1, "restitution", s.restitution, "0 to 1");
-  for (const auto* v : {&s.solver_reference, &s.solver_impedance}) {
-    for (double x : *v) require(std::isfinite(x), "solref or solimp", x, "finite");
-  }
+  if (s.solver) solver_parameters(s.solver->reference, s.solver->impedance);  // throws
   surfaces_.push_back(s);
   work_->classified = false;
   return int(surfaces_.size()) - 1;
@@ -183,7 +137,7 @@ template <class R>
 void RigidWorld<R>::pair(int shape_a, int shape_b, int surface) {
   for (int s : {shape_a, shape_b}) require(s >= 0 && s < int(shapes_.size()), "shape", s, "an existing shape");
   require(shape_a != shape_b, "shape", shape_b, "another shape than the first");
-  require(surface >= 0 && surface < int(surfaces_.size()), "surface", surface, "an existing surface");
+  require(surface >= -1 && surface < int(surfaces_.size()), "surface", surface, "an existing surface, or -1");
   const std::uint64_t key = body_pair_key(shape_a, shape_b);
   const auto place =
       std::lower_bound(pairs_.begin(), pairs_.end(), key, [](const Pair& p, std::uint64_t k) { return p.key < k; });

@@ -1,6 +1,8 @@
 // Which shapes of a model are searched for contact, and how far.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "tarsus/constraint/contact_geometry.hpp"
 #include "tarsus/dynamics/dynamics.hpp"
 #include "tarsus/io/mjcf.hpp"
@@ -72,9 +74,64 @@ TEST(ContactGeometry, PairsComeInTheOrderOfTheirLinks) {
   EXPECT_EQ(std::vector<BodyPair>(geometry.pairs().begin(), geometry.pairs().end()), expected);
 }
 
-TEST(ContactGeometry, ATimeConstantMayStandAlone) {
-  EXPECT_EQ(spook_of(std::vector<double>{0.02}).damping_time, 0.02);
-  EXPECT_THROW(spook_of(std::vector<double>{-100}), ValueError);
+TEST(ContactGeometry, SolverParametersOfAFileAreCompletedAndChecked) {
+  EXPECT_EQ(solver_parameters(std::vector<double>{0.05}, {}).reference, (std::array<double, 2>{0.05, 1}));
+  EXPECT_EQ(solver_parameters({}, std::vector<double>{0.5}).impedance,
+            (std::array<double, 5>{0.5, 0.95, 0.001, 0.5, 2}));
+  for (const std::vector<double>& solref :
+       std::vector<std::vector<double>>{{-100}, {0.02, -1}, {0, 1}, {0, 0}, {-100, 5}, {0.02, std::nan("")}, {1, 1, 1}})
+    EXPECT_THROW(solver_parameters(solref, {}), ValueError);
+}
+
+TEST(ContactGeometry, AnExplicitPairHasItsOwnSurfaceAndNothingOfItsGeoms) {
+  const std::string geoms =
+      "<mujoco><worldbody><geom name='f' type='plane' size='1 1 1' friction='.2' condim='1' solref='.1 1'/>"
+      "<body pos='0 0 .1'><freejoint/><geom name='b' size='.1' friction='.3' condim='6' "
+      "margin='.1'/></body></worldbody>";
+  const auto surface = [&](const std::string& pair) {
+    const ContactGeometry geometry(compile(parse_mjcf(geoms + pair + "</mujoco>", "pair.xml", "")));
+    EXPECT_EQ(geometry.pairs().size(), 1u);
+    return geometry.surface_of(geometry.pairs()[0]);
+  };
+  const ContactSurface mixed = surface("");
+  EXPECT_EQ(mixed.dimension, 6);
+  EXPECT_EQ(mixed.friction[0], 0.3);
+  EXPECT_EQ(mixed.margin, 0.1);
+  ASSERT_TRUE(mixed.solver);
+  EXPECT_DOUBLE_EQ(mixed.solver->reference[0], 0.06);
+  const ContactSurface own = surface("<contact><pair geom1='b' geom2='f' friction='.7 .5'/></contact>");
+  EXPECT_EQ(own.dimension, 3);
+  EXPECT_EQ(own.friction, (std::array<double, 5>{0.7, 0.5, 0.005, 0.0001, 0.0001}));
+  EXPECT_EQ(own.margin, 0);
+  EXPECT_FALSE(own.solver) << "MJCF's defaults: the default softness";
+  EXPECT_TRUE(own.directional());
+}
+
+TEST(ContactGeometry, WhoWritesTheDefaultsOutSaysNoMore) {
+  for (const std::string& text : {std::string(), std::string("solref='.02 1' solimp='.9 .95 .001 .5 2'")}) {
+    const ContactGeometry geometry(
+        compile(parse_mjcf("<mujoco><worldbody><geom type='plane' size='1 1 1' " + text +
+                               "/><body><freejoint/><geom size='.1' solref='.02'/></body></worldbody></mujoco>",
+                           "default.xml", "")));
+    EXPECT_FALSE(geometry.surface_of(geometry.pairs()[0]).solver);
+  }
+}
+
+TEST(ContactGeometry, SoftnessAtRestIsMujocosFormula) {
+  // a + d (B v + K r) = (1 - d) a₀ at rest: r = (1 - d) g/(d K'), K' = K d_max⁻² ζ⁻² t⁻² [MuJoCo's documentation].
+  ContactSurface s;
+  s.solver = SolverParameters{{0.05, 0.8}, {0.5, 0.9, 0.01, 0.3, 3}};
+  const double K = 1 / (0.9 * 0.9 * 0.05 * 0.05 * 0.8 * 0.8);
+  for (const double x : {0.0, 0.1, 0.3, 0.6, 0.9999, 1.0, 3.0}) {
+    const double y = x >= 1     ? 1
+                     : x <= 0.3 ? std::pow(x, 3) / std::pow(0.3, 2)
+                                : 1 - std::pow(1 - x, 3) / std::pow(0.7, 2);
+    const double d = 0.5 + 0.4 * y;
+    EXPECT_NEAR(s.softness(-0.01 * x, 1e-3).relative_compliance, (1 - d) / (d * d * K), 1e-13) << x;
+  }
+  s.solver->reference = {-4000, -100};
+  EXPECT_NEAR(s.softness(0, 1e-3).relative_compliance, 0.5 / (0.25 * 4000 / 0.81), 1e-13);
+  EXPECT_NEAR(s.softness(0, 1e-3).spook.damping_time, (100 / 0.9) / (4000 / 0.81 * 0.5), 1e-13);
 }
 
 }  // namespace

@@ -107,7 +107,8 @@ def test_pendulum_of_a_joint_keeps_its_length_and_its_pull():
 
 # -- beside MuJoCo --------------------------------------------------------------------------------------------------
 
-STACK = """<mujoco><option timestep="0.002" cone="elliptic" iterations="100"/><worldbody><geom type="plane" size="0 0 1"/>
+STACK = """<mujoco><option timestep="0.002" cone="elliptic" iterations="100"/>
+<default><geom solref="0.021 1"/></default><worldbody><geom type="plane" size="0 0 1"/>
 <body name="low" pos="0 0 0.1"><freejoint/><geom type="box" size="0.2 0.2 0.1" mass="3"/></body>
 <body name="middle" pos="0.02 0 0.3"><freejoint/><geom type="box" size="0.1 0.1 0.1" mass="5"/></body>
 <body name="top" pos="0.02 0 0.5"><freejoint/><geom type="sphere" size="0.1" mass="2"/></body>

@@ -57,14 +57,16 @@ StepOptions with_contacts(double h) {
   return options;
 }
 
-TEST(Ground, BodyOnKPointsSinksByItsWeightOverTheStiffness) {
+TEST(Ground, BodyOnKPointsSinksAsItsSolverParametersSay) {
   for (const auto& [type, points] : {std::pair{GeomType::sphere, 1}, std::pair{GeomType::box, 4}}) {
     GeomSpec shape = geom(type, {0.1, 0.1, 0.1});
-    shape.solver_reference = {-5000, -400};  // stiffness and damping: ε = 1/5000 m/N
-    Simulation s(on_floor(shape, {{0, 0, 0.1}}), with_contacts(0.01));
+    shape.solver_reference = {-5000, -400}, shape.solver_impedance = {0.8, 0.8};  // (1 - d)/(d² K) = 0.2/5000
+    ModelSpec spec = on_floor(shape, {{0, 0, 0.1}});
+    spec.bodies[0].geoms[0].solver_impedance = shape.solver_impedance;
+    Simulation s(std::move(spec), with_contacts(0.01));
     s.run(600);
     EXPECT_EQ(s.stepper.rows()->report().touching, points);
-    EXPECT_NEAR(0.1 - s.data.qpos[2], 2 * kGravity / 5000 / points, 1e-9);
+    EXPECT_NEAR(0.1 - s.data.qpos[2], 0.2 * kGravity / 5000 / points, 1e-9);
     Vec3d force{0, 0, 0};
     for (int i = 0; i < points; ++i) force += s.stepper.rows()->force(i);
     EXPECT_NEAR(force.z, 2 * kGravity, 1e-7);

@@ -178,8 +178,8 @@ TEST_F(AgainstMujoco, MarginsAndExplicitPairsKeepTheSameDistance) {
   const test::TemporaryFolder folder;
   const fs::path file = folder.path() / "pairs.xml";
   // Margins that add up; a pair with a margin and a friction of its own, past masks and an exclude; a gap.
-  std::ofstream(file)
-      << R"(<mujoco><option timestep="0.002" cone="elliptic" iterations="200" gravity="1.5 0 -9.81"/><worldbody>
+  std::ofstream(file) << R"(<mujoco><option timestep="0.002" cone="elliptic" iterations="200" gravity="1.5 0 -9.81"/>
+    <default><geom solimp="0.9 0.95 0.00101"/><pair solimp="0.9 0.95 0.00101"/></default><worldbody>
     <geom name="floor" type="plane" size="5 5 1" margin="0.02" gap="0.01"/>
     <body name="ball" pos="0 0 0.4"><freejoint/><geom type="sphere" size="0.1" mass="1" margin="0.05" gap="0.03" condim="3"/></body>
     <body name="box" pos="0 2 0.3"><freejoint/><geom name="box" type="box" size="0.2 0.2 0.1" mass="2" contype="0" conaffinity="0"/></body>

@@ -14,7 +14,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "tarsus/constraint/spook.hpp"
+#include "tarsus/constraint/surface.hpp"
 #include "tarsus/constraint/tree_operator.hpp"
 #include "tarsus/geometry/narrow_phase.hpp"
 
@@ -25,15 +25,21 @@ struct LinkContact {
   int a = -1, b = -1;   ///< links, -1: the world
   ContactPoint point;   ///< normal from b to a
   int dimension = 3;    ///< rows, MuJoCo's condim: 1 frictionless, 3 sliding, 4 and torsion, 6 and rolling
-  double friction = 1;  ///< μ of sliding
+  double friction = 1;  ///< μ of sliding, the larger where it depends on the direction
+  /// Of μ along the tangents; (1, 1) but for condim 3 and 4 of an explicit pair. Where it is not, the tangents are
+  /// those of MuJoCo's contact frame.
+  std::array<double, 2> friction_share{1, 1};
   double torsional = 0, rolling = 0;  ///< [m]: torque bounds are these times the normal force
   double restitution = 0;
-  Spook spook;
-  std::uint64_t identity = 0;  ///< the same from step to step, for warm starts; 0: none
+  Spook spook;                     ///< ε > 0 [m/N]; where it is 0:
+  double relative_compliance = 0;  ///< [s²] ε in proportion to the inverse mass; where that is 0 too: the default
+  std::uint64_t identity = 0;      ///< the same from step to step, for warm starts; 0: none
 };
 
 /// Two directions t₁, t₂ with t₁ × t₂ = n, from the unit normal n alone.
 std::array<Vec3d, 2> contact_tangents(const Vec3d& normal);
+/// Those of MuJoCo's contact frame: the first as near as can be to y, or to z where the normal is near y.
+std::array<Vec3d, 2> frame_tangents(const Vec3d& normal);
 
 enum class StepStatus : std::uint8_t {
   converged,            ///< residual within tolerance, impulses within their sets
@@ -57,8 +63,8 @@ struct TermOptions {
   bool limits = true, friction_loss = true;
   Spook limit_spook;
   NewtonOptions solve;
-  /// Compliance of rows without one of their own, in h² × the inverse mass that the row feels: it makes the forces of
-  /// many contacts under one foot unique (decision 504) and bounds what a limit that loops block costs (decision 506).
+  /// Compliance of rows without one of their own, in h² × the inverse mass that the row feels (decision 504); it bounds
+  /// what a limit that loops block costs (decision 506).
   double relative_compliance = 0.0144;
   double restitution_threshold = 0.1;  ///< approach below which nothing bounces [m/s]
 };

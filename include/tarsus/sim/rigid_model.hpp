@@ -1,8 +1,7 @@
 // A model whose bodies are all free (or fixed to the world) as a scene of rigid bodies.
 //
 // Supported: free joints, bodies welded to them or to the world, all shapes of ContactGeometry, contype and
-// conaffinity, excludes, explicit pairs, condim, friction, priority, solref, solimp, margin (as MuJoCo 4: two geoms'
-// add up; a gap only lists contacts that have no force, and so changes nothing), connect equalities between bodies.
+// conaffinity, excludes, explicit pairs and surfaces (constraint/surface.hpp), connect equalities between bodies.
 // Anything else that a model can say and that would change the motion is an error with its place, never passed over.
 #pragma once
 

@@ -30,9 +30,9 @@ struct RigidScene {
   std::vector<PointJoint> joints;
   std::vector<std::pair<int, int>> excludes;  ///< bodies, -1: the world
   struct Pair {
-    int shape_a, shape_b, surface;
+    int shape_a, shape_b, surface;  ///< surface -1: never touch
   };
-  std::vector<Pair> pairs;  ///< that may touch whatever else is said
+  std::vector<Pair> pairs;  ///< that may touch, or may not, whatever else is said
 
   /// Adds a body with one shape of unit-density inertia scaled to the mass. @return the body's number
   /// @param position, orientation of the shape's frame, which is the body's own but for hulls

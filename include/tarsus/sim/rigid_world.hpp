@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "tarsus/base/thread_team.hpp"
-#include "tarsus/constraint/spook.hpp"
+#include "tarsus/constraint/surface.hpp"
 #include "tarsus/geometry/broad_phase.hpp"
 #include "tarsus/geometry/narrow_phase.hpp"
 #include "tarsus/geometry/sphere_phase.hpp"
@@ -27,22 +27,6 @@
 #include "tarsus/solver/row_solver.hpp"
 
 namespace tarsus {
-
-/// Surface of a shape. Two surfaces that touch: the larger friction, the larger restitution, compliances added.
-struct Surface {
-  double friction = 0.5;   ///< μ
-  double torsional = 0;    ///< [m] moment about the normal <= this × λ_n
-  double rolling = 0;      ///< [m] moment about the tangents <= this × λ_n
-  double restitution = 0;  ///< e
-  /// MuJoCo's condim: 1 no friction, 3 sliding, 4 and torsional, 6 and rolling; a pair has the larger.
-  int dimension = 6;
-  int priority = 0;         ///< where two differ, the surface with the higher one alone counts
-  double compliance = 0;    ///< ε [m/N]
-  double damping_time = 0;  ///< τ [s]; 0: that of the options
-  double margin = 0;        ///< [m] >= 0: two shapes are kept apart by the sum of theirs
-  std::vector<double> solver_reference, solver_impedance;  ///< MJCF's solref, solimp; not empty: instead of ε and τ
-  bool operator==(const Surface&) const = default;
-};
 
 /// A body in the frame of its centre of mass and principal axes.
 struct RigidBody {
@@ -81,7 +65,7 @@ struct RigidWorldOptions {
   double tolerance = 0;  ///< [m/s], see BodyContactOptions and RowSolveOptions
   double relaxation = 1;
   /// [s²] ε of surfaces without one = this × (inverse effective mass). Negative: 0.036 dt², 1e-5 at 60 Hz: hard, and
-  /// enough to make the impulses of many contacts under one body unique.
+  /// soft enough for a stack to stand by ten sweeps (decision 504).
   double relative_compliance = -1;
   double damping_time = 0;             ///< [s] τ; 0: four steps
   double margin = 0.02;                ///< [m] shapes that come closer have a contact, open or not
@@ -132,7 +116,7 @@ class RigidWorld {
   int add_joint(const PointJoint& joint);
   /// Shapes of these two bodies (-1: the world) never touch.
   void exclude(int body_a, int body_b);
-  /// These two shapes may touch whatever their masks and exclude() say, as if both had this surface.
+  /// These two shapes may touch whatever their masks and exclude() say, as if both had this surface; -1: never.
   void pair(int shape_a, int shape_b, int surface);
 
   /// Drops the contacts of the last step and their impulses: the next step depends on the bodies' state alone.
@@ -181,7 +165,7 @@ class RigidWorld {
 
   void classify();
   bool may_touch(const BodyShape& a, const BodyShape& b) const;
-  int pair_surface(int shape_a, int shape_b) const;  // -1: no explicit pair
+  int pair_surface(int shape_a, int shape_b) const;
   void detect(RigidStepReport& report);
   void find_candidates();
   void find_all_candidates();

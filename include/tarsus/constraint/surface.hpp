@@ -1,0 +1,86 @@
+// Surfaces of shapes, and what two of them make of a contact: MuJoCo's rules, for trees and free bodies alike.
+//
+//     dimension, friction    the larger of the two; those of the one with the higher priority, if they differ
+//     margin                 the sum: forces begin at that distance
+//     solref                 the mean, weighted by solmix; where one is (-stiffness, -damping), the smaller of each
+//     solimp                 the mean, weighted by solmix
+//
+// An explicit <pair> has its own numbers, or MJCF's defaults; never those of its geoms. Two surfaces whose solref and
+// solimp come out as MJCF's defaults have said nothing: their contact has the default softness (decision 504).
+// [MuJoCo's documentation: Computation, solver parameters; Modeling, contact parameters]
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "tarsus/constraint/spook.hpp"
+#include "tarsus/model/spec.hpp"
+
+namespace tarsus {
+
+/// MJCF's solref and solimp with its defaults. The constraint's acceleration a, a₀ without its force, obeys
+///
+///     a + d (B v + K r) = (1 - d) a₀,   d = d(|r|)
+struct SolverParameters {
+  /// (time constant [s], damping ratio), or (-stiffness [1/s²], -damping [1/s])
+  std::array<double, 2> reference{0.02, 1};
+  /// d without penetration, d from the width on; width [m], midpoint (share of the width), power
+  std::array<double, 5> impedance{0.9, 0.95, 0.001, 0.5, 2};
+  bool operator==(const SolverParameters&) const = default;
+};
+/// Missing numbers are MJCF's. @throws ValueError for numbers not finite or too many, signs of solref that differ
+SolverParameters solver_parameters(std::span<const double> solref, std::span<const double> solimp);
+
+/// Surface of a shape.
+struct Surface {
+  double friction = 0.5;   ///< μ
+  double torsional = 0;    ///< [m] moment about the normal <= this × λ_n
+  double rolling = 0;      ///< [m] moment about the tangents <= this × λ_n
+  double restitution = 0;  ///< e, the larger of two
+  int dimension = 6;       ///< MuJoCo's condim: 1 no friction, 3 sliding, 4 and torsional, 6 and rolling
+  int priority = 0;
+  double margin = 0;                       ///< [m]
+  std::optional<SolverParameters> solver;  ///< of an MJCF geom; else
+  double compliance = 0;                   ///< ε [m/N], of two the sum; 0: the default softness
+  double damping_time = 0;                 ///< τ [s], the longer of two; 0: kDampingSteps steps
+  double mix = 1;                          ///< solmix
+  bool operator==(const Surface&) const = default;
+};
+/// @throws InputError for numbers that are not finite, or as solver_parameters()
+Surface surface_of(const GeomSpec& geom);
+
+/// ε = spook.compliance + relative_compliance × (the inverse mass that the contact feels).
+struct ContactSoftness {
+  Spook spook;
+  double relative_compliance = 0;  ///< [s²]
+};
+
+/// Two surfaces together.
+struct ContactSurface {
+  int dimension = 3;
+  std::array<double, 5> friction{1, 1, 0, 0, 0};  ///< sliding along t₁, t₂; torsional [m]; rolling about t₁, t₂ [m]
+  double restitution = 0;
+  double margin = 0;  ///< [m]
+  Spook spook;        ///< where solver is empty; ε = 0: the default softness
+  std::optional<SolverParameters> solver;
+
+  /// Whether friction depends on the direction.
+  bool directional() const {
+    return (dimension >= 3 && friction[0] != friction[1]) || (dimension == 6 && friction[3] != friction[4]);
+  }
+  /// Of a contact with the gap [m], steps of h [s]: at rest it gives way as far as MuJoCo's, ε = (1 - d)/(d² K) of the
+  /// inverse mass; τ = B/(K d). As in MuJoCo a time constant is 2 h at least.
+  ContactSoftness softness(double gap, double h) const;
+};
+ContactSurface mix(const Surface& a, const Surface& b);
+/// @throws InputError as surface_of()
+ContactSurface contact_surface(const ContactPairSpec& pair);
+
+/// contype and conaffinity: whether one's type meets the other's affinity.
+template <class Shape>
+bool masks_meet(const Shape& a, const Shape& b) {
+  return (a.contype & b.conaffinity) || (b.contype & a.conaffinity);
+}
+
+}  // namespace tarsus

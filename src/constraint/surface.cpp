@@ -1,0 +1,147 @@
+#include "tarsus/constraint/surface.hpp"
+
+#include <cmath>
+
+#include "tarsus/base/number_text.hpp"
+#include "tarsus/math/elementary.hpp"
+
+namespace tarsus {
+
+namespace {
+
+constexpr double kLeastImpedance = 1e-4, kMostImpedance = 0.9999;
+
+double in_range(double d) { return std::clamp(d, kLeastImpedance, kMostImpedance); }
+
+/// d(|r|): a smooth step from impedance[0] to impedance[1].
+double impedance_at(const std::array<double, 5>& s, double gap) {
+  const double low = in_range(s[0]), high = in_range(s[1]);
+  if (!(s[2] > 0)) return 0.5 * (low + high);
+  const double x = std::abs(gap) / s[2];
+  if (x >= 1) return high;
+  const double mid = in_range(s[3]), power = std::max(1.0, s[4]);
+  const double side = x <= mid ? x / mid : (1 - x) / (1 - mid), share = x <= mid ? mid : 1 - mid;
+  const double part = share * (power == 2 ? side * side : elementary::pow(side, power));
+  return low + (x <= mid ? part : 1 - part) * (high - low);
+}
+
+template <std::size_t N>
+void fill(std::array<double, N>& numbers, std::span<const double> given, const char* name) {
+  if (given.size() > N)
+    throw ValueError(name, std::to_string(given.size()) + " numbers", std::to_string(N) + " at most");
+  for (const double x : given) {
+    if (!std::isfinite(x)) throw ValueError(name, number_text(x), "finite");
+  }
+  std::copy(given.begin(), given.end(), numbers.begin());
+}
+
+SolverParameters parameters_at(const Location& where, std::span<const double> solref, std::span<const double> solimp) {
+  try {
+    return solver_parameters(solref, solimp);
+  } catch (const ValueError& e) {
+    throw InputError(where, e.what());
+  }
+}
+
+void require_finite(const Location& where, std::span<const double> friction, double margin) {
+  for (const double x : friction) {
+    if (!std::isfinite(x)) throw InputError(where, "friction must be finite");
+  }
+  if (!std::isfinite(margin)) throw InputError(where, "margin must be finite");
+}
+
+/// Weights below this are none.
+constexpr double kLeastWeight = 1e-15;
+
+double share_of_first(double a, double b) {
+  if (a < kLeastWeight && b < kLeastWeight) return 0.5;
+  return a < kLeastWeight ? 0 : b < kLeastWeight ? 1 : a / (a + b);
+}
+
+SolverParameters mix(const SolverParameters& a, const SolverParameters& b, double share) {
+  SolverParameters both;
+  for (std::size_t k = 0; k < 2; ++k) {
+    both.reference[k] = a.reference[0] > 0 && b.reference[0] > 0 ? share * a.reference[k] + (1 - share) * b.reference[k]
+                                                                 : std::min(a.reference[k], b.reference[k]);
+  }
+  for (std::size_t k = 0; k < 5; ++k) both.impedance[k] = share * a.impedance[k] + (1 - share) * b.impedance[k];
+  return both;
+}
+
+std::optional<SolverParameters> unless_default(const std::optional<SolverParameters>& p) {
+  return p == SolverParameters{} ? std::nullopt : p;
+}
+
+ContactSurface alone(const Surface& s) {
+  return {s.dimension,
+          {s.friction, s.friction, s.torsional, s.rolling, s.rolling},
+          s.restitution,
+          s.margin,
+          {s.compliance, s.damping_time},
+          unless_default(s.solver)};
+}
+
+}  // namespace
+
+SolverParameters solver_parameters(std::span<const double> solref, std::span<const double> solimp) {
+  SolverParameters p;
+  fill(p.reference, solref, "solref");
+  fill(p.impedance, solimp, "solimp");
+  const auto [first, second] = p.reference;
+  if (!(first > 0 && second > 0) && !(first < 0 && second <= 0)) {
+    throw ValueError("solref", number_text(first) + " " + number_text(second),
+                     "(time constant, damping ratio), both positive, or (-stiffness, -damping)");
+  }
+  return p;
+}
+
+Surface surface_of(const GeomSpec& geom) {
+  require_finite(geom.where, geom.friction, geom.margin);
+  Surface s;
+  s.friction = geom.friction[0], s.torsional = geom.friction[1], s.rolling = geom.friction[2];
+  s.dimension = geom.condim, s.priority = geom.priority, s.margin = geom.margin, s.mix = geom.solver_mix;
+  s.solver = parameters_at(geom.where, geom.solver_reference, geom.solver_impedance);
+  return s;
+}
+
+ContactSurface contact_surface(const ContactPairSpec& pair) {
+  require_finite(pair.where, pair.friction, pair.margin);
+  ContactSurface s;
+  s.friction = {1, 1, 0.005, 0.0001, 0.0001};  // MJCF's
+  std::copy_n(pair.friction.begin(), std::min<std::size_t>(5, pair.friction.size()), s.friction.begin());
+  s.dimension = pair.condim, s.margin = pair.margin;
+  s.solver = unless_default(parameters_at(pair.where, pair.solver_reference, pair.solver_impedance));
+  return s;
+}
+
+ContactSurface mix(const Surface& a, const Surface& b) {
+  ContactSurface both = alone(a.priority >= b.priority ? a : b);
+  both.margin = a.margin + b.margin;
+  both.restitution = std::max(a.restitution, b.restitution);
+  if (a.priority != b.priority) return both;
+  const ContactSurface other = alone(b);
+  both.dimension = std::max(a.dimension, b.dimension);
+  for (std::size_t k = 0; k < 5; ++k) both.friction[k] = std::max(both.friction[k], other.friction[k]);
+  both.spook = {a.compliance + b.compliance, std::max(a.damping_time, b.damping_time)};
+  if (a.solver || b.solver) {
+    both.solver = unless_default(mix(a.solver.value_or(SolverParameters{}), b.solver.value_or(SolverParameters{}),
+                                     share_of_first(a.mix, b.mix)));
+  }
+  return both;
+}
+
+ContactSoftness ContactSurface::softness(double gap, double h) const {
+  if (!solver) return {spook, 0};
+  const auto [first, second] = solver->reference;
+  const double most = in_range(solver->impedance[1]), d = impedance_at(solver->impedance, gap);
+  double stiffness, damping;
+  if (first > 0) {
+    const double time = std::max(first, 2 * h) * most;
+    stiffness = 1 / (time * time * second * second), damping = 2 / time;
+  } else {
+    stiffness = -first / (most * most), damping = -second / most;
+  }
+  return {{0, damping / (stiffness * d)}, (1 - d) / (d * d * stiffness)};
+}
+
+}  // namespace tarsus

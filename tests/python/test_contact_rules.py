@@ -1,0 +1,256 @@
+"""Every rule by which MuJoCo decides whether two shapes touch and with which numbers, beside its wheel: one table, run on
+trees (Stepper) and on free bodies (RigidWorld) alike.
+
+A flat box lies on the floor, and slides over it under a tilted gravity. Compared: who touches, condim, friction as listed
+and as it slows the box, height at rest."""
+
+import numpy as np
+import pytest
+import tarsus
+
+mujoco = pytest.importorskip("mujoco")
+
+DT, G, PUSH = 0.002, 9.81, 12.0
+HALF = 0.02
+REST, SLIDE = 1500, 200  # steps
+
+
+def scene(floor, box, contact="", gravity=(0, 0, -G), assets="", height=HALF):
+    return f"""<mujoco><option timestep="{DT}" gravity="{gravity[0]} {gravity[1]} {gravity[2]}"/>{assets}<worldbody>
+<geom name="f" type="plane" size="9 9 1" {floor}/>
+<body name="B" pos="0 0 {height}"><freejoint/><geom name="b" type="box" size=".2 .2 {HALF}" mass="1" {box}/></body>
+</worldbody>{contact}</mujoco>"""
+
+
+def pair(attributes="", more=""):
+    return f'<contact><pair geom1="f" geom2="b" {attributes}/>{more}</contact>'
+
+
+EXCLUDE = '<exclude body1="world" body2="B"/>'
+
+#: name: floor, box, <contact>
+CASES = {
+    # friction, condim, priority
+    "equal friction": ('friction=".2"', 'friction=".2"'),
+    "the larger friction": ('friction=".1"', 'friction=".25"'),
+    "the larger friction, of the floor": ('friction=".6"', 'friction=".25"'),
+    "priority of the floor": ('friction=".1" priority="1"', 'friction=".25"'),
+    "priority of the box": ('friction=".1"', 'friction=".25" priority="3"'),
+    "two priorities": ('friction=".1" priority="2"', 'friction=".25" priority="1"'),
+    "a negative priority": ('friction=".1"', 'friction=".25" priority="-1"'),
+    "condim 1 of both": ('condim="1"', 'condim="1"'),
+    "condim 1 of one": ('condim="1" friction=".3"', 'friction=".2"'),
+    "condim 4 of one": ('condim="4" friction=".3"', 'friction=".2"'),
+    "condim 6 of one": ('condim="6" friction=".3"', 'friction=".2"'),
+    "condim 1 by priority": ('condim="1" priority="1"', 'condim="4"'),
+    "condim 4 by priority": ('condim="1"', 'condim="4" priority="1" friction=".3"'),
+    # explicit pairs
+    "pair: friction is not the geoms'": ('friction=".2"', 'friction=".3"', pair()),
+    "pair: one friction for both directions": ("", "", pair('friction=".1 .1"')),
+    "pair: condim is not the geoms'": ('condim="1"', 'condim="1"', pair('friction=".4 .4"')),
+    "pair: condim 1": ("", "", pair('condim="1"')),
+    "pair: priority has no say": ('priority="2" friction=".1"', 'friction=".2"', pair('friction=".3 .3"')),
+    "pair beats masks": ('contype="0" conaffinity="0"', 'contype="0" conaffinity="0"', pair('friction=".3 .3"')),
+    "pair beats exclude": ("", "", pair('friction=".3 .3"', EXCLUDE)),
+    "pair of a default class": ("", "", pair(), '<default><pair friction=".15 .15" condim="4"/></default>'),
+    "pair: margin": ("", "", pair('margin=".02"')),
+    "pair: margin and gap": ("", "", pair('margin=".02" gap=".02"')),
+    "pair: margins of the geoms do not count": ('margin=".02"', 'margin=".03"', pair()),
+    "pair: solref": ("", "", pair('solref=".05 1"')),
+    "pair: solref of the geoms does not count": ('solref=".1 1"', 'solref=".1 1"', pair()),
+    "pair: solimp": ("", "", pair('solimp=".5 .8 .01"')),
+    # margins and gaps
+    "margin of the floor": ('margin=".02"', ""),
+    "margin of the box": ("", 'margin=".03"'),
+    "margins add up": ('margin=".02"', 'margin=".03"'),
+    "a gap changes no motion": ('margin=".02" gap=".02"', ""),
+    "gaps of both": ('margin=".02" gap=".01"', 'margin=".01" gap=".03"'),
+    "margin beside priority": ('margin=".02" priority="1"', 'margin=".01"'),
+    # softness
+    "default softness": ("", ""),
+    "the default written out": ('solref=".02 1" solimp=".9 .95 .001 .5 2"', 'solref=".02 1"'),
+    "time constant of both": ('solref=".05 1"', 'solref=".05 1"'),
+    "time constant of one": ('solref=".08 1"', ""),
+    "time constant below two steps": ('solref=".001 1"', 'solref=".001 1"'),
+    "damping ratio": ('solref=".04 .7"', 'solref=".04 .7"'),
+    "stiffness and damping": ('solref="-1000 -50"', 'solref="-1000 -50"'),
+    "stiffness against the default": ("", 'solref="-1000 -50"'),
+    "two stiffnesses": ('solref="-100000 -500"', 'solref="-1000 -50"'),
+    "solmix": ('solref=".1 1" solmix="3"', 'solref=".03 1" solmix="1"'),
+    "solmix 0": ('solref=".1 1" solmix="0"', 'solref=".03 1"'),
+    "solmix does not weigh stiffnesses": ('solref="-5000 -200" solmix="9"', 'solref="-1000 -50"'),
+    "impedance": ('solimp=".5 .8 .01"', 'solimp=".5 .8 .01"'),
+    "impedance of one": ('solimp=".3 .6 .02"', ""),
+    "impedance: midpoint and power": ('solimp=".3 .9 .01 .3 3"', 'solimp=".3 .9 .01 .3 3"'),
+    "impedance without a width": ('solimp=".6 .8 0"', 'solimp=".6 .8 0"'),
+    "hard": ('solimp=".99 .999 .0001"', 'solimp=".99 .999 .0001"'),
+    "softness by priority": ('solref=".1 1" solimp=".5 .8 .01" priority="1"', 'solref="-1000 -50"'),
+    "solref and solimp": ('solref=".1 1" solimp=".5 .8 .01"', 'solref=".03 1" solimp=".9 .9 .01"'),
+    # masks and excludes
+    "types that do not meet": ('contype="2" conaffinity="2"', ""),
+    "type meets affinity one way": ('contype="2" conaffinity="0" friction=".3"', 'contype="0" conaffinity="2" friction=".3"'),
+    "both have no affinity": ('conaffinity="0"', 'conaffinity="0"'),
+    "exclude": ("", "", f"<contact>{EXCLUDE}</contact>"),
+}
+
+
+def case_text(case, gravity, height=HALF):
+    floor, box, contact, assets = (*case, "", "")[:4]
+    return scene(floor, box, contact, gravity, assets, height)
+
+
+def run_mujoco(text, steps):
+    model = mujoco.MjModel.from_xml_string(text)
+    model.opt.cone = mujoco.mjtCone.mjCONE_ELLIPTIC
+    model.opt.tolerance, model.opt.iterations = 1e-12, 200
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    listed = {(c.dim, c.friction[:2].max() if c.dim > 1 else 0.0) for c in data.contact}
+    default = all((c.solref == [0.02, 1]).all() and (c.solimp == [0.9, 0.95, 0.001, 0.5, 2]).all() for c in data.contact)
+    for _ in range(steps):
+        mujoco.mj_step(model, data)
+    return data.qpos[2], data.qvel[0], listed, default
+
+
+def run_tree(text, steps):
+    model = tarsus.Model.from_xml_string(text)
+    data = tarsus.Data(model)
+    stepper = tarsus.Stepper(data, dt=DT, contacts=True)
+    listed = None
+    for _ in range(steps):
+        assert stepper.step() == 0
+        if listed is None:
+            listed = {(c["dimension"], c["friction"]) for c in stepper.contacts}
+    return data.qpos[2], data.qvel[0], listed
+
+
+def run_free(text, steps):
+    world = tarsus.RigidWorld.from_model(tarsus.Model.from_xml_string(text), dt=DT, iterations=200)
+    assert world.step(1)
+    listed = set(world.contacts["friction"].tolist())
+    assert world.step(steps - 1)
+    return world.poses[0, 2], world.velocities[0, 0], listed
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_rule_is_mujocos(name):
+    rest = case_text(CASES[name], (0, 0, -G))
+    height, _, theirs, default = run_mujoco(rest, REST)
+    for engine, run in ("tree", run_tree), ("free", run_free):
+        z, _, ours = run(rest, REST)
+        if not theirs:  # both fall: semi-implicit Euler's parabola
+            assert not ours and z == pytest.approx(height, abs=1e-9), engine
+            continue
+        assert ours == (theirs if engine == "tree" else {mu for _, mu in theirs}), engine
+        if default:  # solref and solimp come out as MJCF's: contacts have the default softness instead, which is harder
+            surface = round(height, 3)  # of the margin
+            assert height < z < surface, engine
+        else:
+            # At rest the depth is (1 - d)/(d² K) of the weight: MuJoCo's formula. It swings in slowly there, by
+            # e^(-t/time constant), which 3 s make small.
+            assert z == pytest.approx(height, abs=1e-6 + 2e-3 * abs(HALF - height)), engine
+        # Sliding from rest in the normal direction: Coulomb's law to what sinking in by a hair changes.
+        _, speed, _ = run(case_text(CASES[name], (PUSH, 0, -G), z), SLIDE)
+        (friction,) = {mu for _, mu in theirs}
+        assert (PUSH - speed / (SLIDE * DT)) / G == pytest.approx(friction, abs=2e-3), engine
+
+
+DIRECTIONS = [(".1 .3", 0.0), (".1 .3", 90.0), (".3 .1", 30.0), (".1", 45.0), (".5 .5", 45.0), (".2 .8", 60.0)]
+
+
+def ellipse_speed(friction, push, seconds):
+    """Speed of a point from rest under a constant push, with friction that dissipates the most on an ellipse: the
+    direction is constant, F = -N (μ_x² v_x, μ_y² v_y)/|(μ_x v_x, μ_y v_y)|. By bisection on v_x/v_y."""
+    numbers = [float(x) for x in friction.split()]
+    mu = np.array([(numbers + [1.0])[1], numbers[0]])  # the frame's first tangent is y
+
+    def acceleration(angle):
+        v = np.array([np.sin(angle), np.cos(angle)])
+        return push - G * mu**2 * v / np.linalg.norm(mu * v)
+
+    low, high = 0.0, np.pi / 2
+    for _ in range(100):
+        angle = (low + high) / 2
+        a = acceleration(angle)
+        low, high = (low, angle) if a[0] * np.cos(angle) < a[1] * np.sin(angle) else (angle, high)
+    return acceleration(angle) * seconds
+
+
+@pytest.mark.parametrize("friction,angle", DIRECTIONS)
+def test_pairs_with_two_frictions_slide_on_their_ellipse(friction, angle):
+    push = PUSH * np.array([np.cos(np.radians(angle)), np.sin(np.radians(angle))])
+    text = scene("", "", pair(f'friction="{friction}"'), (*push, -G))
+    model = mujoco.MjModel.from_xml_string(text)
+    model.opt.cone = mujoco.mjtCone.mjCONE_ELLIPTIC
+    theirs = mujoco.MjData(model)
+    data = tarsus.Data(tarsus.Model.from_xml_string(text))
+    stepper = tarsus.Stepper(data, dt=DT, contacts=True)
+    for _ in range(SLIDE):
+        mujoco.mj_step(model, theirs)
+        assert stepper.step() == 0
+    seconds = SLIDE * DT
+    assert np.allclose(data.qvel[:2], ellipse_speed(friction, push, seconds), atol=5e-4 * PUSH * seconds)
+    assert np.allclose(data.qvel[:2], theirs.qvel[:2], atol=0.03 * PUSH * seconds)  # its friction is soft
+
+
+def test_two_frictions_of_a_free_body_are_refused_with_their_place():
+    model = tarsus.Model.from_xml_string(scene("", "", pair('friction=".1 .3"')))
+    with pytest.raises(tarsus.InputError, match="friction that depends on the direction"):
+        tarsus.RigidWorld.from_model(model)
+
+
+BALL = 'size=".1" mass="1"'
+#: Bodies in one another: who touches whom. Names are those of bodies; "trees" cannot be scenes of free bodies.
+FILTERS = {
+    "trees: parent and child": '<body name="P" pos="0 0 1"><joint axis="0 1 0"/><geom {B}/>'
+                               '<body name="C"><joint axis="0 1 0"/><geom {B}/><body name="D"><joint axis="0 1 0"/><geom {B}/>'
+                               "</body></body></body>",
+    "trees: a child of the world touches the world": '<geom {B}/><body name="P"><joint axis="0 1 0"/><geom {B}/></body>',
+    "trees: welded bodies between count as their parent":
+        '<body name="P" pos="0 0 1"><joint axis="0 1 0"/><geom {B}/><body name="W"><geom {B}/><body name="C">'
+        '<joint axis="0 1 0"/><geom {B}/></body></body></body>',
+    "trees: two children of one parent": '<body name="P" pos="0 0 1"><joint axis="0 1 0"/><geom {B}/>'
+                                         '<body name="C"><joint axis="0 1 0"/><geom {B}/></body>'
+                                         '<body name="D"><joint axis="0 1 0"/><geom {B}/></body></body>',
+    "free bodies": '<body name="P" pos="0 0 1"><freejoint/><geom {B}/></body>'
+                   '<body name="C" pos="0 .1 1"><freejoint/><geom {B}/></body>',
+    "free bodies and the world": '<geom {B} pos="0 0 1"/><body name="P" pos="0 .1 1"><freejoint/><geom {B}/></body>',
+    "parts of one free body": '<body name="P" pos="0 0 1"><freejoint/><geom {B}/><body name="W"><geom {B}/></body></body>'
+                              '<body name="C" pos="0 .1 1"><freejoint/><geom {B}/></body>',
+    "exclude of a welded part": '<body name="P" pos="0 0 1"><freejoint/><geom {B}/><body name="W"><geom {B}/></body></body>'
+                                '<body name="C" pos="0 .1 1"><freejoint/><geom {B}/></body>'
+                                '|<exclude body1="C" body2="W"/>',
+    "exclude of a body with a welded part":
+        '<body name="P" pos="0 0 1"><freejoint/><geom {B}/><body name="W"><geom {B}/></body></body>'
+        '<body name="C" pos="0 .1 1"><freejoint/><geom {B}/></body>|<exclude body1="C" body2="P"/><exclude body1="W" body2="C"/>',
+    "three masks": '<body name="P" pos="0 0 1"><freejoint/><geom {B} contype="1" conaffinity="2"/></body>'
+                   '<body name="C" pos="0 .1 1"><freejoint/><geom {B} contype="2" conaffinity="4"/></body>'
+                   '<body name="D" pos=".1 .05 1"><freejoint/><geom {B} contype="4" conaffinity="0"/></body>',
+}
+
+
+@pytest.mark.parametrize("name", FILTERS)
+def test_filter_is_mujocos(name):
+    bodies, _, contact = FILTERS[name].replace("{B}", BALL).partition("|")
+    text = f"<mujoco><worldbody>{bodies}</worldbody><contact>{contact}</contact></mujoco>"
+    model = mujoco.MjModel.from_xml_string(text)
+    theirs = mujoco.MjData(model)
+    mujoco.mj_forward(model, theirs)
+
+    # Which movable bodies: a welded part counts as what it is welded to.
+    def weld(geom):
+        return int(model.body_weldid[model.geom_bodyid[geom]])
+
+    expected = sorted(tuple(sorted((weld(c.geom1), weld(c.geom2)))) for c in theirs.contact)
+    ours = tarsus.Model.from_xml_string(text)
+    data = tarsus.Data(ours)
+    stepper = tarsus.Stepper(data, dt=1e-4, contacts=True)
+    stepper.step()
+    moving = [i for i in range(model.nbody) if model.body_dofnum[i] > 0]  # one joint each: link k is moving[k]
+    body = lambda link: moving[link] if link >= 0 else 0  # noqa: E731
+    assert sorted(tuple(sorted(map(body, c["links"]))) for c in stepper.contacts) == expected
+    if name.startswith("trees"):
+        return
+    world = tarsus.RigidWorld.from_model(ours, dt=1e-4)
+    assert world.step(1)
+    assert sorted(tuple(sorted(map(body, pair))) for pair in world.contacts["bodies"].tolist()) == expected
