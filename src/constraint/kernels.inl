@@ -3,6 +3,7 @@
 
 #include "constraint/equality.inl"
 #include "constraint/kernel_table.hpp"
+#include "constraint/lane_newton.inl"
 #include "constraint/limbs.inl"
 #include "constraint/prepare.inl"
 #include "math/kernel_call.inl"

@@ -32,8 +32,7 @@ StepTerms<R>::StepTerms(const Model& model, const TermOptions& options)
 template <class R>
 void StepTerms<R>::begin(BasicData<R>& data, double h, In<R> qpos, In<R> qvel, In<R> free_velocity) {
   if (data.width() != 1) {
-    throw ValueError("data", std::to_string(data.width()) + " lanes",
-                     "one world: contacts and limits are not in lanes yet");
+    throw ValueError("data", std::to_string(data.width()) + " lanes", "one world: LaneTerms takes packs");
   }
   data_ = &data, h_ = h, qpos_ = qpos, qvel_ = qvel, free_ = free_velocity;
   contacts_.clear(), contact_rows_.clear(), joint_rows_.clear();

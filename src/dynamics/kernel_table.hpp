@@ -29,7 +29,7 @@
          (const ModelView<R>&, void* state, void* links, const R* theta_h, const R* qpos, const R* qvel, const R* Q,   \
           const R* K, const R* external, const R* tangent, R* qacc),                                                   \
          velocity_products_kernel<T>)                                                                                  \
-  KERNEL(void, velocity_products_step,                                                                                 \
+  KERNEL(bool, velocity_products_step,                                                                                 \
          (const ModelView<R>&, void* state, void* links, R h, bool always, R* plain, const R* qpos, const R* qvel,     \
           const R* Q, const R* K, R* qacc),                                                                            \
          velocity_products_step_kernel<T>)

@@ -35,7 +35,7 @@ void VelocityProducts<R>::accelerate(const Model& model, BasicData<R>& data, In<
 }
 
 template <class R>
-void VelocityProducts<R>::accelerate_step(const Model& model, BasicData<R>& data, R h, bool always, In<R> qpos,
+bool VelocityProducts<R>::accelerate_step(const Model& model, BasicData<R>& data, R h, bool always, In<R> qpos,
                                           In<R> qvel, In<R> joint_force, In<R> joint_inertia, Out<R> qacc) {
   check_size("qpos", qpos.size(), data.size(model.nq));
   check_size("qvel", qvel.size(), data.size(model.nv));
@@ -44,11 +44,14 @@ void VelocityProducts<R>::accelerate_step(const Model& model, BasicData<R>& data
   check_size("qacc", qacc.size(), data.size(model.nv));
   const KernelTable<R>& kernels = kernel_table<R>(data.width());
   const ModelView<R> view = model.view<R>();
+  bool factors = true;
   for (int pack = 0; pack < data.packs(); ++pack) {
     const std::size_t q = std::size_t(pack) * model.nq * data.width(), v = std::size_t(pack) * model.nv * data.width();
-    kernels.velocity_products_step(view, data.state(pack), links_.data(), h, always, plain_.data(), &qpos[q], &qvel[v],
-                                   &joint_force[v], &joint_inertia[v], &qacc[v]);
+    const bool slow = kernels.velocity_products_step(view, data.state(pack), links_.data(), h, always, plain_.data(),
+                                                     &qpos[q], &qvel[v], &joint_force[v], &joint_inertia[v], &qacc[v]);
+    factors = factors && slow;
   }
+  return factors;
 }
 
 template class VelocityProducts<double>;

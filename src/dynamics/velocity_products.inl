@@ -350,9 +350,9 @@ TARSUS_INLINE T implicit_share(T angle) {
 
 /// The pass as a step of h seconds takes it: θ of each lane by implicit_share(). Unless `always`, lanes whose links all
 /// turn by less than kSlowAngle in the step take maba(), to the bit as alone; their results wait in `plain` [nv] where
-/// other lanes do not.
+/// other lanes do not. @return all lanes took maba(), whose factors of M̂ are there
 template <class T>
-void velocity_products_step_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityProductLink<T>* all,
+bool velocity_products_step_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityProductLink<T>* all,
                                    Real<T> h, bool always, T* plain, const T* qpos, const T* qvel, const T* Q,
                                    const T* K, T* qacc) {
   const T* const none = nullptr;
@@ -364,7 +364,7 @@ void velocity_products_step_kernel(const ModelView<Real<T>>& m, LinkState<T>* st
   if (!always && all_lanes(slow)) {
     aba_inward(m, state, Q, K);
     aba_accelerate(m, state, qacc);
-    return;
+    return true;
   }
   const bool mixed = !always && any(slow);
   if (mixed) {
@@ -375,6 +375,7 @@ void velocity_products_step_kernel(const ModelView<Real<T>>& m, LinkState<T>* st
   const JointDamping<T> damping = {T(Real<T>(kDissipation) * h * h * h * h), T(1 / h)};
   velocity_products_passes<false>(m, state, all, implicit_share(angle) * T(h), damping, qvel, Q, K, none, qacc);
   for (int k = 0; mixed && k < m.nv; ++k) qacc[k] = select(slow, plain[k], qacc[k]);
+  return false;
 }
 
 }  // namespace TARSUS_ISA

@@ -84,7 +84,7 @@ Batch<R>::~Batch() = default;
 
 template <class R>
 void Batch<R>::make_workers() {
-  width_ = tarsus::pack_width<R>(model_, options_.step, options_.drives && options_.drives->limited());
+  width_ = tarsus::pack_width<R>(model_, options_.step, options_.drives ? &*options_.drives : nullptr);
   packs_ = (worlds_ + width_ - 1) / width_;
   state_.memory.clear(), state_.memory.resize(at(packs_));
   workers_.clear();
@@ -95,7 +95,7 @@ template <class R>
 void Batch<R>::set_drives(std::optional<Drives> drives) {
   if (drives) drives->check(model_);
   options_.drives = std::move(drives);
-  if (tarsus::pack_width<R>(model_, options_.step, options_.drives && options_.drives->limited()) != width_)
+  if (tarsus::pack_width<R>(model_, options_.step, options_.drives ? &*options_.drives : nullptr) != width_)
     make_workers();
 }
 

@@ -6,6 +6,12 @@
 
 namespace tarsus {
 
+void RowStageOptions::check() const {
+  if (!(restitution >= 0 && restitution <= 1)) throw ValueError("restitution", number_text(restitution), "0 to 1");
+  if (!(solve.tolerance > 0))  // false for nan
+    throw ValueError("tolerance", number_text(solve.tolerance), "a positive number of metres a second");
+}
+
 template <class R>
 RowStage<R>::RowStage(const Model& model, const BasicData<R>& data, const RowStageOptions& options)
     : model_(model),
@@ -21,11 +27,8 @@ RowStage<R>::RowStage(const Model& model, const BasicData<R>& data, const RowSta
       zero_(model.nv) {
   if (data.width() != 1)
     throw ValueError("data", std::to_string(data.width()) + " lanes",
-                     "one world: contacts, joint limits, and force limits beside loops are not in lanes yet");
-  if (!(options.restitution >= 0 && options.restitution <= 1))
-    throw ValueError("restitution", number_text(options.restitution), "0 to 1");
-  if (!(options.solve.tolerance > 0))  // false for nan
-    throw ValueError("tolerance", number_text(options.solve.tolerance), "a positive number of metres a second");
+                     "one world: force limits beside loops are not in lanes yet");
+  options.check();
 }
 
 template <class R>

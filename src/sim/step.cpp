@@ -46,11 +46,13 @@ std::optional<ActuationMode> actuation_mode(std::string_view name) {
 
 namespace {
 
-/// All |x| <= limit; a nan is not. One vectorised sweep, the common case of every check here.
+/// All |x| <= limit; a nan is not. One vectorised sweep, the common case of every check here: flags are as wide as
+/// the numbers.
 template <class R>
 bool within(std::span<const R> values, R limit) {
-  int bad = 0;
-  for (const R x : values) bad |= !(std::abs(x) <= limit);
+  using Flag = std::conditional_t<sizeof(R) == 8, std::int64_t, std::int32_t>;
+  Flag bad = 0;
+  for (const R x : values) bad |= Flag(!(std::abs(x) <= limit));
   return !bad;
 }
 
@@ -62,15 +64,25 @@ bool finite(std::span<const R> values) {
 }  // namespace
 
 template <class R>
-int pack_width(const Model& model, const StepOptions& options, bool limited) {
+std::string lanes_refusal(const Model& model, const StepOptions& options, const Drives* drives) {
   const bool loops = options.loops != LoopMode::off && (options.equalities || !model.spec.equalities.empty());
-  const bool own_forces = model.nu > 0 || !Actuation(model).passive().empty();  // servo.hpp says what lanes share
-  return options.rows.any() || own_forces || (loops && limited) ? 1 : lanes<R>(isa_level());
+  const bool limited = drives && drives->limited();
+  if (!drives && options.actuation != ActuationMode::off && model.nu > 0)
+    return "a model's own actuators are not in lanes to the bit of a world alone";  // servo.hpp says what lanes share
+  if (!Actuation(model).passive().empty()) return "a model's passive forces are not in lanes yet";
+  if (loops && (options.rows.any() || limited)) return "equality constraints beside other terms are not in lanes yet";
+  return options.rows.any() ? LaneStage<R>::refusal(model, options.rows, drives) : "";
+}
+
+template <class R>
+int pack_width(const Model& model, const StepOptions& options, const Drives* drives) {
+  return lanes_refusal<R>(model, options, drives).empty() ? lanes<R>(isa_level()) : 1;
 }
 
 template <class R>
 void StepMemory<R>::forget(int lane, int width) {
   terms.entries.clear();
+  LaneTerms<R>::forget(lane_terms, lane, width);
   for (std::size_t i = std::size_t(lane); i < drive_demand.size(); i += std::size_t(width)) drive_demand[i] = 0;
 }
 
@@ -86,13 +98,19 @@ Stepper<R>::Stepper(const Model& model, const BasicData<R>& data, const StepOpti
   if (options.rows.any()) {
     if (options.integrator == Integrator::rk4)
       throw ValueError("integrator", "rk4", "semi_implicit_euler with contacts or joint limits");
-    rows_ = std::make_unique<RowStage<R>>(model, data, options.rows);
+    if (width_ == 1)
+      rows_ = std::make_unique<RowStage<R>>(model, data, options.rows);
+    else
+      lane_rows_ = std::make_unique<LaneStage<R>>(model, data, options.rows);
   }
   if (options.loops != LoopMode::off && !options.equalities && !model.spec.equalities.empty())
     own_equalities_.emplace(EqualitySet::of(model));
   const EqualitySet* equalities = own_equalities_ ? &*own_equalities_ : options.equalities;
   if (options.loops != LoopMode::off && equalities && equalities->rows() > 0)
     loops_ = std::make_unique<ConstrainedDynamics<R>>(model, *equalities, data);
+  if (loops_ && lane_rows_)
+    throw ValueError("data", std::to_string(width_) + " lanes",
+                     "one world: " + lanes_refusal<R>(model, options, &none_));
   servos_.emplace(model, data);
   if (servos_->idle()) servos_.reset();
   next_qpos_.resize(data.size(model.nq)), next_qvel_.resize(data.size(model.nv));
@@ -207,10 +225,11 @@ void Stepper<R>::accelerate(BasicData<R>& data, const Drives& drives, double dt,
 /// forces, the force that makes M̂ qacc + C of this qacc: both split what they change from the velocity products.
 template <class R>
 void Stepper<R>::implicit_velocity_products(BasicData<R>& data, double dt, In<R> qpos, In<R> qvel) {
-  products_->accelerate_step(model_, data, R(dt), options_.velocity_products == VelocityProductMode::on, qpos, qvel,
-                             data.joint_force, data.joint_inertia, data.qacc);
+  const bool factors =
+      products_->accelerate_step(model_, data, R(dt), options_.velocity_products == VelocityProductMode::on, qpos, qvel,
+                                 data.joint_force, data.joint_inertia, data.qacc);
   if (!loops_) {
-    if (rows_) factor<R>(model_, data, qpos, data.joint_inertia);
+    if ((rows_ || lane_rows_) && !factors) factor<R>(model_, data, qpos, data.joint_inertia);
     return;
   }
   rnea<R>(model_, data, qpos, qvel, data.qacc, data.joint_force);  // with the armature, which K holds too
@@ -262,24 +281,31 @@ void Stepper<R>::solve_terms(BasicData<R>& data, const Drives& drives, In<R> qpo
     loops_->evaluate(data, loop_step(h), data.qpos, data.qvel, loop_drift(h));
     bilateral = {&loops_->equalities(), data.qpos, loops_->demand(), loops_->compliance()};
   }
-  rows_->apply(data, {drives, h, qpos_target, qvel_target}, drives.limited() ? &split_ : nullptr, bilateral,
-               next_qvel_);
+  const DriveStep<R> step{drives, h, qpos_target, qvel_target};
+  const SplitDrives* limited = drives.limited() ? &split_ : nullptr;
+  if (lane_rows_)
+    lane_rows_->apply(data, step, limited, next_qvel_);
+  else
+    rows_->apply(data, step, limited, bilateral, next_qvel_);
   for (std::size_t i = 0; i < next_qvel_.size(); ++i) data.qacc[i] = (next_qvel_[i] - data.qvel[i]) / R(h);
   if (loops_) loops_->record(rows_->bilateral_impulse(), h, rows_->bilateral_miss());
   limited_by_terms_ = drives.limited();
   if (!limited_by_terms_) return;
-  drive_force_.resize(model_.nv);
+  drive_force_.resize(data.size(model_.nv));
   tarsus::drive_force<R>(model_, data, free, h, data.qpos, data.qvel, qpos_target, qvel_target, data.qacc,
                          drive_force_);
-  for (int i = 0; i < model_.nv; ++i) {
-    if (split_.is_limited[i]) drive_force_[i] = rows_->limited_force()[i];
+  const In<R> force = lane_rows_ ? lane_rows_->limited_force() : In<R>(rows_->limited_force());
+  for (std::size_t first = 0; first < drive_force_.size(); first += std::size_t(model_.nv) * width_) {
+    for (int i = 0; i < model_.nv; ++i) {
+      if (split_.is_limited[i]) std::copy_n(&force[first + i * width_], width_, &drive_force_[first + i * width_]);
+    }
   }
 }
 
 template <class R>
 std::optional<LimitReport> Stepper<R>::limit_report(int world) const {
   if (!limited_by_terms_) return limiter_ ? std::optional(limiter_->report(world)) : std::nullopt;
-  const RowsReport& rows = rows_->report();
+  const RowsReport& rows = *rows_report(world);
   return LimitReport{rows.iterations, rows.residual, rows.status == StepStatus::converged, rows.saturated};
 }
 
@@ -287,6 +313,7 @@ template <class R>
 void Stepper<R>::exchange(const BasicData<R>& data, StepMemory<R>& memory) {
   if (!rows_ && !memory.terms.entries.empty()) rows_ = std::make_unique<RowStage<R>>(model_, data, options_.rows);
   if (rows_) rows_->exchange(memory.terms);
+  if (lane_rows_) lane_rows_->exchange(memory.lane_terms);
   if (!limiter_ && !memory.drive_demand.empty()) limiter_.emplace(model_, data);
   if (!limiter_) return;
   memory.drive_demand.resize(limiter_->guess().size());
@@ -295,14 +322,16 @@ void Stepper<R>::exchange(const BasicData<R>& data, StepMemory<R>& memory) {
 
 template <class R>
 const RowsReport* Stepper<R>::rows_report(int world) const {
-  return rows_ && world < int(status_.size()) ? &rows_->report() : nullptr;
+  if (lane_rows_) return &lane_rows_->report(world);
+  return rows_ ? &rows_->report() : nullptr;
 }
 
 template <class R>
 void Stepper<R>::ground_force(int world, Out<R> force) const {
   check_size("force", force.size(), std::size_t(3) * model_.njoint());
   std::fill(force.begin(), force.end(), R(0));
-  if (!rows_report(world)) return;
+  if (lane_rows_) return lane_rows_->ground_force(world, force);
+  if (!rows_) return;
   const std::span<const LinkContact> contacts = rows_->contacts();
   for (std::size_t i = 0; i < contacts.size(); ++i) {
     if (contacts[i].b >= 0) continue;
@@ -334,7 +363,7 @@ void Stepper<R>::euler(BasicData<R>& data, const Drives& drives, In<R> qpos_targ
   const R h = R(options_.dt);
   const auto solve = [&](In<R> tau) {
     if (options_.rows.any() || (loops_ && drives.limited())) {
-      if (!rows_) rows_ = std::make_unique<RowStage<R>>(model_, data, options_.rows);
+      if (!rows_ && !lane_rows_) rows_ = std::make_unique<RowStage<R>>(model_, data, options_.rows);
       return solve_terms(data, drives, qpos_target, qvel_target, tau);
     }
     accelerate(data, drives, options_.dt, data.qpos, data.qvel, qpos_target, qvel_target, tau);
@@ -452,8 +481,10 @@ template class Stepper<double>;
 template class Stepper<float>;
 template struct StepMemory<double>;
 template struct StepMemory<float>;
-template int pack_width<double>(const Model&, const StepOptions&, bool);
-template int pack_width<float>(const Model&, const StepOptions&, bool);
+template int pack_width<double>(const Model&, const StepOptions&, const Drives*);
+template int pack_width<float>(const Model&, const StepOptions&, const Drives*);
+template std::string lanes_refusal<double>(const Model&, const StepOptions&, const Drives*);
+template std::string lanes_refusal<float>(const Model&, const StepOptions&, const Drives*);
 template std::uint64_t state_hash<double>(const BasicData<double>&);
 template std::uint64_t state_hash<float>(const BasicData<float>&);
 

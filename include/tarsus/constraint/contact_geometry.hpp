@@ -56,6 +56,8 @@ class ContactGeometry {
   /// Of one shape.
   const Surface& surface(int shape) const { return surfaces_[shape]; }
   std::span<const ContactPair> explicit_pairs() const { return explicit_pairs_; }  ///< by first, then by second
+  /// So many shapes that a broad phase finds their pairs.
+  bool crowded() const { return crowded_; }
   bool empty() const { return !crowded_ && pairs_.empty(); }
   const Diagnostics& diagnostics() const { return diagnostics_; }
 

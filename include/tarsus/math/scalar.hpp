@@ -52,6 +52,7 @@ struct Pack {
   friend TARSUS_INLINE Mask operator<(Pack a, Pack b) { return (Mask)(a.value < b.value); }
   friend TARSUS_INLINE Mask operator>(Pack a, Pack b) { return (Mask)(a.value > b.value); }
   friend TARSUS_INLINE Mask operator<=(Pack a, Pack b) { return (Mask)(a.value <= b.value); }
+  friend TARSUS_INLINE Mask operator>=(Pack a, Pack b) { return (Mask)(a.value >= b.value); }
   friend TARSUS_INLINE Mask operator==(Pack a, Pack b) { return (Mask)(a.value == b.value); }
 };
 

@@ -75,5 +75,29 @@ TARSUS_INLINE void sincos(T x, T& s, T& c) {
   c = from_bits<T>(cos_bits ^ mixed ^ (((quadrant + 1) & 2) << kTop));
 }
 
+/// 2 acos(w) / sqrt(1 - w²), the factor from a unit quaternion's vector part to its rotation vector, for 0 <= w <= 1.
+/// It is analytic there (its only singularity is w = -1), so a Chebyshev series in 2 w - 1 converges by 5.8 a term:
+/// 1.3e-16 relative with these 22, 2e-9 with the 11 for float. No root, no division, no branch.
+template <class T>
+TARSUS_INLINE T log_factor(T w) {
+  const T x = mul_add(T(Real<T>(2)), w, T(Real<T>(-1)));
+  if constexpr (sizeof(Real<T>) == 8) {
+    constexpr double c[] = {
+        2.4183991523122903,     -0.5272002825625699,    0.1394663841040939,     -0.03967429384496078,
+        0.011723257949912849,   -0.003545856922149861,  0.0010895479762903053,  -0.0003386198954768785,
+        0.00010614740626590232, -3.349828269667793e-05, 1.0628575106955448e-05, -3.387290701190628e-06,
+        1.0837147324937685e-06, -3.477453678471158e-07, 1.1151712305266348e-07, -3.596281510206841e-08,
+        1.206432221021364e-08,  -3.906886478328325e-09, 9.371440136504279e-10,  -3.038239920526009e-10,
+        2.3761443559639254e-10, -7.744796040381597e-11};
+    return polynomial(x, c);
+  } else {
+    constexpr double c[] = {2.4183991523122903,     -0.5272003314071968,    0.13946639975516112,
+                            -0.039673321982049016,  0.0117229465488944,     -0.0035512284509674497,
+                            0.0010912687586588655,  -0.0003266685810977141, 0.00010231883534251416,
+                            -4.477242279052833e-05, 1.4239097015550596e-05};
+    return polynomial(x, c);
+  }
+}
+
 }  // namespace TARSUS_ISA
 }  // namespace tarsus

@@ -16,6 +16,8 @@ struct RowStageOptions {
   double restitution_threshold = 0.1;  ///< approach below which nothing bounces [m/s]
 
   bool any() const { return contacts || joints; }
+  /// @throws ValueError for numbers out of their range
+  void check() const;
 };
 
 /// Drives of one step, and where they are to go.

@@ -19,7 +19,7 @@
 #include "tarsus/constraint/constrained_dynamics.hpp"
 #include "tarsus/dynamics/velocity_products.hpp"
 #include "tarsus/sim/force_rows.hpp"
-#include "tarsus/sim/row_stage.hpp"
+#include "tarsus/sim/lane_stage.hpp"
 
 namespace tarsus {
 
@@ -70,21 +70,25 @@ struct StepOptions {
   ActuationMode actuation = ActuationMode::implicit_servos;
   LoopMode loops = LoopMode::spook;         ///< the model's equality constraints, or
   const EqualitySet* equalities = nullptr;  ///< these; must outlive the Stepper
-  RowStageOptions rows = {};                ///< contacts and joint limits: one world, semi_implicit_euler
+  RowStageOptions rows = {};                ///< contacts and joint limits: semi_implicit_euler
   VelocityProductMode velocity_products = VelocityProductMode::automatic;
 };
 
-/// How many worlds a Stepper of these options takes at once: the lanes of the instruction set, or 1 where lanes do not
-/// have all of the step, or not to the bit of a world alone. Data(model, pack_width(…)) is one pack.
-/// @param limited drives have force limits
+/// Why a Stepper of these options takes one world at a time: lanes do not have all of the step, or not to the bit of a
+/// world alone. Empty: it takes packs.
+/// @param drives what it will be stepped under; null: the model's own actuators
 template <class R>
-int pack_width(const Model& model, const StepOptions& options, bool limited);
+std::string lanes_refusal(const Model& model, const StepOptions& options, const Drives* drives);
+/// How many worlds it takes at once: the lanes of the instruction set, or 1. Data(model, pack_width(…)) is one pack.
+template <class R>
+int pack_width(const Model& model, const StepOptions& options, const Drives* drives);
 
 /// What the worlds of one pack carry from step to step besides their state: a Stepper can serve many packs in turn.
 /// An empty one is that of worlds that were never stepped.
 template <class R>
 struct StepMemory {
   TermMemory terms;               ///< of one world
+  AlignedVector<R> lane_terms;    ///< of a pack (constraint/lane_terms.hpp)
   AlignedVector<R> drive_demand;  ///< [nv][lane] of DriveLimiter
 
   /// World `lane` of `width` was set anew: it carries nothing.
@@ -95,7 +99,7 @@ struct StepMemory {
 template <class R>
 class Stepper {
  public:
-  /// @throws ValueError for a step that is not positive and finite, or rows with lanes or rk4
+  /// @throws ValueError for a step that is not positive and finite, rows with rk4, or lanes that lanes_refusal() names
   /// @throws InputError for an equality constraint of the model that cannot be (EqualitySet::of)
   Stepper(const Model& model, const BasicData<R>& data, const StepOptions& options);
 
@@ -166,6 +170,7 @@ class Stepper {
   std::optional<EqualitySet> own_equalities_;
   std::unique_ptr<ConstrainedDynamics<R>> loops_;
   std::unique_ptr<RowStage<R>> rows_;
+  std::unique_ptr<LaneStage<R>> lane_rows_;  ///< the same for packs
   std::optional<VelocityProducts<R>> products_;
   AlignedVector<R> next_qpos_, next_qvel_;
   AlignedVector<R> row_qacc_;

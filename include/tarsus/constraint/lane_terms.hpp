@@ -1,0 +1,73 @@
+// The terms of a step for packs of worlds, a lane a world: contacts with the ground and between links, joint ranges,
+// dry joint friction and drives with force limits, solved by one Newton iteration that each lane goes through with its
+// own steps. The laws and the numbers are those of StepTerms; a world's bits depend on that world alone.
+//
+// Not in lanes yet, and refused by name: equality constraints beside them, torsional and rolling friction, friction
+// that depends on the direction, dry friction and limited drives of free joints, and scenes with so many shapes that a
+// broad phase finds their pairs.
+#pragma once
+
+#include <string>
+
+#include "tarsus/constraint/contact_geometry.hpp"
+
+namespace tarsus {
+
+struct LaneTermOptions {
+  TermOptions terms;
+  double restitution = 0;
+  int most_link_contacts = 64;  ///< between links, in each world; the deepest of more, and the world says `missed`
+};
+
+/// Drives with force limits, as LaneTerms takes them: on one joint each.
+template <class R>
+struct LimitedDrives {
+  std::vector<int> joints;
+  std::vector<R> low, high;  ///< [joint of joints] N or N m; a ball has `high` alone, on the length of its torque
+  std::vector<R> kp, kd;     ///< [nv], zero where no drive has a limit
+  bool stiff = false;
+};
+
+template <class R>
+class LaneTerms {
+ public:
+  /// Why the terms of this model cannot be in lanes; empty if they can. geometry null: no contacts.
+  static std::string refusal(const Model& model, const ContactGeometry* geometry, const TermOptions& options);
+
+  /// Room for one pack of `width` > 1 lanes. geometry must outlive it. @throws ValueError with refusal()
+  LaneTerms(const Model& model, int width, const ContactGeometry* geometry, const LaneTermOptions& options);
+  ~LaneTerms();
+
+  /// v⁰ becomes v⁺ in `velocity` [nv][lane], over a step of h seconds from (qpos, qvel). data's pack holds what maba()
+  /// left, with the factors of M̂, which are lost.
+  /// @param push [nv][lane] the limited drives' force were q̈ zero; empty: no drive has a limit
+  void solve(BasicData<R>& data, int pack, double h, In<R> joint_inertia, const LimitedDrives<R>* drives, In<R> push,
+             Out<R> velocity);
+
+  RowsReport report(int lane) const;
+  /// Force of the limited drives over the last step [nv][lane], zero elsewhere.
+  In<R> drive_force() const { return drive_force_; }
+  /// Force of the contacts with the world on each link over the last step, world axes [nlink][3][lane] [N].
+  In<R> ground_force() const { return ground_; }
+
+  /// What the worlds carry to the next step, [word][lane]: another pack may be solved in between. Empty: nothing.
+  void exchange(AlignedVector<R>& memory);
+  /// World `lane` of such a memory carries nothing any more.
+  static void forget(AlignedVector<R>& memory, int lane, int width);
+
+ private:
+  struct Tables;
+  const Model& model_;
+  int width_;
+  LaneTermOptions options_;
+  std::unique_ptr<Tables> tables_;
+  AlignedVector<R> memory_;
+  AlignedVector<std::byte> work_;
+  AlignedVector<R> drive_force_, ground_, report_;
+  int rows_ = 0;
+};
+
+extern template class LaneTerms<double>;
+extern template class LaneTerms<float>;
+
+}  // namespace tarsus

@@ -1,0 +1,49 @@
+// RowStage for packs of worlds: contacts, joint limits, dry friction and drives with force limits act on the velocities
+// of all worlds of a pack at once; see constraint/lane_terms.hpp.
+#pragma once
+
+#include "tarsus/constraint/lane_terms.hpp"
+#include "tarsus/sim/row_stage.hpp"
+
+namespace tarsus {
+
+/// Keeps scratch and warm starts; not for use by two threads at once.
+template <class R>
+class LaneStage {
+ public:
+  /// Why a step of these options cannot be taken in lanes; empty if it can. drives null: none has a limit.
+  static std::string refusal(const Model& model, const RowStageOptions& options, const Drives* drives);
+
+  /// @throws ValueError as RowStageOptions::check(), and with refusal(); InputError as ContactGeometry
+  LaneStage(const Model& model, const BasicData<R>& data, const RowStageOptions& options);
+
+  /// RowStage::apply() for every pack of data.  @throws ValueError if drives have what refusal() names
+  void apply(BasicData<R>& data, const DriveStep<R>& step, const SplitDrives* drives, Out<R> velocity);
+
+  const RowsReport& report(int world) const { return reports_[world]; }
+  /// Forces of the drives with a limit over the last step [pack][nv][lane], zero elsewhere.
+  In<R> limited_force() const { return force_; }
+  /// Force on each link by what is fixed to the world over the last step, world axes [nlink][3] [N].
+  void ground_force(int world, Out<R> out) const;
+
+  /// Changes places with what the worlds of the first pack carry to the next step.
+  void exchange(AlignedVector<R>& memory) { std::swap(memory_[0], memory); }
+
+ private:
+  void take_drives(const DriveStep<R>& step, const SplitDrives& drives);
+
+  const Model& model_;
+  int width_;
+  RowStageOptions options_;
+  ContactGeometry geometry_;
+  LaneTerms<R> terms_;
+  LimitedDrives<R> limited_;
+  std::vector<AlignedVector<R>> memory_;  ///< [pack]
+  std::vector<RowsReport> reports_;       ///< [world]
+  AlignedVector<R> force_, push_, zero_, ground_;
+};
+
+extern template class LaneStage<double>;
+extern template class LaneStage<float>;
+
+}  // namespace tarsus

@@ -1,0 +1,352 @@
+// Contacts of a pack of worlds: which pairs may touch within the step in some lane, and where.
+//
+// Planes, spheres, capsules and boxes on planes, and the pairs of spheres and capsules, are found in all lanes at once;
+// other pairs by the narrow phase, a world at a time, once boxes around the shapes say that they are near.
+// Contacts with the world stand by their links, which all lanes share: a slot is a contact of some lanes. Contacts
+// between links are few in each world and differ from world to world: there the slots hold each lane's own links.
+#pragma once
+
+#include "constraint/lane_space.inl"
+
+namespace tarsus {
+inline namespace TARSUS_ISA {
+
+template <class T>
+TARSUS_INLINE Mask<T> no_lanes() {
+  return T(Real<T>(1)) < T(Real<T>(0));
+}
+template <class T>
+TARSUS_INLINE Mask<T> every_lane() {
+  return T(Real<T>(0)) < T(Real<T>(1));
+}
+/// The same integer in all lanes.
+template <class T>
+TARSUS_INLINE Bits<T> all_bits(int x) {
+  return Bits<T>{} + typename std::remove_reference_t<decltype(std::declval<Bits<T>>()[0])>(x);
+}
+
+/// A name that is not zero for the contact of a pair and feature.
+inline int contact_key(int pair, std::uint32_t feature) {
+  const std::uint32_t key = (std::uint32_t(pair) + 1) * 0x9e3779b1u ^ feature * 0x85ebca6bu;
+  return key ? int(key) : 1;
+}
+
+template <class T>
+struct LaneDetector {
+  static constexpr int kLanes = kWidth<T>;
+  const LaneModel<Real<T>>& m;
+  const LaneStep<Real<T>>& step;
+  const LinkState<T>* state;
+  LaneSpace<T>& s;
+
+  int pair = 0, first = 0;  ///< first contact of this pair with the world
+  bool flipped = false;     ///< the routine's first shape is the pair's b
+  T reach{};
+  Mask<T> near{};
+  int crossings[kLanes] = {};
+
+  void place(int i) {
+    const LaneShape<Real<T>>& shape = m.shape[i];
+    LanePlaced<T>& p = s.placed[i];
+    const T zero = T(Real<T>(0));
+    p.posed = false;
+    if (shape.link < 0) {
+      p.position = load3<T>(shape.position), p.rotation = load33<T>(shape.rotation), p.posed = true;
+      p.centre = load3<T>(shape.centre), p.velocity = zero3<T>(), p.turn = zero;
+    } else {
+      const LinkState<T>& link = state[shape.link];
+      const Vec3<T> arm = link.R * load3<T>(shape.centre);
+      p.centre = link.o + arm;
+      p.velocity = cross_add(link.v.w, arm, link.v.v);
+      p.turn = shape.type == ShapeType::plane ? zero : norm(link.v.w) * T(shape.radius);
+    }
+    if (shape.type == ShapeType::plane) pose(i);
+    p.reach = mul_add(norm(p.velocity) + p.turn, T(step.h), T(shape.radius));
+  }
+  const LanePlaced<T>& pose(int i) {
+    LanePlaced<T>& p = s.placed[i];
+    if (p.posed) return p;
+    const LaneShape<Real<T>>& shape = m.shape[i];
+    const LinkState<T>& link = state[shape.link];
+    p.position = link.o + link.R * load3<T>(shape.position);
+    p.rotation = link.R * load33<T>(shape.rotation);
+    p.posed = true;
+    return p;
+  }
+
+  /// A contact in the lanes `where` at the point `on_b` of the routine's second shape, its normal towards the first.
+  void add(std::uint32_t feature, const Vec3<T>& on_b, const Vec3<T>& n, T distance, Mask<T> where) {
+    where = where & near & (distance <= reach);
+    if (!any(where)) return;
+    add_keyed(all_bits<T>(contact_key(pair, feature)), on_b, n, distance, where);
+  }
+  void add_keyed(Bits<T> key, const Vec3<T>& on_b, const Vec3<T>& n, T distance, Mask<T> where) {
+    const LanePair<Real<T>>& p = m.pair[pair];
+    const T half = distance * T(Real<T>(0.5));
+    const Vec3<T> point = mul_add(n, half, on_b);
+    const int a = m.shape[p.a].link, b = m.shape[p.b].link;
+    if (b >= 0) {
+      for (int l = 0; l < kLanes; ++l) {
+        if (where[l]) add_crossing(l, a, b, int(key[l]), flipped ? -n : n, point, distance);
+      }
+      return;
+    }
+    LaneContact<T>& c = s.contact[s.ncontact++];
+    c.live = where, c.key = where & key, c.link = a;
+    c.n = flipped ? -n : n, c.point = point, c.distance = distance - T(p.margin);
+    c.friction = T(p.condim == 1 ? Real<T>(0) : p.friction);
+    c.compliance = T(p.compliance), c.damping_time = T(p.damping_time);
+    c.relative_compliance = T(Real<T>(0));
+    for (int l = 0; p.graded && l < kLanes; ++l) {
+      if (where[l]) soften(c, l);
+    }
+  }
+
+  /// Softness of one world's contact of this pair, which depends on its gap.
+  void soften(LaneContact<T>& c, int l) {
+    double softness[3];
+    m.soften(m.geometry, pair, double(c.distance[l]), double(step.h), softness);
+    c.compliance.set(l, Real<T>(softness[0])), c.damping_time.set(l, Real<T>(softness[1]));
+    c.relative_compliance.set(l, Real<T>(softness[2]));
+  }
+
+  /// One world's contact between two links, in the first slot that this world has free.
+  void add_crossing(int l, int a, int b, int key, const Vec3<T>& n, const Vec3<T>& point, T distance) {
+    const LanePair<Real<T>>& p = m.pair[pair];
+    int slot = crossings[l];
+    if (slot == m.most_crossings) {  // the deepest stay
+      s.overflow[l] = -1;
+      slot = 0;
+      for (int k = 1; k < m.most_crossings; ++k) {
+        if (s.crossing(k, m.most_contacts).distance[l] > s.crossing(slot, m.most_contacts).distance[l]) slot = k;
+      }
+      if (!(distance[l] - p.margin < s.crossing(slot, m.most_contacts).distance[l])) return;
+    } else {
+      ++crossings[l];
+    }
+    LaneContact<T>& c = s.crossing(slot, m.most_contacts);
+    if (slot == s.ncrossing) clear(s.crossing(s.ncrossing++, m.most_contacts));
+    c.live[l] = -1, c.key[l] = key, c.a[l] = a, c.b[l] = b;
+    for (int k = 0; k < 3; ++k) c.n[k].set(l, n[k][l]), c.point[k].set(l, point[k][l]);
+    c.distance.set(l, distance[l] - p.margin);
+    c.friction.set(l, p.condim == 1 ? Real<T>(0) : p.friction);
+    c.compliance.set(l, p.compliance), c.damping_time.set(l, p.damping_time);
+    c.relative_compliance.set(l, 0);
+    if (p.graded) soften(c, l);
+  }
+  static void clear(LaneContact<T>& c) {
+    const T zero = T(Real<T>(0)), one = T(Real<T>(1));
+    c.live = no_lanes<T>(), c.key = Bits<T>{}, c.link = -1;
+    for (int l = 0; l < kLanes; ++l) c.a[l] = c.b[l] = 0;
+    c.n = {zero, zero, one}, c.point = zero3<T>();
+    c.distance = c.friction = c.compliance = c.damping_time = c.relative_compliance = zero;
+  }
+
+  // -- routines, first shape A, second B; normals towards A ---------------------------------------------------------
+
+  void spheres(const Vec3<T>& a, T ra, const Vec3<T>& b, T rb, const Vec3<T>& otherwise, std::uint32_t feature,
+               Mask<T> where) {
+    const Vec3<T> d = a - b;
+    const T length = norm(d), one = T(Real<T>(1));
+    const Mask<T> some = length > tiny<T>();
+    const Vec3<T> n = select<T>(some, d * (one / select(some, length, one)), otherwise);
+    add(feature, mul_add(n, rb, b), n, length - ra - rb, where);
+  }
+  static Vec3<T> direction(const Vec3<T>& v, const Vec3<T>& otherwise, T& length) {
+    length = norm(v);
+    const T one = T(Real<T>(1));
+    const Mask<T> some = length > tiny<T>();
+    return select<T>(some, v * (one / select(some, length, one)), otherwise);
+  }
+  static Vec3<T> across(const Vec3<T>& axis) {
+    const T zero = T(Real<T>(0)), one = T(Real<T>(1));
+    const Mask<T> x = absolute(axis.x) < T(Real<T>(0.6));
+    T length;
+    return direction(cross(axis, Vec3<T>{select(x, one, zero), select(x, zero, one), zero}), {zero, zero, one}, length);
+  }
+  void on_plane(const Vec3<T>& point, const LanePlaced<T>& plane, std::uint32_t feature) {
+    const Vec3<T> n = plane.rotation.column_z();
+    const T h = dot(n, point - plane.position);
+    add(feature, mul_add(n, -h, point), n, h, every_lane<T>());
+  }
+  void shape_on_plane(const LaneShape<Real<T>>& shape, const LanePlaced<T>& a, const LanePlaced<T>& plane) {
+    const Vec3<T> n = plane.rotation.column_z();
+    if (shape.type == ShapeType::sphere) return on_plane(mul_add(n, T(-shape.size[0]), a.position), plane, 0);
+    if (shape.type == ShapeType::capsule) {
+      const Vec3<T> axis = a.rotation.column_z();
+      for (int end = 0; end < 2; ++end)
+        on_plane(mul_add(n, T(-shape.size[0]), mul_add(axis, T(end ? shape.size[1] : -shape.size[1]), a.position)),
+                 plane, end);
+      return;
+    }
+    for (int k = 0; k < 8; ++k) {
+      const Vec3<T> corner = {T(k & 1 ? shape.size[0] : -shape.size[0]), T(k & 2 ? shape.size[1] : -shape.size[1]),
+                              T(k & 4 ? shape.size[2] : -shape.size[2])};
+      on_plane(a.position + a.rotation * corner, plane, k);
+    }
+  }
+  void capsule_sphere(const LaneShape<Real<T>>& sa, const LanePlaced<T>& a, const LaneShape<Real<T>>& sb,
+                      const LanePlaced<T>& b) {
+    const Vec3<T> axis = a.rotation.column_z();
+    const T along = clamp(dot(axis, b.position - a.position), T(-sa.size[1]), T(sa.size[1]));
+    spheres(mul_add(axis, along, a.position), T(sa.size[0]), b.position, T(sb.size[0]), across(axis), 0,
+            every_lane<T>());
+  }
+  /// [Ericson 2005, 5.1.9]; nearly parallel and side by side: both ends of the stretch that they share.
+  void capsules(const LaneShape<Real<T>>& sa, const LanePlaced<T>& a, const LaneShape<Real<T>>& sb,
+                const LanePlaced<T>& b) {
+    const T one = T(Real<T>(1)), half = T(Real<T>(0.5)), parallel = T(Real<T>(0.02));
+    const T ha = T(sa.size[1]), hb = T(sb.size[1]), ra = T(sa.size[0]), rb = T(sb.size[0]);
+    const Vec3<T> u = a.rotation.column_z(), v = b.rotation.column_z(), w = a.position - b.position;
+    const T uv = dot(u, v), uw = dot(u, w), vw = dot(v, w), det = neg_mul_add(uv, uv, one);
+    const T reach_b = hb * absolute(uv), middle = -uw;
+    const T low = maximum(-ha, middle - reach_b), high = minimum(ha, middle + reach_b);
+    const Mask<T> degenerate = det < T(Real<T>(1e-14));
+    T along =
+        clamp(select(degenerate, (low + high) * half, mul_add(uv, vw, -uw) / select(degenerate, one, det)), -ha, ha);
+    const T t = clamp(mul_add(uv, along, vw), -hb, hb);
+    along = clamp(mul_add(uv, t, -uw), -ha, ha);
+    const Vec3<T> pa = mul_add(u, along, a.position), pb = mul_add(v, t, b.position);
+    T sine, length;
+    const Vec3<T> crossed = direction(cross(u, v), across(u), sine);
+    const Vec3<T> n = direction(pa - pb, crossed, length);
+    const T distance = length - ra - rb;
+    const Mask<T> beside =
+        (sine < parallel) & (absolute(dot(n, u)) < parallel) & (high - low > T(Real<T>(1e-3)) * minimum(ha, hb));
+    const T none = T(std::numeric_limits<Real<T>>::max());
+    T least = none;
+    if (any(beside & near)) {
+      for (int end = 0; end < 2; ++end) {
+        const Vec3<T> on_a = mul_add(u, end ? high : low, a.position);
+        const T far = clamp(dot(v, on_a - b.position), -hb, hb);
+        const Vec3<T> on_b = mul_add(v, far, b.position);
+        least = select(beside, minimum(least, norm(on_a - on_b) - ra - rb), least);
+        spheres(on_a, ra, on_b, rb, crossed, 1 + end, beside);
+      }
+    }
+    const T slack = T(Real<T>(1e-9)) * (ra + rb + ha + hb);
+    add(0, mul_add(n, rb, pb), n, distance, least > distance + slack);
+  }
+
+  /// Boxes around the two shapes that none of their faces' directions separates by more than the reach.
+  Mask<T> boxes_near(int ia, int ib) {
+    const LanePlaced<T>&a = pose(ia), &b = pose(ib);
+    const LaneShape<Real<T>>&sa = m.shape[ia], &sb = m.shape[ib];
+    const Vec3<T> d =
+        (b.position + b.rotation * load3<T>(sb.box_centre)) - (a.position + a.rotation * load3<T>(sa.box_centre));
+    const auto extent = [](const LaneShape<Real<T>>& shape, const Mat3<T>& R, const Vec3<T>& L) {
+      return T(shape.box[0]) * absolute(dot(R.column_x(), L)) + T(shape.box[1]) * absolute(dot(R.column_y(), L)) +
+             T(shape.box[2]) * absolute(dot(R.column_z(), L));
+    };
+    Mask<T> close = near;
+    const auto test = [&](const Vec3<T>& L) {
+      close = close & (absolute(dot(d, L)) <= extent(sa, a.rotation, L) + extent(sb, b.rotation, L) + reach);
+    };
+    test(a.rotation.column_x()), test(a.rotation.column_y()), test(a.rotation.column_z());
+    test(b.rotation.column_x()), test(b.rotation.column_y()), test(b.rotation.column_z());
+    return close;
+  }
+
+  /// The narrow phase, a world at a time, the shapes in the order of their indices as ContactGeometry has them.
+  void each_world() {
+    const int ia = std::min(m.pair[pair].a, m.pair[pair].b), ib = std::max(m.pair[pair].a, m.pair[pair].b);
+    const Real<T> sign = m.pair[pair].a == ia ? 1 : -1;
+    const bool plane = m.shape[ia].type == ShapeType::plane || m.shape[ib].type == ShapeType::plane ||
+                       m.shape[ia].type == ShapeType::height_field || m.shape[ib].type == ShapeType::height_field;
+    const Mask<T> close = plane ? near : boxes_near(ia, ib);
+    if (!any(close)) return;
+    const LanePlaced<T>&a = pose(ia), &b = pose(ib);
+    const int begin = s.ncontact;
+    const bool crossing = m.shape[m.pair[pair].b].link >= 0;
+    for (int l = 0; l < kLanes; ++l) {
+      if (!close[l]) continue;
+      double pa[12], pb[12];
+      for (int k = 0; k < 3; ++k) pa[k] = a.position[k][l], pb[k] = b.position[k][l];
+      for (int k = 0; k < 9; ++k) pa[3 + k] = (&a.rotation.xx)[k][l], pb[3 + k] = (&b.rotation.xx)[k][l];
+      ContactPoint points[kMaxManifold];
+      const int count = m.collide(m.geometry, pair, pa, pb, double(maximum(reach, T(Real<T>(0)))[l]), points);
+      for (int k = 0; k < count; ++k) {
+        const int key = contact_key(pair, points[k].feature);
+        Vec3<T> n, p;
+        T distance;
+        if (crossing) {
+          for (int j = 0; j < 3; ++j)
+            n[j] = T(sign * Real<T>(points[k].normal[j])), p[j] = T(Real<T>(points[k].position[j]));
+          distance = T(Real<T>(points[k].distance)), flipped = false;
+          add_crossing(l, m.shape[m.pair[pair].a].link, m.shape[m.pair[pair].b].link, key, n, p, distance);
+          continue;
+        }
+        if (begin + k == s.ncontact) {
+          LaneContact<T>& fresh = s.contact[s.ncontact++];
+          clear(fresh);
+          fresh.link = m.shape[m.pair[pair].a].link;
+        }
+        LaneContact<T>& c = s.contact[begin + k];
+        const LanePair<Real<T>>& both = m.pair[pair];
+        c.live[l] = -1, c.key[l] = key;
+        for (int j = 0; j < 3; ++j)
+          c.n[j].set(l, sign * Real<T>(points[k].normal[j])), c.point[j].set(l, Real<T>(points[k].position[j]));
+        c.distance.set(l, Real<T>(points[k].distance) - both.margin);
+        c.friction.set(l, both.condim == 1 ? Real<T>(0) : both.friction);
+        c.compliance.set(l, both.compliance), c.damping_time.set(l, both.damping_time);
+        if (both.graded) soften(c, l);
+      }
+    }
+  }
+
+  void touch(int p) {
+    pair = p;
+    const LanePair<Real<T>>& both = m.pair[p];
+    const LanePlaced<T>&a = s.placed[both.a], &b = s.placed[both.b];
+    const LaneShape<Real<T>>&sa = m.shape[both.a], &sb = m.shape[both.b];
+    const T zero = T(Real<T>(0)), h = T(step.h), fall = T(step.h * step.h * step.gravity), margin = T(both.margin);
+    const Vec3<T> d = b.centre - a.centre;
+    const bool plane_a = sa.type == ShapeType::plane, plane_b = sb.type == ShapeType::plane;
+    if (!plane_a && !plane_b) {
+      const T most = a.reach + b.reach + fall + maximum(margin, zero);  // speeds added up: no root
+      if (!any(dot(d, d) <= most * most)) return;
+      reach = margin + fall + h * (norm(a.velocity - b.velocity) + a.turn + b.turn);
+      const T close = T(sa.radius) + T(sb.radius) + reach;
+      near = dot(d, d) <= close * close;
+    } else {
+      const LanePlaced<T>& plane = plane_a ? a : b;
+      const Vec3<T> n = plane.rotation.column_z(), relative = a.velocity - b.velocity;
+      const T into = plane_a ? dot(n, relative) : -dot(n, relative);
+      reach = margin + fall + h * (maximum(zero, into) + a.turn + b.turn);
+      const T height = plane_a ? dot(n, d) : -dot(n, d);
+      near = height <= T(plane_a ? sb.radius : sa.radius) + reach;
+    }
+    if (!any(near)) return;
+    reach = maximum(reach, zero);
+    // Routines take the shape of the later type first.
+    flipped = int(sa.type) < int(sb.type);
+    const int ia = flipped ? both.b : both.a, ib = flipped ? both.a : both.b;
+    const LaneShape<Real<T>>&A = m.shape[ia], &B = m.shape[ib];
+    const bool round_a = A.type == ShapeType::sphere || A.type == ShapeType::capsule;
+    const bool round_b = B.type == ShapeType::sphere || B.type == ShapeType::capsule;
+    if (B.type == ShapeType::plane && (round_a || A.type == ShapeType::box)) {
+      shape_on_plane(A, pose(ia), pose(ib));
+    } else if (round_a && round_b) {
+      const LanePlaced<T>&pa = pose(ia), &pb = pose(ib);
+      const T one = T(Real<T>(1));
+      if (A.type == ShapeType::sphere)
+        spheres(pa.position, T(A.size[0]), pb.position, T(B.size[0]), {zero, zero, one}, 0, every_lane<T>());
+      else if (B.type == ShapeType::sphere)
+        capsule_sphere(A, pa, B, pb);
+      else
+        capsules(A, pa, B, pb);
+    } else {
+      each_world();
+    }
+  }
+
+  void detect() {
+    s.ncontact = s.ncrossing = 0, s.overflow = Bits<T>{};
+    if (!step.contacts) return;
+    for (int i = 0; i < m.nshape; ++i) place(i);
+    for (int p = 0; p < m.npair; ++p) touch(p);
+  }
+};
+
+}  // namespace TARSUS_ISA
+}  // namespace tarsus

@@ -1,0 +1,351 @@
+// The rows of lane_terms.hpp and their laws, a lane a world: solver/law.hpp's formulas with select() for branches.
+//
+// A row that does not exist in some lane has zero for its inverse numbers there: its impulse stays zero.
+#pragma once
+
+#include "constraint/lane_view.hpp"
+#include "tarsus/constraint/spook.hpp"
+#include "tarsus/model/jcalc.inl"
+
+namespace tarsus {
+inline namespace TARSUS_ISA {
+
+/// Velocity J v and impulse y of a row, or of three: now, where the linear problem leads, and of the best iterate.
+template <class X>
+struct LaneIterates {
+  X now_u, now_y, next_u, next_y, best_u, best_y;
+};
+
+/// Compliance R and metric ρ = w + R of a row, with their inverses: of this stage; own_R is the row's own.
+template <class T>
+struct LaneMetric {
+  T own_R, inverse_mass, R, iR, rho, irho;
+
+  /// @param live lanes in which the row exists
+  TARSUS_INLINE void set(T compliance, Mask<T> live) {
+    const T zero = T(Real<T>(0)), one = T(Real<T>(1));
+    R = select(live, compliance, zero);
+    rho = select(live, compliance + inverse_mass, zero);
+    iR = select(live, one / compliance, zero);
+    irho = select(live, one / (compliance + inverse_mass), zero);
+  }
+};
+
+/// A contact: rows along n, t₁, t₂. x of a Vec3 is the normal's number.
+template <class T>
+struct LaneContact {
+  static constexpr int kLanes = kWidth<T>;
+  Mask<T> live;
+  Bits<T> key;  ///< the same from step to step, lane by lane; 0: none
+  int link;     ///< of a contact with the world; -1: between links a and b, which lanes do not share
+  int a[kLanes], b[kLanes];
+  Vec3<T> n, t1, t2, point, arm_a, arm_b;
+  T distance, friction, compliance, damping_time, relative_compliance;
+  LaneMetric<T> normal, tangent;
+  T target, centre1, centre2;
+  Vec3<T> free;  ///< J v⁰
+  LaneIterates<Vec3<T>> at;
+  T Gnn, G1n, G2n, G11, G12, G22;
+  Vec3<T> base;    ///< γ̄
+  T given_normal;  ///< bounds friction in convex steps
+};
+
+/// A row on one joint: a range, dry friction, or the drive of a hinge or slide.
+template <class T>
+struct LaneJointRow {
+  enum class Kind { limit, loss, drive };
+  Kind kind;
+  int joint, place;  ///< place among the remembered
+  bool axial;
+  Mask<T> live;
+  Vec3<T> e;  ///< axial: x = ±1; else in world axes
+  T lower, upper, target, centre, free;
+  LaneMetric<T> metric;
+  LaneIterates<T> at;
+  T G, base;
+};
+
+/// The drive of a ball joint: |γ| <= radius.
+template <class T>
+struct LaneBallRow {
+  int joint, place;
+  T radius;
+  Vec3<T> target, free;
+  LaneMetric<T> metric;
+  LaneIterates<Vec3<T>> at;
+  Sym3<T> G;
+  Vec3<T> base;
+};
+
+template <class T>
+TARSUS_INLINE Vec3<T> select(Mask<T> mask, const Vec3<T>& a, const Vec3<T>& b) {
+  return {select(mask, a.x, b.x), select(mask, a.y, b.y), select(mask, a.z, b.z)};
+}
+template <class T>
+TARSUS_INLINE T tiny() {
+  return T(sizeof(Real<T>) == 8 ? Real<T>(1e-150) : Real<T>(1e-18));
+}
+
+/// A vector within a disc or ball of radius `bound`: what slips has `share` = bound/length and direction t.
+template <class T>
+struct LaneDisc {
+  Mask<T> slips;
+  T share, t1, t2;
+  TARSUS_INLINE LaneDisc(T z1, T z2, T bound) {
+    const T zero = T(Real<T>(0)), one = T(Real<T>(1));
+    const T length = square_root(mul_add(z1, z1, z2 * z2));
+    slips = (length > bound) | !(bound > zero);
+    const Mask<T> some = length > tiny<T>();
+    const T inverse = one / select(some, length, one);
+    share = select(slips, bound * inverse, one);
+    t1 = select(some, z1 * inverse, one), t2 = select(some, z2 * inverse, zero);
+  }
+};
+
+/// The natural map N = y - P(z) at (u, y), and with `kTangents` Newton's G and γ̄ on it. @return Σ ρ² N²
+template <bool kTangents, class T>
+TARSUS_INLINE T natural_map(LaneContact<T>& c, const Vec3<T>& u, const Vec3<T>& y, [[maybe_unused]] Mask<T> lanes) {
+  const T zero = T(Real<T>(0)), one = T(Real<T>(1));
+  const T zn = neg_mul_add(mul_add(c.normal.R, y.x, u.x - c.target), c.normal.irho, y.x);
+  const T z1 = neg_mul_add(mul_add(c.tangent.R, y.y - c.centre1, u.y), c.tangent.irho, y.y);
+  const T z2 = neg_mul_add(mul_add(c.tangent.R, y.z - c.centre2, u.z), c.tangent.irho, y.z);
+  const T pn = maximum(zn, zero), bound = c.friction * pn;
+  const LaneDisc<T> disc(z1, z2, bound);
+  const T Nn = y.x - pn, N1 = neg_mul_add(z1, disc.share, y.y), N2 = neg_mul_add(z2, disc.share, y.z);
+  const T rn = Nn * c.normal.rho, r1 = N1 * c.tangent.rho, r2 = N2 * c.tangent.rho;
+  if constexpr (kTangents) {
+    const Mask<T> pushes = zn > zero;
+    const T Gnn = select(pushes, c.normal.iR, zero), sn = select(pushes, rn * c.normal.iR, Nn);
+    const T growth = select(pushes, c.friction, zero);
+    const T kn = neg_mul_add(c.normal.R, c.normal.irho, one), kt = neg_mul_add(c.tangent.R, c.tangent.irho, one);
+    const T q = one / neg_mul_add(kt, disc.share, one), g = select(disc.slips, q * disc.share * c.tangent.irho, zero);
+    const T by_normal = select(disc.slips, growth * Gnn, zero);
+    const T along = mul_add(disc.t1, N1, mul_add(disc.t2, N2, growth * kn * sn));
+    const T across = q * (disc.t1 * N2 - disc.t2 * N1);
+    const T s1 = select(disc.slips, disc.t1 * along - disc.t2 * across, r1 * c.tangent.iR);
+    const T s2 = select(disc.slips, disc.t2 * along + disc.t1 * across, r2 * c.tangent.iR);
+    c.Gnn = select(lanes, Gnn, c.Gnn);
+    c.G1n = select(lanes, by_normal * disc.t1, c.G1n), c.G2n = select(lanes, by_normal * disc.t2, c.G2n);
+    c.G11 = select(lanes, select(disc.slips, g * disc.t2 * disc.t2, c.tangent.iR), c.G11);
+    c.G22 = select(lanes, select(disc.slips, g * disc.t1 * disc.t1, c.tangent.iR), c.G22);
+    c.G12 = select(lanes, -(g * disc.t1 * disc.t2), c.G12);
+    c.base = select<T>(lanes, Vec3<T>{y.x - sn, y.y - s1, y.z - s2}, c.base);
+  }
+  return mul_add(rn, rn, mul_add(r1, r1, r2 * r2));
+}
+template <bool kTangents, class T>
+TARSUS_INLINE T natural_map(LaneJointRow<T>& r, T u, T y, [[maybe_unused]] Mask<T> lanes) {
+  const T zero = T(Real<T>(0));
+  const LaneMetric<T>& m = r.metric;
+  const T z = neg_mul_add(mul_add(m.R, y - r.centre, u - r.target), m.irho, y);
+  const T N = y - clamp(z, r.lower, r.upper), miss = N * m.rho;
+  if constexpr (kTangents) {
+    const Mask<T> inside = (z > r.lower) & (z < r.upper);
+    r.G = select(lanes, select(inside, m.iR, zero), r.G);
+    r.base = select(lanes, y - select(inside, miss * m.iR, N), r.base);
+  }
+  return miss * miss;
+}
+template <bool kTangents, class T>
+TARSUS_INLINE T natural_map(LaneBallRow<T>& r, const Vec3<T>& u, const Vec3<T>& y, [[maybe_unused]] Mask<T> lanes) {
+  const T zero = T(Real<T>(0)), one = T(Real<T>(1));
+  const LaneMetric<T>& m = r.metric;
+  const Vec3<T> z = mul_add(mul_add(y, m.R, u - r.target), -m.irho, y);
+  const T length = norm(z);
+  const Mask<T> outside = length > r.radius;
+  const T inverse = one / maximum(length, tiny<T>()), share = select(outside, r.radius * inverse, one);
+  const Vec3<T> N = mul_add(z, -share, y);
+  if constexpr (kTangents) {
+    const T k = neg_mul_add(m.R, m.irho, one), q = one / neg_mul_add(k, share, one);
+    const Vec3<T> t = z * inverse;
+    const T g = select(outside, share * q * m.irho, m.iR), along = select(outside, g, zero);
+    const Sym3<T> G = {neg_mul_add(along * t.x, t.x, g), -(along * t.x * t.y), -(along * t.x * t.z),
+                       neg_mul_add(along * t.y, t.y, g), -(along * t.y * t.z), neg_mul_add(along * t.z, t.z, g)};
+    const Vec3<T> part = t * dot(t, N), s_out = mul_add(N - part, q, part), s_in = N * (m.rho * m.iR);
+    const Vec3<T> base = y - select<T>(outside, s_out, s_in);
+    r.G = {select(lanes, G.xx, r.G.xx), select(lanes, G.xy, r.G.xy), select(lanes, G.xz, r.G.xz),
+           select(lanes, G.yy, r.G.yy), select(lanes, G.yz, r.G.yz), select(lanes, G.zz, r.G.zz)};
+    r.base = select<T>(lanes, base, r.base);
+  }
+  return dot(N, N) * m.rho * m.rho;
+}
+
+/// γ = P(y) and G = -∂γ/∂(J v) at the velocity u, y = c + (b - u)/R. @param given friction is bounded by given_normal
+template <class T>
+TARSUS_INLINE Vec3<T> law(LaneContact<T>& c, const Vec3<T>& u, bool given, bool tangents, Mask<T> lanes) {
+  const T zero = T(Real<T>(0));
+  const T yn = (c.target - u.x) * c.normal.iR;
+  const T y1 = neg_mul_add(u.y, c.tangent.iR, c.centre1), y2 = neg_mul_add(u.z, c.tangent.iR, c.centre2);
+  const Mask<T> pushes = yn > zero;
+  const T gn = select(pushes, yn, zero);
+  const LaneDisc<T> disc(y1, y2, c.friction * (given ? c.given_normal : gn));
+  const Vec3<T> gamma = {gn, y1 * disc.share, y2 * disc.share};
+  if (!tangents) return gamma;
+  const T Gnn = select(pushes, c.normal.iR, zero), g = disc.share * c.tangent.iR;
+  const T by_normal = given ? zero : select(disc.slips, c.friction * Gnn, zero);
+  c.Gnn = select(lanes, Gnn, c.Gnn);
+  c.G1n = select(lanes, by_normal * disc.t1, c.G1n), c.G2n = select(lanes, by_normal * disc.t2, c.G2n);
+  c.G11 = select(lanes, select(disc.slips, g * disc.t2 * disc.t2, c.tangent.iR), c.G11);
+  c.G22 = select(lanes, select(disc.slips, g * disc.t1 * disc.t1, c.tangent.iR), c.G22);
+  c.G12 = select(lanes, select(disc.slips, -(g * disc.t1 * disc.t2), zero), c.G12);
+  c.base = select<T>(lanes, gamma, c.base);
+  return gamma;
+}
+template <class T>
+TARSUS_INLINE T law(LaneJointRow<T>& r, T u, bool, bool tangents, Mask<T> lanes) {
+  const T y = mul_add(r.target - u, r.metric.iR, r.centre), gamma = clamp(y, r.lower, r.upper);
+  if (!tangents) return gamma;
+  r.G = select(lanes, select((y > r.lower) & (y < r.upper), r.metric.iR, T(Real<T>(0))), r.G);
+  r.base = select(lanes, gamma, r.base);
+  return gamma;
+}
+template <class T>
+TARSUS_INLINE Vec3<T> law(LaneBallRow<T>& r, const Vec3<T>& u, bool, bool tangents, Mask<T> lanes) {
+  const T zero = T(Real<T>(0)), one = T(Real<T>(1));
+  const Vec3<T> y = (r.target - u) * r.metric.iR;
+  const T length = norm(y), inverse = one / maximum(length, tiny<T>());
+  const Mask<T> outside = length > r.radius;
+  const T share = select(outside, r.radius * inverse, one);
+  const Vec3<T> gamma = y * share;
+  if (!tangents) return gamma;
+  const Vec3<T> t = y * inverse;
+  const T g = share * r.metric.iR, along = select(outside, g, zero);
+  const Sym3<T> G = {neg_mul_add(along * t.x, t.x, g), -(along * t.x * t.y), -(along * t.x * t.z),
+                     neg_mul_add(along * t.y, t.y, g), -(along * t.y * t.z), neg_mul_add(along * t.z, t.z, g)};
+  r.G = {select(lanes, G.xx, r.G.xx), select(lanes, G.xy, r.G.xy), select(lanes, G.xz, r.G.xz),
+         select(lanes, G.yy, r.G.yy), select(lanes, G.yz, r.G.yz), select(lanes, G.zz, r.G.zz)};
+  r.base = select<T>(lanes, gamma, r.base);
+  return gamma;
+}
+
+/// y before projection at the velocity u.
+template <class T>
+TARSUS_INLINE Vec3<T> before_projection(const LaneContact<T>& c, const Vec3<T>& u) {
+  return {(c.target - u.x) * c.normal.iR, neg_mul_add(u.y, c.tangent.iR, c.centre1),
+          neg_mul_add(u.z, c.tangent.iR, c.centre2)};
+}
+template <class T>
+TARSUS_INLINE T before_projection(const LaneJointRow<T>& r, T u) {
+  return mul_add(r.target - u, r.metric.iR, r.centre);
+}
+template <class T>
+TARSUS_INLINE Vec3<T> before_projection(const LaneBallRow<T>& r, const Vec3<T>& u) {
+  return (r.target - u) * r.metric.iR;
+}
+/// The velocity at which y is before projection.
+template <class T>
+TARSUS_INLINE Vec3<T> velocity_of(const LaneContact<T>& c, const Vec3<T>& y) {
+  return {neg_mul_add(y.x, c.normal.R, c.target), (c.centre1 - y.y) * c.tangent.R, (c.centre2 - y.z) * c.tangent.R};
+}
+template <class T>
+TARSUS_INLINE T velocity_of(const LaneJointRow<T>& r, T y) {
+  return mul_add(r.centre - y, r.metric.R, r.target);
+}
+template <class T>
+TARSUS_INLINE Vec3<T> velocity_of(const LaneBallRow<T>& r, const Vec3<T>& y) {
+  return mul_add(y, -r.metric.R, r.target);
+}
+
+/// Largest ρ |N|, friction bounded by the normal impulse itself.
+template <class T>
+TARSUS_INLINE T natural_residual(const LaneContact<T>& c) {
+  const T zero = T(Real<T>(0));
+  const Vec3<T>&u = c.at.now_u, &y = c.at.now_y;
+  const T zn = neg_mul_add(mul_add(c.normal.R, y.x, u.x - c.target), c.normal.irho, y.x);
+  const T z1 = neg_mul_add(mul_add(c.tangent.R, y.y - c.centre1, u.y), c.tangent.irho, y.y);
+  const T z2 = neg_mul_add(mul_add(c.tangent.R, y.z - c.centre2, u.z), c.tangent.irho, y.z);
+  const LaneDisc<T> disc(z1, z2, c.friction * maximum(y.x, zero));
+  const T Nn = y.x - maximum(zn, zero), N1 = neg_mul_add(z1, disc.share, y.y), N2 = neg_mul_add(z2, disc.share, y.z);
+  return maximum(absolute(Nn) * c.normal.rho, maximum(absolute(N1), absolute(N2)) * c.tangent.rho);
+}
+template <class T>
+TARSUS_INLINE T natural_residual(const LaneJointRow<T>& r) {
+  const LaneMetric<T>& m = r.metric;
+  const T z = neg_mul_add(mul_add(m.R, r.at.now_y - r.centre, r.at.now_u - r.target), m.irho, r.at.now_y);
+  return absolute(r.at.now_y - clamp(z, r.lower, r.upper)) * m.rho;
+}
+template <class T>
+TARSUS_INLINE T natural_residual(const LaneBallRow<T>& r) {
+  const LaneMetric<T>& m = r.metric;
+  const Vec3<T>& y = r.at.now_y;
+  const Vec3<T> z = mul_add(mul_add(y, m.R, r.at.now_u - r.target), -m.irho, y);
+  const T length = norm(z), one = T(Real<T>(1));
+  const Vec3<T> N = mul_add(z, -select(length > r.radius, r.radius / maximum(length, tiny<T>()), one), y);
+  return maximum(absolute(N.x), maximum(absolute(N.y), absolute(N.z))) * m.rho;
+}
+
+/// How far an impulse is outside of its set, of the set's size; of joints' rows alone.
+template <class T>
+TARSUS_INLINE T excess(const LaneJointRow<T>& r) {
+  const T zero = T(Real<T>(0)), most = T(std::numeric_limits<Real<T>>::max());
+  const T beyond = maximum(maximum(r.lower - r.at.now_y, r.at.now_y - r.upper), zero);
+  const T low = absolute(r.lower), high = absolute(r.upper);
+  const T size = maximum(select(low <= most, low, zero), select(high <= most, high, zero));
+  return beyond / select(size > zero, size, T(Real<T>(1)));
+}
+template <class T>
+TARSUS_INLINE T excess(const LaneBallRow<T>& r) {
+  const T zero = T(Real<T>(0)), one = T(Real<T>(1)), length = norm(r.at.now_y);
+  return select(r.radius > zero, length / maximum(r.radius, tiny<T>()) - one, length);
+}
+/// Within its set: where a step's answer is to be bounded.
+template <class T>
+TARSUS_INLINE void bound(LaneJointRow<T>& r, Mask<T> lanes) {
+  r.G = select(lanes, T(Real<T>(0)), r.G);
+  r.base = select(lanes, clamp(r.at.now_y, r.lower, r.upper), r.base);
+}
+template <class T>
+TARSUS_INLINE void bound(LaneBallRow<T>& r, Mask<T> lanes) {
+  const T zero = T(Real<T>(0)), one = T(Real<T>(1)), length = norm(r.at.now_y);
+  const T share = select(length > r.radius, r.radius / maximum(length, tiny<T>()), one);
+  r.G = {select(lanes, zero, r.G.xx), select(lanes, zero, r.G.xy), select(lanes, zero, r.G.xz),
+         select(lanes, zero, r.G.yy), select(lanes, zero, r.G.yz), select(lanes, zero, r.G.zz)};
+  r.base = select<T>(lanes, r.at.now_y * share, r.base);
+}
+
+/// G x of a term's rows.
+template <class T>
+TARSUS_INLINE Vec3<T> times(const LaneContact<T>& c, const Vec3<T>& x) {
+  return {c.Gnn * x.x, mul_add(c.G1n, x.x, mul_add(c.G11, x.y, c.G12 * x.z)),
+          mul_add(c.G2n, x.x, mul_add(c.G12, x.y, c.G22 * x.z))};
+}
+template <class T>
+TARSUS_INLINE T times(const LaneJointRow<T>& r, T x) {
+  return r.G * x;
+}
+template <class T>
+TARSUS_INLINE Vec3<T> times(const LaneBallRow<T>& r, const Vec3<T>& x) {
+  return r.G * x;
+}
+template <class T>
+TARSUS_INLINE T sum_product(T a, T b) {
+  return a * b;
+}
+template <class T>
+TARSUS_INLINE T sum_product(const Vec3<T>& a, const Vec3<T>& b) {
+  return dot(a, b);
+}
+
+/// b and R of SPOOK for a row that keeps g >= 0 (spook.hpp), a lane a world. own_R: 0 where no compliance was given.
+/// relative_compliance [m/N] where `compliance` is none.
+template <class T>
+struct LaneSpook {
+  T target, own_R;
+  TARSUS_INLINE LaneSpook(T compliance, T damping_time, T g, T speed, Real<T> h, Real<T> fastest,
+                          T relative_compliance = T(Real<T>(0)), Real<T> restitution = 0, Real<T> threshold = 0) {
+    const T zero = T(Real<T>(0)), one = T(Real<T>(1)), four = T(Real<T>(4));
+    const T tau = select(damping_time > zero, damping_time, T(Real<T>(kDampingSteps) * h));
+    const T share = one / mul_add(tau, four * T(1 / h), one);
+    const T gap = select(compliance == zero, maximum(g, -(T(fastest) * tau)), g);
+    own_R = four * select(compliance == zero, relative_compliance, compliance) * share * T(1 / (h * h));
+    target = select(gap > zero, gap * T(-1 / h), share * neg_mul_add(gap, T(4 / h), speed));
+    if (!(restitution > 0)) return;
+    const T back = speed * T(-restitution);
+    const Mask<T> bounces = (-speed > T(threshold)) & (mul_add(speed, T(h), gap) <= zero) & (target < back);
+    target = select(bounces, back, target);
+    own_R = select(-speed > T(threshold), zero, own_R);  // softness would swallow a bounce
+  }
+};
+
+}  // namespace TARSUS_ISA
+}  // namespace tarsus

@@ -1,0 +1,134 @@
+// The memory of lane_terms.hpp's kernels for one pack: scratch of a step, and what it leaves to the next.
+#pragma once
+
+#include <cstddef>
+
+#include "constraint/lane_rows.inl"
+#include "constraint/lane_tree.inl"
+
+namespace tarsus {
+inline namespace TARSUS_ISA {
+
+/// A shape in the worlds.
+template <class T>
+struct LanePlaced {
+  Vec3<T> centre, velocity;
+  T turn;   ///< speed of the surface of its sphere by rotation alone [m/s]
+  T reach;  ///< radius of all that it can touch within the step
+  Vec3<T> position;
+  Mat3<T> rotation;
+  bool posed;
+};
+
+/// Of one contact: impulse and R (y - γ), tangential ones in world axes.
+template <class T>
+struct LaneContactMemory {
+  Bits<T> key;
+  T impulse, excess;
+  Vec3<T> slide, slide_excess;
+};
+template <class T>
+struct LaneJointMemory {
+  T impulse, excess, known;  ///< known: 1 where the row was there
+};
+template <class T>
+struct LaneBallMemory {
+  Vec3<T> impulse, excess;
+  T known;
+};
+
+/// Everything is [word][lane], so that a world can be taken from one pack to another word by word. Contacts beyond the
+/// first `count` have no key.
+template <class T>
+struct LaneMemory {
+  Bits<T> count;  ///< the same in all lanes
+  LaneContactMemory<T>* contact;
+  LaneJointMemory<T>* joint;  ///< [2 nlimit + nloss + nlink]
+  LaneBallMemory<T>* ball;    ///< [nlink]
+};
+
+/// Hands out parts of a block of bytes; counts them where there is none.
+class LaneCarver {
+ public:
+  explicit LaneCarver(std::byte* block) : block_(block) {}
+  template <class X>
+  X* take(std::size_t count) {
+    X* at = reinterpret_cast<X*>(block_ + used_);
+    used_ += (count * sizeof(X) + 63) / 64 * 64;
+    return block_ ? at : nullptr;
+  }
+  std::size_t used() const { return used_; }
+
+ private:
+  std::byte* block_;
+  std::size_t used_ = 0;
+};
+
+template <class T>
+std::size_t carve_memory(const LaneModel<Real<T>>& m, std::byte* block, Bits<T>** count, LaneMemory<T>& memory) {
+  LaneCarver carve(block);
+  *count = carve.take<Bits<T>>(1);
+  memory.contact = carve.take<LaneContactMemory<T>>(m.most_contacts + m.most_crossings);
+  memory.joint = carve.take<LaneJointMemory<T>>(2 * m.nlimit + m.nloss + m.nlink);
+  memory.ball = carve.take<LaneBallMemory<T>>(m.nlink);
+  return carve.used();
+}
+
+template <class T>
+struct LaneSpace {
+  LanePlaced<T>* placed;
+  LaneContact<T>* contact;  ///< contacts with the world, by link; behind them those between links
+  LaneJointRow<T>* row;
+  LaneBallRow<T>* ball;
+  LaneLoad<T>* load;      ///< [nlink]
+  char *loaded, *needed;  ///< [nlink]
+  LaneLink<T>* link;
+  Motion<T>*start, *free;          ///< [nlink] velocities at the start of the step, and of v⁰
+  Motion<T>*motion, *skew_motion;  ///< [nlink] J x
+  Motion<T>* column;               ///< [nlink][3] of three columns
+  Force<T>* force;                 ///< [nlink][3]
+  Vec3<T>* left;                   ///< [nlink][6]
+  T *matrix, *right;               ///< [3 crossings]², [3 crossings]
+  T *x_now, *x_next, *x_other, *x_extra, *x_best;
+  Vec3<T>* torque;  ///< [nlink] scratch
+  int ncontact = 0, ncrossing = 0, nrow = 0, nball = 0;
+  Bits<T> overflow;  ///< lanes with more contacts between links than there is room for
+
+  LaneContact<T>& crossing(int i, int most_contacts) { return contact[most_contacts + i]; }
+};
+
+template <class T>
+std::size_t carve_space(const LaneModel<Real<T>>& m, std::byte* block, LaneSpace<T>& s) {
+  LaneCarver carve(block);
+  const int n = 3 * m.most_crossings;
+  s.placed = carve.take<LanePlaced<T>>(m.nshape);
+  s.contact = carve.take<LaneContact<T>>(m.most_contacts + m.most_crossings);
+  s.row = carve.take<LaneJointRow<T>>(2 * m.nlimit + m.nloss + m.nlink);
+  s.ball = carve.take<LaneBallRow<T>>(m.nlink);
+  s.load = carve.take<LaneLoad<T>>(m.nlink);
+  s.loaded = carve.take<char>(m.nlink), s.needed = carve.take<char>(m.nlink);
+  s.link = carve.take<LaneLink<T>>(m.nlink);
+  s.start = carve.take<Motion<T>>(m.nlink), s.free = carve.take<Motion<T>>(m.nlink);
+  s.motion = carve.take<Motion<T>>(m.nlink), s.skew_motion = carve.take<Motion<T>>(m.nlink);
+  s.column = carve.take<Motion<T>>(3 * m.nlink);
+  s.force = carve.take<Force<T>>(3 * m.nlink), s.left = carve.take<Vec3<T>>(6 * m.nlink);
+  s.matrix = carve.take<T>(std::size_t(n) * n), s.right = carve.take<T>(n);
+  s.x_now = carve.take<T>(m.nv), s.x_next = carve.take<T>(m.nv);
+  s.x_other = carve.take<T>(m.nv), s.x_extra = carve.take<T>(m.nv), s.x_best = carve.take<T>(m.nv);
+  s.torque = carve.take<Vec3<T>>(m.nlink);
+  return carve.used();
+}
+
+template <class T>
+void lane_sizes(const LaneModel<Real<T>>& m, LaneSizes* sizes) {
+  if constexpr (kWidth < T >> 1) {
+    LaneSpace<T> space;
+    LaneMemory<T> memory;
+    Bits<T>* count;
+    sizes->work = carve_space<T>(m, nullptr, space);
+    sizes->memory = carve_memory<T>(m, nullptr, &count, memory);
+  }
+}
+
+}  // namespace TARSUS_ISA
+}  // namespace tarsus

@@ -1,0 +1,231 @@
+#include "tarsus/constraint/lane_terms.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "constraint/kernel_table.hpp"
+#include "tarsus/geometry/convex_hull.hpp"
+#include "tarsus/geometry/height_field.hpp"
+
+namespace tarsus {
+
+namespace {
+
+constexpr int kReports = 8;  ///< numbers of LaneTermReport for each lane
+constexpr int kMostIterations = 40;
+
+/// Points that one pair can have, slots that it may need.
+int most_points(ShapeType a, ShapeType b) {
+  const auto is = [&](ShapeType x, ShapeType y) { return (a == x && b == y) || (a == y && b == x); };
+  if (is(ShapeType::sphere, ShapeType::plane) || is(ShapeType::sphere, ShapeType::sphere) ||
+      is(ShapeType::sphere, ShapeType::capsule))
+    return 1;
+  if (is(ShapeType::capsule, ShapeType::plane)) return 2;
+  if (is(ShapeType::capsule, ShapeType::capsule)) return 3;
+  return kMaxManifold;
+}
+
+/// A box around the shape in its own frame: centre and half sizes.
+std::pair<Vec3d, Vec3d> box_around(const Shape& s) {
+  switch (s.type) {
+    case ShapeType::sphere: return {{0, 0, 0}, {s.size.x, s.size.x, s.size.x}};
+    case ShapeType::capsule: return {{0, 0, 0}, {s.size.x, s.size.x, s.size.x + s.size.y}};
+    case ShapeType::cylinder: return {{0, 0, 0}, {s.size.x, s.size.x, s.size.y}};
+    case ShapeType::ellipsoid:
+    case ShapeType::box: return {{0, 0, 0}, s.size};
+    default: break;
+  }
+  if (!s.hull) return {{0, 0, 0}, {0, 0, 0}};
+  Vec3d low{kInfinity, kInfinity, kInfinity}, high = -low;
+  for (const Vec3d& v : s.hull->vertices()) {
+    for (int k = 0; k < 3; ++k) low[k] = std::min(low[k], v[k]), high[k] = std::max(high[k], v[k]);
+  }
+  return {(low + high) * 0.5, (high - low) * 0.5};
+}
+
+}  // namespace
+
+template <class R>
+struct LaneTerms<R>::Tables {
+  const ContactGeometry* geometry = nullptr;
+  std::vector<LaneShape<R>> shapes;
+  std::vector<LanePair<R>> pairs;
+  std::vector<int> limits, loss_dofs, loss_joints;
+  std::vector<R> ranges, losses;
+  LaneModel<R> model{};
+  LaneTermReport<R> report{};
+
+  void add_shape(const ContactShape& s);
+  void add_pair(const BodyPair& pair);
+  static int collide_pair(const void* self, int pair, const double* a, const double* b, double margin,
+                          ContactPoint* out);
+  static void soften_pair(const void* self, int pair, double gap, double h, double* softness);
+};
+
+template <class R>
+void LaneTerms<R>::Tables::add_shape(const ContactShape& s) {
+  LaneShape<R>& out = shapes.emplace_back();
+  out.link = s.link, out.type = s.shape.type, out.radius = R(s.radius);
+  const auto [centre, box] = box_around(s.shape);
+  for (int k = 0; k < 3; ++k) {
+    out.size[k] = R(s.shape.size[k]), out.position[k] = R(s.pose.position[k]), out.centre[k] = R(s.centre[k]);
+    out.box_centre[k] = R(centre[k]), out.box[k] = R(box[k]);
+  }
+  for (int k = 0; k < 9; ++k) out.rotation[k] = R((&s.pose.rotation.xx)[k]);
+}
+
+template <class R>
+void LaneTerms<R>::Tables::add_pair(const BodyPair& pair) {
+  const ContactSurface surface = geometry->surface_of(pair);
+  LanePair<R>& out = pairs.emplace_back();
+  out.a = int(pair.first), out.b = int(pair.second);
+  if (shapes[out.b].link > shapes[out.a].link) std::swap(out.a, out.b);
+  out.condim = surface.dimension, out.friction = R(surface.friction[0]), out.margin = R(surface.margin);
+  out.compliance = R(surface.spook.compliance), out.damping_time = R(surface.spook.damping_time);
+  out.graded = surface.solver.has_value();
+  const int slots = most_points(shapes[out.a].type, shapes[out.b].type);
+  if (shapes[out.b].link < 0) model.most_contacts += slots;
+}
+
+/// The narrow phase of one pair with the poses (position, rotation by rows) of its two shapes, by index.
+template <class R>
+int LaneTerms<R>::Tables::collide_pair(const void* self, int pair, const double* a, const double* b, double margin,
+                                       ContactPoint* out) {
+  const Tables& t = *static_cast<const Tables*>(self);
+  const auto pose = [](const double* p) {
+    return ShapePose{{p[0], p[1], p[2]}, {p[3], p[4], p[5], p[6], p[7], p[8], p[9], p[10], p[11]}};
+  };
+  const std::span<const ContactShape> shapes = t.geometry->shapes();
+  const auto [first, second] = std::minmax(t.pairs[pair].a, t.pairs[pair].b);
+  return collide(shapes[first].shape, pose(a), shapes[second].shape, pose(b), margin, {out, std::size_t(kMaxManifold)});
+}
+
+template <class R>
+void LaneTerms<R>::Tables::soften_pair(const void* self, int pair, double gap, double h, double* softness) {
+  const Tables& t = *static_cast<const Tables*>(self);
+  const auto [first, second] = std::minmax(t.pairs[pair].a, t.pairs[pair].b);
+  const ContactSoftness soft = t.geometry->surface_of({std::uint32_t(first), std::uint32_t(second)}).softness(gap, h);
+  softness[0] = soft.spook.compliance, softness[1] = soft.spook.damping_time, softness[2] = soft.relative_compliance;
+}
+
+template <class R>
+std::string LaneTerms<R>::refusal(const Model& model, const ContactGeometry* geometry, const TermOptions& options) {
+  for (const Joint& joint : model.joints) {
+    if (options.friction_loss && joint.type == JointType::free && joint.friction_loss > 0)
+      return "dry friction of a free joint is not in lanes yet";
+  }
+  if (!geometry) return {};
+  if (geometry->crowded()) return "so many pairs of shapes that a broad phase finds them are not in lanes yet";
+  for (const BodyPair& pair : geometry->pairs()) {
+    const ContactSurface surface = geometry->surface_of(pair);
+    if (surface.dimension > 3) return "torsional and rolling friction (condim 4, 6) are not in lanes yet";
+    if (surface.directional()) return "friction that depends on the direction is not in lanes yet";
+  }
+  return {};
+}
+
+template <class R>
+LaneTerms<R>::LaneTerms(const Model& model, int width, const ContactGeometry* geometry, const LaneTermOptions& options)
+    : model_(model), width_(width), options_(options), tables_(std::make_unique<Tables>()) {
+  const std::string why = refusal(model, geometry, options.terms);
+  if (!why.empty()) throw ValueError("lanes", std::to_string(width), why);
+  Tables& t = *tables_;
+  LaneModel<R>& m = t.model;
+  t.geometry = geometry;
+  if (geometry) {
+    for (const ContactShape& s : geometry->shapes()) t.add_shape(s);
+    for (const BodyPair& pair : geometry->pairs()) t.add_pair(pair);
+  }
+  for (int i = 0; i < model.njoint(); ++i) {
+    const Joint& joint = model.joints[i];
+    if (joint.limited && joint.type != JointType::free) {
+      t.limits.push_back(i);
+      t.ranges.push_back(R(joint.range[0])), t.ranges.push_back(R(joint.range[1]));
+    }
+    for (int k = 0; joint.friction_loss > 0 && k < joint.nv(); ++k)
+      t.loss_dofs.push_back(joint.qvel + k), t.loss_joints.push_back(i), t.losses.push_back(R(joint.friction_loss));
+  }
+  m.nlink = model.njoint(), m.nv = model.nv, m.nshape = int(t.shapes.size()), m.npair = int(t.pairs.size());
+  m.nlimit = options.terms.limits ? int(t.limits.size()) : 0;
+  m.nloss = options.terms.friction_loss ? int(t.losses.size()) : 0;
+  m.most_crossings = geometry ? std::clamp(options.most_link_contacts, 1, 64) : 0;
+  m.shape = t.shapes.data(), m.pair = t.pairs.data(), m.limit = t.limits.data(), m.range = t.ranges.data();
+  m.loss_dof = t.loss_dofs.data(), m.loss_joint = t.loss_joints.data(), m.loss = t.losses.data();
+  m.geometry = &t, m.collide = &Tables::collide_pair, m.soften = &Tables::soften_pair;
+  LaneSizes sizes{};
+  constraint_table<R>(width).lane_sizes(m, &sizes);
+  memory_.assign(sizes.memory / sizeof(R), R(0));
+  work_.resize(sizes.work);
+  const std::size_t lanes = std::size_t(width);
+  drive_force_.assign(model.nv * lanes, R(0)), ground_.assign(3 * model.njoint() * lanes, R(0));
+  report_.assign(kReports * lanes, R(0));
+  R* at = report_.data();
+  for (R** to : {&t.report.iterations, &t.report.residual, &t.report.penetration, &t.report.contacts,
+                 &t.report.touching, &t.report.limits, &t.report.saturated, &t.report.missed})
+    *to = at, at += lanes;
+  t.report.ground = ground_.data();
+}
+
+template <class R>
+LaneTerms<R>::~LaneTerms() = default;
+
+template <class R>
+void LaneTerms<R>::solve(BasicData<R>& data, int pack, double h, In<R> joint_inertia, const LimitedDrives<R>* drives,
+                         In<R> push, Out<R> velocity) {
+  const std::size_t v = std::size_t(pack) * model_.nv * width_, q = std::size_t(pack) * model_.nq * width_;
+  check_size("velocity", velocity.size(), data.size(model_.nv));
+  check_size("joint_inertia", joint_inertia.size(), data.size(model_.nv));
+  const TermOptions& options = options_.terms;
+  LaneStep<R> step{};
+  step.h = R(h), step.gravity = R(norm(model_.gravity));
+  step.limit_compliance = R(options.limit_spook.compliance);
+  step.limit_damping_time = R(options.limit_spook.damping_time);
+  step.relative_compliance = R(options.relative_compliance), step.restitution = R(options_.restitution);
+  step.restitution_threshold = R(options.restitution_threshold);
+  step.tolerance = R(std::max(options.solve.tolerance, sizeof(R) == 8 ? 0 : 1e-4));
+  step.most_iterations = std::min(options.solve.max_iterations, kMostIterations);
+  step.limits = options.limits, step.losses = options.friction_loss, step.contacts = tables_->geometry != nullptr;
+  if (drives) {
+    check_size("push", push.size(), data.size(model_.nv));
+    step.nlimited = int(drives->joints.size()), step.limited = drives->joints.data();
+    step.force_low = drives->low.data(), step.force_high = drives->high.data();
+    step.drive_kp = drives->kp.data(), step.drive_kd = drives->kd.data(), step.stiff = drives->stiff;
+  }
+  constraint_table<R>(width_).lane_solve(model_.view<R>(), data.state(pack), tables_->model, step, &data.qpos[q],
+                                         &data.qvel[v], &joint_inertia[v], drives ? &push[v] : nullptr, &velocity[v],
+                                         drive_force_.data(), reinterpret_cast<std::byte*>(memory_.data()),
+                                         work_.data(), tables_->report);
+  rows_ = step.nlimited;
+}
+
+template <class R>
+RowsReport LaneTerms<R>::report(int lane) const {
+  const LaneTermReport<R>& r = tables_->report;
+  RowsReport out;
+  out.iterations = int(r.iterations[lane]), out.residual = double(r.residual[lane]);
+  out.penetration = double(r.penetration[lane]), out.contacts = int(r.contacts[lane]);
+  out.touching = int(r.touching[lane]), out.limits = int(r.limits[lane]), out.saturated = int(r.saturated[lane]);
+  out.drives = rows_;
+  out.status = r.missed[lane] == 0   ? StepStatus::converged
+               : r.missed[lane] == 1 ? StepStatus::too_many_iterations
+                                     : StepStatus::not_finite;
+  out.rows = 3 * out.contacts + out.limits + out.drives;
+  return out;
+}
+
+template <class R>
+void LaneTerms<R>::exchange(AlignedVector<R>& memory) {
+  if (memory.empty()) memory.assign(memory_.size(), R(0));
+  memory_.swap(memory);
+}
+
+template <class R>
+void LaneTerms<R>::forget(AlignedVector<R>& memory, int lane, int width) {
+  // The first word is the number of contacts that are remembered, the same for all lanes.
+  for (std::size_t i = std::size_t(width + lane); i < memory.size(); i += std::size_t(width)) memory[i] = R(0);
+}
+
+template class LaneTerms<double>;
+template class LaneTerms<float>;
+
+}  // namespace tarsus

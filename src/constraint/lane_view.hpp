@@ -1,0 +1,87 @@
+// What the kernels of lane_terms.hpp see of a model's contact shapes, joint limits and drives: plain numbers, the same
+// for all worlds, in the kernels' precision.
+#pragma once
+
+#include <cstdint>
+
+#include "tarsus/geometry/narrow_phase.hpp"
+#include "tarsus/model/view.hpp"
+
+namespace tarsus {
+
+/// A contact shape on a link, or fixed in the world.
+template <class R>
+struct LaneShape {
+  int link;  ///< -1: the world
+  ShapeType type;
+  R size[3];
+  R position[3], rotation[9];  ///< in the link's frame, row major
+  R centre[3], radius;         ///< of the sphere around it, in the link's frame; infinite for a plane
+  R box_centre[3], box[3];     ///< of a box around it, in its own frame: centre and half sizes
+};
+
+/// Two shapes that may touch. `a` is the one that a contact's normal points to: it is on the higher link.
+template <class R>
+struct LanePair {
+  int a, b;  ///< shapes
+  int condim;
+  R friction, margin, compliance, damping_time;
+  bool graded;  ///< softness depends on the gap: LaneSoften says
+};
+
+/// Calls the scalar narrow phase for one lane. @return number of points, written to `out`
+using LaneCollide = int (*)(const void* geometry, int pair, const double* pose_a, const double* pose_b, double margin,
+                            ContactPoint* out);
+
+/// ContactSurface::softness() of a pair: compliance, damping time, relative compliance.
+using LaneSoften = void (*)(const void* geometry, int pair, double gap, double h, double* softness);
+
+template <class R>
+struct LaneModel {
+  int nlink, nv, nshape, npair, nlimit, nloss;
+  int most_contacts, most_crossings;  ///< slots for contacts with the world; for those between links
+  const LaneShape<R>* shape;
+  const LanePair<R>* pair;
+  const int* limit;       ///< [nlimit] joints with a range
+  const R* range;         ///< [nlimit][2]
+  const int* loss_dof;    ///< [nloss] DoFs with dry friction, not of a free joint
+  const int* loss_joint;  ///< [nloss]
+  const R* loss;          ///< [nloss] [N | N m]
+  const void* geometry;   ///< for the two functions
+  LaneCollide collide;
+  LaneSoften soften;
+};
+
+/// Numbers of one step that all worlds share.
+template <class R>
+struct LaneStep {
+  R h;
+  R gravity;  ///< length [m/s²]
+  R limit_compliance, limit_damping_time;
+  R relative_compliance, restitution, restitution_threshold;
+  R tolerance;
+  int most_iterations;  ///< on the problem's own rows
+  int nlimited;         ///< joints whose drive has a force limit
+  const int* limited;   ///< [nlimited] joints
+  const R* force_low;   ///< [nlimited]; of a ball not used
+  const R* force_high;  ///< [nlimited]
+  const R* drive_kp;    ///< [nv] of the limited drives, zero elsewhere
+  const R* drive_kd;    ///< [nv]
+  bool stiff, limits, losses, contacts;
+};
+
+/// Sizes of the kernels' memory, in bytes.
+struct LaneSizes {
+  std::size_t work;    ///< scratch of a step
+  std::size_t memory;  ///< what one step leaves to the next
+};
+
+/// What a step reports of each world, arrays of [lane].
+template <class R>
+struct LaneTermReport {
+  R *iterations, *residual, *penetration, *contacts, *touching, *limits, *saturated;
+  R* missed;  ///< 0: converged; 1: the best of too many iterations; 2: not finite, no term acted
+  R* ground;  ///< [nlink][3][lane] force of the contacts with the world on each link, world axes [N]; null: not wanted
+};
+
+}  // namespace tarsus

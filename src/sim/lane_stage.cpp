@@ -1,0 +1,107 @@
+#include "tarsus/sim/lane_stage.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tarsus {
+
+namespace {
+
+TermOptions term_options(const RowStageOptions& options) {
+  return {.limits = options.joints,
+          .friction_loss = options.joints,
+          .limit_spook = options.limit_spook,
+          .solve = options.solve,
+          .restitution_threshold = options.restitution_threshold};
+}
+
+/// Why these drives cannot be in lanes.
+std::string drives_refusal(const Model& model, const Drives& drives) {
+  for (const Joint& joint : model.joints) {
+    if (joint.type != JointType::free || drives.force_limit.empty()) continue;
+    for (int k = 0; k < 4; ++k) {
+      const int v = joint.qvel + k;
+      if (std::isfinite(drives.force_limit[v]) && (drives.kp[v] > 0 || drives.kd[v] > 0))
+        return "force limits of a free joint's drive are not in lanes yet";
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+template <class R>
+std::string LaneStage<R>::refusal(const Model& model, const RowStageOptions& options, const Drives* drives) {
+  if (drives && drives->limited()) {
+    const std::string why = drives_refusal(model, *drives);
+    if (!why.empty()) return why;
+  }
+  if (!options.contacts) return LaneTerms<R>::refusal(model, nullptr, term_options(options));
+  const ContactGeometry geometry(model);
+  return LaneTerms<R>::refusal(model, &geometry, term_options(options));
+}
+
+template <class R>
+LaneStage<R>::LaneStage(const Model& model, const BasicData<R>& data, const RowStageOptions& options)
+    : model_(model),
+      width_(data.width()),
+      options_((options.check(), options)),
+      geometry_(options.contacts ? ContactGeometry(model) : ContactGeometry()),
+      terms_(model, data.width(), options.contacts ? &geometry_ : nullptr,
+             {.terms = term_options(options), .restitution = options.restitution}),
+      memory_(data.packs()),
+      reports_(data.worlds()),
+      force_(data.size(model.nv)),
+      push_(data.size(model.nv)),
+      zero_(data.size(model.nv)),
+      ground_(data.size(3 * model.njoint())) {}
+
+/// Joints whose drive has a limit, and the limits.
+template <class R>
+void LaneStage<R>::take_drives(const DriveStep<R>& step, const SplitDrives& drives) {
+  const std::string why = drives_refusal(model_, step.drives);
+  if (!why.empty()) throw ValueError("force_limit", "finite", why);
+  limited_.joints.clear(), limited_.low.clear(), limited_.high.clear();
+  limited_.kp.assign(drives.limited.kp.begin(), drives.limited.kp.end());
+  limited_.kd.assign(drives.limited.kd.begin(), drives.limited.kd.end());
+  limited_.stiff = drives.limited.stiff;
+  for (int j = 0; j < model_.njoint(); ++j) {
+    const int v = model_.joints[j].qvel;
+    if (!drives.is_limited[v]) continue;
+    const double high = step.drives.force_limit.empty() ? kInfinity : step.drives.force_limit[v];
+    limited_.joints.push_back(j);
+    limited_.high.push_back(R(high));
+    limited_.low.push_back(R(step.drives.force_floor.empty() ? -high : step.drives.force_floor[v]));
+  }
+}
+
+template <class R>
+void LaneStage<R>::apply(BasicData<R>& data, const DriveStep<R>& step, const SplitDrives* drives, Out<R> velocity) {
+  if (drives) {
+    take_drives(step, *drives);
+    drive_force<R>(model_, data, drives->limited, step.h, data.qpos, data.qvel, step.qpos_target, step.qvel_target,
+                   zero_, push_);
+  }
+  const std::size_t nv = std::size_t(model_.nv) * width_, ground = 3 * std::size_t(model_.njoint()) * width_;
+  for (int pack = 0; pack < data.packs(); ++pack) {
+    terms_.exchange(memory_[pack]);
+    terms_.solve(data, pack, step.h, data.joint_inertia, drives ? &limited_ : nullptr, push_, velocity);
+    terms_.exchange(memory_[pack]);
+    std::copy(terms_.drive_force().begin(), terms_.drive_force().end(), force_.begin() + std::ptrdiff_t(pack * nv));
+    std::copy(terms_.ground_force().begin(), terms_.ground_force().end(),
+              ground_.begin() + std::ptrdiff_t(pack * ground));
+    for (int lane = 0; lane < width_ && pack * width_ + lane < data.worlds(); ++lane)
+      reports_[pack * width_ + lane] = terms_.report(lane);
+  }
+}
+
+template <class R>
+void LaneStage<R>::ground_force(int world, Out<R> out) const {
+  const std::size_t n = 3 * std::size_t(model_.njoint()), first = world / width_ * n * width_ + world % width_;
+  for (std::size_t i = 0; i < n; ++i) out[i] = ground_[first + i * width_];
+}
+
+template class LaneStage<double>;
+template class LaneStage<float>;
+
+}  // namespace tarsus
