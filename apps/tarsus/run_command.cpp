@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "command.hpp"
+#include "policy_run.hpp"
 #include "tarsus/io/clip_file.hpp"
 #include "tarsus/io/clip_mapping.hpp"
 #include "tarsus/io/gains_text.hpp"
@@ -22,7 +23,7 @@ namespace {
 
 struct Run {
   std::string model, clip, keyframe, mapping, gains, force_limit, out, page, integrator = "euler", contacts = "auto";
-  std::string loops = "spook", velocity_products = "auto", ctrl, actuation = "implicit";
+  std::string policy, loops = "spook", velocity_products = "auto", ctrl, actuation = "implicit";
   double restitution = 0;
   std::optional<double> given_dt;
   double dt = 1.0 / 30, duration = 10, start = 0;
@@ -42,6 +43,18 @@ struct Run {
   /// Options that would do nothing.
   void check() const {
     const auto refuse = [](const char* option, const char* expected) { throw ValueError(option, "given", expected); };
+    if (!policy.empty()) {
+      const char* own = "nothing: a policy brings gains, limits and contacts of its own";
+      if (!gains.empty()) refuse("--gains beside --policy", own);
+      if (!force_limit.empty()) refuse("--force-limit beside --policy", own);
+      if (stiff) refuse("--stiff beside --policy", own);
+      if (free_root) refuse("--free-root beside --policy", own);
+      if (use_float) refuse("--float beside --policy", "nothing: a policy runs in double precision");
+      if (contacts != "auto") refuse("--contacts beside --policy", own);
+      if (restitution != 0) refuse("--restitution beside --policy", own);
+      if (integrator != "euler" || loops != "spook" || velocity_products != "auto")
+        refuse("--integrator, --loops or --velocity-products beside --policy", own);
+    }
     if (!driven() && free_root) refuse("--free-root", "drives to act on: --clip or --gains beside it");
     if (!driven() && stiff) refuse("--stiff", "drives to act on: --clip or --gains beside it");
     if (!driven() && !force_limit.empty()) refuse("--force-limit", "drives to act on: --clip or --gains beside it");
@@ -263,6 +276,50 @@ TrackReport simulate(const Run& run, const Model& model, const PoseSource& sourc
   return report;
 }
 
+/// The run of a policy, with its own report.
+void execute_policy(const Run& run, const Model& model, const ClipBinding& clip, const std::string& out,
+                    RecordingWriter* recording, PageWriter* page) {
+  Progress progress(std::filesystem::path(run.model).stem().string(), run.quiet || run.json);
+  const PolicyReport r =
+      run_policy(model, clip, {run.policy, run.duration, run.start, run.given_dt}, [&](const TrackFrame& f) {
+        if (recording) recording->frame(f.time, f.qpos, f.qvel, f.target);
+        if (page) page->frame(f.time, f.qpos, f.qvel, f.target, 0);
+        progress.update(double(f.step) / f.steps, fmt::format("t = {:6.2f} s", f.time));
+      });
+  progress.finish();
+  if (recording)
+    recording->finish({{"dt", r.dt},
+                       {"model_file", run.model},
+                       {"clip_file", run.clip},
+                       {"policy_file", run.policy},
+                       {"status", name(r.status)}});
+  if (page) page->write(run.page, page_template());
+  if (run.json) {
+    nlohmann::json json{{"status", name(r.status)},
+                        {"steps", r.steps},
+                        {"control_dt", r.control_dt},
+                        {"dt", r.dt},
+                        {"seconds", r.seconds},
+                        {"reward", r.reward},
+                        {"fell", r.fell}};
+    if (!out.empty()) json["recording"] = out;
+    if (!run.page.empty()) json["page"] = run.page;
+    print_json(json);
+  } else {
+    const auto row = [](const char* what, const std::string& value) { fmt::print("  {:<22}{}\n", what, value); };
+    row("status", r.fell ? fmt::format("fell after {:.2f} s", r.steps * r.control_dt) : name(r.status));
+    row("steps", fmt::format("{} of {:.6g} s, simulated in steps of {:.6g} s", r.steps, r.control_dt, r.dt));
+    row("time", fmt::format("{:.4f} s", r.seconds));
+    row("reward", fmt::format("{:.4f} a step, of 1", r.reward));
+    if (!out.empty()) row("recording", out);
+    if (!run.page.empty()) row("page", run.page + " (open it in a browser)");
+  }
+  if (r.status != WorldStatus::ok) {
+    fmt::print(stderr, "the simulation stopped after step {}: {}: {}\n", r.steps, name(r.status), meaning(r.status));
+    throw CLI::RuntimeError(3);
+  }
+}
+
 void execute(Run run) {
   const Model model = load_model(run.model, run.options, run.quiet || run.json);
   run.decide(model);
@@ -290,6 +347,8 @@ void execute(Run run) {
   }
   std::optional<PageWriter> page;
   if (!run.page.empty()) page.emplace(model);
+  if (!run.policy.empty())
+    return execute_policy(run, model, *clip, out, recording ? &*recording : nullptr, page ? &*page : nullptr);
   const TrackReport report =
       simulate(run, model, source, drives, recording ? &*recording : nullptr, page ? &*page : nullptr);
   if (recording) {
@@ -357,6 +416,12 @@ void add_options(CLI::App& command, Run& run) {
                   "the start of the step; off: no actuator acts")
       ->check(CLI::IsMember({"implicit", "explicit", "off"}))
       ->capture_default_str();
+  command
+      .add_option("--policy", run.policy,
+                  "Policy trained by python -m tarsus.learn (.npz), with its own gains, limits, contacts and step; the "
+                  "character follows the clip on its feet (docs/learning.md)")
+      ->needs("--clip")
+      ->type_name("FILE");
   command.add_flag("--stiff", run.stiff, "Stiffness implicit too: stable at every step, more damped");
   command
       .add_option("--integrator", run.integrator, "euler (semi-implicit, for drives) or rk4 (explicit, fourth order)")

@@ -123,13 +123,14 @@ void bind_tasks(nb::module_& m) {
       [](MotionTask* self, const Model& model, const ClipBinding& clip, const Drives& drives,
          std::vector<double> joint_weight, nb::list end_effectors, std::vector<int> feet,
          const std::vector<double>& weights, double control_dt, int substeps, double time_limit, double tilt_limit,
-         bool phase, bool follow_root, bool relative_action) {
+         double start, bool phase, bool follow_root, bool relative_action) {
         check_size("weights", weights.size(), 5);
         MotionTaskOptions o;
         o.joint_weight = std::move(joint_weight), o.end_effectors = points_of(end_effectors), o.feet = std::move(feet);
         o.pose_weight = weights[0], o.velocity_weight = weights[1], o.end_effector_weight = weights[2],
         o.root_weight = weights[3], o.com_weight = weights[4];
         o.control_dt = control_dt, o.substeps = substeps, o.time_limit = time_limit, o.tilt_limit = tilt_limit;
+        o.start = start;
         o.phase = phase, o.follow_root = follow_root, o.relative_action = relative_action;
         new (self) MotionTask(model, clip, drives, std::move(o));
       },
@@ -138,13 +139,34 @@ void bind_tasks(nb::module_& m) {
       "weights"_a =
           std::vector<double>{d.pose_weight, d.velocity_weight, d.end_effector_weight, d.root_weight, d.com_weight},
       "control_dt"_a = d.control_dt, "substeps"_a = d.substeps, "time_limit"_a = d.time_limit,
-      "tilt_limit"_a = d.tilt_limit, "phase"_a = d.phase, "follow_root"_a = d.follow_root,
+      "tilt_limit"_a = d.tilt_limit, "start"_a = d.start, "phase"_a = d.phase, "follow_root"_a = d.follow_root,
       "relative_action"_a = d.relative_action,
       "drives: gains and force limits, none on the root. joint_weight [njoint], the root's first. end_effectors: "
       "(body, "
       "x, y, z)\n"
       "in the body's frame [m]. feet: bodies that may touch the ground. weights: of pose, velocity, end effectors, "
-      "root, centre\nof mass. control_dt, time_limit [s]; tilt_limit [rad].");
+      "root, centre\nof mass. control_dt, time_limit, start (of the clip; negative: random) [s]; tilt_limit [rad].");
+  motion.def_prop_ro(
+      "settings",
+      [](const MotionTask& t) {
+        const MotionTaskOptions& o = t.options();
+        const auto array = [](const std::vector<double>& values) { return new_array(values, {values.size()}); };
+        std::vector<double> points;
+        for (const auto& p : o.end_effectors)
+          points.insert(points.end(), {double(p.body), p.position.x, p.position.y, p.position.z});
+        nb::dict out;
+        out["kp"] = array(t.drives()->kp), out["kd"] = array(t.drives()->kd);
+        out["force_limit"] = array(t.drives()->force_limit), out["joint_weight"] = array(o.joint_weight);
+        out["end_effectors"] = new_array(points, {o.end_effectors.size(), 4});
+        out["feet"] = array({o.feet.begin(), o.feet.end()});
+        out["weights"] = array({o.pose_weight, o.velocity_weight, o.end_effector_weight, o.root_weight, o.com_weight});
+        out["control_dt"] = array({o.control_dt}), out["substeps"] = array({double(o.substeps)});
+        out["phase"] = array({double(o.phase)}), out["follow_root"] = array({double(o.follow_root)});
+        out["relative_action"] = array({double(o.relative_action)});
+        return out;
+      },
+      nb::sig("def settings(self) -> dict[str, numpy.ndarray]"),
+      "What a policy's file says about the task that it was trained for: all of it but limits of time and tilt.");
   motion.def_prop_ro(
       "time_limit", [](const MotionTask& t) { return t.options().time_limit; }, "[s].");
   motion.def_prop_ro(

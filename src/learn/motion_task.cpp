@@ -82,6 +82,7 @@ MotionTask::MotionTask(const Model& model, ClipBinding clip, Drives drives, Moti
   }
   positive("control_dt", options_.control_dt), positive("time_limit", options_.time_limit);
   if (!(options_.tilt_limit > 0)) throw ValueError("tilt_limit", number_text(options_.tilt_limit), "positive");
+  if (!std::isfinite(options_.start)) throw ValueError("start", number_text(options_.start), "a finite time");
   if (options_.substeps < 1) throw ValueError("substeps", std::to_string(options_.substeps), "at least 1");
   const double weights[] = {options_.pose_weight, options_.velocity_weight, options_.end_effector_weight,
                             options_.root_weight, options_.com_weight};
@@ -135,8 +136,7 @@ void MotionTask::reference(std::span<const double> memory, std::span<double> qpo
 }
 
 void MotionTask::start(EpisodeRandom& random, const World& world, Scratch& scratch) const {
-  const double phase = random.uniform();
-  world.memory[kStart] = phase * clip_.duration();
+  world.memory[kStart] = options_.start >= 0 ? options_.start : random.uniform() * clip_.duration();
   world.memory[kSteps] = world.memory[kShiftX] = world.memory[kShiftY] = 0;
   reference(world.memory, world.qpos, world.qvel);
   scratch.current = false;

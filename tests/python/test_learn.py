@@ -2,10 +2,13 @@
 (DeepMimic's; docs/learning.md), with MuJoCo's kinematics. Bodies' poses and velocities come from MuJoCo, the clip from
 tarsus.Clip, whose interpolation has tests of its own."""
 
+import json
+
 import mujoco
 import numpy as np
 import pytest
 import tarsus
+import tarsus.learn
 
 MODELS = tarsus.MODELS
 TOLERANCE = 1e-9
@@ -119,8 +122,6 @@ def philox_uniform(seed, draw, episode):
 
 
 def table_of(name):
-    import json
-
     return json.loads((MODELS / "tasks" / f"{name}.json").read_text())
 
 
@@ -215,3 +216,37 @@ def test_bad_tables_are_named():
         tarsus.tasks.motion_task(*files, table)
     with pytest.raises(tarsus.ValueError, match="HumanoidWalk"):
         tarsus.tasks.make("HumanoidSwim")
+
+
+WALK = MODELS / "policies" / "humanoid_walk.npz"
+
+
+@pytest.mark.parametrize("push", [0.0, 0.3])
+def test_the_walk_keeps_walking(push):
+    """20 s from random phases, without a fall; with blows of 0.3 m/s on the whole body (18 N s) every 3 s too."""
+    task = tarsus.tasks.make("HumanoidWalk", relative_action=True)
+    result = tarsus.learn.evaluate(task, tarsus.learn.Policy.load(WALK), worlds=8, push=push)
+    print(result)
+    assert result["completed"] == 1 and result["normalized_return"] > 0.8
+
+
+def test_the_command_line_walks_alike(tmp_path):
+    """`tarsus run --policy`, whose network is C++, against the same in numpy."""
+    import subprocess
+    import sys
+
+    out, clip = tmp_path / "walk.npz", MODELS / "clips" / "humanoid_walk.json"
+    command = [sys.executable, "-m", "tarsus", "run", MODELS / "humanoid.xml", "--clip", clip, "--policy", WALK]
+    run = subprocess.run([*command, "--duration", "20", "--start", "0.2", "--json", "--out", out], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    report = json.loads(run.stdout)
+    assert report["steps"] == 600 and not report["fell"] and report["reward"] > 0.8
+    policy = tarsus.learn.Policy.load(WALK)
+    world = tarsus.VectorTask(tarsus.tasks.make("HumanoidWalk", relative_action=True, start=0.2), 1)
+    world.reset()
+    recorded = np.load(out)
+    for step in range(5):  # from then on roundings have grown
+        world.step(policy(world.observation))
+        assert np.abs(recorded["qpos"][step] - world.qpos[0]).max() < 1e-9
+    other = subprocess.run([*command, "--gains", "100,10"], capture_output=True, text=True)
+    assert other.returncode != 0 and "--gains" in other.stderr

@@ -11,9 +11,9 @@ import tarsus
 pytest.importorskip("torch", reason="torch, which tarsus.learn trains with, is not installed")
 pytest.importorskip("rsl_rl", reason="rsl-rl, which tarsus.learn trains with, is not installed")
 
-from tarsus.learn import Policy  # noqa: E402
+from tarsus.learn import Policy, evaluate  # noqa: E402
 from tarsus.learn.__main__ import PRESETS  # noqa: E402
-from tarsus.learn.training import Settings, Training, evaluate  # noqa: E402
+from tarsus.learn.training import Settings, Training  # noqa: E402
 
 
 def cart_pole(folder, seed=0, **changes):

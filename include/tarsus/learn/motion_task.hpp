@@ -37,6 +37,7 @@ struct MotionTaskOptions {
   int substeps = 2;
   double time_limit = 20;         ///< [s]
   double tilt_limit = kInfinity;  ///< angle between the root and the clip's that ends an episode [rad]
+  double start = -1;              ///< clip's time at which episodes start [s]; negative: a random phase
   bool phase = true;              ///< observed
   /// At the start of each cycle of a looping clip the reference moves to where the root is, horizontally.
   bool follow_root = true;

@@ -1,5 +1,7 @@
-"""Training: ``python -m tarsus.learn walk``. Needs ``pip install tarsus[learn]``: torch and rsl-rl, whose PPO it configures."""
+"""Training: ``python -m tarsus.learn walk``. Needs ``pip install tarsus[learn]``: torch and rsl-rl, whose PPO it configures.
+Policies are files that numpy alone evaluates, and ``tarsus run --policy``."""
 
+from .evaluation import evaluate
 from .policy import Policy
 
-__all__ = ["Policy"]
+__all__ = ["Policy", "evaluate"]

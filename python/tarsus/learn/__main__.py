@@ -6,7 +6,8 @@ import os
 import pathlib
 import sys
 
-from .. import MODELS, tasks
+from .. import tasks
+from . import evaluate
 
 #: What a person types: the task, its options, and what differs from Settings().
 PRESETS = {
@@ -54,7 +55,7 @@ def main(argv=None):
                             about={"task": name, **options})
     run.run(a.samples, minutes=a.minutes)
     policy = run.policy()
-    result = training.evaluate(task, policy, threads=a.threads)
+    result = evaluate(task, policy, threads=a.threads)
     (folder / "result.json").write_text(json.dumps({**result, "samples": run.samples, "seconds": run.seconds}, indent=1),
                                         encoding="utf-8")
     training.draw(run.curve, folder / "curve.png", title=f"{name}, seed {a.seed}")

@@ -1,7 +1,7 @@
 """A trained policy: dense layers and what normalises their input, as a file of arrays.
 
 The file (.npz) has ``mean`` and ``scale`` of observations [n]; ``weight0``, ``bias0``, ``weight1``, …; ``action_offset`` and
-``action_scale`` [action_size]; and numbers of the task that it was trained for. Between layers is max(0, x)::
+``action_scale`` [action_size]; and, as ``task_…``, the settings of the motion task that it was trained for. Between layers is max(0, x)::
 
     action = action_offset + action_scale * (W2 relu(W1 relu(W0 ((x - mean) * scale) + b0) + b1) + b2)
 """
@@ -12,9 +12,9 @@ import numpy as np
 class Policy:
     """Deterministic: the mean of what was trained."""
 
-    def __init__(self, mean, scale, layers, action_offset, action_scale, about=None):
+    def __init__(self, mean, scale, layers, action_offset, action_scale, task=None):
         self.mean, self.scale, self.layers = mean, scale, layers
-        self.action_offset, self.action_scale, self.about = action_offset, action_scale, dict(about or {})
+        self.action_offset, self.action_scale, self.task = action_offset, action_scale, dict(task or {})
 
     def __call__(self, observation):
         """Actions [..., action_size] of observations [..., observation_size]."""
@@ -25,16 +25,17 @@ class Policy:
         return self.action_offset + self.action_scale * (x @ weight.T + bias)
 
     def save(self, path):
+        """Writes the file. Weights are single precision, as they were trained."""
         arrays = {"mean": self.mean, "scale": self.scale, "action_offset": self.action_offset, "action_scale": self.action_scale}
         for i, (weight, bias) in enumerate(self.layers):
-            arrays[f"weight{i}"], arrays[f"bias{i}"] = weight, bias
-        np.savez(path, **arrays, **{f"about_{key}": np.asarray(value) for key, value in self.about.items()})
+            arrays[f"weight{i}"], arrays[f"bias{i}"] = weight.astype(np.float32), bias.astype(np.float32)
+        np.savez_compressed(path, **arrays, **{f"task_{key}": value for key, value in self.task.items()})
 
     @classmethod
     def load(cls, path):
         with np.load(path, allow_pickle=False) as file:
             layers = []
             while f"weight{len(layers)}" in file:
-                layers.append((file[f"weight{len(layers)}"], file[f"bias{len(layers)}"]))
-            about = {key[6:]: file[key] for key in file.files if key.startswith("about_")}
-            return cls(file["mean"], file["scale"], layers, file["action_offset"], file["action_scale"], about)
+                layers.append(tuple(file[f"{part}{len(layers)}"].astype(np.float64) for part in ("weight", "bias")))
+            task = {key[5:]: file[key] for key in file.files if key.startswith("task_")}
+            return cls(file["mean"], file["scale"], layers, file["action_offset"], file["action_scale"], task)

@@ -166,11 +166,11 @@ class Training:
         """The mean of the present policy, for any number of worlds."""
         actor, s = self.ppo.get_policy(), self.settings
         n = actor.obs_normalizer
-        layers = [(m.weight.detach().numpy().astype(np.float64), m.bias.detach().numpy().astype(np.float64))
+        layers = [tuple(p.detach().numpy().astype(np.float64) for p in (m.weight, m.bias))
                   for m in actor.mlp if isinstance(m, torch.nn.Linear)]
         size = self.task.action_size
         return Policy(n.mean.numpy().astype(np.float64), 1 / (n.std.numpy().astype(np.float64) + n.eps), layers,
-                      np.zeros(size), np.full(size, s.action_scale), self.about)
+                      np.zeros(size), np.full(size, s.action_scale), getattr(self.task, "settings", {}))
 
     def save(self):
         """Checkpoint, curve and policy; a kill at any moment leaves the last ones whole."""
@@ -193,28 +193,6 @@ class Training:
         self.iteration, self.samples, self.seconds = kept["iteration"], kept["samples"], kept["seconds"]
         self.curve = kept["curve"]
         torch.set_rng_state(kept["random"])
-
-
-def evaluate(task, policy, *, worlds=32, seed=10**6, threads=1, dtype="float64"):
-    """One whole episode of each world, from random starts, without noise.
-
-    Returns a dict: normalized_return, the sum of rewards over the largest possible (what is left after a fall counts 0), mean
-    over worlds; reward, mean over the steps done; episode_seconds, mean; completed, the share that reached the time limit."""
-    vector = VectorTask(task, worlds, threads, autoreset="same_step", dtype=dtype)
-    vector.reset(None, np.arange(worlds, dtype=np.uint64) + np.uint64(seed))
-    going, total, length = np.ones(worlds, bool), np.zeros(worlds), np.zeros(worlds, int)
-    completed, low, high = np.zeros(worlds, bool), *task.action_bounds
-    most = 0
-    while going.any():
-        vector.step(np.clip(policy(vector.observation.astype(np.float64)), low, high).astype(dtype))
-        most += 1
-        total[going] += vector.reward[going]
-        length[going] += 1
-        completed |= going & vector.truncated
-        going &= ~(vector.terminated | vector.truncated)
-    longest = max(1, round(task.time_limit / task.control_dt)) if hasattr(task, "time_limit") else most
-    return {"normalized_return": float(total.mean() / longest), "reward": float(total.sum() / length.sum()),
-            "episode_seconds": float(length.mean() * task.control_dt), "completed": float(completed.mean())}
 
 
 def draw(curve, path, title=""):

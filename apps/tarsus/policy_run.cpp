@@ -1,0 +1,98 @@
+#include "policy_run.hpp"
+
+#include <chrono>
+#include <cmath>
+
+#include "tarsus/base/number_text.hpp"
+#include "tarsus/io/npz.hpp"
+#include "tarsus/learn/motion_task.hpp"
+#include "tarsus/learn/policy.hpp"
+#include "tarsus/learn/vector_task.hpp"
+
+namespace tarsus::app {
+namespace {
+
+constexpr std::size_t kAny = NpzReader::kAny;
+
+DensePolicy read_policy(NpzReader& file) {
+  DensePolicy policy;
+  policy.mean = file.read_real("mean", {kAny}), policy.scale = file.read_real("scale", {kAny});
+  policy.offset = file.read_real("action_offset", {kAny}), policy.gain = file.read_real("action_scale", {kAny});
+  for (int i = 0; file.has("weight" + std::to_string(i)); ++i) {
+    policy.layers.push_back({file.read_real("weight" + std::to_string(i), {kAny, kAny}),
+                             file.read_real("bias" + std::to_string(i), {kAny})});
+  }
+  policy.check();
+  return policy;
+}
+
+/// The task that the policy was trained for, but for its limits of time and its steps.
+MotionTask read_task(NpzReader& file, const Model& model, const ClipBinding& clip, const PolicyRun& run) {
+  const auto numbers = [&](const char* name) { return file.read_real(std::string("task_") + name, {kAny}); };
+  const auto number = [&](const char* name) { return file.read_real(std::string("task_") + name, {1})[0]; };
+  Drives drives{numbers("kp"), numbers("kd")};
+  drives.force_limit = numbers("force_limit");
+  if (drives.kp.size() != std::size_t(model.nv))
+    throw ValueError(run.file, std::to_string(drives.kp.size()) + " degrees of freedom",
+                     "the model's " + std::to_string(model.nv));
+  MotionTaskOptions options;
+  options.joint_weight = numbers("joint_weight");
+  const std::vector<double> points = file.read_real("task_end_effectors", {kAny, 4}), weights = numbers("weights");
+  for (std::size_t i = 0; i + 3 < points.size(); i += 4)
+    options.end_effectors.push_back({int(points[i]), {points[i + 1], points[i + 2], points[i + 3]}});
+  for (double foot : numbers("feet")) options.feet.push_back(int(foot));
+  check_size("weights", weights.size(), 5);
+  options.pose_weight = weights[0], options.velocity_weight = weights[1], options.end_effector_weight = weights[2],
+  options.root_weight = weights[3], options.com_weight = weights[4];
+  options.control_dt = number("control_dt"), options.substeps = int(number("substeps"));
+  if (run.dt) {
+    options.substeps = int(std::lround(options.control_dt / *run.dt));
+    if (options.substeps < 1 || std::abs(options.substeps * *run.dt - options.control_dt) > 1e-4)
+      throw ValueError("--dt", number_text(*run.dt), "a whole part of the policy's " + number_text(options.control_dt));
+  }
+  options.phase = number("phase") != 0, options.follow_root = number("follow_root") != 0;
+  options.relative_action = number("relative_action") != 0;
+  options.start = run.start, options.time_limit = run.duration;
+  return MotionTask(model, clip, std::move(drives), std::move(options));
+}
+
+}  // namespace
+
+PolicyReport run_policy(const Model& model, const ClipBinding& clip, const PolicyRun& run,
+                        const std::function<void(const TrackFrame&)>& on_frame) {
+  NpzReader file{std::filesystem::path(run.file)};
+  const DensePolicy policy = read_policy(file);
+  const MotionTask task = read_task(file, model, clip, run);
+  if (policy.mean.size() != std::size_t(task.observation_size()))
+    throw ValueError(run.file, std::to_string(policy.mean.size()) + " observed numbers",
+                     "the task's " + std::to_string(task.observation_size()));
+  if (policy.offset.size() != std::size_t(task.action_size()))
+    throw ValueError(run.file, std::to_string(policy.offset.size()) + " actions",
+                     "the task's " + std::to_string(task.action_size()));
+
+  const auto began = std::chrono::steady_clock::now();
+  VectorTask<double> world(task, {.autoreset = Autoreset::disabled});
+  world.reset();
+  PolicyReport report{.control_dt = task.control_dt(), .dt = task.control_dt() / task.substeps()};
+  const int steps = std::max(1, int(std::lround(run.duration / task.control_dt())));
+  std::vector<double> action(task.action_size()), low(action), high(action), target(model.nq),
+      target_velocity(model.nv);
+  task.action_bounds(low, high);
+  while (!world.terminated()[0] && !world.truncated()[0]) {
+    policy.act(world.observation(), action);
+    for (std::size_t i = 0; i < action.size(); ++i) action[i] = std::min(std::max(action[i], low[i]), high[i]);
+    world.step(action);
+    report.status = world.batch().status(0);
+    if (report.status != WorldStatus::ok) break;
+    ++report.steps;
+    report.reward += (world.reward()[0] - report.reward) / report.steps;
+    task.reference(world.memory(), target, target_velocity);
+    on_frame(
+        {report.steps, steps, report.steps * task.control_dt(), world.batch().qpos(), world.batch().qvel(), target, 0});
+  }
+  report.fell = report.status == WorldStatus::ok && world.terminated()[0];
+  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  return report;
+}
+
+}  // namespace tarsus::app

@@ -1,0 +1,26 @@
+// A trained policy: what to do, from what is observed. Dense layers with max(0, x) between them, on a normalised input:
+//
+//   action = offset + gain * (W_n relu(… relu(W_0 ((x - mean) * scale) + b_0) …) + b_n)
+#pragma once
+
+#include <span>
+#include <vector>
+
+namespace tarsus {
+
+struct DensePolicy {
+  struct Layer {
+    std::vector<double> weight;  ///< [bias.size()][inputs]
+    std::vector<double> bias;
+  };
+  std::vector<double> mean, scale;   ///< [observation_size]
+  std::vector<Layer> layers;         ///< at least one
+  std::vector<double> offset, gain;  ///< [action_size]
+
+  /// @throws ShapeError, ValueError for layers that do not fit one another
+  void check() const;
+  /// @throws ShapeError
+  void act(std::span<const double> observation, std::span<double> action) const;
+};
+
+}  // namespace tarsus

@@ -1,0 +1,42 @@
+"""Worlds as rsl-rl's VecEnv: ``OnPolicyRunner(tarsus.gym.rsl_rl.VecEnv("HumanoidWalk", 256), configuration)``."""
+
+import numpy as np
+import torch
+from rsl_rl.env import VecEnv as _VecEnv
+from tensordict import TensorDict
+
+from .. import VectorTask, tasks
+
+
+class VecEnv(_VecEnv):
+    """task: a :class:`tarsus.Task` or its name, with its options. Observations are the group ``policy``; episodes restart in the
+    step in which they end, with ``time_outs`` in the extras. action_scale: what an action of 1 means to the task."""
+
+    def __init__(self, task, num_envs=1, *, threads=1, seed=0, dtype="float64", action_scale=1.0, **options):
+        self.task = tasks.make(task, **options) if isinstance(task, str) else task
+        self.worlds = VectorTask(self.task, num_envs, threads, seed=seed, autoreset="same_step", dtype=dtype)
+        self.worlds.reset()
+        self.num_envs, self.num_actions, self.device = num_envs, self.task.action_size, "cpu"
+        limit = getattr(self.task, "time_limit", 10.0)
+        self.max_episode_length = max(1, round(limit / self.task.control_dt))
+        self.cfg = {"task": type(self.task).__name__, "action_scale": action_scale}
+        self._scale, (self._low, self._high) = action_scale, self.task.action_bounds
+
+    @property
+    def episode_length_buf(self):
+        return torch.from_numpy(self.worlds.steps.astype(np.int64))
+
+    @episode_length_buf.setter
+    def episode_length_buf(self, value):
+        raise AttributeError("episode_length_buf: episodes begin at their start; their phases are random already")
+
+    def get_observations(self):
+        return TensorDict({"policy": torch.from_numpy(self.worlds.observation.astype(np.float32))}, batch_size=[self.num_envs])
+
+    def step(self, actions):
+        worlds = self.worlds
+        scaled = np.clip(actions.numpy().astype(np.float64) * self._scale, self._low, self._high)
+        worlds.step(scaled.astype(worlds.observation.dtype))
+        return (self.get_observations(), torch.from_numpy(worlds.reward.astype(np.float32)),
+                torch.from_numpy(worlds.terminated | worlds.truncated),
+                {"time_outs": torch.from_numpy(worlds.truncated.astype(np.float32))})

@@ -1,0 +1,53 @@
+"""Worlds under the learners of others: Stable-Baselines3's VecEnv and rsl-rl's."""
+
+import numpy as np
+import pytest
+import tarsus
+import tarsus.gym
+
+SHORT = {"time_limit": 0.2}
+
+
+def test_stable_baselines3():
+    pytest.importorskip("stable_baselines3", reason="stable-baselines3 is not installed")
+    from stable_baselines3 import PPO
+    from stable_baselines3.common.vec_env import VecMonitor
+
+    from tarsus.gym.stable_baselines3 import VecEnv
+
+    n = 4
+    env = VecEnv("HumanoidWalk", n, dtype=np.float64, **SHORT)
+    env.seed(11)
+    same = tarsus.gym.TarsusVectorEnv("HumanoidWalk", n, autoreset_mode="SameStep", **SHORT)
+    assert np.array_equal(env.reset(), same.reset(seed=11)[0])
+    returns, lengths, ended = np.zeros(n), np.zeros(n, int), 0
+    for step in range(15):
+        action = np.random.default_rng(step).normal(scale=0.2, size=(n, 28))
+        observation, reward, done, infos = env.step(action)
+        expected = same.step(action)
+        assert np.array_equal(observation, expected[0]) and np.array_equal(done, expected[2] | expected[3])
+        returns += expected[1]
+        lengths += 1
+        for w in np.flatnonzero(done):
+            assert np.array_equal(infos[w]["terminal_observation"], expected[4]["final_obs"][w])
+            assert infos[w]["TimeLimit.truncated"] == (expected[3][w] and not expected[2][w])
+            assert infos[w]["episode"]["l"] == lengths[w] and np.isclose(infos[w]["episode"]["r"], returns[w])
+            returns[w], lengths[w], ended = 0, 0, ended + 1
+    assert ended > 0
+    model = PPO("MlpPolicy", VecMonitor(VecEnv("CartPole", 8, dtype=np.float64)), n_steps=16, batch_size=64, seed=0, device="cpu")
+    model.learn(256)
+    assert model.num_timesteps == 256
+
+
+def test_rsl_rl():
+    pytest.importorskip("rsl_rl", reason="rsl-rl is not installed")
+    from rsl_rl.runners import OnPolicyRunner
+
+    from tarsus.gym.rsl_rl import VecEnv
+    from tarsus.learn.training import Settings
+
+    env = VecEnv("CartPole", 8, action_scale=10.0)
+    configuration = Settings(worlds=8, steps=16, minibatches=2, hidden=(16, 16)).configuration()
+    runner = OnPolicyRunner(env, {**configuration, "save_interval": 100}, log_dir=None)
+    runner.learn(2)
+    assert runner.alg.storage.num_envs == 8 and (env.worlds.steps > 0).any()
