@@ -66,6 +66,7 @@ class LaneSolver {
   static constexpr R kExcess = sizeof(R) == 8 ? R(2e-10) : R(1e-6);
   static constexpr int kPatience = 8, kDiscs = 5, kHalvings = 8;
   static constexpr R kShort = R(0.2);
+  static constexpr R kNear = R(0.01);  ///< residual below which steps go on from the iterate [m/s]
 
   T zero() const { return T(R(0)); }
   T one() const { return T(R(1)); }
@@ -368,11 +369,12 @@ class LaneSolver {
   }
 
   /// The linear problem of the tangents at hand, into at.next and x_next.
-  /// @param whole from v⁰; else from the iterate at hand, by what its impulses miss: in float nothing else settles
-  void linear_solve(bool whole) {
+  /// @param near lanes that go on from the iterate at hand, by what its impulses miss: in float nothing else settles.
+  /// The others start from v⁰, so that what a wild iterate lost in rounding does not stay.
+  void linear_solve(Mask<T> near) {
     std::fill(s_.loaded, s_.loaded + v_.nlink, char(0));
     iterations_ += select(live_, one(), zero());
-    each([&](auto& t) { t.at.next_y = whole ? t.base + times(t, t.at.now_u - t.free) : t.base - t.at.now_y; });
+    each([&](auto& t) { t.at.next_y = select(near, t.base - t.at.now_y, t.base + times(t, t.at.now_u - t.free)); });
     Mask<T> skew = no_lanes<T>();
     for (int i = 0; i < s_.ncontact; ++i) {
       const LaneContact<T>& c = s_.contact[i];
@@ -394,18 +396,18 @@ class LaneSolver {
       for (int i = 0; i < v_.nlink; ++i) s_.motion[i] = state_[i].a;
     }
     if (any(with)) solve_skew(with);
-    for (int i = 0; i < s_.ncontact; ++i) read(s_.contact[i], along(s_.contact[i], s_.motion), whole);
-    for (int i = 0; i < s_.ncrossing; ++i) read(crossing(i), along(crossing(i), s_.motion), whole);
-    for (int i = 0; i < s_.nrow; ++i) read(s_.row[i], along(s_.row[i], s_.x_next), whole);
+    for (int i = 0; i < s_.ncontact; ++i) read(s_.contact[i], along(s_.contact[i], s_.motion), near);
+    for (int i = 0; i < s_.ncrossing; ++i) read(crossing(i), along(crossing(i), s_.motion), near);
+    for (int i = 0; i < s_.nrow; ++i) read(s_.row[i], along(s_.row[i], s_.x_next), near);
     for (int i = 0; i < s_.nball; ++i)
-      read(s_.ball[i], state_[s_.ball[i].joint].R * get3(s_.x_next + v_.link[s_.ball[i].joint].qvel), whole);
-    for (int k = 0; !whole && k < v_.nv; ++k) s_.x_next[k] = s_.x_now[k] + s_.x_next[k];
+      read(s_.ball[i], state_[s_.ball[i].joint].R * get3(s_.x_next + v_.link[s_.ball[i].joint].qvel), near);
+    for (int k = 0; k < v_.nv; ++k) s_.x_next[k] = s_.x_next[k] + select(near, s_.x_now[k], zero());
   }
   template <class Term, class X>
-  TARSUS_INLINE void read(Term& t, const X& change, bool whole) {
+  TARSUS_INLINE void read(Term& t, const X& change, Mask<T> near) {
     const X y = t.at.next_y - times(t, change);
-    t.at.next_y = whole ? y : t.at.now_y + y;
-    t.at.next_u = change + (whole ? t.free : t.at.now_u);
+    t.at.next_y = select(near, t.at.now_y + y, y);
+    t.at.next_u = change + select(near, t.at.now_u, t.free);
   }
 
   void solve_skew(Mask<T> lanes) {
@@ -547,7 +549,7 @@ class LaneSolver {
       t.at.now_u = select(live_, velocity_of(t, t.at.now_y), t.at.now_u);
       law(t, t.at.now_u, false, true, live_);
     });
-    linear_solve(true);
+    linear_solve(no_lanes<T>());
     each([&](auto& t) {
       t.at.now_u = select(live_, t.at.next_u, t.at.now_u), t.at.now_y = select(live_, t.at.next_y, t.at.now_y);
     });
@@ -645,7 +647,7 @@ class LaneSolver {
         }
         each([&](auto& t) { law(t, t.at.now_u, true, true, convex); });
       }
-      linear_solve(false);
+      linear_solve(now < T(kNear));
       T t = halved(start, live_ & ~convex);
       if (any(convex)) t = select(convex, searched(convex), t);
       short_ = t < T(kShort);
@@ -680,7 +682,7 @@ class LaneSolver {
     each([&](auto& t) { natural_map<true>(t, t.at.now_u, t.at.now_y, live_); });
     for (int i = 0; i < s_.nrow; ++i) bound(s_.row[i], live_);
     for (int i = 0; i < s_.nball; ++i) bound(s_.ball[i], live_);
-    linear_solve(false);
+    linear_solve(best_residual_ < T(kNear));
     move(one());
     best_residual_ = select(live_, residual(), best_residual_);
     keep(live_);

@@ -25,6 +25,9 @@ void SplitDrives::split(const Model& model, const Drives& drives) {
       other.kp[i] = other.kd[i] = 0;
     }
   }
+  const auto none = [](double x) { return x == 0; };
+  all_limited = std::all_of(unlimited.kp.begin(), unlimited.kp.end(), none) &&
+                std::all_of(unlimited.kd.begin(), unlimited.kd.end(), none);
 }
 
 /// Calls f(rows, first DoF) for each term's rows among the limited drives.

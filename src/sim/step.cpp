@@ -1,5 +1,7 @@
 #include "tarsus/sim/step.hpp"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -46,19 +48,33 @@ std::optional<ActuationMode> actuation_mode(std::string_view name) {
 
 namespace {
 
-/// All |x| <= limit; a nan is not. One vectorised sweep, the common case of every check here: flags are as wide as
-/// the numbers.
-template <class R>
-bool within(std::span<const R> values, R limit) {
-  using Flag = std::conditional_t<sizeof(R) == 8, std::int64_t, std::int32_t>;
-  Flag bad = 0;
-  for (const R x : values) bad |= Flag(!(std::abs(x) <= limit));
-  return !bad;
+/// Folds all values into eight, side by side. One vectorised sweep, the common case of every check here.
+template <class R, class F>
+std::array<R, 8> folded(std::span<const R> values, const F& fold) {
+  std::array<R, 8> sum{};
+  std::size_t i = 0;
+  for (; i + 8 <= values.size(); i += 8) {
+    for (std::size_t k = 0; k < 8; ++k) sum[k] = fold(sum[k], values[i + k]);
+  }
+  for (; i < values.size(); ++i) sum[0] = fold(sum[0], values[i]);
+  return sum;
 }
 
 template <class R>
 bool finite(std::span<const R> values) {
-  return within(values, std::numeric_limits<R>::max());
+  R sum = 0;
+  for (const R x : folded(values, [](R s, R x) { return s + (x - x); })) sum += x;  // nan - nan, inf - inf: nan
+  return sum == 0;
+}
+
+/// All |x| <= limit; a nan is not.
+template <class R>
+bool within(std::span<const R> values, R limit) {
+  if (!finite(values)) return false;
+  for (const R x : folded(values, [](R s, R x) { return std::max(s, std::abs(x)); })) {
+    if (!(x <= limit)) return false;
+  }
+  return true;
 }
 
 }  // namespace
@@ -292,8 +308,11 @@ void Stepper<R>::solve_terms(BasicData<R>& data, const Drives& drives, In<R> qpo
   limited_by_terms_ = drives.limited();
   if (!limited_by_terms_) return;
   drive_force_.resize(data.size(model_.nv));
-  tarsus::drive_force<R>(model_, data, free, h, data.qpos, data.qvel, qpos_target, qvel_target, data.qacc,
-                         drive_force_);
+  if (split_.all_limited)
+    std::fill(drive_force_.begin(), drive_force_.end(), R(0));
+  else
+    tarsus::drive_force<R>(model_, data, free, h, data.qpos, data.qvel, qpos_target, qvel_target, data.qacc,
+                           drive_force_);
   const In<R> force = lane_rows_ ? lane_rows_->limited_force() : In<R>(rows_->limited_force());
   for (std::size_t first = 0; first < drive_force_.size(); first += std::size_t(model_.nv) * width_) {
     for (int i = 0; i < model_.nv; ++i) {

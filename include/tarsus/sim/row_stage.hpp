@@ -32,6 +32,7 @@ struct DriveStep {
 struct SplitDrives {
   Drives limited, unlimited;
   std::vector<char> is_limited;  ///< [nv]
+  bool all_limited = false;      ///< no drive is without a limit
   void split(const Model& model, const Drives& drives);
 };
 
