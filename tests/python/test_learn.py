@@ -166,24 +166,33 @@ def test_reward_and_observation_follow_the_definition(name, model):
 
 
 def test_the_world_alone_is_equal_to_the_bit():
+    """Each world again in a Stepper of its own, the lanes of which all have that world; and one world at a time, which adds up in
+    another order."""
     task = tarsus.tasks.make("HumanoidWalk")
     model = tarsus.Model.load(MODELS / "humanoid.xml")
     n = 4
     worlds = tarsus.VectorTask(task, n, threads=2, seed=3, autoreset="disabled")
     worlds.reset()
-    drives = task.drives
-    alone = []
+    drives, options = task.drives, dict(dt=task.control_dt / task.substeps, contacts=True, joint_limits=True)
+    lanes, single = [], []
     for w in range(n):
-        data = tarsus.Data(model)
-        data.qpos[:], data.qvel[:] = worlds.qpos[w], worlds.qvel[w]
-        alone.append((data, tarsus.Stepper(data, dt=task.control_dt / task.substeps, contacts=True, joint_limits=True)))
+        pack, one = tarsus.Data(model, 2), tarsus.Data(model)
+        pack.qpos[:], pack.qvel[:] = worlds.qpos[w][:, None], worlds.qvel[w][:, None]
+        one.qpos[:], one.qvel[:] = worlds.qpos[w], worlds.qvel[w]
+        lanes.append((pack, tarsus.Stepper(pack, **options)))
+        single.append((one, tarsus.Stepper(one, **options)))
     rng = np.random.default_rng(0)
-    for _ in range(15):
+    for step in range(15):
         worlds.step(rng.normal(scale=0.05, size=(n, task.action_size)))
-        for w, (data, stepper) in enumerate(alone):
+        for w in range(n):
+            (pack, pack_stepper), (one, one_stepper) = lanes[w], single[w]
+            target = worlds.qpos_target[w].copy()
             for _ in range(task.substeps):
-                stepper.step(drives, worlds.qpos_target[w].copy(), np.zeros(model.nv))
-            assert np.array_equal(data.qpos, worlds.qpos[w]) and np.array_equal(data.qvel, worlds.qvel[w])
+                pack_stepper.step(drives, np.broadcast_to(target[:, None], pack.qpos.shape).copy(), np.zeros(pack.qvel.shape))
+                one_stepper.step(drives, target, np.zeros(model.nv))
+            assert np.array_equal(pack.qpos[0, :, 0], worlds.qpos[w]) and np.array_equal(pack.qvel[0, :, 0], worlds.qvel[w])
+            if step == 0:
+                assert np.abs(one.qpos - worlds.qpos[w]).max() < 1e-7
         if (worlds.terminated | worlds.truncated).any():
             break
 
