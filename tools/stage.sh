@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs a command as a named stage of a task and notes when it began and ended, for tools/times.py.
+# Runs a command as a named stage of a task and notes when it began and ended and what processor time it took, for
+# tools/times.py.
 # usage: tools/stage.sh STAGES.tsv NAME COMMAND [ARGUMENT ...]
 set -euo pipefail
 stages=$1
@@ -9,5 +10,8 @@ mkdir -p "$(dirname "$stages")"
 begin=$(date +%s.%N)
 status=0
 "$@" || status=$?
-printf '%s\t%s\t%s\n' "$name" "$begin" "$(date +%s.%N)" >>"$stages"
+times >"$stages.used"  # not into a pipe, which would be a shell of its own
+used=$(tail -n 1 "$stages.used" | tr 'ms' '  ' | awk '{ print 60 * $1 + $2 + 60 * $3 + $4 }')
+rm "$stages.used"
+printf '%s\t%s\t%s\t%s\n' "$name" "$begin" "$(date +%s.%N)" "$used" >>"$stages"
 exit "$status"

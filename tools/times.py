@@ -3,7 +3,8 @@
 
 usage: tools/times.py [--ninja build/.ninja_log] [--top 10] STAGES.tsv
 
-STAGES.tsv has a line `name<TAB>start<TAB>end` (seconds since the epoch) for each stage, as the Makefile writes it.
+STAGES.tsv has a line `name<TAB>start<TAB>end<TAB>processor seconds` for each stage (start and end since the epoch), as
+tools/stage.sh writes it. On a machine that others use, the processor's seconds say more than the clock's.
 """
 
 import argparse
@@ -39,13 +40,14 @@ def main():
     parser.add_argument("--top", type=int, default=10, help="slowest compilations to list")
     arguments = parser.parse_args()
 
-    print("stage                          seconds")
-    total = 0.0
+    print("stage                          seconds   processor")
+    total = processor = 0.0
     for line in arguments.stages.read_text().splitlines():
-        name, start, end = line.split("\t")
+        name, start, end, used = line.split("\t")
         total += float(end) - float(start)
-        print(f"  {name:<28} {float(end) - float(start):7.1f}")
-    print(f"  {'all':<28} {total:7.1f}")
+        processor += float(used)
+        print(f"  {name:<28} {float(end) - float(start):7.1f}   {float(used):9.1f}")
+    print(f"  {'all':<28} {total:7.1f}   {processor:9.1f}")
 
     steps = compiled(arguments.ninja)
     groups = defaultdict(lambda: [0, 0.0])

@@ -182,3 +182,15 @@ def test_python_functions_have_their_signatures(tmp_path):
     page = docs_site.python_api(stub)
     assert "## `Box`" in page and "**`size`**`: float`" in page and "collide(a: Box, margin: float=0.0) -> dict" in page
     assert "Where they touch." in page
+
+
+def test_a_stage_is_timed_and_listed(tmp_path):
+    stages, busy = tmp_path / "stages.tsv", "import time\nwhile time.process_time() < 0.2: pass"
+    run = subprocess.run([ROOT / "tools/stage.sh", stages, "count", sys.executable, "-c", busy], check=False)
+    assert run.returncode == 0
+    name, start, end, used = stages.read_text().split("\t")
+    assert name == "count" and float(end) - float(start) >= 0.15 and float(used) >= 0.15
+    failed = subprocess.run([ROOT / "tools/stage.sh", stages, "fail", "false"], check=False)
+    assert failed.returncode == 1
+    table = subprocess.run([sys.executable, ROOT / "tools/times.py", stages], capture_output=True, text=True, check=True).stdout
+    assert [line.split()[0] for line in table.splitlines()[1:4]] == ["count", "fail", "all"]
