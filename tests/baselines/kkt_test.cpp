@@ -374,7 +374,9 @@ void lanes_are_worlds(double tolerance) {
   }
 }
 TEST(ConstrainedDynamics, LanesAreWorlds) { lanes_are_worlds<double>(1e-9); }
+#ifndef TARSUS_DOUBLE_ONLY
 TEST(ConstrainedDynamics, LanesAreWorldsInFloat) { lanes_are_worlds<float>(2e-2); }
+#endif
 
 }  // namespace
 }  // namespace tarsus::test

@@ -171,7 +171,9 @@ void side_by_side_is_alone() {
   EXPECT_GT(compared, 5000);
 }
 TEST(Equality, SideBySideIsAloneToTheBit) { side_by_side_is_alone<double>(); }
+#ifndef TARSUS_DOUBLE_ONLY
 TEST(Equality, SideBySideIsAloneToTheBitInFloat) { side_by_side_is_alone<float>(); }
+#endif
 
 TEST(Equality, BlocksAreTheFirstOfTheirRows) {
   const Model model = random_tree(8, {.bodies = 6, .welds = false});

@@ -176,7 +176,9 @@ void neighbours_do_not_matter() {
   EXPECT_FALSE(among_others.by_limbs(2));
 }
 TEST(Limbs, NeighboursDoNotMatter) { neighbours_do_not_matter<double>(); }
+#ifndef TARSUS_DOUBLE_ONLY
 TEST(Limbs, NeighboursDoNotMatterInFloat) { neighbours_do_not_matter<float>(); }
+#endif
 
 /// The same rows twice: dependent, named, and the motion is that of one of them.
 TEST(Limbs, RedundantRowsAreStillFound) {
