@@ -134,7 +134,12 @@ class AnyStepper {
       PyEqualities& e = equalities_for(any_->model(), equalities_);
       e.in_use = true, options.equalities = &e.set, python_rows_ = e.rows;
     }
-    any_->visit([&]<class R>(BasicData<R>& d) { stepper_ = std::make_unique<Stepper<R>>(any_->model(), d, options); });
+    any_->visit([&]<class R>(BasicData<R>& d) {
+      if (d.width() > 1 && options.rows.any())
+        throw ValueError("data", std::to_string(d.worlds()) + " worlds in lanes",
+                         "one; tarsus.Batch steps many with contacts and joint limits");
+      stepper_ = std::make_unique<Stepper<R>>(any_->model(), d, options);
+    });
   }
 
   int step(const Drives* drives, handle qpos_target, handle qvel_target) {
