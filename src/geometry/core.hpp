@@ -49,6 +49,8 @@ struct Closest {
 /// False if they are further apart than `limit`.
 bool closest_points(const Core& a, const Core& b, double limit, Closest& out);
 
+/// ContactPoint::feature of `closest` itself in a manifold.
+inline constexpr std::uint32_t kClosestPoint = 1;
 /// Contact points of two features that face each other across `closest`, which is one of them.
 void add_manifold(const Core& a, const Core& b, const Closest& closest, ContactList& out);
 

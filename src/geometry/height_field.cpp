@@ -2,8 +2,8 @@
 //
 // Two things keep a body from stumbling over the edges between triangles of a smooth terrain. A contact whose normal
 // leans away from its triangle's counts only where the terrain around the touching edge or corner stays below the
-// contact's tangent plane; and a body that is below a triangle is lifted along that triangle's normal, whatever the
-// shortest way out might be.
+// contact's tangent plane; and what of a body is below a triangle, its lowest point or a part of its lowest face, is
+// lifted along that triangle's normal, whatever the shortest way out might be.
 #include "tarsus/geometry/height_field.hpp"
 
 #include <fmt/format.h>
@@ -65,13 +65,14 @@ class Terrain {
     return g.row >= 0 && g.column >= 0 && g.row < field_.rows() && g.column < field_.columns();
   }
   void touch(const Corners& corners);
-  bool lift(const Core& triangle, const Vec3d& normal, double depth, const Vec3d& lowest);
+  void lift(const Core& triangle, const Vec3d& normal, double height, const Vec3d& lowest);
   bool stands_out(const Corners& corners, const Vec3d& p, const Vec3d& up) const;
   bool highest(const Corners& corners, const Vec3d& up) const;
   /// Every grid point that shares a triangle with g.
   bool ring_below(const GridPoint& g, const Vec3d& p, const Vec3d& up) const;
   bool below(const GridPoint& g, const Vec3d& p, const Vec3d& up) const;
   void add(const Core& triangle, const Closest& closest);
+  void add(const ContactPoint& point);
 
   const HeightField& field_;
   const Core& other_;
@@ -115,20 +116,26 @@ void Terrain::touch(const Corners& corners) {
   lift(triangle, n, height, lowest);
 }
 
-/// The contact along the triangle's normal, if the lowest point is under the triangle.
-bool Terrain::lift(const Core& triangle, const Vec3d& normal, double height, const Vec3d& lowest) {
-  if (height >= 0 || lowest.z < -field_.base()) return false;
-  const auto& t = triangle.triangle;
-  for (std::size_t k = 0; k < 3; ++k) {
-    const Vec3d edge = t[(k + 1) % 3] - t[k], to = lowest - t[k];
-    if (edge.x * to.y - edge.y * to.x < 0) return false;
-  }
+/// Contacts along the triangle's normal: of the lowest point, if it is under the triangle, else of the part of the
+/// lowest face or line that is.
+void Terrain::lift(const Core& triangle, const Vec3d& normal, double height, const Vec3d& lowest) {
+  if (height >= 0 || lowest.z < -field_.base()) return;
   Closest closest;
   closest.normal = -normal;
   closest.distance = height;
   closest.on_b = lowest;
-  add(triangle, closest);
-  return true;
+  const auto& t = triangle.triangle;
+  bool inside = true;
+  for (std::size_t k = 0; k < 3; ++k) {
+    const Vec3d edge = t[(k + 1) % 3] - t[k], to = lowest - t[k];
+    inside = inside && edge.x * to.y - edge.y * to.x >= 0;
+  }
+  if (inside) return add(triangle, closest);
+  ContactList found(0);  // what is open here another triangle sees
+  add_manifold(triangle, other_, closest, found);
+  for (int k = 0; k < found.size(); ++k) {
+    if (found[k].feature != kClosestPoint) add(found[k]);  // the lowest point itself is elsewhere
+  }
 }
 
 /// Whether grid point g, if there is one, is not above the plane through p across `up`.
@@ -173,15 +180,16 @@ bool Terrain::stands_out(const Corners& corners, const Vec3d& p, const Vec3d& up
 void Terrain::add(const Core& triangle, const Closest& closest) {
   ContactList found(points_.margin());
   add_manifold(triangle, other_, closest, found);
-  for (int k = 0; k < found.size(); ++k) {
-    const ContactPoint& p = found[k];
-    bool known = false;  // a point on the edge between two triangles
-    for (int i = 0; i < points_.size() && !known; ++i) {
-      const Vec3d apart = points_[i].position - p.position, turn = points_[i].normal - p.normal;
-      known = dot(apart, apart) < squared(1e-6 * other_.scale()) && dot(turn, turn) < 1e-10;
-    }
-    if (!known) points_.add(mul_add(p.normal, -p.distance / 2, p.position), p.normal, p.distance, p.feature);
+  for (int k = 0; k < found.size(); ++k) add(found[k]);
+}
+
+/// Unless it is known: a point on the edge between two triangles.
+void Terrain::add(const ContactPoint& p) {
+  for (int i = 0; i < points_.size(); ++i) {
+    const Vec3d apart = points_[i].position - p.position, turn = points_[i].normal - p.normal;
+    if (dot(apart, apart) < squared(1e-6 * other_.scale()) && dot(turn, turn) < 1e-10) return;
   }
+  points_.add(mul_add(p.normal, -p.distance / 2, p.position), p.normal, p.distance, p.feature);
 }
 
 }  // namespace

@@ -123,7 +123,7 @@ void add_manifold(const Core& a, const Core& b, const Closest& closest, ContactL
   double least = out.margin() + 1;
   for (int k = before; k < out.size(); ++k) least = std::min(least, out[k].distance);
   const double same = 1e-9 * (a.scale() + b.scale());
-  if (least > closest.distance + same) out.add(closest.on_b, closest.normal, closest.distance, 1);
+  if (least > closest.distance + same) out.add(closest.on_b, closest.normal, closest.distance, kClosestPoint);
 }
 
 }  // namespace tarsus::narrow

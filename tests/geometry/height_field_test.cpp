@@ -169,6 +169,43 @@ TEST(HeightFieldContact, WhatIsUnderTheSurfaceIsLifted) {
   }
 }
 
+/// Height of the field's triangles at (x, y) in its frame.
+double height_at(const HeightField& f, double x, double y) {
+  const int r = f.row_at(y), c = f.column_at(x);
+  const Vec3d a = f.point(r, c), b = f.point(r + 1, c + 1);
+  const double u = (x - a.x) / (b.x - a.x), v = (y - a.y) / (b.y - a.y);
+  const double third = u > v ? f.height(r, c + 1) : f.height(r + 1, c);
+  return u > v ? a.z + u * (third - a.z) + v * (b.z - third) : a.z + v * (third - a.z) + u * (b.z - third);
+}
+
+TEST(HeightFieldContact, ABoxThatIsUnderTheSurfaceSomewhereIsPushedOut) {
+  // Steep for its size: edges that fall away from a peak, with neighbours above a contact's tangent plane.
+  const HeightField hill = field(5, 5, 1, 1, [](double x, double y) {
+    const double r = std::abs(x) + std::abs(y);
+    return r < 0.1 ? 0.2 : std::max(std::abs(x), std::abs(y)) > 0.6 ? 0.0 : r < 0.6 ? 0.06 : 0.04;
+  });
+  const Vec3d half{0.2, 0.2, 0.05};
+  const Shape box{ShapeType::box, half, nullptr, nullptr};
+  Random random(5);
+  for (int trial = 0; trial < 500; ++trial) {
+    const Vec3d turn{uniform(random, -0.3, 0.3), uniform(random, -0.3, 0.3), uniform(random, -3, 3)};
+    ShapePose pose{{uniform(random, -0.6, 0.6), uniform(random, -0.6, 0.6), 0}, rotation(exp_map(turn))};
+    double deepest = -1;  // of the bottom, vertically
+    for (int i = 0; i <= 40; ++i) {
+      for (int j = 0; j <= 40; ++j) {
+        const Vec3d p =
+            pose.position + pose.rotation * Vec3d{half.x * (i / 20.0 - 1), half.y * (j / 20.0 - 1), -half.z};
+        deepest = std::max(deepest, height_at(hill, p.x, p.y) - p.z);
+      }
+    }
+    pose.position.z = deepest - 0.01;  // now a centimetre
+    const Contacts c = contacts(box, pose, terrain(hill), {}, 0.01);
+    ASSERT_GT(c.count, 0) << trial;
+    EXPECT_LT(c.deepest().distance, -0.004) << trial;
+    EXPECT_GT(c.deepest().normal.z, 0.3) << trial;
+  }
+}
+
 TEST(HeightFieldContact, RigidMotionSwapAndSlope) {
   Random random(2);
   const HeightField hills =

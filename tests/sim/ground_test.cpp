@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <random>
 
+#include "tarsus/io/mjcf.hpp"
 #include "tarsus/io/model_file.hpp"
 #include "tarsus/math/rotation.hpp"
 #include "tarsus/sim/step.hpp"
@@ -70,6 +71,26 @@ TEST(Ground, BodyOnKPointsSinksAsItsSolverParametersSay) {
     Vec3d force{0, 0, 0};
     for (int i = 0; i < points; ++i) force += s.stepper.rows()->force(i);
     EXPECT_NEAR(force.z, 2 * kGravity, 1e-7);
+  }
+}
+
+TEST(Ground, ABoxStaysOnAHillOfLargeTriangles) {
+  const Model model = compile(parse_mjcf(R"(<mujoco><asset><hfield name="hill" nrow="5" ncol="5" size="1 1 .2 .1"
+    elevation="0 0 0 0 0 0 .2 .3 .2 0 0 .3 1 .3 0 0 .2 .3 .2 0 0 0 0 0 0"/></asset><worldbody><geom type="hfield" hfield="hill"/>
+    <body pos=".5 .1 .5"><freejoint/><geom type="box" size=".2 .2 .05" mass="1"/></body></worldbody></mujoco>)",
+                                         "hill.xml", ""));
+  for (const double rate : {60.0, 240.0, 1000.0}) {
+    Data data(model);
+    StepOptions options;
+    options.dt = 1 / rate, options.rows.contacts = true;
+    Stepper<double> stepper(model, data, options);
+    double lowest = 1;
+    for (int i = 0; i < int(6 * rate); ++i) {
+      ASSERT_EQ(stepper.step(data), 0);
+      lowest = std::min(lowest, data.qpos[2]);
+    }
+    EXPECT_GT(lowest, 0.045) << rate << " Hz: the field's lowest point and half the box's thickness";
+    EXPECT_LT(std::abs(data.qvel[2]), 0.01) << rate << " Hz";
   }
 }
 
