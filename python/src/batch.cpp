@@ -205,14 +205,14 @@ nb::dict reports(AnyBatch& any) {
 }
 
 nb::list contact_list(AnyBatch& any, int world) {
-  return any.visit([&]<class R>(Batch<R>& b) {
+  return any.change([&]<class R>(Batch<R>& b) {
     check_world(b, world);
     const auto triple = [](const Vec3d& v) { return nb::make_tuple(v.x, v.y, v.z); };
     nb::list list;
-    for (const BatchContact& c : b.contacts(world)) {
+    for (const LinkContact& c : b.contacts(world)) {
       nb::dict one;
-      one["links"] = nb::make_tuple(c.a, c.b), one["position"] = triple(c.position);
-      one["normal"] = triple(c.normal), one["force"] = triple(c.force);
+      one["links"] = nb::make_tuple(c.a, c.b), one["position"] = triple(c.point.position);
+      one["normal"] = triple(c.point.normal), one["distance"] = c.point.distance;
       list.append(one);
     }
     return list;
@@ -399,9 +399,10 @@ void bind_methods(nb::class_<AnyBatch>& c) {
               "numpy.ndarray | None = None) -> None"),
       "tau += Jᵀ force: a force [3] or [worlds, 3] on a body at a point [3] or [worlds, 3] of it (None: its centre of "
       "mass),\nworld axes, as the worlds stand now. It acts until tau is set anew.");
-  c.def(
-      "contacts", &contact_list, "world"_a, nb::sig("def contacts(self, world: int) -> list[dict]"),
-      "Contacts of a world's last step: links (a, b; -1 the world), position, normal from b to a, force on a [m, N].");
+  c.def("contacts", &contact_list, "world"_a, nb::sig("def contacts(self, world: int) -> list[dict]"),
+        "Contacts of a world as it is now, and those that a step could bring: links (a, b; -1 the world), position, "
+        "normal "
+        "from b to\na, distance (negative: penetration), world axes [m]. ground_force has the forces.");
   c.def(
       "fault",
       [](AnyBatch& any, int world) {

@@ -367,7 +367,15 @@ int Batch<R>::sensor_numbers() const {
   return SensorSet(model_).numbers();
 }
 
-/// f(world, data with its poses and velocities, qpos, qvel), on all threads.
+/// That world's state, poses and velocities.
+template <class R>
+void Batch<R>::look_at(int world, Data& one) {
+  const std::span<R> q = part(state_.qpos, model_.nq, world), v = part(state_.qvel, model_.nv, world);
+  std::copy(q.begin(), q.end(), one.qpos.begin()), std::copy(v.begin(), v.end(), one.qvel.begin());
+  kinematics<double>(model_, one, one.qpos, one.qvel);
+}
+
+/// f(world, data that looks at it), on all threads.
 template <class R>
 template <class F>
 void Batch<R>::each_world(const F& f) {
@@ -376,12 +384,7 @@ void Batch<R>::each_world(const F& f) {
     if (!worker.one) worker.one.emplace(model_);
     Data& one = *worker.one;
     const ThreadTeam::Range share = team_.share(worlds_, thread);
-    for (int world = share.begin; world < share.end; ++world) {
-      const std::span<R> q = part(state_.qpos, model_.nq, world), v = part(state_.qvel, model_.nv, world);
-      std::copy(q.begin(), q.end(), one.qpos.begin()), std::copy(v.begin(), v.end(), one.qvel.begin());
-      kinematics<double>(model_, one, one.qpos, one.qvel);
-      f(world, one);
-    }
+    for (int world = share.begin; world < share.end; ++world) look_at(world, one), f(world, one);
   });
 }
 
@@ -421,17 +424,17 @@ void Batch<R>::measure(const BatchMeasure<R>& out) {
 }
 
 template <class R>
-std::vector<BatchContact> Batch<R>::contacts(int world) const {
-  std::vector<BatchContact> out;
-  const TermMemory& last = state_.memory[at(world / width_)].terms;
-  if (width_ > 1 || last.entries.empty()) return out;
-  for (const TermMemory::Entry& e : last.entries) {
-    if (e.kind != TermMemory::Kind::contact) continue;
-    Vec3d force{0, 0, 0};
-    for (int k = 0; k < std::min(3, e.nrow); ++k) force += e.axis[k] * (e.impulse[k] / last.h);
-    out.push_back({e.a, e.b, e.position, e.axis[0], force});
+std::vector<LinkContact> Batch<R>::contacts(int world) {
+  if (!geometry_) geometry_.emplace(model_);
+  Worker& worker = *workers_[0];
+  if (!worker.one) worker.one.emplace(model_);
+  look_at(world, *worker.one);
+  std::vector<LinkContact> found;
+  geometry_->detect(*worker.one, options_.step.dt, found);
+  for (LinkContact& c : found) {  // the world last
+    if (c.a < 0) std::swap(c.a, c.b), c.point.normal = -c.point.normal;
   }
-  return out;
+  return found;
 }
 
 template <class R>
@@ -509,6 +512,10 @@ std::vector<std::uint8_t> to_bytes(std::span<const StepMemory<R>> memory) {
     append(bytes, &m.terms.h, 1);
     append(bytes, &terms, 1), append(bytes, m.terms.entries.data(), terms);
     append(bytes, &demand, 1), append(bytes, m.drive_demand.data(), demand);
+    if constexpr (requires { m.lane_terms; }) {
+      const std::uint64_t lanes = m.lane_terms.size();
+      append(bytes, &lanes, 1), append(bytes, m.lane_terms.data(), lanes);
+    }
   }
   return bytes;
 }
@@ -519,6 +526,7 @@ void from_bytes(std::span<const std::uint8_t> bytes, std::span<StepMemory<R>> me
   for (StepMemory<R>& m : memory) {
     reader.read(&m.terms.h, 1);
     reader.read_all(m.terms.entries), reader.read_all(m.drive_demand);
+    if constexpr (requires { m.lane_terms; }) reader.read_all(m.lane_terms);
     for (const TermMemory::Entry& e : m.terms.entries) {
       const bool known = e.kind >= TermMemory::Kind::contact && e.kind <= TermMemory::Kind::drive;
       if (!known || e.nrow < 1 || e.nrow > kTermRows || !(m.terms.h > 0))

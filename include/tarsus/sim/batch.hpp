@@ -83,12 +83,6 @@ struct BatchMeasure {
   std::span<R> com = {};          ///< [worlds][6] centre of mass and its velocity [m, m/s]
 };
 
-/// A contact in the last step of a world.
-struct BatchContact {
-  int a = 0, b = -1;              ///< links, -1: the world
-  Vec3d position, normal, force;  ///< world axes; normal from b to a; force on a [N]
-};
-
 /// Not for use by two threads at once; several batches are.
 template <class R>
 class Batch {
@@ -152,8 +146,8 @@ class Batch {
   int sensor_numbers() const;
   /// Poses, velocities, energies. @throws ShapeError naming the array
   void measure(const BatchMeasure<R>& out);
-  /// Contacts of the last step of a world, with their forces.
-  std::vector<BatchContact> contacts(int world) const;
+  /// Contacts of a world as it is now, and those that a step could bring (ContactGeometry::detect()), without forces.
+  std::vector<LinkContact> contacts(int world);
   /// tau += Jᵀ force, a force on a body at a point of it, world axes, as the worlds stand now; it acts until tau is set
   /// anew. @param force [worlds][3] or [3] [N]  @param point [worlds][3] or [3] [m]; empty: the centre of mass
   /// @param mask [worlds] or empty: all  @throws ShapeError, ValueError for a body that is not there
@@ -170,6 +164,7 @@ class Batch {
   void blame(Worker& worker, int world, int lane);
   void write_outputs(Worker& worker, int step, const Rollout<R>& rollout, int first, int count);
   bool screen(int world);
+  void look_at(int world, Data& one);
   template <class F>
   void each_world(const F& f);
 
@@ -179,6 +174,7 @@ class Batch {
   ThreadTeam team_;
   BatchState<R> state_;
   std::vector<std::unique_ptr<Worker>> workers_;  // [thread]
+  std::optional<ContactGeometry> geometry_;       // for contacts()
 };
 
 extern template class Batch<double>;
