@@ -508,14 +508,11 @@ template <class R>
 std::vector<std::uint8_t> to_bytes(std::span<const StepMemory<R>> memory) {
   std::vector<std::uint8_t> bytes;
   for (const StepMemory<R>& m : memory) {
-    const std::uint64_t terms = m.terms.entries.size(), demand = m.drive_demand.size();
+    const std::uint64_t terms = m.terms.entries.size(), lanes = m.lane_terms.size(), demand = m.drive_demand.size();
     append(bytes, &m.terms.h, 1);
     append(bytes, &terms, 1), append(bytes, m.terms.entries.data(), terms);
     append(bytes, &demand, 1), append(bytes, m.drive_demand.data(), demand);
-    if constexpr (requires { m.lane_terms; }) {
-      const std::uint64_t lanes = m.lane_terms.size();
-      append(bytes, &lanes, 1), append(bytes, m.lane_terms.data(), lanes);
-    }
+    append(bytes, &lanes, 1), append(bytes, m.lane_terms.data(), lanes);
   }
   return bytes;
 }
@@ -526,7 +523,7 @@ void from_bytes(std::span<const std::uint8_t> bytes, std::span<StepMemory<R>> me
   for (StepMemory<R>& m : memory) {
     reader.read(&m.terms.h, 1);
     reader.read_all(m.terms.entries), reader.read_all(m.drive_demand);
-    if constexpr (requires { m.lane_terms; }) reader.read_all(m.lane_terms);
+    reader.read_all(m.lane_terms);
     for (const TermMemory::Entry& e : m.terms.entries) {
       const bool known = e.kind >= TermMemory::Kind::contact && e.kind <= TermMemory::Kind::drive;
       if (!known || e.nrow < 1 || e.nrow > kTermRows || !(m.terms.h > 0))

