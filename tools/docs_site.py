@@ -24,7 +24,8 @@ ROOT = docs.ROOT
 GUIDES = {
     "Home": "README.md",
     "Start": ["docs/index.md", "docs/building.md", "docs/tutorial.md", "docs/python.md", "docs/coming_from.md", "docs/viewer.md", "CHANGELOG.md"],
-    "Characters and robots": ["docs/models.md", "docs/clips.md", "docs/gains.md", "docs/force_limits.md", "docs/ground.md"],
+    "Characters and robots": ["docs/models.md", "docs/clips.md", "docs/gains.md", "docs/force_limits.md", "docs/ground.md",
+                              "docs/many_worlds.md"],
     "Constraints and contact": ["docs/constraints.md", "docs/contact.md", "docs/geometry.md"],
     "Particles": ["docs/particles.md"],
     "How it works": ["docs/architecture.md", "docs/notation.md", "experiments/report.md", "src/io/README.md", "src/io/URDF.md"],

@@ -19,9 +19,18 @@ std::string text(const Shape& shape) {
 
 namespace {
 
+const char* scalar_name(char format) {
+  switch (format) {
+    case 'd': return "float64";
+    case 'f': return "float32";
+    case '?': return "bool";
+    default: return "int64";
+  }
+}
+
 [[noreturn]] void wrong_type(const char* argument, const std::string& got, char format, const Shape& shape) {
   throw nb::type_error((std::string(argument) + ": is " + got + ", expected a C-contiguous NumPy array of " +
-                        (format == 'd' ? "float64" : "float32") + ", shape " + text(shape))
+                        scalar_name(format) + ", shape " + text(shape))
                            .c_str());
 }
 

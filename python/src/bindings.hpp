@@ -25,6 +25,7 @@ void bind_control(nb::module_& m);
 void bind_equalities(nb::module_& m);
 void bind_constraint(nb::module_& m);
 void bind_sim(nb::module_& m);
+void bind_batch(nb::module_& m);
 void bind_particles(nb::module_& m);
 void bind_geometry(nb::module_& m);
 void bind_rigid(nb::module_& m);
@@ -38,6 +39,8 @@ nb::list to_python(const Diagnostics& diagnostics);
 class AnyData {
  public:
   AnyData(nb::object model, int worlds, nb::handle dtype);
+  AnyData(const AnyData& other);
+  AnyData(AnyData&&) = default;
 
   const Model& model() const { return *model_; }
   nb::handle model_object() const { return owner_; }

@@ -4,6 +4,7 @@
 #include <nanobind/stl/string.h>
 
 #include "bindings.hpp"
+#include "tarsus/dynamics/frame.hpp"
 
 namespace tarsus::python {
 
@@ -107,6 +108,25 @@ void reset(AnyData& any, nb::handle which) {
   });
 }
 
+void apply_force(AnyData& any, nb::handle body, nb::handle force, nb::handle point) {
+  const Model& model = any.model();
+  const int index = body_index(model, body);
+  const std::vector<double> f = numbers("force", force, {3});
+  std::vector<double> p;
+  if (!point.is_none()) p = numbers("point", point, {3});
+  any.visit([&]<class R>(BasicData<R>& data) {
+    if (data.width() != 1)
+      throw ValueError("data", std::to_string(data.worlds()) + " worlds", "a single one; Batch has many");
+    Data pose(model);
+    std::copy(data.qpos.begin(), data.qpos.end(), pose.qpos.begin());
+    kinematics<double>(model, pose, pose.qpos);
+    const LinkFrame com = inertial_frame(model, index);
+    const Vec3d at = p.empty() ? world_point(pose.links(), com) : Vec3d{p[0], p[1], p[2]};
+    add_generalized_force(model, pose.links(), com.link, at, {f[0], f[1], f[2]}, {0, 0, 0}, 1, pose.tau.data());
+    for (int i = 0; i < model.nv; ++i) data.tau[i] += R(pose.tau[i]);
+  });
+}
+
 nb::dict named_sensors(AnyData& any) {
   const nb::object numbers = sensor_numbers(any);
   const bool lanes = any.visit([](auto& data) { return data.width() > 1; });
@@ -148,6 +168,10 @@ AnyData::AnyData(nb::object model, int worlds, nb::handle dtype)
     if (dynamic_cast<const Error*>(&e)) throw;
     throw ValueError("worlds", std::to_string(worlds), "fewer: they do not fit into memory");
   }
+}
+
+AnyData::AnyData(const AnyData& other) : forces(other.forces), owner_(other.owner_), model_(other.model_) {
+  std::visit([&]<class D>(const std::unique_ptr<D>& data) { data_ = std::make_unique<D>(*data); }, other.data_);
 }
 
 void bind_data(nb::module_& m) {
@@ -207,6 +231,14 @@ void bind_data(nb::module_& m) {
       "reset", &reset, "keyframe"_a = nb::none(), nb::sig("def reset(self, keyframe: str | int | None = None) -> None"),
       "All worlds to a keyframe of the model, by name or index: qpos, qvel, act, ctrl and time; None: qpos0, at rest. "
       "tau\nbecomes zero. Raises ValueError, which lists the names.");
+  c.def(
+      "copy", [](const AnyData& any) { return AnyData(any); }, "All of it once more, for the same model.");
+  c.def(
+      "apply_force", &apply_force, "body"_a, "force"_a, "point"_a = nb::none(),
+      nb::sig("def apply_force(self, body: int | str, force: numpy.ndarray, point: numpy.ndarray | None = None) -> "
+              "None"),
+      "tau += Jᵀ force: a force [3] on a body at a point [3] of it (None: its centre of mass), float64, world axes, at "
+      "the present\nqpos. It acts until tau is set anew. A single world only.");
   c.def("get", &get, "array"_a, "world"_a, nb::sig("def get(self, array: numpy.ndarray, world: int) -> numpy.ndarray"),
         "A copy of one world's numbers out of an array of this Data's layout.");
   c.def("set", &set, "array"_a, "world"_a, "values"_a,

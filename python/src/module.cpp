@@ -14,6 +14,7 @@ NB_MODULE(_core, m) {
   tarsus::python::bind_equalities(m);
   tarsus::python::bind_constraint(m);
   tarsus::python::bind_sim(m);
+  tarsus::python::bind_batch(m);
   tarsus::python::bind_particles(m);
   tarsus::python::bind_geometry(m);
   tarsus::python::bind_rigid(m);

@@ -4,6 +4,7 @@
 #include <nanobind/stl/string.h>
 
 #include "equalities.hpp"
+#include "step_arguments.hpp"
 #include "tarsus/base/number_text.hpp"
 
 namespace tarsus::python {
@@ -11,41 +12,34 @@ namespace tarsus::python {
 using namespace nb::literals;
 using nb::handle;
 
-namespace {
-
-/// What Python's Stepper takes besides dt.
-struct StepperArguments {
-  std::string integrator;
-  double speed_limit;
-  bool contacts, joint_limits;
-  double restitution, tolerance;
-  std::string loops, velocity_products;
-  handle equalities;
-  std::string actuation;
-};
-
-StepOptions step_options(double dt, const std::string& integrator, double speed_limit,
-                         const std::string& loops = "spook", const std::string& velocity_products = "auto") {
+StepOptions step_options(double dt, const StepperArguments& a) {
   StepOptions options;
-  options.dt = dt, options.speed_limit = speed_limit;
-  if (integrator == "rk4")
+  options.dt = dt, options.speed_limit = a.speed_limit;
+  if (a.integrator == "rk4")
     options.integrator = Integrator::rk4;
-  else if (integrator != "semi_implicit_euler")
-    throw ValueError("integrator", "\"" + integrator + "\"", "\"semi_implicit_euler\" or \"rk4\"");
-  if (loops == "off")
+  else if (a.integrator != "semi_implicit_euler")
+    throw ValueError("integrator", "\"" + a.integrator + "\"", "\"semi_implicit_euler\" or \"rk4\"");
+  if (a.loops == "off")
     options.loops = LoopMode::off;
-  else if (loops == "shake")
+  else if (a.loops == "shake")
     options.loops = LoopMode::shake;
-  else if (loops != "spook")
-    throw ValueError("loops", "\"" + loops + "\"", "\"off\", \"spook\" or \"shake\"");
-  if (velocity_products == "off")
+  else if (a.loops != "spook")
+    throw ValueError("loops", "\"" + a.loops + "\"", "\"off\", \"spook\" or \"shake\"");
+  if (a.velocity_products == "off")
     options.velocity_products = VelocityProductMode::off;
-  else if (velocity_products == "on")
+  else if (a.velocity_products == "on")
     options.velocity_products = VelocityProductMode::on;
-  else if (velocity_products != "auto")
-    throw ValueError("velocity_products", "\"" + velocity_products + "\"", "\"off\", \"auto\" or \"on\"");
+  else if (a.velocity_products != "auto")
+    throw ValueError("velocity_products", "\"" + a.velocity_products + "\"", "\"off\", \"auto\" or \"on\"");
+  const std::optional<ActuationMode> actuation = actuation_mode(a.actuation);
+  if (!actuation) throw ValueError("actuation", "\"" + a.actuation + "\"", "\"implicit\", \"explicit\" or \"off\"");
+  options.actuation = *actuation;
+  options.rows.contacts = a.contacts, options.rows.joints = a.joint_limits;
+  options.rows.restitution = a.restitution, options.rows.solve.tolerance = a.tolerance;
   return options;
 }
+
+namespace {
 
 template <class R>
 int step(Stepper<R>& stepper, const Call<R>& call, const Drives* drives, handle qpos_target, handle qvel_target) {
@@ -120,16 +114,8 @@ class AnyStepper {
   }
 
  public:
-  AnyStepper(nb::object data, double dt, const StepperArguments& arguments)
-      : owner_(std::move(data)), any_(&nb::cast<AnyData&>(owner_)), equalities_(nb::borrow(arguments.equalities)) {
-    StepOptions options =
-        step_options(dt, arguments.integrator, arguments.speed_limit, arguments.loops, arguments.velocity_products);
-    const std::optional<ActuationMode> actuation = actuation_mode(arguments.actuation);
-    if (!actuation)
-      throw ValueError("actuation", "\"" + arguments.actuation + "\"", "\"implicit\", \"explicit\" or \"off\"");
-    options.actuation = *actuation;
-    options.rows.contacts = arguments.contacts, options.rows.joints = arguments.joint_limits;
-    options.rows.restitution = arguments.restitution, options.rows.solve.tolerance = arguments.tolerance;
+  AnyStepper(nb::object data, StepOptions options, handle equalities)
+      : owner_(std::move(data)), any_(&nb::cast<AnyData&>(owner_)), equalities_(nb::borrow(equalities)) {
     if (!equalities_.is_none()) {
       PyEqualities& e = equalities_for(any_->model(), equalities_);
       e.in_use = true, options.equalities = &e.set, python_rows_ = e.rows;
@@ -232,8 +218,10 @@ class AnyStepper {
 
 nb::object py_step(const Model& model, AnyData& any, const Drives* drives, handle qpos_target, handle qvel_target,
                    handle dt, const std::string& integrator) {
-  const StepOptions options =
-      step_options(dt.is_none() ? model.timestep : nb::cast<double>(dt), integrator, StepOptions().speed_limit);
+  const StepOptions usual;
+  const StepOptions options = step_options(
+      dt.is_none() ? model.timestep : nb::cast<double>(dt),
+      {integrator, usual.speed_limit, false, false, 0, usual.rows.solve.tolerance, "spook", "auto", "implicit"});
   return any.visit([&]<class R>(BasicData<R>& data) -> nb::object {
     const Call<R> call(model, any, data);
     Stepper<R> stepper(model, data, options);
@@ -341,9 +329,9 @@ void bind_sim(nb::module_& m) {
       [](AnyStepper* self, nb::object data, double dt, const std::string& integrator, double speed_limit, bool contacts,
          bool joint_limits, double restitution, double tolerance, const std::string& loops, handle equalities,
          const std::string& velocity_products, const std::string& actuation) {
-        new (self) AnyStepper(std::move(data), dt,
-                              {integrator, speed_limit, contacts, joint_limits, restitution, tolerance, loops,
-                               velocity_products, equalities, actuation});
+        const StepOptions options = step_options(dt, {integrator, speed_limit, contacts, joint_limits, restitution,
+                                                      tolerance, loops, velocity_products, actuation});
+        new (self) AnyStepper(std::move(data), options, equalities);
       },
       "data"_a, "dt"_a = StepOptions().dt, "integrator"_a = "semi_implicit_euler",
       "speed_limit"_a = StepOptions().speed_limit, "contacts"_a = false, "joint_limits"_a = false,

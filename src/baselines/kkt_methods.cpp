@@ -1,4 +1,5 @@
 // The methods of KktSolver that go through Λ⁻¹: sweeps, branches, sparse, dense.
+#include <Eigen/Cholesky>
 #include <algorithm>
 
 #include "baselines/kkt_scratch.hpp"

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "tarsus/base/hash.hpp"
 #include "tarsus/base/index.hpp"
 #include "tarsus/base/number_text.hpp"
+#include "tarsus/dynamics/frame.hpp"
+#include "tarsus/math/rotation.hpp"
 
 namespace tarsus {
 
@@ -52,6 +55,7 @@ struct Batch<R>::Worker {
   std::vector<char> live;                     // [lane] it has a world of its own, which is ok
   std::optional<SensorSet> sensors;
   std::vector<double> numbers, state;  // sensors'; qpos, qvel, qacc, ctrl, act as they want them
+  std::optional<Data> one;             // a world's poses, outside of steps
   std::exception_ptr error;
 
   Worker(const Model& model, int width, const StepOptions& options)
@@ -87,6 +91,11 @@ void Batch<R>::make_workers() {
   width_ = tarsus::pack_width<R>(model_, options_.step, options_.drives ? &*options_.drives : nullptr);
   packs_ = (worlds_ + width_ - 1) / width_;
   state_.memory.clear(), state_.memory.resize(at(packs_));
+  // So much that a step hardly ever asks for more: every joint's drive, limit or friction, and a heap of contacts.
+  constexpr int kContacts = 32;
+  if (width_ == 1 && options_.step.rows.any()) {
+    for (StepMemory<R>& memory : state_.memory) memory.terms.entries.reserve(at(2 * model_.njoint() + kContacts));
+  }
   workers_.clear();
   for (int t = 0; t < team_.size(); ++t) workers_.push_back(std::make_unique<Worker>(model_, width_, options_.step));
 }
@@ -358,15 +367,175 @@ int Batch<R>::sensor_numbers() const {
   return SensorSet(model_).numbers();
 }
 
+/// That world's state, poses and velocities.
 template <class R>
-Energy Batch<R>::energy(int world) {
-  BasicData<R> one(model_);
+void Batch<R>::look_at(int world, Data& one) {
   const std::span<R> q = part(state_.qpos, model_.nq, world), v = part(state_.qvel, model_.nv, world);
-  kinematics<R>(model_, one, q, v);
-  return tarsus::energy<R>(model_, one, q, v);
+  std::copy(q.begin(), q.end(), one.qpos.begin()), std::copy(v.begin(), v.end(), one.qvel.begin());
+  kinematics<double>(model_, one, one.qpos, one.qvel);
+}
+
+/// f(world, data that looks at it), on all threads.
+template <class R>
+template <class F>
+void Batch<R>::each_world(const F& f) {
+  team_.run([this, &f](int thread) {
+    Worker& worker = *workers_[at(thread)];
+    if (!worker.one) worker.one.emplace(model_);
+    Data& one = *worker.one;
+    const ThreadTeam::Range share = team_.share(worlds_, thread);
+    for (int world = share.begin; world < share.end; ++world) look_at(world, one), f(world, one);
+  });
+}
+
+template <class R>
+void Batch<R>::measure(const BatchMeasure<R>& out) {
+  const int nbody = model_.nbody();
+  const auto each = [&](const char* name, std::span<R> array, int n) {
+    if (!array.empty()) check_size(name, array.size(), at(worlds_) * at(n));
+  };
+  each("position", out.position, 3 * nbody), each("orientation", out.orientation, 4 * nbody);
+  each("velocity", out.velocity, 6 * nbody), each("energy", out.energy, 3), each("com", out.com, 6);
+  each_world([&](int world, Data& one) {
+    const auto put = [](R* to, const Vec3d& v) { to[0] = R(v.x), to[1] = R(v.y), to[2] = R(v.z); };
+    for (int b = 0; b < nbody; ++b) {
+      const std::size_t place = at(world * nbody + b);
+      if (!out.position.empty() || !out.orientation.empty()) {
+        const Transformd pose = body_pose(model_, one, b);
+        if (!out.position.empty()) put(&out.position[3 * place], pose.p);
+        if (!out.orientation.empty()) {
+          const Quatd q = quaternion(pose.R);
+          const double numbers[] = {q.w, q.x, q.y, q.z};
+          for (std::size_t k = 0; k < 4; ++k) out.orientation[4 * place + k] = R(numbers[k]);
+        }
+      }
+      if (out.velocity.empty()) continue;
+      const Motion<double> v = body_velocity(model_, one, b);
+      put(&out.velocity[6 * place], v.w), put(&out.velocity[6 * place + 3], v.v);
+    }
+    if (!out.energy.empty()) {
+      const Energy e = tarsus::energy<double>(model_, one, one.qpos, one.qvel);
+      put(&out.energy[3 * at(world)], {e.kinetic, e.potential, e.spring});
+    }
+    if (out.com.empty()) return;
+    const Momentum m = momentum(model_, one);
+    put(&out.com[6 * at(world)], m.com), put(&out.com[6 * at(world) + 3], m.linear * (1 / m.mass));
+  });
+}
+
+template <class R>
+std::vector<LinkContact> Batch<R>::contacts(int world) {
+  if (!geometry_) geometry_.emplace(model_);
+  Worker& worker = *workers_[0];
+  if (!worker.one) worker.one.emplace(model_);
+  look_at(world, *worker.one);
+  std::vector<LinkContact> found;
+  geometry_->detect(*worker.one, options_.step.dt, found);
+  for (LinkContact& c : found) {  // the world last
+    if (c.a < 0) std::swap(c.a, c.b), c.point.normal = -c.point.normal;
+  }
+  return found;
+}
+
+template <class R>
+void Batch<R>::apply_force(int body, In<R> force, In<R> point, std::span<const std::uint8_t> mask) {
+  if (body < 0 || body >= model_.nbody())
+    throw ValueError("body", std::to_string(body), "an index below " + std::to_string(model_.nbody()));
+  if (force.size() != 3) check_size("force", force.size(), 3 * at(worlds_));
+  if (!point.empty() && point.size() != 3) check_size("point", point.size(), 3 * at(worlds_));
+  if (!mask.empty()) check_size("mask", mask.size(), at(worlds_));
+  const auto of = [](In<R> array, int world) {
+    const R* v = array.data() + (array.size() == 3 ? 0 : 3 * at(world));
+    return Vec3d{double(v[0]), double(v[1]), double(v[2])};
+  };
+  const LinkFrame com = inertial_frame(model_, body);
+  each_world([&](int world, Data& one) {
+    if (!mask.empty() && !mask[at(world)]) return;
+    std::fill(one.tau.begin(), one.tau.end(), 0.0);
+    add_generalized_force(model_, one.links(), com.link,
+                          point.empty() ? world_point(one.links(), com) : of(point, world), of(force, world), {0, 0, 0},
+                          1, one.tau.data());
+    const std::span<R> tau = part(state_.tau, model_.nv, world);
+    for (int i = 0; i < model_.nv; ++i) tau[at(i)] += R(one.tau[at(i)]);
+  });
 }
 
 template class Batch<double>;
 template class Batch<float>;
+
+namespace {
+
+template <class E>
+void append(std::vector<std::uint8_t>& bytes, const E* values, std::size_t count) {
+  static_assert(std::is_trivially_copyable_v<E>);
+  const std::size_t before = bytes.size();
+  bytes.resize(before + count * sizeof(E));
+  if (count > 0) std::memcpy(&bytes[before], values, count * sizeof(E));
+}
+
+class ByteReader {
+ public:
+  explicit ByteReader(std::span<const std::uint8_t> bytes) : bytes_(bytes) {}
+  template <class E>
+  void read(E* values, std::size_t count) {
+    if (count > bytes_.size() / sizeof(E)) fail();
+    if (count > 0) std::memcpy(values, bytes_.data(), count * sizeof(E));
+    bytes_ = bytes_.subspan(count * sizeof(E));
+  }
+  /// A length, and room for that many.
+  template <class V>
+  void read_all(V& values) {
+    std::uint64_t count = 0;
+    read(&count, 1);
+    if (count > bytes_.size() / sizeof(values[0])) fail();
+    values.resize(count);
+    read(values.data(), count);
+  }
+  void end() const {
+    if (!bytes_.empty()) fail();
+  }
+
+ private:
+  [[noreturn]] static void fail() {
+    throw ValueError("memory", "bytes of another length", "those that a batch of as many worlds saved");
+  }
+  std::span<const std::uint8_t> bytes_;
+};
+
+}  // namespace
+
+template <class R>
+std::vector<std::uint8_t> to_bytes(std::span<const StepMemory<R>> memory) {
+  std::vector<std::uint8_t> bytes;
+  for (const StepMemory<R>& m : memory) {
+    const std::uint64_t terms = m.terms.entries.size(), lanes = m.lane_terms.size(), demand = m.drive_demand.size();
+    append(bytes, &m.terms.h, 1);
+    append(bytes, &terms, 1), append(bytes, m.terms.entries.data(), terms);
+    append(bytes, &demand, 1), append(bytes, m.drive_demand.data(), demand);
+    append(bytes, &lanes, 1), append(bytes, m.lane_terms.data(), lanes);
+  }
+  return bytes;
+}
+
+template <class R>
+void from_bytes(std::span<const std::uint8_t> bytes, std::span<StepMemory<R>> memory) {
+  ByteReader reader(bytes);
+  for (StepMemory<R>& m : memory) {
+    reader.read(&m.terms.h, 1);
+    reader.read_all(m.terms.entries), reader.read_all(m.drive_demand);
+    reader.read_all(m.lane_terms);
+    for (const TermMemory::Entry& e : m.terms.entries) {
+      const bool known = e.kind >= TermMemory::Kind::contact && e.kind <= TermMemory::Kind::drive;
+      if (!known || e.nrow < 1 || e.nrow > kTermRows || !(m.terms.h > 0))
+        throw ValueError("memory", "bytes that are no terms", "those that a batch saved");
+    }
+  }
+  reader.end();
+}
+
+template std::vector<std::uint8_t> to_bytes<double>(std::span<const StepMemory<double>>);
+template std::vector<std::uint8_t> to_bytes<float>(std::span<const StepMemory<float>>);
+template void from_bytes<double>(std::span<const std::uint8_t>, std::span<StepMemory<double>>);
+template void from_bytes<float>(std::span<const std::uint8_t>, std::span<StepMemory<float>>);
 
 }  // namespace tarsus

@@ -245,13 +245,13 @@ bool StepNewton::descend(StepOperator& mass, std::span<const double> y, double t
 
 /// The rows of a stage with R no less than `share` of the inverse mass, and where it starts: with the same impulse, and
 /// the same miss, as the one that was solved. @return some R is not the problem's own
-bool StepNewton::begin_stage(double share, const Iterate& solved) {
+bool StepNewton::begin_stage(double share) {
   bool soft = false;
   problem_.rows = solved_rows_;
-  law(solved.velocity, Bound::own_normal, false);
+  law(solved_.velocity, Bound::own_normal, false);
   for (std::size_t i = 0; i < stage_y_.size(); ++i) {
     const TermRow& last = solved_rows_[i];
-    const double y = last.centre + (last.target - solved.velocity[i]) / last.compliance;
+    const double y = last.centre + (last.target - solved_.velocity[i]) / last.compliance;
     stage_rows_[i] = own_.rows[i];
     if (share * own_.rows[i].scale > own_.rows[i].compliance)
       stage_rows_[i].compliance = share * own_.rows[i].scale, soft = true;
@@ -262,12 +262,12 @@ bool StepNewton::begin_stage(double share, const Iterate& solved) {
 }
 
 void StepNewton::harden(StepOperator& mass, const NewtonOptions& options) {
-  Iterate solved = best_;
+  solved_ = best_;
   solved_rows_.assign(own_.rows.begin(), own_.rows.end()), stage_rows_ = solved_rows_;
   stage_y_.resize(own_.rows.size());
   double last = kSoftest / kHarder, ratio = kHarder;
   while (iterations_ < options.max_iterations && ratio < kGiveUp) {
-    const bool soft = begin_stage(last * ratio, solved);
+    const bool soft = begin_stage(last * ratio);
     const int most = std::min(soft ? kStageIterations : kLastIterations, options.max_iterations - iterations_);
     if (!descend(mass, stage_y_, soft ? kStageTolerance : options.tolerance, most, !soft)) {
       ratio = std::sqrt(ratio);
@@ -278,7 +278,7 @@ void StepNewton::harden(StepOperator& mass, const NewtonOptions& options) {
     if (int(history_.size()) <= kQuick) ratio *= ratio;
     problem_.rows = own_.rows;  // the answer, should no harder stage end: its laws hold, with a softer row
     judge(mass, residual(), false);
-    solved = now_, std::swap(solved_rows_, stage_rows_);
+    solved_ = now_, std::swap(solved_rows_, stage_rows_);
   }
 }
 

@@ -72,6 +72,17 @@ struct Rollout {
   std::span<R> sensors = {};            ///< [steps][worlds][nsensordata] after each step
 };
 
+/// What Batch::measure() writes of all worlds as they are now; memory is the caller's, empty: not wanted. Bodies as in
+/// the model, the world first.
+template <class R>
+struct BatchMeasure {
+  std::span<R> position = {};     ///< [worlds][nbody][3] of the bodies' frames [m]
+  std::span<R> orientation = {};  ///< [worlds][nbody][4] w x y z
+  std::span<R> velocity = {};     ///< [worlds][nbody][6] angular, linear at the frame's origin, world axes
+  std::span<R> energy = {};       ///< [worlds][3] kinetic, potential, of springs [J]
+  std::span<R> com = {};          ///< [worlds][6] centre of mass and its velocity [m, m/s]
+};
+
 /// Not for use by two threads at once; several batches are.
 template <class R>
 class Batch {
@@ -133,7 +144,14 @@ class Batch {
   std::uint64_t state_hash(int world) const;
 
   int sensor_numbers() const;
-  Energy energy(int world);
+  /// Poses, velocities, energies. @throws ShapeError naming the array
+  void measure(const BatchMeasure<R>& out);
+  /// Contacts of a world as it is now, and those that a step could bring (ContactGeometry::detect()), without forces.
+  std::vector<LinkContact> contacts(int world);
+  /// tau += Jᵀ force, a force on a body at a point of it, world axes, as the worlds stand now; it acts until tau is set
+  /// anew. @param force [worlds][3] or [3] [N]  @param point [worlds][3] or [3] [m]; empty: the centre of mass
+  /// @param mask [worlds] or empty: all  @throws ShapeError, ValueError for a body that is not there
+  void apply_force(int body, In<R> force, In<R> point = {}, std::span<const std::uint8_t> mask = {});
 
  private:
   struct Worker;
@@ -146,6 +164,9 @@ class Batch {
   void blame(Worker& worker, int world, int lane);
   void write_outputs(Worker& worker, int step, const Rollout<R>& rollout, int first, int count);
   bool screen(int world);
+  void look_at(int world, Data& one);
+  template <class F>
+  void each_world(const F& f);
 
   const Model& model_;
   int worlds_, width_ = 1, packs_ = 1;
@@ -153,9 +174,17 @@ class Batch {
   ThreadTeam team_;
   BatchState<R> state_;
   std::vector<std::unique_ptr<Worker>> workers_;  // [thread]
+  std::optional<ContactGeometry> geometry_;       // for contacts()
 };
 
 extern template class Batch<double>;
 extern template class Batch<float>;
+
+/// What packs carry from step to step as bytes, for files; as these machines have numbers. Empty for what carries none.
+template <class R>
+std::vector<std::uint8_t> to_bytes(std::span<const StepMemory<R>> memory);
+/// @throws ValueError for bytes that are not those of `memory.size()` packs
+template <class R>
+void from_bytes(std::span<const std::uint8_t> bytes, std::span<StepMemory<R>> memory);
 
 }  // namespace tarsus

@@ -74,7 +74,7 @@ class StepNewton {
   };
   bool descend(StepOperator& mass, std::span<const double> y, double tolerance, int most, bool judged);
   void harden(StepOperator& mass, const NewtonOptions& options);
-  bool begin_stage(double share, const Iterate& last);
+  bool begin_stage(double share);
   void bound_impulses(StepOperator& mass);
   void begin(StepOperator& mass, std::span<const double> y);
   void judge(StepOperator& mass, double residual, bool met);
@@ -97,6 +97,7 @@ class StepNewton {
   std::vector<double> normal_;         ///< [term] that bounds friction
   std::vector<double> force_, gamma_;  ///< g, γ̄
   Iterate now_, next_, trial_, best_;  ///< next: where the linear problem leads
+  Iterate solved_;                     ///< of the last stage that ended
   double best_residual_ = 0;
   bool met_ = false;             ///< the best is within the tolerance
   std::vector<double> history_;  ///< residuals of this stage

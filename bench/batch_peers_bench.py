@@ -1,0 +1,193 @@
+"""A thousand worlds with contacts beside mujoco.rollout (wheel), on the same MJCF, one thread each, in turns in one process.
+
+Both sides hold every joint by the same PD gains and force limits towards the same targets: ours by stable PD, MuJoCo's by position
+actuators under implicitfast (a ball joint gets three). Scenes: a humanoid that stands, one that falls under random targets, and robots of
+mujoco_menagerie, whose folder is given: they stand. Each is first left to settle. JSON lines on standard output, a table on standard error.
+
+    python bench/batch_peers_bench.py [--menagerie FOLDER] [--worlds 1024] [--threads 1]
+"""
+
+import argparse
+import json
+import pathlib
+import sys
+import time
+
+import numpy as np
+
+import tarsus
+
+try:
+    import mujoco
+    from mujoco import rollout
+except ImportError:
+    print("SKIPPED: the `mujoco` wheel is not here", file=sys.stderr)
+    sys.exit(0)
+
+MODELS = pathlib.Path(__file__).resolve().parent.parent / "models"
+SETTLE, STEPS, ROUNDS, HOLD = 60, 20, 5, 6  # HOLD: steps for which random targets stay
+
+
+class Scene:
+    def __init__(self, name, file, dt, kp, kd, limit, amplitude, key=None):
+        self.name, self.dt, self.kp, self.kd, self.limit, self.amplitude = name, dt, kp, kd, limit, amplitude
+        if key is None:
+            self.mujoco = self.with_actuators(file)
+        else:
+            self.mujoco = mujoco.MjModel.from_xml_path(str(file))
+        self.set_actuators()
+        self.tarsus = tarsus.Model.load(str(file))
+        self.start = np.array(self.tarsus.qpos0 if key is None else self.tarsus.keyframe(key)[0])
+
+    @staticmethod
+    def with_actuators(file):
+        """The model of a file without actuators, with one for each hinge and three for each ball joint."""
+        spec = mujoco.MjSpec.from_file(str(file))
+        for joint in spec.joints:
+            if joint.type == mujoco.mjtJoint.mjJNT_FREE:
+                continue
+            for axis in np.eye(3) if joint.type == mujoco.mjtJoint.mjJNT_BALL else [np.array([1.0, 0, 0])]:
+                spec.add_actuator(trntype=mujoco.mjtTrn.mjTRN_JOINT, target=joint.name).gear[:3] = axis
+        return spec.compile()
+
+    def set_actuators(self):
+        m = self.mujoco
+        m.opt.timestep, m.opt.integrator = self.dt, mujoco.mjtIntegrator.mjINT_IMPLICITFAST
+        m.actuator_gaintype[:], m.actuator_biastype[:] = mujoco.mjtGain.mjGAIN_FIXED, mujoco.mjtBias.mjBIAS_AFFINE
+        m.actuator_gainprm[:], m.actuator_biasprm[:] = 0, 0
+        m.actuator_gainprm[:, 0], m.actuator_biasprm[:, 1], m.actuator_biasprm[:, 2] = self.kp, -self.kp, -self.kd
+        m.actuator_forcelimited[:], m.actuator_forcerange[:] = 1, (-self.limit, self.limit)
+        m.actuator_ctrllimited[:], m.jnt_actfrclimited[:] = 0, 0
+
+    def targets(self, worlds, steps, seed):
+        """(ours [steps, worlds, nq], MuJoCo's [worlds, steps, nu]): the start, and rotations about it that change every HOLD steps."""
+        random = np.random.default_rng(seed)
+        nu = self.mujoco.nu
+        turns = self.amplitude * random.uniform(-1, 1, (worlds, -(-steps // HOLD), nu)).repeat(HOLD, axis=1)[:, :steps]
+        ours = np.tile(self.start, (steps, worlds, 1))
+        theirs = np.zeros((worlds, steps, nu))
+        u = 0
+        while u < nu:
+            joint = self.mujoco.actuator_trnid[u, 0]
+            at = self.mujoco.jnt_qposadr[joint]
+            if self.mujoco.jnt_type[joint] == mujoco.mjtJoint.mjJNT_BALL:
+                v = turns[:, :, u:u + 3].swapaxes(0, 1)
+                angle = np.linalg.norm(v, axis=2, keepdims=True)
+                half = np.sinc(angle / (2 * np.pi)) / 2
+                ours[:, :, at:at + 4] = np.concatenate([np.cos(angle / 2), v * half], axis=2)
+                theirs[:, :, u:u + 3] = turns[:, :, u:u + 3]
+                u += 3
+            else:
+                ours[:, :, at] += turns[:, :, u].T
+                theirs[:, :, u] = self.start[at] + turns[:, :, u]
+                u += 1
+        return ours, theirs
+
+
+class Ours:
+    def __init__(self, scene, worlds, threads, dtype):
+        model = scene.tarsus
+        drives = tarsus.Drives.uniform(model, scene.kp, scene.kd, 0, 0)
+        drives.stiff = True
+        drives.force_limit = np.full(model.nv, float(scene.limit))
+        self.batch = tarsus.Batch(model, worlds, scene.dt, threads, dtype, drives=drives, contacts=True, joint_limits=True)
+        self.batch.reset(None, scene.start.astype(dtype))
+
+    def run(self, targets):
+        targets = targets.astype(self.batch.dtype)
+        began = time.perf_counter()
+        bad = self.batch.rollout(qpos_target=targets, states=False)
+        seconds = time.perf_counter() - began
+        assert bad == (None, None)
+        return seconds
+
+    def quality(self):
+        r = self.batch.reports
+        return {"residual_m_per_s": float(r["residual"].max()), "unsolved": float(r["unsolved"].mean()),
+                "penetration_m": float(r["penetration"].max()), "contacts": float(r["contacts"].mean()),
+                "iterations": float(r["iterations"].mean()), "bad_worlds": int((self.batch.status != 0).sum()),
+                "energy_J": float(self.batch.measure(["energy"])["energy"].sum(axis=1).mean())}
+
+
+class Theirs:
+    def __init__(self, scene, worlds, threads):
+        self.model, self.data = scene.mujoco, [mujoco.MjData(scene.mujoco) for _ in range(threads)]
+        data = self.data[0]
+        data.qpos[:] = scene.start
+        size = mujoco.mj_stateSize(self.model, mujoco.mjtState.mjSTATE_FULLPHYSICS)
+        state = np.zeros(size)
+        mujoco.mj_getState(self.model, data, state, mujoco.mjtState.mjSTATE_FULLPHYSICS)
+        self.state = np.tile(state, (worlds, 1))
+        self.out = {}
+
+    def run(self, targets):
+        steps = targets.shape[1]
+        out = self.out.setdefault(steps, np.empty((len(self.state), steps, self.state.shape[1])))
+        began = time.perf_counter()
+        rollout.rollout(self.model, self.data, self.state, targets, state=out, nstep=steps, skip_checks=False)
+        seconds = time.perf_counter() - began
+        self.state = np.ascontiguousarray(out[:, -1])
+        return seconds
+
+    def quality(self, sample=64):
+        deepest, energy, contacts, bad = 0.0, [], [], 0
+        for state in self.state[:sample]:
+            data = mujoco.MjData(self.model)
+            mujoco.mj_setState(self.model, data, state, mujoco.mjtState.mjSTATE_FULLPHYSICS)
+            self.model.opt.enableflags |= mujoco.mjtEnableBit.mjENBL_ENERGY
+            mujoco.mj_forward(self.model, data)
+            self.model.opt.enableflags &= ~int(mujoco.mjtEnableBit.mjENBL_ENERGY)
+            bad += not np.isfinite(state).all()
+            deepest = max(deepest, -min((c.dist for c in data.contact), default=0.0))
+            energy.append(float(data.energy.sum())), contacts.append(int(data.ncon))
+        return {"penetration_m": deepest, "contacts": float(np.mean(contacts)), "bad_worlds": bad, "energy_J": float(np.mean(energy))}
+
+
+def measure(scene, worlds, threads):
+    sides = {"mujoco": Theirs(scene, worlds, threads)}
+    for dtype in ("float64", "float32"):
+        sides[dtype] = Ours(scene, worlds, threads, dtype)
+    times = {side: [] for side in sides}
+    for round in range(ROUNDS + 1):
+        steps = STEPS if round else SETTLE
+        ours, theirs = scene.targets(worlds, steps, round)
+        for name, side in sides.items():
+            seconds = side.run(theirs if name == "mujoco" else ours)
+            if round:
+                times[name].append(seconds / (steps * worlds) * 1e6)
+    line = {"scene": scene.name, "dof": scene.tarsus.nv, "worlds": worlds, "threads": threads, "dt": scene.dt,
+            "isa": tarsus.isa_level(), "mujoco_version": mujoco.__version__}
+    for name, side in sides.items():
+        line[name] = {"us": float(min(times[name])), "median_us": float(np.median(times[name]))} | side.quality()
+    for dtype in ("float64", "float32"):
+        line[f"ratio_{dtype}"] = line["mujoco"]["us"] / line[dtype]["us"]
+    return line
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--menagerie", type=pathlib.Path)
+    parser.add_argument("--worlds", type=int, default=1024)
+    parser.add_argument("--threads", type=int, default=1)
+    arguments = parser.parse_args()
+    scenes = [Scene("humanoid stands", MODELS / "humanoid.xml", 1 / 60, 300, 30, 150, 0.0),
+              Scene("humanoid, random targets", MODELS / "humanoid.xml", 1 / 60, 300, 30, 150, 0.8)]
+    if arguments.menagerie:
+        for name, folder, key in (("go2 stands", "unitree_go2", "home"), ("g1 stands", "unitree_g1", 0)):
+            try:
+                scenes.append(Scene(name, arguments.menagerie / folder / "scene.xml", 0.005, 100, 5, 80, 0.0, key))
+            except (ValueError, tarsus.Error) as e:
+                print(f"SKIPPED: {name}: {e}", file=sys.stderr)
+    head = f"{'scene':<26}{'MuJoCo µs':>10}{'double µs':>10}{'ratio':>7}{'float µs':>10}{'ratio':>7}{'contacts':>10}{'residual m/s':>20}"
+    print(head + f"{'penetration mm, ours/MuJoCo':>30}", file=sys.stderr)
+    for scene in scenes:
+        r = measure(scene, arguments.worlds, arguments.threads)
+        print(json.dumps(r), flush=True)
+        d, f, m = r["float64"], r["float32"], r["mujoco"]
+        print(f"{r['scene']:<26}{m['us']:>10.2f}{d['us']:>10.2f}{r['ratio_float64']:>7.1f}{f['us']:>10.2f}{r['ratio_float32']:>7.1f}"
+              f"{d['contacts']:>10.1f}{d['residual_m_per_s']:>10.1e}{f['residual_m_per_s']:>10.1e}"
+              f"{d['penetration_m'] * 1e3:>20.2f}/{m['penetration_m'] * 1e3:<9.2f}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,505 @@
+// Batch: tarsus/sim/batch.hpp.
+#include "tarsus/sim/batch.hpp"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include "step_arguments.hpp"
+#include "tarsus/base/number_text.hpp"
+
+namespace tarsus::python {
+
+using namespace nb::literals;
+using nb::handle;
+
+namespace {
+
+constexpr const char* kFaultArrays[] = {"", "qpos", "qvel", "tau", "ctrl", "act", "qpos_target", "qvel_target", "qacc"};
+
+std::size_t size(int n) { return std::size_t(n); }
+
+/// Python's Batch: one of either scalar type, and the model that it keeps alive.
+class AnyBatch {
+ public:
+  AnyBatch(nb::object model, int worlds, BatchOptions options, bool single)
+      : owner_(std::move(model)), model_(nb::cast<const Model*>(owner_)) {
+    if (!model_) throw nb::type_error("model: is None, expected a tarsus.Model");
+    if (single)
+      batch_ = std::make_unique<Batch<float>>(*model_, worlds, options);
+    else
+      batch_ = std::make_unique<Batch<double>>(*model_, worlds, options);
+  }
+  AnyBatch(const AnyBatch& other) : owner_(other.owner_), model_(other.model_) {
+    std::visit([&]<class B>(const std::unique_ptr<B>& b) { batch_ = std::make_unique<B>(*b); }, other.batch_);
+  }
+  AnyBatch(AnyBatch&&) = default;
+
+  const Model& model() const { return *model_; }
+  handle model_object() const { return owner_; }
+  bool is_float() const { return batch_.index() == 1; }
+  template <class F>
+  auto visit(F f) {
+    return std::visit([&](auto& batch) { return f(*batch); }, batch_);
+  }
+  /// f(batch) without Python's lock; no other thread may come in.
+  template <class F>
+  auto run(F f) {
+    const Taken taken(busy_, "batch");
+    return visit([&](auto& batch) {
+      const nb::gil_scoped_release release;
+      return f(batch);
+    });
+  }
+  /// f(batch), which changes it, with Python's lock held.
+  template <class F>
+  auto change(F f) {
+    const Taken taken(busy_, "batch");
+    return visit(f);
+  }
+
+ private:
+  nb::object owner_;
+  const Model* model_;
+  bool busy_ = false;
+  std::variant<std::unique_ptr<Batch<double>>, std::unique_ptr<Batch<float>>> batch_;
+};
+
+template <class R>
+void check_world(const Batch<R>& batch, int world) {
+  if (world < 0 || world >= batch.worlds())
+    throw ValueError("world", std::to_string(world), "an index below " + std::to_string(batch.worlds()));
+}
+
+template <class Member>
+void bind_array(nb::class_<AnyBatch>& c, const char* name, Member member, const char* doc) {
+  c.def_prop_rw(
+      name,
+      [member](handle self) {
+        return nb::cast<AnyBatch&>(self).visit([&]<class R>(Batch<R>& b) {
+          const auto [values, n] = member(b);
+          return view_array(values.data(), {size(b.worlds()), size(n)}, self);
+        });
+      },
+      [member, name](AnyBatch& any, handle value) {
+        any.change([&]<class R>(Batch<R>& b) {
+          const auto [values, n] = member(b);
+          const Input<R> in(name, value, {size(b.worlds()), size(n)}, 1);
+          std::memmove(values.data(), in.span().data(), in.span().size_bytes());
+        });
+      },
+      nb::for_getter(nb::sig(("def " + std::string(name) + "(self) -> numpy.ndarray").c_str())),
+      nb::for_setter(nb::sig(("def " + std::string(name) + "(self, value: numpy.ndarray, /) -> None").c_str())), doc);
+}
+
+/// [n] for all worlds or [worlds, n] for each, or nothing.
+template <class R>
+Input<R> all_or_each(const char* argument, handle object, int worlds, int n) {
+  if (object.is_none()) return {};
+  if (shape_of(argument, object).size() == 1) return Input<R>(argument, object, {size(n)}, 1);
+  return Input<R>(argument, object, {size(worlds), size(n)}, 1);
+}
+
+std::vector<std::uint8_t> mask_of(handle mask, int worlds) {
+  if (mask.is_none()) return {};
+  const Shape shape{size(worlds)};
+  const auto* flags = static_cast<const std::uint8_t*>(checked_array("mask", mask, '?', shape, false));
+  return {flags, flags + worlds};
+}
+
+void reset(AnyBatch& any, handle mask, handle qpos, handle qvel) {
+  any.change([&]<class R>(Batch<R>& b) {
+    const Input<R> q = all_or_each<R>("qpos", qpos, b.worlds(), any.model().nq),
+                   v = all_or_each<R>("qvel", qvel, b.worlds(), any.model().nv);
+    b.reset(mask_of(mask, b.worlds()), q, v);
+  });
+}
+
+void apply_force(AnyBatch& any, handle body, handle force, handle point, handle mask) {
+  const int index = body_index(any.model(), body);
+  any.change([&]<class R>(Batch<R>& b) {
+    if (force.is_none()) throw ValueError("force", "None", "[3] or [worlds, 3] newtons");
+    const Input<R> f = all_or_each<R>("force", force, b.worlds(), 3), p = all_or_each<R>("point", point, b.worlds(), 3);
+    b.apply_force(index, f, p, mask_of(mask, b.worlds()));
+  });
+}
+
+/// Memory for an output: the caller's, a new array, or none.
+template <class R>
+std::optional<Output<R>> output(const char* argument, handle object, const Shape& shape, bool by_default) {
+  const bool flag = PyBool_Check(object.ptr());
+  if (object.is_none() ? !by_default : flag && !nb::cast<bool>(object)) return {};
+  return std::optional<Output<R>>(std::in_place, argument, flag ? nb::none() : nb::borrow(object), shape, 1);
+}
+
+nb::tuple rollout(AnyBatch& any, std::optional<int> steps, handle ctrl, handle qpos_target, handle qvel_target,
+                  handle states, handle sensors) {
+  return any.change([&]<class R>(Batch<R>& b) {
+    const Model& model = any.model();
+    std::size_t count = size(steps.value_or(1));
+    if (steps.value_or(1) < 0) throw ValueError("steps", std::to_string(*steps), "not negative");
+    for (const auto& [name, given] :
+         {std::pair("ctrl", ctrl), {"qpos_target", qpos_target}, {"qvel_target", qvel_target}}) {
+      if (given.is_none()) continue;
+      const Shape shape = shape_of(name, given);
+      if (!steps && !shape.empty()) count = shape[0], steps = int(count);
+    }
+    const auto in = [&](const char* name, handle given, int n) {
+      return given.is_none() ? Input<R>() : Input<R>(name, given, {count, size(b.worlds()), size(n)}, 1);
+    };
+    const Input<R> u = in("ctrl", ctrl, model.nu), q = in("qpos_target", qpos_target, model.nq),
+                   v = in("qvel_target", qvel_target, model.nv);
+    auto out = output<R>("states", states, {count, size(b.worlds()), size(model.nq + model.nv)}, true);
+    auto read = output<R>("sensors", sensors, {count, size(b.worlds()), size(b.sensor_numbers())}, false);
+    Rollout<R> r{int(count), u, q, v};
+    if (out) r.states = *out;
+    if (read) r.sensors = *read;
+    {
+      const nb::gil_scoped_release release;
+      b.rollout(r);
+    }
+    return nb::make_tuple(out ? out->take() : nb::none(), read ? read->take() : nb::none());
+  });
+}
+
+nb::object measure(AnyBatch& any, handle what) {
+  nb::dict out;
+  any.change([&]<class R>(Batch<R>& b) {
+    const std::size_t worlds = size(b.worlds()), nbody = size(any.model().nbody());
+    BatchMeasure<R> m;
+    const auto want = [&](const char* name, std::span<R>& target, const Shape& shape) {
+      if (!what.is_none() && !nb::cast<bool>(what.attr("__contains__")(name))) return;
+      Output<R> array(name, nb::none(), shape, 1);
+      target = array;
+      out[name] = array.take();
+    };
+    want("position", m.position, {worlds, nbody, 3}), want("orientation", m.orientation, {worlds, nbody, 4});
+    want("velocity", m.velocity, {worlds, nbody, 6}), want("energy", m.energy, {worlds, 3});
+    want("com", m.com, {worlds, 6});
+    if (!what.is_none()) {
+      for (const handle name : nb::iter(what)) {
+        if (!out.contains(name))
+          throw ValueError("what", nb::cast<std::string>(nb::str(name)),
+                           "position, orientation, velocity, energy or com");
+      }
+    }
+    const nb::gil_scoped_release release;
+    b.measure(m);
+  });
+  return out;
+}
+
+nb::dict reports(AnyBatch& any) {
+  return any.visit([&]<class R>(Batch<R>& b) {
+    nb::dict out;
+    const auto add = [&]<class E>(const char* name, E WorldReport::*member) {
+      AlignedVector<E> values;
+      for (const WorldReport& r : b.reports()) values.push_back(r.*member);
+      out[name] = own_array(std::move(values), {size(b.worlds())});
+    };
+    add("residual", &WorldReport::residual), add("penetration", &WorldReport::penetration);
+    add("iterations", &WorldReport::iterations), add("contacts", &WorldReport::contacts);
+    add("touching", &WorldReport::touching), add("limits", &WorldReport::limits);
+    add("saturated", &WorldReport::saturated), add("unsolved", &WorldReport::unsolved);
+    return out;
+  });
+}
+
+nb::list contact_list(AnyBatch& any, int world) {
+  return any.change([&]<class R>(Batch<R>& b) {
+    check_world(b, world);
+    const auto triple = [](const Vec3d& v) { return nb::make_tuple(v.x, v.y, v.z); };
+    nb::list list;
+    for (const LinkContact& c : b.contacts(world)) {
+      nb::dict one;
+      one["links"] = nb::make_tuple(c.a, c.b), one["position"] = triple(c.point.position);
+      one["normal"] = triple(c.point.normal), one["distance"] = c.point.distance;
+      list.append(one);
+    }
+    return list;
+  });
+}
+
+template <class E>
+nb::bytes bytes_of(std::span<const E> values) {
+  return nb::bytes(values.data(), values.size_bytes());
+}
+
+/// Plain arrays and bytes, which pickle and every file can hold.
+nb::dict save(AnyBatch& any) {
+  return any.change([&]<class R>(Batch<R>& b) {
+    const BatchState<R>& s = b.save();
+    nb::dict out;
+    const auto add = [&](const char* name, const auto& values) {
+      out[name] = new_array(values, {size(b.worlds()), values.size() / size(b.worlds())});
+    };
+    add("qpos", s.qpos), add("qvel", s.qvel), add("qacc", s.qacc), add("tau", s.tau), add("ctrl", s.ctrl);
+    add("act", s.act), add("qpos_target", s.qpos_target), add("qvel_target", s.qvel_target);
+    add("ground_force", s.ground_force);
+    out["steps"] = new_array(s.steps, {s.steps.size()});
+    nb::dict faults;
+    for (int w = 0; w < b.worlds(); ++w) {
+      const WorldFault& f = b.fault(w);
+      if (f.status != WorldStatus::ok)
+        faults[nb::int_(w)] = nb::make_tuple(int(f.status), nb::str(f.array), f.index, f.value);
+    }
+    out["faults"] = faults;
+    out["reports"] = bytes_of<WorldReport>(s.reports);
+    out["memory"] = bytes_of<std::uint8_t>(to_bytes<R>(s.memory));
+    return out;
+  });
+}
+
+void restore(AnyBatch& any, const nb::dict& saved) {
+  any.change([&]<class R>(Batch<R>& b) {
+    BatchState<R> s = b.save();
+    const auto item = [&](const char* name) {
+      if (!saved.contains(name)) throw ValueError("state", std::string("without \"") + name + "\"", "what save() gave");
+      return nb::object(saved[name]);
+    };
+    const auto read = [&](const char* name, AlignedVector<R>& to) {
+      const nb::object from = item(name);
+      const Input<R> in(name, from, {size(b.worlds()), to.size() / size(b.worlds())}, 1);
+      std::copy(in.span().begin(), in.span().end(), to.begin());
+    };
+    read("qpos", s.qpos), read("qvel", s.qvel), read("qacc", s.qacc), read("tau", s.tau), read("ctrl", s.ctrl);
+    read("act", s.act), read("qpos_target", s.qpos_target), read("qvel_target", s.qvel_target);
+    read("ground_force", s.ground_force);
+    const nb::object steps = item("steps");
+    const auto* counts = static_cast<const std::int64_t*>(checked_array("steps", steps, 'l', {s.steps.size()}, false));
+    std::copy_n(counts, s.steps.size(), s.steps.begin());
+    std::fill(s.faults.begin(), s.faults.end(), WorldFault{});
+    for (const auto& [world, fault] : nb::cast<nb::dict>(item("faults"))) {
+      const int w = nb::cast<int>(world);
+      check_world(b, w);
+      const nb::tuple t = nb::cast<nb::tuple>(fault);
+      const int status = nb::cast<int>(t[0]);
+      const std::string array = nb::cast<std::string>(t[1]);
+      const auto known = std::find(std::begin(kFaultArrays), std::end(kFaultArrays), array);
+      if (status < 0 || status > int(WorldStatus::open_loop) || known == std::end(kFaultArrays))
+        throw ValueError("faults", std::to_string(status) + " " + array, "what save() gave");
+      s.faults[size(w)] = {WorldStatus(status), *known, nb::cast<int>(t[2]), nb::cast<double>(t[3])};
+    }
+    const nb::bytes reports = nb::cast<nb::bytes>(item("reports")), memory = nb::cast<nb::bytes>(item("memory"));
+    check_size("reports", reports.size(), s.reports.size() * sizeof(WorldReport));
+    std::memcpy(s.reports.data(), reports.data(), reports.size());
+    from_bytes<R>({static_cast<const std::uint8_t*>(memory.data()), memory.size()}, s.memory);
+    b.restore(s);
+  });
+}
+
+nb::object status_codes(AnyBatch& any) {
+  return any.visit([&]<class R>(Batch<R>& b) {
+    AlignedVector<std::uint8_t> codes(size(b.worlds()));
+    for (int w = 0; w < b.worlds(); ++w) codes[size(w)] = std::uint8_t(b.status(w));
+    return own_array(std::move(codes), {size(b.worlds())});
+  });
+}
+
+const char* const kBatchDoc =
+    "Many worlds of one model, stepped together by a fixed team of threads.\n\n"
+    "Arrays are views [worlds, n] of the batch's own memory, without copies, for NumPy and, by DLPack, for others\n"
+    "(torch.from_dlpack(batch.qpos)): what you write is what the next step starts from. A world's results do not "
+    "depend, "
+    "to\nthe bit, on threads, its place, or the others. A world that goes bad freezes at its last good state. Several "
+    "batches may be\nstepped by several Python threads at once; one batch by one.";
+
+template <class F>
+void bind_arrays(nb::class_<AnyBatch>& c, const F& array) {
+  array(
+      c, "qpos", [](auto& b) { return std::pair(b.qpos(), b.model().nq); },
+      "[worlds, nq] generalized positions, MuJoCo's layout [m | rad | quaternion w x y z].");
+  array(
+      c, "qvel", [](auto& b) { return std::pair(b.qvel(), b.model().nv); },
+      "[worlds, nv] generalized velocities [m/s | rad/s].");
+  array(
+      c, "tau", [](auto& b) { return std::pair(b.tau(), b.model().nv); },
+      "[worlds, nv] applied joint forces, yours to set [N m | N].");
+  array(
+      c, "ctrl", [](auto& b) { return std::pair(b.ctrl(), b.model().nu); },
+      "[worlds, nu] controls of the model's own actuators, which act where the batch has no drives.");
+  array(
+      c, "act", [](auto& b) { return std::pair(b.act(), b.model().na); }, "[worlds, na] their activations, by step().");
+  array(
+      c, "qpos_target", [](auto& b) { return std::pair(b.qpos_target(), b.model().nq); },
+      "[worlds, nq] where the drives go, at the end of the step.");
+  array(
+      c, "qvel_target", [](auto& b) { return std::pair(b.qvel_target(), b.model().nv); },
+      "[worlds, nv] the velocity that they go for.");
+}
+
+/// A view that is not for writing, of [worlds, inner…].
+template <class Member>
+void bind_result(nb::class_<AnyBatch>& c, const char* name, Member member, const char* doc) {
+  c.def_prop_ro(
+      name,
+      [member](handle self) {
+        return nb::cast<AnyBatch&>(self).visit([&]<class R>(Batch<R>& b) {
+          auto [values, shape] = member(b);
+          shape.insert(shape.begin(), size(b.worlds()));
+          return view_array(const_cast<R*>(values.data()), shape, self);
+        });
+      },
+      nb::sig(("def " + std::string(name) + "(self) -> numpy.ndarray").c_str()), doc);
+}
+
+void bind_methods(nb::class_<AnyBatch>& c) {
+  c.def(
+      "step", [](AnyBatch& any) { return any.run([](auto& b) { return b.step(); }); },
+      "One step of all worlds that are ok. Returns the number of worlds that are not ok.");
+  c.def(
+      "rollout", &rollout, "steps"_a = nb::none(), nb::kw_only(), "ctrl"_a = nb::none(), "qpos_target"_a = nb::none(),
+      "qvel_target"_a = nb::none(), "states"_a = nb::none(), "sensors"_a = nb::none(),
+      nb::sig("def rollout(self, steps: int | None = None, *, ctrl: numpy.ndarray | None = None, qpos_target: "
+              "numpy.ndarray | None = None, qvel_target: numpy.ndarray | None = None, states: numpy.ndarray | bool | "
+              "None = None, sensors: numpy.ndarray | bool | None = None) -> tuple[numpy.ndarray | None, "
+              "numpy.ndarray | None]"),
+      "Many steps without Python's lock: (states [steps, worlds, nq + nv], sensors [steps, worlds, nsensordata]) after "
+      "each.\n\n"
+      "ctrl [steps, worlds, nu], qpos_target [steps, worlds, nq], qvel_target [steps, worlds, nv]: inputs of every "
+      "step; where\nthere are none, the batch's own stay. states and sensors: memory to write to, True (new arrays) "
+      "or False (None: states,\nno sensors). steps: by the inputs' shape, else 1.");
+  c.def("reset", &reset, "mask"_a = nb::none(), "qpos"_a = nb::none(), "qvel"_a = nb::none(),
+        nb::sig("def reset(self, mask: numpy.ndarray | None = None, qpos: numpy.ndarray | None = None, qvel: "
+                "numpy.ndarray | None = None) -> None"),
+        "Starts the worlds of mask [worlds] (bool; None: all) anew at qpos [nq] or [worlds, nq] (None: the model's "
+        "qpos0) and\nqvel [nv] or [worlds, nv] (None: at rest): ok, targets at that pose, tau, ctrl and act zero, "
+        "nothing carried on.");
+  c.def(
+      "copy", [](const AnyBatch& any) { return AnyBatch(any); }, "The same worlds in the same states.");
+  c.def(
+      "save", &save, nb::sig("def save(self) -> dict"),
+      "All that the batch has of its worlds, as a dict of arrays and bytes that can be pickled; restore() goes on from "
+      "it to the\nbit, in a batch of the same model, worlds, dtype and drives.");
+  c.def("restore", &restore, "state"_a, "To what save() gave. Raises ValueError, ShapeError naming what does not fit.");
+  c.def(
+      "__reduce__",
+      [](AnyBatch&) -> nb::object {
+        throw nb::type_error("a Batch has a model, which is not pickled: pickle batch.save() and restore() it");
+      },
+      nb::sig("def __reduce__(self) -> tuple"), "Batches are not pickled; save() is.");
+  c.def(
+      "state_hash",
+      [](AnyBatch& any, std::optional<int> world) {
+        return any.visit([&](auto& b) {
+          if (world) check_world(b, *world);
+          return world ? b.state_hash(*world) : b.state_hash();
+        });
+      },
+      "world"_a = nb::none(), nb::sig("def state_hash(self, world: int | None = None) -> int"),
+      "64-bit hash of the bits of qpos and qvel, of one world or of all: equal hashes, equal runs.");
+  c.def("measure", &measure, "what"_a = nb::none(),
+        nb::sig("def measure(self, what: typing.Sequence[str] | None = None) -> dict[str, numpy.ndarray]"),
+        "Of all worlds as they are now, all or those of `what`: 'position' [worlds, nbody, 3] and 'orientation' "
+        "[worlds, nbody, 4]\n(w x y z) of the bodies' frames, 'velocity' [worlds, nbody, 6] (angular, linear at the "
+        "frame's origin), 'energy' [worlds, 3]\n(kinetic, potential, springs), 'com' [worlds, 6] (position, velocity); "
+        "world axes, SI.");
+  c.def(
+      "apply_force", &apply_force, "body"_a, "force"_a, "point"_a = nb::none(), "mask"_a = nb::none(),
+      nb::sig("def apply_force(self, body: int | str, force: numpy.ndarray, point: numpy.ndarray | None = None, mask: "
+              "numpy.ndarray | None = None) -> None"),
+      "tau += Jᵀ force: a force [3] or [worlds, 3] on a body at a point [3] or [worlds, 3] of it (None: its centre of "
+      "mass),\nworld axes, as the worlds stand now. It acts until tau is set anew.");
+  c.def("contacts", &contact_list, "world"_a, nb::sig("def contacts(self, world: int) -> list[dict]"),
+        "Contacts of a world as it is now, and those that a step could bring: links (a, b; -1 the world), position, "
+        "normal "
+        "from b to\na, distance (negative: penetration), world axes [m]. ground_force has the forces.");
+  c.def(
+      "fault",
+      [](AnyBatch& any, int world) {
+        return any.visit([&](auto& b) {
+          check_world(b, world);
+          return b.fault(world).text();
+        });
+      },
+      "world"_a,
+      "'ok', or why the world froze: 'bad_input: qpos_target[3] is nan'. It did so after steps[world] steps.");
+  c.def(
+      "set_drives",
+      [](AnyBatch& any, std::optional<Drives> drives) { any.change([&](auto& b) { b.set_drives(drives); }); },
+      "drives"_a.none(), nb::sig("def set_drives(self, drives: Drives | None) -> None"),
+      "Other drives from now on; they are copied. None: the model's own actuators.");
+}
+
+}  // namespace
+
+void bind_batch(nb::module_& m) {
+  nb::class_<AnyBatch> c(m, "Batch", kBatchDoc);
+  c.def(
+      "__init__",
+      [](AnyBatch* self, nb::object model, int worlds, double dt, int threads, nb::object dtype,
+         std::optional<Drives> drives, bool contacts, bool joint_limits, const std::string& integrator,
+         double speed_limit, double restitution, double tolerance, const std::string& loops,
+         const std::string& velocity_products, const std::string& actuation) {
+        BatchOptions options;
+        options.step = step_options(dt, {integrator, speed_limit, contacts, joint_limits, restitution, tolerance, loops,
+                                         velocity_products, actuation});
+        options.threads = threads, options.drives = std::move(drives);
+        const bool single = wants_float(dtype.is_none() ? nb::object(nb::str("float64")) : dtype);
+        new (self) AnyBatch(std::move(model), worlds, std::move(options), single);
+      },
+      "model"_a, "worlds"_a, "dt"_a = StepOptions().dt, "threads"_a = 1, "dtype"_a = nb::none(), nb::kw_only(),
+      "drives"_a = nb::none(), "contacts"_a = false, "joint_limits"_a = false, "integrator"_a = "semi_implicit_euler",
+      "speed_limit"_a = StepOptions().speed_limit, "restitution"_a = 0.0,
+      "tolerance"_a = RowStageOptions().solve.tolerance, "loops"_a = "spook", "velocity_products"_a = "auto",
+      "actuation"_a = "implicit",
+      nb::sig("def __init__(self, model: Model, worlds: int, dt: float = 1/60, threads: int = 1, dtype: type | str | "
+              "None = None, *, drives: Drives | None = None, contacts: bool = False, joint_limits: bool = False, "
+              "integrator: str = 'semi_implicit_euler', speed_limit: float = 1e6, restitution: float = 0.0, tolerance: "
+              "float = 1e-6, loops: str = 'spook', velocity_products: str = 'auto', actuation: str = 'implicit') -> "
+              "None"),
+      "All worlds start at the model's qpos0, at rest. drives: stable PD towards qpos_target, copied; None: the "
+      "model's "
+      "own\nactuators under ctrl. dtype None is float64. The others are Stepper's.");
+  bind_arrays(c, [](auto& cls, const char* name, auto member, const char* doc) { bind_array(cls, name, member, doc); });
+  bind_result(
+      c, "qacc", [](auto& b) { return std::pair(b.qacc(), Shape{size(b.model().nv)}); },
+      "[worlds, nv] accelerations of the last step.");
+  bind_result(
+      c, "ground_force",
+      [](auto& b) {
+        return std::pair(b.ground_force(), Shape{size(b.model().njoint()), 3});
+      },
+      "[worlds, njoint, 3] force over the last step on each link by what is fixed to the world, world axes [N]; zero "
+      "without\ncontacts.");
+  bind_methods(c);
+  c.def_prop_ro("status", &status_codes, nb::sig("def status(self) -> numpy.ndarray"),
+                "[worlds] 0 ok, 1 bad_input (not finite), 2 singular, 3 too_fast, 4 open_loop: a copy.");
+  c.def_prop_ro(
+      "steps",
+      [](AnyBatch& any) {
+        return any.visit([&]<class R>(Batch<R>& b) { return new_array(b.save().steps, {size(b.worlds())}); });
+      },
+      nb::sig("def steps(self) -> numpy.ndarray"), "[worlds] good steps since the world was reset: a copy.");
+  c.def_prop_ro("reports", &reports, nb::sig("def reports(self) -> dict[str, numpy.ndarray]"),
+                "[worlds] each, of the last step: residual [m/s], penetration [m], iterations, contacts, touching, "
+                "limits (joints at\ntheir range), saturated (drives at their limit), unsolved (1: residual above the "
+                "tolerance). Copies.");
+  c.def_prop_ro(
+      "model", [](AnyBatch& any) { return nb::borrow(any.model_object()); }, nb::sig("def model(self) -> Model"),
+      "The model of all worlds.");
+  c.def_prop_ro(
+      "dtype",
+      [](AnyBatch& any) { return nb::module_::import_("numpy").attr("dtype")(any.is_float() ? "float32" : "float64"); },
+      nb::sig("def dtype(self) -> numpy.dtype"), "Scalar type of all its arrays.");
+  c.def_prop_ro(
+      "worlds", [](AnyBatch& any) { return any.visit([](auto& b) { return b.worlds(); }); }, "Number of worlds.");
+  c.def_prop_ro(
+      "threads", [](AnyBatch& any) { return any.visit([](auto& b) { return b.threads(); }); },
+      "Threads that step them.");
+  c.def_prop_ro(
+      "width", [](AnyBatch& any) { return any.visit([](auto& b) { return b.pack_width(); }); },
+      "Worlds that are stepped at a time: the lanes of the instruction set, or 1.");
+  c.def_prop_ro(
+      "dt", [](AnyBatch& any) { return any.visit([](auto& b) { return b.options().step.dt; }); }, "[s].");
+  c.def("__repr__", [](AnyBatch& any) {
+    return any.visit([&]<class R>(Batch<R>& b) {
+      const int bad = b.bad_worlds();
+      return "<tarsus.Batch of '" + any.model().name + "' worlds=" + std::to_string(b.worlds()) + " " + kScalarName<R> +
+             " threads=" + std::to_string(b.threads()) + " dt=" + number_text(b.options().step.dt) +
+             (b.options().step.rows.contacts ? " contacts" : "") +
+             (bad ? ", " + std::to_string(bad) + " not ok>" : ">");
+    });
+  });
+}
+
+}  // namespace tarsus::python

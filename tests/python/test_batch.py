@@ -1,0 +1,304 @@
+"""Many worlds from Python: views, DLPack, resets, copies, pickles of the state, rollouts, threads, what a call costs."""
+
+import pathlib
+import pickle
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import tarsus
+
+MODELS = pathlib.Path(__file__).parents[2] / "models"
+
+
+@pytest.fixture(scope="module")
+def humanoid():
+    return tarsus.Model.load(str(MODELS / "humanoid.xml"))
+
+
+def stands(model, worlds, **arguments):
+    drives = tarsus.Drives.uniform(model, 300, 30, 0, 0)
+    drives.stiff = True
+    return tarsus.Batch(model, worlds, drives=drives, contacts=True, joint_limits=True, **arguments)
+
+
+def test_arrays_are_views_of_worlds(humanoid):
+    batch = stands(humanoid, 5)
+    assert batch.qpos.shape == (5, humanoid.nq) and batch.qvel.shape == (5, humanoid.nv)
+    assert batch.ground_force.shape == (5, humanoid.njoint, 3)
+    view = batch.qpos
+    address = view.__array_interface__["data"][0]
+    view[3, 2] += 0.25
+    assert batch.qpos[3, 2] == view[3, 2]
+    assert batch.step() == 0
+    assert batch.qpos.__array_interface__["data"][0] == address
+    assert np.array_equal(view, batch.qpos) and view[3, 2] != humanoid.qpos0[2] + 0.25
+    goal = np.tile(humanoid.qpos0, (5, 1))
+    batch.qpos_target = goal
+    assert np.array_equal(batch.qpos_target, goal)
+    with pytest.raises(tarsus.ShapeError, match="qpos_target"):
+        batch.qpos_target = humanoid.qpos0[:-1].copy()
+    del batch
+    assert np.isfinite(view).all()  # a view keeps the batch alive
+
+
+def test_dlpack_shares_the_memory(humanoid):
+    batch = stands(humanoid, 3)
+    for name in ("qpos", "qvel", "qpos_target", "ground_force"):
+        other = np.from_dlpack(getattr(batch, name))
+        assert np.shares_memory(other, getattr(batch, name)), name
+
+
+@pytest.mark.parametrize("contacts", [False, True])
+def test_a_batch_is_its_worlds_alone(humanoid, contacts):
+    drives = tarsus.Drives.uniform(humanoid, 300, 30, 0, 0)
+    random = np.random.default_rng(5)
+    speeds = random.uniform(-1, 1, (7, humanoid.nv))
+    batch = tarsus.Batch(humanoid, 7, threads=2, drives=drives, contacts=contacts, joint_limits=contacts)
+    batch.qvel = speeds
+    for _ in range(30):
+        assert batch.step() == 0
+    for world in range(7):
+        one = tarsus.Batch(humanoid, 1, drives=drives, contacts=contacts, joint_limits=contacts)
+        one.qvel[0] = speeds[world]
+        one.rollout(30)
+        assert np.array_equal(batch.qpos[world], one.qpos[0]) and batch.state_hash(world) == one.state_hash()
+        data = tarsus.Data(humanoid)
+        data.qvel = speeds[world]
+        stepper = tarsus.Stepper(data, contacts=contacts, joint_limits=contacts)
+        for _ in range(30):
+            stepper.step(drives, humanoid.qpos0)
+        if contacts:  # lanes solve them in another order, to the same tolerance
+            assert np.allclose(batch.qpos[world], data.qpos, atol=1e-5)
+        else:
+            assert batch.state_hash(world) == tarsus.state_hash(data)
+
+
+def test_save_is_pickled_and_goes_on_to_the_bit(humanoid):
+    batch = stands(humanoid, 4)
+    batch.qvel[:] = np.random.default_rng(1).uniform(-1, 1, batch.qvel.shape)
+    batch.qpos_target[2, 0] = np.nan
+    batch.rollout(20)
+    text = pickle.dumps(batch.save())
+    twin = batch.copy()
+    batch.rollout(20)
+    twin.rollout(20)
+    other = stands(humanoid, 4, threads=2)
+    other.restore(pickle.loads(text))
+    other.rollout(20)
+    assert batch.state_hash() == twin.state_hash() == other.state_hash()
+    assert other.fault(2) == "bad_input: qpos_target[0] is nan" and other.status.tolist() == [0, 0, 1, 0]
+    assert other.steps.tolist() == [40, 40, 0, 40]
+    for key in ("residual", "iterations", "touching"):
+        assert np.array_equal(other.reports[key], batch.reports[key])
+    with pytest.raises(TypeError, match="save"):
+        pickle.dumps(batch)
+    with pytest.raises(tarsus.ShapeError):
+        stands(humanoid, 5).restore(pickle.loads(text))
+    broken = pickle.loads(text)
+    broken["memory"] = broken["memory"][:-9]
+    with pytest.raises(ValueError, match="memory"):
+        other.restore(broken)
+    del broken["memory"]
+    with pytest.raises(ValueError, match="memory"):
+        other.restore(broken)
+
+
+def test_reset_by_mask(humanoid):
+    batch = stands(humanoid, 6)
+    batch.qvel[:] = 0.5
+    batch.rollout(10)
+    before = batch.qpos.copy()
+    mask = np.array([True, False, False, True, False, False])
+    start = humanoid.qpos0.copy()
+    start[2] += 1
+    batch.reset(mask, start)
+    assert np.array_equal(batch.qpos[mask], np.tile(start, (2, 1))) and (batch.qvel[mask] == 0).all()
+    assert np.array_equal(batch.qpos_target[mask], np.tile(start, (2, 1)))
+    assert np.array_equal(batch.qpos[~mask], before[~mask])
+    assert batch.steps.tolist() == [0, 10, 10, 0, 10, 10]
+    batch.reset()
+    fresh = stands(humanoid, 6)
+    batch.rollout(10), fresh.rollout(10)
+    assert batch.state_hash() == fresh.state_hash()
+    with pytest.raises(tarsus.ShapeError, match="mask"):
+        batch.reset(np.array([True]))
+    with pytest.raises(TypeError, match="mask"):
+        batch.reset(np.zeros(6, int))
+
+
+ARM = """<mujoco><option timestep="0.01"/><worldbody><body name="arm"><joint name="j" axis="0 1 0" damping="0.1"/>
+  <geom type="capsule" size="0.02" fromto="0 0 0 0 0 -0.5" mass="1"/></body></worldbody>
+  <actuator><motor name="m" joint="j"/></actuator><sensor><jointpos joint="j"/><jointvel joint="j"/></sensor></mujoco>"""
+
+
+def test_rollout_writes_where_it_is_told():
+    model = tarsus.Model.from_xml_string(ARM)
+    batch, other = (tarsus.Batch(model, 9, 0.01, threads=t) for t in (1, 2))
+    ctrl = np.random.default_rng(2).uniform(-1, 1, (25, 9, 1))
+    states, sensors = np.full((25, 9, 2), np.nan), np.full((25, 9, 2), np.nan)
+    out = batch.rollout(ctrl=ctrl, states=states, sensors=sensors)
+    assert out[0] is states and out[1] is sensors
+    assert np.array_equal(states, sensors) and np.array_equal(states[-1, :, :1], batch.qpos)
+    for i in range(25):
+        other.ctrl = ctrl[i]
+        assert other.step() == 0
+        assert np.array_equal(states[i, :, 1:], other.qvel)
+    assert batch.rollout(3, states=False) == (None, None)
+    with pytest.raises(tarsus.ShapeError, match="ctrl"):
+        batch.rollout(4, ctrl=ctrl)
+    with pytest.raises(TypeError, match="states"):
+        batch.rollout(ctrl=ctrl, states=np.zeros((25, 9, 2), np.float32))
+    # Beside MuJoCo's law, by hand: one step of an arm that hangs still, from a torque.
+    one = tarsus.Batch(model, 1, 0.01)
+    one.ctrl[0, 0] = 1
+    one.step()
+    inertia = tarsus.crba(model, tarsus.Data(model), model.qpos0)[0, 0] + 0.01 * 0.1
+    assert one.qvel[0, 0] == pytest.approx(0.01 / inertia, rel=1e-12)
+
+
+def test_bad_worlds_are_named_and_stay(humanoid):
+    batch = stands(humanoid, 8)
+    batch.qvel[5, 7] = 1e30
+    batch.tau[6, 3] = np.inf
+    assert batch.step() == 2
+    assert batch.status.tolist() == [0, 0, 0, 0, 0, 3, 1, 0]
+    assert batch.fault(5) == "too_fast: qvel[7] is 1e+30" and batch.fault(6) == "bad_input: tau[3] is inf"
+    assert batch.fault(0) == "ok" and batch.steps.tolist() == [1, 1, 1, 1, 1, 0, 0, 1]
+    assert "2 not ok" in repr(batch)
+
+
+def test_measures_are_those_of_the_worlds(humanoid):
+    batch = stands(humanoid, 3)
+    batch.qvel[:] = np.random.default_rng(3).uniform(-1, 1, batch.qvel.shape)
+    batch.rollout(5)
+    found = batch.measure()
+    data = tarsus.Data(humanoid)
+    for world in range(3):
+        tarsus.kinematics(humanoid, data, batch.qpos[world].copy(), batch.qvel[world].copy())
+        head = humanoid.body_id("head")
+        pose = tarsus.body_pose(humanoid, data, head)
+        assert np.array_equal(found["position"][world, head], pose[1])
+        energy = tarsus.energy(humanoid, data, batch.qpos[world].copy(), batch.qvel[world].copy())
+        assert found["energy"][world, 0] == energy.kinetic
+    assert list(batch.measure(["com"])) == ["com"]
+    with pytest.raises(ValueError, match="what"):
+        batch.measure(["smell"])
+
+
+def test_pushes_are_jacobians_transposed(humanoid):
+    batch, data = stands(humanoid, 3), tarsus.Data(humanoid)
+    force, point = np.array([3.0, -2.0, 5.0]), np.array([0.3, 0.2, 1.1])
+    tarsus.kinematics(humanoid, data, data.qpos)
+    J = tarsus.jacobian(humanoid, data, "head", point)
+    batch.apply_force("head", force, point, np.array([False, True, False]))
+    data.apply_force("head", force, point)
+    assert np.allclose(batch.tau[1], J[3:].T @ force, atol=1e-12) and not batch.tau[[0, 2]].any()
+    assert np.array_equal(data.tau, batch.tau[1])
+    data.apply_force("head", -force, point)
+    assert np.allclose(data.tau, 0, atol=1e-12)
+    with pytest.raises(tarsus.ShapeError, match="force"):
+        batch.apply_force("head", np.zeros((2, 3)))
+    with pytest.raises(ValueError, match="single"):
+        tarsus.Data(humanoid, 4).apply_force("head", force)
+
+
+def test_data_is_copied(humanoid):
+    data = tarsus.Data(humanoid)
+    data.qvel[:] = 1
+    twin = data.copy()
+    data.qvel[:] = 2
+    assert (twin.qvel == 1).all() and twin.model is humanoid
+
+
+def test_the_ground_carries_the_weight(humanoid):
+    batch = stands(humanoid, 2)
+    assert batch.rollout(120, states=False) == (None, None)
+    weight = humanoid.total_mass() * 9.81
+    assert np.allclose(batch.ground_force[:, :, 2].sum(axis=1), weight, rtol=0.02)
+    feet = {humanoid.bodies[humanoid.body_id(f"{side}_foot")].link for side in ("left", "right")}
+    assert set(np.flatnonzero(batch.ground_force[0, :, 2])) == feet
+    contacts = batch.contacts(0)
+    assert {c["links"][0] for c in contacts} == feet and all(c["links"][1] == -1 for c in contacts)
+    assert all(abs(c["distance"]) < 1e-3 and c["normal"][2] == pytest.approx(1) for c in contacts)
+    assert 4 <= batch.reports["touching"][0] <= len(contacts)
+
+
+def test_several_batches_in_several_threads(humanoid):
+    def run(batch):
+        batch.qvel[:] = np.random.default_rng(9).uniform(-1, 1, batch.qvel.shape)
+        batch.rollout(40, states=False)
+
+    batches = [stands(humanoid, 6) for _ in range(4)]
+    threads = [threading.Thread(target=run, args=(b,)) for b in batches]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert len({b.state_hash() for b in batches}) == 1
+
+
+def test_one_batch_is_for_one_thread(humanoid):
+    batch = stands(humanoid, 64)
+    errors, started = [], threading.Event()
+
+    def other():
+        started.wait()
+        for _ in range(200):
+            try:
+                batch.step()
+            except ValueError as e:
+                errors.append(str(e))
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    started.set()
+    for _ in range(20):
+        try:
+            batch.rollout(20, states=False)
+        except ValueError as e:
+            errors.append(str(e))
+    thread.join()
+    assert all("another thread" in e for e in errors)
+
+
+def test_what_a_call_costs(humanoid):
+    """Printed, not judged: the machine may be busy."""
+    batch = stands(humanoid, 1)
+    batch.qpos[0, 2] = np.nan  # a world that is frozen is not stepped: the call alone
+    batch.step()
+    costs = {}
+    for name, call in {"step": batch.step, "qpos": lambda: batch.qpos, "reset": batch.reset}.items():
+        times = []
+        for _ in range(300):
+            began = time.perf_counter()
+            call()
+            times.append(time.perf_counter() - began)
+        costs[name] = float(np.median(times) * 1e6)
+    print({name: f"{us:.1f} us" for name, us in costs.items()})
+
+
+def test_float_is_float(humanoid):
+    try:
+        batch = stands(humanoid, 3, dtype="float32")
+        batch.step()
+    except tarsus.Error as e:
+        if "double kernels only" in str(e):
+            pytest.skip("this build has double kernels only")
+        raise
+    assert batch.qpos.dtype == np.float32
+    batch.rollout(60, states=False)
+    weight = batch.ground_force[:, :, 2].sum(axis=1)
+    assert np.allclose(weight, weight[0], rtol=1e-6) and weight[0] > 100
+
+
+@pytest.mark.parametrize(
+    "arguments, name",
+    [({"worlds": 0}, "worlds"), ({"threads": 0}, "threads"), ({"dt": -1.0}, "dt"), ({"dtype": "int32"}, "dtype"),
+     ({"integrator": "euler"}, "integrator"), ({"loops": "maybe"}, "loops")],
+)
+def test_bad_arguments_are_named(humanoid, arguments, name):
+    with pytest.raises(ValueError, match=name):
+        tarsus.Batch(humanoid, **({"worlds": 2} | arguments))
