@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <span>
 
 #include "tarsus/constraint/spook.hpp"
 #include "tarsus/model/spec.hpp"
