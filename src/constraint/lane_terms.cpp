@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "constraint/kernel_table.hpp"
 #include "tarsus/geometry/convex_hull.hpp"
@@ -216,6 +217,13 @@ RowsReport LaneTerms<R>::report(int lane) const {
 template <class R>
 void LaneTerms<R>::exchange(AlignedVector<R>& memory) {
   if (memory.empty()) memory.assign(memory_.size(), R(0));
+  check_size("lane_terms", memory.size(), memory_.size());
+  for (int lane = 0; lane < width_; ++lane) {  // the first word: how many contacts there are
+    std::conditional_t<sizeof(R) == 8, std::int64_t, std::int32_t> count;
+    std::memcpy(&count, &memory[lane], sizeof count);
+    if (count < 0 || count > tables_->model.most_contacts + tables_->model.most_crossings)
+      throw ValueError("lane_terms", std::to_string(count) + " contacts", "what a batch of this model saved");
+  }
   memory_.swap(memory);
 }
 

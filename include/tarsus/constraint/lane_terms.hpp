@@ -51,6 +51,7 @@ class LaneTerms {
   In<R> ground_force() const { return ground_; }
 
   /// What the worlds carry to the next step, [word][lane]: another pack may be solved in between. Empty: nothing.
+  /// @throws ShapeError, ValueError for what is no such memory
   void exchange(AlignedVector<R>& memory);
   /// World `lane` of such a memory carries nothing any more.
   static void forget(AlignedVector<R>& memory, int lane, int width);
