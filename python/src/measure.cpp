@@ -46,7 +46,9 @@ Energy py_energy(const Model& model, AnyData& any, handle qpos, handle qvel) {
   return any.visit([&]<class R>(BasicData<R>& data) {
     const Call<R> call(model, any, data);
     if (data.width() != 1) throw ValueError("data", "a batch", "a single world");
-    return energy<R>(model, data, call.qpos(qpos), call.qvel(qvel));
+    const auto q = call.qpos(qpos), v = call.qvel(qvel);
+    kinematics<R>(model, data, q, v);
+    return energy<R>(model, data, q, v);
   });
 }
 
@@ -93,7 +95,7 @@ void bind_measure(nb::module_& m) {
         "origin.");
   m.def("energy", &py_energy, "model"_a, "data"_a, "qpos"_a.none(), "qvel"_a.none(),
         nb::sig("def energy(model: Model, data: Data, qpos: numpy.ndarray, qvel: numpy.ndarray) -> Energy"),
-        "Energy after kinematics() with the same qpos [nq] and qvel [nv]. Single world.");
+        "Energy at qpos [nq] and qvel [nv], for which it runs kinematics(). Single world.");
   m.def("momentum", &py_momentum, "model"_a, "data"_a, nb::sig("def momentum(model: Model, data: Data) -> Momentum"),
         "Momentum after kinematics() with qvel. Single world.");
 }

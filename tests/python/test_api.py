@@ -80,6 +80,14 @@ def test_bodies_and_joints_by_name_and_by_index(arm):
     assert "elbow" in repr(elbow) and "upper" in repr(upper) and "arm" in repr(arm)
 
 
+def test_energy_needs_no_kinematics_before_it(arm):
+    data, q, v, _, _ = state(arm)
+    tarsus.kinematics(arm, data, q, v)
+    after = tarsus.energy(arm, data, q, v)
+    fresh = tarsus.energy(arm, tarsus.Data(arm), q, v)
+    assert np.isfinite(fresh.total()) and fresh.total() == after.total() and fresh.kinetic == after.kinetic
+
+
 def test_an_unknown_name_lists_the_known_ones(arm):
     with pytest.raises(ValueError, match='joint: is "knee", expected one of: slide, elbow, wrist'):
         arm.joint("knee")
