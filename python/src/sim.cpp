@@ -60,10 +60,7 @@ int step(Stepper<R>& stepper, const Call<R>& call, const Drives* drives, handle 
 }
 
 /// Contacts and joint limits of the last step, as Python sees them.
-template <class R>
-nb::object rows_report(const Stepper<R>& stepper) {
-  if (!stepper.rows()) return nb::none();
-  const RowsReport& r = stepper.rows()->report();
+nb::dict rows_report(const RowsReport& r) {
   nb::dict report;
   report["status"] = name(r.status);
   report["rows"] = r.rows, report["contacts"] = r.contacts, report["touching"] = r.touching,
@@ -120,12 +117,7 @@ class AnyStepper {
       PyEqualities& e = equalities_for(any_->model(), equalities_);
       e.in_use = true, options.equalities = &e.set, python_rows_ = e.rows;
     }
-    any_->visit([&]<class R>(BasicData<R>& d) {
-      if (d.width() > 1 && options.rows.any())
-        throw ValueError("data", std::to_string(d.worlds()) + " worlds in lanes",
-                         "one; tarsus.Batch steps many with contacts and joint limits");
-      stepper_ = std::make_unique<Stepper<R>>(any_->model(), d, options);
-    });
+    any_->visit([&]<class R>(BasicData<R>& d) { stepper_ = std::make_unique<Stepper<R>>(any_->model(), d, options); });
   }
 
   int step(const Drives* drives, handle qpos_target, handle qvel_target) {
@@ -154,7 +146,13 @@ class AnyStepper {
     });
   }
   nb::object rows() {
-    return visit([&]<class R>(Stepper<R>& s, BasicData<R>&) { return rows_report(s); });
+    return visit([&]<class R>(Stepper<R>& s, BasicData<R>& d) -> nb::object {
+      if (!s.options().rows.any()) return nb::none();
+      if (d.width() == 1) return rows_report(*s.rows_report(0));
+      nb::list all;
+      for (int world = 0; world < d.worlds(); ++world) all.append(rows_report(*s.rows_report(world)));
+      return all;
+    });
   }
   nb::object loops(int world) {
     return visit([&]<class R>(Stepper<R>& s, BasicData<R>& d) -> nb::object {
@@ -176,7 +174,11 @@ class AnyStepper {
     });
   }
   nb::list contacts() {
-    return visit([&]<class R>(Stepper<R>& s, BasicData<R>&) { return contact_list(s); });
+    return visit([&]<class R>(Stepper<R>& s, BasicData<R>& d) {
+      if (d.width() > 1)
+        throw ValueError("data", std::to_string(d.worlds()) + " worlds", "one; tarsus.Batch lists contacts of many");
+      return contact_list(s);
+    });
   }
   void revive(int world) {
     visit([&]<class R>(Stepper<R>& s, BasicData<R>& d) {
@@ -369,10 +371,10 @@ void bind_sim(nb::module_& m) {
         nb::sig("def limit_report(self, world: int = 0) -> dict[str, float] | None"),
         "How the last step kept force limits: rounds, residual (relative to the limit), converged, saturated. None: no "
         "limits yet.");
-  c.def_prop_ro("rows", &AnyStepper::rows, nb::sig("def rows(self) -> dict | None"),
+  c.def_prop_ro("rows", &AnyStepper::rows, nb::sig("def rows(self) -> dict | list[dict] | None"),
                 "Contacts and limits of the last step: status, rows, contacts, touching, limits, iterations, "
                 "residual [m/s],\n"
-                "penetration [m]. None without contacts and joint_limits.");
+                "penetration [m]; one for each world of a batch. None without contacts and joint_limits.");
   c.def("loops", &AnyStepper::loops, "world"_a = 0, nb::sig("def loops(self, world: int = 0) -> dict | None"),
         "The model's equality constraints in the last step: status, rows, error [m | rad] and rate at its start (the "
         "loops' end with\n"

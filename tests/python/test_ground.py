@@ -150,10 +150,13 @@ def test_loops_and_contacts_hold_together(tmp_path, loops):
         stepper.loops(1)
 
 
-def test_rows_are_for_one_world():
+def test_rows_of_one_world_and_of_many():
     model = tarsus.Model.load(str(MODELS / "pendulum.xml"))
-    with pytest.raises(tarsus.ValueError, match="lanes"):
-        tarsus.Stepper(tarsus.Data(model, worlds=8), contacts=True)
+    many = tarsus.Stepper(tarsus.Data(model, worlds=8), contacts=True)
+    many.step()
+    assert [r["status"] for r in many.rows] == ["converged"] * 8
+    with pytest.raises(tarsus.ValueError, match="one; tarsus.Batch"):
+        many.contacts
     assert tarsus.Stepper(tarsus.Data(model)).rows is None
     assert tarsus.Stepper(tarsus.Data(model)).loops() is None
 

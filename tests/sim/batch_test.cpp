@@ -441,7 +441,7 @@ TEST(Batch, MemoryGoesThroughBytes) {
   for (int i = 0; i < 50; ++i) aim(batch, {0, 1, 2}, i), batch.step();
   BatchState<double> state = batch.save();
   const std::vector<std::uint8_t> bytes = to_bytes<double>(state.memory);
-  std::vector<StepMemory<double>> memory(3);
+  std::vector<StepMemory<double>> memory(state.memory.size());
   from_bytes<double>(bytes, memory);
   state.memory = memory;
   Batch<double> other(models[0], 3, scene.options);
@@ -451,7 +451,7 @@ TEST(Batch, MemoryGoesThroughBytes) {
   const std::span<const std::uint8_t> all(bytes);
   for (const std::size_t length : {std::size_t(0), std::size_t(7), bytes.size() / 2, bytes.size() - 1})
     EXPECT_THROW(from_bytes<double>(all.first(length), memory), ValueError);
-  std::vector<StepMemory<double>> two(2);
+  std::vector<StepMemory<double>> two(state.memory.size() + 1);
   EXPECT_THROW(from_bytes<double>(bytes, two), ValueError);
 }
 
