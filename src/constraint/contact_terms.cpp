@@ -6,17 +6,11 @@
 #include <cmath>
 #include <tuple>
 
+#include "constraint/term_constants.hpp"
 #include "constraint/widen.hpp"
 #include "tarsus/constraint/step_terms.hpp"
 
 namespace tarsus {
-
-namespace {
-
-/// Fastest way out of shapes that begin deep in one another, where no compliance in m/N is given [m/s].
-constexpr double kContactReturn = 3;
-
-}  // namespace
 
 std::array<Vec3d, 2> contact_tangents(const Vec3d& n) {  // [Duff et al. 2017]: no root, no branch
   const double sign = std::copysign(1.0, n.z), a = -1 / (sign + n.z), b = n.x * n.y * a;

@@ -39,8 +39,8 @@ struct LaneDetector {
   const LinkState<T>* state;
   LaneSpace<T>& s;
 
-  int pair = 0, first = 0;  ///< first contact of this pair with the world
-  bool flipped = false;     ///< the routine's first shape is the pair's b
+  int pair = 0;
+  bool flipped = false;  ///< the routine's first shape is the pair's b
   T reach{};
   Mask<T> near{};
   int crossings[kLanes] = {};
@@ -78,22 +78,21 @@ struct LaneDetector {
   void add(std::uint32_t feature, const Vec3<T>& on_b, const Vec3<T>& n, T distance, Mask<T> where) {
     where = where & near & (distance <= reach);
     if (!any(where)) return;
-    add_keyed(all_bits<T>(contact_key(pair, feature)), on_b, n, distance, where);
-  }
-  void add_keyed(Bits<T> key, const Vec3<T>& on_b, const Vec3<T>& n, T distance, Mask<T> where) {
+    const int key = contact_key(pair, feature);
     const LanePair<Real<T>>& p = m.pair[pair];
     const T half = distance * T(Real<T>(0.5));
     const Vec3<T> point = mul_add(n, half, on_b);
-    const int a = m.shape[p.a].link, b = m.shape[p.b].link;
-    if (b >= 0) {
+    const Vec3<T> to_a = flipped ? -n : n;
+    if (m.shape[p.b].link >= 0) {
+      const auto of = [](const Vec3<T>& v, int l) { return Vec3<Real<T>>{v.x[l], v.y[l], v.z[l]}; };
       for (int l = 0; l < kLanes; ++l) {
-        if (where[l]) add_crossing(l, a, b, int(key[l]), flipped ? -n : n, point, distance);
+        if (where[l]) add_crossing(l, key, of(to_a, l), of(point, l), distance[l]);
       }
       return;
     }
     LaneContact<T>& c = s.contact[s.ncontact++];
-    c.live = where, c.key = where & key, c.link = a;
-    c.n = flipped ? -n : n, c.point = point, c.distance = distance - T(p.margin);
+    c.live = where, c.key = where & all_bits<T>(key), c.link = m.shape[p.a].link;
+    c.n = to_a, c.point = point, c.distance = distance - T(p.margin);
     c.friction = T(p.condim == 1 ? Real<T>(0) : p.friction);
     c.compliance = T(p.compliance), c.damping_time = T(p.damping_time);
     c.relative_compliance = T(Real<T>(0));
@@ -111,24 +110,31 @@ struct LaneDetector {
   }
 
   /// One world's contact between two links, in the first slot that this world has free.
-  void add_crossing(int l, int a, int b, int key, const Vec3<T>& n, const Vec3<T>& point, T distance) {
+  void add_crossing(int l, int key, const Vec3<Real<T>>& n, const Vec3<Real<T>>& point, Real<T> distance) {
     const LanePair<Real<T>>& p = m.pair[pair];
     int slot = crossings[l];
     if (slot == m.most_crossings) {  // the deepest stay
       s.overflow[l] = -1;
       slot = 0;
       for (int k = 1; k < m.most_crossings; ++k) {
-        if (s.crossing(k, m.most_contacts).distance[l] > s.crossing(slot, m.most_contacts).distance[l]) slot = k;
+        if (s.crossing[k].distance[l] > s.crossing[slot].distance[l]) slot = k;
       }
-      if (!(distance[l] - p.margin < s.crossing(slot, m.most_contacts).distance[l])) return;
+      if (!(distance - p.margin < s.crossing[slot].distance[l])) return;
     } else {
       ++crossings[l];
     }
-    LaneContact<T>& c = s.crossing(slot, m.most_contacts);
-    if (slot == s.ncrossing) clear(s.crossing(s.ncrossing++, m.most_contacts));
-    c.live[l] = -1, c.key[l] = key, c.a[l] = a, c.b[l] = b;
-    for (int k = 0; k < 3; ++k) c.n[k].set(l, n[k][l]), c.point[k].set(l, point[k][l]);
-    c.distance.set(l, distance[l] - p.margin);
+    LaneContact<T>& c = s.crossing[slot];
+    if (slot == s.ncrossing) clear(s.crossing[s.ncrossing++]);
+    c.a[l] = m.shape[p.a].link, c.b[l] = m.shape[p.b].link;
+    set_lane(c, l, key, n, point, distance);
+  }
+  /// One world's numbers of a contact of this pair.
+  void set_lane(LaneContact<T>& c, int l, int key, const Vec3<Real<T>>& n, const Vec3<Real<T>>& point,
+                Real<T> distance) {
+    const LanePair<Real<T>>& p = m.pair[pair];
+    c.live[l] = -1, c.key[l] = key;
+    for (int k = 0; k < 3; ++k) c.n[k].set(l, n[k]), c.point[k].set(l, point[k]);
+    c.distance.set(l, distance - p.margin);
     c.friction.set(l, p.condim == 1 ? Real<T>(0) : p.friction);
     c.compliance.set(l, p.compliance), c.damping_time.set(l, p.damping_time);
     c.relative_compliance.set(l, 0);
@@ -146,10 +152,8 @@ struct LaneDetector {
 
   void spheres(const Vec3<T>& a, T ra, const Vec3<T>& b, T rb, const Vec3<T>& otherwise, std::uint32_t feature,
                Mask<T> where) {
-    const Vec3<T> d = a - b;
-    const T length = norm(d), one = T(Real<T>(1));
-    const Mask<T> some = length > tiny<T>();
-    const Vec3<T> n = select<T>(some, d * (one / select(some, length, one)), otherwise);
+    T length;
+    const Vec3<T> n = direction(a - b, otherwise, length);
     add(feature, mul_add(n, rb, b), n, length - ra - rb, where);
   }
   static Vec3<T> direction(const Vec3<T>& v, const Vec3<T>& otherwise, T& length) {
@@ -266,14 +270,14 @@ struct LaneDetector {
       ContactPoint points[kMaxManifold];
       const int count = m.collide(m.geometry, pair, pa, pb, double(maximum(reach, T(Real<T>(0)))[l]), points);
       for (int k = 0; k < count; ++k) {
-        const int key = contact_key(pair, points[k].feature);
-        Vec3<T> n, p;
-        T distance;
+        const ContactPoint& found = points[k];
+        const int key = contact_key(pair, found.feature);
+        const auto narrow = [](const Vec3d& v, Real<T> by) {
+          return Vec3<Real<T>>{by * Real<T>(v.x), by * Real<T>(v.y), by * Real<T>(v.z)};
+        };
+        const Vec3<Real<T>> n = narrow(found.normal, sign), point = narrow(found.position, 1);
         if (crossing) {
-          for (int j = 0; j < 3; ++j)
-            n[j] = T(sign * Real<T>(points[k].normal[j])), p[j] = T(Real<T>(points[k].position[j]));
-          distance = T(Real<T>(points[k].distance)), flipped = false;
-          add_crossing(l, m.shape[m.pair[pair].a].link, m.shape[m.pair[pair].b].link, key, n, p, distance);
+          add_crossing(l, key, n, point, Real<T>(found.distance));
           continue;
         }
         if (begin + k == s.ncontact) {
@@ -281,15 +285,7 @@ struct LaneDetector {
           clear(fresh);
           fresh.link = m.shape[m.pair[pair].a].link;
         }
-        LaneContact<T>& c = s.contact[begin + k];
-        const LanePair<Real<T>>& both = m.pair[pair];
-        c.live[l] = -1, c.key[l] = key;
-        for (int j = 0; j < 3; ++j)
-          c.n[j].set(l, sign * Real<T>(points[k].normal[j])), c.point[j].set(l, Real<T>(points[k].position[j]));
-        c.distance.set(l, Real<T>(points[k].distance) - both.margin);
-        c.friction.set(l, both.condim == 1 ? Real<T>(0) : both.friction);
-        c.compliance.set(l, both.compliance), c.damping_time.set(l, both.damping_time);
-        if (both.graded) soften(c, l);
+        set_lane(s.contact[begin + k], l, key, n, point, Real<T>(found.distance));
       }
     }
   }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "constraint/lane_contacts.inl"
+#include "constraint/term_constants.hpp"
 
 namespace tarsus {
 inline namespace TARSUS_ISA {
@@ -16,8 +17,8 @@ class LaneSolver {
   using R = Real<T>;
 
   LaneSolver(const ModelView<R>& view, const LaneModel<R>& model, const LaneStep<R>& step, LinkState<T>* state,
-             const T* K, LaneSpace<T>& space, LaneMemory<T>& memory, Bits<T>* count)
-      : v_(view), m_(model), step_(step), state_(state), K_(K), s_(space), memory_(memory), count_(count) {}
+             const T* K, LaneSpace<T>& space, LaneMemory<T>& memory)
+      : v_(view), m_(model), step_(step), state_(state), K_(K), s_(space), memory_(memory) {}
 
   /// Rigid inertias, which every solve starts from; the factors of M̂ stay until the first of them.
   void prepare_inertias() { prepare_loads_kernel<T>(v_, state_); }
@@ -38,14 +39,13 @@ class LaneSolver {
   /// v⁺ in place of v⁰ in `velocity`.
   void run(const T* qpos, const T* qvel, const T* push, T* velocity, const LaneTermReport<R>& report) {
     velocities(qvel, velocity);
-    for (int i = 0; i < s_.ncontact; ++i) build(s_.contact[i]);
-    for (int i = 0; i < s_.ncrossing; ++i) build(crossing(i));
+    each_contact([&](LaneContact<T>& c) { build(c); });
     s_.nrow = s_.nball = 0;
     if (step_.limits) add_limits(qpos, qvel, velocity);
     if (step_.losses) add_losses(qvel, velocity);
     if (step_.nlimited > 0) add_drives(qvel, velocity, push);
     const T zero = T(R(0));
-    iterations_ = residual_ = zero;
+    iterations_ = zero;
     best_residual_ = T(std::numeric_limits<R>::infinity());
     met_ = every_lane<T>();
     for (int k = 0; k < v_.nv; ++k) s_.x_best[k] = zero;
@@ -58,11 +58,6 @@ class LaneSolver {
   }
 
  private:
-  static constexpr R kReturn = 3;       ///< fastest way out of shapes that begin deep in one another [m/s]
-  static constexpr R kLimitReturn = 5;  ///< fastest way back into a range [rad/s | m/s]
-  static constexpr R kLimitReach = R(0.02);
-  static constexpr R kLeastCompliance = R(1e-6);
-  static constexpr R kLeastStiffness = R(1e-9);
   static constexpr R kExcess = sizeof(R) == 8 ? R(2e-10) : R(1e-6);
   static constexpr int kPatience = 8, kDiscs = 5, kHalvings = 8;
   static constexpr R kShort = R(0.2);
@@ -70,11 +65,14 @@ class LaneSolver {
 
   T zero() const { return T(R(0)); }
   T one() const { return T(R(1)); }
-  LaneContact<T>& crossing(int i) { return s_.contact[m_.most_contacts + i]; }
+  template <class F>
+  TARSUS_INLINE void each_contact(const F& f) {
+    for (int i = 0; i < s_.ncontact; ++i) f(s_.contact[i]);
+    for (int i = 0; i < s_.ncrossing; ++i) f(s_.crossing[i]);
+  }
   template <class F>
   TARSUS_INLINE void each(const F& f) {
-    for (int i = 0; i < s_.ncontact; ++i) f(s_.contact[i]);
-    for (int i = 0; i < s_.ncrossing; ++i) f(crossing(i));
+    each_contact(f);
     for (int i = 0; i < s_.nrow; ++i) f(s_.row[i]);
     for (int i = 0; i < s_.nball; ++i) f(s_.ball[i]);
   }
@@ -94,7 +92,7 @@ class LaneSolver {
   }
   T compliance(T own, T inverse_mass) const {
     const T relative = inverse_mass * T(step_.relative_compliance * R(4 / (1 + 4 * kDampingSteps)));
-    return maximum(select(own > zero(), own, relative), inverse_mass * T(kLeastCompliance));
+    return maximum(select(own > zero(), own, relative), inverse_mass * T(R(kLeastCompliance)));
   }
   /// Each lane's own of structures that lie `stride` numbers apart, at the same place in them.
   static T gather(const T* first, int stride, const int (&link)[kLanes]) {
@@ -162,7 +160,7 @@ class LaneSolver {
     }
     const Vec3<T> speed = along(c, s_.start);
     c.free = along(c, s_.free);
-    const LaneSpook<T> spook(c.compliance, c.damping_time, c.distance, speed.x, step_.h, kReturn,
+    const LaneSpook<T> spook(c.compliance, c.damping_time, c.distance, speed.x, step_.h, R(kContactReturn),
                              c.relative_compliance * mass, step_.restitution, step_.restitution_threshold);
     c.target = spook.target, c.centre1 = c.centre2 = zero();
     c.normal.inverse_mass = c.tangent.inverse_mass = mass;
@@ -175,7 +173,7 @@ class LaneSolver {
 
   /// The same contact of the last step, lane by lane; both steps' contacts mostly stand in one order.
   void recall(LaneContact<T>& c) {
-    const int count = int((*count_)[0]);
+    const int count = int((*memory_.count)[0]);
     Bits<T> left = c.key;
     const auto take = [&](const LaneContactMemory<T>& old) {
       const Mask<T> same = (old.key == left) & (left != Bits<T>{});
@@ -229,13 +227,14 @@ class LaneSolver {
     LaneJointRow<T>& r = add_row(LaneJointRow<T>::Kind::limit, joint, place, where);
     r.e = e;
     const T speed = along(r, qvel), ahead = along(r, free);
-    r.live = where & (mul_add(minimum(speed, ahead), T(step_.h), gap) <= T(kLimitReach));
+    r.live = where & (mul_add(minimum(speed, ahead), T(step_.h), gap) <= T(R(kLimitReach)));
     if (!any(r.live)) {
       --s_.nrow;
       return;
     }
     const T w = inverse_mass(r);
-    const LaneSpook<T> spook(T(step_.limit_compliance), T(step_.limit_damping_time), gap, speed, step_.h, kLimitReturn);
+    const LaneSpook<T> spook(T(step_.limit_compliance), T(step_.limit_damping_time), gap, speed, step_.h,
+                             R(kLimitReturn));
     r.free = ahead, r.target = spook.target;
     r.lower = zero(), r.upper = select(r.live, T(std::numeric_limits<R>::infinity()), zero());
     r.metric.inverse_mass = w, r.metric.own_R = compliance(spook.own_R, w);
@@ -257,15 +256,14 @@ class LaneSolver {
       const T* q = qpos + link.qpos;
       const Vec3<T> w = get3(qvel + link.qvel), w_free = get3(free + link.qvel), vec = get3(q + 1);
       const T fastest = square_root(maximum(dot(w, w), dot(w_free, w_free)));
-      const T room = (high - T(kLimitReach) - fastest * T(step_.h)) * T(R(0.31830988618379067));
-      const Mask<T> near =
-          !all_lanes((room > zero()) & (dot(vec, vec) < room * room)) ? every_lane<T>() : no_lanes<T>();
-      if (!any(near)) continue;
+      const T room = (high - T(R(kLimitReach)) - fastest * T(step_.h)) * T(R(0.31830988618379067));
+      const Mask<T> far = (room > zero()) & (dot(vec, vec) < room * room);
+      if (all_lanes(far)) continue;
       const Mask<T> back = q[0] < zero();
       const T factor = log_factor(minimum(absolute(q[0]), one()));
       const Vec3<T> turn = vec * select(back, -factor, factor);
       const T angle = norm(turn);
-      const Mask<T> turned = (angle >= T(R(1e-6))) & !((room > zero()) & (dot(vec, vec) < room * room));
+      const Mask<T> turned = (angle >= T(R(1e-6))) & ~far;
       const Vec3<T> axis = state_[joint].R * (turn * (-one() / maximum(angle, T(R(1e-6)))));
       add_limit(joint, 2 * i, axis, high - angle, qvel, free, turned);
     }
@@ -292,7 +290,7 @@ class LaneSolver {
         LaneJointRow<T>& r =
             add_row(LaneJointRow<T>::Kind::drive, joint, 2 * m_.nlimit + m_.nloss + i, every_lane<T>());
         r.e = {one(), zero(), zero()};
-        const T w = inverse_mass(r), stiffness = maximum(kd, T(kLeastStiffness) / w), along_push = push[dof] * T(h);
+        const T w = inverse_mass(r), stiffness = maximum(kd, T(R(kLeastStiffness)) / w), along_push = push[dof] * T(h);
         r.free = free[dof], r.target = qvel[dof] + along_push / stiffness;
         r.lower = T(h * step_.force_low[i]), r.upper = T(h * step_.force_high[i]);
         r.metric.inverse_mass = w, r.metric.own_R = one() / stiffness;
@@ -305,7 +303,7 @@ class LaneSolver {
       r.joint = joint, r.place = i, r.radius = T(h * step_.force_high[i]);
       const LinkState<T>& link = state_[joint];
       const T mean = (link.IA.I.xx + link.IA.I.yy + link.IA.I.zz) * T(R(1.0 / 3)) + link.k;
-      const T w = one() / maximum(mean, T(R(1e-30))), stiffness = maximum(kd, T(kLeastStiffness) / w);
+      const T w = one() / maximum(mean, T(R(1e-30))), stiffness = maximum(kd, T(R(kLeastStiffness)) / w);
       const Vec3<T> turned = link.R * get3(push + dof) * T(h), speed = link.R * get3(qvel + dof);
       r.free = link.R * get3(free + dof), r.target = speed + turned * (one() / stiffness);
       r.metric.inverse_mass = w, r.metric.own_R = one() / stiffness;
@@ -386,7 +384,7 @@ class LaneSolver {
     for (int i = 0; i < s_.nball; ++i) add_load(s_.ball[i], s_.ball[i].at.next_y);
     nextra_ = 0;
     for (int i = 0; i < s_.ncrossing; ++i) {
-      const Mask<T> here = acts(crossing(i));
+      const Mask<T> here = acts(s_.crossing[i]);
       if (any(here)) extra_[nextra_++] = i;
       skew = skew | here;
     }
@@ -396,8 +394,7 @@ class LaneSolver {
       for (int i = 0; i < v_.nlink; ++i) s_.motion[i] = state_[i].a;
     }
     if (any(with)) solve_skew(with);
-    for (int i = 0; i < s_.ncontact; ++i) read(s_.contact[i], along(s_.contact[i], s_.motion), near);
-    for (int i = 0; i < s_.ncrossing; ++i) read(crossing(i), along(crossing(i), s_.motion), near);
+    each_contact([&](LaneContact<T>& c) { read(c, along(c, s_.motion), near); });
     for (int i = 0; i < s_.nrow; ++i) read(s_.row[i], along(s_.row[i], s_.x_next), near);
     for (int i = 0; i < s_.nball; ++i)
       read(s_.ball[i], state_[s_.ball[i].joint].R * get3(s_.x_next + v_.link[s_.ball[i].joint].qvel), near);
@@ -448,7 +445,7 @@ class LaneSolver {
     };
     std::fill(s_.needed, s_.needed + v_.nlink, char(0));
     for (int j = 0; j < nextra_; ++j) {
-      const LaneContact<T>& c = crossing(extra_[j]);
+      const LaneContact<T>& c = s_.crossing[extra_[j]];
       for (int l = 0; l < kLanes; ++l) {
         if (!(c.live[l] & live_[l])) continue;
         for (int i = c.a[l]; i >= 0 && !s_.needed[i]; i = v_.link[i].parent) s_.needed[i] = 1;
@@ -456,12 +453,12 @@ class LaneSolver {
       }
     }
     for (int j = 0; j < nextra_; ++j) {
-      const LaneContact<T>& cj = crossing(extra_[j]);
+      const LaneContact<T>& cj = s_.crossing[extra_[j]];
       no_forces(3);
       apply(cj, cj.n, 3, 0), apply(cj, cj.t1, 3, 1), apply(cj, cj.t2, 3, 2);
       lane_substitute<3, T>(v_, state_, s_.link, s_.force, nullptr, nullptr, s_.needed, s_.left, s_.column, nullptr);
       for (int i = 0; i < nextra_; ++i) {
-        const LaneContact<T>& ci = crossing(extra_[i]);
+        const LaneContact<T>& ci = s_.crossing[extra_[i]];
         for (int k = 0; k < 3; ++k) {
           const Vec3<T> gw = times(ci, along(ci, s_.column, 3, k));
           for (int r = 0; r < 3; ++r) s_.matrix[(3 * i + r) * n + 3 * j + k] = i == j && r == k ? gw[r] + one() : gw[r];
@@ -469,7 +466,7 @@ class LaneSolver {
       }
     }
     for (int i = 0; i < nextra_; ++i) {
-      const LaneContact<T>& c = crossing(extra_[i]);
+      const LaneContact<T>& c = s_.crossing[extra_[i]];
       const Vec3<T> right = c.at.next_y - times(c, along(c, motion));
       for (int r = 0; r < 3; ++r) s_.right[3 * i + r] = right[r];
     }
@@ -490,7 +487,7 @@ class LaneSolver {
     }
     no_forces(1);
     for (int i = 0; i < nextra_; ++i) {
-      const LaneContact<T>& c = crossing(extra_[i]);
+      const LaneContact<T>& c = s_.crossing[extra_[i]];
       apply(c, c.n * s_.right[3 * i] + c.t1 * s_.right[3 * i + 1] + c.t2 * s_.right[3 * i + 2], 1, 0);
     }
     lane_substitute<1, T>(v_, state_, s_.link, s_.force, nullptr, nullptr, nullptr, s_.left, s_.column, s_.x_extra);
@@ -641,10 +638,7 @@ class LaneSolver {
       T start = zero();
       each([&](auto& t) { start += natural_map<true>(t, t.at.now_u, t.at.now_y, live_); });
       if (any(convex)) {
-        for (int i = 0; i < s_.ncontact + s_.ncrossing; ++i) {
-          LaneContact<T>& c = i < s_.ncontact ? s_.contact[i] : crossing(i - s_.ncontact);
-          c.given_normal = maximum(c.at.now_y.x, zero());
-        }
+        each_contact([&](LaneContact<T>& c) { c.given_normal = maximum(c.at.now_y.x, zero()); });
         each([&](auto& t) { law(t, t.at.now_u, true, true, convex); });
       }
       linear_solve(now < T(kNear));
@@ -693,10 +687,7 @@ class LaneSolver {
     const auto set = [&](LaneMetric<T>& metric, Mask<T> live) {
       metric.set(maximum(metric.own_R, metric.inverse_mass * T(share)), live);
     };
-    for (int i = 0; i < s_.ncontact; ++i)
-      set(s_.contact[i].normal, s_.contact[i].live), set(s_.contact[i].tangent, s_.contact[i].live);
-    for (int i = 0; i < s_.ncrossing; ++i)
-      set(crossing(i).normal, crossing(i).live), set(crossing(i).tangent, crossing(i).live);
+    each_contact([&](LaneContact<T>& c) { set(c.normal, c.live), set(c.tangent, c.live); });
     for (int i = 0; i < s_.nrow; ++i) set(s_.row[i].metric, s_.row[i].live);
     for (int i = 0; i < s_.nball; ++i) set(s_.ball[i].metric, every_lane<T>());
   }
@@ -739,19 +730,18 @@ class LaneSolver {
   // -- what remains ---------------------------------------------------------------------------------------------------
 
   void remember(Mask<T> acted) {
-    const Bits<T> zero_bits = Bits<T>{};
-    const int before = int((*count_)[0]), now = s_.ncontact + s_.ncrossing;
-    for (int i = 0; i < now; ++i) {
-      const LaneContact<T>& c = i < s_.ncontact ? s_.contact[i] : crossing(i - s_.ncontact);
-      LaneContactMemory<T>& old = memory_.contact[i];
+    const int before = int((*memory_.count)[0]);
+    int now = 0;
+    each_contact([&](const LaneContact<T>& c) {
+      LaneContactMemory<T>& old = memory_.contact[now++];
       const Vec3<T>& y = c.at.best_y;
       const Vec3<T> over = times_R(c, before_projection(c, c.at.best_u) - y);
       old.key = c.key & acted;
       old.impulse = y.x, old.excess = over.x;
       old.slide = c.t1 * y.y + c.t2 * y.z, old.slide_excess = c.t1 * over.y + c.t2 * over.z;
-    }
-    for (int i = now; i < before; ++i) memory_.contact[i].key = zero_bits;
-    *count_ = all_bits<T>(now);
+    });
+    for (int i = now; i < before; ++i) memory_.contact[i].key = Bits<T>{};
+    *memory_.count = all_bits<T>(now);
     for (int i = 0; i < 2 * m_.nlimit + m_.nloss + m_.nlink; ++i) memory_.joint[i].known = zero();
     for (int i = 0; i < m_.nlink; ++i) memory_.ball[i].known = zero();
     for (int i = 0; i < s_.nrow; ++i) {
@@ -775,16 +765,15 @@ class LaneSolver {
     T contacts = zero(), touching = zero(), limits = zero(), saturated = zero(), deepest = zero();
     const auto count = [&](Mask<T> where) { return select(where, one(), zero()); };
     const bool forces = report.ground != nullptr;
-    for (int i = 0; forces && i < v_.nlink; ++i) s_.torque[i] = zero3<T>();
-    for (int i = 0; i < s_.ncontact + s_.ncrossing; ++i) {
-      const LaneContact<T>& c = i < s_.ncontact ? s_.contact[i] : crossing(i - s_.ncontact);
+    for (int i = 0; forces && i < v_.nlink; ++i) s_.ground[i] = zero3<T>();
+    each_contact([&](const LaneContact<T>& c) {
       contacts += count(c.live), touching += count(c.live & acted & (c.at.best_y.x > zero()));
       deepest = maximum(select(c.live, -c.distance, zero()), deepest);
-      if (!forces || c.link < 0) continue;
+      if (!forces || c.link < 0) return;
       const Vec3<T>& y = c.at.best_y;
       const Vec3<T> f = c.n * y.x + c.t1 * y.y + c.t2 * y.z;
-      s_.torque[c.link] += select<T>(acted & c.live, f, zero3<T>());
-    }
+      s_.ground[c.link] += select<T>(acted & c.live, f, zero3<T>());
+    });
     for (int i = 0; i < s_.nrow; ++i) {
       const LaneJointRow<T>& r = s_.row[i];
       const T near = T(1 - (sizeof(R) == 8 ? R(1e-9) : R(1e-6)));
@@ -802,7 +791,7 @@ class LaneSolver {
     const Mask<T> full = s_.overflow != Bits<T>{};
     put(report.missed, select(acted, select(met_ & ~full, zero(), one()), T(R(2))));
     for (int i = 0; forces && i < v_.nlink; ++i) {
-      for (int k = 0; k < 3; ++k) put(report.ground + (3 * i + k) * kLanes, s_.torque[i][k] * T(1 / step_.h));
+      for (int k = 0; k < 3; ++k) put(report.ground + (3 * i + k) * kLanes, s_.ground[i][k] * T(1 / step_.h));
     }
   }
 
@@ -813,11 +802,10 @@ class LaneSolver {
   const T* K_;
   LaneSpace<T>& s_;
   LaneMemory<T>& memory_;
-  Bits<T>* count_;
   int guess_ = 0, nextra_ = 0;
   int extra_[64];
   Mask<T> live_, met_, short_;
-  T discs_, iterations_, residual_, best_residual_;
+  T discs_, iterations_, best_residual_;
 };
 
 /// Contacts, limits, dry friction and drives with force limits in one problem, for one pack. `state` as maba() leaves
@@ -831,16 +819,15 @@ void lane_solve(const ModelView<Real<T>>& view, LinkState<T>* state, const LaneM
   if constexpr (kWidth < T >> 1) {
     LaneSpace<T> space;
     LaneMemory<T> memory;
-    Bits<T>* count;
     carve_space<T>(model, work, space);
-    carve_memory<T>(model, memory_block, &count, memory);
+    carve_memory<T>(model, memory_block, memory);
     for (int i = 0; i < view.nlink; ++i) {
       const int parent = view.link[i].parent;
       state[i].o = parent >= 0 ? state[parent].o + state[i].r : state[i].r;
     }
     LaneDetector<T> detector{model, step, state, space};
     detector.detect();
-    LaneSolver<T> solver(view, model, step, state, K, space, memory, count);
+    LaneSolver<T> solver(view, model, step, state, K, space, memory);
     solver.prepare_inertias();
     solver.run(qpos, qvel, push, velocity, report);
     for (int k = 0; k < view.nv; ++k) drive_force[k] = T(Real<T>(0));

@@ -41,7 +41,7 @@ struct LaneBallMemory {
 /// first `count` have no key.
 template <class T>
 struct LaneMemory {
-  Bits<T> count;  ///< the same in all lanes
+  Bits<T>* count;  ///< of contacts, the same in all lanes
   LaneContactMemory<T>* contact;
   LaneJointMemory<T>* joint;  ///< [2 nlimit + nloss + nlink]
   LaneBallMemory<T>* ball;    ///< [nlink]
@@ -65,9 +65,9 @@ class LaneCarver {
 };
 
 template <class T>
-std::size_t carve_memory(const LaneModel<Real<T>>& m, std::byte* block, Bits<T>** count, LaneMemory<T>& memory) {
+std::size_t carve_memory(const LaneModel<Real<T>>& m, std::byte* block, LaneMemory<T>& memory) {
   LaneCarver carve(block);
-  *count = carve.take<Bits<T>>(1);
+  memory.count = carve.take<Bits<T>>(1);
   memory.contact = carve.take<LaneContactMemory<T>>(m.most_contacts + m.most_crossings);
   memory.joint = carve.take<LaneJointMemory<T>>(2 * m.nlimit + m.nloss + m.nlink);
   memory.ball = carve.take<LaneBallMemory<T>>(m.nlink);
@@ -77,7 +77,8 @@ std::size_t carve_memory(const LaneModel<Real<T>>& m, std::byte* block, Bits<T>*
 template <class T>
 struct LaneSpace {
   LanePlaced<T>* placed;
-  LaneContact<T>* contact;  ///< contacts with the world, by link; behind them those between links
+  LaneContact<T>* contact;   ///< with the world
+  LaneContact<T>* crossing;  ///< between links
   LaneJointRow<T>* row;
   LaneBallRow<T>* ball;
   LaneLoad<T>* load;      ///< [nlink]
@@ -90,11 +91,9 @@ struct LaneSpace {
   Vec3<T>* left;                   ///< [nlink][6]
   T *matrix, *right;               ///< [3 crossings]², [3 crossings]
   T *x_now, *x_next, *x_other, *x_extra, *x_best;
-  Vec3<T>* torque;  ///< [nlink] scratch
+  Vec3<T>* ground;  ///< [nlink] force of the contacts with the world, an impulse
   int ncontact = 0, ncrossing = 0, nrow = 0, nball = 0;
   Bits<T> overflow;  ///< lanes with more contacts between links than there is room for
-
-  LaneContact<T>& crossing(int i, int most_contacts) { return contact[most_contacts + i]; }
 };
 
 template <class T>
@@ -102,7 +101,7 @@ std::size_t carve_space(const LaneModel<Real<T>>& m, std::byte* block, LaneSpace
   LaneCarver carve(block);
   const int n = 3 * m.most_crossings;
   s.placed = carve.take<LanePlaced<T>>(m.nshape);
-  s.contact = carve.take<LaneContact<T>>(m.most_contacts + m.most_crossings);
+  s.contact = carve.take<LaneContact<T>>(m.most_contacts), s.crossing = carve.take<LaneContact<T>>(m.most_crossings);
   s.row = carve.take<LaneJointRow<T>>(2 * m.nlimit + m.nloss + m.nlink);
   s.ball = carve.take<LaneBallRow<T>>(m.nlink);
   s.load = carve.take<LaneLoad<T>>(m.nlink);
@@ -115,7 +114,7 @@ std::size_t carve_space(const LaneModel<Real<T>>& m, std::byte* block, LaneSpace
   s.matrix = carve.take<T>(std::size_t(n) * n), s.right = carve.take<T>(n);
   s.x_now = carve.take<T>(m.nv), s.x_next = carve.take<T>(m.nv);
   s.x_other = carve.take<T>(m.nv), s.x_extra = carve.take<T>(m.nv), s.x_best = carve.take<T>(m.nv);
-  s.torque = carve.take<Vec3<T>>(m.nlink);
+  s.ground = carve.take<Vec3<T>>(m.nlink);
   return carve.used();
 }
 
@@ -124,9 +123,8 @@ void lane_sizes(const LaneModel<Real<T>>& m, LaneSizes* sizes) {
   if constexpr (kWidth < T >> 1) {
     LaneSpace<T> space;
     LaneMemory<T> memory;
-    Bits<T>* count;
     sizes->work = carve_space<T>(m, nullptr, space);
-    sizes->memory = carve_memory<T>(m, nullptr, &count, memory);
+    sizes->memory = carve_memory<T>(m, nullptr, memory);
   }
 }
 

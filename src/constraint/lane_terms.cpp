@@ -5,8 +5,6 @@
 #include <cstring>
 
 #include "constraint/kernel_table.hpp"
-#include "tarsus/geometry/convex_hull.hpp"
-#include "tarsus/geometry/height_field.hpp"
 
 namespace tarsus {
 
@@ -24,24 +22,6 @@ int most_points(ShapeType a, ShapeType b) {
   if (is(ShapeType::capsule, ShapeType::plane)) return 2;
   if (is(ShapeType::capsule, ShapeType::capsule)) return 3;
   return kMaxManifold;
-}
-
-/// A box around the shape in its own frame: centre and half sizes.
-std::pair<Vec3d, Vec3d> box_around(const Shape& s) {
-  switch (s.type) {
-    case ShapeType::sphere: return {{0, 0, 0}, {s.size.x, s.size.x, s.size.x}};
-    case ShapeType::capsule: return {{0, 0, 0}, {s.size.x, s.size.x, s.size.x + s.size.y}};
-    case ShapeType::cylinder: return {{0, 0, 0}, {s.size.x, s.size.x, s.size.y}};
-    case ShapeType::ellipsoid:
-    case ShapeType::box: return {{0, 0, 0}, s.size};
-    default: break;
-  }
-  if (!s.hull) return {{0, 0, 0}, {0, 0, 0}};
-  Vec3d low{kInfinity, kInfinity, kInfinity}, high = -low;
-  for (const Vec3d& v : s.hull->vertices()) {
-    for (int k = 0; k < 3; ++k) low[k] = std::min(low[k], v[k]), high[k] = std::max(high[k], v[k]);
-  }
-  return {(low + high) * 0.5, (high - low) * 0.5};
 }
 
 }  // namespace
@@ -67,7 +47,8 @@ template <class R>
 void LaneTerms<R>::Tables::add_shape(const ContactShape& s) {
   LaneShape<R>& out = shapes.emplace_back();
   out.link = s.link, out.type = s.shape.type, out.radius = R(s.radius);
-  const auto [centre, box] = box_around(s.shape);
+  const Aabb own = std::isinf(s.radius) ? Aabb{} : bounds(s.shape, {});  // of its own frame; planes need none
+  const Vec3d centre = (own.lower + own.upper) * 0.5, box = (own.upper - own.lower) * 0.5;
   for (int k = 0; k < 3; ++k) {
     out.size[k] = R(s.shape.size[k]), out.position[k] = R(s.pose.position[k]), out.centre[k] = R(s.centre[k]);
     out.box_centre[k] = R(centre[k]), out.box[k] = R(box[k]);

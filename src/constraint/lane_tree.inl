@@ -31,13 +31,6 @@ struct LaneLink {
   Mat3<T> Dinv, Minv, upper;
 };
 
-template <class T>
-TARSUS_INLINE Mat3<T> select(Mask<T> mask, const Mat3<T>& a, const Mat3<T>& b) {
-  return {select(mask, a.xx, b.xx), select(mask, a.xy, b.xy), select(mask, a.xz, b.xz),
-          select(mask, a.yx, b.yx), select(mask, a.yy, b.yy), select(mask, a.yz, b.yz),
-          select(mask, a.zx, b.zx), select(mask, a.zy, b.zy), select(mask, a.zz, b.zz)};
-}
-
 /// x for symmetric loads; J_l x into the links' a. Balls take their K as a tensor in every world, loaded or not: a
 /// world's roundings do not depend on its neighbours' rows.
 template <class T>
@@ -78,15 +71,6 @@ void lane_solve_symmetric(const ModelView<Real<T>>& m, LinkState<T>* state, cons
   aba_accelerate(m, state, x);
 }
 
-/// Adds a map given at the point displaced by r.
-template <class T>
-TARSUS_INLINE void add_shifted(MotionToForce<T>& sum, const MotionToForce<T>& I, const Vec3<T>& r) {
-  const Vec3<T> back = -r;  // a motion seen from r is (w, v + w × r)
-  const Mat3<T> fw = add_times_cross(I.fw, I.fv, back), nw = add_times_cross(I.nw, I.nv, back);
-  sum.fv = sum.fv + I.fv, sum.fw = sum.fw + fw;
-  sum.nv = sum.nv + add_cross_times(I.nv, r, I.fv);
-  sum.nw = sum.nw + add_cross_times(nw, r, fw);
-}
 template <class T>
 TARSUS_INLINE MotionToForce<T> motion_to_force(const RigidInertia<T>& I) {
   const T o = T(Real<T>(0));

@@ -5,21 +5,13 @@
 #include <cmath>
 #include <numbers>
 
+#include "constraint/term_constants.hpp"
 #include "constraint/tree_loads.hpp"
 #include "constraint/widen.hpp"
 #include "tarsus/constraint/step_terms.hpp"
 #include "tarsus/math/rotation.hpp"
 
 namespace tarsus {
-
-namespace {
-
-constexpr double kLimitReach = 0.02;  ///< how near a joint's range gets a row [m | rad]
-/// Fastest way back of a joint that is beyond its range [rad/s | m/s]. Robots' files often start at zero, a radian off;
-/// in four steps of half a millisecond that would be hundreds of radians a second.
-constexpr double kLimitReturn = 5;
-
-}  // namespace
 
 template <class R>
 void StepTerms<R>::add_limits() {

@@ -3,18 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "constraint/term_constants.hpp"
 #include "constraint/tree_loads.hpp"
 #include "constraint/widen.hpp"
 
 namespace tarsus {
-
-namespace {
-
-/// Of the inertia that a drive moves: one with an explicit spring alone is a constant force but for this.
-constexpr double kLeastStiffness = 1e-9;
-constexpr double kLeastCompliance = 1e-6;  ///< of the inverse mass
-
-}  // namespace
 
 const char* name(StepStatus status) {
   switch (status) {

@@ -142,24 +142,25 @@ TARSUS_INLINE void add_tangent(const T* B, MotionToForce<T>& GA) {
   GA = {GA.nw + block(0, 0), GA.nv + block(0, 3), GA.fw + block(3, 0), GA.fv + block(3, 3)};
 }
 
+/// Adds a map given at the point displaced by r.
+template <class T>
+TARSUS_INLINE void add_shifted(MotionToForce<T>& sum, const MotionToForce<T>& I, const Vec3<T>& r) {
+  const Vec3<T> back = -r;  // a motion seen from r is (w, v + w × r)
+  const Mat3<T> fw = add_times_cross(I.fw, I.fv, back), nw = add_times_cross(I.nw, I.nv, back);
+  sum.fv = sum.fv + I.fv, sum.fw = sum.fw + fw;
+  sum.nv = sum.nv + add_cross_times(I.nv, r, I.fv);
+  sum.nw = sum.nw + add_cross_times(nw, r, fw);
+}
+
 /// Adds the reduced matrices, given at the point displaced by r, to the parent's.
 template <bool kTangent, class T>
 TARSUS_INLINE void add_to_parent(const MotionToForce<T>& I, const MotionToForce<T>& G, const Vec3<T>& r,
                                  VelocityProductLink<T>& parent) {
-  const Vec3<T> back = -r;  // a motion seen from r is (w, v + w × r)
-  const Mat3<T> fw = add_times_cross(I.fw, I.fv, back), nw = add_times_cross(I.nw, I.nv, back);
-  MotionToForce<T>& sum = parent.IA;
-  sum.fv = sum.fv + I.fv, sum.fw = sum.fw + fw;
-  sum.nv = sum.nv + add_cross_times(I.nv, r, I.fv);
-  sum.nw = sum.nw + add_cross_times(nw, r, fw);
-  MotionToForce<T>& GA = parent.GA;
+  add_shifted(parent.IA, I, r);
   if constexpr (kTangent) {
-    const Mat3<T> gf = add_times_cross(G.fw, G.fv, back), gn = add_times_cross(G.nw, G.nv, back);
-    GA.fv = GA.fv + G.fv, GA.fw = GA.fw + gf;
-    GA.nv = GA.nv + add_cross_times(G.nv, r, G.fv);
-    GA.nw = GA.nw + add_cross_times(gn, r, gf);
+    add_shifted(parent.GA, G, r);
   } else {
-    GA.fw = GA.fw + G.fw, GA.nw = GA.nw + add_cross_times(G.nw, r, G.fw);
+    parent.GA.fw = parent.GA.fw + G.fw, parent.GA.nw = parent.GA.nw + add_cross_times(G.nw, r, G.fw);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "sim/within.hpp"
 #include "tarsus/base/hash.hpp"
 #include "tarsus/base/index.hpp"
 #include "tarsus/base/number_text.hpp"
@@ -32,9 +33,7 @@ std::span<R> part(AlignedVector<R>& array, int n, int world) {
 /// Index of the first number that is not within ±limit, -1 if all are.
 template <class R>
 int first_beyond(std::span<const R> values, R limit) {
-  int bad = 0;
-  for (const R x : values) bad |= !(std::abs(x) <= limit);  // nan is not
-  if (!bad) return -1;
+  if (within(values, limit)) return -1;
   return int(std::find_if(values.begin(), values.end(), [&](R x) { return !(std::abs(x) <= limit); }) - values.begin());
 }
 

@@ -7,14 +7,6 @@ namespace tarsus {
 
 namespace {
 
-TermOptions term_options(const RowStageOptions& options) {
-  return {.limits = options.joints,
-          .friction_loss = options.joints,
-          .limit_spook = options.limit_spook,
-          .solve = options.solve,
-          .restitution_threshold = options.restitution_threshold};
-}
-
 /// Why these drives cannot be in lanes.
 std::string drives_refusal(const Model& model, const Drives& drives) {
   for (const Joint& joint : model.joints) {
@@ -36,9 +28,9 @@ std::string LaneStage<R>::refusal(const Model& model, const RowStageOptions& opt
     const std::string why = drives_refusal(model, *drives);
     if (!why.empty()) return why;
   }
-  if (!options.contacts) return LaneTerms<R>::refusal(model, nullptr, term_options(options));
+  if (!options.contacts) return LaneTerms<R>::refusal(model, nullptr, options.terms());
   const ContactGeometry geometry(model);
-  return LaneTerms<R>::refusal(model, &geometry, term_options(options));
+  return LaneTerms<R>::refusal(model, &geometry, options.terms());
 }
 
 template <class R>
@@ -48,7 +40,7 @@ LaneStage<R>::LaneStage(const Model& model, const BasicData<R>& data, const RowS
       options_((options.check(), options)),
       geometry_(options.contacts ? ContactGeometry(model) : ContactGeometry()),
       terms_(model, data.width(), options.contacts ? &geometry_ : nullptr,
-             {.terms = term_options(options), .restitution = options.restitution}),
+             {.terms = options.terms(), .restitution = options.restitution}),
       memory_(data.packs()),
       reports_(data.worlds()),
       force_(data.size(model.nv)),

@@ -17,11 +17,7 @@ RowStage<R>::RowStage(const Model& model, const BasicData<R>& data, const RowSta
     : model_(model),
       options_(options),
       geometry_(options.contacts ? ContactGeometry(model) : ContactGeometry()),
-      terms_(model, {.limits = options.joints,
-                     .friction_loss = options.joints,
-                     .limit_spook = options.limit_spook,
-                     .solve = options.solve,
-                     .restitution_threshold = options.restitution_threshold}),
+      terms_(model, options.terms()),
       force_(model.nv),
       push_(model.nv),
       zero_(model.nv) {

@@ -10,7 +10,7 @@ namespace tarsus {
 
 namespace {
 
-constexpr double kLimitReturn = 5;  ///< fastest way back of a tendon that is beyond its range [m/s | rad/s]
+constexpr double kTendonReturn = 5;  ///< fastest way back of a tendon that is beyond its range [m/s | rad/s]
 
 /// A force that falls as the transmission moves along it, implicit without harm.
 bool falls(double stiffness, double damping) { return stiffness >= 0 && damping >= 0 && stiffness + damping > 0; }
@@ -227,7 +227,7 @@ void Servos<R>::add_tendon_limits(int world, double dt, int t) {
     rows_[world].push_back({0, 0, low, high, tendon.dofs, tendon_arm(world, t), true, target, speed});
   };
   const auto target = [&](double gap, double rate) {
-    return spook_unilateral({}, recoverable({}, gap, dt, kLimitReturn), rate, dt).target;
+    return spook_unilateral({}, recoverable({}, gap, dt, kTendonReturn), rate, dt).target;
   };
   if (tendon.limited) {
     add(0, kInfinity, target(l - tendon.range[0] - tendon.margin, speed));

@@ -16,6 +16,14 @@ struct RowStageOptions {
   double restitution_threshold = 0.1;  ///< approach below which nothing bounces [m/s]
 
   bool any() const { return contacts || joints; }
+  /// Of the terms that this stage has, for one world or for lanes.
+  TermOptions terms() const {
+    return {.limits = joints,
+            .friction_loss = joints,
+            .limit_spook = limit_spook,
+            .solve = solve,
+            .restitution_threshold = restitution_threshold};
+  }
   /// @throws ValueError for numbers out of their range
   void check() const;
 };

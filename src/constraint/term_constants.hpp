@@ -1,0 +1,16 @@
+// Numbers of a step's terms that one world's (step_terms.hpp) and lanes' (lane_terms.hpp) have in common.
+#pragma once
+
+namespace tarsus {
+
+/// Fastest way out of shapes that begin deep in one another, where no compliance in m/N is given [m/s].
+inline constexpr double kContactReturn = 3;
+inline constexpr double kLimitReach = 0.02;  ///< how near a joint's range gets a row [m | rad]
+/// Fastest way back of a joint that is beyond its range [rad/s | m/s]. Robots' files often start at zero, a radian off;
+/// in four steps of half a millisecond that would be hundreds of radians a second.
+inline constexpr double kLimitReturn = 5;
+/// Of the inertia that a drive moves: one with an explicit spring alone is a constant force but for this.
+inline constexpr double kLeastStiffness = 1e-9;
+inline constexpr double kLeastCompliance = 1e-6;  ///< of the inverse mass
+
+}  // namespace tarsus
