@@ -57,6 +57,19 @@ std::vector<double> keyframe_pose(const Model& model, const std::string& name) {
   throw ValueError("--keyframe", "\"" + name + "\"", "one with " + std::to_string(model.nq) + " qpos");
 }
 
+void limit_forces(const std::string& text, const Model& model, Drives& drives) {
+  if (text == "model") return take_force_limits(model, drives);
+  double limit = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), limit);
+  if (error != std::errc() || end != text.data() + text.size() || !(limit >= 0)) {
+    throw ValueError("--force-limit", "\"" + text + "\"", "\"model\" or a number of N m, not negative");
+  }
+  drives.force_limit.assign(model.nv, limit);
+  for (const Joint& joint : model.joints) {
+    if (joint.type == JointType::free) std::fill_n(drives.force_limit.begin() + joint.qvel, 6, kInfinity);
+  }
+}
+
 CLI::Validator number_from(double low, double high) {
   const std::string range = high < kInfinity ? fmt::format("{} to {}", low, high) : fmt::format("{} or more", low);
   return CLI::Validator(

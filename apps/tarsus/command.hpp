@@ -6,11 +6,13 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "tarsus/control/force_limit.hpp"
 #include "tarsus/io/read_options.hpp"
 #include "tarsus/model/model.hpp"
 
 namespace tarsus::app {
 
+void add_bench_command(CLI::App& app);
 void add_check_command(CLI::App& app);
 void add_convert_command(CLI::App& app);
 void add_gains_command(CLI::App& app);
@@ -31,6 +33,8 @@ const KeyframeSpec* find_keyframe(const Model& model, const std::string& name);
 
 /// The pose of a keyframe by its name or number; the model's own for an empty name. @throws ValueError with all names
 std::vector<double> keyframe_pose(const Model& model, const std::string& name);
+/// --force-limit: "model" (what the file says) or a number, the same for every joint but a free root.
+void limit_forces(const std::string& text, const Model& model, Drives& drives);
 /// For an option's ->check(): a finite number from `low` to `high`. (Those of CLI11 let nan through.)
 CLI::Validator number_from(double low, double high = kInfinity);
 /// The viewer's page, in which a PageWriter puts a recording; part of the program.

@@ -89,20 +89,6 @@ ClipBinding bind_clip(const Run& run, const Model& model) {
   return binding;
 }
 
-/// "model": what the file says; a number: the same for every joint but a free root.
-void limit_forces(const std::string& text, const Model& model, Drives& drives) {
-  if (text == "model") return take_force_limits(model, drives);
-  double limit = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), limit);
-  if (error != std::errc() || end != text.data() + text.size() || !(limit >= 0)) {
-    throw ValueError("--force-limit", "\"" + text + "\"", "\"model\" or a number of N m, not negative");
-  }
-  drives.force_limit.assign(model.nv, limit);
-  for (const Joint& joint : model.joints) {
-    if (joint.type == JointType::free) std::fill_n(drives.force_limit.begin() + joint.qvel, 6, kInfinity);
-  }
-}
-
 /// Free joints without drives: nothing holds the character from outside.
 void let_roots_go(const Model& model, Drives& drives) {
   for (const Joint& joint : model.joints) {

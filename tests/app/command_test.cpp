@@ -139,6 +139,35 @@ TEST(Command, EveryJsonIsOneObject) {
   }
 }
 
+TEST(Command, ABenchmarkSaysHowRightTheStepsWere) {
+  TARSUS_NEEDS_PROGRAM();
+  const std::string few = "bench batch --precision double --worlds 3,6 --threads 1,2 --steps 8 --settle 4 ";
+  const Outcome run = tarsus_command(few + "--json", "2>/dev/null");
+  ASSERT_EQ(run.code, 0) << run.text;
+  const nlohmann::json json = nlohmann::json::parse(run.text);
+  ASSERT_EQ(json["rows"].size(), 4u);
+  for (const nlohmann::json& row : json["rows"]) {
+    EXPECT_GT(row["step_ms"]["p50"].get<double>(), 0);
+    EXPECT_GE(row["step_ms"]["p99"], row["step_ms"]["p50"]);
+    EXPECT_GE(row["step_ms"]["max"], row["step_ms"]["p99"]);
+    EXPECT_NEAR(row["us_per_world_step"].get<double>() * row["world_steps_per_s"].get<double>(), 1e6, 1);
+    EXPECT_GT(row["touching_mean"], 0);
+    EXPECT_LT(row["penetration_max_m"], 0.1);
+    EXPECT_EQ(row["bad_worlds"], 0);
+  }
+  for (const int i : {0, 2}) {  // threads do not change a step
+    for (const char* key : {"residual_max_m_per_s", "penetration_max_m", "energy_mean_j", "iterations_mean"})
+      EXPECT_EQ(json["rows"][i][key], json["rows"][i + 1][key]) << key;
+  }
+  const Outcome pendulum = tarsus_command(few + "models/pendulum.xml --no-contacts");
+  EXPECT_NE(pendulum.text.find("no contacts"), std::string::npos) << pendulum.text;
+  expect_all({{"bench", 2, "tarsus bench --help"},
+              {few + "--isa sse9", 2, "--isa"},
+              {few + "--targets nan", 2, "--targets"},
+              {few + "--force-limit -1", 1, "--force-limit"},
+              {few + "nosuch.xml", 1, "no such file"}});
+}
+
 TEST(Command, ControlsAreTheModelsOwn) {
   TARSUS_NEEDS_PROGRAM();
   tarsus::test::TemporaryFolder folder;
@@ -210,7 +239,7 @@ std::vector<std::string> commands_of(const std::string& text) {
   std::vector<std::string> found;
   std::istringstream lines(text);
   const std::regex command(
-      R"(^(?:    |  )?(?:build/bin/)?tarsus((?:-kkt| run| scene| check| convert| info| gains| md) [^#]*))");
+      R"(^(?:    |  )?(?:build/bin/)?tarsus((?:-kkt| run| scene| check| convert| info| gains| md| bench) [^#]*))");
   for (std::string line; std::getline(lines, line);) {
     std::smatch m;
     if (!std::regex_search(line, m, command)) continue;
@@ -230,6 +259,10 @@ std::string shortened(std::string arguments) {
   arguments = std::regex_replace(arguments, std::regex("--(duration|steps) [0-9.]+"), "");
   if (arguments.starts_with("run") || arguments.starts_with("scene "))
     if (arguments.find("--list") == arguments.npos) arguments += " --duration 0.2";
+  if (arguments.starts_with("bench batch")) {
+    arguments = std::regex_replace(arguments, std::regex(" --(worlds|threads|precision|isa|settle) [a-z0-9,]+"), "");
+    arguments += " --worlds 3 --threads 1 --precision double --steps 2 --settle 1";
+  }
   if (arguments.starts_with("md ") && arguments.find("--list") == arguments.npos) arguments += " --steps 5";
   return arguments;
 }
@@ -242,7 +275,7 @@ TEST(Command, EveryCommandThatThePagesShowRuns) {
   for (const auto& page : std::filesystem::directory_iterator(std::string(TARSUS_SOURCE_DIR) + "/docs")) {
     if (page.path().extension() == ".md") sources.push_back(read("docs/" + page.path().filename().string()));
   }
-  for (const char* command : {"", "run", "scene", "check", "convert", "info", "gains", "-kkt", "md"})
+  for (const char* command : {"", "run", "scene", "check", "convert", "info", "gains", "-kkt", "md", "bench batch"})
     sources.push_back(tarsus_command(std::string(command) + " --help").text);
   for (const std::string& source : sources) {
     for (std::string arguments : commands_of(source)) {

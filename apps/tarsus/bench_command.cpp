@@ -1,0 +1,274 @@
+// tarsus bench: how fast, and how right, many worlds are stepped on this machine.
+#include <fmt/core.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <memory>
+#include <random>
+#include <thread>
+
+#include "command.hpp"
+#include "tarsus/io/gains_text.hpp"
+#include "tarsus/math/cpu.hpp"
+#include "tarsus/sim/batch.hpp"
+
+namespace tarsus::app {
+
+namespace {
+
+struct BatchBench {
+  std::string model = "models/humanoid.xml", keyframe, gains = "300,30,0,0", force_limit = "150";
+  std::vector<int> worlds{1024}, threads;
+  std::vector<std::string> precisions{"double", "float"}, sets;
+  double dt = 1.0 / 60, targets = 0.8, hold = 0.1;
+  int steps = 200, settle = 60;
+  bool no_contacts = false, json = false;
+  ReadOptions options;
+};
+
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+/// Sets all worlds' targets: the start with each joint turned by up to `size`, of its own in each world.
+template <class R>
+void aim(Batch<R>& batch, std::span<const double> start, double size, std::mt19937& random) {
+  const Model& model = batch.model();
+  Data data(model);
+  std::vector<double> turn(model.nv), pose(model.nq);
+  for (int world = 0; world < batch.worlds(); ++world) {
+    for (double& x : turn) x = size * (2 * double(random()) / double(std::mt19937::max()) - 1);
+    for (const Joint& joint : model.joints) {
+      if (joint.type == JointType::free) std::fill_n(turn.begin() + joint.qvel, 6, 0.0);
+    }
+    integrate<double>(model, data, start, turn, 1, pose);
+    std::copy(pose.begin(), pose.end(), batch.qpos_target().begin() + std::ptrdiff_t(world) * model.nq);
+  }
+}
+
+/// Kinetic, potential and of springs, mean over the worlds [J].
+template <class R>
+double mean_energy(Batch<R>& batch) {
+  AlignedVector<R> energy(3 * std::size_t(batch.worlds()));
+  batch.measure({.energy = energy});
+  double sum = 0;
+  for (const R e : energy) sum += double(e);
+  return sum / batch.worlds();
+}
+
+/// One row: a batch is made, settles for a while, and is timed.
+template <class R>
+nlohmann::json measure(const BatchBench& bench, const Model& model, const Drives& drives, int worlds, int threads) {
+  BatchOptions options;
+  options.step.dt = bench.dt, options.threads = threads, options.drives = drives;
+  options.step.rows.contacts = options.step.rows.joints = !bench.no_contacts;
+  const double began = now();
+  Batch<R> batch(model, worlds, options);
+  const double make = now() - began;
+  const std::vector<double> start = keyframe_pose(model, bench.keyframe);
+  const AlignedVector<R> pose(start.begin(), start.end());
+  batch.reset({}, pose);
+
+  std::mt19937 random(1);
+  const int hold = std::max(1, int(std::lround(bench.hold / bench.dt)));
+  std::vector<double> times;  // of one step of all worlds [s]
+  double residual = 0, penetration = 0, contacts = 0, touching = 0, iterations = 0, unsolved = 0, energy = 0;
+  for (int step = 0; step < bench.settle + bench.steps; ++step) {
+    if (step % hold == 0 && bench.targets > 0) aim(batch, start, bench.targets, random);
+    if (step == bench.settle) energy = mean_energy(batch);
+    const double before = now();
+    batch.step();
+    if (step < bench.settle) continue;
+    times.push_back(now() - before);
+    for (const WorldReport& r : batch.reports()) {
+      residual = std::max(residual, r.residual), penetration = std::max(penetration, r.penetration);
+      contacts += r.contacts, touching += r.touching, iterations += r.iterations, unsolved += r.unsolved;
+    }
+  }
+  double total = 0;
+  for (const double t : times) total += t;
+  std::sort(times.begin(), times.end());
+  const auto percentile = [&](double p) { return times[std::min(times.size() - 1, std::size_t(p * times.size()))]; };
+  const double world_steps = double(worlds) * bench.steps;
+  return {{"isa", name(isa_level())},
+          {"precision", sizeof(R) == 8 ? "double" : "float"},
+          {"worlds", worlds},
+          {"threads", threads},
+          {"worlds_a_call", batch.pack_width()},
+          {"one_at_a_time_because", lanes_refusal<R>(model, options.step, &drives)},
+          {"make_s", make},
+          {"us_per_world_step", 1e6 * total / world_steps},
+          {"world_steps_per_s", world_steps / total},
+          {"step_ms", {{"p50", 1e3 * percentile(0.5)}, {"p99", 1e3 * percentile(0.99)}, {"max", 1e3 * times.back()}}},
+          {"residual_max_m_per_s", residual},
+          {"unsolved_share", unsolved / world_steps},
+          {"penetration_max_m", penetration},
+          {"energy_mean_j", {{"before", energy}, {"after", mean_energy(batch)}}},
+          {"contacts_mean", contacts / world_steps},
+          {"touching_mean", touching / world_steps},
+          {"iterations_mean", iterations / world_steps},
+          {"bad_worlds", batch.bad_worlds()}};
+}
+
+void print_head(const BatchBench& bench, const nlohmann::json& first) {
+  fmt::print("{}, steps of {:.6g} s, gains {}, force limit {}, targets {} rad about the start every {} s, {}\n",
+             bench.model, bench.dt, bench.gains, bench.force_limit, bench.targets, bench.hold,
+             bench.no_contacts ? "no contacts" : "contacts with the ground and between links, joint limits");
+  if (first["worlds_a_call"] == 1)
+    fmt::print("one world at a time: {}\n", first["one_at_a_time_because"].get<std::string>());
+  fmt::print("\n{:<9}{:<7}{:>7}{:>8}{:>6}{:>10}{:>12}{:>18}{:>10}{:>9}{:>9}{:>18}{:>9}{:>8}{:>5}\n", "", "", "", "",
+             "a", "us a", "world", "ms a step", "residual", "un-", "deepest", "energy J", "touch-", "itera-", "");
+  fmt::print("{:<9}{:<7}{:>7}{:>8}{:>6}{:>10}{:>12}{:>9}{:>9}{:>10}{:>9}{:>9}{:>9}{:>9}{:>9}{:>8}{:>5}\n", "isa", "",
+             "worlds", "threads", "call", "world", "steps/s", "p50", "p99", "m/s", "solved", "mm", "before", "after",
+             "ing", "tions", "bad");
+}
+
+void print_row(const nlohmann::json& r) {
+  const auto number = [&](const char* key) { return r[key].get<double>(); };
+  fmt::print(
+      "{:<9}{:<7}{:>7}{:>8}{:>6}{:>10.2f}{:>12.0f}{:>9.2f}{:>9.2f}{:>10.1e}{:>9.1e}{:>9.1f}{:>9.0f}{:>9.0f}{:>9.1f}"
+      "{:>8.1f}{:>5}\n",
+      r["isa"].get<std::string>(), r["precision"].get<std::string>(), r["worlds"].get<int>(), r["threads"].get<int>(),
+      r["worlds_a_call"].get<int>(), number("us_per_world_step"), number("world_steps_per_s"),
+      r["step_ms"]["p50"].get<double>(), r["step_ms"]["p99"].get<double>(), number("residual_max_m_per_s"),
+      number("unsolved_share"), 1e3 * number("penetration_max_m"), r["energy_mean_j"]["before"].get<double>(),
+      r["energy_mean_j"]["after"].get<double>(), number("touching_mean"), number("iterations_mean"),
+      r["bad_worlds"].get<int>());
+  std::fflush(stdout);
+}
+
+/// All rows of the instruction set that this process has; on_row for each as it is there.
+void run_rows(const BatchBench& bench, const std::function<void(const nlohmann::json&)>& on_row) {
+  const Model model = load_model(bench.model, bench.options, bench.json);
+  Drives drives = read_gains(model, bench.gains);
+  drives.stiff = true;
+  if (bench.force_limit != "none") limit_forces(bench.force_limit, model, drives);
+  for (const std::string& precision : bench.precisions) {
+    for (const int worlds : bench.worlds) {
+      for (const int threads : bench.threads) {
+        on_row(precision == "double" ? measure<double>(bench, model, drives, worlds, threads)
+                                     : measure<float>(bench, model, drives, worlds, threads));
+      }
+    }
+  }
+}
+
+/// The same in a process of its own: the set is decided once in each.
+void run_rows_with(const std::string& set, const BatchBench& bench,
+                   const std::function<void(const nlohmann::json&)>& on_row) {
+  int ends[2];
+  if (pipe(ends) != 0) throw Error("--isa: no pipe to another process");
+  std::fflush(stdout);
+  const pid_t child = fork();
+  if (child < 0) throw Error("--isa: no other process can be started");
+  if (child == 0) {
+    close(ends[0]);
+    int code = 0;
+    try {
+      setenv("TARSUS_ISA_LEVEL", set.c_str(), 1);
+      if (name(isa_level()) != set)
+        throw ValueError("--isa", set,
+                         "a set that this build and this processor have: " + std::string(name(isa_level())));
+      FILE* out = fdopen(ends[1], "w");
+      run_rows(bench, [&](const nlohmann::json& row) { fmt::print(out, "{}\n", row.dump()), std::fflush(out); });
+    } catch (const std::exception& e) {
+      fmt::print(stderr, "{}\n", e.what());
+      code = 1;
+    }
+    _exit(code);
+  }
+  close(ends[1]);
+  FILE* in = fdopen(ends[0], "r");
+  char* line = nullptr;
+  std::size_t room = 0;
+  while (getline(&line, &room, in) > 0) on_row(nlohmann::json::parse(line));
+  std::free(line);
+  std::fclose(in);
+  int status = 0;
+  if (waitpid(child, &status, 0) != child || !WIFEXITED(status) || WEXITSTATUS(status) != 0) throw CLI::RuntimeError(1);
+}
+
+void execute(BatchBench bench) {
+  if (bench.threads.empty()) {
+    bench.threads.push_back(1);
+    const int cores = int(std::thread::hardware_concurrency());
+    if (cores > 1) bench.threads.push_back(std::min(cores, 256));
+  }
+  nlohmann::json rows = nlohmann::json::array();
+  const auto on_row = [&](const nlohmann::json& row) {
+    rows.push_back(row);
+    if (bench.json) return;
+    if (rows.size() == 1) print_head(bench, row);
+    print_row(row);
+  };
+  if (bench.sets.empty()) run_rows(bench, on_row);
+  for (const std::string& set : bench.sets) run_rows_with(set, bench, on_row);
+  if (!bench.json) return;
+  print_json({{"model", bench.model},
+              {"dt", bench.dt},
+              {"gains", bench.gains},
+              {"force_limit", bench.force_limit},
+              {"targets_rad", bench.targets},
+              {"hold_s", bench.hold},
+              {"contacts", !bench.no_contacts},
+              {"settle", bench.settle},
+              {"steps", bench.steps},
+              {"rows", rows}});
+}
+
+}  // namespace
+
+void add_bench_command(CLI::App& app) {
+  CLI::App* bench = app.add_subcommand("bench", "How fast, and how right, this machine steps many worlds");
+  bench->require_subcommand(1);
+  auto options = std::make_shared<BatchBench>();
+  CLI::App* command = bench->add_subcommand("batch", "Worlds side by side, for worlds x threads x precision x set");
+  command->add_option("model", options->model, "MJCF or URDF file")->capture_default_str();
+  const auto list = [&]<class T>(const char* name, std::vector<T>& values, const char* text) {
+    return command->add_option(name, values, text)->delimiter(',');
+  };
+  list("--worlds", options->worlds, "Numbers of worlds")->check(CLI::Range(1, 1 << 24))->capture_default_str();
+  list("--threads", options->threads, "Numbers of threads; default: 1 and one for each core")
+      ->check(CLI::Range(1, 256));
+  list("--precision", options->precisions, "double, float")
+      ->check(CLI::IsMember({"double", "float"}))
+      ->capture_default_str();
+  list("--isa", options->sets, "Instruction sets: baseline, avx2, avx512; default: the best that is here")
+      ->check(CLI::IsMember({"baseline", "avx2", "avx512"}));
+  command->add_option("--keyframe", options->keyframe, "The model's keyframe to start from, and to turn targets about");
+  command->add_option("--gains", options->gains, "KP,KD or KP,KD,ROOT_KP,ROOT_KD or a JSON file, stiff law")
+      ->capture_default_str();
+  command
+      ->add_option("--force-limit", options->force_limit,
+                   "Largest drive force in N m (N), \"model\" for the file's own, or \"none\"")
+      ->capture_default_str();
+  command->add_option("--targets", options->targets, "Largest turn of a target about the start [rad]; 0: it stands")
+      ->check(number_from(0))
+      ->capture_default_str();
+  command->add_option("--hold", options->hold, "Time for which a target stays [s]")
+      ->check(number_from(0))
+      ->capture_default_str();
+  command->add_option("--dt", options->dt, "Step [s]")->check(number_from(1e-9))->capture_default_str();
+  command->add_option("--steps", options->steps, "Steps that are timed")
+      ->check(CLI::Range(1, 1000000))
+      ->capture_default_str();
+  command->add_option("--settle", options->settle, "Steps before them")
+      ->check(CLI::Range(0, 1000000))
+      ->capture_default_str();
+  command->add_flag("--no-contacts", options->no_contacts, "No contacts and no joint limits");
+  command->add_flag("--json", options->json, "One JSON object instead of the table");
+  add_read_options(*command, options->options);
+  command->footer(
+      "Drives with a force limit take every joint to targets of its own in each world. Wall time of steps of the whole "
+      "batch, without\nsetting targets: mean a world, and half and 99 of 100 steps within p50 and p99. Beside the "
+      "speed, over the same steps and all worlds:\nlargest residual of contacts, limits and drives, share of steps "
+      "above the tolerance, deepest penetration, mean energy of a world\nbefore and after, mean number of contacts "
+      "with a force and of iterations, worlds that went bad.\n\n"
+      "  tarsus bench batch\n"
+      "  tarsus bench batch models/dog.xml --worlds 256,4096 --threads 1 --targets 0 --isa baseline,avx2");
+  command->callback([options] { execute(*options); });
+}
+
+}  // namespace tarsus::app
