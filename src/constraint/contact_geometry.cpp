@@ -291,6 +291,11 @@ void ContactGeometry::touch(const BasicData<R>& data, int i, int j, const Contac
     c.rolling = std::max(both.friction[3], both.friction[4]);
     if (both.directional() && c.dimension < 6)
       c.friction_share = {both.friction[0] / c.friction, both.friction[1] / c.friction};
+    if (both.solver) c.solver = solver_row(*both.solver, c.point.distance, h);
+    if (c.solver.share > 0 && c.point.distance > 0) {  // its law begins where shapes touch
+      contacts.pop_back();
+      continue;
+    }
     const ContactSoftness soft = both.softness(c.point.distance, h);
     c.spook = soft.spook, c.relative_compliance = soft.relative_compliance;
     c.identity = std::uint64_t(i + 1) << 45 | std::uint64_t(j + 1) << 28 | (points_[k].feature & 0x0fffffffu);

@@ -78,6 +78,10 @@ void StepTerms<R>::add_contact(std::size_t index) {
     numbers[k] = {compliance(k == 0 ? own : 0, scale), 0, 0, scale};
   }
   numbers[0].target = spook.target;
+  if (c.solver.share > 0) {
+    numbers[0].compliance = compliance(c.solver.relative_compliance * mass, mass);
+    numbers[0].target = c.solver.target(speed[0], c.point.distance);
+  }
   report_.penetration = std::max(report_.penetration, -c.point.distance);
   add_term(Kind::contact, c.identity, {Law::contact, 0, c.dimension, 0, kUnbounded, c.friction, c.torsional, c.rolling},
            numbers, speed, free);

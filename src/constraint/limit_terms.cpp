@@ -27,13 +27,22 @@ void StepTerms<R>::add_limit_side(const JointRows& rows, double gap, int side) {
   joint_velocity(model_, data_->links(), rows, free_.data(), &ahead);
   if (gap + h_ * std::min(speed, ahead) > kLimitReach) return;
   const double mass = joint_inverse_mass(rows);
-  const Spook& soft = options_.limit_spook;
-  if (soft.compliance == 0) gap = recoverable(soft, gap, h_, kLimitReturn);
-  const double own = spook_bilateral(soft, gap, speed, h_).compliance;
+  const std::optional<SolverParameters>& solver = limit_solver_[rows.joint];
+  const SolverRow own_law = solver ? solver_row(*solver, gap, h_) : SolverRow{};
+  TermRow numbers{0, 0, 0, mass};
+  if (own_law.share > 0) {
+    if (gap > 0) return;
+    numbers.compliance = compliance(own_law.relative_compliance * mass, mass);
+    numbers.target = own_law.target(speed, gap);
+  } else {
+    const Spook& soft = options_.limit_spook;
+    if (soft.compliance == 0) gap = recoverable(soft, gap, h_, kLimitReturn);
+    numbers.compliance = compliance(spook_bilateral(soft, gap, speed, h_).compliance, mass);
+    numbers.target = spook_unilateral(soft, gap, speed, h_).target;
+  }
   Term term;
   term.lower = 0, term.upper = kUnbounded;
-  add_joint_term(Kind::limit, 2 * std::uint64_t(rows.joint) + side, term, rows,
-                 {compliance(own, mass), spook_unilateral(soft, gap, speed, h_).target, 0, mass});
+  add_joint_term(Kind::limit, 2 * std::uint64_t(rows.joint) + side, term, rows, numbers);
   ++report_.limits;
 }
 

@@ -20,7 +20,18 @@ const char* name(StepStatus status) {
 
 template <class R>
 StepTerms<R>::StepTerms(const Model& model, const TermOptions& options)
-    : model_(model), options_(options), mass_(model) {}
+    : model_(model), options_(options), limit_solver_(model.njoint()), mass_(model) {
+  for (int i = 0; i < model.njoint(); ++i) {
+    const Joint& joint = model.joints[i];
+    const JointSpec& spec = model.spec.bodies[joint.body].joints[i - model.bodies[joint.body].joint_first];
+    if (!joint.limited) continue;
+    try {
+      limit_solver_[i] = own_parameters(spec.solver_limit, spec.solver_impedance);
+    } catch (const ValueError& e) {
+      throw InputError(spec.where, e.what());
+    }
+  }
+}
 
 template <class R>
 void StepTerms<R>::begin(BasicData<R>& data, double h, In<R> qpos, In<R> qvel, In<R> free_velocity) {

@@ -72,6 +72,24 @@ std::optional<SolverParameters> unless_default(const std::optional<SolverParamet
   return p == SolverParameters{} ? std::nullopt : p;
 }
 
+/// K and B. @param shortest time constant [s]
+std::pair<double, double> spring_and_damper(const SolverParameters& p, double shortest) {
+  const auto [first, second] = p.reference;
+  const double most = in_range(p.impedance[1]);
+  if (first < 0) return {-first / (most * most), -second / most};
+  const double time = std::max(first, shortest) * most;
+  return {1 / (time * time * second * second), 2 / time};
+}
+
+/// Steps of h in a time constant, from which on they resolve it.
+constexpr double kResolved = 4;
+
+bool resolved(const SolverParameters& p, double h) {
+  const auto [stiffness, damping] = spring_and_damper(p, 0);
+  const double most = in_range(p.impedance[1]);
+  return std::sqrt(stiffness) * most * kResolved * h <= 1 && damping * most * kResolved * h <= 2;
+}
+
 ContactSurface alone(const Surface& s) {
   return {s.dimension,
           {s.friction, s.friction, s.torsional, s.rolling, s.rolling},
@@ -93,6 +111,36 @@ SolverParameters solver_parameters(std::span<const double> solref, std::span<con
                      "(time constant, damping ratio), both positive, or (-stiffness, -damping)");
   }
   return p;
+}
+
+std::optional<SolverParameters> own_parameters(std::span<const double> solref, std::span<const double> solimp) {
+  return unless_default(solver_parameters(solref, solimp));
+}
+
+SolverRow solver_row(const SolverParameters& p, double gap, double h) {
+  if (!resolved(p, h)) return {};
+  const double d = impedance_at(p.impedance, gap);
+  const auto [stiffness, damping] = spring_and_damper(p, 0);
+  return {1 - h * damping, h * stiffness * d, (1 - d) / d};
+}
+
+bool has_solver_rows(const Model& model, double h) {
+  const auto own = [&](std::span<const double> solref, std::span<const double> solimp) {
+    return (!solref.empty() || !solimp.empty()) && own_parameters(solref, solimp) &&
+           (resolved(SolverParameters{}, h) || resolved(solver_parameters(solref, {}), h));
+  };
+  for (const BodySpec& body : model.spec.bodies) {
+    for (const GeomSpec& geom : body.geoms) {
+      if ((geom.contype || geom.conaffinity) && own(geom.solver_reference, geom.solver_impedance)) return true;
+    }
+    for (const JointSpec& joint : body.joints) {
+      if (joint.limited && own(joint.solver_limit, joint.solver_impedance)) return true;
+    }
+  }
+  for (const ContactPairSpec& pair : model.spec.contact_pairs) {
+    if (own(pair.solver_reference, pair.solver_impedance)) return true;
+  }
+  return false;
 }
 
 Surface surface_of(const GeomSpec& geom) {
@@ -132,15 +180,8 @@ ContactSurface mix(const Surface& a, const Surface& b) {
 
 ContactSoftness ContactSurface::softness(double gap, double h) const {
   if (!solver) return {spook, 0};
-  const auto [first, second] = solver->reference;
-  const double most = in_range(solver->impedance[1]), d = impedance_at(solver->impedance, gap);
-  double stiffness, damping;
-  if (first > 0) {
-    const double time = std::max(first, 2 * h) * most;
-    stiffness = 1 / (time * time * second * second), damping = 2 / time;
-  } else {
-    stiffness = -first / (most * most), damping = -second / most;
-  }
+  const double d = impedance_at(solver->impedance, gap);
+  const auto [stiffness, damping] = spring_and_damper(*solver, 2 * h);
   return {{0, damping / (stiffness * d)}, (1 - d) / (d * d * stiffness)};
 }
 

@@ -53,6 +53,8 @@ std::string lanes_refusal(const Model& model, const StepOptions& options, const 
   if (!drives && options.actuation != ActuationMode::off && model.nu > 0)
     return "a model's own actuators are not in lanes to the bit of a world alone";  // servo.hpp says what lanes share
   if (!Actuation(model).passive().empty()) return "a model's passive forces are not in lanes yet";
+  if (options.rows.any() && has_solver_rows(model, options.dt))
+    return "MuJoCo's law of soft contacts and ranges, at steps as short as this, is not in lanes yet";
   if (loops && (options.rows.any() || limited)) return "equality constraints beside other terms are not in lanes yet";
   return options.rows.any() ? LaneStage<R>::refusal(model, options.rows, drives) : "";
 }

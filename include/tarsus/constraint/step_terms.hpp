@@ -33,6 +33,7 @@ struct LinkContact {
   double restitution = 0;
   Spook spook;                     ///< ε > 0 [m/N]; where it is 0:
   double relative_compliance = 0;  ///< [s²] ε in proportion to the inverse mass; where that is 0 too: the default
+  SolverRow solver;                ///< in the place of both, where it has a share
   std::uint64_t identity = 0;      ///< the same from step to step, for warm starts; 0: none
 };
 
@@ -140,6 +141,7 @@ class StepTerms {
   const Model& model_;
   TermOptions options_;
   RowsReport report_;
+  std::vector<std::optional<SolverParameters>> limit_solver_;  ///< [joint] of its range, if it says something
   TreeOperator<R> mass_;
   StepNewton newton_;
   BasicData<R>* data_ = nullptr;

@@ -6,7 +6,8 @@
 //     solimp                 the mean, weighted by solmix
 //
 // An explicit <pair> has its own numbers, or MJCF's defaults; never those of its geoms. Two surfaces whose solref and
-// solimp come out as MJCF's defaults have said nothing: their contact has the default softness (decision 504).
+// solimp come out as MJCF's defaults have said nothing: their contact has the default softness (decision 504). Others
+// have MuJoCo's law where steps are short enough for it, else the depth at rest that it brings.
 // [MuJoCo's documentation: Computation, solver parameters; Modeling, contact parameters]
 #pragma once
 
@@ -16,7 +17,7 @@
 #include <span>
 
 #include "tarsus/constraint/spook.hpp"
-#include "tarsus/model/spec.hpp"
+#include "tarsus/model/model.hpp"
 
 namespace tarsus {
 
@@ -32,6 +33,24 @@ struct SolverParameters {
 };
 /// Missing numbers are MJCF's. @throws ValueError for numbers not finite or too many, signs of solref that differ
 SolverParameters solver_parameters(std::span<const double> solref, std::span<const double> solimp);
+/// Nothing for MJCF's defaults, written out or not: who says nothing gets what is usual here.
+std::optional<SolverParameters> own_parameters(std::span<const double> solref, std::span<const double> solimp);
+
+/// A row that obeys SolverParameters' law over a step, its spring and damper those of the step's start, as MuJoCo's:
+///
+///     v⁺ + Σ λ = share v - pull g,   share = 1 - h B,   pull = h K d,   Σ = w (1 - d)/d
+///
+/// for the inverse mass w that it feels. share = 0: none.
+struct SolverRow {
+  double share = 0, pull = 0;      ///< pull [1/s]
+  double relative_compliance = 0;  ///< Σ/w
+  double target(double speed, double gap) const { return share * speed - pull * gap; }
+};
+/// Where steps of h seconds resolve the time constant (it is 4 h at least). Elsewhere such a row would be softer than
+/// its author meant, by what MuJoCo's bound of 2 h makes of it.
+SolverRow solver_row(const SolverParameters& p, double gap, double h);
+/// Whether some contact or joint range of the model may have such rows.
+bool has_solver_rows(const Model& model, double h);
 
 /// Surface of a shape.
 struct Surface {
@@ -70,8 +89,8 @@ struct ContactSurface {
   bool directional() const {
     return (dimension >= 3 && friction[0] != friction[1]) || (dimension == 6 && friction[3] != friction[4]);
   }
-  /// Of a contact with the gap [m], steps of h [s]: at rest it gives way as far as MuJoCo's, ε = (1 - d)/(d² K) of the
-  /// inverse mass; τ = B/(K d). As in MuJoCo a time constant is 2 h at least.
+  /// Of a contact with the gap [m], steps of h [s], without solver_row(): at rest it gives way as far as MuJoCo's,
+  /// ε = (1 - d)/(d² K) of the inverse mass; τ = B/(K d). As in MuJoCo a time constant is 2 h at least.
   ContactSoftness softness(double gap, double h) const;
 };
 ContactSurface mix(const Surface& a, const Surface& b);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "io/mjcf/builder.hpp"
 #include "tarsus/math/elementary.hpp"
@@ -12,6 +13,12 @@ namespace tarsus::mjcf {
 namespace {
 
 bool missing(int reference) { return reference == -2; }
+
+constexpr double kDefaultSolref[] = {0.02, 1}, kDefaultSolimp[] = {0.9, 0.95, 0.001, 0.5, 2};
+
+bool says_default(const std::vector<double>& given, std::span<const double> defaults) {
+  return given.size() <= defaults.size() && std::equal(given.begin(), given.end(), defaults.begin());
+}
 
 /// A gain or bias: which law, and its numbers.
 void settle_law(const std::string& type, const std::array<double, 10>& parameters, ActuatorLaw& law,
@@ -167,6 +174,8 @@ void Builder::read_equality(const XmlElement& e, const Scope& scope) {
   }
   e.report_unread(Severity::error);
   if (missing(first) || missing(second)) return;
+  if (!says_default(spec.solver_reference, kDefaultSolref) || !says_default(spec.solver_impedance, kDefaultSolimp))
+    e.warn("solref and solimp of an equality constraint have no effect: it holds as well as the step can");
   declare(Kind::equality, spec.name, e);
   spec_.equalities.push_back(std::move(spec));
 }
