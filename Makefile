@@ -54,7 +54,7 @@ demo: ## The main job on built-in data: stable PD tracks a walk at 1/30 s
 .PHONY: test
 test: ## Builds and runs every test but the long ones; STRICT=1: none may be skipped for want of anything
 	@rm -f $(BUILD)/stages.tsv
-	@$(MAKE) python
+	@$(MAKE) python BENCH=$(or $(BENCH),OFF) LONG=$(or $(LONG),OFF)
 	@echo '-- Python'
 	@$(STAGE) 'Python tests' $(VENV)/bin/python -m pytest tests/python -n $(JOBS) -q -rs --junitxml=$(BUILD)/python_tests.xml
 	@echo '-- C++'
@@ -70,16 +70,21 @@ test: ## Builds and runs every test but the long ones; STRICT=1: none may be ski
 cli:
 	@$(STAGE) 'system packages' tools/setup.sh build
 	@test -f $(BUILD)/build.ninja || $(STAGE) 'configure' cmake --preset release -DTARSUS_TESTS=OFF -DTARSUS_BENCH=OFF \
-	  -DTARSUS_ISA=native
+	  -DTARSUS_ISA=native -DTARSUS_WERROR=$(WERROR)
 	@$(STAGE) 'compile' cmake --build $(BUILD) --parallel $(JOBS) --target tarsus_cli
 
+# BENCH=OFF and LONG=OFF leave out benchmarks and long tests. What the tests need of Python is installed while the
+# compilers run; they themselves need little of it.
 .PHONY: build
 build: ## Release build of library, command line, tests, benchmarks and Python extension, for all instruction sets
-	@$(STAGE) 'system packages' tools/setup.sh build test
-	@$(STAGE) 'Python environment' $(MAKE) venv
-	@$(STAGE) 'configure' cmake --preset release -DTARSUS_TESTS=ON -DTARSUS_BENCH=ON -DTARSUS_PYTHON=ON -DTARSUS_ISA=all \
+	@$(STAGE) 'system packages' tools/setup.sh build test python
+	@$(STAGE) 'Python to build with' env PYTHON=$(PYTHON) tools/setup_venv.sh $(VENV) python/requirements-build.txt
+	@$(STAGE) 'configure' cmake --preset release -DTARSUS_TESTS=ON -DTARSUS_PYTHON=ON -DTARSUS_ISA=all \
+	  -DTARSUS_BENCH=$(or $(BENCH),ON) -DTARSUS_LONG_TESTS=$(or $(LONG),ON) \
 	  -DTARSUS_WERROR=$(WERROR) -DPython_EXECUTABLE=$(abspath $(VENV)/bin/python)
-	@$(STAGE) 'compile' cmake --build $(BUILD) --parallel $(JOBS)
+	@$(STAGE) 'Python for the tests (beside)' $(MAKE) venv & installing=$$!; \
+	$(STAGE) 'compile' cmake --build $(BUILD) --parallel $(JOBS) && compiled=0 || compiled=$$?; \
+	wait $$installing && exit $$compiled
 
 .PHONY: dev
 dev: ## Quick inner loop: scalar double kernels only, light optimisation, all tests
@@ -107,6 +112,7 @@ venv:
 
 .PHONY: test-long
 test-long: test ## make test, the long tests, the sanitizers, a minute of every fuzzer, a wheel, clang and aarch64
+	@$(MAKE) build
 	ctest --test-dir $(BUILD) -L '^long$$' -j $(JOBS) --output-on-failure
 	$(VENV)/bin/python -m pytest tests/python -n $(JOBS) -q -rs -m long
 	@$(MAKE) sanitize SANITIZER=asan

@@ -10,8 +10,8 @@ mkdir -p "$(dirname "$stages")"
 begin=$(date +%s.%N)
 status=0
 "$@" || status=$?
-times >"$stages.used"  # not into a pipe, which would be a shell of its own
-used=$(tail -n 1 "$stages.used" | tr 'ms' '  ' | awk '{ print 60 * $1 + $2 + 60 * $3 + $4 }')
-rm "$stages.used"
+times >"$stages.$$"  # not into a pipe, which would be a shell of its own
+used=$(tail -n 1 "$stages.$$" | tr 'ms' '  ' | awk '{ print 60 * $1 + $2 + 60 * $3 + $4 }')
+rm "$stages.$$"
 printf '%s\t%s\t%s\t%s\n' "$name" "$begin" "$(date +%s.%N)" "$used" >>"$stages"
 exit "$status"

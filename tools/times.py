@@ -41,13 +41,13 @@ def main():
     arguments = parser.parse_args()
 
     print("stage                          seconds   processor")
-    total = processor = 0.0
-    for line in arguments.stages.read_text().splitlines():
-        name, start, end, used = line.split("\t")
-        total += float(end) - float(start)
-        processor += float(used)
-        print(f"  {name:<28} {float(end) - float(start):7.1f}   {float(used):9.1f}")
-    print(f"  {'all':<28} {total:7.1f}   {processor:9.1f}")
+    stages = [line.split("\t") for line in arguments.stages.read_text().splitlines()]
+    stages = [(name, float(start), float(end), float(used)) for name, start, end, used in stages]
+    for name, start, end, used in stages:
+        print(f"  {name:<28} {end - start:7.1f}   {used:9.1f}")
+    # Stages may run side by side.
+    total = max(end for _, _, end, _ in stages) - min(start for _, start, _, _ in stages)
+    print(f"  {'all':<28} {total:7.1f}   {sum(used for *_, used in stages):9.1f}")
 
     steps = compiled(arguments.ninja)
     groups = defaultdict(lambda: [0, 0.0])

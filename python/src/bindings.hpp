@@ -3,6 +3,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <array>
 #include <exception>
 #include <memory>
 #include <utility>
@@ -31,6 +32,10 @@ void bind_geometry(nb::module_& m);
 void bind_rigid(nb::module_& m);
 void bind_view(nb::module_& m);
 void bind_learn(nb::module_& m);
+
+/// What nanobind makes of three numbers.
+using Numbers3 = std::array<double, 3>;
+inline Vec3d vec(const Numbers3& a) { return {a[0], a[1], a[2]}; }
 
 /// The notes, warnings and errors of reading, as Python objects.
 nb::list to_python(const Diagnostics& diagnostics);

@@ -25,9 +25,6 @@ using nb::handle;
 
 namespace {
 
-using Numbers3 = std::array<double, 3>;
-Vec3d vec(const Numbers3& a) { return {a[0], a[1], a[2]}; }
-
 /// Python's ParticleSystem. `revision` counts what an integrator that exists already cannot follow.
 struct Particles {
   ParticleSystem system;

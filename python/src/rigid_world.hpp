@@ -14,9 +14,7 @@
 
 namespace tarsus::python {
 
-using Numbers3 = std::array<double, 3>;
 using Numbers4 = std::array<double, 4>;
-inline Vec3d vec(const Numbers3& a) { return {a[0], a[1], a[2]}; }
 
 /// Applies Python's keywords to a scene's options and surfaces; whether contacts are to be float.
 /// @throws ValueError, nb::type_error for unknown ones

@@ -106,14 +106,19 @@ std::vector<GainReport> report_gains(const Model& model, const Drives& drives, d
   crba<double>(model, data, qpos, {M.data(), std::size_t(M.size())});
   const Matrix inverse = M.llt().solve(Matrix::Identity(nv, nv));
   std::vector<GainReport> reports;
+  // Smallest and largest eigenvalue of the block of 1 or 3 degrees of freedom from `first` on.
+  const auto range_of = [](const Matrix& A, int first, int n) -> std::pair<double, double> {
+    if (n == 1) return {A(first, first), A(first, first)};
+    const Eigen::Matrix3d block = A.block<3, 3>(first, first);
+    const Eigen::Vector3d values =
+        Eigen::SelfAdjointEigenSolver<Eigen::Matrix3d>(block, Eigen::EigenvaluesOnly).eigenvalues();
+    return {values[0], values[2]};
+  };
   const auto add = [&](int joint, int first, int n, const char* part) {
-    const Eigen::VectorXd held =
-        Eigen::SelfAdjointEigenSolver<Matrix>(M.block(first, first, n, n), Eigen::EigenvaluesOnly).eigenvalues();
-    const Eigen::VectorXd limp =
-        Eigen::SelfAdjointEigenSolver<Matrix>(inverse.block(first, first, n, n), Eigen::EigenvaluesOnly).eigenvalues();
-    GainReport r = analyse_gains(held[0], drives.kp[first], drives.kd[first], drives.stiff, dt);
+    const auto [smallest, largest] = range_of(M, first, n);
+    GainReport r = analyse_gains(smallest, drives.kp[first], drives.kd[first], drives.stiff, dt);
     r.joint = joint, r.part = part;
-    r.inertia_largest = held[n - 1], r.inertia_limp = 1 / limp[n - 1];
+    r.inertia_largest = largest, r.inertia_limp = 1 / range_of(inverse, first, n).second;
     reports.push_back(r);
   };
   for (int i = 0; i < model.njoint(); ++i) {

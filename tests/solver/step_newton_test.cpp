@@ -165,7 +165,8 @@ double momentum_missed(const Problem& p, const Solution& s) {
                   p.mass.J.transpose() * Eigen::Map<const VectorXd>(s.impulse.data(), p.mass.J.rows());
   if (p.mass.E.rows() > 0) {  // less what the bilateral rows can carry
     const MatrixXd Et = p.mass.E.transpose();
-    left -= Et * Et.colPivHouseholderQr().solve(left);
+    const VectorXd carried = Et.colPivHouseholderQr().solve(left);
+    left -= Et * carried;
   }
   return left.norm() / (1 + (p.mass.M * p.free).norm());
 }
