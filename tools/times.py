@@ -26,7 +26,7 @@ def compiled(path):
 def group_of(output):
     if "tarsus.dir/kernels/" in output:
         return "kernels"
-    for name, group in (("tarsus_baselines", "baselines"), ("tarsus_files", "library: files"), ("tarsus.dir", "library"), ("apps/", "command line"),
+    for name, group in (("tarsus_baselines", "baselines"), ("tarsus_setup", "library: set-up"), ("tarsus.dir", "library"), ("apps/", "command line"),
                         ("tests/", "tests"), ("bench/", "benchmarks"), ("python/", "Python extension")):
         if name in output:
             return group

@@ -6,6 +6,8 @@
 #include <charconv>
 #include <chrono>
 #include <cmath>
+#include <csignal>
+#include <numeric>
 
 #include "tarsus/base/number_text.hpp"
 #include "tarsus/io/model_file.hpp"
@@ -97,6 +99,43 @@ void check_duration(double duration, double dt) {
   if (!(duration / dt < 1e9))
     throw ValueError("--duration", number_text(duration),
                      "at most 1e9 steps, here of " + number_text(dt) + " s (--dt)");
+}
+
+namespace {
+volatile std::sig_atomic_t interrupts = 0;
+}  // namespace
+
+bool interrupted() { return interrupts != 0; }
+
+void listen_for_interrupts() {
+  std::signal(SIGINT, [](int) {
+    interrupts = 1;
+    std::signal(SIGINT, SIG_DFL);
+  });
+}
+
+void report_interrupt(double time, const std::string& unit) {
+  if (!interrupted()) return;
+  fmt::print(stderr, "interrupted at {:.6g} {}: what was simulated until then is complete\n", time, unit);
+  throw CLI::RuntimeError(kInterrupted);
+}
+
+void print_stages(const std::array<double, kStages>& seconds, long steps) {
+  const double all = std::accumulate(seconds.begin(), seconds.end(), 0.0);
+  fmt::print("  {:<22}{:>10}{:>9}\n", "stage of a step", "µs a step", "share");
+  for (int k = 0; k < kStages; ++k) {
+    if (seconds[std::size_t(k)] > 0)
+      fmt::print("    {:<20}{:>9.3f}{:>7.1f} %\n", name(Stage(k)),
+                 1e6 * seconds[std::size_t(k)] / double(std::max(1L, steps)), 100 * seconds[std::size_t(k)] / all);
+  }
+}
+
+nlohmann::json stages_json(const std::array<double, kStages>& seconds) {
+  nlohmann::json json = nlohmann::json::object();
+  for (int k = 0; k < kStages; ++k) {
+    if (seconds[std::size_t(k)] > 0) json[name(Stage(k))] = seconds[std::size_t(k)];
+  }
+  return json;
 }
 
 Progress::Progress(std::string label, bool quiet)

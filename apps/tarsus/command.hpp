@@ -9,6 +9,7 @@
 #include "tarsus/control/force_limit.hpp"
 #include "tarsus/io/read_options.hpp"
 #include "tarsus/model/model.hpp"
+#include "tarsus/sim/stage.hpp"
 
 namespace tarsus::app {
 
@@ -43,6 +44,17 @@ std::string_view page_template();
 void print_json(const nlohmann::json& json);
 /// Throws unless what was asked for by --duration and --dt is at least one step.
 void check_duration(double duration, double dt);
+
+/// Whether Ctrl-C asked to stop: commands that simulate then end as if they had reached their duration, write what they
+/// have and return kInterrupted. A second Ctrl-C ends the program at once.
+bool interrupted();
+void listen_for_interrupts();
+inline constexpr int kInterrupted = 130;
+/// A note on standard error, and kInterrupted. @throws CLI::RuntimeError if interrupted()
+void report_interrupt(double time, const std::string& unit);
+/// A row for each stage that took time.
+void print_stages(const std::array<double, kStages>& seconds, long steps);
+nlohmann::json stages_json(const std::array<double, kStages>& seconds);
 
 /// A line that overwrites itself on a terminal, and stays silent elsewhere but for a line each ten per cent.
 class Progress {

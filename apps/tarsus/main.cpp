@@ -57,7 +57,7 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", TARSUS_VERSION);
   app.footer(
       "Each command has its own --help. Exit status: 0 done, 1 an error in the input, 2 wrong usage, 3 the simulation "
-      "failed.");
+      "failed, 130 stopped by Ctrl-C.");
   add_run_command(app);
   add_scene_command(app);
   add_check_command(app);
@@ -69,6 +69,7 @@ int main(int argc, char** argv) {
   add_view_commands(app);
   add_bench_command(app);
   app.failure_message(usage_failure);
+  listen_for_interrupts();
   try {
     if (argc < 2) throw CLI::CallForHelp();
     know(app, argv[1]);

@@ -150,7 +150,7 @@ Outcome simulate(const MdOptions& o, VelocityVerlet& verlet, ParticleSystem& sys
   double rounds = 0;
   using Clock = std::chrono::steady_clock;
   Clock::duration spent{};
-  for (long step = 1; step <= o.steps; ++step) {
+  for (long step = 1; step <= o.steps && !interrupted(); ++step) {
     const bool sampled = step % sample == 0 || step % every == 0 || step == o.steps;
     const auto start = Clock::now();
     done.last = verlet.step(sampled);
@@ -291,7 +291,7 @@ void run(MdOptions o) {
     print_outcome(o, done, system, prepared);
   else if (!o.quiet)
     print_summary(o, done, system, verlet);
-  if (done.last.ok) return;
+  if (done.last.ok) return report_interrupt(verlet.time(), system.units.time);
   if (!o.json)
     fmt::print(stderr, "failed after {} steps (the state is that of the last good step): {}\n", done.steps,
                done.last.message);

@@ -78,7 +78,7 @@ PolicyReport run_policy(const Model& model, const ClipBinding& clip, const Polic
   std::vector<double> action(task.action_size()), low(action), high(action), target(model.nq),
       target_velocity(model.nv);
   task.action_bounds(low, high);
-  while (!world.terminated()[0] && !world.truncated()[0]) {
+  while (!world.terminated()[0] && !world.truncated()[0] && !interrupted()) {
     policy.act(world.observation(), action);
     for (std::size_t i = 0; i < action.size(); ++i) action[i] = std::min(std::max(action[i], low[i]), high[i]);
     world.step(action);

@@ -28,7 +28,7 @@ struct Run {
   std::optional<double> given_dt;
   double dt = 1.0 / 30, duration = 10, start = 0;
   bool free_root = false, partial = false, use_float = false, stiff = false, json = false, quiet = false,
-       no_record = false;
+       no_record = false, profile = false;
   ReadOptions options;
 
   bool with_contacts = false, with_loops = false;
@@ -50,6 +50,7 @@ struct Run {
       if (stiff) refuse("--stiff beside --policy", own);
       if (free_root) refuse("--free-root beside --policy", own);
       if (use_float) refuse("--float beside --policy", "nothing: a policy runs in double precision");
+      if (profile) refuse("--profile beside --policy", "a run without a policy");
       if (contacts != "auto") refuse("--contacts beside --policy", own);
       if (restitution != 0) refuse("--restitution beside --policy", own);
       if (integrator != "euler" || loops != "spook" || velocity_products != "auto")
@@ -126,6 +127,8 @@ nlohmann::json to_json(const Run& run, const TrackReport& r, const std::string& 
   }
   if (run.with_loops)
     json["loops"] = {{"mode", run.loops}, {"error_max", r.loop_error_max}, {"worst_row", r.loop_error_row}};
+  if (run.profile) json["stage_seconds"] = stages_json(r.stage_seconds);
+  if (r.stopped) json["interrupted"] = true;
   if (!out.empty()) json["recording"] = out;
   if (!run.page.empty()) json["page"] = run.page;
   return json;
@@ -152,6 +155,7 @@ void print_table(const Run& run, const TrackReport& r, const std::string& out, c
     row("loops", fmt::format("{}, opened by {:.3g} at most ({})", run.loops, r.loop_error_max, r.loop_error_row));
   if (!out.empty()) row("recording", out);
   if (!run.page.empty()) row("page", run.page + " (open it in a browser)");
+  if (run.profile) print_stages(r.stage_seconds, r.steps);
 }
 
 /// What a user would ask next when a run stops.
@@ -247,6 +251,7 @@ TrackReport simulate(const Run& run, const Model& model, const PoseSource& sourc
   options.velocity_products = run.velocity_products == "off"  ? VelocityProductMode::off
                               : run.velocity_products == "on" ? VelocityProductMode::on
                                                               : VelocityProductMode::automatic;
+  options.profile = run.profile, options.stop = interrupted;
   use_actuators(run, model, options);
   Progress progress(std::filesystem::path(run.model).stem().string(), run.quiet || run.json);
   const auto on_frame = [&](const TrackFrame& f) {
@@ -304,6 +309,7 @@ void execute_policy(const Run& run, const Model& model, const ClipBinding& clip,
     fmt::print(stderr, "the simulation stopped after step {}: {}: {}\n", r.steps, name(r.status), meaning(r.status));
     throw CLI::RuntimeError(3);
   }
+  report_interrupt(r.steps * r.control_dt, "s");
 }
 
 void execute(Run run) {
@@ -355,6 +361,7 @@ void execute(Run run) {
                meaning(report.status));
     throw CLI::RuntimeError(3);
   }
+  if (report.stopped) report_interrupt(report.steps * run.dt, "s");
 }
 
 void add_options(CLI::App& command, Run& run) {
@@ -439,6 +446,7 @@ void add_options(CLI::App& command, Run& run) {
   command.add_flag("--no-record", run.no_record, "Write no recording")->excludes("--out");
   command.add_option("--page", run.page,
                      "Page to write (.html): plays the run in any browser, with no network and nothing installed");
+  command.add_flag("--profile", run.profile, "Time each stage of the steps: where the time went");
   command.add_flag("--json", run.json, "One JSON object instead of the table");
   command.add_flag("--quiet", run.quiet, "No progress, no warnings");
 }

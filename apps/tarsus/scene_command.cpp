@@ -20,7 +20,7 @@ struct SceneRun {
   std::optional<double> dt, restitution, friction, compliance, damping_time;
   std::optional<int> iterations;
   int threads = 1;
-  bool use_float = false, sleep = false, json = false, quiet = false, list = false;
+  bool use_float = false, sleep = false, json = false, quiet = false, list = false, profile = false;
   ReadOptions options;
 };
 
@@ -41,6 +41,7 @@ struct SceneOutcome {
   double seconds = 0, penetration_max = 0, penetration_now = 0, penetration_mean = 0, residual = 0;
   double kinetic = 0, potential = 0, top_speed = 0;
   std::uint64_t hash = 0;
+  std::array<double, kStages> stage_seconds{};
 };
 
 template <class R>
@@ -56,13 +57,14 @@ SceneOutcome simulate(const SceneRun& run, const RigidScene& scene, const RigidM
     model->state(world, qpos, qvel);
     recording->frame(world.time(), qpos, qvel);
   };
-  for (int i = 0; i < int(count); ++i) {
+  for (int i = 0; i < int(count) && !interrupted(); ++i) {
     const auto start = std::chrono::steady_clock::now();
     const RigidStepReport r = world.step();
     out.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     out.status = r.status;
     if (r.status != WorldStatus::ok) break;
     ++out.steps;
+    for (int k = 0; k < kStages; ++k) out.stage_seconds[std::size_t(k)] += r.seconds[std::size_t(k)];
     out.contacts_max = std::max(out.contacts_max, r.contacts), out.contacts = r.contacts, out.touching = r.touching;
     out.penetration_max = std::max(out.penetration_max, r.penetration_max);
     out.penetration_now = r.penetration_max, out.penetration_mean = r.penetration_mean, out.residual = r.residual;
@@ -77,7 +79,7 @@ SceneOutcome simulate(const SceneRun& run, const RigidScene& scene, const RigidM
 
 void print(const SceneRun& run, const RigidScene& scene, const SceneOutcome& o) {
   if (run.json) {
-    const nlohmann::json json{
+    nlohmann::json json{
         {"scene", scene.name},
         {"bodies", scene.bodies.size()},
         {"status", name(o.status)},
@@ -91,6 +93,8 @@ void print(const SceneRun& run, const RigidScene& scene, const SceneOutcome& o) 
         {"energy", {{"kinetic", o.kinetic}, {"potential", o.potential}}},
         {"top_speed", o.top_speed},
         {"state_hash", fmt::format("{:016x}", o.hash)}};
+    if (run.profile) json["stage_seconds"] = stages_json(o.stage_seconds);
+    if (interrupted()) json["interrupted"] = true;
     print_json(json);
     return;
   }
@@ -106,6 +110,7 @@ void print(const SceneRun& run, const RigidScene& scene, const SceneOutcome& o) 
   row("energy", fmt::format("kinetic {:.4g} J, potential {:.4g} J", o.kinetic, o.potential));
   row("fastest body", fmt::format("{:.3g} m/s", o.top_speed));
   row("state hash", fmt::format("{:016x}", o.hash));
+  if (run.profile) print_stages(o.stage_seconds, o.steps);
 }
 
 void execute(const SceneRun& run) {
@@ -150,6 +155,7 @@ void execute(const SceneRun& run) {
     fmt::print(stderr, "the simulation stopped after step {}: {}\n", outcome.steps, name(outcome.status));
     throw CLI::RuntimeError(3);
   }
+  report_interrupt(outcome.steps * scene->options.dt, "s");
 }
 
 }  // namespace
@@ -182,6 +188,7 @@ void add_scene_command(CLI::App& app) {
   command->add_flag("--float", run->use_float, "Contacts in single precision (poses stay double)");
   command->add_flag("--sleep", run->sleep, "Let groups of bodies that have come to rest stand still");
   command->add_option("--out", run->out, "Recording to write (.npz: time, qpos, qvel)");
+  command->add_flag("--profile", run->profile, "Time each stage of the steps: where the time went");
   command->add_flag("--json", run->json, "One JSON object instead of the table");
   command->add_flag("--quiet", run->quiet, "No progress, no warnings");
   add_read_options(*command, run->options);

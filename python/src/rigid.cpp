@@ -223,8 +223,8 @@ void bind_report(nb::module_& m) {
           "seconds",
           [](const Report& r) {
             nb::dict out;
-            const char* const stages[5] = {"detect", "match", "prepare", "solve", "move"};
-            for (int k = 0; k < 5; ++k) out[stages[k]] = r.seconds[k];
+            for (Stage stage : {Stage::collide, Stage::match, Stage::prepare, Stage::terms, Stage::integrate})
+              out[name(stage)] = r.seconds[std::size_t(stage)];
             return out;
           },
           nb::sig("def seconds(self) -> dict[str, float]"), "Wall time of each stage of the last step.")

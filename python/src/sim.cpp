@@ -133,6 +133,12 @@ class AnyStepper {
   nb::list status() {
     return visit([&]<class R>(Stepper<R>& s, BasicData<R>& d) { return statuses(s, d.worlds()); });
   }
+  nb::dict stage_seconds() {
+    nb::dict out;
+    const auto& seconds = visit([&]<class R>(Stepper<R>& s, BasicData<R>&) { return s.stage_seconds(); });
+    for (int k = 0; k < kStages; ++k) out[name(Stage(k))] = seconds[std::size_t(k)];
+    return out;
+  }
   nb::object limit_report(int world) {
     return visit([&]<class R>(Stepper<R>& s, BasicData<R>& d) -> nb::object {
       check_world(d, world);
@@ -330,19 +336,20 @@ void bind_sim(nb::module_& m) {
       "__init__",
       [](AnyStepper* self, nb::object data, double dt, const std::string& integrator, double speed_limit, bool contacts,
          bool joint_limits, double restitution, double tolerance, const std::string& loops, handle equalities,
-         const std::string& velocity_products, const std::string& actuation) {
-        const StepOptions options = step_options(dt, {integrator, speed_limit, contacts, joint_limits, restitution,
-                                                      tolerance, loops, velocity_products, actuation});
+         const std::string& velocity_products, const std::string& actuation, bool profile) {
+        StepOptions options = step_options(dt, {integrator, speed_limit, contacts, joint_limits, restitution, tolerance,
+                                                loops, velocity_products, actuation});
+        options.profile = profile;
         new (self) AnyStepper(std::move(data), options, equalities);
       },
       "data"_a, "dt"_a = StepOptions().dt, "integrator"_a = "semi_implicit_euler",
       "speed_limit"_a = StepOptions().speed_limit, "contacts"_a = false, "joint_limits"_a = false,
       "restitution"_a = 0.0, "tolerance"_a = RowStageOptions().solve.tolerance, "loops"_a = "spook",
-      "equalities"_a = nb::none(), "velocity_products"_a = "auto", "actuation"_a = "implicit",
+      "equalities"_a = nb::none(), "velocity_products"_a = "auto", "actuation"_a = "implicit", "profile"_a = false,
       nb::sig("def __init__(self, data: Data, dt: float = 1/60, integrator: str = 'semi_implicit_euler', "
               "speed_limit: float = 1e6, contacts: bool = False, joint_limits: bool = False, restitution: float = 0.0, "
               "tolerance: float = 1e-6, loops: str = 'spook', equalities: Equalities | None = None, "
-              "velocity_products: str = 'auto', actuation: str = 'implicit') -> None"),
+              "velocity_products: str = 'auto', actuation: str = 'implicit', profile: bool = False) -> None"),
       "dt [s]; integrator 'semi_implicit_euler' (drives, springs and damping implicit) or 'rk4' (all explicit);\n"
       "speed_limit [rad/s | m/s] beyond which a world counts as diverged. With contacts the model's shapes meet one "
       "another;\n"
@@ -356,7 +363,7 @@ void bind_sim(nb::module_& m) {
       "(implicit\n"
       "where some link turns by more than 3e-4 rad in a step). actuation:\n"
       "'implicit', the model's own servos act as at the end of the step; 'explicit', MuJoCo's forces of its start; "
-      "'off',\nno actuator acts.");
+      "'off',\nno actuator acts. profile: time each stage of the steps, for stage_seconds.");
   c.def("__repr__", &AnyStepper::repr);
   c.def("step", &AnyStepper::step, "drives"_a = nb::none(), "qpos_target"_a = nb::none(), "qvel_target"_a = nb::none(),
         nb::sig("def step(self, drives: Drives | None = None, qpos_target: numpy.ndarray | None = None, qvel_target: "
@@ -380,6 +387,9 @@ void bind_sim(nb::module_& m) {
         "loops' end with\n"
         "'shake'), worst_row, and multipliers by row's name: the force on the bodies is minus the row's Jacobian times "
         "it. None without.");
+  c.def_prop_ro("stage_seconds", &AnyStepper::stage_seconds, nb::sig("def stage_seconds(self) -> dict[str, float]"),
+                "Wall time of each stage of all steps so far [s], by name in run order (docs/architecture.md); zero "
+                "without profile=True.");
   c.def_prop_ro(
       "contacts", &AnyStepper::contacts, nb::sig("def contacts(self) -> list[dict]"),
       "Contacts of the last step: links (a, b; -1 the world), position, normal from b to a, distance "

@@ -46,8 +46,6 @@ TARSUS_INLINE Quatd turned(const Quatd& q, Vec3d w, double h) {
   return normalized(d * q);
 }
 
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-
 /// Tangents of a unit normal without a branch that jumps.  [Duff et al. 2017]
 std::array<Vec3d, 2> tangents(const Vec3d& n) {
   const double sign = n.z < 0 ? -1 : 1, c = -1 / (sign + n.z), xy = n.x * n.y * c;
@@ -92,7 +90,7 @@ void RigidWorld<R>::each_body(const Work& work) {
 }
 
 template <class R>
-void RigidWorld<R>::solve_lanes(RigidStepReport& report) {
+void RigidWorld<R>::solve_lanes(RigidStepReport& report, StageClock& clock) {
   Workspace& w = *work_;
   w.solved_by_rows = false;
   if (w.lanes.bodies() != int(bodies_.size())) w.lanes.resize(int(bodies_.size()));
@@ -101,9 +99,9 @@ void RigidWorld<R>::solve_lanes(RigidStepReport& report) {
   BodyContactOptions o;
   o.dt = options_.dt, o.max_iterations = options_.iterations, o.tolerance = options_.tolerance;
   o.relaxation = options_.relaxation, o.restitution_threshold = options_.restitution_threshold;
-  const double start = now();
+  clock.lap(Stage::terms);
   w.lanes.prepare(o, *team_);
-  report.seconds[2] = now() - start;
+  clock.lap(Stage::prepare);
   each_body([&](int i) {
     R* v = w.lanes.velocity(i);
     const R* push = w.push.data() + 8 * at(i);
@@ -357,8 +355,8 @@ template std::pair<Vec3d, Vec3d> RigidWorld<float>::force_step(const RigidBody&)
 template std::pair<Vec3d, Vec3d> RigidWorld<double>::force_step(const RigidBody&) const;
 template void RigidWorld<float>::load_body(int);
 template void RigidWorld<double>::load_body(int);
-template void RigidWorld<float>::solve_lanes(RigidStepReport&);
-template void RigidWorld<double>::solve_lanes(RigidStepReport&);
+template void RigidWorld<float>::solve_lanes(RigidStepReport&, StageClock&);
+template void RigidWorld<double>::solve_lanes(RigidStepReport&, StageClock&);
 template void RigidWorld<float>::solve_rows(RigidStepReport&);
 template void RigidWorld<double>::solve_rows(RigidStepReport&);
 template bool RigidWorld<float>::move(RigidStepReport&);

@@ -34,11 +34,7 @@ void check(const RigidWorldOptions& o) {
   if (o.solver != "lanes") make_row_solver(o.solver);
 }
 
-namespace {
-
-double seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-
-}  // namespace
+namespace {}  // namespace
 
 /// The lanes take one τ for a pair of surfaces: that of a contact without penetration.
 PairSurface combine(const Surface& first, const Surface& second, const RigidWorldOptions& options) {
@@ -172,17 +168,18 @@ RigidStepReport RigidWorld<R>::step() {
     }
   });
   if (bad) return report.status = WorldStatus::bad_input, report;
-  const double t0 = seconds();
+  StageClock clock(true);
+  clock.begin();
   detect(report);
-  const double t1 = seconds();
+  clock.lap(Stage::collide);
   match();
   sleep(report);
-  const double t2 = seconds();
+  clock.lap(Stage::match);
   if (options_.solver == "lanes" && !w.needs_rows && !w.solver_is_given)
-    solve_lanes(report);
+    solve_lanes(report, clock);
   else
     solve_rows(report);
-  const double t3 = seconds();
+  clock.lap(Stage::terms);
   if (report.status != WorldStatus::ok || !move(report)) {
     for (std::size_t i = 0; i < bodies_.size() && w.solved_by_rows; ++i) {
       bodies_[i].velocity = w.velocity[i], bodies_[i].angular_velocity = w.spin[i];
@@ -190,8 +187,8 @@ RigidStepReport RigidWorld<R>::step() {
     return report;
   }
   time_ += options_.dt;
-  report.seconds[0] = t1 - t0, report.seconds[1] = t2 - t1, report.seconds[3] = t3 - t2 - report.seconds[2],
-  report.seconds[4] = seconds() - t3;
+  clock.lap(Stage::integrate);
+  report.seconds = clock.seconds();
   return report;
 }
 

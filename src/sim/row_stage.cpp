@@ -29,7 +29,7 @@ RowStage<R>::RowStage(const Model& model, const BasicData<R>& data, const RowSta
 
 template <class R>
 void RowStage<R>::apply(BasicData<R>& data, const DriveStep<R>& step, const SplitDrives* drives,
-                        const BilateralRows<R>& bilateral, Out<R> velocity) {
+                        const BilateralRows<R>& bilateral, Out<R> velocity, StageClock& clock) {
   LinkState<R>* links = data.links();  // maba() leaves orientations, offsets and velocities; origins are missing
   for (int i = 0; i < model_.njoint(); ++i) {
     const int parent = model_.joints[i].parent;
@@ -37,13 +37,16 @@ void RowStage<R>::apply(BasicData<R>& data, const DriveStep<R>& step, const Spli
   }
   terms_.begin(data, step.h, data.qpos, data.qvel, velocity);
   if (options_.contacts) {
+    clock.lap(Stage::prepare);
     geometry_.detect(data, step.h, found_);
+    clock.lap(Stage::collide);
     for (LinkContact& c : found_) c.restitution = options_.restitution;
     terms_.add_contacts(found_);
   }
   if (options_.joints) terms_.add_limits(), terms_.add_friction_loss();
   drive_rows_.clear();
   if (drives) add_drives(data, step, *drives);
+  clock.lap(Stage::prepare);
   terms_.solve(data.joint_inertia, bilateral, velocity);
   if (drives) read_drives(data, step.h);
 }

@@ -21,6 +21,22 @@ const char* name(WorldStatus status) {
   return "ok";
 }
 
+const char* name(Stage stage) {
+  switch (stage) {
+    case Stage::actuate: return "actuate";
+    case Stage::drive: return "drive";
+    case Stage::solve: return "solve";
+    case Stage::collide: return "collide";
+    case Stage::match: return "match";
+    case Stage::prepare: return "prepare";
+    case Stage::terms: return "terms";
+    case Stage::integrate: return "integrate";
+    case Stage::close: return "close";
+    case Stage::check: return "check";
+  }
+  return "check";
+}
+
 const char* name(LoopMode mode) {
   switch (mode) {
     case LoopMode::off: return "off";
@@ -75,6 +91,7 @@ template <class R>
 Stepper<R>::Stepper(const Model& model, const BasicData<R>& data, const StepOptions& options)
     : model_(model),
       options_(options),
+      clock_(options.profile),
       none_(Drives::none(model)),
       width_(data.width()),
       status_(data.worlds(), WorldStatus::ok) {
@@ -129,6 +146,7 @@ template <class R>
 int Stepper<R>::advance(BasicData<R>& data, const Drives* given, In<R> qpos_target, In<R> qvel_target) {
   const Drives* drives = given ? given : &none_;
   In<R> target = qpos_target.empty() ? In<R>(data.qpos) : qpos_target;
+  clock_.begin();
   screen(data, target, qvel_target);
   actuated_ = !given && options_.actuation != ActuationMode::off, solves_rows_ = false;
   if (servos_) {
@@ -140,6 +158,7 @@ int Stepper<R>::advance(BasicData<R>& data, const Drives* given, In<R> qpos_targ
                         options_.actuation == ActuationMode::implicit_servos;
     if (servos) drives = &servos_->drives(), target = servos_->qpos_target(), qvel_target = servos_->qvel_target();
   }
+  clock_.lap(Stage::actuate);
   if (options_.integrator == Integrator::rk4)
     rk4(data, *drives, target, qvel_target);
   else
@@ -149,6 +168,7 @@ int Stepper<R>::advance(BasicData<R>& data, const Drives* given, In<R> qpos_targ
   const int bad = settle(data);
   if (servos_ && actuated_)
     servos_->advance(data, options_.dt, [&](int world) { return status_[world] == WorldStatus::ok; });
+  clock_.lap(Stage::check);
   return bad;
 }
 
@@ -196,6 +216,7 @@ void Stepper<R>::accelerate(BasicData<R>& data, const Drives& drives, double dt,
   drive_terms<R>(model_, data, drives.limited() ? none_ : drives, at_start ? 0 : dt, qpos, qvel, qpos_target,
                  qvel_target, tau, data.joint_force, data.joint_inertia);
   if (at_start) add_damping(data, dt);
+  clock_.lap(Stage::drive);
   for (std::size_t i = 0; drives.limited() && i < drive_force_.size(); ++i) data.joint_force[i] += drive_force_[i];
   if (products_ && !at_start)
     implicit_velocity_products(data, dt, qpos, qvel);
@@ -256,11 +277,13 @@ void Stepper<R>::solve_terms(BasicData<R>& data, const Drives& drives, In<R> qpo
   drive_terms<R>(model_, data, free, explicit_forces() ? 0 : h, data.qpos, data.qvel, qpos_target, qvel_target, tau,
                  data.joint_force, data.joint_inertia);
   if (explicit_forces()) add_damping(data, h);
+  clock_.lap(Stage::drive);
   const bool implicit_products = products_ && !explicit_forces();
   if (implicit_products) implicit_velocity_products(data, h, data.qpos, data.qvel);
   if (!implicit_products || loops_)
     maba<R>(model_, data, data.qpos, data.qvel, data.joint_force, data.joint_inertia, data.qacc);
   for (std::size_t i = 0; i < next_qvel_.size(); ++i) next_qvel_[i] = data.qvel[i] + R(h) * data.qacc[i];
+  clock_.lap(Stage::solve);
   BilateralRows<R> bilateral;
   if (loops_) {
     loops_->evaluate(data, loop_step(h), data.qpos, data.qvel, loop_drift(h));
@@ -271,10 +294,11 @@ void Stepper<R>::solve_terms(BasicData<R>& data, const Drives& drives, In<R> qpo
   if (lane_rows_)
     lane_rows_->apply(data, step, limited, next_qvel_);
   else
-    rows_->apply(data, step, limited, bilateral, next_qvel_);
+    rows_->apply(data, step, limited, bilateral, next_qvel_, clock_);
   for (std::size_t i = 0; i < next_qvel_.size(); ++i) data.qacc[i] = (next_qvel_[i] - data.qvel[i]) / R(h);
   if (loops_) loops_->record(rows_->bilateral_impulse(), h, rows_->bilateral_miss());
   limited_by_terms_ = drives.limited();
+  clock_.lap(Stage::terms);
   if (!limited_by_terms_) return;
   drive_force_.resize(data.size(model_.nv));
   if (split_.all_limited)
@@ -356,10 +380,15 @@ void Stepper<R>::euler(BasicData<R>& data, const Drives& drives, In<R> qpos_targ
     }
     accelerate(data, drives, options_.dt, data.qpos, data.qvel, qpos_target, qvel_target, tau);
     for (std::size_t i = 0; i < next_qvel_.size(); ++i) next_qvel_[i] = data.qvel[i] + h * data.qacc[i];
+    clock_.lap(Stage::solve);
   };
   with_rows(data, solve);
-  if (loops_ && options_.loops == LoopMode::shake) return close_loops(data);
+  if (loops_ && options_.loops == LoopMode::shake) {
+    close_loops(data);
+    return clock_.lap(Stage::close);
+  }
   integrate<R>(model_, data, data.qpos, next_qvel_, h, next_qpos_);
+  clock_.lap(Stage::integrate);
 }
 
 /// u̇ = dexp⁻¹(u) v = v + ½ u × v + 1/12 u × (u × v) on the rotations, v elsewhere: what moves q = q₀ ⊞ u when q̇ is v.
@@ -405,9 +434,12 @@ void Stepper<R>::rk4(BasicData<R>& data, const Drives& drives, In<R> qpos_target
       sum_v_[i] += weights[stage] * data.qacc[i];
     }
   }
+  clock_.lap(Stage::solve);
   integrate<R>(model_, data, data.qpos, sum_q_, R(1), next_qpos_);
   for (std::size_t i = 0; i < next_qvel_.size(); ++i) next_qvel_[i] = data.qvel[i] + sum_v_[i];
+  clock_.lap(Stage::integrate);
   if (loops_ && options_.loops == LoopMode::shake) close_loops(data);
+  clock_.lap(Stage::close);
 }
 
 template <class R>

@@ -104,7 +104,8 @@ TrackReport track(const Model& model, const PoseSource& source, const Drives& dr
                       .actuation = options.actuation,
                       .loops = options.loops,
                       .rows = options.rows,
-                      .velocity_products = options.velocity_products});
+                      .velocity_products = options.velocity_products,
+                      .profile = options.profile});
   if (!options.ctrl.empty()) check_size("ctrl", options.ctrl.size(), model.nu), convert<R>(options.ctrl, data.ctrl);
   if (!options.act.empty()) check_size("act", options.act.size(), model.na), convert<R>(options.act, data.act);
   ErrorMeter meter(model);
@@ -117,6 +118,10 @@ TrackReport track(const Model& model, const PoseSource& source, const Drives& dr
   const int steps = std::max(1, int(std::lround(options.duration / options.dt)));
   Clock::duration busy{0};
   for (int i = 1; i <= steps; ++i) {
+    if (options.stop && options.stop()) {
+      report.stopped = true;
+      break;
+    }
     const double time = i * options.dt;
     const auto began = Clock::now();
     source(options.start + time, target, target_velocity);
@@ -137,6 +142,7 @@ TrackReport track(const Model& model, const PoseSource& source, const Drives& dr
     if (on_frame) on_frame({i, steps, time, qpos, qvel, target, error});
   }
   report.seconds = std::chrono::duration<double>(busy).count();
+  report.stage_seconds = stepper.stage_seconds();
   report.energy = meter.energy_of(qpos, qvel);
   report.nan = !finite(qpos) || !finite(qvel) || report.status == WorldStatus::bad_input ||
                report.status == WorldStatus::singular;

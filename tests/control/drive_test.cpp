@@ -168,7 +168,8 @@ double growth(const Model& model, const Drives& drives, double h) {
     const double v1 = v[0] + h * a[0];
     A(0, column) = q[0] + h * v1, A(1, column) = v1;
   }
-  const double middle = (A(0, 0) + A(1, 1)) / 2, half = (A(0, 0) - A(1, 1)) / 2, square = half * half + A(0, 1) * A(1, 0);
+  const double middle = (A(0, 0) + A(1, 1)) / 2, half = (A(0, 0) - A(1, 1)) / 2,
+               square = half * half + A(0, 1) * A(1, 0);
   return square >= 0 ? std::abs(middle) + std::sqrt(square) : std::sqrt(middle * middle - square);
 }
 

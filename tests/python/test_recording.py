@@ -3,10 +3,14 @@
 import json
 import os
 import pathlib
+import signal
 import subprocess
+import time
 
 import numpy as np
 import pytest
+
+import tarsus as tarsus_library
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CLI = pathlib.Path(os.environ.get("TARSUS_CLI", ROOT / "build" / "bin" / "tarsus"))
@@ -101,3 +105,45 @@ def test_a_file_cut_off_is_refused(tmp_path):
         path.write_bytes(whole[:n])
         result = tarsus("info", path)
         assert result.returncode == 1 and "numpy.npz" in result.stderr, n
+
+
+@pytest.mark.parametrize("arguments", [("run", ROOT / "models/humanoid.xml", "--duration", "1e5", "--out"),
+                                       ("scene", ROOT / "models/scenes/card_house.xml", "--duration", "1e5", "--out")])
+def test_an_interrupted_run_keeps_its_recording(tmp_path, arguments):
+    out = tmp_path / "out.npz"
+    run = subprocess.Popen([str(CLI), *map(str, arguments), str(out)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    time.sleep(1.5)
+    run.send_signal(signal.SIGINT)
+    text, errors = run.communicate(timeout=60)
+    assert run.returncode == 130 and "interrupted at" in errors, errors
+    assert "steps" in text
+    with np.load(out) as recording:
+        assert 1 <= len(recording["time"]) == len(recording["qpos"]) < 1e5 * 1000
+        assert np.isfinite(recording["qpos"]).all()
+
+
+def test_a_profile_has_the_documented_stages_and_all_the_time(tmp_path):
+    documented = (ROOT / "docs/architecture.md").read_text().split("## A step, in run order")[1].split("##")[0]
+    stages = [line.split("|")[1].strip() for line in documented.splitlines() if line.startswith("|")][2:]
+    model = tarsus_library.Model.load(ROOT / "models/humanoid.xml")
+    data = tarsus_library.Data(model)
+    stepper = tarsus_library.Stepper(data, 1 / 60, contacts=True, joint_limits=True, profile=True)
+    began = time.perf_counter()
+    for _ in range(300):
+        stepper.step()
+    whole = time.perf_counter() - began
+    seconds = stepper.stage_seconds
+    assert list(seconds) == stages
+    for stage in ("drive", "solve", "collide", "prepare", "terms", "integrate", "check"):
+        assert seconds[stage] > 0, stage
+    assert 0.2 * whole < sum(seconds.values()) <= whole
+    assert not any(tarsus_library.Stepper(data, 1 / 60).stage_seconds.values())
+
+    run = tarsus("run", ROOT / "models/humanoid.xml", "--duration", "2", "--profile", "--json", "--no-record")
+    report = json.loads(run.stdout)
+    assert 0.5 * report["seconds"] < sum(report["stage_seconds"].values()) <= report["seconds"]
+    assert set(report["stage_seconds"]) <= set(stages)
+    table = tarsus("run", ROOT / "models/humanoid.xml", "--duration", "1", "--profile", "--no-record").stdout
+    assert "terms" in table and "share" in table
+    scene = json.loads(tarsus("scene", "balls:4:4", "--duration", "0.5", "--profile", "--json").stdout)
+    assert set(scene["stage_seconds"]) == {"collide", "match", "prepare", "terms", "integrate"}

@@ -187,7 +187,7 @@ def test_report_has_what_a_pile_is_judged_by():
     assert report.touching > 0 and report.contacts >= report.touching
     assert 0 < report.penetration_mean <= report.penetration_max < 0.01
     assert report.residual >= 0 and report.colours > 0 and set(report.seconds) == {
-        "detect", "match", "prepare", "solve", "move"}
+        "collide", "match", "prepare", "terms", "integrate"}
     carried = world.contacts["force"][world.contacts["bodies"][:, 1] == -1].sum(axis=0)
     assert carried[2] == pytest.approx(world.nbody * G, rel=0.02)
 

@@ -1,12 +1,7 @@
 // Free rigid bodies with contact: SPOOK stepping and projected Gauss-Seidel.  [Lacoursière 2013; theory.md, section 4]
 //
-//   stage     reads                      writes
-//   detect    poses                      contacts: normals, arms, distances, features
-//   match     contacts, the last step's  starting impulses, by contact identity
-//   sleep     contacts, velocities       which bodies stand still (only with options.sleep)
-//   forces    velocities                 velocities with gravity, applied and gyroscopic forces
-//   solve     contacts, velocities       velocities, impulses
-//   move      velocities                 poses
+// A step's stages, as stage.hpp has them: collide finds contacts; match takes over the last step's impulses and lets
+// bodies sleep; prepare builds the rows; terms solves; integrate moves. Forces act between prepare and terms.
 //
 // R is the precision of contacts and of their solver; poses and velocities are double in either case.
 #pragma once
@@ -94,8 +89,8 @@ struct RigidStepReport {
   double residual = 0;      ///< rows: natural residual; lanes: change of the last sweep [m/s]
   double first_change = 0;  ///< lanes: change of the first sweep [m/s]
   int colours = 0;
-  int asleep = 0, islands = 0;          ///< bodies and groups; only with sleep
-  double seconds[5] = {0, 0, 0, 0, 0};  ///< wall time of detect, match and sleep, prepare, solve, forces and move
+  int asleep = 0, islands = 0;            ///< bodies and groups; only with sleep
+  std::array<double, kStages> seconds{};  ///< wall time by Stage: collide, match, prepare, terms, integrate
 };
 
 struct PenetrationSum;
@@ -187,7 +182,7 @@ class RigidWorld {
   void match();
   void take_impulses(std::size_t contact, unsigned mask);
   void sleep(RigidStepReport& report);
-  void solve_lanes(RigidStepReport& report);
+  void solve_lanes(RigidStepReport& report, StageClock& clock);
   void solve_rows(RigidStepReport& report);
   void apply_forces();
   std::pair<Vec3d, Vec3d> force_step(const RigidBody& body) const;

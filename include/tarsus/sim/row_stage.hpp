@@ -4,6 +4,7 @@
 
 #include "tarsus/constraint/contact_geometry.hpp"
 #include "tarsus/control/force_limit.hpp"
+#include "tarsus/sim/stage.hpp"
 
 namespace tarsus {
 
@@ -55,7 +56,7 @@ class RowStage {
   /// limit are in joint_inertia and in `velocity`, those with one are not.
   /// @param drives null: none has a limit
   void apply(BasicData<R>& data, const DriveStep<R>& step, const SplitDrives* drives, const BilateralRows<R>& bilateral,
-             Out<R> velocity);
+             Out<R> velocity, StageClock& clock);
 
   const RowsReport& report() const { return terms_.report(); }
   std::span<const double> bilateral_impulse() const { return terms_.mass().bilateral_impulse(); }

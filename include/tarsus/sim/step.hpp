@@ -1,14 +1,4 @@
-// One step of simulation, as a list of named stages, for one world or a batch.
-//
-//   stage       reads                       writes
-//   actuate     qpos qvel ctrl act          applied forces and drives of the model's own actuators, passive forces
-//   drive       qpos qvel tau, targets      joint_force Q, joint_inertia K
-//   solve       qpos qvel Q K               qacc; without terms also drives with a force limit, or equality constraints
-//   terms       qpos qvel, factors          the next qvel: contacts, joint limits, dry friction (StepOptions::rows),
-//                                           drives with a force limit and equality constraints, in one problem
-//   integrate   qpos, the next qvel         the next qpos
-//   close       the next qpos qvel          both, moved onto the equality constraints (LoopMode::shake)
-//   check       the next state              status; a bad world freezes at its last good state, its neighbours go on
+// One step of simulation, in the stages of stage.hpp, for one world or a batch.
 #pragma once
 
 #include <cstdint>
@@ -72,6 +62,7 @@ struct StepOptions {
   const EqualitySet* equalities = nullptr;  ///< these; must outlive the Stepper
   RowStageOptions rows = {};                ///< contacts and joint limits: semi_implicit_euler
   VelocityProductMode velocity_products = VelocityProductMode::automatic;
+  bool profile = false;  ///< time each stage
 };
 
 /// Why a Stepper of these options takes one world at a time: lanes do not have all of the step, or not to the bit of a
@@ -114,6 +105,8 @@ class Stepper {
   /// Lets a frozen world go again, after its state was set anew.
   void revive(int world) { status_[world] = WorldStatus::ok; }
   const StepOptions& options() const { return options_; }
+  /// Wall time of each stage of all steps so far, where StepOptions::profile asked for it [s].
+  const std::array<double, kStages>& stage_seconds() const { return clock_.seconds(); }
   /// Changes places with what this Stepper carries to its next step, one pack: before another pack's step, and after.
   /// @param data as for the constructor
   void exchange(const BasicData<R>& data, StepMemory<R>& memory);
@@ -157,6 +150,7 @@ class Stepper {
 
   const Model& model_;
   StepOptions options_;
+  StageClock clock_;
   Drives none_;
   int width_;
   std::vector<WorldStatus> status_;

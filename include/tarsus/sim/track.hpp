@@ -27,6 +27,8 @@ struct TrackOptions {
   ActuationMode actuation = ActuationMode::implicit_servos;
   bool actuators = false;                   ///< the model's own, under `ctrl`, in the place of the drives
   std::vector<double> ctrl = {}, act = {};  ///< [nu], [na] or empty: zero
+  bool profile = false;                     ///< time each stage of the steps
+  std::function<bool()> stop = {};          ///< asked before each step: true ends the run
   bool target_velocity = true;  ///< damp towards the clip's velocity; false: towards rest, as the paper's eq. 2 does
 };
 
@@ -46,12 +48,14 @@ struct TrackReport {
   double error_max = 0;   ///< the largest of them [m]
   Energy energy;          ///< at the end
   int contacts_max = 0;   ///< most contacts with a force in one step
-  double penetration_max = 0;   ///< deepest penetration at the start of a step [m]
-  double row_residual_max = 0;  ///< largest miss of a contact or limit [m/s]
-  double row_iterations = 0;    ///< of the rows' solver, mean over steps
-  double loop_error_max = 0;    ///< largest |φ| of an equality constraint [m | rad]
-  std::string loop_error_row;   ///< its row
-  bool nan = false;             ///< some number in the state is not finite
+  double penetration_max = 0;                   ///< deepest penetration at the start of a step [m]
+  double row_residual_max = 0;                  ///< largest miss of a contact or limit [m/s]
+  double row_iterations = 0;                    ///< of the rows' solver, mean over steps
+  double loop_error_max = 0;                    ///< largest |φ| of an equality constraint [m | rad]
+  std::string loop_error_row;                   ///< its row
+  std::array<double, kStages> stage_seconds{};  ///< wall time by Stage, with TrackOptions::profile [s]
+  bool stopped = false;                         ///< TrackOptions::stop ended it
+  bool nan = false;                             ///< some number in the state is not finite
   double steps_per_second() const { return seconds > 0 ? steps / seconds : 0; }
 };
 

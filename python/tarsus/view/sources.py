@@ -20,8 +20,8 @@ class RigidSource(Source):
 
     can_push = True
     series = [("kinetic energy", "J"), ("potential energy", "J"), ("contacts", ""), ("penetration", "m"),
-              ("contact force", "N"), ("residual", "m/s"), ("iterations", ""), ("detect", "ms"), ("match", "ms"),
-              ("prepare", "ms"), ("solve", "ms"), ("move", "ms")]
+              ("contact force", "N"), ("residual", "m/s"), ("iterations", ""), ("collide", "ms"), ("match", "ms"),
+              ("prepare", "ms"), ("terms", "ms"), ("integrate", "ms")]
 
     def __init__(self, scene, model=None, name=None, **options):
         self.named, self.model, self.options = scene, model, dict(options)
