@@ -90,7 +90,7 @@ TEST(Clip, VelocityHasNoJumpAtFramesAndAtTheSeam) {
   for (double knot : clip.times) {
     for (double cycle : {0.0, 1.0, 5.0}) {
       const double t = knot + cycle * binding.duration();
-      const State a = sample(binding, t - kStep), b = sample(binding, t + kStep);
+      const ClipState a = sample(binding, t - kStep), b = sample(binding, t + kStep);
       for (int i = 0; i < model.nv; ++i) EXPECT_NEAR(a.v[i], b.v[i], 1e-5) << "t = " << t << " v" << i;
       for (int i = 0; i < model.nq; ++i)
         EXPECT_NEAR(std::abs(a.q[i]), std::abs(b.q[i]), 1e-7) << "t = " << t << " q" << i;
@@ -124,7 +124,7 @@ TEST(Clip, FramesAreMet) {
   const MotionClip clip = moving_clip(false);
   const ClipBinding binding = bind_same(model, clip);
   for (int i = 0; i < clip.frame_count(); ++i) {
-    const State s = sample(binding, clip.times[i]);
+    const ClipState s = sample(binding, clip.times[i]);
     for (int k = 0; k < clip.width; ++k) EXPECT_NEAR(s.q[k], clip.frame(i)[k], 1e-13);
   }
 }
@@ -137,7 +137,7 @@ TEST(Clip, InterpolationConverges) {
                       coarse = bind_same(model, moving_clip(false, frames));
     double position = 0, velocity = 0;
     for (double t = 0.3; t < 1.4; t += 0.0037) {
-      const State a = sample(fine, t), b = sample(coarse, t);
+      const ClipState a = sample(fine, t), b = sample(coarse, t);
       std::vector<double> d(model.nv);
       difference(model, a.q, b.q, d);
       for (int i = 0; i < model.nv; ++i) {
@@ -188,7 +188,7 @@ TEST(Clip, LoopsAsOftenAsOneLikes) {
   clip.cycle_heading = false;
   const ClipBinding binding = bind_same(model, clip);
   const double step = sample(binding, binding.duration()).q[0] - sample(binding, 0).q[0];
-  const State far = sample(binding, 1e6 * binding.duration() + 0.5);
+  const ClipState far = sample(binding, 1e6 * binding.duration() + 0.5);
   expect_sound(model, far);
   EXPECT_NEAR(far.q[0], 1e6 * step + sample(binding, 0.5).q[0], 1e-4);  // 1e6 s at 1e-10 s a rounding, 1 m/s
   EXPECT_THROW(sample(binding, std::nan("")), ValueError);
@@ -199,7 +199,7 @@ TEST(Clip, WithoutLoopTheEndsHold) {
   const Model model = small_model();
   const ClipBinding binding = bind_same(model, moving_clip(false));
   for (auto [outside, end] : {std::pair(-5.0, 0.0), std::pair(binding.duration() + 5, binding.duration())}) {
-    const State a = sample(binding, outside), b = sample(binding, end);
+    const ClipState a = sample(binding, outside), b = sample(binding, end);
     EXPECT_EQ(a.q, b.q);
     for (double v : a.v) EXPECT_EQ(v, 0);
   }
@@ -209,7 +209,7 @@ TEST(Clip, UndrivenJointsStayAndAreNamed) {
   Model model = small_model();
   model.qpos0[13] = 0.25;
   const ClipBinding binding = bind_same(model, moving_clip(true));
-  const State s = sample(binding, 0.4);
+  const ClipState s = sample(binding, 0.4);
   EXPECT_EQ(s.q[13], 0.25);
   EXPECT_EQ(s.v[model.nv - 1], 0);
   bool named = false;
@@ -223,7 +223,7 @@ TEST(Clip, OneFrameIsAPose) {
     MotionClip clip = moving_clip(loop);
     clip.times.resize(1), clip.values.resize(clip.width);
     const ClipBinding binding = bind_same(model, clip);
-    const State s = sample(binding, 12.3);
+    const ClipState s = sample(binding, 12.3);
     for (int k = 0; k < clip.width; ++k) EXPECT_NEAR(s.q[k], clip.frame(0)[k], 1e-13);
     for (double v : s.v) EXPECT_EQ(v, 0);
   }
@@ -310,7 +310,7 @@ TEST(Clip, AxesPreAndPostAndAnglesOfSeveralChannels) {
   ball.joint = "ball", ball.from = {"a", "b"}, ball.pre = exp_map({0.1, 0, 0}), ball.post = exp_map({0, 0, 0.2});
   hinge.joint = "hinge", hinge.from = {"a"};
   mapping.joints = {root, ball, hinge};
-  const State s = sample(bind(model, clip, mapping), 0);
+  const ClipState s = sample(bind(model, clip, mapping), 0);
   EXPECT_NEAR(norm(Vec3d{s.q[0], s.q[1], s.q[2]} - Vec3d{2, -6, 4.5}), 0, 1e-12);
   // Source z is target -y, source x is target x.
   const Quatd expected = exp_map({0.1, 0, 0}) * exp_map({0, -0.3, 0}) * exp_map({0.5, 0, 0}) * exp_map({0, 0, 0.2});

@@ -89,7 +89,7 @@ struct Rows {
 };
 
 /// Conditioning of M multiplies rounding; 1e-10 of the largest element leaves room for it.
-constexpr double kTight = 1e-10;
+constexpr double kDenseAgreement = 1e-10;
 
 TEST(Delassus, IsTheDenseProduct) {
   for (unsigned seed = 0; seed < 1000; ++seed) {
@@ -104,7 +104,7 @@ TEST(Delassus, IsTheDenseProduct) {
     const double scale = std::max(1.0, expected.cwiseAbs().maxCoeff());
     for (int r = 0; r < m; ++r) {
       for (int c = r; c < m; ++c)
-        ASSERT_NEAR(A(r, c), expected(r, c), kTight * scale) << "seed " << seed << " " << r << "," << c;
+        ASSERT_NEAR(A(r, c), expected(r, c), kDenseAgreement * scale) << "seed " << seed << " " << r << "," << c;
     }
   }
 }
@@ -133,15 +133,17 @@ TEST(Delassus, VelocityAndImpulseInUSpace) {
     const auto solver = t.M.llt();
     const Vector tau = Eigen::Map<Vector>(t.s.tau.data(), t.model.nv), l = Eigen::Map<Vector>(lambda.data(), m);
     const Vector v = solver.solve(tau), expected = t.J * v;
-    ASSERT_LT(relative_error(Jv, std::vector<double>(expected.data(), expected.data() + m)), kTight) << "seed " << seed;
+    ASSERT_LT(relative_error(Jv, std::vector<double>(expected.data(), expected.data() + m)), kDenseAgreement)
+        << "seed " << seed;
     t.rows.push(lambda.data(), u.data());
     outward<double>(t.model, t.data, u, x);
     const Vector pushed = solver.solve(Vector(tau + t.J.transpose() * l));
-    ASSERT_LT(relative_error(x, std::vector<double>(pushed.data(), pushed.data() + t.model.nv)), kTight)
+    ASSERT_LT(relative_error(x, std::vector<double>(pushed.data(), pushed.data() + t.model.nv)), kDenseAgreement)
         << "seed " << seed;
     t.rows.pull(lambda.data(), u.data());
     outward<double>(t.model, t.data, u, x);
-    ASSERT_LT(relative_error(x, std::vector<double>(v.data(), v.data() + t.model.nv)), kTight) << "seed " << seed;
+    ASSERT_LT(relative_error(x, std::vector<double>(v.data(), v.data() + t.model.nv)), kDenseAgreement)
+        << "seed " << seed;
   }
 }
 

@@ -110,11 +110,11 @@ std::pair<double, double> rod_reference(double length, double angle, double dura
 TEST(Slopes, PendulumStateAgainstItsOwnEquation) {
   const Model model = pendulum(1, 1.5, 0.7);
   const double angle = 2.5, duration = 2;
-  const auto [q, v] = rod_reference(0.7, angle, duration);
+  const std::pair<double, double> end = rod_reference(0.7, angle, duration);
   const auto error = [&](Integrator integrator) {
     return [&, integrator](int steps) {
       const Data data = run(model, integrator, {angle}, {0}, duration, steps);
-      return std::hypot(data.qpos[0] - q, data.qvel[0] - v);
+      return std::hypot(data.qpos[0] - end.first, data.qvel[0] - end.second);
     };
   };
   EXPECT_NEAR(slope(error(Integrator::rk4), 800, 3), 4, kRk4Tolerance);

@@ -1,5 +1,6 @@
 // The broad phases against comparing every pair.
 #include "tarsus/geometry/broad_phase.hpp"
+#include "support/numbers.hpp"
 
 #include <gtest/gtest.h>
 
@@ -14,12 +15,10 @@
 namespace tarsus {
 namespace {
 
+using test::uniform;
+
 using Random = std::mt19937_64;
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN(), kInf = std::numeric_limits<double>::infinity();
-
-double uniform(Random& random, double low, double high) {
-  return std::uniform_real_distribution<double>(low, high)(random);
-}
 
 std::vector<BodyPair> sorted(std::span<const BodyPair> pairs) {
   std::vector<BodyPair> out(pairs.begin(), pairs.end());

@@ -1,5 +1,6 @@
 // Hulls: faces, supports and what is refused; and the boxes around all shapes.
 #include "tarsus/geometry/convex_hull.hpp"
+#include "support/numbers.hpp"
 
 #include <gtest/gtest.h>
 
@@ -14,11 +15,9 @@
 namespace tarsus {
 namespace {
 
-using Random = std::mt19937_64;
+using test::uniform;
 
-double uniform(Random& random, double low, double high) {
-  return std::uniform_real_distribution<double>(low, high)(random);
-}
+using Random = std::mt19937_64;
 
 std::vector<Vec3d> sphere_points(int n, Random& random) {
   std::normal_distribution<double> normal;

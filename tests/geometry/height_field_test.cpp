@@ -1,5 +1,6 @@
 // Height fields: a tilted plane of triangles must feel like a plane, ridges and valleys like their closed forms.
 #include "tarsus/geometry/height_field.hpp"
+#include "support/numbers.hpp"
 
 #include <gtest/gtest.h>
 
@@ -16,11 +17,9 @@
 namespace tarsus {
 namespace {
 
-using Random = std::mt19937_64;
+using test::uniform;
 
-double uniform(Random& random, double low, double high) {
-  return std::uniform_real_distribution<double>(low, high)(random);
-}
+using Random = std::mt19937_64;
 
 template <class F>
 HeightField field(int rows, int columns, double half_x, double half_y, const F& height) {

@@ -2,6 +2,7 @@
 // distance d along the unit vector n is right when the two shapes' supports along n are d apart (nothing is closer) and
 // no other direction parts them better.
 #include "tarsus/geometry/narrow_phase.hpp"
+#include "support/numbers.hpp"
 
 #include <gtest/gtest.h>
 
@@ -15,11 +16,10 @@
 namespace tarsus {
 namespace {
 
+using test::uniform;
+
 using Random = std::mt19937_64;
 
-double uniform(Random& random, double low, double high) {
-  return std::uniform_real_distribution<double>(low, high)(random);
-}
 Vec3d unit(Random& random) {
   for (;;) {
     const Vec3d v{uniform(random, -1, 1), uniform(random, -1, 1), uniform(random, -1, 1)};

@@ -67,7 +67,7 @@ TEST(Bvh, RealFiles) {
   Figure figure(model);
   double highest_hand = 0, lowest_foot = 1, widest = 0, least_up = 1, worst = 0, highest_lower_foot = -1;
   for (double t = 0.001; t < binding.duration(); t += 0.011) {
-    const State s = sample(binding, t);
+    const ClipState s = sample(binding, t);
     expect_sound(model, s);
     worst = std::max(worst, velocity_error(model, binding, t, 1e-6));
     figure.pose(s);
@@ -90,7 +90,7 @@ TEST(Bvh, RealFiles) {
              widest, lowest_foot);
 }
 
-void refuses(const std::string& text, const std::string& part, int line) {
+void refuses_bvh(const std::string& text, const std::string& part, int line) {
   SCOPED_TRACE(part);
   try {
     parse_clip(text, "bad.bvh");
@@ -107,33 +107,33 @@ std::string with(std::string text, const std::string& from, const std::string& t
 
 TEST(BvhBadInput, IsRefusedWithItsLine) {
   const std::string good = kHead + kMotion;
-  refuses(with(good, "CHANNELS 1 Xrotation", ""), "joint 'Left Leg' has no CHANNELS", 14);
-  refuses(with(good, "CHANNELS 1 Xrotation", "CHANNELS 2 Xrotation"), "CHANNELS says 2, but 1 are named", 9);
-  refuses(with(good, "CHANNELS 1 Xrotation", "CHANNELS 1 Xrotated"), "'Xrotated' is not a channel", 9);
-  refuses(with(good, "CHANNELS 1 Xrotation", "CHANNELS 1e9 Xrotation"), "not in 0 to 6", 9);
-  refuses(with(good, "CHANNELS 1 Xrotation", "CHANNELS -1 Xrotation"), "not in 0 to 6", 9);
-  refuses(with(good, "Xposition Yposition", "Xposition Xposition"), "'Xposition' twice", 5);
-  refuses(with(good, "OFFSET 1 -2 3", "OFFSET 1 nan 3"), "finite", 8);
-  refuses(with(good, "OFFSET 1 -2 3", "OFFSET 1 -2"), "is not a number", 9);
-  refuses(with(good, "JOINT Left Leg", "JOINT Hips"), "two joints are called 'Hips'", 6);
-  refuses(with(good, "JOINT Left Leg", "JOINT"), "no name", 6);
-  refuses(with(good, "Frames: 2", "Frames: 3"), "Frames: says 3, but 2 rows follow", 17);
-  refuses(with(good, "Frames: 2", "Frames: 1"), "Frames: says 1, but 2 rows follow", 17);
-  refuses(with(good, "Frames: 2", "Frames: 2000000000"), "but 2 rows follow", 17);
-  refuses(with(good, "Frames: 2", "Frames: 99999999999"), "does not fit", 17);
-  refuses(with(good, "Frames: 2", "Frames: 0"), "no frames", 17);
-  refuses(with(good, "Frame Time: 0.05", "Frame Time: 0"), "not positive", 18);
-  refuses(with(good, "Frame Time: 0.05", "Frame Time: -1"), "not positive", 18);
-  refuses(with(good, "Frame Time: 0.05", "Frame Time: inf"), "finite", 18);
-  refuses(with(good, "10 20 30 40", "10 20 30"), "frame 0 has 6 numbers, the hierarchy 7", 19);
-  refuses(with(good, "11 21 31 41", "11 21 31 41 51"), "more than the 7", 20);
-  refuses(with(good, "11 21 31 41", "11 21 1e999 41"), "outside the range", 20);
-  refuses(with(good, "11 21 31 41", "11 21 q 41"), "frame 1: 'q' is not a number", 20);
-  refuses(with(good, "MOTION", "ROOT Other"), "second ROOT", 16);
-  refuses(with(good, "MOTION", "MOVIE"), "MOTION is expected", 16);
-  refuses("HIERARCHY\nROOT a\n{\n", "a '}' is missing", 4);
-  refuses("HIERARCHY\n", "ROOT is expected", 2);
-  refuses("HIERARCHY\nROOT a\n{\nCHANNELS 0\n}\nMOTION\n", "no joint has a channel", 5);
+  refuses_bvh(with(good, "CHANNELS 1 Xrotation", ""), "joint 'Left Leg' has no CHANNELS", 14);
+  refuses_bvh(with(good, "CHANNELS 1 Xrotation", "CHANNELS 2 Xrotation"), "CHANNELS says 2, but 1 are named", 9);
+  refuses_bvh(with(good, "CHANNELS 1 Xrotation", "CHANNELS 1 Xrotated"), "'Xrotated' is not a channel", 9);
+  refuses_bvh(with(good, "CHANNELS 1 Xrotation", "CHANNELS 1e9 Xrotation"), "not in 0 to 6", 9);
+  refuses_bvh(with(good, "CHANNELS 1 Xrotation", "CHANNELS -1 Xrotation"), "not in 0 to 6", 9);
+  refuses_bvh(with(good, "Xposition Yposition", "Xposition Xposition"), "'Xposition' twice", 5);
+  refuses_bvh(with(good, "OFFSET 1 -2 3", "OFFSET 1 nan 3"), "finite", 8);
+  refuses_bvh(with(good, "OFFSET 1 -2 3", "OFFSET 1 -2"), "is not a number", 9);
+  refuses_bvh(with(good, "JOINT Left Leg", "JOINT Hips"), "two joints are called 'Hips'", 6);
+  refuses_bvh(with(good, "JOINT Left Leg", "JOINT"), "no name", 6);
+  refuses_bvh(with(good, "Frames: 2", "Frames: 3"), "Frames: says 3, but 2 rows follow", 17);
+  refuses_bvh(with(good, "Frames: 2", "Frames: 1"), "Frames: says 1, but 2 rows follow", 17);
+  refuses_bvh(with(good, "Frames: 2", "Frames: 2000000000"), "but 2 rows follow", 17);
+  refuses_bvh(with(good, "Frames: 2", "Frames: 99999999999"), "does not fit", 17);
+  refuses_bvh(with(good, "Frames: 2", "Frames: 0"), "no frames", 17);
+  refuses_bvh(with(good, "Frame Time: 0.05", "Frame Time: 0"), "not positive", 18);
+  refuses_bvh(with(good, "Frame Time: 0.05", "Frame Time: -1"), "not positive", 18);
+  refuses_bvh(with(good, "Frame Time: 0.05", "Frame Time: inf"), "finite", 18);
+  refuses_bvh(with(good, "10 20 30 40", "10 20 30"), "frame 0 has 6 numbers, the hierarchy 7", 19);
+  refuses_bvh(with(good, "11 21 31 41", "11 21 31 41 51"), "more than the 7", 20);
+  refuses_bvh(with(good, "11 21 31 41", "11 21 1e999 41"), "outside the range", 20);
+  refuses_bvh(with(good, "11 21 31 41", "11 21 q 41"), "frame 1: 'q' is not a number", 20);
+  refuses_bvh(with(good, "MOTION", "ROOT Other"), "second ROOT", 16);
+  refuses_bvh(with(good, "MOTION", "MOVIE"), "MOTION is expected", 16);
+  refuses_bvh("HIERARCHY\nROOT a\n{\n", "a '}' is missing", 4);
+  refuses_bvh("HIERARCHY\n", "ROOT is expected", 2);
+  refuses_bvh("HIERARCHY\nROOT a\n{\nCHANNELS 0\n}\nMOTION\n", "no joint has a channel", 5);
 }
 
 TEST(BvhBadInput, DepthAndSizeAreBounded) {

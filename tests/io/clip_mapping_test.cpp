@@ -60,7 +60,7 @@ TEST(BuiltIn, EveryClipBindsAndSamples) {
     for (const Diagnostic& d : binding.diagnostics()) ADD_FAILURE() << d.text();  // built-in clips need no repair
     double worst = 0, speed = 0;
     for (double t = 0.0007; t < 2.5 * binding.duration(); t += 0.013) {
-      const State s = sample(binding, t);
+      const ClipState s = sample(binding, t);
       expect_sound(model, s);
       for (double v : s.v) speed = std::max(speed, std::abs(v));
       worst = std::max(worst, velocity_error(model, binding, t, 1e-6));
@@ -199,7 +199,7 @@ TEST(BuiltIn, TheSnakeFollowsItsHead) {
     Figure figure(model);
     std::vector<Vec3d> path;
     for (double t = -3 * binding.duration(); t < binding.duration(); t += 0.002) {
-      const State s = sample(binding, t);
+      const ClipState s = sample(binding, t);
       path.push_back({s.q[0], s.q[1], s.q[2]});
     }
     figure.pose(sample(binding, 0.5));

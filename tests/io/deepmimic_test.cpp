@@ -38,7 +38,7 @@ void check_folder(const char* model_name, const std::filesystem::path& folder, s
     EXPECT_EQ(binding.driven().size(), std::size_t(model.njoint()));
     double speed = 0, worst = 0;
     for (double t = 0.0013; t < 3 * binding.duration(); t += 0.0117) {
-      const State s = sample(binding, t);
+      const ClipState s = sample(binding, t);
       expect_sound(model, s);
       for (double v : s.v) speed = std::max(speed, std::abs(v));
       const bool inside = binding.loop() || t < binding.duration() - 1e-4;
@@ -136,7 +136,7 @@ std::string row(const std::string& duration = "0.1") {
 }
 std::string file_of(const std::string& rows) { return "{\"Loop\": \"wrap\",\n\"Frames\":\n[\n" + rows + "\n]\n}\n"; }
 
-void refuses(const std::string& text, const std::string& part, int line = -1) {
+void refuses_deepmimic(const std::string& text, const std::string& part, int line = -1) {
   SCOPED_TRACE(text.substr(0, 120));
   try {
     parse_clip(text, "bad.txt");
@@ -162,52 +162,53 @@ TEST(DeepMimicBadInput, TheGoodOneIsRead) {
 }
 
 TEST(DeepMimicBadInput, Frames) {
-  refuses(file_of(""), "no frames", 3);
-  refuses(file_of("[]"), "no known layout", 4);
-  refuses(file_of(row() + ",\n" + row().substr(0, row().size() - 4) + "]"), "numbers in frame 1, but 44", 5);
-  refuses(file_of(row() + ",\n[1, 2]"), "2 numbers in frame 1", 5);
-  refuses(file_of("[1, 2, 3]"),
-          "a frame of 3 numbers is of no known layout (known: 44 humanoid3d, 84 dog3d, 20 quadruped12)", 4);
-  refuses(file_of(row("0") + ",\n" + row()), "frame 0 lasts 0 s", 4);
-  refuses(file_of(row("-0.1") + ",\n" + row()), "frame 0 lasts -0.1 s", 4);
-  refuses(file_of(row() + ",\n" + row("-1")), "the last frame lasts -1 s", 5);
-  refuses(file_of(row("nan") + ",\n" + row()), "nan", 4);
-  refuses(file_of(row("1e400") + ",\n" + row()), "outside the range", 4);
-  refuses(file_of(row("1e308") + ",\n" + row("1e308") + ",\n" + row()), "finite", 6);
-  refuses(file_of(row("0x1") + ",\n" + row()), "hexadecimal", 4);
-  refuses(file_of(row("\"a\"") + ",\n" + row()), "a row holds numbers", 4);
-  refuses(file_of("7"), "array of rows", 3);
-  refuses("{\"Loop\": \"wrap\", \"Frames\": {}}", "array of rows", 1);
-  refuses("{\"Loop\": \"sometimes\", \"Frames\": [" + row() + "]}", "not a loop mode", 1);
-  refuses("{\"FrameDuration\": 0, \"LoopMode\": \"Wrap\", \"Frames\": [" + row() + "]}", "must be positive", 1);
+  refuses_deepmimic(file_of(""), "no frames", 3);
+  refuses_deepmimic(file_of("[]"), "no known layout", 4);
+  refuses_deepmimic(file_of(row() + ",\n" + row().substr(0, row().size() - 4) + "]"), "numbers in frame 1, but 44", 5);
+  refuses_deepmimic(file_of(row() + ",\n[1, 2]"), "2 numbers in frame 1", 5);
+  refuses_deepmimic(file_of("[1, 2, 3]"),
+                    "a frame of 3 numbers is of no known layout (known: 44 humanoid3d, 84 dog3d, 20 quadruped12)", 4);
+  refuses_deepmimic(file_of(row("0") + ",\n" + row()), "frame 0 lasts 0 s", 4);
+  refuses_deepmimic(file_of(row("-0.1") + ",\n" + row()), "frame 0 lasts -0.1 s", 4);
+  refuses_deepmimic(file_of(row() + ",\n" + row("-1")), "the last frame lasts -1 s", 5);
+  refuses_deepmimic(file_of(row("nan") + ",\n" + row()), "nan", 4);
+  refuses_deepmimic(file_of(row("1e400") + ",\n" + row()), "outside the range", 4);
+  refuses_deepmimic(file_of(row("1e308") + ",\n" + row("1e308") + ",\n" + row()), "finite", 6);
+  refuses_deepmimic(file_of(row("0x1") + ",\n" + row()), "hexadecimal", 4);
+  refuses_deepmimic(file_of(row("\"a\"") + ",\n" + row()), "a row holds numbers", 4);
+  refuses_deepmimic(file_of("7"), "array of rows", 3);
+  refuses_deepmimic("{\"Loop\": \"wrap\", \"Frames\": {}}", "array of rows", 1);
+  refuses_deepmimic("{\"Loop\": \"sometimes\", \"Frames\": [" + row() + "]}", "not a loop mode", 1);
+  refuses_deepmimic("{\"FrameDuration\": 0, \"LoopMode\": \"Wrap\", \"Frames\": [" + row() + "]}", "must be positive",
+                    1);
   std::string zero = row();
   zero.replace(zero.find("1, 0, 0, 0"), 10, "0, 0, 0, 0");
-  refuses(file_of(row() + ",\n" + zero), "quaternion of channel 'root' in frame 1 has length 0", 5);
+  refuses_deepmimic(file_of(row() + ",\n" + zero), "quaternion of channel 'root' in frame 1 has length 0", 5);
 }
 
 TEST(DeepMimicBadInput, Json) {
-  refuses("", "empty");
-  refuses("   \n ", "empty");
-  refuses("{", "the text ends");
-  refuses("[1, 2", "the text ends");
-  refuses("{\"Frames\": [[1 2]]}", "is expected");
-  refuses("{\"Frames\": [[1,]]}", "is expected");
-  refuses("{\"Frames\": [1], \"Frames\": [2]}", "here twice");
-  refuses("{\"Frames\": [1]} x", "after the end");
-  refuses("{\"Frames", "never ends");
-  refuses("{\"Fr\\qames\": 1}", "not an escape");
-  refuses("{\"\\ud800\": 1}", "half a surrogate");
-  refuses(std::string("{\"a\": 1\0}", 9), "", 1);
-  refuses("{\"Loop\": \"wrap\"}", "no motion clip");
-  refuses("3", "no motion clip");
-  refuses("\xff\xfe", "");
-  refuses(std::string(1'000'000, '['), "nested more than", 1);
+  refuses_deepmimic("", "empty");
+  refuses_deepmimic("   \n ", "empty");
+  refuses_deepmimic("{", "the text ends");
+  refuses_deepmimic("[1, 2", "the text ends");
+  refuses_deepmimic("{\"Frames\": [[1 2]]}", "is expected");
+  refuses_deepmimic("{\"Frames\": [[1,]]}", "is expected");
+  refuses_deepmimic("{\"Frames\": [1], \"Frames\": [2]}", "here twice");
+  refuses_deepmimic("{\"Frames\": [1]} x", "after the end");
+  refuses_deepmimic("{\"Frames", "never ends");
+  refuses_deepmimic("{\"Fr\\qames\": 1}", "not an escape");
+  refuses_deepmimic("{\"\\ud800\": 1}", "half a surrogate");
+  refuses_deepmimic(std::string("{\"a\": 1\0}", 9), "", 1);
+  refuses_deepmimic("{\"Loop\": \"wrap\"}", "no motion clip");
+  refuses_deepmimic("3", "no motion clip");
+  refuses_deepmimic("\xff\xfe", "");
+  refuses_deepmimic(std::string(1'000'000, '['), "nested more than", 1);
   std::string deep;
   for (int i = 0; i < 100'000; ++i) deep += "{\"a\":";
-  refuses(deep, "nested more than", 1);
+  refuses_deepmimic(deep, "nested more than", 1);
   std::string many = "[";
   for (int i = 0; i < 300'000; ++i) many += "[],";
-  refuses(many, "more than 200000 values");
+  refuses_deepmimic(many, "more than 200000 values");
   EXPECT_THROW(parse_clip(std::string(17u << 20, ' '), "big.txt"), InputError);
 }
 
@@ -216,7 +217,7 @@ TEST(DeepMimicBadInput, RealFilesCutShort) {
   if (!exists(file)) GTEST_SKIP() << file << " is not there";
   std::ifstream in(file, std::ios::binary);
   const std::string text((std::istreambuf_iterator<char>(in)), {});
-  for (std::size_t n = 1; n + 3 < text.size(); n += 997) refuses(text.substr(0, n), "");
+  for (std::size_t n = 1; n + 3 < text.size(); n += 997) refuses_deepmimic(text.substr(0, n), "");
 }
 
 }  // namespace

@@ -79,7 +79,7 @@ std::string refusal(const std::string& bytes, MeshFormat format) {
   return "";
 }
 
-void expect_refused(const std::string& bytes, MeshFormat format, const std::string& words) {
+void expect_mesh_refused(const std::string& bytes, MeshFormat format, const std::string& words) {
   const std::string message = refusal(bytes, format);
   EXPECT_NE(message.find(words), std::string::npos) << "expected '" << words << "' in: " << message;
 }
@@ -148,45 +148,45 @@ TEST(MeshFile, DefectsAreNamed) {
 }
 
 TEST(MeshFile, RefusesBadStl) {
-  expect_refused("", MeshFormat::stl, "empty");
-  expect_refused("hello", MeshFormat::stl, "neither");
-  expect_refused(binary_stl("", 5), MeshFormat::stl, "counts 5 triangles");
-  expect_refused(binary_stl("", 3), MeshFormat::stl, "counts 3 triangles");
-  expect_refused(binary_stl("", -1), MeshFormat::stl, "counts 4294967295");
-  expect_refused(binary_stl("", 0), MeshFormat::stl, "counts 0");
-  expect_refused(binary_stl().substr(0, 84 + 75), MeshFormat::stl, "counts 4");
+  expect_mesh_refused("", MeshFormat::stl, "empty");
+  expect_mesh_refused("hello", MeshFormat::stl, "neither");
+  expect_mesh_refused(binary_stl("", 5), MeshFormat::stl, "counts 5 triangles");
+  expect_mesh_refused(binary_stl("", 3), MeshFormat::stl, "counts 3 triangles");
+  expect_mesh_refused(binary_stl("", -1), MeshFormat::stl, "counts 4294967295");
+  expect_mesh_refused(binary_stl("", 0), MeshFormat::stl, "counts 0");
+  expect_mesh_refused(binary_stl().substr(0, 84 + 75), MeshFormat::stl, "counts 4");
   std::string nan = binary_stl();
   nan[84 + 12 + 3] = '\x7f', nan[84 + 12 + 2] = '\xc0';
-  expect_refused(nan, MeshFormat::stl, "triangle 1 has a corner that is not finite");
+  expect_mesh_refused(nan, MeshFormat::stl, "triangle 1 has a corner that is not finite");
   std::string none(84, '\0');
-  expect_refused(none, MeshFormat::stl, "no triangle");
-  expect_refused("solid\nendsolid", MeshFormat::stl, "no triangle");
-  expect_refused("solid\nfacet\nouter loop\nvertex 1 2\n", MeshFormat::stl, "m:4: error: 'vertex' has 2 numbers");
-  expect_refused("solid\nfacet\nouter loop\nvertex 1 2 x\n", MeshFormat::stl, "m:4: error:");
-  expect_refused("solid\nfacet\nouter loop\nvertex 1 2 nan\n", MeshFormat::stl, "m:4: error:");
-  expect_refused("solid\nfacet\nouter loop\nvertex 1 2 1e39\n", MeshFormat::stl, "single precision");
-  expect_refused("solid\nfacet\nvertex 1 2 3\n", MeshFormat::stl, "m:3: error: a vertex outside");
-  expect_refused("solid\nfacet\nouter loop\nvertex 1 2 3\nendloop\n", MeshFormat::stl, "m:5: error: a loop of 1");
-  expect_refused("solid\nfacet\nouter loop\nouter loop\n", MeshFormat::stl, "m:4: error: a loop inside");
-  expect_refused("solid\nfazet\n", MeshFormat::stl, "m:2: error: unknown word 'fazet'");
-  expect_refused(ascii_stl().substr(0, ascii_stl().find("endsolid")), MeshFormat::stl, "without 'endsolid'");
+  expect_mesh_refused(none, MeshFormat::stl, "no triangle");
+  expect_mesh_refused("solid\nendsolid", MeshFormat::stl, "no triangle");
+  expect_mesh_refused("solid\nfacet\nouter loop\nvertex 1 2\n", MeshFormat::stl, "m:4: error: 'vertex' has 2 numbers");
+  expect_mesh_refused("solid\nfacet\nouter loop\nvertex 1 2 x\n", MeshFormat::stl, "m:4: error:");
+  expect_mesh_refused("solid\nfacet\nouter loop\nvertex 1 2 nan\n", MeshFormat::stl, "m:4: error:");
+  expect_mesh_refused("solid\nfacet\nouter loop\nvertex 1 2 1e39\n", MeshFormat::stl, "single precision");
+  expect_mesh_refused("solid\nfacet\nvertex 1 2 3\n", MeshFormat::stl, "m:3: error: a vertex outside");
+  expect_mesh_refused("solid\nfacet\nouter loop\nvertex 1 2 3\nendloop\n", MeshFormat::stl, "m:5: error: a loop of 1");
+  expect_mesh_refused("solid\nfacet\nouter loop\nouter loop\n", MeshFormat::stl, "m:4: error: a loop inside");
+  expect_mesh_refused("solid\nfazet\n", MeshFormat::stl, "m:2: error: unknown word 'fazet'");
+  expect_mesh_refused(ascii_stl().substr(0, ascii_stl().find("endsolid")), MeshFormat::stl, "without 'endsolid'");
 }
 
 TEST(MeshFile, RefusesBadObj) {
   const std::string v = "v 0 0 0\nv 1 0 0\nv 0 1 0\n";
-  expect_refused(v + "f 1 2 4\n", MeshFormat::obj, "m:4: error: vertex index 4 is out of range: 3");
-  expect_refused(v + "f 1 2 0\n", MeshFormat::obj, "m:4: error: vertex index 0");
-  expect_refused(v + "f -1 -2 -4\n", MeshFormat::obj, "m:4: error: vertex index -4");
-  expect_refused(v + "f 1 2 99999999999999999999\n", MeshFormat::obj, "m:4: error:");
-  expect_refused(v + "f 1 2 x\n", MeshFormat::obj, "m:4: error: 'x' is not a vertex index");
-  expect_refused(v + "f 1 2 /3\n", MeshFormat::obj, "m:4: error:");
-  expect_refused(v + "f 1 2\n", MeshFormat::obj, "m:4: error: a face of 2");
-  expect_refused("v 1 2\n", MeshFormat::obj, "m:1: error: 'v' has 2");
-  expect_refused("v 1 2 1e400\n", MeshFormat::obj, "m:1: error:");
-  expect_refused("v 1,2 3 4\n", MeshFormat::obj, "m:1: error:");
-  expect_refused("\n\n", MeshFormat::obj, "no vertex");
-  expect_refused(v + "f 1 1 2\n", MeshFormat::obj, "no triangle");
-  expect_refused(v + "f 1 2 3 \\", MeshFormat::obj, "continued");
+  expect_mesh_refused(v + "f 1 2 4\n", MeshFormat::obj, "m:4: error: vertex index 4 is out of range: 3");
+  expect_mesh_refused(v + "f 1 2 0\n", MeshFormat::obj, "m:4: error: vertex index 0");
+  expect_mesh_refused(v + "f -1 -2 -4\n", MeshFormat::obj, "m:4: error: vertex index -4");
+  expect_mesh_refused(v + "f 1 2 99999999999999999999\n", MeshFormat::obj, "m:4: error:");
+  expect_mesh_refused(v + "f 1 2 x\n", MeshFormat::obj, "m:4: error: 'x' is not a vertex index");
+  expect_mesh_refused(v + "f 1 2 /3\n", MeshFormat::obj, "m:4: error:");
+  expect_mesh_refused(v + "f 1 2\n", MeshFormat::obj, "m:4: error: a face of 2");
+  expect_mesh_refused("v 1 2\n", MeshFormat::obj, "m:1: error: 'v' has 2");
+  expect_mesh_refused("v 1 2 1e400\n", MeshFormat::obj, "m:1: error:");
+  expect_mesh_refused("v 1,2 3 4\n", MeshFormat::obj, "m:1: error:");
+  expect_mesh_refused("\n\n", MeshFormat::obj, "no vertex");
+  expect_mesh_refused(v + "f 1 1 2\n", MeshFormat::obj, "no triangle");
+  expect_mesh_refused(v + "f 1 2 3 \\", MeshFormat::obj, "continued");
 }
 
 TEST(MeshFile, SaysWhatItChose) {
@@ -202,15 +202,15 @@ TEST(MeshFile, SaysWhatItChose) {
 }
 
 TEST(MeshFile, RefusesBadMsh) {
-  expect_refused("$MeshFormat\n4.1 0 8\n", MeshFormat::msh, "Gmsh");
-  expect_refused("abc", MeshFormat::msh, "too short");
-  expect_refused(msh().substr(0, 100), MeshFormat::msh, "the file has 100");
+  expect_mesh_refused("$MeshFormat\n4.1 0 8\n", MeshFormat::msh, "Gmsh");
+  expect_mesh_refused("abc", MeshFormat::msh, "too short");
+  expect_mesh_refused(msh().substr(0, 100), MeshFormat::msh, "the file has 100");
   std::string lie = msh();
   lie[3] = '\x7f';
-  expect_refused(lie, MeshFormat::msh, "counts 2130706436 vertices");
+  expect_mesh_refused(lie, MeshFormat::msh, "counts 2130706436 vertices");
   std::string index = msh();
   index[index.size() - 4] = '\x04';
-  expect_refused(index, MeshFormat::msh, "uses vertex 4");
+  expect_mesh_refused(index, MeshFormat::msh, "uses vertex 4");
 }
 
 TEST(MeshFile, DoorsOfTheFileSystem) {

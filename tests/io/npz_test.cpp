@@ -95,7 +95,7 @@ const std::vector<double> kSix{1, -2.5, 3e300, 0, 5e-324, 6};
 std::string good_array() { return npy(dict("'<f8'", "(2, 3)"), raw(kSix)); }
 
 /// The complaint must name the file, the member where one is given, and contain `part`.
-void expect_refused(
+void expect_npz_refused(
     const std::string& bytes, const std::string& member, const std::string& part,
     const std::function<void(NpzReader&)>& use = [](NpzReader& r) {
       r.read_real("a", {2, 3});
@@ -276,58 +276,58 @@ TEST(Npz, RefusesWhatItDoesNotRead) {
   const auto with = [](const std::string& dictionary) {
     return make_zip({stored("a.npy", npy(dictionary, raw(kSix)))});
   };
-  expect_refused(with(dict("'|O'", "(6,)")), "a", "pickled");
-  expect_refused(with(dict("'>f8'", "(2, 3)")), "a", "big-endian");
-  expect_refused(with(dict("'<f8'", "(2, 3)", "True")), "a", "Fortran");
-  expect_refused(with(dict("'<c16'", "(3,)")), "a", "<c16");
-  expect_refused(with(dict("'<U2'", "(6,)")), "a", "<U2");
-  expect_refused(with(dict("[('x', '<f8')]", "(6,)")), "a", "structured");
-  expect_refused(with(dict("'<i8'", "(2, 3)")), "a", "int64; expected float64");
-  expect_refused(with(dict("'<f8'", "(3, 2)")), "a", "(3, 2); expected (2, 3)");
-  expect_refused(with(dict("'<f8'", "(6,)")), "a", "(6,); expected (2, 3)");
+  expect_npz_refused(with(dict("'|O'", "(6,)")), "a", "pickled");
+  expect_npz_refused(with(dict("'>f8'", "(2, 3)")), "a", "big-endian");
+  expect_npz_refused(with(dict("'<f8'", "(2, 3)", "True")), "a", "Fortran");
+  expect_npz_refused(with(dict("'<c16'", "(3,)")), "a", "<c16");
+  expect_npz_refused(with(dict("'<U2'", "(6,)")), "a", "<U2");
+  expect_npz_refused(with(dict("[('x', '<f8')]", "(6,)")), "a", "structured");
+  expect_npz_refused(with(dict("'<i8'", "(2, 3)")), "a", "int64; expected float64");
+  expect_npz_refused(with(dict("'<f8'", "(3, 2)")), "a", "(3, 2); expected (2, 3)");
+  expect_npz_refused(with(dict("'<f8'", "(6,)")), "a", "(6,); expected (2, 3)");
   TestMember secret = stored("a.npy", good_array());
   secret.flags = 1;
-  expect_refused(make_zip({secret}), "a.npy", "encrypted");
+  expect_npz_refused(make_zip({secret}), "a.npy", "encrypted");
   TestMember lzma = stored("a.npy", good_array());
   lzma.method = 14;
-  expect_refused(make_zip({lzma}), "a.npy", "method 14");
-  expect_refused(make_zip({stored("b.npy", good_array())}), "a", "the file has b");
-  expect_refused(make_zip({stored("a.npy", good_array()), stored("a.npy", good_array())}), "a.npy", "twice");
+  expect_npz_refused(make_zip({lzma}), "a.npy", "method 14");
+  expect_npz_refused(make_zip({stored("b.npy", good_array())}), "a", "the file has b");
+  expect_npz_refused(make_zip({stored("a.npy", good_array()), stored("a.npy", good_array())}), "a.npy", "twice");
   for (const char* name : {"../a.npy", "/etc/a.npy", "x/../../a.npy", "..\\a.npy", "c:a.npy", "a\n.npy", ""}) {
-    expect_refused(make_zip({stored(name, good_array())}), "", "leads out of the file");
+    expect_npz_refused(make_zip({stored(name, good_array())}), "", "leads out of the file");
   }
 }
 
 TEST(Npz, RefusesDamagedHeaders) {
   const auto with = [](const std::string& data) { return make_zip({stored("a.npy", data)}); };
-  expect_refused(with("hello, this is text"), "a", "no .npy array");
-  expect_refused(with(""), "a", "no .npy array");
-  expect_refused(with(npy(dict("'<f8'", "(2, 3)"), raw(kSix), 9)), "a", "9.0 is not known");
-  expect_refused(with(good_array().substr(0, 30)), "a", "cut off");
-  expect_refused(with(good_array().substr(0, good_array().size() - 1)), "a", "needs 48 bytes");
-  expect_refused(with(good_array() + "x"), "a", "needs 48 bytes");
-  expect_refused(with(npy(dict("'<f8'", "(99999999999, 99999999999)"), raw(kSix))), "a", "larger than any memory");
-  expect_refused(with(npy(dict("'<f8'", "(99999999999,)"), raw(kSix))), "a", "needs 799999999992 bytes");
-  expect_refused(with(npy(dict("'<f8'", "(-2, 3)"), raw(kSix))), "a", "other than a size");
-  expect_refused(with(npy(dict("'<f8'", "(99999999999999999999999,)"), raw(kSix))), "a", "other than a size");
-  expect_refused(with(npy("{'descr': '<f8', 'shape': (6,)}", raw(kSix))), "a", "lacks");
-  expect_refused(with(npy("{'descr': '<f8', 'descr': '<f8'}", raw(kSix))), "a", "twice");
-  expect_refused(with(npy("__import__('os').system('true')", raw(kSix))), "a", "damaged");
-  expect_refused(with(npy("{'descr': '<f8", raw(kSix))), "a", "without end");
+  expect_npz_refused(with("hello, this is text"), "a", "no .npy array");
+  expect_npz_refused(with(""), "a", "no .npy array");
+  expect_npz_refused(with(npy(dict("'<f8'", "(2, 3)"), raw(kSix), 9)), "a", "9.0 is not known");
+  expect_npz_refused(with(good_array().substr(0, 30)), "a", "cut off");
+  expect_npz_refused(with(good_array().substr(0, good_array().size() - 1)), "a", "needs 48 bytes");
+  expect_npz_refused(with(good_array() + "x"), "a", "needs 48 bytes");
+  expect_npz_refused(with(npy(dict("'<f8'", "(99999999999, 99999999999)"), raw(kSix))), "a", "larger than any memory");
+  expect_npz_refused(with(npy(dict("'<f8'", "(99999999999,)"), raw(kSix))), "a", "needs 799999999992 bytes");
+  expect_npz_refused(with(npy(dict("'<f8'", "(-2, 3)"), raw(kSix))), "a", "other than a size");
+  expect_npz_refused(with(npy(dict("'<f8'", "(99999999999999999999999,)"), raw(kSix))), "a", "other than a size");
+  expect_npz_refused(with(npy("{'descr': '<f8', 'shape': (6,)}", raw(kSix))), "a", "lacks");
+  expect_npz_refused(with(npy("{'descr': '<f8', 'descr': '<f8'}", raw(kSix))), "a", "twice");
+  expect_npz_refused(with(npy("__import__('os').system('true')", raw(kSix))), "a", "damaged");
+  expect_npz_refused(with(npy("{'descr': '<f8", raw(kSix))), "a", "without end");
   std::string long_header = "\x93NUMPY\x02";
   long_header += '\0';
   zip::put(long_header, 0xfffffff0, 4);
-  expect_refused(with(long_header), "a", "claims 4294967280 bytes");
+  expect_npz_refused(with(long_header), "a", "claims 4294967280 bytes");
   std::string many = "(";
   for (int i = 0; i < 100; ++i) many += "1, ";
-  expect_refused(with(npy(dict("'<f8'", many + ")"), raw(kSix))), "a", "32 dimensions");
+  expect_npz_refused(with(npy(dict("'<f8'", many + ")"), raw(kSix))), "a", "32 dimensions");
 }
 
 /// A file cut anywhere is refused, and no byte changed anywhere changes an array in silence.
 TEST(Npz, EveryTruncationAndEveryFlippedByteIsNoticed) {
   for (const TestMember& member : {stored("a.npy", good_array()), deflated("a.npy", good_array())}) {
     const std::string bytes = make_zip({member});
-    for (std::size_t n = 0; n < bytes.size(); ++n) expect_refused(bytes.substr(0, n), "", "");
+    for (std::size_t n = 0; n < bytes.size(); ++n) expect_npz_refused(bytes.substr(0, n), "", "");
     for (std::size_t i = 0; i < bytes.size(); ++i) {
       for (const int flip : {0x01, 0x80, 0xff}) {
         std::string changed = bytes;
@@ -346,21 +346,21 @@ TEST(Npz, EveryTruncationAndEveryFlippedByteIsNoticed) {
 TEST(Npz, SizesThatLieAreRefused) {
   TestMember claims = stored("a.npy", good_array());
   claims.size = 0x7fffffff;
-  expect_refused(make_zip({claims}), "a.npy", "two different sizes");
+  expect_npz_refused(make_zip({claims}), "a.npy", "two different sizes");
   TestMember bomb = deflated("a.npy", npy(dict("'<f8'", "(2, 3)"), raw(kSix)));
   bomb.size = 0x7fffffff;
-  expect_refused(make_zip({bomb}), "a.npy", "compressed bytes can hold");
+  expect_npz_refused(make_zip({bomb}), "a.npy", "compressed bytes can hold");
   TestMember more = deflated("a.npy", good_array() + std::string(100, 'x'));
   more.size = good_array().size();
-  expect_refused(make_zip({more}), "a", "goes on beyond");
+  expect_npz_refused(make_zip({more}), "a", "goes on beyond");
   TestMember wrong_crc = stored("a.npy", good_array());
   wrong_crc.crc ^= 1;
-  expect_refused(make_zip({wrong_crc}), "a", "CRC");
+  expect_npz_refused(make_zip({wrong_crc}), "a", "CRC");
   // Honest, but 72 MB of zeros in 70 kB.
   const std::size_t count = 9'000'000;
   const std::string huge = make_zip(
       {deflated("a.npy", npy(dict("'<f8'", "(" + std::to_string(count) + ",)"), std::string(8 * count, '\0')))});
-  expect_refused(huge, "a", "may unfold to", [&](NpzReader& r) { r.read_real("a", {count}); });
+  expect_npz_refused(huge, "a", "may unfold to", [&](NpzReader& r) { r.read_real("a", {count}); });
 }
 
 TEST(Npz, FilesThatAreNone) {

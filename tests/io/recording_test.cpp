@@ -128,8 +128,8 @@ struct Parts {
   bool has_qvel = true, int_time = false;
 };
 
-void expect_refused(const std::function<void(Parts&)>& spoil, const std::string& member, const std::string& part,
-                    const Model* model = nullptr) {
+void expect_recording_refused(const std::function<void(Parts&)>& spoil, const std::string& member,
+                              const std::string& part, const Model* model = nullptr) {
   const TemporaryFolder folder;
   const auto file = folder.path() / "run.npz";
   Parts p;
@@ -166,26 +166,26 @@ std::string replaced(std::string text, const std::string& from, const std::strin
 }
 
 TEST(Recording, ReaderNamesFileAndMember) {
-  expect_refused([](Parts&) {}, "", "");  // as it stands it is good
-  expect_refused([](Parts& p) { p.meta.clear(); }, "meta", "no recording");
-  expect_refused([](Parts& p) { p.has_qvel = false; }, "qvel", "no array of this name");
-  expect_refused([](Parts& p) { p.int_time = true; }, "time", "int64");
-  expect_refused([](Parts& p) { p.qpos_shape = {1, 2}; }, "qpos", "(1, 2); expected (2, 1)");
-  expect_refused([](Parts& p) { p.time = {0, 1, 2}; }, "time", "(3,); expected (2,)");
-  expect_refused([](Parts& p) { p.time = {1, 1}; }, "time", "frame 1 is at 1 s");
-  expect_refused([](Parts& p) { p.qvel[1] = std::nan(""); }, "qvel", "number 0 of frame 1 is nan");
-  expect_refused([](Parts& p) { p.target = {0, kInfinity}; }, "target", "frame 1 is inf");
+  expect_recording_refused([](Parts&) {}, "", "");  // as it stands it is good
+  expect_recording_refused([](Parts& p) { p.meta.clear(); }, "meta", "no recording");
+  expect_recording_refused([](Parts& p) { p.has_qvel = false; }, "qvel", "no array of this name");
+  expect_recording_refused([](Parts& p) { p.int_time = true; }, "time", "int64");
+  expect_recording_refused([](Parts& p) { p.qpos_shape = {1, 2}; }, "qpos", "(1, 2); expected (2, 1)");
+  expect_recording_refused([](Parts& p) { p.time = {0, 1, 2}; }, "time", "(3,); expected (2,)");
+  expect_recording_refused([](Parts& p) { p.time = {1, 1}; }, "time", "frame 1 is at 1 s");
+  expect_recording_refused([](Parts& p) { p.qvel[1] = std::nan(""); }, "qvel", "number 0 of frame 1 is nan");
+  expect_recording_refused([](Parts& p) { p.target = {0, kInfinity}; }, "target", "frame 1 is inf");
   const auto meta = [](const char* from, const char* to) {
     return [=](Parts& p) { p.meta = replaced(p.meta, from, to); };
   };
-  expect_refused(meta("{", "["), "meta", ":1:");
-  expect_refused(meta("tarsus-recording", "other"), "meta/format", "tarsus-recording");
-  expect_refused(meta("\"version\": 1", "\"version\": 2"), "meta/version", "version 2");
-  expect_refused(meta("\"nq\": 1", "\"nq\": -1"), "meta/nq", "whole number");
-  expect_refused(meta("\"nq\": 1", "\"nq\": 1.5"), "meta/nq", "whole number");
-  expect_refused(meta("\"frames\": 2", "\"frames\": 999999999"), "time", "expected (999999999,)");
-  expect_refused(meta("[\"a\"]", "[1]"), "meta/joints", "strings");
-  expect_refused(meta("[\"a\"]", "[\"a\", \"b\"]"), "meta/joint_types", "1 types for 2 joints");
+  expect_recording_refused(meta("{", "["), "meta", ":1:");
+  expect_recording_refused(meta("tarsus-recording", "other"), "meta/format", "tarsus-recording");
+  expect_recording_refused(meta("\"version\": 1", "\"version\": 2"), "meta/version", "version 2");
+  expect_recording_refused(meta("\"nq\": 1", "\"nq\": -1"), "meta/nq", "whole number");
+  expect_recording_refused(meta("\"nq\": 1", "\"nq\": 1.5"), "meta/nq", "whole number");
+  expect_recording_refused(meta("\"frames\": 2", "\"frames\": 999999999"), "time", "expected (999999999,)");
+  expect_recording_refused(meta("[\"a\"]", "[1]"), "meta/joints", "strings");
+  expect_recording_refused(meta("[\"a\"]", "[\"a\", \"b\"]"), "meta/joint_types", "1 types for 2 joints");
 }
 
 TEST(Recording, AnotherModelIsRefused) {
@@ -202,10 +202,10 @@ TEST(Recording, AnotherModelIsRefused) {
   };
   const Model same = hinge_model("a", JointType::hinge), other_name = hinge_model("z", JointType::hinge),
               other_type = hinge_model("a", JointType::slide), other_size = hinge_model("a", JointType::ball);
-  expect_refused([](Parts&) {}, "", "", &same);
-  expect_refused([](Parts&) {}, "meta/joints", "\"a\" (hinge)", &other_name);
-  expect_refused([](Parts&) {}, "meta/joints", "\"a\" (slide)", &other_type);
-  expect_refused([](Parts&) {}, "meta", "nq 4, nv 3", &other_size);
+  expect_recording_refused([](Parts&) {}, "", "", &same);
+  expect_recording_refused([](Parts&) {}, "meta/joints", "\"a\" (hinge)", &other_name);
+  expect_recording_refused([](Parts&) {}, "meta/joints", "\"a\" (slide)", &other_type);
+  expect_recording_refused([](Parts&) {}, "meta", "nq 4, nv 3", &other_size);
 }
 
 }  // namespace

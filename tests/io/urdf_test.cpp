@@ -38,7 +38,7 @@ std::string pair_of(const std::string& type, const std::string& inside) {
   return robot(link("a") + link("b") + joint("j", type, "a", "b", inside));
 }
 
-void expect_refused(const std::string& text, const std::string& words) {
+void expect_urdf_refused(const std::string& text, const std::string& words) {
   try {
     parse(text);
     ADD_FAILURE() << "accepted; expected '" << words << "'";
@@ -137,7 +137,7 @@ TEST(Urdf, BasesAndFloatingJoints) {
   EXPECT_NEAR(spec.bodies[3].position.x, 1, 1e-15);
   EXPECT_NEAR(spec.bodies[3].position.y, 2, 1e-15);
   EXPECT_NO_THROW(compile(spec));
-  expect_refused(
+  expect_urdf_refused(
       robot(link("a") + link("b") + link("c") + joint("j", "continuous", "a", "b") + joint("f", "floating", "b", "c")),
       "a floating joint below a link that moves");
 }
@@ -152,14 +152,15 @@ TEST(Urdf, MimicIsALinearCoupling) {
   EXPECT_EQ(spec.equalities[0].second, "j");
   EXPECT_EQ(spec.equalities[0].polynomial[0], 0.5);
   EXPECT_EQ(spec.equalities[0].polynomial[1], -2);
-  expect_refused(pair_of("continuous", "<mimic joint='j'/>"), "mimics itself");
-  expect_refused(pair_of("continuous", "<mimic joint='none'/>"), "no joint is named 'none'");
-  expect_refused(pair_of("continuous", "<mimic/>"), "attribute 'joint' is missing");
-  expect_refused(robot(three + joint("k", "continuous", "b", "c", "<mimic joint='l'/>") +
-                       joint("l", "continuous", "c", "d", "<mimic joint='k'/>")),
-                 "in a loop");
-  expect_refused(robot(three + joint("k", "spherical", "b", "c", "<mimic joint='j'/>") + joint("l", "fixed", "c", "d")),
-                 "both need one axis");
+  expect_urdf_refused(pair_of("continuous", "<mimic joint='j'/>"), "mimics itself");
+  expect_urdf_refused(pair_of("continuous", "<mimic joint='none'/>"), "no joint is named 'none'");
+  expect_urdf_refused(pair_of("continuous", "<mimic/>"), "attribute 'joint' is missing");
+  expect_urdf_refused(robot(three + joint("k", "continuous", "b", "c", "<mimic joint='l'/>") +
+                            joint("l", "continuous", "c", "d", "<mimic joint='k'/>")),
+                      "in a loop");
+  expect_urdf_refused(
+      robot(three + joint("k", "spherical", "b", "c", "<mimic joint='j'/>") + joint("l", "fixed", "c", "d")),
+      "both need one axis");
 }
 
 TEST(Urdf, Shapes) {
@@ -182,14 +183,14 @@ TEST(Urdf, Shapes) {
   const auto geometry = [](const std::string& shape) {
     return robot(link("a", "<collision><geometry>" + shape + "</geometry></collision>"));
   };
-  expect_refused(geometry("<box size='-1 1 1'/>"), "must be greater than 0");
-  expect_refused(geometry("<box size='1 1'/>"), "'size'");
-  expect_refused(geometry("<box/>"), "attribute 'size' is missing");
-  expect_refused(geometry("<sphere radius='-1'/>"), "must be greater than 0");
-  expect_refused(geometry("<sphere radius='nan'/>"), "'radius'");
-  expect_refused(geometry("<cylinder radius='1'/>"), "attribute 'length' is missing");
-  expect_refused(geometry("<torus/>"), "unknown shape 'torus'");
-  expect_refused(geometry(""), "without a shape");
+  expect_urdf_refused(geometry("<box size='-1 1 1'/>"), "must be greater than 0");
+  expect_urdf_refused(geometry("<box size='1 1'/>"), "'size'");
+  expect_urdf_refused(geometry("<box/>"), "attribute 'size' is missing");
+  expect_urdf_refused(geometry("<sphere radius='-1'/>"), "must be greater than 0");
+  expect_urdf_refused(geometry("<sphere radius='nan'/>"), "'radius'");
+  expect_urdf_refused(geometry("<cylinder radius='1'/>"), "attribute 'length' is missing");
+  expect_urdf_refused(geometry("<torus/>"), "unknown shape 'torus'");
+  expect_urdf_refused(geometry(""), "without a shape");
 }
 
 /// A link with one shape of a kind.
@@ -258,19 +259,19 @@ TEST(UrdfBadInput, Inertia) {
                  joint("j", "continuous", "a", "b"));
   };
   const std::string one = "<mass value='1'/>", good = "<inertia ixx='1' iyy='1' izz='1' ixy='0' ixz='0' iyz='0'/>";
-  expect_refused(with("<mass value='-1'/>", good), "r.urdf:3:32: error: the mass is negative: -1");
-  expect_refused(with("<mass value='nan'/>", good), "'value'");
-  expect_refused(with("<mass value='1e400'/>", good), "'value'");
-  expect_refused(with("<mass value='1e30'/>", good), "beyond 1e+12 kg");
-  expect_refused(with("<mass/>", good), "attribute 'value' is missing");
-  expect_refused(with("", good), "<inertial> without <mass>");
-  expect_refused(with(one, "<inertia ixx='1' iyy='1'/>"), "attribute 'izz' is missing");
-  expect_refused(with(one, "<inertia ixx='1' iyy='1' izz='inf'/>"), "'izz'");
-  expect_refused(with(one, "<inertia ixx='1e30' iyy='1e30' izz='1e30'/>"), "beyond 1e+15");
-  expect_refused(with(one, "<inertia ixx='-1' iyy='1' izz='1'/>"), "not positive definite");
-  expect_refused(with(one, "<inertia ixx='-1' iyy='1' izz='1'/>"), "--fix balance");
-  expect_refused(with(one, "<inertia ixx='1' iyy='1' izz='1' ixy='2'/>"),
-                 "not positive definite");  // components in the wrong order
+  expect_urdf_refused(with("<mass value='-1'/>", good), "r.urdf:3:32: error: the mass is negative: -1");
+  expect_urdf_refused(with("<mass value='nan'/>", good), "'value'");
+  expect_urdf_refused(with("<mass value='1e400'/>", good), "'value'");
+  expect_urdf_refused(with("<mass value='1e30'/>", good), "beyond 1e+12 kg");
+  expect_urdf_refused(with("<mass/>", good), "attribute 'value' is missing");
+  expect_urdf_refused(with("", good), "<inertial> without <mass>");
+  expect_urdf_refused(with(one, "<inertia ixx='1' iyy='1'/>"), "attribute 'izz' is missing");
+  expect_urdf_refused(with(one, "<inertia ixx='1' iyy='1' izz='inf'/>"), "'izz'");
+  expect_urdf_refused(with(one, "<inertia ixx='1e30' iyy='1e30' izz='1e30'/>"), "beyond 1e+15");
+  expect_urdf_refused(with(one, "<inertia ixx='-1' iyy='1' izz='1'/>"), "not positive definite");
+  expect_urdf_refused(with(one, "<inertia ixx='-1' iyy='1' izz='1'/>"), "--fix balance");
+  expect_urdf_refused(with(one, "<inertia ixx='1' iyy='1' izz='1' ixy='2'/>"),
+                      "not positive definite");  // components in the wrong order
   expect_told(parse(with(one, "<inertia ixx='1' iyy='1' izz='3'/>")), Severity::warning, "triangle inequality");
   expect_told(parse(with(one, "<inertia ixx='1' iyy='1' izz='1e-13'/>")), Severity::warning, "singular");
   expect_told(parse(with(one, "<inertia ixx='0' iyy='0' izz='0'/>")), Severity::warning, "point mass");
@@ -282,7 +283,7 @@ TEST(UrdfBadInput, Inertia) {
   expect_told(parse(robot(link("a") + link("b", "") + link("c") + joint("j", "continuous", "a", "b") +
                           joint("k", "continuous", "b", "c"))),
               Severity::note, "has no <inertial>");
-  expect_refused(robot(link("a", kMass + kMass)), "a second <inertial>");
+  expect_urdf_refused(robot(link("a", kMass + kMass)), "a second <inertial>");
   ReadOptions fix;
   fix.fix_balance = true;
   const ModelSpec mended = parse(with(one, "<inertia ixx='1' iyy='1' izz='4'/>"), fix);
@@ -292,22 +293,22 @@ TEST(UrdfBadInput, Inertia) {
 
 // Class 5.
 TEST(UrdfBadInput, Joints) {
-  expect_refused(pair_of("continuous", "<axis xyz='0 0 0'/>"), "the axis has no direction");
-  expect_refused(pair_of("continuous", "<axis xyz='nan 0 0'/>"), "'xyz'");
-  expect_refused(pair_of("continuous", "<axis xyz='1 0'/>"), "'xyz'");
-  expect_refused(pair_of("continuous", "<axis xyz='1,0,0'/>"), "'xyz'");
-  expect_refused(pair_of("continuous", "<axis/>"), "attribute 'xyz' is missing");
-  expect_refused(pair_of("hinge", ""), "unknown joint type 'hinge'");
-  expect_refused(robot(link("a") + link("b") + "<joint name='j'><parent link='a'/><child link='b'/></joint>"),
-                 "attribute 'type' is missing");
-  expect_refused(robot(link("a") + "<joint name='j' type='fixed'><parent link='a'/></joint>"),
-                 "<joint> without <child>");
-  expect_refused(pair_of("continuous", "<dynamics damping='-1'/>"), "is negative: -1");
-  expect_refused(pair_of("continuous", "<dynamics friction='-1'/>"), "is negative: -1");
-  expect_refused(pair_of("continuous", "<limit effort='-1'/>"), "is negative: -1");
-  expect_refused(pair_of("continuous", "<limit velocity='-1'/>"), "is negative: -1");
-  expect_refused(pair_of("revolute", "<limit lower='-1.57.' upper='1'/>"), "'-1.57.'");
-  expect_refused(pair_of("revolute", "<origin rpy='1e30 0 0'/>"), "beyond 1e6 radians");
+  expect_urdf_refused(pair_of("continuous", "<axis xyz='0 0 0'/>"), "the axis has no direction");
+  expect_urdf_refused(pair_of("continuous", "<axis xyz='nan 0 0'/>"), "'xyz'");
+  expect_urdf_refused(pair_of("continuous", "<axis xyz='1 0'/>"), "'xyz'");
+  expect_urdf_refused(pair_of("continuous", "<axis xyz='1,0,0'/>"), "'xyz'");
+  expect_urdf_refused(pair_of("continuous", "<axis/>"), "attribute 'xyz' is missing");
+  expect_urdf_refused(pair_of("hinge", ""), "unknown joint type 'hinge'");
+  expect_urdf_refused(robot(link("a") + link("b") + "<joint name='j'><parent link='a'/><child link='b'/></joint>"),
+                      "attribute 'type' is missing");
+  expect_urdf_refused(robot(link("a") + "<joint name='j' type='fixed'><parent link='a'/></joint>"),
+                      "<joint> without <child>");
+  expect_urdf_refused(pair_of("continuous", "<dynamics damping='-1'/>"), "is negative: -1");
+  expect_urdf_refused(pair_of("continuous", "<dynamics friction='-1'/>"), "is negative: -1");
+  expect_urdf_refused(pair_of("continuous", "<limit effort='-1'/>"), "is negative: -1");
+  expect_urdf_refused(pair_of("continuous", "<limit velocity='-1'/>"), "is negative: -1");
+  expect_urdf_refused(pair_of("revolute", "<limit lower='-1.57.' upper='1'/>"), "'-1.57.'");
+  expect_urdf_refused(pair_of("revolute", "<origin rpy='1e30 0 0'/>"), "beyond 1e6 radians");
   const ModelSpec told =
       parse(pair_of("revolute", "<axis xyz='1 1 0'/><limit lower='1' upper='-1' effort='0' velocity='0'/>"));
   EXPECT_FALSE(told.bodies.at(2).joints[0].limited);
@@ -325,25 +326,27 @@ TEST(UrdfBadInput, Joints) {
 // Class 6.
 TEST(UrdfBadInput, Trees) {
   const std::string ab = link("a") + link("b"), abc = ab + link("c");
-  expect_refused(robot(""), "the robot has no link");
-  expect_refused(robot(ab + joint("j", "fixed", "a", "b") + joint("k", "fixed", "b", "a")),
-                 "there is no root link: 'a' → 'b' → 'a' is a loop");
-  expect_refused(robot(abc + link("d") + joint("j", "fixed", "b", "c") + joint("k", "fixed", "c", "b") +
-                       joint("l", "fixed", "a", "d")),
-                 "does not hang on the root");
-  expect_refused(robot(ab + joint("j", "fixed", "a", "a")), "is its own parent");
-  expect_refused(robot(abc + joint("j", "fixed", "a", "c") + joint("k", "fixed", "b", "c")),
-                 "link 'c' has two parents: joint 'j' in line 5 too");
-  expect_refused(robot(ab), "a second root: no joint has link 'b' as its child");
-  expect_refused(robot(abc + joint("j", "fixed", "a", "b")), "a second root");
-  expect_refused(robot(link("a") + joint("j", "fixed", "a", "ghost")), "no link is named 'ghost', the joint's child");
-  expect_refused(robot(link("a") + joint("j", "fixed", "ghost", "a")), "no link is named 'ghost', the joint's parent");
-  expect_refused(robot(link("a") + link("a")), "a second link named 'a'; the first is in line 2");
-  expect_refused(robot(abc + joint("j", "fixed", "a", "b") + joint("j", "fixed", "a", "c")),
-                 "a second joint named 'j'");
-  expect_refused(robot(link("")), "attribute 'name' is missing or empty");
-  expect_refused(robot(link("a") + link("world") + joint("j", "fixed", "a", "world")),
-                 "only the root link may be named 'world'");
+  expect_urdf_refused(robot(""), "the robot has no link");
+  expect_urdf_refused(robot(ab + joint("j", "fixed", "a", "b") + joint("k", "fixed", "b", "a")),
+                      "there is no root link: 'a' → 'b' → 'a' is a loop");
+  expect_urdf_refused(robot(abc + link("d") + joint("j", "fixed", "b", "c") + joint("k", "fixed", "c", "b") +
+                            joint("l", "fixed", "a", "d")),
+                      "does not hang on the root");
+  expect_urdf_refused(robot(ab + joint("j", "fixed", "a", "a")), "is its own parent");
+  expect_urdf_refused(robot(abc + joint("j", "fixed", "a", "c") + joint("k", "fixed", "b", "c")),
+                      "link 'c' has two parents: joint 'j' in line 5 too");
+  expect_urdf_refused(robot(ab), "a second root: no joint has link 'b' as its child");
+  expect_urdf_refused(robot(abc + joint("j", "fixed", "a", "b")), "a second root");
+  expect_urdf_refused(robot(link("a") + joint("j", "fixed", "a", "ghost")),
+                      "no link is named 'ghost', the joint's child");
+  expect_urdf_refused(robot(link("a") + joint("j", "fixed", "ghost", "a")),
+                      "no link is named 'ghost', the joint's parent");
+  expect_urdf_refused(robot(link("a") + link("a")), "a second link named 'a'; the first is in line 2");
+  expect_urdf_refused(robot(abc + joint("j", "fixed", "a", "b") + joint("j", "fixed", "a", "c")),
+                      "a second joint named 'j'");
+  expect_urdf_refused(robot(link("")), "attribute 'name' is missing or empty");
+  expect_urdf_refused(robot(link("a") + link("world") + joint("j", "fixed", "a", "world")),
+                      "only the root link may be named 'world'");
   const std::string long_name(100'000, 'x');
   EXPECT_EQ(parse(robot(link(long_name))).bodies.at(1).name, long_name);
   EXPECT_EQ(parse(robot(link("ноги_足"))).bodies.at(1).name, "ноги_足");
@@ -362,7 +365,7 @@ TEST(UrdfBadInput, AHundredThousandLinksInAChainLoadInTime) {
       seconds,
       15);  // of computing: one in a release build, five times that under sanitizers; a quadratic walk takes hours
   // The same chain closed to a ring.
-  expect_refused(robot(text + joint("last", "fixed", "l100000", "l0")), "there is no root link");
+  expect_urdf_refused(robot(text + joint("last", "fixed", "l100000", "l0")), "there is no root link");
 }
 
 // Classes 1 and 2 as far as URDF has its own.
@@ -374,9 +377,9 @@ TEST(UrdfBadInput, Documents) {
                                  std::string("<robot name='a' name='b'/>")}) {
     EXPECT_THROW(parse(bad), InputError) << bad;
   }
-  expect_refused("<sdf version='1.6'/>", "this is SDF, which is not read");
-  expect_refused("<mujoco/>", "the root element of a URDF is <robot>");
-  expect_refused(robot("<xacro:macro name='m'/>"), "xacro FILE.xacro > FILE.urdf");
+  expect_urdf_refused("<sdf version='1.6'/>", "this is SDF, which is not read");
+  expect_urdf_refused("<mujoco/>", "the root element of a URDF is <robot>");
+  expect_urdf_refused(robot("<xacro:macro name='m'/>"), "xacro FILE.xacro > FILE.urdf");
   expect_told(parse(robot(link("a") + "<gazebo/><gazebo/><transmission name='t'/>")), Severity::note,
               "<gazebo> has no effect here; the file has 2");
   expect_told(parse(robot(link("a") + "<velocity/>")), Severity::warning, "<velocity>");

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "support/numbers.hpp"
 #include "tarsus/io/mjcf.hpp"
 #include "tarsus/io/urdf.hpp"
 #include "tarsus/sim/step.hpp"
@@ -11,7 +12,7 @@
 namespace tarsus {
 namespace {
 
-constexpr double kGravity = 9.81;
+using test::kGravity;
 
 /// A pair of stairs: two legs of `mass`, hinged at the top, stand on spheres `half` a span from the middle each; the
 /// hinge is `height` above the spheres' centres.

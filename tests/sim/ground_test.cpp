@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <random>
 
+#include "support/numbers.hpp"
 #include "tarsus/io/mjcf.hpp"
 #include "tarsus/io/model_file.hpp"
 #include "tarsus/math/rotation.hpp"
@@ -13,7 +14,7 @@
 namespace tarsus {
 namespace {
 
-constexpr double kGravity = 9.81;
+using test::kGravity;
 
 GeomSpec geom(GeomType type, const Vec3d& size, double friction = 0.5) {
   GeomSpec g;

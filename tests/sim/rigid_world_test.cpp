@@ -6,13 +6,14 @@
 #include <set>
 #include <tuple>
 
+#include "support/numbers.hpp"
 #include "tarsus/base/error.hpp"
 #include "tarsus/sim/rigid_scene.hpp"
 
 namespace tarsus {
 namespace {
 
-constexpr double kGravity = 9.81;
+using test::kGravity;
 
 template <class R = double>
 RigidStepReport run(RigidWorld<R>& world, double duration) {

@@ -4,34 +4,27 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <filesystem>
 #include <string>
 #include <vector>
 
+#include "support/built_in.hpp"
 #include "tarsus/control/clip.hpp"
 #include "tarsus/dynamics/dynamics.hpp"
-#include "tarsus/io/mjcf.hpp"
 
 namespace tarsus::test {
 
-inline std::filesystem::path source_folder() { return TARSUS_SOURCE_DIR; }
-inline std::filesystem::path shared_data() { return source_folder().parent_path() / "shared" / "data"; }
-inline Model built_in(const std::string& name) {
-  return compile(read_mjcf(source_folder() / "models" / (name + ".xml")));
-}
-
-struct State {
+struct ClipState {
   std::vector<double> q, v;
 };
-inline State sample(const ClipBinding& binding, double t) {
-  State s{std::vector<double>(binding.nq()), std::vector<double>(binding.nv())};
+inline ClipState sample(const ClipBinding& binding, double t) {
+  ClipState s{std::vector<double>(binding.nq()), std::vector<double>(binding.nv())};
   binding.sample(t, s.q, s.v);
   return s;
 }
 
 /// Largest |v - (q(t+h) ⊟ q(t-h)) / 2h| over the state, at time t.
 inline double velocity_error(const Model& model, const ClipBinding& binding, double t, double h = 1e-5) {
-  const State before = sample(binding, t - h), now = sample(binding, t), after = sample(binding, t + h);
+  const ClipState before = sample(binding, t - h), now = sample(binding, t), after = sample(binding, t + h);
   std::vector<double> d(model.nv);
   difference(model, before.q, after.q, d);
   double worst = 0;
@@ -40,7 +33,7 @@ inline double velocity_error(const Model& model, const ClipBinding& binding, dou
 }
 
 /// Quaternions of unit length to rounding, no number that is not finite.
-inline void expect_sound(const Model& model, const State& s) {
+inline void expect_sound(const Model& model, const ClipState& s) {
   for (double x : s.q) ASSERT_TRUE(std::isfinite(x));
   for (double x : s.v) ASSERT_TRUE(std::isfinite(x));
   for (const Joint& joint : model.joints) {
@@ -54,7 +47,7 @@ inline void expect_sound(const Model& model, const State& s) {
 class Figure {
  public:
   explicit Figure(const Model& model) : model_(model), data_(model) {}
-  void pose(const State& s) { kinematics<double>(model_, data_, s.q, s.v); }
+  void pose(const ClipState& s) { kinematics<double>(model_, data_, s.q, s.v); }
   Transformd body(const std::string& name) { return body_pose(model_, data_, model_.body_id(name)); }
   Vec3d point(const std::string& name, const Vec3d& p) {
     const Transformd x = body(name);

@@ -3,10 +3,9 @@
 #pragma once
 
 #include <chrono>
-#include <filesystem>
 
+#include "support/built_in.hpp"
 #include "support/random_model.hpp"
-#include "tarsus/io/model_file.hpp"
 #include "tarsus/sim/step.hpp"
 
 namespace tarsus::test {
@@ -31,10 +30,6 @@ struct LimitRunReport {
   double top_speed = 0;  ///< largest joint velocity [rad/s]
   double saturated = 0;  ///< drives at their limit, summed
 };
-
-inline Model built_in(const std::string& name) {
-  return compile(read_model(std::filesystem::path(TARSUS_SOURCE_DIR) / "models" / (name + ".xml")));
-}
 
 /// Joint angles up to `reach` from rest.
 inline void random_target(Random& random, const Model& model, double reach, std::vector<double>& target) {
