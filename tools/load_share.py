@@ -5,6 +5,7 @@ file is a model, and `tarsus check` whether it loads here. Prints the share for 
 first error. The outside loaders run in child processes, so that a file that ends one is a row and not the end.
 
     .venv/bin/python tools/load_share.py ../shared/data
+    .venv/bin/python tools/load_share.py ../shared/data --before OTHER/build/bin/tarsus   # which files another build loads
     .venv/bin/python tools/load_share.py --package robosuite --package dm_control --least-mjcf 0.98 --least-urdf 0.97
 """
 
@@ -110,6 +111,7 @@ def main():
     parser.add_argument("folders", nargs="*", type=Path)
     parser.add_argument("--package", action="append", default=[], help="an installed Python package that carries models")
     parser.add_argument("--tarsus", default="build/bin/tarsus", help="the command line to ask (%(default)s)")
+    parser.add_argument("--before", help="the command line of another build: what loads there and here, by name")
     parser.add_argument("--lenient", action="store_true", help="let tarsus read with --lenient")
     parser.add_argument("--seconds", type=float, default=60, help="longest for one file and reader (%(default)s)")
     parser.add_argument("--known", type=Path, help="keep the outside loaders' answers in this JSON file between runs")
@@ -139,7 +141,8 @@ def main():
         real, (kind, file) = item
         if str(real) not in known:
             known[str(real)] = ask_outside(kind, file, args.seconds)
-        return kind, file, known[str(real)], *ask_tarsus(args.tarsus, options, file, args.seconds)
+        before = ask_tarsus(args.before, options, file, args.seconds)[0] if args.before else None
+        return kind, file, known[str(real)], *ask_tarsus(args.tarsus, options, file, args.seconds), before
 
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         rows = list(pool.map(both, sorted(files.items())))
@@ -153,10 +156,18 @@ def main():
         print(f"\n{kind}: {len(loaded)} of the {len(good)} files that {oracle} loads ({share:.1%}); "
               f"{len(mine)} files in all, {sum(r[3] == '' for r in mine)} of them load here; "
               f"slowest {max((r[4] for r in mine), default=0):.1f} s")
-        for _, file, _, error, _ in good:
+        if args.before:
+            then = [r for r in mine if r[5] == ""]
+            print(f"  before: {sum(r[5] == '' for r in good)} of them, {len(then)} of all")
+            for heading, rows_of in (("loads now, did not before", [r for r in mine if r[3] == "" and r[5]]),
+                                     ("loaded before, does not now", [r for r in then if r[3]])):
+                print(f"  {heading}: {len(rows_of)}")
+                for r in rows_of:
+                    print(f"    {r[1]}\n      {r[3] or r[5]}")
+        for _, file, _, error, *_ in good:
             if error:
                 print(f"  {file}\n      {error}")
-        for _, file, outside, error, _ in mine:
+        for _, file, outside, error, *_ in mine:
             if error.startswith(("CRASH", "HANG")):
                 print(f"  {error}  {file}")
                 bad = True

@@ -268,6 +268,13 @@ nb::object sensor_numbers(AnyData& any) {
   SensorSet& sensors = any.sensors();
   return any.visit([&]<class R>(BasicData<R>& d) -> nb::object {
     AlignedVector<R> out(d.size(sensors.numbers()));
+    if constexpr (sizeof(R) == sizeof(double)) {
+      if (d.width() == 1 && d.worlds() == 1) {
+        sensors.evaluate({d.time, d.qpos, d.qvel, d.qacc, d.ctrl, d.act, any.forces.external, any.forces.contacts},
+                         out);
+        return own_array(std::move(out), batch_shape(d, {sensors.numbers()}));
+      }
+    }
     std::vector<double> numbers(sensors.numbers());
     for (int world = 0; world < d.worlds(); ++world) {
       const auto of = [&](const AlignedVector<R>& from, int n) { return one_world(d, from, n, world); };

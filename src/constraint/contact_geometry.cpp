@@ -86,26 +86,41 @@ ContactGeometry::ContactGeometry(const Model& model) : gravity_(norm(model.gravi
   }
 }
 
-/// The hull or the terrain of a geom that has one; what is missing, if something is.
-std::string ContactGeometry::attach_asset(const ModelSpec& spec, const GeomSpec& geom, Shape& shape) {
+SolidShape solid_shape(const ModelSpec& spec, const GeomSpec& geom) {
+  SolidShape out;
+  if (geom.type == GeomType::sdf) {
+    out.missing = "shapes of type sdf are not simulated";
+    return out;
+  }
+  out.shape = {shape_type(geom.type), geom.size};
   if (geom.type == GeomType::mesh) {
     const MeshSpec* mesh = find_mesh(spec, geom.mesh);
-    if (!mesh || mesh->vertices.empty()) return "the mesh \"" + geom.mesh + "\" was not read";
+    if (!mesh || mesh->vertices.empty()) {
+      out.missing = "the mesh \"" + geom.mesh + "\" was not read";
+      return out;
+    }
     try {
-      hulls_.push_back(std::make_unique<ConvexHull>(mesh->vertices));
+      out.hull = std::make_unique<ConvexHull>(mesh->vertices);
     } catch (const ValueError& e) {
       throw InputError(geom.where, "mesh \"" + geom.mesh + "\": " + e.what());
     }
-    shape.hull = hulls_.back().get();
+    out.shape.hull = out.hull.get();
   }
   if (geom.type == GeomType::height_field) {
-    std::unique_ptr<HeightField> field = height_field_of(spec, geom.height_field);
-    if (!field) return "the height field \"" + geom.height_field + "\" was not read";
-    fields_.push_back(std::move(field));
-    shape.field = fields_.back().get();
-    shape.size = {0, 0, 0};  // the field has its own
+    out.field = height_field_of(spec, geom.height_field);
+    if (!out.field) {
+      out.missing = "the height field \"" + geom.height_field + "\" was not read";
+      return out;
+    }
+    out.shape.field = out.field.get();
+    out.shape.size = {0, 0, 0};  // the field has its own
   }
-  return {};
+  try {
+    check_shape(out.shape);
+  } catch (const ValueError& e) {
+    throw InputError(geom.where, e.what());
+  }
+  return out;
 }
 
 void ContactGeometry::add_shape(const Model& model, int body, int index) {
@@ -115,19 +130,15 @@ void ContactGeometry::add_shape(const Model& model, int body, int index) {
     in_pair = in_pair || (!geom.name.empty() && (pair.geom1 == geom.name || pair.geom2 == geom.name));
   }
   if (geom.visual_only || (geom.contype == 0 && geom.conaffinity == 0 && !in_pair)) return;
-  const auto leave_out = [&](const std::string& why) {
-    diagnostics_.push_back({Severity::warning, geom.where, "left out of contact: " + why});
-  };
-  if (geom.type == GeomType::sdf) return leave_out("shapes of type sdf are not simulated");
-  ContactShape shape;
-  shape.shape = {shape_type(geom.type), geom.size};
-  const std::string missing = attach_asset(model.spec, geom, shape.shape);
-  if (!missing.empty()) return leave_out(missing);
-  try {
-    check_shape(shape.shape);
-  } catch (const ValueError& e) {
-    throw InputError(geom.where, e.what());
+  SolidShape solid = solid_shape(model.spec, geom);
+  if (!solid.missing.empty()) {
+    diagnostics_.push_back({Severity::warning, geom.where, "left out of contact: " + solid.missing});
+    return;
   }
+  ContactShape shape;
+  shape.shape = solid.shape;
+  if (solid.hull) hulls_.push_back(std::move(solid.hull));
+  if (solid.field) fields_.push_back(std::move(solid.field));
   const Body& at = model.bodies[body];
   shape.link = at.link, shape.body = body, shape.geom = index;
   shape.pose = {at.X_LB.R * geom.position + at.X_LB.p, at.X_LB.R * rotation(geom.orientation)};

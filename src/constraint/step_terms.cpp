@@ -150,6 +150,14 @@ Vec3d StepTerms<R>::force(int contact) const {
   return impulse * (1 / h_);
 }
 
+template <class R>
+Vec3d StepTerms<R>::torque(int contact) const {
+  const ContactRows& rows = contact_rows_.at(contact);
+  Vec3d impulse{0, 0, 0};
+  for (int k = 3; k < rows.nrow; ++k) impulse += rows.axis[k - 3] * impulse_[terms_[contact].first_row + k];
+  return impulse * (1 / h_);
+}
+
 template class StepTerms<double>;
 template class StepTerms<float>;
 

@@ -152,7 +152,7 @@ void ActuatorSet::add(const Model& model, const TendonSet& tendons, const Actuat
   a.dynamics = activation_named(spec.dynamics);
   for (std::size_t k = 0; k < 3 && k < spec.dynamics_parameters.size(); ++k) a.time[k] = spec.dynamics_parameters[k];
   if (!spec.dynamics.empty()) a.act = activations_++;
-  a.computed = spec.computed() && spec.transmission != TransmissionType::body;
+  a.computed = spec.computed();
   a.active = a.computed && model.spec.option.actuation_enabled;
   a.where = spec.where;
   enabled_ = model.spec.option.actuation_enabled;

@@ -35,6 +35,9 @@ constexpr SensorTraits kTraits[] = {
     {"tendonlimitvel", SensorKind::tendonlimitvel, SensorTarget::tendon, 1, false},
     {"insidesite", SensorKind::insidesite, SensorTarget::frame, 1, true},
     {"contact", SensorKind::contact, SensorTarget::contact, 0, true},
+    {"distance", SensorKind::geomdist, SensorTarget::shapes, 1, true},
+    {"normal", SensorKind::geomnormal, SensorTarget::shapes, 3, true},
+    {"fromto", SensorKind::geomfromto, SensorTarget::shapes, 6, true},
     {"framepos", SensorKind::framepos, SensorTarget::frame, 3, false},
     {"framequat", SensorKind::framequat, SensorTarget::frame, 4, true},
     {"framexaxis", SensorKind::framexaxis, SensorTarget::frame, 3, true},
@@ -54,9 +57,6 @@ constexpr SensorTraits kTraits[] = {
     {"camprojection", SensorKind::none, SensorTarget::none, 2, true},
     {"jointlimitfrc", SensorKind::none, SensorTarget::none, 1, true},
     {"tendonlimitfrc", SensorKind::none, SensorTarget::none, 1, true},
-    {"distance", SensorKind::none, SensorTarget::none, 1, true},
-    {"normal", SensorKind::none, SensorTarget::none, 3, true},
-    {"fromto", SensorKind::none, SensorTarget::none, 6, true},
 };
 
 }  // namespace
@@ -81,7 +81,8 @@ bool is_computed(const SensorSpec& sensor) {
   if (traits->target == SensorTarget::frame) return !has("objtype", "camera") && !has("reftype", "camera");
   if (traits->kind == SensorKind::rangefinder) return has("camera", "") && has("data", "");
   if (traits->kind != SensorKind::contact) return true;
-  return has("site", "") && !has("reduce", "netforce") && attribute(sensor, "data").find("torque") == std::string::npos;
+  const std::string fields = attribute(sensor, "data");
+  return fields.find("linvel") == std::string::npos && fields.find("angvel") == std::string::npos;
 }
 
 const SensorTraits& sensor_traits(SensorKind kind) {

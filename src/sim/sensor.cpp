@@ -7,8 +7,11 @@
 #include <limits>
 #include <optional>
 #include <sstream>
+#include <tuple>
 
+#include "tarsus/constraint/contact_geometry.hpp"
 #include "tarsus/math/rotation.hpp"
+#include "tarsus/model/jcalc.inl"
 #include "tarsus/sim/ray.hpp"
 #include "tarsus/sim/step.hpp"
 
@@ -97,8 +100,7 @@ void store_in(const Quatd& q, double* out) { out[0] = q.w, out[1] = q.x, out[2] 
 }  // namespace
 
 struct SensorSet::Scratch {
-  explicit Scratch(const Model& model) : tau(model.nv), interaction(model.nbody()), subtree(model.nbody()) {}
-  std::vector<double> tau;
+  explicit Scratch(const Model& model) : interaction(model.nbody()), subtree(model.nbody()) {}
   std::vector<Force<double>> interaction;  // [body] that its parent exerts, about the world's origin
   struct Subtree {
     double mass = 0;
@@ -107,12 +109,26 @@ struct SensorSet::Scratch {
   std::vector<Subtree> subtree;
   Energy energy;
   std::optional<RayScene> rays;
+  struct Solid {
+    SolidShape shape;
+    LinkFrame frame;
+  };
+  struct Sides {
+    std::vector<Solid> first, second;
+  };
+  std::vector<Sides> sides;  // Sensor::object of distance sensors
+  struct Zone {
+    LinkFrame frame;
+    GeomType type;
+    Vec3d size;
+  };
+  std::vector<Zone> zones;  // ContactQuery::Side::zone
 };
 
 SensorSet::SensorSet(const Model& model)
     : model_(model), actuation_(model), scratch_(std::make_unique<Scratch>(model)) {
   for (const SensorSpec& spec : model.spec.sensors) add(spec);
-  if (size() > 0) actuation_.ask_for_kinematics();
+  find_links();
   const auto is_ray = [](const Sensor& s) { return s.kind == SensorKind::rangefinder; };
   if (std::any_of(sensors_.begin(), sensors_.end(), is_ray)) scratch_->rays.emplace(model);
 }
@@ -147,6 +163,7 @@ void SensorSet::add(const SensorSpec& spec) {
       s.object = named("body", body == "world" ? 0 : model_.find_body(body));
     }
     if (kind->target == SensorTarget::contact) add_contact_query(spec, s);
+    if (kind->target == SensorTarget::shapes) add_shapes(spec, s);
     if (!is_computed(spec)) s.kind = SensorKind::none;
     if (s.kind == SensorKind::insidesite) {
       const std::string site = attribute(spec, "site");
@@ -170,8 +187,6 @@ void SensorSet::add(const SensorSpec& spec) {
   needs_forces_ = needs_forces_ || s.kind == force || s.kind == torque;
   needs_subtrees_ = needs_subtrees_ || s.kind == subtreecom || s.kind == subtreelinvel || s.kind == subtreeangmom;
   needs_energy_ = needs_energy_ || s.kind == e_potential || s.kind == e_kinetic;
-  needs_accelerations_ = needs_accelerations_ || needs_forces_ || s.kind == accelerometer || s.kind == framelinacc ||
-                         s.kind == frameangacc;
   numbers_ += s.dimension;
   sensors_.push_back(std::move(s));
 }
@@ -191,10 +206,111 @@ std::vector<std::string> words(const std::string& text) {
   return {std::istream_iterator<std::string>(in), {}};
 }
 
-constexpr std::pair<const char*, int> kContactFields[] = {{"found", 1}, {"force", 3},  {"torque", 3}, {"dist", 1},
-                                                          {"pos", 3},   {"normal", 3}, {"tangent", 3}};
+constexpr std::pair<const char*, int> kContactFields[] = {{"found", 1},   {"force", 3},  {"torque", 3},
+                                                          {"dist", 1},    {"pos", 3},    {"normal", 3},
+                                                          {"tangent", 3}, {"linvel", 3}, {"angvel", 3}};
 
 }  // namespace
+
+/// The links that sensors sit on and those that carry them; which other parts of the state are needed.
+void SensorSet::find_links() {
+  std::vector<char> used(model_.njoint(), 0);
+  const auto use = [&](int link) {
+    for (; link >= 0 && !used[link]; link = model_.joints[link].parent) used[link] = 1;
+  };
+  using enum SensorKind;
+  for (const Sensor& s : sensors_) {
+    needs_all_links_ = needs_all_links_ || s.kind == rangefinder || s.kind == force || s.kind == torque;
+    switch (s.kind) {
+      case tendonpos:
+      case tendonvel:
+      case tendonactfrc:
+      case tendonlimitpos:
+      case tendonlimitvel:
+      case actuatorpos:
+      case actuatorvel:
+      case actuatorfrc:
+      case jointactfrc: needs_actuation_ = true; break;
+      default: use(s.frame.link), use(s.reference.link);
+    }
+  }
+  for (const Scratch::Zone& zone : scratch_->zones) use(zone.frame.link);
+  for (const Scratch::Sides& sides : scratch_->sides) {
+    for (const auto* side : {&sides.first, &sides.second}) {
+      for (const Scratch::Solid& solid : *side) use(solid.frame.link);
+    }
+  }
+  needs_all_links_ = needs_all_links_ || needs_subtrees_ || needs_energy_;
+  for (int i = 0; i < model_.njoint(); ++i) {
+    if (used[i] || needs_all_links_) links_.push_back(i);
+  }
+}
+
+/// Poses, velocities and accelerations (gravity's -g included) of those links.
+void SensorSet::find_motions(const SensorInput& state) {
+  const ModelView<double> m = model_.view<double>();
+  LinkState<double>* const links = actuation_.workspace().links();
+  for (const int i : links_) {
+    const LinkConstants<double>& link = m.link[i];
+    LinkState<double>& s = links[i];
+    joint_pose(link, state.qpos.data(), links, s);
+    s.o = link.parent >= 0 ? links[link.parent].o + s.r : s.r;
+    const Motion<double> c = joint_velocity(link, state.qvel.data(), links, s);
+    s.a = shift(link.parent >= 0 ? links[link.parent].a : Motion<double>{{0, 0, 0}, -model_.gravity}, s.r) + c +
+          joint_motion(link, s.R, state.qacc.data() + link.qvel);
+  }
+}
+
+/// Geoms of a distance sensor's two sides.
+void SensorSet::add_shapes(const SensorSpec& spec, Sensor& sensor) {
+  Scratch::Sides sides;
+  for (const int k : {0, 1}) {
+    const char number[] = {char('1' + k), 0};
+    const std::string geom = attribute(spec, std::string("geom") + number),
+                      body = attribute(spec, std::string("body") + number);
+    const auto add = [&](const GeomSpec& g, const LinkFrame& frame) {
+      SolidShape solid = solid_shape(model_.spec, g);
+      if (solid.missing.empty()) (k == 0 ? sides.first : sides.second).push_back({std::move(solid), frame});
+    };
+    if (!geom.empty()) {
+      const GeomPlace place = geom_place(model_, geom, spec.where);
+      add(*place.spec, place.frame);
+      continue;
+    }
+    const int index = body == "world" ? 0 : model_.find_body(body);
+    if (index < 0) throw InputError(spec.where, "there is no body named \"" + body + "\"");
+    const LinkFrame frame = body_frame(model_, index);
+    for (const GeomSpec& g : model_.spec.bodies[index].geoms)
+      add(g, {frame.link, frame.X * Transformd{rotation(normalized(g.orientation)), g.position}});
+  }
+  sensor.object = int(scratch_->sides.size());
+  scratch_->sides.push_back(std::move(sides));
+}
+
+/// The least distance between its two sides within the cutoff, where it is, or what it is along.
+void SensorSet::read_gap(const Sensor& s, double* out) const {
+  const LinkState<double>* const links = actuation_.data().links();
+  const Scratch::Sides& sides = scratch_->sides[s.object];
+  double least = s.cutoff;
+  Vec3d from{0, 0, 0}, to{0, 0, 0};
+  ContactPoint points[kMaxManifold];
+  for (const Scratch::Solid& a : sides.first) {
+    for (const Scratch::Solid& b : sides.second) {
+      const Transformd X = world_pose(links, a.frame), Y = world_pose(links, b.frame);
+      const int count = collide(a.shape.shape, {X.p, X.R}, b.shape.shape, {Y.p, Y.R}, s.cutoff, points);
+      for (int k = 0; k < count; ++k) {
+        const ContactPoint& c = points[k];
+        if (!(c.distance < least)) continue;
+        least = c.distance;
+        from = c.position + c.normal * (0.5 * least), to = c.position - c.normal * (0.5 * least);
+      }
+    }
+  }
+  if (s.kind == SensorKind::geomdist) *out = least;
+  if (s.kind == SensorKind::geomfromto) store_in(from, out), store_in(to, out + 3);
+  const double length = norm(to - from);
+  if (s.kind == SensorKind::geomnormal && length > 0) store_in((to - from) * (1 / length), out);
+}
 
 void SensorSet::add_contact_query(const SensorSpec& spec, Sensor& sensor) {
   ContactQuery query;
@@ -203,8 +319,15 @@ void SensorSet::add_contact_query(const SensorSpec& spec, Sensor& sensor) {
     const char number[] = {char('1' + side), 0};
     const std::string geom = attribute(spec, std::string("geom") + number),
                       body = attribute(spec, std::string("body") + number),
-                      subtree = attribute(spec, std::string("subtree") + number);
-    if (!geom.empty()) {
+                      subtree = attribute(spec, std::string("subtree") + number),
+                      site = side == 0 ? attribute(spec, "site") : "";
+    if (!site.empty()) {
+      const LinkFrame frame = site_frame(model_, site, spec.where);
+      const std::vector<SiteSpec>& sites = model_.spec.bodies[body_of_site(model_, site)].sites;
+      const SiteSpec& shape = sites[place_in(sites, site)];
+      to.zone = int(scratch_->zones.size());
+      scratch_->zones.push_back({frame, shape.type, shape.size});
+    } else if (!geom.empty()) {
       const GeomPlace place = geom_place(model_, geom, spec.where);
       to.geom = int(place.spec - model_.spec.bodies[place.body].geoms.data());
       to.bodies.assign(model_.nbody(), 0), to.bodies[place.body] = 1;
@@ -226,6 +349,7 @@ void SensorSet::add_contact_query(const SensorSpec& spec, Sensor& sensor) {
   query.slots = number_in(spec, "num", 1, kMostNumbers, 1);
   query.order = order == "mindist"    ? ContactQuery::Order::nearest
                 : order == "maxforce" ? ContactQuery::Order::strongest
+                : order == "netforce" ? ContactQuery::Order::net
                                       : ContactQuery::Order::none;
   sensor.dimension = query.width * query.slots;
   sensor.object = int(contact_queries_.size());
@@ -238,12 +362,9 @@ void SensorSet::evaluate(const SensorInput& state, std::span<double> sensordata)
   check_size("qvel", state.qvel.size(), model_.nv);
   check_size("qacc", state.qacc.size(), model_.nv);
   if (numbers_ == 0) return;
-  actuation_.evaluate(state.qpos, state.qvel, state.ctrl, state.act, model_.timestep);
-  if (needs_accelerations_) {
-    Data& work = actuation_.workspace();
-    rnea<double>(model_, work, state.qpos, state.qvel, state.qacc, scratch_->tau);  // leaves o, R, v as they were
-    if (needs_forces_) find_forces(state);
-  }
+  if (needs_actuation_) actuation_.evaluate(state.qpos, state.qvel, state.ctrl, state.act, model_.timestep);
+  find_motions(state);
+  if (needs_forces_) find_forces(state);
   if (needs_subtrees_) find_subtrees();
   if (needs_energy_) scratch_->energy = energy<double>(model_, actuation_.data(), state.qpos, state.qvel);
   std::fill(sensordata.begin(), sensordata.end(), 0.0);
@@ -265,6 +386,9 @@ void SensorSet::read(const Sensor& s, const SensorInput& state, double* out) con
   switch (s.kind) {
     case touch: *out = read_touch(s, state); break;
     case contact: read_contacts(s, state, out); break;
+    case geomdist:
+    case geomnormal:
+    case geomfromto: read_gap(s, out); break;
     case insidesite: {
       const Transformd X = world_pose(links, s.reference);
       *out = inside(s.zone, s.zone_size, transpose_mul(X.R, world_pose(links, s.frame).p - X.p));
@@ -442,39 +566,67 @@ void SensorSet::read_contacts(const Sensor& s, const SensorInput& state, double*
   const auto is = [](const ContactQuery::Side& side, int body, int geom) {
     return (side.bodies.empty() || side.bodies[body]) && (side.geom < 0 || side.geom == geom);
   };
-  std::vector<std::pair<const TouchPoint*, double>> found;  // and the sign of its normal
+  const LinkState<double>* const links = actuation_.data().links();
+  const auto within = [&](const ContactQuery::Side& side, const Vec3d& point) {
+    if (side.zone < 0) return true;
+    const Scratch::Zone& zone = scratch_->zones[side.zone];
+    const Transformd X = world_pose(links, zone.frame);
+    return inside(zone.type, zone.size, transpose_mul(X.R, point - X.p));
+  };
+  const auto rank = [&](int body, int geom) {  // MuJoCo's order of a contact's two geoms
+    return std::tuple(model_.spec.bodies[body].geoms[geom].type, body, geom);
+  };
+  std::vector<TouchPoint> found;  // as from the first side, b, to the second, a
+  const auto write = [&](const TouchPoint& point, double* to, bool net) {
+    const bool turned = !net && rank(point.body_a, point.geom_a) < rank(point.body_b, point.geom_b);
+    write_contact(query, double(found.size()), point, turned, to);
+  };
   for (const TouchPoint& c : state.contacts) {
-    if (c.distance > 0) continue;
-    if (is(query.first, c.body_b, c.geom_b) && is(query.second, c.body_a, c.geom_a))
-      found.push_back({&c, 1});
-    else if (is(query.first, c.body_a, c.geom_a) && is(query.second, c.body_b, c.geom_b))
-      found.push_back({&c, -1});
+    if (c.distance > 0 || !within(query.first, c.point)) continue;
+    TouchPoint turned{c.body_b, c.body_a, c.geom_b, c.geom_a, c.point, -c.normal, c.distance, -c.force, -c.torque};
+    const bool straight = is(query.first, c.body_b, c.geom_b) && is(query.second, c.body_a, c.geom_a),
+               crossed = is(query.first, c.body_a, c.geom_a) && is(query.second, c.body_b, c.geom_b),
+               later = rank(c.body_a, c.geom_a) < rank(c.body_b, c.geom_b);
+    if (straight && (!crossed || !later))
+      found.push_back(c);
+    else if (crossed)
+      found.push_back(turned);
+  }
+  if (query.order == ContactQuery::Order::net) {
+    if (found.empty()) return;
+    TouchPoint sum{};
+    sum.force = sum.torque = sum.point = {0, 0, 0};
+    double total = 0;
+    for (const TouchPoint& c : found) sum.point += c.point * norm(c.force), total += norm(c.force);
+    sum.point = sum.point * (1 / std::max(total, 1e-15));
+    for (const TouchPoint& c : found)
+      sum.force += c.force, sum.torque += c.torque + cross(c.point - sum.point, c.force);
+    sum.normal = {1, 0, 0};  // MuJoCo's: force and torque are along the world's axes
+    return write(sum, out, true);
   }
   if (query.order == ContactQuery::Order::nearest)
-    std::stable_sort(found.begin(), found.end(),
-                     [](const auto& x, const auto& y) { return x.first->distance < y.first->distance; });
+    std::stable_sort(found.begin(), found.end(), [](const auto& x, const auto& y) { return x.distance < y.distance; });
   if (query.order == ContactQuery::Order::strongest)
     std::stable_sort(found.begin(), found.end(),
-                     [](const auto& x, const auto& y) { return norm(x.first->force) > norm(y.first->force); });
+                     [](const auto& x, const auto& y) { return norm(x.force) > norm(y.force); });
   const std::size_t filled = std::min(found.size(), std::size_t(query.slots));
-  for (std::size_t i = 0; i < filled; ++i) {
-    const auto& [c, sign] = found[i];
-    const Vec3d n = c->normal * sign;
-    Vec3d t = std::abs(n.y) < 0.5 ? Vec3d{0, 1, 0} : Vec3d{0, 0, 1};
-    t = t - n * dot(t, n);
-    t = t * (1 / norm(t));
-    double* to = out + std::size_t(query.width) * i;
-    const auto write = [&](unsigned field, const Vec3d& value) {
-      if (query.fields & field) store_in(value, to), to += 3;
-    };
-    if (query.fields & ContactQuery::found) *to++ = double(found.size());
-    const Vec3d f = c->force * sign;  // on the second side
-    write(ContactQuery::force, {dot(f, n), dot(f, t), dot(f, cross(n, t))});
-    if (query.fields & ContactQuery::distance) *to++ = c->distance;
-    write(ContactQuery::position, c->point);
-    write(ContactQuery::normal, n);
-    write(ContactQuery::tangent, t);
-  }
+  for (std::size_t i = 0; i < filled; ++i) write(found[i], out + std::size_t(query.width) * i, false);
+}
+
+/// @param turned against MuJoCo's order of the two geoms: its frame is then turned about its third axis
+void SensorSet::write_contact(const ContactQuery& query, double found, const TouchPoint& c, bool turned, double* out) {
+  const Vec3d t = frame_tangents(c.normal)[0] * (turned ? -1.0 : 1.0), u = cross(c.normal, t);
+  const auto write = [&](unsigned field, const Vec3d& value) {
+    if (query.fields & field) store_in(value, out), out += 3;
+  };
+  const auto in_frame = [&](const Vec3d& v) { return Vec3d{dot(v, c.normal), dot(v, t), dot(v, u)}; };
+  if (query.fields & ContactQuery::found) *out++ = found;
+  write(ContactQuery::force, in_frame(c.force));
+  write(ContactQuery::torque, in_frame(c.torque));
+  if (query.fields & ContactQuery::distance) *out++ = c.distance;
+  write(ContactQuery::position, c.point);
+  write(ContactQuery::normal, c.normal);
+  write(ContactQuery::tangent, t);
 }
 
 namespace {
@@ -535,9 +687,10 @@ StepForces step_forces(const Model& model, const Stepper<R>& stepper, const Basi
                            contacts[i].point.position,
                            contacts[i].point.normal,
                            contacts[i].point.distance,
-                           rows.force(int(i))};
-    out.external.push_back({touch.body_a, touch.point, touch.force, {0, 0, 0}});
-    out.external.push_back({touch.body_b, touch.point, -touch.force, {0, 0, 0}});
+                           rows.force(int(i)),
+                           rows.torque(int(i))};
+    out.external.push_back({touch.body_a, touch.point, touch.force, touch.torque});
+    out.external.push_back({touch.body_b, touch.point, -touch.force, -touch.torque});
     out.contacts.push_back(touch);
   }
   return out;

@@ -21,6 +21,7 @@ template <class R>
 Servos<R>::Servos(const Model& model, const BasicData<R>& data)
     : model_(model),
       actuation_(model),
+      adhesion_(model, actuation_.actuators()),
       worlds_(data.worlds()),
       width_(data.width()),
       packs_(data.packs()),
@@ -30,7 +31,8 @@ Servos<R>::Servos(const Model& model, const BasicData<R>& data)
   const PassiveForces& passive = actuation_.passive();
   idle_ = model.nu == 0 && passive.empty();
   plain_only_ = actuation_.actuators().plain() && passive.empty();  // gravity compensation is a passive force
-  drives_.stiff = true, drives_.spin_damping = 0;                   // nothing that the model does not have
+  if (!adhesion_.empty()) actuation_.ask_for_kinematics();
+  drives_.stiff = true, drives_.spin_damping = 0;  // nothing that the model does not have
   find_joined();
   for (auto* v : {&tau_, &fixed_, &servo_, &qvel_target_}) v->resize(data.size(model.nv));
   qpos_target_.resize(data.size(model.nq));
@@ -176,6 +178,11 @@ void Servos<R>::all_worlds(const BasicData<R>& data, const ServoStep& step, In<R
     std::fill(tendon_bias_.begin(), tendon_bias_.end(), 0.0);
     if (heavy_paths_)
       tendon_bias(model_, actuation_.tendons(), actuation_.workspace(), qpos_one_, qvel_one_, tendon_bias_);
+    if (step.actuators && step.contacts && !adhesion_.empty()) {
+      adhesion_one_.assign(model_.nv, 0.0);
+      adhesion_.add(actuation_.data().links(), actuation_.force(), adhesion_one_);
+      add(tau_, adhesion_one_);
+    }
     add_tendon_rows(world, step);
     if (step.implicit) {
       add_polynomial_rows(world, step.dt);

@@ -138,7 +138,8 @@ int Stepper<R>::step(BasicData<R>& data, const Drives& drives, In<R> qpos_target
 template <class R>
 void Stepper<R>::prepare(const BasicData<R>& data, In<R> qpos, In<R> qvel) {
   const bool implicit = options_.integrator != Integrator::rk4 && !explicit_forces();
-  servos_->prepare(data, {options_.dt, implicit, actuated_, options_.rows.joints}, qpos, qvel, user_tau_);
+  servos_->prepare(data, {options_.dt, implicit, actuated_, options_.rows.joints, options_.rows.contacts}, qpos, qvel,
+                   user_tau_);
   solves_rows_ = servos_->has_rows();
 }
 

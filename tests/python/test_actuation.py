@@ -15,7 +15,7 @@ pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="no ../shared/data bes
 
 STATES = 3
 #: At least so many must be compared.
-FILES, ACTUATORS, TENDONS, SENSORS = 175, 6800, 670, 900
+FILES, ACTUATORS, TENDONS, SENSORS = 178, 6850, 670, 925
 #: Compared where something touches, below; and rays against stand-ins of missing meshes mean nothing.
 CONTACT = {"touch", "contact"}
 #: Of MuJoCo's own numbers, by array: the point at which a path touches a geom from within is found to 1e-6, and so are
@@ -25,8 +25,6 @@ ROUGH = {
     "mujoco/test/engine/testdata/island/tendon_wrap.xml": {"ten_length": 1e-6, "ten_velocity": 1e-4, "ten_J": 1e-6},
 }
 EXPECTED = {
-    "mujoco/model/adhesion/active_adhesion.xml": "adhesion is not computed, which reading warns of",
-    "mujoco/model/replicate/newton_cradle.xml": "replicated tendons come one after the other, MuJoCo's replica by replica",
     "mujoco/test/engine/testdata/derivative/dcmotor.xml": "dcmotor is not computed, which reading warns of",
 }
 ARRAYS = ["ten_length", "ten_velocity", "ten_J", "actuator_length", "actuator_velocity", "actuator_force", "act_dot",
@@ -473,3 +471,131 @@ def test_sensors_of_contact_at_rest():
     assert np.allclose(normal, [0, 0, 1], atol=1e-6) and (np.abs(distance) < 1e-3).all()
     assert np.isclose(force[0, 0], d.sensor("strongest").data[0], rtol=0.01)
     assert np.allclose(np.abs(position[:, :2]), [0.2, 0.1], atol=1e-3)
+
+
+#: A load off the middle on four corners, a ball in a groove, a tripod, a ball that rests beside another.
+RESTING = """<mujoco>
+  <option timestep="0.002"/>
+  <default><geom solref="0.01 1" solimp="0.95 0.99 0.001"/></default>
+  <worldbody>
+    <geom name="floor" type="plane" size="5 5 .1"/>
+    <body name="base" pos="0 0 .1">
+      <freejoint/> <geom name="box" type="box" size=".2 .1 .1" mass="3"/> <geom size=".05" pos=".1 0 .15" mass="1"/>
+      <site name="end" type="box" size=".1 .3 .1" pos=".15 0 -.1"/>
+    </body>
+    <geom name="left" type="box" size=".2 .2 .02" pos="2 0 .2" euler="0 45 0" condim="1"/>
+    <geom name="right" type="box" size=".2 .2 .02" pos="2.4 0 .2" euler="0 -45 0" condim="1"/>
+    <body name="ball" pos="2.2 0 .17"><freejoint/><geom name="ball" size=".1" mass="2" condim="1"/><site name="ball" size=".12"/></body>
+    <body name="tripod" pos="0 2 .3">
+      <freejoint/>
+      <geom type="cylinder" size=".2 .02" mass="1"/> <geom size=".05" pos=".1 .05 .05" mass="2"/>
+      <geom name="foot1" type="capsule" size=".02" fromto=".2 0 0 .2 0 -.28" mass=".1"/>
+      <geom name="foot2" type="capsule" size=".02" fromto="-.1 .17 0 -.1 .17 -.28" mass=".1"/>
+      <geom name="foot3" type="capsule" size=".02" fromto="-.1 -.17 0 -.1 -.17 -.28" mass=".1"/>
+      <site name="foot1" size=".03" pos=".2 0 -.28"/> <site name="foot2" size=".03" pos="-.1 .17 -.28"/>
+      <site name="foot3" size=".03" pos="-.1 -.17 -.28"/>
+    </body>
+    <body name="arm" pos="4 0 .5">
+      <joint name="hinge" axis="0 1 0" range="-90 90"/>
+      <geom name="rod" type="capsule" size=".03" fromto="0 0 0 .5 0 0" mass="1" condim="1"/> <site name="hinge"/>
+    </body>
+    <geom name="post" type="box" size=".05 .05 .2" pos="4.4 0 .2" condim="1"/>
+  </worldbody>
+  <sensor>
+    <contact name="net" geom1="floor" body2="base" data="found force dist pos normal tangent" reduce="netforce"/>
+    <contact name="net turned" body1="base" geom2="floor" data="force" reduce="netforce"/>
+    <contact name="net of the arm" body1="arm" data="force torque" reduce="netforce"/>
+    <contact name="corners" body1="base" geom2="floor" data="found normal tangent" num="5"/>
+    <contact name="within" site="end" data="found" num="1"/>
+    <contact name="groove left" geom1="left" geom2="ball" data="force pos normal"/>
+    <contact name="groove right" geom1="ball" geom2="right" data="force pos normal"/>
+    <contact name="foot" geom1="foot2" geom2="floor" data="force pos normal"/>
+    <contact name="foot turned" geom1="floor" geom2="foot2" data="force pos normal"/>
+    <contact name="rod" geom1="rod" geom2="post" data="found"/>
+    <touch name="ball" site="ball"/>
+    <touch name="foot1" site="foot1"/> <touch name="foot2" site="foot2"/> <touch name="foot3" site="foot3"/>
+    <force name="hinge force" site="hinge"/> <torque name="hinge torque" site="hinge"/>
+    <distance name="distance" body1="ball" body2="base" cutoff="9"/>
+    <normal name="normal" geom1="ball" geom2="foot1" cutoff="9"/>
+    <fromto name="fromto" geom1="rod" geom2="ball" cutoff="9"/>
+    <distance name="far" body1="ball" body2="base" cutoff=".3"/>
+  </sensor>
+</mujoco>"""
+
+
+def test_sensors_of_scenes_at_rest():
+    theirs, ours = mujoco.MjModel.from_xml_string(RESTING), tarsus.Model.from_xml_string(RESTING)
+    assert not [d for d in ours.diagnostics if d.severity == "warning"]
+    d, data = mujoco.MjData(theirs), tarsus.Data(ours)
+    stepper = tarsus.Stepper(data, dt=0.002, contacts=True, joint_limits=True)
+    for _ in range(2000):
+        mujoco.mj_step(theirs, d)
+        assert stepper.step() == 0
+    mujoco.mj_forward(theirs, d)
+    seen, off = data.sensors, {}
+    assert {theirs.sensor(i).name for i in range(theirs.nsensor)} == set(seen)
+    for name in seen:
+        expected = d.sensor(name).data
+        off[name] = float(np.abs(seen[name] - expected).max() / max(1, np.abs(expected).max()))
+    assert max(off.values()) < 0.01, off
+    assert seen["net"][1:4] == pytest.approx([0, 0, 4 * 9.81], abs=1e-3)
+
+
+#: A ball under a ceiling, which it touches or does not quite, and a box that slides down a wall.
+STICKY = """<mujoco>
+  <option timestep="0.002"/>
+  <default><geom solref="0.01 1" solimp="0.95 0.99 0.001"/></default>
+  <worldbody>
+    <geom type="box" size="1 1 .1" pos="0 0 1.1"/> <geom type="box" size=".1 1 1" pos="3 0 1"/>
+    <body name="ball" pos="0 0 {height}"><freejoint/><geom size=".1" mass="1" gap=".02"/></body>
+    <body name="box" pos="2.8 0 1"><freejoint/><geom type="box" size=".1 .1 .1" mass="1" gap=".02"/></body>
+  </worldbody>
+  <actuator>
+    <adhesion body="ball" ctrlrange="0 1" gain="25"/> <adhesion body="box" ctrlrange="0 1" gain="100"/>
+  </actuator>
+</mujoco>"""
+
+
+@pytest.mark.parametrize("height", [0.9, 0.885])
+@pytest.mark.parametrize("ctrl, ball, box", [((1, 1), True, True), ((0.2, 0.05), False, False)])
+def test_adhesion_holds_what_it_can(ctrl, ball, box, height):
+    """25 N and μ 100 N hold what weighs 9.81 N; 5 N and μ 5 N do not (μ = 1, the wall's)."""
+    xml = STICKY.format(height=height)
+    theirs, ours = mujoco.MjModel.from_xml_string(xml), tarsus.Model.from_xml_string(xml)
+    assert not [d for d in ours.diagnostics if d.severity == "warning"]
+    d, data = mujoco.MjData(theirs), tarsus.Data(ours)
+    d.ctrl[:] = data.ctrl[:] = ctrl
+    stepper = tarsus.Stepper(data, dt=0.002, contacts=True)
+    for _ in range(150):
+        mujoco.mj_step(theirs, d)
+        assert stepper.step() == 0
+    for engine in (d.qpos, data.qpos):
+        assert (engine[2] > 0.88) == ball and (engine[9] > 0.98) == box
+    assert np.abs(d.qpos - data.qpos)[[2, 7, 9]].max() < 5e-3
+
+
+#: Robots of ROBOTS that have contact sensors at their feet or elsewhere.
+FEELING = [name for name in ROBOTS if name.startswith("playground") and "stairs" not in name]
+
+
+@pytest.mark.parametrize("name", FEELING)
+def test_contact_sensors_of_standing_robots(name):
+    """What touches what after two seconds on the robot's own servos."""
+    path = DATA / name
+    theirs, _ = load_mujoco(path)
+    ours = tarsus.Model.load(path, lenient=True)
+    d, data = mujoco.MjData(theirs), tarsus.Data(ours)
+    mujoco.mj_resetDataKeyframe(theirs, d, 0)
+    data.reset(0)
+    stepper = tarsus.Stepper(data, dt=1 / 120, contacts=True, joint_limits=True)
+    while d.time < 2:
+        mujoco.mj_step(theirs, d)
+    for _ in range(240):
+        assert stepper.step() == 0
+    mujoco.mj_forward(theirs, d)
+    kinds = [sensor_kind(theirs, i) for i in range(theirs.nsensor)]
+    assert "contact" in kinds
+    for i, kind in enumerate(kinds):
+        if kind == "contact":
+            place = slice(theirs.sensor_adr[i], theirs.sensor_adr[i] + theirs.sensor_dim[i])
+            assert (data.sensordata[place] > 0).tolist() == (d.sensordata[place] > 0).tolist(), theirs.sensor(i).name

@@ -40,6 +40,7 @@ HARD = {
     "contact: sphere drop rest height, default solref": 1e-5,
     "contact: margin=.05 gap=0": 1e-5,
     "contact: margin=.05 gap=.05": 1e-5,
+    "actuator adhesion": 1e-5,
     "contact: condim 1": 1e-6,
     "contact: condim 4 torsion": 1e-5,
     "contact: condim 6 rolling friction .01": 0.02,  # sliding and rolling share one ellipsoid there: 2 % of 0.65 m

@@ -26,6 +26,16 @@ struct ContactShape {
   int contype = 1, conaffinity = 1;
 };
 
+/// A geom as a shape, with what it needs of the model's assets.
+struct SolidShape {
+  Shape shape;
+  std::unique_ptr<ConvexHull> hull;
+  std::unique_ptr<HeightField> field;
+  std::string missing;  ///< why it cannot be: an asset that was not read, a type that is not simulated
+};
+/// @throws InputError for sizes that are negative or not finite, hulls without volume
+SolidShape solid_shape(const ModelSpec& spec, const GeomSpec& geom);
+
 /// An explicit <pair> of shapes, first < second.
 struct ContactPair {
   int first, second;
@@ -79,7 +89,6 @@ class ContactGeometry {
     double radius;
   };
   void add_shape(const Model& model, int body, int geom);
-  std::string attach_asset(const ModelSpec& spec, const GeomSpec& geom, Shape& shape);
   void add_pairs(const Model& model);
   void list_pairs();
   const ContactPair* explicit_pair(int i, int j) const;

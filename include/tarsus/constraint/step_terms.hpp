@@ -109,6 +109,8 @@ class StepTerms {
   std::span<const LinkContact> contacts() const { return contacts_; }
   /// Force of a contact of contacts() over the last step, on link a, world axes [N].
   Vec3d force(int contact) const;
+  /// Its torque of torsional and rolling friction, on link a, world axes [N m].
+  Vec3d torque(int contact) const;
   /// Impulse of term i, and of the bilateral rows.
   std::span<const double> impulse(int term) const {
     return {impulse_.data() + terms_[term].first_row, std::size_t(terms_[term].nrow)};

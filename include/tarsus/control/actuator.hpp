@@ -7,7 +7,7 @@
 //   tendon           gear · length of the tendon           gear · moment arms
 //   site             0; with refsite: gear · pose in it    force and torque along gear in the site's, refsite's axes
 //   slider-crank     of the slider, from the crank's pin   by the chain rule
-//   body             0                                     0: adhesion is not computed
+//   body             0                                     0: what it grips is found in a step (sim/adhesion.hpp)
 //
 //   activation       act' =
 //   integrator       ctrl

@@ -34,6 +34,9 @@ enum class SensorKind : int {
   tendonlimitvel,
   insidesite,
   contact,
+  geomdist,
+  geomnormal,
+  geomfromto,
   framepos,
   framequat,
   framexaxis,
@@ -56,7 +59,7 @@ enum class SensorKind : int {
 std::string attribute(const SensorSpec& sensor, std::string_view name);
 
 /// What a sensor's element names.
-enum class SensorTarget { none, site, joint, tendon, actuator, body, frame, contact };
+enum class SensorTarget { none, site, joint, tendon, actuator, body, frame, contact, shapes };
 
 struct SensorTraits {
   const char* element;  ///< MJCF's name

@@ -66,6 +66,8 @@ class RowStage {
   std::span<const LinkContact> contacts() const { return terms_.contacts(); }
   /// Force on contacts()[i].a over the last step, world axes [N].
   Vec3d force(int i) const { return terms_.force(i); }
+  /// Its torque of torsional and rolling friction on the same link, world axes [N m].
+  Vec3d torque(int i) const { return terms_.torque(i); }
   const ContactGeometry& geometry() const { return geometry_; }
   void exchange(TermMemory& memory) { terms_.exchange(memory); }  ///< StepTerms::exchange()
 

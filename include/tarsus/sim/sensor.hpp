@@ -3,10 +3,11 @@
 //   stage           kinds
 //   position        jointpos ballquat tendonpos actuatorpos framepos framequat framexaxis frameyaxis framezaxis
 //                   subtreecom jointlimitpos tendonlimitpos insidesite magnetometer rangefinder clock e_potential
+//                   distance normal fromto (between geoms or bodies, as far as the cutoff)
 //   velocity        jointvel ballangvel tendonvel actuatorvel velocimeter gyro framelinvel frameangvel subtreelinvel
 //                   subtreeangmom jointlimitvel tendonlimitvel e_kinetic
 //   acceleration    accelerometer framelinacc frameangacc force torque actuatorfrc jointactfrc tendonactfrc
-//   contact         touch, contact (by geoms, bodies, subtrees; found force dist pos normal tangent)
+//   contact         touch, contact (by geoms, bodies, subtrees, sites; found force torque dist pos normal tangent)
 //
 // Accelerations feel gravity, as a device does. Cutoffs hold, noise is left to the user. Other kinds read nan, and
 // the reader warns of them.
@@ -47,6 +48,7 @@ struct TouchPoint {
   Vec3d point, normal;         ///< world axes; normal from b to a
   double distance = 0;         ///< negative: as deep [m]
   Vec3d force;                 ///< on a, world axes [N]
+  Vec3d torque{0, 0, 0};       ///< of torsional and rolling friction, on a [N m]
 };
 
 /// What acted on bodies from outside of the tree over a step.
@@ -66,9 +68,10 @@ struct ContactQuery {
   struct Side {
     int geom = -1;             ///< among its body's, -1: any
     std::vector<char> bodies;  ///< [nbody] whose; empty: anybody's
+    int zone = -1;             ///< among SensorSet's zones: the contact point is within a site
   };
   enum Field : unsigned { found = 1, force = 2, torque = 4, distance = 8, position = 16, normal = 32, tangent = 64 };
-  enum class Order { none, nearest, strongest };
+  enum class Order { none, nearest, strongest, net };  ///< net: one force and torque for all
   Side first, second;
   unsigned fields = found;
   Order order = Order::none;
@@ -109,8 +112,13 @@ class SensorSet {
   void read_joint(const Sensor& s, const SensorInput& state, double* out) const;
   void read_subtree(const Sensor& s, double* out) const;
   double read_touch(const Sensor& s, const SensorInput& state) const;
+  void add_shapes(const SensorSpec& spec, Sensor& sensor);
+  void read_gap(const Sensor& s, double* out) const;
+  void find_links();
+  void find_motions(const SensorInput& state);
   void add_contact_query(const SensorSpec& spec, Sensor& sensor);
   void read_contacts(const Sensor& s, const SensorInput& state, double* out) const;
+  static void write_contact(const ContactQuery& query, double found, const TouchPoint& c, bool turned, double* out);
   void find_forces(const SensorInput& state);
   void find_subtrees();
 
@@ -119,8 +127,9 @@ class SensorSet {
   std::vector<Sensor> sensors_;
   std::vector<ContactQuery> contact_queries_;  // Sensor::object of contact sensors
   int numbers_ = 0;
-  bool feels_contact_ = false, needs_forces_ = false, needs_subtrees_ = false, needs_accelerations_ = false,
-       needs_energy_ = false;
+  bool feels_contact_ = false, needs_forces_ = false, needs_subtrees_ = false, needs_actuation_ = false,
+       needs_energy_ = false, needs_all_links_ = false;
+  std::vector<int> links_;  // whose motion some sensor needs, from the root on
   std::unique_ptr<Scratch> scratch_;
 };
 

@@ -8,7 +8,7 @@
 //   spring, damper, armature of a tendon;              the end of the step (springs: at its middle, as those of
 //   polynomial spring and damper of a joint            joints, drive.inl)
 //   range and dry friction of a tendon                 a rigid row: what it may hold, it holds
-//   gravity compensation, fluid                        their force at the start of the step
+//   gravity compensation, fluid, adhesion              their force at the start of the step
 //
 // A joint's actuatorfrcrange bounds the sum of what its actuators bring. A damper's gain is its control, which lanes do
 // not share: in batches its force is that of the start.
@@ -16,6 +16,7 @@
 
 #include "tarsus/control/actuation.hpp"
 #include "tarsus/control/drive.hpp"
+#include "tarsus/sim/adhesion.hpp"
 
 namespace tarsus {
 
@@ -37,6 +38,7 @@ struct ServoStep {
   bool implicit = true;     ///< false: every force is that of the start
   bool actuators = true;    ///< false: passive forces alone
   bool row_limits = false;  ///< ranges and dry friction of tendons too
+  bool contacts = false;    ///< adhesion, which needs them
 };
 
 template <class R>
@@ -87,6 +89,7 @@ class Servos {
 
   const Model& model_;
   Actuation actuation_;
+  Adhesion adhesion_;
   int worlds_, width_, packs_;
   bool idle_, plain_only_, has_rows_ = false, damped_by_control_ = false, heavy_paths_ = false;
   std::vector<Joined> joined_;  // [nv]
@@ -96,7 +99,7 @@ class Servos {
   AlignedVector<R> tau_, fixed_, servo_, qpos_target_, qvel_target_;  // fixed_: of actuators, from the step's start
   std::vector<std::vector<ForceRow>> rows_;                           // [world]
   std::vector<std::vector<double>> row_arms_;                         // [world] what they point into
-  std::vector<double> qpos_one_, qvel_one_, ctrl_one_, act_one_, tendon_bias_;
+  std::vector<double> qpos_one_, qvel_one_, ctrl_one_, act_one_, tendon_bias_, adhesion_one_;
 };
 
 extern template class Servos<double>;

@@ -52,14 +52,24 @@ void Builder::read_sections(const Scope& scope) {
     }
   }
   each("contact", [&](const XmlElement& e) { read_contact(e, scope); });
+  std::vector<std::pair<XmlElement, std::vector<Scope>>> tendons;
   each("tendon", [&](const XmlElement& e) {
     std::vector<Scope> scopes{scope};
     for (const XmlElement& part : source.items(e)) {
       if (scopes.size() == 1)
         scopes = instances(part, scope, {{"joint", Kind::joint}, {"site", Kind::site}, {"geom", Kind::geom}});
     }
-    for (const Scope& s : scopes) read_tendon(e, s);
+    tendons.emplace_back(e, std::move(scopes));
   });
+  for (std::size_t first = 0; first < tendons.size();) {  // those of one <replicate> replica by replica
+    const std::size_t replicas = tendons[first].second.size();
+    std::size_t last = first + 1;
+    while (last < tendons.size() && replicas > 1 && tendons[last].second.size() == replicas) ++last;
+    for (std::size_t k = 0; k < replicas; ++k) {
+      for (std::size_t i = first; i < last; ++i) read_tendon(tendons[i].first, tendons[i].second[k]);
+    }
+    first = last;
+  }
   each("equality", [&](const XmlElement& e) {
     for (const Scope& s : instances(e, scope, {{"body1", Kind::body}, {"site1", Kind::site}, {"joint1", Kind::joint}}))
       read_equality(e, s);
@@ -292,7 +302,6 @@ bool Builder::find_transmission(const XmlElement& e, const Scope& scope, Actuato
   if (e.has("slidersite")) found = std::min(found, reference(e, "slidersite", Kind::site, scope, &spec.reference));
   if (e.has("refsite")) found = std::min(found, reference(e, "refsite", Kind::site, scope, &spec.reference));
   if (missing(found)) return false;
-  if (spec.transmission == TransmissionType::body) e.warn("an actuator on a body, adhesion, is not computed");
   if (spec.transmission == TransmissionType::slider_crank) {
     require(e, "slidersite");
     if (!(spec.crank_length > 0)) e.error("a slider-crank needs a positive 'cranklength'", "cranklength");

@@ -1,0 +1,61 @@
+#include "tarsus/sim/adhesion.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "tarsus/math/rotation.hpp"
+
+namespace tarsus {
+
+Adhesion::Adhesion(const Model& model, const ActuatorSet& actuators) : model_(model) {
+  for (int i = 0; i < actuators.size(); ++i) {
+    if (actuators[i].transmission == TransmissionType::body && actuators[i].active) grips_.push_back({i, {}});
+  }
+  if (grips_.empty()) return;
+  const ContactGeometry geometry(model);
+  const std::span<const ContactShape> shapes = geometry.shapes();
+  for (const ContactShape& s : shapes) {
+    const GeomSpec& geom = model.spec.bodies[s.body].geoms[s.geom];
+    solids_.push_back({solid_shape(model.spec, geom),
+                       {s.link, Transformd{s.pose.rotation, s.pose.position}},
+                       geom.margin + geom.gap});
+  }
+  for (Grip& grip : grips_) {
+    const ActuatorSpec& spec = model.spec.actuators[grip.actuator];
+    const int body = spec.target == "world" ? 0 : model.find_body(spec.target);
+    if (body < 0) throw InputError(spec.where, "there is no body named \"" + spec.target + "\"");
+    for (int a = 0; a < int(shapes.size()); ++a) {
+      for (int b = a + 1; b < int(shapes.size()); ++b) {
+        if ((shapes[a].body == body || shapes[b].body == body) && geometry.may_touch(a, b))
+          grip.pairs.push_back({a, b});
+      }
+    }
+  }
+}
+
+void Adhesion::add(const LinkState<double>* links, std::span<const double> force, std::span<double> row) const {
+  struct Pull {
+    int a, b;
+    ContactPoint point;
+  };
+  std::vector<Pull> pulls;
+  for (const Grip& grip : grips_) {
+    pulls.clear();
+    for (const auto& [a, b] : grip.pairs) {
+      const Solid &first = solids_[a], &second = solids_[b];
+      const Transformd X = world_pose(links, first.frame), Y = world_pose(links, second.frame);
+      std::array<ContactPoint, kMaxManifold> points;
+      const int count = collide(first.shape.shape, {X.p, X.R}, second.shape.shape, {Y.p, Y.R},
+                                std::max(0.0, first.reach + second.reach), points);
+      for (int k = 0; k < count; ++k) pulls.push_back({first.frame.link, second.frame.link, points[k]});
+    }
+    for (const Pull& pull : pulls) {
+      const double share = force[grip.actuator] / double(pulls.size());
+      const Vec3d n = pull.point.normal, none{0, 0, 0};
+      add_generalized_force(model_, links, pull.a, pull.point.position, n, none, -share, row.data());
+      add_generalized_force(model_, links, pull.b, pull.point.position, n, none, share, row.data());
+    }
+  }
+}
+
+}  // namespace tarsus
