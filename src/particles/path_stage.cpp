@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 
+#include "solver/rounds.hpp"
 #include "tarsus/math/elementary.hpp"
 
 namespace tarsus {
@@ -123,8 +124,7 @@ SolveReport PathStage::positions(const ParticleKernels& kernels, std::span<const
     if (report.iterations >= max_rounds) return fail(SolveStatus::too_many_iterations);
     // The rows' turn in this step, which is about sqrt(2 residual), is what a round with the old matrix contracts by.
     const double expected = contraction > 0 ? contraction : std::sqrt(2 * residual);
-    if (!matrix_ready || !(expected < 1) ||
-        elementary::log(options.tolerance / residual) < 2 * elementary::log(expected)) {
+    if (!matrix_ready || wants_new_matrix(residual, options.tolerance, expected)) {
       const double ratio = kernels.path_factor(args_);
       factored_ = false, matrix_ready = true;
       ++report.factorizations;

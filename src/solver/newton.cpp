@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "solver/rounds.hpp"
 #include "solver/velocity_residual.hpp"
 #include "tarsus/base/error.hpp"
-#include "tarsus/math/elementary.hpp"
 
 namespace tarsus {
 namespace {
@@ -13,12 +13,6 @@ namespace {
 constexpr int kMaxRounds = 60;
 constexpr int kMaxHalvings = 10;
 constexpr double kSingular = 1e-13;
-
-// Rounds that are missing at this rate of contraction.
-double rounds_missing(double residual, double tolerance, double contraction) {
-  if (!(contraction < 1)) return 1e9;
-  return std::ceil(elementary::log(tolerance / residual) / elementary::log(contraction));
-}
 
 }  // namespace
 
@@ -69,7 +63,7 @@ SolveReport NewtonSolver::solve_positions(const Problem& problem, const MassOper
       report.status = SolveStatus::at_rounding;
       break;
     }
-    if (dense_ || !matrix_ready || rounds_missing(violation.value, options.tolerance, contraction) > 2) {
+    if (dense_ || !matrix_ready || wants_new_matrix(violation.value, options.tolerance, contraction)) {
       pivots_ = delassus_.factor(jacobian_);
       report.pivot_ratio = std::min(report.pivot_ratio, pivots_.ratio);
       ++report.factorizations;
