@@ -39,7 +39,9 @@ def ours(model, wanted):
     for rotation, position in wanted:
         begin = time.perf_counter()
         result = tarsus.ik(model, tarsus.FrameTask(BODY, position, rotation), data=data, restarts=RESTARTS)
-        yield result.success, time.perf_counter() - begin
+        seconds = time.perf_counter() - begin
+        within = all(j.range[0] <= result.qpos[j.qpos] <= j.range[1] for j in model.joints if j.limited)
+        yield result.success and within, seconds
 
 
 def theirs(wanted):
