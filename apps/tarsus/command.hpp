@@ -3,7 +3,9 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <functional>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 
 #include "tarsus/control/force_limit.hpp"
@@ -20,6 +22,7 @@ void add_gains_command(CLI::App& app);
 void add_info_command(CLI::App& app);
 void add_map_command(CLI::App& app);
 void add_md_command(CLI::App& app);
+void add_replay_command(CLI::App& app);
 void add_run_command(CLI::App& app);
 void add_scene_command(CLI::App& app);
 void add_view_commands(CLI::App& app);
@@ -42,6 +45,11 @@ CLI::Validator number_from(double low, double high = kInfinity);
 std::string_view page_template();
 /// One JSON object on standard output; names in it that are no UTF-8 are replaced, not an error.
 void print_json(const nlohmann::json& json);
+/// A state after a step: qpos, qvel. @return whether more are wanted
+using FrameSink = std::function<bool(std::span<const double>, std::span<const double>)>;
+/// Runs once more what a recording by `tarsus run` names as its arguments; prints nothing, writes nothing.
+/// @throws ValueError for arguments that are not those of a run; as the run
+void run_again(const std::string& arguments, FrameSink sink);
 /// Throws unless what was asked for by --duration and --dt is at least one step.
 void check_duration(double duration, double dt);
 

@@ -67,6 +67,7 @@ int main(int argc, char** argv) {
   add_map_command(app);
   add_md_command(app);
   add_view_commands(app);
+  add_replay_command(app);
   add_bench_command(app);
   app.failure_message(usage_failure);
   listen_for_interrupts();

@@ -30,6 +30,8 @@ struct Run {
   bool free_root = false, partial = false, use_float = false, stiff = false, json = false, quiet = false,
        no_record = false, profile = false;
   ReadOptions options;
+  std::string arguments;        ///< the words of the command line that this run was asked for with, a JSON list
+  FrameSink* replay = nullptr;  ///< takes the frames instead of files; nothing is printed
 
   bool with_contacts = false, with_loops = false;
   bool driven() const { return !clip.empty() || !gains.empty(); }
@@ -251,10 +253,12 @@ TrackReport simulate(const Run& run, const Model& model, const PoseSource& sourc
   options.velocity_products = run.velocity_products == "off"  ? VelocityProductMode::off
                               : run.velocity_products == "on" ? VelocityProductMode::on
                                                               : VelocityProductMode::automatic;
-  options.profile = run.profile, options.stop = interrupted;
+  bool enough = false;
+  options.profile = run.profile, options.stop = [&] { return enough || interrupted(); };
   use_actuators(run, model, options);
   Progress progress(std::filesystem::path(run.model).stem().string(), run.quiet || run.json);
   const auto on_frame = [&](const TrackFrame& f) {
+    if (run.replay) enough = !(*run.replay)(f.qpos, f.qvel);
     if (recording) recording->frame(f.time, f.qpos, f.qvel, f.target);
     if (page) page->frame(f.time, f.qpos, f.qvel, run.driven() ? f.target : std::span<const double>(), f.error_mean);
     progress.update(double(f.step) / f.steps,
@@ -273,13 +277,16 @@ void execute_policy(const Run& run, const Model& model, const ClipBinding& clip,
   Progress progress(std::filesystem::path(run.model).stem().string(), run.quiet || run.json);
   const PolicyReport r =
       run_policy(model, clip, {run.policy, run.duration, run.start, run.given_dt}, [&](const TrackFrame& f) {
+        if (run.replay) (*run.replay)(f.qpos, f.qvel);
         if (recording) recording->frame(f.time, f.qpos, f.qvel, f.target);
         if (page) page->frame(f.time, f.qpos, f.qvel, f.target, 0);
         progress.update(double(f.step) / f.steps, fmt::format("t = {:6.2f} s", f.time));
       });
   progress.finish();
+  if (run.replay) return;
   if (recording)
     recording->finish({{"dt", r.dt},
+                       {"arguments", run.arguments},
                        {"model_file", run.model},
                        {"clip_file", run.clip},
                        {"policy_file", run.policy},
@@ -312,6 +319,22 @@ void execute_policy(const Run& run, const Model& model, const ClipBinding& clip,
   report_interrupt(r.steps * r.control_dt, "s");
 }
 
+/// The options that were given, as words that can be parsed again.
+std::vector<std::string> words_of(const CLI::App& command) {
+  std::vector<std::string> words;
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->count() == 0) continue;
+    const bool positional = option->get_positional(), flag = option->get_expected_max() == 0;
+    if (flag)
+      words.push_back(option->get_name());
+    else if (positional)
+      words.push_back(option->as<std::string>());
+    else
+      for (const std::string& value : option->results()) words.push_back(option->get_name() + "=" + value);
+  }
+  return words;
+}
+
 void execute(Run run) {
   const Model model = load_model(run.model, run.options, run.quiet || run.json);
   run.decide(model);
@@ -331,20 +354,22 @@ void execute(Run run) {
     hint_at_scene(model, run.model);
   }
 
-  const std::string out = run.no_record ? "" : run.out.empty() ? default_out(run) : run.out;
+  const std::string out = run.no_record || run.replay ? "" : run.out.empty() ? default_out(run) : run.out;
   std::optional<RecordingWriter> recording;
   if (!out.empty()) {
     if (run.out.empty()) std::filesystem::create_directories("out");
     recording.emplace(out, model);
   }
   std::optional<PageWriter> page;
-  if (!run.page.empty()) page.emplace(model);
+  if (!run.page.empty() && !run.replay) page.emplace(model);
   if (!run.policy.empty())
     return execute_policy(run, model, *clip, out, recording ? &*recording : nullptr, page ? &*page : nullptr);
   const TrackReport report =
       simulate(run, model, source, drives, recording ? &*recording : nullptr, page ? &*page : nullptr);
+  if (run.replay) return;
   if (recording) {
     recording->finish({{"dt", run.dt},
+                       {"arguments", run.arguments},
                        {"model_file", run.model},
                        {"clip_file", run.clip},
                        {"scalar", run.use_float ? "float" : "double"},
@@ -473,7 +498,27 @@ void add_run_command(CLI::App& app) {
       "  tarsus run robot.xml --keyframe home                                          on its own servos\n"
       "  tarsus run models/pendulum.xml --dt 0.001 --integrator rk4 --duration 5\n"
       "  tarsus run models/loops/stewart.xml --dt 0.001 --loops shake --duration 5");
-  command->callback([run] { execute(*run); });
+  command->callback([run, command] {
+    run->arguments = nlohmann::json(words_of(*command)).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    execute(*run);
+  });
+}
+
+void run_again(const std::string& arguments, FrameSink sink) {
+  Run run;
+  CLI::App command;
+  add_options(command, run);
+  add_read_options(command, run.options);
+  std::vector<std::string> words;
+  try {
+    words = nlohmann::json::parse(arguments).get<std::vector<std::string>>();
+    std::reverse(words.begin(), words.end());  // as CLI11 takes them
+    command.parse(words);
+  } catch (const std::exception& e) {  // of a recording by another version, or by no command at all
+    throw ValueError("arguments", arguments, std::string("those of tarsus run: ") + e.what());
+  }
+  run.quiet = true, run.replay = &sink;
+  execute(run);
 }
 
 }  // namespace tarsus::app

@@ -6,6 +6,8 @@
 
 #include "step_arguments.hpp"
 #include "tarsus/base/number_text.hpp"
+#include "tarsus/io/npz.hpp"
+#include "tarsus/sim/capture.hpp"
 
 namespace tarsus::python {
 
@@ -224,6 +226,47 @@ nb::bytes bytes_of(std::span<const E> values) {
   return nb::bytes(values.data(), values.size_bytes());
 }
 
+constexpr WorldParameter kParameters[] = {WorldParameter::mass_scale, WorldParameter::damping_scale,
+                                          WorldParameter::gravity,    WorldParameter::friction_scale,
+                                          WorldParameter::kp_scale,   WorldParameter::kd_scale,
+                                          WorldParameter::force_scale};
+
+WorldParameter parameter_named(const std::string& text) {
+  for (const WorldParameter which : kParameters) {
+    if (text == name(which)) return which;
+  }
+  throw ValueError("parameters", "\"" + text + "\"", "what save() gave");
+}
+
+/// Copies of those that were set, [worlds, n] each.
+template <class R>
+nb::dict parameters_of(Batch<R>& b) {
+  nb::dict out;
+  for (const WorldParameter which : kParameters) {
+    const std::span<const double> values = b.parameter(which);
+    if (values.empty()) continue;
+    out[name(which)] = new_array(AlignedVector<double>(values.begin(), values.end()),
+                                 {size(b.worlds()), size(numbers(b.model(), which))});
+  }
+  return out;
+}
+
+void set_parameters(AnyBatch& any, handle mass_scale, handle damping_scale, handle gravity, handle friction_scale,
+                    handle kp_scale, handle kd_scale, handle force_scale, handle mask) {
+  any.change([&]<class R>(Batch<R>& b) {
+    const std::vector<std::uint8_t> which_worlds = mask_of(mask, b.worlds());
+    const handle given[] = {mass_scale, damping_scale, gravity, friction_scale, kp_scale, kd_scale, force_scale};
+    for (const WorldParameter which : kParameters) {
+      const handle values = given[size(int(which))];
+      if (values.is_none()) continue;
+      const bool alike = which != WorldParameter::gravity && shape_of(name(which), values).size() == 1;
+      const Shape shape = alike ? Shape{size(b.worlds())} : Shape{size(b.worlds()), size(numbers(b.model(), which))};
+      const Input<double> in(name(which), values, shape, 1);
+      b.set_parameter(which, in.span(), which_worlds);
+    }
+  });
+}
+
 /// Plain arrays and bytes, which pickle and every file can hold.
 nb::dict save(AnyBatch& any) {
   return any.change([&]<class R>(Batch<R>& b) {
@@ -245,6 +288,7 @@ nb::dict save(AnyBatch& any) {
     out["faults"] = faults;
     out["reports"] = bytes_of<WorldReport>(s.reports);
     out["memory"] = bytes_of<std::uint8_t>(to_bytes<R>(s.memory));
+    out["parameters"] = parameters_of(b);
     return out;
   });
 }
@@ -283,7 +327,29 @@ void restore(AnyBatch& any, const nb::dict& saved) {
     check_size("reports", reports.size(), s.reports.size() * sizeof(WorldReport));
     std::memcpy(s.reports.data(), reports.data(), reports.size());
     from_bytes<R>({static_cast<const std::uint8_t*>(memory.data()), memory.size()}, s.memory);
+    s.parameters = {};
+    for (const auto& [key, values] : nb::cast<nb::dict>(item("parameters"))) {
+      const WorldParameter which = parameter_named(nb::cast<std::string>(key));
+      const Input<double> in(name(which), values, {size(b.worlds()), size(numbers(b.model(), which))}, 1);
+      s.parameters[which].assign(in.span().begin(), in.span().end());
+      check_numbers(b.model(), which, s.parameters[which]);
+    }
     b.restore(s);
+  });
+}
+
+/// Writes a world for tarsus replay. Whether a step from the file ends as this world's did.
+bool capture(AnyBatch& any, int world, const std::string& file) {
+  return any.change([&]<class R>(Batch<R>& b) {
+    check_world(b, world);
+    const WorldCapture c = b.capture(world);
+    const CaptureArrays arrays = to_arrays(b.model(), c);
+    NpzWriter npz(file);
+    npz.add_text("meta", arrays.meta);
+    for (const auto& [name, values] : arrays.arrays) npz.add<double>(name, values, {values.size()});
+    npz.add<std::uint8_t>("memory", arrays.memory, {arrays.memory.size()});
+    npz.finish();
+    return same_fault(step_again(b.model(), c), c.fault);
   });
 }
 
@@ -414,6 +480,31 @@ void bind_methods(nb::class_<AnyBatch>& c) {
       "world"_a,
       "'ok', or why the world froze: 'bad_input: qpos_target[3] is nan'. It did so after steps[world] steps.");
   c.def(
+      "set_parameters", &set_parameters, nb::kw_only(), "mass_scale"_a = nb::none(), "damping_scale"_a = nb::none(),
+      "gravity"_a = nb::none(), "friction_scale"_a = nb::none(), "kp_scale"_a = nb::none(), "kd_scale"_a = nb::none(),
+      "force_scale"_a = nb::none(), "mask"_a = nb::none(),
+      nb::sig("def set_parameters(self, *, mass_scale: numpy.ndarray | None = None, damping_scale: numpy.ndarray | "
+              "None = None, gravity: numpy.ndarray | None = None, friction_scale: numpy.ndarray | None = None, "
+              "kp_scale: numpy.ndarray | None = None, kd_scale: numpy.ndarray | None = None, force_scale: "
+              "numpy.ndarray | None = None, mask: numpy.ndarray | None = None) -> None"),
+      "Numbers of each world's own, from now on, in the worlds of the mask; resets keep them. Factors [worlds, n] or "
+      "[worlds]:\nmass_scale on masses and inertias (n = nbody), damping_scale on joint damping (njoint), "
+      "friction_scale on the geoms'\nsliding friction (geoms of all bodies in turn), kp_scale, kd_scale, force_scale "
+      "on the drives' gains and force limits (nv).\ngravity [worlds, 3] [m/s²]. Raises ShapeError, and ValueError for "
+      "a number out of range or one that would do nothing.");
+  c.def("capture", &capture, "world"_a, "file"_a, nb::sig("def capture(self, world: int, file: str) -> bool"),
+        "Writes one world to an .npz: a bad one as it was before the step that made it so, with the inputs of that "
+        "step; any other as it\nis now. `tarsus replay FILE --verify` takes that step again. Returns whether it then "
+        "ends the same way, to the bit: with\ncaptures=True always, else a bad world starts without the solver's warm "
+        "start and may end otherwise.");
+  c.def(
+      "clear_parameters", [](AnyBatch& any) { any.change([](auto& b) { b.clear_parameters(); }); },
+      "All as in the model and the drives again.");
+  c.def_prop_ro(
+      "parameters", [](AnyBatch& any) { return any.visit([](auto& b) { return parameters_of(b); }); },
+      nb::sig("def parameters(self) -> dict[str, numpy.ndarray]"),
+      "Those that set_parameters() set: copies [worlds, n].");
+  c.def(
       "set_drives",
       [](AnyBatch& any, std::optional<Drives> drives) { any.change([&](auto& b) { b.set_drives(drives); }); },
       "drives"_a.none(), nb::sig("def set_drives(self, drives: Drives | None) -> None"),
@@ -429,8 +520,9 @@ void bind_batch(nb::module_& m) {
       [](AnyBatch* self, nb::object model, int worlds, double dt, int threads, nb::object dtype,
          std::optional<Drives> drives, bool contacts, bool joint_limits, const std::string& integrator,
          double speed_limit, double restitution, double tolerance, const std::string& loops,
-         const std::string& velocity_products, const std::string& actuation) {
+         const std::string& velocity_products, const std::string& actuation, bool captures) {
         BatchOptions options;
+        options.keep_starts = captures;
         options.step = step_options(dt, {integrator, speed_limit, contacts, joint_limits, restitution, tolerance, loops,
                                          velocity_products, actuation});
         options.threads = threads, options.drives = std::move(drives);
@@ -441,15 +533,16 @@ void bind_batch(nb::module_& m) {
       "drives"_a = nb::none(), "contacts"_a = false, "joint_limits"_a = false, "integrator"_a = "semi_implicit_euler",
       "speed_limit"_a = StepOptions().speed_limit, "restitution"_a = 0.0,
       "tolerance"_a = RowStageOptions().solve.tolerance, "loops"_a = "spook", "velocity_products"_a = "auto",
-      "actuation"_a = "implicit",
+      "actuation"_a = "implicit", "captures"_a = false,
       nb::sig("def __init__(self, model: Model, worlds: int, dt: float = 1/60, threads: int = 1, dtype: type | str | "
               "None = None, *, drives: Drives | None = None, contacts: bool = False, joint_limits: bool = False, "
               "integrator: str = 'semi_implicit_euler', speed_limit: float = 1e6, restitution: float = 0.0, tolerance: "
-              "float = 1e-6, loops: str = 'spook', velocity_products: str = 'auto', actuation: str = 'implicit') -> "
-              "None"),
+              "float = 1e-6, loops: str = 'spook', velocity_products: str = 'auto', actuation: str = 'implicit', "
+              "captures: bool = False) -> None"),
       "All worlds start at the model's qpos0, at rest. drives: stable PD towards qpos_target, copied; None: the "
       "model's "
-      "own\nactuators under ctrl. dtype None is float64. The others are Stepper's.");
+      "own\nactuators under ctrl. dtype None is float64. captures: keep what a step starts from, so that capture() of "
+      "a bad world\nis exact. The others are Stepper's.");
   bind_arrays(c, [](auto& cls, const char* name, auto member, const char* doc) { bind_array(cls, name, member, doc); });
   bind_result(
       c, "qacc", [](auto& b) { return std::pair(b.qacc(), Shape{size(b.model().nv)}); },

@@ -25,7 +25,7 @@ void crba_rows_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const Br
                       T* rows) {
   for (int i = 0; i < m.nlink; ++i) {
     joint_pose(m.link[i], qpos, state, state[i]);
-    state[i].Ic = link_inertia(m.link[i], state[i].R);
+    state[i].Ic = link_inertia(m, i, state[i].R);
   }
   const T zero = T(Real<T>(0));
   for (int i = m.nlink - 1; i >= 0; --i) {

@@ -142,7 +142,7 @@ void ConstrainedDynamics<R>::record(int world, KktStatus status, const Multiplie
 /// All rows in one factor.
 template <class R>
 void ConstrainedDynamics<R>::solve_pack(BasicData<R>& data, const Inputs& in, R* qacc) {
-  const ModelView<R> view = model_.view<R>();
+  const ModelView<R> view = data.view(model_, in.pack);
   const DelassusTable<R>& sweeps = delassus_table<R>(width_);
   void* state = data.state(in.pack);
   const std::size_t w = width_, m = rows();
@@ -164,7 +164,7 @@ void ConstrainedDynamics<R>::solve_pack(BasicData<R>& data, const Inputs& in, R*
 /// A world's answer does not depend on its neighbours'.
 template <class R>
 void ConstrainedDynamics<R>::solve_limbs(BasicData<R>& data, const Inputs& in, R* qacc) {
-  const ModelView<R> view = model_.view<R>();
+  const ModelView<R> view = data.view(model_, in.pack);
   const ConstraintTable<R>& kernels = constraint_table<R>(width_);
   void* state = data.state(in.pack);
   const std::size_t w = width_, m = rows();
@@ -253,7 +253,7 @@ void ConstrainedDynamics<R>::multipliers(int pack, bool again, R* x2) {
 /// Factors of M̂ at qpos, the rows there and their Λ⁻¹, factored.
 template <class R>
 void ConstrainedDynamics<R>::prepare_rows(BasicData<R>& data, int pack, const R* qpos, const R* K) {
-  const ModelView<R> view = model_.view<R>();
+  const ModelView<R> view = data.view(model_, pack);
   const std::size_t w = width_, m = rows();
   constraint_table<R>(width_).pose(view, data.state(pack), qpos);
   constraint_table<R>(width_).reduce(view, data.state(pack), zero_.data(), K);
@@ -443,7 +443,8 @@ void ConstrainedDynamics<R>::evaluate(BasicData<R>& data, double dt, In<R> qpos,
     throw ValueError("data", std::to_string(width_) + " lanes",
                      "one world: equality constraints beside contacts, limits or force limits are not in lanes yet");
   }
-  constraint_table<R>(1).prepare(model_.view<R>(), elsewhere_.state(0), qpos.data(), qvel.data(), zero_.data(),
+  elsewhere_.own = data.own;
+  constraint_table<R>(1).prepare(data.view(model_, 0), elsewhere_.state(0), qpos.data(), qvel.data(), zero_.data(),
                                  data.joint_inertia.data());
   equalities_.evaluate<R>(elsewhere_, 0, qpos, qvel, rows_, phi_, rate_, bias_);
   set_targets(equalities_, 1, dt, drift_time, phi_.data(), rate_.data(), bias_.data(), rhs_.data(), sigma_.data());

@@ -242,6 +242,15 @@ ContactSurface ContactGeometry::surface_of(BodyPair pair) const {
   return mix(surfaces_[i], surfaces_[j]);
 }
 
+double ContactGeometry::friction_of(BodyPair pair, double first_scale, double second_scale) const {
+  const int i = int(pair.first), j = int(pair.second);
+  if (const ContactPair* own = explicit_pair(i, j))
+    return std::max(own->surface.friction[0], own->surface.friction[1]) * std::max(first_scale, second_scale);
+  Surface first = surfaces_[i], second = surfaces_[j];
+  first.friction *= first_scale, second.friction *= second_scale;
+  return mix(first, second).friction[0];
+}
+
 /// A plane's pose at once, others' when something comes near.
 void ContactGeometry::place(int i, const Vec3d& origin, const Mat3d& rotation, const Motion<double>& velocity) {
   const ContactShape& s = shapes_[i];
@@ -317,7 +326,11 @@ template <class R>
 void ContactGeometry::detect(const BasicData<R>& data, double h, std::vector<LinkContact>& contacts) {
   contacts.clear();
   if (empty()) return;
-  fall_ = h * h * gravity_;
+  const WorldTable<R>* const own = data.own;
+  const bool falls_its_way = own && !own->gravity.empty(), rubs_its_way = own && !own->friction.empty();
+  const Vec3d gravity =
+      falls_its_way ? Vec3d{double(own->gravity[0]), double(own->gravity[1]), double(own->gravity[2])} : Vec3d{0, 0, 0};
+  fall_ = h * h * (falls_its_way ? norm(gravity) : gravity_);
   for (std::size_t i = 0; i < shapes_.size(); ++i) {
     if (!moves(i)) continue;
     const LinkState<R>& s = data.links()[shapes_[i].link];
@@ -334,7 +347,10 @@ void ContactGeometry::detect(const BasicData<R>& data, double h, std::vector<Lin
       const Sphere &a = spheres_[pair.first], &b = spheres_[pair.second];
       const Vec3d d = a.centre - b.centre;
       const double reach = a.radius + b.radius;
-      if (dot(d, d) <= reach * reach) touch(data, int(pair.first), int(pair.second), pair_surfaces_[p], h, contacts);
+      if (!(dot(d, d) <= reach * reach)) continue;
+      const std::size_t before = contacts.size();
+      touch(data, int(pair.first), int(pair.second), pair_surfaces_[p], h, contacts);
+      for (std::size_t k = before; rubs_its_way && k < contacts.size(); ++k) contacts[k].friction = own->friction[p];
     }
     return;
   }

@@ -377,7 +377,7 @@ void EqualitySet::evaluate(const BasicData<R>& data, int pack, In<R> qpos, In<R>
   find_targets(rows, targets);
   if (has_users_) evaluate_users<R>(width, qpos, qvel, rows, phi, rate, bias);
   const bool moving = !rate.empty() && !bias.empty();
-  constraint_table<R>(width).equalities(model_->view<R>(), data.state(pack), list<R>(), targets, qpos.data(),
+  constraint_table<R>(width).equalities(data.view(*model_, pack), data.state(pack), list<R>(), targets, qpos.data(),
                                         qvel.data(), phi.data(), moving ? rate.data() : nullptr,
                                         moving ? bias.data() : nullptr);
 }

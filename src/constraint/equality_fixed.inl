@@ -50,7 +50,7 @@ template <class T>
 TARSUS_INLINE void world_end(const ModelView<Real<T>>& m, const Vec3<T>& point, End<T>& e) {
   e.R = identity3<T>(), e.w = zero3<T>(), e.speed = zero3<T>(), e.alpha = zero3<T>();
   e.r = copy_of(point), e.p = copy_of(point);
-  e.acceleration = -load3<T>(m.gravity);
+  e.acceleration = against_gravity<T>(m);
 }
 
 template <class T>

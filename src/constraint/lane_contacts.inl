@@ -34,6 +34,7 @@ inline int contact_key(int pair, std::uint32_t feature) {
 template <class T>
 struct LaneDetector {
   static constexpr int kLanes = kWidth<T>;
+  const ModelView<Real<T>>& view;
   const LaneModel<Real<T>>& m;
   const LaneStep<Real<T>>& step;
   const LinkState<T>* state;
@@ -41,6 +42,7 @@ struct LaneDetector {
 
   int pair = 0;
   bool flipped = false;  ///< the routine's first shape is the pair's b
+  T fall{};              ///< what gravity moves a body by within the step
   T reach{};
   Mask<T> near{};
   int crossings[kLanes] = {};
@@ -93,7 +95,9 @@ struct LaneDetector {
     LaneContact<T>& c = s.contact[s.ncontact++];
     c.live = where, c.key = where & all_bits<T>(key), c.link = m.shape[p.a].link;
     c.n = to_a, c.point = point, c.distance = distance - T(p.margin);
-    c.friction = T(p.condim == 1 ? Real<T>(0) : p.friction);
+    c.friction = p.condim == 1       ? T(Real<T>(0))
+                 : step.own_friction ? reinterpret_cast<const T*>(step.own_friction)[pair]
+                                     : T(p.friction);
     c.compliance = T(p.compliance), c.damping_time = T(p.damping_time);
     c.relative_compliance = T(Real<T>(0));
     for (int l = 0; p.graded && l < kLanes; ++l) {
@@ -135,7 +139,8 @@ struct LaneDetector {
     c.live[l] = -1, c.key[l] = key;
     for (int k = 0; k < 3; ++k) c.n[k].set(l, n[k]), c.point[k].set(l, point[k]);
     c.distance.set(l, distance - p.margin);
-    c.friction.set(l, p.condim == 1 ? Real<T>(0) : p.friction);
+    const Real<T> friction = step.own_friction ? step.own_friction[pair * kLanes + l] : p.friction;
+    c.friction.set(l, p.condim == 1 ? Real<T>(0) : friction);
     c.compliance.set(l, p.compliance), c.damping_time.set(l, p.damping_time);
     c.relative_compliance.set(l, 0);
     if (p.graded) soften(c, l);
@@ -295,7 +300,7 @@ struct LaneDetector {
     const LanePair<Real<T>>& both = m.pair[p];
     const LanePlaced<T>&a = s.placed[both.a], &b = s.placed[both.b];
     const LaneShape<Real<T>>&sa = m.shape[both.a], &sb = m.shape[both.b];
-    const T zero = T(Real<T>(0)), h = T(step.h), fall = T(step.h * step.h * step.gravity), margin = T(both.margin);
+    const T zero = T(Real<T>(0)), h = T(step.h), margin = T(both.margin);
     const Vec3<T> d = b.centre - a.centre;
     const bool plane_a = sa.type == ShapeType::plane, plane_b = sb.type == ShapeType::plane;
     if (!plane_a && !plane_b) {
@@ -339,6 +344,7 @@ struct LaneDetector {
   void detect() {
     s.ncontact = s.ncrossing = 0, s.overflow = Bits<T>{};
     if (!step.contacts) return;
+    fall = T(step.h * step.h) * (view.own_gravity ? norm(against_gravity<T>(view)) : T(step.gravity));
     for (int i = 0; i < m.nshape; ++i) place(i);
     for (int p = 0; p < m.npair; ++p) touch(p);
   }

@@ -281,18 +281,24 @@ class LaneSolver {
       start(r, along(r, qvel), true);
     }
   }
+  /// A drive's number, times the lane's own factor.
+  static T own(R number, const R* scale, int dof) {
+    return scale ? T(number) * reinterpret_cast<const T*>(scale)[dof] : T(number);
+  }
   void add_drives(const T* qvel, const T* free, const T* push) {
     const R h = step_.h;
     for (int i = 0; i < step_.nlimited; ++i) {
       const int joint = step_.limited[i], dof = v_.link[joint].qvel;
-      const T kd = T(h * step_.drive_kd[dof] + (step_.stiff ? h * h * step_.drive_kp[dof] : R(0)));
+      const T implicit = T(step_.stiff ? h * h : R(0)) * own(step_.drive_kp[dof], step_.kp_scale, dof);
+      const T kd = T(h) * own(step_.drive_kd[dof], step_.kd_scale, dof) + implicit;
       if (v_.link[joint].joint != JointType::ball) {
         LaneJointRow<T>& r =
             add_row(LaneJointRow<T>::Kind::drive, joint, 2 * m_.nlimit + m_.nloss + i, every_lane<T>());
         r.e = {one(), zero(), zero()};
         const T w = inverse_mass(r), stiffness = maximum(kd, T(R(kLeastStiffness)) / w), along_push = push[dof] * T(h);
         r.free = free[dof], r.target = qvel[dof] + along_push / stiffness;
-        r.lower = T(h * step_.force_low[i]), r.upper = T(h * step_.force_high[i]);
+        r.lower = T(h) * own(step_.force_low[i], step_.force_scale, dof);
+        r.upper = T(h) * own(step_.force_high[i], step_.force_scale, dof);
         r.metric.inverse_mass = w, r.metric.own_R = one() / stiffness;
         r.metric.set(r.metric.own_R, r.live);
         const LaneJointMemory<T>& old = memory_.joint[r.place];
@@ -300,7 +306,7 @@ class LaneSolver {
         continue;
       }
       LaneBallRow<T>& r = s_.ball[s_.nball++];
-      r.joint = joint, r.place = i, r.radius = T(h * step_.force_high[i]);
+      r.joint = joint, r.place = i, r.radius = T(h) * own(step_.force_high[i], step_.force_scale, dof);
       const LinkState<T>& link = state_[joint];
       const T mean = (link.IA.I.xx + link.IA.I.yy + link.IA.I.zz) * T(R(1.0 / 3)) + link.k;
       const T w = one() / maximum(mean, T(R(1e-30))), stiffness = maximum(kd, T(R(kLeastStiffness)) / w);
@@ -825,7 +831,7 @@ void lane_solve(const ModelView<Real<T>>& view, LinkState<T>* state, const LaneM
       const int parent = view.link[i].parent;
       state[i].o = parent >= 0 ? state[parent].o + state[i].r : state[i].r;
     }
-    LaneDetector<T> detector{model, step, state, space};
+    LaneDetector<T> detector{view, model, step, state, space};
     detector.detect();
     LaneSolver<T> solver(view, model, step, state, K, space, memory);
     solver.prepare_inertias();

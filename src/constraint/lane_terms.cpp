@@ -173,7 +173,13 @@ void LaneTerms<R>::solve(BasicData<R>& data, int pack, double h, In<R> joint_ine
     step.force_low = drives->low.data(), step.force_high = drives->high.data();
     step.drive_kp = drives->kp.data(), step.drive_kd = drives->kd.data(), step.stiff = drives->stiff;
   }
-  constraint_table<R>(width_).lane_solve(model_.view<R>(), data.state(pack), tables_->model, step, &data.qpos[q],
+  if (data.own) {
+    const WorldTable<R>& own = data.own[pack];
+    const auto get = [](const AlignedVector<R>& array) { return array.empty() ? nullptr : array.data(); };
+    step.own_friction = get(own.friction);
+    step.kp_scale = get(own.kp), step.kd_scale = get(own.kd), step.force_scale = get(own.force);
+  }
+  constraint_table<R>(width_).lane_solve(data.view(model_, pack), data.state(pack), tables_->model, step, &data.qpos[q],
                                          &data.qvel[v], &joint_inertia[v], drives ? &push[v] : nullptr, &velocity[v],
                                          drive_force_.data(), reinterpret_cast<std::byte*>(memory_.data()),
                                          work_.data(), tables_->report);

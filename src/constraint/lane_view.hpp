@@ -52,7 +52,7 @@ struct LaneModel {
   LaneSoften soften;
 };
 
-/// Numbers of one step that all worlds share.
+/// Numbers of one step that all worlds share, and what they have of their own beside ModelView's.
 template <class R>
 struct LaneStep {
   R h;
@@ -68,6 +68,9 @@ struct LaneStep {
   const R* drive_kp;    ///< [nv] of the limited drives, zero elsewhere
   const R* drive_kd;    ///< [nv]
   bool stiff, limits, losses, contacts;
+  // Worlds' own; null: none.
+  const R* own_friction;                       ///< [npair][lane] in the place of the pairs'
+  const R *kp_scale, *kd_scale, *force_scale;  ///< [nv][lane] factors on the drives' numbers
 };
 
 /// Sizes of the kernels' memory, in bytes.

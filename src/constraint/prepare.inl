@@ -28,7 +28,7 @@ void pose_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const T* qpos
   for (int i = 0; i < m.nlink; ++i) {
     LinkState<T>& s = state[i];
     joint_pose(m.link[i], qpos, state, s);
-    s.IA = articulated(link_inertia(m.link[i], s.R));
+    s.IA = articulated(link_inertia(m, i, s.R));
     s.pA = {zero3<T>(), zero3<T>()};
   }
   origins(m, state);

@@ -64,6 +64,16 @@ struct Gains<double> {
   explicit Gains(const Drives& drives) : kp(drives.kp), kd(drives.kd) {}
 };
 
+template <class R>
+DriveView<R> drive_view(const BasicData<R>& data, int pack, const Gains<R>& gains, const Drives& drives, double dt) {
+  DriveView<R> view{gains.kp.data(), gains.kd.data(), drives.stiff, R(dt)};
+  if (!data.own) return view;
+  const WorldTable<R>& own = data.own[pack];
+  if (!own.kp.empty()) view.kp_scale = own.kp.data();
+  if (!own.kd.empty()) view.kd_scale = own.kd.data();
+  return view;
+}
+
 template <class Span>
 auto* at(Span array, int n, int pack, int width) {
   return array.empty() ? nullptr : array.data() + std::size_t(pack) * n * width;
@@ -91,14 +101,12 @@ void drive_terms(const Model& model, const BasicData<R>& data, const Drives& dri
   if (!tau.empty()) check_size("tau", tau.size(), data.size(model.nv));
   check_size("joint_force", joint_force.size(), data.size(model.nv));
   check_size("joint_inertia", joint_inertia.size(), data.size(model.nv));
-  const ModelView<R> view = model.view<R>();
   const Gains<R> gains(drives);
-  const DriveView<R> drive{gains.kp.data(), gains.kd.data(), drives.stiff, R(dt)};
   const int nq = model.nq, nv = model.nv, w = data.width();
   for (int p = 0; p < data.packs(); ++p) {
-    control_table<R>(w).drive_terms(view, drive, at(qpos, nq, p, w), at(qvel, nv, p, w), at(qpos_target, nq, p, w),
-                                    at(qvel_target, nv, p, w), at(tau, nv, p, w), at(joint_force, nv, p, w),
-                                    at(joint_inertia, nv, p, w));
+    control_table<R>(w).drive_terms(data.view(model, p), drive_view(data, p, gains, drives, dt), at(qpos, nq, p, w),
+                                    at(qvel, nv, p, w), at(qpos_target, nq, p, w), at(qvel_target, nv, p, w),
+                                    at(tau, nv, p, w), at(joint_force, nv, p, w), at(joint_inertia, nv, p, w));
   }
 }
 
@@ -108,13 +116,12 @@ void drive_force(const Model& model, const BasicData<R>& data, const Drives& dri
   check_inputs(model, data, drives, dt, qpos, qvel, qpos_target, qvel_target);
   check_size("qacc", qacc.size(), data.size(model.nv));
   check_size("force", force.size(), data.size(model.nv));
-  const ModelView<R> view = model.view<R>();
   const Gains<R> gains(drives);
-  const DriveView<R> drive{gains.kp.data(), gains.kd.data(), drives.stiff, R(dt)};
   const int nq = model.nq, nv = model.nv, w = data.width();
   for (int p = 0; p < data.packs(); ++p) {
-    control_table<R>(w).drive_force(view, drive, at(qpos, nq, p, w), at(qvel, nv, p, w), at(qpos_target, nq, p, w),
-                                    at(qvel_target, nv, p, w), at(qacc, nv, p, w), at(force, nv, p, w));
+    control_table<R>(w).drive_force(data.view(model, p), drive_view(data, p, gains, drives, dt), at(qpos, nq, p, w),
+                                    at(qvel, nv, p, w), at(qpos_target, nq, p, w), at(qvel_target, nv, p, w),
+                                    at(qacc, nv, p, w), at(force, nv, p, w));
   }
 }
 

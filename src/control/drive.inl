@@ -33,38 +33,59 @@ TARSUS_INLINE void pull3(const Vec3<T>& e, const Vec3<T>& w, T kp, T kd, T* forc
   put3(force, mul_add(e, -kp, mul_add(w, -kd, get3(force))));
 }
 
+/// Gains of one joint: those of all worlds, times each world's own factor where there is one.
+template <class T>
+struct JointGain {
+  const Real<T>* shared;
+  const T* scale;  ///< null: 1
+  TARSUS_INLINE T operator[](int k) const { return scale ? T(shared[k]) * scale[k] : T(shared[k]); }
+};
+template <class T>
+TARSUS_INLINE JointGain<T> stiffness_at(const DriveView<Real<T>>& drive, int dof) {
+  return {drive.kp + dof, drive.kp_scale ? reinterpret_cast<const T*>(drive.kp_scale) + dof : nullptr};
+}
+template <class T>
+TARSUS_INLINE JointGain<T> damping_at(const DriveView<Real<T>>& drive, int dof) {
+  return {drive.kd + dof, drive.kd_scale ? reinterpret_cast<const T*>(drive.kd_scale) + dof : nullptr};
+}
+/// One number for all of a joint's DoFs.
+template <class T>
+struct SameGain {
+  T value;
+  TARSUS_INLINE T operator[](int) const { return value; }
+};
+
 /// Adds the force -kp (error after h q̇) - kd (q̇ - q̄̇) of one joint. All pointers are to the joint's own numbers; vt
 /// null: zero.
-template <class T>
-TARSUS_INLINE void pull(JointType joint, const T* q, const T* v, const T* qt, const T* vt, const Real<T>* kp,
-                        const Real<T>* kd, T h, T* force) {
+template <class T, class Gain>
+TARSUS_INLINE void pull(JointType joint, const T* q, const T* v, const T* qt, const T* vt, const Gain& kp,
+                        const Gain& kd, T h, T* force) {
   if (joint == JointType::free) {
     for (int k = 0; k < 3; ++k) {
       const T e = mul_add(h, v[k], q[k]) - qt[k];
       const T w = vt ? v[k] - vt[k] : v[k];
-      force[k] = neg_mul_add(T(kp[k]), e, neg_mul_add(T(kd[k]), w, force[k]));
+      force[k] = neg_mul_add(kp[k], e, neg_mul_add(kd[k], w, force[k]));
     }
     const Vec3<T> omega = get3(v + 3);
-    pull3(rotation_error(q + 3, qt + 3, omega, h), minus_target(omega, vt ? vt + 3 : vt), T(kp[3]), T(kd[3]),
-          force + 3);
+    pull3(rotation_error(q + 3, qt + 3, omega, h), minus_target(omega, vt ? vt + 3 : vt), kp[3], kd[3], force + 3);
   } else if (joint == JointType::ball) {
     const Vec3<T> omega = get3(v);
-    pull3(rotation_error(q, qt, omega, h), minus_target(omega, vt), T(kp[0]), T(kd[0]), force);
+    pull3(rotation_error(q, qt, omega, h), minus_target(omega, vt), kp[0], kd[0], force);
   } else {
     const T e = mul_add(h, v[0], q[0]) - qt[0];
     const T w = vt ? v[0] - vt[0] : v[0];
-    force[0] = neg_mul_add(T(kp[0]), e, neg_mul_add(T(kd[0]), w, force[0]));
+    force[0] = neg_mul_add(kp[0], e, neg_mul_add(kd[0], w, force[0]));
   }
 }
 
 /// Adds h kd (+ h² kp where stiff) to the joint's inertia.
-template <class T>
-TARSUS_INLINE void stiffen(JointType joint, const Real<T>* kp, const Real<T>* kd, Real<T> h, bool stiff, T* inertia) {
+template <class T, class Gain>
+TARSUS_INLINE void stiffen(JointType joint, const Gain& kp, const Gain& kd, Real<T> h, bool stiff, T* inertia) {
   const Real<T> h2 = stiff ? h * h : Real<T>(0);
   const int n = qvel_count(joint);
   for (int k = 0; k < n; ++k) {
     const int gain = joint == JointType::ball ? 0 : joint == JointType::free && k > 3 ? 3 : k;
-    inertia[k] += T(h * kd[gain] + h2 * kp[gain]);
+    inertia[k] += T(h) * kd[gain] + T(h2) * kp[gain];
   }
 }
 
@@ -73,11 +94,9 @@ TARSUS_INLINE void stiffen(JointType joint, const Real<T>* kp, const Real<T>* kd
 /// the step, q - h v/2. It is stable at every step and neither adds nor takes energy; the force at the step's end,
 /// which drives have, would damp.
 template <class T>
-TARSUS_INLINE void spring_terms(const ModelView<Real<T>>& m, const LinkConstants<Real<T>>& link, const T* q, const T* v,
-                                Real<T> h, T* Q, T* K) {
-  const Real<T> k[4] = {link.stiffness, link.stiffness, link.stiffness, link.stiffness};
-  const Real<T> quarter = Real<T>(0.25) * link.stiffness, k_inertia[4] = {quarter, quarter, quarter, quarter};
-  const Real<T> d[4] = {link.damping, link.damping, link.damping, link.damping};
+TARSUS_INLINE void spring_terms(const ModelView<Real<T>>& m, const LinkConstants<Real<T>>& link, T damping, const T* q,
+                                const T* v, Real<T> h, T* Q, T* K) {
+  const SameGain<T> k{T(link.stiffness)}, k_inertia{T(Real<T>(0.25) * link.stiffness)}, d{damping};
   T rest[7];
   for (int i = 0; i < qpos_count(link.joint); ++i) rest[i] = T(m.qpos_spring[link.qpos + i]);
   pull<T>(link.joint, q, v, rest, nullptr, k, d, T(Real<T>(0)), Q);
@@ -95,11 +114,14 @@ void drive_terms_kernel(const ModelView<Real<T>>& m, const DriveView<Real<T>>& d
   for (int i = 0; i < m.nlink; ++i) {
     const LinkConstants<Real<T>>& link = m.link[i];
     const int p = link.qpos, v = link.qvel;
-    if (link.stiffness > 0 || link.damping > 0) spring_terms(m, link, qpos + p, qvel + v, drive.dt, Q + v, K + v);
+    if (link.stiffness > 0 || link.damping > 0) {
+      const T damping = m.own_damping ? reinterpret_cast<const T*>(m.own_damping)[i] : T(link.damping);
+      spring_terms(m, link, damping, qpos + p, qvel + v, drive.dt, Q + v, K + v);
+    }
     if (!drive.kp) continue;
-    pull(link.joint, qpos + p, qvel + v, target + p, target_velocity ? target_velocity + v : nullptr, drive.kp + v,
-         drive.kd + v, T(drive.dt), Q + v);
-    stiffen(link.joint, drive.kp + v, drive.kd + v, drive.dt, drive.stiff, K + v);
+    pull(link.joint, qpos + p, qvel + v, target + p, target_velocity ? target_velocity + v : nullptr,
+         stiffness_at<T>(drive, v), damping_at<T>(drive, v), T(drive.dt), Q + v);
+    stiffen(link.joint, stiffness_at<T>(drive, v), damping_at<T>(drive, v), drive.dt, drive.stiff, K + v);
   }
 }
 
@@ -112,9 +134,9 @@ void drive_force_kernel(const ModelView<Real<T>>& m, const DriveView<Real<T>>& d
     const LinkConstants<Real<T>>& link = m.link[i];
     const int p = link.qpos, v = link.qvel;
     T f[6] = {zero, zero, zero, zero, zero, zero}, inertia[6] = {zero, zero, zero, zero, zero, zero};
-    pull(link.joint, qpos + p, qvel + v, target + p, target_velocity ? target_velocity + v : nullptr, drive.kp + v,
-         drive.kd + v, T(drive.dt), f);
-    stiffen(link.joint, drive.kp + v, drive.kd + v, drive.dt, drive.stiff, inertia);
+    pull(link.joint, qpos + p, qvel + v, target + p, target_velocity ? target_velocity + v : nullptr,
+         stiffness_at<T>(drive, v), damping_at<T>(drive, v), T(drive.dt), f);
+    stiffen(link.joint, stiffness_at<T>(drive, v), damping_at<T>(drive, v), drive.dt, drive.stiff, inertia);
     for (int k = 0; k < qvel_count(link.joint); ++k) force[v + k] = neg_mul_add(inertia[k], qacc[v + k], f[k]);
   }
 }

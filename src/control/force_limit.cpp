@@ -5,7 +5,6 @@
 
 #include "control/kernel_table.hpp"
 #include "tarsus/base/number_text.hpp"
-#include "tarsus/math/elementary.hpp"
 
 namespace tarsus {
 
@@ -69,9 +68,8 @@ void DriveLimiter<R>::solve(BasicData<R>& data, const Drives& drives, double dt,
     throw ValueError("dt", number_text(dt), "a finite number of seconds, not negative");
 
   take_limits(model_, drives);
-  const ModelView<R> view = model_.view<R>();
-  const DriveView<R> drive{kp_.data(), kd_.data(), drives.stiff, R(dt)};
-  const LimitView<R> limits{
+  DriveView<R> drive{kp_.data(), kd_.data(), drives.stiff, R(dt)};
+  LimitView<R> limits{
       low_.data(), high_.data(), inverse_size_.data(), R(tolerance()), kMaxRounds, R(drives.spin_damping), rotations_};
   const std::size_t n = std::size_t(nv) * w;
   for (int p = 0; p < data.packs(); ++p) {
@@ -94,8 +92,13 @@ void DriveLimiter<R>::solve(BasicData<R>& data, const Drives& drives, double dt,
                               &applied_[p * n],
                               &rounds_[p * w],
                               &residual_[p * w]};
-    control_table<R>(w).limited_maba(view, drive, limits, space, data.state(p), at(qpos, nq), at(qvel, nv),
-                                     at(qpos_target, nq), at(qvel_target, nv), at(tau, nv), at(qacc, nv));
+    if (data.own) {
+      const auto factors = [](const AlignedVector<R>& array) { return array.empty() ? nullptr : array.data(); };
+      drive.kp_scale = factors(data.own[p].kp), drive.kd_scale = factors(data.own[p].kd);
+      limits.scale = factors(data.own[p].force);
+    }
+    control_table<R>(w).limited_maba(data.view(model_, p), drive, limits, space, data.state(p), at(qpos, nq),
+                                     at(qvel, nv), at(qpos_target, nq), at(qvel_target, nv), at(tau, nv), at(qacc, nv));
   }
 }
 
@@ -106,14 +109,15 @@ LimitReport DriveLimiter<R>::report(int world) const {
   report.rounds = int(rounds_[pack * width_ + lane]);
   report.residual = double(residual_[pack * width_ + lane]);
   report.converged = report.residual <= tolerance();
-  const auto demand = [&](int v) { return double(demand_[(pack * model_.nv + v) * width_ + lane]); };
+  const auto bound = [&](int v) {
+    const std::size_t at = (pack * model_.nv + std::size_t(v)) * width_ + lane;
+    return demand_[at] != applied_[at];
+  };
   for (const Joint& joint : model_.joints) {
     const int linear = joint.type == JointType::free ? 3 : joint.nv() == 1 ? 1 : 0;
-    for (int v = joint.qvel; v < joint.qvel + linear; ++v)
-      report.saturated += demand(v) > high_[v] || demand(v) < low_[v];
-    if (joint.nv() == 1) continue;
+    for (int v = joint.qvel; v < joint.qvel + linear; ++v) report.saturated += bound(v);
     const int v = joint.qvel + linear;
-    report.saturated += elementary::hypot(demand(v), demand(v + 1), demand(v + 2)) > high_[v];
+    if (joint.nv() > 1) report.saturated += bound(v) || bound(v + 1) || bound(v + 2);
   }
   return report;
 }

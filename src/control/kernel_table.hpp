@@ -13,6 +13,8 @@ struct DriveView {
   const R* kd;
   bool stiff;
   R dt;
+  const R* kp_scale = nullptr;  ///< [nv][lane] worlds' own factors; null: 1
+  const R* kd_scale = nullptr;
 };
 
 /// Force limits as kernels see them, all [nv]; see limited.inl.
@@ -23,8 +25,9 @@ struct LimitView {
   const R* inverse_size;  ///< 1 / largest limit, 0 where there is none
   R tolerance;            ///< on the residual, relative to the limit
   int max_rounds;
-  R spin_damping;  ///< Drives::spin_damping
-  bool rotations;  ///< some ball or free joint's rotation has a limit
+  R spin_damping;            ///< Drives::spin_damping
+  bool rotations;            ///< some ball or free joint's rotation has a limit
+  const R* scale = nullptr;  ///< [nv][lane] worlds' own factors on low and high; null: 1
 };
 
 /// Where limited_maba() keeps one pack's numbers: arrays of the pack's [nv][lane] each, and what it reports.

@@ -130,9 +130,9 @@ class LimitedMaba {
     for (int i = 0; i < m_.nlink; ++i) {
       const Link& link = m_.link[i];
       const int p = link.qpos, v = link.qvel;
-      pull(link.joint, qpos + p, qvel + v, target + p, target_velocity ? target_velocity + v : nullptr, drive_.kp + v,
-           drive_.kd + v, T(drive_.dt), Qd_ + v);
-      stiffen(link.joint, drive_.kp + v, drive_.kd + v, drive_.dt, drive_.stiff, Kd_ + v);
+      pull(link.joint, qpos + p, qvel + v, target + p, target_velocity ? target_velocity + v : nullptr,
+           stiffness_at<T>(drive_, v), damping_at<T>(drive_, v), T(drive_.dt), Qd_ + v);
+      stiffen(link.joint, stiffness_at<T>(drive_, v), damping_at<T>(drive_, v), drive_.dt, drive_.stiff, Kd_ + v);
     }
   }
 
@@ -197,10 +197,18 @@ class LimitedMaba {
     return {select(mask, a.x, b.x), select(mask, a.y, b.y), select(mask, a.z, b.z)};
   }
 
+  /// A limit, times the lane's own factor.
+  TARSUS_INLINE T of(const R* limit, int v) const {
+    return limits_.scale ? T(limit[v]) * reinterpret_cast<const T*>(limits_.scale)[v] : T(limit[v]);
+  }
+  TARSUS_INLINE T inverse_size(int v) const {
+    const T inverse = T(limits_.inverse_size[v]);
+    return limits_.scale ? inverse / reinterpret_cast<const T*>(limits_.scale)[v] : inverse;
+  }
   /// The clamped force, t already being there; rotations by their length.
-  TARSUS_INLINE T clamp_axial(int v, T t) const { return clamp(t, T(limits_.low[v]), T(limits_.high[v])); }
+  TARSUS_INLINE T clamp_axial(int v, T t) const { return clamp(t, of(limits_.low, v), of(limits_.high, v)); }
   TARSUS_INLINE Vec3<T> clamp_rotation(int v, const Vec3<T>& t) const {
-    const T limit = T(limits_.high[v]), square = dot(t, t);
+    const T limit = of(limits_.high, v), square = dot(t, t);
     return t * select(square > limit * limit, limit / square_root(square + tiny()), T(R(1)));
   }
 
@@ -224,7 +232,7 @@ class LimitedMaba {
         },
         [&](int v) {
           const Vec3<T> t = get3(demand_ + v), Qd = get3(Qd_ + v);
-          const T limit = T(limits_.high[v]), square = dot(t, t), length = square_root(square + tiny());
+          const T limit = of(limits_.high, v), square = dot(t, t), length = square_root(square + tiny());
           const Mask<T> outside = square > limit * limit;
           const T weight = select(outside, limit / length, T(R(1)));
           const Vec3<T> n = t * (T(R(1)) / length);
@@ -308,12 +316,12 @@ class LimitedMaba {
   /// |force of the piece - force that the law gives| / limit, at the acceleration in d_.
   TARSUS_INLINE T gap_axial(int v) const {
     const T used = neg_mul_add(K_[v] - Kf_[v], d_[v], Q_[v]);
-    return absolute(used - clamp_axial(v, neg_mul_add(Kd_[v], d_[v], Qd_[v]))) * T(limits_.inverse_size[v]);
+    return absolute(used - clamp_axial(v, neg_mul_add(Kd_[v], d_[v], Qd_[v]))) * inverse_size(v);
   }
   TARSUS_INLINE T gap_rotation(int v) const {
     const Vec3<T> a = get3(d_ + v), b = get3(b_ + v);
     const Vec3<T> used = mul_add(b, dot(b, a), mul_add(a, Kf_[v] - K_[v], get3(Q_ + v)));
-    return norm(used - clamp_rotation(v, mul_add(a, -Kd_[v], get3(Qd_ + v)))) * T(limits_.inverse_size[v]);
+    return norm(used - clamp_rotation(v, mul_add(a, -Kd_[v], get3(Qd_ + v)))) * inverse_size(v);
   }
 
   TARSUS_INLINE T sweep_axial(const Link& link, LinkState<T>& s, int v) {
@@ -351,7 +359,7 @@ class LimitedMaba {
   /// Acceleration of a ball whose torque without the drive is p, in world axes. At the limit the drive's torque first
   /// gets the length that it would have for an inertia that is a multiple of 1, then one Newton step.
   Vec3<T> choose_rotation(const Sym3<T>& I, const Mat3<T>& axes, int v, const Vec3<T>& p) const {
-    const T Kd = Kd_[v], limit = T(limits_.high[v]);
+    const T Kd = Kd_[v], limit = of(limits_.high, v);
     const Vec3<T> Qd = axes * get3(Qd_ + v);
     const auto with = [&](T k) {
       Sym3<T> D = I;
@@ -433,7 +441,7 @@ class LimitedMaba {
     put3(applied_ + v, u), put3(g_ + v, g);
     measure(v, norm(g));
   }
-  TARSUS_INLINE void measure(int v, T size) { residual_ = maximum(residual_, size * T(limits_.inverse_size[v])); }
+  TARSUS_INLINE void measure(int v, T size) { residual_ = maximum(residual_, size * inverse_size(v)); }
 
   /// image = M d = -g - (K - K_free) d, given H d = -g with H = M + K - K_free.
   void multiply_by_mass() {

@@ -96,18 +96,21 @@ TARSUS_INLINE void no_rigid_forces(LinkState<T>& s) {
 }
 /// A link's rigid inertia, and the force for the motion that pass 1 found: pA = I a + v ×* I v.
 template <class T>
-TARSUS_INLINE void rigid_forces(const LinkConstants<Real<T>>& link, LinkState<T>& s) {
-  if (link.massless) return no_rigid_forces(s);
-  const RigidInertia<T> I = link_inertia(link, s.R);
+TARSUS_INLINE void rigid_forces(const ModelView<Real<T>>& m, int i, LinkState<T>& s) {
+  if (m.link[i].massless) return no_rigid_forces(s);
+  const RigidInertia<T> I = link_inertia(m, i, s.R);
   s.IA = articulated(I);
   s.pA = newton_euler(I, s.v, s.a);
 }
 
 /// rigid_forces() of links first to first + 3, side by side.
 template <class T>
-TARSUS_INLINE void rigid_forces_of_four(const LinkConstants<T>* link, LinkState<T>* s) {
+TARSUS_INLINE void rigid_forces_of_four(const ModelView<T>& m, int first, LinkState<T>* s) {
   using P = typename RecordPack<T>::type;
-  const T* const constants[4] = {&link[0].mass, &link[1].mass, &link[2].mass, &link[3].mass};
+  const LinkConstants<T>* link = m.link + first;
+  const T* const own = m.own_inertia ? m.own_inertia + 10 * first : nullptr;
+  const T* const constants[4] = {own ? own : &link[0].mass, own ? own + 10 : &link[1].mass,
+                                 own ? own + 20 : &link[2].mass, own ? own + 30 : &link[3].mass};
   const T* const motion[4] = {&s[0].R.xx, &s[1].R.xx, &s[2].R.xx, &s[3].R.xx};
   T* const forces[4] = {&s[0].IA.I.xx, &s[1].IA.I.xx, &s[2].IA.I.xx, &s[3].IA.I.xx};
   RigidInertia<P> body;
@@ -138,17 +141,17 @@ TARSUS_INLINE void rigid_forces_of_four(const LinkConstants<T>* link, LinkState<
 template <class T>
 TARSUS_INLINE void all_rigid_forces(const ModelView<T>& m, LinkState<T>* state) {
   int i = 0;
-  for (; i + 4 <= m.nlink; i += 4) rigid_forces_of_four<T>(m.link + i, state + i);
+  for (; i + 4 <= m.nlink; i += 4) rigid_forces_of_four<T>(m, i, state + i);
   if (i >= 4 && i + 1 < m.nlink)  // some that were done already are done again
-    rigid_forces_of_four<T>(m.link + m.nlink - 4, state + m.nlink - 4), i = m.nlink;
-  for (; i < m.nlink; ++i) rigid_forces<T>(m.link[i], state[i]);
+    rigid_forces_of_four<T>(m, m.nlink - 4, state + m.nlink - 4), i = m.nlink;
+  for (; i < m.nlink; ++i) rigid_forces<T>(m, i, state[i]);
 }
 
 /// Pass 1, outward: poses, velocities, accelerations and forces for q̈ = 0, rigid inertias.
 template <class T>
 inline void aba_outward(const ModelView<Real<T>>& m, LinkState<T>* state, const T* qpos, const T* qvel,
                         const T* external) {
-  const Motion<T> a0 = {zero3<T>(), -load3<T>(m.gravity)};
+  const Motion<T> a0 = {zero3<T>(), against_gravity<T>(m)};
   if constexpr (kRecords<T> == 4) joint_orientations<T>(m, state, qpos);
   for (int i = 0; i < m.nlink; ++i) {
     const LinkConstants<Real<T>>& link = m.link[i];
@@ -163,7 +166,7 @@ inline void aba_outward(const ModelView<Real<T>>& m, LinkState<T>* state, const 
     }
     const Motion<T> c = joint_velocity(link, qvel, state, s);
     s.a = shift(link.parent >= 0 ? state[link.parent].a : a0, s.r) + c;
-    if constexpr (kRecords<T> == 1) rigid_forces<T>(link, s);
+    if constexpr (kRecords<T> == 1) rigid_forces<T>(m, i, s);
   }
   if constexpr (kRecords<T> == 4) all_rigid_forces<T>(m, state);
   for (int i = 0; external && i < m.nlink; ++i)

@@ -32,7 +32,7 @@ template <class T>
 void crba_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const T* qpos, T* M) {
   for (int i = 0; i < m.nlink; ++i) {
     joint_pose(m.link[i], qpos, state, state[i]);
-    state[i].Ic = link_inertia(m.link[i], state[i].R);
+    state[i].Ic = link_inertia(m, i, state[i].R);
   }
   for (int k = 0; k < m.nv * m.nv; ++k) M[k] = T(Real<T>(0));
   for (int i = m.nlink - 1; i >= 0; --i) {

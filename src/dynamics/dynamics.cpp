@@ -12,12 +12,13 @@ namespace tarsus {
 
 namespace {
 
-/// Calls f(kernels, state, p) for each pack, p(array, n) giving that pack's part of an array.
+/// Calls f(kernels, view, state, p) for each pack, p(array, n) giving that pack's part of an array.
 template <class R, class F>
-void each_pack(BasicData<R>& data, F f) {
+void each_pack(const Model& model, BasicData<R>& data, F f) {
   const KernelTable<R>& kernels = kernel_table<R>(data.width());
   for (int i = 0; i < data.packs(); ++i) {
-    f(kernels, data.state(i), [&](auto array, int n) { return pack_of(array, n, i, data.width()); });
+    f(kernels, data.view(model, i), data.state(i),
+      [&](auto array, int n) { return pack_of(array, n, i, data.width()); });
   }
 }
 
@@ -33,8 +34,9 @@ void kinematics(const Model& model, BasicData<R>& data, In<R> qpos, In<R> qvel) 
   check_data(model, data);
   check_size("qpos", qpos.size(), data.size(model.nq));
   if (!qvel.empty()) check_size("qvel", qvel.size(), data.size(model.nv));
-  const ModelView<R> view = model.view<R>();
-  each_pack(data, [&](auto& k, void* s, auto p) { k.kinematics(view, s, p(qpos, model.nq), p(qvel, model.nv)); });
+  each_pack(model, data, [&](auto& k, const ModelView<R>& view, void* s, auto p) {
+    k.kinematics(view, s, p(qpos, model.nq), p(qvel, model.nv));
+  });
 }
 
 template <class R>
@@ -45,8 +47,7 @@ void rnea(const Model& model, BasicData<R>& data, In<R> qpos, In<R> qvel, In<R> 
   check_size("tau", tau.size(), data.size(model.nv));
   check_size("qacc", qacc.size(), data.size(model.nv));
   check_external(data, external);
-  const ModelView<R> view = model.view<R>();
-  each_pack(data, [&](auto& k, void* s, auto p) {
+  each_pack(model, data, [&](auto& k, const ModelView<R>& view, void* s, auto p) {
     const R* a = p(qacc, model.nv);
     R* out = p(tau, model.nv);
     k.rnea(view, s, p(qpos, model.nq), p(qvel, model.nv), a, p(external, 6 * data.nlink()), out);
@@ -65,8 +66,7 @@ void bias_force(const Model& model, BasicData<R>& data, In<R> qpos, In<R> qvel, 
   check_size("qpos", qpos.size(), data.size(model.nq));
   check_size("qvel", qvel.size(), data.size(model.nv));
   check_size("bias", bias.size(), data.size(model.nv));
-  const ModelView<R> view = model.view<R>();
-  each_pack(data, [&](auto& k, void* s, auto p) {
+  each_pack(model, data, [&](auto& k, const ModelView<R>& view, void* s, auto p) {
     k.rnea(view, s, p(qpos, model.nq), p(qvel, model.nv), nullptr, nullptr, p(bias, model.nv));
   });
 }
@@ -76,9 +76,9 @@ void crba(const Model& model, BasicData<R>& data, In<R> qpos, Out<R> mass_matrix
   check_data(model, data);
   check_size("qpos", qpos.size(), data.size(model.nq));
   check_size("mass_matrix", mass_matrix.size(), data.size(model.nv) * model.nv);
-  const ModelView<R> view = model.view<R>();
-  each_pack(data,
-            [&](auto& k, void* s, auto p) { k.crba(view, s, p(qpos, model.nq), p(mass_matrix, model.nv * model.nv)); });
+  each_pack(model, data, [&](auto& k, const ModelView<R>& view, void* s, auto p) {
+    k.crba(view, s, p(qpos, model.nq), p(mass_matrix, model.nv * model.nv));
+  });
 }
 
 template <class R>
@@ -105,8 +105,7 @@ void maba(const Model& model, BasicData<R>& data, In<R> qpos, In<R> qvel, In<R> 
   check_size("joint_inertia", joint_inertia.size(), data.size(model.nv));
   check_size("qacc", qacc.size(), data.size(model.nv));
   check_external(data, external);
-  const ModelView<R> view = model.view<R>();
-  each_pack(data, [&](auto& k, void* s, auto p) {
+  each_pack(model, data, [&](auto& k, const ModelView<R>& view, void* s, auto p) {
     k.aba(view, s, p(qpos, model.nq), p(qvel, model.nv), p(joint_force, model.nv), p(joint_inertia, model.nv),
           p(external, 6 * data.nlink()), p(qacc, model.nv));
   });
@@ -117,8 +116,9 @@ void factor(const Model& model, BasicData<R>& data, In<R> qpos, In<R> joint_iner
   check_data(model, data);
   check_size("qpos", qpos.size(), data.size(model.nq));
   check_size("joint_inertia", joint_inertia.size(), data.size(model.nv));
-  const ModelView<R> view = model.view<R>();
-  each_pack(data, [&](auto& k, void* s, auto p) { k.factor(view, s, p(qpos, model.nq), p(joint_inertia, model.nv)); });
+  each_pack(model, data, [&](auto& k, const ModelView<R>& view, void* s, auto p) {
+    k.factor(view, s, p(qpos, model.nq), p(joint_inertia, model.nv));
+  });
 }
 
 template <class R>
@@ -126,15 +126,15 @@ void minv(const Model& model, BasicData<R>& data, In<R> y, Out<R> x) {
   check_data(model, data);
   check_size("y", y.size(), data.size(model.nv));
   check_size("x", x.size(), data.size(model.nv));
-  const ModelView<R> view = model.view<R>();
-  each_pack(data, [&](auto& k, void* s, auto p) { k.minv(view, s, p(y, model.nv), p(x, model.nv)); });
+  each_pack(model, data, [&](auto& k, const ModelView<R>& view, void* s, auto p) {
+    k.minv(view, s, p(y, model.nv), p(x, model.nv));
+  });
 }
 
 template <class R>
 void prepare_loads(const Model& model, BasicData<R>& data) {
   check_data(model, data);
-  const ModelView<R> view = model.view<R>();
-  each_pack(data, [&](auto& k, void* s, auto) { k.prepare_loads(view, s); });
+  each_pack(model, data, [&](auto& k, const ModelView<R>& view, void* s, auto) { k.prepare_loads(view, s); });
 }
 
 template <class R>
@@ -146,7 +146,7 @@ void solve_loaded(const Model& model, BasicData<R>& data, In<R> joint_inertia, I
   if (!joint_force.empty()) check_size("joint_force", joint_force.size(), model.nv);
   check_size("load_of_link", load_of_link.size(), model.njoint());
   check_size("x", x.size(), model.nv);
-  kernel_table<R>(1).solve_loaded(model.view<R>(), data.state(0), joint_inertia.data(),
+  kernel_table<R>(1).solve_loaded(data.view(model, 0), data.state(0), joint_inertia.data(),
                                   joint_force.empty() ? nullptr : joint_force.data(), load_of_link.data(), loads.data(),
                                   x.data());
 }
@@ -168,8 +168,7 @@ void integrate(const Model& model, BasicData<R>& data, In<R> qpos, In<R> qvel, R
   check_size("qpos", qpos.size(), data.size(model.nq));
   check_size("qvel", qvel.size(), data.size(model.nv));
   check_size("out", out.size(), data.size(model.nq));
-  const ModelView<R> view = model.view<R>();
-  each_pack(data, [&](auto& k, void*, auto p) {
+  each_pack(model, data, [&](auto& k, const ModelView<R>& view, void*, auto p) {
     k.integrate(view, p(qpos, model.nq), p(qvel, model.nv), dt, p(out, model.nq));
   });
 }

@@ -13,7 +13,7 @@ void prepare_loads_kernel(const ModelView<Real<T>>& m, LinkState<T>* state) {
   for (int i = 0; i < m.nlink; ++i) {
     const T o = T(Real<T>(0));
     state[i].Ic =
-        m.link[i].massless ? RigidInertia<T>{o, zero3<T>(), {o, o, o, o, o, o}} : link_inertia(m.link[i], state[i].R);
+        m.link[i].massless ? RigidInertia<T>{o, zero3<T>(), {o, o, o, o, o, o}} : link_inertia(m, i, state[i].R);
   }
 }
 

@@ -28,6 +28,17 @@ const Body& body_of(const Model& model, int body) {
   return model.bodies[body];
 }
 
+/// The world's own, else the model's.
+template <class R>
+Vec3d gravity_of(const Model& model, const BasicData<R>& data) {
+  if (!data.own || data.own->gravity.empty()) return model.gravity;
+  return widen(Vec3<R>{data.own->gravity[0], data.own->gravity[1], data.own->gravity[2]});
+}
+template <class R>
+double mass_scale(const BasicData<R>& data, int body) {
+  return data.own && !data.own->mass_scale.empty() ? double(data.own->mass_scale[std::size_t(body)]) : 1;
+}
+
 }  // namespace
 
 template <class R>
@@ -51,14 +62,16 @@ Energy energy(const Model& model, const BasicData<R>& data, In<R> qpos, In<R> qv
   check_size("qpos", qpos.size(), model.nq);
   check_size("qvel", qvel.size(), model.nv);
   Energy e;
+  const Vec3d gravity = gravity_of(model, data);
   for (int i = 1; i < model.nbody(); ++i) {
     const Body& body = model.bodies[i];
     if (body.link < 0) continue;
     const Transformd X = body_pose(model, data, i);
     const Motion<double> v = body_velocity(model, data, i);
     const Vec3d c = X.R * body.com, v_com = shift(v, c).v, w = transpose_mul(X.R, v.w);
-    e.kinetic += 0.5 * (body.mass * dot(v_com, v_com) + dot(w, body.inertia * w));
-    e.potential -= body.mass * dot(model.gravity, X.p + c);
+    const double scale = mass_scale(data, i), mass = scale * body.mass;
+    e.kinetic += 0.5 * (mass * dot(v_com, v_com) + scale * dot(w, body.inertia * w));
+    e.potential -= mass * dot(gravity, X.p + c);
   }
   for (int i = 0; i < model.nv; ++i) e.kinetic += 0.5 * model.armature[i] * double(qvel[i]) * double(qvel[i]);
   std::vector<double> stretch(model.nv);
@@ -82,11 +95,12 @@ Momentum momentum(const Model& model, const BasicData<R>& data) {
     if (body.link < 0) continue;
     const Transformd X = body_pose(model, data, i);
     const Motion<double> v = body_velocity(model, data, i);
-    const Vec3d c = X.R * body.com, p = shift(v, c).v * body.mass;
-    m.mass += body.mass;
-    moment += (X.p + c) * body.mass;
+    const double scale = mass_scale(data, i), mass = scale * body.mass;
+    const Vec3d c = X.R * body.com, p = shift(v, c).v * mass;
+    m.mass += mass;
+    moment += (X.p + c) * mass;
     m.linear += p;
-    about_origin += X.R * (body.inertia * transpose_mul(X.R, v.w)) + cross(X.p + c, p);
+    about_origin += X.R * (body.inertia * transpose_mul(X.R, v.w)) * scale + cross(X.p + c, p);
   }
   if (m.mass > 0) m.com = moment * (1 / m.mass);
   m.angular = about_origin - cross(m.com, m.linear);

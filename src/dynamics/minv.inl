@@ -14,7 +14,7 @@ void factor_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const T* qp
   for (int i = 0; i < m.nlink; ++i) {
     LinkState<T>& s = state[i];
     joint_pose(m.link[i], qpos, state, s);
-    s.IA = articulated(link_inertia(m.link[i], s.R));
+    s.IA = articulated(link_inertia(m, i, s.R));
     s.pA = {zero3<T>(), zero3<T>()};
   }
   const T no_force[6] = {zero, zero, zero, zero, zero, zero};

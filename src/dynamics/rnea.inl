@@ -11,7 +11,7 @@ inline namespace TARSUS_ISA {
 template <class T>
 void rnea_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const T* qpos, const T* qvel, const T* qacc,
                  const T* external, T* tau) {
-  const Motion<T> a0 = {zero3<T>(), -load3<T>(m.gravity)};
+  const Motion<T> a0 = {zero3<T>(), against_gravity<T>(m)};
   for (int i = 0; i < m.nlink; ++i) {
     const LinkConstants<Real<T>>& link = m.link[i];
     LinkState<T>& s = state[i];
@@ -19,7 +19,7 @@ void rnea_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const T* qpos
     const Motion<T> c = joint_velocity(link, qvel, state, s);
     s.a = shift(link.parent >= 0 ? state[link.parent].a : a0, s.r) + c;
     if (qacc) s.a = s.a + joint_motion(link, s.R, qacc + link.qvel);
-    s.pA = newton_euler(link_inertia(link, s.R), s.v, s.a);  // f = I a + v ×* I v
+    s.pA = newton_euler(link_inertia(m, i, s.R), s.v, s.a);  // f = I a + v ×* I v
     if (external) s.pA = s.pA - Force<T>{get3(external + 6 * i), get3(external + 6 * i + 3)};
   }
   for (int i = m.nlink - 1; i >= 0; --i) {

@@ -23,14 +23,14 @@ void VelocityProducts<R>::accelerate(const Model& model, BasicData<R>& data, In<
   if (!external.empty()) check_size("external", external.size(), data.size(6 * nlink));
   if (!tangent.empty()) check_size("tangent", tangent.size(), data.size(36 * nlink));
   const KernelTable<R>& kernels = kernel_table<R>(data.width());
-  const ModelView<R> view = model.view<R>();
   for (int pack = 0; pack < data.packs(); ++pack) {
     const auto at = [&](auto span, int n) {
       return span.empty() ? nullptr : span.data() + std::size_t(pack) * n * data.width();
     };
-    kernels.velocity_products(view, data.state(pack), links_.data(), at(theta_h, 1), at(qpos, model.nq),
-                              at(qvel, model.nv), at(joint_force, model.nv), at(joint_inertia, model.nv),
-                              at(external, 6 * nlink), at(tangent, 36 * nlink), at(qacc, model.nv));
+    kernels.velocity_products(data.view(model, pack), data.state(pack), links_.data(), at(theta_h, 1),
+                              at(qpos, model.nq), at(qvel, model.nv), at(joint_force, model.nv),
+                              at(joint_inertia, model.nv), at(external, 6 * nlink), at(tangent, 36 * nlink),
+                              at(qacc, model.nv));
   }
 }
 
@@ -43,12 +43,12 @@ bool VelocityProducts<R>::accelerate_step(const Model& model, BasicData<R>& data
   check_size("joint_inertia", joint_inertia.size(), data.size(model.nv));
   check_size("qacc", qacc.size(), data.size(model.nv));
   const KernelTable<R>& kernels = kernel_table<R>(data.width());
-  const ModelView<R> view = model.view<R>();
   bool factors = true;
   for (int pack = 0; pack < data.packs(); ++pack) {
     const std::size_t q = std::size_t(pack) * model.nq * data.width(), v = std::size_t(pack) * model.nv * data.width();
-    const bool slow = kernels.velocity_products_step(view, data.state(pack), links_.data(), h, always, plain_.data(),
-                                                     &qpos[q], &qvel[v], &joint_force[v], &joint_inertia[v], &qacc[v]);
+    const bool slow =
+        kernels.velocity_products_step(data.view(model, pack), data.state(pack), links_.data(), h, always,
+                                       plain_.data(), &qpos[q], &qvel[v], &joint_force[v], &joint_inertia[v], &qacc[v]);
     factors = factors && slow;
   }
   return factors;

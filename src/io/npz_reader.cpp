@@ -436,6 +436,19 @@ std::vector<double> NpzReader::read_real(std::string_view name, const NpzShape& 
   return out;
 }
 
+std::vector<std::uint64_t> NpzReader::read_words(std::string_view name, const NpzShape& shape) {
+  const NpzInfo i = info(name);
+  if (i.type != NpzType::uint64)
+    state_->fail(name, fmt::format("its element type is {}; expected uint64", tarsus::name(i.type)));
+  if (!matches(i.shape, shape))
+    state_->fail(name, fmt::format("its shape is {}; expected {}", text(i.shape), shape_pattern(shape)));
+  std::string bytes;
+  state_->read(name, [&](const char* data, std::size_t count) { bytes.append(data, count); });
+  std::vector<std::uint64_t> out(i.count());
+  if (!out.empty()) std::memcpy(out.data(), bytes.data(), out.size() * sizeof out[0]);
+  return out;
+}
+
 std::string NpzReader::read_text(std::string_view name) {
   const NpzInfo i = info(name);
   if (i.type != NpzType::uint8 || i.shape.size() != 1) {

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "json_text.hpp"
+#include "tarsus/base/hash.hpp"
 #include "tarsus/io/npz.hpp"
 
 namespace tarsus {
@@ -55,6 +56,7 @@ struct RecordingWriter::State {
   int nq, nv;
   Json meta;
   Column time{1}, qpos, qvel, target;
+  std::vector<std::uint64_t> hash;
   int frames = 0;
   bool has_target = false;
   double first_time = 0, last_time = 0;
@@ -95,6 +97,7 @@ void RecordingWriter::frame(double time, std::span<const double> qpos, std::span
   check_finite("qpos", time, qpos), check_finite("qvel", time, qvel), check_finite("target", time, target);
   s.time.push({&time, 1}), s.qpos.push(qpos), s.qvel.push(qvel);
   if (s.has_target) s.target.push(target);
+  s.hash.push_back(frame_hash(qpos, qvel));
   s.last_time = time;
   ++s.frames;
 }
@@ -111,9 +114,21 @@ void RecordingWriter::finish(const MetaPairs& extra) {
   }
   s.time.write(s.npz, "time", false), s.qpos.write(s.npz, "qpos", true), s.qvel.write(s.npz, "qvel", true);
   if (s.has_target) s.target.write(s.npz, "target", true);
+  s.npz.add<std::uint64_t>("hash", s.hash, {s.hash.size()});
   // A path or a name in another encoding must not lose the run: bytes that are no UTF-8 become U+FFFD.
   s.npz.add_text("meta", s.meta.dump(1, ' ', false, Json::error_handler_t::replace));
   s.npz.finish();
+}
+
+std::uint64_t frame_hash(std::span<const double> qpos, std::span<const double> qvel) {
+  return fnv1a<double>(qvel, fnv1a<double>(qpos));
+}
+
+int Recording::first_changed() const {
+  for (int i = 0; i < frame_count(); ++i) {
+    if (frame_hash(qpos_at(i), qvel_at(i)) != hash[std::size_t(i)]) return i;
+  }
+  return -1;
 }
 
 std::span<const double> Recording::target_at(int frame) const {
@@ -232,8 +247,9 @@ class RecordingParser {
     out_.qpos = values("qpos", {frames_, std::size_t(out_.nq)});
     out_.qvel = values("qvel", {frames_, std::size_t(out_.nv)});
     if (npz_.has("target")) out_.target = values("target", {frames_, std::size_t(out_.nq)});
+    if (npz_.has("hash")) out_.hash = npz_.read_words("hash", {frames_});
     for (const std::string& name : npz_.names()) {
-      if (name != "time" && name != "qpos" && name != "qvel" && name != "target" && name != "meta")
+      if (name != "hash" && name != "time" && name != "qpos" && name != "qvel" && name != "target" && name != "meta")
         out_.unused.push_back(name);
     }
     out_.unused.insert(out_.unused.end(), npz_.others().begin(), npz_.others().end());

@@ -218,18 +218,23 @@ void Compiler::lay_out(Model& model) {
   for (std::size_t i = 0; i < spec_.bodies.size(); ++i) add_body(model, int(i));
 }
 
-/// Mass, first and second moment of all bodies that ride on each link, about the link's origin in its axes.
-std::vector<RigidInertia<double>> fold_inertias(const Model& model) {
+}  // namespace
+
+std::vector<RigidInertia<double>> link_inertias(const Model& model, std::span<const double> scale) {
   const RigidInertia<double> none{0, {0, 0, 0}, {0, 0, 0, 0, 0, 0}};
   std::vector<RigidInertia<double>> sum(model.joints.size(), none);
-  for (const Body& body : model.bodies) {
+  for (std::size_t i = 0; i < model.bodies.size(); ++i) {
+    const Body& body = model.bodies[i];
     if (body.link < 0) continue;
+    const double s = scale.empty() ? 1 : scale[i];
     const Vec3d c = body.X_LB.R * body.com + body.X_LB.p;
-    const RigidInertia<double> about_com{body.mass, {0, 0, 0}, rotate(body.X_LB.R, body.inertia)};
+    const RigidInertia<double> about_com{s * body.mass, {0, 0, 0}, rotate(body.X_LB.R, body.inertia * s)};
     sum[body.link] = sum[body.link] + shift_back(about_com, c);
   }
   return sum;
 }
+
+namespace {
 
 void store(LinkConstants<double>& link, const Transformd& rest, const RigidInertia<double>& inertia) {
   for (int k = 0; k < 9; ++k) link.E0[k] = rest.R(k / 3, k % 3);
@@ -243,7 +248,7 @@ void store(LinkConstants<double>& link, const Transformd& rest, const RigidInert
 }
 
 std::vector<LinkConstants<double>> make_links(const Model& model, const std::vector<Transformd>& rest) {
-  const std::vector<RigidInertia<double>> inertia = fold_inertias(model);
+  const std::vector<RigidInertia<double>> inertia = link_inertias(model);
   std::vector<LinkConstants<double>> links(model.joints.size());
   for (std::size_t i = 0; i < links.size(); ++i) {
     const Joint& joint = model.joints[i];

@@ -1,5 +1,6 @@
 #include "tarsus/model/data.hpp"
 
+#include <algorithm>
 #include <limits>
 
 namespace tarsus {
@@ -49,6 +50,20 @@ void BasicData<R>::set(std::span<R> batch, int n, int world, std::span<const R> 
   check_size("in", in.size(), n);
   R* p = batch.data() + std::size_t(world / width_) * n * width_ + world % width_;
   for (int i = 0; i < n; ++i) p[std::size_t(i) * width_] = in[i];
+}
+
+template <class R>
+ModelView<R> BasicData<R>::view(const Model& model, int pack) const {
+  ModelView<R> view = model.view<R>();
+  if (!own) return view;
+  const WorldTable<R>& table = own[pack];
+  const auto get = [](const AlignedVector<R>& array) { return array.empty() ? nullptr : array.data(); };
+  view.own_inertia = get(table.inertia), view.own_damping = get(table.damping);
+  if (width_ > 1)
+    view.own_gravity = get(table.gravity);
+  else
+    std::copy(table.gravity.begin(), table.gravity.end(), view.gravity);
+  return view;
 }
 
 template class BasicData<double>;

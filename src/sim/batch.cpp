@@ -37,6 +37,18 @@ int first_beyond(std::span<const R> values, R limit) {
   return int(std::find_if(values.begin(), values.end(), [&](R x) { return !(std::abs(x) <= limit); }) - values.begin());
 }
 
+/// Some sensor depends on masses or gravity beyond the motion.
+bool weighs(const SensorSet& sensors) {
+  using enum SensorKind;
+  for (int i = 0; i < sensors.size(); ++i) {
+    for (const SensorKind kind : {accelerometer, framelinacc, force, torque, subtreecom, subtreelinvel, subtreeangmom,
+                                  e_potential, e_kinetic}) {
+      if (sensors[i].kind == kind) return true;
+    }
+  }
+  return false;
+}
+
 WorldReport report_of(const RowsReport& r) {
   return {r.residual, r.penetration, r.iterations, r.contacts,
           r.touching, r.limits,      r.saturated,  r.status != StepStatus::converged};
@@ -55,6 +67,9 @@ struct Batch<R>::Worker {
   std::optional<SensorSet> sensors;
   std::vector<double> numbers, state;  // sensors'; qpos, qvel, qacc, ctrl, act as they want them
   std::optional<Data> one;             // a world's poses, outside of steps
+  WorldTable<double> one_table;        // its own numbers
+  Drives drives;                       // of a world that has gains of its own, stepped alone
+  StepMemory<R> before;                // what the pack carried into the step
   std::exception_ptr error;
 
   Worker(const Model& model, int width, const StepOptions& options)
@@ -71,8 +86,12 @@ Batch<R>::Batch(const Model& model, int worlds, const BatchOptions& options)
   room(state_.qpos, model.nq), room(state_.qpos_target, model.nq), room(state_.act, model.na);
   for (auto* array : {&state_.qvel, &state_.qacc, &state_.tau, &state_.qvel_target}) room(*array, model.nv);
   room(state_.ctrl, model.nu), room(state_.ground_force, 3 * model.njoint());
+  captures_.resize(at(worlds));
   state_.steps.resize(at(worlds)), state_.faults.resize(at(worlds)), state_.reports.resize(at(worlds));
   if (options_.drives) options_.drives->check(model);
+  RowStageOptions& rows = options_.step.rows;
+  if (rows.contacts && !rows.geometry) rows.geometry = std::make_shared<const ContactGeometry>(model);
+  options_.step.screen = false;  // load() has
   make_workers();
   reset();
 }
@@ -80,6 +99,7 @@ Batch<R>::Batch(const Model& model, int worlds, const BatchOptions& options)
 template <class R>
 Batch<R>::Batch(const Batch& other) : Batch(other.model_, other.worlds_, other.options_) {
   state_ = other.state_;
+  parameters_changed();
 }
 
 template <class R>
@@ -95,6 +115,7 @@ void Batch<R>::make_workers() {
   if (width_ == 1 && options_.step.rows.any()) {
     for (StepMemory<R>& memory : state_.memory) memory.terms.entries.reserve(at(2 * model_.njoint() + kContacts));
   }
+  parameters_changed();
   workers_.clear();
   for (int t = 0; t < team_.size(); ++t) workers_.push_back(std::make_unique<Worker>(model_, width_, options_.step));
 }
@@ -103,6 +124,11 @@ template <class R>
 void Batch<R>::set_drives(std::optional<Drives> drives) {
   if (drives) drives->check(model_);
   options_.drives = std::move(drives);
+  if (!options_.drives) {
+    for (const WorldParameter which : {WorldParameter::kp_scale, WorldParameter::kd_scale, WorldParameter::force_scale})
+      state_.parameters[which].clear();
+  }
+  parameters_changed();
   if (tarsus::pack_width<R>(model_, options_.step, options_.drives ? &*options_.drives : nullptr) != width_)
     make_workers();
 }
@@ -133,6 +159,7 @@ void Batch<R>::reset(std::span<const std::uint8_t> mask, In<R> qpos, In<R> qvel)
     fill(state_.ground_force, 3 * model_.njoint(), world, {});
     state_.steps[at(world)] = 0, state_.faults[at(world)] = {}, state_.reports[at(world)] = {};
     state_.memory[at(world / width_)].forget(world % width_, width_);
+    captures_[at(world)].reset();
   }
 }
 
@@ -145,7 +172,80 @@ void Batch<R>::restore(const BatchState<R>& state) {
   check_size("state.ctrl", state.ctrl.size(), state_.ctrl.size());
   check_size("state.act", state.act.size(), state_.act.size());
   check_size("state.ground_force", state.ground_force.size(), state_.ground_force.size());
+  state.parameters.check_sizes(model_, worlds_);
   state_ = state;
+  for (auto& capture : captures_) capture.reset();
+  parameters_changed();
+}
+
+/// Throws for a parameter that would do nothing, or not all of what it says.
+template <class R>
+void Batch<R>::check_use(WorldParameter which) const {
+  const auto refuse = [&](const char* expected) { throw ValueError(name(which), "given", expected); };
+  const bool mass = which == WorldParameter::mass_scale, gravity = which == WorldParameter::gravity;
+  if (mass || gravity) {
+    for (const BodySpec& body : model_.spec.bodies) {
+      if (body.gravity_compensation != 0) refuse("a model without gravity compensation");
+    }
+  } else if (which == WorldParameter::friction_scale) {
+    const auto& geometry = options_.step.rows.geometry;
+    if (!options_.step.rows.contacts) refuse("a batch with contacts");
+    if (geometry->crowded()) refuse("a model whose pairs of shapes are found without a broad phase");
+  } else if (which != WorldParameter::damping_scale) {
+    if (!options_.drives) refuse("a batch with drives");
+    if (which == WorldParameter::force_scale && !options_.drives->limited()) refuse("drives with force limits");
+  }
+}
+
+template <class R>
+void Batch<R>::set_parameter(WorldParameter which, std::span<const double> values, std::span<const std::uint8_t> mask) {
+  check_use(which);
+  const std::size_t n = at(numbers(model_, which)), all = n * at(worlds_);
+  const bool alike = values.size() == at(worlds_) && which != WorldParameter::gravity;
+  if (!alike) check_size(name(which), values.size(), all);
+  if (!mask.empty()) check_size("mask", mask.size(), at(worlds_));
+  std::vector<double> next = state_.parameters[which];
+  if (next.empty()) next.assign(all, 1);
+  if (which == WorldParameter::gravity && state_.parameters[which].empty()) {
+    for (std::size_t i = 0; i < all; ++i) next[i] = model_.gravity[int(i % 3)];
+  }
+  for (std::size_t i = 0; i < all; ++i) {
+    if (mask.empty() || mask[i / n]) next[i] = values[alike ? i / n : i];
+  }
+  check_numbers(model_, which, next);
+  state_.parameters[which] = std::move(next);
+  if (tables_.empty()) return parameters_changed();
+  for (int world = 0; world < worlds_; ++world) {
+    if (mask.empty() || mask[at(world)]) stale_[at(world / width_)] = 1;
+  }
+}
+
+template <class R>
+void Batch<R>::clear_parameters() {
+  state_.parameters = {};
+  parameters_changed();
+}
+
+template <class R>
+void Batch<R>::parameters_changed() {
+  tables_.clear(), stale_.clear();
+  if (!state_.parameters.any()) return;
+  tables_.resize(at(packs_)), stale_.assign(at(packs_), 1);
+}
+
+/// Hands a pack's own numbers to the worker.
+template <class R>
+void Batch<R>::use_parameters(Worker& worker, int pack) {
+  worker.data.own = nullptr;
+  if (tables_.empty()) return;
+  worker.data.own = &tables_[at(pack)];
+  if (stale_[at(pack)]) {
+    for (int lane = 0; lane < width_; ++lane) worker.source[at(lane)] = std::min(pack * width_ + lane, worlds_ - 1);
+    const auto& rows = options_.step.rows;
+    fill<R>(tables_[at(pack)], model_, rows.geometry.get(), state_.parameters, worker.source, width_ > 1);
+    stale_[at(pack)] = 0;
+  }
+  if (width_ == 1 && options_.drives) worker.drives = scaled(*options_.drives, model_, state_.parameters, pack);
 }
 
 template <class R>
@@ -167,6 +267,10 @@ void Batch<R>::check(const Rollout<R>& r) const {
   if (width_ > 1 && SensorSet(model_).feels_contact())
     throw ValueError("sensors", "some that feel contact or constraint forces",
                      "none of these where worlds are stepped " + std::to_string(width_) + " at a time");
+  const bool heavy = !parameter(WorldParameter::mass_scale).empty() || !parameter(WorldParameter::gravity).empty();
+  if (heavy && weighs(SensorSet(model_)))
+    throw ValueError("sensors", "some that depend on masses or gravity",
+                     "none of these where worlds have masses or gravity of their own");
 }
 
 template <class R>
@@ -198,11 +302,20 @@ void Batch<R>::run(Worker& worker, int pack, const Rollout<R>& r) {
   const int first = pack * width_, count = std::min(width_, worlds_ - first);
   StepMemory<R>& memory = state_.memory[at(pack)];
   worker.stepper.exchange(worker.data, memory);
+  use_parameters(worker, pack);
+  const Drives* const drives = !options_.drives                  ? nullptr
+                               : width_ == 1 && !tables_.empty() ? &worker.drives
+                                                                 : &*options_.drives;
   for (int step = 0; step < r.steps; ++step) {
     take_inputs(step, r, first, count);
+    if (options_.keep_starts) {
+      worker.stepper.exchange(worker.data, memory);
+      worker.before = memory;
+      worker.stepper.exchange(worker.data, memory);
+    }
     const bool live = load(worker, first, count);
-    if (live && options_.drives)
-      worker.stepper.step(worker.data, *options_.drives, worker.qpos_target, worker.qvel_target);
+    if (live && drives)
+      worker.stepper.step(worker.data, *drives, worker.qpos_target, worker.qvel_target);
     else if (live)
       worker.stepper.step(worker.data);
     if (live) keep(worker, first, count);
@@ -241,8 +354,9 @@ bool Batch<R>::screen(int world) {
   const bool state = look("qpos", state_.qpos, model_.nq, kLargest, input) &&
                      look("qvel", state_.qvel, model_.nv, options_.step.speed_limit, WorldStatus::too_fast) &&
                      look("tau", state_.tau, model_.nv, kLargest, input) &&
-                     look("act", state_.act, model_.na, kLargest, input);
-  if (!state || !options_.drives) return state && look("ctrl", state_.ctrl, model_.nu, kLargest, input);
+                     look("act", state_.act, model_.na, kLargest, input) &&
+                     look("ctrl", state_.ctrl, model_.nu, kLargest, input);
+  if (!state || !options_.drives) return state;
   return look("qpos_target", state_.qpos_target, model_.nq, kLargest, input) &&
          look("qvel_target", state_.qvel_target, model_.nv, kLargest, input);
 }
@@ -253,7 +367,9 @@ template <class R>
 bool Batch<R>::load(Worker& worker, int first, int count) {
   int some = -1;
   for (int lane = 0; lane < width_; ++lane) {
-    worker.live[at(lane)] = lane < count && screen(first + lane);
+    const bool was_ok = lane < count && status(first + lane) == WorldStatus::ok;
+    worker.live[at(lane)] = was_ok && screen(first + lane);
+    if (was_ok && !worker.live[at(lane)]) remember(worker, first + lane, lane);
     if (worker.live[at(lane)] && some < 0) some = first + lane;
   }
   if (some < 0) return false;
@@ -283,6 +399,7 @@ void Batch<R>::keep(Worker& worker, int first, int count) {
     const int world = first + lane;
     if (worker.stepper.status(lane) != WorldStatus::ok) {
       blame(worker, world, lane);
+      remember(worker, world, lane);
       continue;
     }
     const auto turn = [&](const AlignedVector<R>& from, AlignedVector<R>& to, int n) {
@@ -311,6 +428,74 @@ void Batch<R>::blame(Worker& worker, int world, int lane) {
       fault.array = "qacc", fault.index = i, fault.value = acceleration;
     else if (fault.status == WorldStatus::too_fast && !(std::abs(speed) <= limit))
       fault.array = "qvel", fault.index = i, fault.value = speed;
+  }
+}
+
+/// Keeps what a world that went bad stepped from.
+template <class R>
+void Batch<R>::remember(Worker& worker, int world, int lane) {
+  const StepMemory<R> mine = options_.keep_starts ? worker.before.of(lane, width_) : StepMemory<R>();
+  captures_[at(world)] = std::make_unique<WorldCapture>(snapshot(world, options_.keep_starts ? &mine : nullptr));
+}
+
+template <class R>
+WorldCapture Batch<R>::snapshot(int world, const StepMemory<R>* memory) const {
+  WorldCapture out;
+  out.single = sizeof(R) == 4, out.width = width_;
+  out.options = options_, out.options.threads = 1, out.options.keep_starts = false;
+  out.options.step.rows.geometry.reset();
+  const auto take = [&](std::vector<double>& to, const AlignedVector<R>& from, int n) {
+    const std::span<const R> mine = part(std::span<const R>(from), n, world);
+    to.assign(mine.begin(), mine.end());
+  };
+  take(out.qpos, state_.qpos, model_.nq), take(out.qvel, state_.qvel, model_.nv);
+  take(out.qacc, state_.qacc, model_.nv), take(out.tau, state_.tau, model_.nv);
+  take(out.ctrl, state_.ctrl, model_.nu), take(out.act, state_.act, model_.na);
+  take(out.qpos_target, state_.qpos_target, model_.nq), take(out.qvel_target, state_.qvel_target, model_.nv);
+  out.steps = state_.steps[at(world)], out.fault = state_.faults[at(world)];
+  out.parameters = state_.parameters.world(model_, world);
+  if (memory) out.memory = to_bytes<R>(std::span<const StepMemory<R>>(memory, 1));
+  return out;
+}
+
+template <class R>
+WorldCapture Batch<R>::capture(int world) const {
+  if (captures_[at(world)]) return *captures_[at(world)];
+  if (status(world) != WorldStatus::ok) return snapshot(world, nullptr);
+  const StepMemory<R> mine = state_.memory[at(world / width_)].of(world % width_, width_);
+  return snapshot(world, &mine);
+}
+
+template <class R>
+void Batch<R>::put(int world, const WorldCapture& capture) {
+  const std::pair<const char*, std::pair<const std::vector<double>*, AlignedVector<R>*>> arrays[] = {
+      {"qpos", {&capture.qpos, &state_.qpos}},
+      {"qvel", {&capture.qvel, &state_.qvel}},
+      {"qacc", {&capture.qacc, &state_.qacc}},
+      {"tau", {&capture.tau, &state_.tau}},
+      {"ctrl", {&capture.ctrl, &state_.ctrl}},
+      {"act", {&capture.act, &state_.act}},
+      {"qpos_target", {&capture.qpos_target, &state_.qpos_target}},
+      {"qvel_target", {&capture.qvel_target, &state_.qvel_target}}};
+  for (const auto& [name, both] : arrays) check_size(name, both.first->size(), both.second->size() / at(worlds_));
+  capture.parameters.check_sizes(model_, 1);
+  StepMemory<R> one;
+  const bool warm = !capture.memory.empty() && capture.width == width_ && capture.single == (sizeof(R) == 4);
+  if (warm) from_bytes<R>(capture.memory, {&one, 1});
+  std::vector<std::uint8_t> mask(at(worlds_));
+  mask[at(world)] = 1;
+  reset(mask);
+  for (const auto& [name, both] : arrays)
+    std::copy(both.first->begin(), both.first->end(), part(*both.second, int(both.first->size()), world).begin());
+  state_.steps[at(world)] = capture.steps;
+  if (warm) state_.memory[at(world / width_)].put(one, world % width_, width_);
+  for (int i = 0; i < kWorldParameters; ++i) {
+    const WorldParameter which = WorldParameter(i);
+    const std::vector<double>& mine = capture.parameters[which];
+    if (mine.empty()) continue;
+    std::vector<double> all(mine.size() * at(worlds_), 1);
+    std::copy(mine.begin(), mine.end(), all.begin() + std::ptrdiff_t(mine.size()) * world);
+    set_parameter(which, all, mask);
   }
 }
 
@@ -368,9 +553,13 @@ int Batch<R>::sensor_numbers() const {
 
 /// That world's state, poses and velocities.
 template <class R>
-void Batch<R>::look_at(int world, Data& one) {
+void Batch<R>::look_at(int world, Worker& worker) {
+  Data& one = *worker.one;
   const std::span<R> q = part(state_.qpos, model_.nq, world), v = part(state_.qvel, model_.nv, world);
   std::copy(q.begin(), q.end(), one.qpos.begin()), std::copy(v.begin(), v.end(), one.qvel.begin());
+  one.own = tables_.empty() ? nullptr : &worker.one_table;
+  if (one.own)
+    fill<double>(worker.one_table, model_, options_.step.rows.geometry.get(), state_.parameters, {&world, 1}, false);
   kinematics<double>(model_, one, one.qpos, one.qvel);
 }
 
@@ -383,7 +572,7 @@ void Batch<R>::each_world(const F& f) {
     if (!worker.one) worker.one.emplace(model_);
     Data& one = *worker.one;
     const ThreadTeam::Range share = team_.share(worlds_, thread);
-    for (int world = share.begin; world < share.end; ++world) look_at(world, one), f(world, one);
+    for (int world = share.begin; world < share.end; ++world) look_at(world, worker), f(world, one);
   });
 }
 
@@ -424,10 +613,12 @@ void Batch<R>::measure(const BatchMeasure<R>& out) {
 
 template <class R>
 std::vector<LinkContact> Batch<R>::contacts(int world) {
+  const auto& built = options_.step.rows.geometry;
+  if (!geometry_ && built) geometry_.emplace(*built);
   if (!geometry_) geometry_.emplace(model_);
   Worker& worker = *workers_[0];
   if (!worker.one) worker.one.emplace(model_);
-  look_at(world, *worker.one);
+  look_at(world, worker);
   std::vector<LinkContact> found;
   geometry_->detect(*worker.one, options_.step.dt, found);
   for (LinkContact& c : found) {  // the world last

@@ -7,6 +7,11 @@ namespace tarsus {
 
 namespace {
 
+std::shared_ptr<const ContactGeometry> shapes(const Model& model, const RowStageOptions& options) {
+  if (!options.contacts) return nullptr;
+  return options.geometry ? options.geometry : std::make_shared<const ContactGeometry>(model);
+}
+
 /// Why these drives cannot be in lanes.
 std::string drives_refusal(const Model& model, const Drives& drives) {
   for (const Joint& joint : model.joints) {
@@ -28,9 +33,7 @@ std::string LaneStage<R>::refusal(const Model& model, const RowStageOptions& opt
     const std::string why = drives_refusal(model, *drives);
     if (!why.empty()) return why;
   }
-  if (!options.contacts) return LaneTerms<R>::refusal(model, nullptr, options.terms());
-  const ContactGeometry geometry(model);
-  return LaneTerms<R>::refusal(model, &geometry, options.terms());
+  return LaneTerms<R>::refusal(model, shapes(model, options).get(), options.terms());
 }
 
 template <class R>
@@ -38,9 +41,8 @@ LaneStage<R>::LaneStage(const Model& model, const BasicData<R>& data, const RowS
     : model_(model),
       width_(data.width()),
       options_((options.check(), options)),
-      geometry_(options.contacts ? ContactGeometry(model) : ContactGeometry()),
-      terms_(model, data.width(), options.contacts ? &geometry_ : nullptr,
-             {.terms = options.terms(), .restitution = options.restitution}),
+      geometry_(shapes(model, options)),
+      terms_(model, data.width(), geometry_.get(), {.terms = options.terms(), .restitution = options.restitution}),
       memory_(data.packs()),
       reports_(data.worlds()),
       force_(data.size(model.nv)),

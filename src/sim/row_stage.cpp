@@ -16,7 +16,9 @@ template <class R>
 RowStage<R>::RowStage(const Model& model, const BasicData<R>& data, const RowStageOptions& options)
     : model_(model),
       options_(options),
-      geometry_(options.contacts ? ContactGeometry(model) : ContactGeometry()),
+      geometry_(!options.contacts  ? ContactGeometry()
+                : options.geometry ? *options.geometry
+                                   : ContactGeometry(model)),
       terms_(model, options.terms()),
       force_(model.nv),
       push_(model.nv),

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "sim/within.hpp"
@@ -88,6 +89,35 @@ void StepMemory<R>::forget(int lane, int width) {
 }
 
 template <class R>
+StepMemory<R> StepMemory<R>::of(int lane, int width) const {
+  StepMemory one;
+  one.terms = terms;
+  const auto pick = [&](const AlignedVector<R>& from, AlignedVector<R>& to) {
+    for (std::size_t i = std::size_t(lane); i < from.size(); i += std::size_t(width)) to.push_back(from[i]);
+  };
+  pick(lane_terms, one.lane_terms), pick(drive_demand, one.drive_demand);
+  return one;
+}
+
+template <class R>
+void StepMemory<R>::put(const StepMemory& one, int lane, int width) {
+  forget(lane, width);
+  terms = one.terms;
+  const auto lay = [&](const AlignedVector<R>& from, AlignedVector<R>& to, std::size_t first) {
+    if (to.empty()) to.assign(from.size() * std::size_t(width), R(0));
+    if (from.empty()) return;
+    check_size("memory", from.size() * std::size_t(width), to.size());
+    for (std::size_t i = first; i < from.size(); ++i) to[i * std::size_t(width) + std::size_t(lane)] = from[i];
+  };
+  lay(one.drive_demand, drive_demand, 0), lay(one.lane_terms, lane_terms, 1);
+  if (one.lane_terms.empty()) return;
+  // The first word is how many contacts are remembered, the same for all lanes; those beyond it have no name.
+  std::conditional_t<sizeof(R) == 8, std::int64_t, std::int32_t> mine, theirs;
+  std::memcpy(&mine, one.lane_terms.data(), sizeof mine), std::memcpy(&theirs, lane_terms.data(), sizeof theirs);
+  for (int l = 0; l < width && mine > theirs; ++l) std::memcpy(&lane_terms[std::size_t(l)], &mine, sizeof mine);
+}
+
+template <class R>
 Stepper<R>::Stepper(const Model& model, const BasicData<R>& data, const StepOptions& options)
     : model_(model),
       options_(options),
@@ -148,7 +178,7 @@ int Stepper<R>::advance(BasicData<R>& data, const Drives* given, In<R> qpos_targ
   const Drives* drives = given ? given : &none_;
   In<R> target = qpos_target.empty() ? In<R>(data.qpos) : qpos_target;
   clock_.begin();
-  screen(data, target, qvel_target);
+  if (options_.screen) screen(data, target, qvel_target);
   actuated_ = !given && options_.actuation != ActuationMode::off, solves_rows_ = false;
   if (servos_) {
     if (actuated_) servos_->require_computed();
@@ -252,7 +282,10 @@ template <class R>
 void Stepper<R>::add_damping(BasicData<R>& data, double dt) const {
   for (std::size_t i = 0; i < data.joint_inertia.size(); ++i) {
     const Joint& joint = model_.joints[model_.dof_joint[i / width_ % model_.nv]];
-    data.joint_inertia[i] += R(dt * joint.damping);
+    const WorldTable<R>* own = data.own ? &data.own[i / (std::size_t(model_.nv) * width_)] : nullptr;
+    const bool given = own && !own->damping.empty();
+    const std::size_t place = std::size_t(&joint - model_.joints.data()) * width_ + i % width_;
+    data.joint_inertia[i] += R(dt * (given ? double(own->damping[place]) : joint.damping));
   }
 }
 

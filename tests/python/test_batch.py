@@ -2,6 +2,8 @@
 
 import pathlib
 import pickle
+import subprocess
+import sys
 import threading
 import time
 
@@ -203,6 +205,71 @@ def test_pushes_are_jacobians_transposed(humanoid):
         batch.apply_force("head", np.zeros((2, 3)))
     with pytest.raises(ValueError, match="single"):
         tarsus.Data(humanoid, 4).apply_force("head", force)
+
+
+def test_worlds_have_numbers_of_their_own(humanoid):
+    random = np.random.default_rng(4)
+    batch, same = stands(humanoid, 6), stands(humanoid, 6)
+    batch.set_parameters(mass_scale=np.array([1, 2, 1, 1, 1, 1.0]), friction_scale=np.array([1, 1, 0.1, 1, 1, 1.0]))
+    gravity = np.tile([0, 0, -9.81], (6, 1))
+    gravity[3, 2] = -1.62
+    batch.set_parameters(gravity=gravity, kp_scale=np.array([1, 1, 1, 1, 0.5, 1.0]))
+    assert set(batch.parameters) == {"mass_scale", "friction_scale", "gravity", "kp_scale"}
+    assert batch.parameters["mass_scale"].shape == (6, humanoid.nbody)
+    for b in (batch, same):
+        b.qvel[:, :2] = 0.3
+        b.rollout(120, states=False)
+    weight = batch.ground_force[:, :, 2].sum(axis=1) / (humanoid.total_mass() * 9.81)
+    assert np.allclose(weight, [1, 2, 1, 1.62 / 9.81, 1, 1], rtol=0.05)
+    for world in (0, 5):  # factors of 1 change nothing, to the bit
+        assert batch.state_hash(world) == same.state_hash(world)
+    for world in (1, 2, 3, 4):
+        assert batch.state_hash(world) != same.state_hash(world)
+    other = stands(humanoid, 6, threads=2)
+    other.restore(pickle.loads(pickle.dumps(batch.save())))
+    twin = batch.copy()
+    for b in (batch, other, twin):
+        b.rollout(30, states=False)
+    assert batch.state_hash() == other.state_hash() == twin.state_hash()
+    masses = random.uniform(0.8, 1.2, (6, humanoid.nbody))
+    batch.set_parameters(mass_scale=masses, mask=np.array([0, 0, 0, 0, 0, 1], bool))
+    assert np.array_equal(batch.parameters["mass_scale"][5], masses[5]) and batch.parameters["mass_scale"][1, 0] == 2
+    batch.clear_parameters()
+    assert batch.parameters == {}
+    with pytest.raises(ValueError, match=r"mass_scale\[2, 0\]"):
+        batch.set_parameters(mass_scale=np.array([1, 1, -1, 1, 1, 1.0]))
+    with pytest.raises(tarsus.ShapeError, match="kd_scale"):
+        batch.set_parameters(kd_scale=np.ones(5))
+    with pytest.raises(tarsus.ShapeError, match="gravity"):
+        batch.set_parameters(gravity=np.ones(6))
+    with pytest.raises(ValueError, match="force_scale"):  # these drives have no limits
+        batch.set_parameters(force_scale=np.ones(6))
+
+
+@pytest.mark.parametrize("captures", [False, True])
+def test_a_bad_world_is_written_and_replayed(humanoid, tmp_path, captures):
+    batch = stands(humanoid, 5, captures=captures)
+    batch.qvel[:] = np.random.default_rng(1).uniform(-1, 1, batch.qvel.shape)
+    batch.rollout(10, states=False)
+    batch.qpos_target[1, 5] = np.nan
+    batch.tau[2, 7] = 1e13
+    assert batch.step() == 2
+    batch.rollout(5, states=False)
+    files = [str(tmp_path / f"{world}.npz") for world in range(5)]
+    assert batch.capture(1, files[1]) and batch.capture(0, files[0])
+    assert batch.capture(2, files[2]) or not captures
+    saved = np.load(files[2])
+    assert saved["tau"][7] == 1e13 and saved["qpos"].shape == (humanoid.nq,)
+    assert (saved["memory"].size > 0) == captures
+    model = str(MODELS / "humanoid.xml")
+    for world, text in ((1, "qpos_target[5] is nan"), (2, "too_fast"), (0, "ok")):
+        if world == 2 and not captures:
+            continue
+        run = subprocess.run(
+            [sys.executable, "-m", "tarsus", "replay", files[world], "--verify", "--model", model], capture_output=True, text=True)
+        assert run.returncode == 0 and text in run.stdout, run.stdout + run.stderr
+    with pytest.raises(ValueError, match="world"):
+        batch.capture(5, files[0])
 
 
 def test_data_is_copied(humanoid):

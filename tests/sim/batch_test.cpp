@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
+#include <functional>
 #include <new>
 #include <random>
 
@@ -15,6 +16,7 @@
 #include "tarsus/io/mjcf.hpp"
 #include "tarsus/io/model_file.hpp"
 #include "tarsus/math/rotation.hpp"
+#include "tarsus/sim/capture.hpp"
 
 // A counting allocator for the whole program: how often, and how much is held.
 namespace {
@@ -497,6 +499,301 @@ TEST(Batch, WhatDoesNotFitIsNamed) {
   EXPECT_THROW(batch.rollout({.steps = 2, .qpos_target = row}), ShapeError);
   std::vector<double> out(5);
   EXPECT_THROW(batch.rollout({.steps = 2, .states = out}), ShapeError);
+}
+
+// -- numbers that worlds have of their own ---------------------------------------------------------------------------
+
+/// Positive numbers about 1 that depend on their seed alone.
+std::vector<double> factors(int n, unsigned seed) {
+  std::vector<double> out = noise(n, seed, 0.4);
+  for (double& x : out) x += 1;
+  return out;
+}
+constexpr WorldParameter kAllParameters[] = {WorldParameter::mass_scale, WorldParameter::damping_scale,
+                                             WorldParameter::gravity,    WorldParameter::friction_scale,
+                                             WorldParameter::kp_scale,   WorldParameter::kd_scale,
+                                             WorldParameter::force_scale};
+/// A rotation's are those of its first DoF.
+std::vector<double> own_numbers(const Model& model, WorldParameter which, unsigned world) {
+  if (which == WorldParameter::gravity) return {0.3 * world, -0.2, -9.81 + 0.5 * world};
+  return factors(numbers(model, which), 100 * world + unsigned(which) + 5);
+}
+bool acts(WorldParameter which, const BatchOptions& options) {
+  if (which == WorldParameter::friction_scale) return options.step.rows.contacts;
+  return which != WorldParameter::force_scale || options.drives->limited();
+}
+void set_own(Batch<double>& batch, const std::vector<unsigned>& names) {
+  for (const WorldParameter which : kAllParameters) {
+    if (!acts(which, batch.options())) continue;
+    std::vector<double> all;
+    for (const unsigned world : names) {
+      const std::vector<double> own = own_numbers(batch.model(), which, world);
+      all.insert(all.end(), own.begin(), own.end());
+    }
+    batch.set_parameter(which, all);
+  }
+}
+
+/// The model and the drives with that world's numbers in their own places.
+Model own_model(const Model& model, unsigned world) {
+  ModelSpec spec = model.spec;
+  const std::vector<double> mass = own_numbers(model, WorldParameter::mass_scale, world),
+                            damping = own_numbers(model, WorldParameter::damping_scale, world),
+                            gravity = own_numbers(model, WorldParameter::gravity, world),
+                            friction = own_numbers(model, WorldParameter::friction_scale, world);
+  spec.option.gravity = {gravity[0], gravity[1], gravity[2]};
+  std::size_t joint = 0, geom = 0;
+  for (std::size_t b = 0; b < spec.bodies.size(); ++b) {
+    BodySpec& body = spec.bodies[b];
+    if (body.inertial) body.inertial->mass *= mass[b], body.inertial->inertia = body.inertial->inertia * mass[b];
+    for (JointSpec& j : body.joints) j.damping *= damping[joint++];
+    for (GeomSpec& g : body.geoms) g.friction[0] *= friction[geom++];
+  }
+  return compile(std::move(spec));
+}
+BatchOptions own_options(const Model& model, const BatchOptions& options, unsigned world) {
+  BatchOptions out = options;
+  const std::vector<double> kp = own_numbers(model, WorldParameter::kp_scale, world),
+                            kd = own_numbers(model, WorldParameter::kd_scale, world),
+                            force = own_numbers(model, WorldParameter::force_scale, world);
+  for (std::size_t i = 0; i < kp.size(); ++i) {
+    out.drives->kp[i] *= kp[i], out.drives->kd[i] *= kd[i];
+    if (out.drives->limited()) out.drives->force_limit[i] *= force[i];
+  }
+  return out;
+}
+
+/// Damping, which the humanoid's file does not have, and a slope that feet slip on.
+std::vector<Model> models_with_damping() {
+  std::vector<Model> models;
+  for (const Model& model : scene_models()) {
+    ModelSpec spec = model.spec;
+    for (BodySpec& body : spec.bodies) {
+      for (JointSpec& joint : body.joints) joint.damping += joint.type == JointType::free ? 0 : 0.5;
+      for (GeomSpec& geom : body.geoms) geom.friction[0] *= 0.3;
+    }
+    models.push_back(compile(std::move(spec)));
+  }
+  return models;
+}
+
+TEST(BatchParameters, AWorldIsAsOneOfAModelWithThoseNumbers) {
+  const std::vector<Model> models = models_with_damping();
+  const int steps = 40;
+  for (const Scene& scene : scenes(models)) {
+    const Model& model = model_for(scene, models);
+    std::vector<std::pair<std::vector<double>, std::vector<double>>> expected;
+    for (unsigned world = 0; world < 11; ++world) {
+      const Model own = own_model(model, world);
+      expected.push_back(alone(own, own_options(model, scene.options, world), world, steps));
+    }
+    for (const auto& [worlds, threads, backwards] : {std::tuple{11, 2, false}, std::tuple{5, 1, true}}) {
+      BatchOptions options = scene.options;
+      options.threads = threads;
+      Batch<double> batch(model, worlds, options);
+      std::vector<unsigned> names;
+      for (int w = 0; w < worlds; ++w) names.push_back(unsigned(backwards ? worlds - 1 - w : w));
+      begin(batch, names), set_own(batch, names);
+      for (int i = 0; i < steps; ++i) {
+        aim(batch, names, i);
+        ASSERT_EQ(batch.step(), 0) << scene.name << ": " << batch.fault(0).text();
+      }
+      for (int w = 0; w < worlds; ++w) {
+        ASSERT_EQ(world_of(batch.qpos(), model.nq, w), expected[names[at(w)]].first) << scene.name << " world " << w;
+        ASSERT_EQ(world_of(batch.qvel(), model.nv, w), expected[names[at(w)]].second) << scene.name << " world " << w;
+      }
+      Batch<double> plain(model, worlds, options);
+      begin(plain, names);
+      for (int i = 0; i < steps; ++i) aim(plain, names, i), plain.step();
+      EXPECT_NE(plain.state_hash(), batch.state_hash()) << scene.name;
+    }
+  }
+}
+
+TEST(BatchParameters, EachOfThemActs) {
+  const Model model = models_with_damping()[0];
+  const BatchOptions options = scenes(scene_models())[1].options;  // contacts and limits
+  const auto after = [&](const std::function<void(Batch<double>&)>& change) {
+    Batch<double> batch(model, 3, options);
+    begin(batch, {0, 0, 0}), change(batch);
+    for (int i = 0; i < 40; ++i) aim(batch, {0, 0, 0}, i), batch.step();
+    return std::vector<std::uint64_t>{batch.state_hash(0), batch.state_hash(1), batch.state_hash(2)};
+  };
+  const std::vector<std::uint64_t> plain = after([](Batch<double>&) {});
+  for (const WorldParameter which : kAllParameters) {
+    const int n = numbers(model, which);
+    const std::vector<std::uint64_t> one = after([&](Batch<double>& batch) {
+      const std::vector<double> own = own_numbers(model, which, 1);
+      std::vector<double> all(std::size_t(3) * at(n), 1);
+      std::copy(own.begin(), own.end(), all.begin() + n);
+      batch.set_parameter(which, all, std::vector<std::uint8_t>{0, 1, 0});
+    });
+    EXPECT_EQ(one[0], plain[0]) << name(which);
+    EXPECT_NE(one[1], plain[1]) << name(which);
+    EXPECT_EQ(one[2], plain[2]) << name(which);
+  }
+  EXPECT_EQ(after([&](Batch<double>& batch) {
+              set_own(batch, {1, 2, 3});
+              batch.clear_parameters();
+            }),
+            plain);
+}
+
+TEST(BatchParameters, SavedCopiedAndKeptByResets) {
+  const std::vector<Model> models = models_with_damping();
+  for (const Scene& scene : scenes(models)) {
+    const Model& model = model_for(scene, models);
+    const std::vector<unsigned> names{0, 1, 2, 3, 4};
+    Batch<double> batch(model, 5, scene.options);
+    begin(batch, names), set_own(batch, names);
+    for (int i = 0; i < 10; ++i) aim(batch, names, i), batch.step();
+    const BatchState<double> saved = batch.save();
+    Batch<double> copy(batch), elsewhere(model, 5, scene.options);
+    elsewhere.restore(saved);
+    const auto go_on = [&](Batch<double>& b) {
+      for (int i = 10; i < 30; ++i) aim(b, names, i), b.step();
+      return b.state_hash();
+    };
+    const std::uint64_t expected = go_on(batch);
+    EXPECT_EQ(go_on(copy), expected) << scene.name;
+    EXPECT_EQ(go_on(elsewhere), expected) << scene.name;
+    batch.reset();
+    begin(batch, names);
+    for (int i = 0; i < 10; ++i) aim(batch, names, i), batch.step();
+    EXPECT_EQ(world_of(batch.qpos(), model.nq, 3), world_of(saved.qpos, model.nq, 3)) << scene.name;
+    BatchState<double> broken = saved;
+    broken.parameters[WorldParameter::gravity].pop_back();
+    EXPECT_THROW(elsewhere.restore(broken), ShapeError);
+  }
+}
+
+TEST(BatchParameters, EnergyAndMomentumAreTheWorldsOwn) {
+  const Model model = models_with_damping()[0];
+  Batch<double> batch(model, 2, scenes(scene_models())[2].options);
+  begin(batch, {0, 1}), set_own(batch, {3, 4});
+  std::vector<double> energies(6), com(12);
+  batch.measure({.energy = energies, .com = com});
+  for (int w = 0; w < 2; ++w) {
+    const Model own = own_model(model, unsigned(3 + w));
+    Data one(own);
+    const std::vector<double> v = world_of(batch.qvel(), model.nv, w);
+    std::copy(v.begin(), v.end(), one.qvel.begin());
+    kinematics<double>(own, one, one.qpos, one.qvel);
+    const Energy e = energy<double>(own, one, one.qpos, one.qvel);
+    EXPECT_NEAR(energies[at(3 * w)], e.kinetic, 1e-12 * e.kinetic);
+    EXPECT_NEAR(energies[at(3 * w + 1)], e.potential, 1e-12 * std::abs(e.potential));
+    EXPECT_NEAR(com[at(6 * w + 2)], momentum(own, one).com.z, 1e-12);
+  }
+}
+
+TEST(BatchParameters, WhatDoesNotFitIsNamed) {
+  const Model model = model_of("humanoid.xml");
+  BatchOptions options;
+  Batch<double> batch(model, 2, options);
+  const auto message = [&](WorldParameter which, const std::vector<double>& values) -> std::string {
+    try {
+      batch.set_parameter(which, values);
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "";
+  };
+  const auto says = [&](WorldParameter which, const std::vector<double>& values, const char* what) {
+    EXPECT_NE(message(which, values).find(what), std::string::npos) << message(which, values);
+  };
+  says(WorldParameter::mass_scale, {1, 0}, "mass_scale[1, 0]");
+  says(WorldParameter::mass_scale, {1, std::nan("")}, "mass_scale[1, 0]");
+  says(WorldParameter::damping_scale, {1, -1}, "not negative");
+  says(WorldParameter::mass_scale, {1, 1, 1}, "mass_scale");
+  says(WorldParameter::gravity, {1, 1}, "gravity");
+  says(WorldParameter::friction_scale, {1, 1}, "with contacts");
+  says(WorldParameter::kp_scale, {1, 1}, "with drives");
+  EXPECT_TRUE(batch.parameter(WorldParameter::mass_scale).empty());
+  batch.set_drives(Drives::uniform(model));
+  says(WorldParameter::force_scale, {1, 1}, "with force limits");
+  EXPECT_EQ(message(WorldParameter::kp_scale, {2, 0}), "");
+  batch.set_drives({});
+  EXPECT_TRUE(batch.parameter(WorldParameter::kp_scale).empty());
+  EXPECT_THROW(batch.set_parameter(WorldParameter::mass_scale, std::vector<double>{1, 1}, std::vector<std::uint8_t>(3)),
+               ShapeError);
+}
+
+// -- captures ---------------------------------------------------------------------------------------------------------
+
+TEST(BatchCaptures, ABadStepIsTakenAgainToTheBit) {
+  const std::vector<Model> models = models_with_damping();
+  for (const Scene& scene : scenes(models)) {
+    const Model& model = model_for(scene, models);
+    const std::vector<unsigned> names{0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
+    BatchOptions options = scene.options;
+    options.keep_starts = true, options.threads = 2;
+    Batch<double> batch(model, 10, options);
+    begin(batch, names), set_own(batch, names);
+    for (int i = 0; i < 20; ++i) {
+      aim(batch, names, i);
+      if (i == 12) batch.qpos_target()[std::size_t(model.nq)] = std::nan("");  // world 1
+      if (i == 13) batch.tau()[4 * std::size_t(model.nv)] = 1e12;              // 4: too fast by the solve
+      if (i == 14) batch.qvel()[6 * std::size_t(model.nv)] = -1e30;            // 6: too fast from the start
+      batch.step();
+    }
+    ASSERT_EQ(batch.bad_worlds(), 3) << scene.name;
+    for (const int world : {1, 4, 6}) {
+      const WorldCapture capture = batch.capture(world);
+      EXPECT_FALSE(capture.memory.empty());
+      EXPECT_TRUE(same_fault(capture.fault, batch.fault(world)));
+      const WorldCapture read = from_arrays(model, to_arrays(model, capture), "capture");
+      const WorldFault again = step_again(model, read);
+      EXPECT_TRUE(same_fault(again, batch.fault(world)))
+          << scene.name << ": " << again.text() << " for " << batch.fault(world).text();
+    }
+    EXPECT_EQ(batch.fault(1).text(), "bad_input: qpos_target[0] is nan");
+    EXPECT_NE(batch.status(4), WorldStatus::ok);
+    // Others go on from theirs as they do in the batch, at any place.
+    Batch<double> one(model, 1, scene.options), three(model, 3, scene.options);
+    one.put(0, batch.capture(8)), three.put(2, batch.capture(8));
+    for (int i = 20; i < 40; ++i) {
+      aim(batch, names, i), aim(one, {8}, i), aim(three, {0, 0, 8}, i);
+      batch.step(), one.step(), three.step();
+    }
+    EXPECT_EQ(one.state_hash(0), batch.state_hash(8)) << scene.name;
+    EXPECT_EQ(three.state_hash(2), batch.state_hash(8)) << scene.name;
+    EXPECT_EQ(one.steps(0), 40);
+    batch.reset(std::vector<std::uint8_t>{0, 1, 0, 0, 0, 0, 0, 0, 0, 0});
+    EXPECT_EQ(batch.capture(1).fault.status, WorldStatus::ok);
+  }
+}
+
+TEST(BatchCaptures, WhatDoesNotFitIsNamed) {
+  const std::vector<Model> models = models_with_damping();
+  Batch<double> batch(models[0], 2, scenes(models)[1].options);
+  const CaptureArrays good = to_arrays(models[0], batch.capture(0));
+  EXPECT_TRUE(is_capture(good.meta));
+  EXPECT_FALSE(is_capture("{}"));
+  const auto refused = [&](const Model& model, CaptureArrays arrays, const std::string& what) {
+    try {
+      step_again(model, from_arrays(model, arrays, "file"));
+      ADD_FAILURE() << what;
+    } catch (const Error& e) {
+      EXPECT_NE(std::string(e.what()).find(what), std::string::npos) << e.what();
+    }
+  };
+  refused(models[1], good, "joints");
+  CaptureArrays bad = good;
+  bad.meta = "{";
+  refused(models[0], bad, "no capture");
+  for (const char* member : {"qpos", "dt", "kp"}) {
+    bad = good;
+    std::erase_if(bad.arrays, [&](const auto& a) { return a.first == member; });
+    refused(models[0], bad, member);
+    bad = good;
+    for (auto& [name, values] : bad.arrays) {
+      if (name == member) values.push_back(1);
+    }
+    refused(models[0], bad, member);
+  }
+  bad = good;
+  bad.memory.resize(bad.memory.size() / 2);
+  refused(models[0], bad, "memory");
 }
 
 }  // namespace

@@ -63,6 +63,8 @@ class ContactGeometry {
   std::span<const BodyPair> pairs() const { return pairs_; }
   /// What the surfaces of two shapes that may touch are to each other.
   ContactSurface surface_of(BodyPair pair) const;
+  /// Its sliding friction where the two geoms' own are multiplied; an explicit pair's by the larger factor.
+  double friction_of(BodyPair pair, double first_scale, double second_scale) const;
   /// Of one shape.
   const Surface& surface(int shape) const { return surfaces_[shape]; }
   std::span<const ContactPair> explicit_pairs() const { return explicit_pairs_; }  ///< by first, then by second
@@ -105,8 +107,8 @@ class ContactGeometry {
   std::vector<ContactShape> shapes_;
   std::vector<Surface> surfaces_;
   std::vector<int> parent_;  ///< [shape] link that the shape's link hangs on, -1: the world, -2: never moves
-  std::vector<std::unique_ptr<ConvexHull>> hulls_;
-  std::vector<std::unique_ptr<HeightField>> fields_;
+  std::vector<std::shared_ptr<const ConvexHull>> hulls_;  ///< of copies too
+  std::vector<std::shared_ptr<const HeightField>> fields_;
   std::vector<std::uint64_t> excluded_;  ///< pairs of bodies, sorted
   std::vector<ContactPair> explicit_pairs_;
   std::vector<double> margin_;  ///< [shape] the largest of its own and of its explicit pairs' [m]

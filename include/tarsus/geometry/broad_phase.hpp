@@ -20,6 +20,7 @@ class BroadPhase {
  public:
   BroadPhase();
   ~BroadPhase();
+  BroadPhase(const BroadPhase&) : BroadPhase() {}  ///< with memory of its own
   BroadPhase(BroadPhase&&) noexcept;
   BroadPhase& operator=(BroadPhase&&) noexcept;
 

@@ -32,8 +32,10 @@ constexpr NpzType npz_type() {
     return NpzType::float32;
   else if constexpr (std::is_same_v<E, std::int64_t>)
     return NpzType::int64;
+  else if constexpr (std::is_same_v<E, std::uint64_t>)
+    return NpzType::uint64;
   else {
-    static_assert(std::is_same_v<E, std::uint8_t>, "written: double, float, int64, uint8");
+    static_assert(std::is_same_v<E, std::uint8_t>, "written: double, float, int64, uint64, uint8");
     return NpzType::uint8;
   }
 }
@@ -102,6 +104,8 @@ class NpzReader {
   /// @throws InputError naming file and array: another type or shape, damaged data, a deflated array larger than 64 MiB
   /// + 16 times the file
   std::vector<double> read_real(std::string_view name, const NpzShape& shape);
+  /// uint64 values; otherwise as read_real().
+  std::vector<std::uint64_t> read_words(std::string_view name, const NpzShape& shape);
   /// A uint8 array as text, up to 16 MiB.
   std::string read_text(std::string_view name);
   static constexpr std::size_t kAny = ~std::size_t(0);

@@ -5,11 +5,12 @@
 //   qpos   float64 [n][nq]    Model's layout (MuJoCo's): metres, radians, unit quaternions w x y z
 //   qvel   float64 [n][nv]
 //   target float64 [n][nq]    what the drives were asked for; only if the run had targets
+//   hash   uint64 [n]         frame_hash() of each frame: of a run in double state_hash() (sim/step.hpp)
 //   meta   uint8 [bytes]      JSON: {"format": "tarsus-recording", "version": 1, "model": "humanoid", "nq": 43, "nv":
 //   34,
 //                             "joints": ["root", …], "joint_types": ["free", …], "frames": n, "dt": mean spacing [s],
 //                             and whatever the program that made it had to say}
-// Size: 8 (1 + nq + nv [+ nq]) bytes a frame: the 34-DoF humanoid at 60 frames a second with targets 3.5 MB a minute.
+// Size: 8 (2 + nq + nv [+ nq]) bytes a frame: the 34-DoF humanoid at 60 frames a second with targets 3.5 MB a minute.
 #pragma once
 
 #include <cstdint>
@@ -58,6 +59,9 @@ class RecordingWriter {
   std::unique_ptr<State> state_;
 };
 
+/// 64-bit FNV-1a over the bits of qpos, then qvel.
+std::uint64_t frame_hash(std::span<const double> qpos, std::span<const double> qvel);
+
 struct Recording {
   std::string file;
   std::string model;  ///< name of the model it was made with
@@ -66,6 +70,7 @@ struct Recording {
   std::vector<double> time;         ///< [n]
   std::vector<double> qpos, qvel;   ///< [n * nq], [n * nv]
   std::vector<double> target;       ///< [n * nq] or empty
+  std::vector<std::uint64_t> hash;  ///< [n], or empty: a recording without
   std::string meta;                 ///< the whole JSON text
   MetaPairs extra;                  ///< the other texts, numbers and flags of meta (nested values: in `meta` alone)
   std::vector<std::string> unused;  ///< other members of the file
@@ -76,6 +81,8 @@ struct Recording {
   double dt() const { return time.size() < 2 ? 0 : duration() / double(time.size() - 1); }
   std::span<const double> qpos_at(int frame) const { return {qpos.data() + std::size_t(frame) * nq, std::size_t(nq)}; }
   std::span<const double> qvel_at(int frame) const { return {qvel.data() + std::size_t(frame) * nv, std::size_t(nv)}; }
+  /// First frame whose numbers are not those that were hashed, -1 if there is none. Precondition: it has hashes.
+  int first_changed() const;
   /// Empty if the recording has no targets.
   std::span<const double> target_at(int frame) const;
 };

@@ -12,6 +12,7 @@
 #include "tarsus/math/cpu.hpp"
 #include "tarsus/model/link_state.hpp"
 #include "tarsus/model/model.hpp"
+#include "tarsus/model/world_table.hpp"
 
 namespace tarsus {
 
@@ -32,6 +33,11 @@ class BasicData {
   AlignedVector<R> joint_force;  ///< [pack][nv][lane] Q of MABA: tau + drives + springs, by drive_terms()
   AlignedVector<R>
       joint_inertia;  ///< [pack][nv][lane] K of MABA: armature + h Kd + …, by drive_terms(); armature at first
+
+  /// [pack] numbers that worlds have in the place of the model's; null: none. The caller's memory.
+  const WorldTable<R>* own = nullptr;
+  /// The model as the kernels of a pack see it.
+  ModelView<R> view(const Model& model, int pack) const;
 
   int worlds() const { return worlds_; }
   int width() const { return width_; }

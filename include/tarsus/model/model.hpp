@@ -91,4 +91,8 @@ class Model {
 ///   mass, …
 Model compile(ModelSpec spec);
 
+/// Mass, first and second moment of all bodies that ride on each link, about the link's origin in its axes.
+/// @param scale [nbody] factors on the bodies' masses and inertias; empty: 1
+std::vector<RigidInertia<double>> link_inertias(const Model& model, std::span<const double> scale = {});
+
 }  // namespace tarsus

@@ -33,6 +33,10 @@ struct ModelView {
   R gravity[3];                  ///< [m/s²]
   int ninward;                   ///< groups of links
   const LinkGroup* inward;       ///< [ninward] all links, tips first
+  // Lanes' own, in the place of those above (world_table.hpp); null: the model's.
+  const R* own_inertia = nullptr;  ///< [nlink][10][lane]
+  const R* own_damping = nullptr;  ///< [nlink][lane]
+  const R* own_gravity = nullptr;  ///< [3][lane]; one world's is in `gravity`
 };
 
 }  // namespace tarsus

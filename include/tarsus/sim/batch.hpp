@@ -16,6 +16,7 @@
 #include "tarsus/base/thread_team.hpp"
 #include "tarsus/sim/sensor.hpp"
 #include "tarsus/sim/step.hpp"
+#include "tarsus/sim/world_parameters.hpp"
 
 namespace tarsus {
 
@@ -25,6 +26,8 @@ struct BatchOptions {
   /// Stable PD drives that take each world to its qpos_target and qvel_target, in the place of the model's own
   /// actuators under ctrl. Empty: the actuators.
   std::optional<Drives> drives = {};
+  /// Keeps, for each step, what a pack carried into it, so that captures of worlds that go bad have it: see capture().
+  bool keep_starts = false;
 };
 
 /// Which number made a world freeze.
@@ -58,6 +61,19 @@ struct BatchState {
   std::vector<WorldFault> faults;
   std::vector<WorldReport> reports;
   std::vector<StepMemory<R>> memory;  ///< [pack]
+  WorldParameters parameters;
+};
+
+/// One world at one moment: what its next step depends on, besides the model. Numbers of float worlds are exact.
+struct WorldCapture {
+  bool single = false;   ///< of a Batch<float>
+  BatchOptions options;  ///< of one thread; the model's own equality constraints
+  std::vector<double> qpos, qvel, qacc, tau, ctrl, act, qpos_target, qvel_target;
+  std::int64_t steps = 0;
+  WorldFault fault;  ///< of the step that went bad from here; ok: the world was not bad
+  WorldParameters parameters;
+  std::vector<std::uint8_t> memory;  ///< to_bytes() of StepMemory::of(); empty: nothing is carried
+  int width = 1;                     ///< of the packs that `memory` is of
 };
 
 /// Steps with inputs and outputs of every step; memory is the caller's. Empty: the batch's own arrays stay as they are,
@@ -133,10 +149,25 @@ class Batch {
   /// @param qvel [worlds][nv] or [nv]; empty: rest  @throws ShapeError
   void reset(std::span<const std::uint8_t> mask = {}, In<R> qpos = {}, In<R> qvel = {});
 
+  /// A world that is bad: as it was before the step that made it so, inputs and all, until it is reset; with what it
+  /// carried into that step if BatchOptions::keep_starts, else with nothing. Any other: as it is now.
+  WorldCapture capture(int world) const;
+  /// Goes on from a capture, status ok. @throws ShapeError for one of another model
+  void put(int world, const WorldCapture& capture);
   const BatchState<R>& save() const { return state_; }
   /// @throws ShapeError if it is of another number of worlds or another model
   void restore(const BatchState<R>& state);
-  /// Other drives from now on. Warm starts are kept where pack_width() stays. @throws as Drives::check
+  /// Numbers that worlds have in the place of the model's or the drives', from now on; resets keep them.
+  /// @param values [worlds][n], or [worlds] for the same n times (but gravity)
+  /// @param mask [worlds] or empty: all; the other worlds keep theirs
+  /// @throws ShapeError; ValueError for a number out of range, and where the batch has nothing that it could act on
+  void set_parameter(WorldParameter which, std::span<const double> values, std::span<const std::uint8_t> mask = {});
+  /// [worlds][n], or empty: as in the model and the drives.
+  std::span<const double> parameter(WorldParameter which) const { return state_.parameters[which]; }
+  /// All as in the model and the drives again.
+  void clear_parameters();
+  /// Other drives from now on; factors on them go where there are none. Warm starts are kept where pack_width() stays.
+  /// @throws as Drives::check
   void set_drives(std::optional<Drives> drives);
 
   /// 64-bit FNV-1a over the bits of all worlds' qpos, then qvel: state_hash() of a Data with these worlds.
@@ -157,14 +188,19 @@ class Batch {
   struct Worker;
   void make_workers();
   void check(const Rollout<R>& rollout) const;
+  void check_use(WorldParameter which) const;
+  void parameters_changed();
+  void use_parameters(Worker& worker, int pack);
+  WorldCapture snapshot(int world, const StepMemory<R>* memory) const;
   void run(Worker& worker, int pack, const Rollout<R>& rollout);
   void take_inputs(int step, const Rollout<R>& rollout, int first, int count);
   bool load(Worker& worker, int first, int count);
   void keep(Worker& worker, int first, int count);
   void blame(Worker& worker, int world, int lane);
+  void remember(Worker& worker, int world, int lane);
   void write_outputs(Worker& worker, int step, const Rollout<R>& rollout, int first, int count);
   bool screen(int world);
-  void look_at(int world, Data& one);
+  void look_at(int world, Worker& worker);
   template <class F>
   void each_world(const F& f);
 
@@ -173,8 +209,11 @@ class Batch {
   BatchOptions options_;
   ThreadTeam team_;
   BatchState<R> state_;
-  std::vector<std::unique_ptr<Worker>> workers_;  // [thread]
-  std::optional<ContactGeometry> geometry_;       // for contacts()
+  std::vector<std::unique_ptr<Worker>> workers_;         // [thread]
+  std::vector<WorldTable<R>> tables_;                    // [pack] of state_.parameters
+  std::vector<char> stale_;                              // [pack] the table is to be filled anew
+  std::vector<std::unique_ptr<WorldCapture>> captures_;  // [world] of those that are bad
+  std::optional<ContactGeometry> geometry_;              // for contacts()
 };
 
 extern template class Batch<double>;

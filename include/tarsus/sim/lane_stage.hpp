@@ -35,7 +35,7 @@ class LaneStage {
   const Model& model_;
   int width_;
   RowStageOptions options_;
-  ContactGeometry geometry_;
+  std::shared_ptr<const ContactGeometry> geometry_;  ///< null: no contacts
   LaneTerms<R> terms_;
   LimitedDrives<R> limited_;
   std::vector<AlignedVector<R>> memory_;  ///< [pack]

@@ -15,6 +15,8 @@ struct RowStageOptions {
   NewtonOptions solve;
   double restitution = 0;              ///< of every contact
   double restitution_threshold = 0.1;  ///< approach below which nothing bounces [m/s]
+  /// The model's shapes, where they are built already; empty: each stage builds its own.
+  std::shared_ptr<const ContactGeometry> geometry = {};
 
   bool any() const { return contacts || joints; }
   /// Of the terms that this stage has, for one world or for lanes.

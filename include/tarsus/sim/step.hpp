@@ -63,6 +63,7 @@ struct StepOptions {
   RowStageOptions rows = {};                ///< contacts and joint limits: semi_implicit_euler
   VelocityProductMode velocity_products = VelocityProductMode::automatic;
   bool profile = false;  ///< time each stage
+  bool screen = true;    ///< look for inputs that are not finite before a step; false: the caller has
 };
 
 /// Why a Stepper of these options takes one world at a time: lanes do not have all of the step, or not to the bit of a
@@ -84,6 +85,10 @@ struct StepMemory {
 
   /// World `lane` of `width` was set anew: it carries nothing.
   void forget(int lane, int width);
+  /// What that world carries, as of a pack of one lane.
+  StepMemory of(int lane, int width) const;
+  /// Hands of() to a world of another pack of that width.
+  void put(const StepMemory& one, int lane, int width);
 };
 
 /// Advances worlds by dt. Keeps its scratch between calls; not for use by two threads at once.

@@ -1,0 +1,115 @@
+// tarsus replay: whether a recording is what its run was, and whether the run comes out the same once more.
+#include <fmt/core.h>
+
+#include <filesystem>
+#include <memory>
+
+#include "command.hpp"
+#include "tarsus/io/npz.hpp"
+#include "tarsus/io/recording.hpp"
+#include "tarsus/sim/capture.hpp"
+
+namespace tarsus::app {
+
+namespace {
+
+struct Replay {
+  std::string recording, model;
+  bool verify = false, json = false;
+  ReadOptions options;
+};
+
+std::string made_by(const Recording& recording) {
+  for (const auto& [key, value] : recording.extra) {
+    if (key == "arguments" && std::holds_alternative<std::string>(value)) return std::get<std::string>(value);
+  }
+  throw ValueError(recording.file, "without the arguments of a run", "a recording by tarsus run");
+}
+
+/// The one step of a captured world.
+void execute_capture(const Replay& replay, NpzReader& npz) {
+  CaptureArrays arrays;
+  arrays.meta = npz.read_text("meta");
+  for (const std::string& name : npz.names()) {
+    if (name == "memory") {
+      const std::string bytes = npz.read_text(name);
+      arrays.memory.assign(bytes.begin(), bytes.end());
+    } else if (name != "meta") {
+      arrays.arrays.emplace_back(name, npz.read_real(name, {NpzReader::kAny}));
+    }
+  }
+  const std::string file = replay.model.empty() ? model_file(arrays, replay.recording) : replay.model;
+  if (file.empty()) throw ValueError("--model", "not given", "the file of the model that the world was of");
+  const Model model = load_model(file, replay.options, true);
+  const WorldCapture capture = from_arrays(model, arrays, replay.recording);
+  const WorldFault fault = step_again(model, capture);
+  const bool agree = same_fault(fault, capture.fault);
+  if (replay.json) {
+    print_json({{"step", capture.steps + 1},
+                {"captured", capture.fault.text()},
+                {"replayed", fault.text()},
+                {"warm", !capture.memory.empty()},
+                {"agree", agree}});
+  } else {
+    fmt::print("  {:<22}{} of {}\n", "step", capture.steps + 1, model.name);
+    fmt::print("  {:<22}{}\n", "captured", capture.fault.text());
+    fmt::print("  {:<22}{}{}\n", "replayed", fault.text(), agree ? ", the same to the bit" : "");
+    if (capture.memory.empty()) fmt::print("  {:<22}{}\n", "note", "without the solver's warm start");
+  }
+  if (replay.verify && !agree) throw CLI::RuntimeError(3);
+}
+
+void execute(const Replay& replay) {
+  NpzReader npz{std::filesystem::path(replay.recording)};
+  if (npz.has("meta") && is_capture(npz.read_text("meta"))) return execute_capture(replay, npz);
+  if (!replay.model.empty()) throw ValueError("--model", "given", "a capture: a recording names its model itself");
+  const Recording recording = read_recording(replay.recording);
+  if (recording.hash.empty() && recording.frame_count() > 0)
+    throw ValueError(replay.recording, "without hashes", "a recording by tarsus run of this version");
+  const int changed = recording.first_changed();
+  int frame = 0, differs = -1;
+  run_again(made_by(recording), [&](std::span<const double> qpos, std::span<const double> qvel) {
+    if (frame == recording.frame_count()) return false;
+    if (frame_hash(qpos, qvel) != recording.hash[std::size_t(frame)] && differs < 0) differs = frame;
+    return ++frame < recording.frame_count();
+  });
+  if (interrupted()) throw CLI::RuntimeError(kInterrupted);
+  if (frame < recording.frame_count() && differs < 0) differs = frame;
+  const bool agree = changed < 0 && differs < 0;
+  if (replay.json) {
+    print_json({{"frames", recording.frame_count()},
+                {"replayed", frame},
+                {"agree", agree},
+                {"first_changed_in_file", changed},
+                {"first_different_replay", differs}});
+  } else {
+    fmt::print("  {:<22}{}\n", "frames", recording.frame_count());
+    fmt::print("  {:<22}{}\n", "states in the file",
+               changed < 0 ? "as they were hashed" : fmt::format("changed since, first in frame {}", changed));
+    fmt::print("  {:<22}{}\n", "replayed",
+               differs < 0 ? fmt::format("{} frames, the same to the bit", frame)
+                           : fmt::format("{} frames, frame {} is the first that differs", frame, differs));
+  }
+  if (replay.verify && !agree) throw CLI::RuntimeError(3);
+}
+
+}  // namespace
+
+void add_replay_command(CLI::App& app) {
+  auto replay = std::make_shared<Replay>();
+  CLI::App* command = app.add_subcommand("replay", "Simulate a recording, or a captured world, once more and compare");
+  command->add_option("recording", replay->recording, "What tarsus run or Batch.capture wrote (.npz)")->required();
+  command->add_option("--model", replay->model, "Model of a capture; default: the file that it names");
+  command->add_flag("--verify", replay->verify, "Exit status 3 unless all states agree to the bit");
+  command->add_flag("--json", replay->json, "One JSON object instead of the table");
+  add_read_options(*command, replay->options);
+  command->footer(
+      "A recording has the hash of each state's bits and the arguments of its run; files that these name are read "
+      "again, "
+      "from where they\nlay. A capture of a batch's world has all that one step starts from; a bad one goes bad once "
+      "more. The same program gives the\nsame bits on any machine of its architecture.\n\n"
+      "  tarsus replay out/humanoid_humanoid_walk.npz --verify");
+  command->callback([replay] { execute(*replay); });
+}
+
+}  // namespace tarsus::app

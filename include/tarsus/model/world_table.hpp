@@ -1,0 +1,20 @@
+// Numbers of a model that each world of a pack has of its own. Kernels take a lane's number in the place of the
+// model's.
+#pragma once
+
+#include "tarsus/base/aligned.hpp"
+
+namespace tarsus {
+
+/// Each array is [n][lane], or empty: as in the model.
+template <class R>
+struct WorldTable {
+  AlignedVector<R> inertia;        ///< [nlink][10] mass, h, I as in LinkConstants
+  AlignedVector<R> damping;        ///< [nlink] of joints
+  AlignedVector<R> gravity;        ///< [3]
+  AlignedVector<R> kp, kd, force;  ///< [nv] factors on drives' gains and force limits
+  AlignedVector<R> friction;       ///< [pair] sliding friction of ContactGeometry::pairs()
+  AlignedVector<R> mass_scale;     ///< [nbody] factors that `inertia` was made with; of one world alone
+};
+
+}  // namespace tarsus

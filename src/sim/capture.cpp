@@ -1,0 +1,152 @@
+#include "tarsus/sim/capture.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <nlohmann/json.hpp>
+
+namespace tarsus {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+constexpr const char* kFormat = "tarsus-capture";
+constexpr const char* kFaultArrays[] = {"", "qpos", "qvel", "tau", "act", "ctrl", "qpos_target", "qvel_target", "qacc"};
+
+/// f(name, array) for the arrays of a capture's state and drives.
+template <class Capture, class F>
+void each_array(Capture& c, const F& f) {
+  f("qpos", c.qpos), f("qvel", c.qvel), f("qacc", c.qacc), f("tau", c.tau), f("ctrl", c.ctrl), f("act", c.act);
+  f("qpos_target", c.qpos_target), f("qvel_target", c.qvel_target);
+  if (!c.options.drives) return;
+  auto& d = *c.options.drives;
+  f("kp", d.kp), f("kd", d.kd), f("force_limit", d.force_limit), f("force_floor", d.force_floor);
+}
+
+/// f(name, number) for the numbers of its options.
+template <class Capture, class F>
+void each_number(Capture& c, const F& f) {
+  auto& s = c.options.step;
+  f("dt", s.dt), f("speed_limit", s.speed_limit);
+  f("limit_compliance", s.rows.limit_spook.compliance), f("limit_damping_time", s.rows.limit_spook.damping_time);
+  f("tolerance", s.rows.solve.tolerance), f("restitution", s.rows.restitution);
+  f("restitution_threshold", s.rows.restitution_threshold), f("fault_value", c.fault.value);
+  if (c.options.drives) f("spin_damping", c.options.drives->spin_damping);
+}
+
+/// f(name, integer, bound) for its switches.
+template <class Capture, class F>
+void each_switch(Capture& c, const F& f) {
+  auto& s = c.options.step;
+  f("integrator", s.integrator, 1), f("actuation", s.actuation, 2), f("loops", s.loops, 2);
+  f("velocity_products", s.velocity_products, 2), f("contacts", s.rows.contacts, 1), f("joint_terms", s.rows.joints, 1);
+  f("max_iterations", s.rows.solve.max_iterations, 1 << 20), f("single", c.single, 1), f("width", c.width, 1 << 10);
+  f("steps", c.steps, std::int64_t(1) << 53), f("fault", c.fault.status, int(WorldStatus::open_loop));
+  f("fault_index", c.fault.index, 1 << 30);
+  if (c.options.drives) f("stiff", c.options.drives->stiff, 1);
+}
+
+[[noreturn]] void fail(const std::string& file, const std::string& member, const std::string& message) {
+  throw InputError(Location{file, 0, 0, member}, message);
+}
+
+Json parse(const CaptureArrays& arrays, const std::string& file) {
+  Json meta = Json::parse(arrays.meta, nullptr, false);
+  if (!meta.is_object() || meta.value("format", Json()) != Json(kFormat)) fail(file, "meta", "this is no capture");
+  if (meta.value("version", Json()) != Json(1)) fail(file, "meta/version", "version 1 is known");
+  return meta;
+}
+
+Json joints_of(const Model& model) {
+  Json out = Json::array();
+  for (const Joint& joint : model.joints) out.push_back({joint.name, tarsus::name(joint.type)});
+  return out;
+}
+
+}  // namespace
+
+CaptureArrays to_arrays(const Model& model, const WorldCapture& capture) {
+  if (capture.options.step.equalities)
+    throw ValueError("equalities", "given beside the model", "the model's own in a capture");
+  CaptureArrays out;
+  Json meta{{"format", kFormat}, {"version", 1}, {"model", model.name}};
+  meta["model_file"] = model.nbody() > 1 ? model.bodies[1].where.file : std::string();
+  meta["joints"] = joints_of(model), meta["drives"] = capture.options.drives.has_value();
+  meta["fault_text"] = capture.fault.text(), meta["fault_array"] = capture.fault.array;
+  each_switch(capture, [&](const char* name, auto x, auto) { meta[name] = std::int64_t(x); });
+  out.meta = meta.dump(1, ' ', false, Json::error_handler_t::replace);
+  each_array(capture, [&](const char* name, const std::vector<double>& x) { out.arrays.emplace_back(name, x); });
+  each_number(capture, [&](const char* name, double x) { out.arrays.emplace_back(name, std::vector<double>{x}); });
+  for (int i = 0; i < kWorldParameters; ++i) {
+    const WorldParameter which = WorldParameter(i);
+    if (!capture.parameters[which].empty()) out.arrays.emplace_back(name(which), capture.parameters[which]);
+  }
+  out.memory = capture.memory;
+  return out;
+}
+
+WorldCapture from_arrays(const Model& model, const CaptureArrays& arrays, const std::string& file) {
+  const Json meta = parse(arrays, file);
+  if (meta.value("joints", Json()) != joints_of(model))
+    fail(file, "meta/joints", "these are not the joints of the model \"" + model.name + "\"");
+  WorldCapture out;
+  if (meta.value("drives", Json()) == Json(true)) out.options.drives.emplace(Drives::none(model));
+  const auto find = [&](const char* name) -> const std::vector<double>* {
+    const auto at = std::find_if(arrays.arrays.begin(), arrays.arrays.end(), [&](auto& a) { return a.first == name; });
+    return at == arrays.arrays.end() ? nullptr : &at->second;
+  };
+  each_switch(out, [&](const char* name, auto& x, std::int64_t most) {
+    const Json value = meta.value(name, Json());
+    const bool least = std::string_view(name) == "fault_index";
+    if (!value.is_number_integer() || value.get<std::int64_t>() < (least ? -1 : 0) || value.get<std::int64_t>() > most)
+      fail(file, std::string("meta/") + name, "expected a whole number from 0 to " + std::to_string(most));
+    x = std::remove_reference_t<decltype(x)>(value.get<std::int64_t>());
+  });
+  each_array(out, [&](const char* name, std::vector<double>& x) {
+    const std::vector<double>* from = find(name);
+    if (!from) fail(file, name, "there is no array of this name");
+    x = *from;
+  });
+  each_number(out, [&](const char* name, double& x) {
+    const std::vector<double>* from = find(name);
+    if (!from || from->size() != 1) fail(file, name, "expected one number");
+    x = from->front();
+  });
+  for (int i = 0; i < kWorldParameters; ++i) {
+    const WorldParameter which = WorldParameter(i);
+    if (const std::vector<double>* from = find(name(which))) out.parameters[which] = *from;
+  }
+  const std::string array = meta.value("fault_array", std::string());
+  const auto known = std::find(std::begin(kFaultArrays), std::end(kFaultArrays), array);
+  if (known == std::end(kFaultArrays)) fail(file, "meta/fault_array", "\"" + array + "\" is none of a world's arrays");
+  out.fault.array = *known;
+  out.memory = arrays.memory;
+  return out;
+}
+
+std::string model_file(const CaptureArrays& arrays, const std::string& file) {
+  return parse(arrays, file).value("model_file", std::string());
+}
+
+bool is_capture(const std::string& meta) {
+  const Json json = Json::parse(meta, nullptr, false);
+  return json.is_object() && json.value("format", Json()) == Json(kFormat);
+}
+
+template <class R>
+static WorldFault step_once(const Model& model, const WorldCapture& capture) {
+  Batch<R> batch(model, 1, capture.options);
+  batch.put(0, capture);
+  batch.step();
+  return batch.fault(0);
+}
+
+WorldFault step_again(const Model& model, const WorldCapture& capture) {
+  return capture.single ? step_once<float>(model, capture) : step_once<double>(model, capture);
+}
+
+bool same_fault(const WorldFault& a, const WorldFault& b) {
+  return a.status == b.status && std::string_view(a.array) == b.array && a.index == b.index &&
+         std::bit_cast<std::uint64_t>(a.value) == std::bit_cast<std::uint64_t>(b.value);
+}
+
+}  // namespace tarsus

@@ -1,0 +1,164 @@
+#include "tarsus/sim/world_parameters.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "tarsus/base/index.hpp"
+#include "tarsus/base/number_text.hpp"
+
+namespace tarsus {
+
+namespace {
+
+constexpr WorldParameter kAll[] = {WorldParameter::mass_scale, WorldParameter::damping_scale,
+                                   WorldParameter::gravity,    WorldParameter::friction_scale,
+                                   WorldParameter::kp_scale,   WorldParameter::kd_scale,
+                                   WorldParameter::force_scale};
+static_assert(std::size(kAll) == kWorldParameters);
+
+/// Index of each body's first geom.
+std::vector<int> first_geoms(const Model& model) {
+  std::vector<int> first;
+  int count = 0;
+  for (const BodySpec& body : model.spec.bodies) first.push_back(count), count += int(body.geoms.size());
+  return first;
+}
+
+}  // namespace
+
+const char* name(WorldParameter which) {
+  switch (which) {
+    case WorldParameter::mass_scale: return "mass_scale";
+    case WorldParameter::damping_scale: return "damping_scale";
+    case WorldParameter::gravity: return "gravity";
+    case WorldParameter::friction_scale: return "friction_scale";
+    case WorldParameter::kp_scale: return "kp_scale";
+    case WorldParameter::kd_scale: return "kd_scale";
+    case WorldParameter::force_scale: return "force_scale";
+  }
+  return "";
+}
+
+int numbers(const Model& model, WorldParameter which) {
+  switch (which) {
+    case WorldParameter::mass_scale: return model.nbody();
+    case WorldParameter::damping_scale: return model.njoint();
+    case WorldParameter::gravity: return 3;
+    case WorldParameter::friction_scale: {
+      int count = 0;
+      for (const BodySpec& body : model.spec.bodies) count += int(body.geoms.size());
+      return count;
+    }
+    default: return model.nv;
+  }
+}
+
+bool WorldParameters::any() const {
+  return std::any_of(values.begin(), values.end(), [](const std::vector<double>& v) { return !v.empty(); });
+}
+
+std::span<const double> WorldParameters::of(const Model& model, WorldParameter which, int world) const {
+  const std::span<const double> all = (*this)[which];
+  const std::size_t n = at(numbers(model, which));
+  return all.empty() ? all : all.subspan(n * at(world), n);
+}
+
+WorldParameters WorldParameters::world(const Model& model, int world) const {
+  WorldParameters out;
+  for (const WorldParameter which : kAll) {
+    const std::span<const double> mine = of(model, which, world);
+    out[which].assign(mine.begin(), mine.end());
+  }
+  return out;
+}
+
+void WorldParameters::check_sizes(const Model& model, int worlds) const {
+  for (const WorldParameter which : kAll) {
+    const std::vector<double>& own = (*this)[which];
+    if (!own.empty()) check_size(name(which), own.size(), at(worlds) * at(numbers(model, which)));
+  }
+}
+
+void check_numbers(const Model& model, WorldParameter which, std::span<const double> given) {
+  const bool positive = which == WorldParameter::mass_scale || which == WorldParameter::force_scale;
+  const bool signed_ = which == WorldParameter::gravity;
+  const int n = numbers(model, which);
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    const double x = given[i];
+    if (std::isfinite(x) && (signed_ || x > 0 || (x == 0 && !positive))) continue;
+    throw ValueError(
+        std::string(name(which)) + "[" + std::to_string(i / at(n)) + ", " + std::to_string(i % at(n)) + "]",
+        number_text(x),
+        signed_    ? "a finite number"
+        : positive ? "a finite, positive number"
+                   : "a finite number, not negative");
+  }
+}
+
+Drives scaled(Drives drives, const Model& model, const WorldParameters& parameters, int world) {
+  const auto multiply = [&](std::vector<double>& numbers, WorldParameter which) {
+    const std::span<const double> scale = parameters.of(model, which, world);
+    for (std::size_t i = 0; i < std::min(scale.size(), numbers.size()); ++i) numbers[i] *= scale[i];
+  };
+  multiply(drives.kp, WorldParameter::kp_scale), multiply(drives.kd, WorldParameter::kd_scale);
+  multiply(drives.force_limit, WorldParameter::force_scale), multiply(drives.force_floor, WorldParameter::force_scale);
+  return drives;
+}
+
+template <class R>
+void fill(WorldTable<R>& table, const Model& model, const ContactGeometry* geometry, const WorldParameters& parameters,
+          std::span<const int> world, bool drives) {
+  const std::size_t width = world.size();
+  // number(i, the world's part of the parameter) for each i < n and lane; nothing where it is not given.
+  const auto lay = [&](AlignedVector<R>& to, std::size_t n, WorldParameter which, const auto& number) {
+    to.clear();
+    if (parameters[which].empty()) return;
+    to.resize(n * width);
+    for (std::size_t lane = 0; lane < width; ++lane) {
+      const std::span<const double> own = parameters.of(model, which, world[lane]);
+      for (std::size_t i = 0; i < n; ++i) to[i * width + lane] = R(number(i, own));
+    }
+  };
+  const auto copy = [&](AlignedVector<R>& to, WorldParameter which) {
+    lay(to, at(numbers(model, which)), which, [](std::size_t i, std::span<const double> own) { return own[i]; });
+  };
+  table.mass_scale.clear(), table.inertia.clear();
+  if (!parameters[WorldParameter::mass_scale].empty()) {
+    if (width == 1) copy(table.mass_scale, WorldParameter::mass_scale);
+    table.inertia.resize(at(model.njoint()) * 10 * width);
+    for (std::size_t lane = 0; lane < width; ++lane) {
+      R* to = table.inertia.data() + lane;
+      for (const RigidInertia<double>& one :
+           link_inertias(model, parameters.of(model, WorldParameter::mass_scale, world[lane]))) {
+        const Sym3d& I = one.I;
+        for (const double x : {one.mass, one.h.x, one.h.y, one.h.z, I.xx, I.xy, I.xz, I.yy, I.yz, I.zz})
+          *to = R(x), to += width;
+      }
+    }
+  }
+  lay(table.damping, at(model.njoint()), WorldParameter::damping_scale,
+      [&](std::size_t i, std::span<const double> own) { return model.joints[i].damping * own[i]; });
+  copy(table.gravity, WorldParameter::gravity);
+  if (geometry && !parameters[WorldParameter::friction_scale].empty()) {
+    const std::vector<int> first = first_geoms(model);
+    const auto geom = [&](std::uint32_t shape) {
+      const ContactShape& s = geometry->shapes()[shape];
+      return at(first[at(s.body)] + s.geom);
+    };
+    const std::span<const BodyPair> pairs = geometry->pairs();
+    lay(table.friction, pairs.size(), WorldParameter::friction_scale, [&](std::size_t i, std::span<const double> own) {
+      return geometry->friction_of(pairs[i], own[geom(pairs[i].first)], own[geom(pairs[i].second)]);
+    });
+  }
+  table.kp.clear(), table.kd.clear(), table.force.clear();
+  if (!drives) return;
+  copy(table.kp, WorldParameter::kp_scale), copy(table.kd, WorldParameter::kd_scale);
+  copy(table.force, WorldParameter::force_scale);
+}
+
+template void fill<double>(WorldTable<double>&, const Model&, const ContactGeometry*, const WorldParameters&,
+                           std::span<const int>, bool);
+template void fill<float>(WorldTable<float>&, const Model&, const ContactGeometry*, const WorldParameters&,
+                          std::span<const int>, bool);
+
+}  // namespace tarsus
