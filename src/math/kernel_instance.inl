@@ -4,7 +4,7 @@
 #include "math/kernel_call.inl"
 
 namespace tarsus {
-namespace TARSUS_ISA {
+inline namespace TARSUS_ISA {
 
 #if defined(__AVX512F__)
 inline constexpr int kPackBytes = 64;

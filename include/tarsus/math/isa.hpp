@@ -11,6 +11,7 @@
 #endif
 #ifndef TARSUS_ISA
 #define TARSUS_ISA isa_plain
+#define TARSUS_PLAIN  // not a source of kernels
 #endif
 
 #define TARSUS_INLINE inline __attribute__((always_inline))

@@ -16,6 +16,7 @@
 
 namespace tarsus {
 
+#if defined(TARSUS_PLAIN)
 // Defined by src/math/kernel_instance.inl in the sources that CMake writes.
 namespace isa_baseline {
 template <class Table>
@@ -29,6 +30,7 @@ namespace isa_avx512 {
 template <class Table>
 Table make_table(bool wide);
 }  // namespace isa_avx512
+#endif
 
 /// The kernels that this processor runs best of those that were built (cpu.hpp), chosen at the first call.
 /// @param width worlds in a pack: 1, or lanes<R>(isa_level())
