@@ -4,8 +4,10 @@
 # newer machine may be reachable under a name that other code shares.
 set(TARSUS_ISA_FLAGS_baseline)
 set(TARSUS_ISA_FLAGS_avx2 -mavx2 -mfma)
-set(TARSUS_ISA_FLAGS_avx512 -mavx512f -mavx512dq -mavx512vl -mavx2 -mfma
-    -Wno-maybe-uninitialized -Wno-uninitialized)  # GCC 12 warns inside its own avx512fintrin.h (its bug 105593)
+set(TARSUS_ISA_FLAGS_avx512 -mavx512f -mavx512dq -mavx512vl -mavx2 -mfma)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # GCC 12 warns inside its own avx512fintrin.h (its bug 105593)
+  list(APPEND TARSUS_ISA_FLAGS_avx512 -Wno-maybe-uninitialized -Wno-uninitialized)
+endif()
 
 # Kernels are straight-line algebra on small structures of T. GCC must take those structures apart however large they are
 # (by default it copies a pack's Mat3 with memcpy: 25 % of ABA in lanes) and must not pair a scalar kernel's stores into
