@@ -12,7 +12,7 @@ endif()
 # Kernels are straight-line algebra on small structures of T. GCC must take those structures apart however large they are
 # (by default it copies a pack's Mat3 with memcpy: 25 % of ABA in lanes) and must not pair a scalar kernel's stores into
 # vectors that are loaded singly again (8 %).
-set(TARSUS_KERNEL_FLAGS)
+set(TARSUS_KERNEL_FLAGS $<$<CONFIG:Release>:-O3>)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   list(APPEND TARSUS_KERNEL_FLAGS -fno-tree-slp-vectorize --param=sra-max-scalarization-size-Ospeed=100000)
 endif()

@@ -171,7 +171,7 @@ void KktSolver::residuals(const KktInput& in, In<double> x1, In<double> x2, Out<
     const LinkConstants<double>& link = m.link[i];
     s.a[i] = joint_motion(link, state[i].R, x1.data() + link.qvel);
     if (link.parent >= 0) s.a[i] = s.a[i] + shift(s.a[link.parent], state[i].r);
-    s.f[i] = link.massless ? Force<double>{zero, zero} : link_inertia(link, state[i].R) * s.a[i];
+    s.f[i] = link.massless ? Force<double>{zero, zero} : link_inertia(m, i, state[i].R) * s.a[i];
   }
   for (int i = 0; i < m.nv; ++i) r1[i] = in.y1[i] - in.joint_inertia[i] * x1[i];
   for (int index = 0; index < in.rows.blocks(); ++index) {

@@ -141,7 +141,7 @@ static void reversed_mass_matrix(const ModelView<double>& m, LinkState<double>* 
                                  const double* K, bool first, Eigen::SparseMatrix<double>& M) {
   for (int i = 0; i < m.nlink; ++i) {
     joint_pose(m.link[i], qpos, state, state[i]);
-    state[i].Ic = link_inertia(m.link[i], state[i].R);
+    state[i].Ic = link_inertia(m, i, state[i].R);
   }
   std::vector<Eigen::Triplet<double>> triplets;
   int at = 0;

@@ -39,7 +39,7 @@ void push(ParticleSystem& system, double mass, const Vec3d& x, const char* speci
   system.species.emplace_back(species);
 }
 
-Vec3d at(const ParticleSystem& system, int i) {
+Vec3d position_of(const ParticleSystem& system, int i) {
   return {system.position[3 * i], system.position[3 * i + 1], system.position[3 * i + 2]};
 }
 
@@ -112,7 +112,7 @@ ParticleSystem waters(int count, const std::string& name, std::uint64_t seed) {
       for (int a = 0; a < 3; ++a) tried[a] = centre + rotate(q, spce_shape()[a]);
       double energy = 0;
       for (int i = 0; i < system.particles(); ++i) {
-        Vec3d far = at(system, i) - centre;
+        Vec3d far = position_of(system, i) - centre;
         for (int c = 0; c < 3; ++c) far[c] -= box * std::round(far[c] / box);
         if (dot(far, far) > 36) continue;
         for (int a = 0; a < 3; ++a) energy += kCharge[a] * kCharge[i % 3] / norm(centre + far - tried[a]);
@@ -154,7 +154,7 @@ ParticleSystem butanes(int count, const std::string& name, std::uint64_t seed) {
       for (int a = 0; a < 4; ++a) tried[a] = centre + rotate(q, shape[a] - middle);
       for (int i = 0; i < system.particles(); ++i) {
         for (int a = 0; a < 4; ++a) {
-          Vec3d d = at(system, i) - tried[a];
+          Vec3d d = position_of(system, i) - tried[a];
           for (int c = 0; c < 3; ++c) d[c] -= box * std::round(d[c] / box);
           closest = std::min(closest, dot(d, d));
         }
@@ -243,7 +243,7 @@ ParticleSystem cage(bool rigid, const std::string& name, std::uint64_t seed) {
   std::vector<std::vector<int>> bonded(n);
   for (int i = 0; i < n; ++i) {
     for (int j = i + 1; j < n; ++j) {
-      if (norm(at(system, i) - at(system, j)) > 1.01 * kEdge) continue;
+      if (norm(position_of(system, i) - position_of(system, j)) > 1.01 * kEdge) continue;
       system.constraints.add_distance(i, j, kEdge);
       bonded[i].push_back(j), bonded[j].push_back(i);
     }
@@ -252,7 +252,7 @@ ParticleSystem cage(bool rigid, const std::string& name, std::uint64_t seed) {
     for (std::size_t a = 0; a < bonded[i].size(); ++a) {
       for (std::size_t b = a + 1; b < bonded[i].size(); ++b) {
         system.constraints.add_distance(bonded[i][a], bonded[i][b],
-                                        norm(at(system, bonded[i][a]) - at(system, bonded[i][b])));
+                                        norm(position_of(system, bonded[i][a]) - position_of(system, bonded[i][b])));
       }
     }
   }

@@ -11,6 +11,8 @@
 
 #include "app/program.hpp"
 #include "support/temporary_folder.hpp"
+#include "tarsus/io/npz.hpp"
+#include "tarsus/io/recording.hpp"
 
 using tarsus::test::Outcome;
 using tarsus::test::tarsus_command;
@@ -168,6 +170,47 @@ TEST(Command, ABenchmarkSaysHowRightTheStepsWere) {
               {few + "nosuch.xml", 1, "no such file"}});
 }
 
+TEST(Command, AReplayIsTheRunToTheBit) {
+  TARSUS_NEEDS_PROGRAM();
+  const tarsus::test::TemporaryFolder folder;
+  const std::string file = (folder.path() / "run.npz").string(), other = (folder.path() / "other.npz").string();
+  for (const char* run :
+       {"models/double_pendulum.xml --dt 0.01 --duration 0.5 --integrator rk4",
+        "models/humanoid.xml --duration 0.3 --dt 0.0166667 --gains 300,30,0,0 --stiff --force-limit 100",
+        "models/humanoid.xml --clip models/clips/humanoid_walk.json --duration 0.3 --json",
+        "models/double_pendulum.xml --ctrl 0 --duration 1 --velocity-products off"}) {
+    tarsus_command("run " + std::string(run) + " --out " + file);
+    const Outcome replay = tarsus_command("replay --verify " + file);
+    EXPECT_EQ(replay.code, 0) << run << replay.text;
+    EXPECT_NE(replay.text.find("the same to the bit"), std::string::npos) << replay.text;
+  }
+  ASSERT_EQ(tarsus_command("run models/double_pendulum.xml --dt 0.01 --duration 0.5 --out " + file).code, 0);
+  const auto copy = [&](double moved, bool hashed_anew) {  // a copy with one number of frame 20 changed
+    tarsus::NpzReader from{std::filesystem::path(file)};
+    std::vector<double> time = from.read_real("time", {50}), qpos = from.read_real("qpos", {50, 2}),
+                        qvel = from.read_real("qvel", {50, 2}), target = from.read_real("target", {50, 2});
+    std::vector<std::uint64_t> hash = from.read_words("hash", {50});
+    qpos[41] += moved;
+    if (hashed_anew) hash[20] = tarsus::frame_hash({&qpos[40], 2}, {&qvel[40], 2});
+    tarsus::NpzWriter to(other);
+    to.add<double>("time", time, {50}), to.add<double>("qpos", qpos, {50, 2});
+    to.add<double>("qvel", qvel, {50, 2}), to.add<double>("target", target, {50, 2});
+    to.add<std::uint64_t>("hash", hash, {50}), to.add_text("meta", from.read_text("meta"));
+    to.finish();
+  };
+  copy(0, false);
+  EXPECT_EQ(tarsus_command("replay --verify " + other).code, 0);
+  copy(1e-15, false);
+  const Outcome changed = tarsus_command("replay --verify --json " + other, "2>/dev/null");
+  EXPECT_EQ(changed.code, 3);
+  EXPECT_EQ(nlohmann::json::parse(changed.text)["first_changed_in_file"], 20);
+  EXPECT_EQ(nlohmann::json::parse(changed.text)["first_different_replay"], -1);
+  copy(1e-15, true);
+  expect_all({{"replay --verify " + other, 3, "frame 20 is the first that differs"},
+              {"replay " + other, 0, "frame 20 is the first that differs"},
+              {"replay nosuch.npz", 1, "no such file"}});
+}
+
 TEST(Command, ControlsAreTheModelsOwn) {
   TARSUS_NEEDS_PROGRAM();
   tarsus::test::TemporaryFolder folder;
@@ -239,7 +282,7 @@ std::vector<std::string> commands_of(const std::string& text) {
   std::vector<std::string> found;
   std::istringstream lines(text);
   const std::regex command(
-      R"(^(?:    |  )?(?:build/bin/)?tarsus((?:-kkt| run| scene| check| convert| info| gains| md| bench) [^#]*))");
+      R"(^(?:    |  )?(?:build/bin/)?tarsus((?:-kkt| run| scene| check| convert| info| gains| md| bench| replay) [^#]*))");
   for (std::string line; std::getline(lines, line);) {
     std::smatch m;
     if (!std::regex_search(line, m, command)) continue;
@@ -275,7 +318,8 @@ TEST(Command, EveryCommandThatThePagesShowRuns) {
   for (const auto& page : std::filesystem::directory_iterator(std::string(TARSUS_SOURCE_DIR) + "/docs")) {
     if (page.path().extension() == ".md") sources.push_back(read("docs/" + page.path().filename().string()));
   }
-  for (const char* command : {"", "run", "scene", "check", "convert", "info", "gains", "-kkt", "md", "bench batch"})
+  for (const char* command :
+       {"", "run", "scene", "check", "convert", "info", "gains", "-kkt", "md", "bench batch", "replay"})
     sources.push_back(tarsus_command(std::string(command) + " --help").text);
   for (const std::string& source : sources) {
     for (std::string arguments : commands_of(source)) {
