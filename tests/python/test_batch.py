@@ -219,12 +219,16 @@ def test_worlds_have_numbers_of_their_own(humanoid):
     for b in (batch, same):
         b.qvel[:, :2] = 0.3
         b.rollout(120, states=False)
-    weight = batch.ground_force[:, :, 2].sum(axis=1) / (humanoid.total_mass() * 9.81)
-    assert np.allclose(weight, [1, 2, 1, 1.62 / 9.81, 1, 1], rtol=0.05)
     for world in (0, 5):  # factors of 1 change nothing, to the bit
         assert batch.state_hash(world) == same.state_hash(world)
     for world in (1, 2, 3, 4):
         assert batch.state_hash(world) != same.state_hash(world)
+    # The mean force of the ground over 5 s is the weight, but for the change of momentum: at most 0.5 m/s of 49.
+    force = np.zeros(6)
+    for _ in range(300):
+        batch.rollout(1, states=False)
+        force += batch.ground_force[:, :, 2].sum(axis=1) / 300
+    assert np.allclose(force / (humanoid.total_mass() * 9.81), [1, 2, 1, 1.62 / 9.81, 1, 1], rtol=0, atol=0.01)
     other = stands(humanoid, 6, threads=2)
     other.restore(pickle.loads(pickle.dumps(batch.save())))
     twin = batch.copy()
