@@ -33,19 +33,19 @@ TARSUS_INLINE void pull3(const Vec3<T>& e, const Vec3<T>& w, T kp, T kd, T* forc
   put3(force, mul_add(e, -kp, mul_add(w, -kd, get3(force))));
 }
 
-/// Gains of one joint: those of all worlds, times each world's own factor where there is one.
-template <class T>
+/// Gains of one joint: those of all worlds, times each world's own factor where there is one. kOwn: there may be some.
+template <bool kOwn, class T>
 struct JointGain {
   const Real<T>* shared;
   const T* scale;  ///< null: 1
-  TARSUS_INLINE T operator[](int k) const { return scale ? T(shared[k]) * scale[k] : T(shared[k]); }
+  TARSUS_INLINE T operator[](int k) const { return kOwn && scale ? T(shared[k]) * scale[k] : T(shared[k]); }
 };
-template <class T>
-TARSUS_INLINE JointGain<T> stiffness_at(const DriveView<Real<T>>& drive, int dof) {
+template <bool kOwn, class T>
+TARSUS_INLINE JointGain<kOwn, T> stiffness_at(const DriveView<Real<T>>& drive, int dof) {
   return {drive.kp + dof, drive.kp_scale ? reinterpret_cast<const T*>(drive.kp_scale) + dof : nullptr};
 }
-template <class T>
-TARSUS_INLINE JointGain<T> damping_at(const DriveView<Real<T>>& drive, int dof) {
+template <bool kOwn, class T>
+TARSUS_INLINE JointGain<kOwn, T> damping_at(const DriveView<Real<T>>& drive, int dof) {
   return {drive.kd + dof, drive.kd_scale ? reinterpret_cast<const T*>(drive.kd_scale) + dof : nullptr};
 }
 /// One number for all of a joint's DoFs.
@@ -103,10 +103,11 @@ TARSUS_INLINE void spring_terms(const ModelView<Real<T>>& m, const LinkConstants
   stiffen<T>(link.joint, k_inertia, d, h, true, K);
 }
 
-/// Q and K of one step: applied tau (null: none), springs and damping of the model, drives (kp null: none).
-template <class T>
-void drive_terms_kernel(const ModelView<Real<T>>& m, const DriveView<Real<T>>& drive, const T* qpos, const T* qvel,
-                        const T* target, const T* target_velocity, const T* tau, T* Q, T* K) {
+/// Q and K of one step: applied tau (null: none), springs and damping of the model, drives (kp null: none). kOwn: the
+/// lanes may have gains or damping of their own.
+template <bool kOwn, class T>
+TARSUS_INLINE void drive_terms_of(const ModelView<Real<T>>& m, const DriveView<Real<T>>& drive, const T* qpos,
+                                  const T* qvel, const T* target, const T* target_velocity, const T* tau, T* Q, T* K) {
   for (int k = 0; k < m.nv; ++k) {
     Q[k] = tau ? tau[k] : T(Real<T>(0));
     K[k] = T(m.armature[k]);
@@ -115,14 +116,24 @@ void drive_terms_kernel(const ModelView<Real<T>>& m, const DriveView<Real<T>>& d
     const LinkConstants<Real<T>>& link = m.link[i];
     const int p = link.qpos, v = link.qvel;
     if (link.stiffness > 0 || link.damping > 0) {
-      const T damping = m.own_damping ? reinterpret_cast<const T*>(m.own_damping)[i] : T(link.damping);
+      const T damping = kOwn && m.own_damping ? reinterpret_cast<const T*>(m.own_damping)[i] : T(link.damping);
       spring_terms(m, link, damping, qpos + p, qvel + v, drive.dt, Q + v, K + v);
     }
     if (!drive.kp) continue;
-    pull(link.joint, qpos + p, qvel + v, target + p, target_velocity ? target_velocity + v : nullptr,
-         stiffness_at<T>(drive, v), damping_at<T>(drive, v), T(drive.dt), Q + v);
-    stiffen(link.joint, stiffness_at<T>(drive, v), damping_at<T>(drive, v), drive.dt, drive.stiff, K + v);
+    const auto kp = stiffness_at<kOwn, T>(drive, v);
+    const auto kd = damping_at<kOwn, T>(drive, v);
+    pull(link.joint, qpos + p, qvel + v, target + p, target_velocity ? target_velocity + v : nullptr, kp, kd,
+         T(drive.dt), Q + v);
+    stiffen(link.joint, kp, kd, drive.dt, drive.stiff, K + v);
   }
+}
+template <class T>
+void drive_terms_kernel(const ModelView<Real<T>>& m, const DriveView<Real<T>>& drive, const T* qpos, const T* qvel,
+                        const T* target, const T* target_velocity, const T* tau, T* Q, T* K) {
+  if (m.own_damping || drive.kp_scale || drive.kd_scale)
+    drive_terms_of<true>(m, drive, qpos, qvel, target, target_velocity, tau, Q, K);
+  else
+    drive_terms_of<false>(m, drive, qpos, qvel, target, target_velocity, tau, Q, K);
 }
 
 /// The drives' force alone at the end of the step: pull() less (h kd + h² kp) q̈.
@@ -135,8 +146,8 @@ void drive_force_kernel(const ModelView<Real<T>>& m, const DriveView<Real<T>>& d
     const int p = link.qpos, v = link.qvel;
     T f[6] = {zero, zero, zero, zero, zero, zero}, inertia[6] = {zero, zero, zero, zero, zero, zero};
     pull(link.joint, qpos + p, qvel + v, target + p, target_velocity ? target_velocity + v : nullptr,
-         stiffness_at<T>(drive, v), damping_at<T>(drive, v), T(drive.dt), f);
-    stiffen(link.joint, stiffness_at<T>(drive, v), damping_at<T>(drive, v), drive.dt, drive.stiff, inertia);
+         stiffness_at<true, T>(drive, v), damping_at<true, T>(drive, v), T(drive.dt), f);
+    stiffen(link.joint, stiffness_at<true, T>(drive, v), damping_at<true, T>(drive, v), drive.dt, drive.stiff, inertia);
     for (int k = 0; k < qvel_count(link.joint); ++k) force[v + k] = neg_mul_add(inertia[k], qacc[v + k], f[k]);
   }
 }

@@ -131,8 +131,9 @@ class LimitedMaba {
       const Link& link = m_.link[i];
       const int p = link.qpos, v = link.qvel;
       pull(link.joint, qpos + p, qvel + v, target + p, target_velocity ? target_velocity + v : nullptr,
-           stiffness_at<T>(drive_, v), damping_at<T>(drive_, v), T(drive_.dt), Qd_ + v);
-      stiffen(link.joint, stiffness_at<T>(drive_, v), damping_at<T>(drive_, v), drive_.dt, drive_.stiff, Kd_ + v);
+           stiffness_at<true, T>(drive_, v), damping_at<true, T>(drive_, v), T(drive_.dt), Qd_ + v);
+      stiffen(link.joint, stiffness_at<true, T>(drive_, v), damping_at<true, T>(drive_, v), drive_.dt, drive_.stiff,
+              Kd_ + v);
     }
   }
 

@@ -129,21 +129,17 @@ TARSUS_INLINE void joint_force(const LinkConstants<Real<T>>& link, const Mat3<T>
   }
 }
 
-/// A link's own rigid inertia in its axes.
+/// A link's rigid inertia in world axes, as the model has it.
 template <class T>
-TARSUS_INLINE RigidInertia<T> body_inertia(const ModelView<Real<T>>& m, int i) {
-  if (!m.own_inertia) {
-    const LinkConstants<Real<T>>& link = m.link[i];
-    return {T(link.mass), load3<T>(link.h), load_sym<T>(link.I)};
-  }
-  const T* own = reinterpret_cast<const T*>(m.own_inertia) + 10 * i;
-  return {own[0], get3(own + 1), {own[4], own[5], own[6], own[7], own[8], own[9]}};
+TARSUS_INLINE RigidInertia<T> model_inertia(const LinkConstants<Real<T>>& link, const Mat3<T>& R) {
+  return {T(link.mass), R * load3<T>(link.h), rotate(R, load_sym<T>(link.I))};
 }
-/// The same in world axes.
+/// The same with the lanes' own numbers where there are some.
 template <class T>
 TARSUS_INLINE RigidInertia<T> link_inertia(const ModelView<Real<T>>& m, int i, const Mat3<T>& R) {
-  const RigidInertia<T> body = body_inertia<T>(m, i);
-  return {body.mass, R * body.h, rotate(R, body.I)};
+  if (!m.own_inertia) return model_inertia(m.link[i], R);
+  const T* own = reinterpret_cast<const T*>(m.own_inertia) + 10 * i;
+  return {own[0], R * get3(own + 1), rotate(R, Sym3<T>{own[4], own[5], own[6], own[7], own[8], own[9]})};
 }
 
 /// Acceleration of a frame at rest in the world in which nothing falls.
