@@ -197,7 +197,8 @@ TARSUS_INLINE bool all_lanes(bool mask) { return mask; }
 template <class V>
 requires(sizeof(V) >= 16) TARSUS_INLINE bool all_lanes(V mask) {
 #if defined(__AVX512F__)
-  if constexpr (sizeof(V) == 64) return _mm512_movepi64_mask((__m512i)mask) == 0xff;
+  if constexpr (sizeof(V) == 64)
+    return _mm512_movepi32_mask((__m512i)mask) == 0xffff;  // of halves where lanes have 64 bits
 #endif
 #if defined(__AVX__)
   if constexpr (sizeof(V) == 32) return _mm256_movemask_ps((__m256)mask) == 0xff;
