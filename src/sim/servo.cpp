@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tarsus/base/index.hpp"
 #include "tarsus/constraint/spook.hpp"
 #include "tarsus/control/force_limit.hpp"
 
@@ -16,6 +17,26 @@ constexpr double kTendonReturn = 5;  ///< fastest way back of a tendon that is b
 bool falls(double stiffness, double damping) { return stiffness >= 0 && damping >= 0 && stiffness + damping > 0; }
 
 }  // namespace
+
+std::string servos_refusal(const Model& model, const Actuation& actuation, bool actuators) {
+  if (!actuation.passive().empty()) return "a model's passive forces are not in lanes yet";
+  if (!actuators || model.nu == 0) return {};
+  const ActuatorSet& set = actuation.actuators();
+  if (!set.plain()) return "actuators on other than hinges and slides, and muscles, are not in lanes yet";
+  std::vector<char> servo(at(model.nv)), other(at(model.nv));
+  for (int i = 0; i < set.size(); ++i) {
+    const Actuator& a = set[i];
+    if (!a.active) continue;
+    if (a.gain[2] != 0) return "actuators whose damping is their control are not in lanes yet";
+    (falls(a.stiffness(0), a.damping(0)) ? servo : other)[at(a.dofs[0])] = 1;
+  }
+  for (const Joint& joint : model.joints) {
+    const std::size_t v = at(joint.qvel);
+    if (joint.nv() == 1 && joint.force_limited && servo[v] && other[v])
+      return "servos and other actuators within one joint's actuatorfrcrange are not in lanes yet";
+  }
+  return {};
+}
 
 template <class R>
 Servos<R>::Servos(const Model& model, const BasicData<R>& data)

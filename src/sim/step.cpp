@@ -8,6 +8,7 @@
 #include "sim/within.hpp"
 #include "tarsus/base/hash.hpp"
 #include "tarsus/base/number_text.hpp"
+#include "tarsus/sim/sensor.hpp"
 
 namespace tarsus {
 
@@ -67,9 +68,11 @@ template <class R>
 std::string lanes_refusal(const Model& model, const StepOptions& options, const Drives* drives) {
   const bool loops = options.loops != LoopMode::off && (options.equalities || !model.spec.equalities.empty());
   const bool limited = drives && drives->limited();
-  if (!drives && options.actuation != ActuationMode::off && model.nu > 0)
-    return "a model's own actuators are not in lanes to the bit of a world alone";  // servo.hpp says what lanes share
-  if (!Actuation(model).passive().empty()) return "a model's passive forces are not in lanes yet";
+  const bool actuated = !drives && options.actuation != ActuationMode::off;
+  const std::string why = servos_refusal(model, Actuation(model), actuated);
+  if (!why.empty()) return why;
+  if (actuated && model.nu > 0 && SensorSet(model).feels_contact())
+    return "sensors that feel contact are not in lanes yet";
   if (options.rows.any() && has_solver_rows(model, options.dt))
     return "MuJoCo's law of soft contacts and ranges, at steps as short as this, is not in lanes yet";
   if (loops && (options.rows.any() || limited)) return "equality constraints beside other terms are not in lanes yet";

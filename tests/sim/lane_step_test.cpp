@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <random>
 
 #include "tarsus/io/mjcf.hpp"
@@ -124,6 +125,120 @@ TEST(LaneSteps, AWorldsBitsDependOnItAlone) {
   }
 }
 
+/// A figure on two legs under actuators of its own: servos with and without ranges and activations, a range of the
+/// joint, servos of position and velocity on one joint, motors.
+Model actuated_model(const char* more_actuators = "", const char* joint = "") {
+  const std::string leg = R"(<body name='NAME' pos='0 Y 0'>
+      <joint name='hipNAME' type='hinge' axis='0 1 0' damping='.2' armature='.01'/>
+      <geom type='capsule' fromto='0 0 0 0 0 -.4' size='.05' mass='3'/>
+      <body pos='0 0 -.4'>
+        <joint name='kneeNAME' type='hinge' axis='0 1 0' range='-10 120' limited='true'/>
+        <geom type='capsule' fromto='0 0 0 0 0 -.4' size='.04' mass='2'/>
+        <body pos='0 0 -.42'>
+          <joint name='slideNAME' type='slide' axis='1 0 0' range='-.1 .1' limited='true' JOINT/>
+          <geom type='box' size='.1 .05 .02' mass='1'/>
+        </body>
+      </body>
+    </body>)";
+  const auto named = [&](const char* name, const char* y) {
+    std::string out = leg;
+    for (std::size_t i; (i = out.find("NAME")) != std::string::npos;) out.replace(i, 4, name);
+    out.replace(out.find("pos='0 Y"), 8, std::string("pos='0 ") + y), out.replace(out.find("JOINT"), 5, joint);
+    return out;
+  };
+  const std::string text =
+      R"(<mujoco><worldbody><geom type='plane' size='1 1 1'/><body pos='0 0 .9'><freejoint/>
+    <site name='middle'/>
+    <geom type='box' size='.1 .2 .1' mass='10'/>)" +
+      named("L", "-.15") + named("R", ".15") + R"(</body></worldbody>
+    <actuator>
+      <position joint='hipL' kp='300' kv='20' forcerange='-40 40'/>
+      <position joint='hipR' kp='200' gear='1.5' ctrllimited='true' ctrlrange='-.5 .5'/>
+      <velocity joint='hipR' kv='10' forcelimited='true' forcerange='-30 20'/>
+      <position joint='kneeL' kp='300' timeconst='.05'/>
+      <velocity joint='kneeR' kv='15'/>
+      <position joint='slideL' kp='2000' kv='50'/>
+      <motor joint='slideR' gear='10' forcelimited='true' forcerange='-4 4'/>)" +
+      more_actuators + "</actuator></mujoco>";
+  return compile(parse_mjcf(text, "test", "."));
+}
+void set_controls(const Model& model, int seed, std::span<double> ctrl) {
+  std::mt19937 random(100 + seed);
+  std::normal_distribution<double> normal(0, 0.6);
+  for (int i = 0; i < model.nu; ++i) ctrl[i] = normal(random);
+}
+
+/// Servos are drives in lanes too, each world's with its own targets; activations move on.
+TEST(LaneActuators, AStepIsThatOfAWorldAlone) {
+  const Model models[] = {actuated_model(), actuated_model("", "actuatorfrclimited='true' actuatorfrcrange='-50 60'")};
+  for (const Model& model : models) {
+    for (const bool terms : {true, false}) {
+      StepOptions options = options_of(0.01);
+      options.rows.contacts = options.rows.joints = terms;
+      const int worlds = 17;
+      Batch<double> batch(model, worlds, {.step = options});
+      ASSERT_EQ(batch.pack_width(), lanes<double>(isa_level()));
+      std::mt19937 random(9);
+      std::vector<Data> alone;
+      for (int world = 0; world < worlds; ++world) {
+        Data& data = alone.emplace_back(model);
+        random_state(model, random, 0.2, data.qpos, data.qvel);
+        set_controls(model, world, data.ctrl);
+        data.act[0] = 0.1 * world;
+        std::copy(data.qpos.begin(), data.qpos.end(), batch.qpos().begin() + world * model.nq);
+        std::copy(data.qvel.begin(), data.qvel.end(), batch.qvel().begin() + world * model.nv);
+        std::copy(data.ctrl.begin(), data.ctrl.end(), batch.ctrl().begin() + world * model.nu);
+        batch.act()[world] = data.act[0];
+      }
+      ASSERT_EQ(batch.step(), 0);
+      int saturated = 0;
+      for (int world = 0; world < worlds; ++world) {
+        Stepper<double> stepper(model, alone[world], options);
+        ASSERT_EQ(stepper.step(alone[world]), 0);
+        saturated += stepper.limit_report(0)->saturated;
+        EXPECT_DOUBLE_EQ(batch.act()[world], alone[world].act[0]);
+        if (terms && (batch.reports()[world].unsolved || stepper.rows()->report().status != StepStatus::converged))
+          continue;
+        for (int k = 0; k < model.nv; ++k)
+          EXPECT_NEAR(batch.qvel()[world * model.nv + k], alone[world].qvel[k], 2e-4) << world << " " << k;
+      }
+      EXPECT_GT(saturated, 0);
+    }
+  }
+}
+
+/// In both precisions: a batch of one is, to the bit, what the world is at any place, in any company, on any threads.
+template <class R>
+void expect_bits_of_the_world_alone(const Model& model) {
+  const int worlds = 19, steps = 60;
+  const auto set = [&](Batch<R>& batch, int world, int seed, int step) {
+    std::vector<double> ctrl(std::size_t(model.nu));
+    set_controls(model, 10 * seed + step / 10, ctrl);
+    std::copy(ctrl.begin(), ctrl.end(), batch.ctrl().begin() + world * model.nu);
+    if (step == 0) batch.qvel()[world * model.nv + seed % 6] = R(0.1 * seed);
+  };
+  for (const int threads : {1, 3}) {
+    Batch<R> many(model, worlds, {.step = options_of(0.01), .threads = threads}), one(model, 1, many.options());
+    for (int k = 0; k < steps; ++k) {
+      for (int world = 0; world < worlds; ++world) set(many, world, threads + world, k);
+      if (k == 20) many.ctrl()[4 * model.nu] = std::numeric_limits<R>::quiet_NaN();
+      many.step();
+    }
+    EXPECT_EQ(many.bad_worlds(), 1);
+    for (const int world : {0, 5, 7, 18}) {
+      one.reset();
+      for (int k = 0; k < steps; ++k) set(one, 0, threads + world, k), one.step();
+      EXPECT_EQ(one.state_hash(0), many.state_hash(world)) << world;
+      EXPECT_EQ(one.act()[0], many.act()[world]);
+    }
+    EXPECT_NE(many.state_hash(0), many.state_hash(1));
+  }
+}
+TEST(LaneActuators, AWorldsBitsDependOnItAlone) {
+  const Model model = actuated_model();
+  expect_bits_of_the_world_alone<double>(model), expect_bits_of_the_world_alone<float>(model);
+}
+
 /// What lanes cannot step is said, and stepped one world at a time.
 TEST(LaneSteps, WhatTheyCannotStepIsNamed) {
   const auto model = [](const char* geom, const char* joint) {
@@ -141,6 +256,16 @@ TEST(LaneSteps, WhatTheyCannotStepIsNamed) {
   Drives root = Drives::uniform(plain, 100, 10, 100, 10);
   root.force_limit.assign(plain.nv, 5.0);
   EXPECT_NE(lanes_refusal<double>(plain, options_of(), &root).find("free joint"), std::string::npos);
+  const auto refusal = [](const Model& model) { return lanes_refusal<double>(model, options_of(), nullptr); };
+  EXPECT_EQ(refusal(actuated_model()), "");
+  EXPECT_NE(refusal(actuated_model("<damper joint='kneeL' kv='3' ctrlrange='0 1'/>")).find("damping"),
+            std::string::npos);
+  const char* range = "actuatorfrclimited='true' actuatorfrcrange='-50 60'";
+  EXPECT_NE(refusal(actuated_model("<motor joint='slideL'/>", range)).find("actuatorfrcrange"), std::string::npos);
+  EXPECT_NE(refusal(actuated_model("<motor site='middle' gear='0 0 1 0 0 0'/>")).find("hinges"), std::string::npos);
+  const char* touch = "</actuator><sensor><touch site='middle'/></sensor><actuator>";
+  EXPECT_NE(refusal(actuated_model(touch)).find("sensors"), std::string::npos);
+  EXPECT_EQ(pack_width<double>(actuated_model("<motor site='middle' gear='0 0 1 0 0 0'/>"), options_of(), nullptr), 1);
   Data lanes(torsion, 2);
   EXPECT_THROW(Stepper<double>(torsion, lanes, options_of()), ValueError);
 }

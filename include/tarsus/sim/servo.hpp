@@ -10,8 +10,8 @@
 //   range and dry friction of a tendon                 a rigid row: what it may hold, it holds
 //   gravity compensation, fluid, adhesion              their force at the start of the step
 //
-// A joint's actuatorfrcrange bounds the sum of what its actuators bring. A damper's gain is its control, which lanes do
-// not share: in batches its force is that of the start.
+// A joint's actuatorfrcrange bounds the sum of what its actuators bring. Gains and bounds are shared by lanes, targets
+// and applied forces are each lane's own: servos_refusal() names what needs more.
 #pragma once
 
 #include "tarsus/control/actuation.hpp"
@@ -40,6 +40,10 @@ struct ServoStep {
   bool row_limits = false;  ///< ranges and dry friction of tendons too
   bool contacts = false;    ///< adhesion, which needs them
 };
+
+/// Why worlds with these actuators and passive forces cannot be stepped in lanes; empty if they can.
+/// @param actuators false: passive forces alone act
+std::string servos_refusal(const Model& model, const Actuation& actuation, bool actuators);
 
 template <class R>
 class Servos {
