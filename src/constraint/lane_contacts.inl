@@ -92,17 +92,34 @@ struct LaneDetector {
       }
       return;
     }
-    LaneContact<T>& c = s.contact[s.ncontact++];
-    c.live = where, c.key = where & all_bits<T>(key), c.link = m.shape[p.a].link;
-    c.n = to_a, c.point = point, c.distance = distance - T(p.margin);
-    c.friction = p.condim == 1       ? T(Real<T>(0))
-                 : step.own_friction ? reinterpret_cast<const T*>(step.own_friction)[pair]
-                                     : T(p.friction);
-    c.compliance = T(p.compliance), c.damping_time = T(p.damping_time);
-    c.relative_compliance = T(Real<T>(0));
-    for (int l = 0; p.graded && l < kLanes; ++l) {
-      if (where[l]) soften(c, l);
+    const T friction = p.condim == 1       ? T(Real<T>(0))
+                       : step.own_friction ? reinterpret_cast<const T*>(step.own_friction)[pair]
+                                           : T(p.friction);
+    Mask<T> left = where;
+    for (int* at = &s.first[m.shape[p.a].link]; any(left);) {
+      LaneContact<T>& c = slot(at);
+      const Mask<T> here = left & ~c.live;
+      left = left & ~here;
+      at = &c.next;
+      if (!any(here)) continue;
+      const auto put = [here](T x, T& to) { to = select(here, x, to); };
+      c.live = c.live | here, c.key = c.key | (here & all_bits<T>(key));
+      c.n = select<T>(here, to_a, c.n), c.point = select<T>(here, point, c.point);
+      put(distance - T(p.margin), c.distance), put(friction, c.friction), put(T(p.compliance), c.compliance);
+      put(T(p.damping_time), c.damping_time), put(T(Real<T>(0)), c.relative_compliance);
+      for (int l = 0; p.graded && l < kLanes; ++l) {
+        if (here[l]) soften(c, l);
+      }
     }
+  }
+  /// The slot that `at` says; a new one where it says -1. Contacts of a link fill its slots in every lane without gaps.
+  LaneContact<T>& slot(int* at) {
+    if (*at >= 0) return s.contact[*at];
+    *at = s.ncontact++;
+    LaneContact<T>& fresh = s.contact[*at];
+    clear(fresh);
+    fresh.link = m.shape[m.pair[pair].a].link;
+    return fresh;
   }
 
   /// Softness of one world's contact of this pair, which depends on its gap.
@@ -147,7 +164,7 @@ struct LaneDetector {
   }
   static void clear(LaneContact<T>& c) {
     const T zero = T(Real<T>(0)), one = T(Real<T>(1));
-    c.live = no_lanes<T>(), c.key = Bits<T>{}, c.link = -1;
+    c.live = no_lanes<T>(), c.key = Bits<T>{}, c.link = c.next = -1, c.touch = c.ntouch = 0;
     for (int l = 0; l < kLanes; ++l) c.a[l] = c.b[l] = 0;
     c.n = {zero, zero, one}, c.point = zero3<T>();
     c.distance = c.friction = c.compliance = c.damping_time = c.relative_compliance = zero;
@@ -265,7 +282,6 @@ struct LaneDetector {
     const Mask<T> close = plane ? near : boxes_near(ia, ib);
     if (!any(close)) return;
     const LanePlaced<T>&a = pose(ia), &b = pose(ib);
-    const int begin = s.ncontact;
     const bool crossing = m.shape[m.pair[pair].b].link >= 0;
     for (int l = 0; l < kLanes; ++l) {
       if (!close[l]) continue;
@@ -285,12 +301,9 @@ struct LaneDetector {
           add_crossing(l, key, n, point, Real<T>(found.distance));
           continue;
         }
-        if (begin + k == s.ncontact) {
-          LaneContact<T>& fresh = s.contact[s.ncontact++];
-          clear(fresh);
-          fresh.link = m.shape[m.pair[pair].a].link;
-        }
-        set_lane(s.contact[begin + k], l, key, n, point, Real<T>(found.distance));
+        int* free = &s.first[m.shape[m.pair[pair].a].link];
+        while (*free >= 0 && s.contact[*free].live[l]) free = &s.contact[*free].next;
+        set_lane(slot(free), l, key, n, point, Real<T>(found.distance));
       }
     }
   }
@@ -343,10 +356,15 @@ struct LaneDetector {
 
   void detect() {
     s.ncontact = s.ncrossing = 0, s.overflow = Bits<T>{};
+    std::fill(s.first, s.first + m.nlink, -1);
     if (!step.contacts) return;
     fall = T(step.h * step.h) * (view.own_gravity ? norm(against_gravity<T>(view)) : T(step.gravity));
     for (int i = 0; i < m.nshape; ++i) place(i);
     for (int p = 0; p < m.npair; ++p) touch(p);
+    int count = 0;
+    for (int i = 0; i < m.nlink; ++i) {
+      for (int k = s.first[i]; k >= 0; k = s.contact[k].next) s.order[count++] = &s.contact[k];
+    }
   }
 };
 

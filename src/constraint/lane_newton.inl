@@ -15,6 +15,8 @@ class LaneSolver {
  public:
   static constexpr int kLanes = kWidth<T>;
   using R = Real<T>;
+  template <class>
+  friend class LaneSolver;
 
   LaneSolver(const ModelView<R>& view, const LaneModel<R>& model, const LaneStep<R>& step, LinkState<T>* state,
              const T* K, LaneSpace<T>& space, LaneMemory<T>& memory)
@@ -39,7 +41,8 @@ class LaneSolver {
   /// v⁺ in place of v⁰ in `velocity`.
   void run(const T* qpos, const T* qvel, const T* push, T* velocity, const LaneTermReport<R>& report) {
     velocities(qvel, velocity);
-    each_contact([&](LaneContact<T>& c) { build(c); });
+    ntouch_ = 0;
+    every_contact([&](LaneContact<T>& c) { build(c); });
     s_.nrow = s_.nball = 0;
     if (step_.limits) add_limits(qpos, qvel, velocity);
     if (step_.losses) add_losses(qvel, velocity);
@@ -63,12 +66,26 @@ class LaneSolver {
   static constexpr R kShort = R(0.2);
   static constexpr R kNear = R(0.01);  ///< residual below which steps go on from the iterate [m/s]
 
-  T zero() const { return T(R(0)); }
-  T one() const { return T(R(1)); }
+  TARSUS_INLINE static T zero() { return T(R(0)); }
+  TARSUS_INLINE static T one() { return T(R(1)); }
+  /// Those of all lanes.
+  template <class F>
+  TARSUS_INLINE void every_contact(const F& f) {
+    for (int i = 0; i < s_.ncontact; ++i) f(*s_.order[i]);
+    for (int i = 0; i < s_.ncrossing; ++i) f(s_.crossing[i]);
+  }
+  /// Those of the lanes that go on.
   template <class F>
   TARSUS_INLINE void each_contact(const F& f) {
-    for (int i = 0; i < s_.ncontact; ++i) f(s_.contact[i]);
-    for (int i = 0; i < s_.ncrossing; ++i) f(s_.crossing[i]);
+    for (int i = 0; i < s_.nactive; ++i) f(*s_.active[i]);
+  }
+  /// From now on `lanes` go on, and the contacts that only others have are passed over.
+  void go_on(Mask<T> lanes) {
+    live_ = lanes;
+    s_.nactive = 0;
+    every_contact([&](LaneContact<T>& c) {
+      if (any(c.live & live_)) s_.active[s_.nactive++] = &c;
+    });
   }
   template <class F>
   TARSUS_INLINE void each(const F& f) {
@@ -94,33 +111,26 @@ class LaneSolver {
     const T relative = inverse_mass * T(step_.relative_compliance * R(4 / (1 + 4 * kDampingSteps)));
     return maximum(select(own > zero(), own, relative), inverse_mass * T(R(kLeastCompliance)));
   }
-  /// Each lane's own of structures that lie `stride` numbers apart, at the same place in them.
-  static T gather(const T* first, int stride, const int (&link)[kLanes]) {
-    const R* numbers = reinterpret_cast<const R*>(first);
-#if defined(__AVX512F__)
-    if constexpr (sizeof(T) == 64) {
-      if constexpr (sizeof(R) == 8) {
-        const __m256i at = _mm256_add_epi32(
-            _mm256_mullo_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(link)), _mm256_set1_epi32(stride)),
-            _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
-        return T(typename T::Vector(_mm512_i32gather_pd(at, numbers, 8)));
-      } else {
-        const __m512i at = _mm512_add_epi32(_mm512_mullo_epi32(_mm512_loadu_si512(link), _mm512_set1_epi32(stride)),
-                                            _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
-        return T(typename T::Vector(_mm512_i32gather_ps(at, numbers, 4)));
+  /// The links of a contact between links, each with the lanes that have it there.
+  void find_touches(LaneContact<T>& c) {
+    c.touch = ntouch_, c.ntouch = 0;
+    for (const bool second : {false, true}) {
+      const int side = ntouch_;
+      for (int l = 0; l < kLanes; ++l) {
+        if (!c.live[l]) continue;
+        const int link = second ? c.b[l] : c.a[l];
+        int i = side;
+        while (i < ntouch_ && s_.touch[i].link != link) ++i;
+        if (i == ntouch_) s_.touch[ntouch_++] = {link, second, no_lanes<T>()};
+        s_.touch[i].lanes[l] = -1;
       }
     }
-#endif
-    T out;
-    for (int l = 0; l < kLanes; ++l) out.set(l, numbers[std::ptrdiff_t(link[l]) * stride + l]);
-    return out;
+    c.ntouch = ntouch_ - c.touch;
   }
-  static Vec3<T> gather(const Vec3<T>* first, std::size_t bytes, const int (&link)[kLanes]) {
-    const int stride = int(bytes / sizeof(R));
-    return {gather(&first->x, stride, link), gather(&first->y, stride, link), gather(&first->z, stride, link)};
-  }
-  static Motion<T> gather(const Motion<T>* all, int stride, int k, const int (&link)[kLanes]) {
-    return {gather(&all[k].w, sizeof(Motion<T>) * stride, link), gather(&all[k].v, sizeof(Motion<T>) * stride, link)};
+  /// f(link, whether it is on the second side, lanes) for the links of a contact between links.
+  template <class F>
+  TARSUS_INLINE void each_touch(const LaneContact<T>& c, const F& f) const {
+    for (int i = c.touch; i < c.touch + c.ntouch; ++i) f(s_.touch[i].link, s_.touch[i].second, s_.touch[i].lanes);
   }
   /// J of a contact times the links' motions, along n, t₁, t₂.
   Vec3<T> along(const LaneContact<T>& c, const Motion<T>* motion, int stride = 1, int k = 0) const {
@@ -129,21 +139,17 @@ class LaneSolver {
       const Motion<T>& a = motion[c.link * stride + k];
       u = cross_add(a.w, c.arm_a, a.v);
     } else {
-      const Motion<T> a = gather(motion, stride, k, c.a), b = gather(motion, stride, k, c.b);
+      Motion<T> a = world_velocity<T>(), b = a;
+      each_touch(c, [&](int link, bool second, Mask<T> lanes) {
+        const Motion<T>& from = motion[link * stride + k];
+        Motion<T>& to = second ? b : a;
+        to = {select<T>(lanes, from.w, to.w), select<T>(lanes, from.v, to.v)};
+      });
       u = cross_add(a.w, c.arm_a, a.v) - cross_add(b.w, c.arm_b, b.v);
     }
     return {dot(c.n, u), dot(c.t1, u), dot(c.t2, u)};
   }
   T inverse_mean(const Sym3<T>& M) const { return T(R(3)) / maximum(M.xx + M.yy + M.zz, T(R(1e-30))); }
-  T inverse_mean_of(const int (&link)[kLanes]) const {
-    T sum;
-    for (int l = 0; l < kLanes; ++l) {
-      const Sym3<T>& M = state_[link[l]].IA.M;
-      sum.set(l, M.xx[l] + M.yy[l] + M.zz[l]);
-    }
-    return T(R(3)) / maximum(sum, T(R(1e-30)));
-  }
-
   void build(LaneContact<T>& c) {
     const Vec3<T>& n = c.n;  // [Duff et al. 2017]
     const T sign = select(n.z < zero(), -one(), one()), a = -one() / (sign + n.z), b = n.x * n.y * a;
@@ -154,9 +160,16 @@ class LaneSolver {
       c.arm_a = c.point - state_[c.link].o;
       mass = inverse_mean(state_[c.link].IA.M);
     } else {
-      c.arm_a = c.point - gather(&state_[0].o, sizeof(LinkState<T>), c.a);
-      c.arm_b = c.point - gather(&state_[0].o, sizeof(LinkState<T>), c.b);
-      mass = inverse_mean_of(c.a) + inverse_mean_of(c.b);
+      find_touches(c);
+      c.arm_a = c.arm_b = zero3<T>();
+      T of_a = zero(), of_b = zero();
+      each_touch(c, [&](int link, bool second, Mask<T> lanes) {
+        Vec3<T>& arm = second ? c.arm_b : c.arm_a;
+        T& inverse = second ? of_b : of_a;
+        arm = select<T>(lanes, c.point - state_[link].o, arm);
+        inverse = select(lanes, inverse_mean(state_[link].IA.M), inverse);
+      });
+      mass = of_a + of_b;
     }
     const Vec3<T> speed = along(c, s_.start);
     c.free = along(c, s_.free);
@@ -375,35 +388,46 @@ class LaneSolver {
   /// The linear problem of the tangents at hand, into at.next and x_next.
   /// @param near lanes that go on from the iterate at hand, by what its impulses miss: in float nothing else settles.
   /// The others start from v⁰, so that what a wild iterate lost in rounding does not stay.
-  void linear_solve(Mask<T> near) {
+  /// @param before, after f(term), which sees each term once before its tangent is used and once at its end: memory is
+  /// what a pass over the terms costs
+  template <class Before, class After>
+  void linear_solve(Mask<T> near, const Before& before, const After& after) {
     std::fill(s_.loaded, s_.loaded + v_.nlink, char(0));
     iterations_ += select(live_, one(), zero());
-    each([&](auto& t) { t.at.next_y = select(near, t.base - t.at.now_y, t.base + times(t, t.at.now_u - t.free)); });
-    Mask<T> skew = no_lanes<T>();
-    for (int i = 0; i < s_.ncontact; ++i) {
-      const LaneContact<T>& c = s_.contact[i];
-      if (!any(acts(c))) continue;
-      add_load(c, c.at.next_y);
-      skew = skew | ~((c.G1n == zero()) & (c.G2n == zero()));
-    }
-    for (int i = 0; i < s_.nrow; ++i) add_load(s_.row[i], s_.row[i].at.next_y);
-    for (int i = 0; i < s_.nball; ++i) add_load(s_.ball[i], s_.ball[i].at.next_y);
+    const auto begin_with = [&](auto& t) {
+      before(t);
+      t.at.next_y = select(near, t.base - t.at.now_y, t.base + times(t, t.at.now_u - t.free));
+    };
+    const auto load_row = [&](auto& r) { begin_with(r), add_load(r, r.at.next_y); };
     nextra_ = 0;
-    for (int i = 0; i < s_.ncrossing; ++i) {
-      const Mask<T> here = acts(s_.crossing[i]);
-      if (any(here)) extra_[nextra_++] = i;
-      skew = skew | here;
-    }
-    const Mask<T> with = live_ & skew, without = live_ & ~skew;
+    std::fill(extras_, extras_ + kLanes, 0);
+    each_contact([&](LaneContact<T>& c) {
+      begin_with(c);
+      const Mask<T> here = acts(c);
+      if (!any(here)) return;
+      if (c.link < 0) {
+        add_extra(c, here);
+        slid_ = slid_ | here;
+        return;
+      }
+      add_load(c, c.at.next_y);
+      slid_ = slid_ | (here & ~((c.G1n == zero()) & (c.G2n == zero())));
+    });
+    for (int i = 0; i < s_.nrow; ++i) load_row(s_.row[i]);
+    for (int i = 0; i < s_.nball; ++i) load_row(s_.ball[i]);
+    const Mask<T> with = live_ & slid_, without = live_ & ~slid_;
     if (any(without)) {
       lane_solve_symmetric<T>(v_, state_, K_, s_.load, s_.loaded, s_.x_next);
       for (int i = 0; i < v_.nlink; ++i) s_.motion[i] = state_[i].a;
     }
     if (any(with)) solve_skew(with);
-    each_contact([&](LaneContact<T>& c) { read(c, along(c, s_.motion), near); });
-    for (int i = 0; i < s_.nrow; ++i) read(s_.row[i], along(s_.row[i], s_.x_next), near);
-    for (int i = 0; i < s_.nball; ++i)
-      read(s_.ball[i], state_[s_.ball[i].joint].R * get3(s_.x_next + v_.link[s_.ball[i].joint].qvel), near);
+    const auto end_with = [&](auto& t, const auto& change) { read(t, change, near), after(t); };
+    each_contact([&](LaneContact<T>& c) { end_with(c, along(c, s_.motion)); });
+    for (int i = 0; i < s_.nrow; ++i) end_with(s_.row[i], along(s_.row[i], s_.x_next));
+    for (int i = 0; i < s_.nball; ++i) {
+      const int joint = s_.ball[i].joint;
+      end_with(s_.ball[i], state_[joint].R * get3(s_.x_next + v_.link[joint].qvel));
+    }
     for (int k = 0; k < v_.nv; ++k) s_.x_next[k] = s_.x_next[k] + select(near, s_.x_now[k], zero());
   }
   template <class Term, class X>
@@ -419,7 +443,7 @@ class LaneSolver {
       s_.force[i] = s_.loaded[i] ? Force<T>{-s_.load[i].f.n, -s_.load[i].f.f} : Force<T>{zero3<T>(), zero3<T>()};
     Motion<T>* motion = s_.skew_motion;
     T* x = s_.x_other;
-    lane_substitute<1, T>(v_, state_, s_.link, s_.force, s_.load, s_.loaded, nullptr, s_.left, motion, x);
+    lane_substitute<1, T>(v_, state_, s_.link, s_.force, s_.load, s_.loaded, nullptr, nullptr, s_.left, motion, x);
     if (nextra_ > 0) solve_extra(motion, x);
     for (int k = 0; k < v_.nv; ++k) s_.x_next[k] = select(lanes, x[k], s_.x_next[k]);
     for (int i = 0; i < v_.nlink; ++i) {
@@ -431,40 +455,66 @@ class LaneSolver {
   /// p[link][n][k] -= the wrench of a crossing's `force` at its point, on its own links in each lane.
   void apply(const LaneContact<T>& c, const Vec3<T>& force, int n, int k) {
     const Force<T> on_a = {cross(c.arm_a, force), force}, on_b = {cross(c.arm_b, force), force};
-    const R *from_a = reinterpret_cast<const R*>(&on_a), *from_b = reinterpret_cast<const R*>(&on_b);
-    R* all = reinterpret_cast<R*>(s_.force + k);
+    each_touch(c, [&](int link, bool second, Mask<T> lanes) {
+      Force<T>& p = s_.force[link * n + k];
+      const Force<T> next = second ? Force<T>{p.n + on_b.n, p.f + on_b.f} : p - on_a;
+      p = {select<T>(lanes, next.n, p.n), select<T>(lanes, next.f, p.f)};
+    });
+  }
+  /// Marks the links that hold those of a contact between links, and these, in lanes that go on.
+  void mark(const LaneContact<T>& c, char* links) const {
+    each_touch(c, [&](int link, bool, Mask<T> lanes) {
+      if (!any(lanes & live_)) return;
+      for (int i = link; i >= 0 && !links[i]; i = v_.link[i].parent) links[i] = 1;
+    });
+  }
+
+  /// A contact between links in the lanes `here`, into the first extra rows that each of them has free: what lanes have
+  /// in different slots shares a column.
+  void add_extra(const LaneContact<T>& c, Mask<T> here) {
     for (int l = 0; l < kLanes; ++l) {
-      if (!c.live[l]) continue;
-      R *a = all + std::ptrdiff_t(c.a[l]) * n * 6 * kLanes + l, *b = all + std::ptrdiff_t(c.b[l]) * n * 6 * kLanes + l;
-      for (int j = 0; j < 6 * kLanes; j += kLanes) a[j] -= from_a[j + l], b[j] += from_b[j + l];
+      if (!here[l]) continue;
+      LaneContact<T>& to = s_.extra[extras_[l]];
+      if (extras_[l]++ == nextra_) {
+        ++nextra_;
+        to.live = no_lanes<T>(), to.at.next_y = zero3<T>();
+        to.n = to.t1 = to.t2 = to.arm_a = to.arm_b = zero3<T>();
+        to.Gnn = to.G1n = to.G2n = to.G11 = to.G12 = to.G22 = zero();
+        to.link = -1;
+      }
+      const auto copy = [l](const Vec3<T>& x, Vec3<T>& y) {
+        y.x.set(l, x.x[l]), y.y.set(l, x.y[l]), y.z.set(l, x.z[l]);
+      };
+      to.live[l] = -1, to.a[l] = c.a[l], to.b[l] = c.b[l];
+      copy(c.n, to.n), copy(c.t1, to.t1), copy(c.t2, to.t2), copy(c.arm_a, to.arm_a), copy(c.arm_b, to.arm_b);
+      copy(c.at.next_y, to.at.next_y);
+      to.Gnn.set(l, c.Gnn[l]), to.G1n.set(l, c.G1n[l]), to.G2n.set(l, c.G2n[l]);
+      to.G11.set(l, c.G11[l]), to.G12.set(l, c.G12[l]), to.G22.set(l, c.G22[l]);
     }
   }
 
   /// Contacts between links, by their Schur complement: (1 + G W) φ = f - G u₀, W = J A⁻¹ Jᵀ.
   void solve_extra(Motion<T>* motion, T* x) {
     const int n = 3 * nextra_;
-    const auto no_forces = [&](int count) {
+    const auto no_forces = [&](int count, const char* links) {
       for (int i = 0; i < v_.nlink; ++i) {
-        if (count > 1 && !s_.needed[i]) continue;
-        for (int k = 0; k < count; ++k) s_.force[count * i + k] = {zero3<T>(), zero3<T>()};
+        for (int k = 0; k < count && (!links || links[i]); ++k) s_.force[count * i + k] = {zero3<T>(), zero3<T>()};
       }
     };
+    const int touches = ntouch_;
+    for (int j = 0; j < nextra_; ++j) find_touches(s_.extra[j]);
     std::fill(s_.needed, s_.needed + v_.nlink, char(0));
+    for (int j = 0; j < nextra_; ++j) mark(s_.extra[j], s_.needed);
     for (int j = 0; j < nextra_; ++j) {
-      const LaneContact<T>& c = s_.crossing[extra_[j]];
-      for (int l = 0; l < kLanes; ++l) {
-        if (!(c.live[l] & live_[l])) continue;
-        for (int i = c.a[l]; i >= 0 && !s_.needed[i]; i = v_.link[i].parent) s_.needed[i] = 1;
-        for (int i = c.b[l]; i >= 0 && !s_.needed[i]; i = v_.link[i].parent) s_.needed[i] = 1;
-      }
-    }
-    for (int j = 0; j < nextra_; ++j) {
-      const LaneContact<T>& cj = s_.crossing[extra_[j]];
-      no_forces(3);
+      const LaneContact<T>& cj = s_.extra[j];
+      std::fill(s_.pushed, s_.pushed + v_.nlink, char(0));
+      mark(cj, s_.pushed);
+      no_forces(3, s_.needed);
       apply(cj, cj.n, 3, 0), apply(cj, cj.t1, 3, 1), apply(cj, cj.t2, 3, 2);
-      lane_substitute<3, T>(v_, state_, s_.link, s_.force, nullptr, nullptr, s_.needed, s_.left, s_.column, nullptr);
+      lane_substitute<3, T>(v_, state_, s_.link, s_.force, nullptr, nullptr, s_.pushed, s_.needed, s_.left, s_.column,
+                            nullptr);
       for (int i = 0; i < nextra_; ++i) {
-        const LaneContact<T>& ci = s_.crossing[extra_[i]];
+        const LaneContact<T>& ci = s_.extra[i];
         for (int k = 0; k < 3; ++k) {
           const Vec3<T> gw = times(ci, along(ci, s_.column, 3, k));
           for (int r = 0; r < 3; ++r) s_.matrix[(3 * i + r) * n + 3 * j + k] = i == j && r == k ? gw[r] + one() : gw[r];
@@ -472,7 +522,7 @@ class LaneSolver {
       }
     }
     for (int i = 0; i < nextra_; ++i) {
-      const LaneContact<T>& c = s_.crossing[extra_[i]];
+      const LaneContact<T>& c = s_.extra[i];
       const Vec3<T> right = c.at.next_y - times(c, along(c, motion));
       for (int r = 0; r < 3; ++r) s_.right[3 * i + r] = right[r];
     }
@@ -491,26 +541,34 @@ class LaneSolver {
       for (int c = p + 1; c < n; ++c) sum = neg_mul_add(s_.matrix[p * n + c], s_.right[c], sum);
       s_.right[p] = sum * s_.matrix[p * n + p];
     }
-    no_forces(1);
+    no_forces(1, nullptr);
     for (int i = 0; i < nextra_; ++i) {
-      const LaneContact<T>& c = s_.crossing[extra_[i]];
+      const LaneContact<T>& c = s_.extra[i];
       apply(c, c.n * s_.right[3 * i] + c.t1 * s_.right[3 * i + 1] + c.t2 * s_.right[3 * i + 2], 1, 0);
     }
-    lane_substitute<1, T>(v_, state_, s_.link, s_.force, nullptr, nullptr, nullptr, s_.left, s_.column, s_.x_extra);
+    lane_substitute<1, T>(v_, state_, s_.link, s_.force, nullptr, nullptr, nullptr, nullptr, s_.left, s_.column,
+                          s_.x_extra);
+    ntouch_ = touches;
     for (int k = 0; k < v_.nv; ++k) x[k] = x[k] + s_.x_extra[k];
     for (int i = 0; i < v_.nlink; ++i) motion[i] = motion[i] + s_.column[i];
   }
 
   // -- Newton ---------------------------------------------------------------------------------------------------------
 
-  /// Not a number where some term's velocity or impulse is none.
-  T residual() {
+  /// Largest natural residual of the terms, once before(term) has been called of each. Not a number where some term's
+  /// velocity or impulse is none.
+  template <class Before>
+  T residual_after(const Before& before) {
     T worst = zero(), poison = zero();
     each([&](auto& t) {
+      before(t);
       worst = maximum(natural_residual(t), worst);
       poison += (first_of(t.at.now_u) + first_of(t.at.now_y)) * zero();
     });
     return worst + poison;
+  }
+  T residual() {
+    return residual_after([](auto&) {});
   }
   TARSUS_INLINE static T first_of(T x) { return x; }
   TARSUS_INLINE static T first_of(const Vec3<T>& x) { return x.x + x.y + x.z; }
@@ -524,12 +582,13 @@ class LaneSolver {
   TARSUS_INLINE static void blend(Mask<T> lanes, T t, const X& next, X& now) {
     now = select(lanes, now + (next - now) * t, now);
   }
-  void move(T t) {
-    each([&](auto& term) {
+  /// @return the residual there
+  T move(T t) {
+    for (int k = 0; k < v_.nv; ++k) blend(live_, t, s_.x_next[k], s_.x_now[k]);
+    return residual_after([&](auto& term) {
       blend(live_, t, term.at.next_u, term.at.now_u);
       blend(live_, t, term.at.next_y, term.at.now_y);
     });
-    for (int k = 0; k < v_.nv; ++k) blend(live_, t, s_.x_next[k], s_.x_now[k]);
   }
   void keep(Mask<T> lanes) {
     each([&](auto& term) {
@@ -548,39 +607,46 @@ class LaneSolver {
 
   /// The first iteration: the tangents at now_y; no search.
   void begin() {
-    each([&](auto& t) {
+    const auto tangents = [&](auto& t) {
       t.at.now_u = select(live_, velocity_of(t, t.at.now_y), t.at.now_u);
       law(t, t.at.now_u, false, true, live_);
-    });
-    linear_solve(no_lanes<T>());
-    each([&](auto& t) {
+    };
+    const auto go = [&](auto& t) {
       t.at.now_u = select(live_, t.at.next_u, t.at.now_u), t.at.now_y = select(live_, t.at.next_y, t.at.now_y);
-    });
+    };
+    linear_solve(no_lanes<T>(), tangents, go);
     for (int k = 0; k < v_.nv; ++k) s_.x_now[k] = select(live_, s_.x_next[k], s_.x_now[k]);
   }
 
-  T map_at(T t, Mask<T> lanes) {
-    T sum = zero();
-    each([&](auto& term) {
-      const auto u = term.at.now_u + (term.at.next_u - term.at.now_u) * t;
-      const auto y = term.at.now_y + (term.at.next_y - term.at.now_y) * t;
-      sum += natural_map<false>(term, u, y, lanes);
-    });
-    return sum;
+  template <class Term>
+  TARSUS_INLINE static T map_at(Term& term, T t, Mask<T> lanes) {
+    const auto u = term.at.now_u + (term.at.next_u - term.at.now_u) * t;
+    const auto y = term.at.now_y + (term.at.next_y - term.at.now_y) * t;
+    return natural_map<false>(term, u, y, lanes);
   }
 
-  /// Step along the natural map's Newton direction for `lanes`, 0 elsewhere.
-  T halved(T start, Mask<T> lanes) {
-    T best = one(), least = T(std::numeric_limits<R>::infinity());
+  TARSUS_INLINE static bool idle(const LaneContact<T>& c, Mask<T> lanes) { return !any(c.live & lanes); }
+  template <class Row>
+  TARSUS_INLINE static bool idle(const Row&, Mask<T>) {
+    return false;
+  }
+
+  /// Step along the natural map's Newton direction for `lanes`, 0 elsewhere.  @param start, whole its square at the
+  /// iterate at hand and after the whole step
+  T halved(T start, T whole, Mask<T> lanes) {
+    T best = one(), least = T(std::numeric_limits<R>::infinity()), there = whole;
     Mask<T> open = lanes;
     R t = 1;
-    for (int k = 0; k < kHalvings && any(open); ++k, t *= R(0.5)) {
-      const T there = map_at(T(t), lanes);
+    for (int k = 0;;) {
       const Mask<T> better = open & (there < least);
       least = select(better, there, least), best = select(better, T(t), best);
       open = open & !(there <= start * T(1 - R(1e-4) * t));
+      if (++k == kHalvings || !any(open)) return best;
+      t *= R(0.5), there = zero();
+      each([&](auto& term) {
+        if (!idle(term, open)) there += map_at(term, T(t), open);
+      });
     }
-    return best;
   }
 
   /// dvᵀ F(v + t dv) for friction bounded by the given normals.
@@ -621,48 +687,141 @@ class LaneSolver {
     return in & (discs_ > zero());
   }
 
-  /// Iterates from now_y in the lanes live_, which lose those that are done. @param judged the rows are the problem's
-  /// own @return lanes that met the tolerance
-  Mask<T> descend(T tolerance, int most, bool judged) {
+  /// Where an iteration stands.
+  struct Descent {
+    R tolerance;
+    int most;
+    bool judged;  ///< the rows are the problem's own
+    int count;
+    T last, last_but_one, older;
+    Mask<T> met;  ///< the tolerance
+  };
+
+  /// Iterates from now_y in the lanes live_, which lose those that are done. @return lanes that met the tolerance
+  Mask<T> descend(R tolerance, int most, bool judged) {
     discs_ = zero(), short_ = no_lanes<T>();
     begin();
     const T infinite = T(std::numeric_limits<R>::infinity());
-    T last = infinite, last_but_one = infinite, older = infinite;
-    Mask<T> all_met = no_lanes<T>();
-    for (int count = 1;; ++count) {
-      const T now = residual();
-      Mask<T> met = live_ & (now <= tolerance);
-      if (judged) {
+    Descent d{tolerance, most, judged, 1, infinite, infinite, infinite, no_lanes<T>()};
+    go_down(d);
+    return d.met;
+  }
+  void go_down(Descent& d) {
+    T now = residual();
+    for (;; ++d.count) {
+      Mask<T> met = live_ & (now <= T(d.tolerance));
+      if (d.judged) {
         met = met & within_sets();
         judge(now, met, live_);
       }
-      all_met = all_met | met;
-      live_ = live_ & ~met & (now < infinite);
-      if (!any(live_) || count >= most) return all_met;
-      const Mask<T> convex = stalled(count, now, older);
-      older = minimum(older, last_but_one), last_but_one = last, last = now;
-      T start = zero();
-      each([&](auto& t) { start += natural_map<true>(t, t.at.now_u, t.at.now_y, live_); });
-      if (any(convex)) {
-        each_contact([&](LaneContact<T>& c) { c.given_normal = maximum(c.at.now_y.x, zero()); });
-        each([&](auto& t) { law(t, t.at.now_u, true, true, convex); });
+      d.met = d.met | met;
+      go_on(live_ & ~met & (now < T(std::numeric_limits<R>::infinity())));
+      if (!any(live_) || d.count >= d.most) return;
+      if constexpr (kNarrows<T>) {
+        if (count_live() <= kWidth<Narrow<T>>) return go_down_narrow(d);
       }
-      linear_solve(now < T(kNear));
-      T t = halved(start, live_ & ~convex);
-      if (any(convex)) t = select(convex, searched(convex), t);
+      const Mask<T> convex = stalled(d.count, now, d.older);
+      d.older = minimum(d.older, d.last_but_one), d.last_but_one = d.last, d.last = now;
+      T start = zero(), whole = zero();
+      const bool some = any(convex);
+      const auto tangents = [&](auto& t) {
+        start += natural_map<true>(t, t.at.now_u, t.at.now_y, live_);
+        if (!some) return;
+        give_normal(t);
+        law(t, t.at.now_u, true, true, convex);
+      };
+      linear_solve(now < T(kNear), tangents, [&](auto& t) { whole += map_at(t, one(), live_); });
+      T t = halved(start, whole, live_ & ~convex);
+      if (some) t = select(convex, searched(convex), t);
       short_ = t < T(kShort);
-      move(t);
+      now = move(t);
     }
+  }
+  TARSUS_INLINE static void give_normal(LaneContact<T>& c) { c.given_normal = maximum(c.at.now_y.x, zero()); }
+  template <class Row>
+  TARSUS_INLINE static void give_normal(Row&) {}
+  int count_live() const {
+    int count = 0;
+    for (int l = 0; l < kLanes; ++l) count += live_[l] != 0;
+    return count;
+  }
+
+  /// The rest of an iteration that few lanes still need, in a pack of these alone: the same numbers, less work.
+  void go_down_narrow(Descent& d) {
+    using N = Narrow<T>;
+    LaneChoice<T> lanes;
+    for (int l = 0; l < kLanes; ++l) {
+      if (live_[l]) lanes.lane[lanes.count++] = l;
+    }
+    for (int i = lanes.count; i < kWidth<N>; ++i) lanes.lane[i] = lanes.lane[0];
+    LaneSpace<N> space;
+    LaneMemory<N> none{};
+    std::byte* rest = s_.narrow + carve_space<N>(m_, s_.narrow, space);
+    LaneCarver carve(rest);
+    LinkState<N>* state = carve.take<LinkState<N>>(std::size_t(v_.nlink));
+    N* K = carve.take<N>(std::size_t(v_.nv));
+    for (int i = 0; i < v_.nlink; ++i) {
+      lanes.take(state_[i].R, state[i].R), lanes.take(state_[i].r, state[i].r);
+      lanes.take(state_[i].Ic, state[i].Ic);
+    }
+    for (int k = 0; k < v_.nv; ++k) {
+      lanes.take(K_[k], K[k]), lanes.take(s_.x_now[k], space.x_now[k]), lanes.take(s_.x_best[k], space.x_best[k]);
+    }
+    LaneSolver<N> narrow(v_, m_, step_, state, K, space, none);
+    space.nrow = s_.nrow, space.nball = s_.nball, space.ncontact = s_.nactive;
+    for (int i = 0; i < s_.nactive; ++i) {
+      space.order[i] = &space.contact[i];
+      narrow.take(lanes, *s_.active[i], s_.touch, space.contact[i]);
+    }
+    for (int i = 0; i < s_.nrow; ++i) lanes.take(s_.row[i], space.row[i]);
+    for (int i = 0; i < s_.nball; ++i) lanes.take(s_.ball[i], space.ball[i]);
+    narrow.live_ = no_lanes<N>();
+    for (int i = 0; i < lanes.count; ++i) narrow.live_[i] = -1;
+    narrow.go_on(narrow.live_);
+    lanes.take_mask(met_, narrow.met_), lanes.take_mask(slid_, narrow.slid_), lanes.take_mask(short_, narrow.short_);
+    lanes.take(discs_, narrow.discs_), lanes.take(iterations_, narrow.iterations_);
+    lanes.take(best_residual_, narrow.best_residual_);
+    typename LaneSolver<N>::Descent narrow_d{d.tolerance, d.most, d.judged, d.count, {}, {}, {}, no_lanes<N>()};
+    lanes.take(d.last, narrow_d.last), lanes.take(d.last_but_one, narrow_d.last_but_one);
+    lanes.take(d.older, narrow_d.older);
+    narrow.go_down(narrow_d);
+    for (int i = 0; i < s_.nactive; ++i) lanes.put(space.contact[i].at, s_.active[i]->at);
+    for (int i = 0; i < s_.nrow; ++i) lanes.put(space.row[i].at, s_.row[i].at);
+    for (int i = 0; i < s_.nball; ++i) lanes.put(space.ball[i].at, s_.ball[i].at);
+    for (int k = 0; k < v_.nv; ++k) lanes.put(space.x_now[k], s_.x_now[k]), lanes.put(space.x_best[k], s_.x_best[k]);
+    lanes.put_mask(narrow.met_, met_), lanes.put_mask(narrow.slid_, slid_), lanes.put_mask(narrow_d.met, d.met);
+    lanes.put(narrow.iterations_, iterations_), lanes.put(narrow.best_residual_, best_residual_);
+  }
+  /// This pack's own of a wider pack's contact.
+  template <class W>
+  void take(const LaneChoice<W>& lanes, const LaneContact<W>& from, const LaneTouch<W>* touches, LaneContact<T>& to) {
+    lanes.take_mask(from.live, to.live);
+    to.link = from.link, to.touch = ntouch_, to.ntouch = 0;
+    for (int i = from.touch; from.link < 0 && i < from.touch + from.ntouch; ++i) {
+      LaneTouch<T>& touch = s_.touch[ntouch_];
+      touch.link = touches[i].link, touch.second = touches[i].second;
+      lanes.take_mask(touches[i].lanes, touch.lanes);
+      if (any(touch.lanes)) ++ntouch_, ++to.ntouch;
+    }
+    for (int i = 0; from.link < 0 && i < kLanes; ++i) to.a[i] = from.a[lanes.lane[i]], to.b[i] = from.b[lanes.lane[i]];
+    lanes.take(from.n, to.n), lanes.take(from.t1, to.t1), lanes.take(from.t2, to.t2);
+    lanes.take(from.arm_a, to.arm_a), lanes.take(from.friction, to.friction);
+    if (from.link < 0) lanes.take(from.arm_b, to.arm_b);
+    lanes.take(from.normal, to.normal), lanes.take(from.tangent, to.tangent);
+    lanes.take(from.target, to.target), lanes.take(from.free, to.free), lanes.take(from.at, to.at);
+    lanes.take(from.centre1, to.centre1), lanes.take(from.centre2, to.centre2);
+    to.Gnn = to.G1n = to.G2n = to.G11 = to.G12 = to.G22 = zero(), to.base = zero3<T>();
   }
 
   void solve() {
+    met_ = slid_ = no_lanes<T>();
+    go_on(every_lane<T>());
     each([&](auto& t) {
       t.at.now_u = t.at.best_u = t.free;
       t.at.best_y = t.at.now_y * zero();
     });
     for (int k = 0; k < v_.nv; ++k) s_.x_now[k] = s_.x_best[k] = zero();
-    met_ = no_lanes<T>(), live_ = every_lane<T>();
-    descend(T(step_.tolerance), step_.most_iterations, true);
+    descend(step_.tolerance, step_.most_iterations, true);
     const Mask<T> missed = ~met_ & (best_residual_ < T(std::numeric_limits<R>::infinity()));
     if (!any(missed)) return;
     harden(missed);
@@ -672,19 +831,19 @@ class LaneSolver {
   /// Where the best iterate has impulses beyond their bounds: these as their bounds allow, and the rest once more.
   void bound_impulses(Mask<T> lanes) {
     if (!any(lanes)) return;
-    live_ = lanes;
+    go_on(lanes);
     each([&](auto& t) {
       t.at.now_u = select(live_, t.at.best_u, t.at.now_u), t.at.now_y = select(live_, t.at.best_y, t.at.now_y);
     });
     for (int k = 0; k < v_.nv; ++k) s_.x_now[k] = select(live_, s_.x_best[k], s_.x_now[k]);
-    live_ = live_ & ~within_sets();
+    go_on(live_ & ~within_sets());
     if (!any(live_)) return;
-    each([&](auto& t) { natural_map<true>(t, t.at.now_u, t.at.now_y, live_); });
-    for (int i = 0; i < s_.nrow; ++i) bound(s_.row[i], live_);
-    for (int i = 0; i < s_.nball; ++i) bound(s_.ball[i], live_);
-    linear_solve(best_residual_ < T(kNear));
-    move(one());
-    best_residual_ = select(live_, residual(), best_residual_);
+    const auto bounded = [&](auto& t) {
+      natural_map<true>(t, t.at.now_u, t.at.now_y, live_);
+      bound(t, live_);
+    };
+    linear_solve(best_residual_ < T(kNear), bounded, [](auto&) {});
+    best_residual_ = select(live_, move(one()), best_residual_);
     keep(live_);
   }
 
@@ -693,12 +852,13 @@ class LaneSolver {
     const auto set = [&](LaneMetric<T>& metric, Mask<T> live) {
       metric.set(maximum(metric.own_R, metric.inverse_mass * T(share)), live);
     };
-    each_contact([&](LaneContact<T>& c) { set(c.normal, c.live), set(c.tangent, c.live); });
+    every_contact([&](LaneContact<T>& c) { set(c.normal, c.live), set(c.tangent, c.live); });
     for (int i = 0; i < s_.nrow; ++i) set(s_.row[i].metric, s_.row[i].live);
     for (int i = 0; i < s_.nball; ++i) set(s_.ball[i].metric, every_lane<T>());
   }
   /// The same problem with soft rows, then harder ones, for lanes that missed.
   void harden(Mask<T> missed) {
+    go_on(missed);
     each([&](auto& t) {
       t.at.now_u = select(missed, t.at.best_u, t.at.now_u), t.at.now_y = select(missed, t.at.best_y, t.at.now_y);
     });
@@ -706,6 +866,7 @@ class LaneSolver {
     Mask<T> going = missed;
     constexpr R kShares[] = {10, 3, 1, R(0.3), R(0.1), R(0.03), R(0.01), 0};
     for (const R share : kShares) {
+      go_on(going);
       each([&](auto& t) {  // γ, and R (y - γ), of the rows as they are
         const auto gamma = law(t, t.at.now_u, false, false, going);
         t.at.next_y = gamma;
@@ -713,9 +874,8 @@ class LaneSolver {
       });
       set_stage(share);
       each([&](auto& t) { t.at.now_y = select(going, t.at.next_y + times_iR(t, t.at.next_u), t.at.now_y); });
-      live_ = going;
       const bool own = share == 0;
-      const Mask<T> met = descend(T(own ? step_.tolerance : R(1e-3)), own ? 10 : 12, own);
+      const Mask<T> met = descend(own ? step_.tolerance : R(1e-3), own ? 10 : 12, own);
       if (own) return;
       going = going & met;
       if (!any(going)) break;
@@ -738,7 +898,7 @@ class LaneSolver {
   void remember(Mask<T> acted) {
     const int before = int((*memory_.count)[0]);
     int now = 0;
-    each_contact([&](const LaneContact<T>& c) {
+    every_contact([&](const LaneContact<T>& c) {
       LaneContactMemory<T>& old = memory_.contact[now++];
       const Vec3<T>& y = c.at.best_y;
       const Vec3<T> over = times_R(c, before_projection(c, c.at.best_u) - y);
@@ -772,7 +932,7 @@ class LaneSolver {
     const auto count = [&](Mask<T> where) { return select(where, one(), zero()); };
     const bool forces = report.ground != nullptr;
     for (int i = 0; forces && i < v_.nlink; ++i) s_.ground[i] = zero3<T>();
-    each_contact([&](const LaneContact<T>& c) {
+    every_contact([&](const LaneContact<T>& c) {
       contacts += count(c.live), touching += count(c.live & acted & (c.at.best_y.x > zero()));
       deepest = maximum(select(c.live, -c.distance, zero()), deepest);
       if (!forces || c.link < 0) return;
@@ -808,9 +968,10 @@ class LaneSolver {
   const T* K_;
   LaneSpace<T>& s_;
   LaneMemory<T>& memory_;
-  int guess_ = 0, nextra_ = 0;
-  int extra_[64];
+  int guess_ = 0, nextra_ = 0, ntouch_ = 0;
+  int extras_[kLanes];  ///< each lane's contacts between links in the linear problem at hand
   Mask<T> live_, met_, short_;
+  Mask<T> slid_;  ///< lanes that had a matrix without symmetry: they keep to that pass, so that few packs take both
   T discs_, iterations_, best_residual_;
 };
 

@@ -78,11 +78,16 @@ template <class T>
 struct LaneSpace {
   LanePlaced<T>* placed;
   LaneContact<T>* contact;   ///< with the world
+  LaneContact<T>** order;    ///< those with the world, link by link
+  int* first;                ///< [nlink] of the link's contacts with the world; -1: none
   LaneContact<T>* crossing;  ///< between links
+  LaneContact<T>* extra;     ///< those that act in an iteration, without gaps in any lane
+  LaneContact<T>** active;   ///< of both, those that lanes which go on have
   LaneJointRow<T>* row;
   LaneBallRow<T>* ball;
-  LaneLoad<T>* load;      ///< [nlink]
-  char *loaded, *needed;  ///< [nlink]
+  LaneLoad<T>* load;               ///< [nlink]
+  char *loaded, *needed, *pushed;  ///< [nlink]
+  LaneTouch<T>* touch;             ///< of all crossings, and of extra
   LaneLink<T>* link;
   Motion<T>*start, *free;          ///< [nlink] velocities at the start of the step, and of v⁰
   Motion<T>*motion, *skew_motion;  ///< [nlink] J x
@@ -91,8 +96,9 @@ struct LaneSpace {
   Vec3<T>* left;                   ///< [nlink][6]
   T *matrix, *right;               ///< [3 crossings]², [3 crossings]
   T *x_now, *x_next, *x_other, *x_extra, *x_best;
-  Vec3<T>* ground;  ///< [nlink] force of the contacts with the world, an impulse
-  int ncontact = 0, ncrossing = 0, nrow = 0, nball = 0;
+  Vec3<T>* ground;    ///< [nlink] force of the contacts with the world, an impulse
+  std::byte* narrow;  ///< room for the same of a narrow pack, its links and K
+  int ncontact = 0, ncrossing = 0, nactive = 0, nrow = 0, nball = 0;
   Bits<T> overflow;  ///< lanes with more contacts between links than there is room for
 };
 
@@ -102,10 +108,14 @@ std::size_t carve_space(const LaneModel<Real<T>>& m, std::byte* block, LaneSpace
   const int n = 3 * m.most_crossings;
   s.placed = carve.take<LanePlaced<T>>(m.nshape);
   s.contact = carve.take<LaneContact<T>>(m.most_contacts), s.crossing = carve.take<LaneContact<T>>(m.most_crossings);
+  s.order = carve.take<LaneContact<T>*>(m.most_contacts), s.first = carve.take<int>(m.nlink);
+  s.extra = carve.take<LaneContact<T>>(m.most_crossings);
+  s.active = carve.take<LaneContact<T>*>(m.most_contacts + m.most_crossings);
   s.row = carve.take<LaneJointRow<T>>(2 * m.nlimit + m.nloss + m.nlink);
   s.ball = carve.take<LaneBallRow<T>>(m.nlink);
   s.load = carve.take<LaneLoad<T>>(m.nlink);
-  s.loaded = carve.take<char>(m.nlink), s.needed = carve.take<char>(m.nlink);
+  s.loaded = carve.take<char>(m.nlink), s.needed = carve.take<char>(m.nlink), s.pushed = carve.take<char>(m.nlink);
+  s.touch = carve.take<LaneTouch<T>>(4 * kWidth<T> * m.most_crossings);
   s.link = carve.take<LaneLink<T>>(m.nlink);
   s.start = carve.take<Motion<T>>(m.nlink), s.free = carve.take<Motion<T>>(m.nlink);
   s.motion = carve.take<Motion<T>>(m.nlink), s.skew_motion = carve.take<Motion<T>>(m.nlink);
@@ -115,6 +125,13 @@ std::size_t carve_space(const LaneModel<Real<T>>& m, std::byte* block, LaneSpace
   s.x_now = carve.take<T>(m.nv), s.x_next = carve.take<T>(m.nv);
   s.x_other = carve.take<T>(m.nv), s.x_extra = carve.take<T>(m.nv), s.x_best = carve.take<T>(m.nv);
   s.ground = carve.take<Vec3<T>>(m.nlink);
+  if constexpr (kNarrows<T>) {
+    using N = Narrow<T>;
+    LaneSpace<N> none;
+    LaneCarver rest(nullptr);
+    rest.take<LinkState<N>>(std::size_t(m.nlink)), rest.take<N>(std::size_t(m.nv));
+    s.narrow = carve.take<std::byte>(carve_space<N>(m, nullptr, none) + rest.used());
+  }
   return carve.used();
 }
 

@@ -137,14 +137,15 @@ void lane_factor(const ModelView<Real<T>>& m, const LinkState<T>* state, const T
 }
 
 /// x of N right-hand sides with those factors. p: [link][N] minus the force on each link, lost; joint_force: [link]
-/// or null (N = 1). needed: [link] only these, which hold their parents, have a force or are asked for; null: all.
+/// or null (N = 1). pushed, needed: [link] only these have a force in what they carry; only these, with their parents
+/// and all that are pushed, are asked for; null: all.
 /// motion: [link][N] out: J_l x. u: scratch [link][N][2]. x: [nv] (N = 1), or null.
 template <int N, class T>
 void lane_substitute(const ModelView<Real<T>>& m, const LinkState<T>* state, const LaneLink<T>* links, Force<T>* p,
-                     const LaneLoad<T>* loads, const char* loaded, const char* needed, Vec3<T>* u, Motion<T>* motion,
-                     T* x) {
+                     const LaneLoad<T>* loads, const char* loaded, const char* pushed, const char* needed, Vec3<T>* u,
+                     Motion<T>* motion, T* x) {
   for (int i = m.nlink - 1; i >= 0; --i) {
-    if (needed && !needed[i]) continue;
+    if (pushed && !pushed[i]) continue;
     const LinkConstants<Real<T>>& link = m.link[i];
     const LaneLink<T>& f = links[i];
     const LinkState<T>& s = state[i];
@@ -173,8 +174,10 @@ void lane_substitute(const ModelView<Real<T>>& m, const LinkState<T>* state, con
     const LinkConstants<Real<T>>& link = m.link[i];
     const LaneLink<T>& f = links[i];
     const LinkState<T>& s = state[i];
+    const bool still = pushed && !pushed[i];
     for (int k = 0; k < N; ++k) {
-      const Vec3<T>* left = &u[2 * (N * i + k)];
+      const Vec3<T> none[2] = {zero3<T>(), zero3<T>()};
+      const Vec3<T>* left = still ? none : &u[2 * (N * i + k)];
       Motion<T> a = link.parent >= 0 ? shift(motion[N * link.parent + k], s.r) : world_velocity<T>();
       T q[6];
       if (link.joint == JointType::free) {
