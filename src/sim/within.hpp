@@ -1,9 +1,9 @@
 // Whether numbers are finite, or within a bound: one vectorised sweep, the common case of every check of a state.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <span>
 
 namespace tarsus {
@@ -20,21 +20,18 @@ std::array<R, 8> folded(std::span<const R> values, const F& fold) {
   return sum;
 }
 
-template <class R>
-bool finite(std::span<const R> values) {
-  R sum = 0;
-  for (const R x : folded(values, [](R s, R x) { return s + (x - x); })) sum += x;  // nan - nan, inf - inf: nan
-  return sum == 0;
-}
-
 /// All |x| <= limit; a nan is not.
 template <class R>
 bool within(std::span<const R> values, R limit) {
-  if (!finite<R>(values)) return false;
-  for (const R x : folded(values, [](R s, R x) { return std::max(s, std::abs(x)); })) {
-    if (!(x <= limit)) return false;
-  }
-  return true;
+  const auto beyond = [limit](R count, R x) { return count + (std::abs(x) <= limit ? R(0) : R(1)); };
+  R sum = 0;
+  for (const R count : folded(values, beyond)) sum += count;
+  return sum == 0;
+}
+
+template <class R>
+bool finite(std::span<const R> values) {
+  return within<R>(values, std::numeric_limits<R>::max());
 }
 
 }  // namespace tarsus
