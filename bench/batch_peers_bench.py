@@ -1,13 +1,15 @@
 """A thousand worlds with contacts beside mujoco.rollout (wheel), on the same MJCF, one thread each, in turns in one process.
 
 Both sides hold every joint by the same PD gains and force limits towards the same targets: ours by stable PD, MuJoCo's by position
-actuators under implicitfast (a ball joint gets three). Scenes: a humanoid that stands, one that falls under random targets, and a
-quadruped and a humanoid robot of mujoco_menagerie, whose folder is given: standing and under random targets. Each is first left to settle.
-Speed: best of the rounds, wall time. Penetration of both sides: the deepest after any round, of the same number of worlds. The residual
-(natural, of contacts, limits and drives) is ours alone; of MuJoCo's solver the largest gradient at its end, in its own scale.
+actuators under implicitfast (a ball joint gets three). Scenes: a humanoid that stands, one that falls under random targets, and
+quadrupeds and a humanoid robot of mujoco_menagerie, whose folder is given: standing and under random targets; the robots with servos
+also on these, both sides given the same controls. Each is first left to settle.
+Speed: best of the rounds, of the wall clock or, on a machine that others use too, of the processor's time for one thread (--cpu).
+Penetration of both sides: the deepest after any round, of the same number of worlds. The residual (natural, of contacts, limits and
+drives) is ours alone; of MuJoCo's solver the largest gradient at its end, in its own scale.
 JSON lines on standard output, a table on standard error.
 
-    python bench/batch_peers_bench.py [--menagerie FOLDER] [--worlds 1024] [--threads 1 2] [--scenes g1]
+    python bench/batch_peers_bench.py [--menagerie FOLDER] [--worlds 1024] [--threads 1 2] [--scenes g1] [--cpu]
 """
 
 import argparse
@@ -31,18 +33,35 @@ MODELS = pathlib.Path(__file__).resolve().parent.parent / "models"
 SETTLE, STEPS, ROUNDS = 60, 20, 5
 HOLD = 0.1  # for which random targets stay [s]
 SAMPLE = 64  # worlds that are looked at for penetration and energy
+clock = time.perf_counter
 
 
 class Scene:
     def __init__(self, name, file, dt, kp, kd, limit, amplitude, key=None):
         self.name, self.dt, self.kp, self.kd, self.limit, self.amplitude = name, dt, kp, kd, limit, amplitude
-        if key is None:
-            self.mujoco = self.with_actuators(file)
+        self.own = kp is None  # the model's own actuators
+        self.mujoco = self.with_actuators(file) if key is None else self.without_pictures(file)
+        if self.own:
+            self.mujoco.opt.timestep, self.mujoco.opt.integrator = dt, mujoco.mjtIntegrator.mjINT_IMPLICITFAST
         else:
-            self.mujoco = mujoco.MjModel.from_xml_path(str(file))
-        self.set_actuators()
-        self.tarsus = tarsus.Model.load(str(file))
+            self.set_actuators()
+        self.tarsus = tarsus.Model.load(str(file), lenient=True)
         self.start = np.array(self.tarsus.qpos0 if key is None else self.tarsus.keyframe(key)[0])
+
+    @staticmethod
+    def without_pictures(file):
+        """The model of a file without the geoms that collide with nothing, whose meshes may not be there."""
+        spec = mujoco.MjSpec.from_file(str(file))
+        used = set()
+        for geom in list(spec.geoms):
+            if geom.type == mujoco.mjtGeom.mjGEOM_MESH and geom.contype == 0 and geom.conaffinity == 0:
+                spec.delete(geom)
+            else:
+                used.add(geom.meshname)
+        for mesh in list(spec.meshes):
+            if mesh.name not in used and pathlib.Path(mesh.file).stem not in used:
+                spec.delete(mesh)
+        return spec.compile()
 
     @staticmethod
     def with_actuators(file):
@@ -65,7 +84,8 @@ class Scene:
         m.actuator_ctrllimited[:], m.jnt_actfrclimited[:] = 0, 0
 
     def targets(self, worlds, steps, seed):
-        """(ours [steps, worlds, nq], MuJoCo's [worlds, steps, nu]): the start, and rotations about it that change every HOLD seconds."""
+        """(ours [steps, worlds, nq], or [steps, worlds, nu] for own actuators, MuJoCo's [worlds, steps, nu]): the start, and rotations
+        about it that change every HOLD seconds."""
         hold = max(1, round(HOLD / self.dt))
         random = np.random.default_rng(seed)
         nu = self.mujoco.nu
@@ -87,24 +107,26 @@ class Scene:
                 ours[:, :, at] += turns[:, :, u].T
                 theirs[:, :, u] = self.start[at] + turns[:, :, u]
                 u += 1
-        return ours, theirs
+        return np.ascontiguousarray(theirs.swapaxes(0, 1)) if self.own else ours, theirs
 
 
 class Ours:
     def __init__(self, scene, worlds, threads, dtype):
-        model = scene.tarsus
-        drives = tarsus.Drives.uniform(model, scene.kp, scene.kd, 0, 0)
-        drives.stiff = True
-        drives.force_limit = np.full(model.nv, float(scene.limit))
+        model, drives = scene.tarsus, None
+        self.inputs = "ctrl" if scene.own else "qpos_target"
+        if not scene.own:
+            drives = tarsus.Drives.uniform(model, scene.kp, scene.kd, 0, 0)
+            drives.stiff = True
+            drives.force_limit = np.full(model.nv, float(scene.limit))
         self.batch = tarsus.Batch(model, worlds, scene.dt, threads, dtype, drives=drives, contacts=True, joint_limits=True)
         self.batch.reset(None, scene.start.astype(dtype))
         self.worst = {}
 
     def run(self, targets):
-        targets = targets.astype(self.batch.dtype)
-        began = time.perf_counter()
-        bad = self.batch.rollout(qpos_target=targets, states=False)
-        seconds = time.perf_counter() - began
+        targets = {self.inputs: targets.astype(self.batch.dtype)}
+        began = clock()
+        bad = self.batch.rollout(**targets, states=False)
+        seconds = clock() - began
         assert bad == (None, None)
         return seconds
 
@@ -117,7 +139,7 @@ class Ours:
 
     def quality(self):
         r = self.batch.reports
-        return self.worst | {"contacts": float(r["contacts"].mean()), "iterations": float(r["iterations"].mean()),
+        return self.worst | {"worlds_a_call": self.batch.width, "contacts": float(r["contacts"].mean()), "iterations": float(r["iterations"].mean()),
                              "bad_worlds": int((self.batch.status != 0).sum()),
                              "energy_J": float(self.batch.measure(["energy"])["energy"][:SAMPLE].sum(axis=1).mean())}
 
@@ -137,9 +159,9 @@ class Theirs:
     def run(self, targets):
         steps = targets.shape[1]
         out = self.out.setdefault(steps, np.empty((len(self.state), steps, self.state.shape[1])))
-        began = time.perf_counter()
+        began = clock()
         rollout.rollout(self.model, self.data, self.state, targets, state=out, nstep=steps, skip_checks=False)
-        seconds = time.perf_counter() - began
+        seconds = clock() - began
         self.state = np.ascontiguousarray(out[:, -1])
         return seconds
 
@@ -191,14 +213,25 @@ def main():
     parser.add_argument("--worlds", type=int, default=1024)
     parser.add_argument("--threads", type=int, nargs="+", default=[1])
     parser.add_argument("--scenes", default="", help="only scenes with this in their name")
+    parser.add_argument("--cpu", action="store_true", help="the processor's time instead of the clock's; of one thread")
     arguments = parser.parse_args()
+    if arguments.cpu:
+        global clock
+        clock = time.process_time
+        if arguments.threads != [1]:
+            parser.error("--cpu is for one thread")
     humanoid = (MODELS / "humanoid.xml", 1 / 60, 300, 30, 150)
     recipes = [("humanoid stands", *humanoid, 0.0), ("humanoid, random targets", *humanoid, 0.8)]
     if arguments.menagerie:
-        for robot, folder, key in (("go2", "unitree_go2", "home"), ("g1", "unitree_g1", 0)):
-            file = arguments.menagerie / folder / "scene.xml"
-            recipes += [(f"{robot} stands", file, 0.005, 100, 5, 80, 0.0, key),
-                        (f"{robot}, random targets", file, 0.005, 100, 5, 80, 0.4, key)]
+        for robot, folder, scene, key, gains in (("go2", "unitree_go2", "scene.xml", "home", (100, 5, 80)),
+                                                 ("barkour", "google_barkour_vb", "scene.xml", "home", (100, 5, 80)),
+                                                 ("g1", "unitree_g1", "scene.xml", 0, (100, 5, 80))):
+            file = arguments.menagerie / folder / scene
+            recipes += [(f"{robot} stands", file, 0.005, *gains, 0.0, key),
+                        (f"{robot}, random targets", file, 0.005, *gains, 0.4, key)]
+            if robot != "go2":  # which has motors alone
+                recipes += [(f"{robot} stands on its servos", file, 0.005, None, None, None, 0.0, key),
+                            (f"{robot} on its servos, random", file, 0.005, None, None, None, 0.4, key)]
     head = f"{'scene':<26}{'threads':>8}{'MuJoCo µs':>10}{'double µs':>10}{'ratio':>7}{'float µs':>10}{'ratio':>7}{'contacts':>10}"
     print(head + f"{'residual m/s':>20}{'penetration mm, ours/MuJoCo':>30}{'energy J, ours/MuJoCo':>25}{'threads give':>14}",
           file=sys.stderr)
