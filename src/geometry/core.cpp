@@ -42,6 +42,11 @@ Vec3d Core::support(const Vec3d& d) const {
   return pose.position + pose.rotation * p;
 }
 
+Vec3d Core::centre() const {
+  if (is_triangle) return (triangle[0] + triangle[1] + triangle[2]) * (1.0 / 3);
+  return type == ShapeType::convex ? pose.position + pose.rotation * hull->centre() : pose.position;
+}
+
 double Core::scale() const {
   if (is_triangle) return norm(triangle[1] - triangle[0]) + norm(triangle[2] - triangle[0]);
   if (type == ShapeType::convex) return norm(hull->box().upper - hull->box().lower);

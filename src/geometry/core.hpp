@@ -25,8 +25,8 @@ struct Core {
   const ConvexHull* hull = nullptr;
   std::array<Vec3d, 3> triangle{};  ///< of a height field, counter-clockwise from above; when `is_triangle`
   bool is_triangle = false;
-  double radius = 0;     ///< around the core; the shape's surface is so far outside of it
-  mutable int hint = 0;  ///< last vertex of a hull
+  double radius = 0;      ///< around the core; the shape's surface is so far outside of it
+  mutable int hint = -1;  ///< last vertex of a hull
 
   explicit Core(const Body& body);
   Core() = default;
@@ -35,6 +35,8 @@ struct Core {
   Vec3d support(const Vec3d& d) const;
   /// The shape's feature that faces d, unit.
   void feature(const Vec3d& d, Feature& out) const;
+  /// A point inside.
+  Vec3d centre() const;
   /// A length of the shape's order [m].
   double scale() const;
 };

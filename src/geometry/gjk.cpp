@@ -122,8 +122,9 @@ enum class Found { apart, beyond, overlap };
 Found gjk(const Core& a, const Core& b, double limit, Simplex& s, Vec3d& v) {
   double length = 0;
   const double scale = a.scale() + b.scale(), touching = squared(1e-11 * scale) + 1e-200;
-  v = direction(a.support({1, 0, 0}) - b.support({-1, 0, 0}), {1, 0, 0}, length);
-  s.points[0] = vertex(a, b, -v);
+  const Vec3d apart = direction(a.centre() - b.centre(), {1, 0, 0}, length);
+  s.points[0] = vertex(a, b, -apart);
+  if (dot(apart, s.points[0].w) > limit) return Found::beyond;
   s.weight[0] = 1;
   s.count = 1;
   v = s.points[0].w;

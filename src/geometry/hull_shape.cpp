@@ -85,6 +85,7 @@ ConvexHull::ConvexHull(std::span<const Vec3d> points) {
     }
   }
   find_neighbours(triangles);
+  find_starts();
   find_faces(triangles);
   if (faces_.empty()) throw ValueError("convex hull", "faces without an area", "points that span a volume");
 }
@@ -167,6 +168,38 @@ void ConvexHull::find_faces(const std::vector<Triangle>& triangles) {
   }
 }
 
+namespace {
+
+constexpr int kCells = 4;  ///< along each edge of the cube of directions
+
+/// The cell of the cube that a direction points through.
+std::size_t cell_of(const Vec3d& d) {
+  const double x = std::abs(d.x), y = std::abs(d.y), z = std::abs(d.z);
+  const int axis = x >= y && x >= z ? 0 : y >= z ? 1 : 2;
+  const double most = std::abs(d[axis]), scale = most > 0 ? 0.5 * kCells / most : 0;
+  const auto along = [&](int k) { return std::clamp(static_cast<int>((d[k] + most) * scale), 0, kCells - 1); };
+  const int face = 2 * axis + (d[axis] < 0);
+  return static_cast<std::size_t>((face * kCells + along((axis + 1) % 3)) * kCells + along((axis + 2) % 3));
+}
+
+}  // namespace
+
+void ConvexHull::find_starts() {
+  if (vertices_.size() <= kScan) return;
+  starts_.resize(6 * kCells * kCells);
+  int last = 0;
+  for (int face = 0; face < 6; ++face) {
+    for (int cell = 0; cell < kCells * kCells; ++cell) {
+      Vec3d d{0, 0, 0};
+      const int axis = face / 2;
+      d[axis] = face % 2 ? -1 : 1;
+      d[(axis + 1) % 3] = (cell / kCells + 0.5) * 2 / kCells - 1,
+                     d[(axis + 2) % 3] = (cell % kCells + 0.5) * 2 / kCells - 1;
+      starts_[cell_of(d)] = last = climb(d, last);
+    }
+  }
+}
+
 int ConvexHull::support(const Vec3d& direction, int start) const {
   const std::size_t n = vertices_.size();
   if (n <= kScan) {
@@ -178,9 +211,16 @@ int ConvexHull::support(const Vec3d& direction, int start) const {
     }
     return static_cast<int>(best);
   }
-  std::size_t best = start >= 0 && static_cast<std::size_t>(start) < n ? static_cast<std::size_t>(start) : 0;
+  const int near = starts_[cell_of(direction)];
+  if (start < 0 || static_cast<std::size_t>(start) >= n) return climb(direction, near);
+  const auto along = [&](int v) { return dot(vertices_[static_cast<std::size_t>(v)], direction); };
+  return climb(direction, along(start) > along(near) ? start : near);
+}
+
+/// Strictly up, so it ends after as many steps as there are vertices at the most.
+int ConvexHull::climb(const Vec3d& direction, int start) const {
+  auto best = static_cast<std::size_t>(start);
   double most = dot(vertices_[best], direction);
-  // Strictly up, so it ends after n steps at the most.
   for (bool moved = true; moved;) {
     moved = false;
     const std::size_t from = best;

@@ -32,15 +32,17 @@ class ConvexHull {
   /// The mean of the vertices, a point inside.
   const Vec3d& centre() const { return centre_; }
 
-  /// The vertex farthest along `direction`. Large hulls are climbed from neighbour to neighbour, from `start`, which
-  /// may be any index: a good one, such as the last answer, saves time.
-  int support(const Vec3d& direction, int start = 0) const;
+  /// The vertex farthest along `direction`. Large hulls are climbed from neighbour to neighbour, from the better of a
+  /// table's vertex for such directions and of `start`, which may be any index, as the last answer, or -1.
+  int support(const Vec3d& direction, int start = -1) const;
   /// The face whose normal is nearest to `direction`, among those at the vertex farthest along it.
-  int face_towards(const Vec3d& direction, int start = 0) const;
+  int face_towards(const Vec3d& direction, int start = -1) const;
 
  private:
   void find_faces(const std::vector<Triangle>& triangles);
   void find_neighbours(const std::vector<Triangle>& triangles);
+  void find_starts();
+  int climb(const Vec3d& direction, int start) const;
 
   std::vector<Vec3d> vertices_;
   std::vector<Face> faces_;
@@ -49,6 +51,7 @@ class ConvexHull {
   std::vector<int> face_first_, vertex_faces_;     ///< faces at each vertex
   Aabb box_;
   Vec3d centre_{0, 0, 0};
+  std::vector<int> starts_;  ///< vertex farthest along each cell of a cube of directions
 };
 
 }  // namespace tarsus
