@@ -79,7 +79,7 @@ struct LaneDetector {
   /// A contact in the lanes `where` at the point `on_b` of the routine's second shape, its normal towards the first.
   void add(std::uint32_t feature, const Vec3<T>& on_b, const Vec3<T>& n, T distance, Mask<T> where) {
     where = where & near & (distance <= reach);
-    if (!any(where)) return;
+    if (!any_lane(where)) return;
     const int key = contact_key(pair, feature);
     const LanePair<Real<T>>& p = m.pair[pair];
     const T half = distance * T(Real<T>(0.5));
@@ -96,12 +96,12 @@ struct LaneDetector {
                        : step.own_friction ? reinterpret_cast<const T*>(step.own_friction)[pair]
                                            : T(p.friction);
     Mask<T> left = where;
-    for (int* at = &s.first[m.shape[p.a].link]; any(left);) {
+    for (int* at = &s.first[m.shape[p.a].link]; any_lane(left);) {
       LaneContact<T>& c = slot(at);
       const Mask<T> here = left & ~c.live;
       left = left & ~here;
       at = &c.next;
-      if (!any(here)) continue;
+      if (!any_lane(here)) continue;
       const auto put = [here](T x, T& to) { to = select(here, x, to); };
       c.live = c.live | here, c.key = c.key | (here & all_bits<T>(key));
       c.n = select<T>(here, to_a, c.n), c.point = select<T>(here, point, c.point);
@@ -164,7 +164,7 @@ struct LaneDetector {
   }
   static void clear(LaneContact<T>& c) {
     const T zero = T(Real<T>(0)), one = T(Real<T>(1));
-    c.live = no_lanes<T>(), c.key = Bits<T>{}, c.link = c.next = -1, c.touch = c.ntouch = 0;
+    c.live = no_lanes<T>(), c.key = Bits<T>{}, c.link = c.next = -1, c.touch = c.ntouch_a = c.ntouch_b = 0;
     for (int l = 0; l < kLanes; ++l) c.a[l] = c.b[l] = 0;
     c.n = {zero, zero, one}, c.point = zero3<T>();
     c.distance = c.friction = c.compliance = c.damping_time = c.relative_compliance = zero;
@@ -241,7 +241,7 @@ struct LaneDetector {
         (sine < parallel) & (absolute(dot(n, u)) < parallel) & (high - low > T(Real<T>(1e-3)) * minimum(ha, hb));
     const T none = T(std::numeric_limits<Real<T>>::max());
     T least = none;
-    if (any(beside & near)) {
+    if (any_lane(beside & near)) {
       for (int end = 0; end < 2; ++end) {
         const Vec3<T> on_a = mul_add(u, end ? high : low, a.position);
         const T far = clamp(dot(v, on_a - b.position), -hb, hb);
@@ -280,7 +280,7 @@ struct LaneDetector {
     const bool plane = m.shape[ia].type == ShapeType::plane || m.shape[ib].type == ShapeType::plane ||
                        m.shape[ia].type == ShapeType::height_field || m.shape[ib].type == ShapeType::height_field;
     const Mask<T> close = plane ? near : boxes_near(ia, ib);
-    if (!any(close)) return;
+    if (!any_lane(close)) return;
     const LanePlaced<T>&a = pose(ia), &b = pose(ib);
     const bool crossing = m.shape[m.pair[pair].b].link >= 0;
     for (int l = 0; l < kLanes; ++l) {
@@ -318,7 +318,7 @@ struct LaneDetector {
     const bool plane_a = sa.type == ShapeType::plane, plane_b = sb.type == ShapeType::plane;
     if (!plane_a && !plane_b) {
       const T most = a.reach + b.reach + fall + maximum(margin, zero);  // speeds added up: no root
-      if (!any(dot(d, d) <= most * most)) return;
+      if (!any_lane(dot(d, d) <= most * most)) return;
       reach = margin + fall + h * (norm(a.velocity - b.velocity) + a.turn + b.turn);
       const T close = T(sa.radius) + T(sb.radius) + reach;
       near = dot(d, d) <= close * close;
@@ -330,7 +330,7 @@ struct LaneDetector {
       const T height = plane_a ? dot(n, d) : -dot(n, d);
       near = height <= T(plane_a ? sb.radius : sa.radius) + reach;
     }
-    if (!any(near)) return;
+    if (!any_lane(near)) return;
     reach = maximum(reach, zero);
     // Routines take the shape of the later type first.
     flipped = int(sa.type) < int(sb.type);

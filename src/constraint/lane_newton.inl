@@ -84,7 +84,7 @@ class LaneSolver {
     live_ = lanes;
     s_.nactive = 0;
     every_contact([&](LaneContact<T>& c) {
-      if (any(c.live & live_)) s_.active[s_.nactive++] = &c;
+      if (any_lane(c.live & live_)) s_.active[s_.nactive++] = &c;
     });
   }
   template <class F>
@@ -113,40 +113,56 @@ class LaneSolver {
   }
   /// The links of a contact between links, each with the lanes that have it there.
   void find_touches(LaneContact<T>& c) {
-    c.touch = ntouch_, c.ntouch = 0;
-    for (const bool second : {false, true}) {
-      const int side = ntouch_;
+    const auto find = [&](const int(&side)[kLanes]) {
+      const int first = ntouch_;
       for (int l = 0; l < kLanes; ++l) {
         if (!c.live[l]) continue;
-        const int link = second ? c.b[l] : c.a[l];
-        int i = side;
-        while (i < ntouch_ && s_.touch[i].link != link) ++i;
-        if (i == ntouch_) s_.touch[ntouch_++] = {link, second, no_lanes<T>()};
+        int i = first;
+        while (i < ntouch_ && s_.touch[i].link != side[l]) ++i;
+        if (i == ntouch_) s_.touch[ntouch_++] = {side[l], no_lanes<T>()};
         s_.touch[i].lanes[l] = -1;
       }
-    }
-    c.ntouch = ntouch_ - c.touch;
+      return ntouch_ - first;
+    };
+    c.touch = ntouch_, c.ntouch_a = find(c.a), c.ntouch_b = find(c.b);
   }
   /// f(link, whether it is on the second side, lanes) for the links of a contact between links.
   template <class F>
   TARSUS_INLINE void each_touch(const LaneContact<T>& c, const F& f) const {
-    for (int i = c.touch; i < c.touch + c.ntouch; ++i) f(s_.touch[i].link, s_.touch[i].second, s_.touch[i].lanes);
+    const LaneTouch<T>* touch = s_.touch + c.touch;
+    for (int i = 0; i < c.ntouch_a + c.ntouch_b; ++i) f(touch[i].link, i >= c.ntouch_a, touch[i].lanes);
   }
-  /// J of a contact times the links' motions, along n, t₁, t₂.
-  Vec3<T> along(const LaneContact<T>& c, const Motion<T>* motion, int stride = 1, int k = 0) const {
-    Vec3<T> u;
-    if (c.link >= 0) {
-      const Motion<T>& a = motion[c.link * stride + k];
-      u = cross_add(a.w, c.arm_a, a.v);
-    } else {
-      Motion<T> a = world_velocity<T>(), b = a;
-      each_touch(c, [&](int link, bool second, Mask<T> lanes) {
-        const Motion<T>& from = motion[link * stride + k];
-        Motion<T>& to = second ? b : a;
-        to = {select<T>(lanes, from.w, to.w), select<T>(lanes, from.v, to.v)};
-      });
-      u = cross_add(a.w, c.arm_a, a.v) - cross_add(b.w, c.arm_b, b.v);
+  /// The motions, N of each link, of the links that each lane has on one side.
+  template <int N>
+  TARSUS_INLINE static void pick(const LaneTouch<T>* touch, int count, const Motion<T>* motion, Motion<T> (&out)[N]) {
+    for (int k = 0; k < N; ++k) out[k] = world_velocity<T>();
+    for (int i = 0; i < count; ++i) {
+      const Motion<T>* from = motion + touch[i].link * N;
+      const Mask<T> lanes = touch[i].lanes;
+      for (int k = 0; k < N; ++k)
+        out[k] = {select<T>(lanes, from[k].w, out[k].w), select<T>(lanes, from[k].v, out[k].v)};
     }
+  }
+  /// J of a contact between links times the links' motions, along n, t₁, t₂.
+  template <int N>
+  TARSUS_INLINE void along(const LaneContact<T>& c, const Motion<T>* motion, Vec3<T> (&out)[N]) const {
+    const LaneTouch<T>* touch = s_.touch + c.touch;
+    Motion<T> a[N], b[N];
+    pick<N>(touch, c.ntouch_a, motion, a), pick<N>(touch + c.ntouch_a, c.ntouch_b, motion, b);
+    for (int k = 0; k < N; ++k) {
+      const Vec3<T> u = cross_add(a[k].w, c.arm_a, a[k].v) - cross_add(b[k].w, c.arm_b, b[k].v);
+      out[k] = {dot(c.n, u), dot(c.t1, u), dot(c.t2, u)};
+    }
+  }
+  /// The same of any contact and one motion of each link.
+  Vec3<T> along(const LaneContact<T>& c, const Motion<T>* motion) const {
+    if (c.link < 0) {
+      Vec3<T> out[1];
+      along<1>(c, motion, out);
+      return out[0];
+    }
+    const Motion<T>& a = motion[c.link];
+    const Vec3<T> u = cross_add(a.w, c.arm_a, a.v);
     return {dot(c.n, u), dot(c.t1, u), dot(c.t2, u)};
   }
   T inverse_mean(const Sym3<T>& M) const { return T(R(3)) / maximum(M.xx + M.yy + M.zz, T(R(1e-30))); }
@@ -190,7 +206,7 @@ class LaneSolver {
     Bits<T> left = c.key;
     const auto take = [&](const LaneContactMemory<T>& old) {
       const Mask<T> same = (old.key == left) & (left != Bits<T>{});
-      if (!any(same)) return false;
+      if (!any_lane(same)) return false;
       const Vec3<T> slide = old.slide, more = old.slide_excess;
       const T s1 = dot(c.t1, slide), s2 = dot(c.t2, slide);
       const Vec3<T> y = {mul_add(old.excess, c.normal.iR, old.impulse), mul_add(dot(c.t1, more), c.tangent.iR, s1),
@@ -198,7 +214,7 @@ class LaneSolver {
       c.at.now_y = select<T>(same, y, c.at.now_y);
       c.centre1 = select(same, s1, c.centre1), c.centre2 = select(same, s2, c.centre2);
       left = left & ~same;
-      return !any(left != Bits<T>{});
+      return !any_lane(left != Bits<T>{});
     };
     if (guess_ < count && take(memory_.contact[guess_])) {
       ++guess_;
@@ -241,7 +257,7 @@ class LaneSolver {
     r.e = e;
     const T speed = along(r, qvel), ahead = along(r, free);
     r.live = where & (mul_add(minimum(speed, ahead), T(step_.h), gap) <= T(R(kLimitReach)));
-    if (!any(r.live)) {
+    if (!any_lane(r.live)) {
       --s_.nrow;
       return;
     }
@@ -404,7 +420,7 @@ class LaneSolver {
     each_contact([&](LaneContact<T>& c) {
       begin_with(c);
       const Mask<T> here = acts(c);
-      if (!any(here)) return;
+      if (!any_lane(here)) return;
       if (c.link < 0) {
         add_extra(c, here);
         slid_ = slid_ | here;
@@ -416,11 +432,11 @@ class LaneSolver {
     for (int i = 0; i < s_.nrow; ++i) load_row(s_.row[i]);
     for (int i = 0; i < s_.nball; ++i) load_row(s_.ball[i]);
     const Mask<T> with = live_ & slid_, without = live_ & ~slid_;
-    if (any(without)) {
+    if (any_lane(without)) {
       lane_solve_symmetric<T>(v_, state_, K_, s_.load, s_.loaded, s_.x_next);
       for (int i = 0; i < v_.nlink; ++i) s_.motion[i] = state_[i].a;
     }
-    if (any(with)) solve_skew(with);
+    if (any_lane(with)) solve_skew(with);
     const auto end_with = [&](auto& t, const auto& change) { read(t, change, near), after(t); };
     each_contact([&](LaneContact<T>& c) { end_with(c, along(c, s_.motion)); });
     for (int i = 0; i < s_.nrow; ++i) end_with(s_.row[i], along(s_.row[i], s_.x_next));
@@ -464,7 +480,7 @@ class LaneSolver {
   /// Marks the links that hold those of a contact between links, and these, in lanes that go on.
   void mark(const LaneContact<T>& c, char* links) const {
     each_touch(c, [&](int link, bool, Mask<T> lanes) {
-      if (!any(lanes & live_)) return;
+      if (!any_lane(lanes & live_)) return;
       for (int i = link; i >= 0 && !links[i]; i = v_.link[i].parent) links[i] = 1;
     });
   }
@@ -515,8 +531,10 @@ class LaneSolver {
                             nullptr);
       for (int i = 0; i < nextra_; ++i) {
         const LaneContact<T>& ci = s_.extra[i];
+        Vec3<T> u[3];
+        along<3>(ci, s_.column, u);
         for (int k = 0; k < 3; ++k) {
-          const Vec3<T> gw = times(ci, along(ci, s_.column, 3, k));
+          const Vec3<T> gw = times(ci, u[k]);
           for (int r = 0; r < 3; ++r) s_.matrix[(3 * i + r) * n + 3 * j + k] = i == j && r == k ? gw[r] + one() : gw[r];
         }
       }
@@ -599,7 +617,7 @@ class LaneSolver {
   }
   void judge(T now, Mask<T> met, Mask<T> lanes) {
     const Mask<T> better = lanes & ((now < best_residual_) | met);
-    if (!any(better)) return;
+    if (!any_lane(better)) return;
     best_residual_ = select(better, now, best_residual_);
     met_ = (better & met) | (~better & met_);
     keep(better);
@@ -625,7 +643,7 @@ class LaneSolver {
     return natural_map<false>(term, u, y, lanes);
   }
 
-  TARSUS_INLINE static bool idle(const LaneContact<T>& c, Mask<T> lanes) { return !any(c.live & lanes); }
+  TARSUS_INLINE static bool idle(const LaneContact<T>& c, Mask<T> lanes) { return !any_lane(c.live & lanes); }
   template <class Row>
   TARSUS_INLINE static bool idle(const Row&, Mask<T>) {
     return false;
@@ -641,7 +659,7 @@ class LaneSolver {
       const Mask<T> better = open & (there < least);
       least = select(better, there, least), best = select(better, T(t), best);
       open = open & !(there <= start * T(1 - R(1e-4) * t));
-      if (++k == kHalvings || !any(open)) return best;
+      if (++k == kHalvings || !any_lane(open)) return best;
       t *= R(0.5), there = zero();
       each([&](auto& term) {
         if (!idle(term, open)) there += map_at(term, T(t), open);
@@ -664,7 +682,7 @@ class LaneSolver {
     const T start = slope(zero());
     T low = zero(), high = one(), at_low = start, at_high = slope(one()), t = one();
     Mask<T> open = lanes & (at_high > absolute(start) * T(R(0.01)));
-    for (int k = 0; k < 12 && any(open); ++k) {
+    for (int k = 0; k < 12 && any_lane(open); ++k) {
       const T chord = (low * at_high - high * at_low) / (at_high - at_low), middle = (low + high) * T(R(0.5));
       const T next =
           select((chord > low) & (chord < high) & (k % 3 == 2 ? no_lanes<T>() : every_lane<T>()), chord, middle);
@@ -716,14 +734,14 @@ class LaneSolver {
       }
       d.met = d.met | met;
       go_on(live_ & ~met & (now < T(std::numeric_limits<R>::infinity())));
-      if (!any(live_) || d.count >= d.most) return;
+      if (!any_lane(live_) || d.count >= d.most) return;
       if constexpr (kNarrows<T>) {
         if (count_live() <= kWidth<Narrow<T>>) return go_down_narrow(d);
       }
       const Mask<T> convex = stalled(d.count, now, d.older);
       d.older = minimum(d.older, d.last_but_one), d.last_but_one = d.last, d.last = now;
       T start = zero(), whole = zero();
-      const bool some = any(convex);
+      const bool some = any_lane(convex);
       const auto tangents = [&](auto& t) {
         start += natural_map<true>(t, t.at.now_u, t.at.now_y, live_);
         if (!some) return;
@@ -771,7 +789,7 @@ class LaneSolver {
     space.nrow = s_.nrow, space.nball = s_.nball, space.ncontact = s_.nactive;
     for (int i = 0; i < s_.nactive; ++i) {
       space.order[i] = &space.contact[i];
-      narrow.take(lanes, *s_.active[i], s_.touch, space.contact[i]);
+      narrow.take(lanes, *s_.active[i], space.contact[i]);
     }
     for (int i = 0; i < s_.nrow; ++i) lanes.take(s_.row[i], space.row[i]);
     for (int i = 0; i < s_.nball; ++i) lanes.take(s_.ball[i], space.ball[i]);
@@ -794,16 +812,13 @@ class LaneSolver {
   }
   /// This pack's own of a wider pack's contact.
   template <class W>
-  void take(const LaneChoice<W>& lanes, const LaneContact<W>& from, const LaneTouch<W>* touches, LaneContact<T>& to) {
+  void take(const LaneChoice<W>& lanes, const LaneContact<W>& from, LaneContact<T>& to) {
     lanes.take_mask(from.live, to.live);
-    to.link = from.link, to.touch = ntouch_, to.ntouch = 0;
-    for (int i = from.touch; from.link < 0 && i < from.touch + from.ntouch; ++i) {
-      LaneTouch<T>& touch = s_.touch[ntouch_];
-      touch.link = touches[i].link, touch.second = touches[i].second;
-      lanes.take_mask(touches[i].lanes, touch.lanes);
-      if (any(touch.lanes)) ++ntouch_, ++to.ntouch;
+    to.link = from.link;
+    if (to.link < 0) {
+      for (int i = 0; i < kLanes; ++i) to.a[i] = from.a[lanes.lane[i]], to.b[i] = from.b[lanes.lane[i]];
+      find_touches(to);
     }
-    for (int i = 0; from.link < 0 && i < kLanes; ++i) to.a[i] = from.a[lanes.lane[i]], to.b[i] = from.b[lanes.lane[i]];
     lanes.take(from.n, to.n), lanes.take(from.t1, to.t1), lanes.take(from.t2, to.t2);
     lanes.take(from.arm_a, to.arm_a), lanes.take(from.friction, to.friction);
     if (from.link < 0) lanes.take(from.arm_b, to.arm_b);
@@ -823,21 +838,21 @@ class LaneSolver {
     for (int k = 0; k < v_.nv; ++k) s_.x_now[k] = s_.x_best[k] = zero();
     descend(step_.tolerance, step_.most_iterations, true);
     const Mask<T> missed = ~met_ & (best_residual_ < T(std::numeric_limits<R>::infinity()));
-    if (!any(missed)) return;
+    if (!any_lane(missed)) return;
     harden(missed);
     bound_impulses(~met_ & (best_residual_ < T(std::numeric_limits<R>::infinity())));
   }
 
   /// Where the best iterate has impulses beyond their bounds: these as their bounds allow, and the rest once more.
   void bound_impulses(Mask<T> lanes) {
-    if (!any(lanes)) return;
+    if (!any_lane(lanes)) return;
     go_on(lanes);
     each([&](auto& t) {
       t.at.now_u = select(live_, t.at.best_u, t.at.now_u), t.at.now_y = select(live_, t.at.best_y, t.at.now_y);
     });
     for (int k = 0; k < v_.nv; ++k) s_.x_now[k] = select(live_, s_.x_best[k], s_.x_now[k]);
     go_on(live_ & ~within_sets());
-    if (!any(live_)) return;
+    if (!any_lane(live_)) return;
     const auto bounded = [&](auto& t) {
       natural_map<true>(t, t.at.now_u, t.at.now_y, live_);
       bound(t, live_);
@@ -878,7 +893,7 @@ class LaneSolver {
       const Mask<T> met = descend(own ? step_.tolerance : R(1e-3), own ? 10 : 12, own);
       if (own) return;
       going = going & met;
-      if (!any(going)) break;
+      if (!any_lane(going)) break;
     }
     set_stage(0);
   }

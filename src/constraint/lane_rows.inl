@@ -40,7 +40,7 @@ struct LaneContact {
   int link;     ///< of a contact with the world; -1: between links a and b, which lanes do not share
   int next;     ///< with the world: the next of this link, -1: none
   int a[kLanes], b[kLanes];
-  int touch, ntouch;  ///< of LaneTouch, the first and how many; between links
+  int touch, ntouch_a, ntouch_b;  ///< of LaneTouch, the first and how many on each side; between links
   Vec3<T> n, t1, t2, point, arm_a, arm_b;
   T distance, friction, compliance, damping_time, relative_compliance;
   LaneMetric<T> normal, tangent;
@@ -52,12 +52,11 @@ struct LaneContact {
   T given_normal;  ///< bounds friction in convex steps
 };
 
-/// A link that a contact between links has on its first or its second side in some lanes: motions and forces of all
+/// A link that a contact between links has on one of its sides in some lanes: motions and forces of all
 /// lanes' links are read and written link by link under masks, which costs less than a gather for each number.
 template <class T>
 struct LaneTouch {
   int link;
-  bool second;
   Mask<T> lanes;
 };
 

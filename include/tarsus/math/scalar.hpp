@@ -210,6 +210,23 @@ requires(sizeof(V) >= 16) TARSUS_INLINE bool all_lanes(V mask) {
   for (std::size_t i = 0; i < sizeof(V) / sizeof(mask[0]); ++i) all = all && mask[i];
   return all;
 }
+/// True if the mask holds in some lane.
+TARSUS_INLINE bool any_lane(bool mask) { return mask; }
+template <class V>
+requires(sizeof(V) >= 16) TARSUS_INLINE bool any_lane(V mask) {
+#if defined(__AVX512F__)
+  if constexpr (sizeof(V) == 64) return _mm512_movepi32_mask((__m512i)mask) != 0;
+#endif
+#if defined(__AVX__)
+  if constexpr (sizeof(V) == 32) return _mm256_movemask_ps((__m256)mask) != 0;
+#endif
+#if defined(__SSE2__)
+  if constexpr (sizeof(V) == 16) return _mm_movemask_epi8((__m128i)mask) != 0;
+#endif
+  bool any = false;
+  for (std::size_t i = 0; i < sizeof(V) / sizeof(mask[0]); ++i) any = any || mask[i];
+  return any;
+}
 
 template <class T>
 TARSUS_INLINE T absolute(T x) {
