@@ -220,6 +220,7 @@ def main():
         clock = time.process_time
         if arguments.threads != [1]:
             parser.error("--cpu is for one thread")
+    mujoco.set_mju_user_warning(lambda text: None)  # they are counted
     humanoid = (MODELS / "humanoid.xml", 1 / 60, 300, 30, 150)
     recipes = [("humanoid stands", *humanoid, 0.0), ("humanoid, random targets", *humanoid, 0.8)]
     if arguments.menagerie:
