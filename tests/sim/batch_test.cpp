@@ -106,10 +106,11 @@ std::vector<double> goal(const Model& model, unsigned world, int step) {
   return out;
 }
 
+using State = std::pair<std::vector<double>, std::vector<double>>;  ///< qpos, qvel
+
 /// A world alone: in a Stepper of its own; with contacts or loops, which lanes solve in another order, in a batch of
 /// one.
-std::pair<std::vector<double>, std::vector<double>> alone(const Model& model, const BatchOptions& options,
-                                                          unsigned world, int steps) {
+State alone(const Model& model, const BatchOptions& options, unsigned world, int steps) {
   const bool terms = options.step.rows.any() || !model.spec.equalities.empty();
   if (terms && pack_width<double>(model, options.step, &*options.drives) > 1) {
     Batch<double> one(model, 1, options);
@@ -147,12 +148,29 @@ std::vector<double> world_of(std::span<const double> array, int n, int world) {
   return {array.begin() + std::ptrdiff_t(n) * world, array.begin() + std::ptrdiff_t(n) * (world + 1)};
 }
 
+/// Which world stands at each place.
+std::vector<unsigned> names_of(int worlds, bool backwards) {
+  std::vector<unsigned> names;
+  for (int w = 0; w < worlds; ++w) names.push_back(unsigned(backwards ? worlds - 1 - w : w));
+  return names;
+}
+/// Each world is, to the bit, as (qpos, qvel) by its name say.
+void expect_worlds(Batch<double>& batch, const std::vector<unsigned>& names, const std::vector<State>& expected,
+                   const std::string& scene) {
+  const Model& model = batch.model();
+  for (int w = 0; w < batch.worlds(); ++w) {
+    const State& alone = expected[names[at(w)]];
+    EXPECT_EQ(world_of(batch.qpos(), model.nq, w), alone.first) << scene << " world " << w;
+    EXPECT_EQ(world_of(batch.qvel(), model.nv, w), alone.second) << scene << " world " << w;
+  }
+}
+
 TEST(Batch, EachWorldIsAsAloneToTheBit) {
   const std::vector<Model> models = scene_models();
   const int steps = 40;
   for (const Scene& scene : scenes(models)) {
     const Model& model = model_for(scene, models);
-    std::vector<std::pair<std::vector<double>, std::vector<double>>> expected;
+    std::vector<State> expected;
     for (unsigned world = 0; world < 11; ++world) expected.push_back(alone(model, scene.options, world, steps));
     // Sizes, threads, and places: the same worlds forwards and backwards.
     for (const auto& [worlds, threads, backwards] :
@@ -160,17 +178,13 @@ TEST(Batch, EachWorldIsAsAloneToTheBit) {
       BatchOptions options = scene.options;
       options.threads = threads;
       Batch<double> batch(model, worlds, options);
-      std::vector<unsigned> names;
-      for (int w = 0; w < worlds; ++w) names.push_back(unsigned(backwards ? worlds - 1 - w : w));
+      const std::vector<unsigned> names = names_of(worlds, backwards);
       begin(batch, names);
       for (int i = 0; i < steps; ++i) {
         aim(batch, names, i);
         ASSERT_EQ(batch.step(), 0) << scene.name << ": " << batch.fault(0).text();
       }
-      for (int w = 0; w < worlds; ++w) {
-        ASSERT_EQ(world_of(batch.qpos(), model.nq, w), expected[names[at(w)]].first) << scene.name << " world " << w;
-        ASSERT_EQ(world_of(batch.qvel(), model.nv, w), expected[names[at(w)]].second) << scene.name << " world " << w;
-      }
+      expect_worlds(batch, names, expected, scene.name);
     }
   }
 }
@@ -582,7 +596,7 @@ TEST(BatchParameters, AWorldIsAsOneOfAModelWithThoseNumbers) {
   const int steps = 40;
   for (const Scene& scene : scenes(models)) {
     const Model& model = model_for(scene, models);
-    std::vector<std::pair<std::vector<double>, std::vector<double>>> expected;
+    std::vector<State> expected;
     for (unsigned world = 0; world < 11; ++world) {
       const Model own = own_model(model, world);
       expected.push_back(alone(own, own_options(model, scene.options, world), world, steps));
@@ -591,17 +605,13 @@ TEST(BatchParameters, AWorldIsAsOneOfAModelWithThoseNumbers) {
       BatchOptions options = scene.options;
       options.threads = threads;
       Batch<double> batch(model, worlds, options);
-      std::vector<unsigned> names;
-      for (int w = 0; w < worlds; ++w) names.push_back(unsigned(backwards ? worlds - 1 - w : w));
+      const std::vector<unsigned> names = names_of(worlds, backwards);
       begin(batch, names), set_own(batch, names);
       for (int i = 0; i < steps; ++i) {
         aim(batch, names, i);
         ASSERT_EQ(batch.step(), 0) << scene.name << ": " << batch.fault(0).text();
       }
-      for (int w = 0; w < worlds; ++w) {
-        ASSERT_EQ(world_of(batch.qpos(), model.nq, w), expected[names[at(w)]].first) << scene.name << " world " << w;
-        ASSERT_EQ(world_of(batch.qvel(), model.nv, w), expected[names[at(w)]].second) << scene.name << " world " << w;
-      }
+      expect_worlds(batch, names, expected, scene.name);
       Batch<double> plain(model, worlds, options);
       begin(plain, names);
       for (int i = 0; i < steps; ++i) aim(plain, names, i), plain.step();
