@@ -11,6 +11,7 @@ first error. The outside loaders run in child processes, so that a file that end
 
 import argparse
 import concurrent.futures
+import contextlib
 import importlib.util
 import json
 import multiprocessing
@@ -134,6 +135,9 @@ def main():
             continue
         files.update({file.resolve(): (kind, file) for kind, file in models_below(folder)})
     known = json.loads(args.known.read_text()) if args.known and args.known.exists() else {}
+    for module in ("mujoco", "pinocchio"):  # once, here: the child processes are copies of this one
+        with contextlib.suppress(ImportError):
+            importlib.import_module(module)
     options = ["--lenient"] if args.lenient else []
     bad = False
 
@@ -141,6 +145,8 @@ def main():
         real, (kind, file) = item
         if str(real) not in known:
             known[str(real)] = ask_outside(kind, file, args.seconds)
+            if args.known and len(known) % 50 == 0:
+                args.known.write_text(json.dumps(dict(known), indent=0))
         before = ask_tarsus(args.before, options, file, args.seconds)[0] if args.before else None
         return kind, file, known[str(real)], *ask_tarsus(args.tarsus, options, file, args.seconds), before
 
