@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "tarsus/math/rotation.hpp"
+#include "tarsus/model/welded_inertia.hpp"
 #include "urdf_parts.hpp"
 
 namespace tarsus {
@@ -78,6 +79,7 @@ class Reader {
   void add_mimics();
   void check_mimic_loops(const std::unordered_map<std::string, const Joint*>& joints);
   void check_masses();
+  void check_negative();
   void check_geom_names();
 
   XmlElement robot_;
@@ -87,6 +89,7 @@ class Reader {
   MeshCache meshes_;
   std::vector<Link> links_;
   std::vector<Joint> joints_;
+  std::map<int, std::string> negative_;  ///< by body, what read_link() found
 };
 
 void Reader::read_parts() {
@@ -202,6 +205,7 @@ void Reader::add_body(int index, int parent, bool parent_is_static) {
     if (joint.type == "floating") place_free(body, joint.where, parent_is_static);
     if (body.name == "world") sink_.add(Severity::error, body.where, "only the root link may be named 'world'");
   }
+  if (!link.negative.empty()) negative_[static_cast<int>(spec_.bodies.size())] = link.negative;
   spec_.bodies.push_back(std::move(body));
 }
 
@@ -267,6 +271,19 @@ void Reader::check_mimic_loops(const std::unordered_map<std::string, const Joint
   }
 }
 
+/// Inertias that are not positive definite do no harm where the links fixed to one another have one together that is,
+/// or where nothing moves; else they are refused.
+void Reader::check_negative() {
+  for (const auto& [body, message] : negative_) {
+    const WeldedInertia welded = welded_inertia(spec_, body);
+    const bool good = !welded.moves || welded.positive();
+    sink_.add(good ? Severity::warning : Severity::error, spec_.bodies[body].inertial->where,
+              message + (!welded.moves ? "; the link does not move, kept as it is"
+                         : good        ? "; with the links that are fixed to it it is, kept as it is"
+                                       : " (--fix balance makes all three moments their mean)"));
+  }
+}
+
 /// Names moving links that have no mass, graver if nothing that hangs on them has any either.
 void Reader::check_masses() {
   std::vector<char> massive(spec_.bodies.size(), false);
@@ -308,6 +325,7 @@ ModelSpec Reader::read() {
   lay_out(root);
   add_mimics();
   check_masses();
+  check_negative();
   check_geom_names();
   sink_.throw_if_failed();
   Diagnostics found = sink_.take();

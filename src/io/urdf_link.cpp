@@ -6,6 +6,7 @@
 
 #include "tarsus/io/mesh_file.hpp"
 #include "tarsus/io/package_path.hpp"
+#include "tarsus/io/text_number.hpp"
 #include "tarsus/math/rotation.hpp"
 #include "urdf_parts.hpp"
 
@@ -19,7 +20,8 @@ constexpr double kLeastInertia = 1e-15;  // [kg m²]
 constexpr double kSlack = 1e-6;          // of the largest principal moment: rounding in files of six digits
 
 /// Reports a tensor that no body has. Mends it if asked to: MuJoCo's rule, all three moments become their mean.
-void check_tensor(const XmlElement& element, InertialSpec& inertial, bool fix) {
+/// @param negative_found what is wrong with one that is not positive definite; what is fixed to the link may mend it
+void check_tensor(const XmlElement& element, InertialSpec& inertial, bool fix, std::string& negative_found) {
   const Eigen3 e = eigen(inertial.inertia);
   const Vec3d& d = e.values;
   const std::string moments = fmt::format("principal moments {:.6g}, {:.6g}, {:.6g}", d.z, d.y, d.x);
@@ -43,15 +45,16 @@ void check_tensor(const XmlElement& element, InertialSpec& inertial, bool fix) {
         fmt::format("no body has this inertia ({}): balanced, all three moments are now {:.6g}", moments, mean));
   }
   if (negative) {
-    return element.error(
-        fmt::format("the inertia is not positive definite: {} (--fix balance makes all three their mean)", moments));
+    negative_found = fmt::format("the inertia is not positive definite: {}", moments);
+    return;
   }
   if (unbalanced)
     return element.warn(fmt::format("the inertia breaks the triangle inequality: {}; kept as it is", moments));
   element.warn(fmt::format("the inertia is singular: {}; kept as it is", moments));
 }
 
-InertialSpec read_inertial(const XmlElement& element, bool fix) {
+/// None without a mass, which is said.
+std::optional<InertialSpec> read_inertial(const XmlElement& element, bool fix, std::string& negative) {
   InertialSpec out;
   out.where = element.where();
   const Pose pose = read_origin(element);
@@ -63,7 +66,8 @@ InertialSpec read_inertial(const XmlElement& element, bool fix) {
     }
     report_rest(mass);
   } else {
-    element.error("<inertial> without <mass>");
+    element.warn("<inertial> without <mass> is left out: the link has no mass");
+    return {};
   }
   if (const XmlElement tensor = element.child("inertia")) {
     Sym3d& i = out.inertia;
@@ -74,7 +78,7 @@ InertialSpec read_inertial(const XmlElement& element, bool fix) {
       if (tensor.has(name)) good &= tensor.read(name, *value);
     }
     report_rest(tensor);
-    if (good) check_tensor(tensor, out, fix);
+    if (good) check_tensor(tensor, out, fix, negative);
     out.inertia = rotate(rotation(pose.orientation), i);
   } else {
     element.warn("<inertial> without <inertia>: taken as zero, the link is a point mass");
@@ -130,15 +134,27 @@ bool read_shape(const XmlElement& geometry, GeomSpec& geom, MeshCache& meshes) {
   } else if (kind == "mesh") {
     geom.type = GeomType::mesh;
     std::string file;
-    Vec3d scale{1, 1, 1};
-    shape.read("scale", scale);
+    std::array<double, 4> given{1, 1, 1, 1};
+    if (!shape.read("scale", given, 3)) given = {1, 1, 1, 1};
+    if (split_blanks(shape.text("scale")).size() > 3) shape.warn("three numbers are expected, not four", "scale");
+    const Vec3d scale{given[0], given[1], given[2]};
     good = extends(shape, "scale", std::min({std::abs(scale.x), std::abs(scale.y), std::abs(scale.z)}));
     good = require(shape, "filename", file) && good;
     if (good) geom.mesh = meshes.name_of(shape, file, scale, geom.visual_only);
+  } else if (kind == "plane") {  // Bullet's
+    geom.type = GeomType::plane;
+    Vec3d normal{0, 0, 1};
+    shape.read("normal", normal);
+    good = norm(normal) > 0;
+    if (good)
+      geom.orientation = geom.orientation * between({0, 0, 1}, normal * (1 / norm(normal)));
+    else
+      shape.error("a normal must have a length", "normal");
   } else {
     good = false;
-    shape.error(
-        fmt::format("unknown shape {}; known are box, sphere, cylinder, capsule, ellipsoid, mesh", quote(kind)));
+    shape.warn(fmt::format(
+        "unknown shape {}, it touches nothing; known are box, sphere, cylinder, capsule, ellipsoid, plane, mesh",
+        quote(kind)));
   }
   report_rest(shape);
   return good;
@@ -257,9 +273,9 @@ Link read_link(const XmlElement& element, const Materials& materials, MeshCache&
   require(element, "name", link.body.name);
   const std::vector<XmlElement> inertials = element.children("inertial");
   if (!inertials.empty()) {
-    link.has_inertial = true;
-    link.body.inertial = read_inertial(inertials[0], options.fix_balance);
-    if (inertials.size() > 1) inertials[1].error("a second <inertial>");
+    link.body.inertial = read_inertial(inertials[0], options.fix_balance, link.negative);
+    link.has_inertial = link.body.inertial.has_value();
+    if (inertials.size() > 1) inertials[1].warn("a second <inertial> is left out: the first is the link's");
   }
   read_shapes(element, "visual", materials, meshes, link);
   read_shapes(element, "collision", materials, meshes, link);

@@ -22,6 +22,7 @@ struct Pose {
 struct Link {
   BodySpec body;  ///< name, inertial, geoms
   bool has_inertial = false;
+  std::string negative;  ///< what is wrong with an inertia that is not positive definite; empty if nothing is
   std::vector<int> child_joints;
   int parent_joint = -1;
 };

@@ -1,16 +1,23 @@
 // ModelSpec -> Model: joints become links with their axes along z, welded bodies fold into the link below them.
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <unordered_map>
 
 #include "tarsus/math/rotation.hpp"
 #include "tarsus/model/model.hpp"
+#include "tarsus/model/welded_inertia.hpp"
 
 namespace tarsus {
 
 namespace {
 
 const Transformd kIdentity{identity3<double>(), {0, 0, 0}};
+
+/// Of a point mass at p, about the origin.
+Sym3d point_inertia(double mass, const Vec3d& p) {
+  return minus_outer(diagonal3(dot(p, p), dot(p, p), dot(p, p)), p, p) * mass;
+}
 
 bool finite(const Vec3d& v) { return std::isfinite(v.x) && std::isfinite(v.y) && std::isfinite(v.z); }
 
@@ -134,7 +141,9 @@ void Compiler::check_inertial(const BodySpec& body) {
   }
   const Vec3d d = eigen(s).values;
   const double slack = 1e-6 * (std::abs(d.x) + std::abs(d.y) + std::abs(d.z));
-  if (d.z < -slack) error(where, "inertia is not positive semidefinite");
+  if (d.z >= -slack) return;
+  const WeldedInertia welded = welded_inertia(spec_, int(&body - spec_.bodies.data()));
+  if (welded.moves && !welded.positive()) error(where, "inertia is not positive semidefinite");
 }
 
 Joint Compiler::joint(const JointSpec& spec, int body, int parent, int qpos, int qvel) const {
@@ -274,6 +283,45 @@ LinkConstants<float> to_float(const LinkConstants<double>& a) {
 }
 
 }  // namespace
+
+bool WeldedInertia::positive() const {
+  const Vec3d d = eigen(inertia).values;
+  return d.z >= -1e-6 * (std::abs(d.x) + std::abs(d.y) + std::abs(d.z));
+}
+
+WeldedInertia welded_inertia(const ModelSpec& spec, int body) {
+  struct Pose {
+    Vec3d p{0, 0, 0};
+    Quatd q{1, 0, 0, 0};
+  };
+  const std::vector<BodySpec>& bodies = spec.bodies;
+  const auto fixed = [&](int i) {
+    const BodySpec& b = bodies[std::size_t(i)];
+    return b.joints.empty() && b.parent >= 0 && b.parent < i;
+  };
+  int root = body;
+  while (root > 0 && fixed(root)) root = bodies[std::size_t(root)].parent;
+  WeldedInertia out;
+  if (root <= 0) return out;
+  out.moves = true;
+  std::vector<std::optional<Pose>> poses(bodies.size());
+  poses[std::size_t(root)] = Pose{};
+  Vec3d first{0, 0, 0};
+  for (int i = root; i < int(bodies.size()); ++i) {
+    const BodySpec& b = bodies[std::size_t(i)];
+    if (i > root && fixed(i) && poses[std::size_t(b.parent)]) {
+      const Pose& up = *poses[std::size_t(b.parent)];
+      poses[std::size_t(i)] = Pose{rotate(up.q, b.position) + up.p, up.q * b.orientation};
+    }
+    const std::optional<Pose>& pose = poses[std::size_t(i)];
+    if (!pose || !b.inertial) continue;
+    const Vec3d c = rotate(pose->q, b.inertial->com) + pose->p;
+    out.mass += b.inertial->mass, first = first + c * b.inertial->mass;
+    out.inertia = out.inertia + rotate(rotation(pose->q), b.inertial->inertia) + point_inertia(b.inertial->mass, c);
+  }
+  if (out.mass > 0) out.inertia = out.inertia + point_inertia(-1 / out.mass, first);
+  return out;
+}
 
 Model compile(ModelSpec spec) {
   Compiler compiler(spec);

@@ -189,7 +189,16 @@ TEST(Urdf, Shapes) {
   expect_urdf_refused(geometry("<sphere radius='-1'/>"), "must be greater than 0");
   expect_urdf_refused(geometry("<sphere radius='nan'/>"), "'radius'");
   expect_urdf_refused(geometry("<cylinder radius='1'/>"), "attribute 'length' is missing");
-  expect_urdf_refused(geometry("<torus/>"), "unknown shape 'torus'");
+  expect_told(parse(geometry("<torus/>")), Severity::warning, "unknown shape 'torus', it touches nothing");
+  EXPECT_TRUE(parse(geometry("<torus/>")).bodies.at(1).geoms.empty());
+  const ModelSpec plane = parse(geometry("<plane normal='0 2 0'/>"));
+  ASSERT_EQ(plane.bodies.at(1).geoms.size(), 1u);
+  EXPECT_EQ(plane.bodies[1].geoms[0].type, GeomType::plane);
+  EXPECT_NEAR(norm(rotate(plane.bodies[1].geoms[0].orientation, {0, 0, 1}) - Vec3d{0, 1, 0}), 0, 1e-15);
+  expect_urdf_refused(geometry("<plane normal='0 0 0'/>"), "must have a length");
+  const ModelSpec scaled = parse(geometry("<mesh filename='none.stl' scale='2 3 4 1'/>"));
+  expect_told(scaled, Severity::warning, "three numbers are expected");
+  EXPECT_EQ(scaled.meshes.at(0).scale.z, 4);
   expect_urdf_refused(geometry(""), "without a shape");
 }
 
@@ -264,7 +273,8 @@ TEST(UrdfBadInput, Inertia) {
   expect_urdf_refused(with("<mass value='1e400'/>", good), "'value'");
   expect_urdf_refused(with("<mass value='1e30'/>", good), "beyond 1e+12 kg");
   expect_urdf_refused(with("<mass/>", good), "attribute 'value' is missing");
-  expect_urdf_refused(with("", good), "<inertial> without <mass>");
+  expect_told(parse(with("", good)), Severity::warning, "<inertial> without <mass> is left out");
+  EXPECT_FALSE(parse(with("", good)).bodies.at(2).inertial.has_value());
   expect_urdf_refused(with(one, "<inertia ixx='1' iyy='1'/>"), "attribute 'izz' is missing");
   expect_urdf_refused(with(one, "<inertia ixx='1' iyy='1' izz='inf'/>"), "'izz'");
   expect_urdf_refused(with(one, "<inertia ixx='1e30' iyy='1e30' izz='1e30'/>"), "beyond 1e+15");
@@ -283,12 +293,33 @@ TEST(UrdfBadInput, Inertia) {
   expect_told(parse(robot(link("a") + link("b", "") + link("c") + joint("j", "continuous", "a", "b") +
                           joint("k", "continuous", "b", "c"))),
               Severity::note, "has no <inertial>");
-  expect_urdf_refused(robot(link("a", kMass + kMass)), "a second <inertial>");
+  const std::string heavy = "<inertial><mass value='7'/><inertia ixx='1' iyy='1' izz='1'/></inertial>";
+  const ModelSpec twice = parse(robot(link("a", kMass + heavy)));
+  expect_told(twice, Severity::warning, "a second <inertial> is left out");
+  EXPECT_EQ(twice.bodies.at(1).inertial->mass, 1);  // urdfdom and with it Pinocchio and ROS take the first
   ReadOptions fix;
   fix.fix_balance = true;
   const ModelSpec mended = parse(with(one, "<inertia ixx='1' iyy='1' izz='4'/>"), fix);
   EXPECT_NEAR(mended.bodies.at(2).inertial->inertia.zz, 2, 1e-15);
   expect_told(mended, Severity::warning, "balanced");
+}
+
+/// What is fixed to a link may outweigh an inertia that no body has; tiago's files are like that.
+TEST(Urdf, NegativeMomentsCountWithWhatIsFixedToThem) {
+  const auto negative = [](double most) {
+    return "<inertial><mass value='0.1'/><inertia ixx='-0.01' iyy='" + std::to_string(most) + "' izz='1'/></inertial>";
+  };
+  const auto robot_with = [&](const std::string& type, const std::string& inside) {
+    return robot(link("a") + link("b") + link("c", inside) + joint("j", "continuous", "a", "b") +
+                 joint("k", type, "b", "c", "<origin xyz='0 0 1' rpy='0.3 0.2 0.1'/>"));
+  };
+  expect_told(parse(robot_with("fixed", negative(1))), Severity::warning, "with the links that are fixed to it it is");
+  expect_urdf_refused(robot_with("continuous", negative(1)), "--fix balance");
+  // 1 of the link that it is fixed to, 0.1 · 1/1.1 of their distance, -2 of its own: still negative.
+  expect_urdf_refused(
+      robot_with("fixed", "<inertial><mass value='0.1'/><inertia ixx='-2' iyy='1' izz='1'/></inertial>"),
+      "not positive definite");
+  expect_told(parse(robot(link("a", negative(1)))), Severity::warning, "the link does not move");
 }
 
 // Class 5.
