@@ -66,46 +66,86 @@ void print(const Diagnostics& all, bool notes) {
 
 using Counts = std::vector<std::pair<std::string, int>>;
 
+/// "shape that is not computed" → "shapes that are not computed": the noun is the word before "that", "for", "with…".
+std::string plural(std::string what) {
+  std::size_t end = what.size();
+  for (const char* word : {" that", " for", " without", " with", " or", " ("}) end = std::min(end, what.find(word));
+  std::string noun = what.substr(0, end), rest = what.substr(end);
+  noun = noun.ends_with("body") || noun.ends_with("equality") ? noun.substr(0, noun.size() - 1) + "ies" : noun + "s";
+  for (const auto& [one, many] : {std::pair<std::string, std::string>(" that is ", " that are "),
+                                  {" that was ", " that were "},
+                                  {" that touches ", " that touch "},
+                                  {" or coupling", " or couplings"}}) {
+    if (rest.starts_with(one)) rest = many + rest.substr(one.size());
+  }
+  return noun + rest;
+}
+
 /// "3 bodies, 1 light", leaving out what there is none of; "nothing" if that is all.
 std::string listed(const Counts& counts) {
   std::string out;
   for (const auto& [what, count] : counts) {
     if (count == 0) continue;
-    const bool plural = count != 1 && what.back() != ')';
-    const std::string end = !plural ? "" : what.ends_with("body") ? "ies" : "s";
-    out += fmt::format("{}{} {}{}", out.empty() ? "" : ", ", count,
-                       end == "ies" ? what.substr(0, what.size() - 1) : what, end);
+    out += fmt::format("{}{} {}", out.empty() ? "" : ", ", count, count == 1 ? what : plural(what));
   }
   return out.empty() ? "nothing" : out;
 }
 
 bool acts(const ActuatorSpec& a) { return a.computed() && a.transmission != TransmissionType::body; }
 
+/// Elements of one kind, by their names, or by their lines where they have none.
+struct Idle {
+  std::string what;
+  std::vector<std::string> names;
+};
+
 /// Elements of the file that are kept for viewers and for writing back, and that nothing computes with.
-Counts without_effect(const ModelSpec& spec) {
-  std::map<std::string, int> looks;
-  for (const CosmeticSpec& c : spec.cosmetics) ++looks[c.kind];
-  Counts out(looks.begin(), looks.end());
-  const auto count_if = [](const auto& list, auto&& test) {
-    return int(std::count_if(list.begin(), list.end(), test));
+std::vector<Idle> without_effect(const ModelSpec& spec) {
+  std::map<std::string, Idle> looks;
+  const auto label = [](const std::string& name, const Location& where) {
+    return name.empty() ? fmt::format("line {}", where.line) : name;
   };
-  int visual = 0, no_surface = 0;
-  for (const BodySpec& body : spec.bodies)
-    visual += count_if(body.geoms, [](const GeomSpec& g) { return g.visual_only || (!g.contype && !g.conaffinity); });
-  no_surface = count_if(spec.meshes, [](const MeshSpec& m) { return m.vertices.empty(); });
-  out.emplace_back("shape for looks alone", visual);
-  out.emplace_back("mesh without a surface", no_surface);
-  out.emplace_back("height field that was not read",
-                   count_if(spec.height_fields, [](const HeightFieldSpec& f) { return f.rows == 0; }));
-  out.emplace_back("equality that is not active", count_if(spec.equalities, [&](const EqualitySpec& e) {
-                     return !e.active || !spec.option.equality_enabled;
-                   }));
-  out.emplace_back("actuator that is not computed", count_if(spec.actuators, [&](const ActuatorSpec& a) {
-                     return !acts(a) || !spec.option.actuation_enabled;
-                   }));
-  out.emplace_back("sensor that is not computed",
-                   count_if(spec.sensors, [](const SensorSpec& s) { return !is_computed(s); }));
+  for (const CosmeticSpec& c : spec.cosmetics) looks[c.kind].names.push_back(label(c.name, c.where));
+  std::vector<Idle> out;
+  for (auto& [kind, idle] : looks) out.push_back({kind, std::move(idle.names)});
+  const auto add = [&](const char* what, const auto& list, auto&& test) {
+    Idle idle{what, {}};
+    for (const auto& item : list) {
+      if (test(item)) idle.names.push_back(label(item.name, item.where));
+    }
+    if (!idle.names.empty()) out.push_back(std::move(idle));
+  };
+  std::vector<GeomSpec> geoms;
+  std::vector<JointSpec> joints;
+  for (const BodySpec& body : spec.bodies) {
+    geoms.insert(geoms.end(), body.geoms.begin(), body.geoms.end());
+    joints.insert(joints.end(), body.joints.begin(), body.joints.end());
+  }
+  const auto looks_alone = [](const GeomSpec& g) { return g.visual_only || (!g.contype && !g.conaffinity); };
+  const OptionSpec& on = spec.option;
+  add("shape for looks alone", geoms, looks_alone);
+  add("shape that touches nothing (contact is off)", geoms,
+      [&](const GeomSpec& g) { return !on.contact_enabled && !looks_alone(g); });
+  add("joint limit that is off", joints, [&](const JointSpec& j) { return j.limited && !on.limit_enabled; });
+  add("mesh without a surface", spec.meshes, [](const MeshSpec& m) { return m.vertices.empty(); });
+  add("height field that was not read", spec.height_fields, [](const HeightFieldSpec& f) { return f.rows == 0; });
+  add("equality that is not active", spec.equalities,
+      [&](const EqualitySpec& e) { return !e.active || !on.equality_enabled; });
+  add("actuator that is not computed", spec.actuators,
+      [&](const ActuatorSpec& a) { return !acts(a) || !on.actuation_enabled; });
+  add("sensor that is not computed", spec.sensors, [](const SensorSpec& s) { return !is_computed(s); });
   return out;
+}
+
+void print(const std::vector<Idle>& idle) {
+  constexpr std::size_t kNames = 8;
+  if (idle.empty()) fmt::print("without effect on the motion: nothing\n");
+  for (const Idle& kind : idle) {
+    std::string names;
+    for (std::size_t i = 0; i < kind.names.size() && i < kNames; ++i) names += (i ? ", " : "") + kind.names[i];
+    if (kind.names.size() > kNames) names += fmt::format(" and {} more", kind.names.size() - kNames);
+    fmt::print("without effect on the motion: {}: {}\n", listed({{kind.what, int(kind.names.size())}}), names);
+  }
 }
 
 Counts simulated(const Model& model) {
@@ -144,6 +184,12 @@ nlohmann::json to_json(const Counts& counts) {
   return out;
 }
 
+nlohmann::json to_json(const std::vector<Idle>& idle) {
+  nlohmann::json out = nlohmann::json::object();
+  for (const Idle& kind : idle) out[kind.what] = kind.names;
+  return out;
+}
+
 void print_checked(const Check& check, const Diagnostics& all, const Model* model) {
   nlohmann::json out{{"file", check.path}, {"loads", model != nullptr}, {"diagnostics", nlohmann::json::array()}};
   for (const Diagnostic& d : all) out["diagnostics"].push_back(to_json(d));
@@ -166,7 +212,7 @@ void run(const Check& check) {
       return;
     }
     print(all, check.notes);
-    fmt::print("without effect on the motion: {}\n", listed(without_effect(model.spec)));
+    print(without_effect(model.spec));
     fmt::print("{}: loads; {} bodies, {} joints, nq {}, nv {}, {:.6g} kg; {} warnings, {} notes{}\n", check.path,
                model.nbody() - 1, model.njoint(), model.nq, model.nv, model.total_mass(), count(all, Severity::warning),
                count(all, Severity::note), check.notes || !count(all, Severity::note) ? "" : " (--notes shows them)");
