@@ -24,6 +24,8 @@ namespace {
 struct Run {
   std::string model, clip, keyframe, mapping, gains, force_limit, out, page, integrator = "euler", contacts = "auto";
   std::string policy, loops = "spook", velocity_products = "auto", ctrl, actuation = "implicit";
+  std::vector<std::string> push_texts;
+  std::vector<Push> pushes;
   double restitution = 0;
   std::optional<double> given_dt;
   double dt = 1.0 / 30, duration = 10, start = 0;
@@ -52,6 +54,7 @@ struct Run {
       if (stiff) refuse("--stiff beside --policy", own);
       if (free_root) refuse("--free-root beside --policy", own);
       if (use_float) refuse("--float beside --policy", "nothing: a policy runs in double precision");
+      if (!push_texts.empty()) refuse("--push beside --policy", "a run without a policy");
       if (profile) refuse("--profile beside --policy", "a run without a policy");
       if (contacts != "auto") refuse("--contacts beside --policy", own);
       if (restitution != 0) refuse("--restitution beside --policy", own);
@@ -110,8 +113,57 @@ nlohmann::json to_json(const Energy& e) {
   return {{"kinetic", e.kinetic}, {"potential", e.potential}, {"spring", e.spring}, {"total", e.total()}};
 }
 
+/// --push: "T,BODY,FX,FY,FZ,DURATION". A body's name may have commas of its own.
+Push parse_push(const std::string& text, const Model& model, double duration) {
+  const auto fail = [&](const std::string& what) { throw ValueError("--push", "\"" + text + "\"", what); };
+  std::vector<std::string> parts(1);
+  for (const char c : text) {
+    if (c == ',')
+      parts.emplace_back();
+    else
+      parts.back() += c;
+  }
+  if (parts.size() < 6) fail("T,BODY,FX,FY,FZ,DURATION [s, name, N, N, N, s], such as 1,torso,0,100,0,0.1");
+  const auto number = [&](const std::string& part) {
+    double value = 0;
+    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), value);
+    if (error != std::errc() || end != part.data() + part.size() || !std::isfinite(value))
+      fail("T,BODY,FX,FY,FZ,DURATION; '" + part + "' is no number");
+    return value;
+  };
+  Push push;
+  const std::size_t last = parts.size() - 4;
+  std::string body = parts[1];
+  for (std::size_t i = 2; i < last; ++i) body += "," + parts[i];
+  push.start = number(parts[0]);
+  push.force = {number(parts[last]), number(parts[last + 1]), number(parts[last + 2])};
+  push.duration = number(parts[last + 3]);
+  push.body = model.find_body(body);
+  if (push.body < 0 || model.bodies[push.body].link < 0) {
+    std::string names;
+    for (const Body& b : model.bodies) {
+      if (b.link >= 0 && !b.name.empty() && names.size() < 1000) names += (names.empty() ? "" : ", ") + b.name;
+    }
+    fail("a body that moves: " + names);
+  }
+  if (push.start < 0 || push.start >= duration) fail("a time from 0 to the end of the run");
+  if (push.duration <= 0) fail("a duration greater than 0");
+  return push;
+}
+
+nlohmann::json to_json(const std::vector<Push>& pushes, const Model& model) {
+  nlohmann::json out = nlohmann::json::array();
+  for (const Push& p : pushes) {
+    out.push_back({{"time", p.start},
+                   {"body", model.bodies[p.body].name},
+                   {"force_N", {p.force.x, p.force.y, p.force.z}},
+                   {"duration", p.duration}});
+  }
+  return out;
+}
+
 nlohmann::json to_json(const Run& run, const TrackReport& r, const std::string& out, const ClipBinding* clip,
-                       int joints) {
+                       const Model& model) {
   nlohmann::json json{{"status", name(r.status)},
                       {"steps", r.steps},
                       {"dt", run.dt},
@@ -119,7 +171,8 @@ nlohmann::json to_json(const Run& run, const TrackReport& r, const std::string& 
                       {"steps_per_second", r.steps_per_second()},
                       {"energy", to_json(r.energy)},
                       {"nan", r.nan}};
-  if (clip) json["clip"] = {{"mapping", clip->mapping_name()}, {"driven", clip->driven().size()}, {"joints", joints}};
+  if (clip)
+    json["clip"] = {{"mapping", clip->mapping_name()}, {"driven", clip->driven().size()}, {"joints", model.njoint()}};
   if (run.driven()) json["tracking_error_m"] = {{"mean", r.error_mean}, {"max", r.error_max}};
   if (run.with_contacts) {
     json["contacts"] = {{"touching_max", r.contacts_max},
@@ -129,6 +182,10 @@ nlohmann::json to_json(const Run& run, const TrackReport& r, const std::string& 
   }
   if (run.with_loops)
     json["loops"] = {{"mode", run.loops}, {"error_max", r.loop_error_max}, {"worst_row", r.loop_error_row}};
+  if (!run.pushes.empty()) {
+    json["pushes"] = to_json(run.pushes, model);
+    json["push_impulse_Ns"] = {r.push_impulse.x, r.push_impulse.y, r.push_impulse.z};
+  }
   if (run.profile) json["stage_seconds"] = stages_json(r.stage_seconds);
   if (r.stopped) json["interrupted"] = true;
   if (!out.empty()) json["recording"] = out;
@@ -136,14 +193,22 @@ nlohmann::json to_json(const Run& run, const TrackReport& r, const std::string& 
   return json;
 }
 
-void print_table(const Run& run, const TrackReport& r, const std::string& out, const ClipBinding* clip, int joints) {
+void print_table(const Run& run, const TrackReport& r, const std::string& out, const ClipBinding* clip,
+                 const Model& model) {
   const auto row = [](const char* what, const std::string& value) { fmt::print("  {:<22}{}\n", what, value); };
   row("status", name(r.status));
   if (clip)
-    row("clip", fmt::format("drives {} of {} joints by {}", clip->driven().size(), joints, clip->mapping_name()));
+    row("clip",
+        fmt::format("drives {} of {} joints by {}", clip->driven().size(), model.njoint(), clip->mapping_name()));
   row("steps", fmt::format("{} of {:.6g} s", r.steps, run.dt));
   row("time", fmt::format("{:.4f} s", r.seconds));
   row("steps/s", fmt::format("{:.0f}", r.steps_per_second()));
+  for (const Push& p : run.pushes)
+    row("push", fmt::format("at {:.6g} s {}: {:.6g}, {:.6g}, {:.6g} N for {:.6g} s", p.start, model.bodies[p.body].name,
+                            p.force.x, p.force.y, p.force.z, p.duration));
+  if (!run.pushes.empty())
+    row("pushes' impulse",
+        fmt::format("{:.6g}, {:.6g}, {:.6g} N s", r.push_impulse.x, r.push_impulse.y, r.push_impulse.z));
   if (run.driven()) row("tracking error", fmt::format("mean {:.4g} m, max {:.4g} m", r.error_mean, r.error_max));
   row("energy", fmt::format("kinetic {:.4g} J, potential {:.4g} J", r.energy.kinetic, r.energy.potential));
   if (run.with_contacts) {
@@ -254,6 +319,7 @@ TrackReport simulate(const Run& run, const Model& model, const PoseSource& sourc
                               : run.velocity_products == "on" ? VelocityProductMode::on
                                                               : VelocityProductMode::automatic;
   bool enough = false;
+  options.pushes = run.pushes;
   options.profile = run.profile, options.stop = [&] { return enough || interrupted(); };
   use_actuators(run, model, options);
   Progress progress(std::filesystem::path(run.model).stem().string(), run.quiet || run.json);
@@ -339,6 +405,7 @@ void execute(Run run) {
   const Model model = load_model(run.model, run.options, run.quiet || run.json);
   run.decide(model);
   run.check();
+  for (const std::string& text : run.push_texts) run.pushes.push_back(parse_push(text, model, run.duration));
   std::optional<ClipBinding> clip;
   if (!run.clip.empty()) clip = bind_clip(run, model);
   const PoseSource source = clip ? follow(model, *clip) : hold(keyframe_pose(model, run.keyframe));
@@ -374,13 +441,14 @@ void execute(Run run) {
                        {"clip_file", run.clip},
                        {"scalar", run.use_float ? "float" : "double"},
                        {"integrator", run.integrator},
+                       {"pushes", to_json(run.pushes, model).dump()},
                        {"status", name(report.status)}});
   }
   if (page) page->write(run.page, page_template());
   if (run.json)
-    print_json(to_json(run, report, out, clip ? &*clip : nullptr, model.njoint()));
+    print_json(to_json(run, report, out, clip ? &*clip : nullptr, model));
   else
-    print_table(run, report, out, clip ? &*clip : nullptr, model.njoint());
+    print_table(run, report, out, clip ? &*clip : nullptr, model);
   if (report.status != WorldStatus::ok) {
     fmt::print(stderr, "the simulation stopped after step {}: {}: {}\n", report.steps, name(report.status),
                meaning(report.status));
@@ -392,7 +460,8 @@ void execute(Run run) {
 void add_options(CLI::App& command, Run& run) {
   command.add_option("model", run.model, "MJCF or URDF file")->required();
   command.add_option("--clip", run.clip,
-                     "Motion to follow: DeepMimic text, BVH or a clip of ours; without one the model moves freely from "
+                     "Motion to follow: BVH, AMC (beside its ASF), AMASS (.npz), DeepMimic text or a clip of ours; "
+                     "without one the model moves freely from "
                      "its own pose, or holds it with --gains");
   command
       .add_option("--mapping", run.mapping,
@@ -407,7 +476,18 @@ void add_options(CLI::App& command, Run& run) {
   command.add_option("--duration", run.duration, "Simulated time [s], to the nearest whole number of steps")
       ->capture_default_str();
   command.add_option("--start", run.start, "Clip time to start at [s]")->needs("--clip")->capture_default_str();
-  command.add_flag("--free-root", run.free_root, "No drive on a free root: nothing holds the character from outside");
+  command.add_flag(
+      "--free-root", run.free_root,
+      "No drive on a free root. Without this a force and torque from outside hold the root on the clip, so "
+      "that the character cannot fall; with it, it stands on its feet alone (--contacts on) and most "
+      "motions fall within a second or two");
+  command
+      .add_option("--push", run.push_texts,
+                  "A force on a body's centre of mass, world axes, for a time: 1,torso,0,100,0,0.1 pushes at 1 s with "
+                  "100 N along y for 0.1 s; may be given several times")
+      ->type_name("T,BODY,FX,FY,FZ,DURATION")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command.add_flag("--partial", run.partial, "Follow the clip although it drives under half of the joints")
       ->needs("--clip");
   command

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "tarsus/base/number_text.hpp"
+#include "tarsus/dynamics/frame.hpp"
 
 namespace tarsus {
 
@@ -21,7 +22,55 @@ void check(const Model& model, const Drives& drives, const TrackOptions& options
   if (!std::isfinite(options.start))
     throw ValueError("start", number_text(options.start), "a finite number of seconds");
   drives.check(model);
+  for (const Push& push : options.pushes) {
+    if (push.body <= 0 || push.body >= model.nbody() || model.bodies[push.body].link < 0)
+      throw ValueError("pushes", "body " + std::to_string(push.body), "a body that moves");
+    positive("a push's duration", push.duration);
+    if (!(push.start >= 0) || !std::isfinite(push.start))
+      throw ValueError("a push's start", number_text(push.start), "a finite time that is not negative");
+    if (!std::isfinite(norm(push.force)))
+      throw ValueError("a push's force", number_text(norm(push.force)), "a finite force");
+  }
 }
+
+/// The pushes' forces in a step, as joint forces.
+class Pusher {
+ public:
+  Pusher(const Model& model, const std::vector<Push>& pushes)
+      : model_(model), pushes_(pushes), data_(model), tau_(model.nv) {}
+
+  /// Writes tau; what it was before is left as it is where there are no pushes.
+  /// @return the sum of the forces, mean over the step
+  template <class R>
+  Vec3d apply(double begin, double end, BasicData<R>& data) {
+    if (pushes_.empty()) return {0, 0, 0};
+    Vec3d sum{0, 0, 0};
+    std::fill(tau_.begin(), tau_.end(), 0.0);
+    bool posed = false;
+    for (const Push& push : pushes_) {
+      const double both = std::min(end, push.start + push.duration) - std::max(begin, push.start);
+      if (both <= 0) continue;
+      if (!posed) {
+        std::copy(data.qpos.begin(), data.qpos.end(), data_.qpos.begin());
+        kinematics<double>(model_, data_, data_.qpos);
+        posed = true;
+      }
+      const Vec3d force = push.force * (both / (end - begin));
+      const LinkFrame com = inertial_frame(model_, push.body);
+      add_generalized_force(model_, data_.links(), com.link, world_point(data_.links(), com), force, {0, 0, 0}, 1,
+                            tau_.data());
+      sum = sum + force;
+    }
+    std::copy(tau_.begin(), tau_.end(), data.tau.begin());
+    return sum;
+  }
+
+ private:
+  const Model& model_;
+  const std::vector<Push>& pushes_;
+  Data data_;
+  std::vector<double> tau_;
+};
 
 /// Distances between the bodies' centres of mass in two poses.
 class ErrorMeter {
@@ -109,6 +158,7 @@ TrackReport track(const Model& model, const PoseSource& source, const Drives& dr
   if (!options.ctrl.empty()) check_size("ctrl", options.ctrl.size(), model.nu), convert<R>(options.ctrl, data.ctrl);
   if (!options.act.empty()) check_size("act", options.act.size(), model.na), convert<R>(options.act, data.act);
   ErrorMeter meter(model);
+  Pusher pusher(model, options.pushes);
   std::vector<double> qpos(model.nq), qvel(model.nv), target(model.nq), target_velocity(model.nv);
   AlignedVector<R> goal(model.nq), goal_velocity(model.nv);
   source(options.start, qpos, qvel);
@@ -123,6 +173,8 @@ TrackReport track(const Model& model, const PoseSource& source, const Drives& dr
       break;
     }
     const double time = i * options.dt;
+    const Vec3d push = pusher.apply(time - options.dt, time, data);
+    report.push_impulse = report.push_impulse + push * options.dt;
     const auto began = Clock::now();
     source(options.start + time, target, target_velocity);
     convert<R>(target, goal), convert<R>(target_velocity, goal_velocity);

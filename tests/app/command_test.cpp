@@ -112,6 +112,29 @@ TEST(Command, OptionsThatWouldDoNothingAreRefused) {
               {"scene box_stack:2 --out x.npz", 1, "from a model file"}});
 }
 
+TEST(Command, PushesActAndAreKept) {
+  TARSUS_NEEDS_PROGRAM();
+  const std::string run = "run models/humanoid.xml --no-record --duration 0.5 ";
+  expect_all({{run + "--push 1", 1, "T,BODY,FX,FY,FZ,DURATION"},
+              {run + "--push 0,torso,a,0,0,1", 1, "'a' is no number"},
+              {run + "--push 0,nobody,1,0,0,1", 1, "a body that moves: "},
+              {run + "--push 0.5,torso,1,0,0,1", 1, "the end of the run"},
+              {run + "--push 0,torso,1,0,0,0", 1, "a duration greater than 0"}});
+  tarsus::test::TemporaryFolder folder;
+  const std::string out = folder.path() / "push.npz";
+  const std::string line = "run models/humanoid.xml --contacts off --duration 0.5 --json --out " + out;
+  const auto energy = [](const Outcome& o) { return nlohmann::json::parse(o.text)["energy"]["kinetic"].get<double>(); };
+  const Outcome still = tarsus_command(line, "2>/dev/null");
+  const Outcome pushed =
+      tarsus_command(line + " --push 0.1,torso,-500,0,0,0.1 --push 0.2,head,0,40,0,0.05", "2>/dev/null");
+  EXPECT_NEAR(nlohmann::json::parse(pushed.text)["push_impulse_Ns"][0].get<double>(), -50, 1e-9);
+  EXPECT_NEAR(nlohmann::json::parse(pushed.text)["push_impulse_Ns"][1].get<double>(), 2, 1e-9);
+  EXPECT_GT(energy(pushed), energy(still) + 10);
+  EXPECT_NE(tarsus::read_recording(out).meta.find("force_N"), std::string::npos);
+  const Outcome replayed = tarsus_command("replay " + out + " --verify");
+  EXPECT_EQ(replayed.code, 0) << replayed.text;
+}
+
 TEST(Command, WithoutAClipTheStepIsTheModelsOwn) {
   TARSUS_NEEDS_PROGRAM();
   const auto dt = [](const std::string& arguments) {

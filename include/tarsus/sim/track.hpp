@@ -16,6 +16,15 @@ PoseSource follow(const Model& model, const ClipBinding& clip);
 /// One pose, at rest, for ever.
 PoseSource hold(std::vector<double> qpos);
 
+/// A force on a body's centre of mass, in the world's axes, for some time. A step takes the share of it that falls
+/// into the step, so that the impulse is the same for any step.
+struct Push {
+  double start = 0;      ///< simulated time [s]
+  int body = 0;          ///< of Model::bodies; it must move
+  Vec3d force{0, 0, 0};  ///< [N]
+  double duration = 0;   ///< [s]
+};
+
 struct TrackOptions {
   double dt = 1.0 / 30;  ///< [s]
   double duration = 10;  ///< [s]; the number of steps is the nearest whole one
@@ -27,8 +36,9 @@ struct TrackOptions {
   ActuationMode actuation = ActuationMode::implicit_servos;
   bool actuators = false;                   ///< the model's own, under `ctrl`, in the place of the drives
   std::vector<double> ctrl = {}, act = {};  ///< [nu], [na] or empty: zero
-  bool profile = false;                     ///< time each stage of the steps
-  std::function<bool()> stop = {};          ///< asked before each step: true ends the run
+  std::vector<Push> pushes = {};
+  bool profile = false;             ///< time each stage of the steps
+  std::function<bool()> stop = {};  ///< asked before each step: true ends the run
   bool target_velocity = true;  ///< damp towards the clip's velocity; false: towards rest, as the paper's eq. 2 does
 };
 
@@ -47,7 +57,8 @@ struct TrackReport {
   double error_mean = 0;  ///< distance between bodies' centres of mass and the source's, over all bodies and steps [m]
   double error_max = 0;   ///< the largest of them [m]
   Energy energy;          ///< at the end
-  int contacts_max = 0;   ///< most contacts with a force in one step
+  Vec3d push_impulse{0, 0, 0};                  ///< of all pushes [N s]
+  int contacts_max = 0;                         ///< most contacts with a force in one step
   double penetration_max = 0;                   ///< deepest penetration at the start of a step [m]
   double row_residual_max = 0;                  ///< largest miss of a contact or limit [m/s]
   double row_iterations = 0;                    ///< of the rows' solver, mean over steps
