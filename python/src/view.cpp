@@ -3,10 +3,13 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
 
+#include <fstream>
 #include <memory>
 
 #include "bindings.hpp"
+#include "tarsus/control/retarget.hpp"
 #include "tarsus/io/clip_file.hpp"
 #include "tarsus/io/clip_mapping.hpp"
 #include "tarsus/io/page.hpp"
@@ -31,12 +34,62 @@ nb::object poses_of(const Model& model, handle qpos) {
   return own_array(std::move(out), {n, std::size_t(model.nbody()), 7});
 }
 
-std::unique_ptr<ClipBinding> load_clip(const std::filesystem::path& path, const Model& model,
-                                       const std::optional<std::filesystem::path>& mapping_file) {
+using OptionalPath = std::optional<std::filesystem::path>;
+
+/// The mapping that was named, or the one that fits; one that drives under half of the joints only if asked for.
+ClipMapping mapping_for(const Model& model, const MotionClip& clip, const OptionalPath& file) {
+  return file ? read_clip_mapping(*file) : choose_clip_mapping(model, clip);
+}
+
+std::unique_ptr<ClipBinding> bind_clip(const MotionClip& clip, const Model& model, const OptionalPath& mapping,
+                                       bool partial) {
+  auto bound = std::make_unique<ClipBinding>(bind(model, clip, mapping_for(model, clip, mapping)));
+  const std::size_t driven = bound->driven().size();
+  if (2 * driven < std::size_t(model.njoint()) && !partial) {
+    throw InputError(Location{clip.file, 0, 0, {}},
+                     "the mapping " + bound->mapping_name() + " drives " + std::to_string(driven) + " of " +
+                         std::to_string(model.njoint()) + " joints of " + model.name +
+                         ": too few to be what was meant. Another mapping, or partial=True");
+  }
+  return bound;
+}
+
+MotionClip load_motion(const std::filesystem::path& path, const OptionalPath& mapping_file) {
   std::optional<ClipMapping> mapping;
   if (mapping_file) mapping = read_clip_mapping(*mapping_file);
-  const MotionClip clip = read_clip(path, mapping ? &*mapping : nullptr);
-  return std::make_unique<ClipBinding>(bind(model, clip, mapping ? *mapping : choose_clip_mapping(model, clip)));
+  return read_clip(path, mapping ? &*mapping : nullptr);
+}
+
+std::unique_ptr<ClipBinding> load_clip(const std::filesystem::path& path, const Model& model,
+                                       const OptionalPath& mapping, bool partial) {
+  return bind_clip(load_motion(path, mapping), model, mapping, partial);
+}
+
+nb::tuple retarget_clip(const MotionClip& clip, const Model& model, const OptionalPath& mapping_file) {
+  const ClipMapping mapping = mapping_file ? read_clip_mapping(*mapping_file) : map_skeleton(model, clip);
+  Retargeted moved;
+  {
+    const nb::gil_scoped_release release;
+    moved = retarget(model, clip, mapping);
+  }
+  const RetargetReport& r = moved.report;
+  nb::dict report;
+  report["confidence"] = confidence(mapping), report["scale"] = r.scale;
+  report["direction_error"] = r.direction_error, report["direction_worst"] = r.direction_worst;
+  report["worst_segment"] = r.worst, report["stances"] = r.stances;
+  report["slide_mean"] = r.slide_mean, report["slide_max"] = r.slide_max, report["sink_max"] = r.sink_max;
+  return nb::make_tuple(std::move(moved.clip), report);
+}
+
+void save_clip(const MotionClip& clip, const std::filesystem::path& path) {
+  std::ofstream file(path, std::ios::binary);
+  file << write_clip(clip);
+  if (!file.flush()) throw Error(path.string() + ": cannot be written");
+}
+
+nb::object frames_of(const MotionClip& clip) {
+  AlignedVector<double> out(clip.values.begin(), clip.values.end());
+  return own_array(std::move(out), {clip.times.size(), std::size_t(clip.width)});
 }
 
 nb::object sample(const ClipBinding& clip, handle t) {
@@ -54,6 +107,43 @@ nb::object sample(const ClipBinding& clip, handle t) {
                         own_array(std::move(qvel), many ? Shape{n, nv} : Shape{nv}));
 }
 
+void bind_motion(nb::module_& m) {
+  nb::class_<MotionClip> c(m, "MotionClip", "A motion as its file has it, of whatever skeleton (docs/clips.md).");
+  c.def_static(
+      "load", &load_motion, "path"_a, "mapping"_a = nb::none(),
+      "A clip of BVH, AMC (beside its ASF), AMASS (.npz), DeepMimic or the project's own kind. A mapping names "
+      "the columns of\nDeepMimic files of unknown width. Raises InputError.");
+  c.def(
+      "bind", &bind_clip, "model"_a, "mapping"_a = nb::none(), "partial"_a = false,
+      "The motion in a model's coordinates; the mapping (a file) is chosen by the clip's kind if none is named. Raises "
+      "InputError,\nalso for a mapping that drives under half of the joints unless partial is true.");
+  c.def(
+      "retarget", &retarget_clip, "model"_a, "mapping"_a = nb::none(),
+      nb::sig("def retarget(self, model: Model, mapping: str | os.PathLike | None = None) -> tuple[MotionClip, dict]"),
+      "The motion moved onto a humanoid model, with a report: confidence of the mapping (0 to 1), scale, "
+      "direction_error and\ndirection_worst of its segments [rad], worst_segment, stances, slide_mean and slide_max "
+      "of feet and sink_max [m]. The mapping\nis found by names and places if none is named. Raises InputError.");
+  c.def("save", &save_clip, "path"_a, "Writes a file of the project's own kind; load() gives the same numbers.");
+  c.def_prop_ro(
+      "name", [](const MotionClip& self) { return self.name; }, "Name of the clip.");
+  c.def_prop_ro(
+      "format", [](const MotionClip& self) { return self.format; }, "Kind of its file.");
+  c.def_prop_ro("duration", &MotionClip::duration, "[s].");
+  c.def_prop_ro(
+      "times", [](const MotionClip& self) { return self.times; }, "Of the frames [s].");
+  c.def_prop_ro(
+      "channels",
+      [](const MotionClip& self) {
+        nb::list out;
+        for (const ClipChannel& channel : self.channels)
+          out.append(nb::make_tuple(channel.name, name(channel.kind), channel.column));
+        return out;
+      },
+      nb::sig("def channels(self) -> list[tuple[str, str, int]]"), "Name, kind and first column of each channel.");
+  c.def_prop_ro("frames", &frames_of, nb::sig("def frames(self) -> numpy.ndarray"),
+                "Numbers of the channels [n][width], a copy: rotations are quaternions w, x, y, z.");
+}
+
 }  // namespace
 
 void bind_view(nb::module_& m) {
@@ -65,10 +155,12 @@ void bind_view(nb::module_& m) {
         "Poses of all bodies in the states qpos [n][nq] (or [nq]): float32 [n][nbody][7], position [m] and orientation "
         "w, x, y, z\nin the world.");
   nb::class_<ClipBinding> c(m, "Clip", "A motion clip in a model's coordinates, to be sampled at any time.");
-  c.def_static(
-      "load", &load_clip, "path"_a, "model"_a, "mapping"_a = nb::none(),
-      "A clip of DeepMimic, BVH or the project's own kind; the mapping is chosen by the clip's kind if none is "
-      "named. Raises\nInputError.");
+  bind_motion(m);
+  c.def_static("load", &load_clip, "path"_a, "model"_a, "mapping"_a = nb::none(), "partial"_a = false,
+               "MotionClip.load(path).bind(model, mapping, partial).");
+  c.def_prop_ro(
+      "driven", [](const ClipBinding& self) { return std::vector<int>(self.driven().begin(), self.driven().end()); },
+      "Joints of the model that the clip drives, by number.");
   c.def("sample", &sample, "t"_a,
         nb::sig("def sample(self, t: float | numpy.ndarray) -> tuple[numpy.ndarray, numpy.ndarray]"),
         "(qpos [nq], qvel [nv]) at time t [s], any finite value; of an array t [n], qpos [n][nq] and qvel [n][nv].");

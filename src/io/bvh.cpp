@@ -48,6 +48,7 @@ class BvhReader {
     make_channels();
     make_skeleton();
     motion();
+    drop_rest_pose();
     clean_clip(clip_, [&](int frame, int) {
       return Location{clip_.file, frame < 0 ? 0 : row_lines_[frame], 0,
                       frame < 0 ? "" : fmt::format("MOTION[{}]", frame)};
@@ -294,6 +295,39 @@ class BvhReader {
       }
       std::copy(&q.w, &q.w + 4, frame + joint.rotation);
     }
+  }
+
+  /// Largest turn of a joint from a frame to the next [rad].
+  double largest_turn(int frame) const {
+    double most = 0;
+    for (const ClipChannel& c : clip_.channels) {
+      if (c.kind != ChannelKind::rotation) continue;
+      const double *a = clip_.frame(frame) + c.column, *b = clip_.frame(frame + 1) + c.column;
+      const Quatd turn = conjugate(Quatd{a[0], a[1], a[2], a[3]}) * Quatd{b[0], b[1], b[2], b[3]};
+      most = std::max(most, norm(log_map(turn.w < 0 ? Quatd{-turn.w, -turn.x, -turn.y, -turn.z} : turn)));
+    }
+    return most;
+  }
+
+  /// Many programs write the rest pose as frame 0. Nobody moves so far in a frame as from there to frame 1.
+  void drop_rest_pose() {
+    constexpr double kLeastJump = 0.5, kJump = 2;  // [rad], and times any later frame's
+    const int frames = clip_.frame_count();
+    if (frames < 4) return;
+    const double jump = largest_turn(0);
+    double later = 0;
+    for (int i = 1; i + 1 < frames; ++i) later = std::max(later, largest_turn(i));
+    if (jump < kLeastJump || jump < kJump * later) return;
+    clip_.diagnostics.push_back(
+        {Severity::note,
+         {clip_.file, row_lines_[0], 0, {}},
+         fmt::format(
+             "frame 0 is left out: it is {:.2f} rad from frame 1, later frames differ by {:.2f} rad at most, so "
+             "that it is a rest pose and no part of the motion",
+             jump, later)});
+    clip_.times.pop_back();
+    clip_.values.erase(clip_.values.begin(), clip_.values.begin() + clip_.width);
+    row_lines_.erase(row_lines_.begin());
   }
 
   std::string_view text_;

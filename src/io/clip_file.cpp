@@ -5,7 +5,11 @@
 #include <algorithm>
 
 #include "clip_json.hpp"
+#include "pickle.hpp"
+#include "tarsus/io/amass.hpp"
+#include "tarsus/io/amc.hpp"
 #include "tarsus/io/bvh.hpp"
+#include "tarsus/io/mimickit.hpp"
 #include "tarsus/io/text_number.hpp"
 #include "tarsus/io/xml.hpp"
 
@@ -102,9 +106,12 @@ class ClipReader {
 
 [[noreturn]] void no_clip(Location where) {
   throw InputError(std::move(where),
-                   "this is no motion clip: neither BVH (HIERARCHY), nor DeepMimic (\"Frames\"), nor our own "
-                   "(\"format\": \"tarsus-clip\")");
+                   "this is no motion clip: neither BVH (HIERARCHY), nor Acclaim's AMC beside its ASF, nor AMASS "
+                   "(.npz), nor MimicKit (.pkl), "
+                   "nor DeepMimic (\"Frames\"), nor our own (\"format\": \"tarsus-clip\")");
 }
+
+constexpr std::string_view kZip = "PK\x03\x04";
 
 /// A BVH file begins with this word, a JSON file cannot.
 std::string_view beginning(std::string_view text) {
@@ -123,6 +130,11 @@ std::string joined(const double* from, std::size_t count) {
 MotionClip parse_clip(std::string text, const std::string& name, const ClipMapping* mapping) {
   const std::string_view first = beginning(text);
   if (first == "HIERARCHY") return parse_bvh(text, name);
+  if (first.substr(0, 4) == kZip) {
+    NpzReader npz(std::move(text), name);
+    return read_amass(npz, name);
+  }
+  if (looks_like_pickle(text)) return parse_mimickit(text, name);
   if (!first.empty() && first[0] != '{' && first[0] != '[') no_clip({name, 1, 1, ""});
   const JsonDocument document(std::move(text), name);
   const JsonValue* format = document.root().find("format");
@@ -136,7 +148,9 @@ MotionClip parse_clip(std::string text, const std::string& name, const ClipMappi
 }
 
 MotionClip read_clip(const std::filesystem::path& file, const ClipMapping* mapping) {
-  return parse_clip(read_file(file, std::max(JsonLimits{}.bytes, kMaxBvhBytes)), file.string(), mapping);
+  std::string text = read_file(file, std::max(JsonLimits{}.bytes, kMaxBvhBytes));
+  if (looks_like_acclaim(text)) return read_amc(file);  // it needs its skeleton, another file
+  return parse_clip(std::move(text), file.string(), mapping);
 }
 
 std::string write_clip(const MotionClip& clip) {

@@ -8,6 +8,7 @@
 
 #include "clip_json.hpp"
 #include "tarsus/control/retarget.hpp"
+#include "tarsus/io/mimickit.hpp"
 #include "tarsus/io/text_number.hpp"
 #include "tarsus/io/xml.hpp"
 #include "tarsus/math/elementary.hpp"
@@ -221,6 +222,10 @@ ClipMapping choose_clip_mapping(const Model& model, const MotionClip& clip,
         if (skipped) skipped->insert(skipped->end(), e.diagnostics().begin(), e.diagnostics().end());
       }
     }
+  }
+  if (clip.format == "mimickit") {
+    ClipMapping in_order = mimickit_mapping(model, clip);
+    if (!in_order.joints.empty()) return in_order;
   }
   if (!clip.skeleton.empty()) {
     try {

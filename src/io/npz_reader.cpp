@@ -436,6 +436,31 @@ std::vector<double> NpzReader::read_real(std::string_view name, const NpzShape& 
   return out;
 }
 
+double NpzReader::read_number(std::string_view name) {
+  const NpzInfo i = info(name);
+  if (i.count() != 1) state_->fail(name, fmt::format("its shape is {}; expected one number", text(i.shape)));
+  std::string bytes;
+  state_->read(name, [&](const char* data, std::size_t count) { bytes.append(data, count); });
+  const auto as = [&]<class E>(E value) {
+    std::memcpy(&value, bytes.data(), sizeof value);
+    return double(value);
+  };
+  switch (i.type) {
+    case NpzType::float64: return as(double());
+    case NpzType::float32: return as(float());
+    case NpzType::int64: return as(std::int64_t());
+    case NpzType::int32: return as(std::int32_t());
+    case NpzType::int16: return as(std::int16_t());
+    case NpzType::int8: return as(std::int8_t());
+    case NpzType::uint64: return as(std::uint64_t());
+    case NpzType::uint32: return as(std::uint32_t());
+    case NpzType::uint16: return as(std::uint16_t());
+    case NpzType::uint8:
+    case NpzType::boolean: return as(std::uint8_t());
+  }
+  return 0;
+}
+
 std::vector<std::uint64_t> NpzReader::read_words(std::string_view name, const NpzShape& shape) {
   const NpzInfo i = info(name);
   if (i.type != NpzType::uint64)

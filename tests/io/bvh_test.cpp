@@ -48,6 +48,20 @@ TEST(Bvh, AnglesComposeInTheFilesOrder) {
   EXPECT_LT(norm(log_map(conjugate(about(0, 41)) * Quatd{f[7], f[8], f[9], f[10]})), 1e-14);
 }
 
+TEST(Bvh, ARestPoseBeforeTheMotionIsLeftOut) {
+  const auto text = [](const std::string& first) {
+    return kHead + "MOTION\nFrames: 5\nFrame Time: 0.01\n" + first +
+           "\n1 2 3 10 20 30 60\n1 2 3 10 20 31 62\n1 2 3 10 21 32 64\n1 2 3 10 22 33 66\n";
+  };
+  const MotionClip with = parse_bvh(text("0 0 0 0 0 0 0"), "with.bvh");
+  EXPECT_EQ(with.frame_count(), 4);
+  EXPECT_NEAR(with.duration(), 0.03, 1e-15);
+  EXPECT_EQ(with.frame(0)[0], 1);
+  ASSERT_EQ(with.diagnostics.size(), 1u);
+  EXPECT_NE(with.diagnostics[0].message.find("rest pose"), std::string::npos);
+  EXPECT_EQ(parse_bvh(text("1 2 3 10 20 29 50"), "without.bvh").frame_count(), 5);  // 10 degrees: a motion
+}
+
 TEST(Bvh, WindowsLinesAndBlankLinesAndMissingEndSite) {
   std::string text = kHead + "\n\n" + kMotion + "\n \n";
   std::string windows;

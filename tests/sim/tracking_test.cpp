@@ -4,8 +4,10 @@
 
 #include <filesystem>
 
+#include "tarsus/control/retarget.hpp"
 #include "tarsus/io/clip_file.hpp"
 #include "tarsus/io/clip_mapping.hpp"
+#include "tarsus/io/mjcf.hpp"
 #include "tarsus/io/model_file.hpp"
 #include "tarsus/sim/track.hpp"
 
@@ -53,6 +55,70 @@ void follow_all(const char* model_file, const std::vector<std::filesystem::path>
       follow_clip<float>(model, clip, dt);
 #endif
     }
+  }
+}
+
+/// Impulses by hand, on steps that begin and end within the pushes.
+TEST(Tracking, PushesAreImpulses) {
+  const auto model_of = [](const std::string& bodies) {
+    return compile(parse_mjcf("<mujoco><option gravity='0 0 0'/><worldbody>" + bodies + "</worldbody></mujoco>", "m"));
+  };
+  const Model ball = model_of("<body name='ball' pos='0 0 1'><freejoint/><geom size='0.1' mass='2'/></body>");
+  const auto run = [](const Model& model, std::vector<Push> pushes, std::vector<double>& qvel) {
+    TrackOptions options;
+    options.dt = 0.03, options.duration = 0.6, options.pushes = std::move(pushes);
+    return track<double>(model, hold(model.qpos0), Drives::none(model), options,
+                         [&](const TrackFrame& f) { qvel.assign(f.qvel.begin(), f.qvel.end()); });
+  };
+  std::vector<double> v;
+  const TrackReport report = run(ball, {{0.1, 1, {3, 0, -4}, 0.25}, {0.2, 1, {0, 1, 0}, 0.001}}, v);
+  EXPECT_NEAR(v[0], 3 * 0.25 / 2, 1e-14);
+  EXPECT_NEAR(v[1], 0.001 / 2, 1e-15);
+  EXPECT_NEAR(v[2], -4 * 0.25 / 2, 1e-14);
+  EXPECT_NEAR(v[3] * v[3] + v[4] * v[4] + v[5] * v[5], 0, 1e-24);  // at the centre of mass: it does not turn
+  EXPECT_NEAR(report.push_impulse.x, 0.75, 1e-14);
+  // A push that outlasts the run acts until its end.
+  run(ball, {{0.5, 1, {2, 0, 0}, 100}}, v);
+  EXPECT_NEAR(v[0], 0.1, 1e-14);
+  // A rod of 1 kg and 1 m on a hinge at its end, pushed across its middle: ω = F t (l/2) / (m l² / 3).
+  const Model rod = model_of(
+      "<body name='rod'><joint type='hinge' axis='0 0 1'/><inertial pos='0.5 0 0' mass='1' diaginertia='0.001 "
+      "0.08333333333333333 0.08333333333333333'/></body>");
+  run(rod, {{0, 1, {0, 0.01, 0}, 0.03}}, v);
+  EXPECT_NEAR(v[0], 0.01 * 0.03 * 0.5 * 3, 1e-12);
+  TrackOptions bad;
+  bad.pushes = {{0, 0, {1, 0, 0}, 1}};
+  EXPECT_THROW(track<double>(ball, hold(ball.qpos0), Drives::none(ball), bad), ValueError);
+  bad.pushes = {{0, 1, {1, 0, 0}, 0}};
+  EXPECT_THROW(track<double>(ball, hold(ball.qpos0), Drives::none(ball), bad), ValueError);
+}
+
+/// Skeletons that nobody here made: Biovision's, Mixamo's, CMU's, FAIR's, MASS's and others, without a mapping file.
+TEST(Tracking, MotionsOfOtherSkeletonsMapByThemselves) {
+  if (!std::filesystem::is_directory(kShared / "bvh_more")) GTEST_SKIP() << kShared << " is not there";
+  const Model model = compile(read_model(kSource / "models/humanoid.xml", {}));
+  std::vector<std::filesystem::path> files = clips_in(kShared / "bvh_more", "");
+  for (const char* more : {"bvh/cmu1/jumping_jacks.bvh", "11_01.amc", "subjects/02/02_01.amc", "subjects/02/02_03.amc"})
+    files.push_back(kShared / "cmu_mocap" / more);
+  ASSERT_GE(files.size(), 11u);
+  for (const auto& file : files) {
+    SCOPED_TRACE(file);
+    const MotionClip clip = read_clip(file);
+    const ClipMapping mapping = map_skeleton(model, clip);
+    EXPECT_GE(confidence(mapping), 0.9);
+    const Retargeted moved = retarget(model, clip, mapping);
+    const ClipBinding binding = bind(model, moved.clip, identity_mapping(model, moved.clip));
+    EXPECT_EQ(binding.driven().size(), std::size_t(model.njoint()));
+    TrackOptions options;
+    options.dt = 1.0 / 60, options.duration = 2;
+    const TrackReport report = track<double>(model, follow(model, binding), Drives::uniform(model), options);
+    fmt::print("  {:<34} confidence {:.2f}, {}\n  {:<34} error mean {:.4f} m\n", file.filename().string(),
+               confidence(mapping), text(moved.report), "", report.error_mean);
+    EXPECT_EQ(report.status, WorldStatus::ok);
+    EXPECT_LT(report.error_mean, 0.08);
+    EXPECT_LT(moved.report.slide_max, 0.02);
+    EXPECT_LT(moved.report.sink_max, 0.01);
+    EXPECT_LT(moved.report.direction_error, 5 * kPi / 180);
   }
 }
 

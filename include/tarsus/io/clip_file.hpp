@@ -16,7 +16,8 @@
 
 namespace tarsus {
 
-/// Reads a clip of whatever kind the file is: BVH, DeepMimic, or our own.
+/// Reads a clip of whatever kind the file is: BVH, Acclaim (.amc beside its .asf), AMASS (.npz), MimicKit (.pkl),
+/// DeepMimic, or our own.
 /// @param mapping its layout, if it has one, names the columns of a DeepMimic file
 /// @throws InputError
 MotionClip read_clip(const std::filesystem::path& file, const ClipMapping* mapping = nullptr);

@@ -104,6 +104,8 @@ class NpzReader {
   /// @throws InputError naming file and array: another type or shape, damaged data, a deflated array larger than 64 MiB
   /// + 16 times the file
   std::vector<double> read_real(std::string_view name, const NpzShape& shape);
+  /// The one number of an array of any type with a single element: a rate, a count.
+  double read_number(std::string_view name);
   /// uint64 values; otherwise as read_real().
   std::vector<std::uint64_t> read_words(std::string_view name, const NpzShape& shape);
   /// A uint8 array as text, up to 16 MiB.

@@ -1,0 +1,92 @@
+"""Motions from files of several kinds: loaded, bound, retargeted, saved."""
+
+import pickle
+
+import numpy as np
+import pytest
+import tarsus
+from oracle import DATA
+
+WALK = tarsus.MODELS / "clips" / "humanoid_walk.json"
+HUMANOID = tarsus.MODELS / "humanoid.xml"
+
+
+@pytest.fixture(scope="module")
+def humanoid():
+    return tarsus.Model.load(HUMANOID)
+
+
+def test_a_motion_binds_as_its_clip_does(humanoid, tmp_path):
+    motion = tarsus.MotionClip.load(WALK)
+    clip = motion.bind(humanoid)
+    both = tarsus.Clip.load(WALK, humanoid)
+    assert len(clip.driven) == len(humanoid.joints)
+    for t in (0.0, 0.37, 5.1):
+        for mine, theirs in zip(clip.sample(t), both.sample(t)):
+            np.testing.assert_array_equal(mine, theirs)
+    motion.save(tmp_path / "again.json")
+    again = tarsus.MotionClip.load(tmp_path / "again.json")
+    np.testing.assert_array_equal(again.frames, motion.frames)
+    assert again.channels == motion.channels and again.times == motion.times
+    with pytest.raises(tarsus.Error, match="cannot be written"):
+        motion.save(tmp_path / "no" / "folder.json")
+
+
+def test_amass_arrays_of_several_types(humanoid, tmp_path):
+    n = 30
+    poses = np.zeros((n, 165), dtype=np.float32)
+    poses[:, 0] = np.pi / 2
+    poses[:, 3 * 4] = np.linspace(0, 1, n)
+    poses[:, 3 * 16 + 2], poses[:, 3 * 17 + 2] = -1.3, 1.3
+    trans = np.tile([0.0, 0.0, 0.93], (n, 1))
+    for rate in (np.float64(30), np.int64(30), np.float32(30)):
+        np.savez_compressed(tmp_path / "a.npz", trans=trans, poses=poses, mocap_frame_rate=rate, gender="neutral")
+        motion = tarsus.MotionClip.load(tmp_path / "a.npz")
+        assert motion.format == "amass" and motion.duration == pytest.approx((n - 1) / 30)
+    np.savez(tmp_path / "x.npz", trans=trans, root_orient=poses[:, :3].astype(float), pose_body=poses[:, 3:66].astype(float), fps=30)
+    np.testing.assert_array_equal(tarsus.MotionClip.load(tmp_path / "x.npz").frames, motion.frames)
+    moved, report = motion.retarget(humanoid)
+    assert report["confidence"] > 0.9 and report["direction_error"] < 0.25
+    knee = next(column for name, _, column in moved.channels if name == "left_knee")
+    assert moved.frames[-1, knee] - moved.frames[0, knee] == pytest.approx(1, abs=0.15)
+    np.savez(tmp_path / "b.npz", values=np.zeros(3))
+    with pytest.raises(tarsus.InputError, match="no motion of AMASS.*only values"):
+        tarsus.MotionClip.load(tmp_path / "b.npz")
+
+
+@pytest.mark.parametrize("protocol", range(2, 6))
+def test_mimickits_pickles(protocol, tmp_path):
+    frames = np.zeros((5, 34))
+    frames[:, 2] = 0.88
+    frames[:, 12], frames[:, 16] = np.pi / 2, -np.pi / 2
+    as_list = pickle.dumps({"loop_mode": 0, "fps": 30, "frames": frames.tolist()}, protocol)
+    (tmp_path / "stand.pkl").write_bytes(as_list)
+    motion = tarsus.MotionClip.load(tmp_path / "stand.pkl")
+    assert motion.format == "mimickit_humanoid" and len(motion.times) == 5
+    if protocol >= 4:
+        for dtype in (np.float64, np.float32):
+            (tmp_path / "array.pkl").write_bytes(
+                pickle.dumps({"loop_mode": 0, "fps": np.float64(30), "frames": frames.astype(dtype)}, protocol))
+            np.testing.assert_allclose(tarsus.MotionClip.load(tmp_path / "array.pkl").frames, motion.frames, atol=1e-7)
+    (tmp_path / "evil.pkl").write_bytes(pickle.dumps({"frames": print}, protocol))
+    with pytest.raises(tarsus.InputError, match="not run"):
+        tarsus.MotionClip.load(tmp_path / "evil.pkl")
+
+
+def test_a_mapping_that_drives_little_is_refused(humanoid, tmp_path):
+    (tmp_path / "few.json").write_text(
+        '{"format": "tarsus-clip-mapping", "version": 1, "joints": {"left_knee": {"from": "left_knee"}}}')
+    with pytest.raises(tarsus.InputError, match=r"drives 1 of 13 joints.*partial=True"):
+        tarsus.Clip.load(WALK, humanoid, tmp_path / "few.json")
+    assert len(tarsus.Clip.load(WALK, humanoid, tmp_path / "few.json", partial=True).driven) == 1
+
+
+def test_cmus_motions_on_the_humanoid(humanoid):
+    file = DATA / "cmu_mocap" / "subjects" / "02" / "02_01.amc"
+    if not file.exists():
+        pytest.skip("no CMU motions in ../shared/data")
+    motion = tarsus.MotionClip.load(file)
+    assert motion.format == "amc" and motion.duration == pytest.approx((len(motion.times) - 1) / 120)
+    moved, report = motion.retarget(humanoid)
+    assert report["slide_mean"] < 0.02 and report["direction_error"] < 0.25, report
+    assert moved.bind(humanoid).duration == pytest.approx(motion.duration)
