@@ -26,7 +26,7 @@ def test_a_motion_binds_as_its_clip_does(humanoid, tmp_path):
             np.testing.assert_array_equal(mine, theirs)
     motion.save(tmp_path / "again.json")
     again = tarsus.MotionClip.load(tmp_path / "again.json")
-    np.testing.assert_array_equal(again.frames, motion.frames)
+    np.testing.assert_allclose(again.frames, motion.frames, rtol=0, atol=1e-15)  # quaternions to rounding
     assert again.channels == motion.channels and again.times == motion.times
     with pytest.raises(tarsus.Error, match="cannot be written"):
         motion.save(tmp_path / "no" / "folder.json")
@@ -43,12 +43,14 @@ def test_amass_arrays_of_several_types(humanoid, tmp_path):
         np.savez_compressed(tmp_path / "a.npz", trans=trans, poses=poses, mocap_frame_rate=rate, gender="neutral")
         motion = tarsus.MotionClip.load(tmp_path / "a.npz")
         assert motion.format == "amass" and motion.duration == pytest.approx((n - 1) / 30)
-    np.savez(tmp_path / "x.npz", trans=trans, root_orient=poses[:, :3].astype(float), pose_body=poses[:, 3:66].astype(float), fps=30)
+    root, body = poses[:, :3].astype(float), poses[:, 3:66].astype(float)
+    np.savez(tmp_path / "x.npz", trans=trans, root_orient=root, pose_body=body, fps=30)
     np.testing.assert_array_equal(tarsus.MotionClip.load(tmp_path / "x.npz").frames, motion.frames)
     moved, report = motion.retarget(humanoid)
     assert report["confidence"] > 0.9 and report["direction_error"] < 0.25
-    knee = next(column for name, _, column in moved.channels if name == "left_knee")
-    assert moved.frames[-1, knee] - moved.frames[0, knee] == pytest.approx(1, abs=0.15)
+    column = {name: first for name, _, first in moved.channels}
+    assert moved.frames[-1, column["left_knee"]] == pytest.approx(1.1, abs=0.1)  # 0.1 of it at rest
+    assert moved.frames[-1, column["right_knee"]] == pytest.approx(0.1, abs=0.1)
     np.savez(tmp_path / "b.npz", values=np.zeros(3))
     with pytest.raises(tarsus.InputError, match="no motion of AMASS.*only values"):
         tarsus.MotionClip.load(tmp_path / "b.npz")

@@ -61,7 +61,8 @@ void follow_all(const char* model_file, const std::vector<std::filesystem::path>
 /// Impulses by hand, on steps that begin and end within the pushes.
 TEST(Tracking, PushesAreImpulses) {
   const auto model_of = [](const std::string& bodies) {
-    return compile(parse_mjcf("<mujoco><option gravity='0 0 0'/><worldbody>" + bodies + "</worldbody></mujoco>", "m"));
+    return compile(
+        parse_mjcf("<mujoco><option gravity='0 0 0'/><worldbody>" + bodies + "</worldbody></mujoco>", "m.xml", "."));
   };
   const Model ball = model_of("<body name='ball' pos='0 0 1'><freejoint/><geom size='0.1' mass='2'/></body>");
   const auto run = [](const Model& model, std::vector<Push> pushes, std::vector<double>& qvel) {
