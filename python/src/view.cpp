@@ -123,7 +123,8 @@ void bind_motion(nb::module_& m) {
       "The motion moved onto a humanoid model, with a report: confidence of the mapping (0 to 1), scale, "
       "direction_error and\ndirection_worst of its segments [rad], worst_segment, stances, slide_mean and slide_max "
       "of feet and sink_max [m]. The mapping\nis found by names and places if none is named. Raises InputError.");
-  c.def("save", &save_clip, "path"_a, "Writes a file of the project's own kind; load() gives the same numbers, rotations to rounding.");
+  c.def("save", &save_clip, "path"_a,
+        "Writes a file of the project's own kind; load() gives the same numbers, rotations to rounding.");
   c.def_prop_ro(
       "name", [](const MotionClip& self) { return self.name; }, "Name of the clip.");
   c.def_prop_ro(
