@@ -84,6 +84,10 @@ class Model {
   std::vector<float> armature_float_, qpos_spring_float_;
   std::vector<LinkGroup> inward_;
 };
+template <>
+ModelView<double> Model::view<double>() const;
+template <>
+ModelView<float> Model::view<float>() const;
 
 /// Checks the spec and lays it out for the kernels. Collects every error before it throws.
 /// @throws InputError naming the element: free joint below the root, two rotational joints where one is a ball, bad
