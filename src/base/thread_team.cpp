@@ -71,9 +71,12 @@ void ThreadTeam::barrier() {
   if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == size_) {
     arrived_.store(0, std::memory_order_relaxed);
     phase_.fetch_add(1, std::memory_order_release);
+    phase_.notify_all();
     return;
   }
-  while (!spin([&] { return phase_.load(std::memory_order_acquire) != phase; }, kSpins)) std::this_thread::yield();
+  // Asleep, not yielding: where others compete for the cores, who is woken soon runs; who yields waits for his turn.
+  const auto passed = [&] { return phase_.load(std::memory_order_acquire) != phase; };
+  while (!spin(passed, kSpins)) phase_.wait(phase, std::memory_order_acquire);
 }
 
 }  // namespace tarsus

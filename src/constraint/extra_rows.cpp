@@ -1,11 +1,11 @@
 // TreeOperator's k extra rows: bilateral rows, contacts between two links, and what makes a contact with the world
 // unsymmetric; solved by the Schur complement of the loaded tree.
-#include <Eigen/LU>
 #include <algorithm>
 #include <cmath>
 
 #include "constraint/contact_force.hpp"
 #include "constraint/tree_loads.hpp"
+#include "math/dense_lu.hpp"
 #include "tarsus/constraint/tree_operator.hpp"
 
 namespace tarsus {
@@ -148,27 +148,28 @@ void TreeOperator<R>::solve_extra(std::span<const Tangent> tangents, std::span<c
   rows_.gram(gram_.data(), ld);
   rows_.velocity(u_.data(), row_velocity_.data());
   extra_system(tangents, force);
-  using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-  const Eigen::Index k = Eigen::Index(unknown_.size());
-  Eigen::Map<Matrix> matrix(matrix_.data(), k, k);
-  const Eigen::PartialPivLU<Eigen::Ref<Matrix>> factor(matrix);
-  Eigen::Map<Eigen::VectorXd> right(right_.data(), k);
-  Eigen::VectorXd z = factor.solve(right), rest = Eigen::VectorXd::Zero(k), change = z;
+  const int k = int(unknown_.size());
+  pivot_.resize(k);
+  factor_lu(std::span(matrix_).first(std::size_t(k) * k), pivot_);
+  const auto solve = [&](std::vector<double>& x) { solve_lu(std::span(matrix_).first(std::size_t(k) * k), pivot_, x); };
+  solution_.assign(right_.begin(), right_.begin() + k);
+  solve(solution_);
+  change_ = solution_;
   double before = kUnbounded;
   for (int step = 0; held > 0; ++step) {  // what the raised Σ_e left of the demand
     next_.miss = 0;
-    for (int i = 0; i < held; ++i) {
-      rest[i] = raised_[i] * change[i];
-      next_.miss = std::max(next_.miss, std::abs(rest[i]));
+    for (int i = 0; i < k; ++i) {
+      change_[i] = i < held ? raised_[i] * change_[i] : 0;
+      next_.miss = std::max(next_.miss, std::abs(change_[i]));
     }
     if (step == kProximalSteps || !(next_.miss > kRounding * bilateral_size_ && next_.miss < kTaken * before)) break;
     before = next_.miss;
-    change = factor.solve(rest);
-    z += change;
+    solve(change_);
+    for (int i = 0; i < k; ++i) solution_[i] += change_[i];
   }
-  std::copy_n(z.begin(), held, next_.bilateral.begin());
+  std::copy_n(solution_.begin(), held, next_.bilateral.begin());
   row_impulse_.assign(rows_.rows(), R(0));
-  for (Eigen::Index i = 0; i < k; ++i) row_impulse_[unknown_[i]] = R(z[i]);
+  for (int i = 0; i < k; ++i) row_impulse_[unknown_[i]] = R(solution_[i]);
   rows_.push(row_impulse_.data(), u_.data());
   outward<R>(model_, *data_, u_, next_.x);
 }

@@ -22,7 +22,7 @@ class ThreadTeam {
   int size() const { return size_; }
   /// Calls work(0) to work(size - 1), one on each thread, and returns when all have returned. `work` must not throw.
   void run(const std::function<void(int)>& work);
-  /// Inside work: returns when every thread of the team has come here. Spins, then yields.
+  /// Inside work: returns when every thread of the team has come here. Spins, then sleeps.
   void barrier();
 
   /// This thread's share of [0, count).

@@ -108,7 +108,8 @@ class TreeOperator final : public StepOperator {
   std::vector<Extra> extras_;
   std::vector<int> unknown_;  ///< [unknown] its row of rows_
   AlignedVector<R> phi_, gram_, row_velocity_, row_impulse_, u_;
-  std::vector<double> matrix_, right_;
+  std::vector<double> matrix_, right_, solution_, change_;
+  std::vector<int> pivot_;
 };
 
 extern template class TreeOperator<double>;
