@@ -33,19 +33,19 @@ TARSUS_INLINE void pull3(const Vec3<T>& e, const Vec3<T>& w, T kp, T kd, T* forc
   put3(force, mul_add(e, -kp, mul_add(w, -kd, get3(force))));
 }
 
-/// Gains of one joint: those of all worlds, times each world's own factor where there is one. kOwn: there may be some.
-template <bool kOwn, class T>
+/// Gains of one joint: those of all worlds, times each world's own factor where there is one. kWithOwn: there may be some.
+template <bool kWithOwn, class T>
 struct JointGain {
   const Real<T>* shared;
   const T* scale;  ///< null: 1
-  TARSUS_INLINE T operator[](int k) const { return kOwn && scale ? T(shared[k]) * scale[k] : T(shared[k]); }
+  TARSUS_INLINE T operator[](int k) const { return kWithOwn && scale ? T(shared[k]) * scale[k] : T(shared[k]); }
 };
-template <bool kOwn, class T>
-TARSUS_INLINE JointGain<kOwn, T> stiffness_at(const DriveView<Real<T>>& drive, int dof) {
+template <bool kWithOwn, class T>
+TARSUS_INLINE JointGain<kWithOwn, T> stiffness_at(const DriveView<Real<T>>& drive, int dof) {
   return {drive.kp + dof, drive.kp_scale ? reinterpret_cast<const T*>(drive.kp_scale) + dof : nullptr};
 }
-template <bool kOwn, class T>
-TARSUS_INLINE JointGain<kOwn, T> damping_at(const DriveView<Real<T>>& drive, int dof) {
+template <bool kWithOwn, class T>
+TARSUS_INLINE JointGain<kWithOwn, T> damping_at(const DriveView<Real<T>>& drive, int dof) {
   return {drive.kd + dof, drive.kd_scale ? reinterpret_cast<const T*>(drive.kd_scale) + dof : nullptr};
 }
 /// One number for all of a joint's DoFs.
@@ -103,9 +103,9 @@ TARSUS_INLINE void spring_terms(const ModelView<Real<T>>& m, const LinkConstants
   stiffen<T>(link.joint, k_inertia, d, h, true, K);
 }
 
-/// Q and K of one step: applied tau (null: none), springs and damping of the model, drives (kp null: none). kOwn: the
+/// Q and K of one step: applied tau (null: none), springs and damping of the model, drives (kp null: none). kWithOwn: the
 /// lanes may have gains or damping of their own.
-template <bool kOwn, class T>
+template <bool kWithOwn, class T>
 TARSUS_INLINE void drive_terms_of(const ModelView<Real<T>>& m, const DriveView<Real<T>>& drive, const T* qpos,
                                   const T* qvel, const T* target, const T* target_velocity, const T* tau, T* Q, T* K) {
   for (int k = 0; k < m.nv; ++k) {
@@ -116,12 +116,12 @@ TARSUS_INLINE void drive_terms_of(const ModelView<Real<T>>& m, const DriveView<R
     const LinkConstants<Real<T>>& link = m.link[i];
     const int p = link.qpos, v = link.qvel;
     if (link.stiffness > 0 || link.damping > 0) {
-      const T damping = kOwn && m.own_damping ? reinterpret_cast<const T*>(m.own_damping)[i] : T(link.damping);
+      const T damping = kWithOwn && m.own_damping ? reinterpret_cast<const T*>(m.own_damping)[i] : T(link.damping);
       spring_terms(m, link, damping, qpos + p, qvel + v, drive.dt, Q + v, K + v);
     }
     if (!drive.kp) continue;
-    const auto kp = stiffness_at<kOwn, T>(drive, v);
-    const auto kd = damping_at<kOwn, T>(drive, v);
+    const auto kp = stiffness_at<kWithOwn, T>(drive, v);
+    const auto kd = damping_at<kWithOwn, T>(drive, v);
     pull(link.joint, qpos + p, qvel + v, target + p, target_velocity ? target_velocity + v : nullptr, kp, kd,
          T(drive.dt), Q + v);
     stiffen(link.joint, kp, kd, drive.dt, drive.stiff, K + v);

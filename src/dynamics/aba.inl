@@ -95,20 +95,20 @@ TARSUS_INLINE void no_rigid_forces(LinkState<T>& s) {
   s.pA = {zero3<T>(), zero3<T>()};
 }
 /// A link's rigid inertia, and the force for the motion that pass 1 found: pA = I a + v ×* I v.
-template <bool kOwn, class T>
+template <bool kWithOwn, class T>
 TARSUS_INLINE void rigid_forces(const ModelView<Real<T>>& m, int i, LinkState<T>& s) {
   if (m.link[i].massless) return no_rigid_forces(s);
-  const RigidInertia<T> I = kOwn ? link_inertia(m, i, s.R) : model_inertia(m.link[i], s.R);
+  const RigidInertia<T> I = kWithOwn ? link_inertia(m, i, s.R) : model_inertia(m.link[i], s.R);
   s.IA = articulated(I);
   s.pA = newton_euler(I, s.v, s.a);
 }
 
 /// rigid_forces() of links first to first + 3, side by side.
-template <bool kOwn, class T>
+template <bool kWithOwn, class T>
 TARSUS_INLINE void rigid_forces_of_four(const ModelView<T>& m, int first, LinkState<T>* s) {
   using P = typename RecordPack<T>::type;
   const LinkConstants<T>* link = m.link + first;
-  const bool own = kOwn && m.own_inertia;
+  const bool own = kWithOwn && m.own_inertia;
   const auto inertia = [&](int l) { return own ? m.own_inertia + 10 * (first + l) : &link[l].mass; };
   const T* const constants[4] = {inertia(0), inertia(1), inertia(2), inertia(3)};
   const T* const motion[4] = {&s[0].R.xx, &s[1].R.xx, &s[2].R.xx, &s[3].R.xx};
@@ -138,21 +138,21 @@ TARSUS_INLINE void rigid_forces_of_four(const ModelView<T>& m, int first, LinkSt
 }
 
 /// rigid_forces() of all links.
-template <bool kOwn, class T>
+template <bool kWithOwn, class T>
 TARSUS_INLINE void all_rigid_forces(const ModelView<T>& m, LinkState<T>* state) {
   int i = 0;
-  for (; i + 4 <= m.nlink; i += 4) rigid_forces_of_four<kOwn>(m, i, state + i);
+  for (; i + 4 <= m.nlink; i += 4) rigid_forces_of_four<kWithOwn>(m, i, state + i);
   if (i >= 4 && i + 1 < m.nlink)  // some that were done already are done again
-    rigid_forces_of_four<kOwn>(m, m.nlink - 4, state + m.nlink - 4), i = m.nlink;
-  for (; i < m.nlink; ++i) rigid_forces<kOwn>(m, i, state[i]);
+    rigid_forces_of_four<kWithOwn>(m, m.nlink - 4, state + m.nlink - 4), i = m.nlink;
+  for (; i < m.nlink; ++i) rigid_forces<kWithOwn>(m, i, state[i]);
 }
 
-/// Pass 1, outward: poses, velocities, accelerations and forces for q̈ = 0, rigid inertias. kOwn: the lanes may have
+/// Pass 1, outward: poses, velocities, accelerations and forces for q̈ = 0, rigid inertias. kWithOwn: the lanes may have
 /// masses or gravity of their own; to ask of each link whether they have costs 10 % in float lanes.
-template <bool kOwn, class T>
+template <bool kWithOwn, class T>
 inline void aba_outward_of(const ModelView<Real<T>>& m, LinkState<T>* state, const T* qpos, const T* qvel,
                            const T* external) {
-  const Motion<T> a0 = {zero3<T>(), kOwn ? against_gravity<T>(m) : -load3<T>(m.gravity)};
+  const Motion<T> a0 = {zero3<T>(), kWithOwn ? against_gravity<T>(m) : -load3<T>(m.gravity)};
   if constexpr (kRecords<T> == 4) joint_orientations<T>(m, state, qpos);
   for (int i = 0; i < m.nlink; ++i) {
     const LinkConstants<Real<T>>& link = m.link[i];
@@ -167,9 +167,9 @@ inline void aba_outward_of(const ModelView<Real<T>>& m, LinkState<T>* state, con
     }
     const Motion<T> c = joint_velocity(link, qvel, state, s);
     s.a = shift(link.parent >= 0 ? state[link.parent].a : a0, s.r) + c;
-    if constexpr (kRecords<T> == 1) rigid_forces<kOwn>(m, i, s);
+    if constexpr (kRecords<T> == 1) rigid_forces<kWithOwn>(m, i, s);
   }
-  if constexpr (kRecords<T> == 4) all_rigid_forces<kOwn>(m, state);
+  if constexpr (kRecords<T> == 4) all_rigid_forces<kWithOwn>(m, state);
   for (int i = 0; external && i < m.nlink; ++i)
     state[i].pA = state[i].pA - Force<T>{get3(external + 6 * i), get3(external + 6 * i + 3)};
 }
