@@ -33,7 +33,7 @@ TARSUS_INLINE void pull3(const Vec3<T>& e, const Vec3<T>& w, T kp, T kd, T* forc
   put3(force, mul_add(e, -kp, mul_add(w, -kd, get3(force))));
 }
 
-/// Gains of one joint: those of all worlds, times each world's own factor where there is one. kWithOwn: there may be some.
+/// Gains of one joint: those of all worlds, times each world's own factor where there is one (kWithOwn: there may be).
 template <bool kWithOwn, class T>
 struct JointGain {
   const Real<T>* shared;
@@ -103,8 +103,8 @@ TARSUS_INLINE void spring_terms(const ModelView<Real<T>>& m, const LinkConstants
   stiffen<T>(link.joint, k_inertia, d, h, true, K);
 }
 
-/// Q and K of one step: applied tau (null: none), springs and damping of the model, drives (kp null: none). kWithOwn: the
-/// lanes may have gains or damping of their own.
+/// Q and K of one step: applied tau (null: none), springs and damping of the model, drives (kp null: none).
+/// kWithOwn: the lanes may have gains or damping of their own.
 template <bool kWithOwn, class T>
 TARSUS_INLINE void drive_terms_of(const ModelView<Real<T>>& m, const DriveView<Real<T>>& drive, const T* qpos,
                                   const T* qvel, const T* target, const T* target_velocity, const T* tau, T* Q, T* K) {

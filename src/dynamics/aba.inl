@@ -147,8 +147,8 @@ TARSUS_INLINE void all_rigid_forces(const ModelView<T>& m, LinkState<T>* state) 
   for (; i < m.nlink; ++i) rigid_forces<kWithOwn>(m, i, state[i]);
 }
 
-/// Pass 1, outward: poses, velocities, accelerations and forces for q̈ = 0, rigid inertias. kWithOwn: the lanes may have
-/// masses or gravity of their own; to ask of each link whether they have costs 10 % in float lanes.
+/// Pass 1, outward: poses, velocities, accelerations and forces for q̈ = 0, rigid inertias.
+/// kWithOwn: the lanes may have masses or gravity of their own.
 template <bool kWithOwn, class T>
 inline void aba_outward_of(const ModelView<Real<T>>& m, LinkState<T>* state, const T* qpos, const T* qvel,
                            const T* external) {

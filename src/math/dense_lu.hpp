@@ -1,7 +1,7 @@
 // Small dense systems by Gaussian elimination with partial pivoting [Golub and Van Loan 2013, algorithm 3.4.1].
 //
-// Our own for its bits: every element takes its updates column after column, a product and a difference each, and so the
-// same on every machine. Eigen eliminates more than 16 unknowns by blocks, whose products are fused on Arm.
+// Our own for its bits: every element takes its updates column after column, a product and a difference each, the same
+// on every machine. Eigen eliminates more than 16 unknowns by blocks, whose products are fused on Arm.
 #pragma once
 
 #include <span>
