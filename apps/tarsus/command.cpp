@@ -35,7 +35,7 @@ Model load_model(const std::string& path, const ReadOptions& options, bool quiet
   Model model = compile(read_model(path, options));
   if (!quiet) {
     for (const Diagnostic& d : model.spec.diagnostics) {
-      if (d.severity != Severity::note) fmt::print(stderr, "{}\n", d.text());
+      if (d.severity != Severity::note && !d.other_law) fmt::print(stderr, "{}\n", d.text());
     }
   }
   return model;

@@ -37,7 +37,7 @@ void run(const Convert& convert) {
   if (convert.json) {
     nlohmann::json warnings = nlohmann::json::array();
     for (const Diagnostic& d : model.spec.diagnostics) {
-      if (d.severity != Severity::note) warnings.push_back(d.text());
+      if (d.severity != Severity::note && !d.other_law) warnings.push_back(d.text());
     }
     return print_json({{"from", convert.from},
                        {"to", convert.to},

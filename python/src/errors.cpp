@@ -51,6 +51,8 @@ void bind_errors(nb::module_& m) {
       .def_prop_ro(
           "severity", [](const Diagnostic& d) { return severity_name(d.severity); }, "'note', 'warning' or 'error'.")
       .def_ro("message", &Diagnostic::message, "What was found, and what was expected.")
+      .def_ro("other_law", &Diagnostic::other_law,
+              "Of a warning: what it names is computed, by another law than the format's; check --strict lets it pass.")
       .def_prop_ro(
           "file", [](const Diagnostic& d) { return d.where.file; }, "File's name as it was given.")
       .def_prop_ro(

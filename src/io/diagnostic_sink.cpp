@@ -23,6 +23,10 @@ void DiagnosticSink::add(Severity severity, Location where, std::string message)
   }
 }
 
+void DiagnosticSink::add_other_law(Location where, std::string message) {
+  found_.push_back({Severity::warning, std::move(where), std::move(message), true});
+}
+
 void DiagnosticSink::throw_if_failed() const {
   if (failed()) throw InputError(found_);
 }

@@ -251,7 +251,8 @@ TEST(Command, ControlsAreTheModelsOwn) {
               {"run " + odd + " --duration 0.1 --no-record --actuation off", 0, "ok"},
               {"check " + arm + " --strict", 0, "1 actuator"},
               {"check " + odd + " --strict", 2, "1 actuator that is not computed"},
-              {"check " + odd, 0, "is not computed"}});
+              {"check " + odd, 0, "is not computed"},
+              {"check models/humanoid.xml --strict", 0, "default softness are harder here"}});
 }
 
 TEST(Command, AFullDiskIsAnErrorAndOddNamesAreNot) {

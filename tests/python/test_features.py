@@ -3,7 +3,8 @@ has the cases, this file what agreement means for each.
 
 A case agrees if the two end alike, to the size of a step's error, and nearer to each other with a 16 times shorter step.
 Contacts, limits, dry friction and equalities are harder here than MuJoCo's defaults (decisions 405, 504): such a case agrees
-if ours ends where MuJoCo does when its constraints are made hard. What has no effect must be named by a warning when read.
+if ours ends where MuJoCo does when its constraints are made hard, and reading must have warned of it. What has no effect must
+be named by a warning when read.
 """
 
 import re
@@ -37,6 +38,7 @@ HARD = {
     "equality connect, stiff default": 3e-4,
     "equality joint (2nd follows 1st)": 1e-5,
     "tendon equality": 1e-4,
+    "mocap body welded to free body (mocap moved to x=.5)": 1e-5,
     "contact: sphere drop rest height, default solref": 1e-5,
     "contact: margin=.05 gap=0": 1e-5,
     "contact: margin=.05 gap=.05": 1e-5,
@@ -95,7 +97,7 @@ def run_ours(case, start, finer=1):
     data.qpos, data.qvel = start
     if ctrl is not None:
         data.ctrl[:] = ctrl
-    if change and hasattr(data, "mocap_pos"):  # else reading warns of it
+    if change:
         change(model, data)
     dt = model.timestep / finer
     options = {"contacts": contacts, "joint_limits": joint_limits, "loops": loops} | ARGUMENTS.get(name, {})
@@ -105,6 +107,10 @@ def run_ours(case, start, finer=1):
     for _ in range(round(seconds / dt)):
         stepper.step()
     return model, data.qpos.copy()
+
+
+def softness_warnings(model):
+    return [d.message for d in model.diagnostics if d.severity == "warning" and d.other_law]
 
 
 def apart(a, b):
@@ -127,7 +133,29 @@ def test_a_feature_does_what_mujocos_does(case):
     if name in HARD or name in DAMPED:
         hard = run_mujoco(case, FINER, 1 if name in HARD else 30)[1]
         assert apart(run_ours(case, start, FINER)[1], hard) < (HARD | DAMPED)[name]
+        assert ["default softness" in message for message in softness_warnings(model)] == [True]
         return
-    warned = [d.message for d in model.diagnostics if d.severity == "warning"]
+    warned = [d.message for d in model.diagnostics if d.severity == "warning" and not d.other_law]
     far, near = apart(ours, theirs), apart(run_ours(case, start, FINER)[1], finest)
     assert warned or (far < 5e-3 and near < max(2e-4, 0.2 * far)), (far, near)
+
+
+def test_what_is_harder_is_said_once_and_where_it_is_so():
+    """One warning a file with its counts; none where no constraint has MuJoCo's default softness, or none can act."""
+    body = '<body><freejoint/><geom size=".1" {own}/></body><geom type="plane" size="1 1 1" {own}/>'
+    soft = 'solref=".05 1"'
+
+    def found(world, rest="", option=""):
+        text = f"<mujoco><option>{option}</option><worldbody>{world}</worldbody>{rest}</mujoco>"
+        return softness_warnings(tarsus.Model.from_xml_string(text))
+
+    hinge = '<body><joint name="j" range="-1 1" limited="true" frictionloss=".1" {own}/><geom size=".1" contype="0" conaffinity="0"/></body>'
+    assert found(body.format(own="")) == ["constraints of MuJoCo's default softness are harder here: 2 geoms"]
+    assert found(body.format(own='solref=".02 1" solimp=".9 .95 .001"')) == found(body.format(own=""))
+    assert found(body.format(own=soft)) == []
+    assert found(body.format(own=""), option='<flag contact="disable"/>') == []
+    assert found('<geom size="1"/><geom size="2"/>') == []  # nothing moves
+    joint = '<equality><joint joint1="j"/></equality>'
+    assert found(body.format(own="") + hinge.format(own=""), joint) == ["constraints of MuJoCo's default softness are harder here: "
+                                                "2 geoms, 1 range, 1 dry friction, 1 equality"]
+    assert found(hinge.format(own='solreflimit=".1 1"')) == ["constraints of MuJoCo's default softness are harder here: 1 dry friction"]

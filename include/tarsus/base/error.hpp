@@ -27,6 +27,9 @@ struct Diagnostic {
   Severity severity = Severity::warning;
   Location where;
   std::string message;
+  /// Of a warning: what it names is computed, by another law than that of the file's format. It says nothing about this
+  /// file in particular: commands that run a model do not print it, and check --strict lets it pass.
+  bool other_law = false;
 
   /// "file:line:column: severity: message (element)".
   std::string text() const;

@@ -34,6 +34,8 @@ class DiagnosticSink {
   bool failed() const { return errors_ > 0; }
   /// @throws InputError carrying everything found if there was an error
   void throw_if_failed() const;
+  /// A warning about what is computed by another law (Diagnostic::other_law).
+  void add_other_law(Location where, std::string message);
   /// Notes and warnings in the order found, with the repeats summed up.
   Diagnostics take();
 

@@ -118,6 +118,54 @@ void adhesion(const XmlElement& e, ActuatorState& state) {
   state.control_limited = Limited::yes;
 }
 
+/// What of an actuator's attributes is not zero there, and asks for more than an affine law.
+void name_states(const XmlElement& e, std::initializer_list<const char*> attributes, std::vector<std::string>& out) {
+  for (const char* attribute : attributes) {
+    std::vector<double> numbers;
+    if (!e.read(attribute, numbers, Count::between(1, 6))) continue;
+    std::erase(out, attribute);
+    if (std::any_of(numbers.begin(), numbers.end(), [](double x) { return x != 0; })) out.emplace_back(attribute);
+  }
+}
+
+/// Its constants; Builder::settle_motor() makes a law of them.
+void dc_motor(const XmlElement& e, ActuatorState& state) {
+  ActuatorState::Motor& motor = state.motor;
+  e.read("motorconst", motor.constant, 1);
+  e.read("resistance", motor.resistance);
+  e.read("nominal", motor.nominal, 1);
+  e.read("saturation", motor.saturation, 1);
+  e.read("controller", motor.controller, 1);
+  e.read("input", motor.input);
+  name_states(e, {"inductance", "thermal", "lugre"}, motor.states);
+  std::array<double, 3> cogging{};
+  if (e.read("cogging", cogging, 1)) {
+    std::erase(motor.states, "cogging");
+    if (cogging[0] != 0) motor.states.emplace_back("cogging");
+  }
+  set(state, "dcmotor", "dcmotor", "dcmotor");
+}
+
+void pid(const XmlElement& e, ActuatorState& state) {
+  ActuatorState::Motor& motor = state.motor;
+  double kp = state.gain_parameters[0], kv = -state.bias_parameters[2], ratio = 0;
+  if (e.read("kp", kp)) refuse_negative(e, "kp", kp);
+  const bool has_kv = e.read("kv", kv);
+  if (has_kv) refuse_negative(e, "kv", kv);
+  state.gain_parameters = {kp}, state.bias_parameters = {0, -kp, -kv};
+  if (e.read("dampratio", ratio)) {
+    refuse_negative(e, "dampratio", ratio);
+    if (has_kv) e.error("'kv' and 'dampratio' exclude each other", "dampratio");
+    state.bias_parameters[2] = ratio;
+  }
+  e.read("input", motor.input);
+  e.read("posrange", state.spec.control_range);
+  e.read("velrange", motor.velocity_range), e.read("ffrange", motor.feedforward_range);
+  e.read("inheritrange", state.inherit_range);
+  name_states(e, {"ki", "imax", "slewmax"}, motor.states);
+  set(state, "pid", "pid", "pid");
+}
+
 /// Kinds without an affine law: kept by name, nothing is computed from their attributes.
 void opaque(const XmlElement& e, ActuatorState& state) {
   e.all_attributes();
@@ -157,8 +205,8 @@ constexpr std::pair<std::string_view, Reader> kReaders[] = {
     {"cylinder", cylinder},
     {"muscle", muscle},
     {"adhesion", adhesion},
-    {"dcmotor", opaque},
-    {"pid", opaque},
+    {"dcmotor", dc_motor},
+    {"pid", pid},
     {"orientation", opaque},
     {"plugin", opaque}};
 

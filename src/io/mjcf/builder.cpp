@@ -99,6 +99,7 @@ ModelSpec Builder::build(const Source& main, std::string directory) {
   sink_.throw_if_failed();
   settle_by_inertia();
   sink_.throw_if_failed();
+  name_default_softness(root);
   spec_.diagnostics = sink_.take();
   return std::move(spec_);
 }

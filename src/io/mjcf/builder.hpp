@@ -124,10 +124,12 @@ class Builder {
   void read_actuator(const XmlElement& e, const Scope& scope);
   bool find_transmission(const XmlElement& e, const Scope& scope, ActuatorSpec& spec);
   void settle_actuator(const XmlElement& e, const Compiler& compiler, ActuatorState& state);
+  void settle_motor(const XmlElement& e, ActuatorState& state);
   void add_motor(const ActuatorState& state);
   void inherit_range(const XmlElement& e, double factor, ActuatorSpec& spec);
   void read_sensor(const XmlElement& e, const Scope& scope);
   void read_key(const XmlElement& e, const Scope& scope);
+  void name_default_softness(const XmlElement& root);
   std::vector<double> drawn_pose() const;
   void check_rotations(const XmlElement& e, KeyframeSpec& key);
 

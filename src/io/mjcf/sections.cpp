@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <span>
+#include <tuple>
 
 #include "io/mjcf/builder.hpp"
 #include "tarsus/math/elementary.hpp"
@@ -327,8 +328,58 @@ void Builder::inherit_range(const XmlElement& e, double factor, ActuatorSpec& sp
   (integrates ? spec.activation_range : spec.control_range) = {middle - half, middle + half};
 }
 
+/// A dcmotor or pid of one input and without states of its own is affine: u its input, l and v of what it drives,
+///
+///     voltage   K/R (u - K v)         pos   kp (u - l) - kd v
+///     ff        u                     vel   kd (u - v), of a pid + kp (0 - l)
+void Builder::settle_motor(const XmlElement& e, ActuatorState& state) {
+  ActuatorState::Motor& motor = state.motor;
+  const bool dc = e.is("dcmotor");
+  const std::string input = !motor.input.empty() ? motor.input : dc ? "voltage" : "pos vel";
+  std::string why;
+  for (const std::string& name : motor.states) why += fmt::format("{}'{}'", why.empty() ? "" : ", ", name);
+  double kp = state.gain_parameters[0], kd = -state.bias_parameters[2];
+  if (dc) {
+    // Torque and back-EMF constant are one and the same in a motor: where two numbers are given, their geometric mean.
+    const auto& [voltage, stall, speed] = motor.nominal;
+    const double back = motor.constant[1] > 0 ? motor.constant[1] : speed > 0 ? voltage / speed : motor.constant[0];
+    const double constant = std::sqrt(motor.constant[0] > 0 ? motor.constant[0] * back : back * back);
+    const double resistance = motor.resistance > 0 ? motor.resistance : stall > 0 ? constant * voltage / stall : 0;
+    if (!(constant > 0)) e.error("a dcmotor needs a positive 'motorconst', or 'nominal'", "motorconst");
+    if (!(resistance > 0)) e.error("a dcmotor needs a positive 'resistance', or 'nominal'", "resistance");
+    const auto& c = motor.controller;
+    kp = c[0], kd = c[2];
+    if (c[1] != 0 || c[3] != 0 || c[4] != 0)
+      why += fmt::format("{}an integral or a slew limit", why.empty() ? "" : ", ");
+    if (c[5] != 0) why += fmt::format("{}a limit of the voltage", why.empty() ? "" : ", ");
+    if (input == "voltage" && (c[0] != 0 || c[2] != 0))
+      e.error("'controller' needs an input pos, vel or ff", "controller");
+    const double most = motor.saturation[0] > 0 ? motor.saturation[0] : constant * motor.saturation[1];
+    if (most > 0) state.force_limited = Limited::yes, state.spec.force_range = {-most, most};
+    state.gain_parameters = {input == "voltage" ? constant / resistance : 0};
+    state.bias_parameters = {0, 0, input == "voltage" ? -constant * constant / resistance : 0};
+  }
+  if (input == "pos") {
+    state.gain_parameters = {kp}, state.bias_parameters = {0, -kp, -kd};
+  } else if (input == "vel") {
+    state.gain_parameters = {kd}, state.bias_parameters = {0, dc ? 0 : -kp, -kd};
+    if (!dc) state.spec.control_range = motor.velocity_range;
+  } else if (input == "ff") {
+    state.gain_parameters = {1}, state.bias_parameters = {0, dc ? 0 : -kp, dc ? 0 : -kd};
+    if (!dc) state.spec.control_range = motor.feedforward_range;
+  } else if (input != "voltage") {
+    why += fmt::format("{}the inputs {}", why.empty() ? "" : ", ", quote(input));
+  }
+  if (!dc && kd < 0 && input != "pos") why += fmt::format("{}'dampratio' with this input", why.empty() ? "" : ", ");
+  if (why.empty())
+    state.gain_type = "fixed", state.bias_type = "affine", state.dynamics = "none";
+  else
+    e.warn(fmt::format("a <{}> with {} is not computed", e.name(), why));
+}
+
 void Builder::settle_actuator(const XmlElement& e, const Compiler& compiler, ActuatorState& state) {
   ActuatorSpec& spec = state.spec;
+  if (e.is("dcmotor") || e.is("pid")) settle_motor(e, state);
   if (state.inherit_range < 0) e.error("attribute 'inheritrange' is negative", "inheritrange");
   if (state.inherit_range > 0) inherit_range(e, state.inherit_range, spec);
   spec.control_limited =
@@ -347,6 +398,7 @@ void Builder::settle_actuator(const XmlElement& e, const Compiler& compiler, Act
     return e.warn("a muscle without 'lengthrange' is not computed");
   }
   if (spec.computed()) return add_motor(state);
+  if (e.is("dcmotor") || e.is("pid")) return;  // settle_motor() has said why
   e.warn(fmt::format("an actuator with {} dynamics, {} gain and {} bias is not computed", quote(state.dynamics),
                      quote(state.gain_type), quote(state.bias_type)));
 }
@@ -417,6 +469,41 @@ void Builder::read_sensor(const XmlElement& e, const Scope& scope) {
   if (fields && sensor.kind == "rangefinder") e.warn("rays of rangefinders pass height fields");
   declare(Kind::sensor, sensor.name, e);
   spec_.sensors.push_back(std::move(sensor));
+}
+
+/// One warning for all constraints that say nothing of their softness, or what MuJoCo's default says: they are harder
+/// here (decisions 405, 504), so that a run differs from MuJoCo's by the depth or the creep of its own.
+void Builder::name_default_softness(const XmlElement& root) {
+  const OptionSpec& option = spec_.option;
+  const auto plain = [](const std::vector<double>& solref, const std::vector<double>& solimp) {
+    return says_default(solref, kDefaultSolref) && says_default(solimp, kDefaultSolimp);
+  };
+  int geoms = 0, pairs = 0, ranges = 0, friction = 0, equalities = 0, joints = 0;
+  for (const BodySpec& body : spec_.bodies) {
+    for (const GeomSpec& g : body.geoms)
+      geoms += option.contact_enabled && (g.contype || g.conaffinity) && plain(g.solver_reference, g.solver_impedance);
+    for (const JointSpec& j : body.joints) {
+      ranges += option.limit_enabled && j.limited && plain(j.solver_limit, j.solver_impedance);
+      friction += option.friction_loss_enabled && j.friction_loss > 0;
+    }
+    joints += int(body.joints.size());
+  }
+  for (const TendonSpec& t : spec_.tendons)
+    ranges += option.limit_enabled && t.limited, friction += option.friction_loss_enabled && t.friction_loss > 0;
+  for (const ContactPairSpec& p : spec_.contact_pairs)
+    pairs += option.contact_enabled && plain(p.solver_reference, p.solver_impedance);
+  for (const EqualitySpec& e : spec_.equalities)
+    equalities += option.equality_enabled && e.active && plain(e.solver_reference, e.solver_impedance);
+  if (joints == 0) return;
+  if (geoms == 1 && pairs == 0) geoms = 0;  // nothing to touch
+  std::string what;
+  for (const auto& [count, one, many] :
+       {std::tuple(geoms, "geom", "geoms"), std::tuple(pairs, "pair", "pairs"), std::tuple(ranges, "range", "ranges"),
+        std::tuple(friction, "dry friction", "dry frictions"), std::tuple(equalities, "equality", "equalities")}) {
+    if (count > 0) what += fmt::format("{}{} {}", what.empty() ? "" : ", ", count, count == 1 ? one : many);
+  }
+  if (!what.empty())
+    sink_.add_other_law(root.where(), "constraints of MuJoCo's default softness are harder here: " + what);
 }
 
 /// qpos of the pose that the file draws.

@@ -74,6 +74,18 @@ struct ActuatorState {
   std::string gain_type = "fixed", bias_type = "none", dynamics = "none";
   std::array<double, 10> gain_parameters{}, bias_parameters{}, dynamics_parameters{1};
   double inherit_range = 0;
+  /// dcmotor and pid: what their law is made of when the element is complete.
+  struct Motor {
+    std::array<double, 2> constant{};    ///< N m/A; V s/rad, 0: the same
+    double resistance = 0;               ///< [Ohm]
+    std::array<double, 3> nominal{};     ///< voltage, stall torque, speed without load
+    std::array<double, 3> saturation{};  ///< torque, current, the current's rate
+    std::array<double, 6> controller{};  ///< kp ki kd slewmax imax vmax
+    std::string input;                   ///< which of its inputs there are; empty: its default
+    std::array<double, 2> velocity_range{0, 0}, feedforward_range{0, 0};
+    std::vector<std::string> states;  ///< attributes that give it a state of its own, or a law that is not affine
+  };
+  Motor motor;
 };
 
 struct EqualityState {
