@@ -4,6 +4,8 @@
 #include <cmath>
 #include <utility>
 
+#include "tarsus/dynamics/tendon_pull.hpp"
+
 namespace tarsus {
 
 namespace {
@@ -51,27 +53,29 @@ void resolve_path(const Model& model, const TendonSpec& spec, Tendon& tendon) {
   }
 }
 
-/// A part of a path between two points, on two links.
+/// A straight part of a path, between what two of its points are fixed to.
 struct PathPart {
   Vec3d from, to;
-  int link_from, link_to;
+  int from_point, to_point;
 };
 
 class PathWalk {
  public:
-  PathWalk(const Model& model, const LinkState<double>* links, double* row) : model_(model), links_(links), row_(row) {}
+  PathWalk(const Model& model, const LinkState<double>* links, double* row, std::vector<TendonPull>* pulls = nullptr)
+      : model_(model), links_(links), row_(row), pulls_(pulls) {}
 
   double length(const Tendon& tendon) {
     double sum = 0;
+    path_ = tendon.path.data();
     for (std::size_t i = 0; i + 1 < tendon.path.size();) {
       const Tendon::Point &a = tendon.path[i], &b = tendon.path[i + 1];
       if (a.kind == PathKind::pulley || b.kind == PathKind::pulley) {
         if (a.kind == PathKind::pulley) divisor_ = a.divisor;
         ++i;
       } else if (b.kind == PathKind::geom) {
-        sum += around(a, b, tendon.path[i + 2]), i += 2;
+        sum += around(int(i)), i += 2;
       } else {
-        sum += straight({world_point(links_, a.frame), world_point(links_, b.frame), a.frame.link, b.frame.link}), ++i;
+        sum += straight({world_point(links_, a.frame), world_point(links_, b.frame), int(i), int(i) + 1}), ++i;
       }
     }
     return sum;
@@ -82,15 +86,21 @@ class PathWalk {
   double straight(const PathPart& s) {
     const Vec3d d = s.to - s.from;
     const double length = norm(d);
-    if (s.link_from != s.link_to) {
-      const Vec3d u = length > 1e-15 ? d * (1 / length) : Vec3d{1, 0, 0}, none{0, 0, 0};
-      add_generalized_force(model_, links_, s.link_to, s.to, u, none, 1 / divisor_, row_);
-      add_generalized_force(model_, links_, s.link_from, s.from, u, none, -1 / divisor_, row_);
+    const Vec3d u = length > 1e-15 ? d * (1 / length) : Vec3d{1, 0, 0}, none{0, 0, 0};
+    const LinkFrame &from = path_[s.from_point].frame, &to = path_[s.to_point].frame;
+    if (pulls_) {
+      pulls_->push_back({s.to_point, s.to, u * (1 / divisor_)});
+      pulls_->push_back({s.from_point, s.from, u * (-1 / divisor_)});
+    } else if (from.carrier() != to.carrier()) {
+      add_generalized_force(model_, links_, to.link, s.to, u, none, 1 / divisor_, row_);
+      add_generalized_force(model_, links_, from.link, s.from, u, none, -1 / divisor_, row_);
     }
     return length / divisor_;
   }
 
-  double around(const Tendon::Point& a, const Tendon::Point& geom, const Tendon::Point& b) {
+  /// From site `first` around a geom to the next site.
+  double around(int first) {
+    const Tendon::Point &a = path_[first], &geom = path_[first + 1], &b = path_[first + 2];
     const Transformd X = world_pose(links_, geom.frame);
     const auto local = [&](const Vec3d& p) { return transpose_mul(X.R, p - X.p); };
     const Vec3d x0 = world_point(links_, a.frame), x1 = world_point(links_, b.frame);
@@ -98,15 +108,16 @@ class PathWalk {
     if (geom.has_side) side = local(world_point(links_, geom.side));
     const WrapResult wrap =
         wrap_path(local(x0), local(x1), geom.radius, geom.cylinder, geom.has_side ? &side : nullptr);
-    if (wrap.length < 0) return straight({x0, x1, a.frame.link, b.frame.link});
+    if (wrap.length < 0) return straight({x0, x1, first, first + 2});
     const Vec3d w0 = X.R * wrap.first + X.p, w1 = X.R * wrap.second + X.p;
-    return straight({x0, w0, a.frame.link, geom.frame.link}) + wrap.length / divisor_ +
-           straight({w1, x1, geom.frame.link, b.frame.link});
+    return straight({x0, w0, first, first + 1}) + wrap.length / divisor_ + straight({w1, x1, first + 1, first + 2});
   }
 
   const Model& model_;
   const LinkState<double>* links_;
   double* row_;
+  std::vector<TendonPull>* pulls_;  // instead of the row
+  const Tendon::Point* path_ = nullptr;
   double divisor_ = 1;
 };
 
@@ -193,6 +204,12 @@ void tendon_lengths(const Model& model, const TendonSet& tendons, const LinkStat
     length[t] = PathWalk(model, links, row.data()).length(tendon);
     for (std::size_t i = 0; i < tendon.dofs.size(); ++i) out[i] = std::exchange(row[tendon.dofs[i]], 0.0);
   }
+}
+
+void tendon_pulls(const Model& model, const Tendon& tendon, const LinkState<double>* links,
+                  std::vector<TendonPull>& out) {
+  out.clear();
+  if (!tendon.path.empty()) PathWalk(model, links, nullptr, &out).length(tendon);
 }
 
 void tendon_bias(const Model& model, const TendonSet& tendons, Data& work, std::span<const double> qpos,

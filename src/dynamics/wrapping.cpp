@@ -86,17 +86,26 @@ PlaneWrap around_circle(Vec2 d0, Vec2 d1, double radius, const Vec2* side) {
 
 double arc_sine(double x) { return elementary::atan2(x, std::sqrt((1 - x) * (1 + x))); }
 
-/// z of asin(A z) + asin(B z) - 2 asin(z) + G = 0 by Newton from the right; negative where that fails.
+/// z of asin(A z) + asin(B z) - 2 asin(z) + G = 0 by Newton from the right, to rounding; negative where that fails.
 double reflection(double A, double B, double G) {
   const auto f = [&](double z) { return arc_sine(A * z) + arc_sine(B * z) - 2 * arc_sine(z) + G; };
+  const auto slope_at = [&](double z) {
+    const auto slope = [&](double c) { return c / std::max(kTiny, std::sqrt(1 - z * z * c * c)); };
+    return slope(A) + slope(B) - 2 * slope(1);
+  };
   double z = 1 - 1e-7, value = f(z);
   if (value > 0) return -1;
   for (int round = 0; std::abs(value) > 1e-6; ++round) {
-    const auto slope = [&](double c) { return c / std::max(kTiny, std::sqrt(1 - z * z * c * c)); };
-    const double derivative = slope(A) + slope(B) - 2 * slope(1), next = z - value / derivative;
+    const double derivative = slope_at(z), next = z - value / derivative;
     if (round == 20 || derivative > -kTiny || next > z) return -1;
     z = next, value = f(z);
     if (value > 1e-6) return -1;
+  }
+  for (int round = 0; round < 4 && value != 0;
+       ++round) {  // quadratic from here: its error is 1e-6 before, 1e-12 after one
+    const double next = z - value / slope_at(z), better = f(next);
+    if (!(std::abs(better) < std::abs(value))) break;
+    z = next, value = better;
   }
   return z;
 }
