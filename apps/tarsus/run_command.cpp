@@ -303,6 +303,7 @@ void use_actuators(const Run& run, const Model& model, TrackOptions& options) {
   if (const KeyframeSpec* key = find_keyframe(model, run.keyframe)) {
     if (!key->ctrl.empty()) options.ctrl = key->ctrl;
     if (!key->act.empty()) options.act = key->act;
+    options.mocap_pos = key->mocap_position, options.mocap_quat = key->mocap_orientation;
   }
   if (!run.ctrl.empty()) set_controls(run.ctrl, model, options.ctrl);
 }

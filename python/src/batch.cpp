@@ -554,6 +554,15 @@ void bind_batch(nb::module_& m) {
       },
       "[worlds, njoint, 3] force over the last step on each link by what is fixed to the world, world axes [N]; zero "
       "without\ncontacts.");
+  for (const char* name : {"mocap_pos", "mocap_quat"}) {
+    c.def_prop_ro(
+        name,
+        [name](AnyBatch&) -> nb::object {
+          throw ValueError(name, "of a Batch", "a Data's: in a Batch mocap bodies stay where the file has them");
+        },
+        nb::sig(("def " + std::string(name) + "(self) -> numpy.ndarray").c_str()),
+        "Raises ValueError: in a Batch mocap bodies stay where the file has them.");
+  }
   bind_methods(c);
   c.def_prop_ro("status", &status_codes, nb::sig("def status(self) -> numpy.ndarray"),
                 "[worlds] 0 ok, 1 bad_input (not finite), 2 singular, 3 too_fast, 4 open_loop: a copy.");

@@ -104,8 +104,33 @@ void reset(AnyData& any, nb::handle which) {
     fill(data.act, data.na(), key ? &key->act : nullptr, nullptr);
     fill(data.ctrl, data.nu(), key ? &key->ctrl : nullptr, nullptr);
     fill(data.tau, data.nv(), nullptr, nullptr);
+    const Data drawn(model);
+    fill(data.mocap_pos, 3 * data.nmocap(), key ? &key->mocap_position : nullptr, drawn.mocap_pos.data());
+    fill(data.mocap_quat, 4 * data.nmocap(), key ? &key->mocap_orientation : nullptr, drawn.mocap_quat.data());
     data.time = key ? key->time : 0;
   });
+}
+
+/// Poses of mocap bodies, each's numbers in a row: MuJoCo's layout.
+template <class Member>
+void bind_mocap(nb::class_<AnyData>& c, const char* name, Member member, int numbers, const char* doc) {
+  const auto shape = [numbers]<class R>(const BasicData<R>& data) {
+    return batch_shape(data, {data.nmocap(), numbers});
+  };
+  c.def_prop_rw(
+      name,
+      [member, shape](nb::handle self) {
+        return nb::cast<AnyData&>(self).visit(
+            [&](auto& data) { return view_array(member(data)->data(), shape(data), self); });
+      },
+      [member, shape, name](AnyData& any, nb::handle value) {
+        any.visit([&]<class R>(BasicData<R>& data) {
+          const Input<R> in(name, value, shape(data), 1);
+          std::memmove(member(data)->data(), in.span().data(), in.span().size_bytes());
+        });
+      },
+      nb::for_getter(nb::sig(("def " + std::string(name) + "(self) -> numpy.ndarray").c_str())),
+      nb::for_setter(nb::sig(("def " + std::string(name) + "(self, value: numpy.ndarray, /) -> None").c_str())), doc);
 }
 
 void apply_force(AnyData& any, nb::handle body, nb::handle force, nb::handle point) {
@@ -200,6 +225,12 @@ void bind_data(nb::module_& m) {
       "[nu] controls of the model's own actuators, yours to set; MuJoCo's layout.");
   bind_array(
       c, "act", [](auto& d) { return std::pair(&d.act, d.na()); }, "[na] activations of actuators, by step().");
+  bind_mocap(
+      c, "mocap_pos", [](auto& d) { return &d.mocap_pos; }, 3,
+      "[nmocap, 3] where the mocap bodies are, yours to set [m]; in the order of the bodies.");
+  bind_mocap(
+      c, "mocap_quat", [](auto& d) { return &d.mocap_quat; }, 4,
+      "[nmocap, 4] their orientations (w x y z), yours to set; brought to unit length where they are used.");
   c.def_prop_ro("sensordata", &sensor_numbers, nb::sig("def sensordata(self) -> numpy.ndarray"),
                 "[nsensordata] what the model's sensors read now; see tarsus.sensors(). Computed at each look.");
   c.def_prop_ro("sensors", &named_sensors, nb::sig("def sensors(self) -> dict[str, numpy.ndarray]"),
@@ -227,10 +258,11 @@ void bind_data(nb::module_& m) {
       "Worlds computed at a time; 1 for a single world.");
   c.def_prop_ro(
       "packs", [](AnyData& any) { return any.visit([](auto& d) { return d.packs(); }); }, "Packs of `width` worlds.");
-  c.def(
-      "reset", &reset, "keyframe"_a = nb::none(), nb::sig("def reset(self, keyframe: str | int | None = None) -> None"),
-      "All worlds to a keyframe of the model, by name or index: qpos, qvel, act, ctrl and time; None: qpos0, at rest. "
-      "tau\nbecomes zero. Raises ValueError, which lists the names.");
+  c.def("reset", &reset, "keyframe"_a = nb::none(),
+        nb::sig("def reset(self, keyframe: str | int | None = None) -> None"),
+        "All worlds to a keyframe of the model, by name or index: qpos, qvel, act, ctrl, mocap bodies and time; None: "
+        "qpos0, at rest. "
+        "tau\nbecomes zero. Raises ValueError, which lists the names.");
   c.def(
       "copy", [](const AnyData& any) { return AnyData(any); }, "All of it once more, for the same model.");
   c.def(

@@ -318,6 +318,7 @@ void bind_model(nb::module_& m) {
   c.def_ro("nq", &Model::nq, "Numbers in qpos.");
   c.def_ro("nv", &Model::nv, "Numbers in qvel, qacc and tau: degrees of freedom.");
   c.def_ro("nu", &Model::nu, "Numbers in ctrl: actuators.");
+  c.def_prop_ro("nmocap", &Model::nmocap, "Mocap bodies: rows of Data.mocap_pos and mocap_quat.");
   c.def_ro("na", &Model::na, "Numbers in act: actuators with an activation.");
   c.def_prop_ro(
       "actuators",

@@ -270,7 +270,8 @@ nb::object sensor_numbers(AnyData& any) {
     AlignedVector<R> out(d.size(sensors.numbers()));
     if constexpr (sizeof(R) == sizeof(double)) {
       if (d.width() == 1 && d.worlds() == 1) {
-        sensors.evaluate({d.time, d.qpos, d.qvel, d.qacc, d.ctrl, d.act, any.forces.external, any.forces.contacts},
+        sensors.evaluate({d.time, d.qpos, d.qvel, d.qacc, d.ctrl, d.act, any.forces.external, any.forces.contacts,
+                          any.forces.joint_limit, any.forces.tendon_limit, d.mocap_pos, d.mocap_quat},
                          out);
         return own_array(std::move(out), batch_shape(d, {sensors.numbers()}));
       }
@@ -279,8 +280,11 @@ nb::object sensor_numbers(AnyData& any) {
     for (int world = 0; world < d.worlds(); ++world) {
       const auto of = [&](const AlignedVector<R>& from, int n) { return one_world(d, from, n, world); };
       const std::vector<double> q = of(d.qpos, d.nq()), v = of(d.qvel, d.nv()), a = of(d.qacc, d.nv()),
-                                ctrl = of(d.ctrl, d.nu()), act = of(d.act, d.na());
-      sensors.evaluate({d.time, q, v, a, ctrl, act, any.forces.external, any.forces.contacts}, numbers);
+                                ctrl = of(d.ctrl, d.nu()), act = of(d.act, d.na()),
+                                position = of(d.mocap_pos, 3 * d.nmocap()), turn = of(d.mocap_quat, 4 * d.nmocap());
+      sensors.evaluate({d.time, q, v, a, ctrl, act, any.forces.external, any.forces.contacts, any.forces.joint_limit,
+                        any.forces.tendon_limit, position, turn},
+                       numbers);
       const std::vector<R> narrow(numbers.begin(), numbers.end());
       d.set(std::span<R>(out), sensors.numbers(), world, std::span<const R>(narrow));
     }
@@ -295,6 +299,7 @@ nb::dict actuation_numbers(const Model& model, AnyData& any, int world) {
   any.visit([&]<class R>(BasicData<R>& d) {
     check_world(d, world);
     const auto of = [&](const AlignedVector<R>& from, int n) { return one_world(d, from, n, world); };
+    actuation.set_mocap(of(d.mocap_pos, 3 * d.nmocap()), of(d.mocap_quat, 4 * d.nmocap()));
     actuation.evaluate(of(d.qpos, d.nq()), of(d.qvel, d.nv()), of(d.ctrl, d.nu()), of(d.act, d.na()), model.timestep);
   });
   const auto array = [](std::span<const double> values) {

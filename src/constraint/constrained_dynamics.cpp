@@ -257,6 +257,7 @@ void ConstrainedDynamics<R>::prepare_rows(BasicData<R>& data, int pack, const R*
   const std::size_t w = width_, m = rows();
   constraint_table<R>(width_).pose(view, data.state(pack), qpos);
   constraint_table<R>(width_).reduce(view, data.state(pack), zero_.data(), K);
+  elsewhere_.share_mocap(data, pack);
   equalities_.evaluate<R>(data, pack, {qpos, w * model_.nq}, {}, rows_, {phi_.data() + pack * m * w, m * w}, {}, {});
   rows_.sweep(model_, data, pack);
   rows_.gram(A_.data(), rows_.leading_dimension());
@@ -444,6 +445,7 @@ void ConstrainedDynamics<R>::evaluate(BasicData<R>& data, double dt, In<R> qpos,
                      "one world: equality constraints beside contacts, limits or force limits are not in lanes yet");
   }
   elsewhere_.own = data.own;
+  elsewhere_.share_mocap(data, 0);
   constraint_table<R>(1).prepare(data.view(model_, 0), elsewhere_.state(0), qpos.data(), qvel.data(), zero_.data(),
                                  data.joint_inertia.data());
   equalities_.evaluate<R>(elsewhere_, 0, qpos, qvel, rows_, phi_, rate_, bias_);

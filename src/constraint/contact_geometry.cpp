@@ -141,7 +141,9 @@ void ContactGeometry::add_shape(const Model& model, int body, int index) {
   if (solid.field) fields_.push_back(std::move(solid.field));
   const Body& at = model.bodies[body];
   shape.link = at.link, shape.body = body, shape.geom = index;
-  shape.pose = {at.X_LB.R * geom.position + at.X_LB.p, at.X_LB.R * rotation(geom.orientation)};
+  if (at.mocap >= 0) shape.mocap = model.carrier(body);
+  const Transformd& X = at.mocap >= 0 ? at.X_MB : at.X_LB;
+  shape.pose = {X.R * geom.position + X.p, X.R * rotation(geom.orientation)};
   const auto [centre, radius] = sphere_around(shape.shape);
   shape.centre = shape.pose.position + shape.pose.rotation * centre, shape.radius = radius;
 
@@ -267,7 +269,7 @@ template <class R>
 const ContactGeometry::Placed& ContactGeometry::posed(const BasicData<R>& data, int i) {
   Placed& p = placed_[i];
   if (p.posed) return p;
-  const LinkState<R>& link = data.links()[shapes_[i].link];
+  const LinkState<R>& link = data.links()[shapes_[i].carrier()];
   const Mat3d rotation = widen(link.R);
   p.pose = {widen(link.o) + rotation * shapes_[i].pose.position, rotation * shapes_[i].pose.rotation};
   p.posed = true;
@@ -333,7 +335,7 @@ void ContactGeometry::detect(const BasicData<R>& data, double h, std::vector<Lin
   fall_ = h * h * (falls_its_way ? norm(gravity) : gravity_);
   for (std::size_t i = 0; i < shapes_.size(); ++i) {
     if (!moves(i)) continue;
-    const LinkState<R>& s = data.links()[shapes_[i].link];
+    const LinkState<R>& s = data.links()[shapes_[i].carrier()];
     place(int(i), widen(s.o), widen(s.R), widen(s.v));
   }
   if (!crowded_) {

@@ -27,6 +27,12 @@ const char* name(EqualityKind kind) {
 
 namespace {
 
+/// What moves by itself of EqualityConstants' links: those beyond the model's are mocap bodies.
+int link_of(const Model& model, int carrier) { return carrier < model.njoint() ? carrier : -1; }
+
+/// Pose in the frame of Model::carrier().
+const Transformd& pose_on_carrier(const Body& body) { return body.mocap >= 0 ? body.X_MB : body.X_LB; }
+
 bool finite(const Vec3d& v) { return std::isfinite(v.x) && std::isfinite(v.y) && std::isfinite(v.z); }
 
 void require_finite(const std::string& constraint, const char* what, const Vec3d& v) {
@@ -81,7 +87,7 @@ template <class R>
 void find_group(std::vector<EqualityConstants<R>>& all, std::vector<EqualityGroup<R>>& groups) {
   EqualityConstants<R>& c = all.back();
   const bool weld = c.kind == EqualityKind::weld;
-  if ((!weld && c.kind != EqualityKind::connect) || c.a < 0 || (c.b < 0 && !c.to_world)) return;
+  if ((!weld && c.kind != EqualityKind::connect) || c.a < 0 || c.swapped || (c.b < 0 && !c.to_world)) return;
   const int index = int(all.size()) - 1;
   for (EqualityGroup<R>& group : groups) {
     if (group.weld != weld || group.to_world != c.to_world || group.count == kGroup) continue;
@@ -131,7 +137,7 @@ int EqualitySet::add(Equality e, const EqualityConstants<double>& given) {
   if (e.name.empty()) e.name = fmt::format("equality {}", equalities_.size());
   e.first_row = c.first_row = rows_;
   c.nrow = e.nrow, c.kind = e.kind;
-  c.swapped = c.a < 0 && c.b >= 0;
+  c.swapped = link_of(*model_, c.a) < 0 && link_of(*model_, c.b) >= 0;
   c.to_world = c.b < 0 && is_identity(c.Rb);
   rows_ += e.nrow;
   equalities_.push_back(std::move(e));
@@ -146,8 +152,9 @@ int EqualitySet::add(Equality e, const EqualityConstants<double>& given) {
 static void place(const Model& model, const Equality& e, const Vec3d& point_a, const Vec3d& point_b,
                   EqualityConstants<double>& c) {
   const Body &a = model.bodies[e.body_a], &b = model.bodies[e.body_b];
-  c.a = a.link, c.b = b.link;
-  put(c.pa, a.X_LB.R * point_a + a.X_LB.p), put(c.pb, b.X_LB.R * point_b + b.X_LB.p);
+  c.a = model.carrier(e.body_a), c.b = model.carrier(e.body_b);
+  const Transformd &X = pose_on_carrier(a), &Y = pose_on_carrier(b);
+  put(c.pa, X.R * point_a + X.p), put(c.pb, Y.R * point_b + Y.p);
 }
 
 int EqualitySet::add_connect(const std::string& name, int body_a, const Vec3d& point_a, int body_b,
@@ -169,7 +176,7 @@ int EqualitySet::add_weld(const std::string& name, int body_a, int body_b, const
     throw ValueError("torque_scale of \"" + name + "\"", number_text(torque_scale), "a positive, finite number");
   EqualityConstants<double> c = blank(e.kind);
   place(*model_, e, X_AB.R * anchor + X_AB.p, anchor, c);
-  put(c.Ra, model_->bodies[body_a].X_LB.R * X_AB.R), put(c.Rb, model_->bodies[body_b].X_LB.R);
+  put(c.Ra, pose_on_carrier(model_->bodies[body_a]).R * X_AB.R), put(c.Rb, pose_on_carrier(model_->bodies[body_b]).R);
   for (const double x : c.Ra) {
     if (!std::isfinite(x))
       throw ValueError("X_AB of \"" + name + "\"", "a rotation that is not finite", "a rotation matrix");
@@ -228,7 +235,7 @@ int EqualitySet::add_point_on_plane(const std::string& name, int body_a, const V
   if (!(norm(normal) > 1e-12)) throw ValueError("normal of \"" + name + "\"", "zero", "a direction");
   EqualityConstants<double> c = blank(e.kind);
   place(*model_, e, point_a, point_b, c);
-  put(c.normal, model_->bodies[body_b].X_LB.R * (normal * (1 / norm(normal))));
+  put(c.normal, pose_on_carrier(model_->bodies[body_b]).R * (normal * (1 / norm(normal))));
   return add(std::move(e), c);
 }
 
@@ -284,8 +291,8 @@ void EqualitySet::add_blocks(DelassusRows<R>& rows) const {
       rows.add_joint_block(users_[i].joints, c.nrow);
       continue;
     }
-    const int index =
-        rows.add_block(c.swapped ? c.b : c.a, c.swapped ? c.a : c.b, c.nrow, c.kind == EqualityKind::joint);
+    const int a = link_of(*model_, c.a), b = link_of(*model_, c.b);
+    const int index = rows.add_block(c.swapped ? b : a, c.swapped ? a : b, c.nrow, c.kind == EqualityKind::joint);
     if (c.kind != EqualityKind::connect && c.kind != EqualityKind::weld) continue;
     // Unit forces along the world's axes: the part of the rows that never changes.
     const auto block = rows.block(index);

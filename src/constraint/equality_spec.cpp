@@ -104,6 +104,13 @@ int EqualitySet::add_spec_tendon(const EqualitySpec& spec) {
   const auto state = std::make_shared<TendonState>(*model_, TendonSet::of(*model_));
   const int a = find_tendon(state->tendons(), spec, spec.first),
             b = spec.second.empty() ? -1 : find_tendon(state->tendons(), spec, spec.second);
+  for (const int t : {a, b}) {
+    for (std::size_t k = 0; t >= 0 && k < state->tendons()[t].path.size(); ++k) {
+      if (state->tendons()[t].path[k].frame.mocap >= 0)
+        throw InputError(spec.where, "equality \"" + spec.name +
+                                         "\": tendons that run over a mocap body can move, but not be in an equality");
+    }
+  }
   state->place(model_->qpos0);
   const double rest_a = state->length(a), rest_b = b < 0 ? 0 : state->length(b);
   UserRows rows;

@@ -5,13 +5,14 @@
 
 namespace tarsus {
 
-/// Constants of one constraint, R = double or float. Links -1: the world. Points and frames are in the links' frames.
+/// Constants of one constraint, R = double or float. Links are Model::carrier()s, -1: the world; those past the model's
+/// are mocap bodies, whose poses lie behind the links' in a workspace. Points and frames are in the links' frames.
 template <class R>
 struct EqualityConstants {
   EqualityKind kind;
   int first_row, nrow;
   int a, b;        ///< links
-  bool swapped;    ///< a is the world: the block's first link is b
+  bool swapped;    ///< a is the world or a mocap body: the block's first link is b
   bool to_world;   ///< connect, weld: b is the world and F_b, if any, its axes
   bool in_group;   ///< also in an EqualityGroup
   R pa[3], pb[3];  ///< [m]

@@ -69,9 +69,19 @@ void StepTerms<R>::add_limit(int joint) {
   add_limit_side({joint, JointRows::Part::angular, 1, axis}, j.range[1] - angle, 0);
 }
 
-#define TARSUS_INSTANTIATE(R)                 \
-  template void StepTerms<R>::add_limits();   \
-  template void StepTerms<R>::add_limit(int); \
+template <class R>
+double StepTerms<R>::limit_force(int joint) const {
+  double sum = 0;
+  for (std::size_t i = 0; i < terms_.size(); ++i) {
+    if (kinds_[i] == Kind::limit && identities_[i] / 2 == std::uint64_t(joint)) sum += impulse(int(i))[0] / h_;
+  }
+  return sum;
+}
+
+#define TARSUS_INSTANTIATE(R)                           \
+  template void StepTerms<R>::add_limits();             \
+  template void StepTerms<R>::add_limit(int);           \
+  template double StepTerms<R>::limit_force(int) const; \
   template void StepTerms<R>::add_limit_side(const JointRows&, double, int);
 TARSUS_INSTANTIATE(double)
 TARSUS_INSTANTIATE(float)

@@ -23,6 +23,18 @@ Actuation::Actuation(const Model& model)
   }
 }
 
+void Actuation::set_mocap(std::span<const double> pos, std::span<const double> quat) {
+  if (model_.nmocap() == 0) return;
+  if (pos.empty()) {
+    const Data drawn(model_);
+    return set_mocap(drawn.mocap_pos, drawn.mocap_quat);
+  }
+  check_size("mocap_pos", pos.size(), data_.mocap_pos.size());
+  check_size("mocap_quat", quat.size(), data_.mocap_quat.size());
+  std::copy(pos.begin(), pos.end(), data_.mocap_pos.begin());
+  std::copy(quat.begin(), quat.end(), data_.mocap_quat.begin());
+}
+
 void Actuation::evaluate(std::span<const double> qpos, std::span<const double> qvel, std::span<const double> ctrl,
                          std::span<const double> act, double dt) {
   check_size("ctrl", ctrl.size(), model_.nu);

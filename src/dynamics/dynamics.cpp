@@ -34,6 +34,7 @@ void kinematics(const Model& model, BasicData<R>& data, In<R> qpos, In<R> qvel) 
   check_data(model, data);
   check_size("qpos", qpos.size(), data.size(model.nq));
   if (!qvel.empty()) check_size("qvel", qvel.size(), data.size(model.nv));
+  data.place_mocap(model);
   each_pack(model, data, [&](auto& k, const ModelView<R>& view, void* s, auto p) {
     k.kinematics(view, s, p(qpos, model.nq), p(qvel, model.nv));
   });

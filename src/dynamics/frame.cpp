@@ -7,8 +7,7 @@ namespace tarsus {
 namespace {
 
 LinkFrame frame_on(const Model& model, int body, const Vec3d& position, const Quatd& orientation) {
-  const Body& b = model.bodies[body];
-  return {b.link, b.X_LB * Transformd{rotation(normalized(orientation)), position}};
+  return tarsus::frame_on(model, body, {rotation(normalized(orientation)), position});
 }
 
 template <class Member>
@@ -23,11 +22,17 @@ auto find_in_bodies(const Model& model, const std::string& name, Member member) 
 
 }  // namespace
 
-LinkFrame body_frame(const Model& model, int body) { return {model.bodies[body].link, model.bodies[body].X_LB}; }
+LinkFrame frame_on(const Model& model, int body, const Transformd& X) {
+  const Body& b = model.bodies[body];
+  if (b.mocap >= 0) return {-1, b.X_MB * X, model.carrier(body)};
+  return {b.link, b.X_LB * X};
+}
+
+LinkFrame body_frame(const Model& model, int body) { return frame_on(model, body, {identity3<double>(), {0, 0, 0}}); }
 
 LinkFrame inertial_frame(const Model& model, int body) {
   const Body& b = model.bodies[body];
-  return {b.link, b.X_LB * Transformd{eigen(b.inertia).vectors, b.com}};
+  return frame_on(model, body, {eigen(b.inertia).vectors, b.com});
 }
 
 LinkFrame site_frame(const Model& model, const std::string& name, const Location& where) {

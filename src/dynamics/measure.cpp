@@ -44,9 +44,10 @@ double mass_scale(const BasicData<R>& data, int body) {
 template <class R>
 Transformd body_pose(const Model& model, const BasicData<R>& data, int body) {
   const Body& b = body_of(model, body);
-  if (b.link < 0) return b.X_LB;
-  const LinkState<R>& s = link_of(data, b.link);
-  return Transformd{widen(s.R), widen(s.o)} * b.X_LB;
+  const int carrier = model.carrier(body);
+  if (carrier < 0) return b.X_LB;
+  const LinkState<R>& s = link_of(data, carrier);
+  return Transformd{widen(s.R), widen(s.o)} * (b.link < 0 ? b.X_MB : b.X_LB);
 }
 
 template <class R>

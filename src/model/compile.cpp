@@ -208,6 +208,13 @@ void Compiler::add_body(Model& model, int index) {
   const Body& parent = model.bodies[body.parent];
   body.link = index == 0 ? -1 : parent.link;
   Transformd X_LB = index == 0 ? X_parent_B : parent.X_LB * X_parent_B;
+  const Body& carrier = model.bodies[body.parent];
+  if (spec.mocap) {
+    body.mocap = model.nmocap(), body.X_MB = kIdentity;
+    model.mocap_bodies.push_back(index);
+  } else if (index > 0 && carrier.mocap >= 0 && spec.joints.empty()) {
+    body.mocap = carrier.mocap, body.X_MB = carrier.X_MB * X_parent_B;
+  }
   body.joint_first = model.njoint();
   body.joint_count = int(spec.joints.size());
   for (const JointSpec& joint : spec.joints) {

@@ -33,6 +33,8 @@ constexpr SensorTraits kTraits[] = {
     {"jointlimitvel", SensorKind::jointlimitvel, SensorTarget::joint, 1, false},
     {"tendonlimitpos", SensorKind::tendonlimitpos, SensorTarget::tendon, 1, false},
     {"tendonlimitvel", SensorKind::tendonlimitvel, SensorTarget::tendon, 1, false},
+    {"jointlimitfrc", SensorKind::jointlimitfrc, SensorTarget::joint, 1, true},
+    {"tendonlimitfrc", SensorKind::tendonlimitfrc, SensorTarget::tendon, 1, true},
     {"insidesite", SensorKind::insidesite, SensorTarget::frame, 1, true},
     {"contact", SensorKind::contact, SensorTarget::contact, 0, true},
     {"distance", SensorKind::geomdist, SensorTarget::shapes, 1, true},
@@ -55,8 +57,6 @@ constexpr SensorTraits kTraits[] = {
     {"clock", SensorKind::clock, SensorTarget::none, 1, false},
     // Not computed; their room in sensordata is kept.
     {"camprojection", SensorKind::none, SensorTarget::none, 2, true},
-    {"jointlimitfrc", SensorKind::none, SensorTarget::none, 1, true},
-    {"tendonlimitfrc", SensorKind::none, SensorTarget::none, 1, true},
 };
 
 }  // namespace

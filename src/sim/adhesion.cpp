@@ -17,7 +17,7 @@ Adhesion::Adhesion(const Model& model, const ActuatorSet& actuators) : model_(mo
   for (const ContactShape& s : shapes) {
     const GeomSpec& geom = model.spec.bodies[s.body].geoms[s.geom];
     solids_.push_back({solid_shape(model.spec, geom),
-                       {s.link, Transformd{s.pose.rotation, s.pose.position}},
+                       {s.link, Transformd{s.pose.rotation, s.pose.position}, s.mocap},
                        geom.margin + geom.gap});
   }
   for (Grip& grip : grips_) {

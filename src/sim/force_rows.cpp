@@ -177,6 +177,17 @@ void ForceRows<R>::improve() {
   }
 }
 
+template <class R>
+double ForceRows<R>::range_force(int world, int tendon) const {
+  double sum = 0;
+  if (world >= int(worlds_.size())) return sum;
+  const World& w = worlds_[world];
+  for (std::size_t r = 0; r < w.rows.size(); ++r) {
+    if (w.rows[r].tendon_range == tendon) sum += std::abs(w.force[r]);
+  }
+  return sum;
+}
+
 template class ForceRows<double>;
 template class ForceRows<float>;
 

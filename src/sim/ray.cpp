@@ -32,9 +32,8 @@ RayScene::RayScene(const Model& model) {
         const auto found = std::find_if(all.begin(), all.end(), [&](const auto& m) { return m.name == geom.mesh; });
         if (found != all.end()) mesh = &*found;
       }
-      const Body& b = model.bodies[body];
       targets_.push_back(
-          {body, &geom, mesh, {b.link, b.X_LB * Transformd{rotation(normalized(geom.orientation)), geom.position}}});
+          {body, &geom, mesh, frame_on(model, body, {rotation(normalized(geom.orientation)), geom.position})});
     }
   }
 }

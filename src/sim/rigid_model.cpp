@@ -153,6 +153,9 @@ RigidModel rigid_model(const Model& model) {
       shape.local.position = transpose_mul(frame.rotation, s.pose.position - frame.position);
       if (norm(shape.local.position) < 1e-12) shape.local.position = {0, 0, 0};
       shape.local.rotation = transpose(frame.rotation) * s.pose.rotation;
+    } else if (s.mocap >= 0) {  // where the file has it: nothing moves it in such a scene
+      const Transformd& X = model.bodies[at(s.body)].X_LB;
+      shape.local = {X.R * geom.position + X.p, X.R * rotation(geom.orientation)};
     }
     scene.shapes.push_back(shape);
   }

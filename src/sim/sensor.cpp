@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "tarsus/constraint/contact_geometry.hpp"
+#include "tarsus/dynamics/tendon_pull.hpp"
 #include "tarsus/math/rotation.hpp"
 #include "tarsus/model/jcalc.inl"
 #include "tarsus/sim/ray.hpp"
@@ -122,13 +123,18 @@ struct SensorSet::Scratch {
     GeomType type;
     Vec3d size;
   };
-  std::vector<Zone> zones;  // ContactQuery::Side::zone
+  std::vector<Zone> zones;                    // ContactQuery::Side::zone
+  std::vector<std::vector<int>> path_bodies;  // [tendon][path point] whose site or geom it is; empty: no force is felt
+  std::vector<TendonPull> pulls;
+  void find_path_bodies(const Model& model);
+  void add_tendon_forces(const Model& model, const Actuation& actuation, const SensorInput& state);
 };
 
 SensorSet::SensorSet(const Model& model)
     : model_(model), actuation_(model), scratch_(std::make_unique<Scratch>(model)) {
   for (const SensorSpec& spec : model.spec.sensors) add(spec);
   find_links();
+  if (needs_forces_ && actuation_.tendons().spatial()) needs_actuation_ = true, scratch_->find_path_bodies(model);
   const auto is_ray = [](const Sensor& s) { return s.kind == SensorKind::rangefinder; };
   if (std::any_of(sensors_.begin(), sensors_.end(), is_ray)) scratch_->rays.emplace(model);
 }
@@ -182,8 +188,8 @@ void SensorSet::add(const SensorSpec& spec) {
   }
   if (!kind) s.dimension = number_in(spec, "dim", 0, kMostNumbers, 0);  // its room in sensordata all the same
   using enum SensorKind;
-  feels_contact_ =
-      feels_contact_ || s.kind == touch || s.kind == SensorKind::contact || s.kind == force || s.kind == torque;
+  feels_contact_ = feels_contact_ || s.kind == touch || s.kind == SensorKind::contact || s.kind == force ||
+                   s.kind == torque || s.kind == jointlimitfrc || s.kind == tendonlimitfrc;
   needs_forces_ = needs_forces_ || s.kind == force || s.kind == torque;
   needs_subtrees_ = needs_subtrees_ || s.kind == subtreecom || s.kind == subtreelinvel || s.kind == subtreeangmom;
   needs_energy_ = needs_energy_ || s.kind == e_potential || s.kind == e_kinetic;
@@ -246,10 +252,44 @@ void SensorSet::find_links() {
   }
 }
 
+/// Whose sites and geoms tendons run over: force and torque sensors feel what they pull.
+void SensorSet::Scratch::find_path_bodies(const Model& model) {
+  for (const TendonSpec& tendon : model.spec.tendons) {
+    std::vector<int>& bodies = path_bodies.emplace_back();
+    for (const TendonSpec::PathPoint& point : tendon.path) {
+      using enum TendonSpec::PathKind;
+      bodies.push_back(point.kind == site   ? body_of_site(model, point.name)
+                       : point.kind == geom ? geom_place(model, point.name, tendon.where).body
+                                            : 0);
+    }
+  }
+}
+
+/// Springs, dampers, actuators and ranges of spatial tendons, on the bodies of their paths.
+void SensorSet::Scratch::add_tendon_forces(const Model& model, const Actuation& actuation, const SensorInput& state) {
+  for (std::size_t t = 0; t < path_bodies.size(); ++t) {
+    const Tendon& tendon = actuation.tendons()[int(t)];
+    double along = actuation.passive().tendon_force()[t];
+    for (int i = 0; i < actuation.actuators().size(); ++i) {
+      const Actuator& a = actuation.actuators()[i];
+      if (a.tendon == int(t)) along += a.gear[0] * actuation.force()[i];
+    }
+    const bool beyond = actuation.passive().tendon_length()[t] > 0.5 * (tendon.range[0] + tendon.range[1]);
+    if (!state.tendon_limit.empty()) along += beyond ? -state.tendon_limit[t] : state.tendon_limit[t];
+    tendon_pulls(model, tendon, actuation.data().links(), pulls);
+    for (const TendonPull& pull : pulls) {
+      const Vec3d force = pull.force * along;
+      Force<double>& to = interaction[path_bodies[t][pull.point]];
+      to = to - Force<double>{cross(pull.at, force), force};
+    }
+  }
+}
+
 /// Poses, velocities and accelerations (gravity's -g included) of those links.
 void SensorSet::find_motions(const SensorInput& state) {
   const ModelView<double> m = model_.view<double>();
   LinkState<double>* const links = actuation_.workspace().links();
+  actuation_.workspace().place_mocap(model_);
   for (const int i : links_) {
     const LinkConstants<double>& link = m.link[i];
     LinkState<double>& s = links[i];
@@ -279,9 +319,8 @@ void SensorSet::add_shapes(const SensorSpec& spec, Sensor& sensor) {
     }
     const int index = body == "world" ? 0 : model_.find_body(body);
     if (index < 0) throw InputError(spec.where, "there is no body named \"" + body + "\"");
-    const LinkFrame frame = body_frame(model_, index);
     for (const GeomSpec& g : model_.spec.bodies[index].geoms)
-      add(g, {frame.link, frame.X * Transformd{rotation(normalized(g.orientation)), g.position}});
+      add(g, frame_on(model_, index, {rotation(normalized(g.orientation)), g.position}));
   }
   sensor.object = int(scratch_->sides.size());
   scratch_->sides.push_back(std::move(sides));
@@ -362,6 +401,7 @@ void SensorSet::evaluate(const SensorInput& state, std::span<double> sensordata)
   check_size("qvel", state.qvel.size(), model_.nv);
   check_size("qacc", state.qacc.size(), model_.nv);
   if (numbers_ == 0) return;
+  actuation_.set_mocap(state.mocap_pos, state.mocap_quat);
   if (needs_actuation_) actuation_.evaluate(state.qpos, state.qvel, state.ctrl, state.act, model_.timestep);
   find_motions(state);
   if (needs_forces_) find_forces(state);
@@ -416,6 +456,12 @@ void SensorSet::read(const Sensor& s, const SensorInput& state, double* out) con
       read_limit(tendon.limited, tendon.range, tendon.margin, l, speed, s.kind == tendonlimitpos, out);
       break;
     }
+    case jointlimitfrc:
+      if (!state.joint_limit.empty()) *out = state.joint_limit[s.object];
+      break;
+    case tendonlimitfrc:
+      if (!state.tendon_limit.empty()) *out = state.tendon_limit[s.object];
+      break;
     case tendonvel: *out = actuation_.passive().tendon_velocity()[s.object]; break;
     case actuatorpos: *out = actuation_.length()[s.object]; break;
     case actuatorvel: *out = actuation_.velocity()[s.object]; break;
@@ -503,11 +549,13 @@ void SensorSet::find_forces(const SensorInput& state) {
   std::fill(f.begin(), f.end(), zero);
   for (const BodyForce& e : state.external)
     f[e.body] = f[e.body] - Force<double>{e.torque + cross(e.point, e.force), e.force};
+  scratch_->add_tendon_forces(model_, actuation_, state);
   for (int b = model_.nbody() - 1; b > 0; --b) {
     const Body& body = model_.bodies[b];
     if (body.mass > 0 && body.link < 0) {
       const Vec3d weight = model_.gravity * -body.mass;
-      f[b] += Force<double>{cross(body.X_LB.p + body.X_LB.R * body.com, weight), weight};
+      const Transformd X = body_pose(model_, actuation_.data(), b);
+      f[b] += Force<double>{cross(X.p + X.R * body.com, weight), weight};
     } else if (body.mass > 0) {
       const LinkState<double>& link = links[body.link];
       const Mat3d R = link.R * body.X_LB.R;
@@ -637,6 +685,7 @@ void add_equality_forces(const Model& model, const ConstrainedDynamics<R>& loops
                          std::vector<BodyForce>& out) {
   const EqualitySet& set = loops.equalities();
   BasicData<R> work(model);
+  work.mocap_pos = data.mocap_pos, work.mocap_quat = data.mocap_quat;
   kinematics<R>(model, work, data.qpos);
   DelassusRows<R> rows(model);
   set.add_blocks(rows);
@@ -671,8 +720,11 @@ StepForces step_forces(const Model& model, const Stepper<R>& stepper, const Basi
   StepForces out;
   if (data.width() != 1) return out;
   if (stepper.loops()) add_equality_forces(model, *stepper.loops(), data, out.external);
+  for (std::size_t t = 0; stepper.force_rows() && t < model.spec.tendons.size(); ++t)
+    out.tendon_limit.push_back(stepper.force_rows()->range_force(0, int(t)));
   if (!stepper.rows()) return out;
   const RowStage<R>& rows = *stepper.rows();
+  for (int i = 0; i < model.njoint(); ++i) out.joint_limit.push_back(rows.limit_force(i));
   const std::span<const ContactShape> shapes = rows.geometry().shapes();
   const std::span<const LinkContact> contacts = rows.contacts();
   for (std::size_t i = 0; i < contacts.size(); ++i) {

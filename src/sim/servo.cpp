@@ -181,12 +181,14 @@ void Servos<R>::settle() {
 /// All that needs kinematics, tendons or general laws, one world at a time.
 template <class R>
 void Servos<R>::all_worlds(const BasicData<R>& data, const ServoStep& step, In<R> qpos, In<R> qvel) {
-  const auto gather = [&](In<R> from, std::vector<double>& to, int world) {
+  const auto gather = [&](In<R> from, auto& to, int world) {
     for (std::size_t i = 0; i < to.size(); ++i) to[i] = double(from[at(int(to.size()), int(i), world)]);
   };
   for (int world = 0; world < worlds_; ++world) {
     gather(qpos, qpos_one_, world), gather(qvel, qvel_one_, world);
     gather(data.ctrl, ctrl_one_, world), gather(data.act, act_one_, world);
+    gather(data.mocap_pos, actuation_.workspace().mocap_pos, world);
+    gather(data.mocap_quat, actuation_.workspace().mocap_quat, world);
     actuation_.evaluate(qpos_one_, qvel_one_, ctrl_one_, act_one_, step.dt);
     const PassiveForces& passive = actuation_.passive();
     const auto add = [&](AlignedVector<R>& to, std::span<const double> force) {
@@ -251,17 +253,17 @@ template <class R>
 void Servos<R>::add_tendon_limits(int world, double dt, int t) {
   const Tendon& tendon = actuation_.tendons()[t];
   const double l = actuation_.passive().tendon_length()[t], speed = actuation_.passive().tendon_velocity()[t];
-  const auto add = [&](double low, double high, double target) {
-    rows_[world].push_back({0, 0, low, high, tendon.dofs, tendon_arm(world, t), true, target, speed});
+  const auto add = [&](double low, double high, double target, int range) {
+    rows_[world].push_back({0, 0, low, high, tendon.dofs, tendon_arm(world, t), true, target, speed, range});
   };
   const auto target = [&](double gap, double rate) {
     return spook_unilateral({}, recoverable({}, gap, dt, kTendonReturn), rate, dt).target;
   };
   if (tendon.limited) {
-    add(0, kInfinity, target(l - tendon.range[0] - tendon.margin, speed));
-    add(-kInfinity, 0, -target(tendon.range[1] - tendon.margin - l, -speed));
+    add(0, kInfinity, target(l - tendon.range[0] - tendon.margin, speed), t);
+    add(-kInfinity, 0, -target(tendon.range[1] - tendon.margin - l, -speed), t);
   }
-  if (tendon.friction_loss > 0) add(-tendon.friction_loss, tendon.friction_loss, 0);
+  if (tendon.friction_loss > 0) add(-tendon.friction_loss, tendon.friction_loss, 0, -1);
 }
 
 /// Polynomial springs and dampers of joints.

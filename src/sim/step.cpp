@@ -64,6 +64,19 @@ std::optional<ActuationMode> actuation_mode(std::string_view name) {
   return {};
 }
 
+/// Some shape that may touch rides on a mocap body.
+static bool mocap_touches(const Model& model) {
+  for (int b = 0; b < model.nbody(); ++b) {
+    if (model.bodies[b].mocap < 0) continue;
+    const std::vector<GeomSpec>& geoms = model.spec.bodies[b].geoms;
+    // Whatever stands in an explicit pair touches all the same.
+    if (!model.spec.contact_pairs.empty() && !geoms.empty()) return true;
+    if (std::any_of(geoms.begin(), geoms.end(), [](const GeomSpec& g) { return g.contype || g.conaffinity; }))
+      return true;
+  }
+  return false;
+}
+
 template <class R>
 std::string lanes_refusal(const Model& model, const StepOptions& options, const Drives* drives) {
   const bool loops = options.loops != LoopMode::off && (options.equalities || !model.spec.equalities.empty());
@@ -75,6 +88,7 @@ std::string lanes_refusal(const Model& model, const StepOptions& options, const 
     return "sensors that feel contact are not in lanes yet";
   if (options.rows.any() && has_solver_rows(model, options.dt))
     return "MuJoCo's law of soft contacts and ranges, at steps as short as this, is not in lanes yet";
+  if (options.rows.contacts && mocap_touches(model)) return "shapes on mocap bodies are not in lanes yet";
   if (loops && (options.rows.any() || limited)) return "equality constraints beside other terms are not in lanes yet";
   return options.rows.any() ? LaneStage<R>::refusal(model, options.rows, drives) : "";
 }
@@ -181,6 +195,7 @@ int Stepper<R>::advance(BasicData<R>& data, const Drives* given, In<R> qpos_targ
   const Drives* drives = given ? given : &none_;
   In<R> target = qpos_target.empty() ? In<R>(data.qpos) : qpos_target;
   clock_.begin();
+  data.place_mocap(model_);
   if (options_.screen) screen(data, target, qvel_target);
   actuated_ = !given && options_.actuation != ActuationMode::off, solves_rows_ = false;
   if (servos_) {
@@ -210,13 +225,16 @@ int Stepper<R>::advance(BasicData<R>& data, const Drives* given, In<R> qpos_targ
 template <class R>
 void Stepper<R>::screen(const BasicData<R>& data, In<R> qpos_target, In<R> qvel_target) {
   if (finite<R>(data.qpos) && finite<R>(data.qvel) && finite<R>(data.tau) && finite<R>(data.ctrl) &&
-      finite<R>(data.act) && finite<R>(qpos_target) && finite<R>(qvel_target))
+      finite<R>(data.act) && finite<R>(data.mocap_pos) && finite<R>(data.mocap_quat) && finite<R>(qpos_target) &&
+      finite<R>(qvel_target))
     return;
   for (int world = 0; world < data.worlds(); ++world) {
     if (status_[world] != WorldStatus::ok) continue;
     const bool good = finite_lane(data.qpos, model_.nq, world) && finite_lane(data.qvel, model_.nv, world) &&
                       finite_lane(data.tau, model_.nv, world) && finite_lane(qpos_target, model_.nq, world) &&
                       finite_lane(data.ctrl, model_.nu, world) && finite_lane(data.act, model_.na, world) &&
+                      finite_lane(data.mocap_pos, 3 * model_.nmocap(), world) &&
+                      finite_lane(data.mocap_quat, 4 * model_.nmocap(), world) &&
                       (qvel_target.empty() || finite_lane(qvel_target, model_.nv, world));
     if (!good) status_[world] = WorldStatus::bad_input;
   }

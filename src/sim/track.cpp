@@ -157,6 +157,10 @@ TrackReport track(const Model& model, const PoseSource& source, const Drives& dr
                       .profile = options.profile});
   if (!options.ctrl.empty()) check_size("ctrl", options.ctrl.size(), model.nu), convert<R>(options.ctrl, data.ctrl);
   if (!options.act.empty()) check_size("act", options.act.size(), model.na), convert<R>(options.act, data.act);
+  const auto take = [&](const char* name, const std::vector<double>& from, AlignedVector<R>& to) {
+    if (!from.empty()) check_size(name, from.size(), to.size()), convert<R>(from, to);
+  };
+  take("mocap_pos", options.mocap_pos, data.mocap_pos), take("mocap_quat", options.mocap_quat, data.mocap_quat);
   ErrorMeter meter(model);
   Pusher pusher(model, options.pushes);
   std::vector<double> qpos(model.nq), qvel(model.nv), target(model.nq), target_velocity(model.nv);

@@ -15,15 +15,18 @@
 
 namespace tarsus {
 
-/// A shape fixed to a link.
+/// A shape fixed to a link, to a mocap body, or in the world.
 struct ContactShape {
   Shape shape;
-  int link = -1;           ///< -1: the world
-  ShapePose pose;          ///< in the link's frame, in the world for link -1
-  Vec3d centre{0, 0, 0};   ///< of the sphere around it, in the link's frame [m]
+  int link = -1;           ///< -1: no link
+  int mocap = -1;          ///< Model::carrier() of what rides on a mocap body
+  ShapePose pose;          ///< in the carrier's frame, in the world where there is none
+  Vec3d centre{0, 0, 0};   ///< of the sphere around it, in the same frame [m]
   double radius = 0;       ///< of that sphere, infinite for planes [m]
   int body = 0, geom = 0;  ///< where it came from: spec.bodies[body].geoms[geom]
   int contype = 1, conaffinity = 1;
+  /// Whose LinkState has the carrier's pose; -1: the world.
+  int carrier() const { return link >= 0 ? link : mocap; }
 };
 
 /// A geom as a shape, with what it needs of the model's assets.
@@ -94,7 +97,7 @@ class ContactGeometry {
   void add_pairs(const Model& model);
   void list_pairs();
   const ContactPair* explicit_pair(int i, int j) const;
-  bool moves(std::size_t i) const { return shapes_[i].link >= 0; }
+  bool moves(std::size_t i) const { return shapes_[i].carrier() >= 0; }
   void place(int i, const Vec3d& origin, const Mat3d& rotation, const Motion<double>& velocity);
   template <class R>
   const Placed& posed(const BasicData<R>& data, int i);

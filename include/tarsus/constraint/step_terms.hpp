@@ -111,6 +111,8 @@ class StepTerms {
   Vec3d force(int contact) const;
   /// Its torque of torsional and rolling friction, on link a, world axes [N m].
   Vec3d torque(int contact) const;
+  /// Force with which a joint's range held it over the last step, against whichever end [N | N m].
+  double limit_force(int joint) const;
   /// Impulse of term i, and of the bilateral rows.
   std::span<const double> impulse(int term) const {
     return {impulse_.data() + terms_[term].first_row, std::size_t(terms_[term].nrow)};

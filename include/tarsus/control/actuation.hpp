@@ -37,6 +37,8 @@ class Actuation {
   /// Workspace with the links' poses and velocities, if kinematics were needed (or asked for).
   const Data& data() const { return data_; }
   Data& workspace() { return data_; }
+  /// Where mocap bodies are, for the next evaluate(); empty: where the file has them.  @param pos, quat as Data's
+  void set_mocap(std::span<const double> pos, std::span<const double> quat);
   void ask_for_kinematics() { needs_kinematics_ = true; }
 
  private:

@@ -6,12 +6,17 @@
 
 namespace tarsus {
 
-/// A frame that rides on a link; fixed in the world where link is -1.
+/// A frame that rides on a link; where link is -1, on a mocap body, or fixed in the world.
 struct LinkFrame {
   int link = -1;
-  Transformd X{identity3<double>(), {0, 0, 0}};  ///< pose in the link's frame (in the world for -1)
+  Transformd X{identity3<double>(), {0, 0, 0}};  ///< pose in the carrier's frame (in the world where there is none)
+  int mocap = -1;                                ///< Model::carrier() of what rides on a mocap body
+  /// Whose LinkState has the pose; -1: the world.
+  int carrier() const { return link >= 0 ? link : mocap; }
 };
 
+/// A frame fixed to a body, X in the body's.
+LinkFrame frame_on(const Model& model, int body, const Transformd& X);
 /// @throws InputError at `where` if the model has no such thing
 LinkFrame body_frame(const Model& model, int body);
 LinkFrame inertial_frame(const Model& model, int body);  ///< at the centre of mass, along the principal axes
@@ -26,10 +31,12 @@ GeomPlace geom_place(const Model& model, const std::string& name, const Location
 
 /// Pose in the world after kinematics(). @param links Data::links()
 inline Transformd world_pose(const LinkState<double>* links, const LinkFrame& f) {
-  return f.link < 0 ? f.X : Transformd{links[f.link].R, links[f.link].o} * f.X;
+  const int at = f.carrier();
+  return at < 0 ? f.X : Transformd{links[at].R, links[at].o} * f.X;
 }
 inline Vec3d world_point(const LinkState<double>* links, const LinkFrame& f) {
-  return f.link < 0 ? f.X.p : links[f.link].o + links[f.link].R * f.X.p;
+  const int at = f.carrier();
+  return at < 0 ? f.X.p : links[at].o + links[at].R * f.X.p;
 }
 /// Velocity of the frame, world axes, at its own origin, after kinematics() with qvel.
 inline Motion<double> world_velocity(const LinkState<double>* links, const LinkFrame& f) {

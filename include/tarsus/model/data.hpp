@@ -30,6 +30,8 @@ class BasicData {
   AlignedVector<R> tau;          ///< [pack][nv][lane] applied joint forces, by the user
   AlignedVector<R> ctrl;         ///< [pack][nu][lane] controls of the model's actuators, by the user
   AlignedVector<R> act;          ///< [pack][na][lane] their activations, by step()
+  AlignedVector<R> mocap_pos;    ///< [pack][3 nmocap][lane] where mocap bodies are, by the user [m]
+  AlignedVector<R> mocap_quat;   ///< [pack][4 nmocap][lane] their orientations (w x y z), of any length
   AlignedVector<R> joint_force;  ///< [pack][nv][lane] Q of MABA: tau + drives + springs, by drive_terms()
   AlignedVector<R>
       joint_inertia;  ///< [pack][nv][lane] K of MABA: armature + h Kd + …, by drive_terms(); armature at first
@@ -47,6 +49,7 @@ class BasicData {
   int nv() const { return nv_; }
   int nu() const { return nu_; }
   int na() const { return na_; }
+  int nmocap() const { return nmocap_; }
   /// Numbers in an array of n per world: n * packs * width.
   std::size_t size(int n) const { return std::size_t(n) * packs_ * width_; }
 
@@ -58,12 +61,18 @@ class BasicData {
   void* state(int pack) { return state_.data() + pack * state_stride_; }
   const void* state(int pack) const { return state_.data() + pack * state_stride_; }
 
+  /// mocap_pos and mocap_quat into the workspace, LinkState[nlink + k] of mocap body k: at rest, accelerated by -g as
+  /// the world is. kinematics() and step() do it.
+  void place_mocap(const Model& model);
+  /// Those of a pack of `from`, of the same model and width, into the workspace of pack 0.
+  void share_mocap(const BasicData& from, int pack);
+
   /// A single world's workspace, for code outside the kernels. Precondition: width() == 1.
   LinkState<R>* links() { return static_cast<LinkState<R>*>(state(0)); }
   const LinkState<R>* links() const { return static_cast<const LinkState<R>*>(state(0)); }
 
  private:
-  int worlds_, width_, packs_, nlink_, nq_, nv_, nu_, na_;
+  int worlds_, width_, packs_, nlink_, nq_, nv_, nu_, na_, nmocap_;
   std::size_t state_stride_;
   AlignedVector<R> state_;
 };

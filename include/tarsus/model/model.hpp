@@ -38,9 +38,11 @@ struct Joint {
 struct Body {
   std::string name;
   int parent = 0;  ///< body index; the world's is 0
-  int link = -1;   ///< link that carries it, -1: fixed to the world
+  int link = -1;   ///< link that carries it, -1: fixed to the world, or
+  int mocap = -1;  ///< fixed to this mocap body, among Model::mocap_bodies
   int joint_first = 0, joint_count = 0;
-  Transformd X_LB{};   ///< pose of the body frame in its link's frame (in the world for link -1)
+  Transformd X_LB{};   ///< pose of the body frame in its link's frame (in the world for link -1, as the file draws it)
+  Transformd X_MB{};   ///< of bodies with a mocap body: pose in its frame
   double mass = 0;     ///< [kg]
   Vec3d com{0, 0, 0};  ///< body frame [m]
   Sym3d inertia{};     ///< about com, body axes [kg m²]
@@ -61,10 +63,17 @@ class Model {
   std::vector<double> qpos_spring;  ///< [nq] where the joints' springs are at rest
   std::vector<double> armature;     ///< [nv]
   std::vector<int> dof_joint;       ///< [nv]
+  std::vector<int> mocap_bodies;    ///< bodies whose poses are inputs: Data::mocap_pos, mocap_quat
   ModelSpec spec;  ///< what it was compiled from: shapes, actuators, equalities, cosmetics, diagnostics
 
   int nbody() const { return int(bodies.size()); }
   int njoint() const { return int(joints.size()); }
+  int nmocap() const { return int(mocap_bodies.size()); }
+  /// Where a workspace has its pose: its link, or, of what rides on a mocap body, njoint() + mocap; -1: it never moves.
+  int carrier(int body) const {
+    const Body& b = bodies[body];
+    return b.link >= 0 ? b.link : b.mocap >= 0 ? njoint() + b.mocap : -1;
+  }
   double total_mass() const;
 
   /// Index by name. @throws ValueError that lists near names.

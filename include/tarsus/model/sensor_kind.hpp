@@ -32,6 +32,8 @@ enum class SensorKind : int {
   jointlimitvel,
   tendonlimitpos,
   tendonlimitvel,
+  jointlimitfrc,
+  tendonlimitfrc,
   insidesite,
   contact,
   geomdist,

@@ -18,6 +18,9 @@ class ForceRows {
   template <class F>
   bool solve(const BasicData<R>& data, const Servos<R>& servos, double h, In<R> tau, Out<R> qacc, const F& solve);
 
+  /// Force with which a tendon's range held it in the last solve, against whichever end [N | N m].
+  double range_force(int world, int tendon) const;
+
  private:
   struct World {
     std::vector<ForceRow> rows;

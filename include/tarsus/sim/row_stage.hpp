@@ -70,6 +70,7 @@ class RowStage {
   Vec3d force(int i) const { return terms_.force(i); }
   /// Its torque of torsional and rolling friction on the same link, world axes [N m].
   Vec3d torque(int i) const { return terms_.torque(i); }
+  double limit_force(int joint) const { return terms_.limit_force(joint); }  ///< StepTerms::limit_force()
   const ContactGeometry& geometry() const { return geometry_; }
   void exchange(TermMemory& memory) { terms_.exchange(memory); }  ///< StepTerms::exchange()
 

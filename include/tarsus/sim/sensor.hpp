@@ -7,6 +7,7 @@
 //   velocity        jointvel ballangvel tendonvel actuatorvel velocimeter gyro framelinvel frameangvel subtreelinvel
 //                   subtreeangmom jointlimitvel tendonlimitvel e_kinetic
 //   acceleration    accelerometer framelinacc frameangacc force torque actuatorfrc jointactfrc tendonactfrc
+//                   jointlimitfrc tendonlimitfrc (of the last step, 0 before it)
 //   contact         touch, contact (by geoms, bodies, subtrees, sites; found force torque dist pos normal tangent)
 //
 // Accelerations feel gravity, as a device does. Cutoffs hold, noise is left to the user. Other kinds read nan, and
@@ -51,10 +52,11 @@ struct TouchPoint {
   Vec3d torque{0, 0, 0};       ///< of torsional and rolling friction, on a [N m]
 };
 
-/// What acted on bodies from outside of the tree over a step.
+/// What acted over a step besides the model's own forces.
 struct StepForces {
   std::vector<BodyForce> external;  ///< contacts; connect and weld constraints
   std::vector<TouchPoint> contacts;
+  std::vector<double> joint_limit, tendon_limit;  ///< [njoint], [ntendon] forces of ranges, or empty: none [N | N m]
 };
 
 template <class R>
@@ -85,6 +87,8 @@ struct SensorInput {
   std::span<const double> qpos, qvel, qacc, ctrl, act;
   std::span<const BodyForce> external = {};  ///< for force and torque
   std::span<const TouchPoint> contacts = {};
+  std::span<const double> joint_limit = {}, tendon_limit = {};  ///< as StepForces'
+  std::span<const double> mocap_pos = {}, mocap_quat = {};      ///< as Data's; empty: where the file has them
 };
 
 class SensorSet {
@@ -96,7 +100,7 @@ class SensorSet {
 
   int size() const { return int(sensors_.size()); }
   int numbers() const { return numbers_; }  ///< in sensordata
-  /// Some sensor needs SensorInput::external or contacts.
+  /// Some sensor needs what StepForces has.
   bool feels_contact() const { return feels_contact_; }
   const Sensor& operator[](int i) const { return sensors_[i]; }
 

@@ -30,6 +30,7 @@ struct ForceRow {
   /// Instead of force and slope: the force that makes the velocity along J `target`, between low and high.
   bool rigid = false;
   double target = 0, speed = 0;  ///< at the end of the step; J q̇ at its start [m/s | rad/s]
+  int tendon_range = -1;         ///< the tendon whose range this is an end of
 };
 
 /// What a step takes from a model's actuators and passive forces.

@@ -34,8 +34,9 @@ struct TrackOptions {
   VelocityProductMode velocity_products = VelocityProductMode::automatic;
   RowStageOptions rows = {};  ///< contacts and joint limits
   ActuationMode actuation = ActuationMode::implicit_servos;
-  bool actuators = false;                   ///< the model's own, under `ctrl`, in the place of the drives
-  std::vector<double> ctrl = {}, act = {};  ///< [nu], [na] or empty: zero
+  bool actuators = false;                               ///< the model's own, under `ctrl`, in the place of the drives
+  std::vector<double> ctrl = {}, act = {};              ///< [nu], [na] or empty: zero
+  std::vector<double> mocap_pos = {}, mocap_quat = {};  ///< as Data's, or empty: where the file has them
   std::vector<Push> pushes = {};
   bool profile = false;             ///< time each stage of the steps
   std::function<bool()> stop = {};  ///< asked before each step: true ends the run

@@ -30,6 +30,11 @@ void Builder::add_joint(const Task& task) {
   joint.axis = rotate(task.frame.orientation, joint.axis);
   finish_joint(e, source.compiler(), state);
   check_joints(e, task.body, joint);
+  int below = task.body;
+  while (below > 0 && !spec_.bodies[static_cast<std::size_t>(below)].mocap)
+    below = spec_.bodies[static_cast<std::size_t>(below)].parent;
+  if (below > 0)
+    e.warn("a joint below a mocap body: what hangs on it stays where the file has it when the mocap body moves");
   declare(Kind::joint, joint.name, e, &task.scope);
   BodySpec& body = spec_.bodies[static_cast<std::size_t>(task.body)];
   if (state.spring_damper[0] != 0 || state.spring_damper[1] != 0) {

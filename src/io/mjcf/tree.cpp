@@ -112,7 +112,6 @@ void Builder::open_body(const Task& task) {
   body.position = pose.position;
   body.orientation = pose.orientation;
   e.read("mocap", body.mocap);
-  if (body.mocap) e.warn("a mocap body stays where the file has it: nothing moves it yet", "mocap");
   if (body.mocap && task.body != 0) e.error("a mocap body must be a child of the world", "mocap");
   e.read("gravcomp", body.gravity_compensation);
   e.read("user", body.user);

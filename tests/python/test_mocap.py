@@ -1,0 +1,184 @@
+"""Mocap bodies: their poses are inputs, MuJoCo's layout. What is fixed to them, welded, connected or laid on them follows."""
+
+import mujoco
+import numpy as np
+import pytest
+import tarsus
+
+#: A target with a child, a lever that hangs on it, a ball on a plate, a mass on a cord, and what looks at them.
+SCENE = """<mujoco>
+  <option timestep="0.002" density="1.2" wind="1 0 0"/>
+  <worldbody>
+    <body name="hand" mocap="true" pos="0 0 1" euler="10 20 30">
+      <geom name="hand" size=".05" contype="0" conaffinity="0"/> <site name="tip" pos=".1 0 0" euler="0 40 0"/>
+      <body name="finger" pos="0 .1 .2" euler="0 0 50">
+        <geom name="finger" type="box" size=".02 .02 .1" contype="0" conaffinity="0"/> <site name="nail" pos="0 0 .1"/>
+      </body>
+    </body>
+    <body name="plate" mocap="true" pos="2 0 .5"><geom name="plate" type="box" size=".3 .3 .05"/></body>
+    <body name="ball" pos="2 .1 .65"><freejoint/><geom size=".1" condim="3"/><site name="ball"/></body>
+    <body name="mass" pos="0 0 .2"><freejoint/><geom size=".03" contype="0" conaffinity="0"/><site name="mass" pos="0 0 .03"/></body>
+    <body name="eye" pos="0 3 1"><joint name="pan" axis="0 0 1"/><geom size=".05"/><site name="eye" euler="90 0 0"/></body>
+  </worldbody>
+  <tendon><spatial name="cord" stiffness="5" damping=".3"><site site="nail"/><site site="mass"/></spatial></tendon>
+  <actuator><motor name="pull" site="mass" refsite="tip" gear="1 2 3 0 0 0"/></actuator>
+  <sensor>
+    <framepos objtype="site" objname="nail"/> <framequat objtype="body" objname="finger"/>
+    <framepos objtype="body" objname="ball" reftype="site" refname="tip"/> <framexaxis objtype="geom" objname="finger"/>
+    <framelinvel objtype="site" objname="ball" reftype="body" refname="hand"/> <accelerometer site="nail"/> <gyro site="tip"/>
+    <rangefinder site="eye"/> <tendonpos tendon="cord"/> <tendonvel tendon="cord"/> <actuatorpos actuator="pull"/>
+    <subtreecom body="hand"/> <force site="tip"/> <torque site="nail"/> <magnetometer site="nail"/>
+    <distance name="gap" geom1="finger" body2="mass" cutoff="9"/>
+    <insidesite site="tip" objtype="body" objname="ball"/>
+  </sensor>
+  <keyframe>
+    <key name="moved" mpos="1 2 3 4 5 6" mquat="0 1 0 0 0 0 0 2"/> <key name="rest"/>
+  </keyframe>
+</mujoco>"""
+
+
+def pair(xml):
+    return mujoco.MjModel.from_xml_string(xml), tarsus.Model.from_xml_string(xml)
+
+
+def turned(rng):
+    q = rng.normal(size=4)
+    return q  # of any length
+
+
+def test_what_rides_on_a_mocap_body_is_seen_where_it_is():
+    theirs, ours = pair(SCENE)
+    assert ours.nmocap == theirs.nmocap == 2
+    assert not [d.message for d in ours.diagnostics if d.severity == "warning" and not d.other_law]
+    d, data, rng = mujoco.MjData(theirs), tarsus.Data(ours), np.random.default_rng(5)
+    theirs.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONSTRAINT)
+    assert np.array_equal(data.mocap_pos, d.mocap_pos) and np.allclose(data.mocap_quat, d.mocap_quat, atol=1e-15)
+    for _ in range(5):
+        mujoco.mj_integratePos(theirs, d.qpos, rng.normal(size=theirs.nv), 0.3)
+        d.qvel[:], d.ctrl[:] = rng.normal(size=theirs.nv), rng.normal()
+        for k in range(2):
+            d.mocap_pos[k], d.mocap_quat[k] = rng.normal(size=3), turned(rng)
+        d.mocap_pos[0] = [0, 1.5, 1]  # before the eye, now and then
+        mujoco.mj_forward(theirs, d)
+        for name in ("qpos", "qvel", "qacc", "ctrl", "mocap_pos", "mocap_quat"):
+            setattr(data, name, getattr(d, name))
+        numbers, moved = tarsus.sensors(ours, data), tarsus.actuation(ours, data)
+        for i in range(theirs.nsensor):
+            place = slice(theirs.sensor_adr[i], theirs.sensor_adr[i] + theirs.sensor_dim[i])
+            a, b = numbers[place], d.sensordata[place]
+            if theirs.sensor_type[i] == mujoco.mjtSensor.mjSENS_FRAMEQUAT:
+                a = a * np.sign(a @ b)
+            assert np.allclose(a, b, rtol=1e-9, atol=1e-9), (mujoco.mjtSensor(theirs.sensor_type[i]).name, a, b)
+        for name in ("ten_length", "ten_velocity", "actuator_length", "actuator_velocity", "qfrc_actuator", "qfrc_passive"):
+            assert np.allclose(moved[name], getattr(d, name), rtol=1e-9, atol=1e-9), name
+        tarsus.kinematics(ours, data, data.qpos)
+        for name in ("hand", "finger", "plate"):
+            rotation, position = tarsus.body_pose(ours, data, name)
+            assert np.allclose(position, d.body(name).xpos, atol=1e-12)
+            assert np.allclose(rotation.ravel(), d.body(name).xmat, atol=1e-12)
+
+
+def test_a_step_carries_what_lies_on_a_mocap_body():
+    """A plate that rises by 0.2 m in a second and turns lifts a ball; the cord of the other pulls its mass along."""
+    theirs, ours = pair(SCENE.replace('wind="1 0 0"', 'wind="0 0 0"'))
+    d, data = mujoco.MjData(theirs), tarsus.Data(ours)
+    stepper = tarsus.Stepper(data, dt=0.002, contacts=True)
+    for k in range(1500):
+        t = min(1.0, 0.002 * k)
+        for engine in (d, data):
+            engine.mocap_pos[0], engine.mocap_pos[1] = [0.3 * t, 0, 1], [2, 0, 0.5 + 0.2 * t]
+            engine.mocap_quat[1] = [np.cos(0.2 * t), 0, 0, np.sin(0.2 * t)]
+        mujoco.mj_step(theirs, d)
+        assert stepper.step() == 0
+    assert data.qpos[2] == pytest.approx(0.7 + 0.05 + 0.1, abs=2e-3)
+    assert np.abs(data.qpos[:3] - d.qpos[:3]).max() < 5e-3
+    assert np.abs(data.qpos[7:10] - d.qpos[7:10]).max() < 1e-3  # the mass on its cord
+
+
+PENDULUM = """<mujoco>
+  <option timestep="0.002"/>
+  <worldbody>
+    <body name="hook" mocap="true" pos="0 0 1"><geom size=".02" contype="0" conaffinity="0"/><site name="hook"/></body>
+    <body name="bob" pos="0 0 .5">
+      <freejoint/> <geom type="capsule" size=".03" fromto="0 0 0 0 0 .4" contype="0" conaffinity="0"/> <site name="bob" pos="0 0 .5"/>
+    </body>
+  </worldbody>
+  <equality>{equality}</equality>
+</mujoco>"""
+
+
+@pytest.mark.parametrize("loops", ["spook", "shake"])
+@pytest.mark.parametrize("equality", ['<connect body1="bob" body2="hook" anchor="0 0 .5"/>',
+                                      '<connect body1="hook" body2="bob" anchor="0 0 0"/>',
+                                      '<connect site1="hook" site2="bob"/>', '<weld body1="hook" body2="bob"/>',
+                                      '<weld body1="bob" body2="hook"/>', '<weld site1="bob" site2="hook"/>'])
+def test_what_is_tied_to_a_mocap_body_follows(equality, loops):
+    """As MuJoCo's with hard constraints; its place at the end by hand."""
+    xml = PENDULUM.format(equality=equality)
+    theirs, ours = pair(xml)
+    theirs.eq_solref[:], theirs.eq_solimp[:] = [0.004, 1], [0.9999, 0.9999, 0.001, 0.5, 2]
+    d, data = mujoco.MjData(theirs), tarsus.Data(ours)
+    stepper = tarsus.Stepper(data, dt=0.002, loops=loops)
+    for k in range(1000):
+        t = min(1.0, 0.002 * k)
+        for engine in (d, data):
+            engine.mocap_pos[0] = [0.3 * t**2 * (3 - 2 * t), 0.1 * t, 1 + 0.2 * t]
+            engine.mocap_quat[0] = [np.cos(0.3 * t), 0, np.sin(0.3 * t), 0]
+        mujoco.mj_step(theirs, d)
+        assert stepper.step() == 0
+    assert np.abs(data.qpos - d.qpos).max() < 1e-2  # a bob that swings at 1.5 m/s, at steps of 2 ms
+    tarsus.kinematics(ours, data, data.qpos)
+    rotation, position = tarsus.body_pose(ours, data, "bob")
+    assert np.abs(position + rotation @ [0, 0, 0.5] - [0.3, 0.1, 1.2]).max() < (1e-3 if loops == "spook" else 1e-9)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_each_world_of_a_batch_has_its_own(dtype):
+    ours = tarsus.Model.from_xml_string(PENDULUM.format(equality='<weld body1="hook" body2="bob"/>'))
+    many, rng = tarsus.Data(ours, worlds=5, dtype=dtype), np.random.default_rng(2)
+    places = (np.array([0, 0, 1]) + 0.1 * rng.normal(size=(5, 3))).astype(dtype)
+    for world, place in enumerate(places):
+        many.mocap_pos[world // many.width, 0, :, world % many.width] = place
+    stepper = tarsus.Stepper(many, dt=0.002)
+    for _ in range(100):
+        assert stepper.step() == 0
+    for world, place in enumerate(places):
+        one = tarsus.Data(ours, dtype=dtype)
+        one.mocap_pos[0] = place
+        alone = tarsus.Stepper(one, dt=0.002)
+        for _ in range(100):
+            assert alone.step() == 0
+        assert np.allclose(many.get(many.qpos, world), one.qpos, atol=1e-12 if dtype == "float64" else 1e-4)
+        assert np.abs(one.qpos[:3] - place + [0, 0, 0.5]).max() < 1e-3
+
+
+def test_keyframes_place_mocap_bodies():
+    theirs, ours = pair(SCENE)
+    d, data = mujoco.MjData(theirs), tarsus.Data(ours)
+    for key in (0, 1, 0):
+        mujoco.mj_resetDataKeyframe(theirs, d, key)
+        data.reset(key)
+        assert np.array_equal(data.mocap_pos, d.mocap_pos)
+        unit = d.mocap_quat / np.linalg.norm(d.mocap_quat, axis=1)[:, None]
+        assert np.allclose(data.mocap_quat / np.linalg.norm(data.mocap_quat, axis=1)[:, None], unit, atol=1e-15)
+    data.reset()
+    assert np.array_equal(data.mocap_pos, [[0, 0, 1], [2, 0, 0.5]])
+
+
+def test_what_is_wrong_with_a_mocap_pose_is_said():
+    data = tarsus.Data(tarsus.Model.from_xml_string(SCENE))
+    with pytest.raises(tarsus.ShapeError, match="mocap_pos"):
+        data.mocap_pos = np.zeros(6)
+    data.mocap_pos[1, 0] = np.nan
+    stepper = tarsus.Stepper(data, dt=0.002)
+    assert stepper.step() == 1 and stepper.status == ["bad_input"]
+    below = tarsus.Model.from_xml_string('<mujoco><worldbody><body mocap="true"><body><joint/><geom size=".1"/></body></body>'
+                                         "</worldbody></mujoco>")
+    assert any("a joint below a mocap body" in d.message and d.line == 1 for d in below.diagnostics)
+
+
+def test_a_batch_names_what_it_has_not():
+    batch = tarsus.Batch(tarsus.Model.from_xml_string(SCENE), 3, contacts=True)
+    batch.rollout(5)
+    with pytest.raises(tarsus.ValueError, match="mocap"):
+        batch.mocap_pos
