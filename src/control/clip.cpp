@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "tarsus/math/elementary.hpp"
+#include "tarsus/math/rotation.hpp"
 
 namespace tarsus {
 
@@ -23,6 +24,21 @@ const ClipChannel* MotionClip::find(std::string_view channel) const {
   const auto it =
       std::find_if(channels.begin(), channels.end(), [&](const ClipChannel& c) { return c.name == channel; });
   return it == channels.end() ? nullptr : &*it;
+}
+
+int MotionClip::add_channel(const std::string& channel, ChannelKind kind, const Vec3d& axis) {
+  channels.push_back({channel, kind, width, axis});
+  width += tarsus::width(kind);
+  return channels.back().column;
+}
+
+void MotionClip::push_rotation(const Vec3d& v) {
+  Quatd q = exp_map(v);
+  if (values.size() >= std::size_t(width)) {
+    const double* last = &values[values.size() - std::size_t(width)];
+    if (q.w * last[0] + q.x * last[1] + q.y * last[2] + q.z * last[3] < 0) q = {-q.w, -q.x, -q.y, -q.z};
+  }
+  values.insert(values.end(), {q.w, q.x, q.y, q.z});
 }
 
 namespace {

@@ -101,8 +101,7 @@ double reflection(double A, double B, double G) {
     z = next, value = f(z);
     if (value > 1e-6) return -1;
   }
-  for (int round = 0; round < 4 && value != 0;
-       ++round) {  // quadratic from here: its error is 1e-6 before, 1e-12 after one
+  for (int round = 0; round < 4 && value != 0; ++round) {  // quadratic from here: 1e-6, 1e-12, rounding
     const double next = z - value / slope_at(z), better = f(next);
     if (!(std::abs(better) < std::abs(value))) break;
     z = next, value = better;

@@ -103,16 +103,10 @@ MotionClip read_amass(NpzReader& file, const std::string& name) {
   const double rate = rate_of(file, name);
   const std::vector<double> places = file.read_real("trans", {poses.frames, 3});
 
-  const auto add = [&](const std::string& channel, ChannelKind kind) {
-    ClipChannel c;
-    c.name = channel, c.kind = kind, c.column = clip.width;
-    clip.channels.push_back(c);
-    clip.width += width(kind);
-  };
-  add("pelvis.position", ChannelKind::position);
+  clip.add_channel("pelvis.position", ChannelKind::position);
   for (const SmplJoint& joint : smpl_joints()) {
     clip.skeleton.push_back({joint.name, joint.parent, joint.offset});
-    add(joint.name, ChannelKind::rotation);
+    clip.add_channel(joint.name, ChannelKind::rotation);
   }
   if (poses.frames * std::size_t(clip.width) > kMaxBvhNumbers) {
     throw InputError(Location{name, 0, 0, {}}, fmt::format("{} frames, more than the {} that are read", poses.frames,
@@ -123,12 +117,7 @@ MotionClip read_amass(NpzReader& file, const std::string& name) {
     for (std::size_t k = 0; k < 3; ++k) clip.values.push_back(places[3 * i + k]);
     for (std::size_t j = 0; j < kSmplJoints; ++j) {
       const double* v = &poses.values[i * poses.width + 3 * j];
-      Quatd q = exp_map(Vec3d{v[0], v[1], v[2]});
-      if (i > 0) {  // rotation vectors jump at half a turn: no fault of the file
-        const double* last = &clip.values[clip.values.size() - std::size_t(clip.width)];
-        if (q.w * last[0] + q.x * last[1] + q.y * last[2] + q.z * last[3] < 0) q = {-q.w, -q.x, -q.y, -q.z};
-      }
-      clip.values.insert(clip.values.end(), {q.w, q.x, q.y, q.z});
+      clip.push_rotation({v[0], v[1], v[2]});
     }
   }
   clip.diagnostics.push_back(

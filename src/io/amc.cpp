@@ -285,20 +285,13 @@ class AmcReader {
       clip_.skeleton.push_back({b.name, b.parent, b.parent < 0 ? Vec3d{0, 0, 0} : bones_[std::size_t(b.parent)].way});
       if (b.parent >= 0) ends[std::size_t(b.parent)] = false;
       index_[b.name] = int(i);
-      if (i == 0) add_channel("root.position", ChannelKind::position);
-      columns_.push_back(i == 0 || !b.freedoms.empty() ? add_channel(b.name, ChannelKind::rotation) : -1);
+      if (i == 0) clip_.add_channel("root.position", ChannelKind::position);
+      columns_.push_back(i == 0 || !b.freedoms.empty() ? clip_.add_channel(b.name, ChannelKind::rotation) : -1);
     }
     for (std::size_t i = 0; i < bones_.size(); ++i) {
       if (ends[i] && norm(bones_[i].way) > 0)
         clip_.skeleton.push_back({bones_[i].name + "_end", int(i), bones_[i].way});
     }
-  }
-  int add_channel(const std::string& name, ChannelKind kind) {
-    ClipChannel channel;
-    channel.name = name, channel.kind = kind, channel.column = clip_.width;
-    clip_.channels.push_back(channel);
-    clip_.width += width(kind);
-    return channel.column;
   }
 
   /// From its number's line to the next frame's. False at the end of the file.

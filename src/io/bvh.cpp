@@ -176,9 +176,9 @@ class BvhReader {
       const auto rotates = [](const Column& c) { return c.rotates; };
       const auto turning = std::count_if(joint.columns.begin(), joint.columns.end(), rotates);
       if (turning < std::ptrdiff_t(joint.columns.size())) {
-        joint.position = add_channel(joint.name + ".position", ChannelKind::position);
+        joint.position = clip_.add_channel(joint.name + ".position", ChannelKind::position);
       }
-      if (turning > 0) joint.rotation = add_channel(joint.name, ChannelKind::rotation);
+      if (turning > 0) joint.rotation = clip_.add_channel(joint.name, ChannelKind::rotation);
       row_width_ += joint.columns.size();
     }
     if (row_width_ == 0) fail("no joint has a channel");
@@ -190,13 +190,6 @@ class BvhReader {
       while (!names_.insert(name).second) name += "_end";
       clip_.skeleton.push_back({name, parent, offset});
     }
-  }
-  int add_channel(const std::string& name, ChannelKind kind) {
-    ClipChannel channel;
-    channel.name = name, channel.kind = kind, channel.column = clip_.width;
-    clip_.channels.push_back(channel);
-    clip_.width += width(kind);
-    return channel.column;
   }
 
   void motion() {

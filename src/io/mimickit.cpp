@@ -103,18 +103,12 @@ MotionClip parse_mimickit(std::string_view bytes, const std::string& name) {
   const bool humanoid = rows.width == kHumanoidWidth;
   clip.format = humanoid ? "mimickit_humanoid" : "mimickit";
   if (humanoid) clip.skeleton = humanoid_skeleton();
-  const auto add = [&](const std::string& channel, ChannelKind kind, const Vec3d& axis = {0, 0, 0}) {
-    ClipChannel c;
-    c.name = channel, c.kind = kind, c.column = clip.width, c.axis = axis;
-    clip.channels.push_back(c);
-    clip.width += width(kind);
-  };
-  add("root.position", ChannelKind::position), add("root", ChannelKind::rotation);
+  clip.add_channel("root.position", ChannelKind::position), clip.add_channel("root", ChannelKind::rotation);
   if (humanoid) {
     for (const HumanoidJoint& j : humanoid_joints())
-      add(j.name, norm(j.axis) > 0 ? ChannelKind::angle : ChannelKind::rotation, j.axis);
+      clip.add_channel(j.name, norm(j.axis) > 0 ? ChannelKind::angle : ChannelKind::rotation, j.axis);
   } else {
-    for (std::size_t k = 6; k < rows.width; ++k) add(fmt::format("joint.{}", k - 5), ChannelKind::angle);
+    for (std::size_t k = 6; k < rows.width; ++k) clip.add_channel(fmt::format("joint.{}", k - 5), ChannelKind::angle);
   }
   const std::size_t count = rows.values.size() / rows.width;
   for (std::size_t i = 0; i < count; ++i) {
@@ -122,12 +116,7 @@ MotionClip parse_mimickit(std::string_view bytes, const std::string& name) {
     const double* in = &rows.values[i * rows.width];
     for (const ClipChannel& c : clip.channels) {
       if (c.kind == ChannelKind::rotation) {
-        Quatd q = exp_map(Vec3d{in[0], in[1], in[2]});
-        if (i > 0) {  // rotation vectors jump at half a turn: no fault of the file
-          const double* last = &clip.values[clip.values.size() - std::size_t(clip.width)];
-          if (q.w * last[0] + q.x * last[1] + q.y * last[2] + q.z * last[3] < 0) q = {-q.w, -q.x, -q.y, -q.z};
-        }
-        clip.values.insert(clip.values.end(), {q.w, q.x, q.y, q.z});
+        clip.push_rotation({in[0], in[1], in[2]});
         in += 3;
       } else {
         clip.values.insert(clip.values.end(), in, in + width(c.kind));

@@ -155,10 +155,9 @@ def count(model, counts):
         counts["tendons"]["+".join(sorted({mujoco.mjtWrap(k).name.split("_")[-1].lower() for k in wraps}))] += 1
 
 
-def test_every_mjcf_agrees_with_mujoco(capsys):
-    counts, failures, left_out, files = collections.defaultdict(collections.Counter), [], [], 0
-    for seed, path in enumerate(sorted(DATA.rglob("*.xml"))):
-        name = str(path.relative_to(DATA))
+def loaded_by_both():
+    """(number of the file, its path below DATA, MuJoCo's model, what stands in for missing files, ours) of each MJCF file."""
+    for number, path in enumerate(sorted(DATA.rglob("*.xml"))):
         if b"<mujoco" not in path.read_bytes()[:200_000]:
             continue
         try:
@@ -166,6 +165,12 @@ def test_every_mjcf_agrees_with_mujoco(capsys):
             ours = tarsus.Model.load(path, lenient=True)
         except (ValueError, tarsus.InputError):
             continue  # test_mujoco.py says which
+        yield number, str(path.relative_to(DATA)), theirs, stand_ins, ours
+
+
+def test_every_mjcf_agrees_with_mujoco(capsys):
+    counts, failures, left_out, files = collections.defaultdict(collections.Counter), [], [], 0
+    for seed, name, theirs, stand_ins, ours in loaded_by_both():
         if not relevant(theirs) or theirs.nv == 0:
             continue
         if (ours.nq, ours.nv, ours.nu, ours.na) != (theirs.nq, theirs.nv, theirs.nu, theirs.na):
@@ -765,15 +770,7 @@ MIDDLE_POINTS = {"playground/locomotion/h1/xmls/scene_mjx_feetonly.xml": {"left_
 def test_touch_and_contact_sensors_of_every_file_at_rest(capsys):
     """Each file runs in MuJoCo until it rests; there ours goes on for half a second. Touch and contact sensors to 1 %."""
     compared, left_out, failures = collections.Counter(), [], []
-    for path in sorted(DATA.rglob("*.xml")):
-        name = str(path.relative_to(DATA))
-        if b"<mujoco" not in path.read_bytes()[:200_000]:
-            continue
-        try:
-            theirs, stand_ins = load_mujoco(path)
-            ours = tarsus.Model.load(path, lenient=True)
-        except (ValueError, tarsus.InputError):
-            continue
+    for _, name, theirs, stand_ins, ours in loaded_by_both():
         kinds = [sensor_kind(theirs, i) for i in range(theirs.nsensor)]
         count = sum(kind in CONTACT for kind in kinds)
         if count == 0 or ours.nq != theirs.nq:

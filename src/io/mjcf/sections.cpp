@@ -337,7 +337,8 @@ void Builder::settle_motor(const XmlElement& e, ActuatorState& state) {
   const bool dc = e.is("dcmotor");
   const std::string input = !motor.input.empty() ? motor.input : dc ? "voltage" : "pos vel";
   std::string why;
-  for (const std::string& name : motor.states) why += fmt::format("{}'{}'", why.empty() ? "" : ", ", name);
+  const auto also = [&why](const std::string& what) { why += (why.empty() ? "" : ", ") + what; };
+  for (const std::string& name : motor.states) also("'" + name + "'");
   double kp = state.gain_parameters[0], kd = -state.bias_parameters[2];
   if (dc) {
     // Torque and back-EMF constant are one and the same in a motor: where two numbers are given, their geometric mean.
@@ -349,9 +350,8 @@ void Builder::settle_motor(const XmlElement& e, ActuatorState& state) {
     if (!(resistance > 0)) e.error("a dcmotor needs a positive 'resistance', or 'nominal'", "resistance");
     const auto& c = motor.controller;
     kp = c[0], kd = c[2];
-    if (c[1] != 0 || c[3] != 0 || c[4] != 0)
-      why += fmt::format("{}an integral or a slew limit", why.empty() ? "" : ", ");
-    if (c[5] != 0) why += fmt::format("{}a limit of the voltage", why.empty() ? "" : ", ");
+    if (c[1] != 0 || c[3] != 0 || c[4] != 0) also("an integral or a slew limit");
+    if (c[5] != 0) also("a limit of the voltage");
     if (input == "voltage" && (c[0] != 0 || c[2] != 0))
       e.error("'controller' needs an input pos, vel or ff", "controller");
     const double most = motor.saturation[0] > 0 ? motor.saturation[0] : constant * motor.saturation[1];
@@ -368,9 +368,9 @@ void Builder::settle_motor(const XmlElement& e, ActuatorState& state) {
     state.gain_parameters = {1}, state.bias_parameters = {0, dc ? 0 : -kp, dc ? 0 : -kd};
     if (!dc) state.spec.control_range = motor.feedforward_range;
   } else if (input != "voltage") {
-    why += fmt::format("{}the inputs {}", why.empty() ? "" : ", ", quote(input));
+    also("the inputs " + quote(input));
   }
-  if (!dc && kd < 0 && input != "pos") why += fmt::format("{}'dampratio' with this input", why.empty() ? "" : ", ");
+  if (!dc && kd < 0 && input != "pos") also("'dampratio' with this input");
   if (why.empty())
     state.gain_type = "fixed", state.bias_type = "affine", state.dynamics = "none";
   else
