@@ -1,8 +1,10 @@
 #include "tarsus/sim/force_rows.hpp"
 
-#include <Eigen/LU>
+#include <Eigen/Core>
 #include <algorithm>
 #include <cmath>
+
+#include "math/dense_lu.hpp"
 
 namespace tarsus {
 
@@ -137,10 +139,11 @@ void ForceRows<R>::improve() {
         worst = std::max(worst, std::abs(missing(row(i), force[i], speedup[i], B(i, i))));
       return worst;
     };
+    std::vector<int> pivot;
     force = best = start;
     double least = miss();
     for (int step = 0; step < kNewtonSteps && least > 0; ++step) {
-      Eigen::MatrixXd A = Eigen::MatrixXd::Identity(n, n);
+      Eigen::Matrix<double, -1, -1, Eigen::RowMajor> A = Eigen::MatrixXd::Identity(n, n);
       Eigen::VectorXd right(n);
       for (Eigen::Index i = 0; i < n; ++i) {
         const double wanted = row(i).force - row(i).slope * speedup[i];
@@ -151,7 +154,10 @@ void ForceRows<R>::improve() {
         A.row(i) *= scale, A.row(i) += scale * row(i).slope * B.row(i);
         right[i] = scale * (row(i).force - row(i).slope * free[i]);
       }
-      force = A.partialPivLu().solve(right);
+      pivot.resize(std::size_t(n));
+      factor_lu({A.data(), std::size_t(A.size())}, pivot);
+      solve_lu({A.data(), std::size_t(A.size())}, pivot, {right.data(), std::size_t(n)});
+      force = right;
       speedup = free + B * force;
       const double now = miss();
       if (!(now < least)) {
