@@ -71,8 +71,8 @@ struct MotionClip {
   const double* frame(int index) const { return values.data() + std::size_t(index) * width; }
   /// Appends a channel to every frame, before there are any.  @return its column
   int add_channel(const std::string& channel, ChannelKind kind, const Vec3d& axis = {0, 0, 0});
-  /// Appends the rotation vector v as the next rotation of the frame that is being written. Of the two quaternions it is
-  /// the one near the last frame's: rotation vectors jump at half a turn, which is no fault of the file.
+  /// Appends the rotation vector v as the next rotation of the frame that is being written. Of its two quaternions, the
+  /// one near the last frame's: rotation vectors jump at half a turn, which is no fault of the file.
   void push_rotation(const Vec3d& v);
 };
 
