@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "particles/kernels.hpp"
+#include "tarsus/base/aligned.hpp"
 #include "tarsus/particles/constraint_set.hpp"
 #include "tarsus/solver/constraint_solver.hpp"
 
@@ -36,7 +37,7 @@ class PathStage {
   double rounding_floor(int bond) const;
 
   std::vector<int> particles_, rows_;
-  std::vector<double> storage_;
+  AlignedVector<double> storage_;
   PathArgs args_;
   double* total_;            // λ̃ so far
   bool consecutive_ = true;  // particle numbers rise by one along the chain
