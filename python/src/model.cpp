@@ -6,6 +6,8 @@
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
+#include <limits>
+
 #include "bindings.hpp"
 #include "tarsus/io/mjcf.hpp"
 #include "tarsus/io/model_file.hpp"
@@ -328,6 +330,19 @@ void bind_model(nb::module_& m) {
         return names;
       },
       nb::sig("def actuators(self) -> list[str]"), "[nu] names of the actuators, in the order of ctrl.");
+  c.def_prop_ro(
+      "actuator_ctrlrange",
+      [](const Model& model) {
+        constexpr double kNone = std::numeric_limits<double>::infinity();
+        std::vector<double> out;
+        for (const ActuatorSpec& a : model.spec.actuators) {
+          out.push_back(a.control_limited ? a.control_range[0] : -kNone);
+          out.push_back(a.control_limited ? a.control_range[1] : kNone);
+        }
+        return new_array(out, {out.size() / 2, 2});
+      },
+      nb::sig("def actuator_ctrlrange(self) -> numpy.ndarray"),
+      "[nu][2] ranges that controls are clamped to; infinite without one.");
   c.def_prop_ro("nbody", &Model::nbody, "Bodies, the world included.");
   c.def_prop_ro("njoint", &Model::njoint, "Joints, which is also the number of links.");
   c.def_ro("depth", &Model::depth, "Degrees of freedom on the longest branch.");

@@ -34,6 +34,12 @@ nb::object poses_of(const Model& model, handle qpos) {
   return own_array(std::move(out), {n, std::size_t(model.nbody()), 7});
 }
 
+nb::object segments_of(const Model& model, handle qpos) {
+  const Input<double> in("qpos", qpos, Shape{std::size_t(model.nq)}, sizeof(double));
+  const std::vector<float> found = tendon_segments(model, in.span());
+  return new_array(found, {found.size() / 6, 6});
+}
+
 using OptionalPath = std::optional<std::filesystem::path>;
 
 /// The mapping that was named, or the one that fits; one that drives under half of the joints only if asked for.
@@ -155,6 +161,10 @@ void bind_view(nb::module_& m) {
         nb::sig("def poses_of(model: Model, qpos: numpy.ndarray) -> numpy.ndarray"),
         "Poses of all bodies in the states qpos [n][nq] (or [nq]): float32 [n][nbody][7], position [m] and orientation "
         "w, x, y, z\nin the world.");
+  m.def("tendon_segments", &segments_of, "model"_a, "qpos"_a,
+        nb::sig("def tendon_segments(model: Model, qpos: numpy.ndarray) -> numpy.ndarray"),
+        "Where the spatial tendons run in the state qpos [nq]: float32 [n][6], both ends of each straight part in the "
+        "world [m];\narcs around geoms as chords of at most 15 degrees.");
   nb::class_<ClipBinding> c(m, "Clip", "A motion clip in a model's coordinates, to be sampled at any time.");
   bind_motion(m);
   c.def_static("load", &load_clip, "path"_a, "model"_a, "mapping"_a = nb::none(), "partial"_a = false,

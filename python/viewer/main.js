@@ -14,7 +14,7 @@ const options = new URLSearchParams(location.hash.slice(1));
 const embedded = JSON.parse($('recording').textContent);
 const address = `${location.protocol === 'https:' ? 'wss' : 'ws'}://${location.host}${location.pathname.replace(/[^/]*$/, '')}socket`;
 const source = embedded ? new Recording(embedded) : new Live(address);
-const stage = new Stage($('view'));
+const stage = new Stage($('view'), options.get('quality') ?? 'auto');
 const speeds = [0.1, 0.25, 0.5, 1, 2, 4];
 const plots = new Map();  // series' name → Plot
 let picked = null;        // names of the series to plot; null: not chosen yet
@@ -167,10 +167,11 @@ $('reset').addEventListener('click', again);
 $('seek').addEventListener('input', () => { source.pause(); source.seek?.(Number($('seek').value)); });
 $('speed').addEventListener('change', () => source.setSpeed(Number($('speed').value)));
 $('menu').addEventListener('click', () => setPanel($('panel').hidden));
-const boxes = Object.fromEntries(kOverlays.map(([key, label, on]) => [key, checkbox(label, on, (value) => {
+const boxes = Object.fromEntries(kOverlays.map(([key, label]) => [key, checkbox(label, stage.show[key], (value) => {
   stage.show[key] = value;
   stage.dirty = true;
 })]));
+boxes.fine = checkbox('fine picture', !stage.plain, (value) => stage.setPlain(!value));
 boxes.dark = checkbox('dark', wanted === 'dark', otherTheme);
 $('shows').replaceChildren(...Object.values(boxes));
 stage.onPush = (body, world, point, target) => source.push?.(body, world, point, target);

@@ -69,10 +69,11 @@ function place(matrix, at, all, f, local) {
 /// All shapes of one look (solid, ghost, joint axes, …) of all worlds.
 export class ShapeSet extends THREE.Group {
   /// shapes: [{body, type, size, position, orientation, rgba, mesh}]; each world has nbody bodies.
-  constructor(shapes, meshes, nbody, worlds, { ghost = false, shadows = true, onTop = false } = {}) {
+  constructor(shapes, meshes, nbody, worlds, { ghost = false, shadows = true, onTop = false, plain = false } = {}) {
     super();
-    this.nbody = nbody, this.worlds = worlds;
-    const batches = new Map(), count = shapes.length * worlds, segments = count < 1500 ? 32 : count < 9000 ? 12 : 8;
+    this.nbody = nbody, this.worlds = worlds, this.plain = plain;
+    const batches = new Map(), count = shapes.length * worlds;
+    const segments = count < 1500 ? (plain ? 12 : 32) : count < 9000 ? (plain ? 8 : 12) : plain ? 6 : 8;
     for (const shape of shapes) {
       const found = geometryOf(shape, meshes, segments);
       if (!found) continue;
@@ -91,7 +92,8 @@ export class ShapeSet extends THREE.Group {
     return m;
   }
   batch({ make, items, opacity }, ghost, shadows, onTop) {
-    const material = new THREE.MeshStandardMaterial({ roughness: 0.6, metalness: 0.05 });
+    const material = this.plain ? new THREE.MeshLambertMaterial()
+      : new THREE.MeshStandardMaterial({ roughness: 0.6, metalness: 0.05 });
     if (ghost) {
       Object.assign(material, { transparent: true, opacity: 0.3, depthWrite: false });
       material.color.set(0x4aa3ff), material.emissive.set(0x1a5cc0);

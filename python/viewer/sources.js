@@ -22,6 +22,8 @@ export class Recording {
     this.ghost = floats(document.ghost);
     this.contactData = floats(document.contacts);
     this.contactStart = integers(document.contact_start);
+    this.tendonData = floats(document.tendons);
+    this.tendonStart = integers(document.tendon_start);
     this.series = document.series.map((s) => ({ name: s.name, unit: s.unit, values: floats(s.values) }));
     this.stride = this.poses.length / this.times.length;
     this.start = this.times[0], this.end = this.times[this.times.length - 1];
@@ -35,10 +37,9 @@ export class Recording {
   show(index) {
     this.index = Math.min(Math.max(index, 0), this.times.length - 1);
     const i = this.index, row = (all) => all.subarray(i * this.stride, (i + 1) * this.stride);
-    const c = this.contactStart.length ? this.contactData.subarray(10 * this.contactStart[i], 10 * this.contactStart[i + 1])
-      : this.contactData;
+    const part = (all, start, n) => (start.length ? all.subarray(n * start[i], n * start[i + 1]) : all);
     this.handlers.frame({ time: this.times[i], poses: row(this.poses), ghost: this.ghost.length ? row(this.ghost) : null,
-      contacts: c, index: i });
+      contacts: part(this.contactData, this.contactStart, 10), tendons: part(this.tendonData, this.tendonStart, 6), index: i });
   }
   /// The last frame at or before t.
   seek(t) {
@@ -105,10 +106,10 @@ export class Live {
   }
   numbers(buffer) {
     if (!this.scene) return;
-    const head = new Uint32Array(buffer, 0, 4), time = new Float64Array(buffer, 16, 1)[0];
-    let at = 24;
+    const head = new Uint32Array(buffer, 0, 6), time = new Float64Array(buffer, 24, 1)[0];
+    let at = 32;
     const take = (n) => { const out = new Float32Array(buffer, at, n); at += 4 * n; return out; };
-    const poses = take(head[0]), ghost = take(head[1]), contacts = take(head[2]), values = take(head[3]);
+    const poses = take(head[0]), ghost = take(head[1]), contacts = take(head[2]), values = take(head[3]), tendons = take(head[4]);
     // Back in time: what was plotted after it is no longer so.
     while (this.history.length && this.history[this.history.length - 1] >= time - 1e-9) {
       this.history.pop();
@@ -121,7 +122,7 @@ export class Live {
       for (const s of this.series) s.values.splice(0, 200);
     }
     this.time = time;
-    this.handlers.frame({ time, poses, ghost: ghost.length ? ghost : null, contacts });
+    this.handlers.frame({ time, poses, ghost: ghost.length ? ghost : null, contacts, tendons });
   }
   get times() { return this.history; }
   tick() {}

@@ -12,14 +12,24 @@ export const kOverlays = [
   ['ghost', 'reference (ghost)', true], ['contacts', 'contact forces', true],
   ['cones', 'friction cones', false], ['axes', 'joint axes', false],
   ['com', 'centres of mass', false], ['inertia', 'inertia ellipsoids', false], ['loops', 'loops', true],
-  ['bonds', 'bonds', true], ['hiddenShapes', 'collision shapes', false], ['shadows', 'shadows', true],
+  ['tendons', 'tendons', true], ['bonds', 'bonds', true], ['hiddenShapes', 'collision shapes', false], ['shadows', 'shadows', true],
   ['follow', 'follow the model', true],
 ];
 
+/// Whether a program draws in the place of a graphics card.
+function drawnBySoftware() {
+  const gl = document.createElement('canvas').getContext('webgl2'), names = gl?.getExtension('WEBGL_debug_renderer_info');
+  const renderer = names ? gl.getParameter(names.UNMASKED_RENDERER_WEBGL) : '';
+  gl?.getExtension('WEBGL_lose_context')?.loseContext();
+  return /swiftshader|llvmpipe|softpipe|software|basic render/i.test(renderer);
+}
+
 export class Stage {
-  constructor(canvas) {
+  /// quality: high, low (half the resolution, simpler light and shapes, no shadows), or auto: low without a graphics card.
+  constructor(canvas, quality = 'auto') {
     this.canvas = canvas;
-    this.renderer = new THREE.WebGLRenderer({ canvas, antialias: true, preserveDrawingBuffer: true });
+    this.plain = quality === 'low' || (quality === 'auto' && drawnBySoftware());
+    this.renderer = new THREE.WebGLRenderer({ canvas, antialias: !this.plain, preserveDrawingBuffer: true });
     this.renderer.shadowMap.enabled = true;
     this.renderer.shadowMap.type = THREE.PCFShadowMap;
     this.world = new THREE.Scene();
@@ -36,8 +46,10 @@ export class Stage {
     this.world.add(this.sky, this.sun, this.sun.target);
     this.contactPoints = new Marks(0xffd23c, 'ball'), this.contactForces = new Marks(0xe8452c, 'arrow');
     this.frictionCones = new Marks(0x2f9e8f, 'cone', 0.35), this.pull = new Marks(0x35c46a, 'arrow');
-    this.world.add(this.frictionCones, this.contactPoints, this.contactForces, this.pull);
+    this.tendons = new Marks(0xd0463c, 'rod');
+    this.world.add(this.frictionCones, this.contactPoints, this.contactForces, this.pull, this.tendons);
     this.show = Object.fromEntries(kOverlays.map(([key, , on]) => [key, on]));
+    if (this.plain) this.show.shadows = false;
     this.centre = new THREE.Vector3();
     canvas.addEventListener('pointerdown', (e) => this.grab(e));
     canvas.addEventListener('pointermove', (e) => this.drag(e));
@@ -48,15 +60,29 @@ export class Stage {
     const theme = kThemes[name];
     this.stale = true;
     this.theme = theme;
+    this.world.background = this.plain ? new THREE.Color(theme.bottom) : this.blend();
+    this.sun.intensity = theme.sun, this.sky.intensity = theme.sky;
+    if (this.ground) this.ground.material.map = this.checker();
+  }
+  blend() {
     const sky = document.createElement('canvas');
     sky.width = 2, sky.height = 256;
     const g = sky.getContext('2d'), blend = g.createLinearGradient(0, 0, 0, 256);
-    blend.addColorStop(0, theme.top), blend.addColorStop(0.75, theme.bottom);
+    blend.addColorStop(0, this.theme.top), blend.addColorStop(0.75, this.theme.bottom);
     g.fillStyle = blend, g.fillRect(0, 0, 2, 256);
-    this.world.background = new THREE.CanvasTexture(sky);
-    this.world.background.colorSpace = THREE.SRGBColorSpace;
-    this.sun.intensity = theme.sun, this.sky.intensity = theme.sky;
-    if (this.ground) this.ground.material.map = this.checker();
+    const map = new THREE.CanvasTexture(sky);
+    map.colorSpace = THREE.SRGBColorSpace;
+    return map;
+  }
+  /// Draws finely or plainly from now on; the edges stay as the page began.
+  setPlain(plain) {
+    this.plain = plain;
+    this.setTheme(document.documentElement.dataset.theme);
+    if (!this.scene) return;
+    const { frame, framed } = this;
+    this.open(this.scene);
+    this.framed = framed;
+    if (frame) this.update(frame);
   }
   checker() {
     const tile = document.createElement('canvas');
@@ -67,7 +93,7 @@ export class Stage {
       g.fillRect(x, y, 64, 64);
     }
     const map = new THREE.CanvasTexture(tile);
-    map.wrapS = map.wrapT = THREE.RepeatWrapping, map.anisotropy = 8, map.colorSpace = THREE.SRGBColorSpace;
+    map.wrapS = map.wrapT = THREE.RepeatWrapping, map.anisotropy = this.plain ? 1 : 8, map.colorSpace = THREE.SRGBColorSpace;
     map.repeat.set(this.groundTiles[0] / 2, this.groundTiles[1] / 2);
     return map;
   }
@@ -79,7 +105,8 @@ export class Stage {
     this.ground = this.bonds = null;
     this.scene = scene;
     this.nbody = scene.bodies.length, this.worlds = scene.worlds ?? 1;
-    const of = (shapes, options) => new ShapeSet(shapes, scene.meshes ?? [], this.nbody, this.worlds, options);
+    const of = (shapes, options) =>
+      new ShapeSet(shapes, scene.meshes ?? [], this.nbody, this.worlds, { ...options, plain: this.plain });
     const solid = scene.shapes.filter((s) => s.type !== 'plane');
     this.looks = of(solid.filter((s) => !s.hidden));
     this.hiddenShapes = of(solid.filter((s) => s.hidden), { ghost: true });
@@ -126,7 +153,8 @@ export class Stage {
   layGround(plane) {
     if (!plane) return;
     this.groundTiles = [200, 200];  // squares of 1 m; a plane has no end, whatever size its file draws
-    const material = new THREE.MeshStandardMaterial({ roughness: 0.95, map: this.checker() });
+    const material = this.plain ? new THREE.MeshBasicMaterial({ map: this.checker() })
+      : new THREE.MeshStandardMaterial({ roughness: 0.95, map: this.checker() });
     this.ground = new THREE.Mesh(new THREE.PlaneGeometry(400, 400), material);
     const o = plane.orientation ?? [1, 0, 0, 0];
     this.groundOrigin = new THREE.Vector3(...(plane.position ?? [0, 0, 0]));
@@ -157,6 +185,7 @@ export class Stage {
     this.ghost.visible = show.ghost && !!frame.ghost;
     for (const set of this.sets) set.move(set === this.ghost ? this.ghostFrames : this.all);
     this.showContacts(frame.contacts);
+    this.showTendons(frame.tendons);
     if (this.bonds) {
       this.bonds.visible = show.bonds;
       const at = (body) => new THREE.Vector3(...frame.poses.subarray(7 * body, 7 * body + 3));
@@ -182,6 +211,15 @@ export class Stage {
       }
     }
     this.contactPoints.show(points), this.contactForces.show(forces), this.frictionCones.show(cones);
+  }
+  /// numbers: both ends of each straight part.
+  showTendons(numbers) {
+    const parts = [], radius = 0.003 * this.size;
+    for (let i = 0; this.show.tendons && i + 5 < numbers.length; i += 6) {
+      const from = new THREE.Vector3(...numbers.subarray(i, i + 3)), to = new THREE.Vector3(...numbers.subarray(i + 3, i + 6));
+      parts.push([from, to.sub(from), radius]);
+    }
+    this.tendons.show(parts);
   }
   showPull() {
     if (!this.held) return this.pull.show([]);
@@ -272,7 +310,7 @@ export class Stage {
   /// The picture to the window's size.
   fit() {
     const { clientWidth: width, clientHeight: height } = this.canvas;
-    const ratio = Math.min(devicePixelRatio || 1, 2);
+    const ratio = this.plain ? 0.5 : Math.min(devicePixelRatio || 1, 2);
     if (this.width === width && this.height === height && this.ratio === ratio) return;
     this.width = width, this.height = height, this.ratio = ratio, this.stale = true;
     this.renderer.setPixelRatio(ratio), this.renderer.setSize(width, height, false);

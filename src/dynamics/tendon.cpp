@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "tarsus/dynamics/tendon_pull.hpp"
+#include "tarsus/math/elementary.hpp"
+#include "tarsus/math/rotation.hpp"
 
 namespace tarsus {
 
@@ -59,10 +61,17 @@ struct PathPart {
   int from_point, to_point;
 };
 
+/// What a walk along a path is for: the first of these that is there.
+struct PathResults {
+  std::vector<TendonSegment>* segments = nullptr;
+  std::vector<TendonPull>* pulls = nullptr;
+  double* row = nullptr;  ///< [nv] moment arms are added to it
+};
+
 class PathWalk {
  public:
-  PathWalk(const Model& model, const LinkState<double>* links, double* row, std::vector<TendonPull>* pulls = nullptr)
-      : model_(model), links_(links), row_(row), pulls_(pulls) {}
+  PathWalk(const Model& model, const LinkState<double>* links, const PathResults& results)
+      : model_(model), links_(links), results_(results) {}
 
   double length(const Tendon& tendon) {
     double sum = 0;
@@ -82,18 +91,20 @@ class PathWalk {
   }
 
  private:
-  /// Adds the stretch's moment arms and returns its length over the divisor.
+  /// Adds what the stretch gives and returns its length over the divisor.
   double straight(const PathPart& s) {
     const Vec3d d = s.to - s.from;
     const double length = norm(d);
     const Vec3d u = length > 1e-15 ? d * (1 / length) : Vec3d{1, 0, 0}, none{0, 0, 0};
     const LinkFrame &from = path_[s.from_point].frame, &to = path_[s.to_point].frame;
-    if (pulls_) {
-      pulls_->push_back({s.to_point, s.to, u * (1 / divisor_)});
-      pulls_->push_back({s.from_point, s.from, u * (-1 / divisor_)});
+    if (results_.segments) {
+      results_.segments->push_back({s.from, s.to});
+    } else if (results_.pulls) {
+      results_.pulls->push_back({s.to_point, s.to, u * (1 / divisor_)});
+      results_.pulls->push_back({s.from_point, s.from, u * (-1 / divisor_)});
     } else if (from.carrier() != to.carrier()) {
-      add_generalized_force(model_, links_, to.link, s.to, u, none, 1 / divisor_, row_);
-      add_generalized_force(model_, links_, from.link, s.from, u, none, -1 / divisor_, row_);
+      add_generalized_force(model_, links_, to.link, s.to, u, none, 1 / divisor_, results_.row);
+      add_generalized_force(model_, links_, from.link, s.from, u, none, -1 / divisor_, results_.row);
     }
     return length / divisor_;
   }
@@ -110,13 +121,34 @@ class PathWalk {
         wrap_path(local(x0), local(x1), geom.radius, geom.cylinder, geom.has_side ? &side : nullptr);
     if (wrap.length < 0) return straight({x0, x1, first, first + 2});
     const Vec3d w0 = X.R * wrap.first + X.p, w1 = X.R * wrap.second + X.p;
+    if (results_.segments) add_arc(X, geom, wrap);
     return straight({x0, w0, first, first + 1}) + wrap.length / divisor_ + straight({w1, x1, first + 1, first + 2});
+  }
+
+  /// The arc or helix between the points of contact, in chords.
+  void add_arc(const Transformd& X, const Tendon::Point& geom, const WrapResult& wrap) {
+    constexpr double kChord = kPi / 12;
+    const Vec3d lift0{0, 0, geom.cylinder ? wrap.first.z : 0}, lift1{0, 0, geom.cylinder ? wrap.second.z : 0};
+    const Vec3d a = wrap.first - lift0, b = wrap.second - lift1, normal = cross(a, b), climb = lift1 - lift0;
+    const double sine = norm(normal), turn = elementary::atan2(sine, dot(a, b));
+    const double arc = std::sqrt(std::max(wrap.length * wrap.length - dot(climb, climb), 0.0)) / geom.radius;
+    if (!(sine > 0) || !std::isfinite(arc)) return;
+    const double way = std::abs(arc - turn) <= std::abs(arc - (2 * kPi - turn)) ? 1 : -1;
+    const Vec3d across = cross(normal * (way / sine), a);
+    const int chords = 1 + int(arc / kChord);
+    Vec3d from = X.R * wrap.first + X.p;
+    for (int k = 1; k <= chords; ++k) {
+      const double part = double(k) / chords, angle = part * arc;
+      const Vec3d at = a * elementary::cos(angle) + across * elementary::sin(angle) + lift0 + climb * part;
+      const Vec3d to = X.R * at + X.p;
+      results_.segments->push_back({from, to});
+      from = to;
+    }
   }
 
   const Model& model_;
   const LinkState<double>* links_;
-  double* row_;
-  std::vector<TendonPull>* pulls_;  // instead of the row
+  PathResults results_;
   const Tendon::Point* path_ = nullptr;
   double divisor_ = 1;
 };
@@ -201,7 +233,7 @@ void tendon_lengths(const Model& model, const TendonSet& tendons, const LinkStat
         length[t] += tendon.terms[i].coefficient * qpos[tendon.terms[i].qpos], out[i] = tendon.terms[i].coefficient;
       continue;
     }
-    length[t] = PathWalk(model, links, row.data()).length(tendon);
+    length[t] = PathWalk(model, links, {.row = row.data()}).length(tendon);
     for (std::size_t i = 0; i < tendon.dofs.size(); ++i) out[i] = std::exchange(row[tendon.dofs[i]], 0.0);
   }
 }
@@ -209,7 +241,12 @@ void tendon_lengths(const Model& model, const TendonSet& tendons, const LinkStat
 void tendon_pulls(const Model& model, const Tendon& tendon, const LinkState<double>* links,
                   std::vector<TendonPull>& out) {
   out.clear();
-  if (!tendon.path.empty()) PathWalk(model, links, nullptr, &out).length(tendon);
+  if (!tendon.path.empty()) PathWalk(model, links, {.pulls = &out}).length(tendon);
+}
+
+void tendon_path(const Model& model, const Tendon& tendon, const LinkState<double>* links,
+                 std::vector<TendonSegment>& out) {
+  if (!tendon.path.empty()) PathWalk(model, links, {.segments = &out}).length(tendon);
 }
 
 void tendon_bias(const Model& model, const TendonSet& tendons, Data& work, std::span<const double> qpos,

@@ -62,20 +62,31 @@ double arc(Vec2 a, Vec2 b, double sign, double radius) {
   return radius * angle;
 }
 
+/// Whether a side point asks for the way around the far side of the circle, seen from the points at the ends: it lies
+/// opposite to both, in the cone of -d0 and -d1 (found from what MuJoCo 4 does; its documentation leaves it open).
+bool asks_for_far_side(Vec2 d0, Vec2 d1, Vec2 side) {
+  const double turn = cross(d0, d1);
+  return cross(side, d1) * turn <= 0 && cross(d0, side) * turn <= 0;
+}
+
 PlaneWrap around_circle(Vec2 d0, Vec2 d1, double radius, const Vec2* side) {
   const double square = radius * radius;
   if (dot(d0, d0) < square || dot(d1, d1) < square || radius < kTiny || dot(d1 - d0, d1 - d0) < kTiny) return {};
   const Vec2 near = nearest(d0, d1);
-  if (dot(near, near) > square && (!side || dot(*side, near) >= 0)) return {};
+  const bool far = side && asks_for_far_side(d0, d1, *side);
+  if (dot(near, near) > square && !far) return {};
   PlaneWrap ways[2];
   double merit[2];
   for (int i = 0; i < 2; ++i) {
-    const double sign = i == 0 ? 1 : -1;
+    const double sign = i == 0 ? 1 : -1;  // clockwise first
     PlaneWrap& way = ways[i];
     way.first = tangent_point(d0, radius, sign), way.second = tangent_point(d1, radius, -sign);
     const Vec2 apart = way.first - way.second;
-    merit[i] = side ? dot(unit(way.first + way.second), *side) : -dot(apart, apart);
-    if (meet(d0, way.first, d1, way.second)) merit[i] = -1e4;
+    const double turn = -sign * cross(d0, d1);  // positive: the near side
+    if (!side)
+      merit[i] = meet(d0, way.first, d1, way.second) ? -1e4 : -dot(apart, apart);
+    else
+      merit[i] = std::abs(turn) < kTiny ? dot(way.first + way.second, *side) : far ? -turn : turn;
   }
   const int best = merit[0] > merit[1] ? 0 : 1;
   PlaneWrap& way = ways[best];
@@ -165,8 +176,9 @@ WrapResult wrap_path(const Vec3d& x0, const Vec3d& x1, double radius, bool cylin
   if (side) {
     const plane::Vec2 s = flat(*side);
     const plane::Vec2 on_circle = plane::unit(s) * radius;
+    // Inside is what lies nearer to the middle than the radius, in a cylinder too.
     flat_path =
-        norm(s) >= radius ? plane::around_circle(d0, d1, radius, &on_circle) : plane::inside_circle(d0, d1, radius);
+        norm(*side) >= radius ? plane::around_circle(d0, d1, radius, &on_circle) : plane::inside_circle(d0, d1, radius);
   } else {
     flat_path = plane::around_circle(d0, d1, radius, nullptr);
   }

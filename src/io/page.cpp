@@ -9,6 +9,7 @@
 
 #include "base64.hpp"
 #include "tarsus/dynamics/dynamics.hpp"
+#include "tarsus/dynamics/tendon_pull.hpp"
 #include "tarsus/math/rotation.hpp"
 #include "tarsus/model/data.hpp"
 
@@ -18,7 +19,7 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 constexpr double kFrameSpacing = 1.0 / 60;
-constexpr int kPose = 7;
+constexpr int kPose = 7, kSegment = 6;
 /// Where a page has room for its recording.
 constexpr std::string_view kRoom = "<script id=\"recording\" type=\"application/json\">null</script>";
 
@@ -29,6 +30,15 @@ void pose_row(const Model& model, Data& data, std::span<const double> qpos, floa
     const Quatd q = quaternion(X.R);
     const double row[kPose] = {X.p.x, X.p.y, X.p.z, q.w, q.x, q.y, q.z};
     for (const double x : row) *out++ = float(x);
+  }
+}
+
+/// Appends the segments of all tendons; kinematics() left them in `data`.
+void add_segments(const Model& model, const TendonSet& tendons, const Data& data, std::vector<float>& out) {
+  std::vector<TendonSegment> path;
+  for (int t = 0; t < tendons.size(); ++t) tendon_path(model, tendons[t], data.links(), path);
+  for (const TendonSegment& s : path) {
+    for (const double x : {s.from.x, s.from.y, s.from.z, s.to.x, s.to.y, s.to.z}) out.push_back(float(x));
   }
 }
 
@@ -47,13 +57,27 @@ void body_poses(const Model& model, std::span<const double> qpos, std::span<floa
   for (std::size_t i = 0; i < n; ++i) pose_row(model, data, qpos.subspan(i * nq, nq), poses.data() + i * row);
 }
 
+std::vector<float> tendon_segments(const Model& model, std::span<const double> qpos) {
+  check_size("qpos", qpos.size(), std::size_t(model.nq));
+  std::vector<float> out;
+  if (model.spec.tendons.empty()) return out;
+  const TendonSet tendons = TendonSet::of(model);
+  if (!tendons.spatial()) return out;
+  Data data(model);
+  kinematics<double>(model, data, qpos);
+  add_segments(model, tendons, data, out);
+  return out;
+}
+
 struct PageWriter::State {
   const Model& model;
   Data data;
+  TendonSet tendon_set;
   std::string scene;
-  std::vector<float> time, poses, ghost, error, kinetic, potential;
+  std::vector<float> time, poses, ghost, tendons, error, kinetic, potential;
+  std::vector<int> tendon_start{0};
 
-  explicit State(const Model& m) : model(m), data(m), scene(scene_json(m)) {}
+  explicit State(const Model& m) : model(m), data(m), tendon_set(TendonSet::of(m)), scene(scene_json(m)) {}
 
   void add(std::vector<float>& rows, std::span<const double> qpos) {
     const std::size_t begin = rows.size();
@@ -76,6 +100,8 @@ void PageWriter::frame(double time, std::span<const double> qpos, std::span<cons
   if (!target.empty()) s.add(s.ghost, target), s.error.push_back(float(tracking_error));
   s.add(s.poses, qpos);
   kinematics<double>(s.model, s.data, qpos, qvel);
+  add_segments(s.model, s.tendon_set, s.data, s.tendons);
+  s.tendon_start.push_back(int(s.tendons.size() / kSegment));
   const Energy e = energy<double>(s.model, s.data, qpos, qvel);
   s.kinetic.push_back(float(e.kinetic)), s.potential.push_back(float(e.potential + e.spring));
 }
@@ -86,6 +112,7 @@ std::string PageWriter::json() const {
   out["frames"] = s.time.size();
   out["time"] = base64<float>(s.time), out["poses"] = base64<float>(s.poses);
   if (!s.ghost.empty()) out["ghost"] = base64<float>(s.ghost);
+  if (!s.tendons.empty()) out["tendons"] = base64<float>(s.tendons), out["tendon_start"] = base64<int>(s.tendon_start);
   out["series"] = OrderedJson::array();
   const auto plot = [&](const char* name, const char* unit, const std::vector<float>& values) {
     if (!values.empty()) out["series"].push_back({{"name", name}, {"unit", unit}, {"values", base64<float>(values)}});

@@ -230,6 +230,28 @@ def test_paths_from_within_are_shortest():
     assert 1e-9 < theirs_worst < 1e-6  # else ROUGH can go
 
 
+@pytest.mark.parametrize("kind", ["sphere", "cylinder"])
+@pytest.mark.parametrize("depth", [0.0, 0.1, 0.3])
+@pytest.mark.parametrize("side", ["", "sidesite='s'"])
+def test_paths_go_around_on_mujocos_side(kind, depth, side):
+    """Random ends and side sites about a geom: straight, the near way, the far way, and from within."""
+    rng, ways = np.random.default_rng(1), collections.Counter()
+    for _ in range(150):
+        ends = rng.normal(size=(3, 3)) * [0.4, 0.4, depth]
+        sites = "".join(f"<site name='{name}' pos='{x} {y} {z}'/>" for name, (x, y, z) in zip("abs", ends))
+        text = f"""<mujoco><worldbody><geom name='g' type='{kind}' size='.2 .5'/>{sites}
+          <body><joint/><geom size='.1'/></body></worldbody><tendon><spatial>
+          <site site='a'/><geom geom='g' {side}/><site site='b'/></spatial></tendon></mujoco>"""
+        theirs = mujoco.MjModel.from_xml_string(text)
+        state = mujoco.MjData(theirs)
+        mujoco.mj_forward(theirs, state)
+        model = tarsus.Model.from_xml_string(text)
+        length = tarsus.actuation(model, tarsus.Data(model))["ten_length"][0]
+        assert length == pytest.approx(state.ten_length[0], rel=1e-8), text
+        ways[int(state.ten_wrapnum[0]), bool(length > 1.2 * np.linalg.norm(ends[1] - ends[0]))] += 1
+    assert ways[2, False] > 10 and ways[4, False] > 10 and (not side or ways[4, True] > 5), ways
+
+
 def test_force_sensors_feel_spatial_tendons():
     """Springs, dampers and actuators of paths over two bodies and around a third; not actuators at sites, as in MuJoCo."""
     xml = """<mujoco><worldbody>

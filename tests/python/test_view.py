@@ -61,6 +61,75 @@ def test_poses_of_many_states_are_the_kinematics():
         tarsus.poses_of(model, np.zeros(3))
 
 
+TENDONS = """<mujoco><worldbody>
+  <geom name='post' type='cylinder' size='.1 .5' pos='0 0 1' euler='80 10 0'/><site name='aside' pos='.05 .3 1.1'/>
+  <site name='a' pos='-.6 0 1.15'/><site name='top' pos='-.5 .4 1.8'/>
+  <body name='arm' pos='.3 0 1'><joint name='hinge' axis='0 1 .2' range='-3 3'/><joint name='turn' axis='1 0 0'/>
+    <geom name='knuckle' type='sphere' size='.08' pos='.1 .02 .1' mass='1'/><site name='over' pos='.1 .02 .3'/>
+    <site name='b' pos='.35 .05 0'/><site name='c' pos='.1 -.1 -.1'/></body></worldbody>
+  <tendon><spatial name='post'><site site='a'/><geom geom='post' sidesite='aside'/><site site='b'/></spatial>
+    <spatial name='knuckle'><site site='a'/><geom geom='knuckle' sidesite='over'/><site site='b'/>
+      <pulley divisor='2'/><site site='top'/><site site='c'/></spatial>
+    <fixed name='sum'><joint joint='hinge' coef='1'/></fixed></tendon>
+  <actuator><motor tendon='post' ctrlrange='-2 5'/><position name='servo' joint='turn' kp='3'/></actuator></mujoco>"""
+
+
+def test_tendons_run_along_mujocos_paths():
+    mujoco = pytest.importorskip("mujoco")
+    theirs = mujoco.MjModel.from_xml_string(TENDONS)
+    state = mujoco.MjData(theirs)
+    model = tarsus.Model.from_xml_string(TENDONS)
+    data, rng, arcs, contacts = tarsus.Data(model), np.random.default_rng(3), 0, 0
+    for _ in range(50):
+        state.qpos[:] = data.qpos = qpos = rng.uniform(-2.5, 2.5, model.nq)
+        mujoco.mj_forward(theirs, state)
+        segments = tarsus.tendon_segments(model, qpos).astype(float)
+        ends = segments.reshape(-1, 3)
+        # Every point of theirs, those of contact too, is one of ours.
+        count = state.ten_wrapadr[1] + state.ten_wrapnum[1]
+        points = state.wrap_xpos.reshape(-1, 3)[:count][state.wrap_obj.ravel()[:count] != -2]  # -2: a pulley
+        assert np.linalg.norm(points[:, None] - ends[None], axis=2).min(axis=1).max() < 1e-6
+        # Chords of 15 degrees are at most 0.3 % shorter than their arc.
+        lengths = np.linalg.norm(segments[:, 3:] - segments[:, :3], axis=1)
+        lengths[-1] /= 2  # behind the pulley
+        total = tarsus.actuation(model, data)["ten_length"][:2].sum()
+        assert 0.997 * total < lengths.sum() < total + 1e-6
+        arcs += len(segments) - 3
+        contacts += int(count) - 7  # sites and the pulley
+    assert arcs > 300 and contacts > 50
+    assert tarsus.tendon_segments(tarsus.Model.load(HUMANOID), tarsus.Model.load(HUMANOID).qpos0).shape == (0, 6)
+
+
+def test_tendons_are_in_frames_live_and_in_pages():
+    source = ModelSource(tarsus.Model.from_xml_string(TENDONS), contacts=False)
+    recording = record(source, 0.1)
+    page = json.loads(tarsus.view.page.page_json(recording))
+    rows, start = floats(page["tendons"]).reshape(-1, 6), np.frombuffer(base64.b64decode(page["tendon_start"]), "<i4")
+    assert len(start) == len(recording.frames) + 1 and start[-1] == len(rows)
+    for i, frame in enumerate(recording.frames):
+        assert np.array_equal(rows[start[i]:start[i + 1]], frame.tendons) and len(frame.tendons) > 4
+    assert not np.array_equal(recording.frames[0].tendons[-1], recording.frames[-1].tendons[-1])
+
+
+def test_controls_of_actuators_are_sliders():
+    model = tarsus.Model.from_xml_string(TENDONS)
+    source = ModelSource(model, contacts=False)
+    sliders = {c["name"]: c for c in source.controls() if c["name"].startswith("ctrl")}
+    assert [(c["label"], c["low"], c["high"]) for c in sliders.values()] == [("ctrl 0", -2, 5), ("ctrl servo", -1, 1)]
+    source.control("ctrl 1", 0.7)
+    assert source.data.ctrl[1] == 0.7
+    for _ in range(20):
+        source.step()
+    beside = tarsus.Data(model)
+    beside.ctrl = np.array([0, 0.7])
+    stepper = tarsus.Stepper(beside, dt=source.dt)
+    for _ in range(20):
+        stepper.step()
+    assert np.array_equal(beside.qpos, source.data.qpos.ravel())
+    source.control("ctrl 0", 100)
+    assert source.data.ctrl[0] == 5
+
+
 def test_a_clip_is_sampled_at_many_times_as_at_each():
     model = tarsus.Model.load(HUMANOID)
     clip = tarsus.Clip.load(WALK, model)
@@ -398,7 +467,7 @@ async def state_of(socket, **wanted):
 
 
 def time_of(frame):
-    return struct.unpack_from("<d", frame, 16)[0]
+    return struct.unpack_from("<d", frame, 24)[0]
 
 
 def test_orders_play_pause_and_step(viewer):
@@ -407,8 +476,8 @@ def test_orders_play_pause_and_step(viewer):
             scene = json.loads(await socket.recv())
             assert scene["can_push"] and [c["name"] for c in scene["controls"]][:2] == ["dt", "gravity"]
             frame = await first_frame(socket)
-            sizes = struct.unpack_from("<4I", frame)
-            assert sizes == (14, 0, 0, len(scene["series"])) and len(frame) == 24 + 4 * sum(sizes)
+            sizes = struct.unpack_from("<6I", frame)
+            assert sizes == (14, 0, 0, len(scene["series"]), 0, 0) and len(frame) == 32 + 4 * sum(sizes)
             await socket.send(json.dumps({"do": "step", "n": 3}))
             assert time_of(await first_frame(socket)) == pytest.approx(0.03)
             await socket.send(json.dumps({"do": "step", "n": -2}))
@@ -441,7 +510,7 @@ def test_nonsense_is_answered_and_does_no_harm(viewer):
                     if isinstance(answer, str) and json.loads(answer)["type"] == "error":
                         break
             await socket.send(json.dumps({"do": "step", "n": 1}))
-            assert len(await first_frame(socket)) > 24
+            assert len(await first_frame(socket)) > 32
 
     asyncio.run(go())
     assert np.isfinite(viewer.source.data.qpos).all()
@@ -538,4 +607,4 @@ def test_a_recording_without_frames_is_refused(tmp_path):
     with pytest.raises(ValueError):
         write_page(tmp_path / "x.html", Recording({"name": "x"}, []))
     frame = Frame(0.0, np.zeros((2, 7), np.float32))
-    assert len(frame.packed()) == 24 + 4 * 14
+    assert len(frame.packed()) == 32 + 4 * 14

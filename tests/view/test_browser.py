@@ -197,6 +197,22 @@ def test_friction_cones_and_forces_stand_on_the_contacts(browser):
         assert arrows.sum(axis=0)[2] == pytest.approx(seat.page.evaluate("window.tarsus.stage.size") / 4, rel=0.02)
 
 
+def test_without_a_graphics_card_it_draws_plainly(browser, ball):
+    """The browser of these tests draws by SwiftShader."""
+    state = "() => { const { stage } = window.tarsus; return [stage.plain, stage.ratio, stage.looks.children[0].material.type]; }"
+    with Seat(browser, ball.url, 1000, 600) as seat:
+        assert seat.page.evaluate(state) == [True, 0.5, "MeshLambertMaterial"]
+        plain, camera = seat.picture(), seat.page.evaluate("window.tarsus.stage.camera.position.toArray()")
+        drawn = seat.page.evaluate("window.tarsus.cost.drawn")
+        seat.page.get_by_label("fine picture").set_checked(True)
+        seat.page.wait_for_function("([d]) => window.tarsus.cost.drawn > d && window.tarsus.stage.ratio === 1", arg=[drawn])
+        assert seat.page.evaluate(state) == [False, 1, "MeshStandardMaterial"]
+        assert seat.page.evaluate("window.tarsus.stage.camera.position.toArray()") == camera
+        assert (np.abs(seat.picture() - plain) > 8).mean() > 1e-3
+    with Seat(browser, ball.url + "#quality=high", 1000, 600) as seat:
+        assert seat.page.evaluate(state)[0] is False
+
+
 def test_by_keyboard_alone(browser, ball):
     with Seat(browser, ball.url, 1000, 700) as seat:
         keys = seat.page.keyboard

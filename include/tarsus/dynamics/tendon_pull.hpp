@@ -1,4 +1,4 @@
-// What a spatial tendon does to the bodies that it runs over.
+// Where a spatial tendon runs, and what it does to the bodies that it runs over.
 #pragma once
 
 #include <vector>
@@ -15,5 +15,13 @@ struct TendonPull {
 /// At both ends of each straight part of the path. `links` as after kinematics().
 void tendon_pulls(const Model& model, const Tendon& tendon, const LinkState<double>* links,
                   std::vector<TendonPull>& out);
+
+struct TendonSegment {
+  Vec3d from, to;  ///< world axes [m]
+};
+
+/// Appends the path in straight segments: arcs as chords of at most 15 degrees. `links` as after kinematics().
+void tendon_path(const Model& model, const Tendon& tendon, const LinkState<double>* links,
+                 std::vector<TendonSegment>& out);
 
 }  // namespace tarsus

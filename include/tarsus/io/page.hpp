@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "tarsus/model/model.hpp"
 
@@ -19,6 +20,9 @@ std::string scene_json(const Model& model);
 /// Poses of all bodies in the world, in n states: position [m] and orientation w x y z.
 /// @param qpos [n][nq]   @param poses [n][nbody][7]   @throws ShapeError
 void body_poses(const Model& model, std::span<const double> qpos, std::span<float> poses);
+
+/// Spatial tendons of one state in straight segments, in the world [m]: from (3 numbers), to (3).  @throws ShapeError
+std::vector<float> tendon_segments(const Model& model, std::span<const double> qpos);
 
 /// Collects a run and writes it into a page: one HTML file that plays the run in any browser, without a network.
 class PageWriter {

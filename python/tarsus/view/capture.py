@@ -112,7 +112,7 @@ class Chromium:
 
 
 def address_of(page, time=0.0, theme="light"):
-    return f"{Path(page).resolve().as_uri()}#bare&theme={theme}&t={time}"
+    return f"{Path(page).resolve().as_uri()}#bare&quality=high&theme={theme}&t={time}"
 
 
 def screenshot(page, path, *, time=0.0, width=1280, height=720, theme="light"):

@@ -228,6 +228,11 @@ class ModelSource(Source):
             out.append(choice("loops", self.loops, ["spook", "shake", "off"]))
         if self.worlds == 1:
             out.append(choice("contacts", "on" if self.contacts else "off", ["on", "off"]))
+        if self.drives is None and self.worlds == 1 and self.model.nu == len(self.model.actuators):
+            for i, (name, (low, high)) in enumerate(zip(self.model.actuators, self.model.actuator_ctrlrange)):
+                low, high = (float(x) if np.isfinite(x) else end for x, end in zip((low, high), (-1.0, 1.0)))
+                now = float(self.data.ctrl[i])
+                out.append(slider(f"ctrl {i}", now, min(low, now), max(high, now), label=f"ctrl {name or i}"))
         if self.clip is None and self.drives is not None and self.worlds == 1:
             for joint in self.model.joints:
                 if joint.type in ("hinge", "slide"):
@@ -259,6 +264,8 @@ class ModelSource(Source):
             self.loops = value
         elif name == "contacts":
             self.contacts = value == "on"
+        elif name.startswith("ctrl "):
+            self.data.ctrl[int(name[len("ctrl "):])] = value
         elif name.startswith("target "):
             self.hold[0, self.model.joint(name[len("target "):]).qpos] = value
         if name in ("dt", "loops", "contacts"):
@@ -332,4 +339,5 @@ class ModelSource(Source):
         contacts = [(*c["position"], *c["force"], *c["normal"], c["friction"]) for c in found]
         contacts = np.array(contacts, np.float32).reshape(-1, 10)
         self.contact_force = float(np.linalg.norm(contacts[:, 3:6], axis=1).sum())
-        return Frame(self.data.time, poses, ghost, contacts, self._values(poses, ghost))
+        tendons = tarsus.tendon_segments(self.model, np.ascontiguousarray(self._qpos()[0], np.float64))
+        return Frame(self.data.time, poses, ghost, contacts, self._values(poses, ghost), tendons)

@@ -21,12 +21,13 @@ class Frame:
     # [n][10]: position [m], force [N], normal (of the body that the force acts on), coefficient of friction
     contacts: np.ndarray = field(default_factory=lambda: np.zeros((0, 10), np.float32))
     values: "list[float]" = field(default_factory=list)  # of the source's series
+    tendons: np.ndarray = field(default_factory=lambda: np.zeros((0, 6), np.float32))  # [n][6]: tendon_segments()
 
     def packed(self):
         """The frame as the page reads it: docs/viewer.md."""
         parts = [np.ascontiguousarray(part, "<f4").ravel() for part in
-                 (self.poses, [] if self.ghost is None else self.ghost, self.contacts, self.values)]
-        head = np.array([part.size for part in parts], "<u4").tobytes() + np.array([self.time], "<f8").tobytes()
+                 (self.poses, [] if self.ghost is None else self.ghost, self.contacts, self.values, self.tendons)]
+        head = np.array([*(part.size for part in parts), 0], "<u4").tobytes() + np.array([self.time], "<f8").tobytes()
         return head + b"".join(part.tobytes() for part in parts)
 
 
@@ -60,10 +61,11 @@ def page_json(recording):
            "time": encode(recording.times), "poses": encode(recording.poses)}
     if frames[0].ghost is not None:
         out["ghost"] = encode([frame.ghost for frame in frames])
-    starts = np.cumsum([0] + [len(frame.contacts) for frame in frames])
-    if starts[-1]:
-        out["contacts"] = encode(np.concatenate([frame.contacts for frame in frames]))
-        out["contact_start"] = encode(starts, "<i4")
+    for key, one in (("contacts", "contact"), ("tendons", "tendon")):
+        rows = [getattr(frame, key) for frame in frames]
+        starts = np.cumsum([0] + [len(row) for row in rows])
+        if starts[-1]:
+            out[key], out[f"{one}_start"] = encode(np.concatenate(rows)), encode(starts, "<i4")
     out["series"] = [{"name": name, "unit": unit, "values": encode([frame.values[k] for frame in frames])}
                      for k, (name, unit) in enumerate(recording.series)]
     return json.dumps(out)

@@ -305,7 +305,8 @@ class PlaybackSource(Source):
             tarsus.kinematics(self.model, self.data, qpos, qvel)
             energy = tarsus.energy(self.model, self.data, qpos, qvel)
             values += [energy.kinetic, energy.potential + energy.spring]
-        return Frame(self.time, poses, ghost, values=values)
+        tendons = tarsus.tendon_segments(self.model, np.ascontiguousarray(self.qpos[i]))
+        return Frame(self.time, poses, ghost, values=values, tendons=tendons)
 
 
 # -- what to open --
