@@ -283,11 +283,11 @@ void set_controls(const std::string& text, const Model& model, std::vector<doubl
     const std::size_t end = std::min(text.find(',', begin), text.size()), equals = text.find('=', begin);
     if (equals >= end) number("");
     const std::string actuator = text.substr(begin, equals - begin);
-    const auto& all = model.spec.actuators;
-    const auto found = std::find_if(all.begin(), all.end(), [&](const auto& a) { return a.name == actuator; });
+    const std::vector<std::string> all = model.control_names();
+    const auto found = std::find(all.begin(), all.end(), actuator);
     if (found == all.end()) {
       std::string names;
-      for (const ActuatorSpec& a : all) names += (names.empty() ? "" : ", ") + a.name;
+      for (const std::string& name : all) names += (names.empty() ? "" : ", ") + name;
       throw ValueError("--ctrl", "\"" + actuator + "\"", "an actuator of the model: " + names);
     }
     ctrl[std::size_t(found - all.begin())] = number(std::string_view(text).substr(equals + 1, end - equals - 1));

@@ -72,7 +72,9 @@ Shape shape_of(const char* argument, nb::handle object) {
 void* checked_array(const char* argument, nb::handle object, char format, const Shape& shape, bool writable) {
   const Buffer buffer(object);
   const Py_buffer& view = buffer.view;
-  if (!buffer.open || view.format[0] != format || view.format[1] != 0) {
+  // NumPy writes the same 64 bits as long or as long long.
+  const auto plain = [](char c) { return c == 'q' ? 'l' : c == 'Q' ? 'L' : c; };
+  if (!buffer.open || plain(view.format[0]) != format || view.format[1] != 0) {
     wrong_type(argument, kind_of(object), format, shape);
   }
   bool same = std::size_t(view.ndim) == shape.size();

@@ -16,7 +16,8 @@ using nb::handle;
 
 namespace {
 
-constexpr const char* kFaultArrays[] = {"", "qpos", "qvel", "tau", "ctrl", "act", "qpos_target", "qvel_target", "qacc"};
+constexpr const char* kFaultArrays[] = {"",          "qpos",       "qvel",        "tau",         "ctrl", "act",
+                                        "mocap_pos", "mocap_quat", "qpos_target", "qvel_target", "qacc"};
 
 std::size_t size(int n) { return std::size_t(n); }
 
@@ -87,6 +88,25 @@ void bind_array(nb::class_<AnyBatch>& c, const char* name, Member member, const 
           const auto [values, n] = member(b);
           const Input<R> in(name, value, {size(b.worlds()), size(n)}, 1);
           std::memmove(values.data(), in.span().data(), in.span().size_bytes());
+        });
+      },
+      nb::for_getter(nb::sig(("def " + std::string(name) + "(self) -> numpy.ndarray").c_str())),
+      nb::for_setter(nb::sig(("def " + std::string(name) + "(self, value: numpy.ndarray, /) -> None").c_str())), doc);
+}
+
+/// Poses of mocap bodies: [worlds, nmocap, numbers].
+template <class Member>
+void bind_mocap(nb::class_<AnyBatch>& c, const char* name, Member member, int numbers, const char* doc) {
+  const auto shape = [numbers](auto& b) { return Shape{size(b.worlds()), size(b.model().nmocap()), size(numbers)}; };
+  c.def_prop_rw(
+      name,
+      [member, shape](handle self) {
+        return nb::cast<AnyBatch&>(self).visit([&](auto& b) { return view_array(member(b).data(), shape(b), self); });
+      },
+      [member, shape, name](AnyBatch& any, handle value) {
+        any.change([&]<class R>(Batch<R>& b) {
+          const Input<R> in(name, value, shape(b), 1);
+          std::memmove(member(b).data(), in.span().data(), in.span().size_bytes());
         });
       },
       nb::for_getter(nb::sig(("def " + std::string(name) + "(self) -> numpy.ndarray").c_str())),
@@ -277,6 +297,7 @@ nb::dict save(AnyBatch& any) {
     };
     add("qpos", s.qpos), add("qvel", s.qvel), add("qacc", s.qacc), add("tau", s.tau), add("ctrl", s.ctrl);
     add("act", s.act), add("qpos_target", s.qpos_target), add("qvel_target", s.qvel_target);
+    add("mocap_pos", s.mocap_pos), add("mocap_quat", s.mocap_quat);
     add("ground_force", s.ground_force);
     out["steps"] = new_array(s.steps, {s.steps.size()});
     nb::dict faults;
@@ -307,6 +328,7 @@ void restore(AnyBatch& any, const nb::dict& saved) {
     };
     read("qpos", s.qpos), read("qvel", s.qvel), read("qacc", s.qacc), read("tau", s.tau), read("ctrl", s.ctrl);
     read("act", s.act), read("qpos_target", s.qpos_target), read("qvel_target", s.qvel_target);
+    if (b.model().nmocap() > 0) read("mocap_pos", s.mocap_pos), read("mocap_quat", s.mocap_quat);
     read("ground_force", s.ground_force);
     const nb::object steps = item("steps");
     const auto* counts = static_cast<const std::int64_t*>(checked_array("steps", steps, 'l', {s.steps.size()}, false));
@@ -429,7 +451,7 @@ void bind_methods(nb::class_<AnyBatch>& c) {
                 "numpy.ndarray | None = None) -> None"),
         "Starts the worlds of mask [worlds] (bool; None: all) anew at qpos [nq] or [worlds, nq] (None: the model's "
         "qpos0) and\nqvel [nv] or [worlds, nv] (None: at rest): ok, targets at that pose, tau, ctrl and act zero, "
-        "nothing carried on.");
+        "mocap bodies where the file has\nthem, nothing carried on.");
   c.def(
       "copy", [](const AnyBatch& any) { return AnyBatch(any); }, "The same worlds in the same states.");
   c.def(
@@ -554,15 +576,12 @@ void bind_batch(nb::module_& m) {
       },
       "[worlds, njoint, 3] force over the last step on each link by what is fixed to the world, world axes [N]; zero "
       "without\ncontacts.");
-  for (const char* name : {"mocap_pos", "mocap_quat"}) {
-    c.def_prop_ro(
-        name,
-        [name](AnyBatch&) -> nb::object {
-          throw ValueError(name, "of a Batch", "a Data's: in a Batch mocap bodies stay where the file has them");
-        },
-        nb::sig(("def " + std::string(name) + "(self) -> numpy.ndarray").c_str()),
-        "Raises ValueError: in a Batch mocap bodies stay where the file has them.");
-  }
+  bind_mocap(
+      c, "mocap_pos", [](auto& b) { return b.mocap_pos(); }, 3,
+      "[worlds, nmocap, 3] where the mocap bodies are, yours to set [m]; in the order of the bodies.");
+  bind_mocap(
+      c, "mocap_quat", [](auto& b) { return b.mocap_quat(); }, 4,
+      "[worlds, nmocap, 4] their orientations (w x y z), yours to set; brought to unit length where they are used.");
   bind_methods(c);
   c.def_prop_ro("status", &status_codes, nb::sig("def status(self) -> numpy.ndarray"),
                 "[worlds] 0 ok, 1 bad_input (not finite), 2 singular, 3 too_fast, 4 open_loop: a copy.");

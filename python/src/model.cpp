@@ -319,9 +319,9 @@ void bind_model(nb::module_& m) {
   c.def_ro("name", &Model::name, "Name in the file.");
   c.def_ro("nq", &Model::nq, "Numbers in qpos.");
   c.def_ro("nv", &Model::nv, "Numbers in qvel, qacc and tau: degrees of freedom.");
-  c.def_ro("nu", &Model::nu, "Numbers in ctrl: actuators.");
+  c.def_ro("nu", &Model::nu, "Numbers in ctrl: one for each actuator, more for dcmotors and pids of several inputs.");
   c.def_prop_ro("nmocap", &Model::nmocap, "Mocap bodies: rows of Data.mocap_pos and mocap_quat.");
-  c.def_ro("na", &Model::na, "Numbers in act: actuators with an activation.");
+  c.def_ro("na", &Model::na, "Numbers in act: states of actuators.");
   c.def_prop_ro(
       "actuators",
       [](const Model& model) {
@@ -329,20 +329,29 @@ void bind_model(nb::module_& m) {
         for (const ActuatorSpec& a : model.spec.actuators) names.append(a.name);
         return names;
       },
-      nb::sig("def actuators(self) -> list[str]"), "[nu] names of the actuators, in the order of ctrl.");
+      nb::sig("def actuators(self) -> list[str]"), "Names of the actuators, in the order of ctrl.");
   c.def_prop_ro(
       "actuator_ctrlrange",
       [](const Model& model) {
         constexpr double kNone = std::numeric_limits<double>::infinity();
         std::vector<double> out;
         for (const ActuatorSpec& a : model.spec.actuators) {
+          if (a.controls() == 0) continue;
           out.push_back(a.control_limited ? a.control_range[0] : -kNone);
           out.push_back(a.control_limited ? a.control_range[1] : kNone);
+          for (int k = 1; k < a.controls(); ++k) {
+            const auto [low, high] = a.more_control_ranges[std::size_t(k - 1)];
+            out.insert(out.end(), {low < high ? low : -kNone, low < high ? high : kNone});
+          }
         }
         return new_array(out, {out.size() / 2, 2});
       },
       nb::sig("def actuator_ctrlrange(self) -> numpy.ndarray"),
       "[nu][2] ranges that controls are clamped to; infinite without one.");
+  c.def_prop_ro(
+      "controls", &Model::control_names,
+      "[nu] what each number of ctrl belongs to: the actuator's name, with .pos, .vel, .ff or .voltage behind it "
+      "where it has several.");
   c.def_prop_ro("nbody", &Model::nbody, "Bodies, the world included.");
   c.def_prop_ro("njoint", &Model::njoint, "Joints, which is also the number of links.");
   c.def_ro("depth", &Model::depth, "Degrees of freedom on the longest branch.");

@@ -307,7 +307,7 @@ nb::dict actuation_numbers(const Model& model, AnyData& any, int world) {
   };
   const PassiveForces& passive = actuation.passive();
   const std::size_t nv = std::size_t(model.nv), ntendon = std::size_t(actuation.tendons().size()),
-                    nu = std::size_t(actuation.actuators().size());
+                    nu = std::size_t(actuation.actuators().size());  // controls may be more
   std::vector<double> ten_J(ntendon * nv), moment(nu * nv), qfrc_passive(nv);
   for (std::size_t t = 0; t < ntendon; ++t) {
     const Tendon& tendon = actuation.tendons()[int(t)];
@@ -435,9 +435,9 @@ void bind_sim(nb::module_& m) {
       "actuation", &actuation_numbers, "model"_a, "data"_a, "world"_a = 0,
       nb::sig("def actuation(model: Model, data: Data, world: int = 0) -> dict[str, numpy.ndarray]"),
       "Tendons, actuators and passive forces of one world at data's qpos, qvel, ctrl and act, under MuJoCo's names: "
-      "ten_length\n[ntendon], ten_velocity, ten_J [ntendon, nv]; actuator_length [nu], actuator_velocity, "
-      "actuator_moment [nu, nv],\nactuator_force; act_dot [na]; qfrc_actuator [nv], qfrc_passive. Forces are those of "
-      "this state, as actuation='explicit'\ntakes them.");
+      "ten_length\n[ntendon], ten_velocity, ten_J [ntendon, nv]; actuator_length, actuator_velocity and actuator_force "
+      "of each actuator,\nactuator_moment [actuators, nv]; act_dot [na]; qfrc_actuator [nv], qfrc_passive. Forces are "
+      "those of this state, as\nactuation='explicit' takes them.");
   m.def("sensor_places", &sensor_places, "data"_a, nb::sig("def sensor_places(data: Data) -> dict[str, slice]"),
         "Where each named sensor's numbers are in sensors().");
   m.def("state_hash", &py_state_hash, "data"_a, nb::sig("def state_hash(data: Data) -> int"),

@@ -14,7 +14,8 @@ from ._core import *  # noqa: F401,F403
 from ._core import __all__ as _core_all
 from ._core import __version__
 from .errors import Error, InputError, ShapeError, ValueError  # noqa: A004 (the C++ name)
-from .kinematic_tools import FrameTask, IKResult, com_jacobian, ik, neutral, random_configuration
+from .kinematic_tools import (FrameTask, IKResult, com_jacobian, ik, inverse_dynamics, jacobian_derivative, neutral,
+                              random_configuration, relative_jacobian)
 
 #: Folder of the built-in models and clips: ``tarsus.Model.load(tarsus.MODELS / "humanoid.xml")``.
 MODELS = _pathlib.Path(__file__).parent / "models"

@@ -1,4 +1,5 @@
-"""Inverse kinematics and what goes with it: poses to start from, random poses, the centre of mass's Jacobian."""
+"""Inverse kinematics and what goes with it: poses to start from, random poses, Jacobians made of those of bodies, inverse dynamics
+with contacts."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ import numpy as np
 from . import _core
 from .errors import ValueError  # noqa: A004 (the C++ name)
 
-__all__ = ["FrameTask", "IKResult", "com_jacobian", "ik", "neutral", "random_configuration"]
+__all__ = ["FrameTask", "IKResult", "com_jacobian", "ik", "inverse_dynamics", "jacobian_derivative", "neutral",
+           "random_configuration", "relative_jacobian"]
 
 
 @dataclasses.dataclass
@@ -77,6 +79,57 @@ def com_jacobian(model, data, qpos) -> np.ndarray:
         out += body.mass * J[3:]
         total += body.mass
     return out / total if total else out
+
+
+def relative_jacobian(model, data, body: int | str, reference: int | str, point=None) -> np.ndarray:
+    """[6][nv] J with the velocity of a point of `body` as `reference` sees it = J qvel: angular rows first, along the axes of
+    `reference`. After kinematics(). `point` in the world [m]; None: the origin of `body`. A change of coordinates, so that
+    joints which move both bodies alike have zero columns."""
+    frame, _ = _core.body_pose(model, data, reference)
+    at = np.asarray(_core.body_pose(model, data, body)[1] if point is None else point, float)
+    J = _core.jacobian(model, data, body, at) - _core.jacobian(model, data, reference, at)
+    return np.concatenate([frame.T @ J[:3], frame.T @ J[3:]])
+
+
+def jacobian_derivative(model, data, body: int | str, qpos, qvel, point=(0, 0, 0)) -> np.ndarray:
+    """[6][nv] dJ/dt of jacobian() at a point fixed in `body` (in its frame [m]), at qpos and qvel: the point's acceleration is
+    J qacc + dJ/dt qvel. Leaves the kinematics of qpos and qvel in data.
+
+    A joint's axis S, a motion at the world's origin, moves with its link: dS/dt = V x S [Featherstone 2008, eq. 2.45]."""
+    _core.kinematics(model, data, qpos, qvel)
+    rotation, position = _core.body_pose(model, data, body)
+    at, qvel = position + rotation @ np.asarray(point, float), np.asarray(qvel, float)
+    S = _core.jacobian(model, data, body, at)
+    S[3:] += np.cross(at, S[:3], axis=0)  # at the world's origin
+    own = S * qvel
+    V, rate = np.zeros(6), np.zeros_like(S)
+    for joint in model.joints:  # links come after their parents; columns off the way to `body` are zero
+        part = joint.qvel
+        V = V + own[:, part].sum(axis=1)
+        rate[:3, part] = np.cross(V[:3], S[:3, part], axis=0)
+        rate[3:, part] = np.cross(V[:3], S[3:, part], axis=0) + np.cross(V[3:], S[:3, part], axis=0)
+        if joint.type == "free":
+            rate[:, part.start:part.start + 3] = 0  # along the world's axes
+    speed = S @ qvel
+    speed = speed[3:] + np.cross(speed[:3], at)
+    rate[3:] -= np.cross(at, rate[:3], axis=0) + np.cross(speed, S[:3], axis=0)
+    return rate
+
+
+def inverse_dynamics(model, data, qpos, qvel, qacc, contacts=()) -> np.ndarray:
+    """[nv] joint forces that make qacc while `contacts` push: rnea() less their generalised forces. `contacts` as
+    Stepper.contacts lists them (positions and forces in the world; with links -1 the world); leaves the kinematics of qpos."""
+    tau = np.array(_core.rnea(model, data, qpos, qvel, qacc))
+    _core.kinematics(model, data, qpos, qvel)
+    bodies = {}
+    for body in model.bodies[1:]:
+        bodies.setdefault(body.link, body.id)
+    for contact in contacts:
+        for link, sign in zip(contact["links"], (1, -1)):
+            if link in bodies and link >= 0:
+                J = _core.jacobian(model, data, bodies[link], np.asarray(contact["position"], float))
+                tau -= sign * (J[3:].T @ np.asarray(contact["force"], float) + J[:3].T @ np.asarray(contact.get("torque", (0, 0, 0)), float))
+    return tau
 
 
 def _matrix(orientation) -> np.ndarray:

@@ -15,6 +15,9 @@ Actuation::Actuation(const Model& model)
   for (auto* v : {&length_, &velocity_, &force_}) v->resize(actuators_.size());
   moment_.resize(actuators_.moments()), act_dot_.resize(model.na);
   qfrc_actuator_.resize(model.nv), row_.resize(model.nv);
+  for (int i = 0; i < actuators_.size(); ++i) {
+    if (actuators_[i].motor) motors_.resize(actuators_.size());
+  }
   for (int i = 0; i < model.njoint(); ++i) {
     const Joint& joint = model.joints[i];
     const JointSpec& spec = model.spec.bodies[joint.body].joints[i - model.bodies[joint.body].joint_first];
@@ -48,6 +51,7 @@ void Actuation::evaluate(std::span<const double> qpos, std::span<const double> q
   for (int i = 0; i < actuators_.size(); ++i) {
     const Actuator& a = actuators_[i];
     velocity_[i] = 0;
+    if (!a.active && a.computed) continue;  // actuation is off: MuJoCo reads 0
     for (std::size_t k = 0; k < a.dofs.size(); ++k) velocity_[i] += moment_[a.first + k] * qvel[a.dofs[k]];
   }
   forces(ctrl, act, dt);
@@ -67,7 +71,14 @@ void Actuation::evaluate(std::span<const double> qpos, std::span<const double> q
 void Actuation::forces(std::span<const double> ctrl, std::span<const double> act, double dt) {
   for (int i = 0; i < actuators_.size(); ++i) {
     const Actuator& a = actuators_[i];
-    double input = a.clamped_control(ctrl[i]);
+    if (a.motor) {
+      const auto u = a.clamped_controls([&](int k) { return ctrl[a.ctrl + k]; });
+      motors_[i] = motor_step(*a.motor, u.data(), act.data() + std::max(0, a.act), length_[i], velocity_[i], dt);
+      std::copy_n(motors_[i].rates.begin(), a.motor->activations(), act_dot_.begin() + std::max(0, a.act));
+      force_[i] = a.active ? motors_[i].torque(length_[i], velocity_[i]) : 0;
+      continue;
+    }
+    double input = a.clamped_control(ctrl[a.ctrl]);
     if (a.act >= 0) {
       act_dot_[a.act] = a.activation_rate(input, act[a.act]);
       input = a.early ? a.next_activation(act[a.act], act_dot_[a.act], dt) : act[a.act];
@@ -75,7 +86,10 @@ void Actuation::forces(std::span<const double> ctrl, std::span<const double> act
     force_[i] = a.active ? a.force(input, length_[i], velocity_[i]) : 0;
   }
   if (actuators_.limits_tendons()) limit_tendon_forces();
-  for (int i = 0; i < actuators_.size(); ++i) force_[i] = actuators_[i].clamped_force(force_[i]);
+  for (int i = 0; i < actuators_.size(); ++i) {
+    force_[i] = actuators_[i].clamped_force(force_[i]);
+    if (actuators_[i].motor && actuators_[i].active) force_[i] += motors_[i].cogging - motors_[i].friction;
+  }
 }
 
 /// Actuators on one tendon share what its total may be.

@@ -51,7 +51,12 @@ void resolve_target(const Model& model, const TendonSet& tendons, const Actuator
       a.has_reference = !spec.reference.empty();
       if (a.has_reference) {
         a.reference = site_frame(model, spec.reference, spec.where);
-        mark_dofs(model, a.reference.link, used);
+        std::vector<char> other(model.nv, 0);
+        mark_dofs(model, a.reference.link, other);
+        for (int v = 0; v < model.nv; ++v) {
+          if (other[v] && used[v] && spec.transmission == TransmissionType::site) a.common.push_back(v);
+          used[v] = used[v] || other[v];
+        }
       }
       break;
     case TransmissionType::body:
@@ -97,6 +102,7 @@ class TransmissionWalk {
     const Transformd X_ref = world_pose(links_, a.reference);
     add(a.site.link, X.p, X_ref.R * push, X_ref.R * twist, 1);
     add(a.reference.link, X_ref.p, X_ref.R * push, X_ref.R * twist, -1);
+    for (const int v : a.common) row_[v] = 0;  // what moves both changes nothing between them
     double length = dot(transpose_mul(X_ref.R, X.p - X_ref.p), push);
     if (norm(twist) > 0) length += dot(log_map(quaternion(transpose(X_ref.R) * X.R)), twist);
     return length;
@@ -151,13 +157,19 @@ void ActuatorSet::add(const Model& model, const TendonSet& tendons, const Actuat
   a.early = spec.activation_early;
   a.dynamics = activation_named(spec.dynamics);
   for (std::size_t k = 0; k < 3 && k < spec.dynamics_parameters.size(); ++k) a.time[k] = spec.dynamics_parameters[k];
-  if (!spec.dynamics.empty()) a.act = activations_++;
+  a.motor = spec.motor, a.more_control_ranges = spec.more_control_ranges;
+  a.more_control_ranges.resize(4);
+  if (!model.spec.option.clamp_controls) a.more_control_ranges.assign(4, {0, 0});
+  a.ctrl = controls_, a.controls = spec.controls(), controls_ += a.controls;
+  if (spec.activations() > 0) a.act = activations_;
+  activations_ += spec.activations();
   a.computed = spec.computed();
   a.active = a.computed && model.spec.option.actuation_enabled;
   a.where = spec.where;
   enabled_ = model.spec.option.actuation_enabled;
   const bool one_dof = a.joint >= 0 && model.joints[a.joint].nv() == 1;
-  a.plain = one_dof && is_affine(a) && a.gain[1] == 0 && a.dynamics != Activation::muscle;
+  a.plain = one_dof &&
+            (a.motor ? affine_torque(*a.motor) : is_affine(a) && a.gain[1] == 0 && a.dynamics != Activation::muscle);
   plain_ = plain_ && (a.plain || !a.active);
   needs_kinematics_ =
       needs_kinematics_ || a.transmission == TransmissionType::site || a.transmission == TransmissionType::slider_crank;

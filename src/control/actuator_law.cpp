@@ -115,7 +115,10 @@ double Actuator::clamped_force(double f) const {
   return force_limited ? std::clamp(f, force_range[0], force_range[1]) : f;
 }
 
-double Actuator::stiffness(double input) const { return -(gain[1] * input + bias[1]); }
-double Actuator::damping(double input) const { return -(gain[2] * input + bias[2]); }
+double Actuator::stiffness(double input) const {
+  return motor ? motor_stiffness(*motor) : -(gain[1] * input + bias[1]);
+}
+
+double Actuator::damping(double input) const { return motor ? motor_damping(*motor) : -(gain[2] * input + bias[2]); }
 
 }  // namespace tarsus

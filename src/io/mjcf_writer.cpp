@@ -66,6 +66,7 @@ class MjcfWriter {
   void write_equalities(const XmlWriter& root) const;
   void write_tendons(const XmlWriter& root);
   void write_actuators(const XmlWriter& root);
+  void write_motor(const XmlWriter& e, const ActuatorSpec& a);
   void write_sensors(const XmlWriter& root);
   void write_keyframes(const XmlWriter& root) const;
   void write_kept_settings(const XmlWriter& root) const;
@@ -455,12 +456,18 @@ void MjcfWriter::write_actuators(const XmlWriter& root) {
       lose("actuators with laws that are not computed");
       continue;
     }
-    const XmlWriter e = section.child("general");
+    const XmlWriter e = section.child(!a.motor ? "general" : a.motor->electric ? "dcmotor" : "pid");
     e.set_name(a.name);
     e.set(kWays[static_cast<int>(a.transmission)], a.target);
     if (!a.reference.empty()) e.set(a.transmission == TransmissionType::site ? "refsite" : "slidersite", a.reference);
     e.set_unless("cranklength", a.crank_length, 0.0);
     e.set_list("gear", a.gear);
+    e.set_unless("group", a.group, 0);
+    e.set_list("user", a.user);
+    if (a.motor) {
+      write_motor(e, a);
+      continue;
+    }
     e.set("ctrllimited", a.control_limited);
     if (a.control_limited || a.control_range != std::array<double, 2>{0, 0}) e.set_list("ctrlrange", a.control_range);
     e.set("forcelimited", a.force_limited);
@@ -477,9 +484,45 @@ void MjcfWriter::write_actuators(const XmlWriter& root) {
     e.set("biastype", name(a.bias_law));
     a.gain_law == ActuatorLaw::muscle ? e.set_list("gainprm", a.muscle_gain) : e.set_list("gainprm", a.gain);
     a.bias_law == ActuatorLaw::muscle ? e.set_list("biasprm", a.muscle_bias) : e.set_list("biasprm", a.bias);
-    e.set_unless("group", a.group, 0);
-    e.set_list("user", a.user);
   }
+}
+
+void MjcfWriter::write_motor(const XmlWriter& e, const ActuatorSpec& a) {
+  using Numbers = std::vector<double>;
+  const MotorSpec& m = *a.motor;
+  const auto list = [&e](const char* attribute, const Numbers& numbers) {
+    if (std::any_of(numbers.begin(), numbers.end(), [](double x) { return x != 0; })) e.set_list(attribute, numbers);
+  };
+  std::string input;
+  for (const auto& [there, name] :
+       {std::pair(m.position, "pos"), {m.velocity, "vel"}, {m.feedforward, "ff"}, {m.voltage, "voltage"}}) {
+    if (there) input += (input.empty() ? "" : " ") + std::string(name);
+  }
+  e.set("input", input.empty() ? "none" : input);
+  if (m.electric) {
+    e.set_list("motorconst", Numbers{m.constant});
+    e.set_list("resistance", Numbers{m.resistance});
+    list("controller", {m.kp, m.ki, m.kd, m.slew_max, m.integral_max, m.voltage_max});
+    list("saturation", {a.force_limited ? a.force_range[1] : 0, 0, m.rate_max});
+    list("inductance", {0, m.electric_time});
+    list("thermal", {m.heat_resistance, m.heat_capacity, 0, m.resistance_slope, m.resistance_at, m.ambient});
+    list("lugre", {m.bristle_stiffness, m.bristle_damping, m.sliding_friction, m.static_friction, m.slide_speed});
+    list("cogging", {m.cogging.begin(), m.cogging.end()});
+    if (a.control_limited) e.set_list("ctrlrange", a.control_range);
+    return;
+  }
+  e.set_list("kp", Numbers{m.kp});
+  e.set_list("kv", Numbers{m.kd});
+  list("ki", {m.ki}), list("imax", {m.integral_max}), list("slewmax", {m.slew_max});
+  std::vector<const char*> ranges;
+  if (m.position) ranges.push_back("posrange");
+  if (m.velocity) ranges.push_back("velrange");
+  if (m.feedforward) ranges.push_back("ffrange");
+  for (std::size_t k = 0; k < ranges.size(); ++k) {
+    const auto& range = k == 0 ? a.control_range : a.more_control_ranges[k - 1];
+    if (k == 0 ? a.control_limited : range[0] < range[1]) e.set_list(ranges[k], range);
+  }
+  if (a.force_limited) e.set_list("forcerange", a.force_range);
 }
 
 void MjcfWriter::write_sensors(const XmlWriter& root) {

@@ -228,8 +228,8 @@ void Compiler::lay_out(Model& model) {
   model.name = spec_.name;
   model.timestep = spec_.option.timestep;
   model.gravity = spec_.option.gravity_enabled ? spec_.option.gravity : Vec3d{0, 0, 0};
-  model.nu = int(spec_.actuators.size());
-  for (const ActuatorSpec& actuator : spec_.actuators) model.na += !actuator.dynamics.empty();
+  for (const ActuatorSpec& actuator : spec_.actuators)
+    model.nu += actuator.controls(), model.na += actuator.activations();
   model.bodies.resize(spec_.bodies.size());
   for (std::size_t i = 0; i < spec_.bodies.size(); ++i) add_body(model, int(i));
 }

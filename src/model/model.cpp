@@ -57,6 +57,21 @@ int find_or_throw(const Items& items, std::string_view name, const char* kind) {
 }  // namespace
 
 int Model::find_body(std::string_view name) const { return find(bodies, name); }
+std::vector<std::string> Model::control_names() const {
+  std::vector<std::string> names;
+  for (const ActuatorSpec& a : spec.actuators) {
+    if (a.controls() == 1) {
+      names.push_back(a.name);
+      continue;
+    }
+    if (a.motor->position) names.push_back(a.name + ".pos");
+    if (a.motor->velocity) names.push_back(a.name + ".vel");
+    if (a.motor->feedforward) names.push_back(a.name + ".ff");
+    if (a.motor->voltage) names.push_back(a.name + ".voltage");
+  }
+  return names;
+}
+
 int Model::find_joint(std::string_view name) const { return find(joints, name); }
 int Model::body_id(std::string_view name) const { return find_or_throw(bodies, name, "body"); }
 int Model::joint_id(std::string_view name) const { return find_or_throw(joints, name, "joint"); }

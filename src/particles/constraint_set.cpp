@@ -21,7 +21,7 @@ void check_positive(const char* what, double value) {
   if (!(std::isfinite(value) && value > 0)) throw ValueError(what, fmt::format("{}", value), "a positive number");
 }
 
-Vec3d at(std::span<const double> x, int particle) {
+Vec3d point_of(std::span<const double> x, int particle) {
   return {x[3 * particle], x[3 * particle + 1], x[3 * particle + 2]};
 }
 
@@ -39,7 +39,7 @@ const char* row_kind_name(RowKind kind) {
 }
 
 double bond_angle(std::span<const double, 9> x, std::span<double> gradient) {
-  const Vec3d u = at(x, 0) - at(x, 1), w = at(x, 2) - at(x, 1);
+  const Vec3d u = point_of(x, 0) - point_of(x, 1), w = point_of(x, 2) - point_of(x, 1);
   const double uu = dot(u, u), ww = dot(w, w), uw = dot(u, w), sine = norm(cross(u, w));
   if (!gradient.empty()) {
     // dθ = -(d cosθ)/sinθ, with |u||w| sinθ = |u × w|.
@@ -52,7 +52,8 @@ double bond_angle(std::span<const double, 9> x, std::span<double> gradient) {
 }
 
 double torsion_angle(std::span<const double, 12> x, std::span<double> gradient) {
-  const Vec3d b1 = at(x, 1) - at(x, 0), b2 = at(x, 2) - at(x, 1), b3 = at(x, 3) - at(x, 2);
+  const Vec3d b1 = point_of(x, 1) - point_of(x, 0), b2 = point_of(x, 2) - point_of(x, 1),
+              b3 = point_of(x, 3) - point_of(x, 2);
   const Vec3d m = cross(b1, b2), n = cross(b2, b3);
   const double l2 = norm(b2), l22 = dot(b2, b2);
   if (!gradient.empty()) {
@@ -194,24 +195,24 @@ double ConstraintSet::evaluate_row(int k, std::span<const double> x, std::span<d
   const std::vector<int>& p = row.particles;
   switch (row.kind) {
     case RowKind::distance: {
-      const Vec3d e = at(x, p[0]) - at(x, p[1]);
+      const Vec3d e = point_of(x, p[0]) - point_of(x, p[1]);
       put(gradient, 0, e);
       put(gradient, 1, -e);
       return 0.5 * (dot(e, e) - row.scale);
     }
     case RowKind::plane: {
       put(gradient, 0, row.vectors[1]);
-      return dot(row.vectors[1], at(x, p[0]) - row.vectors[0]);
+      return dot(row.vectors[1], point_of(x, p[0]) - row.vectors[0]);
     }
     case RowKind::sphere: {
-      const Vec3d e = at(x, p[0]) - row.vectors[0];
+      const Vec3d e = point_of(x, p[0]) - row.vectors[0];
       put(gradient, 0, e);
       return 0.5 * (dot(e, e) - row.scale);
     }
     case RowKind::linear: {
       double sum = -row.value;
       for (std::size_t a = 0; a < p.size(); ++a) {
-        sum += dot(row.vectors[a], at(x, p[a]));
+        sum += dot(row.vectors[a], point_of(x, p[a]));
         put(gradient, static_cast<int>(a), row.vectors[a]);
       }
       return sum;
@@ -242,7 +243,7 @@ void ConstraintSet::add_impulses(std::span<const double> x, std::span<const doub
     const double impulse = factor * multiplier[k];
     const auto [i, j] = ends_[k];
     if (i >= 0) {
-      const Vec3d kick = (at(x, i) - at(x, j)) * impulse;
+      const Vec3d kick = (point_of(x, i) - point_of(x, j)) * impulse;
       const double wi = inverse_mass[i], wj = inverse_mass[j];
       for (int c = 0; c < 3; ++c) v[3 * i + c] += wi * kick[c], v[3 * j + c] -= wj * kick[c];
       continue;
@@ -259,7 +260,7 @@ double ConstraintSet::rounding_floor(int k, std::span<const double> x) const {
   constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
   const Row& row = rows_[k];
   double size = 0;
-  for (const int i : row.particles) size = std::max(size, norm(at(x, i)));
+  for (const int i : row.particles) size = std::max(size, norm(point_of(x, i)));
   if (row.kind == RowKind::distance || row.kind == RowKind::sphere) return 4 * kEpsilon * (1 + size / row.value);
   std::vector<double> gradient(3 * row.particles.size());
   evaluate_row(k, x, gradient);

@@ -86,6 +86,7 @@ Batch<R>::Batch(const Model& model, int worlds, const BatchOptions& options)
   room(state_.qpos, model.nq), room(state_.qpos_target, model.nq), room(state_.act, model.na);
   for (auto* array : {&state_.qvel, &state_.qacc, &state_.tau, &state_.qvel_target}) room(*array, model.nv);
   room(state_.ctrl, model.nu), room(state_.ground_force, 3 * model.njoint());
+  room(state_.mocap_pos, 3 * model.nmocap()), room(state_.mocap_quat, 4 * model.nmocap());
   captures_.resize(at(worlds));
   state_.steps.resize(at(worlds)), state_.faults.resize(at(worlds)), state_.reports.resize(at(worlds));
   if (options_.drives) options_.drives->check(model);
@@ -147,8 +148,17 @@ void Batch<R>::reset(std::span<const std::uint8_t> mask, In<R> qpos, In<R> qvel)
     else
       std::copy_n(given.begin() + (given.size() == at(n) ? 0 : std::ptrdiff_t(n) * world), n, to.begin());
   };
+  AlignedVector<R> position, orientation;
+  for (const int body : model_.mocap_bodies) {
+    const BodySpec& spec = model_.spec.bodies[at(body)];
+    const Quatd q = spec.orientation;
+    for (int k = 0; k < 3; ++k) position.push_back(R(spec.position[k]));
+    for (const double x : {q.w, q.x, q.y, q.z}) orientation.push_back(R(x));
+  }
   for (int world = 0; world < worlds_; ++world) {
     if (!mask.empty() && !mask[at(world)]) continue;
+    fill(state_.mocap_pos, int(position.size()), world, position);
+    fill(state_.mocap_quat, int(orientation.size()), world, orientation);
     for (AlignedVector<R>* array : {&state_.qpos, &state_.qpos_target}) {
       fill(*array, model_.nq, world, qpos);
       if (qpos.empty()) std::copy(model_.qpos0.begin(), model_.qpos0.end(), part(*array, model_.nq, world).begin());
@@ -171,6 +181,8 @@ void Batch<R>::restore(const BatchState<R>& state) {
   check_size("state.steps", state.steps.size(), state_.steps.size());
   check_size("state.ctrl", state.ctrl.size(), state_.ctrl.size());
   check_size("state.act", state.act.size(), state_.act.size());
+  check_size("state.mocap_pos", state.mocap_pos.size(), state_.mocap_pos.size());
+  check_size("state.mocap_quat", state.mocap_quat.size(), state_.mocap_quat.size());
   check_size("state.ground_force", state.ground_force.size(), state_.ground_force.size());
   state.parameters.check_sizes(model_, worlds_);
   state_ = state;
@@ -355,7 +367,9 @@ bool Batch<R>::screen(int world) {
                      look("qvel", state_.qvel, model_.nv, options_.step.speed_limit, WorldStatus::too_fast) &&
                      look("tau", state_.tau, model_.nv, kLargest, input) &&
                      look("act", state_.act, model_.na, kLargest, input) &&
-                     look("ctrl", state_.ctrl, model_.nu, kLargest, input);
+                     look("ctrl", state_.ctrl, model_.nu, kLargest, input) &&
+                     look("mocap_pos", state_.mocap_pos, 3 * model_.nmocap(), kLargest, input) &&
+                     look("mocap_quat", state_.mocap_quat, 4 * model_.nmocap(), kLargest, input);
   if (!state || !options_.drives) return state;
   return look("qpos_target", state_.qpos_target, model_.nq, kLargest, input) &&
          look("qvel_target", state_.qvel_target, model_.nv, kLargest, input);
@@ -386,6 +400,8 @@ bool Batch<R>::load(Worker& worker, int first, int count) {
   turn(state_.qpos, worker.data.qpos, model_.nq), turn(state_.qvel, worker.data.qvel, model_.nv);
   turn(state_.tau, worker.data.tau, model_.nv), turn(state_.act, worker.data.act, model_.na);
   turn(state_.ctrl, worker.data.ctrl, model_.nu);
+  turn(state_.mocap_pos, worker.data.mocap_pos, 3 * model_.nmocap());
+  turn(state_.mocap_quat, worker.data.mocap_quat, 4 * model_.nmocap());
   if (!options_.drives) return true;
   turn(state_.qpos_target, worker.qpos_target, model_.nq), turn(state_.qvel_target, worker.qvel_target, model_.nv);
   return true;
@@ -452,6 +468,8 @@ WorldCapture Batch<R>::snapshot(int world, const StepMemory<R>* memory) const {
   take(out.qacc, state_.qacc, model_.nv), take(out.tau, state_.tau, model_.nv);
   take(out.ctrl, state_.ctrl, model_.nu), take(out.act, state_.act, model_.na);
   take(out.qpos_target, state_.qpos_target, model_.nq), take(out.qvel_target, state_.qvel_target, model_.nv);
+  take(out.mocap_pos, state_.mocap_pos, 3 * model_.nmocap());
+  take(out.mocap_quat, state_.mocap_quat, 4 * model_.nmocap());
   out.steps = state_.steps[at(world)], out.fault = state_.faults[at(world)];
   out.parameters = state_.parameters.world(model_, world);
   if (memory) out.memory = to_bytes<R>(std::span<const StepMemory<R>>(memory, 1));
@@ -476,7 +494,9 @@ void Batch<R>::put(int world, const WorldCapture& capture) {
       {"ctrl", {&capture.ctrl, &state_.ctrl}},
       {"act", {&capture.act, &state_.act}},
       {"qpos_target", {&capture.qpos_target, &state_.qpos_target}},
-      {"qvel_target", {&capture.qvel_target, &state_.qvel_target}}};
+      {"qvel_target", {&capture.qvel_target, &state_.qvel_target}},
+      {"mocap_pos", {&capture.mocap_pos, &state_.mocap_pos}},
+      {"mocap_quat", {&capture.mocap_quat, &state_.mocap_quat}}};
   for (const auto& [name, both] : arrays) check_size(name, both.first->size(), both.second->size() / at(worlds_));
   capture.parameters.check_sizes(model_, 1);
   StepMemory<R> one;
@@ -517,14 +537,17 @@ void Batch<R>::write_outputs(Worker& worker, int step, const Rollout<R>& r, int 
       worker.state.insert(worker.state.end(), mine.begin(), mine.end());
     };
     add(state_.qpos, nq), add(state_.qvel, nv), add(state_.qacc, nv), add(state_.ctrl, model_.nu),
-        add(state_.act, model_.na);
+        add(state_.act, model_.na), add(state_.mocap_pos, 3 * model_.nmocap()),
+        add(state_.mocap_quat, 4 * model_.nmocap());
     const std::span<const double> all = worker.state;
     SensorInput input{time(world),
                       all.subspan(0, at(nq)),
                       all.subspan(at(nq), at(nv)),
                       all.subspan(at(nq + nv), at(nv)),
                       all.subspan(at(nq + 2 * nv), at(model_.nu)),
-                      all.subspan(at(nq + 2 * nv + model_.nu))};
+                      all.subspan(at(nq + 2 * nv + model_.nu), at(model_.na))};
+    input.mocap_quat = all.last(4 * at(model_.nmocap()));
+    input.mocap_pos = all.last(7 * at(model_.nmocap())).first(3 * at(model_.nmocap()));
     StepForces forces;
     if (worker.sensors->feels_contact()) {
       forces = step_forces(model_, worker.stepper, worker.data);
@@ -558,6 +581,10 @@ void Batch<R>::look_at(int world, Worker& worker) {
   Data& one = *worker.one;
   const std::span<R> q = part(state_.qpos, model_.nq, world), v = part(state_.qvel, model_.nv, world);
   std::copy(q.begin(), q.end(), one.qpos.begin()), std::copy(v.begin(), v.end(), one.qvel.begin());
+  const std::span<R> place = part(state_.mocap_pos, 3 * model_.nmocap(), world),
+                     turn = part(state_.mocap_quat, 4 * model_.nmocap(), world);
+  std::copy(place.begin(), place.end(), one.mocap_pos.begin());
+  std::copy(turn.begin(), turn.end(), one.mocap_quat.begin());
   one.own = tables_.empty() ? nullptr : &worker.one_table;
   if (one.own)
     fill<double>(worker.one_table, model_, options_.step.rows.geometry.get(), state_.parameters, {&world, 1}, false);

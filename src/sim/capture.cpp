@@ -10,13 +10,15 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 constexpr const char* kFormat = "tarsus-capture";
-constexpr const char* kFaultArrays[] = {"", "qpos", "qvel", "tau", "act", "ctrl", "qpos_target", "qvel_target", "qacc"};
+constexpr const char* kFaultArrays[] = {"",          "qpos",       "qvel",        "tau",         "act", "ctrl",
+                                        "mocap_pos", "mocap_quat", "qpos_target", "qvel_target", "qacc"};
 
 /// f(name, array) for the arrays of a capture's state and drives.
 template <class Capture, class F>
 void each_array(Capture& c, const F& f) {
   f("qpos", c.qpos), f("qvel", c.qvel), f("qacc", c.qacc), f("tau", c.tau), f("ctrl", c.ctrl), f("act", c.act);
   f("qpos_target", c.qpos_target), f("qvel_target", c.qvel_target);
+  f("mocap_pos", c.mocap_pos), f("mocap_quat", c.mocap_quat);
   if (!c.options.drives) return;
   auto& d = *c.options.drives;
   f("kp", d.kp), f("kd", d.kd), f("force_limit", d.force_limit), f("force_floor", d.force_floor);
@@ -103,6 +105,7 @@ WorldCapture from_arrays(const Model& model, const CaptureArrays& arrays, const 
   });
   each_array(out, [&](const char* name, std::vector<double>& x) {
     const std::vector<double>* from = find(name);
+    if (!from && model.nmocap() == 0 && std::string_view(name).substr(0, 5) == "mocap") return;  // older files
     if (!from) fail(file, name, "there is no array of this name");
     x = *from;
   });

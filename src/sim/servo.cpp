@@ -20,8 +20,8 @@ bool falls(double stiffness, double damping) { return stiffness >= 0 && damping 
 
 std::string servos_refusal(const Model& model, const Actuation& actuation, bool actuators) {
   if (!actuation.passive().empty()) return "a model's passive forces are not in lanes yet";
-  if (!actuators || model.nu == 0) return {};
   const ActuatorSet& set = actuation.actuators();
+  if (!actuators || set.size() == 0) return {};
   if (!set.plain()) return "actuators on other than hinges and slides, and muscles, are not in lanes yet";
   std::vector<char> servo(at(model.nv)), other(at(model.nv));
   for (int i = 0; i < set.size(); ++i) {
@@ -50,7 +50,7 @@ Servos<R>::Servos(const Model& model, const BasicData<R>& data)
       drives_(Drives::none(model)),
       acted_(model.nv, 0) {
   const PassiveForces& passive = actuation_.passive();
-  idle_ = model.nu == 0 && passive.empty();
+  idle_ = actuation_.actuators().size() == 0 && passive.empty();
   plain_only_ = actuation_.actuators().plain() && passive.empty();  // gravity compensation is a passive force
   if (!adhesion_.empty()) actuation_.ask_for_kinematics();
   drives_.stiff = true, drives_.spin_damping = 0;  // nothing that the model does not have
@@ -63,8 +63,10 @@ Servos<R>::Servos(const Model& model, const BasicData<R>& data)
   for (int i = 0; i < actuation_.actuators().size(); ++i) {
     const Actuator& a = actuation_.actuators()[i];
     for (const int v : a.dofs) acted_[v] = 1;
+    has_motors_ = has_motors_ || a.motor;
   }
   for (int v = 0; v < model.nv; ++v) acted_[v] = acted_[v] || actuation_.compensates(v);
+  if (has_motors_) motors_.assign(worlds_, std::vector<MotorRun>(actuation_.actuators().size()));
   tendon_bias_.resize(actuation_.tendons().size());
   for (int t = 0; t < actuation_.tendons().size(); ++t)
     heavy_paths_ = heavy_paths_ || (actuation_.tendons()[t].armature > 0 && !actuation_.tendons()[t].path.empty());
@@ -114,6 +116,7 @@ void Servos<R>::prepare(const BasicData<R>& data, const ServoStep& step, In<R> q
   std::fill(fixed_.begin(), fixed_.end(), R(0)), std::fill(servo_.begin(), servo_.end(), R(0));
   if (!plain_only_ || !step.implicit) all_worlds(data, step, qpos, qvel);
   has_rows_ = std::any_of(rows_.begin(), rows_.end(), [](const auto& rows) { return !rows.empty(); });
+  implicit_ = step.implicit;
   if (!step.actuators || !step.implicit) return;
   joint_actuators(data, step.dt, qpos, qvel);
   settle();
@@ -125,20 +128,30 @@ void Servos<R>::joint_actuators(const BasicData<R>& data, double dt, In<R> qpos,
   if (damped_by_control_) {
     for (const int v : servo_dofs_) drives_.kp[v] = joined_[v].kp, drives_.kd[v] = joined_[v].kd;
   }
-  for (int i = 0; i < model_.nu; ++i) {
+  for (int i = 0; i < actuation_.actuators().size(); ++i) {
     const Actuator& a = actuation_.actuators()[i];
     if (!a.plain || !a.active) continue;
     const int v = a.dofs[0];
     const double g = a.gear[0], square = g * g;
     const bool by_control = a.gain[2] != 0 && width_ == 1, servo = falls(a.stiffness(0), a.damping(0)) || by_control;
     for (int world = 0; world < packs_ * width_; ++world) {
-      double u = a.clamped_control(double(data.ctrl[at(model_.nu, i, world)]));
+      const std::size_t place = at(model_.nv, v, world);
+      const double speed = g * double(qvel[place]);
+      if (a.motor) {
+        const double length = g * double(qpos[at(model_.nq, model_.joints[a.joint].qpos, world)]);
+        const MotorStep step = motor_here(data, a, dt, world, length, speed);
+        if (servo)
+          servo_[place] += R(g * step.offset);
+        else
+          fixed_[place] += R(g * a.clamped_force(step.torque(length, speed)));
+        if (world < worlds_) motors_[world][i] = {step, length, speed};
+        continue;
+      }
+      double u = a.clamped_control(double(data.ctrl[at(model_.nu, a.ctrl, world)]));
       if (a.act >= 0) {
         const double now = double(data.act[at(model_.na, a.act, world)]);
         u = a.early ? a.next_activation(now, a.activation_rate(u, now), dt) : now;
       }
-      const std::size_t place = at(model_.nv, v, world);
-      const double speed = g * double(qvel[place]);
       if (!servo) {
         const double length = g * double(qpos[at(model_.nq, model_.joints[a.joint].qpos, world)]);
         fixed_[place] += R(g * a.clamped_force(a.force(u, length, speed)));
@@ -207,6 +220,7 @@ void Servos<R>::all_worlds(const BasicData<R>& data, const ServoStep& step, In<R
       add(tau_, adhesion_one_);
     }
     add_tendon_rows(world, step);
+    if (has_motors_ && step.start) keep_motors(world);
     if (step.implicit) {
       add_polynomial_rows(world, step.dt);
       if (step.actuators) add_servo_rows(world, step.dt);
@@ -284,6 +298,77 @@ void Servos<R>::add_polynomial_rows(int world, double dt) {
 }
 
 template <class R>
+void Servos<R>::bound(const Actuator& a, ForceRow& row) const {
+  const auto within = [&row](const std::array<double, 2>& range) {
+    row.low = std::clamp(row.low, range[0], range[1]), row.high = std::clamp(row.high, range[0], range[1]);
+  };
+  if (a.force_limited) within(a.force_range);
+  if (a.joint >= 0 && model_.joints[a.joint].nv() == 1 && model_.joints[a.joint].force_limited && a.gear[0] != 0) {
+    const auto [low, high] = model_.joints[a.joint].force_range;
+    const double ends[] = {low / a.gear[0], high / a.gear[0]};
+    within({std::min(ends[0], ends[1]), std::max(ends[0], ends[1])});
+  }
+  if (a.tendon >= 0 && actuation_.tendons()[a.tendon].force_limited) within(actuation_.tendons()[a.tendon].force_range);
+}
+
+/// A motor's torque and its bristle's friction, each at the end of the step; cogging is the start's.
+template <class R>
+void Servos<R>::add_motor_rows(int world, double dt, int actuator, std::span<const double> arm) {
+  const Actuator& a = actuation_.actuators()[actuator];
+  const MotorStep& m = actuation_.motor(actuator);
+  const double length = actuation_.length()[actuator], speed = actuation_.velocity()[actuator];
+  const double force = m.offset - m.stiffness * length - m.damping * speed;
+  for (std::size_t k = 0; k < a.dofs.size(); ++k) fixed_[at(model_.nv, a.dofs[k], world)] += R(arm[k] * m.cogging);
+  ForceRow row{force - dt * m.stiffness * speed, dt * m.damping + dt * dt * m.stiffness, m.low, m.high, a.dofs, arm};
+  bound(a, row);
+  if (falls(m.stiffness, m.damping)) {
+    rows_[world].push_back(row);
+  } else {
+    const double torque = std::clamp(force, row.low, row.high);
+    for (std::size_t k = 0; k < a.dofs.size(); ++k) fixed_[at(model_.nv, a.dofs[k], world)] += R(arm[k] * torque);
+  }
+  if (m.friction_slope == 0 && m.end_friction == 0) return;
+  rows_[world].push_back({-m.end_friction - m.friction_slope * speed, dt * m.friction_slope, -m.most_friction,
+                          m.most_friction, a.dofs, arm});
+}
+
+template <class R>
+MotorStep Servos<R>::motor_here(const BasicData<R>& data, const Actuator& a, double dt, int world, double length,
+                                double velocity) const {
+  const auto u = a.clamped_controls([&](int k) { return data.ctrl[at(model_.nu, a.ctrl + k, world)]; });
+  std::array<double, 5> act{};
+  for (int k = 0; k < a.motor->activations(); ++k) act[k] = double(data.act[at(model_.na, a.act + k, world)]);
+  return motor_step(*a.motor, u.data(), act.data(), length, velocity, dt);
+}
+
+template <class R>
+void Servos<R>::keep_motors(int world) {
+  for (int i = 0; i < actuation_.actuators().size(); ++i) {
+    if (actuation_.actuators()[i].motor)
+      motors_[world][i] = {actuation_.motor(i), actuation_.length()[i], actuation_.velocity()[i]};
+  }
+}
+
+/// Current and bristle go with the speed whose torque acted: the end's where that was implicit.
+template <class R>
+void Servos<R>::advance_motor(BasicData<R>& data, int actuator, double dt, int world) {
+  const Actuator& a = actuation_.actuators()[actuator];
+  MotorRun run = motors_[world][actuator];
+  if (implicit_ && !a.plain) {
+    const double* const moment = row_arms_[world].data() + actuation_.passive().tendon_arm().size() + a.first;
+    run.velocity = 0;
+    for (std::size_t k = 0; k < a.dofs.size(); ++k)
+      run.velocity += moment[k] * double(data.qvel[at(model_.nv, a.dofs[k], world)]);
+    run.length += dt * run.velocity;
+  }
+  std::array<double, 5> act{}, next{};
+  const int count = a.motor->activations();
+  for (int k = 0; k < count; ++k) act[k] = double(data.act[at(model_.na, a.act + k, world)]);
+  motor_advance(*a.motor, run.step, act.data(), run.length, run.velocity, dt, next.data());
+  for (int k = 0; k < count; ++k) data.act[at(model_.na, a.act + k, world)] = R(next[k]);
+}
+
+template <class R>
 void Servos<R>::add_servo_rows(int world, double dt) {
   const ActuatorSet& set = actuation_.actuators();
   const double* const moments = row_arms_[world].data() + actuation_.passive().tendon_arm().size();
@@ -291,7 +376,11 @@ void Servos<R>::add_servo_rows(int world, double dt) {
     const Actuator& a = set[i];
     if (!a.active || a.plain) continue;
     const std::span<const double> arm(moments + a.first, a.dofs.size());
-    double u = a.clamped_control(ctrl_one_[i]);
+    if (a.motor) {
+      add_motor_rows(world, dt, i, arm);
+      continue;
+    }
+    double u = a.clamped_control(ctrl_one_[a.ctrl]);
     if (a.act >= 0) u = a.early ? a.next_activation(act_one_[a.act], actuation_.act_dot()[a.act], dt) : act_one_[a.act];
     const double kp = a.stiffness(u), kd = a.damping(u);
     if (!falls(kp, kd)) {
@@ -305,11 +394,7 @@ void Servos<R>::add_servo_rows(int world, double dt) {
                  kInfinity,
                  a.dofs,
                  arm};
-    if (a.force_limited) row.low = a.force_range[0], row.high = a.force_range[1];
-    if (a.tendon >= 0 && actuation_.tendons()[a.tendon].force_limited) {
-      const auto [low, high] = actuation_.tendons()[a.tendon].force_range;
-      row.low = std::clamp(row.low, low, high), row.high = std::clamp(row.high, low, high);
-    }
+    bound(a, row);
     rows_[world].push_back(row);
   }
   for (int v = 0; v < model_.nv; ++v) fixed_[at(model_.nv, v, world)] += R(actuation_.compensation_by_actuator(v));

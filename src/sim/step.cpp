@@ -84,7 +84,7 @@ std::string lanes_refusal(const Model& model, const StepOptions& options, const 
   const bool actuated = !drives && options.actuation != ActuationMode::off;
   const std::string why = servos_refusal(model, Actuation(model), actuated);
   if (!why.empty()) return why;
-  if (actuated && model.nu > 0 && SensorSet(model).feels_contact())
+  if (actuated && !model.spec.actuators.empty() && SensorSet(model).feels_contact())
     return "sensors that feel contact are not in lanes yet";
   if (options.rows.any() && has_solver_rows(model, options.dt))
     return "MuJoCo's law of soft contacts and ranges, at steps as short as this, is not in lanes yet";
@@ -183,10 +183,10 @@ int Stepper<R>::step(BasicData<R>& data, const Drives& drives, In<R> qpos_target
 
 /// What acts besides drives, into data.tau; the user's own waits in user_tau_.
 template <class R>
-void Stepper<R>::prepare(const BasicData<R>& data, In<R> qpos, In<R> qvel) {
+void Stepper<R>::prepare(const BasicData<R>& data, In<R> qpos, In<R> qvel, bool start) {
   const bool implicit = options_.integrator != Integrator::rk4 && !explicit_forces();
-  servos_->prepare(data, {options_.dt, implicit, actuated_, options_.rows.joints, options_.rows.contacts}, qpos, qvel,
-                   user_tau_);
+  servos_->prepare(data, {options_.dt, implicit, actuated_, options_.rows.joints, options_.rows.contacts, start}, qpos,
+                   qvel, user_tau_);
   solves_rows_ = servos_->has_rows();
 }
 
@@ -203,7 +203,7 @@ int Stepper<R>::advance(BasicData<R>& data, const Drives* given, In<R> qpos_targ
     user_tau_.assign(data.tau.begin(), data.tau.end());
     prepare(data, data.qpos, data.qvel);
     std::copy(servos_->tau().begin(), servos_->tau().end(), data.tau.begin());
-    const bool servos = actuated_ && model_.nu > 0 && options_.integrator != Integrator::rk4 &&
+    const bool servos = actuated_ && !model_.spec.actuators.empty() && options_.integrator != Integrator::rk4 &&
                         options_.actuation == ActuationMode::implicit_servos;
     if (servos) drives = &servos_->drives(), target = servos_->qpos_target(), qvel_target = servos_->qvel_target();
   }
@@ -475,7 +475,7 @@ void Stepper<R>::rk4(BasicData<R>& data, const Drives& drives, In<R> qpos_target
     }
     integrate<R>(model_, data, data.qpos, u_, R(1), stage_qpos_);
     if (servos_) {
-      prepare(data, stage_qpos_, stage_qvel_);
+      prepare(data, stage_qpos_, stage_qvel_, false);
       std::copy(servos_->tau().begin(), servos_->tau().end(), data.tau.begin());
     }
     with_rows(data,

@@ -121,6 +121,11 @@ void expect_same_actuators(const ModelSpec& a, const ModelSpec& b) {
     EXPECT_EQ(x.gear, y.gear);
     EXPECT_EQ(x.gain, y.gain);
     EXPECT_EQ(x.bias, y.bias);
+    ASSERT_EQ(bool(x.motor), bool(y.motor));
+    if (x.motor) {
+      EXPECT_TRUE(*x.motor == *y.motor);
+      EXPECT_EQ(x.more_control_ranges, y.more_control_ranges);
+    }
     EXPECT_EQ(x.control_limited, y.control_limited);
     if (x.control_limited) {
       EXPECT_EQ(x.control_range, y.control_range);

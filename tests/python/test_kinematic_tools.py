@@ -1,9 +1,11 @@
-"""Inverse kinematics, poses to start from, the centre of mass's Jacobian."""
+"""Inverse kinematics, poses to start from, Jacobians made of those of bodies, inverse dynamics with contacts."""
 
+import mujoco
 import numpy as np
 import pytest
 import tarsus
 from oracle import DATA
+from test_mujoco import load_mujoco
 
 ARMS = {"kuka_iiwa_14/iiwa14.xml": "link7", "franka_emika_panda/panda.xml": "hand"}
 
@@ -78,6 +80,75 @@ def test_com_jacobian_moves_the_centre_of_mass():
     tarsus.kinematics(model, data, qpos, qvel)
     momentum = tarsus.momentum(model, data)
     np.testing.assert_allclose(J @ qvel, momentum.linear / momentum.mass, atol=1e-12)
+
+
+ROBOTS = ["unitree_go2/go2.xml", "kuka_iiwa_14/iiwa14.xml", "shadow_hand/left_hand.xml", "unitree_g1/g1.xml"]
+
+
+def moving(name, seed=0):
+    model = load(name)
+    rng = np.random.default_rng(seed)
+    return model, tarsus.Data(model), tarsus.random_configuration(model, seed), rng.normal(size=model.nv)
+
+
+def slope(f):
+    """f'(0), Richardson's of two central differences."""
+    near, far = ((f(h) - f(-h)) / (2 * h) for h in (1e-3, 2e-3))
+    return (4 * near - far) / 3
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+def test_jacobian_derivative_is_mujocos_and_the_slope(name):
+    model, data, qpos, qvel = moving(name)
+    theirs, _ = load_mujoco(DATA / "menagerie" / name)
+    d, point, body = mujoco.MjData(theirs), np.array([0.1, 0.2, 0.3]), model.nbody - 1
+    d.qpos[:], d.qvel[:] = qpos, qvel
+    mujoco.mj_forward(theirs, d)
+    linear, angular = np.zeros((3, model.nv)), np.zeros((3, model.nv))
+    mujoco.mj_jacDot(theirs, d, linear, angular, d.xpos[body] + d.xmat[body].reshape(3, 3) @ point, body)
+    rate = tarsus.jacobian_derivative(model, data, body, qpos, qvel, point)
+    np.testing.assert_allclose(rate, np.concatenate([angular, linear]), atol=1e-12)
+
+    def jacobian(time):
+        tarsus.kinematics(model, data, tarsus.integrate(model, data, qpos, qvel, time))
+        rotation, position = tarsus.body_pose(model, data, body)
+        return tarsus.jacobian(model, data, body, position + rotation @ point).copy()
+
+    np.testing.assert_allclose(rate, slope(jacobian), atol=1e-10)
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+def test_relative_jacobian_is_the_slope_of_the_relative_pose(name):
+    model, data, qpos, qvel = moving(name, 1)
+    body, reference = model.nbody - 1, model.nbody // 2
+
+    def pose(time):
+        tarsus.kinematics(model, data, tarsus.integrate(model, data, qpos, qvel, time))
+        (R, p), (Q, r) = (tarsus.body_pose(model, data, b) for b in (reference, body))
+        return np.column_stack([R.T @ (r - p), R.T @ Q])
+
+    rate, turn = slope(pose), pose(0)[:, 1:]
+    spin = rate[:, 1:] @ turn.T
+    J = tarsus.relative_jacobian(model, data, body, reference)
+    np.testing.assert_allclose(J @ qvel, [spin[2, 1], spin[0, 2], spin[1, 0], *rate[:, 0]], atol=1e-9)
+    assert (J[:, :6] == 0).all() or name not in ROBOTS[::3]  # a free root moves both alike
+
+
+def test_inverse_dynamics_finds_the_forces_of_a_step_with_contacts():
+    """A humanoid falls under random torques: what a step took, from its acceleration and its contacts' forces."""
+    model = tarsus.Model.load(tarsus.MODELS / "humanoid.xml")
+    data, other, rng = tarsus.Data(model), tarsus.Data(model), np.random.default_rng(0)
+    stepper = tarsus.Stepper(data, dt=1 / 240, contacts=True, velocity_products="off")
+    most = 0
+    for _ in range(240):
+        data.tau[6:] = 5 * rng.normal(size=model.nv - 6)
+        qpos, qvel, tau = data.qpos.copy(), data.qvel.copy(), data.tau.copy()
+        assert stepper.step() == 0
+        most = max(most, len(stepper.contacts))
+        found = tarsus.inverse_dynamics(model, other, qpos, qvel, data.qacc, stepper.contacts)
+        size = max(1, np.abs(tarsus.rnea(model, other, qpos, qvel, data.qacc)).max())
+        np.testing.assert_allclose(found, tau, atol=1e-8 * size)
+    assert most > 8
 
 
 def test_neutral_is_within_ranges_and_random_is_reproducible():

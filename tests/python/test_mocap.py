@@ -177,8 +177,38 @@ def test_what_is_wrong_with_a_mocap_pose_is_said():
     assert any("a joint below a mocap body" in d.message and d.line == 1 for d in below.diagnostics)
 
 
-def test_a_batch_names_what_it_has_not():
-    batch = tarsus.Batch(tarsus.Model.from_xml_string(SCENE), 3, contacts=True)
-    batch.rollout(5)
-    with pytest.raises(tarsus.ValueError, match="mocap"):
-        batch.mocap_pos
+def test_worlds_of_a_batch_have_poses_of_their_own():
+    """Beside a Data of each world: what lies on a mocap body, sensors of what rides on one, poses, contacts; saved, restored, reset."""
+    ours, rng = tarsus.Model.from_xml_string(SCENE), np.random.default_rng(3)
+    batch = tarsus.Batch(ours, 3, dt=0.004, contacts=True)
+    assert batch.mocap_pos.shape == (3, 2, 3) and batch.mocap_quat.shape == (3, 2, 4)
+    assert np.array_equal(batch.mocap_pos[1], tarsus.Data(ours).mocap_pos)
+    ones = [tarsus.Data(ours) for _ in range(3)]
+    steppers = [tarsus.Stepper(one, dt=0.004, contacts=True) for one in ones]
+    drift = 0.3 * rng.normal(size=(3, 2, 3))
+    halfway, state = 25, None
+    for step in range(2 * halfway):
+        if step == halfway:
+            state = batch.save()
+        batch.mocap_pos += 0.004 * drift
+        batch.mocap_quat[:, 0] = [np.cos(0.01 * step), 0, np.sin(0.01 * step), 0]
+        _, seen = batch.rollout(1, sensors=True)
+        for world, (one, stepper) in enumerate(zip(ones, steppers)):
+            one.mocap_pos, one.mocap_quat = batch.mocap_pos[world], batch.mocap_quat[world]
+            assert stepper.step() == 0
+            assert np.array_equal(one.qpos, batch.qpos[world])
+            assert np.array_equal(one.sensordata, seen[0, world])
+    assert (batch.status == 0).all() and np.abs(batch.qpos[0] - batch.qpos[1]).max() > 1e-3
+    pose = batch.measure(["position"])["position"]
+    for world, one in enumerate(ones):
+        tarsus.kinematics(ours, one, one.qpos)
+        for body in range(ours.nbody):
+            assert np.allclose(pose[world, body], tarsus.body_pose(ours, one, body)[1], atol=1e-15)
+    batch.restore(state)
+    assert np.allclose(batch.mocap_pos - ones[0].mocap_pos, tarsus.Data(ours).mocap_pos + 0.1 * drift - ones[0].mocap_pos)
+    batch.mocap_pos[2, 1, 0] = np.nan
+    assert batch.step() == 1 and "mocap_pos[3] is nan" in batch.fault(2)
+    batch.reset(np.array([False, False, True]))
+    assert (batch.status == 0).all() and np.array_equal(batch.mocap_pos[2], tarsus.Data(ours).mocap_pos)
+    with pytest.raises(tarsus.ShapeError, match="mocap_pos"):
+        batch.mocap_pos = np.zeros((3, 6))

@@ -19,12 +19,13 @@ class Actuation {
   void evaluate(std::span<const double> qpos, std::span<const double> qvel, std::span<const double> ctrl,
                 std::span<const double> act, double dt);
 
-  // Of the last evaluate(); [nu] length, velocity, force; [na] act_dot; [nv] the others.
+  // Of the last evaluate(); length, velocity, force of each actuator; [na] act_dot; [nv] the others.
   std::span<const double> length() const { return length_; }
   std::span<const double> velocity() const { return velocity_; }
   std::span<const double> force() const { return force_; }    ///< within forcerange
   std::span<const double> moment() const { return moment_; }  ///< over the dofs of each, from its `first`
   std::span<const double> act_dot() const { return act_dot_; }
+  const MotorStep& motor(int actuator) const { return motors_[actuator]; }  ///< of those that are motors
   /// Within the joints' actuatorfrcrange, with the gravity compensation that belongs to actuators.
   std::span<const double> actuator_force() const { return qfrc_actuator_; }
   /// Joint springs and dampers included. By calling evaluate() first.
@@ -51,6 +52,7 @@ class Actuation {
   Data data_;
   bool needs_kinematics_;
   std::vector<char> compensated_by_actuator_;  // [nv]
+  std::vector<MotorStep> motors_;              // [actuator], if any is a motor
   std::vector<double> length_, velocity_, force_, moment_, act_dot_, qfrc_actuator_, row_;
 };
 

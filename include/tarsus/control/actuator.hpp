@@ -13,8 +13,13 @@
 //   integrator       ctrl
 //   filter(exact)    (ctrl - act) / τ                      exact: integrated exactly over a step
 //   muscle           (ctrl - act) / τ(ctrl, act)           [Millard et al. 2013]
+//
+// Motors with states, several controls or a law that is not affine are motor.hpp's.
 #pragma once
 
+#include <algorithm>
+
+#include "tarsus/control/motor.hpp"
 #include "tarsus/dynamics/passive.hpp"
 
 namespace tarsus {
@@ -37,16 +42,23 @@ struct Actuator {
   bool control_limited = false, force_limited = false, activation_limited = false, early = false;
   std::array<double, 2> control_range{}, force_range{}, activation_range{};
   Activation dynamics = Activation::none;
-  std::array<double, 3> time{};  ///< τ; muscle: activation, deactivation, width of smoothing
-  int act = -1;                  ///< index among activations
-  bool computed = true;          ///< its whole law is
-  bool active = true;            ///< computed and not switched off
-  bool plain = false;            ///< on a hinge or slide, its force affine in the DoF's own q and q̇
-  std::vector<int> dofs;         ///< of its moment, ascending
-  int first = 0;                 ///< of its moment among all
+  std::array<double, 3> time{};                            ///< τ; muscle: activation, deactivation, width of smoothing
+  std::optional<MotorSpec> motor;                          ///< in the place of gain, bias and dynamics
+  std::vector<std::array<double, 2>> more_control_ranges;  ///< of the motor's controls after the first
+  int ctrl = 0, controls = 1;                              ///< first among controls, how many
+  int act = -1;                                            ///< first among activations
+  bool computed = true;                                    ///< its whole law is
+  bool active = true;                                      ///< computed and not switched off
+  bool plain = false;       ///< on a hinge or slide, its force affine in the DoF's own q and q̇
+  std::vector<int> dofs;    ///< of its moment, ascending
+  std::vector<int> common;  ///< dofs that move both its sites, whose moment is zero
+  int first = 0;            ///< of its moment among all
   Location where;
 
   double clamped_control(double ctrl) const;
+  /// A motor's, all of them.  @param ctrl(k) the k-th as it was given
+  template <class F>
+  std::array<double, 4> clamped_controls(const F& ctrl) const;
   double activation_rate(double ctrl, double act) const;
   /// act after dt seconds at that rate, within its range.
   double next_activation(double act, double rate, double dt) const;
@@ -57,6 +69,17 @@ struct Actuator {
   double stiffness(double input) const;
   double damping(double input) const;
 };
+
+template <class F>
+std::array<double, 4> Actuator::clamped_controls(const F& ctrl_of) const {
+  std::array<double, 4> out{};
+  for (int k = 0; k < controls; ++k) {
+    const double given = double(ctrl_of(k));
+    const auto [low, high] = k > 0 ? more_control_ranges[k - 1] : std::array<double, 2>{0, 0};
+    out[k] = k == 0 ? clamped_control(given) : low < high ? std::clamp(given, low, high) : given;
+  }
+  return out;
+}
 
 class ActuatorSet {
  public:
@@ -80,7 +103,7 @@ class ActuatorSet {
   void find_unit_accelerations(const Model& model, const TendonSet& tendons);
 
   std::vector<Actuator> actuators_;
-  int moments_ = 0, activations_ = 0;
+  int moments_ = 0, controls_ = 0, activations_ = 0;
   bool enabled_ = true, plain_ = true, needs_kinematics_ = false, limits_tendons_ = false;
 };
 

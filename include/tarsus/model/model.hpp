@@ -81,6 +81,8 @@ class Model {
   int joint_id(std::string_view name) const;
   /// -1 when there is none.
   int find_body(std::string_view name) const;
+  /// [nu] the actuators' names, with .pos, .vel, .ff or .voltage behind those of several controls.
+  std::vector<std::string> control_names() const;
   int find_joint(std::string_view name) const;
 
   template <class R>

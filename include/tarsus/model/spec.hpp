@@ -140,8 +140,31 @@ struct HeightFieldSpec {
 
 enum class TransmissionType { joint, joint_in_parent, tendon, site, body, slider_crank, none };
 
-/// What a gain or a bias is computed from. other: not computed (dcmotor, pid, user, plugin).
+/// What a gain or a bias is computed from. other: not computed (user, plugin).
 enum class ActuatorLaw { none, fixed, affine, muscle, other };
+
+/// MuJoCo's <dcmotor> and <pid> with states, several controls or a law that is not affine; control/motor.hpp has the
+/// equations. Numbers that are 0 switch off what they belong to.
+struct MotorSpec {
+  bool electric = false;  ///< dcmotor: a winding makes the controller's torque; false: pid, its torque acts as it is
+  bool position = false, velocity = false, feedforward = false, voltage = false;  ///< its controls, in this order
+  double kp = 0, ki = 0, kd = 0;                                                  ///< of the controller, torques
+  double slew_max = 0, integral_max = 0, voltage_max = 0;      ///< [1/s] of the first control; |∫|; [V]
+  double constant = 0, resistance = 0;                         ///< K [N m/A = V s], R [Ohm]
+  double electric_time = 0, rate_max = 0;                      ///< L/R [s]; of the current [A/s]
+  double heat_resistance = 0, heat_capacity = 0, ambient = 0;  ///< [K/W], [J/K]; temperature around it
+  double resistance_slope = 0, resistance_at = 0;              ///< of R, relative [1/K]; temperature at which R is
+  std::array<double, 3> cogging{};                             ///< torque, periods in a turn, phase
+  double bristle_stiffness = 0, bristle_damping = 0;           ///< LuGre
+  double sliding_friction = 0, static_friction = 0, slide_speed = 0;  ///< LuGre: Coulomb, Stribeck
+
+  int controls() const { return position + velocity + feedforward + voltage; }
+  int activations() const {
+    return (slew_max > 0) + (ki > 0) + (heat_resistance > 0) + (bristle_stiffness > 0) + (electric_time > 0);
+  }
+  bool controlled() const { return !electric || position || velocity || feedforward; }
+  bool operator==(const MotorSpec&) const = default;
+};
 
 /// Scalar force on a transmission: gain(l, l̇) · (control or activation) + bias(l, l̇), MuJoCo's actuator.
 struct ActuatorSpec {
@@ -167,10 +190,15 @@ struct ActuatorSpec {
   bool activation_early = false;  ///< the force uses the activation at the end of the step
   std::string dynamics;           ///< "" for none; else MuJoCo's dyntype
   std::vector<double> dynamics_parameters;
+  std::optional<MotorSpec> motor;  ///< in the place of gain, bias and dynamics
+  /// Ranges of the motor's controls after the first; low >= high: none.
+  std::vector<std::array<double, 2>> more_control_ranges;
   int group = 0;
   std::vector<double> user;
   Location where;
 
+  int controls() const { return motor ? motor->controls() : 1; }
+  int activations() const { return motor ? motor->activations() : !dynamics.empty(); }
   /// Whether every part of its law is computed.
   bool computed() const {
     const bool known = dynamics.empty() || dynamics == "integrator" || dynamics == "filter" ||

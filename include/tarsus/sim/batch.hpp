@@ -34,7 +34,7 @@ struct BatchOptions {
 struct WorldFault {
   WorldStatus status = WorldStatus::ok;
   const char* array =
-      "";          ///< qpos, qvel, tau, ctrl, act, qpos_target, qvel_target, qacc; empty where it is no number's
+      "";  ///< qpos, qvel, tau, ctrl, act, mocap_pos, mocap_quat, qpos_target, qvel_target, qacc; empty: no number's
   int index = -1;  ///< in that world's part of the array
   double value = 0;
 
@@ -56,6 +56,7 @@ struct WorldReport {
 template <class R>
 struct BatchState {
   AlignedVector<R> qpos, qvel, qacc, tau, ctrl, act, qpos_target, qvel_target;  ///< [worlds][n]
+  AlignedVector<R> mocap_pos, mocap_quat;                                       ///< [worlds][nmocap][3 | 4]
   AlignedVector<R> ground_force;                                                ///< [worlds][nlink][3]
   std::vector<std::int64_t> steps;                                              ///< [worlds] since they were reset
   std::vector<WorldFault> faults;
@@ -68,7 +69,7 @@ struct BatchState {
 struct WorldCapture {
   bool single = false;   ///< of a Batch<float>
   BatchOptions options;  ///< of one thread; the model's own equality constraints
-  std::vector<double> qpos, qvel, qacc, tau, ctrl, act, qpos_target, qvel_target;
+  std::vector<double> qpos, qvel, qacc, tau, ctrl, act, qpos_target, qvel_target, mocap_pos, mocap_quat;
   std::int64_t steps = 0;
   WorldFault fault;  ///< of the step that went bad from here; ok: the world was not bad
   WorldParameters parameters;
@@ -123,6 +124,8 @@ class Batch {
   std::span<R> tau() { return state_.tau; }                  ///< [nv] applied joint forces
   std::span<R> ctrl() { return state_.ctrl; }                ///< [nu]
   std::span<R> act() { return state_.act; }                  ///< [na]
+  std::span<R> mocap_pos() { return state_.mocap_pos; }      ///< [nmocap][3] where mocap bodies are [m]
+  std::span<R> mocap_quat() { return state_.mocap_quat; }    ///< [nmocap][4] w x y z, of any length
   std::span<R> qpos_target() { return state_.qpos_target; }  ///< [nq] of the drives, for the end of the step
   std::span<R> qvel_target() { return state_.qvel_target; }  ///< [nv]
   // By the last step.
@@ -143,8 +146,8 @@ class Batch {
   double time(int world) const { return double(state_.steps[world]) * options_.step.dt; }
   int bad_worlds() const;
 
-  /// Starts the worlds of `mask` (empty: all) anew: status ok, targets at the new pose, act, ctrl, tau zero, nothing
-  /// carried on.
+  /// Starts the worlds of `mask` (empty: all) anew: status ok, targets at the new pose, act, ctrl, tau zero, mocap
+  /// bodies where the file has them, nothing carried on.
   /// @param mask [worlds], not 0: this one  @param qpos [worlds][nq] or [nq] for all alike; empty: qpos0
   /// @param qvel [worlds][nv] or [nv]; empty: rest  @throws ShapeError
   void reset(std::span<const std::uint8_t> mask = {}, In<R> qpos = {}, In<R> qvel = {});

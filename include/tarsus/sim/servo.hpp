@@ -40,6 +40,7 @@ struct ServoStep {
   bool actuators = true;    ///< false: passive forces alone
   bool row_limits = false;  ///< ranges and dry friction of tendons too
   bool contacts = false;    ///< adhesion, which needs them
+  bool start = true;        ///< false: a stage within a step, from whose state no activation goes on
 };
 
 /// Why worlds with these actuators and passive forces cannot be stepped in lanes; empty if they can.
@@ -68,7 +69,7 @@ class Servos {
   std::span<const ForceRow> rows(int world) const { return rows_[world]; }
   bool has_rows() const { return has_rows_; }  ///< in some world
 
-  /// data.act after dt seconds, in the worlds of which `advance` says so.
+  /// data.act after dt seconds, in the worlds of which `advance` says so; data.qvel at the end of the step.
   template <class F>
   void advance(BasicData<R>& data, double dt, F advance);
 
@@ -86,8 +87,20 @@ class Servos {
   void add_tendon_limits(int world, double dt, int tendon);
   void add_polynomial_rows(int world, double dt);
   void add_servo_rows(int world, double dt);
+  void add_motor_rows(int world, double dt, int actuator, std::span<const double> arm);
+  /// Within the actuator's own range and its tendon's.
+  void bound(const Actuator& a, ForceRow& row) const;
   std::span<const double> tendon_arm(int world, int tendon) const;
   void settle();
+  MotorStep motor_here(const BasicData<R>& data, const Actuator& a, double dt, int world, double length,
+                       double velocity) const;
+  /// What motors that are not affine take on from a step's start to its end.
+  struct MotorRun {
+    MotorStep step;
+    double length = 0, velocity = 0;
+  };
+  void keep_motors(int world);
+  void advance_motor(BasicData<R>& data, int actuator, double dt, int world);
   std::size_t at(int n, int i, int world) const {
     return (std::size_t(world / width_) * n + i) * width_ + world % width_;
   }
@@ -104,6 +117,8 @@ class Servos {
   AlignedVector<R> tau_, fixed_, servo_, qpos_target_, qvel_target_;  // fixed_: of actuators, from the step's start
   std::vector<std::vector<ForceRow>> rows_;                           // [world]
   std::vector<std::vector<double>> row_arms_;                         // [world] what they point into
+  std::vector<std::vector<MotorRun>> motors_;                         // [world][actuator]
+  bool has_motors_ = false, implicit_ = false;
   std::vector<double> qpos_one_, qvel_one_, ctrl_one_, act_one_, tendon_bias_, adhesion_one_;
 };
 
@@ -119,8 +134,12 @@ void Servos<R>::advance(BasicData<R>& data, double dt, F advance) {
     if (a.act < 0 || !a.active) continue;
     for (int world = 0; world < worlds_; ++world) {
       if (!advance(world)) continue;
+      if (a.motor) {
+        advance_motor(data, i, dt, world);
+        continue;
+      }
       R& act = data.act[at(model_.na, a.act, world)];
-      const double now = double(act), ctrl = a.clamped_control(double(data.ctrl[at(model_.nu, i, world)]));
+      const double now = double(act), ctrl = a.clamped_control(double(data.ctrl[at(model_.nu, a.ctrl, world)]));
       act = R(a.next_activation(now, a.activation_rate(ctrl, now), dt));
     }
   }

@@ -136,7 +136,7 @@ class Stepper {
 
  private:
   int advance(BasicData<R>& data, const Drives* drives, In<R> qpos_target, In<R> qvel_target);
-  void prepare(const BasicData<R>& data, In<R> qpos, In<R> qvel);
+  void prepare(const BasicData<R>& data, In<R> qpos, In<R> qvel, bool start = true);
   void screen(const BasicData<R>& data, In<R> qpos_target, In<R> qvel_target);
   void euler(BasicData<R>& data, const Drives& drives, In<R> qpos_target, In<R> qvel_target);
   void rk4(BasicData<R>& data, const Drives& drives, In<R> qpos_target, In<R> qvel_target);

@@ -228,8 +228,8 @@ class ModelSource(Source):
             out.append(choice("loops", self.loops, ["spook", "shake", "off"]))
         if self.worlds == 1:
             out.append(choice("contacts", "on" if self.contacts else "off", ["on", "off"]))
-        if self.drives is None and self.worlds == 1 and self.model.nu == len(self.model.actuators):
-            for i, (name, (low, high)) in enumerate(zip(self.model.actuators, self.model.actuator_ctrlrange)):
+        if self.drives is None and self.worlds == 1:
+            for i, (name, (low, high)) in enumerate(zip(self.model.controls, self.model.actuator_ctrlrange)):
                 low, high = (float(x) if np.isfinite(x) else end for x, end in zip((low, high), (-1.0, 1.0)))
                 now = float(self.data.ctrl[i])
                 out.append(slider(f"ctrl {i}", now, min(low, now), max(high, now), label=f"ctrl {name or i}"))

@@ -118,16 +118,6 @@ void adhesion(const XmlElement& e, ActuatorState& state) {
   state.control_limited = Limited::yes;
 }
 
-/// What of an actuator's attributes is not zero there, and asks for more than an affine law.
-void name_states(const XmlElement& e, std::initializer_list<const char*> attributes, std::vector<std::string>& out) {
-  for (const char* attribute : attributes) {
-    std::vector<double> numbers;
-    if (!e.read(attribute, numbers, Count::between(1, 6))) continue;
-    std::erase(out, attribute);
-    if (std::any_of(numbers.begin(), numbers.end(), [](double x) { return x != 0; })) out.emplace_back(attribute);
-  }
-}
-
 /// Its constants; Builder::settle_motor() makes a law of them.
 void dc_motor(const XmlElement& e, ActuatorState& state) {
   ActuatorState::Motor& motor = state.motor;
@@ -137,12 +127,10 @@ void dc_motor(const XmlElement& e, ActuatorState& state) {
   e.read("saturation", motor.saturation, 1);
   e.read("controller", motor.controller, 1);
   e.read("input", motor.input);
-  name_states(e, {"inductance", "thermal", "lugre"}, motor.states);
-  std::array<double, 3> cogging{};
-  if (e.read("cogging", cogging, 1)) {
-    std::erase(motor.states, "cogging");
-    if (cogging[0] != 0) motor.states.emplace_back("cogging");
-  }
+  e.read("inductance", motor.inductance, 1);
+  e.read("thermal", motor.thermal, 1);
+  e.read("lugre", motor.lugre, 1);
+  e.read("cogging", motor.cogging, 1);
   set(state, "dcmotor", "dcmotor", "dcmotor");
 }
 
@@ -162,7 +150,9 @@ void pid(const XmlElement& e, ActuatorState& state) {
   e.read("posrange", state.spec.control_range);
   e.read("velrange", motor.velocity_range), e.read("ffrange", motor.feedforward_range);
   e.read("inheritrange", state.inherit_range);
-  name_states(e, {"ki", "imax", "slewmax"}, motor.states);
+  if (e.read("ki", motor.integral)) refuse_negative(e, "ki", motor.integral);
+  if (e.read("imax", motor.integral_max)) refuse_negative(e, "imax", motor.integral_max);
+  if (e.read("slewmax", motor.slew_max)) refuse_negative(e, "slewmax", motor.slew_max);
   set(state, "pid", "pid", "pid");
 }
 

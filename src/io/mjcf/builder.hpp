@@ -174,7 +174,7 @@ class Builder {
   };
   std::vector<Springs> springs_;
   std::vector<std::pair<int, double>> damping_ratios_;  ///< (actuator, ratio)
-  int activations_ = 0;
+  int controls_ = 0, activations_ = 0;
 };
 
 }  // namespace tarsus::mjcf

@@ -29,6 +29,8 @@ void Builder::add_joint(const Task& task) {
   joint.position = task.frame.position + rotate(task.frame.orientation, joint.position);
   joint.axis = rotate(task.frame.orientation, joint.axis);
   finish_joint(e, source.compiler(), state);
+  if (joint.friction_loss > 0 && (!joint.solver_friction_limit.empty() || !joint.solver_friction_impedance.empty()))
+    e.warn("solreffriction and solimpfriction have no effect: dry friction holds as well as the step can");
   check_joints(e, task.body, joint);
   int below = task.body;
   while (below > 0 && !spec_.bodies[static_cast<std::size_t>(below)].mocap)

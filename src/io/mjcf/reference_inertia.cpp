@@ -138,8 +138,11 @@ void Builder::settle_by_inertia() {
       add(actuator.target, actuator.gear[0]);
     }
     const double mobility = row.dot(inverse * row);
-    if (mobility > 0)
-      actuator.bias[2] = -ratio * 2 * std::sqrt(actuator.gain[0] / mobility);
+    const double stiffness = actuator.motor ? actuator.motor->kp : actuator.gain[0];
+    if (mobility > 0 && actuator.motor)
+      actuator.motor->kd = ratio * 2 * std::sqrt(stiffness / mobility);
+    else if (mobility > 0)
+      actuator.bias[2] = -ratio * 2 * std::sqrt(stiffness / mobility);
     else
       sink_.add(Severity::warning, actuator.where,
                 "'dampratio' is not supported for this transmission and has no effect");

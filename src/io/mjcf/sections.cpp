@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <cmath>
 #include <span>
+#include <sstream>
 #include <tuple>
 
 #include "io/mjcf/builder.hpp"
+#include "tarsus/control/motor.hpp"
 #include "tarsus/math/elementary.hpp"
 #include "tarsus/model/sensor_kind.hpp"
 
@@ -328,60 +330,120 @@ void Builder::inherit_range(const XmlElement& e, double factor, ActuatorSpec& sp
   (integrates ? spec.activation_range : spec.control_range) = {middle - half, middle + half};
 }
 
+namespace {
+
+/// Which controls a dcmotor or pid has.
+void read_inputs(const XmlElement& e, const std::string& input, bool dc, MotorSpec& motor) {
+  const std::pair<std::string_view, bool*> kinds[] = {
+      {"pos", &motor.position}, {"vel", &motor.velocity}, {"ff", &motor.feedforward}, {"voltage", &motor.voltage}};
+  std::size_t next = 0;
+  std::istringstream words(input);
+  for (std::string word; words >> word;) {
+    if (dc && word == "none" && input == "none") return;
+    while (next < std::size(kinds) && kinds[next].first != word) ++next;
+    if (next == std::size(kinds) || (!dc && word == "voltage")) {
+      return e.error(fmt::format("attribute 'input' is {}, expected some of pos, vel, ff{} in this order", quote(input),
+                                 dc ? ", voltage" : ""),
+                     "input");
+    }
+    *kinds[next++].second = true;
+  }
+}
+
+/// Constants of a dcmotor's winding, bristle and heat.
+void read_winding(const XmlElement& e, const ActuatorState::Motor& given, MotorSpec& motor) {
+  // Torque and back-EMF constant are one and the same in a motor: where two numbers are given, their geometric mean.
+  const auto& [voltage, stall, speed] = given.nominal;
+  const double back = given.constant[1] > 0 ? given.constant[1] : speed > 0 ? voltage / speed : given.constant[0];
+  motor.constant = std::sqrt(given.constant[0] > 0 ? given.constant[0] * back : back * back);
+  motor.resistance = given.resistance > 0 ? given.resistance : stall > 0 ? motor.constant * voltage / stall : 0;
+  if (!(motor.constant > 0)) e.error("a dcmotor needs a positive 'motorconst', or 'nominal'", "motorconst");
+  if (!(motor.resistance > 0)) e.error("a dcmotor needs a positive 'resistance', or 'nominal'", "resistance");
+  const auto refuse_negative = [&e](const char* attribute, double value) {
+    if (value < 0) e.error(fmt::format("attribute '{}' has {}, expected at least 0", attribute, value), attribute);
+  };
+  for (const double x : given.inductance) refuse_negative("inductance", x);
+  for (const double x : given.saturation) refuse_negative("saturation", x);
+  for (const double x : given.controller) refuse_negative("controller", x);
+  motor.electric_time =
+      given.inductance[1] > 0 || !(motor.resistance > 0) ? given.inductance[1] : given.inductance[0] / motor.resistance;
+  motor.rate_max = given.saturation[2];
+  const auto& [heat, capacity, time, slope, at, around] = given.thermal;
+  if (std::any_of(given.thermal.begin(), given.thermal.end(), [](double x) { return x != 0; })) {
+    motor.heat_resistance = heat, motor.heat_capacity = time > 0 && heat > 0 ? time / heat : capacity;
+    motor.resistance_slope = slope, motor.resistance_at = at, motor.ambient = around;
+    if (!(heat > 0)) e.error("'thermal' needs a positive resistance, its first number", "thermal");
+    if (!(motor.heat_capacity > 0)) e.error("'thermal' needs a positive capacity or time constant", "thermal");
+  }
+  motor.bristle_stiffness = std::max(0.0, given.lugre[0]), motor.bristle_damping = given.lugre[1];
+  motor.sliding_friction = given.lugre[2], motor.static_friction = given.lugre[3], motor.slide_speed = given.lugre[4];
+  motor.cogging = given.cogging;
+}
+
+}  // namespace
+
 /// A dcmotor or pid of one input and without states of its own is affine: u its input, l and v of what it drives,
 ///
 ///     voltage   K/R (u - K v)         pos   kp (u - l) - kd v
 ///     ff        u                     vel   kd (u - v), of a pid + kp (0 - l)
+///
+/// Every other one is a MotorSpec.
 void Builder::settle_motor(const XmlElement& e, ActuatorState& state) {
-  ActuatorState::Motor& motor = state.motor;
-  const bool dc = e.is("dcmotor");
-  const std::string input = !motor.input.empty() ? motor.input : dc ? "voltage" : "pos vel";
-  std::string why;
-  const auto also = [&why](const std::string& what) { why += (why.empty() ? "" : ", ") + what; };
-  for (const std::string& name : motor.states) also("'" + name + "'");
-  double kp = state.gain_parameters[0], kd = -state.bias_parameters[2];
+  ActuatorState::Motor& given = state.motor;
+  ActuatorSpec& spec = state.spec;
+  MotorSpec motor;
+  const bool dc = motor.electric = e.is("dcmotor");
+  read_inputs(e, !given.input.empty() ? given.input : dc ? "voltage" : "pos vel", dc, motor);
   if (dc) {
-    // Torque and back-EMF constant are one and the same in a motor: where two numbers are given, their geometric mean.
-    const auto& [voltage, stall, speed] = motor.nominal;
-    const double back = motor.constant[1] > 0 ? motor.constant[1] : speed > 0 ? voltage / speed : motor.constant[0];
-    const double constant = std::sqrt(motor.constant[0] > 0 ? motor.constant[0] * back : back * back);
-    const double resistance = motor.resistance > 0 ? motor.resistance : stall > 0 ? constant * voltage / stall : 0;
-    if (!(constant > 0)) e.error("a dcmotor needs a positive 'motorconst', or 'nominal'", "motorconst");
-    if (!(resistance > 0)) e.error("a dcmotor needs a positive 'resistance', or 'nominal'", "resistance");
-    const auto& c = motor.controller;
-    kp = c[0], kd = c[2];
-    if (c[1] != 0 || c[3] != 0 || c[4] != 0) also("an integral or a slew limit");
-    if (c[5] != 0) also("a limit of the voltage");
-    if (input == "voltage" && (c[0] != 0 || c[2] != 0))
+    const auto& c = given.controller;
+    motor.kp = c[0], motor.ki = c[1], motor.kd = c[2];
+    motor.slew_max = c[3], motor.integral_max = c[4], motor.voltage_max = c[5];
+    read_winding(e, given, motor);
+    if (!motor.controlled() && (c[0] != 0 || c[1] != 0 || c[2] != 0 || c[3] != 0))
       e.error("'controller' needs an input pos, vel or ff", "controller");
-    const double most = motor.saturation[0] > 0 ? motor.saturation[0] : constant * motor.saturation[1];
-    if (most > 0) state.force_limited = Limited::yes, state.spec.force_range = {-most, most};
-    state.gain_parameters = {input == "voltage" ? constant / resistance : 0};
-    state.bias_parameters = {0, 0, input == "voltage" ? -constant * constant / resistance : 0};
+    const double most = given.saturation[0] > 0 ? given.saturation[0] : motor.constant * given.saturation[1];
+    if (most > 0) state.force_limited = Limited::yes, spec.force_range = {-most, most};
+  } else {
+    motor.kp = state.gain_parameters[0], motor.kd = -state.bias_parameters[2];
+    motor.ki = given.integral, motor.integral_max = given.integral_max, motor.slew_max = given.slew_max;
   }
-  if (input == "pos") {
-    state.gain_parameters = {kp}, state.bias_parameters = {0, -kp, -kd};
-  } else if (input == "vel") {
-    state.gain_parameters = {kd}, state.bias_parameters = {0, dc ? 0 : -kp, -kd};
-    if (!dc) state.spec.control_range = motor.velocity_range;
-  } else if (input == "ff") {
-    state.gain_parameters = {1}, state.bias_parameters = {0, dc ? 0 : -kp, dc ? 0 : -kd};
-    if (!dc) state.spec.control_range = motor.feedforward_range;
-  } else if (input != "voltage") {
-    also("the inputs " + quote(input));
-  }
-  if (!dc && kd < 0 && input != "pos") also("'dampratio' with this input");
-  if (why.empty())
+  if (motor.ki > 0 && !motor.position) e.error("an integral needs the input pos", dc ? "controller" : "ki");
+  if (!dc && motor.slew_max > 0 && !motor.position) e.error("'slewmax' needs the input pos", "slewmax");
+  if (!dc && !motor.position) spec.control_range = motor.velocity ? given.velocity_range : given.feedforward_range;
+
+  const double K = motor.constant;
+  const bool by_ratio = !dc && motor.kd < 0;  // a damping ratio, known when the inertia is
+  if (motor.controls() == 1 && motor.activations() == 0 && (!motor.controlled() || affine_torque(motor)) &&
+      motor.cogging[0] == 0 && (!by_ratio || motor.position)) {
+    const double kp = motor_stiffness(motor), kd = motor_damping(motor);
+    const double gain = motor.position      ? motor.kp
+                        : motor.velocity    ? motor.kd
+                        : motor.feedforward ? 1
+                                            : K / motor.resistance;
+    state.gain_parameters = {gain}, state.bias_parameters = {0, -kp, -kd};
     state.gain_type = "fixed", state.bias_type = "affine", state.dynamics = "none";
-  else
-    e.warn(fmt::format("a <{}> with {} is not computed", e.name(), why));
+    return;
+  }
+  state.gain_type = "fixed", state.bias_type = "none", state.dynamics = "none";
+  const auto more = [&](bool there, const std::array<double, 2>& range) {
+    if (there) spec.more_control_ranges.push_back(range);
+  };
+  // MuJoCo: one range for all controls of a dcmotor, one for each of a pid.
+  more(motor.velocity, dc ? spec.control_range : given.velocity_range);
+  more(motor.feedforward, dc ? spec.control_range : given.feedforward_range);
+  more(motor.voltage, spec.control_range);
+  if (!motor.position && !spec.more_control_ranges.empty())
+    spec.more_control_ranges.erase(spec.more_control_ranges.begin());
+  spec.motor = motor;
 }
 
 void Builder::settle_actuator(const XmlElement& e, const Compiler& compiler, ActuatorState& state) {
   ActuatorSpec& spec = state.spec;
   if (e.is("dcmotor") || e.is("pid")) settle_motor(e, state);
+  if (spec.motor && state.control_limited == Limited::no && spec.motor->electric)
+    for (auto& range : spec.more_control_ranges) range = {0, 0};
   if (state.inherit_range < 0) e.error("attribute 'inheritrange' is negative", "inheritrange");
-  if (state.inherit_range > 0) inherit_range(e, state.inherit_range, spec);
+  if (state.inherit_range > 0 && !(spec.motor && !spec.motor->position)) inherit_range(e, state.inherit_range, spec);
   spec.control_limited =
       settle_limit(e, compiler, state.control_limited, "ctrllimited", "ctrlrange", spec.control_range);
   spec.force_limited = settle_limit(e, compiler, state.force_limited, "forcelimited", "forcerange", spec.force_range);
@@ -398,7 +460,6 @@ void Builder::settle_actuator(const XmlElement& e, const Compiler& compiler, Act
     return e.warn("a muscle without 'lengthrange' is not computed");
   }
   if (spec.computed()) return add_motor(state);
-  if (e.is("dcmotor") || e.is("pid")) return;  // settle_motor() has said why
   e.warn(fmt::format("an actuator with {} dynamics, {} gain and {} bias is not computed", quote(state.dynamics),
                      quote(state.gain_type), quote(state.bias_type)));
 }
@@ -441,7 +502,11 @@ void Builder::read_actuator(const XmlElement& e, const Scope& scope) {
     damping_ratios_.emplace_back(static_cast<int>(spec_.actuators.size()), spec.bias[2]);
     spec.bias[2] = 0;
   }
-  activations_ += state.dynamics == "none" ? 0 : 1;
+  if (spec.motor && spec.motor->kd < 0) {
+    damping_ratios_.emplace_back(static_cast<int>(spec_.actuators.size()), -spec.motor->kd);
+    spec.motor->kd = 0;
+  }
+  controls_ += spec.controls(), activations_ += spec.activations();
   declare(Kind::actuator, spec.name, e);
   spec_.actuators.push_back(std::move(spec));
 }
@@ -461,6 +526,21 @@ void Builder::read_sensor(const XmlElement& e, const Scope& scope) {
       if (std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames)) value = scope.naming.of(value);
     }
   }
+  static constexpr std::string_view kAttributes[] = {
+      "class",   "cutoff",   "noise",   "user",    "nsample",  "interp",   "delay", "interval", "site",  "joint",
+      "tendon",  "actuator", "body",    "geom",    "camera",   "mesh",     "geom1", "geom2",    "body1", "body2",
+      "objtype", "objname",  "reftype", "refname", "subtree1", "subtree2", "num",   "data",     "reduce"};
+  static constexpr std::string_view kOthers[] = {"camprojection", "tactile", "user", "plugin"};
+  const auto known = [](const auto& list, std::string_view name) {
+    return std::find(std::begin(list), std::end(list), name) != std::end(list);
+  };
+  if (!sensor_traits(e.name()) && !known(kOthers, e.name()))
+    return e.error(fmt::format("<{}> is not an element of <sensor>", e.name()));
+  for (const auto& [name, value] : sensor.attributes) {
+    if (!known(kOthers, e.name()) && name.find('.') == std::string::npos && !known(kAttributes, name))
+      e.error(fmt::format("attribute '{}' is not one of <{}>", name, e.name()), name.c_str());
+  }
+  e.unsupported({"delay", "interval"});
   if (!is_computed(sensor)) e.warn(fmt::format("this <{}> is not computed: it reads nan", e.name()));
   const auto is_field = [](const GeomSpec& geom) { return geom.type == GeomType::height_field; };
   const bool fields = std::any_of(spec_.bodies.begin(), spec_.bodies.end(), [&](const BodySpec& body) {
@@ -580,7 +660,7 @@ void Builder::read_key(const XmlElement& e, const Scope& scope) {
   e.read("time", key.time);
   read("qpos", drawn_pose(), "nq", key.qpos);
   read("qvel", zeros(nv), "nv", key.qvel);
-  read("ctrl", zeros(spec_.actuators.size()), "nu", key.ctrl);
+  read("ctrl", zeros(static_cast<std::size_t>(controls_)), "nu", key.ctrl);
   read("act", zeros(static_cast<std::size_t>(activations_)), "na", key.act);
   read("mpos", mocap_position, "3 nmocap", key.mocap_position);
   read("mquat", mocap_orientation, "4 nmocap", key.mocap_orientation);

@@ -74,15 +74,15 @@ void Builder::read_flags(const XmlElement& e) {
   for (const auto& [flag, value] : flags) *value = enabled(flag, *value);
   if (!enabled("constraint", true))
     option.contact_enabled = option.limit_enabled = option.friction_loss_enabled = option.equality_enabled = false;
-  for (const char* flag : {"passive", "filterparent"}) {
+  for (const char* flag : {"passive", "filterparent", "sensor"}) {
     if (!enabled(flag, true)) e.unsupported({flag});
   }
   for (const char* flag : {"override", "fwdinv", "invdiscrete", "sleep"}) {
     if (enabled(flag, false)) e.unsupported({flag});
   }
   // Of MuJoCo's own algorithms, without a meaning here.
-  for (const char* flag : {"warmstart", "refsafe", "sensor", "midphase", "nativeccd", "eulerdamp", "autoreset",
-                           "energy", "island", "multiccd", "diagexact", "ipc", "speculative"}) {
+  for (const char* flag : {"warmstart", "refsafe", "midphase", "nativeccd", "eulerdamp", "autoreset", "energy",
+                           "island", "multiccd", "diagexact", "ipc", "speculative"}) {
     enabled(flag, true);
   }
   e.report_unread(Severity::error);

@@ -81,9 +81,13 @@ struct ActuatorState {
     std::array<double, 3> nominal{};     ///< voltage, stall torque, speed without load
     std::array<double, 3> saturation{};  ///< torque, current, the current's rate
     std::array<double, 6> controller{};  ///< kp ki kd slewmax imax vmax
-    std::string input;                   ///< which of its inputs there are; empty: its default
+    std::array<double, 2> inductance{};  ///< L, time constant
+    std::array<double, 6> thermal{};     ///< resistance, capacity, time constant, dR/dT / R, at, around
+    std::array<double, 5> lugre{};       ///< bristle's stiffness and damping, Coulomb, static, Stribeck's speed
+    std::array<double, 3> cogging{};     ///< torque, periods in a turn, phase
+    double integral = 0, integral_max = 0, slew_max = 0;  ///< pid's ki, imax, slewmax
+    std::string input;                                    ///< which of its inputs there are; empty: its default
     std::array<double, 2> velocity_range{0, 0}, feedforward_range{0, 0};
-    std::vector<std::string> states;  ///< attributes that give it a state of its own, or a law that is not affine
   };
   Motor motor;
 };

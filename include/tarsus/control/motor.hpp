@@ -1,0 +1,47 @@
+// A motor with its controller over one step: MuJoCo's <dcmotor> and <pid>, in closed form from the step's start.
+//
+//   controller   τ = kp (u_pos - l) + ki x + kd (u_vel - v) + u_ff,   x' = u_pos - l,   |x| <= integral_max
+//   winding      V = R₀/K τ + K v within voltage_max, + u_voltage;    V = u_voltage without a controller
+//                te i' = (V - K v)/R - i,  |i'| <= rate_max; i = (V - K v)/R where te = 0
+//   heat         C T' = R i² - T/R_heat,   R = R₀ (1 + α (T + T_around - T₀))
+//   torque       K i within the force range + cogging: A sin(N l + φ) - LuGre: σ₀ z + σ₁ z'
+//   LuGre        z' = v - σ₀ |v| z / g(v),   g = F_C + (F_S - F_C) exp(-(v/v_S)²)     [Canudas de Wit et al. 1995]
+//
+// A pid's torque is its controller's. Current and bristle are integrated exactly over the step, at frozen V and |v|;
+// the first control follows within slew_max. Activations: slew, integral, temperature, bristle, current, those there.
+#pragma once
+
+#include <array>
+#include <span>
+
+#include "tarsus/model/spec.hpp"
+
+namespace tarsus {
+
+/// What of the model's file stays the same while its torque is affine in l and v: -∂τ/∂l and -∂τ/∂v.
+bool affine_torque(const MotorSpec& motor);
+double motor_stiffness(const MotorSpec& motor);
+double motor_damping(const MotorSpec& motor);
+
+struct MotorStep {
+  /// Torque at the end of the step, offset - stiffness l - damping v; at the start's l and v MuJoCo's.
+  double offset = 0, stiffness = 0, damping = 0;
+  double low = 0, high = 0;          ///< what bounds it besides the force range
+  double cogging = 0, friction = 0;  ///< of the start; friction = σ₀ z + σ₁ z'
+  /// Friction of the end of the step: end_friction + friction_slope v, within ±most_friction.
+  double end_friction = 0, friction_slope = 0, most_friction = 0;
+  std::array<double, 5> rates{};  ///< of the activations
+  double decay = 1, gain = 0;     ///< z at the end: decay z + gain v
+
+  double torque(double length, double velocity) const;
+};
+
+/// @param ctrl [controls()] within their ranges  @param act [activations()]  @param dt [s] > 0
+MotorStep motor_step(const MotorSpec& motor, const double* ctrl, const double* act, double length, double velocity,
+                     double dt);
+/// Activations after the step.  @param length, velocity at which current and bristle are taken: those of the step's
+/// start as MuJoCo does, or of its end
+void motor_advance(const MotorSpec& motor, const MotorStep& step, const double* act, double length, double velocity,
+                   double dt, double* out);
+
+}  // namespace tarsus
