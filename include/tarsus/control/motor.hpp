@@ -5,7 +5,7 @@
 //                te i' = (V - K v)/R - i,  |i'| <= rate_max; i = (V - K v)/R where te = 0
 //   heat         C T' = R i² - T/R_heat,   R = R₀ (1 + α (T + T_around - T₀))
 //   torque       K i within the force range + cogging: A sin(N l + φ) - LuGre: σ₀ z + σ₁ z'
-//   LuGre        z' = v - σ₀ |v| z / g(v),   g = F_C + (F_S - F_C) exp(-(v/v_S)²)     [Canudas de Wit et al. 1995]
+//   LuGre        z' = v - σ₀ |v| z / g(v),   g = F_C + (F_S - F_C) exp(-(v/v_S)²)     [Olsson et al. 1998]
 //
 // A pid's torque is its controller's. Current and bristle are integrated exactly over the step, at frozen V and |v|;
 // the first control follows within slew_max. Activations: slew, integral, temperature, bristle, current, those there.
