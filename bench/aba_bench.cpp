@@ -70,7 +70,7 @@ struct Bench {
     for (R& x : row) x = uniform(engine);
     for (const Joint& joint : model.joints) {
       if (joint.nq() == 1) continue;
-      R* q = row.data() + joint.qpos + (joint.type == JointType::free ? 3 : 0);
+      R* q = row.data() + joint.qpos + scalar_count(joint.type);
       const R scale = 1 / std::sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3]);
       for (int k = 0; k < 4; ++k) q[k] *= scale;
     }

@@ -367,7 +367,7 @@ Recording record_limited(const Model& model, const LimitRun& run) {
     const LimitReport report = *stepper.limit_report(0);
     recording.rounds += report.rounds, recording.most_rounds = std::max(recording.most_rounds, report.rounds);
     recording.residual = std::max(recording.residual, report.residual), recording.saturated += report.saturated;
-    for (int k = model.joints[0].type == JointType::free ? 3 : 0; k < model.nv; ++k) {
+    for (int k = has_rotation(model.joints[0].type) ? scalar_count(model.joints[0].type) : 0; k < model.nv; ++k) {
       recording.top_speed = std::max(recording.top_speed, std::abs(data.qvel[k]));
     }
   }
@@ -423,7 +423,7 @@ constexpr const char* kLawNames[] = {"implicit_clamp", "clamp_afterwards", "expl
 /// Clips each joint's force to its limit: rotations of a ball by their length, a free joint not at all.
 void clamp_forces(const Model& model, double limit, std::vector<double>& force) {
   for (const Joint& joint : model.joints) {
-    if (joint.type == JointType::free) continue;
+    if (moves_freely(joint.type)) continue;
     double square = 0;
     for (int k = 0; k < joint.nv(); ++k) square += force[joint.qvel + k] * force[joint.qvel + k];
     const double scale = square > limit * limit ? limit / std::sqrt(square) : 1;
@@ -447,7 +447,7 @@ Path track_limited(const Model& model, const ClipBinding& clip, Law law, double 
   Drives limited = drives;
   limited.force_limit.assign(model.nv, limit);
   for (const Joint& joint : model.joints) {
-    for (int k = 0; joint.type == JointType::free && k < 6; ++k) limited.force_limit[joint.qvel + k] = kInfinity;
+    for (int k = 0; moves_freely(joint.type) && k < 6; ++k) limited.force_limit[joint.qvel + k] = kInfinity;
   }
   DriveLimiter<double> limiter(model, data);
   std::vector<double> target(model.nq), velocity(model.nv), force(model.nv);
@@ -490,7 +490,7 @@ double path_distance(const Model& model, const Path& a, const Path& b) {
   for (std::size_t i = 0; i < std::min(a.qpos.size(), b.qpos.size()); ++i) {
     difference(model, a.qpos[i], b.qpos[i], turn);
     for (const Joint& joint : model.joints) {
-      if (joint.type == JointType::free) continue;
+      if (moves_freely(joint.type)) continue;
       for (int k = 0; k < joint.nv(); ++k) sum += turn[joint.qvel + k] * turn[joint.qvel + k];
       ++count;
     }

@@ -28,7 +28,7 @@ std::vector<double> random_qpos(const Model& model, std::mt19937& engine) {
   for (double& x : q) x = uniform(engine);
   for (const Joint& joint : model.joints) {
     if (joint.nq() == 1) continue;
-    double* p = q.data() + joint.qpos + (joint.type == JointType::free ? 3 : 0);
+    double* p = q.data() + joint.qpos + scalar_count(joint.type);
     const double scale = 1 / std::sqrt(p[0] * p[0] + p[1] * p[1] + p[2] * p[2] + p[3] * p[3]);
     for (int k = 0; k < 4; ++k) p[k] *= scale;
   }

@@ -92,7 +92,7 @@ void run(const Scene& scene, const Settings& settings) {
   if (limit > 0) {
     drives.force_limit.assign(model.nv, limit);
     for (const Joint& j : model.joints) {
-      for (int k = 0; j.type == JointType::free && k < 6; ++k) drives.force_limit[j.qvel + k] = kInfinity;
+      for (int k = 0; moves_freely(j.type) && k < 6; ++k) drives.force_limit[j.qvel + k] = kInfinity;
     }
   }
   std::vector<double> times, iterations, misses;
@@ -104,7 +104,7 @@ void run(const Scene& scene, const Settings& settings) {
     test::Random random(seed);
     if (!model.spec.keyframes.empty() && int(model.spec.keyframes[0].qpos.size()) == model.nq)
       std::copy_n(model.spec.keyframes[0].qpos.begin(), model.nq, data.qpos.begin());
-    if (model.joints[0].type == JointType::free) data.qpos[2] += scene.drop;
+    if (moves_freely(model.joints[0].type)) data.qpos[2] += scene.drop;
     for (double& v : data.qvel) v = scene.thrown * random.uniform(-1, 1);
     std::vector<double> target(data.qpos.begin(), data.qpos.end());
     const double before = total_energy(model, workspace, data);
@@ -129,7 +129,7 @@ void run(const Scene& scene, const Settings& settings) {
       }
       if (limit > 0) {
         for (const Joint& j : model.joints) {
-          if (j.type == JointType::free) continue;
+          if (moves_freely(j.type)) continue;
           double length = 0;
           for (int k = 0; k < j.nv(); ++k) length = std::hypot(length, stepper.drive_force()[j.qvel + k]);
           torque = std::max(torque, length / limit - 1);

@@ -41,7 +41,7 @@ void aim(Batch<R>& batch, std::span<const double> start, double size, std::mt199
   for (int world = 0; world < batch.worlds(); ++world) {
     for (double& x : turn) x = size * (2 * double(random()) / double(std::mt19937::max()) - 1);
     for (const Joint& joint : model.joints) {
-      if (joint.type == JointType::free) std::fill_n(turn.begin() + joint.qvel, 6, 0.0);
+      if (moves_freely(joint.type)) std::fill_n(turn.begin() + joint.qvel, 6, 0.0);
     }
     integrate<double>(model, data, start, turn, 1, pose);
     std::copy(pose.begin(), pose.end(), batch.qpos_target().begin() + std::ptrdiff_t(world) * model.nq);

@@ -150,7 +150,7 @@ void print(const std::vector<Idle>& idle) {
 
 Counts simulated(const Model& model) {
   const ModelSpec& spec = model.spec;
-  int shapes = 0, limits = 0, springs = 0, friction = 0, by_type[4] = {};
+  int shapes = 0, limits = 0, springs = 0, friction = 0, by_type[kJointTraits.size()] = {};
   for (const BodySpec& body : spec.bodies) {
     for (const GeomSpec& g : body.geoms) shapes += !g.visual_only && (g.contype || g.conaffinity);
     for (const JointSpec& j : body.joints) {
@@ -159,8 +159,9 @@ Counts simulated(const Model& model) {
     }
   }
   Counts out{{"body", model.nbody() - 1}};
-  for (const JointType type : {JointType::free, JointType::ball, JointType::slide, JointType::hinge})
-    out.emplace_back(fmt::format("{} joint", name(type)), by_type[int(type)]);
+  for (const JointTraits& t : kJointTraits) {
+    if (t.part_count == 0) out.emplace_back(fmt::format("{} joint", t.name), by_type[int(t.type)]);
+  }
   out.emplace_back("joint limit", limits);
   out.emplace_back("spring", springs);
   out.emplace_back("joint with dry friction", friction);

@@ -68,7 +68,7 @@ void limit_forces(const std::string& text, const Model& model, Drives& drives) {
   }
   drives.force_limit.assign(model.nv, limit);
   for (const Joint& joint : model.joints) {
-    if (joint.type == JointType::free) std::fill_n(drives.force_limit.begin() + joint.qvel, 6, kInfinity);
+    if (moves_freely(joint.type)) std::fill_n(drives.force_limit.begin() + joint.qvel, 6, kInfinity);
   }
 }
 

@@ -75,13 +75,10 @@ std::vector<JointRow> layout(const Recording& r) {
   std::vector<JointRow> rows;
   int nq = 0, nv = 0;
   for (std::size_t i = 0; i < r.joints.size(); ++i) {
-    bool known = false;
-    for (const JointType type : {JointType::free, JointType::ball, JointType::slide, JointType::hinge}) {
-      if (r.joint_types[i] != name(type)) continue;
-      rows.push_back({r.joints[i], r.joint_types[i], nq, nv, qpos_count(type), qvel_count(type)});
-      nq += qpos_count(type), nv += qvel_count(type), known = true;
-    }
-    if (!known) return {};
+    const JointTraits* t = find_joint_type(r.joint_types[i]);
+    if (!t) return {};
+    rows.push_back({r.joints[i], r.joint_types[i], nq, nv, t->nq(), t->nv()});
+    nq += t->nq(), nv += t->nv();
   }
   return nq == r.nq && nv == r.nv ? rows : std::vector<JointRow>{};
 }

@@ -98,7 +98,7 @@ ClipBinding bind_clip(const Run& run, const Model& model) {
 /// Free joints without drives: nothing holds the character from outside.
 void let_roots_go(const Model& model, Drives& drives) {
   for (const Joint& joint : model.joints) {
-    if (joint.type != JointType::free) continue;
+    if (!moves_freely(joint.type)) continue;
     std::fill_n(drives.kp.begin() + joint.qvel, 6, 0.0);
     std::fill_n(drives.kd.begin() + joint.qvel, 6, 0.0);
   }
@@ -262,7 +262,7 @@ void warn_of_start(const Model& model, std::span<const double> qpos) {
 /// Free bodies by the hundred are another command's work.
 void hint_at_scene(const Model& model, const std::string& file) {
   const bool all_free =
-      std::all_of(model.joints.begin(), model.joints.end(), [](const Joint& j) { return j.type == JointType::free; });
+      std::all_of(model.joints.begin(), model.joints.end(), [](const Joint& j) { return moves_freely(j.type); });
   if (all_free && model.njoint() >= 20)
     fmt::print(stderr,
                "note: {} free bodies and no other joints: tarsus scene {} is made for these, and much quicker\n",

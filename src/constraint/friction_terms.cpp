@@ -13,7 +13,7 @@ void StepTerms<R>::add_friction_loss() {
     for (int k = 0; k < joint.nv(); ++k) {
       JointRows rows{i, JointRows::Part::axial, 1, {1, 0, 0}};
       if (joint.nv() > 1) {
-        const bool linear = joint.type == JointType::free && k < 3;
+        const bool linear = k < scalar_count(joint.type);
         const Vec3d unit{k % 3 == 0 ? 1.0 : 0.0, k % 3 == 1 ? 1.0 : 0.0, k % 3 == 2 ? 1.0 : 0.0};
         rows.part = linear ? JointRows::Part::linear : JointRows::Part::angular;
         rows.e = linear ? unit : widen(data_->links()[i].R) * unit;

@@ -231,7 +231,7 @@ class LaneSolver {
   LaneJointRow<T>& add_row(typename LaneJointRow<T>::Kind kind, int joint, int place, Mask<T> live) {
     LaneJointRow<T>& r = s_.row[s_.nrow++];
     r.kind = kind, r.joint = joint, r.place = place, r.live = live;
-    r.axial = v_.link[joint].joint != JointType::ball;
+    r.axial = !turns_freely(v_.link[joint].joint);
     r.G = r.base = r.centre = zero();
     return r;
   }
@@ -275,7 +275,7 @@ class LaneSolver {
       const int joint = m_.limit[i];
       const LinkConstants<R>& link = v_.link[joint];
       const T low = T(m_.range[2 * i]), high = T(m_.range[2 * i + 1]);
-      if (link.joint != JointType::ball) {
+      if (!turns_freely(link.joint)) {
         const T q = qpos[link.qpos];
         add_limit(joint, 2 * i, {one(), zero(), zero()}, q - low, qvel, free, every_lane<T>());
         add_limit(joint, 2 * i + 1, {-one(), zero(), zero()}, high - q, qvel, free, every_lane<T>());
@@ -320,7 +320,7 @@ class LaneSolver {
       const int joint = step_.limited[i], dof = v_.link[joint].qvel;
       const T implicit = T(step_.stiff ? h * h : R(0)) * own(step_.drive_kp[dof], step_.kp_scale, dof);
       const T kd = T(h) * own(step_.drive_kd[dof], step_.kd_scale, dof) + implicit;
-      if (v_.link[joint].joint != JointType::ball) {
+      if (!turns_freely(v_.link[joint].joint)) {
         LaneJointRow<T>& r =
             add_row(LaneJointRow<T>::Kind::drive, joint, 2 * m_.nlimit + m_.nloss + i, every_lane<T>());
         r.e = {one(), zero(), zero()};

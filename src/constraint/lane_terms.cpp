@@ -93,7 +93,7 @@ void LaneTerms<R>::Tables::soften_pair(const void* self, int pair, double gap, d
 template <class R>
 std::string LaneTerms<R>::refusal(const Model& model, const ContactGeometry* geometry, const TermOptions& options) {
   for (const Joint& joint : model.joints) {
-    if (options.friction_loss && joint.type == JointType::free && joint.friction_loss > 0)
+    if (options.friction_loss && moves_freely(joint.type) && joint.friction_loss > 0)
       return "dry friction of a free joint is not in lanes yet";
   }
   if (!geometry) return {};
@@ -120,7 +120,7 @@ LaneTerms<R>::LaneTerms(const Model& model, int width, const ContactGeometry* ge
   }
   for (int i = 0; i < model.njoint(); ++i) {
     const Joint& joint = model.joints[i];
-    if (joint.limited && joint.type != JointType::free) {
+    if (joint.limited && !moves_freely(joint.type)) {
       t.limits.push_back(i);
       t.ranges.push_back(R(joint.range[0])), t.ranges.push_back(R(joint.range[1]));
     }

@@ -53,9 +53,9 @@ void lane_solve_symmetric(const ModelView<Real<T>>& m, LinkState<T>* state, cons
     LinkState<T>* parent = link.parent >= 0 ? &state[link.parent] : nullptr;
     T force[6] = {zero, zero, zero, zero, zero, zero};
     const T* own = K + link.qvel;
-    if (link.joint == JointType::free) {
+    if (moves_freely(link.joint)) {
       reduce(link, state, i, force, own);
-    } else if (link.joint == JointType::ball) {
+    } else if (turns_freely(link.joint)) {
       Sym3<T> tensor = diagonal3(own[0], own[0], own[0]);
       if (loaded[i]) {
         tensor += loads[i].joint;
@@ -95,14 +95,14 @@ void lane_factor(const ModelView<Real<T>>& m, const LinkState<T>* state, const T
     LaneLink<T>& x = links[i];
     const LinkState<T>& s = state[i];
     LaneLink<T>* parent = link.parent >= 0 ? &links[link.parent] : nullptr;
-    if (link.joint == JointType::free) {
+    if (moves_freely(link.joint)) {
       Mat3<T> M = x.IA.fv, I = x.IA.nw;
       M.xx += own[0], M.yy += own[1], M.zz += own[2];
       I.xx += own[3], I.yy += own[3], I.zz += own[3];
       x.Minv = inverse(M);
       x.upper = x.IA.nv * x.Minv;
       x.Dinv = inverse(minus_product(I, x.upper, x.IA.fw));
-    } else if (link.joint == JointType::ball) {
+    } else if (turns_freely(link.joint)) {
       Sym3<T> tensor = diagonal3(own[0], own[0], own[0]);
       if (loaded[i]) tensor += loads[i].joint;
       const Mat3<T> KT = tensor.full();
@@ -116,7 +116,7 @@ void lane_factor(const ModelView<Real<T>>& m, const LinkState<T>* state, const T
       const Vec3<T> e = s.R.column_z();
       const T resistance = loaded[i] ? own[0] + loads[i].joint.xx : own[0];
       T D;
-      if (link.joint == JointType::hinge) {
+      if (turns_on_axis(link.joint)) {
         x.U = {x.IA.nw * e, x.IA.fw * e};
         x.V = {transpose_mul(x.IA.nw, e), transpose_mul(x.IA.nv, e)};
         D = dot(e, x.U.n) + resistance;
@@ -154,16 +154,16 @@ void lane_substitute(const ModelView<Real<T>>& m, const LinkState<T>* state, con
       const Force<T>& at = p[N * i + k];
       Force<T>* parent = link.parent >= 0 ? &p[N * link.parent + k] : nullptr;
       Vec3<T>* left = &u[2 * (N * i + k)];
-      if (link.joint == JointType::free) {
+      if (moves_freely(link.joint)) {
         left[0] = -at.n, left[1] = -at.f;
-      } else if (link.joint == JointType::ball) {
+      } else if (turns_freely(link.joint)) {
         left[0] = own ? loads[i].joint_force - at.n : -at.n;
         if (!parent) continue;
         const Vec3<T> q = f.Dinv * left[0];
         *parent += shift_back(Force<T>{at.n + f.IA.nw * q, at.f + f.IA.fw * q}, s.r);
       } else {
         const Vec3<T> e = s.R.column_z();
-        left[0].x = -(link.joint == JointType::hinge ? dot(e, at.n) : dot(e, at.f));
+        left[0].x = -(turns_on_axis(link.joint) ? dot(e, at.n) : dot(e, at.f));
         if (own) left[0].x += loads[i].joint_force.x;
         if (parent) *parent += shift_back(mul_add(f.U, left[0].x * f.Dinv.xx, at), s.r);
       }
@@ -180,19 +180,19 @@ void lane_substitute(const ModelView<Real<T>>& m, const LinkState<T>* state, con
       const Vec3<T>* left = still ? none : &u[2 * (N * i + k)];
       Motion<T> a = link.parent >= 0 ? shift(motion[N * link.parent + k], s.r) : world_velocity<T>();
       T q[6];
-      if (link.joint == JointType::free) {
+      if (moves_freely(link.joint)) {
         const Vec3<T> angular = f.Dinv * (left[0] - f.upper * left[1]);
         const Vec3<T> linear = f.Minv * (left[1] - f.IA.fw * angular);
         put3(q, linear), put3(q + 3, transpose_mul(s.R, angular));
         a = {angular, linear};
-      } else if (link.joint == JointType::ball) {
+      } else if (turns_freely(link.joint)) {
         const Vec3<T> angular = f.Dinv * (left[0] - f.IA.nw * a.w - f.IA.nv * a.v);
         put3(q, transpose_mul(s.R, angular));
         a.w += angular;
       } else {
         const Vec3<T> e = s.R.column_z();
         q[0] = (left[0].x - dot(f.V, a)) * f.Dinv.xx;
-        if (link.joint == JointType::hinge)
+        if (turns_on_axis(link.joint))
           a.w = mul_add(e, q[0], a.w);
         else
           a.v = mul_add(e, q[0], a.v);

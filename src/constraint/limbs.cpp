@@ -21,7 +21,7 @@ template <class R>
 Limbs<R>::Limbs(const Model& model, DelassusRows<R>& rows) {
   for (int i = 0; i < model.njoint(); ++i) {
     const bool root = model.joints[i].parent < 0;
-    if (root != (i == 0) || (root && model.joints[i].type != JointType::free)) return;
+    if (root != (i == 0) || (root && !moves_freely(model.joints[i].type))) return;
   }
   for (int i = 0; i < rows.blocks(); ++i) {
     if (!rows.block(i).force) return;

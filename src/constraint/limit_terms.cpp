@@ -16,7 +16,7 @@ namespace tarsus {
 template <class R>
 void StepTerms<R>::add_limits() {
   for (int i = 0; i < model_.njoint(); ++i) {
-    if (model_.joints[i].limited && model_.joints[i].type != JointType::free) add_limit(i);
+    if (model_.joints[i].limited && !moves_freely(model_.joints[i].type)) add_limit(i);
   }
 }
 

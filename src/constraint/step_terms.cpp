@@ -82,7 +82,7 @@ template <class R>
 double StepTerms<R>::joint_inverse_mass(const JointRows& rows) const {
   const LinkState<R>& link = data_->links()[rows.joint];
   if (rows.part == JointRows::Part::axial) return std::max(double(link.Dinv.xx), 1e-30);
-  const bool free = model_.joints[rows.joint].type == JointType::free;
+  const bool free = moves_freely(model_.joints[rows.joint].type);
   const Sym3d inertia = widen(rows.part == JointRows::Part::linear ? link.IA.M : link.IA.I);
   const double own = free ? 0 : double(link.k);
   const double mass = rows.nrow == 1 ? dot(rows.e, inertia * rows.e) : (inertia.xx + inertia.yy + inertia.zz) / 3;

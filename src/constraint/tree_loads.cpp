@@ -88,7 +88,7 @@ void joint_velocity(const Model& model, const LinkState<R>* links, const JointRo
   if (rows.part == JointRows::Part::linear) {
     v = {double(at[0]), double(at[1]), double(at[2])};
   } else {
-    if (joint.type == JointType::free) at += 3;
+    at += scalar_count(joint.type);
     v = widen(links[rows.joint].R * Vec3<R>{at[0], at[1], at[2]});
   }
   if (rows.nrow == 1) {

@@ -73,7 +73,7 @@ void TreeOperator<R>::add_loads(std::span<const Tangent> tangents, std::span<con
   }
   for (std::size_t j = 0; j < joints_.size(); ++j) {
     const std::size_t t = contacts_.size() + j;
-    add_joint_load(joints_[j], model_.joints[joints_[j].joint].type == JointType::free, tangents[t],
+    add_joint_load(joints_[j], moves_freely(model_.joints[joints_[j].joint].type), tangents[t],
                    &force[terms_[t].first_row], load_of(joints_[j].joint));
   }
 }

@@ -159,21 +159,21 @@ class ClipBinder {
       error(item.where, fmt::format("{} joint '{}': {}", tarsus::name(type), item.joint, why));
       return false;
     };
-    if (plan.position && (type != JointType::free || plan.position->kind != ChannelKind::position)) {
-      return refuse(type != JointType::free ? "only a free joint has a position"
-                                            : fmt::format("channel '{}' is not a position", item.position));
+    if (plan.position && (!moves_freely(type) || plan.position->kind != ChannelKind::position)) {
+      return refuse(!moves_freely(type) ? "only a free joint has a position"
+                                        : fmt::format("channel '{}' is not a position", item.position));
     }
     if (plan.from.empty() && !plan.position) return refuse("no source channel is named");
     if (item.axis && !(norm(*item.axis) > 0)) return refuse("its axis is zero");
     plan.axis = item.axis ? *item.axis * (1 / norm(*item.axis)) : plan.joint->axis;
-    if (type == JointType::slide) return fits_slide(plan, refuse);
+    if (slides_on_axis(type)) return fits_slide(plan, refuse);
     for (const ClipChannel* c : plan.from) {
       if (!is_rotational(c->kind)) return refuse(fmt::format("channel '{}' is a {}", c->name, tarsus::name(c->kind)));
-      if (c->kind == ChannelKind::angle && !(norm(c->axis) > 0) && type != JointType::hinge) {
+      if (c->kind == ChannelKind::angle && !(norm(c->axis) > 0) && !turns_on_axis(type)) {
         return refuse(fmt::format("the axis of angle channel '{}' is not known", c->name));
       }
     }
-    if (type != JointType::hinge) return true;
+    if (!turns_on_axis(type)) return true;
     plan.how = Plan::How::twist;
     plan.add = plan.joint->reference;  // a source's angle counts from the pose that the model file draws
     const ClipChannel& first = *plan.from[0];
@@ -234,7 +234,7 @@ class ClipBinder {
     out_.diagnostics_ = clip_.diagnostics;
     for (Plan& plan : plans_) {
       const Joint& joint = *plan.joint;
-      const bool is_free = joint.type == JointType::free;
+      const bool is_free = moves_freely(joint.type);
       const int cycle = is_free ? int(out_.cycles_.size()) : -1;
       if (is_free) out_.cycles_.emplace_back();
       if (plan.position) {
@@ -242,9 +242,10 @@ class ClipBinder {
         add_piece(PieceKind::vector, joint.qpos, joint.qvel, cycle);
       }
       if (plan.from.empty()) continue;
-      if (is_free || joint.type == JointType::ball) {
+      if (has_rotation(joint.type)) {
         plan.rotation_piece = int(out_.pieces_.size());
-        add_piece(PieceKind::rotation, joint.qpos + (is_free ? 3 : 0), joint.qvel + (is_free ? 3 : 0), cycle);
+        const int first = scalar_count(joint.type);
+        add_piece(PieceKind::rotation, joint.qpos + first, joint.qvel + first, cycle);
       } else {
         plan.scalar_piece = int(out_.pieces_.size());
         add_piece(PieceKind::scalar, joint.qpos, joint.qvel, -1);
@@ -318,7 +319,7 @@ class ClipBinder {
   void close_loop() {
     const int last = out_.frame_count() - 1;
     for (const Plan& plan : plans_) {
-      if (plan.joint->type != JointType::free) continue;
+      if (!moves_freely(plan.joint->type)) continue;
       const int any = std::max(plan.position_piece, plan.rotation_piece);
       ClipBinding::Cycle& cycle = out_.cycles_[out_.pieces_[any].cycle];
       if (plan.rotation_piece >= 0 && clip_.cycle_heading) {
@@ -385,9 +386,9 @@ class ClipBinder {
     const int last = out_.frame_count() - 1, piece = plan.scalar_piece;
     const double whole = *knot(last, piece) - *knot(0, piece);
     // Whole turns of a hinge are progress (a wheel), the rest is the seam.
-    if (plan.joint->type == JointType::hinge) out_.pieces_[piece].turn = 2 * kPi * std::round(whole / (2 * kPi));
+    if (turns_on_axis(plan.joint->type)) out_.pieces_[piece].turn = 2 * kPi * std::round(whole / (2 * kPi));
     const double gap = out_.pieces_[piece].turn - whole;
-    if (plan.joint->type == JointType::hinge) note_turn(gap, plan);
+    if (turns_on_axis(plan.joint->type)) note_turn(gap, plan);
     for (int i = 1; i < last; ++i) *knot(i, piece) += gap * share(i);
     *knot(last, piece) = *knot(0, piece) + out_.pieces_[piece].turn;
   }
@@ -468,7 +469,7 @@ class ClipBinder {
       if (plan.scalar_piece >= 0) {
         const double v = *knot(i, plan.scalar_piece);
         beyond = std::max({beyond, range[0] - v, v - range[1]});
-      } else if (plan.joint->type == JointType::ball) {
+      } else if (turns_freely(plan.joint->type)) {
         beyond = std::max(beyond, norm(log_map(load4(knot(i, plan.rotation_piece)))) - range[1]);
       }
     }
@@ -509,7 +510,7 @@ ClipMapping identity_mapping(const Model& model, const MotionClip& clip) {
     JointMapping item;
     item.joint = name, item.where = joint.where;
     if (clip.find(name)) item.from = {name};
-    if (joint.type == JointType::free && clip.find(name + ".position")) item.position = name + ".position";
+    if (moves_freely(joint.type) && clip.find(name + ".position")) item.position = name + ".position";
     if (!item.from.empty() || !item.position.empty()) mapping.joints.push_back(std::move(item));
   }
   return mapping;

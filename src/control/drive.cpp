@@ -14,7 +14,7 @@ Drives Drives::none(const Model& model) {
 Drives Drives::uniform(const Model& model, double kp, double kd, double root_kp, double root_kd) {
   Drives drives = none(model);
   for (const Joint& joint : model.joints) {
-    const bool root = joint.type == JointType::free;
+    const bool root = moves_freely(joint.type);
     for (int k = 0; k < joint.nv(); ++k) {
       drives.kp[joint.qvel + k] = root ? root_kp : kp;
       drives.kd[joint.qvel + k] = root ? root_kd : kd;
@@ -42,7 +42,7 @@ void Drives::check(const Model& model) const {
     const Joint& joint = model.joints[model.dof_joint[i]];
     const double high = force_limit.empty() ? kInfinity : force_limit[i],
                  low = force_floor.empty() ? -high : force_floor[i];
-    const bool length = joint.nv() > 1 && (joint.type == JointType::ball || i >= joint.qvel + 3);
+    const bool length = has_rotation(joint.type) && i >= joint.qvel + scalar_count(joint.type);
     if (low <= high && (!length || high >= 0)) continue;  // false for nan
     throw ValueError("force limit of joint \"" + joint.name + "\"", number_text(low) + " to " + number_text(high),
                      length ? "a length, not negative" : "the lower one not above the upper one");

@@ -60,7 +60,7 @@ struct SameGain {
 template <class T, class Gain>
 TARSUS_INLINE void pull(JointType joint, const T* q, const T* v, const T* qt, const T* vt, const Gain& kp,
                         const Gain& kd, T h, T* force) {
-  if (joint == JointType::free) {
+  if (moves_freely(joint)) {
     for (int k = 0; k < 3; ++k) {
       const T e = mul_add(h, v[k], q[k]) - qt[k];
       const T w = vt ? v[k] - vt[k] : v[k];
@@ -68,7 +68,7 @@ TARSUS_INLINE void pull(JointType joint, const T* q, const T* v, const T* qt, co
     }
     const Vec3<T> omega = get3(v + 3);
     pull3(rotation_error(q + 3, qt + 3, omega, h), minus_target(omega, vt ? vt + 3 : vt), kp[3], kd[3], force + 3);
-  } else if (joint == JointType::ball) {
+  } else if (turns_freely(joint)) {
     const Vec3<T> omega = get3(v);
     pull3(rotation_error(q, qt, omega, h), minus_target(omega, vt), kp[0], kd[0], force);
   } else {
@@ -82,9 +82,9 @@ TARSUS_INLINE void pull(JointType joint, const T* q, const T* v, const T* qt, co
 template <class T, class Gain>
 TARSUS_INLINE void stiffen(JointType joint, const Gain& kp, const Gain& kd, Real<T> h, bool stiff, T* inertia) {
   const Real<T> h2 = stiff ? h * h : Real<T>(0);
-  const int n = qvel_count(joint);
+  const int n = qvel_count(joint), rotation = turns_freely(joint) ? 0 : 3;  // whose gains are those of its first DoF
   for (int k = 0; k < n; ++k) {
-    const int gain = joint == JointType::ball ? 0 : joint == JointType::free && k > 3 ? 3 : k;
+    const int gain = k < rotation ? k : rotation;
     inertia[k] += T(h) * kd[gain] + T(h2) * kp[gain];
   }
 }

@@ -94,7 +94,7 @@ Eigen::MatrixXd Figure::jacobian_of(const ModelPoint& p) {
 
 ModelPoint Figure::anchor(int b) const {
   const JointType type = joint(b, 0).type;
-  return {b, type == JointType::free ? Vec3d{0, 0, 0} : joint(b, 0).position};
+  return {b, moves_freely(type) ? Vec3d{0, 0, 0} : joint(b, 0).position};
 }
 
 ModelPoint Figure::far_end(int b) const {

@@ -44,7 +44,7 @@ void DriveLimiter<R>::take_limits(const Model& model, const Drives& drives) {
     inverse_size_[i] = std::isfinite(size) ? R(1 / std::max(size, 1e-30)) : R(0);
     const Joint& joint = model.joints[model.dof_joint[i]];
     rotations_ =
-        rotations_ || (std::isfinite(high) && joint.nv() > 1 && (joint.type == JointType::ball || i >= joint.qvel + 3));
+        rotations_ || (std::isfinite(high) && has_rotation(joint.type) && i >= joint.qvel + scalar_count(joint.type));
   }
 }
 
@@ -114,10 +114,9 @@ LimitReport DriveLimiter<R>::report(int world) const {
     return demand_[at] != applied_[at];
   };
   for (const Joint& joint : model_.joints) {
-    const int linear = joint.type == JointType::free ? 3 : joint.nv() == 1 ? 1 : 0;
-    for (int v = joint.qvel; v < joint.qvel + linear; ++v) report.saturated += bound(v);
-    const int v = joint.qvel + linear;
-    if (joint.nv() > 1) report.saturated += bound(v) || bound(v + 1) || bound(v + 2);
+    const int v = joint.qvel + scalar_count(joint.type);
+    for (int k = joint.qvel; k < v; ++k) report.saturated += bound(k);
+    if (has_rotation(joint.type)) report.saturated += bound(v) || bound(v + 1) || bound(v + 2);
   }
   return report;
 }

@@ -123,7 +123,7 @@ std::vector<GainReport> report_gains(const Model& model, const Drives& drives, d
   };
   for (int i = 0; i < model.njoint(); ++i) {
     const Joint& joint = model.joints[i];
-    if (joint.type == JointType::free) {
+    if (moves_freely(joint.type)) {
       add(i, joint.qvel, 3, "translation"), add(i, joint.qvel + 3, 3, "rotation");
     } else {
       add(i, joint.qvel, joint.nv(), "");

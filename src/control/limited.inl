@@ -91,9 +91,9 @@ class LimitedMaba {
     for (int i = 0; i < m_.nlink; ++i) {
       const Link& link = m_.link[i];
       const int v = link.qvel;
-      if (link.joint == JointType::free)
+      if (moves_freely(link.joint))
         axial(v), axial(v + 1), axial(v + 2), rotation(v + 3);
-      else if (link.joint == JointType::ball)
+      else if (turns_freely(link.joint))
         rotation(v);
       else
         axial(v);
@@ -163,7 +163,7 @@ class LimitedMaba {
     const R scale = limits_.spin_damping * drive_.dt;
     for (int i = m_.nlink - 1; i >= 0; --i) {
       const Link& link = m_.link[i];
-      const bool free = link.joint == JointType::free;
+      const bool free = moves_freely(link.joint);
       const T c = (free ? relative[i] : spin[i]) * carried(link.joint, composite[i], state_[i].R) * T(scale);
       for (int k = link.qvel + (free ? 3 : 0); k < link.qvel + qvel_count(link.joint); ++k) {
         Kf_[k] = mul_add(c, T(drive_.dt), Kf_[k]);
@@ -178,8 +178,8 @@ class LimitedMaba {
   /// The largest inertia that a joint of this type can move.
   TARSUS_INLINE T carried(JointType joint, const RigidInertia<T>& I, const Mat3<T>& R) const {
     const Vec3<T> e = R.column_z();
-    if (joint == JointType::slide) return I.mass;
-    if (joint == JointType::hinge) return dot(e, I.I * e);
+    if (slides_on_axis(joint)) return I.mass;
+    if (turns_on_axis(joint)) return dot(e, I.I * e);
     return (I.I.xx + I.I.yy + I.I.zz) * T(Real<T>(0.5));  // no axis has more than half the trace
   }
   void keep_bias() {
@@ -271,12 +271,12 @@ class LimitedMaba {
       const Link& link = m_.link[i];
       const int v = link.qvel;
       LinkState<T>& s = state_[i];
-      if (link.joint == JointType::ball) {
+      if (turns_freely(link.joint)) {
         reduce_ball_tensor(s, link.parent >= 0 ? &state_[link.parent] : nullptr, Q + v,
                            rotational_inertia(s.R, K_[v], b_ + v));
         continue;
       }
-      if (link.joint == JointType::free) {  // nothing reads IA of the root again
+      if (moves_freely(link.joint)) {  // nothing reads IA of the root again
         s.IA.I = s.IA.I + rotational_inertia(s.R, zero(), b_ + v + 3);
       }
       reduce(link, state_, i, Q + v, K_ + v);
@@ -293,9 +293,9 @@ class LimitedMaba {
       LinkState<T>& s = state_[i];
       s.a = link.parent >= 0 ? shift(state_[link.parent].a, s.r) : world_velocity<T>();
       const int v = link.qvel;
-      if (link.joint == JointType::free) {
+      if (moves_freely(link.joint)) {
         residual = maximum(residual, sweep_free(link, s, v));
-      } else if (link.joint == JointType::ball) {
+      } else if (turns_freely(link.joint)) {
         residual = maximum(residual, sweep_ball(s, v));
       } else {
         residual = maximum(residual, sweep_axial(link, s, v));
@@ -327,7 +327,7 @@ class LimitedMaba {
 
   TARSUS_INLINE T sweep_axial(const Link& link, LinkState<T>& s, int v) {
     const Vec3<T> e = s.R.column_z();
-    const bool hinge = link.joint == JointType::hinge;
+    const bool hinge = turns_on_axis(link.joint);
     const T p = s.u.x - dot(s.U, s.a);
     d_[v] = p * s.Dinv.xx;
     const T gap = gap_axial(v);

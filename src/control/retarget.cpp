@@ -188,7 +188,7 @@ class Retargeter {
   /// The model's own pose, turned about the vertical and moved to face as the source does.
   std::vector<double> first_guess() {
     std::vector<double> qpos = model_.qpos0;
-    if (model_.joints.empty() || model_.joints[0].type != JointType::free) return qpos;
+    if (model_.joints.empty() || !moves_freely(model_.joints[0].type)) return qpos;
     figure_.pose(qpos);
     const Points mine = places(), &theirs = source_.frame(0);
     const auto heading = [](const Points& p) {
@@ -350,7 +350,7 @@ class Retargeter {
     std::vector<double> v(std::size_t(model_.nv));
     difference(model_, qpos, to, v);
     for (const Joint& joint : model_.joints) {
-      if (joints_only && joint.type == JointType::free) continue;
+      if (joints_only && moves_freely(joint.type)) continue;
       for (int k = joint.qvel; k < joint.qvel + joint.nv(); ++k) {
         n.A(k, k) += weight * weight;
         n.b(k) += weight * weight * v[std::size_t(k)];
@@ -451,7 +451,7 @@ class Retargeter {
       }
     }
     for (std::size_t j = 0; j < moves.size(); ++j) {
-      if (moves[j] || model_.joints[j].type == JointType::free) driven_.push_back(int(j));
+      if (moves[j] || moves_freely(model_.joints[j].type)) driven_.push_back(int(j));
     }
   }
 
@@ -468,10 +468,10 @@ class Retargeter {
     for (const int j : driven_) {
       const Joint& joint = model_.joints[std::size_t(j)];
       const std::string name = joint_label(model_, j);
-      if (joint.type == JointType::free) add(name + ".position", ChannelKind::position);
-      add(name, joint.type == JointType::hinge   ? ChannelKind::angle
-                : joint.type == JointType::slide ? ChannelKind::translation
-                                                 : ChannelKind::rotation);
+      if (moves_freely(joint.type)) add(name + ".position", ChannelKind::position);
+      add(name, turns_on_axis(joint.type)    ? ChannelKind::angle
+                : slides_on_axis(joint.type) ? ChannelKind::translation
+                                             : ChannelKind::rotation);
     }
   }
 

@@ -29,7 +29,7 @@ TARSUS_INLINE void four_joint_orientations(const ModelView<T>& m, LinkState<T>* 
   const T* const rest[4] = {link(0).E0, link(1).E0, link(2).E0, link(3).E0};  // with r0 behind E0
   gather(rest, 0, E.xx, E.xy, E.xz, E.yx), gather(rest, 4, E.yy, E.yz, E.zx, E.zy), gather(rest, 8, E.zz, r, r, r);
   const T* const q[4] = {qpos + link(0).qpos, qpos + link(1).qpos, qpos + link(2).qpos, qpos + link(3).qpos};
-  if constexpr (kJoint == JointType::ball) {
+  if constexpr (turns_freely(kJoint)) {
     Quat<P> turn;
     gather(q, 0, turn.w, turn.x, turn.y, turn.z);
     E = E * rotation(turn);
@@ -185,7 +185,7 @@ template <class T>
 TARSUS_INLINE void reduce_axial(JointType joint, LinkState<T>& s, LinkState<T>* parent, T Q, T K) {
   const Vec3<T> e = s.R.column_z();
   T D;
-  if (joint == JointType::hinge) {
+  if (turns_on_axis(joint)) {
     s.U = {s.IA.I * e, transpose_mul(s.IA.H, e)};  // U = IA S
     D = dot(e, s.U.n) + K;                         // D = Sᵀ U + K
     s.u.x = Q - dot(e, s.pA.n);                    // u = Q - Sᵀ pA
@@ -318,9 +318,9 @@ TARSUS_INLINE void reduce_free(LinkState<T>& s, const T* Q, const T* K) {
 template <class T>
 TARSUS_INLINE void reduce(const LinkConstants<Real<T>>& link, LinkState<T>* state, int i, const T* Q, const T* K) {
   LinkState<T>* parent = link.parent >= 0 ? &state[link.parent] : nullptr;
-  if (link.joint == JointType::free)
+  if (moves_freely(link.joint))
     reduce_free(state[i], Q, K);
-  else if (link.joint == JointType::ball)
+  else if (turns_freely(link.joint))
     reduce_ball(state[i], parent, Q, K[0]);
   else
     reduce_axial(link.joint, state[i], parent, Q[0], K[0]);
@@ -353,7 +353,7 @@ TARSUS_INLINE void reduce_group(const ModelView<T>& m, LinkState<T>* state, cons
                {nothing, nothing, nothing, nothing, nothing, nothing, nothing, nothing, nothing},
                {nothing, nothing, nothing, nothing, nothing, nothing}};
   parent.pA = {{nothing, nothing, nothing}, {nothing, nothing, nothing}};
-  if constexpr (kJoint == JointType::ball) {
+  if constexpr (turns_freely(kJoint)) {
     const P q[3] = {pick(Q, 0), pick(Q, 1), pick(Q, 2)};
     reduce_ball(s, &parent, q, pick(K, 0));
     scatter(factors, 6, s.Dinv.xx, s.Dinv.xy, s.Dinv.xz, s.Dinv.yy);
@@ -384,7 +384,7 @@ inline void reduce_groups(const ModelView<Real<T>>& m, LinkState<T>* state, int 
     const LinkGroup& group = m.inward[g];
     if constexpr (kRecords<T> == 4) {
       if (group.count > 1) {
-        if (m.link[group.link[0]].joint == JointType::ball)
+        if (turns_freely(m.link[group.link[0]].joint))
           reduce_group<JointType::ball, T>(m, state, group, Q, K);
         else
           reduce_group<JointType::hinge, T>(m, state, group, Q, K);
@@ -409,19 +409,19 @@ inline void aba_inward(const ModelView<Real<T>>& m, LinkState<T>* state, const T
 template <class T>
 TARSUS_INLINE void joint_acceleration(const LinkConstants<Real<T>>& link, LinkState<T>& s, T* qacc) {
   T* x = qacc + link.qvel;
-  if (link.joint == JointType::free) {  // at the root: nothing below it
+  if (moves_freely(link.joint)) {  // at the root: nothing below it
     const Vec3<T> ang = s.Dinv * (s.u - s.G * s.u_linear);
     const Vec3<T> lin = s.Minv * s.u_linear - transpose_mul(s.G, ang);
     put3(x, lin), put3(x + 3, transpose_mul(s.R, ang));
     s.a = {ang, lin};
-  } else if (link.joint == JointType::ball) {
+  } else if (turns_freely(link.joint)) {
     const Vec3<T> ang = s.Dinv * (s.u - s.IA.I * s.a.w) - s.G * s.a.v;  // q̈ = D⁻¹ (u - Uᵀ a)
     put3(x, transpose_mul(s.R, ang));
     s.a.w += ang;
   } else {
     const Vec3<T> e = s.R.column_z();
     x[0] = (s.u.x - dot(s.U, s.a)) * s.Dinv.xx;
-    if (link.joint == JointType::hinge)
+    if (turns_on_axis(link.joint))
       s.a.w = mul_add(e, x[0], s.a.w);
     else
       s.a.v = mul_add(e, x[0], s.a.v);

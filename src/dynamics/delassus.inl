@@ -92,11 +92,11 @@ TARSUS_INLINE void climb_axial(bool hinge, const LinkState<T>& s, Force<P>* f, c
 template <class T, class P, int kN, bool kIsotropic = false>
 TARSUS_INLINE void climb_joint(JointType type, const LinkState<T>& s, Force<P>* f, const P (*y)[6], T* W, T* DW,
                                int stride, bool below_root = false) {
-  if (type == JointType::hinge)
+  if (turns_on_axis(type))
     climb_axial<T, P, kN>(true, s, f, y, W, DW);
-  else if (type == JointType::ball)
+  else if (turns_freely(type))
     climb_ball<T, P, kN, kIsotropic>(s, f, y, W, DW, stride);
-  else if (type == JointType::free)
+  else if (moves_freely(type))
     climb_free<T, P, kN>(s, f, y, W, DW, stride, below_root);
   else
     climb_axial<T, P, kN>(false, s, f, y, W, DW);
@@ -119,7 +119,7 @@ TARSUS_INLINE void sweep_pair_rows(const ModelView<Real<T>>& m, const LinkState<
       for (int p = 0; p < kN; ++p) {
         for (P& x : y[p]) x = P(Real<T>(0));
         y[p][0] = load_rows<P>(joint + (i == block.a ? 0 : stride) + p * kRows);
-        if (link.joint == JointType::ball) {  // its first DoF turns about R e_x
+        if (turns_freely(link.joint)) {  // its first DoF turns about R e_x
           const Vec3<P> x = spread<P>(s.R.column_x()) * y[p][0];
           y[p][0] = x.x, y[p][1] = x.y, y[p][2] = x.z;
         }
@@ -320,9 +320,9 @@ void push_kernel(int ndof, const int* dofs, int nrow, int stride, const T* W, co
 template <class T>
 TARSUS_INLINE void put_u(const LinkConstants<Real<T>>& link, const LinkState<T>& s, T* u) {
   T* p = u + link.qvel;
-  if (link.joint == JointType::free)
+  if (moves_freely(link.joint))
     put3(p, s.u_linear), put3(p + 3, s.u);
-  else if (link.joint == JointType::ball)
+  else if (turns_freely(link.joint))
     put3(p, s.u);
   else
     p[0] = s.u.x;
@@ -330,9 +330,9 @@ TARSUS_INLINE void put_u(const LinkConstants<Real<T>>& link, const LinkState<T>&
 template <class T>
 TARSUS_INLINE void take_u(const LinkConstants<Real<T>>& link, const T* u, LinkState<T>& s) {
   const T* p = u + link.qvel;
-  if (link.joint == JointType::free)
+  if (moves_freely(link.joint))
     s.u_linear = get3(p), s.u = get3(p + 3);
-  else if (link.joint == JointType::ball)
+  else if (turns_freely(link.joint))
     s.u = get3(p);
   else
     s.u.x = p[0];

@@ -54,19 +54,18 @@ void add_generalized_force(const Model& model, const LinkState<double>* links, i
     const Joint& joint = model.joints[i];
     const LinkState<double>& s = links[i];
     double* out = row + joint.qvel;
-    if (joint.type == JointType::slide) {
+    if (slides_on_axis(joint.type)) {
       out[0] += dot(s.R.column_z(), f);
       continue;
     }
     const Vec3d moment = cross(point - s.o, f) + n;
-    if (joint.type == JointType::hinge) {
+    if (turns_on_axis(joint.type)) {
       out[0] += dot(s.R.column_z(), moment);
       continue;
     }
-    if (joint.type == JointType::free) {
-      for (int k = 0; k < 3; ++k) out[k] += f[k];
-      out += 3;
-    }
+    const int translations = scalar_count(joint.type);
+    for (int k = 0; k < translations; ++k) out[k] += f[k];
+    out += translations;
     const Vec3d local = transpose_mul(s.R, moment);
     for (int k = 0; k < 3; ++k) out[k] += local[k];
   }

@@ -73,10 +73,10 @@ void integrate_kernel(const ModelView<Real<T>>& m, const T* qpos, const T* qvel,
     const LinkConstants<Real<T>>& link = m.link[i];
     const T *q = qpos + link.qpos, *v = qvel + link.qvel;
     T* o = out + link.qpos;
-    if (link.joint == JointType::free) {
+    if (moves_freely(link.joint)) {
       put3(o, mul_add(get3(v), h, get3(q)));
       put_quat(o + 3, normalized(get_quat(q + 3) * exponential(get3(v + 3) * h)));
-    } else if (link.joint == JointType::ball) {
+    } else if (turns_freely(link.joint)) {
       put_quat(o, normalized(get_quat(q) * exponential(get3(v) * h)));
     } else {
       o[0] = mul_add(v[0], h, q[0]);

@@ -38,12 +38,12 @@ void solve_loaded_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const
       for (int k = 0; k < qvel_count(link.joint); ++k) force[k] = Q[link.qvel + k];
     }
     const T* own = K + link.qvel;
-    if (load_of_link[i] < 0 || link.joint == JointType::free) {
+    if (load_of_link[i] < 0 || moves_freely(link.joint)) {
       reduce(link, state, i, force, own);
       continue;
     }
     const LinkLoad<T>& load = loads[load_of_link[i]];
-    if (link.joint == JointType::ball) {
+    if (turns_freely(link.joint)) {
       Sym3<T> tensor = load.joint;
       tensor.xx += own[0], tensor.yy += own[0], tensor.zz += own[0];
       const Vec3<T> turned = get3(force) + transpose_mul(state[i].R, load.joint_force);

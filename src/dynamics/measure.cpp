@@ -119,13 +119,10 @@ void difference(const Model& model, std::span<const double> a, std::span<const d
   for (const Joint& joint : model.joints) {
     const double *p = a.data() + joint.qpos, *q = b.data() + joint.qpos;
     double* v = velocity.data() + joint.qvel;
-    if (joint.type == JointType::free) {
-      for (int k = 0; k < 3; ++k) v[k] = q[k] - p[k];
-      p += 3, q += 3, v += 3;
-    }
-    if (joint.nq() == 1) {
-      v[0] = q[0] - p[0];
-    } else {
+    const int scalars = scalar_count(joint.type);
+    for (int k = 0; k < scalars; ++k) v[k] = q[k] - p[k];
+    p += scalars, q += scalars, v += scalars;
+    if (has_rotation(joint.type)) {
       const Vec3d w = rotation_between(p, q);
       v[0] = w.x, v[1] = w.y, v[2] = w.z;
     }

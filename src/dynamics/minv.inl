@@ -30,18 +30,18 @@ void factor_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const T* qp
 /// The joint's share u = y - Sᵀ pA of the force, and what is left of it for the parent.
 template <class T>
 TARSUS_INLINE Force<T> pass_force_down(const LinkConstants<Real<T>>& link, LinkState<T>& s, const T* y) {
-  if (link.joint == JointType::free) {
+  if (moves_freely(link.joint)) {
     s.u = s.R * get3(y + 3) - s.pA.n;
     s.u_linear = get3(y) - s.pA.f;
     return s.pA;
   }
-  if (link.joint == JointType::ball) {
+  if (turns_freely(link.joint)) {
     s.u = s.R * get3(y) - s.pA.n;
     const Vec3<T> x = s.Dinv * s.u;
     return {s.pA.n + handed_on(s.IA.I, s.k, s.u, x), s.pA.f + transpose_mul(s.IA.H, x)};
   }
   const Vec3<T> e = s.R.column_z();
-  s.u.x = y[0] - dot(e, link.joint == JointType::hinge ? s.pA.n : s.pA.f);
+  s.u.x = y[0] - dot(e, turns_on_axis(link.joint) ? s.pA.n : s.pA.f);
   return mul_add(s.U, s.u.x * s.Dinv.xx, s.pA);
 }
 

@@ -171,7 +171,7 @@ TARSUS_INLINE void reduce_axial(JointType joint, LinkState<T>& s, LinkState<T>* 
   const Vec3<T> e = s.R.column_z(), turned = mul_add(cross(s.v.w, e), g + g, e);  // of S', since v_child × S is
   Force<T> U;                                                                     // v_parent × S
   T D;
-  if (joint == JointType::hinge) {
+  if (turns_on_axis(joint)) {
     const Vec3<T> moved = cross(s.v.v, e) * (g + g);
     U = {x.IA.nw * turned + x.IA.nv * moved + x.GA.nw * e, x.IA.fw * turned + x.IA.fv * moved + x.GA.fw * e};
     D = dot(e, U.n);
@@ -278,13 +278,13 @@ TARSUS_INLINE void accelerate_link(const LinkConstants<Real<T>>& link, LinkState
     A.w += cross_add(both * g, rate, rate), A.v += cross(s.v.v * (g + g), rate);
     w.w += rate;
   };
-  if (link.joint == JointType::free) {
+  if (moves_freely(link.joint)) {
     const Vec3<T> angular = x.Dinv * (s.u - x.upper * s.u_linear);
     const Vec3<T> linear = x.Minv * (s.u_linear - x.lower * angular);
     put3(q, linear), put3(q + 3, transpose_mul(s.R, angular));
     turn(angular, s.v.w);
     A.v += linear, w.v += linear;
-  } else if (link.joint == JointType::ball) {
+  } else if (turns_freely(link.joint)) {
     Vec3<T> rest = s.u - x.IA.nw * A.w - x.IA.nv * A.v - x.GA.nw * w.w;
     if constexpr (kTangent) rest -= x.GA.nv * w.v;
     const Vec3<T> angular = x.Dinv * rest;
@@ -295,7 +295,7 @@ TARSUS_INLINE void accelerate_link(const LinkConstants<Real<T>>& link, LinkState
     T rest = s.u.x - dot(x.row_IA, A) - dot(x.row_GA.n, w.w);
     if constexpr (kTangent) rest -= dot(x.row_GA.f, w.v);
     q[0] = rest * x.Dinv.xx;
-    if (link.joint == JointType::hinge) {
+    if (turns_on_axis(link.joint)) {
       A.w = mul_add(turned, q[0], A.w), A.v = mul_add(cross(s.v.v, e), (g + g) * q[0], A.v);
       w.w = mul_add(e, q[0], w.w);
     } else {
@@ -318,9 +318,9 @@ void velocity_products_passes(const ModelView<Real<T>>& m, LinkState<T>* state, 
     LinkState<T>* parent = link.parent >= 0 ? &state[link.parent] : nullptr;
     VelocityProductLink<T>* above = link.parent >= 0 ? &all[link.parent] : nullptr;
     const int v = link.qvel;
-    if (link.joint == JointType::free)
+    if (moves_freely(link.joint))
       reduce_free<kTangent>(state[i], all[i], g, Q + v, K + v);
-    else if (link.joint == JointType::ball)
+    else if (turns_freely(link.joint))
       reduce_ball<kTangent>(state[i], parent, all[i], above, g, Q + v, K[v], qvel + v, damping);
     else
       reduce_axial<kTangent>(link.joint, state[i], parent, all[i], above, g, Q[v], K[v], qvel[v], damping);

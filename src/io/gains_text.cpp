@@ -56,7 +56,7 @@ Drives from_file(const Model& model, const std::string& path) {
   if (!json.is_object()) throw InputError({path, 0, 0, ""}, "expected an object {\"joint\": [KP, KD], …}");
   Drives drives = Drives::none(model);
   for (const Joint& joint : model.joints) {
-    const std::string fallback = joint.type == JointType::free ? "root" : "default";
+    const std::string fallback = moves_freely(joint.type) ? "root" : "default";
     const std::string& key = json.contains(joint.name) ? joint.name : fallback;
     if (json.contains(key)) set(drives, joint, pair(path, key, json[key]));
   }

@@ -132,7 +132,7 @@ ClipMapping mimickit_mapping(const Model& model, const MotionClip& clip) {
   ClipMapping mapping;
   mapping.name = "joints in the model's order", mapping.format = "mimickit";
   const std::size_t angles = clip.channels.size() - 2;
-  if (model.joints.size() != angles + 1 || model.joints[0].type != JointType::free) return mapping;
+  if (model.joints.size() != angles + 1 || !moves_freely(model.joints[0].type)) return mapping;
   for (std::size_t j = 1; j < model.joints.size(); ++j) {
     if (model.joints[j].nv() != 1) return mapping;
   }

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "tarsus/math/rotation.hpp"
+#include "tarsus/model/joint_parts.hpp"
 #include "xml_writer.hpp"
 
 namespace tarsus {
@@ -13,16 +14,6 @@ namespace tarsus {
 namespace {
 
 constexpr double kNoEnd = 1e10;  // stands for an end that a range does not have; MJCF has no infinity
-
-const char* type_name(JointType type) {
-  switch (type) {
-    case JointType::free: return "free";
-    case JointType::ball: return "ball";
-    case JointType::slide: return "slide";
-    case JointType::hinge: return "hinge";
-  }
-  return "";
-}
 
 const char* type_name(GeomType type) {
   switch (type) {
@@ -254,9 +245,9 @@ const char* name(ActuatorLaw law) {
 void MjcfWriter::write_joint(const XmlWriter& body, const JointSpec& joint) const {
   const XmlWriter e = body.child("joint");
   e.set_name(joint.name);
-  e.set("type", type_name(joint.type));
-  if (norm(joint.position) > 0 && joint.type != JointType::free) e.set("pos", joint.position);
-  if (joint.type == JointType::hinge || joint.type == JointType::slide) {
+  e.set("type", name(joint.type));
+  if (norm(joint.position) > 0 && !moves_freely(joint.type)) e.set("pos", joint.position);
+  if (has_axis(joint.type)) {
     e.set("axis", joint.axis);
     e.set_unless("ref", joint.reference, 0.0);
     e.set_unless("springref", joint.spring_reference, 0.0);
@@ -266,7 +257,7 @@ void MjcfWriter::write_joint(const XmlWriter& body, const JointSpec& joint) cons
   e.set_unless("actuatorgravcomp", joint.actuator_gravity_compensation, false);
   e.set_unless("armature", joint.armature, 0.0);
   e.set_unless("frictionloss", joint.friction_loss, 0.0);
-  if (joint.type != JointType::free) {
+  if (!moves_freely(joint.type)) {
     e.set("limited", joint.limited);
     if (joint.limited || joint.range != std::array<double, 2>{0, 0}) e.set_list("range", finite_range(joint.range));
     e.set("actuatorfrclimited", joint.force_limited);
@@ -608,6 +599,6 @@ std::string MjcfWriter::write() {
 
 }  // namespace
 
-std::string write_mjcf(const ModelSpec& spec) { return MjcfWriter(spec).write(); }
+std::string write_mjcf(const ModelSpec& spec) { return MjcfWriter(without_chains(spec)).write(); }
 
 }  // namespace tarsus

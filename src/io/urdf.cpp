@@ -116,17 +116,15 @@ void Reader::read_parts() {
   std::size_t links = 0, joints = 0;
   for (const XmlElement& e : elements) {
     if (e.is("material")) read_material(e, materials);
-    links += e.is("link"), joints += e.is("joint");
+    links += e.is("link"), joints += e.is("joint") || e.is("drake:joint");
   }
   links_.reserve(links);
   joints_.reserve(joints);
   for (const XmlElement& e : elements) {
     if (e.is("link")) {
       links_.push_back(read_link(e, materials, meshes_, options_));
-    } else if (e.is("joint")) {
+    } else if (e.is("joint") || e.is("drake:joint")) {
       joints_.push_back(read_joint(e));
-    } else if (e.is("drake:joint")) {
-      e.error("<drake:joint> is not supported");
     } else if (!e.is("material")) {
       if (unused[std::string(e.name())]++ == 0) first[std::string(e.name())] = e;
     }
@@ -202,6 +200,7 @@ void Reader::add_body(int index, int parent, bool parent_is_static) {
     body.position = joint.origin.position;
     body.orientation = joint.origin.orientation;
     body.joints = std::move(joint.joints);
+    if (joint.coupling) spec_.equalities.push_back(*joint.coupling);
     if (joint.type == "floating") place_free(body, joint.where, parent_is_static);
     if (body.name == "world") sink_.add(Severity::error, body.where, "only the root link may be named 'world'");
   }

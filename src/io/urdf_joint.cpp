@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "tarsus/math/rotation.hpp"
+#include "tarsus/model/joint_parts.hpp"
 #include "urdf_parts.hpp"
 
 namespace tarsus::urdf {
@@ -83,34 +85,46 @@ std::optional<Mimic> read_mimic(const XmlElement& joint) {
   return out;
 }
 
-/// The spec's joints for one URDF joint: none if fixed, three if planar.
-std::vector<JointSpec> make_joints(const XmlElement& element, const std::string& name, const std::string& type) {
-  JointSpec spec;
-  spec.name = name;
-  spec.where = element.where();
-  if (type == "fixed") {
-    element.mark_all_children();  // axis, limit and the like mean nothing here
-    return {};
+/// <drake:joint type="screw">: a cylindrical joint's parts, whose turning alone is damped, and the coupling of the two.
+void make_screw(const XmlElement& element, JointSpec spec, Joint& out) {
+  const XmlElement thread = element.child("drake:screw_thread_pitch");
+  double pitch = 0;
+  if (!thread) {
+    element.error("a screw joint without <drake:screw_thread_pitch>");
+  } else if (require(thread, "value", pitch) && pitch == 0) {
+    thread.error("a pitch of 0 is no screw", "value");
   }
+  if (thread) report_rest(thread);
+  Diagnostics none;  // the axis is a unit vector
+  out.joints = joint_parts(spec, none);
+  JointSpec &slide = out.joints[0], &hinge = out.joints[1];
+  slide.damping = slide.friction_loss = 0, hinge.force_limited = slide.force_limited = false;
+  EqualitySpec& thread_row = out.coupling.emplace();
+  thread_row.name = spec.name, thread_row.type = EqualityType::joint, thread_row.where = spec.where;
+  thread_row.first = slide.name, thread_row.second = hinge.name;
+  thread_row.polynomial = {0, pitch / (2 * kPi), 0, 0, 0};
+}
+
+/// The spec's joints for one URDF joint: none if fixed, two and their coupling if a screw.
+void make_joints(const XmlElement& element, Joint& out) {
+  const std::string& type = out.type;
+  JointSpec spec;
+  spec.name = out.name;
+  spec.where = element.where();
+  if (type == "fixed") return element.mark_all_children();  // axis, limit and the like mean nothing here
   read_limit(element, type, spec);
   read_dynamics(element, spec);
-  if (type == "floating" || type == "spherical") {
+  const std::string known = type == "continuous" ? "revolute" : type == "ball" ? "spherical" : type;
+  const bool screw = type == "screw", universal = type == "universal";
+  spec.type = find_urdf_joint_type(screw ? "drake:cylindrical" : universal ? "drake:universal" : known)->type;
+  if (universal)  // as Drake has it, whatever <axis> says
+    spec.axis = {1, 0, 0}, spec.second_axis = {0, 1, 0};
+  else if (traits(spec.type).axes > 0)
+    spec.axis = read_axis(element);
+  else
     element.child("axis");
-    spec.type = type == "floating" ? JointType::free : JointType::ball;
-    return {spec};
-  }
-  spec.axis = read_axis(element);
-  spec.type = type == "prismatic" ? JointType::slide : JointType::hinge;
-  if (type != "planar") return {spec};
-  const Mat3d plane = rotation(between({0, 0, 1}, spec.axis));
-  std::vector<JointSpec> out(3, spec);
-  out[0].name += "_x", out[1].name += "_y", out[2].name += "_angle";
-  for (int i = 0; i < 2; ++i) {
-    const Vec3d direction = i == 0 ? plane.column_x() : plane.column_y();
-    out[i].axis = direction * (1 / norm(direction));
-    out[i].type = JointType::slide;
-  }
-  return out;
+  if (screw) return make_screw(element, spec, out);
+  out.joints = {spec};
 }
 
 std::unordered_map<std::string, int> index_links(const std::vector<Link>& links, DiagnosticSink& sink) {
@@ -178,6 +192,10 @@ void attach(std::vector<Link>& links, std::vector<Joint>& joints, DiagnosticSink
 Joint read_joint(const XmlElement& element) {
   static constexpr std::string_view kTypes[] = {"revolute", "continuous", "prismatic", "fixed",
                                                 "floating", "planar",     "spherical"};
+  static constexpr std::string_view kDrakeTypes[] = {"ball", "planar", "screw", "universal"};
+  const bool drake = element.is("drake:joint");
+  const std::span<const std::string_view> types =
+      drake ? std::span<const std::string_view>(kDrakeTypes) : std::span<const std::string_view>(kTypes);
   Joint joint;
   joint.where = element.where();
   require(element, "name", joint.name);
@@ -187,22 +205,22 @@ Joint read_joint(const XmlElement& element) {
       require(end, "link", *name);
       report_rest(end);
     } else {
-      element.error(fmt::format("<joint> without <{}>", tag));
+      element.error(fmt::format("<{}> without <{}>", element.name(), tag));
     }
   }
   joint.origin = read_origin(element);
-  if (std::find(std::begin(kTypes), std::end(kTypes), joint.type) == std::end(kTypes)) {
-    if (!joint.type.empty()) {
-      element.error(
-          fmt::format(
-              "unknown joint type {}; known are revolute, continuous, prismatic, fixed, floating, planar, spherical",
-              quote(joint.type)),
-          "type");
+  if (std::find(types.begin(), types.end(), joint.type) == types.end()) {
+    const auto word = [&](std::string_view type) { return type == joint.type; };
+    if (!drake && std::any_of(std::begin(kDrakeTypes), std::end(kDrakeTypes), word)) {
+      element.error(fmt::format("type {} is one of <drake:joint>'s", quote(joint.type)), "type");
+    } else if (!joint.type.empty()) {
+      element.error(fmt::format("unknown joint type {}; known are {}", quote(joint.type), fmt::join(types, ", ")),
+                    "type");
     }
     return joint;
   }
   joint.mimic = read_mimic(element);
-  joint.joints = make_joints(element, joint.name, joint.type);
+  make_joints(element, joint);
   for (const char* tag : {"safety_controller", "calibration"}) {
     if (element.child(tag)) element.note(fmt::format("<{}> has no effect", tag));
   }

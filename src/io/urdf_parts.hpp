@@ -39,7 +39,8 @@ struct Joint {
   std::string parent, child;
   int parent_link = -1, child_link = -1;
   Pose origin;
-  std::vector<JointSpec> joints;  ///< none if fixed
+  std::vector<JointSpec> joints;         ///< none if fixed, two if a screw
+  std::optional<EqualitySpec> coupling;  ///< of a screw
   std::optional<Mimic> mimic;
 };
 

@@ -6,6 +6,7 @@
 
 #include "tarsus/math/elementary.hpp"
 #include "tarsus/math/rotation.hpp"
+#include "tarsus/model/joint_parts.hpp"
 #include "xml_writer.hpp"
 
 namespace tarsus {
@@ -59,10 +60,10 @@ class UrdfWriter {
 void UrdfWriter::check_joint(const BodySpec& body, const JointSpec& joint) {
   if (joint.stiffness != 0) refuse(joint.where, "URDF has no springs: the joint's stiffness cannot be written");
   if (joint.armature != 0) refuse(joint.where, "URDF has no armature");
-  if (joint.type == JointType::ball && joint.limited) refuse(joint.where, "URDF has no limit for a ball joint");
+  if (turns_freely(joint.type) && joint.limited) refuse(joint.where, "URDF has no limit for a ball joint");
   if (joint.force_limited && joint.force_range[0] != -joint.force_range[1])
     refuse(joint.where, "URDF's effort is the same both ways");
-  if (joint.type == JointType::free && body.parent != 0) refuse(joint.where, "a free joint below the world's children");
+  if (moves_freely(joint.type) && body.parent != 0) refuse(joint.where, "a free joint below the world's children");
 }
 
 void UrdfWriter::check_equality(const EqualitySpec& q) {
@@ -116,18 +117,14 @@ void UrdfWriter::write_joint(const XmlWriter& robot, const std::string& name, co
                              const Quatd& orientation) {
   const XmlWriter e = robot.child("joint");
   e.set("name", name);
-  const bool axial = joint && (joint->type == JointType::hinge || joint->type == JointType::slide);
-  const char* type = !joint                            ? "fixed"
-                     : joint->type == JointType::free  ? "floating"
-                     : joint->type == JointType::ball  ? "spherical"
-                     : joint->type == JointType::slide ? "prismatic"
-                     : joint->limited                  ? "revolute"
-                                                       : "continuous";
+  const bool axial = joint && has_axis(joint->type);
+  const bool continuous = joint && turns_on_axis(joint->type) && !joint->limited;
+  const char* type = !joint ? "fixed" : continuous ? "continuous" : traits(joint->type).urdf;
   e.set("type", type);
   Vec3d p = position;
   Quatd q = orientation;
   if (axial && joint->reference != 0) {  // URDF draws the pose at zero
-    if (joint->type == JointType::hinge)
+    if (turns_on_axis(joint->type))
       q = q * axis_angle(joint->axis, -joint->reference);
     else
       p = p - rotate(q, joint->axis * joint->reference);
@@ -226,7 +223,7 @@ void UrdfWriter::write_body(const XmlWriter& robot, std::size_t index) {
     const bool last = k + 1 == body.joints.size();
     const std::string child = last ? links_[index] : unused(used_, fmt::format("{}_part_{}", links_[index], k));
     if (!last) robot.child("link").set("name", child);
-    const Vec3d next = joint.type == JointType::free ? Vec3d{0, 0, 0} : joint.position;
+    const Vec3d next = moves_freely(joint.type) ? Vec3d{0, 0, 0} : joint.position;
     write_joint(robot, joints_.at(&joint), &joint, parent, child, from + rotate(turn, next - anchor), turn);
     parent = child, anchor = next, from = {0, 0, 0}, turn = {1, 0, 0, 0};
   }
@@ -255,6 +252,6 @@ std::string UrdfWriter::write() {
 
 }  // namespace
 
-std::string write_urdf(const ModelSpec& spec) { return UrdfWriter(spec).write(); }
+std::string write_urdf(const ModelSpec& spec) { return UrdfWriter(without_chains(spec)).write(); }
 
 }  // namespace tarsus

@@ -14,8 +14,8 @@ constexpr int kSteps = 500;
 }  // namespace
 
 CartPoleTask::CartPoleTask(const Model& model) : model_(model) {
-  if (model.joints.size() != 2 || model.joints[0].type != JointType::slide ||
-      model.joints[1].type != JointType::hinge || model.nu != 1 || !model.spec.actuators[0].control_limited)
+  if (model.joints.size() != 2 || !slides_on_axis(model.joints[0].type) || !turns_on_axis(model.joints[1].type) ||
+      model.nu != 1 || !model.spec.actuators[0].control_limited)
     throw ValueError("model", model.name, "a slide, a hinge on it and one actuator with a range of control");
 }
 

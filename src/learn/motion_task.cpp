@@ -70,7 +70,7 @@ struct MotionTask::Space : Task::Scratch {
 
 MotionTask::MotionTask(const Model& model, ClipBinding clip, Drives drives, MotionTaskOptions options)
     : model_(model), clip_(std::move(clip)), drives_(std::move(drives)), options_(std::move(options)) {
-  if (model.joints.empty() || model.joints[0].type != JointType::free)
+  if (model.joints.empty() || !moves_freely(model.joints[0].type))
     throw ValueError("model", model.name, "one whose first joint is free");
   if (clip_.nq() != model.nq || clip_.nv() != model.nv)
     throw ValueError("clip", "bound to another model", "bound to this one");
@@ -122,7 +122,7 @@ void MotionTask::action_bounds(std::span<double> low, std::span<double> high) co
   for (std::size_t j = 1; j < model_.joints.size(); ++j) {
     const Joint& joint = model_.joints[j];
     for (int k = 0; k < joint.nv(); ++k) {
-      const bool ranged = joint.type != JointType::ball && joint.limited;
+      const bool ranged = !turns_freely(joint.type) && joint.limited;
       const int at = joint.qvel + k - 6;
       low[at] = ranged ? joint.range[0] : -kPi, high[at] = ranged ? joint.range[1] : kPi;
       if (ranged && options_.relative_action) low[at] = -(high[at] -= low[at]), high[at] = -low[at];
@@ -149,7 +149,7 @@ void MotionTask::act(const World& world, std::span<const double> action, std::sp
   if (options_.relative_action) clip_.sample(clip_time(world.memory) + control_dt(), space.qpos, {});
   for (std::size_t j = 1; j < model_.joints.size(); ++j) {
     const Joint& joint = model_.joints[j];
-    if (joint.type == JointType::ball) {
+    if (turns_freely(joint.type)) {
       Quatd q = exp_map(vector_at(action, joint.qvel - 6));
       if (options_.relative_action) q = normalized(quaternion_at(space.qpos, joint.qpos) * q);
       target[joint.qpos] = q.w, target[joint.qpos + 1] = q.x, target[joint.qpos + 2] = q.y,
@@ -166,10 +166,10 @@ void MotionTask::errors(const Space& space, const World& world, std::span<double
   for (std::size_t j = 0; j < model_.joints.size(); ++j) {
     const Joint& joint = model_.joints[j];
     double angle2 = 0, speed2 = 0;
-    if (joint.type == JointType::free) {
+    if (moves_freely(joint.type)) {
       angle2 = square_angle(quaternion_at(world.qpos, 3), quaternion_at(space.qpos, 3));
       speed2 = square(space.ours.links()[0].v.w - space.theirs.links()[0].v.w);
-    } else if (joint.type == JointType::ball) {
+    } else if (turns_freely(joint.type)) {
       angle2 = square_angle(quaternion_at(world.qpos, joint.qpos), quaternion_at(space.qpos, joint.qpos));
       speed2 = square(vector_at(world.qvel, joint.qvel) - vector_at(space.qvel, joint.qvel));
     } else {

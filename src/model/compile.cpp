@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "tarsus/math/rotation.hpp"
+#include "tarsus/model/joint_parts.hpp"
 #include "tarsus/model/model.hpp"
 #include "tarsus/model/welded_inertia.hpp"
 
@@ -100,11 +101,10 @@ void Compiler::check_joints(const BodySpec& body) {
   int dofs = 0, balls = 0, hinges = 0, frees = 0;
   for (const JointSpec& joint : body.joints) {
     dofs += qvel_count(joint.type);
-    balls += joint.type == JointType::ball;
-    hinges += joint.type == JointType::hinge;
-    frees += joint.type == JointType::free;
-    const bool axial = joint.type == JointType::hinge || joint.type == JointType::slide;
-    if (axial && (!finite(joint.axis) || std::abs(norm(joint.axis) - 1) > 1e-9)) {
+    balls += turns_freely(joint.type);
+    hinges += turns_on_axis(joint.type);
+    frees += moves_freely(joint.type);
+    if (has_axis(joint.type) && (!finite(joint.axis) || std::abs(norm(joint.axis) - 1) > 1e-9)) {
       error(joint.where, "axis must be a unit vector");
     }
     if (!finite(joint.position)) error(joint.where, "joint position is not finite");
@@ -170,27 +170,20 @@ void Compiler::add_joint(Model& model, const JointSpec& spec, int body, const Tr
   const int parent = model.bodies[body].link;
   model.joints.push_back(joint(spec, body, parent, model.nq, model.nv));
   Transformd X_BL = kIdentity;
-  if (spec.type == JointType::ball) X_BL.p = spec.position;
-  if (spec.type == JointType::hinge || spec.type == JointType::slide) {
+  if (turns_freely(spec.type)) X_BL.p = spec.position;
+  if (has_axis(spec.type)) {
     // z along the axis, turned as little as possible from the parent link's axes.
     const Mat3d R_PL = rotation(between({0, 0, 1}, X_PB.R * spec.axis));
     X_BL = {transpose(X_PB.R) * R_PL, spec.position};
   }
-  rest_.push_back(spec.type == JointType::free ? kIdentity : X_PB * X_BL);
+  rest_.push_back(moves_freely(spec.type) ? kIdentity : X_PB * X_BL);
   X_BL_.push_back(X_BL);
   model.nq += qpos_count(spec.type);
   model.nv += qvel_count(spec.type);
-  if (spec.type == JointType::free) {
-    // Of the two quaternions of that rotation the one that the file has, so that states compare number for number.
-    const Quatd given = spec_.bodies[body].orientation, either = quaternion(X_PB.R);
-    const bool same = either.w * given.w + dot(either.vec(), given.vec()) >= 0;
-    const Quatd q = same ? either : Quatd{-either.w, -either.x, -either.y, -either.z};
-    model.qpos0.insert(model.qpos0.end(), {X_PB.p.x, X_PB.p.y, X_PB.p.z, q.w, q.x, q.y, q.z});
-  } else if (spec.type == JointType::ball) {
-    model.qpos0.insert(model.qpos0.end(), {1, 0, 0, 0});
-  } else {
-    model.qpos0.push_back(spec.reference);
-  }
+  // Of the two quaternions of that rotation the one that the file has, so that states compare number for number.
+  const Quatd given = spec_.bodies[body].orientation, either = quaternion(X_PB.R);
+  const bool same = either.w * given.w + dot(either.vec(), given.vec()) >= 0;
+  append_drawn_qpos(spec, X_PB.p, same ? either : Quatd{-either.w, -either.x, -either.y, -either.z}, model.qpos0);
   model.armature.insert(model.armature.end(), qvel_count(spec.type), spec.armature);
   model.dof_joint.insert(model.dof_joint.end(), qvel_count(spec.type), int(model.joints.size()) - 1);
   model.bodies[body].link = int(model.joints.size()) - 1;
@@ -331,6 +324,7 @@ WeldedInertia welded_inertia(const ModelSpec& spec, int body) {
 }
 
 Model compile(ModelSpec spec) {
+  split_chains(spec);
   Compiler compiler(spec);
   compiler.check();
   Model model;

@@ -27,7 +27,7 @@ std::vector<LinkGroup> inward_groups(const std::vector<int>& parent, const std::
   }
   std::vector<int> balls, hinges, others;
   const auto make_ready = [&](int i) {
-    (joint[i] == JointType::ball ? balls : joint[i] == JointType::hinge ? hinges : others).push_back(i);
+    (turns_freely(joint[i]) ? balls : turns_on_axis(joint[i]) ? hinges : others).push_back(i);
   };
   for (int i = 0; i < n; ++i) {
     if (children[i] == 0) make_ready(i);

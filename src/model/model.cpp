@@ -4,16 +4,6 @@
 
 namespace tarsus {
 
-const char* name(JointType type) {
-  switch (type) {
-    case JointType::free: return "free";
-    case JointType::ball: return "ball";
-    case JointType::slide: return "slide";
-    case JointType::hinge: return "hinge";
-  }
-  return "unknown";
-}
-
 const char* name(GeomType type) {
   switch (type) {
     case GeomType::plane: return "plane";

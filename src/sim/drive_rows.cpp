@@ -16,8 +16,8 @@ void SplitDrives::split(const Model& model, const Drives& drives) {
   for (const Joint& joint : model.joints) {
     for (int k = 0; k < joint.nv(); ++k) {
       // A rotation's gains and limit are those of its first DoF.
-      const bool rotation = joint.type == JointType::ball || (joint.type == JointType::free && k >= 3);
-      const int i = joint.qvel + k, at = !rotation ? i : joint.type == JointType::ball ? joint.qvel : joint.qvel + 3;
+      const bool rotation = k >= scalar_count(joint.type);
+      const int i = joint.qvel + k, at = rotation ? joint.qvel + scalar_count(joint.type) : i;
       const bool finite = (!drives.force_limit.empty() && std::isfinite(drives.force_limit[at])) ||
                           (!rotation && !drives.force_floor.empty() && std::isfinite(drives.force_floor[at]));
       is_limited[i] = finite && (drives.kp[at] > 0 || drives.kd[at] > 0);
@@ -41,12 +41,11 @@ static void each_limited(const Model& model, const SplitDrives& drives, const F&
       if (drives.is_limited[v]) f(JointRows{j, Part::axial, 1, {1, 0, 0}}, v);
       continue;
     }
-    const bool free = joint.type == JointType::free;
-    for (int k = 0; free && k < 3; ++k) {
+    const int w = v + scalar_count(joint.type);
+    for (int k = 0; v + k < w; ++k) {
       if (drives.is_limited[v + k])
         f(JointRows{j, Part::linear, 1, {k == 0 ? 1.0 : 0.0, k == 1 ? 1.0 : 0.0, k == 2 ? 1.0 : 0.0}}, v + k);
     }
-    const int w = free ? v + 3 : v;
     if (drives.is_limited[w]) f(JointRows{j, Part::angular, 3, {}}, w);
   }
 }
@@ -91,7 +90,7 @@ void RowStage<R>::read_drives(const BasicData<R>& data, double h) {
     } else {
       const Vec3<R> own =
           transpose_mul(data.links()[rows.joint].R, Vec3<R>{R(impulse[0] / h), R(impulse[1] / h), R(impulse[2] / h)});
-      const int at = joint.type == JointType::free ? joint.qvel + 3 : joint.qvel;
+      const int at = joint.qvel + scalar_count(joint.type);
       force_[at] = own.x, force_[at + 1] = own.y, force_[at + 2] = own.z;
     }
   }

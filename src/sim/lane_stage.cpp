@@ -15,7 +15,7 @@ std::shared_ptr<const ContactGeometry> shapes(const Model& model, const RowStage
 /// Why these drives cannot be in lanes.
 std::string drives_refusal(const Model& model, const Drives& drives) {
   for (const Joint& joint : model.joints) {
-    if (joint.type != JointType::free || drives.force_limit.empty()) continue;
+    if (!moves_freely(joint.type) || drives.force_limit.empty()) continue;
     for (int k = 0; k < 4; ++k) {
       const int v = joint.qvel + k;
       if (std::isfinite(drives.force_limit[v]) && (drives.kp[v] > 0 || drives.kd[v] > 0))

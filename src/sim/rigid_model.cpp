@@ -28,7 +28,7 @@ Diagnostics misfits(const Model& model) {
       ++more;
   };
   for (const Joint& j : model.joints) {
-    if (j.type != JointType::free) refuse(j.where, "a joint other than free");
+    if (!moves_freely(j.type)) refuse(j.where, "a joint other than free");
     if (j.damping > 0 || j.armature > 0 || j.friction_loss > 0 || j.stiffness > 0) {
       refuse(j.where, "damping, armature, friction or stiffness of a free joint");
     }
@@ -112,8 +112,8 @@ void add_pairs(const Model& model, const ContactGeometry& geometry, RigidScene& 
 }  // namespace
 
 bool is_rigid(const Model& model) {
-  return !model.joints.empty() && std::all_of(model.joints.begin(), model.joints.end(),
-                                              [](const Joint& j) { return j.type == JointType::free; });
+  return !model.joints.empty() &&
+         std::all_of(model.joints.begin(), model.joints.end(), [](const Joint& j) { return moves_freely(j.type); });
 }
 
 RigidModel rigid_model(const Model& model) {

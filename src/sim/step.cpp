@@ -451,11 +451,11 @@ void Stepper<R>::euler(BasicData<R>& data, const Drives& drives, In<R> qpos_targ
 template <class R>
 static void manifold_slope(const Model& model, int width, const R* u, const R* v, R* slope) {
   for (const Joint& joint : model.joints) {
-    const int linear = joint.type == JointType::free ? 3 : joint.nv() == 1 ? 1 : 0;
+    const int linear = scalar_count(joint.type);
     for (int lane = 0; lane < width; ++lane) {
       const auto at = [&](int k) { return std::size_t(joint.qvel + k) * width + lane; };
       for (int k = 0; k < linear; ++k) slope[at(k)] = v[at(k)];
-      if (joint.nv() == 1) continue;
+      if (!has_rotation(joint.type)) continue;
       const auto load = [&](const R* p) { return Vec3<R>{p[at(linear)], p[at(linear + 1)], p[at(linear + 2)]}; };
       const Vec3<R> a = load(u), w = load(v), aw = cross(a, w);
       const Vec3<R> s = w + aw * R(0.5) + cross(a, aw) * R(1.0 / 12);

@@ -46,6 +46,9 @@ struct Set {
     rows.J = dense_jacobian(model, data, blocks);
     return rows;
   }
+  /// The difference over three steps. Next to half a turn a weld's quaternion loses digits (equality_fixed.inl), and
+  /// differences of two widths do not agree: then neither says anything.
+  Vector wider(Vector Rows::*what);
   std::vector<double> moved(double dt) {
     std::vector<double> q(model.nq);
     integrate<double>(model, data, s.qpos, s.qvel, dt, q);
@@ -56,38 +59,48 @@ struct Set {
 /// Central differences: error h² times third derivatives, which are of order 10 here; rounding 1e-16 / h.
 constexpr double kStep = 1e-5, kSlack = 3e-7;
 
+Vector Set::wider(Vector Rows::*what) {
+  return (at(moved(3 * kStep), s.qvel).*what - at(moved(-3 * kStep), s.qvel).*what) / (6 * kStep);
+}
+
 TEST(Equality, RateIsTheDerivativeOfPhiAndJTimesV) {
-  int rows = 0;
+  int rows = 0, lost = 0;
   for (unsigned seed = 0; seed < 1000; ++seed) {
     Set t(seed);
     if (t.empty()) continue;
     const Set::Rows now = t.at(t.s.qpos, t.s.qvel), before = t.at(t.moved(-kStep), t.s.qvel),
                     after = t.at(t.moved(kStep), t.s.qvel);
-    const Vector difference = (after.phi - before.phi) / (2 * kStep);
+    const Vector difference = (after.phi - before.phi) / (2 * kStep), other = t.wider(&Set::Rows::phi);
     const Vector Jv = now.J * Eigen::Map<Vector>(t.s.qvel.data(), t.model.nv);
     for (int r = 0; r < t.set.rows(); ++r, ++rows) {
       const double size = 1 + std::abs(now.rate[r]);
       // A turn of half a revolution between the samples flips the quaternion's sign: skip rows next to it.
       if (std::abs(after.phi[r] - before.phi[r]) > 0.1) continue;
       ASSERT_NEAR(now.rate[r], Jv[r], 1e-11 * size * 10) << "seed " << seed << " " << t.set.row_name(r);
+      if (std::abs(other[r] - difference[r]) > kSlack * size * 20 && ++lost) continue;
       ASSERT_NEAR(now.rate[r], difference[r], kSlack * size * 20) << "seed " << seed << " " << t.set.row_name(r);
     }
   }
   EXPECT_GT(rows, 3000);
+  EXPECT_LE(lost, 6);
 }
 
 TEST(Equality, BiasIsTheDerivativeOfTheRateAtConstantSpeed) {
+  int lost = 0;
   for (unsigned seed = 0; seed < 1000; ++seed) {
     Set t(seed);
     if (t.empty()) continue;
     const Set::Rows now = t.at(t.s.qpos, t.s.qvel), before = t.at(t.moved(-kStep), t.s.qvel),
                     after = t.at(t.moved(kStep), t.s.qvel);
+    const Vector other = t.wider(&Set::Rows::rate);
     for (int r = 0; r < t.set.rows(); ++r) {
       if (std::abs(after.phi[r] - before.phi[r]) > 0.1) continue;
       const double difference = (after.rate[r] - before.rate[r]) / (2 * kStep), size = 1 + std::abs(now.bias[r]);
+      if (std::abs(other[r] - difference) > 1e-5 * size && ++lost) continue;
       ASSERT_NEAR(now.bias[r], difference, 1e-5 * size) << "seed " << seed << " " << t.set.row_name(r);
     }
   }
+  EXPECT_LE(lost, 6);
 }
 
 /// φ, rate, bias and forces of a set at the same state in every lane: [rows or numbers of the blocks] of lane `lane`.

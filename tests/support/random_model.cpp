@@ -8,7 +8,11 @@ JointSpec random_joint(Random& random, JointType type, const std::string& name, 
   joint.type = type;
   joint.axis = random.direction();
   joint.position = random.vector(0.2);
-  if (type == JointType::hinge || type == JointType::slide) {
+  if (traits(type).axes > 1 && random.chance(0.5)) {
+    const Vec3d other = cross(joint.axis, random.direction());
+    joint.second_axis = other * (1 / norm(other));
+  }
+  if (has_axis(type)) {
     joint.reference = random.chance(0.3) ? random.uniform() : 0;
     joint.spring_reference = random.uniform();
   }
@@ -24,7 +28,12 @@ void add_joints(Random& random, BodySpec& body, int index, const TreeOptions& op
         random_joint(random, type, "j" + std::to_string(index) + "_" + std::to_string(body.joints.size()), options));
   };
   if (body.parent == 0 && random.chance(0.5)) return add(JointType::free);
-  const int kind = random.index(options.welds ? 8 : 7);
+  std::vector<JointType> chains;
+  for (const JointTraits& t : kJointTraits) {
+    if (t.part_count > 0) chains.push_back(t.type);
+  }
+  const int kind = random.index((options.welds ? 8 : 7) + int(chains.size()));
+  if (kind >= 7 && kind - 7 < int(chains.size())) add(chains[std::size_t(kind - 7)]);
   if (kind < 2) add(JointType::hinge);
   if (kind == 2) add(JointType::slide);
   if (kind == 3 || kind == 4) add(JointType::ball);
@@ -59,7 +68,7 @@ std::vector<double> random_qpos(Random& random, const Model& model) {
   for (const Joint& joint : model.joints) {
     if (joint.nq() == 1) continue;
     const Quatd q = random.rotation();
-    double* p = qpos.data() + joint.qpos + (joint.type == JointType::free ? 3 : 0);
+    double* p = qpos.data() + joint.qpos + scalar_count(joint.type);
     p[0] = q.w, p[1] = q.x, p[2] = q.y, p[3] = q.z;
   }
   return qpos;

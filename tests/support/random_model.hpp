@@ -45,7 +45,7 @@ struct TreeOptions {
 
 JointSpec random_joint(Random& random, JointType type, const std::string& name, const TreeOptions& options);
 
-/// Welded, one joint of any type, two or three hinges, slide with ball; free only at the root.
+/// Welded, one joint of any type of joint_type.hpp, two or three hinges, slide with ball; free only at the root.
 void add_joints(Random& random, BodySpec& body, int index, const TreeOptions& options);
 
 Model random_tree(unsigned seed, const TreeOptions& options = {});

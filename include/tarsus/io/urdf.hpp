@@ -17,6 +17,8 @@ namespace tarsus {
 ///   (the origin is qpos0), allowed where every link above is welded to the world.
 /// - planar → slides NAME_x, NAME_y along x and y turned by the shortest rotation that takes z to the axis (for an axis
 ///   of z they are x and y), then hinge NAME_angle about the axis, all three at the joint's origin.
+/// - <drake:joint>: ball; planar; universal → hinges NAME_first about x, NAME_second about y; screw → slide NAME_along
+///   and hinge NAME_about with the equality "joint" NAME; damping and friction are the hinge's.
 /// - mimic → equality "joint" with polynomial (offset, multiplier).
 /// - lower >= upper means no limit (Bullet's and common use) and is warned of; effort 0 means no limit on the force.
 /// - Inertia comes from <inertial> alone. <collision> gives geoms that collide, <visual> geoms that do not.

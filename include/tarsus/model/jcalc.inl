@@ -1,5 +1,4 @@
-// jcalc: what each joint type does to its link. The only place, beside the three in ABA that exploit the structure of
-// S, where joint types are told apart.
+// jcalc: what each of the four ways of moving (joint_type.hpp) does to its link.
 //
 // With R the link's orientation and e = R e_z its axis, in world axes at the link's origin:
 //   type    S                          S q̇                 c = Ṡ q̇
@@ -55,10 +54,10 @@ TARSUS_INLINE Mat3<T> turned(const Mat3<T>& A, T sin, T cos) {
 template <class T>
 TARSUS_INLINE Mat3<T> joint_orientation(const LinkConstants<Real<T>>& link, const T* qpos) {
   const T* q = qpos + link.qpos;
-  if (link.joint == JointType::free) return rotation(get_quat(q + 3));
+  if (moves_freely(link.joint)) return rotation(get_quat(q + 3));
   const Mat3<T> E0 = load33<T>(link.E0);
-  if (link.joint == JointType::ball) return E0 * rotation(get_quat(q));
-  if (link.joint == JointType::slide) return E0;
+  if (turns_freely(link.joint)) return E0 * rotation(get_quat(q));
+  if (slides_on_axis(link.joint)) return E0;
   T sin, cos;
   sincos(q[0] - T(link.reference), sin, cos);
   return turned(E0, sin, cos);
@@ -69,9 +68,9 @@ template <class T>
 TARSUS_INLINE Vec3<T> joint_offset(const LinkConstants<Real<T>>& link, const T* qpos, const LinkState<T>* state,
                                    const Mat3<T>& E) {
   const T* q = qpos + link.qpos;
-  if (link.joint == JointType::free) return get3(q);
+  if (moves_freely(link.joint)) return get3(q);
   Vec3<T> r = load3<T>(link.r0);
-  if (link.joint == JointType::slide) r = mul_add(E.column_z(), q[0] - T(link.reference), r);
+  if (slides_on_axis(link.joint)) r = mul_add(E.column_z(), q[0] - T(link.reference), r);
   return link.parent >= 0 ? state[link.parent].R * r : r;
 }
 
@@ -90,17 +89,17 @@ TARSUS_INLINE Motion<T> joint_velocity(const LinkConstants<Real<T>>& link, const
                                        LinkState<T>& s) {
   const T* qd = qvel + link.qvel;
   const Vec3<T> zero = zero3<T>();
-  if (link.joint == JointType::free) {
+  if (moves_freely(link.joint)) {
     s.v = {s.R * get3(qd + 3), get3(qd)};
     return {zero, cross(s.v.v, s.v.w)};
   }
   s.v = link.parent >= 0 ? shift(state[link.parent].v, s.r) : world_velocity<T>();
-  if (link.joint == JointType::slide) {
+  if (slides_on_axis(link.joint)) {
     const Vec3<T> vj = s.R.column_z() * qd[0];
     s.v.v += vj;
     return {zero, cross(s.v.w, vj)};
   }
-  const Vec3<T> wj = link.joint == JointType::hinge ? s.R.column_z() * qd[0] : s.R * get3(qd);
+  const Vec3<T> wj = turns_on_axis(link.joint) ? s.R.column_z() * qd[0] : s.R * get3(qd);
   const Motion<T> c = {cross(s.v.w, wj), cross(s.v.v, wj)};
   s.v.w += wj;
   return c;
@@ -110,23 +109,21 @@ TARSUS_INLINE Motion<T> joint_velocity(const LinkConstants<Real<T>>& link, const
 template <class T>
 TARSUS_INLINE Motion<T> joint_motion(const LinkConstants<Real<T>>& link, const Mat3<T>& R, const T* x) {
   const Vec3<T> zero = zero3<T>();
-  switch (link.joint) {
-    case JointType::free: return {R * get3(x + 3), get3(x)};
-    case JointType::ball: return {R * get3(x), zero};
-    case JointType::slide: return {zero, R.column_z() * x[0]};
-    default: return {R.column_z() * x[0], zero};
-  }
+  if (moves_freely(link.joint)) return {R * get3(x + 3), get3(x)};
+  if (turns_freely(link.joint)) return {R * get3(x), zero};
+  if (slides_on_axis(link.joint)) return {zero, R.column_z() * x[0]};
+  return {R.column_z() * x[0], zero};
 }
 
 /// Sᵀ f.
 template <class T>
 TARSUS_INLINE void joint_force(const LinkConstants<Real<T>>& link, const Mat3<T>& R, const Force<T>& f, T* tau) {
-  switch (link.joint) {
-    case JointType::free: put3(tau, f.f), put3(tau + 3, transpose_mul(R, f.n)); break;
-    case JointType::ball: put3(tau, transpose_mul(R, f.n)); break;
-    case JointType::slide: tau[0] = dot(R.column_z(), f.f); break;
-    default: tau[0] = dot(R.column_z(), f.n); break;
-  }
+  if (moves_freely(link.joint))
+    put3(tau, f.f), put3(tau + 3, transpose_mul(R, f.n));
+  else if (turns_freely(link.joint))
+    put3(tau, transpose_mul(R, f.n));
+  else
+    tau[0] = dot(R.column_z(), slides_on_axis(link.joint) ? f.f : f.n);
 }
 
 /// A link's rigid inertia in world axes, as the model has it.

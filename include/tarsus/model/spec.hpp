@@ -23,7 +23,8 @@ struct JointSpec {
   std::string name;
   JointType type = JointType::hinge;
   Vec3d position{0, 0, 0};      ///< anchor in the body frame [m]; unused by free
-  Vec3d axis{0, 0, 1};          ///< unit, body frame; hinge and slide only
+  Vec3d axis{0, 0, 1};          ///< unit, body frame; what has_axis(), and chains (joint_type.hpp)
+  Vec3d second_axis{0, 0, 0};   ///< unit, at right angles to axis; chains with two axes; zero: chosen
   double reference = 0;         ///< the value of qpos in the pose that the file draws [rad | m]; hinge and slide
   double spring_reference = 0;  ///< qpos at which the spring is at rest [rad | m]; hinge and slide
   double stiffness = 0;         ///< spring k [N m/rad | N/m]

@@ -51,7 +51,7 @@ void Builder::add_joint(const Task& task) {
 
 void Builder::finish_joint(const XmlElement& e, const Compiler& compiler, JointState& state) {
   JointSpec& joint = state.spec;
-  if (joint.type == JointType::hinge || joint.type == JointType::slide) {
+  if (has_axis(joint.type)) {
     const double length = norm(joint.axis);
     if (!(length > 1e-12) || !std::isfinite(length)) {
       e.error("attribute 'axis' has no direction: its length is zero or too large", "axis");
@@ -60,21 +60,21 @@ void Builder::finish_joint(const XmlElement& e, const Compiler& compiler, JointS
       joint.axis = joint.axis * (1 / length);
     }
   }
-  if (joint.type == JointType::hinge || joint.type == JointType::ball) {
+  if (turns_on_axis(joint.type) || turns_freely(joint.type)) {
     for (double& end : joint.range) end = compiler.radians(end);
   }
-  if (joint.type == JointType::hinge) {
+  if (turns_on_axis(joint.type)) {
     joint.reference = compiler.radians(joint.reference);
     joint.spring_reference = compiler.radians(joint.spring_reference);
   }
-  if (joint.type == JointType::free) {  // limits, springs' references and the anchor mean nothing
+  if (moves_freely(joint.type)) {  // limits, springs' references and the anchor mean nothing
     joint.limited = joint.force_limited = false;
     joint.reference = joint.spring_reference = 0;
     return;
   }
-  if (joint.type == JointType::ball) joint.reference = joint.spring_reference = 0;
+  if (turns_freely(joint.type)) joint.reference = joint.spring_reference = 0;
   joint.limited = settle_limit(e, compiler, state.limited, "limited", "range", joint.range);
-  if (joint.limited && joint.type == JointType::ball && joint.range[0] != 0) {
+  if (joint.limited && turns_freely(joint.type) && joint.range[0] != 0) {
     e.error("the range of a ball joint begins at 0", "range");
   }
   joint.force_limited =
@@ -83,18 +83,17 @@ void Builder::finish_joint(const XmlElement& e, const Compiler& compiler, JointS
 
 void Builder::check_joints(const XmlElement& e, int body_index, const JointSpec& joint) {
   const BodySpec& body = spec_.bodies[static_cast<std::size_t>(body_index)];
-  const auto freedoms = [](JointType type) { return type == JointType::free ? 6 : type == JointType::ball ? 3 : 1; };
-  int sum = freedoms(joint.type);
+  const auto turns = [](JointType type) { return turns_freely(type) || turns_on_axis(type); };
+  int sum = qvel_count(joint.type);
   for (const JointSpec& other : body.joints) {
-    sum += freedoms(other.type);
-    const bool has_ball = joint.type == JointType::ball || other.type == JointType::ball;
-    const bool turns = (joint.type == JointType::ball || joint.type == JointType::hinge) &&
-                       (other.type == JointType::ball || other.type == JointType::hinge);
-    if (has_ball && turns) return e.error("a ball joint shares its body with another joint that turns");
-    if (other.type == JointType::free || joint.type == JointType::free)
+    sum += qvel_count(other.type);
+    const bool has_ball = turns_freely(joint.type) || turns_freely(other.type);
+    if (has_ball && turns(joint.type) && turns(other.type))
+      return e.error("a ball joint shares its body with another joint that turns");
+    if (moves_freely(other.type) || moves_freely(joint.type))
       return e.error("a free joint must be its body's only joint");
   }
-  if (joint.type == JointType::free && body.parent != 0) e.error("a free joint is for children of the world only");
+  if (moves_freely(joint.type) && body.parent != 0) e.error("a free joint is for children of the world only");
   if (body.mocap) e.error("a mocap body has no joints");
   if (sum > 6) e.error("the joints of one body have more than 6 degrees of freedom");
 }

@@ -83,12 +83,7 @@ void read_contact(const XmlElement& e, GeomSpec& spec) {
 void overlay(const XmlElement& e, const Compiler&, JointState& state) {
   JointSpec& spec = state.spec;
   std::string word;
-  if (read_word(e, "type", {"free", "ball", "slide", "hinge"}, word)) {
-    spec.type = word == "free"    ? JointType::free
-                : word == "ball"  ? JointType::ball
-                : word == "slide" ? JointType::slide
-                                  : JointType::hinge;
-  }
+  if (read_word(e, "type", {"free", "ball", "slide", "hinge"}, word)) spec.type = find_joint_type(word)->type;
   e.read("group", spec.group);
   e.read("pos", spec.position);
   e.read("axis", spec.axis);

@@ -40,17 +40,11 @@ void add_motions(const JointSpec& joint, const Pose& body, int index, Freedoms& 
   const auto shift = [&](const Vec3d& axis) { out.motions.push_back({{0, 0, 0}, axis, index, joint.armature}); };
   out.first[static_cast<std::size_t>(index)].push_back(static_cast<int>(out.motions.size()));
   const Vec3d axes[] = {r.column_x(), r.column_y(), r.column_z()};
-  switch (joint.type) {
-    case JointType::hinge: turn(r * joint.axis, anchor); break;
-    case JointType::slide: shift(r * joint.axis); break;
-    case JointType::ball:
-      for (const Vec3d& axis : axes) turn(axis, anchor);
-      break;
-    case JointType::free:
-      shift({1, 0, 0}), shift({0, 1, 0}), shift({0, 0, 1});
-      for (const Vec3d& axis : axes) turn(axis, body.position);
-      break;
-  }
+  if (turns_on_axis(joint.type)) return turn(r * joint.axis, anchor);
+  if (slides_on_axis(joint.type)) return shift(r * joint.axis);
+  const bool free = moves_freely(joint.type);
+  if (free) shift({1, 0, 0}), shift({0, 1, 0}), shift({0, 0, 1});
+  for (const Vec3d& axis : axes) turn(axis, free ? body.position : anchor);
 }
 
 /// M at qpos0. [Featherstone 2008, ch. 6]
@@ -117,7 +111,7 @@ void Builder::settle_by_inertia() {
   for (const Springs& spring : springs_) {
     const auto [body, place] = joint_place_[static_cast<std::size_t>(spring.joint)];
     JointSpec& joint = spec_.bodies[static_cast<std::size_t>(body)].joints[static_cast<std::size_t>(place)];
-    const int size = joint.type == JointType::free ? 6 : joint.type == JointType::ball ? 3 : 1;
+    const int size = qvel_count(joint.type);
     double mobility = 0;
     for (int i = 0; i < size; ++i) mobility += inverse.diagonal()[first(spring.joint) + i];
     const double inertia = size / std::max(1e-15, mobility);

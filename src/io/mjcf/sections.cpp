@@ -10,6 +10,7 @@
 #include "io/mjcf/builder.hpp"
 #include "tarsus/control/motor.hpp"
 #include "tarsus/math/elementary.hpp"
+#include "tarsus/model/joint_parts.hpp"
 #include "tarsus/model/sensor_kind.hpp"
 
 namespace tarsus::mjcf {
@@ -175,8 +176,7 @@ void Builder::read_equality(const XmlElement& e, const Scope& scope) {
       if (!joint || number < 0) continue;
       const auto [body, place] = joint_place_[static_cast<std::size_t>(number)];
       const JointType type = spec_.bodies[static_cast<std::size_t>(body)].joints[static_cast<std::size_t>(place)].type;
-      if (type == JointType::ball || type == JointType::free)
-        e.error("only hinges and slides can be coupled", attribute);
+      if (has_rotation(type)) e.error("only hinges and slides can be coupled", attribute);
     }
   } else if (e.is("flex") || e.is("flexvert") || e.is("flexstrain")) {
     e.all_attributes();
@@ -257,8 +257,7 @@ void Builder::read_tendon(const XmlElement& e, const Scope& scope) {
       if (joint < 0) continue;
       const auto [body, place] = joint_place_[static_cast<std::size_t>(joint)];
       const JointType type = spec_.bodies[static_cast<std::size_t>(body)].joints[static_cast<std::size_t>(place)].type;
-      if (type == JointType::ball || type == JointType::free)
-        part.error("only hinges and slides can be part of a tendon", "joint");
+      if (has_rotation(type)) part.error("only hinges and slides can be part of a tendon", "joint");
       tendon.terms.push_back(std::move(term));
     }
     if (e.children().empty()) e.error("the tendon has no joints");
@@ -591,13 +590,7 @@ std::vector<double> Builder::drawn_pose() const {
   std::vector<double> out;
   for (const BodySpec& body : spec_.bodies) {
     for (const JointSpec& joint : body.joints) {
-      const Vec3d& p = body.position;
-      const Quatd& q = body.orientation;
-      switch (joint.type) {
-        case JointType::free: out.insert(out.end(), {p.x, p.y, p.z, q.w, q.x, q.y, q.z}); break;
-        case JointType::ball: out.insert(out.end(), {1, 0, 0, 0}); break;
-        default: out.push_back(joint.reference); break;
-      }
+      append_drawn_qpos(joint, body.position, body.orientation, out);
     }
   }
   return out;
@@ -621,10 +614,9 @@ void Builder::check_rotations(const XmlElement& e, KeyframeSpec& key) {
   for (const BodySpec& body : spec_.bodies) {
     if (body.mocap) check("mquat", key.mocap_orientation, 4 * mocap++, "body " + quote(body.name));
     for (const JointSpec& joint : body.joints) {
-      const bool is_free = joint.type == JointType::free;
-      if (is_free || joint.type == JointType::ball)
-        check("qpos", key.qpos, at + (is_free ? 3 : 0), "joint " + quote(joint.name));
-      at += is_free ? 7 : joint.type == JointType::ball ? 4 : 1;
+      if (has_rotation(joint.type))
+        check("qpos", key.qpos, at + std::size_t(scalar_count(joint.type)), "joint " + quote(joint.name));
+      at += std::size_t(qpos_count(joint.type));
     }
   }
 }
@@ -643,8 +635,7 @@ void Builder::read_key(const XmlElement& e, const Scope& scope) {
       mocap_position.insert(mocap_position.end(), {p.x, p.y, p.z});
       mocap_orientation.insert(mocap_orientation.end(), {q.w, q.x, q.y, q.z});
     }
-    for (const JointSpec& joint : body.joints)
-      nv += joint.type == JointType::free ? 6 : joint.type == JointType::ball ? 3 : 1;
+    for (const JointSpec& joint : body.joints) nv += qvel_count(joint.type);
   }
   // MuJoCo takes short lists and leaves the rest as the model draws it.
   const auto read = [&](const char* attribute, const std::vector<double>& drawn, const char* what,
