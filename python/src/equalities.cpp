@@ -32,14 +32,14 @@ PyEqualities& equalities_for(const Model& model, handle equalities) {
   return e;
 }
 
+int joint_index(const Model& model, handle joint) {
+  return nb::isinstance<nb::str>(joint) ? model.joint_id(nb::cast<std::string>(joint)) : nb::cast<int>(joint);
+}
+
 namespace {
 
 using Point = std::array<double, 3>;
 Vec3d point(const Point& p) { return {p[0], p[1], p[2]}; }
-
-int joint_index(const Model& model, handle joint) {
-  return nb::isinstance<nb::str>(joint) ? model.joint_id(nb::cast<std::string>(joint)) : nb::cast<int>(joint);
-}
 
 AlignedVector<double> zeros(std::size_t n) { return AlignedVector<double>(n, 0.0); }
 
@@ -283,6 +283,14 @@ void bind_additions(nb::class_<PyEqualities>& c) {
           },
           "name"_a, "body_a"_a, "body_b"_a, "rotation"_a, "position"_a,
           "b keeps its pose in a's frame: rotation (nine numbers, row by row) and position [m]. Six rows.")
+      .def(
+          "add_screw",
+          [](PyEqualities& e, const std::string& name, handle slide, handle hinge, double pitch) {
+            const Model& model = e.set.model();
+            return e.growing().add_screw(name, joint_index(model, slide), joint_index(model, hinge), pitch);
+          },
+          "name"_a, "slide"_a, "hinge"_a, "pitch"_a,
+          "The slide moves by `pitch` [m] for every turn of the hinge, from qpos0: one row.")
       .def(
           "add_user", &add_user, "name"_a, "function"_a, "joints"_a = nb::none(),
           nb::sig("def add_user(self, name: str, function: typing.Callable[[numpy.ndarray, numpy.ndarray | None], "

@@ -1,7 +1,9 @@
 // Stepping: tarsus/sim/step.hpp.
 #include "tarsus/sim/step.hpp"
 
+#include <nanobind/stl/array.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include "equalities.hpp"
 #include "step_arguments.hpp"
@@ -149,6 +151,14 @@ class AnyStepper {
       out["rounds"] = report.rounds, out["residual"] = report.residual;
       out["converged"] = report.converged, out["saturated"] = report.saturated;
       return out;
+    });
+  }
+  double limit_force(int index) {
+    return visit([&]<class R>(Stepper<R>& s, BasicData<R>&) {
+      const int count = int(s.options().rows.user_limits.size());
+      if (index < 0 || index >= count)
+        throw ValueError("index", std::to_string(index), "an index below " + std::to_string(count));
+      return s.rows() ? s.rows()->user_limit_force(index) : 0.0;
     });
   }
   nb::object rows() {
@@ -340,7 +350,25 @@ nb::dict sensor_places(AnyData& any) {
   return out;
 }
 
+/// Limits of the user's, and the kinds that there are.
+void bind_limits(nb::module_& m) {
+  nb::class_<UserLimit>(m, "UserLimit", "A limit on one joint, for Stepper(limits=[...]).")
+      .def_ro("name", &UserLimit::name, "Its name.")
+      .def_ro("joint", &UserLimit::joint, "Index in model.joints.");
+  m.def(
+      "cone_limit",
+      [](const Model& model, const std::string& name, handle joint, const std::array<double, 3>& axis, double angle) {
+        return cone_limit(model, name, joint_index(model, joint), {axis[0], axis[1], axis[2]}, angle);
+      },
+      "model"_a, "name"_a, "joint"_a, "axis"_a, "angle"_a,
+      nb::sig(
+          "def cone_limit(model: Model, name: str, joint: str | int, axis: typing.Sequence[float], angle: float) -> "
+          "UserLimit"),
+      "An axis of a ball joint's body (unit, in the body's frame) stays within `angle` [rad] of where it is at rest.");
+}
+
 void bind_sim(nb::module_& m) {
+  bind_limits(m);
   nb::class_<AnyStepper> c(m, "Stepper", nb::type_slots(stepper_slots),
                            "Advances the worlds of a Data, again and again, and remembers which of them went bad.\n\n"
                            "A world that goes bad freezes at its last good state; its neighbours go on.");
@@ -348,20 +376,23 @@ void bind_sim(nb::module_& m) {
       "__init__",
       [](AnyStepper* self, nb::object data, double dt, const std::string& integrator, double speed_limit, bool contacts,
          bool joint_limits, double restitution, double tolerance, const std::string& loops, handle equalities,
-         const std::string& velocity_products, const std::string& actuation, bool profile) {
+         const std::string& velocity_products, const std::string& actuation, bool profile,
+         std::vector<UserLimit> limits) {
         StepOptions options = step_options(dt, {integrator, speed_limit, contacts, joint_limits, restitution, tolerance,
                                                 loops, velocity_products, actuation});
-        options.profile = profile;
+        options.profile = profile, options.rows.user_limits = std::move(limits);
         new (self) AnyStepper(std::move(data), options, equalities);
       },
       "data"_a, "dt"_a = StepOptions().dt, "integrator"_a = "semi_implicit_euler",
       "speed_limit"_a = StepOptions().speed_limit, "contacts"_a = false, "joint_limits"_a = false,
       "restitution"_a = 0.0, "tolerance"_a = RowStageOptions().solve.tolerance, "loops"_a = "spook",
       "equalities"_a = nb::none(), "velocity_products"_a = "auto", "actuation"_a = "implicit", "profile"_a = false,
+      "limits"_a = std::vector<UserLimit>(),
       nb::sig("def __init__(self, data: Data, dt: float = 1/60, integrator: str = 'semi_implicit_euler', "
               "speed_limit: float = 1e6, contacts: bool = False, joint_limits: bool = False, restitution: float = 0.0, "
               "tolerance: float = 1e-6, loops: str = 'spook', equalities: Equalities | None = None, "
-              "velocity_products: str = 'auto', actuation: str = 'implicit', profile: bool = False) -> None"),
+              "velocity_products: str = 'auto', actuation: str = 'implicit', profile: bool = False, "
+              "limits: typing.Sequence[UserLimit] = ()) -> None"),
       "dt [s]; integrator 'semi_implicit_euler' (drives, springs and damping implicit) or 'rk4' (all explicit);\n"
       "speed_limit [rad/s | m/s] beyond which a world counts as diverged. With contacts the model's shapes meet one "
       "another;\n"
@@ -375,7 +406,11 @@ void bind_sim(nb::module_& m) {
       "(implicit\n"
       "where some link turns by more than 3e-4 rad in a step). actuation:\n"
       "'implicit', the model's own servos act as at the end of the step; 'explicit', MuJoCo's forces of its start; "
-      "'off',\nno actuator acts. profile: time each stage of the steps, for stage_seconds.");
+      "'off',\nno actuator acts. profile: time each stage of the steps, for stage_seconds. limits: of your own, as "
+      "cone_limit() "
+      "makes them.");
+  c.def("limit_force", &AnyStepper::limit_force, "index"_a,
+        "Force of limits[index] over the last step, along its gradient [N | N m].");
   c.def("__repr__", &AnyStepper::repr);
   c.def("step", &AnyStepper::step, "drives"_a = nb::none(), "qpos_target"_a = nb::none(), "qvel_target"_a = nb::none(),
         nb::sig("def step(self, drives: Drives | None = None, qpos_target: numpy.ndarray | None = None, qvel_target: "

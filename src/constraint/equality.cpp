@@ -20,6 +20,7 @@ const char* name(EqualityKind kind) {
     case EqualityKind::tendon: return "tendon";
     case EqualityKind::distance: return "distance";
     case EqualityKind::point_on_plane: return "point on plane";
+    case EqualityKind::screw: return "screw";
     case EqualityKind::user: return "user";
   }
   return "unknown";

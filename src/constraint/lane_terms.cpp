@@ -92,6 +92,7 @@ void LaneTerms<R>::Tables::soften_pair(const void* self, int pair, double gap, d
 
 template <class R>
 std::string LaneTerms<R>::refusal(const Model& model, const ContactGeometry* geometry, const TermOptions& options) {
+  if (!options.user_limits.empty()) return "users' limits are not in lanes yet";
   for (const Joint& joint : model.joints) {
     if (options.friction_loss && moves_freely(joint.type) && joint.friction_loss > 0)
       return "dry friction of a free joint is not in lanes yet";

@@ -22,12 +22,18 @@ void StepTerms<R>::add_limits() {
 
 template <class R>
 void StepTerms<R>::add_limit_side(const JointRows& rows, double gap, int side) {
+  add_bound(Kind::limit, 2 * std::uint64_t(rows.joint) + side, rows, gap, limit_solver_[rows.joint]);
+}
+
+/// g = gap >= 0 along a joint's row. @param solver MuJoCo's parameters where somebody gave them
+template <class R>
+void StepTerms<R>::add_bound(Kind kind, std::uint64_t identity, const JointRows& rows, double gap,
+                             const std::optional<SolverParameters>& solver) {
   double speed, ahead;
   joint_velocity(model_, data_->links(), rows, qvel_.data(), &speed);
   joint_velocity(model_, data_->links(), rows, free_.data(), &ahead);
   if (gap + h_ * std::min(speed, ahead) > kLimitReach) return;
   const double mass = joint_inverse_mass(rows);
-  const std::optional<SolverParameters>& solver = limit_solver_[rows.joint];
   const SolverRow own_law = solver ? solver_row(*solver, gap, h_) : SolverRow{};
   TermRow numbers{0, 0, 0, mass};
   if (own_law.share > 0) {
@@ -42,7 +48,7 @@ void StepTerms<R>::add_limit_side(const JointRows& rows, double gap, int side) {
   }
   Term term;
   term.lower = 0, term.upper = kUnbounded;
-  add_joint_term(Kind::limit, 2 * std::uint64_t(rows.joint) + side, term, rows, numbers);
+  add_joint_term(kind, identity, term, rows, numbers);
   ++report_.limits;
 }
 
@@ -78,11 +84,13 @@ double StepTerms<R>::limit_force(int joint) const {
   return sum;
 }
 
-#define TARSUS_INSTANTIATE(R)                           \
-  template void StepTerms<R>::add_limits();             \
-  template void StepTerms<R>::add_limit(int);           \
-  template double StepTerms<R>::limit_force(int) const; \
-  template void StepTerms<R>::add_limit_side(const JointRows&, double, int);
+#define TARSUS_INSTANTIATE(R)                                                          \
+  template void StepTerms<R>::add_limits();                                            \
+  template void StepTerms<R>::add_limit(int);                                          \
+  template double StepTerms<R>::limit_force(int) const;                                \
+  template void StepTerms<R>::add_limit_side(const JointRows&, double, int);           \
+  template void StepTerms<R>::add_bound(Kind, std::uint64_t, const JointRows&, double, \
+                                        const std::optional<SolverParameters>&);
 TARSUS_INSTANTIATE(double)
 TARSUS_INSTANTIATE(float)
 #undef TARSUS_INSTANTIATE

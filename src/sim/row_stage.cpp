@@ -27,6 +27,7 @@ RowStage<R>::RowStage(const Model& model, const BasicData<R>& data, const RowSta
     throw ValueError("data", std::to_string(data.width()) + " lanes",
                      "one world: force limits beside loops are not in lanes yet");
   options.check();
+  for (const UserLimit& limit : options.user_limits) tarsus::check(limit, model);
 }
 
 template <class R>
@@ -45,7 +46,9 @@ void RowStage<R>::apply(BasicData<R>& data, const DriveStep<R>& step, const Spli
     for (LinkContact& c : found_) c.restitution = options_.restitution;
     terms_.add_contacts(found_);
   }
-  if (options_.joints) terms_.add_limits(), terms_.add_friction_loss();
+  if (options_.joints) terms_.add_limits();
+  terms_.add_user_limits();
+  if (options_.joints) terms_.add_friction_loss();
   drive_rows_.clear();
   if (drives) add_drives(data, step, *drives);
   clock.lap(Stage::prepare);

@@ -37,6 +37,10 @@ def test_the_pages_python_runs(page, monkeypatch, capsys):
 # What a page's C++ takes as given: headers, and names that it does not declare.
 CPP = {
     "contact.md": (["io/model_file", "sim/rigid_model"], "int k = 0; std::vector<double> qpos, qvel;"),
+    "add_a_constraint.md": (
+        ["constraint/equality"],
+        "Model model = compile({}); EqualitySet set(model); const int crank = 0, slide = 1;",
+    ),
     "force_limits.md": (
         ["sim/step"],
         "Model model = compile({}); Data data(model); Stepper<double> stepper(model, data, {}); AlignedVector<double> target;",

@@ -9,6 +9,7 @@
 //   tendon           (l_a - r_a) - Σ c_k (l_b - r_b)^k      1      the same between linear combinations of joints
 //   distance         |p_a - p_b| - L                        1      a massless rod; singular where the points coincide
 //   point_on_plane   n · (p_a - p_b), n fixed in b          1
+//   screw            (x - x₀) - p/(2π) (θ - θ₀)             1      a slide that a hinge drives by a thread
 //   user             any φ(q), J(q)                         any
 //
 // connect, weld, joint and tendon are MJCF's with its signs and scales (so that rows compare number for number); URDF's
@@ -24,7 +25,7 @@
 
 namespace tarsus {
 
-enum class EqualityKind : int { connect, weld, joint, tendon, distance, point_on_plane, user };
+enum class EqualityKind : int { connect, weld, joint, tendon, distance, point_on_plane, screw, user };
 const char* name(EqualityKind kind);
 
 /// SPOOK's softness of a row: ε the inverse of a stiffness [m/N | rad/(N m) | …], τ_d the time in which errors decay,
@@ -90,6 +91,8 @@ class EqualitySet {
                    double length);
   int add_point_on_plane(const std::string& name, int body_a, const Vec3d& point_a, int body_b, const Vec3d& point_b,
                          const Vec3d& normal);
+  /// The slide moves by `pitch` [m] for every turn of the hinge, from qpos0.
+  int add_screw(const std::string& name, int slide, int hinge, double pitch);
   int add_user(const std::string& name, UserRows rows);
   /// The model's equality of that index in its spec, active or not. @throws InputError
   int add_from_spec(int index);

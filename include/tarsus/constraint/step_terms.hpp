@@ -4,7 +4,8 @@
 //     v⁺ = v⁰ + M̂⁻¹ (Jᵀ γ + J_eᵀ λ_e)
 //
 // v⁰ is where the step would go without them, M̂ = M + K with the drives that have no limit. One kind, one file:
-// contact_terms.cpp, limit_terms.cpp, friction_terms.cpp; drives are made by the step (sim/drive_rows.cpp).
+// contact_terms.cpp, limit_terms.cpp, user_limit.cpp, friction_terms.cpp; drives are made by the step
+// (sim/drive_rows.cpp).
 //
 // Every row has R > 0: a share of the inverse mass that it feels (decision 504) where nobody gave a compliance. What
 // sticks does not creep by it: the proximal point of such rows is the last step's impulse.
@@ -16,6 +17,7 @@
 
 #include "tarsus/constraint/surface.hpp"
 #include "tarsus/constraint/tree_operator.hpp"
+#include "tarsus/constraint/user_limit.hpp"
 #include "tarsus/geometry/narrow_phase.hpp"
 
 namespace tarsus {
@@ -53,7 +55,7 @@ const char* name(StepStatus status);
 struct RowsReport {
   StepStatus status = StepStatus::converged;
   int rows = 0, contacts = 0, touching = 0;  ///< touching: contacts with a force
-  int limits = 0;                            ///< joints at their limits
+  int limits = 0;                            ///< joints at their limits, and users' limits
   int drives = 0, saturated = 0;             ///< drives with a force limit, and those at it
   int iterations = 0;                        ///< of Newton: factorisations of the tree
   double residual = 0;                       ///< natural residual: [m/s]
@@ -68,11 +70,12 @@ struct TermOptions {
   /// what a limit that loops block costs (decision 506).
   double relative_compliance = 0.0144;
   double restitution_threshold = 0.1;  ///< approach below which nothing bounces [m/s]
+  std::vector<UserLimit> user_limits{};
 };
 
 /// What the terms of one world carried at the end of a step, where the next one starts.
 struct TermMemory {
-  enum class Kind : std::uint8_t { contact, limit, friction_loss, drive };
+  enum class Kind : std::uint8_t { contact, limit, user_limit, friction_loss, drive };
   struct Entry {
     Kind kind;
     std::uint64_t identity;
@@ -96,6 +99,7 @@ class StepTerms {
   /// In any order; their order does not change the result.
   void add_contacts(std::span<const LinkContact> contacts);
   void add_limits();
+  void add_user_limits();
   void add_friction_loss();
   /// A drive that makes the impulse clamp(push - stiffness (v - qvel)) on one joint: push [N s | N m s] and velocity in
   /// world axes for rotations and translations, lower and upper in N s. @param stiffness h k_d + h² k_p > 0
@@ -113,6 +117,8 @@ class StepTerms {
   Vec3d torque(int contact) const;
   /// Force with which a joint's range held it over the last step, against whichever end [N | N m].
   double limit_force(int joint) const;
+  /// The same of user_limits[i], along its gradient.
+  double user_limit_force(int i) const;
   /// Impulse of term i, and of the bilateral rows.
   std::span<const double> impulse(int term) const {
     return {impulse_.data() + terms_[term].first_row, std::size_t(terms_[term].nrow)};
@@ -132,6 +138,8 @@ class StepTerms {
   void contact_velocities(std::size_t index, double* speed, double* free) const;
   void add_limit(int joint);
   void add_limit_side(const JointRows& rows, double gap, int side);
+  void add_bound(Kind kind, std::uint64_t identity, const JointRows& rows, double gap,
+                 const std::optional<SolverParameters>& solver);
   /// R of a row that feels `inverse_mass`; own: 0 where nobody gave a compliance.
   double compliance(double own, double inverse_mass) const;
   double joint_inverse_mass(const JointRows& rows) const;

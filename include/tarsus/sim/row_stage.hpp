@@ -13,19 +13,21 @@ struct RowStageOptions {
   bool joints = false;    ///< joint ranges and dry joint friction
   Spook limit_spook;      ///< of joint ranges
   NewtonOptions solve;
-  double restitution = 0;              ///< of every contact
-  double restitution_threshold = 0.1;  ///< approach below which nothing bounces [m/s]
+  double restitution = 0;                ///< of every contact
+  double restitution_threshold = 0.1;    ///< approach below which nothing bounces [m/s]
+  std::vector<UserLimit> user_limits{};  ///< one world at a time
   /// The model's shapes, where they are built already; empty: each stage builds its own.
   std::shared_ptr<const ContactGeometry> geometry = {};
 
-  bool any() const { return contacts || joints; }
+  bool any() const { return contacts || joints || !user_limits.empty(); }
   /// Of the terms that this stage has, for one world or for lanes.
   TermOptions terms() const {
     return {.limits = joints,
             .friction_loss = joints,
             .limit_spook = limit_spook,
             .solve = solve,
-            .restitution_threshold = restitution_threshold};
+            .restitution_threshold = restitution_threshold,
+            .user_limits = user_limits};
   }
   /// @throws ValueError for numbers out of their range
   void check() const;
@@ -71,6 +73,7 @@ class RowStage {
   /// Its torque of torsional and rolling friction on the same link, world axes [N m].
   Vec3d torque(int i) const { return terms_.torque(i); }
   double limit_force(int joint) const { return terms_.limit_force(joint); }  ///< StepTerms::limit_force()
+  double user_limit_force(int i) const { return terms_.user_limit_force(i); }
   const ContactGeometry& geometry() const { return geometry_; }
   void exchange(TermMemory& memory) { terms_.exchange(memory); }  ///< StepTerms::exchange()
 

@@ -1,0 +1,34 @@
+// A screw: a slide that a hinge drives by its thread. One bilateral row,
+//
+//     φ = (x - x₀) - p/(2π) (θ - θ₀),    J = (1, -p/(2π)) on (x, θ),    J̇ q̇ = 0
+//
+// p the pitch [m a turn], positive for a right-handed thread where both joints have one axis; x₀, θ₀ at qpos0. The
+// force of the row is the thread's on the nut [N]; the torque is p/(2π) of it: no friction in the thread. What
+// turns and what slides need not be one body: a lead screw and its nut are two, on joints of their own.
+//
+// A linear polynomial between two joints, so that the kernel of those evaluates it, in lanes and in single precision.
+#include <cmath>
+
+#include "tarsus/base/number_text.hpp"
+#include "tarsus/constraint/equality.hpp"
+#include "tarsus/math/rotation.hpp"
+
+namespace tarsus {
+
+int EqualitySet::add_screw(const std::string& name, int slide, int hinge, double pitch) {
+  const auto refuse = [&](const char* what, const std::string& value, const char* wanted) {
+    throw ValueError(std::string(what) + " of \"" + name + "\"", value, wanted);
+  };
+  const auto type = [&](int joint) {
+    if (joint < 0 || joint >= model_->njoint()) refuse("joint", std::to_string(joint), "an index of a joint");
+    return model_->joints[joint].type;
+  };
+  if (!slides_on_axis(type(slide))) refuse("slide", model_->joints[slide].name, "a slide");
+  if (!turns_on_axis(type(hinge))) refuse("hinge", model_->joints[hinge].name, "a hinge");
+  if (!std::isfinite(pitch) || pitch == 0) refuse("pitch", number_text(pitch), "a number of metres a turn, not 0");
+  const int index = add_joint(name, slide, hinge, {0, pitch / (2 * kPi), 0, 0, 0});
+  equalities_[index].kind = EqualityKind::screw;
+  return index;
+}
+
+}  // namespace tarsus

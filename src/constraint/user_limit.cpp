@@ -1,0 +1,47 @@
+// A user's limits as terms; see tarsus/constraint/user_limit.hpp.
+#include "tarsus/constraint/user_limit.hpp"
+
+#include "constraint/widen.hpp"
+#include "tarsus/constraint/step_terms.hpp"
+
+namespace tarsus {
+
+void check(const UserLimit& limit, const Model& model) {
+  const std::string what = " of limit \"" + limit.name + "\"";
+  if (limit.joint < 0 || limit.joint >= model.njoint())
+    throw ValueError("joint" + what, std::to_string(limit.joint), "an index below " + std::to_string(model.njoint()));
+  if (moves_freely(model.joints[limit.joint].type))
+    throw ValueError("joint" + what, "\"" + model.joints[limit.joint].name + "\"", "a hinge, a slide or a ball joint");
+  if (!limit.evaluate) throw ValueError("function" + what, "none", "a function of the joint's qpos");
+}
+
+template <class R>
+void StepTerms<R>::add_user_limits() {
+  for (std::size_t i = 0; i < options_.user_limits.size(); ++i) {
+    const UserLimit& limit = options_.user_limits[i];
+    const Joint& joint = model_.joints[limit.joint];
+    std::array<double, 4> q{};
+    for (int k = 0; k < joint.nq(); ++k) q[std::size_t(k)] = double(qpos_[joint.qpos + k]);
+    const std::optional<UserLimit::Value> value = limit.evaluate(std::span(q).first(std::size_t(joint.nq())));
+    if (!value) continue;
+    const bool axial = has_axis(joint.type);
+    const JointRows rows{limit.joint, axial ? JointRows::Part::axial : JointRows::Part::angular, 1,
+                         axial ? Vec3d{value->e.x, 0, 0} : widen(data_->links()[limit.joint].R) * value->e};
+    add_bound(Kind::user_limit, i, rows, value->gap, {});
+  }
+}
+
+template <class R>
+double StepTerms<R>::user_limit_force(int i) const {
+  for (std::size_t t = 0; t < terms_.size(); ++t) {
+    if (kinds_[t] == Kind::user_limit && identities_[t] == std::uint64_t(i)) return impulse(int(t))[0] / h_;
+  }
+  return 0;
+}
+
+template double StepTerms<double>::user_limit_force(int) const;
+template double StepTerms<float>::user_limit_force(int) const;
+template void StepTerms<double>::add_user_limits();
+template void StepTerms<float>::add_user_limits();
+
+}  // namespace tarsus
