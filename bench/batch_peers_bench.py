@@ -25,6 +25,7 @@ import tarsus
 try:
     import mujoco
     from mujoco import rollout
+    from mujoco_files import without_pictures
 except ImportError:
     print("SKIPPED: the `mujoco` wheel is not here", file=sys.stderr)
     sys.exit(0)
@@ -40,28 +41,13 @@ class Scene:
     def __init__(self, name, file, dt, kp, kd, limit, amplitude, key=None):
         self.name, self.dt, self.kp, self.kd, self.limit, self.amplitude = name, dt, kp, kd, limit, amplitude
         self.own = kp is None  # the model's own actuators
-        self.mujoco = self.with_actuators(file) if key is None else self.without_pictures(file)
+        self.mujoco = self.with_actuators(file) if key is None else without_pictures(file)
         if self.own:
             self.mujoco.opt.timestep, self.mujoco.opt.integrator = dt, mujoco.mjtIntegrator.mjINT_IMPLICITFAST
         else:
             self.set_actuators()
         self.tarsus = tarsus.Model.load(str(file), lenient=True)
         self.start = np.array(self.tarsus.qpos0 if key is None else self.tarsus.keyframe(key)[0])
-
-    @staticmethod
-    def without_pictures(file):
-        """The model of a file without the geoms that collide with nothing, whose meshes may not be there."""
-        spec = mujoco.MjSpec.from_file(str(file))
-        used = set()
-        for geom in list(spec.geoms):
-            if geom.type == mujoco.mjtGeom.mjGEOM_MESH and geom.contype == 0 and geom.conaffinity == 0:
-                spec.delete(geom)
-            else:
-                used.add(geom.meshname)
-        for mesh in list(spec.meshes):
-            if mesh.name not in used and pathlib.Path(mesh.file).stem not in used:
-                spec.delete(mesh)
-        return spec.compile()
 
     @staticmethod
     def with_actuators(file):

@@ -1,9 +1,15 @@
-"""A step with contacts beside MuJoCo's (wheel), on the same MJCF: our humanoid standing and lying, and the 72-DoF snake, on the floor.
+"""A step with contacts beside MuJoCo's (wheel), on the same MJCF: characters and chains that stand, lie and fall, robots that fall limp.
 
-Both run in one process on one core, in turns; each scene is first left to settle. Ours includes collision, drives, contacts and limits,
-solved to the stated residual; MuJoCo's is its default solver at the same time step. JSON lines on standard output, a table on standard error.
+Both run in one process on one core, in turns. What stands or lies is first left to settle; what falls starts in the air, turned and
+moving at random, the same for both, and every step of it is timed until it lies. Ours includes collision, drives, contacts and limits,
+solved to the stated residual; MuJoCo's is its default solver at the same time step, implicitfast where the model has servos or
+gains. Times are of single steps: median, 99th percentile, largest. Steps that MuJoCo finds unstable (it starts again from the model's
+pose then) are counted. JSON lines on standard output, a table on standard error.
+
+  ground_peers_bench.py [NAME ...] [--seconds 3] [--seeds 6]    scenes whose name contains one of the NAMEs; all without
 """
 
+import argparse
 import json
 import pathlib
 import sys
@@ -15,93 +21,162 @@ import tarsus
 
 try:
     import mujoco
+    from mujoco_files import without_pictures
 except ImportError:
     print("SKIPPED: the `mujoco` wheel is not here", file=sys.stderr)
     sys.exit(0)
 
-MODELS = pathlib.Path(__file__).resolve().parent.parent / "models"
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+MODELS, ROBOTS = ROOT / "models", ROOT.parent / "shared/data/menagerie"
 DT, SETTLE, STEPS, ROUNDS = 1 / 60, 600, 200, 7
+#: Robots whose meshes are there, on the floor of their own scene, or hands and arms without one, that sag into themselves.
+LIMP = ["unitree_go2/scene", "unitree_a1/scene", "google_barkour_vb/scene", "unitree_g1/scene", "agility_cassie/scene",
+        "toddlerbot_2xc/scene", "shadow_hand/scene_right", "leap_hand/scene_right", "franka_emika_panda/scene",
+        "trs_so_arm100/scene", "robotiq_2f85/scene"]
 
 
 class Ours:
-    def __init__(self, path, kp, kd):
-        self.model = tarsus.Model.load(str(path))
+    def __init__(self, path, kp, kd, limp):
+        self.model = tarsus.Model.load(str(path), lenient=True)
         self.data = tarsus.Data(self.model)
-        self.stepper = tarsus.Stepper(self.data, dt=DT, contacts=True, joint_limits=True)
+        self.stepper = tarsus.Stepper(self.data, dt=DT, contacts=True, joint_limits=True, **({"actuation": "off"} if limp else {}))
         self.drives, self.target = None, None
         if kp:
             self.drives = tarsus.Drives.uniform(self.model, kp, kd, 0, 0)
             self.drives.stiff = True
             self.target = np.array(self.data.qpos)
-        self.residual, self.penetration, self.touching = 0.0, 0.0, 0
+
+    def start(self, qpos, qvel):
+        self.data.reset()
+        self.data.qpos, self.data.qvel = qpos, qvel
 
     def run(self, steps):
-        self.residual = self.penetration = 0.0
+        """Nanoseconds of each step, largest residual and penetration, contacts of the last, steps that failed."""
+        step, drives, target, clock = self.stepper.step, self.drives, self.target, time.perf_counter_ns
+        times, residual, penetration, touching, failed = [], 0.0, 0.0, 0, 0
         for _ in range(steps):
-            assert self.stepper.step(self.drives, self.target) == 0
+            began = clock()
+            bad = step(drives, target)
+            times.append(clock() - began)
+            failed += bool(bad)
             rows = self.stepper.rows
-            self.residual = max(self.residual, rows["residual"])
-            self.penetration = max(self.penetration, rows["penetration"])
-            self.touching = rows["touching"]
-
-    def time(self, steps):
-        step, drives, target = self.stepper.step, self.drives, self.target
-        began = time.perf_counter()
-        for _ in range(steps):
-            step(drives, target)
-        return (time.perf_counter() - began) / steps * 1e6
+            residual, penetration = max(residual, rows["residual"]), max(penetration, rows["penetration"])
+            touching = rows["touching"]
+        return times, residual, penetration, touching, failed
 
 
 class MuJoCo:
     """Stable PD is what MuJoCo does not have: standing uses implicit joint springs and damping of the same gains where it can."""
 
-    def __init__(self, path, kp, kd):
-        spec = mujoco.MjSpec.from_file(str(path))
-        self.model = spec.compile()
+    def __init__(self, path, kp, kd, limp):
+        self.model = without_pictures(path)
         self.model.opt.timestep = DT
-        if kp:
+        if limp:
+            self.model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_ACTUATION
+        if kp or self.model.nu:
             self.model.opt.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
+        if kp:
             for j in range(self.model.njnt):
                 if self.model.jnt_type[j] != mujoco.mjtJoint.mjJNT_FREE:
                     self.model.jnt_stiffness[j] = kp
                     adr = self.model.jnt_dofadr[j]
                     self.model.dof_damping[adr:adr + (3 if self.model.jnt_type[j] == mujoco.mjtJoint.mjJNT_BALL else 1)] = kd
         self.data = mujoco.MjData(self.model)
-        self.contacts = 0
+
+    def start(self, qpos, qvel):
+        mujoco.mj_resetData(self.model, self.data)
+        self.data.qpos[:], self.data.qvel[:] = qpos, qvel
 
     def run(self, steps):
-        mujoco.mj_step(self.model, self.data, steps)
-        self.contacts = self.data.ncon
+        model, data, clock = self.model, self.data, time.perf_counter_ns
+        times, penetration = [], 0.0
+        before = self.unstable()
+        for _ in range(steps):
+            began = clock()
+            mujoco.mj_step(model, data)
+            times.append(clock() - began)
+            if data.ncon:
+                penetration = max(penetration, -float(data.contact.dist.min()))
+        return times, 0.0, penetration, data.ncon, self.unstable() - before
 
-    def time(self, steps):
-        began = time.perf_counter()
-        mujoco.mj_step(self.model, self.data, steps)
-        return (time.perf_counter() - began) / steps * 1e6
+    def unstable(self):
+        kinds = (mujoco.mjtWarning.mjWARN_BADQPOS, mujoco.mjtWarning.mjWARN_BADQVEL, mujoco.mjtWarning.mjWARN_BADQACC)
+        return sum(self.data.warning[int(kind)].number for kind in kinds)
 
 
-def measure(name, file, kp=0, kd=0):
-    ours, theirs = Ours(MODELS / file, kp, kd), MuJoCo(MODELS / file, kp, kd)
-    ours.run(SETTLE), theirs.run(SETTLE)
-    mine, other = [], []
-    for _ in range(ROUNDS):
-        mine.append(ours.time(STEPS)), other.append(theirs.time(STEPS))
-    ours.run(STEPS)
-    penetration = -min((c.dist for c in theirs.data.contact), default=0.0)
-    return {"scene": name, "dof": ours.model.nv, "ours_us": min(mine), "mujoco_us": min(other), "ratio": min(other) / min(mine),
-            "ours_median_us": float(np.median(mine)), "mujoco_median_us": float(np.median(other)),
-            "touching": ours.touching, "mujoco_contacts": int(theirs.contacts), "residual_m_per_s": ours.residual,
-            "penetration_m": ours.penetration, "mujoco_penetration_m": penetration, "mujoco": mujoco.__version__}
+def thrown(model, random):
+    """In the air over the model's pose, turned and moving: (qpos, qvel)."""
+    qpos, qvel = np.array(model.qpos0), 0.5 * random.normal(size=model.nv)
+    for joint in model.joints:
+        if joint.type == "free":
+            at = joint.qpos.start
+            qpos[at + 2] += 0.3
+            turn = random.normal(size=4)
+            qpos[at + 3:at + 7] = turn / np.linalg.norm(turn)
+    return qpos, qvel
+
+
+def measure(name, path, kp=0, kd=0, falls=False, limp=False, seconds=3.0, seeds=6):
+    sides = Ours(path, kp, kd, limp), MuJoCo(path, kp, kd, limp)
+    found = [([], [], [], [], []) for _ in sides]
+
+    def run(steps):
+        for side, out in zip(sides, found):
+            for kept, new in zip(out, side.run(steps)):
+                kept.append(new)
+
+    if falls:
+        for seed in range(seeds):
+            qpos, qvel = thrown(sides[0].model, np.random.default_rng(seed))
+            for side in sides:
+                side.start(qpos, qvel)
+            run(round(seconds / DT))
+    else:
+        for side in sides:
+            side.run(SETTLE)
+        for _ in range(ROUNDS):
+            run(STEPS)
+    row = {"scene": name, "dof": sides[0].model.nv}
+    for key, out in zip(("ours", "mujoco"), found):
+        times = np.concatenate(out[0]) / 1e3
+        row |= {f"{key}_p50_us": float(np.percentile(times, 50)), f"{key}_p99_us": float(np.percentile(times, 99)),
+                f"{key}_largest_us": float(times.max()), f"{key}_penetration_m": max(out[2]), f"{key}_contacts": int(out[3][-1]),
+                f"{key}_failed": int(sum(out[4]))}
+    return row | {"p50": row["mujoco_p50_us"] / row["ours_p50_us"], "p99": row["mujoco_p99_us"] / row["ours_p99_us"],
+                  "residual_m_per_s": max(found[0][1]), "mujoco": mujoco.__version__}
+
+
+def scenes():
+    for arguments in (("humanoid stands", "humanoid.xml", 300, 30), ("humanoid lies", "humanoid.xml"), ("dog lies", "dog.xml"),
+                      ("snake72 lies", "snake72.xml"), ("snake195 lies", "snake195.xml")):
+        yield arguments[0], (MODELS / arguments[1], *arguments[2:]), {}
+    for name in ("humanoid", "dog"):
+        yield f"{name} falls", (MODELS / f"{name}.xml",), {"falls": True}
+    for name in LIMP:
+        if (ROBOTS / f"{name}.xml").exists():
+            yield f"{name.split('/')[0]} falls", (ROBOTS / f"{name}.xml",), {"falls": True, "limp": True}
 
 
 def main():
-    print(f"{'scene':<22}{'ours µs':>9}{'MuJoCo µs':>11}{'ratio':>7}{'contacts':>14}{'residual m/s':>14}{'penetration m':>20}",
-          file=sys.stderr)
-    for arguments in (("humanoid stands", "humanoid.xml", 300, 30), ("humanoid lies", "humanoid.xml"), ("dog lies", "dog.xml"),
-                      ("snake72 lies", "snake72.xml"), ("snake195 lies", "snake195.xml")):
-        r = measure(*arguments)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", help="parts of scenes' names")
+    parser.add_argument("--seconds", type=float, default=3.0, help="of each fall")
+    parser.add_argument("--seeds", type=int, default=6, help="falls of each scene")
+    options = parser.parse_args()
+    print(f"{'scene':<26}{'ours p50':>9}{'p99':>8}{'largest':>9}{'MuJoCo p50':>12}{'p99':>8}{'largest':>9}  {'p50 x':>6}{'p99 x':>7}"
+          f"{'contacts':>10}{'residual':>10}{'penetration m':>18}{'failed':>9}", file=sys.stderr)
+    for name, arguments, more in scenes():
+        if options.names and not any(part in name for part in options.names):
+            continue
+        if more:
+            more |= {"seconds": options.seconds, "seeds": options.seeds}
+        r = measure(name, *arguments, **more)
         print(json.dumps(r), flush=True)
-        print(f"{r['scene']:<22}{r['ours_us']:>9.1f}{r['mujoco_us']:>11.1f}{r['ratio']:>7.1f}{r['touching']:>7}/{r['mujoco_contacts']:<6}"
-              f"{r['residual_m_per_s']:>14.1e}{r['penetration_m']:>10.1e}/{r['mujoco_penetration_m']:<9.1e}", file=sys.stderr)
+        print(f"{name:<26}{r['ours_p50_us']:>9.1f}{r['ours_p99_us']:>8.0f}{r['ours_largest_us']:>9.0f}{r['mujoco_p50_us']:>12.1f}"
+              f"{r['mujoco_p99_us']:>8.0f}{r['mujoco_largest_us']:>9.0f}  {r['p50']:>6.2f}{r['p99']:>7.2f}"
+              f"{r['ours_contacts']:>6}/{r['mujoco_contacts']:<3}{r['residual_m_per_s']:>10.1e}"
+              f"{r['ours_penetration_m']:>9.1e}/{r['mujoco_penetration_m']:<8.1e}{r['ours_failed']:>5}/{r['mujoco_failed']}",
+              file=sys.stderr)
 
 
 if __name__ == "__main__":

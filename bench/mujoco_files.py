@@ -1,0 +1,20 @@
+"""What the comparisons with MuJoCo's wheel have in common."""
+
+import pathlib
+
+import mujoco
+
+
+def without_pictures(file):
+    """The model of a file without the geoms that collide with nothing, whose meshes may not be there."""
+    spec = mujoco.MjSpec.from_file(str(file))
+    used = set()
+    for geom in list(spec.geoms):
+        if geom.type == mujoco.mjtGeom.mjGEOM_MESH and geom.contype == 0 and geom.conaffinity == 0:
+            spec.delete(geom)
+        else:
+            used.add(geom.meshname)
+    for mesh in list(spec.meshes):
+        if mesh.name not in used and pathlib.Path(mesh.file).stem not in used:
+            spec.delete(mesh)
+    return spec.compile()
