@@ -65,7 +65,7 @@ void TreeOperator<R>::begin_bilateral(double h) {
 }
 
 template <class R>
-void TreeOperator<R>::add_extra_rows(std::span<const Tangent> tangents) {
+void TreeOperator<R>::add_extra_rows(std::span<const Tangent> tangents, std::span<const double> force) {
   rows_.clear(), extras_.clear(), unknown_.clear();
   write_bilateral();
   for (int i = 0; i < bilateral_.rows(); ++i) unknown_.push_back(i);
@@ -82,6 +82,21 @@ void TreeOperator<R>::add_extra_rows(std::span<const Tangent> tangents) {
     if (count == 0) continue;
     const typename DelassusRows<R>::Block block = rows_.block(rows_.add_block(a, b, count));
     for (std::size_t p = first; p < extras_.size(); ++p) write_extra(extras_[p], tangents[extras_[p].term], block);
+  }
+  add_paths(tangents, force);
+}
+
+template <class R>
+void TreeOperator<R>::add_paths(std::span<const Tangent> tangents, std::span<const double> force) {
+  for (std::size_t p = 0; p < paths_.size(); ++p) {
+    const std::size_t term = contacts_.size() + joints_.size() + p;
+    if (tangents[term].at[0][0] == 0 && force[terms_[term].first_row] == 0) continue;
+    path_joints_.clear();
+    for (const int v : paths_[p].dofs) path_joints_.push_back(model_.dof_joint[v]);
+    const typename DelassusRows<R>::Block block = rows_.block(rows_.add_joint_block(path_joints_, 1));
+    write_path<R>(paths_[p].dofs, paths_[p].arm, block, 0);
+    extras_.push_back({int(term), block.first_row, int(unknown_.size()), 1});
+    unknown_.push_back(block.first_row);
   }
 }
 
@@ -108,7 +123,7 @@ void TreeOperator<R>::write_extra(Extra& extra, const Tangent& g, const typename
 
 /// With A the rows' Delassus matrix in the loaded tree and x₀ its solution without them:
 ///   bilateral        (A + Σ_e) λ = b_e - J (v⁰ + x₀)
-///   two links        y + G A y = g - G J x₀
+///   two links, path  y + G A y = g - G J x₀
 ///   on the world     s + c A_n s = -c J_n x₀
 template <class R>
 void TreeOperator<R>::extra_system(std::span<const Tangent> tangents, std::span<const double> force) {
@@ -127,7 +142,7 @@ void TreeOperator<R>::extra_system(std::span<const Tangent> tangents, std::span<
     for (int j = 0; j < k; ++j) matrix_[std::size_t(equation) * k + j] += g * A(row, unknown_[j]);
   };
   for (const Extra& extra : extras_) {
-    if (contacts_[extra.term].b < 0) {
+    if (extra.coupling > 0) {
       add(extra.first_unknown, extra.first_row, extra.coupling);
       continue;
     }
@@ -179,7 +194,8 @@ void TreeOperator<R>::solve_extra(std::span<const Tangent> tangents, std::span<c
   template void TreeOperator<R>::write_extra(Extra&, const Tangent&, const typename DelassusRows<R>::Block&); \
   template void TreeOperator<R>::extra_system(std::span<const Tangent>, std::span<const double>);             \
   template void TreeOperator<R>::begin_bilateral(double);                                                     \
-  template void TreeOperator<R>::add_extra_rows(std::span<const Tangent>);                                    \
+  template void TreeOperator<R>::add_extra_rows(std::span<const Tangent>, std::span<const double>);           \
+  template void TreeOperator<R>::add_paths(std::span<const Tangent>, std::span<const double>);                \
   template void TreeOperator<R>::solve_extra(std::span<const Tangent>, std::span<const double>);
 TARSUS_INSTANTIATE(double)
 TARSUS_INSTANTIATE(float)

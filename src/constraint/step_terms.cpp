@@ -20,7 +20,7 @@ const char* name(StepStatus status) {
 
 template <class R>
 StepTerms<R>::StepTerms(const Model& model, const TermOptions& options)
-    : model_(model), options_(options), limit_solver_(model.njoint()), mass_(model) {
+    : model_(model), options_(options), limit_solver_(model.njoint()), mass_(model), mass_rows_(model) {
   for (int i = 0; i < model.njoint(); ++i) {
     const Joint& joint = model.joints[i];
     const JointSpec& spec = model.spec.bodies[joint.body].joints[i - model.bodies[joint.body].joint_first];
@@ -39,7 +39,7 @@ void StepTerms<R>::begin(BasicData<R>& data, double h, In<R> qpos, In<R> qvel, I
     throw ValueError("data", std::to_string(data.width()) + " lanes", "one world: LaneTerms takes packs");
   }
   data_ = &data, h_ = h, qpos_ = qpos, qvel_ = qvel, free_ = free_velocity;
-  contacts_.clear(), contact_rows_.clear(), joint_rows_.clear();
+  contacts_.clear(), contact_rows_.clear(), joint_rows_.clear(), path_rows_.clear(), force_row_term_.clear();
   terms_.clear(), rows_.clear(), kinds_.clear(), identities_.clear(), free_rows_.clear(), y_.clear();
   report_ = {};
 }
@@ -119,7 +119,7 @@ void StepTerms<R>::solve(In<R> joint_inertia, const BilateralRows<R>& bilateral,
   impulse_.assign(rows(), 0.0);
   if (terms_.empty() && bilateral.rows() == 0) return remember();
   recall();
-  mass_.begin(*data_, h_, joint_inertia, terms_, contact_rows_, joint_rows_, bilateral);
+  mass_.begin(*data_, h_, joint_inertia, terms_, contact_rows_, joint_rows_, path_rows_, bilateral);
   NewtonOptions options = options_.solve;
   if (sizeof(R) != sizeof(double)) options.tolerance = std::max(options.tolerance, 1e-4);
   const NewtonReport solved = newton_.solve(mass_, {terms_, rows_, free_rows_}, options, y_, impulse_);

@@ -1,6 +1,8 @@
 // What one term's tangent and force are to its link or joint: see tarsus/constraint/tree_operator.hpp.
 #pragma once
 
+#include <algorithm>
+
 #include "tarsus/constraint/tree_operator.hpp"
 
 namespace tarsus {
@@ -27,6 +29,16 @@ void add_contact_load(const ContactRows& contact, const Tangent& tangent, const 
 template <class R>
 void add_joint_load(const JointRows& rows, bool free_joint, const Tangent& tangent, const double* force,
                     LinkLoad<R>& load);
+
+/// A row along a generalised direction, into a block of joint rows.
+template <class R>
+void write_path(std::span<const int> dofs, std::span<const double> arm, const typename DelassusRows<R>::Block& block,
+                int row) {
+  for (std::size_t k = 0; k < dofs.size(); ++k) {
+    const auto place = std::find(block.dofs.begin(), block.dofs.end(), dofs[k]) - block.dofs.begin();
+    block.joint[std::size_t(place) * block.stride + row] = R(arm[k]);
+  }
+}
 
 /// Rows of J v from qvel. data's orientations must be there.
 template <class R>

@@ -17,9 +17,9 @@ TreeOperator<R>::TreeOperator(const Model& model)
 template <class R>
 void TreeOperator<R>::begin(BasicData<R>& data, double h, In<R> joint_inertia, std::span<const Term> terms,
                             std::span<const ContactRows> contacts, std::span<const JointRows> joints,
-                            const BilateralRows<R>& bilateral) {
+                            std::span<const PathRow> paths, const BilateralRows<R>& bilateral) {
   data_ = &data, joint_inertia_ = joint_inertia;
-  terms_ = terms, contacts_ = contacts, joints_ = joints, bilateral_ = bilateral;
+  terms_ = terms, contacts_ = contacts, joints_ = joints, paths_ = paths, bilateral_ = bilateral;
   first_ = true;
   for (Iterate* i : {&now_, &next_, &kept_}) i->bilateral.assign(bilateral.rows(), 0.0);
   if (bilateral.rows() > 0) begin_bilateral(h);
@@ -30,7 +30,7 @@ template <class R>
 void TreeOperator<R>::solve(std::span<const Tangent> tangents, std::span<const double> force,
                             std::span<double> change) {
   add_loads(tangents, force);
-  add_extra_rows(tangents);
+  add_extra_rows(tangents, force);
   solve_loaded<R>(model_, *data_, joint_inertia_, {}, load_of_link_, loads_, next_.x);
   if (rows_.rows() > 0) solve_extra(tangents, force);
   read(change);
@@ -94,6 +94,12 @@ void TreeOperator<R>::read(std::span<double> change) {
   }
   for (std::size_t j = 0; j < joints_.size(); ++j)
     joint_velocity(model_, links, joints_[j], next_.x.data(), &change[terms_[contacts_.size() + j].first_row]);
+  for (std::size_t p = 0; p < paths_.size(); ++p) {
+    const PathRow& path = paths_[p];
+    double sum = 0;
+    for (std::size_t k = 0; k < path.dofs.size(); ++k) sum += path.arm[k] * double(next_.x[path.dofs[k]]);
+    change[terms_[contacts_.size() + joints_.size() + p].first_row] = sum;
+  }
 }
 
 template class TreeOperator<double>;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "particles/pair_forces.hpp"
+#include "particles/point.hpp"
 #include "tarsus/base/error.hpp"
 #include "tarsus/math/elementary.hpp"
 
@@ -21,8 +22,6 @@ struct Forces::Implementation {
 };
 
 namespace {
-
-Vec3d point(std::span<const double> x, int i) { return {x[3 * i], x[3 * i + 1], x[3 * i + 2]}; }
 
 void add_to(std::span<double> force, int i, const Vec3d& f) {
   force[3 * i] += f.x, force[3 * i + 1] += f.y, force[3 * i + 2] += f.z;

@@ -78,11 +78,10 @@ void RowStage<R>::add_drives(BasicData<R>& data, const DriveStep<R>& step, const
 template <class R>
 void RowStage<R>::read_drives(const BasicData<R>& data, double h) {
   std::fill(force_.begin(), force_.end(), R(0));
-  const int first = int(terms_.terms().size()) - int(drive_rows_.size());
   for (std::size_t i = 0; i < drive_rows_.size(); ++i) {
     const JointRows& rows = drive_rows_[i];
     const Joint& joint = model_.joints[rows.joint];
-    const std::span<const double> impulse = terms_.impulse(first + int(i));
+    const std::span<const double> impulse = terms_.impulse(first_drive_ + int(i));
     if (rows.part == JointRows::Part::axial) {
       force_[joint.qvel] = R(impulse[0] / h);
     } else if (rows.part == JointRows::Part::linear) {

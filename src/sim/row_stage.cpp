@@ -1,6 +1,7 @@
 #include "tarsus/sim/row_stage.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "tarsus/base/number_text.hpp"
 
@@ -32,7 +33,8 @@ RowStage<R>::RowStage(const Model& model, const BasicData<R>& data, const RowSta
 
 template <class R>
 void RowStage<R>::apply(BasicData<R>& data, const DriveStep<R>& step, const SplitDrives* drives,
-                        const BilateralRows<R>& bilateral, Out<R> velocity, StageClock& clock) {
+                        std::span<const ForceRow> rows, const BilateralRows<R>& bilateral, Out<R> velocity,
+                        StageClock& clock) {
   LinkState<R>* links = data.links();  // maba() leaves orientations, offsets and velocities; origins are missing
   for (int i = 0; i < model_.njoint(); ++i) {
     const int parent = model_.joints[i].parent;
@@ -49,11 +51,23 @@ void RowStage<R>::apply(BasicData<R>& data, const DriveStep<R>& step, const Spli
   if (options_.joints) terms_.add_limits();
   terms_.add_user_limits();
   if (options_.joints) terms_.add_friction_loss();
-  drive_rows_.clear();
+  drive_rows_.clear(), first_drive_ = int(terms_.terms().size());
   if (drives) add_drives(data, step, *drives);
+  terms_.add_force_rows(rows);
+  tendon_ranges_.clear();
+  for (const ForceRow& row : rows) tendon_ranges_.push_back(row.tendon_range);
   clock.lap(Stage::prepare);
   terms_.solve(data.joint_inertia, bilateral, velocity);
   if (drives) read_drives(data, step.h);
+}
+
+template <class R>
+double RowStage<R>::range_force(int tendon) const {
+  double sum = 0;
+  for (std::size_t r = 0; r < tendon_ranges_.size(); ++r) {
+    if (tendon_ranges_[r] == tendon) sum += std::abs(terms_.force_of_row(r));
+  }
+  return sum;
 }
 
 template class RowStage<double>;

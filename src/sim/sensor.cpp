@@ -720,8 +720,8 @@ StepForces step_forces(const Model& model, const Stepper<R>& stepper, const Basi
   StepForces out;
   if (data.width() != 1) return out;
   if (stepper.loops()) add_equality_forces(model, *stepper.loops(), data, out.external);
-  for (std::size_t t = 0; stepper.force_rows() && t < model.spec.tendons.size(); ++t)
-    out.tendon_limit.push_back(stepper.force_rows()->range_force(0, int(t)));
+  for (std::size_t t = 0; stepper.has_force_rows() && t < model.spec.tendons.size(); ++t)
+    out.tendon_limit.push_back(stepper.tendon_range_force(int(t)));
   if (!stepper.rows()) return out;
   const RowStage<R>& rows = *stepper.rows();
   for (int i = 0; i < model.njoint(); ++i) out.joint_limit.push_back(rows.limit_force(i));

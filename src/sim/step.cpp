@@ -349,7 +349,8 @@ void Stepper<R>::solve_terms(BasicData<R>& data, const Drives& drives, In<R> qpo
   if (lane_rows_)
     lane_rows_->apply(data, step, limited, next_qvel_);
   else
-    rows_->apply(data, step, limited, bilateral, next_qvel_, clock_);
+    rows_->apply(data, step, limited, solves_rows_ ? servos_->rows(0) : std::span<const ForceRow>(), bilateral,
+                 next_qvel_, clock_);
   for (std::size_t i = 0; i < next_qvel_.size(); ++i) data.qacc[i] = (next_qvel_[i] - data.qvel[i]) / R(h);
   if (loops_) loops_->record(rows_->bilateral_impulse(), h, rows_->bilateral_miss());
   limited_by_terms_ = drives.limited();
@@ -394,6 +395,12 @@ const RowsReport* Stepper<R>::rows_report(int world) const {
 }
 
 template <class R>
+double Stepper<R>::tendon_range_force(int tendon) const {
+  if (!solves_rows_) return 0;
+  return rows_ ? rows_->range_force(tendon) : force_rows_.range_force(0, tendon);
+}
+
+template <class R>
 void Stepper<R>::ground_force(int world, Out<R> force) const {
   check_size("force", force.size(), std::size_t(3) * model_.njoint());
   std::fill(force.begin(), force.end(), R(0));
@@ -429,7 +436,7 @@ template <class R>
 void Stepper<R>::euler(BasicData<R>& data, const Drives& drives, In<R> qpos_target, In<R> qvel_target) {
   const R h = R(options_.dt);
   const auto solve = [&](In<R> tau) {
-    if (options_.rows.any() || (loops_ && drives.limited())) {
+    if (options_.rows.any() || (loops_ && drives.limited()) || (solves_rows_ && width_ == 1)) {
       if (!rows_ && !lane_rows_) rows_ = std::make_unique<RowStage<R>>(model_, data, options_.rows);
       return solve_terms(data, drives, qpos_target, qvel_target, tau);
     }
@@ -437,7 +444,7 @@ void Stepper<R>::euler(BasicData<R>& data, const Drives& drives, In<R> qpos_targ
     for (std::size_t i = 0; i < next_qvel_.size(); ++i) next_qvel_[i] = data.qvel[i] + h * data.qacc[i];
     clock_.lap(Stage::solve);
   };
-  with_rows(data, solve);
+  width_ == 1 ? solve(data.tau) : with_rows(data, solve);
   if (loops_ && options_.loops == LoopMode::shake) {
     close_loops(data);
     return clock_.lap(Stage::close);

@@ -13,6 +13,8 @@ namespace tarsus {
 namespace {
 
 constexpr double kStep = 1.0 / 60;
+/// Terms act beside the velocity products, springs of joints through them: equal to rounding without.
+const StepOptions kPlain{.dt = kStep, .velocity_products = VelocityProductMode::off};
 
 /// Two hinges, the second below the first; `joint` goes into both, `rest` follows the worldbody.
 Model arm(const std::string& rest, const std::string& joint = "") {
@@ -109,7 +111,46 @@ TEST(Servo, TendonSpringsAndDampersOfOneJointAreTheJoints) {
     j.stiffness = 50, j.damping = 2, j.spring_reference = 0.2;
     return spec;
   }());
-  expect_near(run(tendon, {}, 200, {.dt = kStep}), run(joint, {}, 200, {.dt = kStep}), 1e-9);
+  expect_near(run(tendon, {}, 200, kPlain), run(joint, {}, 200, kPlain), 1e-9);
+}
+
+/// The arm falls on the ground; all of what it feels is solved for at once.
+TEST(Servo, ServosOnTendonsActBesideContactsAndRanges) {
+  StepOptions options = kPlain;
+  options.rows.contacts = options.rows.joints = true;
+  const auto on_ground = [](const std::string& rest) {
+    ModelSpec spec = arm(rest).spec;
+    GeomSpec floor;
+    floor.type = GeomType::plane, floor.size = {0, 0, 1};
+    floor.position = {0, 0, spec.bodies[1].position.z - 0.15};
+    spec.bodies[0].geoms.push_back(floor);
+    return compile(spec);
+  };
+  const std::string gains = " kp='1e4' kv='100' forcerange='-2 1.5'/>";
+  const Model tendon = on_ground("<tendon><fixed name='t'><joint joint='j' coef='1'/></fixed></tendon>" +
+                                 actuators("<position tendon='t'" + gains));
+  const Model joint = on_ground(actuators("<position joint='j'" + gains));
+  const std::vector<double> states = run(tendon, {-1}, 200, options);
+  expect_near(states, run(joint, {-1}, 200, options), 1e-6);
+
+  // One that is always at its range is a motor.
+  const std::string both =
+      "<tendon><fixed name='t'><joint joint='j' coef='1'/><joint joint='k' coef='-.5'/></fixed></tendon>";
+  const Model servo = on_ground(both + actuators("<position tendon='t' kp='1e4' kv='1' forcerange='-1 1'/>"));
+  const Model motor = on_ground(both + actuators("<motor tendon='t'/>"));
+  expect_near(run(servo, {100}, 200, options), run(motor, {1}, 200, options), 1e-6);
+
+  Data data(servo);
+  data.qpos[0] = 0.3, data.qpos[1] = -0.5, data.ctrl[0] = 100;
+  Stepper<double> stepper(servo, data, options);
+  int touching = 0;
+  for (int i = 0; i < 200; ++i) {
+    ASSERT_EQ(stepper.step(data), 0);
+    ASSERT_EQ(stepper.rows()->report().status, StepStatus::converged);
+    ASSERT_LE(stepper.rows()->report().residual, 1e-6);
+    touching += stepper.rows()->report().touching > 0;
+  }
+  EXPECT_GT(touching, 20);
 }
 
 TEST(Servo, TendonArmatureOfOneJointIsTheJoints) {
@@ -119,7 +160,7 @@ TEST(Servo, TendonArmatureOfOneJointIsTheJoints) {
     spec.bodies[1].joints[0].armature = 1.2;
     return spec;
   }());
-  expect_near(run(tendon, {}, 200, {.dt = kStep}), run(joint, {}, 200, {.dt = kStep}), 1e-9);
+  expect_near(run(tendon, {}, 200, kPlain), run(joint, {}, 200, kPlain), 1e-9);
 }
 
 TEST(Servo, FiltersFollowTheirControl) {
@@ -165,10 +206,10 @@ TEST(Servo, LanesAreTheScalarRun) {
     batch.set(batch.ctrl, 3, world, std::vector<double>{0.1 * world, 0.2, 0.3 * world});
     batch.set(batch.qpos, 2, world, std::vector<double>{0.3, -0.5});
   }
-  Stepper<double> stepper(model, batch, {.dt = kStep});
+  Stepper<double> stepper(model, batch, kPlain);
   for (int i = 0; i < 50; ++i) ASSERT_EQ(stepper.step(batch), 0);
   for (int world = 0; world < 5; ++world) {
-    const std::vector<double> one = run(model, {0.1 * world, 0.2, 0.3 * world}, 50, {.dt = kStep});
+    const std::vector<double> one = run(model, {0.1 * world, 0.2, 0.3 * world}, 50, kPlain);
     std::vector<double> q(2);
     batch.get(batch.qpos, 2, world, q);
     EXPECT_NEAR(q[0], one[98], 1e-10);

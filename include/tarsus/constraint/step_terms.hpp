@@ -4,7 +4,7 @@
 //     v⁺ = v⁰ + M̂⁻¹ (Jᵀ γ + J_eᵀ λ_e)
 //
 // v⁰ is where the step would go without them, M̂ = M + K with the drives that have no limit. One kind, one file:
-// contact_terms.cpp, limit_terms.cpp, user_limit.cpp, friction_terms.cpp; drives are made by the step
+// contact_terms.cpp, limit_terms.cpp, user_limit.cpp, friction_terms.cpp, path_terms.cpp; drives are made by the step
 // (sim/drive_rows.cpp).
 //
 // Every row has R > 0: a share of the inverse mass that it feels (decision 504) where nobody gave a compliance. What
@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "tarsus/constraint/force_row.hpp"
 #include "tarsus/constraint/surface.hpp"
 #include "tarsus/constraint/tree_operator.hpp"
 #include "tarsus/constraint/user_limit.hpp"
@@ -75,7 +76,7 @@ struct TermOptions {
 
 /// What the terms of one world carried at the end of a step, where the next one starts.
 struct TermMemory {
-  enum class Kind : std::uint8_t { contact, limit, user_limit, friction_loss, drive };
+  enum class Kind : std::uint8_t { contact, limit, user_limit, friction_loss, drive, path };
   struct Entry {
     Kind kind;
     std::uint64_t identity;
@@ -104,6 +105,8 @@ class StepTerms {
   /// A drive that makes the impulse clamp(push - stiffness (v - qvel)) on one joint: push [N s | N m s] and velocity in
   /// world axes for rotations and translations, lower and upper in N s. @param stiffness h k_d + h² k_p > 0
   void add_drive(const JointRows& rows, const Vec3d& push, double stiffness, double lower, double upper);
+  /// What acts along generalised directions; the rows' dofs and arms must live until solve() is over. After all others.
+  void add_force_rows(std::span<const ForceRow> rows);
   int rows() const { return int(rows_.size()); }
 
   /// v⁰ becomes v⁺ in `velocity`. data's factors are lost.
@@ -119,6 +122,8 @@ class StepTerms {
   double limit_force(int joint) const;
   /// The same of user_limits[i], along its gradient.
   double user_limit_force(int i) const;
+  /// Force over the last step of a row of add_force_rows() [N | N m].
+  double force_of_row(std::size_t row) const;
   /// Impulse of term i, and of the bilateral rows.
   std::span<const double> impulse(int term) const {
     return {impulse_.data() + terms_[term].first_row, std::size_t(terms_[term].nrow)};
@@ -143,6 +148,8 @@ class StepTerms {
   /// R of a row that feels `inverse_mass`; own: 0 where nobody gave a compliance.
   double compliance(double own, double inverse_mass) const;
   double joint_inverse_mass(const JointRows& rows) const;
+  void find_force_row_masses(std::span<const ForceRow> rows);
+  void add_force_row(std::size_t index, const ForceRow& row, bool of_joint);
   // warm_start.cpp
   void remember();
   void recall();
@@ -162,6 +169,10 @@ class StepTerms {
   std::vector<LinkContact> contacts_;
   std::vector<ContactRows> contact_rows_;  ///< [contact]
   std::vector<JointRows> joint_rows_;      ///< [term after the contacts]
+  std::vector<PathRow> path_rows_;         ///< [term after those of joints]
+  DelassusRows<R> mass_rows_;
+  std::vector<int> path_joints_, force_row_term_;  ///< [force row] its term, -1: nothing moves along it
+  std::vector<double> force_row_mass_;
   std::vector<Term> terms_;
   std::vector<TermRow> rows_;
   std::vector<Kind> kinds_;                ///< [term]

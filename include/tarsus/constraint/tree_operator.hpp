@@ -3,7 +3,8 @@
 // Tangents of terms on joints are joint-space inertia. Those of contacts with the world are stiffness added to the
 // links' articulated inertias (dynamics/loaded.hpp): one pair of ABA's passes an iteration, however many there are.
 // What no link's own inertia can be goes as k extra rows through the factors of that loaded tree
-// (dynamics/delassus.hpp), by their Schur complement at O(k d + k³): contacts between two links, bilateral rows, and of
+// (dynamics/delassus.hpp), by their Schur complement at O(k d + k³): contacts between two links, paths of tendons,
+// bilateral rows, and of
 // a contact that slides on the world the coupling of friction to the normal force, u c nᵀ, which is not symmetric.
 //
 // Bilateral rows J_e v + Σ_e λ_e = b_e may depend on one another, or be next to doing so. They are solved with Σ_e
@@ -38,6 +39,12 @@ struct JointRows {
   Vec3d e{};  ///< axial: e.x = ±1; else world axes
 };
 
+/// A row along a generalised direction, J over the dofs.
+struct PathRow {
+  std::span<const int> dofs;
+  std::span<const double> arm;
+};
+
 /// Equality constraints as bilateral rows. q̈ of the step satisfies J q̈ - Σ x₂ = y₂ (constrained_dynamics.hpp).
 template <class R>
 struct BilateralRows {
@@ -56,9 +63,9 @@ class TreeOperator final : public StepOperator {
 
   /// A step of h seconds. data holds the factors of M̂ and the state of the solve that gave q̈⁰, as maba() leaves them;
   /// the factors are lost. What is passed must live until the solve is over. Terms: first those of `contacts`, then
-  /// those of `joints`.
+  /// those of `joints`, then those of `paths`.
   void begin(BasicData<R>& data, double h, In<R> joint_inertia, std::span<const Term> terms,
-             std::span<const ContactRows> contacts, std::span<const JointRows> joints,
+             std::span<const ContactRows> contacts, std::span<const JointRows> joints, std::span<const PathRow> paths,
              const BilateralRows<R>& bilateral);
   void solve(std::span<const Tangent> tangents, std::span<const double> force, std::span<double> change) override;
   void move(double t) override;
@@ -71,7 +78,7 @@ class TreeOperator final : public StepOperator {
   double bilateral_size() const { return bilateral_size_; }
 
  private:
-  struct Extra {  ///< a contact among the k rows
+  struct Extra {  ///< a contact or a path among the k rows
     int term, first_row, first_unknown, nrow;
     double coupling = 0;  ///< c, of one that slides, turns or rolls on the world
   };
@@ -82,7 +89,8 @@ class TreeOperator final : public StepOperator {
   };
   LinkLoad<R>& load_of(int link);
   void add_loads(std::span<const Tangent> tangents, std::span<const double> force);
-  void add_extra_rows(std::span<const Tangent> tangents);
+  void add_extra_rows(std::span<const Tangent> tangents, std::span<const double> force);
+  void add_paths(std::span<const Tangent> tangents, std::span<const double> force);
   void write_extra(Extra& extra, const Tangent& tangent, const typename DelassusRows<R>::Block& block);
   void write_bilateral();
   void begin_bilateral(double h);
@@ -96,6 +104,7 @@ class TreeOperator final : public StepOperator {
   std::span<const Term> terms_;
   std::span<const ContactRows> contacts_;
   std::span<const JointRows> joints_;
+  std::span<const PathRow> paths_;
   BilateralRows<R> bilateral_;
   std::vector<double> bilateral_demand_, raised_;  ///< [bilateral row] b_e - J_e v⁰; what Σ_e is raised by
   double bilateral_size_ = 0;
@@ -107,6 +116,7 @@ class TreeOperator final : public StepOperator {
   DelassusRows<R> rows_;  ///< bilateral ones first
   std::vector<Extra> extras_;
   std::vector<int> unknown_;  ///< [unknown] its row of rows_
+  std::vector<int> path_joints_;
   AlignedVector<R> phi_, gram_, row_velocity_, row_impulse_, u_;
   std::vector<double> matrix_, right_, solution_, change_;
   std::vector<int> pivot_;

@@ -58,9 +58,9 @@ class RowStage {
 
   /// Makes `velocity`, the end of a step without terms, that with them. data as maba() left it: the drives without a
   /// limit are in joint_inertia and in `velocity`, those with one are not.
-  /// @param drives null: none has a limit
-  void apply(BasicData<R>& data, const DriveStep<R>& step, const SplitDrives* drives, const BilateralRows<R>& bilateral,
-             Out<R> velocity, StageClock& clock);
+  /// @param drives null: none has a limit  @param rows what acts along generalised directions
+  void apply(BasicData<R>& data, const DriveStep<R>& step, const SplitDrives* drives, std::span<const ForceRow> rows,
+             const BilateralRows<R>& bilateral, Out<R> velocity, StageClock& clock);
 
   const RowsReport& report() const { return terms_.report(); }
   std::span<const double> bilateral_impulse() const { return terms_.mass().bilateral_impulse(); }
@@ -74,6 +74,8 @@ class RowStage {
   Vec3d torque(int i) const { return terms_.torque(i); }
   double limit_force(int joint) const { return terms_.limit_force(joint); }  ///< StepTerms::limit_force()
   double user_limit_force(int i) const { return terms_.user_limit_force(i); }
+  /// Force with which a tendon's range held it over the last step, against whichever end [N | N m].
+  double range_force(int tendon) const;
   const ContactGeometry& geometry() const { return geometry_; }
   void exchange(TermMemory& memory) { terms_.exchange(memory); }  ///< StepTerms::exchange()
 
@@ -87,6 +89,8 @@ class RowStage {
   StepTerms<R> terms_;
   std::vector<LinkContact> found_;
   std::vector<JointRows> drive_rows_;  ///< of the last terms
+  int first_drive_ = 0;                ///< its term
+  std::vector<int> tendon_ranges_;     ///< [force row] the tendon whose range it is, or -1
   AlignedVector<R> force_, push_, zero_;
 };
 

@@ -14,24 +14,12 @@
 // and applied forces are each lane's own: servos_refusal() names what needs more.
 #pragma once
 
+#include "tarsus/constraint/force_row.hpp"
 #include "tarsus/control/actuation.hpp"
 #include "tarsus/control/drive.hpp"
 #include "tarsus/sim/adhesion.hpp"
 
 namespace tarsus {
-
-/// A scalar force along a generalised direction, over one step, in one world.
-struct ForceRow {
-  double force = 0;  ///< at q̈ = 0 [N | N m]
-  double slope = 0;  ///< D: it falls by D J q̈
-  double low = -kInfinity, high = kInfinity;
-  std::span<const int> dofs;
-  std::span<const double> arm;  ///< J over the dofs
-  /// Instead of force and slope: the force that makes the velocity along J `target`, between low and high.
-  bool rigid = false;
-  double target = 0, speed = 0;  ///< at the end of the step; J q̇ at its start [m/s | rad/s]
-  int tendon_range = -1;         ///< the tendon whose range this is an end of
-};
 
 /// What a step takes from a model's actuators and passive forces.
 struct ServoStep {

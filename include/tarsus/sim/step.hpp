@@ -127,8 +127,9 @@ class Stepper {
 
   /// Contacts and joint limits of the last step; null without StepOptions::rows.
   const RowStage<R>* rows() const { return options_.rows.any() ? rows_.get() : nullptr; }
-  /// The force rows of the last step; null where it had none.
-  const ForceRows<R>* force_rows() const { return solves_rows_ ? &force_rows_ : nullptr; }
+  /// Force with which a tendon's range held it over the last step, in the first world [N | N m].
+  double tendon_range_force(int tendon) const;
+  bool has_force_rows() const { return solves_rows_; }  ///< in the last step
   /// How that world's terms were solved; null where there were none to solve.
   const RowsReport* rows_report(int world) const;
   /// Force over the last step on each link by what is fixed to the world, world axes [nlink][3] [N].

@@ -1,0 +1,24 @@
+// A scalar force along a generalised direction over one step: servos on tendons, springs, dampers and armature of
+// tendons, their ranges and dry friction, polynomial springs and dampers of joints (sim/servo.hpp).
+#pragma once
+
+#include <span>
+
+#include "tarsus/model/spec.hpp"
+
+namespace tarsus {
+
+/// In one world.
+struct ForceRow {
+  double force = 0;  ///< at q̈ = 0 [N | N m]
+  double slope = 0;  ///< D: it falls by D J q̈
+  double low = -kInfinity, high = kInfinity;
+  std::span<const int> dofs;
+  std::span<const double> arm;  ///< J over the dofs
+  /// Instead of force and slope: the force that makes the velocity along J `target`, between low and high.
+  bool rigid = false;
+  double target = 0, speed = 0;  ///< at the end of the step; J q̇ at its start [m/s | rad/s]
+  int tendon_range = -1;         ///< the tendon whose range this is an end of
+};
+
+}  // namespace tarsus

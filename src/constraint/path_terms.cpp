@@ -1,0 +1,82 @@
+// Forces along generalised directions as terms: γ = clamp(h f - D (J v - J v_start)), so R = 1/D and the target is where
+// the force would be zero; of rigid rows R is the least. Rows on one hinge or slide are rows of that joint, others the
+// operator's extra rows.
+#include <algorithm>
+
+#include "constraint/term_constants.hpp"
+#include "constraint/tree_loads.hpp"
+#include "tarsus/constraint/step_terms.hpp"
+
+namespace tarsus {
+
+namespace {
+
+template <class V>
+double along(const ForceRow& row, const V& qvel) {
+  double sum = 0;
+  for (std::size_t k = 0; k < row.dofs.size(); ++k) sum += row.arm[k] * double(qvel[row.dofs[k]]);
+  return sum;
+}
+
+}  // namespace
+
+/// J M̂⁻¹ Jᵀ of each row, by the factors that data holds.
+template <class R>
+void StepTerms<R>::find_force_row_masses(std::span<const ForceRow> rows) {
+  mass_rows_.clear(), force_row_mass_.assign(rows.size(), 0.0);
+  for (const ForceRow& row : rows) {
+    path_joints_.clear();
+    for (const int v : row.dofs) path_joints_.push_back(model_.dof_joint[v]);
+    const typename DelassusRows<R>::Block block = mass_rows_.block(mass_rows_.add_joint_block(path_joints_, 1));
+    write_path<R>(row.dofs, row.arm, block, 0);
+  }
+  mass_rows_.sweep(model_, *data_);
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    const typename DelassusRows<R>::Block block = mass_rows_.block(int(r));
+    for (std::size_t k = 0; k < block.dofs.size(); ++k)
+      force_row_mass_[r] += double(block.W[k * block.stride]) * double(block.DW[k * block.stride]);
+  }
+}
+
+template <class R>
+void StepTerms<R>::add_force_row(std::size_t index, const ForceRow& row, bool of_joint) {
+  const double mass = force_row_mass_[index], speed = along(row, qvel_), free = along(row, free_);
+  const double slope = std::max(row.slope, kLeastStiffness / mass);
+  Term term;
+  term.lower = h_ * row.low, term.upper = h_ * row.high;
+  const TermRow numbers{row.rigid ? kLeastCompliance * mass : 1 / slope,
+                        row.rigid ? row.target : speed + h_ * row.force / slope, 0, mass};
+  if (of_joint) joint_rows_.push_back({model_.dof_joint[row.dofs[0]], JointRows::Part::axial, 1, {row.arm[0], 0, 0}});
+  if (!of_joint) path_rows_.push_back({row.dofs, row.arm});
+  force_row_term_[index] = add_term(Kind::path, index, term, &numbers, &speed, &free);
+}
+
+template <class R>
+void StepTerms<R>::add_force_rows(std::span<const ForceRow> rows) {
+  force_row_term_.assign(rows.size(), -1);
+  if (rows.empty()) return;
+  find_force_row_masses(rows);
+  for (const bool of_joint : {true, false}) {  // the operator's order
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const bool one = rows[i].dofs.size() == 1 && model_.joints[model_.dof_joint[rows[i].dofs[0]]].nv() == 1;
+      if (force_row_mass_[i] > 0 && one == of_joint) add_force_row(i, rows[i], of_joint);
+    }
+  }
+}
+
+template <class R>
+double StepTerms<R>::force_of_row(std::size_t row) const {
+  const int term = row < force_row_term_.size() ? force_row_term_[row] : -1;
+  return term < 0 ? 0 : impulse(term)[0] / h_;
+}
+
+#define TARSUS_INSTANTIATE(R)                                                    \
+  template void StepTerms<R>::find_force_row_masses(std::span<const ForceRow>);  \
+  template void StepTerms<R>::add_force_row(std::size_t, const ForceRow&, bool); \
+  template void StepTerms<R>::add_force_rows(std::span<const ForceRow>);         \
+  template double StepTerms<R>::force_of_row(std::size_t) const;
+TARSUS_INSTANTIATE(double)
+TARSUS_INSTANTIATE(float)
+#undef TARSUS_INSTANTIATE
+
+}  // namespace tarsus
