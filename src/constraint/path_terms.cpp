@@ -1,6 +1,6 @@
-// Forces along generalised directions as terms: γ = clamp(h f - D (J v - J v_start)), so R = 1/D and the target is where
-// the force would be zero; of rigid rows R is the least. Rows on one hinge or slide are rows of that joint, others the
-// operator's extra rows.
+// Forces along generalised directions as terms: γ = clamp(h f - D (J v - J v_start)), so R = 1/D and the target is
+// where the force would be zero; of rigid rows R is the least. Rows on one hinge or slide are rows of that joint,
+// others the operator's extra rows.
 #include <algorithm>
 
 #include "constraint/term_constants.hpp"
