@@ -22,13 +22,6 @@ void check_positive(const char* what, double value) {
   if (!(std::isfinite(value) && value > 0)) throw ValueError(what, fmt::format("{}", value), "a positive number");
 }
 
-<<<<<<< HEAD
-Vec3d point_of(std::span<const double> x, int particle) {
-  return {x[3 * particle], x[3 * particle + 1], x[3 * particle + 2]};
-}
-
-=======
->>>>>>> 06a5437 (Forces along tendons are terms of the step's one solve)
 void put(std::span<double> gradient, int slot, const Vec3d& g) {
   if (!gradient.empty()) gradient[3 * slot] = g.x, gradient[3 * slot + 1] = g.y, gradient[3 * slot + 2] = g.z;
 }
@@ -43,11 +36,7 @@ const char* row_kind_name(RowKind kind) {
 }
 
 double bond_angle(std::span<const double, 9> x, std::span<double> gradient) {
-<<<<<<< HEAD
-  const Vec3d u = point_of(x, 0) - point_of(x, 1), w = point_of(x, 2) - point_of(x, 1);
-=======
   const Vec3d u = point(x, 0) - point(x, 1), w = point(x, 2) - point(x, 1);
->>>>>>> 06a5437 (Forces along tendons are terms of the step's one solve)
   const double uu = dot(u, u), ww = dot(w, w), uw = dot(u, w), sine = norm(cross(u, w));
   if (!gradient.empty()) {
     // dθ = -(d cosθ)/sinθ, with |u||w| sinθ = |u × w|.
@@ -60,12 +49,7 @@ double bond_angle(std::span<const double, 9> x, std::span<double> gradient) {
 }
 
 double torsion_angle(std::span<const double, 12> x, std::span<double> gradient) {
-<<<<<<< HEAD
-  const Vec3d b1 = point_of(x, 1) - point_of(x, 0), b2 = point_of(x, 2) - point_of(x, 1),
-              b3 = point_of(x, 3) - point_of(x, 2);
-=======
   const Vec3d b1 = point(x, 1) - point(x, 0), b2 = point(x, 2) - point(x, 1), b3 = point(x, 3) - point(x, 2);
->>>>>>> 06a5437 (Forces along tendons are terms of the step's one solve)
   const Vec3d m = cross(b1, b2), n = cross(b2, b3);
   const double l2 = norm(b2), l22 = dot(b2, b2);
   if (!gradient.empty()) {
@@ -207,39 +191,24 @@ double ConstraintSet::evaluate_row(int k, std::span<const double> x, std::span<d
   const std::vector<int>& p = row.particles;
   switch (row.kind) {
     case RowKind::distance: {
-<<<<<<< HEAD
-      const Vec3d e = point_of(x, p[0]) - point_of(x, p[1]);
-=======
       const Vec3d e = point(x, p[0]) - point(x, p[1]);
->>>>>>> 06a5437 (Forces along tendons are terms of the step's one solve)
       put(gradient, 0, e);
       put(gradient, 1, -e);
       return 0.5 * (dot(e, e) - row.scale);
     }
     case RowKind::plane: {
       put(gradient, 0, row.vectors[1]);
-<<<<<<< HEAD
-      return dot(row.vectors[1], point_of(x, p[0]) - row.vectors[0]);
-    }
-    case RowKind::sphere: {
-      const Vec3d e = point_of(x, p[0]) - row.vectors[0];
-=======
       return dot(row.vectors[1], point(x, p[0]) - row.vectors[0]);
     }
     case RowKind::sphere: {
       const Vec3d e = point(x, p[0]) - row.vectors[0];
->>>>>>> 06a5437 (Forces along tendons are terms of the step's one solve)
       put(gradient, 0, e);
       return 0.5 * (dot(e, e) - row.scale);
     }
     case RowKind::linear: {
       double sum = -row.value;
       for (std::size_t a = 0; a < p.size(); ++a) {
-<<<<<<< HEAD
-        sum += dot(row.vectors[a], point_of(x, p[a]));
-=======
         sum += dot(row.vectors[a], point(x, p[a]));
->>>>>>> 06a5437 (Forces along tendons are terms of the step's one solve)
         put(gradient, static_cast<int>(a), row.vectors[a]);
       }
       return sum;
@@ -270,11 +239,7 @@ void ConstraintSet::add_impulses(std::span<const double> x, std::span<const doub
     const double impulse = factor * multiplier[k];
     const auto [i, j] = ends_[k];
     if (i >= 0) {
-<<<<<<< HEAD
-      const Vec3d kick = (point_of(x, i) - point_of(x, j)) * impulse;
-=======
       const Vec3d kick = (point(x, i) - point(x, j)) * impulse;
->>>>>>> 06a5437 (Forces along tendons are terms of the step's one solve)
       const double wi = inverse_mass[i], wj = inverse_mass[j];
       for (int c = 0; c < 3; ++c) v[3 * i + c] += wi * kick[c], v[3 * j + c] -= wj * kick[c];
       continue;
@@ -291,11 +256,7 @@ double ConstraintSet::rounding_floor(int k, std::span<const double> x) const {
   constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
   const Row& row = rows_[k];
   double size = 0;
-<<<<<<< HEAD
-  for (const int i : row.particles) size = std::max(size, norm(point_of(x, i)));
-=======
   for (const int i : row.particles) size = std::max(size, norm(point(x, i)));
->>>>>>> 06a5437 (Forces along tendons are terms of the step's one solve)
   if (row.kind == RowKind::distance || row.kind == RowKind::sphere) return 4 * kEpsilon * (1 + size / row.value);
   std::vector<double> gradient(3 * row.particles.size());
   evaluate_row(k, x, gradient);
