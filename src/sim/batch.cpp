@@ -743,7 +743,7 @@ void from_bytes(std::span<const std::uint8_t> bytes, std::span<StepMemory<R>> me
     reader.read_all(m.terms.entries), reader.read_all(m.drive_demand);
     reader.read_all(m.lane_terms);
     for (const TermMemory::Entry& e : m.terms.entries) {
-      const bool known = e.kind >= TermMemory::Kind::contact && e.kind <= TermMemory::Kind::drive;
+      const bool known = e.kind < TermMemory::Kind::count;
       if (!known || e.nrow < 1 || e.nrow > kTermRows || !(m.terms.h > 0))
         throw ValueError("memory", "bytes that are no terms", "those that a batch saved");
     }

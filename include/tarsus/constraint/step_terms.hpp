@@ -76,7 +76,7 @@ struct TermOptions {
 
 /// What the terms of one world carried at the end of a step, where the next one starts.
 struct TermMemory {
-  enum class Kind : std::uint8_t { contact, limit, user_limit, friction_loss, drive, path };
+  enum class Kind : std::uint8_t { contact, limit, user_limit, friction_loss, drive, path, count };
   struct Entry {
     Kind kind;
     std::uint64_t identity;

@@ -119,8 +119,11 @@ def serve(what, arguments, reload_from=None, **more):
 
     with Viewer(what, host=arguments.host, port=arguments.port, playing=not arguments.paused, reload_from=reload_from,
                 **more) as viewer:
-        print(f"{viewer.source.scene['name']}: {viewer.url}   (Ctrl-C ends)", flush=True)
-        viewer.run()
+        try:
+            print(f"{viewer.source.scene['name']}: {viewer.url}   (Ctrl-C ends)", flush=True)
+            viewer.run()
+        except KeyboardInterrupt:
+            pass  # between the line and the loop, which knows it itself
 
 
 def run_view(arguments):
