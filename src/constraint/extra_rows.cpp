@@ -91,10 +91,7 @@ void TreeOperator<R>::add_paths(std::span<const Tangent> tangents, std::span<con
   for (std::size_t p = 0; p < paths_.size(); ++p) {
     const std::size_t term = contacts_.size() + joints_.size() + p;
     if (tangents[term].at[0][0] == 0 && force[terms_[term].first_row] == 0) continue;
-    path_joints_.clear();
-    for (const int v : paths_[p].dofs) path_joints_.push_back(model_.dof_joint[v]);
-    const typename DelassusRows<R>::Block block = rows_.block(rows_.add_joint_block(path_joints_, 1));
-    write_path<R>(paths_[p].dofs, paths_[p].arm, block, 0);
+    const typename DelassusRows<R>::Block block = add_path<R>(model_, paths_[p], rows_, path_joints_);
     extras_.push_back({int(term), block.first_row, int(unknown_.size()), 1});
     unknown_.push_back(block.first_row);
   }

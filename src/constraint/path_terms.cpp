@@ -9,27 +9,11 @@
 
 namespace tarsus {
 
-namespace {
-
-template <class V>
-double along(const ForceRow& row, const V& qvel) {
-  double sum = 0;
-  for (std::size_t k = 0; k < row.dofs.size(); ++k) sum += row.arm[k] * double(qvel[row.dofs[k]]);
-  return sum;
-}
-
-}  // namespace
-
 /// J M̂⁻¹ Jᵀ of each row, by the factors that data holds.
 template <class R>
 void StepTerms<R>::find_force_row_masses(std::span<const ForceRow> rows) {
   mass_rows_.clear(), force_row_mass_.assign(rows.size(), 0.0);
-  for (const ForceRow& row : rows) {
-    path_joints_.clear();
-    for (const int v : row.dofs) path_joints_.push_back(model_.dof_joint[v]);
-    const typename DelassusRows<R>::Block block = mass_rows_.block(mass_rows_.add_joint_block(path_joints_, 1));
-    write_path<R>(row.dofs, row.arm, block, 0);
-  }
+  for (const ForceRow& row : rows) add_path<R>(model_, {row.dofs, row.arm}, mass_rows_, path_joints_);
   mass_rows_.sweep(model_, *data_);
   for (std::size_t r = 0; r < rows.size(); ++r) {
     const typename DelassusRows<R>::Block block = mass_rows_.block(int(r));
@@ -40,14 +24,17 @@ void StepTerms<R>::find_force_row_masses(std::span<const ForceRow> rows) {
 
 template <class R>
 void StepTerms<R>::add_force_row(std::size_t index, const ForceRow& row, bool of_joint) {
-  const double mass = force_row_mass_[index], speed = along(row, qvel_), free = along(row, free_);
+  const PathRow path{row.dofs, row.arm};
+  const double mass = force_row_mass_[index], speed = along(path, qvel_), free = along(path, free_);
   const double slope = std::max(row.slope, kLeastStiffness / mass);
   Term term;
   term.lower = h_ * row.low, term.upper = h_ * row.high;
   const TermRow numbers{row.rigid ? kLeastCompliance * mass : 1 / slope,
                         row.rigid ? row.target : speed + h_ * row.force / slope, 0, mass};
-  if (of_joint) joint_rows_.push_back({model_.dof_joint[row.dofs[0]], JointRows::Part::axial, 1, {row.arm[0], 0, 0}});
-  if (!of_joint) path_rows_.push_back({row.dofs, row.arm});
+  if (of_joint)
+    joint_rows_.push_back({model_.dof_joint[row.dofs[0]], JointRows::Part::axial, 1, {row.arm[0], 0, 0}});
+  else
+    path_rows_.push_back(path);
   force_row_term_[index] = add_term(Kind::path, index, term, &numbers, &speed, &free);
 }
 

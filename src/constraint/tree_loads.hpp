@@ -30,14 +30,26 @@ template <class R>
 void add_joint_load(const JointRows& rows, bool free_joint, const Tangent& tangent, const double* force,
                     LinkLoad<R>& load);
 
-/// A row along a generalised direction, into a block of joint rows.
+/// A row along a generalised direction, as a block of its own.
 template <class R>
-void write_path(std::span<const int> dofs, std::span<const double> arm, const typename DelassusRows<R>::Block& block,
-                int row) {
-  for (std::size_t k = 0; k < dofs.size(); ++k) {
-    const auto place = std::find(block.dofs.begin(), block.dofs.end(), dofs[k]) - block.dofs.begin();
-    block.joint[std::size_t(place) * block.stride + row] = R(arm[k]);
+typename DelassusRows<R>::Block add_path(const Model& model, const PathRow& path, DelassusRows<R>& rows,
+                                         std::vector<int>& joints) {
+  joints.clear();
+  for (const int v : path.dofs) joints.push_back(model.dof_joint[v]);
+  const typename DelassusRows<R>::Block block = rows.block(rows.add_joint_block(joints, 1));
+  for (std::size_t k = 0; k < path.dofs.size(); ++k) {
+    const auto place = std::find(block.dofs.begin(), block.dofs.end(), path.dofs[k]) - block.dofs.begin();
+    block.joint[std::size_t(place) * block.stride] = R(path.arm[k]);
   }
+  return block;
+}
+
+/// J v of it.
+template <class V>
+double along(const PathRow& path, const V& v) {
+  double sum = 0;
+  for (std::size_t k = 0; k < path.dofs.size(); ++k) sum += path.arm[k] * double(v[path.dofs[k]]);
+  return sum;
 }
 
 /// Rows of J v from qvel. data's orientations must be there.

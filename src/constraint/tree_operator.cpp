@@ -94,12 +94,8 @@ void TreeOperator<R>::read(std::span<double> change) {
   }
   for (std::size_t j = 0; j < joints_.size(); ++j)
     joint_velocity(model_, links, joints_[j], next_.x.data(), &change[terms_[contacts_.size() + j].first_row]);
-  for (std::size_t p = 0; p < paths_.size(); ++p) {
-    const PathRow& path = paths_[p];
-    double sum = 0;
-    for (std::size_t k = 0; k < path.dofs.size(); ++k) sum += path.arm[k] * double(next_.x[path.dofs[k]]);
-    change[terms_[contacts_.size() + joints_.size() + p].first_row] = sum;
-  }
+  for (std::size_t p = 0; p < paths_.size(); ++p)
+    change[terms_[contacts_.size() + joints_.size() + p].first_row] = along(paths_[p], next_.x);
 }
 
 template class TreeOperator<double>;

@@ -45,14 +45,20 @@ TEST(Screw, ANutFallsDownIt) {
   }
 }
 
+/// Turns the screw towards a target far away, with that torque.
+Drives turning(const Model& model, double torque) {
+  Drives drives = Drives::uniform(model, 0, 0, 0, 0);
+  drives.kp[1] = 1e4, drives.kd[1] = 100, drives.stiff = true;
+  drives.force_limit = {kInfinity, torque};
+  return drives;
+}
+
 TEST(Screw, ATorqueAtItsLimitLiftsTheNut) {
   const Model model = nut();
   Data data(model);
   EqualitySet set(model);
   set.add_screw("thread", 0, 1, kPitch);
-  Drives drives = Drives::uniform(model, 0, 0, 0, 0);
-  drives.kp[1] = 1e4, drives.kd[1] = 100, drives.stiff = true;
-  drives.force_limit = {kInfinity, 0.05};
+  const Drives drives = turning(model, 0.05);
   StepOptions options;
   options.dt = 0.002, options.equalities = &set;
   Stepper<double> stepper(model, data, options);
@@ -71,9 +77,7 @@ TEST(Screw, APressBearsTheTorqueTimesTheLead) {
   Data data(model);
   EqualitySet set(model);
   set.add_screw("thread", 0, 1, kPitch);
-  Drives drives = Drives::uniform(model, 0, 0, 0, 0);
-  drives.kp[1] = 1e4, drives.kd[1] = 100, drives.stiff = true;
-  drives.force_limit = {kInfinity, 0.5};
+  const Drives drives = turning(model, 0.5);
   StepOptions options;
   options.dt = 0.002, options.equalities = &set, options.rows.contacts = true, options.rows.solve.tolerance = 1e-11;
   data.qpos[0] = -0.899, data.qpos[1] = data.qpos[0] / kLead;
