@@ -1,6 +1,6 @@
 // Shapes fixed to bodies, drawn as instances: one batch for each geometry, one instance for each shape of each world.
 import * as THREE from 'three';
-import { toCreasedNormals } from 'three/addons/utils/BufferGeometryUtils.js';
+import { mergeVertices, toCreasedNormals } from 'three/addons/utils/BufferGeometryUtils.js';
 import { floats, integers } from './sources.js';
 
 const along_z = (geometry) => geometry.rotateX(Math.PI / 2);
@@ -27,6 +27,128 @@ function geometryOf(shape, meshes, n) {
     case 'mesh': return [`mesh ${shape.mesh}`, [1, 1, 1], () => meshGeometry(meshes[shape.mesh])];
   }
   return null;
+}
+
+/// A capsule or a sphere as one rectangle that faces the camera: two triangles instead of fifty, with the shape's own outline,
+/// light and place. Its matrix has the radius in its first column and half the axis in its third.
+const kRound = {
+  vertex: `
+    attribute float size;
+    varying vec2 across;  // from the middle of the axis, in radii
+    flat varying vec3 side, upward, shade;
+    flat varying float straight;
+    void main() {
+      vec3 half_axis = (modelViewMatrix * texelFetch(places, at_copy + ivec2(2, 0), 0)).xyz;
+      vec3 centre = (modelViewMatrix * texelFetch(places, at_copy + ivec2(3, 0), 0)).xyz;
+      vec3 back = -normalize(centre), flat_axis = half_axis - dot(half_axis, back) * back;
+      float seen = length(flat_axis);
+      upward = seen > 1e-3 * size ? flat_axis / seen : normalize(cross(back, vec3(0.6, 0.0, 0.8)));
+      side = cross(upward, back);
+      straight = seen / size;
+      across = position.xy * vec2(1.0, 1.0 + straight);
+      vec3 at = centre + position.y * half_axis + size * (position.x * side + position.y * upward);
+      shade = color;
+      gl_Position = projectionMatrix * vec4(at, 1.0);
+    }`,
+  fragment: `
+    #include <common>
+    #include <lights_pars_begin>
+    varying vec2 across;
+    flat varying vec3 side, upward, shade;
+    flat varying float straight;
+    void main() {
+      vec2 off = vec2(across.x, sign(across.y) * max(abs(across.y) - straight, 0.0));
+      float square = dot(off, off);
+      if (square > 1.0) discard;
+      vec3 normal = off.x * side + off.y * upward + sqrt(1.0 - square) * cross(side, upward);
+      vec3 light = getHemisphereLightIrradiance(hemisphereLights[0], normal)
+        + max(dot(normal, directionalLights[0].direction), 0.0) * directionalLights[0].color;
+      gl_FragColor = vec4(RECIPROCAL_PI * light * shade, 1.0);
+      #include <colorspace_fragment>
+    }`,
+};
+function roundMaterial() {
+  return new THREE.ShaderMaterial({ lights: true, uniforms: THREE.UniformsUtils.clone(THREE.UniformsLib.lights),
+    vertexShader: kRound.vertex, fragmentShader: kRound.fragment });
+}
+/// Its corners lie within what it stands for, so that boxes around it hold.
+function roundGeometry() {
+  const out = new THREE.BufferGeometry();
+  out.setAttribute('position', new THREE.Float32BufferAttribute([-1, -1, -1, 1, -1, -1, 1, 1, 1, -1, 1, 1], 3));
+  return out.setIndex([0, 1, 2, 0, 2, 3]);
+}
+function roundOf({ type, size: [radius, half] }) {
+  if (type === 'sphere') return ['round', [radius, radius, 0], roundGeometry];
+  return type === 'capsule' && ['round', [radius, radius, half], roundGeometry];
+}
+
+/// Instances as copies of their geometry in one mesh, for programs that draw in the place of a graphics card: to them each
+/// instance is a call of its own, of 10 us. The vertices find their instance's matrix in a texture.
+class Copies extends THREE.InstancedMesh {
+  static kAcross = 256;  // instances in a row of the texture
+  constructor(geometry, material, count, round) {
+    if (!round) {  // corners shared by all faces that meet there
+      for (const name of ['normal', 'uv']) geometry.deleteAttribute(name);
+      geometry = mergeVertices(geometry);
+      material.flatShading = true;
+    }
+    const rows = Math.ceil(count / Copies.kAcross), vertices = geometry.getAttribute('position').count;
+    super(new THREE.BufferGeometry(), material, rows * Copies.kAcross);
+    this.isInstancedMesh = false;  // to the renderer it is one mesh
+    this.count = count, this.round = round, this.shape = geometry, this.vertices = vertices;
+    for (const [name, { array, itemSize }] of Object.entries(geometry.attributes)) {
+      const all = new Float32Array(count * vertices * itemSize);
+      for (let i = 0; i < count; ++i) all.set(array, i * vertices * itemSize);
+      this.geometry.setAttribute(name, new THREE.BufferAttribute(all, itemSize));
+    }
+    const index = geometry.index?.array ?? Uint32Array.from({ length: vertices }, (_, i) => i), all = new Uint32Array(count * index.length);
+    for (let i = 0; i < count; ++i) for (let k = 0; k < index.length; ++k) all[i * index.length + k] = i * vertices + index[k];
+    this.geometry.setIndex(new THREE.BufferAttribute(all, 1));
+    this.geometry.setAttribute('color', new THREE.BufferAttribute(new Float32Array(3 * count * vertices).fill(1), 3));
+    this.places = new THREE.DataTexture(this.instanceMatrix.array, 4 * Copies.kAcross, rows, THREE.RGBAFormat, THREE.FloatType);
+    material.vertexColors = true;
+    material.onBeforeCompile = (shader) => {
+      shader.uniforms.places = { value: this.places };
+      shader.vertexShader = `#define USE_INSTANCING
+        uniform highp sampler2D places;
+        mat4 instanceMatrix;
+        ${shader.vertexShader.replace('void main() {', `void main() {
+          int copy = gl_VertexID / ${vertices};
+          ivec2 at_copy = ivec2(4 * (copy % ${Copies.kAcross}), copy / ${Copies.kAcross});
+          ${round ? '' : `instanceMatrix = mat4(texelFetch(places, at_copy, 0), texelFetch(places, at_copy + ivec2(1, 0), 0),
+            texelFetch(places, at_copy + ivec2(2, 0), 0), texelFetch(places, at_copy + ivec2(3, 0), 0));`}`)}`;
+    };
+    material.customProgramCacheKey = () => `copies of ${vertices}`;
+  }
+  /// Radii of what is round, in turn.
+  setSizes(radii) {
+    const all = Float32Array.from({ length: this.count * this.vertices }, (_, v) => radii[Math.floor(v / this.vertices) % radii.length]);
+    this.geometry.setAttribute('size', new THREE.BufferAttribute(all, 1));
+  }
+  setColorAt(i, { r, g, b }) {
+    const { array } = this.geometry.getAttribute('color');
+    for (let v = i * this.vertices; v < (i + 1) * this.vertices; ++v) array.set([r, g, b], 3 * v);
+  }
+  /// Rays meet the shapes.
+  raycast(caster, hits) {
+    if (!this.round) {
+      const { geometry } = this;
+      this.geometry = this.shape;
+      super.raycast(caster, hits);
+      this.geometry = geometry;
+      return;
+    }
+    const { ray, near, far } = caster;
+    const m = new THREE.Matrix4(), [x, axis, centre, point] = [0, 1, 2, 3].map(() => new THREE.Vector3());
+    for (let instanceId = 0; instanceId < this.count; ++instanceId) {
+      this.getMatrixAt(instanceId, m);
+      x.setFromMatrixColumn(m, 0), axis.setFromMatrixColumn(m, 2), centre.setFromMatrixPosition(m);
+      const square = ray.distanceSqToSegment(centre.clone().sub(axis), centre.clone().add(axis), point);
+      const distance = ray.origin.distanceTo(point) - Math.sqrt(Math.max(x.lengthSq() - square, 0));
+      if (square < x.lengthSq() && distance > near && distance < far)
+        hits.push({ distance, point: ray.at(distance, new THREE.Vector3()), object: this, instanceId });
+    }
+  }
 }
 
 /// From the origin to (0, 0, 1); its radius, 1, is to be scaled.
@@ -74,13 +196,14 @@ export class ShapeSet extends THREE.Group {
     this.nbody = nbody, this.worlds = worlds, this.plain = plain;
     const batches = new Map(), count = shapes.length * worlds;
     const segments = count < 1500 ? (plain ? 12 : 32) : count < 9000 ? (plain ? 8 : 12) : plain ? 6 : 8;
+    const many = plain && count >= 300;
     for (const shape of shapes) {
-      const found = geometryOf(shape, meshes, segments);
+      const found = (many && !ghost && !onTop && shape.rgba[3] === 1 && roundOf(shape)) || geometryOf(shape, meshes, segments);
       if (!found) continue;
       const [key, scale, make] = found, see_through = !ghost && shape.rgba[3] < 1;
       if (shape.rgba[3] === 0) continue;
       const name = key + (see_through ? ` ${shape.rgba[3]}` : '');
-      if (!batches.has(name)) batches.set(name, { make, items: [], opacity: see_through ? shape.rgba[3] : 1 });
+      if (!batches.has(name)) batches.set(name, { make, round: key === 'round', many, items: [], opacity: see_through ? shape.rgba[3] : 1 });
       batches.get(name).items.push({ shape, local: this.local(shape, scale) });
     }
     for (const batch of batches.values()) this.add(this.batch(batch, ghost, shadows, onTop));
@@ -91,8 +214,8 @@ export class ShapeSet extends THREE.Group {
     for (let c = 0; c < 3; ++c) for (let r = 0; r < 3; ++r) m[3 * c + r] *= scale[c];
     return m;
   }
-  batch({ make, items, opacity }, ghost, shadows, onTop) {
-    const material = this.plain ? new THREE.MeshLambertMaterial()
+  batch({ make, round, many, items, opacity }, ghost, shadows, onTop) {
+    const material = round ? roundMaterial() : this.plain ? new THREE.MeshLambertMaterial()
       : new THREE.MeshStandardMaterial({ roughness: 0.6, metalness: 0.05 });
     if (ghost) {
       Object.assign(material, { transparent: true, opacity: 0.3, depthWrite: false });
@@ -100,7 +223,9 @@ export class ShapeSet extends THREE.Group {
     }
     if (opacity < 1) Object.assign(material, { transparent: true, opacity });
     if (onTop) Object.assign(material, { depthTest: false, transparent: true, opacity: 0.85 });
-    const mesh = new THREE.InstancedMesh(make(), material, items.length * this.worlds);
+    const geometry = make(), count = items.length * this.worlds, small = geometry.getAttribute('position').count <= 64;
+    const mesh = many && small ? new Copies(geometry, material, count, round) : new THREE.InstancedMesh(geometry, material, count);
+    if (round) mesh.setSizes(items.map(({ shape }) => shape.size[0]));
     mesh.instanceMatrix.setUsage(THREE.DynamicDrawUsage);
     mesh.frustumCulled = false, mesh.castShadow = shadows && !ghost, mesh.receiveShadow = shadows && !ghost;
     if (onTop) mesh.renderOrder = 2;
@@ -121,7 +246,7 @@ export class ShapeSet extends THREE.Group {
         place(matrix, at, all, 12 * (w * this.nbody + shape.body), local);
         at += 16;
       }
-      mesh.instanceMatrix.needsUpdate = true;
+      if (mesh.places) mesh.places.needsUpdate = true; else mesh.instanceMatrix.needsUpdate = true;
       mesh.boundingSphere = null;  // of the old poses
     }
   }

@@ -24,12 +24,19 @@ function drawnBySoftware() {
   return /swiftshader|llvmpipe|softpipe|software|basic render/i.test(renderer);
 }
 
+/// Shows a texture's numbers as they are.
+function unlit(map) {
+  const material = new THREE.MeshBasicMaterial({ map });
+  material.onBeforeCompile = (shader) => { shader.fragmentShader = shader.fragmentShader.replace('#include <colorspace_fragment>', ''); };
+  return material;
+}
+
 export class Stage {
   /// quality: high, low (half the resolution, simpler light and shapes, no shadows), or auto: low without a graphics card.
   constructor(canvas, quality = 'auto') {
     this.canvas = canvas;
     this.plain = quality === 'low' || (quality === 'auto' && drawnBySoftware());
-    this.renderer = new THREE.WebGLRenderer({ canvas, antialias: !this.plain, preserveDrawingBuffer: true });
+    this.renderer = new THREE.WebGLRenderer({ canvas, antialias: !this.plain, preserveDrawingBuffer: false });
     this.renderer.shadowMap.enabled = true;
     this.renderer.shadowMap.type = THREE.PCFShadowMap;
     this.world = new THREE.Scene();
@@ -93,7 +100,9 @@ export class Stage {
       g.fillRect(x, y, 64, 64);
     }
     const map = new THREE.CanvasTexture(tile);
-    map.wrapS = map.wrapT = THREE.RepeatWrapping, map.anisotropy = this.plain ? 1 : 8, map.colorSpace = THREE.SRGBColorSpace;
+    map.wrapS = map.wrapT = THREE.RepeatWrapping, map.anisotropy = this.plain ? 1 : 8;
+    map.colorSpace = this.plain ? THREE.NoColorSpace : THREE.SRGBColorSpace;
+    if (this.plain) map.minFilter = THREE.LinearMipmapNearestFilter;
     map.repeat.set(this.groundTiles[0] / 2, this.groundTiles[1] / 2);
     return map;
   }
@@ -153,7 +162,7 @@ export class Stage {
   layGround(plane) {
     if (!plane) return;
     this.groundTiles = [200, 200];  // squares of 1 m; a plane has no end, whatever size its file draws
-    const material = this.plain ? new THREE.MeshBasicMaterial({ map: this.checker() })
+    const material = this.plain ? unlit(this.checker())
       : new THREE.MeshStandardMaterial({ roughness: 0.95, map: this.checker() });
     this.ground = new THREE.Mesh(new THREE.PlaneGeometry(400, 400), material);
     const o = plane.orientation ?? [1, 0, 0, 0];
@@ -244,10 +253,11 @@ export class Stage {
     for (const set of this.sets) set.visible = set === this.looks, set.move(this.all);
     const box = new THREE.Box3(), part = new THREE.Box3(), m = new THREE.Matrix4();
     for (const mesh of this.looks.children) {
-      mesh.geometry.computeBoundingBox();
+      const shape = mesh.shape ?? mesh.geometry;
+      shape.computeBoundingBox();
       for (let i = 0; i < mesh.count; ++i) {
         mesh.getMatrixAt(i, m);
-        box.union(part.copy(mesh.geometry.boundingBox).applyMatrix4(m));
+        box.union(part.copy(shape.boundingBox).applyMatrix4(m));
       }
     }
     if (box.isEmpty()) box.set(new THREE.Vector3(-1, -1, -1), new THREE.Vector3(1, 1, 1));

@@ -6,6 +6,7 @@ import json
 import pathlib
 import re
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -21,7 +22,7 @@ from websockets.exceptions import InvalidStatus
 import tarsus
 from tarsus.view import ModelSource, ParticleSource, RigidSource, open_source, write_page
 from tarsus.view.formats import write_dcd, write_gltf, write_xyz
-from tarsus.view.gallery import SCENES, c60
+from tarsus.view.gallery import SCENES, c60, open_scene
 from tarsus.view.page import ROOM, Frame, Recording, record
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -514,6 +515,44 @@ def test_nonsense_is_answered_and_does_no_harm(viewer):
 
     asyncio.run(go())
     assert np.isfinite(viewer.source.data.qpos).all()
+
+
+def test_connections_that_ask_nothing_are_nobodys_error(viewer, capfd):
+    """Browsers open some to have them at hand."""
+    for said in (b"", b"GET / HT"):
+        with socket.create_connection(("127.0.0.1", viewer.server.port)) as connection:
+            connection.sendall(said)
+    assert status(viewer.url) == 200
+    time.sleep(0.2)
+    assert capfd.readouterr().err == ""
+
+
+def test_pages_that_come_while_it_steps_are_greeted():
+    """A rigid world that is stepping answers no questions."""
+    with tarsus.Viewer(open_scene("balls"), playing=True) as viewer:
+        viewer.start()
+
+        async def go():
+            for _ in range(10):
+                async with connect(viewer.url.replace("http", "ws") + "socket", max_size=None) as page:
+                    assert json.loads(await asyncio.wait_for(page.recv(), 20))["type"] == "scene"
+
+        asyncio.run(go())
+
+
+def test_frames_come_in_step_with_the_clock():
+    """30 steps a second are 30 frames a second, no pose twice."""
+    model = tarsus.Model.from_xml_string(BALL)
+    with tarsus.Viewer(ModelSource(model, contacts=False, dt=1 / 30), playing=True) as viewer:
+        viewer.start()
+
+        async def go():
+            async with connect(viewer.url.replace("http", "ws") + "socket") as page:
+                await first_frame(page)
+                return [time_of(await first_frame(page)) for _ in range(20)]
+
+        times = np.array(asyncio.run(go()))
+    assert (np.diff(times) > 0.03).all()
 
 
 def test_two_hundred_connections_and_one_that_never_reads(viewer):

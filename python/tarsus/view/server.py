@@ -3,6 +3,7 @@
 import asyncio
 import http
 import json
+import logging
 import threading
 from pathlib import Path
 
@@ -20,6 +21,11 @@ MOST_CLIENTS = 256
 MOST_ORDER = 1 << 16  # bytes
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 ANYWHERE = ("0.0.0.0", "::")
+
+
+# Browsers open connections that they then do not use; that is nobody's error.
+LOG = logging.getLogger("tarsus.view")
+LOG.addFilter(lambda record: "handshake" not in record.msg)
 
 
 class Server:
@@ -80,7 +86,7 @@ class Server:
         try:
             server = await serve(self._client, self.host, self.wanted_port, process_request=self._request,
                                  max_size=MOST_ORDER, compression=None, ping_interval=20, ping_timeout=60,
-                                 write_limit=1 << 16, close_timeout=1, server_header=None)
+                                 write_limit=1 << 16, close_timeout=1, server_header=None, logger=LOG)
         except OSError as error:
             self.failure = OSError(error.errno, f"{self.host}:{self.wanted_port}: {error.strerror}")
             self.started.set()

@@ -94,7 +94,7 @@ class Viewer:
             pass
 
     def _play(self):
-        last, due = clock.monotonic(), 0.0
+        last, due, stepped = clock.monotonic(), 0.0, False
         while not self.stopping.is_set():
             now = clock.monotonic()
             due = min(due + (now - last) * self.speed, 0.25) if self.playing else 0.0
@@ -102,8 +102,10 @@ class Viewer:
             while self.playing and due >= self.source.dt and clock.monotonic() < now + FRAME_SPACING:
                 self._step()
                 due -= self.source.dt
+                stepped = True
             due = min(due, self.source.dt)  # a simulation slower than real time makes no debts
-            if self.playing and clock.monotonic() >= self.due:
+            if stepped and clock.monotonic() >= self.due:
+                stepped = False
                 with self.lock:
                     self._show()
             if now >= self.looked + 0.5:
@@ -155,12 +157,17 @@ class Viewer:
         return FRAME_SPACING if poses < LARGE_FRAME else LARGE_FRAME_SPACING
 
     def _show(self):
-        self.due = clock.monotonic() + self._spacing()
+        now = clock.monotonic()
+        self.due = max(self.due + self._spacing(), now)  # one that comes late does not delay the next
         self.server.publish(self.source.snapshot())
 
     # -- talking to pages; in the server's thread --
 
     def _greeting(self):
+        with self.lock:  # a source that is stepping has no answers
+            return self._scene_messages()
+
+    def _scene_messages(self):
         s = self.source
         return [{"type": "scene", "scene": s.scene, "controls": s.controls(), "keyframes": s.keyframes,
                  "series": [{"name": name, "unit": unit} for name, unit in s.series], "can_push": s.can_push,
