@@ -28,7 +28,8 @@ from tarsus.view.gallery import open_scene
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 COMMAND = [str(ROOT / "build/bin/tarsus"), "view", "models/humanoid.xml", "--clip", "models/clips/humanoid_walk.json"]
-FLAGS = ["--use-angle=swiftshader", "--enable-unsafe-swiftshader"] + (["--no-sandbox"] if os.geteuid() == 0 else [])
+ROOT_FLAGS = ["--no-sandbox"] if os.geteuid() == 0 else []
+FLAGS = ["--use-angle=swiftshader", "--enable-unsafe-swiftshader", *ROOT_FLAGS]
 SECONDS, ROUNDS = 5.0, 20
 
 
@@ -68,11 +69,13 @@ def first_frame(browser):
 def open_page(url):
     """Chromium at an address; gives a function that evaluates an expression in the page.
 
-    Not by Playwright: it takes a copy of every frame that the page gets, and half of the pictures are lost by it.
+    As a browser runs where there is no graphics card. Not by Playwright: it takes a copy of every frame that the page gets, and half
+    of the pictures are lost by it.
     """
-    flags = ["--headless=new", "--remote-debugging-port=0", "--window-size=1280,863", "--hide-scrollbars"]  # 1280 x 720 within
+    flags = ["--headless=new", "--disable-gpu", "--enable-unsafe-swiftshader", "--remote-debugging-port=0", "--window-size=1280,863", 
+             "--hide-scrollbars"]  # 1280 x 720 within
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
-        chromium = subprocess.Popen([shutil.which("chromium"), *FLAGS, *flags, f"--user-data-dir={profile}", url],
+        chromium = subprocess.Popen([shutil.which("chromium"), *ROOT_FLAGS, *flags, f"--user-data-dir={profile}", url],
                                     stderr=subprocess.PIPE, text=True)
         try:
             port = next(m[1] for m in (re.search(r"ws://[\d.]+:(\d+)/", line) for line in chromium.stderr) if m)

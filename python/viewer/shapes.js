@@ -30,23 +30,25 @@ function geometryOf(shape, meshes, n) {
 }
 
 /// A capsule or a sphere as one rectangle that faces the camera: two triangles instead of fifty, with the shape's own outline,
-/// light and place. Its matrix has the radius in its first column and half the axis in its third.
+/// light and place. Its texels are half the axis, with the radius, and the centre.
 const kRound = {
   vertex: `
-    attribute float size;
     varying vec2 across;  // from the middle of the axis, in radii
     flat varying vec3 side, upward, shade;
     flat varying float straight;
     void main() {
-      vec3 half_axis = (modelViewMatrix * texelFetch(places, at_copy + ivec2(2, 0), 0)).xyz;
-      vec3 centre = (modelViewMatrix * texelFetch(places, at_copy + ivec2(3, 0), 0)).xyz;
+      vec4 axis_and_size = texelFetch(places, at_copy, 0);
+      vec3 half_axis = mat3(modelViewMatrix) * axis_and_size.xyz;
+      vec3 centre = (modelViewMatrix * texelFetch(places, at_copy + ivec2(1, 0), 0)).xyz;
+      float size = axis_and_size.w;
+      vec2 corner = vec2((gl_VertexID + 1 & 2) - 1, (gl_VertexID & 2) - 1);
       vec3 back = -normalize(centre), flat_axis = half_axis - dot(half_axis, back) * back;
       float seen = length(flat_axis);
       upward = seen > 1e-3 * size ? flat_axis / seen : normalize(cross(back, vec3(0.6, 0.0, 0.8)));
       side = cross(upward, back);
       straight = seen / size;
-      across = position.xy * vec2(1.0, 1.0 + straight);
-      vec3 at = centre + position.y * half_axis + size * (position.x * side + position.y * upward);
+      across = corner * vec2(1.0, 1.0 + straight);
+      vec3 at = centre + corner.y * half_axis + size * (corner.x * side + corner.y * upward);
       shade = color;
       gl_Position = projectionMatrix * vec4(at, 1.0);
     }`,
@@ -71,7 +73,7 @@ function roundMaterial() {
   return new THREE.ShaderMaterial({ lights: true, uniforms: THREE.UniformsUtils.clone(THREE.UniformsLib.lights),
     vertexShader: kRound.vertex, fragmentShader: kRound.fragment });
 }
-/// Its corners lie within what it stands for, so that boxes around it hold.
+/// For whatever asks where the shape may be: the vertices find their corners by themselves.
 function roundGeometry() {
   const out = new THREE.BufferGeometry();
   out.setAttribute('position', new THREE.Float32BufferAttribute([-1, -1, -1, 1, -1, -1, 1, 1, 1, -1, 1, 1], 3));
@@ -81,49 +83,64 @@ function roundOf({ type, size: [radius, half] }) {
   if (type === 'sphere') return ['round', [radius, radius, 0], roundGeometry];
   return type === 'capsule' && ['round', [radius, radius, half], roundGeometry];
 }
+/// The three faces of a box that a camera can see at most, of a box whose corner (1, 1, 1) is turned to it.
+function facesGeometry() {
+  const out = new THREE.BufferGeometry();
+  out.setAttribute('position', new THREE.Float32BufferAttribute([1, 1, 1, 1, 1, -1, 1, -1, 1, -1, 1, 1, 1, -1, -1, -1, 1, -1, -1, -1, 1], 3));
+  return out.setIndex([0, 2, 4, 0, 4, 1, 0, 1, 5, 0, 5, 3, 0, 3, 6, 0, 6, 2]);
+}
 
 /// Instances as copies of their geometry in one mesh, for programs that draw in the place of a graphics card: to them each
 /// instance is a call of its own, of 10 us. The vertices find their instance's matrix in a texture.
 class Copies extends THREE.InstancedMesh {
   static kAcross = 256;  // instances in a row of the texture
-  constructor(geometry, material, count, round) {
-    if (!round) {  // corners shared by all faces that meet there
+  /// kind: round, box or other.
+  constructor(geometry, material, count, kind) {
+    const texels = kind === 'round' ? 2 : 4, rows = Math.ceil(count / Copies.kAcross), shape = geometry;
+    if (kind === 'box') geometry = facesGeometry();
+    if (kind === 'other') {  // corners shared by all faces that meet there
       for (const name of ['normal', 'uv']) geometry.deleteAttribute(name);
       geometry = mergeVertices(geometry);
-      material.flatShading = true;
     }
-    const rows = Math.ceil(count / Copies.kAcross), vertices = geometry.getAttribute('position').count;
     super(new THREE.BufferGeometry(), material, rows * Copies.kAcross);
     this.isInstancedMesh = false;  // to the renderer it is one mesh
-    this.count = count, this.round = round, this.shape = geometry, this.vertices = vertices;
-    for (const [name, { array, itemSize }] of Object.entries(geometry.attributes)) {
-      const all = new Float32Array(count * vertices * itemSize);
-      for (let i = 0; i < count; ++i) all.set(array, i * vertices * itemSize);
-      this.geometry.setAttribute(name, new THREE.BufferAttribute(all, itemSize));
+    const vertices = geometry.getAttribute('position').count, { array: corners } = geometry.getAttribute('position');
+    const { array: index } = geometry.index, positions = new Float32Array(count * corners.length), all = new Uint32Array(count * index.length);
+    for (let i = 0; i < count; ++i) {
+      positions.set(corners, i * corners.length);
+      for (let k = 0; k < index.length; ++k) all[i * index.length + k] = i * vertices + index[k];
     }
-    const index = geometry.index?.array ?? Uint32Array.from({ length: vertices }, (_, i) => i), all = new Uint32Array(count * index.length);
-    for (let i = 0; i < count; ++i) for (let k = 0; k < index.length; ++k) all[i * index.length + k] = i * vertices + index[k];
+    Object.assign(this, { count, kind, shape, vertices });
+    this.geometry.setAttribute('position', new THREE.BufferAttribute(positions, 3));
+    this.geometry.setAttribute('color', new THREE.BufferAttribute(new Float32Array(positions.length).fill(1), 3));
     this.geometry.setIndex(new THREE.BufferAttribute(all, 1));
-    this.geometry.setAttribute('color', new THREE.BufferAttribute(new Float32Array(3 * count * vertices).fill(1), 3));
-    this.places = new THREE.DataTexture(this.instanceMatrix.array, 4 * Copies.kAcross, rows, THREE.RGBAFormat, THREE.FloatType);
-    material.vertexColors = true;
+    this.numbers = new Float32Array(4 * texels * Copies.kAcross * rows);
+    this.places = new THREE.DataTexture(this.numbers, texels * Copies.kAcross, rows, THREE.RGBAFormat, THREE.FloatType);
+    Object.assign(material, { vertexColors: true, flatShading: true }, kind === 'box' && { side: THREE.DoubleSide });
+    const place = `instanceMatrix = mat4(${[0, 1, 2, 3].map((k) => `texelFetch(places, at_copy + ivec2(${k}, 0), 0)`)});`;
+    const turned = `vec3 toward = (cameraPosition - instanceMatrix[3].xyz) * mat3(instanceMatrix);
+      vec3 transformed = position * mix(vec3(-1.0), vec3(1.0), step(0.0, toward));`;
     material.onBeforeCompile = (shader) => {
       shader.uniforms.places = { value: this.places };
+      if (kind === 'box') shader.vertexShader = shader.vertexShader.replace('#include <begin_vertex>', turned);
       shader.vertexShader = `#define USE_INSTANCING
         uniform highp sampler2D places;
         mat4 instanceMatrix;
         ${shader.vertexShader.replace('void main() {', `void main() {
           int copy = gl_VertexID / ${vertices};
-          ivec2 at_copy = ivec2(4 * (copy % ${Copies.kAcross}), copy / ${Copies.kAcross});
-          ${round ? '' : `instanceMatrix = mat4(texelFetch(places, at_copy, 0), texelFetch(places, at_copy + ivec2(1, 0), 0),
-            texelFetch(places, at_copy + ivec2(2, 0), 0), texelFetch(places, at_copy + ivec2(3, 0), 0));`}`)}`;
+          ivec2 at_copy = ivec2(${texels} * (copy % ${Copies.kAcross}), copy / ${Copies.kAcross});
+          ${kind === 'round' ? '' : place}`)}`;
     };
-    material.customProgramCacheKey = () => `copies of ${vertices}`;
+    material.customProgramCacheKey = () => `copies ${kind} ${vertices}`;
   }
   /// Radii of what is round, in turn.
   setSizes(radii) {
-    const all = Float32Array.from({ length: this.count * this.vertices }, (_, v) => radii[Math.floor(v / this.vertices) % radii.length]);
-    this.geometry.setAttribute('size', new THREE.BufferAttribute(all, 1));
+    for (let i = 0; i < this.count; ++i) this.numbers[8 * i + 3] = radii[i % radii.length], this.numbers[8 * i + 7] = 1;
+  }
+  getMatrixAt(i, m) {
+    if (this.kind !== 'round') return m.fromArray(this.numbers, 16 * i);
+    const [x, y, z, size, at_x, at_y, at_z] = this.numbers.subarray(8 * i, 8 * i + 7);
+    return m.set(size, 0, x, at_x, 0, size, y, at_y, 0, 0, z, at_z, 0, 0, 0, 1);
   }
   setColorAt(i, { r, g, b }) {
     const { array } = this.geometry.getAttribute('color');
@@ -131,7 +148,7 @@ class Copies extends THREE.InstancedMesh {
   }
   /// Rays meet the shapes.
   raycast(caster, hits) {
-    if (!this.round) {
+    if (this.kind !== 'round') {
       const { geometry } = this;
       this.geometry = this.shape;
       super.raycast(caster, hits);
@@ -188,6 +205,14 @@ function place(matrix, at, all, f, local) {
   }
 }
 
+/// Half the axis and the centre of what is round, at `at` and `at` + 4.
+function placeRound(numbers, at, all, f, local) {
+  for (let c = 0; c < 2; ++c) {
+    const a = local[3 * c + 6], b = local[3 * c + 7], d = local[3 * c + 8];
+    for (let r = 0; r < 3; ++r) numbers[at + 4 * c + r] = all[f + r] * a + all[f + 3 + r] * b + all[f + 6 + r] * d + c * all[f + 9 + r];
+  }
+}
+
 /// All shapes of one look (solid, ghost, joint axes, …) of all worlds.
 export class ShapeSet extends THREE.Group {
   /// shapes: [{body, type, size, position, orientation, rgba, mesh}]; each world has nbody bodies.
@@ -203,7 +228,7 @@ export class ShapeSet extends THREE.Group {
       const [key, scale, make] = found, see_through = !ghost && shape.rgba[3] < 1;
       if (shape.rgba[3] === 0) continue;
       const name = key + (see_through ? ` ${shape.rgba[3]}` : '');
-      if (!batches.has(name)) batches.set(name, { make, round: key === 'round', many, items: [], opacity: see_through ? shape.rgba[3] : 1 });
+      if (!batches.has(name)) batches.set(name, { make, key, many, items: [], opacity: see_through ? shape.rgba[3] : 1 });
       batches.get(name).items.push({ shape, local: this.local(shape, scale) });
     }
     for (const batch of batches.values()) this.add(this.batch(batch, ghost, shadows, onTop));
@@ -214,8 +239,8 @@ export class ShapeSet extends THREE.Group {
     for (let c = 0; c < 3; ++c) for (let r = 0; r < 3; ++r) m[3 * c + r] *= scale[c];
     return m;
   }
-  batch({ make, round, many, items, opacity }, ghost, shadows, onTop) {
-    const material = round ? roundMaterial() : this.plain ? new THREE.MeshLambertMaterial()
+  batch({ make, key, many, items, opacity }, ghost, shadows, onTop) {
+    const round = key === 'round', material = round ? roundMaterial() : this.plain ? new THREE.MeshLambertMaterial()
       : new THREE.MeshStandardMaterial({ roughness: 0.6, metalness: 0.05 });
     if (ghost) {
       Object.assign(material, { transparent: true, opacity: 0.3, depthWrite: false });
@@ -224,7 +249,7 @@ export class ShapeSet extends THREE.Group {
     if (opacity < 1) Object.assign(material, { transparent: true, opacity });
     if (onTop) Object.assign(material, { depthTest: false, transparent: true, opacity: 0.85 });
     const geometry = make(), count = items.length * this.worlds, small = geometry.getAttribute('position').count <= 64;
-    const mesh = many && small ? new Copies(geometry, material, count, round) : new THREE.InstancedMesh(geometry, material, count);
+    const mesh = many && small ? new Copies(geometry, material, count, round || key === 'box' ? key : 'other') : new THREE.InstancedMesh(geometry, material, count);
     if (round) mesh.setSizes(items.map(({ shape }) => shape.size[0]));
     mesh.instanceMatrix.setUsage(THREE.DynamicDrawUsage);
     mesh.frustumCulled = false, mesh.castShadow = shadows && !ghost, mesh.receiveShadow = shadows && !ghost;
@@ -240,13 +265,13 @@ export class ShapeSet extends THREE.Group {
   move(all) {
     if (!this.visible) return;
     for (const mesh of this.children) {
-      const matrix = mesh.instanceMatrix.array;
+      const numbers = mesh.numbers ?? mesh.instanceMatrix.array, [put, stride] = mesh.kind === 'round' ? [placeRound, 8] : [place, 16];
       let at = 0;
       for (let w = 0; w < this.worlds; ++w) for (const { shape, local } of mesh.items) {
-        place(matrix, at, all, 12 * (w * this.nbody + shape.body), local);
-        at += 16;
+        put(numbers, at, all, 12 * (w * this.nbody + shape.body), local);
+        at += stride;
       }
-      if (mesh.places) mesh.places.needsUpdate = true; else mesh.instanceMatrix.needsUpdate = true;
+      (mesh.places ?? mesh.instanceMatrix).needsUpdate = true;
       mesh.boundingSphere = null;  // of the old poses
     }
   }

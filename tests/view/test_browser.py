@@ -218,7 +218,7 @@ def test_a_crowd_looks_and_is_picked_alike_plainly_and_finely(browser):
     picks = """() => Array.from({ length: 3000 }, (_, i) => [10 * (i % 60) + 200, 8 * Math.floor(i / 60) + 100]).map(([x, y]) => {
       const found = window.tarsus.stage.pick({ clientX: x, clientY: y }); return found ? 100 * found.world + found.body : -1; })"""
     camera = "{ const { stage } = window.tarsus; stage.orbit.target.set(0, 0, 0.7); stage.camera.position.set(4, -7, 3); stage.orbit.update(); }"
-    kinds = "window.tarsus.stage.looks.children.map((mesh) => [mesh.isInstancedMesh, !!mesh.round])"
+    kinds = "window.tarsus.stage.looks.children.map((mesh) => [mesh.isInstancedMesh, mesh.kind ?? null])"
     model = tarsus.Model.load(tarsus.MODELS / "humanoid.xml")
     seen = {}
     with tarsus.Viewer(ModelSource(model, worlds=36, contacts=False, dt=0.01), playing=False) as viewer:
@@ -230,7 +230,7 @@ def test_a_crowd_looks_and_is_picked_alike_plainly_and_finely(browser):
                 seat.page.wait_for_function("([n]) => window.tarsus.cost.drawn > n", arg=[drawn])
                 blue = (seat.picture() @ [-1, 0, 1])[100:500] > 25
                 seen[quality] = seat.page.evaluate(kinds), np.array(seat.page.evaluate(picks)), blue
-    assert seen["low"][0] == [[False, True], [False, False]] and all(kind == [True, False] for kind in seen["high"][0])
+    assert seen["low"][0] == [[False, "round"], [False, "box"]] and all(kind == [True, None] for kind in seen["high"][0])
     hit = (seen["low"][1] >= 0) | (seen["high"][1] >= 0)
     assert hit.sum() > 300 and (seen["low"][1] == seen["high"][1])[hit].mean() > 0.9  # meshes have corners
     low, high = seen["low"][2], seen["high"][2]
