@@ -45,6 +45,9 @@ CLI::Validator number_from(double low, double high = kInfinity);
 std::string_view page_template();
 /// One JSON object on standard output; names in it that are no UTF-8 are replaced, not an error.
 void print_json(const nlohmann::json& json);
+/// The step of a world that Batch::capture wrote, once more, if that is what the file is. Exit status 3 where it ends
+/// otherwise. @return whether it is
+bool run_capture(const std::string& file, const ReadOptions& options, bool json);
 /// A state after a step: qpos, qvel. @return whether more are wanted
 using FrameSink = std::function<bool(std::span<const double>, std::span<const double>)>;
 /// Runs once more what a recording by `tarsus run` names as its arguments; prints nothing, writes nothing.

@@ -59,6 +59,18 @@ void execute_capture(const Replay& replay, NpzReader& npz) {
   if (replay.verify && !agree) throw CLI::RuntimeError(3);
 }
 
+}  // namespace
+
+bool run_capture(const std::string& file, const ReadOptions& options, bool json) {
+  if (std::filesystem::path(file).extension() != ".npz") return false;
+  NpzReader npz{std::filesystem::path(file)};
+  if (!npz.has("meta") || !is_capture(npz.read_text("meta"))) return false;
+  execute_capture({file, "", true, json, options}, npz);
+  return true;
+}
+
+namespace {
+
 void execute(const Replay& replay) {
   NpzReader npz{std::filesystem::path(replay.recording)};
   if (npz.has("meta") && is_capture(npz.read_text("meta"))) return execute_capture(replay, npz);

@@ -403,6 +403,7 @@ std::vector<std::string> words_of(const CLI::App& command) {
 }
 
 void execute(Run run) {
+  if (run_capture(run.model, run.options, run.json)) return;
   const Model model = load_model(run.model, run.options, run.quiet || run.json);
   run.decide(model);
   run.check();
@@ -459,7 +460,10 @@ void execute(Run run) {
 }
 
 void add_options(CLI::App& command, Run& run) {
-  command.add_option("model", run.model, "MJCF or URDF file")->required();
+  command
+      .add_option("model", run.model,
+                  "MJCF or URDF file; or a world that Batch.capture wrote, whose step is taken again")
+      ->required();
   command.add_option("--clip", run.clip,
                      "Motion to follow: BVH, AMC (beside its ASF), AMASS (.npz), DeepMimic text or a clip of ours; "
                      "without one the model moves freely from "

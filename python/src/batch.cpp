@@ -210,6 +210,19 @@ nb::object measure(AnyBatch& any, handle what) {
   return out;
 }
 
+nb::object body_jacobian(AnyBatch& any, handle body, handle point, handle out) {
+  const int index = body_index(any.model(), body);
+  return any.change([&]<class R>(Batch<R>& b) {
+    const Input<R> p = all_or_each<R>("point", point, b.worlds(), 3);
+    Output<R> to("out", out, {size(b.worlds()), 6, size(any.model().nv)}, 1);
+    {
+      const nb::gil_scoped_release release;
+      b.jacobian(index, p, to);
+    }
+    return to.take();
+  });
+}
+
 nb::dict reports(AnyBatch& any) {
   return any.visit([&]<class R>(Batch<R>& b) {
     nb::dict out;
@@ -487,6 +500,11 @@ void bind_methods(nb::class_<AnyBatch>& c) {
               "numpy.ndarray | None = None) -> None"),
       "tau += Jᵀ force: a force [3] or [worlds, 3] on a body at a point [3] or [worlds, 3] of it (None: its centre of "
       "mass),\nworld axes, as the worlds stand now. It acts until tau is set anew.");
+  c.def("jacobian", &body_jacobian, "body"_a, "point"_a = nb::none(), "out"_a = nb::none(),
+        nb::sig("def jacobian(self, body: int | str, point: numpy.ndarray | None = None, out: numpy.ndarray | None = "
+                "None) -> numpy.ndarray"),
+        "[worlds, 6, nv] Jacobians of a point [3] or [worlds, 3] of a body (None: its centre of mass), as the worlds "
+        "stand now:\nangular rows first, world axes.");
   c.def("contacts", &contact_list, "world"_a, nb::sig("def contacts(self, world: int) -> list[dict]"),
         "Contacts of a world as it is now, and those that a step could bring: links (a, b; -1 the world), position, "
         "normal "
@@ -516,7 +534,7 @@ void bind_methods(nb::class_<AnyBatch>& c) {
       "a number out of range or one that would do nothing.");
   c.def("capture", &capture, "world"_a, "file"_a, nb::sig("def capture(self, world: int, file: str) -> bool"),
         "Writes one world to an .npz: a bad one as it was before the step that made it so, with the inputs of that "
-        "step; any other as it\nis now. `tarsus replay FILE --verify` takes that step again. Returns whether it then "
+        "step; any other as it\nis now. `tarsus run FILE` takes that step again. Returns whether it then "
         "ends the same way, to the bit: with\ncaptures=True always, else a bad world starts without the solver's warm "
         "start and may end otherwise.");
   c.def(

@@ -13,6 +13,7 @@ import pathlib as _pathlib
 from ._core import *  # noqa: F401,F403
 from ._core import __all__ as _core_all
 from ._core import __version__
+from .batches import Batches
 from .errors import Error, InputError, ShapeError, ValueError  # noqa: A004 (the C++ name)
 from .kinematic_tools import (FrameTask, IKResult, com_jacobian, ik, inverse_dynamics, jacobian_derivative, neutral,
                               random_configuration, relative_jacobian)
@@ -33,4 +34,4 @@ def __getattr__(name):  # on first use: who only computes imports nothing of vie
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-__all__ = [*_core_all, "MODELS", "Error", "InputError", "ShapeError", "ValueError", "__version__"]
+__all__ = [*_core_all, "MODELS", "Batches", "Error", "InputError", "ShapeError", "ValueError", "__version__"]

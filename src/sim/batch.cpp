@@ -656,23 +656,46 @@ std::vector<LinkContact> Batch<R>::contacts(int world) {
 }
 
 template <class R>
-void Batch<R>::apply_force(int body, In<R> force, In<R> point, std::span<const std::uint8_t> mask) {
+void Batch<R>::check_points(int body, In<R> point) const {
   if (body < 0 || body >= model_.nbody())
     throw ValueError("body", std::to_string(body), "an index below " + std::to_string(model_.nbody()));
-  if (force.size() != 3) check_size("force", force.size(), 3 * at(worlds_));
   if (!point.empty() && point.size() != 3) check_size("point", point.size(), 3 * at(worlds_));
+}
+
+/// A world's vector of [worlds][3], or the one for all.
+template <class R>
+static Vec3d vector_of(In<R> array, int world) {
+  const R* v = array.data() + (array.size() == 3 ? 0 : 3 * at(world));
+  return {double(v[0]), double(v[1]), double(v[2])};
+}
+
+template <class R>
+void Batch<R>::jacobian(int body, In<R> point, std::span<R> out) {
+  check_points(body, point);
+  const std::size_t size = 6 * at(model_.nv);
+  check_size("jacobian", out.size(), at(worlds_) * size);
+  const LinkFrame com = inertial_frame(model_, body);
+  each_world([&](int world, Data& one) {
+    const Vec3d p = point.empty() ? world_point(one.links(), com) : vector_of<R>(point, world);
+    const double at_point[] = {p.x, p.y, p.z};
+    std::vector<double> rows(size);
+    tarsus::jacobian<double>(model_, one, body, at_point, rows);
+    std::transform(rows.begin(), rows.end(), &out[at(world) * size], [](double x) { return R(x); });
+  });
+}
+
+template <class R>
+void Batch<R>::apply_force(int body, In<R> force, In<R> point, std::span<const std::uint8_t> mask) {
+  check_points(body, point);
+  if (force.size() != 3) check_size("force", force.size(), 3 * at(worlds_));
   if (!mask.empty()) check_size("mask", mask.size(), at(worlds_));
-  const auto of = [](In<R> array, int world) {
-    const R* v = array.data() + (array.size() == 3 ? 0 : 3 * at(world));
-    return Vec3d{double(v[0]), double(v[1]), double(v[2])};
-  };
   const LinkFrame com = inertial_frame(model_, body);
   each_world([&](int world, Data& one) {
     if (!mask.empty() && !mask[at(world)]) return;
     std::fill(one.tau.begin(), one.tau.end(), 0.0);
     add_generalized_force(model_, one.links(), com.link,
-                          point.empty() ? world_point(one.links(), com) : of(point, world), of(force, world), {0, 0, 0},
-                          1, one.tau.data());
+                          point.empty() ? world_point(one.links(), com) : vector_of<R>(point, world),
+                          vector_of<R>(force, world), {0, 0, 0}, 1, one.tau.data());
     const std::span<R> tau = part(state_.tau, model_.nv, world);
     for (int i = 0; i < model_.nv; ++i) tau[at(i)] += R(one.tau[at(i)]);
   });

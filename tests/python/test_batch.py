@@ -1,5 +1,6 @@
 """Many worlds from Python: views, DLPack, resets, copies, pickles of the state, rollouts, threads, what a call costs."""
 
+import json
 import pathlib
 import pickle
 import subprocess
@@ -185,7 +186,16 @@ def test_measures_are_those_of_the_worlds(humanoid):
         assert np.array_equal(found["position"][world, head], pose[1])
         energy = tarsus.energy(humanoid, data, batch.qpos[world].copy(), batch.qvel[world].copy())
         assert found["energy"][world, 0] == energy.kinetic
+        point = np.array([0.1 * world, -0.2, 1.3])
+        points = np.tile(point, (3, 1))
+        assert np.array_equal(batch.jacobian("head", points)[world], tarsus.jacobian(humanoid, data, head, point))
+        com = tarsus.jacobian(humanoid, data, head, np.array(pose[1] + pose[0] @ humanoid.bodies[head].com))
+        assert np.allclose(batch.jacobian("head")[world], com, atol=1e-14)
     assert list(batch.measure(["com"])) == ["com"]
+    with pytest.raises(tarsus.ShapeError, match="point"):
+        batch.jacobian("head", np.zeros((2, 3)))
+    with pytest.raises(ValueError, match="body"):
+        batch.jacobian(99)
     with pytest.raises(ValueError, match="what"):
         batch.measure(["smell"])
 
@@ -272,8 +282,51 @@ def test_a_bad_world_is_written_and_replayed(humanoid, tmp_path, captures):
         run = subprocess.run(
             [sys.executable, "-m", "tarsus", "replay", files[world], "--verify", "--model", model], capture_output=True, text=True)
         assert run.returncode == 0 and text in run.stdout, run.stdout + run.stderr
+    run = subprocess.run([sys.executable, "-m", "tarsus", "run", files[1], "--json"], capture_output=True, text=True)
+    assert run.returncode == 0 and json.loads(run.stdout)["replayed"].startswith("bad_input"), run.stdout + run.stderr
     with pytest.raises(ValueError, match="world"):
         batch.capture(5, files[0])
+
+
+def test_models_side_by_side_are_their_batches(humanoid):
+    dog = tarsus.Model.load(str(MODELS / "dog.xml"))
+    both = tarsus.Batches(stands(humanoid, 3), stands(dog, 2, threads=2))
+    alone = stands(humanoid, 3), stands(dog, 2)
+    kick = np.random.default_rng(4).uniform(-1, 1, (5, max(humanoid.nv, dog.nv)))
+    both.assign("qvel", kick)
+    alone[0].qvel[:], alone[1].qvel[:] = kick[:3, : humanoid.nv], kick[3:, : dog.nv]
+    assert both.worlds == 5 and both.slices == (slice(0, 3), slice(3, 5))
+    saved = pickle.loads(pickle.dumps(both.save()))
+    twin = both.copy()
+    assert both.step() == 0 and both.rollout(4) == 0
+    for batch in alone:
+        batch.rollout(5)
+    assert both.state_hash() == tuple(batch.state_hash() for batch in alone)
+    qpos = both.padded("qpos", fill=np.nan)
+    assert np.array_equal(qpos[3:, : dog.nq], alone[1].qpos) and np.array_equal(qpos[:3, : humanoid.nq], alone[0].qpos)
+    assert np.isnan(qpos).sum() == 5 * qpos.shape[1] - 3 * humanoid.nq - 2 * dog.nq
+    assert np.array_equal(both.measure()["com"], np.concatenate([batch.measure(["com"])["com"] for batch in alone]))
+    assert both.reports["contacts"].shape == (5,) and list(both.steps) == [5] * 5
+    twin.rollout(5)
+    assert twin.state_hash() == both.state_hash()
+    both.restore(saved)
+    both.rollout(5)
+    assert twin.state_hash() == both.state_hash()
+    both.groups[1].qpos_target[0, 7] = np.nan
+    assert both.step() == 1 and list(both.status) == [0, 0, 0, 1, 0]
+    both.reset(both.status != 0)
+    assert list(both.status) == [0] * 5 and list(both.steps) == [6, 6, 6, 0, 6]
+    before = both.state_hash()
+    with pytest.raises(ValueError):
+        both.restore([saved[0], {**saved[1], "memory": b"?"}])
+    assert both.state_hash() == before
+    for wrong, error in ((lambda: tarsus.Batches(), ValueError), (lambda: tarsus.Batches(humanoid), TypeError),
+                         (lambda: tarsus.Batches(both.groups[0], both.groups[0]), ValueError),
+                         (lambda: tarsus.Batches(both.groups[0], tarsus.Batch(dog, 1, dt=0.01)), ValueError),
+                         (lambda: both.reset(np.ones(4, bool)), tarsus.ShapeError), (lambda: both.measure(["position"]), ValueError),
+                         (lambda: both.assign("qvel", kick[:4]), tarsus.ShapeError)):
+        with pytest.raises(error):
+            wrong()
 
 
 def test_data_is_copied(humanoid):

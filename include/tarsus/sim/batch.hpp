@@ -180,6 +180,10 @@ class Batch {
   int sensor_numbers() const;
   /// Poses, velocities, energies. @throws ShapeError naming the array
   void measure(const BatchMeasure<R>& out);
+  /// Jacobians of a point of a body, as the worlds stand now: [worlds][6][nv], angular rows first, world axes.
+  /// @param point [worlds][3] or [3] [m]; empty: its centre of mass  @throws ShapeError, ValueError for a body that is
+  /// not there
+  void jacobian(int body, In<R> point, std::span<R> out);
   /// Contacts of a world as it is now, and those that a step could bring (ContactGeometry::detect()), without forces.
   std::vector<LinkContact> contacts(int world);
   /// tau += Jᵀ force, a force on a body at a point of it, world axes, as the worlds stand now; it acts until tau is set
@@ -202,6 +206,7 @@ class Batch {
   void blame(Worker& worker, int world, int lane);
   void remember(Worker& worker, int world, int lane);
   void write_outputs(Worker& worker, int step, const Rollout<R>& rollout, int first, int count);
+  void check_points(int body, In<R> point) const;
   bool screen(int world);
   void look_at(int world, Worker& worker);
   template <class F>

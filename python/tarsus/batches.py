@@ -1,0 +1,136 @@
+"""Worlds of several models in one: a Batch for each model, results in one array."""
+
+import contextlib
+
+import numpy as np
+
+from ._core import Batch
+from .errors import ShapeError, ValueError  # noqa: A004 (the C++ name)
+
+
+class Batches:
+    """Batches of different models that are stepped, reset and read as one. World `i` of all is world
+    ``i - slices[g].start`` of ``groups[g]``, whose arrays are its own.
+
+    >>> both = tarsus.Batches(tarsus.Batch(humanoid, 512), tarsus.Batch(dog, 512))
+    >>> both.groups[1].ctrl[:] = 0.1
+    >>> bad = both.step()
+    """
+
+    def __init__(self, *groups):
+        if not groups:
+            raise ValueError("groups: none given, expected one tarsus.Batch or more")
+        for group in groups:
+            if not isinstance(group, Batch):
+                raise TypeError(f"groups: {type(group).__name__}, expected tarsus.Batch")
+        if len(set(map(id, groups))) < len(groups):
+            raise ValueError("groups: the same batch twice, expected each once")
+        if len({group.dt for group in groups}) > 1:
+            raise ValueError(f"groups: steps of {sorted({group.dt for group in groups})} s, expected one dt")
+        self.groups = tuple(groups)
+        ends = np.cumsum([group.worlds for group in groups])
+        self.slices = tuple(slice(int(end) - group.worlds, int(end)) for group, end in zip(groups, ends))
+
+    def __repr__(self):
+        return f"<tarsus.Batches of {', '.join(f'{g.worlds} {g.model.name!r}' for g in self.groups)}>"
+
+    @property
+    def worlds(self):
+        """Of all groups."""
+        return self.slices[-1].stop
+
+    @property
+    def dt(self):
+        """[s]."""
+        return self.groups[0].dt
+
+    def step(self):
+        """One step of all worlds that are ok. Returns the number of worlds that are not ok."""
+        return sum(group.step() for group in self.groups)
+
+    def rollout(self, steps):
+        """Many steps; Python's lock is free. Returns the number of worlds that are not ok."""
+        for group in self.groups:
+            group.rollout(steps, states=False)
+        return int(np.count_nonzero(self.status))
+
+    def reset(self, mask=None):
+        """Starts the worlds of mask [worlds] (bool; None: all) anew at their models' qpos0, at rest."""
+        if mask is not None:
+            mask = np.asarray(mask)
+            if mask.shape != (self.worlds,) or mask.dtype != bool:
+                raise ShapeError(f"mask: {mask.dtype} {list(mask.shape)}, expected bool [{self.worlds}]")
+        for group, part in zip(self.groups, self.slices):
+            group.reset(None if mask is None else mask[part].copy())
+
+    @property
+    def status(self):
+        """[worlds], as Batch.status."""
+        return np.concatenate([group.status for group in self.groups])
+
+    @property
+    def steps(self):
+        """[worlds] good steps since the world was reset."""
+        return np.concatenate([group.steps for group in self.groups])
+
+    @property
+    def reports(self):
+        """[worlds] each, as Batch.reports."""
+        parts = [group.reports for group in self.groups]
+        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+    def measure(self, what=("energy", "com")):
+        """As Batch.measure, of those that all models have alike: 'energy' [worlds, 3] and 'com' [worlds, 6]."""
+        for name in what:
+            if name not in ("energy", "com"):
+                raise ValueError(f"what: {name!r}, expected energy or com, or measure() of a group")
+        parts = [group.measure(list(what)) for group in self.groups]
+        return {name: np.concatenate([part[name] for part in parts]) for name in what}
+
+    def padded(self, name, out=None, fill=0.0):
+        """An array of all groups, 'qpos', 'qvel', 'tau', 'ctrl', … as [worlds, n of the largest], a copy; `fill` where a model has
+        fewer numbers. out: memory to write to."""
+        parts = [getattr(group, name) for group in self.groups]
+        shape = (self.worlds, max(part.shape[1] for part in parts))
+        if out is None:
+            out = np.empty(shape, np.result_type(*parts))
+        if out.shape != shape:
+            raise ShapeError(f"out: {list(out.shape)}, expected {list(shape)}")
+        for part, at in zip(parts, self.slices):
+            out[at, : part.shape[1]], out[at, part.shape[1] :] = part, fill
+        return out
+
+    def assign(self, name, values):
+        """The other way: what padded() would give back, `values` [worlds, n of the largest], to the groups' own arrays."""
+        parts = [getattr(group, name) for group in self.groups]
+        values, shape = np.asarray(values), (self.worlds, max(part.shape[1] for part in parts))
+        if values.shape != shape:
+            raise ShapeError(f"{name}: {list(values.shape)}, expected {list(shape)}")
+        for part, at in zip(parts, self.slices):
+            part[...] = values[at, : part.shape[1]]
+
+    def save(self):
+        """All that the batches have of their worlds; can be pickled."""
+        return [group.save() for group in self.groups]
+
+    def restore(self, state):
+        """To what save() gave; to all of it or, with an error, to nothing."""
+        if len(state) != len(self.groups):
+            raise ValueError(f"state: of {len(state)} groups, expected {len(self.groups)}")
+        before = self.save()
+        try:
+            for group, part in zip(self.groups, state):
+                group.restore(part)
+        except Exception:
+            with contextlib.suppress(Exception):
+                for group, part in zip(self.groups, before):
+                    group.restore(part)
+            raise
+
+    def copy(self):
+        """The same worlds in the same states."""
+        return Batches(*(group.copy() for group in self.groups))
+
+    def state_hash(self):
+        """Of each group: equal hashes, equal runs."""
+        return tuple(group.state_hash() for group in self.groups)
