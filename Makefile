@@ -191,6 +191,11 @@ pictures: python ## Every picture in README, docs and the gallery, by Chromium
 	@tools/setup.sh view
 	$(VENV)/bin/python tools/pictures.py
 
+.PHONY: retarget-report
+retarget-report: python ## BVH files of a dozen conventions on the humanoid: a table and a picture of each, out/retarget/report.md
+	@$(MAKE) build
+	$(VENV)/bin/python bench/retarget_report.py
+
 .PHONY: bench
 bench: build venv ## Every benchmark; JSON lines in out/bench/
 	tools/bench.sh $(BUILD) $(VENV)

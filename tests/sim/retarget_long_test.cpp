@@ -6,7 +6,9 @@
 
 #include <array>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 
 #include "control/skeleton.hpp"
@@ -208,7 +210,10 @@ TEST(Retarget, FiftyFilesOfElevenConventionsMapByThemselvesAndTrack) {
     for (const Motion& motion : kMotions) {
       const std::string what = c.name + " " + motion.name;
       const double unit = files % 3 == 0 ? 1 : files % 3 == 1 ? 0.01 : 1 / 2.54;  // cm, m, inch
-      const MotionClip clip = parse_bvh(bvh_text(c, unit, motion.at, 2), what + ".bvh");
+      const std::string bvh = bvh_text(c, unit, motion.at, 2);
+      if (const char* folder = std::getenv("TARSUS_BVH_OUT"))  // for bench/retarget_report.py
+        std::ofstream(std::filesystem::path(folder) / (c.name + "_" + motion.name + ".bvh")) << bvh;
+      const MotionClip clip = parse_bvh(bvh, what + ".bvh");
       ++files;
       const ClipMapping mapping = choose_clip_mapping(humanoid(), clip, {});
       ASSERT_FALSE(mapping.points.empty()) << what;
