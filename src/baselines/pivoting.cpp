@@ -80,8 +80,8 @@ bool assemble(const DenseRows& dense, StandardForm& form) {
     const Eigen::MatrixXd ff = dense.a(form.free, form.free), fc = dense.a(form.free, form.bounded);
     const Eigen::LDLT<Eigen::MatrixXd> factor(ff);
     if (factor.info() != Eigen::Success || !(factor.rcond() > 1e-14)) return false;
-    s -= fc.transpose() * factor.solve(fc);
-    p -= fc.transpose() * factor.solve(dense.q(form.free));
+    if (n > 0) s -= fc.transpose() * factor.solve(fc);
+    if (n > 0) p -= fc.transpose() * factor.solve(dense.q(form.free));
   }
   const Eigen::VectorXd sign = form.turn.diagonal();
   form.m.setZero(n + more, n + more);

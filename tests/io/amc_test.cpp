@@ -58,7 +58,8 @@ TEST(Amc, RatesUnitsAndOrders) {
   EXPECT_EQ(parse_two(":SAMPLES-PER-SECOND 60\n" + kAmcMotion).times[1], 1.0 / 60);
   std::string radians = kAmcMotion;
   radians.replace(radians.find(":DEGREES"), 8, ":RADIANS");
-  const double* row = parse_two(radians).frame(0);
+  const MotionClip thigh = parse_two(radians);
+  const double* row = thigh.frame(0);
   EXPECT_NEAR(std::abs(row[7]), std::abs(std::cos(45.0)), 1e-12);  // the thigh's w at 90 rad
   std::string rotated = kAsf;
   rotated.replace(rotated.find("TX TY TZ RX RY RZ"), 17, "TZ TY TX RZ RX RY");

@@ -42,6 +42,8 @@ void give(void* p, std::size_t alignment) noexcept {
 
 void* operator new(std::size_t size) { return take(size, 1); }
 void* operator new(std::size_t size, std::align_val_t alignment) { return take(size, std::size_t(alignment)); }
+// Sanitizers bring versions of their own that would not come here.
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept { return take(size, 1); }
 void operator delete(void* p) noexcept { give(p, 1); }
 void operator delete(void* p, std::size_t) noexcept { give(p, 1); }
 void operator delete(void* p, std::align_val_t alignment) noexcept { give(p, std::size_t(alignment)); }
