@@ -67,12 +67,11 @@ struct System {
     return mass;
   }
   /// Condition of Λ⁻¹ + Σ with rows scaled to a unit diagonal: 1e-10 can only be asked where rounding allows it.
-  double condition(Matrix* delassus = nullptr) {
+  double condition() {
     const Matrix j = J();
     if (j.rows() == 0) return 1;  // Eigen would refer to numbers that are not there
     Matrix A = j * M().llt().solve(Matrix(j.transpose()));
     for (std::size_t r = 0; r < sigma.size(); ++r) A(r, r) += sigma[r];
-    if (delassus) *delassus = A;
     const Vector d = A.diagonal().cwiseMax(1e-300).cwiseSqrt().cwiseInverse();
     const Vector e = Eigen::SelfAdjointEigenSolver<Matrix>(d.asDiagonal() * A * d.asDiagonal()).eigenvalues();
     return e.maxCoeff() / std::max(e.minCoeff(), 1e-300);
