@@ -4,15 +4,14 @@
 
 #include "tarsus/control/actuator.hpp"
 #include "tarsus/math/elementary.hpp"
+#include "tarsus/model/mujoco_minval.hpp"
 
 namespace tarsus {
 
 namespace {
 
-constexpr double kLeastDivisor = 1e-15;
-
 double sqr(double x) { return x * x; }
-double at_least(double x) { return std::max(kLeastDivisor, x); }
+double at_least(double x) { return std::max(kMujocoMinval, x); }
 
 struct MuscleLaw {
   double low, high, force, scale, lmin, lmax, vmax, fpmax, fvmax;
@@ -90,7 +89,7 @@ double Actuator::activation_rate(double ctrl, double a) const {
   }
   const double inside = std::clamp(a, 0.0, 1.0), slower = 0.5 + 1.5 * inside;
   const double rise = time[0] * slower, fall = time[1] / slower, excess = std::clamp(ctrl, 0.0, 1.0) - a;
-  const double part = time[2] < kLeastDivisor ? (excess > 0 ? 1 : 0) : smooth_step(excess / time[2] + 0.5);
+  const double part = time[2] < kMujocoMinval ? (excess > 0 ? 1 : 0) : smooth_step(excess / time[2] + 0.5);
   return excess / at_least(fall + (rise - fall) * part);
 }
 

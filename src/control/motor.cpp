@@ -4,12 +4,11 @@
 #include <cmath>
 
 #include "tarsus/math/elementary.hpp"
+#include "tarsus/model/mujoco_minval.hpp"
 
 namespace tarsus {
 
 namespace {
-
-constexpr double kLeastMotorDivisor = 1e-15;
 
 /// Places among the activations.
 struct Slots {
@@ -27,18 +26,18 @@ double share(const MotorSpec& m, double dt) {
 }
 
 double resistance(const MotorSpec& m, double rise) {
-  return std::max(kLeastMotorDivisor, m.resistance * (1 + m.resistance_slope * (rise + m.ambient - m.resistance_at)));
+  return std::max(kMujocoMinval, m.resistance * (1 + m.resistance_slope * (rise + m.ambient - m.resistance_at)));
 }
 
 /// The bristle's and its force's part of a step.
 void slide(const MotorSpec& m, double z, double speed, double dt, MotorStep& out, double& rate) {
-  const double ratio = speed / std::max(kLeastMotorDivisor, m.slide_speed);
+  const double ratio = speed / std::max(kMujocoMinval, m.slide_speed);
   const double g = m.sliding_friction + (m.static_friction - m.sliding_friction) * elementary::exp(-ratio * ratio);
-  const double a = -m.bristle_stiffness * std::abs(speed) / std::max(kLeastMotorDivisor, g);
+  const double a = -m.bristle_stiffness * std::abs(speed) / std::max(kMujocoMinval, g);
   rate = a * z + speed;
   out.friction = m.bristle_stiffness * z + m.bristle_damping * rate;
   out.decay = elementary::exp(a * dt);
-  out.gain = std::abs(a) > kLeastMotorDivisor ? (out.decay - 1) / a : dt;
+  out.gain = std::abs(a) > kMujocoMinval ? (out.decay - 1) / a : dt;
   // σ₀ z + σ₁ (a z + v) of the end, its z by |v| of the start.
   const double stiffness = m.bristle_stiffness + m.bristle_damping * a;
   out.end_friction = stiffness * out.decay * z;

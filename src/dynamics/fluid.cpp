@@ -5,12 +5,11 @@
 
 #include "tarsus/dynamics/passive.hpp"
 #include "tarsus/math/rotation.hpp"
+#include "tarsus/model/mujoco_minval.hpp"
 
 namespace tarsus {
 
 namespace {
-
-constexpr double kLeast = 1e-15;
 
 double squared(double x) { return x * x; }
 double fourth(double x) { return squared(squared(x)); }
@@ -46,11 +45,11 @@ void added_mass(const Vec3d& a, Vec3d& mass, Vec3d& inertia) {
   const double volume = 4.0 / 3 * kPi * a.x * a.y * a.z;
   const Vec3d k{kappa(a.x, a.y, a.z), kappa(a.y, a.z, a.x), kappa(a.z, a.x, a.y)};
   for (int i = 0; i < 3; ++i) {
-    mass[i] = volume * k[i] / std::max(kLeast, 2 - k[i]);
+    mass[i] = volume * k[i] / std::max(kMujocoMinval, 2 - k[i]);
     const int j = (i + 1) % 3, l = (i + 2) % 3;
     const double sum = squared(a[j]) + squared(a[l]), difference = squared(a[j]) - squared(a[l]);
     inertia[i] = volume * squared(difference) * std::abs(k[l] - k[j]) / 5 /
-                 std::max(kLeast, std::abs(2 * difference + sum * (k[j] - k[l])));
+                 std::max(kMujocoMinval, std::abs(2 * difference + sum * (k[j] - k[l])));
   }
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "tarsus/math/rotation.hpp"
+#include "tarsus/model/mujoco_minval.hpp"
 
 namespace tarsus {
 
@@ -59,7 +60,7 @@ void PassiveForces::find_bodies() {
     LinkFrame com = inertial_frame(model_, i);
     if (gravity && spec.gravity_compensation != 0 && body.mass > 0)
       compensated_.push_back({body.link, com, body.mass * spec.gravity_compensation});
-    if (!fluid || body.mass < 1e-15) continue;
+    if (!fluid || body.mass < kMujocoMinval) continue;
     bool ellipsoid = false;
     for (const GeomSpec& geom : spec.geoms) {
       if (!geom.fluid_ellipsoid) continue;
@@ -81,7 +82,7 @@ void PassiveForces::find_bodies() {
     Vec3d box;
     for (int k = 0; k < 3; ++k) {
       const double square = moments[(k + 1) % 3] + moments[(k + 2) % 3] - moments[k];
-      box[k] = std::sqrt(std::max(1e-15, square) / body.mass * 6);
+      box[k] = std::sqrt(std::max(kMujocoMinval, square) / body.mass * 6);
     }
     immersed_.push_back({com, box, false, {}, {}, {}});
   }

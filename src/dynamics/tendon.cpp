@@ -7,6 +7,7 @@
 #include "tarsus/dynamics/tendon_pull.hpp"
 #include "tarsus/math/elementary.hpp"
 #include "tarsus/math/rotation.hpp"
+#include "tarsus/model/mujoco_minval.hpp"
 
 namespace tarsus {
 
@@ -95,7 +96,7 @@ class PathWalk {
   double straight(const PathPart& s) {
     const Vec3d d = s.to - s.from;
     const double length = norm(d);
-    const Vec3d u = length > 1e-15 ? d * (1 / length) : Vec3d{1, 0, 0}, none{0, 0, 0};
+    const Vec3d u = length > kMujocoMinval ? d * (1 / length) : Vec3d{1, 0, 0}, none{0, 0, 0};
     const LinkFrame &from = path_[s.from_point].frame, &to = path_[s.to_point].frame;
     if (results_.segments) {
       results_.segments->push_back({s.from, s.to});

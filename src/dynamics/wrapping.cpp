@@ -7,13 +7,12 @@
 #include "tarsus/dynamics/tendon.hpp"
 #include "tarsus/math/elementary.hpp"
 #include "tarsus/math/rotation.hpp"
+#include "tarsus/model/mujoco_minval.hpp"
 
 namespace tarsus {
 
 namespace {
 namespace plane {
-
-constexpr double kTiny = 1e-15;
 
 struct Vec2 {
   double x, y;
@@ -26,7 +25,7 @@ double cross(Vec2 a, Vec2 b) { return a.x * b.y - a.y * b.x; }
 double norm(Vec2 a) { return std::sqrt(dot(a, a)); }
 Vec2 unit(Vec2 a) {
   const double length = norm(a);
-  return length < kTiny ? Vec2{1, 0} : a * (1 / length);
+  return length < kMujocoMinval ? Vec2{1, 0} : a * (1 / length);
 }
 
 struct PlaneWrap {
@@ -38,7 +37,7 @@ struct PlaneWrap {
 bool meet(Vec2 a0, Vec2 a1, Vec2 b0, Vec2 b1) {
   const Vec2 a = a1 - a0, b = b1 - b0, d = a0 - b0;
   const double det = cross(a, b);
-  if (std::abs(det) < kTiny) return false;
+  if (std::abs(det) < kMujocoMinval) return false;
   const double s = cross(b, d) / det, t = cross(a, d) / det;
   return s >= 0 && s <= 1 && t >= 0 && t <= 1;
 }
@@ -71,7 +70,8 @@ bool asks_for_far_side(Vec2 d0, Vec2 d1, Vec2 side) {
 
 PlaneWrap around_circle(Vec2 d0, Vec2 d1, double radius, const Vec2* side) {
   const double square = radius * radius;
-  if (dot(d0, d0) < square || dot(d1, d1) < square || radius < kTiny || dot(d1 - d0, d1 - d0) < kTiny) return {};
+  if (dot(d0, d0) < square || dot(d1, d1) < square || radius < kMujocoMinval || dot(d1 - d0, d1 - d0) < kMujocoMinval)
+    return {};
   const Vec2 near = nearest(d0, d1);
   const bool far = side && asks_for_far_side(d0, d1, *side);
   if (dot(near, near) > square && !far) return {};
@@ -86,7 +86,7 @@ PlaneWrap around_circle(Vec2 d0, Vec2 d1, double radius, const Vec2* side) {
     if (!side)
       merit[i] = meet(d0, way.first, d1, way.second) ? -1e4 : -dot(apart, apart);
     else
-      merit[i] = std::abs(turn) < kTiny ? dot(way.first + way.second, *side) : far ? -turn : turn;
+      merit[i] = std::abs(turn) < kMujocoMinval ? dot(way.first + way.second, *side) : far ? -turn : turn;
   }
   const int best = merit[0] > merit[1] ? 0 : 1;
   PlaneWrap& way = ways[best];
@@ -101,14 +101,14 @@ double arc_sine(double x) { return elementary::atan2(x, std::sqrt((1 - x) * (1 +
 double reflection(double A, double B, double G) {
   const auto f = [&](double z) { return arc_sine(A * z) + arc_sine(B * z) - 2 * arc_sine(z) + G; };
   const auto slope_at = [&](double z) {
-    const auto slope = [&](double c) { return c / std::max(kTiny, std::sqrt(1 - z * z * c * c)); };
+    const auto slope = [&](double c) { return c / std::max(kMujocoMinval, std::sqrt(1 - z * z * c * c)); };
     return slope(A) + slope(B) - 2 * slope(1);
   };
   double z = 1 - 1e-7, value = f(z);
   if (value > 0) return -1;
   for (int round = 0; std::abs(value) > 1e-6; ++round) {
     const double derivative = slope_at(z), next = z - value / derivative;
-    if (round == 20 || derivative > -kTiny || next > z) return -1;
+    if (round == 20 || derivative > -kMujocoMinval || next > z) return -1;
     z = next, value = f(z);
     if (value > 1e-6) return -1;
   }
@@ -122,16 +122,16 @@ double reflection(double A, double B, double G) {
 
 PlaneWrap inside_circle(Vec2 d0, Vec2 d1, double radius) {
   const double l0 = norm(d0), l1 = norm(d1), square = dot(d1 - d0, d1 - d0);
-  if (l0 <= radius || l1 <= radius || radius < kTiny) return {};
-  if (square > kTiny) {
+  if (l0 <= radius || l1 <= radius || radius < kMujocoMinval) return {};
+  if (square > kMujocoMinval) {
     const double a = -dot(d1 - d0, d0) / square;
     if (a > 0 && a < 1 && norm(d0 + (d1 - d0) * a) <= radius) return {};
   }
   const double cosine = (l0 * l0 + l1 * l1 - square) / (2 * l0 * l1);
-  if (cosine < -1 + kTiny) return {};
+  if (cosine < -1 + kMujocoMinval) return {};
   PlaneWrap out{0, unit((d0 + d1) * 0.5) * radius, {}};
   out.second = out.first;
-  if (cosine > 1 - kTiny) return out;
+  if (cosine > 1 - kMujocoMinval) return out;
   const double A = radius / l0, B = radius / l1, z = reflection(A, B, elementary::acos(cosine));
   if (z < 0) return out;
   const bool turned = cross(d0, d1) > 0;
@@ -152,7 +152,7 @@ struct PlaneAxes {
 PlaneAxes plane_of(const Vec3d& p0, const Vec3d& p1) {
   const Vec3d x = p0 * (1 / norm(p0));
   Vec3d normal = cross(p0, p1);
-  if (norm(normal) < plane::kTiny) {
+  if (norm(normal) < kMujocoMinval) {
     int largest = 0;
     for (int k = 1; k < 3; ++k) {
       if (std::abs(x[k]) > std::abs(x[largest])) largest = k;
@@ -168,7 +168,7 @@ PlaneAxes plane_of(const Vec3d& p0, const Vec3d& p1) {
 }  // namespace
 
 WrapResult wrap_path(const Vec3d& x0, const Vec3d& x1, double radius, bool cylinder, const Vec3d* side) {
-  if (norm(x0) < plane::kTiny || norm(x1) < plane::kTiny) return {};
+  if (norm(x0) < kMujocoMinval || norm(x1) < kMujocoMinval) return {};
   const PlaneAxes axes = cylinder ? PlaneAxes{{1, 0, 0}, {0, 1, 0}} : plane_of(x0, x1);
   const auto flat = [&](const Vec3d& p) { return plane::Vec2{dot(p, axes.x), dot(p, axes.y)}; };
   const plane::Vec2 d0 = flat(x0), d1 = flat(x1);

@@ -13,6 +13,7 @@
 #include "tarsus/dynamics/tendon_pull.hpp"
 #include "tarsus/math/rotation.hpp"
 #include "tarsus/model/jcalc.inl"
+#include "tarsus/model/mujoco_minval.hpp"
 #include "tarsus/sim/ray.hpp"
 #include "tarsus/sim/step.hpp"
 
@@ -587,7 +588,7 @@ void SensorSet::find_subtrees() {
 
 void SensorSet::read_subtree(const Sensor& s, double* out) const {
   const auto& sub = scratch_->subtree[s.object];
-  const double inverse = 1 / std::max(sub.mass, 1e-15);
+  const double inverse = 1 / std::max(sub.mass, kMujocoMinval);
   const Vec3d com = sub.mass > 0 ? sub.moment * inverse : body_pose(model_, actuation_.data(), s.object).p;
   if (s.kind == SensorKind::subtreecom) return store_in(com, out);
   if (s.kind == SensorKind::subtreelinvel) return store_in(sub.momentum * inverse, out);
@@ -646,7 +647,7 @@ void SensorSet::read_contacts(const Sensor& s, const SensorInput& state, double*
     sum.force = sum.torque = sum.point = {0, 0, 0};
     double total = 0;
     for (const TouchPoint& c : found) sum.point += c.point * norm(c.force), total += norm(c.force);
-    sum.point = sum.point * (1 / std::max(total, 1e-15));
+    sum.point = sum.point * (1 / std::max(total, kMujocoMinval));
     for (const TouchPoint& c : found)
       sum.force += c.force, sum.torque += c.torque + cross(c.point - sum.point, c.force);
     sum.normal = {1, 0, 0};  // MuJoCo's: force and torque are along the world's axes

@@ -215,7 +215,7 @@ def test_without_a_graphics_card_it_draws_plainly(browser, ball):
 
 def test_a_crowd_looks_and_is_picked_alike_plainly_and_finely(browser):
     """Plainly, many shapes are rectangles that face the camera, or copies in one mesh."""
-    picks = """() => Array.from({ length: 3000 }, (_, i) => [10 * (i % 60) + 200, 8 * Math.floor(i / 60) + 100]).map(([x, y]) => {
+    picks = """() => Array.from({ length: 1200 }, (_, i) => [15 * (i % 40) + 200, 13 * Math.floor(i / 40) + 100]).map(([x, y]) => {
       const found = window.tarsus.stage.pick({ clientX: x, clientY: y }); return found ? 100 * found.world + found.body : -1; })"""
     camera = "{ const { stage } = window.tarsus; stage.orbit.target.set(0, 0, 0.7); stage.camera.position.set(4, -7, 3); stage.orbit.update(); }"
     kinds = "window.tarsus.stage.looks.children.map((mesh) => [mesh.isInstancedMesh, mesh.kind ?? null])"
@@ -232,7 +232,7 @@ def test_a_crowd_looks_and_is_picked_alike_plainly_and_finely(browser):
                 seen[quality] = seat.page.evaluate(kinds), np.array(seat.page.evaluate(picks)), blue
     assert seen["low"][0] == [[False, "round"], [False, "box"]] and all(kind == [True, None] for kind in seen["high"][0])
     hit = (seen["low"][1] >= 0) | (seen["high"][1] >= 0)
-    assert hit.sum() > 300 and (seen["low"][1] == seen["high"][1])[hit].mean() > 0.9  # meshes have corners
+    assert hit.sum() > 150 and (seen["low"][1] == seen["high"][1])[hit].mean() > 0.9  # meshes have corners
     low, high = seen["low"][2], seen["high"][2]
     assert (low & high).sum() > 0.9 * (low | high).sum() > 10000, "other outlines"
 
