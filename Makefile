@@ -175,6 +175,7 @@ format: ## Rewrites the C++ files in the project's format
 view-test: python ## The viewer in Chromium by mouse and keyboard, its files read by other programs (installs Chromium)
 	@tools/setup.sh view
 	@PYTHON=$(PYTHON) tools/setup_venv.sh $(VENV) python/requirements-view.txt
+	@PYTHON=$(PYTHON) tools/setup_venv.sh $(VENV) python/requirements-docs.txt
 	@mkdir -p $(BUILD)/page && cp python/viewer/package.json $(BUILD)/page/
 	npm install --prefix $(BUILD)/page --no-audit --no-fund --silent
 	$(VENV)/bin/python -m pytest tests/view -q -rs

@@ -23,12 +23,14 @@ import docs
 ROOT = docs.ROOT
 GUIDES = {
     "Home": "README.md",
-    "Start": ["docs/index.md", "docs/building.md", "docs/tutorial.md", "docs/python.md", "docs/coming_from.md", "docs/viewer.md", "CHANGELOG.md"],
-    "Characters and robots": ["docs/models.md", "docs/clips.md", "docs/gains.md", "docs/force_limits.md", "docs/ground.md",
-                              "docs/many_worlds.md"],
+    "Start": ["docs/index.md", "docs/building.md", "docs/tutorial.md", "docs/python.md", "docs/viewer.md", "docs/coming_from.md", "docs/from_mujoco.md",
+              "docs/from_pinocchio.md", "docs/from_drake.md", "CHANGELOG.md"],
+    "Characters and robots": ["docs/models.md", "docs/clips.md", "docs/gains.md", "docs/force_limits.md", "docs/actuators.md",
+                              "docs/ground.md"],
+    "Worlds and learning": ["docs/many_worlds.md", "docs/learning.md"],
     "Constraints and contact": ["docs/constraints.md", "docs/contact.md", "docs/geometry.md"],
     "Particles": ["docs/particles.md"],
-    "How it works": ["docs/architecture.md", "docs/notation.md", "experiments/report.md", "src/io/README.md", "src/io/URDF.md"],
+    "How it works": ["docs/architecture.md", "docs/notation.md", "docs/add_a_joint.md", "docs/add_a_constraint.md", "experiments/report.md", "src/io/README.md", "src/io/URDF.md"],
 }
 
 
@@ -176,6 +178,24 @@ def configuration(folder, rooms):
     }
 
 
+SHIM = "https://unpkg.com/iframe-worker/shim"  # what the theme's search needs where a page is opened from disk
+SHIM_PACKAGE = "iframe-worker@1.0.4"
+
+
+def bring_shim(folder):
+    """Search works from disk without a network: the script that the theme would fetch comes out of npm's package."""
+    if not shutil.which("npm"):
+        print("site: npm is not here, so search in pages that are opened from disk needs a network", file=sys.stderr)
+        return
+    made = folder / "npm"
+    subprocess.run(["npm", "install", "--prefix", made, "--no-audit", "--no-fund", "--silent", SHIM_PACKAGE], check=True)
+    html = folder / "html"
+    shutil.copy(made / "node_modules/iframe-worker/shim/index.js", html / "assets/javascripts/iframe-worker.js")
+    for page in html.rglob("*.html"):
+        up = "../" * (len(page.relative_to(html).parts) - 1)
+        page.write_text(page.read_text(encoding="utf-8").replace(SHIM, f"{up}assets/javascripts/iframe-worker.js"), encoding="utf-8")
+
+
 def main():
     parser = argparse.ArgumentParser(description="Builds the documentation's site.")
     parser.add_argument("--build", type=Path, default=ROOT / "build")
@@ -189,6 +209,7 @@ def main():
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--config-file", folder / "mkdocs.yml"]
     run = subprocess.run(command, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"})
     if run.returncode == 0:
+        bring_shim(folder)
         print(f"site: {folder / 'html/index.html'}")
     return run.returncode
 
