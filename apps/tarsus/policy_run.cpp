@@ -41,9 +41,8 @@ MotionTask read_task(NpzReader& file, const Model& model, const ClipBinding& cli
   for (std::size_t i = 0; i + 3 < points.size(); i += 4)
     options.end_effectors.push_back({int(points[i]), {points[i + 1], points[i + 2], points[i + 3]}});
   for (double foot : numbers("feet")) options.feet.push_back(int(foot));
-  check_size("weights", weights.size(), 5);
-  options.pose_weight = weights[0], options.velocity_weight = weights[1], options.end_effector_weight = weights[2],
-  options.root_weight = weights[3], options.com_weight = weights[4];
+  options.weights = weights;
+  if (file.has("task_reward") && number("reward") != 0) options.reward = ImitationReward::mimickit;
   options.control_dt = number("control_dt"), options.substeps = int(number("substeps"));
   if (run.dt) {
     options.substeps = int(std::lround(options.control_dt / *run.dt));

@@ -6,6 +6,7 @@
 #include "bindings.hpp"
 #include "tarsus/base/number_text.hpp"
 #include "tarsus/learn/cart_pole_task.hpp"
+#include "tarsus/learn/locomotion_task.hpp"
 #include "tarsus/learn/motion_task.hpp"
 #include "tarsus/learn/vector_task.hpp"
 
@@ -21,6 +22,12 @@ Autoreset autoreset_mode(const std::string& name) {
   if (name == "same_step") return Autoreset::same_step;
   if (name == "disabled") return Autoreset::disabled;
   throw ValueError("autoreset", name, "next_step, same_step or disabled");
+}
+
+ImitationReward imitation_reward(const std::string& name) {
+  if (name == "deepmimic") return ImitationReward::deepmimic;
+  if (name == "mimickit") return ImitationReward::mimickit;
+  throw ValueError("reward", name, "deepmimic or mimickit");
 }
 
 /// Python's VectorTask: one of either scalar type, with the task that it is of.
@@ -98,6 +105,19 @@ std::vector<MotionTaskOptions::Point> points_of(const nb::list& list) {
   return out;
 }
 
+/// A state that is in no VectorTask, with a copy of what the task keeps about it.
+class Moment {
+ public:
+  Moment(const Task& t, handle qpos, handle qvel, handle memory)
+      : qpos_(numbers("qpos", qpos, {std::size_t(t.model().nq)})),
+        qvel_(numbers("qvel", qvel, {std::size_t(t.model().nv)})),
+        memory_(numbers("memory", memory, {std::size_t(t.memory_size())})) {}
+  Task::World world() { return {qpos_, qvel_, memory_}; }
+
+ private:
+  std::vector<double> qpos_, qvel_, memory_;
+};
+
 void bind_tasks(nb::module_& m) {
   nb::class_<Task> task(m, "Task", "What there is to learn. Shared by threads; never changes.");
   task.def_prop_ro("observation_size", &Task::observation_size);
@@ -114,6 +134,32 @@ void bind_tasks(nb::module_& m) {
         return nb::make_tuple(new_array(low, {n}), new_array(high, {n}));
       },
       nb::sig("def action_bounds(self) -> tuple[numpy.ndarray, numpy.ndarray]"), "(low, high) of actions.");
+  // One state of a person's own, away from any VectorTask: what a policy in a viewer or on a robot is asked.
+  task.def(
+      "observe",
+      [](const Task& t, handle qpos, handle qvel, handle memory) {
+        Moment m(t, qpos, qvel, memory);
+        std::vector<double> out(t.observation_size());
+        t.observe(m.world(), out, *t.scratch());
+        return new_array(out, {out.size()});
+      },
+      "qpos"_a, "qvel"_a, "memory"_a,
+      nb::sig("def observe(self, qpos: numpy.ndarray, qvel: numpy.ndarray, memory: numpy.ndarray) -> numpy.ndarray"),
+      "What is observed in a state of a world with this memory.");
+  task.def(
+      "targets",
+      [](const Task& t, handle qpos, handle qvel, handle memory, handle action) {
+        Moment m(t, qpos, qvel, memory);
+        const std::vector<double> a = numbers("action", action, {std::size_t(t.action_size())});
+        std::vector<double> out(t.drives() ? t.model().nq : t.model().nu);
+        t.act(m.world(), a, out, *t.scratch());
+        return new_array(out, {out.size()});
+      },
+      "qpos"_a, "qvel"_a, "memory"_a, "action"_a,
+      nb::sig(
+          "def targets(self, qpos: numpy.ndarray, qvel: numpy.ndarray, memory: numpy.ndarray, action: numpy.ndarray) "
+          "-> numpy.ndarray"),
+      "What an action sets: the drives' targets [nq], or controls [nu].");
 
   nb::class_<MotionTask, Task> motion(
       m, "MotionTask", "Motion tracking as DeepMimic defines it: tarsus/learn/motion_task.hpp says how.");
@@ -121,31 +167,30 @@ void bind_tasks(nb::module_& m) {
   motion.def(
       "__init__",
       [](MotionTask* self, const Model& model, const ClipBinding& clip, const Drives& drives,
-         std::vector<double> joint_weight, nb::list end_effectors, std::vector<int> feet,
-         const std::vector<double>& weights, double control_dt, int substeps, double time_limit, double tilt_limit,
-         double start, bool phase, bool follow_root, bool relative_action) {
-        check_size("weights", weights.size(), 5);
+         std::vector<double> joint_weight, nb::list end_effectors, std::vector<int> feet, const std::string& reward,
+         std::vector<double> weights, double control_dt, int substeps, double time_limit, double tilt_limit,
+         double distance_limit, double start, bool phase, bool follow_root, bool relative_action) {
         MotionTaskOptions o;
         o.joint_weight = std::move(joint_weight), o.end_effectors = points_of(end_effectors), o.feet = std::move(feet);
-        o.pose_weight = weights[0], o.velocity_weight = weights[1], o.end_effector_weight = weights[2],
-        o.root_weight = weights[3], o.com_weight = weights[4];
+        o.reward = imitation_reward(reward), o.weights = std::move(weights);
         o.control_dt = control_dt, o.substeps = substeps, o.time_limit = time_limit, o.tilt_limit = tilt_limit;
+        o.distance_limit = distance_limit;
         o.start = start;
         o.phase = phase, o.follow_root = follow_root, o.relative_action = relative_action;
         new (self) MotionTask(model, clip, drives, std::move(o));
       },
       nb::keep_alive<1, 2>(), "model"_a, "clip"_a, "drives"_a, nb::kw_only(), "joint_weight"_a = std::vector<double>(),
-      "end_effectors"_a = nb::list(), "feet"_a = std::vector<int>(),
-      "weights"_a =
-          std::vector<double>{d.pose_weight, d.velocity_weight, d.end_effector_weight, d.root_weight, d.com_weight},
-      "control_dt"_a = d.control_dt, "substeps"_a = d.substeps, "time_limit"_a = d.time_limit,
-      "tilt_limit"_a = d.tilt_limit, "start"_a = d.start, "phase"_a = d.phase, "follow_root"_a = d.follow_root,
+      "end_effectors"_a = nb::list(), "feet"_a = std::vector<int>(), "reward"_a = "deepmimic",
+      "weights"_a = std::vector<double>(), "control_dt"_a = d.control_dt, "substeps"_a = d.substeps,
+      "time_limit"_a = d.time_limit, "tilt_limit"_a = d.tilt_limit, "distance_limit"_a = d.distance_limit,
+      "start"_a = d.start, "phase"_a = d.phase, "follow_root"_a = d.follow_root,
       "relative_action"_a = d.relative_action,
       "drives: gains and force limits, none on the root. joint_weight [njoint], the root's first. end_effectors: "
       "(body, "
       "x, y, z)\n"
-      "in the body's frame [m]. feet: bodies that may touch the ground. weights: of pose, velocity, end effectors, "
-      "root, centre\nof mass. control_dt, time_limit, start (of the clip; negative: random) [s]; tilt_limit [rad].");
+      "in the body's frame [m]. feet: bodies that may touch the ground. reward: 'deepmimic' or 'mimickit'. "
+      "weights: of its\nterms; none: the published ones. control_dt, time_limit, start (of the clip; negative: random) "
+      "[s]; tilt_limit [rad]; distance_limit [m].");
   motion.def_prop_ro(
       "settings",
       [](const MotionTask& t) {
@@ -159,7 +204,7 @@ void bind_tasks(nb::module_& m) {
         out["force_limit"] = array(t.drives()->force_limit), out["joint_weight"] = array(o.joint_weight);
         out["end_effectors"] = new_array(points, {o.end_effectors.size(), 4});
         out["feet"] = array({o.feet.begin(), o.feet.end()});
-        out["weights"] = array({o.pose_weight, o.velocity_weight, o.end_effector_weight, o.root_weight, o.com_weight});
+        out["reward"] = array({double(o.reward)}), out["weights"] = array(t.weights());
         out["control_dt"] = array({o.control_dt}), out["substeps"] = array({double(o.substeps)});
         out["phase"] = array({double(o.phase)}), out["follow_root"] = array({double(o.follow_root)});
         out["relative_action"] = array({double(o.relative_action)});
@@ -186,6 +231,28 @@ void bind_tasks(nb::module_& m) {
 
   nb::class_<CartPoleTask, Task> cart(m, "CartPoleTask", "Balancing a pole on a cart, as Gymnasium's CartPole-v1.");
   cart.def(nb::init<const Model&>(), "model"_a, nb::keep_alive<1, 2>());
+
+  nb::class_<LocomotionTask, Task> locomotion(
+      m, "LocomotionTask", "Going forward on motors, as Gymnasium's tasks: tarsus/learn/locomotion_task.hpp says how.");
+  const LocomotionTaskOptions l;
+  locomotion.def(
+      "__init__",
+      [](LocomotionTask* self, const Model& model, int hidden, bool observe_bodies, bool speed_of_centre,
+         double forward_weight, double control_weight, double healthy_reward, double low, double high, double noise,
+         bool normal_velocity, double control_dt, int substeps, double time_limit) {
+        new (self) LocomotionTask(
+            model, {hidden, observe_bodies, speed_of_centre, forward_weight, control_weight, healthy_reward, low, high,
+                    noise, normal_velocity, control_dt, substeps, time_limit});
+      },
+      nb::keep_alive<1, 2>(), "model"_a, nb::kw_only(), "hidden"_a = l.hidden, "observe_bodies"_a = l.observe_bodies,
+      "speed_of_centre"_a = l.speed_of_centre, "forward_weight"_a = l.forward_weight,
+      "control_weight"_a = l.control_weight, "healthy_reward"_a = l.healthy_reward, "low"_a = l.low, "high"_a = l.high,
+      "noise"_a = l.noise, "normal_velocity"_a = l.normal_velocity, "control_dt"_a = l.control_dt,
+      "substeps"_a = l.substeps, "time_limit"_a = l.time_limit,
+      "hidden: how many coordinates are not observed. low, high: of the third coordinate [m], beyond which an episode "
+      "ends.\nnoise: of starts. control_dt, time_limit [s].");
+  locomotion.def_prop_ro(
+      "time_limit", [](const LocomotionTask& t) { return t.options().time_limit; }, "[s].");
 }
 
 }  // namespace

@@ -1,15 +1,17 @@
-"""Tasks to be learned, made of a model, a clip and a table of gains; :func:`make` knows those of the built-in models.
+"""Tasks to be learned, made of a model, a clip and a table of gains; :func:`make` knows those of the built-in models, and
+Gymnasium's locomotion on the models that come with it.
 
 >>> task = tarsus.tasks.make("HumanoidWalk")
 >>> worlds = tarsus.VectorTask(task, worlds=64)
 """
 
+import importlib.util
 import json
 import pathlib
 
 import numpy as np
 
-from . import MODELS, CartPoleTask, Clip, Drives, Model, MotionTask, ValueError  # noqa: A004
+from . import MODELS, CartPoleTask, Clip, Drives, LocomotionTask, Model, MotionTask, ValueError  # noqa: A004
 
 _MOTIONS = {
     "HumanoidWalk": ("humanoid", "humanoid_walk"),
@@ -20,15 +22,31 @@ _MOTIONS = {
     "DogTrot": ("dog", "dog_trot"),
     "DogCanter": ("dog", "dog_canter"),
 }
-#: Names that :func:`make` knows.
-NAMES = [*_MOTIONS, "CartPole"]
+# Gymnasium's v5, without the forces of contacts that Ant and Humanoid observe and pay for there.
+_LOCOMOTION = {
+    "HalfCheetah": ("half_cheetah.xml", dict(hidden=1, control_weight=0.1, noise=0.1, control_dt=0.05, time_limit=50.0)),
+    "Ant": ("ant.xml", dict(hidden=2, control_weight=0.5, healthy_reward=1.0, low=0.2, high=1.0, noise=0.1, control_dt=0.05,
+                            time_limit=50.0)),
+    "Humanoid": ("humanoid.xml", dict(hidden=2, observe_bodies=True, speed_of_centre=True, forward_weight=1.25, control_weight=0.1,
+                                      healthy_reward=5.0, low=1.0, high=2.0, noise=0.01, normal_velocity=False, control_dt=0.015,
+                                      time_limit=15.0)),
+}
+#: Names that :func:`make` knows. The last three need gymnasium, whose models they take.
+NAMES = [*_MOTIONS, "CartPole", *_LOCOMOTION]
 
 
 def make(name, **options):
-    """The task of this name, with the options of its class (:class:`tarsus.MotionTask`).
+    """The task of this name, with the options of its class (:class:`tarsus.MotionTask`, :class:`tarsus.LocomotionTask`).
 
-    Raises ValueError for a name that is not in NAMES.
+    Raises ValueError for a name that is not in NAMES, and for one of Gymnasium's where that is not installed.
     """
+    if name in _LOCOMOTION:
+        gymnasium = importlib.util.find_spec("gymnasium")
+        if gymnasium is None:
+            raise ValueError(f"task is {name!r}, whose model comes with gymnasium, which is not installed")
+        file, defaults = _LOCOMOTION[name]
+        path = pathlib.Path(gymnasium.origin).parent / "envs" / "mujoco" / "assets" / file
+        return LocomotionTask(Model.load(path), **{**defaults, **options})
     if name == "CartPole":
         return CartPoleTask(Model.load(MODELS / "cart_pole.xml"), **options)
     if name not in _MOTIONS:
@@ -43,7 +61,9 @@ def motion_task(model, clip, table, **options):
     model, clip: objects, or files. table: a file, or a dict, that says for each joint its gains kp and kd, its largest force
     and its weight in the reward, for the root its weight, and names end effectors and feet:
     ``{"root": {"weight": 1}, "joints": {"knee": {"kp": 500, "kd": 50, "force": 150, "weight": 0.3}, …}, "end_effectors":
-    [{"body": "hand", "position": [0, 0, 0]}], "feet": ["foot"]}``. options: those of :class:`tarsus.MotionTask`.
+    [{"body": "hand", "position": [0, 0, 0]}], "feet": ["foot"]}``. options: those of :class:`tarsus.MotionTask`; with
+    ``reward="mimickit"`` also MimicKit's ends and reference, which stays where the clip is: ``distance_limit=1, follow_root=False,
+    time_limit=10``, each unless given.
     Raises ValueError for names that the model does not have, and for joints that the table leaves out.
     """
     if not isinstance(model, Model):
@@ -65,6 +85,8 @@ def motion_task(model, clip, table, **options):
         row = table["joints"][name]
         kp[joint.qvel], kd[joint.qvel], force[joint.qvel] = row["kp"], row["kd"], row["force"]
         weight.append(float(row["weight"]))
+    if options.get("reward") == "mimickit":
+        options = {"distance_limit": 1.0, "follow_root": False, "time_limit": 10.0, **options}
     drives = Drives(kp, kd)
     drives.force_limit = force
     points = [(model.body_id(p["body"]), *map(float, p.get("position", (0, 0, 0)))) for p in table["end_effectors"]]

@@ -2,15 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
-#include "tarsus/base/number_text.hpp"
+#include "learn/numbers.hpp"
 #include "tarsus/math/elementary.hpp"
 
 namespace tarsus {
 namespace {
-
-constexpr double kPoseScale = 2.0 / 15, kVelocityScale = 0.1 / 15;  // times the number of joints
-constexpr double kEndEffectorScale = 10, kRootScale = 5, kComScale = 10;
 
 Quatd quaternion_at(std::span<const double> qpos, int at) {
   return {qpos[at], qpos[at + 1], qpos[at + 2], qpos[at + 3]};
@@ -38,16 +36,6 @@ struct Heading {
   }
   Vec3d in(const Vec3d& v) const { return {c * v.x + s * v.y, c * v.y - s * v.x, v.z}; }
 };
-
-void positive(const char* name, double x) {
-  if (!(x > 0) || !std::isfinite(x)) throw ValueError(name, number_text(x), "positive and finite");
-}
-
-void not_negative(const char* name, double x) {
-  if (!(x >= 0) || !std::isfinite(x)) throw ValueError(name, number_text(x), "at least 0 and finite");
-}
-
-void put(double*& to, const Vec3d& v) { *to++ = v.x, *to++ = v.y, *to++ = v.z; }
 
 Vec3d at(const Transformd& X, const Vec3d& point) { return X.R * point + X.p; }
 
@@ -84,18 +72,37 @@ MotionTask::MotionTask(const Model& model, ClipBinding clip, Drives drives, Moti
   if (!(options_.tilt_limit > 0)) throw ValueError("tilt_limit", number_text(options_.tilt_limit), "positive");
   if (!std::isfinite(options_.start)) throw ValueError("start", number_text(options_.start), "a finite time");
   if (options_.substeps < 1) throw ValueError("substeps", std::to_string(options_.substeps), "at least 1");
-  const double weights[] = {options_.pose_weight, options_.velocity_weight, options_.end_effector_weight,
-                            options_.root_weight, options_.com_weight};
-  for (double w : weights) not_negative("reward weight", w), weight_sum_ += w;
-  positive("sum of reward weights", weight_sum_);
+  if (!(options_.distance_limit > 0))
+    throw ValueError("distance_limit", number_text(options_.distance_limit), "positive");
+
+  const bool kit = options_.reward == ImitationReward::mimickit;
+  const double n = double(model.joints.size());
+  terms_ = kit ? std::array<Term, kTerms>{{{"pose", 0.5, 0.25},
+                                           {"velocity", 0.1, 0.01},
+                                           {"root_pose", 0.15, 5},
+                                           {"root_velocity", 0.1, 1},
+                                           {"key_body", 0.15, 10}}}
+               : std::array<Term, kTerms>{{{"pose", 0.5, 2.0 / 15 * n},
+                                           {"velocity", 0.05, 0.1 / 15 * n},
+                                           {"end_effector", 0.15, 10},
+                                           {"root", 0.2, 5},
+                                           {"com", 0.1, 10}}};
+  if (!options_.weights.empty()) check_size("weights", options_.weights.size(), kTerms);
+  for (std::size_t i = 0; i < options_.weights.size(); ++i) terms_[i].weight = options_.weights[i];
+  double sum = 0;
+  for (const Term& term : terms_) not_negative("weights", term.weight), sum += term.weight;
+  positive("sum of weights", sum);
+  for (Term& term : terms_) term.weight /= sum;
 
   joint_weight_ = options_.joint_weight;
   if (joint_weight_.empty()) joint_weight_.assign(model.joints.size(), 1.0);
   check_size("joint_weight", joint_weight_.size(), model.joints.size());
-  double sum = 0;
-  for (double w : joint_weight_) not_negative("joint_weight", w), sum += w;
-  positive("sum of joint_weight", sum);
-  for (double& w : joint_weight_) w /= sum;
+  for (double w : joint_weight_) not_negative("joint_weight", w);
+  if (kit) joint_weight_[0] = 0;
+  const double whole = kit ? *std::max_element(joint_weight_.begin(), joint_weight_.end())
+                           : std::accumulate(joint_weight_.begin(), joint_weight_.end(), 0.0);
+  positive("sum of joint_weight", whole);
+  for (double& w : joint_weight_) w /= whole;
 
   const auto moving = [&](const char* argument, int body) {
     if (body < 1 || body >= model.nbody() || model.bodies[body].link < 0)
@@ -110,6 +117,18 @@ MotionTask::MotionTask(const Model& model, ClipBinding clip, Drives drives, Moti
 }
 
 std::unique_ptr<Task::Scratch> MotionTask::scratch() const { return std::make_unique<Space>(model_); }
+
+std::vector<std::string> MotionTask::terms() const {
+  std::vector<std::string> names;
+  for (const Term& term : terms_) names.push_back(term.name);
+  return names;
+}
+
+std::vector<double> MotionTask::weights() const {
+  std::vector<double> out;
+  for (const Term& term : terms_) out.push_back(term.weight);
+  return out;
+}
 
 RowStageOptions MotionTask::rows() const {
   RowStageOptions rows;
@@ -161,7 +180,8 @@ void MotionTask::act(const World& world, std::span<const double> action, std::sp
   }
 }
 
-void MotionTask::errors(const Space& space, const World& world, std::span<double, 5> out) const {
+void MotionTask::errors(const Space& space, const World& world, std::span<double, kTerms> out) const {
+  const bool kit = options_.reward == ImitationReward::mimickit;
   double pose = 0, velocity = 0;
   for (std::size_t j = 0; j < model_.joints.size(); ++j) {
     const Joint& joint = model_.joints[j];
@@ -185,21 +205,36 @@ void MotionTask::errors(const Space& space, const World& world, std::span<double
   for (const auto& point : options_.end_effectors) {
     const Vec3d a = at(body_pose(model_, space.ours, point.body), point.position);
     const Vec3d b = at(body_pose(model_, space.theirs, point.body), point.position);
-    const Vec3d from_root = heading.in({a.x - p.x, a.y - p.y, a.z});
-    end_effector += square(from_root - heading_clip.in({b.x - p_clip.x, b.y - p_clip.y, b.z}));
+    if (kit) {
+      end_effector += square((a - p) - (b - p_clip));
+    } else {
+      const Vec3d from_root = heading.in({a.x - p.x, a.y - p.y, a.z});
+      end_effector += square(from_root - heading_clip.in({b.x - p_clip.x, b.y - p_clip.y, b.z}));
+    }
   }
-  if (!options_.end_effectors.empty()) end_effector /= double(options_.end_effectors.size());
-  const double root = square(p - p_clip) +
-                      0.1 * square_angle(quaternion_at(world.qpos, 3), quaternion_at(space.qpos, 3)) +
-                      0.01 * square(space.ours.links()[0].v.v - space.theirs.links()[0].v.v) +
-                      0.001 * square(space.ours.links()[0].v.w - space.theirs.links()[0].v.w);
+  const double root_pose =
+      square(p - p_clip) + 0.1 * square_angle(quaternion_at(world.qpos, 3), quaternion_at(space.qpos, 3));
+  const double root_v2 = square(space.ours.links()[0].v.v - space.theirs.links()[0].v.v);
+  const double root_w2 = square(space.ours.links()[0].v.w - space.theirs.links()[0].v.w);
+  out[0] = pose, out[1] = velocity;
+  if (kit) {
+    out[2] = root_pose, out[3] = root_v2 + 0.1 * root_w2, out[4] = end_effector;
+    return;
+  }
   Vec3d momentum{0, 0, 0};
   for (int body : bodies_) {
     const double m = model_.bodies[body].mass;
     momentum += m * (centre_velocity(model_, space.ours, body) - centre_velocity(model_, space.theirs, body));
   }
-  out[0] = pose, out[1] = velocity, out[2] = end_effector, out[3] = root;
-  out[4] = 0.1 * square(momentum * (1 / mass_));
+  out[2] = options_.end_effectors.empty() ? 0 : end_effector / double(options_.end_effectors.size());
+  out[3] = root_pose + 0.01 * root_v2 + 0.001 * root_w2, out[4] = 0.1 * square(momentum * (1 / mass_));
+}
+
+bool MotionTask::far_from_clip(const Space& space) const {
+  const double limit = options_.distance_limit;
+  return std::any_of(bodies_.begin(), bodies_.end(), [&](int body) {
+    return square(body_pose(model_, space.ours, body).p - body_pose(model_, space.theirs, body).p) > limit * limit;
+  });
 }
 
 Task::Score MotionTask::score(const World& world, std::span<const double> touch, std::span<double> terms,
@@ -220,17 +255,13 @@ Task::Score MotionTask::score(const World& world, std::span<const double> touch,
   kinematics<double>(model_, space.theirs, space.qpos, space.qvel);
   space.current = true;
 
-  double error[5];
+  double error[kTerms];
   errors(space, world, error);
-  const double n = double(model_.joints.size());
-  const double scale[] = {kPoseScale * n, kVelocityScale * n, kEndEffectorScale, kRootScale, kComScale};
-  const double weight[] = {options_.pose_weight, options_.velocity_weight, options_.end_effector_weight,
-                           options_.root_weight, options_.com_weight};
   Score score;
-  for (int i = 0; i < 5; ++i) {
-    const double term = elementary::exp(-scale[i] * error[i]);
+  for (int i = 0; i < kTerms; ++i) {
+    const double term = elementary::exp(-terms_[i].scale * error[i]);
     if (!terms.empty()) terms[i] = term;
-    score.reward += weight[i] / weight_sum_ * term;
+    score.reward += terms_[i].weight * term;
   }
 
   for (std::size_t link = 0; link < may_touch_.size(); ++link)
@@ -239,6 +270,7 @@ Task::Score MotionTask::score(const World& world, std::span<const double> touch,
     const double tilt2 = square_angle(quaternion_at(world.qpos, 3), quaternion_at(space.qpos, 3));
     score.terminated = score.terminated || tilt2 > options_.tilt_limit * options_.tilt_limit;
   }
+  if (options_.distance_limit < kInfinity) score.terminated = score.terminated || far_from_clip(space);
   if (score.terminated) {
     score.reward = 0;
   } else {

@@ -77,6 +77,30 @@ class Oracle:
                 out.extend(pose.heading @ v)
         return np.array(out)
 
+    def mimickit(self, qpos, qvel):
+        """MimicKit's terms, weights and whether a body is too far from its place, of a world that has made one more step."""
+        self.steps += 1
+        qpos_clip, qvel_clip = (np.array(x) for x in self.clip.sample(self.start + self.steps / 30))
+        ours, theirs = Pose(self.model, qpos, qvel), Pose(self.model, qpos_clip, qvel_clip)
+        pose = velocity = 0.0
+        for j in range(1, self.model.njnt):
+            q, v = self.model.jnt_qposadr[j], self.model.jnt_dofadr[j]
+            weight = self.weights[j] / self.weights[1:].max()
+            if self.model.jnt_type[j] == mujoco.mjtJoint.mjJNT_BALL:
+                pose += weight * quaternion_angle(qpos[q : q + 4], qpos_clip[q : q + 4]) ** 2
+                velocity += weight * np.sum((qvel[v : v + 3] - qvel_clip[v : v + 3]) ** 2)
+            else:
+                pose += weight * (qpos[q] - qpos_clip[q]) ** 2
+                velocity += weight * (qvel[v] - qvel_clip[v]) ** 2
+        root_pose = np.sum((qpos[:3] - qpos_clip[:3]) ** 2) + 0.1 * quaternion_angle(qpos[3:7], qpos_clip[3:7]) ** 2
+        root_velocity = np.sum((qvel[:3] - qvel_clip[:3]) ** 2) + 0.1 * np.sum((ours.root_angular - theirs.root_angular) ** 2)
+        keys = 0.0
+        for point in self.table["end_effectors"]:
+            body, position = self.model.body(point["body"]).id, np.array(point.get("position", (0.0, 0.0, 0.0)))
+            keys += np.sum((ours.point(body, position) - qpos[:3] - theirs.point(body, position) + qpos_clip[:3]) ** 2)
+        far = np.linalg.norm(ours.data.xpos[1:] - theirs.data.xpos[1:], axis=1).max()
+        return np.exp(-np.array([0.25 * pose, 0.01 * velocity, 5 * root_pose, root_velocity, 10 * keys])), far
+
     def terms(self, qpos, qvel):
         """Of a world that has made one more step."""
         before, self.steps = self.start + self.steps / 30, self.steps + 1
@@ -163,6 +187,46 @@ def test_reward_and_observation_follow_the_definition(name, model):
     print(f"{name}: {compared} steps, {sum(episodes)} starts, largest difference {worst:.2e}")
     assert compared > 300 and sum(episodes) > 0
     assert worst < TOLERANCE
+
+
+def test_mimickits_reward_follows_its_definition():
+    table, model = table_of("humanoid"), tarsus.Model.load(MODELS / "humanoid.xml")
+    clip = tarsus.Clip.load(str(MODELS / "clips" / "humanoid_walk.json"), model)
+    task = tarsus.tasks.make("HumanoidWalk", reward="mimickit", relative_action=True)
+    assert task.terms == ["pose", "velocity", "root_pose", "root_velocity", "key_body"] and task.time_limit == 10
+    weights = task.settings["weights"]
+    assert np.allclose(weights, [0.5, 0.1, 0.15, 0.1, 0.15], rtol=0, atol=1e-15)
+    n, rng = 4, np.random.default_rng(2)
+    worlds = tarsus.VectorTask(task, n, seed=5, autoreset="disabled")
+    worlds.reset()
+    oracles = [Oracle("humanoid", table, clip) for _ in range(n)]
+    for w, oracle in enumerate(oracles):
+        oracle.begin(philox_uniform(5 + w, 0, 0))
+    worst, compared, strayed = 0.0, 0, 0
+    for step in range(60):
+        if step == 20:  # two worlds slide away from the clip, upright: one body after another passes a metre
+            worlds.qvel[:2, 1] += 6.0
+        worlds.step(rng.normal(scale=0.02, size=(n, task.action_size)))
+        for w, oracle in enumerate(oracles):
+            terms, far = oracle.mimickit(worlds.qpos[w].copy(), worlds.qvel[w].copy())
+            worst = max(worst, np.abs(terms - worlds.terms[w]).max())
+            touching = set(np.flatnonzero(np.any(worlds.ground_force[w] != 0, axis=1)))
+            fell = touching - {oracle.model.body(f).id - 1 for f in table["feet"]}
+            assert abs(far - 1) > 1e-9 and worlds.terminated[w] == (far > 1 or bool(fell)), (step, w, far, fell)
+            assert abs(worlds.reward[w] - (0 if worlds.terminated[w] else weights @ terms)) < TOLERANCE
+            compared, strayed = compared + 1, strayed + (far > 1 and not fell)
+        ended = worlds.terminated | worlds.truncated
+        if ended.any():
+            worlds.reset(ended)
+            for w in np.flatnonzero(ended):
+                oracles[w].episode = getattr(oracles[w], "episode", 0) + 1
+                oracles[w].begin(philox_uniform(5 + int(w), 0, oracles[w].episode))
+    print(f"{compared} steps, {strayed} ended a metre away, largest difference {worst:.2e}")
+    assert compared == 60 * n and strayed >= 2 and worst < TOLERANCE
+    with pytest.raises(tarsus.ValueError, match="reward"):
+        tarsus.tasks.make("HumanoidWalk", reward="mimic")
+    with pytest.raises(tarsus.ValueError, match="distance_limit"):
+        tarsus.tasks.make("HumanoidWalk", distance_limit=0)
 
 
 def test_the_world_alone_is_equal_to_the_bit():

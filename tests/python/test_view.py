@@ -184,6 +184,20 @@ def test_gallery_scenes_step_back_and_forward(name):
     assert np.allclose(source.frame().poses, first.poses, atol=1e-6)
 
 
+def test_the_policy_walks_in_the_viewer_as_in_its_task():
+    """The same states as worlds of the task have, to rounding, and twenty seconds without a fall."""
+    source = SCENES["policy"].open()
+    world = tarsus.VectorTask(tarsus.tasks.make("HumanoidWalk", relative_action=True, start=0.0), 1)
+    world.reset()
+    for _ in range(5):  # from then on roundings have grown
+        assert np.allclose(source._qpos()[0], world.qpos[0], rtol=0, atol=1e-9)
+        world.step(source.policy(world.observation))
+        assert source.step() is None and source.step() is None
+    while source.time < 20:
+        assert source.step() is None
+    assert source._qpos()[0, 2] > 0.7 and source._qpos()[0, 0] > 10
+
+
 def test_many_worlds_are_laid_out_in_a_grid_and_stay_apart():
     model = tarsus.Model.load(HUMANOID)
     source = ModelSource(model, clip=tarsus.Clip.load(WALK, model), worlds=10)

@@ -4,25 +4,38 @@
 // frame (z up, x where the root's x axis points horizontally) at the root's origin: its centre of mass's position (3),
 // its z and x axes (6), its centre of mass's velocity (3), its angular velocity (3).
 //
-// Reward: sum of weight exp(-scale error) over the sum of weights, with n the number of joints, the root among them:
+// Reward: sum of weight exp(-scale error) over the sum of weights. DeepMimic's, with n the number of joints, the root
+// among them:
 //
-//   term          scale      error
-//   pose          2 n/15     mean over joints, by joint_weight, of the squared angle (or distance) to the clip
-//   velocity      0.1 n/15   the same of joint velocities' difference; the root's is its angular velocity, world axes
-//   end_effector  10         mean squared distance of points, relative to the root horizontally, in heading frames
-//   root          5          |Δp|² + .1 θ² + .01 |Δv|² + .001 |Δω|², world axes
-//   com           10         .1 |Δv|² of the whole centre of mass
+//   term          weight  scale     error
+//   pose          .5      2 n/15    mean over joints, by joint_weight, of the squared angle (or distance) to the clip
+//   velocity      .05     0.1 n/15  the same of joint velocities' difference; the root's is its angular velocity
+//   end_effector  .15     10        mean squared distance of points, relative to the root horizontally, heading frames
+//   root          .2      5         |Δp|² + .1 θ² + .01 |Δv|² + .001 |Δω|², world axes
+//   com           .1      10        .1 |Δv|² of the whole centre of mass
 //
-// Ends: touching the ground with a body that is no foot, or a root turned further than tilt_limit from the clip's
-// (failure: reward 0); time_limit, or the end of a clip that does not loop (truncated). Starts: a random phase.
+// MimicKit's, which has sums where that has means:  [Peng 2025, MimicKit, and its published code]
+//
+//   pose           .5     .25       sum over joints but the root, by joint_weight with its largest 1, of squared angles
+//   velocity       .1     .01       the same of joint velocities' difference
+//   root_pose      .15    5         |Δp|² + .1 θ²
+//   root_velocity  .1     1         |Δv|² + .1 |Δω|², world axes
+//   key_body       .15    10        sum of squared distances of points, relative to the root, world axes
+//
+// Ends: touching the ground with a body that is no foot, a root turned further than tilt_limit from the clip's, a body
+// further than distance_limit from its place in the clip (failure: reward 0); time_limit, or the end of a clip that
+// does not loop (truncated). Starts: a random phase.
 #pragma once
 
+#include <array>
 #include <limits>
 
 #include "tarsus/control/clip.hpp"
 #include "tarsus/learn/task.hpp"
 
 namespace tarsus {
+
+enum class ImitationReward { deepmimic, mimickit };
 
 struct MotionTaskOptions {
   struct Point {
@@ -32,13 +45,15 @@ struct MotionTaskOptions {
   std::vector<double> joint_weight;  ///< [njoint], the root's first; empty: all the same. Only ratios count
   std::vector<Point> end_effectors;  ///< empty: that term's error is 0
   std::vector<int> feet;             ///< bodies that may touch the ground
-  double pose_weight = 0.5, velocity_weight = 0.05, end_effector_weight = 0.15, root_weight = 0.2, com_weight = 0.1;
+  ImitationReward reward = ImitationReward::deepmimic;
+  std::vector<double> weights;   ///< of the reward's terms, in their order; empty: the published ones
   double control_dt = 1.0 / 30;  ///< [s]
   int substeps = 2;
-  double time_limit = 20;         ///< [s]
-  double tilt_limit = kInfinity;  ///< angle between the root and the clip's that ends an episode [rad]
-  double start = -1;              ///< clip's time at which episodes start [s]; negative: a random phase
-  bool phase = true;              ///< observed
+  double time_limit = 20;             ///< [s]
+  double tilt_limit = kInfinity;      ///< angle between the root and the clip's that ends an episode [rad]
+  double distance_limit = kInfinity;  ///< between a body and its place that ends an episode [m]
+  double start = -1;                  ///< clip's time at which episodes start [s]; negative: a random phase
+  bool phase = true;                  ///< observed
   /// At the start of each cycle of a looping clip the reference moves to where the root is, horizontally.
   bool follow_root = true;
   /// Actions add to the clip's pose at the end of the step (q_clip Exp(a), a in the joint's frame), instead of being
@@ -56,7 +71,7 @@ class MotionTask : public Task {
   int observation_size() const override { return (options_.phase ? 2 : 1) + 15 * int(bodies_.size()); }
   int action_size() const override { return model_.nv - 6; }
   int memory_size() const override { return kMemory; }
-  std::vector<std::string> terms() const override { return {"pose", "velocity", "end_effector", "root", "com"}; }
+  std::vector<std::string> terms() const override;
   void action_bounds(std::span<double> low, std::span<double> high) const override;
   double control_dt() const override { return options_.control_dt; }
   int substeps() const override { return options_.substeps; }
@@ -71,6 +86,7 @@ class MotionTask : public Task {
   void observe(const World& world, std::span<double> observation, Scratch& scratch) const override;
 
   const MotionTaskOptions& options() const { return options_; }
+  std::vector<double> weights() const;  ///< of terms(); their sum is 1
   const ClipBinding& clip() const { return clip_; }
   /// Clip's time of a world [s].
   double clip_time(std::span<const double> memory) const { return memory[kStart] + memory[kSteps] * control_dt(); }
@@ -78,9 +94,15 @@ class MotionTask : public Task {
   void reference(std::span<const double> memory, std::span<double> qpos, std::span<double> qvel) const;
 
  private:
+  static constexpr int kTerms = 5;
+  struct Term {
+    const char* name;
+    double weight, scale;
+  };
   enum Memory { kStart, kSteps, kShiftX, kShiftY, kMemory };
   struct Space;
-  void errors(const Space& space, const World& world, std::span<double, 5> out) const;
+  void errors(const Space& space, const World& world, std::span<double, kTerms> out) const;
+  bool far_from_clip(const Space& space) const;
 
   const Model& model_;
   ClipBinding clip_;
@@ -88,8 +110,9 @@ class MotionTask : public Task {
   MotionTaskOptions options_;
   std::vector<int> bodies_;           // that move and have mass
   std::vector<char> may_touch_;       // [link]
-  std::vector<double> joint_weight_;  // [njoint], sum 1
-  double mass_ = 0, weight_sum_ = 0;
+  std::vector<double> joint_weight_;  // [njoint], as the reward's errors want them
+  std::array<Term, kTerms> terms_;    // weights' sum is 1
+  double mass_ = 0;
 };
 
 }  // namespace tarsus

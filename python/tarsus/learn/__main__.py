@@ -30,7 +30,8 @@ def arguments(argv):
     parser.add_argument("--samples", type=float, default=20e6, help="control steps to train on (20e6)")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="stop after so long")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--threads", type=int, default=os.cpu_count(), help="all that there are")
+    parser.add_argument("--threads", type=int, default=max(1, os.cpu_count() // int(os.environ.get("LOCAL_WORLD_SIZE", 1))),
+                        help="all that there are; under torchrun, this process's part of them")
     parser.add_argument("--worlds", type=int, help="worlds side by side")
     parser.add_argument("--absolute", action="store_true", help="actions are the drives' targets, as in DeepMimic, instead of "
                         "what is added to the clip's pose")
@@ -52,15 +53,18 @@ def main(argv=None):
     task = tasks.make(name, **options)
     folder = pathlib.Path(a.out or f"out/learn/{a.task}-{a.seed}")
     run = training.Training(task, folder, training.Settings(**changes), seed=a.seed, threads=a.threads,
-                            about={"task": name, **options})
+                            about={"task": name, **options}, tensorboard=True)
     run.run(a.samples, minutes=a.minutes)
+    if run.processes.rank:
+        return 0
     policy = run.policy()
+    policy.save_onnx(folder / "policy.onnx")
     result = evaluate(task, policy, threads=a.threads)
-    (folder / "result.json").write_text(json.dumps({**result, "samples": run.samples, "seconds": run.seconds}, indent=1),
+    (folder / "result.json").write_text(json.dumps({**result, "samples": run.samples, "seconds": run.seconds, "bad_worlds": run.bad_worlds}, indent=1),
                                         encoding="utf-8")
     training.draw(run.curve, folder / "curve.png", title=f"{name}, seed {a.seed}")
     print(f"return {result['normalized_return']:.3f} of 1, episodes {result['episode_seconds']:.1f} s, "
-          f"{100 * result['completed']:.0f} % to the end; {folder}")
+          f"{100 * result['completed']:.0f} % to the end, {run.bad_worlds} worlds went bad; {folder}")
     return 0
 
 

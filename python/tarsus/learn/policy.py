@@ -31,6 +31,37 @@ class Policy:
             arrays[f"weight{i}"], arrays[f"bias{i}"] = weight.astype(np.float32), bias.astype(np.float32)
         np.savez_compressed(path, **arrays, **{f"task_{key}": value for key, value in self.task.items()})
 
+    def save_onnx(self, path):
+        """Writes the same as an ONNX graph in single precision: "observation" [worlds, n] to "action" [worlds, action_size].
+        Needs the package onnx."""
+        import onnx
+        from onnx import TensorProto, helper, numpy_helper
+
+        nodes, weights, last = [], [], "observation"
+
+        def node(operation, *arrays, **attributes):
+            nonlocal last
+            names = [f"{operation.lower()}{len(nodes)}_{i}" for i in range(len(arrays))]
+            weights.extend(numpy_helper.from_array(np.asarray(a, np.float32), name) for a, name in zip(arrays, names))
+            nodes.append(helper.make_node(operation, [last, *names], [f"x{len(nodes)}"], **attributes))
+            last = f"x{len(nodes) - 1}"
+
+        node("Sub", self.mean)
+        node("Mul", self.scale)
+        for i, (weight, bias) in enumerate(self.layers):
+            if i:
+                node("Relu")
+            node("Gemm", weight, bias, transB=1)
+        node("Mul", self.action_scale)
+        node("Add", self.action_offset)
+        nodes[-1].output[0] = "action"
+        inputs = helper.make_tensor_value_info("observation", TensorProto.FLOAT, ["worlds", self.layers[0][0].shape[1]])
+        outputs = helper.make_tensor_value_info("action", TensorProto.FLOAT, ["worlds", len(self.action_scale)])
+        model = helper.make_model(helper.make_graph(nodes, "policy", [inputs], [outputs], weights), producer_name="tarsus",
+                                  ir_version=8, opset_imports=[helper.make_opsetid("", 17)])
+        onnx.checker.check_model(model, full_check=True)
+        onnx.save(model, str(path))
+
     @classmethod
     def load(cls, path):
         with np.load(path, allow_pickle=False) as file:

@@ -4,6 +4,7 @@ with, and what a person wants around it: progress, checkpoints, curves, the poli
 import csv
 import dataclasses
 import json
+import os
 import pathlib
 import sys
 import time
@@ -21,7 +22,7 @@ from .policy import Policy
 class Settings:
     """What a training depends on, besides its task and its seed."""
 
-    worlds: int = 256
+    worlds: int = 256  #: of all processes together
     steps: int = 32  #: of each world in an iteration
     epochs: int = 4
     minibatches: int = 8
@@ -37,19 +38,40 @@ class Settings:
     reward_scale: float = 0.1
     dtype: str = "float64"  #: of the simulation
 
-    def configuration(self):
-        """rsl-rl's."""
+    def configuration(self, multi=None):
+        """rsl-rl's. multi: what it wants to know where several processes train together."""
         network = {"class_name": "rsl_rl.models.MLPModel", "hidden_dims": list(self.hidden), "activation": "relu",
                    "obs_normalization": True}
         noise = {"class_name": "GaussianDistribution", "init_std": self.noise, "std_type": "log"}
         return {
-            "num_steps_per_env": self.steps, "multi_gpu": None, "obs_groups": {"actor": ["policy"], "critic": ["policy"]},
+            "num_steps_per_env": self.steps, "multi_gpu": multi, "obs_groups": {"actor": ["policy"], "critic": ["policy"]},
             "actor": {**network, "distribution_cfg": noise}, "critic": network,
             "algorithm": {"class_name": "PPO", "num_learning_epochs": self.epochs, "num_mini_batches": self.minibatches,
                           "clip_param": self.clip, "gamma": self.gamma, "lam": self.lam, "entropy_coef": self.entropy,
                           "learning_rate": self.learning_rate, "desired_kl": self.desired_kl, "schedule": "adaptive",
                           "use_clipped_value_loss": False},
         }
+
+
+class _Processes:
+    """Those that train together: torchrun's, which average their gradients over gloo, or this one alone."""
+
+    def __init__(self):
+        self.size, self.rank = int(os.environ.get("WORLD_SIZE", 1)), int(os.environ.get("RANK", 0))
+        if self.size > 1 and not torch.distributed.is_initialized():
+            torch.distributed.init_process_group("gloo")
+        self.multi = {"global_rank": self.rank, "local_rank": self.rank, "world_size": self.size} if self.size > 1 else None
+
+    def sum(self, *numbers):
+        """Of each number over all processes."""
+        if self.size == 1:
+            return numbers
+        total = torch.tensor(numbers, dtype=torch.float64)
+        torch.distributed.all_reduce(total)
+        return total.tolist()
+
+    def any(self, flag):
+        return self.sum(float(flag))[0] > 0
 
 
 class _Sizes:
@@ -60,37 +82,52 @@ class _Sizes:
 
 
 class Training:
-    """A run in a folder: ``checkpoint.pt``, ``curve.csv``, ``policy.npz``, ``settings.json``.
+    """A run in a folder: ``checkpoint.pt``, ``curve.csv``, ``policy.npz``, ``settings.json``; with `tensorboard` also the curve
+    for that, in a folder of this name.
 
-    Made for a folder that has a checkpoint, it goes on from there. Equal task, settings, seed and threads give equal curves,
-    to the bit; a resumed run starts its worlds anew, so that it is as good but not the same.
+    Made for a folder that has a checkpoint, it goes on from there. Equal task, settings, seed, threads and processes give equal
+    curves, to the bit; a resumed run starts its worlds anew, so that it is as good but not the same. Under torchrun, processes
+    share the worlds evenly; the first writes the files.
     """
 
-    COLUMNS = ("samples", "seconds", "reward", "normalized_return", "episode_seconds", "noise", "learning_rate")
+    COLUMNS = ("samples", "seconds", "reward", "normalized_return", "episode_seconds", "noise", "learning_rate", "bad_worlds")
 
-    def __init__(self, task, folder, settings=None, *, seed=0, threads=1, about=None):
+    def __init__(self, task, folder, settings=None, *, seed=0, threads=1, about=None, tensorboard=False):
         torch.set_num_threads(threads)
+        self.processes = group = _Processes()
         torch.manual_seed(seed)
         self.task, self.folder, self.settings, self.seed = task, pathlib.Path(folder), settings or Settings(), seed
         self.about = dict(about or {})
         self.folder.mkdir(parents=True, exist_ok=True)
         s = self.settings
-        self.worlds = VectorTask(task, s.worlds, threads, autoreset="same_step", dtype=s.dtype)
+        if s.worlds % group.size:
+            raise ValueError(f"worlds is {s.worlds}; expected a multiple of the {group.size} processes")
+        share = s.worlds // group.size
+        self.worlds = VectorTask(task, share, threads, autoreset="same_step", dtype=s.dtype)
         low, high = task.action_bounds
         self.low, self.high = low.astype(s.dtype), high.astype(s.dtype)
         self.curve, self.samples, self.seconds, self.iteration = [], 0, 0.0, 0
-        self.totals = np.zeros(s.worlds)  #: rewards of the present episodes
+        self.bad_worlds = 0  #: episodes that ended because a state went bad, since the run began
+        self._tensorboard, self._logged = None if tensorboard else False, 0
+        self.totals = np.zeros(share)  #: rewards of the present episodes
         self.most_steps = self._longest_episode()
-        example = self._observations(np.zeros((s.worlds, task.observation_size), np.float32))
-        self.ppo = PPO.construct_algorithm(example, _Sizes(s.worlds, task.action_size), s.configuration(), "cpu")
+        example = self._observations(np.zeros((share, task.observation_size), np.float32))
+        self.ppo = PPO.construct_algorithm(example, _Sizes(share, task.action_size), s.configuration(group.multi), "cpu")
         with torch.no_grad():  # the first policy does nothing but its noise
             self.ppo.actor.mlp[-1].weight *= 0.01
             self.ppo.actor.mlp[-1].bias.zero_()
+        if group.multi:
+            self.ppo.broadcast_parameters()
         self.ppo.train_mode()
         self._resume()
-        self.worlds.reset(None, np.arange(s.worlds, dtype=np.uint64) + np.uint64((seed << 32) + (self.iteration << 20)))
-        (self.folder / "settings.json").write_text(json.dumps({"seed": seed, "threads": threads, **self.about,
-                                                               **dataclasses.asdict(s)}, indent=1), encoding="utf-8")
+        self._bad_before = self.bad_worlds
+        if group.rank:  # noise and minibatches of its own
+            torch.manual_seed((seed << 32) + (self.iteration << 20) + group.rank)
+        first = (seed << 32) + (self.iteration << 20) + group.rank * share
+        self.worlds.reset(None, np.arange(share, dtype=np.uint64) + np.uint64(first))
+        if group.rank == 0:
+            about = {"seed": seed, "threads": threads, "processes": group.size, **self.about, **dataclasses.asdict(s)}
+            (self.folder / "settings.json").write_text(json.dumps(about, indent=1), encoding="utf-8")
 
     def _longest_episode(self):
         limit = getattr(self.task, "time_limit", None)
@@ -128,21 +165,26 @@ class Training:
             self.ppo.compute_returns(observation)
         self.ppo.update()
         self.iteration += 1
-        self.samples += s.worlds * s.steps
         self.seconds += time.perf_counter() - began
         count = s.worlds * s.steps
-        row = dict(samples=self.samples, seconds=self.seconds, reward=reward_sum / count,
-                   normalized_return=float(np.mean(returns)) / self.most_steps if returns and self.most_steps else float("nan"),
-                   episode_seconds=float(np.mean(lengths)) * self.task.control_dt if lengths else float("nan"),
-                   noise=float(self.ppo.get_policy().output_std.detach().mean()), learning_rate=self.ppo.learning_rate)
+        self.samples += count
+        reward, total, length, ends, bad = self.processes.sum(reward_sum, sum(returns), sum(lengths), len(returns),
+                                                              self.worlds.bad_worlds)
+        self.bad_worlds = self._bad_before + int(bad)
+        row = dict(samples=self.samples, seconds=self.seconds, reward=reward / count,
+                   normalized_return=total / ends / self.most_steps if ends and self.most_steps else float("nan"),
+                   episode_seconds=length / ends * self.task.control_dt if ends else float("nan"),
+                   noise=float(self.ppo.get_policy().output_std.detach().mean()), learning_rate=self.ppo.learning_rate,
+                   bad_worlds=self.bad_worlds)
         self.curve.append(row)
         return row
 
     def run(self, samples, *, minutes=float("inf"), until=None, save_every=30.0, out=sys.stderr):
         """Trains until `samples`, or for `minutes`, or until(row) is true. Returns the curve, a dict for each iteration."""
+        out = None if self.processes.rank else out
         began = saved = printed = time.perf_counter()
         first, first_samples = began, self.samples
-        while self.samples < samples and time.perf_counter() - began < 60 * minutes:
+        while self.samples < samples and not self.processes.any(time.perf_counter() - began >= 60 * minutes):
             row = self.iterate()
             now = time.perf_counter()
             if out and now - printed > 5:
@@ -155,7 +197,7 @@ class Training:
             if now - saved > save_every:
                 self.save()
                 saved = now
-            if until and until(row):
+            if until and self.processes.any(until(row)):
                 break
         self.save()
         return self.curve
@@ -174,15 +216,33 @@ class Training:
 
     def save(self):
         """Checkpoint, curve and policy; a kill at any moment leaves the last ones whole."""
+        if self.processes.rank:
+            return
         new = self.folder / "checkpoint.new"
         torch.save({"ppo": self.ppo.save(), "iteration": self.iteration, "samples": self.samples, "seconds": self.seconds,
-                    "curve": self.curve, "random": torch.get_rng_state()}, new)
+                    "curve": self.curve, "bad_worlds": self.bad_worlds, "random": torch.get_rng_state()}, new)
         new.replace(self.folder / "checkpoint.pt")
         with open(self.folder / "curve.csv", "w", newline="", encoding="utf-8") as file:
             table = csv.DictWriter(file, self.COLUMNS)
             table.writeheader()
             table.writerows(self.curve)
         self.policy().save(self.folder / "policy.npz")
+        if self._tensorboard is not False:
+            self._log()
+
+    def _log(self):
+        """What the curve has gained, for TensorBoard. A run that goes on writes all of it anew: what a kill cut off comes back."""
+        if self._tensorboard is None:
+            from torch.utils.tensorboard import SummaryWriter
+
+            self._tensorboard = SummaryWriter(str(self.folder / "tensorboard"), purge_step=0)
+            self._began = time.time() - self.seconds
+        for row in self.curve[self._logged:]:
+            for key in self.COLUMNS[2:]:
+                if np.isfinite(row.get(key, np.nan)):
+                    self._tensorboard.add_scalar(key, row[key], row["samples"], walltime=self._began + row["seconds"])
+        self._tensorboard.flush()
+        self._logged = len(self.curve)
 
     def _resume(self):
         path = self.folder / "checkpoint.pt"
@@ -191,7 +251,7 @@ class Training:
         kept = torch.load(path, weights_only=True)
         self.ppo.load(kept["ppo"], None, True)
         self.iteration, self.samples, self.seconds = kept["iteration"], kept["samples"], kept["seconds"]
-        self.curve = kept["curve"]
+        self.curve, self.bad_worlds = kept["curve"], kept.get("bad_worlds", 0)
         torch.set_rng_state(kept["random"])
 
 

@@ -102,6 +102,35 @@ def c60(radius=3.55):
     return x, pairs
 
 
+class PolicySource(ModelSource):
+    """A character under a trained policy: an action in each of the task's control steps, for its drives between them."""
+
+    def __init__(self, model, clip, task, policy, **options):
+        self.task, self.policy, self.bounds, self.due = task, policy, task.action_bounds, 0.0
+        super().__init__(model, clip=clip, dt=task.control_dt / task.substeps, contacts=True, ghost=False, **options)
+        self.drives = task.drives
+        self.kp, self.kd = self.drives.kp.copy(), self.drives.kd.copy()
+
+    def _target(self, time, first=None):
+        if time == 0:
+            self.due = 0.0
+            return tuple(x[None] for x in self.task.reference(np.zeros(4)))
+        began = time - self.dt
+        if began > self.due - 1e-9 or began < self.due - 1.5 * self.task.control_dt:  # the clock was set back
+            memory = np.array([0, began / self.task.control_dt, 0, 0])  # when the clip began, steps since then, its place
+            state = [np.ascontiguousarray(x[0], np.float64) for x in (self._qpos(), self._qvel())]
+            action = np.clip(self.policy(self.task.observe(*state, memory)), *self.bounds)
+            self.aim, self.due = self.task.targets(*state, memory, action), began + self.task.control_dt
+        return self.aim[None], np.zeros((1, self.model.nv))
+
+
+def walker():
+    """What `python -m tarsus.learn walk` has learned. Its hand may be pulled, not hard."""
+    model, task = tarsus.Model.load(models() / "humanoid.xml"), tarsus.tasks.make("HumanoidWalk", relative_action=True, start=0.0)
+    clip = tarsus.Clip.load(models() / "clips" / "humanoid_walk.json", model)
+    return PolicySource(model, clip, task, tarsus.learn.Policy.load(models() / "policies" / "humanoid_walk.npz"), name="policy")
+
+
 def buckyball():
     x, pairs = c60()
     system = tarsus.ParticleSystem(np.full(60, 12.011), x, units="angstrom_fs")
@@ -120,6 +149,7 @@ class Scene:
 
 SCENES = {
     "walk": Scene("A humanoid of 34 degrees of freedom follows a walk, 30 steps a second", lambda: tracked("humanoid", "humanoid_walk")),
+    "policy": Scene("A humanoid walks on its own feet, as a trained policy tells its drives", walker),
     "canter": Scene("A dog of 72 degrees of freedom follows a canter, 60 steps a second", lambda: tracked("dog", "dog_canter", dt=1 / 60)),
     "snake": Scene("A snake of 195 degrees of freedom slithers on the floor, in contact all along", snake_on_floor, 3.0),
     "limits": Scene("A walk with at most 60 N m in each joint, kept at the end of every step", force_limits),
