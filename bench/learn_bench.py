@@ -1,19 +1,23 @@
 #!/usr/bin/env python3
-"""Environment steps a second, with their parts, beside Gymnasium's MuJoCo Humanoid. JSON lines.
+"""Environment steps a second, with their parts, beside Gymnasium's MuJoCo Humanoid and mujoco.rollout. JSON lines.
 
 usage: bench/learn_bench.py [--worlds N] [--threads N] [--seconds S] [--dtype float64|float32]
 
-An environment step is one action: for ours 1/30 s of simulated time in two steps, with contacts, self-collision, force limits,
-observation, reward and resets, under random actions of 0.05 rad; for Gymnasium's Humanoid-v5 0.015 s in five, under its action
-space's samples. "per_cpu_second" counts the process's own time, whatever else the machine does. "python" is the share of a
-step's processor time that the vector environment takes around C++.
+An environment step is one action. Motion tracking: 1/30 s of simulated time in two steps, with contacts, self-collision, force
+limits, observation, reward and resets, under random actions of 0.05 rad. Gymnasium's tasks, in our worlds and in its own: 0.015 s in
+five steps (Humanoid) or 0.05 s in five, under samples of the action space. mujoco.rollout: five steps of Gymnasium's humanoid, without
+observation and reward. "per_cpu_second" counts the process's own time, whatever else the machine does. "python" is the share of
+a step's processor time that the vector environment takes around C++.
 """
 
 import argparse
 import json
+import pathlib
 import time
 
 import gymnasium
+import mujoco
+import mujoco.rollout
 import numpy as np
 import tarsus.gym
 
@@ -37,7 +41,9 @@ def ours(name, worlds, threads, seconds, dtype, **options):
     envs = gymnasium.make_vec(f"tarsus/{name}-v0", num_envs=worlds, threads=threads, dtype=dtype, autoreset_mode="SameStep", **options)
     envs.reset(seed=0)
     random = np.random.default_rng(0)
-    actions = [random.normal(scale=0.05, size=envs.action_space.shape).astype(dtype) for _ in range(8)]
+    shape, (low, high) = envs.action_space.shape, envs.unwrapped.task.action_bounds
+    tracks = hasattr(envs.unwrapped.task, "clip_duration")
+    actions = [(random.normal(scale=0.05, size=shape) if tracks else random.uniform(low, high, shape)).astype(dtype) for _ in range(8)]
     vector = envs.unwrapped.worlds
     for action in actions[:2]:
         envs.step(action)
@@ -70,6 +76,23 @@ def gymnasiums(worlds, seconds):
                       "per_cpu_second": round(worlds * count / cpu)}), flush=True)
 
 
+def rollouts(worlds, seconds, actions=20):
+    """mujoco.rollout on Gymnasium's humanoid, one thread: simulation alone."""
+    model = mujoco.MjModel.from_xml_path(str(pathlib.Path(gymnasium.__file__).parent / "envs/mujoco/assets/humanoid.xml"))
+    data, kind = mujoco.MjData(model), mujoco.mjtState.mjSTATE_FULLPHYSICS
+    state = np.empty(mujoco.mj_stateSize(model, kind))
+    mujoco.mj_getState(model, data, state, kind)
+    random, count, began, cpu = np.random.default_rng(0), 0, time.perf_counter(), time.process_time()
+    while time.perf_counter() - began < seconds:
+        control = np.repeat(random.uniform(-0.4, 0.4, (worlds, actions, model.nu)), 5, axis=1)
+        mujoco.rollout.rollout(model, [data], np.tile(state, (worlds, 1)), control)
+        count += worlds * actions
+    cpu = time.process_time() - cpu
+    print(json.dumps({"env": "mujoco.rollout, Gymnasium's humanoid", "worlds": worlds, "threads": 1,
+                      "env_steps_per_second": round(count / (time.perf_counter() - began)),
+                      "per_cpu_second": round(count / cpu)}), flush=True)
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--worlds", type=int, default=1024)
@@ -80,4 +103,7 @@ if __name__ == "__main__":
     ours("HumanoidWalk", a.worlds, a.threads, a.seconds, a.dtype, relative_action=True)
     ours("HumanoidWalk", a.worlds, a.threads, a.seconds, a.dtype)
     ours("DogPace", a.worlds, a.threads, a.seconds, a.dtype, relative_action=True)
+    for name in ("Humanoid", "Ant", "HalfCheetah"):
+        ours(name, a.worlds, a.threads, a.seconds, a.dtype)
     gymnasiums(16, a.seconds)
+    rollouts(16, a.seconds)

