@@ -12,6 +12,9 @@ namespace {
 
 int padded(int n, int to) { return (n + to - 1) / to * to; }
 
+/// Number of a pair p <= q of blocks, column by column: those of earlier blocks stay what they are.
+int pair(int p, int q) { return q * (q + 1) / 2 + p; }
+
 }  // namespace
 
 template <class R>
@@ -59,7 +62,6 @@ void DelassusRows<R>::clear() {
   rows_ = 0;
   blocks_.clear(), links_.clear(), dofs_.clear();
   force_.clear(), joint_.clear(), W_.clear(), DW_.clear();
-  shared_known_ = false;
 }
 
 /// Takes over the links that the caller appended to links_, and makes room.
@@ -82,8 +84,14 @@ int DelassusRows<R>::append(Entry entry) {
   W_.resize(W_.size() + entry.ndof * line), DW_.resize(W_.size());
   rows_ += entry.nrow;
   blocks_.push_back(entry);
-  shared_known_ = false;
-  return int(blocks_.size()) - 1;
+  const int index = blocks() - 1;
+  if (index < known_) {
+    const auto from = known_links_.begin();
+    if (!std::equal(links_.begin() + std::ptrdiff_t(entry.links), links_.end(), from + known_start_[index],
+                    from + known_start_[index + 1]))
+      known_ = index;
+  }
+  return index;
 }
 
 template <class R>
@@ -168,10 +176,16 @@ void DelassusRows<R>::sweep(const Model& model, const BasicData<R>& data, int pa
 /// Runs of DoFs that each pair of blocks shares: both lists of links descend, so one walk along both finds them.
 template <class R>
 void DelassusRows<R>::find_shared() {
-  shared_.clear(), shared_start_.assign(1, 0);
-  for (std::size_t p = 0; p < blocks_.size(); ++p) {
-    for (std::size_t q = p; q < blocks_.size(); ++q) {
-      const Entry &x = blocks_[p], &y = blocks_[q];
+  if (known_ >= blocks()) return;
+  shared_start_.resize(std::size_t(pair(0, known_)) + 1), shared_.resize(shared_start_.back());
+  known_start_.resize(std::size_t(known_) + 1), known_links_.resize(known_start_.back());
+  for (; known_ < blocks(); ++known_) {
+    const Entry& y = blocks_[known_];
+    const auto from = links_.begin() + std::ptrdiff_t(y.links);
+    known_links_.insert(known_links_.end(), from, from + y.nlink);
+    known_start_.push_back(int(known_links_.size()));
+    for (int p = 0; p <= known_; ++p) {
+      const Entry& x = blocks_[p];
       int i = 0, j = 0, at_i = 0, at_j = 0;
       while (i < x.nlink && j < y.nlink) {
         const int li = links_[x.links + i], lj = links_[y.links + j];
@@ -191,17 +205,14 @@ void DelassusRows<R>::find_shared() {
       shared_start_.push_back(int(shared_.size()));
     }
   }
-  shared_known_ = true;
 }
 
 template <class R>
 int DelassusRows<R>::shared_dofs(int i, int j) {
-  if (!shared_known_) find_shared();
-  if (i > j) std::swap(i, j);
-  // Pairs are numbered row by row: before row i come i rows of lengths n, n - 1, …
-  const int n = blocks(), pair = i * n - i * (i - 1) / 2 + (j - i);
+  find_shared();
+  const int both = pair(std::min(i, j), std::max(i, j));
   int count = 0;
-  for (int s = shared_start_[pair]; s < shared_start_[pair + 1]; ++s) count += shared_[s].count;
+  for (int s = shared_start_[both]; s < shared_start_[both + 1]; ++s) count += shared_[s].count;
   return count;
 }
 
@@ -212,19 +223,19 @@ int DelassusRows<R>::leading_dimension() const {
 
 template <class R>
 void DelassusRows<R>::gram(R* A, int ld) {
-  if (!shared_known_) find_shared();
+  find_shared();
   const DelassusTable<R>& kernels = delassus_table<R>(width_);
   const std::size_t w = width_;
-  int pair = 0;
   // Columns in ascending order: what a block's padding writes to its right, the next block overwrites, or it lies above
   // the diagonal.
   for (std::size_t p = 0; p < blocks_.size(); ++p) {
     const Entry& x = blocks_[p];
-    for (std::size_t q = p; q < blocks_.size(); ++q, ++pair) {
+    for (std::size_t q = p; q < blocks_.size(); ++q) {
       const Entry& y = blocks_[q];
+      const int both = pair(int(p), int(q));
       R* out = A + (std::size_t(x.first_row) * ld + y.first_row) * w;
       bool add = false;
-      for (int s = shared_start_[pair]; s < shared_start_[pair + 1]; ++s, add = true) {
+      for (int s = shared_start_[both]; s < shared_start_[both + 1]; ++s, add = true) {
         const Shared& run = shared_[s];
         kernels.gram(run.count, x.nrow, W_.data() + x.W + std::size_t(run.first) * x.stride * w, x.stride,
                      DW_.data() + y.W + std::size_t(run.second) * y.stride * w, y.stride, add, p == q, out, ld);

@@ -91,20 +91,51 @@ struct Rows {
 /// Conditioning of M multiplies rounding; 1e-10 of the largest element leaves room for it.
 constexpr double kDenseAgreement = 1e-10;
 
+void expect_dense_product(Rows& t) {
+  t.rows.sweep(t.model, t.data);
+  const int m = t.rows.rows(), ld = t.rows.leading_dimension();
+  Matrix A = Matrix::Constant(m, ld, NAN);
+  t.rows.gram(A.data(), ld);
+  const Matrix expected = t.J * t.M.llt().solve(Matrix(t.J.transpose()));
+  const double scale = std::max(1.0, expected.cwiseAbs().maxCoeff());
+  for (int r = 0; r < m; ++r) {
+    for (int c = r; c < m; ++c) ASSERT_NEAR(A(r, c), expected(r, c), kDenseAgreement * scale) << r << "," << c;
+  }
+}
+
 TEST(Delassus, IsTheDenseProduct) {
   for (unsigned seed = 0; seed < 1000; ++seed) {
+    SCOPED_TRACE(seed);
     Rows t(seed);
     if (t.model.nv == 0) continue;
     factor<double>(t.model, t.data, t.s.qpos, t.K);
-    t.rows.sweep(t.model, t.data);
-    const int m = t.rows.rows(), ld = t.rows.leading_dimension();
-    Matrix A = Matrix::Constant(m, ld, NAN);
-    t.rows.gram(A.data(), ld);
-    const Matrix expected = t.J * t.M.llt().solve(Matrix(t.J.transpose()));
-    const double scale = std::max(1.0, expected.cwiseAbs().maxCoeff());
-    for (int r = 0; r < m; ++r) {
-      for (int c = r; c < m; ++c)
-        ASSERT_NEAR(A(r, c), expected(r, c), kDenseAgreement * scale) << "seed " << seed << " " << r << "," << c;
+    expect_dense_product(t);
+  }
+}
+
+/// What blocks share is kept from list to list, as far as they begin alike.
+TEST(Delassus, ListsMadeAnewAreTheDenseProduct) {
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE(seed);
+    Rows t(seed);
+    if (t.model.nv == 0) continue;
+    for (const unsigned list : {1u, 1u, 2u, 3u, 2u, 3u, 3u}) {
+      Random random(seed), others(seed + list);
+      t.rows.clear();
+      t.fill(random);  // the same each time
+      const Matrix begin = t.J;
+      t.fill(others);
+      Matrix both(begin.rows() + t.J.rows(), t.model.nv);
+      both << begin, t.J;
+      t.J = both;
+      factor<double>(t.model, t.data, t.s.qpos, t.K);
+      expect_dense_product(t);
+      if (list == 3) {  // and lists that are shorter, or begin otherwise
+        t.rows.clear();
+        t.fill(others);
+        factor<double>(t.model, t.data, t.s.qpos, t.K);
+        expect_dense_product(t);
+      }
     }
   }
 }

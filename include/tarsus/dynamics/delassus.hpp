@@ -113,9 +113,11 @@ class DelassusRows {
   std::vector<Entry> blocks_;
   std::vector<int> links_, dofs_, order_;
   AlignedVector<R> force_, joint_, W_, DW_, scratch_;
+  // Of the first known_ blocks, which clear() keeps for the next list that begins with blocks on the same links.
+  int known_ = 0;
+  std::vector<int> known_links_, known_start_{0};  // [known_ + 1]
   std::vector<Shared> shared_;
-  std::vector<int> shared_start_;  // [pairs + 1], pairs p <= q row by row
-  bool shared_known_ = false;
+  std::vector<int> shared_start_{0};  // [pairs + 1], pairs p <= q column by column
 };
 
 extern template class DelassusRows<double>;
