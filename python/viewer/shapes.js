@@ -318,8 +318,8 @@ export class Marks extends THREE.Group {
       if (vector) q.setFromUnitVectors(z, vector.clone().divideScalar(length));
       this.mesh.setMatrixAt(count++, m.compose(origin, q, s.set(radius, radius, length)));
     }
-    this.mesh.count = count;
-    this.mesh.instanceMatrix.needsUpdate = true;
+    this.mesh.count = count, this.mesh.visible = count > 0;
+    if (count > 0) this.mesh.instanceMatrix.needsUpdate = true;
   }
 }
 
