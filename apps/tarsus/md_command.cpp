@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "command.hpp"
+#include "tarsus/io/dcd.hpp"
 #include "tarsus/io/md_system.hpp"
 #include "tarsus/io/particle_source.hpp"
 #include "tarsus/io/xyz.hpp"
@@ -27,9 +28,12 @@ struct MdOptions {
   double dt = 0, tolerance = 1e-12, relaxation = 0, skin = 0;  // dt, relaxation: filled in when not given
   std::optional<double> given_dt, given_relaxation, temperature, thermostat;
   long steps = 1000, every = 0;
-  int max_iterations = 0;
-  std::string solver = "newton", out, final_file;
+  int max_iterations = 0, threads = 1;
+  std::string solver = "newton", out, final_file, energies;
   bool json = false, quiet = false, list = false;
+
+  /// Steps between frames and between rows of the table.
+  long interval() const { return every > 0 ? every : std::max(1L, steps / 10); }
 };
 
 struct Record {
@@ -41,16 +45,21 @@ struct Record {
 /// Frames as the file's ending says.
 class FrameWriter {
  public:
-  explicit FrameWriter(const std::string& path) : path_(path) {
+  FrameWriter(const std::string& path, const ParticleSystem& system, long every, double timestep) : path_(path) {
     const std::string extension = std::filesystem::path(path).extension().string();
     frames_ = extension == ".frames";
-    if (!frames_ && extension != ".xyz" && extension != ".extxyz")
-      throw ValueError("--out", path, "a file that ends in .xyz, .extxyz or .frames");
-    stream_.open(path);
+    const bool dcd = extension == ".dcd";
+    if (!frames_ && !dcd && extension != ".xyz" && extension != ".extxyz")
+      throw ValueError("--out", path, "a file that ends in .xyz, .extxyz, .frames or .dcd");
+    if (dcd) DcdWriter::angstroms(system.units);  // before there is a file
+    stream_.open(path, dcd ? std::ios::binary | std::ios::out : std::ios::out);
     check();
+    if (dcd) dcd_ = std::make_unique<DcdWriter>(stream_, system, every, timestep);
   }
   void write(long step, double time, const ParticleSystem& system) {
-    if (frames_)
+    if (dcd_)
+      dcd_->frame(system);
+    else if (frames_)
       write_md_frame(stream_, step, system);
     else
       write_xyz_frame(stream_, system, fmt::format("step={} time={:.17g}", step, time));
@@ -70,7 +79,42 @@ class FrameWriter {
   std::string path_;
   std::ofstream stream_;
   bool frames_;
+  std::unique_ptr<DcdWriter> dcd_;
   long count_ = 0;
+};
+
+/// All files of a run, opened before its first step: a name that cannot be written costs no run.
+struct Outputs {
+  std::unique_ptr<FrameWriter> frames;
+  std::ofstream energies, final_state;
+
+  Outputs(const MdOptions& o, const ParticleSystem& system) {
+    if (!o.out.empty()) frames = std::make_unique<FrameWriter>(o.out, system, o.interval(), o.dt);
+    const auto open = [](std::ofstream& stream, const std::string& path) {
+      if (path.empty()) return;
+      stream.open(path);
+      if (!stream) throw Error(fmt::format("{}: cannot be written", path));
+    };
+    open(energies, o.energies);
+    open(final_state, o.final_file);
+    const Units& u = system.units;
+    if (!o.energies.empty()) {
+      energies << fmt::format("step,time [{0}],potential [{1}],kinetic [{1}],total [{1}],temperature [K],violation\n",
+                              u.time, u.energy);
+    }
+  }
+  void energy(const Record& r) {
+    if (!energies.is_open()) return;
+    energies << fmt::format("{},{:.17g},{:.17g},{:.17g},{:.17g},{:.17g},{:.17g}\n", r.step, r.time, r.potential,
+                            r.kinetic, r.total, r.temperature, r.violation);
+  }
+  void finish(const MdOptions& o, const ParticleSystem& system) {
+    if (frames) frames->finish();
+    if (energies.is_open() && !energies.flush()) throw Error(fmt::format("{}: cannot be written", o.energies));
+    if (!final_state.is_open()) return;
+    write_md_system(final_state, system);
+    if (!final_state.flush()) throw Error(fmt::format("{}: cannot be written", o.final_file));
+  }
 };
 
 struct Outcome {
@@ -78,6 +122,7 @@ struct Outcome {
   StepReport last;
   long steps = 0;
   double seconds = 0, mean_rounds = 0, stability = 0;
+  std::string heated;  ///< why the run was stopped though every step was solved, or empty
   int most_rounds = 0;
   long wrong_roots = 0;    ///< steps in which a row went to its mirrored solution
   double pivot_ratio = 1;  ///< smallest of all steps
@@ -136,15 +181,27 @@ void print_record(const Record& r, const ParticleSystem& system) {
   std::fflush(stdout);
 }
 
-Outcome simulate(const MdOptions& o, VelocityVerlet& verlet, ParticleSystem& system) {
+// A run that gains a thousandfold in temperature says nothing about the system. From rest the scale is 1 K.
+std::string heated(const MdOptions& o, const ParticleSystem& system, const Record& first, const Record& now) {
+  const bool kelvin = system.units.name == "nm_ps" || system.units.name == "angstrom_fs";
+  const double scale = std::max({first.temperature, o.thermostat.value_or(0), kelvin ? 1.0 : 0.0});
+  if (system.units.name == "si" || !(scale > 0) || !(now.temperature > 1000 * scale)) return "";
+  return fmt::format(
+      "step {}: the temperature is {:.4g}, more than a thousand times that of the start ({:.4g}): particles that "
+      "overlap, "
+      "too large a timestep (--dt), or numbers in other units (--units)",
+      now.step, now.temperature, first.temperature);
+}
+
+Outcome simulate(const MdOptions& o, VelocityVerlet& verlet, ParticleSystem& system, Outputs& outputs) {
   const bool quiet = o.quiet || o.json;
-  const long every = o.every > 0 ? o.every : std::max(1L, o.steps / 10);
+  const long every = o.interval();
   const long sample = std::max(1L, std::min(every, o.steps / 200));
-  std::unique_ptr<FrameWriter> writer;
-  if (!o.out.empty()) writer = std::make_unique<FrameWriter>(o.out);
+  FrameWriter* const writer = outputs.frames.get();
   Outcome done;
   done.records.push_back(record_of(0, verlet, system));
   if (writer) writer->write(0, 0, system);
+  outputs.energy(done.records.back());
   if (!quiet) print_header(system, verlet.thermostat() != nullptr), print_record(done.records.back(), system);
   Progress progress("md", quiet);
   double rounds = 0;
@@ -168,12 +225,14 @@ Outcome simulate(const MdOptions& o, VelocityVerlet& verlet, ParticleSystem& sys
     if (sampled) done.records.push_back(record_of(step, verlet, system));
     if (step % every == 0 || step == o.steps) {
       if (writer) writer->write(step, verlet.time(), system);
+      outputs.energy(done.records.back());
       if (!quiet) print_record(done.records.back(), system);
     }
+    if (sampled) done.heated = heated(o, system, done.records.front(), done.records.back());
+    if (!done.heated.empty()) break;
     if (sampled) progress.update(static_cast<double>(step) / o.steps, fmt::format("step {} of {}", step, o.steps));
   }
   progress.finish();
-  if (writer) writer->finish();
   done.seconds = std::chrono::duration<double>(spent).count();
   done.mean_rounds = done.steps > 0 ? rounds / done.steps : 0;
   done.stability = done.last.ok ? verlet.stability() : done.last.stability;
@@ -206,6 +265,7 @@ void print_summary(const MdOptions& o, const Outcome& done, const ParticleSystem
                done.wrong_roots);
   }
   if (!o.out.empty()) fmt::print("frames: {}\n", o.out);
+  if (!o.energies.empty()) fmt::print("energies: {}\n", o.energies);
   if (!o.final_file.empty()) fmt::print("last state: {}\n", o.final_file);
 }
 
@@ -213,8 +273,8 @@ void print_outcome(const MdOptions& o, const Outcome& done, const ParticleSystem
   nlohmann::ordered_json j;
   double worst = 0;
   for (const Record& r : done.records) worst = std::max(worst, r.violation);
-  j["status"] = done.last.ok ? "ok" : "failed";
-  if (!done.last.ok) j["message"] = done.last.message;
+  j["status"] = done.last.ok && done.heated.empty() ? "ok" : "failed";
+  if (!done.last.ok || !done.heated.empty()) j["message"] = done.last.ok ? done.heated : done.last.message;
   j["system"] = o.source.system;
   j["particles"] = system.particles();
   j["constraints"] = system.constraints.nrow();
@@ -245,6 +305,7 @@ void print_outcome(const MdOptions& o, const Outcome& done, const ParticleSystem
   j["wrong_root_steps"] = done.wrong_roots;
   j["stability"] = done.stability;
   if (!o.out.empty()) j["out"] = o.out;
+  if (!o.energies.empty()) j["energies"] = o.energies;
   fmt::print("{}\n", j.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
@@ -268,31 +329,34 @@ void run(MdOptions o) {
     if (!quiet) fmt::print(stderr, "{}\n", note.text());
   }
   o.dt = o.given_dt.value_or(system.units.timestep), o.relaxation = o.given_relaxation.value_or(100 * o.dt);
+  if (o.steps > 0 && system.force_field.empty() && o.source.forces != "none" && !is_builtin_system(o.source.system)) {
+    throw ValueError("forces", "none act on this system",
+                     "--forces NAME, --setup FILE, --cutoff for LAMMPS data, or --forces none: constraints alone");
+  }
   system.force_field.skin = o.skin;
+  Outputs outputs(o, system);
   const Preparation prepared = prepare(system, o.tolerance, o.dt);
   if (o.temperature) set_temperature(system, *o.temperature, o.source.seed);
   if (!quiet)
     fmt::print("{}: {} particles, {} constraints, {} degrees of freedom, units {}\n{}", o.source.system,
                system.particles(), system.constraints.nrow(), degrees_of_freedom(system), system.units.name,
                prepared.text(system.units));
-  VelocityVerlet verlet(system, {o.dt, o.solver, o.tolerance, o.max_iterations});
+  VelocityVerlet verlet(system, {o.dt, o.solver, o.tolerance, o.max_iterations, o.threads});
   if (o.thermostat) {
     const int degrees = degrees_of_freedom(system);
     verlet.set_thermostat(std::make_unique<Thermostat>(0.5 * degrees * system.units.boltzmann * *o.thermostat, degrees,
                                                        o.relaxation, o.source.seed));
   }
-  const Outcome done = simulate(o, verlet, system);
-  if (!o.final_file.empty()) {
-    std::ofstream out(o.final_file);
-    write_md_system(out, system);
-    if (!out.flush()) throw Error(fmt::format("{}: cannot be written", o.final_file));
-  }
+  const Outcome done = simulate(o, verlet, system, outputs);
+  outputs.finish(o, system);
   if (o.json)
     print_outcome(o, done, system, prepared);
   else if (!o.quiet)
     print_summary(o, done, system, verlet);
-  if (done.last.ok) return report_interrupt(verlet.time(), system.units.time);
-  if (!o.json)
+  if (done.last.ok && done.heated.empty()) return report_interrupt(verlet.time(), system.units.time);
+  if (!o.json && done.last.ok)
+    fmt::print(stderr, "failed at {}\n", done.heated);
+  else if (!o.json)
     fmt::print(stderr, "failed after {} steps (the state is that of the last good step): {}\n", done.steps,
                done.last.message);
   throw CLI::RuntimeError(kSimulationFailed);
@@ -328,15 +392,20 @@ void add_md_command(CLI::App& app) {
   command->add_option("--tol", o.tolerance, "Largest |sigma|/(2 d^2) left; rounding is the floor")
       ->capture_default_str();
   command->add_option("--max-iterations", o.max_iterations, "Rounds or sweeps; 0: the solver's own limit");
-  command->add_option("--out", o.out, "Frames: .xyz or .extxyz (extended XYZ), .frames (plain rows x y z vx vy vz)");
+  command->add_option("--out", o.out,
+                      "Frames: .xyz or .extxyz (extended XYZ), .frames (plain rows x y z vx vy vz), .dcd");
+  command->add_option("--energies", o.energies, "Write the table's rows as CSV, all digits");
   command->add_option("--every", o.every, "Steps between frames and table rows; default a tenth of the steps");
   command->add_option("--final", o.final_file, "Write the last state as a .sys file");
-  command->add_option("--forces", o.source.forces,
-                      "Force field by name (--list); .sys and .xyz files have none of their own");
+  command->add_option(
+      "--forces", o.source.forces,
+      "Force field by name (--list); .sys and .xyz files have none of their own; none: constraints alone");
   command->add_option("--setup", o.source.setup,
                       "JSON file with forces, pins and further constraints (docs/particles.md has an example)");
-  command->add_option("--units", o.source.units,
-                      "Convert to nm_ps or angstrom_fs; for .xyz and .data: what the numbers mean");
+  command->add_option(
+      "--units", o.source.units,
+      "Convert to nm_ps or angstrom_fs; for .xyz and .data: what the numbers mean where the file does not say "
+      "(default angstrom_fs)");
   command->add_option("--temperature", o.temperature, "Start with random velocities at this temperature");
   command->add_option("--thermostat", o.thermostat, "Keep this temperature by stochastic velocity rescaling");
   command->add_option("--tau", o.given_relaxation, "The thermostat's time constant; default 100 steps");
@@ -347,7 +416,10 @@ void add_md_command(CLI::App& app) {
                     "LAMMPS data: Coulomb by reaction field, not shifted force");
   command->add_option("--rigid-bonds", o.source.rigid_bonds, "LAMMPS data: bond types to constrain")->delimiter(',');
   command->add_option("--rigid-angles", o.source.rigid_angles, "LAMMPS data: angle types to constrain")->delimiter(',');
-  command->add_option("--skin", o.skin, "Extra radius of the Verlet list; 0: 7 % of the cutoff");
+  command->add_option("--skin", o.skin, "Extra radius of the Verlet list; 0: 7 or 8 % of the cutoff");
+  command->add_option("--threads", o.threads, "Of forces and constraints; the same numbers for any")
+      ->check(CLI::Range(1, 256))
+      ->capture_default_str();
   command->add_flag("--json", o.json, "Print one JSON object and nothing else");
   command->add_flag("--quiet", o.quiet, "Print nothing but errors");
   command->callback([options] { run(*options); });

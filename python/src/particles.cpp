@@ -186,11 +186,12 @@ void assign(Particles& self, std::vector<double> ParticleSystem::*values, const 
 
 class Verlet {
  public:
-  Verlet(nb::object owner, double timestep, const std::string& solver, double tolerance, int max_iterations)
+  Verlet(nb::object owner, double timestep, const std::string& solver, double tolerance, int max_iterations,
+         int threads)
       : owner_(std::move(owner)),
         particles_(&nb::cast<Particles&>(owner_)),
-        verlet_(particles_->system,
-                {timestep != 0 ? timestep : particles_->system.units.timestep, solver, tolerance, max_iterations}),
+        verlet_(particles_->system, {timestep != 0 ? timestep : particles_->system.units.timestep, solver, tolerance,
+                                     max_iterations, threads}),
         revision_(particles_->revision),
         position_(particles_->system.position) {}
 
@@ -462,12 +463,12 @@ void bind_system(nb::module_& m) {
 void bind_verlet(nb::module_& m) {
   nb::class_<Verlet> c(m, "VelocityVerlet", nb::type_slots(verlet_slots),
                        "Velocity Verlet with the constraint stages of SHAKE and RATTLE, solved to rounding.");
-  c.def(nb::init<nb::object, double, const std::string&, double, int>(), "system"_a, "timestep"_a = 0.0,
-        "solver"_a = "newton", "tolerance"_a = 1e-12, "max_iterations"_a = 0,
+  c.def(nb::init<nb::object, double, const std::string&, double, int, int>(), "system"_a, "timestep"_a = 0.0,
+        "solver"_a = "newton", "tolerance"_a = 1e-12, "max_iterations"_a = 0, "threads"_a = 1,
         nb::sig("def __init__(self, system: ParticleSystem, timestep: float = 0.0, solver: str = 'newton', tolerance: "
-                "float = 1e-12, max_iterations: int = 0) -> None"),
+                "float = 1e-12, max_iterations: int = 0, threads: int = 1) -> None"),
         "timestep 0: the units' usual one; solver 'newton', 'newton_general', 'm_shake', 'shake' or 'shake_matrix'.\n"
-        "The constraints must hold (ParticleSystem.prepare()).");
+        "The constraints must hold (ParticleSystem.prepare()). Any number of threads gives the same bits.");
   c.def("step", &Verlet::step, "steps"_a = 1, nb::sig("def step(self, steps: int = 1) -> StepReport"),
         "So many steps, or up to the first that fails: then the report is false and says why.");
   c.def("reverse", &Verlet::reverse, "Turns time round: the same number of steps leads back.");

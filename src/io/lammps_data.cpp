@@ -36,7 +36,8 @@ class LammpsReader {
   void atoms(int count, std::string_view hint);
   void place_atom(AtomStyle style);
   void topology(const std::string& name, int count, int types, int size, std::vector<LammpsTopology>& out);
-  void coefficients(const std::string& name, int types, std::vector<LammpsCoefficients>& out);
+  void title();
+  void coefficients(const std::string& name, int types, std::string_view hint, std::vector<LammpsCoefficients>& out);
   int index_of(std::size_t word) const;
   void make_whole();
 
@@ -49,7 +50,6 @@ class LammpsReader {
   bool box_[3] = {false, false, false};
   std::vector<double> type_mass_;
   std::unordered_map<int, int> index_;  // atom id -> index
-  bool image_flags_ = false;
 };
 
 bool LammpsReader::header_line() {
@@ -128,8 +128,7 @@ void LammpsReader::place_atom(AtomStyle style) {
   if (style == AtomStyle::full || style == AtomStyle::charge) data_.charge.push_back(text_.number(first - 1, "charge"));
   for (int c = 0; c < 3; ++c) {
     double x = text_.number(first + c, "position");
-    if (words == bare + 3)
-      x += text_.integer(bare + c, "image flag", -1000000, 1000000) * data_.system.box.length[c], image_flags_ = true;
+    if (words == bare + 3) x += text_.integer(bare + c, "image flag", -1000000, 1000000) * data_.system.box.length[c];
     data_.system.position.push_back(x);
   }
 }
@@ -175,15 +174,37 @@ void LammpsReader::topology(const std::string& name, int count, int types, int s
   });
 }
 
-void LammpsReader::coefficients(const std::string& name, int types, std::vector<LammpsCoefficients>& out) {
+// A title is free text, but write_data ends it with "units = NAME".
+void LammpsReader::title() {
+  const std::string_view line = text_.line();
+  const std::size_t found = line.find("units =");
+  if (found == std::string_view::npos) return;
+  std::string_view name = trimmed(line.substr(found + 7));
+  name = name.substr(0, name.find_first_of(" ,\t"));
+  if (name == "real")
+    data_.system.units = units_angstrom_fs();
+  else if (name == "lj")
+    data_.system.units = units_reduced();
+  else if (name == "si")
+    data_.system.units = units_si();
+  else
+    throw InputError(text_.place(0),
+                     fmt::format("the title says units = {}, expected real, lj or si: convert the file", name));
+}
+
+// `hint`: the style that write_data puts behind the section's name.
+void LammpsReader::coefficients(const std::string& name, int types, std::string_view hint,
+                                std::vector<LammpsCoefficients>& out) {
   out.assign(types, {});
   rows(name, types, [&] {
     const int type = text_.integer(0, "type", 1, types);
     LammpsCoefficients& to = out[type - 1];
-    if (!to.style.empty() || !to.numbers.empty()) text_.fail(0, fmt::format("type {} is here twice", type));
+    if (!to.numbers.empty()) text_.fail(0, fmt::format("type {} is here twice", type));
     std::size_t word = 1;
     if (word < text_.words().size() && !parse_number(text_.words()[word]))
       to.style = std::string(text_.words()[word++]);
+    else
+      to.style = std::string(hint);
     for (; word < text_.words().size(); ++word) to.numbers.push_back(text_.number(word, "coefficient"));
   });
 }
@@ -216,13 +237,13 @@ void LammpsReader::section(const std::string& name, std::string_view hint) {
   } else if (name == "Dihedrals") {
     topology(name, counts_.dihedrals, counts_.dihedral_types, 4, data_.dihedrals);
   } else if (name == "Pair Coeffs") {
-    coefficients(name, counts_.atom_types, data_.pair_coefficients);
+    coefficients(name, counts_.atom_types, hint, data_.pair_coefficients);
   } else if (name == "Bond Coeffs") {
-    coefficients(name, counts_.bond_types, data_.bond_coefficients);
+    coefficients(name, counts_.bond_types, hint, data_.bond_coefficients);
   } else if (name == "Angle Coeffs") {
-    coefficients(name, counts_.angle_types, data_.angle_coefficients);
+    coefficients(name, counts_.angle_types, hint, data_.angle_coefficients);
   } else if (name == "Dihedral Coeffs") {
-    coefficients(name, counts_.dihedral_types, data_.dihedral_coefficients);
+    coefficients(name, counts_.dihedral_types, hint, data_.dihedral_coefficients);
   } else {
     const int count = name == "Impropers" ? counts_.impropers : name == "Improper Coeffs" ? counts_.improper_types : -1;
     if (count < 0) text_.fail(0, fmt::format("section {} is not supported", quote(name)));
@@ -231,7 +252,8 @@ void LammpsReader::section(const std::string& name, std::string_view hint) {
   }
 }
 
-// Without image flags a molecule that crosses the box's face is cut: follow the bonds by the nearest image.
+// A molecule that crosses the box's face may be cut, with image flags too where they are all zero: follow the bonds by
+// the nearest image. One that is whole stays as it is.
 void LammpsReader::make_whole() {
   const int n = data_.system.particles();
   std::vector<std::vector<int>> bonded(n);
@@ -262,7 +284,7 @@ void LammpsReader::make_whole() {
 
 LammpsData LammpsReader::read() {
   if (!text_.next_line('#')) throw InputError({file_, 1, 0, ""}, "the file is empty");
-  // The first line is a title, whatever it says.
+  title();
   bool in_header = true;
   while (text_.next_words('#')) {
     if (in_header && header_line()) continue;
@@ -288,7 +310,7 @@ LammpsData LammpsReader::read() {
       throw InputError({file_, 0, 0, "Masses"}, fmt::format("atom type {} has no mass", data_.type[i]));
   }
   data_.system.constraints = ConstraintSet(data_.system.particles());
-  if (!image_flags_) make_whole();
+  make_whole();
   return std::move(data_);
 }
 

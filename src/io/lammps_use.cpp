@@ -93,6 +93,25 @@ void exclude_up_to_three_bonds(LammpsData& data) {
   }
 }
 
+void note(LammpsData& data, std::string text) {
+  data.notes.push_back({Severity::warning, {data.system.name, 0, 0, ""}, std::move(text)});
+}
+
+// What the file says about cutoffs and Coulomb's form, where that is not what will be computed.
+void note_own_cutoffs(LammpsData& data, const LammpsUse& use) {
+  for (std::size_t type = 0; type < data.pair_coefficients.size(); ++type) {
+    const LammpsCoefficients& c = data.pair_coefficients[type];
+    if (c.numbers.size() > 2 && c.numbers[2] != use.cutoff) {
+      note(data, fmt::format("pair type {} has a cutoff of {} of its own, which is not used: {} is", type + 1,
+                             c.numbers[2], use.cutoff));
+    }
+  }
+  const std::string& style = data.pair_coefficients[0].style;
+  if (style == "lj/cut/coul/cut" && !use.reaction_field)
+    note(data,
+         "pair style lj/cut/coul/cut: Coulomb is shifted to vanish at the cutoff with its force (coul/dsf, alpha 0)");
+}
+
 void use_pairs(LammpsData& data, const LammpsUse& use) {
   ForceField& field = data.system.force_field;
   if (!data.pair_coefficients.empty()) {
@@ -108,6 +127,7 @@ void use_pairs(LammpsData& data, const LammpsUse& use) {
       for (int b = 0; b < lj.types; ++b)
         lj.epsilon.push_back(std::sqrt(epsilon[a] * epsilon[b])), lj.sigma.push_back(std::sqrt(sigma[a] * sigma[b]));
     }
+    note_own_cutoffs(data, use);
     for (const int type : data.type) lj.type.push_back(type - 1);
     lj.cutoff = use.cutoff;
     lj.mode = LennardJones::Cutoff::shifted;
@@ -139,7 +159,10 @@ void use_lammps_data(LammpsData& data, const LammpsUse& use) {
   use_bonds(data, use);
   use_angles(data, use);
   use_dihedrals(data);
-  if (use.cutoff > 0) use_pairs(data, use);
+  if (use.cutoff > 0)
+    use_pairs(data, use);
+  else if (!data.pair_coefficients.empty())
+    note(data, "pair coefficients are not used: no cutoff is given");
 }
 
 }  // namespace tarsus

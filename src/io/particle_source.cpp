@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 
 #include "tarsus/io/lammps_data.hpp"
@@ -24,8 +25,8 @@ std::string extension_of(const std::string& path) {
 ParticleSystem load_lammps(const ParticleSource& source, Diagnostics& notes) {
   LammpsData data =
       read_lammps_data(source.system, source.units.empty() ? units_angstrom_fs() : units_by_name(source.units));
-  notes.insert(notes.end(), data.notes.begin(), data.notes.end());
   use_lammps_data(data, {source.rigid_bonds, source.rigid_angles, source.cutoff, source.reaction_field});
+  notes.insert(notes.end(), data.notes.begin(), data.notes.end());
   return std::move(data.system);
 }
 
@@ -48,7 +49,7 @@ ParticleSystem load_file(const ParticleSource& source, Diagnostics& notes) {
   if (extension == ".sys") return read_md_system(source.system);
   if (extension == ".xyz" || extension == ".extxyz") {
     return system_from_xyz(read_xyz(source.system), source.system,
-                           source.units.empty() ? units_nm_ps() : units_by_name(source.units));
+                           source.units.empty() ? units_angstrom_fs() : units_by_name(source.units));
   }
   if (is_lammps(extension)) return load_lammps(source, notes);
   if (!std::filesystem::exists(source.system)) {
@@ -57,6 +58,49 @@ ParticleSystem load_file(const ParticleSource& source, Diagnostics& notes) {
     throw ValueError("system", source.system, "a file (.sys, .xyz, .data) or one of " + known);
   }
   throw ValueError("system", source.system, "a file that ends in .sys, .xyz, .extxyz, .data, .lmp or .lammps");
+}
+
+// Follows constraints, bonds and, for a particle that has neither, its molecule, by the nearest image: a file may have
+// put every particle into the box. Returns how many particles it moved.
+int make_molecules_whole(ParticleSystem& system) {
+  const int n = system.particles();
+  std::vector<std::vector<int>> linked(n);
+  const auto link = [&](int i, int j) { linked[i].push_back(j), linked[j].push_back(i); };
+  for (int k = 0; k < system.constraints.nrow(); ++k) {
+    if (system.constraints.kind(k) != RowKind::distance) continue;
+    link(system.constraints.row_particles(k)[0], system.constraints.row_particles(k)[1]);
+  }
+  for (const HarmonicBond& bond : system.force_field.bonds) link(bond.i, bond.j);
+  for (int i = 1; i < n && !system.molecule.empty(); ++i) {
+    if (linked[i].empty() && system.molecule[i] == system.molecule[i - 1]) link(i - 1, i);
+  }
+  std::vector<char> seen(n, 0);
+  std::vector<int> stack;
+  std::vector<double>& x = system.position;
+  int count = 0;
+  for (int root = 0; root < n; ++root) {
+    if (seen[root]) continue;
+    seen[root] = 1;
+    stack.assign(1, root);
+    while (!stack.empty()) {
+      const int i = stack.back();
+      stack.pop_back();
+      for (const int j : linked[i]) {
+        if (seen[j]) continue;
+        seen[j] = 1;
+        stack.push_back(j);
+        bool moved = false;
+        for (int c = 0; c < 3; ++c) {
+          const double length = system.box.length[c];
+          const double images = length > 0 ? std::round((x[3 * j + c] - x[3 * i + c]) / length) : 0.0;
+          if (images == 0 || !std::isfinite(images)) continue;
+          x[3 * j + c] -= images * length, moved = true;
+        }
+        count += moved ? 1 : 0;
+      }
+    }
+  }
+  return count;
 }
 
 }  // namespace
@@ -77,6 +121,11 @@ ParticleSystem load_particles(const ParticleSource& source, Diagnostics& notes) 
     throw ValueError("forces", source.forces, "no name beside a setup file, which has forces of its own");
   if (!source.forces.empty()) set_force_field(system, source.forces);
   if (!source.setup.empty()) read_particle_setup(system, source.setup);
+  if (const int moved = builtin || !system.box.periodic() ? 0 : make_molecules_whole(system); moved > 0) {
+    notes.push_back({Severity::warning,
+                     {source.system, 0, 0, ""},
+                     fmt::format("molecules cut by the box are made whole: {} particles moved by its length", moved)});
+  }
   return system;
 }
 

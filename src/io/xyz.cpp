@@ -97,6 +97,15 @@ Box lattice(const Value& value, Location where) {
   return box;
 }
 
+std::string unit_name(const Value& value, Location where) {
+  where.column = static_cast<int>(value.column);
+  try {
+    return units_by_name(value.text).name;
+  } catch (const ValueError& error) {
+    throw InputError(where, error.what());
+  }
+}
+
 std::vector<Property> read_comment(MdText& text, XyzFrame& frame) {
   const Location where = text.place(0);
   frame.comment = std::string(text.line());
@@ -104,6 +113,7 @@ std::vector<Property> read_comment(MdText& text, XyzFrame& frame) {
   for (const Value& value : key_values(text.line(), where)) {
     if (value.key == "Lattice") frame.box = lattice(value, where);
     if (value.key == "Properties") layout = properties(value, where);
+    if (value.key == "units") frame.units = unit_name(value, where);
   }
   const auto has = [&](const char* name, char type, int columns) {
     return std::any_of(layout.begin(), layout.end(),
@@ -168,7 +178,8 @@ std::vector<XyzFrame> read_xyz(const std::string& path) { return parse_xyz(read_
 ParticleSystem system_from_xyz(const std::vector<XyzFrame>& frames, const std::string& file, const Units& units) {
   const XyzFrame& frame = frames.at(frames.size() - 1);
   ParticleSystem system;
-  system.name = file, system.units = units, system.box = frame.box, system.species = frame.species;
+  system.name = file, system.box = frame.box, system.species = frame.species;
+  system.units = frame.units.empty() ? units : units_by_name(frame.units);
   system.position = frame.position;
   system.velocity = frame.velocity.empty() ? std::vector<double>(frame.position.size(), 0.0) : frame.velocity;
   system.mass = frame.mass;
@@ -195,6 +206,7 @@ void write_xyz_frame(std::ostream& out, const ParticleSystem& system, std::strin
   if (box.x > 0 && box.y > 0 && box.z > 0)
     out << fmt::format("Lattice=\"{:.17g} 0 0 0 {:.17g} 0 0 0 {:.17g}\" ", box.x, box.y, box.z);
   out << "Properties=species:S:1:pos:R:3:velo:R:3:masses:R:1";
+  out << " units=" << system.units.name;
   if (!extra.empty()) out << ' ' << extra;
   out << '\n';
   for (int i = 0; i < system.particles(); ++i) {

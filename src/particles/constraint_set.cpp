@@ -232,24 +232,28 @@ double ConstraintSet::evaluate_row(int k, std::span<const double> x, std::span<d
 void ConstraintSet::add_impulses(std::span<const double> x, std::span<const double> multiplier, double factor,
                                  std::span<const double> inverse_mass, std::span<double> v) const {
   std::vector<double> gradient;
-  // Neighbours in a chain wait for one another's sum; rows half the set apart do not.
-  const int half = (nrow() + 1) / 2;
   for (int turn = 0; turn < nrow(); ++turn) {
-    const int k = turn / 2 + (turn % 2 != 0 ? half : 0);
-    const double impulse = factor * multiplier[k];
-    const auto [i, j] = ends_[k];
-    if (i >= 0) {
-      const Vec3d kick = (point(x, i) - point(x, j)) * impulse;
-      const double wi = inverse_mass[i], wj = inverse_mass[j];
-      for (int c = 0; c < 3; ++c) v[3 * i + c] += wi * kick[c], v[3 * j + c] -= wj * kick[c];
+    const int k = impulse_row(turn);
+    if (ends_[k][0] >= 0) {
+      add_distance_impulse(k, x, multiplier, factor, inverse_mass, v);
       continue;
     }
+    const double impulse = factor * multiplier[k];
     const int from = pattern_.start[k], to = pattern_.start[k + 1];
     gradient.resize(to - from);
     evaluate_row(k, x, gradient);
     for (int p = from; p < to; ++p)
       v[pattern_.column[p]] += impulse * inverse_mass[pattern_.column[p] / 3] * gradient[p - from];
   }
+}
+
+void ConstraintSet::add_distance_impulse(int k, std::span<const double> x, std::span<const double> multiplier,
+                                         double factor, std::span<const double> inverse_mass,
+                                         std::span<double> v) const {
+  const auto [i, j] = ends_[k];
+  const Vec3d kick = (point(x, i) - point(x, j)) * (factor * multiplier[k]);
+  const double wi = inverse_mass[i], wj = inverse_mass[j];
+  for (int c = 0; c < 3; ++c) v[3 * i + c] += wi * kick[c], v[3 * j + c] -= wj * kick[c];
 }
 
 double ConstraintSet::rounding_floor(int k, std::span<const double> x) const {

@@ -107,12 +107,15 @@ Forces::Forces(const ParticleSystem& system) : implementation_(std::make_unique<
 Forces::~Forces() = default;
 Forces::Forces(Forces&&) noexcept = default;
 
-void Forces::compute(std::span<const double> position, std::span<double> force, Energies* energies) {
+void Forces::compute(std::span<const double> position, std::span<double> force, Energies* energies, ThreadTeam* team) {
   check_size("position", position.size(), 3 * implementation_->mass.size());
   check_size("force", force.size(), position.size());
   std::fill(force.begin(), force.end(), 0.0);
   Energies local;
-  if (implementation_->pairs) implementation_->pairs->add(position, force, energies ? &local : nullptr);
+  if (implementation_->pairs) {
+    ThreadTeam alone;
+    implementation_->pairs->add(position, force, energies ? &local : nullptr, team ? *team : alone);
+  }
   implementation_->add_bonds(position, force, local);
   implementation_->add_angles(position, force, local);
   implementation_->add_torsions(position, force, local);

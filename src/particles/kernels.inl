@@ -5,6 +5,7 @@
 #include "particles/pair_kernel.inl"
 #include "particles/path_kernel.inl"
 #include "particles/rigid_kernel.inl"
+#include "particles/site_kernel.inl"
 
 namespace tarsus {
 inline namespace TARSUS_ISA {

@@ -48,6 +48,34 @@ PairForces::PairForces(const ParticleSystem& system)
   packed_force_.assign(packed_.size(), 0.0);
   for (int i = 0; i < n_; ++i) packed_[4 * i + 3] = coulomb_.charge.empty() ? 0 : coulomb_.charge[i];
   for (int c = 0; c < 3; ++c) packed_[4 * n_ + c] = std::numeric_limits<double>::quiet_NaN();
+  find_sites(system);
+}
+
+// Molecules of three charges with Lennard-Jones on the first alone, particle after particle, excluded within.
+void PairForces::find_sites(const ParticleSystem& system) {
+  if (n_ == 0 || n_ % 3 != 0 || coulomb_.charge.empty()) return;
+  for (int i = 0; i < n_; ++i) {
+    const int like = i % 3, first = i - like;
+    if (class_of_[i] != class_of_[like] || coulomb_.charge[i] != coulomb_.charge[like]) return;
+    if (excluded_start_[i + 1] - excluded_start_[i] != 2) return;
+    for (int p = excluded_start_[i]; p < excluded_start_[i + 1]; ++p) {
+      if (excluded_[p] < first || excluded_[p] >= first + 3) return;
+    }
+  }
+  SiteForces::Field sites{
+      args_, {}, {coulomb_.charge[0], coulomb_.charge[1], coulomb_.charge[2]}, coulomb_.corrections, coulomb_};
+  sites.coulomb.charge.clear();
+  for (int a = 0; a < 3; ++a) {
+    for (int b = 0; b < 3; ++b) {
+      const int law = law_[class_of_[a] * classes_ + class_of_[b]];
+      if (law < 0 || !laws_[law].lennard_jones) continue;
+      if (a + b > 0) return;
+      sites.law = laws_[law];
+    }
+  }
+  const double skin = system.force_field.skin > 0 ? skin_ : 0.08;
+  sites_ = std::make_unique<SiteForces>(n_ / 3, sites, unit_, skin);
+  if (!sites_->fits(system.position)) sites_.reset();
 }
 
 // Particles of one class see the same laws: Lennard-Jones type and whether there is a charge.
@@ -253,7 +281,16 @@ void PairForces::build_list() {
   }
 }
 
-void PairForces::add(std::span<const double> position, std::span<double> force, Energies* energies) {
+void PairForces::add(std::span<const double> position, std::span<double> force, Energies* energies, ThreadTeam& team) {
+  by_sites_ = sites_ && sites_->add(position, force, energies, team);
+  if (!by_sites_) add_general(position, force, energies);
+  if (coulomb_.charge.empty() || !coulomb_.corrections) return;
+  if (!by_sites_) add_corrections(position, force, energies);
+  if (!energies) return;
+  for (const double q : coulomb_.charge) energies->coulomb -= 0.5 * coulomb_.constant * coulomb_.offset * q * q;
+}
+
+void PairForces::add_general(std::span<const double> position, std::span<double> force, Energies* energies) {
   const double scale = 1 / unit_;
   for (int i = 0; i < n_; ++i) {
     for (int c = 0; c < 3; ++c) packed_[4 * i + c] = position[3 * i + c] * scale;
@@ -275,7 +312,6 @@ void PairForces::add(std::span<const double> position, std::span<double> force, 
     energies->coulomb += args_.coulomb_energy;
     for (int c = 0; c < 6; ++c) energies->virial[c] += args_.virial[c];
   }
-  if (!coulomb_.charge.empty() && coulomb_.corrections) add_corrections(position, force, energies);
 }
 
 // Excluded pairs lie in one molecule, which is whole: no image is looked for.
@@ -296,9 +332,7 @@ void PairForces::add_corrections(std::span<const double> x, std::span<double> fo
     const double virial[6] = {d[0] * d[0], d[0] * d[1], d[0] * d[2], d[1] * d[1], d[1] * d[2], d[2] * d[2]};
     for (int c = 0; c < 6; ++c) energies->virial[c] += f * virial[c];
   }
-  if (!energies) return;
-  for (const double q : coulomb_.charge) energy -= 0.5 * coulomb_.constant * coulomb_.offset * q * q;
-  energies->coulomb += energy;
+  if (energies) energies->coulomb += energy;
 }
 
 }  // namespace tarsus

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "particles/kernels.hpp"
+#include "particles/site_forces.hpp"
 #include "tarsus/particles/forces.hpp"
 
 namespace tarsus {
@@ -14,14 +15,16 @@ class PairForces {
  public:
   explicit PairForces(const ParticleSystem& system);
   /// Adds to force [3 n] and to the energies, if any.
-  void add(std::span<const double> position, std::span<double> force, Energies* energies);
-  int builds() const { return builds_; }
-  std::int64_t pairs() const { return pairs_; }
+  void add(std::span<const double> position, std::span<double> force, Energies* energies, ThreadTeam& team);
+  int builds() const { return builds_ + (sites_ ? sites_->builds() : 0); }
+  std::int64_t pairs() const { return by_sites_ ? sites_->pairs() : pairs_; }
 
  private:
   void make_classes(const ForceField& field);
   void make_exclusions(const ForceField& field);
   void make_constants(const ForceField& field);
+  void find_sites(const ParticleSystem& system);
+  void add_general(std::span<const double> position, std::span<double> force, Energies* energies);
   bool list_is_stale() const;
   void build_list();
   void sort_into_cells();
@@ -53,6 +56,8 @@ class PairForces {
   std::vector<int> neighbours_;  // the first listed_ count
   std::int64_t listed_ = 0, pairs_ = 0;
   int builds_ = 0;
+  std::unique_ptr<SiteForces> sites_;  // where the system is one of molecules of three sites
+  bool by_sites_ = false;
 };
 
 }  // namespace tarsus

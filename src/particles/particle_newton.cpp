@@ -91,6 +91,8 @@ struct ParticleNewton::Plan {
   ParticleNewtonPlan counts;
   std::vector<double> multiplier;  // [nrow + 1], the last for lanes that only fill a batch up
   std::vector<double> saved, general_multiplier;
+  ThreadTeam* team = nullptr;
+  std::vector<LaneReport> thread_report;
 
   void sort_components(std::span<const double> inverse_mass);
   bool take_component(const std::vector<int>& rows, std::span<const double> inverse_mass);
@@ -98,9 +100,30 @@ struct ParticleNewton::Plan {
   bool take_path(const std::vector<int>& rows, std::span<const double> inverse_mass);
   void add_bond(int row, std::span<const double> inverse_mass);
   void fill_batches();
+  /// A stage over batches, by the team where they are many.
+  template <class Batch>
+  void run_batches(LaneReport (*kernel)(const Batch*, int, const StageArgs&), const std::vector<Batch>& batches,
+                   const StageArgs& args, SolveStatus otherwise, SolveReport& report);
   /// Chains and general rows write their answer only if it is one; batches write as they go.
   bool one_part_only() const { return bonds.empty() && triangles.empty() && paths.size() + (general ? 1 : 0) <= 1; }
 };
+
+template <class Batch>
+void ParticleNewton::Plan::run_batches(LaneReport (*kernel)(const Batch*, int, const StageArgs&),
+                                       const std::vector<Batch>& batches, const StageArgs& args, SolveStatus otherwise,
+                                       SolveReport& report) {
+  constexpr int kWorthATeam = 64;  // batches
+  const int count = static_cast<int>(batches.size());
+  if (count == 0) return;
+  if (!team || team->size() == 1 || count < kWorthATeam)
+    return merge(report, report_of(kernel(batches.data(), count, args), args.tolerance, otherwise));
+  thread_report.resize(team->size());
+  team->run([&](int thread) {
+    const ThreadTeam::Range range = team->share(count, thread);
+    thread_report[thread] = kernel(batches.data() + range.begin, range.end - range.begin, args);
+  });
+  for (const LaneReport& part : thread_report) merge(report, report_of(part, args.tolerance, otherwise));
+}
 
 void ParticleNewton::Plan::add_bond(int row, std::span<const double> inverse_mass) {
   const int lane = counts.bonds++ % kLaneBatch;
@@ -267,10 +290,11 @@ void ParticleNewton::Plan::sort_components(std::span<const double> inverse_mass)
   if (!rest.empty()) general = std::make_unique<RowSubset>(*set, std::move(rest));
 }
 
-ParticleNewton::ParticleNewton(const ConstraintSet& set, std::span<const double> inverse_mass)
+ParticleNewton::ParticleNewton(const ConstraintSet& set, std::span<const double> inverse_mass, ThreadTeam* team)
     : plan_(std::make_unique<Plan>()) {
   check_size("inverse_mass", inverse_mass.size(), set.particles());
   plan_->set = &set;
+  plan_->team = team;
   plan_->kernels = &kernels<ParticleKernels>();
   plan_->sort_components(inverse_mass);
   plan_->multiplier.assign(set.nrow() + 1, 0.0);
@@ -295,15 +319,8 @@ SolveReport ParticleNewton::solve_positions([[maybe_unused]] const Problem& prob
                        options.tolerance,
                        options.max_iterations > 0 ? options.max_iterations : 60,
                        options.timestep};
-  if (!plan.bonds.empty()) {
-    merge(report, report_of(plan.kernels->bond_positions(plan.bonds.data(), static_cast<int>(plan.bonds.size()), args),
-                            options.tolerance, SolveStatus::diverged));
-  }
-  if (!plan.triangles.empty()) {
-    merge(report, report_of(plan.kernels->triangle_positions(plan.triangles.data(),
-                                                             static_cast<int>(plan.triangles.size()), args),
-                            options.tolerance, SolveStatus::too_many_iterations));
-  }
+  plan.run_batches(plan.kernels->bond_positions, plan.bonds, args, SolveStatus::diverged, report);
+  plan.run_batches(plan.kernels->triangle_positions, plan.triangles, args, SolveStatus::too_many_iterations, report);
   const bool direct = !undo && !plan.general;  // a chain writes its multipliers only if they are an answer
   for (PathStage& path : plan.paths) {
     if (!report.ok()) break;
@@ -335,15 +352,8 @@ SolveReport ParticleNewton::solve_velocities([[maybe_unused]] const Problem& pro
   if (undo) plan.saved.assign(v.begin(), v.end());
   SolveReport report;
   const StageArgs args{x.data(), v.data(), plan.multiplier.data(), options.tolerance, 2, options.timestep};
-  if (!plan.bonds.empty()) {
-    merge(report, report_of(plan.kernels->bond_velocities(plan.bonds.data(), static_cast<int>(plan.bonds.size()), args),
-                            options.tolerance, SolveStatus::diverged));
-  }
-  if (!plan.triangles.empty()) {
-    merge(report, report_of(plan.kernels->triangle_velocities(plan.triangles.data(),
-                                                              static_cast<int>(plan.triangles.size()), args),
-                            options.tolerance, SolveStatus::too_many_iterations));
-  }
+  plan.run_batches(plan.kernels->bond_velocities, plan.bonds, args, SolveStatus::diverged, report);
+  plan.run_batches(plan.kernels->triangle_velocities, plan.triangles, args, SolveStatus::too_many_iterations, report);
   const bool direct = !undo && !plan.general;
   for (PathStage& path : plan.paths) {
     if (!report.ok()) break;
@@ -366,8 +376,8 @@ SolveReport ParticleNewton::solve_velocities([[maybe_unused]] const Problem& pro
 }
 
 std::unique_ptr<ConstraintSolver> make_particle_solver(std::string_view name, const ConstraintSet& set,
-                                                       std::span<const double> inverse_mass) {
-  if (name == "newton") return std::make_unique<ParticleNewton>(set, inverse_mass);
+                                                       std::span<const double> inverse_mass, ThreadTeam* team) {
+  if (name == "newton") return std::make_unique<ParticleNewton>(set, inverse_mass, team);
   if (name == "newton_general") return make_solver("newton");
   return make_solver(name);
 }

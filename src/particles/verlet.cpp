@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 
 namespace tarsus {
@@ -16,7 +17,7 @@ std::vector<double> thrice(const std::vector<double>& inverse) {
 }
 
 // Σ |a_i|, in eight partial sums that need not wait for one another. Not finite if any a_i is not.
-double sum_of_sizes(const std::vector<double>& a) {
+double sum_of_sizes(std::span<const double> a) {
   double part[8] = {};
   std::size_t i = 0;
   for (; i + 8 <= a.size(); i += 8) {
@@ -29,7 +30,12 @@ double sum_of_sizes(const std::vector<double>& a) {
 }  // namespace
 
 VelocityVerlet::VelocityVerlet(ParticleSystem& system, const VerletOptions& options)
-    : system_(system), options_(options), forces_(system), inverse_(system.inverse_masses()), mass_(thrice(inverse_)) {
+    : system_(system),
+      options_(options),
+      team_(std::make_unique<ThreadTeam>(options.threads)),
+      forces_(system),
+      inverse_(system.inverse_masses()),
+      mass_(thrice(inverse_)) {
   if (!(std::isfinite(options.timestep) && options.timestep != 0)) {
     throw ValueError("timestep", fmt::format("{}", options.timestep), "a finite number other than 0");
   }
@@ -38,7 +44,8 @@ VelocityVerlet::VelocityVerlet(ParticleSystem& system, const VerletOptions& opti
   }
   if (options.max_iterations < 0)
     throw ValueError("max_iterations", fmt::format("{}", options.max_iterations), "0 or more");
-  solver_ = make_particle_solver(options.solver, system.constraints, inverse_);
+  solver_ = make_particle_solver(options.solver, system.constraints, inverse_, team_.get());
+  cut_rows();
   solve_ = {options.tolerance, options.max_iterations, options.timestep};
   const std::size_t n3 = system.position.size();
   force_.assign(n3, 0.0), old_force_.assign(n3, 0.0), old_x_.assign(n3, 0.0), old_v_.assign(n3, 0.0);
@@ -47,8 +54,44 @@ VelocityVerlet::VelocityVerlet(ParticleSystem& system, const VerletOptions& opti
   for (std::size_t i = 0; i < n3; ++i) {
     if (inverse_[i / 3] == 0) system.velocity[i] = 0;  // pinned
   }
-  forces_.compute(system.position, force_, &energies_);
+  forces_.compute(system.position, force_, &energies_, team_.get());
   old_x_ = system.position;
+}
+
+// Particles are cut into as many runs as there are threads, where no row reaches across.
+void VelocityVerlet::cut_rows() {
+  const ConstraintSet& set = system_.constraints;
+  const int n = system_.particles(), threads = team_->size();
+  if (threads == 1) return;
+  std::vector<int> crossing(n + 2, 0), first(set.nrow());  // crossing: changes in how many rows reach across a place
+  for (int k = 0; k < set.nrow(); ++k) {
+    if (set.kind(k) != RowKind::distance) return;  // users' rows may not be ready for threads
+    const auto particles = set.row_particles(k);
+    const auto [low, high] = std::minmax_element(particles.begin(), particles.end());
+    first[k] = *low;
+    ++crossing[*low + 1], --crossing[*high + 1];
+  }
+  std::vector<int> run_of(n, 0);
+  int run = 0, open = 0;
+  for (int i = 0; i < n; ++i) {
+    open += crossing[i];
+    while (run + 1 < threads && open == 0 && i >= team_->share(n, run + 1).begin) ++run;
+    run_of[i] = run;
+  }
+  rows_of_.resize(threads);
+  for (int turn = 0; turn < set.nrow(); ++turn)
+    rows_of_[run_of[first[set.impulse_row(turn)]]].push_back(set.impulse_row(turn));
+}
+
+template <class F>
+void VelocityVerlet::share_out(std::size_t count, const F& work) {
+  constexpr std::size_t kWorthATeam = 4096, kGrain = 64;  // shares begin on cache lines
+  if (team_->size() == 1 || count < kWorthATeam) return work(std::size_t(0), count);
+  const int grains = int((count + kGrain - 1) / kGrain);
+  team_->run([&](int thread) {
+    const ThreadTeam::Range range = team_->share(grains, thread);
+    work(range.begin * kGrain, std::min(range.end * kGrain, count));
+  });
 }
 
 StepReport VelocityVerlet::fail(const char* stage, const SolveReport& report) {
@@ -88,11 +131,13 @@ StepReport VelocityVerlet::step(bool with_energies) {
   StepReport report;
   older_v_.swap(old_v_);
   history_ = std::min(history_ + 1, 2);
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    old_x_[i] = x[i], old_v_[i] = v[i];
-    v[i] += half * (w[i] * force_[i]);
-    x[i] += dt * v[i];
-  }
+  share_out(x.size(), [&](std::size_t from, std::size_t to) {
+    for (std::size_t i = from; i < to; ++i) {
+      old_x_[i] = x[i], old_v_[i] = v[i];
+      v[i] += half * (w[i] * force_[i]);
+      x[i] += dt * v[i];
+    }
+  });
   force_.swap(old_force_);
   if (constrained) {
     report.position = solver_->solve_positions(system_.constraints, mass_, old_x_, x, multiplier_, solve_);
@@ -102,14 +147,26 @@ StepReport VelocityVerlet::step(bool with_energies) {
       return failed;
     }
     // (x_new - x')/Δt would carry the rounding of positions, divided by Δt, into velocities and momentum.
-    system_.constraints.add_impulses(old_x_, multiplier_, 1 / dt, inverse_, v);
+    if (rows_of_.empty()) {
+      system_.constraints.add_impulses(old_x_, multiplier_, 1 / dt, inverse_, v);
+    } else {
+      team_->run([&](int thread) {
+        for (const int k : rows_of_[thread])
+          system_.constraints.add_distance_impulse(k, old_x_, multiplier_, 1 / dt, inverse_, v);
+      });
+    }
   }
-  forces_.compute(x, force_, with_energies ? &energies_ : nullptr);
-  for (std::size_t i = 0; i < x.size(); ++i) v[i] += half * (w[i] * force_[i]);
-  if (const double size = sum_of_sizes(x) + sum_of_sizes(v); !std::isfinite(size)) {
+  forces_.compute(x, force_, with_energies ? &energies_ : nullptr, team_.get());
+  std::atomic<bool> finite = true;
+  share_out(x.size(), [&](std::size_t from, std::size_t to) {
+    for (std::size_t i = from; i < to; ++i) v[i] += half * (w[i] * force_[i]);
+    const std::span<const double> my_x(x.data() + from, to - from), my_v(v.data() + from, to - from);
+    if (!std::isfinite(sum_of_sizes(my_x) + sum_of_sizes(my_v))) finite = false;
+  });
+  if (!finite) {
     SolveReport bad;
     bad.status = SolveStatus::not_finite;
-    bad.residual = size;
+    bad.residual = sum_of_sizes(x) + sum_of_sizes(v);
     return fail("force", bad);
   }
   if (constrained) {

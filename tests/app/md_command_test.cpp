@@ -1,12 +1,18 @@
 // `tarsus md` as a user runs it: what it prints, writes and refuses.
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
+#include <vector>
 
 #include "app/program.hpp"
+#include "tarsus/io/md_system.hpp"
 
 using tarsus::test::Outcome;
 using tarsus::test::tarsus_command;
@@ -51,7 +57,7 @@ TEST(MdCommand, TableFramesAndLastState) {
   EXPECT_EQ(count, 3);
   EXPECT_EQ(rows, 18);
   // The last state goes on where the first run stopped.
-  EXPECT_EQ(md(last + " --steps 1 --quiet --out " + xyz).code, 0);
+  EXPECT_EQ(md(last + " --forces none --steps 1 --quiet --out " + xyz).code, 0);
   EXPECT_EQ(md("ring:6 --steps 1 --quiet").text, "");
 }
 
@@ -84,6 +90,181 @@ TEST(MdCommand, AFailedRunSaysWhy) {
   EXPECT_NE(j["message"].get<std::string>().find("particles"), std::string::npos);
 }
 
+// One argon that would sit in another's core, and two that are left alone.
+std::string argon(const std::string& name, const std::string& comment, double apart) {
+  const std::string file = scratch(name);
+  std::ofstream(file) << "2\n" << comment << "\nAr 0 0 0\nAr " << apart << " 0 0\n";
+  return file;
+}
+
+TEST(MdCommand, XyzIsInAngstromUnlessTheFileOrTheUserSays) {
+  TARSUS_NEEDS_PROGRAM();
+  const std::string plain = argon("plain.xyz", "no units", 3.8), nm = argon("nm.xyz", "units=nm_ps", 0.38);
+  const auto first = [](const std::string& arguments) {
+    const Outcome run = md(arguments + " --steps 0 --json");
+    EXPECT_EQ(run.code, 0) << run.text;
+    return nlohmann::json::parse(run.text);
+  };
+  EXPECT_EQ(first(plain)["units"], "angstrom_fs");
+  EXPECT_EQ(first(plain + " --units nm_ps")["units"], "nm_ps");
+  EXPECT_EQ(first(nm)["units"], "nm_ps");
+  EXPECT_EQ(first(nm + " --units angstrom_fs")["units"], "angstrom_fs");
+  EXPECT_NE(md(argon("metal.xyz", "units=metal", 3.8)).text.find("metal.xyz:2"), std::string::npos);
+  // What is written says its units, and is read back in them.
+  const std::string out = scratch("water1.xyz");
+  EXPECT_EQ(md("water1 --units nm_ps --steps 1 --quiet --out " + out).code, 0);
+  EXPECT_EQ(first(out)["units"], "nm_ps");
+  // nm.xyz, told to be in Angstrom, is converted, not reinterpreted: 3.8 A either way.
+  const std::string a = scratch("a.xyz"), b = scratch("b.xyz");
+  EXPECT_EQ(md(plain + " --forces none --steps 1 --quiet --out " + a).code, 0);
+  EXPECT_EQ(md(nm + " --units angstrom_fs --forces none --steps 1 --quiet --out " + b).code, 0);
+  std::ifstream left(a), right(b);
+  std::string one, two;
+  while (std::getline(left, one) && std::getline(right, two)) EXPECT_EQ(one, two);
+}
+
+TEST(MdCommand, ARunWithoutForcesIsRefusedUnlessAskedFor) {
+  TARSUS_NEEDS_PROGRAM();
+  const std::string file = argon("free.xyz", "", 3.8);
+  const Outcome run = md(file + " --steps 10");
+  EXPECT_EQ(run.code, 1);
+  for (const char* word : {"none act on this system", "--forces none", "--setup"})
+    EXPECT_NE(run.text.find(word), std::string::npos) << run.text;
+  EXPECT_EQ(md(file + " --steps 10 --forces none --quiet").code, 0);
+  EXPECT_EQ(md(file + " --steps 0 --quiet").code, 0);
+}
+
+TEST(MdCommand, ARunThatHeatsUpAThousandfoldFails) {
+  TARSUS_NEEDS_PROGRAM();
+  const std::string setup = scratch("argon.json");
+  std::ofstream(setup)
+      << R"({"units": "angstrom_fs", "molecule": ["Ar"], "types": {"Ar": {"epsilon": 0.238, "sigma": 3.405}},
+    "lennard_jones": {"cutoff": 8}})";
+  // As if its numbers were nanometres: 0.38 A apart.
+  const std::string inside = argon("inside.xyz", "", 0.38), apart = argon("apart.xyz", "", 3.8);
+  const Outcome run = md(inside + " --temperature 100 --steps 1000 --json --setup " + setup);
+  EXPECT_EQ(run.code, 3) << run.text;
+  const auto j = nlohmann::json::parse(run.text);
+  EXPECT_EQ(j["status"], "failed");
+  EXPECT_LT(j["steps"], 1000);
+  EXPECT_NE(j["message"].get<std::string>().find("temperature"), std::string::npos);
+  EXPECT_NE(md(inside + " --temperature 100 --steps 1000 --setup " + setup).text.find("a thousand times"),
+            std::string::npos);
+  EXPECT_EQ(md(apart + " --temperature 100 --steps 1000 --quiet --setup " + setup).code, 0);
+  EXPECT_EQ(md(apart + " --steps 1000 --quiet --setup " + setup).code, 0);  // from rest
+}
+
+TEST(MdCommand, OutputsAreOpenedBeforeTheRun) {
+  TARSUS_NEEDS_PROGRAM();
+  for (const char* option : {"--out /nosuch/x.xyz", "--final /nosuch/x.sys", "--energies /nosuch/x.csv"}) {
+    // The steps would take an hour.
+    const Outcome run = md(std::string("water216 --steps 100000000 ") + option);
+    EXPECT_EQ(run.code, 1) << option;
+    EXPECT_NE(run.text.find("cannot be written"), std::string::npos) << run.text;
+    EXPECT_EQ(run.text.find("potential"), std::string::npos) << run.text;
+  }
+}
+
+TEST(MdCommand, EnergiesAsCsv) {
+  TARSUS_NEEDS_PROGRAM();
+  const std::string file = scratch("energies.csv");
+  const Outcome run = md("water1 --steps 20 --every 5 --json --energies " + file);
+  ASSERT_EQ(run.code, 0) << run.text;
+  std::ifstream in(file);
+  std::string line;
+  std::getline(in, line);
+  EXPECT_EQ(line, "step,time [fs],potential [kcal/mol],kinetic [kcal/mol],total [kcal/mol],temperature [K],violation");
+  std::vector<std::vector<double>> rows;
+  while (std::getline(in, line)) {
+    rows.emplace_back();
+    std::stringstream fields(line);
+    for (std::string field; std::getline(fields, field, ',');) rows.back().push_back(std::stod(field));
+  }
+  ASSERT_EQ(rows.size(), 5u);
+  const auto j = nlohmann::json::parse(run.text);
+  for (std::size_t k = 0; k < rows.size(); ++k) {
+    ASSERT_EQ(rows[k].size(), 7u);
+    EXPECT_EQ(rows[k][0], 5.0 * k);
+    EXPECT_EQ(rows[k][1], 10.0 * k);
+    EXPECT_EQ(rows[k][2] + rows[k][3], rows[k][4]);
+  }
+  EXPECT_EQ(rows[4][4], j["energy"]["last"]["total"].get<double>());
+}
+
+// CHARMM's layout, record by record: X-PLOR's manual, "DCD files", and NAMD's dcdlib.
+TEST(MdCommand, TrajectoriesAsDcd) {
+  TARSUS_NEEDS_PROGRAM();
+  const std::string file = scratch("water.dcd"), frames = scratch("water.frames");
+  for (const std::string& out : {file, frames}) {
+    const Outcome done = md("butane:27 --units nm_ps --forces none --steps 4 --every 2 --quiet --out " + out);
+    ASSERT_EQ(done.code, 0) << done.text;
+  }
+  std::ifstream in(file, std::ios::binary);
+  const std::string bytes((std::istreambuf_iterator<char>(in)), {});
+  std::size_t at = 0;
+  const auto number = [&](auto& value) {
+    ASSERT_LE(at + sizeof value, bytes.size());
+    std::memcpy(&value, bytes.data() + at, sizeof value);
+    at += sizeof value;
+  };
+  const auto record = [&] {
+    std::int32_t before = 0, after = 0;
+    number(before);
+    const std::string inside = bytes.substr(at, before);
+    at += before;
+    number(after);
+    EXPECT_EQ(before, after);
+    return inside;
+  };
+  const std::string header = record();
+  ASSERT_EQ(header.size(), 84u);
+  EXPECT_EQ(header.substr(0, 4), "CORD");
+  std::int32_t control[20];
+  std::memcpy(control, header.data() + 4, sizeof control);
+  EXPECT_EQ(control[0], 3);   // frames
+  EXPECT_EQ(control[2], 2);   // steps between them
+  EXPECT_EQ(control[10], 1);  // a cell with each
+  EXPECT_EQ(control[19], 24);
+  float step = 0;
+  std::memcpy(&step, &control[9], sizeof step);
+  EXPECT_NEAR(step * 0.0488882129, 0.002, 1e-9);
+  EXPECT_EQ(record().size(), 84u);
+  std::int32_t particles = 0;
+  std::memcpy(&particles, record().data(), sizeof particles);
+  ASSERT_EQ(particles, 108);
+  const auto expected = tarsus::read_md_frames(frames, particles);
+  ASSERT_EQ(expected.size(), 3u);
+  for (const auto& frame : expected) {
+    double cell[6];
+    const std::string box = record();
+    ASSERT_EQ(box.size(), sizeof cell);
+    std::memcpy(cell, box.data(), sizeof cell);
+    for (const int angle : {1, 3, 4}) EXPECT_EQ(cell[angle], 90);
+    EXPECT_GT(cell[0], 10);  // Angstrom
+    EXPECT_EQ(cell[0], cell[2]);
+    EXPECT_EQ(cell[0], cell[5]);
+    for (int c = 0; c < 3; ++c) {
+      std::vector<float> axis(particles);
+      const std::string one = record();
+      ASSERT_EQ(one.size(), sizeof(float) * particles);
+      std::memcpy(axis.data(), one.data(), one.size());
+      for (int i = 0; i < particles; ++i)
+        EXPECT_NEAR(axis[i], 10 * frame.position[3 * i + c], 1e-6 * (1 + std::abs(axis[i])));
+    }
+  }
+  EXPECT_EQ(at, bytes.size());
+}
+
+TEST(MdCommand, ThreadsChangeNoNumber) {
+  TARSUS_NEEDS_PROGRAM();
+  const std::string one = scratch("one.sys"), two = scratch("two.sys");
+  EXPECT_EQ(md("water216 --steps 20 --quiet --final " + one).code, 0);
+  EXPECT_EQ(md("water216 --steps 20 --quiet --threads 2 --final " + two).code, 0);
+  std::ifstream left(one), right(two);
+  std::string a, b;
+  while (std::getline(left, a) && std::getline(right, b)) EXPECT_EQ(a, b);
+}
+
 TEST(MdCommand, BadOptionsAreNamed) {
   TARSUS_NEEDS_PROGRAM();
   const char* cases[][2] = {
@@ -100,6 +281,7 @@ TEST(MdCommand, BadOptionsAreNamed) {
       {"chain:8 --tau 1", "--thermostat"},
       {"chain:8 --cutoff 1", "LAMMPS"},
       {"chain:8 --out x.pdb", ".xyz"},
+      {"rope:5 --out /nosuch/x.dcd", "Angstrom"},
       {"chain:8 --out /nosuch/x.xyz", "cannot be written"},
       {"chain:8 --setup /nosuch.json", "/nosuch.json"},
       {"chain:8 --forces spce-smooth", "O H H"},
@@ -114,6 +296,14 @@ TEST(MdCommand, BadOptionsAreNamed) {
     EXPECT_EQ(run.code, 1);
     EXPECT_NE(run.text.find(expected), std::string::npos) << run.text;
   }
+}
+
+TEST(MdCommand, ARefusedRunLeavesNoFile) {
+  TARSUS_NEEDS_PROGRAM();
+  const std::string file = scratch("rope.dcd");
+  std::filesystem::remove(file);
+  EXPECT_EQ(md("rope:5 --out " + file).code, 1);
+  EXPECT_FALSE(std::filesystem::exists(file));
 }
 
 TEST(MdCommand, SolversAreChosenByNamesThatAreListed) {

@@ -8,6 +8,7 @@
 
 #include "tarsus/io/lammps_data.hpp"
 #include "tarsus/io/md_system.hpp"
+#include "tarsus/io/particle_source.hpp"
 #include "tarsus/io/xyz.hpp"
 #include "tarsus/particles/builtin.hpp"
 
@@ -260,6 +261,139 @@ TEST(LammpsData, BadInputIsNamedWithItsPlace) {
   LammpsData data = parse_lammps_data(kWaterData, "w.data", units_angstrom_fs());
   EXPECT_THROW(use_lammps_data(data, {{2}, {}, 0, false}), ValueError);
   EXPECT_THROW(use_lammps_data(data, {{}, {1}, 0, false}), ValueError);
+}
+
+TEST(LammpsData, TheTitlesUnitsAreObeyedOrRefused) {
+  const auto units = [](const std::string& title) {
+    return parse_lammps_data(replaced(kWaterData, "one water across the face of the box", title), "w.data",
+                             units_nm_ps())
+        .system.units.name;
+  };
+  EXPECT_EQ(units("LAMMPS data file via write_data, version 29 Sep 2021, timestep = 100, units = real"), "angstrom_fs");
+  EXPECT_EQ(units("units = lj"), "reduced");
+  EXPECT_EQ(units("x, units = si"), "si");
+  EXPECT_EQ(units("a title without them"), "nm_ps");  // what the caller says
+  for (const char* name : {"metal", "electron", "cgs", "micro", "nano"}) {
+    try {
+      units(std::string("LAMMPS data file via write_data, units = ") + name);
+      ADD_FAILURE() << "accepted: " << name;
+    } catch (const InputError& error) {
+      EXPECT_NE(std::string(error.what()).find("w.data:1"), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find(name), std::string::npos) << error.what();
+    }
+  }
+}
+
+TEST(LammpsData, StylesBehindASectionsNameAreObeyedOrRefused) {
+  const auto use = [](const std::string& from, const std::string& to) {
+    LammpsData data = parse_lammps_data(replaced(kWaterData, from, to), "w.data", units_angstrom_fs());
+    use_lammps_data(data, {{}, {}, 4.0, false});
+    return data;
+  };
+  for (const char* style : {"lj/cut", "lj/cut/coul/dsf"})
+    EXPECT_TRUE(use("Pair Coeffs # lj/cut", std::string("Pair Coeffs # ") + style).notes.empty()) << style;
+  EXPECT_EQ(use("Pair Coeffs # lj/cut", "Pair Coeffs # lj/cut/coul/cut").notes.size(), 1u);  // other Coulomb
+  EXPECT_EQ(use("1 0.1553 3.166\n", "1 0.1553 3.166 9\n").notes.size(), 1u);                 // other cutoff
+  const char* refused[][2] = {{"Pair Coeffs # lj/cut", "Pair Coeffs # buck"},
+                              {"Pair Coeffs # lj/cut", "Pair Coeffs # lj/charmm/coul/long"},
+                              {"Pair Coeffs # lj/cut", "Pair Coeffs # lj/cut/coul/long"},
+                              {"Bond Coeffs", "Bond Coeffs # morse"},
+                              {"Angle Coeffs", "Angle Coeffs # charmm"}};
+  for (const auto& [from, to] : refused) {
+    try {
+      use(from, to);
+      ADD_FAILURE() << "accepted: " << to;
+    } catch (const ValueError& error) {
+      const std::string style = std::string(to).substr(std::string(to).rfind(' ') + 1);
+      EXPECT_NE(std::string(error.what()).find(style), std::string::npos) << error.what();
+    }
+  }
+  // Without a cutoff no pair acts, which is said.
+  LammpsData data = parse_lammps_data(kWaterData, "w.data", units_angstrom_fs());
+  use_lammps_data(data, {{1}, {1}, 0, false});
+  ASSERT_EQ(data.notes.size(), 1u);
+  EXPECT_NE(data.notes[0].text().find("no cutoff"), std::string::npos);
+}
+
+// Image flags that are all zero beside positions put into the box, as many tools write them.
+TEST(LammpsData, MoleculesAreMadeWholeInSpiteOfZeroImageFlags) {
+  std::string text = kWaterData;
+  for (const char* row : {"-0.5 5 5", "8.5 5 5", "8.8 5.9 5"}) text = replaced(text, row, std::string(row) + " 0 0 0");
+  const LammpsData cut = parse_lammps_data(text, "w.data", units_angstrom_fs());
+  EXPECT_NEAR(cut.system.position[3] - cut.system.position[0], -1.0, 1e-12);
+  // Right flags are kept: the whole molecule lies one box further.
+  text = kWaterData;
+  text = replaced(replaced(replaced(text, "-0.5 5 5", "-0.5 5 5 2 0 0"), "8.5 5 5", "8.5 5 5 1 0 0"), "8.8 5.9 5",
+                  "8.8 5.9 5 1 0 0");
+  const LammpsData moved = parse_lammps_data(text, "w.data", units_angstrom_fs());
+  EXPECT_NEAR(moved.system.position[0], 19.5, 1e-12);
+  EXPECT_NEAR(moved.system.position[3], 18.5, 1e-12);
+  EXPECT_NEAR(moved.system.position[6], 18.8, 1e-12);
+}
+
+// Every particle put into the box, as XYZ files of other programs have them: a setup's bonds, or a force field's
+// molecules, make them whole again.
+TEST(ParticleFiles, MoleculesThatTheBoxCutsAreMadeWhole) {
+  const auto folder = std::filesystem::path(TARSUS_BINARY_DIR) / "md_files_test";
+  std::filesystem::create_directories(folder);
+  const std::string whole = (folder / "whole.xyz").string(), cut = (folder / "cut.xyz").string(),
+                    setup = (folder / "water.json").string(), sys = (folder / "cut.sys").string();
+  std::ofstream(setup) << R"({"units": "angstrom_fs", "molecule": ["O", "H", "H"],
+    "types": {"O": {"epsilon": 0.1553, "sigma": 3.166, "charge": -0.8476}, "H": {"charge": 0.4238}},
+    "lennard_jones": {"cutoff": 4}, "coulomb": {"cutoff": 4},
+    "distances": [[0, 1, 1], [0, 2, 1], [1, 2, 1.6329808618402346]]})";
+  ParticleSystem system = make_builtin_system("water:27");
+  for (std::size_t i = 0; i < system.position.size(); ++i)
+    system.position[i] += system.box.length[i % 3] / 6;  // three a side: some lie in the faces now
+  const std::vector<double> start = system.position;
+  std::ofstream(whole) << [&] {
+    std::ostringstream out;
+    write_xyz_frame(out, system);
+    return out.str();
+  }();
+  int cuts = 0;
+  for (std::size_t i = 0; i < system.position.size(); ++i) {
+    const double length = system.box.length[i % 3], before = system.position[i];
+    system.position[i] -= length * std::floor(before / length);
+    cuts += system.position[i] != before ? 1 : 0;
+  }
+  ASSERT_GT(cuts, 3);
+  std::ofstream cut_file(cut), sys_file(sys);
+  write_xyz_frame(cut_file, system);
+  write_md_system(sys_file, system);
+  cut_file.close(), sys_file.close();
+  Diagnostics notes, none;
+  for (const auto& [file, forces] :
+       {std::pair<std::string, std::string>{cut, ""}, {sys, "spce-smooth"}, {cut, "spce-smooth"}}) {
+    SCOPED_TRACE(file + forces);
+    notes.clear();
+    const ParticleSystem read =
+        load_particles({.system = file, .forces = forces, .setup = forces.empty() ? setup : ""}, notes);
+    ASSERT_EQ(notes.size(), 1u);
+    EXPECT_NE(notes[0].text().find("made whole"), std::string::npos);
+    for (int i = 0; i < read.particles(); i += 3) {
+      for (int s = 1; s < 3; ++s) {
+        double r2 = 0;
+        for (int c = 0; c < 3; ++c) r2 += std::pow(read.position[3 * (i + s) + c] - read.position[3 * i + c], 2);
+        EXPECT_NEAR(std::sqrt(r2), 1.0, 1e-9) << i;
+      }
+    }
+  }
+  const ParticleSystem untouched = load_particles({.system = whole, .setup = setup}, none);
+  EXPECT_TRUE(none.empty());
+  EXPECT_EQ(untouched.position, start);
+}
+
+TEST(Xyz, UnitsAreWrittenAndRead) {
+  for (const char* name : {"angstrom_fs", "nm_ps", "si", "reduced"}) {
+    ParticleSystem system = make_builtin_system("chain:4");
+    system.units = units_by_name(name);
+    std::ostringstream out;
+    write_xyz_frame(out, system);
+    EXPECT_EQ(system_from_xyz(parse_xyz(out.str(), "x"), "x", units_nm_ps()).units.name, name);
+  }
+  EXPECT_EQ(system_from_xyz(parse_xyz("1\n\nO 0 0 0\n", "x"), "x", units_angstrom_fs()).units.name, "angstrom_fs");
+  EXPECT_THROW(parse_xyz("1\nunits=parsec\nO 0 0 0\n", "x"), InputError);
 }
 
 TEST(LammpsData, EveryTruncationEndsInAnErrorOrAReading) {

@@ -298,6 +298,9 @@ def test_save_and_load(tmp_path):
     assert (back.position == system.position).all() and (back.velocity == system.velocity).all()
     assert back.constraints == 8 and back.units == "nm_ps"
     system.save(str(tmp_path / "ring.xyz"))
+    assert tarsus.ParticleSystem.load(str(tmp_path / "ring.xyz")).units == "nm_ps"  # the file says so
+    (tmp_path / "plain.xyz").write_text("1\n\nAr 0 0 0\n")
+    assert tarsus.ParticleSystem.load(str(tmp_path / "plain.xyz")).units == "angstrom_fs"
     with pytest.raises(tarsus.ValueError, match="xyz"):
         system.save(str(tmp_path / "ring.pdb"))
     with pytest.raises(tarsus.Error, match="cannot be written"):
@@ -361,3 +364,16 @@ def test_views_keep_the_system_alive():
 def test_lists_name_what_load_takes():
     names = [name for name, _ in tarsus.builtin_particle_systems()]
     assert "water216" in " ".join(names) and any("spce" in name for name, _ in tarsus.particle_force_fields())
+
+
+def test_any_number_of_threads_gives_the_same_bits():
+    states = []
+    for threads in (1, 2):
+        system = tarsus.ParticleSystem.load("water216")
+        system.prepare()
+        verlet = tarsus.VelocityVerlet(system, threads=threads)
+        assert verlet.step(20)
+        states.append((system.position.copy(), system.velocity.copy()))
+    assert (states[0][0] == states[1][0]).all() and (states[0][1] == states[1][1]).all()
+    with pytest.raises(tarsus.ValueError, match="threads"):
+        tarsus.VelocityVerlet(tarsus.ParticleSystem.load("water1"), threads=0)

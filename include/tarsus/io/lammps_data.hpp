@@ -3,8 +3,11 @@
 //
 // Atom styles atomic, charge, bond, angle, molecular and full, named after the section ("Atoms # full") or told by the
 // number of columns where that is unambiguous. Ids may come in any order and with gaps. Image flags unwrap positions;
-// without them, molecules cut by the box are made whole along their bonds. Tilted boxes are an error. Sections that are
+// molecules that the box still cuts are made whole along their bonds. Tilted boxes are an error. Sections that are
 // not used here (Impropers, EXTRA…) are named in `notes` and skipped.
+//
+// `units = NAME` in the title, as write_data puts it there, is obeyed: real, lj, si; others are an error. So is what
+// stands behind a section of coefficients ("Pair Coeffs # lj/cut"): use_lammps_data() refuses a style that it has not.
 #pragma once
 
 #include <string>
@@ -37,7 +40,7 @@ struct LammpsData {
   Diagnostics notes;
 };
 
-/// @throws InputError with file, line, column
+/// @param units where the title names none   @throws InputError with file, line, column
 LammpsData read_lammps_data(const std::string& path, const Units& units);
 LammpsData parse_lammps_data(std::string_view text, const std::string& file, const Units& units);
 
@@ -49,8 +52,8 @@ struct LammpsUse {
 };
 /// Constraints and forces from the coefficients: harmonic bonds and angles (K (r - r0)², LAMMPS' convention), opls
 /// dihedrals, lj/cut pairs mixed geometrically (LAMMPS' default) and energy-shifted, Coulomb where charges are; pairs
-/// up to three bonds apart are excluded (LAMMPS' default special_bonds).  @throws ValueError naming a type without
-/// coefficients
+/// up to three bonds apart are excluded (LAMMPS' default special_bonds). Coefficients that nothing uses are noted.
+/// @throws ValueError naming a type without coefficients or a style that is not one of these
 void use_lammps_data(LammpsData& data, const LammpsUse& use);
 
 }  // namespace tarsus

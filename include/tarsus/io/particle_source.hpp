@@ -12,7 +12,8 @@ namespace tarsus {
 
 struct ParticleSource {
   std::string system = {};  ///< a file (.sys, .xyz, .extxyz, .data, .lmp, .lammps) or a name of builtin_systems()
-  std::string units = {};   ///< name, or empty: converts; for .xyz and .data says what the numbers mean
+  /// Name, or empty: converts; for .xyz and .data says what the numbers mean where the file does not (Å, fs if empty).
+  std::string units = {};
   std::string forces = {};  ///< name of force_field_names(), or empty
   std::string setup = {};   ///< JSON file for apply_particle_setup(), or empty
   double cutoff = 0;        ///< LAMMPS data: of pair forces; 0: none
@@ -21,6 +22,7 @@ struct ParticleSource {
   std::uint64_t seed = 1;                                ///< of built-in systems
 };
 
+/// Molecules that a periodic box cuts are made whole along constraints and bonds.
 /// Notes of the reader are appended to `notes`.  @throws InputError, ValueError
 ParticleSystem load_particles(const ParticleSource& source, Diagnostics& notes);
 

@@ -2,7 +2,8 @@
 //
 // Understood: Lattice="ax 0 0 0 by 0 0 0 cz" (rectangular), Properties=species:S:1:pos:R:3[:velo:R:3][:masses:R:1]
 // [:charge:R:1][:other:…, skipped]; without Properties the columns are species x y z. A species may be any word; where
-// there is no masses column it must be an element's symbol.
+// there is no masses column it must be an element's symbol. units=NAME of units_by_name() says what the numbers mean;
+// written files have it.
 #pragma once
 
 #include <iosfwd>
@@ -16,6 +17,7 @@ namespace tarsus {
 
 struct XyzFrame {
   std::string comment;
+  std::string units;  ///< as the comment names them, or empty
   Box box;
   std::vector<std::string> species;
   std::vector<double> position, velocity;  ///< [3 n]; velocity empty where the file has none
@@ -25,7 +27,8 @@ struct XyzFrame {
 /// @throws InputError with file, line, column
 std::vector<XyzFrame> read_xyz(const std::string& path);
 std::vector<XyzFrame> parse_xyz(std::string_view text, const std::string& file);
-/// The last frame as a system without constraints and forces. @throws InputError if a mass is not known
+/// The last frame as a system without constraints and forces, in `units` where the file names none.
+/// @throws InputError if a mass is not known
 ParticleSystem system_from_xyz(const std::vector<XyzFrame>& frames, const std::string& file, const Units& units);
 /// One frame with positions, velocities and masses, 17 digits; `extra` goes into the comment line ("step=100").
 void write_xyz_frame(std::ostream& out, const ParticleSystem& system, std::string_view extra = {});

@@ -62,6 +62,11 @@ class ConstraintSet final : public Problem {
   /// v += factor M^-1 J(x)ᵀ multiplier, masses given by particle [particles].
   void add_impulses(std::span<const double> x, std::span<const double> multiplier, double factor,
                     std::span<const double> inverse_mass, std::span<double> v) const;
+  /// The part of one distance. add_impulses() takes the rows in the order of impulse_row().
+  void add_distance_impulse(int row, std::span<const double> x, std::span<const double> multiplier, double factor,
+                            std::span<const double> inverse_mass, std::span<double> v) const;
+  /// Neighbours in a chain wait for one another's sum; rows half the set apart do not.
+  int impulse_row(int turn) const { return turn / 2 + (turn % 2 != 0 ? (nrow() + 1) / 2 : 0); }
   /// Lines of the user's file that rows came from, for messages; 0 where unknown.
   void set_line(int row, int line) { rows_[row].line = line; }
 

@@ -11,6 +11,7 @@
 #include <memory>
 #include <span>
 
+#include "tarsus/base/thread_team.hpp"
 #include "tarsus/particles/constraint_set.hpp"
 #include "tarsus/solver/constraint_solver.hpp"
 
@@ -24,8 +25,9 @@ struct ParticleNewtonPlan {
 class ParticleNewton final : public ConstraintSolver {
  public:
   /// Plans for this set and these inverse masses [particles]. The set must outlive the solver and not change;
-  /// solve_…() must be called with that set and with these masses.
-  ParticleNewton(const ConstraintSet& set, std::span<const double> inverse_mass);
+  /// solve_…() must be called with that set and with these masses. Bonds and triangles are shared out among the
+  /// team's threads, if there is one: the same bits for every size.
+  ParticleNewton(const ConstraintSet& set, std::span<const double> inverse_mass, ThreadTeam* team = nullptr);
   ~ParticleNewton() override;
   std::string_view name() const override { return "newton"; }
   SolveReport solve_positions(const Problem& problem, const MassOperator& mass, std::span<const double> x0,
@@ -41,6 +43,7 @@ class ParticleNewton final : public ConstraintSolver {
 
 /// make_solver() with the fast paths for "newton"; "newton_general" is the one without them.
 std::unique_ptr<ConstraintSolver> make_particle_solver(std::string_view name, const ConstraintSet& set,
-                                                       std::span<const double> inverse_mass);
+                                                       std::span<const double> inverse_mass,
+                                                       ThreadTeam* team = nullptr);
 
 }  // namespace tarsus

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "tarsus/base/thread_team.hpp"
 #include "tarsus/particles/forces.hpp"
 #include "tarsus/particles/particle_newton.hpp"
 #include "tarsus/particles/system.hpp"
@@ -21,6 +22,7 @@ struct VerletOptions {
   std::string solver = "newton";  ///< see make_particle_solver()
   double tolerance = 1e-12;
   int max_iterations = 0;  ///< 0: the solver's own
+  int threads = 1;         ///< 1 to 256; the same bits for any number
 };
 
 /// One step's outcome. On failure the system is as it was before the step.
@@ -67,9 +69,14 @@ class VelocityVerlet {
  private:
   StepReport fail(const char* stage, const SolveReport& report);
   double probe_stability();
+  void cut_rows();
+  /// work(first, last) over [0, count), shared out among the threads.
+  template <class F>
+  void share_out(std::size_t count, const F& work);
 
   ParticleSystem& system_;
   VerletOptions options_;
+  std::unique_ptr<ThreadTeam> team_;
   Forces forces_;
   std::vector<double> inverse_;  // [n]
   DiagonalMass mass_;
@@ -78,7 +85,8 @@ class VelocityVerlet {
   SolveOptions solve_;
   Energies energies_;
   double time_ = 0;
-  int history_ = 0;  // how many velocities before the present one are there, at most 2
+  int history_ = 0;                        // how many velocities before the present one are there, at most 2
+  std::vector<std::vector<int>> rows_of_;  // by thread: rows that share no particle with another thread's, or none
   std::vector<double> force_, old_force_, old_x_, old_v_, older_v_, multiplier_, velocity_multiplier_;
 };
 
