@@ -221,7 +221,7 @@ class ClipBinder {
     Piece piece;
     piece.kind = kind, piece.qpos = qpos, piece.qvel = qvel, piece.cycle = cycle;
     piece.knot = out_.knot_width_, piece.rate = out_.rate_width_;
-    out_.knot_width_ += kind == PieceKind::rotation ? 4 : kind == PieceKind::vector ? 3 : 1;
+    out_.knot_width_ += kind == PieceKind::rotation ? kRotationKnots : kind == PieceKind::vector ? 3 : 1;
     out_.rate_width_ += kind == PieceKind::scalar ? 1 : 3;
     out_.pieces_.push_back(piece);
   }
@@ -428,6 +428,16 @@ class ClipBinder {
         first = rotate(conjugate(turn), joined), end = joined;
       }
       put(0, first), put(last, end);
+      if (piece.kind == PieceKind::rotation) set_bends(p);
+    }
+  }
+
+  void set_bends(int p) {
+    for (int i = 0; i + 1 < out_.frame_count(); ++i) {
+      const double h = out_.times_[i + 1] - out_.times_[i];
+      const Vec3d w1 = load3(rate(i, out_.pieces_[p])) * (h / 3), w3 = load3(rate(i + 1, out_.pieces_[p])) * (h / 3);
+      const Quatd q0 = load4(knot(i, p)), q1 = load4(knot(i + 1, p));
+      store(knot(i, p) + kBend, log_map(exp_map(-w1) * conjugate(q0) * q1 * exp_map(-w3)));
     }
   }
 

@@ -27,12 +27,11 @@ struct Hermite {
 };
 
 /// q(u) = q0 Exp(B1 w1) Exp(B2 w2) Exp(B3 w3) with the cumulative Bernstein basis, w1 = h m0/3, w3 = h m1/3 and w2 what
-/// reaches q1. Each factor turns about a fixed vector, so the body rate is the sum of B' w, each carried through the
-/// factors to its right.
-void rotation_segment(const Quatd& q0, const Quatd& q1, const Vec3d& m0, const Vec3d& m1, double h, double u, Quatd& q,
+/// reaches q1, which is found when the clip is bound. Each factor turns about a fixed vector, so the body rate is the
+/// sum of B' w, each carried through the factors to its right.
+void rotation_segment(const Quatd& q0, const Vec3d& w2, const Vec3d& m0, const Vec3d& m1, double h, double u, Quatd& q,
                       Vec3d& rate) {
   const Vec3d w1 = m0 * (h / 3), w3 = m1 * (h / 3);
-  const Vec3d w2 = log_map(exp_map(-w1) * conjugate(q0) * q1 * exp_map(-w3));
   const double v = 1 - u;
   const double b1 = 1 - v * v * v, b2 = u * u * (3 - 2 * u), b3 = u * u * u;
   const double db1 = 3 * v * v / h, db2 = 6 * u * v / h, db3 = 3 * u * u / h;
@@ -92,7 +91,7 @@ void ClipBinding::sample(double t, std::span<double> qpos, std::span<double> qve
     if (piece.kind == PieceKind::rotation) {
       Quatd q;
       Vec3d w;
-      rotation_segment(load4(x0), load4(x1), load3(m0), load3(m1), h, u, q, w);
+      rotation_segment(load4(x0), load3(x0 + kBend), load3(m0), load3(m1), h, u, q, w);
       if (piece.cycle >= 0 && cycles != 0) {
         q = normalized(axis_angle({0, 0, 1}, cycles * cycles_[piece.cycle].heading) * q);
       }
