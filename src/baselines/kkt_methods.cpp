@@ -114,8 +114,10 @@ static void schur(const Model& model, const KktInput& in, std::vector<std::vecto
   const Eigen::Map<const Eigen::VectorXd> y1(in.y1.data(), model.nv), y2(in.y2.data(), m);
   const Eigen::VectorXd free = solve(Eigen::VectorXd(y1));
   Eigen::Map<Eigen::VectorXd>(rhs.data(), m) = Jt.transpose() * free - y2;
-  const Eigen::MatrixXd Y = half_solve(Jt);
-  Eigen::Map<RowMatrix, 0, Eigen::OuterStride<>>(A, m, m, Eigen::OuterStride<>(ld)) = Y.transpose() * Y;
+  if (m > 0) {
+    const Eigen::MatrixXd Y = half_solve(Jt);
+    Eigen::Map<RowMatrix, 0, Eigen::OuterStride<>>(A, m, m, Eigen::OuterStride<>(ld)) = Y.transpose() * Y;
+  }
   finish();
   Eigen::Map<Eigen::VectorXd>(x1.data(), model.nv) =
       solve(Eigen::VectorXd(y1 - Jt * Eigen::Map<const Eigen::VectorXd>(x2.data(), m)));
