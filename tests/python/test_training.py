@@ -141,6 +141,7 @@ def test_onnx_is_the_policy(tmp_path):
     assert np.abs(seen - expected).max() < 1e-5
 
 
+@pytest.mark.long  # a minute on two cores
 def test_two_processes_train_one_policy(tmp_path):
     """torchrun with two processes: the same curve twice, to the bit, of a policy that learns; and what both count is added up."""
     code = """
