@@ -14,12 +14,6 @@ namespace {
 constexpr KktMethod kMethods[] = {KktMethod::sweeps,          KktMethod::branches, KktMethod::efpa,
                                   KktMethod::constrained_aba, KktMethod::sparse,   KktMethod::dense};
 
-double largest_entry(std::span<const double> v) {
-  double x = 0;
-  for (const double a : v) x = !(std::abs(a) <= x) ? std::abs(a) : x;
-  return x;
-}
-
 }  // namespace
 
 const char* name(KktMethod method) {

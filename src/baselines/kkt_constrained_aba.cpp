@@ -20,12 +20,6 @@ namespace {
 constexpr int kMaxRounds = 100;
 constexpr double kFirstPenalty = 1e-5;  // μ relative to a row's own inverse inertia, were the whole model one body
 
-double largest(std::span<const double> v) {
-  double x = 0;
-  for (const double a : v) x = !(std::abs(a) <= x) ? std::abs(a) : x;
-  return x;
-}
-
 /// n nᵀ-type update of an articulated inertia: (n; f) outer itself, times rho.
 void add_outer(ArticulatedInertia<double>& I, const Force<double>& F, double rho) {
   const Vec3d n = F.n, f = F.f;
@@ -165,21 +159,22 @@ double KktSolver::ConstrainedAba::rounding() {
     dx1[i] = (i * 0x9E3779B9u >> 31 ? kDigit : -kDigit) * x1[i];  // signs without a pattern
   const KktInput bare{in.data, in.rows, in.qpos, in.joint_inertia, {}, none, zero_rows};
   solver.residuals(bare, dx1, zero_rows, y, jx);
-  return largest(y);
+  return largest_entry(y);
 }
 
 /// @return whether it converged
 bool KktSolver::ConstrainedAba::iterate(KktReport& report) {
   double penalty = kFirstPenalty, too_small = 0;  // the largest penalty that rounding did not bear
   double last2 = kInfinity;
-  const double scale2 = std::max(largest(in.y2), 1e-300);
+  const double scale2 = std::max(largest_entry(in.y2), 1e-300);
   restart();
   factor(penalty);
   bool done = false;
   for (; report.rounds < kMaxRounds && !done; ++report.rounds) {
     round();
-    const double scale1 = std::max({largest(in.y1), largest(y), 1e-300});
-    const double now1 = largest(s.r1), now2 = largest(s.r2), moved = largest(dx1), size = largest(x1);
+    const double scale1 = std::max({largest_entry(in.y1), largest_entry(y), 1e-300});
+    const double now1 = largest_entry(s.r1), now2 = largest_entry(s.r2), moved = largest_entry(dx1),
+                 size = largest_entry(x1);
     const bool still = moved <= 1e-13 * size;
     bool rounded = !(now1 <= 0.1 * scale1);
     if (!rounded && still && now1 > 1e-10 * scale1) rounded = now1 > 10 * rounding();
@@ -210,10 +205,10 @@ void KktSolver::by_constrained_aba(const KktInput& in, KktReport& report, Out<do
   }
   report.rank = in.rows.rows() - int(rounds.found.dependent.size());
   for (const int k : rounds.found.dependent) report.dependent.push_back(rounds.other_row[k]);
-  const double size = std::max({largest(in.y2), 1e-300, largest(x1)});
-  if (!std::isfinite(largest(x1) + largest(x2)))
+  const double size = std::max({largest_entry(in.y2), 1e-300, largest_entry(x1)});
+  if (!std::isfinite(largest_entry(x1) + largest_entry(x2)))
     report.status = KktStatus::not_finite;
-  else if (largest(s_->r2) > 1e-7 * std::max(1.0, size))
+  else if (largest_entry(s_->r2) > 1e-7 * std::max(1.0, size))
     report.status = KktStatus::inconsistent;
   else if (!rounds.found.dependent.empty())
     report.status = KktStatus::redundant;

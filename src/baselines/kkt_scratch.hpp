@@ -7,8 +7,16 @@
 #include "constraint/kernel_table.hpp"
 #include "dynamics/delassus_table.hpp"
 #include "tarsus/baselines/kkt.hpp"
+#include "tarsus/math/larger.hpp"
 
 namespace tarsus {
+
+/// Of their sizes; NaN if one is.
+inline double largest_entry(std::span<const double> v) {
+  double x = 0;
+  for (const double a : v) x = larger(x, std::abs(a));
+  return x;
+}
 
 /// One way from a force to the root: a side of a pair block, or one joint of a joint block.
 struct Chain {

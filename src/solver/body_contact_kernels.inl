@@ -246,7 +246,8 @@ struct ContactKernel {
       worst = maximum(worst, dot(p, p) * m * m);
     }
     R largest = 0;
-    for (int lane = 0; lane < kLanes; ++lane) largest = !(worst[lane] <= largest) ? worst[lane] : largest;  // keeps NaN
+    for (int lane = 0; lane < kLanes; ++lane)  // keeps NaN
+      largest = worst[lane] <= largest || largest != largest ? largest : worst[lane];
     return largest;
   }
 };

@@ -5,6 +5,7 @@
 
 #include "solver/body_contact_kernels.hpp"
 #include "tarsus/base/index.hpp"
+#include "tarsus/math/larger.hpp"
 
 namespace tarsus {
 
@@ -312,14 +313,12 @@ BodyContactReport BodyContactSolver<R>::solve(const BodyContactOptions& options,
       R largest = 0;
       pass(thread, team, options, [&](int kind, const ContactKernelArgs<R>& a) {
         const R change = kernel.sweep[kind](a);
-        if (!(change <= largest)) largest = change;
+        largest = larger(largest, change);
       });
       worst[at(thread)].value = largest;
       team.barrier();
       R all = 0;  // the same on every thread
-      for (const Worst& w : worst) {
-        if (!(w.value <= all)) all = w.value;
-      }
+      for (const Worst& w : worst) all = larger(all, w.value);
       team.barrier();
       if (thread == 0) {
         report.iterations = k + 1;

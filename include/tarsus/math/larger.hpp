@@ -1,0 +1,12 @@
+// A maximum that no NaN slips through.
+#pragma once
+
+namespace tarsus {
+
+/// The larger of two numbers; NaN if one of them is.
+template <class R>
+constexpr R larger(R a, R b) {
+  return b <= a || a != a ? a : b;
+}
+
+}  // namespace tarsus
