@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "io/md_text.hpp"
+#include "io/whole_molecules.hpp"
 #include "tarsus/io/xml.hpp"
 
 namespace tarsus {
@@ -259,27 +260,7 @@ void LammpsReader::make_whole() {
   std::vector<std::vector<int>> bonded(n);
   for (const LammpsTopology& bond : data_.bonds)
     bonded[bond.atoms[0]].push_back(bond.atoms[1]), bonded[bond.atoms[1]].push_back(bond.atoms[0]);
-  std::vector<char> seen(n, 0);
-  std::vector<int> stack;
-  std::vector<double>& x = data_.system.position;
-  for (int root = 0; root < n; ++root) {
-    if (seen[root]) continue;
-    seen[root] = 1;
-    stack.assign(1, root);
-    while (!stack.empty()) {
-      const int i = stack.back();
-      stack.pop_back();
-      for (const int j : bonded[i]) {
-        if (seen[j]) continue;
-        seen[j] = 1;
-        stack.push_back(j);
-        for (int c = 0; c < 3; ++c) {
-          const double length = data_.system.box.length[c];
-          x[3 * j + c] -= length * std::round((x[3 * j + c] - x[3 * i + c]) / length);
-        }
-      }
-    }
-  }
+  make_molecules_whole(data_.system, bonded);
 }
 
 LammpsData LammpsReader::read() {

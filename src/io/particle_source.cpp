@@ -6,6 +6,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "io/whole_molecules.hpp"
 #include "tarsus/io/lammps_data.hpp"
 #include "tarsus/io/md_system.hpp"
 #include "tarsus/io/particle_setup.hpp"
@@ -62,7 +63,7 @@ ParticleSystem load_file(const ParticleSource& source, Diagnostics& notes) {
 
 // Follows constraints, bonds and, for a particle that has neither, its molecule, by the nearest image: a file may have
 // put every particle into the box. Returns how many particles it moved.
-int make_molecules_whole(ParticleSystem& system) {
+int make_whole(ParticleSystem& system) {
   const int n = system.particles();
   std::vector<std::vector<int>> linked(n);
   const auto link = [&](int i, int j) { linked[i].push_back(j), linked[j].push_back(i); };
@@ -74,33 +75,7 @@ int make_molecules_whole(ParticleSystem& system) {
   for (int i = 1; i < n && !system.molecule.empty(); ++i) {
     if (linked[i].empty() && system.molecule[i] == system.molecule[i - 1]) link(i - 1, i);
   }
-  std::vector<char> seen(n, 0);
-  std::vector<int> stack;
-  std::vector<double>& x = system.position;
-  int count = 0;
-  for (int root = 0; root < n; ++root) {
-    if (seen[root]) continue;
-    seen[root] = 1;
-    stack.assign(1, root);
-    while (!stack.empty()) {
-      const int i = stack.back();
-      stack.pop_back();
-      for (const int j : linked[i]) {
-        if (seen[j]) continue;
-        seen[j] = 1;
-        stack.push_back(j);
-        bool moved = false;
-        for (int c = 0; c < 3; ++c) {
-          const double length = system.box.length[c];
-          const double images = length > 0 ? std::round((x[3 * j + c] - x[3 * i + c]) / length) : 0.0;
-          if (images == 0 || !std::isfinite(images)) continue;
-          x[3 * j + c] -= images * length, moved = true;
-        }
-        count += moved ? 1 : 0;
-      }
-    }
-  }
-  return count;
+  return make_molecules_whole(system, linked);
 }
 
 }  // namespace
@@ -121,7 +96,7 @@ ParticleSystem load_particles(const ParticleSource& source, Diagnostics& notes) 
     throw ValueError("forces", source.forces, "no name beside a setup file, which has forces of its own");
   if (!source.forces.empty()) set_force_field(system, source.forces);
   if (!source.setup.empty()) read_particle_setup(system, source.setup);
-  if (const int moved = builtin || !system.box.periodic() ? 0 : make_molecules_whole(system); moved > 0) {
+  if (const int moved = builtin || !system.box.periodic() ? 0 : make_whole(system); moved > 0) {
     notes.push_back({Severity::warning,
                      {source.system, 0, 0, ""},
                      fmt::format("molecules cut by the box are made whole: {} particles moved by its length", moved)});

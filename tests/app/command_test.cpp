@@ -352,8 +352,8 @@ TEST(Command, EveryCommandThatThePagesShowRuns) {
       if (arguments.starts_with("run")) arguments += " --out " + (folder.path() / "run.npz").string();
       if (arguments.starts_with("convert"))
         arguments = std::regex_replace(arguments, std::regex(" (\\w+\\.urdf)"), " " + folder.path().string() + "/$1");
-      arguments =
-          std::regex_replace(arguments, std::regex("--page (\\w+\\.html)"), "--page " + folder.path().string() + "/$1");
+      arguments = std::regex_replace(arguments, std::regex("--(page|energies|out) (\\w+\\.\\w+)"),
+                                     "--$1 " + folder.path().string() + "/$2");
       if (arguments.find("out/") != arguments.npos)
         arguments = std::regex_replace(arguments, std::regex("out/\\w+\\.npz"), (folder.path() / "run.npz").string());
       const Outcome run = tarsus_command(arguments);
