@@ -48,6 +48,7 @@ LIST
     ;;
     fuzz) cat <<'LIST'
 clang               command -v clang++
+libclang-rt-14-dev  compgen -G "$(clang++ -print-runtime-dir)/libclang_rt.fuzzer*"
 LIST
     ;;
     aarch64) cat <<'LIST'

@@ -52,27 +52,6 @@ struct CandidateArgs {
   double radius2;
 };
 
-/// Molecules of three sites each, in an order of their own, and for each a list of later ones.
-inline constexpr int kSiteRow = 12;  ///< numbers a molecule: x, y, z, 0 of each site
-inline constexpr int kShiftBits = 5, kShiftMask = 31;
-struct SiteArgs {
-  const PairArgs* field;      ///< cutoffs and constants
-  const PairLaw* law;         ///< Lennard-Jones between first sites
-  double charges[9];          ///< constant · q_a q_b
-  const double* position;     ///< [kSiteRow (m + 1)]; entry m is far away
-  const double* shift;        ///< [27 * 4] x, y, z, 0 of the box's images
-  const std::int64_t* start;  ///< [m + 1] into entry, multiples of kListPadding
-  const int* entry;           ///< other molecule << kShiftBits | its image
-  double* force;              ///< [kSiteRow (m + 1)] added to; divided by the length unit by the caller
-  bool with_energy;
-  double lj_energy, coulomb_energy, virial[6];  ///< results, added to
-};
-struct NearArgs {
-  const double *x, *y, *z;
-  const int* id;
-  double radius2;
-};
-
 /// W triangles side by side, or W single bonds; W = kLaneBatch, whatever the instruction set's width.
 inline constexpr int kLaneBatch = 4;
 struct TriangleBatch {
@@ -128,25 +107,23 @@ struct PathArgs {
 // path_factor: the tridiagonal matrix e_k·g_l (inverse masses), from both ends to the middle. Returns the smallest
 //   pivot over its diagonal, NaN if any is.
 // path_solve: delta = A⁻¹ sigma. path_move: p -= M⁻¹ Gᵀ delta.
-#define TARSUS_PARTICLE_KERNELS(KERNEL, SCALAR_KERNEL)                                                             \
-  KERNEL(void, pairs, (PairArgs&), pairs_kernel)                                                                   \
-  KERNEL(int, candidates, (const CandidateArgs&, double x, double y, double z, int from, int to, int* out),        \
-         candidates_kernel)                                                                                        \
-  KERNEL(void, sites, (SiteArgs&, int from, int to), sites_kernel)                                                 \
-  KERNEL(int, near_places, (const NearArgs&, const double* point, int from, int to, int* out), near_places_kernel) \
-  KERNEL(LaneReport, triangle_positions, (const TriangleBatch*, int count, const StageArgs&),                      \
-         triangle_positions_kernel)                                                                                \
-  KERNEL(LaneReport, triangle_velocities, (const TriangleBatch*, int count, const StageArgs&),                     \
-         triangle_velocities_kernel)                                                                               \
-  KERNEL(LaneReport, bond_positions, (const BondBatch*, int count, const StageArgs&), bond_positions_kernel)       \
-  KERNEL(LaneReport, bond_velocities, (const BondBatch*, int count, const StageArgs&), bond_velocities_kernel)     \
-  KERNEL(void, path_load, (const PathArgs&, const double* from), path_load_kernel)                                 \
-  KERNEL(void, path_store, (const PathArgs&, double* to), path_store_kernel)                                       \
-  KERNEL(void, path_bonds, (const PathArgs&, double* ex, double* ey, double* ez), path_bonds_kernel)               \
-  KERNEL(double, path_sigma, (const PathArgs&), path_sigma_kernel)                                                 \
-  KERNEL(double, path_rates, (const PathArgs&), path_rates_kernel)                                                 \
-  KERNEL(double, path_factor, (const PathArgs&), path_factor_kernel)                                               \
-  KERNEL(void, path_solve, (const PathArgs&), path_solve_kernel)                                                   \
+#define TARSUS_PARTICLE_KERNELS(KERNEL, SCALAR_KERNEL)                                                         \
+  KERNEL(void, pairs, (PairArgs&), pairs_kernel)                                                               \
+  KERNEL(int, candidates, (const CandidateArgs&, double x, double y, double z, int from, int to, int* out),    \
+         candidates_kernel)                                                                                    \
+  KERNEL(LaneReport, triangle_positions, (const TriangleBatch*, int count, const StageArgs&),                  \
+         triangle_positions_kernel)                                                                            \
+  KERNEL(LaneReport, triangle_velocities, (const TriangleBatch*, int count, const StageArgs&),                 \
+         triangle_velocities_kernel)                                                                           \
+  KERNEL(LaneReport, bond_positions, (const BondBatch*, int count, const StageArgs&), bond_positions_kernel)   \
+  KERNEL(LaneReport, bond_velocities, (const BondBatch*, int count, const StageArgs&), bond_velocities_kernel) \
+  KERNEL(void, path_load, (const PathArgs&, const double* from), path_load_kernel)                             \
+  KERNEL(void, path_store, (const PathArgs&, double* to), path_store_kernel)                                   \
+  KERNEL(void, path_bonds, (const PathArgs&, double* ex, double* ey, double* ez), path_bonds_kernel)           \
+  KERNEL(double, path_sigma, (const PathArgs&), path_sigma_kernel)                                             \
+  KERNEL(double, path_rates, (const PathArgs&), path_rates_kernel)                                             \
+  KERNEL(double, path_factor, (const PathArgs&), path_factor_kernel)                                           \
+  KERNEL(void, path_solve, (const PathArgs&), path_solve_kernel)                                               \
   KERNEL(void, path_move, (const PathArgs&), path_move_kernel)
 
 struct ParticleKernels {

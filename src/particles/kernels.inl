@@ -5,7 +5,6 @@
 #include "particles/pair_kernel.inl"
 #include "particles/path_kernel.inl"
 #include "particles/rigid_kernel.inl"
-#include "particles/site_kernel.inl"
 
 namespace tarsus {
 inline namespace TARSUS_ISA {

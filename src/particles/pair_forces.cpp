@@ -53,7 +53,7 @@ PairForces::PairForces(const ParticleSystem& system)
 
 // Molecules of three charges with Lennard-Jones on the first alone, particle after particle, excluded within.
 void PairForces::find_sites(const ParticleSystem& system) {
-  if (n_ == 0 || n_ % 3 != 0 || coulomb_.charge.empty()) return;
+  if (n_ == 0 || n_ % 3 != 0 || n_ / 3 > kMostMolecules || coulomb_.charge.empty()) return;
   for (int i = 0; i < n_; ++i) {
     const int like = i % 3, first = i - like;
     if (class_of_[i] != class_of_[like] || coulomb_.charge[i] != coulomb_.charge[like]) return;

@@ -19,24 +19,24 @@ struct PairSums {
 };
 
 /// Adds the law's Lennard-Jones part: returns -u'(r)/r, zero outside the cutoff.
-template <bool kSwitched, bool kEnergy>
-TARSUS_INLINE Lanes lennard_jones(const PairArgs& args, const PairLaw& law, Lanes r2, Lanes rinv, PairSums& sums) {
-  const auto inside = r2 < Lanes(args.lj_cutoff2);
-  const Lanes c6(law.c6), c12(law.c12), zero(0.0);
-  const Lanes rinv2 = rinv * rinv, s6 = rinv2 * rinv2 * rinv2;
+template <bool kSwitched, bool kEnergy, class P>
+TARSUS_INLINE P lennard_jones(const PairArgs& args, const PairLaw& law, P r2, P rinv, P& energy) {
+  const auto inside = r2 < P(args.lj_cutoff2);
+  const P c6(law.c6), c12(law.c12), zero(0.0);
+  const P rinv2 = rinv * rinv, s6 = rinv2 * rinv2 * rinv2;
   if constexpr (!kSwitched) {
-    const Lanes v6 = c6 * s6, v12 = c12 * s6 * s6;
-    if constexpr (kEnergy) sums.lj += select(inside, v12 - v6 - Lanes(law.shift), zero);
-    return select(inside, mul_add(Lanes(12.0), v12, Lanes(-6.0) * v6) * rinv2, zero);
+    const P v6 = c6 * s6, v12 = c12 * s6 * s6;
+    if constexpr (kEnergy) energy += select(inside, v12 - v6 - P(law.shift), zero);
+    return select(inside, mul_add(P(12.0), v12, P(-6.0) * v6) * rinv2, zero);
   } else {
-    const Lanes t = maximum(r2 * rinv - Lanes(args.switch_from), zero), t2 = t * t, t3 = t2 * t;
-    const Lanes f6 = mul_add(Lanes(6.0) * s6, rinv, mul_add(Lanes(args.a6), t2, Lanes(args.b6) * t3));
-    const Lanes f12 = mul_add(Lanes(12.0) * s6 * s6, rinv, mul_add(Lanes(args.a12), t2, Lanes(args.b12) * t3));
+    const P t = maximum(r2 * rinv - P(args.switch_from), zero), t2 = t * t, t3 = t2 * t;
+    const P f6 = mul_add(P(6.0) * s6, rinv, mul_add(P(args.a6), t2, P(args.b6) * t3));
+    const P f12 = mul_add(P(12.0) * s6 * s6, rinv, mul_add(P(args.a12), t2, P(args.b12) * t3));
     if constexpr (kEnergy) {
-      const Lanes third(1.0 / 3.0), quarter(0.25), t4 = t2 * t2;
-      const Lanes u6 = s6 - third * Lanes(args.a6) * t3 - quarter * Lanes(args.b6) * t4 - Lanes(args.k6);
-      const Lanes u12 = s6 * s6 - third * Lanes(args.a12) * t3 - quarter * Lanes(args.b12) * t4 - Lanes(args.k12);
-      sums.lj += select(inside, c12 * u12 - c6 * u6, zero);
+      const P third(1.0 / 3.0), quarter(0.25), t4 = t2 * t2;
+      const P u6 = s6 - third * P(args.a6) * t3 - quarter * P(args.b6) * t4 - P(args.k6);
+      const P u12 = s6 * s6 - third * P(args.a12) * t3 - quarter * P(args.b12) * t4 - P(args.k12);
+      energy += select(inside, c12 * u12 - c6 * u6, zero);
     }
     return select(inside, (c12 * f12 - c6 * f6) * rinv, zero);
   }
@@ -72,7 +72,7 @@ TARSUS_INLINE void pair_pack(const PairArgs& args, const PairLaw& law, const Qua
   }
   const Lanes r2 = mul_add(dx, dx, mul_add(dy, dy, dz * dz)), rinv = inverse_square_root(r2), zero(0.0);
   Lanes f(0.0);
-  if constexpr (kLj) f += lennard_jones<kSwitched, kEnergy>(args, law, r2, rinv, sums);
+  if constexpr (kLj) f += lennard_jones<kSwitched, kEnergy>(args, law, r2, rinv, sums.lj);
   if constexpr (kCoulomb) f += coulomb<kEnergy>(args, mine.w * other.w, r2, rinv, sums);
   if constexpr (kLast) {
     const auto here = r2 == r2;
@@ -150,7 +150,8 @@ inline void pairs_kernel(PairArgs& args) {
 }
 
 /// Appends the ids of the lanes in `word`, without a branch on it; may write kLanes places, returns how many count.
-TARSUS_INLINE int append_lanes(unsigned word, const int* id, int* out) {
+template <class Id>
+TARSUS_INLINE int append_lanes(unsigned word, const Id* id, Id* out) {
 #if defined(__AVX2__)
   // Bytes of the chosen ids moved to the front, for each of the 16 words.
   struct Shuffle {

@@ -9,7 +9,8 @@
 namespace tarsus {
 namespace {
 
-constexpr double kFar = 1e12;  // cutoffs
+constexpr double kFar = 1e12;       // cutoffs
+constexpr double kKeptSkin = 0.06;  // of the second list
 constexpr int kMoleculesAPart = 400, kMostParts = 16, kSegments = 32;
 
 double extent_of(std::span<const double> position, int molecule) {
@@ -26,7 +27,7 @@ double extent_of(std::span<const double> position, int molecule) {
 }  // namespace
 
 SiteForces::SiteForces(int molecules, const Field& field, double unit, double skin)
-    : m_(molecules), field_(field), unit_(unit), skin_(skin), kernels_(&kernels<ParticleKernels>()) {
+    : m_(molecules), field_(field), unit_(unit), skin_(skin), kernels_(&kernels<SiteKernels>()) {
   packed_.assign(std::size_t(kSiteRow) * (m_ + 1), 0.0);
   for (int c = 0; c < kSiteRow; ++c) packed_[std::size_t(kSiteRow) * m_ + c] = c % 4 < 3 ? kFar * (1 + c) : 0.0;
   for (int s = 0; s < 27; ++s) {
@@ -34,9 +35,13 @@ SiteForces::SiteForces(int molecules, const Field& field, double unit, double sk
     for (int c = 0; c < 3; ++c) shift_[4 * s + c] = step[c] * field_.pairs.box[c];
   }
   args_.field = &field_.pairs, args_.law = &field_.law;
-  for (int a = 0; a < 3; ++a) {
-    for (int b = 0; b < 3; ++b) args_.charges[3 * a + b] = field_.pairs.coulomb * field_.charge[a] * field_.charge[b];
+  for (int k = 0; k < 9; ++k) {
+    const double charges = field_.pairs.coulomb * field_.charge[k / 3] * field_.charge[k % 3];
+    args_.charges[k] = charges, args_.bare[k] = charges * field_.pairs.bare;
+    args_.linear[k] = -charges * field_.pairs.linear, args_.quadratic[k] = -2 * charges * field_.pairs.quadratic;
   }
+  args_.nobody = unsigned(m_) * kSiteBytes | kSameImage, args_.keep2 = (1 + kKeptSkin) * (1 + kKeptSkin);
+  kept_end_.resize(m_), kept_at_.assign(packed_.size(), 0.0);
   order_.resize(m_), offset_.resize(3 * std::size_t(m_)), cell_of_.resize(m_), id_.resize(m_ + kListPadding);
   x_.resize(m_), y_.resize(m_), z_.resize(m_);
   parts_.resize(std::clamp(m_ / kMoleculesAPart, 1, kMostParts));
@@ -58,17 +63,37 @@ bool SiteForces::fits(std::span<const double> position) const {
   return true;
 }
 
-// The places' molecules, moved into the box as they were when the list was made.
-void SiteForces::load(std::span<const double> position, int from, int to) {
+// The places' molecules, moved into the box as they were when the list was made; how far sites are from kept_at_.
+SiteForces::Largest SiteForces::load(std::span<const double> position, int from, int to) {
   const double scale = 1 / unit_;
+  Largest most;
   for (int k = from; k < to; ++k) {
     const double* p = position.data() + 9 * std::size_t(order_[k]);
     const double* o = offset_.data() + 3 * std::size_t(k);
+    const double* q = kept_at_.data() + std::size_t(kSiteRow) * k;
     double* out = packed_.data() + std::size_t(kSiteRow) * k;
+    double way[3] = {};
     for (int s = 0; s < 3; ++s) {
-      for (int c = 0; c < 3; ++c) out[4 * s + c] = p[3 * s + c] * scale - o[c];
+      for (int c = 0; c < 3; ++c) {
+        const double x = p[3 * s + c] * scale - o[c], d = x - q[4 * s + c];
+        out[4 * s + c] = x, way[s] += d * d;
+      }
     }
+    most.take(std::max(way[0], std::max(way[1], way[2])));
   }
+  return most;
+}
+
+// Whether the second list still serves.
+bool SiteForces::load_all(std::span<const double> position, ThreadTeam& team) {
+  std::vector<Largest> parts(team.size());
+  team.run([&](int thread) {
+    const ThreadTeam::Range range = team.share(m_, thread);
+    parts[thread] = load(position, range.begin, range.end);
+  });
+  Largest most;
+  for (const Largest& part : parts) most.take(part);
+  return std::sqrt(most.first) + std::sqrt(most.second) < kKeptSkin;
 }
 
 SiteForces::Moved SiteForces::moved(std::span<const double> position, int from, int to) const {
@@ -79,7 +104,7 @@ SiteForces::Moved SiteForces::moved(std::span<const double> position, int from, 
     const double e2 = extent_of(position, i);
     most.extent = e2 > most.extent ? e2 : most.extent;
     most.sum += d2 + e2;
-    if (d2 > most.second) most.second = d2 > most.first ? std::exchange(most.first, d2) : d2;
+    most.way.take(d2);
   }
   return most;
 }
@@ -93,13 +118,12 @@ bool SiteForces::list_is_stale(std::span<const double> position, ThreadTeam& tea
   });
   Moved most;
   for (const Moved& part : parts) {
-    most.second = std::max(std::min(most.first, part.first), std::max(most.second, part.second));
-    most.first = std::max(most.first, part.first);
+    most.way.take(part.way);
     most.extent = std::max(most.extent, part.extent);
     most.sum += part.sum;
   }
   const double grown = std::max(0.0, std::sqrt(most.extent) / unit_ - extent_);
-  const double used = (std::sqrt(most.first) + std::sqrt(most.second)) / unit_ + 2 * grown;
+  const double used = (std::sqrt(most.way.first) + std::sqrt(most.way.second)) / unit_ + 2 * grown;
   return !(used < skin_) || std::isnan(most.sum);
 }
 
@@ -148,7 +172,7 @@ void SiteForces::sort_into_cells(std::span<const double> position) {
   std::vector<int> next(cell_start_.begin(), cell_start_.end() - 1);
   for (int i = 0; i < m_; ++i) {
     const int at = next[cell_of_[i]]++;
-    order_[at] = i, id_[at] = at << kShiftBits;
+    order_[at] = i, id_[at] = unsigned(at) * kSiteBytes;
     for (int c = 0; c < 3; ++c) offset_[3 * std::size_t(at) + c] = images[3 * std::size_t(i) + c];
   }
 }
@@ -197,9 +221,9 @@ void SiteForces::list_segment(Segment& segment) {
           if (segment.entry.size() < need) segment.entry.resize(need + need / 2);
           const int s = (sx + 1) * 9 + (sy + 1) * 3 + sz + 1;
           const double point[3] = {at[0] - shift_[4 * s], at[1] - shift_[4 * s + 1], at[2] - shift_[4 * s + 2]};
-          int* const out = segment.entry.data() + count;
+          unsigned* const out = segment.entry.data() + count;
           const int found = kernels_->near_places(near, point, first, last, out);
-          for (int k = 0; k < found; ++k) out[k] += s;
+          for (int k = 0; k < found; ++k) out[k] += unsigned(s);
           count += found;
         }
       }
@@ -207,7 +231,7 @@ void SiteForces::list_segment(Segment& segment) {
     segment.pairs += count - begin;
     if (segment.entry.size() < std::size_t(count) + kListPadding)
       segment.entry.resize(2 * std::size_t(count) + kListPadding);
-    while (count % kListPadding != 0) segment.entry[count++] = m_ << kShiftBits | 13;
+    while (count % kListPadding != 0) segment.entry[count++] = args_.nobody;
     start_[i + 1] = count;  // within the segment, for now
   }
   segment.entry.resize(count);
@@ -231,7 +255,7 @@ void SiteForces::cut_into_parts(ThreadTeam& team) {
       part.touched.assign(blocks(), 0);
       for (int i = part.from; i < part.to; ++i) part.touched[i / kBlock] = 1;
       for (std::int64_t p = start_[part.from]; p < start_[part.to]; ++p)
-        part.touched[(entry_[p] >> kShiftBits) / kBlock] = 1;
+        part.touched[entry_[p] / (kSiteBytes * kBlock)] = 1;
     }
   });
 }
@@ -255,7 +279,8 @@ void SiteForces::build_list(std::span<const double> position, ThreadTeam& team) 
     before += std::int64_t(segment.entry.size());
     listed_ += segment.pairs;
   }
-  entry_.resize(before);
+  entry_.resize(before), kept_.resize(before);
+  keep_ = true;
   team.run([&](int thread) {
     for (std::size_t k = thread; k < segments_.size(); k += team.size())
       std::copy(segments_[k].entry.begin(), segments_[k].entry.end(), entry_.begin() + start_[segments_[k].from]);
@@ -270,36 +295,46 @@ void SiteForces::compute_part(Part& part, bool with_energy) {
     std::fill(from, from + std::min<std::ptrdiff_t>(kBlock * kSiteRow, part.force.end() - from), 0.0);
   }
   SiteArgs args = args_;
-  args.position = packed_.data(), args.shift = shift_, args.start = start_.data(), args.entry = entry_.data();
+  args.position = packed_.data(), args.shift = shift_, args.start = start_.data();
   args.force = part.force.data(), args.with_energy = with_energy;
+  if (keep_) {
+    args.entry = entry_.data(), args.end = start_.data() + 1, args.kept = kept_.data(),
+    args.kept_end = kept_end_.data();
+    const std::ptrdiff_t from = std::ptrdiff_t(kSiteRow) * part.from, to = std::ptrdiff_t(kSiteRow) * part.to;
+    std::copy(packed_.begin() + from, packed_.begin() + to, kept_at_.begin() + from);
+  } else {
+    args.entry = kept_.data(), args.end = kept_end_.data();
+  }
   kernels_->sites(args, part.from, part.to);
   part.lj = args.lj_energy, part.coulomb = args.coulomb_energy;
   std::copy_n(args.virial, 6, part.virial);
 }
 
 // What the cutoff's smooth form adds between the sites of one molecule, which is whole: no image is looked for.
-void SiteForces::correct(const double* x, double* force, Correction& correction) const {
+void SiteForces::correct(const double* x, double* force, Correction* correction) const {
   const Coulomb& coulomb = field_.coulomb;
   const double bare = coulomb.bare - 1;  // what is left after taking out the true 1/r
+  const bool rooted = correction || bare != 0 || coulomb.linear != 0;
   for (int i = 0; i < 2; ++i) {
     for (int j = i + 1; j < 3; ++j) {
       const double qq = coulomb.constant * field_.charge[i] * field_.charge[j];
       double d[3], r2 = 0;
       for (int c = 0; c < 3; ++c) d[c] = x[3 * i + c] - x[3 * j + c], r2 += d[c] * d[c];
       if (!(r2 < coulomb.cutoff * coulomb.cutoff)) continue;
-      const double r = std::sqrt(r2);
-      const double f = qq * (bare / (r * r2) - coulomb.linear / r - 2 * coulomb.quadratic);
-      correction.energy += qq * (bare / r + coulomb.linear * r + coulomb.quadratic * r2 - coulomb.offset);
+      const double r = rooted ? std::sqrt(r2) : 1.0, rinv = 1 / r;
+      const double f = qq * (bare * rinv * rinv * rinv - coulomb.linear * rinv - 2 * coulomb.quadratic);
       for (int c = 0; c < 3; ++c) force[3 * i + c] += f * d[c], force[3 * j + c] -= f * d[c];
+      if (!correction) continue;
+      correction->energy += qq * (bare * rinv + coulomb.linear * r + coulomb.quadratic * r2 - coulomb.offset);
       const double virial[6] = {d[0] * d[0], d[0] * d[1], d[0] * d[2], d[1] * d[1], d[1] * d[2], d[2] * d[2]};
-      for (int c = 0; c < 6; ++c) correction.virial[c] += f * virial[c];
+      for (int c = 0; c < 6; ++c) correction->virial[c] += f * virial[c];
     }
   }
 }
 
 // The parts' sums of one block, in the parts' order.
 void SiteForces::collect(std::span<const double> position, std::span<double> force, int block,
-                         Correction& correction) const {
+                         Correction* correction) const {
   const double scale = 1 / unit_;
   const int begin = block * kBlock, end = std::min(m_, begin + kBlock);
   if (begin >= end) return;
@@ -326,17 +361,15 @@ bool SiteForces::add(std::span<const double> position, std::span<double> force, 
     if (!fits(position)) return false;
     build_list(position, team);
   } else {
-    team.run([&](int thread) {
-      const ThreadTeam::Range range = team.share(m_, thread);
-      load(position, range.begin, range.end);
-    });
+    keep_ = !load_all(position, team);
   }
   corrections_.assign(blocks(), {});
   team.run([&](int thread) {
     for (std::size_t k = thread; k < parts_.size(); k += team.size()) compute_part(parts_[k], energies != nullptr);
     team.barrier();
     const ThreadTeam::Range range = team.share(blocks(), thread);
-    for (int block = range.begin; block < range.end; ++block) collect(position, force, block, corrections_[block]);
+    for (int block = range.begin; block < range.end; ++block)
+      collect(position, force, block, energies ? &corrections_[block] : nullptr);
   });
   if (!energies) return true;
   const auto add_virial = [&](const double* virial) {

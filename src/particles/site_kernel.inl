@@ -1,149 +1,217 @@
-// Non-bonded forces between molecules of three sites, kLanes pairs of molecules at a time: nine pairs of sites for each
-// gather of a molecule. Lennard-Jones acts between the first sites alone, as in SPC, SPC/E and TIP3P water.
+// Non-bonded forces between molecules of three sites that are all alike, a pack of pairs of molecules at a time: nine
+// pairs of sites for each gather of a molecule. Lennard-Jones acts between the first sites alone, as in SPC, SPC/E and
+// TIP3P water.
 //
 // The formulas are those of pair_kernel.inl. The reciprocal root is a division and a square root in single precision,
 // which every machine rounds alike, and a step of third order: with y = 1/√(r²) to 24 bits, e = 1 - r² y²,
 // 1/r = y + y e (1/2 + 3/8 e).
+//
+// Some packs of a list at a time go through passes: distances; roots and slopes; forces. In one pass a pack would wait
+// for its root longer than a processor looks ahead. AVX-512 has the same four lanes and twice the registers, which
+// makes it a sixth faster than AVX2.
 #pragma once
 
+#include "math/kernel_call.inl"
 #include "particles/pair_kernel.inl"
+#include "particles/site_kernel.hpp"
 
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-/// Reciprocal square roots of nine packs, as good as those of double precision but for an ulp or two.
-template <int W>
-TARSUS_INLINE void inverse_square_roots(const Pack<double, W> r2[9], Pack<double, W> out[9]) {
-  if constexpr (W == 4) {
-    using Real = Pack<double, W>;
-    using Single = Pack<float, W>;
-    using Both = Pack<float, 2 * W>;
-    typename Single::Vector x[9];
-    for (int k = 0; k < 9; ++k) x[k] = __builtin_convertvector(r2[k].value, typename Single::Vector);
-    for (int k = 0; k < 8; k += 2) {
-      const Both pair(__builtin_shufflevector(x[k], x[k + 1], 0, 1, 2, 3, 4, 5, 6, 7));
-      const auto y = (Both(1.0f) / square_root(pair)).value;
-      out[k] = Real(__builtin_convertvector(__builtin_shufflevector(y, y, 0, 1, 2, 3), typename Real::Vector));
-      out[k + 1] = Real(__builtin_convertvector(__builtin_shufflevector(y, y, 4, 5, 6, 7), typename Real::Vector));
-    }
-    const auto last = (Single(1.0f) / square_root(Single(x[8]))).value;
-    out[8] = Real(__builtin_convertvector(last, typename Real::Vector));
-    for (int k = 0; k < 9; ++k) {
-      const Real e = neg_mul_add(r2[k], out[k] * out[k], Real(1.0));
-      out[k] = mul_add(out[k] * e, mul_add(Real(0.375), e, Real(0.5)), out[k]);
-    }
-  } else {
-    for (int k = 0; k < 9; ++k) out[k] = inverse_square_root(r2[k]);
-  }
+using Singles = Pack<float, kLanes>;
+
+// The compiler's own conversions of four floats to doubles go through memory.
+TARSUS_INLINE Singles to_single(Lanes x) {
+#if defined(__AVX2__)
+  return Singles(_mm256_cvtpd_ps(x.value));
+#else
+  return Singles(__builtin_convertvector(x.value, Singles::Vector));
+#endif
+}
+TARSUS_INLINE Lanes to_double(Singles x) {
+#if defined(__AVX2__)
+  return Lanes(_mm256_cvtps_pd(x.value));
+#else
+  return Lanes(__builtin_convertvector(x.value, Lanes::Vector));
+#endif
+}
+
+/// Reciprocal square roots of two packs, to single precision.
+TARSUS_INLINE void two_roots(Lanes a, Lanes b, Singles& root_a, Singles& root_b) {
+#if defined(__AVX2__)
+  const Pack<float, 8> x(_mm256_set_m128(to_single(b).value, to_single(a).value));
+  const Pack<float, 8> y = Pack<float, 8>(1.0f) / square_root(x);
+  root_a.value = _mm256_castps256_ps128(y.value), root_b.value = _mm256_extractf128_ps(y.value, 1);
+#else
+  root_a = Singles(1.0f) / square_root(to_single(a));
+  root_b = Singles(1.0f) / square_root(to_single(b));
+#endif
 }
 
 struct SitePoint {
   Lanes x, y, z;
 };
 
-/// One site of each of kLanes molecules, moved to the image that the entry names.
-TARSUS_INLINE SitePoint gather_site(const SiteArgs& args, const int* entry, int site) {
+/// x, y and z of rows of four numbers, one for each lane; row(k) says where the one of lane k begins.
+template <class Row>
+TARSUS_INLINE SitePoint gather_rows(const Row& row) {
+  SitePoint q;
 #if defined(__AVX2__)
-  __m256d row[4];
-  for (int i = 0; i < 4; ++i) {
-    const double* p = args.position + std::int64_t(entry[i] >> kShiftBits) * kSiteRow + 4 * site;
-    row[i] = _mm256_loadu_pd(p) + _mm256_loadu_pd(args.shift + 4 * (entry[i] & kShiftMask));
-  }
-  const __m256d ab0 = _mm256_unpacklo_pd(row[0], row[1]), ab1 = _mm256_unpackhi_pd(row[0], row[1]);
-  const __m256d cd0 = _mm256_unpacklo_pd(row[2], row[3]), cd1 = _mm256_unpackhi_pd(row[2], row[3]);
-  return {Lanes(_mm256_permute2f128_pd(ab0, cd0, 0x20)), Lanes(_mm256_permute2f128_pd(ab1, cd1, 0x20)),
-          Lanes(_mm256_permute2f128_pd(ab0, cd0, 0x31))};
+  const __m256d a = _mm256_load_pd(row(0)), b = _mm256_load_pd(row(1)), c = _mm256_load_pd(row(2));
+  const __m256d d = _mm256_load_pd(row(3));
+  const __m256d ab0 = _mm256_unpacklo_pd(a, b), ab1 = _mm256_unpackhi_pd(a, b);
+  const __m256d cd0 = _mm256_unpacklo_pd(c, d), cd1 = _mm256_unpackhi_pd(c, d);
+  q.x.value = _mm256_permute2f128_pd(ab0, cd0, 0x20), q.y.value = _mm256_permute2f128_pd(ab1, cd1, 0x20);
+  q.z.value = _mm256_permute2f128_pd(ab0, cd0, 0x31);
 #else
-  SitePoint q{Lanes(0.0), Lanes(0.0), Lanes(0.0)};
-  for (int i = 0; i < kLanes; ++i) {
-    const double* p = args.position + std::int64_t(entry[i] >> kShiftBits) * kSiteRow + 4 * site;
-    const double* s = args.shift + 4 * (entry[i] & kShiftMask);
-    q.x.set(i, p[0] + s[0]), q.y.set(i, p[1] + s[1]), q.z.set(i, p[2] + s[2]);
-  }
-  return q;
+  for (int k = 0; k < kLanes; ++k) q.x.set(k, row(k)[0]), q.y.set(k, row(k)[1]), q.z.set(k, row(k)[2]);
 #endif
+  return q;
 }
 
-TARSUS_INLINE void scatter_site(const SiteArgs& args, const int* entry, int site, const SitePoint& f) {
+/// Adds each lane's x, y and z to its row, lane after lane.
+template <class Row>
+TARSUS_INLINE void add_to_rows(const Row& row, const SitePoint& f) {
+#if defined(__AVX2__)
+  const auto add = [](double* p, __m256d a) { _mm256_store_pd(p, _mm256_add_pd(_mm256_load_pd(p), a)); };
+#endif
 #if defined(__AVX2__)
   const __m256d o = _mm256_setzero_pd();
   const __m256d xy0 = _mm256_unpacklo_pd(f.x.value, f.y.value), xy1 = _mm256_unpackhi_pd(f.x.value, f.y.value);
   const __m256d zo0 = _mm256_unpacklo_pd(f.z.value, o), zo1 = _mm256_unpackhi_pd(f.z.value, o);
-  const __m256d parts[4] = {_mm256_permute2f128_pd(xy0, zo0, 0x20), _mm256_permute2f128_pd(xy1, zo1, 0x20),
-                            _mm256_permute2f128_pd(xy0, zo0, 0x31), _mm256_permute2f128_pd(xy1, zo1, 0x31)};
-  for (int i = 0; i < 4; ++i) {
-    double* p = args.force + std::int64_t(entry[i] >> kShiftBits) * kSiteRow + 4 * site;
-    _mm256_storeu_pd(p, _mm256_add_pd(_mm256_loadu_pd(p), parts[i]));
-  }
+  add(row(0), _mm256_permute2f128_pd(xy0, zo0, 0x20)), add(row(1), _mm256_permute2f128_pd(xy1, zo1, 0x20));
+  add(row(2), _mm256_permute2f128_pd(xy0, zo0, 0x31)), add(row(3), _mm256_permute2f128_pd(xy1, zo1, 0x31));
 #else
-  for (int i = 0; i < kLanes; ++i) {
-    double* p = args.force + std::int64_t(entry[i] >> kShiftBits) * kSiteRow + 4 * site;
-    p[0] += f.x[i], p[1] += f.y[i], p[2] += f.z[i];
-  }
+  for (int k = 0; k < kLanes; ++k) row(k)[0] += f.x[k], row(k)[1] += f.y[k], row(k)[2] += f.z[k];
 #endif
 }
 
-template <bool kSwitched, bool kEnergy>
-TARSUS_INLINE void site_pack(const SiteArgs& args, const Lanes mine[9], const int* entry, Lanes total[9],
-                             PairSums& sums) {
-  const PairArgs& field = *args.field;
-  SitePoint other[3], back[3];
+/// What the passes hand on, for one pack of molecules.
+struct SitePairs {
+  Lanes other[9];   ///< sites
+  Lanes r2[9];      ///< of the nine pairs of sites
+  Singles root[9];  ///< 1/r to single precision
+  Lanes slope[9];   ///< -u'(r)/r
+};
+
+TARSUS_INLINE std::size_t begin_of(unsigned entry) { return entry & ~kImageMask; }
+
+TARSUS_INLINE void site_distances(const SiteArgs& args, const Lanes mine[9], const unsigned* entry, SitePairs& out) {
+  const SitePoint shift = gather_rows([&](int k) { return args.shift + 4 * (entry[k] & kImageMask); });
+  const char* const base = reinterpret_cast<const char*>(args.position);
+#pragma GCC unroll 3
   for (int b = 0; b < 3; ++b) {
-    other[b] = gather_site(args, entry, b);
-    back[b] = {Lanes(0.0), Lanes(0.0), Lanes(0.0)};
+    const SitePoint at =
+        gather_rows([&](int k) { return reinterpret_cast<const double*>(base + begin_of(entry[k])) + 4 * b; });
+    const Lanes x = at.x + shift.x, y = at.y + shift.y, z = at.z + shift.z;
+    out.other[3 * b] = x, out.other[3 * b + 1] = y, out.other[3 * b + 2] = z;
+#pragma GCC unroll 3
+    for (int a = 0; a < 3; ++a) {
+      const Lanes dx = mine[3 * a] - x, dy = mine[3 * a + 1] - y, dz = mine[3 * a + 2] - z;
+      out.r2[3 * a + b] = mul_add(dx, dx, mul_add(dy, dy, dz * dz));
+    }
   }
+}
+
+/// The roots of pairs k and k + 1, or of the last.
+TARSUS_INLINE void site_roots(SitePairs& pairs, int k) {
+  if (k < 8)
+    two_roots(pairs.r2[k], pairs.r2[k + 1], pairs.root[k], pairs.root[k + 1]);
+  else
+    pairs.root[8] = Singles(1.0f) / square_root(to_single(pairs.r2[8]));
+}
+
+/// Appends the entries of a pack with two sites closer than the root of keep2; returns how many there are.
+TARSUS_INLINE int keep_near(const SitePairs& pairs, double keep2, const unsigned* entry, unsigned* out) {
+  Lanes least = pairs.r2[0];
+  for (int k = 1; k < 9; ++k) least = minimum(least, pairs.r2[k]);
+  return append_lanes(bits(least < Lanes(keep2)), entry, out);
+}
+
+/// The slopes of one pack, and meanwhile the roots of the next.
+template <bool kSwitched, bool kEnergy, bool kNext>
+TARSUS_INLINE void site_slopes(const SiteArgs& args, SitePairs& pairs, SitePairs* next, PairSums& sums) {
+  const PairArgs& field = *args.field;
   const Lanes cutoff2(field.coulomb_cutoff2), zero(0.0);
-  const Lanes bare(field.bare), linear(-field.linear), quadratic(-2 * field.quadratic);
-  Lanes r2[9], rinv[9];
 #pragma GCC unroll 9
   for (int k = 0; k < 9; ++k) {
-    const Lanes* const p = mine + k / 3 * 3;
-    const SitePoint& q = other[k % 3];
-    const Lanes dx = p[0] - q.x, dy = p[1] - q.y, dz = p[2] - q.z;
-    r2[k] = mul_add(dx, dx, mul_add(dy, dy, dz * dz));
-  }
-  inverse_square_roots<kLanes>(r2, rinv);
-#pragma GCC unroll 9
-  for (int k = 0; k < 9; ++k) {
-    const int a = k / 3, b = k % 3;
-    const Lanes dx = mine[3 * a] - other[b].x, dy = mine[3 * a + 1] - other[b].y, dz = mine[3 * a + 2] - other[b].z;
-    const Lanes qq(args.charges[k]);
-    const auto inside = r2[k] < cutoff2;
-    Lanes f = qq * mul_add(mul_add(bare, rinv[k] * rinv[k], linear), rinv[k], quadratic);
-    f = select(inside, f, zero);
-    if constexpr (kEnergy) {
-      const Lanes u = mul_add(Lanes(field.linear), r2[k] * rinv[k],
-                              mul_add(Lanes(field.quadratic), r2[k], mul_add(bare, rinv[k], Lanes(-field.constant))));
-      sums.coulomb += select(inside, qq * u, zero);
+    if (kNext && k % 2 == 0) {
+      site_roots(*next, k);
+      asm volatile("" ::: "memory");  // or the compiler puts all roots behind one another
     }
-    if (k == 0) f += lennard_jones<kSwitched, kEnergy>(field, *args.law, r2[k], rinv[k], sums);
-    total[3 * a] = mul_add(f, dx, total[3 * a]);
-    total[3 * a + 1] = mul_add(f, dy, total[3 * a + 1]);
-    total[3 * a + 2] = mul_add(f, dz, total[3 * a + 2]);
-    back[b].x = neg_mul_add(f, dx, back[b].x);
-    back[b].y = neg_mul_add(f, dy, back[b].y);
-    back[b].z = neg_mul_add(f, dz, back[b].z);
+    const Lanes r2 = pairs.r2[k], y = to_double(pairs.root[k]);
+    const Lanes e = neg_mul_add(r2, y * y, Lanes(1.0));
+    const Lanes rinv = mul_add(y * e, mul_add(Lanes(0.375), e, Lanes(0.5)), y);
+    const auto inside = r2 < cutoff2;
+    const Lanes steep = mul_add(Lanes(args.bare[k]), rinv * rinv, Lanes(args.linear[k]));
+    Lanes f = select(inside, mul_add(steep, rinv, Lanes(args.quadratic[k])), zero);
     if constexpr (kEnergy) {
-      const Lanes gx = f * dx, gy = f * dy, gz = f * dz;
-      sums.xx += dx * gx, sums.xy += dx * gy, sums.xz += dx * gz;
-      sums.yy += dy * gy, sums.yz += dy * gz, sums.zz += dz * gz;
+      const Lanes bare = mul_add(Lanes(field.bare), rinv, Lanes(-field.constant));
+      const Lanes u = mul_add(Lanes(field.linear), r2 * rinv, mul_add(Lanes(field.quadratic), r2, bare));
+      sums.coulomb += select(inside, Lanes(args.charges[k]) * u, zero);
     }
+    if (k == 0) f += lennard_jones<kSwitched, kEnergy>(field, *args.law, r2, rinv, sums.lj);
+    pairs.slope[k] = f;
   }
-  for (int b = 0; b < 3; ++b) scatter_site(args, entry, b, back[b]);
+}
+
+template <bool kEnergy>
+TARSUS_INLINE void site_forces(const SiteArgs& args, const Lanes mine[9], const unsigned* entry, const SitePairs& pairs,
+                               Lanes total[9], PairSums& sums) {
+  char* const base = reinterpret_cast<char*>(args.force);
+#pragma GCC unroll 3
+  for (int b = 0; b < 3; ++b) {
+    SitePoint back{Lanes(0.0), Lanes(0.0), Lanes(0.0)};
+#pragma GCC unroll 3
+    for (int a = 0; a < 3; ++a) {
+      const Lanes *const p = mine + 3 * a, *const q = pairs.other + 3 * b, f = pairs.slope[3 * a + b];
+      const Lanes dx = p[0] - q[0], dy = p[1] - q[1], dz = p[2] - q[2];
+      total[3 * a] = mul_add(f, dx, total[3 * a]);
+      total[3 * a + 1] = mul_add(f, dy, total[3 * a + 1]);
+      total[3 * a + 2] = mul_add(f, dz, total[3 * a + 2]);
+      back.x = neg_mul_add(f, dx, back.x);
+      back.y = neg_mul_add(f, dy, back.y);
+      back.z = neg_mul_add(f, dz, back.z);
+      if constexpr (kEnergy) {
+        const Lanes gx = f * dx, gy = f * dy, gz = f * dz;
+        sums.xx += dx * gx, sums.xy += dx * gy, sums.xz += dx * gz;
+        sums.yy += dy * gy, sums.yz += dy * gz, sums.zz += dz * gz;
+      }
+    }
+    add_to_rows([&](int k) { return reinterpret_cast<double*>(base + begin_of(entry[k])) + 4 * b; }, back);
+  }
 }
 
 template <bool kSwitched, bool kEnergy>
 void site_runs(SiteArgs& shared, int from, int to) {
-  const SiteArgs args = shared;
+  constexpr int kPacks = 8;
+  const SiteArgs args = shared;  // a copy that stores to the forces cannot change
   PairSums sums;
+  SitePairs pairs[kPacks];
   for (int i = from; i < to; ++i) {
     const double* p = args.position + std::int64_t(i) * kSiteRow;
     Lanes mine[9], total[9];
     for (int c = 0; c < 9; ++c) mine[c] = Lanes(p[c / 3 * 4 + c % 3]), total[c] = Lanes(0.0);
-    const int *entry = args.entry + args.start[i], *const end = args.entry + args.start[i + 1];
-    for (; entry < end; entry += kLanes) site_pack<kSwitched, kEnergy>(args, mine, entry, total, sums);
+    const unsigned *entry = args.entry + args.start[i], *const end = args.entry + args.end[i];
+    unsigned *const kept_from = args.kept ? args.kept + args.start[i] : nullptr, *kept = kept_from;
+    while (entry < end) {
+      const int packs = end - entry < kPacks * kLanes ? int(end - entry) / kLanes : kPacks;
+      for (int n = 0; n < packs; ++n) site_distances(args, mine, entry + n * kLanes, pairs[n]);
+      if (kept) {
+        for (int n = 0; n < packs; ++n) kept += keep_near(pairs[n], args.keep2, entry + n * kLanes, kept);
+      }
+      for (int k = 0; k < 9; k += 2) site_roots(pairs[0], k);
+      for (int n = 0; n + 1 < packs; ++n) site_slopes<kSwitched, kEnergy, true>(args, pairs[n], &pairs[n + 1], sums);
+      site_slopes<kSwitched, kEnergy, false>(args, pairs[packs - 1], nullptr, sums);
+      for (int n = 0; n < packs; ++n) site_forces<kEnergy>(args, mine, entry + n * kLanes, pairs[n], total, sums);
+      entry += packs * kLanes;
+    }
     double* const force = args.force + std::int64_t(i) * kSiteRow;
     for (int c = 0; c < 9; ++c) force[c / 3 * 4 + c % 3] += sum_of(total[c]);
+    if (kept) {
+      while ((kept - kept_from) % kListPadding != 0) *kept++ = args.nobody;
+      args.kept_end[i] = kept - args.kept;
+    }
   }
   if constexpr (kEnergy) {
     shared.lj_energy += sum_of(sums.lj), shared.coulomb_energy += sum_of(sums.coulomb);
@@ -166,8 +234,7 @@ inline void sites_kernel(SiteArgs& args, int from, int to) {
   }
 }
 
-/// Places [from, to) within the radius of a point; may write kListPadding places beyond those that it counts.
-inline int near_places_kernel(const NearArgs& args, const double point[3], int from, int to, int* out) {
+inline int near_places_kernel(const NearArgs& args, const double point[3], int from, int to, unsigned* out) {
   int found = 0, j = from;
   const Lanes x(point[0]), y(point[1]), z(point[2]), radius2(args.radius2);
   for (; j + kLanes <= to; j += kLanes) {
@@ -180,6 +247,8 @@ inline int near_places_kernel(const NearArgs& args, const double point[3], int f
   }
   return found;
 }
+
+TARSUS_FILL_KERNELS(SiteKernels, TARSUS_SITE_KERNELS)
 
 }  // namespace TARSUS_ISA
 }  // namespace tarsus

@@ -54,7 +54,7 @@ void expect_as_pair_by_pair(const ParticleSystem& system) {
   Energies energies, expected_energies;
   Forces sites(system);
   sites.compute(system.position, force, &energies);
-  sites.compute(system.position, without_energy, nullptr);
+  Forces(system).compute(system.position, without_energy, nullptr);
   const ParticleSystem ghost = with_a_ghost(system);
   Forces pairs(ghost);
   pairs.compute(ghost.position, expected, &expected_energies);
@@ -109,6 +109,37 @@ TEST(SiteForces, AnOldListMissesNoPair) {
   }
   EXPECT_GT(verlet.forces().list_builds(), 8);
   EXPECT_LT(verlet.forces().list_builds(), 60);
+}
+
+// One water comes nearer to another from just outside the lists' radii, in steps that use up the skins bit by bit.
+TEST(SiteForces, OldListsGiveTheForcesOfNewOnes) {
+  const ParticleSystem many = water(1, "spce-shifted-force");
+  ParticleSystem two = many;
+  two.mass.resize(6), two.position.resize(18), two.velocity.resize(18), two.species.clear(), two.molecule.clear();
+  two.constraints = ConstraintSet(6);
+  two.box = {};
+  for (int c = 0; c < 9; ++c) two.position[9 + c] = two.position[c];
+  set_force_field(two, "spce-shifted-force");
+  const double cutoff = two.force_field.lennard_jones.cutoff;
+  for (int start = 100; start < 140; ++start) {
+    ParticleSystem system = two;
+    const auto come = [&](double way) {
+      for (int i = 3; i < 6; ++i) system.position[3 * i] += way * cutoff;
+    };
+    come(0.01 * start);
+    Forces old(system);
+    std::vector<double> force(18), expected(18);
+    old.compute(system.position, force, nullptr);
+    EXPECT_EQ(old.list_pairs(), start < 132 ? 9 : 0) << start;  // cutoff, skin and twice the extent: 1.315
+    for (int step = 0; step < 20; ++step, come(-0.009)) {
+      old.compute(system.position, force, nullptr);
+      Forces(system).compute(system.position, expected, nullptr);
+      double largest = 0;
+      for (const double f : expected) largest = std::max(largest, std::abs(f));
+      for (int c = 0; c < 18; ++c) ASSERT_NEAR(force[c], expected[c], 1e-12 * largest) << start << " " << step;
+    }
+    EXPECT_LT(old.list_builds(), 10);
+  }
 }
 
 // Rotation alone costs no new list, stretching does; molecules that come apart are left to the other algorithm.
