@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { build } from 'esbuild';
 
-const sources = ['page.html', 'style.css', 'main.js', 'stage.js', 'shapes.js', 'sources.js', 'plots.js', 'package.json', 'build.mjs'];
+const sources = ['page.html', 'style.css', 'main.js', 'stage.js', 'shapes.js', 'splats.js', 'sources.js', 'plots.js', 'package.json', 'build.mjs'];
 const text = (name) => readFileSync(new URL(name, import.meta.url), 'utf8');
 const hash = createHash('sha256');
 for (const name of sources) hash.update(text(name));

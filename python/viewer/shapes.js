@@ -29,17 +29,45 @@ function geometryOf(shape, meshes, n) {
   return null;
 }
 
+const roundOf = ({ type, size: [radius, half] }) =>
+  (type === 'sphere' || type === 'capsule') && ['round', [radius, radius, type === 'capsule' ? half : 0], roundGeometry];
+/// A rectangle that is turned to the camera; for whatever asks where the shape may be, its axis' ends.
+function roundGeometry() {
+  const out = new THREE.BufferGeometry();
+  out.setAttribute('position', new THREE.Float32BufferAttribute([-1, -1, -1, 1, -1, -1, 1, 1, 1, -1, 1, 1], 3));
+  return out.setIndex([0, 1, 2, 0, 2, 3]);
+}
+/// The three faces of a box that a camera can see at most, of a box whose corner (1, 1, 1) is turned to it.
+function facesGeometry() {
+  const out = new THREE.BufferGeometry();
+  out.setAttribute('position', new THREE.Float32BufferAttribute([1, 1, 1, 1, 1, -1, 1, -1, 1, -1, 1, 1, 1, -1, -1, -1, 1, -1, -1, -1, 1], 3));
+  return out.setIndex([0, 2, 4, 0, 4, 1, 0, 1, 5, 0, 5, 3, 0, 3, 6, 0, 6, 2]);
+}
+
+// Shapes without a graphics card: each vertex finds its shape and its body's pose in two textures.
+const kAcross = 256, kItemTexels = 5;  // records in a row of a texture; columns of a shape's place in its body, colour
+const kFind = (vertices) => `
+  uniform highp sampler2D poses, items;
+  uniform int shapes, bodies;
+  vec4 ofItem(int k, int texel) { return texelFetch(items, ivec2(${kItemTexels} * (k % ${kAcross}) + texel, k / ${kAcross}), 0); }
+  vec4 ofPose(int k, int texel) { return texelFetch(poses, ivec2(2 * (k % ${kAcross}) + texel, k / ${kAcross}), 0); }
+  vec3 rotate(vec4 q, vec3 v) { return v + 2.0 * cross(q.yzw, cross(q.yzw, v) + q.x * v); }
+  int copy() { return gl_VertexID / ${vertices}; }
+  int item() { return copy() % shapes; }
+  int pose() { return copy() / shapes * bodies + int(ofItem(item(), 3).w); }`;
 /// A capsule or a sphere as one rectangle that faces the camera: two triangles instead of fifty, with the shape's own outline,
-/// light and place. Its texels are half the axis, with the radius, and the centre.
+/// light and place.
 const kRound = {
   vertex: `
     varying vec2 across;  // from the middle of the axis, in radii
     flat varying vec3 side, upward, shade;
     flat varying float straight;
+    ${kFind(4)}
     void main() {
-      vec4 axis_and_size = texelFetch(places, at_copy, 0);
-      vec3 half_axis = mat3(modelViewMatrix) * axis_and_size.xyz;
-      vec3 centre = (modelViewMatrix * texelFetch(places, at_copy + ivec2(1, 0), 0)).xyz;
+      int k = item(), b = pose();
+      vec4 turn = ofPose(b, 1), axis_and_size = ofItem(k, 2);
+      vec3 half_axis = mat3(modelViewMatrix) * rotate(turn, axis_and_size.xyz);
+      vec3 centre = (modelViewMatrix * vec4(ofPose(b, 0).xyz + rotate(turn, ofItem(k, 3).xyz), 1.0)).xyz;
       float size = axis_and_size.w;
       vec2 corner = vec2((gl_VertexID + 1 & 2) - 1, (gl_VertexID & 2) - 1);
       vec3 back = -normalize(centre), flat_axis = half_axis - dot(half_axis, back) * back;
@@ -48,9 +76,8 @@ const kRound = {
       side = cross(upward, back);
       straight = seen / size;
       across = corner * vec2(1.0, 1.0 + straight);
-      vec3 at = centre + corner.y * half_axis + size * (corner.x * side + corner.y * upward);
-      shade = color;
-      gl_Position = projectionMatrix * vec4(at, 1.0);
+      shade = ofItem(k, 4).rgb;
+      gl_Position = projectionMatrix * vec4(centre + corner.y * half_axis + size * (corner.x * side + corner.y * upward), 1.0);
     }`,
   fragment: `
     #include <common>
@@ -69,96 +96,127 @@ const kRound = {
       #include <colorspace_fragment>
     }`,
 };
-function roundMaterial() {
-  return new THREE.ShaderMaterial({ lights: true, uniforms: THREE.UniformsUtils.clone(THREE.UniformsLib.lights),
-    vertexShader: kRound.vertex, fragmentShader: kRound.fragment });
-}
-/// For whatever asks where the shape may be: the vertices find their corners by themselves.
-function roundGeometry() {
-  const out = new THREE.BufferGeometry();
-  out.setAttribute('position', new THREE.Float32BufferAttribute([-1, -1, -1, 1, -1, -1, 1, 1, 1, -1, 1, 1], 3));
-  return out.setIndex([0, 1, 2, 0, 2, 3]);
-}
-function roundOf({ type, size: [radius, half] }) {
-  if (type === 'sphere') return ['round', [radius, radius, 0], roundGeometry];
-  return type === 'capsule' && ['round', [radius, radius, half], roundGeometry];
-}
-/// The three faces of a box that a camera can see at most, of a box whose corner (1, 1, 1) is turned to it.
-function facesGeometry() {
-  const out = new THREE.BufferGeometry();
-  out.setAttribute('position', new THREE.Float32BufferAttribute([1, 1, 1, 1, 1, -1, 1, -1, 1, -1, 1, 1, 1, -1, -1, -1, 1, -1, -1, -1, 1], 3));
-  return out.setIndex([0, 2, 4, 0, 4, 1, 0, 1, 5, 0, 5, 3, 0, 3, 6, 0, 6, 2]);
-}
+const roundMaterial = (uniforms) => Object.assign(new THREE.ShaderMaterial({ lights: true, vertexShader: kRound.vertex,
+  fragmentShader: kRound.fragment, uniforms: THREE.UniformsUtils.clone(THREE.UniformsLib.lights) }),
+  { onBeforeCompile: (shader) => Object.assign(shader.uniforms, uniforms) });
+const table = (records, texels) => {
+  const rows = Math.max(Math.ceil(records / kAcross), 1), numbers = new Float32Array(4 * texels * kAcross * rows);
+  return new THREE.DataTexture(numbers, texels * kAcross, rows, THREE.RGBAFormat, THREE.FloatType);
+};
 
-/// Instances as copies of their geometry in one mesh, for programs that draw in the place of a graphics card: to them each
-/// instance is a call of its own, of 10 us. The vertices find their instance's matrix in a texture.
-class Copies extends THREE.InstancedMesh {
-  static kAcross = 256;  // instances in a row of the texture
-  /// kind: round, box or other.
-  constructor(geometry, material, count, kind) {
-    const texels = kind === 'round' ? 2 : 4, rows = Math.ceil(count / Copies.kAcross), shape = geometry;
+/// Many shapes as one mesh, for programs that draw in the place of a graphics card: to them each instance is a call of its own, of
+/// 10 us. What is out of sight is left out, and what is round or a box and has few pixels is left to Splats.
+class Copies extends THREE.Mesh {
+  /// kind: round, box or other. items: as in ShapeSet. poses: texture of [worlds][nbody]. small: may be left
+  /// to Splats. tinted: the material has the colour.
+  constructor(geometry, material, { kind, items, worlds, nbody, poses, small, tinted }) {
+    const shape = geometry, uniforms = { poses: { value: poses }, items: { value: table(items.length, kItemTexels) },
+      shapes: { value: items.length }, bodies: { value: nbody } };
     if (kind === 'box') geometry = facesGeometry();
     if (kind === 'other') {  // corners shared by all faces that meet there
       for (const name of ['normal', 'uv']) geometry.deleteAttribute(name);
       geometry = mergeVertices(geometry);
     }
-    super(new THREE.BufferGeometry(), material, rows * Copies.kAcross);
-    this.isInstancedMesh = false;  // to the renderer it is one mesh
-    const vertices = geometry.getAttribute('position').count, { array: corners } = geometry.getAttribute('position');
-    const { array: index } = geometry.index, positions = new Float32Array(count * corners.length), all = new Uint32Array(count * index.length);
-    for (let i = 0; i < count; ++i) {
-      positions.set(corners, i * corners.length);
-      for (let k = 0; k < index.length; ++k) all[i * index.length + k] = i * vertices + index[k];
+    const { array: corners, count: vertices } = geometry.getAttribute('position'), count = items.length * worlds;
+    super(new THREE.BufferGeometry(), kind === 'round' ? roundMaterial(uniforms) : material);
+    Object.assign(this, { kind, items, worlds, nbody, count, shape, vertices, uniforms, small, pattern: geometry.index.array });
+    if (kind !== 'round') {
+      const positions = new Float32Array(count * corners.length);
+      for (let i = 0; i < count; ++i) positions.set(corners, i * corners.length);
+      this.geometry.setAttribute('position', new THREE.BufferAttribute(positions, 3));
+      this.hook(material, uniforms);
     }
-    Object.assign(this, { count, kind, shape, vertices });
-    this.geometry.setAttribute('position', new THREE.BufferAttribute(positions, 3));
-    this.geometry.setAttribute('color', new THREE.BufferAttribute(new Float32Array(positions.length).fill(1), 3));
-    this.geometry.setIndex(new THREE.BufferAttribute(all, 1));
-    this.numbers = new Float32Array(4 * texels * Copies.kAcross * rows);
-    this.places = new THREE.DataTexture(this.numbers, texels * Copies.kAcross, rows, THREE.RGBAFormat, THREE.FloatType);
+    this.geometry.setIndex(new THREE.BufferAttribute(new Uint32Array(count * this.pattern.length), 1).setUsage(THREE.DynamicDrawUsage));
+    this.bodies = Int32Array.from(items, ({ shape: { body } }) => body);
+    this.reaches = new Float32Array(items.length), this.sizes = new Float32Array(items.length);
+    items.forEach(({ shape: { rgba }, local }, k) => this.setItem(k, local, tinted ? [1, 1, 1] : rgba));
+  }
+  /// A material of three.js's that finds its instances' places in the textures.
+  hook(material, uniforms) {
+    const { kind, vertices } = this;
     Object.assign(material, { vertexColors: true, flatShading: true }, kind === 'box' && { side: THREE.DoubleSide });
-    const place = `instanceMatrix = mat4(${[0, 1, 2, 3].map((k) => `texelFetch(places, at_copy + ivec2(${k}, 0), 0)`)});`;
-    const turned = `vec3 toward = (cameraPosition - instanceMatrix[3].xyz) * mat3(instanceMatrix);
+    const toward = `vec3 toward = (cameraPosition - instanceMatrix[3].xyz) * mat3(instanceMatrix);
       vec3 transformed = position * mix(vec3(-1.0), vec3(1.0), step(0.0, toward));`;
     material.onBeforeCompile = (shader) => {
-      shader.uniforms.places = { value: this.places };
-      if (kind === 'box') shader.vertexShader = shader.vertexShader.replace('#include <begin_vertex>', turned);
+      Object.assign(shader.uniforms, uniforms);
+      if (kind === 'box') shader.vertexShader = shader.vertexShader.replace('#include <begin_vertex>', toward);
       shader.vertexShader = `#define USE_INSTANCING
-        uniform highp sampler2D places;
         mat4 instanceMatrix;
-        ${shader.vertexShader.replace('void main() {', `void main() {
-          int copy = gl_VertexID / ${vertices};
-          ivec2 at_copy = ivec2(${texels} * (copy % ${Copies.kAcross}), copy / ${Copies.kAcross});
-          ${kind === 'round' ? '' : place}`)}`;
+        ${kFind(vertices)}
+        ${shader.vertexShader.replace('#include <color_vertex>', 'vColor = ofItem(item(), 4);').replace('void main() {', `void main() {
+          int k = item(), b = pose();
+          vec4 turn = ofPose(b, 1);
+          instanceMatrix = mat4(${[0, 1, 2].map((c) => `vec4(rotate(turn, ofItem(k, ${c}).xyz), 0.0)`)},
+            vec4(ofPose(b, 0).xyz + rotate(turn, ofItem(k, 3).xyz), 1.0));`)}`;
     };
     material.customProgramCacheKey = () => `copies ${kind} ${vertices}`;
   }
-  /// Radii of what is round, in turn.
-  setSizes(radii) {
-    for (let i = 0; i < this.count; ++i) this.numbers[8 * i + 3] = radii[i % radii.length], this.numbers[8 * i + 7] = 1;
+  setItem(k, local, colour) {
+    const numbers = this.uniforms.items.value.image.data, at = 4 * kItemTexels * k;
+    for (let c = 0; c < 4; ++c) numbers.set(local.subarray(3 * c, 3 * c + 3), at + 4 * c);
+    const column = (c) => Math.hypot(...local.subarray(3 * c, 3 * c + 3));
+    const { boundingSphere: { radius } } = (this.shape.computeBoundingSphere(), this.shape);
+    this.sizes[k] = this.kind === 'round' ? column(0) + column(2) : this.kind === 'box' ? Math.hypot(column(0), column(1), column(2))
+      : radius * Math.max(column(0), column(1), column(2));
+    this.reaches[k] = this.sizes[k] + column(3);
+    numbers[at + 11] = column(0), numbers[at + 15] = this.bodies[k];
+    const { r, g, b } = new THREE.Color().setRGB(...colour.slice(0, 3), THREE.SRGBColorSpace);
+    numbers.set([r, g, b, 1], at + 16);
+    this.uniforms.items.value.needsUpdate = true;
+  }
+  /// Which shapes are drawn: those of few pixels at once by splats, the others with the scene.
+  choose(camera, splats) {
+    const { kind, small, bodies, reaches, sizes, worlds, nbody, vertices, pattern, poses } = this;
+    const n = bodies.length, round = kind === 'round';
+    const [v, p] = [camera.matrixWorldInverse.elements, camera.projectionMatrix.elements], locals = this.uniforms.items.value.image.data;
+    const ax = Math.hypot(1, p[0]), ay = Math.hypot(1, p[5]), { most, near, shape } = splats, list = this.geometry.index.array;
+    let drawn = 0;
+    for (let w = 0, i = 0; w < worlds; ++w) for (let k = 0; k < n; ++k, ++i) {
+      const at = 7 * (w * nbody + bodies[k]), px = poses[at], py = poses[at + 1], pz = poses[at + 2], reach = reaches[k];
+      const x = v[0] * px + v[4] * py + v[8] * pz + v[12], y = v[1] * px + v[5] * py + v[9] * pz + v[13];
+      const z = v[2] * px + v[6] * py + v[10] * pz + v[14];
+      // Behind the camera, or beyond one of the planes through it and the picture's edges.
+      if (-z < -reach || -z - p[0] * Math.abs(x) < -reach * ax || -z - p[5] * Math.abs(y) < -reach * ay) continue;
+      if (!small || -z - reach < near || sizes[k] > most * (-z - reach)) {
+        for (let c = 0; c < pattern.length; ++c) list[drawn++] = vertices * i + pattern[c];
+        continue;
+      }
+      const qw = poses[at + 3], qx = poses[at + 4], qy = poses[at + 5], qz = poses[at + 6], from = 4 * kItemTexels * k;
+      for (let c = round ? 2 : 0; c < 4; ++c) {  // columns of the shape's place
+        const lx = locals[from + 4 * c], ly = locals[from + 4 * c + 1], lz = locals[from + 4 * c + 2];
+        const tx = qy * lz - qz * ly + qw * lx, ty = qz * lx - qx * lz + qw * ly, tz = qx * ly - qy * lx + qw * lz;
+        const ox = lx + 2 * (qy * tz - qz * ty), oy = ly + 2 * (qz * tx - qx * tz), oz = lz + 2 * (qx * ty - qy * tx);
+        const to = c === 3 ? 0 : round ? 3 : 3 * c + 3;
+        shape[to] = v[0] * ox + v[4] * oy + v[8] * oz, shape[to + 1] = v[1] * ox + v[5] * oy + v[9] * oz;
+        shape[to + 2] = v[2] * ox + v[6] * oy + v[10] * oz;
+      }
+      shape[0] += x, shape[1] += y, shape[2] += z;
+      const colour = round ? 7 : 12;
+      shape[colour] = locals[from + 16], shape[colour + 1] = locals[from + 17], shape[colour + 2] = locals[from + 18];
+      if (round) shape[6] = locals[from + 11], splats.round(); else splats.box();
+    }
+    this.geometry.setDrawRange(0, drawn);
+    if (drawn === 0) return;
+    this.geometry.index.clearUpdateRanges(), this.geometry.index.addUpdateRange(0, drawn);
+    this.geometry.index.needsUpdate = true;
   }
   getMatrixAt(i, m) {
-    if (this.kind !== 'round') return m.fromArray(this.numbers, 16 * i);
-    const [x, y, z, size, at_x, at_y, at_z] = this.numbers.subarray(8 * i, 8 * i + 7);
-    return m.set(size, 0, x, at_x, 0, size, y, at_y, 0, 0, z, at_z, 0, 0, 0, 1);
-  }
-  setColorAt(i, { r, g, b }) {
-    const { array } = this.geometry.getAttribute('color');
-    for (let v = i * this.vertices; v < (i + 1) * this.vertices; ++v) array.set([r, g, b], 3 * v);
+    const k = i % this.items.length, pose = Math.floor(i / this.items.length) * this.nbody + this.bodies[k];
+    m.identity();
+    place(m.elements, 0, frames(this.poses.subarray(7 * pose, 7 * pose + 7), new Float32Array(12)), 0, this.items[k].local);
+    return m;
   }
   /// Rays meet the shapes.
   raycast(caster, hits) {
-    if (this.kind !== 'round') {
-      const { geometry } = this;
-      this.geometry = this.shape;
-      super.raycast(caster, hits);
-      this.geometry = geometry;
-      return;
-    }
-    const { ray, near, far } = caster;
-    const m = new THREE.Matrix4(), [x, axis, centre, point] = [0, 1, 2, 3].map(() => new THREE.Vector3());
+    const { ray, near, far } = caster, one = new THREE.Mesh(this.shape, this.material), found = [];
+    const m = one.matrixWorld, [x, axis, centre, point] = [0, 1, 2, 3].map(() => new THREE.Vector3());
     for (let instanceId = 0; instanceId < this.count; ++instanceId) {
       this.getMatrixAt(instanceId, m);
+      if (this.kind !== 'round') {
+        one.raycast(caster, found);
+        hits.push(...found.splice(0).map((hit) => ({ ...hit, object: this, instanceId })));
+        continue;
+      }
       x.setFromMatrixColumn(m, 0), axis.setFromMatrixColumn(m, 2), centre.setFromMatrixPosition(m);
       const square = ray.distanceSqToSegment(centre.clone().sub(axis), centre.clone().add(axis), point);
       const distance = ray.origin.distanceTo(point) - Math.sqrt(Math.max(x.lengthSq() - square, 0));
@@ -205,14 +263,6 @@ function place(matrix, at, all, f, local) {
   }
 }
 
-/// Half the axis and the centre of what is round, at `at` and `at` + 4.
-function placeRound(numbers, at, all, f, local) {
-  for (let c = 0; c < 2; ++c) {
-    const a = local[3 * c + 6], b = local[3 * c + 7], d = local[3 * c + 8];
-    for (let r = 0; r < 3; ++r) numbers[at + 4 * c + r] = all[f + r] * a + all[f + 3 + r] * b + all[f + 6 + r] * d + c * all[f + 9 + r];
-  }
-}
-
 /// All shapes of one look (solid, ghost, joint axes, …) of all worlds.
 export class ShapeSet extends THREE.Group {
   /// shapes: [{body, type, size, position, orientation, rgba, mesh}]; each world has nbody bodies.
@@ -233,6 +283,8 @@ export class ShapeSet extends THREE.Group {
     }
     for (const batch of batches.values()) this.add(this.batch(batch, ghost, shadows, onTop));
   }
+  /// Texture of all poses, for Copies.
+  get places() { return this.posesTexture ??= table(this.nbody * this.worlds, 2); }
   local(shape, scale) {
     const o = shape.orientation ?? [1, 0, 0, 0], p = shape.position ?? [0, 0, 0];
     const m = frames(Float32Array.from([...p, ...o]), new Float32Array(12));
@@ -240,20 +292,23 @@ export class ShapeSet extends THREE.Group {
     return m;
   }
   batch({ make, key, many, items, opacity }, ghost, shadows, onTop) {
-    const round = key === 'round', material = round ? roundMaterial() : this.plain ? new THREE.MeshLambertMaterial()
-      : new THREE.MeshStandardMaterial({ roughness: 0.6, metalness: 0.05 });
+    const material = this.plain ? new THREE.MeshLambertMaterial() : new THREE.MeshStandardMaterial({ roughness: 0.6, metalness: 0.05 });
     if (ghost) {
       Object.assign(material, { transparent: true, opacity: 0.3, depthWrite: false });
       material.color.set(0x4aa3ff), material.emissive.set(0x1a5cc0);
     }
     if (opacity < 1) Object.assign(material, { transparent: true, opacity });
     if (onTop) Object.assign(material, { depthTest: false, transparent: true, opacity: 0.85 });
-    const geometry = make(), count = items.length * this.worlds, small = geometry.getAttribute('position').count <= 64;
-    const mesh = many && small ? new Copies(geometry, material, count, round || key === 'box' ? key : 'other') : new THREE.InstancedMesh(geometry, material, count);
-    if (round) mesh.setSizes(items.map(({ shape }) => shape.size[0]));
-    mesh.instanceMatrix.setUsage(THREE.DynamicDrawUsage);
-    mesh.frustumCulled = false, mesh.castShadow = shadows && !ghost, mesh.receiveShadow = shadows && !ghost;
+    const geometry = make(), copied = many && geometry.getAttribute('position').count <= 64;
+    const kind = key === 'round' || key === 'box' ? key : 'other', small = kind !== 'other' && !ghost && !onTop && opacity === 1;
+    const mesh = copied
+      ? new Copies(geometry, material, { kind, items, worlds: this.worlds, nbody: this.nbody, poses: this.places, small, tinted: ghost })
+      : new THREE.InstancedMesh(geometry, material, items.length * this.worlds);
+    mesh.frustumCulled = false;
     if (onTop) mesh.renderOrder = 2;
+    if (copied) return mesh;
+    mesh.castShadow = mesh.receiveShadow = shadows && !ghost;
+    mesh.instanceMatrix.setUsage(THREE.DynamicDrawUsage);
     mesh.items = items;
     const colour = new THREE.Color();
     if (!ghost) for (let w = 0; w < this.worlds; ++w) items.forEach(({ shape }, k) => {
@@ -261,19 +316,35 @@ export class ShapeSet extends THREE.Group {
     });
     return mesh;
   }
-  /// all: frames() of [worlds][nbody] poses.
-  move(all) {
+  /// poses: [worlds][nbody][7]; all(): frames() of them.
+  move(poses, all) {
     if (!this.visible) return;
+    this.poses = poses, this.stale = true;
     for (const mesh of this.children) {
-      const numbers = mesh.numbers ?? mesh.instanceMatrix.array, [put, stride] = mesh.kind === 'round' ? [placeRound, 8] : [place, 16];
+      if (mesh instanceof Copies) { mesh.poses = poses; continue; }
+      const numbers = mesh.instanceMatrix.array, places = all();
       let at = 0;
       for (let w = 0; w < this.worlds; ++w) for (const { shape, local } of mesh.items) {
-        put(numbers, at, all, 12 * (w * this.nbody + shape.body), local);
-        at += stride;
+        place(numbers, at, places, 12 * (w * this.nbody + shape.body), local);
+        at += 16;
       }
-      (mesh.places ?? mesh.instanceMatrix).needsUpdate = true;
+      mesh.instanceMatrix.needsUpdate = true;
       mesh.boundingSphere = null;  // of the old poses
     }
+  }
+  /// Before each picture.
+  choose(camera, splats) {
+    if (!this.visible || !this.posesTexture || !this.poses) return;
+    let whole = 0;
+    for (const mesh of this.children) if (mesh instanceof Copies) mesh.choose(camera, splats), whole += mesh.geometry.drawRange.count;
+    if (!this.stale || whole === 0) return;
+    this.stale = false;
+    const { poses, posesTexture: { image: { data } } } = this;
+    for (let p = 0, at = 0; p < poses.length; p += 7, at += 8) {
+      data[at] = poses[p], data[at + 1] = poses[p + 1], data[at + 2] = poses[p + 2];
+      data[at + 4] = poses[p + 3], data[at + 5] = poses[p + 4], data[at + 6] = poses[p + 5], data[at + 7] = poses[p + 6];
+    }
+    this.posesTexture.needsUpdate = true;
   }
   /// World and body of a raycaster's hit.
   owner(hit) {

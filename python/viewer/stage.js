@@ -2,6 +2,7 @@
 import * as THREE from 'three';
 import { OrbitControls } from 'three/addons/controls/OrbitControls.js';
 import { frames, inertiaEllipsoid, Marks, ShapeSet } from './shapes.js';
+import { Splats } from './splats.js';
 
 const kThemes = {
   light: { top: '#8fb6dc', bottom: '#eaf1f7', fog: 0xdfe9f2, ground: ['#d3d9df', '#c2cad2'], sun: 2.2, sky: 2.0 },
@@ -50,7 +51,8 @@ export class Stage {
     this.sun.castShadow = true;
     this.sun.shadow.mapSize.set(2048, 2048);
     this.sun.shadow.normalBias = 0.02;
-    this.world.add(this.sky, this.sun, this.sun.target);
+    this.splats = new Splats();
+    this.world.add(this.sky, this.sun, this.sun.target, this.splats);
     this.contactPoints = new Marks(0xffd23c, 'ball'), this.contactForces = new Marks(0xe8452c, 'arrow');
     this.frictionCones = new Marks(0x2f9e8f, 'cone', 0.35), this.pull = new Marks(0x35c46a, 'arrow');
     this.tendons = new Marks(0xd0463c, 'rod');
@@ -126,7 +128,7 @@ export class Stage {
     this.loops = of(this.loopShapes(), { onTop: true, shadows: false });
     this.sets = [this.looks, this.hiddenShapes, this.ghost, this.axes, this.com, this.inertia, this.loops];
     this.world.add(...this.sets);
-    this.all = new Float32Array(12 * this.nbody * this.worlds), this.ghostFrames = new Float32Array(this.all.length);
+    this.frames = new Float32Array(12 * this.nbody * this.worlds), this.ghostFrames = new Float32Array(this.frames.length);
     this.layGround(scene.shapes.find((s) => s.type === 'plane'));
     if (scene.bonds?.length) this.addBonds(scene.bonds);
     this.framed = false;
@@ -180,11 +182,16 @@ export class Stage {
   /// A new frame. Each set is moved only while it is shown.
   update(frame) {
     this.frame = frame;
-    frames(frame.poses, this.all);
-    if (frame.ghost) frames(frame.ghost, this.ghostFrames);
+    this.framesStale = true;
     this.dirty = true;
     if (!this.framed) this.look();
     if (this.show.follow) this.follow();
+  }
+  /// Rotations and positions of all bodies, made when somebody wants them.
+  get all() {
+    if (this.framesStale) frames(this.frame.poses, this.frames);
+    this.framesStale = false;
+    return this.frames;
   }
   apply() {
     const { show, frame } = this;
@@ -192,7 +199,8 @@ export class Stage {
     this.looks.visible = true;
     for (const key of ['hiddenShapes', 'axes', 'com', 'inertia', 'loops']) this[key].visible = show[key];
     this.ghost.visible = show.ghost && !!frame.ghost;
-    for (const set of this.sets) set.move(set === this.ghost ? this.ghostFrames : this.all);
+    const all = () => this.all, ofGhost = () => frames(frame.ghost, this.ghostFrames);
+    for (const set of this.sets) set === this.ghost ? set.move(frame.ghost, ofGhost) : set.move(frame.poses, all);
     this.showContacts(frame.contacts);
     this.showTendons(frame.tendons);
     if (this.bonds) {
@@ -250,7 +258,7 @@ export class Stage {
   /// Puts everything into the picture.
   look() {
     this.framed = true;
-    for (const set of this.sets) set.visible = set === this.looks, set.move(this.all);
+    for (const set of this.sets) set.visible = set === this.looks, set.move(this.frame.poses, () => this.all);
     const box = new THREE.Box3(), part = new THREE.Box3(), m = new THREE.Matrix4();
     for (const mesh of this.looks.children) {
       const shape = mesh.shape ?? mesh.geometry;
@@ -333,6 +341,11 @@ export class Stage {
     if (!this.stale) return false;
     this.stale = false;
     this.showPull();
+    const { x: width, y: height } = this.renderer.getDrawingBufferSize(new THREE.Vector2());
+    this.camera.updateMatrixWorld();
+    this.splats.begin(this.camera, width, height, this.sky, this.sun);
+    for (const set of this.sets ?? []) set.choose(this.camera, this.splats);
+    this.splats.end();
     this.renderer.render(this.world, this.camera);
     return true;
   }

@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import importlib.util
 import json
 import pathlib
 import re
@@ -160,6 +161,18 @@ def test_c60_is_a_truncated_icosahedron():
     assert all(sum(i in pair for pair in pairs) == 3 for i in range(60))
     lengths = [np.linalg.norm(x[i] - x[j]) for i, j in pairs]
     assert np.ptp(lengths) < 1e-12 and np.allclose(np.linalg.norm(x, axis=1), 3.55)
+
+
+def test_every_picture_of_the_documentation_is_made_by_make_pictures():
+    spec = importlib.util.spec_from_file_location("pictures", ROOT / "tools/pictures.py")
+    pictures = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(pictures)
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    shown = {(page.parent / link).resolve() for page in pages
+             for link in re.findall(r"!\[[^]]*\]\(([^) ]+)|<img[^>]*src=[\"']([^\"']+)", page.read_text()) for link in link if link}
+    assert shown == {pictures.PICTURES / f"{name}.jpg" for name in pictures.DOCUMENTED} == set((ROOT / "docs/pictures").iterdir())
+    assert {scene for scene, _, _ in pictures.DOCUMENTED.values()} <= set(SCENES)
+    assert {path.stem for path in pictures.THUMBNAILS.iterdir()} == set(SCENES)
 
 
 def test_every_gallery_scene_has_a_line():
@@ -440,10 +453,21 @@ def test_it_listens_on_loopback_and_serves_its_page_alone(viewer):
     assert status(viewer.url) == 200
     for path in ("../../../../etc/passwd", "%2e%2e/%2e%2e/etc/passwd", "page.html", "thumbnails/../server.py", "index.html", "//etc/passwd"):
         assert status(viewer.url + path) == 404, path
-    listening = pathlib.Path("/proc/net/tcp").read_text()
-    port = f":{viewer.server.port:04X}"
-    addresses = [line.split()[1] for line in listening.splitlines()[1:] if line.split()[3] == "0A" and line.split()[1].endswith(port)]
-    assert addresses == ["0100007F" + port]
+    assert listening(viewer) == ["0100007F"]
+
+
+def listening(viewer):
+    """Addresses that its port listens on, in hexadecimal."""
+    rows = [line.split() for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return [row[1].split(":")[0] for row in rows if row[3] == "0A" and row[1].endswith(f":{viewer.server.port:04X}")]
+
+
+def test_it_listens_elsewhere_only_if_told(tmp_path):
+    (tmp_path / "ball.xml").write_text(BALL)
+    with tarsus.Viewer(tmp_path / "ball.xml", host="0.0.0.0", playing=False) as viewer:
+        assert listening(viewer) == ["00000000"]
+        assert status(viewer.url, Host=f"another.example:{viewer.server.port}") == 200  # it cannot know its names there
+        assert status(viewer.url, Origin="http://evil.example") == 403
 
 
 def test_foreign_origins_and_names_are_refused(viewer):
