@@ -12,6 +12,8 @@ MAKEFLAGS += --no-print-directory
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 PYTHON ?= python3
 WERROR ?= OFF
+# Instruction sets of the kernels that `make build` compiles: native, this machine's alone, is what takes least.
+ISA ?= all
 FUZZ_SECONDS ?= 60
 BUILD := build
 VENV := .venv
@@ -79,7 +81,7 @@ cli:
 build: ## Release build of library, command line, tests, benchmarks and Python extension, for all instruction sets
 	@$(STAGE) 'system packages' tools/setup.sh build test python
 	@$(STAGE) 'Python to build with' env PYTHON=$(PYTHON) tools/setup_venv.sh $(VENV) python/requirements-build.txt
-	@$(STAGE) 'configure' cmake --preset release -DTARSUS_TESTS=ON -DTARSUS_PYTHON=ON -DTARSUS_ISA=all \
+	@$(STAGE) 'configure' cmake --preset release -DTARSUS_TESTS=ON -DTARSUS_PYTHON=ON -DTARSUS_ISA=$(ISA) \
 	  -DTARSUS_BENCH=$(or $(BENCH),ON) -DTARSUS_LONG_TESTS=$(or $(LONG),ON) \
 	  -DTARSUS_WERROR=$(WERROR) -DPython_EXECUTABLE=$(abspath $(VENV)/bin/python)
 	@$(STAGE) 'Python for the tests (beside)' $(MAKE) venv & installing=$$!; \
