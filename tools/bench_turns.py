@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Two builds' benchmarks in turns: which figures of the second are slower than the first's, and by how much.
 
-usage: tools/bench_turns.py OLD/bin NEW/bin [--rounds 6] [--core 0] [--limit 1.02] [PROGRAM[:ARGUMENT...] ...]
+usage: tools/bench_turns.py OLD/bin NEW/bin [--rounds 6] [--places 1] [--core 0] [--limit 1.02] [PROGRAM[:ARGUMENT...] ...]
 
 Every program runs as old, new, new, old, ... pinned to one core. A figure is a time (ns..., us..., ms...) in a line of
 JSON, called by the fields that stand before the first time in its line; where the new build's lines have more fields than
@@ -10,7 +10,8 @@ of which saw nearly the same machine. A program is repeated, up to --rounds time
 limit. Exit status 1 where one stays above it.
 
 A kernel about as large as the processor's first cache of instructions, as ABA is, gets up to 5 % slower or faster by the
-place alone where the linker puts it (docs/decisions/0005-kernels-from-one-list.md).
+place alone where the linker puts it (docs/decisions/0005-kernels-from-one-list.md). With --places N each round runs another
+of N linkings of both builds, behind more and more bytes that nobody runs, so that the median is one over places too.
 """
 
 import argparse
@@ -20,19 +21,38 @@ import re
 import statistics
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 PROGRAMS = ["aba_bench:--models", "kkt_bench:--models", "contact_bench", "particles_bench:--seconds=0.3"]
 TIME = re.compile(r"^(aba_)?(ns|us|ms)(_(?!median|per_row)\w+)?$")
 
 
-def figures(folder, program, core):
+def linkings(folder, name, places, scratch):
+    """Paths of `places` linkings of folder/name, each with its code another 1,360 bytes further behind its start."""
+    if places == 1:
+        return [folder / name]
+    tree = folder.parent
+    commands = subprocess.run(["ninja", "-C", tree, "-t", "commands", f"bin/{name}"], capture_output=True, text=True, check=True)
+    link = commands.stdout.splitlines()[-1]
+    assert f" -o bin/{name} " in link, link
+    made = []
+    for place in range(places):
+        program = Path(tempfile.mkdtemp(dir=scratch)) / name
+        padding = program.with_suffix(".s")
+        padding.write_text(f'.text\n.skip {1360 * place + 16}\n.section .note.GNU-stack,"",@progbits\n')
+        subprocess.run(link.replace(f" -o bin/{name} ", f" -o {program} ").replace("c++ ", f"c++ {padding} ", 1), shell=True, cwd=tree,
+                       check=True)
+        made.append(program)
+    return made
+
+
+def figures(path, arguments, core):
     """{(fields before the first time, name of the time): time} of one run."""
-    name, *arguments = program.split(":")
-    command = ["taskset", "-c", str(core), folder / name, *arguments]
+    command = ["taskset", "-c", str(core), path, *arguments]
     run = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PEERS": "0"}, check=False)
     if run.returncode:
-        sys.exit(f"{folder / name}: exit status {run.returncode}\n{run.stderr}")
+        sys.exit(f"{path}: exit status {run.returncode}\n{run.stderr}")
     found = {}
     for line in run.stdout.splitlines():
         fields = json.loads(line)
@@ -48,14 +68,17 @@ def figures(folder, program, core):
 class Comparison:
     """One program's figures in both builds, round by round."""
 
-    def __init__(self, program, folders, core):
-        self.program, self.folders, self.core = program, folders, core
+    def __init__(self, program, folders, places, core, scratch):
+        name, *self.arguments = program.split(":")
+        self.programs = [linkings(folder, name, places, scratch) for folder in folders]
+        self.core = core
         self.rounds = []  # [(old figures, new figures)]
 
     def run(self, rounds):
         for _ in range(rounds):
             order = (0, 1) if len(self.rounds) % 2 == 0 else (1, 0)
-            found = {which: figures(self.folders[which], self.program, self.core) for which in order}
+            place = len(self.rounds) % len(self.programs[0])
+            found = {which: figures(self.programs[which][place], self.arguments, self.core) for which in order}
             self.rounds.append((found[0], found[1]))
 
     def ratios(self):
@@ -78,13 +101,18 @@ def main():
     parser.add_argument("new", type=Path)
     parser.add_argument("programs", nargs="*", default=PROGRAMS, help="default: %(default)s")
     parser.add_argument("--rounds", type=int, default=6)
+    parser.add_argument("--places", type=int, default=1)
     parser.add_argument("--core", type=int, default=0)
     parser.add_argument("--limit", type=float, default=1.02)
     arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        return compare(arguments, scratch)
 
+
+def compare(arguments, scratch):
     slower = 0
     for program in arguments.programs or PROGRAMS:
-        comparison = Comparison(program, (arguments.old.resolve(), arguments.new.resolve()), arguments.core)
+        comparison = Comparison(program, (arguments.old.resolve(), arguments.new.resolve()), arguments.places, arguments.core, scratch)
         comparison.run(arguments.rounds)
         for _ in range(arguments.rounds):
             if comparison.ratios()[0][0] <= arguments.limit:

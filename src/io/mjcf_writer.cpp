@@ -1,6 +1,7 @@
 #include "tarsus/io/mjcf_writer.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <map>
 #include <set>
@@ -32,6 +33,15 @@ const char* type_name(GeomType type) {
 
 std::array<double, 2> finite_range(const std::array<double, 2>& r) {
   return {std::isinf(r[0]) ? -kNoEnd : r[0], std::isinf(r[1]) ? kNoEnd : r[1]};
+}
+
+/// As the shortest texts that read back the same, a blank between two.
+void append_numbers(std::string& text, std::initializer_list<double> numbers) {
+  for (const double x : numbers) {
+    char digits[32];
+    if (!text.empty()) text += ' ';
+    text.append(digits, std::to_chars(digits, digits + sizeof digits, x).ptr);
+  }
 }
 
 class MjcfWriter {
@@ -185,10 +195,8 @@ void MjcfWriter::write_mesh(const XmlWriter& asset, const MeshSpec& mesh) {
     return;
   }
   std::string vertices, faces;
-  for (const Vec3d& v : mesh.vertices)
-    fmt::format_to(std::back_inserter(vertices), "{}{} {} {}", vertices.empty() ? "" : "  ", v.x, v.y, v.z);
-  for (const auto& t : mesh.triangles)
-    fmt::format_to(std::back_inserter(faces), "{}{} {} {}", faces.empty() ? "" : "  ", t[0], t[1], t[2]);
+  for (const Vec3d& v : mesh.vertices) append_numbers(vertices, {v.x, v.y, v.z});
+  for (const auto& t : mesh.triangles) append_numbers(faces, {double(t[0]), double(t[1]), double(t[2])});
   e.set("vertex", vertices);
   e.set("face", faces);
 }
@@ -206,7 +214,7 @@ void MjcfWriter::write_height_field(const XmlWriter& asset, const HeightFieldSpe
     for (int c = 0; c < field.columns; ++c) {
       const auto k =
           static_cast<std::size_t>(r) * static_cast<std::size_t>(field.columns) + static_cast<std::size_t>(c);
-      fmt::format_to(std::back_inserter(elevation), "{}{}", elevation.empty() ? "" : " ", field.elevation[k]);
+      append_numbers(elevation, {field.elevation[k]});
     }
   }
   e.set("elevation", elevation);

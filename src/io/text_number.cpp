@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -12,6 +13,7 @@ namespace {
 constexpr std::string_view kBlanks = " \t\r\n";
 constexpr std::size_t kMostNumbers = 5'000'000;  // 40 MB; a height field of 2,000 by 2,000 is less
 
+constexpr auto kIsBlank = [](char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; };  // a lambda, so that searches take it in
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 /// `token` holds no blanks and is not empty.
@@ -63,10 +65,10 @@ std::string count_error(std::string_view text, std::size_t got, Count count) {
 
 /// The next piece between blanks from `at` on, which moves behind it; empty at the end.
 std::string_view next_piece(std::string_view text, std::size_t& at) {
-  const std::size_t begin = text.find_first_not_of(kBlanks, at);
-  if (begin == std::string_view::npos) return at = text.size(), std::string_view();
-  at = std::min(text.find_first_of(kBlanks, begin), text.size());
-  return text.substr(begin, at - begin);
+  const auto begin = std::find_if_not(text.begin() + std::ptrdiff_t(at), text.end(), kIsBlank);
+  const auto end = std::find_if(begin, text.end(), kIsBlank);
+  at = std::size_t(end - text.begin());
+  return {begin, end};
 }
 
 }  // namespace
