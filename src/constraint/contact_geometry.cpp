@@ -4,9 +4,9 @@
 #include <cmath>
 #include <tuple>
 
-#include "constraint/widen.hpp"
 #include "tarsus/base/number_text.hpp"
 #include "tarsus/math/elementary.hpp"
+#include "tarsus/spatial/widen.hpp"
 
 namespace tarsus {
 

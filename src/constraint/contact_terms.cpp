@@ -7,10 +7,33 @@
 #include <tuple>
 
 #include "constraint/term_constants.hpp"
-#include "constraint/widen.hpp"
 #include "tarsus/constraint/step_terms.hpp"
+#include "tarsus/spatial/widen.hpp"
 
 namespace tarsus {
+
+namespace {
+
+/// One over the mean of the diagonal.
+template <class R>
+double inverse_mean(const Sym3<R>& m) {
+  return 3 / std::max(double(m.xx + m.yy + m.zz), 1e-30);
+}
+
+/// Estimate of what a point contact on link a, and on b unless it is the world (-1), feels: by the articulated masses
+/// that the last factors left [1/kg].
+template <class R>
+double contact_inverse_mass(const LinkState<R>* links, int a, int b) {
+  return inverse_mean(links[a].IA.M) + (b >= 0 ? inverse_mean(links[b].IA.M) : 0);
+}
+
+/// The same for moments [1/(kg m²)].
+template <class R>
+double contact_inverse_inertia(const LinkState<R>* links, int a, int b) {
+  return inverse_mean(links[a].IA.I) + (b >= 0 ? inverse_mean(links[b].IA.I) : 0);
+}
+
+}  // namespace
 
 std::array<Vec3d, 2> contact_tangents(const Vec3d& n) {  // [Duff et al. 2017]: no root, no branch
   const double sign = std::copysign(1.0, n.z), a = -1 / (sign + n.z), b = n.x * n.y * a;

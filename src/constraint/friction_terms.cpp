@@ -1,7 +1,7 @@
 // Dry joint friction as terms: |γ| <= h f against each DoF's velocity, b = 0; c is the last step's impulse, so that a
 // joint that sticks does not creep.
-#include "constraint/widen.hpp"
 #include "tarsus/constraint/step_terms.hpp"
+#include "tarsus/spatial/widen.hpp"
 
 namespace tarsus {
 

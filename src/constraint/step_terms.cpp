@@ -1,11 +1,11 @@
 #include "tarsus/constraint/step_terms.hpp"
+#include "tarsus/spatial/widen.hpp"
 
 #include <algorithm>
 #include <cmath>
 
 #include "constraint/term_constants.hpp"
 #include "constraint/tree_loads.hpp"
-#include "constraint/widen.hpp"
 
 namespace tarsus {
 

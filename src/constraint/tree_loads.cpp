@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "constraint/widen.hpp"
+#include "tarsus/spatial/widen.hpp"
 
 namespace tarsus {
 

@@ -1,10 +1,10 @@
 #include "tarsus/constraint/tree_operator.hpp"
+#include "tarsus/spatial/widen.hpp"
 
 #include <algorithm>
 #include <cmath>
 
 #include "constraint/tree_loads.hpp"
-#include "constraint/widen.hpp"
 
 namespace tarsus {
 

@@ -1,8 +1,8 @@
 // A user's limits as terms; see tarsus/constraint/user_limit.hpp.
 #include "tarsus/constraint/user_limit.hpp"
 
-#include "constraint/widen.hpp"
 #include "tarsus/constraint/step_terms.hpp"
+#include "tarsus/spatial/widen.hpp"
 
 namespace tarsus {
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <tuple>
 
-#include "constraint/widen.hpp"
 #include "tarsus/constraint/step_terms.hpp"
 
 namespace tarsus {

@@ -82,6 +82,10 @@ TARSUS_INLINE void pull(JointType joint, const T* q, const T* v, const T* qt, co
 template <class T, class Gain>
 TARSUS_INLINE void stiffen(JointType joint, const Gain& kp, const Gain& kd, Real<T> h, bool stiff, T* inertia) {
   const Real<T> h2 = stiff ? h * h : Real<T>(0);
+  if (has_axis(joint)) {
+    inertia[0] += T(h) * kd[0] + T(h2) * kp[0];
+    return;
+  }
   const int n = qvel_count(joint), rotation = turns_freely(joint) ? 0 : 3;  // whose gains are those of its first DoF
   for (int k = 0; k < n; ++k) {
     const int gain = k < rotation ? k : rotation;

@@ -1,20 +1,11 @@
 // Quantities read out of the workspace after kinematics(): poses, velocities, energy, momentum; and b ⊟ a.
 #include "tarsus/dynamics/dynamics.hpp"
 #include "tarsus/math/rotation.hpp"
+#include "tarsus/spatial/widen.hpp"
 
 namespace tarsus {
 
 namespace {
-
-template <class R>
-Vec3d widen(const Vec3<R>& v) {
-  return {double(v.x), double(v.y), double(v.z)};
-}
-template <class R>
-Mat3d widen(const Mat3<R>& m) {
-  return {double(m.xx), double(m.xy), double(m.xz), double(m.yx), double(m.yy),
-          double(m.yz), double(m.zx), double(m.zy), double(m.zz)};
-}
 
 template <class R>
 const LinkState<R>& link_of(const BasicData<R>& data, int link) {
