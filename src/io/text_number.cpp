@@ -13,9 +13,9 @@ namespace {
 constexpr std::string_view kBlanks = " \t\r\n";
 constexpr std::size_t kMostNumbers = 5'000'000;  // 40 MB; a height field of 2,000 by 2,000 is less
 
-constexpr auto kIsBlank = [](char c) {
-  return c == ' ' || c == '\t' || c == '\r' || c == '\n';
-};  // a lambda, so that searches take it in
+// A lambda, so that searches are compiled with it inside.
+constexpr auto kIsBlank = [](char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; };
+
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 /// `token` holds no blanks and is not empty.
