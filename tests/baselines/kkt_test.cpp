@@ -1,6 +1,7 @@
 // All methods for the KKT system against one another and against a dense solve, on 1,000 random trees and constraint
 // sets.
 #include "tarsus/baselines/kkt.hpp"
+#include "support/dense_solve.hpp"
 
 #include <gtest/gtest.h>
 
@@ -71,10 +72,10 @@ struct System {
   double condition() {
     const Matrix j = J();
     if (j.rows() == 0) return 1;  // Eigen would refer to numbers that are not there
-    Matrix A = j * M().llt().solve(Matrix(j.transpose()));
+    Matrix A = j * spd_solve(M(), j.transpose());
     for (std::size_t r = 0; r < sigma.size(); ++r) A(r, r) += sigma[r];
     const Vector d = A.diagonal().cwiseMax(1e-300).cwiseSqrt().cwiseInverse();
-    const Vector e = Eigen::SelfAdjointEigenSolver<Matrix>(d.asDiagonal() * A * d.asDiagonal()).eigenvalues();
+    const Vector e = symmetric_eigenvalues(d.asDiagonal() * A * d.asDiagonal());
     return e.maxCoeff() / std::max(e.minCoeff(), 1e-300);
   }
 };
@@ -89,7 +90,7 @@ Vector dense_kkt(System& t) {
   Vector y(n + m);
   for (int i = 0; i < n; ++i) y[i] = t.y1[i];
   for (int r = 0; r < m; ++r) y[n + r] = t.y2[r];
-  return H.fullPivLu().solve(y);
+  return lu_solve(H, y);
 }
 
 TEST(Kkt, MethodsAgreeWithTheDenseSystemOnAThousandTrees) {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <random>
 
+#include "support/dense_solve.hpp"
 #include "tarsus/base/error.hpp"
 #include "tarsus/baselines/row_solvers.hpp"
 
@@ -173,7 +174,7 @@ TEST(RowSolver, DenseLinearSolveOfBilateralRows) {
   const Eigen::VectorXd u0 = Eigen::Map<const Eigen::VectorXd>(c.u.data(), p.nu());
   Eigen::MatrixXd a = w * inverse.asDiagonal() * w.transpose();
   a.diagonal() += sigma;
-  const Eigen::VectorXd direct = a.ldlt().solve(b - w * inverse.asDiagonal() * u0);
+  const Eigen::VectorXd direct = test::spd_solve(a, b - w * inverse.asDiagonal() * u0);
   for (std::string_view solver : all_row_solver_names()) {
     std::vector<double> u = c.u, x(std::size_t(m), 0.0);
     make_any_row_solver(solver)->solve(p, u, x, {.max_iterations = 100000, .tolerance = 1e-12});
@@ -303,7 +304,7 @@ TEST(RowSolver, MassOfATreeThroughItsFactors) {
   }
   make_row_solver("gauss_seidel")->solve(p, u, x, {.max_iterations = 100000, .tolerance = 1e-13});
   const Eigen::MatrixXd a = j * mass.inverse() * j.transpose() + 0.1 * Eigen::MatrixXd::Identity(m, m);
-  const Eigen::VectorXd lambda = a.ldlt().solve(b - j * v), after = v + mass.inverse() * j.transpose() * lambda;
+  const Eigen::VectorXd lambda = test::spd_solve(a, b - j * v), after = v + mass.inverse() * j.transpose() * lambda;
   const Eigen::VectorXd ours = lower.transpose().triangularView<Eigen::Upper>().solve(
       Eigen::VectorXd(Eigen::Map<Eigen::VectorXd>(u.data(), n).cwiseQuotient(d)));
   EXPECT_LT((ours - after).norm(), 1e-9);

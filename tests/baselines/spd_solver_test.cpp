@@ -3,6 +3,7 @@
 
 #include <Eigen/Dense>
 
+#include "support/dense_solve.hpp"
 #include "support/random_model.hpp"
 #include "tarsus/baselines/spd_solver.hpp"
 
@@ -40,8 +41,7 @@ double condition(const Model& model, Data& data, const std::vector<double>& qpos
   drive_terms<double>(model, data, drives, dt, qpos, rest, qpos, {}, {}, Q, K);
   for (int i = 0; i < nv; ++i) M(i, i) += K[i] - model.armature[i];
   const Eigen::VectorXd scale = M.diagonal().cwiseSqrt().cwiseInverse();
-  const Eigen::VectorXd values =
-      (scale.asDiagonal() * M * scale.asDiagonal()).eval().selfadjointView<Eigen::Lower>().eigenvalues();
+  const Eigen::VectorXd values = symmetric_eigenvalues(scale.asDiagonal() * M * scale.asDiagonal());
   return values.maxCoeff() / values.minCoeff();
 }
 

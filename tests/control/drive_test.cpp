@@ -4,6 +4,7 @@
 #include <Eigen/Dense>
 #include <cmath>
 
+#include "support/dense_solve.hpp"
 #include "support/random_model.hpp"
 #include "tarsus/control/drive.hpp"
 
@@ -76,7 +77,7 @@ void expect_dense(bool stiff) {
       hat(i, i) += h * drives.kd[i] + (stiff ? h * h * drives.kp[i] : 0);
       rhs[i] += -drives.kp[i] * e[i] - drives.kd[i] * (s.qvel[i] - target_velocity[i]);
     }
-    ASSERT_LT(relative_error(qacc, plain(hat.llt().solve(rhs))), 1e-10) << "seed " << seed;
+    ASSERT_LT(relative_error(qacc, plain(spd_solve(hat, rhs))), 1e-10) << "seed " << seed;
     // τ closes M q̈ + C = τ. Forces of size kp e cancel in it.
     const Vector closed = M * eigen(qacc) + eigen(C) - eigen(s.tau);
     ASSERT_LT(relative_error(force, plain(closed)), 1e-9) << "seed " << seed;

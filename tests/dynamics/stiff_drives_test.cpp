@@ -4,6 +4,7 @@
 
 #include <Eigen/Dense>
 
+#include "support/dense_solve.hpp"
 #include "support/random_model.hpp"
 #include "tarsus/dynamics/dynamics.hpp"
 #include "tarsus/io/model_file.hpp"
@@ -59,7 +60,7 @@ struct Stiff {
     Vector bias(model.nv);
     bias_force<double>(model, data, p.qpos, p.qvel, {bias.data(), std::size_t(model.nv)});
     const Vector Q = Eigen::Map<const Vector>(p.Q.data(), model.nv);
-    p.qacc = M.llt().solve(Q - bias), p.minv = M.llt().solve(Q);
+    p.qacc = spd_solve(M, Q - bias), p.minv = spd_solve(M, Q);
     return p;
   }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <random>
 
+#include "support/dense_solve.hpp"
 #include "tarsus/solver/step_newton.hpp"
 
 namespace tarsus {
@@ -36,7 +37,7 @@ class DenseOperator : public StepOperator {
     whole.topRightCorner(n, m) = E.transpose(), whole.bottomLeftCorner(m, n) = E;
     VectorXd right(n + m);
     right << J.transpose() * Eigen::Map<const VectorXd>(force.data(), J.rows()), e;
-    next = whole.fullPivLu().solve(right).head(n);
+    next = test::lu_solve(whole, right).col(0).head(n);
     Eigen::Map<VectorXd>(change.data(), J.rows()) = J * next;
     ++solves;
   }
@@ -96,7 +97,7 @@ Problem random_problem(unsigned seed, int n, int contacts, int axial, int balls,
   p.mass.J = p.mass.J * scale.asDiagonal();
   p.mass.E.resize(bilateral, n), fill(p.mass.E);
   p.mass.e = VectorXd::NullaryExpr(bilateral, [&] { return draw.normal(); });
-  const VectorXd w = (p.mass.J * p.mass.M.ldlt().solve(p.mass.J.transpose())).diagonal();
+  const VectorXd w = (p.mass.J * test::spd_solve(p.mass.M, p.mass.J.transpose())).diagonal();
   for (const Term& term : p.terms) {
     const double drive = std::pow(10, draw.uniform(-3, 0));
     for (int k = 0; k < term.nrow; ++k) {

@@ -1,11 +1,12 @@
 #include "support/dense_system.hpp"
+#include "support/dense_solve.hpp"
 
 #include "support/dense_rows.hpp"
 
 namespace tarsus::test {
 
 Eigen::MatrixXd DenseSystem::scaled() const {
-  Eigen::MatrixXd A = J * M.llt().solve(Eigen::MatrixXd(J.transpose()));
+  Eigen::MatrixXd A = J * spd_solve(M, J.transpose());
   A.diagonal() += sigma;
   const Eigen::VectorXd scale = A.diagonal().unaryExpr([](double d) { return d > 0 ? 1 / std::sqrt(d) : 0; });
   return scale.asDiagonal() * A * scale.asDiagonal();
@@ -13,8 +14,8 @@ Eigen::MatrixXd DenseSystem::scaled() const {
 
 double DenseSystem::condition() const {
   if (rows() == 0) return 1;
-  const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> eigen(scaled(), Eigen::EigenvaluesOnly);
-  return eigen.eigenvalues()[0] > 0 ? eigen.eigenvalues()[rows() - 1] / eigen.eigenvalues()[0] : 1e300;
+  const Eigen::VectorXd values = symmetric_eigenvalues(scaled());
+  return values[0] > 0 ? values[rows() - 1] / values[0] : 1e300;
 }
 
 Eigen::VectorXd DenseSystem::solve() const {
@@ -23,7 +24,7 @@ Eigen::VectorXd DenseSystem::solve() const {
   whole << M, J.transpose(), J, -Eigen::MatrixXd(sigma.asDiagonal());
   Eigen::VectorXd b(n + m);
   b << y1, y2;
-  return whole.fullPivLu().solve(b);
+  return lu_solve(whole, b);
 }
 
 double DenseSystem::force_residual(const Eigen::VectorXd& a, const Eigen::VectorXd& x2) const {
@@ -33,7 +34,7 @@ double DenseSystem::force_residual(const Eigen::VectorXd& a, const Eigen::Vector
 }
 
 double DenseSystem::row_residual(const Eigen::VectorXd& a, const Eigen::VectorXd& x2) const {
-  const Eigen::VectorXd free = M.llt().solve(y1);
+  const Eigen::VectorXd free = spd_solve(M, y1);
   const double largest =
       (J.cwiseAbs() * (a.cwiseAbs() + free.cwiseAbs()) + sigma.cwiseProduct(x2).cwiseAbs() + y2.cwiseAbs()).maxCoeff();
   return (J * a - sigma.cwiseProduct(x2) - y2).cwiseAbs().maxCoeff() / std::max(largest, 1e-300);
