@@ -13,6 +13,7 @@ import argparse
 import json
 import pathlib
 import sys
+import tempfile
 import time
 
 import numpy as np
@@ -116,7 +117,15 @@ def thrown(model, random):
     return qpos, qvel
 
 
-def measure(name, path, kp=0, kd=0, falls=False, limp=False, seconds=3.0, seeds=6):
+def wall(path, columns=17, rows=7, half=(0.1, 0.05, 0.05), gap=0.002):
+    """Writes a wall of free boxes, each on two below, a gap between neighbours of a row: 119 of them."""
+    boxes = "".join(f'<body pos="{(c + r % 2 / 2 - columns / 2) * (2 * half[0] + gap):.6f} 0 {(2 * r + 1) * half[2]:.6f}"><freejoint/>'
+                    f'<geom type="box" size="{half[0]} {half[1]} {half[2]}" density="600"/></body>'
+                    for r in range(rows) for c in range(columns))
+    path.write_text(f'<mujoco><worldbody><geom type="plane" size="0 0 1"/>{boxes}</worldbody></mujoco>')
+
+
+def measure(name, path, kp=0, kd=0, falls=False, limp=False, seconds=3.0, seeds=6, settle=SETTLE, steps=STEPS, rounds=ROUNDS):
     sides = Ours(path, kp, kd, limp), MuJoCo(path, kp, kd, limp)
     found = [([], [], [], [], []) for _ in sides]
 
@@ -133,9 +142,9 @@ def measure(name, path, kp=0, kd=0, falls=False, limp=False, seconds=3.0, seeds=
             run(round(seconds / DT))
     else:
         for side in sides:
-            side.run(SETTLE)
-        for _ in range(ROUNDS):
-            run(STEPS)
+            side.run(settle)
+        for _ in range(rounds):
+            run(steps)
     row = {"scene": name, "dof": sides[0].model.nv}
     for key, out in zip(("ours", "mujoco"), found):
         times = np.concatenate(out[0]) / 1e3
@@ -146,10 +155,12 @@ def measure(name, path, kp=0, kd=0, falls=False, limp=False, seconds=3.0, seeds=
                   "residual_m_per_s": max(found[0][1]), "mujoco": mujoco.__version__}
 
 
-def scenes():
+def scenes(folder):
     for arguments in (("humanoid stands", "humanoid.xml", 300, 30), ("humanoid lies", "humanoid.xml"), ("dog lies", "dog.xml"),
                       ("snake72 lies", "snake72.xml"), ("snake195 lies", "snake195.xml")):
         yield arguments[0], (MODELS / arguments[1], *arguments[2:]), {}
+    wall(folder / "wall.xml")  # few steps: ours takes seconds for one
+    yield "wall of 119 boxes stands", (folder / "wall.xml",), {"settle": 20, "steps": 10, "rounds": 1}
     for name in ("humanoid", "dog"):
         yield f"{name} falls", (MODELS / f"{name}.xml",), {"falls": True}
     for name in LIMP:
@@ -165,10 +176,11 @@ def main():
     options = parser.parse_args()
     print(f"{'scene':<26}{'ours p50':>9}{'p99':>8}{'largest':>9}{'MuJoCo p50':>12}{'p99':>8}{'largest':>9}  {'p50 x':>6}{'p99 x':>7}"
           f"{'contacts':>10}{'residual':>10}{'penetration m':>18}{'failed':>9}", file=sys.stderr)
-    for name, arguments, more in scenes():
+    folder = tempfile.TemporaryDirectory()
+    for name, arguments, more in scenes(pathlib.Path(folder.name)):
         if options.names and not any(part in name for part in options.names):
             continue
-        if more:
+        if more.get("falls"):
             more |= {"seconds": options.seconds, "seeds": options.seeds}
         r = measure(name, *arguments, **more)
         print(json.dumps(r), flush=True)

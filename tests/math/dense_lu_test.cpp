@@ -28,9 +28,40 @@ TEST(DenseLu, SolvesWhatEigenSolves) {
   }
 }
 
+// Blocks along the diagonal, an arrow or a band: what lies outside is skipped, exchanges and fill included.
+TEST(DenseLu, SolvesWhereMostIsZero) {
+  std::mt19937_64 random(2);
+  std::normal_distribution<double> normal;
+  for (int n : {47, 48, 60, 150}) {
+    for (int kind = 0; kind < 3; ++kind) {
+      Matrix A = Matrix::Zero(n, n);
+      for (int i = 0; i < n; ++i) {
+        for (int j = 0; j < n; ++j) {
+          const bool here = kind == 0   ? i / 7 == j / 7
+                            : kind == 1 ? i == j || i > n - 4 || j > n - 4
+                                        : std::abs(i - j) < 9;
+          if (here) A(i, j) = normal(random);
+        }
+      }
+      for (int i = 0; i + 1 < n; i += 3) A.row(i).swap(A.row(i + 1));
+      const Eigen::VectorXd x = Eigen::VectorXd::NullaryExpr(n, [&] { return normal(random); });
+      Eigen::VectorXd b = A * x;
+      Matrix factors = A;
+      std::vector<int> pivot(n);
+      EXPECT_TRUE(factor_lu({factors.data(), std::size_t(n * n)}, pivot));
+      solve_lu({factors.data(), std::size_t(n * n)}, pivot, {b.data(), std::size_t(n)});
+      EXPECT_LT((b - x).norm(), 1e-15 * n * A.norm() * A.inverse().norm() * x.norm()) << n << " " << kind;
+    }
+  }
+}
+
 TEST(DenseLu, SaysThatAMatrixIsSingular) {
   std::vector<double> matrix = {1, 2, 3, 2, 4, 6, 1, 0, 1};
   std::vector<int> pivot(3);
+  EXPECT_FALSE(factor_lu(matrix, pivot));
+  matrix.assign(60 * 60, 0.0);  // no row reaches the last column
+  for (int i = 0; i < 59; ++i) matrix[61 * i] = 1 + i;
+  pivot.resize(60);
   EXPECT_FALSE(factor_lu(matrix, pivot));
   matrix = {1, 0, 0, std::numeric_limits<double>::quiet_NaN()};
   pivot.resize(2);
