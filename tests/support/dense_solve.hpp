@@ -1,4 +1,5 @@
-// Dense linear algebra that tests of several rooms use. Eigen's decompositions take seconds to compile: here they do once.
+// Dense linear algebra that tests of several rooms use. Eigen's decompositions take seconds to compile:
+// here they do once.
 #pragma once
 
 #include <Eigen/Dense>
