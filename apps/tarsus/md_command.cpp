@@ -343,6 +343,9 @@ void run(MdOptions o) {
                system.particles(), system.constraints.nrow(), degrees_of_freedom(system), system.units.name,
                prepared.text(system.units));
   VelocityVerlet verlet(system, {o.dt, o.solver, o.tolerance, o.max_iterations, o.threads});
+  if (verlet.threads() < o.threads)
+    fmt::print(stderr, "warning: --threads {}: {} in use, one for every 1,200 particles\n", o.threads,
+               verlet.threads());
   if (o.thermostat) {
     const int degrees = degrees_of_freedom(system);
     verlet.set_thermostat(std::make_unique<Thermostat>(0.5 * degrees * system.units.boltzmann * *o.thermostat, degrees,
@@ -418,7 +421,9 @@ void add_md_command(CLI::App& app) {
   command->add_option("--rigid-bonds", o.source.rigid_bonds, "LAMMPS data: bond types to constrain")->delimiter(',');
   command->add_option("--rigid-angles", o.source.rigid_angles, "LAMMPS data: angle types to constrain")->delimiter(',');
   command->add_option("--skin", o.skin, "Extra radius of the Verlet list; 0: 7 or 8 % of the cutoff");
-  command->add_option("--threads", o.threads, "Of forces and constraints; the same numbers for any")
+  command
+      ->add_option("--threads", o.threads,
+                   "Of forces and constraints, one for every 1,200 particles at most; the same numbers for any")
       ->check(CLI::Range(1, 256))
       ->capture_default_str();
   command->add_flag("--json", o.json, "Print one JSON object and nothing else");

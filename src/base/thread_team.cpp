@@ -20,7 +20,7 @@ bool spin(const Ready& ready, int tries) {
   return false;
 }
 
-constexpr int kSpins = 300;  // some 5 µs
+constexpr int kSpins = 3000;  // some 50 µs
 
 }  // namespace
 

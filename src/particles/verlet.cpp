@@ -16,6 +16,12 @@ std::vector<double> thrice(const std::vector<double>& inverse) {
   return out;
 }
 
+// Threads meet some fifteen times a step, which a few hundred particles do not repay.
+int worth_having(int threads, int particles) {
+  constexpr int kParticlesEach = 1200;
+  return threads > 1 ? std::min(threads, std::max(1, particles / kParticlesEach)) : threads;
+}
+
 // Σ |a_i|, in eight partial sums that need not wait for one another. Not finite if any a_i is not.
 double sum_of_sizes(std::span<const double> a) {
   double part[8] = {};
@@ -32,7 +38,7 @@ double sum_of_sizes(std::span<const double> a) {
 VelocityVerlet::VelocityVerlet(ParticleSystem& system, const VerletOptions& options)
     : system_(system),
       options_(options),
-      team_(std::make_unique<ThreadTeam>(options.threads)),
+      team_(std::make_unique<ThreadTeam>(worth_having(options.threads, system.particles()))),
       forces_(system),
       inverse_(system.inverse_masses()),
       mass_(thrice(inverse_)) {

@@ -369,7 +369,7 @@ def test_lists_name_what_load_takes():
 def test_any_number_of_threads_gives_the_same_bits():
     states = []
     for threads in (1, 2):
-        system = tarsus.ParticleSystem.load("water216")
+        system = tarsus.ParticleSystem.load("chain:3000")
         system.prepare()
         verlet = tarsus.VelocityVerlet(system, threads=threads)
         assert verlet.step(20)

@@ -22,7 +22,7 @@ struct VerletOptions {
   std::string solver = "newton";  ///< see make_particle_solver()
   double tolerance = 1e-12;
   int max_iterations = 0;  ///< 0: the solver's own
-  int threads = 1;         ///< 1 to 256; the same bits for any number
+  int threads = 1;         ///< 1 to 256, of which one for every 1,200 particles is used; the same bits for any number
 };
 
 /// One step's outcome. On failure the system is as it was before the step.
@@ -48,6 +48,7 @@ class VelocityVerlet {
   double time() const { return time_; }
   const VerletOptions& options() const { return options_; }
   const Energies& energies() const { return energies_; }
+  int threads() const { return team_->size(); }  ///< that are used
   const Forces& forces() const { return forces_; }
   const ConstraintSolver& solver() const { return *solver_; }
 
