@@ -66,13 +66,13 @@ test: ## Builds and runs every test but the long ones; STRICT=1: none may be ski
 
 # -- building -------------------------------------------------------------------------------------------------------
 
-# The library and the command line only, for this machine's instruction set only; `make build` adds the rest to the same
-# tree. A tree that `make build` has configured stays as it is.
+# The library and the command line only, for this machine's instruction set and double precision only; `make build` adds the
+# rest to the same tree. A tree that `make build` has configured stays as it is.
 .PHONY: cli
 cli:
 	@$(STAGE) 'system packages' tools/setup.sh build
 	@test -f $(BUILD)/build.ninja || $(STAGE) 'configure' cmake --preset release -DTARSUS_TESTS=OFF -DTARSUS_BENCH=OFF \
-	  -DTARSUS_ISA=native -DTARSUS_WERROR=$(WERROR)
+	  -DTARSUS_ISA=native -DTARSUS_DOUBLE_ONLY=ON -DTARSUS_WERROR=$(WERROR)
 	@$(STAGE) 'compile' cmake --build $(BUILD) --parallel $(JOBS) --target tarsus_cli
 
 # BENCH=OFF and LONG=OFF leave out benchmarks and long tests. What the tests need of Python is installed while the
@@ -81,7 +81,7 @@ cli:
 build: ## Release build of library, command line, tests, benchmarks and Python extension, for all instruction sets
 	@$(STAGE) 'system packages' tools/setup.sh build test python
 	@$(STAGE) 'Python to build with' env PYTHON=$(PYTHON) tools/setup_venv.sh $(VENV) python/requirements-build.txt
-	@$(STAGE) 'configure' cmake --preset release -DTARSUS_TESTS=ON -DTARSUS_PYTHON=ON -DTARSUS_ISA=$(ISA) \
+	@$(STAGE) 'configure' cmake --preset release -DTARSUS_TESTS=ON -DTARSUS_PYTHON=ON -DTARSUS_DOUBLE_ONLY=OFF -DTARSUS_ISA=$(ISA) \
 	  -DTARSUS_BENCH=$(or $(BENCH),ON) -DTARSUS_LONG_TESTS=$(or $(LONG),ON) \
 	  -DTARSUS_WERROR=$(WERROR) -DPython_EXECUTABLE=$(abspath $(VENV)/bin/python)
 	@$(STAGE) 'Python for the tests (beside)' $(MAKE) venv & installing=$$!; \
