@@ -25,6 +25,7 @@ from websockets.sync.client import connect
 
 import tarsus
 from tarsus.view.gallery import open_scene
+from tarsus.view.viewer import SPARING_FRAME_SPACING
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 COMMAND = [str(ROOT / "build/bin/tarsus"), "view", "models/humanoid.xml", "--clip", "models/clips/humanoid_walk.json"]
@@ -162,7 +163,7 @@ def slowing(name):
             before = counted[0]
             shown.append((*run(source, lambda: viewer.update(apply_push=False)), counted[0] - before))
         watcher.terminate(), watcher.wait(), thread.join()
-        most = 1 / viewer._spacing()
+        most = 1 / SPARING_FRAME_SPACING
     step = min(used / steps for steps, _, used in alone)
     frame = min((used - steps * step) / frames for steps, _, used, frames in shown if frames)
     rate, shown_rate = max(n / t for n, t, _ in alone), max(n / t for n, t, _, _ in shown)

@@ -14,7 +14,7 @@ from .server import Server
 from .sources import Source, open_source
 
 HISTORY_BYTES = 64 << 20
-FRAME_SPACING, LARGE_FRAME_SPACING = 1 / 60, 1 / 30  # [s]
+FRAME_SPACING, SPARING_FRAME_SPACING = 1 / 60, 1 / 30  # [s]
 LARGE_FRAME = 4096  # poses
 
 
@@ -64,7 +64,7 @@ class Viewer:
     # -- from a loop of one's own --
 
     def update(self, apply_push=True):
-        """Shows the data as it is now, at most 60 times a second (of very many bodies 30); returns at once.
+        """Shows the data as it is now, at most 30 times a second: each frame costs the caller's loop its time. Returns at once.
 
         apply_push: sets data.tau to the pull of a hand in the page, zero without one.
         """
@@ -75,7 +75,7 @@ class Viewer:
             if apply_push and hasattr(self.source, "_apply_forces"):
                 self.source._apply_forces()
             if due:
-                self._show()
+                self._show(SPARING_FRAME_SPACING)
 
     # -- playing --
 
@@ -154,11 +154,11 @@ class Viewer:
 
     def _spacing(self):
         poses = len(self.source.scene["bodies"]) * self.source.scene.get("worlds", 1)
-        return FRAME_SPACING if poses < LARGE_FRAME else LARGE_FRAME_SPACING
+        return FRAME_SPACING if poses < LARGE_FRAME else SPARING_FRAME_SPACING
 
-    def _show(self):
+    def _show(self, spacing=None):
         now = clock.monotonic()
-        self.due = max(self.due + self._spacing(), now)  # one that comes late does not delay the next
+        self.due = max(self.due + (spacing or self._spacing()), now)  # one that comes late does not delay the next
         self.server.publish(self.source.snapshot())
 
     # -- talking to pages; in the server's thread --
