@@ -159,7 +159,7 @@ def scenes(folder):
     for arguments in (("humanoid stands", "humanoid.xml", 300, 30), ("humanoid lies", "humanoid.xml"), ("dog lies", "dog.xml"),
                       ("snake72 lies", "snake72.xml"), ("snake195 lies", "snake195.xml")):
         yield arguments[0], (MODELS / arguments[1], *arguments[2:]), {}
-    wall(folder / "wall.xml")  # few steps: ours takes seconds for one
+    wall(folder / "wall.xml")  # few steps: ours takes most of a second for one
     yield "wall of 119 boxes stands", (folder / "wall.xml",), {"settle": 20, "steps": 10, "rounds": 1}
     for name in ("humanoid", "dog"):
         yield f"{name} falls", (MODELS / f"{name}.xml",), {"falls": True}

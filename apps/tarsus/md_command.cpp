@@ -344,8 +344,8 @@ void run(MdOptions o) {
                prepared.text(system.units));
   VelocityVerlet verlet(system, {o.dt, o.solver, o.tolerance, o.max_iterations, o.threads});
   if (verlet.threads() < o.threads)
-    fmt::print(stderr, "warning: --threads {}: {} in use, one for every 1,200 particles\n", o.threads,
-               verlet.threads());
+    fmt::print(stderr, "warning: --threads {}: {} in use, one for every {} particles\n", o.threads, verlet.threads(),
+               kParticlesEach);
   if (o.thermostat) {
     const int degrees = degrees_of_freedom(system);
     verlet.set_thermostat(std::make_unique<Thermostat>(0.5 * degrees * system.units.boltzmann * *o.thermostat, degrees,
@@ -422,8 +422,10 @@ void add_md_command(CLI::App& app) {
   command->add_option("--rigid-angles", o.source.rigid_angles, "LAMMPS data: angle types to constrain")->delimiter(',');
   command->add_option("--skin", o.skin, "Extra radius of the Verlet list; 0: 7 or 8 % of the cutoff");
   command
-      ->add_option("--threads", o.threads,
-                   "Of forces and constraints, one for every 1,200 particles at most; the same numbers for any")
+      ->add_option(
+          "--threads", o.threads,
+          fmt::format("Of forces and constraints, one for every {} particles at most; the same numbers for any",
+                      kParticlesEach))
       ->check(CLI::Range(1, 256))
       ->capture_default_str();
   command->add_flag("--json", o.json, "Print one JSON object and nothing else");

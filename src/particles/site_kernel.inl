@@ -74,8 +74,6 @@ template <class Row>
 TARSUS_INLINE void add_to_rows(const Row& row, const SitePoint& f) {
 #if defined(__AVX2__)
   const auto add = [](double* p, __m256d a) { _mm256_store_pd(p, _mm256_add_pd(_mm256_load_pd(p), a)); };
-#endif
-#if defined(__AVX2__)
   const __m256d o = _mm256_setzero_pd();
   const __m256d xy0 = _mm256_unpacklo_pd(f.x.value, f.y.value), xy1 = _mm256_unpackhi_pd(f.x.value, f.y.value);
   const __m256d zo0 = _mm256_unpacklo_pd(f.z.value, o), zo1 = _mm256_unpackhi_pd(f.z.value, o);

@@ -16,9 +16,7 @@ std::vector<double> thrice(const std::vector<double>& inverse) {
   return out;
 }
 
-// Threads meet some fifteen times a step, which a few hundred particles do not repay.
 int worth_having(int threads, int particles) {
-  constexpr int kParticlesEach = 1200;
   return threads > 1 ? std::min(threads, std::max(1, particles / kParticlesEach)) : threads;
 }
 

@@ -1,5 +1,4 @@
 #include "tarsus/math/sparse_ldu.hpp"
-#include "support/dense_solve.hpp"
 
 #include <gtest/gtest.h>
 
@@ -7,6 +6,8 @@
 #include <chrono>
 #include <random>
 #include <set>
+
+#include "support/dense_solve.hpp"
 
 namespace tarsus {
 namespace {

@@ -176,14 +176,14 @@ def count(model, counts):
         counts["tendons"]["+".join(sorted({mujoco.mjtWrap(k).name.split("_")[-1].lower() for k in wraps}))] += 1
 
 
-def loaded_by_both(wanted=lambda spec: True):
+def loaded_by_both(wanted=None):
     """(number of the file, its path below DATA, MuJoCo's model, what stands in for missing files, ours) of each MJCF file that is
     wanted for what it says, before anything is compiled."""
     for number, path in enumerate(sorted(DATA.rglob("*.xml"))):
         if b"<mujoco" not in path.read_bytes()[:200_000]:
             continue
         try:
-            if not wanted(mujoco.MjSpec.from_file(str(path))):
+            if wanted and not wanted(mujoco.MjSpec.from_file(str(path))):
                 continue
             theirs, stand_ins = load_mujoco(path)
             ours = tarsus.Model.load(path, lenient=True)

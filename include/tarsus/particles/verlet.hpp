@@ -17,12 +17,15 @@
 
 namespace tarsus {
 
+/// Threads meet some fifteen times a step, which fewer particles than this do not repay.
+inline constexpr int kParticlesEach = 1200;
+
 struct VerletOptions {
   double timestep = 0.001;
   std::string solver = "newton";  ///< see make_particle_solver()
   double tolerance = 1e-12;
   int max_iterations = 0;  ///< 0: the solver's own
-  int threads = 1;         ///< 1 to 256, of which one for every 1,200 particles is used; the same bits for any number
+  int threads = 1;         ///< 1 to 256, of which one for every kParticlesEach is used; the same bits for any number
 };
 
 /// One step's outcome. On failure the system is as it was before the step.
