@@ -786,10 +786,16 @@ class LaneSolver {
       lanes.take(K_[k], K[k]), lanes.take(s_.x_now[k], space.x_now[k]), lanes.take(s_.x_best[k], space.x_best[k]);
     }
     LaneSolver<N> narrow(v_, m_, step_, state, K, space, none);
-    space.nrow = s_.nrow, space.nball = s_.nball, space.ncontact = s_.nactive;
+    space.nrow = s_.nrow, space.nball = s_.nball;
+    const auto own = [&](int i) -> LaneContact<N>& {  // active ones are those with the world, then those between links
+      return i < space.ncontact ? space.contact[i] : space.crossing[i - space.ncontact];
+    };
     for (int i = 0; i < s_.nactive; ++i) {
-      space.order[i] = &space.contact[i];
-      narrow.take(lanes, *s_.active[i], space.contact[i]);
+      if (s_.active[i]->link >= 0)
+        space.order[space.ncontact] = &space.contact[space.ncontact], ++space.ncontact;
+      else
+        ++space.ncrossing;
+      narrow.take(lanes, *s_.active[i], own(i));
     }
     for (int i = 0; i < s_.nrow; ++i) lanes.take(s_.row[i], space.row[i]);
     for (int i = 0; i < s_.nball; ++i) lanes.take(s_.ball[i], space.ball[i]);
@@ -803,7 +809,7 @@ class LaneSolver {
     lanes.take(d.last, narrow_d.last), lanes.take(d.last_but_one, narrow_d.last_but_one);
     lanes.take(d.older, narrow_d.older);
     narrow.go_down(narrow_d);
-    for (int i = 0; i < s_.nactive; ++i) lanes.put(space.contact[i].at, s_.active[i]->at);
+    for (int i = 0; i < s_.nactive; ++i) lanes.put(own(i).at, s_.active[i]->at);
     for (int i = 0; i < s_.nrow; ++i) lanes.put(space.row[i].at, s_.row[i].at);
     for (int i = 0; i < s_.nball; ++i) lanes.put(space.ball[i].at, s_.ball[i].at);
     for (int k = 0; k < v_.nv; ++k) lanes.put(space.x_now[k], s_.x_now[k]), lanes.put(space.x_best[k], s_.x_best[k]);

@@ -101,6 +101,39 @@ INSTANTIATE_TEST_SUITE_P(Models, LaneStep,
                                          Case{"../shared/data/menagerie/google_barkour_vb/scene.xml", 100, 0.5, 0.03},
                                          Case{"../shared/data/menagerie/unitree_g1/scene.xml", 300, 2, 0.03}));
 
+/// Most contacts are between links, of which there are more than there could be with the world.
+TEST(LaneSteps, BallsThatMeetEachOtherAlone) {
+  std::string balls;
+  for (int i = 0; i < 9; ++i) {
+    balls += "<body pos='" + std::to_string(0.19 * (i % 3)) + " " + std::to_string(0.19 * (i / 3)) +
+             " 0'><freejoint/><geom type='sphere' size='.1'/></body>";
+  }
+  const Model model = compile(parse_mjcf("<mujoco><worldbody>" + balls + "</worldbody></mujoco>", "balls.xml", "."));
+  const int worlds = 32;
+  Batch<double> batch(model, worlds, {.step = options_of()});
+  std::mt19937 random(3);
+  std::normal_distribution<double> normal;
+  std::vector<Data> alone;
+  for (int world = 0; world < worlds; ++world) {
+    Data& data = alone.emplace_back(model);
+    for (int i = 0; i < 9; ++i) {
+      if (world % 4) data.qpos[7 * i + 2] += i;  // far from one another: done at once
+      for (int k = 0; k < 6; ++k) data.qvel[6 * i + k] = normal(random);
+    }
+    std::copy(data.qpos.begin(), data.qpos.end(), batch.qpos().begin() + world * model.nq);
+    std::copy(data.qvel.begin(), data.qvel.end(), batch.qvel().begin() + world * model.nv);
+  }
+  ASSERT_EQ(batch.step(), 0);
+  for (int world = 0; world < worlds; ++world) {
+    Stepper<double> stepper(model, alone[world], options_of());
+    ASSERT_EQ(stepper.step(alone[world]), 0);
+    EXPECT_EQ(batch.reports()[world].contacts >= 12, world % 4 == 0) << world;
+    EXPECT_EQ(stepper.rows()->report().contacts, batch.reports()[world].contacts) << world;
+    for (int k = 0; k < model.nv; ++k)
+      EXPECT_NEAR(batch.qvel()[world * model.nv + k], alone[world].qvel[k], 1e-5) << world << " " << k;
+  }
+}
+
 /// To the bit, with neighbours that fall otherwise, or are not there, or have gone bad.
 TEST(LaneSteps, AWorldsBitsDependOnItAlone) {
   const Model model = compile(read_mjcf(TARSUS_SOURCE_DIR "/models/humanoid.xml", {}));
