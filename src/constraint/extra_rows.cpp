@@ -65,10 +65,15 @@ void TreeOperator<R>::begin_bilateral(double h) {
 }
 
 template <class R>
-void TreeOperator<R>::add_extra_rows(std::span<const Tangent> tangents, std::span<const double> force) {
+void TreeOperator<R>::begin_extra_rows() {
   rows_.clear(), extras_.clear(), unknown_.clear();
   write_bilateral();
   for (int i = 0; i < bilateral_.rows(); ++i) unknown_.push_back(i);
+}
+
+template <class R>
+void TreeOperator<R>::add_extra_rows(std::span<const Tangent> tangents, std::span<const double> force) {
+  begin_extra_rows();
   for (std::size_t c = 0; c < contacts_.size();) {  // those of one pair of links are neighbours: one block
     const std::size_t first = extras_.size();
     const int a = contacts_[c].a, b = contacts_[c].b, row = rows_.rows();
@@ -125,7 +130,7 @@ void TreeOperator<R>::write_extra(Extra& extra, const Tangent& g, const typename
 template <class R>
 void TreeOperator<R>::extra_system(std::span<const Tangent> tangents, std::span<const double> force) {
   const int k = int(unknown_.size()), ld = rows_.leading_dimension(), held = bilateral_.rows();
-  const auto A = [&](int i, int j) { return double(gram_[std::size_t(std::min(i, j)) * ld + std::max(i, j)]); };
+  const auto A = [&](int i, int j) { return double(gram_[std::size_t(i) * ld + j]); };
   matrix_.assign(std::size_t(k) * k, 0.0), right_.assign(k, 0.0);
   for (int i = 0; i < held; ++i) {
     for (int j = 0; j < k; ++j) matrix_[std::size_t(i) * k + j] = A(i, unknown_[j]);
@@ -151,14 +156,10 @@ void TreeOperator<R>::extra_system(std::span<const Tangent> tangents, std::span<
   }
 }
 
+/// The extra rows' impulses, from A and J x₀.
 template <class R>
-void TreeOperator<R>::solve_extra(std::span<const Tangent> tangents, std::span<const double> force) {
-  const int ld = rows_.leading_dimension(), held = bilateral_.rows();
-  read_u<R>(model_, *data_, u_);
-  rows_.sweep(model_, *data_);
-  gram_.resize(std::size_t(rows_.rows()) * ld), row_velocity_.resize(rows_.rows());
-  rows_.gram(gram_.data(), ld);
-  rows_.velocity(u_.data(), row_velocity_.data());
+void TreeOperator<R>::solve_extra_system(std::span<const Tangent> tangents, std::span<const double> force) {
+  const int held = bilateral_.rows();
   extra_system(tangents, force);
   const int k = int(unknown_.size());
   pivot_.resize(k);
@@ -182,6 +183,20 @@ void TreeOperator<R>::solve_extra(std::span<const Tangent> tangents, std::span<c
   std::copy_n(solution_.begin(), held, next_.bilateral.begin());
   row_impulse_.assign(rows_.rows(), R(0));
   for (int i = 0; i < k; ++i) row_impulse_[unknown_[i]] = R(solution_[i]);
+}
+
+template <class R>
+void TreeOperator<R>::solve_extra(std::span<const Tangent> tangents, std::span<const double> force) {
+  const int ld = rows_.leading_dimension(), n = rows_.rows();
+  read_u<R>(model_, *data_, u_);
+  rows_.sweep(model_, *data_);
+  gram_.resize(std::size_t(n) * ld), row_velocity_.resize(n);
+  rows_.gram(gram_.data(), ld);
+  rows_.velocity(u_.data(), row_velocity_.data());
+  for (int i = 0; i < n; ++i) {
+    for (int j = 0; j < i; ++j) gram_[std::size_t(i) * ld + j] = gram_[std::size_t(j) * ld + i];
+  }
+  solve_extra_system(tangents, force);
   rows_.push(row_impulse_.data(), u_.data());
   outward<R>(model_, *data_, u_, next_.x);
 }
@@ -190,6 +205,8 @@ void TreeOperator<R>::solve_extra(std::span<const Tangent> tangents, std::span<c
   template void TreeOperator<R>::write_bilateral();                                                           \
   template void TreeOperator<R>::write_extra(Extra&, const Tangent&, const typename DelassusRows<R>::Block&); \
   template void TreeOperator<R>::extra_system(std::span<const Tangent>, std::span<const double>);             \
+  template void TreeOperator<R>::begin_extra_rows();                                                          \
+  template void TreeOperator<R>::solve_extra_system(std::span<const Tangent>, std::span<const double>);       \
   template void TreeOperator<R>::begin_bilateral(double);                                                     \
   template void TreeOperator<R>::add_extra_rows(std::span<const Tangent>, std::span<const double>);           \
   template void TreeOperator<R>::add_paths(std::span<const Tangent>, std::span<const double>);                \

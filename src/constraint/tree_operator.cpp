@@ -10,7 +10,12 @@ namespace tarsus {
 
 template <class R>
 TreeOperator<R>::TreeOperator(const Model& model)
-    : model_(model), load_of_link_(model.njoint(), -1), loads_(model.njoint()), rows_(model), u_(model.nv) {
+    : model_(model),
+      load_of_link_(model.njoint(), -1),
+      loads_(model.njoint()),
+      rows_(model),
+      coupled_(model),
+      u_(model.nv) {
   for (Iterate* i : {&now_, &next_, &kept_}) i->x.resize(model.nv);
 }
 
@@ -29,10 +34,14 @@ void TreeOperator<R>::begin(BasicData<R>& data, double h, In<R> joint_inertia, s
 template <class R>
 void TreeOperator<R>::solve(std::span<const Tangent> tangents, std::span<const double> force,
                             std::span<double> change) {
-  add_loads(tangents, force);
-  add_extra_rows(tangents, force);
-  solve_loaded<R>(model_, *data_, joint_inertia_, {}, load_of_link_, loads_, next_.x);
-  if (rows_.rows() > 0) solve_extra(tangents, force);
+  if (crowded(tangents)) {
+    solve_coupled(tangents, force);
+  } else {
+    add_loads(tangents, force);
+    add_extra_rows(tangents, force);
+    solve_loaded<R>(model_, *data_, joint_inertia_, {}, load_of_link_, loads_, next_.x);
+    if (rows_.rows() > 0) solve_extra(tangents, force);
+  }
   read(change);
 }
 
@@ -71,6 +80,11 @@ void TreeOperator<R>::add_loads(std::span<const Tangent> tangents, std::span<con
     if (contacts_[c].b < 0 && !idle(tangents[c], terms_[c].nrow))
       add_contact_load(contacts_[c], tangents[c], &force[terms_[c].first_row], load_of(contacts_[c].a));
   }
+  add_joint_loads(tangents, force);
+}
+
+template <class R>
+void TreeOperator<R>::add_joint_loads(std::span<const Tangent> tangents, std::span<const double> force) {
   for (std::size_t j = 0; j < joints_.size(); ++j) {
     const std::size_t t = contacts_.size() + j;
     add_joint_load(joints_[j], moves_freely(model_.joints[joints_[j].joint].type), tangents[t],

@@ -23,6 +23,8 @@
   KERNEL(void, solve_loaded,                                                                                           \
          (const ModelView<R>&, void* state, const R* K, const R* Q, const int* load_of_link, const void* loads, R* x), \
          solve_loaded_kernel<T>)                                                                                       \
+  SCALAR_KERNEL(void, eliminate, (int dofs, int count, const int* block, const R* left, const R* right, R* blocks),    \
+                eliminate_kernel<T>)                                                                                   \
   KERNEL(void, integrate, (const ModelView<R>&, const R* qpos, const R* qvel, R dt, R* out), integrate_kernel<T>)      \
   KERNEL(std::size_t, velocity_product_link_size, (), velocity_product_link_size<T>)                                   \
   KERNEL(void, velocity_products,                                                                                      \

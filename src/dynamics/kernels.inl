@@ -1,6 +1,7 @@
 // Every kernel of dynamics/kernel_table.hpp, for the sources that CMake writes.
 #pragma once
 
+#include "dynamics/coupled.inl"
 #include "dynamics/crba.inl"
 #include "dynamics/integrate.inl"
 #include "dynamics/kernel_table.hpp"

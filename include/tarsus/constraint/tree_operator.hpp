@@ -4,8 +4,9 @@
 // links' articulated inertias (dynamics/loaded.hpp): one pair of ABA's passes an iteration, however many there are.
 // What no link's own inertia can be goes as k extra rows through the factors of that loaded tree
 // (dynamics/delassus.hpp), by their Schur complement at O(k d + k³): contacts between two links, paths of tendons,
-// bilateral rows, and of
-// a contact that slides on the world the coupling of friction to the normal force, u c nᵀ, which is not symmetric.
+// bilateral rows, and of a contact that slides on the world the coupling of friction to the normal force, u c nᵀ, which
+// is not symmetric. Where contacts make many of them, all contacts are eliminated with the joints instead
+// (dynamics/coupled.hpp, decision 511).
 //
 // Bilateral rows J_e v + Σ_e λ_e = b_e may depend on one another, or be next to doing so. They are solved with Σ_e
 // raised by a small share of their own inverse mass, and kProximalSteps proximal steps on the same factor: rows that
@@ -13,6 +14,7 @@
 #pragma once
 
 #include "tarsus/constraint/equality.hpp"
+#include "tarsus/dynamics/coupled.hpp"
 #include "tarsus/dynamics/loaded.hpp"
 #include "tarsus/solver/step_newton.hpp"
 
@@ -88,7 +90,13 @@ class TreeOperator final : public StepOperator {
     double miss = 0;
   };
   LinkLoad<R>& load_of(int link);
+  void add_joint_loads(std::span<const Tangent> tangents, std::span<const double> force);
   void add_loads(std::span<const Tangent> tangents, std::span<const double> force);
+  bool crowded(std::span<const Tangent> tangents) const;
+  void solve_coupled(std::span<const Tangent> tangents, std::span<const double> force);
+  void solve_coupled_extra(std::span<const Tangent> tangents, std::span<const double> force);
+  void solve_extra_system(std::span<const Tangent> tangents, std::span<const double> force);
+  void begin_extra_rows();
   void add_extra_rows(std::span<const Tangent> tangents, std::span<const double> force);
   void add_paths(std::span<const Tangent> tangents, std::span<const double> force);
   void write_extra(Extra& extra, const Tangent& tangent, const typename DelassusRows<R>::Block& block);
@@ -117,6 +125,10 @@ class TreeOperator final : public StepOperator {
   std::vector<Extra> extras_;
   std::vector<int> unknown_;  ///< [unknown] its row of rows_
   std::vector<int> path_joints_;
+  CoupledTrees coupled_;
+  std::vector<CoupledTrees::LinkPair> pairs_;   ///< of contacts
+  std::vector<double> jacobian_, joint_force_;  ///< [extra row][nv]; [nv]
+  AlignedVector<R> column_;
   AlignedVector<R> phi_, gram_, row_velocity_, row_impulse_, u_;
   std::vector<double> matrix_, right_, solution_, change_;
   std::vector<int> pivot_;

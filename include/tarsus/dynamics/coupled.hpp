@@ -1,0 +1,96 @@
+// Articulated trees whose links bear on one another, as in piles, hands that hold and bodies that touch themselves.
+//
+//     (M̂ + Σ_l J_lᵀ B_ll J_l + Σ_ab J_aᵀ B_ab J_b) x = Q + Σ_l J_lᵀ f_l
+//
+// J_l is the motion of link l at its origin, each B 6 × 6. B_ab need not be B_baᵀ, nor B_ll symmetric.
+//
+// It is the articulated-body algorithm on a graph. ABA eliminates a joint and hands what its link carries to the
+// parent; where links bear on one another, the joint's unknowns stand in their equations as well, and what is handed on
+// goes to all of them. With v_i = X v_p + S q, D = Sᵀ B_ii S + K and H what couples q to the parent and the neighbours
+// k (H_qk = Sᵀ B_ik, H_kq = B_ki S, and for the parent H_qp = Sᵀ (B_ii X + B_ip), H_pq = (Xᵀ B_ii + B_pi) S):
+//
+//     B_pp += Xᵀ B_ii X + Xᵀ B_ip + B_pi X,   B_pk += Xᵀ B_ik,   B_kp += B_ki X
+//     B_xy -= H_xq D⁻¹ H_qy                   over all pairs x, y of the parent and the neighbours
+//
+// Tips come first, and of what is left the link with the fewest neighbours. Without neighbours it is ABA at O(nlink);
+// free bodies are block elimination of a sparse matrix; between the two, the cost is that of the fill.
+#pragma once
+
+#include <array>
+#include <span>
+#include <vector>
+
+#include "tarsus/dynamics/dynamics.hpp"
+#include "tarsus/dynamics/link_load.hpp"
+
+namespace tarsus {
+
+class CoupledTrees {
+ public:
+  using LinkPair = std::array<int, 2>;
+  /// From a motion (w, v) of one link's origin to the force (n, f) on another's, world axes: six rows of eight numbers,
+  /// of which the last two are zero.
+  using Block = std::array<double, 48>;
+
+  explicit CoupledTrees(const Model& model);
+
+  /// The order of elimination for these pairs of different links, each given once; nothing where they are as before.
+  void analyze(std::span<const LinkPair> pairs);
+  /// B_ll = the links' inertias and loads, K and the joints' loads; all else zero. data: after prepare_loads().
+  template <class R>
+  void begin(const BasicData<R>& data, In<R> joint_inertia, std::span<const int> load_of_link,
+             std::span<const LinkLoad<R>> loads);
+  Block& own(int link) { return blocks_[std::size_t(link)]; }
+  /// B_ab and B_ba of a pair (a, b) by its place in what was given to analyze().
+  Block& first(int pair) { return blocks_[std::size_t(block_of_pair_[std::size_t(pair)])]; }
+  Block& second(int pair) { return blocks_[std::size_t(block_of_pair_[std::size_t(pair)] ^ 1)]; }
+  double* force(int link) { return &force_[6 * std::size_t(link)]; }  ///< [6] f_l, to be added to
+
+  /// Once after the blocks are complete; they are lost.
+  void factor();
+  /// x with the blocks that were factored; data.links()[l].a = J_l x.
+  /// @param loaded with the forces that were added and those of the joints' loads @param joint_force Q [nv] or empty
+  template <class R>
+  void solve(BasicData<R>& data, bool loaded, std::span<const double> joint_force, Out<R> x);
+
+ private:
+  struct Link {
+    int parent, dofs, qvel;
+    bool turns;      ///< about its axis, or slides along it
+    Vec3d axis{};    ///< of a hinge or a slide
+    Vec3d offset{};  ///< from the parent's origin
+    Mat3d R{};
+  };
+  struct Neighbour {
+    int link, block;  ///< B of (link that has it, this one); the other way round: block ^ 1
+  };
+  struct Step {                ///< the elimination of one link
+    int link, first, count;    ///< of neighbour_; the parent comes last
+    std::size_t pairs, panel;  ///< of pair_block_ [count][count], and of left_ and right_ [dofs][count][8]
+    int parent_block;          ///< B_ip, -1: the link does not bear on its parent
+  };
+  int connect(int a, int b);
+  const Neighbour* find(int a, int b) const;
+  void eliminate(int link);
+  template <int kDofs>
+  void factor(const Step& step);
+
+  int links_;
+  std::vector<LinkPair> pairs_;
+  bool analyzed_ = false;
+  std::vector<int> block_of_pair_;
+  std::vector<std::vector<Neighbour>> adjacent_;  ///< of links that are left
+  std::vector<Step> steps_;
+  std::vector<Neighbour> neighbour_;
+  std::vector<int> pair_block_;
+  std::vector<Block> blocks_;  ///< [link] B_ll; then pairs, both ways
+  int block_count_ = 0;
+  std::size_t panel_size_ = 0;
+  std::vector<Link> link_;
+  std::vector<std::array<double, 36>> own_, inverse_;  ///< [link] K and D⁻¹, [dofs][dofs]
+  std::vector<double> left_, right_;                   ///< H_xq and D⁻¹ H_qy
+  std::vector<double> force_, joint_force_, motion_;   ///< [link][6]
+  std::vector<double> work_, reduced_;
+};
+
+}  // namespace tarsus

@@ -1,0 +1,145 @@
+// TreeOperator where many contacts are between links, or slide: the contacts as blocks of CoupledTrees, exactly and
+// unsymmetric as they are; bilateral rows and paths, which are few, through its factors.
+#include <algorithm>
+
+#include "constraint/tree_loads.hpp"
+#include "tarsus/constraint/tree_operator.hpp"
+
+namespace tarsus {
+
+namespace {
+
+constexpr int kCrowd = 24;  ///< unknowns of contacts, at which the Schur complement costs as much
+
+/// What a contact's rows are to one of its links: moments about its origin and forces, world axes.
+void write_rows(const ContactRows& contact, const Vec3d& arm, double sign, double (&J)[kTermRows][6]) {
+  for (int k = 0; k < contact.nrow; ++k) {
+    const Vec3d d = contact.axis[k % 3] * sign, moment = k < 3 ? cross(arm, d) : d;
+    for (int j = 0; j < 3; ++j) J[k][j] = moment[j], J[k][3 + j] = k < 3 ? d[j] : 0;
+  }
+}
+
+/// B += Aᵀ G C.
+void add_product(int nrow, const double (&A)[kTermRows][6], const double (&GC)[kTermRows][6], CoupledTrees::Block& B) {
+  for (std::size_t r = 0; r < 6; ++r) {
+    for (int k = 0; k < nrow; ++k) {
+      for (std::size_t c = 0; c < 6; ++c) B[8 * r + c] += A[k][r] * GC[k][c];
+    }
+  }
+}
+
+void multiply(int nrow, const Tangent& G, const double (&J)[kTermRows][6], double (&GJ)[kTermRows][6]) {
+  for (int r = 0; r < nrow; ++r) {
+    for (std::size_t c = 0; c < 6; ++c) {
+      double sum = 0;
+      for (int k = 0; k < nrow; ++k) sum += G.at[r][k] * J[k][c];
+      GJ[r][c] = sum;
+    }
+  }
+}
+
+void add_force(int nrow, const double (&J)[kTermRows][6], const double* force, double* to) {
+  for (int k = 0; k < nrow; ++k) {
+    for (int c = 0; c < 6; ++c) to[c] += J[k][c] * force[k];
+  }
+}
+
+void add_contact(const ContactRows& contact, const Tangent& G, const double* force, int pair, CoupledTrees& trees) {
+  double A[kTermRows][6], GA[kTermRows][6], B[kTermRows][6], GB[kTermRows][6];
+  const int n = contact.nrow;
+  write_rows(contact, contact.arm_a, 1, A);
+  multiply(n, G, A, GA);
+  add_product(n, A, GA, trees.own(contact.a));
+  add_force(n, A, force, trees.force(contact.a));
+  if (contact.b < 0) return;
+  write_rows(contact, contact.arm_b, -1, B);
+  multiply(n, G, B, GB);
+  add_product(n, B, GB, trees.own(contact.b));
+  add_product(n, A, GB, trees.first(pair));
+  add_product(n, B, GA, trees.second(pair));
+  add_force(n, B, force, trees.force(contact.b));
+}
+
+}  // namespace
+
+template <class R>
+bool TreeOperator<R>::crowded(std::span<const Tangent> tangents) const {
+  int unknowns = 0;
+  for (std::size_t c = 0; c < contacts_.size(); ++c) {
+    const int nrow = contacts_[c].nrow;
+    if (contacts_[c].b >= 0)
+      unknowns += idle(tangents[c], nrow) ? 0 : nrow;
+    else
+      unknowns += coupling(tangents[c], nrow) > 0;
+  }
+  return unknowns >= kCrowd;
+}
+
+template <class R>
+void TreeOperator<R>::solve_coupled(std::span<const Tangent> tangents, std::span<const double> force) {
+  pairs_.clear();
+  for (const ContactRows& c : contacts_) {
+    const CoupledTrees::LinkPair pair{c.a, c.b};
+    if (c.b >= 0 && (pairs_.empty() || pairs_.back() != pair)) pairs_.push_back(pair);
+  }
+  coupled_.analyze(pairs_);
+  loads_used_ = 0;
+  std::fill(load_of_link_.begin(), load_of_link_.end(), -1);
+  add_joint_loads(tangents, force);
+  coupled_.begin<R>(*data_, joint_inertia_, load_of_link_, loads_);
+  int pair = -1;
+  for (std::size_t c = 0; c < contacts_.size(); ++c) {
+    const ContactRows& contact = contacts_[c];
+    if (contact.b >= 0 && (pair < 0 || pairs_[pair] != CoupledTrees::LinkPair{contact.a, contact.b})) ++pair;
+    if (!idle(tangents[c], contact.nrow))
+      add_contact(contact, tangents[c], &force[terms_[c].first_row], pair, coupled_);
+  }
+  coupled_.factor();
+  coupled_.solve<R>(*data_, true, {}, next_.x);
+  begin_extra_rows();
+  add_paths(tangents, force);
+  if (rows_.rows() > 0) solve_coupled_extra(tangents, force);
+}
+
+/// As solve_extra(), with A = J H⁻¹ Jᵀ a column at a time.
+template <class R>
+void TreeOperator<R>::solve_coupled_extra(std::span<const Tangent> tangents, std::span<const double> force) {
+  const int n = rows_.rows(), nv = model_.nv, ld = rows_.leading_dimension();
+  jacobian_.assign(std::size_t(n) * nv, 0.0), joint_force_.resize(nv), column_.resize(nv);
+  gram_.resize(std::size_t(n) * ld), row_velocity_.resize(n);
+  for (int b = 0; b < rows_.blocks(); ++b) {
+    const typename DelassusRows<R>::Block block = rows_.block(b);
+    phi_.resize(std::max(phi_.size(), block.dofs.size() * block.stride));
+    rows_.jacobian(model_, *data_, b, phi_.data());
+    for (std::size_t d = 0; d < block.dofs.size(); ++d) {
+      for (int r = 0; r < block.nrow; ++r)
+        jacobian_[std::size_t(block.first_row + r) * nv + block.dofs[d]] = double(phi_[d * block.stride + r]);
+    }
+  }
+  const auto along_row = [&](int row, const AlignedVector<R>& x) {
+    double sum = 0;
+    for (int d = 0; d < nv; ++d) sum += jacobian_[std::size_t(row) * nv + d] * double(x[d]);
+    return R(sum);
+  };
+  for (int i = 0; i < n; ++i) row_velocity_[i] = along_row(i, next_.x);
+  for (int j = 0; j < n; ++j) {
+    coupled_.solve<R>(*data_, false, std::span<const double>(jacobian_).subspan(std::size_t(j) * nv, nv), column_);
+    for (int i = 0; i < n; ++i) gram_[std::size_t(i) * ld + j] = along_row(i, column_);
+  }
+  solve_extra_system(tangents, force);
+  std::fill(joint_force_.begin(), joint_force_.end(), 0.0);
+  for (int j = 0; j < n; ++j) {
+    for (int d = 0; d < nv; ++d) joint_force_[d] += jacobian_[std::size_t(j) * nv + d] * double(row_impulse_[j]);
+  }
+  coupled_.solve<R>(*data_, true, joint_force_, next_.x);
+}
+
+#define TARSUS_INSTANTIATE(R)                                                                      \
+  template bool TreeOperator<R>::crowded(std::span<const Tangent>) const;                          \
+  template void TreeOperator<R>::solve_coupled(std::span<const Tangent>, std::span<const double>); \
+  template void TreeOperator<R>::solve_coupled_extra(std::span<const Tangent>, std::span<const double>);
+TARSUS_INSTANTIATE(double)
+TARSUS_INSTANTIATE(float)
+#undef TARSUS_INSTANTIATE
+
+}  // namespace tarsus

@@ -1,0 +1,403 @@
+#include "tarsus/dynamics/coupled.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <queue>
+
+#include "dynamics/kernel_table.hpp"
+#include "tarsus/model/model.hpp"
+#include "tarsus/spatial/widen.hpp"
+
+namespace tarsus {
+
+namespace {
+
+using Block = CoupledTrees::Block;
+
+/// x + r × y, both three numbers `stride` apart: moments about the parent's origin.
+void add_cross(const Vec3d& r, double* x, const double* y, int stride) {
+  const double a = y[0], b = y[stride], c = y[2 * stride];
+  x[0] += r.y * c - r.z * b, x[stride] += r.z * a - r.x * c, x[2 * stride] += r.x * b - r.y * a;
+}
+
+/// Xᵀ B: forces about the parent's origin.
+void shift_rows(const Vec3d& r, Block& B) {
+  for (int c = 0; c < 6; ++c) add_cross(r, &B[std::size_t(c)], &B[std::size_t(24 + c)], 8);
+}
+
+/// B X: motions of the parent's origin.
+void shift_columns(const Vec3d& r, Block& B) {
+  for (std::size_t row = 0; row < 48; row += 8) add_cross(r, &B[row], &B[row + 3], 1);
+}
+
+void add(const Block& a, Block& sum) {
+  for (std::size_t i = 0; i < a.size(); ++i) sum[i] += a[i];
+}
+
+/// Where a joint's S is among the six numbers of a motion: its axis at `offset`, or from 0 on the first `dofs`.
+struct Subspace {
+  Vec3d axis;
+  int offset;
+};
+
+/// Sᵀ B, [kDofs] rows with `stride` from row to row.
+template <int kDofs>
+void rows_of(const Subspace& s, const Block& B, double* out, std::size_t stride) {
+  for (std::size_t c = 0; c < 6; ++c) {
+    if constexpr (kDofs == 1) {
+      const double* at = &B[std::size_t(8 * s.offset) + c];
+      out[c] = s.axis.x * at[0] + s.axis.y * at[8] + s.axis.z * at[16];
+    } else {
+      for (std::size_t d = 0; d < kDofs; ++d) out[d * stride + c] = B[8 * d + c];
+    }
+  }
+}
+
+/// (B S)ᵀ, likewise.
+template <int kDofs>
+void columns_of(const Subspace& s, const Block& B, double* out, std::size_t stride) {
+  for (std::size_t r = 0; r < 6; ++r) {
+    if constexpr (kDofs == 1) {
+      const double* at = &B[8 * r + std::size_t(s.offset)];
+      out[r] = s.axis.x * at[0] + s.axis.y * at[1] + s.axis.z * at[2];
+    } else {
+      for (std::size_t d = 0; d < kDofs; ++d) out[d * stride + r] = B[8 * r + d];
+    }
+  }
+}
+
+/// D⁻¹ in place: Gauss and Jordan's elimination with exchanges of rows.
+template <int kDofs>
+void invert(double* D) {
+  if constexpr (kDofs == 1) {
+    D[0] = 1 / D[0];
+  } else {
+    int exchanged[kDofs];
+    for (int k = 0; k < kDofs; ++k) {
+      int pivot = k;
+      for (int r = k + 1; r < kDofs; ++r) {
+        if (std::abs(D[r * kDofs + k]) > std::abs(D[pivot * kDofs + k])) pivot = r;
+      }
+      exchanged[k] = pivot;
+      if (pivot != k) std::swap_ranges(D + k * kDofs, D + (k + 1) * kDofs, D + pivot * kDofs);
+      double* row = D + k * kDofs;
+      const double inverse = 1 / row[k];
+      row[k] = 1;
+      for (int c = 0; c < kDofs; ++c) row[c] *= inverse;
+      for (int r = 0; r < kDofs; ++r) {
+        if (r == k) continue;
+        const double factor = D[r * kDofs + k];
+        D[r * kDofs + k] = 0;
+        for (int c = 0; c < kDofs; ++c) D[r * kDofs + c] -= factor * row[c];
+      }
+    }
+    for (int k = kDofs; k-- > 0;) {
+      if (exchanged[k] == k) continue;
+      for (int r = 0; r < kDofs; ++r) std::swap(D[r * kDofs + k], D[r * kDofs + exchanged[k]]);
+    }
+  }
+}
+
+}  // namespace
+
+CoupledTrees::CoupledTrees(const Model& model) : links_(model.njoint()), link_(std::size_t(links_)) {
+  for (int i = 0; i < links_; ++i) {
+    const Joint& joint = model.joints[std::size_t(i)];
+    link_[std::size_t(i)] = {joint.parent, qvel_count(joint.type), joint.qvel, turns_on_axis(joint.type)};
+  }
+  own_.resize(link_.size()), inverse_.resize(link_.size()), adjacent_.resize(link_.size());
+  for (std::vector<double>* v : {&force_, &joint_force_, &motion_, &work_, &reduced_}) v->resize(6 * link_.size());
+}
+
+const CoupledTrees::Neighbour* CoupledTrees::find(int a, int b) const {
+  for (const Neighbour& n : adjacent_[std::size_t(a)]) {
+    if (n.link == b) return &n;
+  }
+  return nullptr;
+}
+
+/// @return the block B_ab
+int CoupledTrees::connect(int a, int b) {
+  if (a == b) return a;
+  if (const Neighbour* known = find(a, b)) return known->block;
+  const int block = block_count_;
+  block_count_ += 2;
+  adjacent_[std::size_t(a)].push_back({b, block}), adjacent_[std::size_t(b)].push_back({a, block ^ 1});
+  return block;
+}
+
+void CoupledTrees::analyze(std::span<const LinkPair> pairs) {
+  if (analyzed_ && std::equal(pairs.begin(), pairs.end(), pairs_.begin(), pairs_.end())) return;
+  analyzed_ = true;
+  pairs_.assign(pairs.begin(), pairs.end());
+  for (std::vector<Neighbour>& list : adjacent_) list.clear();
+  block_count_ = links_ + links_ % 2;  // pairs begin at an even number
+  block_of_pair_.clear(), steps_.clear(), neighbour_.clear(), pair_block_.clear(), panel_size_ = 0;
+  for (const LinkPair& pair : pairs_) block_of_pair_.push_back(connect(pair[0], pair[1]));
+
+  std::vector<int> children(link_.size(), 0);
+  for (const Link& joint : link_) {
+    if (joint.parent >= 0) ++children[std::size_t(joint.parent)];
+  }
+  using Candidate = std::array<int, 2>;  // neighbours, then the link's number, the larger the sooner
+  std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>> ready;
+  std::vector<int> queued(link_.size(), -1);  // with so many neighbours; -2: done
+  const auto queue = [&](int link) {
+    const int degree = int(adjacent_[std::size_t(link)].size());
+    if (queued[std::size_t(link)] == -2 || children[std::size_t(link)] > 0 || queued[std::size_t(link)] == degree)
+      return;
+    queued[std::size_t(link)] = degree;
+    ready.push({degree, -link});
+  };
+  for (int i = 0; i < links_; ++i) queue(i);
+  while (!ready.empty()) {
+    const auto [degree, negative] = ready.top();
+    const int link = -negative;
+    ready.pop();
+    if (queued[std::size_t(link)] != degree) continue;
+    queued[std::size_t(link)] = -2;
+    eliminate(link);
+    const Step& step = steps_.back();
+    if (const int parent = link_[std::size_t(link)].parent; parent >= 0) --children[std::size_t(parent)];
+    for (int k = 0; k < step.count; ++k) queue(neighbour_[std::size_t(step.first + k)].link);
+  }
+  blocks_.resize(std::size_t(block_count_));
+  left_.assign(panel_size_, 0.0), right_.assign(panel_size_, 0.0);
+}
+
+/// The links that this one's joint leaves coupled, and their blocks.
+void CoupledTrees::eliminate(int link) {
+  const Link& joint = link_[std::size_t(link)];
+  Step step{link, int(neighbour_.size()), 0, pair_block_.size(), panel_size_, -1};
+  for (const Neighbour& n : adjacent_[std::size_t(link)]) {
+    if (n.link == joint.parent)
+      step.parent_block = n.block;
+    else
+      neighbour_.push_back(n);
+    std::erase_if(adjacent_[std::size_t(n.link)], [&](const Neighbour& back) { return back.link == link; });
+  }
+  if (joint.parent >= 0) neighbour_.push_back({joint.parent, step.parent_block});
+  step.count = int(neighbour_.size()) - step.first;
+  for (int x = 0; x < step.count; ++x) {
+    for (int y = 0; y < step.count; ++y)
+      pair_block_.push_back(
+          connect(neighbour_[std::size_t(step.first + x)].link, neighbour_[std::size_t(step.first + y)].link));
+  }
+  panel_size_ += std::size_t(8 * step.count * joint.dofs);
+  steps_.push_back(step);
+}
+
+template <class R>
+void CoupledTrees::begin(const BasicData<R>& data, In<R> joint_inertia, std::span<const int> load_of_link,
+                         std::span<const LinkLoad<R>> loads) {
+  for (Block& block : blocks_) block.fill(0);
+  std::fill(force_.begin(), force_.end(), 0.0), std::fill(joint_force_.begin(), joint_force_.end(), 0.0);
+  const LinkState<R>* state = data.links();
+  for (std::size_t i = 0; i < link_.size(); ++i) {
+    Link& joint = link_[i];
+    joint.R = widen(state[i].R), joint.offset = widen(state[i].r), joint.axis = joint.R.column_z();
+    const Sym3d I = widen(state[i].Ic.I);
+    const Vec3d h = widen(state[i].Ic.h);
+    const double m = double(state[i].Ic.mass);
+    blocks_[i] = {I.xx, I.xy, I.xz, 0,    -h.z, h.y,  0, 0,  //
+                  I.xy, I.yy, I.yz, h.z,  0,    -h.x, 0, 0,  //
+                  I.xz, I.yz, I.zz, -h.y, h.x,  0,    0, 0,  //
+                  0,    h.z,  -h.y, m,    0,    0,    0, 0,  //
+                  -h.z, 0,    h.x,  0,    m,    0,    0, 0,  //
+                  h.y,  -h.x, 0,    0,    0,    m,    0, 0};
+    own_[i].fill(0);
+    const R* K = joint_inertia.data() + joint.qvel;
+    for (int d = 0; d < joint.dofs; ++d) {
+      const int of = joint.dofs == 6 ? (d < 3 ? 3 : d - 3) : joint.dofs == 3 ? 0 : d;
+      own_[i][std::size_t(d * (joint.dofs + 1))] = double(K[of]);
+    }
+    if (load_of_link[i] < 0) continue;
+    const LinkLoad<R>& load = loads[std::size_t(load_of_link[i])];
+    const Sym3d C = widen(load.joint);
+    if (joint.dofs == 1) own_[i][0] += C.xx;
+    if (joint.dofs == 3) {
+      const double tensor[9] = {C.xx, C.xy, C.xz, C.xy, C.yy, C.yz, C.xz, C.yz, C.zz};
+      for (std::size_t k = 0; k < 9; ++k) own_[i][k] += tensor[k];
+    }
+    const Sym3d LI = widen(load.I), LM = widen(load.M);
+    const Mat3d LH = widen(load.H);
+    add({LI.xx, LI.xy, LI.xz, LH.xx, LH.xy, LH.xz, 0, 0,  //
+         LI.xy, LI.yy, LI.yz, LH.yx, LH.yy, LH.yz, 0, 0,  //
+         LI.xz, LI.yz, LI.zz, LH.zx, LH.zy, LH.zz, 0, 0,  //
+         LH.xx, LH.yx, LH.zx, LM.xx, LM.xy, LM.xz, 0, 0,  //
+         LH.xy, LH.yy, LH.zy, LM.xy, LM.yy, LM.yz, 0, 0,  //
+         LH.xz, LH.yz, LH.zz, LM.xz, LM.yz, LM.zz, 0, 0},
+        blocks_[i]);
+    const Vec3d n = widen(load.n), f = widen(load.f), tau = widen(load.joint_force);
+    const double forces[6] = {n.x, n.y, n.z, f.x, f.y, f.z};
+    for (std::size_t k = 0; k < 6; ++k) force_[6 * i + k] += forces[k];
+    for (std::size_t k = 0; k < 3; ++k) joint_force_[6 * i + k] += tau[int(k)];
+  }
+}
+
+template <int kDofs>
+void CoupledTrees::factor(const Step& step) {
+  const std::size_t link = std::size_t(step.link), count = std::size_t(step.count), width = 8 * count;
+  const Link& joint = link_[link];
+  const Subspace s{joint.axis, joint.turns ? 0 : 3};
+  const Neighbour* neighbours = neighbour_.data() + step.first;
+  double *left = left_.data() + step.panel, *right = right_.data() + step.panel;
+  Block own = blocks_[link];
+  std::array<double, 36>& D = inverse_[link];
+  D = own_[link];
+  double SB[kDofs * 6];
+  rows_of<kDofs>(s, own, SB, 6);
+  for (std::size_t d = 0; d < kDofs; ++d) {
+    if constexpr (kDofs == 1) {
+      const double* at = SB + s.offset;
+      D[0] += s.axis.x * at[0] + s.axis.y * at[1] + s.axis.z * at[2];
+    } else {
+      for (std::size_t c = 0; c < kDofs; ++c) D[d * kDofs + c] += SB[6 * d + c];
+    }
+  }
+  invert<kDofs>(D.data());
+  const std::size_t others = joint.parent >= 0 ? count - 1 : count;
+  for (std::size_t k = 0; k < others; ++k) {
+    rows_of<kDofs>(s, blocks_[std::size_t(neighbours[k].block)], right + 8 * k, width);
+    columns_of<kDofs>(s, blocks_[std::size_t(neighbours[k].block ^ 1)], left + 8 * k, width);
+  }
+  if (joint.parent >= 0) {
+    // What the link carries goes to the parent: its neighbours, then itself.
+    const Vec3d& r = joint.offset;
+    for (std::size_t k = 0; k < others; ++k) {
+      const int to = pair_block_[step.pairs + others * count + k];  // B_pk
+      Block moved = blocks_[std::size_t(neighbours[k].block)];
+      shift_rows(r, moved), add(moved, blocks_[std::size_t(to)]);
+      moved = blocks_[std::size_t(neighbours[k].block ^ 1)];
+      shift_columns(r, moved), add(moved, blocks_[std::size_t(to ^ 1)]);
+    }
+    Block row = own, column = own, from_parent{};
+    shift_columns(r, row), shift_rows(r, column);
+    if (step.parent_block >= 0) {
+      add(blocks_[std::size_t(step.parent_block)], row);
+      from_parent = blocks_[std::size_t(step.parent_block ^ 1)];
+      add(from_parent, column);
+      shift_columns(r, from_parent);
+    }
+    rows_of<kDofs>(s, row, right + 8 * others, width);
+    columns_of<kDofs>(s, column, left + 8 * others, width);
+    shift_rows(r, row);
+    Block& parent = blocks_[std::size_t(joint.parent)];
+    add(row, parent), add(from_parent, parent);
+  }
+  for (std::size_t c = 0; c < width; ++c) {  // D⁻¹ H_q
+    double h[kDofs];
+    for (std::size_t d = 0; d < kDofs; ++d) h[d] = right[d * width + c];
+    for (std::size_t d = 0; d < kDofs; ++d) {
+      double sum = 0;
+      for (std::size_t e = 0; e < kDofs; ++e) sum += D[d * kDofs + e] * h[e];
+      right[d * width + c] = sum;
+    }
+  }
+}
+
+void CoupledTrees::factor() {
+  const KernelTable<double>& kernels = kernel_table<double>(1);
+  for (const Step& step : steps_) {
+    const int dofs = link_[std::size_t(step.link)].dofs;
+    switch (dofs) {
+      case 1: factor<1>(step); break;
+      case 3: factor<3>(step); break;
+      default: factor<6>(step);
+    }
+    kernels.eliminate(dofs, step.count, pair_block_.data() + step.pairs, left_.data() + step.panel,
+                      right_.data() + step.panel, blocks_.data()->data());
+  }
+}
+
+template <class R>
+void CoupledTrees::solve(BasicData<R>& data, bool loaded, std::span<const double> joint_force, Out<R> x) {
+  if (loaded)
+    work_ = force_;
+  else
+    std::fill(work_.begin(), work_.end(), 0.0);
+  for (const Step& step : steps_) {  // inward
+    const std::size_t link = std::size_t(step.link), width = 8 * std::size_t(step.count);
+    const Link& joint = link_[link];
+    const std::size_t dofs = std::size_t(joint.dofs);
+    const double* f = &work_[6 * link];
+    Vec3d own{f[0], f[1], f[2]}, linear{f[3], f[4], f[5]};
+    double g[6] = {}, own_force[3] = {};
+    if (loaded) std::copy_n(&joint_force_[6 * link], 3, own_force);
+    const double* Q = joint_force.empty() ? nullptr : &joint_force[std::size_t(joint.qvel)];
+    if (dofs == 1) {
+      g[0] = dot(joint.axis, joint.turns ? own : linear) + own_force[0] + (Q ? Q[0] : 0);
+    } else {
+      const double* turning = Q ? Q + dofs - 3 : nullptr;
+      if (turning) own += joint.R * Vec3d{turning[0], turning[1], turning[2]};
+      if (dofs == 6 && Q) linear += Vec3d{Q[0], Q[1], Q[2]};
+      for (int k = 0; k < 3; ++k) g[k] = own[k] + own_force[k], g[3 + k] = linear[k];
+    }
+    double* z = &reduced_[6 * link];
+    for (std::size_t d = 0; d < dofs; ++d) {
+      double sum = 0;
+      for (std::size_t e = 0; e < dofs; ++e) sum += inverse_[link][d * dofs + e] * g[e];
+      z[d] = sum;
+    }
+    for (int k = 0; k < step.count; ++k) {
+      double* to = &work_[6 * std::size_t(neighbour_[std::size_t(step.first + k)].link)];
+      const double* left = left_.data() + step.panel + 8 * k;
+      for (std::size_t d = 0; d < dofs; ++d) {
+        for (std::size_t c = 0; c < 6; ++c) to[c] -= left[d * width + c] * z[d];
+      }
+    }
+    if (joint.parent < 0) continue;
+    double* to = &work_[6 * std::size_t(joint.parent)];
+    double moved[6];
+    std::copy_n(f, 6, moved);
+    add_cross(joint.offset, moved, moved + 3, 1);
+    for (int c = 0; c < 6; ++c) to[c] += moved[c];
+  }
+  LinkState<R>* state = data.links();
+  for (std::size_t e = steps_.size(); e-- > 0;) {  // outward
+    const Step& step = steps_[e];
+    const std::size_t link = std::size_t(step.link), width = 8 * std::size_t(step.count);
+    const Link& joint = link_[link];
+    double q[6];
+    std::copy_n(&reduced_[6 * link], 6, q);
+    for (int k = 0; k < step.count; ++k) {
+      const double* v = &motion_[6 * std::size_t(neighbour_[std::size_t(step.first + k)].link)];
+      const double* right = right_.data() + step.panel + 8 * k;
+      for (int d = 0; d < joint.dofs; ++d) {
+        for (std::size_t c = 0; c < 6; ++c) q[d] -= right[std::size_t(d) * width + c] * v[c];
+      }
+    }
+    Motion<double> v{};
+    if (joint.parent >= 0) {
+      const double* p = &motion_[6 * std::size_t(joint.parent)];
+      v = shift(Motion<double>{{p[0], p[1], p[2]}, {p[3], p[4], p[5]}}, joint.offset);
+    }
+    R* out = x.data() + joint.qvel;
+    if (joint.dofs == 1) {
+      (joint.turns ? v.w : v.v) += joint.axis * q[0];
+      out[0] = R(q[0]);
+    } else {
+      const Vec3d w{q[0], q[1], q[2]};
+      v.w += w;
+      if (joint.dofs == 6) v.v += Vec3d{q[3], q[4], q[5]};
+      const Vec3d turned = transpose_mul(joint.R, w);
+      for (int k = 0; k < 3; ++k) {
+        if (joint.dofs == 6) out[k] = R(q[3 + k]);
+        out[joint.dofs - 3 + k] = R(turned[k]);
+      }
+    }
+    double* m = &motion_[6 * link];
+    for (int k = 0; k < 3; ++k) m[k] = v.w[k], m[3 + k] = v.v[k];
+    state[link].a = {{R(v.w.x), R(v.w.y), R(v.w.z)}, {R(v.v.x), R(v.v.y), R(v.v.z)}};
+  }
+}
+
+#define TARSUS_INSTANTIATE(R)                                                            \
+  template void CoupledTrees::begin<R>(const BasicData<R>&, In<R>, std::span<const int>, \
+                                       std::span<const LinkLoad<R>>);                    \
+  template void CoupledTrees::solve<R>(BasicData<R>&, bool, std::span<const double>, Out<R>);
+TARSUS_INSTANTIATE(double)
+TARSUS_INSTANTIATE(float)
+#undef TARSUS_INSTANTIATE
+
+}  // namespace tarsus

@@ -1,0 +1,161 @@
+// Trees whose links bear on one another against the dense matrix, on 600 random trees over all types of joints.
+#include "tarsus/dynamics/coupled.hpp"
+
+#include <gtest/gtest.h>
+
+#include <Eigen/Dense>
+#include <set>
+
+#include "support/dense_solve.hpp"
+#include "support/random_model.hpp"
+#include "tarsus/dynamics/dynamics.hpp"
+#include "tarsus/dynamics/loaded.hpp"
+
+namespace tarsus::test {
+namespace {
+
+using Dense = Eigen::MatrixXd;
+using Vector = Eigen::VectorXd;
+using Pair = CoupledTrees::LinkPair;
+
+/// A tree, or several on the world, with a state and M̂.
+struct CoupledWorld {
+  Model model;
+  Data data;
+  State s;
+  std::vector<double> K;
+  Dense M;
+  std::vector<Dense> J;  ///< [link] 6 × nv: motion of its origin
+
+  CoupledWorld(Random& random, unsigned seed)
+      : model(random_tree(seed, {.bodies = 2 + int(seed % 15), .chain = (seed % 5) / 4.0})), data(model) {
+    s = random_state(random, model);
+    std::vector<double> dense(std::size_t(model.nv) * model.nv), force(model.nv), qacc(model.nv);
+    crba<double>(model, data, s.qpos, dense);
+    M = Eigen::Map<Dense>(dense.data(), model.nv, model.nv);
+    K.assign(model.armature.begin(), model.armature.end());
+    for (const Joint& joint : model.joints) {
+      const double extra = random.uniform(0, 3);
+      for (int k = 0; k < joint.nv(); ++k) K[joint.qvel + k] += extra, M(joint.qvel + k, joint.qvel + k) += extra;
+    }
+    for (int link = 0; link < model.njoint(); ++link) {
+      J.emplace_back(6, model.nv);
+      for (int r = 0; r < 6; ++r) J.back().row(r) = row(link, r);
+    }
+    maba<double>(model, data, s.qpos, s.qvel, force, K, qacc);
+    prepare_loads<double>(model, data);
+  }
+
+  /// By an external force through rnea at rest: what it takes from the joints' forces.
+  Vector row(int link, int direction) {
+    std::vector<double> external(6 * model.njoint()), zero(model.nv), with(model.nv), without(model.nv);
+    external[6 * link + direction] = 1;
+    rnea<double>(model, data, s.qpos, zero, zero, without);
+    rnea<double>(model, data, s.qpos, zero, zero, with, external);
+    return Eigen::Map<Vector>(without.data(), model.nv) - Eigen::Map<Vector>(with.data(), model.nv);
+  }
+};
+
+/// A random block, not symmetric, of which the symmetric part is positive definite.
+Dense random_block(Random& random, int size) {
+  Dense A(size, size), skew(size, size);
+  for (int i = 0; i < size; ++i) {
+    for (int j = 0; j < size; ++j) A(i, j) = random.uniform(), skew(i, j) = random.uniform();
+  }
+  return 5.0 * A * A.transpose() + (skew - skew.transpose());
+}
+
+void add(const Dense& from, CoupledTrees::Block& to) {
+  for (int r = 0; r < 6; ++r) {
+    for (int c = 0; c < 6; ++c) to[std::size_t(8 * r + c)] += from(r, c);
+  }
+}
+
+TEST(CoupledTrees, SolveWhatTheDenseMatrixSolves) {
+  int pairs_seen = 0, on_a_branch = 0;
+  for (unsigned seed = 1; seed <= 600; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed);
+    CoupledWorld w(random, seed);
+    if (w.model.nv == 0 || w.model.njoint() < 2) continue;
+    const int n = w.model.njoint();
+    std::vector<Pair> pairs;
+    std::set<Pair> known;
+    for (int k = random.index(2 * n); k > 0; --k) {
+      const Pair pair{random.index(n), random.index(n)};
+      if (pair[0] == pair[1] || !known.insert({std::min(pair[0], pair[1]), std::max(pair[0], pair[1])}).second)
+        continue;
+      pairs.push_back(pair);
+      for (int up = std::max(pair[0], pair[1]); up >= 0; up = w.model.joints[up].parent)
+        on_a_branch += up == std::min(pair[0], pair[1]);
+    }
+    pairs_seen += int(pairs.size());
+    // Loads of joints and links as a step has them.
+    std::vector<int> load_of_link(n, -1);
+    std::vector<LinkLoad<double>> loads;
+    Vector Q = Vector::Zero(w.model.nv);
+    Dense H = w.M;
+    for (int link = 0; link < n; ++link) {
+      const Joint& joint = w.model.joints[link];
+      if (!random.chance(0.4)) continue;
+      load_of_link[link] = int(loads.size());
+      LinkLoad<double>& load = loads.emplace_back();
+      load.clear();
+      load.M.xx = 2, load.H.xy = 0.3, load.I.yy = 1, load.n = random.vector(), load.f = random.vector();
+      Dense B = Dense::Zero(6, 6);
+      B(3, 3) = 2, B(0, 4) = B(4, 0) = 0.3, B(1, 1) = 1;
+      H += w.J[link].transpose() * B * w.J[link];
+      Vector f(6);
+      for (int k = 0; k < 3; ++k) f[k] = load.n[k], f[3 + k] = load.f[k];
+      Q += w.J[link].transpose() * f;
+      if (joint.nv() != 1) continue;
+      load.joint.xx = 3, load.joint_force.x = 0.7;
+      H(joint.qvel, joint.qvel) += 3, Q[joint.qvel] += 0.7;
+    }
+    CoupledTrees trees(w.model);
+    trees.analyze(pairs);
+    AlignedVector<double> x(w.model.nv);
+    for (int again = 0; again < 2; ++again) {  // with blocks of other values, in the same order of elimination
+      Dense sum = H;
+      Vector force = Q;
+      trees.begin<double>(w.data, w.K, load_of_link, loads);
+      for (std::size_t p = 0; p < pairs.size(); ++p) {
+        const auto [a, b] = pairs[p];
+        const Dense B = random_block(random, 12);
+        add(B.block(0, 0, 6, 6), trees.own(a)), add(B.block(6, 6, 6, 6), trees.own(b));
+        add(B.block(0, 6, 6, 6), trees.first(int(p))), add(B.block(6, 0, 6, 6), trees.second(int(p)));
+        Dense J(12, w.model.nv);
+        J << w.J[a], w.J[b];
+        sum += J.transpose() * B * J;
+      }
+      for (int link = 0; link < n; ++link) {
+        Vector f(6);
+        for (int k = 0; k < 6; ++k) trees.force(link)[k] += f[k] = random.uniform();
+        force += w.J[link].transpose() * f;
+      }
+      const std::vector<double> more = random_vector(random, w.model.nv);
+      trees.factor();
+      for (const bool loaded : {true, false, true}) {  // one factor, several right sides
+        trees.solve<double>(w.data, loaded, more, x);
+        const Vector right =
+            (loaded ? force : Vector::Zero(w.model.nv)) + Eigen::Map<const Vector>(more.data(), w.model.nv);
+        const Vector expected = lu_solve(sum, right), found = Eigen::Map<Vector>(x.data(), w.model.nv);
+        EXPECT_LT((sum * found - right).norm(), 1e-10 * (sum.norm() * expected.norm() + right.norm()));
+        EXPECT_LT((found - expected).norm(), 1e-7 * expected.norm());
+        for (int link = 0; link < n; ++link) {
+          const Vector motion = w.J[link] * found;
+          const Motion<double>& a = w.data.links()[link].a;
+          for (int k = 0; k < 3; ++k) {
+            EXPECT_NEAR(a.w[k], motion[k], 1e-10 * (1 + motion.norm()));
+            EXPECT_NEAR(a.v[k], motion[3 + k], 1e-10 * (1 + motion.norm()));
+          }
+        }
+      }
+    }
+  }
+  EXPECT_GT(pairs_seen, 2000);
+  EXPECT_GT(on_a_branch, 500);
+}
+
+}  // namespace
+}  // namespace tarsus::test
