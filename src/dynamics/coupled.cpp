@@ -5,6 +5,7 @@
 #include <queue>
 
 #include "dynamics/kernel_table.hpp"
+#include "tarsus/model/jcalc.inl"
 #include "tarsus/model/model.hpp"
 #include "tarsus/spatial/widen.hpp"
 
@@ -28,6 +29,17 @@ void shift_rows(const Vec3d& r, Block& B) {
 /// B X: motions of the parent's origin.
 void shift_columns(const Vec3d& r, Block& B) {
   for (std::size_t row = 0; row < 48; row += 8) add_cross(r, &B[row], &B[row + 3], 1);
+}
+
+Block block_of(const ArticulatedInertia<double>& A) {
+  const Sym3d &I = A.I, &M = A.M;
+  const Mat3d& H = A.H;
+  return {I.xx, I.xy, I.xz, H.xx, H.xy, H.xz, 0, 0,  //
+          I.xy, I.yy, I.yz, H.yx, H.yy, H.yz, 0, 0,  //
+          I.xz, I.yz, I.zz, H.zx, H.zy, H.zz, 0, 0,  //
+          H.xx, H.yx, H.zx, M.xx, M.xy, M.xz, 0, 0,  //
+          H.xy, H.yy, H.zy, M.xy, M.yy, M.yz, 0, 0,  //
+          H.xz, H.yz, H.zz, M.xz, M.yz, M.zz, 0, 0};
 }
 
 void add(const Block& a, Block& sum) {
@@ -192,46 +204,28 @@ void CoupledTrees::begin(const BasicData<R>& data, In<R> joint_inertia, std::spa
                          std::span<const LinkLoad<R>> loads) {
   for (Block& block : blocks_) block.fill(0);
   std::fill(force_.begin(), force_.end(), 0.0), std::fill(joint_force_.begin(), joint_force_.end(), 0.0);
-  const LinkState<R>* state = data.links();
   for (std::size_t i = 0; i < link_.size(); ++i) {
-    Link& joint = link_[i];
-    joint.R = widen(state[i].R), joint.offset = widen(state[i].r), joint.axis = joint.R.column_z();
-    const Sym3d I = widen(state[i].Ic.I);
-    const Vec3d h = widen(state[i].Ic.h);
-    const double m = double(state[i].Ic.mass);
-    blocks_[i] = {I.xx, I.xy, I.xz, 0,    -h.z, h.y,  0, 0,  //
-                  I.xy, I.yy, I.yz, h.z,  0,    -h.x, 0, 0,  //
-                  I.xz, I.yz, I.zz, -h.y, h.x,  0,    0, 0,  //
-                  0,    h.z,  -h.y, m,    0,    0,    0, 0,  //
-                  -h.z, 0,    h.x,  0,    m,    0,    0, 0,  //
-                  h.y,  -h.x, 0,    0,    0,    m,    0, 0};
-    own_[i].fill(0);
-    const R* K = joint_inertia.data() + joint.qvel;
-    for (int d = 0; d < joint.dofs; ++d) {
-      const int of = joint.dofs == 6 ? (d < 3 ? 3 : d - 3) : joint.dofs == 3 ? 0 : d;
-      own_[i][std::size_t(d * (joint.dofs + 1))] = double(K[of]);
+    const LinkState<R>& state = data.links()[i];
+    Link& link = link_[i];
+    link.R = widen(state.R), link.offset = widen(state.r), link.axis = link.R.column_z();
+    ArticulatedInertia<double> own =
+        articulated(RigidInertia<double>{double(state.Ic.mass), widen(state.Ic.h), widen(state.Ic.I)});
+    std::array<double, 36>& K = own_[i];
+    K.fill(0);
+    for (int d = 0; d < link.dofs; ++d) {  // a free joint's linear numbers come first there, last here
+      const int of = link.dofs == 6 ? (d < 3 ? 3 : d - 3) : 0;
+      K[std::size_t(d * (link.dofs + 1))] = double(joint_inertia[std::size_t(link.qvel + of)]);
     }
-    if (load_of_link[i] < 0) continue;
-    const LinkLoad<R>& load = loads[std::size_t(load_of_link[i])];
-    const Sym3d C = widen(load.joint);
-    if (joint.dofs == 1) own_[i][0] += C.xx;
-    if (joint.dofs == 3) {
+    if (load_of_link[i] >= 0) {
+      const LinkLoad<R>& load = loads[std::size_t(load_of_link[i])];
+      own.I += widen(load.I), own.H = own.H + widen(load.H), own.M += widen(load.M);
+      const Sym3d C = widen(load.joint);
       const double tensor[9] = {C.xx, C.xy, C.xz, C.xy, C.yy, C.yz, C.xz, C.yz, C.zz};
-      for (std::size_t k = 0; k < 9; ++k) own_[i][k] += tensor[k];
+      for (std::size_t k = 0; link.dofs < 6 && k < std::size_t(link.dofs * link.dofs); ++k) K[k] += tensor[k];
+      put3(&force_[6 * i], widen(load.n)), put3(&force_[6 * i + 3], widen(load.f));
+      put3(&joint_force_[6 * i], widen(load.joint_force));
     }
-    const Sym3d LI = widen(load.I), LM = widen(load.M);
-    const Mat3d LH = widen(load.H);
-    add({LI.xx, LI.xy, LI.xz, LH.xx, LH.xy, LH.xz, 0, 0,  //
-         LI.xy, LI.yy, LI.yz, LH.yx, LH.yy, LH.yz, 0, 0,  //
-         LI.xz, LI.yz, LI.zz, LH.zx, LH.zy, LH.zz, 0, 0,  //
-         LH.xx, LH.yx, LH.zx, LM.xx, LM.xy, LM.xz, 0, 0,  //
-         LH.xy, LH.yy, LH.zy, LM.xy, LM.yy, LM.yz, 0, 0,  //
-         LH.xz, LH.yz, LH.zz, LM.xz, LM.yz, LM.zz, 0, 0},
-        blocks_[i]);
-    const Vec3d n = widen(load.n), f = widen(load.f), tau = widen(load.joint_force);
-    const double forces[6] = {n.x, n.y, n.z, f.x, f.y, f.z};
-    for (std::size_t k = 0; k < 6; ++k) force_[6 * i + k] += forces[k];
-    for (std::size_t k = 0; k < 3; ++k) joint_force_[6 * i + k] += tau[int(k)];
+    blocks_[i] = block_of(own);
   }
 }
 
@@ -310,34 +304,35 @@ void CoupledTrees::factor() {
   }
 }
 
-template <class R>
-void CoupledTrees::solve(BasicData<R>& data, bool loaded, std::span<const double> joint_force, Out<R> x) {
+/// Sᵀ f + Q of a link, along S: a joint's numbers in world axes, angular before linear.
+std::array<double, 6> CoupledTrees::along_joint(std::size_t link, const double* f, bool loaded, const double* Q) const {
+  const Link& joint = link_[link];
+  Vec3d angular = get3(f), linear = get3(f + 3);
+  const Vec3d load = loaded ? get3(&joint_force_[6 * link]) : Vec3d{0, 0, 0};
+  if (joint.dofs == 1) return {dot(joint.axis, joint.turns ? angular : linear) + load.x + (Q ? Q[0] : 0)};
+  if (Q) angular += joint.R * get3(Q + joint.dofs - 3);
+  if (Q && joint.dofs == 6) linear += get3(Q);
+  angular += load;
+  return {angular.x, angular.y, angular.z, linear.x, linear.y, linear.z};
+}
+
+/// D⁻¹ (Sᵀ f + Q) of each link, with what those before it handed on.
+void CoupledTrees::inward(bool loaded, std::span<const double> joint_force) {
   if (loaded)
     work_ = force_;
   else
     std::fill(work_.begin(), work_.end(), 0.0);
-  for (const Step& step : steps_) {  // inward
+  for (const Step& step : steps_) {
     const std::size_t link = std::size_t(step.link), width = 8 * std::size_t(step.count);
     const Link& joint = link_[link];
     const std::size_t dofs = std::size_t(joint.dofs);
-    const double* f = &work_[6 * link];
-    Vec3d own{f[0], f[1], f[2]}, linear{f[3], f[4], f[5]};
-    double g[6] = {}, own_force[3] = {};
-    if (loaded) std::copy_n(&joint_force_[6 * link], 3, own_force);
-    const double* Q = joint_force.empty() ? nullptr : &joint_force[std::size_t(joint.qvel)];
-    if (dofs == 1) {
-      g[0] = dot(joint.axis, joint.turns ? own : linear) + own_force[0] + (Q ? Q[0] : 0);
-    } else {
-      const double* turning = Q ? Q + dofs - 3 : nullptr;
-      if (turning) own += joint.R * Vec3d{turning[0], turning[1], turning[2]};
-      if (dofs == 6 && Q) linear += Vec3d{Q[0], Q[1], Q[2]};
-      for (int k = 0; k < 3; ++k) g[k] = own[k] + own_force[k], g[3 + k] = linear[k];
-    }
+    double* f = &work_[6 * link];
+    const std::array<double, 6> g =
+        along_joint(link, f, loaded, joint_force.empty() ? nullptr : &joint_force[std::size_t(joint.qvel)]);
     double* z = &reduced_[6 * link];
     for (std::size_t d = 0; d < dofs; ++d) {
-      double sum = 0;
-      for (std::size_t e = 0; e < dofs; ++e) sum += inverse_[link][d * dofs + e] * g[e];
-      z[d] = sum;
+      z[d] = 0;
+      for (std::size_t e = 0; e < dofs; ++e) z[d] += inverse_[link][d * dofs + e] * g[e];
     }
     for (int k = 0; k < step.count; ++k) {
       double* to = &work_[6 * std::size_t(neighbour_[std::size_t(step.first + k)].link)];
@@ -348,13 +343,15 @@ void CoupledTrees::solve(BasicData<R>& data, bool loaded, std::span<const double
     }
     if (joint.parent < 0) continue;
     double* to = &work_[6 * std::size_t(joint.parent)];
-    double moved[6];
-    std::copy_n(f, 6, moved);
-    add_cross(joint.offset, moved, moved + 3, 1);
-    for (int c = 0; c < 6; ++c) to[c] += moved[c];
+    add_cross(joint.offset, f, f + 3, 1);
+    for (int c = 0; c < 6; ++c) to[c] += f[c];
   }
-  LinkState<R>* state = data.links();
-  for (std::size_t e = steps_.size(); e-- > 0;) {  // outward
+}
+
+template <class R>
+void CoupledTrees::solve(BasicData<R>& data, bool loaded, std::span<const double> joint_force, Out<R> x) {
+  inward(loaded, joint_force);
+  for (std::size_t e = steps_.size(); e-- > 0;) {
     const Step& step = steps_[e];
     const std::size_t link = std::size_t(step.link), width = 8 * std::size_t(step.count);
     const Link& joint = link_[link];
@@ -367,28 +364,27 @@ void CoupledTrees::solve(BasicData<R>& data, bool loaded, std::span<const double
         for (std::size_t c = 0; c < 6; ++c) q[d] -= right[std::size_t(d) * width + c] * v[c];
       }
     }
+    double* m = &motion_[6 * link];
     Motion<double> v{};
     if (joint.parent >= 0) {
-      const double* p = &motion_[6 * std::size_t(joint.parent)];
-      v = shift(Motion<double>{{p[0], p[1], p[2]}, {p[3], p[4], p[5]}}, joint.offset);
+      const double* parent = &motion_[6 * std::size_t(joint.parent)];
+      v = shift(Motion<double>{get3(parent), get3(parent + 3)}, joint.offset);
     }
     R* out = x.data() + joint.qvel;
     if (joint.dofs == 1) {
       (joint.turns ? v.w : v.v) += joint.axis * q[0];
       out[0] = R(q[0]);
     } else {
-      const Vec3d w{q[0], q[1], q[2]};
-      v.w += w;
-      if (joint.dofs == 6) v.v += Vec3d{q[3], q[4], q[5]};
-      const Vec3d turned = transpose_mul(joint.R, w);
+      const Vec3d turned = transpose_mul(joint.R, get3(q));
+      v.w += get3(q);
+      if (joint.dofs == 6) v.v += get3(q + 3);
       for (int k = 0; k < 3; ++k) {
         if (joint.dofs == 6) out[k] = R(q[3 + k]);
         out[joint.dofs - 3 + k] = R(turned[k]);
       }
     }
-    double* m = &motion_[6 * link];
-    for (int k = 0; k < 3; ++k) m[k] = v.w[k], m[3 + k] = v.v[k];
-    state[link].a = {{R(v.w.x), R(v.w.y), R(v.w.z)}, {R(v.v.x), R(v.v.y), R(v.v.z)}};
+    put3(m, v.w), put3(m + 3, v.v);
+    for (int k = 0; k < 3; ++k) data.links()[link].a.w[k] = R(v.w[k]), data.links()[link].a.v[k] = R(v.v[k]);
   }
 }
 

@@ -74,6 +74,8 @@ class CoupledTrees {
   void eliminate(int link);
   template <int kDofs>
   void factor(const Step& step);
+  std::array<double, 6> along_joint(std::size_t link, const double* f, bool loaded, const double* Q) const;
+  void inward(bool loaded, std::span<const double> joint_force);
 
   int links_;
   std::vector<LinkPair> pairs_;
