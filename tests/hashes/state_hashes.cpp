@@ -6,6 +6,7 @@
 
 #include <bit>
 
+#include "tarsus/io/mjcf.hpp"
 #include "tarsus/io/model_file.hpp"
 #include "tarsus/math/cpu.hpp"
 #include "tarsus/math/elementary.hpp"
@@ -36,8 +37,7 @@ std::uint64_t hash_of(std::span<const double> values) {
 
 /// `steps` of 1/60 s from a start that differs from world to world, with drives towards the first pose or limp.
 template <class R>
-void tree(const char* name, const std::string& file, int worlds, bool driven, bool contacts, int steps) {
-  const Model model = compile(read_model(kModels + file));
+void tree(const char* name, const Model& model, int worlds, bool driven, bool contacts, int steps) {
   BasicData<R> data(model, worlds);
   std::vector<R> qpos(model.nq), qvel(model.nv);
   AlignedVector<R> target(data.qpos.size());
@@ -54,6 +54,22 @@ void tree(const char* name, const std::string& file, int worlds, bool driven, bo
   const Drives drives = driven ? Drives::uniform(model) : Drives::none(model);
   for (int i = 0; i < steps; ++i) stepper.step(data, drives, target);
   print(name, precision<R>(), state_hash(data));
+}
+
+template <class R>
+void tree(const char* name, const std::string& file, int worlds, bool driven, bool contacts, int steps) {
+  tree<R>(name, compile(read_model(kModels + file)), worlds, driven, contacts, steps);
+}
+
+/// A wall of boxes, each on two below, as one model: its contacts are eliminated with the joints.
+Model wall() {
+  std::string boxes;
+  for (int i = 0; i < 18; ++i) {
+    boxes += fmt::format("<body pos='{} 0 {}'><freejoint/><geom type='box' size='.1 .05 .05'/></body>",
+                         0.202 * (i % 6) + 0.1 * (i / 6 % 2), 0.05 + 0.1 * (i / 6));
+  }
+  return compile(parse_mjcf("<mujoco><worldbody><geom type='plane' size='0 0 1'/>" + boxes + "</worldbody></mujoco>",
+                            "wall", "."));
 }
 
 template <class R>
@@ -91,6 +107,7 @@ void all() {
   tree<R>("humanoid falls", "humanoid.xml", 1, false, true, 90);
   tree<R>("Stewart platform", "loops/stewart.xml", 1, false, false, 240);
   tree<R>("four-bar linkage", "loops/four_bar.xml", 1, false, false, 240);
+  tree<R>("wall of 18 boxes", wall(), 1, false, true, 90);
   bodies<R>("balls:6:6", "balls:6:6");
   bodies<R>("box_pyramid:5", "box_pyramid:5");
 }
