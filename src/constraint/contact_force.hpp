@@ -14,16 +14,23 @@ void write_wrench(const Vec3d& moment, const Vec3d& force, const typename Delass
   }
 }
 
+/// Row k of a contact on one of its links: the moment about the link's origin and the force, world axes. @param sign -1
+/// for the second link
+inline Force<double> contact_wrench(const ContactRows& contact, const Vec3d& arm, double sign, int k) {
+  const Vec3d d = contact.axis[k % 3] * sign;
+  return k < 3 ? Force<double>{cross(arm, d), d} : Force<double>{d, {0, 0, 0}};
+}
+
 /// Rows `row`, row + 1, … of the block: along the contact's axes at its point, from the fourth on moments about them.
 template <class R>
 void write_contact(const ContactRows& contact, const typename DelassusRows<R>::Block& block, int row) {
   const auto put = [&](int offset, const Vec3d& arm, double sign) {
     for (int k = 0; k < contact.nrow; ++k) {
-      const Vec3d d = contact.axis[k % 3] * sign, moment = k < 3 ? cross(arm, d) : d;
+      const Force<double> f = contact_wrench(contact, arm, sign, k);
       R* at = block.force + std::size_t(offset) * block.stride + row + k;
       for (int j = 0; j < 3; ++j) {
-        at[std::size_t(j) * block.stride] = R(moment[j]);
-        at[std::size_t(3 + j) * block.stride] = R(k < 3 ? d[j] : 0);
+        at[std::size_t(j) * block.stride] = R(f.n[j]);
+        at[std::size_t(3 + j) * block.stride] = R(f.f[j]);
       }
     }
   };

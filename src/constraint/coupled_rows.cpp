@@ -2,6 +2,7 @@
 // unsymmetric as they are; bilateral rows and paths, which are few, through its factors.
 #include <algorithm>
 
+#include "constraint/contact_force.hpp"
 #include "constraint/tree_loads.hpp"
 #include "tarsus/constraint/tree_operator.hpp"
 
@@ -14,8 +15,8 @@ constexpr int kCrowd = 24;  ///< unknowns of contacts, at which the Schur comple
 /// What a contact's rows are to one of its links: moments about its origin and forces, world axes.
 void write_rows(const ContactRows& contact, const Vec3d& arm, double sign, double (&J)[kTermRows][6]) {
   for (int k = 0; k < contact.nrow; ++k) {
-    const Vec3d d = contact.axis[k % 3] * sign, moment = k < 3 ? cross(arm, d) : d;
-    for (int j = 0; j < 3; ++j) J[k][j] = moment[j], J[k][3 + j] = k < 3 ? d[j] : 0;
+    const Force<double> f = contact_wrench(contact, arm, sign, k);
+    for (int j = 0; j < 3; ++j) J[k][j] = f.n[j], J[k][3 + j] = f.f[j];
   }
 }
 
