@@ -124,7 +124,7 @@ function(tarsus_kernels SOURCES_NAME GROUP TABLES)
   list(APPEND SOURCES ${SOURCE})
   set(DEFINITIONS ${TARSUS_ISA_SETS})
   list(TRANSFORM DEFINITIONS PREPEND TARSUS_HAS_)
-  set_source_files_properties(${SOURCE} src/math/cpu.cpp PROPERTIES COMPILE_DEFINITIONS "${DEFINITIONS}"
-                              SKIP_UNITY_BUILD_INCLUSION ON)
+  set_source_files_properties(${SOURCE} ${PROJECT_SOURCE_DIR}/src/math/cpu.cpp PROPERTIES
+                              COMPILE_DEFINITIONS "${DEFINITIONS}" SKIP_UNITY_BUILD_INCLUSION ON)
   set(${SOURCES_NAME} ${SOURCES} PARENT_SCOPE)
 endfunction()

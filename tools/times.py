@@ -24,9 +24,8 @@ def compiled(path):
 
 
 def group_of(output):
-    if "tarsus.dir/kernels/" in output:
-        return "kernels"
-    for name, group in (("tarsus_baselines", "baselines"), ("tarsus_setup", "library: set-up"), ("tarsus.dir", "library"), ("apps/", "command line"),
+    for name, group in (("tarsus_kernels", "kernels"), ("tarsus_baselines", "baselines"),
+                        ("tarsus_setup", "library: set-up"), ("tarsus.dir", "library"), ("apps/", "command line"),
                         ("tests/", "tests"), ("bench/", "benchmarks"), ("python/", "Python extension")):
         if name in output:
             return group

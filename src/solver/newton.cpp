@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kMaxRounds = 60;
 constexpr int kMaxHalvings = 10;
-constexpr double kSingular = 1e-13;
+constexpr double kSmallestPivot = 1e-13;
 
 }  // namespace
 
@@ -69,7 +69,7 @@ SolveReport NewtonSolver::solve_positions(const Problem& problem, const MassOper
       ++report.factorizations;
       factored_at_.clear();
       matrix_ready = true;
-      if (!(pivots_.ratio > kSingular)) {
+      if (!(pivots_.ratio > kSmallestPivot)) {
         report.worst_row = pivots_.worst;
         return report.status = SolveStatus::singular, report;
       }
@@ -118,7 +118,7 @@ SolveReport NewtonSolver::solve_velocities(const Problem& problem, const MassOpe
   report.factorizations = 1;
   report.pivot_ratio = pivots_.ratio;
   std::fill(multiplier.begin(), multiplier.end(), 0.0);
-  if (!(pivots_.ratio > kSingular)) {
+  if (!(pivots_.ratio > kSmallestPivot)) {
     report.worst_row = pivots_.worst;
     factored_at_.clear();
     return report.status = SolveStatus::singular, report;

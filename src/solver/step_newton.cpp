@@ -9,19 +9,19 @@ namespace tarsus {
 
 namespace {
 
-constexpr double kEnough = 0.01;     ///< of the slope at the start, at which a search along a convex function ends
-constexpr double kRounding = 1e-13;  ///< of what the slope is a sum of
-constexpr int kMostSearches = 40;    ///< evaluations in one search
-constexpr double kLongest = 4;       ///< step of a search
-constexpr int kHalvings = 8;         ///< of a step that misses the law by more than its start
-constexpr double kShort = 0.2;       ///< a step below this is a stall
-constexpr int kPatience = 8;         ///< iterations before stalls are looked for
-constexpr int kDiscs = 5;            ///< iterations with given discs after a stall
-constexpr double kExcess = 2e-10;    ///< of a set's size that an impulse may be outside of it
-constexpr int kOwnIterations = 40;   ///< on the problem's own rows before it is made softer
-constexpr double kSoftest = 1;       ///< least R of the first stage, of the inverse mass
-constexpr double kHarder = 0.1;      ///< of which each stage takes so much, to begin with
-constexpr double kGiveUp = 0.9;      ///< where stages fail at this ratio, the best is taken
+constexpr double kEnough = 0.01;          ///< of the slope at the start, at which a search along a convex function ends
+constexpr double kSlopeRounding = 1e-13;  ///< of what the slope is a sum of
+constexpr int kMostSearches = 40;         ///< evaluations in one search
+constexpr double kLongest = 4;            ///< step of a search
+constexpr int kHalvings = 8;              ///< of a step that misses the law by more than its start
+constexpr double kShort = 0.2;            ///< a step below this is a stall
+constexpr int kPatience = 8;              ///< iterations before stalls are looked for
+constexpr int kDiscs = 5;                 ///< iterations with given discs after a stall
+constexpr double kExcess = 2e-10;         ///< of a set's size that an impulse may be outside of it
+constexpr int kOwnIterations = 40;        ///< on the problem's own rows before it is made softer
+constexpr double kSoftest = 1;            ///< least R of the first stage, of the inverse mass
+constexpr double kHarder = 0.1;           ///< of which each stage takes so much, to begin with
+constexpr double kGiveUp = 0.9;           ///< where stages fail at this ratio, the best is taken
 constexpr int kStageIterations = 8;
 constexpr int kLastIterations = 10;       ///< of the last stage, the problem itself
 constexpr int kQuick = 4;                 ///< a stage that took no more makes the next ratio smaller
@@ -129,7 +129,7 @@ double StepNewton::search(double start) {
     double rise, size;
     const double value = slope(t, &rise, &size);
     // A slope that is rounding says nothing; the whole step makes impulses that obey the law.
-    if (std::abs(value) <= std::max(kEnough * std::abs(start), kRounding * size)) break;
+    if (std::abs(value) <= std::max(kEnough * std::abs(start), kSlopeRounding * size)) break;
     if (value > 0) {
       if (high < kUnbounded) at_low *= 0.5;
       high = t, at_high = value;
