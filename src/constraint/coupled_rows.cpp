@@ -64,12 +64,12 @@ void add_contact(const ContactRows& contact, const Tangent& G, const double* for
 }  // namespace
 
 template <class R>
-bool TreeOperator<R>::crowded(std::span<const Tangent> tangents) const {
+bool TreeOperator<R>::crowded(std::span<const Tangent> tangents, std::span<const double> force) const {
   int unknowns = 0;
   for (std::size_t c = 0; c < contacts_.size(); ++c) {
     const int nrow = contacts_[c].nrow;
     if (contacts_[c].b >= 0)
-      unknowns += idle(tangents[c], nrow) ? 0 : nrow;
+      unknowns += idle(tangents[c], &force[terms_[c].first_row], nrow) ? 0 : nrow;
     else
       unknowns += coupling(tangents[c], nrow) > 0;
   }
@@ -92,8 +92,8 @@ void TreeOperator<R>::solve_coupled(std::span<const Tangent> tangents, std::span
   for (std::size_t c = 0; c < contacts_.size(); ++c) {
     const ContactRows& contact = contacts_[c];
     if (contact.b >= 0 && (pair < 0 || pairs_[pair] != CoupledTrees::LinkPair{contact.a, contact.b})) ++pair;
-    if (!idle(tangents[c], contact.nrow))
-      add_contact(contact, tangents[c], &force[terms_[c].first_row], pair, coupled_);
+    const double* f = &force[terms_[c].first_row];
+    if (!idle(tangents[c], f, contact.nrow)) add_contact(contact, tangents[c], f, pair, coupled_);
   }
   coupled_.factor();
   coupled_.solve<R>(*data_, true, {}, next_.x);
@@ -136,7 +136,7 @@ void TreeOperator<R>::solve_coupled_extra(std::span<const Tangent> tangents, std
 }
 
 #define TARSUS_INSTANTIATE(R)                                                                      \
-  template bool TreeOperator<R>::crowded(std::span<const Tangent>) const;                          \
+  template bool TreeOperator<R>::crowded(std::span<const Tangent>, std::span<const double>) const; \
   template void TreeOperator<R>::solve_coupled(std::span<const Tangent>, std::span<const double>); \
   template void TreeOperator<R>::solve_coupled_extra(std::span<const Tangent>, std::span<const double>);
 TARSUS_INSTANTIATE(double)

@@ -80,7 +80,7 @@ void TreeOperator<R>::add_extra_rows(std::span<const Tangent> tangents, std::spa
     int count = 0;
     for (; c < contacts_.size() && contacts_[c].a == a && contacts_[c].b == b; ++c) {
       const int nrow = contacts_[c].nrow;
-      if (b >= 0 ? idle(tangents[c], nrow) : !(coupling(tangents[c], nrow) > 0)) continue;
+      if (b >= 0 ? idle(tangents[c], &force[terms_[c].first_row], nrow) : !(coupling(tangents[c], nrow) > 0)) continue;
       extras_.push_back({int(c), row + count, 0, b >= 0 ? nrow : 2, 0});
       count += extras_.back().nrow;
     }

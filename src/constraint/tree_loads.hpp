@@ -8,9 +8,10 @@
 namespace tarsus {
 
 /// No force now, and none to come: an open contact.
-inline bool idle(const Tangent& tangent, int nrow) {
-  if (tangent.at[0][0] != 0) return false;
+inline bool idle(const Tangent& tangent, const double* force, int nrow) {
+  if (tangent.at[0][0] != 0 || force[0] != 0) return false;
   for (int i = 1; i < nrow; ++i) {
+    if (force[i] != 0) return false;
     for (int j = 1; j < nrow; ++j) {
       if (tangent.at[i][j] != 0) return false;
     }
@@ -30,6 +31,15 @@ template <class R>
 void add_joint_load(const JointRows& rows, bool free_joint, const Tangent& tangent, const double* force,
                     LinkLoad<R>& load);
 
+/// Row `row` of a block over these dofs, and perhaps others: what the path's arms are along each.
+template <class R>
+void write_path(const PathRow& path, const typename DelassusRows<R>::Block& block, int row) {
+  for (std::size_t k = 0; k < path.dofs.size(); ++k) {
+    const auto place = std::find(block.dofs.begin(), block.dofs.end(), path.dofs[k]) - block.dofs.begin();
+    block.joint[std::size_t(place) * block.stride + std::size_t(row)] = R(path.arm[k]);
+  }
+}
+
 /// A row along a generalised direction, as a block of its own.
 template <class R>
 typename DelassusRows<R>::Block add_path(const Model& model, const PathRow& path, DelassusRows<R>& rows,
@@ -37,10 +47,7 @@ typename DelassusRows<R>::Block add_path(const Model& model, const PathRow& path
   joints.clear();
   for (const int v : path.dofs) joints.push_back(model.dof_joint[v]);
   const typename DelassusRows<R>::Block block = rows.block(rows.add_joint_block(joints, 1));
-  for (std::size_t k = 0; k < path.dofs.size(); ++k) {
-    const auto place = std::find(block.dofs.begin(), block.dofs.end(), path.dofs[k]) - block.dofs.begin();
-    block.joint[std::size_t(place) * block.stride] = R(path.arm[k]);
-  }
+  write_path<R>(path, block, 0);
   return block;
 }
 

@@ -34,7 +34,7 @@ void TreeOperator<R>::begin(BasicData<R>& data, double h, In<R> joint_inertia, s
 template <class R>
 void TreeOperator<R>::solve(std::span<const Tangent> tangents, std::span<const double> force,
                             std::span<double> change) {
-  if (crowded(tangents)) {
+  if (crowded(tangents, force)) {
     solve_coupled(tangents, force);
   } else {
     add_loads(tangents, force);
@@ -77,8 +77,9 @@ void TreeOperator<R>::add_loads(std::span<const Tangent> tangents, std::span<con
   loads_used_ = 0;
   std::fill(load_of_link_.begin(), load_of_link_.end(), -1);
   for (std::size_t c = 0; c < contacts_.size(); ++c) {
-    if (contacts_[c].b < 0 && !idle(tangents[c], terms_[c].nrow))
-      add_contact_load(contacts_[c], tangents[c], &force[terms_[c].first_row], load_of(contacts_[c].a));
+    const double* f = &force[terms_[c].first_row];
+    if (contacts_[c].b < 0 && !idle(tangents[c], f, terms_[c].nrow))
+      add_contact_load(contacts_[c], tangents[c], f, load_of(contacts_[c].a));
   }
   add_joint_loads(tangents, force);
 }

@@ -90,4 +90,24 @@ void solve_lu(std::span<const double> matrix, std::span<const int> pivot, std::s
   }
 }
 
+void solve_lu(std::span<const double> matrix, std::span<const int> pivot, std::span<double> X, int columns) {
+  const int n = int(pivot.size());
+  const auto right = [&](int i) { return X.data() + std::size_t(i) * columns; };
+  const auto subtract = [&](int i, int j) {
+    const double factor = matrix[std::size_t(i) * n + j], *const from = right(j);
+    double* const to = right(i);
+    for (int c = 0; c < columns; ++c) to[c] -= factor * from[c];
+  };
+  for (int k = 0; k < n; ++k) {
+    if (pivot[k] != k) std::swap_ranges(right(k), right(k) + columns, right(pivot[k]));
+  }
+  for (int i = 1; i < n; ++i) {
+    for (int j = 0; j < i; ++j) subtract(i, j);
+  }
+  for (int i = n - 1; i >= 0; --i) {
+    for (int j = i + 1; j < n; ++j) subtract(i, j);
+    for (int c = 0; c < columns; ++c) right(i)[c] /= matrix[std::size_t(i) * (n + 1)];
+  }
+}
+
 }  // namespace tarsus

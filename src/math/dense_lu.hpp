@@ -14,5 +14,7 @@ namespace tarsus {
 bool factor_lu(std::span<double> matrix, std::span<int> pivot);
 /// x = A⁻¹ x with what factor_lu() left.
 void solve_lu(std::span<const double> matrix, std::span<const int> pivot, std::span<double> x);
+/// X = A⁻¹ X of many right sides: the same bits for each. @param X [n][columns], row major
+void solve_lu(std::span<const double> matrix, std::span<const int> pivot, std::span<double> X, int columns);
 
 }  // namespace tarsus

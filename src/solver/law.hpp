@@ -35,6 +35,9 @@ double natural_map(const Term& term, const TermRow* rows, const double* velocity
 /// Largest ρ |N| [m/s | rad/s], friction bounded by the normal impulse itself.
 double natural_residual(const Term& term, const TermRow* rows, const double* velocity, const double* impulse);
 
+/// P(z) of rows in one metric: one step of a projected sweep.
+void project(const Term& term, const double* z, double* impulse);
+
 /// How far `impulse` is outside of its set, of the set's size: intervals and balls.
 double excess(const Term& term, const double* impulse);
 

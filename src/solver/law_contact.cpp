@@ -13,28 +13,23 @@ namespace tarsus {
 
 namespace {
 
-/// What two rows that may slip in a plane make of y: within a disc of `radius`, which grows with the normal impulse by
-/// `growth`.
-struct Disc {
-  double impulse[2], tangent[2][2], by_normal[2];
-};
-
-Disc disc_law(double y1, double y2, double compliance, double radius, double growth) {
-  const double length = std::sqrt(y1 * y1 + y2 * y2), g = 1 / compliance;
-  if (!(radius > 0)) return {};
-  if (length <= radius) return {{y1, y2}, {{g, 0}, {0, g}}, {0, 0}};
-  const double t1 = y1 / length, t2 = y2 / length, across = radius / length * g;
-  return {{radius * t1, radius * t2},
-          {{across * t2 * t2, -across * t1 * t2}, {-across * t1 * t2, across * t1 * t1}},
-          {growth * t1, growth * t2}};
-}
-
-void put_disc(const Disc& disc, int row, double* impulse, Tangent* tangent) {
-  for (int i = 0; i < 2; ++i) {
-    impulse[row + i] = disc.impulse[i];
-    if (!tangent) continue;
-    tangent->at[row + i][0] = disc.by_normal[i];
-    for (int j = 0; j < 2; ++j) tangent->at[row + i][row + j] = disc.tangent[i][j];
+/// Two rows that may slip in a plane, within a disc of `radius`, which grows with the normal impulse by `growth`.
+void disc_law(const double* y, double compliance, double radius, double growth, int row, double* impulse,
+              Tangent* tangent) {
+  const double y1 = y[row], y2 = y[row + 1], square = y1 * y1 + y2 * y2;
+  if (!(radius > 0)) {
+    impulse[row] = impulse[row + 1] = 0;
+  } else if (square <= radius * radius) {
+    impulse[row] = y1, impulse[row + 1] = y2;
+    if (tangent) tangent->at[row][row] = tangent->at[row + 1][row + 1] = 1 / compliance;
+  } else {
+    const double length = std::sqrt(square), t1 = y1 / length, t2 = y2 / length;
+    impulse[row] = radius * t1, impulse[row + 1] = radius * t2;
+    if (!tangent) return;
+    const double across = radius / length / compliance;
+    tangent->at[row][row] = across * t2 * t2, tangent->at[row + 1][row + 1] = across * t1 * t1;
+    tangent->at[row][row + 1] = tangent->at[row + 1][row] = -across * t1 * t2;
+    tangent->at[row][0] = growth * t1, tangent->at[row + 1][0] = growth * t2;
   }
 }
 
@@ -50,8 +45,7 @@ void contact_law(const Term& term, const TermRow* rows, const double* y, double 
   if (tangent) tangent->at[0][0] = stiffness;
   const double bound = normal == kOwnNormal ? impulse[0] : normal, growth = normal == kOwnNormal ? stiffness : 0;
   if (term.nrow >= 3)
-    put_disc(disc_law(y[1], y[2], rows[1].compliance, term.friction * bound, term.friction * growth), 1, impulse,
-             tangent);
+    disc_law(y, rows[1].compliance, term.friction * bound, term.friction * growth, 1, impulse, tangent);
   if (term.nrow >= 4) {
     const double most = term.torsional * bound;
     impulse[3] = std::clamp(y[3], -most, most);
@@ -62,9 +56,7 @@ void contact_law(const Term& term, const TermRow* rows, const double* y, double 
         tangent->at[3][0] = std::copysign(term.torsional * growth, y[3]);
     }
   }
-  if (term.nrow >= 6)
-    put_disc(disc_law(y[4], y[5], rows[4].compliance, term.rolling * bound, term.rolling * growth), 4, impulse,
-             tangent);
+  if (term.nrow >= 6) disc_law(y, rows[4].compliance, term.rolling * bound, term.rolling * growth, 4, impulse, tangent);
 }
 
 }  // namespace tarsus

@@ -32,8 +32,9 @@ constexpr TermRow kUnits[kTermRows] = {kUnit, kUnit, kUnit, kUnit, kUnit, kUnit}
 
 /// Solves (1 - D K) [G | s] = [D/ρ | N] in place, K = 1 - R/ρ. Elimination without pivoting: the matrix is triangular
 /// in blocks, normal first, and the blocks are symmetric and positive definite.
-void eliminate(int n, const TermRow* rows, const double* rho, Tangent& tangent, double* N) {
-  double A[kTermRows][2 * kTermRows + 1];
+template <int n>
+void eliminate(const TermRow* rows, const double* rho, Tangent& tangent, double* N) {
+  double A[n][2 * n + 1];
   for (int r = 0; r < n; ++r) {
     for (int c = 0; c < n; ++c) {
       const double D = tangent.at[r][c];
@@ -57,10 +58,35 @@ void eliminate(int n, const TermRow* rows, const double* rho, Tangent& tangent, 
   }
 }
 
+void eliminate(int n, const TermRow* rows, const double* rho, Tangent& tangent, double* N) {
+  switch (n) {
+    case 1: return eliminate<1>(rows, rho, tangent, N);
+    case 2: return eliminate<2>(rows, rho, tangent, N);
+    case 3: return eliminate<3>(rows, rho, tangent, N);
+    case 4: return eliminate<4>(rows, rho, tangent, N);
+    case 5: return eliminate<5>(rows, rho, tangent, N);
+    default: return eliminate<kTermRows>(rows, rho, tangent, N);
+  }
+}
+
+/// A contact that carries nothing and opens: no miss, and no tangent.
+bool open(const Term& term, const TermRow* rows, const double* velocity, const double* impulse) {
+  if (term.law != Law::contact || !(velocity[0] - rows[0].compliance * rows[0].centre - rows[0].target >= 0))
+    return false;
+  for (int i = 0; i < term.nrow; ++i) {
+    if (impulse[i] != 0) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 double natural_map(const Term& term, const TermRow* rows, const double* velocity, const double* impulse,
                    Tangent* tangent, double* base) {
+  if (open(term, rows, velocity, impulse)) {
+    for (int i = 0; tangent && i < term.nrow; ++i) std::fill_n(tangent->at[i], term.nrow, 0.0), base[i] = 0;
+    return 0;
+  }
   double z[kTermRows], rho[kTermRows], projected[kTermRows], N[kTermRows], sum = 0;
   metric(term, rows, rho);
   before_projection(term, rows, velocity, impulse, rho, z);
@@ -76,6 +102,7 @@ double natural_map(const Term& term, const TermRow* rows, const double* velocity
 }
 
 double natural_residual(const Term& term, const TermRow* rows, const double* velocity, const double* impulse) {
+  if (open(term, rows, velocity, impulse)) return 0;
   double z[kTermRows], rho[kTermRows], projected[kTermRows], worst = 0;
   metric(term, rows, rho);
   before_projection(term, rows, velocity, impulse, rho, z);
@@ -85,6 +112,10 @@ double natural_residual(const Term& term, const TermRow* rows, const double* vel
     worst = miss <= worst ? worst : miss;  // a nan stays
   }
   return worst;
+}
+
+void project(const Term& term, const double* z, double* impulse) {
+  term_law(term, kUnits, z, kOwnNormal, impulse, nullptr);
 }
 
 double excess(const Term& term, const double* impulse) {

@@ -9,19 +9,17 @@ namespace tarsus {
 
 namespace {
 
-constexpr double kEnough = 0.01;          ///< of the slope at the start, at which a search along a convex function ends
-constexpr double kSlopeRounding = 1e-13;  ///< of what the slope is a sum of
-constexpr int kMostSearches = 40;         ///< evaluations in one search
-constexpr double kLongest = 4;            ///< step of a search
-constexpr int kHalvings = 8;              ///< of a step that misses the law by more than its start
-constexpr double kShort = 0.2;            ///< a step below this is a stall
-constexpr int kPatience = 8;              ///< iterations before stalls are looked for
-constexpr int kDiscs = 5;                 ///< iterations with given discs after a stall
-constexpr double kExcess = 2e-10;         ///< of a set's size that an impulse may be outside of it
-constexpr int kOwnIterations = 40;        ///< on the problem's own rows before it is made softer
-constexpr double kSoftest = 1;            ///< least R of the first stage, of the inverse mass
-constexpr double kHarder = 0.1;           ///< of which each stage takes so much, to begin with
-constexpr double kGiveUp = 0.9;           ///< where stages fail at this ratio, the best is taken
+constexpr int kHalvings = 3;        ///< lengths that a step is tried with
+constexpr int kPlain = 4;           ///< iterations before sweeps
+constexpr int kSweeps = 5;          ///< before an iteration, to begin with,
+constexpr int kMoreSweeps = 2;      ///< times as many where
+constexpr double kProgress = 0.5;   ///< of the least residual is not reached,
+constexpr int kMostSweeps = 640;    ///< in a step
+constexpr double kExcess = 2e-10;   ///< of a set's size that an impulse may be outside of it
+constexpr int kOwnIterations = 25;  ///< on the problem's own rows before it is made softer
+constexpr double kSoftest = 1;      ///< least R of the first stage, of the inverse mass
+constexpr double kHarder = 0.1;     ///< of which each stage takes so much, to begin with
+constexpr double kGiveUp = 0.9;     ///< where stages fail at this ratio, the best is taken
 constexpr int kStageIterations = 8;
 constexpr int kLastIterations = 10;       ///< of the last stage, the problem itself
 constexpr int kQuick = 4;                 ///< a stage that took no more makes the next ratio smaller
@@ -30,15 +28,14 @@ constexpr double kStageTolerance = 1e-3;  ///< [m/s]
 }  // namespace
 
 /// γ and G at J v.
-void StepNewton::law(const std::vector<double>& velocity, Bound bound, bool tangents) {
+void StepNewton::law(const std::vector<double>& velocity, bool tangents) {
   double y[kTermRows];
   for (std::size_t i = 0; i < problem_.terms.size(); ++i) {
     const Term& term = problem_.terms[i];
     const TermRow* rows = &problem_.rows[term.first_row];
     for (int k = 0; k < term.nrow; ++k)
       y[k] = rows[k].centre + (rows[k].target - velocity[term.first_row + k]) / rows[k].compliance;
-    term_law(term, rows, y, bound == Bound::own_normal ? kOwnNormal : normal_[i], &gamma_[term.first_row],
-             tangents ? &tangent_[i] : nullptr);
+    term_law(term, rows, y, kOwnNormal, &gamma_[term.first_row], tangents ? &tangent_[i] : nullptr);
   }
 }
 
@@ -54,8 +51,8 @@ double StepNewton::map(const Iterate& at, bool tangents) {
   return sum;
 }
 
-/// The linear problem of the tangents at hand. @return dvᵀ F at this iterate
-double StepNewton::linear_solve(StepOperator& mass) {
+/// The linear problem of the tangents at hand.
+void StepNewton::linear_solve(StepOperator& mass) {
   for (std::size_t i = 0; i < problem_.terms.size(); ++i) {
     const Term& term = problem_.terms[i];
     const int first = term.first_row;
@@ -69,7 +66,6 @@ double StepNewton::linear_solve(StepOperator& mass) {
   }
   mass.solve(tangent_, force_, next_.velocity);
   ++iterations_;
-  double power = 0;
   for (std::size_t i = 0; i < problem_.terms.size(); ++i) {
     const Term& term = problem_.terms[i];
     const int first = term.first_row;
@@ -78,17 +74,7 @@ double StepNewton::linear_solve(StepOperator& mass) {
       for (int c = 0; c < term.nrow; ++c) sum -= tangent_[i].at[r][c] * next_.velocity[first + c];
       next_.impulse[first + r] = sum;
     }
-    for (int r = 0; r < term.nrow; ++r) {
-      next_.velocity[first + r] += problem_.free_velocity[first + r];
-      power += (next_.velocity[first + r] - now_.velocity[first + r]) * (now_.impulse[first + r] - gamma_[first + r]);
-    }
-  }
-  return power;
-}
-
-void StepNewton::follow_normals() {
-  for (std::size_t i = 0; i < problem_.terms.size(); ++i) {
-    if (problem_.terms[i].law == Law::contact) normal_[i] = std::max(0.0, now_.impulse[problem_.terms[i].first_row]);
+    for (int r = 0; r < term.nrow; ++r) next_.velocity[first + r] += problem_.free_velocity[first + r];
   }
 }
 
@@ -97,54 +83,6 @@ void StepNewton::point(double t, Iterate& out) const {
     out.velocity[i] = now_.velocity[i] + t * (next_.velocity[i] - now_.velocity[i]);
     out.impulse[i] = now_.impulse[i] + t * (next_.impulse[i] - now_.impulse[i]);
   }
-}
-
-/// dvᵀ F(v + t dv) for the law that bounds friction by this iterate's normals.
-double StepNewton::slope(double t, double* derivative, double* size) {
-  ++searches_;
-  point(t, trial_);
-  law(trial_.velocity, Bound::given_normal, true);
-  double sum = 0, rise = 0, terms = 0;
-  for (std::size_t i = 0; i < problem_.terms.size(); ++i) {
-    const Term& term = problem_.terms[i];
-    for (int r = 0; r < term.nrow; ++r) {
-      const int at = term.first_row + r;
-      const double dv = next_.velocity[at] - now_.velocity[at], dy = next_.impulse[at] - now_.impulse[at];
-      sum += dv * (trial_.impulse[at] - gamma_[at]);
-      terms += std::abs(dv * now_.impulse[at]) + std::abs(dv * gamma_[at]);
-      double g = dy;
-      for (int c = 0; c < term.nrow; ++c)
-        g += tangent_[i].at[r][c] * (next_.velocity[term.first_row + c] - now_.velocity[term.first_row + c]);
-      rise += dv * g;
-    }
-  }
-  *derivative = rise, *size = terms;
-  return sum;
-}
-
-/// The root of the slope along the step: Newton from the whole step, false position (Illinois) once it is bracketed.
-double StepNewton::search(double start) {
-  double low = 0, high = kUnbounded, at_low = start, at_high = 0, t = 1;
-  for (int k = 0; k < kMostSearches; ++k) {
-    double rise, size;
-    const double value = slope(t, &rise, &size);
-    // A slope that is rounding says nothing; the whole step makes impulses that obey the law.
-    if (std::abs(value) <= std::max(kEnough * std::abs(start), kSlopeRounding * size)) break;
-    if (value > 0) {
-      if (high < kUnbounded) at_low *= 0.5;
-      high = t, at_high = value;
-    } else {
-      if (high < kUnbounded) at_high *= 0.5;
-      low = t, at_low = value;
-    }
-    double next = rise > 0 ? t - value / rise : kUnbounded;
-    if (high < kUnbounded && !(next > low && next < high && k % 3 != 2))
-      next = k % 2 ? 0.5 * (low + high) : (low * at_high - high * at_low) / (at_high - at_low);
-    if (!(next > low)) next = 2 * t;
-    if (low >= kLongest) break;
-    t = std::min(next, kLongest);
-  }
-  return t;
 }
 
 double StepNewton::residual() const {
@@ -172,29 +110,42 @@ void StepNewton::move(StepOperator& mass, double t) {
 
 /// The first iteration: the tangents where the last step, or stage, ended; no search.
 void StepNewton::begin(StepOperator& mass, std::span<const double> y) {
-  discs_ = 0, short_step_ = false;
   history_.clear();
   for (std::size_t i = 0; i < y.size(); ++i) {
     const TermRow& row = problem_.rows[i];
     now_.velocity[i] = row.target + row.compliance * (row.centre - y[i]);
   }
   std::fill(now_.impulse.begin(), now_.impulse.end(), 0.0);
-  law(now_.velocity, Bound::own_normal, true);
+  law(now_.velocity, true);
   linear_solve(mass);
   now_ = next_;
   mass.move(1);
 }
 
-/// Whether Newton's steps lead nowhere: then kDiscs iterations with the discs as they are, then Newton's again.
-bool StepNewton::stalled() {
-  if (int(history_.size()) <= kPatience) return false;
-  const double before = *std::min_element(history_.begin(), history_.end() - 3);
-  if (discs_ == 0 && !short_step_ && history_.back() <= 0.5 * before) return false;
-  discs_ = discs_ > 0 ? discs_ - 1 : kDiscs;
-  return discs_ > 0;
+/// How many sweeps go before this iteration.
+int StepNewton::sweep_count() {
+  const int done = int(history_.size());
+  if (done <= kPlain) return 0;
+  const double least = *std::min_element(history_.begin(), history_.end() - 1);
+  if (done == kPlain + 1 || history_.back() <= kProgress * least)
+    sweep_count_ = kSweeps, without_ = false;
+  else
+    sweep_count_ *= kMoreSweeps, without_ = !without_;
+  return without_ ? 0 : std::min(sweep_count_, kMostSweeps - swept_);
+}
+
+/// Then the operator's x is that of the impulses.
+void StepNewton::sweep(StepOperator& mass, int count) {
+  swept_ += count;
+  if (!sweeps_.run(mass, problem_, count, now_.velocity, now_.impulse)) return;
+  std::fill(tangent_.begin(), tangent_.end(), Tangent{});
+  mass.solve(tangent_, now_.impulse, now_.velocity);
+  mass.move(1);
+  for (std::size_t i = 0; i < now_.velocity.size(); ++i) now_.velocity[i] += problem_.free_velocity[i];
 }
 
 void StepNewton::newton(StepOperator& mass) {
+  if (const int count = sweep_count(); count > 0) sweep(mass, count);
   const double start = map(now_, true);
   linear_solve(mass);
   double best = 1, least = kUnbounded, t = 1;
@@ -205,16 +156,7 @@ void StepNewton::newton(StepOperator& mass) {
     if (there < least) least = there, best = t;
     if (there <= (1 - 1e-4 * t) * start) break;
   }
-  short_step_ = best < kShort;
   move(mass, best);
-}
-
-void StepNewton::convex(StepOperator& mass) {
-  follow_normals();
-  law(now_.velocity, Bound::given_normal, true);
-  const double t = search(linear_solve(mass));
-  short_step_ = t < kShort;
-  move(mass, t);
 }
 
 /// Keeps this iterate if it is the best so far.
@@ -236,10 +178,7 @@ bool StepNewton::descend(StepOperator& mass, std::span<const double> y, double t
     const bool met = now <= tolerance && (!judged || within_sets());
     if (judged) judge(mass, now, met);
     if (met || iterations_ >= end || !std::isfinite(now)) return met;
-    if (stalled())
-      convex(mass);
-    else
-      newton(mass);
+    newton(mass);
   }
 }
 
@@ -248,7 +187,7 @@ bool StepNewton::descend(StepOperator& mass, std::span<const double> y, double t
 bool StepNewton::begin_stage(double share) {
   bool soft = false;
   problem_.rows = solved_rows_;
-  law(solved_.velocity, Bound::own_normal, false);
+  law(solved_.velocity, false);
   for (std::size_t i = 0; i < stage_y_.size(); ++i) {
     const TermRow& last = solved_rows_[i];
     const double y = last.centre + (last.target - solved_.velocity[i]) / last.compliance;
@@ -302,11 +241,11 @@ void StepNewton::bound_impulses(StepOperator& mass) {
 
 NewtonReport StepNewton::solve(StepOperator& mass, const StepProblem& problem, const NewtonOptions& options,
                                std::span<double> y, std::span<double> impulse) {
-  own_ = problem_ = problem, iterations_ = searches_ = 0;
+  own_ = problem_ = problem, iterations_ = searches_ = swept_ = 0;
   const std::size_t n = problem.rows.size();
   for (Iterate* i : {&now_, &next_, &trial_, &best_}) i->velocity.resize(n), i->impulse.resize(n);
   force_.resize(n), gamma_.resize(n), tangent_.resize(problem.terms.size());
-  normal_.assign(problem.terms.size(), 0.0);
+  sweeps_.begin(problem);
   best_residual_ = kUnbounded, met_ = false;
   descend(mass, y, options.tolerance, std::min(kOwnIterations, options.max_iterations), true);
   if (!met_ && best_residual_ < kUnbounded) {

@@ -3,7 +3,9 @@
 
 #include <cmath>
 
+#include "constraint/tree_loads.hpp"
 #include "support/contact_world.hpp"
+#include "support/dense_solve.hpp"
 #include "tarsus/solver/step_newton.hpp"
 
 namespace tarsus::test {
@@ -104,6 +106,88 @@ TEST(StepTerms, ConvergesOnRandomTreesAndASecondSolveTakesOneIteration) {
               missed, double(again) / solved);
   EXPECT_GT(solved, 300);
   EXPECT_LE(missed, solved / 50);
+}
+
+/// Rows of contacts, of joints of every kind and of paths: J from jacobian() and unit velocities, M̂ from crba().
+TEST(TreeOperator, InverseMassIsTheDenseOne) {
+  for (unsigned seed = 1; seed <= 40; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed);
+    World w(random, random_tree(seed, {.bodies = 8}));
+    const int nv = w.model.nv;
+    std::vector<Term> terms;
+    std::vector<Eigen::VectorXd> J;
+    const auto add_term = [&](int nrow) {
+      Term term;
+      term.first_row = int(J.size()), term.nrow = nrow;
+      terms.push_back(term);
+    };
+    std::vector<ContactRows> contacts;
+    constexpr int kDimensions[] = {1, 3, 4, 6};
+    for (const LinkContact& c : random_contacts(random, w, 6)) {
+      const auto [t1, t2] = contact_tangents(c.point.normal);
+      const Vec3d p = c.point.position;
+      contacts.push_back({c.a,
+                          random.chance(0.5) ? -1 : c.b,
+                          kDimensions[random.index(4)],
+                          p - w.data.links()[c.a].o,
+                          {},
+                          {c.point.normal, t1, t2}});
+      ContactRows& rows = contacts.back();
+      if (rows.b >= 0) rows.arm_b = p - w.data.links()[rows.b].o;
+      add_term(rows.nrow);
+      for (int k = 0; k < rows.nrow; ++k) {
+        const Eigen::MatrixXd at = w.point_jacobian(rows.a, p, k >= 3) - w.point_jacobian(rows.b, p, k >= 3);
+        J.push_back(at.transpose() * as_vector(rows.axis[k % 3]));
+      }
+    }
+    std::vector<JointRows> joints;
+    for (int i = 0; i < w.model.njoint(); ++i) {
+      const JointType type = w.model.joints[i].type;
+      using Part = JointRows::Part;
+      if (w.model.joints[i].nv() == 1)
+        joints.push_back({i, Part::axial, 1, {-1, 0, 0}});
+      else if (type == JointType::ball)
+        joints.push_back({i, Part::angular, 3}), joints.push_back({i, Part::angular, 1, random.direction()});
+      else if (type == JointType::free)
+        joints.push_back({i, Part::linear, 1, random.direction()}), joints.push_back({i, Part::angular, 3});
+    }
+    for (const JointRows& rows : joints) {
+      add_term(rows.nrow);
+      Eigen::MatrixXd at(rows.nrow, nv);
+      for (int v = 0; v < nv; ++v) {
+        std::vector<double> unit(nv, 0.0);
+        unit[v] = 1;
+        joint_velocity<double>(w.model, w.data.links(), rows, unit.data(), at.col(v).data());
+      }
+      for (int k = 0; k < rows.nrow; ++k) J.push_back(at.row(k));
+    }
+    const int dofs[] = {random.index(nv)};
+    const double arm[] = {0.3};
+    const PathRow path{dofs, arm};
+    add_term(1);
+    J.push_back(0.3 * Eigen::VectorXd::Unit(nv, dofs[0]));
+
+    TreeOperator<double> tree(w.model);
+    tree.begin(w.data, w.h, w.K, terms, contacts, joints, std::span(&path, 1), {});
+    std::vector<int> some;
+    std::vector<Eigen::VectorXd> rows_of_some;
+    for (std::size_t t = 0; t < terms.size(); ++t) {
+      if (random.chance(0.3)) continue;
+      some.push_back(int(t));
+      for (int k = 0; k < terms[t].nrow; ++k) rows_of_some.push_back(J[terms[t].first_row + k]);
+    }
+    const int n = int(rows_of_some.size());
+    std::vector<double> A(std::size_t(n) * n);
+    tree.inverse_mass(some, A);
+    std::vector<double> M(std::size_t(nv) * nv);
+    crba<double>(w.model, w.data, w.data.qpos, M);
+    Eigen::MatrixXd mass = Eigen::Map<Eigen::MatrixXd>(M.data(), nv, nv), rows(n, nv);
+    for (int i = 0; i < nv; ++i) mass(i, i) += w.K[i] - w.model.armature[i];
+    for (int r = 0; r < n; ++r) rows.row(r) = rows_of_some[r];
+    const Eigen::MatrixXd expected = rows * spd_solve(mass, rows.transpose());
+    EXPECT_LT((Eigen::Map<Eigen::MatrixXd>(A.data(), n, n) - expected).norm(), 1e-10 * expected.norm());
+  }
 }
 
 }  // namespace

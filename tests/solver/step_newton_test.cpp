@@ -41,6 +41,19 @@ class DenseOperator : public StepOperator {
     Eigen::Map<VectorXd>(change.data(), J.rows()) = J * next;
     ++solves;
   }
+  void inverse_mass(std::span<const int> chosen, std::span<double> A) override {
+    std::vector<int> rows;
+    for (const int t : chosen) {
+      for (int k = 0; k < terms[t].nrow; ++k) rows.push_back(terms[t].first_row + k);
+    }
+    const MatrixXd some = J(rows, Eigen::all);
+    const Eigen::Index n = M.rows(), m = E.rows();
+    MatrixXd whole = MatrixXd::Zero(n + m, n + m), right = MatrixXd::Zero(n + m, some.rows());
+    whole.topLeftCorner(n, n) = M;
+    whole.topRightCorner(n, m) = E.transpose(), whole.bottomLeftCorner(m, n) = E;
+    right.topRows(n) = some.transpose();
+    Eigen::Map<MatrixXd>(A.data(), some.rows(), some.rows()) = some * test::lu_solve(whole, right).topRows(n);
+  }
   void move(double t) override {
     x = first ? next : VectorXd(x + t * (next - x));
     first = false;

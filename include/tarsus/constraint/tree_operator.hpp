@@ -70,6 +70,7 @@ class TreeOperator final : public StepOperator {
              std::span<const ContactRows> contacts, std::span<const JointRows> joints, std::span<const PathRow> paths,
              const BilateralRows<R>& bilateral);
   void solve(std::span<const Tangent> tangents, std::span<const double> force, std::span<double> change) override;
+  void inverse_mass(std::span<const int> terms, std::span<double> A) override;  // tree_matrix.cpp
   void move(double t) override;
   void keep() override;
 
@@ -92,7 +93,7 @@ class TreeOperator final : public StepOperator {
   LinkLoad<R>& load_of(int link);
   void add_joint_loads(std::span<const Tangent> tangents, std::span<const double> force);
   void add_loads(std::span<const Tangent> tangents, std::span<const double> force);
-  bool crowded(std::span<const Tangent> tangents) const;
+  bool crowded(std::span<const Tangent> tangents, std::span<const double> force) const;
   void solve_coupled(std::span<const Tangent> tangents, std::span<const double> force);
   void solve_coupled_extra(std::span<const Tangent> tangents, std::span<const double> force);
   void solve_extra_system(std::span<const Tangent> tangents, std::span<const double> force);
@@ -105,6 +106,8 @@ class TreeOperator final : public StepOperator {
   void solve_extra(std::span<const Tangent> tangents, std::span<const double> force);
   void extra_system(std::span<const Tangent> tangents, std::span<const double> force);
   void read(std::span<double> change);
+  void write_rows(std::span<const int> terms);
+  void write_joint(const JointRows& rows, const typename DelassusRows<R>::Block& block, int row);
 
   const Model& model_;
   BasicData<R>* data_ = nullptr;

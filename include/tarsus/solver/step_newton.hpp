@@ -9,16 +9,20 @@
 //     N(v, y) = y - P(z),   z = y - (J v + R (y - c) - b)/ρ
 //
 //   first     tangents where the last step ended, term by term; no search. Rest takes this one iteration.
-//   Newton    G = (1 - D (1 - R/ρ))⁻¹ D/ρ and γ̄ = y - (1 - D (1 - R/ρ))⁻¹ N with D = P'(z); halved till Σ ρ² N² falls.
+//   Newton    G = (1 - D (1 - R/ρ))⁻¹ D/ρ and γ̄ = y - (1 - D (1 - R/ρ))⁻¹ N with D = P'(z); halved till Σ ρ² N²
+//             falls, twice at most.
 //             ρ and not R: what sticks may slip within one R of rest, but within a whole ρ of what it carries.
-//   stall     where steps get short, kDiscs iterations with friction bounded by the normal impulses at hand. It is the
-//             minimum of a convex function of v; a search along each step finds where its slope ends.
+//   sweeps    from the fifth iteration on, before each: projected Gauss-Seidel on A = J M̂⁻¹ Jᵀ. Which contact opens,
+//             sticks or slips is a local question, which sweeps settle and in which Newton's method alone may turn
+//             round; what acts through the whole tree is Newton's. Where the residual does not fall to half, twice
+//             as many, and every second such iteration none.
 //   harden    where that does not end either: the same problem with R = w, then less and less of it, each stage by what
 //             the last one carried. A stage that fails is tried again nearer to the last that did not.
 //   cap       the best that was found, its residual, and bounded impulses within their bounds.
 //
 // Symmetric laws are one convex function. Coulomb's friction is not: the best iterate and its residual are what is
-// promised. [Alart & Curnier 1991; Acary & Brogliato 2008, ch. 13]
+// promised. [Alart & Curnier 1991; Acary & Brogliato 2008, ch. 13; sweeps before Newton's steps: Gräser & Kornhuber
+// 2009]
 //
 // The mass, and where rows act, belong to the operator: a tree, or a dense matrix in tests. Bilateral rows are the
 // operator's as well: every x it returns satisfies them.
@@ -27,6 +31,7 @@
 #include <span>
 #include <vector>
 
+#include "tarsus/solver/sweeps.hpp"
 #include "tarsus/solver/term.hpp"
 
 namespace tarsus {
@@ -38,6 +43,9 @@ class StepOperator {
   virtual void solve(std::span<const Tangent> tangents, std::span<const double> force, std::span<double> change) = 0;
   /// x += t (x' - x). The first call after begin: x = x' whatever t.
   virtual void move(double t) = 0;
+  /// A = J M̂⁻¹ Jᵀ of these terms' rows with the bilateral rows held: after begin, not between solve and move.
+  /// @param terms ascending @param A out, symmetric: [row of these terms][row of these terms]
+  virtual void inverse_mass(std::span<const int> terms, std::span<double> A) = 0;
   /// This x is the best so far: what the caller will read.
   virtual void keep() = 0;
 };
@@ -68,7 +76,6 @@ class StepNewton {
                      std::span<double> impulse);
 
  private:
-  enum class Bound : std::uint8_t { own_normal, given_normal };  ///< of friction discs
   struct Iterate {
     std::vector<double> velocity, impulse;  ///< [row] J v, y
   };
@@ -79,14 +86,11 @@ class StepNewton {
   void begin(StepOperator& mass, std::span<const double> y);
   void judge(StepOperator& mass, double residual, bool met);
   void newton(StepOperator& mass);
-  void convex(StepOperator& mass);
-  bool stalled();
+  int sweep_count();
+  void sweep(StepOperator& mass, int count);
   double map(const Iterate& at, bool tangents);
-  void law(const std::vector<double>& velocity, Bound bound, bool tangents);
-  double linear_solve(StepOperator& mass);
-  void follow_normals();
-  double search(double start);
-  double slope(double t, double* derivative, double* size);
+  void law(const std::vector<double>& velocity, bool tangents);
+  void linear_solve(StepOperator& mass);
   double residual() const;
   bool within_sets() const;
   void point(double t, Iterate& out) const;
@@ -94,7 +98,6 @@ class StepNewton {
 
   StepProblem own_, problem_;  ///< as given; of this stage
   std::vector<Tangent> tangent_;
-  std::vector<double> normal_;         ///< [term] that bounds friction
   std::vector<double> force_, gamma_;  ///< g, γ̄
   Iterate now_, next_, trial_, best_;  ///< next: where the linear problem leads
   Iterate solved_;                     ///< of the last stage that ended
@@ -103,8 +106,10 @@ class StepNewton {
   std::vector<double> history_;  ///< residuals of this stage
   std::vector<TermRow> stage_rows_, solved_rows_;
   std::vector<double> stage_y_;
-  int discs_ = 0;            ///< iterations with given discs that are left
-  bool short_step_ = false;  ///< the last one
+  Sweeps sweeps_;
+  int sweep_count_ = 0;   ///< before this iteration, if any
+  int swept_ = 0;         ///< sweeps of this step
+  bool without_ = false;  ///< this one goes without
   int searches_ = 0, iterations_ = 0;
 };
 
