@@ -84,8 +84,7 @@ void TreeOperator<R>::solve_coupled(std::span<const Tangent> tangents, std::span
     if (c.b >= 0 && (pairs_.empty() || pairs_.back() != pair)) pairs_.push_back(pair);
   }
   coupled_.analyze(pairs_);
-  loads_used_ = 0;
-  std::fill(load_of_link_.begin(), load_of_link_.end(), -1);
+  clear_loads();
   add_joint_loads(tangents, force);
   coupled_.begin<R>(*data_, joint_inertia_, load_of_link_, loads_);
   int pair = -1;

@@ -58,8 +58,7 @@ void TreeOperator<R>::write_rows(std::span<const int> terms) {
 /// With b the bilateral rows: A - A_b (A_bb + Σ_e)⁻¹ A_bᵀ.
 template <class R>
 void TreeOperator<R>::inverse_mass(std::span<const int> terms, std::span<double> out) {
-  loads_used_ = 0;
-  std::fill(load_of_link_.begin(), load_of_link_.end(), -1);
+  clear_loads();
   solve_loaded<R>(model_, *data_, joint_inertia_, {}, load_of_link_, loads_, next_.x);  // M̂'s own factors
   write_rows(terms);
   rows_.sweep(model_, *data_);

@@ -62,6 +62,12 @@ void TreeOperator<R>::keep() {
 }
 
 template <class R>
+void TreeOperator<R>::clear_loads() {
+  loads_used_ = 0;
+  std::fill(load_of_link_.begin(), load_of_link_.end(), -1);
+}
+
+template <class R>
 LinkLoad<R>& TreeOperator<R>::load_of(int link) {
   int& load = load_of_link_[link];
   if (load < 0) {
@@ -74,8 +80,7 @@ LinkLoad<R>& TreeOperator<R>::load_of(int link) {
 /// The symmetric part of the tangents, and the forces, on links and joints.
 template <class R>
 void TreeOperator<R>::add_loads(std::span<const Tangent> tangents, std::span<const double> force) {
-  loads_used_ = 0;
-  std::fill(load_of_link_.begin(), load_of_link_.end(), -1);
+  clear_loads();
   for (std::size_t c = 0; c < contacts_.size(); ++c) {
     const double* f = &force[terms_[c].first_row];
     if (contacts_[c].b < 0 && !idle(tangents[c], f, terms_[c].nrow))

@@ -90,6 +90,7 @@ class TreeOperator final : public StepOperator {
     std::vector<double> bilateral;
     double miss = 0;
   };
+  void clear_loads();
   LinkLoad<R>& load_of(int link);
   void add_joint_loads(std::span<const Tangent> tangents, std::span<const double> force);
   void add_loads(std::span<const Tangent> tangents, std::span<const double> force);
