@@ -10,7 +10,7 @@ namespace tarsus {
 namespace {
 
 constexpr int kHalvings = 3;        ///< lengths that a step is tried with
-constexpr int kPlain = 4;           ///< iterations before sweeps
+constexpr int kPlain = 6;           ///< iterations before sweeps
 constexpr int kSweeps = 5;          ///< before an iteration, to begin with,
 constexpr int kMoreSweeps = 2;      ///< times as many where
 constexpr double kProgress = 0.5;   ///< of the least residual is not reached,

@@ -12,7 +12,7 @@
 //   Newton    G = (1 - D (1 - R/ρ))⁻¹ D/ρ and γ̄ = y - (1 - D (1 - R/ρ))⁻¹ N with D = P'(z); halved till Σ ρ² N²
 //             falls, twice at most.
 //             ρ and not R: what sticks may slip within one R of rest, but within a whole ρ of what it carries.
-//   sweeps    from the fifth iteration on, before each: projected Gauss-Seidel on A = J M̂⁻¹ Jᵀ. Which contact opens,
+//   sweeps    from the seventh iteration on, before each: projected Gauss-Seidel on A = J M̂⁻¹ Jᵀ. Which contact opens,
 //             sticks or slips is a local question, which sweeps settle and in which Newton's method alone may turn
 //             round; what acts through the whole tree is Newton's. Where the residual does not fall to half, twice
 //             as many, and every second such iteration none.
