@@ -11,7 +11,7 @@ namespace tarsus {
 inline constexpr double kOwnNormal = -1;
 
 /// γ = P(y) of one term, and its tangent unless null. @param rows, y, impulse of the term's rows
-/// @param normal of a contact: kOwnNormal, or the impulse >= 0 that bounds friction, which makes G symmetric
+/// @param normal of a contact: kOwnNormal, or the impulse >= 0 that bounds friction, where no tangent is asked for
 void interval_law(const Term& term, const TermRow* rows, const double* y, double* impulse, Tangent* tangent);
 void ball_law(const Term& term, const TermRow* rows, const double* y, double* impulse, Tangent* tangent);
 void contact_law(const Term& term, const TermRow* rows, const double* y, double normal, double* impulse,
@@ -34,6 +34,14 @@ double natural_map(const Term& term, const TermRow* rows, const double* velocity
 
 /// Largest ρ |N| [m/s | rad/s], friction bounded by the normal impulse itself.
 double natural_residual(const Term& term, const TermRow* rows, const double* velocity, const double* impulse);
+
+/// u + R (y - c) - b of a row.
+inline double miss(const TermRow& row, double velocity, double impulse) {
+  return velocity + row.compliance * (impulse - row.centre) - row.target;
+}
+
+/// It has an impulse, or P(z) of the natural map is one.
+bool acts(const Term& term, const TermRow* rows, const double* velocity, const double* impulse);
 
 /// P(z) of rows in one metric: one step of a projected sweep.
 void project(const Term& term, const double* z, double* impulse);

@@ -4,7 +4,7 @@
 //     rolling: a disc as sliding's
 //
 // Sliding: G_nn = 1/R_n, G_tn = μ t/R_n, G_nt = 0, G_tt = (μ γ_n/|y_t|) (1 - t tᵀ)/R_t with t = y_t/|y_t|; sticking:
-// G_tt = 1/R_t. With a given normal impulse in the bounds G_tn = 0, and G is symmetric.
+// G_tt = 1/R_t.
 #include <algorithm>
 
 #include "solver/law.hpp"
@@ -43,9 +43,9 @@ void contact_law(const Term& term, const TermRow* rows, const double* y, double 
   impulse[0] = std::max(0.0, y[0]);
   const double stiffness = y[0] > 0 ? 1 / rows[0].compliance : 0;
   if (tangent) tangent->at[0][0] = stiffness;
-  const double bound = normal == kOwnNormal ? impulse[0] : normal, growth = normal == kOwnNormal ? stiffness : 0;
+  const double bound = normal == kOwnNormal ? impulse[0] : normal;
   if (term.nrow >= 3)
-    disc_law(y, rows[1].compliance, term.friction * bound, term.friction * growth, 1, impulse, tangent);
+    disc_law(y, rows[1].compliance, term.friction * bound, term.friction * stiffness, 1, impulse, tangent);
   if (term.nrow >= 4) {
     const double most = term.torsional * bound;
     impulse[3] = std::clamp(y[3], -most, most);
@@ -53,10 +53,11 @@ void contact_law(const Term& term, const TermRow* rows, const double* y, double 
       if (std::abs(y[3]) < most)
         tangent->at[3][3] = 1 / rows[3].compliance;
       else if (most > 0)
-        tangent->at[3][0] = std::copysign(term.torsional * growth, y[3]);
+        tangent->at[3][0] = std::copysign(term.torsional * stiffness, y[3]);
     }
   }
-  if (term.nrow >= 6) disc_law(y, rows[4].compliance, term.rolling * bound, term.rolling * growth, 4, impulse, tangent);
+  if (term.nrow >= 6)
+    disc_law(y, rows[4].compliance, term.rolling * bound, term.rolling * stiffness, 4, impulse, tangent);
 }
 
 }  // namespace tarsus

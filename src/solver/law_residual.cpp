@@ -21,10 +21,7 @@ void metric(const Term& term, const TermRow* rows, double* rho) {
 
 void before_projection(const Term& term, const TermRow* rows, const double* velocity, const double* impulse,
                        const double* rho, double* z) {
-  for (int i = 0; i < term.nrow; ++i) {
-    const double miss = velocity[i] + rows[i].compliance * (impulse[i] - rows[i].centre) - rows[i].target;
-    z[i] = impulse[i] - miss / rho[i];
-  }
+  for (int i = 0; i < term.nrow; ++i) z[i] = impulse[i] - miss(rows[i], velocity[i], impulse[i]) / rho[i];
 }
 
 constexpr TermRow kUnit{.compliance = 1};
@@ -69,14 +66,13 @@ void eliminate(int n, const TermRow* rows, const double* rho, Tangent& tangent, 
   }
 }
 
+bool nonzero(const Term& term, const double* impulse) {
+  return std::any_of(impulse, impulse + term.nrow, [](double y) { return y != 0; });
+}
+
 /// A contact that carries nothing and opens: no miss, and no tangent.
 bool open(const Term& term, const TermRow* rows, const double* velocity, const double* impulse) {
-  if (term.law != Law::contact || !(velocity[0] - rows[0].compliance * rows[0].centre - rows[0].target >= 0))
-    return false;
-  for (int i = 0; i < term.nrow; ++i) {
-    if (impulse[i] != 0) return false;
-  }
-  return true;
+  return term.law == Law::contact && miss(rows[0], velocity[0], 0) >= 0 && !nonzero(term, impulse);
 }
 
 }  // namespace
@@ -108,10 +104,19 @@ double natural_residual(const Term& term, const TermRow* rows, const double* vel
   before_projection(term, rows, velocity, impulse, rho, z);
   term_law(term, kUnits, z, std::max(0.0, impulse[0]), projected, nullptr);
   for (int i = 0; i < term.nrow; ++i) {
-    const double miss = std::abs(impulse[i] - projected[i]) * rho[i];
-    worst = miss <= worst ? worst : miss;  // a nan stays
+    const double off = std::abs(impulse[i] - projected[i]) * rho[i];
+    worst = off <= worst ? worst : off;  // a nan stays
   }
   return worst;
+}
+
+bool acts(const Term& term, const TermRow* rows, const double* velocity, const double* impulse) {
+  if (nonzero(term, impulse)) return true;
+  double z[kTermRows], rho[kTermRows], projected[kTermRows];
+  metric(term, rows, rho);
+  before_projection(term, rows, velocity, impulse, rho, z);
+  project(term, z, projected);
+  return nonzero(term, projected);
 }
 
 void project(const Term& term, const double* z, double* impulse) {

@@ -10,11 +10,6 @@ namespace tarsus {
 namespace {
 
 constexpr int kHalvings = 3;        ///< lengths that a step is tried with
-constexpr int kPlain = 6;           ///< iterations before sweeps
-constexpr int kSweeps = 5;          ///< before an iteration, to begin with,
-constexpr int kMoreSweeps = 2;      ///< times as many where
-constexpr double kProgress = 0.5;   ///< of the least residual is not reached,
-constexpr int kMostSweeps = 640;    ///< in a step
 constexpr double kExcess = 2e-10;   ///< of a set's size that an impulse may be outside of it
 constexpr int kOwnIterations = 25;  ///< on the problem's own rows before it is made softer
 constexpr double kSoftest = 1;      ///< least R of the first stage, of the inverse mass
@@ -122,21 +117,8 @@ void StepNewton::begin(StepOperator& mass, std::span<const double> y) {
   mass.move(1);
 }
 
-/// How many sweeps go before this iteration.
-int StepNewton::sweep_count() {
-  const int done = int(history_.size());
-  if (done <= kPlain) return 0;
-  const double least = *std::min_element(history_.begin(), history_.end() - 1);
-  if (done == kPlain + 1 || history_.back() <= kProgress * least)
-    sweep_count_ = kSweeps, without_ = false;
-  else
-    sweep_count_ *= kMoreSweeps, without_ = !without_;
-  return without_ ? 0 : std::min(sweep_count_, kMostSweeps - swept_);
-}
-
 /// Then the operator's x is that of the impulses.
 void StepNewton::sweep(StepOperator& mass, int count) {
-  swept_ += count;
   if (!sweeps_.run(mass, problem_, count, now_.velocity, now_.impulse)) return;
   std::fill(tangent_.begin(), tangent_.end(), Tangent{});
   mass.solve(tangent_, now_.impulse, now_.velocity);
@@ -145,7 +127,7 @@ void StepNewton::sweep(StepOperator& mass, int count) {
 }
 
 void StepNewton::newton(StepOperator& mass) {
-  if (const int count = sweep_count(); count > 0) sweep(mass, count);
+  if (const int count = sweeps_.due(history_); count > 0) sweep(mass, count);
   const double start = map(now_, true);
   linear_solve(mass);
   double best = 1, least = kUnbounded, t = 1;
@@ -241,7 +223,7 @@ void StepNewton::bound_impulses(StepOperator& mass) {
 
 NewtonReport StepNewton::solve(StepOperator& mass, const StepProblem& problem, const NewtonOptions& options,
                                std::span<double> y, std::span<double> impulse) {
-  own_ = problem_ = problem, iterations_ = searches_ = swept_ = 0;
+  own_ = problem_ = problem, iterations_ = searches_ = 0;
   const std::size_t n = problem.rows.size();
   for (Iterate* i : {&now_, &next_, &trial_, &best_}) i->velocity.resize(n), i->impulse.resize(n);
   force_.resize(n), gamma_.resize(n), tangent_.resize(problem.terms.size());

@@ -11,30 +11,39 @@ namespace tarsus {
 namespace {
 
 constexpr std::size_t kMostRows = 400;  ///< A of more costs more than it is worth
-
-/// u + R (y - c) - b
-double miss(const TermRow& row, double velocity, double impulse) {
-  return velocity + row.compliance * (impulse - row.centre) - row.target;
-}
+constexpr int kPlain = 6;               ///< iterations before sweeps
+constexpr int kFirst = 5;               ///< sweeps before an iteration, to begin with,
+constexpr int kMore = 2;                ///< times as many where
+constexpr double kProgress = 0.5;       ///< of the least residual is not reached,
+constexpr int kMost = 640;              ///< in a step
 
 }  // namespace
 
-void Sweeps::begin(const StepProblem& problem) { acted_.assign(problem.terms.size(), 0), terms_.clear(); }
+void Sweeps::begin(const StepProblem& problem) {
+  acted_.assign(problem.terms.size(), 0), terms_.clear(), velocity_.clear();
+  done_ = 0;
+}
+
+int Sweeps::due(std::span<const double> residuals) {
+  const int iteration = int(residuals.size());
+  if (iteration <= kPlain) return 0;
+  const double least = *std::min_element(residuals.begin(), residuals.end() - 1);
+  if (iteration == kPlain + 1 || residuals.back() <= kProgress * least)
+    count_ = kFirst, without_ = false;
+  else
+    count_ *= kMore, without_ = !without_;
+  const int count = without_ ? 0 : std::min(count_, kMost - done_);
+  done_ += count;
+  return count;
+}
 
 /// Terms with an impulse, or which would have one. @return there are new ones
 bool Sweeps::choose(const StepProblem& problem, std::span<const double> velocity, std::span<const double> impulse) {
   bool more = false;
-  double z[kTermRows], projected[kTermRows];
   for (std::size_t i = 0; i < problem.terms.size(); ++i) {
     if (acted_[i]) continue;
-    const Term& term = problem.terms[i];
-    for (int k = 0; k < term.nrow; ++k) {
-      const TermRow& row = problem.rows[term.first_row + k];
-      const double y = impulse[term.first_row + k];
-      z[k] = y - miss(row, velocity[term.first_row + k], y) / (row.scale + row.compliance);
-    }
-    project(term, z, projected);
-    for (int k = 0; k < term.nrow; ++k) acted_[i] |= projected[k] != 0 || impulse[term.first_row + k] != 0;
+    const int first = problem.terms[i].first_row;
+    acted_[i] = acts(problem.terms[i], &problem.rows[first], &velocity[first], &impulse[first]);
     more |= acted_[i] != 0;
   }
   if (!more) return false;

@@ -17,8 +17,12 @@ void expect_solved(const Matrix& A, std::mt19937_64& random, std::normal_distrib
   Matrix factors = A;
   std::vector<int> pivot(n);
   EXPECT_TRUE(factor_lu({factors.data(), n * n}, pivot));
+  Matrix many = Matrix::NullaryExpr(A.rows(), 3, [&] { return normal(random); });
+  many.col(1) = b;
   solve_lu({factors.data(), n * n}, pivot, {b.data(), n});
   if (n == 0) return;
+  solve_lu({factors.data(), n * n}, pivot, {many.data(), 3 * n}, 3);
+  EXPECT_EQ(many.col(1), b) << n;
   EXPECT_LT((b - x).norm(), 1e-15 * double(n) * A.norm() * A.inverse().norm() * x.norm()) << n;
 }
 

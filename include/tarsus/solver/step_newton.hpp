@@ -86,7 +86,6 @@ class StepNewton {
   void begin(StepOperator& mass, std::span<const double> y);
   void judge(StepOperator& mass, double residual, bool met);
   void newton(StepOperator& mass);
-  int sweep_count();
   void sweep(StepOperator& mass, int count);
   double map(const Iterate& at, bool tangents);
   void law(const std::vector<double>& velocity, bool tangents);
@@ -107,9 +106,6 @@ class StepNewton {
   std::vector<TermRow> stage_rows_, solved_rows_;
   std::vector<double> stage_y_;
   Sweeps sweeps_;
-  int sweep_count_ = 0;   ///< before this iteration, if any
-  int swept_ = 0;         ///< sweeps of this step
-  bool without_ = false;  ///< this one goes without
   int searches_ = 0, iterations_ = 0;
 };
 

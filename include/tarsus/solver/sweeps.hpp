@@ -21,6 +21,9 @@ class Sweeps {
  public:
   /// A new step: nothing is known of its mass.
   void begin(const StepProblem& problem);
+  /// How many go before the next iteration: none before the seventh; where the residual does not fall to half, twice as
+  /// many, and every second such iteration none. @param residuals of the iterations so far
+  int due(std::span<const double> residuals);
   /// @param velocity [row] J v at these impulses @param impulse [row] in and out
   /// @return false: too many rows, nothing was done
   bool run(StepOperator& mass, const StepProblem& problem, int count, std::span<const double> velocity,
@@ -39,6 +42,8 @@ class Sweeps {
   std::vector<int> terms_;   ///< these terms
   std::vector<Rows> rows_;
   std::vector<double> A_, velocity_;  ///< of these terms' rows, one after another
+  int count_ = 0, done_ = 0;          ///< before this iteration, if any; in this step
+  bool without_ = false;              ///< this iteration goes without
 };
 
 }  // namespace tarsus
