@@ -1,5 +1,6 @@
 // Two boxes: separating axes when they overlap, GJK when they are apart.  [Gottschalk, Lin, Manocha 1996]
 #include "geometry/core.hpp"
+#include "tarsus/geometry/convex_hull.hpp"
 
 namespace tarsus::narrow {
 
@@ -57,7 +58,29 @@ Vec3d on_edge_of_b(const Body& a, const Body& b, const Axis& axis, const Vec3d& 
   return mul_add(v, t, q);
 }
 
+/// The box around a convex shape in its own frame: centre and half-widths.
+std::array<Vec3d, 2> own_box(const Body& body) {
+  const Vec3d& s = body.size();
+  switch (body.shape.type) {
+    case ShapeType::capsule: return {Vec3d{0, 0, 0}, {s.x, s.x, s.x + s.y}};
+    case ShapeType::cylinder: return {Vec3d{0, 0, 0}, {s.x, s.x, s.y}};
+    case ShapeType::sphere: return {Vec3d{0, 0, 0}, {s.x, s.x, s.x}};
+    case ShapeType::convex: {
+      const Aabb& box = body.shape.hull->box();
+      return {(box.lower + box.upper) * 0.5, (box.upper - box.lower) * 0.5};
+    }
+    default: return {Vec3d{0, 0, 0}, s};
+  }
+}
+
 }  // namespace
+
+bool boxes_apart(const Body& a, const Body& b, double limit) {
+  const auto [ca, sa] = own_box(a);
+  const auto [cb, sb] = own_box(b);
+  const Mat3d r = transpose(a.pose.rotation) * b.pose.rotation;
+  return least_overlap(sa, sb, r, a.to_local(b.to_world(cb)) - ca, limit).separation > limit;
+}
 
 void box_box(const Body& a, const Body& b, ContactList& out) {
   const Mat3d r = transpose(a.pose.rotation) * b.pose.rotation;

@@ -48,6 +48,9 @@ struct Closest {
   Vec3d on_b{0, 0, 0};
 };
 
+/// An axis parts the boxes around the two, each in its shape's frame, by more than `limit`.
+bool boxes_apart(const Body& a, const Body& b, double limit);
+
 /// False if they are further apart than `limit`.
 bool closest_points(const Core& a, const Core& b, double limit, Closest& out);
 

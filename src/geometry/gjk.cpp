@@ -139,7 +139,6 @@ Found gjk(const Core& a, const Core& b, double limit, Simplex& s, Vec3d& v) {
       const Vec3d d = s.points[static_cast<std::size_t>(k)].w - next.w;
       if (dot(d, d) == 0) return Found::apart;  // no further progress in this precision
     }
-    const Simplex before = s;
     s.points[static_cast<std::size_t>(s.count++)] = next;
     Nearest nearest;
     if (s.count == 2)
@@ -149,7 +148,7 @@ Found gjk(const Core& a, const Core& b, double limit, Simplex& s, Vec3d& v) {
     else if (!nearest_on_tetrahedron(s, nearest))
       return Found::overlap;
     if (!(nearest.squared_distance < vv)) {
-      s = before;
+      --s.count;
       return Found::apart;
     }
     s.keep(nearest.which, nearest.weight, nearest.count);
@@ -353,6 +352,7 @@ bool closest_points(const Core& a, const Core& b, double limit, Closest& out) {
 }
 
 void convex_pair(const Body& a, const Body& b, ContactList& out) {
+  if (boxes_apart(a, b, out.margin())) return;
   const Core ca(a), cb(b);
   Closest closest;
   if (closest_points(ca, cb, out.margin(), closest)) add_manifold(ca, cb, closest, out);

@@ -79,7 +79,7 @@ void cylinder_sphere(const Body& a, const Body& b, ContactList& out);
 void box_sphere(const Body& a, const Body& b, ContactList& out);
 void capsule_capsule(const Body& a, const Body& b, ContactList& out);
 void box_box(const Body& a, const Body& b, ContactList& out);
-/// Any two of those with a support function: GJK, EPA and clipping.
+/// Any two of those with a support function: boxes around them, then GJK, EPA and clipping.
 void convex_pair(const Body& a, const Body& b, ContactList& out);
 /// A height field with any of those.
 void height_field_pair(const Body& a, const Body& b, ContactList& out);
