@@ -1,4 +1,5 @@
 // Tasks to be learned and many worlds of them: tarsus/learn.
+#include <nanobind/stl/array.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
@@ -9,6 +10,7 @@
 #include "tarsus/learn/locomotion_task.hpp"
 #include "tarsus/learn/motion_task.hpp"
 #include "tarsus/learn/vector_task.hpp"
+#include "tarsus/learn/velocity_task.hpp"
 
 namespace tarsus::python {
 
@@ -117,6 +119,8 @@ class Moment {
  private:
   std::vector<double> qpos_, qvel_, memory_;
 };
+
+std::array<double, 3> triple(const Vec3d& v) { return {v.x, v.y, v.z}; }
 
 void bind_tasks(nb::module_& m) {
   nb::class_<Task> task(m, "Task", "What there is to learn. Shared by threads; never changes.");
@@ -253,6 +257,34 @@ void bind_tasks(nb::module_& m) {
       "ends.\nnoise: of starts. control_dt, time_limit [s].");
   locomotion.def_prop_ro(
       "time_limit", [](const LocomotionTask& t) { return t.options().time_limit; }, "[s].");
+
+  nb::class_<VelocityTask, Task> velocity(
+      m, "VelocityTask",
+      "A robot on its own servos follows a command of velocity: tarsus/learn/velocity_task.hpp says how.");
+  const VelocityTaskOptions w;
+  velocity.def(
+      "__init__",
+      [](VelocityTask* self, const Model& model, std::vector<int> feet, std::array<double, 3> command_low,
+         std::array<double, 3> command_high, double command_interval, double standing, const std::string& keyframe,
+         double action_scale, std::array<double, 8> weights, double noise, double tilt_limit, double control_dt,
+         int substeps, double time_limit) {
+        VelocityTaskOptions o;
+        for (int k = 0; k < 3; ++k) o.command_low[k] = command_low[k], o.command_high[k] = command_high[k];
+        o.command_interval = command_interval, o.standing = standing, o.keyframe = keyframe, o.feet = std::move(feet);
+        o.action_scale = action_scale, o.weights = weights, o.noise = noise, o.tilt_limit = tilt_limit;
+        o.control_dt = control_dt, o.substeps = substeps, o.time_limit = time_limit;
+        new (self) VelocityTask(model, std::move(o));
+      },
+      nb::keep_alive<1, 2>(), "model"_a, nb::kw_only(), "feet"_a = std::vector<int>(),
+      "command_low"_a = triple(w.command_low), "command_high"_a = triple(w.command_high),
+      "command_interval"_a = w.command_interval, "standing"_a = w.standing, "keyframe"_a = w.keyframe,
+      "action_scale"_a = w.action_scale, "weights"_a = w.weights, "noise"_a = w.noise, "tilt_limit"_a = w.tilt_limit,
+      "control_dt"_a = w.control_dt, "substeps"_a = w.substeps, "time_limit"_a = w.time_limit,
+      "feet: bodies. command_low, command_high: forward, left [m/s], turning [rad/s]; command_interval [s]; standing: "
+      "the\nshare of commands to stand. keyframe: of the stance. weights: of the terms. tilt_limit [rad]. control_dt, "
+      "time_limit [s].");
+  velocity.def_prop_ro(
+      "time_limit", [](const VelocityTask& t) { return t.options().time_limit; }, "[s].");
 }
 
 }  // namespace

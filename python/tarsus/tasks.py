@@ -1,5 +1,5 @@
-"""Tasks to be learned, made of a model, a clip and a table of gains; :func:`make` knows those of the built-in models, and
-Gymnasium's locomotion on the models that come with it.
+"""Tasks to be learned: a character that follows a clip, a robot that follows a command of velocity; :func:`make` knows those of the
+built-in models, and Gymnasium's locomotion on the models that come with it.
 
 >>> task = tarsus.tasks.make("HumanoidWalk")
 >>> worlds = tarsus.VectorTask(task, worlds=64)
@@ -11,7 +11,7 @@ import pathlib
 
 import numpy as np
 
-from . import MODELS, CartPoleTask, Clip, Drives, LocomotionTask, Model, MotionTask, ValueError  # noqa: A004
+from . import MODELS, CartPoleTask, Clip, Drives, LocomotionTask, Model, MotionTask, ValueError, VelocityTask  # noqa: A004
 
 _MOTIONS = {
     "HumanoidWalk": ("humanoid", "humanoid_walk"),
@@ -32,11 +32,12 @@ _LOCOMOTION = {
                                       time_limit=15.0)),
 }
 #: Names that :func:`make` knows. The last three need gymnasium, whose models they take.
-NAMES = [*_MOTIONS, "CartPole", *_LOCOMOTION]
+NAMES = [*_MOTIONS, "QuadrupedVelocity", "CartPole", *_LOCOMOTION]
 
 
 def make(name, **options):
-    """The task of this name, with the options of its class (:class:`tarsus.MotionTask`, :class:`tarsus.LocomotionTask`).
+    """The task of this name, with the options of its class (:class:`tarsus.MotionTask`, :class:`tarsus.VelocityTask`,
+    :class:`tarsus.LocomotionTask`).
 
     Raises ValueError for a name that is not in NAMES, and for one of Gymnasium's where that is not installed.
     """
@@ -49,10 +50,24 @@ def make(name, **options):
         return LocomotionTask(Model.load(path), **{**defaults, **options})
     if name == "CartPole":
         return CartPoleTask(Model.load(MODELS / "cart_pole.xml"), **options)
+    if name == "QuadrupedVelocity":
+        return velocity_task(MODELS / "quadruped.xml", [f"{end}_{side}_calf" for end in ("front", "rear") for side in ("left", "right")], **options)
     if name not in _MOTIONS:
         raise ValueError(f"task is {name!r}; expected one of {', '.join(NAMES)}")
     model, clip = _MOTIONS[name]
     return motion_task(MODELS / f"{model}.xml", MODELS / "clips" / f"{clip}.json", MODELS / "tasks" / f"{model}.json", **options)
+
+
+def velocity_task(model, feet=(), **options):
+    """A robot on its own position servos follows a command of velocity.
+
+    model: an object, or a file, with a free root; its first keyframe, if any, is the stance. feet: names of bodies. options: those of
+    :class:`tarsus.VelocityTask`. Raises ValueError for names that the model does not have, and for actuators that are no position
+    servos.
+    """
+    if not isinstance(model, Model):
+        model = Model.load(model)
+    return VelocityTask(model, feet=[model.body_id(name) for name in feet], **options)
 
 
 def motion_task(model, clip, table, **options):

@@ -39,7 +39,7 @@ TEST(BuiltIn, ModelsHaveThePapersSizes) {
     double least_mass, most_mass;
   } table[] = {{"humanoid", 34, 13, 45, 75},    {"dog", 72, 24, 20, 40},       {"snake36", 36, 36, 1, 20},
                {"snake72", 72, 72, 1, 20},      {"snake195", 195, 195, 1, 20}, {"pendulum", 1, 1, 1, 1},
-               {"double_pendulum", 2, 2, 2, 2}, {"cart_pole", 2, 2, 1, 2}};
+               {"double_pendulum", 2, 2, 2, 2}, {"cart_pole", 2, 2, 1, 2},     {"quadruped", 18, 9, 10, 15}};
   for (const auto& row : table) {
     const Model model = built_in(row.name);
     EXPECT_EQ(model.nv, row.nv) << row.name;

@@ -211,6 +211,49 @@ def test_the_policy_walks_in_the_viewer_as_in_its_task():
     assert source._qpos()[0, 2] > 0.7 and source._qpos()[0, 0] > 10
 
 
+def test_a_keyframe_is_where_a_source_starts():
+    model = tarsus.Model.load(tarsus.MODELS / "quadruped.xml")
+    source = ModelSource(model, keyframe="stance")
+    assert (source._qpos()[0] == model.keyframe(0)[0]).all() and (source._qpos()[0] != model.qpos0).any()
+    while source.time < 2:
+        assert source.step() is None
+    assert source._qpos()[0, 2] > 0.25  # its controls hold the stance
+    other = ModelSource(model)
+    assert (other._qpos()[0] == model.qpos0).all()
+    other.reset(0)  # what the page's list of keyframes asks for
+    assert (other._qpos()[0] == model.keyframe(0)[0]).all()
+
+
+def test_the_robot_goes_where_its_sliders_say():
+    """As in its task, to rounding, as long as roundings are small; then at the speeds that it is told."""
+    source = SCENES["robot"].open()
+    world = tarsus.VectorTask(source.task, 1)
+    world.reset()
+    source._place(world.qpos.copy(), world.qvel.copy())
+    source.command[:] = world.observation[0, 9:12]
+    for _ in range(5):
+        assert np.allclose(source._qpos()[0], world.qpos[0], rtol=0, atol=1e-9)
+        world.step(np.clip(source.policy(world.observation), *source.bounds))
+        assert source.step() is None and source.step() is None
+    source.reset()
+    for command in ([0.8, 0.0, 0.0], [0.0, 0.25, 0.0], [0.3, 0.0, -0.8], [0.0, 0.0, 0.0]):
+        for name, value in zip(("forward", "left", "turn"), command):
+            source.control(name, value)
+        seen = []
+        for step in range(300):
+            assert source.step() is None
+            if step >= 100:
+                world_velocity, turning = source._qvel()[0, :3], source._qvel()[0, 5]
+                w, x, y, z = source._qpos()[0, 3:7]
+                heading = np.arctan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z))
+                c, s = np.cos(heading), np.sin(heading)
+                seen.append([c * world_velocity[0] + s * world_velocity[1], c * world_velocity[1] - s * world_velocity[0], turning])
+        assert np.abs(np.mean(seen, axis=0) - command).max() < 0.15, (command, np.mean(seen, axis=0))
+    assert source._qpos()[0, 2] > 0.25
+    with pytest.raises(ValueError):
+        source.control("ctrl 0", 1.0)
+
+
 def test_many_worlds_are_laid_out_in_a_grid_and_stay_apart():
     model = tarsus.Model.load(HUMANOID)
     source = ModelSource(model, clip=tarsus.Clip.load(WALK, model), worlds=10)

@@ -5,6 +5,7 @@ import sys
 
 import characters
 import loops
+import quadruped
 from tree import emit, walk
 
 MADE = "Made by tools/generate/make_models.py: change the numbers there, not here."
@@ -146,7 +147,7 @@ def main():
     folder = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).resolve().parents[2] / "models")
     folder.mkdir(parents=True, exist_ok=True)
     texts = {"humanoid": humanoid(), "dog": dog(), **{f"snake{n}": snake(n) for n in (36, 72, 195)},
-             "pendulum": PENDULUM, "double_pendulum": DOUBLE_PENDULUM, "cart_pole": CART_POLE,
+             "pendulum": PENDULUM, "double_pendulum": DOUBLE_PENDULUM, "cart_pole": CART_POLE, "quadruped": quadruped.quadruped(MADE),
              **{f"loops/{name}": text for name, text in loops.models().items()}}
     (folder / "loops").mkdir(exist_ok=True)
     for name, text in texts.items():

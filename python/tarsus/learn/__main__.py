@@ -17,6 +17,8 @@ PRESETS = {
     "backflip": ("HumanoidBackflip", {"relative_action": True}, {}),
     "pace": ("DogPace", {"relative_action": True}, {}),
     "canter": ("DogCanter", {"relative_action": True}, {}),
+    "quadruped": ("QuadrupedVelocity", {}, {"worlds": 512, "steps": 24, "minibatches": 4, "hidden": (128, 128), "gamma": 0.99,
+                                            "action_scale": 1.0, "noise": 0.5, "entropy": 0.002}),
     "cart-pole": ("CartPole", {}, {"worlds": 64, "steps": 32, "epochs": 5, "minibatches": 4, "hidden": (32, 32),
                                    "gamma": 0.99, "action_scale": 10.0, "noise": 0.3, "learning_rate": 3e-3,
                                    "desired_kl": 0.02}),
@@ -46,7 +48,7 @@ def main(argv=None):
     except ModuleNotFoundError as error:
         sys.exit(f"tarsus.learn needs {error.name}: pip install 'tarsus[learn]'")
     name, options, changes = PRESETS[a.task]
-    if name != "CartPole":
+    if "relative_action" in options:
         options = {**options, "relative_action": not a.absolute}
     if a.worlds:
         changes = {**changes, "worlds": a.worlds}

@@ -9,6 +9,7 @@ import numpy as np
 
 import tarsus
 
+from .source import slider
 from .sources import ModelSource, ParticleSource, RigidSource
 
 THUMBNAILS = Path(__file__).with_name("thumbnails")
@@ -131,6 +132,49 @@ def walker():
     return PolicySource(model, clip, task, tarsus.learn.Policy.load(models() / "policies" / "humanoid_walk.npz"), name="policy")
 
 
+class CommandSource(ModelSource):
+    """A robot under a policy trained on a :class:`tarsus.VelocityTask`; sliders are its command."""
+
+    COMMAND = {"forward": ("m/s", 0), "left": ("m/s", 1), "turn": ("rad/s", 2)}
+
+    def __init__(self, model, task, policy, command=(0.6, 0.0, 0.3), **options):
+        self.task, self.policy, self.bounds = task, policy, task.action_bounds
+        self.command, self.action, self.due = np.array(command), np.zeros(task.action_size), 0.0
+        super().__init__(model, keyframe=0, dt=task.control_dt / task.substeps, contacts=True, **options)
+
+    def reset(self, keyframe=None):
+        super().reset(keyframe)
+        self.action[:], self.due = 0, 0.0
+
+    def step(self):
+        due = self.due
+        if self.time > due - 1e-9 or self.time < due - 1.5 * self.task.control_dt:  # the clock was set back
+            # steps, seed, command, change, action, the feet's times in the air
+            memory = np.concatenate([np.zeros(2), self.command, np.zeros(1), self.action, np.zeros(4)])
+            state = [np.ascontiguousarray(x[0], np.float64) for x in (self._qpos(), self._qvel())]
+            self.action = np.clip(self.policy(self.task.observe(*state, memory)), *self.bounds)
+            self.data.ctrl[:] = self.task.targets(*state, memory, self.action)
+            self.due = self.time + self.task.control_dt
+        return super().step()
+
+    def controls(self):
+        command = [slider(name, float(self.command[i]), -1, 1, unit, label=f"command: {name}") for name, (unit, i) in self.COMMAND.items()]
+        return command + [c for c in super().controls() if not c["name"].startswith("ctrl ")]
+
+    def control(self, name, value):
+        if name in self.COMMAND:
+            self.command[self.COMMAND[name][1]] = np.clip(float(value), -1, 1)
+        else:
+            super().control(name, value)
+
+
+def robot():
+    """What `python -m tarsus.learn quadruped` has learned."""
+    task = tarsus.tasks.make("QuadrupedVelocity")
+    return CommandSource(tarsus.Model.load(models() / "quadruped.xml"), task,
+                         tarsus.learn.Policy.load(models() / "policies" / "quadruped.npz"), name="robot")
+
+
 def buckyball():
     x, pairs = c60()
     system = tarsus.ParticleSystem(np.full(60, 12.011), x, units="angstrom_fs")
@@ -150,6 +194,7 @@ class Scene:
 SCENES = {
     "walk": Scene("A humanoid of 34 degrees of freedom follows a walk, 30 steps a second", lambda: tracked("humanoid", "humanoid_walk")),
     "policy": Scene("A humanoid walks on its own feet, as a trained policy tells its drives", walker),
+    "robot": Scene("A robot on its own servos goes where its sliders say, as a trained policy tells it", robot),
     "canter": Scene("A dog of 72 degrees of freedom follows a canter, 60 steps a second", lambda: tracked("dog", "dog_canter", dt=1 / 60)),
     "snake": Scene("A snake of 195 degrees of freedom slithers on the floor, in contact all along", snake_on_floor, 3.0),
     "limits": Scene("A walk with at most 60 N m in each joint, kept at the end of every step", force_limits),

@@ -109,8 +109,8 @@ class ModelSource(Source):
         self.keyframe = keyframe if keyframe is not None else self.keyframe
         qpos, qvel = self.model.qpos0.copy(), np.zeros(self.model.nv)
         if self.keyframe is not None:
-            key = self.model.keyframe(self.keyframe)
-            qpos = np.array(key.qpos if hasattr(key, "qpos") else key, float)
+            self.data.reset(self.keyframe)  # controls too
+            qpos, qvel = self.model.keyframe(self.keyframe)
         self.hold = np.tile(qpos, (self.worlds, 1))
         self.data.time = 0.0
         if self.clip is not None:

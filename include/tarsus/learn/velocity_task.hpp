@@ -1,0 +1,98 @@
+// A robot on its own servos follows a command of velocity.  [Rudin et al. 2022, legged_gym, and its published code]
+//
+// Command: speed forward and to the left [m/s], turning to the left [rad/s], in the root's frame; uniform within
+// [command_low, command_high], drawn anew every command_interval, all zero with probability `standing`.
+//
+// Action: a in radians (metres) / action_scale for each servo, added to its joint's position in the stance. Stance: a
+// keyframe's pose, or the model's own.
+//
+// Observation, in the root's frame: velocity (3), angular velocity (3), direction of gravity (3), command (3); of each
+// servo's joint its position from the stance, its velocity, and the last action.
+//
+// Reward: the sum of weight times term, 0 where that is less, over the sum of the weights of the two first:
+//
+//   term        weight  what
+//   linear      1       exp(-4 |commanded - horizontal velocity|²), s²/m²
+//   turn        .5      exp(-4 (commanded - turning)²), s²
+//   vertical    -2      squared velocity along the root's z axis
+//   roll_pitch  -.05    squared angular velocity about its x and y axes
+//   level       -1      squared horizontal part of gravity's direction
+//   pose        -.02    sum over servos of squared positions from the stance
+//   change      -.01    sum of squared changes of the action
+//   air         1       sum over feet that come down of seconds in the air, less .5; 0 while the command is to stand
+//
+// Ends: the root touches the ground or leans by more than tilt_limit; truncated after time_limit. Starts: the stance,
+// headed anywhere, joints and velocities with noise.
+#pragma once
+
+#include <array>
+#include <string>
+
+#include "tarsus/learn/task.hpp"
+
+namespace tarsus {
+
+struct VelocityTaskOptions {
+  Vec3d command_low{-0.5, -0.3, -1}, command_high{1, 0.3, 1};  ///< [m/s, m/s, rad/s]
+  double command_interval = 5;                                 ///< [s]
+  double standing = 0.1;
+  std::string keyframe;        ///< empty: the first, or the model's own pose
+  std::vector<int> feet;       ///< bodies, for `air`
+  double action_scale = 0.25;  ///< [rad | m]
+  /// Of the terms, in their order.
+  std::array<double, 8> weights{1, 0.5, -2, -0.05, -1, -0.02, -0.01, 1};
+  double noise = 0.1;        ///< uniform within ± this
+  double tilt_limit = 1;     ///< [rad]
+  double control_dt = 0.02;  ///< [s]
+  int substeps = 2;
+  double time_limit = 20;  ///< [s]
+};
+
+class VelocityTask : public Task {
+ public:
+  /// Keeps a reference to the model. @throws ValueError for a model whose first joint is not free, actuators other than
+  /// position servos on hinges and slides, a keyframe that is not there, and for options out of range
+  VelocityTask(const Model& model, VelocityTaskOptions options);
+
+  const Model& model() const override { return model_; }
+  int observation_size() const override { return 12 + 3 * action_size(); }
+  int action_size() const override { return int(servos_.size()); }
+  int memory_size() const override { return kAction + action_size() + int(options_.feet.size()); }
+  std::vector<std::string> terms() const override;
+  void action_bounds(std::span<double> low, std::span<double> high) const override;
+  double control_dt() const override { return options_.control_dt; }
+  int substeps() const override { return options_.substeps; }
+  const Drives* drives() const override { return nullptr; }
+  RowStageOptions rows() const override;
+  std::unique_ptr<Scratch> scratch() const override { return std::make_unique<Scratch>(); }
+  void start(EpisodeRandom& random, const World& world, Scratch& scratch) const override;
+  void act(const World& world, std::span<const double> action, std::span<double> target,
+           Scratch& scratch) const override;
+  Score score(const World& world, std::span<const double> touch, std::span<double> terms,
+              Scratch& scratch) const override;
+  void observe(const World& world, std::span<double> observation, Scratch& scratch) const override;
+
+  const VelocityTaskOptions& options() const { return options_; }
+
+ private:
+  // Control steps done; what the commands follow from; the command; the sum of squared changes of the action; the
+  // action; then how long each foot has been in the air [s].
+  enum Memory { kSteps, kSeed, kCommand, kChange = kCommand + 3, kAction };
+  struct Servo {
+    int qpos, dof;
+    double stance, low, high;  // of its joint; range of control
+  };
+  struct Motion {  // in the root's frame
+    Vec3d velocity, turning, down;
+  };
+  Motion motion(const World& world) const;
+  void command(const World& world) const;
+
+  const Model& model_;
+  VelocityTaskOptions options_;
+  std::vector<double> stance_;  // [nq]
+  std::vector<Servo> servos_;
+  std::vector<int> feet_;  // links
+};
+
+}  // namespace tarsus
