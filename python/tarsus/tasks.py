@@ -31,6 +31,8 @@ _LOCOMOTION = {
                                       healthy_reward=5.0, low=1.0, high=2.0, noise=0.01, normal_velocity=False, control_dt=0.015,
                                       time_limit=15.0)),
 }
+# Bodies that may touch the ground besides the table's feet: a cartwheel stands on its hands, which belong to the forearms here.
+_HANDS = {"HumanoidCartwheel": ["left_forearm", "right_forearm"]}
 #: Names that :func:`make` knows. The last three need gymnasium, whose models they take.
 NAMES = [*_MOTIONS, "QuadrupedVelocity", "CartPole", *_LOCOMOTION]
 
@@ -55,7 +57,9 @@ def make(name, **options):
     if name not in _MOTIONS:
         raise ValueError(f"task is {name!r}; expected one of {', '.join(NAMES)}")
     model, clip = _MOTIONS[name]
-    return motion_task(MODELS / f"{model}.xml", MODELS / "clips" / f"{clip}.json", MODELS / "tasks" / f"{model}.json", **options)
+    table = json.loads((MODELS / "tasks" / f"{model}.json").read_text(encoding="utf-8"))
+    table["feet"] += _HANDS.get(name, [])
+    return motion_task(MODELS / f"{model}.xml", MODELS / "clips" / f"{clip}.json", table, **options)
 
 
 def velocity_task(model, feet=(), **options):
