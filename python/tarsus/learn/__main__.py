@@ -13,8 +13,9 @@ from . import evaluate
 PRESETS = {
     "walk": ("HumanoidWalk", {"relative_action": True}, {}),
     "run": ("HumanoidRun", {"relative_action": True}, {}),
-    "cartwheel": ("HumanoidCartwheel", {"relative_action": True}, {}),
-    "backflip": ("HumanoidBackflip", {"relative_action": True}, {}),
+    # Without these limits they learn to stand through it.
+    "cartwheel": ("HumanoidCartwheel", {"relative_action": True, "tilt_limit": 1.0, "distance_limit": 0.7}, {}),
+    "backflip": ("HumanoidBackflip", {"relative_action": True, "tilt_limit": 1.0, "distance_limit": 0.7}, {}),
     "pace": ("DogPace", {"relative_action": True}, {}),
     "canter": ("DogCanter", {"relative_action": True}, {}),
     "quadruped": ("QuadrupedVelocity", {}, {"worlds": 512, "steps": 24, "minibatches": 4, "hidden": (128, 128), "gamma": 0.99,
