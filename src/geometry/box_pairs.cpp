@@ -86,7 +86,7 @@ void box_box(const Body& a, const Body& b, ContactList& out) {
   const Mat3d r = transpose(a.pose.rotation) * b.pose.rotation;
   const Axis axis = least_overlap(a.size(), b.size(), r, a.to_local(b.position()), out.margin());
   if (axis.separation > out.margin()) return;
-  if (axis.separation > 0) return convex_pair(a, b, out);  // two corners may be further apart than any axis tells
+  if (axis.separation > 0) return closest_features(a, b, out);  // two corners may be further apart than any axis tells
   const Vec3d d = a.pose.rotation * axis.direction;
   Closest closest;
   closest.normal = dot(d, a.position() - b.position()) < 0 ? -d : d;

@@ -58,5 +58,7 @@ bool closest_points(const Core& a, const Core& b, double limit, Closest& out);
 inline constexpr std::uint32_t kClosestPoint = 1;
 /// Contact points of two features that face each other across `closest`, which is one of them.
 void add_manifold(const Core& a, const Core& b, const Closest& closest, ContactList& out);
+/// The manifold at the closest points, if they are within the margin.
+void closest_features(const Body& a, const Body& b, ContactList& out);
 
 }  // namespace tarsus::narrow

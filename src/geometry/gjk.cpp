@@ -351,11 +351,14 @@ bool closest_points(const Core& a, const Core& b, double limit, Closest& out) {
   return out.distance <= limit;
 }
 
-void convex_pair(const Body& a, const Body& b, ContactList& out) {
-  if (boxes_apart(a, b, out.margin())) return;
+void closest_features(const Body& a, const Body& b, ContactList& out) {
   const Core ca(a), cb(b);
   Closest closest;
   if (closest_points(ca, cb, out.margin(), closest)) add_manifold(ca, cb, closest, out);
+}
+
+void convex_pair(const Body& a, const Body& b, ContactList& out) {
+  if (!boxes_apart(a, b, out.margin())) closest_features(a, b, out);
 }
 
 }  // namespace tarsus::narrow

@@ -61,12 +61,6 @@ int LocomotionTask::observation_size() const {
 
 std::unique_ptr<Task::Scratch> LocomotionTask::scratch() const { return std::make_unique<Space>(model_); }
 
-RowStageOptions LocomotionTask::rows() const {
-  RowStageOptions rows;
-  rows.contacts = rows.joints = true;
-  return rows;
-}
-
 void LocomotionTask::action_bounds(std::span<double> low, std::span<double> high) const {
   check_size("low", low.size(), motors_.size()), check_size("high", high.size(), motors_.size());
   for (std::size_t i = 0; i < motors_.size(); ++i) low[i] = motors_[i].low, high[i] = motors_[i].high;

@@ -130,12 +130,6 @@ std::vector<double> MotionTask::weights() const {
   return out;
 }
 
-RowStageOptions MotionTask::rows() const {
-  RowStageOptions rows;
-  rows.contacts = rows.joints = true;
-  return rows;
-}
-
 void MotionTask::action_bounds(std::span<double> low, std::span<double> high) const {
   check_size("low", low.size(), action_size()), check_size("high", high.size(), action_size());
   for (std::size_t j = 1; j < model_.joints.size(); ++j) {

@@ -37,6 +37,12 @@ BatchOptions batch_options(const Task& task, int threads) {
 
 }  // namespace
 
+RowStageOptions Task::rows() const {
+  RowStageOptions rows;
+  rows.contacts = rows.joints = true;
+  return rows;
+}
+
 template <class R>
 struct VectorTask<R>::Thread {
   std::unique_ptr<Task::Scratch> scratch;

@@ -10,8 +10,9 @@
 namespace tarsus {
 namespace {
 
-constexpr double kTracking = 4;  // [s²/m² | s²]
-constexpr double kStride = 0.5;  // time in the air that pays nothing [s]
+constexpr double kTracking = 4;     // [s²/m² | s²]
+constexpr double kStride = 0.5;     // time in the air that pays nothing [s]
+constexpr double kRounding = 1e-9;  // of times [s]
 
 Quatd root_orientation(std::span<const double> qpos) { return {qpos[3], qpos[4], qpos[5], qpos[6]}; }
 
@@ -70,12 +71,6 @@ std::vector<std::string> VelocityTask::terms() const {
   return {"linear", "turn", "vertical", "roll_pitch", "level", "pose", "change", "air"};
 }
 
-RowStageOptions VelocityTask::rows() const {
-  RowStageOptions rows;
-  rows.contacts = rows.joints = true;
-  return rows;
-}
-
 void VelocityTask::action_bounds(std::span<double> low, std::span<double> high) const {
   check_size("low", low.size(), servos_.size()), check_size("high", high.size(), servos_.size());
   for (std::size_t i = 0; i < servos_.size(); ++i) {
@@ -86,7 +81,6 @@ void VelocityTask::action_bounds(std::span<double> low, std::span<double> high) 
 
 /// The command of this moment: a function of the episode's seed and of how many intervals have passed.
 void VelocityTask::command(const World& world) const {
-  constexpr double kRounding = 1e-9;
   const double passed = world.memory[kSteps] * control_dt() / options_.command_interval;
   EpisodeRandom random(std::uint64_t(world.memory[kSeed]), std::uint32_t(passed + kRounding));
   const bool stands = random.uniform() < options_.standing;
@@ -100,9 +94,8 @@ void VelocityTask::start(EpisodeRandom& random, const World& world, Scratch&) co
   const auto noise = [&] { return options_.noise * (2 * random.uniform() - 1); };
   std::copy(stance_.begin(), stance_.end(), world.qpos.begin());
   for (const Servo& s : servos_) world.qpos[s.qpos] += noise();
-  const double half = kPi * (random.uniform() - 0.5);
-  const Quatd turned =
-      normalized(Quatd{elementary::cos(half), 0, 0, elementary::sin(half)} * root_orientation(stance_));
+  const double heading = kPi * (2 * random.uniform() - 1);
+  const Quatd turned = normalized(axis_angle({0, 0, 1}, heading) * root_orientation(stance_));
   world.qpos[3] = turned.w, world.qpos[4] = turned.x, world.qpos[5] = turned.y, world.qpos[6] = turned.z;
   for (double& v : world.qvel) v = noise();
   std::fill(world.memory.begin(), world.memory.end(), 0.0);
@@ -163,7 +156,6 @@ Task::Score VelocityTask::score(const World& world, std::span<const double> touc
   score.reward = std::max(0.0, score.reward);
   world.memory[kSteps] += 1;
   score.terminated = touch[0] > 0 || -m.down.z < elementary::cos(options_.tilt_limit);
-  constexpr double kRounding = 1e-9;  // [s]
   score.truncated = !score.terminated && world.memory[kSteps] * control_dt() >= options_.time_limit - kRounding;
   command(world);  // what is observed next, and rewarded
   return score;

@@ -44,7 +44,6 @@ class LocomotionTask : public Task {
   double control_dt() const override { return options_.control_dt; }
   int substeps() const override { return options_.substeps; }
   const Drives* drives() const override { return nullptr; }
-  RowStageOptions rows() const override;
   std::unique_ptr<Scratch> scratch() const override;
   void start(EpisodeRandom& random, const World& world, Scratch& scratch) const override;
   void act(const World& world, std::span<const double> action, std::span<double> target,

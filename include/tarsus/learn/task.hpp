@@ -47,7 +47,8 @@ class Task {
   virtual int substeps() const = 0;
   /// Drives with which the simulation runs; null: the model's own actuators, under controls.
   virtual const Drives* drives() const = 0;
-  virtual RowStageOptions rows() const = 0;
+  /// Contacts and joints' ranges, unless the task says otherwise.
+  virtual RowStageOptions rows() const;
 
   virtual std::unique_ptr<Scratch> scratch() const = 0;
   /// A first state and memory.

@@ -63,7 +63,6 @@ class VelocityTask : public Task {
   double control_dt() const override { return options_.control_dt; }
   int substeps() const override { return options_.substeps; }
   const Drives* drives() const override { return nullptr; }
-  RowStageOptions rows() const override;
   std::unique_ptr<Scratch> scratch() const override { return std::make_unique<Scratch>(); }
   void start(EpisodeRandom& random, const World& world, Scratch& scratch) const override;
   void act(const World& world, std::span<const double> action, std::span<double> target,
