@@ -58,7 +58,7 @@ test: ## Builds and runs every test but the long ones; STRICT=1: none may be ski
 	@rm -f $(BUILD)/stages.tsv
 	@$(MAKE) python BENCH=$(or $(BENCH),OFF) LONG=$(or $(LONG),OFF)
 	@echo '-- Python'
-	@$(STAGE) 'Python tests' $(VENV)/bin/python -m pytest tests/python -n $(JOBS) -q -rs --junitxml=$(BUILD)/python_tests.xml
+	@$(STAGE) 'Python tests' $(VENV)/bin/python -m pytest tests/python -n $(JOBS) --dist loadgroup -q -rs --junitxml=$(BUILD)/python_tests.xml
 	@echo '-- C++'
 	@$(STAGE) 'C++ tests' ctest --preset release -j $(JOBS) --output-on-failure --output-junit cpp_tests.xml
 	@$(PYTHON) tools/check_skips.py $(BUILD)/python_tests.xml $(BUILD)/cpp_tests.xml$(if $(STRICT),, || true)
@@ -116,7 +116,7 @@ venv:
 test-long: test ## make test, the long tests, the sanitizers, a minute of every fuzzer, a wheel, clang and aarch64
 	@$(MAKE) build
 	ctest --test-dir $(BUILD) -L '^long$$' -j $(JOBS) --output-on-failure
-	$(VENV)/bin/python -m pytest tests/python -n $(JOBS) -q -rs -m long
+	$(VENV)/bin/python -m pytest tests/python -n $(JOBS) --dist loadgroup -q -rs -m long
 	@$(MAKE) sanitize SANITIZER=asan
 	@$(MAKE) sanitize SANITIZER=tsan
 	@$(MAKE) fuzz

@@ -323,6 +323,7 @@ std::vector<std::string> commands_of(const std::string& text) {
 /// The same command for a moment: options given twice, where the last counts, would be an error.
 std::string shortened(std::string arguments) {
   arguments = std::regex_replace(arguments, std::regex("balls:[0-9]+:[0-9]+"), "balls:3:3");
+  arguments = std::regex_replace(arguments, std::regex("water:[0-9]+"), "water:27");
   arguments = std::regex_replace(arguments, std::regex("--(duration|steps) [0-9.]+"), "");
   if (arguments.starts_with("run") || arguments.starts_with("scene "))
     if (arguments.find("--list") == arguments.npos) arguments += " --duration 0.2";

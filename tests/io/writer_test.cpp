@@ -224,7 +224,7 @@ TEST(MjcfWriter, EveryReadableModelOfTheSharedDataComesBackTheSame) {
       ++named;
       continue;
     }
-    if (text.size() > (32u << 20)) continue;  // inline meshes beyond what the reader takes
+    if (text.size() > (4u << 20)) continue;  // meshes by the million say no more
     ModelSpec again;
     ASSERT_NO_THROW(again = parse_mjcf(text, "written.xml", file.parent_path(), kLenient));
     expect_same(spec, again);

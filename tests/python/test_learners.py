@@ -5,6 +5,7 @@ import pytest
 import tarsus
 import tarsus.gym
 
+pytestmark = pytest.mark.xdist_group("torch")
 SHORT = {"time_limit": 0.2}
 
 

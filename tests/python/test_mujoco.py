@@ -1,4 +1,5 @@
-"""Every MJCF file of ../shared/data that MuJoCo and tarsus load: the same masses, poses, matrices and accelerations.
+"""Every MJCF file of ../shared/data that MuJoCo and tarsus load: the same masses, poses, matrices and accelerations, and the same
+forces and sensors of actuators.
 
 Files whose meshes, textures or height fields are missing do not load in MuJoCo. For those it is given stand-ins: tarsus has
 loaded them with `lenient`, which means that no inertia comes from a missing mesh, so the dynamics are still the file's own.
@@ -8,6 +9,7 @@ import mujoco
 import numpy as np
 import pytest
 import tarsus
+from actuation_oracle import Actuation
 from oracle import (
     DATA,
     TOLERANCE,
@@ -179,7 +181,7 @@ def faults(figures):
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="no ../shared/data beside the repository")
 def test_every_mjcf_agrees_with_mujoco(capsys):
-    rows, left_out, failures, as_they_are = [], [], [], 0
+    rows, left_out, failures, as_they_are, actuation = [], [], [], 0, Actuation()
     for seed, path in enumerate(sorted(DATA.rglob("*.xml"))):
         name = path.relative_to(DATA)
         try:
@@ -187,11 +189,12 @@ def test_every_mjcf_agrees_with_mujoco(capsys):
         except ValueError as error:
             left_out.append((name, "MuJoCo: " + " ".join(str(error).split())[:120]))
             continue
-        if str(name) in NOT_SUPPORTED:
-            left_out.append((name, NOT_SUPPORTED[str(name)]))
-            continue
         try:
             ours = tarsus.Model.load(path, lenient=True)
+            actuation.compare(str(name), ours, theirs, seed, stand_ins)
+            if str(name) in NOT_SUPPORTED:
+                left_out.append((name, NOT_SUPPORTED[str(name)]))
+                continue
             figures = compare(ours, theirs, seed)
         except tarsus.InputError as error:
             # A file that MuJoCo cannot read either, as it is, need not load; one that it can must.
@@ -206,8 +209,10 @@ def test_every_mjcf_agrees_with_mujoco(capsys):
     with capsys.disabled():
         print_table(f"MuJoCo {mujoco.__version__} (* with stand-ins for missing files)", rows, left_out, COLUMNS)
         print(f"{len(rows)} files compared, {as_they_are} as they are; worst: " + worst(rows))
+        actuation.print()
+    failures += actuation.failures
     assert not failures, "\n".join(f"{name}: {fault}" for name, fault in failures)
-    assert as_they_are >= FILES_AS_THEY_ARE and len(rows) >= FILES
+    assert as_they_are >= FILES_AS_THEY_ARE and len(rows) >= FILES and actuation.is_enough()
 
 
 def worst(rows):

@@ -9,16 +9,22 @@ import time
 import numpy as np
 import pytest
 import tarsus
+from tarsus.learn import Policy, evaluate
+from tarsus.learn.__main__ import PRESETS
 
-pytest.importorskip("torch", reason="torch, which tarsus.learn trains with, is not installed")
-pytest.importorskip("rsl_rl", reason="rsl-rl, which tarsus.learn trains with, is not installed")
+#: What these need takes nine seconds to import: one of pytest's processes does so, and not before it runs them.
+pytestmark = pytest.mark.xdist_group("torch")
 
-from tarsus.learn import Policy, evaluate  # noqa: E402
-from tarsus.learn.__main__ import PRESETS  # noqa: E402
-from tarsus.learn.training import Settings, Training  # noqa: E402
+
+@pytest.fixture(autouse=True, scope="module")
+def libraries():
+    pytest.importorskip("torch", reason="torch, which tarsus.learn trains with, is not installed")
+    pytest.importorskip("rsl_rl", reason="rsl-rl, which tarsus.learn trains with, is not installed")
 
 
 def cart_pole(folder, seed=0, **changes):
+    from tarsus.learn.training import Settings, Training
+
     return Training(tarsus.tasks.make("CartPole"), folder, Settings(**{**PRESETS["cart-pole"][2], **changes}), seed=seed)
 
 
@@ -26,7 +32,7 @@ def test_cart_pole_is_learned(tmp_path):
     """Balances for all of the 10 s from 32 starts that it was not trained on; a pole without a push falls within 2 s."""
     began = time.perf_counter()
     run = cart_pole(tmp_path)
-    run.run(250_000, out=None)
+    run.run(200_000, out=None)
     result = evaluate(run.task, run.policy())
     print(f"{run.samples} samples, {time.perf_counter() - began:.1f} s, {result}")
     assert result["episode_seconds"] > 9.5
@@ -98,12 +104,12 @@ def test_training_goes_on_when_worlds_go_bad(tmp_path):
     as good as without."""
     run = cart_pole(tmp_path)
     run.worlds = spoiled = Spoiled(run.worlds, 1000)
-    curve = run.run(200_000, out=None)
+    curve = run.run(150_000, out=None)
     assert spoiled.spoiled == run.samples // 1000 == run.bad_worlds == curve[-1]["bad_worlds"]
     assert all(np.isfinite(row["reward"]) for row in curve) and np.isfinite(spoiled.observation).all()
     resumed = cart_pole(tmp_path)
     assert resumed.bad_worlds == spoiled.spoiled
-    resumed.run(250_000, out=None)
+    resumed.run(200_000, out=None)
     assert resumed.bad_worlds == spoiled.spoiled
     result = evaluate(resumed.task, resumed.policy())
     print(spoiled.spoiled, result)
@@ -113,6 +119,7 @@ def test_training_goes_on_when_worlds_go_bad(tmp_path):
 def test_tensorboard_has_the_curve(tmp_path):
     """All of it once, also after a resumption."""
     pytest.importorskip("tensorboard", reason="tensorboard is not installed")
+    from tarsus.learn.training import Settings, Training
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     for samples in (4_000, 8_000):
@@ -174,6 +181,7 @@ if run.processes.rank == 0:
 
 def test_policy_file_is_the_network(tmp_path):
     import torch
+    from tarsus.learn.training import Settings, Training
     from tensordict import TensorDict
 
     run = Training(tarsus.tasks.make("HumanoidWalk"), tmp_path, Settings(worlds=4, steps=8, minibatches=1))

@@ -639,15 +639,17 @@ def test_frames_come_in_step_with_the_clock():
 def test_two_hundred_connections_and_one_that_never_reads(viewer):
     async def go():
         address = viewer.url.replace("http", "ws") + "socket"
-        sockets = [await connect(address, max_queue=1) for _ in range(200)]
+        sockets = [await connect(address, max_queue=None if i else 1) for i in range(200)]
         for socket in sockets:
             await first_frame(socket)
         await sockets[0].send(json.dumps({"do": "play"}))
-        # The first does not read any more; the others go on.
-        for socket in sockets[1:]:
+
+        async def goes_on(socket):
             begin = time_of(await first_frame(socket))
             while time_of(await first_frame(socket)) < begin + 0.05:
                 pass
+
+        await asyncio.gather(*map(goes_on, sockets[1:]))  # the first does not read any more
         await asyncio.gather(*(socket.close() for socket in sockets[1:]))
         sockets[0].transport.abort()
 
