@@ -33,7 +33,7 @@ DT, SETTLE, STEPS, ROUNDS = 1 / 60, 600, 200, 7
 #: Robots whose meshes are there, on the floor of their own scene, or hands and arms without one, that sag into themselves.
 LIMP = ["unitree_go2/scene", "unitree_a1/scene", "google_barkour_vb/scene", "unitree_g1/scene", "agility_cassie/scene",
         "toddlerbot_2xc/scene", "shadow_hand/scene_right", "leap_hand/scene_right", "franka_emika_panda/scene",
-        "trs_so_arm100/scene", "robotiq_2f85/scene"]
+        "trs_so_arm100/scene", "robotiq_2f85/scene", "kuka_iiwa_14/scene", "wonik_allegro/scene_right", "dynamixel_2r/scene"]
 
 
 class Ours:

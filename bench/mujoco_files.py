@@ -6,11 +6,12 @@ import mujoco
 
 
 def without_pictures(file):
-    """The model of a file without the geoms that collide with nothing, whose meshes may not be there."""
+    """The model of a file without the geoms that collide with nothing and weigh nothing, whose meshes may not be there."""
     spec = mujoco.MjSpec.from_file(str(file))
     used = set()
     for geom in list(spec.geoms):
-        if geom.type == mujoco.mjtGeom.mjGEOM_MESH and geom.contype == 0 and geom.conaffinity == 0:
+        weighs = not geom.parent.explicitinertial and geom.mass != 0
+        if geom.type == mujoco.mjtGeom.mjGEOM_MESH and geom.contype == 0 and geom.conaffinity == 0 and not weighs:
             spec.delete(geom)
         else:
             used.add(geom.meshname)

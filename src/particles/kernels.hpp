@@ -52,9 +52,11 @@ struct CandidateArgs {
   double radius2;
 };
 
-/// W triangles side by side, or W single bonds; W = kLaneBatch, whatever the instruction set's width.
+/// W triangles side by side, or W single bonds; W = kLaneBatch, whatever the instruction set's width. Lanes without one
+/// repeat the last, whose answer is theirs as long as both are solved at once: kernels stop at the pack of lane used - 1.
 inline constexpr int kLaneBatch = 4;
 struct TriangleBatch {
+  int used;
   int particle[3][kLaneBatch];
   int row[3][kLaneBatch];  ///< of the bonds 01, 02, 12
   double inverse_mass[3][kLaneBatch];
@@ -62,6 +64,7 @@ struct TriangleBatch {
   double inverse_length2[3][kLaneBatch];
 };
 struct BondBatch {
+  int used;
   int particle[2][kLaneBatch];
   int row[kLaneBatch];
   double inverse_mass[2][kLaneBatch];

@@ -129,6 +129,7 @@ void ParticleNewton::Plan::add_bond(int row, std::span<const double> inverse_mas
   const int lane = counts.bonds++ % kLaneBatch;
   if (lane == 0) bonds.emplace_back();
   BondBatch& batch = bonds.back();
+  batch.used = lane + 1;
   for (int a = 0; a < 2; ++a) {
     batch.particle[a][lane] = set->row_particles(row)[a];
     batch.inverse_mass[a][lane] = inverse_mass[set->row_particles(row)[a]];
@@ -243,6 +244,7 @@ void ParticleNewton::Plan::fill_batches() {
   }
   for (int lane = counts.triangles % kLaneBatch; lane != 0 && lane < kLaneBatch; ++lane) {
     TriangleBatch& batch = triangles.back();
+    batch.used = lane + 1;
     for (int k = 0; k < 3; ++k) {
       batch.particle[k][lane] = batch.particle[k][lane - 1],
       batch.inverse_mass[k][lane] = batch.inverse_mass[k][lane - 1];

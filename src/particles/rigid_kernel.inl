@@ -210,28 +210,28 @@ TARSUS_INLINE void bond_velocity(const BondBatch& batch, int lane, const StageAr
 inline LaneReport triangle_positions_kernel(const TriangleBatch* batches, int count, const StageArgs& args) {
   LaneReport report;
   for (int b = 0; b < count; ++b) {
-    for (int lane = 0; lane < kLaneBatch; lane += kLanes) triangle_position(batches[b], lane, args, report);
+    for (int lane = 0; lane < batches[b].used; lane += kLanes) triangle_position(batches[b], lane, args, report);
   }
   return report;
 }
 inline LaneReport triangle_velocities_kernel(const TriangleBatch* batches, int count, const StageArgs& args) {
   LaneReport report;
   for (int b = 0; b < count; ++b) {
-    for (int lane = 0; lane < kLaneBatch; lane += kLanes) triangle_velocity(batches[b], lane, args, report);
+    for (int lane = 0; lane < batches[b].used; lane += kLanes) triangle_velocity(batches[b], lane, args, report);
   }
   return report;
 }
 inline LaneReport bond_positions_kernel(const BondBatch* batches, int count, const StageArgs& args) {
   LaneReport report;
   for (int b = 0; b < count; ++b) {
-    for (int lane = 0; lane < kLaneBatch; lane += kLanes) bond_position(batches[b], lane, args, report);
+    for (int lane = 0; lane < batches[b].used; lane += kLanes) bond_position(batches[b], lane, args, report);
   }
   return report;
 }
 inline LaneReport bond_velocities_kernel(const BondBatch* batches, int count, const StageArgs& args) {
   LaneReport report;
   for (int b = 0; b < count; ++b) {
-    for (int lane = 0; lane < kLaneBatch; lane += kLanes) bond_velocity(batches[b], lane, args, report);
+    for (int lane = 0; lane < batches[b].used; lane += kLanes) bond_velocity(batches[b], lane, args, report);
   }
   return report;
 }

@@ -209,7 +209,7 @@ TEST(Forces, InstructionSetsAgree) {
     for (int k = 0; k < na; ++k) ASSERT_EQ(first[k], second[k]);
   }
   // Triangles: the same solution to rounding.
-  TriangleBatch batch{};
+  TriangleBatch batch{.used = 4};
   std::vector<double> x0(36), xa(36);
   for (int i = 0; i < 36; ++i) x0[i] = value(random) + 4 * (i / 9), xa[i] = x0[i] + 0.02 * value(random);
   for (int lane = 0; lane < 4; ++lane) {
@@ -229,6 +229,29 @@ TEST(Forces, InstructionSetsAgree) {
   EXPECT_FALSE(rb.failed);
   for (int i = 0; i < 36; ++i) EXPECT_NEAR(xa[i], xb[i], 1e-12);
   for (int i = 0; i < 12; ++i) EXPECT_NEAR(la[i], lb[i], 1e-11);
+}
+
+TEST(Forces, InstructionSetsNameTheSameRowOfWhatCannotBeSolved) {
+  if (isa_level() < IsaLevel::avx2) GTEST_SKIP() << "this processor has no AVX2";
+  constexpr int kSpare = 3;  // where lanes without a triangle put their multipliers
+  const double start[9] = {0, 0, 0, 0.1, 0, 0, 0, 0.1, 0}, length[3] = {0.1, 0.1, 107}, mass[3] = {16, 1, 1};
+  TriangleBatch batch{.used = 1};
+  for (int lane = 0; lane < kLaneBatch; ++lane) {
+    for (int k = 0; k < 3; ++k) {
+      batch.particle[k][lane] = k, batch.row[k][lane] = lane < batch.used ? k : kSpare;
+      batch.inverse_mass[k][lane] = 1 / mass[k];
+      batch.length2[k][lane] = length[k] * length[k], batch.inverse_length2[k][lane] = 1 / batch.length2[k][lane];
+    }
+  }
+  for (const ParticleKernels& kernels :
+       {isa_baseline::make_table<ParticleKernels>(false), isa_avx2::make_table<ParticleKernels>(false)}) {
+    double x[9], multiplier[4];
+    std::copy_n(start, 9, x);
+    const LaneReport report = kernels.triangle_positions(&batch, 1, {start, x, multiplier, 1e-10, 60, 0.001});
+    EXPECT_TRUE(report.failed);
+    EXPECT_GE(report.worst_row, 0);
+    EXPECT_LT(report.worst_row, kSpare);
+  }
 }
 #endif
 
