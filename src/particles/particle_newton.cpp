@@ -168,6 +168,7 @@ bool ParticleNewton::Plan::take_triangle(const std::vector<int>& rows, std::span
     batch.particle[k][lane] = corner[k];
     batch.inverse_mass[k][lane] = inverse_mass[corner[k]];
   }
+  batch.used = lane + 1;
   if (lane == 0) triangles.emplace_back();
   triangles.back() = batch;
   ++counts.triangles;
@@ -244,7 +245,6 @@ void ParticleNewton::Plan::fill_batches() {
   }
   for (int lane = counts.triangles % kLaneBatch; lane != 0 && lane < kLaneBatch; ++lane) {
     TriangleBatch& batch = triangles.back();
-    batch.used = lane + 1;
     for (int k = 0; k < 3; ++k) {
       batch.particle[k][lane] = batch.particle[k][lane - 1],
       batch.inverse_mass[k][lane] = batch.inverse_mass[k][lane - 1];

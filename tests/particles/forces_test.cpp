@@ -209,7 +209,8 @@ TEST(Forces, InstructionSetsAgree) {
     for (int k = 0; k < na; ++k) ASSERT_EQ(first[k], second[k]);
   }
   // Triangles: the same solution to rounding.
-  TriangleBatch batch{.used = 4};
+  TriangleBatch batch{};
+  batch.used = 4;
   std::vector<double> x0(36), xa(36);
   for (int i = 0; i < 36; ++i) x0[i] = value(random) + 4 * (i / 9), xa[i] = x0[i] + 0.02 * value(random);
   for (int lane = 0; lane < 4; ++lane) {
@@ -235,7 +236,8 @@ TEST(Forces, InstructionSetsNameTheSameRowOfWhatCannotBeSolved) {
   if (isa_level() < IsaLevel::avx2) GTEST_SKIP() << "this processor has no AVX2";
   constexpr int kSpare = 3;  // where lanes without a triangle put their multipliers
   const double start[9] = {0, 0, 0, 0.1, 0, 0, 0, 0.1, 0}, length[3] = {0.1, 0.1, 107}, mass[3] = {16, 1, 1};
-  TriangleBatch batch{.used = 1};
+  TriangleBatch batch{};
+  batch.used = 1;
   for (int lane = 0; lane < kLaneBatch; ++lane) {
     for (int k = 0; k < 3; ++k) {
       batch.particle[k][lane] = k, batch.row[k][lane] = lane < batch.used ? k : kSpare;
