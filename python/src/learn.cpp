@@ -329,6 +329,10 @@ void bind_learn(nb::module_& m) {
   array(
       "truncated", [](auto& v, handle s) { return truth(v.truncated(), s); }, "[worlds] bool.");
   array(
+      "bad", [](auto& v, handle s) { return truth(v.bad(), s); },
+      "[worlds] bool: the state went bad in this step (not finite, too fast). Truncated, too, with the last good "
+      "observation.");
+  array(
       "steps", [](auto& v, handle s) { return rows(v.steps(), s, v.worlds(), -1); },
       "[worlds] control steps of the present episode.");
   array(

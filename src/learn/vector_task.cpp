@@ -74,7 +74,7 @@ VectorTask<R>::VectorTask(const Task& task, const VectorTaskOptions& options)
   observation_.resize(n * nobs_), final_observation_.resize(n * nobs_);
   reward_.resize(n), terms_.resize(n * nterm_), memory_.resize(n * nmem_), touch_.resize(n * model.joints.size());
   start_qpos_.resize(n * model.nq), start_qvel_.resize(n * model.nv);
-  terminated_.resize(n), truncated_.resize(n), starts_.resize(n), steps_.resize(n), episode_.resize(n);
+  terminated_.resize(n), truncated_.resize(n), bad_.resize(n), starts_.resize(n), steps_.resize(n), episode_.resize(n);
   seed_.resize(n);
   std::iota(seed_.begin(), seed_.end(), options.seed);
 }
@@ -143,17 +143,19 @@ void VectorTask<R>::score(int world, Thread& thread) {
     score = task_.score(view(world, thread), row(touch_, int(task_.model().joints.size()), world), thread.terms,
                         *thread.scratch);
   } else {
-    score.terminated = true;
+    score.truncated = true;  // the simulation failed, not the policy: the last good state's value stands for the rest
     std::fill(thread.terms.begin(), thread.terms.end(), 0.0);
     thread.scratch->current = false;
     ++thread.bad;
   }
+  bad_[world] = batch_.status(world) != WorldStatus::ok;
   reward_[world] = R(score.reward), terminated_[world] = score.terminated, truncated_[world] = score.truncated;
   convert(std::span(thread.terms), row(terms_, nterm_, world));
   thread.seconds.reward += lap(clock);
 }
 
-/// The observation after a step or a start; a world whose episode ended in this step starts if that is the mode.
+/// The observation after a step or a start; a world whose episode ended in this step starts if that is the mode. A
+/// world that went bad has no new observation: its last one stands for it.
 template <class R>
 void VectorTask<R>::finish(int world, Thread& thread) {
   const auto observe = [&](AlignedVector<R>& to) {
@@ -163,10 +165,13 @@ void VectorTask<R>::finish(int world, Thread& thread) {
     thread.seconds.observation += lap(clock);
   };
   if (options_.autoreset == Autoreset::same_step && !starts_[world] && (terminated_[world] || truncated_[world])) {
-    observe(final_observation_);
+    if (bad_[world])
+      std::ranges::copy(row(observation_, nobs_, world), row(final_observation_, nobs_, world).begin());
+    else
+      observe(final_observation_);
     start(world, thread);
   }
-  observe(observation_);
+  if (starts_[world] || !bad_[world]) observe(observation_);
 }
 
 /// Puts the worlds of starts_ into the simulation.
@@ -187,7 +192,7 @@ void VectorTask<R>::reset(std::span<const std::uint8_t> mask) {
   each_world([&](int world, Thread& thread) {
     if (!mask.empty() && !mask[world]) return;
     start(world, thread);
-    reward_[world] = 0, terminated_[world] = truncated_[world] = 0;
+    reward_[world] = 0, terminated_[world] = truncated_[world] = bad_[world] = 0;
     std::fill_n(row(terms_, nterm_, world).begin(), nterm_, R(0));
     finish(world, thread);
   });
@@ -232,7 +237,7 @@ void VectorTask<R>::step(std::span<const R> action) {
   each_world([&](int world, Thread& thread) {
     if (starts_[world]) {
       thread.scratch->current = false;
-      reward_[world] = 0, terminated_[world] = truncated_[world] = 0;
+      reward_[world] = 0, terminated_[world] = truncated_[world] = bad_[world] = 0;
       std::fill_n(row(terms_, nterm_, world).begin(), nterm_, R(0));
     } else {
       score(world, thread);

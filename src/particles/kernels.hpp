@@ -53,7 +53,7 @@ struct CandidateArgs {
 };
 
 /// W triangles side by side, or W single bonds; W = kLaneBatch, whatever the instruction set's width. Lanes without one
-/// repeat the last, whose answer is theirs as long as both are solved at once: kernels stop at the pack of lane used - 1.
+/// repeat the last, whose answer is theirs as long as both are solved at once: kernels stop at the pack of lane used-1.
 inline constexpr int kLaneBatch = 4;
 struct TriangleBatch {
   int used;

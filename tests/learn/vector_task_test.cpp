@@ -129,9 +129,13 @@ TEST(VectorTask, ABadWorldStartsAnewAndIsCounted) {
     auto b = a;
     if (step == 5) worlds.batch().qpos()[walk.model.nq + 9] = std::numeric_limits<double>::quiet_NaN();
     if (step == 9) b[task.action_size() + 3] = std::numeric_limits<double>::infinity();
+    const std::vector<double> before(worlds.observation().begin() + n, worlds.observation().begin() + 2 * n);
     worlds.step(b), others.step(a);
+    EXPECT_EQ(bool(worlds.bad()[1]), step == 5 || step == 9);
     if (step == 5 || step == 9) {
-      EXPECT_TRUE(worlds.terminated()[1]);
+      EXPECT_TRUE(worlds.truncated()[1]);
+      EXPECT_FALSE(worlds.terminated()[1]);
+      EXPECT_TRUE(std::equal(before.begin(), before.end(), worlds.final_observation().begin() + n));
       EXPECT_EQ(worlds.reward()[1], 0);
       EXPECT_EQ(worlds.steps()[1], 0);
     }

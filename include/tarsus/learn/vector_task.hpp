@@ -47,9 +47,11 @@ class VectorTask {
   std::span<const R> terms() const { return terms_; }                          ///< [worlds][terms]
   std::span<const char> terminated() const { return terminated_; }             ///< [worlds]
   std::span<const char> truncated() const { return truncated_; }               ///< [worlds]
-  std::span<const int> steps() const { return steps_; }                        ///< [worlds] of the present episode
-  std::span<const double> memory() const { return memory_; }                   ///< [worlds][memory_size]
-  /// Episodes that ended because a world's state went bad (not finite, too fast), since the beginning.
+  std::span<const char> bad() const { return bad_; }     ///< [worlds] whose state went bad in this step: truncated, too
+  std::span<const int> steps() const { return steps_; }  ///< [worlds] of the present episode
+  std::span<const double> memory() const { return memory_; }  ///< [worlds][memory_size]
+  /// Episodes that ended because a world's state went bad (not finite, too fast), since the beginning. The simulation
+  /// failed, not the policy: such an end is truncated, with the observation of the last good state.
   std::int64_t bad_worlds() const { return bad_worlds_; }
   std::int64_t episode(int world) const { return episode_[world]; }  ///< number of resets of that world
 
@@ -86,7 +88,7 @@ class VectorTask {
   AlignedVector<R> observation_, final_observation_, reward_, terms_;
   AlignedVector<R> start_qpos_, start_qvel_;  // of worlds that start
   std::vector<double> memory_, touch_;        // [worlds][memory_size], [worlds][nlink]
-  std::vector<char> terminated_, truncated_;
+  std::vector<char> terminated_, truncated_, bad_;
   std::vector<std::uint8_t> starts_;  // in this step
   std::vector<int> steps_;
   std::vector<std::uint64_t> seed_;

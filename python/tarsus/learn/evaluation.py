@@ -23,7 +23,7 @@ def evaluate(task, policy, *, worlds=32, seed=10**6, threads=1, dtype="float64",
         steps += 1
         total[going] += vector.reward[going]
         length[going] += 1
-        completed |= going & vector.truncated
+        completed |= going & vector.truncated & ~vector.bad
         going &= ~(vector.terminated | vector.truncated)
         if push and steps % pause == 0:
             angle = random.uniform(0, 2 * np.pi, worlds)
