@@ -6,6 +6,7 @@
 
 #include "bindings.hpp"
 #include "tarsus/base/number_text.hpp"
+#include "tarsus/baselines/spd_solver.hpp"
 #include "tarsus/learn/cart_pole_task.hpp"
 #include "tarsus/learn/locomotion_task.hpp"
 #include "tarsus/learn/motion_task.hpp"
@@ -32,19 +33,29 @@ ImitationReward imitation_reward(const std::string& name) {
   throw ValueError("reward", name, "deepmimic or mimickit");
 }
 
+/// What makes the drive law of that name for each thread; null for MABA, which the simulation has itself.
+template <class R>
+std::function<DriveLaw<R>()> drive_law(const Task& task, const std::string& name) {
+  if (name == "maba") return {};
+  if (name != "dense") throw ValueError("drives", name, "maba or dense");
+  return [&task] {
+    return spd_law<R>(task.model(), *task.drives(), task.control_dt() / task.substeps(), SpdSolver::dense_direct);
+  };
+}
+
 /// Python's VectorTask: one of either scalar type, with the task that it is of.
 class AnyVectorTask {
  public:
   AnyVectorTask(nb::object task, int worlds, int threads, std::uint64_t seed, const std::string& autoreset,
-                handle dtype)
+                handle dtype, const std::string& drives)
       : owner_(std::move(task)) {
     const Task& t = nb::cast<const Task&>(owner_);
     const VectorTaskOptions options{
         .worlds = worlds, .threads = threads, .seed = seed, .autoreset = autoreset_mode(autoreset)};
     if (wants_float(dtype))
-      vector_ = std::make_unique<VectorTask<float>>(t, options);
+      vector_ = std::make_unique<VectorTask<float>>(t, options, drive_law<float>(t, drives));
     else
-      vector_ = std::make_unique<VectorTask<double>>(t, options);
+      vector_ = std::make_unique<VectorTask<double>>(t, options, drive_law<double>(t, drives));
   }
 
   template <class F>
@@ -293,11 +304,16 @@ void bind_learn(nb::module_& m) {
   bind_tasks(m);
   nb::class_<AnyVectorTask> c(
       m, "VectorTask", "Many worlds of one task, stepped together. Arrays are views of its memory, [worlds, n].");
-  c.def(nb::init<nb::object, int, int, std::uint64_t, const std::string&, handle>(), "task"_a, "worlds"_a = 1,
-        "threads"_a = 1, "seed"_a = 0, "autoreset"_a = "next_step", "dtype"_a = "float64",
-        nb::sig("def __init__(self, task: Task, worlds: int = 1, threads: int = 1, seed: int = 0, autoreset: str = "
-                "'next_step', dtype: numpy.typing.DTypeLike = 'float64') -> None"),
-        "autoreset: 'next_step', 'same_step' or 'disabled', as Gymnasium's AutoresetMode.");
+  c.def(
+      nb::init<nb::object, int, int, std::uint64_t, const std::string&, handle, const std::string&>(), "task"_a,
+      "worlds"_a = 1, "threads"_a = 1, "seed"_a = 0, "autoreset"_a = "next_step", "dtype"_a = "float64",
+      "drives"_a = "maba",
+      nb::sig("def __init__(self, task: Task, worlds: int = 1, threads: int = 1, seed: int = 0, autoreset: str = "
+              "'next_step', dtype: numpy.typing.DTypeLike = 'float64', drives: str = 'maba') -> None"),
+      "autoreset: 'next_step', 'same_step' or 'disabled', as Gymnasium's AutoresetMode. drives: 'maba', the task's in "
+      "the step;\n'dense': joint forces by stable PD with a dense factor, cut off at the limits, before each "
+      "simulation "
+      "step.");
   c.def_prop_ro("task", &AnyVectorTask::task, nb::sig("def task(self) -> Task"), "The task.");
   c.def_prop_ro("worlds", [](AnyVectorTask& a) { return a.visit([](auto& v) { return v.worlds(); }); });
   c.def("reset", &AnyVectorTask::reset, "mask"_a = nb::none(), "seeds"_a = nb::none(),

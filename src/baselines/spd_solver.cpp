@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "baselines/kernel_table.hpp"
+#include "tarsus/math/elementary.hpp"
 
 namespace tarsus {
 
@@ -206,6 +207,26 @@ void sparse_direct(const Model& model, BasicData<R>& data, const Drives& drives,
   finish_direct<R>(model, w.parts(), qacc, joint_force);
 }
 
+/// Forces within the drives' limits; directions of balls' torques stay.
+template <class R>
+void cut_off(const Model& model, const Drives& drives, std::span<R> tau) {
+  if (drives.force_limit.empty()) return;
+  const auto shorten = [&](int first, double limit) {
+    const R length = R(elementary::hypot(tau[first], tau[first + 1], tau[first + 2]));
+    if (!(length > R(limit))) return;
+    for (int k = 0; k < 3; ++k) tau[first + k] *= R(limit) / length;
+  };
+  for (const Joint& joint : model.joints) {
+    const int v = joint.qvel;
+    const bool turns = turns_freely(joint.type), moves = moves_freely(joint.type);
+    for (int k = v; !turns && k < v + (moves ? 3 : joint.nv()); ++k) {
+      const double high = drives.force_limit[k], low = drives.force_floor.empty() ? -high : drives.force_floor[k];
+      tau[k] = std::clamp(tau[k], R(low), R(high));
+    }
+    if (turns || moves) shorten(moves ? v + 3 : v, drives.force_limit[moves ? v + 3 : v]);
+  }
+}
+
 }  // namespace
 
 template <class R>
@@ -222,6 +243,32 @@ std::span<const SpdMethod<R>> spd_methods() {
   return kMethods;
 }
 
+template <class R>
+std::function<void(In<R>, In<R>, In<R>, Out<R>)> spd_law(const Model& model, Drives drives, double dt,
+                                                         SpdSolver method) {
+  struct State {
+    const Model& model;
+    Drives drives;
+    BasicData<R> data;
+    SpdWorkspace<R> workspace;
+    AlignedVector<R> qacc;
+  };
+  drives.check(model);
+  const auto state = std::make_shared<State>(model, std::move(drives), BasicData<R>(model), SpdWorkspace<R>(model),
+                                             AlignedVector<R>(std::size_t(model.nv)));
+  return [state, dt, method](In<R> qpos, In<R> qvel, In<R> qpos_target, Out<R> tau) {
+    State& s = *state;
+    const SpdInput<R> in{qpos, qvel, qpos_target, {}, {}, dt};
+    spd_method<R>(method).solve(s.model, s.data, s.drives, in, s.workspace, s.qacc, {});
+    drive_force<R>(s.model, s.data, s.drives, dt, qpos, qvel, qpos_target, {}, s.qacc, tau);
+    cut_off<R>(s.model, s.drives, tau);
+  };
+}
+
+template std::function<void(In<double>, In<double>, In<double>, Out<double>)> spd_law<double>(const Model&, Drives,
+                                                                                              double, SpdSolver);
+template std::function<void(In<float>, In<float>, In<float>, Out<float>)> spd_law<float>(const Model&, Drives, double,
+                                                                                         SpdSolver);
 template class SpdWorkspace<double>;
 template class SpdWorkspace<float>;
 template std::span<const SpdMethod<double>> spd_methods<double>();

@@ -29,9 +29,10 @@ auto row(Array&& values, int n, int i) {
 }
 
 template <class R>
-BatchOptions batch_options(const Task& task, int threads) {
+BatchOptions batch_options(const Task& task, int threads, bool own_law) {
+  if (own_law && !task.drives()) throw ValueError("make_law", "given", "none for a task without drives");
   BatchOptions out{.step = {.dt = task.control_dt() / task.substeps(), .rows = task.rows()}, .threads = threads};
-  if (task.drives()) out.drives = *task.drives();
+  if (task.drives() && !own_law) out.drives = *task.drives();
   return out;
 }
 
@@ -46,25 +47,28 @@ RowStageOptions Task::rows() const {
 template <class R>
 struct VectorTask<R>::Thread {
   std::unique_ptr<Task::Scratch> scratch;
+  DriveLaw<R> law;
   std::vector<double> qpos, qvel, action, target, terms, observation;
   std::int64_t bad = 0;
   Seconds seconds;
 };
 
 template <class R>
-VectorTask<R>::VectorTask(const Task& task, const VectorTaskOptions& options)
+VectorTask<R>::VectorTask(const Task& task, const VectorTaskOptions& options,
+                          const std::function<DriveLaw<R>()>& make_law)
     : task_(task),
       options_(options),
       nobs_(task.observation_size()),
       nact_(task.action_size()),
       nterm_(int(task.terms().size())),
       nmem_(task.memory_size()),
-      batch_(task.model(), options.worlds, batch_options<R>(task, options.threads)),
+      batch_(task.model(), options.worlds, batch_options<R>(task, options.threads, bool(make_law))),
       team_(options.threads) {
   const Model& model = task.model();
   for (int t = 0; t < team_.size(); ++t) {
     auto thread = std::make_unique<Thread>();
     thread->scratch = task.scratch();
+    if (make_law) thread->law = make_law();
     thread->qpos.resize(model.nq), thread->qvel.resize(model.nv);
     thread->action.resize(nact_), thread->target.resize(task.drives() ? model.nq : model.nu);
     thread->terms.resize(nterm_), thread->observation.resize(nobs_);
@@ -121,6 +125,15 @@ void VectorTask<R>::act(int world, std::span<const R> action, Thread& thread) {
   convert(std::span(thread.target),
           row(task_.drives() ? batch_.qpos_target() : batch_.ctrl(), int(thread.target.size()), world));
   thread.seconds.action += lap(clock);
+}
+
+/// The joint forces of a law in the place of the drives, for the simulation step to come.
+template <class R>
+void VectorTask<R>::drive(int world, Thread& thread) {
+  const Model& model = task_.model();
+  if (batch_.status(world) != WorldStatus::ok) return;
+  thread.law(row(batch_.qpos(), model.nq, world), row(batch_.qvel(), model.nv, world),
+             row(batch_.qpos_target(), model.nq, world), row(batch_.tau(), model.nv, world));
 }
 
 template <class R>
@@ -230,6 +243,7 @@ void VectorTask<R>::step(std::span<const R> action) {
   });
   for (int substep = 0; substep < task_.substeps(); ++substep) {
     auto clock = Clock::now();
+    if (threads_[0]->law) each_world([&](int world, Thread& thread) { drive(world, thread); });
     batch_.step();
     simulation_seconds_ += lap(clock);
     each_world([&](int world, Thread&) { feel(world, substep == 0); });

@@ -131,6 +131,47 @@ TEST(SpdSolvers, ForceClosesTheEquationsOfMotion) {
   }
 }
 
+TEST(SpdLaw, IsTheDrivesForceCutOffAtTheLimits) {
+  int cut = 0;
+  for (unsigned seed = 0; seed < 100; ++seed) {
+    const Model model = random_tree(seed);
+    if (model.nv == 0) continue;
+    Random random(seed);
+    const State s = random_state(random, model);
+    const std::vector<double> goal = random_qpos(random, model);
+    Drives drives = some_drives(random, model, seed % 2);
+    Data data(model);
+    const double dt = 1.0 / 60;
+    // Without limits: what MABA's acceleration makes of the drives, springs and dampers left out.
+    SpdWorkspace<double> workspace(model);
+    std::vector<double> qacc(model.nv), free(model.nv), tau(model.nv);
+    spd_method<double>(SpdSolver::maba)
+        .solve(model, data, drives, {s.qpos, s.qvel, goal, {}, {}, dt}, workspace, qacc, {});
+    drive_force<double>(model, data, drives, dt, s.qpos, s.qvel, goal, {}, qacc, free);
+    for (const SpdSolver method : {SpdSolver::dense_direct, SpdSolver::sparse_direct}) {
+      spd_law<double>(model, drives, dt, method)(s.qpos, s.qvel, goal, tau);
+      ASSERT_LT(relative_error(tau, free), 1e-8) << seed;
+    }
+    drives.force_limit.assign(model.nv, 20);
+    spd_law<double>(model, drives, dt, SpdSolver::dense_direct)(s.qpos, s.qvel, goal, tau);
+    for (const Joint& joint : model.joints) {
+      const bool rotates = turns_freely(joint.type) || moves_freely(joint.type);
+      const int first = joint.qvel + (moves_freely(joint.type) ? 3 : 0);
+      for (int v = joint.qvel; v < joint.qvel + joint.nv(); ++v) {
+        if (rotates && v >= first) continue;
+        ASSERT_NEAR(tau[v], std::clamp(free[v], -20.0, 20.0), 1e-6 * (1 + std::abs(free[v])));
+        cut += std::abs(free[v]) > 20;
+      }
+      if (!rotates) continue;
+      const double length = std::hypot(free[first], free[first + 1], free[first + 2]);
+      for (int k = 0; k < 3; ++k)
+        ASSERT_NEAR(tau[first + k], free[first + k] * std::min(1.0, 20 / length), 1e-6 * (1 + length));
+      cut += length > 20;
+    }
+  }
+  EXPECT_GT(cut, 100);
+}
+
 TEST(SpdSolvers, WrongSizesAndBatchesAreNamed) {
   const Model model = random_tree(1);
   std::vector<double> short_one(1), qacc(model.nv);

@@ -264,6 +264,38 @@ def test_the_world_alone_is_equal_to_the_bit():
             break
 
 
+@pytest.mark.parametrize("name", ["HumanoidWalk", "DogPace"])
+@pytest.mark.parametrize("dtype, close", [("float64", 1e-9), ("float32", 1e-3)])
+def test_the_dense_baselines_drives_are_mabas_where_nothing_is_touched(name, dtype, close):
+    """From rest in the air and without force limits both solve the same equation; on the ground only MABA's drives know what touches
+    them. (In motion the step takes velocity products implicitly, a controller outside it cannot.)"""
+    character, clip = tarsus.tasks._MOTIONS[name]
+    table = table_of(character)
+    for joint in table["joints"].values():
+        joint["force"] = np.inf
+    task = tarsus.tasks.motion_task(MODELS / f"{character}.xml", MODELS / "clips" / f"{clip}.json", table, relative_action=True, substeps=1)
+    n, rng = 5, np.random.default_rng(0)
+    both = [tarsus.VectorTask(task, n, seed=2, dtype=dtype, drives=drives) for drives in ("maba", "dense")]
+
+    def differ(height):
+        action = rng.normal(scale=0.1, size=(n, task.action_size)).astype(dtype)
+        for worlds in both:
+            worlds.reset()
+            worlds.qpos[:, 2] += height
+            worlds.qvel[:] = 0
+            worlds.step(action)
+        assert not np.any(both[0].bad | both[1].bad)
+        return np.abs(both[0].qvel - both[1].qvel).max() / np.abs(both[0].qvel).max()
+
+    flying, standing = differ(5.0), differ(-0.005)
+    print(f"{name} {dtype}: {flying:.1e} in the air, {standing:.1e} on the ground")
+    assert flying < close < standing
+    with pytest.raises(tarsus.ValueError, match="drives"):
+        tarsus.VectorTask(task, drives="sparse")
+    with pytest.raises(tarsus.ValueError, match="without drives"):
+        tarsus.VectorTask(tarsus.tasks.make("CartPole"), drives="dense")
+
+
 def test_actions_are_exponential_maps():
     task = tarsus.tasks.make("HumanoidWalk")
     worlds = tarsus.VectorTask(task, 1)

@@ -116,6 +116,39 @@ def test_training_goes_on_when_worlds_go_bad(tmp_path):
     assert result["episode_seconds"] > 9.5
 
 
+def test_worlds_in_other_processes_have_the_same_curve(tmp_path, monkeypatch):
+    """examples/ray/rollouts.py with actors that live in this process: shares are put together as they were, to the bit. (Ray itself is
+    not needed for this test.)"""
+    import importlib.util
+    import pathlib
+    import types
+
+    from tarsus.learn.training import Settings, Training
+
+    class Actor:
+        def __init__(self, cls, *arguments):
+            self.inner = cls(*arguments)
+
+        def __getattr__(self, name):
+            return types.SimpleNamespace(remote=getattr(self.inner, name))
+
+    def remote(cls):
+        return types.SimpleNamespace(remote=lambda *arguments: Actor(cls, *arguments))
+
+    monkeypatch.setitem(sys.modules, "ray", types.SimpleNamespace(remote=remote, get=lambda calls: calls))
+    path = pathlib.Path(__file__).resolve().parents[2] / "examples" / "ray" / "rollouts.py"
+    spec = importlib.util.spec_from_file_location("rollouts", path)
+    rollouts = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(rollouts)
+    settings = Settings(**PRESETS["cart-pole"][2])
+    curves = []
+    for workers in (0, 3):
+        worlds = rollouts.RayWorlds("CartPole", {}, settings.worlds, workers) if workers else None
+        run = Training(tarsus.tasks.make("CartPole"), tmp_path / str(workers), settings, worlds=worlds)
+        curves.append([[row[key] for key in ("reward", "normalized_return", "episode_seconds", "bad_worlds")] for row in run.run(6_000, out=None)])
+    assert len(curves[0]) == 3 and np.array_equal(*map(np.array, curves), equal_nan=True)
+
+
 def test_tensorboard_has_the_curve(tmp_path):
     """All of it once, also after a resumption."""
     pytest.importorskip("tensorboard", reason="tensorboard is not installed")

@@ -7,6 +7,7 @@
 // could do.
 #pragma once
 
+#include <functional>
 #include <limits>
 #include <memory>
 #include <span>
@@ -76,5 +77,13 @@ template <class R>
 const SpdMethod<R>& spd_method(SpdSolver solver) {
   return spd_methods<R>()[static_cast<std::size_t>(solver)];
 }
+
+/// Drives as a controller outside the simulation has them, with `method` for its solve: q̈ as if nothing touched the
+/// character, then the drives' force that belongs to it (eq. 6), cut off at the force limits. Springs and dampers of
+/// the model are left to the simulation.
+/// @return writes tau [nv] of a state and targets [nq]; for one thread. Keeps a reference to the model.
+template <class R>
+std::function<void(In<R> qpos, In<R> qvel, In<R> qpos_target, Out<R> tau)> spd_law(const Model& model, Drives drives,
+                                                                                   double dt, SpdSolver method);
 
 }  // namespace tarsus

@@ -4,6 +4,8 @@
 // on the number of threads: episode k of world w starts from EpisodeRandom(seed + w, k).
 #pragma once
 
+#include <functional>
+
 #include "tarsus/learn/task.hpp"
 #include "tarsus/sim/batch.hpp"
 
@@ -16,6 +18,11 @@ enum class Autoreset {
   disabled,   ///< nothing, until reset() with its mask; stepping it before that is an error
 };
 
+/// A drive law of one's own: joint forces [nv] of one world at the start of a simulation step, from its qpos, its qvel
+/// and its drives' targets qpos_target [nq].
+template <class R>
+using DriveLaw = std::function<void(In<R> qpos, In<R> qvel, In<R> qpos_target, Out<R> tau)>;
+
 struct VectorTaskOptions {
   int worlds = 1;
   int threads = 1;
@@ -26,8 +33,10 @@ struct VectorTaskOptions {
 template <class R>
 class VectorTask {
  public:
-  /// Keeps a reference to the task. Worlds start with reset(). @throws ValueError for options out of range
-  VectorTask(const Task& task, const VectorTaskOptions& options);
+  /// Keeps a reference to the task. Worlds start with reset().
+  /// @param make_law makes a law for each thread, which the simulation then has in the place of the task's drives;
+  /// null: the drives  @throws ValueError for options out of range, and for a law where the task has no drives
+  VectorTask(const Task& task, const VectorTaskOptions& options, const std::function<DriveLaw<R>()>& make_law = {});
   ~VectorTask();
 
   /// Starts worlds anew. @param mask [worlds] or empty: all  @throws ShapeError
@@ -73,6 +82,7 @@ class VectorTask {
   Task::World view(int world, Thread& thread);
   void start(int world, Thread& thread);
   void act(int world, std::span<const R> action, Thread& thread);
+  void drive(int world, Thread& thread);
   void feel(int world, bool first);
   void score(int world, Thread& thread);
   void finish(int world, Thread& thread);

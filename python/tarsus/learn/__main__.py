@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import sys
+import time
 
 from .. import tasks
 from . import evaluate
@@ -23,6 +24,12 @@ PRESETS = {
     "cart-pole": ("CartPole", {}, {"worlds": 64, "steps": 32, "epochs": 5, "minibatches": 4, "hidden": (32, 32),
                                    "gamma": 0.99, "action_scale": 10.0, "noise": 0.3, "learning_rate": 3e-3,
                                    "desired_kl": 0.02}),
+}
+#: What changes after so many samples. The cartwheel gets no further when its updates come to be as small as they may be; larger ones,
+#: of more samples, take it on, and small ones again make it even.
+LATER = {
+    "cartwheel": [(9e6, {"worlds": 512, "minibatches": 4, "desired_kl": 0.03, "learning_rate": 3e-5}),
+                  (22e6, {"worlds": 512, "minibatches": 4, "desired_kl": 0.01, "learning_rate": 2e-5})],
 }
 
 
@@ -55,9 +62,14 @@ def main(argv=None):
         changes = {**changes, "worlds": a.worlds}
     task = tasks.make(name, **options)
     folder = pathlib.Path(a.out or f"out/learn/{a.task}-{a.seed}")
-    run = training.Training(task, folder, training.Settings(**changes), seed=a.seed, threads=a.threads,
-                            about={"task": name, **options}, tensorboard=True)
-    run.run(a.samples, minutes=a.minutes)
+    later, began = LATER.get(a.task, []), time.perf_counter()
+    ends = [samples for samples, _ in later] + [float("inf")]
+    for end, new in zip(ends, [{}, *(new for _, new in later)]):
+        run = training.Training(task, folder, training.Settings(**{**changes, **new}), seed=a.seed, threads=a.threads,
+                                about={"task": name, **options}, tensorboard=True)
+        run.run(min(a.samples, end), minutes=a.minutes - (time.perf_counter() - began) / 60)
+        if run.samples < end:
+            break
     if run.processes.rank:
         return 0
     policy = run.policy()

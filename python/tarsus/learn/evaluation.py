@@ -5,14 +5,14 @@ import numpy as np
 from .. import VectorTask
 
 
-def evaluate(task, policy, *, worlds=32, seed=10**6, threads=1, dtype="float64", push=0.0, push_every=3.0):
+def evaluate(task, policy, *, worlds=32, seed=10**6, threads=1, dtype="float64", drives="maba", push=0.0, push_every=3.0):
     """One whole episode of each world, from random starts, without noise. Needs numpy alone.
 
-    push: [m/s] what a blow adds to the velocity of the whole body, horizontally, in a random direction, every `push_every`
-    seconds; times its mass, the impulse. Returns a dict: normalized_return, the sum of rewards over the largest possible (what is
+    drives: as VectorTask. push: [m/s] what a blow adds to the velocity of the whole body, horizontally, in a random
+    direction, every `push_every` seconds; times its mass, the impulse. Returns a dict: normalized_return, the sum of rewards over the largest possible (what is
     left after a fall counts 0), mean over worlds; reward, mean over the steps done; episode_seconds, mean; completed, the share
     of worlds that reached the time limit."""
-    vector = VectorTask(task, worlds, threads, autoreset="same_step", dtype=dtype)
+    vector = VectorTask(task, worlds, threads, autoreset="same_step", dtype=dtype, drives=drives)
     vector.reset(None, np.arange(worlds, dtype=np.uint64) + np.uint64(seed))
     random = np.random.default_rng(seed)
     going, total, length = np.ones(worlds, bool), np.zeros(worlds), np.zeros(worlds, int)

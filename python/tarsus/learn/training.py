@@ -37,6 +37,7 @@ class Settings:
     action_scale: float = 0.25  #: [rad | m | N]: an output of 1 is this much
     reward_scale: float = 0.1
     dtype: str = "float64"  #: of the simulation
+    drives: str = "maba"  #: or "dense", the baseline of figure 7: see VectorTask
 
     def configuration(self, multi=None):
         """rsl-rl's. multi: what it wants to know where several processes train together."""
@@ -87,12 +88,13 @@ class Training:
 
     Made for a folder that has a checkpoint, it goes on from there. Equal task, settings, seed, threads and processes give equal
     curves, to the bit; a resumed run starts its worlds anew, so that it is as good but not the same. Under torchrun, processes
-    share the worlds evenly; the first writes the files.
+    share the worlds evenly; the first writes the files. worlds: what has a VectorTask's reset, step and arrays, for
+    worlds that are somewhere else (examples/ray/rollouts.py).
     """
 
     COLUMNS = ("samples", "seconds", "reward", "normalized_return", "episode_seconds", "noise", "learning_rate", "bad_worlds")
 
-    def __init__(self, task, folder, settings=None, *, seed=0, threads=1, about=None, tensorboard=False):
+    def __init__(self, task, folder, settings=None, *, seed=0, threads=1, about=None, tensorboard=False, worlds=None):
         torch.set_num_threads(threads)
         self.processes = group = _Processes()
         torch.manual_seed(seed)
@@ -103,7 +105,7 @@ class Training:
         if s.worlds % group.size:
             raise ValueError(f"worlds is {s.worlds}; expected a multiple of the {group.size} processes")
         share = s.worlds // group.size
-        self.worlds = VectorTask(task, share, threads, autoreset="same_step", dtype=s.dtype)
+        self.worlds = worlds or VectorTask(task, share, threads, autoreset="same_step", dtype=s.dtype, drives=s.drives)
         low, high = task.action_bounds
         self.low, self.high = low.astype(s.dtype), high.astype(s.dtype)
         self.curve, self.samples, self.seconds, self.iteration = [], 0, 0.0, 0
