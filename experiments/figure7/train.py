@@ -1,6 +1,6 @@
 """Figure 7's runs: skills learned with the dense factor and with MABA, at a large step and at 1/240 s.
 
-usage: train.py [--tasks walk,pace] [--seeds 5] [--jobs N] [--quick]
+usage: train.py [--tasks walk,pace] [--seeds 5] [--substeps 2,8] [--jobs N] [--quick]
 
 One run a core, the two methods side by side. What was stopped goes on from its last checkpoint, in out/experiments/figure7/. Curves
 of runs that are done, thinned, are in curves.csv beside this file: run.py draws from there; what is there is not run again.
@@ -22,8 +22,6 @@ import common
 HERE = pathlib.Path(__file__).resolve().parent
 #: Millions of samples.
 TASKS = {"walk": 1.4, "run": 2.0, "pace": 1.6, "cartwheel": 6.0}
-#: Simulation steps of an action's 1/30 s. No step makes either method's worlds go bad, so that both have the same.
-SUBSTEPS = (2, 8)
 COLUMNS = ("task", "drives", "substeps", "seed", "samples", "seconds", "simulation_seconds", "normalized_return", "reward", "bad_worlds")
 
 
@@ -95,12 +93,12 @@ def write(plan, quick, target):
     new.replace(target)
 
 
-def plan_of(tasks, seeds, quick):
+def plan_of(tasks, seeds, substeps, quick):
     """(task, drives, substeps, seed, samples) in the order in which they run: a seed of all before the next."""
     if quick:
-        return [("walk", drives, substeps, 0, 160_000) for substeps in (2, 8) for drives in ("dense", "maba")]
-    return [(name, drives, substeps, seed, int(1e6 * TASKS[name])) for name in tasks for seed in range(seeds)
-            for substeps in SUBSTEPS for drives in ("dense", "maba")]
+        return [("walk", drives, k, 0, 160_000) for k in (2, 8) for drives in ("dense", "maba")]
+    return [(name, drives, k, seed, int(1e6 * TASKS[name])) for name in tasks for seed in range(seeds) for k in substeps
+            for drives in ("dense", "maba")]
 
 
 def run_all(plan, jobs, quick, target):
@@ -126,6 +124,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tasks", default="walk,pace", help=f"of {', '.join(TASKS)}")
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--substeps", default="2,8", help="simulation steps of an action's 1/30 s (2,8)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="runs side by side")
     parser.add_argument("--quick", action="store_true", help="minutes: the walk, one seed, 160,000 samples")
     parser.add_argument("--one", nargs=5, help=argparse.SUPPRESS)
@@ -141,7 +140,7 @@ def main():
         parser.error(f"--tasks has {', '.join(unknown)}; expected some of {', '.join(TASKS)}")
     target = common.OUT / "figure7_quick.csv" if args.quick else HERE / "curves.csv"
     common.OUT.mkdir(parents=True, exist_ok=True)
-    run_all(plan_of(tasks, args.seeds, args.quick), args.jobs, args.quick, target)
+    run_all(plan_of(tasks, args.seeds, [int(k) for k in args.substeps.split(",")], args.quick), args.jobs, args.quick, target)
 
 
 if __name__ == "__main__":
