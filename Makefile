@@ -216,8 +216,12 @@ site: build docs ## The documentation and the API of both languages as a site: b
 QUICK ?=
 
 .PHONY: experiments
-experiments: build venv ## Every published table and figure, experiments/report.md; QUICK=1: under 3 minutes, out/experiments/
+experiments: build python ## Every published table and figure, experiments/report.md; QUICK=1: under 5 minutes, out/experiments/
 	@$(MAKE) -C experiments $(if $(QUICK),quick,all) PYTHON=$(abspath $(VENV)/bin/python) TARSUS=$(abspath $(BUILD)/bin/tarsus)
+
+.PHONY: figure7
+figure7: python ## Trains what the report's last section shows, TASKS=walk,pace SEEDS=5: most of an hour a skill; goes on where it was stopped
+	@$(MAKE) -C experiments figure7 PYTHON=$(abspath $(VENV)/bin/python)
 
 # three.js and the sources of python/viewer/ as one file, which is checked in: only who changes them needs npm.
 .PHONY: page

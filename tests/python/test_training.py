@@ -80,6 +80,29 @@ os._exit(9)
     assert run.run(12_000, out=None)[-1]["samples"] == 12_288
 
 
+def test_noise_stays_below_its_largest(tmp_path):
+    """Also where a run goes on with another limit; without one PPO's own noise stays."""
+    free = cart_pole(tmp_path)
+    free.run(4_000, out=None)
+    assert free.curve[-1]["noise"] > 0.25
+    limited = cart_pole(tmp_path, largest_noise=0.2)
+    assert limited.samples == 4_096 and float(limited.ppo.actor.distribution.log_std_param.exp().max()) < 0.2 + 1e-6
+    assert all(row["noise"] < 0.22 for row in limited.run(8_000, out=None)[2:])  # of the last minibatch, before it is limited
+
+
+def test_a_presets_later_settings_come_in_their_turn(tmp_path, monkeypatch):
+    """By the command, in one go and where a run is gone on with."""
+    import tarsus.learn.__main__ as command
+
+    monkeypatch.setitem(command.LATER, "cart-pole", [(4_000, {"largest_noise": 0.2}), (6_000, {"worlds": 32})])
+    for samples, worlds, noise in ((2_000, 64, None), (10_000, 32, None)):
+        command.main(["cart-pole", "--samples", str(samples), "--threads", "1", "--out", str(tmp_path)])
+        settings = json.loads((tmp_path / "settings.json").read_text())
+        assert (settings["worlds"], settings["largest_noise"]) == (worlds, noise)
+    curve = (tmp_path / "curve.csv").read_text().splitlines()[1:]
+    assert [int(line.split(",")[0]) for line in curve] == [2048, 4096, 6144, 7168, 8192, 9216, 10240]
+
+
 class Spoiled:
     """Worlds of which one gets a number that is none every `every` samples: a coordinate and a velocity by turns."""
 

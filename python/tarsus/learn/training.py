@@ -34,6 +34,7 @@ class Settings:
     desired_kl: float = 0.01
     entropy: float = 0.0
     noise: float = 0.25  #: first standard deviation of actions, in action scales
+    largest_noise: float | None = None  #: that PPO may come to, in action scales; holds at once where a run goes on
     action_scale: float = 0.25  #: [rad | m | N]: an output of 1 is this much
     reward_scale: float = 0.1
     dtype: str = "float64"  #: of the simulation
@@ -122,6 +123,7 @@ class Training:
             self.ppo.broadcast_parameters()
         self.ppo.train_mode()
         self._resume()
+        self._limit_noise()
         self._bad_before = self.bad_worlds
         if group.rank:  # noise and minibatches of its own
             torch.manual_seed((seed << 32) + (self.iteration << 20) + group.rank)
@@ -130,6 +132,11 @@ class Training:
         if group.rank == 0:
             about = {"seed": seed, "threads": threads, "processes": group.size, **self.about, **dataclasses.asdict(s)}
             (self.folder / "settings.json").write_text(json.dumps(about, indent=1), encoding="utf-8")
+
+    def _limit_noise(self):
+        if self.settings.largest_noise:
+            with torch.no_grad():
+                self.ppo.actor.distribution.log_std_param.clamp_(max=float(np.log(self.settings.largest_noise)))
 
     def _longest_episode(self):
         limit = getattr(self.task, "time_limit", None)
@@ -166,6 +173,7 @@ class Training:
                                           {"time_outs": torch.from_numpy(worlds.truncated.astype(np.float32))})
             self.ppo.compute_returns(observation)
         self.ppo.update()
+        self._limit_noise()
         self.iteration += 1
         self.seconds += time.perf_counter() - began
         count = s.worlds * s.steps
