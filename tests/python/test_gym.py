@@ -105,6 +105,21 @@ def test_the_same_as_gymnasiums_own_vector_environment():
             assert ("final_obs" in a[4]) == ("final_obs" in b[4])
 
 
+@pytest.mark.parametrize("mode", list(AutoresetMode))
+def test_infos_name_the_worlds_that_went_bad(mode):
+    envs = gymnasium.make_vec(ID, num_envs=3, autoreset_mode=mode)
+    single = gymnasium.make(ID).unwrapped
+    envs.reset(seed=0), single.reset(seed=0)
+    for spoil in (False, True):
+        if spoil:
+            envs.unwrapped.worlds.qvel[1, 1] = single.worlds.qvel[0, 1] = np.nan
+        observation, reward, terminated, truncated, infos = envs.step(np.zeros(envs.action_space.shape))
+        assert infos["bad"].tolist() == [False, spoil, False] and infos["_bad"].all()
+        assert truncated[1] == spoil and not terminated[1] and np.isfinite(observation).all()
+        assert single.step(np.zeros(single.action_space.shape))[4]["bad"] is spoil
+    assert reward[1] == 0
+
+
 def test_bad_arguments_are_named():
     env = gymnasium.make_vec(ID, num_envs=3, autoreset_mode=AutoresetMode.DISABLED, **SHORT)
     env.reset(seed=[1, None, 3])

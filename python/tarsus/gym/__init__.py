@@ -80,7 +80,7 @@ class TarsusVectorEnv(gymnasium.vector.VectorEnv):
         worlds = self.worlds
         worlds.step(np.ascontiguousarray(actions, dtype=self._dtype))
         terminated, truncated = self._array(worlds.terminated), self._array(worlds.truncated)
-        infos = {}
+        infos = {"bad": self._array(worlds.bad), "_bad": np.ones(self.num_envs, dtype=bool)}
         if self._mode == AutoresetMode.SAME_STEP:
             ended = terminated | truncated
             if ended.any():
@@ -88,7 +88,7 @@ class TarsusVectorEnv(gymnasium.vector.VectorEnv):
                 information = np.full(self.num_envs, None, dtype=object)
                 for i in np.flatnonzero(ended):
                     final[i], information[i] = worlds.final_observation[i].copy(), {}
-                infos = {"final_obs": final, "_final_obs": ended, "final_info": {}, "_final_info": ended}
+                infos |= {"final_obs": final, "_final_obs": ended, "final_info": {}, "_final_info": ended}
         return self._array(worlds.observation), self._array(worlds.reward), terminated, truncated, infos
 
 
@@ -117,7 +117,7 @@ class TarsusEnv(gymnasium.Env):
         worlds.step(np.ascontiguousarray(action, dtype=self.action_space.dtype)[None])
         terms = dict(zip(self.task.terms, worlds.terms[0].tolist()))
         return (worlds.observation[0].copy(), float(worlds.reward[0]), bool(worlds.terminated[0]), bool(worlds.truncated[0]),
-                {"terms": terms})
+                {"terms": terms, "bad": bool(worlds.bad[0])})
 
 
 for _name in tasks.NAMES:

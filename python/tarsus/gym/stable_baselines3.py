@@ -27,13 +27,13 @@ class VecEnv(_VecEnv):
 
     def step_wait(self):
         lengths = self.envs.worlds.steps + 1
-        observation, reward, terminated, truncated, _ = self.envs.step(self._actions)
+        observation, reward, terminated, truncated, info = self.envs.step(self._actions)
         ended = terminated | truncated
         self._returns += reward
         infos = [{} for _ in range(self.num_envs)]
         for i in np.flatnonzero(ended):
             infos[i] = {"terminal_observation": self.envs.worlds.final_observation[i].copy(),
-                        "TimeLimit.truncated": bool(truncated[i] and not terminated[i]),
+                        "TimeLimit.truncated": bool(truncated[i] and not terminated[i]), "bad": bool(info["bad"][i]),
                         "episode": {"r": float(self._returns[i]), "l": int(lengths[i])}}
         self._returns[ended] = 0
         return observation, reward.astype(np.float32), ended, infos
