@@ -165,7 +165,7 @@ struct LaneDetector {
   static void clear(LaneContact<T>& c) {
     const T zero = T(Real<T>(0)), one = T(Real<T>(1));
     c.live = no_lanes<T>(), c.key = Bits<T>{}, c.link = c.next = -1, c.touch = c.ntouch_a = c.ntouch_b = 0;
-    for (int l = 0; l < kLanes; ++l) c.a[l] = c.b[l] = 0;
+    c.a = c.b = Bits<T>{};
     c.n = {zero, zero, one}, c.point = zero3<T>();
     c.distance = c.friction = c.compliance = c.damping_time = c.relative_compliance = zero;
   }

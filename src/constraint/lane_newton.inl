@@ -112,23 +112,24 @@ class LaneSolver {
     return maximum(select(own > zero(), own, relative), inverse_mass * T(R(kLeastCompliance)));
   }
   /// The links of a contact between links, each with the lanes that have it there.
-  void find_touches(LaneContact<T>& c) {
-    const auto find = [&](const int(&side)[kLanes]) {
+  template <class Contact>
+  void find_touches(Contact& c) {
+    const auto find = [&](const Bits<T>& side) {
       const int first = ntouch_;
-      for (int l = 0; l < kLanes; ++l) {
-        if (!c.live[l]) continue;
-        int i = first;
-        while (i < ntouch_ && s_.touch[i].link != side[l]) ++i;
-        if (i == ntouch_) s_.touch[ntouch_++] = {side[l], no_lanes<T>()};
-        s_.touch[i].lanes[l] = -1;
+      Mask<T> left = c.live;
+      for (int l = 0; l < kLanes && any_lane(left); ++l) {
+        if (!left[l]) continue;
+        const Mask<T> here = left & (side == all_bits<T>(int(side[l])));
+        s_.touch[ntouch_++] = {int(side[l]), here};
+        left = left & ~here;
       }
       return ntouch_ - first;
     };
     c.touch = ntouch_, c.ntouch_a = find(c.a), c.ntouch_b = find(c.b);
   }
   /// f(link, whether it is on the second side, lanes) for the links of a contact between links.
-  template <class F>
-  TARSUS_INLINE void each_touch(const LaneContact<T>& c, const F& f) const {
+  template <class Contact, class F>
+  TARSUS_INLINE void each_touch(const Contact& c, const F& f) const {
     const LaneTouch<T>* touch = s_.touch + c.touch;
     for (int i = 0; i < c.ntouch_a + c.ntouch_b; ++i) f(touch[i].link, i >= c.ntouch_a, touch[i].lanes);
   }
@@ -144,8 +145,8 @@ class LaneSolver {
     }
   }
   /// J of a contact between links times the links' motions, along n, t₁, t₂.
-  template <int N>
-  TARSUS_INLINE void along(const LaneContact<T>& c, const Motion<T>* motion, Vec3<T> (&out)[N]) const {
+  template <int N, class Contact>
+  TARSUS_INLINE void along(const Contact& c, const Motion<T>* motion, Vec3<T> (&out)[N]) const {
     const LaneTouch<T>* touch = s_.touch + c.touch;
     Motion<T> a[N], b[N];
     pick<N>(touch, c.ntouch_a, motion, a), pick<N>(touch + c.ntouch_a, c.ntouch_b, motion, b);
@@ -415,7 +416,7 @@ class LaneSolver {
       t.at.next_y = select(near, t.base - t.at.now_y, t.base + times(t, t.at.now_u - t.free));
     };
     const auto load_row = [&](auto& r) { begin_with(r), add_load(r, r.at.next_y); };
-    nextra_ = 0;
+    nextra_ = nitem_ = 0;
     std::fill(extras_, extras_ + kLanes, 0);
     each_contact([&](LaneContact<T>& c) {
       begin_with(c);
@@ -469,7 +470,7 @@ class LaneSolver {
   }
 
   /// p[link][n][k] -= the wrench of a crossing's `force` at its point, on its own links in each lane.
-  void apply(const LaneContact<T>& c, const Vec3<T>& force, int n, int k) {
+  void apply(const LaneExtra<T>& c, const Vec3<T>& force, int n, int k) {
     const Force<T> on_a = {cross(c.arm_a, force), force}, on_b = {cross(c.arm_b, force), force};
     each_touch(c, [&](int link, bool second, Mask<T> lanes) {
       Force<T>& p = s_.force[link * n + k];
@@ -477,71 +478,106 @@ class LaneSolver {
       p = {select<T>(lanes, next.n, p.n), select<T>(lanes, next.f, p.f)};
     });
   }
-  /// Marks the links that hold those of a contact between links, and these, in lanes that go on.
-  void mark(const LaneContact<T>& c, char* links) const {
-    each_touch(c, [&](int link, bool, Mask<T> lanes) {
-      if (!any_lane(lanes & live_)) return;
+  /// Marks the links that hold those of a contact between links, and these.
+  void mark(const LaneExtra<T>& c, char* links) const {
+    each_touch(c, [&](int link, bool, Mask<T>) {
       for (int i = link; i >= 0 && !links[i]; i = v_.link[i].parent) links[i] = 1;
     });
   }
+  static void clear(LaneExtra<T>& e) {
+    e.live = no_lanes<T>(), e.a = e.b = Bits<T>{};
+    e.n = e.t1 = e.t2 = e.arm_a = e.arm_b = e.force = zero3<T>();
+    e.Gnn = e.G1n = e.G2n = e.G11 = e.G12 = e.G22 = zero();
+  }
+  /// Where a contact is in lane `from` becomes that of lane `to`.
+  template <class Contact>
+  static void copy_place(const Contact& c, int from, LaneExtra<T>& e, int to) {
+    const auto copy = [&](const Vec3<T>& x, Vec3<T>& y) {
+      y.x.set(to, x.x[from]), y.y.set(to, x.y[from]), y.z.set(to, x.z[from]);
+    };
+    e.live[to] = -1, e.a[to] = c.a[from], e.b[to] = c.b[from];
+    copy(c.n, e.n), copy(c.t1, e.t1), copy(c.t2, e.t2), copy(c.arm_a, e.arm_a), copy(c.arm_b, e.arm_b);
+  }
 
-  /// A contact between links in the lanes `here`, into the first extra rows that each of them has free: what lanes have
-  /// in different slots shares a column.
+  /// A contact between links in the lanes `here`, into the first extra rows that each of them has free.
   void add_extra(const LaneContact<T>& c, Mask<T> here) {
     for (int l = 0; l < kLanes; ++l) {
       if (!here[l]) continue;
-      LaneContact<T>& to = s_.extra[extras_[l]];
-      if (extras_[l]++ == nextra_) {
-        ++nextra_;
-        to.live = no_lanes<T>(), to.at.next_y = zero3<T>();
-        to.n = to.t1 = to.t2 = to.arm_a = to.arm_b = zero3<T>();
-        to.Gnn = to.G1n = to.G2n = to.G11 = to.G12 = to.G22 = zero();
-        to.link = -1;
-      }
-      const auto copy = [l](const Vec3<T>& x, Vec3<T>& y) {
-        y.x.set(l, x.x[l]), y.y.set(l, x.y[l]), y.z.set(l, x.z[l]);
-      };
-      to.live[l] = -1, to.a[l] = c.a[l], to.b[l] = c.b[l];
-      copy(c.n, to.n), copy(c.t1, to.t1), copy(c.t2, to.t2), copy(c.arm_a, to.arm_a), copy(c.arm_b, to.arm_b);
-      copy(c.at.next_y, to.at.next_y);
+      const int slot = extras_[l]++;
+      LaneExtra<T>& to = s_.extra[slot];
+      if (slot == nextra_) clear(to), ++nextra_;
+      s_.item[nitem_++] = {l, slot};
+      copy_place(c, l, to, l);
+      for (int k = 0; k < 3; ++k) to.force[k].set(l, c.at.next_y[k][l]);
       to.Gnn.set(l, c.Gnn[l]), to.G1n.set(l, c.G1n[l]), to.G2n.set(l, c.G2n[l]);
       to.G11.set(l, c.G11[l]), to.G12.set(l, c.G12[l]), to.G22.set(l, c.G22[l]);
     }
   }
+  void no_forces(int count, const char* links) {
+    for (int i = 0; i < v_.nlink; ++i) {
+      for (int k = 0; k < count && (!links || links[i]); ++k) s_.force[count * i + k] = {zero3<T>(), zero3<T>()};
+    }
+  }
 
-  /// Contacts between links, by their Schur complement: (1 + G W) φ = f - G u₀, W = J A⁻¹ Jᵀ.
-  void solve_extra(Motion<T>* motion, T* x) {
-    const int n = 3 * nextra_;
-    const auto no_forces = [&](int count, const char* links) {
-      for (int i = 0; i < v_.nlink; ++i) {
-        for (int k = 0; k < count && (!links || links[i]); ++k) s_.force[count * i + k] = {zero3<T>(), zero3<T>()};
-      }
-    };
+  /// Columns of G W for `count` contacts, items from `first` on: a lane of the columns takes the factors of the lane that
+  /// its contact is in, so that contacts which few lanes have share a pass.
+  void add_columns(int first, int count, int n) {
     const int touches = ntouch_;
-    for (int j = 0; j < nextra_; ++j) find_touches(s_.extra[j]);
-    std::fill(s_.needed, s_.needed + v_.nlink, char(0));
-    for (int j = 0; j < nextra_; ++j) mark(s_.extra[j], s_.needed);
-    for (int j = 0; j < nextra_; ++j) {
-      const LaneContact<T>& cj = s_.extra[j];
-      std::fill(s_.pushed, s_.pushed + v_.nlink, char(0));
-      mark(cj, s_.pushed);
-      no_forces(3, s_.needed);
-      apply(cj, cj.n, 3, 0), apply(cj, cj.t1, 3, 1), apply(cj, cj.t2, 3, 2);
-      lane_substitute<3, T>(v_, state_, s_.link, s_.force, nullptr, nullptr, s_.pushed, s_.needed, s_.left, s_.column,
-                            nullptr);
-      for (int i = 0; i < nextra_; ++i) {
-        const LaneContact<T>& ci = s_.extra[i];
-        Vec3<T> u[3];
-        along<3>(ci, s_.column, u);
-        for (int k = 0; k < 3; ++k) {
-          const Vec3<T> gw = times(ci, u[k]);
-          for (int r = 0; r < 3; ++r) s_.matrix[(3 * i + r) * n + 3 * j + k] = i == j && r == k ? gw[r] + one() : gw[r];
+    LaneExtra<T> item;
+    clear(item);
+    LanesTurned<T> of{Bits<T>{}};
+    std::fill(s_.place, s_.place + nextra_, all_bits<T>(-1));
+    for (int k = 0; k < count; ++k) {
+      const auto [lane, slot] = s_.item[first + k];
+      copy_place(s_.extra[slot], lane, item, k);
+      of.from[k] = lane, s_.place[slot][lane] = k;
+    }
+    find_touches(item);
+    std::fill(s_.pushed, s_.pushed + v_.nlink, char(0));
+    mark(item, s_.pushed);
+    no_forces(3, s_.needed);
+    apply(item, item.n, 3, 0), apply(item, item.t1, 3, 1), apply(item, item.t2, 3, 2);
+    lane_substitute<3, T>(v_, state_, s_.link, s_.force, nullptr, nullptr, s_.pushed, s_.needed, s_.left, s_.column,
+                          nullptr, of);
+    for (int i = 0; i < nextra_; ++i) {
+      const LaneExtra<T>& e = s_.extra[i];
+      LaneExtra<T> row;
+      row.touch = ntouch_, row.ntouch_a = e.ntouch_a, row.ntouch_b = e.ntouch_b;
+      for (int k = 0; k < e.ntouch_a + e.ntouch_b; ++k)
+        s_.touch[ntouch_ + k] = {s_.touch[e.touch + k].link, permute_bits(s_.touch[e.touch + k].lanes, of.from)};
+      row.n = of(e.n), row.t1 = of(e.t1), row.t2 = of(e.t2), row.arm_a = of(e.arm_a), row.arm_b = of(e.arm_b);
+      row.Gnn = of(e.Gnn), row.G1n = of(e.G1n), row.G2n = of(e.G2n);
+      row.G11 = of(e.G11), row.G12 = of(e.G12), row.G22 = of(e.G22);
+      Vec3<T> u[3];
+      along<3>(row, s_.column, u);
+      for (int k = 0; k < 3; ++k) {
+        const Vec3<T> gw = times(row, u[k]);
+        for (int j = 0; j < nextra_; ++j) {
+          const Mask<T> here = s_.place[j] >= Bits<T>{};
+          for (int r = 0; r < 3; ++r) {
+            T& to = s_.matrix[(3 * i + r) * n + 3 * j + k];
+            to = select(here, permute(gw[r], s_.place[j]), to);
+          }
         }
       }
     }
+    ntouch_ = touches;
+  }
+
+  /// Contacts between links, by their Schur complement: (1 + G W) φ = f - G u₀, W = J A⁻¹ Jᵀ.
+  void solve_extra(Motion<T>* motion, T* x) {
+    const int n = 3 * nextra_, touches = ntouch_;
+    for (int j = 0; j < nextra_; ++j) find_touches(s_.extra[j]);
+    std::fill(s_.needed, s_.needed + v_.nlink, char(0));
+    for (int j = 0; j < nextra_; ++j) mark(s_.extra[j], s_.needed);
+    std::fill(s_.matrix, s_.matrix + n * n, zero());
+    for (int first = 0; first < nitem_; first += kLanes) add_columns(first, std::min(kLanes, nitem_ - first), n);
+    for (int i = 0; i < n; ++i) s_.matrix[i * n + i] = s_.matrix[i * n + i] + one();
     for (int i = 0; i < nextra_; ++i) {
-      const LaneContact<T>& c = s_.extra[i];
-      const Vec3<T> right = c.at.next_y - times(c, along(c, motion));
+      const LaneExtra<T>& e = s_.extra[i];
+      Vec3<T> u[1];
+      along<1>(e, motion, u);
+      const Vec3<T> right = e.force - times(e, u[0]);
       for (int r = 0; r < 3; ++r) s_.right[3 * i + r] = right[r];
     }
     for (int p = 0; p < n; ++p) {
@@ -561,8 +597,8 @@ class LaneSolver {
     }
     no_forces(1, nullptr);
     for (int i = 0; i < nextra_; ++i) {
-      const LaneContact<T>& c = s_.extra[i];
-      apply(c, c.n * s_.right[3 * i] + c.t1 * s_.right[3 * i + 1] + c.t2 * s_.right[3 * i + 2], 1, 0);
+      const LaneExtra<T>& e = s_.extra[i];
+      apply(e, e.n * s_.right[3 * i] + e.t1 * s_.right[3 * i + 1] + e.t2 * s_.right[3 * i + 2], 1, 0);
     }
     lane_substitute<1, T>(v_, state_, s_.link, s_.force, nullptr, nullptr, nullptr, nullptr, s_.left, s_.column,
                           s_.x_extra);
@@ -822,7 +858,7 @@ class LaneSolver {
     lanes.take_mask(from.live, to.live);
     to.link = from.link;
     if (to.link < 0) {
-      for (int i = 0; i < kLanes; ++i) to.a[i] = from.a[lanes.lane[i]], to.b[i] = from.b[lanes.lane[i]];
+      lanes.take_mask(from.a, to.a), lanes.take_mask(from.b, to.b);
       find_touches(to);
     }
     lanes.take(from.n, to.n), lanes.take(from.t1, to.t1), lanes.take(from.t2, to.t2);
@@ -989,7 +1025,7 @@ class LaneSolver {
   const T* K_;
   LaneSpace<T>& s_;
   LaneMemory<T>& memory_;
-  int guess_ = 0, nextra_ = 0, ntouch_ = 0;
+  int guess_ = 0, nextra_ = 0, nitem_ = 0, ntouch_ = 0;
   int extras_[kLanes];  ///< each lane's contacts between links in the linear problem at hand
   Mask<T> live_, met_, short_;
   Mask<T> slid_;  ///< lanes that had a matrix without symmetry: they keep to that pass, so that few packs take both

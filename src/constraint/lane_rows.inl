@@ -34,12 +34,11 @@ struct LaneMetric {
 /// A contact: rows along n, t₁, t₂. x of a Vec3 is the normal's number.
 template <class T>
 struct LaneContact {
-  static constexpr int kLanes = kWidth<T>;
   Mask<T> live;
   Bits<T> key;  ///< the same from step to step, lane by lane; 0: none
   int link;     ///< of a contact with the world; -1: between links a and b, which lanes do not share
   int next;     ///< with the world: the next of this link, -1: none
-  int a[kLanes], b[kLanes];
+  Bits<T> a, b;
   int touch, ntouch_a, ntouch_b;  ///< of LaneTouch, the first and how many on each side; between links
   Vec3<T> n, t1, t2, point, arm_a, arm_b;
   T distance, friction, compliance, damping_time, relative_compliance;
@@ -58,6 +57,22 @@ template <class T>
 struct LaneTouch {
   int link;
   Mask<T> lanes;
+};
+
+/// What the linear problem needs of contacts between links, one in each lane.
+template <class T>
+struct LaneExtra {
+  Mask<T> live;
+  Bits<T> a, b;
+  int touch, ntouch_a, ntouch_b;
+  Vec3<T> n, t1, t2, arm_a, arm_b;
+  Vec3<T> force;
+  T Gnn, G1n, G2n, G11, G12, G22;
+};
+
+/// One of them: in extra[slot], in this lane.
+struct LaneItem {
+  int lane, slot;
 };
 
 /// A row on one joint: a range, dry friction, or the drive of a hinge or slide.
@@ -394,8 +409,9 @@ template <class T>
 TARSUS_INLINE void bound(LaneContact<T>&, Mask<T>) {}  // nothing bounds them but their law
 
 /// G x of a term's rows.
-template <class T>
-TARSUS_INLINE Vec3<T> times(const LaneContact<T>& c, const Vec3<T>& x) {
+template <class T, template <class> class Contact>
+requires requires(Contact<T> c) { c.Gnn; }
+TARSUS_INLINE Vec3<T> times(const Contact<T>& c, const Vec3<T>& x) {
   return {c.Gnn * x.x, mul_add(c.G1n, x.x, mul_add(c.G11, x.y, c.G12 * x.z)),
           mul_add(c.G2n, x.x, mul_add(c.G12, x.y, c.G22 * x.z))};
 }

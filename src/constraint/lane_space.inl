@@ -81,7 +81,9 @@ struct LaneSpace {
   LaneContact<T>** order;    ///< those with the world, link by link
   int* first;                ///< [nlink] of the link's contacts with the world; -1: none
   LaneContact<T>* crossing;  ///< between links
-  LaneContact<T>* extra;     ///< those that act in an iteration, without gaps in any lane
+  LaneExtra<T>* extra;       ///< those that act in an iteration, without gaps in any lane
+  LaneItem* item;            ///< the same, one after another
+  Bits<T>* place;            ///< [extra] where the columns at hand have each lane's, -1: not
   LaneContact<T>** active;   ///< of both, those that lanes which go on have
   LaneJointRow<T>* row;
   LaneBallRow<T>* ball;
@@ -109,13 +111,14 @@ std::size_t carve_space(const LaneModel<Real<T>>& m, std::byte* block, LaneSpace
   s.placed = carve.take<LanePlaced<T>>(m.nshape);
   s.contact = carve.take<LaneContact<T>>(m.most_contacts), s.crossing = carve.take<LaneContact<T>>(m.most_crossings);
   s.order = carve.take<LaneContact<T>*>(m.most_contacts), s.first = carve.take<int>(m.nlink);
-  s.extra = carve.take<LaneContact<T>>(m.most_crossings);
+  s.extra = carve.take<LaneExtra<T>>(m.most_crossings);
+  s.item = carve.take<LaneItem>(kWidth<T> * m.most_crossings), s.place = carve.take<Bits<T>>(m.most_crossings);
   s.active = carve.take<LaneContact<T>*>(m.most_contacts + m.most_crossings);
   s.row = carve.take<LaneJointRow<T>>(2 * m.nlimit + m.nloss + m.nlink);
   s.ball = carve.take<LaneBallRow<T>>(m.nlink);
   s.load = carve.take<LaneLoad<T>>(m.nlink);
   s.loaded = carve.take<char>(m.nlink), s.needed = carve.take<char>(m.nlink), s.pushed = carve.take<char>(m.nlink);
-  s.touch = carve.take<LaneTouch<T>>(4 * kWidth<T> * m.most_crossings);
+  s.touch = carve.take<LaneTouch<T>>(4 * kWidth<T> * (m.most_crossings + 1));
   s.link = carve.take<LaneLink<T>>(m.nlink);
   s.start = carve.take<Motion<T>>(m.nlink), s.free = carve.take<Motion<T>>(m.nlink);
   s.motion = carve.take<Motion<T>>(m.nlink), s.skew_motion = carve.take<Motion<T>>(m.nlink);

@@ -136,36 +136,62 @@ void lane_factor(const ModelView<Real<T>>& m, const LinkState<T>* state, const T
   }
 }
 
-/// x of N right-hand sides with those factors. p: [link][N] minus the force on each link, lost; joint_force: [link]
+/// Factors as they stand, lane by lane.
+struct LanesAsTheyAre {
+  template <class X>
+  TARSUS_INLINE const X& operator()(const X& x) const {
+    return x;
+  }
+};
+/// Factors of lane from[l] for lane l: right-hand sides that few lanes have go side by side.
+template <class T>
+struct LanesTurned {
+  Bits<T> from;
+  TARSUS_INLINE T operator()(T x) const { return permute(x, from); }
+  TARSUS_INLINE Vec3<T> operator()(const Vec3<T>& v) const { return {(*this)(v.x), (*this)(v.y), (*this)(v.z)}; }
+  TARSUS_INLINE Mat3<T> operator()(const Mat3<T>& A) const {
+    return from_rows((*this)(A.row_x()), (*this)(A.row_y()), (*this)(A.row_z()));
+  }
+  TARSUS_INLINE Force<T> operator()(const Force<T>& f) const { return {(*this)(f.n), (*this)(f.f)}; }
+};
+
+/// x of N right-hand sides with those factors, whose lanes are `of`'s. p: [link][N] minus the force on each link, lost; joint_force: [link]
 /// or null (N = 1). pushed, needed: [link] only these have a force in what they carry; only these, with their parents
 /// and all that are pushed, are asked for; null: all.
 /// motion: [link][N] out: J_l x. u: scratch [link][N][2]. x: [nv] (N = 1), or null.
-template <int N, class T>
+template <int N, class T, class Lanes = LanesAsTheyAre>
 void lane_substitute(const ModelView<Real<T>>& m, const LinkState<T>* state, const LaneLink<T>* links, Force<T>* p,
                      const LaneLoad<T>* loads, const char* loaded, const char* pushed, const char* needed, Vec3<T>* u,
-                     Motion<T>* motion, T* x) {
+                     Motion<T>* motion, T* x, const Lanes& of = {}) {
   for (int i = m.nlink - 1; i >= 0; --i) {
     if (pushed && !pushed[i]) continue;
     const LinkConstants<Real<T>>& link = m.link[i];
     const LaneLink<T>& f = links[i];
     const LinkState<T>& s = state[i];
     const bool own = loads && loaded[i];
-    for (int k = 0; k < N; ++k) {
-      const Force<T>& at = p[N * i + k];
-      Force<T>* parent = link.parent >= 0 ? &p[N * link.parent + k] : nullptr;
-      Vec3<T>* left = &u[2 * (N * i + k)];
-      if (moves_freely(link.joint)) {
-        left[0] = -at.n, left[1] = -at.f;
-      } else if (turns_freely(link.joint)) {
-        left[0] = own ? loads[i].joint_force - at.n : -at.n;
-        if (!parent) continue;
-        const Vec3<T> q = f.Dinv * left[0];
-        *parent += shift_back(Force<T>{at.n + f.IA.nw * q, at.f + f.IA.fw * q}, s.r);
-      } else {
-        const Vec3<T> e = s.R.column_z();
-        left[0].x = -(turns_on_axis(link.joint) ? dot(e, at.n) : dot(e, at.f));
-        if (own) left[0].x += loads[i].joint_force.x;
-        if (parent) *parent += shift_back(mul_add(f.U, left[0].x * f.Dinv.xx, at), s.r);
+    Force<T>* parent = link.parent >= 0 ? &p[N * link.parent] : nullptr;
+    Vec3<T>* left = &u[2 * N * i];
+    const Force<T>* at = &p[N * i];
+    if (moves_freely(link.joint)) {
+      for (int k = 0; k < N; ++k) left[2 * k] = -at[k].n, left[2 * k + 1] = -at[k].f;
+    } else if (turns_freely(link.joint)) {
+      for (int k = 0; k < N; ++k) left[2 * k] = own ? loads[i].joint_force - at[k].n : -at[k].n;
+      if (!parent) continue;
+      const Mat3<T> Dinv = of(f.Dinv), nw = of(f.IA.nw), fw = of(f.IA.fw);
+      const Vec3<T> r = of(s.r);
+      for (int k = 0; k < N; ++k) {
+        const Vec3<T> q = Dinv * left[2 * k];
+        parent[k] += shift_back(Force<T>{at[k].n + nw * q, at[k].f + fw * q}, r);
+      }
+    } else {
+      const Vec3<T> e = of(s.R.column_z()), r = of(s.r);
+      const Force<T> U = of(f.U);
+      const T Dinv = of(f.Dinv.xx);
+      for (int k = 0; k < N; ++k) {
+        T& force = left[2 * k].x;
+        force = -(turns_on_axis(link.joint) ? dot(e, at[k].n) : dot(e, at[k].f));
+        if (own) force += loads[i].joint_force.x;
+        if (parent) parent[k] += shift_back(mul_add(U, force * Dinv, at[k]), r);
       }
     }
   }
@@ -175,30 +201,51 @@ void lane_substitute(const ModelView<Real<T>>& m, const LinkState<T>* state, con
     const LaneLink<T>& f = links[i];
     const LinkState<T>& s = state[i];
     const bool still = pushed && !pushed[i];
-    for (int k = 0; k < N; ++k) {
-      const Vec3<T> none[2] = {zero3<T>(), zero3<T>()};
-      const Vec3<T>* left = still ? none : &u[2 * (N * i + k)];
-      Motion<T> a = link.parent >= 0 ? shift(motion[N * link.parent + k], s.r) : world_velocity<T>();
-      T q[6];
-      if (moves_freely(link.joint)) {
-        const Vec3<T> angular = f.Dinv * (left[0] - f.upper * left[1]);
-        const Vec3<T> linear = f.Minv * (left[1] - f.IA.fw * angular);
+    const Vec3<T> none[2] = {zero3<T>(), zero3<T>()};
+    const auto left = [&](int k) { return still ? none : &u[2 * (N * i + k)]; };
+    const auto carried = [&](int k, const Vec3<T>& r) {
+      return link.parent >= 0 ? shift(motion[N * link.parent + k], r) : world_velocity<T>();
+    };
+    T q[6];
+    const auto answer = [&](int count) {
+      if constexpr (N == 1) {
+        for (int j = 0; x && j < count; ++j) x[link.qvel + j] = q[j];
+      }
+    };
+    if (moves_freely(link.joint)) {
+      const Mat3<T> Dinv = of(f.Dinv), Minv = of(f.Minv), upper = of(f.upper), fw = of(f.IA.fw);
+      for (int k = 0; k < N; ++k) {
+        const Vec3<T> angular = Dinv * (left(k)[0] - upper * left(k)[1]);
+        const Vec3<T> linear = Minv * (left(k)[1] - fw * angular);
         put3(q, linear), put3(q + 3, transpose_mul(s.R, angular));
-        a = {angular, linear};
-      } else if (turns_freely(link.joint)) {
-        const Vec3<T> angular = f.Dinv * (left[0] - f.IA.nw * a.w - f.IA.nv * a.v);
+        motion[N * i + k] = {angular, linear};
+      }
+      answer(6);
+    } else if (turns_freely(link.joint)) {
+      const Mat3<T> Dinv = of(f.Dinv), nw = of(f.IA.nw), nv = of(f.IA.nv);
+      const Vec3<T> r = of(s.r);
+      for (int k = 0; k < N; ++k) {
+        Motion<T> a = carried(k, r);
+        const Vec3<T> angular = Dinv * (left(k)[0] - nw * a.w - nv * a.v);
         put3(q, transpose_mul(s.R, angular));
         a.w += angular;
-      } else {
-        const Vec3<T> e = s.R.column_z();
-        q[0] = (left[0].x - dot(f.V, a)) * f.Dinv.xx;
+        motion[N * i + k] = a;
+      }
+      answer(3);
+    } else {
+      const Vec3<T> e = of(s.R.column_z()), r = of(s.r);
+      const Force<T> V = of(f.V);
+      const T Dinv = of(f.Dinv.xx);
+      for (int k = 0; k < N; ++k) {
+        Motion<T> a = carried(k, r);
+        q[0] = (left(k)[0].x - dot(V, a)) * Dinv;
         if (turns_on_axis(link.joint))
           a.w = mul_add(e, q[0], a.w);
         else
           a.v = mul_add(e, q[0], a.v);
+        motion[N * i + k] = a;
       }
-      motion[N * i + k] = a;
-      for (int j = 0; x && j < qvel_count(link.joint); ++j) x[link.qvel + j] = q[j];
+      answer(1);
     }
   }
 }

@@ -228,6 +228,29 @@ requires(sizeof(V) >= 16) TARSUS_INLINE bool any_lane(V mask) {
   return any;
 }
 
+/// Lane from[l] of x in lane l, counted modulo the width.
+template <class R, int W>
+TARSUS_INLINE Pack<R, W> permute(Pack<R, W> x, typename Pack<R, W>::Mask from) {
+#if defined(__clang__)  // which has no shuffle by numbers that are not constant
+  Pack<R, W> out;
+  for (int l = 0; l < W; ++l) out.value[l] = x.value[from[l] & (W - 1)];
+  return out;
+#else
+  return Pack<R, W>(__builtin_shuffle(x.value, from));
+#endif
+}
+template <class V>
+requires(sizeof(V) >= 16) TARSUS_INLINE V permute_bits(V x, V from) {
+#if defined(__clang__)
+  constexpr int kWords = sizeof(V) / sizeof(x[0]);
+  V out;
+  for (int l = 0; l < kWords; ++l) out[l] = x[from[l] & (kWords - 1)];
+  return out;
+#else
+  return __builtin_shuffle(x, from);
+#endif
+}
+
 template <class T>
 TARSUS_INLINE T absolute(T x) {
   return select(x < T(Real<T>(0)), -x, x);
