@@ -326,6 +326,41 @@ TEST(Batch, RolloutIsItsSteps) {
   }
 }
 
+TEST(Batch, HooksComeAroundEachStepOfEachPackWhicheverThreadTakesIt) {
+  const Model model = model_of("humanoid.xml");
+  BatchOptions options;
+  options.step.rows.contacts = options.step.rows.joints = true;
+  std::uint64_t expected = 0;
+  for (const int threads : {1, 3}) {
+    options.threads = threads;
+    Batch<double> batch(model, 41, options);
+    const int width = batch.pack_width(), packs = (41 + width - 1) / width;
+    std::vector<int> calls(41);  // twice the steps, and one more between before and after
+    Rollout<double> rollout{.steps = 6};
+    rollout.before = [&](int thread, int first, int count, int step) {
+      EXPECT_TRUE(thread >= 0 && thread < threads);
+      for (int w = first; w < first + count; ++w) {
+        EXPECT_EQ(calls[at(w)]++, 2 * step);
+        // The first pack's worlds lie on the ground and push, the others fly: its steps take longer by far.
+        if (step == 0 && first > 0) batch.qpos()[at(w * model.nq + 2)] += 5;
+        batch.tau()[at(w * model.nv + 6)] = w + step;
+      }
+    };
+    rollout.after = [&](int, int first, int count, int step) {
+      for (int w = first; w < first + count; ++w) {
+        EXPECT_EQ(calls[at(w)]++, 2 * step + 1);
+        EXPECT_EQ(batch.steps(w), step + 1);
+        batch.tau()[at(w * model.nv + 6)] = 0;
+      }
+    };
+    EXPECT_EQ(batch.rollout(rollout), 0);
+    for (const int n : calls) EXPECT_EQ(n, 12);
+    EXPECT_GT(packs, 3);
+    if (threads == 1) expected = batch.state_hash();
+    EXPECT_EQ(batch.state_hash(), expected);
+  }
+}
+
 TEST(Batch, RolloutReadsSensorsAndControls) {
   const char* text = R"(<mujoco><option timestep="0.01"/><worldbody>
     <geom type="plane" size="1 1 1"/>
