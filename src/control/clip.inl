@@ -59,7 +59,7 @@ void clip_pose_kernel(const ClipView<Real<T>>& m, const Real<T>* const* rows, co
     rows_to_lanes(rows, m.row, space);
   for (int i = 0; i < m.nq; ++i) qpos[i] = T(m.rest[i]);
   for (int i = 0; qvel && i < m.nv; ++i) qvel[i] = zero;
-  const bool first_cycle = all_lanes(*count == zero);
+  const bool first_cycle = all_lanes(*count == zero);  // else lanes in the first cycle keep their bits all the same
   for (int p = 0; p < m.npiece; ++p) {
     const ClipPiece<Real<T>>& piece = m.piece[p];
     const T* x = row + piece.at;
@@ -70,7 +70,9 @@ void clip_pose_kernel(const ClipView<Real<T>>& m, const Real<T>* const* rows, co
       clip_rotation(x, *u, *rate, q, w);
       if (moved) {
         const ManyCycles<T> cycles(m.cycle[piece.cycle], *count);
-        q = normalized(Quat<T>{cycles.half_c, zero, zero, cycles.half_s} * q);
+        const Quat<T> turned = normalized(Quat<T>{cycles.half_c, zero, zero, cycles.half_s} * q);
+        q = {select(*count == zero, q.w, turned.w), select(*count == zero, q.x, turned.x),
+             select(*count == zero, q.y, turned.y), select(*count == zero, q.z, turned.z)};
       }
       put_quat(qpos + piece.qpos, q);
       if (qvel) put3(qvel + piece.qvel, w);
@@ -85,8 +87,10 @@ void clip_pose_kernel(const ClipView<Real<T>>& m, const Real<T>* const* rows, co
     }
     if (moved) {
       const ManyCycles<T> cycles(m.cycle[piece.cycle], *count);
-      value = cycles.turn(value), slope = cycles.turn(slope);
-      value.x += cycles.shift_x, value.y += cycles.shift_y;
+      const Vec3<T> p = cycles.turn(value), v = cycles.turn(slope);
+      value.x = select(*count == zero, value.x, p.x + cycles.shift_x);
+      value.y = select(*count == zero, value.y, p.y + cycles.shift_y);
+      slope.x = select(*count == zero, slope.x, v.x), slope.y = select(*count == zero, slope.y, v.y);
     }
     value.x = mul_add(*count, T(piece.turn), value.x);
     for (int c = 0; c < n; ++c) {
