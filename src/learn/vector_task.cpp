@@ -19,11 +19,6 @@ double lap(Clock::time_point& since) {
   return seconds;
 }
 
-template <class From, class To>
-void convert(std::span<From> from, std::span<To> to) {
-  std::copy(from.begin(), from.end(), to.begin());
-}
-
 template <class Array>
 auto row(Array&& values, int n, int i) {
   return std::span(values).subspan(std::size_t(n) * i, n);
@@ -99,7 +94,6 @@ VectorTask<R>::VectorTask(const Task& task, const VectorTaskOptions& options,
   observation_.resize(n * nobs_), final_observation_.resize(n * nobs_);
   reward_.resize(n), terms_.resize(n * nterm_), memory_.resize(n * nmem_);
   memory_.reserve(1);  // an address of its own, also for tasks without memory
-  start_qpos_.resize(n * model.nq), start_qvel_.resize(n * model.nv);
   terminated_.resize(n), truncated_.resize(n), bad_.resize(n), starts_.resize(n), steps_.resize(n), episode_.resize(n);
   seed_.resize(n);
   std::iota(seed_.begin(), seed_.end(), options.seed);
@@ -127,17 +121,17 @@ void VectorTask<R>::look(Thread& thread, int first, int count, const F& takes_pa
 template <class R>
 void VectorTask<R>::begin(int world, Thread& thread) {
   EpisodeRandom random(seed_[world], episode_[world]++);
-  const Task::World state{thread.qpos, thread.qvel, row(memory_, nmem_, world)};
-  task_.start(random, state, *thread.scratch);
-  convert(std::span(thread.qpos), row(start_qpos_, task_.model().nq, world));
-  convert(std::span(thread.qvel), row(start_qvel_, task_.model().nv, world));
+  const auto memory = row(memory_, nmem_, world);
+  task_.start(random, {thread.qpos, thread.qvel, memory}, *thread.scratch);
+  std::copy(thread.qpos.begin(), thread.qpos.end(), thread.state.begin());
+  std::copy(thread.qvel.begin(), thread.qvel.end(), thread.state_v.begin());
+  const auto qpos = std::span<R>(thread.state).first(thread.qpos.size());
+  const auto qvel = std::span<R>(thread.state_v).first(thread.qvel.size());
+  batch_.reset_world(world, qpos, qvel);
   steps_[world] = 0;
-  AlignedVector<R>& observation = thread.observation;
-  double* const memory = row(memory_, nmem_, world).data();
-  thread.one->observe(
-      {row(start_qpos_, task_.model().nq, world), row(start_qvel_, task_.model().nv, world), {&memory, 1}}, false,
-      std::span(observation).first(nobs_));
-  std::copy_n(observation.begin(), nobs_, row(observation_, nobs_, world).begin());
+  double* const numbers = memory.data();
+  thread.one->observe({qpos, qvel, {&numbers, 1}}, false, std::span<R>(thread.observation).first(nobs_));
+  std::copy_n(thread.observation.begin(), nobs_, row(observation_, nobs_, world).begin());
 }
 
 /// What the actions set in a pack's worlds that go on; the others are to start anew.
@@ -224,28 +218,17 @@ void VectorTask<R>::restart_ended(int first, int count, Thread& thread) {
   }
 }
 
-/// Puts the worlds of starts_ into the simulation.
-template <class R>
-void VectorTask<R>::restart() {
-  if (std::any_of(starts_.begin(), starts_.end(), [](auto s) { return s != 0; }))
-    batch_.reset(starts_, start_qpos_, start_qvel_);
-  bad_worlds_ = 0;
-  for (const auto& thread : threads_) bad_worlds_ += thread->bad;
-}
-
 template <class R>
 void VectorTask<R>::reset(std::span<const std::uint8_t> mask) {
   if (!mask.empty()) check_size("mask", mask.size(), worlds());
   if (!begun_ && !mask.empty() && std::any_of(mask.begin(), mask.end(), [](auto m) { return !m; }))
     throw ValueError("mask", "some worlds", "all of them at first");
   for (int world = 0; world < worlds(); ++world) {
-    starts_[world] = mask.empty() || mask[world];
-    if (!starts_[world]) continue;
+    if (!mask.empty() && !mask[world]) continue;
     reward_[world] = 0, terminated_[world] = truncated_[world] = bad_[world] = 0;
     std::fill_n(row(terms_, nterm_, world).begin(), nterm_, R(0));
     begin(world, *threads_[0]);
   }
-  restart();
   begun_ = true;
 }
 
@@ -292,7 +275,13 @@ void VectorTask<R>::step(std::span<const R> action) {
     thread.seconds.start += lap(thread.clock);
   };
   batch_.rollout(rollout);
-  restart();
+}
+
+template <class R>
+std::int64_t VectorTask<R>::bad_worlds() const {
+  std::int64_t sum = 0;
+  for (const auto& thread : threads_) sum += thread->bad;
+  return sum;
 }
 
 template <class R>

@@ -151,36 +151,40 @@ void Batch<R>::reset(std::span<const std::uint8_t> mask, In<R> qpos, In<R> qvel)
   };
   if (!mask.empty()) check_size("mask", mask.size(), at(worlds_));
   same_or_each("qpos", qpos, model_.nq), same_or_each("qvel", qvel, model_.nv);
-  const auto fill = [&](AlignedVector<R>& array, int n, int world, In<R> given) {
+  for (int world = 0; world < worlds_; ++world) {
+    if (!mask.empty() && !mask[at(world)]) continue;
+    const auto mine = [&](In<R> given, int n) { return given.size() == at(n) ? given : part(given, n, world); };
+    reset_world(world, qpos.empty() ? qpos : mine(qpos, model_.nq), qvel.empty() ? qvel : mine(qvel, model_.nv));
+  }
+}
+
+template <class R>
+void Batch<R>::reset_world(int world, In<R> qpos, In<R> qvel) {
+  if (!qpos.empty()) check_size("qpos", qpos.size(), at(model_.nq));
+  if (!qvel.empty()) check_size("qvel", qvel.size(), at(model_.nv));
+  const auto fill = [&](AlignedVector<R>& array, int n, In<R> given = {}) {
     const std::span<R> to = part(array, n, world);
     if (given.empty())
       std::fill(to.begin(), to.end(), R(0));
     else
-      std::copy_n(given.begin() + (given.size() == at(n) ? 0 : std::ptrdiff_t(n) * world), n, to.begin());
+      std::copy(given.begin(), given.end(), to.begin());
   };
-  AlignedVector<R> position, orientation;
-  for (const int body : model_.mocap_bodies) {
-    const BodySpec& spec = model_.spec.bodies[at(body)];
-    const Quatd q = spec.orientation;
-    for (int k = 0; k < 3; ++k) position.push_back(R(spec.position[k]));
-    for (const double x : {q.w, q.x, q.y, q.z}) orientation.push_back(R(x));
+  for (int k = 0; k < model_.nmocap(); ++k) {
+    const BodySpec& spec = model_.spec.bodies[at(model_.mocap_bodies[at(k)])];
+    const double q[] = {spec.orientation.w, spec.orientation.x, spec.orientation.y, spec.orientation.z};
+    for (int i = 0; i < 3; ++i) part(state_.mocap_pos, 3 * model_.nmocap(), world)[at(3 * k + i)] = R(spec.position[i]);
+    for (int i = 0; i < 4; ++i) part(state_.mocap_quat, 4 * model_.nmocap(), world)[at(4 * k + i)] = R(q[i]);
   }
-  for (int world = 0; world < worlds_; ++world) {
-    if (!mask.empty() && !mask[at(world)]) continue;
-    fill(state_.mocap_pos, int(position.size()), world, position);
-    fill(state_.mocap_quat, int(orientation.size()), world, orientation);
-    for (AlignedVector<R>* array : {&state_.qpos, &state_.qpos_target}) {
-      fill(*array, model_.nq, world, qpos);
-      if (qpos.empty()) std::copy(model_.qpos0.begin(), model_.qpos0.end(), part(*array, model_.nq, world).begin());
-    }
-    fill(state_.qvel, model_.nv, world, qvel);
-    for (AlignedVector<R>* array : {&state_.qacc, &state_.tau, &state_.qvel_target}) fill(*array, model_.nv, world, {});
-    fill(state_.ctrl, model_.nu, world, {}), fill(state_.act, model_.na, world, {});
-    fill(state_.ground_force, 3 * model_.njoint(), world, {});
-    state_.steps[at(world)] = 0, state_.faults[at(world)] = {}, state_.reports[at(world)] = {};
-    state_.memory[at(world / width_)].forget(world % width_, width_);
-    captures_[at(world)].reset();
+  for (AlignedVector<R>* array : {&state_.qpos, &state_.qpos_target}) {
+    fill(*array, model_.nq, qpos);
+    if (qpos.empty()) std::copy(model_.qpos0.begin(), model_.qpos0.end(), part(*array, model_.nq, world).begin());
   }
+  fill(state_.qvel, model_.nv, qvel);
+  for (AlignedVector<R>* array : {&state_.qacc, &state_.tau, &state_.qvel_target}) fill(*array, model_.nv);
+  fill(state_.ctrl, model_.nu), fill(state_.act, model_.na), fill(state_.ground_force, 3 * model_.njoint());
+  state_.steps[at(world)] = 0, state_.faults[at(world)] = {}, state_.reports[at(world)] = {};
+  state_.memory[at(world / width_)].forget(world % width_, width_);
+  captures_[at(world)].reset();
 }
 
 template <class R>
@@ -332,6 +336,7 @@ int Batch<R>::next_pack(int thread) {
 
 template <class R>
 void Batch<R>::run(int thread, int pack, const Rollout<R>& r) {
+  if (r.steps == 0) return;
   Worker& worker = *workers_[at(thread)];
   const int first = pack * width_, count = std::min(width_, worlds_ - first);
   StepMemory<R>& memory = state_.memory[at(pack)];
@@ -354,10 +359,10 @@ void Batch<R>::run(int thread, int pack, const Rollout<R>& r) {
     else if (live)
       worker.stepper.step(worker.data);
     if (live) keep(worker, first, count);
-    if (r.after) r.after(thread, first, count, step);
     write_outputs(worker, step, r, first, count);
+    if (step == r.steps - 1) worker.stepper.exchange(worker.data, memory);
+    if (r.after) r.after(thread, first, count, step);
   }
-  worker.stepper.exchange(worker.data, memory);
 }
 
 template <class R>

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "support/allocations.hpp"
 #include "tarsus/io/clip_file.hpp"
 #include "tarsus/io/clip_mapping.hpp"
 #include "tarsus/io/model_file.hpp"
@@ -147,6 +148,22 @@ TEST(VectorTask, ABadWorldStartsAnewAndIsCounted) {
   }
   EXPECT_EQ(worlds.bad_worlds(), 2);
   EXPECT_EQ(others.bad_worlds(), 0);
+}
+
+TEST(VectorTask, AStepAllocatesNothing) {
+  Walk walk;
+  walk.options.time_limit = 0.5;  // restarts take part
+  walk.options.relative_action = true;
+  const MotionTask task = walk.task();
+  VectorTask<double> worlds(task, {.worlds = 20, .threads = 2, .autoreset = Autoreset::same_step});
+  worlds.reset();
+  std::vector<std::vector<double>> all;
+  for (int step = 0; step < 100; ++step) all.push_back(actions(20, task.action_size(), 0, step));
+  for (int step = 0; step < 60; ++step) worlds.step(all[step]);
+  const long before = allocations;
+  for (int step = 60; step < 100; ++step) worlds.step(all[step]);
+  EXPECT_EQ(allocations - before, 0);
+  EXPECT_GT(worlds.episode(0), 2);
 }
 
 TEST(MotionTask, AWorldOnTheClipHasTheWholeReward) {

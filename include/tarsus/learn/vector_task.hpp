@@ -62,7 +62,7 @@ class VectorTask {
   std::span<const double> memory() const { return memory_; }  ///< [worlds][memory_size]
   /// Episodes that ended because a world's state went bad (not finite, too fast), since the beginning. The simulation
   /// failed, not the policy: such an end is truncated, with the observation of the last good state.
-  std::int64_t bad_worlds() const { return bad_worlds_; }
+  std::int64_t bad_worlds() const;
   std::int64_t episode(int world) const { return episode_[world]; }  ///< number of resets of that world
 
   /// The worlds themselves. What is written there takes part from the next step on: a state that is not finite ends
@@ -86,7 +86,6 @@ class VectorTask {
   void score(int first, int count, Thread& thread);
   void observe(int first, Thread& thread);
   void restart_ended(int first, int count, Thread& thread);
-  void restart();
 
   const Task& task_;
   VectorTaskOptions options_;
@@ -95,14 +94,12 @@ class VectorTask {
   Batch<R> batch_;
   std::vector<std::unique_ptr<Thread>> threads_;
   AlignedVector<R> observation_, final_observation_, reward_, terms_;
-  AlignedVector<R> start_qpos_, start_qvel_;  // of worlds that start
-  std::vector<double> memory_;                // [worlds][memory_size]
+  std::vector<double> memory_;  // [worlds][memory_size]
   std::vector<char> terminated_, truncated_, bad_;
   std::vector<std::uint8_t> starts_;  // in this step
   std::vector<int> steps_;
   std::vector<std::uint64_t> seed_;
   std::vector<std::uint32_t> episode_;
-  std::int64_t bad_worlds_ = 0;
 };
 
 extern template class VectorTask<double>;

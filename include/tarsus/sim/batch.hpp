@@ -90,7 +90,8 @@ struct Rollout {
   std::span<R> states = {};             ///< [steps][worlds][nq + nv] after each step
   std::span<R> sensors = {};            ///< [steps][worlds][nsensordata] after each step
   /// Called around each step of a pack, worlds [first, first + count), on the thread that steps it: what a pack needs
-  /// and gives is made while its numbers are in the cache. May read and write these worlds' parts of the arrays.
+  /// and gives is made while its numbers are in the cache. May read and write these worlds' parts of the arrays; after
+  /// the last step, it may reset_world() them.
   using PackHook = std::function<void(int thread, int first, int count, int step)>;
   PackHook before = {}, after = {};
 };
@@ -157,6 +158,8 @@ class Batch {
   /// @param mask [worlds], not 0: this one  @param qpos [worlds][nq] or [nq] for all alike; empty: qpos0
   /// @param qvel [worlds][nv] or [nv]; empty: rest  @throws ShapeError
   void reset(std::span<const std::uint8_t> mask = {}, In<R> qpos = {}, In<R> qvel = {});
+  /// The same for one world. @param qpos [nq]; empty: qpos0  @param qvel [nv]; empty: rest  @throws ShapeError
+  void reset_world(int world, In<R> qpos = {}, In<R> qvel = {});
 
   /// A world that is bad: as it was before the step that made it so, inputs and all, until it is reset; with what it
   /// carried into that step if BatchOptions::keep_starts, else with nothing. Any other: as it is now.
