@@ -55,7 +55,7 @@ def ours(name, worlds, threads, seconds, dtype, **options):
         ends += int((terminated | truncated).sum())
         count += 1
     whole, cpu = time.perf_counter() - began, time.process_time() - cpu
-    parts = {key: (value - before[key]) / (threads if key != "simulation" else 1) for key, value in vector.seconds.items()}
+    parts = {key: (value - before[key]) / threads for key, value in vector.seconds.items()}
     print(json.dumps({"env": name, "worlds": worlds, "threads": threads, "dtype": np.dtype(dtype).name, **options,
                       "env_steps_per_second": round(worlds * count / whole),
                       "per_cpu_second": round(worlds * count / cpu), "episodes_ended": ends,

@@ -50,6 +50,7 @@ set(TARSUS_KERNEL_TABLES
     "dynamics/delassus.inl|dynamics/delassus_table.hpp|DelassusTable<REAL>|double float|baseline avx2 avx512"
     "control/kernels.inl|control/kernel_table.hpp|ControlTable<REAL>|double float|baseline avx2 avx512"
     "constraint/kernels.inl|constraint/kernel_table.hpp|ConstraintTable<REAL>|double float|baseline avx2 avx512"
+    "learn/kernels.inl|learn/kernel_table.hpp|LearnTable<REAL>|double float|baseline avx2 avx512"
     "solver/body_contact_kernels.inl|solver/body_contact_kernels.hpp|ContactKernels<REAL>|double float|baseline avx2"
     "geometry/sweep.inl|geometry/sweep.hpp|SweepKernels|double|baseline avx2"
     "particles/kernels.inl|particles/kernels.hpp|ParticleKernels|double|baseline avx2"

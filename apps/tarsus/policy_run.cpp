@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cmath>
 
+#include "command.hpp"
 #include "tarsus/base/number_text.hpp"
 #include "tarsus/io/npz.hpp"
 #include "tarsus/learn/motion_task.hpp"

@@ -386,7 +386,7 @@ void bind_learn(nb::module_& m) {
         });
       },
       nb::sig("def seconds(self) -> dict[str, float]"),
-      "Spent in step() so far: simulation by the wall clock, the task's parts summed over threads.");
+      "Spent in step() so far, in the simulation and in the task's parts, summed over threads.");
 }
 
 }  // namespace tarsus::python

@@ -2,10 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <set>
 
-#include "control/clip_numbers.hpp"
 #include "tarsus/control/clip.hpp"
 #include "tarsus/control/retarget.hpp"
 #include "tarsus/math/elementary.hpp"
@@ -13,6 +13,8 @@
 namespace tarsus {
 namespace {
 
+Vec3d load3(const double* p) { return {p[0], p[1], p[2]}; }
+Quatd load4(const double* p) { return {p[0], p[1], p[2], p[3]}; }
 void store(double* p, const Quatd& q) { p[0] = q.w, p[1] = q.x, p[2] = q.y, p[3] = q.z; }
 void store(double* p, const Vec3d& v) { p[0] = v.x, p[1] = v.y, p[2] = v.z; }
 bool is_identity(const Quatd& q) { return q.x == 0 && q.y == 0 && q.z == 0; }
@@ -67,14 +69,12 @@ class ClipBinder {
     fill();
     if (out_.loop_) close_loop();
     set_rates();
+    set_segments();
     report();
     return std::move(out_);
   }
 
  private:
-  using Piece = ClipBinding::Piece;
-  using PieceKind = ClipBinding::PieceKind;
-
   /// A joint with its sources found.
   struct Plan {
     const JointMapping* item;
@@ -217,13 +217,9 @@ class ClipBinder {
     return true;
   }
 
-  void add_piece(PieceKind kind, int qpos, int qvel, int cycle) {
-    Piece piece;
-    piece.kind = kind, piece.qpos = qpos, piece.qvel = qvel, piece.cycle = cycle;
-    piece.knot = out_.knot_width_, piece.rate = out_.rate_width_;
-    out_.knot_width_ += kind == PieceKind::rotation ? kRotationKnots : kind == PieceKind::vector ? 3 : 1;
-    out_.rate_width_ += kind == PieceKind::scalar ? 1 : 3;
-    out_.pieces_.push_back(piece);
+  void add_piece(ClipPieceKind kind, int qpos, int qvel, int cycle) {
+    out_.pieces_.push_back({.kind = kind, .qpos = qpos, .qvel = qvel, .at = out_.row_, .cycle = cycle});
+    out_.row_ += clip_numbers(kind);
   }
 
   void layout() {
@@ -239,28 +235,23 @@ class ClipBinder {
       if (is_free) out_.cycles_.emplace_back();
       if (plan.position) {
         plan.position_piece = int(out_.pieces_.size());
-        add_piece(PieceKind::vector, joint.qpos, joint.qvel, cycle);
+        add_piece(ClipPieceKind::vector, joint.qpos, joint.qvel, cycle);
       }
       if (plan.from.empty()) continue;
       if (has_rotation(joint.type)) {
         plan.rotation_piece = int(out_.pieces_.size());
         const int first = scalar_count(joint.type);
-        add_piece(PieceKind::rotation, joint.qpos + first, joint.qvel + first, cycle);
+        add_piece(ClipPieceKind::rotation, joint.qpos + first, joint.qvel + first, cycle);
       } else {
         plan.scalar_piece = int(out_.pieces_.size());
-        add_piece(PieceKind::scalar, joint.qpos, joint.qvel, -1);
+        add_piece(ClipPieceKind::scalar, joint.qpos, joint.qvel, -1);
       }
     }
-    out_.knots_.resize(out_.times_.size() * std::size_t(out_.knot_width_));
-    out_.rates_.resize(out_.times_.size() * std::size_t(out_.rate_width_));
+    knots_.resize(out_.times_.size() * out_.pieces_.size()), rates_.resize(knots_.size());
   }
 
-  double* knot(int frame, int piece) {
-    return &out_.knots_[std::size_t(frame) * out_.knot_width_ + out_.pieces_[piece].knot];
-  }
-  double* rate(int frame, const Piece& piece) {
-    return &out_.rates_[std::size_t(frame) * out_.rate_width_ + piece.rate];
-  }
+  double* knot(int frame, int piece) { return knots_[std::size_t(frame) * out_.pieces_.size() + piece].data(); }
+  double* rate(int frame, int piece) { return rates_[std::size_t(frame) * out_.pieces_.size() + piece].data(); }
 
   /// pre * (C s1 C⁻¹) (C s2 C⁻¹) … * post.
   Quatd source_rotation(const Plan& plan, const double* frame) const {
@@ -321,7 +312,7 @@ class ClipBinder {
     for (const Plan& plan : plans_) {
       if (!moves_freely(plan.joint->type)) continue;
       const int any = std::max(plan.position_piece, plan.rotation_piece);
-      ClipBinding::Cycle& cycle = out_.cycles_[out_.pieces_[any].cycle];
+      ClipCycle<double>& cycle = out_.cycles_[out_.pieces_[any].cycle];
       if (plan.rotation_piece >= 0 && clip_.cycle_heading) {
         cycle.heading =
             twist(load4(knot(last, plan.rotation_piece)) * conjugate(load4(knot(0, plan.rotation_piece))), {0, 0, 1});
@@ -329,8 +320,8 @@ class ClipBinder {
       if (plan.position_piece >= 0) {
         const Vec3d p0 = load3(knot(0, plan.position_piece));
         const Vec3d goal = clip_.cycle_position ? load3(knot(last, plan.position_piece)) : p0;
-        cycle.shift = goal - rotate(axis_angle({0, 0, 1}, cycle.heading), p0);
-        cycle.shift.z = 0;
+        const Vec3d shift = goal - rotate(axis_angle({0, 0, 1}, cycle.heading), p0);
+        cycle.shift_x = shift.x, cycle.shift_y = shift.y;
       }
     }
     for (const Plan& plan : plans_) {
@@ -361,8 +352,9 @@ class ClipBinder {
 
   void close_vector(const Plan& plan) {
     const int last = out_.frame_count() - 1;
-    const ClipBinding::Cycle& cycle = out_.cycles_[out_.pieces_[plan.position_piece].cycle];
-    const Vec3d goal = rotate(axis_angle({0, 0, 1}, cycle.heading), load3(knot(0, plan.position_piece))) + cycle.shift;
+    const ClipCycle<double>& cycle = out_.cycles_[out_.pieces_[plan.position_piece].cycle];
+    const Vec3d goal = rotate(axis_angle({0, 0, 1}, cycle.heading), load3(knot(0, plan.position_piece))) +
+                       Vec3d{cycle.shift_x, cycle.shift_y, 0};
     const Vec3d gap = goal - load3(knot(last, plan.position_piece));
     worst_shift_ = std::max(worst_shift_, norm(gap));
     for (int i = 1; i < last; ++i) {
@@ -398,9 +390,9 @@ class ClipBinder {
     const double h = 1 / (out_.times_[i + 1] - out_.times_[i]);
     const double *a = knot(i, piece), *b = knot(i + 1, piece);
     switch (out_.pieces_[piece].kind) {
-      case PieceKind::rotation: return log_map(conjugate(load4(a)) * load4(b)) * h;
-      case PieceKind::vector: return (load3(b) - load3(a)) * h;
-      case PieceKind::scalar: break;
+      case ClipPieceKind::rotation: return log_map(conjugate(load4(a)) * load4(b)) * h;
+      case ClipPieceKind::vector: return (load3(b) - load3(a)) * h;
+      case ClipPieceKind::scalar: break;
     }
     return {(*b - *a) * h, 0, 0};
   }
@@ -410,10 +402,10 @@ class ClipBinder {
     if (last < 1) return;
     const std::vector<double>& t = out_.times_;
     for (int p = 0; p < int(out_.pieces_.size()); ++p) {
-      const Piece& piece = out_.pieces_[p];
+      const ClipPiece<double>& piece = out_.pieces_[p];
       const auto put = [&](int i, const Vec3d& v) {
-        const int count = piece.kind == PieceKind::scalar ? 1 : 3;
-        for (int c = 0; c < count; ++c) rate(i, piece)[c] = v[c];
+        const int count = piece.kind == ClipPieceKind::scalar ? 1 : 3;
+        for (int c = 0; c < count; ++c) rate(i, p)[c] = v[c];
       };
       // Each end's slope weighed by the other side's duration: exact for parabolas.
       const auto blend = [](const Vec3d& before, double h_before, const Vec3d& after, double h_after) {
@@ -422,22 +414,38 @@ class ClipBinder {
       for (int i = 1; i < last; ++i) put(i, blend(slope(i - 1, p), t[i] - t[i - 1], slope(i, p), t[i + 1] - t[i]));
       Vec3d first = slope(0, p), end = slope(last - 1, p);
       if (out_.loop_) {
-        const bool turns = piece.kind == PieceKind::vector && piece.cycle >= 0;
+        const bool turns = piece.kind == ClipPieceKind::vector && piece.cycle >= 0;
         const Quatd turn = axis_angle({0, 0, 1}, turns ? out_.cycles_[piece.cycle].heading : 0);
         const Vec3d joined = blend(end, t[last] - t[last - 1], rotate(turn, first), t[1]);
         first = rotate(conjugate(turn), joined), end = joined;
       }
       put(0, first), put(last, end);
-      if (piece.kind == PieceKind::rotation) set_bends(p);
     }
   }
 
-  void set_bends(int p) {
-    for (int i = 0; i + 1 < out_.frame_count(); ++i) {
-      const double h = out_.times_[i + 1] - out_.times_[i];
-      const Vec3d w1 = load3(rate(i, out_.pieces_[p])) * (h / 3), w3 = load3(rate(i + 1, out_.pieces_[p])) * (h / 3);
-      const Quatd q0 = load4(knot(i, p)), q1 = load4(knot(i + 1, p));
-      store(knot(i, p) + kBend, log_map(exp_map(-w1) * conjugate(q0) * q1 * exp_map(-w3)));
+  /// The numbers of each segment: cubic Hermite polynomials in u from rates in u. Of a rotation w1 and w3 follow from
+  /// the rates, and w2 is what then reaches the next frame.
+  void set_segments() {
+    const int count = std::max(out_.frame_count() - 1, 1);
+    out_.segments_.assign(std::size_t(count) * out_.row_, 0.0);
+    for (int i = 0; i < count; ++i) {
+      const int j = std::min(i + 1, out_.frame_count() - 1);
+      const double h = out_.times_[j] - out_.times_[i];
+      for (int p = 0; p < int(out_.pieces_.size()); ++p) {
+        double* to = &out_.segments_[std::size_t(i) * out_.row_ + out_.pieces_[p].at];
+        const double *x0 = knot(i, p), *x1 = knot(j, p), *r0 = rate(i, p), *r1 = rate(j, p);
+        if (out_.pieces_[p].kind == ClipPieceKind::rotation) {
+          const Vec3d w1 = load3(r0) * (h / 3), w3 = load3(r1) * (h / 3);
+          store(to, load4(x0)), store(to + 4, w1), store(to + 10, w3);
+          store(to + 7, log_map(exp_map(-w1) * conjugate(load4(x0)) * load4(x1) * exp_map(-w3)));
+          continue;
+        }
+        const int n = out_.pieces_[p].kind == ClipPieceKind::vector ? 3 : 1;
+        for (int c = 0; c < n; ++c) {
+          const double step = x1[c] - x0[c], m0 = h * r0[c], m1 = h * r1[c];
+          to[c] = x0[c], to[n + c] = m0, to[2 * n + c] = 3 * step - 2 * m0 - m1, to[3 * n + c] = m0 + m1 - 2 * step;
+        }
+      }
     }
   }
 
@@ -496,6 +504,8 @@ class ClipBinder {
   Diagnostics errors_;
   Quatd basis_{1, 0, 0, 0};
   std::vector<Plan> plans_;
+  std::vector<std::array<double, 4>> knots_;  // [frame][piece] scalar, vector or quaternion
+  std::vector<std::array<double, 3>> rates_;
   std::set<std::string> used_;
   double worst_turn_ = 0, worst_shift_ = 0;
   std::string worst_joint_;

@@ -1,6 +1,7 @@
 // The kernels of this room; see tarsus/math/kernels.hpp.
 #pragma once
 
+#include "tarsus/control/clip_piece.hpp"
 #include "tarsus/math/kernels.hpp"
 #include "tarsus/model/view.hpp"
 
@@ -43,19 +44,32 @@ struct LimitSpace {
   R* residual;   ///< [lane]
 };
 
-#define TARSUS_CONTROL_KERNELS(KERNEL, SCALAR_KERNEL)                                                       \
-  KERNEL(void, drive_terms,                                                                                 \
-         (const ModelView<R>&, const DriveView<R>&, const R* qpos, const R* qvel, const R* target,          \
-          const R* target_velocity, const R* tau, R* Q, R* K),                                              \
-         drive_terms_kernel<T>)                                                                             \
-  KERNEL(void, drive_force,                                                                                 \
-         (const ModelView<R>&, const DriveView<R>&, const R* qpos, const R* qvel, const R* target,          \
-          const R* target_velocity, const R* qacc, R* force),                                               \
-         drive_force_kernel<T>)                                                                             \
-  KERNEL(void, limited_maba,                                                                                \
-         (const ModelView<R>&, const DriveView<R>&, const LimitView<R>&, const LimitSpace<R>&, void* state, \
-          const R* qpos, const R* qvel, const R* target, const R* target_velocity, const R* tau, R* qacc),  \
-         limited_maba_kernel<T>)
+/// A bound clip as kernels see it.
+template <class R>
+struct ClipView {
+  int nq, nv, npiece, row;    ///< row: numbers of a segment
+  const R* rest;              ///< [nq] of what the clip does not drive
+  const ClipPiece<R>* piece;  ///< [npiece]
+  const ClipCycle<R>* cycle;
+};
+
+#define TARSUS_CONTROL_KERNELS(KERNEL, SCALAR_KERNEL)                                                             \
+  KERNEL(void, drive_terms,                                                                                       \
+         (const ModelView<R>&, const DriveView<R>&, const R* qpos, const R* qvel, const R* target,                \
+          const R* target_velocity, const R* tau, R* Q, R* K),                                                    \
+         drive_terms_kernel<T>)                                                                                   \
+  KERNEL(void, drive_force,                                                                                       \
+         (const ModelView<R>&, const DriveView<R>&, const R* qpos, const R* qvel, const R* target,                \
+          const R* target_velocity, const R* qacc, R* force),                                                     \
+         drive_force_kernel<T>)                                                                                   \
+  KERNEL(void, limited_maba,                                                                                      \
+         (const ModelView<R>&, const DriveView<R>&, const LimitView<R>&, const LimitSpace<R>&, void* state,       \
+          const R* qpos, const R* qvel, const R* target, const R* target_velocity, const R* tau, R* qacc),        \
+         limited_maba_kernel<T>)                                                                                  \
+  KERNEL(void, clip_pose,                                                                                         \
+         (const ClipView<R>&, const R* const* rows, const R* u, const R* rate, const R* count, R* space, R* qpos, \
+          R* qvel),                                                                                               \
+         clip_pose_kernel<T>)
 
 template <class R>
 struct ControlTable {

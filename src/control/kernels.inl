@@ -1,6 +1,7 @@
 // Every kernel of control/kernel_table.hpp, for the sources that CMake writes.
 #pragma once
 
+#include "control/clip.inl"
 #include "control/kernel_table.hpp"
 #include "control/limited.inl"
 #include "math/kernel_call.inl"

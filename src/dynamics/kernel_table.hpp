@@ -34,7 +34,9 @@
   KERNEL(bool, velocity_products_step,                                                                                 \
          (const ModelView<R>&, void* state, void* links, R h, bool always, R* plain, const R* qpos, const R* qvel,     \
           const R* Q, const R* K, R* qacc),                                                                            \
-         velocity_products_step_kernel<T>)
+         velocity_products_step_kernel<T>)                                                                             \
+  KERNEL(void, to_lanes, (const R* const* rows, int n, R* out), rows_to_lanes<T>)                                      \
+  KERNEL(void, to_rows, (const R* in, int n, R* const* rows), lanes_to_rows<T>)
 
 namespace tarsus {
 

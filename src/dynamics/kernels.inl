@@ -11,6 +11,7 @@
 #include "dynamics/rnea.inl"
 #include "dynamics/velocity_products.inl"
 #include "math/kernel_call.inl"
+#include "tarsus/math/transpose.hpp"
 
 namespace tarsus {
 inline namespace TARSUS_ISA {

@@ -4,56 +4,44 @@
 #include <cmath>
 #include <numeric>
 
+#include "learn/kernel_table.hpp"
 #include "learn/numbers.hpp"
-#include "tarsus/math/elementary.hpp"
 
 namespace tarsus {
-namespace {
+/// The task for worlds in lanes; a single world in double is the case of one lane.
+template <class R>
+class MotionTask::Lanes : public TaskLanes<R> {
+ public:
+  using Worlds = typename TaskLanes<R>::Worlds;
 
-Quatd quaternion_at(std::span<const double> qpos, int at) {
-  return {qpos[at], qpos[at + 1], qpos[at + 2], qpos[at + 3]};
-}
-Vec3d vector_at(std::span<const double> values, int at) { return {values[at], values[at + 1], values[at + 2]}; }
-double square(const Vec3d& v) { return dot(v, v); }
+  Lanes(const MotionTask& task, int width);
+  void act(const Worlds& worlds, In<R> action, Out<R> target) override;
+  void score(const Worlds& worlds, In<R> touch, Out<R> terms, std::span<Score> scores) override;
+  void observe(const Worlds& worlds, bool scored, Out<R> observation) override;
 
-/// Square of the angle between two orientations.
-double square_angle(const Quatd& a, const Quatd& b) {
-  const Quatd d = conjugate(a) * b;
-  const double angle = 2 * elementary::atan2(norm(d.vec()), std::abs(d.w));
-  return angle * angle;
-}
+ private:
+  /// The clip's pose of each world `steps` ahead, and its velocity if wanted.
+  void sample(const Worlds& worlds, int steps, bool velocity);
+  void place_reference(const Worlds& worlds);
+  Score judge(const double* memory, std::size_t lane, In<R> touch) const;
 
-/// Turn about z that takes world axes into the heading frame: x where the root's x axis points horizontally.
-struct Heading {
-  double c, s;
-
-  explicit Heading(const Mat3d& root) : c(root.xx), s(root.yx) {
-    const double length = elementary::hypot(c, s);
-    if (length > 0)
-      c /= length, s /= length;
-    else
-      c = 1, s = 0;  // the x axis is vertical
-  }
-  Vec3d in(const Vec3d& v) const { return {c * v.x + s * v.y, c * v.y - s * v.x, v.z}; }
+  const MotionTask& task_;
+  std::size_t width_;
+  const LearnTable<R>& kernels_;
+  std::vector<typename MotionView<R>::Body> bodies_;
+  std::vector<typename MotionView<R>::Point> points_;
+  std::vector<R> joint_weight_, scale_, weight_;
+  MotionView<R> view_;
+  ClipLanes<R> clip_;
+  BasicData<R> ours_, theirs_;    // the characters' and the clip's poses
+  std::vector<double> time_;      // [lane] of the clip
+  AlignedVector<R> qpos_, qvel_;  // the clip's
+  AlignedVector<R> scores_;       // [kMotionScores][lane]
 };
 
-Vec3d at(const Transformd& X, const Vec3d& point) { return X.R * point + X.p; }
-
-Vec3d centre(const Model& model, const Data& data, int body) {
-  return at(body_pose(model, data, body), model.bodies[body].com);
-}
-
-Vec3d centre_velocity(const Model& model, const Data& data, int body) {
-  return shift(body_velocity(model, data, body), body_pose(model, data, body).R * model.bodies[body].com).v;
-}
-
-}  // namespace
-
 struct MotionTask::Space : Task::Scratch {
-  explicit Space(const Model& model)
-      : ours(model), theirs(model), qpos(std::size_t(model.nq)), qvel(std::size_t(model.nv)) {}
-  Data ours, theirs;               // the character's and the clip's poses
-  std::vector<double> qpos, qvel;  // the clip's
+  explicit Space(const MotionTask& task) : lanes(task, 1) {}
+  Lanes<double> lanes;
 };
 
 MotionTask::MotionTask(const Model& model, ClipBinding clip, Drives drives, MotionTaskOptions options)
@@ -116,7 +104,7 @@ MotionTask::MotionTask(const Model& model, ClipBinding clip, Drives drives, Moti
   }
 }
 
-std::unique_ptr<Task::Scratch> MotionTask::scratch() const { return std::make_unique<Space>(model_); }
+std::unique_ptr<Task::Scratch> MotionTask::scratch() const { return std::make_unique<Space>(*this); }
 
 std::vector<std::string> MotionTask::terms() const {
   std::vector<std::string> names;
@@ -157,143 +145,142 @@ void MotionTask::start(EpisodeRandom& random, const World& world, Scratch& scrat
 
 void MotionTask::act(const World& world, std::span<const double> action, std::span<double> target,
                      Scratch& scratch) const {
-  Space& space = static_cast<Space&>(scratch);
-  std::copy_n(world.qpos.begin(), 7, target.begin());
-  if (options_.relative_action) clip_.sample(clip_time(world.memory) + control_dt(), space.qpos, {});
-  for (std::size_t j = 1; j < model_.joints.size(); ++j) {
-    const Joint& joint = model_.joints[j];
-    if (turns_freely(joint.type)) {
-      Quatd q = exp_map(vector_at(action, joint.qvel - 6));
-      if (options_.relative_action) q = normalized(quaternion_at(space.qpos, joint.qpos) * q);
-      target[joint.qpos] = q.w, target[joint.qpos + 1] = q.x, target[joint.qpos + 2] = q.y,
-      target[joint.qpos + 3] = q.z;
-    } else {
-      const double base = options_.relative_action ? space.qpos[joint.qpos] : 0;
-      target[joint.qpos] = base + action[joint.qvel - 6];
-    }
-  }
-}
-
-void MotionTask::errors(const Space& space, const World& world, std::span<double, kTerms> out) const {
-  const bool kit = options_.reward == ImitationReward::mimickit;
-  double pose = 0, velocity = 0;
-  for (std::size_t j = 0; j < model_.joints.size(); ++j) {
-    const Joint& joint = model_.joints[j];
-    double angle2 = 0, speed2 = 0;
-    if (moves_freely(joint.type)) {
-      angle2 = square_angle(quaternion_at(world.qpos, 3), quaternion_at(space.qpos, 3));
-      speed2 = square(space.ours.links()[0].v.w - space.theirs.links()[0].v.w);
-    } else if (turns_freely(joint.type)) {
-      angle2 = square_angle(quaternion_at(world.qpos, joint.qpos), quaternion_at(space.qpos, joint.qpos));
-      speed2 = square(vector_at(world.qvel, joint.qvel) - vector_at(space.qvel, joint.qvel));
-    } else {
-      const double d = world.qpos[joint.qpos] - space.qpos[joint.qpos];
-      const double v = world.qvel[joint.qvel] - space.qvel[joint.qvel];
-      angle2 = d * d, speed2 = v * v;
-    }
-    pose += joint_weight_[j] * angle2, velocity += joint_weight_[j] * speed2;
-  }
-  const Vec3d p = vector_at(world.qpos, 0), p_clip = vector_at(space.qpos, 0);
-  const Heading heading(space.ours.links()[0].R), heading_clip(space.theirs.links()[0].R);
-  double end_effector = 0;
-  for (const auto& point : options_.end_effectors) {
-    const Vec3d a = at(body_pose(model_, space.ours, point.body), point.position);
-    const Vec3d b = at(body_pose(model_, space.theirs, point.body), point.position);
-    if (kit) {
-      end_effector += square((a - p) - (b - p_clip));
-    } else {
-      const Vec3d from_root = heading.in({a.x - p.x, a.y - p.y, a.z});
-      end_effector += square(from_root - heading_clip.in({b.x - p_clip.x, b.y - p_clip.y, b.z}));
-    }
-  }
-  const double root_pose =
-      square(p - p_clip) + 0.1 * square_angle(quaternion_at(world.qpos, 3), quaternion_at(space.qpos, 3));
-  const double root_v2 = square(space.ours.links()[0].v.v - space.theirs.links()[0].v.v);
-  const double root_w2 = square(space.ours.links()[0].v.w - space.theirs.links()[0].v.w);
-  out[0] = pose, out[1] = velocity;
-  if (kit) {
-    out[2] = root_pose, out[3] = root_v2 + 0.1 * root_w2, out[4] = end_effector;
-    return;
-  }
-  Vec3d momentum{0, 0, 0};
-  for (int body : bodies_) {
-    const double m = model_.bodies[body].mass;
-    momentum += m * (centre_velocity(model_, space.ours, body) - centre_velocity(model_, space.theirs, body));
-  }
-  out[2] = options_.end_effectors.empty() ? 0 : end_effector / double(options_.end_effectors.size());
-  out[3] = root_pose + 0.01 * root_v2 + 0.001 * root_w2, out[4] = 0.1 * square(momentum * (1 / mass_));
-}
-
-bool MotionTask::far_from_clip(const Space& space) const {
-  const double limit = options_.distance_limit;
-  return std::any_of(bodies_.begin(), bodies_.end(), [&](int body) {
-    return square(body_pose(model_, space.ours, body).p - body_pose(model_, space.theirs, body).p) > limit * limit;
-  });
+  double* const memory = world.memory.data();
+  static_cast<Space&>(scratch).lanes.act({world.qpos, world.qvel, {&memory, 1}}, action, target);
 }
 
 Task::Score MotionTask::score(const World& world, std::span<const double> touch, std::span<double> terms,
                               Scratch& scratch) const {
-  Space& space = static_cast<Space&>(scratch);
-  const double before = clip_time(world.memory);
-  world.memory[kSteps] += 1;
-  const double now = clip_time(world.memory);
-  reference(world.memory, space.qpos, space.qvel);
-  if (options_.follow_root && clip_.loop() &&
-      std::floor(now / clip_.duration()) > std::floor(before / clip_.duration())) {
-    for (int k = 0; k < 2; ++k) {
-      world.memory[kShiftX + k] += world.qpos[k] - space.qpos[k];
-      space.qpos[k] = world.qpos[k];
-    }
-  }
-  kinematics<double>(model_, space.ours, world.qpos, world.qvel);
-  kinematics<double>(model_, space.theirs, space.qpos, space.qvel);
-  space.current = true;
-
-  double error[kTerms];
-  errors(space, world, error);
+  double* const memory = world.memory.data();
   Score score;
-  for (int i = 0; i < kTerms; ++i) {
-    const double term = elementary::exp(-terms_[i].scale * error[i]);
-    if (!terms.empty()) terms[i] = term;
-    score.reward += terms_[i].weight * term;
-  }
-
-  for (std::size_t link = 0; link < may_touch_.size(); ++link)
-    score.terminated = score.terminated || (!may_touch_[link] && touch[link] > 0);
-  if (options_.tilt_limit < kPi) {
-    const double tilt2 = square_angle(quaternion_at(world.qpos, 3), quaternion_at(space.qpos, 3));
-    score.terminated = score.terminated || tilt2 > options_.tilt_limit * options_.tilt_limit;
-  }
-  if (options_.distance_limit < kInfinity) score.terminated = score.terminated || far_from_clip(space);
-  if (score.terminated) {
-    score.reward = 0;
-  } else {
-    constexpr double kRounding = 1e-9;  // [s]
-    score.truncated = world.memory[kSteps] * control_dt() >= options_.time_limit - kRounding ||
-                      (!clip_.loop() && now >= clip_.duration() - kRounding);
-  }
+  static_cast<Space&>(scratch).lanes.score({world.qpos, world.qvel, {&memory, 1}}, touch, terms, {&score, 1});
+  scratch.current = true;
   return score;
 }
 
 void MotionTask::observe(const World& world, std::span<double> observation, Scratch& scratch) const {
   check_size("observation", observation.size(), observation_size());
-  Space& space = static_cast<Space&>(scratch);
-  if (!space.current) kinematics<double>(model_, space.ours, world.qpos, world.qvel);
-  const Heading heading(space.ours.links()[0].R);
-  const Vec3d root = vector_at(world.qpos, 0);
-  double* to = observation.data();
-  if (options_.phase) {
-    const double cycles = clip_time(world.memory) / clip_.duration();
-    *to++ = clip_.loop() ? cycles - std::floor(cycles) : std::min(cycles, 1.0);
+  double* const memory = world.memory.data();
+  static_cast<Space&>(scratch).lanes.observe({world.qpos, world.qvel, {&memory, 1}}, scratch.current, observation);
+}
+
+void MotionTask::make_lanes(int width, std::unique_ptr<TaskLanes<double>>& out) const {
+  out = std::make_unique<Lanes<double>>(*this, width);
+}
+
+void MotionTask::make_lanes(int width, std::unique_ptr<TaskLanes<float>>& out) const {
+  out = std::make_unique<Lanes<float>>(*this, width);
+}
+
+template <class R>
+MotionTask::Lanes<R>::Lanes(const MotionTask& task, int width)
+    : task_(task),
+      width_(width),
+      kernels_(learn_table<R>(width)),
+      joint_weight_(task.joint_weight_.begin(), task.joint_weight_.end()),
+      clip_(task.clip_, width),
+      ours_(task.model_, width),
+      theirs_(task.model_, width),
+      time_(width),
+      qpos_(ours_.size(task.model_.nq)),
+      qvel_(ours_.size(task.model_.nv)),
+      scores_(ours_.size(kMotionScores)) {
+  const auto put = [](R* to, const Vec3d& v) { to[0] = R(v.x), to[1] = R(v.y), to[2] = R(v.z); };
+  for (int index : task.bodies_) {
+    const Body& body = task.model_.bodies[index];
+    auto& b = bodies_.emplace_back();
+    b.link = body.link, b.mass = R(body.mass / task.mass_);
+    put(b.x_axis, body.X_LB.R.column_x()), put(b.z_axis, body.X_LB.R.column_z());
+    put(b.origin, body.X_LB.p), put(b.com, body.X_LB.R * body.com + body.X_LB.p);
   }
-  *to++ = root.z;
-  for (int body : bodies_) {
-    const Mat3d R = body_pose(model_, space.ours, body).R;
-    put(to, heading.in(centre(model_, space.ours, body) - root));
-    put(to, heading.in(R.column_z())), put(to, heading.in(R.column_x()));
-    put(to, heading.in(centre_velocity(model_, space.ours, body)));
-    put(to, heading.in(body_velocity(model_, space.ours, body).w));
+  for (const auto& point : task.options_.end_effectors) {
+    const Body& body = task.model_.bodies[point.body];
+    auto& p = points_.emplace_back();
+    p.link = body.link, put(p.position, body.X_LB.R * point.position + body.X_LB.p);
   }
+  for (const Term& term : task.terms_) scale_.push_back(R(term.scale)), weight_.push_back(R(term.weight));
+  view_ = {
+      int(bodies_.size()),  int(points_.size()), bodies_.data(), points_.data(),
+      joint_weight_.data(), scale_.data(),       weight_.data(), task.options_.reward == ImitationReward::mimickit};
+}
+
+template <class R>
+void MotionTask::Lanes<R>::sample(const Worlds& worlds, int steps, bool velocity) {
+  for (std::size_t lane = 0; lane < width_; ++lane) {
+    const double* memory = worlds.memory[lane];
+    time_[lane] = memory ? memory[kStart] + (memory[kSteps] + steps) * task_.control_dt() : 0;
+  }
+  clip_.sample(time_, qpos_, velocity ? std::span<R>(qvel_) : std::span<R>());
+}
+
+template <class R>
+void MotionTask::Lanes<R>::act(const Worlds& worlds, In<R> action, Out<R> target) {
+  const bool relative = task_.options_.relative_action;
+  if (relative) sample(worlds, 1, false);
+  kernels_.motion_targets(task_.model_.view<R>(), worlds.qpos.data(), relative ? qpos_.data() : nullptr, action.data(),
+                          target.data());
+}
+
+/// Takes each world a step on and the clip's pose to where the world follows it.
+template <class R>
+void MotionTask::Lanes<R>::place_reference(const Worlds& worlds) {
+  for (std::size_t lane = 0; lane < width_; ++lane) {
+    double* const memory = worlds.memory[lane];
+    if (!memory) continue;
+    const auto cycle = [&] { return std::floor(task_.clip_time({memory, kMemory}) / task_.clip_.duration()); };
+    const double before = cycle();
+    memory[kSteps] += 1;
+    R *x = &qpos_[lane], *y = &qpos_[width_ + lane];
+    *x += R(memory[kShiftX]), *y += R(memory[kShiftY]);
+    if (!task_.options_.follow_root || !task_.clip_.loop() || !(cycle() > before)) continue;
+    memory[kShiftX] += worlds.qpos[lane] - *x, memory[kShiftY] += worlds.qpos[width_ + lane] - *y;
+    *x = worlds.qpos[lane], *y = worlds.qpos[width_ + lane];
+  }
+}
+
+template <class R>
+void MotionTask::Lanes<R>::score(const Worlds& worlds, In<R> touch, Out<R> terms, std::span<Score> scores) {
+  sample(worlds, 1, true);
+  place_reference(worlds);
+  kinematics<R>(task_.model_, ours_, worlds.qpos, worlds.qvel);
+  kinematics<R>(task_.model_, theirs_, qpos_, qvel_);
+  kernels_.motion_score(task_.model_.view<R>(), view_, ours_.state(0), theirs_.state(0), worlds.qpos.data(),
+                        worlds.qvel.data(), qpos_.data(), qvel_.data(), scores_.data());
+  std::copy_n(scores_.begin(), terms.size(), terms.begin());
+  for (std::size_t lane = 0; lane < width_; ++lane) {
+    if (worlds.memory[lane]) scores[lane] = judge(worlds.memory[lane], lane, touch);
+  }
+}
+
+template <class R>
+Task::Score MotionTask::Lanes<R>::judge(const double* memory, std::size_t lane, In<R> touch) const {
+  const MotionTaskOptions& o = task_.options_;
+  const auto found = [&](int which) { return double(scores_[which * width_ + lane]); };
+  Score score;
+  for (std::size_t link = 0; link < task_.may_touch_.size(); ++link)
+    score.terminated = score.terminated || (!task_.may_touch_[link] && touch[link * width_ + lane] > 0);
+  score.terminated = score.terminated || (o.tilt_limit < kPi && found(kMotionTilt) > o.tilt_limit * o.tilt_limit) ||
+                     found(kMotionDistance) > o.distance_limit * o.distance_limit;
+  if (score.terminated) return score;
+  constexpr double kRounding = 1e-9;  // [s]
+  const double now = task_.clip_time({memory, kMemory});
+  score.reward = found(kMotionReward);
+  score.truncated = memory[kSteps] * o.control_dt >= o.time_limit - kRounding ||
+                    (!task_.clip_.loop() && now >= task_.clip_.duration() - kRounding);
+  return score;
+}
+
+template <class R>
+void MotionTask::Lanes<R>::observe(const Worlds& worlds, bool scored, Out<R> observation) {
+  if (!scored) kinematics<R>(task_.model_, ours_, worlds.qpos, worlds.qvel);
+  R* to = observation.data();
+  for (std::size_t lane = 0; lane < width_ && task_.options_.phase; ++lane) {
+    const double* memory = worlds.memory[lane];
+    const double cycles = memory ? task_.clip_time({memory, kMemory}) / task_.clip_.duration() : 0;
+    to[lane] = R(task_.clip_.loop() ? cycles - std::floor(cycles) : std::min(cycles, 1.0));
+  }
+  if (task_.options_.phase) to += width_;
+  kernels_.motion_observe(view_, ours_.state(0), worlds.qpos.data(), to);
 }
 
 }  // namespace tarsus

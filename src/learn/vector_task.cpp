@@ -1,10 +1,11 @@
 #include "tarsus/learn/vector_task.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
-#include <cmath>
 #include <numeric>
+
+#include "learn/kernel_table.hpp"
+#include "tarsus/dynamics/lanes.hpp"
 
 namespace tarsus {
 namespace {
@@ -18,14 +19,18 @@ double lap(Clock::time_point& since) {
   return seconds;
 }
 
-template <class From, class To>
-void convert(std::span<From> from, std::span<To> to) {
-  std::copy(from.begin(), from.end(), to.begin());
-}
-
 template <class Array>
 auto row(Array&& values, int n, int i) {
   return std::span(values).subspan(std::size_t(n) * i, n);
+}
+
+/// Where the worlds from `first` on have their n numbers of an array, for as many lanes as `rows` has; for(lane) says
+/// whether there is such a world.
+template <class Row, class Array, class For>
+std::span<Row* const> rows_of(std::vector<Row*>& rows, Array&& values, int n, int first, const For& wanted) {
+  for (std::size_t lane = 0; lane < rows.size(); ++lane)
+    rows[lane] = wanted(int(lane)) ? values.data() + std::size_t(n) * (first + lane) : nullptr;
+  return rows;
 }
 
 template <class R>
@@ -38,19 +43,24 @@ BatchOptions batch_options(const Task& task, int threads, bool own_law) {
 
 }  // namespace
 
-RowStageOptions Task::rows() const {
-  RowStageOptions rows;
-  rows.contacts = rows.joints = true;
-  return rows;
-}
-
+/// What a thread needs to take one pack after the other through the task.
 template <class R>
 struct VectorTask<R>::Thread {
   std::unique_ptr<Task::Scratch> scratch;
+  std::unique_ptr<TaskLanes<R>> lanes, one;  // for a pack; for a world that starts
   DriveLaw<R> law;
-  std::vector<double> qpos, qvel, action, target, terms, observation;
+  std::vector<double> qpos, qvel;                                 // of a start
+  AlignedVector<R> state, state_v, action, target, force, touch;  // [n][lane]
+  AlignedVector<R> terms, observation;
+  std::vector<Task::Score> scores;  // [lane]
+  std::vector<double*> memory;
+  std::vector<const R*> from;
+  std::vector<R*> to;
   std::int64_t bad = 0;
+  Clock::time_point clock;
   Seconds seconds;
+
+  typename TaskLanes<R>::Worlds worlds() const { return {state, state_v, memory}; }
 };
 
 template <class R>
@@ -62,22 +72,28 @@ VectorTask<R>::VectorTask(const Task& task, const VectorTaskOptions& options,
       nact_(task.action_size()),
       nterm_(int(task.terms().size())),
       nmem_(task.memory_size()),
-      batch_(task.model(), options.worlds, batch_options<R>(task, options.threads, bool(make_law))),
-      team_(options.threads) {
+      ntarget_(task.drives() ? task.model().nq : task.model().nu),
+      batch_(task.model(), options.worlds, batch_options<R>(task, options.threads, bool(make_law))) {
   const Model& model = task.model();
-  for (int t = 0; t < team_.size(); ++t) {
+  const std::size_t width = batch_.pack_width();
+  for (int t = 0; t < options.threads; ++t) {
     auto thread = std::make_unique<Thread>();
     thread->scratch = task.scratch();
+    task.make_lanes(int(width), thread->lanes), task.make_lanes(1, thread->one);
     if (make_law) thread->law = make_law();
     thread->qpos.resize(model.nq), thread->qvel.resize(model.nv);
-    thread->action.resize(nact_), thread->target.resize(task.drives() ? model.nq : model.nu);
-    thread->terms.resize(nterm_), thread->observation.resize(nobs_);
+    thread->state.resize(width * model.nq), thread->state_v.resize(width * model.nv);
+    thread->action.resize(width * nact_), thread->target.resize(width * ntarget_);
+    thread->force.resize(3 * width * model.joints.size()), thread->touch.resize(width * model.joints.size());
+    thread->terms.resize(width * nterm_), thread->observation.resize(width * nobs_);
+    thread->scores.resize(width), thread->memory.resize(width);
+    thread->from.resize(width), thread->to.resize(width);
     threads_.push_back(std::move(thread));
   }
   const std::size_t n = options.worlds;
   observation_.resize(n * nobs_), final_observation_.resize(n * nobs_);
-  reward_.resize(n), terms_.resize(n * nterm_), memory_.resize(n * nmem_), touch_.resize(n * model.joints.size());
-  start_qpos_.resize(n * model.nq), start_qvel_.resize(n * model.nv);
+  reward_.resize(n), terms_.resize(n * nterm_), memory_.resize(n * nmem_);
+  memory_.reserve(1);  // an address of its own, also for tasks without memory
   terminated_.resize(n), truncated_.resize(n), bad_.resize(n), starts_.resize(n), steps_.resize(n), episode_.resize(n);
   seed_.resize(n);
   std::iota(seed_.begin(), seed_.end(), options.seed);
@@ -86,45 +102,51 @@ VectorTask<R>::VectorTask(const Task& task, const VectorTaskOptions& options,
 template <class R>
 VectorTask<R>::~VectorTask() = default;
 
+/// The states of the lanes from world `first` on. Lanes without a world that `takes_part` have no memory, and the first
+/// world's numbers where there is no world at all.
 template <class R>
 template <class F>
-void VectorTask<R>::each_world(const F& work) {
-  team_.run([&](int t) {
-    const auto share = team_.share(worlds(), t);
-    for (int world = share.begin; world < share.end; ++world) work(world, *threads_[t]);
-  });
-}
-
-template <class R>
-Task::World VectorTask<R>::view(int world, Thread& thread) {
+void VectorTask<R>::look(Thread& thread, int first, int count, const F& takes_part) {
   const Model& model = task_.model();
-  const bool fresh = starts_[world];
-  convert(row(fresh ? std::span<R>(start_qpos_) : batch_.qpos(), model.nq, world), std::span(thread.qpos));
-  convert(row(fresh ? std::span<R>(start_qvel_) : batch_.qvel(), model.nv, world), std::span(thread.qvel));
-  return {thread.qpos, thread.qvel, row(memory_, nmem_, world)};
+  const auto turn = [&](std::span<const R> values, int n, AlignedVector<R>& to) {
+    for (int lane = 0; lane < int(thread.from.size()); ++lane)
+      thread.from[lane] = row(values, n, first + (lane < count ? lane : 0)).data();
+    to_lanes<R>(thread.from, n, to.data());
+  };
+  turn(batch_.qpos(), model.nq, thread.state), turn(batch_.qvel(), model.nv, thread.state_v);
+  rows_of(thread.memory, memory_, nmem_, first, [&](int lane) { return lane < count && takes_part(first + lane); });
 }
 
+/// Starts a world and observes it.
 template <class R>
-void VectorTask<R>::start(int world, Thread& thread) {
-  auto clock = Clock::now();
+void VectorTask<R>::begin(int world, Thread& thread) {
   EpisodeRandom random(seed_[world], episode_[world]++);
-  const Task::World state{thread.qpos, thread.qvel, row(memory_, nmem_, world)};
-  task_.start(random, state, *thread.scratch);
-  thread.scratch->current = false;
-  convert(std::span(thread.qpos), row(start_qpos_, task_.model().nq, world));
-  convert(std::span(thread.qvel), row(start_qvel_, task_.model().nv, world));
-  starts_[world] = 1, steps_[world] = 0;
-  thread.seconds.start += lap(clock);
+  const auto memory = row(memory_, nmem_, world);
+  task_.start(random, {thread.qpos, thread.qvel, memory}, *thread.scratch);
+  std::copy(thread.qpos.begin(), thread.qpos.end(), thread.state.begin());
+  std::copy(thread.qvel.begin(), thread.qvel.end(), thread.state_v.begin());
+  const auto qpos = std::span<R>(thread.state).first(thread.qpos.size());
+  const auto qvel = std::span<R>(thread.state_v).first(thread.qvel.size());
+  batch_.reset_world(world, qpos, qvel);
+  steps_[world] = 0;
+  double* const numbers = memory.data();
+  thread.one->observe({qpos, qvel, {&numbers, 1}}, false, std::span<R>(thread.observation).first(nobs_));
+  std::copy_n(thread.observation.begin(), nobs_, row(observation_, nobs_, world).begin());
 }
 
+/// What the actions set in a pack's worlds that go on; the others are to start anew.
 template <class R>
-void VectorTask<R>::act(int world, std::span<const R> action, Thread& thread) {
-  auto clock = Clock::now();
-  convert(row(action, nact_, world), std::span(thread.action));
-  task_.act(view(world, thread), thread.action, thread.target, *thread.scratch);
-  convert(std::span(thread.target),
-          row(task_.drives() ? batch_.qpos_target() : batch_.ctrl(), int(thread.target.size()), world));
-  thread.seconds.action += lap(clock);
+void VectorTask<R>::act(int first, int count, std::span<const R> action, Thread& thread) {
+  for (int world = first; world < first + count; ++world)
+    starts_[world] = options_.autoreset == Autoreset::next_step && (terminated_[world] || truncated_[world]);
+  look(thread, first, count, [&](int world) { return !starts_[world]; });
+  for (int lane = 0; lane < int(thread.from.size()); ++lane)
+    thread.from[lane] = row(action, nact_, first + (lane < count ? lane : 0)).data();
+  to_lanes<R>(thread.from, nact_, thread.action.data());
+  thread.lanes->act(thread.worlds(), thread.action, thread.target);
+  const std::span<R> target = task_.drives() ? batch_.qpos_target() : batch_.ctrl();
+  to_rows<R>(thread.target.data(), ntarget_,
+             rows_of(thread.to, target, ntarget_, first, [&](int lane) { return thread.memory[lane] != nullptr; }));
 }
 
 /// The joint forces of a law in the place of the drives, for the simulation step to come.
@@ -137,63 +159,63 @@ void VectorTask<R>::drive(int world, Thread& thread) {
 }
 
 template <class R>
-void VectorTask<R>::feel(int world, bool first) {
+void VectorTask<R>::feel(int first, int count, bool first_step, Thread& thread) {
   const int n = int(task_.model().joints.size());
-  const auto touch = row(touch_, n, world);
-  const auto force = row(batch_.ground_force(), 3 * n, world);
-  for (int link = 0; link < n; ++link) {
-    const double x = force[3 * link], y = force[3 * link + 1], z = force[3 * link + 2];
-    touch[link] = std::max(first ? 0.0 : touch[link], std::sqrt(x * x + y * y + z * z));
+  for (int lane = 0; lane < int(thread.from.size()); ++lane)
+    thread.from[lane] = row(batch_.ground_force(), 3 * n, first + (lane < count ? lane : 0)).data();
+  to_lanes<R>(thread.from, 3 * n, thread.force.data());
+  learn_table<R>(int(thread.from.size())).largest_force(thread.force.data(), n, first_step, thread.touch.data());
+}
+
+/// Rewards and ends of a pack's worlds after their steps.
+template <class R>
+void VectorTask<R>::score(int first, int count, Thread& thread) {
+  const auto stepped = [&](int world) { return !starts_[world] && batch_.status(world) == WorldStatus::ok; };
+  look(thread, first, count, stepped);
+  thread.lanes->score(thread.worlds(), thread.touch, thread.terms, thread.scores);
+  to_rows<R>(thread.terms.data(), nterm_,
+             rows_of(thread.to, terms_, nterm_, first, [&](int lane) { return thread.memory[lane] != nullptr; }));
+  for (int lane = 0; lane < count; ++lane) {
+    const int world = first + lane;
+    Task::Score score = thread.scores[lane];
+    bad_[world] = !starts_[world] && !thread.memory[lane];
+    if (!thread.memory[lane]) {
+      score = {};
+      score.truncated = bad_[world];  // the simulation failed, not the policy: the last good state's value stands in
+      std::fill_n(row(terms_, nterm_, world).begin(), nterm_, R(0));
+    }
+    if (!starts_[world]) ++steps_[world];
+    thread.bad += bad_[world];
+    reward_[world] = R(score.reward), terminated_[world] = score.terminated, truncated_[world] = score.truncated;
   }
 }
 
+/// The observations after a step. A world whose episode ended in this step starts if that is the mode. A world that
+/// went bad has no new observation: its last one stands for it.
 template <class R>
-void VectorTask<R>::score(int world, Thread& thread) {
-  auto clock = Clock::now();
-  ++steps_[world];
-  Task::Score score;
-  if (batch_.status(world) == WorldStatus::ok) {
-    score = task_.score(view(world, thread), row(touch_, int(task_.model().joints.size()), world), thread.terms,
-                        *thread.scratch);
-  } else {
-    score.truncated = true;  // the simulation failed, not the policy: the last good state's value stands for the rest
-    std::fill(thread.terms.begin(), thread.terms.end(), 0.0);
-    thread.scratch->current = false;
-    ++thread.bad;
+void VectorTask<R>::observe(int first, Thread& thread) {
+  const bool same_step = options_.autoreset == Autoreset::same_step;
+  const auto ended = [&](int world) { return terminated_[world] || truncated_[world]; };
+  thread.lanes->observe(thread.worlds(), true, thread.observation);
+  for (int lane = 0; lane < int(thread.to.size()); ++lane) {
+    const int world = first + lane;
+    thread.to[lane] = !thread.memory[lane]        ? nullptr
+                      : same_step && ended(world) ? row(final_observation_, nobs_, world).data()
+                                                  : row(observation_, nobs_, world).data();
   }
-  bad_[world] = batch_.status(world) != WorldStatus::ok;
-  reward_[world] = R(score.reward), terminated_[world] = score.terminated, truncated_[world] = score.truncated;
-  convert(std::span(thread.terms), row(terms_, nterm_, world));
-  thread.seconds.reward += lap(clock);
+  to_rows<R>(thread.observation.data(), nobs_, thread.to);
 }
 
-/// The observation after a step or a start; a world whose episode ended in this step starts if that is the mode. A
-/// world that went bad has no new observation: its last one stands for it.
 template <class R>
-void VectorTask<R>::finish(int world, Thread& thread) {
-  const auto observe = [&](AlignedVector<R>& to) {
-    auto clock = Clock::now();
-    task_.observe(view(world, thread), thread.observation, *thread.scratch);
-    convert(std::span(thread.observation), row(to, nobs_, world));
-    thread.seconds.observation += lap(clock);
-  };
-  if (options_.autoreset == Autoreset::same_step && !starts_[world] && (terminated_[world] || truncated_[world])) {
-    if (bad_[world])
-      std::ranges::copy(row(observation_, nobs_, world), row(final_observation_, nobs_, world).begin());
-    else
-      observe(final_observation_);
-    start(world, thread);
+void VectorTask<R>::restart_ended(int first, int count, Thread& thread) {
+  for (int world = first; world < first + count; ++world) {
+    if (options_.autoreset == Autoreset::same_step && (terminated_[world] || truncated_[world])) {
+      if (bad_[world])
+        std::ranges::copy(row(observation_, nobs_, world), row(final_observation_, nobs_, world).begin());
+      starts_[world] = 1;
+    }
+    if (starts_[world]) begin(world, thread);
   }
-  if (starts_[world] || !bad_[world]) observe(observation_);
-}
-
-/// Puts the worlds of starts_ into the simulation.
-template <class R>
-void VectorTask<R>::restart() {
-  if (std::any_of(starts_.begin(), starts_.end(), [](auto s) { return s != 0; }))
-    batch_.reset(starts_, start_qpos_, start_qvel_);
-  bad_worlds_ = 0;
-  for (const auto& thread : threads_) bad_worlds_ += thread->bad;
 }
 
 template <class R>
@@ -201,15 +223,12 @@ void VectorTask<R>::reset(std::span<const std::uint8_t> mask) {
   if (!mask.empty()) check_size("mask", mask.size(), worlds());
   if (!begun_ && !mask.empty() && std::any_of(mask.begin(), mask.end(), [](auto m) { return !m; }))
     throw ValueError("mask", "some worlds", "all of them at first");
-  std::fill(starts_.begin(), starts_.end(), 0);
-  each_world([&](int world, Thread& thread) {
-    if (!mask.empty() && !mask[world]) return;
-    start(world, thread);
+  for (int world = 0; world < worlds(); ++world) {
+    if (!mask.empty() && !mask[world]) continue;
     reward_[world] = 0, terminated_[world] = truncated_[world] = bad_[world] = 0;
     std::fill_n(row(terms_, nterm_, world).begin(), nterm_, R(0));
-    finish(world, thread);
-  });
-  restart();
+    begin(world, *threads_[0]);
+  }
   begun_ = true;
 }
 
@@ -233,39 +252,44 @@ void VectorTask<R>::step(std::span<const R> action) {
         throw ValueError("world", std::to_string(world), "one that was reset since its episode ended");
     }
   }
-  std::fill(starts_.begin(), starts_.end(), 0);
-  each_world([&](int world, Thread& thread) {
-    const bool ended = terminated_[world] || truncated_[world];
-    if (options_.autoreset == Autoreset::next_step && ended)
-      start(world, thread);
-    else
-      act(world, action, thread);
-  });
-  for (int substep = 0; substep < task_.substeps(); ++substep) {
-    auto clock = Clock::now();
-    if (threads_[0]->law) each_world([&](int world, Thread& thread) { drive(world, thread); });
-    batch_.step();
-    simulation_seconds_ += lap(clock);
-    each_world([&](int world, Thread&) { feel(world, substep == 0); });
-  }
-  each_world([&](int world, Thread& thread) {
-    if (starts_[world]) {
-      thread.scratch->current = false;
-      reward_[world] = 0, terminated_[world] = truncated_[world] = bad_[world] = 0;
-      std::fill_n(row(terms_, nterm_, world).begin(), nterm_, R(0));
-    } else {
-      score(world, thread);
-    }
-    finish(world, thread);
-  });
-  restart();
+  const int last = task_.substeps() - 1;
+  for (auto& thread : threads_) thread->clock = Clock::now();
+  Rollout<R> rollout{.steps = task_.substeps()};
+  rollout.before = [&](int t, int first, int count, int substep) {
+    Thread& thread = *threads_[t];
+    thread.seconds.simulation += lap(thread.clock);
+    if (substep == 0) act(first, count, action, thread);
+    thread.seconds.action += lap(thread.clock);
+    for (int world = first; thread.law && world < first + count; ++world) drive(world, thread);
+  };
+  rollout.after = [&](int t, int first, int count, int substep) {
+    Thread& thread = *threads_[t];
+    thread.seconds.simulation += lap(thread.clock);
+    feel(first, count, substep == 0, thread);
+    if (substep == last) score(first, count, thread);
+    thread.seconds.reward += lap(thread.clock);
+    if (substep != last) return;
+    observe(first, thread);
+    thread.seconds.observation += lap(thread.clock);
+    restart_ended(first, count, thread);
+    thread.seconds.start += lap(thread.clock);
+  };
+  batch_.rollout(rollout);
+}
+
+template <class R>
+std::int64_t VectorTask<R>::bad_worlds() const {
+  std::int64_t sum = 0;
+  for (const auto& thread : threads_) sum += thread->bad;
+  return sum;
 }
 
 template <class R>
 typename VectorTask<R>::Seconds VectorTask<R>::seconds() const {
-  Seconds sum{.simulation = simulation_seconds_};
+  Seconds sum;
   for (const auto& thread : threads_) {
-    sum.action += thread->seconds.action, sum.reward += thread->seconds.reward;
+    sum.simulation += thread->seconds.simulation, sum.action += thread->seconds.action,
+        sum.reward += thread->seconds.reward;
     sum.observation += thread->seconds.observation, sum.start += thread->seconds.start;
   }
   return sum;

@@ -1,6 +1,7 @@
 #include "tarsus/sim/batch.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstring>
 
@@ -9,6 +10,7 @@
 #include "tarsus/base/index.hpp"
 #include "tarsus/base/number_text.hpp"
 #include "tarsus/dynamics/frame.hpp"
+#include "tarsus/dynamics/lanes.hpp"
 #include "tarsus/math/rotation.hpp"
 
 namespace tarsus {
@@ -62,8 +64,11 @@ struct Batch<R>::Worker {
   BasicData<R> data;
   Stepper<R> stepper;
   AlignedVector<R> qpos_target, qvel_target;  // [n][lane]
+  std::atomic<int> next = 0;                  // pack of this thread's share that nobody has taken yet
   std::vector<int> source;                    // [lane] world whose numbers it has
-  std::vector<char> live;                     // [lane] it has a world of its own, which is ok
+  std::vector<const R*> from;                 // [lane] rows of an array of the worlds
+  std::vector<R*> to;
+  std::vector<char> live;  // [lane] it has a world of its own, which is ok
   std::optional<SensorSet> sensors;
   std::vector<double> numbers, state;  // sensors'; qpos, qvel, qacc, ctrl, act as they want them
   std::optional<Data> one;             // a world's poses, outside of steps
@@ -73,7 +78,12 @@ struct Batch<R>::Worker {
   std::exception_ptr error;
 
   Worker(const Model& model, int width, const StepOptions& options)
-      : data(model, width), stepper(model, data, options), source(at(width)), live(at(width)) {
+      : data(model, width),
+        stepper(model, data, options),
+        source(at(width)),
+        from(at(width)),
+        to(at(width)),
+        live(at(width)) {
     qpos_target.resize(data.size(model.nq)), qvel_target.resize(data.size(model.nv));
   }
 };
@@ -141,36 +151,40 @@ void Batch<R>::reset(std::span<const std::uint8_t> mask, In<R> qpos, In<R> qvel)
   };
   if (!mask.empty()) check_size("mask", mask.size(), at(worlds_));
   same_or_each("qpos", qpos, model_.nq), same_or_each("qvel", qvel, model_.nv);
-  const auto fill = [&](AlignedVector<R>& array, int n, int world, In<R> given) {
+  for (int world = 0; world < worlds_; ++world) {
+    if (!mask.empty() && !mask[at(world)]) continue;
+    const auto mine = [&](In<R> given, int n) { return given.size() == at(n) ? given : part(given, n, world); };
+    reset_world(world, qpos.empty() ? qpos : mine(qpos, model_.nq), qvel.empty() ? qvel : mine(qvel, model_.nv));
+  }
+}
+
+template <class R>
+void Batch<R>::reset_world(int world, In<R> qpos, In<R> qvel) {
+  if (!qpos.empty()) check_size("qpos", qpos.size(), at(model_.nq));
+  if (!qvel.empty()) check_size("qvel", qvel.size(), at(model_.nv));
+  const auto fill = [&](AlignedVector<R>& array, int n, In<R> given = {}) {
     const std::span<R> to = part(array, n, world);
     if (given.empty())
       std::fill(to.begin(), to.end(), R(0));
     else
-      std::copy_n(given.begin() + (given.size() == at(n) ? 0 : std::ptrdiff_t(n) * world), n, to.begin());
+      std::copy(given.begin(), given.end(), to.begin());
   };
-  AlignedVector<R> position, orientation;
-  for (const int body : model_.mocap_bodies) {
-    const BodySpec& spec = model_.spec.bodies[at(body)];
-    const Quatd q = spec.orientation;
-    for (int k = 0; k < 3; ++k) position.push_back(R(spec.position[k]));
-    for (const double x : {q.w, q.x, q.y, q.z}) orientation.push_back(R(x));
+  for (int k = 0; k < model_.nmocap(); ++k) {
+    const BodySpec& spec = model_.spec.bodies[at(model_.mocap_bodies[at(k)])];
+    const double q[] = {spec.orientation.w, spec.orientation.x, spec.orientation.y, spec.orientation.z};
+    for (int i = 0; i < 3; ++i) part(state_.mocap_pos, 3 * model_.nmocap(), world)[at(3 * k + i)] = R(spec.position[i]);
+    for (int i = 0; i < 4; ++i) part(state_.mocap_quat, 4 * model_.nmocap(), world)[at(4 * k + i)] = R(q[i]);
   }
-  for (int world = 0; world < worlds_; ++world) {
-    if (!mask.empty() && !mask[at(world)]) continue;
-    fill(state_.mocap_pos, int(position.size()), world, position);
-    fill(state_.mocap_quat, int(orientation.size()), world, orientation);
-    for (AlignedVector<R>* array : {&state_.qpos, &state_.qpos_target}) {
-      fill(*array, model_.nq, world, qpos);
-      if (qpos.empty()) std::copy(model_.qpos0.begin(), model_.qpos0.end(), part(*array, model_.nq, world).begin());
-    }
-    fill(state_.qvel, model_.nv, world, qvel);
-    for (AlignedVector<R>* array : {&state_.qacc, &state_.tau, &state_.qvel_target}) fill(*array, model_.nv, world, {});
-    fill(state_.ctrl, model_.nu, world, {}), fill(state_.act, model_.na, world, {});
-    fill(state_.ground_force, 3 * model_.njoint(), world, {});
-    state_.steps[at(world)] = 0, state_.faults[at(world)] = {}, state_.reports[at(world)] = {};
-    state_.memory[at(world / width_)].forget(world % width_, width_);
-    captures_[at(world)].reset();
+  for (AlignedVector<R>* array : {&state_.qpos, &state_.qpos_target}) {
+    fill(*array, model_.nq, qpos);
+    if (qpos.empty()) std::copy(model_.qpos0.begin(), model_.qpos0.end(), part(*array, model_.nq, world).begin());
   }
+  fill(state_.qvel, model_.nv, qvel);
+  for (AlignedVector<R>* array : {&state_.qacc, &state_.tau, &state_.qvel_target}) fill(*array, model_.nv);
+  fill(state_.ctrl, model_.nu), fill(state_.act, model_.na), fill(state_.ground_force, 3 * model_.njoint());
+  state_.steps[at(world)] = 0, state_.faults[at(world)] = {}, state_.reports[at(world)] = {};
+  state_.memory[at(world / width_)].forget(world % width_, width_);
+  captures_[at(world)].reset();
 }
 
 template <class R>
@@ -293,14 +307,13 @@ int Batch<R>::rollout(const Rollout<R>& r) {
       if (!worker->sensors) worker->sensors.emplace(model_);
     }
   }
+  for (int t = 0; t < threads(); ++t) workers_[at(t)]->next = team_.share(packs_, t).begin;
   team_.run([this, &r](int thread) {
-    Worker& worker = *workers_[at(thread)];
-    worker.error = nullptr;
+    std::exception_ptr& error = workers_[at(thread)]->error = nullptr;
     try {
-      const ThreadTeam::Range share = team_.share(packs_, thread);
-      for (int pack = share.begin; pack < share.end; ++pack) run(worker, pack, r);
+      for (int pack = next_pack(thread); pack >= 0; pack = next_pack(thread)) run(thread, pack, r);
     } catch (...) {
-      worker.error = std::current_exception();
+      error = std::current_exception();
     }
   });
   for (const auto& worker : workers_) {
@@ -309,8 +322,22 @@ int Batch<R>::rollout(const Rollout<R>& r) {
   return bad_worlds();
 }
 
+/// A pack that is still to be stepped: of the thread's own share, whose numbers its caches may have, or else another's.
+/// -1: all are taken.
 template <class R>
-void Batch<R>::run(Worker& worker, int pack, const Rollout<R>& r) {
+int Batch<R>::next_pack(int thread) {
+  for (int k = 0; k < threads(); ++k) {
+    const int owner = (thread + k) % threads();
+    const int pack = workers_[at(owner)]->next.fetch_add(1, std::memory_order_relaxed);
+    if (pack < team_.share(packs_, owner).end) return pack;
+  }
+  return -1;
+}
+
+template <class R>
+void Batch<R>::run(int thread, int pack, const Rollout<R>& r) {
+  if (r.steps == 0) return;
+  Worker& worker = *workers_[at(thread)];
   const int first = pack * width_, count = std::min(width_, worlds_ - first);
   StepMemory<R>& memory = state_.memory[at(pack)];
   worker.stepper.exchange(worker.data, memory);
@@ -320,6 +347,7 @@ void Batch<R>::run(Worker& worker, int pack, const Rollout<R>& r) {
                                                                  : &*options_.drives;
   for (int step = 0; step < r.steps; ++step) {
     take_inputs(step, r, first, count);
+    if (r.before) r.before(thread, first, count, step);
     if (options_.keep_starts) {
       worker.stepper.exchange(worker.data, memory);
       worker.before = memory;
@@ -332,8 +360,9 @@ void Batch<R>::run(Worker& worker, int pack, const Rollout<R>& r) {
       worker.stepper.step(worker.data);
     if (live) keep(worker, first, count);
     write_outputs(worker, step, r, first, count);
+    if (step == r.steps - 1) worker.stepper.exchange(worker.data, memory);
+    if (r.after) r.after(thread, first, count, step);
   }
-  worker.stepper.exchange(worker.data, memory);
 }
 
 template <class R>
@@ -392,10 +421,9 @@ bool Batch<R>::load(Worker& worker, int first, int count) {
     worker.stepper.revive(lane);
   }
   const auto turn = [&](const AlignedVector<R>& from, AlignedVector<R>& to, int n) {
-    for (int lane = 0; lane < width_; ++lane) {
-      const R* numbers = from.data() + at(worker.source[at(lane)]) * at(n);
-      for (int i = 0; i < n; ++i) to[at(i * width_ + lane)] = numbers[i];
-    }
+    for (std::size_t lane = 0; lane < worker.from.size(); ++lane)
+      worker.from[lane] = from.data() + at(worker.source[lane]) * at(n);
+    if (n > 0) to_lanes<R>(worker.from, n, to.data());
   };
   turn(state_.qpos, worker.data.qpos, model_.nq), turn(state_.qvel, worker.data.qvel, model_.nv);
   turn(state_.tau, worker.data.tau, model_.nv), turn(state_.act, worker.data.act, model_.na);
@@ -416,20 +444,22 @@ void Batch<R>::keep(Worker& worker, int first, int count) {
     if (worker.stepper.status(lane) != WorldStatus::ok) {
       blame(worker, world, lane);
       remember(worker, world, lane);
+      worker.live[at(lane)] = 0;  // its last good state stays
       continue;
     }
-    const auto turn = [&](const AlignedVector<R>& from, AlignedVector<R>& to, int n) {
-      R* numbers = to.data() + at(world) * at(n);
-      for (int i = 0; i < n; ++i) numbers[i] = from[at(i * width_ + lane)];
-    };
-    turn(worker.data.qpos, state_.qpos, model_.nq), turn(worker.data.qvel, state_.qvel, model_.nv);
-    turn(worker.data.qacc, state_.qacc, model_.nv), turn(worker.data.act, state_.act, model_.na);
     ++state_.steps[at(world)];
     const RowsReport* rows = worker.stepper.rows_report(lane);
     if (!rows) continue;
     state_.reports[at(world)] = report_of(*rows);
     worker.stepper.ground_force(lane, part(state_.ground_force, 3 * model_.njoint(), world));
   }
+  const auto turn = [&](const AlignedVector<R>& from, AlignedVector<R>& to, int n) {
+    for (int lane = 0; lane < width_; ++lane)
+      worker.to[at(lane)] = worker.live[at(lane)] ? to.data() + at(first + lane) * at(n) : nullptr;
+    if (n > 0) to_rows<R>(from.data(), n, worker.to);
+  };
+  turn(worker.data.qpos, state_.qpos, model_.nq), turn(worker.data.qvel, state_.qvel, model_.nv);
+  turn(worker.data.qacc, state_.qacc, model_.nv), turn(worker.data.act, state_.act, model_.na);
 }
 
 template <class R>

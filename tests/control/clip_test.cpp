@@ -119,6 +119,39 @@ TEST(Clip, IntegratingTheVelocityGivesThePositions) {
   }
 }
 
+template <class R>
+void expect_lanes_as_alone(const ClipBinding& binding, double close) {
+  const int width = lanes<R>(isa_level());
+  ClipLanes<R> clip(binding, width);
+  std::mt19937 random(3);
+  const double total = binding.duration();
+  AlignedVector<R> q(std::size_t(width) * binding.nq()), v(std::size_t(width) * binding.nv()), alone = q;
+  std::vector<double> t(width);
+  for (int i = 0; i < 100; ++i) {
+    for (double& x : t) x = std::uniform_real_distribution<double>(-3 * total, 7 * total)(random);
+    t[0] = 0, t[1] = total;
+    clip.sample(t, q, v);
+    clip.sample(t, alone, {});
+    ASSERT_EQ(q, alone);
+    for (int lane = 0; lane < width; ++lane) {
+      const ClipState s = sample(binding, t[lane]);
+      for (int k = 0; k < binding.nq(); ++k) ASSERT_NEAR(q[k * width + lane], s.q[k], close) << "t = " << t[lane];
+      for (int k = 0; k < binding.nv(); ++k) ASSERT_NEAR(v[k * width + lane], s.v[k], 4 * close) << "t = " << t[lane];
+    }
+  }
+}
+
+TEST(Clip, WorldsInLanesAreAsAlone) {
+  const Model model = small_model();
+  for (bool loop : {false, true}) {
+    const ClipBinding binding = bind_same(model, moving_clip(loop));
+    expect_lanes_as_alone<double>(binding, 0);
+#ifndef TARSUS_DOUBLE_ONLY
+    expect_lanes_as_alone<float>(binding, 1e-5);  // 20 roundings of numbers up to 10
+#endif
+  }
+}
+
 TEST(Clip, FramesAreMet) {
   const Model model = small_model();
   const MotionClip clip = moving_clip(false);

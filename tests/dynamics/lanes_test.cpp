@@ -4,6 +4,7 @@
 #include "support/random_model.hpp"
 #include "tarsus/control/drive.hpp"
 #include "tarsus/dynamics/dynamics.hpp"
+#include "tarsus/dynamics/lanes.hpp"
 
 namespace tarsus::test {
 namespace {
@@ -109,6 +110,38 @@ TEST(Lanes, FloatAgreesWithDoubleToItsPrecision) {
   }
 }
 #endif
+
+template <class R>
+void expect_rows_go_to_lanes_and_back() {
+  const int width = lanes<R>(isa_level());
+  for (const int n : {1, 2, 7, width - 1, width, width + 1, 3 * width, 5 * width - 2}) {
+    std::vector<R> numbers(std::size_t(width) * n), back(numbers.size(), R(-1));
+    for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = R(i + 1);
+    AlignedVector<R> turned(numbers.size());
+    std::vector<const R*> from;
+    std::vector<R*> to;
+    for (int lane = 0; lane < width; ++lane) {
+      from.push_back(numbers.data() + std::size_t(lane) * n);
+      to.push_back(lane == 1 ? nullptr : back.data() + std::size_t(lane) * n);
+    }
+    to_lanes<R>(from, n, turned.data());
+    to_rows<R>(turned.data(), n, to);
+    for (int lane = 0; lane < width; ++lane) {
+      for (int i = 0; i < n; ++i) {
+        const std::size_t at = std::size_t(lane) * n + i;
+        ASSERT_EQ(turned[std::size_t(i) * width + lane], numbers[at]) << n;
+        ASSERT_EQ(back[at], lane == 1 ? R(-1) : numbers[at]) << n;
+      }
+    }
+  }
+}
+
+TEST(Lanes, RowsGoToLanesAndBack) {
+  expect_rows_go_to_lanes_and_back<double>();
+#ifndef TARSUS_DOUBLE_ONLY
+  expect_rows_go_to_lanes_and_back<float>();
+#endif
+}
 
 TEST(Lanes, BadWorldsAreNamedAndNeighboursGoOn) {
   const Model model = random_tree(7);

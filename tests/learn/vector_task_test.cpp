@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "support/allocations.hpp"
 #include "tarsus/io/clip_file.hpp"
 #include "tarsus/io/clip_mapping.hpp"
 #include "tarsus/io/model_file.hpp"
@@ -149,6 +150,22 @@ TEST(VectorTask, ABadWorldStartsAnewAndIsCounted) {
   EXPECT_EQ(others.bad_worlds(), 0);
 }
 
+TEST(VectorTask, AStepAllocatesNothing) {
+  Walk walk;
+  walk.options.time_limit = 0.5;  // restarts take part
+  walk.options.relative_action = true;
+  const MotionTask task = walk.task();
+  VectorTask<double> worlds(task, {.worlds = 20, .threads = 2, .autoreset = Autoreset::same_step});
+  worlds.reset();
+  std::vector<std::vector<double>> all;
+  for (int step = 0; step < 100; ++step) all.push_back(actions(20, task.action_size(), 0, step));
+  for (int step = 0; step < 60; ++step) worlds.step(all[step]);
+  const long before = allocations;
+  for (int step = 60; step < 100; ++step) worlds.step(all[step]);
+  EXPECT_EQ(allocations - before, 0);
+  EXPECT_GT(worlds.episode(0), 2);
+}
+
 TEST(MotionTask, AWorldOnTheClipHasTheWholeReward) {
   const Walk walk;
   const MotionTask task = walk.task();
@@ -163,6 +180,93 @@ TEST(MotionTask, AWorldOnTheClipHasTheWholeReward) {
     task.reference(ahead, q, v);
     const auto score = task.score({q, v, memory}, touch, terms, *scratch);
     ASSERT_NEAR(score.reward, 1, 1e-9) << step;
+  }
+}
+
+/// Each lane against the task's own answers about that world alone: `close` apart, 0: the same bits.
+template <class R>
+void expect_lanes_as_alone(const MotionTask& task, double close) {
+  const Model& model = task.model();
+  const int width = lanes<R>(isa_level()), nact = task.action_size(), nobs = task.observation_size();
+  std::unique_ptr<TaskLanes<R>> lanes;
+  task.make_lanes(width, lanes);
+  const auto scratch = task.scratch();
+  const std::size_t links = model.joints.size();
+  AlignedVector<R> qpos(model.nq * width), qvel(model.nv * width), action(nact * width), target(model.nq * width);
+  AlignedVector<R> touch(links * width), terms(5 * width), observation(nobs * width);
+  std::vector<Task::Score> scores(width);
+  std::vector<double> memory(task.memory_size() * width), alone = memory;
+  std::vector<double*> each(width);
+  std::vector<double> q(model.nq), v(model.nv), a(nact), t(model.nq), term(5), o(nobs), no_touch(links);
+  const auto put = [&](AlignedVector<R>& to, const std::vector<double>& from, int lane) {
+    for (std::size_t i = 0; i < from.size(); ++i) to[i * width + lane] = R(from[i]);
+  };
+  const auto expect = [&](const AlignedVector<R>& got, const std::vector<double>& expected, int lane,
+                          const char* what) {
+    for (std::size_t i = 0; i < expected.size(); ++i)
+      ASSERT_NEAR(got[i * width + lane], expected[i], close) << what << " " << i << ", lane " << lane;
+  };
+  int ended = 0;
+  for (int step = 0; step < 60; ++step) {
+    for (int lane = 0; lane < width; ++lane) {  // about the clip, the farther the later
+      double* const mine = &alone[lane * task.memory_size()];
+      EpisodeRandom random(lane, step);
+      if (step == 0) task.start(random, {q, v, {mine, std::size_t(task.memory_size())}}, *scratch);
+      std::copy_n(mine, task.memory_size(), &memory[lane * task.memory_size()]);
+      each[lane] = lane == 1 ? nullptr : &memory[lane * task.memory_size()];
+      task.reference({mine, std::size_t(task.memory_size())}, q, v);
+      std::vector<double> turn(model.nv), next(model.nq);
+      for (double& x : turn) x = (random.uniform() - 0.5) * 0.02 * step;
+      for (double& x : v) x = R(x + random.uniform() - 0.5);
+      Data data(model);
+      integrate<double>(model, data, q, turn, 1, next);
+      for (double& x : next) x = R(x);
+      for (double& x : a) x = R(random.uniform() - 0.5);
+      put(qpos, next, lane), put(qvel, v, lane), put(action, a, lane);
+    }
+    const typename TaskLanes<R>::Worlds worlds{qpos, qvel, each};
+    lanes->act(worlds, action, target);
+    std::vector<std::vector<double>> targets, all_terms, observations;
+    std::vector<Task::Score> expected;
+    for (int lane = 0; lane < width; ++lane) {
+      const Task::World world{q, v, {&alone[lane * task.memory_size()], std::size_t(task.memory_size())}};
+      for (int i = 0; i < model.nq; ++i) q[i] = qpos[i * width + lane];
+      for (int i = 0; i < model.nv; ++i) v[i] = qvel[i * width + lane];
+      for (int i = 0; i < nact; ++i) a[i] = action[i * width + lane];
+      task.act(world, a, t, *scratch);
+      scratch->current = false;
+      expected.push_back(task.score(world, no_touch, term, *scratch));
+      task.observe(world, o, *scratch);
+      targets.push_back(t), all_terms.push_back(term), observations.push_back(o);
+    }
+    lanes->score(worlds, touch, terms, scores);
+    lanes->observe(worlds, true, observation);
+    for (int lane = 0; lane < width; ++lane) {
+      if (lane == 1) continue;
+      expect(target, targets[lane], lane, "target"), expect(terms, all_terms[lane], lane, "term");
+      expect(observation, observations[lane], lane, "observation");
+      ASSERT_NEAR(scores[lane].reward, expected[lane].reward, close);
+      ASSERT_EQ(scores[lane].terminated, expected[lane].terminated) << step << " " << lane;
+      ASSERT_EQ(scores[lane].truncated, expected[lane].truncated);
+      ended += scores[lane].terminated;
+      for (int i = 0; i < task.memory_size(); ++i)
+        ASSERT_NEAR(memory[lane * task.memory_size() + i], alone[lane * task.memory_size() + i], close);
+    }
+  }
+  EXPECT_GT(ended, 0);
+}
+
+TEST(MotionTask, WorldsInLanesAreAsAlone) {
+  Walk walk;
+  walk.options.tilt_limit = 0.12;
+  for (const bool kit : {false, true}) {
+    walk.options.reward = kit ? ImitationReward::mimickit : ImitationReward::deepmimic;
+    walk.options.relative_action = kit;
+    const MotionTask task = walk.task();
+    expect_lanes_as_alone<double>(task, 0);
+#ifndef TARSUS_DOUBLE_ONLY
+    expect_lanes_as_alone<float>(task, 1e-4);  // some tens of roundings of speeds up to 10 m/s
+#endif
   }
 }
 

@@ -7,6 +7,8 @@
 #include <limits>
 #include <random>
 
+#include "tarsus/math/trig.hpp"
+
 namespace tarsus {
 namespace {
 
@@ -60,6 +62,26 @@ TEST_F(Elementary, ErrorsAreWithinTheStatedUnits) {
   EXPECT_LE(hypot, 1.5);
   EXPECT_LE(whole, 1);
   EXPECT_LE(real, 1);
+}
+
+TEST_F(Elementary, TheKernelsExponentialOfNegativeNumbers) {
+  double most = 0, most_float = 0;
+  for (int i = 0; i < 200000; ++i) {
+    const double x = i % 2 ? between(-708, 0) : between(-1, 0);
+    most = std::max(most, ulps(exp_of_negative(x), std::exp(static_cast<long double>(x))));
+    const float f = float(i % 2 ? between(-87, 0) : x);
+    const double exact = std::exp(double(f));
+    most_float = std::max(most_float, std::abs(double(exp_of_negative(f)) / exact - 1));
+  }
+  EXPECT_LE(most, 2);
+  EXPECT_LE(most_float, 1.5e-7);
+  EXPECT_EQ(exp_of_negative(0.0), 1);
+  EXPECT_EQ(exp_of_negative(-0.0f), 1);
+  EXPECT_EQ(exp_of_negative(-709.0), 0);
+  EXPECT_EQ(exp_of_negative(-1e300), 0);
+  EXPECT_EQ(exp_of_negative(-kInfinity), 0);
+  EXPECT_EQ(exp_of_negative(-88.0f), 0);
+  EXPECT_TRUE(std::isnan(exp_of_negative(kNaN)));
 }
 
 TEST_F(Elementary, AnglesBeyondTheKernelsRangeAreReduced) {

@@ -12,42 +12,12 @@
 #include <new>
 #include <random>
 
+#include "support/allocations.hpp"
 #include "tarsus/base/index.hpp"
 #include "tarsus/io/mjcf.hpp"
 #include "tarsus/io/model_file.hpp"
 #include "tarsus/math/rotation.hpp"
 #include "tarsus/sim/capture.hpp"
-
-// A counting allocator for the whole program: how often, and how much is held.
-namespace {
-std::atomic<long> allocations{0};
-std::atomic<long> held_bytes{0};
-
-void* take(std::size_t size, std::size_t alignment) {
-  // The size lies in front of the memory, which `alignment` leaves room for.
-  const std::size_t room = std::max(alignment, sizeof(std::max_align_t));
-  void* whole = std::aligned_alloc(room, (size + 2 * room - 1) / room * room);
-  if (!whole) throw std::bad_alloc();
-  *static_cast<std::size_t*>(whole) = size;
-  ++allocations, held_bytes += long(size);
-  return static_cast<char*>(whole) + room;
-}
-void give(void* p, std::size_t alignment) noexcept {
-  if (!p) return;
-  void* whole = static_cast<char*>(p) - std::max(alignment, sizeof(std::max_align_t));
-  held_bytes -= long(*static_cast<std::size_t*>(whole));
-  std::free(whole);
-}
-}  // namespace
-
-void* operator new(std::size_t size) { return take(size, 1); }
-void* operator new(std::size_t size, std::align_val_t alignment) { return take(size, std::size_t(alignment)); }
-// Sanitizers bring versions of their own that would not come here.
-void* operator new(std::size_t size, const std::nothrow_t&) noexcept { return take(size, 1); }
-void operator delete(void* p) noexcept { give(p, 1); }
-void operator delete(void* p, std::size_t) noexcept { give(p, 1); }
-void operator delete(void* p, std::align_val_t alignment) noexcept { give(p, std::size_t(alignment)); }
-void operator delete(void* p, std::size_t, std::align_val_t alignment) noexcept { give(p, std::size_t(alignment)); }
 
 namespace tarsus {
 namespace {
@@ -323,6 +293,41 @@ TEST(Batch, RolloutIsItsSteps) {
     EXPECT_EQ(states, expected) << scene.name;
     EXPECT_EQ(all.steps(0), 5);
     EXPECT_EQ(all.state_hash(), one.state_hash());
+  }
+}
+
+TEST(Batch, HooksComeAroundEachStepOfEachPackWhicheverThreadTakesIt) {
+  const Model model = model_of("humanoid.xml");
+  BatchOptions options;
+  options.step.rows.contacts = options.step.rows.joints = true;
+  std::uint64_t expected = 0;
+  for (const int threads : {1, 3}) {
+    options.threads = threads;
+    Batch<double> batch(model, 41, options);
+    const int width = batch.pack_width(), packs = (41 + width - 1) / width;
+    std::vector<int> calls(41);  // twice the steps, and one more between before and after
+    Rollout<double> rollout{.steps = 6};
+    rollout.before = [&](int thread, int first, int count, int step) {
+      EXPECT_TRUE(thread >= 0 && thread < threads);
+      for (int w = first; w < first + count; ++w) {
+        EXPECT_EQ(calls[at(w)]++, 2 * step);
+        // The first pack's worlds lie on the ground and push, the others fly: its steps take longer by far.
+        if (step == 0 && first > 0) batch.qpos()[at(w * model.nq + 2)] += 5;
+        batch.tau()[at(w * model.nv + 6)] = w + step;
+      }
+    };
+    rollout.after = [&](int, int first, int count, int step) {
+      for (int w = first; w < first + count; ++w) {
+        EXPECT_EQ(calls[at(w)]++, 2 * step + 1);
+        EXPECT_EQ(batch.steps(w), step + 1);
+        batch.tau()[at(w * model.nv + 6)] = 0;
+      }
+    };
+    EXPECT_EQ(batch.rollout(rollout), 0);
+    for (const int n : calls) EXPECT_EQ(n, 12);
+    EXPECT_GT(packs, 3);
+    if (threads == 1) expected = batch.state_hash();
+    EXPECT_EQ(batch.state_hash(), expected);
   }
 }
 

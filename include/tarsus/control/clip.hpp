@@ -22,7 +22,9 @@
 #include <string_view>
 #include <vector>
 
+#include "tarsus/base/aligned.hpp"
 #include "tarsus/base/error.hpp"
+#include "tarsus/control/clip_piece.hpp"
 #include "tarsus/math/rotation.hpp"
 #include "tarsus/model/model.hpp"
 
@@ -155,32 +157,48 @@ class ClipBinding {
  private:
   friend ClipBinding bind(const Model&, const MotionClip&, const ClipMapping&);
   friend class ClipBinder;
-  /// One driven piece of the state: `knots` and `rates` are rows of the tables below.
-  enum class PieceKind { scalar, vector, rotation };
-  struct Piece {
-    PieceKind kind = PieceKind::scalar;
-    int qpos = 0, qvel = 0;  ///< first index in the state
-    int knot = 0, rate = 0;  ///< first column in the tables
-    int cycle = -1;          ///< vector, rotation of a free joint: index in cycles_
-    double turn = 0;         ///< scalar: added each cycle (a wheel that goes on)
+  template <class R>
+  friend class ClipLanes;
+  /// Where a time lies: in which segment, after how many whole cycles.
+  struct Place {
+    int segment = 0;
+    double u = 0;     ///< share of the segment that is over, 0 to 1
+    double rate = 0;  ///< 1 / segment's duration [1/s]; 0 where the clip stands still
+    double cycles = 0;
   };
-  /// Root displacement of one cycle: p -> Rz(heading) p + shift, q -> Rz(heading) q.
-  struct Cycle {
-    double heading = 0;
-    Vec3d shift{0, 0, 0};
-  };
+  Place place(double t) const;
 
   std::string name_, mapping_name_;
   bool loop_ = false;
   int nv_ = 0;
   std::vector<double> rest_;  ///< qpos0
   std::vector<double> times_;
-  std::vector<Piece> pieces_;
-  std::vector<Cycle> cycles_;
-  int knot_width_ = 0, rate_width_ = 0;
-  std::vector<double> knots_, rates_;  ///< [nframe * width]
+  std::vector<ClipPiece<double>> pieces_;
+  std::vector<ClipCycle<double>> cycles_;
+  int row_ = 0;
+  std::vector<double> segments_;  ///< [max(nframe - 1, 1)][row_]
   std::vector<int> driven_;
   Diagnostics diagnostics_;
+};
+
+/// ClipBinding::sample() for worlds in lanes, each at a time of its own.
+template <class R>
+class ClipLanes {
+ public:
+  /// Keeps a reference to the clip. @param width 1 or lanes<R>(isa_level())
+  ClipLanes(const ClipBinding& clip, int width);
+
+  /// @param t [lane] finite  @param qpos [nq][lane]  @param qvel [nv][lane], or empty when it is not wanted
+  void sample(std::span<const double> t, std::span<R> qpos, std::span<R> qvel);
+
+ private:
+  const ClipBinding& clip_;
+  std::vector<R> rest_;
+  std::vector<ClipPiece<R>> pieces_;
+  std::vector<ClipCycle<R>> cycles_;
+  std::vector<R> segments_;
+  std::vector<const R*> rows_;                 // [lane]
+  AlignedVector<R> u_, rate_, count_, space_;  // [lane], [row][lane]
 };
 
 /// Works `mapping` out for every frame of `clip`.

@@ -83,6 +83,8 @@ class MotionTask : public Task {
   Score score(const World& world, std::span<const double> touch, std::span<double> terms,
               Scratch& scratch) const override;
   void observe(const World& world, std::span<double> observation, Scratch& scratch) const override;
+  void make_lanes(int width, std::unique_ptr<TaskLanes<double>>& out) const override;
+  void make_lanes(int width, std::unique_ptr<TaskLanes<float>>& out) const override;
 
   const MotionTaskOptions& options() const { return options_; }
   std::vector<double> weights() const;  ///< of terms(); their sum is 1
@@ -99,9 +101,9 @@ class MotionTask : public Task {
     double weight, scale;
   };
   enum Memory { kStart, kSteps, kShiftX, kShiftY, kMemory };
+  template <class R>
+  class Lanes;
   struct Space;
-  void errors(const Space& space, const World& world, std::span<double, kTerms> out) const;
-  bool far_from_clip(const Space& space) const;
 
   const Model& model_;
   ClipBinding clip_;

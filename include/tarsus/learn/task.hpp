@@ -1,8 +1,9 @@
 // What there is to learn: how a world starts, what an action does, what is observed, rewarded, and when it ends.
 //
 // A Task never changes and is shared by threads. What changes is a world's state (qpos, qvel), the task's own numbers
-// about it (memory), both held by VectorTask, and a thread's Scratch. Everything is double, whatever the simulation
-// runs in.
+// about it (memory), both held by VectorTask, and a thread's Scratch. A Task speaks of one world, in double. VectorTask
+// asks its TaskLanes, worlds side by side in the simulation's precision; unless the task has some of its own, these ask
+// the task about one world after the other.
 #pragma once
 
 #include <memory>
@@ -14,6 +15,9 @@
 #include "tarsus/sim/step.hpp"
 
 namespace tarsus {
+
+template <class R>
+class TaskLanes;
 
 class Task {
  public:
@@ -62,6 +66,27 @@ class Task {
                       Scratch& scratch) const = 0;
   /// @param observation [observation_size()]
   virtual void observe(const World& world, std::span<double> observation, Scratch& scratch) const = 0;
+
+  /// A thread's, for `width` worlds side by side: 1 or lanes<R>(isa_level()).
+  virtual void make_lanes(int width, std::unique_ptr<TaskLanes<double>>& out) const;
+  virtual void make_lanes(int width, std::unique_ptr<TaskLanes<float>>& out) const;
+};
+
+/// A task's act(), score() and observe() for worlds side by side. Arrays are [n][lane], aligned as AlignedVector is. A
+/// lane's results do not depend, to the bit, on the other lanes nor on their number.
+template <class R>
+class TaskLanes {
+ public:
+  struct Worlds {
+    In<R> qpos, qvel;                      ///< [nq][lane], [nv][lane]
+    std::span<double* const> memory = {};  ///< [lane] each world's; null: what the lane gives is not used
+  };
+  virtual ~TaskLanes() = default;
+  virtual void act(const Worlds& worlds, In<R> action, Out<R> target) = 0;
+  /// @param scores [lane]
+  virtual void score(const Worlds& worlds, In<R> touch, Out<R> terms, std::span<Task::Score> scores) = 0;
+  /// @param scored these are the states that score() was last asked about
+  virtual void observe(const Worlds& worlds, bool scored, Out<R> observation) = 0;
 };
 
 }  // namespace tarsus

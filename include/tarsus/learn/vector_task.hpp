@@ -1,7 +1,8 @@
 // Many worlds of one task, stepped together: what a reinforcement learner sees.
 //
 // Arrays are world-major, [world][index]. A world's numbers do not depend on its neighbours, on how many there are, nor
-// on the number of threads: episode k of world w starts from EpisodeRandom(seed + w, k).
+// on the number of threads: episode k of world w starts from EpisodeRandom(seed + w, k). A step takes each pack of worlds
+// all the way, from its actions to its observations, before the next.
 #pragma once
 
 #include <functional>
@@ -61,15 +62,14 @@ class VectorTask {
   std::span<const double> memory() const { return memory_; }  ///< [worlds][memory_size]
   /// Episodes that ended because a world's state went bad (not finite, too fast), since the beginning. The simulation
   /// failed, not the policy: such an end is truncated, with the observation of the last good state.
-  std::int64_t bad_worlds() const { return bad_worlds_; }
+  std::int64_t bad_worlds() const;
   std::int64_t episode(int world) const { return episode_[world]; }  ///< number of resets of that world
 
   /// The worlds themselves. What is written there takes part from the next step on: a state that is not finite ends
   /// that world's episode.
   Batch<R>& batch() { return batch_; }
 
-  /// Seconds that step() spent so far: in the simulation, by the wall clock; in the parts of the task, summed over
-  /// threads.
+  /// Seconds that step() spent so far in the simulation and in the parts of the task, summed over threads.
   struct Seconds {
     double simulation = 0, action = 0, reward = 0, observation = 0, start = 0;
   };
@@ -78,33 +78,28 @@ class VectorTask {
  private:
   struct Thread;  // a thread's workspace
   template <class F>
-  void each_world(const F& work);
-  Task::World view(int world, Thread& thread);
-  void start(int world, Thread& thread);
-  void act(int world, std::span<const R> action, Thread& thread);
+  void look(Thread& thread, int first, int count, const F& takes_part);
+  void begin(int world, Thread& thread);
+  void act(int first, int count, std::span<const R> action, Thread& thread);
   void drive(int world, Thread& thread);
-  void feel(int world, bool first);
-  void score(int world, Thread& thread);
-  void finish(int world, Thread& thread);
-  void restart();
+  void feel(int first, int count, bool first_step, Thread& thread);
+  void score(int first, int count, Thread& thread);
+  void observe(int first, Thread& thread);
+  void restart_ended(int first, int count, Thread& thread);
 
   const Task& task_;
   VectorTaskOptions options_;
-  int nobs_, nact_, nterm_, nmem_;
+  int nobs_, nact_, nterm_, nmem_, ntarget_;
   bool begun_ = false;
   Batch<R> batch_;
-  ThreadTeam team_;
   std::vector<std::unique_ptr<Thread>> threads_;
   AlignedVector<R> observation_, final_observation_, reward_, terms_;
-  AlignedVector<R> start_qpos_, start_qvel_;  // of worlds that start
-  std::vector<double> memory_, touch_;        // [worlds][memory_size], [worlds][nlink]
+  std::vector<double> memory_;  // [worlds][memory_size]
   std::vector<char> terminated_, truncated_, bad_;
   std::vector<std::uint8_t> starts_;  // in this step
   std::vector<int> steps_;
   std::vector<std::uint64_t> seed_;
   std::vector<std::uint32_t> episode_;
-  std::int64_t bad_worlds_ = 0;
-  double simulation_seconds_ = 0;
 };
 
 extern template class VectorTask<double>;

@@ -1,9 +1,8 @@
-// A square of numbers as packs, turned about its diagonal.
+// A square of numbers as packs, turned about its diagonal, and with it rows of numbers, one for each world, into lanes
+// and back.
 #pragma once
 
-#include <utility>
-
-#include "tarsus/math/scalar.hpp"
+#include "tarsus/math/row_pack.hpp"
 
 namespace tarsus {
 inline namespace TARSUS_ISA {
@@ -29,6 +28,48 @@ TARSUS_INLINE void transpose_packs(P* x) {
     }
     transpose_packs<P, kBit / 2>(x);
   }
+}
+
+/// rows[lane][i] becomes lane `lane` of out[i], for i < n.
+template <class T>
+TARSUS_INLINE void rows_to_lanes(const Real<T>* const* rows, int n, T* out) {
+  constexpr int kLanes = kWidth<T>;
+  const auto square = [&](int first) {
+    T x[kLanes];
+    for (int l = 0; l < kLanes; ++l) x[l] = load_rows<T>(rows[l] + first);
+    transpose_packs(x);
+    for (int i = 0; i < kLanes; ++i) out[first + i] = x[i];
+  };
+  if (n < kLanes) {
+    for (int i = 0; i < n; ++i) {
+      for (int l = 0; l < kLanes; ++l) reinterpret_cast<Real<T>*>(out + i)[l] = rows[l][i];
+    }
+    return;
+  }
+  for (int i = 0; i + kLanes <= n; i += kLanes) square(i);
+  if (n % kLanes) square(n - kLanes);  // some a second time
+}
+
+/// Lane `lane` of x[i] becomes rows[lane][i], for i < n; nothing where rows[lane] is null.
+template <class T>
+TARSUS_INLINE void lanes_to_rows(const T* x, int n, Real<T>* const* rows) {
+  constexpr int kLanes = kWidth<T>;
+  const auto square = [&](int first) {
+    T y[kLanes];
+    for (int i = 0; i < kLanes; ++i) y[i] = x[first + i];
+    transpose_packs(y);
+    for (int l = 0; l < kLanes; ++l) {
+      if (rows[l]) store_rows(rows[l] + first, y[l]);
+    }
+  };
+  if (n < kLanes) {
+    for (int l = 0; l < kLanes; ++l) {
+      for (int i = 0; i < n && rows[l]; ++i) rows[l][i] = reinterpret_cast<const Real<T>*>(x + i)[l];
+    }
+    return;
+  }
+  for (int i = 0; i + kLanes <= n; i += kLanes) square(i);
+  if (n % kLanes) square(n - kLanes);
 }
 
 }  // namespace TARSUS_ISA

@@ -1,4 +1,4 @@
-// sin, cos and the quaternion logarithm's factor without branches, the same roundings for scalars and packs.
+// sin, cos, exp and the quaternion logarithm's factor without branches, the same roundings for scalars and packs.
 #pragma once
 
 #include "tarsus/math/scalar.hpp"
@@ -73,6 +73,33 @@ TARSUS_INLINE void sincos(T x, T& s, T& c) {
   const Bits<T> sin_bits = to_bits(sin_r), cos_bits = to_bits(cos_r), mixed = (sin_bits ^ cos_bits) & odd;
   s = from_bits<T>(sin_bits ^ mixed ^ ((quadrant & 2) << kTop));
   c = from_bits<T>(cos_bits ^ mixed ^ (((quadrant + 1) & 2) << kTop));
+}
+
+/// e^x for x <= 0, 1 ulp; 0 where it would be under the smallest normal number. NaN for NaN.
+template <class T>
+TARSUS_INLINE T exp_of_negative(T x) {
+  using R = Real<T>;
+  constexpr bool kDouble = sizeof(R) == 8;
+  constexpr R kRound = kDouble ? R(6755399441055744.0) : R(12582912.0);  // as above: 2^k e^r, k in the low bits
+  const T shifted = mul_add(x, T(R(1.4426950408889634)), T(kRound)), k = shifted - T(kRound);
+  T r, tail;  // e^r = 1 + r + r² tail; Taylor's series, |r| <= ln 2 / 2
+  if constexpr (kDouble) {
+    r = neg_mul_add(k, T(R(0.6931471804855391)), x);
+    r = neg_mul_add(k, T(R(7.440617110012397e-11)), r);
+    constexpr double kTail[] = {1.0 / 2,       1.0 / 6,        1.0 / 24,        1.0 / 120,
+                                1.0 / 720,     1.0 / 5040,     1.0 / 40320,     1.0 / 362880,
+                                1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600, 1.0 / 6227020800};
+    tail = polynomial(r, kTail);
+  } else {
+    r = neg_mul_add(k, T(R(0.693359375f)), x);
+    r = neg_mul_add(k, T(R(-2.12194440e-4f)), r);
+    constexpr double kTail[] = {1.0 / 2, 1.0 / 6, 1.0 / 24, 1.0 / 120, 1.0 / 720, 1.0 / 5040};
+    tail = polynomial(r, kTail);
+  }
+  const T e = T(R(1)) + mul_add(r * r, tail, r);
+  const T scaled = from_bits<T>(to_bits(e) + (to_bits(shifted) << (kDouble ? 52 : 23)));
+  constexpr R kLeast = kDouble ? R(-708) : R(-87);
+  return select(x < T(kLeast), T(R(0)), select(x >= T(kLeast), scaled, x));
 }
 
 /// 2 acos(w) / sqrt(1 - w²), the factor from a unit quaternion's vector part to its rotation vector, for 0 <= w <= 1.

@@ -2,8 +2,9 @@
 //
 //   arrays    world-major, [worlds][n]: a world's numbers lie together, as learners want them. Kernels have worlds in
 //             lanes; numbers are turned into lanes and back as a pack is stepped.
-//   packs     of pack_width() worlds, each thread its own share of them, always the same. A thread has one Stepper;
-//             what a pack carries from step to step (StepMemory) changes places with the Stepper's.
+//   packs     of pack_width() worlds. Each thread has a share of them, and takes others' when it is through with its
+//             own. A thread has one Stepper; what a pack carries from step to step (StepMemory) changes places with the
+//             Stepper's.
 //   health    a world that goes bad freezes at its last good state, with the step and the number that did it; what it
 //             does reaches no other world.
 //
@@ -11,6 +12,7 @@
 #pragma once
 
 #include <exception>
+#include <functional>
 #include <memory>
 
 #include "tarsus/base/thread_team.hpp"
@@ -87,6 +89,11 @@ struct Rollout {
   std::span<const R> qvel_target = {};  ///< [steps][worlds][nv]
   std::span<R> states = {};             ///< [steps][worlds][nq + nv] after each step
   std::span<R> sensors = {};            ///< [steps][worlds][nsensordata] after each step
+  /// Called around each step of a pack, worlds [first, first + count), on the thread that steps it: what a pack needs
+  /// and gives is made while its numbers are in the cache. May read and write these worlds' parts of the arrays; after
+  /// the last step, it may reset_world() them.
+  using PackHook = std::function<void(int thread, int first, int count, int step)>;
+  PackHook before = {}, after = {};
 };
 
 /// What Batch::measure() writes of all worlds as they are now; memory is the caller's, empty: not wanted. Bodies as in
@@ -136,7 +143,7 @@ class Batch {
 
   /// One step of all worlds that are ok.  @return number of worlds that are not ok now
   int step() { return rollout({}); }
-  /// Many steps, each thread going all the way with a pack before it turns to its next. Inputs that are given stay in
+  /// Many steps, all of a pack before the thread turns to its next. Inputs that are given stay in
   /// the batch's arrays. @throws ShapeError naming the array; ValueError for fewer than 0 steps
   int rollout(const Rollout<R>& rollout);
 
@@ -151,6 +158,8 @@ class Batch {
   /// @param mask [worlds], not 0: this one  @param qpos [worlds][nq] or [nq] for all alike; empty: qpos0
   /// @param qvel [worlds][nv] or [nv]; empty: rest  @throws ShapeError
   void reset(std::span<const std::uint8_t> mask = {}, In<R> qpos = {}, In<R> qvel = {});
+  /// The same for one world. @param qpos [nq]; empty: qpos0  @param qvel [nv]; empty: rest  @throws ShapeError
+  void reset_world(int world, In<R> qpos = {}, In<R> qvel = {});
 
   /// A world that is bad: as it was before the step that made it so, inputs and all, until it is reset; with what it
   /// carried into that step if BatchOptions::keep_starts, else with nothing. Any other: as it is now.
@@ -199,7 +208,8 @@ class Batch {
   void parameters_changed();
   void use_parameters(Worker& worker, int pack);
   WorldCapture snapshot(int world, const StepMemory<R>* memory) const;
-  void run(Worker& worker, int pack, const Rollout<R>& rollout);
+  void run(int thread, int pack, const Rollout<R>& rollout);
+  int next_pack(int thread);
   void take_inputs(int step, const Rollout<R>& rollout, int first, int count);
   bool load(Worker& worker, int first, int count);
   void keep(Worker& worker, int first, int count);

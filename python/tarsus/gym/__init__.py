@@ -86,8 +86,9 @@ class TarsusVectorEnv(gymnasium.vector.VectorEnv):
             if ended.any():
                 final = np.full(self.num_envs, None, dtype=object)
                 information = np.full(self.num_envs, None, dtype=object)
-                for i in np.flatnonzero(ended):
-                    final[i], information[i] = worlds.final_observation[i].copy(), {}
+                which = np.flatnonzero(ended)
+                for i, observation in zip(which, worlds.final_observation[which]):
+                    final[i], information[i] = observation, {}
                 infos |= {"final_obs": final, "_final_obs": ended, "final_info": {}, "_final_info": ended}
         return self._array(worlds.observation), self._array(worlds.reward), terminated, truncated, infos
 

@@ -1,0 +1,38 @@
+// A counting allocator for the whole program: how often, and how much is held. For one source of a program.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdlib>
+#include <new>
+
+namespace {
+std::atomic<long> allocations{0};
+std::atomic<long> held_bytes{0};
+
+void* take(std::size_t size, std::size_t alignment) {
+  // The size lies in front of the memory, which `alignment` leaves room for.
+  const std::size_t room = std::max(alignment, sizeof(std::max_align_t));
+  void* whole = std::aligned_alloc(room, (size + 2 * room - 1) / room * room);
+  if (!whole) throw std::bad_alloc();
+  *static_cast<std::size_t*>(whole) = size;
+  ++allocations, held_bytes += long(size);
+  return static_cast<char*>(whole) + room;
+}
+void give(void* p, std::size_t alignment) noexcept {
+  if (!p) return;
+  void* whole = static_cast<char*>(p) - std::max(alignment, sizeof(std::max_align_t));
+  held_bytes -= long(*static_cast<std::size_t*>(whole));
+  std::free(whole);
+}
+}  // namespace
+
+void* operator new(std::size_t size) { return take(size, 1); }
+void* operator new(std::size_t size, std::align_val_t alignment) { return take(size, std::size_t(alignment)); }
+// Sanitizers bring versions of their own that would not come here.
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept { return take(size, 1); }
+void operator delete(void* p) noexcept { give(p, 1); }
+void operator delete(void* p, std::size_t) noexcept { give(p, 1); }
+void operator delete(void* p, std::align_val_t alignment) noexcept { give(p, std::size_t(alignment)); }
+void operator delete(void* p, std::size_t, std::align_val_t alignment) noexcept { give(p, std::size_t(alignment)); }
