@@ -79,17 +79,26 @@ class LaneSolver {
   TARSUS_INLINE void each_contact(const F& f) {
     for (int i = 0; i < s_.nactive; ++i) f(*s_.active[i]);
   }
+  /// Torsional and rolling friction of these, after them.
+  template <class F>
+  TARSUS_INLINE void each_spin(const F& f) {
+    for (int i = 0; i < s_.nactive_spin; ++i) f(*s_.active_spin[i]);
+  }
   /// From now on `lanes` go on, and the contacts that only others have are passed over.
   void go_on(Mask<T> lanes) {
     live_ = lanes;
-    s_.nactive = 0;
+    s_.nactive = s_.nactive_spin = 0;
     every_contact([&](LaneContact<T>& c) {
       if (any_lane(c.live & live_)) s_.active[s_.nactive++] = &c;
     });
+    for (int i = 0; i < s_.nspin; ++i) {
+      if (any_lane(s_.spin[i].live & live_)) s_.active_spin[s_.nactive_spin++] = &s_.spin[i];
+    }
   }
   template <class F>
   TARSUS_INLINE void each(const F& f) {
     each_contact(f);
+    each_spin(f);
     for (int i = 0; i < s_.nrow; ++i) f(s_.row[i]);
     for (int i = 0; i < s_.nball; ++i) f(s_.ball[i]);
   }
@@ -165,6 +174,26 @@ class LaneSolver {
     const Vec3<T> u = cross_add(a.w, c.arm_a, a.v);
     return {dot(c.n, u), dot(c.t1, u), dot(c.t2, u)};
   }
+  /// The links' relative angular velocities about a contact's n, t₁, t₂.
+  template <int N>
+  TARSUS_INLINE void about(const LaneContact<T>& c, const Motion<T>* motion, Vec3<T> (&out)[N]) const {
+    const LaneTouch<T>* touch = s_.touch + c.touch;
+    Motion<T> a[N], b[N];
+    pick<N>(touch, c.ntouch_a, motion, a), pick<N>(touch + c.ntouch_a, c.ntouch_b, motion, b);
+    for (int k = 0; k < N; ++k) {
+      const Vec3<T> w = a[k].w - b[k].w;
+      out[k] = {dot(c.n, w), dot(c.t1, w), dot(c.t2, w)};
+    }
+  }
+  Vec3<T> about(const LaneContact<T>& c, const Motion<T>* motion) const {
+    if (c.link < 0) {
+      Vec3<T> out[1];
+      about<1>(c, motion, out);
+      return out[0];
+    }
+    const Vec3<T>& w = motion[c.link].w;
+    return {dot(c.n, w), dot(c.t1, w), dot(c.t2, w)};
+  }
   T inverse_mean(const Sym3<T>& M) const { return T(R(3)) / maximum(M.xx + M.yy + M.zz, T(R(1e-30))); }
   void build(LaneContact<T>& c) {
     const Vec3<T>& n = c.n;  // [Duff et al. 2017]
@@ -191,13 +220,36 @@ class LaneSolver {
     c.free = along(c, s_.free);
     const LaneSpook<T> spook(c.compliance, c.damping_time, c.distance, speed.x, step_.h, R(kContactReturn),
                              c.relative_compliance * mass, step_.restitution, step_.restitution_threshold);
-    c.target = spook.target, c.centre1 = c.centre2 = zero();
+    const Mask<T> own_law = ~(c.share == zero());
+    const T pull = neg_mul_add(c.damping_time, c.distance, c.share * speed.x);
+    c.target = select(own_law, pull, spook.target), c.centre1 = c.centre2 = zero();
     c.normal.inverse_mass = c.tangent.inverse_mass = mass;
-    c.normal.own_R = compliance(spook.own_R, mass), c.tangent.own_R = compliance(zero(), mass);
+    c.normal.own_R = compliance(select(own_law, c.relative_compliance * mass, spook.own_R), mass);
+    c.tangent.own_R = compliance(zero(), mass);
     c.normal.set(c.normal.own_R, c.live), c.tangent.set(c.tangent.own_R, c.live);
     c.at.now_y = before_projection(c, speed);
     c.Gnn = c.G1n = c.G2n = c.G11 = c.G12 = c.G22 = zero(), c.base = zero3<T>();
+    if (c.spin >= 0) build(s_.spin[c.spin]);
     recall(c);
+  }
+  void build(LaneSpin<T>& s) {
+    const LaneContact<T>& c = *s.contact;
+    T inertia = zero();
+    if (c.link >= 0) {
+      inertia = inverse_mean(state_[c.link].IA.I);
+    } else {
+      T of_a = zero(), of_b = zero();
+      each_touch(c, [&](int link, bool second, Mask<T> lanes) {
+        T& inverse = second ? of_b : of_a;
+        inverse = select(lanes, inverse_mean(state_[link].IA.I), inverse);
+      });
+      inertia = of_a + of_b;
+    }
+    s.free = about(c, s_.free), s.centre = zero3<T>();
+    s.metric.inverse_mass = inertia, s.metric.own_R = compliance(zero(), inertia);
+    s.metric.set(s.metric.own_R, s.live);
+    s.at.now_y = before_projection(s, about(c, s_.start));
+    s.no_tangent();
   }
 
   /// The same contact of the last step, lane by lane; both steps' contacts mostly stand in one order.
@@ -213,6 +265,7 @@ class LaneSolver {
                          mul_add(dot(c.t2, more), c.tangent.iR, s2)};
       c.at.now_y = select<T>(same, y, c.at.now_y);
       c.centre1 = select(same, s1, c.centre1), c.centre2 = select(same, s2, c.centre2);
+      if (c.spin >= 0) recall(s_.spin[c.spin], memory_.spin[&old - memory_.contact], same);
       left = left & ~same;
       return !any_lane(left != Bits<T>{});
     };
@@ -226,6 +279,15 @@ class LaneSolver {
         return;
       }
     }
+  }
+
+  void recall(LaneSpin<T>& s, const LaneSpinMemory<T>& old, Mask<T> same) {
+    const LaneContact<T>& c = *s.contact;
+    const auto here = [&](T torsion, const Vec3<T>& x) { return Vec3<T>{torsion, dot(c.t1, x), dot(c.t2, x)}; };
+    same = same & s.live;
+    s.centre = select<T>(same, here(old.torsion, old.rolling), s.centre);
+    const Vec3<T> over = here(old.torsion_excess, old.rolling_excess);
+    s.at.now_y = select<T>(same, s.centre + over * s.metric.iR, s.at.now_y);
   }
 
   LaneJointRow<T>& add_row(typename LaneJointRow<T>::Kind kind, int joint, int place, Mask<T> live) {
@@ -256,7 +318,10 @@ class LaneSolver {
     LaneJointRow<T>& r = add_row(LaneJointRow<T>::Kind::limit, joint, place, where);
     r.e = e;
     const T speed = along(r, qvel), ahead = along(r, free);
+    const int number = m_.limit_law[place / 2];
+    const LaneSolverLaw<R>* law = number >= 0 && m_.law[number].resolved ? &m_.law[number] : nullptr;
     r.live = where & (mul_add(minimum(speed, ahead), T(step_.h), gap) <= T(R(kLimitReach)));
+    if (law) r.live = r.live & (gap <= zero());
     if (!any_lane(r.live)) {
       --s_.nrow;
       return;
@@ -264,9 +329,14 @@ class LaneSolver {
     const T w = inverse_mass(r);
     const LaneSpook<T> spook(T(step_.limit_compliance), T(step_.limit_damping_time), gap, speed, step_.h,
                              R(kLimitReturn));
+    T own_R = spook.own_R;
     r.free = ahead, r.target = spook.target;
+    if (law) {
+      const LaneSolverRow<T> row(*law, gap);
+      own_R = row.relative_compliance * w, r.target = neg_mul_add(row.pull, gap, row.share * speed);
+    }
     r.lower = zero(), r.upper = select(r.live, T(std::numeric_limits<R>::infinity()), zero());
-    r.metric.inverse_mass = w, r.metric.own_R = compliance(spook.own_R, w);
+    r.metric.inverse_mass = w, r.metric.own_R = compliance(own_R, w);
     r.metric.set(r.metric.own_R, r.live);
     start(r, speed, false);
   }
@@ -358,6 +428,12 @@ class LaneSolver {
              (f.z == zero())) &
            live_;
   }
+  Mask<T> acts(const LaneSpin<T>& s) const {
+    const Vec3<T>& f = s.at.next_y;
+    return ~((s.Gss == zero()) & (s.Gsn == zero()) & (s.G11 == zero()) & (s.G22 == zero()) & (f.x == zero()) &
+             (f.y == zero()) & (f.z == zero())) &
+           live_;
+  }
   LaneLoad<T>& load(int link) {
     LaneLoad<T>& load = s_.load[link];
     if (!s_.loaded[link]) {
@@ -384,6 +460,18 @@ class LaneSolver {
     const Vec3<T> force = c.n * f.x + c.t1 * f.y + c.t2 * f.z;
     l.f.f += force;
     l.f.n += cross(c.arm_a, force);
+  }
+  /// Σ G_ij a_i a_jᵀ resists the link's turning, Σ G_in a_i nᵀ the point's motion by moments.
+  void add_load(const LaneSpin<T>& s, const Vec3<T>& f) {
+    const LaneContact<T>& c = *s.contact;
+    const Vec3<T> gs = c.n * s.Gss, g1 = c.t1 * s.G11 + c.t2 * s.G12, g2 = c.t1 * s.G12 + c.t2 * s.G22;
+    const Vec3<T> by_normal = c.n * s.Gsn + c.t1 * s.G1n + c.t2 * s.G2n;
+    LaneLoad<T>& l = load(c.link);
+    Mat3<T>& nw = l.B.nw;
+    nw = minus_outer(minus_outer(minus_outer(nw, -gs, c.n), -g1, c.t1), -g2, c.t2);
+    nw = minus_outer(nw, -by_normal, cross(c.arm_a, c.n));
+    l.B.nv = minus_outer(l.B.nv, -by_normal, c.n);
+    l.f.n += c.n * f.x + c.t1 * f.y + c.t2 * f.z;
   }
   void add_load(const LaneJointRow<T>& r, T f) {
     LaneLoad<T>& l = load(r.joint);
@@ -415,8 +503,8 @@ class LaneSolver {
       t.at.next_y = select(near, t.base - t.at.now_y, t.base + times(t, t.at.now_u - t.free));
     };
     const auto load_row = [&](auto& r) { begin_with(r), add_load(r, r.at.next_y); };
-    nextra_ = 0;
-    std::fill(extras_, extras_ + kLanes, 0);
+    nextra_ = nextra_spin_ = 0;
+    std::fill(extras_, extras_ + kLanes, 0), std::fill(extra_spins_, extra_spins_ + kLanes, 0);
     each_contact([&](LaneContact<T>& c) {
       begin_with(c);
       const Mask<T> here = acts(c);
@@ -429,6 +517,20 @@ class LaneSolver {
       add_load(c, c.at.next_y);
       slid_ = slid_ | (here & ~((c.G1n == zero()) & (c.G2n == zero())));
     });
+    each_spin([&](LaneSpin<T>& s) {
+      before(s);
+      const LaneContact<T>& c = *s.contact;
+      s.at.next_y = select(near, s.base - s.at.now_y, s.base + times(s, c.at.now_u.x - c.free.x, s.at.now_u - s.free));
+      const Mask<T> here = acts(s);
+      if (!any_lane(here)) return;
+      if (c.link < 0) {
+        add_extra(s, here);
+        slid_ = slid_ | here;
+        return;
+      }
+      add_load(s, s.at.next_y);
+      slid_ = slid_ | (here & ~((s.Gsn == zero()) & (s.G1n == zero()) & (s.G2n == zero())));
+    });
     for (int i = 0; i < s_.nrow; ++i) load_row(s_.row[i]);
     for (int i = 0; i < s_.nball; ++i) load_row(s_.ball[i]);
     const Mask<T> with = live_ & slid_, without = live_ & ~slid_;
@@ -439,6 +541,10 @@ class LaneSolver {
     if (any_lane(with)) solve_skew(with);
     const auto end_with = [&](auto& t, const auto& change) { read(t, change, near), after(t); };
     each_contact([&](LaneContact<T>& c) { end_with(c, along(c, s_.motion)); });
+    each_spin([&](LaneSpin<T>& s) {
+      const Vec3<T> change = about(*s.contact, s_.motion);
+      read(s, change, times(s, along(*s.contact, s_.motion).x, change), near), after(s);
+    });
     for (int i = 0; i < s_.nrow; ++i) end_with(s_.row[i], along(s_.row[i], s_.x_next));
     for (int i = 0; i < s_.nball; ++i) {
       const int joint = s_.ball[i].joint;
@@ -448,7 +554,12 @@ class LaneSolver {
   }
   template <class Term, class X>
   TARSUS_INLINE void read(Term& t, const X& change, Mask<T> near) {
-    const X y = t.at.next_y - times(t, change);
+    read(t, change, times(t, change), near);
+  }
+  /// @param less what the change takes from the impulse
+  template <class Term, class X>
+  TARSUS_INLINE void read(Term& t, const X& change, const X& less, Mask<T> near) {
+    const X y = t.at.next_y - less;
     t.at.next_y = select(near, t.at.now_y + y, y);
     t.at.next_u = change + select(near, t.at.now_u, t.free);
   }
@@ -460,7 +571,7 @@ class LaneSolver {
     Motion<T>* motion = s_.skew_motion;
     T* x = s_.x_other;
     lane_substitute<1, T>(v_, state_, s_.link, s_.force, s_.load, s_.loaded, nullptr, nullptr, s_.left, motion, x);
-    if (nextra_ > 0) solve_extra(motion, x);
+    if (nextra_ + nextra_spin_ > 0) solve_extra(motion, x);
     for (int k = 0; k < v_.nv; ++k) s_.x_next[k] = select(lanes, x[k], s_.x_next[k]);
     for (int i = 0; i < v_.nlink; ++i) {
       s_.motion[i].w = select<T>(lanes, motion[i].w, s_.motion[i].w);
@@ -470,7 +581,14 @@ class LaneSolver {
 
   /// p[link][n][k] -= the wrench of a crossing's `force` at its point, on its own links in each lane.
   void apply(const LaneContact<T>& c, const Vec3<T>& force, int n, int k) {
-    const Force<T> on_a = {cross(c.arm_a, force), force}, on_b = {cross(c.arm_b, force), force};
+    apply(c, {cross(c.arm_a, force), force}, {cross(c.arm_b, force), force}, n, k);
+  }
+  /// The same of a moment.
+  void apply(const LaneSpin<T>& s, const Vec3<T>& moment, int n, int k) {
+    const Force<T> both = {moment, zero3<T>()};
+    apply(*s.contact, both, both, n, k);
+  }
+  void apply(const LaneContact<T>& c, const Force<T>& on_a, const Force<T>& on_b, int n, int k) {
     each_touch(c, [&](int link, bool second, Mask<T> lanes) {
       Force<T>& p = s_.force[link * n + k];
       const Force<T> next = second ? Force<T>{p.n + on_b.n, p.f + on_b.f} : p - on_a;
@@ -485,63 +603,96 @@ class LaneSolver {
     });
   }
 
+  static void clear_extra(LaneContact<T>& c) {
+    c.live = no_lanes<T>(), c.at.next_y = zero3<T>();
+    c.n = c.t1 = c.t2 = c.arm_a = c.arm_b = zero3<T>();
+    c.Gnn = c.G1n = c.G2n = c.G11 = c.G12 = c.G22 = zero();
+    c.link = -1;
+  }
+  static void copy_lane(int l, const Vec3<T>& from, Vec3<T>& to) {
+    to.x.set(l, from.x[l]), to.y.set(l, from.y[l]), to.z.set(l, from.z[l]);
+  }
+  /// One lane's links and axes.
+  static void copy_place(int l, const LaneContact<T>& c, LaneContact<T>& to) {
+    to.live[l] = -1, to.a[l] = c.a[l], to.b[l] = c.b[l];
+    copy_lane(l, c.n, to.n), copy_lane(l, c.t1, to.t1), copy_lane(l, c.t2, to.t2);
+    copy_lane(l, c.arm_a, to.arm_a), copy_lane(l, c.arm_b, to.arm_b);
+  }
   /// A contact between links in the lanes `here`, into the first extra rows that each of them has free: what lanes have
   /// in different slots shares a column.
   void add_extra(const LaneContact<T>& c, Mask<T> here) {
     for (int l = 0; l < kLanes; ++l) {
       if (!here[l]) continue;
       LaneContact<T>& to = s_.extra[extras_[l]];
-      if (extras_[l]++ == nextra_) {
-        ++nextra_;
-        to.live = no_lanes<T>(), to.at.next_y = zero3<T>();
-        to.n = to.t1 = to.t2 = to.arm_a = to.arm_b = zero3<T>();
-        to.Gnn = to.G1n = to.G2n = to.G11 = to.G12 = to.G22 = zero();
-        to.link = -1;
-      }
-      const auto copy = [l](const Vec3<T>& x, Vec3<T>& y) {
-        y.x.set(l, x.x[l]), y.y.set(l, x.y[l]), y.z.set(l, x.z[l]);
-      };
-      to.live[l] = -1, to.a[l] = c.a[l], to.b[l] = c.b[l];
-      copy(c.n, to.n), copy(c.t1, to.t1), copy(c.t2, to.t2), copy(c.arm_a, to.arm_a), copy(c.arm_b, to.arm_b);
-      copy(c.at.next_y, to.at.next_y);
+      if (extras_[l]++ == nextra_) ++nextra_, clear_extra(to);
+      copy_place(l, c, to), copy_lane(l, c.at.next_y, to.at.next_y);
       to.Gnn.set(l, c.Gnn[l]), to.G1n.set(l, c.G1n[l]), to.G2n.set(l, c.G2n[l]);
       to.G11.set(l, c.G11[l]), to.G12.set(l, c.G12[l]), to.G22.set(l, c.G22[l]);
     }
   }
 
+  /// Its torsional and rolling friction, in rows that are filled in the same way.
+  void add_extra(const LaneSpin<T>& s, Mask<T> here) {
+    for (int l = 0; l < kLanes; ++l) {
+      if (!here[l]) continue;
+      LaneSpin<T>& to = s_.extra_spin[extra_spins_[l]];
+      if (extra_spins_[l] == nextra_spin_) {
+        to.contact = &s_.extra[m_.most_crossings + nextra_spin_++];
+        clear_extra(*to.contact), to.no_tangent(), to.at.next_y = zero3<T>();
+      }
+      ++extra_spins_[l];
+      copy_place(l, *s.contact, *to.contact), copy_lane(l, s.at.next_y, to.at.next_y);
+      to.Gss.set(l, s.Gss[l]), to.Gsn.set(l, s.Gsn[l]), to.G1n.set(l, s.G1n[l]), to.G2n.set(l, s.G2n[l]);
+      to.G11.set(l, s.G11[l]), to.G12.set(l, s.G12[l]), to.G22.set(l, s.G22[l]);
+    }
+  }
+
   /// Contacts between links, by their Schur complement: (1 + G W) φ = f - G u₀, W = J A⁻¹ Jᵀ.
   void solve_extra(Motion<T>* motion, T* x) {
-    const int n = 3 * nextra_;
+    const int blocks = nextra_ + nextra_spin_, n = 3 * blocks;  // of forces, then of moments
+    const auto place = [&](int i) -> LaneContact<T>& {
+      return i < nextra_ ? s_.extra[i] : *s_.extra_spin[i - nextra_].contact;
+    };
+    const auto push = [&](int i, const Vec3<T>& f, int count, int k) {
+      i < nextra_ ? apply(s_.extra[i], f, count, k) : apply(s_.extra_spin[i - nextra_], f, count, k);
+    };
     const auto no_forces = [&](int count, const char* links) {
       for (int i = 0; i < v_.nlink; ++i) {
         for (int k = 0; k < count && (!links || links[i]); ++k) s_.force[count * i + k] = {zero3<T>(), zero3<T>()};
       }
     };
     const int touches = ntouch_;
-    for (int j = 0; j < nextra_; ++j) find_touches(s_.extra[j]);
+    for (int j = 0; j < blocks; ++j) find_touches(place(j));
     std::fill(s_.needed, s_.needed + v_.nlink, char(0));
-    for (int j = 0; j < nextra_; ++j) mark(s_.extra[j], s_.needed);
-    for (int j = 0; j < nextra_; ++j) {
-      const LaneContact<T>& cj = s_.extra[j];
+    for (int j = 0; j < blocks; ++j) mark(place(j), s_.needed);
+    for (int j = 0; j < blocks; ++j) {
+      const LaneContact<T>& cj = place(j);
       std::fill(s_.pushed, s_.pushed + v_.nlink, char(0));
       mark(cj, s_.pushed);
       no_forces(3, s_.needed);
-      apply(cj, cj.n, 3, 0), apply(cj, cj.t1, 3, 1), apply(cj, cj.t2, 3, 2);
+      push(j, cj.n, 3, 0), push(j, cj.t1, 3, 1), push(j, cj.t2, 3, 2);
       lane_substitute<3, T>(v_, state_, s_.link, s_.force, nullptr, nullptr, s_.pushed, s_.needed, s_.left, s_.column,
                             nullptr);
-      for (int i = 0; i < nextra_; ++i) {
-        const LaneContact<T>& ci = s_.extra[i];
-        Vec3<T> u[3];
-        along<3>(ci, s_.column, u);
+      for (int i = 0; i < blocks; ++i) {
+        Vec3<T> u[3], turn[3];
+        along<3>(place(i), s_.column, u);
+        if (i >= nextra_) about<3>(place(i), s_.column, turn);
         for (int k = 0; k < 3; ++k) {
-          const Vec3<T> gw = times(ci, u[k]);
+          const Vec3<T> gw =
+              i < nextra_ ? times(s_.extra[i], u[k]) : times(s_.extra_spin[i - nextra_], u[k].x, turn[k]);
           for (int r = 0; r < 3; ++r) s_.matrix[(3 * i + r) * n + 3 * j + k] = i == j && r == k ? gw[r] + one() : gw[r];
         }
       }
     }
-    for (int i = 0; i < nextra_; ++i) {
-      const LaneContact<T>& c = s_.extra[i];
-      const Vec3<T> right = c.at.next_y - times(c, along(c, motion));
+    for (int i = 0; i < blocks; ++i) {
+      const LaneContact<T>& c = place(i);
+      Vec3<T> right;
+      if (i < nextra_) {
+        right = c.at.next_y - times(c, along(c, motion));
+      } else {
+        const LaneSpin<T>& s = s_.extra_spin[i - nextra_];
+        right = s.at.next_y - times(s, along(c, motion).x, about(c, motion));
+      }
       for (int r = 0; r < 3; ++r) s_.right[3 * i + r] = right[r];
     }
     for (int p = 0; p < n; ++p) {
@@ -560,9 +711,9 @@ class LaneSolver {
       s_.right[p] = sum * s_.matrix[p * n + p];
     }
     no_forces(1, nullptr);
-    for (int i = 0; i < nextra_; ++i) {
-      const LaneContact<T>& c = s_.extra[i];
-      apply(c, c.n * s_.right[3 * i] + c.t1 * s_.right[3 * i + 1] + c.t2 * s_.right[3 * i + 2], 1, 0);
+    for (int i = 0; i < blocks; ++i) {
+      const LaneContact<T>& c = place(i);
+      push(i, c.n * s_.right[3 * i] + c.t1 * s_.right[3 * i + 1] + c.t2 * s_.right[3 * i + 2], 1, 0);
     }
     lane_substitute<1, T>(v_, state_, s_.link, s_.force, nullptr, nullptr, nullptr, nullptr, s_.left, s_.column,
                           s_.x_extra);
@@ -643,7 +794,14 @@ class LaneSolver {
     return natural_map<false>(term, u, y, lanes);
   }
 
+  TARSUS_INLINE static T map_at(LaneSpin<T>& s, T t, Mask<T> lanes) {
+    const LaneIterates<Vec3<T>>&c = s.contact->at, &a = s.at;
+    const T un = c.now_u.x + (c.next_u.x - c.now_u.x) * t, yn = c.now_y.x + (c.next_y.x - c.now_y.x) * t;
+    return natural_map<false>(s, un, yn, a.now_u + (a.next_u - a.now_u) * t, a.now_y + (a.next_y - a.now_y) * t, lanes);
+  }
+
   TARSUS_INLINE static bool idle(const LaneContact<T>& c, Mask<T> lanes) { return !any_lane(c.live & lanes); }
+  TARSUS_INLINE static bool idle(const LaneSpin<T>& s, Mask<T> lanes) { return !any_lane(s.live & lanes); }
   template <class Row>
   TARSUS_INLINE static bool idle(const Row&, Mask<T>) {
     return false;
@@ -796,6 +954,11 @@ class LaneSolver {
       else
         ++space.ncrossing;
       narrow.take(lanes, *s_.active[i], own(i));
+      if (s_.active[i]->spin < 0) continue;
+      own(i).spin = space.nspin;
+      LaneSpin<N>& spin = space.spin[space.nspin++];
+      spin.contact = &own(i);
+      narrow.take(lanes, s_.spin[s_.active[i]->spin], spin);
     }
     for (int i = 0; i < s_.nrow; ++i) lanes.take(s_.row[i], space.row[i]);
     for (int i = 0; i < s_.nball; ++i) lanes.take(s_.ball[i], space.ball[i]);
@@ -809,7 +972,10 @@ class LaneSolver {
     lanes.take(d.last, narrow_d.last), lanes.take(d.last_but_one, narrow_d.last_but_one);
     lanes.take(d.older, narrow_d.older);
     narrow.go_down(narrow_d);
-    for (int i = 0; i < s_.nactive; ++i) lanes.put(own(i).at, s_.active[i]->at);
+    for (int i = 0; i < s_.nactive; ++i) {
+      lanes.put(own(i).at, s_.active[i]->at);
+      if (own(i).spin >= 0) lanes.put(space.spin[own(i).spin].at, s_.spin[s_.active[i]->spin].at);
+    }
     for (int i = 0; i < s_.nrow; ++i) lanes.put(space.row[i].at, s_.row[i].at);
     for (int i = 0; i < s_.nball; ++i) lanes.put(space.ball[i].at, s_.ball[i].at);
     for (int k = 0; k < v_.nv; ++k) lanes.put(space.x_now[k], s_.x_now[k]), lanes.put(space.x_best[k], s_.x_best[k]);
@@ -820,7 +986,7 @@ class LaneSolver {
   template <class W>
   void take(const LaneChoice<W>& lanes, const LaneContact<W>& from, LaneContact<T>& to) {
     lanes.take_mask(from.live, to.live);
-    to.link = from.link;
+    to.link = from.link, to.spin = -1;
     if (to.link < 0) {
       for (int i = 0; i < kLanes; ++i) to.a[i] = from.a[lanes.lane[i]], to.b[i] = from.b[lanes.lane[i]];
       find_touches(to);
@@ -832,6 +998,14 @@ class LaneSolver {
     lanes.take(from.target, to.target), lanes.take(from.free, to.free), lanes.take(from.at, to.at);
     lanes.take(from.centre1, to.centre1), lanes.take(from.centre2, to.centre2);
     to.Gnn = to.G1n = to.G2n = to.G11 = to.G12 = to.G22 = zero(), to.base = zero3<T>();
+  }
+  template <class W>
+  void take(const LaneChoice<W>& lanes, const LaneSpin<W>& from, LaneSpin<T>& to) {
+    lanes.take_mask(from.live, to.live);
+    lanes.take(from.torsional, to.torsional), lanes.take(from.rolling, to.rolling);
+    lanes.take(from.metric, to.metric), lanes.take(from.centre, to.centre);
+    lanes.take(from.free, to.free), lanes.take(from.at, to.at);
+    to.no_tangent();
   }
 
   void solve() {
@@ -874,6 +1048,7 @@ class LaneSolver {
       metric.set(maximum(metric.own_R, metric.inverse_mass * T(share)), live);
     };
     every_contact([&](LaneContact<T>& c) { set(c.normal, c.live), set(c.tangent, c.live); });
+    for (int i = 0; i < s_.nspin; ++i) set(s_.spin[i].metric, s_.spin[i].live);
     for (int i = 0; i < s_.nrow; ++i) set(s_.row[i].metric, s_.row[i].live);
     for (int i = 0; i < s_.nball; ++i) set(s_.ball[i].metric, every_lane<T>());
   }
@@ -906,11 +1081,13 @@ class LaneSolver {
   TARSUS_INLINE static Vec3<T> times_R(const LaneContact<T>& c, const Vec3<T>& x) {
     return {x.x * c.normal.R, x.y * c.tangent.R, x.z * c.tangent.R};
   }
+  TARSUS_INLINE static Vec3<T> times_R(const LaneSpin<T>& s, const Vec3<T>& x) { return x * s.metric.R; }
   TARSUS_INLINE static T times_R(const LaneJointRow<T>& r, T x) { return x * r.metric.R; }
   TARSUS_INLINE static Vec3<T> times_R(const LaneBallRow<T>& r, const Vec3<T>& x) { return x * r.metric.R; }
   TARSUS_INLINE static Vec3<T> times_iR(const LaneContact<T>& c, const Vec3<T>& x) {
     return {x.x * c.normal.iR, x.y * c.tangent.iR, x.z * c.tangent.iR};
   }
+  TARSUS_INLINE static Vec3<T> times_iR(const LaneSpin<T>& s, const Vec3<T>& x) { return x * s.metric.iR; }
   TARSUS_INLINE static T times_iR(const LaneJointRow<T>& r, T x) { return x * r.metric.iR; }
   TARSUS_INLINE static Vec3<T> times_iR(const LaneBallRow<T>& r, const Vec3<T>& x) { return x * r.metric.iR; }
 
@@ -926,6 +1103,7 @@ class LaneSolver {
       old.key = c.key & acted;
       old.impulse = y.x, old.excess = over.x;
       old.slide = c.t1 * y.y + c.t2 * y.z, old.slide_excess = c.t1 * over.y + c.t2 * over.z;
+      if (m_.most_spins > 0) remember(c, memory_.spin[now - 1]);
     });
     for (int i = now; i < before; ++i) memory_.contact[i].key = Bits<T>{};
     *memory_.count = all_bits<T>(now);
@@ -943,6 +1121,18 @@ class LaneSolver {
       old.impulse = r.at.best_y, old.excess = times_R(r, before_projection(r, r.at.best_u) - r.at.best_y);
       old.known = select(acted, one(), zero());
     }
+  }
+
+  void remember(const LaneContact<T>& c, LaneSpinMemory<T>& old) {
+    if (c.spin < 0) {
+      old = {zero(), zero(), zero3<T>(), zero3<T>()};
+      return;
+    }
+    const LaneSpin<T>& s = s_.spin[c.spin];
+    const Vec3<T>& y = s.at.best_y;
+    const Vec3<T> over = times_R(s, before_projection(s, s.at.best_u) - y);
+    old.torsion = y.x, old.torsion_excess = over.x;
+    old.rolling = c.t1 * y.y + c.t2 * y.z, old.rolling_excess = c.t1 * over.y + c.t2 * over.z;
   }
 
   static void put(R* to, T x) {
@@ -989,8 +1179,9 @@ class LaneSolver {
   const T* K_;
   LaneSpace<T>& s_;
   LaneMemory<T>& memory_;
-  int guess_ = 0, nextra_ = 0, ntouch_ = 0;
+  int guess_ = 0, nextra_ = 0, nextra_spin_ = 0, ntouch_ = 0;
   int extras_[kLanes];  ///< each lane's contacts between links in the linear problem at hand
+  int extra_spins_[kLanes];
   Mask<T> live_, met_, short_;
   Mask<T> slid_;  ///< lanes that had a matrix without symmetry: they keep to that pass, so that few packs take both
   T discs_, iterations_, best_residual_;

@@ -39,10 +39,12 @@ struct LaneContact {
   Bits<T> key;  ///< the same from step to step, lane by lane; 0: none
   int link;     ///< of a contact with the world; -1: between links a and b, which lanes do not share
   int next;     ///< with the world: the next of this link, -1: none
+  int spin;     ///< of LaneSpace::spin, its torsional and rolling friction; -1: none in any lane
   int a[kLanes], b[kLanes];
   int touch, ntouch_a, ntouch_b;  ///< of LaneTouch, the first and how many on each side; between links
   Vec3<T> n, t1, t2, point, arm_a, arm_b;
   T distance, friction, compliance, damping_time, relative_compliance;
+  T share;  ///< LaneSolverRow's; there damping_time is its pull
   LaneMetric<T> normal, tangent;
   T target, centre1, centre2;
   Vec3<T> free;  ///< J v⁰
