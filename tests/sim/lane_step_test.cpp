@@ -254,6 +254,21 @@ TEST(LaneSpins, StepsAreThoseOfAWorldAlone) {
   }
 }
 
+/// Ranges with solref and solimp of their own, beside one without.
+TEST(LaneSteps, RangesWithLawsOfTheirOwn) {
+  const std::string link = "<geom type='capsule' fromto='0 0 0 .3 0 0' size='.03' contype='0' conaffinity='0'/>";
+  const Model model = spinning_model(
+      ("<body pos='0 0 2'><joint axis='0 1 0' range='-5 30' limited='true' solreflimit='.03 .8'/>" + link +
+       "<body pos='.3 0 0'><joint axis='0 1 0' range='-8 20' limited='true'/>" + link +
+       "<body pos='.3 0 0'><joint type='ball' range='0 15' limited='true' solimplimit='.5 .97 .1 .3 3'/>" + link +
+       "</body></body></body>")
+          .c_str(),
+      "friction='1'");
+  for (const double h : {1.0 / 60, 0.002}) {
+    EXPECT_GE(expect_steps_alone(model, h, 100, 1e-4), 3800) << h;
+  }
+}
+
 /// Half of what torsional and rolling friction bear turns nothing: the moments of the last step are the next one's.
 template <class R>
 void expect_no_creep() {
