@@ -6,6 +6,7 @@
 // between links are few in each world and differ from world to world: there the slots hold each lane's own links.
 #pragma once
 
+#include "constraint/lane_softness.inl"
 #include "constraint/lane_space.inl"
 
 namespace tarsus {
@@ -78,10 +79,11 @@ struct LaneDetector {
 
   /// A contact in the lanes `where` at the point `on_b` of the routine's second shape, its normal towards the first.
   void add(std::uint32_t feature, const Vec3<T>& on_b, const Vec3<T>& n, T distance, Mask<T> where) {
+    const LanePair<Real<T>>& p = m.pair[pair];
     where = where & near & (distance <= reach);
+    if (touches_only()) where = where & (distance <= T(p.margin));
     if (!any_lane(where)) return;
     const int key = contact_key(pair, feature);
-    const LanePair<Real<T>>& p = m.pair[pair];
     const T half = distance * T(Real<T>(0.5));
     const Vec3<T> point = mul_add(n, half, on_b);
     const Vec3<T> to_a = flipped ? -n : n;
@@ -106,11 +108,27 @@ struct LaneDetector {
       c.live = c.live | here, c.key = c.key | (here & all_bits<T>(key));
       c.n = select<T>(here, to_a, c.n), c.point = select<T>(here, point, c.point);
       put(distance - T(p.margin), c.distance), put(friction, c.friction), put(T(p.compliance), c.compliance);
-      put(T(p.damping_time), c.damping_time), put(T(Real<T>(0)), c.relative_compliance);
-      for (int l = 0; p.graded && l < kLanes; ++l) {
-        if (here[l]) soften(c, l);
+      put(T(p.damping_time), c.damping_time);
+      if (p.law >= 0) {
+        const LaneSolverRow<T> row(m.law[p.law], distance - T(p.margin));
+        put(row.share, c.share), put(row.pull, c.damping_time), put(row.relative_compliance, c.relative_compliance);
+      }
+      if (p.condim > 3) {
+        LaneSpin<T>& spin = spin_of(c);
+        spin.live = spin.live | here;
+        put(T(p.torsional), spin.torsional), put(T(p.rolling), spin.rolling);
       }
     }
+  }
+  /// MuJoCo's law, where steps resolve it, begins where shapes touch.
+  bool touches_only() const { return m.pair[pair].law >= 0 && m.law[m.pair[pair].law].resolved; }
+  /// Torsional and rolling friction of a slot, in no lane yet where there was none.
+  LaneSpin<T>& spin_of(LaneContact<T>& c) {
+    if (c.spin >= 0) return s.spin[c.spin];
+    c.spin = s.nspin++;
+    LaneSpin<T>& fresh = s.spin[c.spin];
+    fresh.contact = &c, fresh.live = no_lanes<T>(), fresh.torsional = fresh.rolling = T(Real<T>(0));
+    return fresh;
   }
   /// The slot that `at` says; a new one where it says -1. Contacts of a link fill its slots in every lane without gaps.
   LaneContact<T>& slot(int* at) {
@@ -120,14 +138,6 @@ struct LaneDetector {
     clear(fresh);
     fresh.link = m.shape[m.pair[pair].a].link;
     return fresh;
-  }
-
-  /// Softness of one world's contact of this pair, which depends on its gap.
-  void soften(LaneContact<T>& c, int l) {
-    double softness[3];
-    m.soften(m.geometry, pair, double(c.distance[l]), double(step.h), softness);
-    c.compliance.set(l, Real<T>(softness[0])), c.damping_time.set(l, Real<T>(softness[1]));
-    c.relative_compliance.set(l, Real<T>(softness[2]));
   }
 
   /// One world's contact between two links, in the first slot that this world has free.
@@ -159,15 +169,23 @@ struct LaneDetector {
     const Real<T> friction = step.own_friction ? step.own_friction[pair * kLanes + l] : p.friction;
     c.friction.set(l, p.condim == 1 ? Real<T>(0) : friction);
     c.compliance.set(l, p.compliance), c.damping_time.set(l, p.damping_time);
-    c.relative_compliance.set(l, 0);
-    if (p.graded) soften(c, l);
+    c.relative_compliance.set(l, 0), c.share.set(l, 0);
+    if (p.law >= 0) {
+      const LaneSolverRow<T> row(m.law[p.law], c.distance);
+      c.share.set(l, row.share[l]), c.damping_time.set(l, row.pull[l]);
+      c.relative_compliance.set(l, row.relative_compliance[l]);
+    }
+    if (p.condim <= 3 && c.spin < 0) return;
+    LaneSpin<T>& spin = spin_of(c);
+    spin.live[l] = p.condim > 3 ? -1 : 0;
+    spin.torsional.set(l, p.torsional), spin.rolling.set(l, p.rolling);
   }
   static void clear(LaneContact<T>& c) {
     const T zero = T(Real<T>(0)), one = T(Real<T>(1));
-    c.live = no_lanes<T>(), c.key = Bits<T>{}, c.link = c.next = -1, c.touch = c.ntouch_a = c.ntouch_b = 0;
+    c.live = no_lanes<T>(), c.key = Bits<T>{}, c.link = c.next = c.spin = -1, c.touch = c.ntouch_a = c.ntouch_b = 0;
     c.a = c.b = Bits<T>{};
     c.n = {zero, zero, one}, c.point = zero3<T>();
-    c.distance = c.friction = c.compliance = c.damping_time = c.relative_compliance = zero;
+    c.distance = c.friction = c.compliance = c.damping_time = c.relative_compliance = c.share = zero;
   }
 
   // -- routines, first shape A, second B; normals towards A ---------------------------------------------------------
@@ -292,6 +310,7 @@ struct LaneDetector {
       const int count = m.collide(m.geometry, pair, pa, pb, double(maximum(reach, T(Real<T>(0)))[l]), points);
       for (int k = 0; k < count; ++k) {
         const ContactPoint& found = points[k];
+        if (touches_only() && found.distance > double(m.pair[pair].margin)) continue;
         const int key = contact_key(pair, found.feature);
         const auto narrow = [](const Vec3d& v, Real<T> by) {
           return Vec3<Real<T>>{by * Real<T>(v.x), by * Real<T>(v.y), by * Real<T>(v.z)};
@@ -355,7 +374,7 @@ struct LaneDetector {
   }
 
   void detect() {
-    s.ncontact = s.ncrossing = 0, s.overflow = Bits<T>{};
+    s.ncontact = s.ncrossing = s.nspin = 0, s.overflow = Bits<T>{};
     std::fill(s.first, s.first + m.nlink, -1);
     if (!step.contacts) return;
     fall = T(step.h * step.h) * (view.own_gravity ? norm(against_gravity<T>(view)) : T(step.gravity));

@@ -79,17 +79,26 @@ class LaneSolver {
   TARSUS_INLINE void each_contact(const F& f) {
     for (int i = 0; i < s_.nactive; ++i) f(*s_.active[i]);
   }
+  /// Torsional and rolling friction of these, after them.
+  template <class F>
+  TARSUS_INLINE void each_spin(const F& f) {
+    for (int i = 0; i < s_.nactive_spin; ++i) f(*s_.active_spin[i]);
+  }
   /// From now on `lanes` go on, and the contacts that only others have are passed over.
   void go_on(Mask<T> lanes) {
     live_ = lanes;
-    s_.nactive = 0;
+    s_.nactive = s_.nactive_spin = 0;
     every_contact([&](LaneContact<T>& c) {
       if (any_lane(c.live & live_)) s_.active[s_.nactive++] = &c;
     });
+    for (int i = 0; i < s_.nspin; ++i) {
+      if (any_lane(s_.spin[i].live & live_)) s_.active_spin[s_.nactive_spin++] = &s_.spin[i];
+    }
   }
   template <class F>
   TARSUS_INLINE void each(const F& f) {
     each_contact(f);
+    each_spin(f);
     for (int i = 0; i < s_.nrow; ++i) f(s_.row[i]);
     for (int i = 0; i < s_.nball; ++i) f(s_.ball[i]);
   }
@@ -166,6 +175,26 @@ class LaneSolver {
     const Vec3<T> u = cross_add(a.w, c.arm_a, a.v);
     return {dot(c.n, u), dot(c.t1, u), dot(c.t2, u)};
   }
+  /// The links' relative angular velocities about a contact's n, t₁, t₂.
+  template <int N, class Contact>
+  TARSUS_INLINE void about(const Contact& c, const Motion<T>* motion, Vec3<T> (&out)[N]) const {
+    const LaneTouch<T>* touch = s_.touch + c.touch;
+    Motion<T> a[N], b[N];
+    pick<N>(touch, c.ntouch_a, motion, a), pick<N>(touch + c.ntouch_a, c.ntouch_b, motion, b);
+    for (int k = 0; k < N; ++k) {
+      const Vec3<T> w = a[k].w - b[k].w;
+      out[k] = {dot(c.n, w), dot(c.t1, w), dot(c.t2, w)};
+    }
+  }
+  Vec3<T> about(const LaneContact<T>& c, const Motion<T>* motion) const {
+    if (c.link < 0) {
+      Vec3<T> out[1];
+      about<1>(c, motion, out);
+      return out[0];
+    }
+    const Vec3<T>& w = motion[c.link].w;
+    return {dot(c.n, w), dot(c.t1, w), dot(c.t2, w)};
+  }
   T inverse_mean(const Sym3<T>& M) const { return T(R(3)) / maximum(M.xx + M.yy + M.zz, T(R(1e-30))); }
   void build(LaneContact<T>& c) {
     const Vec3<T>& n = c.n;  // [Duff et al. 2017]
@@ -192,13 +221,36 @@ class LaneSolver {
     c.free = along(c, s_.free);
     const LaneSpook<T> spook(c.compliance, c.damping_time, c.distance, speed.x, step_.h, R(kContactReturn),
                              c.relative_compliance * mass, step_.restitution, step_.restitution_threshold);
-    c.target = spook.target, c.centre1 = c.centre2 = zero();
+    const Mask<T> own_law = ~(c.share == zero());
+    const T pull = neg_mul_add(c.damping_time, c.distance, c.share * speed.x);
+    c.target = select(own_law, pull, spook.target), c.centre1 = c.centre2 = zero();
     c.normal.inverse_mass = c.tangent.inverse_mass = mass;
-    c.normal.own_R = compliance(spook.own_R, mass), c.tangent.own_R = compliance(zero(), mass);
+    c.normal.own_R = compliance(select(own_law, c.relative_compliance * mass, spook.own_R), mass);
+    c.tangent.own_R = compliance(zero(), mass);
     c.normal.set(c.normal.own_R, c.live), c.tangent.set(c.tangent.own_R, c.live);
     c.at.now_y = before_projection(c, speed);
     c.Gnn = c.G1n = c.G2n = c.G11 = c.G12 = c.G22 = zero(), c.base = zero3<T>();
+    if (c.spin >= 0) build(s_.spin[c.spin]);
     recall(c);
+  }
+  void build(LaneSpin<T>& s) {
+    const LaneContact<T>& c = *s.contact;
+    T inertia = zero();
+    if (c.link >= 0) {
+      inertia = inverse_mean(state_[c.link].IA.I);
+    } else {
+      T of_a = zero(), of_b = zero();
+      each_touch(c, [&](int link, bool second, Mask<T> lanes) {
+        T& inverse = second ? of_b : of_a;
+        inverse = select(lanes, inverse_mean(state_[link].IA.I), inverse);
+      });
+      inertia = of_a + of_b;
+    }
+    s.free = about(c, s_.free), s.centre = zero3<T>();
+    s.metric.inverse_mass = inertia, s.metric.own_R = compliance(zero(), inertia);
+    s.metric.set(s.metric.own_R, s.live);
+    s.at.now_y = before_projection(s, about(c, s_.start));
+    s.no_tangent();
   }
 
   /// The same contact of the last step, lane by lane; both steps' contacts mostly stand in one order.
@@ -214,6 +266,7 @@ class LaneSolver {
                          mul_add(dot(c.t2, more), c.tangent.iR, s2)};
       c.at.now_y = select<T>(same, y, c.at.now_y);
       c.centre1 = select(same, s1, c.centre1), c.centre2 = select(same, s2, c.centre2);
+      if (c.spin >= 0) recall(s_.spin[c.spin], memory_.spin[&old - memory_.contact], same);
       left = left & ~same;
       return !any_lane(left != Bits<T>{});
     };
@@ -227,6 +280,15 @@ class LaneSolver {
         return;
       }
     }
+  }
+
+  void recall(LaneSpin<T>& s, const LaneSpinMemory<T>& old, Mask<T> same) {
+    const LaneContact<T>& c = *s.contact;
+    const auto here = [&](T torsion, const Vec3<T>& x) { return Vec3<T>{torsion, dot(c.t1, x), dot(c.t2, x)}; };
+    same = same & s.live;
+    s.centre = select<T>(same, here(old.torsion, old.rolling), s.centre);
+    const Vec3<T> over = here(old.torsion_excess, old.rolling_excess);
+    s.at.now_y = select<T>(same, s.centre + over * s.metric.iR, s.at.now_y);
   }
 
   LaneJointRow<T>& add_row(typename LaneJointRow<T>::Kind kind, int joint, int place, Mask<T> live) {
@@ -257,7 +319,10 @@ class LaneSolver {
     LaneJointRow<T>& r = add_row(LaneJointRow<T>::Kind::limit, joint, place, where);
     r.e = e;
     const T speed = along(r, qvel), ahead = along(r, free);
+    const int number = m_.limit_law[place / 2];
+    const LaneSolverLaw<R>* law = number >= 0 && m_.law[number].resolved ? &m_.law[number] : nullptr;
     r.live = where & (mul_add(minimum(speed, ahead), T(step_.h), gap) <= T(R(kLimitReach)));
+    if (law) r.live = r.live & (gap <= zero());
     if (!any_lane(r.live)) {
       --s_.nrow;
       return;
@@ -265,9 +330,14 @@ class LaneSolver {
     const T w = inverse_mass(r);
     const LaneSpook<T> spook(T(step_.limit_compliance), T(step_.limit_damping_time), gap, speed, step_.h,
                              R(kLimitReturn));
+    T own_R = spook.own_R;
     r.free = ahead, r.target = spook.target;
+    if (law) {
+      const LaneSolverRow<T> row(*law, gap);
+      own_R = row.relative_compliance * w, r.target = neg_mul_add(row.pull, gap, row.share * speed);
+    }
     r.lower = zero(), r.upper = select(r.live, T(std::numeric_limits<R>::infinity()), zero());
-    r.metric.inverse_mass = w, r.metric.own_R = compliance(spook.own_R, w);
+    r.metric.inverse_mass = w, r.metric.own_R = compliance(own_R, w);
     r.metric.set(r.metric.own_R, r.live);
     start(r, speed, false);
   }
@@ -359,6 +429,12 @@ class LaneSolver {
              (f.z == zero())) &
            live_;
   }
+  Mask<T> acts(const LaneSpin<T>& s) const {
+    const Vec3<T>& f = s.at.next_y;
+    return ~((s.Gss == zero()) & (s.Gsn == zero()) & (s.G11 == zero()) & (s.G22 == zero()) & (f.x == zero()) &
+             (f.y == zero()) & (f.z == zero())) &
+           live_;
+  }
   LaneLoad<T>& load(int link) {
     LaneLoad<T>& load = s_.load[link];
     if (!s_.loaded[link]) {
@@ -385,6 +461,18 @@ class LaneSolver {
     const Vec3<T> force = c.n * f.x + c.t1 * f.y + c.t2 * f.z;
     l.f.f += force;
     l.f.n += cross(c.arm_a, force);
+  }
+  /// Σ G_ij a_i a_jᵀ resists the link's turning, Σ G_in a_i nᵀ the point's motion by moments.
+  void add_load(const LaneSpin<T>& s, const Vec3<T>& f) {
+    const LaneContact<T>& c = *s.contact;
+    const Vec3<T> gs = c.n * s.Gss, g1 = c.t1 * s.G11 + c.t2 * s.G12, g2 = c.t1 * s.G12 + c.t2 * s.G22;
+    const Vec3<T> by_normal = c.n * s.Gsn + c.t1 * s.G1n + c.t2 * s.G2n;
+    LaneLoad<T>& l = load(c.link);
+    Mat3<T>& nw = l.B.nw;
+    nw = minus_outer(minus_outer(minus_outer(nw, -gs, c.n), -g1, c.t1), -g2, c.t2);
+    nw = minus_outer(nw, -by_normal, cross(c.arm_a, c.n));
+    l.B.nv = minus_outer(l.B.nv, -by_normal, c.n);
+    l.f.n += c.n * f.x + c.t1 * f.y + c.t2 * f.z;
   }
   void add_load(const LaneJointRow<T>& r, T f) {
     LaneLoad<T>& l = load(r.joint);
@@ -416,8 +504,8 @@ class LaneSolver {
       t.at.next_y = select(near, t.base - t.at.now_y, t.base + times(t, t.at.now_u - t.free));
     };
     const auto load_row = [&](auto& r) { begin_with(r), add_load(r, r.at.next_y); };
-    nextra_ = nitem_ = 0;
-    std::fill(extras_, extras_ + kLanes, 0);
+    nextra_ = nextra_spin_ = nitem_ = 0;
+    std::fill(extras_, extras_ + kLanes, 0), std::fill(extra_spins_, extra_spins_ + kLanes, 0);
     each_contact([&](LaneContact<T>& c) {
       begin_with(c);
       const Mask<T> here = acts(c);
@@ -430,6 +518,20 @@ class LaneSolver {
       add_load(c, c.at.next_y);
       slid_ = slid_ | (here & ~((c.G1n == zero()) & (c.G2n == zero())));
     });
+    each_spin([&](LaneSpin<T>& s) {
+      before(s);
+      const LaneContact<T>& c = *s.contact;
+      s.at.next_y = select(near, s.base - s.at.now_y, s.base + times(s, c.at.now_u.x - c.free.x, s.at.now_u - s.free));
+      const Mask<T> here = acts(s);
+      if (!any_lane(here)) return;
+      if (c.link < 0) {
+        add_extra(s, here);
+        slid_ = slid_ | here;
+        return;
+      }
+      add_load(s, s.at.next_y);
+      slid_ = slid_ | (here & ~((s.Gsn == zero()) & (s.G1n == zero()) & (s.G2n == zero())));
+    });
     for (int i = 0; i < s_.nrow; ++i) load_row(s_.row[i]);
     for (int i = 0; i < s_.nball; ++i) load_row(s_.ball[i]);
     const Mask<T> with = live_ & slid_, without = live_ & ~slid_;
@@ -440,6 +542,10 @@ class LaneSolver {
     if (any_lane(with)) solve_skew(with);
     const auto end_with = [&](auto& t, const auto& change) { read(t, change, near), after(t); };
     each_contact([&](LaneContact<T>& c) { end_with(c, along(c, s_.motion)); });
+    each_spin([&](LaneSpin<T>& s) {
+      const Vec3<T> change = about(*s.contact, s_.motion);
+      read(s, change, times(s, along(*s.contact, s_.motion).x, change), near), after(s);
+    });
     for (int i = 0; i < s_.nrow; ++i) end_with(s_.row[i], along(s_.row[i], s_.x_next));
     for (int i = 0; i < s_.nball; ++i) {
       const int joint = s_.ball[i].joint;
@@ -449,7 +555,12 @@ class LaneSolver {
   }
   template <class Term, class X>
   TARSUS_INLINE void read(Term& t, const X& change, Mask<T> near) {
-    const X y = t.at.next_y - times(t, change);
+    read(t, change, times(t, change), near);
+  }
+  /// @param less what the change takes from the impulse
+  template <class Term, class X>
+  TARSUS_INLINE void read(Term& t, const X& change, const X& less, Mask<T> near) {
+    const X y = t.at.next_y - less;
     t.at.next_y = select(near, t.at.now_y + y, y);
     t.at.next_u = change + select(near, t.at.now_u, t.free);
   }
@@ -461,7 +572,7 @@ class LaneSolver {
     Motion<T>* motion = s_.skew_motion;
     T* x = s_.x_other;
     lane_substitute<1, T>(v_, state_, s_.link, s_.force, s_.load, s_.loaded, nullptr, nullptr, s_.left, motion, x);
-    if (nextra_ > 0) solve_extra(motion, x);
+    if (nextra_ + nextra_spin_ > 0) solve_extra(motion, x);
     for (int k = 0; k < v_.nv; ++k) s_.x_next[k] = select(lanes, x[k], s_.x_next[k]);
     for (int i = 0; i < v_.nlink; ++i) {
       s_.motion[i].w = select<T>(lanes, motion[i].w, s_.motion[i].w);
@@ -470,8 +581,10 @@ class LaneSolver {
   }
 
   /// p[link][n][k] -= the wrench of a crossing's `force` at its point, on its own links in each lane.
-  void apply(const LaneExtra<T>& c, const Vec3<T>& force, int n, int k) {
-    const Force<T> on_a = {cross(c.arm_a, force), force}, on_b = {cross(c.arm_b, force), force};
+  void apply(const LaneExtra<T>& c, const Vec3<T>& push, int n, int k) {
+    const Vec3<T> o = zero3<T>();
+    const Force<T> on_a = c.moment ? Force<T>{push, o} : Force<T>{cross(c.arm_a, push), push};
+    const Force<T> on_b = c.moment ? Force<T>{push, o} : Force<T>{cross(c.arm_b, push), push};
     each_touch(c, [&](int link, bool second, Mask<T> lanes) {
       Force<T>& p = s_.force[link * n + k];
       const Force<T> next = second ? Force<T>{p.n + on_b.n, p.f + on_b.f} : p - on_a;
@@ -487,7 +600,7 @@ class LaneSolver {
   static void clear(LaneExtra<T>& e) {
     e.live = no_lanes<T>(), e.a = e.b = Bits<T>{};
     e.n = e.t1 = e.t2 = e.arm_a = e.arm_b = e.force = zero3<T>();
-    e.Gnn = e.G1n = e.G2n = e.G11 = e.G12 = e.G22 = zero();
+    e.Gnn = e.Gss = e.G1n = e.G2n = e.G11 = e.G12 = e.G22 = zero(), e.moment = false;
   }
   /// Where a contact is in lane `from` becomes that of lane `to`.
   template <class Contact>
@@ -503,12 +616,36 @@ class LaneSolver {
   void add_extra(const LaneContact<T>& c, Mask<T> here) {
     for (int l = 0; l < kLanes; ++l) {
       if (!here[l]) continue;
-      const int slot = extras_[l]++;
-      LaneExtra<T>& to = s_.extra[slot];
-      if (slot == nextra_) clear(to), ++nextra_;
-      s_.item[nitem_++] = {l, slot};
+      LaneExtra<T>& to = next_extra(l, s_.extra, extras_[l], nextra_, false);
       copy_place(c, l, to, l);
-      for (int k = 0; k < 3; ++k) to.force[k].set(l, c.at.next_y[k][l]);
+      copy_lane(l, c.at.next_y, to.force), to.Gnn.set(l, c.Gnn[l]);
+      copy_tangent(l, c, to);
+    }
+  }
+  /// Its torsional and rolling friction, in rows that are filled in the same way.
+  void add_extra(const LaneSpin<T>& s, Mask<T> here) {
+    for (int l = 0; l < kLanes; ++l) {
+      if (!here[l]) continue;
+      LaneExtra<T>& to = next_extra(l, s_.extra + m_.most_crossings, extra_spins_[l], nextra_spin_, true);
+      copy_place(*s.contact, l, to, l);
+      copy_lane(l, s.at.next_y, to.force), to.Gnn.set(l, s.Gsn[l]), to.Gss.set(l, s.Gss[l]);
+      copy_tangent(l, s, to);
+    }
+  }
+  LaneExtra<T>& next_extra(int lane, LaneExtra<T>* extras, int& used, int& most, bool moment) {
+    LaneExtra<T>& next = extras[used];
+    if (used == most) clear(next), next.moment = moment, ++most;
+    s_.item[nitem_++] = {lane, int(&next - s_.extra)};
+    ++used;
+    return next;
+  }
+  static void copy_lane(int l, const Vec3<T>& from, Vec3<T>& to) {
+    to.x.set(l, from.x[l]), to.y.set(l, from.y[l]), to.z.set(l, from.z[l]);
+  }
+  template <class Term>
+  static void copy_tangent(int l, const Term& from, LaneExtra<T>& to) {
+    to.G1n.set(l, from.G1n[l]), to.G2n.set(l, from.G2n[l]);
+    to.G11.set(l, from.G11[l]), to.G12.set(l, from.G12[l]), to.G22.set(l, from.G22[l]);
       to.Gnn.set(l, c.Gnn[l]), to.G1n.set(l, c.G1n[l]), to.G2n.set(l, c.G2n[l]);
       to.G11.set(l, c.G11[l]), to.G12.set(l, c.G12[l]), to.G22.set(l, c.G22[l]);
     }
@@ -519,18 +656,30 @@ class LaneSolver {
     }
   }
 
-  /// Columns of G W for `count` contacts, items from `first` on: a lane of the columns takes the factors of the lane that
-  /// its contact is in, so that contacts which few lanes have share a pass.
+  /// Those of forces, then those of moments.
+  LaneExtra<T>& extra(int i) { return s_.extra[i < nextra_ ? i : m_.most_crossings + i - nextra_]; }
+  /// G J of one, times N motions of each link.
+  template <int N>
+  void react(const LaneExtra<T>& e, const Motion<T>* motion, Vec3<T> (&out)[N]) const {
+    Vec3<T> u[N], turn[N];
+    along<N>(e, motion, u);
+    if (e.moment) about<N>(e, motion, turn);
+    for (int k = 0; k < N; ++k) out[k] = e.moment ? times(e, u[k].x, turn[k]) : times(e, u[k]);
+  }
+
+  /// Columns of G W for `count` blocks of one kind, items from `first` on: a lane of the columns takes the factors of the
+  /// lane that its contact is in, so that contacts which few lanes have share a pass.
   void add_columns(int first, int count, int n) {
-    const int touches = ntouch_;
+    const int touches = ntouch_, blocks = nextra_ + nextra_spin_;
     LaneExtra<T> item;
     clear(item);
+    item.moment = s_.extra[s_.item[first].slot].moment;
     LanesTurned<T> of{Bits<T>{}};
-    std::fill(s_.place, s_.place + nextra_, all_bits<T>(-1));
+    std::fill(s_.place, s_.place + blocks, all_bits<T>(-1));
     for (int k = 0; k < count; ++k) {
       const auto [lane, slot] = s_.item[first + k];
       copy_place(s_.extra[slot], lane, item, k);
-      of.from[k] = lane, s_.place[slot][lane] = k;
+      of.from[k] = lane, s_.place[item.moment ? nextra_ + slot - m_.most_crossings : slot][lane] = k;
     }
     find_touches(item);
     std::fill(s_.pushed, s_.pushed + v_.nlink, char(0));
@@ -539,24 +688,24 @@ class LaneSolver {
     apply(item, item.n, 3, 0), apply(item, item.t1, 3, 1), apply(item, item.t2, 3, 2);
     lane_substitute<3, T>(v_, state_, s_.link, s_.force, nullptr, nullptr, s_.pushed, s_.needed, s_.left, s_.column,
                           nullptr, of);
-    for (int i = 0; i < nextra_; ++i) {
-      const LaneExtra<T>& e = s_.extra[i];
+    for (int i = 0; i < blocks; ++i) {
+      const LaneExtra<T>& e = extra(i);
       LaneExtra<T> row;
-      row.touch = ntouch_, row.ntouch_a = e.ntouch_a, row.ntouch_b = e.ntouch_b;
+      row.moment = e.moment, row.touch = ntouch_, row.ntouch_a = e.ntouch_a, row.ntouch_b = e.ntouch_b;
       for (int k = 0; k < e.ntouch_a + e.ntouch_b; ++k)
         s_.touch[ntouch_ + k] = {s_.touch[e.touch + k].link, permute_bits(s_.touch[e.touch + k].lanes, of.from)};
       row.n = of(e.n), row.t1 = of(e.t1), row.t2 = of(e.t2), row.arm_a = of(e.arm_a), row.arm_b = of(e.arm_b);
-      row.Gnn = of(e.Gnn), row.G1n = of(e.G1n), row.G2n = of(e.G2n);
+      row.Gnn = of(e.Gnn), row.Gss = of(e.Gss), row.G1n = of(e.G1n), row.G2n = of(e.G2n);
       row.G11 = of(e.G11), row.G12 = of(e.G12), row.G22 = of(e.G22);
-      Vec3<T> u[3];
-      along<3>(row, s_.column, u);
-      for (int k = 0; k < 3; ++k) {
-        const Vec3<T> gw = times(row, u[k]);
-        for (int j = 0; j < nextra_; ++j) {
-          const Mask<T> here = s_.place[j] >= Bits<T>{};
+      Vec3<T> gw[3];
+      react<3>(row, s_.column, gw);
+      for (int j = 0; j < blocks; ++j) {
+        const Mask<T> here = s_.place[j] >= Bits<T>{};
+        if (!any_lane(here)) continue;
+        for (int k = 0; k < 3; ++k) {
           for (int r = 0; r < 3; ++r) {
             T& to = s_.matrix[(3 * i + r) * n + 3 * j + k];
-            to = select(here, permute(gw[r], s_.place[j]), to);
+            to = select(here, permute(gw[k][r], s_.place[j]), to);
           }
         }
       }
@@ -566,18 +715,22 @@ class LaneSolver {
 
   /// Contacts between links, by their Schur complement: (1 + G W) φ = f - G u₀, W = J A⁻¹ Jᵀ.
   void solve_extra(Motion<T>* motion, T* x) {
-    const int n = 3 * nextra_, touches = ntouch_;
-    for (int j = 0; j < nextra_; ++j) find_touches(s_.extra[j]);
+    const int blocks = nextra_ + nextra_spin_, n = 3 * blocks, touches = ntouch_;
+    for (int j = 0; j < blocks; ++j) find_touches(extra(j));
     std::fill(s_.needed, s_.needed + v_.nlink, char(0));
-    for (int j = 0; j < nextra_; ++j) mark(s_.extra[j], s_.needed);
+    for (int j = 0; j < blocks; ++j) mark(extra(j), s_.needed);
     std::fill(s_.matrix, s_.matrix + n * n, zero());
-    for (int first = 0; first < nitem_; first += kLanes) add_columns(first, std::min(kLanes, nitem_ - first), n);
+    // Forces' items stand before moments': contacts are added first.
+    int forces = 0;
+    while (forces < nitem_ && !s_.extra[s_.item[forces].slot].moment) ++forces;
+    for (int first = 0; first < forces; first += kLanes) add_columns(first, std::min(kLanes, forces - first), n);
+    for (int first = forces; first < nitem_; first += kLanes) add_columns(first, std::min(kLanes, nitem_ - first), n);
     for (int i = 0; i < n; ++i) s_.matrix[i * n + i] = s_.matrix[i * n + i] + one();
-    for (int i = 0; i < nextra_; ++i) {
-      const LaneExtra<T>& e = s_.extra[i];
-      Vec3<T> u[1];
-      along<1>(e, motion, u);
-      const Vec3<T> right = e.force - times(e, u[0]);
+    for (int i = 0; i < blocks; ++i) {
+      const LaneExtra<T>& e = extra(i);
+      Vec3<T> gu[1];
+      react<1>(e, motion, gu);
+      const Vec3<T> right = e.force - gu[0];
       for (int r = 0; r < 3; ++r) s_.right[3 * i + r] = right[r];
     }
     for (int p = 0; p < n; ++p) {
@@ -596,8 +749,8 @@ class LaneSolver {
       s_.right[p] = sum * s_.matrix[p * n + p];
     }
     no_forces(1, nullptr);
-    for (int i = 0; i < nextra_; ++i) {
-      const LaneExtra<T>& e = s_.extra[i];
+    for (int i = 0; i < blocks; ++i) {
+      const LaneExtra<T>& e = extra(i);
       apply(e, e.n * s_.right[3 * i] + e.t1 * s_.right[3 * i + 1] + e.t2 * s_.right[3 * i + 2], 1, 0);
     }
     lane_substitute<1, T>(v_, state_, s_.link, s_.force, nullptr, nullptr, nullptr, nullptr, s_.left, s_.column,
@@ -679,7 +832,14 @@ class LaneSolver {
     return natural_map<false>(term, u, y, lanes);
   }
 
+  TARSUS_INLINE static T map_at(LaneSpin<T>& s, T t, Mask<T> lanes) {
+    const LaneIterates<Vec3<T>>&c = s.contact->at, &a = s.at;
+    const T un = c.now_u.x + (c.next_u.x - c.now_u.x) * t, yn = c.now_y.x + (c.next_y.x - c.now_y.x) * t;
+    return natural_map<false>(s, un, yn, a.now_u + (a.next_u - a.now_u) * t, a.now_y + (a.next_y - a.now_y) * t, lanes);
+  }
+
   TARSUS_INLINE static bool idle(const LaneContact<T>& c, Mask<T> lanes) { return !any_lane(c.live & lanes); }
+  TARSUS_INLINE static bool idle(const LaneSpin<T>& s, Mask<T> lanes) { return !any_lane(s.live & lanes); }
   template <class Row>
   TARSUS_INLINE static bool idle(const Row&, Mask<T>) {
     return false;
@@ -832,6 +992,11 @@ class LaneSolver {
       else
         ++space.ncrossing;
       narrow.take(lanes, *s_.active[i], own(i));
+      if (s_.active[i]->spin < 0) continue;
+      own(i).spin = space.nspin;
+      LaneSpin<N>& spin = space.spin[space.nspin++];
+      spin.contact = &own(i);
+      narrow.take(lanes, s_.spin[s_.active[i]->spin], spin);
     }
     for (int i = 0; i < s_.nrow; ++i) lanes.take(s_.row[i], space.row[i]);
     for (int i = 0; i < s_.nball; ++i) lanes.take(s_.ball[i], space.ball[i]);
@@ -845,7 +1010,10 @@ class LaneSolver {
     lanes.take(d.last, narrow_d.last), lanes.take(d.last_but_one, narrow_d.last_but_one);
     lanes.take(d.older, narrow_d.older);
     narrow.go_down(narrow_d);
-    for (int i = 0; i < s_.nactive; ++i) lanes.put(own(i).at, s_.active[i]->at);
+    for (int i = 0; i < s_.nactive; ++i) {
+      lanes.put(own(i).at, s_.active[i]->at);
+      if (own(i).spin >= 0) lanes.put(space.spin[own(i).spin].at, s_.spin[s_.active[i]->spin].at);
+    }
     for (int i = 0; i < s_.nrow; ++i) lanes.put(space.row[i].at, s_.row[i].at);
     for (int i = 0; i < s_.nball; ++i) lanes.put(space.ball[i].at, s_.ball[i].at);
     for (int k = 0; k < v_.nv; ++k) lanes.put(space.x_now[k], s_.x_now[k]), lanes.put(space.x_best[k], s_.x_best[k]);
@@ -856,7 +1024,7 @@ class LaneSolver {
   template <class W>
   void take(const LaneChoice<W>& lanes, const LaneContact<W>& from, LaneContact<T>& to) {
     lanes.take_mask(from.live, to.live);
-    to.link = from.link;
+    to.link = from.link, to.spin = -1;
     if (to.link < 0) {
       lanes.take_mask(from.a, to.a), lanes.take_mask(from.b, to.b);
       find_touches(to);
@@ -868,6 +1036,14 @@ class LaneSolver {
     lanes.take(from.target, to.target), lanes.take(from.free, to.free), lanes.take(from.at, to.at);
     lanes.take(from.centre1, to.centre1), lanes.take(from.centre2, to.centre2);
     to.Gnn = to.G1n = to.G2n = to.G11 = to.G12 = to.G22 = zero(), to.base = zero3<T>();
+  }
+  template <class W>
+  void take(const LaneChoice<W>& lanes, const LaneSpin<W>& from, LaneSpin<T>& to) {
+    lanes.take_mask(from.live, to.live);
+    lanes.take(from.torsional, to.torsional), lanes.take(from.rolling, to.rolling);
+    lanes.take(from.metric, to.metric), lanes.take(from.centre, to.centre);
+    lanes.take(from.free, to.free), lanes.take(from.at, to.at);
+    to.no_tangent();
   }
 
   void solve() {
@@ -910,6 +1086,7 @@ class LaneSolver {
       metric.set(maximum(metric.own_R, metric.inverse_mass * T(share)), live);
     };
     every_contact([&](LaneContact<T>& c) { set(c.normal, c.live), set(c.tangent, c.live); });
+    for (int i = 0; i < s_.nspin; ++i) set(s_.spin[i].metric, s_.spin[i].live);
     for (int i = 0; i < s_.nrow; ++i) set(s_.row[i].metric, s_.row[i].live);
     for (int i = 0; i < s_.nball; ++i) set(s_.ball[i].metric, every_lane<T>());
   }
@@ -942,11 +1119,13 @@ class LaneSolver {
   TARSUS_INLINE static Vec3<T> times_R(const LaneContact<T>& c, const Vec3<T>& x) {
     return {x.x * c.normal.R, x.y * c.tangent.R, x.z * c.tangent.R};
   }
+  TARSUS_INLINE static Vec3<T> times_R(const LaneSpin<T>& s, const Vec3<T>& x) { return x * s.metric.R; }
   TARSUS_INLINE static T times_R(const LaneJointRow<T>& r, T x) { return x * r.metric.R; }
   TARSUS_INLINE static Vec3<T> times_R(const LaneBallRow<T>& r, const Vec3<T>& x) { return x * r.metric.R; }
   TARSUS_INLINE static Vec3<T> times_iR(const LaneContact<T>& c, const Vec3<T>& x) {
     return {x.x * c.normal.iR, x.y * c.tangent.iR, x.z * c.tangent.iR};
   }
+  TARSUS_INLINE static Vec3<T> times_iR(const LaneSpin<T>& s, const Vec3<T>& x) { return x * s.metric.iR; }
   TARSUS_INLINE static T times_iR(const LaneJointRow<T>& r, T x) { return x * r.metric.iR; }
   TARSUS_INLINE static Vec3<T> times_iR(const LaneBallRow<T>& r, const Vec3<T>& x) { return x * r.metric.iR; }
 
@@ -962,6 +1141,7 @@ class LaneSolver {
       old.key = c.key & acted;
       old.impulse = y.x, old.excess = over.x;
       old.slide = c.t1 * y.y + c.t2 * y.z, old.slide_excess = c.t1 * over.y + c.t2 * over.z;
+      if (m_.most_spins > 0) remember(c, memory_.spin[now - 1]);
     });
     for (int i = now; i < before; ++i) memory_.contact[i].key = Bits<T>{};
     *memory_.count = all_bits<T>(now);
@@ -979,6 +1159,18 @@ class LaneSolver {
       old.impulse = r.at.best_y, old.excess = times_R(r, before_projection(r, r.at.best_u) - r.at.best_y);
       old.known = select(acted, one(), zero());
     }
+  }
+
+  void remember(const LaneContact<T>& c, LaneSpinMemory<T>& old) {
+    if (c.spin < 0) {
+      old = {zero(), zero(), zero3<T>(), zero3<T>()};
+      return;
+    }
+    const LaneSpin<T>& s = s_.spin[c.spin];
+    const Vec3<T>& y = s.at.best_y;
+    const Vec3<T> over = times_R(s, before_projection(s, s.at.best_u) - y);
+    old.torsion = y.x, old.torsion_excess = over.x;
+    old.rolling = c.t1 * y.y + c.t2 * y.z, old.rolling_excess = c.t1 * over.y + c.t2 * over.z;
   }
 
   static void put(R* to, T x) {
@@ -1025,8 +1217,9 @@ class LaneSolver {
   const T* K_;
   LaneSpace<T>& s_;
   LaneMemory<T>& memory_;
-  int guess_ = 0, nextra_ = 0, nitem_ = 0, ntouch_ = 0;
+  int guess_ = 0, nextra_ = 0, nextra_spin_ = 0, nitem_ = 0, ntouch_ = 0;
   int extras_[kLanes];  ///< each lane's contacts between links in the linear problem at hand
+  int extra_spins_[kLanes];
   Mask<T> live_, met_, short_;
   Mask<T> slid_;  ///< lanes that had a matrix without symmetry: they keep to that pass, so that few packs take both
   T discs_, iterations_, best_residual_;

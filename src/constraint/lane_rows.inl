@@ -38,10 +38,12 @@ struct LaneContact {
   Bits<T> key;  ///< the same from step to step, lane by lane; 0: none
   int link;     ///< of a contact with the world; -1: between links a and b, which lanes do not share
   int next;     ///< with the world: the next of this link, -1: none
+  int spin;     ///< of LaneSpace::spin, its torsional and rolling friction; -1: none in any lane
   Bits<T> a, b;
   int touch, ntouch_a, ntouch_b;  ///< of LaneTouch, the first and how many on each side; between links
   Vec3<T> n, t1, t2, point, arm_a, arm_b;
   T distance, friction, compliance, damping_time, relative_compliance;
+  T share;  ///< LaneSolverRow's; there damping_time is its pull
   LaneMetric<T> normal, tangent;
   T target, centre1, centre2;
   Vec3<T> free;  ///< J v⁰
@@ -59,15 +61,17 @@ struct LaneTouch {
   Mask<T> lanes;
 };
 
-/// What the linear problem needs of contacts between links, one in each lane.
+/// What the linear problem needs of contacts between links, one in each lane: of their forces, or of the moments of
+/// their torsional and rolling friction.
 template <class T>
 struct LaneExtra {
+  bool moment;
   Mask<T> live;
   Bits<T> a, b;
   int touch, ntouch_a, ntouch_b;
   Vec3<T> n, t1, t2, arm_a, arm_b;
   Vec3<T> force;
-  T Gnn, G1n, G2n, G11, G12, G22;
+  T Gnn, Gss, G1n, G2n, G11, G12, G22;  ///< of moments Gnn is torsion's by the normal velocity, Gss its own
 };
 
 /// One of them: in extra[slot], in this lane.
@@ -414,6 +418,12 @@ requires requires(Contact<T> c) { c.Gnn; }
 TARSUS_INLINE Vec3<T> times(const Contact<T>& c, const Vec3<T>& x) {
   return {c.Gnn * x.x, mul_add(c.G1n, x.x, mul_add(c.G11, x.y, c.G12 * x.z)),
           mul_add(c.G2n, x.x, mul_add(c.G12, x.y, c.G22 * x.z))};
+}
+/// The same of moments: `turn` is the change of the angular velocities, `n` that of the normal velocity.
+template <class T>
+TARSUS_INLINE Vec3<T> times(const LaneExtra<T>& e, T n, const Vec3<T>& turn) {
+  return {mul_add(e.Gnn, n, e.Gss * turn.x), mul_add(e.G1n, n, mul_add(e.G11, turn.y, e.G12 * turn.z)),
+          mul_add(e.G2n, n, mul_add(e.G12, turn.y, e.G22 * turn.z))};
 }
 template <class T>
 TARSUS_INLINE T times(const LaneJointRow<T>& r, T x) {

@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include "constraint/lane_rows.inl"
+#include "constraint/lane_spin.inl"
 #include "constraint/lane_tree.inl"
 
 namespace tarsus {
@@ -27,6 +28,12 @@ struct LaneContactMemory {
   T impulse, excess;
   Vec3<T> slide, slide_excess;
 };
+/// Moments and R (y - γ) of the same contact, rolling's in world axes.
+template <class T>
+struct LaneSpinMemory {
+  T torsion, torsion_excess;
+  Vec3<T> rolling, rolling_excess;
+};
 template <class T>
 struct LaneJointMemory {
   T impulse, excess, known;  ///< known: 1 where the row was there
@@ -43,6 +50,7 @@ template <class T>
 struct LaneMemory {
   Bits<T>* count;  ///< of contacts, the same in all lanes
   LaneContactMemory<T>* contact;
+  LaneSpinMemory<T>* spin;    ///< beside contact; none where the model has no such friction
   LaneJointMemory<T>* joint;  ///< [2 nlimit + nloss + nlink]
   LaneBallMemory<T>* ball;    ///< [nlink]
 };
@@ -69,6 +77,7 @@ std::size_t carve_memory(const LaneModel<Real<T>>& m, std::byte* block, LaneMemo
   LaneCarver carve(block);
   memory.count = carve.take<Bits<T>>(1);
   memory.contact = carve.take<LaneContactMemory<T>>(m.most_contacts + m.most_crossings);
+  memory.spin = carve.take<LaneSpinMemory<T>>(m.most_spins);
   memory.joint = carve.take<LaneJointMemory<T>>(2 * m.nlimit + m.nloss + m.nlink);
   memory.ball = carve.take<LaneBallMemory<T>>(m.nlink);
   return carve.used();
@@ -81,10 +90,12 @@ struct LaneSpace {
   LaneContact<T>** order;    ///< those with the world, link by link
   int* first;                ///< [nlink] of the link's contacts with the world; -1: none
   LaneContact<T>* crossing;  ///< between links
-  LaneExtra<T>* extra;       ///< those that act in an iteration, without gaps in any lane
+  LaneExtra<T>* extra;       ///< those that act in an iteration, without gaps in any lane; moments from most_crossings on
   LaneItem* item;            ///< the same, one after another
   Bits<T>* place;            ///< [extra] where the columns at hand have each lane's, -1: not
   LaneContact<T>** active;   ///< of both, those that lanes which go on have
+  LaneSpin<T>* spin;         ///< torsional and rolling friction of both
+  LaneSpin<T>** active_spin;
   LaneJointRow<T>* row;
   LaneBallRow<T>* ball;
   LaneLoad<T>* load;               ///< [nlink]
@@ -96,29 +107,30 @@ struct LaneSpace {
   Motion<T>* column;               ///< [nlink][3] of three columns
   Force<T>* force;                 ///< [nlink][3]
   Vec3<T>* left;                   ///< [nlink][6]
-  T *matrix, *right;               ///< [3 crossings]², [3 crossings]
+  T *matrix, *right;               ///< [3 crossings]², [3 crossings]; twice as many with torsion or rolling
   T *x_now, *x_next, *x_other, *x_extra, *x_best;
   Vec3<T>* ground;    ///< [nlink] force of the contacts with the world, an impulse
   std::byte* narrow;  ///< room for the same of a narrow pack, its links and K
-  int ncontact = 0, ncrossing = 0, nactive = 0, nrow = 0, nball = 0;
+  int ncontact = 0, ncrossing = 0, nactive = 0, nspin = 0, nactive_spin = 0, nrow = 0, nball = 0;
   Bits<T> overflow;  ///< lanes with more contacts between links than there is room for
 };
 
 template <class T>
 std::size_t carve_space(const LaneModel<Real<T>>& m, std::byte* block, LaneSpace<T>& s) {
   LaneCarver carve(block);
-  const int n = 3 * m.most_crossings;
+  const int extras = (m.most_spins > 0 ? 2 : 1) * m.most_crossings, n = 3 * extras;
   s.placed = carve.take<LanePlaced<T>>(m.nshape);
   s.contact = carve.take<LaneContact<T>>(m.most_contacts), s.crossing = carve.take<LaneContact<T>>(m.most_crossings);
   s.order = carve.take<LaneContact<T>*>(m.most_contacts), s.first = carve.take<int>(m.nlink);
-  s.extra = carve.take<LaneExtra<T>>(m.most_crossings);
-  s.item = carve.take<LaneItem>(kWidth<T> * m.most_crossings), s.place = carve.take<Bits<T>>(m.most_crossings);
+  s.extra = carve.take<LaneExtra<T>>(extras);
+  s.item = carve.take<LaneItem>(kWidth<T> * extras), s.place = carve.take<Bits<T>>(extras);
   s.active = carve.take<LaneContact<T>*>(m.most_contacts + m.most_crossings);
+  s.spin = carve.take<LaneSpin<T>>(m.most_spins), s.active_spin = carve.take<LaneSpin<T>*>(m.most_spins);
   s.row = carve.take<LaneJointRow<T>>(2 * m.nlimit + m.nloss + m.nlink);
   s.ball = carve.take<LaneBallRow<T>>(m.nlink);
   s.load = carve.take<LaneLoad<T>>(m.nlink);
   s.loaded = carve.take<char>(m.nlink), s.needed = carve.take<char>(m.nlink), s.pushed = carve.take<char>(m.nlink);
-  s.touch = carve.take<LaneTouch<T>>(4 * kWidth<T> * (m.most_crossings + 1));
+  s.touch = carve.take<LaneTouch<T>>(2 * kWidth<T> * (m.most_crossings + extras + 2));
   s.link = carve.take<LaneLink<T>>(m.nlink);
   s.start = carve.take<Motion<T>>(m.nlink), s.free = carve.take<Motion<T>>(m.nlink);
   s.motion = carve.take<Motion<T>>(m.nlink), s.skew_motion = carve.take<Motion<T>>(m.nlink);

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "constraint/kernel_table.hpp"
+#include "tarsus/math/elementary.hpp"
 
 namespace tarsus {
 
@@ -31,16 +32,20 @@ struct LaneTerms<R>::Tables {
   const ContactGeometry* geometry = nullptr;
   std::vector<LaneShape<R>> shapes;
   std::vector<LanePair<R>> pairs;
-  std::vector<int> limits, loss_dofs, loss_joints;
+  std::vector<int> limits, limit_laws, loss_dofs, loss_joints;
   std::vector<R> ranges, losses;
+  std::vector<SolverParameters> own;  ///< whose laws these are
+  std::vector<LaneSolverLaw<R>> laws;
+  double h = 0;  ///< steps that they are for
   LaneModel<R> model{};
   LaneTermReport<R> report{};
 
   void add_shape(const ContactShape& s);
   void add_pair(const BodyPair& pair);
+  int law_of(const std::optional<SolverParameters>& p);
+  void set_laws(double step);
   static int collide_pair(const void* self, int pair, const double* a, const double* b, double margin,
                           ContactPoint* out);
-  static void soften_pair(const void* self, int pair, double gap, double h, double* softness);
 };
 
 template <class R>
@@ -62,11 +67,47 @@ void LaneTerms<R>::Tables::add_pair(const BodyPair& pair) {
   LanePair<R>& out = pairs.emplace_back();
   out.a = int(pair.first), out.b = int(pair.second);
   if (shapes[out.b].link > shapes[out.a].link) std::swap(out.a, out.b);
-  out.condim = surface.dimension, out.friction = R(surface.friction[0]), out.margin = R(surface.margin);
+  out.condim = surface.dimension, out.margin = R(surface.margin);
+  out.friction = R(std::max(surface.friction[0], surface.friction[1])), out.torsional = out.rolling = R(0);
+  if (out.condim > 3) out.torsional = R(surface.friction[2]);
+  if (out.condim > 4) out.rolling = R(std::max(surface.friction[3], surface.friction[4]));
+  if (out.condim > 3) model.most_spins = 1;
   out.compliance = R(surface.spook.compliance), out.damping_time = R(surface.spook.damping_time);
-  out.graded = surface.solver.has_value();
+  out.law = law_of(surface.solver);
+  if (surface.solver) out.compliance = R(0);
   const int slots = most_points(shapes[out.a].type, shapes[out.b].type);
   if (shapes[out.b].link < 0) model.most_contacts += slots;
+}
+
+template <class R>
+int LaneTerms<R>::Tables::law_of(const std::optional<SolverParameters>& p) {
+  if (!p) return -1;
+  const auto at = std::find(own.begin(), own.end(), *p);
+  if (at == own.end()) return own.push_back(*p), int(own.size()) - 1;
+  return int(at - own.begin());
+}
+
+template <class R>
+R raise(R x, R power) {
+  return R(elementary::pow(double(x), double(power)));
+}
+
+template <class R>
+void LaneTerms<R>::Tables::set_laws(double step) {
+  if (step == h) return;
+  h = step;
+  for (std::size_t i = 0; i < own.size(); ++i) {
+    const SolverLaw law = solver_law(own[i], h);
+    const auto [low, high, width, midpoint, power] = law.impedance;
+    const bool changes = width > 0;
+    LaneSolverLaw<R>& out = laws[i];
+    out.resolved = law.resolved, out.raise = &raise<R>;
+    out.low = R(changes ? low : 0.5 * (low + high)), out.range = R(changes ? high - low : 0);
+    out.rest = R(1 - (changes ? high : 0.5 * (low + high))), out.per_width = R(changes ? 1 / width : 0);
+    out.midpoint = R(midpoint), out.power = R(power);
+    out.share = R(law.resolved ? 1 - h * law.damping : 0), out.give = R(1 / law.stiffness);
+    out.pull = R(law.resolved ? h * law.stiffness : law.damping / law.stiffness);
+  }
 }
 
 /// The narrow phase of one pair with the poses (position, rotation by rows) of its two shapes, by index.
@@ -83,14 +124,6 @@ int LaneTerms<R>::Tables::collide_pair(const void* self, int pair, const double*
 }
 
 template <class R>
-void LaneTerms<R>::Tables::soften_pair(const void* self, int pair, double gap, double h, double* softness) {
-  const Tables& t = *static_cast<const Tables*>(self);
-  const auto [first, second] = std::minmax(t.pairs[pair].a, t.pairs[pair].b);
-  const ContactSoftness soft = t.geometry->surface_of({std::uint32_t(first), std::uint32_t(second)}).softness(gap, h);
-  softness[0] = soft.spook.compliance, softness[1] = soft.spook.damping_time, softness[2] = soft.relative_compliance;
-}
-
-template <class R>
 std::string LaneTerms<R>::refusal(const Model& model, const ContactGeometry* geometry, const TermOptions& options) {
   if (!options.user_limits.empty()) return "users' limits are not in lanes yet";
   for (const Joint& joint : model.joints) {
@@ -101,8 +134,8 @@ std::string LaneTerms<R>::refusal(const Model& model, const ContactGeometry* geo
   if (geometry->crowded()) return "so many pairs of shapes that a broad phase finds them are not in lanes yet";
   for (const BodyPair& pair : geometry->pairs()) {
     const ContactSurface surface = geometry->surface_of(pair);
-    if (surface.dimension > 3) return "torsional and rolling friction (condim 4, 6) are not in lanes yet";
-    if (surface.directional()) return "friction that depends on the direction is not in lanes yet";
+    if (surface.directional() && surface.dimension < 6)
+      return "friction that depends on the direction is not in lanes yet";
   }
   return {};
 }
@@ -124,6 +157,7 @@ LaneTerms<R>::LaneTerms(const Model& model, int width, const ContactGeometry* ge
     if (joint.limited && !moves_freely(joint.type)) {
       t.limits.push_back(i);
       t.ranges.push_back(R(joint.range[0])), t.ranges.push_back(R(joint.range[1]));
+      t.limit_laws.push_back(t.law_of(limit_parameters(model, i)));
     }
     for (int k = 0; joint.friction_loss > 0 && k < joint.nv(); ++k)
       t.loss_dofs.push_back(joint.qvel + k), t.loss_joints.push_back(i), t.losses.push_back(R(joint.friction_loss));
@@ -132,9 +166,11 @@ LaneTerms<R>::LaneTerms(const Model& model, int width, const ContactGeometry* ge
   m.nlimit = options.terms.limits ? int(t.limits.size()) : 0;
   m.nloss = options.terms.friction_loss ? int(t.losses.size()) : 0;
   m.most_crossings = geometry ? std::clamp(options.most_link_contacts, 1, 64) : 0;
+  if (m.most_spins > 0) m.most_spins = m.most_contacts + m.most_crossings;
+  t.laws.resize(t.own.size()), m.law = t.laws.data(), m.limit_law = t.limit_laws.data();
   m.shape = t.shapes.data(), m.pair = t.pairs.data(), m.limit = t.limits.data(), m.range = t.ranges.data();
   m.loss_dof = t.loss_dofs.data(), m.loss_joint = t.loss_joints.data(), m.loss = t.losses.data();
-  m.geometry = &t, m.collide = &Tables::collide_pair, m.soften = &Tables::soften_pair;
+  m.geometry = &t, m.collide = &Tables::collide_pair;
   LaneSizes sizes{};
   constraint_table<R>(width).lane_sizes(m, &sizes);
   memory_.assign(sizes.memory / sizeof(R), R(0));
@@ -159,6 +195,7 @@ void LaneTerms<R>::solve(BasicData<R>& data, int pack, double h, In<R> joint_ine
   check_size("velocity", velocity.size(), data.size(model_.nv));
   check_size("joint_inertia", joint_inertia.size(), data.size(model_.nv));
   const TermOptions& options = options_.terms;
+  tables_->set_laws(h);
   LaneStep<R> step{};
   step.h = R(h), step.gravity = R(norm(model_.gravity));
   step.limit_compliance = R(options.limit_spook.compliance);

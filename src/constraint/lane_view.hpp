@@ -20,36 +20,48 @@ struct LaneShape {
   R box_centre[3], box[3];     ///< of a box around it, in its own frame: centre and half sizes
 };
 
+/// SolverParameters' law over a step (surface.hpp): numbers that gaps do not change. The impedance d goes from `low` by
+/// `range` to 1 - `rest`.
+template <class R>
+struct LaneSolverLaw {
+  bool resolved;  ///< rows are SolverRow's; else softness() says
+  R low, range, rest, per_width, midpoint, power;
+  R share;                   ///< 1 - h B; 0 where not resolved
+  R pull;                    ///< h K; else B/K [s]
+  R give;                    ///< 1/K [s²]
+  R (*raise)(R x, R power);  ///< for powers that are not 2
+};
+
 /// Two shapes that may touch. `a` is the one that a contact's normal points to: it is on the higher link.
 template <class R>
 struct LanePair {
   int a, b;  ///< shapes
   int condim;
-  R friction, margin, compliance, damping_time;
-  bool graded;  ///< softness depends on the gap: LaneSoften says
+  R friction, torsional, rolling;  ///< the last two [m]
+  R margin, compliance, damping_time;
+  int law;  ///< of LaneModel::law; -1: none of its own
 };
 
 /// Calls the scalar narrow phase for one lane. @return number of points, written to `out`
 using LaneCollide = int (*)(const void* geometry, int pair, const double* pose_a, const double* pose_b, double margin,
                             ContactPoint* out);
 
-/// ContactSurface::softness() of a pair: compliance, damping time, relative compliance.
-using LaneSoften = void (*)(const void* geometry, int pair, double gap, double h, double* softness);
-
 template <class R>
 struct LaneModel {
   int nlink, nv, nshape, npair, nlimit, nloss;
   int most_contacts, most_crossings;  ///< slots for contacts with the world; for those between links
+  int most_spins;                     ///< for torsional and rolling friction: of all contacts, or none
   const LaneShape<R>* shape;
   const LanePair<R>* pair;
-  const int* limit;       ///< [nlimit] joints with a range
-  const R* range;         ///< [nlimit][2]
+  const int* limit;      ///< [nlimit] joints with a range
+  const R* range;        ///< [nlimit][2]
+  const int* limit_law;  ///< [nlimit] of law; -1: none of its own
+  const LaneSolverLaw<R>* law;
   const int* loss_dof;    ///< [nloss] DoFs with dry friction, not of a free joint
   const int* loss_joint;  ///< [nloss]
   const R* loss;          ///< [nloss] [N | N m]
-  const void* geometry;   ///< for the two functions
+  const void* geometry;   ///< for collide
   LaneCollide collide;
-  LaneSoften soften;
 };
 
 /// Numbers of one step that all worlds share, and what they have of their own beside ModelView's.

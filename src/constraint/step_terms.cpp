@@ -22,14 +22,7 @@ template <class R>
 StepTerms<R>::StepTerms(const Model& model, const TermOptions& options)
     : model_(model), options_(options), limit_solver_(model.njoint()), mass_(model), mass_rows_(model) {
   for (int i = 0; i < model.njoint(); ++i) {
-    const Joint& joint = model.joints[i];
-    const JointSpec& spec = model.spec.bodies[joint.body].joints[i - model.bodies[joint.body].joint_first];
-    if (!joint.limited) continue;
-    try {
-      limit_solver_[i] = own_parameters(spec.solver_limit, spec.solver_impedance);
-    } catch (const ValueError& e) {
-      throw InputError(spec.where, e.what());
-    }
+    if (model.joints[i].limited) limit_solver_[i] = limit_parameters(model, i);
   }
 }
 

@@ -1,6 +1,7 @@
 #include "tarsus/constraint/surface.hpp"
 
 #include <cmath>
+#include <tuple>
 
 #include "tarsus/base/number_text.hpp"
 #include "tarsus/math/elementary.hpp"
@@ -117,30 +118,25 @@ std::optional<SolverParameters> own_parameters(std::span<const double> solref, s
   return unless_default(solver_parameters(solref, solimp));
 }
 
-SolverRow solver_row(const SolverParameters& p, double gap, double h) {
-  if (!resolved(p, h)) return {};
-  const double d = impedance_at(p.impedance, gap);
-  const auto [stiffness, damping] = spring_and_damper(p, 0);
-  return {1 - h * damping, h * stiffness * d, (1 - d) / d};
+std::optional<SolverParameters> limit_parameters(const Model& model, int joint) {
+  const Body& body = model.bodies[model.joints[joint].body];
+  const JointSpec& spec = model.spec.bodies[model.joints[joint].body].joints[joint - body.joint_first];
+  return unless_default(parameters_at(spec.where, spec.solver_limit, spec.solver_impedance));
 }
 
-bool has_solver_rows(const Model& model, double h) {
-  const auto own = [&](std::span<const double> solref, std::span<const double> solimp) {
-    return (!solref.empty() || !solimp.empty()) && own_parameters(solref, solimp) &&
-           (resolved(SolverParameters{}, h) || resolved(solver_parameters(solref, {}), h));
-  };
-  for (const BodySpec& body : model.spec.bodies) {
-    for (const GeomSpec& geom : body.geoms) {
-      if ((geom.contype || geom.conaffinity) && own(geom.solver_reference, geom.solver_impedance)) return true;
-    }
-    for (const JointSpec& joint : body.joints) {
-      if (joint.limited && own(joint.solver_limit, joint.solver_impedance)) return true;
-    }
-  }
-  for (const ContactPairSpec& pair : model.spec.contact_pairs) {
-    if (own(pair.solver_reference, pair.solver_impedance)) return true;
-  }
-  return false;
+SolverLaw solver_law(const SolverParameters& p, double h) {
+  SolverLaw law{resolved(p, h), p.impedance, 0, 0};
+  std::tie(law.stiffness, law.damping) = spring_and_damper(p, law.resolved ? 0 : 2 * h);
+  for (const int k : {0, 1, 3}) law.impedance[k] = in_range(law.impedance[k]);
+  law.impedance[4] = std::max(1.0, law.impedance[4]);
+  return law;
+}
+
+SolverRow solver_row(const SolverParameters& p, double gap, double h) {
+  if (!resolved(p, h)) return {};
+  const SolverLaw law = solver_law(p, h);
+  const double d = impedance_at(law.impedance, gap);
+  return {1 - h * law.damping, h * law.stiffness * d, (1 - d) / d};
 }
 
 Surface surface_of(const GeomSpec& geom) {

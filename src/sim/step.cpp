@@ -86,8 +86,6 @@ std::string lanes_refusal(const Model& model, const StepOptions& options, const 
   if (!why.empty()) return why;
   if (actuated && !model.spec.actuators.empty() && SensorSet(model).feels_contact())
     return "sensors that feel contact are not in lanes yet";
-  if (options.rows.any() && has_solver_rows(model, options.dt))
-    return "MuJoCo's law of soft contacts and ranges, at steps as short as this, is not in lanes yet";
   if (options.rows.contacts && mocap_touches(model)) return "shapes on mocap bodies are not in lanes yet";
   if (loops && (options.rows.any() || limited)) return "equality constraints beside other terms are not in lanes yet";
   return options.rows.any() ? LaneStage<R>::refusal(model, options.rows, drives) : "";

@@ -2,9 +2,8 @@
 // dry joint friction and drives with force limits, solved by one Newton iteration that each lane goes through with its
 // own steps. The laws and the numbers are those of StepTerms; a world's bits depend on that world alone.
 //
-// Not in lanes yet, and refused by name: equality constraints beside them, torsional and rolling friction, friction
-// that depends on the direction, dry friction and limited drives of free joints, and scenes with so many shapes that a
-// broad phase finds their pairs.
+// Not in lanes yet, and refused by name: equality constraints beside them, friction that depends on the direction, dry
+// friction and limited drives of free joints, and scenes with so many shapes that a broad phase finds their pairs.
 #pragma once
 
 #include <string>

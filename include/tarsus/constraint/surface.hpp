@@ -35,6 +35,8 @@ struct SolverParameters {
 SolverParameters solver_parameters(std::span<const double> solref, std::span<const double> solimp);
 /// Nothing for MJCF's defaults, written out or not: who says nothing gets what is usual here.
 std::optional<SolverParameters> own_parameters(std::span<const double> solref, std::span<const double> solimp);
+/// Those of a joint's range. @throws InputError as solver_parameters()
+std::optional<SolverParameters> limit_parameters(const Model& model, int joint);
 
 /// A row that obeys SolverParameters' law over a step, its spring and damper those of the step's start, as MuJoCo's:
 ///
@@ -49,8 +51,13 @@ struct SolverRow {
 /// Where steps of h seconds resolve the time constant (it is 4 h at least). Elsewhere such a row would be softer than
 /// its author meant, by what MuJoCo's bound of 2 h makes of it.
 SolverRow solver_row(const SolverParameters& p, double gap, double h);
-/// Whether some contact or joint range of the model may have such rows.
-bool has_solver_rows(const Model& model, double h);
+/// SolverParameters over steps of h, for all gaps: what gives a row, or a softness, once d(|r|) is known.
+struct SolverLaw {
+  bool resolved = false;              ///< it makes rows: solver_row(); else softness()
+  std::array<double, 5> impedance{};  ///< in MuJoCo's range
+  double stiffness = 0, damping = 0;  ///< K [1/s²], B [1/s]
+};
+SolverLaw solver_law(const SolverParameters& p, double h);
 
 /// Surface of a shape.
 struct Surface {
