@@ -646,9 +646,6 @@ class LaneSolver {
   static void copy_tangent(int l, const Term& from, LaneExtra<T>& to) {
     to.G1n.set(l, from.G1n[l]), to.G2n.set(l, from.G2n[l]);
     to.G11.set(l, from.G11[l]), to.G12.set(l, from.G12[l]), to.G22.set(l, from.G22[l]);
-      to.Gnn.set(l, c.Gnn[l]), to.G1n.set(l, c.G1n[l]), to.G2n.set(l, c.G2n[l]);
-      to.G11.set(l, c.G11[l]), to.G12.set(l, c.G12[l]), to.G22.set(l, c.G22[l]);
-    }
   }
   void no_forces(int count, const char* links) {
     for (int i = 0; i < v_.nlink; ++i) {
