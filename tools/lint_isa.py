@@ -21,7 +21,7 @@ def check_sources(paths):
 
 
 def check(build):
-    objects = sorted(path for path in build.glob("CMakeFiles/tarsus*.dir/**/*.o") if ISA_OBJECT.search(path.name))
+    objects = sorted(path for path in build.glob("**/CMakeFiles/tarsus*.dir/**/*.o") if ISA_OBJECT.search(path.name))
     problems, symbols = [], 0
     for path in objects:
         match = ISA_OBJECT.search(path.name)

@@ -1,7 +1,7 @@
 // A bound clip between its frames: position and its exact derivative. A scalar or vector is a polynomial in u, from 0
-// to 1 over a segment. A rotation is q0 Exp(b1 w1) Exp(b2 w2) Exp(b3 w3) with the cumulative Bernstein basis; each factor
-// turns about a fixed vector, so the body rate is the sum of b' w, each carried through the factors to its right.
-// [Kim, Kim, Shin 1995]
+// to 1 over a segment. A rotation is q0 Exp(b1 w1) Exp(b2 w2) Exp(b3 w3) with the cumulative Bernstein basis; each
+// factor turns about a fixed vector, so the body rate is the sum of b' w, each carried through the factors to its
+// right.  [Kim, Kim, Shin 1995]
 #pragma once
 
 #include "control/kernel_table.hpp"

@@ -265,7 +265,7 @@ TEST(MotionTask, WorldsInLanesAreAsAlone) {
     const MotionTask task = walk.task();
     expect_lanes_as_alone<double>(task, 0);
 #ifndef TARSUS_DOUBLE_ONLY
-    expect_lanes_as_alone<float>(task, 1e-4);  // some tens of roundings of speeds up to 10 m/s
+    expect_lanes_as_alone<float>(task, 1e-5);  // some tens of roundings of numbers up to 30
 #endif
   }
 }

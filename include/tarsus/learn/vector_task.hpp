@@ -1,8 +1,8 @@
 // Many worlds of one task, stepped together: what a reinforcement learner sees.
 //
 // Arrays are world-major, [world][index]. A world's numbers do not depend on its neighbours, on how many there are, nor
-// on the number of threads: episode k of world w starts from EpisodeRandom(seed + w, k). A step takes each pack of worlds
-// all the way, from its actions to its observations, before the next.
+// on the number of threads: episode k of world w starts from EpisodeRandom(seed + w, k). A step takes each pack of
+// worlds all the way, from its actions to its observations, before the next.
 #pragma once
 
 #include <functional>
