@@ -170,7 +170,7 @@ void ConvexHull::find_faces(const std::vector<Triangle>& triangles) {
 
 namespace {
 
-constexpr int kCells = 4;  ///< along each edge of the cube of directions
+constexpr int kCells = 12;  ///< along each edge of the cube of directions
 
 /// The cell of the cube that a direction points through.
 std::size_t cell_of(const Vec3d& d) {
@@ -234,13 +234,17 @@ int ConvexHull::climb(const Vec3d& direction, int start) const {
 }
 
 int ConvexHull::face_towards(const Vec3d& direction, int start) const {
+  return face_at(support(direction, start), direction);
+}
+
+int ConvexHull::face_at(int vertex, const Vec3d& direction) const {
   int best = 0;
   double most = -2 * norm(direction);
   const auto look = [&](int f) {
     const double here = dot(faces_[static_cast<std::size_t>(f)].normal, direction);
     if (here > most) most = here, best = f;
   };
-  const auto v = static_cast<std::size_t>(support(direction, start));
+  const auto v = static_cast<std::size_t>(vertex);
   for (int k = face_first_[v]; k < face_first_[v + 1]; ++k) look(vertex_faces_[static_cast<std::size_t>(k)]);
   if (most < -norm(direction)) {  // a vertex inside a flat face has none of its own
     for (std::size_t f = 0; f < faces_.size(); ++f) look(static_cast<int>(f));

@@ -90,7 +90,8 @@ void convex_plane(const Body& a, const Body& b, ContactList& out) {
     add_point(b, a.to_world(hull.vertices()[static_cast<std::size_t>(v)]), static_cast<std::uint32_t>(v), out);
   };
   const int lowest = hull.support(down);
-  const auto& face = hull.faces()[static_cast<std::size_t>(hull.face_towards(down, lowest))];
+  if (height(b, a.to_world(hull.vertices()[static_cast<std::size_t>(lowest)])) > out.margin()) return;
+  const auto& face = hull.faces()[static_cast<std::size_t>(hull.face_at(lowest, down))];
   const auto corners = hull.corners(face);
   const std::size_t step = corners.size() / 48 + 1;
   bool has_lowest = false;

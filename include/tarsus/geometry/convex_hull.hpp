@@ -37,6 +37,8 @@ class ConvexHull {
   int support(const Vec3d& direction, int start = -1) const;
   /// The face whose normal is nearest to `direction`, among those at the vertex farthest along it.
   int face_towards(const Vec3d& direction, int start = -1) const;
+  /// The same where that vertex is known.
+  int face_at(int vertex, const Vec3d& direction) const;
 
  private:
   void find_faces(const std::vector<Triangle>& triangles);
