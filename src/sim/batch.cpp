@@ -75,6 +75,8 @@ struct Batch<R>::Worker {
   WorldTable<double> one_table;        // its own numbers
   Drives drives;                       // of a world that has gains of its own, stepped alone
   StepMemory<R> before;                // what the pack carried into the step
+  std::unique_ptr<Worker> alone;       // of width 1: steps worlds that the lanes did not solve
+  WorldTable<R> table;                 // of a width of 1: its world's own numbers
   std::exception_ptr error;
 
   Worker(const Model& model, int width, const StepOptions& options)
@@ -85,6 +87,7 @@ struct Batch<R>::Worker {
         to(at(width)),
         live(at(width)) {
     qpos_target.resize(data.size(model.nq)), qvel_target.resize(data.size(model.nv));
+    if (width > 1 && options.rows.any()) alone = std::make_unique<Worker>(model, 1, options);
   }
 };
 
@@ -435,6 +438,45 @@ bool Batch<R>::load(Worker& worker, int first, int count) {
   return true;
 }
 
+/// The step of a world that the lanes did not solve, once more and by itself: there are sweeps beside Newton's steps.
+/// @return its results are in the batch
+template <class R>
+bool Batch<R>::step_alone(Worker& worker, int world) {
+  Worker& one = *worker.alone;
+  const auto take = [&](const AlignedVector<R>& from, AlignedVector<R>& to, int n) {
+    std::copy_n(from.begin() + std::ptrdiff_t(at(world) * at(n)), n, to.begin());
+  };
+  take(state_.qpos, one.data.qpos, model_.nq), take(state_.qvel, one.data.qvel, model_.nv);
+  take(state_.tau, one.data.tau, model_.nv), take(state_.act, one.data.act, model_.na);
+  take(state_.ctrl, one.data.ctrl, model_.nu), take(state_.mocap_pos, one.data.mocap_pos, 3 * model_.nmocap());
+  take(state_.mocap_quat, one.data.mocap_quat, 4 * model_.nmocap());
+  take(state_.qpos_target, one.qpos_target, model_.nq), take(state_.qvel_target, one.qvel_target, model_.nv);
+  const Drives* drives = options_.drives ? &*options_.drives : nullptr;
+  one.data.own = nullptr;
+  if (!tables_.empty()) {
+    one.data.own = &one.table;
+    fill<R>(one.table, model_, options_.step.rows.geometry.get(), state_.parameters, {&world, 1}, false);
+    if (drives) one.drives = scaled(*drives, model_, state_.parameters, world), drives = &one.drives;
+  }
+  one.before.forget(0, 1);
+  one.stepper.exchange(one.data, one.before);
+  one.stepper.revive(0);
+  if (drives)
+    one.stepper.step(one.data, *drives, one.qpos_target, one.qvel_target);
+  else
+    one.stepper.step(one.data);
+  one.stepper.exchange(one.data, one.before);
+  if (one.stepper.status(0) != WorldStatus::ok) return false;
+  const auto put = [&](const AlignedVector<R>& from, AlignedVector<R>& to, int n) {
+    std::copy_n(from.begin(), n, part(to, n, world).begin());
+  };
+  put(one.data.qpos, state_.qpos, model_.nq), put(one.data.qvel, state_.qvel, model_.nv);
+  put(one.data.qacc, state_.qacc, model_.nv), put(one.data.act, state_.act, model_.na);
+  if (const RowsReport* rows = one.stepper.rows_report(0)) state_.reports[at(world)] = report_of(*rows);
+  one.stepper.ground_force(0, part(state_.ground_force, 3 * model_.njoint(), world));
+  return true;
+}
+
 /// The step's results of the worlds that are still ok; the fault of the others.
 template <class R>
 void Batch<R>::keep(Worker& worker, int first, int count) {
@@ -450,6 +492,14 @@ void Batch<R>::keep(Worker& worker, int first, int count) {
     ++state_.steps[at(world)];
     const RowsReport* rows = worker.stepper.rows_report(lane);
     if (!rows) continue;
+    if (rows->status == StepStatus::too_many_iterations && worker.alone && step_alone(worker, world)) {
+      StepMemory<R>& memory = state_.memory[at(first / width_)];  // the worker has it while it steps the pack
+      worker.stepper.exchange(worker.data, memory);
+      memory.forget(lane, width_);
+      worker.stepper.exchange(worker.data, memory);
+      worker.live[at(lane)] = 0;
+      continue;
+    }
     state_.reports[at(world)] = report_of(*rows);
     worker.stepper.ground_force(lane, part(state_.ground_force, 3 * model_.njoint(), world));
   }

@@ -213,6 +213,7 @@ class Batch {
   void take_inputs(int step, const Rollout<R>& rollout, int first, int count);
   bool load(Worker& worker, int first, int count);
   void keep(Worker& worker, int first, int count);
+  bool step_alone(Worker& worker, int world);
   void blame(Worker& worker, int world, int lane);
   void remember(Worker& worker, int world, int lane);
   void write_outputs(Worker& worker, int step, const Rollout<R>& rollout, int first, int count);
