@@ -59,14 +59,19 @@ void StepTerms<R>::recall() {
 /// else does.
 template <class R>
 void StepTerms<R>::recall_near() {
+  const std::vector<TermMemory::Entry>& entries = last_.entries;  // contacts first, in the order of their links
+  const auto comes_before = [](const TermMemory::Entry& m, const LinkContact& c) {
+    return m.kind == Kind::contact && std::tie(m.a, m.b) < std::tie(c.a, c.b);
+  };
   for (const int i : lost_) {
     const LinkContact& c = contacts_[i];
     int nearest = -1;
     double least = kUnbounded;
-    for (int k = 0; k < int(last_.entries.size()) && last_.entries[k].kind == Kind::contact; ++k) {
-      const TermMemory::Entry& m = last_.entries[k];
-      if (m.a != c.a || m.b != c.b || taken_[k]) continue;
-      const Vec3d d = m.position - c.point.position;
+    auto m = std::lower_bound(entries.begin(), entries.end(), c, comes_before);
+    for (; m != entries.end() && m->kind == Kind::contact && m->a == c.a && m->b == c.b; ++m) {
+      const int k = int(m - entries.begin());
+      if (taken_[k]) continue;
+      const Vec3d d = m->position - c.point.position;
       if (dot(d, d) < least) nearest = k, least = dot(d, d);
     }
     if (nearest >= 0) take(i, nearest);
@@ -102,6 +107,7 @@ void StepTerms<R>::take(int index, int last) {
   for (int k = 0; k < count; ++k) {
     const int row = term.first_row + k;
     y_[row] = impulse[k] + excess[k] / rows_[row].compliance;
+    impulse_[row] = impulse[k];
     if (sticks && !(kinds_[index] == Kind::contact && k == 0)) rows_[row].centre = impulse[k];
   }
 }

@@ -119,9 +119,8 @@ void StepNewton::begin(StepOperator& mass, std::span<const double> y) {
 
 /// Then the operator's x is that of the impulses.
 void StepNewton::sweep(StepOperator& mass, int count) {
-  if (!sweeps_.run(mass, problem_, count, now_.velocity, now_.impulse)) return;
-  std::fill(tangent_.begin(), tangent_.end(), Tangent{});
-  mass.solve(tangent_, now_.impulse, now_.velocity);
+  sweeps_.run(mass, problem_, count, now_.velocity, now_.impulse);
+  mass.solve({}, now_.impulse, now_.velocity);
   mass.move(1);
   for (std::size_t i = 0; i < now_.velocity.size(); ++i) now_.velocity[i] += problem_.free_velocity[i];
 }

@@ -1,10 +1,13 @@
-// Projected Gauss-Seidel on the terms that act, in the space of their impulses:
+// Projected Gauss-Seidel on terms, in the space of velocities:
 //
-//     y_k ← P(y_k - (u_k + R_k (y_k - c_k) - b_k)/ρ_k),   u += A_·k (change of y_k),   A = J M̂⁻¹ Jᵀ
+//     y_k ← P(y_k - (u_k + R_k (y_k - c_k) - b_k)/ρ_k),   v += M̂⁻¹ J_kᵀ (change of y_k)
 //
 // Rows that a law projects together change together (a contact's normal, then its friction), with ρ no less than what
 // they feel of each other. Which contact opens, sticks or slips is a local question, which sweeps answer quickly; how
 // large the impulses are they answer slowly. [Jourdan, Alart and Jean 1998; Gräser and Kornhuber 2009]
+//
+// No matrix over all rows: those of one pair of links are a block, which reads its J v and pushes M̂⁻¹ Jᵀ of what it
+// changed once a sweep, O(d) a row, and sees its own changes through its own A = J M̂⁻¹ Jᵀ.
 #pragma once
 
 #include <span>
@@ -17,33 +20,76 @@ namespace tarsus {
 class StepOperator;
 struct StepProblem;
 
+/// Rows of some terms in blocks, and an x that impulses change: x = M̂⁻¹ Jᵀ y with the bilateral rows held.
+class RowBlocks {
+ public:
+  virtual ~RowBlocks() = default;
+  virtual int blocks() const = 0;
+  virtual int terms(int block) const = 0;  ///< so many of the terms, in their order
+  /// @param A out, symmetric: [row of the block][row of the block] of J M̂⁻¹ Jᵀ
+  virtual void own_mass(int block, double* A) = 0;
+  virtual void rest() = 0;                                       ///< x = 0
+  virtual void velocity(int block, double* Jx) = 0;              ///< [row of the block]
+  virtual void push(int block, const double* change_of_y) = 0;  ///< [row of the block]
+};
+
+/// Of a problem that is solved by sweeps alone.
+struct SweepOptions {
+  int max_sweeps = 30;
+  double tolerance = 1e-6;  ///< [m/s]
+};
+
+struct SweepReport {
+  bool finite = true;
+  int sweeps = 0;
+  double residual = 0;  ///< largest natural residual of what is returned [m/s | rad/s]
+};
+
 class Sweeps {
  public:
   /// A new step: nothing is known of its mass.
   void begin(const StepProblem& problem);
-  /// How many go before the next iteration: none before the seventh; where the residual does not fall to half, twice as
-  /// many, and every second such iteration none. @param residuals of the iterations so far
+  /// How many go before Newton's next iteration: none before the seventh; where the residual does not fall to half,
+  /// twice as many, and every second such iteration none. @param residuals of the iterations so far
   int due(std::span<const double> residuals);
   /// @param velocity [row] J v at these impulses @param impulse [row] in and out
-  /// @return false: too many rows, nothing was done
-  bool run(StepOperator& mass, const StepProblem& problem, int count, std::span<const double> velocity,
+  void run(StepOperator& mass, const StepProblem& problem, int count, std::span<const double> velocity,
            std::span<double> impulse);
+  /// All of a step by sweeps, as many as are allowed or until none changes a velocity by more than the tolerance.
+  /// @param y [row] out: impulse before projection @param impulse [row] in: where to start; out
+  SweepReport solve(StepOperator& mass, const StepProblem& problem, const SweepOptions& options, std::span<double> y,
+                     std::span<double> impulse);
 
  private:
   struct Rows {  ///< that are projected together
-    int term, first, count, at;
-    double inverse;  ///< 1/ρ
+    int term, first, count, at;  ///< at: of the block's rows
+    double inverse;              ///< 1/ρ
+  };
+  struct Block {
+    int at, nrow, first, end;  ///< first row of these terms'; of rows_
+    std::size_t own;           ///< of own_
   };
   bool choose(const StepProblem& problem, std::span<const double> velocity, std::span<const double> impulse);
-  void group(const StepProblem& problem);
-  void relax(const StepProblem& problem, const Rows& rows, std::span<double> impulse);
+  void make_blocks(StepOperator& mass, const StepProblem& problem);
+  void start(const StepProblem& problem, std::span<const double> velocity);
+  void group(const StepProblem& problem, int term, int at, Block& block);
+  void sweep(const StepProblem& problem, std::span<double> impulse, bool back);
+  void relax(const StepProblem& problem, std::size_t block, std::span<double> impulse);
+  void relax_normal(const StepProblem& problem, const Rows& rows, const Block& block, double* y);
+  void relax_disc(const StepProblem& problem, const Rows& rows, const Block& block, double* y);
+  void relax_any(const StepProblem& problem, const Rows& rows, const Block& block, double* y);
+  void change(const Rows& rows, const Block& block, int row, double by, double* y);
 
   std::vector<char> acted_;  ///< [term] it acts, or has acted in this step
   std::vector<int> terms_;   ///< these terms
+  RowBlocks* mass_ = nullptr;
+  std::vector<Block> blocks_;
   std::vector<Rows> rows_;
-  std::vector<double> A_, velocity_;  ///< of these terms' rows, one after another
-  int count_ = 0, done_ = 0;          ///< before this iteration, if any; in this step
-  bool without_ = false;              ///< this iteration goes without
+  std::vector<double> own_;                       ///< A of each block
+  std::vector<double> start_, velocity_, change_;  ///< J v at the start of these terms' rows; of one block
+  double moved_ = 0;                              ///< largest ρ |change of y| of the last sweep [m/s]
+  int count_ = 0, done_ = 0;                      ///< before this iteration, if any; in this step
+  bool without_ = false;                          ///< this iteration goes without
 };
 
 }  // namespace tarsus

@@ -1,0 +1,354 @@
+#include "tarsus/constraint/tree_rows.hpp"
+
+#include <algorithm>
+
+#include "constraint/contact_force.hpp"
+#include "constraint/tree_loads.hpp"
+#include "math/dense_lu.hpp"
+#include "tarsus/constraint/tree_operator.hpp"
+#include "tarsus/spatial/widen.hpp"
+
+namespace tarsus {
+
+namespace {
+
+constexpr int kJointRows = 32;  ///< of one block, at most
+
+}  // namespace
+
+template <class R>
+TreeRows<R>::TreeRows(const Model& model)
+    : model_(model), bodies_(model.njoint()), rows_(model), place_(model.nv, -1), u_(model.nv) {
+  for (const Joint& joint : model.joints) {
+    root_.push_back(joint.parent < 0 ? int(root_.size()) : root_[joint.parent]);
+    alone_.push_back(joint.parent < 0 && moves_freely(joint.type));
+    if (joint.parent >= 0) alone_[joint.parent] = 0;
+  }
+}
+
+template <class R>
+DelassusRows<R>& TreeRows<R>::clear() {
+  rows_.clear(), blocks_.clear(), dofs_.clear(), Y_.clear();
+  bilateral_blocks_ = 0;
+  return rows_;
+}
+
+template <class R>
+void TreeRows<R>::hold(const BasicData<R>& data, std::span<const double> diagonal) {
+  rows_.sweep(model_, data);
+  const int n = rows_.rows(), ld = rows_.leading_dimension();
+  bilateral_blocks_ = rows_.blocks();
+  row_.resize(std::size_t(n) * ld), factors_.resize(std::size_t(n) * n), pivot_.resize(n);
+  rows_.gram(row_.data(), ld);
+  for (int i = 0; i < n; ++i) {
+    for (int j = i; j < n; ++j)
+      factors_[std::size_t(i) * n + j] = factors_[std::size_t(j) * n + i] = double(row_[std::size_t(i) * ld + j]);
+    factors_[std::size_t(i) * (n + 1)] += diagonal[i];
+  }
+  factor_lu(factors_, pivot_);
+}
+
+/// What is alone, and has no rows but those of contacts.
+template <class R>
+void TreeRows<R>::find_bodies(const BasicData<R>& data, const RowGeometry& geometry, std::span<const int> terms) {
+  is_body_ = alone_;
+  if (bilateral_blocks_ > 0) std::fill(is_body_.begin(), is_body_.end(), 0);
+  const int contacts = int(geometry.contacts.size()), joints = contacts + int(geometry.joints.size());
+  for (const int t : terms) {
+    if (t >= joints) {
+      for (const int dof : geometry.paths[t - joints].dofs) is_body_[model_.dof_joint[dof]] = 0;
+    } else if (t >= contacts) {
+      is_body_[geometry.joints[t - contacts].joint] = 0;
+    }
+  }
+  for (std::size_t i = 0; i < bodies_.size(); ++i) {
+    if (!is_body_[i]) continue;
+    const LinkState<R>& link = data.links()[i];
+    bodies_[i].D = widen(link.Dinv), bodies_[i].M = widen(link.Minv), bodies_[i].G = widen(link.G);
+  }
+}
+
+/// A contact of which one side at least is a body or the world.
+template <class R>
+void TreeRows<R>::write_contact(const ContactRows& contact) {
+  const auto body = [&](int link) { return link >= 0 && is_body_[link] ? link : -1; };
+  Block block{.terms = 1, .contact = &contact, .a = body(contact.a), .b = body(contact.b)};
+  const bool tree_a = block.a < 0, tree = tree_a || (contact.b >= 0 && block.b < 0);
+  if (tree) {
+    block.rows = rows_.add_block(tree_a ? contact.a : contact.b, -1, contact.nrow);
+    const typename DelassusRows<R>::Block of_tree = rows_.block(block.rows);
+    for (int k = 0; k < contact.nrow; ++k) {
+      const Force<double> f = contact_wrench(contact, tree_a ? contact.arm_a : contact.arm_b, tree_a ? 1 : -1, k);
+      write_wrench<R>(f.n, f.f, of_tree, k);
+    }
+  }
+  blocks_.push_back(block);
+}
+
+template <class R>
+void TreeRows<R>::write_contacts(const RowGeometry& geometry, std::span<const int> terms) {
+  for (std::size_t t = 0; t < terms.size();) {
+    const ContactRows& contact = geometry.contacts[terms[t]];
+    const int a = contact.a, b = contact.b;
+    if (is_body_[a] || (b >= 0 && is_body_[b])) {
+      write_contact(contact), ++t;
+      continue;
+    }
+    const std::size_t first = t;  // two trees: those of one pair of links are a block
+    int count = 0;
+    for (; t < terms.size() && geometry.contacts[terms[t]].a == a && geometry.contacts[terms[t]].b == b; ++t)
+      count += geometry.contacts[terms[t]].nrow;
+    blocks_.push_back({.terms = int(t - first), .rows = rows_.add_block(a, b, count)});
+    const typename DelassusRows<R>::Block block = rows_.block(blocks_.back().rows);
+    for (std::size_t k = first, row = 0; k < t; row += geometry.contacts[terms[k++]].nrow)
+      tarsus::write_contact<R>(geometry.contacts[terms[k]], block, int(row));
+  }
+}
+
+/// Rows of a joint's term, along the joint's own dofs in qvel's axes.
+template <class R>
+void write_joint(const Model& model, const LinkState<R>* links, const JointRows& rows,
+                 const typename DelassusRows<R>::Block& block, int row) {
+  const Joint& joint = model.joints[rows.joint];
+  if (rows.part == JointRows::Part::axial)
+    return write_path<R>({std::span(&joint.qvel, 1), std::span(&rows.e.x, 1)}, block, row);
+  const bool angular = rows.part == JointRows::Part::angular;
+  const int first = joint.qvel + (angular ? scalar_count(joint.type) : 0), dofs[] = {first, first + 1, first + 2};
+  for (int k = 0; k < rows.nrow; ++k) {
+    Vec3d e = rows.nrow == 1 ? rows.e : Vec3d{k == 0 ? 1.0 : 0.0, k == 1 ? 1.0 : 0.0, k == 2 ? 1.0 : 0.0};
+    if (angular) e = transpose_mul(widen(links[rows.joint].R), e);
+    const double arm[] = {e.x, e.y, e.z};
+    write_path<R>({dofs, arm}, block, row + k);
+  }
+}
+
+/// Those of one tree are neighbours, and blocks.
+template <class R>
+void TreeRows<R>::write_joints(const BasicData<R>& data, const RowGeometry& geometry, std::span<const int> terms) {
+  const std::size_t contacts = geometry.contacts.size();
+  const auto at = [&](std::size_t k) -> const JointRows& { return geometry.joints[terms[k] - contacts]; };
+  for (std::size_t t = 0; t < terms.size();) {
+    const std::size_t first = t;
+    int count = 0;
+    joints_.clear();
+    for (; t < terms.size() && count + at(t).nrow <= kJointRows && root_[at(t).joint] == root_[at(first).joint]; ++t)
+      joints_.push_back(at(t).joint), count += at(t).nrow;
+    blocks_.push_back({.terms = int(t - first), .rows = rows_.add_joint_block(joints_, count)});
+    const typename DelassusRows<R>::Block block = rows_.block(blocks_.back().rows);
+    for (std::size_t k = first, row = 0; k < t; row += at(k++).nrow)
+      write_joint<R>(model_, data.links(), at(k), block, int(row));
+  }
+}
+
+template <class R>
+void TreeRows<R>::write(const BasicData<R>& data, const RowGeometry& geometry, std::span<const int> terms) {
+  find_bodies(data, geometry, terms);
+  const int contacts = int(geometry.contacts.size()), joints = contacts + int(geometry.joints.size());
+  const auto end_of_contacts = std::lower_bound(terms.begin(), terms.end(), contacts);
+  const auto end_of_joints = std::lower_bound(end_of_contacts, terms.end(), joints);
+  write_contacts(geometry, {terms.begin(), end_of_contacts});
+  write_joints(data, geometry, {end_of_contacts, end_of_joints});
+  for (auto t = end_of_joints; t != terms.end(); ++t) {
+    blocks_.push_back({.terms = 1, .rows = rows_.blocks()});
+    add_path<R>(model_, geometry.paths[*t - joints], rows_, joints_);
+  }
+  rows_.sweep(model_, data);
+  for (Block& block : blocks_) {
+    if (bilateral_blocks_ > 0) widen_block(block);
+  }
+  rest();
+}
+
+/// (A_BB + Σ)⁻¹ A_B of these rows. @return they share a DoF with some
+template <class R>
+bool TreeRows<R>::feel(const typename DelassusRows<R>::Block& block) {
+  const std::size_t n = block.nrow;
+  coupling_.assign(pivot_.size() * n, 0.0);
+  bool any = false;
+  for (int b = 0; b < bilateral_blocks_; ++b) {
+    const typename DelassusRows<R>::Block held = rows_.block(b);
+    for (std::size_t k = 0; k < held.dofs.size(); ++k) {
+      const int place = place_[held.dofs[k]];
+      if (place < 0) continue;
+      any = true;
+      const R *W = held.W + k * held.stride, *DW = block.DW + std::size_t(place) * block.stride;
+      for (int i = 0; i < held.nrow; ++i) {
+        for (std::size_t j = 0; j < n; ++j) coupling_[(held.first_row + i) * n + j] += double(W[i]) * double(DW[j]);
+      }
+    }
+  }
+  if (any) solve_lu(factors_, pivot_, coupling_, int(n));
+  return any;
+}
+
+/// Y of a block: W, less what the bilateral rows answer.
+template <class R>
+void TreeRows<R>::widen_block(Block& own) {
+  const typename DelassusRows<R>::Block block = rows_.block(own.rows);
+  own.first_dof = int(dofs_.size()), own.Y = Y_.size();
+  for (std::size_t k = 0; k < block.dofs.size(); ++k) place_[block.dofs[k]] = int(k);
+  const bool felt = feel(block);
+  for (const int dof : block.dofs) place_[dof] = -1;
+  if (!felt) return;
+  const std::size_t n = block.nrow, stride = block.stride;
+  const auto row_of = [&](int dof) {
+    int& place = place_[dof];
+    if (place < 0) {
+      place = int(dofs_.size()) - own.first_dof;
+      dofs_.push_back(dof), Y_.resize(Y_.size() + stride, R(0));
+    }
+    return &Y_[own.Y + std::size_t(place) * stride];
+  };
+  for (std::size_t k = 0; k < block.dofs.size(); ++k)
+    std::copy_n(block.W + k * stride, stride, row_of(block.dofs[k]));
+  for (int b = 0; b < bilateral_blocks_; ++b) {
+    const typename DelassusRows<R>::Block held = rows_.block(b);
+    const double* c = &coupling_[held.first_row * n];
+    if (std::all_of(c, c + held.nrow * n, [](double x) { return x == 0; })) continue;
+    for (std::size_t k = 0; k < held.dofs.size(); ++k) {
+      R* y = row_of(held.dofs[k]);
+      for (int i = 0; i < held.nrow; ++i) {
+        for (std::size_t j = 0; j < n; ++j) y[j] -= held.W[k * held.stride + i] * R(c[i * n + j]);
+      }
+    }
+  }
+  own.ndof = int(dofs_.size()) - own.first_dof;
+  for (int k = 0; k < own.ndof; ++k) place_[dofs_[own.first_dof + k]] = -1;
+}
+
+template <class R>
+Motion<double> TreeRows<R>::response(int body, const Force<double>& f) const {
+  const Body& b = bodies_[body];
+  const Vec3d w = b.D * (f.n - b.G * f.f);
+  return {w, b.M * f.f - transpose_mul(b.G, w)};
+}
+
+template <class R>
+void TreeRows<R>::own_mass(int index, double* A) {
+  const Block& own = blocks_[index];
+  int n = own.contact ? own.contact->nrow : 0;
+  if (own.rows < 0) {
+    std::fill_n(A, n * n, 0.0);
+  } else {
+    const typename DelassusRows<R>::Block block = rows_.block(own.rows);
+    n = block.nrow;
+    const int stride = block.stride;
+    row_.resize(std::max(row_.size(), std::size_t(n) * stride));
+    rows_.own_gram(own.rows, row_.data());
+    for (int i = 0; i < n; ++i) {
+      for (int j = i; j < n; ++j) A[i * n + j] = A[j * n + i] = double(row_[i * stride + j]);
+    }
+    if (own.ndof > 0) {  // W's DoFs come first in Y
+      std::fill_n(A, n * n, 0.0);
+      for (std::size_t k = 0; k < block.dofs.size() * stride; k += stride) {
+        for (int i = 0; i < n; ++i) {
+          for (int j = 0; j < n; ++j) A[i * n + j] += double(block.DW[k + i]) * double(Y_[own.Y + k + j]);
+        }
+      }
+    }
+  }
+  for (const int side : {own.a, own.b}) {
+    if (side < 0) continue;
+    const Vec3d& arm = side == own.a ? own.contact->arm_a : own.contact->arm_b;
+    for (int j = 0; j < n; ++j) {
+      const Motion<double> x = response(side, contact_wrench(*own.contact, arm, 1, j));
+      for (int i = 0; i < n; ++i) {
+        const Force<double> f = contact_wrench(*own.contact, arm, 1, i);
+        A[i * n + j] += dot(f.n, x.w) + dot(f.f, x.v);
+      }
+    }
+  }
+}
+
+template <class R>
+void TreeRows<R>::rest() {
+  std::fill(u_.begin(), u_.end(), R(0));
+  for (Body& body : bodies_) body.w = body.v = {0, 0, 0};
+}
+
+template <class R>
+void TreeRows<R>::velocity(int index, double* Jx) {
+  const Block& block = blocks_[index];
+  if (block.rows >= 0) {
+    if constexpr (sizeof(R) == sizeof(double)) {
+      rows_.velocity(block.rows, u_.data(), Jx);
+    } else {
+      const int n = rows_.block(block.rows).nrow;
+      row_.resize(std::max(row_.size(), std::size_t(n)));
+      rows_.velocity(block.rows, u_.data(), row_.data());
+      std::copy_n(row_.begin(), n, Jx);
+    }
+    if (!block.contact) return;
+  }
+  const ContactRows& contact = *block.contact;
+  Vec3d w{0, 0, 0}, v{0, 0, 0};
+  if (block.a >= 0) {
+    const Body& a = bodies_[block.a];
+    w = a.w, v = a.v + cross(a.w, contact.arm_a);
+  }
+  if (block.b >= 0) {
+    const Body& b = bodies_[block.b];
+    w -= b.w, v -= b.v + cross(b.w, contact.arm_b);
+  }
+  for (int k = 0; k < contact.nrow; ++k) {
+    const double of_bodies = dot(contact.axis[k % 3], k < 3 ? v : w);
+    Jx[k] = block.rows >= 0 ? Jx[k] + of_bodies : of_bodies;
+  }
+}
+
+template <class R>
+void TreeRows<R>::push(int index, const double* change) {
+  const Block& own = blocks_[index];
+  if (own.rows >= 0) {
+    const typename DelassusRows<R>::Block block = rows_.block(own.rows);
+    const R* lambda = nullptr;
+    if constexpr (sizeof(R) == sizeof(double)) {
+      lambda = change;
+    } else {
+      row_.resize(std::max(row_.size(), std::size_t(block.nrow)));
+      std::copy_n(change, block.nrow, row_.begin());
+      lambda = row_.data();
+    }
+    if (own.ndof == 0)
+      rows_.push(own.rows, lambda, u_.data());
+    else
+      rows_.push({dofs_.data() + own.first_dof, std::size_t(own.ndof)}, block.nrow, block.stride, &Y_[own.Y], lambda,
+                 u_.data());
+    if (!own.contact) return;
+  }
+  const ContactRows& contact = *own.contact;
+  Vec3d f{0, 0, 0}, n{0, 0, 0};
+  for (int k = 0; k < contact.nrow; ++k) (k < 3 ? f : n) += contact.axis[k % 3] * change[k];
+  if (own.a >= 0) {
+    const Motion<double> x = response(own.a, {cross(contact.arm_a, f) + n, f});
+    bodies_[own.a].w += x.w, bodies_[own.a].v += x.v;
+  }
+  if (own.b >= 0) {
+    const Motion<double> x = response(own.b, {cross(contact.arm_b, f) + n, f});
+    bodies_[own.b].w -= x.w, bodies_[own.b].v -= x.v;
+  }
+}
+
+template <class R>
+RowBlocks& TreeOperator<R>::row_blocks(std::span<const int> terms) {
+  clear_loads();
+  solve_loaded<R>(model_, *data_, joint_inertia_, {}, load_of_link_, loads_, next_.x);  // M̂'s own factors
+  DelassusRows<R>& rows = swept_.clear();
+  if (bilateral_.rows() > 0) {
+    write_bilateral(rows);
+    right_.resize(bilateral_.rows());
+    for (int i = 0; i < bilateral_.rows(); ++i) right_[i] = double(bilateral_.compliance[i]) + raised_[i];
+    swept_.hold(*data_, right_);
+  }
+  swept_.write(*data_, {contacts_, joints_, paths_}, terms);
+  return swept_;
+}
+
+#define TARSUS_INSTANTIATE(R)  \
+  template class TreeRows<R>;  \
+  template RowBlocks& TreeOperator<R>::row_blocks(std::span<const int>);
+TARSUS_INSTANTIATE(double)
+TARSUS_INSTANTIATE(float)
+#undef TARSUS_INSTANTIATE
+
+}  // namespace tarsus
