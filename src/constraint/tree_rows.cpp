@@ -18,17 +18,18 @@ constexpr int kJointRows = 32;  ///< of one block, at most
 
 template <class R>
 TreeRows<R>::TreeRows(const Model& model)
-    : model_(model), bodies_(model.njoint()), rows_(model), place_(model.nv, -1), u_(model.nv) {
+    : model_(model), centre_(model.njoint()), rows_(model), place_(model.nv, -1), u_(model.nv) {
   for (const Joint& joint : model.joints) {
     root_.push_back(joint.parent < 0 ? int(root_.size()) : root_[joint.parent]);
     alone_.push_back(joint.parent < 0 && moves_freely(joint.type));
     if (joint.parent >= 0) alone_[joint.parent] = 0;
   }
+  bodies.resize(model.njoint());
 }
 
 template <class R>
 DelassusRows<R>& TreeRows<R>::clear() {
-  rows_.clear(), blocks_.clear(), dofs_.clear(), Y_.clear();
+  rows_.clear(), blocks_.clear(), points_.clear(), dofs_.clear(), Y_.clear();
   bilateral_blocks_ = 0;
   return rows_;
 }
@@ -61,23 +62,44 @@ void TreeRows<R>::find_bodies(const BasicData<R>& data, const RowGeometry& geome
       is_body_[geometry.joints[t - contacts].joint] = 0;
     }
   }
-  for (std::size_t i = 0; i < bodies_.size(); ++i) {
-    if (!is_body_[i]) continue;
-    const LinkState<R>& link = data.links()[i];
-    bodies_[i].D = widen(link.Dinv), bodies_[i].M = widen(link.Minv), bodies_[i].G = widen(link.G);
-  }
+  for (std::size_t i = 0; i < bodies.size(); ++i) is_body_[i] = is_body_[i] && take_body(data.links()[i], i);
 }
 
-/// A contact of which one side at least is a body or the world.
+/// M̂⁻¹ of (f, n) at its origin is ω = D (n - G f), v = M f - Gᵀ ω. With G = [c] and M a multiple of 1, c is the centre.
+/// @return it is so
+template <class R>
+bool TreeRows<R>::take_body(const LinkState<R>& link, std::size_t i) {
+  const Sym3d M = widen(link.Minv);
+  const Mat3d G = widen(link.G);
+  const double small = 1e-9 * M.xx, none = 1e-9 * (std::abs(G.xy) + std::abs(G.yz) + std::abs(G.zx)) + 1e-12;
+  const bool same = std::abs(M.yy - M.xx) <= small && std::abs(M.zz - M.xx) <= small && std::abs(M.xy) <= small &&
+                    std::abs(M.xz) <= small && std::abs(M.yz) <= small;
+  const bool skew = std::abs(G.xx) <= none && std::abs(G.yy) <= none && std::abs(G.zz) <= none &&
+                    std::abs(G.xy + G.yx) <= none && std::abs(G.yz + G.zy) <= none && std::abs(G.zx + G.xz) <= none;
+  bodies[i].inverse_mass = M.xx, bodies[i].inverse_inertia = widen(link.Dinv);
+  centre_[i] = {G.zy, G.xz, G.yx};
+  return same && skew;
+}
+
+template <class R>
+void TreeRows<R>::write_point(const ContactRows& contact) {
+  BodyPoint& point = points_.emplace_back();
+  point.nrow = contact.nrow;
+  if (is_body_[contact.a]) point.a = contact.a, point.arm_a = contact.arm_a - centre_[contact.a];
+  if (contact.b >= 0 && is_body_[contact.b]) point.b = contact.b, point.arm_b = contact.arm_b - centre_[contact.b];
+  std::copy_n(contact.axis, 3, point.axis);
+}
+
+/// A contact of which one side is a body, the other a body, the world or a tree.
 template <class R>
 void TreeRows<R>::write_contact(const ContactRows& contact) {
-  const auto body = [&](int link) { return link >= 0 && is_body_[link] ? link : -1; };
-  Block block{.terms = 1, .contact = &contact, .a = body(contact.a), .b = body(contact.b)};
-  const bool tree_a = block.a < 0, tree = tree_a || (contact.b >= 0 && block.b < 0);
-  if (tree) {
-    block.rows = rows_.add_block(tree_a ? contact.a : contact.b, -1, contact.nrow);
+  Block block{.terms = 1, .point = int(points_.size())};
+  write_point(contact);
+  const bool tree_a = points_.back().a < 0, tree_b = contact.b >= 0 && points_.back().b < 0;
+  if (tree_a || tree_b || contact.nrow == 4 || contact.nrow == 6) {  // a point has no torsion and does not roll
+    block.rows = rows_.add_block(tree_b ? contact.b : contact.a, -1, contact.nrow);
     const typename DelassusRows<R>::Block of_tree = rows_.block(block.rows);
-    for (int k = 0; k < contact.nrow; ++k) {
+    for (int k = 0; k < contact.nrow && (tree_a || tree_b); ++k) {
       const Force<double> f = contact_wrench(contact, tree_a ? contact.arm_a : contact.arm_b, tree_a ? 1 : -1, k);
       write_wrench<R>(f.n, f.f, of_tree, k);
     }
@@ -216,45 +238,42 @@ void TreeRows<R>::widen_block(Block& own) {
   for (int k = 0; k < own.ndof; ++k) place_[dofs_[own.first_dof + k]] = -1;
 }
 
-template <class R>
-Motion<double> TreeRows<R>::response(int body, const Force<double>& f) const {
-  const Body& b = bodies_[body];
-  const Vec3d w = b.D * (f.n - b.G * f.f);
-  return {w, b.M * f.f - transpose_mul(b.G, w)};
+/// Row k of a point on one body: the moment about its centre and the force.
+static Force<double> wrench(const BodyPoint& point, const Vec3d& arm, int k) {
+  const Vec3d& d = point.axis[k % 3];
+  return k < 3 ? Force<double>{cross(arm, d), d} : Force<double>{d, {0, 0, 0}};
 }
 
 template <class R>
 void TreeRows<R>::own_mass(int index, double* A) {
   const Block& own = blocks_[index];
-  int n = own.contact ? own.contact->nrow : 0;
-  if (own.rows < 0) {
+  const typename DelassusRows<R>::Block block = rows_.block(own.rows);
+  const int n = block.nrow, stride = block.stride;
+  row_.resize(std::max(row_.size(), std::size_t(n) * stride));
+  rows_.own_gram(own.rows, row_.data());
+  for (int i = 0; i < n; ++i) {
+    for (int j = i; j < n; ++j) A[i * n + j] = A[j * n + i] = double(row_[i * stride + j]);
+  }
+  if (own.ndof > 0) {  // W's DoFs come first in Y
     std::fill_n(A, n * n, 0.0);
-  } else {
-    const typename DelassusRows<R>::Block block = rows_.block(own.rows);
-    n = block.nrow;
-    const int stride = block.stride;
-    row_.resize(std::max(row_.size(), std::size_t(n) * stride));
-    rows_.own_gram(own.rows, row_.data());
-    for (int i = 0; i < n; ++i) {
-      for (int j = i; j < n; ++j) A[i * n + j] = A[j * n + i] = double(row_[i * stride + j]);
-    }
-    if (own.ndof > 0) {  // W's DoFs come first in Y
-      std::fill_n(A, n * n, 0.0);
-      for (std::size_t k = 0; k < block.dofs.size() * stride; k += stride) {
-        for (int i = 0; i < n; ++i) {
-          for (int j = 0; j < n; ++j) A[i * n + j] += double(block.DW[k + i]) * double(Y_[own.Y + k + j]);
-        }
+    for (std::size_t k = 0; k < block.dofs.size() * stride; k += stride) {
+      for (int i = 0; i < n; ++i) {
+        for (int j = 0; j < n; ++j) A[i * n + j] += double(block.DW[k + i]) * double(Y_[own.Y + k + j]);
       }
     }
   }
-  for (const int side : {own.a, own.b}) {
-    if (side < 0) continue;
-    const Vec3d& arm = side == own.a ? own.contact->arm_a : own.contact->arm_b;
+  if (own.point < 0) return;
+  const BodyPoint& point = points_[own.point];
+  for (const bool first : {true, false}) {
+    const int of = first ? point.a : point.b;
+    if (of < 0) continue;
+    const Vec3d& arm = first ? point.arm_a : point.arm_b;
     for (int j = 0; j < n; ++j) {
-      const Motion<double> x = response(side, contact_wrench(*own.contact, arm, 1, j));
+      const Force<double> f = wrench(point, arm, j);
+      const Vec3d w = bodies[of].inverse_inertia * f.n, v = f.f * bodies[of].inverse_mass;
       for (int i = 0; i < n; ++i) {
-        const Force<double> f = contact_wrench(*own.contact, arm, 1, i);
-        A[i * n + j] += dot(f.n, x.w) + dot(f.f, x.v);
+        const Force<double> e = wrench(point, arm, i);
+        A[i * n + j] += dot(e.n, w) + dot(e.f, v);
       }
     }
   }
@@ -263,70 +282,58 @@ void TreeRows<R>::own_mass(int index, double* A) {
 template <class R>
 void TreeRows<R>::rest() {
   std::fill(u_.begin(), u_.end(), R(0));
-  for (Body& body : bodies_) body.w = body.v = {0, 0, 0};
+  for (FreeBody& body : bodies) body.w = body.v = {0, 0, 0};
 }
 
 template <class R>
 void TreeRows<R>::velocity(int index, double* Jx) {
   const Block& block = blocks_[index];
-  if (block.rows >= 0) {
-    if constexpr (sizeof(R) == sizeof(double)) {
-      rows_.velocity(block.rows, u_.data(), Jx);
-    } else {
-      const int n = rows_.block(block.rows).nrow;
-      row_.resize(std::max(row_.size(), std::size_t(n)));
-      rows_.velocity(block.rows, u_.data(), row_.data());
-      std::copy_n(row_.begin(), n, Jx);
-    }
-    if (!block.contact) return;
+  if constexpr (sizeof(R) == sizeof(double)) {
+    rows_.velocity(block.rows, u_.data(), Jx);
+  } else {
+    const int n = rows_.block(block.rows).nrow;
+    row_.resize(std::max(row_.size(), std::size_t(n)));
+    rows_.velocity(block.rows, u_.data(), row_.data());
+    std::copy_n(row_.begin(), n, Jx);
   }
-  const ContactRows& contact = *block.contact;
+  if (block.point < 0) return;
+  const BodyPoint& point = points_[block.point];
   Vec3d w{0, 0, 0}, v{0, 0, 0};
-  if (block.a >= 0) {
-    const Body& a = bodies_[block.a];
-    w = a.w, v = a.v + cross(a.w, contact.arm_a);
+  if (point.a >= 0) w = bodies[point.a].w, v = bodies[point.a].v + cross(w, point.arm_a);
+  if (point.b >= 0) {
+    const FreeBody& b = bodies[point.b];
+    w -= b.w, v -= b.v + cross(b.w, point.arm_b);
   }
-  if (block.b >= 0) {
-    const Body& b = bodies_[block.b];
-    w -= b.w, v -= b.v + cross(b.w, contact.arm_b);
-  }
-  for (int k = 0; k < contact.nrow; ++k) {
-    const double of_bodies = dot(contact.axis[k % 3], k < 3 ? v : w);
-    Jx[k] = block.rows >= 0 ? Jx[k] + of_bodies : of_bodies;
-  }
+  for (int k = 0; k < point.nrow; ++k) Jx[k] += dot(point.axis[k % 3], k < 3 ? v : w);
 }
 
 template <class R>
 void TreeRows<R>::push(int index, const double* change) {
   const Block& own = blocks_[index];
-  if (own.rows >= 0) {
-    const typename DelassusRows<R>::Block block = rows_.block(own.rows);
-    const R* lambda = nullptr;
-    if constexpr (sizeof(R) == sizeof(double)) {
-      lambda = change;
-    } else {
-      row_.resize(std::max(row_.size(), std::size_t(block.nrow)));
-      std::copy_n(change, block.nrow, row_.begin());
-      lambda = row_.data();
-    }
-    if (own.ndof == 0)
-      rows_.push(own.rows, lambda, u_.data());
-    else
-      rows_.push({dofs_.data() + own.first_dof, std::size_t(own.ndof)}, block.nrow, block.stride, &Y_[own.Y], lambda,
-                 u_.data());
-    if (!own.contact) return;
+  const typename DelassusRows<R>::Block block = rows_.block(own.rows);
+  const R* lambda = nullptr;
+  if constexpr (sizeof(R) == sizeof(double)) {
+    lambda = change;
+  } else {
+    row_.resize(std::max(row_.size(), std::size_t(block.nrow)));
+    std::copy_n(change, block.nrow, row_.begin());
+    lambda = row_.data();
   }
-  const ContactRows& contact = *own.contact;
+  if (own.ndof == 0)
+    rows_.push(own.rows, lambda, u_.data());
+  else
+    rows_.push({dofs_.data() + own.first_dof, std::size_t(own.ndof)}, block.nrow, block.stride, &Y_[own.Y], lambda,
+               u_.data());
+  if (own.point < 0) return;
+  const BodyPoint& point = points_[own.point];
   Vec3d f{0, 0, 0}, n{0, 0, 0};
-  for (int k = 0; k < contact.nrow; ++k) (k < 3 ? f : n) += contact.axis[k % 3] * change[k];
-  if (own.a >= 0) {
-    const Motion<double> x = response(own.a, {cross(contact.arm_a, f) + n, f});
-    bodies_[own.a].w += x.w, bodies_[own.a].v += x.v;
-  }
-  if (own.b >= 0) {
-    const Motion<double> x = response(own.b, {cross(contact.arm_b, f) + n, f});
-    bodies_[own.b].w -= x.w, bodies_[own.b].v -= x.v;
-  }
+  for (int k = 0; k < point.nrow; ++k) (k < 3 ? f : n) += point.axis[k % 3] * change[k];
+  const auto move = [&](int body, const Vec3d& arm, double sign) {
+    if (body < 0) return;
+    bodies[body].w += bodies[body].inverse_inertia * ((cross(arm, f) + n) * sign);
+    bodies[body].v += f * (sign * bodies[body].inverse_mass);
+  };
+  move(point.a, point.arm_a, 1), move(point.b, point.arm_b, -1);
 }
 
 template <class R>

@@ -72,12 +72,46 @@ void Sweeps::group(const StepProblem& problem, int i, int at, Block& block) {
     add(0, term.nrow);
 }
 
+/// A a_j of one body.
+static Vec3d response(const FreeBody& body, const Vec3d& arm, const Vec3d& axis) {
+  return axis * body.inverse_mass + cross(body.inverse_inertia * cross(arm, axis), arm);
+}
+
+Sweeps::Point Sweeps::make_point(const StepProblem& problem, const BodyPoint& at, const Term& term) const {
+  const TermRow* rows = &problem.rows[term.first_row];
+  Point p{};
+  p.a = at.a, p.b = at.b, p.row = term.first_row, p.slides = at.nrow == 3;
+  p.n = at.axis[0], p.t1 = at.axis[1], p.t2 = at.axis[2], p.arm_a = at.arm_a, p.arm_b = at.arm_b;
+  const auto column = [&](const Vec3d& axis) {
+    Vec3d sum{0, 0, 0};
+    if (p.a >= 0) sum += response(mass_->bodies[p.a], p.arm_a, axis);
+    if (p.b >= 0) sum += response(mass_->bodies[p.b], p.arm_b, axis);
+    return sum;
+  };
+  const Vec3d of_n = column(p.n);
+  p.R_n = rows[0].compliance, p.inverse_n = 1 / (dot(p.n, of_n) + p.R_n);
+  if (!p.slides) return p;
+  const Vec3d of_1 = column(p.t1), of_2 = column(p.t2);
+  const double across = std::abs(dot(p.t1, of_2));
+  p.R_t = std::max(rows[1].compliance, rows[2].compliance);
+  p.inverse_t = 1 / (std::max(dot(p.t1, of_1), dot(p.t2, of_2)) + across + p.R_t);
+  p.friction = term.friction, p.felt[0] = dot(p.t1, of_n), p.felt[1] = dot(p.t2, of_n);
+  return p;
+}
+
 void Sweeps::make_blocks(StepOperator& mass, const StepProblem& problem) {
   mass_ = &mass.row_blocks(terms_);
-  blocks_.clear(), rows_.clear(), own_.clear();
+  blocks_.clear(), rows_.clear(), own_.clear(), points_.clear();
   auto term = terms_.begin();
   int row = 0;
   for (int b = 0; b < mass_->blocks(); ++b) {
+    if (const BodyPoint* point = mass_->point(b)) {
+      const Term& only = problem.terms[*term++];
+      blocks_.push_back({row, only.nrow, 0, 0, 0, int(points_.size())});
+      points_.push_back(make_point(problem, *point, only));
+      row += only.nrow;
+      continue;
+    }
     Block block{row, 0, int(rows_.size()), 0, own_.size()};
     const auto end = term + mass_->terms(b);
     for (auto t = term; t != end; ++t) block.nrow += problem.terms[*t].nrow;
@@ -152,16 +186,67 @@ void Sweeps::relax(const StepProblem& problem, std::size_t b, std::span<double> 
     mass_->push(int(b), change_.data());
 }
 
+void Sweeps::relax(Point& p) {
+  static const FreeBody kWorld{};
+  FreeBody* const bodies = mass_->bodies.data();
+  const FreeBody &a = p.a >= 0 ? bodies[p.a] : kWorld, &b = p.b >= 0 ? bodies[p.b] : kWorld;
+  const Vec3d v = a.v + cross(a.w, p.arm_a) - b.v - cross(b.w, p.arm_b);
+  const double y_n = std::max(0.0, p.y[0] - (dot(p.n, v) + p.R_n * p.y[0] - p.target[0]) * p.inverse_n);
+  const double by_n = y_n - p.y[0];
+  if (by_n == 0 && y_n == 0) return;  // it stays open: no friction either
+  double moved = std::abs(by_n) / p.inverse_n;
+  Vec3d P = p.n * by_n;
+  p.y[0] = y_n;
+  if (p.slides) {
+    const double u1 = dot(p.t1, v) + by_n * p.felt[0], u2 = dot(p.t2, v) + by_n * p.felt[1];
+    double y1 = p.y[1] - (u1 + p.R_t * p.y[1] - p.target[1]) * p.inverse_t;
+    double y2 = p.y[2] - (u2 + p.R_t * p.y[2] - p.target[2]) * p.inverse_t;
+    const double radius = p.friction * y_n, square = y1 * y1 + y2 * y2;
+    if (square > radius * radius) {
+      const double scale = radius / std::sqrt(square);
+      y1 *= scale, y2 *= scale;
+    }
+    const double by_1 = y1 - p.y[1], by_2 = y2 - p.y[2];
+    p.y[1] = y1, p.y[2] = y2;
+    P += p.t1 * by_1 + p.t2 * by_2;
+    moved = std::max(moved, std::max(std::abs(by_1), std::abs(by_2)) / p.inverse_t);
+  }
+  moved_ = std::max(moved_, moved);
+  const auto push = [&](FreeBody& body, const Vec3d& arm, const Vec3d& f) {
+    body.v += f * body.inverse_mass, body.w += body.inverse_inertia * cross(arm, f);
+  };
+  if (p.a >= 0) push(bodies[p.a], p.arm_a, P);
+  if (p.b >= 0) push(bodies[p.b], p.arm_b, -P);
+}
+
 /// Forth and back: what rests on one another hears of both ends.
 void Sweeps::sweep(const StepProblem& problem, std::span<double> impulse, bool back) {
   moved_ = 0;
   const std::size_t n = blocks_.size();
-  for (std::size_t b = 0; b < n; ++b) relax(problem, back ? n - 1 - b : b, impulse);
+  for (std::size_t k = 0; k < n; ++k) {
+    const std::size_t b = back ? n - 1 - k : k;
+    blocks_[b].point >= 0 ? relax(points_[blocks_[b].point]) : relax(problem, b, impulse);
+  }
 }
 
-void Sweeps::start(const StepProblem& problem, std::span<const double> velocity) {
+/// As many sweeps from these impulses and their J v; `count` at most, or until none moves by more than the tolerance.
+int Sweeps::sweep(const StepProblem& problem, int count, double tolerance, std::span<const double> velocity,
+                  std::span<double> impulse) {
   auto to = start_.begin();
   for (const int i : terms_) to = std::copy_n(&velocity[problem.terms[i].first_row], problem.terms[i].nrow, to);
+  for (Point& p : points_) {
+    for (int k = 0; k < (p.slides ? 3 : 1); ++k) {
+      const TermRow& row = problem.rows[p.row + k];
+      p.y[k] = impulse[p.row + k];
+      p.target[k] = row.target + row.compliance * row.centre - velocity[p.row + k];
+    }
+  }
+  int done = 0;
+  do {
+    sweep(problem, impulse, done % 2 == 1);
+  } while (++done < count && moved_ > tolerance);
+  for (const Point& p : points_) std::copy_n(p.y, p.slides ? 3 : 1, &impulse[p.row]);
+  return done;
 }
 
 void Sweeps::run(StepOperator& mass, const StepProblem& problem, int count, std::span<const double> velocity,
@@ -170,8 +255,7 @@ void Sweeps::run(StepOperator& mass, const StepProblem& problem, int count, std:
     make_blocks(mass, problem);
   else if (!terms_.empty())
     mass_->rest();
-  start(problem, velocity);
-  for (int s = 0; s < count; ++s) sweep(problem, impulse, s % 2 == 1);
+  if (!terms_.empty()) sweep(problem, count, 0, velocity, impulse);
 }
 
 SweepReport Sweeps::solve(StepOperator& mass, const StepProblem& problem, const SweepOptions& options,
@@ -186,11 +270,8 @@ SweepReport Sweeps::solve(StepOperator& mass, const StepProblem& problem, const 
   };
   apply();
   make_blocks(mass, problem);
-  start(problem, y);
   SweepReport report;
-  do {
-    sweep(problem, impulse, report.sweeps % 2 == 1);
-  } while (++report.sweeps < options.max_sweeps && moved_ > options.tolerance);
+  report.sweeps = sweep(problem, options.max_sweeps, options.tolerance, y, impulse);
   apply();
   mass.keep();
   for (const Term& term : problem.terms) {

@@ -1,7 +1,8 @@
 // Rows of terms as sweeps see them (solver/sweeps.hpp).
 //
-// A free body is six numbers, v and ω, and a contact between such bodies is a block of its own: it reads its point's
-// velocity and adds M̂⁻¹ of its impulse to its two bodies, without a row written down.
+// A free body is six numbers, v and ω about the point where they are not coupled, and a contact between such bodies is a
+// block of its own: it reads its point's velocity and adds M̂⁻¹ of its impulse to its two bodies, without a row written
+// down.
 //
 // Rows on trees live in the u space of ABA's factors (dynamics/delassus.hpp), where a row has numbers on the way to its
 // root alone: it reads J x = D⁻¹ Wᵀ u, and an impulse on it is u += W λ. A contact of a tree with a free body has both.
@@ -35,37 +36,37 @@ class TreeRows final : public RowBlocks {
 
   int blocks() const override { return int(blocks_.size()); }
   int terms(int block) const override { return blocks_[block].terms; }
+  const BodyPoint* point(int block) const override {
+    return blocks_[block].rows < 0 ? &points_[blocks_[block].point] : nullptr;
+  }
   void own_mass(int block, double* A) override;
   void rest() override;
   void velocity(int block, double* Jx) override;
   void push(int block, const double* change) override;
 
  private:
-  struct Body {  ///< M̂⁻¹ of (f, n) at its origin: ω = D (n - G f), v = M f - Gᵀ ω
-    Sym3d D, M;
-    Mat3d G;
-    Vec3d w{0, 0, 0}, v{0, 0, 0};
-  };
   struct Block {
-    int terms, rows = -1;  ///< rows: block of rows_, of what acts on trees
-    const ContactRows* contact = nullptr;
-    int a = -1, b = -1;                    ///< bodies of the contact
-    int first_dof = 0, ndof = 0;           ///< of dofs_, where the block feels bilateral rows
+    int terms;
+    int rows = -1;                ///< block of rows_, of what acts on trees
+    int point = -1;               ///< of points_, of a contact that acts on bodies
+    int first_dof = 0, ndof = 0;  ///< of dofs_, where the block feels bilateral rows
     std::size_t Y = 0;
   };
   void find_bodies(const BasicData<R>& data, const RowGeometry& geometry, std::span<const int> terms);
   void write_contacts(const RowGeometry& geometry, std::span<const int> terms);
   void write_contact(const ContactRows& contact);
+  void write_point(const ContactRows& contact);
   void write_joints(const BasicData<R>& data, const RowGeometry& geometry, std::span<const int> terms);
   bool feel(const typename DelassusRows<R>::Block& block);
   void widen_block(Block& block);
-  Motion<double> response(int body, const Force<double>& f) const;
+  bool take_body(const LinkState<R>& link, std::size_t i);
 
   const Model& model_;
   std::vector<int> root_;                   ///< [link] of its tree
   std::vector<char> alone_, is_body_;       ///< [link] a free joint without children; without rows but contacts
-  std::vector<Body> bodies_;                ///< [link]
+  std::vector<Vec3d> centre_;               ///< [link] of a body, from its origin
   std::vector<Block> blocks_;
+  std::vector<BodyPoint> points_;
   DelassusRows<R> rows_;
   int bilateral_blocks_ = 0;
   std::vector<double> factors_, coupling_;  ///< of A_BB + Σ; (A_BB + Σ)⁻¹ A_B of one block

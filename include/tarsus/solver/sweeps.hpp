@@ -7,12 +7,14 @@
 // large the impulses are they answer slowly. [Jourdan, Alart and Jean 1998; Gräser and Kornhuber 2009]
 //
 // No matrix over all rows: those of one pair of links are a block, which reads its J v and pushes M̂⁻¹ Jᵀ of what it
-// changed once a sweep, O(d) a row, and sees its own changes through its own A = J M̂⁻¹ Jᵀ.
+// changed once a sweep, O(d) a row, and sees its own changes through its own A = J M̂⁻¹ Jᵀ. Contacts of free bodies, of
+// which there may be many, are points with all their numbers side by side.
 #pragma once
 
 #include <span>
 #include <vector>
 
+#include "tarsus/math/vec.hpp"
 #include "tarsus/solver/term.hpp"
 
 namespace tarsus {
@@ -20,12 +22,29 @@ namespace tarsus {
 class StepOperator;
 struct StepProblem;
 
+/// M̂⁻¹ of a free body about its centre, and x there.
+struct FreeBody {
+  double inverse_mass = 0;
+  Sym3d inverse_inertia{};
+  Vec3d w{0, 0, 0}, v{0, 0, 0};
+};
+
+/// Where a contact acts on free bodies, a or b -1: not on one.
+struct BodyPoint {
+  int a = -1, b = -1, nrow = 3;
+  Vec3d arm_a{0, 0, 0}, arm_b{0, 0, 0};  ///< from the bodies' centres
+  Vec3d axis[3] = {};                    ///< n, t₁, t₂
+};
+
 /// Rows of some terms in blocks, and an x that impulses change: x = M̂⁻¹ Jᵀ y with the bilateral rows held.
 class RowBlocks {
  public:
+  std::vector<FreeBody> bodies;
   virtual ~RowBlocks() = default;
   virtual int blocks() const = 0;
   virtual int terms(int block) const = 0;  ///< so many of the terms, in their order
+  /// Not null: the block is a contact that acts on `bodies` alone, and nothing else is asked of it.
+  virtual const BodyPoint* point(int block) const = 0;
   /// @param A out, symmetric: [row of the block][row of the block] of J M̂⁻¹ Jᵀ
   virtual void own_mass(int block, double* A) = 0;
   virtual void rest() = 0;                                       ///< x = 0
@@ -68,11 +87,23 @@ class Sweeps {
   struct Block {
     int at, nrow, first, end;  ///< first row of these terms'; of rows_
     std::size_t own;           ///< of own_
+    int point = -1;            ///< of points_: then nothing else counts
+  };
+  struct Point {
+    int a, b, row;              ///< row: first of its term's
+    bool slides;                ///< it has friction
+    Vec3d n, t1, t2, arm_a, arm_b;
+    double y[3], target[3];     ///< target: b + R c - J v at the start
+    double R_n, R_t, inverse_n, inverse_t, friction;
+    double felt[2];             ///< A_tn: of the normal impulse, along t₁ and t₂
   };
   bool choose(const StepProblem& problem, std::span<const double> velocity, std::span<const double> impulse);
   void make_blocks(StepOperator& mass, const StepProblem& problem);
-  void start(const StepProblem& problem, std::span<const double> velocity);
+  int sweep(const StepProblem& problem, int count, double tolerance, std::span<const double> velocity,
+            std::span<double> impulse);
   void group(const StepProblem& problem, int term, int at, Block& block);
+  Point make_point(const StepProblem& problem, const BodyPoint& at, const Term& term) const;
+  void relax(Point& point);
   void sweep(const StepProblem& problem, std::span<double> impulse, bool back);
   void relax(const StepProblem& problem, std::size_t block, std::span<double> impulse);
   void relax_normal(const StepProblem& problem, const Rows& rows, const Block& block, double* y);
@@ -85,6 +116,7 @@ class Sweeps {
   RowBlocks* mass_ = nullptr;
   std::vector<Block> blocks_;
   std::vector<Rows> rows_;
+  std::vector<Point> points_;
   std::vector<double> own_;                       ///< A of each block
   std::vector<double> start_, velocity_, change_;  ///< J v at the start of these terms' rows; of one block
   double moved_ = 0;                              ///< largest ρ |change of y| of the last sweep [m/s]
