@@ -77,12 +77,23 @@ bool TreeOperator<R>::crowded(std::span<const Tangent> tangents, std::span<const
 }
 
 template <class R>
-void TreeOperator<R>::solve_coupled(std::span<const Tangent> tangents, std::span<const double> force) {
+void TreeOperator<R>::find_pairs(std::span<const ContactRows> contacts) {
   pairs_.clear();
-  for (const ContactRows& c : contacts_) {
+  for (const ContactRows& c : contacts) {
     const CoupledTrees::LinkPair pair{c.a, c.b};
     if (c.b >= 0 && (pairs_.empty() || pairs_.back() != pair)) pairs_.push_back(pair);
   }
+}
+
+template <class R>
+bool TreeOperator<R>::eliminates(std::span<const ContactRows> contacts, double operations) {
+  find_pairs(contacts);
+  return coupled_.analyze(pairs_, operations);
+}
+
+template <class R>
+void TreeOperator<R>::solve_coupled(std::span<const Tangent> tangents, std::span<const double> force) {
+  find_pairs(contacts_);
   coupled_.analyze(pairs_);
   clear_loads();
   add_joint_loads(tangents, force);
@@ -136,6 +147,8 @@ void TreeOperator<R>::solve_coupled_extra(std::span<const Tangent> tangents, std
 
 #define TARSUS_INSTANTIATE(R)                                                                      \
   template bool TreeOperator<R>::crowded(std::span<const Tangent>, std::span<const double>) const; \
+  template void TreeOperator<R>::find_pairs(std::span<const ContactRows>);                         \
+  template bool TreeOperator<R>::eliminates(std::span<const ContactRows>, double);                 \
   template void TreeOperator<R>::solve_coupled(std::span<const Tangent>, std::span<const double>); \
   template void TreeOperator<R>::solve_coupled_extra(std::span<const Tangent>, std::span<const double>);
 TARSUS_INSTANTIATE(double)

@@ -121,7 +121,9 @@ void StepTerms<R>::solve(In<R> joint_inertia, const BilateralRows<R>& bilateral,
   if (terms_.empty() && bilateral.rows() == 0) return remember();
   recall();
   const TermSet all{terms_, rows_, free_rows_, {contact_rows_, joint_rows_, path_rows_}, y_, impulse_};
-  report_.piled = islands_.find_piles(all, options_.least_pile, bilateral.rows() > 0);
+  const PileOptions& piles = options_.piles;
+  if (model_.njoint() >= piles.least_trees && !mass_.eliminates(contact_rows_, piles.most_operations))
+    report_.piled = islands_.find_piles(all, piles.least_trees, bilateral.rows() > 0);
   if (report_.piled == 0 || report_.piled == int(terms_.size())) {
     solve_set(all, report_.piled > 0, joint_inertia, bilateral, velocity);
   } else {
@@ -145,7 +147,7 @@ void StepTerms<R>::solve_set(const TermSet& set, bool pile, In<R> joint_inertia,
   StepStatus status = StepStatus::converged;
   double residual = 0;
   if (pile) {
-    const SweepReport solved = sweeps_.solve(mass_, set.problem(), options_.sweeps, set.y, set.impulse);
+    const SweepReport solved = sweeps_.solve(mass_, set.problem(), options_.piles.sweeps, set.y, set.impulse);
     report_.sweeps = solved.sweeps;
     finite = solved.finite, residual = solved.residual;
     if (residual > options.tolerance) status = StepStatus::swept;

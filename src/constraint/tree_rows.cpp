@@ -286,6 +286,18 @@ void TreeRows<R>::rest() {
 }
 
 template <class R>
+void TreeRows<R>::extrapolate(const Extrapolation& by) {
+  before_.resize(u_.size(), R(0)), momentum_.resize(u_.size(), R(0));
+  bodies_before_.resize(bodies.size()), bodies_momentum_.resize(bodies.size());
+  for (std::size_t i = 0; i < u_.size(); ++i) by(u_[i], before_[i], momentum_[i]);
+  for (std::size_t i = 0; i < bodies.size(); ++i) {
+    FreeBody &x = bodies[i], &before = bodies_before_[i], &p = bodies_momentum_[i];
+    by(x.w.x, before.w.x, p.w.x), by(x.w.y, before.w.y, p.w.y), by(x.w.z, before.w.z, p.w.z);
+    by(x.v.x, before.v.x, p.v.x), by(x.v.y, before.v.y, p.v.y), by(x.v.z, before.v.z, p.v.z);
+  }
+}
+
+template <class R>
 void TreeRows<R>::velocity(int index, double* Jx) {
   const Block& block = blocks_[index];
   if constexpr (sizeof(R) == sizeof(double)) {

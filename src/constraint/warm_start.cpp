@@ -44,7 +44,10 @@ void StepTerms<R>::recall() {
   lost_.clear();
   int guess = 0;
   for (int i = 0; i < int(terms_.size()); ++i) {
-    const int last = identities_[i] || kinds_[i] != Kind::contact ? find_last(kinds_[i], identities_[i], guess) : -1;
+    const bool touches = kinds_[i] == Kind::contact;
+    const int last = !touches          ? find_last(kinds_[i], identities_[i], guess)
+                     : identities_[i] ? find_last_contact(contacts_[i], guess)
+                                      : -1;
     if (last >= 0) {
       take(i, last);
       guess = last + 1;
@@ -53,6 +56,21 @@ void StepTerms<R>::recall() {
     }
   }
   recall_near();
+}
+
+/// The last step's contact of this identity, -1 if there was none.
+template <class R>
+int StepTerms<R>::find_last_contact(const LinkContact& c, int guess) {
+  const std::vector<TermMemory::Entry>& entries = last_.entries;  // contacts first, sorted as these are
+  const auto is_it = [&](const TermMemory::Entry& m) { return m.kind == Kind::contact && m.identity == c.identity; };
+  for (int k = guess; k < std::min(guess + 2, int(entries.size())); ++k) {
+    if (is_it(entries[k])) return k;
+  }
+  const auto m = std::lower_bound(entries.begin(), entries.end(), c, [](const TermMemory::Entry& e, const LinkContact& x) {
+    return e.kind == Kind::contact && std::tie(e.a, e.b, e.identity) < std::tie(x.a, x.b, x.identity);
+  });
+  const int k = int(m - entries.begin());
+  return m != entries.end() && is_it(*m) && !taken_[k] ? k : -1;
 }
 
 /// A contact that rolled on to another feature starts from where the nearest one between the same links was, if nobody
@@ -134,6 +152,7 @@ int StepTerms<R>::find_last(Kind kind, std::uint64_t identity, int guess) {
   template void StepTerms<R>::remember();     \
   template void StepTerms<R>::recall();       \
   template void StepTerms<R>::recall_near();  \
+  template int StepTerms<R>::find_last_contact(const LinkContact&, int); \
   template void StepTerms<R>::take(int, int); \
   template int StepTerms<R>::find_last(Kind, std::uint64_t, int);
 TARSUS_INSTANTIATE(double)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
 #include "solver/law.hpp"
 #include "tarsus/solver/step_newton.hpp"
@@ -122,14 +123,15 @@ void Sweeps::make_blocks(StepOperator& mass, const StepProblem& problem) {
     row += block.nrow;
     blocks_.push_back(block);
   }
-  start_.resize(row), velocity_.resize(row), change_.resize(row);
+  for (std::vector<double>* v : {&start_, &velocity_, &change_}) v->resize(row);
+  before_.resize(row + 2), momentum_.resize(row + 2);  // a point without friction has room for three
 }
 
 /// y[r] += change, and what the block's rows feel of it.
 void Sweeps::change(const Rows& rows, const Block& block, int r, double by, double* y) {
   if (by == 0) return;
   y[r] += by, change_[rows.at + r] += by;
-  moved_ = std::max(moved_, std::abs(by) / rows.inverse);
+  moved_ = std::max(moved_, std::abs(by) / rows.inverse), energy_ += by * by / rows.inverse;
   const double* A = &own_[block.own + std::size_t(rows.at + r) * block.nrow];
   for (int k = 0; k < block.nrow; ++k) velocity_[k] += by * A[k];
 }
@@ -194,7 +196,7 @@ void Sweeps::relax(Point& p) {
   const double y_n = std::max(0.0, p.y[0] - (dot(p.n, v) + p.R_n * p.y[0] - p.target[0]) * p.inverse_n);
   const double by_n = y_n - p.y[0];
   if (by_n == 0 && y_n == 0) return;  // it stays open: no friction either
-  double moved = std::abs(by_n) / p.inverse_n;
+  moved_ = std::max(moved_, std::abs(by_n) / p.inverse_n), energy_ += by_n * by_n / p.inverse_n;
   Vec3d P = p.n * by_n;
   p.y[0] = y_n;
   if (p.slides) {
@@ -209,9 +211,9 @@ void Sweeps::relax(Point& p) {
     const double by_1 = y1 - p.y[1], by_2 = y2 - p.y[2];
     p.y[1] = y1, p.y[2] = y2;
     P += p.t1 * by_1 + p.t2 * by_2;
-    moved = std::max(moved, std::max(std::abs(by_1), std::abs(by_2)) / p.inverse_t);
+    moved_ = std::max(moved_, std::max(std::abs(by_1), std::abs(by_2)) / p.inverse_t);
+    energy_ += (by_1 * by_1 + by_2 * by_2) / p.inverse_t;
   }
-  moved_ = std::max(moved_, moved);
   const auto push = [&](FreeBody& body, const Vec3d& arm, const Vec3d& f) {
     body.v += f * body.inverse_mass, body.w += body.inverse_inertia * cross(arm, f);
   };
@@ -221,7 +223,7 @@ void Sweeps::relax(Point& p) {
 
 /// Forth and back: what rests on one another hears of both ends.
 void Sweeps::sweep(const StepProblem& problem, std::span<double> impulse, bool back) {
-  moved_ = 0;
+  moved_ = 0, energy_ = 0;
   const std::size_t n = blocks_.size();
   for (std::size_t k = 0; k < n; ++k) {
     const std::size_t b = back ? n - 1 - k : k;
@@ -229,9 +231,28 @@ void Sweeps::sweep(const StepProblem& problem, std::span<double> impulse, bool b
   }
 }
 
-/// As many sweeps from these impulses and their J v; `count` at most, or until none moves by more than the tolerance.
-int Sweeps::sweep(const StepProblem& problem, int count, double tolerance, std::span<const double> velocity,
-                  std::span<double> impulse) {
+void Sweeps::extrapolate(const StepProblem& problem, const Extrapolation& by, std::span<double> impulse) {
+  mass_->extrapolate(by);
+  std::size_t term = 0;
+  for (std::size_t b = 0; b < blocks_.size(); ++b) {
+    double *before = &before_[blocks_[b].at], *p = &momentum_[blocks_[b].at];
+    if (blocks_[b].point >= 0) {
+      Point& point = points_[blocks_[b].point];
+      for (int k = 0; k < 3; ++k) by(point.y[k], before[k], p[k]);
+      ++term;
+      continue;
+    }
+    for (const std::size_t end = term + mass_->terms(int(b)); term < end; ++term) {
+      const Term& own = problem.terms[terms_[term]];
+      for (int k = 0; k < own.nrow; ++k) by(impulse[own.first_row + k], *before++, *p++);
+    }
+  }
+}
+
+/// Sweeps from these impulses and their J v: `count`, or until one moves nothing by more than the tolerance.
+/// Accelerated: conjugate gradients with a sweep for a gradient [Silcowitz-Hansen, Niebe and Erleben 2010].
+int Sweeps::sweep(const StepProblem& problem, int count, double tolerance, bool accelerated,
+                  std::span<const double> velocity, std::span<double> impulse) {
   auto to = start_.begin();
   for (const int i : terms_) to = std::copy_n(&velocity[problem.terms[i].first_row], problem.terms[i].nrow, to);
   for (Point& p : points_) {
@@ -241,12 +262,19 @@ int Sweeps::sweep(const StepProblem& problem, int count, double tolerance, std::
       p.target[k] = row.target + row.compliance * row.centre - velocity[p.row + k];
     }
   }
-  int done = 0;
-  do {
-    sweep(problem, impulse, done % 2 == 1);
-  } while (++done < count && moved_ > tolerance);
-  for (const Point& p : points_) std::copy_n(p.y, p.slides ? 3 : 1, &impulse[p.row]);
-  return done;
+  if (accelerated) extrapolate(problem, {}, impulse);
+  double last = kUnbounded;
+  for (int done = 1;; ++done) {
+    sweep(problem, impulse, done % 2 == 0);
+    if (done >= count || !(moved_ > tolerance)) {
+      for (const Point& p : points_) std::copy_n(p.y, p.slides ? 3 : 1, &impulse[p.row]);
+      return done;
+    }
+    if (!accelerated) continue;
+    const double beta = energy_ / last;
+    extrapolate(problem, {beta <= 1 ? beta : 0, beta > 1}, impulse);
+    last = energy_;
+  }
 }
 
 void Sweeps::run(StepOperator& mass, const StepProblem& problem, int count, std::span<const double> velocity,
@@ -255,7 +283,7 @@ void Sweeps::run(StepOperator& mass, const StepProblem& problem, int count, std:
     make_blocks(mass, problem);
   else if (!terms_.empty())
     mass_->rest();
-  if (!terms_.empty()) sweep(problem, count, 0, velocity, impulse);
+  if (!terms_.empty()) sweep(problem, count, 0, false, velocity, impulse);
 }
 
 SweepReport Sweeps::solve(StepOperator& mass, const StepProblem& problem, const SweepOptions& options,
@@ -271,7 +299,7 @@ SweepReport Sweeps::solve(StepOperator& mass, const StepProblem& problem, const 
   apply();
   make_blocks(mass, problem);
   SweepReport report;
-  report.sweeps = sweep(problem, options.max_sweeps, options.tolerance, y, impulse);
+  report.sweeps = sweep(problem, options.max_sweeps, options.tolerance, !getenv("PLAIN"), y, impulse);
   apply();
   mass.keep();
   for (const Term& term : problem.terms) {

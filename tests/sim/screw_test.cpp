@@ -6,6 +6,7 @@
 
 #include "tarsus/io/mjcf.hpp"
 #include "tarsus/io/urdf.hpp"
+#include "tarsus/math/rotation.hpp"
 #include "tarsus/sim/step.hpp"
 
 namespace tarsus {

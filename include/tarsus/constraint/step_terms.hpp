@@ -66,12 +66,19 @@ struct RowsReport {
   double penetration = 0;                    ///< deepest, at the start of the step [m]
 };
 
+/// Islands that sweeps solve in the place of Newton's method: those of `least_trees` or more, in steps whose contacts
+/// between links take more than `most_operations` to eliminate once (decision 511).
+struct PileOptions {
+  int least_trees = 32;
+  double most_operations = 1e7;
+  SweepOptions sweeps;
+};
+
 struct TermOptions {
   bool limits = true, friction_loss = true;
   Spook limit_spook;
   NewtonOptions solve;
-  SweepOptions sweeps{};  ///< of piles:
-  int least_pile = 150;  ///< islands of so many trees (decision 511)
+  PileOptions piles{};
   /// Compliance of rows without one of their own, in h² × the inverse mass that the row feels (decision 504); it bounds
   /// what a limit that loops block costs (decision 506).
   double relative_compliance = 0.0144;
@@ -162,6 +169,7 @@ class StepTerms {
   void remember();
   void recall();
   void recall_near();
+  int find_last_contact(const LinkContact& contact, int guess);
   int find_last(Kind kind, std::uint64_t identity, int guess);
   void take(int term, int last);
 

@@ -41,6 +41,8 @@ class TreeOperator final : public StepOperator {
   /// the factors are lost. What is passed must live until the solve is over.
   void begin(BasicData<R>& data, double h, In<R> joint_inertia, std::span<const Term> terms,
              const RowGeometry& geometry, const BilateralRows<R>& bilateral);
+  /// Whether so many operations are enough to eliminate these contacts once.
+  bool eliminates(std::span<const ContactRows> contacts, double operations);
   void solve(std::span<const Tangent> tangents, std::span<const double> force, std::span<double> change) override;
   RowBlocks& row_blocks(std::span<const int> terms) override;  // tree_rows.cpp
   void move(double t) override;
@@ -68,6 +70,7 @@ class TreeOperator final : public StepOperator {
   void add_loads(std::span<const Tangent> tangents, std::span<const double> force);
   void add_contact_forces(std::span<const double> force);
   bool crowded(std::span<const Tangent> tangents, std::span<const double> force) const;
+  void find_pairs(std::span<const ContactRows> contacts);
   void solve_coupled(std::span<const Tangent> tangents, std::span<const double> force);
   void solve_coupled_extra(std::span<const Tangent> tangents, std::span<const double> force);
   void solve_extra_system(std::span<const Tangent> tangents, std::span<const double> force);

@@ -41,6 +41,7 @@ class TreeRows final : public RowBlocks {
   }
   void own_mass(int block, double* A) override;
   void rest() override;
+  void extrapolate(const Extrapolation& by) override;
   void velocity(int block, double* Jx) override;
   void push(int block, const double* change) override;
 
@@ -73,6 +74,8 @@ class TreeRows final : public RowBlocks {
   std::vector<int> pivot_, place_;          ///< place_: [dof] in the block at hand, -1
   std::vector<int> dofs_, joints_;
   AlignedVector<R> Y_, u_, row_;            ///< row_: scratch
+  AlignedVector<R> before_, momentum_;      ///< of u
+  std::vector<FreeBody> bodies_before_, bodies_momentum_;
 };
 
 extern template class TreeRows<double>;

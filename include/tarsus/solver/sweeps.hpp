@@ -36,6 +36,20 @@ struct BodyPoint {
   Vec3d axis[3] = {};                    ///< n, t₁, t₂
 };
 
+/// One step of conjugate gradients between two sweeps, of numbers that are linear in one another: with p what they moved
+/// by in the last step, they go on by β p, which takes the place of p with what the sweep has moved them by.
+struct Extrapolation {
+  double beta = 0;
+  bool restart = true;  ///< β = 0, and p is forgotten
+
+  template <class T>
+  void operator()(T& x, T& before, T& p) const {
+    x += T(beta) * p;
+    p = restart ? T(0) : x - before;
+    before = x;
+  }
+};
+
 /// Rows of some terms in blocks, and an x that impulses change: x = M̂⁻¹ Jᵀ y with the bilateral rows held.
 class RowBlocks {
  public:
@@ -48,13 +62,14 @@ class RowBlocks {
   /// @param A out, symmetric: [row of the block][row of the block] of J M̂⁻¹ Jᵀ
   virtual void own_mass(int block, double* A) = 0;
   virtual void rest() = 0;                                       ///< x = 0
+  virtual void extrapolate(const Extrapolation& by) = 0;         ///< x, if it does so after every sweep since rest()
   virtual void velocity(int block, double* Jx) = 0;              ///< [row of the block]
   virtual void push(int block, const double* change_of_y) = 0;  ///< [row of the block]
 };
 
 /// Of a problem that is solved by sweeps alone.
 struct SweepOptions {
-  int max_sweeps = 30;
+  int max_sweeps = 20;
   double tolerance = 1e-6;  ///< [m/s]
 };
 
@@ -99,11 +114,12 @@ class Sweeps {
   };
   bool choose(const StepProblem& problem, std::span<const double> velocity, std::span<const double> impulse);
   void make_blocks(StepOperator& mass, const StepProblem& problem);
-  int sweep(const StepProblem& problem, int count, double tolerance, std::span<const double> velocity,
+  int sweep(const StepProblem& problem, int count, double tolerance, bool accelerated, std::span<const double> velocity,
             std::span<double> impulse);
   void group(const StepProblem& problem, int term, int at, Block& block);
   Point make_point(const StepProblem& problem, const BodyPoint& at, const Term& term) const;
   void relax(Point& point);
+  void extrapolate(const StepProblem& problem, const Extrapolation& by, std::span<double> impulse);
   void sweep(const StepProblem& problem, std::span<double> impulse, bool back);
   void relax(const StepProblem& problem, std::size_t block, std::span<double> impulse);
   void relax_normal(const StepProblem& problem, const Rows& rows, const Block& block, double* y);
@@ -119,7 +135,8 @@ class Sweeps {
   std::vector<Point> points_;
   std::vector<double> own_;                       ///< A of each block
   std::vector<double> start_, velocity_, change_;  ///< J v at the start of these terms' rows; of one block
-  double moved_ = 0;                              ///< largest ρ |change of y| of the last sweep [m/s]
+  std::vector<double> before_, momentum_;         ///< [row of these terms] of y
+  double moved_ = 0, energy_ = 0;                 ///< of the last sweep: largest ρ |change of y| [m/s], Σ ρ (its square)
   int count_ = 0, done_ = 0;                      ///< before this iteration, if any; in this step
   bool without_ = false;                          ///< this iteration goes without
 };
