@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 
 #include "solver/law.hpp"
 #include "tarsus/solver/step_newton.hpp"
@@ -299,7 +298,7 @@ SweepReport Sweeps::solve(StepOperator& mass, const StepProblem& problem, const 
   apply();
   make_blocks(mass, problem);
   SweepReport report;
-  report.sweeps = sweep(problem, options.max_sweeps, options.tolerance, !getenv("PLAIN"), y, impulse);
+  report.sweeps = sweep(problem, options.max_sweeps, options.tolerance, true, y, impulse);
   apply();
   mass.keep();
   for (const Term& term : problem.terms) {
