@@ -122,7 +122,7 @@ void StepTerms<R>::solve(In<R> joint_inertia, const BilateralRows<R>& bilateral,
   recall();
   const TermSet all{terms_, rows_, free_rows_, {contact_rows_, joint_rows_, path_rows_}, y_, impulse_};
   const PileOptions& piles = options_.piles;
-  if (model_.njoint() >= piles.least_trees && !mass_.eliminates(contact_rows_, piles.most_operations))
+  if (model_.njoint() >= piles.least_trees && !mass_.eliminates(terms_, contact_rows_, y_, piles.most_operations))
     report_.piled = islands_.find_piles(all, piles.least_trees, bilateral.rows() > 0);
   if (report_.piled == 0 || report_.piled == int(terms_.size())) {
     solve_set(all, report_.piled > 0, joint_inertia, bilateral, velocity);
@@ -146,16 +146,21 @@ void StepTerms<R>::solve_set(const TermSet& set, bool pile, In<R> joint_inertia,
   bool finite = true;
   StepStatus status = StepStatus::converged;
   double residual = 0;
-  if (pile) {
-    const SweepReport solved = sweeps_.solve(mass_, set.problem(), options_.piles.sweeps, set.y, set.impulse);
-    report_.sweeps = solved.sweeps;
-    finite = solved.finite, residual = solved.residual;
-    if (residual > options.tolerance) status = StepStatus::swept;
-  } else {
+  if (!pile) {
     const NewtonReport solved = newton_.solve(mass_, set.problem(), options, set.y, set.impulse);
     report_.iterations = solved.iterations;
     finite = solved.finite, residual = solved.residual;
     if (!solved.converged) status = StepStatus::too_many_iterations;
+    if (solved.costly) {  // more contacts act than it seemed
+      pile = true, report_.piled += int(set.terms.size());
+      mass_.begin(*data_, h_, joint_inertia, set.terms, set.geometry, bilateral);
+    }
+  }
+  if (pile) {
+    const SweepReport solved = sweeps_.solve(mass_, set.problem(), options_.piles.sweeps, set.y, set.impulse);
+    report_.sweeps = std::max(report_.sweeps, solved.sweeps);
+    finite = solved.finite, residual = solved.residual;
+    status = residual > options.tolerance ? StepStatus::swept : StepStatus::converged;
   }
   if (!finite) status = StepStatus::not_finite;
   report_.status = std::max(report_.status, status), report_.residual = std::max(report_.residual, residual);

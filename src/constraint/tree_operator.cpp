@@ -33,7 +33,7 @@ void TreeOperator<R>::begin(BasicData<R>& data, double h, In<R> joint_inertia, s
 }
 
 template <class R>
-void TreeOperator<R>::solve(std::span<const Tangent> tangents, std::span<const double> force,
+bool TreeOperator<R>::solve(std::span<const Tangent> tangents, std::span<const double> force,
                             std::span<double> change) {
   if (tangents.empty()) {
     clear_loads();
@@ -44,7 +44,7 @@ void TreeOperator<R>::solve(std::span<const Tangent> tangents, std::span<const d
     solve_loaded<R>(model_, *data_, joint_inertia_, {}, load_of_link_, loads_, next_.x);
     if (rows_.rows() > 0) solve_extra(tangents, force);
   } else if (crowded(tangents, force)) {
-    solve_coupled(tangents, force);
+    if (!solve_coupled(tangents, force)) return false;
   } else {
     add_loads(tangents, force);
     add_extra_rows(tangents, force);
@@ -52,6 +52,7 @@ void TreeOperator<R>::solve(std::span<const Tangent> tangents, std::span<const d
     if (rows_.rows() > 0) solve_extra(tangents, force);
   }
   read(change);
+  return true;
 }
 
 template <class R>

@@ -139,8 +139,9 @@ int CoupledTrees::connect(int a, int b) {
 }
 
 bool CoupledTrees::analyze(std::span<const LinkPair> pairs, double most) {
-  if (analyzed_ && std::equal(pairs.begin(), pairs.end(), pairs_.begin(), pairs_.end())) return true;
-  analyzed_ = false;
+  if (analyzed_ && std::equal(pairs.begin(), pairs.end(), pairs_.begin(), pairs_.end()))
+    return operations_ <= most;
+  analyzed_ = false, operations_ = 0;
   pairs_.assign(pairs.begin(), pairs.end());
   for (std::vector<Neighbour>& list : adjacent_) list.clear();
   block_count_ = links_ + links_ % 2;  // pairs begin at an even number
@@ -170,8 +171,8 @@ bool CoupledTrees::analyze(std::span<const LinkPair> pairs, double most) {
     queued[std::size_t(link)] = -2;
     eliminate(link);
     const Step& step = steps_.back();
-    most -= 36.0 * step.count * step.count * link_[std::size_t(link)].dofs;
-    if (most < 0) return false;
+    operations_ += 36.0 * step.count * step.count * link_[std::size_t(link)].dofs;
+    if (operations_ > most) return false;
     if (const int parent = link_[std::size_t(link)].parent; parent >= 0) --children[std::size_t(parent)];
     for (int k = 0; k < step.count; ++k) queue(neighbour_[std::size_t(step.first + k)].link);
   }

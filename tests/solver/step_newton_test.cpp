@@ -48,7 +48,7 @@ class DenseOperator : public StepOperator {
   bool first = true;
   int solves = 0;
 
-  void solve(std::span<const Tangent> tangents, std::span<const double> force, std::span<double> change) override {
+  bool solve(std::span<const Tangent> tangents, std::span<const double> force, std::span<double> change) override {
     MatrixXd G = MatrixXd::Zero(J.rows(), J.rows());
     for (std::size_t i = 0; i < tangents.size(); ++i) {
       for (int r = 0; r < terms[i].nrow; ++r) {
@@ -65,6 +65,7 @@ class DenseOperator : public StepOperator {
     next = test::lu_solve(whole, right).col(0).head(n);
     Eigen::Map<VectorXd>(change.data(), J.rows()) = J * next;
     ++solves;
+    return true;
   }
   RowBlocks& row_blocks(std::span<const int> chosen) override {
     rows.first.clear(), rows.row.clear();

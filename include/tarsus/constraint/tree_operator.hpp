@@ -41,9 +41,11 @@ class TreeOperator final : public StepOperator {
   /// the factors are lost. What is passed must live until the solve is over.
   void begin(BasicData<R>& data, double h, In<R> joint_inertia, std::span<const Term> terms,
              const RowGeometry& geometry, const BilateralRows<R>& bilateral);
-  /// Whether so many operations are enough to eliminate these contacts once.
-  bool eliminates(std::span<const ContactRows> contacts, double operations);
-  void solve(std::span<const Tangent> tangents, std::span<const double> force, std::span<double> change) override;
+  /// Whether so many operations are enough to eliminate once these contacts, or those of them that act at y, as begin()
+  /// and solve() then will. It gives up where it would take several times as many, or many times in all.
+  bool eliminates(std::span<const Term> terms, std::span<const ContactRows> contacts, std::span<const double> y,
+                  double operations);
+  bool solve(std::span<const Tangent> tangents, std::span<const double> force, std::span<double> change) override;
   RowBlocks& row_blocks(std::span<const int> terms) override;  // tree_rows.cpp
   void move(double t) override;
   void keep() override;
@@ -70,8 +72,9 @@ class TreeOperator final : public StepOperator {
   void add_loads(std::span<const Tangent> tangents, std::span<const double> force);
   void add_contact_forces(std::span<const double> force);
   bool crowded(std::span<const Tangent> tangents, std::span<const double> force) const;
-  void find_pairs(std::span<const ContactRows> contacts);
-  void solve_coupled(std::span<const Tangent> tangents, std::span<const double> force);
+  template <class F>
+  void find_pairs(std::span<const ContactRows> contacts, const F& counts);
+  bool solve_coupled(std::span<const Tangent> tangents, std::span<const double> force);
   void solve_coupled_extra(std::span<const Tangent> tangents, std::span<const double> force);
   void solve_extra_system(std::span<const Tangent> tangents, std::span<const double> force);
   void begin_extra_rows();
@@ -106,6 +109,8 @@ class TreeOperator final : public StepOperator {
   std::vector<int> path_joints_;
   CoupledTrees coupled_;
   std::vector<CoupledTrees::LinkPair> pairs_;   ///< of contacts
+  bool acting_only_ = false;                    ///< pairs_ are those of contacts that act, not of all that are near
+  double most_operations_ = kUnbounded, operations_left_ = kUnbounded;  ///< of one solve(); of all
   std::vector<double> jacobian_, joint_force_;  ///< [extra row][nv]; [nv]
   AlignedVector<R> column_;
   AlignedVector<R> phi_, gram_, row_velocity_, row_impulse_, u_;

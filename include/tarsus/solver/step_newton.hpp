@@ -41,7 +41,8 @@ class StepOperator {
   virtual ~StepOperator() = default;
   /// x' = v' - v⁰ of the equation above, with the bilateral rows. @param tangents [term], or empty where all are zero
   /// @param change [row] out: J x'
-  virtual void solve(std::span<const Tangent> tangents, std::span<const double> force, std::span<double> change) = 0;
+  /// @return false: that would cost too much, and nothing was done
+  virtual bool solve(std::span<const Tangent> tangents, std::span<const double> force, std::span<double> change) = 0;
   /// x += t (x' - x). The first call after begin: x = x' whatever t.
   virtual void move(double t) = 0;
   /// Rows of these terms with x = 0, for sweeps: after begin, not between solve and move. They live until the next call.
@@ -64,6 +65,7 @@ struct NewtonOptions {
 
 struct NewtonReport {
   bool converged = false, finite = true;
+  bool costly = false;  ///< the operator gave up: what is returned, if finite, is where it had come to
   int iterations = 0;   ///< factorisations
   int searches = 0;     ///< evaluations of the law along a step
   double residual = 0;  ///< largest natural residual ρ N of what is returned [m/s | rad/s]
@@ -108,6 +110,7 @@ class StepNewton {
   std::vector<double> stage_y_;
   Sweeps sweeps_;
   int searches_ = 0, iterations_ = 0;
+  bool costly_ = false;
 };
 
 }  // namespace tarsus
