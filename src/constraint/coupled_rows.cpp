@@ -10,9 +10,9 @@ namespace tarsus {
 
 namespace {
 
-constexpr int kCrowd = 24;     ///< unknowns of contacts, at which the Schur complement costs as much
-constexpr double kMore = 4;    ///< times the operations that an iteration may take where more contacts act,
-constexpr double kMost = 10;   ///< and that all of them may
+constexpr int kCrowd = 24;    ///< unknowns of contacts, at which the Schur complement costs as much
+constexpr double kMore = 4;   ///< times the operations that an iteration may take where more contacts act,
+constexpr double kMost = 10;  ///< and that all of them may
 
 /// What a contact's rows are to one of its links: moments about its origin and forces, world axes.
 void write_rows(const ContactRows& contact, const Vec3d& arm, double sign, double (&J)[kTermRows][6]) {

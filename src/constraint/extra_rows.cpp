@@ -202,7 +202,7 @@ void TreeOperator<R>::solve_extra(std::span<const Tangent> tangents, std::span<c
 }
 
 #define TARSUS_INSTANTIATE(R)                                                                                 \
-  template void TreeOperator<R>::write_bilateral(DelassusRows<R>&);                                                           \
+  template void TreeOperator<R>::write_bilateral(DelassusRows<R>&);                                           \
   template void TreeOperator<R>::write_extra(Extra&, const Tangent&, const typename DelassusRows<R>::Block&); \
   template void TreeOperator<R>::extra_system(std::span<const Tangent>, std::span<const double>);             \
   template void TreeOperator<R>::begin_extra_rows();                                                          \

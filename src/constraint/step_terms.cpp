@@ -21,7 +21,12 @@ const char* name(StepStatus status) {
 
 template <class R>
 StepTerms<R>::StepTerms(const Model& model, const TermOptions& options)
-    : model_(model), options_(options), limit_solver_(model.njoint()), mass_(model), islands_(model), mass_rows_(model) {
+    : model_(model),
+      options_(options),
+      limit_solver_(model.njoint()),
+      mass_(model),
+      islands_(model),
+      mass_rows_(model) {
   for (int i = 0; i < model.njoint(); ++i) {
     const Joint& joint = model.joints[i];
     const JointSpec& spec = model.spec.bodies[joint.body].joints[i - model.bodies[joint.body].joint_first];

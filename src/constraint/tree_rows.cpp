@@ -221,8 +221,7 @@ void TreeRows<R>::widen_block(Block& own) {
     }
     return &Y_[own.Y + std::size_t(place) * stride];
   };
-  for (std::size_t k = 0; k < block.dofs.size(); ++k)
-    std::copy_n(block.W + k * stride, stride, row_of(block.dofs[k]));
+  for (std::size_t k = 0; k < block.dofs.size(); ++k) std::copy_n(block.W + k * stride, stride, row_of(block.dofs[k]));
   for (int b = 0; b < bilateral_blocks_; ++b) {
     const typename DelassusRows<R>::Block held = rows_.block(b);
     const double* c = &coupling_[held.first_row * n];
@@ -363,8 +362,8 @@ RowBlocks& TreeOperator<R>::row_blocks(std::span<const int> terms) {
   return swept_;
 }
 
-#define TARSUS_INSTANTIATE(R)  \
-  template class TreeRows<R>;  \
+#define TARSUS_INSTANTIATE(R) \
+  template class TreeRows<R>; \
   template RowBlocks& TreeOperator<R>::row_blocks(std::span<const int>);
 TARSUS_INSTANTIATE(double)
 TARSUS_INSTANTIATE(float)

@@ -45,7 +45,7 @@ void StepTerms<R>::recall() {
   int guess = 0;
   for (int i = 0; i < int(terms_.size()); ++i) {
     const bool touches = kinds_[i] == Kind::contact;
-    const int last = !touches          ? find_last(kinds_[i], identities_[i], guess)
+    const int last = !touches         ? find_last(kinds_[i], identities_[i], guess)
                      : identities_[i] ? find_last_contact(contacts_[i], guess)
                                       : -1;
     if (last >= 0) {
@@ -66,9 +66,10 @@ int StepTerms<R>::find_last_contact(const LinkContact& c, int guess) {
   for (int k = guess; k < std::min(guess + 2, int(entries.size())); ++k) {
     if (is_it(entries[k])) return k;
   }
-  const auto m = std::lower_bound(entries.begin(), entries.end(), c, [](const TermMemory::Entry& e, const LinkContact& x) {
-    return e.kind == Kind::contact && std::tie(e.a, e.b, e.identity) < std::tie(x.a, x.b, x.identity);
-  });
+  const auto m =
+      std::lower_bound(entries.begin(), entries.end(), c, [](const TermMemory::Entry& e, const LinkContact& x) {
+        return e.kind == Kind::contact && std::tie(e.a, e.b, e.identity) < std::tie(x.a, x.b, x.identity);
+      });
   const int k = int(m - entries.begin());
   return m != entries.end() && is_it(*m) && !taken_[k] ? k : -1;
 }
@@ -148,12 +149,12 @@ int StepTerms<R>::find_last(Kind kind, std::uint64_t identity, int guess) {
   return at != last_by_identity_.end() && key(*at) == std::tuple(kind, identity) && !taken_[*at] ? *at : -1;
 }
 
-#define TARSUS_INSTANTIATE(R)                 \
-  template void StepTerms<R>::remember();     \
-  template void StepTerms<R>::recall();       \
-  template void StepTerms<R>::recall_near();  \
+#define TARSUS_INSTANTIATE(R)                                            \
+  template void StepTerms<R>::remember();                                \
+  template void StepTerms<R>::recall();                                  \
+  template void StepTerms<R>::recall_near();                             \
   template int StepTerms<R>::find_last_contact(const LinkContact&, int); \
-  template void StepTerms<R>::take(int, int); \
+  template void StepTerms<R>::take(int, int);                            \
   template int StepTerms<R>::find_last(Kind, std::uint64_t, int);
 TARSUS_INSTANTIATE(double)
 TARSUS_INSTANTIATE(float)

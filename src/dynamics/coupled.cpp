@@ -139,8 +139,7 @@ int CoupledTrees::connect(int a, int b) {
 }
 
 bool CoupledTrees::analyze(std::span<const LinkPair> pairs, double most) {
-  if (analyzed_ && std::equal(pairs.begin(), pairs.end(), pairs_.begin(), pairs_.end()))
-    return operations_ <= most;
+  if (analyzed_ && std::equal(pairs.begin(), pairs.end(), pairs_.begin(), pairs_.end())) return operations_ <= most;
   analyzed_ = false, operations_ = 0;
   pairs_.assign(pairs.begin(), pairs.end());
   for (std::vector<Neighbour>& list : adjacent_) list.clear();

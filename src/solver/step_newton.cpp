@@ -238,7 +238,7 @@ NewtonReport StepNewton::solve(StepOperator& mass, const StepProblem& problem, c
     if (!met_ && !costly_) bound_impulses(mass);
   }
   const NewtonReport report{met_, best_residual_ < kUnbounded, costly_, iterations_, searches_, best_residual_};
-  for (std::size_t i = 0; report.finite && i < n; ++i) {
+  for (std::size_t i = 0; report.finite && !costly_ && i < n; ++i) {
     const TermRow& row = problem.rows[i];
     y[i] = row.centre + (row.target - best_.velocity[i]) / row.compliance;
     impulse[i] = best_.impulse[i];

@@ -10,11 +10,11 @@ namespace tarsus {
 
 namespace {
 
-constexpr int kPlain = 6;         ///< iterations before sweeps
-constexpr int kFirst = 5;         ///< sweeps before an iteration, to begin with,
-constexpr int kMore = 2;          ///< times as many where
-constexpr double kProgress = 0.5; ///< of the least residual is not reached,
-constexpr int kMost = 640;        ///< in a step
+constexpr int kPlain = 6;          ///< iterations before sweeps
+constexpr int kFirst = 5;          ///< sweeps before an iteration, to begin with,
+constexpr int kMore = 2;           ///< times as many where
+constexpr double kProgress = 0.5;  ///< of the least residual is not reached,
+constexpr int kMost = 640;         ///< in a step
 
 }  // namespace
 
@@ -137,7 +137,8 @@ void Sweeps::change(const Rows& rows, const Block& block, int r, double by, doub
 
 /// A contact's normal, and the disc of its friction, without what other laws need.
 void Sweeps::relax_normal(const StepProblem& problem, const Rows& rows, const Block& block, double* y) {
-  const double z = y[0] - miss(problem.rows[problem.terms[rows.term].first_row], velocity_[rows.at], y[0]) * rows.inverse;
+  const double z =
+      y[0] - miss(problem.rows[problem.terms[rows.term].first_row], velocity_[rows.at], y[0]) * rows.inverse;
   change(rows, block, 0, std::max(0.0, z) - y[0], y);
 }
 
@@ -179,7 +180,8 @@ void Sweeps::relax(const StepProblem& problem, std::size_t b, std::span<double> 
       relax_any(problem, rows, block, y);
     } else if (rows.first == 0) {
       relax_normal(problem, rows, block, y);
-    } else if (y[0] > 0 || y[rows.first] != 0 || y[rows.first + rows.count - 1] != 0) {  // an open contact has no friction
+    } else if (y[0] > 0 || y[rows.first] != 0 ||
+               y[rows.first + rows.count - 1] != 0) {  // an open contact has no friction
       rows.count == 2 ? relax_disc(problem, rows, block, y) : relax_any(problem, rows, block, y);
     }
   }
@@ -248,9 +250,8 @@ void Sweeps::extrapolate(const StepProblem& problem, const Extrapolation& by, st
   }
 }
 
-/// Sweeps from these impulses and their J v: `count`, or until one moves nothing by more than the tolerance.
-/// Accelerated: conjugate gradients with a sweep for a gradient [Silcowitz-Hansen, Niebe and Erleben 2010].
-int Sweeps::sweep(const StepProblem& problem, int count, double tolerance, bool accelerated,
+/// Sweeps from these impulses and their J v. Accelerated: conjugate gradients with a sweep for a gradient [Silcowitz-Hansen, Niebe and Erleben 2010].
+int Sweeps::sweep(const StepProblem& problem, const SweepOptions& options, bool accelerated,
                   std::span<const double> velocity, std::span<double> impulse) {
   auto to = start_.begin();
   for (const int i : terms_) to = std::copy_n(&velocity[problem.terms[i].first_row], problem.terms[i].nrow, to);
@@ -265,7 +266,8 @@ int Sweeps::sweep(const StepProblem& problem, int count, double tolerance, bool 
   double last = kUnbounded;
   for (int done = 1;; ++done) {
     sweep(problem, impulse, done % 2 == 0);
-    if (done >= count || !(moved_ > tolerance)) {
+    const int most = moved_ > options.coarse ? options.most_sweeps : options.max_sweeps;
+    if (done >= most || !(moved_ > options.tolerance)) {
       for (const Point& p : points_) std::copy_n(p.y, p.slides ? 3 : 1, &impulse[p.row]);
       return done;
     }
@@ -282,7 +284,7 @@ void Sweeps::run(StepOperator& mass, const StepProblem& problem, int count, std:
     make_blocks(mass, problem);
   else if (!terms_.empty())
     mass_->rest();
-  if (!terms_.empty()) sweep(problem, count, 0, false, velocity, impulse);
+  if (!terms_.empty()) sweep(problem, {count, 0, count, 0}, false, velocity, impulse);
 }
 
 SweepReport Sweeps::solve(StepOperator& mass, const StepProblem& problem, const SweepOptions& options,
@@ -298,7 +300,7 @@ SweepReport Sweeps::solve(StepOperator& mass, const StepProblem& problem, const 
   apply();
   make_blocks(mass, problem);
   SweepReport report;
-  report.sweeps = sweep(problem, options.max_sweeps, options.tolerance, true, y, impulse);
+  report.sweeps = sweep(problem, options, true, y, impulse);
   apply();
   mass.keep();
   for (const Term& term : problem.terms) {

@@ -13,8 +13,8 @@ namespace {
 std::string box(const Vec3d& at, double half) {
   char text[256];
   std::snprintf(text, sizeof text,
-                "<body pos='%g %g %g'><freejoint/><geom type='box' size='%g %g %g' density='1000'/></body>\n", at.x, at.y,
-                at.z, half, half, half);
+                "<body pos='%g %g %g'><freejoint/><geom type='box' size='%g %g %g' density='1000'/></body>\n", at.x,
+                at.y, at.z, half, half, half);
   return text;
 }
 
@@ -31,8 +31,8 @@ std::string cube(int n, double half, double gap, const Vec3d& corner) {
 }
 
 Model scene(const std::string& bodies, const char* gravity = "0 0 -9.81") {
-  const std::string text = "<mujoco><option gravity='" + std::string(gravity) + "'/><worldbody>" + bodies +
-                           "</worldbody></mujoco>";
+  const std::string text =
+      "<mujoco><option gravity='" + std::string(gravity) + "'/><worldbody>" + bodies + "</worldbody></mujoco>";
   return compile(parse_mjcf(text, "pile", "."));
 }
 

@@ -115,8 +115,8 @@ class ContactGeometry {
   std::vector<std::shared_ptr<const HeightField>> fields_;
   std::vector<std::uint64_t> excluded_;  ///< pairs of bodies, sorted
   std::vector<ContactPair> explicit_pairs_;
-  std::vector<double> margin_;  ///< [shape] the largest of its own and of its explicit pairs' [m]
-  std::vector<BodyPair> pairs_, near_;  ///< near_: of this step, where a broad phase finds them
+  std::vector<double> margin_;                 ///< [shape] the largest of its own and of its explicit pairs' [m]
+  std::vector<BodyPair> pairs_, near_;         ///< near_: of this step, where a broad phase finds them
   std::vector<ContactSurface> pair_surfaces_;  ///< [pair]
   double gravity_ = 0, fall_ = 0;              ///< [m/s²]; what it moves a body within the step [m]
   bool crowded_ = false;

@@ -63,9 +63,9 @@ class TreeRows final : public RowBlocks {
   bool take_body(const LinkState<R>& link, std::size_t i);
 
   const Model& model_;
-  std::vector<int> root_;                   ///< [link] of its tree
-  std::vector<char> alone_, is_body_;       ///< [link] a free joint without children; without rows but contacts
-  std::vector<Vec3d> centre_;               ///< [link] of a body, from its origin
+  std::vector<int> root_;              ///< [link] of its tree
+  std::vector<char> alone_, is_body_;  ///< [link] a free joint without children; without rows but contacts
+  std::vector<Vec3d> centre_;          ///< [link] of a body, from its origin
   std::vector<Block> blocks_;
   std::vector<BodyPoint> points_;
   DelassusRows<R> rows_;
@@ -73,8 +73,8 @@ class TreeRows final : public RowBlocks {
   std::vector<double> factors_, coupling_;  ///< of A_BB + Σ; (A_BB + Σ)⁻¹ A_B of one block
   std::vector<int> pivot_, place_;          ///< place_: [dof] in the block at hand, -1
   std::vector<int> dofs_, joints_;
-  AlignedVector<R> Y_, u_, row_;            ///< row_: scratch
-  AlignedVector<R> before_, momentum_;      ///< of u
+  AlignedVector<R> Y_, u_, row_;        ///< row_: scratch
+  AlignedVector<R> before_, momentum_;  ///< of u
   std::vector<FreeBody> bodies_before_, bodies_momentum_;
 };
 

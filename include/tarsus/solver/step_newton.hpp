@@ -65,7 +65,7 @@ struct NewtonOptions {
 
 struct NewtonReport {
   bool converged = false, finite = true;
-  bool costly = false;  ///< the operator gave up: what is returned, if finite, is where it had come to
+  bool costly = false;  ///< the operator gave up: nothing is returned
   int iterations = 0;   ///< factorisations
   int searches = 0;     ///< evaluations of the law along a step
   double residual = 0;  ///< largest natural residual ρ N of what is returned [m/s | rad/s]

@@ -61,9 +61,9 @@ class RowBlocks {
   virtual const BodyPoint* point(int block) const = 0;
   /// @param A out, symmetric: [row of the block][row of the block] of J M̂⁻¹ Jᵀ
   virtual void own_mass(int block, double* A) = 0;
-  virtual void rest() = 0;                                       ///< x = 0
-  virtual void extrapolate(const Extrapolation& by) = 0;         ///< x, if it does so after every sweep since rest()
-  virtual void velocity(int block, double* Jx) = 0;              ///< [row of the block]
+  virtual void rest() = 0;                                      ///< x = 0
+  virtual void extrapolate(const Extrapolation& by) = 0;        ///< x, if it does so after every sweep since rest()
+  virtual void velocity(int block, double* Jx) = 0;             ///< [row of the block]
   virtual void push(int block, const double* change_of_y) = 0;  ///< [row of the block]
 };
 
@@ -71,6 +71,8 @@ class RowBlocks {
 struct SweepOptions {
   int max_sweeps = 20;
   double tolerance = 1e-6;  ///< [m/s]
+  int most_sweeps = 60;     ///< as long as one changes a velocity by more than
+  double coarse = 0.1;      ///< [m/s], as where something strikes
 };
 
 struct SweepReport {
@@ -89,13 +91,13 @@ class Sweeps {
   /// @param velocity [row] J v at these impulses @param impulse [row] in and out
   void run(StepOperator& mass, const StepProblem& problem, int count, std::span<const double> velocity,
            std::span<double> impulse);
-  /// All of a step by sweeps, as many as are allowed or until none changes a velocity by more than the tolerance.
+  /// All of a step by sweeps, until one changes no velocity by more than the tolerance, or as many as are allowed.
   /// @param y [row] out: impulse before projection @param impulse [row] in: where to start; out
   SweepReport solve(StepOperator& mass, const StepProblem& problem, const SweepOptions& options, std::span<double> y,
-                     std::span<double> impulse);
+                    std::span<double> impulse);
 
  private:
-  struct Rows {  ///< that are projected together
+  struct Rows {                  ///< that are projected together
     int term, first, count, at;  ///< at: of the block's rows
     double inverse;              ///< 1/ρ
   };
@@ -105,16 +107,16 @@ class Sweeps {
     int point = -1;            ///< of points_: then nothing else counts
   };
   struct Point {
-    int a, b, row;              ///< row: first of its term's
-    bool slides;                ///< it has friction
+    int a, b, row;  ///< row: first of its term's
+    bool slides;    ///< it has friction
     Vec3d n, t1, t2, arm_a, arm_b;
-    double y[3], target[3];     ///< target: b + R c - J v at the start
+    double y[3], target[3];  ///< target: b + R c - J v at the start
     double R_n, R_t, inverse_n, inverse_t, friction;
-    double felt[2];             ///< A_tn: of the normal impulse, along t₁ and t₂
+    double felt[2];  ///< A_tn: of the normal impulse, along t₁ and t₂
   };
   bool choose(const StepProblem& problem, std::span<const double> velocity, std::span<const double> impulse);
   void make_blocks(StepOperator& mass, const StepProblem& problem);
-  int sweep(const StepProblem& problem, int count, double tolerance, bool accelerated, std::span<const double> velocity,
+  int sweep(const StepProblem& problem, const SweepOptions& options, bool accelerated, std::span<const double> velocity,
             std::span<double> impulse);
   void group(const StepProblem& problem, int term, int at, Block& block);
   Point make_point(const StepProblem& problem, const BodyPoint& at, const Term& term) const;
@@ -133,12 +135,12 @@ class Sweeps {
   std::vector<Block> blocks_;
   std::vector<Rows> rows_;
   std::vector<Point> points_;
-  std::vector<double> own_;                       ///< A of each block
+  std::vector<double> own_;                        ///< A of each block
   std::vector<double> start_, velocity_, change_;  ///< J v at the start of these terms' rows; of one block
-  std::vector<double> before_, momentum_;         ///< [row of these terms] of y
-  double moved_ = 0, energy_ = 0;                 ///< of the last sweep: largest ρ |change of y| [m/s], Σ ρ (its square)
-  int count_ = 0, done_ = 0;                      ///< before this iteration, if any; in this step
-  bool without_ = false;                          ///< this iteration goes without
+  std::vector<double> before_, momentum_;          ///< [row of these terms] of y
+  double moved_ = 0, energy_ = 0;  ///< of the last sweep: largest ρ |change of y| [m/s], Σ ρ (its square)
+  int count_ = 0, done_ = 0;       ///< before this iteration, if any; in this step
+  bool without_ = false;           ///< this iteration goes without
 };
 
 }  // namespace tarsus
