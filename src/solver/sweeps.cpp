@@ -10,11 +10,12 @@ namespace tarsus {
 
 namespace {
 
-constexpr int kPlain = 6;          ///< iterations before sweeps
-constexpr int kFirst = 5;          ///< sweeps before an iteration, to begin with,
-constexpr int kMore = 2;           ///< times as many where
-constexpr double kProgress = 0.5;  ///< of the least residual is not reached,
-constexpr int kMost = 640;         ///< in a step
+constexpr int kPlain = 6;               ///< iterations before sweeps
+constexpr int kFirst = 5;               ///< sweeps before an iteration, to begin with,
+constexpr int kMore = 2;                ///< times as many where
+constexpr double kProgress = 0.5;       ///< of the least residual is not reached,
+constexpr std::size_t kBothWays = 400;  ///< rows that go back as well
+constexpr int kMost = 640;              ///< in a step
 
 }  // namespace
 
@@ -265,7 +266,7 @@ int Sweeps::sweep(const StepProblem& problem, const SweepOptions& options, bool 
   if (accelerated) extrapolate(problem, {}, impulse);
   double last = kUnbounded;
   for (int done = 1;; ++done) {
-    sweep(problem, impulse, done % 2 == 0);
+    sweep(problem, impulse, done % 2 == 0 && (accelerated || start_.size() > kBothWays));
     const int most = moved_ > options.coarse ? options.most_sweeps : options.max_sweeps;
     if (done >= most || !(moved_ > options.tolerance)) {
       for (const Point& p : points_) std::copy_n(p.y, p.slides ? 3 : 1, &impulse[p.row]);
