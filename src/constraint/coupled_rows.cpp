@@ -10,9 +10,8 @@ namespace tarsus {
 
 namespace {
 
-constexpr int kCrowd = 24;    ///< unknowns of contacts, at which the Schur complement costs as much
-constexpr double kMore = 4;   ///< times the operations that an iteration may take where more contacts act,
-constexpr double kMost = 10;  ///< and that all of them may
+constexpr int kCrowd = 24;   ///< unknowns of contacts, at which the Schur complement costs as much
+constexpr double kMore = 4;  ///< times the operations that an iteration may take where more contacts act,
 
 /// What a contact's rows are to one of its links: moments about its origin and forces, world axes.
 void write_rows(const ContactRows& contact, const Vec3d& arm, double sign, double (&J)[kTermRows][6]) {
@@ -92,7 +91,7 @@ void TreeOperator<R>::find_pairs(std::span<const ContactRows> contacts, const F&
 template <class R>
 bool TreeOperator<R>::eliminates(std::span<const Term> terms, std::span<const ContactRows> contacts,
                                  std::span<const double> y, double operations) {
-  acting_only_ = false, most_operations_ = kMore * operations, operations_left_ = kMost * operations;
+  acting_only_ = false, operations_ = operations;
   find_pairs(contacts, [](std::size_t) { return true; });
   if (coupled_.analyze(pairs_, operations)) return true;
   acting_only_ = true;
@@ -104,7 +103,7 @@ template <class R>
 bool TreeOperator<R>::solve_coupled(std::span<const Tangent> tangents, std::span<const double> force) {
   const auto rests = [&](std::size_t c) { return idle(tangents[c], &force[terms_[c].first_row], contacts_[c].nrow); };
   find_pairs(contacts_, [&](std::size_t c) { return !acting_only_ || !rests(c); });
-  if (!coupled_.analyze(pairs_, std::min(most_operations_, operations_left_))) return false;
+  if (!coupled_.analyze(pairs_, std::min(kMore * operations_, operations_left_))) return false;
   operations_left_ -= coupled_.operations();
   clear_loads();
   add_joint_loads(tangents, force);

@@ -9,6 +9,12 @@
 
 namespace tarsus {
 
+namespace {
+
+constexpr int kSweepSteps = 10;  ///< after one in which Newton's method gave up
+
+}  // namespace
+
 const char* name(StepStatus status) {
   switch (status) {
     case StepStatus::converged: return "converged";
@@ -127,7 +133,10 @@ void StepTerms<R>::solve(In<R> joint_inertia, const BilateralRows<R>& bilateral,
   recall();
   const TermSet all{terms_, rows_, free_rows_, {contact_rows_, joint_rows_, path_rows_}, y_, impulse_};
   const PileOptions& piles = options_.piles;
-  if (model_.njoint() >= piles.least_trees && !mass_.eliminates(terms_, contact_rows_, y_, piles.most_operations))
+  const bool costly = last_.sweep_steps > 0;
+  if (costly) --last_.sweep_steps;
+  if (model_.njoint() >= piles.least_trees &&
+      (costly || !mass_.eliminates(terms_, contact_rows_, y_, piles.most_operations)))
     report_.piled = islands_.find_piles(all, piles.least_trees, bilateral.rows() > 0);
   if (report_.piled == 0 || report_.piled == int(terms_.size())) {
     solve_set(all, report_.piled > 0, joint_inertia, bilateral, velocity);
@@ -157,7 +166,7 @@ void StepTerms<R>::solve_set(const TermSet& set, bool pile, In<R> joint_inertia,
     finite = solved.finite, residual = solved.residual;
     if (!solved.converged) status = StepStatus::too_many_iterations;
     if (solved.costly) {  // more contacts act than it seemed
-      pile = true, report_.piled += int(set.terms.size());
+      pile = true, report_.piled += int(set.terms.size()), last_.sweep_steps = kSweepSteps;
       mass_.begin(*data_, h_, joint_inertia, set.terms, set.geometry, bilateral);
     }
   }

@@ -8,6 +8,12 @@
 
 namespace tarsus {
 
+namespace {
+
+constexpr double kMost = 10;  ///< times the operations of eliminates() that a step may take
+
+}  // namespace
+
 template <class R>
 TreeOperator<R>::TreeOperator(const Model& model)
     : model_(model),
@@ -26,7 +32,7 @@ void TreeOperator<R>::begin(BasicData<R>& data, double h, In<R> joint_inertia, s
   data_ = &data, joint_inertia_ = joint_inertia;
   terms_ = terms, bilateral_ = bilateral;
   contacts_ = geometry.contacts, joints_ = geometry.joints, paths_ = geometry.paths;
-  first_ = true;
+  first_ = true, operations_left_ = kMost * operations_;
   for (Iterate* i : {&now_, &next_, &kept_}) i->bilateral.assign(bilateral.rows(), 0.0);
   if (bilateral.rows() > 0) begin_bilateral(h);
   prepare_loads<R>(model_, data);

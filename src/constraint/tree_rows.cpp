@@ -65,8 +65,8 @@ void TreeRows<R>::find_bodies(const BasicData<R>& data, const RowGeometry& geome
   for (std::size_t i = 0; i < bodies.size(); ++i) is_body_[i] = is_body_[i] && take_body(data.links()[i], i);
 }
 
-/// M̂⁻¹ of (f, n) at its origin is ω = D (n - G f), v = M f - Gᵀ ω. With G = [c] and M a multiple of 1, c is the centre.
-/// @return it is so
+/// M̂⁻¹ of (f, n) at its origin is ω = D (n - G f), v = M f - Gᵀ ω. With G = [c] and M a multiple of 1, c is the
+/// centre. @return it is so
 template <class R>
 bool TreeRows<R>::take_body(const LinkState<R>& link, std::size_t i) {
   const Sym3d M = widen(link.Minv);

@@ -251,7 +251,8 @@ void Sweeps::extrapolate(const StepProblem& problem, const Extrapolation& by, st
   }
 }
 
-/// Sweeps from these impulses and their J v. Accelerated: conjugate gradients with a sweep for a gradient [Silcowitz-Hansen, Niebe and Erleben 2010].
+/// Sweeps from these impulses and their J v. Accelerated: conjugate gradients with a sweep for a gradient
+/// [Silcowitz-Hansen, Niebe and Erleben 2010].
 int Sweeps::sweep(const StepProblem& problem, const SweepOptions& options, bool accelerated,
                   std::span<const double> velocity, std::span<double> impulse) {
   auto to = start_.begin();

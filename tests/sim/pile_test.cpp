@@ -56,8 +56,8 @@ std::string pyramid(int n, double half) {
   return out;
 }
 
-/// A pyramid of 204 boxes carries its weight on the ground, by Newton's method and by sweeps; a box apart from it is none
-/// of the pile's concern: Newton's method leaves that at rest to the last digit.
+/// A pyramid of 204 boxes carries its weight on the ground, by Newton's method and by sweeps; a box apart from it is
+/// none of the pile's concern: Newton's method leaves that at rest to the last digit.
 TEST(Pile, RestsOnItsWeight) {
   const double half = 0.1, weight = 8000 * half * half * half * 9.81;
   const int boxes = 204, measured = 60;

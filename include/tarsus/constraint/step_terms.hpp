@@ -97,6 +97,8 @@ struct TermMemory {
     double impulse[kTermRows], excess[kTermRows];  ///< γ; R (y - γ)
   };
   double h = 0;  ///< length of that step [s]
+  /// So many steps more go to sweeps at once, where they have a pile: Newton's method has given up.
+  int sweep_steps = 0;
   std::vector<Entry> entries;
 };
 

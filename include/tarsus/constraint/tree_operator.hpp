@@ -110,8 +110,8 @@ class TreeOperator final : public StepOperator {
   CoupledTrees coupled_;
   std::vector<CoupledTrees::LinkPair> pairs_;  ///< of contacts
   bool acting_only_ = false;                   ///< pairs_ are those of contacts that act, not of all that are near
-  double most_operations_ = kUnbounded, operations_left_ = kUnbounded;  ///< of one solve(); of all
-  std::vector<double> jacobian_, joint_force_;                          ///< [extra row][nv]; [nv]
+  double operations_ = kUnbounded, operations_left_ = kUnbounded;  ///< as given to eliminates(); of this step's
+  std::vector<double> jacobian_, joint_force_;                     ///< [extra row][nv]; [nv]
   AlignedVector<R> column_;
   AlignedVector<R> phi_, gram_, row_velocity_, row_impulse_, u_;
   std::vector<double> matrix_, right_, solution_, change_;

@@ -1,8 +1,8 @@
 // Rows of terms as sweeps see them (solver/sweeps.hpp).
 //
-// A free body is six numbers, v and ω about the point where they are not coupled, and a contact between such bodies is a
-// block of its own: it reads its point's velocity and adds M̂⁻¹ of its impulse to its two bodies, without a row written
-// down.
+// A free body is six numbers, v and ω about the point where they are not coupled, and a contact between such bodies is
+// a block of its own: it reads its point's velocity and adds M̂⁻¹ of its impulse to its two bodies, without a row
+// written down.
 //
 // Rows on trees live in the u space of ABA's factors (dynamics/delassus.hpp), where a row has numbers on the way to its
 // root alone: it reads J x = D⁻¹ Wᵀ u, and an impulse on it is u += W λ. A contact of a tree with a free body has both.

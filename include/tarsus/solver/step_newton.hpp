@@ -45,8 +45,8 @@ class StepOperator {
   virtual bool solve(std::span<const Tangent> tangents, std::span<const double> force, std::span<double> change) = 0;
   /// x += t (x' - x). The first call after begin: x = x' whatever t.
   virtual void move(double t) = 0;
-  /// Rows of these terms with x = 0, for sweeps: after begin, not between solve and move. They live until the next call.
-  /// @param terms ascending
+  /// Rows of these terms with x = 0, for sweeps: after begin, not between solve and move. They live until the next
+  /// call. @param terms ascending
   virtual RowBlocks& row_blocks(std::span<const int> terms) = 0;
   /// This x is the best so far: what the caller will read.
   virtual void keep() = 0;

@@ -36,8 +36,8 @@ struct BodyPoint {
   Vec3d axis[3] = {};                    ///< n, t₁, t₂
 };
 
-/// One step of conjugate gradients between two sweeps, of numbers that are linear in one another: with p what they moved
-/// by in the last step, they go on by β p, which takes the place of p with what the sweep has moved them by.
+/// One step of conjugate gradients between two sweeps, of numbers that are linear in one another: with p what they
+/// moved by in the last step, they go on by β p, and p becomes that and what the sweep has moved them by.
 struct Extrapolation {
   double beta = 0;
   bool restart = true;  ///< β = 0, and p is forgotten
