@@ -131,6 +131,26 @@ def stack(path, boxes=20, half=0.1):
     path.write_text(f'<mujoco><worldbody><geom type="plane" size="0 0 1"/>{boxes}</worldbody></mujoco>')
 
 
+def boxes(side, gap, half=0.1):
+    """side³ free boxes on one another, a gap between the columns, around the origin."""
+    pitch = 2 * half + gap
+    return "".join(f'<body pos="{(i - (side - 1) / 2) * pitch:.6f} {(j - (side - 1) / 2) * pitch:.6f} {(2 * k + 1) * half:.6f}"><freejoint/>'
+                   f'<geom type="box" size="{half} {half} {half}" density="1000"/></body>' for k in range(side) for j in range(side) for i in range(side))
+
+
+def cube(path, side=10, gap=0.0):
+    """Writes a cube of free boxes on a plane; without a gap every box touches six to twenty-six others."""
+    path.write_text(f'<mujoco><worldbody><geom type="plane" size="0 0 1"/>{boxes(side, gap)}</worldbody></mujoco>')
+
+
+def among(path, side=10, gap=0.002):
+    """Writes the humanoid above a cube of boxes, on which it falls."""
+    text = (MODELS / "humanoid.xml").read_text()
+    raised = text.replace('<body name="pelvis" pos="0 0 0.88"', f'<body name="pelvis" pos="0 0 {0.2 * side + 1:.2f}"', 1)
+    assert raised != text
+    path.write_text(raised.replace("</worldbody>", boxes(side, gap) + "</worldbody>", 1))
+
+
 def measure(name, path, kp=0, kd=0, falls=False, limp=False, seconds=3.0, seeds=6, settle=SETTLE, steps=STEPS, rounds=ROUNDS):
     sides = Ours(path, kp, kd, limp), MuJoCo(path, kp, kd, limp)
     found = [([], [], [], [], []) for _ in sides]
@@ -169,6 +189,10 @@ def scenes(folder):
     yield "stack of 20 boxes stands", (folder / "stack.xml",), {}
     wall(folder / "wall.xml")  # few steps: its ends begin to fall
     yield "wall of 119 boxes stands", (folder / "wall.xml",), {"settle": 20, "steps": 20, "rounds": 5}
+    cube(folder / "cube.xml")
+    yield "cube of 1000 boxes", (folder / "cube.xml",), {"settle": 5, "steps": 15, "rounds": 1}
+    among(folder / "among.xml")
+    yield "humanoid on 1000 boxes", (folder / "among.xml",), {"settle": 1, "steps": 60, "rounds": 1}
     for name in ("humanoid", "dog"):
         yield f"{name} falls", (MODELS / f"{name}.xml",), {"falls": True}
     for name in LIMP:

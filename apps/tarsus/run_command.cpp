@@ -214,7 +214,7 @@ void print_table(const Run& run, const TrackReport& r, const std::string& out, c
   if (run.with_contacts) {
     row("contacts", fmt::format("at most {} at once, penetration at most {:.3g} m", r.contacts_max, r.penetration_max));
     row("rows' residual",
-        fmt::format("at most {:.2g} m/s, {:.1f} sweeps a step", r.row_residual_max, r.row_iterations));
+        fmt::format("at most {:.2g} m/s, {:.1f} iterations a step", r.row_residual_max, r.row_iterations));
   } else {
     row("contacts", run.clip.empty() ? "off" : "off (--contacts on: the character meets the floor)");
   }

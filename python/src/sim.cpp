@@ -67,6 +67,7 @@ nb::dict rows_report(const RowsReport& r) {
   report["status"] = name(r.status);
   report["rows"] = r.rows, report["contacts"] = r.contacts, report["touching"] = r.touching,
   report["limits"] = r.limits;
+  report["piled"] = r.piled, report["sweeps"] = r.sweeps;
   report["iterations"] = r.iterations, report["residual"] = r.residual, report["penetration"] = r.penetration;
   return report;
 }
@@ -425,10 +426,11 @@ void bind_sim(nb::module_& m) {
         nb::sig("def limit_report(self, world: int = 0) -> dict[str, float] | None"),
         "How the last step kept force limits: rounds, residual (relative to the limit), converged, saturated. None: no "
         "limits yet.");
-  c.def_prop_ro("rows", &AnyStepper::rows, nb::sig("def rows(self) -> dict | list[dict] | None"),
-                "Contacts and limits of the last step: status, rows, contacts, touching, limits, iterations, "
-                "residual [m/s],\n"
-                "penetration [m]; one for each world of a batch. None without contacts and joint_limits.");
+  c.def_prop_ro(
+      "rows", &AnyStepper::rows, nb::sig("def rows(self) -> dict | list[dict] | None"),
+      "Contacts and limits of the last step: status, rows, contacts, touching, limits, iterations, piled (terms "
+      "that sweeps\nsolved), sweeps, residual [m/s], penetration [m]; one for each world of a batch. None without "
+      "contacts and joint_limits.");
   c.def("loops", &AnyStepper::loops, "world"_a = 0, nb::sig("def loops(self, world: int = 0) -> dict | None"),
         "The model's equality constraints in the last step: status, rows, error [m | rad] and rate at its start (the "
         "loops' end with\n"

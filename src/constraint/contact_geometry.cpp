@@ -200,6 +200,15 @@ void ContactGeometry::add_pairs(const Model& model) {
   }
 }
 
+/// By their links, as terms are sorted.
+bool ContactGeometry::before(const BodyPair& x, const BodyPair& y) const {
+  const auto links = [&](const BodyPair& p) {
+    const auto [low, high] = std::minmax(shapes_[p.first].link, shapes_[p.second].link);
+    return std::tuple(high, low, p.first, p.second);
+  };
+  return links(x) < links(y);
+}
+
 void ContactGeometry::list_pairs() {
   const int n = int(shapes_.size());
   for (int i = 0; i < n && !crowded_; ++i) {
@@ -209,11 +218,7 @@ void ContactGeometry::list_pairs() {
     crowded_ = pairs_.size() > kListedPairs;
   }
   if (crowded_) return pairs_.clear();
-  const auto links = [&](const BodyPair& p) {
-    const auto [low, high] = std::minmax(shapes_[p.first].link, shapes_[p.second].link);
-    return std::tuple(high, low, p.first, p.second);
-  };
-  std::sort(pairs_.begin(), pairs_.end(), [&](const BodyPair& x, const BodyPair& y) { return links(x) < links(y); });
+  std::sort(pairs_.begin(), pairs_.end(), [this](const BodyPair& x, const BodyPair& y) { return before(x, y); });
   for (const BodyPair& p : pairs_) pair_surfaces_.push_back(surface_of(p));
 }
 
@@ -360,10 +365,12 @@ void ContactGeometry::detect(const BasicData<R>& data, double h, std::vector<Lin
     boxes_[i] =
         bounds(shapes_[i].shape, posed(data, int(i)).pose, std::max(0.0, margin_[i] + fall_ + h * placed_[i].speed));
   }
+  near_.clear();
   for (const BodyPair& pair : broad_.find(boxes_)) {
-    const int i = int(pair.first), j = int(pair.second);
-    if (may_touch(i, j)) touch(data, i, j, surface_of(pair), h, contacts);
+    if (may_touch(int(pair.first), int(pair.second))) near_.push_back(pair);
   }
+  std::sort(near_.begin(), near_.end(), [this](const BodyPair& x, const BodyPair& y) { return before(x, y); });
+  for (const BodyPair& pair : near_) touch(data, int(pair.first), int(pair.second), surface_of(pair), h, contacts);
 }
 
 template void ContactGeometry::detect<double>(const BasicData<double>&, double, std::vector<LinkContact>&);

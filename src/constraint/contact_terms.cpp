@@ -59,8 +59,15 @@ void StepTerms<R>::add_contacts(std::span<const LinkContact> contacts) {
     const Vec3d &p = x.point.position, &q = y.point.position;
     return std::tie(x.a, x.b, x.identity, p.x, p.y, p.z) < std::tie(y.a, y.b, y.identity, q.x, q.y, q.z);
   };
-  if (!std::is_sorted(contacts_.begin(), contacts_.end(), before))
+  const auto pair_before = [](const LinkContact& x, const LinkContact& y) {
+    return std::tie(x.a, x.b) < std::tie(y.a, y.b);
+  };
+  if (!std::is_sorted(contacts_.begin(), contacts_.end(), pair_before))
     std::sort(contacts_.begin(), contacts_.end(), before);
+  for (auto first = contacts_.begin(), last = first; first != contacts_.end(); first = last) {
+    while (last != contacts_.end() && !pair_before(*first, *last)) ++last;
+    if (!std::is_sorted(first, last, before)) std::sort(first, last, before);
+  }
   contact_rows_.resize(contacts_.size());
   for (std::size_t i = 0; i < contacts_.size(); ++i) add_contact(i);
 }

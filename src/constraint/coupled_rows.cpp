@@ -10,7 +10,8 @@ namespace tarsus {
 
 namespace {
 
-constexpr int kCrowd = 24;  ///< unknowns of contacts, at which the Schur complement costs as much
+constexpr int kCrowd = 24;   ///< unknowns of contacts, at which the Schur complement costs as much
+constexpr double kMore = 4;  ///< times the operations that an iteration may take where more contacts act,
 
 /// What a contact's rows are to one of its links: moments about its origin and forces, world axes.
 void write_rows(const ContactRows& contact, const Vec3d& arm, double sign, double (&J)[kTermRows][6]) {
@@ -76,20 +77,41 @@ bool TreeOperator<R>::crowded(std::span<const Tangent> tangents, std::span<const
   return unknowns >= kCrowd;
 }
 
+/// Pairs of links of the contacts that count.
 template <class R>
-void TreeOperator<R>::solve_coupled(std::span<const Tangent> tangents, std::span<const double> force) {
+template <class F>
+void TreeOperator<R>::find_pairs(std::span<const ContactRows> contacts, const F& counts) {
   pairs_.clear();
-  for (const ContactRows& c : contacts_) {
-    const CoupledTrees::LinkPair pair{c.a, c.b};
-    if (c.b >= 0 && (pairs_.empty() || pairs_.back() != pair)) pairs_.push_back(pair);
+  for (std::size_t c = 0; c < contacts.size(); ++c) {
+    const CoupledTrees::LinkPair pair{contacts[c].a, contacts[c].b};
+    if (pair[1] >= 0 && (pairs_.empty() || pairs_.back() != pair) && counts(c)) pairs_.push_back(pair);
   }
-  coupled_.analyze(pairs_);
+}
+
+template <class R>
+bool TreeOperator<R>::eliminates(std::span<const Term> terms, std::span<const ContactRows> contacts,
+                                 std::span<const double> y, double operations) {
+  acting_only_ = false, operations_ = operations;
+  find_pairs(contacts, [](std::size_t) { return true; });
+  if (coupled_.analyze(pairs_, operations)) return true;
+  acting_only_ = true;
+  find_pairs(contacts, [&](std::size_t c) { return y[terms[c].first_row] > 0; });
+  return coupled_.analyze(pairs_, operations);
+}
+
+template <class R>
+bool TreeOperator<R>::solve_coupled(std::span<const Tangent> tangents, std::span<const double> force) {
+  const auto rests = [&](std::size_t c) { return idle(tangents[c], &force[terms_[c].first_row], contacts_[c].nrow); };
+  find_pairs(contacts_, [&](std::size_t c) { return !acting_only_ || !rests(c); });
+  if (!coupled_.analyze(pairs_, std::min(kMore * operations_, operations_left_))) return false;
+  operations_left_ -= coupled_.operations();
   clear_loads();
   add_joint_loads(tangents, force);
   coupled_.begin<R>(*data_, joint_inertia_, load_of_link_, loads_);
   int pair = -1;
   for (std::size_t c = 0; c < contacts_.size(); ++c) {
     const ContactRows& contact = contacts_[c];
+    if (acting_only_ && rests(c)) continue;
     if (contact.b >= 0 && (pair < 0 || pairs_[pair] != CoupledTrees::LinkPair{contact.a, contact.b})) ++pair;
     const double* f = &force[terms_[c].first_row];
     if (!idle(tangents[c], f, contact.nrow)) add_contact(contact, tangents[c], f, pair, coupled_);
@@ -99,6 +121,7 @@ void TreeOperator<R>::solve_coupled(std::span<const Tangent> tangents, std::span
   begin_extra_rows();
   add_paths(tangents, force);
   if (rows_.rows() > 0) solve_coupled_extra(tangents, force);
+  return true;
 }
 
 /// As solve_extra(), with A = J H⁻¹ Jᵀ a column at a time.
@@ -136,7 +159,9 @@ void TreeOperator<R>::solve_coupled_extra(std::span<const Tangent> tangents, std
 
 #define TARSUS_INSTANTIATE(R)                                                                      \
   template bool TreeOperator<R>::crowded(std::span<const Tangent>, std::span<const double>) const; \
-  template void TreeOperator<R>::solve_coupled(std::span<const Tangent>, std::span<const double>); \
+  template bool TreeOperator<R>::eliminates(std::span<const Term>, std::span<const ContactRows>,   \
+                                            std::span<const double>, double);                      \
+  template bool TreeOperator<R>::solve_coupled(std::span<const Tangent>, std::span<const double>); \
   template void TreeOperator<R>::solve_coupled_extra(std::span<const Tangent>, std::span<const double>);
 TARSUS_INSTANTIATE(double)
 TARSUS_INSTANTIATE(float)

@@ -24,11 +24,11 @@ constexpr double kRounding = 1e-14;
 }  // namespace
 
 template <class R>
-void TreeOperator<R>::write_bilateral() {
+void TreeOperator<R>::write_bilateral(DelassusRows<R>& rows) {
   if (bilateral_.rows() == 0) return;
   phi_.resize(bilateral_.rows());
-  bilateral_.equalities->template add_blocks<R>(rows_);
-  bilateral_.equalities->template evaluate<R>(*data_, 0, bilateral_.qpos, {}, rows_, phi_, {}, {});
+  bilateral_.equalities->template add_blocks<R>(rows);
+  bilateral_.equalities->template evaluate<R>(*data_, 0, bilateral_.qpos, {}, rows, phi_, {}, {});
 }
 
 /// b_e - J_e v⁰ = h (y₂ - J q̈⁰), and the rows' inverse masses: from the factors that gave q̈⁰.
@@ -37,7 +37,7 @@ void TreeOperator<R>::begin_bilateral(double h) {
   const int m = bilateral_.rows();
   rows_.clear();
   read_u<R>(model_, *data_, u_);
-  write_bilateral();
+  write_bilateral(rows_);
   rows_.sweep(model_, *data_);
   const int ld = rows_.leading_dimension();
   gram_.resize(std::size_t(m) * ld), row_velocity_.resize(m);
@@ -67,7 +67,7 @@ void TreeOperator<R>::begin_bilateral(double h) {
 template <class R>
 void TreeOperator<R>::begin_extra_rows() {
   rows_.clear(), extras_.clear(), unknown_.clear();
-  write_bilateral();
+  write_bilateral(rows_);
   for (int i = 0; i < bilateral_.rows(); ++i) unknown_.push_back(i);
 }
 
@@ -95,7 +95,7 @@ template <class R>
 void TreeOperator<R>::add_paths(std::span<const Tangent> tangents, std::span<const double> force) {
   for (std::size_t p = 0; p < paths_.size(); ++p) {
     const std::size_t term = contacts_.size() + joints_.size() + p;
-    if (tangents[term].at[0][0] == 0 && force[terms_[term].first_row] == 0) continue;
+    if ((tangents.empty() || tangents[term].at[0][0] == 0) && force[terms_[term].first_row] == 0) continue;
     const typename DelassusRows<R>::Block block = add_path<R>(model_, paths_[p], rows_, path_joints_);
     extras_.push_back({int(term), block.first_row, int(unknown_.size()), 1});
     unknown_.push_back(block.first_row);
@@ -150,7 +150,7 @@ void TreeOperator<R>::extra_system(std::span<const Tangent> tangents, std::span<
     }
     for (int r = 0; r < extra.nrow; ++r) {
       right_[extra.first_unknown + r] += force[terms_[extra.term].first_row + r];
-      for (int c = 0; c < extra.nrow; ++c)
+      for (int c = 0; c < extra.nrow && !tangents.empty(); ++c)
         add(extra.first_unknown + r, extra.first_row + c, tangents[extra.term].at[r][c]);
     }
   }
@@ -202,7 +202,7 @@ void TreeOperator<R>::solve_extra(std::span<const Tangent> tangents, std::span<c
 }
 
 #define TARSUS_INSTANTIATE(R)                                                                                 \
-  template void TreeOperator<R>::write_bilateral();                                                           \
+  template void TreeOperator<R>::write_bilateral(DelassusRows<R>&);                                           \
   template void TreeOperator<R>::write_extra(Extra&, const Tangent&, const typename DelassusRows<R>::Block&); \
   template void TreeOperator<R>::extra_system(std::span<const Tangent>, std::span<const double>);             \
   template void TreeOperator<R>::begin_extra_rows();                                                          \

@@ -9,9 +9,16 @@
 
 namespace tarsus {
 
+namespace {
+
+constexpr int kSweepSteps = 10;  ///< after one in which Newton's method gave up
+
+}  // namespace
+
 const char* name(StepStatus status) {
   switch (status) {
     case StepStatus::converged: return "converged";
+    case StepStatus::swept: return "swept";
     case StepStatus::too_many_iterations: return "too_many_iterations";
     case StepStatus::not_finite: return "not_finite";
   }
@@ -20,7 +27,12 @@ const char* name(StepStatus status) {
 
 template <class R>
 StepTerms<R>::StepTerms(const Model& model, const TermOptions& options)
-    : model_(model), options_(options), limit_solver_(model.njoint()), mass_(model), mass_rows_(model) {
+    : model_(model),
+      options_(options),
+      limit_solver_(model.njoint()),
+      mass_(model),
+      islands_(model),
+      mass_rows_(model) {
   for (int i = 0; i < model.njoint(); ++i) {
     if (model.joints[i].limited) limit_solver_[i] = limit_parameters(model, i);
   }
@@ -112,18 +124,62 @@ void StepTerms<R>::solve(In<R> joint_inertia, const BilateralRows<R>& bilateral,
   impulse_.assign(rows(), 0.0);
   if (terms_.empty() && bilateral.rows() == 0) return remember();
   recall();
-  mass_.begin(*data_, h_, joint_inertia, terms_, contact_rows_, joint_rows_, path_rows_, bilateral);
+  const TermSet all{terms_, rows_, free_rows_, {contact_rows_, joint_rows_, path_rows_}, y_, impulse_};
+  const PileOptions& piles = options_.piles;
+  const bool costly = last_.sweep_steps > 0;
+  if (costly) --last_.sweep_steps;
+  if (model_.njoint() >= piles.least_trees &&
+      (costly || !mass_.eliminates(terms_, contact_rows_, y_, piles.most_operations)))
+    report_.piled = islands_.find_piles(all, piles.least_trees, bilateral.rows() > 0);
+  if (report_.piled == 0 || report_.piled == int(terms_.size())) {
+    solve_set(all, report_.piled > 0, joint_inertia, bilateral, velocity);
+  } else {
+    for (const bool pile : {false, true}) {
+      solve_set(islands_.part(all, pile), pile, joint_inertia, bilateral, velocity);
+      islands_.put_back(all);
+    }
+  }
+  count_carried();
+  remember();
+}
+
+/// v⁺ of one solve's terms; where a number is not finite, they do not act.
+template <class R>
+void StepTerms<R>::solve_set(const TermSet& set, bool pile, In<R> joint_inertia, const BilateralRows<R>& bilateral,
+                             Out<R> velocity) {
   NewtonOptions options = options_.solve;
   if (sizeof(R) != sizeof(double)) options.tolerance = std::max(options.tolerance, 1e-4);
-  const NewtonReport solved = newton_.solve(mass_, {terms_, rows_, free_rows_}, options, y_, impulse_);
-  report_.iterations = solved.iterations, report_.residual = solved.residual;
-  report_.status = solved.converged ? StepStatus::converged : StepStatus::too_many_iterations;
-  if (!solved.finite) {
-    report_.status = StepStatus::not_finite;
-    std::fill(impulse_.begin(), impulse_.end(), 0.0), std::fill(y_.begin(), y_.end(), 0.0);
-    return remember();
+  mass_.begin(*data_, h_, joint_inertia, set.terms, set.geometry, bilateral);
+  bool finite = true;
+  StepStatus status = StepStatus::converged;
+  double residual = 0;
+  if (!pile) {
+    const NewtonReport solved = newton_.solve(mass_, set.problem(), options, set.y, set.impulse);
+    report_.iterations = solved.iterations;
+    finite = solved.finite, residual = solved.residual;
+    if (!solved.converged) status = StepStatus::too_many_iterations;
+    if (solved.costly) {  // more contacts act than it seemed
+      pile = true, report_.piled += int(set.terms.size()), last_.sweep_steps = kSweepSteps;
+      mass_.begin(*data_, h_, joint_inertia, set.terms, set.geometry, bilateral);
+    }
   }
-  for (int k = 0; k < model_.nv; ++k) velocity[k] += mass_.change()[k];
+  if (pile) {
+    const SweepReport solved = sweeps_.solve(mass_, set.problem(), options_.piles.sweeps, set.y, set.impulse);
+    report_.sweeps = std::max(report_.sweeps, solved.sweeps);
+    finite = solved.finite, residual = solved.residual;
+    status = residual > options.tolerance ? StepStatus::swept : StepStatus::converged;
+  }
+  if (!finite) status = StepStatus::not_finite;
+  report_.status = std::max(report_.status, status), report_.residual = std::max(report_.residual, residual);
+  if (finite) {
+    for (int k = 0; k < model_.nv; ++k) velocity[k] += mass_.change()[k];
+  } else {
+    std::fill(set.impulse.begin(), set.impulse.end(), 0.0), std::fill(set.y.begin(), set.y.end(), 0.0);
+  }
+}
+
+template <class R>
+void StepTerms<R>::count_carried() {
   for (std::size_t i = 0; i < terms_.size(); ++i) {
     const double* at = &impulse_[terms_[i].first_row];
     if (kinds_[i] == Kind::contact) report_.touching += at[0] > 0;
@@ -132,7 +188,6 @@ void StepTerms<R>::solve(In<R> joint_inertia, const BilateralRows<R>& bilateral,
     report_.saturated +=
         size >= terms_[i].upper * (1 - 1e-9) || (terms_[i].nrow == 1 && size <= terms_[i].lower * (1 - 1e-9));
   }
-  remember();
 }
 
 template <class R>

@@ -8,12 +8,19 @@
 
 namespace tarsus {
 
+namespace {
+
+constexpr double kMost = 10;  ///< times the operations of eliminates() that a step may take
+
+}  // namespace
+
 template <class R>
 TreeOperator<R>::TreeOperator(const Model& model)
     : model_(model),
       load_of_link_(model.njoint(), -1),
       loads_(model.njoint()),
       rows_(model),
+      swept_(model),
       coupled_(model),
       u_(model.nv) {
   for (Iterate* i : {&now_, &next_, &kept_}) i->x.resize(model.nv);
@@ -21,21 +28,29 @@ TreeOperator<R>::TreeOperator(const Model& model)
 
 template <class R>
 void TreeOperator<R>::begin(BasicData<R>& data, double h, In<R> joint_inertia, std::span<const Term> terms,
-                            std::span<const ContactRows> contacts, std::span<const JointRows> joints,
-                            std::span<const PathRow> paths, const BilateralRows<R>& bilateral) {
+                            const RowGeometry& geometry, const BilateralRows<R>& bilateral) {
   data_ = &data, joint_inertia_ = joint_inertia;
-  terms_ = terms, contacts_ = contacts, joints_ = joints, paths_ = paths, bilateral_ = bilateral;
-  first_ = true;
+  terms_ = terms, bilateral_ = bilateral;
+  contacts_ = geometry.contacts, joints_ = geometry.joints, paths_ = geometry.paths;
+  first_ = true, operations_left_ = kMost * operations_;
   for (Iterate* i : {&now_, &next_, &kept_}) i->bilateral.assign(bilateral.rows(), 0.0);
   if (bilateral.rows() > 0) begin_bilateral(h);
   prepare_loads<R>(model_, data);
 }
 
 template <class R>
-void TreeOperator<R>::solve(std::span<const Tangent> tangents, std::span<const double> force,
+bool TreeOperator<R>::solve(std::span<const Tangent> tangents, std::span<const double> force,
                             std::span<double> change) {
-  if (crowded(tangents, force)) {
-    solve_coupled(tangents, force);
+  if (tangents.empty()) {
+    clear_loads();
+    add_contact_forces(force);
+    add_joint_loads(tangents, force);
+    begin_extra_rows();
+    add_paths(tangents, force);
+    solve_loaded<R>(model_, *data_, joint_inertia_, {}, load_of_link_, loads_, next_.x);
+    if (rows_.rows() > 0) solve_extra(tangents, force);
+  } else if (crowded(tangents, force)) {
+    if (!solve_coupled(tangents, force)) return false;
   } else {
     add_loads(tangents, force);
     add_extra_rows(tangents, force);
@@ -43,6 +58,7 @@ void TreeOperator<R>::solve(std::span<const Tangent> tangents, std::span<const d
     if (rows_.rows() > 0) solve_extra(tangents, force);
   }
   read(change);
+  return true;
 }
 
 template <class R>
@@ -89,12 +105,28 @@ void TreeOperator<R>::add_loads(std::span<const Tangent> tangents, std::span<con
   add_joint_loads(tangents, force);
 }
 
+/// Forces alone, of contacts between two links as well.
+template <class R>
+void TreeOperator<R>::add_contact_forces(std::span<const double> force) {
+  constexpr Tangent kNone{};
+  for (std::size_t c = 0; c < contacts_.size(); ++c) {
+    const double* f = &force[terms_[c].first_row];
+    if (std::all_of(f, f + terms_[c].nrow, [](double x) { return x == 0; })) continue;
+    ContactRows contact = contacts_[c];
+    add_contact_load(contact, kNone, f, load_of(contact.a));
+    if (contact.b < 0) continue;
+    for (Vec3d& axis : contact.axis) axis = -axis;
+    contact.arm_a = contact.arm_b;
+    add_contact_load(contact, kNone, f, load_of(contact.b));
+  }
+}
+
 template <class R>
 void TreeOperator<R>::add_joint_loads(std::span<const Tangent> tangents, std::span<const double> force) {
   for (std::size_t j = 0; j < joints_.size(); ++j) {
     const std::size_t t = contacts_.size() + j;
-    add_joint_load(joints_[j], moves_freely(model_.joints[joints_[j].joint].type), tangents[t],
-                   &force[terms_[t].first_row], load_of(joints_[j].joint));
+    add_joint_load(joints_[j], moves_freely(model_.joints[joints_[j].joint].type),
+                   tangents.empty() ? Tangent{} : tangents[t], &force[terms_[t].first_row], load_of(joints_[j].joint));
   }
 }
 

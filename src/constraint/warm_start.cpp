@@ -44,7 +44,10 @@ void StepTerms<R>::recall() {
   lost_.clear();
   int guess = 0;
   for (int i = 0; i < int(terms_.size()); ++i) {
-    const int last = identities_[i] || kinds_[i] != Kind::contact ? find_last(kinds_[i], identities_[i], guess) : -1;
+    const bool touches = kinds_[i] == Kind::contact;
+    const int last = !touches         ? find_last(kinds_[i], identities_[i], guess)
+                     : identities_[i] ? find_last_contact(contacts_[i], guess)
+                                      : -1;
     if (last >= 0) {
       take(i, last);
       guess = last + 1;
@@ -55,18 +58,39 @@ void StepTerms<R>::recall() {
   recall_near();
 }
 
+/// The last step's contact of this identity, -1 if there was none.
+template <class R>
+int StepTerms<R>::find_last_contact(const LinkContact& c, int guess) {
+  const std::vector<TermMemory::Entry>& entries = last_.entries;  // contacts first, sorted as these are
+  const auto is_it = [&](const TermMemory::Entry& m) { return m.kind == Kind::contact && m.identity == c.identity; };
+  for (int k = guess; k < std::min(guess + 2, int(entries.size())); ++k) {
+    if (is_it(entries[k])) return k;
+  }
+  const auto m =
+      std::lower_bound(entries.begin(), entries.end(), c, [](const TermMemory::Entry& e, const LinkContact& x) {
+        return e.kind == Kind::contact && std::tie(e.a, e.b, e.identity) < std::tie(x.a, x.b, x.identity);
+      });
+  const int k = int(m - entries.begin());
+  return m != entries.end() && is_it(*m) && !taken_[k] ? k : -1;
+}
+
 /// A contact that rolled on to another feature starts from where the nearest one between the same links was, if nobody
 /// else does.
 template <class R>
 void StepTerms<R>::recall_near() {
+  const std::vector<TermMemory::Entry>& entries = last_.entries;  // contacts first, in the order of their links
+  const auto comes_before = [](const TermMemory::Entry& m, const LinkContact& c) {
+    return m.kind == Kind::contact && std::tie(m.a, m.b) < std::tie(c.a, c.b);
+  };
   for (const int i : lost_) {
     const LinkContact& c = contacts_[i];
     int nearest = -1;
     double least = kUnbounded;
-    for (int k = 0; k < int(last_.entries.size()) && last_.entries[k].kind == Kind::contact; ++k) {
-      const TermMemory::Entry& m = last_.entries[k];
-      if (m.a != c.a || m.b != c.b || taken_[k]) continue;
-      const Vec3d d = m.position - c.point.position;
+    auto m = std::lower_bound(entries.begin(), entries.end(), c, comes_before);
+    for (; m != entries.end() && m->kind == Kind::contact && m->a == c.a && m->b == c.b; ++m) {
+      const int k = int(m - entries.begin());
+      if (taken_[k]) continue;
+      const Vec3d d = m->position - c.point.position;
       if (dot(d, d) < least) nearest = k, least = dot(d, d);
     }
     if (nearest >= 0) take(i, nearest);
@@ -102,6 +126,7 @@ void StepTerms<R>::take(int index, int last) {
   for (int k = 0; k < count; ++k) {
     const int row = term.first_row + k;
     y_[row] = impulse[k] + excess[k] / rows_[row].compliance;
+    impulse_[row] = impulse[k];
     if (sticks && !(kinds_[index] == Kind::contact && k == 0)) rows_[row].centre = impulse[k];
   }
 }
@@ -124,11 +149,12 @@ int StepTerms<R>::find_last(Kind kind, std::uint64_t identity, int guess) {
   return at != last_by_identity_.end() && key(*at) == std::tuple(kind, identity) && !taken_[*at] ? *at : -1;
 }
 
-#define TARSUS_INSTANTIATE(R)                 \
-  template void StepTerms<R>::remember();     \
-  template void StepTerms<R>::recall();       \
-  template void StepTerms<R>::recall_near();  \
-  template void StepTerms<R>::take(int, int); \
+#define TARSUS_INSTANTIATE(R)                                            \
+  template void StepTerms<R>::remember();                                \
+  template void StepTerms<R>::recall();                                  \
+  template void StepTerms<R>::recall_near();                             \
+  template int StepTerms<R>::find_last_contact(const LinkContact&, int); \
+  template void StepTerms<R>::take(int, int);                            \
   template int StepTerms<R>::find_last(Kind, std::uint64_t, int);
 TARSUS_INSTANTIATE(double)
 TARSUS_INSTANTIATE(float)

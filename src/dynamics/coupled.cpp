@@ -138,9 +138,9 @@ int CoupledTrees::connect(int a, int b) {
   return block;
 }
 
-void CoupledTrees::analyze(std::span<const LinkPair> pairs) {
-  if (analyzed_ && std::equal(pairs.begin(), pairs.end(), pairs_.begin(), pairs_.end())) return;
-  analyzed_ = true;
+bool CoupledTrees::analyze(std::span<const LinkPair> pairs, double most) {
+  if (analyzed_ && std::equal(pairs.begin(), pairs.end(), pairs_.begin(), pairs_.end())) return operations_ <= most;
+  analyzed_ = false, operations_ = 0;
   pairs_.assign(pairs.begin(), pairs.end());
   for (std::vector<Neighbour>& list : adjacent_) list.clear();
   block_count_ = links_ + links_ % 2;  // pairs begin at an even number
@@ -170,11 +170,14 @@ void CoupledTrees::analyze(std::span<const LinkPair> pairs) {
     queued[std::size_t(link)] = -2;
     eliminate(link);
     const Step& step = steps_.back();
+    operations_ += 36.0 * step.count * step.count * link_[std::size_t(link)].dofs;
+    if (operations_ > most) return false;
     if (const int parent = link_[std::size_t(link)].parent; parent >= 0) --children[std::size_t(parent)];
     for (int k = 0; k < step.count; ++k) queue(neighbour_[std::size_t(step.first + k)].link);
   }
   blocks_.resize(std::size_t(block_count_));
   left_.assign(panel_size_, 0.0), right_.assign(panel_size_, 0.0);
+  return analyzed_ = true;
 }
 
 /// The links that this one's joint leaves coupled, and their blocks.

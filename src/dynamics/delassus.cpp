@@ -288,19 +288,37 @@ void DelassusRows<R>::jacobian(const Model& model, const BasicData<R>& data, int
 }
 
 template <class R>
+void DelassusRows<R>::own_gram(int block, R* A) const {
+  const Entry& e = blocks_[block];
+  const R *W = W_.data() + e.W, *DW = DW_.data() + e.W;
+  delassus_table<R>(width_).gram(e.ndof, e.nrow, W, e.stride, DW, e.stride, false, true, A, e.stride);
+}
+
+template <class R>
+void DelassusRows<R>::velocity(int block, const R* u, R* Jv) const {
+  const Entry& e = blocks_[block];
+  delassus_table<R>(width_).velocity(e.ndof, dofs_.data() + e.dofs, e.nrow, e.stride, DW_.data() + e.W, u, Jv);
+}
+
+template <class R>
 void DelassusRows<R>::velocity(const R* u, R* Jv) {
-  for (const Entry& e : blocks_) {
-    delassus_table<R>(width_).velocity(e.ndof, dofs_.data() + e.dofs, e.nrow, e.stride, DW_.data() + e.W, u,
-                                       Jv + std::size_t(e.first_row) * width_);
-  }
+  for (int b = 0; b < blocks(); ++b) velocity(b, u, Jv + std::size_t(blocks_[b].first_row) * width_);
+}
+
+template <class R>
+void DelassusRows<R>::push(std::span<const int> dofs, int nrow, int stride, const R* Y, const R* lambda, R* u) const {
+  delassus_table<R>(width_).push(int(dofs.size()), dofs.data(), nrow, stride, Y, lambda, R(1), u);
+}
+
+template <class R>
+void DelassusRows<R>::push(int block, const R* lambda, R* u) const {
+  const Entry& e = blocks_[block];
+  push({dofs_.data() + e.dofs, std::size_t(e.ndof)}, e.nrow, e.stride, W_.data() + e.W, lambda, u);
 }
 
 template <class R>
 void DelassusRows<R>::push(const R* lambda, R* u) {
-  for (const Entry& e : blocks_) {
-    delassus_table<R>(width_).push(e.ndof, dofs_.data() + e.dofs, e.nrow, e.stride, W_.data() + e.W,
-                                   lambda + std::size_t(e.first_row) * width_, R(1), u);
-  }
+  for (int b = 0; b < blocks(); ++b) push(b, lambda + std::size_t(blocks_[b].first_row) * width_, u);
 }
 
 template <class R>

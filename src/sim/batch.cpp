@@ -53,7 +53,7 @@ bool weighs(const SensorSet& sensors) {
 
 WorldReport report_of(const RowsReport& r) {
   return {r.residual, r.penetration, r.iterations, r.contacts,
-          r.touching, r.limits,      r.saturated,  r.status != StepStatus::converged};
+          r.touching, r.limits,      r.saturated,  r.status > StepStatus::swept};
 }
 
 }  // namespace

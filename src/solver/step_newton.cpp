@@ -59,8 +59,11 @@ void StepNewton::linear_solve(StepOperator& mass) {
       force_[first + r] = sum;
     }
   }
-  mass.solve(tangent_, force_, next_.velocity);
   ++iterations_;
+  if (!mass.solve(tangent_, force_, next_.velocity)) {
+    costly_ = true, next_ = now_;
+    return;
+  }
   for (std::size_t i = 0; i < problem_.terms.size(); ++i) {
     const Term& term = problem_.terms[i];
     const int first = term.first_row;
@@ -119,9 +122,8 @@ void StepNewton::begin(StepOperator& mass, std::span<const double> y) {
 
 /// Then the operator's x is that of the impulses.
 void StepNewton::sweep(StepOperator& mass, int count) {
-  if (!sweeps_.run(mass, problem_, count, now_.velocity, now_.impulse)) return;
-  std::fill(tangent_.begin(), tangent_.end(), Tangent{});
-  mass.solve(tangent_, now_.impulse, now_.velocity);
+  sweeps_.run(mass, problem_, count, now_.velocity, now_.impulse);
+  mass.solve({}, now_.impulse, now_.velocity);
   mass.move(1);
   for (std::size_t i = 0; i < now_.velocity.size(); ++i) now_.velocity[i] += problem_.free_velocity[i];
 }
@@ -155,6 +157,7 @@ bool StepNewton::descend(StepOperator& mass, std::span<const double> y, double t
   const int end = iterations_ + most;
   begin(mass, y);
   for (;;) {
+    if (costly_) return false;
     const double now = residual();
     history_.push_back(now);
     const bool met = now <= tolerance && (!judged || within_sets());
@@ -187,7 +190,7 @@ void StepNewton::harden(StepOperator& mass, const NewtonOptions& options) {
   solved_rows_.assign(own_.rows.begin(), own_.rows.end()), stage_rows_ = solved_rows_;
   stage_y_.resize(own_.rows.size());
   double last = kSoftest / kHarder, ratio = kHarder;
-  while (iterations_ < options.max_iterations && ratio < kGiveUp) {
+  while (iterations_ < options.max_iterations && ratio < kGiveUp && !costly_) {
     const bool soft = begin_stage(last * ratio);
     const int most = std::min(soft ? kStageIterations : kLastIterations, options.max_iterations - iterations_);
     if (!descend(mass, stage_y_, soft ? kStageTolerance : options.tolerance, most, !soft)) {
@@ -223,7 +226,7 @@ void StepNewton::bound_impulses(StepOperator& mass) {
 
 NewtonReport StepNewton::solve(StepOperator& mass, const StepProblem& problem, const NewtonOptions& options,
                                std::span<double> y, std::span<double> impulse) {
-  own_ = problem_ = problem, iterations_ = searches_ = 0;
+  own_ = problem_ = problem, iterations_ = searches_ = 0, costly_ = false;
   const std::size_t n = problem.rows.size();
   for (Iterate* i : {&now_, &next_, &trial_, &best_}) i->velocity.resize(n), i->impulse.resize(n);
   force_.resize(n), gamma_.resize(n), tangent_.resize(problem.terms.size());
@@ -232,10 +235,10 @@ NewtonReport StepNewton::solve(StepOperator& mass, const StepProblem& problem, c
   descend(mass, y, options.tolerance, std::min(kOwnIterations, options.max_iterations), true);
   if (!met_ && best_residual_ < kUnbounded) {
     harden(mass, options);
-    if (!met_) bound_impulses(mass);
+    if (!met_ && !costly_) bound_impulses(mass);
   }
-  const NewtonReport report{met_, best_residual_ < kUnbounded, iterations_, searches_, best_residual_};
-  for (std::size_t i = 0; report.finite && i < n; ++i) {
+  const NewtonReport report{met_, best_residual_ < kUnbounded, costly_, iterations_, searches_, best_residual_};
+  for (std::size_t i = 0; report.finite && !costly_ && i < n; ++i) {
     const TermRow& row = problem.rows[i];
     y[i] = row.centre + (row.target - best_.velocity[i]) / row.compliance;
     impulse[i] = best_.impulse[i];

@@ -5,7 +5,9 @@
 
 #include "constraint/tree_loads.hpp"
 #include "support/contact_world.hpp"
+#include "support/dense_rows.hpp"
 #include "support/dense_solve.hpp"
+#include "support/random_equalities.hpp"
 #include "tarsus/solver/step_newton.hpp"
 
 namespace tarsus::test {
@@ -108,12 +110,82 @@ TEST(StepTerms, ConvergesOnRandomTreesAndASecondSolveTakesOneIteration) {
   EXPECT_LE(missed, solved / 50);
 }
 
-/// Rows of contacts, of joints of every kind and of paths: J from jacobian() and unit velocities, M̂ from crba().
-TEST(TreeOperator, InverseMassIsTheDenseOne) {
-  for (unsigned seed = 1; seed <= 40; ++seed) {
+/// A random tree with free bodies beside it, two of them at the end.
+Model tree_and_bodies(Random& random, unsigned seed) {
+  ModelSpec spec = random_tree(seed, {.bodies = 8}).spec;
+  for (int i = 0; i < 4; ++i) {
+    BodySpec body("free" + std::to_string(i));
+    body.parent = 0;
+    body.joints.push_back(random_joint(random, JointType::free, "free" + std::to_string(i), {}));
+    const double mass = random.uniform(0.2, 3);
+    body.inertial = InertialSpec{mass, random.vector(0.1), random.inertia(mass), {}};
+    spec.bodies.push_back(body);
+  }
+  return compile(std::move(spec));
+}
+
+/// J x of a point, axis by axis.
+Eigen::VectorXd point_velocity(const BodyPoint& point, const std::vector<FreeBody>& bodies) {
+  Vec3d v{0, 0, 0};
+  if (point.a >= 0) v += bodies[point.a].v + cross(bodies[point.a].w, point.arm_a);
+  if (point.b >= 0) v -= bodies[point.b].v + cross(bodies[point.b].w, point.arm_b);
+  Eigen::VectorXd out(point.nrow);
+  for (int k = 0; k < point.nrow; ++k) out[k] = dot(point.axis[k], v);
+  return out;
+}
+
+void push_point(const BodyPoint& point, int row, std::vector<FreeBody>& bodies) {
+  const auto push = [&](int body, const Vec3d& arm, double sign) {
+    if (body < 0) return;
+    bodies[body].v += point.axis[row] * (sign * bodies[body].inverse_mass);
+    bodies[body].w += bodies[body].inverse_inertia * cross(arm, point.axis[row]) * sign;
+  };
+  push(point.a, point.arm_a, 1), push(point.b, point.arm_b, -1);
+}
+
+/// A = J M̂⁻¹ Jᵀ a column at a time: what all rows feel of a push on one; checked against each block's own.
+Eigen::MatrixXd swept_mass(RowBlocks& rows, std::span<const Term> terms, std::span<const int> some, int* points) {
+  std::vector<int> first{0};
+  std::size_t term = 0;
+  for (int b = 0; b < rows.blocks(); ++b) {
+    int count = 0;
+    for (const std::size_t end = term + rows.terms(b); term < end; ++term) count += terms[some[term]].nrow;
+    first.push_back(first.back() + count);
+    *points += rows.point(b) != nullptr;
+  }
+  EXPECT_EQ(term, some.size());
+  Eigen::MatrixXd A(first.back(), first.back());
+  for (int b = 0; b < rows.blocks(); ++b) {
+    const int n = first[b + 1] - first[b];
+    for (int r = 0; r < n; ++r) {
+      rows.rest();
+      const Eigen::VectorXd unit = Eigen::VectorXd::Unit(n, r);
+      rows.point(b) ? push_point(*rows.point(b), r, rows.bodies) : rows.push(b, unit.data());
+      for (int other = 0; other < rows.blocks(); ++other) {
+        Eigen::VectorXd felt(first[other + 1] - first[other]);
+        if (rows.point(other))
+          felt = point_velocity(*rows.point(other), rows.bodies);
+        else
+          rows.velocity(other, felt.data());
+        A.col(first[b] + r).segment(first[other], felt.size()) = felt;
+      }
+    }
+    if (rows.point(b)) continue;
+    Eigen::MatrixXd own(n, n);
+    rows.own_mass(b, own.data());
+    EXPECT_LT((own - A.block(first[b], first[b], n, n)).norm(), 1e-9 * own.norm());
+  }
+  return A;
+}
+
+/// Rows of contacts, of joints of every kind and of paths, on trees and on free bodies, with loops held in every second
+/// world: J from jacobian() and unit velocities, M̂ from crba().
+TEST(TreeOperator, SweptRowsFeelTheDenseInverseMass) {
+  int points = 0, held = 0;
+  for (unsigned seed = 1; seed <= 60; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
-    World w(random, random_tree(seed, {.bodies = 8}));
+    World w(random, tree_and_bodies(random, seed));
     const int nv = w.model.nv;
     std::vector<Term> terms;
     std::vector<Eigen::VectorXd> J;
@@ -124,7 +196,7 @@ TEST(TreeOperator, InverseMassIsTheDenseOne) {
     };
     std::vector<ContactRows> contacts;
     constexpr int kDimensions[] = {1, 3, 4, 6};
-    for (const LinkContact& c : random_contacts(random, w, 6)) {
+    for (const LinkContact& c : random_contacts(random, w, 30)) {
       const auto [t1, t2] = contact_tangents(c.point.normal);
       const Vec3d p = c.point.position;
       contacts.push_back({c.a,
@@ -142,7 +214,7 @@ TEST(TreeOperator, InverseMassIsTheDenseOne) {
       }
     }
     std::vector<JointRows> joints;
-    for (int i = 0; i < w.model.njoint(); ++i) {
+    for (int i = 0; i < w.model.njoint() - 3; ++i) {  // three bodies have contacts alone
       const JointType type = w.model.joints[i].type;
       using Part = JointRows::Part;
       if (w.model.joints[i].nv() == 1)
@@ -168,8 +240,16 @@ TEST(TreeOperator, InverseMassIsTheDenseOne) {
     add_term(1);
     J.push_back(0.3 * Eigen::VectorXd::Unit(nv, dofs[0]));
 
+    const bool loops = seed % 2 == 0;
+    const EqualitySet set = random_equalities(random, w.model);
+    const int rows_held = loops ? set.rows() : 0;
+    std::vector<double> zero(set.rows(), 0.0), compliance(set.rows(), 1e-2);
+    BilateralRows<double> bilateral;
+    if (rows_held > 0) bilateral = {&set, w.data.qpos, zero, compliance};
+    held += rows_held > 0;
+    w.advance_free();
     TreeOperator<double> tree(w.model);
-    tree.begin(w.data, w.h, w.K, terms, contacts, joints, std::span(&path, 1), {});
+    tree.begin(w.data, w.h, w.K, terms, {contacts, joints, std::span(&path, 1)}, bilateral);
     std::vector<int> some;
     std::vector<Eigen::VectorXd> rows_of_some;
     for (std::size_t t = 0; t < terms.size(); ++t) {
@@ -177,17 +257,27 @@ TEST(TreeOperator, InverseMassIsTheDenseOne) {
       some.push_back(int(t));
       for (int k = 0; k < terms[t].nrow; ++k) rows_of_some.push_back(J[terms[t].first_row + k]);
     }
-    const int n = int(rows_of_some.size());
-    std::vector<double> A(std::size_t(n) * n);
-    tree.inverse_mass(some, A);
+    const Eigen::MatrixXd A = swept_mass(tree.row_blocks(some), terms, some, &points);
+    const int n = int(A.rows());
     std::vector<double> M(std::size_t(nv) * nv);
     crba<double>(w.model, w.data, w.data.qpos, M);
     Eigen::MatrixXd mass = Eigen::Map<Eigen::MatrixXd>(M.data(), nv, nv), rows(n, nv);
     for (int i = 0; i < nv; ++i) mass(i, i) += w.K[i] - w.model.armature[i];
     for (int r = 0; r < n; ++r) rows.row(r) = rows_of_some[r];
-    const Eigen::MatrixXd expected = rows * spd_solve(mass, rows.transpose());
-    EXPECT_LT((Eigen::Map<Eigen::MatrixXd>(A.data(), n, n) - expected).norm(), 1e-10 * expected.norm());
+    Eigen::MatrixXd expected = rows * spd_solve(mass, rows.transpose());
+    if (rows_held > 0) {
+      DelassusRows<double> blocks(w.model);
+      std::vector<double> phi(rows_held);
+      set.add_blocks(blocks);
+      set.evaluate<double>(w.data, 0, w.data.qpos, {}, blocks, phi, {}, {});
+      const Eigen::MatrixXd E = dense_jacobian(w.model, w.data, blocks), response = spd_solve(mass, E.transpose());
+      const Eigen::MatrixXd own = E * response + 1e-2 * Eigen::MatrixXd::Identity(rows_held, rows_held);
+      expected -= rows * response * spd_solve(own, response.transpose() * rows.transpose());
+    }
+    EXPECT_LT((A - expected).norm(), 1e-7 * expected.norm());  // Σ is raised by 1e-9 of the rows' inverse mass
   }
+  EXPECT_GT(points, 15);
+  EXPECT_GT(held, 20);
 }
 
 }  // namespace

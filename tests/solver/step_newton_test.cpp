@@ -13,6 +13,30 @@ namespace {
 
 using Eigen::MatrixXd, Eigen::VectorXd;
 
+/// A term a block, by A = J M⁻¹ Jᵀ of all.
+class DenseRows final : public RowBlocks {
+ public:
+  std::vector<int> first, row;
+  MatrixXd A;
+  VectorXd Jx, before, momentum;
+
+  int blocks() const override { return int(first.size()) - 1; }
+  int terms(int) const override { return 1; }
+  const BodyPoint* point(int) const override { return nullptr; }
+  void own_mass(int b, double* out) override {
+    const int n = first[b + 1] - first[b];
+    Eigen::Map<MatrixXd>(out, n, n) = A.block(first[b], first[b], n, n);
+  }
+  void rest() override { Jx = before = momentum = VectorXd::Zero(A.rows()); }
+  void extrapolate(const Extrapolation& by) override {
+    for (int i = 0; i < Jx.size(); ++i) by(Jx[i], before[i], momentum[i]);
+  }
+  void velocity(int b, double* out) override { std::copy(&Jx[first[b]], &Jx[first[b]] + first[b + 1] - first[b], out); }
+  void push(int b, const double* change) override {
+    for (int r = first[b]; r < first[b + 1]; ++r) Jx += change[r - first[b]] * A.col(r);
+  }
+};
+
 /// M̂ and J as dense matrices; bilateral rows E x = e by their KKT matrix.
 class DenseOperator : public StepOperator {
  public:
@@ -20,12 +44,13 @@ class DenseOperator : public StepOperator {
   VectorXd e;
   std::span<const Term> terms;
   VectorXd x, next, best;
+  DenseRows rows;
   bool first = true;
   int solves = 0;
 
-  void solve(std::span<const Tangent> tangents, std::span<const double> force, std::span<double> change) override {
+  bool solve(std::span<const Tangent> tangents, std::span<const double> force, std::span<double> change) override {
     MatrixXd G = MatrixXd::Zero(J.rows(), J.rows());
-    for (std::size_t i = 0; i < terms.size(); ++i) {
+    for (std::size_t i = 0; i < tangents.size(); ++i) {
       for (int r = 0; r < terms[i].nrow; ++r) {
         for (int c = 0; c < terms[i].nrow; ++c)
           G(terms[i].first_row + r, terms[i].first_row + c) = tangents[i].at[r][c];
@@ -40,19 +65,24 @@ class DenseOperator : public StepOperator {
     next = test::lu_solve(whole, right).col(0).head(n);
     Eigen::Map<VectorXd>(change.data(), J.rows()) = J * next;
     ++solves;
+    return true;
   }
-  void inverse_mass(std::span<const int> chosen, std::span<double> A) override {
-    std::vector<int> rows;
+  RowBlocks& row_blocks(std::span<const int> chosen) override {
+    rows.first.clear(), rows.row.clear();
     for (const int t : chosen) {
-      for (int k = 0; k < terms[t].nrow; ++k) rows.push_back(terms[t].first_row + k);
+      rows.first.push_back(int(rows.row.size()));
+      for (int k = 0; k < terms[t].nrow; ++k) rows.row.push_back(terms[t].first_row + k);
     }
-    const MatrixXd some = J(rows, Eigen::all);
+    rows.first.push_back(int(rows.row.size()));
+    const MatrixXd some = J(rows.row, Eigen::all);
     const Eigen::Index n = M.rows(), m = E.rows();
     MatrixXd whole = MatrixXd::Zero(n + m, n + m), right = MatrixXd::Zero(n + m, some.rows());
     whole.topLeftCorner(n, n) = M;
     whole.topRightCorner(n, m) = E.transpose(), whole.bottomLeftCorner(m, n) = E;
     right.topRows(n) = some.transpose();
-    Eigen::Map<MatrixXd>(A.data(), some.rows(), some.rows()) = some * test::lu_solve(whole, right).topRows(n);
+    rows.A = some * test::lu_solve(whole, right).topRows(n);
+    rows.rest();
+    return rows;
   }
   void move(double t) override {
     x = first ? next : VectorXd(x + t * (next - x));

@@ -96,6 +96,7 @@ class ContactGeometry {
   void add_shape(const Model& model, int body, int geom);
   void add_pairs(const Model& model);
   void list_pairs();
+  bool before(const BodyPair& x, const BodyPair& y) const;
   const ContactPair* explicit_pair(int i, int j) const;
   bool moves(std::size_t i) const { return shapes_[i].carrier() >= 0; }
   void place(int i, const Vec3d& origin, const Mat3d& rotation, const Motion<double>& velocity);
@@ -114,8 +115,8 @@ class ContactGeometry {
   std::vector<std::shared_ptr<const HeightField>> fields_;
   std::vector<std::uint64_t> excluded_;  ///< pairs of bodies, sorted
   std::vector<ContactPair> explicit_pairs_;
-  std::vector<double> margin_;  ///< [shape] the largest of its own and of its explicit pairs' [m]
-  std::vector<BodyPair> pairs_;
+  std::vector<double> margin_;                 ///< [shape] the largest of its own and of its explicit pairs' [m]
+  std::vector<BodyPair> pairs_, near_;         ///< near_: of this step, where a broad phase finds them
   std::vector<ContactSurface> pair_surfaces_;  ///< [pair]
   double gravity_ = 0, fall_ = 0;              ///< [m/s²]; what it moves a body within the step [m]
   bool crowded_ = false;

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "tarsus/constraint/force_row.hpp"
+#include "tarsus/constraint/islands.hpp"
 #include "tarsus/constraint/surface.hpp"
 #include "tarsus/constraint/tree_operator.hpp"
 #include "tarsus/constraint/user_limit.hpp"
@@ -47,6 +48,7 @@ std::array<Vec3d, 2> frame_tangents(const Vec3d& normal);
 
 enum class StepStatus : std::uint8_t {
   converged,            ///< residual within tolerance, impulses within their sets
+  swept,                ///< but for piles, which sweeps have left at the residual
   too_many_iterations,  ///< the best iterate was taken
   not_finite,           ///< a number that is not finite came in; no term acted
 };
@@ -59,14 +61,24 @@ struct RowsReport {
   int limits = 0;                            ///< joints at their limits, and users' limits
   int drives = 0, saturated = 0;             ///< drives with a force limit, and those at it
   int iterations = 0;                        ///< of Newton: factorisations of the tree
+  int piled = 0, sweeps = 0;                 ///< terms in piles, which sweeps solve instead, and how many sweeps
   double residual = 0;                       ///< natural residual: [m/s]
   double penetration = 0;                    ///< deepest, at the start of the step [m]
+};
+
+/// Islands that sweeps solve in the place of Newton's method: those of `least_trees` or more, in steps whose contacts
+/// between links take more than `most_operations` to eliminate once (decision 511).
+struct PileOptions {
+  int least_trees = 32;
+  double most_operations = 1e7;
+  SweepOptions sweeps;
 };
 
 struct TermOptions {
   bool limits = true, friction_loss = true;
   Spook limit_spook;
   NewtonOptions solve;
+  PileOptions piles{};
   /// Compliance of rows without one of their own, in h² × the inverse mass that the row feels (decision 504); it bounds
   /// what a limit that loops block costs (decision 506).
   double relative_compliance = 0.0144;
@@ -85,6 +97,8 @@ struct TermMemory {
     double impulse[kTermRows], excess[kTermRows];  ///< γ; R (y - γ)
   };
   double h = 0;  ///< length of that step [s]
+  /// So many steps more go to sweeps at once, where they have a pile: Newton's method has given up.
+  int sweep_steps = 0;
   std::vector<Entry> entries;
 };
 
@@ -151,9 +165,13 @@ class StepTerms {
   void find_force_row_masses(std::span<const ForceRow> rows);
   void add_force_row(std::size_t index, const ForceRow& row, bool of_joint);
   // warm_start.cpp
+  void solve_set(const TermSet& set, bool pile, In<R> joint_inertia, const BilateralRows<R>& bilateral,
+                 Out<R> velocity);
+  void count_carried();
   void remember();
   void recall();
   void recall_near();
+  int find_last_contact(const LinkContact& contact, int guess);
   int find_last(Kind kind, std::uint64_t identity, int guess);
   void take(int term, int last);
 
@@ -163,6 +181,8 @@ class StepTerms {
   std::vector<std::optional<SolverParameters>> limit_solver_;  ///< [joint] of its range, if it says something
   TreeOperator<R> mass_;
   StepNewton newton_;
+  Sweeps sweeps_;
+  Islands islands_;
   BasicData<R>* data_ = nullptr;
   double h_ = 0;
   In<R> qpos_, qvel_, free_;

@@ -14,38 +14,12 @@
 #pragma once
 
 #include "tarsus/constraint/equality.hpp"
+#include "tarsus/constraint/tree_rows.hpp"
 #include "tarsus/dynamics/coupled.hpp"
 #include "tarsus/dynamics/loaded.hpp"
 #include "tarsus/solver/step_newton.hpp"
 
 namespace tarsus {
-
-/// Where a contact's rows act: along the normal and the two tangents, then moments about the three.
-struct ContactRows {
-  int a = 0, b = -1;  ///< links; b -1: the world
-  int nrow = 3;
-  Vec3d arm_a{}, arm_b{};  ///< from the links' origins, world axes [m]
-  Vec3d axis[3] = {};      ///< n, t₁, t₂, world axes
-};
-
-/// Rows on one joint: e · its velocity; of a rotation with three rows, the velocity itself in world axes.
-struct JointRows {
-  enum class Part : std::uint8_t {
-    axial,
-    linear,
-    angular
-  };  ///< hinge, slide; free's translation; ball, free's rotation
-  int joint = 0;
-  Part part = Part::axial;
-  int nrow = 1;
-  Vec3d e{};  ///< axial: e.x = ±1; else world axes
-};
-
-/// A row along a generalised direction, J over the dofs.
-struct PathRow {
-  std::span<const int> dofs;
-  std::span<const double> arm;
-};
 
 /// Equality constraints as bilateral rows. q̈ of the step satisfies J q̈ - Σ x₂ = y₂ (constrained_dynamics.hpp).
 template <class R>
@@ -64,13 +38,15 @@ class TreeOperator final : public StepOperator {
   explicit TreeOperator(const Model& model);
 
   /// A step of h seconds. data holds the factors of M̂ and the state of the solve that gave q̈⁰, as maba() leaves them;
-  /// the factors are lost. What is passed must live until the solve is over. Terms: first those of `contacts`, then
-  /// those of `joints`, then those of `paths`.
+  /// the factors are lost. What is passed must live until the solve is over.
   void begin(BasicData<R>& data, double h, In<R> joint_inertia, std::span<const Term> terms,
-             std::span<const ContactRows> contacts, std::span<const JointRows> joints, std::span<const PathRow> paths,
-             const BilateralRows<R>& bilateral);
-  void solve(std::span<const Tangent> tangents, std::span<const double> force, std::span<double> change) override;
-  void inverse_mass(std::span<const int> terms, std::span<double> A) override;  // tree_matrix.cpp
+             const RowGeometry& geometry, const BilateralRows<R>& bilateral);
+  /// Whether so many operations are enough to eliminate once these contacts, or those of them that act at y, as begin()
+  /// and solve() then will. It gives up where it would take several times as many, or many times in all.
+  bool eliminates(std::span<const Term> terms, std::span<const ContactRows> contacts, std::span<const double> y,
+                  double operations);
+  bool solve(std::span<const Tangent> tangents, std::span<const double> force, std::span<double> change) override;
+  RowBlocks& row_blocks(std::span<const int> terms) override;  // tree_rows.cpp
   void move(double t) override;
   void keep() override;
 
@@ -94,21 +70,22 @@ class TreeOperator final : public StepOperator {
   LinkLoad<R>& load_of(int link);
   void add_joint_loads(std::span<const Tangent> tangents, std::span<const double> force);
   void add_loads(std::span<const Tangent> tangents, std::span<const double> force);
+  void add_contact_forces(std::span<const double> force);
   bool crowded(std::span<const Tangent> tangents, std::span<const double> force) const;
-  void solve_coupled(std::span<const Tangent> tangents, std::span<const double> force);
+  template <class F>
+  void find_pairs(std::span<const ContactRows> contacts, const F& counts);
+  bool solve_coupled(std::span<const Tangent> tangents, std::span<const double> force);
   void solve_coupled_extra(std::span<const Tangent> tangents, std::span<const double> force);
   void solve_extra_system(std::span<const Tangent> tangents, std::span<const double> force);
   void begin_extra_rows();
   void add_extra_rows(std::span<const Tangent> tangents, std::span<const double> force);
   void add_paths(std::span<const Tangent> tangents, std::span<const double> force);
   void write_extra(Extra& extra, const Tangent& tangent, const typename DelassusRows<R>::Block& block);
-  void write_bilateral();
+  void write_bilateral(DelassusRows<R>& rows);
   void begin_bilateral(double h);
   void solve_extra(std::span<const Tangent> tangents, std::span<const double> force);
   void extra_system(std::span<const Tangent> tangents, std::span<const double> force);
   void read(std::span<double> change);
-  void write_rows(std::span<const int> terms);
-  void write_joint(const JointRows& rows, const typename DelassusRows<R>::Block& block, int row);
 
   const Model& model_;
   BasicData<R>* data_ = nullptr;
@@ -126,12 +103,15 @@ class TreeOperator final : public StepOperator {
   std::vector<LinkLoad<R>> loads_;
   int loads_used_ = 0;
   DelassusRows<R> rows_;  ///< bilateral ones first
+  TreeRows<R> swept_;
   std::vector<Extra> extras_;
   std::vector<int> unknown_;  ///< [unknown] its row of rows_
   std::vector<int> path_joints_;
   CoupledTrees coupled_;
-  std::vector<CoupledTrees::LinkPair> pairs_;   ///< of contacts
-  std::vector<double> jacobian_, joint_force_;  ///< [extra row][nv]; [nv]
+  std::vector<CoupledTrees::LinkPair> pairs_;  ///< of contacts
+  bool acting_only_ = false;                   ///< pairs_ are those of contacts that act, not of all that are near
+  double operations_ = kUnbounded, operations_left_ = kUnbounded;  ///< as given to eliminates(); of this step's
+  std::vector<double> jacobian_, joint_force_;                     ///< [extra row][nv]; [nv]
   AlignedVector<R> column_;
   AlignedVector<R> phi_, gram_, row_velocity_, row_impulse_, u_;
   std::vector<double> matrix_, right_, solution_, change_;

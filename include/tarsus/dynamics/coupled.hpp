@@ -17,6 +17,7 @@
 #pragma once
 
 #include <array>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -35,7 +36,10 @@ class CoupledTrees {
   explicit CoupledTrees(const Model& model);
 
   /// The order of elimination for these pairs of different links, each given once; nothing where they are as before.
-  void analyze(std::span<const LinkPair> pairs);
+  /// @param most multiplications of factor() that are not too many  @return false: it would take more, and there is no
+  /// order
+  bool analyze(std::span<const LinkPair> pairs, double most = std::numeric_limits<double>::infinity());
+  double operations() const { return operations_; }  ///< multiplications of factor(), about
   /// B_ll = the links' inertias and loads, K and the joints' loads; all else zero. data: after prepare_loads().
   template <class R>
   void begin(const BasicData<R>& data, In<R> joint_inertia, std::span<const int> load_of_link,
@@ -80,6 +84,7 @@ class CoupledTrees {
   int links_;
   std::vector<LinkPair> pairs_;
   bool analyzed_ = false;
+  double operations_ = 0;
   std::vector<int> block_of_pair_;
   std::vector<std::vector<Neighbour>> adjacent_;  ///< of links that are left
   std::vector<Step> steps_;

@@ -87,10 +87,16 @@ class DelassusRows {
   /// and right of column rows() is undefined. O(d) a pair of rows whose branches meet, nothing for others.
   void gram(R* A, int ld);
   int leading_dimension() const;  ///< rows() + a vector: room for a right side in column rows()
+  /// Λ⁻¹ of one block's own rows, the upper triangle likewise: [nrow][stride]. Single world.
+  void own_gram(int block, R* A) const;
   /// J v from u, [rows].
   void velocity(const R* u, R* Jv);
+  void velocity(int block, const R* u, R* Jv) const;  ///< of one block [its rows]
   /// u += W λ.
   void push(const R* lambda, R* u);
+  void push(int block, const R* lambda, R* u) const;  ///< of one block [its rows]
+  /// u += Y λ for rows like a block's over dofs of the caller's, Y [dofs][stride].
+  void push(std::span<const int> dofs, int nrow, int stride, const R* Y, const R* lambda, R* u) const;
   /// u -= W λ.
   void pull(const R* lambda, R* u);
 

@@ -16,6 +16,7 @@ struct RowStageOptions {
   double restitution = 0;                ///< of every contact
   double restitution_threshold = 0.1;    ///< approach below which nothing bounces [m/s]
   std::vector<UserLimit> user_limits{};  ///< one world at a time
+  PileOptions piles{};
   /// The model's shapes, where they are built already; empty: each stage builds its own.
   std::shared_ptr<const ContactGeometry> geometry = {};
 
@@ -26,6 +27,7 @@ struct RowStageOptions {
             .friction_loss = joints,
             .limit_spook = limit_spook,
             .solve = solve,
+            .piles = piles,
             .restitution_threshold = restitution_threshold,
             .user_limits = user_limits};
   }

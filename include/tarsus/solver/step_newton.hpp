@@ -12,7 +12,7 @@
 //   Newton    G = (1 - D (1 - R/ρ))⁻¹ D/ρ and γ̄ = y - (1 - D (1 - R/ρ))⁻¹ N with D = P'(z); halved till Σ ρ² N²
 //             falls, twice at most.
 //             ρ and not R: what sticks may slip within one R of rest, but within a whole ρ of what it carries.
-//   sweeps    from the seventh iteration on, before each: projected Gauss-Seidel on A = J M̂⁻¹ Jᵀ. Which contact opens,
+//   sweeps    from the seventh iteration on, before each: projected Gauss-Seidel. Which contact opens,
 //             sticks or slips is a local question, which sweeps settle and in which Newton's method alone may turn
 //             round; what acts through the whole tree is Newton's. Where the residual does not fall to half, twice
 //             as many, and every second such iteration none.
@@ -39,13 +39,15 @@ namespace tarsus {
 class StepOperator {
  public:
   virtual ~StepOperator() = default;
-  /// x' = v' - v⁰ of the equation above, with the bilateral rows. @param change [row] out: J x'
-  virtual void solve(std::span<const Tangent> tangents, std::span<const double> force, std::span<double> change) = 0;
+  /// x' = v' - v⁰ of the equation above, with the bilateral rows. @param tangents [term], or empty where all are zero
+  /// @param change [row] out: J x'
+  /// @return false: that would cost too much, and nothing was done
+  virtual bool solve(std::span<const Tangent> tangents, std::span<const double> force, std::span<double> change) = 0;
   /// x += t (x' - x). The first call after begin: x = x' whatever t.
   virtual void move(double t) = 0;
-  /// A = J M̂⁻¹ Jᵀ of these terms' rows with the bilateral rows held: after begin, not between solve and move.
-  /// @param terms ascending @param A out, symmetric: [row of these terms][row of these terms]
-  virtual void inverse_mass(std::span<const int> terms, std::span<double> A) = 0;
+  /// Rows of these terms with x = 0, for sweeps: after begin, not between solve and move. They live until the next
+  /// call. @param terms ascending
+  virtual RowBlocks& row_blocks(std::span<const int> terms) = 0;
   /// This x is the best so far: what the caller will read.
   virtual void keep() = 0;
 };
@@ -63,6 +65,7 @@ struct NewtonOptions {
 
 struct NewtonReport {
   bool converged = false, finite = true;
+  bool costly = false;  ///< the operator gave up: nothing is returned
   int iterations = 0;   ///< factorisations
   int searches = 0;     ///< evaluations of the law along a step
   double residual = 0;  ///< largest natural residual ρ N of what is returned [m/s | rad/s]
@@ -107,6 +110,7 @@ class StepNewton {
   std::vector<double> stage_y_;
   Sweeps sweeps_;
   int searches_ = 0, iterations_ = 0;
+  bool costly_ = false;
 };
 
 }  // namespace tarsus

@@ -1,15 +1,20 @@
-// Projected Gauss-Seidel on the terms that act, in the space of their impulses:
+// Projected Gauss-Seidel on terms, in the space of velocities:
 //
-//     y_k ← P(y_k - (u_k + R_k (y_k - c_k) - b_k)/ρ_k),   u += A_·k (change of y_k),   A = J M̂⁻¹ Jᵀ
+//     y_k ← P(y_k - (u_k + R_k (y_k - c_k) - b_k)/ρ_k),   v += M̂⁻¹ J_kᵀ (change of y_k)
 //
 // Rows that a law projects together change together (a contact's normal, then its friction), with ρ no less than what
 // they feel of each other. Which contact opens, sticks or slips is a local question, which sweeps answer quickly; how
 // large the impulses are they answer slowly. [Jourdan, Alart and Jean 1998; Gräser and Kornhuber 2009]
+//
+// No matrix over all rows: those of one pair of links are a block, which reads its J v and pushes M̂⁻¹ Jᵀ of what it
+// changed once a sweep, O(d) a row, and sees its own changes through its own A = J M̂⁻¹ Jᵀ. Contacts of free bodies, of
+// which there may be many, are points with all their numbers side by side.
 #pragma once
 
 #include <span>
 #include <vector>
 
+#include "tarsus/math/vec.hpp"
 #include "tarsus/solver/term.hpp"
 
 namespace tarsus {
@@ -17,33 +22,125 @@ namespace tarsus {
 class StepOperator;
 struct StepProblem;
 
+/// M̂⁻¹ of a free body about its centre, and x there.
+struct FreeBody {
+  double inverse_mass = 0;
+  Sym3d inverse_inertia{};
+  Vec3d w{0, 0, 0}, v{0, 0, 0};
+};
+
+/// Where a contact acts on free bodies, a or b -1: not on one.
+struct BodyPoint {
+  int a = -1, b = -1, nrow = 3;
+  Vec3d arm_a{0, 0, 0}, arm_b{0, 0, 0};  ///< from the bodies' centres
+  Vec3d axis[3] = {};                    ///< n, t₁, t₂
+};
+
+/// One step of conjugate gradients between two sweeps, of numbers that are linear in one another: with p what they
+/// moved by in the last step, they go on by β p, and p becomes that and what the sweep has moved them by.
+struct Extrapolation {
+  double beta = 0;
+  bool restart = true;  ///< β = 0, and p is forgotten
+
+  template <class T>
+  void operator()(T& x, T& before, T& p) const {
+    x += T(beta) * p;
+    p = restart ? T(0) : x - before;
+    before = x;
+  }
+};
+
+/// Rows of some terms in blocks, and an x that impulses change: x = M̂⁻¹ Jᵀ y with the bilateral rows held.
+class RowBlocks {
+ public:
+  std::vector<FreeBody> bodies;
+  virtual ~RowBlocks() = default;
+  virtual int blocks() const = 0;
+  virtual int terms(int block) const = 0;  ///< so many of the terms, in their order
+  /// Not null: the block is a contact that acts on `bodies` alone, and nothing else is asked of it.
+  virtual const BodyPoint* point(int block) const = 0;
+  /// @param A out, symmetric: [row of the block][row of the block] of J M̂⁻¹ Jᵀ
+  virtual void own_mass(int block, double* A) = 0;
+  virtual void rest() = 0;                                      ///< x = 0
+  virtual void extrapolate(const Extrapolation& by) = 0;        ///< x, if it does so after every sweep since rest()
+  virtual void velocity(int block, double* Jx) = 0;             ///< [row of the block]
+  virtual void push(int block, const double* change_of_y) = 0;  ///< [row of the block]
+};
+
+/// Of a problem that is solved by sweeps alone.
+struct SweepOptions {
+  int max_sweeps = 20;
+  double tolerance = 1e-6;  ///< [m/s]
+  int most_sweeps = 60;     ///< as long as one changes a velocity by more than
+  double coarse = 0.1;      ///< [m/s], as where something strikes
+};
+
+struct SweepReport {
+  bool finite = true;
+  int sweeps = 0;
+  double residual = 0;  ///< largest natural residual of what is returned [m/s | rad/s]
+};
+
 class Sweeps {
  public:
   /// A new step: nothing is known of its mass.
   void begin(const StepProblem& problem);
-  /// How many go before the next iteration: none before the seventh; where the residual does not fall to half, twice as
-  /// many, and every second such iteration none. @param residuals of the iterations so far
+  /// How many go before Newton's next iteration: none before the seventh; where the residual does not fall to half,
+  /// twice as many, and every second such iteration none. @param residuals of the iterations so far
   int due(std::span<const double> residuals);
   /// @param velocity [row] J v at these impulses @param impulse [row] in and out
-  /// @return false: too many rows, nothing was done
-  bool run(StepOperator& mass, const StepProblem& problem, int count, std::span<const double> velocity,
+  void run(StepOperator& mass, const StepProblem& problem, int count, std::span<const double> velocity,
            std::span<double> impulse);
+  /// All of a step by sweeps, until one changes no velocity by more than the tolerance, or as many as are allowed.
+  /// @param y [row] out: impulse before projection @param impulse [row] in: where to start; out
+  SweepReport solve(StepOperator& mass, const StepProblem& problem, const SweepOptions& options, std::span<double> y,
+                    std::span<double> impulse);
 
  private:
-  struct Rows {  ///< that are projected together
-    int term, first, count, at;
-    double inverse;  ///< 1/ρ
+  struct Rows {                  ///< that are projected together
+    int term, first, count, at;  ///< at: of the block's rows
+    double inverse;              ///< 1/ρ
+  };
+  struct Block {
+    int at, nrow, first, end;  ///< first row of these terms'; of rows_
+    std::size_t own;           ///< of own_
+    int point = -1;            ///< of points_: then nothing else counts
+  };
+  struct Point {
+    int a, b, row;  ///< row: first of its term's
+    bool slides;    ///< it has friction
+    Vec3d n, t1, t2, arm_a, arm_b;
+    double y[3], target[3];  ///< target: b + R c - J v at the start
+    double R_n, R_t, inverse_n, inverse_t, friction;
+    double felt[2];  ///< A_tn: of the normal impulse, along t₁ and t₂
   };
   bool choose(const StepProblem& problem, std::span<const double> velocity, std::span<const double> impulse);
-  void group(const StepProblem& problem);
-  void relax(const StepProblem& problem, const Rows& rows, std::span<double> impulse);
+  void make_blocks(StepOperator& mass, const StepProblem& problem);
+  int sweep(const StepProblem& problem, const SweepOptions& options, bool accelerated, std::span<const double> velocity,
+            std::span<double> impulse);
+  void group(const StepProblem& problem, int term, int at, Block& block);
+  Point make_point(const StepProblem& problem, const BodyPoint& at, const Term& term) const;
+  void relax(Point& point);
+  void extrapolate(const StepProblem& problem, const Extrapolation& by, std::span<double> impulse);
+  void sweep(const StepProblem& problem, std::span<double> impulse, bool back);
+  void relax(const StepProblem& problem, std::size_t block, std::span<double> impulse);
+  void relax_normal(const StepProblem& problem, const Rows& rows, const Block& block, double* y);
+  void relax_disc(const StepProblem& problem, const Rows& rows, const Block& block, double* y);
+  void relax_any(const StepProblem& problem, const Rows& rows, const Block& block, double* y);
+  void change(const Rows& rows, const Block& block, int row, double by, double* y);
 
   std::vector<char> acted_;  ///< [term] it acts, or has acted in this step
   std::vector<int> terms_;   ///< these terms
+  RowBlocks* mass_ = nullptr;
+  std::vector<Block> blocks_;
   std::vector<Rows> rows_;
-  std::vector<double> A_, velocity_;  ///< of these terms' rows, one after another
-  int count_ = 0, done_ = 0;          ///< before this iteration, if any; in this step
-  bool without_ = false;              ///< this iteration goes without
+  std::vector<Point> points_;
+  std::vector<double> own_;                        ///< A of each block
+  std::vector<double> start_, velocity_, change_;  ///< J v at the start of these terms' rows; of one block
+  std::vector<double> before_, momentum_;          ///< [row of these terms] of y
+  double moved_ = 0, energy_ = 0;  ///< of the last sweep: largest ρ |change of y| [m/s], Σ ρ (its square)
+  int count_ = 0, done_ = 0;       ///< before this iteration, if any; in this step
+  bool without_ = false;           ///< this iteration goes without
 };
 
 }  // namespace tarsus

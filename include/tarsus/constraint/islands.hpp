@@ -1,0 +1,55 @@
+// Islands of a step: trees that terms join, through contacts, tendons and equality constraints. What islands carry does
+// not depend on one another. Piles, islands of many trees, are solved by sweeps, the others by Newton's method.
+#pragma once
+
+#include <vector>
+
+#include "tarsus/constraint/row_geometry.hpp"
+#include "tarsus/model/model.hpp"
+#include "tarsus/solver/step_newton.hpp"
+
+namespace tarsus {
+
+/// Terms of one solve, and where their rows act.
+struct TermSet {
+  std::span<const Term> terms;
+  std::span<const TermRow> rows;
+  std::span<const double> free_velocity;
+  RowGeometry geometry;
+  std::span<double> y, impulse;  ///< [row], in and out
+
+  StepProblem problem() const { return {terms, rows, free_velocity}; }
+};
+
+class Islands {
+ public:
+  explicit Islands(const Model& model);
+
+  /// @param least trees of a pile @param together one island decides for all: bilateral rows are of every solve
+  /// @return terms in piles, of all
+  int find_piles(const TermSet& all, int least, bool together);
+  /// Those in piles, or the others, numbered anew; their y and impulses are copies. Until the next call.
+  TermSet part(const TermSet& all, bool piles);
+  /// y and impulses of the last part() back to where they are from.
+  void put_back(const TermSet& all) const;
+
+ private:
+  int find(int link);
+  void join(int a, int b);
+  int link_of(const RowGeometry& geometry, int term) const;
+
+  const Model& model_;
+  std::vector<int> root_;         ///< [link] of its tree
+  std::vector<int> set_, trees_;  ///< union-find over roots; [root] trees of its set
+  std::vector<char> piled_;       ///< [term]
+  // Of the last part().
+  std::vector<int> of_;  ///< [term] in the whole
+  std::vector<Term> terms_;
+  std::vector<TermRow> rows_;
+  std::vector<ContactRows> contacts_;
+  std::vector<JointRows> joints_;
+  std::vector<PathRow> paths_;
+  std::vector<double> free_, y_, impulse_;
+};
+
+}  // namespace tarsus

@@ -1,0 +1,84 @@
+// Rows of terms as sweeps see them (solver/sweeps.hpp).
+//
+// A free body is six numbers, v and ω about the point where they are not coupled, and a contact between such bodies is
+// a block of its own: it reads its point's velocity and adds M̂⁻¹ of its impulse to its two bodies, without a row
+// written down.
+//
+// Rows on trees live in the u space of ABA's factors (dynamics/delassus.hpp), where a row has numbers on the way to its
+// root alone: it reads J x = D⁻¹ Wᵀ u, and an impulse on it is u += W λ. A contact of a tree with a free body has both.
+//
+// Bilateral rows are held. With B theirs, an impulse also makes the impulses that hold them,
+//
+//     u += (W - W_B (A_BB + Σ)⁻¹ A_B) λ,   A = Wᵀ D⁻¹ W
+//
+// for rows that feel any of them, over the DoFs of both. Free bodies are trees of one link then.
+#pragma once
+
+#include <vector>
+
+#include "tarsus/constraint/row_geometry.hpp"
+#include "tarsus/dynamics/delassus.hpp"
+#include "tarsus/solver/sweeps.hpp"
+
+namespace tarsus {
+
+template <class R>
+class TreeRows final : public RowBlocks {
+ public:
+  explicit TreeRows(const Model& model);
+
+  /// No rows. @return the list that bilateral ones are to be written to
+  DelassusRows<R>& clear();
+  /// Holds those rows. data has the factors of M̂. @param diagonal Σ
+  void hold(const BasicData<R>& data, std::span<const double> diagonal);
+  /// The rows of these terms, x = 0. What is passed must live as long as they are used. @param terms ascending
+  void write(const BasicData<R>& data, const RowGeometry& geometry, std::span<const int> terms);
+
+  int blocks() const override { return int(blocks_.size()); }
+  int terms(int block) const override { return blocks_[block].terms; }
+  const BodyPoint* point(int block) const override {
+    return blocks_[block].rows < 0 ? &points_[blocks_[block].point] : nullptr;
+  }
+  void own_mass(int block, double* A) override;
+  void rest() override;
+  void extrapolate(const Extrapolation& by) override;
+  void velocity(int block, double* Jx) override;
+  void push(int block, const double* change) override;
+
+ private:
+  struct Block {
+    int terms;
+    int rows = -1;                ///< block of rows_, of what acts on trees
+    int point = -1;               ///< of points_, of a contact that acts on bodies
+    int first_dof = 0, ndof = 0;  ///< of dofs_, where the block feels bilateral rows
+    std::size_t Y = 0;
+  };
+  void find_bodies(const BasicData<R>& data, const RowGeometry& geometry, std::span<const int> terms);
+  void write_contacts(const RowGeometry& geometry, std::span<const int> terms);
+  void write_contact(const ContactRows& contact);
+  void write_point(const ContactRows& contact);
+  void write_joints(const BasicData<R>& data, const RowGeometry& geometry, std::span<const int> terms);
+  bool feel(const typename DelassusRows<R>::Block& block);
+  void widen_block(Block& block);
+  bool take_body(const LinkState<R>& link, std::size_t i);
+
+  const Model& model_;
+  std::vector<int> root_;              ///< [link] of its tree
+  std::vector<char> alone_, is_body_;  ///< [link] a free joint without children; without rows but contacts
+  std::vector<Vec3d> centre_;          ///< [link] of a body, from its origin
+  std::vector<Block> blocks_;
+  std::vector<BodyPoint> points_;
+  DelassusRows<R> rows_;
+  int bilateral_blocks_ = 0;
+  std::vector<double> factors_, coupling_;  ///< of A_BB + Σ; (A_BB + Σ)⁻¹ A_B of one block
+  std::vector<int> pivot_, place_;          ///< place_: [dof] in the block at hand, -1
+  std::vector<int> dofs_, joints_;
+  AlignedVector<R> Y_, u_, row_;        ///< row_: scratch
+  AlignedVector<R> before_, momentum_;  ///< of u
+  std::vector<FreeBody> bodies_before_, bodies_momentum_;
+};
+
+extern template class TreeRows<double>;
+extern template class TreeRows<float>;
+
+}  // namespace tarsus

@@ -1,0 +1,85 @@
+#include "tarsus/constraint/islands.hpp"
+
+#include <algorithm>
+
+namespace tarsus {
+
+Islands::Islands(const Model& model) : model_(model) {
+  for (const Joint& joint : model.joints) root_.push_back(joint.parent < 0 ? int(root_.size()) : root_[joint.parent]);
+}
+
+int Islands::find(int root) {
+  while (set_[root] != root) root = set_[root] = set_[set_[root]];
+  return root;
+}
+
+void Islands::join(int a, int b) {
+  a = find(root_[a]), b = find(root_[b]);
+  if (a == b) return;
+  if (a > b) std::swap(a, b);
+  set_[b] = a, trees_[a] += trees_[b];
+}
+
+/// A link that the term acts on.
+int Islands::link_of(const RowGeometry& geometry, int term) const {
+  const int contacts = int(geometry.contacts.size()), joints = int(geometry.joints.size());
+  if (term < contacts) return geometry.contacts[term].a;
+  if (term < contacts + joints) return geometry.joints[term - contacts].joint;
+  return model_.dof_joint[geometry.paths[term - contacts - joints].dofs[0]];
+}
+
+int Islands::find_piles(const TermSet& all, int least, bool together) {
+  const int n = int(all.terms.size());
+  piled_.assign(n, 0);
+  if (int(root_.size()) < least) return 0;
+  set_ = root_, trees_.assign(root_.size(), 1);
+  for (const ContactRows& contact : all.geometry.contacts) {
+    if (contact.b >= 0) join(contact.a, contact.b);
+  }
+  for (const PathRow& path : all.geometry.paths) {
+    for (const int dof : path.dofs) join(model_.dof_joint[path.dofs[0]], model_.dof_joint[dof]);
+  }
+  int count = 0;
+  for (int t = 0; t < n; ++t) {
+    piled_[t] = trees_[find(root_[link_of(all.geometry, t)])] >= least;
+    count += piled_[t];
+  }
+  if (count == 0 || !together) return count;
+  std::fill(piled_.begin(), piled_.end(), 1);
+  return n;
+}
+
+TermSet Islands::part(const TermSet& all, bool piles) {
+  of_.clear(), terms_.clear(), rows_.clear(), contacts_.clear(), joints_.clear(), paths_.clear();
+  free_.clear(), y_.clear(), impulse_.clear();
+  const RowGeometry& g = all.geometry;
+  for (std::size_t t = 0; t < all.terms.size(); ++t) {
+    if ((piled_[t] != 0) != piles) continue;
+    Term term = all.terms[t];
+    const std::size_t first = term.first_row, end = first + term.nrow;
+    term.first_row = int(rows_.size());
+    of_.push_back(int(t)), terms_.push_back(term);
+    for (std::size_t k = first; k < end; ++k) {
+      rows_.push_back(all.rows[k]), free_.push_back(all.free_velocity[k]);
+      y_.push_back(all.y[k]), impulse_.push_back(all.impulse[k]);
+    }
+    const std::size_t joint = t - g.contacts.size();
+    if (t < g.contacts.size())
+      contacts_.push_back(g.contacts[t]);
+    else if (joint < g.joints.size())
+      joints_.push_back(g.joints[joint]);
+    else
+      paths_.push_back(g.paths[joint - g.joints.size()]);
+  }
+  return {terms_, rows_, free_, {contacts_, joints_, paths_}, y_, impulse_};
+}
+
+void Islands::put_back(const TermSet& all) const {
+  for (std::size_t k = 0; k < of_.size(); ++k) {
+    const int to = all.terms[of_[k]].first_row, from = terms_[k].first_row;
+    std::copy_n(&y_[from], terms_[k].nrow, &all.y[to]);
+    std::copy_n(&impulse_[from], terms_[k].nrow, &all.impulse[to]);
+  }
+}
+
+}  // namespace tarsus

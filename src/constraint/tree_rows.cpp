@@ -1,0 +1,372 @@
+#include "tarsus/constraint/tree_rows.hpp"
+
+#include <algorithm>
+
+#include "constraint/contact_force.hpp"
+#include "constraint/tree_loads.hpp"
+#include "math/dense_lu.hpp"
+#include "tarsus/constraint/tree_operator.hpp"
+#include "tarsus/spatial/widen.hpp"
+
+namespace tarsus {
+
+namespace {
+
+constexpr int kJointRows = 32;  ///< of one block, at most
+
+}  // namespace
+
+template <class R>
+TreeRows<R>::TreeRows(const Model& model)
+    : model_(model), centre_(model.njoint()), rows_(model), place_(model.nv, -1), u_(model.nv) {
+  for (const Joint& joint : model.joints) {
+    root_.push_back(joint.parent < 0 ? int(root_.size()) : root_[joint.parent]);
+    alone_.push_back(joint.parent < 0 && moves_freely(joint.type));
+    if (joint.parent >= 0) alone_[joint.parent] = 0;
+  }
+  bodies.resize(model.njoint());
+}
+
+template <class R>
+DelassusRows<R>& TreeRows<R>::clear() {
+  rows_.clear(), blocks_.clear(), points_.clear(), dofs_.clear(), Y_.clear();
+  bilateral_blocks_ = 0;
+  return rows_;
+}
+
+template <class R>
+void TreeRows<R>::hold(const BasicData<R>& data, std::span<const double> diagonal) {
+  rows_.sweep(model_, data);
+  const int n = rows_.rows(), ld = rows_.leading_dimension();
+  bilateral_blocks_ = rows_.blocks();
+  row_.resize(std::size_t(n) * ld), factors_.resize(std::size_t(n) * n), pivot_.resize(n);
+  rows_.gram(row_.data(), ld);
+  for (int i = 0; i < n; ++i) {
+    for (int j = i; j < n; ++j)
+      factors_[std::size_t(i) * n + j] = factors_[std::size_t(j) * n + i] = double(row_[std::size_t(i) * ld + j]);
+    factors_[std::size_t(i) * (n + 1)] += diagonal[i];
+  }
+  factor_lu(factors_, pivot_);
+}
+
+/// What is alone, and has no rows but those of contacts.
+template <class R>
+void TreeRows<R>::find_bodies(const BasicData<R>& data, const RowGeometry& geometry, std::span<const int> terms) {
+  is_body_ = alone_;
+  if (bilateral_blocks_ > 0) std::fill(is_body_.begin(), is_body_.end(), 0);
+  const int contacts = int(geometry.contacts.size()), joints = contacts + int(geometry.joints.size());
+  for (const int t : terms) {
+    if (t >= joints) {
+      for (const int dof : geometry.paths[t - joints].dofs) is_body_[model_.dof_joint[dof]] = 0;
+    } else if (t >= contacts) {
+      is_body_[geometry.joints[t - contacts].joint] = 0;
+    }
+  }
+  for (std::size_t i = 0; i < bodies.size(); ++i) is_body_[i] = is_body_[i] && take_body(data.links()[i], i);
+}
+
+/// M̂⁻¹ of (f, n) at its origin is ω = D (n - G f), v = M f - Gᵀ ω. With G = [c] and M a multiple of 1, c is the
+/// centre. @return it is so
+template <class R>
+bool TreeRows<R>::take_body(const LinkState<R>& link, std::size_t i) {
+  const Sym3d M = widen(link.Minv);
+  const Mat3d G = widen(link.G);
+  const double small = 1e-9 * M.xx, none = 1e-9 * (std::abs(G.xy) + std::abs(G.yz) + std::abs(G.zx)) + 1e-12;
+  const bool same = std::abs(M.yy - M.xx) <= small && std::abs(M.zz - M.xx) <= small && std::abs(M.xy) <= small &&
+                    std::abs(M.xz) <= small && std::abs(M.yz) <= small;
+  const bool skew = std::abs(G.xx) <= none && std::abs(G.yy) <= none && std::abs(G.zz) <= none &&
+                    std::abs(G.xy + G.yx) <= none && std::abs(G.yz + G.zy) <= none && std::abs(G.zx + G.xz) <= none;
+  bodies[i].inverse_mass = M.xx, bodies[i].inverse_inertia = widen(link.Dinv);
+  centre_[i] = {G.zy, G.xz, G.yx};
+  return same && skew;
+}
+
+template <class R>
+void TreeRows<R>::write_point(const ContactRows& contact) {
+  BodyPoint& point = points_.emplace_back();
+  point.nrow = contact.nrow;
+  if (is_body_[contact.a]) point.a = contact.a, point.arm_a = contact.arm_a - centre_[contact.a];
+  if (contact.b >= 0 && is_body_[contact.b]) point.b = contact.b, point.arm_b = contact.arm_b - centre_[contact.b];
+  std::copy_n(contact.axis, 3, point.axis);
+}
+
+/// A contact of which one side is a body, the other a body, the world or a tree.
+template <class R>
+void TreeRows<R>::write_contact(const ContactRows& contact) {
+  Block block{.terms = 1, .point = int(points_.size())};
+  write_point(contact);
+  const bool tree_a = points_.back().a < 0, tree_b = contact.b >= 0 && points_.back().b < 0;
+  if (tree_a || tree_b || contact.nrow == 4 || contact.nrow == 6) {  // a point has no torsion and does not roll
+    block.rows = rows_.add_block(tree_b ? contact.b : contact.a, -1, contact.nrow);
+    const typename DelassusRows<R>::Block of_tree = rows_.block(block.rows);
+    for (int k = 0; k < contact.nrow && (tree_a || tree_b); ++k) {
+      const Force<double> f = contact_wrench(contact, tree_a ? contact.arm_a : contact.arm_b, tree_a ? 1 : -1, k);
+      write_wrench<R>(f.n, f.f, of_tree, k);
+    }
+  }
+  blocks_.push_back(block);
+}
+
+template <class R>
+void TreeRows<R>::write_contacts(const RowGeometry& geometry, std::span<const int> terms) {
+  for (std::size_t t = 0; t < terms.size();) {
+    const ContactRows& contact = geometry.contacts[terms[t]];
+    const int a = contact.a, b = contact.b;
+    if (is_body_[a] || (b >= 0 && is_body_[b])) {
+      write_contact(contact), ++t;
+      continue;
+    }
+    const std::size_t first = t;  // two trees: those of one pair of links are a block
+    int count = 0;
+    for (; t < terms.size() && geometry.contacts[terms[t]].a == a && geometry.contacts[terms[t]].b == b; ++t)
+      count += geometry.contacts[terms[t]].nrow;
+    blocks_.push_back({.terms = int(t - first), .rows = rows_.add_block(a, b, count)});
+    const typename DelassusRows<R>::Block block = rows_.block(blocks_.back().rows);
+    for (std::size_t k = first, row = 0; k < t; row += geometry.contacts[terms[k++]].nrow)
+      tarsus::write_contact<R>(geometry.contacts[terms[k]], block, int(row));
+  }
+}
+
+/// Rows of a joint's term, along the joint's own dofs in qvel's axes.
+template <class R>
+void write_joint(const Model& model, const LinkState<R>* links, const JointRows& rows,
+                 const typename DelassusRows<R>::Block& block, int row) {
+  const Joint& joint = model.joints[rows.joint];
+  if (rows.part == JointRows::Part::axial)
+    return write_path<R>({std::span(&joint.qvel, 1), std::span(&rows.e.x, 1)}, block, row);
+  const bool angular = rows.part == JointRows::Part::angular;
+  const int first = joint.qvel + (angular ? scalar_count(joint.type) : 0), dofs[] = {first, first + 1, first + 2};
+  for (int k = 0; k < rows.nrow; ++k) {
+    Vec3d e = rows.nrow == 1 ? rows.e : Vec3d{k == 0 ? 1.0 : 0.0, k == 1 ? 1.0 : 0.0, k == 2 ? 1.0 : 0.0};
+    if (angular) e = transpose_mul(widen(links[rows.joint].R), e);
+    const double arm[] = {e.x, e.y, e.z};
+    write_path<R>({dofs, arm}, block, row + k);
+  }
+}
+
+/// Those of one tree are neighbours, and blocks.
+template <class R>
+void TreeRows<R>::write_joints(const BasicData<R>& data, const RowGeometry& geometry, std::span<const int> terms) {
+  const std::size_t contacts = geometry.contacts.size();
+  const auto at = [&](std::size_t k) -> const JointRows& { return geometry.joints[terms[k] - contacts]; };
+  for (std::size_t t = 0; t < terms.size();) {
+    const std::size_t first = t;
+    int count = 0;
+    joints_.clear();
+    for (; t < terms.size() && count + at(t).nrow <= kJointRows && root_[at(t).joint] == root_[at(first).joint]; ++t)
+      joints_.push_back(at(t).joint), count += at(t).nrow;
+    blocks_.push_back({.terms = int(t - first), .rows = rows_.add_joint_block(joints_, count)});
+    const typename DelassusRows<R>::Block block = rows_.block(blocks_.back().rows);
+    for (std::size_t k = first, row = 0; k < t; row += at(k++).nrow)
+      write_joint<R>(model_, data.links(), at(k), block, int(row));
+  }
+}
+
+template <class R>
+void TreeRows<R>::write(const BasicData<R>& data, const RowGeometry& geometry, std::span<const int> terms) {
+  find_bodies(data, geometry, terms);
+  const int contacts = int(geometry.contacts.size()), joints = contacts + int(geometry.joints.size());
+  const auto end_of_contacts = std::lower_bound(terms.begin(), terms.end(), contacts);
+  const auto end_of_joints = std::lower_bound(end_of_contacts, terms.end(), joints);
+  write_contacts(geometry, {terms.begin(), end_of_contacts});
+  write_joints(data, geometry, {end_of_contacts, end_of_joints});
+  for (auto t = end_of_joints; t != terms.end(); ++t) {
+    blocks_.push_back({.terms = 1, .rows = rows_.blocks()});
+    add_path<R>(model_, geometry.paths[*t - joints], rows_, joints_);
+  }
+  rows_.sweep(model_, data);
+  for (Block& block : blocks_) {
+    if (bilateral_blocks_ > 0) widen_block(block);
+  }
+  rest();
+}
+
+/// (A_BB + Σ)⁻¹ A_B of these rows. @return they share a DoF with some
+template <class R>
+bool TreeRows<R>::feel(const typename DelassusRows<R>::Block& block) {
+  const std::size_t n = block.nrow;
+  coupling_.assign(pivot_.size() * n, 0.0);
+  bool any = false;
+  for (int b = 0; b < bilateral_blocks_; ++b) {
+    const typename DelassusRows<R>::Block held = rows_.block(b);
+    for (std::size_t k = 0; k < held.dofs.size(); ++k) {
+      const int place = place_[held.dofs[k]];
+      if (place < 0) continue;
+      any = true;
+      const R *W = held.W + k * held.stride, *DW = block.DW + std::size_t(place) * block.stride;
+      for (int i = 0; i < held.nrow; ++i) {
+        for (std::size_t j = 0; j < n; ++j) coupling_[(held.first_row + i) * n + j] += double(W[i]) * double(DW[j]);
+      }
+    }
+  }
+  if (any) solve_lu(factors_, pivot_, coupling_, int(n));
+  return any;
+}
+
+/// Y of a block: W, less what the bilateral rows answer.
+template <class R>
+void TreeRows<R>::widen_block(Block& own) {
+  const typename DelassusRows<R>::Block block = rows_.block(own.rows);
+  own.first_dof = int(dofs_.size()), own.Y = Y_.size();
+  for (std::size_t k = 0; k < block.dofs.size(); ++k) place_[block.dofs[k]] = int(k);
+  const bool felt = feel(block);
+  for (const int dof : block.dofs) place_[dof] = -1;
+  if (!felt) return;
+  const std::size_t n = block.nrow, stride = block.stride;
+  const auto row_of = [&](int dof) {
+    int& place = place_[dof];
+    if (place < 0) {
+      place = int(dofs_.size()) - own.first_dof;
+      dofs_.push_back(dof), Y_.resize(Y_.size() + stride, R(0));
+    }
+    return &Y_[own.Y + std::size_t(place) * stride];
+  };
+  for (std::size_t k = 0; k < block.dofs.size(); ++k) std::copy_n(block.W + k * stride, stride, row_of(block.dofs[k]));
+  for (int b = 0; b < bilateral_blocks_; ++b) {
+    const typename DelassusRows<R>::Block held = rows_.block(b);
+    const double* c = &coupling_[held.first_row * n];
+    if (std::all_of(c, c + held.nrow * n, [](double x) { return x == 0; })) continue;
+    for (std::size_t k = 0; k < held.dofs.size(); ++k) {
+      R* y = row_of(held.dofs[k]);
+      for (int i = 0; i < held.nrow; ++i) {
+        for (std::size_t j = 0; j < n; ++j) y[j] -= held.W[k * held.stride + i] * R(c[i * n + j]);
+      }
+    }
+  }
+  own.ndof = int(dofs_.size()) - own.first_dof;
+  for (int k = 0; k < own.ndof; ++k) place_[dofs_[own.first_dof + k]] = -1;
+}
+
+/// Row k of a point on one body: the moment about its centre and the force.
+static Force<double> wrench(const BodyPoint& point, const Vec3d& arm, int k) {
+  const Vec3d& d = point.axis[k % 3];
+  return k < 3 ? Force<double>{cross(arm, d), d} : Force<double>{d, {0, 0, 0}};
+}
+
+template <class R>
+void TreeRows<R>::own_mass(int index, double* A) {
+  const Block& own = blocks_[index];
+  const typename DelassusRows<R>::Block block = rows_.block(own.rows);
+  const int n = block.nrow, stride = block.stride;
+  row_.resize(std::max(row_.size(), std::size_t(n) * stride));
+  rows_.own_gram(own.rows, row_.data());
+  for (int i = 0; i < n; ++i) {
+    for (int j = i; j < n; ++j) A[i * n + j] = A[j * n + i] = double(row_[i * stride + j]);
+  }
+  if (own.ndof > 0) {  // W's DoFs come first in Y
+    std::fill_n(A, n * n, 0.0);
+    for (std::size_t k = 0; k < block.dofs.size() * stride; k += stride) {
+      for (int i = 0; i < n; ++i) {
+        for (int j = 0; j < n; ++j) A[i * n + j] += double(block.DW[k + i]) * double(Y_[own.Y + k + j]);
+      }
+    }
+  }
+  if (own.point < 0) return;
+  const BodyPoint& point = points_[own.point];
+  for (const bool first : {true, false}) {
+    const int of = first ? point.a : point.b;
+    if (of < 0) continue;
+    const Vec3d& arm = first ? point.arm_a : point.arm_b;
+    for (int j = 0; j < n; ++j) {
+      const Force<double> f = wrench(point, arm, j);
+      const Vec3d w = bodies[of].inverse_inertia * f.n, v = f.f * bodies[of].inverse_mass;
+      for (int i = 0; i < n; ++i) {
+        const Force<double> e = wrench(point, arm, i);
+        A[i * n + j] += dot(e.n, w) + dot(e.f, v);
+      }
+    }
+  }
+}
+
+template <class R>
+void TreeRows<R>::rest() {
+  std::fill(u_.begin(), u_.end(), R(0));
+  for (FreeBody& body : bodies) body.w = body.v = {0, 0, 0};
+}
+
+template <class R>
+void TreeRows<R>::extrapolate(const Extrapolation& by) {
+  before_.resize(u_.size(), R(0)), momentum_.resize(u_.size(), R(0));
+  bodies_before_.resize(bodies.size()), bodies_momentum_.resize(bodies.size());
+  for (std::size_t i = 0; i < u_.size(); ++i) by(u_[i], before_[i], momentum_[i]);
+  for (std::size_t i = 0; i < bodies.size(); ++i) {
+    FreeBody &x = bodies[i], &before = bodies_before_[i], &p = bodies_momentum_[i];
+    by(x.w.x, before.w.x, p.w.x), by(x.w.y, before.w.y, p.w.y), by(x.w.z, before.w.z, p.w.z);
+    by(x.v.x, before.v.x, p.v.x), by(x.v.y, before.v.y, p.v.y), by(x.v.z, before.v.z, p.v.z);
+  }
+}
+
+template <class R>
+void TreeRows<R>::velocity(int index, double* Jx) {
+  const Block& block = blocks_[index];
+  if constexpr (sizeof(R) == sizeof(double)) {
+    rows_.velocity(block.rows, u_.data(), Jx);
+  } else {
+    const int n = rows_.block(block.rows).nrow;
+    row_.resize(std::max(row_.size(), std::size_t(n)));
+    rows_.velocity(block.rows, u_.data(), row_.data());
+    std::copy_n(row_.begin(), n, Jx);
+  }
+  if (block.point < 0) return;
+  const BodyPoint& point = points_[block.point];
+  Vec3d w{0, 0, 0}, v{0, 0, 0};
+  if (point.a >= 0) w = bodies[point.a].w, v = bodies[point.a].v + cross(w, point.arm_a);
+  if (point.b >= 0) {
+    const FreeBody& b = bodies[point.b];
+    w -= b.w, v -= b.v + cross(b.w, point.arm_b);
+  }
+  for (int k = 0; k < point.nrow; ++k) Jx[k] += dot(point.axis[k % 3], k < 3 ? v : w);
+}
+
+template <class R>
+void TreeRows<R>::push(int index, const double* change) {
+  const Block& own = blocks_[index];
+  const typename DelassusRows<R>::Block block = rows_.block(own.rows);
+  const R* lambda = nullptr;
+  if constexpr (sizeof(R) == sizeof(double)) {
+    lambda = change;
+  } else {
+    row_.resize(std::max(row_.size(), std::size_t(block.nrow)));
+    std::copy_n(change, block.nrow, row_.begin());
+    lambda = row_.data();
+  }
+  if (own.ndof == 0)
+    rows_.push(own.rows, lambda, u_.data());
+  else
+    rows_.push({dofs_.data() + own.first_dof, std::size_t(own.ndof)}, block.nrow, block.stride, &Y_[own.Y], lambda,
+               u_.data());
+  if (own.point < 0) return;
+  const BodyPoint& point = points_[own.point];
+  Vec3d f{0, 0, 0}, n{0, 0, 0};
+  for (int k = 0; k < point.nrow; ++k) (k < 3 ? f : n) += point.axis[k % 3] * change[k];
+  const auto move = [&](int body, const Vec3d& arm, double sign) {
+    if (body < 0) return;
+    bodies[body].w += bodies[body].inverse_inertia * ((cross(arm, f) + n) * sign);
+    bodies[body].v += f * (sign * bodies[body].inverse_mass);
+  };
+  move(point.a, point.arm_a, 1), move(point.b, point.arm_b, -1);
+}
+
+template <class R>
+RowBlocks& TreeOperator<R>::row_blocks(std::span<const int> terms) {
+  clear_loads();
+  solve_loaded<R>(model_, *data_, joint_inertia_, {}, load_of_link_, loads_, next_.x);  // M̂'s own factors
+  DelassusRows<R>& rows = swept_.clear();
+  if (bilateral_.rows() > 0) {
+    write_bilateral(rows);
+    right_.resize(bilateral_.rows());
+    for (int i = 0; i < bilateral_.rows(); ++i) right_[i] = double(bilateral_.compliance[i]) + raised_[i];
+    swept_.hold(*data_, right_);
+  }
+  swept_.write(*data_, {contacts_, joints_, paths_}, terms);
+  return swept_;
+}
+
+#define TARSUS_INSTANTIATE(R) \
+  template class TreeRows<R>; \
+  template RowBlocks& TreeOperator<R>::row_blocks(std::span<const int>);
+TARSUS_INSTANTIATE(double)
+TARSUS_INSTANTIATE(float)
+#undef TARSUS_INSTANTIATE
+
+}  // namespace tarsus

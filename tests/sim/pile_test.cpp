@@ -1,0 +1,163 @@
+// Piles of many bodies in the one step: what sweeps solve, and what stays with Newton's method beside them.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "support/random_model.hpp"
+#include "tarsus/io/mjcf.hpp"
+#include "tarsus/sim/step.hpp"
+
+namespace tarsus::test {
+namespace {
+
+std::string box(const Vec3d& at, double half) {
+  char text[256];
+  std::snprintf(text, sizeof text,
+                "<body pos='%g %g %g'><freejoint/><geom type='box' size='%g %g %g' density='1000'/></body>\n", at.x,
+                at.y, at.z, half, half, half);
+  return text;
+}
+
+/// n³ boxes with a gap between neighbours, from `corner` on.
+std::string cube(int n, double half, double gap, const Vec3d& corner) {
+  std::string out;
+  for (int k = 0; k < n; ++k) {
+    for (int j = 0; j < n; ++j) {
+      for (int i = 0; i < n; ++i)
+        out += box(corner + Vec3d{i * (2 * half + gap), j * (2 * half + gap), half + 2 * half * k}, half);
+    }
+  }
+  return out;
+}
+
+Model scene(const std::string& bodies, const char* gravity = "0 0 -9.81") {
+  const std::string text =
+      "<mujoco><option gravity='" + std::string(gravity) + "'/><worldbody>" + bodies + "</worldbody></mujoco>";
+  return compile(parse_mjcf(text, "pile", "."));
+}
+
+const std::string kPlane = "<geom type='plane' size='0 0 1'/>";
+
+StepOptions options() {
+  StepOptions o;
+  o.rows.contacts = o.rows.joints = true;
+  return o;
+}
+
+/// n layers of boxes, each on four below.
+std::string pyramid(int n, double half) {
+  std::string out;
+  for (int k = 0; k < n; ++k) {
+    for (int j = 0; j < n - k; ++j) {
+      for (int i = 0; i < n - k; ++i)
+        out += box(Vec3d{half * 2.2 * (i + 0.5 * k), half * 2.2 * (j + 0.5 * k), half * (2 * k + 1)}, half);
+    }
+  }
+  return out;
+}
+
+/// A pyramid of 204 boxes carries its weight on the ground, by Newton's method and by sweeps; a box apart from it is
+/// none of the pile's concern: Newton's method leaves that at rest to the last digit.
+TEST(Pile, RestsOnItsWeight) {
+  const double half = 0.1, weight = 8000 * half * half * half * 9.81;
+  const int boxes = 204, measured = 60;
+  const Model model = scene(kPlane + pyramid(8, half) + box({-1, -1, half}, half));
+  for (const bool swept : {false, true}) {
+    SCOPED_TRACE(swept ? "sweeps" : "Newton");
+    StepOptions o = options();
+    o.rows.piles.most_operations = swept ? 0 : 1e9;
+    Data data(model);
+    Stepper<double> stepper(model, data, o);
+    AlignedVector<double> ground(std::size_t(3) * model.njoint());
+    double mean = 0, alone = 0, residual = 0;
+    for (int i = 0; i < 120; ++i) {
+      ASSERT_EQ(stepper.step(data), 0);
+      const RowsReport& report = stepper.rows()->report();
+      EXPECT_EQ(report.status, swept ? StepStatus::swept : StepStatus::converged);
+      EXPECT_EQ(report.piled, swept ? report.contacts - 4 : 0);
+      EXPECT_LT(report.penetration, 2e-3);
+      residual = std::max(residual, report.residual);
+      if (i < 120 - measured) continue;
+      stepper.ground_force(0, ground);
+      for (int link = 0; link < boxes; ++link) mean += ground[3 * link + 2] / measured;
+      alone = std::max(alone, std::abs(ground[3 * boxes + 2] - weight));
+    }
+    EXPECT_LT(residual, swept ? 0.05 : 1e-6);
+    EXPECT_NEAR(mean, boxes * weight, (swept ? 2e-3 : 1e-6) * boxes * weight);
+    EXPECT_LT(alone, 1e-6 * weight);
+  }
+}
+
+/// Two cubes of 64 that fly into one another without gravity: contacts take no momentum from nowhere.
+TEST(Pile, KeepsItsMomentum) {
+  const int n = 4, bodies = 2 * n * n * n;
+  const double half = 0.1;
+  const Model model = scene(cube(n, half, 0.001, {0, 0, 0}) + cube(n, half, 0.001, {0.9, 0.13, 0.07}), "0 0 0");
+  Data data(model);
+  Random random(7);
+  for (int i = 0; i < bodies; ++i) {
+    double* v = &data.qvel[6 * i];
+    v[0] = i < bodies / 2 ? 3 : -3;
+    for (int k = 3; k < 6; ++k) v[k] = random.uniform(-2, 2);
+  }
+  StepOptions o = options();
+  o.rows.piles.least_trees = 2, o.rows.piles.most_operations = 0;
+  Stepper<double> stepper(model, data, o);
+  Vec3d linear, angular, first_linear, first_angular;
+  const auto measure = [&](Vec3d& p, Vec3d& L) {
+    kinematics<double>(model, data, data.qpos, data.qvel);
+    p = L = {0, 0, 0};
+    for (int i = 0; i < bodies; ++i) {
+      const LinkState<double>& link = data.links()[i];
+      const double m = 8000 * half * half * half;
+      p += link.v.v * m;
+      L += cross(link.o, link.v.v) * m + link.v.w * (m * half * half * 2 / 3);
+    }
+  };
+  measure(first_linear, first_angular);
+  int most = 0;
+  for (int i = 0; i < 60; ++i) {
+    ASSERT_EQ(stepper.step(data), 0);
+    most = std::max(most, stepper.rows()->report().touching);
+  }
+  measure(linear, angular);
+  EXPECT_GT(most, 100);
+  const double size = bodies * 8 * 3;  // kg m/s that were exchanged
+  EXPECT_LT(norm(linear - first_linear), 1e-10 * size);
+  EXPECT_LT(norm(angular - first_angular), 1e-10 * size);  // a step along the end velocities does not change x × m v
+}
+
+/// The humanoid, limp, falls on 343 boxes and lies among them: laws of its joints hold beside the pile's.
+TEST(Pile, ACharacterAmongBoxes) {
+  ModelSpec spec = read_mjcf(TARSUS_SOURCE_DIR "/models/humanoid.xml", {});
+  const int own = compile(spec).njoint();
+  const ModelSpec boxes = scene(kPlane + cube(7, 0.1, 0.002, {-0.6, -0.6, 0})).spec;
+  for (const BodySpec& body : boxes.bodies) {
+    if (body.parent == 0) spec.bodies.push_back(body);
+  }
+  const Model model = compile(spec);
+  Data data(model);
+  data.qpos[2] += 1.6;
+  Stepper<double> stepper(model, data, options());
+  double deepest = 0, beyond = 0, residual = 0;
+  int on_boxes = 0;
+  for (int i = 0; i < 120; ++i) {
+    ASSERT_EQ(stepper.step(data), 0);
+    const RowsReport& report = stepper.rows()->report();
+    deepest = std::max(deepest, report.penetration), residual = std::max(residual, report.residual);
+    for (const LinkContact& c : stepper.rows()->contacts()) on_boxes += c.a >= own && c.b >= 0 && c.b < own;
+    for (int j = 0; j < own; ++j) {
+      const Joint& joint = model.joints[j];
+      if (!joint.limited || joint.nv() > 1) continue;
+      const double q = data.qpos[joint.qpos];
+      beyond = std::max({beyond, q - joint.range[1], joint.range[0] - q});
+    }
+  }
+  EXPECT_GT(on_boxes, 100);
+  EXPECT_LT(deepest, 0.02);
+  EXPECT_LT(beyond, 0.05);
+  EXPECT_LT(residual, 3);  // of a step in which it strikes the boxes
+}
+
+}  // namespace
+}  // namespace tarsus::test
