@@ -830,7 +830,7 @@ std::vector<std::uint8_t> to_bytes(std::span<const StepMemory<R>> memory) {
   std::vector<std::uint8_t> bytes;
   for (const StepMemory<R>& m : memory) {
     const std::uint64_t terms = m.terms.entries.size(), lanes = m.lane_terms.size(), demand = m.drive_demand.size();
-    append(bytes, &m.terms.h, 1);
+    append(bytes, &m.terms.h, 1), append(bytes, &m.terms.sweep_steps, 1);
     append(bytes, &terms, 1), append(bytes, m.terms.entries.data(), terms);
     append(bytes, &demand, 1), append(bytes, m.drive_demand.data(), demand);
     append(bytes, &lanes, 1), append(bytes, m.lane_terms.data(), lanes);
@@ -838,13 +838,17 @@ std::vector<std::uint8_t> to_bytes(std::span<const StepMemory<R>> memory) {
   return bytes;
 }
 
+constexpr int kMostSweepSteps = 1000;  ///< more than a step ever sets
+
 template <class R>
 void from_bytes(std::span<const std::uint8_t> bytes, std::span<StepMemory<R>> memory) {
   ByteReader reader(bytes);
   for (StepMemory<R>& m : memory) {
-    reader.read(&m.terms.h, 1);
+    reader.read(&m.terms.h, 1), reader.read(&m.terms.sweep_steps, 1);
     reader.read_all(m.terms.entries), reader.read_all(m.drive_demand);
     reader.read_all(m.lane_terms);
+    if (m.terms.sweep_steps < 0 || m.terms.sweep_steps > kMostSweepSteps)
+      throw ValueError("memory", std::to_string(m.terms.sweep_steps) + " steps", "what a batch saved");
     for (const TermMemory::Entry& e : m.terms.entries) {
       const bool known = e.kind < TermMemory::Kind::count;
       if (!known || e.nrow < 1 || e.nrow > kTermRows || !(m.terms.h > 0))

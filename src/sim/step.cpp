@@ -98,7 +98,7 @@ int pack_width(const Model& model, const StepOptions& options, const Drives* dri
 
 template <class R>
 void StepMemory<R>::forget(int lane, int width) {
-  terms.entries.clear();
+  terms.entries.clear(), terms.sweep_steps = 0;
   LaneTerms<R>::forget(lane_terms, lane, width);
   for (std::size_t i = std::size_t(lane); i < drive_demand.size(); i += std::size_t(width)) drive_demand[i] = 0;
 }
