@@ -764,15 +764,13 @@ class LaneSolver {
   template <class Before>
   T residual_after(const Before& before) {
     T worst = zero(), poison = zero();
-    each([&](auto& t) {
-      before(t);
-      worst = maximum(natural_residual(t), worst);
-      poison += (first_of(t.at.now_u) + first_of(t.at.now_y)) * zero();
-    });
+    each([&](auto& t) { before(t), weigh(t, worst, poison); });
     return worst + poison;
   }
-  T residual() {
-    return residual_after([](auto&) {});
+  template <class Term>
+  TARSUS_INLINE static void weigh(const Term& t, T& worst, T& poison) {
+    worst = maximum(natural_residual(t), worst);
+    poison += (first_of(t.at.now_u) + first_of(t.at.now_y)) * zero();
   }
   TARSUS_INLINE static T first_of(T x) { return x; }
   TARSUS_INLINE static T first_of(const Vec3<T>& x) { return x.x + x.y + x.z; }
@@ -809,17 +807,20 @@ class LaneSolver {
     keep(better);
   }
 
-  /// The first iteration: the tangents at now_y; no search.
-  void begin() {
+  /// The first iteration: the tangents at now_y; no search. @return the residual there
+  T begin() {
+    T worst = zero(), poison = zero();
     const auto tangents = [&](auto& t) {
       t.at.now_u = select(live_, velocity_of(t, t.at.now_y), t.at.now_u);
       law(t, t.at.now_u, false, true, live_);
     };
     const auto go = [&](auto& t) {
       t.at.now_u = select(live_, t.at.next_u, t.at.now_u), t.at.now_y = select(live_, t.at.next_y, t.at.now_y);
+      weigh(t, worst, poison);
     };
     linear_solve(no_lanes<T>(), tangents, go);
     for (int k = 0; k < v_.nv; ++k) s_.x_now[k] = select(live_, s_.x_next[k], s_.x_now[k]);
+    return worst + poison;
   }
 
   template <class Term>
@@ -911,25 +912,25 @@ class LaneSolver {
   /// Iterates from now_y in the lanes live_, which lose those that are done. @return lanes that met the tolerance
   Mask<T> descend(R tolerance, int most, bool judged) {
     discs_ = zero(), short_ = no_lanes<T>();
-    begin();
+    const T now = begin();
     const T infinite = T(std::numeric_limits<R>::infinity());
     Descent d{tolerance, most, judged, 1, infinite, infinite, infinite, no_lanes<T>()};
-    go_down(d);
+    go_down(d, now);
     return d.met;
   }
-  void go_down(Descent& d) {
-    T now = residual();
+  /// @param now the residual at the iterate at hand
+  void go_down(Descent& d, T now) {
     for (;; ++d.count) {
       Mask<T> met = live_ & (now <= T(d.tolerance));
       if (d.judged) {
         met = met & within_sets();
-        judge(now, met, live_);
+        judge(now, met, d.count > kPatience || d.count >= d.most ? live_ : live_ & met);  // few need their best so far
       }
       d.met = d.met | met;
       go_on(live_ & ~met & (now < T(std::numeric_limits<R>::infinity())));
       if (!any_lane(live_) || d.count >= d.most) return;
       if constexpr (kNarrows<T>) {
-        if (count_live() <= kWidth<Narrow<T>>) return go_down_narrow(d);
+        if (count_live() <= kWidth<Narrow<T>>) return go_down_narrow(d, now);
       }
       const Mask<T> convex = stalled(d.count, now, d.older);
       d.older = minimum(d.older, d.last_but_one), d.last_but_one = d.last, d.last = now;
@@ -958,7 +959,7 @@ class LaneSolver {
   }
 
   /// The rest of an iteration that few lanes still need, in a pack of these alone: the same numbers, less work.
-  void go_down_narrow(Descent& d) {
+  void go_down_narrow(Descent& d, T now) {
     using N = Narrow<T>;
     LaneChoice<T> lanes;
     for (int l = 0; l < kLanes; ++l) {
@@ -1006,7 +1007,9 @@ class LaneSolver {
     typename LaneSolver<N>::Descent narrow_d{d.tolerance, d.most, d.judged, d.count, {}, {}, {}, no_lanes<N>()};
     lanes.take(d.last, narrow_d.last), lanes.take(d.last_but_one, narrow_d.last_but_one);
     lanes.take(d.older, narrow_d.older);
-    narrow.go_down(narrow_d);
+    N narrow_now;
+    lanes.take(now, narrow_now);
+    narrow.go_down(narrow_d, narrow_now);
     for (int i = 0; i < s_.nactive; ++i) {
       lanes.put(own(i).at, s_.active[i]->at);
       if (own(i).spin >= 0) lanes.put(space.spin[own(i).spin].at, s_.spin[s_.active[i]->spin].at);

@@ -115,11 +115,13 @@ inline constexpr bool kNarrows = (kWidth<T> > kWidth<Narrow<T>>);
 /// Some lanes of a pack W of worlds, as lanes of a narrower one; its last lanes may repeat the first.
 template <class W>
 struct LaneChoice {
-  int lane[kWidth<W>] = {}, count = 0;
+  Bits<W> lane{};
+  int count = 0;
 
   template <class N>
-  void take(const W& from, N& to) const {
-    for (int i = 0; i < kWidth<N>; ++i) to.set(i, from[lane[i]]);
+  TARSUS_INLINE void take(const W& from, N& to) const {
+    const W turned = permute(from, lane);
+    __builtin_memcpy(&to, &turned, sizeof(to));
   }
   template <class N>
   void put(const N& from, W& to) const {
@@ -127,7 +129,8 @@ struct LaneChoice {
   }
   template <class A, class B>
   void take_mask(const A& from, B& to) const {
-    for (int i = 0; i < int(sizeof(B) / sizeof(to[0])); ++i) to[i] = from[lane[i]];
+    const A turned = permute_bits(from, lane);
+    __builtin_memcpy(&to, &turned, sizeof(to));
   }
   template <class B, class A>
   void put_mask(const B& from, A& to) const {

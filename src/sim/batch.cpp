@@ -492,7 +492,8 @@ void Batch<R>::keep(Worker& worker, int first, int count) {
     ++state_.steps[at(world)];
     const RowsReport* rows = worker.stepper.rows_report(lane);
     if (!rows) continue;
-    if (rows->status == StepStatus::too_many_iterations && worker.alone && step_alone(worker, world)) {
+    const bool solved = rows->status == StepStatus::converged || rows->status == StepStatus::swept;
+    if (!solved && worker.alone && step_alone(worker, world)) {
       StepMemory<R>& memory = state_.memory[at(first / width_)];  // the worker has it while it steps the pack
       worker.stepper.exchange(worker.data, memory);
       memory.forget(lane, width_);
