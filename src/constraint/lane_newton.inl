@@ -664,8 +664,8 @@ class LaneSolver {
     for (int k = 0; k < N; ++k) out[k] = e.moment ? times(e, u[k].x, turn[k]) : times(e, u[k]);
   }
 
-  /// Columns of G W for `count` blocks of one kind, items from `first` on: a lane of the columns takes the factors of the
-  /// lane that its contact is in, so that contacts which few lanes have share a pass.
+  /// Columns of G W for `count` blocks of one kind, items from `first` on: a lane of the columns takes the factors of
+  /// the lane that its contact is in, so that contacts which few lanes have share a pass.
   void add_columns(int first, int count, int n) {
     const int touches = ntouch_, blocks = nextra_ + nextra_spin_;
     LaneExtra<T> item;

@@ -90,11 +90,11 @@ struct LaneSpace {
   LaneContact<T>** order;    ///< those with the world, link by link
   int* first;                ///< [nlink] of the link's contacts with the world; -1: none
   LaneContact<T>* crossing;  ///< between links
-  LaneExtra<T>* extra;       ///< those that act in an iteration, without gaps in any lane; moments from most_crossings on
-  LaneItem* item;            ///< the same, one after another
-  Bits<T>* place;            ///< [extra] where the columns at hand have each lane's, -1: not
-  LaneContact<T>** active;   ///< of both, those that lanes which go on have
-  LaneSpin<T>* spin;         ///< torsional and rolling friction of both
+  LaneExtra<T>* extra;  ///< those that act in an iteration, without gaps in any lane; moments from most_crossings on
+  LaneItem* item;       ///< the same, one after another
+  Bits<T>* place;       ///< [extra] where the columns at hand have each lane's, -1: not
+  LaneContact<T>** active;  ///< of both, those that lanes which go on have
+  LaneSpin<T>* spin;        ///< torsional and rolling friction of both
   LaneSpin<T>** active_spin;
   LaneJointRow<T>* row;
   LaneBallRow<T>* ball;

@@ -155,10 +155,10 @@ struct LanesTurned {
   TARSUS_INLINE Force<T> operator()(const Force<T>& f) const { return {(*this)(f.n), (*this)(f.f)}; }
 };
 
-/// x of N right-hand sides with those factors, whose lanes are `of`'s. p: [link][N] minus the force on each link, lost; joint_force: [link]
-/// or null (N = 1). pushed, needed: [link] only these have a force in what they carry; only these, with their parents
-/// and all that are pushed, are asked for; null: all.
-/// motion: [link][N] out: J_l x. u: scratch [link][N][2]. x: [nv] (N = 1), or null.
+/// x of N right-hand sides with those factors, whose lanes are `of`'s. p: [link][N] minus the force on each link, lost;
+/// joint_force: [link] or null (N = 1). pushed, needed: [link] only these have a force in what they carry; only these,
+/// with their parents and all that are pushed, are asked for; null: all. motion: [link][N] out: J_l x.
+/// u: scratch [link][N][2]. x: [nv] (N = 1), or null.
 template <int N, class T, class Lanes = LanesAsTheyAre>
 void lane_substitute(const ModelView<Real<T>>& m, const LinkState<T>* state, const LaneLink<T>* links, Force<T>* p,
                      const LaneLoad<T>* loads, const char* loaded, const char* pushed, const char* needed, Vec3<T>* u,

@@ -234,7 +234,7 @@ TEST(Batch, BadWorldsLeaveTheOthersAsTheyAre) {
   }
 }
 
-// Limbs thrown into one another: where lanes alone are left with residuals of metres a second, in one step of some thousands.
+// Limbs thrown into one another: lanes alone are left with residuals of metres a second, in one step of some thousands.
 TEST(Batch, WhatLanesDoNotSolveIsSolvedAlone) {
   const Model model = model_of("humanoid.xml");
   BatchOptions options;
