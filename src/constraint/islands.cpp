@@ -4,9 +4,13 @@
 
 namespace tarsus {
 
-Islands::Islands(const Model& model) : model_(model) {
-  for (const Joint& joint : model.joints) root_.push_back(joint.parent < 0 ? int(root_.size()) : root_[joint.parent]);
+std::vector<int> tree_roots(const Model& model) {
+  std::vector<int> roots;
+  for (const Joint& joint : model.joints) roots.push_back(joint.parent < 0 ? int(roots.size()) : roots[joint.parent]);
+  return roots;
 }
+
+Islands::Islands(const Model& model) : model_(model), root_(tree_roots(model)) {}
 
 int Islands::find(int root) {
   while (set_[root] != root) root = set_[root] = set_[set_[root]];

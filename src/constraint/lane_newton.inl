@@ -600,16 +600,17 @@ class LaneSolver {
   static void clear(LaneExtra<T>& e) {
     e.live = no_lanes<T>(), e.a = e.b = Bits<T>{};
     e.n = e.t1 = e.t2 = e.arm_a = e.arm_b = e.force = zero3<T>();
-    e.Gnn = e.Gss = e.G1n = e.G2n = e.G11 = e.G12 = e.G22 = zero(), e.moment = false;
+    e.Gnn = e.Gss = e.Gsn = e.G1n = e.G2n = e.G11 = e.G12 = e.G22 = zero(), e.moment = false;
   }
   /// Where a contact is in lane `from` becomes that of lane `to`.
   template <class Contact>
   static void copy_place(const Contact& c, int from, LaneExtra<T>& e, int to) {
-    const auto copy = [&](const Vec3<T>& x, Vec3<T>& y) {
-      y.x.set(to, x.x[from]), y.y.set(to, x.y[from]), y.z.set(to, x.z[from]);
-    };
     e.live[to] = -1, e.a[to] = c.a[from], e.b[to] = c.b[from];
-    copy(c.n, e.n), copy(c.t1, e.t1), copy(c.t2, e.t2), copy(c.arm_a, e.arm_a), copy(c.arm_b, e.arm_b);
+    copy_lane(c.n, from, e.n, to), copy_lane(c.t1, from, e.t1, to), copy_lane(c.t2, from, e.t2, to);
+    copy_lane(c.arm_a, from, e.arm_a, to), copy_lane(c.arm_b, from, e.arm_b, to);
+  }
+  static void copy_lane(const Vec3<T>& x, int from, Vec3<T>& y, int to) {
+    y.x.set(to, x.x[from]), y.y.set(to, x.y[from]), y.z.set(to, x.z[from]);
   }
 
   /// A contact between links in the lanes `here`, into the first extra rows that each of them has free.
@@ -618,7 +619,7 @@ class LaneSolver {
       if (!here[l]) continue;
       LaneExtra<T>& to = next_extra(l, s_.extra, extras_[l], nextra_, false);
       copy_place(c, l, to, l);
-      copy_lane(l, c.at.next_y, to.force), to.Gnn.set(l, c.Gnn[l]);
+      copy_lane(c.at.next_y, l, to.force, l), to.Gnn.set(l, c.Gnn[l]);
       copy_tangent(l, c, to);
     }
   }
@@ -628,7 +629,7 @@ class LaneSolver {
       if (!here[l]) continue;
       LaneExtra<T>& to = next_extra(l, s_.extra + m_.most_crossings, extra_spins_[l], nextra_spin_, true);
       copy_place(*s.contact, l, to, l);
-      copy_lane(l, s.at.next_y, to.force), to.Gnn.set(l, s.Gsn[l]), to.Gss.set(l, s.Gss[l]);
+      copy_lane(s.at.next_y, l, to.force, l), to.Gss.set(l, s.Gss[l]), to.Gsn.set(l, s.Gsn[l]);
       copy_tangent(l, s, to);
     }
   }
@@ -638,9 +639,6 @@ class LaneSolver {
     s_.item[nitem_++] = {lane, int(&next - s_.extra)};
     ++used;
     return next;
-  }
-  static void copy_lane(int l, const Vec3<T>& from, Vec3<T>& to) {
-    to.x.set(l, from.x[l]), to.y.set(l, from.y[l]), to.z.set(l, from.z[l]);
   }
   template <class Term>
   static void copy_tangent(int l, const Term& from, LaneExtra<T>& to) {
@@ -692,7 +690,7 @@ class LaneSolver {
       for (int k = 0; k < e.ntouch_a + e.ntouch_b; ++k)
         s_.touch[ntouch_ + k] = {s_.touch[e.touch + k].link, permute_bits(s_.touch[e.touch + k].lanes, of.from)};
       row.n = of(e.n), row.t1 = of(e.t1), row.t2 = of(e.t2), row.arm_a = of(e.arm_a), row.arm_b = of(e.arm_b);
-      row.Gnn = of(e.Gnn), row.Gss = of(e.Gss), row.G1n = of(e.G1n), row.G2n = of(e.G2n);
+      row.Gnn = of(e.Gnn), row.Gss = of(e.Gss), row.Gsn = of(e.Gsn), row.G1n = of(e.G1n), row.G2n = of(e.G2n);
       row.G11 = of(e.G11), row.G12 = of(e.G12), row.G22 = of(e.G22);
       Vec3<T> gw[3];
       react<3>(row, s_.column, gw);
@@ -759,19 +757,16 @@ class LaneSolver {
 
   // -- Newton ---------------------------------------------------------------------------------------------------------
 
-  /// Largest natural residual of the terms, once before(term) has been called of each. Not a number where some term's
-  /// velocity or impulse is none.
-  template <class Before>
-  T residual_after(const Before& before) {
-    T worst = zero(), poison = zero();
-    each([&](auto& t) { before(t), weigh(t, worst, poison); });
-    return worst + poison;
-  }
-  template <class Term>
-  TARSUS_INLINE static void weigh(const Term& t, T& worst, T& poison) {
-    worst = maximum(natural_residual(t), worst);
-    poison += (first_of(t.at.now_u) + first_of(t.at.now_y)) * zero();
-  }
+  /// Largest natural residual of the terms added. Not a number where some term's velocity or impulse is none.
+  struct Residual {
+    T worst = T(R(0)), poison = T(R(0));
+    template <class Term>
+    TARSUS_INLINE void add(const Term& t) {
+      worst = maximum(natural_residual(t), worst);
+      poison += (first_of(t.at.now_u) + first_of(t.at.now_y)) * zero();
+    }
+    TARSUS_INLINE T value() const { return worst + poison; }
+  };
   TARSUS_INLINE static T first_of(T x) { return x; }
   TARSUS_INLINE static T first_of(const Vec3<T>& x) { return x.x + x.y + x.z; }
   Mask<T> within_sets() {
@@ -787,10 +782,13 @@ class LaneSolver {
   /// @return the residual there
   T move(T t) {
     for (int k = 0; k < v_.nv; ++k) blend(live_, t, s_.x_next[k], s_.x_now[k]);
-    return residual_after([&](auto& term) {
+    Residual residual;
+    each([&](auto& term) {
       blend(live_, t, term.at.next_u, term.at.now_u);
       blend(live_, t, term.at.next_y, term.at.now_y);
+      residual.add(term);
     });
+    return residual.value();
   }
   void keep(Mask<T> lanes) {
     each([&](auto& term) {
@@ -809,18 +807,18 @@ class LaneSolver {
 
   /// The first iteration: the tangents at now_y; no search. @return the residual there
   T begin() {
-    T worst = zero(), poison = zero();
+    Residual residual;
     const auto tangents = [&](auto& t) {
       t.at.now_u = select(live_, velocity_of(t, t.at.now_y), t.at.now_u);
       law(t, t.at.now_u, false, true, live_);
     };
     const auto go = [&](auto& t) {
       t.at.now_u = select(live_, t.at.next_u, t.at.now_u), t.at.now_y = select(live_, t.at.next_y, t.at.now_y);
-      weigh(t, worst, poison);
+      residual.add(t);
     };
     linear_solve(no_lanes<T>(), tangents, go);
     for (int k = 0; k < v_.nv; ++k) s_.x_now[k] = select(live_, s_.x_next[k], s_.x_now[k]);
-    return worst + poison;
+    return residual.value();
   }
 
   template <class Term>

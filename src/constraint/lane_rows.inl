@@ -71,7 +71,7 @@ struct LaneExtra {
   int touch, ntouch_a, ntouch_b;
   Vec3<T> n, t1, t2, arm_a, arm_b;
   Vec3<T> force;
-  T Gnn, Gss, G1n, G2n, G11, G12, G22;  ///< of moments Gnn is torsion's by the normal velocity, Gss its own
+  T Gnn, Gss, Gsn, G1n, G2n, G11, G12, G22;  ///< Gnn of forces; Gss, and Gsn by the normal velocity, of moments
 };
 
 /// One of them: in extra[slot], in this lane.
@@ -422,11 +422,13 @@ TARSUS_INLINE Vec3<T> times(const Contact<T>& c, const Vec3<T>& x) {
   return {c.Gnn * x.x, mul_add(c.G1n, x.x, mul_add(c.G11, x.y, c.G12 * x.z)),
           mul_add(c.G2n, x.x, mul_add(c.G12, x.y, c.G22 * x.z))};
 }
-/// The same of moments: `turn` is the change of the angular velocities, `n` that of the normal velocity.
-template <class T>
-TARSUS_INLINE Vec3<T> times(const LaneExtra<T>& e, T n, const Vec3<T>& turn) {
-  return {mul_add(e.Gnn, n, e.Gss * turn.x), mul_add(e.G1n, n, mul_add(e.G11, turn.y, e.G12 * turn.z)),
-          mul_add(e.G2n, n, mul_add(e.G12, turn.y, e.G22 * turn.z))};
+/// The same of moments, LaneSpin's or LaneExtra's: `turn` is the change of the angular velocities, `n` that of the
+/// contact's normal velocity.
+template <class T, template <class> class Moments>
+requires requires(Moments<T> s) { s.Gss; }
+TARSUS_INLINE Vec3<T> times(const Moments<T>& s, T n, const Vec3<T>& turn) {
+  return {mul_add(s.Gsn, n, s.Gss * turn.x), mul_add(s.G1n, n, mul_add(s.G11, turn.y, s.G12 * turn.z)),
+          mul_add(s.G2n, n, mul_add(s.G12, turn.y, s.G22 * turn.z))};
 }
 template <class T>
 TARSUS_INLINE T times(const LaneJointRow<T>& r, T x) {

@@ -26,7 +26,7 @@ struct LaneSpin {
   void no_tangent() { Gss = Gsn = G1n = G2n = G11 = G12 = G22 = T(Real<T>(0)), base = zero3<T>(); }
 };
 
-/// z clamped to ±bound: what slips has `share` = bound/|z| and a sign.
+/// z clamped to ±bound: what slips has a sign.
 template <class T>
 struct LaneInterval {
   Mask<T> slips;
@@ -127,13 +127,6 @@ TARSUS_INLINE T natural_residual(const LaneSpin<T>& s) {
 
 template <class T>
 TARSUS_INLINE void bound(LaneSpin<T>&, Mask<T>) {}
-
-/// G times a change `u` of the angular velocities and `n` of the contact's normal velocity.
-template <class T>
-TARSUS_INLINE Vec3<T> times(const LaneSpin<T>& s, T n, const Vec3<T>& u) {
-  return {mul_add(s.Gsn, n, s.Gss * u.x), mul_add(s.G1n, n, mul_add(s.G11, u.y, s.G12 * u.z)),
-          mul_add(s.G2n, n, mul_add(s.G12, u.y, s.G22 * u.z))};
-}
 
 }  // namespace TARSUS_ISA
 }  // namespace tarsus

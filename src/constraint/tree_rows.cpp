@@ -5,6 +5,7 @@
 #include "constraint/contact_force.hpp"
 #include "constraint/tree_loads.hpp"
 #include "math/dense_lu.hpp"
+#include "tarsus/constraint/islands.hpp"
 #include "tarsus/constraint/tree_operator.hpp"
 #include "tarsus/spatial/widen.hpp"
 
@@ -18,9 +19,13 @@ constexpr int kJointRows = 32;  ///< of one block, at most
 
 template <class R>
 TreeRows<R>::TreeRows(const Model& model)
-    : model_(model), centre_(model.njoint()), rows_(model), place_(model.nv, -1), u_(model.nv) {
+    : model_(model),
+      root_(tree_roots(model)),
+      centre_(model.njoint()),
+      rows_(model),
+      place_(model.nv, -1),
+      u_(model.nv) {
   for (const Joint& joint : model.joints) {
-    root_.push_back(joint.parent < 0 ? int(root_.size()) : root_[joint.parent]);
     alone_.push_back(joint.parent < 0 && moves_freely(joint.type));
     if (joint.parent >= 0) alone_[joint.parent] = 0;
   }

@@ -444,7 +444,7 @@ template <class R>
 bool Batch<R>::step_alone(Worker& worker, int world) {
   Worker& one = *worker.alone;
   const auto take = [&](const AlignedVector<R>& from, AlignedVector<R>& to, int n) {
-    std::copy_n(from.begin() + std::ptrdiff_t(at(world) * at(n)), n, to.begin());
+    std::ranges::copy(part(std::span<const R>(from), n, world), to.begin());
   };
   take(state_.qpos, one.data.qpos, model_.nq), take(state_.qvel, one.data.qvel, model_.nv);
   take(state_.tau, one.data.tau, model_.nv), take(state_.act, one.data.act, model_.na);

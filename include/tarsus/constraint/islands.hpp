@@ -1,5 +1,6 @@
-// Islands of a step: trees that terms join, through contacts, tendons and equality constraints. What islands carry does
-// not depend on one another. Piles, islands of many trees, are solved by sweeps, the others by Newton's method.
+// Islands of a step: trees that contacts and tendons join. What islands carry does not depend on one another. Piles,
+// islands of many trees, are solved by sweeps, the others by Newton's method. With equality constraints, which are part
+// of every solve, a step stays whole.
 #pragma once
 
 #include <vector>
@@ -9,6 +10,9 @@
 #include "tarsus/solver/step_newton.hpp"
 
 namespace tarsus {
+
+/// [link] the first link of its tree.
+std::vector<int> tree_roots(const Model& model);
 
 /// Terms of one solve, and where their rows act.
 struct TermSet {

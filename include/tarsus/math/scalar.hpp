@@ -228,20 +228,10 @@ requires(sizeof(V) >= 16) TARSUS_INLINE bool any_lane(V mask) {
   return any;
 }
 
-/// Lane from[l] of x in lane l, counted modulo the width.
-template <class R, int W>
-TARSUS_INLINE Pack<R, W> permute(Pack<R, W> x, typename Pack<R, W>::Mask from) {
+/// Lane from[l] of a vector in lane l, counted modulo the width.
+template <class V, class I>
+TARSUS_INLINE V permute_bits(V x, I from) {
 #if defined(__clang__)  // which has no shuffle by numbers that are not constant
-  Pack<R, W> out;
-  for (int l = 0; l < W; ++l) out.value[l] = x.value[from[l] & (W - 1)];
-  return out;
-#else
-  return Pack<R, W>(__builtin_shuffle(x.value, from));
-#endif
-}
-template <class V>
-requires(sizeof(V) >= 16) TARSUS_INLINE V permute_bits(V x, V from) {
-#if defined(__clang__)
   constexpr int kWords = sizeof(V) / sizeof(x[0]);
   V out;
   for (int l = 0; l < kWords; ++l) out[l] = x[from[l] & (kWords - 1)];
@@ -249,6 +239,10 @@ requires(sizeof(V) >= 16) TARSUS_INLINE V permute_bits(V x, V from) {
 #else
   return __builtin_shuffle(x, from);
 #endif
+}
+template <class R, int W>
+TARSUS_INLINE Pack<R, W> permute(Pack<R, W> x, typename Pack<R, W>::Mask from) {
+  return Pack<R, W>(permute_bits(x.value, from));
 }
 
 template <class T>
