@@ -11,36 +11,33 @@
 // prepare_limbs: the same but for the root's factor; u = L⁻¹ y of the other links. limbs.inl
 // pose, reduce: prepare() at rest and without gravity, u = L⁻¹ y, in two halves: poses and rigid inertias; then pass 2
 //   on whatever the inertias have become.
-// lane_*: terms of a pack's step, for packs only. lane_newton.inl
+// lane_*: terms of a step of up to kTogether packs; for packs only. lane_newton.inl
 // ldl*: solver/ldl.inl.
-#define TARSUS_CONSTRAINT_KERNELS(KERNEL, SCALAR_KERNEL)                                                           \
-  KERNEL(void, prepare, (const ModelView<R>&, void* state, const R* qpos, const R* qvel, const R* Q, const R* K),  \
-         prepare_kernel<T>)                                                                                        \
-  KERNEL(void, prepare_limbs,                                                                                      \
-         (const ModelView<R>&, void* state, const R* qpos, const R* qvel, const R* Q, const R* K, R* u),           \
-         prepare_limbs_kernel<T>)                                                                                  \
-  KERNEL(void, limbs,                                                                                              \
-         (const ModelView<R>&, void* state, const LimbsView<R>&, const LimbLimits<R>&, const R* Q, const R* K,     \
-          const R* target, const R* sigma, R* u, R* x2, R* qacc, R* quality),                                      \
-         limbs_kernel<T, P>)                                                                                       \
-  KERNEL(void, restore, (const ModelView<R>&, void* state, const R* Q, const R* K), restore_kernel<T>)             \
-  KERNEL(void, pose, (const ModelView<R>&, void* state, const R* qpos), pose_kernel<T>)                            \
-  KERNEL(void, reduce, (const ModelView<R>&, void* state, const R* y, const R* K), reduce_kernel<T>)               \
-  KERNEL(void, equalities,                                                                                         \
-         (const ModelView<R>&, const void* state, const EqualityList<R>&, const RowTarget<R>*, const R* qpos,      \
-          const R* qvel, R* phi, R* rate, R* bias),                                                                \
-         equalities_kernel<T, P>)                                                                                  \
-  KERNEL(bool, ldl_load, (int m, int ld, R* A, const R* sigma, const R* b, R nothing, R share, R* scale),          \
-         ldl_load_any<T, P>)                                                                                       \
-  KERNEL(void, ldl, (int m, int ld, R* A, R* inverse, const R* scale, R* least), ldl_factor<T, P>)                 \
-  KERNEL(void, ldl_forward, (int m, int ld, R* A, const R* inverse, R* b), ldl_forward_kernel<T>)                  \
-  KERNEL(void, ldl_back, (int m, int ld, const R* A, const R* inverse, const R* scale, R limit, R* x, R* trust),   \
-         ldl_solve<T, P>)                                                                                          \
-  KERNEL(void, lane_sizes, (const LaneModel<R>&, LaneSizes*), lane_sizes<T>)                                       \
-  KERNEL(void, lane_solve,                                                                                         \
-         (const ModelView<R>&, void* state, const LaneModel<R>&, const LaneStep<R>&, const R* qpos, const R* qvel, \
-          const R* K, const R* push, R* velocity, R* drive_force, std::byte* memory, std::byte* work,              \
-          const LaneTermReport<R>&),                                                                               \
+#define TARSUS_CONSTRAINT_KERNELS(KERNEL, SCALAR_KERNEL)                                                              \
+  KERNEL(void, prepare, (const ModelView<R>&, void* state, const R* qpos, const R* qvel, const R* Q, const R* K),     \
+         prepare_kernel<T>)                                                                                           \
+  KERNEL(void, prepare_limbs,                                                                                         \
+         (const ModelView<R>&, void* state, const R* qpos, const R* qvel, const R* Q, const R* K, R* u),              \
+         prepare_limbs_kernel<T>)                                                                                     \
+  KERNEL(void, limbs,                                                                                                 \
+         (const ModelView<R>&, void* state, const LimbsView<R>&, const LimbLimits<R>&, const R* Q, const R* K,        \
+          const R* target, const R* sigma, R* u, R* x2, R* qacc, R* quality),                                         \
+         limbs_kernel<T, P>)                                                                                          \
+  KERNEL(void, restore, (const ModelView<R>&, void* state, const R* Q, const R* K), restore_kernel<T>)                \
+  KERNEL(void, pose, (const ModelView<R>&, void* state, const R* qpos), pose_kernel<T>)                               \
+  KERNEL(void, reduce, (const ModelView<R>&, void* state, const R* y, const R* K), reduce_kernel<T>)                  \
+  KERNEL(void, equalities,                                                                                            \
+         (const ModelView<R>&, const void* state, const EqualityList<R>&, const RowTarget<R>*, const R* qpos,         \
+          const R* qvel, R* phi, R* rate, R* bias),                                                                   \
+         equalities_kernel<T, P>)                                                                                     \
+  KERNEL(bool, ldl_load, (int m, int ld, R* A, const R* sigma, const R* b, R nothing, R share, R* scale),             \
+         ldl_load_any<T, P>)                                                                                          \
+  KERNEL(void, ldl, (int m, int ld, R* A, R* inverse, const R* scale, R* least), ldl_factor<T, P>)                    \
+  KERNEL(void, ldl_forward, (int m, int ld, R* A, const R* inverse, R* b), ldl_forward_kernel<T>)                     \
+  KERNEL(void, ldl_back, (int m, int ld, const R* A, const R* inverse, const R* scale, R limit, R* x, R* trust),      \
+         ldl_solve<T, P>)                                                                                             \
+  KERNEL(void, lane_sizes, (const LaneModel<R>&, LaneSizes*), lane_sizes<T>)                                          \
+  KERNEL(void, lane_solve, (const LaneModel<R>&, const LaneStep<R>&, const LanePack<R>*, int packs, std::byte* work), \
          lane_solve<T>)
 
 namespace tarsus {

@@ -35,7 +35,7 @@ inline int contact_key(int pair, std::uint32_t feature) {
 template <class T>
 struct LaneDetector {
   static constexpr int kLanes = kWidth<T>;
-  const ModelView<Real<T>>& view;
+  const LanePack<Real<T>>& pack;
   const LaneModel<Real<T>>& m;
   const LaneStep<Real<T>>& step;
   const LinkState<T>* state;
@@ -95,7 +95,7 @@ struct LaneDetector {
       return;
     }
     const T friction = p.condim == 1       ? T(Real<T>(0))
-                       : step.own_friction ? reinterpret_cast<const T*>(step.own_friction)[pair]
+                       : pack.own_friction ? reinterpret_cast<const T*>(pack.own_friction)[pair]
                                            : T(p.friction);
     Mask<T> left = where;
     for (int* at = &s.first[m.shape[p.a].link]; any_lane(left);) {
@@ -166,7 +166,7 @@ struct LaneDetector {
     c.live[l] = -1, c.key[l] = key;
     for (int k = 0; k < 3; ++k) c.n[k].set(l, n[k]), c.point[k].set(l, point[k]);
     c.distance.set(l, distance - p.margin);
-    const Real<T> friction = step.own_friction ? step.own_friction[pair * kLanes + l] : p.friction;
+    const Real<T> friction = pack.own_friction ? pack.own_friction[pair * kLanes + l] : p.friction;
     c.friction.set(l, p.condim == 1 ? Real<T>(0) : friction);
     c.compliance.set(l, p.compliance), c.damping_time.set(l, p.damping_time);
     c.relative_compliance.set(l, 0), c.share.set(l, 0);
@@ -377,7 +377,7 @@ struct LaneDetector {
     s.ncontact = s.ncrossing = s.nspin = 0, s.overflow = Bits<T>{};
     std::fill(s.first, s.first + m.nlink, -1);
     if (!step.contacts) return;
-    fall = T(step.h * step.h) * (view.own_gravity ? norm(against_gravity<T>(view)) : T(step.gravity));
+    fall = T(step.h * step.h) * (pack.view.own_gravity ? norm(against_gravity<T>(pack.view)) : T(step.gravity));
     for (int i = 0; i < m.nshape; ++i) place(i);
     for (int p = 0; p < m.npair; ++p) touch(p);
     int count = 0;

@@ -4,11 +4,20 @@
 // on its own numbers alone: rows, contacts and passes that only neighbours have add zeros to it.
 #pragma once
 
+#include <array>
+#include <optional>
+#include <span>
+
 #include "constraint/lane_contacts.inl"
 #include "constraint/term_constants.hpp"
 
 namespace tarsus {
 inline namespace TARSUS_ISA {
+
+template <class T>
+class LaneSolver;
+template <class N, class W>
+void go_down_in(std::byte* room, std::span<LaneSolver<W>* const> packs);
 
 template <class T>
 class LaneSolver {
@@ -17,47 +26,53 @@ class LaneSolver {
   using R = Real<T>;
   template <class>
   friend class LaneSolver;
+  template <class N, class W>
+  friend void go_down_in(std::byte* room, std::span<LaneSolver<W>* const> packs);
 
-  LaneSolver(const ModelView<R>& view, const LaneModel<R>& model, const LaneStep<R>& step, LinkState<T>* state,
+  LaneSolver(const LanePack<R>& pack, const LaneModel<R>& model, const LaneStep<R>& step, LinkState<T>* state,
              const T* K, LaneSpace<T>& space, LaneMemory<T>& memory)
-      : v_(view), m_(model), step_(step), state_(state), K_(K), s_(space), memory_(memory) {}
+      : pack_(pack), v_(pack.view), m_(model), step_(step), state_(state), K_(K), s_(space), memory_(memory) {}
 
-  /// Rigid inertias, which every solve starts from; the factors of M̂ stay until the first of them.
-  void prepare_inertias() { prepare_loads_kernel<T>(v_, state_); }
-
-  /// Forces of the drives with a limit over the step, in qvel's axes.
-  void drive_forces(T* out) const {
-    const T per_step = T(1 / step_.h);
-    for (int i = 0; i < s_.nrow; ++i) {
-      const LaneJointRow<T>& r = s_.row[i];
-      if (r.kind == LaneJointRow<T>::Kind::drive) out[v_.link[r.joint].qvel] = r.at.best_y * per_step;
-    }
-    for (int i = 0; i < s_.nball; ++i) {
-      const LaneBallRow<T>& r = s_.ball[i];
-      put3(out + v_.link[r.joint].qvel, transpose_mul(state_[r.joint].R, r.at.best_y) * per_step);
-    }
-  }
-
-  /// v⁺ in place of v⁰ in `velocity`.
-  void run(const T* qpos, const T* qvel, const T* push, T* velocity, const LaneTermReport<R>& report) {
+  /// The problem, and its iteration.
+  /// @param waits the iteration stops where so few lanes need it that they had better go on together with others'
+  void begin(bool waits) {
+    const T *qpos = as_lanes(pack_.qpos), *qvel = as_lanes(pack_.qvel), *velocity = as_lanes(pack_.velocity);
+    prepare_loads_kernel<T>(v_, state_);  // rigid inertias, which every solve starts from; M̂'s factors stay so long
     velocities(qvel, velocity);
-    ntouch_ = 0;
     every_contact([&](LaneContact<T>& c) { build(c); });
     s_.nrow = s_.nball = 0;
     if (step_.limits) add_limits(qpos, qvel, velocity);
     if (step_.losses) add_losses(qvel, velocity);
-    if (step_.nlimited > 0) add_drives(qvel, velocity, push);
-    const T zero = T(R(0));
-    iterations_ = zero;
+    if (step_.nlimited > 0) add_drives(qvel, velocity, as_lanes(pack_.push));
     best_residual_ = T(std::numeric_limits<R>::infinity());
     met_ = every_lane<T>();
-    for (int k = 0; k < v_.nv; ++k) s_.x_best[k] = zero;
-    if (s_.ncontact + s_.ncrossing + s_.nrow + s_.nball > 0) solve();
-    const Mask<T> finite = best_residual_ < T(std::numeric_limits<R>::infinity());
-    const Mask<T> acted = finite | met_;
-    for (int k = 0; k < v_.nv; ++k) velocity[k] = velocity[k] + select(acted, s_.x_best[k], zero);
+    for (int k = 0; k < v_.nv; ++k) s_.x_best[k] = zero();
+    some_ = s_.ncontact + s_.ncrossing + s_.nrow + s_.nball > 0;
+    if (!some_) return;
+    met_ = no_lanes<T>();
+    go_on(every_lane<T>());
+    each([&](auto& t) {
+      t.at.now_u = t.at.best_u = t.free;
+      t.at.best_y = t.at.now_y * zero();
+    });
+    for (int k = 0; k < v_.nv; ++k) s_.x_now[k] = zero();
+    waits_ = waits;
+    descend(step_.tolerance, step_.most_iterations, true);
+    waits_ = false;
+  }
+  /// Lanes that begin() left.
+  int waiting() const { return waiting_ ? count_live() : 0; }
+  /// v⁺ in place of v⁰; what the next step and the caller want to know.
+  void end() {
+    if (some_) solve_missed();
+    const Mask<T> acted = (best_residual_ < T(std::numeric_limits<R>::infinity())) | met_;
+    T* velocity = as_lanes(pack_.velocity);
+    for (int k = 0; k < v_.nv; ++k) velocity[k] = velocity[k] + select(acted, s_.x_best[k], zero());
     remember(acted);
-    write(report, acted);
+    write(pack_.report, acted);
+    T* force = as_lanes(pack_.drive_force);
+    for (int k = 0; k < v_.nv; ++k) force[k] = zero();
+    drive_forces(force);
   }
 
  private:
@@ -66,6 +81,8 @@ class LaneSolver {
   static constexpr R kShort = R(0.2);
   static constexpr R kNear = R(0.01);  ///< residual below which steps go on from the iterate [m/s]
 
+  static const T* as_lanes(const R* p) { return reinterpret_cast<const T*>(p); }
+  static T* as_lanes(R* p) { return reinterpret_cast<T*>(p); }
   TARSUS_INLINE static T zero() { return T(R(0)); }
   TARSUS_INLINE static T one() { return T(R(1)); }
   /// Those of all lanes.
@@ -90,10 +107,8 @@ class LaneSolver {
     s_.nactive = s_.nactive_spin = 0;
     every_contact([&](LaneContact<T>& c) {
       if (any_lane(c.live & live_)) s_.active[s_.nactive++] = &c;
+      if (c.spin >= 0 && any_lane(s_.spin[c.spin].live & live_)) s_.active_spin[s_.nactive_spin++] = &s_.spin[c.spin];
     });
-    for (int i = 0; i < s_.nspin; ++i) {
-      if (any_lane(s_.spin[i].live & live_)) s_.active_spin[s_.nactive_spin++] = &s_.spin[i];
-    }
   }
   template <class F>
   TARSUS_INLINE void each(const F& f) {
@@ -389,16 +404,16 @@ class LaneSolver {
     const R h = step_.h;
     for (int i = 0; i < step_.nlimited; ++i) {
       const int joint = step_.limited[i], dof = v_.link[joint].qvel;
-      const T implicit = T(step_.stiff ? h * h : R(0)) * own(step_.drive_kp[dof], step_.kp_scale, dof);
-      const T kd = T(h) * own(step_.drive_kd[dof], step_.kd_scale, dof) + implicit;
+      const T implicit = T(step_.stiff ? h * h : R(0)) * own(step_.drive_kp[dof], pack_.kp_scale, dof);
+      const T kd = T(h) * own(step_.drive_kd[dof], pack_.kd_scale, dof) + implicit;
       if (!turns_freely(v_.link[joint].joint)) {
         LaneJointRow<T>& r =
             add_row(LaneJointRow<T>::Kind::drive, joint, 2 * m_.nlimit + m_.nloss + i, every_lane<T>());
         r.e = {one(), zero(), zero()};
         const T w = inverse_mass(r), stiffness = maximum(kd, T(R(kLeastStiffness)) / w), along_push = push[dof] * T(h);
         r.free = free[dof], r.target = qvel[dof] + along_push / stiffness;
-        r.lower = T(h) * own(step_.force_low[i], step_.force_scale, dof);
-        r.upper = T(h) * own(step_.force_high[i], step_.force_scale, dof);
+        r.lower = T(h) * own(step_.force_low[i], pack_.force_scale, dof);
+        r.upper = T(h) * own(step_.force_high[i], pack_.force_scale, dof);
         r.metric.inverse_mass = w, r.metric.own_R = one() / stiffness;
         r.metric.set(r.metric.own_R, r.live);
         const LaneJointMemory<T>& old = memory_.joint[r.place];
@@ -406,7 +421,7 @@ class LaneSolver {
         continue;
       }
       LaneBallRow<T>& r = s_.ball[s_.nball++];
-      r.joint = joint, r.place = i, r.radius = T(h) * own(step_.force_high[i], step_.force_scale, dof);
+      r.joint = joint, r.place = i, r.radius = T(h) * own(step_.force_high[i], pack_.force_scale, dof);
       const LinkState<T>& link = state_[joint];
       const T mean = (link.IA.I.xx + link.IA.I.yy + link.IA.I.zz) * T(R(1.0 / 3)) + link.k;
       const T w = one() / maximum(mean, T(R(1e-30))), stiffness = maximum(kd, T(R(kLeastStiffness)) / w);
@@ -414,7 +429,7 @@ class LaneSolver {
       r.free = link.R * get3(free + dof), r.target = speed + turned * (one() / stiffness);
       r.metric.inverse_mass = w, r.metric.own_R = one() / stiffness;
       r.metric.set(r.metric.own_R, every_lane<T>());
-      r.G = {zero(), zero(), zero(), zero(), zero(), zero()}, r.base = zero3<T>();
+      r.no_tangent();
       const LaneBallMemory<T>& old = memory_.ball[i];
       r.at.now_y = select<T>(old.known > zero(), mul_add(old.excess, r.metric.iR, old.impulse), turned);
     }
@@ -806,7 +821,7 @@ class LaneSolver {
   }
 
   /// The first iteration: the tangents at now_y; no search. @return the residual there
-  T begin() {
+  T begin_descent() {
     Residual residual;
     const auto tangents = [&](auto& t) {
       t.at.now_u = select(live_, velocity_of(t, t.at.now_y), t.at.now_u);
@@ -890,9 +905,9 @@ class LaneSolver {
   }
 
   /// Lanes whose Newton steps lead nowhere: kDiscs iterations with the discs as they are, then Newton's again.
-  Mask<T> stalled(int count, T now, T before) {
-    if (count <= kPatience) return no_lanes<T>();
-    const Mask<T> in = live_ & ((discs_ > zero()) | short_ | !(now <= before * T(R(0.5))));
+  Mask<T> stalled(Mask<T> patient, T now, T before) {
+    if (!any_lane(patient)) return no_lanes<T>();
+    const Mask<T> in = live_ & patient & ((discs_ > zero()) | short_ | !(now <= before * T(R(0.5))));
     discs_ = select(in, select(discs_ > zero(), discs_ - one(), T(R(kDiscs))), discs_);
     return in & (discs_ > zero());
   }
@@ -901,37 +916,41 @@ class LaneSolver {
   struct Descent {
     R tolerance;
     int most;
-    bool judged;  ///< the rows are the problem's own
-    int count;
-    T last, last_but_one, older;
-    Mask<T> met;  ///< the tolerance
+    bool judged;                  ///< the rows are the problem's own
+    T count;                      ///< of each lane's iterations
+    T now;                        ///< residual at the iterate at hand
+    T last, last_but_one, older;  ///< residuals before
+    Mask<T> met;                  ///< the tolerance
   };
 
   /// Iterates from now_y in the lanes live_, which lose those that are done. @return lanes that met the tolerance
   Mask<T> descend(R tolerance, int most, bool judged) {
     discs_ = zero(), short_ = no_lanes<T>();
-    const T now = begin();
     const T infinite = T(std::numeric_limits<R>::infinity());
-    Descent d{tolerance, most, judged, 1, infinite, infinite, infinite, no_lanes<T>()};
-    go_down(d, now);
-    return d.met;
+    descent_ = {tolerance, most, judged, one(), begin_descent(), infinite, infinite, infinite, no_lanes<T>()};
+    go_down();
+    return descent_.met;
   }
-  /// @param now the residual at the iterate at hand
-  void go_down(Descent& d, T now) {
-    for (;; ++d.count) {
-      Mask<T> met = live_ & (now <= T(d.tolerance));
+  void go_down() {
+    for (Descent& d = descent_;; d.count += one()) {
+      const Mask<T> patient = d.count > T(R(kPatience)), through = d.count >= T(R(d.most));
+      Mask<T> met = live_ & (d.now <= T(d.tolerance));
       if (d.judged) {
         met = met & within_sets();
-        judge(now, met, d.count > kPatience || d.count >= d.most ? live_ : live_ & met);  // few need their best so far
+        judge(d.now, met, live_ & (met | patient | through));  // few need their best so far
       }
       d.met = d.met | met;
-      go_on(live_ & ~met & (now < T(std::numeric_limits<R>::infinity())));
-      if (!any_lane(live_) || d.count >= d.most) return;
+      go_on(live_ & ~met & ~through & (d.now < T(std::numeric_limits<R>::infinity())));
+      if (!any_lane(live_)) return;
       if constexpr (kNarrows<T>) {
-        if (count_live() <= kWidth<Narrow<T>>) return go_down_narrow(d, now);
+        if (count_live() <= kWidth<Narrow<T>>) {
+          waiting_ = waits_;
+          if (!waits_) go_down_narrow();
+          return;
+        }
       }
-      const Mask<T> convex = stalled(d.count, now, d.older);
-      d.older = minimum(d.older, d.last_but_one), d.last_but_one = d.last, d.last = now;
+      const Mask<T> convex = stalled(patient, d.now, d.older);
+      d.older = minimum(d.older, d.last_but_one), d.last_but_one = d.last, d.last = d.now;
       T start = zero(), whole = zero();
       const bool some = any_lane(convex);
       const auto tangents = [&](auto& t) {
@@ -940,12 +959,17 @@ class LaneSolver {
         give_normal(t);
         law(t, t.at.now_u, true, true, convex);
       };
-      linear_solve(now < T(kNear), tangents, [&](auto& t) { whole += map_at(t, one(), live_); });
+      linear_solve(d.now < T(kNear), tangents, [&](auto& t) { whole += map_at(t, one(), live_); });
       T t = halved(start, whole, live_ & ~convex);
       if (some) t = select(convex, searched(convex), t);
       short_ = t < T(kShort);
-      now = move(t);
+      d.now = move(t);
     }
+  }
+  /// The rest of it in a narrow pack.
+  void go_down_narrow() {
+    LaneSolver<T>* const one_pack[] = {this};
+    go_down_in<Narrow<T>, T>(s_.narrow, one_pack);
   }
   TARSUS_INLINE static void give_normal(LaneContact<T>& c) { c.given_normal = maximum(c.at.now_y.x, zero()); }
   template <class Row>
@@ -956,103 +980,14 @@ class LaneSolver {
     return count;
   }
 
-  /// The rest of an iteration that few lanes still need, in a pack of these alone: the same numbers, less work.
-  void go_down_narrow(Descent& d, T now) {
-    using N = Narrow<T>;
-    LaneChoice<T> lanes;
-    for (int l = 0; l < kLanes; ++l) {
-      if (live_[l]) lanes.lane[lanes.count++] = l;
-    }
-    for (int i = lanes.count; i < kWidth<N>; ++i) lanes.lane[i] = lanes.lane[0];
-    LaneSpace<N> space;
-    LaneMemory<N> none{};
-    std::byte* rest = s_.narrow + carve_space<N>(m_, s_.narrow, space);
-    LaneCarver carve(rest);
-    LinkState<N>* state = carve.take<LinkState<N>>(std::size_t(v_.nlink));
-    N* K = carve.take<N>(std::size_t(v_.nv));
-    for (int i = 0; i < v_.nlink; ++i) {
-      lanes.take(state_[i].R, state[i].R), lanes.take(state_[i].r, state[i].r);
-      lanes.take(state_[i].Ic, state[i].Ic);
-    }
-    for (int k = 0; k < v_.nv; ++k) {
-      lanes.take(K_[k], K[k]), lanes.take(s_.x_now[k], space.x_now[k]), lanes.take(s_.x_best[k], space.x_best[k]);
-    }
-    LaneSolver<N> narrow(v_, m_, step_, state, K, space, none);
-    space.nrow = s_.nrow, space.nball = s_.nball;
-    const auto own = [&](int i) -> LaneContact<N>& {  // active ones are those with the world, then those between links
-      return i < space.ncontact ? space.contact[i] : space.crossing[i - space.ncontact];
-    };
-    for (int i = 0; i < s_.nactive; ++i) {
-      if (s_.active[i]->link >= 0)
-        space.order[space.ncontact] = &space.contact[space.ncontact], ++space.ncontact;
-      else
-        ++space.ncrossing;
-      narrow.take(lanes, *s_.active[i], own(i));
-      if (s_.active[i]->spin < 0) continue;
-      own(i).spin = space.nspin;
-      LaneSpin<N>& spin = space.spin[space.nspin++];
-      spin.contact = &own(i);
-      narrow.take(lanes, s_.spin[s_.active[i]->spin], spin);
-    }
-    for (int i = 0; i < s_.nrow; ++i) lanes.take(s_.row[i], space.row[i]);
-    for (int i = 0; i < s_.nball; ++i) lanes.take(s_.ball[i], space.ball[i]);
-    narrow.live_ = no_lanes<N>();
-    for (int i = 0; i < lanes.count; ++i) narrow.live_[i] = -1;
-    narrow.go_on(narrow.live_);
-    lanes.take_mask(met_, narrow.met_), lanes.take_mask(slid_, narrow.slid_), lanes.take_mask(short_, narrow.short_);
-    lanes.take(discs_, narrow.discs_), lanes.take(iterations_, narrow.iterations_);
-    lanes.take(best_residual_, narrow.best_residual_);
-    typename LaneSolver<N>::Descent narrow_d{d.tolerance, d.most, d.judged, d.count, {}, {}, {}, no_lanes<N>()};
-    lanes.take(d.last, narrow_d.last), lanes.take(d.last_but_one, narrow_d.last_but_one);
-    lanes.take(d.older, narrow_d.older);
-    N narrow_now;
-    lanes.take(now, narrow_now);
-    narrow.go_down(narrow_d, narrow_now);
-    for (int i = 0; i < s_.nactive; ++i) {
-      lanes.put(own(i).at, s_.active[i]->at);
-      if (own(i).spin >= 0) lanes.put(space.spin[own(i).spin].at, s_.spin[s_.active[i]->spin].at);
-    }
-    for (int i = 0; i < s_.nrow; ++i) lanes.put(space.row[i].at, s_.row[i].at);
-    for (int i = 0; i < s_.nball; ++i) lanes.put(space.ball[i].at, s_.ball[i].at);
-    for (int k = 0; k < v_.nv; ++k) lanes.put(space.x_now[k], s_.x_now[k]), lanes.put(space.x_best[k], s_.x_best[k]);
-    lanes.put_mask(narrow.met_, met_), lanes.put_mask(narrow.slid_, slid_), lanes.put_mask(narrow_d.met, d.met);
-    lanes.put(narrow.iterations_, iterations_), lanes.put(narrow.best_residual_, best_residual_);
-  }
-  /// This pack's own of a wider pack's contact.
+  template <class W, class F>
+  void match_contacts(std::span<LaneSolver<W>* const> packs, const F& f);
+  template <class W, class F>
+  void match_rows(std::span<LaneSolver<W>* const> packs, const F& f);
   template <class W>
-  void take(const LaneChoice<W>& lanes, const LaneContact<W>& from, LaneContact<T>& to) {
-    lanes.take_mask(from.live, to.live);
-    to.link = from.link, to.spin = -1;
-    if (to.link < 0) {
-      lanes.take_mask(from.a, to.a), lanes.take_mask(from.b, to.b);
-      find_touches(to);
-    }
-    lanes.take(from.n, to.n), lanes.take(from.t1, to.t1), lanes.take(from.t2, to.t2);
-    lanes.take(from.arm_a, to.arm_a), lanes.take(from.friction, to.friction);
-    if (from.link < 0) lanes.take(from.arm_b, to.arm_b);
-    lanes.take(from.normal, to.normal), lanes.take(from.tangent, to.tangent);
-    lanes.take(from.target, to.target), lanes.take(from.free, to.free), lanes.take(from.at, to.at);
-    lanes.take(from.centre1, to.centre1), lanes.take(from.centre2, to.centre2);
-    to.Gnn = to.G1n = to.G2n = to.G11 = to.G12 = to.G22 = zero(), to.base = zero3<T>();
-  }
-  template <class W>
-  void take(const LaneChoice<W>& lanes, const LaneSpin<W>& from, LaneSpin<T>& to) {
-    lanes.take_mask(from.live, to.live);
-    lanes.take(from.torsional, to.torsional), lanes.take(from.rolling, to.rolling);
-    lanes.take(from.metric, to.metric), lanes.take(from.centre, to.centre);
-    lanes.take(from.free, to.free), lanes.take(from.at, to.at);
-    to.no_tangent();
-  }
+  void go_down_for(std::span<LaneSolver<W>* const> packs);
 
-  void solve() {
-    met_ = slid_ = no_lanes<T>();
-    go_on(every_lane<T>());
-    each([&](auto& t) {
-      t.at.now_u = t.at.best_u = t.free;
-      t.at.best_y = t.at.now_y * zero();
-    });
-    for (int k = 0; k < v_.nv; ++k) s_.x_now[k] = s_.x_best[k] = zero();
-    descend(step_.tolerance, step_.most_iterations, true);
+  void solve_missed() {
     const Mask<T> missed = ~met_ & (best_residual_ < T(std::numeric_limits<R>::infinity()));
     if (!any_lane(missed)) return;
     harden(missed);
@@ -1171,6 +1106,19 @@ class LaneSolver {
     old.rolling = c.t1 * y.y + c.t2 * y.z, old.rolling_excess = c.t1 * over.y + c.t2 * over.z;
   }
 
+  /// Forces of the drives with a limit over the step, in qvel's axes.
+  void drive_forces(T* out) const {
+    const T per_step = T(1 / step_.h);
+    for (int i = 0; i < s_.nrow; ++i) {
+      const LaneJointRow<T>& r = s_.row[i];
+      if (r.kind == LaneJointRow<T>::Kind::drive) out[v_.link[r.joint].qvel] = r.at.best_y * per_step;
+    }
+    for (int i = 0; i < s_.nball; ++i) {
+      const LaneBallRow<T>& r = s_.ball[i];
+      put3(out + v_.link[r.joint].qvel, transpose_mul(state_[r.joint].R, r.at.best_y) * per_step);
+    }
+  }
+
   static void put(R* to, T x) {
     for (int l = 0; l < kLanes; ++l) to[l] = x[l];
   }
@@ -1208,45 +1156,70 @@ class LaneSolver {
     }
   }
 
+  const LanePack<R>& pack_;
   const ModelView<R>& v_;
   const LaneModel<R>& m_;
   const LaneStep<R>& step_;
   LinkState<T>* state_;
   const T* K_;
+  T* own_K_ = nullptr;  ///< the same where lanes of other packs go on
   LaneSpace<T>& s_;
   LaneMemory<T>& memory_;
   int guess_ = 0, nextra_ = 0, nextra_spin_ = 0, nitem_ = 0, ntouch_ = 0;
   int extras_[kLanes];  ///< each lane's contacts between links in the linear problem at hand
   int extra_spins_[kLanes];
-  Mask<T> live_, met_, short_;
-  Mask<T> slid_;  ///< lanes that had a matrix without symmetry: they keep to that pass, so that few packs take both
-  T discs_, iterations_, best_residual_;
+  bool some_ = false;  ///< terms in some lane
+  bool waits_ = false, waiting_ = false;
+  Mask<T> live_ = no_lanes<T>(), met_ = no_lanes<T>(), short_ = no_lanes<T>();
+  Mask<T> slid_ = no_lanes<T>();  ///< lanes that had a matrix without symmetry: they keep to that pass
+  T discs_ = zero(), iterations_ = zero(), best_residual_ = zero();
+  Descent descent_{};
 };
 
-/// Contacts, limits, dry friction and drives with force limits in one problem, for one pack. `state` as maba() leaves
-/// it, with the factors of M̂; they are lost.
-/// @param push [nv] the limited drives' force were q̈ zero  @param velocity [nv] in: v⁰; out: v⁺
-/// @param drive_force [nv] out: force of the limited drives, 0 elsewhere
+}  // namespace TARSUS_ISA
+}  // namespace tarsus
+
+#include "constraint/lane_together.inl"
+
+namespace tarsus {
+inline namespace TARSUS_ISA {
+
+/// Contacts, limits, dry friction and drives with force limits in one problem, for up to kTogether packs. Lanes that
+/// need more iterations than most of their pack's go on in one pack with those of the others.
 template <class T>
-void lane_solve(const ModelView<Real<T>>& view, LinkState<T>* state, const LaneModel<Real<T>>& model,
-                const LaneStep<Real<T>>& step, const T* qpos, const T* qvel, const T* K, const T* push, T* velocity,
-                T* drive_force, std::byte* memory_block, std::byte* work, const LaneTermReport<Real<T>>& report) {
+void lane_solve(const LaneModel<Real<T>>& model, const LaneStep<Real<T>>& step, const LanePack<Real<T>>* packs,
+                int count, std::byte* work) {
   if constexpr (kWidth < T >> 1) {
-    LaneSpace<T> space;
-    LaneMemory<T> memory;
-    carve_space<T>(model, work, space);
-    carve_memory<T>(model, memory_block, memory);
-    for (int i = 0; i < view.nlink; ++i) {
-      const int parent = view.link[i].parent;
-      state[i].o = parent >= 0 ? state[parent].o + state[i].r : state[i].r;
+    std::array<LaneSpace<T>, kTogether<T>> space;
+    std::array<LaneMemory<T>, kTogether<T>> memory;
+    std::array<std::optional<LaneSolver<T>>, kTogether<T>> solver;
+    std::array<LaneSolver<T>*, kTogether<T>> waiting;
+    std::size_t nwaiting = 0;
+    int lanes = 0;
+    for (int p = 0; p < count; ++p) {
+      const LanePack<Real<T>>& pack = packs[p];
+      LinkState<T>* state = static_cast<LinkState<T>*>(pack.state);
+      work += carve_space<T>(model, work, space[p]);
+      carve_memory<T>(model, pack.memory, memory[p]);
+      for (int i = 0; i < pack.view.nlink; ++i) {
+        const int parent = pack.view.link[i].parent;
+        state[i].o = parent >= 0 ? state[parent].o + state[i].r : state[i].r;
+      }
+      LaneDetector<T> detector{pack, model, step, state, space[p]};
+      detector.detect();
+      solver[p].emplace(pack, model, step, state, reinterpret_cast<const T*>(pack.K), space[p], memory[p]);
+      solver[p]->begin(count > 1);
+      if (solver[p]->waiting() == 0) continue;
+      waiting[nwaiting++] = &*solver[p], lanes += solver[p]->waiting();
     }
-    LaneDetector<T> detector{view, model, step, state, space};
-    detector.detect();
-    LaneSolver<T> solver(view, model, step, state, K, space, memory);
-    solver.prepare_inertias();
-    solver.run(qpos, qvel, push, velocity, report);
-    for (int k = 0; k < view.nv; ++k) drive_force[k] = T(Real<T>(0));
-    solver.drive_forces(drive_force);
+    const std::span<LaneSolver<T>* const> together(waiting.data(), nwaiting);
+    if constexpr (kNarrows<T>) {
+      if (lanes > kWidth<Narrow<T>>)
+        go_down_in<T, T>(work, together);
+      else if (lanes > 0)
+        go_down_in<Narrow<T>, T>(space[0].narrow, together);
+    }
+    for (int p = 0; p < count; ++p) solver[p]->end();
   }
 }
 

@@ -104,85 +104,10 @@ struct LaneBallRow {
   LaneIterates<Vec3<T>> at;
   Sym3<T> G;
   Vec3<T> base;
-};
 
-/// A pack of 128 bits, for what few lanes of a wide one still need.
-template <class T>
-using Narrow = Pack<Real<T>, 16 / int(sizeof(Real<T>))>;
-template <class T>
-inline constexpr bool kNarrows = (kWidth<T> > kWidth<Narrow<T>>);
-
-/// Some lanes of a pack W of worlds, as lanes of a narrower one; its last lanes may repeat the first.
-template <class W>
-struct LaneChoice {
-  Bits<W> lane{};
-  int count = 0;
-
-  template <class N>
-  TARSUS_INLINE void take(const W& from, N& to) const {
-    const W turned = permute(from, lane);
-    __builtin_memcpy(&to, &turned, sizeof(to));
-  }
-  template <class N>
-  void put(const N& from, W& to) const {
-    for (int i = 0; i < count; ++i) to.set(lane[i], from[i]);
-  }
-  template <class A, class B>
-  void take_mask(const A& from, B& to) const {
-    const A turned = permute_bits(from, lane);
-    __builtin_memcpy(&to, &turned, sizeof(to));
-  }
-  template <class B, class A>
-  void put_mask(const B& from, A& to) const {
-    for (int i = 0; i < count; ++i) to[lane[i]] = from[i];
-  }
-  template <class N>
-  void take(const Vec3<W>& from, Vec3<N>& to) const {
-    take(from.x, to.x), take(from.y, to.y), take(from.z, to.z);
-  }
-  template <class N>
-  void put(const Vec3<N>& from, Vec3<W>& to) const {
-    put(from.x, to.x), put(from.y, to.y), put(from.z, to.z);
-  }
-  template <class N>
-  void take(const Mat3<W>& from, Mat3<N>& to) const {
-    for (int k = 0; k < 9; ++k) take((&from.xx)[k], (&to.xx)[k]);
-  }
-  template <class N>
-  void take(const RigidInertia<W>& from, RigidInertia<N>& to) const {
-    take(from.mass, to.mass), take(from.h, to.h);
-    for (int k = 0; k < 6; ++k) take((&from.I.xx)[k], (&to.I.xx)[k]);
-  }
-  template <class N>
-  void take(const LaneMetric<W>& from, LaneMetric<N>& to) const {
-    take(from.own_R, to.own_R), take(from.inverse_mass, to.inverse_mass), take(from.R, to.R), take(from.iR, to.iR);
-    take(from.rho, to.rho), take(from.irho, to.irho);
-  }
-  template <class X, class Y>
-  void take(const LaneIterates<X>& from, LaneIterates<Y>& to) const {
-    take(from.now_u, to.now_u), take(from.now_y, to.now_y), take(from.best_u, to.best_u), take(from.best_y, to.best_y);
-    to.next_u = to.now_u, to.next_y = to.now_y;
-  }
-  template <class Y, class X>
-  void put(const LaneIterates<Y>& from, LaneIterates<X>& to) const {
-    put(from.now_u, to.now_u), put(from.now_y, to.now_y), put(from.best_u, to.best_u), put(from.best_y, to.best_y);
-  }
-  template <class N>
-  void take(const LaneJointRow<W>& from, LaneJointRow<N>& to) const {
-    to.kind = typename LaneJointRow<N>::Kind(int(from.kind)), to.joint = from.joint, to.place = from.place;
-    to.axial = from.axial;
-    take_mask(from.live, to.live), take(from.e, to.e), take(from.lower, to.lower), take(from.upper, to.upper);
-    take(from.target, to.target), take(from.centre, to.centre), take(from.free, to.free);
-    take(from.metric, to.metric), take(from.at, to.at);
-    to.G = to.base = N(Real<N>(0));
-  }
-  template <class N>
-  void take(const LaneBallRow<W>& from, LaneBallRow<N>& to) const {
-    to.joint = from.joint, to.place = from.place;
-    take(from.radius, to.radius), take(from.target, to.target), take(from.free, to.free);
-    take(from.metric, to.metric), take(from.at, to.at);
-    const N zero = N(Real<N>(0));
-    to.G = {zero, zero, zero, zero, zero, zero}, to.base = zero3<N>();
+  void no_tangent() {
+    const T zero = T(Real<T>(0));
+    G = {zero, zero, zero, zero, zero, zero}, base = zero3<T>();
   }
 };
 

@@ -3,8 +3,7 @@
 
 #include <cstddef>
 
-#include "constraint/lane_rows.inl"
-#include "constraint/lane_spin.inl"
+#include "constraint/lane_choice.inl"
 #include "constraint/lane_tree.inl"
 
 namespace tarsus {
@@ -110,10 +109,13 @@ struct LaneSpace {
   T *matrix, *right;               ///< [3 crossings]², [3 crossings]; twice as many with torsion or rolling
   T *x_now, *x_next, *x_other, *x_extra, *x_best;
   Vec3<T>* ground;    ///< [nlink] force of the contacts with the world, an impulse
-  std::byte* narrow;  ///< room for the same of a narrow pack, its links and K
+  std::byte* narrow;  ///< room for a narrow pack's, its links and K
   int ncontact = 0, ncrossing = 0, nactive = 0, nspin = 0, nactive_spin = 0, nrow = 0, nball = 0;
   Bits<T> overflow;  ///< lanes with more contacts between links than there is room for
 };
+
+template <class T>
+std::size_t together_size(const LaneModel<Real<T>>& m);
 
 template <class T>
 std::size_t carve_space(const LaneModel<Real<T>>& m, std::byte* block, LaneSpace<T>& s) {
@@ -140,14 +142,17 @@ std::size_t carve_space(const LaneModel<Real<T>>& m, std::byte* block, LaneSpace
   s.x_now = carve.take<T>(m.nv), s.x_next = carve.take<T>(m.nv);
   s.x_other = carve.take<T>(m.nv), s.x_extra = carve.take<T>(m.nv), s.x_best = carve.take<T>(m.nv);
   s.ground = carve.take<Vec3<T>>(m.nlink);
-  if constexpr (kNarrows<T>) {
-    using N = Narrow<T>;
-    LaneSpace<N> none;
-    LaneCarver rest(nullptr);
-    rest.take<LinkState<N>>(std::size_t(m.nlink)), rest.take<N>(std::size_t(m.nv));
-    s.narrow = carve.take<std::byte>(carve_space<N>(m, nullptr, none) + rest.used());
-  }
+  if constexpr (kNarrows<T>) s.narrow = carve.take<std::byte>(together_size<Narrow<T>>(m));
   return carve.used();
+}
+
+/// Room for a pack that lanes of others go on in: its space, links and drives' K.
+template <class T>
+std::size_t together_size(const LaneModel<Real<T>>& m) {
+  LaneSpace<T> space;
+  LaneCarver rest(nullptr);
+  rest.take<LinkState<T>>(std::size_t(m.nlink)), rest.take<T>(std::size_t(m.nv));
+  return carve_space<T>(m, nullptr, space) + rest.used();
 }
 
 template <class T>
@@ -156,6 +161,7 @@ void lane_sizes(const LaneModel<Real<T>>& m, LaneSizes* sizes) {
     LaneSpace<T> space;
     LaneMemory<T> memory;
     sizes->work = carve_space<T>(m, nullptr, space);
+    sizes->together = kNarrows<T> ? together_size<T>(m) : 0;
     sizes->memory = carve_memory<T>(m, nullptr, memory);
   }
 }

@@ -38,7 +38,7 @@ struct LaneTerms<R>::Tables {
   std::vector<LaneSolverLaw<R>> laws;
   double h = 0;  ///< steps that they are for
   LaneModel<R> model{};
-  LaneTermReport<R> report{};
+  std::vector<LanePack<R>> packs;
 
   void add_shape(const ContactShape& s);
   void add_pair(const BodyPair& pair);
@@ -141,10 +141,20 @@ std::string LaneTerms<R>::refusal(const Model& model, const ContactGeometry* geo
 }
 
 template <class R>
-LaneTerms<R>::LaneTerms(const Model& model, int width, const ContactGeometry* geometry, const LaneTermOptions& options)
-    : model_(model), width_(width), options_(options), tables_(std::make_unique<Tables>()) {
+int packs_together(int width) {
+  return std::max(1, width * int(sizeof(R)) / 16);  // narrow packs, of 128 bits, in one
+}
+
+template <class R>
+LaneTerms<R>::LaneTerms(const Model& model, const BasicData<R>& data, const ContactGeometry* geometry,
+                        const LaneTermOptions& options)
+    : model_(model),
+      width_(data.width()),
+      together_(std::min(packs_together<R>(data.width()), data.packs())),
+      options_(options),
+      tables_(std::make_unique<Tables>()) {
   const std::string why = refusal(model, geometry, options.terms);
-  if (!why.empty()) throw ValueError("lanes", std::to_string(width), why);
+  if (!why.empty()) throw ValueError("lanes", std::to_string(width_), why);
   Tables& t = *tables_;
   LaneModel<R>& m = t.model;
   t.geometry = geometry;
@@ -172,28 +182,32 @@ LaneTerms<R>::LaneTerms(const Model& model, int width, const ContactGeometry* ge
   m.loss_dof = t.loss_dofs.data(), m.loss_joint = t.loss_joints.data(), m.loss = t.losses.data();
   m.geometry = &t, m.collide = &Tables::collide_pair;
   LaneSizes sizes{};
-  constraint_table<R>(width).lane_sizes(m, &sizes);
-  memory_.assign(sizes.memory / sizeof(R), R(0));
-  work_.resize(sizes.work);
-  const std::size_t lanes = std::size_t(width);
-  drive_force_.assign(model.nv * lanes, R(0)), ground_.assign(3 * model.njoint() * lanes, R(0));
-  report_.assign(kReports * lanes, R(0));
+  constraint_table<R>(width_).lane_sizes(m, &sizes);
+  memory_.assign(std::size_t(data.packs()), AlignedVector<R>(sizes.memory / sizeof(R)));
+  work_.resize(std::size_t(together_) * sizes.work + (together_ > 1 ? sizes.together : 0));
+  drive_force_.assign(data.size(model.nv), R(0)), ground_.assign(data.size(3 * model.njoint()), R(0));
+  report_.assign(data.size(kReports), R(0));
   R* at = report_.data();
-  for (R** to : {&t.report.iterations, &t.report.residual, &t.report.penetration, &t.report.contacts,
-                 &t.report.touching, &t.report.limits, &t.report.saturated, &t.report.missed})
-    *to = at, at += lanes;
-  t.report.ground = ground_.data();
+  t.packs.resize(std::size_t(data.packs()));
+  for (std::size_t p = 0; p < t.packs.size(); ++p) {
+    LaneTermReport<R>& report = t.packs[p].report;
+    for (R** to : {&report.iterations, &report.residual, &report.penetration, &report.contacts, &report.touching,
+                   &report.limits, &report.saturated, &report.missed})
+      *to = at, at += width_;
+    report.ground = &ground_[p * 3 * std::size_t(model.njoint() * width_)];
+    t.packs[p].drive_force = &drive_force_[p * std::size_t(model.nv * width_)];
+  }
 }
 
 template <class R>
 LaneTerms<R>::~LaneTerms() = default;
 
 template <class R>
-void LaneTerms<R>::solve(BasicData<R>& data, int pack, double h, In<R> joint_inertia, const LimitedDrives<R>* drives,
-                         In<R> push, Out<R> velocity) {
-  const std::size_t v = std::size_t(pack) * model_.nv * width_, q = std::size_t(pack) * model_.nq * width_;
+void LaneTerms<R>::solve(BasicData<R>& data, double h, In<R> joint_inertia, const LimitedDrives<R>* drives, In<R> push,
+                         Out<R> velocity) {
   check_size("velocity", velocity.size(), data.size(model_.nv));
   check_size("joint_inertia", joint_inertia.size(), data.size(model_.nv));
+  check_size("packs", tables_->packs.size(), std::size_t(data.packs()));
   const TermOptions& options = options_.terms;
   tables_->set_laws(h);
   LaneStep<R> step{};
@@ -211,22 +225,29 @@ void LaneTerms<R>::solve(BasicData<R>& data, int pack, double h, In<R> joint_ine
     step.force_low = drives->low.data(), step.force_high = drives->high.data();
     step.drive_kp = drives->kp.data(), step.drive_kd = drives->kd.data(), step.stiff = drives->stiff;
   }
-  if (data.own) {
-    const WorldTable<R>& own = data.own[pack];
-    const auto get = [](const AlignedVector<R>& array) { return array.empty() ? nullptr : array.data(); };
-    step.own_friction = get(own.friction);
-    step.kp_scale = get(own.kp), step.kd_scale = get(own.kd), step.force_scale = get(own.force);
+  const auto get = [](const AlignedVector<R>& array) { return array.empty() ? nullptr : array.data(); };
+  for (int p = 0; p < data.packs(); ++p) {
+    const std::size_t v = std::size_t(p) * model_.nv * width_, q = std::size_t(p) * model_.nq * width_;
+    LanePack<R>& pack = tables_->packs[std::size_t(p)];
+    pack.view = data.view(model_, p), pack.state = data.state(p);
+    pack.qpos = &data.qpos[q], pack.qvel = &data.qvel[v], pack.K = &joint_inertia[v];
+    pack.push = drives ? &push[v] : nullptr, pack.velocity = &velocity[v];
+    pack.memory = reinterpret_cast<std::byte*>(memory_[std::size_t(p)].data());
+    const WorldTable<R>* own = data.own ? &data.own[p] : nullptr;
+    pack.own_friction = own ? get(own->friction) : nullptr;
+    pack.kp_scale = own ? get(own->kp) : nullptr, pack.kd_scale = own ? get(own->kd) : nullptr;
+    pack.force_scale = own ? get(own->force) : nullptr;
   }
-  constraint_table<R>(width_).lane_solve(data.view(model_, pack), data.state(pack), tables_->model, step, &data.qpos[q],
-                                         &data.qvel[v], &joint_inertia[v], drives ? &push[v] : nullptr, &velocity[v],
-                                         drive_force_.data(), reinterpret_cast<std::byte*>(memory_.data()),
-                                         work_.data(), tables_->report);
+  for (int p = 0; p < data.packs(); p += together_)
+    constraint_table<R>(width_).lane_solve(tables_->model, step, &tables_->packs[std::size_t(p)],
+                                           std::min(together_, data.packs() - p), work_.data());
   rows_ = step.nlimited;
 }
 
 template <class R>
-RowsReport LaneTerms<R>::report(int lane) const {
-  const LaneTermReport<R>& r = tables_->report;
+RowsReport LaneTerms<R>::report(int world) const {
+  const int lane = world % width_;
+  const LaneTermReport<R>& r = tables_->packs[std::size_t(world / width_)].report;
   RowsReport out;
   out.iterations = int(r.iterations[lane]), out.residual = double(r.residual[lane]);
   out.penetration = double(r.penetration[lane]), out.contacts = int(r.contacts[lane]);
@@ -240,16 +261,17 @@ RowsReport LaneTerms<R>::report(int lane) const {
 }
 
 template <class R>
-void LaneTerms<R>::exchange(AlignedVector<R>& memory) {
-  if (memory.empty()) memory.assign(memory_.size(), R(0));
-  check_size("lane_terms", memory.size(), memory_.size());
+void LaneTerms<R>::exchange(AlignedVector<R>& memory, int pack) {
+  AlignedVector<R>& mine = memory_[std::size_t(pack)];
+  if (memory.empty()) memory.assign(mine.size(), R(0));
+  check_size("lane_terms", memory.size(), mine.size());
   for (int lane = 0; lane < width_; ++lane) {  // the first word: how many contacts there are
     std::conditional_t<sizeof(R) == 8, std::int64_t, std::int32_t> count;
     std::memcpy(&count, &memory[lane], sizeof count);
     if (count < 0 || count > tables_->model.most_contacts + tables_->model.most_crossings)
       throw ValueError("lane_terms", std::to_string(count) + " contacts", "what a batch of this model saved");
   }
-  memory_.swap(memory);
+  mine.swap(memory);
 }
 
 template <class R>
@@ -258,6 +280,8 @@ void LaneTerms<R>::forget(AlignedVector<R>& memory, int lane, int width) {
   for (std::size_t i = std::size_t(width + lane); i < memory.size(); i += std::size_t(width)) memory[i] = R(0);
 }
 
+template int packs_together<double>(int);
+template int packs_together<float>(int);
 template class LaneTerms<double>;
 template class LaneTerms<float>;
 

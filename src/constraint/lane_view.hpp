@@ -64,7 +64,7 @@ struct LaneModel {
   LaneCollide collide;
 };
 
-/// Numbers of one step that all worlds share, and what they have of their own beside ModelView's.
+/// Numbers of one step that all worlds share.
 template <class R>
 struct LaneStep {
   R h;
@@ -80,15 +80,13 @@ struct LaneStep {
   const R* drive_kp;    ///< [nv] of the limited drives, zero elsewhere
   const R* drive_kd;    ///< [nv]
   bool stiff, limits, losses, contacts;
-  // Worlds' own; null: none.
-  const R* own_friction;                       ///< [npair][lane] in the place of the pairs'
-  const R *kp_scale, *kd_scale, *force_scale;  ///< [nv][lane] factors on the drives' numbers
 };
 
 /// Sizes of the kernels' memory, in bytes.
 struct LaneSizes {
-  std::size_t work;    ///< scratch of a step
-  std::size_t memory;  ///< what one step leaves to the next
+  std::size_t work;      ///< scratch of a pack's step
+  std::size_t together;  ///< scratch that several packs have together
+  std::size_t memory;    ///< what a pack's step leaves to the next
 };
 
 /// What a step reports of each world, arrays of [lane].
@@ -97,6 +95,23 @@ struct LaneTermReport {
   R *iterations, *residual, *penetration, *contacts, *touching, *limits, *saturated;
   R* missed;  ///< 0: converged; 1: the best of too many iterations; 2: not finite, no term acted
   R* ground;  ///< [nlink][3][lane] force of the contacts with the world on each link, world axes [N]; null: not wanted
+};
+
+/// One pack in a step.
+template <class R>
+struct LanePack {
+  ModelView<R> view;
+  void* state;  ///< LinkState[nlink] as maba() leaves it, with the factors of M̂; they are lost
+  const R *qpos, *qvel;
+  const R* K;      ///< [nv][lane] of MABA
+  const R* push;   ///< [nv][lane] force of the limited drives were q̈ zero; null without any
+  R* velocity;     ///< [nv][lane] in: v⁰; out: v⁺
+  R* drive_force;  ///< [nv][lane] out: force of the limited drives, 0 elsewhere
+  std::byte* memory;
+  LaneTermReport<R> report;
+  // Worlds' own beside ModelView's; null: none.
+  const R* own_friction;                       ///< [npair][lane] in the place of the pairs'
+  const R *kp_scale, *kd_scale, *force_scale;  ///< [nv][lane] factors on the drives' numbers
 };
 
 }  // namespace tarsus

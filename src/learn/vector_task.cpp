@@ -49,8 +49,9 @@ struct VectorTask<R>::Thread {
   std::unique_ptr<Task::Scratch> scratch;
   std::unique_ptr<TaskLanes<R>> lanes, one;  // for a pack; for a world that starts
   DriveLaw<R> law;
-  std::vector<double> qpos, qvel;                                 // of a start
-  AlignedVector<R> state, state_v, action, target, force, touch;  // [n][lane]
+  std::vector<double> qpos, qvel;                          // of a start
+  AlignedVector<R> state, state_v, action, target, force;  // [n][lane]
+  std::vector<AlignedVector<R>> touch;                     // [pack of those in hand][n][lane]
   AlignedVector<R> terms, observation;
   std::vector<Task::Score> scores;  // [lane]
   std::vector<double*> memory;
@@ -84,7 +85,8 @@ VectorTask<R>::VectorTask(const Task& task, const VectorTaskOptions& options,
     thread->qpos.resize(model.nq), thread->qvel.resize(model.nv);
     thread->state.resize(width * model.nq), thread->state_v.resize(width * model.nv);
     thread->action.resize(width * nact_), thread->target.resize(width * ntarget_);
-    thread->force.resize(3 * width * model.joints.size()), thread->touch.resize(width * model.joints.size());
+    thread->force.resize(3 * width * model.joints.size());
+    thread->touch.assign(batch_.worlds_at_once() / width, AlignedVector<R>(width * model.joints.size()));
     thread->terms.resize(width * nterm_), thread->observation.resize(width * nobs_);
     thread->scores.resize(width), thread->memory.resize(width);
     thread->from.resize(width), thread->to.resize(width);
@@ -159,20 +161,20 @@ void VectorTask<R>::drive(int world, Thread& thread) {
 }
 
 template <class R>
-void VectorTask<R>::feel(int first, int count, bool first_step, Thread& thread) {
+void VectorTask<R>::feel(int first, int count, bool first_step, Thread& thread, std::span<R> touch) {
   const int n = int(task_.model().joints.size());
   for (int lane = 0; lane < int(thread.from.size()); ++lane)
     thread.from[lane] = row(batch_.ground_force(), 3 * n, first + (lane < count ? lane : 0)).data();
   to_lanes<R>(thread.from, 3 * n, thread.force.data());
-  learn_table<R>(int(thread.from.size())).largest_force(thread.force.data(), n, first_step, thread.touch.data());
+  learn_table<R>(int(thread.from.size())).largest_force(thread.force.data(), n, first_step, touch.data());
 }
 
 /// Rewards and ends of a pack's worlds after their steps.
 template <class R>
-void VectorTask<R>::score(int first, int count, Thread& thread) {
+void VectorTask<R>::score(int first, int count, Thread& thread, std::span<const R> touch) {
   const auto stepped = [&](int world) { return !starts_[world] && batch_.status(world) == WorldStatus::ok; };
   look(thread, first, count, stepped);
-  thread.lanes->score(thread.worlds(), thread.touch, thread.terms, thread.scores);
+  thread.lanes->score(thread.worlds(), touch, thread.terms, thread.scores);
   to_rows<R>(thread.terms.data(), nterm_,
              rows_of(thread.to, terms_, nterm_, first, [&](int lane) { return thread.memory[lane] != nullptr; }));
   for (int lane = 0; lane < count; ++lane) {
@@ -242,6 +244,14 @@ void VectorTask<R>::reset(std::span<const std::uint64_t> seeds, std::span<const 
   reset(mask);
 }
 
+/// f(first, count, pack) for the packs of these worlds.
+template <class R>
+template <class F>
+void VectorTask<R>::each_pack(int first, int count, const F& f) const {
+  const int width = batch_.pack_width();
+  for (int done = 0; done < count; done += width) f(first + done, std::min(width, count - done), done / width);
+}
+
 template <class R>
 void VectorTask<R>::step(std::span<const R> action) {
   check_size("action", action.size(), std::size_t(worlds()) * nact_);
@@ -255,24 +265,28 @@ void VectorTask<R>::step(std::span<const R> action) {
   const int last = task_.substeps() - 1;
   for (auto& thread : threads_) thread->clock = Clock::now();
   Rollout<R> rollout{.steps = task_.substeps()};
-  rollout.before = [&](int t, int first, int count, int substep) {
+  rollout.before = [&](int t, int all_first, int all, int substep) {
     Thread& thread = *threads_[t];
     thread.seconds.simulation += lap(thread.clock);
-    if (substep == 0) act(first, count, action, thread);
+    each_pack(all_first, all, [&](int first, int count, int) {
+      if (substep == 0) act(first, count, action, thread);
+    });
     thread.seconds.action += lap(thread.clock);
-    for (int world = first; thread.law && world < first + count; ++world) drive(world, thread);
+    for (int world = all_first; thread.law && world < all_first + all; ++world) drive(world, thread);
   };
-  rollout.after = [&](int t, int first, int count, int substep) {
+  rollout.after = [&](int t, int all_first, int all, int substep) {
     Thread& thread = *threads_[t];
     thread.seconds.simulation += lap(thread.clock);
-    feel(first, count, substep == 0, thread);
-    if (substep == last) score(first, count, thread);
-    thread.seconds.reward += lap(thread.clock);
-    if (substep != last) return;
-    observe(first, thread);
-    thread.seconds.observation += lap(thread.clock);
-    restart_ended(first, count, thread);
-    thread.seconds.start += lap(thread.clock);
+    each_pack(all_first, all, [&](int first, int count, int pack) {
+      feel(first, count, substep == 0, thread, thread.touch[pack]);
+      if (substep == last) score(first, count, thread, thread.touch[pack]);
+      thread.seconds.reward += lap(thread.clock);
+      if (substep != last) return;
+      observe(first, thread);
+      thread.seconds.observation += lap(thread.clock);
+      restart_ended(first, count, thread);
+      thread.seconds.start += lap(thread.clock);
+    });
   };
   batch_.rollout(rollout);
 }

@@ -58,37 +58,52 @@ WorldReport report_of(const RowsReport& r) {
 
 }  // namespace
 
-/// What a thread needs to step one pack after the other.
+/// Packs that a thread steps at once: those whose last lanes go on in one pack, unless threads would wait for each
+/// other or much of the last group would be empty.
+template <class R>
+static int group_of(int width, int packs, int threads, const StepOptions& options) {
+  int group = width > 1 && options.rows.any() ? packs_together<R>(width) : 1;
+  const auto wasteful = [&] {
+    const int groups = (packs + group - 1) / group;
+    return 8 * (groups * group - packs) > packs || (groups % threads > 0 && groups < 4 * threads);
+  };
+  while (group > 1 && wasteful()) group /= 2;
+  return group;
+}
+
+/// What a thread needs to step one group of packs after the other.
 template <class R>
 struct Batch<R>::Worker {
   BasicData<R> data;
   Stepper<R> stepper;
-  AlignedVector<R> qpos_target, qvel_target;  // [n][lane]
-  std::atomic<int> next = 0;                  // pack of this thread's share that nobody has taken yet
-  std::vector<int> source;                    // [lane] world whose numbers it has
+  AlignedVector<R> qpos_target, qvel_target;  // [pack][n][lane]
+  std::atomic<int> next = 0;                  // group of this thread's share that nobody has taken yet
+  std::vector<int> source;                    // [pack][lane] world whose numbers it has
   std::vector<const R*> from;                 // [lane] rows of an array of the worlds
   std::vector<R*> to;
-  std::vector<char> live;  // [lane] it has a world of its own, which is ok
+  std::vector<char> live;  // [pack][lane] it has a world of its own, which is ok
   std::optional<SensorSet> sensors;
   std::vector<double> numbers, state;  // sensors'; qpos, qvel, qacc, ctrl, act as they want them
   std::optional<Data> one;             // a world's poses, outside of steps
   WorldTable<double> one_table;        // its own numbers
   Drives drives;                       // of a world that has gains of its own, stepped alone
-  StepMemory<R> before;                // what the pack carried into the step
+  std::vector<StepMemory<R>> before;   // [pack] what it carried into the step
   std::unique_ptr<Worker> alone;       // of width 1: steps worlds that the lanes did not solve
   WorldTable<R> table;                 // of a width of 1: its world's own numbers
   std::exception_ptr error;
 
-  Worker(const Model& model, int width, const StepOptions& options)
-      : data(model, width),
+  Worker(const Model& model, int width, int packs, const StepOptions& options)
+      : data(model, width * packs),
         stepper(model, data, options),
-        source(at(width)),
+        source(at(width * packs)),
         from(at(width)),
         to(at(width)),
-        live(at(width)) {
+        live(at(width * packs)),
+        before(at(packs)) {
     qpos_target.resize(data.size(model.nq)), qvel_target.resize(data.size(model.nv));
-    if (width > 1 && options.rows.any()) alone = std::make_unique<Worker>(model, 1, options);
+    if (width > 1 && options.rows.any()) alone = std::make_unique<Worker>(model, 1, 1, options);
   }
+  int packs() const { return data.packs(); }
 };
 
 template <class R>
@@ -123,6 +138,7 @@ template <class R>
 void Batch<R>::make_workers() {
   width_ = tarsus::pack_width<R>(model_, options_.step, options_.drives ? &*options_.drives : nullptr);
   packs_ = (worlds_ + width_ - 1) / width_;
+  group_ = group_of<R>(width_, packs_, threads(), options_.step);
   state_.memory.clear(), state_.memory.resize(at(packs_));
   // So much that a step hardly ever asks for more: every joint's drive, limit or friction, and a heap of contacts.
   constexpr int kContacts = 32;
@@ -131,7 +147,8 @@ void Batch<R>::make_workers() {
   }
   parameters_changed();
   workers_.clear();
-  for (int t = 0; t < team_.size(); ++t) workers_.push_back(std::make_unique<Worker>(model_, width_, options_.step));
+  for (int t = 0; t < team_.size(); ++t)
+    workers_.push_back(std::make_unique<Worker>(model_, width_, group_, options_.step));
 }
 
 template <class R>
@@ -259,22 +276,25 @@ template <class R>
 void Batch<R>::parameters_changed() {
   tables_.clear(), stale_.clear();
   if (!state_.parameters.any()) return;
-  tables_.resize(at(packs_)), stale_.assign(at(packs_), 1);
+  tables_.resize(at(groups() * group_)), stale_.assign(tables_.size(), 1);
 }
 
-/// Hands a pack's own numbers to the worker.
+/// Hands a group's own numbers to the worker.
 template <class R>
-void Batch<R>::use_parameters(Worker& worker, int pack) {
+void Batch<R>::use_parameters(Worker& worker, int group) {
   worker.data.own = nullptr;
   if (tables_.empty()) return;
-  worker.data.own = &tables_[at(pack)];
-  if (stale_[at(pack)]) {
+  const int first = group * group_;
+  worker.data.own = &tables_[at(first)];
+  for (int pack = first; pack < first + group_; ++pack) {
+    if (!stale_[at(pack)]) continue;
     for (int lane = 0; lane < width_; ++lane) worker.source[at(lane)] = std::min(pack * width_ + lane, worlds_ - 1);
     const auto& rows = options_.step.rows;
-    fill<R>(tables_[at(pack)], model_, rows.geometry.get(), state_.parameters, worker.source, width_ > 1);
+    fill<R>(tables_[at(pack)], model_, rows.geometry.get(), state_.parameters,
+            std::span<const int>(worker.source).first(at(width_)), width_ > 1);
     stale_[at(pack)] = 0;
   }
-  if (width_ == 1 && options_.drives) worker.drives = scaled(*options_.drives, model_, state_.parameters, pack);
+  if (width_ == 1 && options_.drives) worker.drives = scaled(*options_.drives, model_, state_.parameters, group);
 }
 
 template <class R>
@@ -310,11 +330,11 @@ int Batch<R>::rollout(const Rollout<R>& r) {
       if (!worker->sensors) worker->sensors.emplace(model_);
     }
   }
-  for (int t = 0; t < threads(); ++t) workers_[at(t)]->next = team_.share(packs_, t).begin;
+  for (int t = 0; t < threads(); ++t) workers_[at(t)]->next = team_.share(groups(), t).begin;
   team_.run([this, &r](int thread) {
     std::exception_ptr& error = workers_[at(thread)]->error = nullptr;
     try {
-      for (int pack = next_pack(thread); pack >= 0; pack = next_pack(thread)) run(thread, pack, r);
+      for (int group = next_group(thread); group >= 0; group = next_group(thread)) run(thread, group, r);
     } catch (...) {
       error = std::current_exception();
     }
@@ -325,26 +345,32 @@ int Batch<R>::rollout(const Rollout<R>& r) {
   return bad_worlds();
 }
 
-/// A pack that is still to be stepped: of the thread's own share, whose numbers its caches may have, or else another's.
-/// -1: all are taken.
+/// A group of packs that is still to be stepped: of the thread's own share, whose numbers its caches may have, or else
+/// another's. -1: all are taken.
 template <class R>
-int Batch<R>::next_pack(int thread) {
+int Batch<R>::next_group(int thread) {
   for (int k = 0; k < threads(); ++k) {
     const int owner = (thread + k) % threads();
-    const int pack = workers_[at(owner)]->next.fetch_add(1, std::memory_order_relaxed);
-    if (pack < team_.share(packs_, owner).end) return pack;
+    const int group = workers_[at(owner)]->next.fetch_add(1, std::memory_order_relaxed);
+    if (group < team_.share(groups(), owner).end) return group;
   }
   return -1;
 }
 
+/// Changes places between the batch's memory and the worker's for the packs that have worlds from `first` on.
 template <class R>
-void Batch<R>::run(int thread, int pack, const Rollout<R>& r) {
+void Batch<R>::exchange(Worker& worker, int first, int count) {
+  for (int p = 0; p * width_ < count; ++p)
+    worker.stepper.exchange(worker.data, state_.memory[at(first / width_ + p)], p);
+}
+
+template <class R>
+void Batch<R>::run(int thread, int group, const Rollout<R>& r) {
   if (r.steps == 0) return;
   Worker& worker = *workers_[at(thread)];
-  const int first = pack * width_, count = std::min(width_, worlds_ - first);
-  StepMemory<R>& memory = state_.memory[at(pack)];
-  worker.stepper.exchange(worker.data, memory);
-  use_parameters(worker, pack);
+  const int first = group * worlds_at_once(), count = std::min(worlds_at_once(), worlds_ - first);
+  exchange(worker, first, count);
+  use_parameters(worker, group);
   const Drives* const drives = !options_.drives                  ? nullptr
                                : width_ == 1 && !tables_.empty() ? &worker.drives
                                                                  : &*options_.drives;
@@ -352,9 +378,9 @@ void Batch<R>::run(int thread, int pack, const Rollout<R>& r) {
     take_inputs(step, r, first, count);
     if (r.before) r.before(thread, first, count, step);
     if (options_.keep_starts) {
-      worker.stepper.exchange(worker.data, memory);
-      worker.before = memory;
-      worker.stepper.exchange(worker.data, memory);
+      exchange(worker, first, count);
+      std::copy_n(&state_.memory[at(first / width_)], (count + width_ - 1) / width_, worker.before.begin());
+      exchange(worker, first, count);
     }
     const bool live = load(worker, first, count);
     if (live && drives)
@@ -363,7 +389,7 @@ void Batch<R>::run(int thread, int pack, const Rollout<R>& r) {
       worker.stepper.step(worker.data);
     if (live) keep(worker, first, count);
     write_outputs(worker, step, r, first, count);
-    if (step == r.steps - 1) worker.stepper.exchange(worker.data, memory);
+    if (step == r.steps - 1) exchange(worker, first, count);
     if (r.after) r.after(thread, first, count, step);
   }
 }
@@ -407,26 +433,28 @@ bool Batch<R>::screen(int world) {
          look("qvel_target", state_.qvel_target, model_.nv, kLargest, input);
 }
 
-/// A pack's numbers into lanes. Lanes without a world of their own that is ok have another's numbers.
-/// @return whether any world of the pack is ok
+/// A group's numbers into lanes. Lanes without a world of their own that is ok have another's numbers.
+/// @return whether any world of the group is ok
 template <class R>
 bool Batch<R>::load(Worker& worker, int first, int count) {
   int some = -1;
-  for (int lane = 0; lane < width_; ++lane) {
+  for (int lane = 0; lane < worlds_at_once(); ++lane) {
     const bool was_ok = lane < count && status(first + lane) == WorldStatus::ok;
     worker.live[at(lane)] = was_ok && screen(first + lane);
     if (was_ok && !worker.live[at(lane)]) remember(worker, first + lane, lane);
     if (worker.live[at(lane)] && some < 0) some = first + lane;
   }
   if (some < 0) return false;
-  for (int lane = 0; lane < width_; ++lane) {
+  for (int lane = 0; lane < worlds_at_once(); ++lane) {
     worker.source[at(lane)] = worker.live[at(lane)] ? first + lane : some;
     worker.stepper.revive(lane);
   }
   const auto turn = [&](const AlignedVector<R>& from, AlignedVector<R>& to, int n) {
-    for (std::size_t lane = 0; lane < worker.from.size(); ++lane)
-      worker.from[lane] = from.data() + at(worker.source[lane]) * at(n);
-    if (n > 0) to_lanes<R>(worker.from, n, to.data());
+    for (int p = 0; p < worker.packs() && n > 0; ++p) {
+      for (int lane = 0; lane < width_; ++lane)
+        worker.from[at(lane)] = from.data() + at(worker.source[at(p * width_ + lane)]) * at(n);
+      to_lanes<R>(worker.from, n, to.data() + at(p * n * width_));
+    }
   };
   turn(state_.qpos, worker.data.qpos, model_.nq), turn(state_.qvel, worker.data.qvel, model_.nv);
   turn(state_.tau, worker.data.tau, model_.nv), turn(state_.act, worker.data.act, model_.na);
@@ -458,14 +486,14 @@ bool Batch<R>::step_alone(Worker& worker, int world) {
     fill<R>(one.table, model_, options_.step.rows.geometry.get(), state_.parameters, {&world, 1}, false);
     if (drives) one.drives = scaled(*drives, model_, state_.parameters, world), drives = &one.drives;
   }
-  one.before.forget(0, 1);
-  one.stepper.exchange(one.data, one.before);
+  one.before[0].forget(0, 1);
+  one.stepper.exchange(one.data, one.before[0]);
   one.stepper.revive(0);
   if (drives)
     one.stepper.step(one.data, *drives, one.qpos_target, one.qvel_target);
   else
     one.stepper.step(one.data);
-  one.stepper.exchange(one.data, one.before);
+  one.stepper.exchange(one.data, one.before[0]);
   if (one.stepper.status(0) != WorldStatus::ok) return false;
   const auto put = [&](const AlignedVector<R>& from, AlignedVector<R>& to, int n) {
     std::copy_n(from.begin(), n, part(to, n, world).begin());
@@ -494,10 +522,10 @@ void Batch<R>::keep(Worker& worker, int first, int count) {
     if (!rows) continue;
     const bool solved = rows->status == StepStatus::converged || rows->status == StepStatus::swept;
     if (!solved && worker.alone && step_alone(worker, world)) {
-      StepMemory<R>& memory = state_.memory[at(first / width_)];  // the worker has it while it steps the pack
-      worker.stepper.exchange(worker.data, memory);
-      memory.forget(lane, width_);
-      worker.stepper.exchange(worker.data, memory);
+      StepMemory<R>& memory = state_.memory[at(world / width_)];  // the worker has it while it steps the pack
+      worker.stepper.exchange(worker.data, memory, lane / width_);
+      memory.forget(lane % width_, width_);
+      worker.stepper.exchange(worker.data, memory, lane / width_);
       worker.live[at(lane)] = 0;
       continue;
     }
@@ -505,9 +533,13 @@ void Batch<R>::keep(Worker& worker, int first, int count) {
     worker.stepper.ground_force(lane, part(state_.ground_force, 3 * model_.njoint(), world));
   }
   const auto turn = [&](const AlignedVector<R>& from, AlignedVector<R>& to, int n) {
-    for (int lane = 0; lane < width_; ++lane)
-      worker.to[at(lane)] = worker.live[at(lane)] ? to.data() + at(first + lane) * at(n) : nullptr;
-    if (n > 0) to_rows<R>(from.data(), n, worker.to);
+    for (int p = 0; p < worker.packs() && n > 0; ++p) {
+      for (int lane = 0; lane < width_; ++lane) {
+        const int place = p * width_ + lane;
+        worker.to[at(lane)] = worker.live[at(place)] ? to.data() + at(first + place) * at(n) : nullptr;
+      }
+      to_rows<R>(from.data() + at(p * n * width_), n, worker.to);
+    }
   };
   turn(worker.data.qpos, state_.qpos, model_.nq), turn(worker.data.qvel, state_.qvel, model_.nv);
   turn(worker.data.qacc, state_.qacc, model_.nv), turn(worker.data.act, state_.act, model_.na);
@@ -519,8 +551,9 @@ void Batch<R>::blame(Worker& worker, int world, int lane) {
   fault = {worker.stepper.status(lane)};
   const double h = options_.step.dt, limit = options_.step.speed_limit;
   for (int i = 0; i < model_.nv && fault.index < 0; ++i) {
-    const double acceleration = double(worker.data.qacc[at(i * width_ + lane)]);
-    const double speed = double(worker.data.qvel[at(i * width_ + lane)]) + h * acceleration;
+    const std::size_t place = at((lane / width_ * model_.nv + i) * width_ + lane % width_);
+    const double acceleration = double(worker.data.qacc[place]);
+    const double speed = double(worker.data.qvel[place]) + h * acceleration;
     if (!std::isfinite(acceleration))
       fault.array = "qacc", fault.index = i, fault.value = acceleration;
     else if (fault.status == WorldStatus::too_fast && !(std::abs(speed) <= limit))
@@ -531,7 +564,8 @@ void Batch<R>::blame(Worker& worker, int world, int lane) {
 /// Keeps what a world that went bad stepped from.
 template <class R>
 void Batch<R>::remember(Worker& worker, int world, int lane) {
-  const StepMemory<R> mine = options_.keep_starts ? worker.before.of(lane, width_) : StepMemory<R>();
+  StepMemory<R> mine;
+  if (options_.keep_starts) mine = worker.before[at(lane / width_)].of(lane % width_, width_);
   captures_[at(world)] = std::make_unique<WorldCapture>(snapshot(world, options_.keep_starts ? &mine : nullptr));
 }
 

@@ -42,13 +42,10 @@ LaneStage<R>::LaneStage(const Model& model, const BasicData<R>& data, const RowS
       width_(data.width()),
       options_((options.check(), options)),
       geometry_(shapes(model, options)),
-      terms_(model, data.width(), geometry_.get(), {.terms = options.terms(), .restitution = options.restitution}),
-      memory_(data.packs()),
+      terms_(model, data, geometry_.get(), {.terms = options.terms(), .restitution = options.restitution}),
       reports_(data.worlds()),
-      force_(data.size(model.nv)),
       push_(data.size(model.nv)),
-      zero_(data.size(model.nv)),
-      ground_(data.size(3 * model.njoint())) {}
+      zero_(data.size(model.nv)) {}
 
 /// Joints whose drive has a limit, and the limits.
 template <class R>
@@ -76,23 +73,14 @@ void LaneStage<R>::apply(BasicData<R>& data, const DriveStep<R>& step, const Spl
     drive_force<R>(model_, data, drives->limited, step.h, data.qpos, data.qvel, step.qpos_target, step.qvel_target,
                    zero_, push_);
   }
-  const std::size_t nv = std::size_t(model_.nv) * width_, ground = 3 * std::size_t(model_.njoint()) * width_;
-  for (int pack = 0; pack < data.packs(); ++pack) {
-    terms_.exchange(memory_[pack]);
-    terms_.solve(data, pack, step.h, data.joint_inertia, drives ? &limited_ : nullptr, push_, velocity);
-    terms_.exchange(memory_[pack]);
-    std::copy(terms_.drive_force().begin(), terms_.drive_force().end(), force_.begin() + std::ptrdiff_t(pack * nv));
-    std::copy(terms_.ground_force().begin(), terms_.ground_force().end(),
-              ground_.begin() + std::ptrdiff_t(pack * ground));
-    for (int lane = 0; lane < width_ && pack * width_ + lane < data.worlds(); ++lane)
-      reports_[pack * width_ + lane] = terms_.report(lane);
-  }
+  terms_.solve(data, step.h, data.joint_inertia, drives ? &limited_ : nullptr, push_, velocity);
+  for (int world = 0; world < data.worlds(); ++world) reports_[world] = terms_.report(world);
 }
 
 template <class R>
 void LaneStage<R>::ground_force(int world, Out<R> out) const {
   const std::size_t n = 3 * std::size_t(model_.njoint()), first = world / width_ * n * width_ + world % width_;
-  for (std::size_t i = 0; i < n; ++i) out[i] = ground_[first + i * width_];
+  for (std::size_t i = 0; i < n; ++i) out[i] = terms_.ground_force()[first + i * width_];
 }
 
 template class LaneStage<double>;

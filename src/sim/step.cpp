@@ -376,14 +376,16 @@ std::optional<LimitReport> Stepper<R>::limit_report(int world) const {
 }
 
 template <class R>
-void Stepper<R>::exchange(const BasicData<R>& data, StepMemory<R>& memory) {
+void Stepper<R>::exchange(const BasicData<R>& data, StepMemory<R>& memory, int pack) {
   if (!rows_ && !memory.terms.entries.empty()) rows_ = std::make_unique<RowStage<R>>(model_, data, options_.rows);
   if (rows_) rows_->exchange(memory.terms);
-  if (lane_rows_) lane_rows_->exchange(memory.lane_terms);
+  if (lane_rows_) lane_rows_->exchange(memory.lane_terms, pack);
   if (!limiter_ && !memory.drive_demand.empty()) limiter_.emplace(model_, data);
   if (!limiter_) return;
-  memory.drive_demand.resize(limiter_->guess().size());
-  std::swap_ranges(memory.drive_demand.begin(), memory.drive_demand.end(), limiter_->guess().begin());
+  const std::size_t n = std::size_t(model_.nv) * width_;
+  memory.drive_demand.resize(n);
+  std::swap_ranges(memory.drive_demand.begin(), memory.drive_demand.end(),
+                   limiter_->guess().begin() + std::ptrdiff_t(n) * pack);
 }
 
 template <class R>

@@ -348,7 +348,7 @@ TEST(Batch, HooksComeAroundEachStepOfEachPackWhicheverThreadTakesIt) {
       for (int w = first; w < first + count; ++w) {
         EXPECT_EQ(calls[at(w)]++, 2 * step);
         // The first pack's worlds lie on the ground and push, the others fly: its steps take longer by far.
-        if (step == 0 && first > 0) batch.qpos()[at(w * model.nq + 2)] += 5;
+        if (step == 0 && w >= width) batch.qpos()[at(w * model.nq + 2)] += 5;
         batch.tau()[at(w * model.nv + 6)] = w + step;
       }
     };

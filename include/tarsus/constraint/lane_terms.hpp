@@ -27,41 +27,46 @@ struct LimitedDrives {
   bool stiff = false;
 };
 
+/// How many packs of this width are best stepped at once: lanes that need many iterations then go on in one pack.
+template <class R>
+int packs_together(int width);
+
 template <class R>
 class LaneTerms {
  public:
   /// Why the terms of this model cannot be in lanes; empty if they can. geometry null: no contacts.
   static std::string refusal(const Model& model, const ContactGeometry* geometry, const TermOptions& options);
 
-  /// Room for one pack of `width` > 1 lanes. geometry must outlive it. @throws ValueError with refusal()
-  LaneTerms(const Model& model, int width, const ContactGeometry* geometry, const LaneTermOptions& options);
+  /// Room for the packs of `data`, of more than one lane. geometry must outlive it. @throws ValueError with refusal()
+  LaneTerms(const Model& model, const BasicData<R>& data, const ContactGeometry* geometry,
+            const LaneTermOptions& options);
   ~LaneTerms();
 
-  /// v⁰ becomes v⁺ in `velocity` [nv][lane], over a step of h seconds from (qpos, qvel). data's pack holds what maba()
+  /// v⁰ becomes v⁺ in `velocity` [pack][nv][lane], over a step of h seconds from (qpos, qvel). data holds what maba()
   /// left, with the factors of M̂, which are lost.
-  /// @param push [nv][lane] the limited drives' force were q̈ zero; empty: no drive has a limit
-  void solve(BasicData<R>& data, int pack, double h, In<R> joint_inertia, const LimitedDrives<R>* drives, In<R> push,
+  /// @param push [pack][nv][lane] the limited drives' force were q̈ zero; empty: no drive has a limit
+  void solve(BasicData<R>& data, double h, In<R> joint_inertia, const LimitedDrives<R>* drives, In<R> push,
              Out<R> velocity);
 
-  RowsReport report(int lane) const;
-  /// Force of the limited drives over the last step [nv][lane], zero elsewhere.
+  RowsReport report(int world) const;
+  /// Force of the limited drives over the last step [pack][nv][lane], zero elsewhere.
   In<R> drive_force() const { return drive_force_; }
-  /// Force of the contacts with the world on each link over the last step, world axes [nlink][3][lane] [N].
+  /// Force of the contacts with the world on each link over the last step, world axes [pack][nlink][3][lane] [N].
   In<R> ground_force() const { return ground_; }
 
-  /// What the worlds carry to the next step, [word][lane]: another pack may be solved in between. Empty: nothing.
+  /// Changes places with what a pack's worlds carry to the next step, [word][lane]. Empty: nothing.
   /// @throws ShapeError, ValueError for what is no such memory
-  void exchange(AlignedVector<R>& memory);
+  void exchange(AlignedVector<R>& memory, int pack);
   /// World `lane` of such a memory carries nothing any more.
   static void forget(AlignedVector<R>& memory, int lane, int width);
 
  private:
   struct Tables;
   const Model& model_;
-  int width_;
+  int width_, together_;  ///< together: packs that a kernel's call takes
   LaneTermOptions options_;
   std::unique_ptr<Tables> tables_;
-  AlignedVector<R> memory_;
+  std::vector<AlignedVector<R>> memory_;  ///< [pack]
   AlignedVector<std::byte> work_;
   AlignedVector<R> drive_force_, ground_, report_;
   int rows_ = 0;

@@ -82,8 +82,10 @@ class VectorTask {
   void begin(int world, Thread& thread);
   void act(int first, int count, std::span<const R> action, Thread& thread);
   void drive(int world, Thread& thread);
-  void feel(int first, int count, bool first_step, Thread& thread);
-  void score(int first, int count, Thread& thread);
+  template <class F>
+  void each_pack(int first, int count, const F& f) const;
+  void feel(int first, int count, bool first_step, Thread& thread, std::span<R> touch);
+  void score(int first, int count, Thread& thread, std::span<const R> touch);
   void observe(int first, Thread& thread);
   void restart_ended(int first, int count, Thread& thread);
 

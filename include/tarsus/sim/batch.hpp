@@ -89,9 +89,9 @@ struct Rollout {
   std::span<const R> qvel_target = {};  ///< [steps][worlds][nv]
   std::span<R> states = {};             ///< [steps][worlds][nq + nv] after each step
   std::span<R> sensors = {};            ///< [steps][worlds][nsensordata] after each step
-  /// Called around each step of a pack, worlds [first, first + count), on the thread that steps it: what a pack needs
-  /// and gives is made while its numbers are in the cache. May read and write these worlds' parts of the arrays; after
-  /// the last step, it may reset_world() them.
+  /// Called around each step of some packs, worlds [first, first + count) of at most worlds_at_once(), on the thread
+  /// that steps them: what they need and give is made while their numbers are in the cache. May read and write these
+  /// worlds' parts of the arrays; after the last step, it may reset_world() them.
   using PackHook = std::function<void(int thread, int first, int count, int step)>;
   PackHook before = {}, after = {};
 };
@@ -121,7 +121,8 @@ class Batch {
 
   int worlds() const { return worlds_; }
   int threads() const { return team_.size(); }
-  int pack_width() const { return width_; }  ///< worlds that are stepped in one call
+  int pack_width() const { return width_; }               ///< worlds side by side
+  int worlds_at_once() const { return width_ * group_; }  ///< that a thread steps in one call
   const Model& model() const { return model_; }
   const BatchOptions& options() const { return options_; }
 
@@ -206,10 +207,12 @@ class Batch {
   void check(const Rollout<R>& rollout) const;
   void check_use(WorldParameter which) const;
   void parameters_changed();
-  void use_parameters(Worker& worker, int pack);
+  void use_parameters(Worker& worker, int group);
   WorldCapture snapshot(int world, const StepMemory<R>* memory) const;
-  void run(int thread, int pack, const Rollout<R>& rollout);
-  int next_pack(int thread);
+  void run(int thread, int group, const Rollout<R>& rollout);
+  int groups() const { return (packs_ + group_ - 1) / group_; }
+  int next_group(int thread);
+  void exchange(Worker& worker, int first, int count);
   void take_inputs(int step, const Rollout<R>& rollout, int first, int count);
   bool load(Worker& worker, int first, int count);
   void keep(Worker& worker, int first, int count);
@@ -224,7 +227,7 @@ class Batch {
   void each_world(const F& f);
 
   const Model& model_;
-  int worlds_, width_ = 1, packs_ = 1;
+  int worlds_, width_ = 1, packs_ = 1, group_ = 1;
   BatchOptions options_;
   ThreadTeam team_;
   BatchState<R> state_;

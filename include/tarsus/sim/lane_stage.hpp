@@ -22,12 +22,12 @@ class LaneStage {
 
   const RowsReport& report(int world) const { return reports_[world]; }
   /// Forces of the drives with a limit over the last step [pack][nv][lane], zero elsewhere.
-  In<R> limited_force() const { return force_; }
+  In<R> limited_force() const { return terms_.drive_force(); }
   /// Force on each link by what is fixed to the world over the last step, world axes [nlink][3] [N].
   void ground_force(int world, Out<R> out) const;
 
-  /// Changes places with what the worlds of the first pack carry to the next step.
-  void exchange(AlignedVector<R>& memory) { std::swap(memory_[0], memory); }
+  /// Changes places with what the worlds of a pack carry to the next step.
+  void exchange(AlignedVector<R>& memory, int pack) { terms_.exchange(memory, pack); }
 
  private:
   void take_drives(const DriveStep<R>& step, const SplitDrives& drives);
@@ -38,9 +38,8 @@ class LaneStage {
   std::shared_ptr<const ContactGeometry> geometry_;  ///< null: no contacts
   LaneTerms<R> terms_;
   LimitedDrives<R> limited_;
-  std::vector<AlignedVector<R>> memory_;  ///< [pack]
-  std::vector<RowsReport> reports_;       ///< [world]
-  AlignedVector<R> force_, push_, zero_, ground_;
+  std::vector<RowsReport> reports_;  ///< [world]
+  AlignedVector<R> push_, zero_;
 };
 
 extern template class LaneStage<double>;

@@ -112,9 +112,9 @@ class Stepper {
   const StepOptions& options() const { return options_; }
   /// Wall time of each stage of all steps so far, where StepOptions::profile asked for it [s].
   const std::array<double, kStages>& stage_seconds() const { return clock_.seconds(); }
-  /// Changes places with what this Stepper carries to its next step, one pack: before another pack's step, and after.
-  /// @param data as for the constructor
-  void exchange(const BasicData<R>& data, StepMemory<R>& memory);
+  /// Changes places with what this Stepper carries to its next step for one of data's packs: before the step of other
+  /// worlds in its place, and after.  @param data as for the constructor
+  void exchange(const BasicData<R>& data, StepMemory<R>& memory, int pack = 0);
 
   /// How the force limits of the last step's drives were kept; nothing before the first step of drives with limits. An
   /// rk4 step clamps explicitly, four times; this is the last.

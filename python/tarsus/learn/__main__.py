@@ -8,7 +8,7 @@ import sys
 import time
 
 from .. import tasks
-from . import evaluate
+from . import Policy, evaluate
 
 #: What a person types: the task, its options, and what differs from Settings().
 PRESETS = {
@@ -31,6 +31,7 @@ LATER = {
     "cartwheel": [(9e6, {"worlds": 512, "minibatches": 4, "desired_kl": 0.03, "learning_rate": 3e-5}),
                   (24e6, {"worlds": 512, "minibatches": 4, "desired_kl": 0.02, "learning_rate": 3e-5, "largest_noise": 0.1})],
 }
+EVALUATE_EVERY = 250_000  #: samples; the best policy of those is what a run leaves
 
 
 def arguments(argv):
@@ -67,16 +68,17 @@ def main(argv=None):
     ends = [samples for samples, _ in later] + [float("inf")]
     for end, new in zip(ends, [{}, *(new for _, new in later)]):
         run = training.Training(task, folder, training.Settings(**{**changes, **new}), seed=a.seed, threads=a.threads,
-                                about={"task": name, **options}, tensorboard=True)
+                                about={"task": name, **options}, tensorboard=True, evaluate_every=EVALUATE_EVERY)
         run.run(min(a.samples, end), minutes=a.minutes - (time.perf_counter() - began) / 60)
         if run.samples < end:
             break
     if run.processes.rank:
         return 0
-    policy = run.policy()
+    policy = Policy.load(folder / "best.npz") if run.best["samples"] else run.policy()
+    policy.save(folder / "policy.npz")
     policy.save_onnx(folder / "policy.onnx")
-    result = evaluate(task, policy, threads=a.threads)
-    (folder / "result.json").write_text(json.dumps({**result, "samples": run.samples, "seconds": run.seconds, "bad_worlds": run.bad_worlds}, indent=1),
+    result = evaluate(task, policy, worlds=128, seed=2 * 10**6, threads=a.threads)  # starts that did not choose the policy
+    (folder / "result.json").write_text(json.dumps({**result, "chosen_after": run.best["samples"], "samples": run.samples, "seconds": run.seconds, "bad_worlds": run.bad_worlds}, indent=1),
                                         encoding="utf-8")
     training.draw(run.curve, folder / "curve.png", title=f"{name}, seed {a.seed}")
     print(f"return {result['normalized_return']:.3f} of 1, episodes {result['episode_seconds']:.1f} s, "

@@ -15,6 +15,7 @@ from rsl_rl.algorithms import PPO
 from tensordict import TensorDict
 
 from .. import VectorTask
+from .evaluation import evaluate
 from .policy import Policy
 
 
@@ -85,7 +86,8 @@ class _Sizes:
 
 class Training:
     """A run in a folder: ``checkpoint.pt``, ``curve.csv``, ``policy.npz``, ``settings.json``; with `tensorboard` also the curve
-    for that, in a folder of this name.
+    for that, in a folder of this name; with `evaluate_every` also ``best.npz``, the policy with the largest return without noise of
+    those that were tried each so many samples.
 
     Made for a folder that has a checkpoint, it goes on from there. Equal task, settings, seed, threads and processes give equal
     curves, to the bit; a resumed run starts its worlds anew, so that it is as good but not the same. Under torchrun, processes
@@ -95,7 +97,8 @@ class Training:
 
     COLUMNS = ("samples", "seconds", "reward", "normalized_return", "episode_seconds", "noise", "learning_rate", "bad_worlds")
 
-    def __init__(self, task, folder, settings=None, *, seed=0, threads=1, about=None, tensorboard=False, worlds=None):
+    def __init__(self, task, folder, settings=None, *, seed=0, threads=1, about=None, tensorboard=False, worlds=None,
+                 evaluate_every=None):
         torch.set_num_threads(threads)
         self.processes = group = _Processes()
         torch.manual_seed(seed)
@@ -111,6 +114,8 @@ class Training:
         self.low, self.high = low.astype(s.dtype), high.astype(s.dtype)
         self.curve, self.samples, self.seconds, self.iteration = [], 0, 0.0, 0
         self.bad_worlds = 0  #: episodes that ended because a state went bad, since the run began
+        self.threads, self.evaluate_every = threads, evaluate_every
+        self.best = {"normalized_return": -1.0, "samples": 0}  #: what evaluate() said of best.npz, and after how many samples
         self._tensorboard, self._logged = None if tensorboard else False, 0
         self.totals = np.zeros(share)  #: rewards of the present episodes
         self.most_steps = self._longest_episode()
@@ -181,6 +186,8 @@ class Training:
         reward, total, length, ends, bad = self.processes.sum(reward_sum, sum(returns), sum(lengths), len(returns),
                                                               self.worlds.bad_worlds)
         self.bad_worlds = self._bad_before + int(bad)
+        if self.evaluate_every and self.samples // self.evaluate_every > (self.samples - count) // self.evaluate_every:
+            self._try_policy()
         row = dict(samples=self.samples, seconds=self.seconds, reward=reward / count,
                    normalized_return=total / ends / self.most_steps if ends and self.most_steps else float("nan"),
                    episode_seconds=length / ends * self.task.control_dt if ends else float("nan"),
@@ -188,6 +195,16 @@ class Training:
                    bad_worlds=self.bad_worlds)
         self.curve.append(row)
         return row
+
+    def _try_policy(self):
+        """Keeps the present policy if it is the best so far."""
+        if self.processes.rank:
+            return
+        policy = self.policy()
+        result = evaluate(self.task, policy, worlds=64, threads=self.threads)
+        if result["normalized_return"] > self.best["normalized_return"]:
+            self.best = {**result, "samples": self.samples}
+            policy.save(self.folder / "best.npz")
 
     def run(self, samples, *, minutes=float("inf"), until=None, save_every=30.0, out=sys.stderr):
         """Trains until `samples`, or for `minutes`, or until(row) is true. Returns the curve, a dict for each iteration."""
@@ -201,7 +218,8 @@ class Training:
                 rate = (self.samples - first_samples) / (now - first)
                 left = min((samples - self.samples) / rate, 60 * minutes - (now - began))
                 print(f"{self.samples / 1e6:7.2f} M samples  reward {row['reward']:.3f} a step  return {row['normalized_return']:.3f}"
-                      f"  episodes {row['episode_seconds']:5.2f} s  noise {row['noise']:.3f}  {rate:6.0f} samples/s"
+                      f"  episodes {row['episode_seconds']:5.2f} s  noise {row['noise']:.3f}"
+                      + (f"  best {self.best['normalized_return']:.3f}" if self.best["samples"] else "") + f"  {rate:6.0f} samples/s"
                       f"  {left / 60:5.1f} min left", file=out, flush=True)
                 printed = now
             if now - saved > save_every:
@@ -230,7 +248,7 @@ class Training:
             return
         new = self.folder / "checkpoint.new"
         torch.save({"ppo": self.ppo.save(), "iteration": self.iteration, "samples": self.samples, "seconds": self.seconds,
-                    "curve": self.curve, "bad_worlds": self.bad_worlds, "random": torch.get_rng_state()}, new)
+                    "curve": self.curve, "bad_worlds": self.bad_worlds, "best": self.best, "random": torch.get_rng_state()}, new)
         new.replace(self.folder / "checkpoint.pt")
         with open(self.folder / "curve.csv", "w", newline="", encoding="utf-8") as file:
             table = csv.DictWriter(file, self.COLUMNS)
@@ -261,7 +279,7 @@ class Training:
         kept = torch.load(path, weights_only=True)
         self.ppo.load(kept["ppo"], None, True)
         self.iteration, self.samples, self.seconds = kept["iteration"], kept["samples"], kept["seconds"]
-        self.curve, self.bad_worlds = kept["curve"], kept.get("bad_worlds", 0)
+        self.curve, self.bad_worlds, self.best = kept["curve"], kept["bad_worlds"], kept["best"]
         torch.set_rng_state(kept["random"])
 
 
