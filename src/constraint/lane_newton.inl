@@ -1190,7 +1190,7 @@ template <class T>
 void lane_solve(const LaneModel<Real<T>>& model, const LaneStep<Real<T>>& step, const LanePack<Real<T>>* packs,
                 int count, std::byte* work) {
   if constexpr (kWidth < T >> 1) {
-    std::array<LaneSpace<T>, kTogether<T>> space;
+    std::array<LaneSpace<T>, kTogether<T>> space;  // of those that wait, and the one at hand
     std::array<LaneMemory<T>, kTogether<T>> memory;
     std::array<std::optional<LaneSolver<T>>, kTogether<T>> solver;
     std::array<LaneSolver<T>*, kTogether<T>> waiting;
@@ -1199,18 +1199,24 @@ void lane_solve(const LaneModel<Real<T>>& model, const LaneStep<Real<T>>& step, 
     for (int p = 0; p < count; ++p) {
       const LanePack<Real<T>>& pack = packs[p];
       LinkState<T>* state = static_cast<LinkState<T>*>(pack.state);
-      work += carve_space<T>(model, work, space[p]);
-      carve_memory<T>(model, pack.memory, memory[p]);
+      LaneSpace<T>& mine = space[nwaiting];
+      mine = LaneSpace<T>{};
+      const std::size_t size = carve_space<T>(model, work, mine);
+      carve_memory<T>(model, pack.memory, memory[nwaiting]);
       for (int i = 0; i < pack.view.nlink; ++i) {
         const int parent = pack.view.link[i].parent;
         state[i].o = parent >= 0 ? state[parent].o + state[i].r : state[i].r;
       }
-      LaneDetector<T> detector{pack, model, step, state, space[p]};
+      LaneDetector<T> detector{pack, model, step, state, mine};
       detector.detect();
-      solver[p].emplace(pack, model, step, state, reinterpret_cast<const T*>(pack.K), space[p], memory[p]);
-      solver[p]->begin(count > 1);
-      if (solver[p]->waiting() == 0) continue;
-      waiting[nwaiting++] = &*solver[p], lanes += solver[p]->waiting();
+      LaneSolver<T>& one = solver[nwaiting].emplace(pack, model, step, state, reinterpret_cast<const T*>(pack.K), mine,
+                                                    memory[nwaiting]);
+      one.begin(count > 1);
+      if (one.waiting() == 0) {
+        one.end();
+        continue;
+      }
+      waiting[nwaiting++] = &one, lanes += one.waiting(), work += size;
     }
     const std::span<LaneSolver<T>* const> together(waiting.data(), nwaiting);
     if constexpr (kNarrows<T>) {
@@ -1219,7 +1225,7 @@ void lane_solve(const LaneModel<Real<T>>& model, const LaneStep<Real<T>>& step, 
       else if (lanes > 0)
         go_down_in<Narrow<T>, T>(space[0].narrow, together);
     }
-    for (int p = 0; p < count; ++p) solver[p]->end();
+    for (LaneSolver<T>* one : together) one->end();
   }
 }
 
