@@ -10,7 +10,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import common
 
 LABELS = {"dense": "DF", "maba": "MABA"}
-NAMES = {"walk": "humanoid, walk", "run": "humanoid, run", "cartwheel": "humanoid, cartwheel", "pace": "dog, pace"}
+NAMES = {"walk": "humanoid, walk", "run": "humanoid, run", "cartwheel": "humanoid, cartwheel", "spin-kick": "humanoid, spin-kick", "pace": "dog, pace"}
 GOAL = 0.8
 
 

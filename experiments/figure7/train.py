@@ -21,7 +21,9 @@ import common
 
 HERE = pathlib.Path(__file__).resolve().parent
 #: Millions of samples.
-TASKS = {"walk": 1.4, "run": 2.0, "pace": 1.6, "cartwheel": 6.0}
+TASKS = {"walk": 1.4, "run": 2.0, "pace": 1.6, "cartwheel": 6.0, "spin-kick": 6.0}
+#: DeepMimic's own, where it is.
+SPIN_KICK = common.ROOT.parent / "shared" / "data" / "deepmimic" / "data" / "motions" / "humanoid3d_spinkick.txt"
 COLUMNS = ("task", "drives", "substeps", "seed", "samples", "seconds", "simulation_seconds", "normalized_return", "reward", "bad_worlds")
 
 
@@ -29,14 +31,24 @@ def folder_of(name, drives, substeps, seed, quick):
     return common.OUT / ("figure7_quick" if quick else "figure7") / f"{name}-{drives}-{substeps}-{seed}"
 
 
-def train(name, drives, substeps, seed, samples, folder):
-    """One run, in this process."""
+def task_of(name, substeps):
+    """(task, its name, its options, what differs from Settings())"""
     import tarsus.tasks
-    from tarsus.learn import training
     from tarsus.learn.__main__ import PRESETS
 
-    task_name, options, changes = PRESETS[name]
-    task = tarsus.tasks.make(task_name, **options, substeps=substeps)
+    if name != "spin-kick":
+        task_name, options, changes = PRESETS[name]
+        return tarsus.tasks.make(task_name, **options, substeps=substeps), task_name, options, changes
+    _, options, changes = PRESETS["cartwheel"]
+    table = tarsus.MODELS / "tasks" / "humanoid.json"
+    return tarsus.tasks.motion_task(tarsus.MODELS / "humanoid.xml", SPIN_KICK, table, **options, substeps=substeps), SPIN_KICK.name, options, changes
+
+
+def train(name, drives, substeps, seed, samples, folder):
+    """One run, in this process."""
+    from tarsus.learn import training
+
+    task, task_name, options, changes = task_of(name, substeps)
     run = training.Training(task, folder, training.Settings(**{**changes, "drives": drives}), seed=seed,
                             about={"task": task_name, **options, "substeps": substeps})
     file = folder / "processor.json"  # [samples, seconds of the processor, of these in the simulation] after each iteration
@@ -97,7 +109,7 @@ def plan_of(tasks, seeds, substeps, quick):
     """(task, drives, substeps, seed, samples) in the order in which they run: a seed of all before the next."""
     if quick:
         return [("walk", drives, k, 0, 160_000) for k in (2, 8) for drives in ("dense", "maba")]
-    return [(name, drives, k, seed, int(1e6 * TASKS[name])) for name in tasks for seed in range(seeds) for k in substeps
+    return [(name, drives, k, seed, int(1e6 * TASKS[name])) for seed in range(seeds) for name in tasks for k in substeps
             for drives in ("dense", "maba")]
 
 
@@ -138,6 +150,8 @@ def main():
     tasks = args.tasks.split(",")
     if unknown := sorted(set(tasks) - set(TASKS)):
         parser.error(f"--tasks has {', '.join(unknown)}; expected some of {', '.join(TASKS)}")
+    if "spin-kick" in tasks and not SPIN_KICK.exists():
+        parser.error(f"--tasks has spin-kick, whose clip {SPIN_KICK} is not here")
     target = common.OUT / "figure7_quick.csv" if args.quick else HERE / "curves.csv"
     common.OUT.mkdir(parents=True, exist_ok=True)
     run_all(plan_of(tasks, args.seeds, [int(k) for k in args.substeps.split(",")], args.quick), args.jobs, args.quick, target)

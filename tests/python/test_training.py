@@ -80,6 +80,24 @@ os._exit(9)
     assert run.run(12_000, out=None)[-1]["samples"] == 12_288
 
 
+def test_the_best_policy_is_kept(tmp_path):
+    """A run that goes on with motors that pull the other way leaves the best that was tried before."""
+    from tarsus.learn.training import Settings, Training
+
+    def trained(samples, **changes):
+        settings = Settings(**{**PRESETS["cart-pole"][2], **changes})
+        run = Training(tarsus.tasks.make("CartPole"), tmp_path, settings, evaluate_every=20_000)
+        run.run(samples, out=None)
+        return run
+
+    good = trained(120_000).best
+    assert good["normalized_return"] > 0.5 and good["samples"] >= 20_000
+    worse = trained(140_000, action_scale=-10.0)
+    last, best = (evaluate(worse.task, p, worlds=128) for p in (worse.policy(), Policy.load(tmp_path / "best.npz")))
+    assert best == {key: worse.best[key] for key in best}
+    assert best["normalized_return"] >= good["normalized_return"] > last["normalized_return"] + 0.2
+
+
 def test_noise_stays_below_its_largest(tmp_path):
     """Also where a run goes on with another limit; without one PPO's own noise stays."""
     free = cart_pole(tmp_path)

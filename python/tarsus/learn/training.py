@@ -201,7 +201,7 @@ class Training:
         if self.processes.rank:
             return
         policy = self.policy()
-        result = evaluate(self.task, policy, worlds=64, threads=self.threads)
+        result = evaluate(self.task, policy, worlds=128, threads=self.threads)
         if result["normalized_return"] > self.best["normalized_return"]:
             self.best = {**result, "samples": self.samples}
             policy.save(self.folder / "best.npz")
