@@ -1196,11 +1196,13 @@ void lane_solve(const LaneModel<Real<T>>& model, const LaneStep<Real<T>>& step, 
     std::array<LaneSolver<T>*, kTogether<T>> waiting;
     std::size_t nwaiting = 0;
     int lanes = 0;
+    LaneScratch<T> scratch;
+    work += carve_scratch<T>(model, work, scratch);
     for (int p = 0; p < count; ++p) {
       const LanePack<Real<T>>& pack = packs[p];
       LinkState<T>* state = static_cast<LinkState<T>*>(pack.state);
       LaneSpace<T>& mine = space[nwaiting];
-      mine = LaneSpace<T>{};
+      mine = LaneSpace<T>{}, static_cast<LaneScratch<T>&>(mine) = scratch;
       const std::size_t size = carve_space<T>(model, work, mine);
       carve_memory<T>(model, pack.memory, memory[nwaiting]);
       for (int i = 0; i < pack.view.nlink; ++i) {
@@ -1223,7 +1225,7 @@ void lane_solve(const LaneModel<Real<T>>& model, const LaneStep<Real<T>>& step, 
       if (lanes > kWidth<Narrow<T>>)
         go_down_in<T, T>(work, together);
       else if (lanes > 0)
-        go_down_in<Narrow<T>, T>(space[0].narrow, together);
+        go_down_in<Narrow<T>, T>(scratch.narrow, together);
     }
     for (LaneSolver<T>* one : together) one->end();
   }

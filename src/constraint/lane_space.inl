@@ -82,24 +82,15 @@ std::size_t carve_memory(const LaneModel<Real<T>>& m, std::byte* block, LaneMemo
   return carve.used();
 }
 
+/// What detection and each iteration make anew: packs of which one waits while another goes on share it.
 template <class T>
-struct LaneSpace {
+struct LaneScratch {
   LanePlaced<T>* placed;
-  LaneContact<T>* contact;   ///< with the world
-  LaneContact<T>** order;    ///< those with the world, link by link
-  int* first;                ///< [nlink] of the link's contacts with the world; -1: none
-  LaneContact<T>* crossing;  ///< between links
   LaneExtra<T>* extra;  ///< those that act in an iteration, without gaps in any lane; moments from most_crossings on
   LaneItem* item;       ///< the same, one after another
   Bits<T>* place;       ///< [extra] where the columns at hand have each lane's, -1: not
-  LaneContact<T>** active;  ///< of both, those that lanes which go on have
-  LaneSpin<T>* spin;        ///< torsional and rolling friction of both
-  LaneSpin<T>** active_spin;
-  LaneJointRow<T>* row;
-  LaneBallRow<T>* ball;
-  LaneLoad<T>* load;               ///< [nlink]
+  LaneLoad<T>* load;    ///< [nlink]
   char *loaded, *needed, *pushed;  ///< [nlink]
-  LaneTouch<T>* touch;             ///< of all crossings, and of extra
   LaneLink<T>* link;
   Motion<T>*start, *free;          ///< [nlink] velocities at the start of the step, and of v⁰
   Motion<T>*motion, *skew_motion;  ///< [nlink] J x
@@ -107,46 +98,48 @@ struct LaneSpace {
   Force<T>* force;                 ///< [nlink][3]
   Vec3<T>* left;                   ///< [nlink][6]
   T *matrix, *right;               ///< [3 crossings]², [3 crossings]; twice as many with torsion or rolling
-  T *x_now, *x_next, *x_other, *x_extra, *x_best;
+  T *x_next, *x_other, *x_extra;
   Vec3<T>* ground;    ///< [nlink] force of the contacts with the world, an impulse
-  std::byte* narrow;  ///< room for a narrow pack's, its links and K
+  std::byte* narrow;  ///< room for a narrow pack, whose scratch is in the place of this
+  std::byte* block;   ///< all of it
+};
+
+/// A pack's problem and where its iteration stands.
+template <class T>
+struct LaneSpace : LaneScratch<T> {
+  LaneContact<T>* contact;   ///< with the world
+  LaneContact<T>** order;    ///< those with the world, link by link
+  int* first;                ///< [nlink] of the link's contacts with the world; -1: none
+  LaneContact<T>* crossing;  ///< between links
+  LaneContact<T>** active;   ///< of both, those that lanes which go on have
+  LaneSpin<T>* spin;         ///< torsional and rolling friction of both
+  LaneSpin<T>** active_spin;
+  LaneJointRow<T>* row;
+  LaneBallRow<T>* ball;
+  LaneTouch<T>* touch;  ///< of all crossings, and of extra
+  T *x_now, *x_best;
   int ncontact = 0, ncrossing = 0, nactive = 0, nspin = 0, nactive_spin = 0, nrow = 0, nball = 0;
   Bits<T> overflow;  ///< lanes with more contacts between links than there is room for
 };
 
 template <class T>
-std::size_t together_size(const LaneModel<Real<T>>& m);
-
+int most_extras(const LaneModel<Real<T>>& m) {
+  return (m.most_spins > 0 ? 2 : 1) * m.most_crossings;
+}
 template <class T>
 std::size_t carve_space(const LaneModel<Real<T>>& m, std::byte* block, LaneSpace<T>& s) {
   LaneCarver carve(block);
-  const int extras = (m.most_spins > 0 ? 2 : 1) * m.most_crossings, n = 3 * extras;
-  s.placed = carve.take<LanePlaced<T>>(m.nshape);
   s.contact = carve.take<LaneContact<T>>(m.most_contacts), s.crossing = carve.take<LaneContact<T>>(m.most_crossings);
   s.order = carve.take<LaneContact<T>*>(m.most_contacts), s.first = carve.take<int>(m.nlink);
-  s.extra = carve.take<LaneExtra<T>>(extras);
-  s.item = carve.take<LaneItem>(kWidth<T> * extras), s.place = carve.take<Bits<T>>(extras);
   s.active = carve.take<LaneContact<T>*>(m.most_contacts + m.most_crossings);
   s.spin = carve.take<LaneSpin<T>>(m.most_spins), s.active_spin = carve.take<LaneSpin<T>*>(m.most_spins);
   s.row = carve.take<LaneJointRow<T>>(2 * m.nlimit + m.nloss + m.nlink);
   s.ball = carve.take<LaneBallRow<T>>(m.nlink);
-  s.load = carve.take<LaneLoad<T>>(m.nlink);
-  s.loaded = carve.take<char>(m.nlink), s.needed = carve.take<char>(m.nlink), s.pushed = carve.take<char>(m.nlink);
-  s.touch = carve.take<LaneTouch<T>>(2 * kWidth<T> * (m.most_crossings + extras + 2));
-  s.link = carve.take<LaneLink<T>>(m.nlink);
-  s.start = carve.take<Motion<T>>(m.nlink), s.free = carve.take<Motion<T>>(m.nlink);
-  s.motion = carve.take<Motion<T>>(m.nlink), s.skew_motion = carve.take<Motion<T>>(m.nlink);
-  s.column = carve.take<Motion<T>>(3 * m.nlink);
-  s.force = carve.take<Force<T>>(3 * m.nlink), s.left = carve.take<Vec3<T>>(6 * m.nlink);
-  s.matrix = carve.take<T>(std::size_t(n) * n), s.right = carve.take<T>(n);
-  s.x_now = carve.take<T>(m.nv), s.x_next = carve.take<T>(m.nv);
-  s.x_other = carve.take<T>(m.nv), s.x_extra = carve.take<T>(m.nv), s.x_best = carve.take<T>(m.nv);
-  s.ground = carve.take<Vec3<T>>(m.nlink);
-  if constexpr (kNarrows<T>) s.narrow = carve.take<std::byte>(together_size<Narrow<T>>(m));
+  s.touch = carve.take<LaneTouch<T>>(2 * kWidth<T> * (m.most_crossings + most_extras<T>(m) + 2));
+  s.x_now = carve.take<T>(m.nv), s.x_best = carve.take<T>(m.nv);
   return carve.used();
 }
-
-/// Room for a pack that lanes of others go on in: its space, links and drives' K.
+/// Room for a pack that lanes of others go on in: its problem, links and drives' K.
 template <class T>
 std::size_t together_size(const LaneModel<Real<T>>& m) {
   LaneSpace<T> space;
@@ -154,13 +147,34 @@ std::size_t together_size(const LaneModel<Real<T>>& m) {
   rest.take<LinkState<T>>(std::size_t(m.nlink)), rest.take<T>(std::size_t(m.nv));
   return carve_space<T>(m, nullptr, space) + rest.used();
 }
+template <class T>
+std::size_t carve_scratch(const LaneModel<Real<T>>& m, std::byte* block, LaneScratch<T>& s) {
+  LaneCarver carve(block);
+  const int extras = most_extras<T>(m), n = 3 * extras;
+  s.block = block;
+  s.placed = carve.take<LanePlaced<T>>(m.nshape);
+  s.extra = carve.take<LaneExtra<T>>(extras);
+  s.item = carve.take<LaneItem>(kWidth<T> * extras), s.place = carve.take<Bits<T>>(extras);
+  s.load = carve.take<LaneLoad<T>>(m.nlink);
+  s.loaded = carve.take<char>(m.nlink), s.needed = carve.take<char>(m.nlink), s.pushed = carve.take<char>(m.nlink);
+  s.link = carve.take<LaneLink<T>>(m.nlink);
+  s.start = carve.take<Motion<T>>(m.nlink), s.free = carve.take<Motion<T>>(m.nlink);
+  s.motion = carve.take<Motion<T>>(m.nlink), s.skew_motion = carve.take<Motion<T>>(m.nlink);
+  s.column = carve.take<Motion<T>>(3 * m.nlink);
+  s.force = carve.take<Force<T>>(3 * m.nlink), s.left = carve.take<Vec3<T>>(6 * m.nlink);
+  s.matrix = carve.take<T>(std::size_t(n) * n), s.right = carve.take<T>(n);
+  s.x_next = carve.take<T>(m.nv), s.x_other = carve.take<T>(m.nv), s.x_extra = carve.take<T>(m.nv);
+  s.ground = carve.take<Vec3<T>>(m.nlink);
+  if constexpr (kNarrows<T>) s.narrow = carve.take<std::byte>(together_size<Narrow<T>>(m));
+  return carve.used();
+}
 
 template <class T>
 void lane_sizes(const LaneModel<Real<T>>& m, LaneSizes* sizes) {
   if constexpr (kWidth < T >> 1) {
     LaneSpace<T> space;
     LaneMemory<T> memory;
-    sizes->work = carve_space<T>(m, nullptr, space);
+    sizes->scratch = carve_scratch<T>(m, nullptr, space), sizes->pack = carve_space<T>(m, nullptr, space);
     sizes->together = kNarrows<T> ? together_size<T>(m) : 0;
     sizes->memory = carve_memory<T>(m, nullptr, memory);
   }

@@ -184,7 +184,7 @@ LaneTerms<R>::LaneTerms(const Model& model, const BasicData<R>& data, const Cont
   LaneSizes sizes{};
   constraint_table<R>(width_).lane_sizes(m, &sizes);
   memory_.assign(std::size_t(data.packs()), AlignedVector<R>(sizes.memory / sizeof(R)));
-  work_.resize(std::size_t(together_) * sizes.work + (together_ > 1 ? sizes.together : 0));
+  work_.resize(sizes.scratch + std::size_t(together_) * sizes.pack + (together_ > 1 ? sizes.together : 0));
   drive_force_.assign(data.size(model.nv), R(0)), ground_.assign(data.size(3 * model.njoint()), R(0));
   report_.assign(data.size(kReports), R(0));
   R* at = report_.data();

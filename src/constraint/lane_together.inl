@@ -138,12 +138,13 @@ void LaneSolver<T>::go_down_for(std::span<LaneSolver<W>* const> packs) {
   });
 }
 
-/// A pack N in `room`, with links and drives' K of its own, that goes on for `packs`.
+/// A pack N in `room`, with links and drives' K of its own, that goes on for `packs` in their scratch.
 template <class N, class W>
 void go_down_in(std::byte* room, std::span<LaneSolver<W>* const> packs) {
   const LaneSolver<W>& first = *packs[0];
   LaneSpace<N> space;
   LaneMemory<N> none{};
+  carve_scratch<N>(first.m_, first.s_.block, space);
   LaneCarver carve(room + carve_space<N>(first.m_, room, space));
   LinkState<N>* state = carve.take<LinkState<N>>(std::size_t(first.v_.nlink));
   N* K = carve.take<N>(std::size_t(first.v_.nv));

@@ -84,8 +84,9 @@ struct LaneStep {
 
 /// Sizes of the kernels' memory, in bytes.
 struct LaneSizes {
-  std::size_t work;      ///< scratch of a pack's step
-  std::size_t together;  ///< scratch that several packs have together
+  std::size_t scratch;   ///< for all packs of a call
+  std::size_t pack;      ///< for each of them
+  std::size_t together;  ///< and, where they are several, for the one in which their last lanes go on
   std::size_t memory;    ///< what a pack's step leaves to the next
 };
 

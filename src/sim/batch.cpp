@@ -58,26 +58,13 @@ WorldReport report_of(const RowsReport& r) {
 
 }  // namespace
 
-/// Packs that a thread steps at once: those whose last lanes go on in one pack, unless threads would wait for each
-/// other or much of the last group would be empty.
-template <class R>
-static int group_of(int width, int packs, int threads, const StepOptions& options) {
-  int group = width > 1 && options.rows.any() ? packs_together<R>(width) : 1;
-  const auto wasteful = [&] {
-    const int groups = (packs + group - 1) / group;
-    return 8 * (groups * group - packs) > packs || (groups % threads > 0 && groups < 4 * threads);
-  };
-  while (group > 1 && wasteful()) group /= 2;
-  return group;
-}
-
-/// What a thread needs to step one group of packs after the other.
+/// What a thread needs to step some packs after the other.
 template <class R>
 struct Batch<R>::Worker {
   BasicData<R> data;
   Stepper<R> stepper;
   AlignedVector<R> qpos_target, qvel_target;  // [pack][n][lane]
-  std::atomic<int> next = 0;                  // group of this thread's share that nobody has taken yet
+  std::atomic<int> next = 0;                  // part of this thread's share that nobody has taken yet
   std::vector<int> source;                    // [pack][lane] world whose numbers it has
   std::vector<const R*> from;                 // [lane] rows of an array of the worlds
   std::vector<R*> to;
@@ -89,6 +76,7 @@ struct Batch<R>::Worker {
   Drives drives;                       // of a world that has gains of its own, stepped alone
   std::vector<StepMemory<R>> before;   // [pack] what it carried into the step
   std::unique_ptr<Worker> alone;       // of width 1: steps worlds that the lanes did not solve
+  std::unique_ptr<Worker> single;      // of one pack
   WorldTable<R> table;                 // of a width of 1: its world's own numbers
   std::exception_ptr error;
 
@@ -138,7 +126,7 @@ template <class R>
 void Batch<R>::make_workers() {
   width_ = tarsus::pack_width<R>(model_, options_.step, options_.drives ? &*options_.drives : nullptr);
   packs_ = (worlds_ + width_ - 1) / width_;
-  group_ = group_of<R>(width_, packs_, threads(), options_.step);
+  group_ = width_ > 1 && options_.step.rows.any() ? std::min(packs_together<R>(width_), packs_) : 1;
   state_.memory.clear(), state_.memory.resize(at(packs_));
   // So much that a step hardly ever asks for more: every joint's drive, limit or friction, and a heap of contacts.
   constexpr int kContacts = 32;
@@ -147,8 +135,10 @@ void Batch<R>::make_workers() {
   }
   parameters_changed();
   workers_.clear();
-  for (int t = 0; t < team_.size(); ++t)
+  for (int t = 0; t < threads(); ++t) {
     workers_.push_back(std::make_unique<Worker>(model_, width_, group_, options_.step));
+    if (group_ > 1) workers_.back()->single = std::make_unique<Worker>(model_, width_, 1, options_.step);
+  }
 }
 
 template <class R>
@@ -276,17 +266,16 @@ template <class R>
 void Batch<R>::parameters_changed() {
   tables_.clear(), stale_.clear();
   if (!state_.parameters.any()) return;
-  tables_.resize(at(groups() * group_)), stale_.assign(tables_.size(), 1);
+  tables_.resize(at(packs_)), stale_.assign(at(packs_), 1);
 }
 
-/// Hands a group's own numbers to the worker.
+/// Hands its packs' own numbers to the worker.
 template <class R>
-void Batch<R>::use_parameters(Worker& worker, int group) {
+void Batch<R>::use_parameters(Worker& worker, int first) {
   worker.data.own = nullptr;
   if (tables_.empty()) return;
-  const int first = group * group_;
   worker.data.own = &tables_[at(first)];
-  for (int pack = first; pack < first + group_; ++pack) {
+  for (int pack = first; pack < first + worker.packs(); ++pack) {
     if (!stale_[at(pack)]) continue;
     for (int lane = 0; lane < width_; ++lane) worker.source[at(lane)] = std::min(pack * width_ + lane, worlds_ - 1);
     const auto& rows = options_.step.rows;
@@ -294,7 +283,7 @@ void Batch<R>::use_parameters(Worker& worker, int group) {
             std::span<const int>(worker.source).first(at(width_)), width_ > 1);
     stale_[at(pack)] = 0;
   }
-  if (width_ == 1 && options_.drives) worker.drives = scaled(*options_.drives, model_, state_.parameters, group);
+  if (width_ == 1 && options_.drives) worker.drives = scaled(*options_.drives, model_, state_.parameters, first);
 }
 
 template <class R>
@@ -327,14 +316,16 @@ int Batch<R>::rollout(const Rollout<R>& r) {
   check(r);
   if (!r.sensors.empty()) {
     for (auto& worker : workers_) {
-      if (!worker->sensors) worker->sensors.emplace(model_);
+      for (Worker* w : {worker.get(), worker->single.get()}) {
+        if (w && !w->sensors) w->sensors.emplace(model_);
+      }
     }
   }
-  for (int t = 0; t < threads(); ++t) workers_[at(t)]->next = team_.share(groups(), t).begin;
+  for (const auto& worker : workers_) worker->next = 0;
   team_.run([this, &r](int thread) {
     std::exception_ptr& error = workers_[at(thread)]->error = nullptr;
     try {
-      for (int group = next_group(thread); group >= 0; group = next_group(thread)) run(thread, group, r);
+      for (Packs packs = next_packs(thread); packs.count > 0; packs = next_packs(thread)) run(thread, packs, r);
     } catch (...) {
       error = std::current_exception();
     }
@@ -345,16 +336,19 @@ int Batch<R>::rollout(const Rollout<R>& r) {
   return bad_worlds();
 }
 
-/// A group of packs that is still to be stepped: of the thread's own share, whose numbers its caches may have, or else
-/// another's. -1: all are taken.
+/// Packs that are still to be stepped: of the thread's own share, whose numbers its caches may have, or else another's.
+/// They go in groups, where several threads share them the last of each share one by one: then none waits long.
 template <class R>
-int Batch<R>::next_group(int thread) {
+typename Batch<R>::Packs Batch<R>::next_packs(int thread) {
   for (int k = 0; k < threads(); ++k) {
     const int owner = (thread + k) % threads();
-    const int group = workers_[at(owner)]->next.fetch_add(1, std::memory_order_relaxed);
-    if (group < team_.share(groups(), owner).end) return group;
+    const ThreadTeam::Range share = team_.share(packs_, owner);
+    const int size = share.end - share.begin, groups = std::max(0, size / group_ - (threads() > 1 ? 1 : 0));
+    const int part = workers_[at(owner)]->next.fetch_add(1, std::memory_order_relaxed);
+    if (part < groups) return {share.begin + part * group_, group_};
+    if (part - groups < size - groups * group_) return {share.begin + groups * group_ + part - groups, 1};
   }
-  return -1;
+  return {0, 0};
 }
 
 /// Changes places between the batch's memory and the worker's for the packs that have worlds from `first` on.
@@ -365,12 +359,13 @@ void Batch<R>::exchange(Worker& worker, int first, int count) {
 }
 
 template <class R>
-void Batch<R>::run(int thread, int group, const Rollout<R>& r) {
+void Batch<R>::run(int thread, Packs packs, const Rollout<R>& r) {
   if (r.steps == 0) return;
-  Worker& worker = *workers_[at(thread)];
-  const int first = group * worlds_at_once(), count = std::min(worlds_at_once(), worlds_ - first);
+  Worker& own = *workers_[at(thread)];
+  Worker& worker = packs.count == group_ ? own : *own.single;
+  const int first = packs.first * width_, count = std::min(packs.count * width_, worlds_ - first);
   exchange(worker, first, count);
-  use_parameters(worker, group);
+  use_parameters(worker, packs.first);
   const Drives* const drives = !options_.drives                  ? nullptr
                                : width_ == 1 && !tables_.empty() ? &worker.drives
                                                                  : &*options_.drives;
@@ -433,19 +428,20 @@ bool Batch<R>::screen(int world) {
          look("qvel_target", state_.qvel_target, model_.nv, kLargest, input);
 }
 
-/// A group's numbers into lanes. Lanes without a world of their own that is ok have another's numbers.
-/// @return whether any world of the group is ok
+/// The worlds' numbers into lanes. Lanes without a world of their own that is ok have another's numbers.
+/// @return whether any of these worlds is ok
 template <class R>
 bool Batch<R>::load(Worker& worker, int first, int count) {
   int some = -1;
-  for (int lane = 0; lane < worlds_at_once(); ++lane) {
+  const int lanes = worker.packs() * width_;
+  for (int lane = 0; lane < lanes; ++lane) {
     const bool was_ok = lane < count && status(first + lane) == WorldStatus::ok;
     worker.live[at(lane)] = was_ok && screen(first + lane);
     if (was_ok && !worker.live[at(lane)]) remember(worker, first + lane, lane);
     if (worker.live[at(lane)] && some < 0) some = first + lane;
   }
   if (some < 0) return false;
-  for (int lane = 0; lane < worlds_at_once(); ++lane) {
+  for (int lane = 0; lane < lanes; ++lane) {
     worker.source[at(lane)] = worker.live[at(lane)] ? first + lane : some;
     worker.stepper.revive(lane);
   }

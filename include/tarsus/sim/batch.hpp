@@ -122,7 +122,7 @@ class Batch {
   int worlds() const { return worlds_; }
   int threads() const { return team_.size(); }
   int pack_width() const { return width_; }               ///< worlds side by side
-  int worlds_at_once() const { return width_ * group_; }  ///< that a thread steps in one call
+  int worlds_at_once() const { return width_ * group_; }  ///< that a thread steps in one call, at most
   const Model& model() const { return model_; }
   const BatchOptions& options() const { return options_; }
 
@@ -207,11 +207,13 @@ class Batch {
   void check(const Rollout<R>& rollout) const;
   void check_use(WorldParameter which) const;
   void parameters_changed();
-  void use_parameters(Worker& worker, int group);
+  void use_parameters(Worker& worker, int first);
   WorldCapture snapshot(int world, const StepMemory<R>* memory) const;
-  void run(int thread, int group, const Rollout<R>& rollout);
-  int groups() const { return (packs_ + group_ - 1) / group_; }
-  int next_group(int thread);
+  struct Packs {
+    int first, count;
+  };
+  void run(int thread, Packs packs, const Rollout<R>& rollout);
+  Packs next_packs(int thread);
   void exchange(Worker& worker, int first, int count);
   void take_inputs(int step, const Rollout<R>& rollout, int first, int count);
   bool load(Worker& worker, int first, int count);
