@@ -39,7 +39,7 @@ def arguments(argv):
     parser = argparse.ArgumentParser(prog="python -m tarsus.learn", description=__doc__)
     parser.add_argument("task", choices=PRESETS)
     parser.add_argument("--out", help="folder of the run; one that has a checkpoint is gone on with (out/learn/TASK-SEED)")
-    parser.add_argument("--samples", type=float, default=None, help="control steps to train on (20e6; cartwheel: 27e6)")
+    parser.add_argument("--samples", type=float, default=None, help="control steps to train on (20e6; cartwheel: 34e6)")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="stop after so long")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, default=max(1, os.cpu_count() // int(os.environ.get("LOCAL_WORLD_SIZE", 1))),
@@ -65,7 +65,7 @@ def main(argv=None):
     task = tasks.make(name, **options)
     folder = pathlib.Path(a.out or f"out/learn/{a.task}-{a.seed}")
     later, began = LATER.get(a.task, []), time.perf_counter()
-    a.samples = a.samples or (later[-1][0] + 3e6 if later else 20e6)
+    a.samples = a.samples or (later[-1][0] + 10e6 if later else 20e6)
     ends = [samples for samples, _ in later] + [float("inf")]
     for end, new in zip(ends, [{}, *(new for _, new in later)]):
         run = training.Training(task, folder, training.Settings(**{**changes, **new}), seed=a.seed, threads=a.threads,

@@ -125,11 +125,12 @@ class PolicySource(ModelSource):
         return self.aim[None], np.zeros((1, self.model.nv))
 
 
-def walker():
-    """What `python -m tarsus.learn walk` has learned. Its hand may be pulled, not hard."""
-    model, task = tarsus.Model.load(models() / "humanoid.xml"), tarsus.tasks.make("HumanoidWalk", relative_action=True, start=0.0)
-    clip = tarsus.Clip.load(models() / "clips" / "humanoid_walk.json", model)
-    return PolicySource(model, clip, task, tarsus.learn.Policy.load(models() / "policies" / "humanoid_walk.npz"), name="policy")
+def learned(skill, name):
+    """What `python -m tarsus.learn` has learned. The walker's hand may be pulled, not hard."""
+    task = tarsus.tasks.make(f"Humanoid{skill.capitalize()}", relative_action=True, start=0.0)
+    model = tarsus.Model.load(models() / "humanoid.xml")
+    clip = tarsus.Clip.load(models() / "clips" / f"humanoid_{skill}.json", model)
+    return PolicySource(model, clip, task, tarsus.learn.Policy.load(models() / "policies" / f"humanoid_{skill}.npz"), name=name)
 
 
 class CommandSource(ModelSource):
@@ -193,7 +194,9 @@ class Scene:
 
 SCENES = {
     "walk": Scene("A humanoid of 34 degrees of freedom follows a walk, 30 steps a second", lambda: tracked("humanoid", "humanoid_walk")),
-    "policy": Scene("A humanoid walks on its own feet, as a trained policy tells its drives", walker),
+    "policy": Scene("A humanoid walks on its own feet, as a trained policy tells its drives", lambda: learned("walk", "policy")),
+    "cartwheel": Scene("A humanoid turns one cartwheel after the other, as a trained policy tells its drives",
+                       lambda: learned("cartwheel", "cartwheel"), 5.0, 1.1),
     "robot": Scene("A robot on its own servos goes where its sliders say, as a trained policy tells it", robot),
     "canter": Scene("A dog of 72 degrees of freedom follows a canter, 60 steps a second", lambda: tracked("dog", "dog_canter", dt=1 / 60)),
     "snake": Scene("A snake of 195 degrees of freedom slithers on the floor, in contact all along", snake_on_floor, 3.0),
