@@ -12,20 +12,6 @@
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-template <class T>
-TARSUS_INLINE Mask<T> no_lanes() {
-  return T(Real<T>(1)) < T(Real<T>(0));
-}
-template <class T>
-TARSUS_INLINE Mask<T> every_lane() {
-  return T(Real<T>(0)) < T(Real<T>(1));
-}
-/// The same integer in all lanes.
-template <class T>
-TARSUS_INLINE Bits<T> all_bits(int x) {
-  return Bits<T>{} + typename std::remove_reference_t<decltype(std::declval<Bits<T>>()[0])>(x);
-}
-
 /// A name that is not zero for the contact of a pair and feature.
 inline int contact_key(int pair, std::uint32_t feature) {
   const std::uint32_t key = (std::uint32_t(pair) + 1) * 0x9e3779b1u ^ feature * 0x85ebca6bu;

@@ -10,6 +10,20 @@
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
+template <class T>
+TARSUS_INLINE Mask<T> no_lanes() {
+  return T(Real<T>(1)) < T(Real<T>(0));
+}
+template <class T>
+TARSUS_INLINE Mask<T> every_lane() {
+  return T(Real<T>(0)) < T(Real<T>(1));
+}
+/// The same integer in all lanes.
+template <class T>
+TARSUS_INLINE Bits<T> all_bits(int x) {
+  return Bits<T>{} + typename std::remove_reference_t<decltype(std::declval<Bits<T>>()[0])>(x);
+}
+
 /// Velocity J v and impulse y of a row, or of three: now, where the linear problem leads, and of the best iterate.
 template <class X>
 struct LaneIterates {
@@ -370,6 +384,32 @@ TARSUS_INLINE T sum_product(T a, T b) {
 template <class T>
 TARSUS_INLINE T sum_product(const Vec3<T>& a, const Vec3<T>& b) {
   return dot(a, b);
+}
+
+/// R x, and x / R where there is a row.
+template <class T>
+TARSUS_INLINE Vec3<T> times_R(const LaneContact<T>& c, const Vec3<T>& x) {
+  return {x.x * c.normal.R, x.y * c.tangent.R, x.z * c.tangent.R};
+}
+template <class T>
+TARSUS_INLINE T times_R(const LaneJointRow<T>& r, T x) {
+  return x * r.metric.R;
+}
+template <class T>
+TARSUS_INLINE Vec3<T> times_R(const LaneBallRow<T>& r, const Vec3<T>& x) {
+  return x * r.metric.R;
+}
+template <class T>
+TARSUS_INLINE Vec3<T> times_iR(const LaneContact<T>& c, const Vec3<T>& x) {
+  return {x.x * c.normal.iR, x.y * c.tangent.iR, x.z * c.tangent.iR};
+}
+template <class T>
+TARSUS_INLINE T times_iR(const LaneJointRow<T>& r, T x) {
+  return x * r.metric.iR;
+}
+template <class T>
+TARSUS_INLINE Vec3<T> times_iR(const LaneBallRow<T>& r, const Vec3<T>& x) {
+  return x * r.metric.iR;
 }
 
 /// b and R of SPOOK for a row that keeps g >= 0 (spook.hpp), a lane a world. own_R: 0 where no compliance was given.

@@ -120,6 +120,37 @@ struct LaneSpace : LaneScratch<T> {
   T *x_now, *x_best;
   int ncontact = 0, ncrossing = 0, nactive = 0, nspin = 0, nactive_spin = 0, nrow = 0, nball = 0;
   Bits<T> overflow;  ///< lanes with more contacts between links than there is room for
+
+  /// f(contact) for those of all lanes.
+  template <class F>
+  TARSUS_INLINE void every_contact(const F& f) {
+    for (int i = 0; i < ncontact; ++i) f(*order[i]);
+    for (int i = 0; i < ncrossing; ++i) f(crossing[i]);
+  }
+  /// For those of the lanes that go on.
+  template <class F>
+  TARSUS_INLINE void each_contact(const F& f) {
+    for (int i = 0; i < nactive; ++i) f(*active[i]);
+  }
+  /// For torsional and rolling friction of these.
+  template <class F>
+  TARSUS_INLINE void each_spin(const F& f) {
+    for (int i = 0; i < nactive_spin; ++i) f(*active_spin[i]);
+  }
+  template <class F>
+  TARSUS_INLINE void each_term(const F& f) {
+    each_contact(f), each_spin(f);
+    for (int i = 0; i < nrow; ++i) f(row[i]);
+    for (int i = 0; i < nball; ++i) f(ball[i]);
+  }
+  /// From now on `lanes` go on, and the contacts that only others have are passed over.
+  void go_on(Mask<T> lanes) {
+    nactive = nactive_spin = 0;
+    every_contact([&](LaneContact<T>& c) {
+      if (any_lane(c.live & lanes)) active[nactive++] = &c;
+      if (c.spin >= 0 && any_lane(spin[c.spin].live & lanes)) active_spin[nactive_spin++] = &spin[c.spin];
+    });
+  }
 };
 
 template <class T>

@@ -57,7 +57,7 @@ void LaneSolver<T>::match_rows(std::span<LaneSolver<W>* const> packs, const F& f
 /// Takes over the lanes of `packs` that go on, which fit into this one, and gives back what became of them.
 template <class T>
 template <class W>
-void LaneSolver<T>::go_down_for(std::span<LaneSolver<W>* const> packs) {
+void LaneSolver<T>::go_down_for(std::span<LaneSolver<W>* const> packs, T* K) {
   std::array<LaneChoice<W, T>, kTogether<W>> choice;
   int count = 0;
   for (std::size_t k = 0; k < packs.size(); ++k) {
@@ -80,11 +80,11 @@ void LaneSolver<T>::go_down_for(std::span<LaneSolver<W>* const> packs) {
       mine.take(from.state_[i].Ic, state_[i].Ic);
     }
     for (int i = 0; i < v_.nv; ++i) {
-      mine.take(from.K_[i], own_K_[i]);
+      mine.take(from.linear_.K()[i], K[i]);
       mine.take(from.s_.x_now[i], s_.x_now[i]), mine.take(from.s_.x_best[i], s_.x_best[i]);
     }
     for (int i = 0; i < from.s_.nball; ++i) mine.take(from.s_.ball[i], s_.ball[i]);
-    mine.take(from.met_, met_), mine.take(from.slid_, slid_), mine.take(from.short_, short_);
+    mine.take(from.met_, met_), mine.take(from.linear_.slid, linear_.slid), mine.take(from.short_, short_);
     mine.take(from.discs_, discs_), mine.take(from.iterations_, iterations_);
     mine.take(from.best_residual_, best_residual_);
     mine.take(from.descent_.now, d.now), mine.take(from.descent_.count, d.count);
@@ -110,8 +110,8 @@ void LaneSolver<T>::go_down_for(std::span<LaneSolver<W>* const> packs) {
     choice[std::size_t(k)].take(from, to);
   });
   for (int i = 0; i < s_.ncontact; ++i) s_.order[i] = &s_.contact[i];
-  every_contact([&](LaneContact<T>& c) {
-    if (c.link < 0) find_touches(c);
+  s_.every_contact([&](LaneContact<T>& c) {
+    if (c.link < 0) links_.find_touches(c);
     c.Gnn = c.G1n = c.G2n = c.G11 = c.G12 = c.G22 = zero(), c.base = zero3<T>();
   });
   for (int i = 0; i < s_.nspin; ++i) s_.spin[i].no_tangent();
@@ -126,7 +126,7 @@ void LaneSolver<T>::go_down_for(std::span<LaneSolver<W>* const> packs) {
     const LaneChoice<W, T>& mine = choice[k];
     for (int i = 0; i < v_.nv; ++i) mine.put(s_.x_now[i], to.s_.x_now[i]), mine.put(s_.x_best[i], to.s_.x_best[i]);
     for (int i = 0; i < s_.nball; ++i) mine.put(s_.ball[i].at, to.s_.ball[i].at);
-    mine.put(met_, to.met_), mine.put(slid_, to.slid_), mine.put(d.met, to.descent_.met);
+    mine.put(met_, to.met_), mine.put(linear_.slid, to.linear_.slid), mine.put(d.met, to.descent_.met);
     mine.put(iterations_, to.iterations_), mine.put(best_residual_, to.best_residual_);
   }
   match_contacts<W>(packs, [&](int k, LaneContact<W>& to, const LaneContact<T>& from, bool) {
@@ -149,8 +149,7 @@ void go_down_in(std::byte* room, std::span<LaneSolver<W>* const> packs) {
   LinkState<N>* state = carve.take<LinkState<N>>(std::size_t(first.v_.nlink));
   N* K = carve.take<N>(std::size_t(first.v_.nv));
   LaneSolver<N> together(first.pack_, first.m_, first.step_, state, K, space, none);
-  together.own_K_ = K;
-  together.template go_down_for<W>(packs);
+  together.template go_down_for<W>(packs, K);
 }
 
 }  // namespace TARSUS_ISA

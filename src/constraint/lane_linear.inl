@@ -1,0 +1,192 @@
+// The linear problem of Newton's step for a pack: M̂ and the tangents of all terms, by passes over the tree.
+#pragma once
+
+#include "constraint/lane_problem.inl"
+
+namespace tarsus {
+inline namespace TARSUS_ISA {
+
+template <class T>
+class LaneLinear {
+ public:
+  using R = Real<T>;
+
+  LaneLinear(const ModelView<R>& view, LinkState<T>* state, const T* K, LaneSpace<T>& space, LaneLinks<T>& links)
+      : v_(view), state_(state), K_(K), s_(space), links_(links) {}
+
+  const T* K() const { return K_; }
+  /// Lanes that had a matrix without symmetry: they keep to that pass, so that few packs take both.
+  Mask<T> slid = no_lanes<T>();
+
+  /// The linear problem of the tangents at hand, into at.next and x_next.
+  /// @param live lanes that want it
+  /// @param near lanes that go on from the iterate at hand, by what its impulses miss: in float nothing else settles.
+  /// The others start from v⁰, so that what a wild iterate lost in rounding does not stay.
+  /// @param before, after f(term), which sees each term once before its tangent is used and once at its end: memory is
+  /// what a pass over the terms costs
+  template <class Before, class After>
+  void solve(Mask<T> live, Mask<T> near, const Before& before, const After& after) {
+    live_ = live;
+    std::fill(s_.loaded, s_.loaded + v_.nlink, char(0));
+    const auto begin_with = [&](auto& t) {
+      before(t);
+      t.at.next_y = select(near, t.base - t.at.now_y, t.base + times(t, t.at.now_u - t.free));
+    };
+    const auto load_row = [&](auto& r) { begin_with(r), add_load(r, r.at.next_y); };
+    links_.begin();
+    s_.each_contact([&](LaneContact<T>& c) {
+      begin_with(c);
+      const Mask<T> here = acts(c);
+      if (!any_lane(here)) return;
+      if (c.link < 0) {
+        links_.add(c, here);
+        slid = slid | here;
+        return;
+      }
+      add_load(c, c.at.next_y);
+      slid = slid | (here & ~((c.G1n == zero()) & (c.G2n == zero())));
+    });
+    s_.each_spin([&](LaneSpin<T>& s) {
+      before(s);
+      const LaneContact<T>& c = *s.contact;
+      s.at.next_y = select(near, s.base - s.at.now_y, s.base + times(s, c.at.now_u.x - c.free.x, s.at.now_u - s.free));
+      const Mask<T> here = acts(s);
+      if (!any_lane(here)) return;
+      if (c.link < 0) {
+        links_.add(s, here);
+        slid = slid | here;
+        return;
+      }
+      add_load(s, s.at.next_y);
+      slid = slid | (here & ~((s.Gsn == zero()) & (s.G1n == zero()) & (s.G2n == zero())));
+    });
+    for (int i = 0; i < s_.nrow; ++i) load_row(s_.row[i]);
+    for (int i = 0; i < s_.nball; ++i) load_row(s_.ball[i]);
+    const Mask<T> with = live_ & slid, without = live_ & ~slid;
+    if (any_lane(without)) {
+      lane_solve_symmetric<T>(v_, state_, K_, s_.load, s_.loaded, s_.x_next);
+      for (int i = 0; i < v_.nlink; ++i) s_.motion[i] = state_[i].a;
+    }
+    if (any_lane(with)) solve_skew(with);
+    const auto end_with = [&](auto& t, const auto& change) { read(t, change, near), after(t); };
+    s_.each_contact([&](LaneContact<T>& c) { end_with(c, links_.along(c, s_.motion)); });
+    s_.each_spin([&](LaneSpin<T>& s) {
+      const Vec3<T> change = links_.about(*s.contact, s_.motion);
+      read(s, change, times(s, links_.along(*s.contact, s_.motion).x, change), near), after(s);
+    });
+    for (int i = 0; i < s_.nrow; ++i) end_with(s_.row[i], along_row(v_, state_, s_.row[i], s_.x_next));
+    for (int i = 0; i < s_.nball; ++i) {
+      const int joint = s_.ball[i].joint;
+      end_with(s_.ball[i], state_[joint].R * get3(s_.x_next + v_.link[joint].qvel));
+    }
+    for (int k = 0; k < v_.nv; ++k) s_.x_next[k] = s_.x_next[k] + select(near, s_.x_now[k], zero());
+  }
+
+ private:
+  TARSUS_INLINE static T zero() { return T(R(0)); }
+
+  /// Lanes in which a contact has a tangent, or a force that the linear problem is to change.
+  Mask<T> acts(const LaneContact<T>& c) const {
+    const Vec3<T>& f = c.at.next_y;
+    return ~((c.Gnn == zero()) & (c.G11 == zero()) & (c.G22 == zero()) & (f.x == zero()) & (f.y == zero()) &
+             (f.z == zero())) &
+           live_;
+  }
+  Mask<T> acts(const LaneSpin<T>& s) const {
+    const Vec3<T>& f = s.at.next_y;
+    return ~((s.Gss == zero()) & (s.Gsn == zero()) & (s.G11 == zero()) & (s.G22 == zero()) & (f.x == zero()) &
+             (f.y == zero()) & (f.z == zero())) &
+           live_;
+  }
+  LaneLoad<T>& load(int link) {
+    LaneLoad<T>& load = s_.load[link];
+    if (!s_.loaded[link]) {
+      s_.loaded[link] = 1;
+      const Vec3<T> o = zero3<T>();
+      const Mat3<T> none = zero33<T>();
+      load = {{none, none, none, none}, {o, o}, {zero(), zero(), zero(), zero(), zero(), zero()}, o};
+    }
+    return load;
+  }
+  /// C = Σ G_ij a_i a_jᵀ resists the point, f is its force.
+  void add_load(const LaneContact<T>& c, const Vec3<T>& f) {
+    const Vec3<T> g1 = c.n * c.G1n + c.t1 * c.G11 + c.t2 * c.G12, g2 = c.n * c.G2n + c.t1 * c.G12 + c.t2 * c.G22;
+    const Vec3<T> gn = c.n * c.Gnn;
+    const auto row = [&](T n, T t1, T t2) { return mul_add(gn, n, mul_add(g1, t1, g2 * t2)); };
+    const Mat3<T> C = from_rows(row(c.n.x, c.t1.x, c.t2.x), row(c.n.y, c.t1.y, c.t2.y), row(c.n.z, c.t1.z, c.t2.z));
+    const Mat3<T> rC = add_cross_times(zero33<T>(), c.arm_a, C);  // [r] C
+    const Vec3<T> back = -c.arm_a;                                // v + w × r = v - [r] w
+    LaneLoad<T>& l = load(c.link);
+    l.B.fv = l.B.fv + C;
+    l.B.nv = l.B.nv + rC;
+    l.B.fw = add_times_cross(l.B.fw, C, back);
+    l.B.nw = add_times_cross(l.B.nw, rC, back);
+    const Vec3<T> force = c.n * f.x + c.t1 * f.y + c.t2 * f.z;
+    l.f.f += force;
+    l.f.n += cross(c.arm_a, force);
+  }
+  /// Σ G_ij a_i a_jᵀ resists the link's turning, Σ G_in a_i nᵀ the point's motion by moments.
+  void add_load(const LaneSpin<T>& s, const Vec3<T>& f) {
+    const LaneContact<T>& c = *s.contact;
+    const Vec3<T> gs = c.n * s.Gss, g1 = c.t1 * s.G11 + c.t2 * s.G12, g2 = c.t1 * s.G12 + c.t2 * s.G22;
+    const Vec3<T> by_normal = c.n * s.Gsn + c.t1 * s.G1n + c.t2 * s.G2n;
+    LaneLoad<T>& l = load(c.link);
+    Mat3<T>& nw = l.B.nw;
+    nw = minus_outer(minus_outer(minus_outer(nw, -gs, c.n), -g1, c.t1), -g2, c.t2);
+    nw = minus_outer(nw, -by_normal, cross(c.arm_a, c.n));
+    l.B.nv = minus_outer(l.B.nv, -by_normal, c.n);
+    l.f.n += c.n * f.x + c.t1 * f.y + c.t2 * f.z;
+  }
+  void add_load(const LaneJointRow<T>& r, T f) {
+    LaneLoad<T>& l = load(r.joint);
+    if (r.axial) {
+      l.joint.xx += r.G * r.e.x * r.e.x, l.joint_force.x += f * r.e.x;
+      return;
+    }
+    const Vec3<T> ge = r.e * r.G;
+    l.joint += Sym3<T>{ge.x * r.e.x, ge.x * r.e.y, ge.x * r.e.z, ge.y * r.e.y, ge.y * r.e.z, ge.z * r.e.z};
+    l.joint_force += r.e * f;
+  }
+  void add_load(const LaneBallRow<T>& r, const Vec3<T>& f) {
+    LaneLoad<T>& l = load(r.joint);
+    l.joint += r.G;
+    l.joint_force += f;
+  }
+
+  template <class Term, class X>
+  TARSUS_INLINE void read(Term& t, const X& change, Mask<T> near) {
+    read(t, change, times(t, change), near);
+  }
+  /// @param less what the change takes from the impulse
+  template <class Term, class X>
+  TARSUS_INLINE void read(Term& t, const X& change, const X& less, Mask<T> near) {
+    const X y = t.at.next_y - less;
+    t.at.next_y = select(near, t.at.now_y + y, y);
+    t.at.next_u = change + select(near, t.at.now_u, t.free);
+  }
+
+  void solve_skew(Mask<T> lanes) {
+    lane_factor<T>(v_, state_, K_, s_.load, s_.loaded, s_.link);
+    for (int i = 0; i < v_.nlink; ++i)
+      s_.force[i] = s_.loaded[i] ? Force<T>{-s_.load[i].f.n, -s_.load[i].f.f} : Force<T>{zero3<T>(), zero3<T>()};
+    Motion<T>* motion = s_.skew_motion;
+    T* x = s_.x_other;
+    lane_substitute<1, T>(v_, state_, s_.link, s_.force, s_.load, s_.loaded, nullptr, nullptr, s_.left, motion, x);
+    if (links_.any()) links_.solve(motion, x);
+    for (int k = 0; k < v_.nv; ++k) s_.x_next[k] = select(lanes, x[k], s_.x_next[k]);
+    for (int i = 0; i < v_.nlink; ++i) {
+      s_.motion[i].w = select<T>(lanes, motion[i].w, s_.motion[i].w);
+      s_.motion[i].v = select<T>(lanes, motion[i].v, s_.motion[i].v);
+    }
+  }
+
+  const ModelView<R>& v_;
+  LinkState<T>* state_;
+  const T* K_;
+  LaneSpace<T>& s_;
+  LaneLinks<T>& links_;
+  Mask<T> live_ = no_lanes<T>();
+};
+
+}  // namespace TARSUS_ISA
+}  // namespace tarsus

@@ -1,0 +1,288 @@
+// Contacts between links, which lanes do not share: what they read of the links and push on them, and their part in the
+// linear problem, by elimination.
+#pragma once
+
+#include "constraint/lane_space.inl"
+
+namespace tarsus {
+inline namespace TARSUS_ISA {
+
+template <class T>
+class LaneLinks {
+ public:
+  static constexpr int kLanes = kWidth<T>;
+  using R = Real<T>;
+
+  LaneLinks(const ModelView<R>& view, const LaneModel<R>& model, LinkState<T>* state, LaneSpace<T>& space)
+      : v_(view), m_(model), state_(state), s_(space) {}
+
+  /// The links of a contact between links, each with the lanes that have it there.
+  template <class Contact>
+  void find_touches(Contact& c) {
+    const auto find = [&](const Bits<T>& side) {
+      const int first = ntouch_;
+      Mask<T> left = c.live;
+      for (int l = 0; l < kLanes && any_lane(left); ++l) {
+        if (!left[l]) continue;
+        const Mask<T> here = left & (side == all_bits<T>(int(side[l])));
+        s_.touch[ntouch_++] = {int(side[l]), here};
+        left = left & ~here;
+      }
+      return ntouch_ - first;
+    };
+    c.touch = ntouch_, c.ntouch_a = find(c.a), c.ntouch_b = find(c.b);
+  }
+  /// f(link, whether it is on the second side, lanes) for the links of a contact between links.
+  template <class Contact, class F>
+  TARSUS_INLINE void each_touch(const Contact& c, const F& f) const {
+    const LaneTouch<T>* touch = s_.touch + c.touch;
+    for (int i = 0; i < c.ntouch_a + c.ntouch_b; ++i) f(touch[i].link, i >= c.ntouch_a, touch[i].lanes);
+  }
+  /// J of a contact between links times the links' motions, along n, t₁, t₂.
+  template <int N, class Contact>
+  TARSUS_INLINE void along(const Contact& c, const Motion<T>* motion, Vec3<T> (&out)[N]) const {
+    const LaneTouch<T>* touch = s_.touch + c.touch;
+    Motion<T> a[N], b[N];
+    pick<N>(touch, c.ntouch_a, motion, a), pick<N>(touch + c.ntouch_a, c.ntouch_b, motion, b);
+    for (int k = 0; k < N; ++k) {
+      const Vec3<T> u = cross_add(a[k].w, c.arm_a, a[k].v) - cross_add(b[k].w, c.arm_b, b[k].v);
+      out[k] = {dot(c.n, u), dot(c.t1, u), dot(c.t2, u)};
+    }
+  }
+  /// The same of any contact and one motion of each link.
+  Vec3<T> along(const LaneContact<T>& c, const Motion<T>* motion) const {
+    if (c.link < 0) {
+      Vec3<T> out[1];
+      along<1>(c, motion, out);
+      return out[0];
+    }
+    const Motion<T>& a = motion[c.link];
+    const Vec3<T> u = cross_add(a.w, c.arm_a, a.v);
+    return {dot(c.n, u), dot(c.t1, u), dot(c.t2, u)};
+  }
+  /// The links' relative angular velocities about a contact's n, t₁, t₂.
+  template <int N, class Contact>
+  TARSUS_INLINE void about(const Contact& c, const Motion<T>* motion, Vec3<T> (&out)[N]) const {
+    const LaneTouch<T>* touch = s_.touch + c.touch;
+    Motion<T> a[N], b[N];
+    pick<N>(touch, c.ntouch_a, motion, a), pick<N>(touch + c.ntouch_a, c.ntouch_b, motion, b);
+    for (int k = 0; k < N; ++k) {
+      const Vec3<T> w = a[k].w - b[k].w;
+      out[k] = {dot(c.n, w), dot(c.t1, w), dot(c.t2, w)};
+    }
+  }
+  Vec3<T> about(const LaneContact<T>& c, const Motion<T>* motion) const {
+    if (c.link < 0) {
+      Vec3<T> out[1];
+      about<1>(c, motion, out);
+      return out[0];
+    }
+    const Vec3<T>& w = motion[c.link].w;
+    return {dot(c.n, w), dot(c.t1, w), dot(c.t2, w)};
+  }
+  /// A new linear problem, in which none acts yet.
+  void begin() {
+    nextra_ = nextra_spin_ = nitem_ = 0;
+    std::fill(extras_, extras_ + kLanes, 0), std::fill(extra_spins_, extra_spins_ + kLanes, 0);
+  }
+  bool any() const { return nextra_ + nextra_spin_ > 0; }
+  /// A contact between links in the lanes `here`, into the first extra rows that each of them has free.
+  void add(const LaneContact<T>& c, Mask<T> here) {
+    for (int l = 0; l < kLanes; ++l) {
+      if (!here[l]) continue;
+      LaneExtra<T>& to = next_extra(l, s_.extra, extras_[l], nextra_, false);
+      copy_place(c, l, to, l);
+      copy_lane(c.at.next_y, l, to.force, l), to.Gnn.set(l, c.Gnn[l]);
+      copy_tangent(l, c, to);
+    }
+  }
+  /// Its torsional and rolling friction, in rows that are filled in the same way.
+  void add(const LaneSpin<T>& s, Mask<T> here) {
+    for (int l = 0; l < kLanes; ++l) {
+      if (!here[l]) continue;
+      LaneExtra<T>& to = next_extra(l, s_.extra + m_.most_crossings, extra_spins_[l], nextra_spin_, true);
+      copy_place(*s.contact, l, to, l);
+      copy_lane(s.at.next_y, l, to.force, l), to.Gss.set(l, s.Gss[l]), to.Gsn.set(l, s.Gsn[l]);
+      copy_tangent(l, s, to);
+    }
+  }
+  /// Contacts between links, by their Schur complement: (1 + G W) φ = f - G u₀, W = J A⁻¹ Jᵀ.
+  void solve(Motion<T>* motion, T* x) {
+    const int blocks = nextra_ + nextra_spin_, n = 3 * blocks, touches = ntouch_;
+    for (int j = 0; j < blocks; ++j) find_touches(extra(j));
+    std::fill(s_.needed, s_.needed + v_.nlink, char(0));
+    for (int j = 0; j < blocks; ++j) mark(extra(j), s_.needed);
+    std::fill(s_.matrix, s_.matrix + n * n, zero());
+    // Forces' items stand before moments': contacts are added first.
+    int forces = 0;
+    while (forces < nitem_ && !s_.extra[s_.item[forces].slot].moment) ++forces;
+    for (int first = 0; first < forces; first += kLanes) add_columns(first, std::min(kLanes, forces - first), n);
+    for (int first = forces; first < nitem_; first += kLanes) add_columns(first, std::min(kLanes, nitem_ - first), n);
+    for (int i = 0; i < n; ++i) s_.matrix[i * n + i] = s_.matrix[i * n + i] + one();
+    for (int i = 0; i < blocks; ++i) {
+      const LaneExtra<T>& e = extra(i);
+      Vec3<T> gu[1];
+      react<1>(e, motion, gu);
+      const Vec3<T> right = e.force - gu[0];
+      for (int r = 0; r < 3; ++r) s_.right[3 * i + r] = right[r];
+    }
+    for (int p = 0; p < n; ++p) {
+      const T inverse = one() / s_.matrix[p * n + p];
+      for (int r = p + 1; r < n; ++r) {
+        const T factor = s_.matrix[r * n + p] * inverse;
+        for (int c = p + 1; c < n; ++c)
+          s_.matrix[r * n + c] = neg_mul_add(factor, s_.matrix[p * n + c], s_.matrix[r * n + c]);
+        s_.right[r] = neg_mul_add(factor, s_.right[p], s_.right[r]);
+      }
+      s_.matrix[p * n + p] = inverse;
+    }
+    for (int p = n - 1; p >= 0; --p) {
+      T sum = s_.right[p];
+      for (int c = p + 1; c < n; ++c) sum = neg_mul_add(s_.matrix[p * n + c], s_.right[c], sum);
+      s_.right[p] = sum * s_.matrix[p * n + p];
+    }
+    no_forces(1, nullptr);
+    for (int i = 0; i < blocks; ++i) {
+      const LaneExtra<T>& e = extra(i);
+      apply(e, e.n * s_.right[3 * i] + e.t1 * s_.right[3 * i + 1] + e.t2 * s_.right[3 * i + 2], 1, 0);
+    }
+    lane_substitute<1, T>(v_, state_, s_.link, s_.force, nullptr, nullptr, nullptr, nullptr, s_.left, s_.column,
+                          s_.x_extra);
+    ntouch_ = touches;
+    for (int k = 0; k < v_.nv; ++k) x[k] = x[k] + s_.x_extra[k];
+    for (int i = 0; i < v_.nlink; ++i) motion[i] = motion[i] + s_.column[i];
+  }
+
+ private:
+  TARSUS_INLINE static T zero() { return T(R(0)); }
+  TARSUS_INLINE static T one() { return T(R(1)); }
+  /// The motions, N of each link, of the links that each lane has on one side.
+  template <int N>
+  TARSUS_INLINE static void pick(const LaneTouch<T>* touch, int count, const Motion<T>* motion, Motion<T> (&out)[N]) {
+    for (int k = 0; k < N; ++k) out[k] = world_velocity<T>();
+    for (int i = 0; i < count; ++i) {
+      const Motion<T>* from = motion + touch[i].link * N;
+      const Mask<T> lanes = touch[i].lanes;
+      for (int k = 0; k < N; ++k)
+        out[k] = {select<T>(lanes, from[k].w, out[k].w), select<T>(lanes, from[k].v, out[k].v)};
+    }
+  }
+  /// p[link][n][k] -= the wrench of a crossing's `force` at its point, on its own links in each lane.
+  void apply(const LaneExtra<T>& c, const Vec3<T>& push, int n, int k) {
+    const Vec3<T> o = zero3<T>();
+    const Force<T> on_a = c.moment ? Force<T>{push, o} : Force<T>{cross(c.arm_a, push), push};
+    const Force<T> on_b = c.moment ? Force<T>{push, o} : Force<T>{cross(c.arm_b, push), push};
+    each_touch(c, [&](int link, bool second, Mask<T> lanes) {
+      Force<T>& p = s_.force[link * n + k];
+      const Force<T> next = second ? Force<T>{p.n + on_b.n, p.f + on_b.f} : p - on_a;
+      p = {select<T>(lanes, next.n, p.n), select<T>(lanes, next.f, p.f)};
+    });
+  }
+  /// Marks the links that hold those of a contact between links, and these.
+  void mark(const LaneExtra<T>& c, char* links) const {
+    each_touch(c, [&](int link, bool, Mask<T>) {
+      for (int i = link; i >= 0 && !links[i]; i = v_.link[i].parent) links[i] = 1;
+    });
+  }
+  static void clear(LaneExtra<T>& e) {
+    e.live = no_lanes<T>(), e.a = e.b = Bits<T>{};
+    e.n = e.t1 = e.t2 = e.arm_a = e.arm_b = e.force = zero3<T>();
+    e.Gnn = e.Gss = e.Gsn = e.G1n = e.G2n = e.G11 = e.G12 = e.G22 = zero(), e.moment = false;
+  }
+  /// Where a contact is in lane `from` becomes that of lane `to`.
+  template <class Contact>
+  static void copy_place(const Contact& c, int from, LaneExtra<T>& e, int to) {
+    e.live[to] = -1, e.a[to] = c.a[from], e.b[to] = c.b[from];
+    copy_lane(c.n, from, e.n, to), copy_lane(c.t1, from, e.t1, to), copy_lane(c.t2, from, e.t2, to);
+    copy_lane(c.arm_a, from, e.arm_a, to), copy_lane(c.arm_b, from, e.arm_b, to);
+  }
+  static void copy_lane(const Vec3<T>& x, int from, Vec3<T>& y, int to) {
+    y.x.set(to, x.x[from]), y.y.set(to, x.y[from]), y.z.set(to, x.z[from]);
+  }
+
+  LaneExtra<T>& next_extra(int lane, LaneExtra<T>* extras, int& used, int& most, bool moment) {
+    LaneExtra<T>& next = extras[used];
+    if (used == most) clear(next), next.moment = moment, ++most;
+    s_.item[nitem_++] = {lane, int(&next - s_.extra)};
+    ++used;
+    return next;
+  }
+  template <class Term>
+  static void copy_tangent(int l, const Term& from, LaneExtra<T>& to) {
+    to.G1n.set(l, from.G1n[l]), to.G2n.set(l, from.G2n[l]);
+    to.G11.set(l, from.G11[l]), to.G12.set(l, from.G12[l]), to.G22.set(l, from.G22[l]);
+  }
+  void no_forces(int count, const char* links) {
+    for (int i = 0; i < v_.nlink; ++i) {
+      for (int k = 0; k < count && (!links || links[i]); ++k) s_.force[count * i + k] = {zero3<T>(), zero3<T>()};
+    }
+  }
+
+  /// Those of forces, then those of moments.
+  LaneExtra<T>& extra(int i) { return s_.extra[i < nextra_ ? i : m_.most_crossings + i - nextra_]; }
+  /// G J of one, times N motions of each link.
+  template <int N>
+  void react(const LaneExtra<T>& e, const Motion<T>* motion, Vec3<T> (&out)[N]) const {
+    Vec3<T> u[N], turn[N];
+    along<N>(e, motion, u);
+    if (e.moment) about<N>(e, motion, turn);
+    for (int k = 0; k < N; ++k) out[k] = e.moment ? times(e, u[k].x, turn[k]) : times(e, u[k]);
+  }
+
+  /// Columns of G W for `count` blocks of one kind, items from `first` on: a lane of the columns takes the factors of
+  /// the lane that its contact is in, so that contacts which few lanes have share a pass.
+  void add_columns(int first, int count, int n) {
+    const int touches = ntouch_, blocks = nextra_ + nextra_spin_;
+    LaneExtra<T> item;
+    clear(item);
+    item.moment = s_.extra[s_.item[first].slot].moment;
+    LanesTurned<T> of{Bits<T>{}};
+    std::fill(s_.place, s_.place + blocks, all_bits<T>(-1));
+    for (int k = 0; k < count; ++k) {
+      const auto [lane, slot] = s_.item[first + k];
+      copy_place(s_.extra[slot], lane, item, k);
+      of.from[k] = lane, s_.place[item.moment ? nextra_ + slot - m_.most_crossings : slot][lane] = k;
+    }
+    find_touches(item);
+    std::fill(s_.pushed, s_.pushed + v_.nlink, char(0));
+    mark(item, s_.pushed);
+    no_forces(3, s_.needed);
+    apply(item, item.n, 3, 0), apply(item, item.t1, 3, 1), apply(item, item.t2, 3, 2);
+    lane_substitute<3, T>(v_, state_, s_.link, s_.force, nullptr, nullptr, s_.pushed, s_.needed, s_.left, s_.column,
+                          nullptr, of);
+    for (int i = 0; i < blocks; ++i) {
+      const LaneExtra<T>& e = extra(i);
+      LaneExtra<T> row;
+      row.moment = e.moment, row.touch = ntouch_, row.ntouch_a = e.ntouch_a, row.ntouch_b = e.ntouch_b;
+      for (int k = 0; k < e.ntouch_a + e.ntouch_b; ++k)
+        s_.touch[ntouch_ + k] = {s_.touch[e.touch + k].link, permute_bits(s_.touch[e.touch + k].lanes, of.from)};
+      row.n = of(e.n), row.t1 = of(e.t1), row.t2 = of(e.t2), row.arm_a = of(e.arm_a), row.arm_b = of(e.arm_b);
+      row.Gnn = of(e.Gnn), row.Gss = of(e.Gss), row.Gsn = of(e.Gsn), row.G1n = of(e.G1n), row.G2n = of(e.G2n);
+      row.G11 = of(e.G11), row.G12 = of(e.G12), row.G22 = of(e.G22);
+      Vec3<T> gw[3];
+      react<3>(row, s_.column, gw);
+      for (int j = 0; j < blocks; ++j) {
+        const Mask<T> here = s_.place[j] >= Bits<T>{};
+        if (!any_lane(here)) continue;
+        for (int k = 0; k < 3; ++k) {
+          for (int r = 0; r < 3; ++r) {
+            T& to = s_.matrix[(3 * i + r) * n + 3 * j + k];
+            to = select(here, permute(gw[k][r], s_.place[j]), to);
+          }
+        }
+      }
+    }
+    ntouch_ = touches;
+  }
+
+  const ModelView<R>& v_;
+  const LaneModel<R>& m_;
+  LinkState<T>* state_;
+  LaneSpace<T>& s_;
+  int nextra_ = 0, nextra_spin_ = 0, nitem_ = 0, ntouch_ = 0;
+  int extras_[kLanes];  ///< each lane's contacts between links in the linear problem at hand
+  int extra_spins_[kLanes];
+};
+
+}  // namespace TARSUS_ISA
+}  // namespace tarsus

@@ -1,0 +1,404 @@
+// A pack's problem: its terms at the start of a step, and what it leaves of them to the next step and the report.
+#pragma once
+
+#include "constraint/lane_links.inl"
+#include "constraint/term_constants.hpp"
+
+namespace tarsus {
+inline namespace TARSUS_ISA {
+
+/// The velocity along a row on a joint.
+template <class T>
+T along_row(const ModelView<Real<T>>& m, const LinkState<T>* state, const LaneJointRow<T>& r, const T* velocity) {
+  const T* v = velocity + m.link[r.joint].qvel;
+  return r.axial ? r.e.x * v[0] : dot(r.e, state[r.joint].R * get3(v));
+}
+
+/// How the solve of a pack ended.
+template <class T>
+struct LaneAnswer {
+  T iterations, residual;
+  Mask<T> met;    ///< the tolerance
+  Mask<T> acted;  ///< some iterate was finite
+};
+
+template <class T>
+class LaneProblem {
+ public:
+  static constexpr int kLanes = kWidth<T>;
+  using R = Real<T>;
+
+  LaneProblem(const LanePack<R>& pack, const LaneModel<R>& model, const LaneStep<R>& step, LinkState<T>* state,
+              LaneSpace<T>& space, LaneMemory<T>& memory, LaneLinks<T>& links)
+      : pack_(pack), v_(pack.view), m_(model), step_(step), state_(state), s_(space), memory_(memory), links_(links) {}
+
+  /// All terms, from the contacts found and the state. @return there are some
+  bool build() {
+    const T *qpos = as_lanes(pack_.qpos), *qvel = as_lanes(pack_.qvel), *velocity = as_lanes(pack_.velocity);
+    velocities(qvel, velocity);
+    s_.every_contact([&](LaneContact<T>& c) { build(c); });
+    s_.nrow = s_.nball = 0;
+    if (step_.limits) add_limits(qpos, qvel, velocity);
+    if (step_.losses) add_losses(qvel, velocity);
+    if (step_.nlimited > 0) add_drives(qvel, velocity, as_lanes(pack_.push));
+    return s_.ncontact + s_.ncrossing + s_.nrow + s_.nball > 0;
+  }
+  /// v⁺ in place of v⁰; what the next step and the caller want to know.
+  void end(const LaneAnswer<T>& answer) {
+    T* velocity = as_lanes(pack_.velocity);
+    for (int k = 0; k < v_.nv; ++k) velocity[k] = velocity[k] + select(answer.acted, s_.x_best[k], zero());
+    remember(answer.acted);
+    write(pack_.report, answer);
+    T* force = as_lanes(pack_.drive_force);
+    for (int k = 0; k < v_.nv; ++k) force[k] = zero();
+    drive_forces(force);
+  }
+
+ private:
+  static const T* as_lanes(const R* p) { return reinterpret_cast<const T*>(p); }
+  static T* as_lanes(R* p) { return reinterpret_cast<T*>(p); }
+  TARSUS_INLINE static T zero() { return T(R(0)); }
+  TARSUS_INLINE static T one() { return T(R(1)); }
+
+  /// Links' velocities at the start of the step and of v⁰.
+  void velocities(const T* qvel, const T* free) {
+    for (int i = 0; i < v_.nlink; ++i) {
+      const LinkConstants<R>& link = v_.link[i];
+      const auto go = [&](Motion<T>* all, const T* v) {
+        const Motion<T> below = link.parent >= 0 ? shift(all[link.parent], state_[i].r) : world_velocity<T>();
+        all[i] = below + joint_motion(link, state_[i].R, v + link.qvel);
+      };
+      go(s_.start, qvel), go(s_.free, free);
+    }
+  }
+  T compliance(T own, T inverse_mass) const {
+    const T relative = inverse_mass * T(step_.relative_compliance * R(4 / (1 + 4 * kDampingSteps)));
+    return maximum(select(own > zero(), own, relative), inverse_mass * T(R(kLeastCompliance)));
+  }
+  T inverse_mean(const Sym3<T>& M) const { return T(R(3)) / maximum(M.xx + M.yy + M.zz, T(R(1e-30))); }
+  void build(LaneContact<T>& c) {
+    const Vec3<T>& n = c.n;  // [Duff et al. 2017]
+    const T sign = select(n.z < zero(), -one(), one()), a = -one() / (sign + n.z), b = n.x * n.y * a;
+    c.t1 = {mul_add(sign * n.x, n.x * a, one()), sign * b, -(sign * n.x)};
+    c.t2 = {b, mul_add(n.y, n.y * a, sign), -n.y};
+    T mass;
+    if (c.link >= 0) {
+      c.arm_a = c.point - state_[c.link].o;
+      mass = inverse_mean(state_[c.link].IA.M);
+    } else {
+      links_.find_touches(c);
+      c.arm_a = c.arm_b = zero3<T>();
+      T of_a = zero(), of_b = zero();
+      links_.each_touch(c, [&](int link, bool second, Mask<T> lanes) {
+        Vec3<T>& arm = second ? c.arm_b : c.arm_a;
+        T& inverse = second ? of_b : of_a;
+        arm = select<T>(lanes, c.point - state_[link].o, arm);
+        inverse = select(lanes, inverse_mean(state_[link].IA.M), inverse);
+      });
+      mass = of_a + of_b;
+    }
+    const Vec3<T> speed = links_.along(c, s_.start);
+    c.free = links_.along(c, s_.free);
+    const LaneSpook<T> spook(c.compliance, c.damping_time, c.distance, speed.x, step_.h, R(kContactReturn),
+                             c.relative_compliance * mass, step_.restitution, step_.restitution_threshold);
+    const Mask<T> own_law = ~(c.share == zero());
+    const T pull = neg_mul_add(c.damping_time, c.distance, c.share * speed.x);
+    c.target = select(own_law, pull, spook.target), c.centre1 = c.centre2 = zero();
+    c.normal.inverse_mass = c.tangent.inverse_mass = mass;
+    c.normal.own_R = compliance(select(own_law, c.relative_compliance * mass, spook.own_R), mass);
+    c.tangent.own_R = compliance(zero(), mass);
+    c.normal.set(c.normal.own_R, c.live), c.tangent.set(c.tangent.own_R, c.live);
+    c.at.now_y = before_projection(c, speed);
+    c.Gnn = c.G1n = c.G2n = c.G11 = c.G12 = c.G22 = zero(), c.base = zero3<T>();
+    if (c.spin >= 0) build(s_.spin[c.spin]);
+    recall(c);
+  }
+  void build(LaneSpin<T>& s) {
+    const LaneContact<T>& c = *s.contact;
+    T inertia = zero();
+    if (c.link >= 0) {
+      inertia = inverse_mean(state_[c.link].IA.I);
+    } else {
+      T of_a = zero(), of_b = zero();
+      links_.each_touch(c, [&](int link, bool second, Mask<T> lanes) {
+        T& inverse = second ? of_b : of_a;
+        inverse = select(lanes, inverse_mean(state_[link].IA.I), inverse);
+      });
+      inertia = of_a + of_b;
+    }
+    s.free = links_.about(c, s_.free), s.centre = zero3<T>();
+    s.metric.inverse_mass = inertia, s.metric.own_R = compliance(zero(), inertia);
+    s.metric.set(s.metric.own_R, s.live);
+    s.at.now_y = before_projection(s, links_.about(c, s_.start));
+    s.no_tangent();
+  }
+
+  /// The same contact of the last step, lane by lane; both steps' contacts mostly stand in one order.
+  void recall(LaneContact<T>& c) {
+    const int count = int((*memory_.count)[0]);
+    Bits<T> left = c.key;
+    const auto take = [&](const LaneContactMemory<T>& old) {
+      const Mask<T> same = (old.key == left) & (left != Bits<T>{});
+      if (!any_lane(same)) return false;
+      const Vec3<T> slide = old.slide, more = old.slide_excess;
+      const T s1 = dot(c.t1, slide), s2 = dot(c.t2, slide);
+      const Vec3<T> y = {mul_add(old.excess, c.normal.iR, old.impulse), mul_add(dot(c.t1, more), c.tangent.iR, s1),
+                         mul_add(dot(c.t2, more), c.tangent.iR, s2)};
+      c.at.now_y = select<T>(same, y, c.at.now_y);
+      c.centre1 = select(same, s1, c.centre1), c.centre2 = select(same, s2, c.centre2);
+      if (c.spin >= 0) recall(s_.spin[c.spin], memory_.spin[&old - memory_.contact], same);
+      left = left & ~same;
+      return !any_lane(left != Bits<T>{});
+    };
+    if (guess_ < count && take(memory_.contact[guess_])) {
+      ++guess_;
+      return;
+    }
+    for (int k = 0; k < count; ++k) {
+      if (take(memory_.contact[k])) {
+        guess_ = k + 1;
+        return;
+      }
+    }
+  }
+
+  void recall(LaneSpin<T>& s, const LaneSpinMemory<T>& old, Mask<T> same) {
+    const LaneContact<T>& c = *s.contact;
+    const auto here = [&](T torsion, const Vec3<T>& x) { return Vec3<T>{torsion, dot(c.t1, x), dot(c.t2, x)}; };
+    same = same & s.live;
+    s.centre = select<T>(same, here(old.torsion, old.rolling), s.centre);
+    const Vec3<T> over = here(old.torsion_excess, old.rolling_excess);
+    s.at.now_y = select<T>(same, s.centre + over * s.metric.iR, s.at.now_y);
+  }
+
+  LaneJointRow<T>& add_row(typename LaneJointRow<T>::Kind kind, int joint, int place, Mask<T> live) {
+    LaneJointRow<T>& r = s_.row[s_.nrow++];
+    r.kind = kind, r.joint = joint, r.place = place, r.live = live;
+    r.axial = !turns_freely(v_.link[joint].joint);
+    r.G = r.base = r.centre = zero();
+    return r;
+  }
+  T inverse_mass(const LaneJointRow<T>& r) const {
+    const LinkState<T>& s = state_[r.joint];
+    if (r.axial) return maximum(s.Dinv.xx, T(R(1e-30)));
+    return one() / maximum(dot(r.e, s.IA.I * r.e) + s.k, T(R(1e-30)));
+  }
+  /// The start of a row's iteration at the velocity `speed`, or where the last step ended.
+  void start(LaneJointRow<T>& r, T speed, bool sticks) {
+    const LaneJointMemory<T>& old = memory_.joint[r.place];
+    const Mask<T> known = (old.known > zero()) & r.live;
+    r.at.now_y = select(known, mul_add(old.excess, r.metric.iR, old.impulse), before_projection(r, speed));
+    if (sticks) r.centre = select(known, old.impulse, r.centre);
+  }
+
+  void add_limit(int joint, int place, const Vec3<T>& e, T gap, const T* qvel, const T* free, Mask<T> where) {
+    LaneJointRow<T>& r = add_row(LaneJointRow<T>::Kind::limit, joint, place, where);
+    r.e = e;
+    const T speed = along_row(v_, state_, r, qvel), ahead = along_row(v_, state_, r, free);
+    const int number = m_.limit_law[place / 2];
+    const LaneSolverLaw<R>* law = number >= 0 && m_.law[number].resolved ? &m_.law[number] : nullptr;
+    r.live = where & (mul_add(minimum(speed, ahead), T(step_.h), gap) <= T(R(kLimitReach)));
+    if (law) r.live = r.live & (gap <= zero());
+    if (!any_lane(r.live)) {
+      --s_.nrow;
+      return;
+    }
+    const T w = inverse_mass(r);
+    const LaneSpook<T> spook(T(step_.limit_compliance), T(step_.limit_damping_time), gap, speed, step_.h,
+                             R(kLimitReturn));
+    T own_R = spook.own_R;
+    r.free = ahead, r.target = spook.target;
+    if (law) {
+      const LaneSolverRow<T> row(*law, gap);
+      own_R = row.relative_compliance * w, r.target = neg_mul_add(row.pull, gap, row.share * speed);
+    }
+    r.lower = zero(), r.upper = select(r.live, T(std::numeric_limits<R>::infinity()), zero());
+    r.metric.inverse_mass = w, r.metric.own_R = compliance(own_R, w);
+    r.metric.set(r.metric.own_R, r.live);
+    start(r, speed, false);
+  }
+  void add_limits(const T* qpos, const T* qvel, const T* free) {
+    for (int i = 0; i < m_.nlimit; ++i) {
+      const int joint = m_.limit[i];
+      const LinkConstants<R>& link = v_.link[joint];
+      const T low = T(m_.range[2 * i]), high = T(m_.range[2 * i + 1]);
+      if (!turns_freely(link.joint)) {
+        const T q = qpos[link.qpos];
+        add_limit(joint, 2 * i, {one(), zero(), zero()}, q - low, qvel, free, every_lane<T>());
+        add_limit(joint, 2 * i + 1, {-one(), zero(), zero()}, high - q, qvel, free, every_lane<T>());
+        continue;
+      }
+      // Far from its range without a logarithm: an angle is at most π sin(angle/2).
+      const T* q = qpos + link.qpos;
+      const Vec3<T> w = get3(qvel + link.qvel), w_free = get3(free + link.qvel), vec = get3(q + 1);
+      const T fastest = square_root(maximum(dot(w, w), dot(w_free, w_free)));
+      const T room = (high - T(R(kLimitReach)) - fastest * T(step_.h)) * T(R(0.31830988618379067));
+      const Mask<T> far = (room > zero()) & (dot(vec, vec) < room * room);
+      if (all_lanes(far)) continue;
+      const Mask<T> back = q[0] < zero();
+      const T factor = log_factor(minimum(absolute(q[0]), one()));
+      const Vec3<T> turn = vec * select(back, -factor, factor);
+      const T angle = norm(turn);
+      const Mask<T> turned = (angle >= T(R(1e-6))) & ~far;
+      const Vec3<T> axis = state_[joint].R * (turn * (-one() / maximum(angle, T(R(1e-6)))));
+      add_limit(joint, 2 * i, axis, high - angle, qvel, free, turned);
+    }
+  }
+  void add_losses(const T* qvel, const T* free) {
+    for (int i = 0; i < m_.nloss; ++i) {
+      const int joint = m_.loss_joint[i], k = m_.loss_dof[i] - v_.link[joint].qvel;
+      LaneJointRow<T>& r = add_row(LaneJointRow<T>::Kind::loss, joint, 2 * m_.nlimit + i, every_lane<T>());
+      const Mat3<T>& A = state_[joint].R;
+      r.e = r.axial ? Vec3<T>{one(), zero(), zero()} : k == 0 ? A.column_x() : k == 1 ? A.column_y() : A.column_z();
+      r.free = along_row(v_, state_, r, free), r.target = zero();
+      r.upper = T(step_.h * m_.loss[i]), r.lower = -r.upper;
+      r.metric.inverse_mass = inverse_mass(r), r.metric.own_R = compliance(zero(), r.metric.inverse_mass);
+      r.metric.set(r.metric.own_R, r.live);
+      start(r, along_row(v_, state_, r, qvel), true);
+    }
+  }
+  /// A drive's number, times the lane's own factor.
+  static T own(R number, const R* scale, int dof) {
+    return scale ? T(number) * reinterpret_cast<const T*>(scale)[dof] : T(number);
+  }
+  void add_drives(const T* qvel, const T* free, const T* push) {
+    const R h = step_.h;
+    for (int i = 0; i < step_.nlimited; ++i) {
+      const int joint = step_.limited[i], dof = v_.link[joint].qvel;
+      const T implicit = T(step_.stiff ? h * h : R(0)) * own(step_.drive_kp[dof], pack_.kp_scale, dof);
+      const T kd = T(h) * own(step_.drive_kd[dof], pack_.kd_scale, dof) + implicit;
+      if (!turns_freely(v_.link[joint].joint)) {
+        LaneJointRow<T>& r =
+            add_row(LaneJointRow<T>::Kind::drive, joint, 2 * m_.nlimit + m_.nloss + i, every_lane<T>());
+        r.e = {one(), zero(), zero()};
+        const T w = inverse_mass(r), stiffness = maximum(kd, T(R(kLeastStiffness)) / w), along_push = push[dof] * T(h);
+        r.free = free[dof], r.target = qvel[dof] + along_push / stiffness;
+        r.lower = T(h) * own(step_.force_low[i], pack_.force_scale, dof);
+        r.upper = T(h) * own(step_.force_high[i], pack_.force_scale, dof);
+        r.metric.inverse_mass = w, r.metric.own_R = one() / stiffness;
+        r.metric.set(r.metric.own_R, r.live);
+        const LaneJointMemory<T>& old = memory_.joint[r.place];
+        r.at.now_y = select(old.known > zero(), mul_add(old.excess, r.metric.iR, old.impulse), along_push);
+        continue;
+      }
+      LaneBallRow<T>& r = s_.ball[s_.nball++];
+      r.joint = joint, r.place = i, r.radius = T(h) * own(step_.force_high[i], pack_.force_scale, dof);
+      const LinkState<T>& link = state_[joint];
+      const T mean = (link.IA.I.xx + link.IA.I.yy + link.IA.I.zz) * T(R(1.0 / 3)) + link.k;
+      const T w = one() / maximum(mean, T(R(1e-30))), stiffness = maximum(kd, T(R(kLeastStiffness)) / w);
+      const Vec3<T> turned = link.R * get3(push + dof) * T(h), speed = link.R * get3(qvel + dof);
+      r.free = link.R * get3(free + dof), r.target = speed + turned * (one() / stiffness);
+      r.metric.inverse_mass = w, r.metric.own_R = one() / stiffness;
+      r.metric.set(r.metric.own_R, every_lane<T>());
+      r.no_tangent();
+      const LaneBallMemory<T>& old = memory_.ball[i];
+      r.at.now_y = select<T>(old.known > zero(), mul_add(old.excess, r.metric.iR, old.impulse), turned);
+    }
+  }
+
+  /// Forces of the drives with a limit over the step, in qvel's axes.
+  void drive_forces(T* out) const {
+    const T per_step = T(1 / step_.h);
+    for (int i = 0; i < s_.nrow; ++i) {
+      const LaneJointRow<T>& r = s_.row[i];
+      if (r.kind == LaneJointRow<T>::Kind::drive) out[v_.link[r.joint].qvel] = r.at.best_y * per_step;
+    }
+    for (int i = 0; i < s_.nball; ++i) {
+      const LaneBallRow<T>& r = s_.ball[i];
+      put3(out + v_.link[r.joint].qvel, transpose_mul(state_[r.joint].R, r.at.best_y) * per_step);
+    }
+  }
+  /// For the next step.
+  void remember(Mask<T> acted) {
+    const int before = int((*memory_.count)[0]);
+    int now = 0;
+    s_.every_contact([&](const LaneContact<T>& c) {
+      LaneContactMemory<T>& old = memory_.contact[now++];
+      const Vec3<T>& y = c.at.best_y;
+      const Vec3<T> over = times_R(c, before_projection(c, c.at.best_u) - y);
+      old.key = c.key & acted;
+      old.impulse = y.x, old.excess = over.x;
+      old.slide = c.t1 * y.y + c.t2 * y.z, old.slide_excess = c.t1 * over.y + c.t2 * over.z;
+      if (m_.most_spins > 0) remember(c, memory_.spin[now - 1]);
+    });
+    for (int i = now; i < before; ++i) memory_.contact[i].key = Bits<T>{};
+    *memory_.count = all_bits<T>(now);
+    for (int i = 0; i < 2 * m_.nlimit + m_.nloss + m_.nlink; ++i) memory_.joint[i].known = zero();
+    for (int i = 0; i < m_.nlink; ++i) memory_.ball[i].known = zero();
+    for (int i = 0; i < s_.nrow; ++i) {
+      const LaneJointRow<T>& r = s_.row[i];
+      LaneJointMemory<T>& old = memory_.joint[r.place];
+      old.impulse = r.at.best_y, old.excess = times_R(r, before_projection(r, r.at.best_u) - r.at.best_y);
+      old.known = select(acted & r.live, one(), zero());
+    }
+    for (int i = 0; i < s_.nball; ++i) {
+      const LaneBallRow<T>& r = s_.ball[i];
+      LaneBallMemory<T>& old = memory_.ball[r.place];
+      old.impulse = r.at.best_y, old.excess = times_R(r, before_projection(r, r.at.best_u) - r.at.best_y);
+      old.known = select(acted, one(), zero());
+    }
+  }
+
+  void remember(const LaneContact<T>& c, LaneSpinMemory<T>& old) {
+    if (c.spin < 0) {
+      old = {zero(), zero(), zero3<T>(), zero3<T>()};
+      return;
+    }
+    const LaneSpin<T>& s = s_.spin[c.spin];
+    const Vec3<T>& y = s.at.best_y;
+    const Vec3<T> over = times_R(s, before_projection(s, s.at.best_u) - y);
+    old.torsion = y.x, old.torsion_excess = over.x;
+    old.rolling = c.t1 * y.y + c.t2 * y.z, old.rolling_excess = c.t1 * over.y + c.t2 * over.z;
+  }
+
+  static void put(R* to, T x) {
+    for (int l = 0; l < kLanes; ++l) to[l] = x[l];
+  }
+  void write(const LaneTermReport<R>& report, const LaneAnswer<T>& answer) {
+    const Mask<T> acted = answer.acted;
+    T contacts = zero(), touching = zero(), limits = zero(), saturated = zero(), deepest = zero();
+    const auto count = [&](Mask<T> where) { return select(where, one(), zero()); };
+    const bool forces = report.ground != nullptr;
+    for (int i = 0; forces && i < v_.nlink; ++i) s_.ground[i] = zero3<T>();
+    s_.every_contact([&](const LaneContact<T>& c) {
+      contacts += count(c.live), touching += count(c.live & acted & (c.at.best_y.x > zero()));
+      deepest = maximum(select(c.live, -c.distance, zero()), deepest);
+      if (!forces || c.link < 0) return;
+      const Vec3<T>& y = c.at.best_y;
+      const Vec3<T> f = c.n * y.x + c.t1 * y.y + c.t2 * y.z;
+      s_.ground[c.link] += select<T>(acted & c.live, f, zero3<T>());
+    });
+    for (int i = 0; i < s_.nrow; ++i) {
+      const LaneJointRow<T>& r = s_.row[i];
+      const T near = T(1 - (sizeof(R) == 8 ? R(1e-9) : R(1e-6)));
+      if (r.kind == LaneJointRow<T>::Kind::limit) limits += count(r.live);
+      if (r.kind == LaneJointRow<T>::Kind::drive)
+        saturated += count((r.at.best_y >= r.upper * near) | (r.at.best_y <= r.lower * near));
+    }
+    for (int i = 0; i < s_.nball; ++i)
+      saturated += count(norm(s_.ball[i].at.best_y) >= s_.ball[i].radius * T(1 - (sizeof(R) == 8 ? R(1e-9) : R(1e-6))));
+    put(report.iterations, answer.iterations),
+        put(report.residual,
+            select(acted & (answer.residual < T(std::numeric_limits<R>::infinity())), answer.residual, zero()));
+    put(report.penetration, deepest), put(report.contacts, contacts), put(report.touching, touching);
+    put(report.limits, limits), put(report.saturated, saturated);
+    const Mask<T> full = s_.overflow != Bits<T>{};
+    put(report.missed, select(acted, select(answer.met & ~full, zero(), one()), T(R(2))));
+    for (int i = 0; forces && i < v_.nlink; ++i) {
+      for (int k = 0; k < 3; ++k) put(report.ground + (3 * i + k) * kLanes, s_.ground[i][k] * T(1 / step_.h));
+    }
+  }
+
+  const LanePack<R>& pack_;
+  const ModelView<R>& v_;
+  const LaneModel<R>& m_;
+  const LaneStep<R>& step_;
+  LinkState<T>* state_;
+  LaneSpace<T>& s_;
+  LaneMemory<T>& memory_;
+  LaneLinks<T>& links_;
+  int guess_ = 0;
+};
+
+}  // namespace TARSUS_ISA
+}  // namespace tarsus
