@@ -7,6 +7,7 @@
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
+/// add() the contacts that act between begin() and solve(), each lane its own, into rows without gaps.
 template <class T>
 class LaneLinks {
  public:

@@ -395,6 +395,7 @@ template <class T>
 void lane_solve(const LaneModel<Real<T>>& model, const LaneStep<Real<T>>& step, const LanePack<Real<T>>* packs,
                 int count, std::byte* work) {
   if constexpr (kWidth < T >> 1) {
+    static_assert(kTogether<T> == std::max(1, kWidth<T> * int(sizeof(Real<T>)) / 16), "packs_together() says so");
     std::array<LaneSpace<T>, kTogether<T>> space;  // of those that wait, and the one at hand
     std::array<LaneMemory<T>, kTogether<T>> memory;
     std::array<std::optional<LaneSolver<T>>, kTogether<T>> solver;

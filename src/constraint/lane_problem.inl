@@ -22,6 +22,7 @@ struct LaneAnswer {
   Mask<T> acted;  ///< some iterate was finite
 };
 
+/// Terms of one pack over one step: build() before the solve, end() after it.
 template <class T>
 class LaneProblem {
  public:

@@ -142,7 +142,7 @@ std::string LaneTerms<R>::refusal(const Model& model, const ContactGeometry* geo
 
 template <class R>
 int packs_together(int width) {
-  return std::max(1, width * int(sizeof(R)) / 16);  // narrow packs, of 128 bits, in one
+  return std::max(1, width * int(sizeof(R)) / 16);  // kTogether: narrow packs, of 128 bits, in a wide one
 }
 
 template <class R>
