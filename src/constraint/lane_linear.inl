@@ -6,7 +6,8 @@
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-/// Each lane takes the pass that its own terms ask for: symmetric, or, where a contact slides or lies between links, not.
+/// Each lane takes the pass that its own terms ask for: symmetric, or, where a contact slides or lies between links,
+/// not.
 template <class T>
 class LaneLinear {
  public:

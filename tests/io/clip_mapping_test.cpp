@@ -149,7 +149,8 @@ TEST(BuiltIn, TheBackflipIsAFreeFlight) {
     kinematics<double>(model, data, s.q, s.v);
     return momentum<double>(model, data);
   };
-  // From 0.84 to 1.47 s the centre of mass falls with g, by second differences over 0.1 s, and the spin keeps its momentum.
+  // From 0.84 to 1.47 s the centre of mass falls with g, by second differences over 0.1 s, and the spin keeps its
+  // momentum.
   double turned = 0;
   for (double t = 0.95; t < 1.36; t += 0.025) {
     const Momentum now = at(t);
@@ -158,8 +159,8 @@ TEST(BuiltIn, TheBackflipIsAFreeFlight) {
     EXPECT_NEAR(a.x, 0, 0.4) << t;
     EXPECT_NEAR(at(t).angular.y, -29.9, 2) << t;
   }
-  // What the ground does over 1/30 s, in weights: pushes, and hardly pulls where frames round a corner; the landing's blow
-  // is 1.2 m/s.
+  // What the ground does over 1/30 s, in weights: it pushes, and hardly pulls where frames round a corner; the
+  // landing's blow is 1.2 m/s.
   for (double t = 0.05; t + 0.08 < binding.duration(); t += 0.01) {
     const Momentum before = at(t), after = at(t + 1.0 / 30);
     const Vec3d push = (after.linear - before.linear) * (30 / (9.81 * before.mass)) + Vec3d{0, 0, 1};
