@@ -220,7 +220,7 @@ experiments: build python ## Every published table and figure, experiments/repor
 	@$(MAKE) -C experiments $(if $(QUICK),quick,all) PYTHON=$(abspath $(VENV)/bin/python) TARSUS=$(abspath $(BUILD)/bin/tarsus)
 
 .PHONY: figure7
-figure7: python ## Trains what the report's last section shows, TASKS=walk,pace SEEDS=5: most of an hour a skill; goes on where it was stopped
+figure7: python ## Trains what the report's last section shows, TASKS=walk,pace SEEDS=5: most of an hour a skill, four for an acrobatic one; goes on where it was stopped
 	@$(MAKE) -C experiments figure7 PYTHON=$(abspath $(VENV)/bin/python)
 
 # three.js and the sources of python/viewer/ as one file, which is checked in: only who changes them needs npm.

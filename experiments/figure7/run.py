@@ -42,10 +42,12 @@ def reached(run, axis):
 
 
 def spread(values, digits=2):
-    """Mean ± deviation, with how many there are where some are not."""
+    """Mean ± deviation, with how many there are where some are not; of one value, that."""
     good = np.array([v for v in values if np.isfinite(v)])
     if not len(good):
         return "-"
+    if len(values) == 1:
+        return f"{good[0]:.{digits}f}"
     text = f"{good.mean():.{digits}f} ± {good.std():.{digits}f}"
     return text if len(good) == len(values) else f"{text} ({len(good)} of {len(values)})"
 
@@ -131,11 +133,11 @@ def run(context):
     found = read(file)
     return f"""## Figure 7: learning with DF and with MABA
 
-`make figure7` trains them (most of an hour a skill; it goes on where it was stopped); the curves of what has run are in
-[figure7/curves.csv](figure7/curves.csv). PPO of [`python -m tarsus.learn`](../docs/learning.md#training), one core a run. DF is stable PD as a
+`make figure7` trains them (most of an hour a skill, four for the acrobatic ones; it goes on where it was stopped); the curves of what has run are in
+[figure7/curves.csv](figure7/curves.csv). The spin-kick is DeepMimic's clip, the others are built in. PPO of [`python -m tarsus.learn`](../docs/learning.md#training), one core a run. DF is stable PD as a
 controller outside the simulator has it, Eigen's dense factor one world after the other, cut off at the force limits; MABA is in the step, worlds in lanes.
 Contacts and everything else are the same. Return: of the episodes that ended, the sum of rewards over the largest possible. Bands are a
-standard deviation of the seeds either way. Time is the processor's, for the machine had other work, too.
+standard deviation of the seeds either way; the table says how many there are. Time is the processor's, for the machine had other work, too.
 
 {panels(found)}
 {figures(found)}
