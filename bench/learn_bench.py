@@ -7,7 +7,8 @@ An environment step is one action. Motion tracking: 1/30 s of simulated time in 
 limits, observation, reward and resets, under random actions of 0.05 rad. QuadrupedVelocity: 0.02 s in two, under random actions of
 0.075 rad. Gymnasium's tasks, in our worlds and in its own: 0.015 s in
 five steps (Humanoid) or 0.05 s in five, under samples of the action space. mujoco.rollout: five steps of Gymnasium's humanoid, without
-observation and reward. "per_cpu_second" counts the process's own time, whatever else the machine does. "python" is the share of
+observation and reward. With --threads N the last line is HumanoidWalk's environment on one thread and on N, 30 stretches of ten steps
+each in turns: how many times as fast N are, by the clock, over all and in the median stretch. "per_cpu_second" counts the process's own time, whatever else the machine does. "python" is the share of
 a step's processor time that the vector environment takes around C++.
 """
 
@@ -63,6 +64,26 @@ def ours(name, worlds, threads, seconds, dtype, **options):
                       "python": round(1 - timed.seconds / cpu, 4)}), flush=True)
 
 
+def threads_give(worlds, threads, dtype, turns=30, steps=10):
+    pair = [gymnasium.make_vec("tarsus/HumanoidWalk-v0", num_envs=worlds, threads=n, dtype=dtype, autoreset_mode="SameStep", relative_action=True)
+            for n in (1, threads)]
+    random = np.random.default_rng(0)
+    actions = [random.normal(scale=0.05, size=pair[0].action_space.shape).astype(dtype) for _ in range(8)]
+    for envs in pair:
+        envs.reset(seed=0)
+    seconds = np.zeros((turns + 1, 2))
+    for turn in range(turns + 1):  # the first does not count
+        for side, envs in enumerate(pair):
+            began = time.perf_counter()
+            for k in range(steps):
+                envs.step(actions[k % len(actions)])
+            seconds[turn, side] = time.perf_counter() - began
+    one, several = seconds[1:].T
+    print(json.dumps({"env": "HumanoidWalk", "worlds": worlds, "dtype": np.dtype(dtype).name, "threads": [1, threads],
+                      "env_steps_per_second": [round(worlds * turns * steps / s.sum()) for s in (one, several)],
+                      "times_as_fast": round(one.sum() / several.sum(), 3), "in_the_median": round(float(np.median(one / several)), 3)}), flush=True)
+
+
 def gymnasiums(worlds, seconds):
     envs = gymnasium.make_vec("Humanoid-v5", num_envs=worlds, vectorization_mode="sync")
     envs.reset(seed=0)
@@ -109,3 +130,5 @@ if __name__ == "__main__":
         ours(name, a.worlds, a.threads, a.seconds, a.dtype)
     gymnasiums(16, a.seconds)
     rollouts(16, a.seconds)
+    if a.threads > 1:
+        threads_give(a.worlds, a.threads, a.dtype)

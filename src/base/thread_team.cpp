@@ -20,7 +20,7 @@ bool spin(const Ready& ready, int tries) {
   return false;
 }
 
-constexpr int kSpins = 3000;  // some 50 µs
+constexpr int kSpins = 12000;  // some 200 µs
 
 }  // namespace
 
