@@ -312,6 +312,38 @@ TEST(LaneSteps, AWorldsBitsDependOnItAlone) {
   }
 }
 
+/// Groups of packs whose last lanes go on together, and packs that fill no group, against a batch of one world.
+template <class R>
+void expect_bits_of_groups() {
+  const Model model = compile(read_mjcf(TARSUS_SOURCE_DIR "/models/humanoid.xml", {}));
+  const BatchOptions options{.step = options_of(), .drives = limited(model, 300, 100)};
+  const int worlds = 70, steps = 40;
+  const auto set = [&](Batch<R>& batch, int world, int seed) {
+    std::mt19937 random(seed);
+    std::vector<double> q(model.nq), v(model.nv);
+    random_state(model, random, 0.3, q, v);
+    std::copy(q.begin(), q.end(), batch.qpos().begin() + world * model.nq);
+    std::copy(v.begin(), v.end(), batch.qvel().begin() + world * model.nv);
+  };
+  Batch<R> many(model, worlds, options), one(model, 1, options);
+  for (int world = 0; world < worlds; ++world) set(many, world, world);
+  int longest = 0;
+  for (int k = 0; k < steps; ++k) {
+    ASSERT_EQ(many.step(), 0);
+    for (const WorldReport& report : many.reports()) longest = std::max(longest, report.iterations);
+  }
+  EXPECT_GE(longest, 8) << "no lane was left behind";
+  for (int world = 0; world < worlds; world += 3) {
+    one.reset();
+    set(one, 0, world);
+    for (int k = 0; k < steps; ++k) one.step();
+    EXPECT_EQ(one.state_hash(0), many.state_hash(world)) << world;
+  }
+}
+TEST(LaneSteps, LanesThatGoOnTogetherHaveTheirOwnBits) {
+  expect_bits_of_groups<double>(), expect_bits_of_groups<float>();
+}
+
 /// A figure on two legs under actuators of its own: servos with and without ranges and activations, a range of the
 /// joint, servos of position and velocity on one joint, motors.
 Model actuated_model(const char* more_actuators = "", const char* joint = "") {
