@@ -110,7 +110,7 @@ class LaneProblem {
     c.tangent.own_R = compliance(zero(), mass);
     c.normal.set(c.normal.own_R, c.live), c.tangent.set(c.tangent.own_R, c.live);
     c.at.now_y = before_projection(c, speed);
-    c.Gnn = c.G1n = c.G2n = c.G11 = c.G12 = c.G22 = zero(), c.base = zero3<T>();
+    c.no_tangent();
     if (c.spin >= 0) build(s_.spin[c.spin]);
     recall(c);
   }
@@ -176,7 +176,7 @@ class LaneProblem {
     LaneJointRow<T>& r = s_.row[s_.nrow++];
     r.kind = kind, r.joint = joint, r.place = place, r.live = live;
     r.axial = !turns_freely(v_.link[joint].joint);
-    r.G = r.base = r.centre = zero();
+    r.centre = zero(), r.no_tangent();
     return r;
   }
   T inverse_mass(const LaneJointRow<T>& r) const {

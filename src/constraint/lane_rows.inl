@@ -65,6 +65,8 @@ struct LaneContact {
   T Gnn, G1n, G2n, G11, G12, G22;
   Vec3<T> base;    ///< γ̄
   T given_normal;  ///< bounds friction in convex steps
+
+  void no_tangent() { Gnn = G1n = G2n = G11 = G12 = G22 = T(Real<T>(0)), base = zero3<T>(); }
 };
 
 /// A link that a contact between links has on one of its sides in some lanes: motions and forces of all
@@ -106,6 +108,8 @@ struct LaneJointRow {
   LaneMetric<T> metric;
   LaneIterates<T> at;
   T G, base;
+
+  void no_tangent() { G = base = T(Real<T>(0)); }
 };
 
 /// The drive of a ball joint: |γ| <= radius.

@@ -112,10 +112,10 @@ void LaneSolver<T>::go_down_for(std::span<LaneSolver<W>* const> packs, T* K) {
   for (int i = 0; i < s_.ncontact; ++i) s_.order[i] = &s_.contact[i];
   s_.every_contact([&](LaneContact<T>& c) {
     if (c.link < 0) links_.find_touches(c);
-    c.Gnn = c.G1n = c.G2n = c.G11 = c.G12 = c.G22 = zero(), c.base = zero3<T>();
+    c.no_tangent();
   });
   for (int i = 0; i < s_.nspin; ++i) s_.spin[i].no_tangent();
-  for (int i = 0; i < s_.nrow; ++i) s_.row[i].G = s_.row[i].base = zero();
+  for (int i = 0; i < s_.nrow; ++i) s_.row[i].no_tangent();
   for (int i = 0; i < s_.nball; ++i) s_.ball[i].no_tangent();
   Mask<T> live = no_lanes<T>();
   for (int i = 0; i < count; ++i) live[i] = -1;

@@ -75,7 +75,7 @@ struct Batch<R>::Worker {
   WorldTable<double> one_table;        // its own numbers
   Drives drives;                       // of a world that has gains of its own, stepped alone
   std::vector<StepMemory<R>> before;   // [pack] what it carried into the step
-  std::unique_ptr<Worker> alone;       // of width 1: steps worlds that the lanes did not solve
+  std::shared_ptr<Worker> alone;       // of width 1: steps worlds that the lanes did not solve; single's too
   std::unique_ptr<Worker> single;      // of one pack
   WorldTable<R> table;                 // of a width of 1: its world's own numbers
   std::exception_ptr error;
@@ -89,7 +89,6 @@ struct Batch<R>::Worker {
         live(at(width * packs)),
         before(at(packs)) {
     qpos_target.resize(data.size(model.nq)), qvel_target.resize(data.size(model.nv));
-    if (width > 1 && options.rows.any()) alone = std::make_unique<Worker>(model, 1, 1, options);
   }
   int packs() const { return data.packs(); }
 };
@@ -136,8 +135,11 @@ void Batch<R>::make_workers() {
   parameters_changed();
   workers_.clear();
   for (int t = 0; t < threads(); ++t) {
-    workers_.push_back(std::make_unique<Worker>(model_, width_, group_, options_.step));
-    if (group_ > 1) workers_.back()->single = std::make_unique<Worker>(model_, width_, 1, options_.step);
+    Worker& worker = *workers_.emplace_back(std::make_unique<Worker>(model_, width_, group_, options_.step));
+    if (width_ > 1 && options_.step.rows.any()) worker.alone = std::make_shared<Worker>(model_, 1, 1, options_.step);
+    if (group_ == 1) continue;
+    worker.single = std::make_unique<Worker>(model_, width_, 1, options_.step);
+    worker.single->alone = worker.alone;
   }
 }
 
