@@ -2,7 +2,7 @@
 // unsymmetric as they are; bilateral rows and paths, which are few, through its factors.
 #include <algorithm>
 
-#include "constraint/contact_force.hpp"
+#include "constraint/contact_blocks.hpp"
 #include "constraint/tree_loads.hpp"
 #include "tarsus/constraint/tree_operator.hpp"
 
@@ -10,41 +10,7 @@ namespace tarsus {
 
 namespace {
 
-constexpr int kCrowd = 24;   ///< unknowns of contacts, at which the Schur complement costs as much
 constexpr double kMore = 4;  ///< times the operations that an iteration may take where more contacts act,
-
-/// What a contact's rows are to one of its links: moments about its origin and forces, world axes.
-void write_rows(const ContactRows& contact, const Vec3d& arm, double sign, double (&J)[kTermRows][6]) {
-  for (int k = 0; k < contact.nrow; ++k) {
-    const Force<double> f = contact_wrench(contact, arm, sign, k);
-    for (int j = 0; j < 3; ++j) J[k][j] = f.n[j], J[k][3 + j] = f.f[j];
-  }
-}
-
-/// B += Aᵀ G C.
-void add_product(int nrow, const double (&A)[kTermRows][6], const double (&GC)[kTermRows][6], CoupledTrees::Block& B) {
-  for (std::size_t r = 0; r < 6; ++r) {
-    for (int k = 0; k < nrow; ++k) {
-      for (std::size_t c = 0; c < 6; ++c) B[8 * r + c] += A[k][r] * GC[k][c];
-    }
-  }
-}
-
-void multiply(int nrow, const Tangent& G, const double (&J)[kTermRows][6], double (&GJ)[kTermRows][6]) {
-  for (int r = 0; r < nrow; ++r) {
-    for (std::size_t c = 0; c < 6; ++c) {
-      double sum = 0;
-      for (int k = 0; k < nrow; ++k) sum += G.at[r][k] * J[k][c];
-      GJ[r][c] = sum;
-    }
-  }
-}
-
-void add_force(int nrow, const double (&J)[kTermRows][6], const double* force, double* to) {
-  for (int k = 0; k < nrow; ++k) {
-    for (int c = 0; c < 6; ++c) to[c] += J[k][c] * force[k];
-  }
-}
 
 void add_contact(const ContactRows& contact, const Tangent& G, const double* force, int pair, CoupledTrees& trees) {
   double A[kTermRows][6], GA[kTermRows][6], B[kTermRows][6], GB[kTermRows][6];
@@ -64,17 +30,18 @@ void add_contact(const ContactRows& contact, const Tangent& G, const double* for
 
 }  // namespace
 
+/// Of contacts, so many would go as extra rows.
 template <class R>
-bool TreeOperator<R>::crowded(std::span<const Tangent> tangents, std::span<const double> force) const {
+int TreeOperator<R>::coupled_unknowns(std::span<const Tangent> tangents, std::span<const double> force) const {
   int unknowns = 0;
-  for (std::size_t c = 0; c < contacts_.size(); ++c) {
+  for (std::size_t c = 0; c < contacts_.size() && !tangents.empty(); ++c) {
     const int nrow = contacts_[c].nrow;
     if (contacts_[c].b >= 0)
       unknowns += idle(tangents[c], &force[terms_[c].first_row], nrow) ? 0 : nrow;
     else
       unknowns += coupling(tangents[c], nrow) > 0;
   }
-  return unknowns >= kCrowd;
+  return unknowns;
 }
 
 /// Pairs of links of the contacts that count.
@@ -124,12 +91,11 @@ bool TreeOperator<R>::solve_coupled(std::span<const Tangent> tangents, std::span
   return true;
 }
 
-/// As solve_extra(), with A = J H⁻¹ Jᵀ a column at a time.
+/// J of rows_, dense.
 template <class R>
-void TreeOperator<R>::solve_coupled_extra(std::span<const Tangent> tangents, std::span<const double> force) {
-  const int n = rows_.rows(), nv = model_.nv, ld = rows_.leading_dimension();
-  jacobian_.assign(std::size_t(n) * nv, 0.0), joint_force_.resize(nv), column_.resize(nv);
-  gram_.resize(std::size_t(n) * ld), row_velocity_.resize(n);
+void TreeOperator<R>::write_jacobian() {
+  const int nv = model_.nv;
+  jacobian_.assign(std::size_t(rows_.rows()) * nv, 0.0);
   for (int b = 0; b < rows_.blocks(); ++b) {
     const typename DelassusRows<R>::Block block = rows_.block(b);
     phi_.resize(std::max(phi_.size(), block.dofs.size() * block.stride));
@@ -139,6 +105,15 @@ void TreeOperator<R>::solve_coupled_extra(std::span<const Tangent> tangents, std
         jacobian_[std::size_t(block.first_row + r) * nv + block.dofs[d]] = double(phi_[d * block.stride + r]);
     }
   }
+}
+
+/// As solve_extra(), with A = J H⁻¹ Jᵀ a column at a time.
+template <class R>
+void TreeOperator<R>::solve_coupled_extra(std::span<const Tangent> tangents, std::span<const double> force) {
+  const int n = rows_.rows(), nv = model_.nv, ld = rows_.leading_dimension();
+  write_jacobian();
+  joint_force_.resize(nv), column_.resize(nv);
+  gram_.resize(std::size_t(n) * ld), row_velocity_.resize(n);
   const auto along_row = [&](int row, const AlignedVector<R>& x) {
     double sum = 0;
     for (int d = 0; d < nv; ++d) sum += jacobian_[std::size_t(row) * nv + d] * double(x[d]);
@@ -157,11 +132,12 @@ void TreeOperator<R>::solve_coupled_extra(std::span<const Tangent> tangents, std
   coupled_.solve<R>(*data_, true, joint_force_, next_.x);
 }
 
-#define TARSUS_INSTANTIATE(R)                                                                      \
-  template bool TreeOperator<R>::crowded(std::span<const Tangent>, std::span<const double>) const; \
-  template bool TreeOperator<R>::eliminates(std::span<const Term>, std::span<const ContactRows>,   \
-                                            std::span<const double>, double);                      \
-  template bool TreeOperator<R>::solve_coupled(std::span<const Tangent>, std::span<const double>); \
+#define TARSUS_INSTANTIATE(R)                                                                              \
+  template int TreeOperator<R>::coupled_unknowns(std::span<const Tangent>, std::span<const double>) const; \
+  template bool TreeOperator<R>::eliminates(std::span<const Term>, std::span<const ContactRows>,           \
+                                            std::span<const double>, double);                              \
+  template bool TreeOperator<R>::solve_coupled(std::span<const Tangent>, std::span<const double>);         \
+  template void TreeOperator<R>::write_jacobian();                                                         \
   template void TreeOperator<R>::solve_coupled_extra(std::span<const Tangent>, std::span<const double>);
 TARSUS_INSTANTIATE(double)
 TARSUS_INSTANTIATE(float)

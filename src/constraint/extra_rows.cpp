@@ -156,6 +156,29 @@ void TreeOperator<R>::extra_system(std::span<const Tangent> tangents, std::span<
   }
 }
 
+/// solution_, a right side, becomes what `solve` makes of it. Rows held stand from `first_held` on: what their raised
+/// Σ_e left of the demand is taken out.
+template <class R>
+void TreeOperator<R>::settle(const std::function<void(std::span<double>)>& solve, int first_held) {
+  const int held = bilateral_.rows();
+  solve(solution_);
+  if (held == 0) return;
+  change_ = solution_;
+  double before = kUnbounded;
+  for (int step = 0;; ++step) {
+    next_.miss = 0;
+    for (int i = 0; i < int(change_.size()); ++i) {
+      const int row = i - first_held;
+      change_[i] = row >= 0 && row < held ? raised_[row] * change_[i] : 0;
+      next_.miss = std::max(next_.miss, std::abs(change_[i]));
+    }
+    if (step == kProximalSteps || !(next_.miss > kRounding * bilateral_size_ && next_.miss < kTaken * before)) break;
+    before = next_.miss;
+    solve(change_);
+    for (std::size_t i = 0; i < solution_.size(); ++i) solution_[i] += change_[i];
+  }
+}
+
 /// The extra rows' impulses, from A and J x₀.
 template <class R>
 void TreeOperator<R>::solve_extra_system(std::span<const Tangent> tangents, std::span<const double> force) {
@@ -164,22 +187,8 @@ void TreeOperator<R>::solve_extra_system(std::span<const Tangent> tangents, std:
   const int k = int(unknown_.size());
   pivot_.resize(k);
   factor_lu(std::span(matrix_).first(std::size_t(k) * k), pivot_);
-  const auto solve = [&](std::vector<double>& x) { solve_lu(std::span(matrix_).first(std::size_t(k) * k), pivot_, x); };
   solution_.assign(right_.begin(), right_.begin() + k);
-  solve(solution_);
-  change_ = solution_;
-  double before = kUnbounded;
-  for (int step = 0; held > 0; ++step) {  // what the raised Σ_e left of the demand
-    next_.miss = 0;
-    for (int i = 0; i < k; ++i) {
-      change_[i] = i < held ? raised_[i] * change_[i] : 0;
-      next_.miss = std::max(next_.miss, std::abs(change_[i]));
-    }
-    if (step == kProximalSteps || !(next_.miss > kRounding * bilateral_size_ && next_.miss < kTaken * before)) break;
-    before = next_.miss;
-    solve(change_);
-    for (int i = 0; i < k; ++i) solution_[i] += change_[i];
-  }
+  settle([&](std::span<double> x) { solve_lu(std::span(matrix_).first(std::size_t(k) * k), pivot_, x); }, 0);
   std::copy_n(solution_.begin(), held, next_.bilateral.begin());
   row_impulse_.assign(rows_.rows(), R(0));
   for (int i = 0; i < k; ++i) row_impulse_[unknown_[i]] = R(solution_[i]);
@@ -205,6 +214,7 @@ void TreeOperator<R>::solve_extra(std::span<const Tangent> tangents, std::span<c
   template void TreeOperator<R>::write_bilateral(DelassusRows<R>&);                                           \
   template void TreeOperator<R>::write_extra(Extra&, const Tangent&, const typename DelassusRows<R>::Block&); \
   template void TreeOperator<R>::extra_system(std::span<const Tangent>, std::span<const double>);             \
+  template void TreeOperator<R>::settle(const std::function<void(std::span<double>)>&, int);                  \
   template void TreeOperator<R>::begin_extra_rows();                                                          \
   template void TreeOperator<R>::solve_extra_system(std::span<const Tangent>, std::span<const double>);       \
   template void TreeOperator<R>::begin_bilateral(double);                                                     \

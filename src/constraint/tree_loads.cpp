@@ -77,6 +77,20 @@ void add_joint_load(const JointRows& rows, bool free_joint, const Tangent& g, co
 }
 
 template <class R>
+JointArms joint_arms(const Model& model, const LinkState<R>* links, const JointRows& rows) {
+  const Joint& joint = model.joints[rows.joint];
+  if (rows.part == JointRows::Part::axial) return {joint.qvel, 1, {{rows.e.x}}};
+  const bool angular = rows.part == JointRows::Part::angular;
+  JointArms arms{joint.qvel + (angular ? scalar_count(joint.type) : 0), 3, {}};
+  for (int i = 0; i < rows.nrow; ++i) {
+    Vec3d e = rows.nrow == 1 ? rows.e : Vec3d{i == 0 ? 1.0 : 0.0, i == 1 ? 1.0 : 0.0, i == 2 ? 1.0 : 0.0};
+    if (angular) e = transpose_mul(widen(links[rows.joint].R), e);
+    for (int c = 0; c < 3; ++c) arms.at[i][c] = e[c];
+  }
+  return arms;
+}
+
+template <class R>
 void joint_velocity(const Model& model, const LinkState<R>* links, const JointRows& rows, const R* qvel, double* out) {
   const Joint& joint = model.joints[rows.joint];
   const R* at = qvel + joint.qvel;
@@ -101,6 +115,7 @@ void joint_velocity(const Model& model, const LinkState<R>* links, const JointRo
 #define TARSUS_INSTANTIATE(R)                                                                           \
   template void add_contact_load<R>(const ContactRows&, const Tangent&, const double*, LinkLoad<R>&);   \
   template void add_joint_load<R>(const JointRows&, bool, const Tangent&, const double*, LinkLoad<R>&); \
+  template JointArms joint_arms<R>(const Model&, const LinkState<R>*, const JointRows&);                \
   template void joint_velocity<R>(const Model&, const LinkState<R>*, const JointRows&, const R*, double*);
 TARSUS_INSTANTIATE(double)
 TARSUS_INSTANTIATE(float)

@@ -59,6 +59,15 @@ double along(const PathRow& path, const V& v) {
   return sum;
 }
 
+/// J of rows on a joint, over `count` of its DoFs in qvel's axes.
+struct JointArms {
+  int first, count;
+  double at[3][3];  ///< [row][DoF]
+};
+/// data's orientations must be there.
+template <class R>
+JointArms joint_arms(const Model& model, const LinkState<R>* links, const JointRows& rows);
+
 /// Rows of J v from qvel. data's orientations must be there.
 template <class R>
 void joint_velocity(const Model& model, const LinkState<R>* links, const JointRows& rows, const R* qvel, double* out);

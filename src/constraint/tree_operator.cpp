@@ -10,17 +10,22 @@ namespace tarsus {
 
 namespace {
 
+constexpr int kEasy = 2;                       ///< iterations of a step that is not hard,
+constexpr int kEasyShare = 2, kHardShare = 4;  ///< of whose extra rows so many times are more than the DoFs
+constexpr int kCrowd = 24;    ///< unknowns of contacts, at which the Schur complement costs as much as the graph
 constexpr double kMost = 10;  ///< times the operations of eliminates() that a step may take
 
 }  // namespace
 
 template <class R>
-TreeOperator<R>::TreeOperator(const Model& model)
+TreeOperator<R>::TreeOperator(const Model& model, int dense_dofs)
     : model_(model),
+      small_(model.nv <= dense_dofs),
       load_of_link_(model.njoint(), -1),
       loads_(model.njoint()),
       rows_(model),
       swept_(model),
+      dense_(model),
       coupled_(model),
       u_(model.nv) {
   for (Iterate* i : {&now_, &next_, &kept_}) i->x.resize(model.nv);
@@ -32,8 +37,10 @@ void TreeOperator<R>::begin(BasicData<R>& data, double h, In<R> joint_inertia, s
   data_ = &data, joint_inertia_ = joint_inertia;
   terms_ = terms, bilateral_ = bilateral;
   contacts_ = geometry.contacts, joints_ = geometry.joints, paths_ = geometry.paths;
+  solves_ = 0, dense_begun_ = false;
   first_ = true, operations_left_ = kMost * operations_;
   for (Iterate* i : {&now_, &next_, &kept_}) i->bilateral.assign(bilateral.rows(), 0.0);
+  bilateral_demand_.clear();
   if (bilateral.rows() > 0) begin_bilateral(h);
   prepare_loads<R>(model_, data);
 }
@@ -41,7 +48,15 @@ void TreeOperator<R>::begin(BasicData<R>& data, double h, In<R> joint_inertia, s
 template <class R>
 bool TreeOperator<R>::solve(std::span<const Tangent> tangents, std::span<const double> force,
                             std::span<double> change) {
-  if (tangents.empty()) {
+  const int coupled = coupled_unknowns(tangents, force);
+  bool dense = dense_begun_;
+  if (!tangents.empty()) {
+    extra_unknowns_ = coupled + bilateral_.rows();
+    dense = extra_rows_cost(dense_begun_ || ++solves_ > kEasy ? kHardShare : kEasyShare);
+  }
+  if (dense) {
+    solve_dense(tangents, force);
+  } else if (tangents.empty()) {
     clear_loads();
     add_contact_forces(force);
     add_joint_loads(tangents, force);
@@ -49,7 +64,7 @@ bool TreeOperator<R>::solve(std::span<const Tangent> tangents, std::span<const d
     add_paths(tangents, force);
     solve_loaded<R>(model_, *data_, joint_inertia_, {}, load_of_link_, loads_, next_.x);
     if (rows_.rows() > 0) solve_extra(tangents, force);
-  } else if (crowded(tangents, force)) {
+  } else if (coupled >= kCrowd) {
     if (!solve_coupled(tangents, force)) return false;
   } else {
     add_loads(tangents, force);
@@ -59,6 +74,42 @@ bool TreeOperator<R>::solve(std::span<const Tangent> tangents, std::span<const d
   }
   read(change);
   return true;
+}
+
+template <class R>
+bool TreeOperator<R>::sweeps_are_cheap() const {
+  return extra_rows_cost(kHardShare);
+}
+
+/// More than a dense matrix: `share` times as many as the DoFs of a small model.
+template <class R>
+bool TreeOperator<R>::extra_rows_cost(int share) const {
+  return small_ && share * extra_unknowns_ > model_.nv;
+}
+
+template <class R>
+void TreeOperator<R>::begin_dense() {
+  if (dense_begun_) return;
+  dense_begun_ = true;
+  jacobian_.clear(), right_.resize(bilateral_.rows());
+  if (bilateral_.rows() > 0) {
+    begin_extra_rows();
+    write_jacobian();
+  }
+  for (int i = 0; i < bilateral_.rows(); ++i) right_[i] = double(bilateral_.compliance[i]) + raised_[i];
+  dense_.begin(*data_, joint_inertia_, terms_, {contacts_, joints_, paths_}, jacobian_, right_);
+}
+
+template <class R>
+void TreeOperator<R>::solve_dense(std::span<const Tangent> tangents, std::span<const double> force) {
+  begin_dense();
+  const std::span<const double> right = dense_.load(tangents, force);
+  const int held = dense_.trees().place_of_row(0);
+  solution_.assign(right.begin(), right.end());
+  std::copy(bilateral_demand_.begin(), bilateral_demand_.end(), solution_.begin() + held);
+  settle([&](std::span<double> x) { dense_.solve(x); }, held);
+  std::copy_n(solution_.begin() + held, bilateral_.rows(), next_.bilateral.begin());
+  dense_.trees().template finish<R>(solution_, *data_, next_.x);
 }
 
 template <class R>

@@ -136,17 +136,10 @@ void TreeRows<R>::write_contacts(const RowGeometry& geometry, std::span<const in
 template <class R>
 void write_joint(const Model& model, const LinkState<R>* links, const JointRows& rows,
                  const typename DelassusRows<R>::Block& block, int row) {
-  const Joint& joint = model.joints[rows.joint];
-  if (rows.part == JointRows::Part::axial)
-    return write_path<R>({std::span(&joint.qvel, 1), std::span(&rows.e.x, 1)}, block, row);
-  const bool angular = rows.part == JointRows::Part::angular;
-  const int first = joint.qvel + (angular ? scalar_count(joint.type) : 0), dofs[] = {first, first + 1, first + 2};
-  for (int k = 0; k < rows.nrow; ++k) {
-    Vec3d e = rows.nrow == 1 ? rows.e : Vec3d{k == 0 ? 1.0 : 0.0, k == 1 ? 1.0 : 0.0, k == 2 ? 1.0 : 0.0};
-    if (angular) e = transpose_mul(widen(links[rows.joint].R), e);
-    const double arm[] = {e.x, e.y, e.z};
-    write_path<R>({dofs, arm}, block, row + k);
-  }
+  const JointArms arms = joint_arms(model, links, rows);
+  const int dofs[] = {arms.first, arms.first + 1, arms.first + 2};
+  for (int k = 0; k < rows.nrow; ++k)
+    write_path<R>({{dofs, std::size_t(arms.count)}, {arms.at[k], std::size_t(arms.count)}}, block, row + k);
 }
 
 /// Those of one tree are neighbours, and blocks.
@@ -249,20 +242,20 @@ static Force<double> wrench(const BodyPoint& point, const Vec3d& arm, int k) {
 }
 
 template <class R>
-void TreeRows<R>::own_mass(int index, double* A) {
+void TreeRows<R>::own_mass(int index, double* A, int to) {
   const Block& own = blocks_[index];
   const typename DelassusRows<R>::Block block = rows_.block(own.rows);
   const int n = block.nrow, stride = block.stride;
   row_.resize(std::max(row_.size(), std::size_t(n) * stride));
   rows_.own_gram(own.rows, row_.data());
   for (int i = 0; i < n; ++i) {
-    for (int j = i; j < n; ++j) A[i * n + j] = A[j * n + i] = double(row_[i * stride + j]);
+    for (int j = i; j < n; ++j) A[i * to + j] = A[j * to + i] = double(row_[i * stride + j]);
   }
   if (own.ndof > 0) {  // W's DoFs come first in Y
-    std::fill_n(A, n * n, 0.0);
+    std::fill_n(A, n * to, 0.0);
     for (std::size_t k = 0; k < block.dofs.size() * stride; k += stride) {
       for (int i = 0; i < n; ++i) {
-        for (int j = 0; j < n; ++j) A[i * n + j] += double(block.DW[k + i]) * double(Y_[own.Y + k + j]);
+        for (int j = 0; j < n; ++j) A[i * to + j] += double(block.DW[k + i]) * double(Y_[own.Y + k + j]);
       }
     }
   }
@@ -277,7 +270,7 @@ void TreeRows<R>::own_mass(int index, double* A) {
       const Vec3d w = bodies[of].inverse_inertia * f.n, v = f.f * bodies[of].inverse_mass;
       for (int i = 0; i < n; ++i) {
         const Force<double> e = wrench(point, arm, i);
-        A[i * n + j] += dot(e.n, w) + dot(e.f, v);
+        A[i * to + j] += dot(e.n, w) + dot(e.f, v);
       }
     }
   }
@@ -354,6 +347,11 @@ void TreeRows<R>::push(int index, const double* change) {
 
 template <class R>
 RowBlocks& TreeOperator<R>::row_blocks(std::span<const int> terms) {
+  if (small_) {
+    begin_dense();
+    dense_.write(terms);
+    return dense_;
+  }
   clear_loads();
   solve_loaded<R>(model_, *data_, joint_inertia_, {}, load_of_link_, loads_, next_.x);  // M̂'s own factors
   DelassusRows<R>& rows = swept_.clear();

@@ -25,6 +25,16 @@
          solve_loaded_kernel<T>)                                                                                       \
   SCALAR_KERNEL(void, eliminate, (int dofs, int count, const int* block, const R* left, const R* right, R* blocks),    \
                 eliminate_kernel<T>)                                                                                   \
+  SCALAR_KERNEL(void, dense_add, (int ld, int count, const int* columns, const R* J, const R* B, R* product, R* H),    \
+                dense_add_kernel<T>)                                                                                   \
+  SCALAR_KERNEL(bool, dense_factor, (int n, int ld, R* A, R* L, R* inverse, int* pivot), dense_factor_kernel<T>)       \
+  SCALAR_KERNEL(void, dense_solve, (int n, int ld, const R* A, const R* L, const R* inverse, const int* pivot, R* x),  \
+                dense_solve_kernel<T>)                                                                                 \
+  SCALAR_KERNEL(void, dense_solve_rows,                                                                                \
+                (int n, int ld, const R* A, const R* L, const R* inverse, const int* pivot, int columns, R* X),        \
+                dense_solve_rows_kernel<T>)                                                                            \
+  SCALAR_KERNEL(void, dense_row, (int count, const int* places, const R* J, int columns, const R* W, R* row),          \
+                dense_row_kernel<T>)                                                                                   \
   KERNEL(void, integrate, (const ModelView<R>&, const R* qpos, const R* qvel, R dt, R* out), integrate_kernel<T>)      \
   KERNEL(std::size_t, velocity_product_link_size, (), velocity_product_link_size<T>)                                   \
   KERNEL(void, velocity_products,                                                                                      \

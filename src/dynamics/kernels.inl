@@ -3,6 +3,7 @@
 
 #include "dynamics/coupled.inl"
 #include "dynamics/crba.inl"
+#include "dynamics/dense.inl"
 #include "dynamics/integrate.inl"
 #include "dynamics/kernel_table.hpp"
 #include "dynamics/kinematics.inl"

@@ -9,12 +9,13 @@ namespace tarsus {
 
 namespace {
 
-constexpr int kHalvings = 3;        ///< lengths that a step is tried with
-constexpr double kExcess = 2e-10;   ///< of a set's size that an impulse may be outside of it
-constexpr int kOwnIterations = 25;  ///< on the problem's own rows before it is made softer
-constexpr double kSoftest = 1;      ///< least R of the first stage, of the inverse mass
-constexpr double kHarder = 0.1;     ///< of which each stage takes so much, to begin with
-constexpr double kGiveUp = 0.9;     ///< where stages fail at this ratio, the best is taken
+constexpr int kHalvings = 3;          ///< lengths that a step is tried with
+constexpr double kExcess = 2e-10;     ///< of a set's size that an impulse may be outside of it
+constexpr int kEarlyIterations = 12;  ///< with sweeps before the second, if need be
+constexpr int kOwnIterations = 25;    ///< on the problem's own rows before it is made softer
+constexpr double kSoftest = 1;        ///< least R of the first stage, of the inverse mass
+constexpr double kHarder = 0.1;       ///< of which each stage takes so much, to begin with
+constexpr double kGiveUp = 0.9;       ///< where stages fail at this ratio, the best is taken
 constexpr int kStageIterations = 8;
 constexpr int kLastIterations = 10;       ///< of the last stage, the problem itself
 constexpr int kQuick = 4;                 ///< a stage that took no more makes the next ratio smaller
@@ -83,12 +84,14 @@ void StepNewton::point(double t, Iterate& out) const {
   }
 }
 
-double StepNewton::residual() const {
+double StepNewton::residual() {
   double worst = 0;
+  contact_residual_ = 0;
   for (const Term& term : problem_.terms) {
     const int first = term.first_row;
     const double miss = natural_residual(term, &problem_.rows[first], &now_.velocity[first], &now_.impulse[first]);
     worst = miss <= worst ? worst : miss;
+    if (term.law == Law::contact) contact_residual_ = std::max(contact_residual_, miss);
   }
   return worst;
 }
@@ -108,7 +111,7 @@ void StepNewton::move(StepOperator& mass, double t) {
 
 /// The first iteration: the tangents where the last step, or stage, ended; no search.
 void StepNewton::begin(StepOperator& mass, std::span<const double> y) {
-  history_.clear();
+  history_.clear(), sweeps_.restart();
   for (std::size_t i = 0; i < y.size(); ++i) {
     const TermRow& row = problem_.rows[i];
     now_.velocity[i] = row.target + row.compliance * (row.centre - y[i]);
@@ -128,10 +131,15 @@ void StepNewton::sweep(StepOperator& mass, int count) {
   for (std::size_t i = 0; i < now_.velocity.size(); ++i) now_.velocity[i] += problem_.free_velocity[i];
 }
 
-void StepNewton::newton(StepOperator& mass) {
-  if (const int count = sweeps_.due(history_); count > 0) sweep(mass, count);
+/// @param early sweeps may come before the seventh iteration, and whole steps after them
+void StepNewton::newton(StepOperator& mass, bool early) {
+  early = early && int(history_.size()) <= kEarlyIterations && mass.sweeps_are_cheap();
+  if (int(history_.size()) == kEarlyIterations + 1 && sweeps_.early()) sweeps_.restart();
+  const int sweeps = sweeps_.due(history_, early ? contact_residual_ : 0);
+  if (sweeps > 0) sweep(mass, sweeps);
   const double start = map(now_, true);
   linear_solve(mass);
+  if (early && sweeps > 0) return move(mass, 1);
   double best = 1, least = kUnbounded, t = 1;
   for (int k = 0; k < kHalvings; ++k, t *= 0.5) {
     ++searches_;
@@ -163,7 +171,7 @@ bool StepNewton::descend(StepOperator& mass, std::span<const double> y, double t
     const bool met = now <= tolerance && (!judged || within_sets());
     if (judged) judge(mass, now, met);
     if (met || iterations_ >= end || !std::isfinite(now)) return met;
-    newton(mass);
+    newton(mass, judged);
   }
 }
 

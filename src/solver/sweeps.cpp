@@ -4,34 +4,46 @@
 #include <cmath>
 
 #include "solver/law.hpp"
+#include "solver/relax.hpp"
 #include "tarsus/solver/step_newton.hpp"
 
 namespace tarsus {
 
 namespace {
 
-constexpr int kPlain = 6;               ///< iterations before sweeps
+constexpr int kPlain = 6;               ///< iterations before sweeps, but where they may come early: where the residual
+constexpr double kFarAtFirst = 0.3;     ///< is more than that after the first iteration, or
+constexpr double kFar = 1e-2;           ///< later [m/s]
 constexpr int kFirst = 5;               ///< sweeps before an iteration, to begin with,
-constexpr int kMore = 2;                ///< times as many where
+constexpr int kFirstEarly = 10;         ///< and where they come early;
+constexpr int kMore = 2;                ///< so many times as many where
 constexpr double kProgress = 0.5;       ///< of the least residual is not reached,
 constexpr std::size_t kBothWays = 400;  ///< rows that go back as well
 constexpr int kMost = 640;              ///< in a step
 
 }  // namespace
 
+Sweeps::Sweeps() = default;
+Sweeps::~Sweeps() = default;
+
 void Sweeps::begin(const StepProblem& problem) {
   acted_.assign(problem.terms.size(), 0), terms_.clear(), blocks_.clear();
-  done_ = 0;
+  restart();
 }
 
-int Sweeps::due(std::span<const double> residuals) {
+void Sweeps::restart() { done_ = count_ = 0, without_ = early_ = false; }
+
+int Sweeps::due(std::span<const double> residuals, double early) {
   const int iteration = int(residuals.size());
-  if (iteration <= kPlain) return 0;
-  const double least = *std::min_element(residuals.begin(), residuals.end() - 1);
-  if (iteration == kPlain + 1 || residuals.back() <= kProgress * least)
-    count_ = kFirst, without_ = false;
-  else
+  if (count_ == 0) {
+    early_ = early > (iteration == 1 ? kFarAtFirst : kFar);
+    if (iteration <= kPlain && !early_) return 0;
+    count_ = early_ ? kFirstEarly : kFirst;
+  } else if (residuals.back() <= kProgress * *std::min_element(residuals.begin(), residuals.end() - 1)) {
+    count_ = early_ ? kFirstEarly : kFirst, without_ = false;
+  } else {
     count_ *= kMore, without_ = !without_;
+  }
   const int count = without_ ? 0 : std::min(count_, kMost - done_);
   done_ += count;
   return count;
@@ -54,23 +66,32 @@ bool Sweeps::choose(const StepProblem& problem, std::span<const double> velocity
   return true;
 }
 
-/// Rows of one term that are projected together.
-void Sweeps::group(const StepProblem& problem, int i, int at, Block& block) {
+/// Rows of one term that are projected together, from row `at` of their block on. A is the block's.
+void Sweeps::add_relaxations(const StepProblem& problem, int i, int at, const double* A, int stride) {
   const Term& term = problem.terms[i];
-  const auto add = [&](int first, int count) {
+  const TermRow* rows = &problem.rows[term.first_row];
+  const auto add = [&](Relaxation::Kind kind, int first, int count, double bound) {
     if (term.nrow < first + count) return;
+    Relaxation r{
+        .kind = kind, .at = at + first, .normal_at = at, .bound = bound, .lower = term.lower, .upper = term.upper};
     double rho = 0;
-    for (int r = first; r < first + count; ++r) {
-      double sum = problem.rows[term.first_row + r].compliance;
-      for (int c = first; c < first + count; ++c) sum += std::abs(own_[block.own + (at + r) * block.nrow + at + c]);
+    for (int k = 0; k < count; ++k) {
+      const TermRow& row = rows[first + k];
+      double sum = row.compliance;
+      for (int c = 0; c < count; ++c) sum += std::abs(A[(at + first + k) * stride + at + first + c]);
       rho = std::max(rho, sum);
+      r.compliance[k] = row.compliance, r.target[k] = row.target + row.compliance * row.centre;
     }
-    rows_.push_back({i, first, count, at, 1 / rho});
+    r.rho = rho, r.inverse = 1 / rho;
+    relaxations_.push_back(r);
   };
-  if (term.law == Law::contact)
-    add(0, 1), add(1, 2), add(3, 1), add(4, 2);
-  else
-    add(0, term.nrow);
+  switch (term.law) {
+    case Law::interval: return add(Relaxation::interval, 0, 1, 0);
+    case Law::ball: return add(Relaxation::ball, 0, 3, term.upper);
+    case Law::contact:
+      add(Relaxation::normal, 0, 1, 0), add(Relaxation::disc, 1, 2, term.friction);
+      add(Relaxation::twist, 3, 1, term.torsional), add(Relaxation::disc, 4, 2, term.rolling);
+  }
 }
 
 /// A a_j of one body.
@@ -102,92 +123,56 @@ Sweeps::Point Sweeps::make_point(const StepProblem& problem, const BodyPoint& at
 
 void Sweeps::make_blocks(StepOperator& mass, const StepProblem& problem) {
   mass_ = &mass.row_blocks(terms_);
-  blocks_.clear(), rows_.clear(), own_.clear(), points_.clear();
+  const RowBlocks::Mass whole = mass_->whole();
+  blocks_.clear(), relaxations_.clear(), own_.clear(), points_.clear();
   auto term = terms_.begin();
-  int row = 0;
+  int row = 0, widest = 0;
   for (int b = 0; b < mass_->blocks(); ++b) {
     if (const BodyPoint* point = mass_->point(b)) {
       const Term& only = problem.terms[*term++];
-      blocks_.push_back({row, only.nrow, 0, 0, 0, int(points_.size())});
+      blocks_.push_back({.at = row, .nrow = only.nrow, .point = int(points_.size())});
       points_.push_back(make_point(problem, *point, only));
       row += only.nrow;
       continue;
     }
-    Block block{row, 0, int(rows_.size()), 0, own_.size()};
+    Block block{.at = row, .first = int(relaxations_.size()), .own = own_.size()};
     const auto end = term + mass_->terms(b);
     for (auto t = term; t != end; ++t) block.nrow += problem.terms[*t].nrow;
-    own_.resize(block.own + std::size_t(block.nrow) * block.nrow);
-    mass_->own_mass(b, &own_[block.own]);
-    for (int at = 0; term != end; at += problem.terms[*term++].nrow) group(problem, *term, at, block);
-    block.end = int(rows_.size());
-    row += block.nrow;
+    block.stride = whole.A ? whole.stride : (block.nrow + 7) / 8 * 8;
+    if (!whole.A) {
+      own_.resize(block.own + std::size_t(block.nrow) * block.stride, 0.0);
+      mass_->own_mass(b, &own_[block.own], block.stride);
+    }
+    const double* A = whole.A ? whole.A : &own_[block.own];
+    for (int at = 0; term != end; at += problem.terms[*term++].nrow)
+      add_relaxations(problem, *term, at, A, block.stride);
+    block.end = int(relaxations_.size());
+    row += block.nrow, widest = std::max(widest, block.stride);
     blocks_.push_back(block);
   }
-  for (std::vector<double>* v : {&start_, &velocity_, &change_}) v->resize(row);
-  before_.resize(row + 2), momentum_.resize(row + 2);  // a point without friction has room for three
+  start_.resize(row), y_.resize(row), change_.resize(row);
+  before_.resize(row), momentum_.resize(row);
+  for (std::vector<double>* v : {&velocity_, &velocity_before_, &velocity_momentum_}) v->assign(widest, 0.0);
 }
 
-/// y[r] += change, and what the block's rows feel of it.
-void Sweeps::change(const Rows& rows, const Block& block, int r, double by, double* y) {
-  if (by == 0) return;
-  y[r] += by, change_[rows.at + r] += by;
-  moved_ = std::max(moved_, std::abs(by) / rows.inverse), energy_ += by * by / rows.inverse;
-  const double* A = &own_[block.own + std::size_t(rows.at + r) * block.nrow];
-  for (int k = 0; k < block.nrow; ++k) velocity_[k] += by * A[k];
-}
-
-/// A contact's normal, and the disc of its friction, without what other laws need.
-void Sweeps::relax_normal(const StepProblem& problem, const Rows& rows, const Block& block, double* y) {
-  const double z =
-      y[0] - miss(problem.rows[problem.terms[rows.term].first_row], velocity_[rows.at], y[0]) * rows.inverse;
-  change(rows, block, 0, std::max(0.0, z) - y[0], y);
-}
-
-void Sweeps::relax_disc(const StepProblem& problem, const Rows& rows, const Block& block, double* y) {
-  const Term& term = problem.terms[rows.term];
-  const int first = rows.first;
-  const TermRow* row = &problem.rows[term.first_row + first];
-  const double* u = &velocity_[rows.at + first];
-  double z0 = y[first] - miss(row[0], u[0], y[first]) * rows.inverse;
-  double z1 = y[first + 1] - miss(row[1], u[1], y[first + 1]) * rows.inverse;
-  const double radius = (first == 1 ? term.friction : term.rolling) * y[0], square = z0 * z0 + z1 * z1;
-  if (square > radius * radius) {
-    const double scale = radius / std::sqrt(square);
-    z0 *= scale, z1 *= scale;
-  }
-  change(rows, block, first, z0 - y[first], y), change(rows, block, first + 1, z1 - y[first + 1], y);
-}
-
-/// Rows of any law; those of torsion follow the normal impulse as well.
-void Sweeps::relax_any(const StepProblem& problem, const Rows& rows, const Block& block, double* y) {
-  const Term& term = problem.terms[rows.term];
-  double z[kTermRows], projected[kTermRows];
-  std::copy_n(y, term.nrow, z);
-  for (int r = rows.first; r < rows.first + rows.count; ++r)
-    z[r] -= miss(problem.rows[term.first_row + r], velocity_[rows.at + r], y[r]) * rows.inverse;
-  project(term, z, projected);
-  for (int r = 0; r < term.nrow; ++r) change(rows, block, r, projected[r] - y[r], y);
-}
-
-void Sweeps::relax(const StepProblem& problem, std::size_t b, std::span<double> impulse) {
+void Sweeps::relax(std::size_t b) {
+  static const RelaxTable& table = kernels<RelaxTable>();
   const Block& block = blocks_[b];
-  mass_->velocity(int(b), velocity_.data());
-  for (int r = 0; r < block.nrow; ++r) velocity_[r] += start_[block.at + r], change_[r] = 0;
-  for (int k = block.first; k < block.end; ++k) {
-    const Rows& rows = rows_[k];
-    const Term& term = problem.terms[rows.term];
-    double* y = &impulse[term.first_row];
-    if (term.law != Law::contact) {
-      relax_any(problem, rows, block, y);
-    } else if (rows.first == 0) {
-      relax_normal(problem, rows, block, y);
-    } else if (y[0] > 0 || y[rows.first] != 0 ||
-               y[rows.first + rows.count - 1] != 0) {  // an open contact has no friction
-      rows.count == 2 ? relax_disc(problem, rows, block, y) : relax_any(problem, rows, block, y);
-    }
+  const RowBlocks::Mass whole = mass_->whole();
+  double* const y = &y_[block.at];
+  Relaxed by{moved_, energy_};
+  if (whole.A) {  // velocity_ is kept
+    table.relax(&relaxations_[block.first], block.end - block.first, whole.A, block.stride, y, velocity_.data(), by);
+  } else {
+    mass_->velocity(int(b), velocity_.data());
+    for (int r = 0; r < block.nrow; ++r) velocity_[r] += start_[block.at + r], change_[r] = y[r];
+    table.relax(&relaxations_[block.first], block.end - block.first, &own_[block.own], block.stride, y,
+                velocity_.data(), by);
+    bool changed = false;
+    for (int r = 0; r < block.nrow; ++r) change_[r] = y[r] - change_[r], changed |= change_[r] != 0;
+    if (changed) mass_->push(int(b), change_.data());
   }
-  if (std::any_of(change_.begin(), change_.begin() + block.nrow, [](double c) { return c != 0; }))
-    mass_->push(int(b), change_.data());
+  moved_ = by.moved, energy_ = by.energy;
 }
 
 void Sweeps::relax(Point& p) {
@@ -224,31 +209,20 @@ void Sweeps::relax(Point& p) {
 }
 
 /// Forth and back: what rests on one another hears of both ends.
-void Sweeps::sweep(const StepProblem& problem, std::span<double> impulse, bool back) {
+void Sweeps::sweep(bool back) {
   moved_ = 0, energy_ = 0;
   const std::size_t n = blocks_.size();
   for (std::size_t k = 0; k < n; ++k) {
     const std::size_t b = back ? n - 1 - k : k;
-    blocks_[b].point >= 0 ? relax(points_[blocks_[b].point]) : relax(problem, b, impulse);
+    blocks_[b].point >= 0 ? relax(points_[blocks_[b].point]) : relax(b);
   }
 }
 
-void Sweeps::extrapolate(const StepProblem& problem, const Extrapolation& by, std::span<double> impulse) {
+void Sweeps::extrapolate(const Extrapolation& by) {
   mass_->extrapolate(by);
-  std::size_t term = 0;
-  for (std::size_t b = 0; b < blocks_.size(); ++b) {
-    double *before = &before_[blocks_[b].at], *p = &momentum_[blocks_[b].at];
-    if (blocks_[b].point >= 0) {
-      Point& point = points_[blocks_[b].point];
-      for (int k = 0; k < 3; ++k) by(point.y[k], before[k], p[k]);
-      ++term;
-      continue;
-    }
-    for (const std::size_t end = term + mass_->terms(int(b)); term < end; ++term) {
-      const Term& own = problem.terms[terms_[term]];
-      for (int k = 0; k < own.nrow; ++k) by(impulse[own.first_row + k], *before++, *p++);
-    }
-  }
+  for (std::size_t i = 0; i < y_.size(); ++i) by(y_[i], before_[i], momentum_[i]);
+  for (std::size_t i = 0; mass_->whole().A && i < velocity_.size(); ++i)
+    by(velocity_[i], velocity_before_[i], velocity_momentum_[i]);
 }
 
 /// Sweeps from these impulses and their J v. Accelerated: conjugate gradients with a sweep for a gradient
@@ -256,28 +230,40 @@ void Sweeps::extrapolate(const StepProblem& problem, const Extrapolation& by, st
 int Sweeps::sweep(const StepProblem& problem, const SweepOptions& options, bool accelerated,
                   std::span<const double> velocity, std::span<double> impulse) {
   auto to = start_.begin();
-  for (const int i : terms_) to = std::copy_n(&velocity[problem.terms[i].first_row], problem.terms[i].nrow, to);
-  for (Point& p : points_) {
+  auto y = y_.begin();
+  for (const int i : terms_) {
+    const Term& term = problem.terms[i];
+    to = std::copy_n(&velocity[term.first_row], term.nrow, to);
+    y = std::copy_n(&impulse[term.first_row], term.nrow, y);
+  }
+  if (mass_->whole().A) std::copy(start_.begin(), start_.end(), velocity_.begin());
+  for (std::size_t b = 0; b < blocks_.size(); ++b) {
+    if (blocks_[b].point < 0) continue;
+    Point& p = points_[blocks_[b].point];
+    p.y = &y_[blocks_[b].at];
     for (int k = 0; k < (p.slides ? 3 : 1); ++k) {
       const TermRow& row = problem.rows[p.row + k];
-      p.y[k] = impulse[p.row + k];
       p.target[k] = row.target + row.compliance * row.centre - velocity[p.row + k];
     }
   }
-  if (accelerated) extrapolate(problem, {}, impulse);
+  if (accelerated) extrapolate({});
   double last = kUnbounded;
-  for (int done = 1;; ++done) {
-    sweep(problem, impulse, done % 2 == 0 && (accelerated || start_.size() > kBothWays));
+  int done = 1;
+  for (;; ++done) {
+    sweep(done % 2 == 0 && (accelerated || start_.size() > kBothWays));
     const int most = moved_ > options.coarse ? options.most_sweeps : options.max_sweeps;
-    if (done >= most || !(moved_ > options.tolerance)) {
-      for (const Point& p : points_) std::copy_n(p.y, p.slides ? 3 : 1, &impulse[p.row]);
-      return done;
-    }
+    if (done >= most || !(moved_ > options.tolerance)) break;
     if (!accelerated) continue;
     const double beta = energy_ / last;
-    extrapolate(problem, {beta <= 1 ? beta : 0, beta > 1}, impulse);
+    extrapolate({beta <= 1 ? beta : 0, beta > 1});
     last = energy_;
   }
+  y = y_.begin();
+  for (const int i : terms_) {
+    const Term& term = problem.terms[i];
+    std::copy_n(y, term.nrow, &impulse[term.first_row]), y += term.nrow;
+  }
+  return done;
 }
 
 void Sweeps::run(StepOperator& mass, const StepProblem& problem, int count, std::span<const double> velocity,

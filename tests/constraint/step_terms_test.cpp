@@ -155,6 +155,12 @@ Eigen::MatrixXd swept_mass(RowBlocks& rows, std::span<const Term> terms, std::sp
   }
   EXPECT_EQ(term, some.size());
   Eigen::MatrixXd A(first.back(), first.back());
+  if (const RowBlocks::Mass whole = rows.whole(); whole.A) {
+    EXPECT_EQ(rows.blocks(), 1);
+    for (int r = 0; r < A.rows(); ++r)
+      A.row(r) = Eigen::Map<const Eigen::RowVectorXd>(whole.A + r * whole.stride, A.cols());
+    return A;
+  }
   for (int b = 0; b < rows.blocks(); ++b) {
     const int n = first[b + 1] - first[b];
     for (int r = 0; r < n; ++r) {
@@ -172,15 +178,37 @@ Eigen::MatrixXd swept_mass(RowBlocks& rows, std::span<const Term> terms, std::sp
     }
     if (rows.point(b)) continue;
     Eigen::MatrixXd own(n, n);
-    rows.own_mass(b, own.data());
+    rows.own_mass(b, own.data(), n);
     EXPECT_LT((own - A.block(first[b], first[b], n, n)).norm(), 1e-9 * own.norm());
   }
   return A;
 }
 
+/// As laws have them: of a contact that slides, friction that follows the normal force as well.
+Tangent random_tangent(Random& random, const Term& term, bool contact) {
+  Tangent G{};
+  if (random.chance(0.3)) return G;  // it rests
+  const auto disc = [&](int first, int count) {
+    double root[3][3];
+    for (auto& row : root) std::generate(row, row + 3, [&] { return random.uniform(-1, 1); });
+    for (int i = 0; i < count; ++i) {
+      for (int j = 0; j < count; ++j) {
+        for (int k = 0; k < count; ++k) G.at[first + i][first + j] += 5 * root[i][k] * root[j][k];
+      }
+    }
+  };
+  if (!contact) return disc(0, term.nrow), G;
+  disc(0, 1);
+  if (term.nrow >= 3) disc(1, 2);
+  if (term.nrow >= 4) disc(3, 1);
+  if (term.nrow >= 6) disc(4, 2);
+  for (int i = 1; i < term.nrow; ++i) G.at[i][0] = random.chance(0.5) ? random.uniform(-1, 1) * G.at[0][0] : 0;
+  return G;
+}
+
 /// Rows of contacts, of joints of every kind and of paths, on trees and on free bodies, with loops held in every second
 /// world: J from jacobian() and unit velocities, M̂ from crba().
-TEST(TreeOperator, SweptRowsFeelTheDenseInverseMass) {
+TEST(TreeOperator, SolvesAndSweepsFeelTheDenseInverseMass) {
   int points = 0, held = 0;
   for (unsigned seed = 1; seed <= 60; ++seed) {
     SCOPED_TRACE(seed);
@@ -247,9 +275,6 @@ TEST(TreeOperator, SweptRowsFeelTheDenseInverseMass) {
     BilateralRows<double> bilateral;
     if (rows_held > 0) bilateral = {&set, w.data.qpos, zero, compliance};
     held += rows_held > 0;
-    w.advance_free();
-    TreeOperator<double> tree(w.model);
-    tree.begin(w.data, w.h, w.K, terms, {contacts, joints, std::span(&path, 1)}, bilateral);
     std::vector<int> some;
     std::vector<Eigen::VectorXd> rows_of_some;
     for (std::size_t t = 0; t < terms.size(); ++t) {
@@ -257,7 +282,13 @@ TEST(TreeOperator, SweptRowsFeelTheDenseInverseMass) {
       some.push_back(int(t));
       for (int k = 0; k < terms[t].nrow; ++k) rows_of_some.push_back(J[terms[t].first_row + k]);
     }
-    const Eigen::MatrixXd A = swept_mass(tree.row_blocks(some), terms, some, &points);
+    TreeOperator<double> tree(w.model, 0), dense(w.model, nv);
+    const auto swept = [&](TreeOperator<double>& mass) {
+      w.advance_free();
+      mass.begin(w.data, w.h, w.K, terms, {contacts, joints, std::span(&path, 1)}, bilateral);
+      return swept_mass(mass.row_blocks(some), terms, some, &points);
+    };
+    const Eigen::MatrixXd A = swept(tree), A_dense = swept(dense);
     const int n = int(A.rows());
     std::vector<double> M(std::size_t(nv) * nv);
     crba<double>(w.model, w.data, w.data.qpos, M);
@@ -275,6 +306,24 @@ TEST(TreeOperator, SweptRowsFeelTheDenseInverseMass) {
       expected -= rows * response * spd_solve(own, response.transpose() * rows.transpose());
     }
     EXPECT_LT((A - expected).norm(), 1e-7 * expected.norm());  // Σ is raised by 1e-9 of the rows' inverse mass
+    EXPECT_LT((A_dense - expected).norm(), 1e-7 * expected.norm());
+
+    // Tangents and forces: by extra rows or by the graph, and by the dense matrix once a step is hard.
+    std::vector<Tangent> tangents;
+    for (std::size_t t = 0; t < terms.size(); ++t)
+      tangents.push_back(random_tangent(random, terms[t], t < contacts.size()));
+    const std::vector<double> force = random_vector(random, int(J.size()));
+    const auto changes = [&](TreeOperator<double>& mass) {
+      w.advance_free();
+      mass.begin(w.data, w.h, w.K, terms, {contacts, joints, std::span(&path, 1)}, bilateral);
+      Eigen::VectorXd Jx(J.size() + nv);
+      for (int k = 0; k < 3; ++k) mass.solve(tangents, force, {Jx.data(), J.size()});
+      mass.move(1), mass.keep();
+      for (int k = 0; k < nv; ++k) Jx[Eigen::Index(J.size()) + k] = mass.change()[k];
+      return Jx;
+    };
+    const Eigen::VectorXd by_tree = changes(tree), by_dense = changes(dense);
+    EXPECT_LT((by_dense - by_tree).norm(), 1e-8 * by_tree.norm());
   }
   EXPECT_GT(points, 15);
   EXPECT_GT(held, 20);

@@ -8,6 +8,7 @@
 
 #include "support/dense_solve.hpp"
 #include "support/random_model.hpp"
+#include "tarsus/dynamics/dense_trees.hpp"
 #include "tarsus/dynamics/dynamics.hpp"
 #include "tarsus/dynamics/loaded.hpp"
 
@@ -55,6 +56,13 @@ struct CoupledWorld {
     return Eigen::Map<Vector>(without.data(), model.nv) - Eigen::Map<Vector>(with.data(), model.nv);
   }
 };
+
+/// A link's origin in the world.
+Vec3d body_point(const CoupledWorld& w, int link) {
+  Vec3d at{0, 0, 0};
+  for (int i = link; i >= 0; i = w.model.joints[i].parent) at += w.data.links()[i].r;
+  return at;
+}
 
 /// A random block, not symmetric, of which the symmetric part is positive definite.
 Dense random_block(Random& random, int size) {
@@ -155,6 +163,90 @@ TEST(CoupledTrees, SolveWhatTheDenseMatrixSolves) {
   }
   EXPECT_GT(pairs_seen, 2000);
   EXPECT_GT(on_a_branch, 500);
+}
+
+/// The same of small models, with rows held: H x - Jᵀ λ = Q, J x + Σ λ = d.
+TEST(DenseTrees, SolveWhatTheDenseMatrixSolves) {
+  int pairs_seen = 0, held_seen = 0;
+  for (unsigned seed = 1; seed <= 600; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed);
+    CoupledWorld w(random, seed);
+    const int n = w.model.njoint(), nv = w.model.nv, held = random.index(4);
+    if (nv == 0) continue;
+    Dense E = Dense::Zero(held, nv);
+    for (int i = 0; i < E.size(); ++i) E.data()[i] = random.uniform();
+    const Vector sigma = Vector::Constant(held, 0.01);
+    std::vector<double> rows;
+    for (int i = 0; i < held; ++i) {
+      for (int d = 0; d < nv; ++d) rows.push_back(E(i, d));
+    }
+    DenseTrees trees(w.model);
+    trees.begin<double>(w.data, w.K, rows, {sigma.data(), std::size_t(held)});
+    const auto kkt = [&](const Dense& H) {
+      Dense whole = Dense::Zero(nv + held, nv + held);
+      whole.topLeftCorner(nv, nv) = H;
+      whole.topRightCorner(nv, held) = -E.transpose(), whole.bottomLeftCorner(held, nv) = E;
+      whole.bottomRightCorner(held, held) = sigma.asDiagonal();
+      return whole;
+    };
+    for (int again = 0; again < 2; ++again) {
+      trees.clear();
+      Dense H = w.M;
+      for (int k = random.index(2 * n + 1); k > 0; --k, ++pairs_seen) {
+        const int a = random.index(n), b = random.index(n + 1) - 1;
+        if (a == b) continue;
+        // Of link b the motion of its point at a's origin.
+        Dense J = w.J[a];
+        if (b >= 0) {
+          const Vec3d r = body_point(w, a) - body_point(w, b);
+          Dense shift = Dense::Identity(6, 6);
+          shift.bottomLeftCorner(3, 3) << 0, r.z, -r.y, -r.z, 0, r.x, r.y, -r.x, 0;
+          J -= shift * w.J[b];
+        }
+        const int pair = trees.add_pair(a, b);
+        const Dense B = random_block(random, 6);
+        add(B, trees.block(pair));
+        H += J.transpose() * B * J;
+      }
+      const int row = random.index(nv), column = random.index(nv);
+      trees.add(row, column, 0.1), H(row, column) += 0.1;
+      trees.factor();
+      const Vector right = Vector::NullaryExpr(nv + held, [&] { return random.uniform(); });
+      const auto solved = [&](const auto& solve) {
+        std::vector<double> x(trees.leading(), 0.0);
+        for (int d = 0; d < nv; ++d) x[trees.place(d)] = right[d];
+        for (int i = 0; i < held; ++i) x[trees.place_of_row(i)] = right[nv + i];
+        solve(x);
+        Vector out(nv + held);
+        for (int d = 0; d < nv; ++d) out[d] = x[trees.place(d)];
+        for (int i = 0; i < held; ++i) out[nv + i] = x[trees.place_of_row(i)];
+        if (again == 0) return out;
+        AlignedVector<double> qvel(nv);
+        trees.finish<double>(x, w.data, qvel);
+        for (int link = 0; link < n; ++link) {
+          const Vector motion = w.J[link] * out.head(nv);
+          const Motion<double>& a = w.data.links()[link].a;
+          for (int k = 0; k < 3; ++k) {
+            EXPECT_NEAR(a.w[k], motion[k], 1e-9 * (1 + motion.norm()));
+            EXPECT_NEAR(a.v[k], motion[3 + k], 1e-9 * (1 + motion.norm()));
+          }
+        }
+        return out;
+      };
+      const Vector loaded = lu_solve(kkt(H), right), free = lu_solve(kkt(w.M), right);
+      EXPECT_LT((solved([&](std::vector<double>& x) { trees.solve(x); }) - loaded).norm(), 1e-7 * loaded.norm());
+      EXPECT_LT((solved([&](std::vector<double>& x) { trees.solve_free(x); }) - free).norm(), 1e-7 * free.norm());
+      std::vector<double> many(std::size_t(trees.size()) * 8, 0.0);  // the same in the last of eight columns
+      for (int d = 0; d < nv; ++d) many[trees.place(d) * 8 + 7] = right[d];
+      for (int i = 0; i < held; ++i) many[trees.place_of_row(i) * 8 + 7] = right[nv + i];
+      trees.solve_free(many, 8);
+      for (int d = 0; d < nv; ++d) EXPECT_NEAR(many[trees.place(d) * 8 + 7], free[d], 1e-7 * free.norm());
+    }
+    held_seen += held;
+  }
+  EXPECT_GT(pairs_seen, 1000);
+  EXPECT_GT(held_seen, 500);
 }
 
 }  // namespace

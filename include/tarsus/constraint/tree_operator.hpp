@@ -6,13 +6,17 @@
 // (dynamics/delassus.hpp), by their Schur complement at O(k d + k³): contacts between two links, paths of tendons,
 // bilateral rows, and of a contact that slides on the world the coupling of friction to the normal force, u c nᵀ, which
 // is not symmetric. Where contacts make many of them, all contacts are eliminated with the joints instead
-// (dynamics/coupled.hpp, decision 511).
+// (dynamics/coupled.hpp, decision 511); on small models, where a step is hard, all of it is one dense matrix over the
+// DoFs (constraint/dense_terms.hpp, decision 512).
 //
 // Bilateral rows J_e v + Σ_e λ_e = b_e may depend on one another, or be next to doing so. They are solved with Σ_e
 // raised by a small share of their own inverse mass, and kProximalSteps proximal steps on the same factor: rows that
 // can be moved hold to rounding, what cannot be moved gets a bounded impulse.
 #pragma once
 
+#include <functional>
+
+#include "tarsus/constraint/dense_terms.hpp"
 #include "tarsus/constraint/equality.hpp"
 #include "tarsus/constraint/tree_rows.hpp"
 #include "tarsus/dynamics/coupled.hpp"
@@ -35,7 +39,8 @@ struct BilateralRows {
 template <class R>
 class TreeOperator final : public StepOperator {
  public:
-  explicit TreeOperator(const Model& model);
+  /// @param dense_dofs models with so many at most go to one dense matrix where a step is hard
+  explicit TreeOperator(const Model& model, int dense_dofs = 64);
 
   /// A step of h seconds. data holds the factors of M̂ and the state of the solve that gave q̈⁰, as maba() leaves them;
   /// the factors are lost. What is passed must live until the solve is over.
@@ -48,6 +53,7 @@ class TreeOperator final : public StepOperator {
   bool solve(std::span<const Tangent> tangents, std::span<const double> force, std::span<double> change) override;
   RowBlocks& row_blocks(std::span<const int> terms) override;  // tree_rows.cpp
   void move(double t) override;
+  bool sweeps_are_cheap() const override;
   void keep() override;
 
   In<R> change() const { return kept_.x; }                                       ///< [nv] v - v⁰ of the best iterate
@@ -71,12 +77,17 @@ class TreeOperator final : public StepOperator {
   void add_joint_loads(std::span<const Tangent> tangents, std::span<const double> force);
   void add_loads(std::span<const Tangent> tangents, std::span<const double> force);
   void add_contact_forces(std::span<const double> force);
-  bool crowded(std::span<const Tangent> tangents, std::span<const double> force) const;
+  int coupled_unknowns(std::span<const Tangent> tangents, std::span<const double> force) const;
   template <class F>
   void find_pairs(std::span<const ContactRows> contacts, const F& counts);
   bool solve_coupled(std::span<const Tangent> tangents, std::span<const double> force);
   void solve_coupled_extra(std::span<const Tangent> tangents, std::span<const double> force);
   void solve_extra_system(std::span<const Tangent> tangents, std::span<const double> force);
+  bool extra_rows_cost(int share) const;
+  void begin_dense();
+  void solve_dense(std::span<const Tangent> tangents, std::span<const double> force);
+  void settle(const std::function<void(std::span<double>)>& solve, int first_held);
+  void write_jacobian();
   void begin_extra_rows();
   void add_extra_rows(std::span<const Tangent> tangents, std::span<const double> force);
   void add_paths(std::span<const Tangent> tangents, std::span<const double> force);
@@ -88,6 +99,7 @@ class TreeOperator final : public StepOperator {
   void read(std::span<double> change);
 
   const Model& model_;
+  bool small_;  ///< hard steps may be dense
   BasicData<R>* data_ = nullptr;
   In<R> joint_inertia_;
   std::span<const Term> terms_;
@@ -107,6 +119,10 @@ class TreeOperator final : public StepOperator {
   std::vector<Extra> extras_;
   std::vector<int> unknown_;  ///< [unknown] its row of rows_
   std::vector<int> path_joints_;
+  DenseTerms<R> dense_;
+  bool dense_begun_ = false;  ///< in this step
+  int solves_ = 0;            ///< with tangents, of this step
+  int extra_unknowns_ = 0;    ///< of the last of them
   CoupledTrees coupled_;
   std::vector<CoupledTrees::LinkPair> pairs_;  ///< of contacts
   bool acting_only_ = false;                   ///< pairs_ are those of contacts that act, not of all that are near

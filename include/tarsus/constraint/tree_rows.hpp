@@ -39,7 +39,7 @@ class TreeRows final : public RowBlocks {
   const BodyPoint* point(int block) const override {
     return blocks_[block].rows < 0 ? &points_[blocks_[block].point] : nullptr;
   }
-  void own_mass(int block, double* A) override;
+  void own_mass(int block, double* A, int stride) override;
   void rest() override;
   void extrapolate(const Extrapolation& by) override;
   void velocity(int block, double* Jx) override;

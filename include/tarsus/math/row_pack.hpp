@@ -16,6 +16,25 @@ struct UnalignedVectorOf {
   typedef E type __attribute__((vector_size(sizeof(E) * W), aligned(sizeof(E)), may_alias));
 };
 
+/// As many neighbours as a register holds, of numbers that are padded to eight.
+template <class T>
+struct WidestPackOf {
+  using type = T;
+};
+#if defined(__AVX512F__)
+template <>
+struct WidestPackOf<double> {
+  using type = Pack<double, 8>;
+};
+#elif defined(__AVX2__)
+template <>
+struct WidestPackOf<double> {
+  using type = Pack<double, 4>;
+};
+#endif
+template <class T>
+using WidestPack = typename WidestPackOf<T>::type;
+
 /// A pack at p, which need not be aligned.
 template <class P, class T>
 TARSUS_INLINE P load_rows(const T* p) {

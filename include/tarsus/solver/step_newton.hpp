@@ -15,7 +15,8 @@
 //   sweeps    from the seventh iteration on, before each: projected Gauss-Seidel. Which contact opens,
 //             sticks or slips is a local question, which sweeps settle and in which Newton's method alone may turn
 //             round; what acts through the whole tree is Newton's. Where the residual does not fall to half, twice
-//             as many, and every second such iteration none.
+//             as many, and every second such iteration none. Where they are cheap they come before the second, and
+//             the step after them is taken whole (decision 512).
 //   harden    where that does not end either: the same problem with R = w, then less and less of it, each stage by what
 //             the last one carried. A stage that fails is tried again nearer to the last that did not.
 //   cap       the best that was found, its residual, and bounded impulses within their bounds.
@@ -48,6 +49,8 @@ class StepOperator {
   /// Rows of these terms with x = 0, for sweeps: after begin, not between solve and move. They live until the next
   /// call. @param terms ascending
   virtual RowBlocks& row_blocks(std::span<const int> terms) = 0;
+  /// A sweep costs little beside solve().
+  virtual bool sweeps_are_cheap() const { return false; }
   /// This x is the best so far: what the caller will read.
   virtual void keep() = 0;
 };
@@ -88,24 +91,24 @@ class StepNewton {
   void bound_impulses(StepOperator& mass);
   void begin(StepOperator& mass, std::span<const double> y);
   void judge(StepOperator& mass, double residual, bool met);
-  void newton(StepOperator& mass);
+  void newton(StepOperator& mass, bool early);
   void sweep(StepOperator& mass, int count);
   double map(const Iterate& at, bool tangents);
   void law(const std::vector<double>& velocity, bool tangents);
   void linear_solve(StepOperator& mass);
-  double residual() const;
+  double residual();
   bool within_sets() const;
   void point(double t, Iterate& out) const;
   void move(StepOperator& mass, double t);
 
   StepProblem own_, problem_;  ///< as given; of this stage
   std::vector<Tangent> tangent_;
-  std::vector<double> force_, gamma_;  ///< g, γ̄
-  Iterate now_, next_, trial_, best_;  ///< next: where the linear problem leads
-  Iterate solved_;                     ///< of the last stage that ended
-  double best_residual_ = 0;
-  bool met_ = false;             ///< the best is within the tolerance
-  std::vector<double> history_;  ///< residuals of this stage
+  std::vector<double> force_, gamma_;                ///< g, γ̄
+  Iterate now_, next_, trial_, best_;                ///< next: where the linear problem leads
+  Iterate solved_;                                   ///< of the last stage that ended
+  double best_residual_ = 0, contact_residual_ = 0;  ///< contact: of this iterate's contacts alone
+  bool met_ = false;                                 ///< the best is within the tolerance
+  std::vector<double> history_;                      ///< residuals of this stage
   std::vector<TermRow> stage_rows_, solved_rows_;
   std::vector<double> stage_y_;
   Sweeps sweeps_;

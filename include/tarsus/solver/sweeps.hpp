@@ -6,9 +6,9 @@
 // they feel of each other. Which contact opens, sticks or slips is a local question, which sweeps answer quickly; how
 // large the impulses are they answer slowly. [Jourdan, Alart and Jean 1998; Gräser and Kornhuber 2009]
 //
-// No matrix over all rows: those of one pair of links are a block, which reads its J v and pushes M̂⁻¹ Jᵀ of what it
-// changed once a sweep, O(d) a row, and sees its own changes through its own A = J M̂⁻¹ Jᵀ. Contacts of free bodies, of
-// which there may be many, are points with all their numbers side by side.
+// Rows of one pair of links are a block, which reads its J v and pushes M̂⁻¹ Jᵀ of what it changed once a sweep, O(d) a
+// row, and sees its own changes through its own A = J M̂⁻¹ Jᵀ. On small models one block has all rows, and a sweep is a
+// kernel's. Contacts of free bodies, of which there may be many, are points with all their numbers side by side.
 #pragma once
 
 #include <span>
@@ -21,6 +21,7 @@ namespace tarsus {
 
 class StepOperator;
 struct StepProblem;
+struct Relaxation;
 
 /// M̂⁻¹ of a free body about its centre, and x there.
 struct FreeBody {
@@ -53,18 +54,25 @@ struct Extrapolation {
 /// Rows of some terms in blocks, and an x that impulses change: x = M̂⁻¹ Jᵀ y with the bilateral rows held.
 class RowBlocks {
  public:
+  /// A = J M̂⁻¹ Jᵀ of rows, symmetric: [row][stride], stride a multiple of eight, zeros beyond the rows.
+  struct Mass {
+    const double* A = nullptr;
+    int stride = 0;
+  };
   std::vector<FreeBody> bodies;
   virtual ~RowBlocks() = default;
   virtual int blocks() const = 0;
   virtual int terms(int block) const = 0;  ///< so many of the terms, in their order
+  /// A not null: that of all rows, which are one block. Of what follows nothing is asked then.
+  virtual Mass whole() const { return {}; }
   /// Not null: the block is a contact that acts on `bodies` alone, and nothing else is asked of it.
-  virtual const BodyPoint* point(int block) const = 0;
-  /// @param A out, symmetric: [row of the block][row of the block] of J M̂⁻¹ Jᵀ
-  virtual void own_mass(int block, double* A) = 0;
-  virtual void rest() = 0;                                      ///< x = 0
-  virtual void extrapolate(const Extrapolation& by) = 0;        ///< x, if it does so after every sweep since rest()
-  virtual void velocity(int block, double* Jx) = 0;             ///< [row of the block]
-  virtual void push(int block, const double* change_of_y) = 0;  ///< [row of the block]
+  virtual const BodyPoint* point([[maybe_unused]] int block) const { return nullptr; }
+  /// @param A out: [row of the block][stride]
+  virtual void own_mass([[maybe_unused]] int block, [[maybe_unused]] double* A, [[maybe_unused]] int stride) {}
+  virtual void rest() {}                             ///< x = 0
+  virtual void extrapolate(const Extrapolation&) {}  ///< x, if it does so after every sweep since rest()
+  virtual void velocity([[maybe_unused]] int block, [[maybe_unused]] double* Jx) {}  ///< [row of the block]
+  virtual void push([[maybe_unused]] int block, [[maybe_unused]] const double* change_of_y) {}
 };
 
 /// Of a problem that is solved by sweeps alone.
@@ -83,11 +91,17 @@ struct SweepReport {
 
 class Sweeps {
  public:
+  Sweeps();
+  ~Sweeps();
   /// A new step: nothing is known of its mass.
   void begin(const StepProblem& problem);
-  /// How many go before Newton's next iteration: none before the seventh; where the residual does not fall to half,
-  /// twice as many, and every second such iteration none. @param residuals of the iterations so far
-  int due(std::span<const double> residuals);
+  /// Iterations begin again.
+  void restart();
+  /// How many go before Newton's next iteration: none before the seventh, or before `early`, the residual of those that
+  /// may want them sooner [m/s], is small; where the residual does not fall to half, twice as many, and every second
+  /// such iteration none. @param residuals of the iterations so far
+  int due(std::span<const double> residuals, double early);
+  bool early() const { return early_; }  ///< they came before the seventh
   /// @param velocity [row] J v at these impulses @param impulse [row] in and out
   void run(StepOperator& mass, const StepProblem& problem, int count, std::span<const double> velocity,
            std::span<double> impulse);
@@ -97,20 +111,18 @@ class Sweeps {
                     std::span<double> impulse);
 
  private:
-  struct Rows {                  ///< that are projected together
-    int term, first, count, at;  ///< at: of the block's rows
-    double inverse;              ///< 1/ρ
-  };
   struct Block {
-    int at, nrow, first, end;  ///< first row of these terms'; of rows_
-    std::size_t own;           ///< of own_
-    int point = -1;            ///< of points_: then nothing else counts
+    int at = 0, nrow = 0, first = 0, end = 0;  ///< first row of these terms'; of relaxations_
+    std::size_t own = 0;                       ///< of own_
+    int stride = 0;
+    int point = -1;  ///< of points_: then nothing else counts
   };
   struct Point {
     int a, b, row;  ///< row: first of its term's
     bool slides;    ///< it has friction
     Vec3d n, t1, t2, arm_a, arm_b;
-    double y[3], target[3];  ///< target: b + R c - J v at the start
+    double* y;         ///< of y_
+    double target[3];  ///< b + R c - J v at the start
     double R_n, R_t, inverse_n, inverse_t, friction;
     double felt[2];  ///< A_tn: of the normal impulse, along t₁ and t₂
   };
@@ -118,28 +130,27 @@ class Sweeps {
   void make_blocks(StepOperator& mass, const StepProblem& problem);
   int sweep(const StepProblem& problem, const SweepOptions& options, bool accelerated, std::span<const double> velocity,
             std::span<double> impulse);
-  void group(const StepProblem& problem, int term, int at, Block& block);
+  void add_relaxations(const StepProblem& problem, int term, int at, const double* A, int stride);
   Point make_point(const StepProblem& problem, const BodyPoint& at, const Term& term) const;
   void relax(Point& point);
-  void extrapolate(const StepProblem& problem, const Extrapolation& by, std::span<double> impulse);
-  void sweep(const StepProblem& problem, std::span<double> impulse, bool back);
-  void relax(const StepProblem& problem, std::size_t block, std::span<double> impulse);
-  void relax_normal(const StepProblem& problem, const Rows& rows, const Block& block, double* y);
-  void relax_disc(const StepProblem& problem, const Rows& rows, const Block& block, double* y);
-  void relax_any(const StepProblem& problem, const Rows& rows, const Block& block, double* y);
-  void change(const Rows& rows, const Block& block, int row, double by, double* y);
+  void relax(std::size_t block);
+  void extrapolate(const Extrapolation& by);
+  void sweep(bool back);
 
   std::vector<char> acted_;  ///< [term] it acts, or has acted in this step
   std::vector<int> terms_;   ///< these terms
   RowBlocks* mass_ = nullptr;
   std::vector<Block> blocks_;
-  std::vector<Rows> rows_;
+  std::vector<Relaxation> relaxations_;
   std::vector<Point> points_;
-  std::vector<double> own_;                        ///< A of each block
-  std::vector<double> start_, velocity_, change_;  ///< J v at the start of these terms' rows; of one block
-  std::vector<double> before_, momentum_;          ///< [row of these terms] of y
+  std::vector<double> own_;                                  ///< A of each block
+  std::vector<double> start_, y_;                            ///< [row of these terms] J v at the start; impulses
+  std::vector<double> before_, momentum_;                    ///< of y_
+  std::vector<double> velocity_, change_;                    ///< of one block
+  std::vector<double> velocity_before_, velocity_momentum_;  ///< where one block has all rows
   double moved_ = 0, energy_ = 0;  ///< of the last sweep: largest ρ |change of y| [m/s], Σ ρ (its square)
   int count_ = 0, done_ = 0;       ///< before this iteration, if any; in this step
+  bool early_ = false;             ///< before the seventh iteration
   bool without_ = false;           ///< this iteration goes without
 };
 

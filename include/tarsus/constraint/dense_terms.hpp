@@ -1,0 +1,60 @@
+// The terms of a hard step on a small model: its dense matrix (dynamics/dense_trees.hpp) with their tangents, and for
+// sweeps the dense A = J M̂⁻¹ Jᵀ of those that act.
+#pragma once
+
+#include "tarsus/constraint/row_geometry.hpp"
+#include "tarsus/dynamics/dense_trees.hpp"
+#include "tarsus/solver/step_newton.hpp"
+
+namespace tarsus {
+
+/// Sweeps see one block of all rows.
+template <class R>
+class DenseTerms final : public RowBlocks {
+ public:
+  explicit DenseTerms(const Model& model);
+
+  /// A step. What is passed must live as long as this is used. @param held J_e [rows][nv] @param diagonal Σ [rows]
+  void begin(const BasicData<R>& data, In<R> joint_inertia, std::span<const Term> terms, const RowGeometry& geometry,
+             std::span<const double> held, std::span<const double> diagonal);
+  /// H and Q of these tangents, or of none, and forces. @return Q, with zeros where rows held have their demands
+  std::span<const double> load(std::span<const Tangent> tangents, std::span<const double> force);
+  void solve(std::span<double> x);  ///< x = H⁻¹ x
+  const DenseTrees& trees() const { return trees_; }
+
+  /// The rows of these terms, x = 0. @param terms ascending
+  void write(std::span<const int> terms);
+  int blocks() const override { return 1; }
+  int terms(int) const override { return term_count_; }
+  Mass whole() const override { return {A_.data(), columns_}; }
+
+ private:
+  struct Row {
+    int first, count;  ///< of places_ and arms_
+  };
+  int pair_of(std::size_t contact);
+  void add_contacts(std::span<const Tangent> tangents, std::span<const double> force);
+  void add_joints(std::span<const Tangent> tangents, std::span<const double> force);
+  void add_paths(std::span<const Tangent> tangents, std::span<const double> force);
+  void write_contact(std::size_t contact);
+  void write_joint(const JointRows& rows);
+
+  const Model& model_;
+  DenseTrees trees_;
+  const BasicData<R>* data_ = nullptr;
+  std::span<const Term> terms_;
+  RowGeometry geometry_;
+  std::vector<int> pair_;  ///< [contact] its pair of links in trees_, -1: not there yet
+  bool free_ = false;      ///< load() had no tangents
+  std::vector<double> right_;
+  int term_count_ = 0, row_count_ = 0, columns_ = 0;  ///< columns: rows, padded
+  std::vector<Row> rows_;
+  std::vector<int> places_;
+  std::vector<double> arms_;
+  AlignedVector<double> W_, A_;  ///< M̂⁻¹ Jᵀ [place][columns]; [row][columns]
+};
+
+extern template class DenseTerms<double>;
+extern template class DenseTerms<float>;
+
+}  // namespace tarsus

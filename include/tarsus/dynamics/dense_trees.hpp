@@ -1,0 +1,97 @@
+// Small models as one dense matrix over their degrees of freedom.
+//
+//     (M̂ + Σ_ab J_abᵀ B_ab J_ab + K) x - J_eᵀ λ = Q,   J_e x + Σ λ = d
+//
+// J_ab is the motion of link a less that of link b, both of their points at a's origin; without b that of a alone. B is
+// 6 × 6 and need not be symmetric. M̂ is written down once a step, and B's are added to a copy: what an iteration of a
+// hard step costs hardly depends on how many contacts act between which links.
+//
+// Unknowns stand in the order of elimination, tips first, held rows last. So M̂ fills in nothing, and what is zero is
+// skipped: it is the sparse LᵀDL of a tree [Featherstone 2005] with columns as vectors, and dense where contacts
+// couple.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "tarsus/base/aligned.hpp"
+#include "tarsus/dynamics/coupled.hpp"
+
+namespace tarsus {
+
+class DenseTrees {
+ public:
+  using Block = CoupledTrees::Block;
+
+  explicit DenseTrees(const Model& model);
+
+  /// M̂ of this state, without pairs. data: after prepare_loads(). @param joint_inertia K of M̂ [nv]
+  /// @param rows J_e, [held][nv] in qvel's axes @param diagonal Σ [held]
+  template <class R>
+  void begin(const BasicData<R>& data, In<R> joint_inertia, std::span<const double> rows,
+             std::span<const double> diagonal);
+  int size() const { return size_; }        ///< unknowns: nv and rows held
+  int leading() const { return leading_; }  ///< numbers of a right side or a solution, the last of them zeros
+  int place(int dof) const { return model_.nv - 1 - dof; }
+  int place_of_row(int row) const { return model_.nv + row; }
+
+  /// J_ab. @param b -1: J_a alone  @return its index
+  int add_pair(int a, int b);
+  /// Its six rows, angular first, `leading` numbers each, and at which places they have numbers, ascending.
+  const double* rows(int pair) const { return &jacobian_[pairs_[std::size_t(pair)].rows]; }
+  std::span<const int> places(int pair) const;
+
+  /// No B, no K: H = M̂.
+  void clear();
+  /// B of a pair, to be added to.
+  Block& block(int pair) { return pairs_[std::size_t(pair)].acts = true, pairs_[std::size_t(pair)].block; }
+  /// A resistance between two DoFs, in qvel's axes.
+  void add(int row, int column, double resistance) {
+    H_.matrix[std::size_t(place(column)) * std::size_t(leading_) + std::size_t(place(row))] += resistance;
+  }
+  void factor();                          ///< H, once after it is complete
+  void solve(std::span<double> x) const;  ///< x = H⁻¹ x [leading]
+  void solve_free(std::span<double> x);   ///< x = M̂⁻¹ x, rows held
+  /// X = M̂⁻¹ X with `columns` right sides, a multiple of eight. @param X [size][columns], row by row
+  void solve_free(std::span<double> X, int columns);
+
+  /// x in qvel's axes; data.links()[l].a = J_l x.
+  template <class R>
+  void finish(std::span<const double> solution, BasicData<R>& data, Out<R> x) const;
+
+ private:
+  struct Link {
+    int parent, first_dof, dofs;
+    Vec3d offset{};  ///< from the parent's origin
+  };
+  struct Pair {
+    std::size_t rows = 0;  ///< of jacobian_
+    int first_place = 0, places = 0;
+    bool acts = false;
+    Block block{};
+  };
+  struct Factors {
+    AlignedVector<double> matrix, L, inverse;  ///< by columns; U without its diagonal, and that inverted
+    std::vector<int> pivot;
+  };
+  double& mass(int row, int column) { return mass_[std::size_t(column) * std::size_t(leading_) + std::size_t(row)]; }
+  void add_mass(std::size_t link);
+  void write_branch(int link, double sign, Vec3d arm, double* rows);
+  void factor(Factors& factors) const;
+  void factor_free();
+
+  const Model& model_;
+  int size_ = 0, leading_ = 0;
+  std::vector<Link> links_;
+  std::vector<Motion<double>> axis_;             ///< [dof] S at its link's origin
+  std::vector<RigidInertia<double>> composite_;  ///< [link]
+  std::vector<Vec3d> origin_;                    ///< [link] [m]
+  AlignedVector<double> mass_, jacobian_, product_;
+  Factors H_, free_;
+  bool free_factored_ = false;
+  std::vector<Pair> pairs_;
+  std::vector<int> places_;
+  std::vector<char> seen_;
+};
+
+}  // namespace tarsus

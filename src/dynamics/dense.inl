@@ -1,0 +1,150 @@
+// Dense matrices by columns, each column padded to eight numbers; see tarsus/dynamics/dense_trees.hpp.
+//
+// Every number takes its updates one after the other, a fused product and difference each, whatever the vectors' width.
+#pragma once
+
+#include "tarsus/math/row_pack.hpp"
+
+namespace tarsus {
+inline namespace TARSUS_ISA {
+
+/// H += Jᵀ B J over the columns at which J has numbers. @param J [6][ld] @param B [6][8] @param product [6][ld] scratch
+template <class T>
+void dense_add_kernel(int ld, int count, const int* columns, const T* J, const T* B, T* product, T* H) {
+  using P = WidestPack<T>;
+  constexpr int kRows = int(sizeof(P) / sizeof(T));
+  // J is zero before the pack of the first column and after that of the last.
+  const int begin = columns[0] / 8 * 8, end = columns[count - 1] / 8 * 8 + 8;
+  for (int p = begin; p < end; p += kRows) {
+    P row[6];
+    for (int c = 0; c < 6; ++c) row[c] = load_rows<P>(J + c * ld + p);
+    for (int r = 0; r < 6; ++r) {
+      P sum = P(B[8 * r]) * row[0];
+      for (int c = 1; c < 6; ++c) sum = mul_add(P(B[8 * r + c]), row[c], sum);
+      store_rows(product + r * ld + p, sum);
+    }
+  }
+  for (int i = 0; i < count; ++i) {
+    T* h = H + columns[i] * ld;
+    P factor[6];
+    for (int r = 0; r < 6; ++r) factor[r] = P(product[r * ld + columns[i]]);
+    for (int p = begin; p < end; p += kRows) {
+      P sum = load_rows<P>(h + p);
+      for (int r = 0; r < 6; ++r) sum = mul_add(factor[r], load_rows<P>(J + r * ld + p), sum);
+      store_rows(h + p, sum);
+    }
+  }
+}
+
+/// A = P⁻¹ L U by columns, rows exchanged where the pivot is small. Of A is left U without its diagonal, of which
+/// `inverse` has the inverse; L's columns go to L, without ones, zeros above. @return no pivot is zero or not finite
+template <class T>
+bool dense_factor_kernel(int n, int ld, T* A, T* L, T* inverse, int* pivot) {
+  using P = WidestPack<T>;
+  constexpr int kRows = int(sizeof(P) / sizeof(T));
+  constexpr T kSmall = T(0.01);  // of the largest below it, that a pivot may be
+  bool good = true;
+  for (int k = 0; k < n; ++k) {
+    T *column = A + k * ld, *l = L + k * ld;
+    const int first = k / 8 * 8;
+    const P most = P(absolute(column[k]) / kSmall);
+    bool small = false;
+    for (int p = first; p < ld; p += kRows) small = small | any_lane(absolute(load_rows<P>(column + p)) > most);
+    pivot[k] = k;
+    if (small) {
+      int best = k;
+      for (int i = k + 1; i < n; ++i) {
+        if (absolute(column[i]) > absolute(column[best])) best = i;
+      }
+      if (absolute(column[k]) < kSmall * absolute(column[best])) pivot[k] = best;
+    }
+    if (pivot[k] != k) {
+      for (int j = k; j < n; ++j) {
+        const T kept = A[j * ld + k];
+        A[j * ld + k] = A[j * ld + pivot[k]], A[j * ld + pivot[k]] = kept;
+      }
+    }
+    const T over = 1 / column[k];
+    good = good && over - over == 0;
+    inverse[k] = over;
+    for (int p = first; p < ld; p += kRows) store_rows(l + p, load_rows<P>(column + p) * P(over));
+    for (int i = first; i <= k; ++i) l[i] = 0;
+    for (int i = k; i < ld; ++i) column[i] = 0;
+    for (int j = k + 1; j < n; ++j) {
+      T* to = A + j * ld;
+      const T factor = to[k];
+      if (factor == 0) continue;
+      const P f = P(factor);
+      for (int p = first; p < ld; p += kRows)
+        store_rows(to + p, neg_mul_add(load_rows<P>(l + p), f, load_rows<P>(to + p)));
+    }
+  }
+  return good;
+}
+
+/// x = A⁻¹ x with what dense_factor_kernel() left. @param x [ld], zero from n on
+template <class T>
+void dense_solve_kernel(int n, int ld, const T* A, const T* L, const T* inverse, const int* pivot, T* x) {
+  using P = WidestPack<T>;
+  constexpr int kRows = int(sizeof(P) / sizeof(T));
+  const auto subtract = [&](const T* column, T factor, int begin, int end) {
+    if (factor == 0) return;
+    const P f = P(factor);
+    for (int p = begin; p < end; p += kRows)
+      store_rows(x + p, neg_mul_add(load_rows<P>(column + p), f, load_rows<P>(x + p)));
+  };
+  for (int k = 0; k < n; ++k) {
+    if (pivot[k] != k) {
+      const T kept = x[k];
+      x[k] = x[pivot[k]], x[pivot[k]] = kept;
+    }
+    subtract(L + k * ld, x[k], k / 8 * 8, ld);
+  }
+  for (int k = n - 1; k >= 0; --k) {
+    x[k] = x[k] * inverse[k];
+    subtract(A + k * ld, x[k], 0, k / 8 * 8 + 8);
+  }
+}
+
+/// The same of many right sides. @param X [n][columns], row by row, columns a multiple of eight
+template <class T>
+void dense_solve_rows_kernel(int n, int ld, const T* A, const T* L, const T* inverse, const int* pivot, int columns,
+                             T* X) {
+  using P = WidestPack<T>;
+  constexpr int kRows = int(sizeof(P) / sizeof(T));
+  const auto subtract = [&](int to, T factor, int from) {
+    if (factor == 0) return;
+    const P f = P(factor);
+    T *x = X + to * columns, *y = X + from * columns;
+    for (int p = 0; p < columns; p += kRows)
+      store_rows(x + p, neg_mul_add(load_rows<P>(y + p), f, load_rows<P>(x + p)));
+  };
+  for (int k = 0; k < n; ++k) {
+    T *x = X + k * columns, *y = X + pivot[k] * columns;
+    for (int c = 0; pivot[k] != k && c < columns; ++c) {
+      const T kept = x[c];
+      x[c] = y[c], y[c] = kept;
+    }
+    for (int i = k + 1; i < n; ++i) subtract(i, L[k * ld + i], k);
+  }
+  for (int k = n - 1; k >= 0; --k) {
+    T* x = X + k * columns;
+    for (int p = 0; p < columns; p += kRows) store_rows(x + p, load_rows<P>(x + p) * P(inverse[k]));
+    for (int i = 0; i < k; ++i) subtract(i, A[k * ld + i], k);
+  }
+}
+
+/// Row i of A = J W: Σ J_i[q] W[q]. @param J [count] at `places`  @param W [n][columns]
+template <class T>
+void dense_row_kernel(int count, const int* places, const T* J, int columns, const T* W, T* row) {
+  using P = WidestPack<T>;
+  constexpr int kRows = int(sizeof(P) / sizeof(T));
+  for (int p = 0; p < columns; p += kRows) {
+    P sum = P(T(0));
+    for (int q = 0; q < count; ++q) sum = mul_add(P(J[q]), load_rows<P>(W + places[q] * columns + p), sum);
+    store_rows(row + p, sum);
+  }
+}
+
+}  // namespace TARSUS_ISA
+}  // namespace tarsus
