@@ -9,7 +9,9 @@ namespace tarsus {
 struct Relaxation {
   enum Kind { interval, normal, disc, twist, ball };  ///< disc, twist: within `bound` times the normal impulse
   Kind kind = interval;
-  int at = 0, normal_at = 0;    ///< first row, and the contact's normal
+  int at = 0, count = 1;        ///< of the block's rows
+  int normal_at = 0;            ///< of the contact's normal
+  int row = 0;                  ///< of the problem's: where R and the target are read
   double inverse = 1, rho = 1;  ///< 1/ρ, ρ
   double bound = 0;             ///< ball: the radius
   double lower = 0, upper = 0;

@@ -5,6 +5,7 @@
 
 #include "solver/law.hpp"
 #include "solver/relax.hpp"
+#include "tarsus/base/index.hpp"
 #include "tarsus/solver/step_newton.hpp"
 
 namespace tarsus {
@@ -72,18 +73,22 @@ void Sweeps::add_relaxations(const StepProblem& problem, int i, int at, const do
   const TermRow* rows = &problem.rows[term.first_row];
   const auto add = [&](Relaxation::Kind kind, int first, int count, double bound) {
     if (term.nrow < first + count) return;
-    Relaxation r{
-        .kind = kind, .at = at + first, .normal_at = at, .bound = bound, .lower = term.lower, .upper = term.upper};
     double rho = 0;
     for (int k = 0; k < count; ++k) {
-      const TermRow& row = rows[first + k];
-      double sum = row.compliance;
+      double sum = rows[first + k].compliance;
       for (int c = 0; c < count; ++c) sum += std::abs(A[(at + first + k) * stride + at + first + c]);
       rho = std::max(rho, sum);
-      r.compliance[k] = row.compliance, r.target[k] = row.target + row.compliance * row.centre;
     }
-    r.rho = rho, r.inverse = 1 / rho;
-    relaxations_.push_back(r);
+    relaxations_.push_back({.kind = kind,
+                            .at = at + first,
+                            .count = count,
+                            .normal_at = at,
+                            .row = term.first_row + first,
+                            .inverse = 1 / rho,
+                            .rho = rho,
+                            .bound = bound,
+                            .lower = term.lower,
+                            .upper = term.upper});
   };
   switch (term.law) {
     case Law::interval: return add(Relaxation::interval, 0, 1, 0);
@@ -138,7 +143,7 @@ void Sweeps::make_blocks(StepOperator& mass, const StepProblem& problem) {
     Block block{.at = row, .first = int(relaxations_.size()), .own = own_.size()};
     const auto end = term + mass_->terms(b);
     for (auto t = term; t != end; ++t) block.nrow += problem.terms[*t].nrow;
-    block.stride = whole.A ? whole.stride : (block.nrow + 7) / 8 * 8;
+    block.stride = whole.A ? whole.stride : padded(block.nrow, 8);
     if (!whole.A) {
       own_.resize(block.own + std::size_t(block.nrow) * block.stride, 0.0);
       mass_->own_mass(b, &own_[block.own], block.stride);
@@ -235,6 +240,12 @@ int Sweeps::sweep(const StepProblem& problem, const SweepOptions& options, bool 
     const Term& term = problem.terms[i];
     to = std::copy_n(&velocity[term.first_row], term.nrow, to);
     y = std::copy_n(&impulse[term.first_row], term.nrow, y);
+  }
+  for (Relaxation& r : relaxations_) {  // a stage has its own
+    for (int k = 0; k < r.count; ++k) {
+      const TermRow& row = problem.rows[r.row + k];
+      r.compliance[k] = row.compliance, r.target[k] = row.target + row.compliance * row.centre;
+    }
   }
   if (mass_->whole().A) std::copy(start_.begin(), start_.end(), velocity_.begin());
   for (std::size_t b = 0; b < blocks_.size(); ++b) {

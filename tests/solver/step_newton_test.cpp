@@ -302,5 +302,30 @@ TEST(Sweeps, OneBlockOfAllRowsIsTheSame) {
   }
 }
 
+/// A stage has other rows for the terms that sweeps already know.
+TEST(Sweeps, RowsAreReadAtEachRun) {
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    SCOPED_TRACE(seed);
+    const auto swept = [&](bool known) {
+      Problem p = random_problem(seed, 8 + seed % 17, 0, 6, 2, 0);
+      const std::vector<double> u = p.free_rows();
+      std::vector<double> impulse(p.rows.size(), 0.0);
+      Sweeps sweeps;
+      sweeps.begin({p.terms, p.rows, u});
+      if (known) {
+        std::vector<double> other = impulse;
+        sweeps.run(p.mass, {p.terms, p.rows, u}, 3, u, other);
+      }
+      for (TermRow& row : p.rows) row.target += 0.5, row.centre *= 2;
+      sweeps.run(p.mass, {p.terms, p.rows, u}, 2000, u, impulse);
+      return impulse;
+    };
+    const std::vector<double> fresh = swept(false), known = swept(true);
+    double size = 0;
+    for (const double x : fresh) size = std::max(size, std::abs(x));
+    for (std::size_t r = 0; r < fresh.size(); ++r) EXPECT_NEAR(fresh[r], known[r], 1e-8 * size);
+  }
+}
+
 }  // namespace
 }  // namespace tarsus
