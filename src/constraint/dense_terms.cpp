@@ -4,7 +4,7 @@
 
 #include "constraint/contact_blocks.hpp"
 #include "constraint/tree_loads.hpp"
-#include "dynamics/kernel_table.hpp"
+#include "tarsus/base/index.hpp"
 
 namespace tarsus {
 
@@ -150,17 +150,16 @@ void DenseTerms<R>::write(std::span<const int> terms) {
         places_.push_back(trees_.place(path.dofs[k])), arms_.push_back(path.arm[k]);
     }
   }
-  term_count_ = int(terms.size()), row_count_ = int(rows_.size()), columns_ = (row_count_ + 7) / 8 * 8;
-  W_.assign(std::size_t(trees_.size()) * columns_, 0.0), A_.resize(std::size_t(row_count_) * columns_);
-  for (int i = 0; i < row_count_; ++i) {
+  term_count_ = int(terms.size()), columns_ = padded(int(rows_.size()), 8);
+  W_.assign(std::size_t(trees_.size()) * columns_, 0.0), A_.resize(rows_.size() * columns_);
+  for (std::size_t i = 0; i < rows_.size(); ++i) {
     for (int k = rows_[i].first; k < rows_[i].first + rows_[i].count; ++k)
       W_[std::size_t(places_[k]) * columns_ + i] = arms_[k];
   }
   trees_.solve_free(W_, columns_);
-  for (int i = 0; i < row_count_; ++i) {
-    const Row& row = rows_[i];
-    kernel_table<double>(1).dense_row(row.count, &places_[row.first], &arms_[row.first], columns_, W_.data(),
-                                      &A_[std::size_t(i) * columns_]);
+  for (std::size_t i = 0; i < rows_.size(); ++i) {
+    const std::span<const int> places = std::span(places_).subspan(rows_[i].first, rows_[i].count);
+    DenseTrees::multiply(places, arms_.data() + rows_[i].first, W_, columns_, &A_[i * columns_]);
   }
 }
 

@@ -2,11 +2,10 @@
 
 #include <algorithm>
 
+#include "tarsus/base/index.hpp"
 #include "tarsus/solver/multipliers.hpp"
 
 namespace tarsus {
-
-static int padded(int n, int to) { return (n + to - 1) / to * to; }
 
 template <class R>
 LimbLimits<R> Limbs<R>::limits() {

@@ -4,13 +4,12 @@
 
 #include "dynamics/delassus_table.hpp"
 #include "dynamics/pack_arrays.hpp"
+#include "tarsus/base/index.hpp"
 #include "tarsus/model/jcalc.inl"
 
 namespace tarsus {
 
 namespace {
-
-int padded(int n, int to) { return (n + to - 1) / to * to; }
 
 /// Number of a pair p <= q of blocks, column by column: those of earlier blocks stay what they are.
 int pair(int p, int q) { return q * (q + 1) / 2 + p; }

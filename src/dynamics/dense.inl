@@ -37,13 +37,12 @@ void dense_add_kernel(int ld, int count, const int* columns, const T* J, const T
 }
 
 /// A = P⁻¹ L U by columns, rows exchanged where the pivot is small. Of A is left U without its diagonal, of which
-/// `inverse` has the inverse; L's columns go to L, without ones, zeros above. @return no pivot is zero or not finite
+/// `inverse` has the inverse; L's columns go to L, without ones, zeros above.
 template <class T>
-bool dense_factor_kernel(int n, int ld, T* A, T* L, T* inverse, int* pivot) {
+void dense_factor_kernel(int n, int ld, T* A, T* L, T* inverse, int* pivot) {
   using P = WidestPack<T>;
   constexpr int kRows = int(sizeof(P) / sizeof(T));
   constexpr T kSmall = T(0.01);  // of the largest below it, that a pivot may be
-  bool good = true;
   for (int k = 0; k < n; ++k) {
     T *column = A + k * ld, *l = L + k * ld;
     const int first = k / 8 * 8;
@@ -65,7 +64,6 @@ bool dense_factor_kernel(int n, int ld, T* A, T* L, T* inverse, int* pivot) {
       }
     }
     const T over = 1 / column[k];
-    good = good && over - over == 0;
     inverse[k] = over;
     for (int p = first; p < ld; p += kRows) store_rows(l + p, load_rows<P>(column + p) * P(over));
     for (int i = first; i <= k; ++i) l[i] = 0;
@@ -79,7 +77,6 @@ bool dense_factor_kernel(int n, int ld, T* A, T* L, T* inverse, int* pivot) {
         store_rows(to + p, neg_mul_add(load_rows<P>(l + p), f, load_rows<P>(to + p)));
     }
   }
-  return good;
 }
 
 /// x = A⁻¹ x with what dense_factor_kernel() left. @param x [ld], zero from n on

@@ -3,14 +3,13 @@
 #include <algorithm>
 
 #include "dynamics/kernel_table.hpp"
+#include "tarsus/base/index.hpp"
 #include "tarsus/model/model.hpp"
 #include "tarsus/spatial/widen.hpp"
 
 namespace tarsus {
 
 namespace {
-
-int padded(int n) { return (n + 7) / 8 * 8; }
 
 /// A joint's S along one of its DoFs, in qvel's axes.
 Motion<double> joint_axis(JointType type, const Mat3d& R, int k) {
@@ -33,7 +32,7 @@ template <class R>
 void DenseTrees::begin(const BasicData<R>& data, In<R> joint_inertia, std::span<const double> rows,
                        std::span<const double> diagonal) {
   const int nv = model_.nv;
-  size_ = nv + int(diagonal.size()), leading_ = padded(size_);
+  size_ = nv + int(diagonal.size()), leading_ = padded(size_, 8);
   pairs_.clear(), places_.clear(), jacobian_.clear(), free_factored_ = false;
   mass_.assign(std::size_t(size_) * std::size_t(leading_), 0.0);
   for (std::size_t i = 0; i < links_.size(); ++i) {
@@ -100,8 +99,9 @@ int DenseTrees::add_pair(int a, int b) {
   pair.rows = jacobian_.size(), pair.first_place = int(places_.size());
   jacobian_.resize(jacobian_.size() + 6 * std::size_t(leading_), 0.0);
   std::fill(seen_.begin(), seen_.end(), 0);
-  write_branch(a, 1, {0, 0, 0}, &jacobian_[pair.rows]);
-  if (b >= 0) write_branch(b, -1, origin_[std::size_t(a)] - origin_[std::size_t(b)], &jacobian_[pair.rows]);
+  double* rows = jacobian_.data() + pair.rows;
+  write_branch(a, 1, {0, 0, 0}, rows);
+  if (b >= 0) write_branch(b, -1, origin_[std::size_t(a)] - origin_[std::size_t(b)], rows);
   for (int p = 0; p < model_.nv; ++p) {
     if (seen_[std::size_t(p)]) places_.push_back(p);
   }
@@ -112,7 +112,7 @@ int DenseTrees::add_pair(int a, int b) {
 
 std::span<const int> DenseTrees::places(int pair) const {
   const Pair& p = pairs_[std::size_t(pair)];
-  return {&places_[std::size_t(p.first_place)], std::size_t(p.places)};
+  return std::span(places_).subspan(std::size_t(p.first_place), std::size_t(p.places));
 }
 
 void DenseTrees::clear() {
@@ -144,21 +144,27 @@ void DenseTrees::factor_free() {
   factor(free_), free_factored_ = true;
 }
 
-void DenseTrees::solve(std::span<double> x) const {
-  kernel_table<double>(1).dense_solve(size_, leading_, H_.matrix.data(), H_.L.data(), H_.inverse.data(),
-                                      H_.pivot.data(), x.data());
+void DenseTrees::solve(const Factors& f, std::span<double> x) const {
+  kernel_table<double>(1).dense_solve(size_, leading_, f.matrix.data(), f.L.data(), f.inverse.data(), f.pivot.data(),
+                                      x.data());
 }
+
+void DenseTrees::solve(std::span<double> x) const { solve(H_, x); }
 
 void DenseTrees::solve_free(std::span<double> x) {
   factor_free();
-  kernel_table<double>(1).dense_solve(size_, leading_, free_.matrix.data(), free_.L.data(), free_.inverse.data(),
-                                      free_.pivot.data(), x.data());
+  solve(free_, x);
 }
 
 void DenseTrees::solve_free(std::span<double> X, int columns) {
   factor_free();
   kernel_table<double>(1).dense_solve_rows(size_, leading_, free_.matrix.data(), free_.L.data(), free_.inverse.data(),
                                            free_.pivot.data(), columns, X.data());
+}
+
+void DenseTrees::multiply(std::span<const int> places, const double* J, std::span<const double> X, int columns,
+                          double* row) {
+  kernel_table<double>(1).dense_row(int(places.size()), places.data(), J, columns, X.data(), row);
 }
 
 template <class R>

@@ -27,7 +27,7 @@
                 eliminate_kernel<T>)                                                                                   \
   SCALAR_KERNEL(void, dense_add, (int ld, int count, const int* columns, const R* J, const R* B, R* product, R* H),    \
                 dense_add_kernel<T>)                                                                                   \
-  SCALAR_KERNEL(bool, dense_factor, (int n, int ld, R* A, R* L, R* inverse, int* pivot), dense_factor_kernel<T>)       \
+  SCALAR_KERNEL(void, dense_factor, (int n, int ld, R* A, R* L, R* inverse, int* pivot), dense_factor_kernel<T>)       \
   SCALAR_KERNEL(void, dense_solve, (int n, int ld, const R* A, const R* L, const R* inverse, const int* pivot, R* x),  \
                 dense_solve_kernel<T>)                                                                                 \
   SCALAR_KERNEL(void, dense_solve_rows,                                                                                \

@@ -47,7 +47,7 @@ class DenseTerms final : public RowBlocks {
   std::vector<int> pair_;  ///< [contact] its pair of links in trees_, -1: not there yet
   bool free_ = false;      ///< load() had no tangents
   std::vector<double> right_;
-  int term_count_ = 0, row_count_ = 0, columns_ = 0;  ///< columns: rows, padded
+  int term_count_ = 0, columns_ = 0;  ///< columns: rows, padded
   std::vector<Row> rows_;
   std::vector<int> places_;
   std::vector<double> arms_;

@@ -38,7 +38,7 @@ class DenseTrees {
   /// J_ab. @param b -1: J_a alone  @return its index
   int add_pair(int a, int b);
   /// Its six rows, angular first, `leading` numbers each, and at which places they have numbers, ascending.
-  const double* rows(int pair) const { return &jacobian_[pairs_[std::size_t(pair)].rows]; }
+  const double* rows(int pair) const { return jacobian_.data() + pairs_[std::size_t(pair)].rows; }
   std::span<const int> places(int pair) const;
 
   /// No B, no K: H = M̂.
@@ -54,6 +54,9 @@ class DenseTrees {
   void solve_free(std::span<double> x);   ///< x = M̂⁻¹ x, rows held
   /// X = M̂⁻¹ X with `columns` right sides, a multiple of eight. @param X [size][columns], row by row
   void solve_free(std::span<double> X, int columns);
+  /// J X of one row, which has numbers at `places`. @param row out [columns]
+  static void multiply(std::span<const int> places, const double* J, std::span<const double> X, int columns,
+                       double* row);
 
   /// x in qvel's axes; data.links()[l].a = J_l x.
   template <class R>
@@ -78,6 +81,7 @@ class DenseTrees {
   void add_mass(std::size_t link);
   void write_branch(int link, double sign, Vec3d arm, double* rows);
   void factor(Factors& factors) const;
+  void solve(const Factors& factors, std::span<double> x) const;
   void factor_free();
 
   const Model& model_;
