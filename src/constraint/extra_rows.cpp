@@ -156,24 +156,26 @@ void TreeOperator<R>::extra_system(std::span<const Tangent> tangents, std::span<
   }
 }
 
-/// solution_, a right side, becomes what `solve` makes of it. Rows held stand from `first_held` on: what their raised
-/// Σ_e left of the demand is taken out.
+/// solution_, a right side, becomes what `solve` makes of it. Rows held stand from `first_held` on. Each solve is a
+/// proximal step, the first from the impulses at hand: what their raised Σ_e makes of the change is taken out.
 template <class R>
 void TreeOperator<R>::settle(const std::function<void(std::span<double>)>& solve, int first_held) {
   const int held = bilateral_.rows();
+  for (int i = 0; i < held; ++i) solution_[first_held + i] += raised_[i] * now_.bilateral[i];
   solve(solution_);
   if (held == 0) return;
-  change_ = solution_;
+  change_.assign(solution_.size(), 0.0);
   double before = kUnbounded;
   for (int step = 0;; ++step) {
     next_.miss = 0;
-    for (int i = 0; i < int(change_.size()); ++i) {
-      const int row = i - first_held;
-      change_[i] = row >= 0 && row < held ? raised_[row] * change_[i] : 0;
-      next_.miss = std::max(next_.miss, std::abs(change_[i]));
+    for (int i = 0; i < held; ++i) {
+      double& change = change_[first_held + i];
+      change = raised_[i] * (step == 0 ? solution_[first_held + i] - now_.bilateral[i] : change);
+      next_.miss = std::max(next_.miss, std::abs(change));
     }
     if (step == kProximalSteps || !(next_.miss > kRounding * bilateral_size_ && next_.miss < kTaken * before)) break;
     before = next_.miss;
+    std::fill_n(change_.begin(), first_held, 0.0), std::fill(change_.begin() + first_held + held, change_.end(), 0.0);
     solve(change_);
     for (std::size_t i = 0; i < solution_.size(); ++i) solution_[i] += change_[i];
   }

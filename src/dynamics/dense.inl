@@ -36,70 +36,140 @@ void dense_add_kernel(int ld, int count, const int* columns, const T* J, const T
   }
 }
 
-/// A = P⁻¹ L U by columns, rows exchanged where the pivot is small. Of A is left U without its diagonal, of which
-/// `inverse` has the inverse; L's columns go to L, without ones, zeros above.
-template <class T>
-void dense_factor_kernel(int n, int ld, T* A, T* L, T* inverse, int* pivot) {
+/// columns[j] -= Σ L_k (its number k), for `count` columns k from `first` on, of which the last numbers are in L.
+template <int kCount, class T>
+TARSUS_INLINE void dense_update(int count, int first, int ld, const T* L, T* column) {
   using P = WidestPack<T>;
   constexpr int kRows = int(sizeof(P) / sizeof(T));
-  constexpr T kSmall = T(0.01);  // of the largest below it, that a pivot may be
-  for (int k = 0; k < n; ++k) {
-    T *column = A + k * ld, *l = L + k * ld;
-    const int first = k / 8 * 8;
-    const P most = P(absolute(column[k]) / kSmall);
-    bool small = false;
-    for (int p = first; p < ld; p += kRows) small = small | any_lane(absolute(load_rows<P>(column + p)) > most);
-    pivot[k] = k;
-    if (small) {
-      int best = k;
-      for (int i = k + 1; i < n; ++i) {
-        if (absolute(column[i]) > absolute(column[best])) best = i;
-      }
-      if (absolute(column[k]) < kSmall * absolute(column[best])) pivot[k] = best;
-    }
-    if (pivot[k] != k) {
-      for (int j = k; j < n; ++j) {
-        const T kept = A[j * ld + k];
-        A[j * ld + k] = A[j * ld + pivot[k]], A[j * ld + pivot[k]] = kept;
-      }
-    }
-    const T over = 1 / column[k];
-    inverse[k] = over;
-    for (int p = first; p < ld; p += kRows) store_rows(l + p, load_rows<P>(column + p) * P(over));
-    for (int i = first; i <= k; ++i) l[i] = 0;
-    for (int i = k; i < ld; ++i) column[i] = 0;
-    for (int j = k + 1; j < n; ++j) {
-      T* to = A + j * ld;
-      const T factor = to[k];
-      if (factor == 0) continue;
-      const P f = P(factor);
-      for (int p = first; p < ld; p += kRows)
-        store_rows(to + p, neg_mul_add(load_rows<P>(l + p), f, load_rows<P>(to + p)));
-    }
+  T factor[4];
+  bool some = false;
+  for (int c = 0; c < (kCount > 0 ? kCount : count); ++c) {
+    factor[c] = column[first + c];
+    for (int b = 0; b < c; ++b) factor[c] = neg_mul_add(L[(first + b) * ld + first + c], factor[b], factor[c]);
+    some = some | (factor[c] != 0);
+  }
+  if (!some) return;
+  for (int p = first / 8 * 8; p < ld; p += kRows) {
+    P sum = load_rows<P>(column + p);
+    for (int c = 0; c < (kCount > 0 ? kCount : count); ++c)
+      sum = neg_mul_add(load_rows<P>(L + (first + c) * ld + p), P(factor[c]), sum);
+    store_rows(column + p, sum);
   }
 }
 
-/// x = A⁻¹ x with what dense_factor_kernel() left. @param x [ld], zero from n on
+/// A = P⁻¹ L U by columns, rows exchanged where the pivot is small. Of A is left U without its diagonal, of which
+/// `inverse` has the inverse; L's columns go to L, without ones, zeros above. Columns behind are updated for four at
+/// once.
+template <class T>
+void dense_factor_kernel(int n, int ld, T* A, T* L, T* inverse, int* pivot) {
+  using P = WidestPack<T>;
+  constexpr int kRows = int(sizeof(P) / sizeof(T)), kAtOnce = 4;
+  constexpr T kSmall = T(0.01);  // of the largest below it, that a pivot may be
+  const auto update = [&](int first, int count, int from, int to) {
+    for (int j = from; j < to; ++j) {
+      if (count == kAtOnce)
+        dense_update<kAtOnce>(count, first, ld, L, A + j * ld);
+      else
+        dense_update<0>(count, first, ld, L, A + j * ld);
+    }
+  };
+  for (int begin = 0; begin < n; begin += kAtOnce) {
+    const int end = begin + kAtOnce < n ? begin + kAtOnce : n;
+    int waiting = begin;  // from here on, columns at `end` and after have not been updated for
+    for (int k = begin; k < end; ++k) {
+      T *column = A + k * ld, *l = L + k * ld;
+      const int first = k / 8 * 8;
+      const P most = P(absolute(column[k]) / kSmall);
+      bool small = false;
+      for (int p = first; p < ld; p += kRows) small = small | any_lane(absolute(load_rows<P>(column + p)) > most);
+      pivot[k] = k;
+      if (small) {
+        int best = k;
+        for (int i = k + 1; i < n; ++i) {
+          if (absolute(column[i]) > absolute(column[best])) best = i;
+        }
+        if (absolute(column[k]) < kSmall * absolute(column[best])) pivot[k] = best;
+      }
+      if (pivot[k] != k) {
+        update(waiting, k - waiting, end, n), waiting = k;
+        for (int j = k; j < n; ++j) {
+          const T kept = A[j * ld + k];
+          A[j * ld + k] = A[j * ld + pivot[k]], A[j * ld + pivot[k]] = kept;
+        }
+      }
+      const T over = 1 / column[k];
+      inverse[k] = over;
+      for (int p = first; p < ld; p += kRows) store_rows(l + p, load_rows<P>(column + p) * P(over));
+      for (int i = first; i <= k; ++i) l[i] = 0;
+      for (int i = k; i < ld; ++i) column[i] = 0;
+      update(k, 1, k + 1, end);
+    }
+    update(waiting, end - waiting, end, n);
+  }
+}
+
+/// x = A⁻¹ x with what dense_factor_kernel() left, eight unknowns at a time where no rows were exchanged. @param x [ld],
+/// zero from n on
 template <class T>
 void dense_solve_kernel(int n, int ld, const T* A, const T* L, const T* inverse, const int* pivot, T* x) {
   using P = WidestPack<T>;
-  constexpr int kRows = int(sizeof(P) / sizeof(T));
+  constexpr int kRows = int(sizeof(P) / sizeof(T)), kAtOnce = 8;
   const auto subtract = [&](const T* column, T factor, int begin, int end) {
     if (factor == 0) return;
     const P f = P(factor);
     for (int p = begin; p < end; p += kRows)
       store_rows(x + p, neg_mul_add(load_rows<P>(column + p), f, load_rows<P>(x + p)));
   };
-  for (int k = 0; k < n; ++k) {
-    if (pivot[k] != k) {
-      const T kept = x[k];
-      x[k] = x[pivot[k]], x[pivot[k]] = kept;
+  for (int first = 0; first < n; first += kAtOnce) {
+    bool plain = first + kAtOnce <= n;
+    for (int k = first; plain && k < first + kAtOnce; ++k) plain = pivot[k] == k;
+    const T* block = L + first * ld;
+    if (!plain) {
+      for (int k = first; k < first + kAtOnce && k < n; ++k) {
+        if (pivot[k] != k) {
+          const T kept = x[k];
+          x[k] = x[pivot[k]], x[pivot[k]] = kept;
+        }
+        subtract(L + k * ld, x[k], first, ld);
+      }
+      continue;
     }
-    subtract(L + k * ld, x[k], k / 8 * 8, ld);
+    T own[kAtOnce];
+    bool some = false;
+    for (int k = 0; k < kAtOnce; ++k) {
+      own[k] = x[first + k];
+      for (int c = 0; c < k; ++c) own[k] = neg_mul_add(block[c * ld + first + k], own[c], own[k]);
+      some = some | (own[k] != 0);
+    }
+    if (!some) continue;
+    for (int k = 0; k < kAtOnce; ++k) x[first + k] = own[k];
+    for (int p = first + kAtOnce; p < ld; p += kRows) {
+      P sum = load_rows<P>(x + p);
+      for (int c = 0; c < kAtOnce; ++c) sum = neg_mul_add(load_rows<P>(block + c * ld + p), P(own[c]), sum);
+      store_rows(x + p, sum);
+    }
   }
-  for (int k = n - 1; k >= 0; --k) {
-    x[k] = x[k] * inverse[k];
-    subtract(A + k * ld, x[k], 0, k / 8 * 8 + 8);
+  for (int first = (n - 1) / kAtOnce * kAtOnce; first >= 0; first -= kAtOnce) {
+    const T* block = A + first * ld;
+    if (first + kAtOnce > n) {
+      for (int k = n - 1; k >= first; --k) {
+        x[k] = x[k] * inverse[k];
+        subtract(A + k * ld, x[k], 0, first + kAtOnce);
+      }
+      continue;
+    }
+    T own[kAtOnce];
+    for (int k = kAtOnce; k-- > 0;) {
+      own[k] = x[first + k];
+      for (int c = kAtOnce; --c > k;) own[k] = neg_mul_add(block[c * ld + first + k], own[c], own[k]);
+      own[k] = own[k] * inverse[first + k];
+    }
+    for (int k = 0; k < kAtOnce; ++k) x[first + k] = own[k];
+    for (int p = 0; p < first; p += kRows) {
+      P sum = load_rows<P>(x + p);
+      for (int c = kAtOnce; c-- > 0;) sum = neg_mul_add(load_rows<P>(block + c * ld + p), P(own[c]), sum);
+      store_rows(x + p, sum);
+    }
   }
 }
 

@@ -15,7 +15,7 @@ struct Relaxation {
   double inverse = 1, rho = 1;  ///< 1/ρ, ρ
   double bound = 0;             ///< ball: the radius
   double lower = 0, upper = 0;
-  double compliance[3] = {}, target[3] = {};  ///< R, b + R c
+  double keep[3] = {}, towards[3] = {};  ///< 1 - R/ρ, (b + R c)/ρ
 };
 
 /// Largest ρ |change of y| [m/s], Σ ρ (its square).
@@ -23,7 +23,7 @@ struct Relaxed {
   double moved = 0, energy = 0;
 };
 
-// y ← P(y - (u + R y - target)/ρ), u += A (change of y), for each of `count`. A [row][stride], stride a multiple of
+// y ← P(y - (u + R y - (b + R c))/ρ), u += A (change of y), for each of `count`. A [row][stride], stride a multiple of
 // eight; y [row]; u = J v [stride].
 #define TARSUS_RELAX_KERNELS(KERNEL, SCALAR_KERNEL)                                                                  \
   SCALAR_KERNEL(void, relax,                                                                                         \

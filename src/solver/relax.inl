@@ -13,20 +13,36 @@ TARSUS_INLINE void relax_kernel(const Relaxation* rows, int count, const T* A, i
   using P = WidestPack<T>;
   constexpr int kRows = int(sizeof(P) / sizeof(T));
   T moved = by.moved, energy = by.energy;
+  // All that does not wait for u comes first: rows follow one another through u alone.
   const auto before = [&](const Relaxation& r, int i) {
     const int at = r.at + i;
-    return y[at] - (u[at] + r.compliance[i] * y[at] - r.target[i]) * r.inverse;
+    return neg_mul_add(u[at], T(r.inverse), mul_add(T(r.keep[i]), y[at], T(r.towards[i])));
+  };
+  const auto note = [&](const Relaxation& r, T change) {
+    const T size = change * r.rho;
+    moved = maximum(moved, absolute(size)), energy = energy + change * size;
   };
   const auto change = [&](const Relaxation& r, int i, T to) {
     const int at = r.at + i;
     const T by_how_much = to - y[at];
     if (by_how_much == 0) return;
     y[at] = to;
-    const T size = by_how_much * r.rho;
-    moved = maximum(moved, absolute(size)), energy = energy + by_how_much * size;
     const T* a = A + at * stride;
     for (int p = 0; p < stride; p += kRows)
       store_rows(u + p, mul_add(P(by_how_much), load_rows<P>(a + p), load_rows<P>(u + p)));
+    note(r, by_how_much);
+  };
+  const auto change_two = [&](const Relaxation& r, T first, T second) {
+    const int at = r.at;
+    const T one = first - y[at], two = second - y[at + 1];
+    if (one == 0 && two == 0) return;
+    y[at] = first, y[at + 1] = second;
+    const T *a = A + at * stride, *b = a + stride;
+    for (int p = 0; p < stride; p += kRows) {
+      const P half = mul_add(P(one), load_rows<P>(a + p), load_rows<P>(u + p));
+      store_rows(u + p, mul_add(P(two), load_rows<P>(b + p), half));
+    }
+    note(r, one), note(r, two);
   };
   for (const Relaxation* r = rows; r < rows + count; ++r) {
     switch (r->kind) {
@@ -52,7 +68,7 @@ TARSUS_INLINE void relax_kernel(const Relaxation* rows, int count, const T* A, i
           const T scale = most / square_root(square);
           to[0] = to[0] * scale, to[1] = to[1] * scale;
         }
-        change(*r, 0, to[0]), change(*r, 1, to[1]);
+        change_two(*r, to[0], to[1]);
         break;
       }
       case Relaxation::ball: {

@@ -244,7 +244,7 @@ int Sweeps::sweep(const StepProblem& problem, const SweepOptions& options, bool 
   for (Relaxation& r : relaxations_) {  // a stage has its own
     for (int k = 0; k < r.count; ++k) {
       const TermRow& row = problem.rows[r.row + k];
-      r.compliance[k] = row.compliance, r.target[k] = row.target + row.compliance * row.centre;
+      r.keep[k] = 1 - row.compliance * r.inverse, r.towards[k] = (row.target + row.compliance * row.centre) * r.inverse;
     }
   }
   if (mass_->whole().A) std::copy(start_.begin(), start_.end(), velocity_.begin());
