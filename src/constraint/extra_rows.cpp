@@ -157,11 +157,14 @@ void TreeOperator<R>::extra_system(std::span<const Tangent> tangents, std::span<
 }
 
 /// solution_, a right side, becomes what `solve` makes of it. Rows held stand from `first_held` on. Each solve is a
-/// proximal step, the first from the impulses at hand: what their raised Σ_e makes of the change is taken out.
+/// proximal step: what their raised Σ_e makes of the change is taken out. The first is from the impulses at hand if those
+/// held to rounding: rows that contradict one another would go on for ever.
 template <class R>
 void TreeOperator<R>::settle(const std::function<void(std::span<double>)>& solve, int first_held) {
   const int held = bilateral_.rows();
-  for (int i = 0; i < held; ++i) solution_[first_held + i] += raised_[i] * now_.bilateral[i];
+  const double rounding = kRounding * bilateral_size_;
+  const auto start = [&, holds = now_.miss <= rounding](int i) { return holds ? now_.bilateral[i] : 0; };
+  for (int i = 0; i < held; ++i) solution_[first_held + i] += raised_[i] * start(i);
   solve(solution_);
   if (held == 0) return;
   change_.assign(solution_.size(), 0.0);
@@ -170,10 +173,10 @@ void TreeOperator<R>::settle(const std::function<void(std::span<double>)>& solve
     next_.miss = 0;
     for (int i = 0; i < held; ++i) {
       double& change = change_[first_held + i];
-      change = raised_[i] * (step == 0 ? solution_[first_held + i] - now_.bilateral[i] : change);
+      change = raised_[i] * (step == 0 ? solution_[first_held + i] - start(i) : change);
       next_.miss = std::max(next_.miss, std::abs(change));
     }
-    if (step == kProximalSteps || !(next_.miss > kRounding * bilateral_size_ && next_.miss < kTaken * before)) break;
+    if (step == kProximalSteps || !(next_.miss > rounding && next_.miss < kTaken * before)) break;
     before = next_.miss;
     std::fill_n(change_.begin(), first_held, 0.0), std::fill(change_.begin() + first_held + held, change_.end(), 0.0);
     solve(change_);

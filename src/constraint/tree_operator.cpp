@@ -119,7 +119,7 @@ void TreeOperator<R>::move(double t) {
     now_.x[i] = first_ ? next_.x[i] : now_.x[i] + R(t) * (next_.x[i] - now_.x[i]);
   for (std::size_t i = 0; i < now_.bilateral.size(); ++i)
     now_.bilateral[i] += t * (next_.bilateral[i] - now_.bilateral[i]);
-  now_.miss = first_ ? next_.miss : std::max(now_.miss, next_.miss);
+  now_.miss = t == 1 ? next_.miss : std::max(now_.miss, next_.miss);
   first_ = false;
 }
 

@@ -139,7 +139,7 @@ void StepNewton::newton(StepOperator& mass, bool early) {
   if (sweeps > 0) sweep(mass, sweeps);
   const double start = map(now_, true);
   linear_solve(mass);
-  if (early && sweeps > 0) return move(mass, 1);
+  if (early && sweeps_.early()) return move(mass, 1);
   double best = 1, least = kUnbounded, t = 1;
   for (int k = 0; k < kHalvings; ++k, t *= 0.5) {
     ++searches_;
