@@ -9,6 +9,7 @@ namespace tarsus {
 
 /// No force now, and none to come: an open contact.
 inline bool idle(const Tangent& tangent, const double* force, int nrow) {
+  if (tangent.open) return true;
   if (tangent.at[0][0] != 0 || force[0] != 0) return false;
   for (int i = 1; i < nrow; ++i) {
     if (force[i] != 0) return false;

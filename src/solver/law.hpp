@@ -19,6 +19,7 @@ void contact_law(const Term& term, const TermRow* rows, const double* y, double 
 
 inline void term_law(const Term& term, const TermRow* rows, const double* y, double normal, double* impulse,
                      Tangent* tangent) {
+  if (tangent) tangent->open = false;
   switch (term.law) {
     case Law::interval: return interval_law(term, rows, y, impulse, tangent);
     case Law::ball: return ball_law(term, rows, y, impulse, tangent);

@@ -81,6 +81,7 @@ double natural_map(const Term& term, const TermRow* rows, const double* velocity
                    Tangent* tangent, double* base) {
   if (open(term, rows, velocity, impulse)) {
     for (int i = 0; tangent && i < term.nrow; ++i) std::fill_n(tangent->at[i], term.nrow, 0.0), base[i] = 0;
+    if (tangent) tangent->open = true;
     return 0;
   }
   double z[kTermRows], rho[kTermRows], projected[kTermRows], N[kTermRows], sum = 0;

@@ -52,6 +52,10 @@ void StepNewton::linear_solve(StepOperator& mass) {
   for (std::size_t i = 0; i < problem_.terms.size(); ++i) {
     const Term& term = problem_.terms[i];
     const int first = term.first_row;
+    if (tangent_[i].open) {
+      std::fill_n(&force_[first], term.nrow, 0.0);
+      continue;
+    }
     double moved[kTermRows];
     for (int k = 0; k < term.nrow; ++k) moved[k] = now_.velocity[first + k] - problem_.free_velocity[first + k];
     for (int r = 0; r < term.nrow; ++r) {
@@ -70,7 +74,8 @@ void StepNewton::linear_solve(StepOperator& mass) {
     const int first = term.first_row;
     for (int r = 0; r < term.nrow; ++r) {
       double sum = force_[first + r];
-      for (int c = 0; c < term.nrow; ++c) sum -= tangent_[i].at[r][c] * next_.velocity[first + c];
+      for (int c = 0; c < term.nrow && !tangent_[i].open; ++c)
+        sum -= tangent_[i].at[r][c] * next_.velocity[first + c];
       next_.impulse[first + r] = sum;
     }
     for (int r = 0; r < term.nrow; ++r) next_.velocity[first + r] += problem_.free_velocity[first + r];

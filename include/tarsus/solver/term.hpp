@@ -42,6 +42,7 @@ struct TermRow {
 /// G = -∂γ/∂(J v) of one term, [row][column].
 struct Tangent {
   double at[kTermRows][kTermRows];
+  bool open = false;  ///< a contact that carries nothing: all zero, the impulse too
 };
 
 }  // namespace tarsus
