@@ -6,8 +6,10 @@
 // that EPA tries parts the shapes by what their supports say, so that the best of them is an answer however early it
 // has to stop.
 #include <limits>
+#include <optional>
 
 #include "geometry/core.hpp"
+#include "geometry/ellipsoid.hpp"
 
 namespace tarsus::narrow {
 
@@ -117,10 +119,43 @@ bool nearest_on_tetrahedron(const Simplex& s, Nearest& best) {
   return outside;
 }
 
-enum class Found { apart, beyond, overlap };
+/// One of the two is an ellipsoid, the other has corners.
+class RoundPair {
+ public:
+  RoundPair(const Core& a, const Core& b) : first_(a.type == ShapeType::ellipsoid) {
+    const Core& other = first_ ? b : a;
+    const bool corners = other.is_triangle || (other.type != ShapeType::cylinder && other.type != ShapeType::ellipsoid);
+    if (corners && (first_ || b.type == ShapeType::ellipsoid)) round_.emplace(first_ ? a : b);
+  }
+  explicit operator bool() const { return round_.has_value(); }
 
-Found gjk(const Core& a, const Core& b, double limit, Simplex& s, Vec3d& v) {
+  /// From the simplex and its v, near the answer: v if the simplex has all corners that matter.
+  bool leap(const Simplex& s, Vec3d& v, Vec3d& on_b) const {
+    std::array<Vec3d, 4> corners;
+    std::size_t count = 0;
+    for (int k = 0; k < s.count; ++k) {
+      const Vertex& point = s.points[static_cast<std::size_t>(k)];
+      const Vec3d& p = first_ ? point.on_b : point.on_a;
+      const auto same = [&](const Vec3d& q) { return p.x == q.x && p.y == q.y && p.z == q.z; };
+      if (std::none_of(corners.begin(), corners.begin() + long(count), same)) corners[count++] = p;
+    }
+    Vec3d own, theirs;
+    if (count > 3 || !round_->nearest({corners.data(), count}, first_ ? v : -v, own, theirs)) return false;
+    v = first_ ? own - theirs : theirs - own, on_b = first_ ? theirs : own;
+    return true;
+  }
+
+ private:
+  bool first_;
+  std::optional<Ellipsoid> round_;
+};
+
+enum class Found { apart, leapt, beyond, overlap };
+
+/// @param on_b out, of what leapt
+Found gjk(const Core& a, const Core& b, double limit, Simplex& s, Vec3d& v, Vec3d& on_b) {
   double length = 0;
+  const RoundPair round(a, b);
   const double scale = a.scale() + b.scale(), touching = squared(1e-11 * scale) + 1e-200;
   const Vec3d apart = direction(a.centre() - b.centre(), {1, 0, 0}, length);
   s.points[0] = vertex(a, b, -apart);
@@ -154,6 +189,13 @@ Found gjk(const Core& a, const Core& b, double limit, Simplex& s, Vec3d& v) {
     s.keep(nearest.which, nearest.weight, nearest.count);
     v = s.sum(&Vertex::w);
     vv = nearest.squared_distance;
+    Vec3d leapt = v;
+    if (!round || !round.leap(s, leapt, on_b)) continue;
+    const double square = dot(leapt, leapt);
+    if (square > touching && square - dot(leapt, vertex(a, b, -leapt).w) <= kRelative * square) {
+      v = leapt;
+      return Found::leapt;
+    }
   }
   return Found::apart;
 }
@@ -337,13 +379,13 @@ bool closest_points(const Core& a, const Core& b, double limit, Closest& out) {
   Simplex s;
   Vec3d v{0, 0, 0};
   const double radii = a.radius + b.radius;
-  switch (gjk(a, b, limit + radii, s, v)) {
+  switch (gjk(a, b, limit + radii, s, v, out.on_b)) {
     case Found::beyond: return false;
     case Found::overlap: penetration(a, b, s, out); break;
-    case Found::apart:
+    case Found::apart: out.on_b = s.sum(&Vertex::on_b); [[fallthrough]];
+    case Found::leapt:
       out.distance = norm(v);
       out.normal = v * (1 / out.distance);
-      out.on_b = s.sum(&Vertex::on_b);
       break;
   }
   out.distance -= radii;

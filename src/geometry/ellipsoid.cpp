@@ -1,0 +1,71 @@
+#include "geometry/ellipsoid.hpp"
+
+namespace tarsus::narrow {
+
+namespace {
+
+constexpr int kSteps = 12;
+constexpr double kRoot = 1e-15;  // of it, that a step changes at the end
+
+Sym3d square(const Vec3d& a) { return {a.x * a.x, a.x * a.y, a.x * a.z, a.y * a.y, a.y * a.z, a.z * a.z}; }
+
+/// What is left of vectors across the edges of corners.
+struct Across {
+  Vec3d u{0, 0, 0}, v{0, 0, 0};
+
+  Vec3d operator()(const Vec3d& p) const { return p - u * dot(p, u) - v * dot(p, v); }
+  Sym3d operator()(const Sym3d& m) const {
+    const Across& self = *this;
+    const Mat3d half = transpose(from_columns(self(m.column_x()), self(m.column_y()), self(m.column_z())));
+    const Vec3d x = self(half.column_x()), y = self(half.column_y()), z = self(half.column_z());
+    return {x.x, x.y, x.z, y.y, y.z, z.z};
+  }
+};
+
+bool within(std::span<const Vec3d> corners, const Vec3d& p) {
+  if (corners.size() == 1) return true;
+  const Vec3d d = p - corners[0], e = corners[1] - corners[0];
+  const double ee = dot(e, e), de = dot(d, e);
+  if (corners.size() == 2) return de >= 0 && de <= ee;
+  const Vec3d f = corners[2] - corners[0];
+  const double ef = dot(e, f), ff = dot(f, f), df = dot(d, f);
+  const double area = ee * ff - ef * ef, one = de * ff - df * ef, two = df * ee - de * ef;
+  return area > 0 && one >= 0 && two >= 0 && one + two <= area;
+}
+
+}  // namespace
+
+Ellipsoid::Ellipsoid(const Core& core) : centre_(core.pose.position) {
+  const Mat3d& R = core.pose.rotation;
+  shape_ = square(R.column_x() * core.size.x) + square(R.column_y() * core.size.y) + square(R.column_z() * core.size.z);
+}
+
+/// Across the corners' edges, c the centre from them and Q the shape: the nearest point is c - Q z, and (Q + t) z = c,
+/// zᵀ Q z = 1; it is t z away. Newton's method on 1/√(zᵀ Q z), which is nearly linear in t.
+bool Ellipsoid::nearest(std::span<const Vec3d> corners, const Vec3d& away, Vec3d& own, Vec3d& theirs) const {
+  double length = 0;
+  Across across;
+  if (corners.size() > 1) across.u = direction(corners[1] - corners[0], {0, 0, 0}, length);
+  if (corners.size() > 2) across.v = direction(across(corners[2] - corners[0]), {0, 0, 0}, length);
+  const Sym3d Q = across(shape_);
+  const Vec3d c = across(centre_ - corners[0]), start = across(away);
+  double t = std::sqrt(dot(start, Q * start));
+  Vec3d z{0, 0, 0};
+  for (int step = 0; step < kSteps; ++step) {
+    const Sym3d inverted = inverse(Q + diagonal3<double>(t, t, t));
+    z = across(inverted * c);
+    const Vec3d Qz = Q * z;
+    const double square = dot(z, Qz), slope = -2 * dot(Qz, inverted * z);
+    if (!(square > 0 && slope < 0)) return false;
+    const double change = 2 * square * (1 - std::sqrt(square)) / slope;
+    if (!(t + change > 0)) return false;
+    t += change;
+    if (std::abs(change) <= kRoot * t) break;
+  }
+  const Vec3d Qz = shape_ * z;
+  own = centre_ - Qz * (1 / std::sqrt(dot(z, Qz)));
+  theirs = own - z * t;
+  return within(corners, theirs);
+}
+
+}  // namespace tarsus::narrow

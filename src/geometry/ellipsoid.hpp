@@ -1,0 +1,23 @@
+// The distance of an ellipsoid from a point, a line or a plane: the root of one equation [Eberly 2013], where GJK closes
+// in on a round side by a digit in two steps.
+#pragma once
+
+#include "geometry/core.hpp"
+
+namespace tarsus::narrow {
+
+class Ellipsoid {
+ public:
+  explicit Ellipsoid(const Core& core);
+
+  /// Where it and the corners' point, segment or triangle are nearest to one another.
+  /// @param corners one to three @param away from there to the ellipsoid, about
+  /// @return the nearest point of what they span lies within them
+  bool nearest(std::span<const Vec3d> corners, const Vec3d& away, Vec3d& own, Vec3d& theirs) const;
+
+ private:
+  Vec3d centre_;
+  Sym3d shape_;  ///< Σ (half axis) (half axis)ᵀ
+};
+
+}  // namespace tarsus::narrow
