@@ -151,7 +151,7 @@ void DenseTerms<R>::write(std::span<const int> terms) {
     }
   }
   term_count_ = int(terms.size()), columns_ = padded(int(rows_.size()), 8);
-  W_.assign(std::size_t(trees_.size()) * columns_, 0.0), A_.resize(rows_.size() * columns_);
+  W_.assign(std::size_t(trees_.size()) * columns_, 0.0), A_.resize(rows_.size() * columns_ + RowBlocks::kBeyond);
   for (std::size_t i = 0; i < rows_.size(); ++i) {
     for (int k = rows_[i].first; k < rows_[i].first + rows_[i].count; ++k)
       W_[std::size_t(places_[k]) * columns_ + i] = arms_[k];

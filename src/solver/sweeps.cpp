@@ -158,9 +158,10 @@ void Sweeps::make_blocks(StepOperator& mass, const StepProblem& problem) {
     row += block.nrow, widest = std::max(widest, block.stride);
     blocks_.push_back(block);
   }
+  own_.resize(own_.size() + RowBlocks::kBeyond);
   start_.resize(row), y_.resize(row), change_.resize(row);
   before_.resize(row), momentum_.resize(row);
-  for (std::vector<double>* v : {&velocity_, &velocity_before_, &velocity_momentum_}) v->assign(widest, 0.0);
+  for (std::vector<double>* v : {&velocity_, &velocity_before_, &velocity_momentum_}) v->assign(widest + RowBlocks::kBeyond, 0.0);
 }
 
 void Sweeps::relax(std::size_t b) {

@@ -54,11 +54,13 @@ struct Extrapolation {
 /// Rows of some terms in blocks, and an x that impulses change: x = M̂⁻¹ Jᵀ y with the bilateral rows held.
 class RowBlocks {
  public:
-  /// A = J M̂⁻¹ Jᵀ of rows, symmetric: [row][stride], stride a multiple of eight, zeros beyond the rows.
+  /// A = J M̂⁻¹ Jᵀ of rows, symmetric: [row][stride], stride a multiple of eight, zeros beyond the rows, and kBeyond
+  /// numbers after the last that are read and not used.
   struct Mass {
     const double* A = nullptr;
     int stride = 0;
   };
+  static constexpr int kBeyond = 2;
   std::vector<FreeBody> bodies;
   virtual ~RowBlocks() = default;
   virtual int blocks() const = 0;
