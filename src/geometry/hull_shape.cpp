@@ -102,7 +102,7 @@ void ConvexHull::find_neighbours(const std::vector<Triangle>& triangles) {
   for (auto& list : near) {
     std::sort(list.begin(), list.end());
     list.erase(std::unique(list.begin(), list.end()), list.end());
-    neighbours_.insert(neighbours_.end(), list.begin(), list.end());
+    for (const int v : list) neighbours_.push_back({vertices_[static_cast<std::size_t>(v)], v});
     neighbour_first_.push_back(static_cast<int>(neighbours_.size()));
   }
 }
@@ -219,18 +219,17 @@ int ConvexHull::support(const Vec3d& direction, int start) const {
 
 /// Strictly up, so it ends after as many steps as there are vertices at the most.
 int ConvexHull::climb(const Vec3d& direction, int start) const {
-  auto best = static_cast<std::size_t>(start);
-  double most = dot(vertices_[best], direction);
-  for (bool moved = true; moved;) {
-    moved = false;
-    const std::size_t from = best;
-    for (int k = neighbour_first_[from]; k < neighbour_first_[from + 1]; ++k) {
-      const auto i = static_cast<std::size_t>(neighbours_[static_cast<std::size_t>(k)]);
-      const double here = dot(vertices_[i], direction);
-      if (here > most) most = here, best = i, moved = true;
+  int best = start;
+  double most = dot(vertices_[static_cast<std::size_t>(start)], direction);
+  for (int from = -1; from != best;) {
+    from = best;
+    const int* first = &neighbour_first_[static_cast<std::size_t>(from)];
+    for (const Neighbour *n = &neighbours_[0] + first[0], *end = &neighbours_[0] + first[1]; n < end; ++n) {
+      const double here = dot(n->at, direction);
+      if (here > most) most = here, best = n->vertex;
     }
   }
-  return static_cast<int>(best);
+  return best;
 }
 
 int ConvexHull::face_towards(const Vec3d& direction, int start) const {

@@ -14,8 +14,8 @@ namespace {
 
 constexpr int kPlain = 6;               ///< iterations before sweeps, but where they may come early: where the residual
 constexpr double kFarAtFirst = 0.1;     ///< is more than that after the first iteration, or
-constexpr double kFar = 1e-2;           ///< later [m/s]; then none while contacts miss less, or where
-constexpr double kFalls = 0.1;          ///< the residual falls to so much of the last one
+constexpr double kFar = 1e-2;           ///< later [m/s]; then none while contacts miss less,
+constexpr double kFalls = 0.1;          ///< and never where the residual falls to so much of the last one
 constexpr int kFirst = 5;               ///< sweeps before an iteration, to begin with,
 constexpr int kFirstEarly = 15;         ///< and where they come early;
 constexpr int kMore = 2;                ///< so many times as many where
@@ -37,11 +37,12 @@ void Sweeps::restart() { done_ = count_ = 0, without_ = early_ = false; }
 
 int Sweeps::due(std::span<const double> residuals, double early) {
   const int iteration = int(residuals.size());
+  if (iteration > 1 && residuals.back() <= kFalls * residuals[residuals.size() - 2]) return 0;
   if (count_ == 0) {
     early_ = early > (iteration == 1 ? kFarAtFirst : kFar);
     if (iteration <= kPlain && !early_) return 0;
     count_ = early_ ? kFirstEarly : kFirst;
-  } else if (early_ && (early <= kFar || residuals.back() <= kFalls * residuals[residuals.size() - 2])) {
+  } else if (early_ && early <= kFar) {
     return 0;
   } else if (residuals.back() <= kProgress * *std::min_element(residuals.begin(), residuals.end() - 1)) {
     count_ = early_ ? kFirstEarly : kFirst, without_ = false;

@@ -41,6 +41,10 @@ class ConvexHull {
   int face_at(int vertex, const Vec3d& direction) const;
 
  private:
+  struct Neighbour {  ///< of a vertex, its place beside it: climbing reads little else
+    Vec3d at;
+    int vertex;
+  };
   void find_faces(const std::vector<Triangle>& triangles);
   void find_neighbours(const std::vector<Triangle>& triangles);
   void find_starts();
@@ -49,7 +53,8 @@ class ConvexHull {
   std::vector<Vec3d> vertices_;
   std::vector<Face> faces_;
   std::vector<int> corners_;
-  std::vector<int> neighbour_first_, neighbours_;  ///< of each vertex
+  std::vector<int> neighbour_first_;  ///< [vertex], and their end
+  std::vector<Neighbour> neighbours_;
   std::vector<int> face_first_, vertex_faces_;     ///< faces at each vertex
   Aabb box_;
   Vec3d centre_{0, 0, 0};
