@@ -42,8 +42,8 @@
           const R* K, const R* external, const R* tangent, R* qacc),                                                   \
          velocity_products_kernel<T>)                                                                                  \
   KERNEL(bool, velocity_products_step,                                                                                 \
-         (const ModelView<R>&, void* state, void* links, R h, bool always, R* plain, const R* qpos, const R* qvel,     \
-          const R* Q, const R* K, R* qacc),                                                                            \
+         (const ModelView<R>&, void* state, void* links, R h, bool always, bool bounded, R* scratch, const R* qpos,    \
+          const R* qvel, const R* Q, const R* K, R* qacc),                                                             \
          velocity_products_step_kernel<T>)                                                                             \
   KERNEL(void, to_lanes, (const R* const* rows, int n, R* out), rows_to_lanes<T>)                                      \
   KERNEL(void, to_rows, (const R* in, int n, R* const* rows), lanes_to_rows<T>)

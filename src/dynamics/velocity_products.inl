@@ -25,7 +25,7 @@
 // is an internal force. It vanishes for a wheel, and for a joint on the world, which moves no link below it.
 #pragma once
 
-#include "dynamics/aba.inl"
+#include "dynamics/energy_bound.inl"
 
 namespace tarsus {
 inline namespace TARSUS_ISA {
@@ -33,23 +33,6 @@ inline namespace TARSUS_ISA {
 inline constexpr double kThetaSlope = 1;     ///< of θ against h|ω|; decision 409 has the measurements
 inline constexpr double kDissipation = 500;  ///< ε over x⁴
 inline constexpr double kSlowAngle = 3e-4;   ///< h|ω| below which explicit velocity products add < 1e-7 of the energy
-
-/// A linear map from motions to forces without symmetry: n = nw w + nv v, f = fw w + fv v.
-template <class T>
-struct MotionToForce {
-  Mat3<T> nw, nv, fw, fv;
-};
-
-/// What this pass keeps of one link beside LinkState, whose pA it shares.
-template <class T>
-struct VelocityProductLink {
-  MotionToForce<T> IA, GA;
-  Motion<T> A;
-  // Factors. hinge, slide: Sᵀ IA and Sᵀ GA, D⁻¹ in xx. ball: D⁻¹, the rows stay in IA and GA. free: D⁻¹ of the angular
-  // Schur complement, (block of linear by linear)⁻¹, and the two blocks beside it.
-  Force<T> row_IA, row_GA;
-  Mat3<T> Dinv, Minv, upper, lower;
-};
 
 template <class T>
 std::size_t velocity_product_link_size() {
@@ -350,13 +333,15 @@ TARSUS_INLINE T implicit_share(T angle) {
 }
 
 /// The pass as a step of h seconds takes it: θ of each lane by implicit_share(). Unless `always`, lanes whose links all
-/// turn by less than kSlowAngle in the step take maba(), to the bit as alone; their results wait in `plain` [nv] where
-/// other lanes do not. @return all lanes took maba(), whose factors of M̂ are there
+/// turn by less than kSlowAngle in the step take maba(), to the bit as alone; their results wait where other
+/// lanes do not. Where `bounded`, lanes with links that turn far are held to energy_bound.inl.
+/// @param scratch [6 nv] @return all lanes took maba(), whose factors of M̂ are there
 template <class T>
 bool velocity_products_step_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityProductLink<T>* all,
-                                   Real<T> h, bool always, T* plain, const T* qpos, const T* qvel, const T* Q,
-                                   const T* K, T* qacc) {
+                                   Real<T> h, bool always, bool bounded, T* scratch, const T* qpos,
+                                   const T* qvel, const T* Q, const T* K, T* qacc) {
   const T* const none = nullptr;
+  T* const plain = scratch + 5 * m.nv;
   aba_outward(m, state, qpos, qvel, none);
   T fastest = T(Real<T>(0));
   for (int i = 0; i < m.nlink; ++i) fastest = maximum(dot(state[i].v.w, state[i].v.w), fastest);
@@ -367,6 +352,13 @@ bool velocity_products_step_kernel(const ModelView<Real<T>>& m, LinkState<T>* st
     aba_accelerate(m, state, qacc);
     return true;
   }
+  const Mask<T> fast = angle > T(Real<T>(kBoundAngle));
+  const bool held = bounded && any(fast);
+  T most = T(Real<T>(0));
+  if (held) {
+    most = energy_before(m, state, all, h, qpos, qvel, scratch);
+    aba_outward(m, state, qpos, qvel, none);
+  }
   const bool mixed = !always && any(slow);
   if (mixed) {
     aba_inward(m, state, Q, K);
@@ -375,6 +367,14 @@ bool velocity_products_step_kernel(const ModelView<Real<T>>& m, LinkState<T>* st
   }
   const JointDamping<T> damping = {T(Real<T>(kDissipation) * h * h * h * h), T(1 / h)};
   velocity_products_passes<false>(m, state, all, implicit_share(angle) * T(h), damping, qvel, Q, K, none, qacc);
+  if (held) {
+    const T gain = bound_energy(m, state, h, most, fast, qpos, qvel, Q, K, scratch, qacc);
+    const Mask<T> still = fast & (gain > most * T(Real<T>(kMomentumGain)));
+    if (any(still)) {
+      keep_momentum(m, state, all, h, still, Q, K, qacc);
+      bound_energy(m, state, h, most, still, qpos, qvel, Q, K, scratch, qacc);
+    }
+  }
   for (int k = 0; mixed && k < m.nv; ++k) qacc[k] = select(slow, plain[k], qacc[k]);
   return false;
 }

@@ -281,9 +281,9 @@ void Stepper<R>::accelerate(BasicData<R>& data, const Drives& drives, double dt,
 /// forces, the force that makes M̂ qacc + C of this qacc: both split what they change from the velocity products.
 template <class R>
 void Stepper<R>::implicit_velocity_products(BasicData<R>& data, double dt, In<R> qpos, In<R> qvel) {
-  const bool factors =
-      products_->accelerate_step(model_, data, R(dt), options_.velocity_products == VelocityProductMode::on, qpos, qvel,
-                                 data.joint_force, data.joint_inertia, data.qacc);
+  const bool always = options_.velocity_products == VelocityProductMode::on;
+  const bool factors = products_->accelerate_step(model_, data, R(dt), always, !loops_, qpos, qvel, data.joint_force,
+                                                  data.joint_inertia, data.qacc);
   if (!loops_) {
     if ((rows_ || lane_rows_) && !factors) factor<R>(model_, data, qpos, data.joint_inertia);
     return;

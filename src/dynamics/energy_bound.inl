@@ -1,0 +1,222 @@
+// What a step moves gains neither energy nor momentum: a bound on velocity products, where links turn far.
+//
+// A step moves q by h v with v's numbers as they are, and takes velocity products at the q that follows. For a small h
+// what the one adds to momentum and kinetic energy the other takes away; where a limb turns by radians within the step, as
+// a light one that was struck may, both can add. With v⁰ = v + h q̈ of the products and forces Q, p momentum, F the
+// forces on free joints and W what all forces do, a body would have
+//
+//     p(q, v⁰) = p(q ⊟ h v, v) + h F,   T(q, v⁰) <= T(q ⊟ h v, v) + W,   W = ½ h (v + v⁰) · Q
+//
+// Trees on a free joint are given that momentum by a rigid motion of the whole. Where energy is missed then, joints lose
+// some of their rate to one another: (M + K + λ D) (v⁰' - v⁰) = -λ D v⁰, D their own articulated inertia, which leaves
+// momentum as it is. Contacts and limits that follow take energy, so that nothing gains any.
+#pragma once
+
+#include "dynamics/integrate.inl"
+#include "dynamics/minv.inl"
+
+namespace tarsus {
+inline namespace TARSUS_ISA {
+
+inline constexpr double kBoundAngle = 0.2;  ///< h|ω| of the fastest link from which the bound is looked at
+inline constexpr double kFirstDamping = 1.5;
+inline constexpr int kDampings = 4;        ///< tries, each with
+inline constexpr double kMoreDamping = 4;  ///< so many times the last one's λ
+inline constexpr double kTolerated = 1e-3;  ///< of the energy, that may be left
+inline constexpr double kMomentumGain = 0.1;  ///< of the energy, that is left where momentum is to blame
+inline constexpr double kLeastLeft = 1e-2;  ///< of the joints' energy, that the first λ aims for
+
+/// A tree's momentum about its centre of mass.
+template <class T>
+struct TreeMomentum {
+  Vec3<T> angular, linear;
+};
+
+/// A linear map from motions to forces without symmetry: n = nw w + nv v, f = fw w + fv v.
+template <class T>
+struct MotionToForce {
+  Mat3<T> nw, nv, fw, fv;
+};
+
+/// What this pass keeps of one link beside LinkState, whose pA it shares.
+template <class T>
+struct VelocityProductLink {
+  MotionToForce<T> IA, GA;
+  Motion<T> A;
+  // Factors. hinge, slide: Sᵀ IA and Sᵀ GA, D⁻¹ in xx. ball: D⁻¹, the rows stay in IA and GA. free: D⁻¹ of the angular
+  // Schur complement, (block of linear by linear)⁻¹, and the two blocks beside it.
+  Force<T> row_IA, row_GA;
+  Mat3<T> Dinv, Minv, upper, lower;
+  TreeMomentum<T> before;  // of a free joint's tree, at q ⊟ h v
+};
+
+/// Sums over the DoFs: f(number of the DoF, of its joint inertia). A ball has one inertia, a free joint four.
+template <class T, class F>
+TARSUS_INLINE void for_each_dof(const ModelView<Real<T>>& m, const F& f) {
+  for (int i = 0; i < m.nlink; ++i) {
+    const LinkConstants<Real<T>>& link = m.link[i];
+    const int n = qvel_count(link.joint);
+    for (int k = 0; k < n; ++k) f(i, link.qvel + k, link.qvel + (n == 6 ? (k < 3 ? k : 3) : 0));
+  }
+}
+
+template <class T>
+TARSUS_INLINE T twice_kinetic(const RigidInertia<T>& I, const Motion<T>& v) {
+  return dot(I * v, v);
+}
+
+template <class T>
+TARSUS_INLINE TreeMomentum<T> about_centre(const RigidInertia<T>& whole, const Force<T>& p) {
+  return {p.n - cross(whole.h * (T(Real<T>(1)) / whole.mass), p.f), p.f};
+}
+
+/// Momentum and inertia of each subtree about its root, in the links' pA and Ic, from what they have of their own there.
+template <class T>
+void gather_momentum(const ModelView<Real<T>>& m, LinkState<T>* state) {
+  for (int i = m.nlink - 1; i >= 0; --i) {
+    const int parent = m.link[i].parent;
+    if (parent < 0) continue;
+    state[parent].pA += shift_back(state[i].pA, state[i].r);
+    state[parent].Ic = state[parent].Ic + shift_back(state[i].Ic, state[i].r);
+  }
+}
+
+/// J q̈ into the links' a.
+template <class T>
+void spread_acceleration(const ModelView<Real<T>>& m, LinkState<T>* state, const T* qacc) {
+  for (int i = 0; i < m.nlink; ++i) {
+    const LinkConstants<Real<T>>& link = m.link[i];
+    LinkState<T>& s = state[i];
+    const Motion<T> own = joint_motion(link, s.R, qacc + link.qvel);
+    const Motion<T> from = link.parent >= 0 ? shift(state[link.parent].a, s.r) : world_velocity<T>();
+    s.a = {from.w + own.w, from.v + own.v};
+  }
+}
+
+/// T of v at q ⊟ h v; trees' momentum there. Uses the links' R, r, v, pA and Ic. @param before [nq] scratch
+template <class T>
+T energy_before(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityProductLink<T>* all, Real<T> h, const T* qpos,
+                const T* qvel, T* before) {
+  integrate_kernel(m, qpos, qvel, -h, before);
+  T twice = T(Real<T>(0));
+  for (int i = 0; i < m.nlink; ++i) {
+    const LinkConstants<Real<T>>& link = m.link[i];
+    LinkState<T>& s = state[i];
+    joint_pose(link, before, state, s);
+    joint_velocity(link, qvel, state, s);
+    s.Ic = link_inertia(m, i, s.R), s.pA = s.Ic * s.v;
+    twice = twice + dot(s.pA, s.v);
+  }
+  gather_momentum(m, state);
+  for (int i = 0; i < m.nlink; ++i) {
+    if (moves_freely(m.link[i].joint)) all[i].before = about_centre(state[i].Ic, state[i].pA);
+  }
+  return twice * T(Real<T>(0.5));
+}
+
+/// qacc of free joints in lanes `of`, and J q̈ in the links' a, with the momentum that forces leave. Not where a drive
+/// holds the root: its joint inertia is a force too.
+template <class T>
+void keep_momentum(const ModelView<Real<T>>& m, LinkState<T>* state, const VelocityProductLink<T>* all, Real<T> h,
+                   Mask<T> of, const T* Q, const T* K, T* qacc) {
+  const T step = T(h), rate = T(1 / h);
+  for (int i = 0; i < m.nlink; ++i) {
+    LinkState<T>& s = state[i];
+    s.Ic = link_inertia(m, i, s.R);
+    s.pA = s.Ic * Motion<T>{mul_add(s.a.w, step, s.v.w), mul_add(s.a.v, step, s.v.v)};
+  }
+  gather_momentum(m, state);
+  for (int i = 0; i < m.nlink; ++i) {
+    const LinkConstants<Real<T>>& link = m.link[i];
+    if (!moves_freely(link.joint)) continue;
+    const LinkState<T>& s = state[i];
+    const RigidInertia<T>& whole = s.Ic;
+    T* x = qacc + link.qvel;
+    const T *force = Q + link.qvel, *inertia = K + link.qvel;
+    const Mask<T> floats = of & (inertia[0] + inertia[1] + inertia[2] + inertia[3] == T(Real<T>(0)));
+    const Vec3<T> centre = whole.h * (T(Real<T>(1)) / whole.mass);
+    const Vec3<T> f = get3(force), push = f - against_gravity<T>(m) * whole.mass;
+    const Vec3<T> turn = s.R * get3(force + 3) - cross(centre, f);
+    const TreeMomentum<T> now = about_centre(whole, s.pA);
+    const Vec3<T> angular = mul_add(turn, step, all[i].before.angular) - now.angular;
+    const Vec3<T> linear = mul_add(push, step, all[i].before.linear) - now.linear;
+    const Vec3<T>& c = whole.h;  // first moment: about the centre, I - m ([c]ᵀ[c])
+    const T inverse_mass = T(Real<T>(1)) / whole.mass;
+    const Sym3<T> parallel = {c.y * c.y + c.z * c.z, -c.x * c.y, -c.x * c.z, c.x * c.x + c.z * c.z, -c.y * c.z,
+                              c.x * c.x + c.y * c.y};
+    const Vec3<T> w = inverse(whole.I - parallel * inverse_mass) * angular;
+    const Vec3<T> v = linear * inverse_mass - cross(w, centre), local = transpose_mul(s.R, w);
+    const T by[6] = {v.x, v.y, v.z, local.x, local.y, local.z};
+    for (int k = 0; k < 6; ++k) x[k] = select(floats, mul_add(by[k], rate, x[k]), x[k]);
+  }
+  spread_acceleration(m, state, qacc);
+}
+
+/// T(q, v⁰) + ½ (v⁰ K v⁰ - v K v) - W, from the links' v and J q̈ in their a. K's own part: joint inertia is not in T.
+template <class T>
+T energy_of_forces(const ModelView<Real<T>>& m, const LinkState<T>* state, Real<T> h, const T* qvel, const T* Q,
+                   const T* K, const T* qacc) {
+  const T half = T(Real<T>(0.5)), step = T(h);
+  const Motion<T> up = {zero3<T>(), against_gravity<T>(m)};
+  T sum = T(Real<T>(0));
+  for (int i = 0; i < m.nlink; ++i) {
+    const LinkState<T>& s = state[i];
+    const RigidInertia<T> I = link_inertia(m, i, s.R);
+    const Motion<T> next = {mul_add(s.a.w, step, s.v.w), mul_add(s.a.v, step, s.v.v)};
+    sum = mul_add(twice_kinetic(I, next), half, sum);
+    sum = mul_add(dot(I * up, Motion<T>{s.v.w + next.w, s.v.v + next.v}), half * step, sum);
+  }
+  for_each_dof<T>(m, [&](int, int v, int k) {
+    const T next = mul_add(qacc[v], step, qvel[v]);
+    sum = mul_add(half * K[k], next * next - qvel[v] * qvel[v], sum);
+    sum = mul_add(-half * step * Q[v], next + qvel[v], sum);
+  });
+  return sum;
+}
+
+/// D of a joint by the factors; none of a free joint, whose rates are momentum.
+template <class T>
+TARSUS_INLINE T damped_inertia(const LinkConstants<Real<T>>& link, const LinkState<T>& s) {
+  if (moves_freely(link.joint)) return T(Real<T>(0));
+  if (turns_freely(link.joint)) return T(Real<T>(3)) / (s.Dinv.xx + s.Dinv.yy + s.Dinv.zz);
+  return T(Real<T>(1)) / s.Dinv.xx;
+}
+
+/// qacc within the bound in lanes `of`; J q̈ is in the links' a, before and after. @param most T(q ⊟ h v, v)
+/// @param scratch [5 nv] @return what is above it
+template <class T>
+T bound_energy(const ModelView<Real<T>>& m, LinkState<T>* state, Real<T> h, const T& most, Mask<T> of, const T* qpos,
+                  const T* qvel, const T* Q, const T* K, T* scratch, T* qacc) {
+  using R = Real<T>;
+  const T zero = T(R(0)), one = T(R(1)), step = T(h);
+  T gain = energy_of_forces(m, state, h, qvel, Q, K, qacc) - most;
+  Mask<T> missed = of & (gain > most * T(R(kTolerated)));
+  if (!any(missed)) return gain;
+  T *D = scratch, *more = D + m.nv, *force = more + m.nv, *change = force + m.nv, *start = change + m.nv;
+  factor_kernel(m, state, qpos, K);
+  T internal = T(std::numeric_limits<R>::min());
+  for_each_dof<T>(m, [&](int i, int v, int) {
+    D[v] = damped_inertia(m.link[i], state[i]), start[v] = mul_add(qacc[v], step, qvel[v]);
+    internal = mul_add(D[v] * start[v], start[v], internal);
+  });
+  // One joint alone goes from E to E/(1 + λ)².
+  const T left = maximum(T(R(kLeastLeft)), one - gain * T(R(2)) / internal);
+  T lambda = select(missed, (one / square_root(left) - one) * T(R(kFirstDamping)), zero);
+  for (int tried = 0; tried < kDampings && any(missed); ++tried) {
+    for_each_dof<T>(m, [&](int, int v, int k) {
+      more[k] = mul_add(lambda, D[v], K[k]), force[v] = -lambda * D[v] * start[v];
+    });
+    factor_kernel(m, state, qpos, more);
+    minv_kernel(m, state, force, change);
+    for (int v = 0; v < m.nv; ++v)
+      qacc[v] = select(lambda > zero, (start[v] + change[v] - qvel[v]) * T(1 / h), qacc[v]);
+    spread_acceleration(m, state, qacc);
+    gain = energy_of_forces(m, state, h, qvel, Q, K, qacc) - most;
+    missed = missed & (gain > most * T(R(kTolerated)));
+    lambda = select(missed, lambda * T(R(kMoreDamping)), lambda);
+  }
+  return gain;
+}
+
+}  // namespace TARSUS_ISA
+}  // namespace tarsus
