@@ -18,7 +18,7 @@
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-inline constexpr double kBoundAngle = 0.2;  ///< h|ω| of the fastest link from which the bound is looked at
+inline constexpr double kBoundAngle = 0.4;  ///< h|ω| of the fastest link from which the bound is looked at
 inline constexpr double kFirstDamping = 1.5;
 inline constexpr int kDampings = 4;        ///< tries, each with
 inline constexpr double kMoreDamping = 4;  ///< so many times the last one's λ
@@ -81,15 +81,15 @@ void gather_momentum(const ModelView<Real<T>>& m, LinkState<T>* state) {
   }
 }
 
-/// J q̈ into the links' a.
+/// J q̈ into the links' a, in lanes `of`.
 template <class T>
-void spread_acceleration(const ModelView<Real<T>>& m, LinkState<T>* state, const T* qacc) {
+void spread_acceleration(const ModelView<Real<T>>& m, LinkState<T>* state, Mask<T> of, const T* qacc) {
   for (int i = 0; i < m.nlink; ++i) {
     const LinkConstants<Real<T>>& link = m.link[i];
     LinkState<T>& s = state[i];
     const Motion<T> own = joint_motion(link, s.R, qacc + link.qvel);
     const Motion<T> from = link.parent >= 0 ? shift(state[link.parent].a, s.r) : world_velocity<T>();
-    s.a = {from.w + own.w, from.v + own.v};
+    s.a = {select(of, from.w + own.w, s.a.w), select(of, from.v + own.v, s.a.v)};
   }
 }
 
@@ -149,7 +149,7 @@ void keep_momentum(const ModelView<Real<T>>& m, LinkState<T>* state, const Veloc
     const T by[6] = {v.x, v.y, v.z, local.x, local.y, local.z};
     for (int k = 0; k < 6; ++k) x[k] = select(floats, mul_add(by[k], rate, x[k]), x[k]);
   }
-  spread_acceleration(m, state, qacc);
+  spread_acceleration(m, state, of, qacc);
 }
 
 /// T(q, v⁰) + ½ (v⁰ K v⁰ - v K v) - W, from the links' v and J q̈ in their a. K's own part: joint inertia is not in T.
@@ -210,7 +210,7 @@ T bound_energy(const ModelView<Real<T>>& m, LinkState<T>* state, Real<T> h, cons
     minv_kernel(m, state, force, change);
     for (int v = 0; v < m.nv; ++v)
       qacc[v] = select(lambda > zero, (start[v] + change[v] - qvel[v]) * T(1 / h), qacc[v]);
-    spread_acceleration(m, state, qacc);
+    spread_acceleration(m, state, lambda > zero, qacc);
     gain = energy_of_forces(m, state, h, qvel, Q, K, qacc) - most;
     missed = missed & (gain > most * T(R(kTolerated)));
     lambda = select(missed, lambda * T(R(kMoreDamping)), lambda);

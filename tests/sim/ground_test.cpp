@@ -6,6 +6,7 @@
 #include <random>
 
 #include "support/numbers.hpp"
+#include "support/random_model.hpp"
 #include "tarsus/io/mjcf.hpp"
 #include "tarsus/io/model_file.hpp"
 #include "tarsus/math/rotation.hpp"
@@ -230,6 +231,35 @@ TEST(Ground, FallsOfCharactersEndWithinTheTolerance) {
     RecordProperty(std::string(name) + "_missed", missed);
     RecordProperty(std::string(name) + "_iterations", int(iterations / steps));
   }
+}
+
+/// Turned and thrown at random, its legs and tail are struck so that they turn by radians in a step.
+TEST(Ground, LimpFallsOfADogGainNoEnergy) {
+  const Model model = compile(read_model(std::string(TARSUS_SOURCE_DIR) + "/models/dog.xml", {}));
+  Data workspace(model);
+  double largest = 0;
+  for (unsigned seed = 0; seed < 60; ++seed) {
+    Data data(model);
+    StepOptions options;
+    options.dt = 1.0 / 60, options.rows.contacts = options.rows.joints = true;
+    Stepper<double> stepper(model, data, options);
+    test::Random random(seed);
+    const Quatd turn = random.rotation();
+    data.qpos[2] += 0.3, data.qpos[3] = turn.w, data.qpos[4] = turn.x, data.qpos[5] = turn.y, data.qpos[6] = turn.z;
+    for (double& v : data.qvel) v = random.uniform(-1, 1);
+    const auto energy_now = [&] {
+      kinematics<double>(model, workspace, data.qpos, data.qvel);
+      return energy<double>(model, workspace, data.qpos, data.qvel).total();
+    };
+    const double start = energy_now();
+    for (int i = 0; i < 150; ++i) {
+      ASSERT_EQ(stepper.step(data), 0) << seed << ", step " << i;
+      largest = std::max(largest, energy_now() / start);
+    }
+    EXPECT_LT(energy_now(), start) << seed;
+  }
+  std::printf("energy at most %.3f of the start's\n", largest);
+  EXPECT_LT(largest, 1.5);
 }
 
 TEST(Ground, RobotsThatRollAndTurnLieDownWithinTheTolerance) {
