@@ -158,13 +158,15 @@ void TreeOperator<R>::extra_system(std::span<const Tangent> tangents, std::span<
 }
 
 /// solution_, a right side, becomes what `solve` makes of it. Rows held stand from `first_held` on. Each solve is a
-/// proximal step: what their raised Σ_e makes of the change is taken out. The first is from the impulses at hand if rows
-/// held by them: what contradicts itself would take larger ones each time.
+/// proximal step: what their raised Σ_e makes of the change is taken out. The first is from the impulses at hand if
+/// rows held by them: what contradicts itself would take larger ones each time.
 template <class R>
 void TreeOperator<R>::settle(const std::function<void(std::span<double>)>& solve, int first_held) {
   const int held = bilateral_.rows();
   const double rounding = kRounding * bilateral_size_;
-  const auto start = [&, holds = now_.miss <= kHolds * bilateral_size_](int i) { return holds ? now_.bilateral[i] : 0; };
+  const auto start = [&, holds = now_.miss <= kHolds * bilateral_size_](int i) {
+    return holds ? now_.bilateral[i] : 0;
+  };
   for (int i = 0; i < held; ++i) solution_[first_held + i] += raised_[i] * start(i);
   solve(solution_);
   if (held == 0) return;

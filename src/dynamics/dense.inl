@@ -108,8 +108,8 @@ void dense_factor_kernel(int n, int ld, T* A, T* L, T* inverse, int* pivot) {
   }
 }
 
-/// x = A⁻¹ x with what dense_factor_kernel() left, eight unknowns at a time where no rows were exchanged. @param x [ld],
-/// zero from n on
+/// x = A⁻¹ x with what dense_factor_kernel() left, eight unknowns at a time where no rows were exchanged.
+/// @param x [ld], zero from n on
 template <class T>
 void dense_solve_kernel(int n, int ld, const T* A, const T* L, const T* inverse, const int* pivot, T* x) {
   using P = WidestPack<T>;

@@ -1,15 +1,16 @@
 // What a step moves gains neither energy nor momentum: a bound on velocity products, where links turn far.
 //
 // A step moves q by h v with v's numbers as they are, and takes velocity products at the q that follows. For a small h
-// what the one adds to momentum and kinetic energy the other takes away; where a limb turns by radians within the step, as
-// a light one that was struck may, both can add. With v⁰ = v + h q̈ of the products and forces Q, p momentum, F the
+// what the one adds to momentum and kinetic energy the other takes away; where a limb turns by radians within the step,
+// as a light one that was struck may, both can add. With v⁰ = v + h q̈ of the products and forces Q, p momentum, F the
 // forces on free joints and W what all forces do, a body would have
 //
 //     p(q, v⁰) = p(q ⊟ h v, v) + h F,   T(q, v⁰) <= T(q ⊟ h v, v) + W,   W = ½ h (v + v⁰) · Q
 //
-// Trees on a free joint are given that momentum by a rigid motion of the whole. Where energy is missed then, joints lose
-// some of their rate to one another: (M + K + λ D) (v⁰' - v⁰) = -λ D v⁰, D their own articulated inertia, which leaves
-// momentum as it is. Contacts and limits that follow take energy, so that nothing gains any.
+// Where there is more energy, joints lose some of their rate to one another: (M + K + λ D) (v⁰' - v⁰) = -λ D v⁰, D
+// their own articulated inertia, which leaves momentum as it is. Where that is not enough, trees on a free joint are given
+// that momentum by a rigid motion of the whole, and joints are damped once more. Contacts and limits that follow take
+// energy, so that nothing gains any.
 #pragma once
 
 #include "dynamics/integrate.inl"
@@ -20,11 +21,11 @@ inline namespace TARSUS_ISA {
 
 inline constexpr double kBoundAngle = 0.4;  ///< h|ω| of the fastest link from which the bound is looked at
 inline constexpr double kFirstDamping = 1.5;
-inline constexpr int kDampings = 4;        ///< tries, each with
-inline constexpr double kMoreDamping = 4;  ///< so many times the last one's λ
-inline constexpr double kTolerated = 1e-3;  ///< of the energy, that may be left
+inline constexpr int kDampings = 4;           ///< tries, each with
+inline constexpr double kMoreDamping = 4;     ///< so many times the last one's λ
+inline constexpr double kTolerated = 1e-3;    ///< of the energy, that may be left
 inline constexpr double kMomentumGain = 0.1;  ///< of the energy, that is left where momentum is to blame
-inline constexpr double kLeastLeft = 1e-2;  ///< of the joints' energy, that the first λ aims for
+inline constexpr double kLeastLeft = 1e-2;    ///< of the joints' energy, that the first λ aims for
 
 /// A tree's momentum about its centre of mass.
 template <class T>
@@ -70,7 +71,7 @@ TARSUS_INLINE TreeMomentum<T> about_centre(const RigidInertia<T>& whole, const F
   return {p.n - cross(whole.h * (T(Real<T>(1)) / whole.mass), p.f), p.f};
 }
 
-/// Momentum and inertia of each subtree about its root, in the links' pA and Ic, from what they have of their own there.
+/// Momentum and inertia of each subtree about its root, in the links' pA and Ic, from what they have of their own.
 template <class T>
 void gather_momentum(const ModelView<Real<T>>& m, LinkState<T>* state) {
   for (int i = m.nlink - 1; i >= 0; --i) {
@@ -142,8 +143,8 @@ void keep_momentum(const ModelView<Real<T>>& m, LinkState<T>* state, const Veloc
     const Vec3<T> linear = mul_add(push, step, all[i].before.linear) - now.linear;
     const Vec3<T>& c = whole.h;  // first moment: about the centre, I - m ([c]ᵀ[c])
     const T inverse_mass = T(Real<T>(1)) / whole.mass;
-    const Sym3<T> parallel = {c.y * c.y + c.z * c.z, -c.x * c.y, -c.x * c.z, c.x * c.x + c.z * c.z, -c.y * c.z,
-                              c.x * c.x + c.y * c.y};
+    const Sym3<T> parallel = {c.y * c.y + c.z * c.z, -c.x * c.y, -c.x * c.z,
+                              c.x * c.x + c.z * c.z, -c.y * c.z, c.x * c.x + c.y * c.y};
     const Vec3<T> w = inverse(whole.I - parallel * inverse_mass) * angular;
     const Vec3<T> v = linear * inverse_mass - cross(w, centre), local = transpose_mul(s.R, w);
     const T by[6] = {v.x, v.y, v.z, local.x, local.y, local.z};
@@ -186,7 +187,7 @@ TARSUS_INLINE T damped_inertia(const LinkConstants<Real<T>>& link, const LinkSta
 /// @param scratch [5 nv] @return what is above it
 template <class T>
 T bound_energy(const ModelView<Real<T>>& m, LinkState<T>* state, Real<T> h, const T& most, Mask<T> of, const T* qpos,
-                  const T* qvel, const T* Q, const T* K, T* scratch, T* qacc) {
+               const T* qvel, const T* Q, const T* K, T* scratch, T* qacc) {
   using R = Real<T>;
   const T zero = T(R(0)), one = T(R(1)), step = T(h);
   T gain = energy_of_forces(m, state, h, qvel, Q, K, qacc) - most;
@@ -203,9 +204,8 @@ T bound_energy(const ModelView<Real<T>>& m, LinkState<T>* state, Real<T> h, cons
   const T left = maximum(T(R(kLeastLeft)), one - gain * T(R(2)) / internal);
   T lambda = select(missed, (one / square_root(left) - one) * T(R(kFirstDamping)), zero);
   for (int tried = 0; tried < kDampings && any(missed); ++tried) {
-    for_each_dof<T>(m, [&](int, int v, int k) {
-      more[k] = mul_add(lambda, D[v], K[k]), force[v] = -lambda * D[v] * start[v];
-    });
+    for_each_dof<T>(
+        m, [&](int, int v, int k) { more[k] = mul_add(lambda, D[v], K[k]), force[v] = -lambda * D[v] * start[v]; });
     factor_kernel(m, state, qpos, more);
     minv_kernel(m, state, force, change);
     for (int v = 0; v < m.nv; ++v)

@@ -36,8 +36,7 @@ void VelocityProducts<R>::accelerate(const Model& model, BasicData<R>& data, In<
 
 template <class R>
 bool VelocityProducts<R>::accelerate_step(const Model& model, BasicData<R>& data, R h, bool always, bool bounded,
-                                          In<R> qpos, In<R> qvel, In<R> joint_force, In<R> joint_inertia,
-                                          Out<R> qacc) {
+                                          In<R> qpos, In<R> qvel, In<R> joint_force, In<R> joint_inertia, Out<R> qacc) {
   check_size("qpos", qpos.size(), data.size(model.nq));
   check_size("qvel", qvel.size(), data.size(model.nv));
   check_size("joint_force", joint_force.size(), data.size(model.nv));

@@ -338,8 +338,8 @@ TARSUS_INLINE T implicit_share(T angle) {
 /// @param scratch [6 nv] @return all lanes took maba(), whose factors of M̂ are there
 template <class T>
 bool velocity_products_step_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityProductLink<T>* all,
-                                   Real<T> h, bool always, bool bounded, T* scratch, const T* qpos,
-                                   const T* qvel, const T* Q, const T* K, T* qacc) {
+                                   Real<T> h, bool always, bool bounded, T* scratch, const T* qpos, const T* qvel,
+                                   const T* Q, const T* K, T* qacc) {
   const T* const none = nullptr;
   T* const plain = scratch + 5 * m.nv;
   aba_outward(m, state, qpos, qvel, none);

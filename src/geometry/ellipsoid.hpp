@@ -1,5 +1,5 @@
-// The distance of an ellipsoid from a point, a line or a plane: the root of one equation [Eberly 2013], where GJK closes
-// in on a round side by a digit in two steps.
+// The distance of an ellipsoid from a point, a line or a plane: the root of one equation [Eberly 2013], where GJK
+// closes in on a round side by a digit in two steps.
 #pragma once
 
 #include "geometry/core.hpp"

@@ -11,9 +11,9 @@
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-/// Each row waits for the one before it through u alone. So that it does not wait for memory as well, its own numbers of u
-/// are read before that one's change is written, and what the change makes of them is added here. Reads three numbers
-/// whatever a row's count: u and A go on for as long.
+/// Each row waits for the one before it through u alone. So that it does not wait for memory too, its own numbers of u
+/// are read before that one's change is written, and what the change makes of them is added here. Reads three
+/// numbers whatever a row's count: u and A go on for as long.
 template <class T>
 TARSUS_INLINE void relax_kernel(const Relaxation* rows, int count, const T* A, int stride, T* y, T* u, Relaxed& by) {
   using P = WidestPack<T>;

@@ -74,8 +74,7 @@ void StepNewton::linear_solve(StepOperator& mass) {
     const int first = term.first_row;
     for (int r = 0; r < term.nrow; ++r) {
       double sum = force_[first + r];
-      for (int c = 0; c < term.nrow && !tangent_[i].open; ++c)
-        sum -= tangent_[i].at[r][c] * next_.velocity[first + c];
+      for (int c = 0; c < term.nrow && !tangent_[i].open; ++c) sum -= tangent_[i].at[r][c] * next_.velocity[first + c];
       next_.impulse[first + r] = sum;
     }
     for (int r = 0; r < term.nrow; ++r) next_.velocity[first + r] += problem_.free_velocity[first + r];

@@ -162,7 +162,8 @@ void Sweeps::make_blocks(StepOperator& mass, const StepProblem& problem) {
   own_.resize(own_.size() + RowBlocks::kBeyond);
   start_.resize(row), y_.resize(row), change_.resize(row);
   before_.resize(row), momentum_.resize(row);
-  for (std::vector<double>* v : {&velocity_, &velocity_before_, &velocity_momentum_}) v->assign(widest + RowBlocks::kBeyond, 0.0);
+  for (std::vector<double>* v : {&velocity_, &velocity_before_, &velocity_momentum_})
+    v->assign(widest + RowBlocks::kBeyond, 0.0);
 }
 
 void Sweeps::relax(std::size_t b) {

@@ -55,7 +55,7 @@ class ConvexHull {
   std::vector<int> corners_;
   std::vector<int> neighbour_first_;  ///< [vertex], and their end
   std::vector<Neighbour> neighbours_;
-  std::vector<int> face_first_, vertex_faces_;     ///< faces at each vertex
+  std::vector<int> face_first_, vertex_faces_;  ///< faces at each vertex
   Aabb box_;
   Vec3d centre_{0, 0, 0};
   std::vector<int> starts_;  ///< vertex farthest along each cell of a cube of directions

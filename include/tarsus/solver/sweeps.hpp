@@ -99,9 +99,10 @@ class Sweeps {
   void begin(const StepProblem& problem);
   /// Iterations begin again.
   void restart();
-  /// How many go before Newton's next iteration: none before the seventh, or before `early`, the residual of those that
-  /// may want them sooner [m/s], is small; where the residual does not fall to half, twice as many, and every second
-  /// such iteration none. @param residuals of the iterations so far
+  /// How many go before Newton's next iteration: none before the seventh, unless `early`, the residual of contacts
+  /// where they may come sooner [m/s], is large; then none while it is small. None where the residual falls to a
+  /// tenth; where it does not fall to half, twice as many, and every second such iteration none.
+  /// @param residuals of the iterations so far
   int due(std::span<const double> residuals, double early);
   bool early() const { return early_; }  ///< they came before the seventh
   /// @param velocity [row] J v at these impulses @param impulse [row] in and out
