@@ -8,9 +8,9 @@
 //     p(q, v⁰) = p(q ⊟ h v, v) + h F,   T(q, v⁰) <= T(q ⊟ h v, v) + W,   W = ½ h (v + v⁰) · Q
 //
 // Where there is more energy, joints lose some of their rate to one another: (M + K + λ D) (v⁰' - v⁰) = -λ D v⁰, D
-// their own articulated inertia, which leaves momentum as it is. Where that is not enough, trees on a free joint are given
-// that momentum by a rigid motion of the whole, and joints are damped once more. Contacts and limits that follow take
-// energy, so that nothing gains any.
+// their own articulated inertia, which leaves momentum as it is. Where that is not enough, trees on a free joint are
+// given that momentum by a rigid motion of the whole, and joints are damped once more. Contacts and limits that follow
+// take energy, so that nothing gains any.
 #pragma once
 
 #include "dynamics/integrate.inl"
