@@ -197,10 +197,10 @@ class AnyStepper {
       return contact_list(s);
     });
   }
-  void revive(int world) {
+  void restart(int world) {
     visit([&]<class R>(Stepper<R>& s, BasicData<R>& d) {
       check_world(d, world);
-      s.revive(world);
+      s.restart(d, world);
     });
   }
   nb::object data() const { return owner_; }
@@ -445,7 +445,10 @@ void bind_sim(nb::module_& m) {
       "(negative: penetration) and\n"
       "the force on a, all in world axes [m, N]; friction: its coefficient, 0 without friction, the larger of an "
       "explicit pair's two;\ndimension: condim.");
-  c.def("revive", &AnyStepper::revive, "world"_a, "Lets a frozen world go again, after its state was set anew.");
+  c.def(
+      "restart", &AnyStepper::restart, "world"_a = 0,
+      "That world's state was set anew: it goes on even if it was frozen, and nothing of its steps before bears on the "
+      "next, so\nthat equal starts give equal runs to the bit.");
   c.def_prop_ro("data", &AnyStepper::data, nb::sig("def data(self) -> Data"), "The data that it advances.");
   c.def_prop_ro("dt", &AnyStepper::dt, "[s].");
   m.def("step", &py_step, "model"_a, "data"_a, "drives"_a = nb::none(), "qpos_target"_a = nb::none(),

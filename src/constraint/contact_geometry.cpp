@@ -263,7 +263,7 @@ void ContactGeometry::place(int i, const Vec3d& origin, const Mat3d& rotation, c
   const ContactShape& s = shapes_[i];
   Placed& p = placed_[i];
   const Vec3d arm = rotation * s.centre;
-  p.centre = origin + arm, p.velocity = velocity.v + cross(velocity.w, arm);
+  p.centre = origin + arm, p.velocity = velocity.v + cross(velocity.w, arm), p.spin = velocity.w;
   p.posed = std::isinf(s.radius);
   p.turn = p.posed ? 0.0 : norm(velocity.w) * s.radius;
   p.speed = norm(p.velocity) + p.turn;
@@ -291,6 +291,13 @@ double ContactGeometry::reach(int i, int j, double h, double margin) const {
   return margin + fall_ + h * (std::max(0.0, (plane_i ? 1 : -1) * dot(n, relative)) + p.turn + q.turn);
 }
 
+/// How i moves against j, said at the world's origin.
+Motion<double> ContactGeometry::relative(int i, int j) const {
+  const auto at_origin = [](const Placed& p) { return Motion<double>{p.spin, p.velocity - cross(p.spin, p.centre)}; };
+  const Motion<double> a = at_origin(placed_[i]), b = at_origin(placed_[j]);
+  return {a.w - b.w, a.v - b.v};
+}
+
 bool ContactGeometry::near(int i, int j, double reach) const {
   const ContactShape &a = shapes_[i], &b = shapes_[j];
   const Placed &p = placed_[i], &q = placed_[j];
@@ -308,7 +315,13 @@ void ContactGeometry::touch(const BasicData<R>& data, int i, int j, const Contac
   if (!near(i, j, margin)) return;
   const int count = collide(shapes_[i].shape, posed(data, i).pose, shapes_[j].shape, posed(data, j).pose,
                             std::max(0.0, margin), points_);
+  if (count == 0) return;
+  // The two are near by the speed of their fastest points: slower points may be too far to meet.
+  const Motion<double> motion = relative(i, j);
   for (int k = 0; k < count; ++k) {
+    const double way = points_[k].distance - both.margin - fall_;
+    const Vec3d speed = motion.v + cross(motion.w, points_[k].position);
+    if (way > 0 && way * way > h * h * dot(speed, speed)) continue;
     LinkContact& c = contacts.emplace_back();
     c.a = shapes_[i].link, c.b = shapes_[j].link;
     c.point = points_[k];

@@ -32,6 +32,7 @@ struct LaneDetector {
   T fall{};              ///< what gravity moves a body by within the step
   T reach{};
   Mask<T> near{};
+  Motion<T> motion{};  ///< of the pair's a against its b, said at the world's origin
   int crossings[kLanes] = {};
 
   void place(int i) {
@@ -41,12 +42,12 @@ struct LaneDetector {
     p.posed = false;
     if (shape.link < 0) {
       p.position = load3<T>(shape.position), p.rotation = load33<T>(shape.rotation), p.posed = true;
-      p.centre = load3<T>(shape.centre), p.velocity = zero3<T>(), p.turn = zero;
+      p.centre = load3<T>(shape.centre), p.velocity = p.spin = zero3<T>(), p.turn = zero;
     } else {
       const LinkState<T>& link = state[shape.link];
       const Vec3<T> arm = link.R * load3<T>(shape.centre);
       p.centre = link.o + arm;
-      p.velocity = cross_add(link.v.w, arm, link.v.v);
+      p.velocity = cross_add(link.v.w, arm, link.v.v), p.spin = link.v.w;
       p.turn = shape.type == ShapeType::plane ? zero : norm(link.v.w) * T(shape.radius);
     }
     if (shape.type == ShapeType::plane) pose(i);
@@ -63,15 +64,24 @@ struct LaneDetector {
     return p;
   }
 
+  /// Whether the two, near by the speed of their fastest points, may meet at this point too.
+  Mask<T> may_meet(const Vec3<T>& point, T distance) const {
+    const T way = maximum(distance - T(m.pair[pair].margin) - fall, T(Real<T>(0)));
+    const Vec3<T> speed = cross_add(motion.w, point, motion.v) * T(step.h);
+    return way * way <= dot(speed, speed);
+  }
+
   /// A contact in the lanes `where` at the point `on_b` of the routine's second shape, its normal towards the first.
   void add(std::uint32_t feature, const Vec3<T>& on_b, const Vec3<T>& n, T distance, Mask<T> where) {
     const LanePair<Real<T>>& p = m.pair[pair];
     where = where & near & (distance <= reach);
     if (touches_only()) where = where & (distance <= T(p.margin));
     if (!any_lane(where)) return;
-    const int key = contact_key(pair, feature);
     const T half = distance * T(Real<T>(0.5));
     const Vec3<T> point = mul_add(n, half, on_b);
+    where = where & may_meet(point, distance);
+    if (!any_lane(where)) return;
+    const int key = contact_key(pair, feature);
     const Vec3<T> to_a = flipped ? -n : n;
     if (m.shape[p.b].link >= 0) {
       const auto of = [](const Vec3<T>& v, int l) { return Vec3<Real<T>>{v.x[l], v.y[l], v.z[l]}; };
@@ -297,6 +307,8 @@ struct LaneDetector {
       for (int k = 0; k < count; ++k) {
         const ContactPoint& found = points[k];
         if (touches_only() && found.distance > double(m.pair[pair].margin)) continue;
+        const Vec3<T> at = {T(Real<T>(found.position.x)), T(Real<T>(found.position.y)), T(Real<T>(found.position.z))};
+        if (!may_meet(at, T(Real<T>(found.distance)))[l]) continue;
         const int key = contact_key(pair, found.feature);
         const auto narrow = [](const Vec3d& v, Real<T> by) {
           return Vec3<Real<T>>{by * Real<T>(v.x), by * Real<T>(v.y), by * Real<T>(v.z)};
@@ -337,6 +349,7 @@ struct LaneDetector {
     }
     if (!any_lane(near)) return;
     reach = maximum(reach, zero);
+    motion = {a.spin - b.spin, (a.velocity - cross(a.spin, a.centre)) - (b.velocity - cross(b.spin, b.centre))};
     // Routines take the shape of the later type first.
     flipped = int(sa.type) < int(sb.type);
     const int ia = flipped ? both.b : both.a, ib = flipped ? both.a : both.b;

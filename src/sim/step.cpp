@@ -389,6 +389,16 @@ void Stepper<R>::exchange(const BasicData<R>& data, StepMemory<R>& memory, int p
 }
 
 template <class R>
+void Stepper<R>::restart(const BasicData<R>& data, int world) {
+  StepMemory<R> memory;
+  const int pack = world / width_;
+  exchange(data, memory, pack);
+  memory.forget(world % width_, width_);
+  exchange(data, memory, pack);
+  revive(world);
+}
+
+template <class R>
 const RowsReport* Stepper<R>::rows_report(int world) const {
   if (lane_rows_) return &lane_rows_->report(world);
   return rows_ ? &rows_->report() : nullptr;

@@ -309,10 +309,10 @@ def test_a_bad_world_freezes_and_says_why(arm):
     assert stepper.step() == 1 and stepper.status == ["ok", "bad_input", "ok"]
     assert data.get(data.qpos, 1).tolist() == arm.qpos0.tolist() and data.get(data.qvel, 0).any()
     data.set(data.tau, 1, np.zeros(arm.nv))
-    stepper.revive(1)
+    stepper.restart(1)
     assert stepper.step() == 0
     with pytest.raises(tarsus.ValueError, match="world"):
-        stepper.revive(3)
+        stepper.restart(3)
 
 
 def test_bad_stepping_arguments(arm):

@@ -233,6 +233,61 @@ TEST(Ground, FallsOfCharactersEndWithinTheTolerance) {
   }
 }
 
+/// What a step keeps of the one before says where the next begins to look, and so decides the last bits.
+TEST(Ground, ARestartedRunIsTheFirstToTheBit) {
+  const Model model = compile(read_model(std::string(TARSUS_SOURCE_DIR) + "/models/humanoid.xml", {}));
+  Drives drives = Drives::uniform(model, 100, 10, 20, 0);
+  drives.stiff = true;
+  Data data(model);
+  StepOptions options;
+  options.dt = 1.0 / 60, options.rows.contacts = options.rows.joints = true;
+  Stepper<double> stepper(model, data, options);
+  const auto run = [&](int steps) {
+    for (int i = 0; i < steps; ++i) EXPECT_EQ(stepper.step(data, drives, model.qpos0), 0);
+    return std::vector<double>(data.qpos.begin(), data.qpos.end());
+  };
+  run(40);
+  const std::vector<double> qpos(data.qpos.begin(), data.qpos.end()), qvel(data.qvel.begin(), data.qvel.end());
+  const auto from_there = [&](bool restart) {
+    data.set(data.qpos, model.nq, 0, qpos), data.set(data.qvel, model.nv, 0, qvel);
+    if (restart) stepper.restart(data, 0);
+    return run(20);
+  };
+  const std::vector<double> first = from_there(true);
+  EXPECT_NE(from_there(false), first) << "nothing is remembered, so nothing is shown";
+  EXPECT_EQ(from_there(true), first);
+}
+
+TEST(Ground, OneWorldOfAPackStartsAgain) {
+  const Model model = compile(read_model(std::string(TARSUS_SOURCE_DIR) + "/models/humanoid.xml", {}));
+  Drives drives = Drives::uniform(model, 100, 10, 20, 0);
+  drives.stiff = true;
+  StepOptions options;
+  options.dt = 1.0 / 60, options.rows.contacts = options.rows.joints = true;
+  const int width = pack_width<double>(model, options, &drives), world = width - 1;
+  if (width == 1) GTEST_SKIP() << "no lanes here";
+  Data data(model, width);
+  Stepper<double> stepper(model, data, options);
+  AlignedVector<double> targets;
+  for (const double q : model.qpos0) targets.insert(targets.end(), std::size_t(width), q);
+  std::vector<double> qpos(model.nq), qvel(model.nv), first(model.nq), again(model.nq);
+  const auto run = [&](int steps, std::vector<double>& out) {
+    for (int i = 0; i < steps; ++i) EXPECT_EQ(stepper.step(data, drives, targets), 0);
+    data.get(data.qpos, model.nq, world, out);
+  };
+  run(40, qpos);
+  data.get(data.qvel, model.nv, world, qvel);
+  const auto from_there = [&](bool restart, std::vector<double>& out) {
+    data.set(data.qpos, model.nq, world, qpos), data.set(data.qvel, model.nv, world, qvel);
+    if (restart) stepper.restart(data, world);
+    run(20, out);
+  };
+  from_there(true, first), from_there(false, again);
+  EXPECT_NE(again, first) << "nothing is remembered, so nothing is shown";
+  from_there(true, again);
+  EXPECT_EQ(again, first);
+}
+
 /// Turned and thrown at random, its legs and tail are struck so that they turn by radians in a step.
 TEST(Ground, LimpFallsOfADogGainNoEnergy) {
   const Model model = compile(read_model(std::string(TARSUS_SOURCE_DIR) + "/models/dog.xml", {}));

@@ -85,9 +85,9 @@ TEST(Step, BadWorldFreezesAndNeighboursGoOn) {
     data.get(data.qpos, model.nq, world, a);
     EXPECT_EQ(a, states[world].qpos) << world;
   }
-  // Set right and revived, the world moves again.
+  // Set right and started again, the world moves.
   data.set(data.tau, model.nv, 1, states[1].tau);
-  stepper.revive(1);
+  stepper.restart(data, 1);
   EXPECT_EQ(stepper.step(data), 1);
   EXPECT_EQ(stepper.status(1), WorldStatus::ok);
 }

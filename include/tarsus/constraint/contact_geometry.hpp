@@ -83,7 +83,7 @@ class ContactGeometry {
 
  private:
   struct Placed {  ///< a shape in the world
-    Vec3d centre, velocity;
+    Vec3d centre, velocity, spin{0, 0, 0};
     double turn;   ///< speed of the surface of its sphere by rotation alone [m/s]
     double speed;  ///< the fastest that a point of its sphere can be [m/s]
     ShapePose pose;
@@ -103,6 +103,7 @@ class ContactGeometry {
   template <class R>
   const Placed& posed(const BasicData<R>& data, int i);
   double reach(int i, int j, double h, double margin) const;
+  Motion<double> relative(int i, int j) const;
   bool near(int i, int j, double reach) const;
   template <class R>
   void touch(const BasicData<R>& data, int i, int j, const ContactSurface& both, double h,

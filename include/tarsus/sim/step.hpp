@@ -107,7 +107,9 @@ class Stepper {
   int step(BasicData<R>& data);
 
   WorldStatus status(int world) const { return status_[world]; }
-  /// Lets a frozen world go again, after its state was set anew.
+  /// That world was set anew: it goes on even if it was frozen, and nothing of its steps before bears on the next.
+  void restart(const BasicData<R>& data, int world);
+  /// Only lets a frozen world go again: for callers that keep its memory themselves (exchange).
   void revive(int world) { status_[world] = WorldStatus::ok; }
   const StepOptions& options() const { return options_; }
   /// Wall time of each stage of all steps so far, where StepOptions::profile asked for it [s].
