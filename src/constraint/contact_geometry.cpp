@@ -78,12 +78,14 @@ ContactGeometry::ContactGeometry(const Model& model) : gravity_(norm(model.gravi
   for (const Surface& s : surfaces_) margin_.push_back(s.margin);
   add_pairs(model);
   list_pairs();
-  placed_.resize(shapes_.size()), boxes_.resize(shapes_.size());
+  boxes_.resize(shapes_.size()), posed_.resize(shapes_.size());
   for (std::size_t i = 0; i < shapes_.size(); ++i) {
-    if (moves(i)) continue;
-    place(int(i), {0, 0, 0}, identity3<double>(), {{0, 0, 0}, {0, 0, 0}});
-    placed_[i].pose = shapes_[i].pose, placed_[i].posed = true;
+    const ContactShape& s = shapes_[i];
+    spheres_.add(s.carrier(), s.centre, s.radius, margin_[i]);
+    pose_.push_back(s.pose);
+    if (moves(i) && s.shape.type == ShapeType::plane) planes_.push_back(int(i));
   }
+  spheres_.list(pairs_);
 }
 
 SolidShape solid_shape(const ModelSpec& spec, const GeomSpec& geom) {
@@ -258,52 +260,54 @@ double ContactGeometry::friction_of(BodyPair pair, double first_scale, double se
   return mix(first, second).friction[0];
 }
 
-/// A plane's pose at once, others' when something comes near.
-void ContactGeometry::place(int i, const Vec3d& origin, const Mat3d& rotation, const Motion<double>& velocity) {
-  const ContactShape& s = shapes_[i];
-  Placed& p = placed_[i];
-  const Vec3d arm = rotation * s.centre;
-  p.centre = origin + arm, p.velocity = velocity.v + cross(velocity.w, arm), p.spin = velocity.w;
-  p.posed = std::isinf(s.radius);
-  p.turn = p.posed ? 0.0 : norm(velocity.w) * s.radius;
-  p.speed = norm(p.velocity) + p.turn;
-  if (p.posed) p.pose = {origin + rotation * s.pose.position, rotation * s.pose.rotation};
+template <class R>
+void ContactGeometry::place(const BasicData<R>& data) {
+  for (SphereGroup& group : spheres_.groups()) {
+    if (group.carrier < 0) continue;
+    const LinkState<R>& link = data.links()[group.carrier];
+    group.rotation = widen(link.R), group.position = widen(link.o);
+    group.velocity = widen(link.v.v), group.spin = widen(link.v.w);
+  }
+  spheres_.place();
+  for (std::size_t i = 0; i < shapes_.size(); ++i) posed_[i] = !moves(i);
+  for (const int i : planes_) posed(data, i);
 }
 
 template <class R>
-const ContactGeometry::Placed& ContactGeometry::posed(const BasicData<R>& data, int i) {
-  Placed& p = placed_[i];
-  if (p.posed) return p;
+const ShapePose& ContactGeometry::posed(const BasicData<R>& data, int i) {
+  ShapePose& pose = pose_[i];
+  if (posed_[i]) return pose;
   const LinkState<R>& link = data.links()[shapes_[i].carrier()];
   const Mat3d rotation = widen(link.R);
-  p.pose = {widen(link.o) + rotation * shapes_[i].pose.position, rotation * shapes_[i].pose.rotation};
-  p.posed = true;
-  return p;
+  pose = {widen(link.o) + rotation * shapes_[i].pose.position, rotation * shapes_[i].pose.rotation};
+  posed_[i] = true;
+  return pose;
 }
 
 /// How far apart two shapes may be and still meet within h: the speed at which their surfaces can approach.
 double ContactGeometry::reach(int i, int j, double h, double margin) const {
-  const Placed &p = placed_[i], &q = placed_[j];
-  const Vec3d relative = p.velocity - q.velocity;
+  const Vec3d relative = spheres_.velocity(i) - spheres_.velocity(j);
+  const double turn = spheres_.turn(i) + spheres_.turn(j);
   const bool plane_i = shapes_[i].shape.type == ShapeType::plane, plane_j = shapes_[j].shape.type == ShapeType::plane;
-  if (!plane_i && !plane_j) return margin + fall_ + h * (norm(relative) + p.turn + q.turn);
-  const Vec3d n = (plane_i ? p : q).pose.rotation.column_z();  // only what goes into the plane counts
-  return margin + fall_ + h * (std::max(0.0, (plane_i ? 1 : -1) * dot(n, relative)) + p.turn + q.turn);
+  if (!plane_i && !plane_j) return margin + fall_ + h * (norm(relative) + turn);
+  const Vec3d n = pose_[plane_i ? i : j].rotation.column_z();  // only what goes into the plane counts
+  return margin + fall_ + h * (std::max(0.0, (plane_i ? 1 : -1) * dot(n, relative)) + turn);
 }
 
 /// How i moves against j, said at the world's origin.
 Motion<double> ContactGeometry::relative(int i, int j) const {
-  const auto at_origin = [](const Placed& p) { return Motion<double>{p.spin, p.velocity - cross(p.spin, p.centre)}; };
-  const Motion<double> a = at_origin(placed_[i]), b = at_origin(placed_[j]);
+  const auto at_origin = [&](int k) {
+    return Motion<double>{spheres_.spin(k), spheres_.velocity(k) - cross(spheres_.spin(k), spheres_.centre(k))};
+  };
+  const Motion<double> a = at_origin(i), b = at_origin(j);
   return {a.w - b.w, a.v - b.v};
 }
 
 bool ContactGeometry::near(int i, int j, double reach) const {
   const ContactShape &a = shapes_[i], &b = shapes_[j];
-  const Placed &p = placed_[i], &q = placed_[j];
-  const Vec3d d = q.centre - p.centre;
-  if (std::isinf(a.radius)) return dot(p.pose.rotation.column_z(), d) <= b.radius + reach;
-  if (std::isinf(b.radius)) return -dot(q.pose.rotation.column_z(), d) <= a.radius + reach;
+  const Vec3d d = spheres_.centre(j) - spheres_.centre(i);
+  if (std::isinf(a.radius)) return dot(pose_[i].rotation.column_z(), d) <= b.radius + reach;
+  if (std::isinf(b.radius)) return -dot(pose_[j].rotation.column_z(), d) <= a.radius + reach;
   const double most = a.radius + b.radius + reach;
   return dot(d, d) <= most * most;
 }
@@ -313,8 +317,8 @@ void ContactGeometry::touch(const BasicData<R>& data, int i, int j, const Contac
                             std::vector<LinkContact>& contacts) {
   const double margin = reach(i, j, h, both.margin);
   if (!near(i, j, margin)) return;
-  const int count = collide(shapes_[i].shape, posed(data, i).pose, shapes_[j].shape, posed(data, j).pose,
-                            std::max(0.0, margin), points_);
+  const int count =
+      collide(shapes_[i].shape, posed(data, i), shapes_[j].shape, posed(data, j), std::max(0.0, margin), points_);
   if (count == 0) return;
   // The two are near by the speed of their fastest points: slower points may be too far to meet.
   const Motion<double> motion = relative(i, j);
@@ -351,32 +355,18 @@ void ContactGeometry::detect(const BasicData<R>& data, double h, std::vector<Lin
   const Vec3d gravity =
       falls_its_way ? Vec3d{double(own->gravity[0]), double(own->gravity[1]), double(own->gravity[2])} : Vec3d{0, 0, 0};
   fall_ = h * h * (falls_its_way ? norm(gravity) : gravity_);
-  for (std::size_t i = 0; i < shapes_.size(); ++i) {
-    if (!moves(i)) continue;
-    const LinkState<R>& s = data.links()[shapes_[i].carrier()];
-    place(int(i), widen(s.o), widen(s.R), widen(s.v));
-  }
+  place(data);
   if (!crowded_) {
-    // Speeds added up are more than any speed of approach: most pairs end here, without a root.
-    spheres_.resize(shapes_.size());
-    for (std::size_t i = 0; i < shapes_.size(); ++i) {
-      spheres_[i] = {placed_[i].centre, shapes_[i].radius + h * placed_[i].speed + fall_ + std::max(0.0, margin_[i])};
-    }
-    for (std::size_t p = 0; p < pairs_.size(); ++p) {
-      const BodyPair pair = pairs_[p];
-      const Sphere &a = spheres_[pair.first], &b = spheres_[pair.second];
-      const Vec3d d = a.centre - b.centre;
-      const double reach = a.radius + b.radius;
-      if (!(dot(d, d) <= reach * reach)) continue;
+    for (const std::uint32_t p : spheres_.near(h, fall_)) {
       const std::size_t before = contacts.size();
-      touch(data, int(pair.first), int(pair.second), pair_surfaces_[p], h, contacts);
+      touch(data, int(pairs_[p].first), int(pairs_[p].second), pair_surfaces_[p], h, contacts);
       for (std::size_t k = before; rubs_its_way && k < contacts.size(); ++k) contacts[k].friction = own->friction[p];
     }
     return;
   }
   for (std::size_t i = 0; i < shapes_.size(); ++i) {
-    boxes_[i] =
-        bounds(shapes_[i].shape, posed(data, int(i)).pose, std::max(0.0, margin_[i] + fall_ + h * placed_[i].speed));
+    const double speed = norm(spheres_.velocity(i)) + spheres_.turn(i);
+    boxes_[i] = bounds(shapes_[i].shape, posed(data, int(i)), std::max(0.0, margin_[i] + fall_ + h * speed));
   }
   near_.clear();
   for (const BodyPair& pair : broad_.find(boxes_)) {

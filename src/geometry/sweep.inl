@@ -5,6 +5,7 @@
 
 #include "geometry/sweep.hpp"
 #include "math/kernel_call.inl"
+#include "tarsus/math/row_pack.hpp"
 #include "tarsus/math/scalar.hpp"
 
 namespace tarsus {
@@ -181,6 +182,68 @@ void sweep_contacts(const SphereRows& s, const BodyPair* pairs, std::size_t coun
     store(out.normal_z + k, select(apart, dz * inverse, SweepPack(1.0)));
     store(out.distance + k, length - gather(s.radius, k, false) - gather(s.radius, k, true));
   }
+}
+
+/// Spheres i, i + 1, … of a group, as many as P has numbers.
+template <class P>
+TARSUS_INLINE void sweep_carry_some(const SphereGroup& g, std::uint32_t i, SphereColumns& s) {
+  using Column = std::array<std::vector<double>, 3>;
+  const auto store = [i](Column& to, const Vec3<P>& a) {
+    store_rows(&to[0][i], a.x), store_rows(&to[1][i], a.y), store_rows(&to[2][i], a.z);
+  };
+  const auto wide = [](const Vec3d& a) { return Vec3<P>{P(a.x), P(a.y), P(a.z)}; };
+  const auto turned = [&](int row) {
+    const Vec3d r = row == 0 ? g.rotation.row_x() : row == 1 ? g.rotation.row_y() : g.rotation.row_z();
+    return mul_add(P(r.x), load_rows<P>(&s.own[0][i]),
+                   mul_add(P(r.y), load_rows<P>(&s.own[1][i]), P(r.z) * load_rows<P>(&s.own[2][i])));
+  };
+  const Vec3<P> arm = {turned(0), turned(1), turned(2)}, spin = wide(g.spin);
+  const Vec3<P> velocity = cross_add(spin, arm, wide(g.velocity));
+  const P radius = load_rows<P>(&s.radius[i]), infinite(std::numeric_limits<double>::infinity());
+  const P turn = select(radius < infinite, norm(spin) * radius, P(0.0));
+  store(s.centre, wide(g.position) + arm), store(s.velocity, velocity);
+  store_rows(&s.turn[i], turn), store_rows(&s.speed[i], norm(velocity) + turn);
+}
+
+/// What a pack writes beyond its group's end the next group overwrites.
+void sweep_carry(const SphereGroup* groups, std::size_t count, SphereColumns& s) {
+  for (const SphereGroup* g = groups; g < groups + count; ++g) {
+    if (g->last - g->first == 1) {
+      sweep_carry_some<double>(*g, g->first, s);
+      continue;
+    }
+    for (std::uint32_t i = g->first; i < g->last; i += kSweepLanes) sweep_carry_some<SweepPack>(*g, i, s);
+  }
+}
+
+/// A little more than what can meet, for rounding.
+std::size_t sweep_near(const SphereColumns& s, const SphereRun* runs, std::size_t count, double h, double fall,
+                       std::uint32_t* found) {
+  const auto difference = [](const std::array<std::vector<double>, 3>& from, std::uint32_t i, std::uint32_t j) {
+    return Vec3<SweepPack>{sweep_load(&from[0][j]) - SweepPack(from[0][i]),
+                           sweep_load(&from[1][j]) - SweepPack(from[1][i]),
+                           sweep_load(&from[2][j]) - SweepPack(from[2][i])};
+  };
+  const SweepPack step(h), spare(1 + 1e-9);
+  std::size_t n = 0;
+  for (const SphereRun* run = runs; run < runs + count; ++run) {
+    const std::uint32_t i = run->one;
+    const double size = s.radius[i] + s.margin[i] + fall;
+    const SweepPack slow(size + h * s.turn[i]), fast(size + h * s.speed[i]);
+    for (std::uint32_t k = 0; k < run->count; k += kSweepLanes) {
+      const std::uint32_t j = run->others + k;
+      const Vec3<SweepPack> way = difference(s.centre, i, j);
+      const SweepPack other = sweep_load(&s.radius[j]) + sweep_load(&s.margin[j]), apart = dot(way, way);
+      const auto within = [&](const SweepPack& own, const SweepPack& approach) {
+        const SweepPack most = mul_add(approach, step, own + other) * spare;
+        return sweep_bits(apart <= most * most) & sweep_inside(k, run->count);
+      };
+      if (!within(fast, sweep_load(&s.speed[j]))) continue;  // speeds added up: no root
+      unsigned hit = within(slow, norm(difference(s.velocity, i, j)) + sweep_load(&s.turn[j]));
+      for (; hit; hit &= hit - 1) found[n++] = run->pair + k + static_cast<std::uint32_t>(__builtin_ctz(hit));
+    }
+  }
+  return n;
 }
 
 TARSUS_FILL_KERNELS(SweepKernels, TARSUS_SWEEP_KERNELS)

@@ -10,6 +10,7 @@
 
 #include "tarsus/constraint/step_terms.hpp"
 #include "tarsus/geometry/broad_phase.hpp"
+#include "tarsus/geometry/carried_spheres.hpp"
 #include "tarsus/geometry/convex_hull.hpp"
 #include "tarsus/geometry/height_field.hpp"
 
@@ -82,26 +83,16 @@ class ContactGeometry {
   void detect(const BasicData<R>& data, double h, std::vector<LinkContact>& contacts);
 
  private:
-  struct Placed {  ///< a shape in the world
-    Vec3d centre, velocity, spin{0, 0, 0};
-    double turn;   ///< speed of the surface of its sphere by rotation alone [m/s]
-    double speed;  ///< the fastest that a point of its sphere can be [m/s]
-    ShapePose pose;
-    bool posed;  ///< pose is this step's: only shapes that come near others need one
-  };
-  struct Sphere {  ///< all that a shape can reach within the step
-    Vec3d centre;
-    double radius;
-  };
   void add_shape(const Model& model, int body, int geom);
   void add_pairs(const Model& model);
   void list_pairs();
   bool before(const BodyPair& x, const BodyPair& y) const;
   const ContactPair* explicit_pair(int i, int j) const;
   bool moves(std::size_t i) const { return shapes_[i].carrier() >= 0; }
-  void place(int i, const Vec3d& origin, const Mat3d& rotation, const Motion<double>& velocity);
   template <class R>
-  const Placed& posed(const BasicData<R>& data, int i);
+  void place(const BasicData<R>& data);
+  template <class R>
+  const ShapePose& posed(const BasicData<R>& data, int i);
   double reach(int i, int j, double h, double margin) const;
   Motion<double> relative(int i, int j) const;
   bool near(int i, int j, double reach) const;
@@ -122,8 +113,10 @@ class ContactGeometry {
   double gravity_ = 0, fall_ = 0;              ///< [m/s²]; what it moves a body within the step [m]
   bool crowded_ = false;
   Diagnostics diagnostics_;
-  std::vector<Placed> placed_;
-  std::vector<Sphere> spheres_;
+  CarriedSpheres spheres_;       ///< around the shapes
+  std::vector<ShapePose> pose_;  ///< [shape] in the world, where
+  std::vector<char> posed_;      ///< it is this step's: only shapes that come near others need one
+  std::vector<int> planes_;      ///< shapes that move
   std::vector<ContactPoint> points_ = std::vector<ContactPoint>(kMaxManifold);
   std::vector<Aabb> boxes_;
   BroadPhase broad_;

@@ -1,0 +1,69 @@
+// Spheres that ride on moving bodies, and which of a list of pairs may meet within a step, in SIMD lanes.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "tarsus/geometry/body_pair.hpp"
+#include "tarsus/math/vec.hpp"
+
+namespace tarsus {
+
+/// Columns of numbers, one of each sphere, kSpare more at their ends: x, y, z side by side in memory.
+struct SphereColumns {
+  static constexpr std::size_t kSpare = 8;
+  std::array<std::vector<double>, 3> own, centre, velocity;  ///< own: the centre in its carrier's frame [m]; [m/s]
+  std::vector<double> radius;                                ///< [m], infinite: of no size of its own
+  std::vector<double> margin;                                ///< [m], not negative
+  std::vector<double> turn;                                  ///< speed of the sphere's surface by rotation alone [m/s]
+  std::vector<double> speed;                                 ///< the fastest that a point of it can be [m/s]
+};
+
+/// Spheres [first, last), neighbours in the list, on one carrier.
+struct SphereGroup {
+  std::uint32_t first, last;
+  int carrier;                                 ///< -1: the world
+  Mat3d rotation;                              ///< of the carrier
+  Vec3d position{0, 0, 0}, velocity{0, 0, 0};  ///< of its origin [m], [m/s]
+  Vec3d spin{0, 0, 0};                         ///< [rad/s]
+};
+
+/// Sphere `one` with each of [others, others + count): pairs from `pair` on.
+struct SphereRun {
+  std::uint32_t one, others, count, pair;
+};
+
+class CarriedSpheres {
+ public:
+  /// @param carrier the body it rides on, -1: the world  @param centre in the carrier's frame
+  void add(int carrier, const Vec3d& centre, double radius, double margin);
+  /// After the last add(): the pairs that near() looks at.
+  void list(std::span<const BodyPair> pairs);
+
+  /// Whose poses and velocities are to be set before each place(); those of the world stay.
+  std::span<SphereGroup> groups() { return groups_; }
+  void place();
+  /// Indices of the pairs that are no further apart than their surfaces can come within h seconds, their margins and
+  /// `fall` [m] included. The answer stays valid until the next call.
+  std::span<const std::uint32_t> near(double h, double fall);
+
+  Vec3d centre(std::size_t i) const { return at(columns_.centre, i); }      ///< [m], in the world, as of place()
+  Vec3d velocity(std::size_t i) const { return at(columns_.velocity, i); }  ///< [m/s]
+  Vec3d spin(std::size_t i) const { return groups_[group_[i]].spin; }       ///< [rad/s]
+  double turn(std::size_t i) const { return columns_.turn[i]; }             ///< SphereColumns::turn
+
+ private:
+  static Vec3d at(const std::array<std::vector<double>, 3>& column, std::size_t i) {
+    return {column[0][i], column[1][i], column[2][i]};
+  }
+
+  SphereColumns columns_;
+  std::vector<SphereGroup> groups_;
+  std::vector<std::uint32_t> group_;  ///< [sphere]
+  std::vector<SphereRun> runs_;
+  std::vector<std::uint32_t> near_;
+};
+
+}  // namespace tarsus
