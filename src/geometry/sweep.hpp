@@ -47,7 +47,8 @@ struct ContactArrays {
 
 // boxes: of stretch i of A against those of stretch j of B; `same`: of one set and one row, each pair once.
 // contacts: normal and distance of each pair of sorted indices.
-// carry: places spheres that ride on their groups. near: of pairs in runs, those that CarriedSpheres::near() wants. @return how many
+// carry: places spheres that ride on their groups.
+// near: of pairs in runs, those that CarriedSpheres::near() wants. @return how many
 #define TARSUS_SWEEP_KERNELS(KERNEL, SCALAR_KERNEL)                                                                    \
   KERNEL(void, boxes, (const BoxRows& a, Stretch i, const BoxRows& b, Stretch j, bool same, PairBuffer& out),          \
          sweep_boxes)                                                                                                  \
