@@ -10,10 +10,10 @@ namespace tarsus {
 
 namespace {
 
-constexpr int kEasy = 2;                       ///< iterations of a step that is not hard,
-constexpr int kEasyShare = 2, kHardShare = 4;  ///< of whose extra rows so many times are more than the DoFs
-constexpr int kCrowd = 24;    ///< unknowns of contacts, at which the Schur complement costs as much as the graph
-constexpr double kMost = 10;  ///< times the operations of eliminates() that a step may take
+constexpr int kEasy = 2;       ///< iterations of a step that is not hard,
+constexpr int kEasyShare = 2;  ///< and is dense all the same where so many times its extra rows are more than the DoFs
+constexpr int kCrowd = 24;     ///< unknowns of contacts, at which the Schur complement costs as much as the graph
+constexpr double kMost = 10;   ///< times the operations of eliminates() that a step may take
 
 }  // namespace
 
@@ -48,11 +48,11 @@ void TreeOperator<R>::begin(BasicData<R>& data, double h, In<R> joint_inertia, s
 template <class R>
 bool TreeOperator<R>::solve(std::span<const Tangent> tangents, std::span<const double> force,
                             std::span<double> change) {
-  const int coupled = coupled_unknowns(tangents, force);
+  int coupled = 0;
   bool dense = dense_begun_;
-  if (!tangents.empty()) {
-    extra_unknowns_ = coupled + bilateral_.rows();
-    dense = extra_rows_cost(dense_begun_ || ++solves_ > kEasy ? kHardShare : kEasyShare);
+  if (!tangents.empty() && !dense) {
+    coupled = coupled_unknowns(tangents, force);
+    dense = small_ && (++solves_ > kEasy || kEasyShare * (coupled + bilateral_.rows()) > model_.nv);
   }
   if (dense) {
     solve_dense(tangents, force);
@@ -74,17 +74,6 @@ bool TreeOperator<R>::solve(std::span<const Tangent> tangents, std::span<const d
   }
   read(change);
   return true;
-}
-
-template <class R>
-bool TreeOperator<R>::sweeps_are_cheap() const {
-  return extra_rows_cost(kHardShare);
-}
-
-/// More than a dense matrix: `share` times as many as the DoFs of a small model.
-template <class R>
-bool TreeOperator<R>::extra_rows_cost(int share) const {
-  return small_ && share * extra_unknowns_ > model_.nv;
 }
 
 template <class R>

@@ -115,7 +115,7 @@ void StepNewton::move(StepOperator& mass, double t) {
 
 /// The first iteration: the tangents where the last step, or stage, ended; no search.
 void StepNewton::begin(StepOperator& mass, std::span<const double> y) {
-  history_.clear(), sweeps_.restart();
+  history_.clear(), sweeps_.restart(), short_ = false;
   for (std::size_t i = 0; i < y.size(); ++i) {
     const TermRow& row = problem_.rows[i];
     now_.velocity[i] = row.target + row.compliance * (row.centre - y[i]);
@@ -139,10 +139,11 @@ void StepNewton::sweep(StepOperator& mass, int count) {
 void StepNewton::newton(StepOperator& mass, bool early) {
   early = early && int(history_.size()) <= kEarlyIterations && mass.sweeps_are_cheap();
   if (int(history_.size()) == kEarlyIterations + 1 && sweeps_.early()) sweeps_.restart();
-  const int sweeps = sweeps_.due(history_, early ? contact_residual_ : 0);
+  const int sweeps = sweeps_.due(history_, !early ? 0 : short_ ? kUnbounded : contact_residual_);
   if (sweeps > 0) sweep(mass, sweeps);
   const double start = map(now_, true);
   linear_solve(mass);
+  short_ = false;
   if (early && sweeps_.early()) return move(mass, 1);
   double best = 1, least = kUnbounded, t = 1;
   for (int k = 0; k < kHalvings; ++k, t *= 0.5) {
@@ -152,6 +153,7 @@ void StepNewton::newton(StepOperator& mass, bool early) {
     if (there < least) least = there, best = t;
     if (there <= (1 - 1e-4 * t) * start) break;
   }
+  short_ = best < 1;
   move(mass, best);
 }
 

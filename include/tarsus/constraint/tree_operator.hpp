@@ -53,7 +53,7 @@ class TreeOperator final : public StepOperator {
   bool solve(std::span<const Tangent> tangents, std::span<const double> force, std::span<double> change) override;
   RowBlocks& row_blocks(std::span<const int> terms) override;  // tree_rows.cpp
   void move(double t) override;
-  bool sweeps_are_cheap() const override;
+  bool sweeps_are_cheap() const override { return small_; }
   void keep() override;
 
   In<R> change() const { return kept_.x; }                                       ///< [nv] v - v⁰ of the best iterate
@@ -83,7 +83,6 @@ class TreeOperator final : public StepOperator {
   bool solve_coupled(std::span<const Tangent> tangents, std::span<const double> force);
   void solve_coupled_extra(std::span<const Tangent> tangents, std::span<const double> force);
   void solve_extra_system(std::span<const Tangent> tangents, std::span<const double> force);
-  bool extra_rows_cost(int share) const;
   void begin_dense();
   void solve_dense(std::span<const Tangent> tangents, std::span<const double> force);
   void settle(const std::function<void(std::span<double>)>& solve, int first_held);
@@ -122,7 +121,6 @@ class TreeOperator final : public StepOperator {
   DenseTerms<R> dense_;
   bool dense_begun_ = false;  ///< in this step
   int solves_ = 0;            ///< with tangents, of this step
-  int extra_unknowns_ = 0;    ///< of the last of them
   CoupledTrees coupled_;
   std::vector<CoupledTrees::LinkPair> pairs_;  ///< of contacts
   bool acting_only_ = false;                   ///< pairs_ are those of contacts that act, not of all that are near

@@ -113,6 +113,7 @@ class StepNewton {
   std::vector<double> stage_y_;
   Sweeps sweeps_;
   int searches_ = 0, iterations_ = 0;
+  bool short_ = false;  ///< the last iteration's step was shortened
   bool costly_ = false;
 };
 
