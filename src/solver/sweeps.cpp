@@ -18,6 +18,7 @@ constexpr double kFar = 1e-2;           ///< later [m/s]; then none while contac
 constexpr double kFalls = 0.1;          ///< and never where the residual falls to so much of the last one
 constexpr int kFirst = 5;               ///< sweeps before an iteration, to begin with,
 constexpr int kFirstEarly = 20;         ///< and where they come early;
+constexpr double kSettled = 3e-4;       ///< no more sweeps once none of its rows changes by more [m/s];
 constexpr int kMore = 2;                ///< so many times as many where
 constexpr double kProgress = 0.5;       ///< of the least residual is not reached,
 constexpr std::size_t kBothWays = 400;  ///< rows that go back as well
@@ -289,7 +290,7 @@ void Sweeps::run(StepOperator& mass, const StepProblem& problem, int count, std:
     make_blocks(mass, problem);
   else if (!terms_.empty())
     mass_->rest();
-  if (!terms_.empty()) sweep(problem, {count, 0, count, 0}, false, velocity, impulse);
+  if (!terms_.empty()) sweep(problem, {count, kSettled, count, 0}, false, velocity, impulse);
 }
 
 SweepReport Sweeps::solve(StepOperator& mass, const StepProblem& problem, const SweepOptions& options,
