@@ -10,7 +10,7 @@ namespace tarsus {
 
 namespace {
 
-constexpr double kMore = 4;  ///< times the operations that an iteration may take where more contacts act,
+constexpr double kMoreAct = 4;  ///< times the operations that an iteration may take where more contacts act
 
 void add_contact(const ContactRows& contact, const Tangent& G, const double* force, int pair, CoupledTrees& trees) {
   double A[kTermRows][6], GA[kTermRows][6], B[kTermRows][6], GB[kTermRows][6];
@@ -34,9 +34,9 @@ void add_contact(const ContactRows& contact, const Tangent& G, const double* for
 template <class R>
 int TreeOperator<R>::coupled_unknowns(std::span<const Tangent> tangents, std::span<const double> force) const {
   int unknowns = 0;
-  for (std::size_t c = 0; c < contacts_.size() && !tangents.empty(); ++c) {
-    const int nrow = contacts_[c].nrow;
-    if (contacts_[c].b >= 0)
+  for (std::size_t c = 0; c < geometry_.contacts.size() && !tangents.empty(); ++c) {
+    const int nrow = geometry_.contacts[c].nrow;
+    if (geometry_.contacts[c].b >= 0)
       unknowns += idle(tangents[c], &force[terms_[c].first_row], nrow) ? 0 : nrow;
     else
       unknowns += coupling(tangents[c], nrow) > 0;
@@ -68,77 +68,37 @@ bool TreeOperator<R>::eliminates(std::span<const Term> terms, std::span<const Co
 
 template <class R>
 bool TreeOperator<R>::solve_coupled(std::span<const Tangent> tangents, std::span<const double> force) {
-  const auto rests = [&](std::size_t c) { return idle(tangents[c], &force[terms_[c].first_row], contacts_[c].nrow); };
-  find_pairs(contacts_, [&](std::size_t c) { return !acting_only_ || !rests(c); });
-  if (!coupled_.analyze(pairs_, std::min(kMore * operations_, operations_left_))) return false;
+  const auto rests = [&](std::size_t c) {
+    return idle(tangents[c], &force[terms_[c].first_row], geometry_.contacts[c].nrow);
+  };
+  find_pairs(geometry_.contacts, [&](std::size_t c) { return !acting_only_ || !rests(c); });
+  if (!coupled_.analyze(pairs_, std::min(kMoreAct * operations_, operations_left_))) return false;
   operations_left_ -= coupled_.operations();
-  clear_loads();
+  loads_.clear();
   add_joint_loads(tangents, force);
-  coupled_.begin<R>(*data_, joint_inertia_, load_of_link_, loads_);
+  coupled_.begin<R>(*data_, joint_inertia_, loads_.of_link(), loads_.all());
   int pair = -1;
-  for (std::size_t c = 0; c < contacts_.size(); ++c) {
-    const ContactRows& contact = contacts_[c];
+  for (std::size_t c = 0; c < geometry_.contacts.size(); ++c) {
+    const ContactRows& contact = geometry_.contacts[c];
     if (acting_only_ && rests(c)) continue;
     if (contact.b >= 0 && (pair < 0 || pairs_[pair] != CoupledTrees::LinkPair{contact.a, contact.b})) ++pair;
     const double* f = &force[terms_[c].first_row];
     if (!idle(tangents[c], f, contact.nrow)) add_contact(contact, tangents[c], f, pair, coupled_);
   }
   coupled_.factor();
-  coupled_.solve<R>(*data_, true, {}, next_.x);
-  begin_extra_rows();
-  add_paths(tangents, force);
-  if (rows_.rows() > 0) solve_coupled_extra(tangents, force);
+  coupled_.solve<R>(*data_, true, {}, iterates_.next.x);
+  extra_.clear();
+  extra_.add_paths(tangents, force);
+  if (extra_.rows() > 0)
+    extra_.solve(coupled_, tangents, force, iterates_.now.held, iterates_.next.held, iterates_.next.x);
   return true;
-}
-
-/// J of rows_, dense.
-template <class R>
-void TreeOperator<R>::write_jacobian() {
-  const int nv = model_.nv;
-  jacobian_.assign(std::size_t(rows_.rows()) * nv, 0.0);
-  for (int b = 0; b < rows_.blocks(); ++b) {
-    const typename DelassusRows<R>::Block block = rows_.block(b);
-    phi_.resize(std::max(phi_.size(), block.dofs.size() * block.stride));
-    rows_.jacobian(model_, *data_, b, phi_.data());
-    for (std::size_t d = 0; d < block.dofs.size(); ++d) {
-      for (int r = 0; r < block.nrow; ++r)
-        jacobian_[std::size_t(block.first_row + r) * nv + block.dofs[d]] = double(phi_[d * block.stride + r]);
-    }
-  }
-}
-
-/// As solve_extra(), with A = J H⁻¹ Jᵀ a column at a time.
-template <class R>
-void TreeOperator<R>::solve_coupled_extra(std::span<const Tangent> tangents, std::span<const double> force) {
-  const int n = rows_.rows(), nv = model_.nv, ld = rows_.leading_dimension();
-  write_jacobian();
-  joint_force_.resize(nv), column_.resize(nv);
-  gram_.resize(std::size_t(n) * ld), row_velocity_.resize(n);
-  const auto along_row = [&](int row, const AlignedVector<R>& x) {
-    double sum = 0;
-    for (int d = 0; d < nv; ++d) sum += jacobian_[std::size_t(row) * nv + d] * double(x[d]);
-    return R(sum);
-  };
-  for (int i = 0; i < n; ++i) row_velocity_[i] = along_row(i, next_.x);
-  for (int j = 0; j < n; ++j) {
-    coupled_.solve<R>(*data_, false, std::span<const double>(jacobian_).subspan(std::size_t(j) * nv, nv), column_);
-    for (int i = 0; i < n; ++i) gram_[std::size_t(i) * ld + j] = along_row(i, column_);
-  }
-  solve_extra_system(tangents, force);
-  std::fill(joint_force_.begin(), joint_force_.end(), 0.0);
-  for (int j = 0; j < n; ++j) {
-    for (int d = 0; d < nv; ++d) joint_force_[d] += jacobian_[std::size_t(j) * nv + d] * double(row_impulse_[j]);
-  }
-  coupled_.solve<R>(*data_, true, joint_force_, next_.x);
 }
 
 #define TARSUS_INSTANTIATE(R)                                                                              \
   template int TreeOperator<R>::coupled_unknowns(std::span<const Tangent>, std::span<const double>) const; \
   template bool TreeOperator<R>::eliminates(std::span<const Term>, std::span<const ContactRows>,           \
                                             std::span<const double>, double);                              \
-  template bool TreeOperator<R>::solve_coupled(std::span<const Tangent>, std::span<const double>);         \
-  template void TreeOperator<R>::write_jacobian();                                                         \
-  template void TreeOperator<R>::solve_coupled_extra(std::span<const Tangent>, std::span<const double>);
+  template bool TreeOperator<R>::solve_coupled(std::span<const Tangent>, std::span<const double>);
 TARSUS_INSTANTIATE(double)
 TARSUS_INSTANTIATE(float)
 #undef TARSUS_INSTANTIATE

@@ -21,27 +21,23 @@ template <class R>
 TreeOperator<R>::TreeOperator(const Model& model, int dense_dofs)
     : model_(model),
       small_(model.nv <= dense_dofs),
-      load_of_link_(model.njoint(), -1),
       loads_(model.njoint()),
-      rows_(model),
+      extra_(model),
       swept_(model),
       dense_(model),
-      coupled_(model),
-      u_(model.nv) {
-  for (Iterate* i : {&now_, &next_, &kept_}) i->x.resize(model.nv);
+      coupled_(model) {
+  for (Iterate* i : {&iterates_.now, &iterates_.next, &iterates_.kept}) i->x.resize(model.nv);
 }
 
 template <class R>
 void TreeOperator<R>::begin(BasicData<R>& data, double h, In<R> joint_inertia, std::span<const Term> terms,
                             const RowGeometry& geometry, const BilateralRows<R>& bilateral) {
   data_ = &data, joint_inertia_ = joint_inertia;
-  terms_ = terms, bilateral_ = bilateral;
-  contacts_ = geometry.contacts, joints_ = geometry.joints, paths_ = geometry.paths;
+  terms_ = terms, geometry_ = geometry;
   solves_ = 0, dense_begun_ = false;
-  first_ = true, operations_left_ = kMost * operations_;
-  for (Iterate* i : {&now_, &next_, &kept_}) i->bilateral.assign(bilateral.rows(), 0.0);
-  bilateral_demand_.clear();
-  if (bilateral.rows() > 0) begin_bilateral(h);
+  iterates_.first = true, operations_left_ = kMost * operations_;
+  for (Iterate* i : {&iterates_.now, &iterates_.next, &iterates_.kept}) i->held.at.assign(bilateral.rows(), 0.0);
+  extra_.begin(data, h, terms, geometry, bilateral);
   prepare_loads<R>(model_, data);
 }
 
@@ -52,130 +48,117 @@ bool TreeOperator<R>::solve(std::span<const Tangent> tangents, std::span<const d
   bool dense = dense_begun_;
   if (!tangents.empty() && !dense) {
     coupled = coupled_unknowns(tangents, force);
-    dense = small_ && (++solves_ > kEasy || kEasyShare * (coupled + bilateral_.rows()) > model_.nv);
+    dense = small_ && (++solves_ > kEasy || kEasyShare * (coupled + extra_.held().count()) > model_.nv);
   }
-  if (dense) {
+  if (dense)
     solve_dense(tangents, force);
-  } else if (tangents.empty()) {
-    clear_loads();
-    add_contact_forces(force);
-    add_joint_loads(tangents, force);
-    begin_extra_rows();
-    add_paths(tangents, force);
-    solve_loaded<R>(model_, *data_, joint_inertia_, {}, load_of_link_, loads_, next_.x);
-    if (rows_.rows() > 0) solve_extra(tangents, force);
-  } else if (coupled >= kCrowd) {
-    if (!solve_coupled(tangents, force)) return false;
-  } else {
-    add_loads(tangents, force);
-    add_extra_rows(tangents, force);
-    solve_loaded<R>(model_, *data_, joint_inertia_, {}, load_of_link_, loads_, next_.x);
-    if (rows_.rows() > 0) solve_extra(tangents, force);
-  }
+  else if (coupled < kCrowd)
+    solve_tree(tangents, force);
+  else if (!solve_coupled(tangents, force))
+    return false;
   read(change);
   return true;
+}
+
+template <class R>
+void TreeOperator<R>::solve_tree(std::span<const Tangent> tangents, std::span<const double> force) {
+  Iterate& next = iterates_.next;
+  loads_.clear(), extra_.clear();
+  if (tangents.empty()) {
+    add_contact_forces(force);
+  } else {
+    add_loads(tangents, force);
+    extra_.add_contacts(tangents, force);
+  }
+  add_joint_loads(tangents, force);
+  extra_.add_paths(tangents, force);
+  solve_loaded<R>(model_, *data_, joint_inertia_, {}, loads_.of_link(), loads_.all(), next.x);
+  if (extra_.rows() > 0) extra_.solve(tangents, force, iterates_.now.held, next.held, next.x);
 }
 
 template <class R>
 void TreeOperator<R>::begin_dense() {
   if (dense_begun_) return;
   dense_begun_ = true;
-  jacobian_.clear(), right_.resize(bilateral_.rows());
-  if (bilateral_.rows() > 0) {
-    begin_extra_rows();
-    write_jacobian();
-  }
-  for (int i = 0; i < bilateral_.rows(); ++i) right_[i] = double(bilateral_.compliance[i]) + raised_[i];
-  dense_.begin(*data_, joint_inertia_, terms_, {contacts_, joints_, paths_}, jacobian_, right_);
+  std::span<const double> jacobian;
+  if (extra_.held().count() > 0) extra_.clear(), jacobian = extra_.jacobian();
+  dense_.begin(*data_, joint_inertia_, terms_, geometry_, jacobian, extra_.held().diagonal());
 }
 
 template <class R>
 void TreeOperator<R>::solve_dense(std::span<const Tangent> tangents, std::span<const double> force) {
   begin_dense();
+  HeldRows<R>& held = extra_.held();
   const std::span<const double> right = dense_.load(tangents, force);
-  const int held = dense_.trees().place_of_row(0);
+  const int first = dense_.trees().place_of_row(0);
   solution_.assign(right.begin(), right.end());
-  std::copy(bilateral_demand_.begin(), bilateral_demand_.end(), solution_.begin() + held);
-  settle([&](std::span<double> x) { dense_.solve(x); }, held);
-  std::copy_n(solution_.begin() + held, bilateral_.rows(), next_.bilateral.begin());
-  dense_.trees().template finish<R>(solution_, *data_, next_.x);
+  std::copy(held.demand().begin(), held.demand().end(), solution_.begin() + first);
+  held.settle([&](std::span<double> x) { dense_.solve(x); }, solution_, first, iterates_.now.held, iterates_.next.held);
+  dense_.trees().template finish<R>(solution_, *data_, iterates_.next.x);
+}
+
+template <class R>
+void TreeOperator<R>::Iterates::move(double t) {
+  if (first) t = 1;
+  for (std::size_t i = 0; i < now.x.size(); ++i)
+    now.x[i] = first ? next.x[i] : now.x[i] + R(t) * (next.x[i] - now.x[i]);
+  for (std::size_t i = 0; i < now.held.at.size(); ++i) now.held.at[i] += t * (next.held.at[i] - now.held.at[i]);
+  now.held.miss = t == 1 ? next.held.miss : std::max(now.held.miss, next.held.miss);
+  first = false;
 }
 
 template <class R>
 void TreeOperator<R>::move(double t) {
-  if (first_) t = 1;
-  for (std::size_t i = 0; i < now_.x.size(); ++i)
-    now_.x[i] = first_ ? next_.x[i] : now_.x[i] + R(t) * (next_.x[i] - now_.x[i]);
-  for (std::size_t i = 0; i < now_.bilateral.size(); ++i)
-    now_.bilateral[i] += t * (next_.bilateral[i] - now_.bilateral[i]);
-  now_.miss = t == 1 ? next_.miss : std::max(now_.miss, next_.miss);
-  first_ = false;
+  iterates_.move(t);
 }
 
 template <class R>
 void TreeOperator<R>::keep() {
-  kept_ = now_;
+  iterates_.kept = iterates_.now;
 }
 
-template <class R>
-void TreeOperator<R>::clear_loads() {
-  loads_used_ = 0;
-  std::fill(load_of_link_.begin(), load_of_link_.end(), -1);
-}
-
-template <class R>
-LinkLoad<R>& TreeOperator<R>::load_of(int link) {
-  int& load = load_of_link_[link];
-  if (load < 0) {
-    load = loads_used_++;
-    loads_[load].clear();
-  }
-  return loads_[load];
-}
-
-/// The symmetric part of the tangents, and the forces, on links and joints.
+/// The symmetric part of contacts' tangents, and their forces, on links.
 template <class R>
 void TreeOperator<R>::add_loads(std::span<const Tangent> tangents, std::span<const double> force) {
-  clear_loads();
-  for (std::size_t c = 0; c < contacts_.size(); ++c) {
+  for (std::size_t c = 0; c < geometry_.contacts.size(); ++c) {
     const double* f = &force[terms_[c].first_row];
-    if (contacts_[c].b < 0 && !idle(tangents[c], f, terms_[c].nrow))
-      add_contact_load(contacts_[c], tangents[c], f, load_of(contacts_[c].a));
+    if (geometry_.contacts[c].b < 0 && !idle(tangents[c], f, terms_[c].nrow))
+      add_contact_load(geometry_.contacts[c], tangents[c], f, loads_[geometry_.contacts[c].a]);
   }
-  add_joint_loads(tangents, force);
 }
 
 /// Forces alone, of contacts between two links as well.
 template <class R>
 void TreeOperator<R>::add_contact_forces(std::span<const double> force) {
   constexpr Tangent kNone{};
-  for (std::size_t c = 0; c < contacts_.size(); ++c) {
+  for (std::size_t c = 0; c < geometry_.contacts.size(); ++c) {
     const double* f = &force[terms_[c].first_row];
     if (std::all_of(f, f + terms_[c].nrow, [](double x) { return x == 0; })) continue;
-    ContactRows contact = contacts_[c];
-    add_contact_load(contact, kNone, f, load_of(contact.a));
+    ContactRows contact = geometry_.contacts[c];
+    add_contact_load(contact, kNone, f, loads_[contact.a]);
     if (contact.b < 0) continue;
     for (Vec3d& axis : contact.axis) axis = -axis;
     contact.arm_a = contact.arm_b;
-    add_contact_load(contact, kNone, f, load_of(contact.b));
+    add_contact_load(contact, kNone, f, loads_[contact.b]);
   }
 }
 
 template <class R>
 void TreeOperator<R>::add_joint_loads(std::span<const Tangent> tangents, std::span<const double> force) {
-  for (std::size_t j = 0; j < joints_.size(); ++j) {
-    const std::size_t t = contacts_.size() + j;
-    add_joint_load(joints_[j], moves_freely(model_.joints[joints_[j].joint].type),
-                   tangents.empty() ? Tangent{} : tangents[t], &force[terms_[t].first_row], load_of(joints_[j].joint));
+  for (std::size_t j = 0; j < geometry_.joints.size(); ++j) {
+    const std::size_t t = geometry_.contacts.size() + j;
+    add_joint_load(geometry_.joints[j], moves_freely(model_.joints[geometry_.joints[j].joint].type),
+                   tangents.empty() ? Tangent{} : tangents[t], &force[terms_[t].first_row],
+                   loads_[geometry_.joints[j].joint]);
   }
 }
 
-/// J x of the solve that left the links' J x in data and x in next_.
+/// J x of the solve that left the links' J x in data and x in iterates_.next.
 template <class R>
 void TreeOperator<R>::read(std::span<double> change) {
   const LinkState<R>* links = data_->links();
-  for (std::size_t c = 0; c < contacts_.size(); ++c) {
-    const ContactRows& contact = contacts_[c];
+  for (std::size_t c = 0; c < geometry_.contacts.size(); ++c) {
+    const ContactRows& contact = geometry_.contacts[c];
     const Motion<double> a = widen(links[contact.a].a);
     Vec3d w = a.w, v = a.v + cross(w, contact.arm_a);
     if (contact.b >= 0) {
@@ -184,10 +167,12 @@ void TreeOperator<R>::read(std::span<double> change) {
     }
     for (int k = 0; k < contact.nrow; ++k) change[terms_[c].first_row + k] = dot(contact.axis[k % 3], k < 3 ? v : w);
   }
-  for (std::size_t j = 0; j < joints_.size(); ++j)
-    joint_velocity(model_, links, joints_[j], next_.x.data(), &change[terms_[contacts_.size() + j].first_row]);
-  for (std::size_t p = 0; p < paths_.size(); ++p)
-    change[terms_[contacts_.size() + joints_.size() + p].first_row] = along(paths_[p], next_.x);
+  for (std::size_t j = 0; j < geometry_.joints.size(); ++j)
+    joint_velocity(model_, links, geometry_.joints[j], iterates_.next.x.data(),
+                   &change[terms_[geometry_.contacts.size() + j].first_row]);
+  for (std::size_t p = 0; p < geometry_.paths.size(); ++p)
+    change[terms_[geometry_.contacts.size() + geometry_.joints.size() + p].first_row] =
+        along(geometry_.paths[p], iterates_.next.x);
 }
 
 template class TreeOperator<double>;

@@ -352,16 +352,15 @@ RowBlocks& TreeOperator<R>::row_blocks(std::span<const int> terms) {
     dense_.write(terms);
     return dense_;
   }
-  clear_loads();
-  solve_loaded<R>(model_, *data_, joint_inertia_, {}, load_of_link_, loads_, next_.x);  // M̂'s own factors
+  loads_.clear();
+  solve_loaded<R>(model_, *data_, joint_inertia_, {}, loads_.of_link(), loads_.all(), iterates_.next.x);  // M̂'s own
   DelassusRows<R>& rows = swept_.clear();
-  if (bilateral_.rows() > 0) {
-    write_bilateral(rows);
-    right_.resize(bilateral_.rows());
-    for (int i = 0; i < bilateral_.rows(); ++i) right_[i] = double(bilateral_.compliance[i]) + raised_[i];
-    swept_.hold(*data_, right_);
+  HeldRows<R>& held = extra_.held();
+  if (held.count() > 0) {
+    held.write(*data_, rows);
+    swept_.hold(*data_, held.diagonal());
   }
-  swept_.write(*data_, {contacts_, joints_, paths_}, terms);
+  swept_.write(*data_, geometry_, terms);
   return swept_;
 }
 

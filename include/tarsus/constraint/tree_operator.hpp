@@ -8,16 +8,12 @@
 // is not symmetric. Where contacts make many of them, all contacts are eliminated with the joints instead
 // (dynamics/coupled.hpp, decision 511); on small models, where a step is hard, all of it is one dense matrix over the
 // DoFs (constraint/dense_terms.hpp, decision 512).
-//
-// Bilateral rows J_e v + Σ_e λ_e = b_e may depend on one another, or be next to doing so. They are solved with Σ_e
-// raised by a small share of their own inverse mass, and kProximalSteps proximal steps on the same factor: rows that
-// can be moved hold to rounding, what cannot be moved gets a bounded impulse.
 #pragma once
 
-#include <functional>
+#include <algorithm>
 
 #include "tarsus/constraint/dense_terms.hpp"
-#include "tarsus/constraint/equality.hpp"
+#include "tarsus/constraint/extra_rows.hpp"
 #include "tarsus/constraint/tree_rows.hpp"
 #include "tarsus/dynamics/coupled.hpp"
 #include "tarsus/dynamics/loaded.hpp"
@@ -25,15 +21,24 @@
 
 namespace tarsus {
 
-/// Equality constraints as bilateral rows. q̈ of the step satisfies J q̈ - Σ x₂ = y₂ (constrained_dynamics.hpp).
+/// Loads of the links that have one, as solve_loaded() takes them.
 template <class R>
-struct BilateralRows {
-  const EqualitySet* equalities = nullptr;  ///< null: none
-  In<R> qpos{};                             ///< [nq]
-  In<R> demand{};                           ///< [rows] y₂
-  In<R> compliance{};                       ///< [rows] Σ
+class LinkLoads {
+ public:
+  explicit LinkLoads(int links) : of_link_(links, -1), loads_(links) {}
+  void clear() { used_ = 0, std::fill(of_link_.begin(), of_link_.end(), -1); }
+  LinkLoad<R>& operator[](int link) {
+    int& load = of_link_[link];
+    if (load < 0) loads_[load = used_++].clear();
+    return loads_[load];
+  }
+  std::span<const int> of_link() const { return of_link_; }
+  std::span<const LinkLoad<R>> all() const { return loads_; }
 
-  int rows() const { return equalities ? equalities->rows() : 0; }
+ private:
+  std::vector<int> of_link_;
+  std::vector<LinkLoad<R>> loads_;
+  int used_ = 0;
 };
 
 template <class R>
@@ -56,24 +61,19 @@ class TreeOperator final : public StepOperator {
   bool sweeps_are_cheap() const override { return small_; }
   void keep() override;
 
-  In<R> change() const { return kept_.x; }                                       ///< [nv] v - v⁰ of the best iterate
-  std::span<const double> bilateral_impulse() const { return kept_.bilateral; }  ///< [rows] λ_e with it
-  /// |J_e v + Σ_e λ_e - b_e| of it, the largest, and what it is to be compared with [m/s | rad/s].
-  double bilateral_miss() const { return kept_.miss; }
-  double bilateral_size() const { return bilateral_size_; }
+  In<R> change() const { return iterates_.kept.x; }                ///< [nv] v - v⁰ of the best iterate
+  const HeldImpulse& held() const { return iterates_.kept.held; }  ///< with it
 
  private:
-  struct Extra {  ///< a contact or a path among the k rows
-    int term, first_row, first_unknown, nrow;
-    double coupling = 0;  ///< c, of one that slides, turns or rolls on the world
-  };
   struct Iterate {
     AlignedVector<R> x;
-    std::vector<double> bilateral;
-    double miss = 0;
+    HeldImpulse held;
   };
-  void clear_loads();
-  LinkLoad<R>& load_of(int link);
+  struct Iterates {
+    Iterate now, next, kept;
+    bool first = true;  ///< there is no now yet
+    void move(double t);
+  };
   void add_joint_loads(std::span<const Tangent> tangents, std::span<const double> force);
   void add_loads(std::span<const Tangent> tangents, std::span<const double> force);
   void add_contact_forces(std::span<const double> force);
@@ -81,20 +81,9 @@ class TreeOperator final : public StepOperator {
   template <class F>
   void find_pairs(std::span<const ContactRows> contacts, const F& counts);
   bool solve_coupled(std::span<const Tangent> tangents, std::span<const double> force);
-  void solve_coupled_extra(std::span<const Tangent> tangents, std::span<const double> force);
-  void solve_extra_system(std::span<const Tangent> tangents, std::span<const double> force);
+  void solve_tree(std::span<const Tangent> tangents, std::span<const double> force);
   void begin_dense();
   void solve_dense(std::span<const Tangent> tangents, std::span<const double> force);
-  void settle(const std::function<void(std::span<double>)>& solve, int first_held);
-  void write_jacobian();
-  void begin_extra_rows();
-  void add_extra_rows(std::span<const Tangent> tangents, std::span<const double> force);
-  void add_paths(std::span<const Tangent> tangents, std::span<const double> force);
-  void write_extra(Extra& extra, const Tangent& tangent, const typename DelassusRows<R>::Block& block);
-  void write_bilateral(DelassusRows<R>& rows);
-  void begin_bilateral(double h);
-  void solve_extra(std::span<const Tangent> tangents, std::span<const double> force);
-  void extra_system(std::span<const Tangent> tangents, std::span<const double> force);
   void read(std::span<double> change);
 
   const Model& model_;
@@ -102,34 +91,19 @@ class TreeOperator final : public StepOperator {
   BasicData<R>* data_ = nullptr;
   In<R> joint_inertia_;
   std::span<const Term> terms_;
-  std::span<const ContactRows> contacts_;
-  std::span<const JointRows> joints_;
-  std::span<const PathRow> paths_;
-  BilateralRows<R> bilateral_;
-  std::vector<double> bilateral_demand_, raised_;  ///< [bilateral row] b_e - J_e v⁰; what Σ_e is raised by
-  double bilateral_size_ = 0;
-  bool first_ = true;
-  Iterate now_, next_, kept_;
-  std::vector<int> load_of_link_;
-  std::vector<LinkLoad<R>> loads_;
-  int loads_used_ = 0;
-  DelassusRows<R> rows_;  ///< bilateral ones first
+  RowGeometry geometry_;
+  Iterates iterates_;
+  LinkLoads<R> loads_;
+  ExtraRows<R> extra_;
   TreeRows<R> swept_;
-  std::vector<Extra> extras_;
-  std::vector<int> unknown_;  ///< [unknown] its row of rows_
-  std::vector<int> path_joints_;
   DenseTerms<R> dense_;
   bool dense_begun_ = false;  ///< in this step
   int solves_ = 0;            ///< with tangents, of this step
+  std::vector<double> solution_;
   CoupledTrees coupled_;
   std::vector<CoupledTrees::LinkPair> pairs_;  ///< of contacts
   bool acting_only_ = false;                   ///< pairs_ are those of contacts that act, not of all that are near
   double operations_ = kUnbounded, operations_left_ = kUnbounded;  ///< as given to eliminates(); of this step's
-  std::vector<double> jacobian_, joint_force_;                     ///< [extra row][nv]; [nv]
-  AlignedVector<R> column_;
-  AlignedVector<R> phi_, gram_, row_velocity_, row_impulse_, u_;
-  std::vector<double> matrix_, right_, solution_, change_;
-  std::vector<int> pivot_;
 };
 
 extern template class TreeOperator<double>;

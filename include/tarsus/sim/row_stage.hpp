@@ -65,8 +65,8 @@ class RowStage {
              const BilateralRows<R>& bilateral, Out<R> velocity, StageClock& clock);
 
   const RowsReport& report() const { return terms_.report(); }
-  std::span<const double> bilateral_impulse() const { return terms_.mass().bilateral_impulse(); }
-  double bilateral_miss() const { return terms_.mass().bilateral_miss(); }
+  std::span<const double> bilateral_impulse() const { return terms_.mass().held().at; }
+  double bilateral_miss() const { return terms_.mass().held().miss; }
   /// Forces of the drives with a limit over the last step [nv], zero elsewhere.
   std::span<const R> limited_force() const { return force_; }
   std::span<const LinkContact> contacts() const { return terms_.contacts(); }

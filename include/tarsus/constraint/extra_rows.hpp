@@ -1,0 +1,68 @@
+// The k rows of a step's solve that no link's own inertia can be: bilateral rows, contacts between two links, paths of
+// tendons, and of a contact that slides on the world the coupling of friction to the normal force, u c nᵀ, which is not
+// symmetric. They are solved by their Schur complement, through the factors of the loaded tree at O(k d + k³)
+// (dynamics/delassus.hpp), or of the graph of all contacts (dynamics/coupled.hpp).
+#pragma once
+
+#include "tarsus/constraint/held_rows.hpp"
+#include "tarsus/constraint/row_geometry.hpp"
+#include "tarsus/dynamics/coupled.hpp"
+#include "tarsus/solver/step_newton.hpp"
+
+namespace tarsus {
+
+template <class R>
+class ExtraRows {
+ public:
+  explicit ExtraRows(const Model& model) : model_(model), rows_(model), u_(model.nv), column_(model.nv) {}
+
+  /// As TreeOperator::begin().
+  void begin(BasicData<R>& data, double h, std::span<const Term> terms, const RowGeometry& geometry,
+             const BilateralRows<R>& bilateral);
+  HeldRows<R>& held() { return held_; }
+  const HeldRows<R>& held() const { return held_; }
+
+  void clear();  ///< the bilateral rows alone
+  void add_contacts(std::span<const Tangent> tangents, std::span<const double> force);
+  void add_paths(std::span<const Tangent> tangents, std::span<const double> force);
+  int rows() const { return rows_.rows(); }
+  /// J of them, dense [row][nv], until the next call.
+  std::span<const double> jacobian();
+
+  /// The solution without them, in data and x, becomes that with them. @param now what bilateral rows hold by so far
+  void solve(std::span<const Tangent> tangents, std::span<const double> force, const HeldImpulse& now,
+             HeldImpulse& next, Out<R> x);
+  /// The same through the factors of these trees.
+  void solve(CoupledTrees& trees, std::span<const Tangent> tangents, std::span<const double> force,
+             const HeldImpulse& now, HeldImpulse& next, Out<R> x);
+
+ private:
+  struct Extra {  ///< a contact or a path among the rows
+    int term, first_row, first_unknown, nrow;
+    double coupling = 0;  ///< c, of one that slides, turns or rolls on the world
+  };
+  void write_contact_rows(Extra& extra, const Tangent& tangent, const typename DelassusRows<R>::Block& block);
+  void write_system(std::span<const Tangent> tangents, std::span<const double> force);
+  void solve_system(std::span<const Tangent> tangents, std::span<const double> force, const HeldImpulse& now,
+                    HeldImpulse& next);
+
+  const Model& model_;
+  BasicData<R>* data_ = nullptr;
+  std::span<const Term> terms_;
+  RowGeometry geometry_;
+  HeldRows<R> held_;
+  DelassusRows<R> rows_;  ///< bilateral ones first
+  std::vector<Extra> extras_;
+  std::vector<int> unknown_;  ///< [unknown] its row of rows_
+  std::vector<int> path_joints_;
+  AlignedVector<R> phi_, gram_, velocity_, impulse_;  ///< gram_: A; velocity_: J x; impulse_ [row]
+  std::vector<double> matrix_, right_, solution_;
+  std::vector<int> pivot_;
+  std::vector<double> jacobian_;
+  AlignedVector<R> u_, column_;  ///< [nv]
+};
+
+extern template class ExtraRows<double>;
+extern template class ExtraRows<float>;
+
+}  // namespace tarsus

@@ -1,0 +1,59 @@
+// Bilateral rows J_e v + Σ_e λ_e = b_e of a step's solve. They may depend on one another, or be next to doing so: they
+// are solved with Σ_e raised by a small share of their own inverse mass, and some proximal steps on the same factors.
+// Rows that can be moved hold to rounding, what cannot be moved gets a bounded impulse.
+#pragma once
+
+#include <functional>
+
+#include "tarsus/constraint/equality.hpp"
+#include "tarsus/dynamics/delassus.hpp"
+
+namespace tarsus {
+
+/// Equality constraints as bilateral rows. q̈ of the step satisfies J q̈ - Σ x₂ = y₂ (constrained_dynamics.hpp).
+template <class R>
+struct BilateralRows {
+  const EqualitySet* equalities = nullptr;  ///< null: none
+  In<R> qpos{};                             ///< [nq]
+  In<R> demand{};                           ///< [rows] y₂
+  In<R> compliance{};                       ///< [rows] Σ
+
+  int rows() const { return equalities ? equalities->rows() : 0; }
+};
+
+struct HeldImpulse {
+  std::vector<double> at;  ///< [row] λ_e
+  double miss = 0;         ///< |J_e v + Σ_e λ_e - b_e| with it, the largest [m/s | rad/s]
+};
+
+template <class R>
+class HeldRows {
+ public:
+  /// A step of h seconds. data holds the factors of M̂ and the state of the solve that gave q̈⁰. What is passed must live
+  /// until the solve is over.
+  /// @param rows of this tree, to work with
+  void begin(const Model& model, BasicData<R>& data, double h, const BilateralRows<R>& bilateral,
+             DelassusRows<R>& rows);
+  int count() const { return bilateral_.rows(); }
+  void write(const BasicData<R>& data, DelassusRows<R>& rows);
+  std::span<const double> demand() const { return demand_; }      ///< [row] b_e - J_e v⁰
+  std::span<const double> diagonal() const { return diagonal_; }  ///< [row] Σ_e, raised
+  double size() const { return size_; }                           ///< what HeldImpulse::miss is to be compared with
+  /// `solution`, a right side, becomes what `solve` makes of it; rows held stand from `first` on. Each solve is a
+  /// proximal step: what their raised Σ_e makes of the change is taken out. The first is from the impulses at hand if
+  /// rows held by them: what contradicts itself would take larger ones each time.
+  void settle(const std::function<void(std::span<double>)>& solve, std::span<double> solution, int first,
+              const HeldImpulse& now, HeldImpulse& next);
+
+ private:
+  BilateralRows<R> bilateral_;
+  std::vector<double> demand_, raised_, diagonal_;
+  double size_ = 0;
+  AlignedVector<R> phi_, gram_, velocity_, u_;
+  std::vector<double> change_;
+};
+
+extern template class HeldRows<double>;
+extern template class HeldRows<float>;
+
+}  // namespace tarsus
