@@ -254,8 +254,8 @@ std::function<void(In<R>, In<R>, In<R>, Out<R>)> spd_law(const Model& model, Dri
     AlignedVector<R> qacc;
   };
   drives.check(model);
-  const auto state = std::make_shared<State>(model, std::move(drives), BasicData<R>(model), SpdWorkspace<R>(model),
-                                             AlignedVector<R>(std::size_t(model.nv)));
+  const std::shared_ptr<State> state(new State{model, std::move(drives), BasicData<R>(model), SpdWorkspace<R>(model),
+                                               AlignedVector<R>(std::size_t(model.nv))});
   return [state, dt, method](In<R> qpos, In<R> qvel, In<R> qpos_target, Out<R> tau) {
     State& s = *state;
     const SpdInput<R> in{qpos, qvel, qpos_target, {}, {}, dt};
