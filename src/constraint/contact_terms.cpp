@@ -68,15 +68,15 @@ void StepTerms<R>::add_contacts(std::span<const LinkContact> contacts) {
     while (last != contacts_.end() && !pair_before(*first, *last)) ++last;
     if (!std::is_sorted(first, last, before)) std::sort(first, last, before);
   }
-  contact_rows_.resize(contacts_.size());
+  geometry_.contacts.resize(contacts_.size());
   for (std::size_t i = 0; i < contacts_.size(); ++i) add_contact(i);
 }
 
 template <class R>
 void StepTerms<R>::add_contact(std::size_t index) {
   const LinkContact& c = contacts_[index];
-  const LinkState<R>* links = data_->links();
-  ContactRows& rows = contact_rows_[index];
+  const LinkState<R>* links = step_.data->links();
+  ContactRows& rows = geometry_.contacts[index];
   rows.a = c.a, rows.b = c.b, rows.nrow = c.dimension;
   rows.axis[0] = c.point.normal;
   if (c.friction_share == std::array<double, 2>{1, 1}) {
@@ -95,13 +95,13 @@ void StepTerms<R>::add_contact(std::size_t index) {
   Spook soft = c.spook;
   double gap = c.point.distance;
   if (soft.compliance == 0) {
-    gap = recoverable(soft, gap, h_, kContactReturn);
+    gap = recoverable(soft, gap, step_.h, kContactReturn);
     soft.compliance = c.relative_compliance * mass;
   }
-  const SpookRow spook = spook_unilateral(soft, gap, speed[0], h_, c.restitution, options_.restitution_threshold);
+  const SpookRow spook = spook_unilateral(soft, gap, speed[0], step_.h, c.restitution, options_.restitution_threshold);
   // Softness would swallow a bounce.
   const bool bounces = c.restitution > 0 && -speed[0] > options_.restitution_threshold;
-  const double own = bounces ? 0 : spook_bilateral(soft, gap, speed[0], h_).compliance;
+  const double own = bounces ? 0 : spook_bilateral(soft, gap, speed[0], step_.h).compliance;
   TermRow numbers[kTermRows];
   for (int k = 0; k < c.dimension; ++k) {
     const double scale = k < 3 ? mass : inertia;
@@ -120,15 +120,15 @@ void StepTerms<R>::add_contact(std::size_t index) {
 /// J v at the start of the step, and J v⁰.
 template <class R>
 void StepTerms<R>::contact_velocities(std::size_t index, double* speed, double* free) const {
-  const ContactRows& rows = contact_rows_[index];
-  const LinkState<R>* links = data_->links();
+  const ContactRows& rows = geometry_.contacts[index];
+  const LinkState<R>* links = step_.data->links();
   const auto read = [&](Motion<double> a, Motion<double> b, double* out) {
     const Vec3d w = a.w - b.w, v = a.v + cross(a.w, rows.arm_a) - b.v - cross(b.w, rows.arm_b);
     for (int k = 0; k < rows.nrow; ++k) out[k] = dot(rows.axis[k % 3], k < 3 ? v : w);
   };
   const auto later = [&](int link) {
     const Motion<double> v = widen(links[link].v), a = widen(links[link].a);
-    return Motion<double>{v.w + a.w * h_, v.v + a.v * h_};
+    return Motion<double>{v.w + a.w * step_.h, v.v + a.v * step_.h};
   };
   const Motion<double> still{{0, 0, 0}, {0, 0, 0}};
   read(widen(links[rows.a].v), rows.b >= 0 ? widen(links[rows.b].v) : still, speed);

@@ -16,11 +16,11 @@ void StepTerms<R>::add_friction_loss() {
         const bool linear = k < scalar_count(joint.type);
         const Vec3d unit{k % 3 == 0 ? 1.0 : 0.0, k % 3 == 1 ? 1.0 : 0.0, k % 3 == 2 ? 1.0 : 0.0};
         rows.part = linear ? JointRows::Part::linear : JointRows::Part::angular;
-        rows.e = linear ? unit : widen(data_->links()[i].R) * unit;
+        rows.e = linear ? unit : widen(step_.data->links()[i].R) * unit;
       }
       const double mass = joint_inverse_mass(rows);
       Term term;
-      term.lower = -h_ * joint.friction_loss, term.upper = h_ * joint.friction_loss;
+      term.lower = -step_.h * joint.friction_loss, term.upper = step_.h * joint.friction_loss;
       add_joint_term(Kind::friction_loss, 8 * std::uint64_t(i) + k, term, rows, {compliance(0, mass), 0, 0, mass});
     }
   }

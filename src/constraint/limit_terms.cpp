@@ -30,11 +30,11 @@ template <class R>
 void StepTerms<R>::add_bound(Kind kind, std::uint64_t identity, const JointRows& rows, double gap,
                              const std::optional<SolverParameters>& solver) {
   double speed, ahead;
-  joint_velocity(model_, data_->links(), rows, qvel_.data(), &speed);
-  joint_velocity(model_, data_->links(), rows, free_.data(), &ahead);
-  if (gap + h_ * std::min(speed, ahead) > kLimitReach) return;
+  joint_velocity(model_, step_.data->links(), rows, step_.qvel.data(), &speed);
+  joint_velocity(model_, step_.data->links(), rows, step_.free.data(), &ahead);
+  if (gap + step_.h * std::min(speed, ahead) > kLimitReach) return;
   const double mass = joint_inverse_mass(rows);
-  const SolverRow own_law = solver ? solver_row(*solver, gap, h_) : SolverRow{};
+  const SolverRow own_law = solver ? solver_row(*solver, gap, step_.h) : SolverRow{};
   TermRow numbers{0, 0, 0, mass};
   if (own_law.share > 0) {
     if (gap > 0) return;
@@ -42,9 +42,9 @@ void StepTerms<R>::add_bound(Kind kind, std::uint64_t identity, const JointRows&
     numbers.target = own_law.target(speed, gap);
   } else {
     const Spook& soft = options_.limit_spook;
-    if (soft.compliance == 0) gap = recoverable(soft, gap, h_, kLimitReturn);
-    numbers.compliance = compliance(spook_bilateral(soft, gap, speed, h_).compliance, mass);
-    numbers.target = spook_unilateral(soft, gap, speed, h_).target;
+    if (soft.compliance == 0) gap = recoverable(soft, gap, step_.h, kLimitReturn);
+    numbers.compliance = compliance(spook_bilateral(soft, gap, speed, step_.h).compliance, mass);
+    numbers.target = spook_unilateral(soft, gap, speed, step_.h).target;
   }
   Term term;
   term.lower = 0, term.upper = kUnbounded;
@@ -56,7 +56,7 @@ template <class R>
 void StepTerms<R>::add_limit(int joint) {
   const Joint& j = model_.joints[joint];
   if (j.nv() == 1) {
-    const double q = qpos_[j.qpos];
+    const double q = step_.qpos[j.qpos];
     add_limit_side({joint, JointRows::Part::axial, 1, {1, 0, 0}}, q - j.range[0], 0);
     add_limit_side({joint, JointRows::Part::axial, 1, {-1, 0, 0}}, j.range[1] - q, 1);
     return;
@@ -64,14 +64,14 @@ void StepTerms<R>::add_limit(int joint) {
   // An angle is at most π sin(angle / 2), speeds are at most |ω|: most joints are far from their range without a
   // logarithm.
   const auto square = [](const R* v) { return double(v[0]) * v[0] + double(v[1]) * v[1] + double(v[2]) * v[2]; };
-  const double fastest = std::sqrt(std::max(square(&qvel_[j.qvel]), square(&free_[j.qvel])));
-  const double free_angle = (j.range[1] - kLimitReach - h_ * fastest) / std::numbers::pi;
-  if (free_angle > 0 && square(&qpos_[j.qpos + 1]) < free_angle * free_angle) return;
-  const Vec3d turn =
-      log_map({double(qpos_[j.qpos]), double(qpos_[j.qpos + 1]), double(qpos_[j.qpos + 2]), double(qpos_[j.qpos + 3])});
+  const double fastest = std::sqrt(std::max(square(&step_.qvel[j.qvel]), square(&step_.free[j.qvel])));
+  const double free_angle = (j.range[1] - kLimitReach - step_.h * fastest) / std::numbers::pi;
+  if (free_angle > 0 && square(&step_.qpos[j.qpos + 1]) < free_angle * free_angle) return;
+  const Vec3d turn = log_map({double(step_.qpos[j.qpos]), double(step_.qpos[j.qpos + 1]),
+                              double(step_.qpos[j.qpos + 2]), double(step_.qpos[j.qpos + 3])});
   const double angle = norm(turn);
   if (angle < 1e-6) return;  // no direction to push in
-  const Vec3d axis = widen(data_->links()[joint].R) * (turn * (-1 / angle));
+  const Vec3d axis = widen(step_.data->links()[joint].R) * (turn * (-1 / angle));
   add_limit_side({joint, JointRows::Part::angular, 1, axis}, j.range[1] - angle, 0);
 }
 
@@ -79,7 +79,8 @@ template <class R>
 double StepTerms<R>::limit_force(int joint) const {
   double sum = 0;
   for (std::size_t i = 0; i < terms_.size(); ++i) {
-    if (kinds_[i] == Kind::limit && identities_[i] / 2 == std::uint64_t(joint)) sum += impulse(int(i))[0] / h_;
+    if (names_[i].kind == Kind::limit && names_[i].identity / 2 == std::uint64_t(joint))
+      sum += impulse(int(i))[0] / step_.h;
   }
   return sum;
 }

@@ -12,49 +12,49 @@ namespace tarsus {
 /// J M̂⁻¹ Jᵀ of each row, by the factors that data holds.
 template <class R>
 void StepTerms<R>::find_force_row_masses(std::span<const ForceRow> rows) {
-  mass_rows_.clear(), force_row_mass_.assign(rows.size(), 0.0);
-  for (const ForceRow& row : rows) add_path<R>(model_, {row.dofs, row.arm}, mass_rows_, path_joints_);
-  mass_rows_.sweep(model_, *data_);
+  paths_.rows.clear(), paths_.inverse_mass.assign(rows.size(), 0.0);
+  for (const ForceRow& row : rows) add_path<R>(model_, {row.dofs, row.arm}, paths_.rows, paths_.joints);
+  paths_.rows.sweep(model_, *step_.data);
   for (std::size_t r = 0; r < rows.size(); ++r) {
-    const typename DelassusRows<R>::Block block = mass_rows_.block(int(r));
+    const typename DelassusRows<R>::Block block = paths_.rows.block(int(r));
     for (std::size_t k = 0; k < block.dofs.size(); ++k)
-      force_row_mass_[r] += double(block.W[k * block.stride]) * double(block.DW[k * block.stride]);
+      paths_.inverse_mass[r] += double(block.W[k * block.stride]) * double(block.DW[k * block.stride]);
   }
 }
 
 template <class R>
 void StepTerms<R>::add_force_row(std::size_t index, const ForceRow& row, bool of_joint) {
   const PathRow path{row.dofs, row.arm};
-  const double mass = force_row_mass_[index], speed = along(path, qvel_), free = along(path, free_);
+  const double mass = paths_.inverse_mass[index], speed = along(path, step_.qvel), free = along(path, step_.free);
   const double slope = std::max(row.slope, kLeastStiffness / mass);
   Term term;
-  term.lower = h_ * row.low, term.upper = h_ * row.high;
+  term.lower = step_.h * row.low, term.upper = step_.h * row.high;
   const TermRow numbers{row.rigid ? kLeastCompliance * mass : 1 / slope,
-                        row.rigid ? row.target : speed + h_ * row.force / slope, 0, mass};
+                        row.rigid ? row.target : speed + step_.h * row.force / slope, 0, mass};
   if (of_joint)
-    joint_rows_.push_back({model_.dof_joint[row.dofs[0]], JointRows::Part::axial, 1, {row.arm[0], 0, 0}});
+    geometry_.joints.push_back({model_.dof_joint[row.dofs[0]], JointRows::Part::axial, 1, {row.arm[0], 0, 0}});
   else
-    path_rows_.push_back(path);
-  force_row_term_[index] = add_term(Kind::path, index, term, &numbers, &speed, &free);
+    geometry_.paths.push_back(path);
+  paths_.term[index] = add_term(Kind::path, index, term, &numbers, &speed, &free);
 }
 
 template <class R>
 void StepTerms<R>::add_force_rows(std::span<const ForceRow> rows) {
-  force_row_term_.assign(rows.size(), -1);
+  paths_.term.assign(rows.size(), -1);
   if (rows.empty()) return;
   find_force_row_masses(rows);
   for (const bool of_joint : {true, false}) {  // the operator's order
     for (std::size_t i = 0; i < rows.size(); ++i) {
       const bool one = rows[i].dofs.size() == 1 && model_.joints[model_.dof_joint[rows[i].dofs[0]]].nv() == 1;
-      if (force_row_mass_[i] > 0 && one == of_joint) add_force_row(i, rows[i], of_joint);
+      if (paths_.inverse_mass[i] > 0 && one == of_joint) add_force_row(i, rows[i], of_joint);
     }
   }
 }
 
 template <class R>
 double StepTerms<R>::force_of_row(std::size_t row) const {
-  const int term = row < force_row_term_.size() ? force_row_term_[row] : -1;
-  return term < 0 ? 0 : impulse(term)[0] / h_;
+  const int term = row < paths_.term.size() ? paths_.term[row] : -1;
+  return term < 0 ? 0 : impulse(term)[0] / step_.h;
 }
 
 #define TARSUS_INSTANTIATE(R)                                                    \

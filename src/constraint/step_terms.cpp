@@ -27,12 +27,7 @@ const char* name(StepStatus status) {
 
 template <class R>
 StepTerms<R>::StepTerms(const Model& model, const TermOptions& options)
-    : model_(model),
-      options_(options),
-      limit_solver_(model.njoint()),
-      mass_(model),
-      islands_(model),
-      mass_rows_(model) {
+    : model_(model), options_(options), limit_solver_(model.njoint()), mass_(model), islands_(model), paths_(model) {
   for (int i = 0; i < model.njoint(); ++i) {
     if (model.joints[i].limited) limit_solver_[i] = limit_parameters(model, i);
   }
@@ -43,9 +38,9 @@ void StepTerms<R>::begin(BasicData<R>& data, double h, In<R> qpos, In<R> qvel, I
   if (data.width() != 1) {
     throw ValueError("data", std::to_string(data.width()) + " lanes", "one world: LaneTerms takes packs");
   }
-  data_ = &data, h_ = h, qpos_ = qpos, qvel_ = qvel, free_ = free_velocity;
-  contacts_.clear(), contact_rows_.clear(), joint_rows_.clear(), path_rows_.clear(), force_row_term_.clear();
-  terms_.clear(), rows_.clear(), kinds_.clear(), identities_.clear(), free_rows_.clear(), y_.clear();
+  step_.data = &data, step_.h = h, step_.qpos = qpos, step_.qvel = qvel, step_.free = free_velocity;
+  contacts_.clear(), geometry_.contacts.clear(), geometry_.joints.clear(), geometry_.paths.clear(), paths_.term.clear();
+  terms_.clear(), rows_.clear(), names_.clear(), free_rows_.clear(), y_.clear();
   report_ = {};
 }
 
@@ -60,7 +55,7 @@ int StepTerms<R>::add_term(Kind kind, std::uint64_t identity, Term term, const T
     // Where nothing is remembered: the present velocity, since v⁰ falls through what others hold.
     y_.push_back((rows[k].target - speed[k]) / rows[k].compliance);
   }
-  terms_.push_back(term), kinds_.push_back(kind), identities_.push_back(identity);
+  terms_.push_back(term), names_.push_back({kind, identity});
   return int(terms_.size()) - 1;
 }
 
@@ -68,11 +63,11 @@ int StepTerms<R>::add_term(Kind kind, std::uint64_t identity, Term term, const T
 template <class R>
 int StepTerms<R>::add_joint_term(Kind kind, std::uint64_t identity, Term term, const JointRows& joint, TermRow row) {
   double speed[3], free[3];
-  joint_velocity(model_, data_->links(), joint, qvel_.data(), speed);
-  joint_velocity(model_, data_->links(), joint, free_.data(), free);
+  joint_velocity(model_, step_.data->links(), joint, step_.qvel.data(), speed);
+  joint_velocity(model_, step_.data->links(), joint, step_.free.data(), free);
   term.nrow = joint.nrow;
   const TermRow rows[3] = {row, row, row};
-  joint_rows_.push_back(joint);
+  geometry_.joints.push_back(joint);
   return add_term(kind, identity, term, rows, speed, free);
 }
 
@@ -85,7 +80,7 @@ double StepTerms<R>::compliance(double own, double inverse_mass) const {
 /// What the rows of a joint feel by the articulated inertias that the last factors left.
 template <class R>
 double StepTerms<R>::joint_inverse_mass(const JointRows& rows) const {
-  const LinkState<R>& link = data_->links()[rows.joint];
+  const LinkState<R>& link = step_.data->links()[rows.joint];
   if (rows.part == JointRows::Part::axial) return std::max(double(link.Dinv.xx), 1e-30);
   const bool free = moves_freely(model_.joints[rows.joint].type);
   const Sym3d inertia = widen(rows.part == JointRows::Part::linear ? link.IA.M : link.IA.I);
@@ -108,7 +103,7 @@ void StepTerms<R>::add_drive(const JointRows& joint, const Vec3d& push, double s
   stiffness = std::max(stiffness, kLeastStiffness / inverse_mass);
   const int index = add_joint_term(Kind::drive, identity, term, joint, {1 / stiffness, 0, 0, inverse_mass});
   double speed[3];
-  joint_velocity(model_, data_->links(), joint, qvel_.data(), speed);
+  joint_velocity(model_, step_.data->links(), joint, step_.qvel.data(), speed);
   for (int k = 0; k < joint.nrow; ++k) {
     const int row = terms_[index].first_row + k;
     const double along = joint.nrow == 3 ? push[k] : joint.part == JointRows::Part::axial ? push.x : dot(joint.e, push);
@@ -124,12 +119,12 @@ void StepTerms<R>::solve(In<R> joint_inertia, const BilateralRows<R>& bilateral,
   impulse_.assign(rows(), 0.0);
   if (terms_.empty() && bilateral.rows() == 0) return remember();
   recall();
-  const TermSet all{terms_, rows_, free_rows_, {contact_rows_, joint_rows_, path_rows_}, y_, impulse_};
+  const TermSet all{terms_, rows_, free_rows_, {geometry_.contacts, geometry_.joints, geometry_.paths}, y_, impulse_};
   const PileOptions& piles = options_.piles;
-  const bool costly = last_.sweep_steps > 0;
-  if (costly) --last_.sweep_steps;
+  const bool costly = warm_.last.sweep_steps > 0;
+  if (costly) --warm_.last.sweep_steps;
   if (model_.njoint() >= piles.least_trees &&
-      (costly || !mass_.eliminates(terms_, contact_rows_, y_, piles.most_operations)))
+      (costly || !mass_.eliminates(terms_, geometry_.contacts, y_, piles.most_operations)))
     report_.piled = islands_.find_piles(all, piles.least_trees, bilateral.rows() > 0);
   if (report_.piled == 0 || report_.piled == int(terms_.size())) {
     solve_set(all, report_.piled > 0, joint_inertia, bilateral, velocity);
@@ -149,7 +144,7 @@ void StepTerms<R>::solve_set(const TermSet& set, bool pile, In<R> joint_inertia,
                              Out<R> velocity) {
   NewtonOptions options = options_.solve;
   if (sizeof(R) != sizeof(double)) options.tolerance = std::max(options.tolerance, 1e-4);
-  mass_.begin(*data_, h_, joint_inertia, set.terms, set.geometry, bilateral);
+  mass_.begin(*step_.data, step_.h, joint_inertia, set.terms, set.geometry, bilateral);
   bool finite = true;
   StepStatus status = StepStatus::converged;
   double residual = 0;
@@ -159,8 +154,8 @@ void StepTerms<R>::solve_set(const TermSet& set, bool pile, In<R> joint_inertia,
     finite = solved.finite, residual = solved.residual;
     if (!solved.converged) status = StepStatus::too_many_iterations;
     if (solved.costly) {  // more contacts act than it seemed
-      pile = true, report_.piled += int(set.terms.size()), last_.sweep_steps = kSweepSteps;
-      mass_.begin(*data_, h_, joint_inertia, set.terms, set.geometry, bilateral);
+      pile = true, report_.piled += int(set.terms.size()), warm_.last.sweep_steps = kSweepSteps;
+      mass_.begin(*step_.data, step_.h, joint_inertia, set.terms, set.geometry, bilateral);
     }
   }
   if (pile) {
@@ -182,8 +177,8 @@ template <class R>
 void StepTerms<R>::count_carried() {
   for (std::size_t i = 0; i < terms_.size(); ++i) {
     const double* at = &impulse_[terms_[i].first_row];
-    if (kinds_[i] == Kind::contact) report_.touching += at[0] > 0;
-    if (kinds_[i] != Kind::drive) continue;
+    if (names_[i].kind == Kind::contact) report_.touching += at[0] > 0;
+    if (names_[i].kind != Kind::drive) continue;
     const double size = terms_[i].nrow == 3 ? std::sqrt(at[0] * at[0] + at[1] * at[1] + at[2] * at[2]) : at[0];
     report_.saturated +=
         size >= terms_[i].upper * (1 - 1e-9) || (terms_[i].nrow == 1 && size <= terms_[i].lower * (1 - 1e-9));
@@ -192,18 +187,18 @@ void StepTerms<R>::count_carried() {
 
 template <class R>
 Vec3d StepTerms<R>::force(int contact) const {
-  const ContactRows& rows = contact_rows_.at(contact);
+  const ContactRows& rows = geometry_.contacts.at(contact);
   Vec3d impulse{0, 0, 0};
   for (int k = 0; k < std::min(3, rows.nrow); ++k) impulse += rows.axis[k] * impulse_[terms_[contact].first_row + k];
-  return impulse * (1 / h_);
+  return impulse * (1 / step_.h);
 }
 
 template <class R>
 Vec3d StepTerms<R>::torque(int contact) const {
-  const ContactRows& rows = contact_rows_.at(contact);
+  const ContactRows& rows = geometry_.contacts.at(contact);
   Vec3d impulse{0, 0, 0};
   for (int k = 3; k < rows.nrow; ++k) impulse += rows.axis[k - 3] * impulse_[terms_[contact].first_row + k];
-  return impulse * (1 / h_);
+  return impulse * (1 / step_.h);
 }
 
 template class StepTerms<double>;

@@ -284,11 +284,11 @@ void TreeRows<R>::rest() {
 
 template <class R>
 void TreeRows<R>::extrapolate(const Extrapolation& by) {
-  before_.resize(u_.size(), R(0)), momentum_.resize(u_.size(), R(0));
-  bodies_before_.resize(bodies.size()), bodies_momentum_.resize(bodies.size());
-  for (std::size_t i = 0; i < u_.size(); ++i) by(u_[i], before_[i], momentum_[i]);
+  extrapolated_.u.resize(u_.size(), R(0)), extrapolated_.u_by.resize(u_.size(), R(0));
+  extrapolated_.bodies.resize(bodies.size()), extrapolated_.bodies_by.resize(bodies.size());
+  for (std::size_t i = 0; i < u_.size(); ++i) by(u_[i], extrapolated_.u[i], extrapolated_.u_by[i]);
   for (std::size_t i = 0; i < bodies.size(); ++i) {
-    FreeBody &x = bodies[i], &before = bodies_before_[i], &p = bodies_momentum_[i];
+    FreeBody &x = bodies[i], &before = extrapolated_.bodies[i], &p = extrapolated_.bodies_by[i];
     by(x.w.x, before.w.x, p.w.x), by(x.w.y, before.w.y, p.w.y), by(x.w.z, before.w.z, p.w.z);
     by(x.v.x, before.v.x, p.v.x), by(x.v.y, before.v.y, p.v.y), by(x.v.z, before.v.z, p.v.z);
   }

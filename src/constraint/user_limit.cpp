@@ -21,12 +21,12 @@ void StepTerms<R>::add_user_limits() {
     const UserLimit& limit = options_.user_limits[i];
     const Joint& joint = model_.joints[limit.joint];
     std::array<double, 4> q{};
-    for (int k = 0; k < joint.nq(); ++k) q[std::size_t(k)] = double(qpos_[joint.qpos + k]);
+    for (int k = 0; k < joint.nq(); ++k) q[std::size_t(k)] = double(step_.qpos[joint.qpos + k]);
     const std::optional<UserLimit::Value> value = limit.evaluate(std::span(q).first(std::size_t(joint.nq())));
     if (!value) continue;
     const bool axial = has_axis(joint.type);
     const JointRows rows{limit.joint, axial ? JointRows::Part::axial : JointRows::Part::angular, 1,
-                         axial ? Vec3d{value->e.x, 0, 0} : widen(data_->links()[limit.joint].R) * value->e};
+                         axial ? Vec3d{value->e.x, 0, 0} : widen(step_.data->links()[limit.joint].R) * value->e};
     add_bound(Kind::user_limit, i, rows, value->gap, {});
   }
 }
@@ -34,7 +34,8 @@ void StepTerms<R>::add_user_limits() {
 template <class R>
 double StepTerms<R>::user_limit_force(int i) const {
   for (std::size_t t = 0; t < terms_.size(); ++t) {
-    if (kinds_[t] == Kind::user_limit && identities_[t] == std::uint64_t(i)) return impulse(int(t))[0] / h_;
+    if (names_[t].kind == Kind::user_limit && names_[t].identity == std::uint64_t(i))
+      return impulse(int(t))[0] / step_.h;
   }
   return 0;
 }

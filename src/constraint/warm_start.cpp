@@ -20,39 +20,39 @@ double square_or_1(const Vec3d& a) {
 /// Puts this step's impulses away for the next one.
 template <class R>
 void StepTerms<R>::remember() {
-  last_.h = h_, last_.entries.clear(), last_by_identity_.clear();
+  warm_.last.h = step_.h, warm_.last.entries.clear(), warm_.by_identity.clear();
   for (std::size_t i = 0; i < terms_.size(); ++i) {
     const Term& term = terms_[i];
-    TermMemory::Entry m{kinds_[i], identities_[i], -1, -1, term.nrow, {}, {}, {}, {}};
+    TermMemory::Entry m{names_[i].kind, names_[i].identity, -1, -1, term.nrow, {}, {}, {}, {}};
     if (i < contacts_.size()) {
       m.a = contacts_[i].a, m.b = contacts_[i].b, m.position = contacts_[i].point.position;
-      std::copy_n(contact_rows_[i].axis, 3, m.axis);
+      std::copy_n(geometry_.contacts[i].axis, 3, m.axis);
     }
     for (int k = 0; k < term.nrow; ++k) {
       const int row = term.first_row + k;
       m.impulse[k] = impulse_[row];
       m.excess[k] = rows_[row].compliance * (y_[row] - impulse_[row]);
     }
-    last_.entries.push_back(m);
+    warm_.last.entries.push_back(m);
   }
 }
 
 /// Both steps' terms come in one order but for those that came and went.
 template <class R>
 void StepTerms<R>::recall() {
-  taken_.assign(last_.entries.size(), 0);
-  lost_.clear();
+  warm_.taken.assign(warm_.last.entries.size(), 0);
+  warm_.lost.clear();
   int guess = 0;
   for (int i = 0; i < int(terms_.size()); ++i) {
-    const bool touches = kinds_[i] == Kind::contact;
-    const int last = !touches         ? find_last(kinds_[i], identities_[i], guess)
-                     : identities_[i] ? find_last_contact(contacts_[i], guess)
-                                      : -1;
+    const bool touches = names_[i].kind == Kind::contact;
+    const int last = !touches             ? find_last(names_[i].kind, names_[i].identity, guess)
+                     : names_[i].identity ? find_last_contact(contacts_[i], guess)
+                                          : -1;
     if (last >= 0) {
       take(i, last);
       guess = last + 1;
-    } else if (kinds_[i] == Kind::contact) {
-      lost_.push_back(i);
+    } else if (names_[i].kind == Kind::contact) {
+      warm_.lost.push_back(i);
     }
   }
   recall_near();
@@ -61,7 +61,7 @@ void StepTerms<R>::recall() {
 /// The last step's contact of this identity, -1 if there was none.
 template <class R>
 int StepTerms<R>::find_last_contact(const LinkContact& c, int guess) {
-  const std::vector<TermMemory::Entry>& entries = last_.entries;  // contacts first, sorted as these are
+  const std::vector<TermMemory::Entry>& entries = warm_.last.entries;  // contacts first, sorted as these are
   const auto is_it = [&](const TermMemory::Entry& m) { return m.kind == Kind::contact && m.identity == c.identity; };
   for (int k = guess; k < std::min(guess + 2, int(entries.size())); ++k) {
     if (is_it(entries[k])) return k;
@@ -71,25 +71,25 @@ int StepTerms<R>::find_last_contact(const LinkContact& c, int guess) {
         return e.kind == Kind::contact && std::tie(e.a, e.b, e.identity) < std::tie(x.a, x.b, x.identity);
       });
   const int k = int(m - entries.begin());
-  return m != entries.end() && is_it(*m) && !taken_[k] ? k : -1;
+  return m != entries.end() && is_it(*m) && !warm_.taken[k] ? k : -1;
 }
 
 /// A contact that rolled on to another feature starts from where the nearest one between the same links was, if nobody
 /// else does.
 template <class R>
 void StepTerms<R>::recall_near() {
-  const std::vector<TermMemory::Entry>& entries = last_.entries;  // contacts first, in the order of their links
+  const std::vector<TermMemory::Entry>& entries = warm_.last.entries;  // contacts first, in the order of their links
   const auto comes_before = [](const TermMemory::Entry& m, const LinkContact& c) {
     return m.kind == Kind::contact && std::tie(m.a, m.b) < std::tie(c.a, c.b);
   };
-  for (const int i : lost_) {
+  for (const int i : warm_.lost) {
     const LinkContact& c = contacts_[i];
     int nearest = -1;
     double least = kUnbounded;
     auto m = std::lower_bound(entries.begin(), entries.end(), c, comes_before);
     for (; m != entries.end() && m->kind == Kind::contact && m->a == c.a && m->b == c.b; ++m) {
       const int k = int(m - entries.begin());
-      if (taken_[k]) continue;
+      if (warm_.taken[k]) continue;
       const Vec3d d = m->position - c.point.position;
       if (dot(d, d) < least) nearest = k, least = dot(d, d);
     }
@@ -101,15 +101,15 @@ void StepTerms<R>::recall_near() {
 /// their direction in the world.
 template <class R>
 void StepTerms<R>::take(int index, int last) {
-  const TermMemory::Entry& m = last_.entries[last];
-  const double scale = h_ / last_.h;
+  const TermMemory::Entry& m = warm_.last.entries[last];
+  const double scale = step_.h / warm_.last.h;
   const Term& term = terms_[index];
-  taken_[last] = 1;
+  warm_.taken[last] = 1;
   const int count = std::min(term.nrow, m.nrow);
   double impulse[kTermRows], excess[kTermRows];
   for (int k = 0; k < count; ++k) impulse[k] = scale * m.impulse[k], excess[k] = m.excess[k];
-  if (kinds_[index] == Kind::contact) {
-    const Vec3d* axis = contact_rows_[index].axis;
+  if (names_[index].kind == Kind::contact) {
+    const Vec3d* axis = geometry_.contacts[index].axis;
     // Axes are units but where friction depends on the direction: an impulse is a sum of them, a velocity is read by
     // them.
     const auto turn = [&](double* x, int first, bool velocity) {
@@ -122,31 +122,31 @@ void StepTerms<R>::take(int index, int last) {
     };
     for (int first = 1; first + 1 < count; first += 3) turn(impulse, first, false), turn(excess, first, true);
   }
-  const bool sticks = kinds_[index] == Kind::contact || kinds_[index] == Kind::friction_loss;
+  const bool sticks = names_[index].kind == Kind::contact || names_[index].kind == Kind::friction_loss;
   for (int k = 0; k < count; ++k) {
     const int row = term.first_row + k;
     y_[row] = impulse[k] + excess[k] / rows_[row].compliance;
     impulse_[row] = impulse[k];
-    if (sticks && !(kinds_[index] == Kind::contact && k == 0)) rows_[row].centre = impulse[k];
+    if (sticks && !(names_[index].kind == Kind::contact && k == 0)) rows_[row].centre = impulse[k];
   }
 }
 
 /// The last step's term of this identity, -1 if there was none.
 template <class R>
 int StepTerms<R>::find_last(Kind kind, std::uint64_t identity, int guess) {
-  const std::vector<TermMemory::Entry>& entries = last_.entries;
+  const std::vector<TermMemory::Entry>& entries = warm_.last.entries;
   const int n = int(entries.size());
   for (int k = guess; k < std::min(guess + 2, n); ++k) {
     if (entries[k].kind == kind && entries[k].identity == identity) return k;
   }
   const auto key = [&](int k) { return std::tuple(entries[k].kind, entries[k].identity); };
-  if (last_by_identity_.empty()) {
-    for (int k = 0; k < n; ++k) last_by_identity_.push_back(k);
-    std::sort(last_by_identity_.begin(), last_by_identity_.end(), [&](int x, int y) { return key(x) < key(y); });
+  if (warm_.by_identity.empty()) {
+    for (int k = 0; k < n; ++k) warm_.by_identity.push_back(k);
+    std::sort(warm_.by_identity.begin(), warm_.by_identity.end(), [&](int x, int y) { return key(x) < key(y); });
   }
-  const auto at = std::lower_bound(last_by_identity_.begin(), last_by_identity_.end(), std::tuple(kind, identity),
+  const auto at = std::lower_bound(warm_.by_identity.begin(), warm_.by_identity.end(), std::tuple(kind, identity),
                                    [&](int k, const auto& wanted) { return key(k) < wanted; });
-  return at != last_by_identity_.end() && key(*at) == std::tuple(kind, identity) && !taken_[*at] ? *at : -1;
+  return at != warm_.by_identity.end() && key(*at) == std::tuple(kind, identity) && !warm_.taken[*at] ? *at : -1;
 }
 
 #define TARSUS_INSTANTIATE(R)                                            \

@@ -146,7 +146,7 @@ class StepTerms {
   const TreeOperator<R>& mass() const { return mass_; }
 
   /// Changes places with the warm start for the next step: another world's terms may be solved in between.
-  void exchange(TermMemory& memory) { std::swap(last_, memory), last_by_identity_.clear(); }
+  void exchange(TermMemory& memory) { std::swap(warm_.last, memory), warm_.by_identity.clear(); }
 
  private:
   using Kind = TermMemory::Kind;
@@ -175,6 +175,33 @@ class StepTerms {
   int find_last(Kind kind, std::uint64_t identity, int guess);
   void take(int term, int last);
 
+  struct Step {  ///< as begin() was given it
+    BasicData<R>* data = nullptr;
+    double h = 0;
+    In<R> qpos, qvel, free;
+  };
+  struct Name {
+    Kind kind;
+    std::uint64_t identity;
+  };
+  struct Geometry {
+    std::vector<ContactRows> contacts;  ///< [contact]
+    std::vector<JointRows> joints;      ///< [term after the contacts]
+    std::vector<PathRow> paths;         ///< [term after those of joints]
+  };
+  struct Paths {  ///< of add_force_rows()
+    explicit Paths(const Model& model) : rows(model) {}
+    DelassusRows<R> rows;
+    std::vector<int> joints, term;  ///< term: [force row], -1: nothing moves along it
+    std::vector<double> inverse_mass;
+  };
+  struct WarmStart {
+    TermMemory last;
+    std::vector<int> by_identity;  ///< last's entries, sorted
+    std::vector<char> taken;       ///< [last] somebody starts from it
+    std::vector<int> lost;         ///< contacts without a last step under their identity
+  };
+
   const Model& model_;
   TermOptions options_;
   RowsReport report_;
@@ -183,25 +210,15 @@ class StepTerms {
   StepNewton newton_;
   Sweeps sweeps_;
   Islands islands_;
-  BasicData<R>* data_ = nullptr;
-  double h_ = 0;
-  In<R> qpos_, qvel_, free_;
+  Step step_;
   std::vector<LinkContact> contacts_;
-  std::vector<ContactRows> contact_rows_;  ///< [contact]
-  std::vector<JointRows> joint_rows_;      ///< [term after the contacts]
-  std::vector<PathRow> path_rows_;         ///< [term after those of joints]
-  DelassusRows<R> mass_rows_;
-  std::vector<int> path_joints_, force_row_term_;  ///< [force row] its term, -1: nothing moves along it
-  std::vector<double> force_row_mass_;
+  Geometry geometry_;
+  Paths paths_;
   std::vector<Term> terms_;
   std::vector<TermRow> rows_;
-  std::vector<Kind> kinds_;                ///< [term]
-  std::vector<std::uint64_t> identities_;  ///< [term]
+  std::vector<Name> names_;  ///< [term]
   std::vector<double> free_rows_, y_, impulse_;
-  TermMemory last_;
-  std::vector<int> last_by_identity_;
-  std::vector<char> taken_;  ///< [last] somebody starts from it
-  std::vector<int> lost_;    ///< contacts without a last step under their identity
+  WarmStart warm_;
 };
 
 extern template class StepTerms<double>;

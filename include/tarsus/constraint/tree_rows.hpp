@@ -53,6 +53,10 @@ class TreeRows final : public RowBlocks {
     int first_dof = 0, ndof = 0;  ///< of dofs_, where the block feels bilateral rows
     std::size_t Y = 0;
   };
+  struct Extrapolated {  ///< before an extrapolation, and by what it moves them
+    AlignedVector<R> u, u_by;
+    std::vector<FreeBody> bodies, bodies_by;
+  };
   void find_bodies(const BasicData<R>& data, const RowGeometry& geometry, std::span<const int> terms);
   void write_contacts(const RowGeometry& geometry, std::span<const int> terms);
   void write_contact(const ContactRows& contact);
@@ -73,9 +77,8 @@ class TreeRows final : public RowBlocks {
   std::vector<double> factors_, coupling_;  ///< of A_BB + Σ; (A_BB + Σ)⁻¹ A_B of one block
   std::vector<int> pivot_, place_;          ///< place_: [dof] in the block at hand, -1
   std::vector<int> dofs_, joints_;
-  AlignedVector<R> Y_, u_, row_;        ///< row_: scratch
-  AlignedVector<R> before_, momentum_;  ///< of u
-  std::vector<FreeBody> bodies_before_, bodies_momentum_;
+  AlignedVector<R> Y_, u_, row_;  ///< row_: scratch
+  Extrapolated extrapolated_;
 };
 
 extern template class TreeRows<double>;
