@@ -78,12 +78,12 @@ ContactGeometry::ContactGeometry(const Model& model) : gravity_(norm(model.gravi
   for (const Surface& s : surfaces_) margin_.push_back(s.margin);
   add_pairs(model);
   list_pairs();
-  boxes_.resize(shapes_.size()), posed_.resize(shapes_.size());
+  boxes_.resize(shapes_.size()), poses_.known.resize(shapes_.size());
   for (std::size_t i = 0; i < shapes_.size(); ++i) {
     const ContactShape& s = shapes_[i];
     spheres_.add(s.carrier(), s.centre, s.radius, margin_[i]);
-    pose_.push_back(s.pose);
-    if (moves(i) && s.shape.type == ShapeType::plane) planes_.push_back(int(i));
+    poses_.at.push_back(s.pose);
+    if (moves(i) && s.shape.type == ShapeType::plane) poses_.planes.push_back(int(i));
   }
   spheres_.list(pairs_);
 }
@@ -269,18 +269,18 @@ void ContactGeometry::place(const BasicData<R>& data) {
     group.velocity = widen(link.v.v), group.spin = widen(link.v.w);
   }
   spheres_.place();
-  for (std::size_t i = 0; i < shapes_.size(); ++i) posed_[i] = !moves(i);
-  for (const int i : planes_) posed(data, i);
+  for (std::size_t i = 0; i < shapes_.size(); ++i) poses_.known[i] = !moves(i);
+  for (const int i : poses_.planes) posed(data, i);
 }
 
 template <class R>
 const ShapePose& ContactGeometry::posed(const BasicData<R>& data, int i) {
-  ShapePose& pose = pose_[i];
-  if (posed_[i]) return pose;
+  ShapePose& pose = poses_.at[i];
+  if (poses_.known[i]) return pose;
   const LinkState<R>& link = data.links()[shapes_[i].carrier()];
   const Mat3d rotation = widen(link.R);
   pose = {widen(link.o) + rotation * shapes_[i].pose.position, rotation * shapes_[i].pose.rotation};
-  posed_[i] = true;
+  poses_.known[i] = true;
   return pose;
 }
 
@@ -290,7 +290,7 @@ double ContactGeometry::reach(int i, int j, double h, double margin) const {
   const double turn = spheres_.turn(i) + spheres_.turn(j);
   const bool plane_i = shapes_[i].shape.type == ShapeType::plane, plane_j = shapes_[j].shape.type == ShapeType::plane;
   if (!plane_i && !plane_j) return margin + fall_ + h * (norm(relative) + turn);
-  const Vec3d n = pose_[plane_i ? i : j].rotation.column_z();  // only what goes into the plane counts
+  const Vec3d n = poses_.at[plane_i ? i : j].rotation.column_z();  // only what goes into the plane counts
   return margin + fall_ + h * (std::max(0.0, (plane_i ? 1 : -1) * dot(n, relative)) + turn);
 }
 
@@ -306,8 +306,8 @@ Motion<double> ContactGeometry::relative(int i, int j) const {
 bool ContactGeometry::near(int i, int j, double reach) const {
   const ContactShape &a = shapes_[i], &b = shapes_[j];
   const Vec3d d = spheres_.centre(j) - spheres_.centre(i);
-  if (std::isinf(a.radius)) return dot(pose_[i].rotation.column_z(), d) <= b.radius + reach;
-  if (std::isinf(b.radius)) return -dot(pose_[j].rotation.column_z(), d) <= a.radius + reach;
+  if (std::isinf(a.radius)) return dot(poses_.at[i].rotation.column_z(), d) <= b.radius + reach;
+  if (std::isinf(b.radius)) return -dot(poses_.at[j].rotation.column_z(), d) <= a.radius + reach;
   const double most = a.radius + b.radius + reach;
   return dot(d, d) <= most * most;
 }

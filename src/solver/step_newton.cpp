@@ -185,29 +185,29 @@ bool StepNewton::descend(StepOperator& mass, std::span<const double> y, double t
 /// the same miss, as the one that was solved. @return some R is not the problem's own
 bool StepNewton::begin_stage(double share) {
   bool soft = false;
-  problem_.rows = solved_rows_;
-  law(solved_.velocity, false);
-  for (std::size_t i = 0; i < stage_y_.size(); ++i) {
-    const TermRow& last = solved_rows_[i];
-    const double y = last.centre + (last.target - solved_.velocity[i]) / last.compliance;
-    stage_rows_[i] = own_.rows[i];
+  problem_.rows = stage_.solved_rows;
+  law(stage_.solved.velocity, false);
+  for (std::size_t i = 0; i < stage_.y.size(); ++i) {
+    const TermRow& last = stage_.solved_rows[i];
+    const double y = last.centre + (last.target - stage_.solved.velocity[i]) / last.compliance;
+    stage_.rows[i] = own_.rows[i];
     if (share * own_.rows[i].scale > own_.rows[i].compliance)
-      stage_rows_[i].compliance = share * own_.rows[i].scale, soft = true;
-    stage_y_[i] = gamma_[i] + last.compliance * (y - gamma_[i]) / stage_rows_[i].compliance;
+      stage_.rows[i].compliance = share * own_.rows[i].scale, soft = true;
+    stage_.y[i] = gamma_[i] + last.compliance * (y - gamma_[i]) / stage_.rows[i].compliance;
   }
-  problem_.rows = soft ? std::span<const TermRow>(stage_rows_) : own_.rows;
+  problem_.rows = soft ? std::span<const TermRow>(stage_.rows) : own_.rows;
   return soft;
 }
 
 void StepNewton::harden(StepOperator& mass, const NewtonOptions& options) {
-  solved_ = best_;
-  solved_rows_.assign(own_.rows.begin(), own_.rows.end()), stage_rows_ = solved_rows_;
-  stage_y_.resize(own_.rows.size());
+  stage_.solved = best_;
+  stage_.solved_rows.assign(own_.rows.begin(), own_.rows.end()), stage_.rows = stage_.solved_rows;
+  stage_.y.resize(own_.rows.size());
   double last = kSoftest / kHarder, ratio = kHarder;
   while (iterations_ < options.max_iterations && ratio < kGiveUp && !costly_) {
     const bool soft = begin_stage(last * ratio);
     const int most = std::min(soft ? kStageIterations : kLastIterations, options.max_iterations - iterations_);
-    if (!descend(mass, stage_y_, soft ? kStageTolerance : options.tolerance, most, !soft)) {
+    if (!descend(mass, stage_.y, soft ? kStageTolerance : options.tolerance, most, !soft)) {
       ratio = std::sqrt(ratio);
       continue;
     }
@@ -216,7 +216,7 @@ void StepNewton::harden(StepOperator& mass, const NewtonOptions& options) {
     if (int(history_.size()) <= kQuick) ratio *= ratio;
     problem_.rows = own_.rows;  // the answer, should no harder stage end: its laws hold, with a softer row
     judge(mass, residual(), false);
-    solved_ = now_, std::swap(solved_rows_, stage_rows_);
+    stage_.solved = now_, std::swap(stage_.solved_rows, stage_.rows);
   }
 }
 

@@ -162,8 +162,8 @@ void Sweeps::make_blocks(StepOperator& mass, const StepProblem& problem) {
   }
   own_.resize(own_.size() + RowBlocks::kBeyond);
   start_.resize(row), y_.resize(row), change_.resize(row);
-  before_.resize(row), momentum_.resize(row);
-  for (std::vector<double>* v : {&velocity_, &velocity_before_, &velocity_momentum_})
+  conjugate_.y.resize(row), conjugate_.y_by.resize(row);
+  for (std::vector<double>* v : {&velocity_, &conjugate_.velocity, &conjugate_.velocity_by})
     v->assign(widest + RowBlocks::kBeyond, 0.0);
 }
 
@@ -232,9 +232,9 @@ void Sweeps::sweep(bool back) {
 
 void Sweeps::extrapolate(const Extrapolation& by) {
   mass_->extrapolate(by);
-  for (std::size_t i = 0; i < y_.size(); ++i) by(y_[i], before_[i], momentum_[i]);
+  for (std::size_t i = 0; i < y_.size(); ++i) by(y_[i], conjugate_.y[i], conjugate_.y_by[i]);
   for (std::size_t i = 0; mass_->whole().A && i < velocity_.size(); ++i)
-    by(velocity_[i], velocity_before_[i], velocity_momentum_[i]);
+    by(velocity_[i], conjugate_.velocity[i], conjugate_.velocity_by[i]);
 }
 
 /// Sweeps from these impulses and their J v. Accelerated: conjugate gradients with a sweep for a gradient

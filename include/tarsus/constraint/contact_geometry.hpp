@@ -83,6 +83,11 @@ class ContactGeometry {
   void detect(const BasicData<R>& data, double h, std::vector<LinkContact>& contacts);
 
  private:
+  struct Poses {
+    std::vector<ShapePose> at;  ///< [shape] in the world, where
+    std::vector<char> known;    ///< it is this step's: only shapes that come near others need one
+    std::vector<int> planes;    ///< shapes that move, which need theirs
+  };
   void add_shape(const Model& model, int body, int geom);
   void add_pairs(const Model& model);
   void list_pairs();
@@ -113,10 +118,8 @@ class ContactGeometry {
   double gravity_ = 0, fall_ = 0;              ///< [m/s²]; what it moves a body within the step [m]
   bool crowded_ = false;
   Diagnostics diagnostics_;
-  CarriedSpheres spheres_;       ///< around the shapes
-  std::vector<ShapePose> pose_;  ///< [shape] in the world, where
-  std::vector<char> posed_;      ///< it is this step's: only shapes that come near others need one
-  std::vector<int> planes_;      ///< shapes that move
+  CarriedSpheres spheres_;  ///< around the shapes
+  Poses poses_;
   std::vector<ContactPoint> points_ = std::vector<ContactPoint>(kMaxManifold);
   std::vector<Aabb> boxes_;
   BroadPhase broad_;

@@ -85,6 +85,11 @@ class StepNewton {
   struct Iterate {
     std::vector<double> velocity, impulse;  ///< [row] J v, y
   };
+  struct Stage {                             ///< of softer rows
+    Iterate solved;                          ///< of the last stage that ended
+    std::vector<TermRow> solved_rows, rows;  ///< its rows, and those of the one at hand,
+    std::vector<double> y;                   ///< which begins there
+  };
   bool descend(StepOperator& mass, std::span<const double> y, double tolerance, int most, bool judged);
   void harden(StepOperator& mass, const NewtonOptions& options);
   bool begin_stage(double share);
@@ -105,12 +110,10 @@ class StepNewton {
   std::vector<Tangent> tangent_;
   std::vector<double> force_, gamma_;                ///< g, γ̄
   Iterate now_, next_, trial_, best_;                ///< next: where the linear problem leads
-  Iterate solved_;                                   ///< of the last stage that ended
   double best_residual_ = 0, contact_residual_ = 0;  ///< contact: of this iterate's contacts alone
   bool met_ = false;                                 ///< the best is within the tolerance
   std::vector<double> history_;                      ///< residuals of this stage
-  std::vector<TermRow> stage_rows_, solved_rows_;
-  std::vector<double> stage_y_;
+  Stage stage_;
   Sweeps sweeps_;
   int searches_ = 0, iterations_ = 0;
   bool short_ = false;  ///< the last iteration's step was shortened

@@ -100,8 +100,9 @@ class Sweeps {
   /// Iterations begin again.
   void restart();
   /// How many go before Newton's next iteration: none before the seventh, unless `early`, the residual of contacts
-  /// where they may come sooner [m/s], is large; then none while it is small. None where the residual falls to a
-  /// tenth; where it does not fall to half, twice as many, and every second such iteration none.
+  /// where they may come sooner [m/s], is large, without a bound after a step that was shortened; then none while it is
+  /// small. None where the residual falls to a tenth; where it does not fall to half, twice as many, and every second
+  /// such iteration none.
   /// @param residuals of the iterations so far
   int due(std::span<const double> residuals, double early);
   bool early() const { return early_; }  ///< they came before the seventh
@@ -129,6 +130,10 @@ class Sweeps {
     double R_n, R_t, inverse_n, inverse_t, friction;
     double felt[2];  ///< A_tn: of the normal impulse, along t₁ and t₂
   };
+  struct Conjugate {  ///< y_ and velocity_ before an Extrapolation, and by what it moves them
+    std::vector<double> y, y_by;
+    std::vector<double> velocity, velocity_by;  ///< where one block has all rows
+  };
   bool choose(const StepProblem& problem, std::span<const double> velocity, std::span<const double> impulse);
   void make_blocks(StepOperator& mass, const StepProblem& problem);
   int sweep(const StepProblem& problem, const SweepOptions& options, bool accelerated, std::span<const double> velocity,
@@ -146,11 +151,10 @@ class Sweeps {
   std::vector<Block> blocks_;
   std::vector<Relaxation> relaxations_;
   std::vector<Point> points_;
-  std::vector<double> own_;                                  ///< A of each block
-  std::vector<double> start_, y_;                            ///< [row of these terms] J v at the start; impulses
-  std::vector<double> before_, momentum_;                    ///< of y_
-  std::vector<double> velocity_, change_;                    ///< of one block
-  std::vector<double> velocity_before_, velocity_momentum_;  ///< where one block has all rows
+  std::vector<double> own_;                ///< A of each block
+  std::vector<double> start_, y_;          ///< [row of these terms] J v at the start; impulses
+  std::vector<double> velocity_, change_;  ///< of one block
+  Conjugate conjugate_;
   double moved_ = 0, energy_ = 0;  ///< of the last sweep: largest ρ |change of y| [m/s], Σ ρ (its square)
   int count_ = 0, done_ = 0;       ///< before this iteration, if any; in this step
   bool early_ = false;             ///< before the seventh iteration
