@@ -39,16 +39,17 @@ ConstrainedDynamics<R>::ConstrainedDynamics(const Model& model, const EqualitySe
   const int m = rows();
   for (auto* v : {&phi_, &rate_, &bias_, &x2_}) v->resize(data.size(m));
   const std::size_t w = width_;
-  A_.resize(w * m * rows_.leading_dimension());
+  pack_.A.resize(w * m * rows_.leading_dimension());
   // Kernels read whole packs of rows.
-  for (auto* v : {&inverse_, &scale_, &rhs_, &sigma_, &projection_}) v->resize(w * rows_.leading_dimension());
-  for (auto* v : {&u_, &trial_v_, &last_v_, &zero_}) v->resize(w * model.nv);
-  push_.resize(std::max(u_.size(), w * m));
-  least_.resize(w), trust_.resize(w);
+  for (auto* v : {&pack_.inverse, &pack_.scale, &pack_.rhs, &pack_.sigma, &pack_.projection})
+    v->resize(w * rows_.leading_dimension());
+  for (auto* v : {&pack_.u, &pack_.trial_v, &pack_.last_v, &pack_.zero}) v->resize(w * model.nv);
+  pack_.push.resize(std::max(pack_.u.size(), w * m));
+  pack_.least.resize(w), pack_.trust.resize(w);
   if (!limbs) return;
   limbs_ = std::make_unique<Limbs<R>>(model, rows_);
   if (!limbs_->apply()) limbs_.reset();
-  quality_.resize(w), other_qacc_.resize(u_.size()), limb_x2_.resize(w * m);
+  quality_.resize(w), other_qacc_.resize(pack_.u.size()), limb_x2_.resize(w * m);
 }
 
 template <class R>
@@ -112,14 +113,14 @@ static void set_targets(const EqualitySet& equalities, std::size_t w, double dt,
   }
 }
 
-/// φ, rates, bias and the blocks' forces, -y₂ in rhs_, Σ.
+/// φ, rates, bias and the blocks' forces, -y₂ in pack_.rhs, Σ.
 template <class R>
 void ConstrainedDynamics<R>::evaluate_rows(BasicData<R>& data, const Inputs& in) {
   const std::size_t w = width_, m = rows(), first = in.pack * m * w;
   R *phi = phi_.data() + first, *rate = rate_.data() + first, *bias = bias_.data() + first;
   equalities_.evaluate<R>(data, in.pack, {in.qpos, w * model_.nq}, {in.qvel, w * model_.nv}, rows_, {phi, m * w},
                           {rate, m * w}, {bias, m * w});
-  set_targets(equalities_, w, in.dt, in.drift_time, phi, rate, bias, rhs_.data(), sigma_.data());
+  set_targets(equalities_, w, in.dt, in.drift_time, phi, rate, bias, pack_.rhs.data(), pack_.sigma.data());
   for (std::size_t lane = 0; lane < w; ++lane) forget(int(in.pack * w + lane));
 }
 
@@ -148,16 +149,16 @@ void ConstrainedDynamics<R>::solve_pack(BasicData<R>& data, const Inputs& in, R*
   const std::size_t w = width_, m = rows();
   R* x2 = x2_.data() + in.pack * m * w;
   constraint_table<R>(width_).prepare(view, state, in.qpos, in.qvel, in.Q, in.K);
-  sweeps.read_u(view, state, u_.data());
+  sweeps.read_u(view, state, pack_.u.data());
   evaluate_rows(data, in);
   rows_.sweep(model_, data, in.pack);
-  rows_.velocity(u_.data(), push_.data());
-  for (std::size_t k = 0; k < m * w; ++k) rhs_[k] += push_[k];
-  rows_.gram(A_.data(), rows_.leading_dimension());
+  rows_.velocity(pack_.u.data(), pack_.push.data());
+  for (std::size_t k = 0; k < m * w; ++k) pack_.rhs[k] += pack_.push[k];
+  rows_.gram(pack_.A.data(), rows_.leading_dimension());
   factor_rows(in.pack);
   multipliers(in.pack, false, x2);
-  rows_.pull(x2, u_.data());
-  sweeps.outward(view, state, u_.data(), qacc);
+  rows_.pull(x2, pack_.u.data());
+  sweeps.outward(view, state, pack_.u.data(), qacc);
 }
 
 /// Limb by limb; worlds in which a limb's rows are more than its own joints can hold are done again, all rows at once.
@@ -169,10 +170,10 @@ void ConstrainedDynamics<R>::solve_limbs(BasicData<R>& data, const Inputs& in, R
   void* state = data.state(in.pack);
   const std::size_t w = width_, m = rows();
   R* x2 = x2_.data() + in.pack * m * w;
-  kernels.prepare_limbs(view, state, in.qpos, in.qvel, in.Q, in.K, u_.data());
+  kernels.prepare_limbs(view, state, in.qpos, in.qvel, in.Q, in.K, pack_.u.data());
   evaluate_rows(data, in);
-  kernels.limbs(view, state, limbs_->view(), Limbs<R>::limits(), in.Q, in.K, rhs_.data(), sigma_.data(), u_.data(), x2,
-                qacc, quality_.data());
+  kernels.limbs(view, state, limbs_->view(), Limbs<R>::limits(), in.Q, in.K, pack_.rhs.data(), pack_.sigma.data(),
+                pack_.u.data(), x2, qacc, quality_.data());
   int done = 0;
   for (std::size_t lane = 0; lane < w; ++lane) {
     const std::size_t world = in.pack * w + lane;
@@ -193,16 +194,17 @@ void ConstrainedDynamics<R>::solve_limbs(BasicData<R>& data, const Inputs& in, R
   }
 }
 
-/// A_ + Σ by LDLᵀ, rhs_ carried along. Rows that nothing can move (kDead) are taken out: their multiplier comes out as
+/// pack_.A + Σ by LDLᵀ, pack_.rhs carried along. Rows that nothing can move (kDead) are taken out: their multiplier comes out as
 /// nothing.
 template <class R>
 void ConstrainedDynamics<R>::factor_rows(int pack) {
   const std::size_t m = rows(), ld = rows_.leading_dimension();
   if (m == 0) return;
   const ConstraintTable<R>& kernels = constraint_table<R>(width_);
-  if (kernels.ldl_load(int(m), int(ld), A_.data(), sigma_.data(), rhs_.data(), kDead<R>, kPivotShare<R>, scale_.data()))
+  if (kernels.ldl_load(int(m), int(ld), pack_.A.data(), pack_.sigma.data(), pack_.rhs.data(), kDead<R>, kPivotShare<R>,
+                       pack_.scale.data()))
     bury_dead(pack);
-  kernels.ldl(int(m), int(ld), A_.data(), inverse_.data(), scale_.data(), least_.data());
+  kernels.ldl(int(m), int(ld), pack_.A.data(), pack_.inverse.data(), pack_.scale.data(), pack_.least.data());
 }
 
 template <class R>
@@ -210,9 +212,10 @@ void ConstrainedDynamics<R>::bury_dead(int pack) {
   const std::size_t w = width_, m = rows(), ld = rows_.leading_dimension();
   for (std::size_t lane = 0; lane < w; ++lane) {
     R largest = 0;
-    for (std::size_t r = 0; r < m; ++r) largest = std::max(largest, A_[(r * ld + r) * w + lane]);
+    for (std::size_t r = 0; r < m; ++r) largest = std::max(largest, pack_.A[(r * ld + r) * w + lane]);
     for (std::size_t r = 0; r < m; ++r) {
-      if (A_[(r * ld + r) * w + lane] <= kDead<R> * largest) bury(pack, int(lane), int(r), std::max(largest, R(1)));
+      if (pack_.A[(r * ld + r) * w + lane] <= kDead<R> * largest)
+        bury(pack, int(lane), int(r), std::max(largest, R(1)));
     }
   }
 }
@@ -222,9 +225,9 @@ template <class R>
 void ConstrainedDynamics<R>::bury(int pack, int lane, int row, R diagonal) {
   const std::size_t w = width_, m = rows(), line = row * std::size_t(rows_.leading_dimension()), at = row * w + lane;
   const int world = pack * width_ + lane;
-  A_[(line + row) * w + lane] = diagonal, scale_[at] = diagonal;
-  const bool met = std::abs(rhs_[at]) <= (sizeof(R) == 8 ? R(1e-7) : R(1e-3));
-  rhs_[at] = 0, A_[(line + m) * w + lane] = 0;
+  pack_.A[(line + row) * w + lane] = diagonal, pack_.scale[at] = diagonal;
+  const bool met = std::abs(pack_.rhs[at]) <= (sizeof(R) == 8 ? R(1e-7) : R(1e-3));
+  pack_.rhs[at] = 0, pack_.A[(line + m) * w + lane] = 0;
   MultiplierReport report;
   report.rank = rows();
   if (world == report_world_) report = report_;
@@ -233,20 +236,21 @@ void ConstrainedDynamics<R>::bury(int pack, int lane, int row, R diagonal) {
   record(world, met ? KktStatus::redundant : KktStatus::inconsistent, report);
 }
 
-/// The multipliers for rhs_. again: rhs_ is another right side than the one that was carried along.
+/// The multipliers for pack_.rhs. again: pack_.rhs is another right side than the one that was carried along.
 template <class R>
 void ConstrainedDynamics<R>::multipliers(int pack, bool again, R* x2) {
   const std::size_t w = width_, m = rows(), ld = rows_.leading_dimension();
   if (m == 0) return;
   const ConstraintTable<R>& kernels = constraint_table<R>(width_);
   if (again) {
-    AlignedVector<R>& b = push_;
-    std::copy_n(rhs_.begin(), m * w, b.begin());
-    kernels.ldl_forward(int(m), int(ld), A_.data(), inverse_.data(), b.data());
+    AlignedVector<R>& b = pack_.push;
+    std::copy_n(pack_.rhs.begin(), m * w, b.begin());
+    kernels.ldl_forward(int(m), int(ld), pack_.A.data(), pack_.inverse.data(), b.data());
   }
-  kernels.ldl_back(int(m), int(ld), A_.data(), inverse_.data(), scale_.data(), kDependent<R>, x2, trust_.data());
+  kernels.ldl_back(int(m), int(ld), pack_.A.data(), pack_.inverse.data(), pack_.scale.data(), kDependent<R>, x2,
+                   pack_.trust.data());
   for (std::size_t lane = 0; lane < w; ++lane) {
-    if (!(least_[lane] > kDependent<R> && trust_[lane] >= 0)) rescue(pack, int(lane), x2);
+    if (!(pack_.least[lane] > kDependent<R> && pack_.trust[lane] >= 0)) rescue(pack, int(lane), x2);
   }
 }
 
@@ -256,12 +260,12 @@ void ConstrainedDynamics<R>::prepare_rows(BasicData<R>& data, int pack, const R*
   const ModelView<R> view = data.view(model_, pack);
   const std::size_t w = width_, m = rows();
   constraint_table<R>(width_).pose(view, data.state(pack), qpos);
-  constraint_table<R>(width_).reduce(view, data.state(pack), zero_.data(), K);
+  constraint_table<R>(width_).reduce(view, data.state(pack), pack_.zero.data(), K);
   elsewhere_.share_mocap(data, pack);
   equalities_.evaluate<R>(data, pack, {qpos, w * model_.nq}, {}, rows_, {phi_.data() + pack * m * w, m * w}, {}, {});
   rows_.sweep(model_, data, pack);
-  rows_.gram(A_.data(), rows_.leading_dimension());
-  std::fill(sigma_.begin(), sigma_.end(), R(0)), std::fill(rhs_.begin(), rhs_.end(), R(0));
+  rows_.gram(pack_.A.data(), rows_.leading_dimension());
+  std::fill(pack_.sigma.begin(), pack_.sigma.end(), R(0)), std::fill(pack_.rhs.begin(), pack_.rhs.end(), R(0));
   factor_rows(pack);
 }
 
@@ -318,10 +322,10 @@ template <class R>
 int ConstrainedDynamics<R>::close_pack(BasicData<R>& data, int pack, R h, const R* qpos, R* v, R* next_qpos) {
   constexpr int kMaxRounds = 40;
   const std::size_t w = width_, m = rows(), nv = std::size_t(model_.nv) * w;
-  R *phi = phi_.data() + pack * m * w, *x2 = projection_.data();
+  R *phi = phi_.data() + pack * m * w, *x2 = pack_.projection.data();
   std::vector<R> worst(w, std::numeric_limits<R>::infinity()), shift(worst);
   std::vector<char> falls(w, 1);
-  std::copy_n(v, nv, last_v_.begin());
+  std::copy_n(v, nv, pack_.last_v.begin());
   for (int round = 0;; ++round, ++rounds_) {
     move_and_look(pack, h, qpos, v, next_qpos);
     bool any = false, back = false;
@@ -331,7 +335,7 @@ int ConstrainedDynamics<R>::close_pack(BasicData<R>& data, int pack, R h, const 
       worst[lane] = largest_of(phi, m, lane);
       falls[lane] = worst[lane] > tolerance() && worst[lane] < last, any = any || falls[lane];
       const bool lost = !std::isfinite(worst[lane]) || !std::isfinite(largest_of(v, model_.nv, lane));
-      R *from = lost ? last_v_.data() : v, *to = lost ? v : last_v_.data();
+      R *from = lost ? pack_.last_v.data() : v, *to = lost ? v : pack_.last_v.data();
       for (std::size_t i = lane; i < nv; i += w) to[i] = from[i];
       back = back || lost;
     }
@@ -339,15 +343,15 @@ int ConstrainedDynamics<R>::close_pack(BasicData<R>& data, int pack, R h, const 
       if (back) move_and_look(pack, h, qpos, v, next_qpos);
       break;
     }
-    for (std::size_t k = 0; k < m * w; ++k) rhs_[k] = phi[k] / h;
+    for (std::size_t k = 0; k < m * w; ++k) pack_.rhs[k] = phi[k] / h;
     multipliers(pack, true, x2);
-    std::fill(push_.begin(), push_.end(), R(0));
-    rows_.pull(x2, push_.data());
-    delassus_table<R>(width_).outward(model_.view<R>(), data.state(pack), push_.data(), trial_v_.data());
+    std::fill(pack_.push.begin(), pack_.push.end(), R(0));
+    rows_.pull(x2, pack_.push.data());
+    delassus_table<R>(width_).outward(model_.view<R>(), data.state(pack), pack_.push.data(), pack_.trial_v.data());
     for (std::size_t lane = 0; lane < w; ++lane) {
       if (!falls[lane]) continue;
-      for (std::size_t i = lane; i < nv; i += w) v[i] += trial_v_[i];
-      shift[lane] = h * largest_of(trial_v_.data(), model_.nv, lane);
+      for (std::size_t i = lane; i < nv; i += w) v[i] += pack_.trial_v[i];
+      shift[lane] = h * largest_of(pack_.trial_v.data(), model_.nv, lane);
     }
   }
   int open = 0;
@@ -395,16 +399,16 @@ void ConstrainedDynamics<R>::settle(BasicData<R>& data, In<R> qpos, In<R> K, Out
     const R* q = qpos.data() + p * nq;
     R* velocity = v.data() + p * nv;
     prepare_rows(data, p, q, K.data() + p * nv);
-    R *rate = rate_.data() + p * m * w, *x2 = projection_.data();
+    R *rate = rate_.data() + p * m * w, *x2 = pack_.projection.data();
     for (int round = 0; round < 2; ++round) {  // the second takes what rounding left
       kernel_table<R>(width_).kinematics(view, elsewhere_.state(0), q, velocity);
       row_rates(velocity, rate);
-      std::copy(rate, rate + m * w, rhs_.begin());
+      std::copy(rate, rate + m * w, pack_.rhs.begin());
       multipliers(p, true, x2);
-      std::fill(push_.begin(), push_.end(), R(0));
-      rows_.pull(x2, push_.data());
-      delassus_table<R>(width_).outward(view, data.state(p), push_.data(), trial_v_.data());
-      for (std::size_t i = 0; i < nv; ++i) velocity[i] += trial_v_[i];
+      std::fill(pack_.push.begin(), pack_.push.end(), R(0));
+      rows_.pull(x2, pack_.push.data());
+      delassus_table<R>(width_).outward(view, data.state(p), pack_.push.data(), pack_.trial_v.data());
+      for (std::size_t i = 0; i < nv; ++i) velocity[i] += pack_.trial_v[i];
     }
   }
 }
@@ -446,12 +450,13 @@ void ConstrainedDynamics<R>::evaluate(BasicData<R>& data, double dt, In<R> qpos,
   }
   elsewhere_.own = data.own;
   elsewhere_.share_mocap(data, 0);
-  constraint_table<R>(1).prepare(data.view(model_, 0), elsewhere_.state(0), qpos.data(), qvel.data(), zero_.data(),
+  constraint_table<R>(1).prepare(data.view(model_, 0), elsewhere_.state(0), qpos.data(), qvel.data(), pack_.zero.data(),
                                  data.joint_inertia.data());
   equalities_.evaluate<R>(elsewhere_, 0, qpos, qvel, rows_, phi_, rate_, bias_);
-  set_targets(equalities_, 1, dt, drift_time, phi_.data(), rate_.data(), bias_.data(), rhs_.data(), sigma_.data());
-  demand_.resize(rows());
-  for (int r = 0; r < rows(); ++r) demand_[r] = -rhs_[r];
+  set_targets(equalities_, 1, dt, drift_time, phi_.data(), rate_.data(), bias_.data(), pack_.rhs.data(),
+              pack_.sigma.data());
+  pack_.demand.resize(rows());
+  for (int r = 0; r < rows(); ++r) pack_.demand[r] = -pack_.rhs[r];
   forget(0);
 }
 
@@ -472,13 +477,14 @@ void ConstrainedDynamics<R>::record(std::span<const double> impulse, double h, d
 template <class R>
 void ConstrainedDynamics<R>::rescue(int pack, int lane, R* x2) {
   const int m = rows(), ld = rows_.leading_dimension(), world = pack * width_ + lane;
-  gram_.resize(std::max(gram_.size(), A_.size()));
-  rows_.gram(gram_.data(), ld);  // A_ holds its factor
+  pack_.gram.resize(std::max(pack_.gram.size(), pack_.A.size()));
+  rows_.gram(pack_.gram.data(), ld);  // pack_.A holds its factor
   std::vector<double> A(std::size_t(m) * m), b(m), x(m);
   for (int r = 0; r < m; ++r) {
-    for (int c = r; c < m; ++c) A[std::size_t(r) * m + c] = double(gram_[(std::size_t(r) * ld + c) * width_ + lane]);
-    A[std::size_t(r) * m + r] += double(sigma_[std::size_t(r) * width_ + lane]);
-    b[r] = double(rhs_[std::size_t(r) * width_ + lane]);
+    for (int c = r; c < m; ++c)
+      A[std::size_t(r) * m + c] = double(pack_.gram[(std::size_t(r) * ld + c) * width_ + lane]);
+    A[std::size_t(r) * m + r] += double(pack_.sigma[std::size_t(r) * width_ + lane]);
+    b[r] = double(pack_.rhs[std::size_t(r) * width_ + lane]);
   }
   const MultiplierReport report = solve_multipliers<R>(m, m, A.data(), b, x);
   for (int r = 0; r < m; ++r) x2[std::size_t(r) * width_ + lane] = R(x[r]);

@@ -117,12 +117,12 @@ CoupledTrees::CoupledTrees(const Model& model) : links_(model.njoint()), link_(s
     const Joint& joint = model.joints[std::size_t(i)];
     link_[std::size_t(i)] = {joint.parent, qvel_count(joint.type), joint.qvel, turns_on_axis(joint.type)};
   }
-  own_.resize(link_.size()), inverse_.resize(link_.size()), adjacent_.resize(link_.size());
+  own_.resize(link_.size()), inverse_.resize(link_.size()), order_.adjacent.resize(link_.size());
   for (std::vector<double>* v : {&force_, &joint_force_, &motion_, &work_, &reduced_}) v->resize(6 * link_.size());
 }
 
 const CoupledTrees::Neighbour* CoupledTrees::find(int a, int b) const {
-  for (const Neighbour& n : adjacent_[std::size_t(a)]) {
+  for (const Neighbour& n : order_.adjacent[std::size_t(a)]) {
     if (n.link == b) return &n;
   }
   return nullptr;
@@ -132,20 +132,22 @@ const CoupledTrees::Neighbour* CoupledTrees::find(int a, int b) const {
 int CoupledTrees::connect(int a, int b) {
   if (a == b) return a;
   if (const Neighbour* known = find(a, b)) return known->block;
-  const int block = block_count_;
-  block_count_ += 2;
-  adjacent_[std::size_t(a)].push_back({b, block}), adjacent_[std::size_t(b)].push_back({a, block ^ 1});
+  const int block = order_.blocks;
+  order_.blocks += 2;
+  order_.adjacent[std::size_t(a)].push_back({b, block}), order_.adjacent[std::size_t(b)].push_back({a, block ^ 1});
   return block;
 }
 
 bool CoupledTrees::analyze(std::span<const LinkPair> pairs, double most) {
-  if (analyzed_ && std::equal(pairs.begin(), pairs.end(), pairs_.begin(), pairs_.end())) return operations_ <= most;
-  analyzed_ = false, operations_ = 0;
+  if (order_.known && std::equal(pairs.begin(), pairs.end(), pairs_.begin(), pairs_.end()))
+    return order_.operations <= most;
+  order_.known = false, order_.operations = 0;
   pairs_.assign(pairs.begin(), pairs.end());
-  for (std::vector<Neighbour>& list : adjacent_) list.clear();
-  block_count_ = links_ + links_ % 2;  // pairs begin at an even number
-  block_of_pair_.clear(), steps_.clear(), neighbour_.clear(), pair_block_.clear(), panel_size_ = 0;
-  for (const LinkPair& pair : pairs_) block_of_pair_.push_back(connect(pair[0], pair[1]));
+  for (std::vector<Neighbour>& list : order_.adjacent) list.clear();
+  order_.blocks = links_ + links_ % 2;  // pairs begin at an even number
+  order_.block_of_pair.clear(), order_.steps.clear(), order_.neighbour.clear(), order_.pair_block.clear(),
+      order_.panel_size = 0;
+  for (const LinkPair& pair : pairs_) order_.block_of_pair.push_back(connect(pair[0], pair[1]));
 
   std::vector<int> children(link_.size(), 0);
   for (const Link& joint : link_) {
@@ -155,7 +157,7 @@ bool CoupledTrees::analyze(std::span<const LinkPair> pairs, double most) {
   std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>> ready;
   std::vector<int> queued(link_.size(), -1);  // with so many neighbours; -2: done
   const auto queue = [&](int link) {
-    const int degree = int(adjacent_[std::size_t(link)].size());
+    const int degree = int(order_.adjacent[std::size_t(link)].size());
     if (queued[std::size_t(link)] == -2 || children[std::size_t(link)] > 0 || queued[std::size_t(link)] == degree)
       return;
     queued[std::size_t(link)] = degree;
@@ -169,37 +171,37 @@ bool CoupledTrees::analyze(std::span<const LinkPair> pairs, double most) {
     if (queued[std::size_t(link)] != degree) continue;
     queued[std::size_t(link)] = -2;
     eliminate(link);
-    const Step& step = steps_.back();
-    operations_ += 36.0 * step.count * step.count * link_[std::size_t(link)].dofs;
-    if (operations_ > most) return false;
+    const Step& step = order_.steps.back();
+    order_.operations += 36.0 * step.count * step.count * link_[std::size_t(link)].dofs;
+    if (order_.operations > most) return false;
     if (const int parent = link_[std::size_t(link)].parent; parent >= 0) --children[std::size_t(parent)];
-    for (int k = 0; k < step.count; ++k) queue(neighbour_[std::size_t(step.first + k)].link);
+    for (int k = 0; k < step.count; ++k) queue(order_.neighbour[std::size_t(step.first + k)].link);
   }
-  blocks_.resize(std::size_t(block_count_));
-  left_.assign(panel_size_, 0.0), right_.assign(panel_size_, 0.0);
-  return analyzed_ = true;
+  blocks_.resize(std::size_t(order_.blocks));
+  left_.assign(order_.panel_size, 0.0), right_.assign(order_.panel_size, 0.0);
+  return order_.known = true;
 }
 
 /// The links that this one's joint leaves coupled, and their blocks.
 void CoupledTrees::eliminate(int link) {
   const Link& joint = link_[std::size_t(link)];
-  Step step{link, int(neighbour_.size()), 0, pair_block_.size(), panel_size_, -1};
-  for (const Neighbour& n : adjacent_[std::size_t(link)]) {
+  Step step{link, int(order_.neighbour.size()), 0, order_.pair_block.size(), order_.panel_size, -1};
+  for (const Neighbour& n : order_.adjacent[std::size_t(link)]) {
     if (n.link == joint.parent)
       step.parent_block = n.block;
     else
-      neighbour_.push_back(n);
-    std::erase_if(adjacent_[std::size_t(n.link)], [&](const Neighbour& back) { return back.link == link; });
+      order_.neighbour.push_back(n);
+    std::erase_if(order_.adjacent[std::size_t(n.link)], [&](const Neighbour& back) { return back.link == link; });
   }
-  if (joint.parent >= 0) neighbour_.push_back({joint.parent, step.parent_block});
-  step.count = int(neighbour_.size()) - step.first;
+  if (joint.parent >= 0) order_.neighbour.push_back({joint.parent, step.parent_block});
+  step.count = int(order_.neighbour.size()) - step.first;
   for (int x = 0; x < step.count; ++x) {
     for (int y = 0; y < step.count; ++y)
-      pair_block_.push_back(
-          connect(neighbour_[std::size_t(step.first + x)].link, neighbour_[std::size_t(step.first + y)].link));
+      order_.pair_block.push_back(connect(order_.neighbour[std::size_t(step.first + x)].link,
+                                          order_.neighbour[std::size_t(step.first + y)].link));
   }
-  panel_size_ += std::size_t(8 * step.count * joint.dofs);
-  steps_.push_back(step);
+  order_.panel_size += std::size_t(8 * step.count * joint.dofs);
+  order_.steps.push_back(step);
 }
 
 template <class R>
@@ -237,7 +239,7 @@ void CoupledTrees::factor(const Step& step) {
   const std::size_t link = std::size_t(step.link), count = std::size_t(step.count), width = 8 * count;
   const Link& joint = link_[link];
   const Subspace s{joint.axis, joint.turns ? 0 : 3};
-  const Neighbour* neighbours = neighbour_.data() + step.first;
+  const Neighbour* neighbours = order_.neighbour.data() + step.first;
   double *left = left_.data() + step.panel, *right = right_.data() + step.panel;
   Block own = blocks_[link];
   std::array<double, 36>& D = inverse_[link];
@@ -262,7 +264,7 @@ void CoupledTrees::factor(const Step& step) {
     // What the link carries goes to the parent: its neighbours, then itself.
     const Vec3d& r = joint.offset;
     for (std::size_t k = 0; k < others; ++k) {
-      const int to = pair_block_[step.pairs + others * count + k];  // B_pk
+      const int to = order_.pair_block[step.pairs + others * count + k];  // B_pk
       Block moved = blocks_[std::size_t(neighbours[k].block)];
       shift_rows(r, moved), add(moved, blocks_[std::size_t(to)]);
       moved = blocks_[std::size_t(neighbours[k].block ^ 1)];
@@ -295,14 +297,14 @@ void CoupledTrees::factor(const Step& step) {
 
 void CoupledTrees::factor() {
   const KernelTable<double>& kernels = kernel_table<double>(1);
-  for (const Step& step : steps_) {
+  for (const Step& step : order_.steps) {
     const int dofs = link_[std::size_t(step.link)].dofs;
     switch (dofs) {
       case 1: factor<1>(step); break;
       case 3: factor<3>(step); break;
       default: factor<6>(step);
     }
-    kernels.eliminate(dofs, step.count, pair_block_.data() + step.pairs, left_.data() + step.panel,
+    kernels.eliminate(dofs, step.count, order_.pair_block.data() + step.pairs, left_.data() + step.panel,
                       right_.data() + step.panel, blocks_.data()->data());
   }
 }
@@ -325,7 +327,7 @@ void CoupledTrees::inward(bool loaded, std::span<const double> joint_force) {
     work_ = force_;
   else
     std::fill(work_.begin(), work_.end(), 0.0);
-  for (const Step& step : steps_) {
+  for (const Step& step : order_.steps) {
     const std::size_t link = std::size_t(step.link), width = 8 * std::size_t(step.count);
     const Link& joint = link_[link];
     const std::size_t dofs = std::size_t(joint.dofs);
@@ -338,7 +340,7 @@ void CoupledTrees::inward(bool loaded, std::span<const double> joint_force) {
       for (std::size_t e = 0; e < dofs; ++e) z[d] += inverse_[link][d * dofs + e] * g[e];
     }
     for (int k = 0; k < step.count; ++k) {
-      double* to = &work_[6 * std::size_t(neighbour_[std::size_t(step.first + k)].link)];
+      double* to = &work_[6 * std::size_t(order_.neighbour[std::size_t(step.first + k)].link)];
       const double* left = left_.data() + step.panel + 8 * k;
       for (std::size_t d = 0; d < dofs; ++d) {
         for (std::size_t c = 0; c < 6; ++c) to[c] -= left[d * width + c] * z[d];
@@ -354,14 +356,14 @@ void CoupledTrees::inward(bool loaded, std::span<const double> joint_force) {
 template <class R>
 void CoupledTrees::solve(BasicData<R>& data, bool loaded, std::span<const double> joint_force, Out<R> x) {
   inward(loaded, joint_force);
-  for (std::size_t e = steps_.size(); e-- > 0;) {
-    const Step& step = steps_[e];
+  for (std::size_t e = order_.steps.size(); e-- > 0;) {
+    const Step& step = order_.steps[e];
     const std::size_t link = std::size_t(step.link), width = 8 * std::size_t(step.count);
     const Link& joint = link_[link];
     double q[6];
     std::copy_n(&reduced_[6 * link], 6, q);
     for (int k = 0; k < step.count; ++k) {
-      const double* v = &motion_[6 * std::size_t(neighbour_[std::size_t(step.first + k)].link)];
+      const double* v = &motion_[6 * std::size_t(order_.neighbour[std::size_t(step.first + k)].link)];
       const double* right = right_.data() + step.panel + 8 * k;
       for (int d = 0; d < joint.dofs; ++d) {
         for (std::size_t c = 0; c < 6; ++c) q[d] -= right[std::size_t(d) * width + c] * v[c];

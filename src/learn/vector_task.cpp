@@ -96,7 +96,8 @@ VectorTask<R>::VectorTask(const Task& task, const VectorTaskOptions& options,
   observation_.resize(n * nobs_), final_observation_.resize(n * nobs_);
   reward_.resize(n), terms_.resize(n * nterm_), memory_.resize(n * nmem_);
   memory_.reserve(1);  // an address of its own, also for tasks without memory
-  terminated_.resize(n), truncated_.resize(n), bad_.resize(n), starts_.resize(n), steps_.resize(n), episode_.resize(n);
+  ended_.terminated.resize(n), ended_.truncated.resize(n), ended_.bad.resize(n), starts_.resize(n), steps_.resize(n),
+      episode_.resize(n);
   seed_.resize(n);
   std::iota(seed_.begin(), seed_.end(), options.seed);
 }
@@ -140,7 +141,8 @@ void VectorTask<R>::begin(int world, Thread& thread) {
 template <class R>
 void VectorTask<R>::act(int first, int count, std::span<const R> action, Thread& thread) {
   for (int world = first; world < first + count; ++world)
-    starts_[world] = options_.autoreset == Autoreset::next_step && (terminated_[world] || truncated_[world]);
+    starts_[world] =
+        options_.autoreset == Autoreset::next_step && (ended_.terminated[world] || ended_.truncated[world]);
   look(thread, first, count, [&](int world) { return !starts_[world]; });
   for (int lane = 0; lane < int(thread.from.size()); ++lane)
     thread.from[lane] = row(action, nact_, first + (lane < count ? lane : 0)).data();
@@ -180,15 +182,17 @@ void VectorTask<R>::score(int first, int count, Thread& thread, std::span<const 
   for (int lane = 0; lane < count; ++lane) {
     const int world = first + lane;
     Task::Score score = thread.scores[lane];
-    bad_[world] = !starts_[world] && !thread.memory[lane];
+    ended_.bad[world] = !starts_[world] && !thread.memory[lane];
     if (!thread.memory[lane]) {
       score = {};
-      score.truncated = bad_[world];  // the simulation failed, not the policy: the last good state's value stands in
+      score.truncated =
+          ended_.bad[world];  // the simulation failed, not the policy: the last good state's value stands in
       std::fill_n(row(terms_, nterm_, world).begin(), nterm_, R(0));
     }
     if (!starts_[world]) ++steps_[world];
-    thread.bad += bad_[world];
-    reward_[world] = R(score.reward), terminated_[world] = score.terminated, truncated_[world] = score.truncated;
+    thread.bad += ended_.bad[world];
+    reward_[world] = R(score.reward), ended_.terminated[world] = score.terminated,
+    ended_.truncated[world] = score.truncated;
   }
 }
 
@@ -197,7 +201,7 @@ void VectorTask<R>::score(int first, int count, Thread& thread, std::span<const 
 template <class R>
 void VectorTask<R>::observe(int first, Thread& thread) {
   const bool same_step = options_.autoreset == Autoreset::same_step;
-  const auto ended = [&](int world) { return terminated_[world] || truncated_[world]; };
+  const auto ended = [&](int world) { return ended_.terminated[world] || ended_.truncated[world]; };
   thread.lanes->observe(thread.worlds(), true, thread.observation);
   for (int lane = 0; lane < int(thread.to.size()); ++lane) {
     const int world = first + lane;
@@ -211,8 +215,8 @@ void VectorTask<R>::observe(int first, Thread& thread) {
 template <class R>
 void VectorTask<R>::restart_ended(int first, int count, Thread& thread) {
   for (int world = first; world < first + count; ++world) {
-    if (options_.autoreset == Autoreset::same_step && (terminated_[world] || truncated_[world])) {
-      if (bad_[world])
+    if (options_.autoreset == Autoreset::same_step && (ended_.terminated[world] || ended_.truncated[world])) {
+      if (ended_.bad[world])
         std::ranges::copy(row(observation_, nobs_, world), row(final_observation_, nobs_, world).begin());
       starts_[world] = 1;
     }
@@ -227,7 +231,7 @@ void VectorTask<R>::reset(std::span<const std::uint8_t> mask) {
     throw ValueError("mask", "some worlds", "all of them at first");
   for (int world = 0; world < worlds(); ++world) {
     if (!mask.empty() && !mask[world]) continue;
-    reward_[world] = 0, terminated_[world] = truncated_[world] = bad_[world] = 0;
+    reward_[world] = 0, ended_.terminated[world] = ended_.truncated[world] = ended_.bad[world] = 0;
     std::fill_n(row(terms_, nterm_, world).begin(), nterm_, R(0));
     begin(world, *threads_[0]);
   }
@@ -258,7 +262,7 @@ void VectorTask<R>::step(std::span<const R> action) {
   if (!begun_) throw ValueError("worlds", "never started", "a reset() before the first step");
   if (options_.autoreset == Autoreset::disabled) {
     for (int world = 0; world < worlds(); ++world) {
-      if (terminated_[world] || truncated_[world])
+      if (ended_.terminated[world] || ended_.truncated[world])
         throw ValueError("world", std::to_string(world), "one that was reset since its episode ended");
     }
   }

@@ -50,8 +50,8 @@ Servos<R>::Servos(const Model& model, const BasicData<R>& data)
       drives_(Drives::none(model)),
       acted_(model.nv, 0) {
   const PassiveForces& passive = actuation_.passive();
-  idle_ = actuation_.actuators().size() == 0 && passive.empty();
-  plain_only_ = actuation_.actuators().plain() && passive.empty();  // gravity compensation is a passive force
+  is_.idle = actuation_.actuators().size() == 0 && passive.empty();
+  is_.plain_only = actuation_.actuators().plain() && passive.empty();  // gravity compensation is a passive force
   if (!adhesion_.empty()) actuation_.ask_for_kinematics();
   drives_.stiff = true, drives_.spin_damping = 0;  // nothing that the model does not have
   find_joined();
@@ -63,15 +63,16 @@ Servos<R>::Servos(const Model& model, const BasicData<R>& data)
   for (int i = 0; i < actuation_.actuators().size(); ++i) {
     const Actuator& a = actuation_.actuators()[i];
     for (const int v : a.dofs) acted_[v] = 1;
-    has_motors_ = has_motors_ || a.motor;
+    is_.has_motors = is_.has_motors || a.motor;
   }
   for (int v = 0; v < model.nv; ++v) acted_[v] = acted_[v] || actuation_.compensates(v);
-  if (has_motors_) motors_.assign(worlds_, std::vector<MotorRun>(actuation_.actuators().size()));
-  tendon_bias_.resize(actuation_.tendons().size());
+  if (is_.has_motors) motors_.assign(worlds_, std::vector<MotorRun>(actuation_.actuators().size()));
+  one_.tendon_bias.resize(actuation_.tendons().size());
   for (int t = 0; t < actuation_.tendons().size(); ++t)
-    heavy_paths_ = heavy_paths_ || (actuation_.tendons()[t].armature > 0 && !actuation_.tendons()[t].path.empty());
-  qpos_one_.resize(model.nq), qvel_one_.resize(model.nv);
-  ctrl_one_.resize(model.nu), act_one_.resize(model.na);
+    is_.heavy_paths =
+        is_.heavy_paths || (actuation_.tendons()[t].armature > 0 && !actuation_.tendons()[t].path.empty());
+  one_.qpos.resize(model.nq), one_.qvel.resize(model.nv);
+  one_.ctrl.resize(model.nu), one_.act.resize(model.na);
 }
 
 /// Gains and ranges of the servos on each DoF, as far as they do not depend on controls.
@@ -82,7 +83,7 @@ void Servos<R>::find_joined() {
     if (!a.plain || !a.active) continue;
     const double g = a.gear[0];
     Joined& j = joined_[a.dofs[0]];
-    damped_by_control_ = damped_by_control_ || a.gain[2] != 0;
+    is_.damped_by_control = is_.damped_by_control || a.gain[2] != 0;
     const bool by_control = a.gain[2] != 0 && width_ == 1;
     if (!falls(a.stiffness(0), a.damping(0)) && !by_control) continue;
     const double ends[] = {g * a.force_range[0], g * a.force_range[1]};
@@ -114,9 +115,9 @@ void Servos<R>::prepare(const BasicData<R>& data, const ServoStep& step, In<R> q
   std::copy(tau.begin(), tau.end(), tau_.begin());
   for (auto& rows : rows_) rows.clear();
   std::fill(fixed_.begin(), fixed_.end(), R(0)), std::fill(servo_.begin(), servo_.end(), R(0));
-  if (!plain_only_ || !step.implicit) all_worlds(data, step, qpos, qvel);
-  has_rows_ = std::any_of(rows_.begin(), rows_.end(), [](const auto& rows) { return !rows.empty(); });
-  implicit_ = step.implicit;
+  if (!is_.plain_only || !step.implicit) all_worlds(data, step, qpos, qvel);
+  is_.has_rows = std::any_of(rows_.begin(), rows_.end(), [](const auto& rows) { return !rows.empty(); });
+  is_.implicit = step.implicit;
   if (!step.actuators || !step.implicit) return;
   joint_actuators(data, step.dt, qpos, qvel);
   settle();
@@ -125,7 +126,7 @@ void Servos<R>::prepare(const BasicData<R>& data, const ServoStep& step, In<R> q
 /// Actuators on hinges and slides with affine laws: what a lane adds to servo_ or to fixed_.
 template <class R>
 void Servos<R>::joint_actuators(const BasicData<R>& data, double dt, In<R> qpos, In<R> qvel) {
-  if (damped_by_control_) {
+  if (is_.damped_by_control) {
     for (const int v : servo_dofs_) drives_.kp[v] = joined_[v].kp, drives_.kd[v] = joined_[v].kd;
   }
   for (int i = 0; i < actuation_.actuators().size(); ++i) {
@@ -198,11 +199,11 @@ void Servos<R>::all_worlds(const BasicData<R>& data, const ServoStep& step, In<R
     for (std::size_t i = 0; i < to.size(); ++i) to[i] = double(from[at(int(to.size()), int(i), world)]);
   };
   for (int world = 0; world < worlds_; ++world) {
-    gather(qpos, qpos_one_, world), gather(qvel, qvel_one_, world);
-    gather(data.ctrl, ctrl_one_, world), gather(data.act, act_one_, world);
+    gather(qpos, one_.qpos, world), gather(qvel, one_.qvel, world);
+    gather(data.ctrl, one_.ctrl, world), gather(data.act, one_.act, world);
     gather(data.mocap_pos, actuation_.workspace().mocap_pos, world);
     gather(data.mocap_quat, actuation_.workspace().mocap_quat, world);
-    actuation_.evaluate(qpos_one_, qvel_one_, ctrl_one_, act_one_, step.dt);
+    actuation_.evaluate(one_.qpos, one_.qvel, one_.ctrl, one_.act, step.dt);
     const PassiveForces& passive = actuation_.passive();
     const auto add = [&](AlignedVector<R>& to, std::span<const double> force) {
       for (int v = 0; v < model_.nv; ++v) to[at(model_.nv, v, world)] += R(force[v]);
@@ -211,16 +212,16 @@ void Servos<R>::all_worlds(const BasicData<R>& data, const ServoStep& step, In<R
     std::vector<double>& arms = row_arms_[world];  // what rows point into
     arms.assign(passive.tendon_arm().begin(), passive.tendon_arm().end());
     arms.insert(arms.end(), actuation_.moment().begin(), actuation_.moment().end());
-    std::fill(tendon_bias_.begin(), tendon_bias_.end(), 0.0);
-    if (heavy_paths_)
-      tendon_bias(model_, actuation_.tendons(), actuation_.workspace(), qpos_one_, qvel_one_, tendon_bias_);
+    std::fill(one_.tendon_bias.begin(), one_.tendon_bias.end(), 0.0);
+    if (is_.heavy_paths)
+      tendon_bias(model_, actuation_.tendons(), actuation_.workspace(), one_.qpos, one_.qvel, one_.tendon_bias);
     if (step.actuators && step.contacts && !adhesion_.empty()) {
-      adhesion_one_.assign(model_.nv, 0.0);
-      adhesion_.add(actuation_.data().links(), actuation_.force(), adhesion_one_);
-      add(tau_, adhesion_one_);
+      one_.adhesion.assign(model_.nv, 0.0);
+      adhesion_.add(actuation_.data().links(), actuation_.force(), one_.adhesion);
+      add(tau_, one_.adhesion);
     }
     add_tendon_rows(world, step);
-    if (has_motors_ && step.start) keep_motors(world);
+    if (is_.has_motors && step.start) keep_motors(world);
     if (step.implicit) {
       add_polynomial_rows(world, step.dt);
       if (step.actuators) add_servo_rows(world, step.dt);
@@ -251,7 +252,7 @@ void Servos<R>::add_tendon_rows(int world, const ServoStep& step) {
     const Tendon& tendon = actuation_.tendons()[t];
     const double l = passive.tendon_length()[t], speed = passive.tendon_velocity()[t];
     // The armature is a mass that moves with the length: -a d²l/dt² = -a (J q̈ + J̇ q̇).
-    double force = -tendon.armature * tendon_bias_[t], slope = tendon.armature;
+    double force = -tendon.armature * one_.tendon_bias[t], slope = tendon.armature;
     if (step.implicit) {
       force += passive.tendon_force()[t];
       slope += dt * tendon.damping_at(speed) + 0.25 * dt * dt * tendon.stiffness_at(l);
@@ -286,7 +287,7 @@ void Servos<R>::add_polynomial_rows(int world, double dt) {
   static constexpr double kUnit = 1;
   for (const PassiveForces::Polynomial& p : actuation_.passive().polynomials()) {
     for (int k = 0; k < p.count; ++k) {
-      const double x = p.count == 1 ? qpos_one_[p.qpos] - p.reference : 0, speed = qvel_one_[p.dofs[k]];
+      const double x = p.count == 1 ? one_.qpos[p.qpos] - p.reference : 0, speed = one_.qvel[p.dofs[k]];
       rows_[world].push_back({p.force(x, speed),
                               dt * p.damping_at(speed) + 0.25 * dt * dt * p.stiffness_at(x),
                               -kInfinity,
@@ -354,7 +355,7 @@ template <class R>
 void Servos<R>::advance_motor(BasicData<R>& data, int actuator, double dt, int world) {
   const Actuator& a = actuation_.actuators()[actuator];
   MotorRun run = motors_[world][actuator];
-  if (implicit_ && !a.plain) {
+  if (is_.implicit && !a.plain) {
     const double* const moment = row_arms_[world].data() + actuation_.passive().tendon_arm().size() + a.first;
     run.velocity = 0;
     for (std::size_t k = 0; k < a.dofs.size(); ++k)
@@ -380,8 +381,8 @@ void Servos<R>::add_servo_rows(int world, double dt) {
       add_motor_rows(world, dt, i, arm);
       continue;
     }
-    double u = a.clamped_control(ctrl_one_[a.ctrl]);
-    if (a.act >= 0) u = a.early ? a.next_activation(act_one_[a.act], actuation_.act_dot()[a.act], dt) : act_one_[a.act];
+    double u = a.clamped_control(one_.ctrl[a.ctrl]);
+    if (a.act >= 0) u = a.early ? a.next_activation(one_.act[a.act], actuation_.act_dot()[a.act], dt) : one_.act[a.act];
     const double kp = a.stiffness(u), kd = a.damping(u);
     if (!falls(kp, kd)) {
       for (std::size_t k = 0; k < a.dofs.size(); ++k)

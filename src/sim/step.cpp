@@ -160,13 +160,13 @@ Stepper<R>::Stepper(const Model& model, const BasicData<R>& data, const StepOpti
                      "one world: " + lanes_refusal<R>(model, options, &none_));
   servos_.emplace(model, data);
   if (servos_->idle()) servos_.reset();
-  next_qpos_.resize(data.size(model.nq)), next_qvel_.resize(data.size(model.nv));
+  next_.qpos.resize(data.size(model.nq)), next_.qvel.resize(data.size(model.nv));
   if (options.integrator != Integrator::rk4) {
     if (options.velocity_products != VelocityProductMode::off) products_.emplace(model, data);
     return;
   }
-  stage_qpos_.resize(data.size(model.nq));
-  for (auto* v : {&stage_qvel_, &u_, &slope_q_, &sum_q_, &sum_v_}) v->resize(data.size(model.nv));
+  rk4_.stage_qpos.resize(data.size(model.nq));
+  for (auto* v : {&rk4_.stage_qvel, &rk4_.u, &rk4_.slope_q, &rk4_.sum_q, &rk4_.sum_v}) v->resize(data.size(model.nv));
 }
 
 template <class R>
@@ -183,9 +183,9 @@ int Stepper<R>::step(BasicData<R>& data, const Drives& drives, In<R> qpos_target
 template <class R>
 void Stepper<R>::prepare(const BasicData<R>& data, In<R> qpos, In<R> qvel, bool start) {
   const bool implicit = options_.integrator != Integrator::rk4 && !explicit_forces();
-  servos_->prepare(data, {options_.dt, implicit, actuated_, options_.rows.joints, options_.rows.contacts, start}, qpos,
-                   qvel, user_tau_);
-  solves_rows_ = servos_->has_rows();
+  servos_->prepare(data, {options_.dt, implicit, now_.actuated, options_.rows.joints, options_.rows.contacts, start},
+                   qpos, qvel, user_tau_);
+  now_.solves_rows = servos_->has_rows();
 }
 
 template <class R>
@@ -195,13 +195,13 @@ int Stepper<R>::advance(BasicData<R>& data, const Drives* given, In<R> qpos_targ
   clock_.begin();
   data.place_mocap(model_);
   if (options_.screen) screen(data, target, qvel_target);
-  actuated_ = !given && options_.actuation != ActuationMode::off, solves_rows_ = false;
+  now_.actuated = !given && options_.actuation != ActuationMode::off, now_.solves_rows = false;
   if (servos_) {
-    if (actuated_) servos_->require_computed();
+    if (now_.actuated) servos_->require_computed();
     user_tau_.assign(data.tau.begin(), data.tau.end());
     prepare(data, data.qpos, data.qvel);
     std::copy(servos_->tau().begin(), servos_->tau().end(), data.tau.begin());
-    const bool servos = actuated_ && !model_.spec.actuators.empty() && options_.integrator != Integrator::rk4 &&
+    const bool servos = now_.actuated && !model_.spec.actuators.empty() && options_.integrator != Integrator::rk4 &&
                         options_.actuation == ActuationMode::implicit_servos;
     if (servos) drives = &servos_->drives(), target = servos_->qpos_target(), qvel_target = servos_->qvel_target();
   }
@@ -213,7 +213,7 @@ int Stepper<R>::advance(BasicData<R>& data, const Drives* given, In<R> qpos_targ
   if (servos_) std::copy(user_tau_.begin(), user_tau_.end(), data.tau.begin());
   data.time += options_.dt;
   const int bad = settle(data);
-  if (servos_ && actuated_)
+  if (servos_ && now_.actuated)
     servos_->advance(data, options_.dt, [&](int world) { return status_[world] == WorldStatus::ok; });
   clock_.lap(Stage::check);
   return bad;
@@ -242,9 +242,9 @@ void Stepper<R>::screen(const BasicData<R>& data, In<R> qpos_target, In<R> qvel_
 template <class R>
 template <class F>
 void Stepper<R>::with_rows(BasicData<R>& data, const F& solve) {
-  if (!solves_rows_) return solve(data.tau);
-  row_qacc_.resize(data.qacc.size());
-  force_rows_.solve(data, *servos_, options_.dt, data.tau, row_qacc_, [&](In<R> tau, Out<R> qacc) {
+  if (!now_.solves_rows) return solve(data.tau);
+  next_.row_qacc.resize(data.qacc.size());
+  force_rows_.solve(data, *servos_, options_.dt, data.tau, next_.row_qacc, [&](In<R> tau, Out<R> qacc) {
     solve(tau);
     std::copy(data.qacc.begin(), data.qacc.end(), qacc.begin());
   });
@@ -257,7 +257,7 @@ void Stepper<R>::accelerate(BasicData<R>& data, const Drives& drives, double dt,
   if (drives.limited()) {
     if (!limiter_) limiter_.emplace(model_, data);
     limiter_->solve(data, drives, dt, qpos, qvel, qpos_target, qvel_target, tau, data.qacc);
-    limited_by_terms_ = false;
+    now_.limited_by_terms = false;
     drive_force_.assign(limiter_->applied().begin(), limiter_->applied().end());
     if (!loops_) return;
   }
@@ -335,7 +335,7 @@ void Stepper<R>::solve_terms(BasicData<R>& data, const Drives& drives, In<R> qpo
   if (implicit_products) implicit_velocity_products(data, h, data.qpos, data.qvel);
   if (!implicit_products || loops_)
     maba<R>(model_, data, data.qpos, data.qvel, data.joint_force, data.joint_inertia, data.qacc);
-  for (std::size_t i = 0; i < next_qvel_.size(); ++i) next_qvel_[i] = data.qvel[i] + R(h) * data.qacc[i];
+  for (std::size_t i = 0; i < next_.qvel.size(); ++i) next_.qvel[i] = data.qvel[i] + R(h) * data.qacc[i];
   clock_.lap(Stage::solve);
   BilateralRows<R> bilateral;
   if (loops_) {
@@ -345,15 +345,15 @@ void Stepper<R>::solve_terms(BasicData<R>& data, const Drives& drives, In<R> qpo
   const DriveStep<R> step{drives, h, qpos_target, qvel_target};
   const SplitDrives* limited = drives.limited() ? &split_ : nullptr;
   if (lane_rows_)
-    lane_rows_->apply(data, step, limited, next_qvel_);
+    lane_rows_->apply(data, step, limited, next_.qvel);
   else
-    rows_->apply(data, step, limited, solves_rows_ ? servos_->rows(0) : std::span<const ForceRow>(), bilateral,
-                 next_qvel_, clock_);
-  for (std::size_t i = 0; i < next_qvel_.size(); ++i) data.qacc[i] = (next_qvel_[i] - data.qvel[i]) / R(h);
+    rows_->apply(data, step, limited, now_.solves_rows ? servos_->rows(0) : std::span<const ForceRow>(), bilateral,
+                 next_.qvel, clock_);
+  for (std::size_t i = 0; i < next_.qvel.size(); ++i) data.qacc[i] = (next_.qvel[i] - data.qvel[i]) / R(h);
   if (loops_) loops_->record(rows_->bilateral_impulse(), h, rows_->bilateral_miss());
-  limited_by_terms_ = drives.limited();
+  now_.limited_by_terms = drives.limited();
   clock_.lap(Stage::terms);
-  if (!limited_by_terms_) return;
+  if (!now_.limited_by_terms) return;
   drive_force_.resize(data.size(model_.nv));
   if (split_.all_limited)
     std::fill(drive_force_.begin(), drive_force_.end(), R(0));
@@ -370,7 +370,7 @@ void Stepper<R>::solve_terms(BasicData<R>& data, const Drives& drives, In<R> qpo
 
 template <class R>
 std::optional<LimitReport> Stepper<R>::limit_report(int world) const {
-  if (!limited_by_terms_) return limiter_ ? std::optional(limiter_->report(world)) : std::nullopt;
+  if (!now_.limited_by_terms) return limiter_ ? std::optional(limiter_->report(world)) : std::nullopt;
   const RowsReport& rows = *rows_report(world);
   return LimitReport{rows.iterations, rows.residual, rows.status == StepStatus::converged, rows.saturated};
 }
@@ -406,7 +406,7 @@ const RowsReport* Stepper<R>::rows_report(int world) const {
 
 template <class R>
 double Stepper<R>::tendon_range_force(int tendon) const {
-  if (!solves_rows_) return 0;
+  if (!now_.solves_rows) return 0;
   return rows_ ? rows_->range_force(tendon) : force_rows_.range_force(0, tendon);
 }
 
@@ -430,13 +430,13 @@ void Stepper<R>::close_loops(BasicData<R>& data) {
   const bool rk4 = options_.integrator == Integrator::rk4;
   const R h = rk4 ? R(1) : R(options_.dt);
   if (rk4) {
-    std::copy(next_qpos_.begin(), next_qpos_.end(), stage_qpos_.begin());
-    std::fill(u_.begin(), u_.end(), R(0));
-    loops_->close(data, h, stage_qpos_, data.joint_inertia, u_, next_qpos_);
+    std::copy(next_.qpos.begin(), next_.qpos.end(), rk4_.stage_qpos.begin());
+    std::fill(rk4_.u.begin(), rk4_.u.end(), R(0));
+    loops_->close(data, h, rk4_.stage_qpos, data.joint_inertia, rk4_.u, next_.qpos);
   } else {
-    loops_->close(data, h, data.qpos, data.joint_inertia, next_qvel_, next_qpos_);
+    loops_->close(data, h, data.qpos, data.joint_inertia, next_.qvel, next_.qpos);
   }
-  loops_->settle(data, next_qpos_, data.joint_inertia, next_qvel_);
+  loops_->settle(data, next_.qpos, data.joint_inertia, next_.qvel);
   for (int world = 0; world < data.worlds(); ++world) {
     if (status_[world] == WorldStatus::ok && !loops_->closed(world)) status_[world] = WorldStatus::open_loop;
   }
@@ -446,12 +446,12 @@ template <class R>
 void Stepper<R>::euler(BasicData<R>& data, const Drives& drives, In<R> qpos_target, In<R> qvel_target) {
   const R h = R(options_.dt);
   const auto solve = [&](In<R> tau) {
-    if (options_.rows.any() || (loops_ && drives.limited()) || (solves_rows_ && width_ == 1)) {
+    if (options_.rows.any() || (loops_ && drives.limited()) || (now_.solves_rows && width_ == 1)) {
       if (!rows_ && !lane_rows_) rows_ = std::make_unique<RowStage<R>>(model_, data, options_.rows);
       return solve_terms(data, drives, qpos_target, qvel_target, tau);
     }
     accelerate(data, drives, options_.dt, data.qpos, data.qvel, qpos_target, qvel_target, tau);
-    for (std::size_t i = 0; i < next_qvel_.size(); ++i) next_qvel_[i] = data.qvel[i] + h * data.qacc[i];
+    for (std::size_t i = 0; i < next_.qvel.size(); ++i) next_.qvel[i] = data.qvel[i] + h * data.qacc[i];
     clock_.lap(Stage::solve);
   };
   width_ == 1 ? solve(data.tau) : with_rows(data, solve);
@@ -459,7 +459,7 @@ void Stepper<R>::euler(BasicData<R>& data, const Drives& drives, In<R> qpos_targ
     close_loops(data);
     return clock_.lap(Stage::close);
   }
-  integrate<R>(model_, data, data.qpos, next_qvel_, h, next_qpos_);
+  integrate<R>(model_, data, data.qpos, next_.qvel, h, next_.qpos);
   clock_.lap(Stage::integrate);
 }
 
@@ -484,31 +484,32 @@ static void manifold_slope(const Model& model, int width, const R* u, const R* v
 template <class R>
 void Stepper<R>::rk4(BasicData<R>& data, const Drives& drives, In<R> qpos_target, In<R> qvel_target) {
   const R h = R(options_.dt), weights[4] = {h / 6, h / 3, h / 3, h / 6}, nodes[4] = {0, h / 2, h / 2, h};
-  std::fill(sum_q_.begin(), sum_q_.end(), R(0)), std::fill(sum_v_.begin(), sum_v_.end(), R(0));
+  std::fill(rk4_.sum_q.begin(), rk4_.sum_q.end(), R(0)), std::fill(rk4_.sum_v.begin(), rk4_.sum_v.end(), R(0));
   for (int stage = 0; stage < 4; ++stage) {
-    for (std::size_t i = 0; i < u_.size(); ++i) {
-      u_[i] = stage ? nodes[stage] * slope_q_[i] : R(0);
-      stage_qvel_[i] = stage ? data.qvel[i] + nodes[stage] * data.qacc[i] : data.qvel[i];
+    for (std::size_t i = 0; i < rk4_.u.size(); ++i) {
+      rk4_.u[i] = stage ? nodes[stage] * rk4_.slope_q[i] : R(0);
+      rk4_.stage_qvel[i] = stage ? data.qvel[i] + nodes[stage] * data.qacc[i] : data.qvel[i];
     }
-    integrate<R>(model_, data, data.qpos, u_, R(1), stage_qpos_);
+    integrate<R>(model_, data, data.qpos, rk4_.u, R(1), rk4_.stage_qpos);
     if (servos_) {
-      prepare(data, stage_qpos_, stage_qvel_, false);
+      prepare(data, rk4_.stage_qpos, rk4_.stage_qvel, false);
       std::copy(servos_->tau().begin(), servos_->tau().end(), data.tau.begin());
     }
-    with_rows(data,
-              [&](In<R> tau) { accelerate(data, drives, 0, stage_qpos_, stage_qvel_, qpos_target, qvel_target, tau); });
+    with_rows(data, [&](In<R> tau) {
+      accelerate(data, drives, 0, rk4_.stage_qpos, rk4_.stage_qvel, qpos_target, qvel_target, tau);
+    });
     const std::size_t pack = std::size_t(model_.nv) * width_;
     for (int p = 0; p < data.packs(); ++p) {
-      manifold_slope(model_, width_, &u_[p * pack], &stage_qvel_[p * pack], &slope_q_[p * pack]);
+      manifold_slope(model_, width_, &rk4_.u[p * pack], &rk4_.stage_qvel[p * pack], &rk4_.slope_q[p * pack]);
     }
-    for (std::size_t i = 0; i < u_.size(); ++i) {
-      sum_q_[i] += weights[stage] * slope_q_[i];
-      sum_v_[i] += weights[stage] * data.qacc[i];
+    for (std::size_t i = 0; i < rk4_.u.size(); ++i) {
+      rk4_.sum_q[i] += weights[stage] * rk4_.slope_q[i];
+      rk4_.sum_v[i] += weights[stage] * data.qacc[i];
     }
   }
   clock_.lap(Stage::solve);
-  integrate<R>(model_, data, data.qpos, sum_q_, R(1), next_qpos_);
-  for (std::size_t i = 0; i < next_qvel_.size(); ++i) next_qvel_[i] = data.qvel[i] + sum_v_[i];
+  integrate<R>(model_, data, data.qpos, rk4_.sum_q, R(1), next_.qpos);
+  for (std::size_t i = 0; i < next_.qvel.size(); ++i) next_.qvel[i] = data.qvel[i] + rk4_.sum_v[i];
   clock_.lap(Stage::integrate);
   if (loops_ && options_.loops == LoopMode::shake) close_loops(data);
   clock_.lap(Stage::close);
@@ -526,18 +527,18 @@ bool Stepper<R>::finite_lane(In<R> values, int n, int world) const {
 template <class R>
 WorldStatus Stepper<R>::judge(const BasicData<R>& data, int world) const {
   if (!finite_lane(data.qacc, model_.nv, world)) return WorldStatus::singular;
-  const R* v = next_qvel_.data() + std::size_t(world / width_) * model_.nv * width_ + world % width_;
+  const R* v = next_.qvel.data() + std::size_t(world / width_) * model_.nv * width_ + world % width_;
   for (int i = 0; i < model_.nv; ++i) {
     if (!(std::abs(v[std::size_t(i) * width_]) <= R(options_.speed_limit))) return WorldStatus::too_fast;
   }
-  return finite_lane(next_qpos_, model_.nq, world) ? WorldStatus::ok : WorldStatus::too_fast;
+  return finite_lane(next_.qpos, model_.nq, world) ? WorldStatus::ok : WorldStatus::too_fast;
 }
 
 /// Takes the next state over, lane by lane where some world is not ok.
 template <class R>
 int Stepper<R>::settle(BasicData<R>& data) {
   int bad = 0;
-  const bool all_good = finite<R>(data.qacc) && within<R>(next_qvel_, R(options_.speed_limit)) && finite<R>(next_qpos_);
+  const bool all_good = finite<R>(data.qacc) && within<R>(next_.qvel, R(options_.speed_limit)) && finite<R>(next_.qpos);
   for (int world = 0; world < data.worlds(); ++world) {
     if (status_[world] == WorldStatus::ok && !all_good) status_[world] = judge(data, world);
     if (status_[world] == WorldStatus::ok) continue;
@@ -546,11 +547,11 @@ int Stepper<R>::settle(BasicData<R>& data) {
       const std::size_t first = std::size_t(world / width_) * n * width_ + world % width_;
       for (int i = 0; i < n; ++i) next[first + std::size_t(i) * width_] = old[first + std::size_t(i) * width_];
     };
-    keep(next_qpos_, data.qpos, model_.nq);
-    keep(next_qvel_, data.qvel, model_.nv);
+    keep(next_.qpos, data.qpos, model_.nq);
+    keep(next_.qvel, data.qvel, model_.nv);
   }
-  data.qpos.swap(next_qpos_);
-  data.qvel.swap(next_qvel_);
+  data.qpos.swap(next_.qpos);
+  data.qvel.swap(next_.qvel);
   return bad;
 }
 

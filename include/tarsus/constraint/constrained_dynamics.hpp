@@ -53,7 +53,7 @@ class ConstrainedDynamics {
   /// One world: the rows at the start of a step, for a caller who solves them with other terms (step_terms.hpp):
   /// demand() and compliance(), then record() of what they carried. data holds the poses. @throws ValueError for lanes
   void evaluate(BasicData<R>& data, double dt, In<R> qpos, In<R> qvel, double drift_time = 0);
-  std::span<const R> demand() const { return demand_; }  ///< y₂ of the last evaluate()
+  std::span<const R> demand() const { return pack_.demand; }  ///< y₂ of the last evaluate()
   /// @param impulse λ = -h x₂ [rows]  @param missed largest |J v⁺ + Σ λ - b|, in the velocities that it is made of
   void record(std::span<const double> impulse, double h, double missed);
 
@@ -73,7 +73,7 @@ class ConstrainedDynamics {
   // Of the last call, as batch arrays [pack][rows][lane].
   std::span<const R> multiplier() const { return x2_; }  ///< x₂ of accelerate(): the force on bodies is -Jᵀ x₂
   /// Σ of the last accelerate() or evaluate(), one pack.
-  std::span<const R> compliance() const { return {sigma_.data(), std::size_t(rows()) * width_}; }
+  std::span<const R> compliance() const { return {pack_.sigma.data(), std::size_t(rows()) * width_}; }
   std::span<const R> phi() const { return phi_; }  ///< where it was last evaluated: the step's start; close(): its end
   std::span<const R> rate() const { return rate_; }  ///< J q̇
   /// The worst of the last accelerate() and what followed it.
@@ -91,6 +91,10 @@ class ConstrainedDynamics {
   Error error(int world) const;
 
  private:
+  struct Pack {  ///< scratch of one
+    AlignedVector<R> A, inverse, scale, least, trust, rhs, sigma, projection, u, push, trial_v, last_v, zero, gram,
+        demand;
+  };
   /// One pack's part of accelerate()'s arguments.
   struct Inputs {
     int pack;
@@ -123,8 +127,7 @@ class ConstrainedDynamics {
   std::unique_ptr<Limbs<R>> limbs_;                  // null: none apply
   AlignedVector<R> quality_, other_qacc_, limb_x2_;  // of one pack
   AlignedVector<R> phi_, rate_, bias_, x2_;          // [pack][rows][lane]
-  AlignedVector<R> A_, inverse_, scale_, least_, trust_, rhs_, sigma_, projection_, u_, push_, trial_v_, last_v_, zero_,
-      gram_, demand_;       // of one pack
+  Pack pack_;
   BasicData<R> elsewhere_;  // workspace of one pack at another configuration
   std::vector<KktStatus> status_;
   std::vector<char> closed_, by_limbs_;

@@ -39,15 +39,15 @@ class CoupledTrees {
   /// @param most multiplications of factor() that are not too many  @return false: it would take more, and there is no
   /// order
   bool analyze(std::span<const LinkPair> pairs, double most = std::numeric_limits<double>::infinity());
-  double operations() const { return operations_; }  ///< multiplications of factor(), about
+  double operations() const { return order_.operations; }  ///< multiplications of factor(), about
   /// B_ll = the links' inertias and loads, K and the joints' loads; all else zero. data: after prepare_loads().
   template <class R>
   void begin(const BasicData<R>& data, In<R> joint_inertia, std::span<const int> load_of_link,
              std::span<const LinkLoad<R>> loads);
   Block& own(int link) { return blocks_[std::size_t(link)]; }
   /// B_ab and B_ba of a pair (a, b) by its place in what was given to analyze().
-  Block& first(int pair) { return blocks_[std::size_t(block_of_pair_[std::size_t(pair)])]; }
-  Block& second(int pair) { return blocks_[std::size_t(block_of_pair_[std::size_t(pair)] ^ 1)]; }
+  Block& first(int pair) { return blocks_[std::size_t(order_.block_of_pair[std::size_t(pair)])]; }
+  Block& second(int pair) { return blocks_[std::size_t(order_.block_of_pair[std::size_t(pair)] ^ 1)]; }
   double* force(int link) { return &force_[6 * std::size_t(link)]; }  ///< [6] f_l, to be added to
 
   /// Once after the blocks are complete; they are lost.
@@ -69,8 +69,8 @@ class CoupledTrees {
     int link, block;  ///< B of (link that has it, this one); the other way round: block ^ 1
   };
   struct Step {                ///< the elimination of one link
-    int link, first, count;    ///< of neighbour_; the parent comes last
-    std::size_t pairs, panel;  ///< of pair_block_ [count][count], and of left_ and right_ [dofs][count][8]
+    int link, first, count;    ///< of order_.neighbour; the parent comes last
+    std::size_t pairs, panel;  ///< of order_.pair_block [count][count], and of left_ and right_ [dofs][count][8]
     int parent_block;          ///< B_ip, -1: the link does not bear on its parent
   };
   int connect(int a, int b);
@@ -81,18 +81,22 @@ class CoupledTrees {
   std::array<double, 6> along_joint(std::size_t link, const double* f, bool loaded, const double* Q) const;
   void inward(bool loaded, std::span<const double> joint_force);
 
+  struct Order {  ///< of the elimination, as analyze() found it
+    bool known = false;
+    double operations = 0;
+    std::vector<int> block_of_pair;
+    std::vector<std::vector<Neighbour>> adjacent;  ///< of links that are left
+    std::vector<Step> steps;
+    std::vector<Neighbour> neighbour;
+    std::vector<int> pair_block;
+    int blocks = 0;
+    std::size_t panel_size = 0;
+  };
+
   int links_;
   std::vector<LinkPair> pairs_;
-  bool analyzed_ = false;
-  double operations_ = 0;
-  std::vector<int> block_of_pair_;
-  std::vector<std::vector<Neighbour>> adjacent_;  ///< of links that are left
-  std::vector<Step> steps_;
-  std::vector<Neighbour> neighbour_;
-  std::vector<int> pair_block_;
+  Order order_;
   std::vector<Block> blocks_;  ///< [link] B_ll; then pairs, both ways
-  int block_count_ = 0;
-  std::size_t panel_size_ = 0;
   std::vector<Link> link_;
   std::vector<std::array<double, 36>> own_, inverse_;  ///< [link] K and D⁻¹, [dofs][dofs]
   std::vector<double> left_, right_;                   ///< H_xq and D⁻¹ H_qy

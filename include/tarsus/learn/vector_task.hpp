@@ -55,9 +55,11 @@ class VectorTask {
   std::span<const R> final_observation() const { return final_observation_; }  ///< same_step: of ended() worlds
   std::span<const R> reward() const { return reward_; }                        ///< [worlds]
   std::span<const R> terms() const { return terms_; }                          ///< [worlds][terms]
-  std::span<const char> terminated() const { return terminated_; }             ///< [worlds]
-  std::span<const char> truncated() const { return truncated_; }               ///< [worlds]
-  std::span<const char> bad() const { return bad_; }     ///< [worlds] whose state went bad in this step: truncated, too
+  std::span<const char> terminated() const { return ended_.terminated; }       ///< [worlds]
+  std::span<const char> truncated() const { return ended_.truncated; }         ///< [worlds]
+  std::span<const char> bad() const {
+    return ended_.bad;
+  }                                                      ///< [worlds] whose state went bad in this step: truncated, too
   std::span<const int> steps() const { return steps_; }  ///< [worlds] of the present episode
   std::span<const double> memory() const { return memory_; }  ///< [worlds][memory_size]
   /// Episodes that ended because a world's state went bad (not finite, too fast), since the beginning. The simulation
@@ -89,6 +91,10 @@ class VectorTask {
   void observe(int first, Thread& thread);
   void restart_ended(int first, int count, Thread& thread);
 
+  struct Ended {  ///< [world] in this step, and how
+    std::vector<char> terminated, truncated, bad;
+  };
+
   const Task& task_;
   VectorTaskOptions options_;
   int nobs_, nact_, nterm_, nmem_, ntarget_;
@@ -97,7 +103,7 @@ class VectorTask {
   std::vector<std::unique_ptr<Thread>> threads_;
   AlignedVector<R> observation_, final_observation_, reward_, terms_;
   std::vector<double> memory_;  // [worlds][memory_size]
-  std::vector<char> terminated_, truncated_, bad_;
+  Ended ended_;
   std::vector<std::uint8_t> starts_;  // in this step
   std::vector<int> steps_;
   std::vector<std::uint64_t> seed_;

@@ -42,7 +42,7 @@ class Servos {
   Servos(const Model& model, const BasicData<R>& data);
 
   /// The model has neither actuators nor passive forces of its own: prepare() would leave tau as it is.
-  bool idle() const { return idle_; }
+  bool idle() const { return is_.idle; }
 
   /// What acts over the next step from (qpos, qvel), under data.ctrl, data.act and the user's tau.
   void prepare(const BasicData<R>& data, const ServoStep& step, In<R> qpos, In<R> qvel, In<R> tau);
@@ -55,13 +55,20 @@ class Servos {
   In<R> qvel_target() const { return qvel_target_; }
   In<R> tau() const { return tau_; }  ///< the user's and all that is not a drive or a row
   std::span<const ForceRow> rows(int world) const { return rows_[world]; }
-  bool has_rows() const { return has_rows_; }  ///< in some world
+  bool has_rows() const { return is_.has_rows; }  ///< in some world
 
   /// data.act after dt seconds, in the worlds of which `advance` says so; data.qvel at the end of the step.
   template <class F>
   void advance(BasicData<R>& data, double dt, F advance);
 
  private:
+  struct Is {
+    bool idle = false, plain_only = false, has_rows = false, damped_by_control = false, heavy_paths = false;
+    bool has_motors = false, implicit = false;
+  };
+  struct OneWorld {  ///< its numbers one after another
+    std::vector<double> qpos, qvel, ctrl, act, tendon_bias, adhesion;
+  };
   /// The servos of one DoF: together they are c - kp q - kd q̇.
   struct Joined {
     double kp = 0, kd = 0;     ///< of those whose gains are constant
@@ -97,7 +104,7 @@ class Servos {
   Actuation actuation_;
   Adhesion adhesion_;
   int worlds_, width_, packs_;
-  bool idle_, plain_only_, has_rows_ = false, damped_by_control_ = false, heavy_paths_ = false;
+  Is is_;
   std::vector<Joined> joined_;  // [nv]
   std::vector<int> servo_dofs_;
   Drives drives_;
@@ -106,8 +113,7 @@ class Servos {
   std::vector<std::vector<ForceRow>> rows_;                           // [world]
   std::vector<std::vector<double>> row_arms_;                         // [world] what they point into
   std::vector<std::vector<MotorRun>> motors_;                         // [world][actuator]
-  bool has_motors_ = false, implicit_ = false;
-  std::vector<double> qpos_one_, qvel_one_, ctrl_one_, act_one_, tendon_bias_, adhesion_one_;
+  OneWorld one_;
 };
 
 extern template class Servos<double>;

@@ -131,13 +131,24 @@ class Stepper {
   const RowStage<R>* rows() const { return options_.rows.any() ? rows_.get() : nullptr; }
   /// Force with which a tendon's range held it over the last step, in the first world [N | N m].
   double tendon_range_force(int tendon) const;
-  bool has_force_rows() const { return solves_rows_; }  ///< in the last step
+  bool has_force_rows() const { return now_.solves_rows; }  ///< in the last step
   /// How that world's terms were solved; null where there were none to solve.
   const RowsReport* rows_report(int world) const;
   /// Force over the last step on each link by what is fixed to the world, world axes [nlink][3] [N].
   void ground_force(int world, Out<R> force) const;
 
  private:
+  struct Now {                      ///< of this step, or the last
+    bool actuated = false;          ///< it is under the model's own actuators
+    bool solves_rows = false;       ///< it has force rows
+    bool limited_by_terms = false;  ///< its drives with limits were terms
+  };
+  struct Next {
+    AlignedVector<R> qpos, qvel, row_qacc;
+  };
+  struct Rk4 {
+    AlignedVector<R> stage_qpos, stage_qvel, u, slope_q, sum_q, sum_v;
+  };
   int advance(BasicData<R>& data, const Drives* drives, In<R> qpos_target, In<R> qvel_target);
   void prepare(const BasicData<R>& data, In<R> qpos, In<R> qvel, bool start = true);
   void screen(const BasicData<R>& data, In<R> qpos_target, In<R> qvel_target);
@@ -149,7 +160,7 @@ class Stepper {
   void add_damping(BasicData<R>& data, double dt) const;
   template <class F>
   void with_rows(BasicData<R>& data, const F& solve);
-  bool explicit_forces() const { return actuated_ && options_.actuation == ActuationMode::explicit_forces; }
+  bool explicit_forces() const { return now_.actuated && options_.actuation == ActuationMode::explicit_forces; }
   void solve_terms(BasicData<R>& data, const Drives& drives, In<R> qpos_target, In<R> qvel_target, In<R> tau);
   void close_loops(BasicData<R>& data);
   double loop_step(double dt) const;
@@ -166,8 +177,7 @@ class Stepper {
   std::vector<WorldStatus> status_;
   std::optional<Servos<R>> servos_;  // empty: the model has no forces of its own
   ForceRows<R> force_rows_;
-  bool actuated_ = false;      // this step is under the model's own actuators
-  bool solves_rows_ = false;   // this step has force rows
+  Now now_;
   AlignedVector<R> user_tau_;  // data.tau while a step has all applied forces in its place
   std::optional<DriveLimiter<R>> limiter_;
   SplitDrives split_;
@@ -176,11 +186,9 @@ class Stepper {
   std::unique_ptr<RowStage<R>> rows_;
   std::unique_ptr<LaneStage<R>> lane_rows_;  ///< the same for packs
   std::optional<VelocityProducts<R>> products_;
-  AlignedVector<R> next_qpos_, next_qvel_;
-  AlignedVector<R> row_qacc_;
-  bool limited_by_terms_ = false;  ///< the last step's drives with limits were terms
+  Next next_;
   AlignedVector<R> drive_force_;
-  AlignedVector<R> stage_qpos_, stage_qvel_, u_, slope_q_, sum_q_, sum_v_;  // rk4 alone
+  Rk4 rk4_;
 };
 
 extern template class Stepper<double>;
