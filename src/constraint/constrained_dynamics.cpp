@@ -49,7 +49,7 @@ ConstrainedDynamics<R>::ConstrainedDynamics(const Model& model, const EqualitySe
   if (!limbs) return;
   limbs_ = std::make_unique<Limbs<R>>(model, rows_);
   if (!limbs_->apply()) limbs_.reset();
-  quality_.resize(w), other_qacc_.resize(pack_.u.size()), limb_x2_.resize(w * m);
+  limb_.quality.resize(w), limb_.qacc.resize(pack_.u.size()), limb_.x2.resize(w * m);
 }
 
 template <class R>
@@ -173,24 +173,24 @@ void ConstrainedDynamics<R>::solve_limbs(BasicData<R>& data, const Inputs& in, R
   kernels.prepare_limbs(view, state, in.qpos, in.qvel, in.Q, in.K, pack_.u.data());
   evaluate_rows(data, in);
   kernels.limbs(view, state, limbs_->view(), Limbs<R>::limits(), in.Q, in.K, pack_.rhs.data(), pack_.sigma.data(),
-                pack_.u.data(), x2, qacc, quality_.data());
+                pack_.u.data(), x2, qacc, limb_.quality.data());
   int done = 0;
   for (std::size_t lane = 0; lane < w; ++lane) {
     const std::size_t world = in.pack * w + lane;
-    done += quality_[lane] > 0;
-    if (int(world) < worlds_) by_limbs_[world] = quality_[lane] > 0;
+    done += limb_.quality[lane] > 0;
+    if (int(world) < worlds_) by_limbs_[world] = limb_.quality[lane] > 0;
   }
   if (done == width_) {
     if (in.keep_factors) kernels.restore(view, state, in.Q, in.K);
     return;
   }
-  std::copy_n(x2, m * w, limb_x2_.begin());
-  solve_pack(data, in, other_qacc_.data());
+  std::copy_n(x2, m * w, limb_.x2.begin());
+  solve_pack(data, in, limb_.qacc.data());
   for (std::size_t lane = 0; lane < w; ++lane) {
-    const bool good = quality_[lane] > 0;
+    const bool good = limb_.quality[lane] > 0;
     if (good) forget(int(in.pack * w + lane));  // what was found of all its rows at once
-    for (std::size_t k = lane; good && k < m * w; k += w) x2[k] = limb_x2_[k];
-    for (std::size_t k = lane; !good && k < other_qacc_.size(); k += w) qacc[k] = other_qacc_[k];
+    for (std::size_t k = lane; good && k < m * w; k += w) x2[k] = limb_.x2[k];
+    for (std::size_t k = lane; !good && k < limb_.qacc.size(); k += w) qacc[k] = limb_.qacc[k];
   }
 }
 

@@ -56,10 +56,10 @@ void PairForces::find_sites(const ParticleSystem& system) {
   if (n_ == 0 || n_ % 3 != 0 || n_ / 3 > kMostMolecules || coulomb_.charge.empty()) return;
   for (int i = 0; i < n_; ++i) {
     const int like = i % 3, first = i - like;
-    if (class_of_[i] != class_of_[like] || coulomb_.charge[i] != coulomb_.charge[like]) return;
-    if (excluded_start_[i + 1] - excluded_start_[i] != 2) return;
-    for (int p = excluded_start_[i]; p < excluded_start_[i + 1]; ++p) {
-      if (excluded_[p] < first || excluded_[p] >= first + 3) return;
+    if (laws_.class_of[i] != laws_.class_of[like] || coulomb_.charge[i] != coulomb_.charge[like]) return;
+    if (excluded_.start[i + 1] - excluded_.start[i] != 2) return;
+    for (int p = excluded_.start[i]; p < excluded_.start[i + 1]; ++p) {
+      if (excluded_.list[p] < first || excluded_.list[p] >= first + 3) return;
     }
   }
   SiteForces::Field sites{
@@ -67,10 +67,10 @@ void PairForces::find_sites(const ParticleSystem& system) {
   sites.coulomb.charge.clear();
   for (int a = 0; a < 3; ++a) {
     for (int b = 0; b < 3; ++b) {
-      const int law = law_[class_of_[a] * classes_ + class_of_[b]];
-      if (law < 0 || !laws_[law].lennard_jones) continue;
+      const int law = laws_.of_classes[laws_.class_of[a] * laws_.classes + laws_.class_of[b]];
+      if (law < 0 || !laws_.all[law].lennard_jones) continue;
       if (a + b > 0) return;
-      sites.law = laws_[law];
+      sites.law = laws_.all[law];
     }
   }
   const double skin = system.force_field.skin > 0 ? skin_ : 0.08;
@@ -87,9 +87,9 @@ void PairForces::make_classes(const ForceField& field) {
     const std::pair<int, bool> kind(type, !coulomb_.charge.empty() && coulomb_.charge[i] != 0);
     const auto [it, fresh] = ids.try_emplace(kind, static_cast<int>(ids.size()));
     if (fresh) kinds.push_back(kind);
-    class_of_.push_back(it->second);
+    laws_.class_of.push_back(it->second);
   }
-  classes_ = static_cast<int>(kinds.size());
+  laws_.classes = static_cast<int>(kinds.size());
   const LennardJones& lj = field.lennard_jones;
   std::map<std::tuple<double, double, bool>, int> known;
   for (const auto& [type_a, charged_a] : kinds) {
@@ -106,20 +106,20 @@ void PairForces::make_classes(const ForceField& field) {
         if (lj.mode == LennardJones::Cutoff::shifted) law.shift = law.c12 * rc6 * rc6 - law.c6 * rc6;
       }
       if (!law.coulomb && !law.lennard_jones) {
-        law_.push_back(-1);
+        laws_.of_classes.push_back(-1);
         continue;
       }
-      const auto [it, fresh] = known.try_emplace({law.c6, law.c12, law.coulomb}, static_cast<int>(laws_.size()));
-      if (fresh) laws_.push_back(law);
-      law_.push_back(it->second);
+      const auto [it, fresh] = known.try_emplace({law.c6, law.c12, law.coulomb}, static_cast<int>(laws_.all.size()));
+      if (fresh) laws_.all.push_back(law);
+      laws_.of_classes.push_back(it->second);
     }
   }
-  laws_of_.resize(classes_);
-  for (int a = 0; a < classes_; ++a) {
-    for (int b = 0; b < classes_; ++b) {
-      const int law = law_[a * classes_ + b];
-      if (law >= 0 && std::find(laws_of_[a].begin(), laws_of_[a].end(), law) == laws_of_[a].end())
-        laws_of_[a].push_back(law);
+  laws_.of_class.resize(laws_.classes);
+  for (int a = 0; a < laws_.classes; ++a) {
+    for (int b = 0; b < laws_.classes; ++b) {
+      const int law = laws_.of_classes[a * laws_.classes + b];
+      if (law >= 0 && std::find(laws_.of_class[a].begin(), laws_.of_class[a].end(), law) == laws_.of_class[a].end())
+        laws_.of_class[a].push_back(law);
     }
   }
 }
@@ -129,15 +129,15 @@ void PairForces::make_exclusions(const ForceField& field) {
   for (const auto& [i, j] : field.exclusions) {
     lists[i].push_back(j), lists[j].push_back(i);
   }
-  excluded_start_.assign(1, 0);
+  excluded_.start.assign(1, 0);
   for (int i = 0; i < n_; ++i) {
     auto& list = lists[i];
     std::sort(list.begin(), list.end());
     list.erase(std::unique(list.begin(), list.end()), list.end());
-    excluded_.insert(excluded_.end(), list.begin(), list.end());
-    excluded_start_.push_back(static_cast<int>(excluded_.size()));
+    excluded_.list.insert(excluded_.list.end(), list.begin(), list.end());
+    excluded_.start.push_back(static_cast<int>(excluded_.list.size()));
     for (const int j : list) {
-      if (j > i) excluded_pairs_.push_back({i, j});
+      if (j > i) excluded_.pairs.push_back({i, j});
     }
   }
 }
@@ -193,89 +193,92 @@ void PairForces::sort_into_cells() {
   const int most = std::max(1, elementary::cube_root(n_));
   for (int c = 0; c < 3; ++c) {
     const double fit = std::floor(size[c] / list_radius_);
-    cells_[c] = !(fit >= 3) ? 1 : static_cast<int>(std::min<double>(fit, std::max(most, 3)));
+    cells_.count[c] = !(fit >= 3) ? 1 : static_cast<int>(std::min<double>(fit, std::max(most, 3)));
   }
-  const int bins = cells_[0] * cells_[1] * cells_[2] * classes_;
-  bin_of_.resize(n_);
-  bin_start_.assign(bins + 1, 0);
+  const int bins = cells_.count[0] * cells_.count[1] * cells_.count[2] * laws_.classes;
+  cells_.bin_of.resize(n_);
+  cells_.bin_start.assign(bins + 1, 0);
   for (int i = 0; i < n_; ++i) {
     int cell = 0;
     for (int c = 0; c < 3; ++c) {
       double s = (packed_[4 * i + c] - low[c]) / size[c];
       if (args_.box[c] > 0) s -= std::floor(s);
-      const int at = std::isfinite(s) ? std::clamp(static_cast<int>(s * cells_[c]), 0, cells_[c] - 1) : 0;
-      cell = cell * cells_[c] + at;
+      const int at = std::isfinite(s) ? std::clamp(static_cast<int>(s * cells_.count[c]), 0, cells_.count[c] - 1) : 0;
+      cell = cell * cells_.count[c] + at;
     }
-    bin_of_[i] = cell * classes_ + class_of_[i];
-    ++bin_start_[bin_of_[i] + 1];
+    cells_.bin_of[i] = cell * laws_.classes + laws_.class_of[i];
+    ++cells_.bin_start[cells_.bin_of[i] + 1];
   }
-  for (int b = 0; b < bins; ++b) bin_start_[b + 1] += bin_start_[b];
-  sorted_.resize(n_ + kListPadding), x_.resize(n_), y_.resize(n_), z_.resize(n_);
-  std::vector<int> next(bin_start_.begin(), bin_start_.end() - 1);
+  for (int b = 0; b < bins; ++b) cells_.bin_start[b + 1] += cells_.bin_start[b];
+  cells_.sorted.resize(n_ + kListPadding), cells_.x.resize(n_), cells_.y.resize(n_), cells_.z.resize(n_);
+  std::vector<int> next(cells_.bin_start.begin(), cells_.bin_start.end() - 1);
   for (int i = 0; i < n_; ++i) {
-    const int at = next[bin_of_[i]]++;
-    sorted_[at] = i, x_[at] = packed_[4 * i], y_[at] = packed_[4 * i + 1], z_[at] = packed_[4 * i + 2];
+    const int at = next[cells_.bin_of[i]]++;
+    cells_.sorted[at] = i, cells_.x[at] = packed_[4 * i], cells_.y[at] = packed_[4 * i + 1],
+    cells_.z[at] = packed_[4 * i + 2];
   }
 }
 
 // Neighbours under one law of the particle at a place, among those at later places: each pair once.
 void PairForces::add_run(int place, int law) {
-  CandidateArgs search{x_.data(), y_.data(), z_.data(), sorted_.data(), {}, {}, list_radius_ * list_radius_};
+  CandidateArgs search{
+      cells_.x.data(), cells_.y.data(), cells_.z.data(), cells_.sorted.data(), {}, {}, list_radius_ * list_radius_};
   for (int c = 0; c < 3; ++c) search.box[c] = args_.box[c], search.inverse_box[c] = args_.inverse_box[c];
-  const int i = sorted_[place], cell = bin_of_[i] / classes_;
-  const int here[3] = {cell / (cells_[2] * cells_[1]), cell / cells_[2] % cells_[1], cell % cells_[2]};
-  const int* const laws = law_.data() + static_cast<std::size_t>(class_of_[i]) * classes_;
-  const std::int64_t begin = listed_;
+  const int i = cells_.sorted[place], cell = cells_.bin_of[i] / laws_.classes;
+  const int here[3] = {cell / (cells_.count[2] * cells_.count[1]), cell / cells_.count[2] % cells_.count[1],
+                       cell % cells_.count[2]};
+  const int* const laws = laws_.of_classes.data() + static_cast<std::size_t>(laws_.class_of[i]) * laws_.classes;
+  const std::int64_t begin = list_.count;
   int reach[3], other[3];
-  for (int c = 0; c < 3; ++c) reach[c] = cells_[c] > 1 ? 1 : 0;
+  for (int c = 0; c < 3; ++c) reach[c] = cells_.count[c] > 1 ? 1 : 0;
   for (int code = 0; code < 27; ++code) {
     const int step[3] = {code / 9 - 1, code / 3 % 3 - 1, code % 3 - 1};
     bool there = true;
     for (int c = 0; c < 3; ++c) {
       other[c] = here[c] + step[c];
       there = there && std::abs(step[c]) <= reach[c];
-      if (args_.box[c] > 0) other[c] = (other[c] + cells_[c]) % cells_[c];
-      there = there && other[c] >= 0 && other[c] < cells_[c];
+      if (args_.box[c] > 0) other[c] = (other[c] + cells_.count[c]) % cells_.count[c];
+      there = there && other[c] >= 0 && other[c] < cells_.count[c];
     }
     if (!there) continue;
-    const int bin = ((other[0] * cells_[1] + other[1]) * cells_[2] + other[2]) * classes_;
-    for (int kind = 0; kind < classes_; ++kind) {
+    const int bin = ((other[0] * cells_.count[1] + other[1]) * cells_.count[2] + other[2]) * laws_.classes;
+    for (int kind = 0; kind < laws_.classes; ++kind) {
       if (laws[kind] != law) continue;
-      const int from = std::max(bin_start_[bin + kind], place + 1), to = bin_start_[bin + kind + 1];
+      const int from = std::max(cells_.bin_start[bin + kind], place + 1), to = cells_.bin_start[bin + kind + 1];
       if (from < to)
-        listed_ +=
-            kernels_->candidates(search, x_[place], y_[place], z_[place], from, to, neighbours_.data() + listed_);
+        list_.count += kernels_->candidates(search, cells_.x[place], cells_.y[place], cells_.z[place], from, to,
+                                            list_.neighbours.data() + list_.count);
     }
   }
   drop_excluded(i, begin);
-  pairs_ += listed_ - begin;
-  if (listed_ == begin) return;
-  while ((listed_ - begin) % kListPadding != 0) neighbours_[listed_++] = n_;
-  runs_.push_back({i, law, begin, static_cast<int>(listed_ - begin)});
+  list_.pairs += list_.count - begin;
+  if (list_.count == begin) return;
+  while ((list_.count - begin) % kListPadding != 0) list_.neighbours[list_.count++] = n_;
+  list_.runs.push_back({i, law, begin, static_cast<int>(list_.count - begin)});
 }
 
 void PairForces::drop_excluded(int particle, std::int64_t begin) {
-  int* const from = neighbours_.data() + begin;
-  for (int p = excluded_start_[particle]; p < excluded_start_[particle + 1]; ++p) {
-    int* const end = neighbours_.data() + listed_;
-    int* const found = std::find(from, end, excluded_[p]);
-    if (found != end) *found = neighbours_[--listed_];
+  int* const from = list_.neighbours.data() + begin;
+  for (int p = excluded_.start[particle]; p < excluded_.start[particle + 1]; ++p) {
+    int* const end = list_.neighbours.data() + list_.count;
+    int* const found = std::find(from, end, excluded_.list[p]);
+    if (found != end) *found = list_.neighbours[--list_.count];
   }
 }
 
 void PairForces::build_list() {
-  ++builds_;
-  pairs_ = listed_ = 0;
-  runs_.clear();
+  ++list_.builds;
+  list_.pairs = list_.count = 0;
+  list_.runs.clear();
   listed_at_.resize(3 * static_cast<std::size_t>(n_));
   for (int i = 0; i < n_; ++i) {
     for (int c = 0; c < 3; ++c) listed_at_[3 * i + c] = packed_[4 * i + c];
   }
   sort_into_cells();
   for (int place = 0; place < n_; ++place) {
-    for (const int law : laws_of_[class_of_[sorted_[place]]]) {
-      const std::size_t most = static_cast<std::size_t>(listed_) + n_ + 2 * kListPadding;
-      if (neighbours_.size() < most) neighbours_.resize(most + most / 2);
+    for (const int law : laws_.of_class[laws_.class_of[cells_.sorted[place]]]) {
+      const std::size_t most = static_cast<std::size_t>(list_.count) + n_ + 2 * kListPadding;
+      if (list_.neighbours.size() < most) list_.neighbours.resize(most + most / 2);
       add_run(place, law);
     }
   }
@@ -298,8 +301,8 @@ void PairForces::add_general(std::span<const double> position, std::span<double>
   if (list_is_stale()) build_list();
   std::fill(packed_force_.begin(), packed_force_.end(), 0.0);
   args_.position = packed_.data(), args_.force = packed_force_.data();
-  args_.runs = runs_.data(), args_.run_count = static_cast<std::int64_t>(runs_.size());
-  args_.neighbours = neighbours_.data(), args_.laws = laws_.data();
+  args_.runs = list_.runs.data(), args_.run_count = static_cast<std::int64_t>(list_.runs.size());
+  args_.neighbours = list_.neighbours.data(), args_.laws = laws_.all.data();
   args_.with_energy = energies != nullptr;
   args_.lj_energy = args_.coulomb_energy = 0;
   std::fill_n(args_.virial, 6, 0.0);
@@ -317,7 +320,7 @@ void PairForces::add_general(std::span<const double> position, std::span<double>
 // Excluded pairs lie in one molecule, which is whole: no image is looked for.
 void PairForces::add_corrections(std::span<const double> x, std::span<double> force, Energies* energies) const {
   double energy = 0;
-  for (const auto& [i, j] : excluded_pairs_) {
+  for (const auto& [i, j] : excluded_.pairs) {
     const double qq = coulomb_.constant * coulomb_.charge[i] * coulomb_.charge[j];
     if (qq == 0) continue;
     double d[3], r2 = 0;

@@ -16,10 +16,34 @@ class PairForces {
   explicit PairForces(const ParticleSystem& system);
   /// Adds to force [3 n] and to the energies, if any.
   void add(std::span<const double> position, std::span<double> force, Energies* energies, ThreadTeam& team);
-  int builds() const { return builds_ + (sites_ ? sites_->builds() : 0); }
-  std::int64_t pairs() const { return by_sites_ ? sites_->pairs() : pairs_; }
+  int builds() const { return list_.builds + (sites_ ? sites_->builds() : 0); }
+  std::int64_t pairs() const { return by_sites_ ? sites_->pairs() : list_.pairs; }
 
  private:
+  struct Laws {
+    std::vector<PairLaw> all;
+    std::vector<int> class_of;  // [n]
+    int classes = 0;
+    std::vector<int> of_classes;             // [classes²] index into all, -1: nothing between them
+    std::vector<std::vector<int>> of_class;  // [classes] the laws that a class takes part in
+  };
+  struct Excluded {
+    std::vector<int> start, list;
+    std::vector<std::array<int, 2>> pairs;  // each once, for the corrections
+  };
+  struct Cells {  // particles in cell order, structure of arrays
+    int count[3] = {1, 1, 1};
+    std::vector<int> bin_start;  // [cells * classes + 1] places of each class within each cell
+    std::vector<int> sorted;     // [n] place -> particle
+    std::vector<int> bin_of;     // [n]
+    std::vector<double> x, y, z;
+  };
+  struct List {
+    std::vector<PairRun> runs;
+    std::vector<int> neighbours;  // the first `count` count
+    std::int64_t count = 0, pairs = 0;
+    int builds = 0;
+  };
   void make_classes(const ForceField& field);
   void make_exclusions(const ForceField& field);
   void make_constants(const ForceField& field);
@@ -37,25 +61,11 @@ class PairForces {
   const ParticleKernels* kernels_;
   Coulomb coulomb_;
   PairArgs args_{};
-  std::vector<PairLaw> laws_;
-  std::vector<int> class_of_;  // [n]
-  int classes_ = 0;
-  std::vector<int> law_;                   // [classes²] index into laws_, -1: nothing between them
-  std::vector<std::vector<int>> laws_of_;  // [classes] the laws that a class takes part in
-  std::vector<int> excluded_start_, excluded_;
-  std::vector<std::array<int, 2>> excluded_pairs_;  // each once, for the corrections
+  Laws laws_;
+  Excluded excluded_;
   std::vector<double> packed_, packed_force_, listed_at_;
-  // Cells: particles in cell order, structure of arrays.
-  int cells_[3] = {1, 1, 1};
-  std::vector<int> bin_start_;  // [cells * classes + 1] places of each class within each cell
-  std::vector<int> sorted_;     // [n] place -> particle
-  std::vector<int> bin_of_;     // [n]
-  std::vector<double> x_, y_, z_;
-  // List.
-  std::vector<PairRun> runs_;
-  std::vector<int> neighbours_;  // the first listed_ count
-  std::int64_t listed_ = 0, pairs_ = 0;
-  int builds_ = 0;
+  Cells cells_;
+  List list_;
   std::unique_ptr<SiteForces> sites_;  // where the system is one of molecules of three sites
   bool by_sites_ = false;
 };

@@ -41,9 +41,10 @@ SiteForces::SiteForces(int molecules, const Field& field, double unit, double sk
     args_.linear[k] = -charges * field_.pairs.linear, args_.quadratic[k] = -2 * charges * field_.pairs.quadratic;
   }
   args_.nobody = unsigned(m_) * kSiteBytes | kSameImage, args_.keep2 = (1 + kKeptSkin) * (1 + kKeptSkin);
-  kept_end_.resize(m_), kept_at_.assign(packed_.size(), 0.0);
-  order_.resize(m_), offset_.resize(3 * std::size_t(m_)), cell_of_.resize(m_), id_.resize(m_ + kListPadding);
-  x_.resize(m_), y_.resize(m_), z_.resize(m_);
+  kept_.end.resize(m_), kept_.at.assign(packed_.size(), 0.0);
+  list_.order.resize(m_), list_.offset.resize(3 * std::size_t(m_)), cells_.of.resize(m_),
+      cells_.id.resize(m_ + kListPadding);
+  cells_.x.resize(m_), cells_.y.resize(m_), cells_.z.resize(m_);
   parts_.resize(std::clamp(m_ / kMoleculesAPart, 1, kMostParts));
   segments_.resize(std::min(kSegments, std::max(1, m_ / 16)));
   for (std::size_t k = 0; k < segments_.size(); ++k) {
@@ -63,14 +64,14 @@ bool SiteForces::fits(std::span<const double> position) const {
   return true;
 }
 
-// The places' molecules, moved into the box as they were when the list was made; how far sites are from kept_at_.
+// The places' molecules, moved into the box as they were when the list was made; how far sites are from kept_.at.
 SiteForces::Largest SiteForces::load(std::span<const double> position, int from, int to) {
   const double scale = 1 / unit_;
   Largest most;
   for (int k = from; k < to; ++k) {
-    const double* p = position.data() + 9 * std::size_t(order_[k]);
-    const double* o = offset_.data() + 3 * std::size_t(k);
-    const double* q = kept_at_.data() + std::size_t(kSiteRow) * k;
+    const double* p = position.data() + 9 * std::size_t(list_.order[k]);
+    const double* o = list_.offset.data() + 3 * std::size_t(k);
+    const double* q = kept_.at.data() + std::size_t(kSiteRow) * k;
     double* out = packed_.data() + std::size_t(kSiteRow) * k;
     double way[3] = {};
     for (int s = 0; s < 3; ++s) {
@@ -99,7 +100,7 @@ bool SiteForces::load_all(std::span<const double> position, ThreadTeam& team) {
 SiteForces::Moved SiteForces::moved(std::span<const double> position, int from, int to) const {
   Moved most;
   for (int i = from; i < to; ++i) {
-    const double *p = position.data() + 9 * std::size_t(i), *q = listed_at_.data() + 3 * std::size_t(i);
+    const double *p = position.data() + 9 * std::size_t(i), *q = list_.at.data() + 3 * std::size_t(i);
     const double dx = p[0] - q[0], dy = p[1] - q[1], dz = p[2] - q[2], d2 = dx * dx + dy * dy + dz * dz;
     const double e2 = extent_of(position, i);
     most.extent = e2 > most.extent ? e2 : most.extent;
@@ -110,7 +111,7 @@ SiteForces::Moved SiteForces::moved(std::span<const double> position, int from, 
 }
 
 bool SiteForces::list_is_stale(std::span<const double> position, ThreadTeam& team) const {
-  if (listed_at_.empty()) return true;
+  if (list_.at.empty()) return true;
   std::vector<Moved> parts(team.size());
   team.run([&](int thread) {
     const ThreadTeam::Range range = team.share(m_, thread);
@@ -122,7 +123,7 @@ bool SiteForces::list_is_stale(std::span<const double> position, ThreadTeam& tea
     most.extent = std::max(most.extent, part.extent);
     most.sum += part.sum;
   }
-  const double grown = std::max(0.0, std::sqrt(most.extent) / unit_ - extent_);
+  const double grown = std::max(0.0, std::sqrt(most.extent) / unit_ - list_.extent);
   const double used = (std::sqrt(most.way.first) + std::sqrt(most.way.second)) / unit_ + 2 * grown;
   return !(used < skin_) || std::isnan(most.sum);
 }
@@ -131,91 +132,94 @@ bool SiteForces::list_is_stale(std::span<const double> position, ThreadTeam& tea
 void SiteForces::sort_into_cells(std::span<const double> position) {
   const double scale = 1 / unit_;
   const double* const box = field_.pairs.box;
-  listed_at_.resize(3 * std::size_t(m_));
+  list_.at.resize(3 * std::size_t(m_));
   double extent = 0, high[3];
   for (int i = 0; i < m_; ++i) {
-    for (int c = 0; c < 3; ++c) listed_at_[3 * i + c] = position[9 * std::size_t(i) + c];
+    for (int c = 0; c < 3; ++c) list_.at[3 * i + c] = position[9 * std::size_t(i) + c];
     extent = std::max(extent, extent_of(position, i));
   }
-  extent_ = std::sqrt(extent) / unit_;
-  radius_ = 1 + skin_ + 2 * extent_;
+  list_.extent = std::sqrt(extent) / unit_;
+  list_.radius = 1 + skin_ + 2 * list_.extent;
   for (int c = 0; c < 3; ++c) {
-    low_[c] = 0, size_[c] = box[c];
+    cells_.low[c] = 0, cells_.size[c] = box[c];
     if (box[c] > 0) continue;
-    low_[c] = 1e300, high[c] = -1e300;
+    cells_.low[c] = 1e300, high[c] = -1e300;
     for (int i = 0; i < m_; ++i) {
-      const double x = listed_at_[3 * i + c] * scale;
-      low_[c] = std::min(low_[c], x), high[c] = std::max(high[c], x);
+      const double x = list_.at[3 * i + c] * scale;
+      cells_.low[c] = std::min(cells_.low[c], x), high[c] = std::max(high[c], x);
     }
-    size_[c] = std::max(high[c] - low_[c], 1e-9);
+    cells_.size[c] = std::max(high[c] - cells_.low[c], 1e-9);
   }
   // Narrow columns waste little of what lies around a sphere; there are no more cells than molecules.
   const double most = std::max(1.0, 2.0 * elementary::cube_root(m_));
-  for (int c = 0; c < 3; ++c) cells_[c] = int(std::clamp(std::floor(size_[c] * (c < 2 ? 3 : 4) / radius_), 1.0, most));
-  const int cells = cells_[0] * cells_[1] * cells_[2];
-  cell_start_.assign(std::size_t(cells) + 1, 0);
+  for (int c = 0; c < 3; ++c)
+    cells_.count[c] = int(std::clamp(std::floor(cells_.size[c] * (c < 2 ? 3 : 4) / list_.radius), 1.0, most));
+  const int cells = cells_.count[0] * cells_.count[1] * cells_.count[2];
+  cells_.start.assign(std::size_t(cells) + 1, 0);
   std::vector<double> images(3 * std::size_t(m_));
   for (int i = 0; i < m_; ++i) {
     int cell = 0;
     for (int c = 0; c < 3; ++c) {
-      double s = (listed_at_[3 * i + c] * scale - low_[c]) / size_[c];
+      double s = (list_.at[3 * i + c] * scale - cells_.low[c]) / cells_.size[c];
       const double whole = box[c] > 0 && std::isfinite(s) ? std::floor(s) : 0.0;
       images[3 * i + c] = whole * box[c];
       s -= whole;
-      const int at = std::isfinite(s) ? std::clamp(int(s * cells_[c]), 0, cells_[c] - 1) : 0;
-      cell = cell * cells_[c] + at;
+      const int at = std::isfinite(s) ? std::clamp(int(s * cells_.count[c]), 0, cells_.count[c] - 1) : 0;
+      cell = cell * cells_.count[c] + at;
     }
-    cell_of_[i] = cell;
-    ++cell_start_[cell + 1];
+    cells_.of[i] = cell;
+    ++cells_.start[cell + 1];
   }
-  for (int b = 0; b < cells; ++b) cell_start_[b + 1] += cell_start_[b];
-  std::vector<int> next(cell_start_.begin(), cell_start_.end() - 1);
+  for (int b = 0; b < cells; ++b) cells_.start[b + 1] += cells_.start[b];
+  std::vector<int> next(cells_.start.begin(), cells_.start.end() - 1);
   for (int i = 0; i < m_; ++i) {
-    const int at = next[cell_of_[i]]++;
-    order_[at] = i, id_[at] = unsigned(at) * kSiteBytes;
-    for (int c = 0; c < 3; ++c) offset_[3 * std::size_t(at) + c] = images[3 * std::size_t(i) + c];
+    const int at = next[cells_.of[i]]++;
+    list_.order[at] = i, cells_.id[at] = unsigned(at) * kSiteBytes;
+    for (int c = 0; c < 3; ++c) list_.offset[3 * std::size_t(at) + c] = images[3 * std::size_t(i) + c];
   }
 }
 
 // Later places near each of the segment's, column by column of each image.
 void SiteForces::list_segment(Segment& segment) {
-  const NearArgs near{x_.data(), y_.data(), z_.data(), id_.data(), radius_ * radius_};
+  const NearArgs near{cells_.x.data(), cells_.y.data(), cells_.z.data(), cells_.id.data(), list_.radius * list_.radius};
   const double* const box = field_.pairs.box;
   const double slack = 1e-9;  // the cell of a molecule is found in rounded numbers
   segment.entry.clear(), segment.pairs = 0;
   std::int64_t count = 0;
-  const double wide[3] = {size_[0] / cells_[0], size_[1] / cells_[1], size_[2] / cells_[2]};
+  const double wide[3] = {cells_.size[0] / cells_.count[0], cells_.size[1] / cells_.count[1],
+                          cells_.size[2] / cells_.count[2]};
   for (int i = segment.from; i < segment.to; ++i) {
-    const double at[3] = {x_[i], y_[i], z_[i]};
+    const double at[3] = {cells_.x[i], cells_.y[i], cells_.z[i]};
     const std::int64_t begin = count;
     int from[3], to[3];
     for (int c = 0; c < 3; ++c) {
-      from[c] = int(std::floor((at[c] - low_[c] - radius_) / wide[c] - slack));
-      to[c] = int(std::floor((at[c] - low_[c] + radius_) / wide[c] + slack));
-      if (box[c] == 0) from[c] = std::max(from[c], 0), to[c] = std::min(to[c], cells_[c] - 1);
+      from[c] = int(std::floor((at[c] - cells_.low[c] - list_.radius) / wide[c] - slack));
+      to[c] = int(std::floor((at[c] - cells_.low[c] + list_.radius) / wide[c] + slack));
+      if (box[c] == 0) from[c] = std::max(from[c], 0), to[c] = std::min(to[c], cells_.count[c] - 1);
     }
     const auto gap2 = [&](int c, int cell) {  // squared distance to a layer of cells
-      const double below = low_[c] + cell * wide[c] - at[c], above = -below - wide[c];
+      const double below = cells_.low[c] + cell * wide[c] - at[c], above = -below - wide[c];
       const double d = std::max(0.0, std::max(below, above) - slack);
       return d * d;
     };
     for (int cx = from[0]; cx <= to[0]; ++cx) {
-      const int sx = cx < 0 ? -1 : cx >= cells_[0] ? 1 : 0;
-      const int column_x = (cx - sx * cells_[0]) * cells_[1];
-      const double left_x = radius_ * radius_ - gap2(0, cx);
+      const int sx = cx < 0 ? -1 : cx >= cells_.count[0] ? 1 : 0;
+      const int column_x = (cx - sx * cells_.count[0]) * cells_.count[1];
+      const double left_x = list_.radius * list_.radius - gap2(0, cx);
       for (int cy = from[1]; cy <= to[1]; ++cy) {
-        const int sy = cy < 0 ? -1 : cy >= cells_[1] ? 1 : 0;
+        const int sy = cy < 0 ? -1 : cy >= cells_.count[1] ? 1 : 0;
         const double left = left_x - gap2(1, cy);
         if (!(left > 0)) continue;
-        const int column = (column_x + cy - sy * cells_[1]) * cells_[2];
-        if (cell_start_[column + cells_[2]] <= i + 1) continue;
+        const int column = (column_x + cy - sy * cells_.count[1]) * cells_.count[2];
+        if (cells_.start[column + cells_.count[2]] <= i + 1) continue;
         const double half = std::sqrt(left);
-        const int z0 = std::max(from[2], int(std::floor((at[2] - low_[2] - half) / wide[2] - slack)));
-        const int z1 = std::min(to[2], int(std::floor((at[2] - low_[2] + half) / wide[2] + slack)));
-        for (int sz = z0 < 0 ? -1 : 0; sz <= (z1 >= cells_[2] ? 1 : 0); ++sz) {
-          const int k0 = std::max(z0 - sz * cells_[2], 0), k1 = std::min(z1 - sz * cells_[2], cells_[2] - 1);
+        const int z0 = std::max(from[2], int(std::floor((at[2] - cells_.low[2] - half) / wide[2] - slack)));
+        const int z1 = std::min(to[2], int(std::floor((at[2] - cells_.low[2] + half) / wide[2] + slack)));
+        for (int sz = z0 < 0 ? -1 : 0; sz <= (z1 >= cells_.count[2] ? 1 : 0); ++sz) {
+          const int k0 = std::max(z0 - sz * cells_.count[2], 0),
+                    k1 = std::min(z1 - sz * cells_.count[2], cells_.count[2] - 1);
           if (k0 > k1) continue;
-          const int first = std::max(cell_start_[column + k0], i + 1), last = cell_start_[column + k1 + 1];
+          const int first = std::max(cells_.start[column + k0], i + 1), last = cells_.start[column + k1 + 1];
           if (first >= last) continue;
           const std::size_t need = std::size_t(count) + std::size_t(last - first) + 2 * kListPadding;
           if (segment.entry.size() < need) segment.entry.resize(need + need / 2);
@@ -232,7 +236,7 @@ void SiteForces::list_segment(Segment& segment) {
     if (segment.entry.size() < std::size_t(count) + kListPadding)
       segment.entry.resize(2 * std::size_t(count) + kListPadding);
     while (count % kListPadding != 0) segment.entry[count++] = args_.nobody;
-    start_[i + 1] = count;  // within the segment, for now
+    list_.start[i + 1] = count;  // within the segment, for now
   }
   segment.entry.resize(count);
 }
@@ -244,8 +248,10 @@ void SiteForces::cut_into_parts(ThreadTeam& team) {
   for (std::int64_t k = 0; k < count; ++k) {
     Part& part = parts_[k];
     part.from = at;
-    const std::int64_t goal = start_[m_] * (k + 1) / count;
-    at = k + 1 == count ? m_ : int(std::lower_bound(start_.begin() + at, start_.begin() + m_, goal) - start_.begin());
+    const std::int64_t goal = list_.start[m_] * (k + 1) / count;
+    at = k + 1 == count
+             ? m_
+             : int(std::lower_bound(list_.start.begin() + at, list_.start.begin() + m_, goal) - list_.start.begin());
     part.to = at;
   }
   team.run([&](int thread) {
@@ -254,36 +260,37 @@ void SiteForces::cut_into_parts(ThreadTeam& team) {
       part.force.resize(std::size_t(kSiteRow) * (m_ + 1));
       part.touched.assign(blocks(), 0);
       for (int i = part.from; i < part.to; ++i) part.touched[i / kBlock] = 1;
-      for (std::int64_t p = start_[part.from]; p < start_[part.to]; ++p)
-        part.touched[entry_[p] / (kSiteBytes * kBlock)] = 1;
+      for (std::int64_t p = list_.start[part.from]; p < list_.start[part.to]; ++p)
+        part.touched[list_.entry[p] / (kSiteBytes * kBlock)] = 1;
     }
   });
 }
 
 void SiteForces::build_list(std::span<const double> position, ThreadTeam& team) {
-  ++builds_;
+  ++list_.builds;
   sort_into_cells(position);
   load(position, 0, m_);
   for (int k = 0; k < m_; ++k) {
     const double* p = packed_.data() + std::size_t(kSiteRow) * k;
-    x_[k] = p[0], y_[k] = p[1], z_[k] = p[2];
+    cells_.x[k] = p[0], cells_.y[k] = p[1], cells_.z[k] = p[2];
   }
-  start_.assign(std::size_t(m_) + 1, 0);
+  list_.start.assign(std::size_t(m_) + 1, 0);
   team.run([&](int thread) {
     for (std::size_t k = thread; k < segments_.size(); k += team.size()) list_segment(segments_[k]);
   });
   std::int64_t before = 0;
-  listed_ = 0;
+  list_.count = 0;
   for (const Segment& segment : segments_) {
-    for (int i = segment.from; i < segment.to; ++i) start_[i + 1] += before;
+    for (int i = segment.from; i < segment.to; ++i) list_.start[i + 1] += before;
     before += std::int64_t(segment.entry.size());
-    listed_ += segment.pairs;
+    list_.count += segment.pairs;
   }
-  entry_.resize(before), kept_.resize(before);
-  keep_ = true;
+  list_.entry.resize(before), kept_.entry.resize(before);
+  kept_.due = true;
   team.run([&](int thread) {
     for (std::size_t k = thread; k < segments_.size(); k += team.size())
-      std::copy(segments_[k].entry.begin(), segments_[k].entry.end(), entry_.begin() + start_[segments_[k].from]);
+      std::copy(segments_[k].entry.begin(), segments_[k].entry.end(),
+                list_.entry.begin() + list_.start[segments_[k].from]);
   });
   cut_into_parts(team);
 }
@@ -295,15 +302,15 @@ void SiteForces::compute_part(Part& part, bool with_energy) {
     std::fill(from, from + std::min<std::ptrdiff_t>(kBlock * kSiteRow, part.force.end() - from), 0.0);
   }
   SiteArgs args = args_;
-  args.position = packed_.data(), args.shift = shift_, args.start = start_.data();
+  args.position = packed_.data(), args.shift = shift_, args.start = list_.start.data();
   args.force = part.force.data(), args.with_energy = with_energy;
-  if (keep_) {
-    args.entry = entry_.data(), args.end = start_.data() + 1, args.kept = kept_.data(),
-    args.kept_end = kept_end_.data();
+  if (kept_.due) {
+    args.entry = list_.entry.data(), args.end = list_.start.data() + 1, args.kept = kept_.entry.data(),
+    args.kept_end = kept_.end.data();
     const std::ptrdiff_t from = std::ptrdiff_t(kSiteRow) * part.from, to = std::ptrdiff_t(kSiteRow) * part.to;
-    std::copy(packed_.begin() + from, packed_.begin() + to, kept_at_.begin() + from);
+    std::copy(packed_.begin() + from, packed_.begin() + to, kept_.at.begin() + from);
   } else {
-    args.entry = kept_.data(), args.end = kept_end_.data();
+    args.entry = kept_.entry.data(), args.end = kept_.end.data();
   }
   kernels_->sites(args, part.from, part.to);
   part.lj = args.lj_energy, part.coulomb = args.coulomb_energy;
@@ -346,7 +353,7 @@ void SiteForces::collect(std::span<const double> position, std::span<double> for
     for (std::size_t c = 0; c < count; ++c) sum[c] += f[c];
   }
   for (int k = begin; k < end; ++k) {
-    const std::size_t molecule = 9 * std::size_t(order_[k]);
+    const std::size_t molecule = 9 * std::size_t(list_.order[k]);
     double* out = force.data() + molecule;
     const double* f = sum + std::size_t(k - begin) * kSiteRow;
     for (int s = 0; s < 3; ++s) {
@@ -361,7 +368,7 @@ bool SiteForces::add(std::span<const double> position, std::span<double> force, 
     if (!fits(position)) return false;
     build_list(position, team);
   } else {
-    keep_ = !load_all(position, team);
+    kept_.due = !load_all(position, team);
   }
   corrections_.assign(blocks(), {});
   team.run([&](int thread) {

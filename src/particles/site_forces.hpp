@@ -38,8 +38,8 @@ class SiteForces {
   /// Adds to force [9 m] and to the energies, if any. The same bits for every size of the team. False, and nothing
   /// added, where a new list was due and the positions no longer suit.
   bool add(std::span<const double> position, std::span<double> force, Energies* energies, ThreadTeam& team);
-  int builds() const { return builds_; }
-  std::int64_t pairs() const { return 9 * listed_; }
+  int builds() const { return list_.builds; }
+  std::int64_t pairs() const { return 9 * list_.count; }
 
  private:
   /// A run of molecules in the list's order whose forces are summed into an array of their own. How many there are
@@ -88,34 +88,43 @@ class SiteForces {
   void collect(std::span<const double> position, std::span<double> force, int block, Correction* correction) const;
   void correct(const double* position, double* force, Correction* correction) const;
 
+  struct Cells {
+    int count[3] = {1, 1, 1};
+    double low[3] = {}, size[3] = {};
+    std::vector<int> start, of;
+    std::vector<double> x, y, z;
+    std::vector<unsigned> id;
+  };
+  struct List {
+    double radius = 0, extent = 0;
+    std::vector<double> at;           // [3 m] first sites, as given, when it was made
+    std::vector<int> order;           // [m] place -> molecule
+    std::vector<double> offset;       // [3 m] by place: what takes a molecule into the box
+    std::vector<std::int64_t> start;  // [m + 1]
+    std::vector<unsigned> entry;
+    std::int64_t count = 0;
+    int builds = 0;
+  };
+  struct Kept {  // those of the list with sites near each other, when packed_ was `at`
+    std::vector<unsigned> entry;
+    std::vector<std::int64_t> end;  // [m]
+    AlignedVector<double> at;
+    bool due = true;  // a new one is due
+  };
+
   int m_;
   Field field_;
-  double unit_, skin_, radius_ = 0, extent_ = 0;  // radius_, extent_: of the list
+  double unit_, skin_;
   const SiteKernels* kernels_;
   SiteArgs args_{};
   alignas(64) double shift_[27 * 4] = {};
-  AlignedVector<double> packed_;   // [kSiteRow (m + 1)]
-  std::vector<double> listed_at_;  // [3 m] first sites, as given
-  // The list's order.
-  std::vector<int> order_;      // [m] place -> molecule
-  std::vector<double> offset_;  // [3 m] by place: what takes a molecule into the box
-  int cells_[3] = {1, 1, 1};
-  double low_[3] = {}, size_[3] = {};
-  std::vector<int> cell_start_, cell_of_;
-  std::vector<double> x_, y_, z_;
-  std::vector<unsigned> id_;
+  AlignedVector<double> packed_;  // [kSiteRow (m + 1)]
+  Cells cells_;
+  List list_;
   std::vector<Segment> segments_;
-  std::vector<std::int64_t> start_;  // [m + 1]
-  std::vector<unsigned> entry_;
-  // Those of the list with sites near each other, when packed_ was kept_at_.
-  std::vector<unsigned> kept_;
-  std::vector<std::int64_t> kept_end_;  // [m]
-  AlignedVector<double> kept_at_;
-  bool keep_ = true;  // a new second list is due
+  Kept kept_;
   std::vector<Part> parts_;
   std::vector<Correction> corrections_;  // [blocks] between sites of one molecule
-  std::int64_t listed_ = 0;
-  int builds_ = 0;
 };
 
 }  // namespace tarsus

@@ -91,6 +91,9 @@ class ConstrainedDynamics {
   Error error(int world) const;
 
  private:
+  struct LimbAnswer {  ///< of one pack
+    AlignedVector<R> quality, qacc, x2;
+  };
   struct Pack {  ///< scratch of one
     AlignedVector<R> A, inverse, scale, least, trust, rhs, sigma, projection, u, push, trial_v, last_v, zero, gram,
         demand;
@@ -124,9 +127,9 @@ class ConstrainedDynamics {
   const EqualitySet& equalities_;
   int width_, worlds_;
   DelassusRows<R> rows_;
-  std::unique_ptr<Limbs<R>> limbs_;                  // null: none apply
-  AlignedVector<R> quality_, other_qacc_, limb_x2_;  // of one pack
-  AlignedVector<R> phi_, rate_, bias_, x2_;          // [pack][rows][lane]
+  std::unique_ptr<Limbs<R>> limbs_;  // null: none apply
+  LimbAnswer limb_;
+  AlignedVector<R> phi_, rate_, bias_, x2_;  // [pack][rows][lane]
   Pack pack_;
   BasicData<R> elsewhere_;  // workspace of one pack at another configuration
   std::vector<KktStatus> status_;

@@ -57,10 +57,8 @@ class VectorTask {
   std::span<const R> terms() const { return terms_; }                          ///< [worlds][terms]
   std::span<const char> terminated() const { return ended_.terminated; }       ///< [worlds]
   std::span<const char> truncated() const { return ended_.truncated; }         ///< [worlds]
-  std::span<const char> bad() const {
-    return ended_.bad;
-  }                                                      ///< [worlds] whose state went bad in this step: truncated, too
-  std::span<const int> steps() const { return steps_; }  ///< [worlds] of the present episode
+  std::span<const char> bad() const { return ended_.bad; }    ///< [worlds] whose state went bad: truncated, too
+  std::span<const int> steps() const { return steps_; }       ///< [worlds] of the present episode
   std::span<const double> memory() const { return memory_; }  ///< [worlds][memory_size]
   /// Episodes that ended because a world's state went bad (not finite, too fast), since the beginning. The simulation
   /// failed, not the policy: such an end is truncated, with the observation of the last good state.
