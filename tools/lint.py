@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """All static checks; exit status 1 if any found a problem.
 
-usage: tools/lint.py [--build DIRECTORY] [--only NAME ...]     names: includes format words columns elementary headers
+usage: tools/lint.py [--build DIRECTORY] [--only NAME ...]     names: includes format words columns fields elementary headers
   isa lengths
 """
 
@@ -26,7 +26,7 @@ def check_isa(root, build):
 def main():
     parser = argparse.ArgumentParser(description="Static checks of the repository.")
     parser.add_argument("--build", type=Path, default=Path("build"), help="build tree whose objects are checked")
-    parser.add_argument("--only", nargs="+", metavar="NAME", help="includes format words columns elementary headers isa lengths")
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="includes format words columns fields elementary headers isa lengths")
     arguments = parser.parse_args()
 
     root = lint_includes.repository()
@@ -36,6 +36,7 @@ def main():
         "format": lambda: lint_text.check_format(root, jobs),
         "words": lambda: lint_text.check_words(root),
         "columns": lambda: lint_text.check_columns(root),
+        "fields": lambda: lint_text.check_fields(root),
         "elementary": lambda: lint_text.check_elementary(root),
         "headers": lambda: lint_headers.check(root, jobs),
         "isa": lambda: check_isa(root, arguments.build),

@@ -12,6 +12,7 @@ MACHINE_WORDS = re.compile("|".join(["/wor" + "k/", "/tm" + "p/", "/opt" + "/pyp
 FILE_LINES = {".hpp": 300, ".inl": 600, ".cpp": 600, ".py": 600}
 FUNCTION_LINES = 60
 COLUMNS = 120
+FIELDS = 20
 
 
 def tracked(root):
@@ -77,6 +78,26 @@ def check_columns(root):
             if len(line) > COLUMNS and line.lstrip().startswith("//"):
                 problems.append(f"{path.relative_to(root)}:{number}: a comment of {len(line)} columns (limit {COLUMNS})")
     return problems, f"{len(files)} files"
+
+
+CLASS = re.compile(r"^(?:class|struct) (\w+)[^;{]*\{\n(.*?)^\};", re.S | re.M)
+FIELD = re.compile(r"(?<![\w.>])([a-z]\w*_)\s*(?=[,;={\[])")
+
+
+def check_fields(root):
+    """Of a class at the left margin, as the formatter lays it out: names that end in _, before any parenthesis of their line."""
+    problems, count = [], 0
+    for path in tracked(root):
+        name = path.relative_to(root).as_posix()
+        if not name.startswith(("src/", "include/")) or path.suffix not in CPP:
+            continue
+        for match in CLASS.finditer(path.read_text(encoding="utf-8")):
+            count += 1
+            lines = [line.split("//")[0].split("(")[0] for line in match[2].splitlines() if re.match(r" {2,6}[A-Za-z]", line)]
+            fields = {field for line in lines for field in FIELD.findall(line)}
+            if len(fields) > FIELDS:
+                problems.append(f"{name}: {match[1]} has {len(fields)} fields (limit {FIELDS})")
+    return problems, f"{count} classes"
 
 
 NOT_A_FUNCTION = re.compile(r"(namespace|class|struct|enum|union|extern|using)\b|[^(]*=")

@@ -194,8 +194,8 @@ void ConstrainedDynamics<R>::solve_limbs(BasicData<R>& data, const Inputs& in, R
   }
 }
 
-/// pack_.A + Σ by LDLᵀ, pack_.rhs carried along. Rows that nothing can move (kDead) are taken out: their multiplier comes out as
-/// nothing.
+/// pack_.A + Σ by LDLᵀ, pack_.rhs carried along. Rows that nothing can move (kDead) are taken out: their multiplier
+/// comes out as nothing.
 template <class R>
 void ConstrainedDynamics<R>::factor_rows(int pack) {
   const std::size_t m = rows(), ld = rows_.leading_dimension();
