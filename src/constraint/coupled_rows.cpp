@@ -30,18 +30,17 @@ void add_contact(const ContactRows& contact, const Tangent& G, const double* for
 
 }  // namespace
 
-/// Of contacts, so many would go as extra rows.
 template <class R>
-int TreeOperator<R>::coupled_unknowns(std::span<const Tangent> tangents, std::span<const double> force) const {
-  int unknowns = 0;
-  for (std::size_t c = 0; c < geometry_.contacts.size() && !tangents.empty(); ++c) {
+typename TreeOperator<R>::ActingRows TreeOperator<R>::contact_rows(std::span<const Tangent> tangents,
+                                                                   std::span<const double> force) const {
+  ActingRows rows;
+  for (std::size_t c = 0; c < geometry_.contacts.size(); ++c) {
     const int nrow = geometry_.contacts[c].nrow;
-    if (geometry_.contacts[c].b >= 0)
-      unknowns += idle(tangents[c], &force[terms_[c].first_row], nrow) ? 0 : nrow;
-    else
-      unknowns += coupling(tangents[c], nrow) > 0;
+    if (idle(tangents[c], &force[terms_[c].first_row], nrow)) continue;
+    rows.acting += nrow;
+    rows.unknowns += geometry_.contacts[c].b >= 0 ? nrow : coupling(tangents[c], nrow) > 0;
   }
-  return unknowns;
+  return rows;
 }
 
 /// Pairs of links of the contacts that count.
@@ -94,10 +93,11 @@ bool TreeOperator<R>::solve_coupled(std::span<const Tangent> tangents, std::span
   return true;
 }
 
-#define TARSUS_INSTANTIATE(R)                                                                              \
-  template int TreeOperator<R>::coupled_unknowns(std::span<const Tangent>, std::span<const double>) const; \
-  template bool TreeOperator<R>::eliminates(std::span<const Term>, std::span<const ContactRows>,           \
-                                            std::span<const double>, double);                              \
+#define TARSUS_INSTANTIATE(R)                                                                                 \
+  template typename TreeOperator<R>::ActingRows TreeOperator<R>::contact_rows(std::span<const Tangent>,       \
+                                                                              std::span<const double>) const; \
+  template bool TreeOperator<R>::eliminates(std::span<const Term>, std::span<const ContactRows>,              \
+                                            std::span<const double>, double);                                 \
   template bool TreeOperator<R>::solve_coupled(std::span<const Tangent>, std::span<const double>);
 TARSUS_INSTANTIATE(double)
 TARSUS_INSTANTIATE(float)

@@ -10,10 +10,12 @@ namespace tarsus {
 
 namespace {
 
-constexpr int kEasy = 2;       ///< iterations of a step that is not hard,
-constexpr int kEasyShare = 2;  ///< and is dense all the same where so many times its extra rows are more than the DoFs
-constexpr int kCrowd = 24;     ///< unknowns of contacts, at which the Schur complement costs as much as the graph
-constexpr double kMost = 10;   ///< times the operations of eliminates() that a step may take
+constexpr int kEasy = 2;  ///< iterations of a step that is not hard
+/// A small model's step is dense where so many times its extra rows, or if it is hard those of all contacts that act,
+/// are more than the DoFs.
+constexpr int kEasyShare = 2, kHardShare = 4, kActingShare = 2;
+constexpr int kCrowd = 24;    ///< unknowns of contacts, at which the Schur complement costs as much as the graph
+constexpr double kMost = 10;  ///< times the operations of eliminates() that a step may take
 
 }  // namespace
 
@@ -46,9 +48,12 @@ bool TreeOperator<R>::solve(std::span<const Tangent> tangents, std::span<const d
                             std::span<double> change) {
   int coupled = 0;
   bool dense = dense_begun_;
-  if (!tangents.empty() && !dense) {
-    coupled = coupled_unknowns(tangents, force);
-    dense = small_ && (++solves_ > kEasy || kEasyShare * (coupled + extra_.held().count()) > model_.nv);
+  if (!tangents.empty()) {
+    const auto [unknowns, acting] = contact_rows(tangents, force);
+    const int extra = unknowns + extra_.held().count();
+    hard_is_dense_ = small_ && std::max(kHardShare * extra, kActingShare * acting) > model_.nv;
+    const bool hard = dense_begun_ || ++solves_ > kEasy;
+    coupled = unknowns, dense = hard ? hard_is_dense_ : small_ && kEasyShare * extra > model_.nv;
   }
   if (dense)
     solve_dense(tangents, force);

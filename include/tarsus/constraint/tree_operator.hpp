@@ -58,7 +58,7 @@ class TreeOperator final : public StepOperator {
   bool solve(std::span<const Tangent> tangents, std::span<const double> force, std::span<double> change) override;
   RowBlocks& row_blocks(std::span<const int> terms) override;  // tree_rows.cpp
   void move(double t) override;
-  bool sweeps_are_cheap() const override { return small_; }
+  bool sweeps_are_cheap() const override { return hard_is_dense_; }
   void keep() override;
 
   In<R> change() const { return iterates_.kept.x; }                ///< [nv] v - v⁰ of the best iterate
@@ -69,6 +69,10 @@ class TreeOperator final : public StepOperator {
     AlignedVector<R> x;
     HeldImpulse held;
   };
+  struct ActingRows {
+    int unknowns = 0;  ///< so many would go as extra rows
+    int acting = 0;
+  };
   struct Iterates {
     Iterate now, next, kept;
     bool first = true;  ///< there is no now yet
@@ -77,7 +81,7 @@ class TreeOperator final : public StepOperator {
   void add_joint_loads(std::span<const Tangent> tangents, std::span<const double> force);
   void add_loads(std::span<const Tangent> tangents, std::span<const double> force);
   void add_contact_forces(std::span<const double> force);
-  int coupled_unknowns(std::span<const Tangent> tangents, std::span<const double> force) const;
+  ActingRows contact_rows(std::span<const Tangent> tangents, std::span<const double> force) const;
   template <class F>
   void find_pairs(std::span<const ContactRows> contacts, const F& counts);
   bool solve_coupled(std::span<const Tangent> tangents, std::span<const double> force);
@@ -97,8 +101,9 @@ class TreeOperator final : public StepOperator {
   ExtraRows<R> extra_;
   TreeRows<R> swept_;
   DenseTerms<R> dense_;
-  bool dense_begun_ = false;  ///< in this step
-  int solves_ = 0;            ///< with tangents, of this step
+  bool dense_begun_ = false;    ///< in this step
+  int solves_ = 0;              ///< with tangents, of this step
+  bool hard_is_dense_ = false;  ///< as the last of them found it
   std::vector<double> solution_;
   CoupledTrees coupled_;
   std::vector<CoupledTrees::LinkPair> pairs_;  ///< of contacts
