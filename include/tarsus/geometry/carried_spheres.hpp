@@ -11,7 +11,7 @@
 
 namespace tarsus {
 
-/// Columns of numbers, one of each sphere, kSpare more at their ends: x, y, z side by side in memory.
+/// Columns of numbers, one of each sphere, and kSpare more at their ends for packs that go beyond.
 struct SphereColumns {
   static constexpr std::size_t kSpare = 8;
   std::array<std::vector<double>, 3> own, centre, velocity;  ///< own: the centre in its carrier's frame [m]; [m/s]
