@@ -9,7 +9,7 @@ namespace tarsus {
 
 namespace {
 
-constexpr int kHalvings = 3;          ///< lengths that a step is tried with
+constexpr int kHalvings = 5;          ///< lengths that a step is tried with
 constexpr double kExcess = 2e-10;     ///< of a set's size that an impulse may be outside of it
 constexpr int kEarlyIterations = 12;  ///< with sweeps before the second, if need be
 constexpr int kOwnIterations = 25;    ///< on the problem's own rows before it is made softer
