@@ -2,8 +2,8 @@
 
 Both run in one process on one core, in turns. What stands or lies is first left to settle; what falls starts in the air, turned and
 moving at random, the same for both, and every step of it is timed until it lies; each fall is run several times by each, in turns,
-and a step's time is the median of its own, since a processor's ticks and neighbours cost more than many a step. Ours includes collision, drives, contacts and limits,
-solved to the stated residual; MuJoCo's is its default solver at the same time step, implicitfast where the model has servos or
+and a step's time is the median of its own, since a processor's ticks and neighbours cost more than many a step. Ours includes
+collision, drives, contacts and limits, solved to the stated residual; MuJoCo's is its default solver at the same time step, implicitfast where the model has servos or
 gains. Times are of single steps: median, 99th percentile, largest. Steps that MuJoCo finds unstable (it starts again from the model's
 pose then) are counted. JSON lines on standard output, a table on standard error.
 

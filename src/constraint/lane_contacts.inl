@@ -42,17 +42,18 @@ struct LaneDetector {
     p.posed = false;
     if (shape.link < 0) {
       p.position = load3<T>(shape.position), p.rotation = load33<T>(shape.rotation), p.posed = true;
-      p.centre = load3<T>(shape.centre), p.velocity = p.spin = zero3<T>(), p.turn = zero;
+      p.centre = load3<T>(shape.centre), p.velocity = zero3<T>(), p.turn = zero;
     } else {
       const LinkState<T>& link = state[shape.link];
       const Vec3<T> arm = link.R * load3<T>(shape.centre);
       p.centre = link.o + arm;
-      p.velocity = cross_add(link.v.w, arm, link.v.v), p.spin = link.v.w;
+      p.velocity = cross_add(link.v.w, arm, link.v.v);
       p.turn = shape.type == ShapeType::plane ? zero : norm(link.v.w) * T(shape.radius);
     }
     if (shape.type == ShapeType::plane) pose(i);
     p.reach = mul_add(norm(p.velocity) + p.turn, T(step.h), T(shape.radius));
   }
+  Vec3<T> spin(const LaneShape<Real<T>>& shape) const { return shape.link < 0 ? zero3<T>() : state[shape.link].v.w; }
   const LanePlaced<T>& pose(int i) {
     LanePlaced<T>& p = s.placed[i];
     if (p.posed) return p;
@@ -349,7 +350,8 @@ struct LaneDetector {
     }
     if (!any_lane(near)) return;
     reach = maximum(reach, zero);
-    motion = {a.spin - b.spin, (a.velocity - cross(a.spin, a.centre)) - (b.velocity - cross(b.spin, b.centre))};
+    const Vec3<T> spin_a = spin(sa), spin_b = spin(sb);
+    motion = {spin_a - spin_b, (a.velocity - cross(spin_a, a.centre)) - (b.velocity - cross(spin_b, b.centre))};
     // Routines take the shape of the later type first.
     flipped = int(sa.type) < int(sb.type);
     const int ia = flipped ? both.b : both.a, ib = flipped ? both.a : both.b;

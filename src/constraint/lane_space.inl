@@ -12,7 +12,7 @@ inline namespace TARSUS_ISA {
 /// A shape in the worlds.
 template <class T>
 struct LanePlaced {
-  Vec3<T> centre, velocity, spin;
+  Vec3<T> centre, velocity;
   T turn;   ///< speed of the surface of its sphere by rotation alone [m/s]
   T reach;  ///< radius of all that it can touch within the step
   Vec3<T> position;

@@ -18,11 +18,6 @@ inline constexpr int kSweepLanes = 2;
 #endif
 using SweepPack = Pack<double, kSweepLanes>;
 
-TARSUS_INLINE SweepPack sweep_load(const double* p) {
-  SweepPack r;
-  __builtin_memcpy(&r.value, p, sizeof(r.value));
-  return r;
-}
 /// One bit a lane.
 TARSUS_INLINE unsigned sweep_bits(SweepPack::Mask mask) {
 #if defined(__AVX2__)
@@ -134,9 +129,9 @@ void sweep_boxes(const BoxRows& a, Stretch si, const BoxRows& b, Stretch sj, boo
     const std::int32_t last = sweep_bin(*b.grid, high);
     const SweepPack lx(low), ux(high), ly(a.lower_y[i]), uy(a.upper_y[i]), lz(a.lower_z[i]), uz(a.upper_z[i]);
     for (std::uint32_t j = first; j < sj.end && b.bin[j] <= last; j += kSweepLanes) {
-      const auto hit = (lx <= sweep_load(b.upper_x + j)) & (sweep_load(b.lower_x + j) <= ux) &
-                       (ly <= sweep_load(b.upper_y + j)) & (sweep_load(b.lower_y + j) <= uy) &
-                       (lz <= sweep_load(b.upper_z + j)) & (sweep_load(b.lower_z + j) <= uz);
+      const auto hit = (lx <= load_rows<SweepPack>(b.upper_x + j)) & (load_rows<SweepPack>(b.lower_x + j) <= ux) &
+                       (ly <= load_rows<SweepPack>(b.upper_y + j)) & (load_rows<SweepPack>(b.lower_y + j) <= uy) &
+                       (lz <= load_rows<SweepPack>(b.upper_z + j)) & (load_rows<SweepPack>(b.lower_z + j) <= uz);
       if (out.capacity - out.count < kSweepPadding) out.grow(out);
       sweep_emit(sweep_bits(hit) & sweep_inside(j, sj.end), i, j, out);
     }
@@ -151,8 +146,9 @@ void sweep_spheres(const SphereRows& s, Stretch si, Stretch sj, bool same, PairB
     const std::int32_t last = s.bin[i] + bins;
     const SweepPack x(s.x[i]), y(s.y[i]), z(s.z[i]), reach(s.radius[i] + s.margin);
     for (std::uint32_t j = first; j < sj.end && s.bin[j] <= last; j += kSweepLanes) {
-      const SweepPack dx = x - sweep_load(s.x + j), dy = y - sweep_load(s.y + j), dz = z - sweep_load(s.z + j);
-      const SweepPack sum = reach + sweep_load(s.radius + j);
+      const SweepPack dx = x - load_rows<SweepPack>(s.x + j), dy = y - load_rows<SweepPack>(s.y + j),
+                      dz = z - load_rows<SweepPack>(s.z + j);
+      const SweepPack sum = reach + load_rows<SweepPack>(s.radius + j);
       const auto hit = mul_add(dx, dx, mul_add(dy, dy, dz * dz)) <= sum * sum;
       if (out.capacity - out.count < kSweepPadding) out.grow(out);
       sweep_emit(sweep_bits(hit) & sweep_inside(j, sj.end), i, j, out);
@@ -169,7 +165,6 @@ void sweep_contacts(const SphereRows& s, const BodyPair* pairs, std::size_t coun
     }
     return r;
   };
-  const auto store = [](double* p, SweepPack a) { __builtin_memcpy(p, &a.value, sizeof(a.value)); };
   for (std::size_t k = 0; k < count; k += kSweepLanes) {
     const SweepPack dx = gather(s.x, k, false) - gather(s.x, k, true),
                     dy = gather(s.y, k, false) - gather(s.y, k, true);
@@ -177,10 +172,10 @@ void sweep_contacts(const SphereRows& s, const BodyPair* pairs, std::size_t coun
     const SweepPack length = square_root(mul_add(dx, dx, mul_add(dy, dy, dz * dz)));
     const auto apart = length > SweepPack(1e-150);
     const SweepPack inverse = SweepPack(1.0) / select(apart, length, SweepPack(1.0));
-    store(out.normal_x + k, select(apart, dx * inverse, SweepPack(0.0)));
-    store(out.normal_y + k, select(apart, dy * inverse, SweepPack(0.0)));
-    store(out.normal_z + k, select(apart, dz * inverse, SweepPack(1.0)));
-    store(out.distance + k, length - gather(s.radius, k, false) - gather(s.radius, k, true));
+    store_rows(out.normal_x + k, select(apart, dx * inverse, SweepPack(0.0)));
+    store_rows(out.normal_y + k, select(apart, dy * inverse, SweepPack(0.0)));
+    store_rows(out.normal_z + k, select(apart, dz * inverse, SweepPack(1.0)));
+    store_rows(out.distance + k, length - gather(s.radius, k, false) - gather(s.radius, k, true));
   }
 }
 
@@ -220,9 +215,9 @@ void sweep_carry(const SphereGroup* groups, std::size_t count, SphereColumns& s)
 std::size_t sweep_near(const SphereColumns& s, const SphereRun* runs, std::size_t count, double h, double fall,
                        std::uint32_t* found) {
   const auto difference = [](const std::array<std::vector<double>, 3>& from, std::uint32_t i, std::uint32_t j) {
-    return Vec3<SweepPack>{sweep_load(&from[0][j]) - SweepPack(from[0][i]),
-                           sweep_load(&from[1][j]) - SweepPack(from[1][i]),
-                           sweep_load(&from[2][j]) - SweepPack(from[2][i])};
+    return Vec3<SweepPack>{load_rows<SweepPack>(&from[0][j]) - SweepPack(from[0][i]),
+                           load_rows<SweepPack>(&from[1][j]) - SweepPack(from[1][i]),
+                           load_rows<SweepPack>(&from[2][j]) - SweepPack(from[2][i])};
   };
   const SweepPack step(h), spare(1 + 1e-9);
   std::size_t n = 0;
@@ -233,13 +228,14 @@ std::size_t sweep_near(const SphereColumns& s, const SphereRun* runs, std::size_
     for (std::uint32_t k = 0; k < run->count; k += kSweepLanes) {
       const std::uint32_t j = run->others + k;
       const Vec3<SweepPack> way = difference(s.centre, i, j);
-      const SweepPack other = sweep_load(&s.radius[j]) + sweep_load(&s.margin[j]), apart = dot(way, way);
+      const SweepPack other = load_rows<SweepPack>(&s.radius[j]) + load_rows<SweepPack>(&s.margin[j]),
+                      apart = dot(way, way);
       const auto within = [&](const SweepPack& own, const SweepPack& approach) {
         const SweepPack most = mul_add(approach, step, own + other) * spare;
         return sweep_bits(apart <= most * most) & sweep_inside(k, run->count);
       };
-      if (!within(fast, sweep_load(&s.speed[j]))) continue;  // speeds added up: no root
-      unsigned hit = within(slow, norm(difference(s.velocity, i, j)) + sweep_load(&s.turn[j]));
+      if (!within(fast, load_rows<SweepPack>(&s.speed[j]))) continue;  // speeds added up: no root
+      unsigned hit = within(slow, norm(difference(s.velocity, i, j)) + load_rows<SweepPack>(&s.turn[j]));
       for (; hit; hit &= hit - 1) found[n++] = run->pair + k + static_cast<std::uint32_t>(__builtin_ctz(hit));
     }
   }

@@ -20,7 +20,6 @@ class ExtraRows {
   void begin(BasicData<R>& data, double h, std::span<const Term> terms, const RowGeometry& geometry,
              const BilateralRows<R>& bilateral);
   HeldRows<R>& held() { return held_; }
-  const HeldRows<R>& held() const { return held_; }
 
   void clear();  ///< the bilateral rows alone
   void add_contacts(std::span<const Tangent> tangents, std::span<const double> force);

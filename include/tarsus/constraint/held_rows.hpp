@@ -38,7 +38,6 @@ class HeldRows {
   void write(const BasicData<R>& data, DelassusRows<R>& rows);
   std::span<const double> demand() const { return demand_; }      ///< [row] b_e - J_e v⁰
   std::span<const double> diagonal() const { return diagonal_; }  ///< [row] Σ_e, raised
-  double size() const { return size_; }                           ///< what HeldImpulse::miss is to be compared with
   /// `solution`, a right side, becomes what `solve` makes of it; rows held stand from `first` on. Each solve is a
   /// proximal step: what their raised Σ_e makes of the change is taken out. The first is from the impulses at hand if
   /// rows held by them: what contradicts itself would take larger ones each time.
@@ -48,7 +47,7 @@ class HeldRows {
  private:
   BilateralRows<R> bilateral_;
   std::vector<double> demand_, raised_, diagonal_;
-  double size_ = 0;
+  double size_ = 0;  ///< what HeldImpulse::miss is compared with
   AlignedVector<R> phi_, gram_, velocity_, u_;
   std::vector<double> change_;
 };

@@ -15,8 +15,8 @@
 //   sweeps    from the seventh iteration on, before each: projected Gauss-Seidel. Which contact opens,
 //             sticks or slips is a local question, which sweeps settle and in which Newton's method alone may turn
 //             round; what acts through the whole tree is Newton's. Where the residual does not fall to half, twice
-//             as many, and every second such iteration none. Where they are cheap they come before the second, and
-//             steps are whole from then on (decision 512).
+//             as many, and every second such iteration none. Where they are cheap they come before the second, or
+//             after a step that was shortened, and steps are whole from then on (decision 512).
 //   harden    where that does not end either: the same problem with R = w, then less and less of it, each stage by what
 //             the last one carried. A stage that fails is tried again nearer to the last that did not.
 //   cap       the best that was found, its residual, and bounded impulses within their bounds.
