@@ -221,7 +221,7 @@ void ContactGeometry::list_pairs() {
   }
   if (crowded_) return pairs_.clear();
   std::sort(pairs_.begin(), pairs_.end(), [this](const BodyPair& x, const BodyPair& y) { return before(x, y); });
-  for (const BodyPair& p : pairs_) pair_surfaces_.push_back(surface_of(p));
+  for (const BodyPair& p : pairs_) listed_.push_back({surface_of(p)});
 }
 
 const ContactPair* ContactGeometry::explicit_pair(int i, int j) const {
@@ -314,11 +314,11 @@ bool ContactGeometry::near(int i, int j, double reach) const {
 
 template <class R>
 void ContactGeometry::touch(const BasicData<R>& data, int i, int j, const ContactSurface& both, double h,
-                            std::vector<LinkContact>& contacts) {
+                            Vec3d* parting, std::vector<LinkContact>& contacts) {
   const double margin = reach(i, j, h, both.margin);
   if (!near(i, j, margin)) return;
-  const int count =
-      collide(shapes_[i].shape, posed(data, i), shapes_[j].shape, posed(data, j), std::max(0.0, margin), points_);
+  const int count = collide(shapes_[i].shape, posed(data, i), shapes_[j].shape, posed(data, j), std::max(0.0, margin),
+                            points_, parting);
   if (count == 0) return;
   // The two are near by the speed of their fastest points: slower points may be too far to meet.
   const Motion<double> motion = relative(i, j);
@@ -359,7 +359,7 @@ void ContactGeometry::detect(const BasicData<R>& data, double h, std::vector<Lin
   if (!crowded_) {
     for (const std::uint32_t p : spheres_.near(h, fall_)) {
       const std::size_t before = contacts.size();
-      touch(data, int(pairs_[p].first), int(pairs_[p].second), pair_surfaces_[p], h, contacts);
+      touch(data, int(pairs_[p].first), int(pairs_[p].second), listed_[p].surface, h, &listed_[p].parting, contacts);
       for (std::size_t k = before; rubs_its_way && k < contacts.size(); ++k) contacts[k].friction = own->friction[p];
     }
     return;
@@ -373,7 +373,8 @@ void ContactGeometry::detect(const BasicData<R>& data, double h, std::vector<Lin
     if (may_touch(int(pair.first), int(pair.second))) near_.push_back(pair);
   }
   std::sort(near_.begin(), near_.end(), [this](const BodyPair& x, const BodyPair& y) { return before(x, y); });
-  for (const BodyPair& pair : near_) touch(data, int(pair.first), int(pair.second), surface_of(pair), h, contacts);
+  for (const BodyPair& pair : near_)
+    touch(data, int(pair.first), int(pair.second), surface_of(pair), h, nullptr, contacts);
 }
 
 template void ContactGeometry::detect<double>(const BasicData<double>&, double, std::vector<LinkContact>&);

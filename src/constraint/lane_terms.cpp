@@ -32,6 +32,7 @@ struct LaneTerms<R>::Tables {
   const ContactGeometry* geometry = nullptr;
   std::vector<LaneShape<R>> shapes;
   std::vector<LanePair<R>> pairs;
+  std::vector<Vec3d> parting;  ///< [pair] for collide(), of the world that was last
   std::vector<int> limits, limit_laws, loss_dofs, loss_joints;
   std::vector<R> ranges, losses;
   std::vector<SolverParameters> own;  ///< whose laws these are
@@ -44,8 +45,7 @@ struct LaneTerms<R>::Tables {
   void add_pair(const BodyPair& pair);
   int law_of(const std::optional<SolverParameters>& p);
   void set_laws(double step);
-  static int collide_pair(const void* self, int pair, const double* a, const double* b, double margin,
-                          ContactPoint* out);
+  static int collide_pair(void* self, int pair, const double* a, const double* b, double margin, ContactPoint* out);
 };
 
 template <class R>
@@ -112,15 +112,16 @@ void LaneTerms<R>::Tables::set_laws(double step) {
 
 /// The narrow phase of one pair with the poses (position, rotation by rows) of its two shapes, by index.
 template <class R>
-int LaneTerms<R>::Tables::collide_pair(const void* self, int pair, const double* a, const double* b, double margin,
+int LaneTerms<R>::Tables::collide_pair(void* self, int pair, const double* a, const double* b, double margin,
                                        ContactPoint* out) {
-  const Tables& t = *static_cast<const Tables*>(self);
+  Tables& t = *static_cast<Tables*>(self);
   const auto pose = [](const double* p) {
     return ShapePose{{p[0], p[1], p[2]}, {p[3], p[4], p[5], p[6], p[7], p[8], p[9], p[10], p[11]}};
   };
   const std::span<const ContactShape> shapes = t.geometry->shapes();
   const auto [first, second] = std::minmax(t.pairs[pair].a, t.pairs[pair].b);
-  return collide(shapes[first].shape, pose(a), shapes[second].shape, pose(b), margin, {out, std::size_t(kMaxManifold)});
+  return collide(shapes[first].shape, pose(a), shapes[second].shape, pose(b), margin, {out, std::size_t(kMaxManifold)},
+                 &t.parting[pair]);
 }
 
 template <class R>
@@ -161,6 +162,7 @@ LaneTerms<R>::LaneTerms(const Model& model, const BasicData<R>& data, const Cont
   if (geometry) {
     for (const ContactShape& s : geometry->shapes()) t.add_shape(s);
     for (const BodyPair& pair : geometry->pairs()) t.add_pair(pair);
+    t.parting.resize(t.pairs.size());
   }
   for (int i = 0; i < model.njoint(); ++i) {
     const Joint& joint = model.joints[i];

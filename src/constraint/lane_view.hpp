@@ -43,7 +43,7 @@ struct LanePair {
 };
 
 /// Calls the scalar narrow phase for one lane. @return number of points, written to `out`
-using LaneCollide = int (*)(const void* geometry, int pair, const double* pose_a, const double* pose_b, double margin,
+using LaneCollide = int (*)(void* geometry, int pair, const double* pose_a, const double* pose_b, double margin,
                             ContactPoint* out);
 
 template <class R>
@@ -60,7 +60,7 @@ struct LaneModel {
   const int* loss_dof;    ///< [nloss] DoFs with dry friction, not of a free joint
   const int* loss_joint;  ///< [nloss]
   const R* loss;          ///< [nloss] [N | N m]
-  const void* geometry;   ///< for collide
+  void* geometry;         ///< for collide
   LaneCollide collide;
 };
 

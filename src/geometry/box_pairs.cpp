@@ -15,36 +15,52 @@ struct Axis {
 
 /// The axis along which two boxes overlap least; stops as soon as one parts them by more than `limit`.
 Axis least_overlap(const Vec3d& sa, const Vec3d& sb, const Mat3d& r, const Vec3d& t, double limit) {
-  Axis best;
-  const auto width = [&](const Vec3d& d) {
-    const Vec3d e = transpose_mul(r, d);
-    return sa.x * std::abs(d.x) + sa.y * std::abs(d.y) + sa.z * std::abs(d.z) + sb.x * std::abs(e.x) +
-           sb.y * std::abs(e.y) + sb.z * std::abs(e.z);
-  };
-  const auto offer = [&](const Vec3d& d, int edge_a, int edge_b, bool face_of_b, double handicap) {
-    const double separation = std::abs(dot(t, d)) - width(d);
-    if (separation > best.separation + handicap) best = {separation, d, edge_a, edge_b, face_of_b};
-    return separation <= limit;
-  };
   static constexpr Vec3d kUnit[] = {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}};
   const Vec3d columns[] = {r.column_x(), r.column_y(), r.column_z()};
-  for (const Vec3d& d : kUnit) {
-    if (!offer(d, -1, -1, false, 0)) return best;
+  double size[3][3];  // |r|
+  for (int i = 0; i < 3; ++i) {
+    for (int j = 0; j < 3; ++j) size[i][j] = std::abs(columns[j][i]);
   }
+  // Numbers alone until the end: an Axis put together at each better one would wait for its own stores.
+  double most = -1e300;
+  int best = 0;  // A's faces, B's, then edges: 6 + 3 i + j
+  const auto chosen = [&] {
+    if (best < 3) return Axis{most, kUnit[best], -1, -1, false};
+    if (best < 6) return Axis{most, columns[best - 3], -1, -1, true};
+    const int i = (best - 6) / 3, j = (best - 6) % 3;
+    const Vec3d across = cross(kUnit[i], columns[j]);
+    return Axis{most, across * (1 / norm(across)), i, j, false};
+  };
+  for (int i = 0; i < 3; ++i) {
+    const double separation = std::abs(t[i]) - (sa[i] + sb.x * size[i][0] + sb.y * size[i][1] + sb.z * size[i][2]);
+    if (separation > most) most = separation, best = i;
+  }
+  if (most > limit) return chosen();
   // Ties go to what came first, so that rounding does not swap the roles of two resting boxes.
   const double handicap = 1e-9 * (sa.x + sa.y + sa.z + sb.x + sb.y + sb.z);
-  for (const Vec3d& d : columns) {
-    if (!offer(d, -1, -1, true, handicap)) return best;
+  for (int j = 0; j < 3; ++j) {
+    const double width = sa.x * size[0][j] + sa.y * size[1][j] + sa.z * size[2][j] + sb[j];
+    const double separation = std::abs(dot(t, columns[j])) - width;
+    if (separation > most + handicap) most = separation, best = 3 + j;
   }
+  if (most > limit) return chosen();
+  // Across an edge of each: the product of the two, which is shorter than 1.
   for (int i = 0; i < 3; ++i) {
+    const int i1 = (i + 1) % 3, i2 = (i + 2) % 3;
     for (int j = 0; j < 3; ++j) {
-      const Vec3d d = cross(kUnit[i], columns[j]);
-      const double length = norm(d);
+      const int j1 = (j + 1) % 3, j2 = (j + 2) % 3;
+      const double along = t[i2] * columns[j][i1] - t[i1] * columns[j][i2];
+      const double width = sa[i1] * size[i2][j] + sa[i2] * size[i1][j] + sb[j1] * size[i][j2] + sb[j2] * size[i][j1];
+      const double apart = std::abs(along) - width;
+      if (apart <= std::min(0.0, most + handicap)) continue;
+      const double length = std::sqrt(squared(columns[j][i1]) + squared(columns[j][i2]));
       if (length < 1e-4) continue;  // parallel edges: the faces have said it
-      if (!offer(d * (1 / length), i, j, false, handicap)) return best;
+      const double separation = apart / length;
+      if (separation > most + handicap) most = separation, best = 6 + 3 * i + j;
     }
+    if (most > limit) return chosen();
   }
-  return best;
+  return chosen();
 }
 
 /// The points of two edges that are closest to each other.

@@ -51,7 +51,7 @@ struct Closest {
 /// An axis parts the boxes around the two, each in its shape's frame, by more than `limit`.
 bool boxes_apart(const Body& a, const Body& b, double limit);
 
-/// False if they are further apart than `limit`.
+/// False if they are further apart than `limit`; the normal, perhaps not a unit, is then an axis that parts them so.
 bool closest_points(const Core& a, const Core& b, double limit, Closest& out);
 
 /// ContactPoint::feature of `closest` itself in a manifold.

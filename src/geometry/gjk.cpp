@@ -16,6 +16,7 @@ namespace tarsus::narrow {
 namespace {
 
 constexpr int kGjkSteps = 96;
+constexpr double kCertain = 1e-9;    // of the shapes' size, more than rounding makes of a distance
 constexpr double kRelative = 1e-13;  // of |v|²: the gap between bounds at which GJK stops
 
 /// A vertex of A - B and the points that it comes from.
@@ -152,6 +153,7 @@ class RoundPair {
 
 enum class Found { apart, leapt, beyond, overlap };
 
+/// @param v out: from B to A; of what is beyond the limit an axis that parts them by more
 /// @param on_b out, of what leapt
 Found gjk(const Core& a, const Core& b, double limit, Simplex& s, Vec3d& v, Vec3d& on_b) {
   double length = 0;
@@ -159,6 +161,7 @@ Found gjk(const Core& a, const Core& b, double limit, Simplex& s, Vec3d& v, Vec3
   const double scale = a.scale() + b.scale(), touching = squared(1e-11 * scale) + 1e-200;
   const Vec3d apart = direction(a.centre() - b.centre(), {1, 0, 0}, length);
   s.points[0] = vertex(a, b, -apart);
+  v = apart;
   if (dot(apart, s.points[0].w) > limit) return Found::beyond;
   s.weight[0] = 1;
   s.count = 1;
@@ -380,7 +383,7 @@ bool closest_points(const Core& a, const Core& b, double limit, Closest& out) {
   Vec3d v{0, 0, 0};
   const double radii = a.radius + b.radius;
   switch (gjk(a, b, limit + radii, s, v, out.on_b)) {
-    case Found::beyond: return false;
+    case Found::beyond: out.normal = v; return false;
     case Found::overlap: penetration(a, b, s, out); break;
     case Found::apart: out.on_b = s.sum(&Vertex::on_b); [[fallthrough]];
     case Found::leapt:
@@ -393,10 +396,21 @@ bool closest_points(const Core& a, const Core& b, double limit, Closest& out) {
   return out.distance <= limit;
 }
 
+/// By more than `limit`, and by enough for GJK to find it beyond rounding.
+static bool parts(const Vec3d& axis, const Core& a, const Core& b, double limit) {
+  const double needed = limit + a.radius + b.radius + kCertain * (a.scale() + b.scale());
+  return dot(axis, a.support(-axis) - b.support(axis)) > needed * norm(axis);
+}
+
 void closest_features(const Body& a, const Body& b, ContactList& out) {
+  Vec3d* const parting = out.parting();
+  if (parting && dot(*parting, *parting) > 0 && parts(a.pose.rotation * *parting, Core(a), Core(b), out.margin()))
+    return;
   const Core ca(a), cb(b);
   Closest closest;
-  if (closest_points(ca, cb, out.margin(), closest)) add_manifold(ca, cb, closest, out);
+  const bool near = closest_points(ca, cb, out.margin(), closest);
+  if (parting) *parting = near ? Vec3d{0, 0, 0} : transpose_mul(a.pose.rotation, closest.normal);
+  if (near) add_manifold(ca, cb, closest, out);
 }
 
 void convex_pair(const Body& a, const Body& b, ContactList& out) {

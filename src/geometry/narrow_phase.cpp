@@ -94,7 +94,7 @@ bool usable(const Shape& shape, const ShapePose& pose) {
 }  // namespace narrow
 
 int collide(const Shape& a, const ShapePose& pose_a, const Shape& b, const ShapePose& pose_b, double margin,
-            std::span<ContactPoint> out) {
+            std::span<ContactPoint> out, Vec3d* parting) {
   using namespace narrow;
   if (out.empty() || !(margin >= 0) || !std::isfinite(margin) || !usable(a, pose_a) || !usable(b, pose_b)) return 0;
   const bool swapped = a.type < b.type;
@@ -103,7 +103,7 @@ int collide(const Shape& a, const ShapePose& pose_a, const Shape& b, const Shape
   if (!pair) return 0;
   const ShapePose &pose_first = swapped ? pose_b : pose_a, &pose_second = swapped ? pose_a : pose_b;
   const Vec3d origin = pose_first.position;
-  ContactList list(margin);
+  ContactList list(margin, parting);
   pair({first, {{0, 0, 0}, pose_first.rotation}}, {second, {pose_second.position - origin, pose_second.rotation}},
        list);
   list.reduce(std::min(kMaxManifold, static_cast<int>(out.size())));

@@ -14,9 +14,11 @@ namespace tarsus::narrow {
 /// Collects contact points within the margin; more than kMaxManifold are thinned out at the end.
 class ContactList {
  public:
-  explicit ContactList(double margin) : margin_(margin) {}
+  explicit ContactList(double margin, Vec3d* parting = nullptr) : margin_(margin), parting_(parting) {}
 
   double margin() const { return margin_; }
+  /// In A's axes, where the caller keeps one: collide().
+  Vec3d* parting() const { return parting_; }
   int size() const { return size_; }
   ContactPoint& operator[](int i) { return data()[i]; }
 
@@ -41,6 +43,7 @@ class ContactList {
   ContactPoint* data() { return reinterpret_cast<ContactPoint*>(storage_); }
 
   double margin_;
+  Vec3d* parting_;
   int size_ = 0;
   // Bytes: filling 64 points with their defaults would cost more than two spheres do.
   alignas(ContactPoint) std::byte storage_[kCapacity * sizeof(ContactPoint)];

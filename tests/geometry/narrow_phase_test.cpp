@@ -182,6 +182,33 @@ TEST_P(NarrowPhase, MovingAlongTheNormalChangesTheDistanceAtSlopeOne) {
   EXPECT_LT(off, kScenes / 50);
 }
 
+/// Two that pass by each other: what an earlier step left only tells sooner what is beyond the margin.
+TEST_P(NarrowPhase, PointsDoNotDependOnTheAxisThatPartedThem) {
+  int beyond = 0, near = 0;
+  Vec3d parting{0, 0, 0};
+  for_scenes([&](const Scene& scene, Random& random) {
+    Scene s = scene;
+    const Vec3d step = unit(random) * 0.02;
+    if (random() % 4 > 0) parting = {0, 0, 0};  // else that of other shapes
+    s.pa.position -= step * 5;
+    for (int k = 0; k < 10; ++k, s.pa.position += step) {
+      const Contacts fresh = contacts(s, 0.01);
+      Contacts again;
+      again.count = collide(s.a, s.pa, s.b, s.pb, 0.01, again.points, &parting);
+      ASSERT_EQ(again.count, fresh.count);
+      for (int i = 0; i < fresh.count; ++i) {
+        const ContactPoint &p = fresh.points[i], &q = again.points[i];
+        EXPECT_EQ(norm(p.position - q.position) + norm(p.normal - q.normal), 0);
+        EXPECT_EQ(p.distance, q.distance);
+        EXPECT_EQ(p.feature, q.feature);
+      }
+      (fresh.count ? near : beyond) += 1;
+    }
+  });
+  EXPECT_GT(near, kScenes / 2);
+  EXPECT_GT(beyond, kScenes / 2);
+}
+
 TEST_P(NarrowPhase, SwappingTurnsTheNormalRound) {
   for_scenes([&](const Scene& s, Random&) {
     const Contacts c = contacts(s, kMargin), d = contacts(swapped(s), kMargin);

@@ -83,6 +83,10 @@ class ContactGeometry {
   void detect(const BasicData<R>& data, double h, std::vector<LinkContact>& contacts);
 
  private:
+  struct Listed {
+    ContactSurface surface;
+    Vec3d parting{0, 0, 0};  ///< for collide()
+  };
   struct Poses {
     std::vector<ShapePose> at;  ///< [shape] in the world, where
     std::vector<char> known;    ///< it is this step's: only shapes that come near others need one
@@ -102,7 +106,7 @@ class ContactGeometry {
   Motion<double> relative(int i, int j) const;
   bool near(int i, int j, double reach) const;
   template <class R>
-  void touch(const BasicData<R>& data, int i, int j, const ContactSurface& both, double h,
+  void touch(const BasicData<R>& data, int i, int j, const ContactSurface& both, double h, Vec3d* parting,
              std::vector<LinkContact>& contacts);
 
   std::vector<ContactShape> shapes_;
@@ -112,10 +116,10 @@ class ContactGeometry {
   std::vector<std::shared_ptr<const HeightField>> fields_;
   std::vector<std::uint64_t> excluded_;  ///< pairs of bodies, sorted
   std::vector<ContactPair> explicit_pairs_;
-  std::vector<double> margin_;                 ///< [shape] the largest of its own and of its explicit pairs' [m]
-  std::vector<BodyPair> pairs_, near_;         ///< near_: of this step, where a broad phase finds them
-  std::vector<ContactSurface> pair_surfaces_;  ///< [pair]
-  double gravity_ = 0, fall_ = 0;              ///< [m/s²]; what it moves a body within the step [m]
+  std::vector<double> margin_;          ///< [shape] the largest of its own and of its explicit pairs' [m]
+  std::vector<BodyPair> pairs_, near_;  ///< near_: of this step, where a broad phase finds them
+  std::vector<Listed> listed_;          ///< [pair]
+  double gravity_ = 0, fall_ = 0;       ///< [m/s²]; what it moves a body within the step [m]
   bool crowded_ = false;
   Diagnostics diagnostics_;
   CarriedSpheres spheres_;  ///< around the shapes

@@ -31,7 +31,9 @@ inline constexpr int kMaxManifold = 8;
 /// Never throws, loops without a bound or writes what is not finite: poses, sizes or margins that are not finite and
 /// pairs that never touch give no contact. Where shapes overlap so deeply that EPA runs out of its iterations, the
 /// distance is that of a direction along which they can be parted, perhaps not the shortest.
+/// @param parting of these two shapes, what an earlier call left there, zero before the first: an axis that parted them
+/// by more than the margin. Most that still do so are told apart by it at once; the points do not depend on it.
 int collide(const Shape& a, const ShapePose& pose_a, const Shape& b, const ShapePose& pose_b, double margin,
-            std::span<ContactPoint> out);
+            std::span<ContactPoint> out, Vec3d* parting = nullptr);
 
 }  // namespace tarsus
