@@ -134,6 +134,16 @@ void DenseTerms<R>::write_joint(const JointRows& rows) {
   }
 }
 
+/// J as columns.
+template <class R>
+void DenseTerms<R>::spread(int places, AlignedVector<double>& J) const {
+  J.assign(std::size_t(places) * columns_, 0.0);
+  for (std::size_t i = 0; i < rows_.size(); ++i) {
+    for (int k = rows_[i].first; k < rows_[i].first + rows_[i].count; ++k)
+      J[std::size_t(places_[k]) * columns_ + i] = arms_[k];
+  }
+}
+
 template <class R>
 void DenseTerms<R>::write(std::span<const int> terms) {
   const int contacts = int(geometry_.contacts.size()), joints = contacts + int(geometry_.joints.size());
@@ -151,16 +161,28 @@ void DenseTerms<R>::write(std::span<const int> terms) {
     }
   }
   term_count_ = int(terms.size()), columns_ = padded(int(rows_.size()), 8);
-  W_.assign(std::size_t(trees_.size()) * columns_, 0.0), A_.resize(rows_.size() * columns_ + RowBlocks::kBeyond);
-  for (std::size_t i = 0; i < rows_.size(); ++i) {
-    for (int k = rows_[i].first; k < rows_[i].first + rows_[i].count; ++k)
-      W_[std::size_t(places_[k]) * columns_ + i] = arms_[k];
-  }
+  A_.resize(rows_.size() * columns_ + RowBlocks::kBeyond);
+  spread(trees_.size(), W_);
   trees_.solve_free(W_, columns_);
   for (std::size_t i = 0; i < rows_.size(); ++i) {
     const std::span<const int> places = std::span(places_).subspan(rows_[i].first, rows_[i].count);
-    DenseTrees::multiply(places, arms_.data() + rows_[i].first, W_, columns_, &A_[i * columns_]);
+    sum_of_rows(places, arms_.data() + rows_[i].first, W_.data(), columns_, &A_[i * columns_]);
   }
+}
+
+template <class R>
+StepOperator& DenseTerms<R>::alone(std::span<const int> terms) {
+  write(terms);
+  counts_.clear();
+  for (const int t : terms) counts_.push_back(terms_[t].nrow);
+  const int nv = model_.nv, leading = padded(nv, 8);
+  spread(nv, J_);
+  by_row_.assign(rows_.size() * leading, 0.0);
+  for (int d = 0; d < nv; ++d) {
+    for (std::size_t r = 0; r < rows_.size(); ++r) by_row_[r * leading + d] = W_[std::size_t(d) * columns_ + r];
+  }
+  alone_.begin({*this, J_.data(), by_row_.data(), nv, leading}, counts_);
+  return alone_;
 }
 
 template class DenseTerms<double>;

@@ -14,6 +14,8 @@ constexpr int kEasy = 2;  ///< iterations of a step that is not hard
 /// A small model's step is dense where so many times its extra rows, or if it is hard those of all contacts that act,
 /// are more than the DoFs.
 constexpr int kEasyShare = 2, kHardShare = 4, kActingShare = 2;
+/// So many rows of terms that act, or where rows are held, are solved for alone.
+constexpr int kFewRows = 24, kFewBesideHeld = 40;
 constexpr int kCrowd = 24;    ///< unknowns of contacts, at which the Schur complement costs as much as the graph
 constexpr double kMost = 10;  ///< times the operations of eliminates() that a step may take
 
@@ -100,6 +102,15 @@ void TreeOperator<R>::solve_dense(std::span<const Tangent> tangents, std::span<c
   std::copy(held.demand().begin(), held.demand().end(), solution_.begin() + first);
   held.settle([&](std::span<double> x) { dense_.solve(x); }, solution_, first, iterates_.now.held, iterates_.next.held);
   dense_.trees().template finish<R>(solution_, *data_, iterates_.next.x);
+}
+
+template <class R>
+StepOperator* TreeOperator<R>::alone(std::span<const int> terms) {
+  int rows = 0;
+  for (const int t : terms) rows += terms_[t].nrow;
+  if (!hard_is_dense_ || rows > (extra_.held().count() > 0 ? kFewBesideHeld : kFewRows)) return nullptr;
+  begin_dense();
+  return &dense_.alone(terms);
 }
 
 template <class R>

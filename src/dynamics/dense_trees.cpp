@@ -122,12 +122,6 @@ void DenseTrees::clear() {
   H_.matrix.assign(mass_.begin(), mass_.end());
 }
 
-void DenseTrees::factor(Factors& to) const {
-  to.L.resize(to.matrix.size()), to.inverse.resize(std::size_t(size_)), to.pivot.resize(std::size_t(size_));
-  kernel_table<double>(1).dense_factor(size_, leading_, to.matrix.data(), to.L.data(), to.inverse.data(),
-                                       to.pivot.data());
-}
-
 void DenseTrees::factor() {
   product_.resize(6 * std::size_t(leading_));
   for (std::size_t p = 0; p < pairs_.size(); ++p) {
@@ -135,36 +129,23 @@ void DenseTrees::factor() {
     kernel_table<double>(1).dense_add(leading_, pairs_[p].places, places(int(p)).data(), rows(int(p)),
                                       pairs_[p].block.data(), product_.data(), H_.matrix.data());
   }
-  factor(H_);
+  H_.factor(size_, leading_);
 }
 
 void DenseTrees::factor_free() {
   if (free_factored_) return;
   free_.matrix.assign(mass_.begin(), mass_.end());
-  factor(free_), free_factored_ = true;
+  free_.factor(size_, leading_), free_factored_ = true;
 }
-
-void DenseTrees::solve(const Factors& f, std::span<double> x) const {
-  kernel_table<double>(1).dense_solve(size_, leading_, f.matrix.data(), f.L.data(), f.inverse.data(), f.pivot.data(),
-                                      x.data());
-}
-
-void DenseTrees::solve(std::span<double> x) const { solve(H_, x); }
 
 void DenseTrees::solve_free(std::span<double> x) {
   factor_free();
-  solve(free_, x);
+  free_.solve(x);
 }
 
 void DenseTrees::solve_free(std::span<double> X, int columns) {
   factor_free();
-  kernel_table<double>(1).dense_solve_rows(size_, leading_, free_.matrix.data(), free_.L.data(), free_.inverse.data(),
-                                           free_.pivot.data(), columns, X.data());
-}
-
-void DenseTrees::multiply(std::span<const int> places, const double* J, std::span<const double> X, int columns,
-                          double* row) {
-  kernel_table<double>(1).dense_row(int(places.size()), places.data(), J, columns, X.data(), row);
+  free_.solve(X, columns);
 }
 
 template <class R>

@@ -1,4 +1,4 @@
-// The laws of solver/law.hpp in one metric, a row or two at a time; see solver/relax.hpp.
+// The laws of solver/law.hpp in one metric, a contact at a time; see solver/relax.hpp.
 #pragma once
 
 #include <type_traits>
@@ -11,84 +11,89 @@
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-/// Each row waits for the one before it through u alone. So that it does not wait for memory too, its own numbers of u
-/// are read before that one's change is written, and what the change makes of them is added here. Reads three
-/// numbers whatever a row's count: u and A go on for as long.
+/// Each waits for the one before it through z alone. So that it does not wait for memory too, its own numbers of z are
+/// read before that one's change is written, and what the change makes of them is added here. Reads three numbers
+/// whatever a row's count: z and Z go on for as long.
 template <class T>
-TARSUS_INLINE void relax_kernel(const Relaxation* rows, int count, const T* A, int stride, T* y, T* u, Relaxed& by) {
+TARSUS_INLINE void relax_kernel(const Relaxation* rows, int count, const T* Z, int stride, T* y, T* z, Relaxed& by) {
   using P = WidestPack<T>;
   constexpr int kRows = int(sizeof(P) / sizeof(T));
   T moved = by.moved, energy = by.energy;
-  Vec3<T> own{};  // u of the row at hand
-  const auto before = [&](const Relaxation& r, int i, T u_i) {
-    return neg_mul_add(u_i, T(r.inverse), mul_add(T(r.keep[i]), y[r.at + i], T(r.towards[i])));
-  };
+  Vec3<T> own{};  // z of the rows at hand
   const auto note = [&](T change, T rho) {
     const T size = change * rho;
     moved = maximum(moved, absolute(size)), energy = energy + change * size;
   };
-  const auto go_on = [&](const Relaxation& next) { own = {u[next.at], u[next.at + 1], u[next.at + 2]}; };
-  /// y of a row, and u of all.
-  const auto change = [&](auto number, const Relaxation& r, const Relaxation& next, T to_x, T to_y, T to_z) {
+  /// y of one to three rows, and z of all.
+  const auto change = [&](auto number, const Relaxation& r, const Relaxation& next, T a, T b, T c)
+      __attribute__((always_inline)) {
     constexpr int n = number;
-    const T x = to_x - y[r.at], y_ = n > 1 ? to_y - y[r.at + 1] : T(0), z = n > 2 ? to_z - y[r.at + 2] : T(0);
-    go_on(next);
-    if (x == 0 && y_ == 0 && z == 0) return;
-    const T* a = A + r.at * stride;
-    const auto add = [&](int column, T by_how_much) {
-      const T* to = a + column * stride + next.at;
+    const T* rows_of_Z = Z + r.at * stride;
+    const T by_a = a - y[r.at], by_b = n > 1 ? b - y[r.at + 1] : T(0), by_c = n > 2 ? c - y[r.at + 2] : T(0);
+    own = {z[next.at], z[next.at + 1], z[next.at + 2]};
+    if (by_a == 0 && by_b == 0 && by_c == 0) return;
+    const auto add = [&](int row, T by_how_much) {
+      const T* to = rows_of_Z + row * stride + next.at;
       own.x = mul_add(by_how_much, to[0], own.x), own.y = mul_add(by_how_much, to[1], own.y);
       own.z = mul_add(by_how_much, to[2], own.z);
     };
-    add(0, x);
-    if constexpr (n > 1) add(1, y_);
-    if constexpr (n > 2) add(2, z);
-    y[r.at] = to_x, note(x, r.rho);
-    if constexpr (n > 1) y[r.at + 1] = to_y, note(y_, r.rho);
-    if constexpr (n > 2) y[r.at + 2] = to_z, note(z, r.rho);
+    add(0, by_a);
+    if constexpr (n > 1) add(1, by_b);
+    if constexpr (n > 2) add(2, by_c);
+    y[r.at] = a, note(by_a, r.rho[0]);
+    if constexpr (n > 1) y[r.at + 1] = b, note(by_b, r.rho[1]);
+    if constexpr (n > 2) y[r.at + 2] = c, note(by_c, r.rho[2]);
     for (int p = 0; p < stride; p += kRows) {
-      P sum = mul_add(P(x), load_rows<P>(a + p), load_rows<P>(u + p));
-      if constexpr (n > 1) sum = mul_add(P(y_), load_rows<P>(a + stride + p), sum);
-      if constexpr (n > 2) sum = mul_add(P(z), load_rows<P>(a + 2 * stride + p), sum);
-      store_rows(u + p, sum);
+      P sum = mul_add(P(by_a), load_rows<P>(rows_of_Z + p), load_rows<P>(z + p));
+      if constexpr (n > 1) sum = mul_add(P(by_b), load_rows<P>(rows_of_Z + stride + p), sum);
+      if constexpr (n > 2) sum = mul_add(P(by_c), load_rows<P>(rows_of_Z + 2 * stride + p), sum);
+      store_rows(z + p, sum);
     }
+  };
+  const auto within = [](T most, T& a, T& b) {
+    const T square = a * a + b * b;
+    if (!(square > most * most)) return;
+    const T length = square_root(square);
+    a = a * most / length, b = b * most / length;
   };
   constexpr std::integral_constant<int, 1> kOne;
   constexpr std::integral_constant<int, 2> kTwo;
   constexpr std::integral_constant<int, 3> kThree;
-  if (count > 0) go_on(*rows);
+  if (count > 0) own = {z[rows->at], z[rows->at + 1], z[rows->at + 2]};
   for (int k = 0; k < count; ++k) {
     const Relaxation &r = rows[k], &next = rows[k + 1 < count ? k + 1 : k];
     switch (r.kind) {
-      case Relaxation::interval:
-        change(kOne, r, next, minimum(maximum(before(r, 0, own.x), T(r.lower)), T(r.upper)), T(0), T(0));
+      case Relaxation::contact: {
+        const T normal = maximum(own.x, T(0)), by_normal = normal - y[r.at];
+        if (normal == 0 && by_normal == 0 && y[r.at + 1] == 0 && y[r.at + 2] == 0) {  // it stays open
+          own = {z[next.at], z[next.at + 1], z[next.at + 2]};
+          break;
+        }
+        const T* of_normal = Z + r.at * stride + r.at;
+        T a = mul_add(by_normal, of_normal[1], own.y), b = mul_add(by_normal, of_normal[2], own.z);
+        within(r.bound * normal, a, b);
+        change(kThree, r, next, normal, a, b);
         break;
-      case Relaxation::normal: change(kOne, r, next, maximum(before(r, 0, own.x), T(0)), T(0), T(0)); break;
+      }
+      case Relaxation::interval:
+        change(kOne, r, next, minimum(maximum(own.x, T(r.lower)), T(r.upper)), T(0), T(0));
+        break;
+      case Relaxation::normal: change(kOne, r, next, maximum(own.x, T(0)), T(0), T(0)); break;
       case Relaxation::twist: {
         const T most = r.bound * y[r.normal_at];
-        change(kOne, r, next, minimum(maximum(before(r, 0, own.x), -most), most), T(0), T(0));
+        change(kOne, r, next, minimum(maximum(own.x, -most), most), T(0), T(0));
         break;
       }
       case Relaxation::disc: {
-        const T most = r.bound * y[r.normal_at];
-        if (most == 0 && y[r.at] == 0 && y[r.at + 1] == 0) {  // as an open contact's
-          go_on(next);
-          break;
-        }
-        T one = before(r, 0, own.x), two = before(r, 1, own.y);
-        const T square = one * one + two * two;
-        if (square > most * most) {
-          const T scale = most / square_root(square);
-          one = one * scale, two = two * scale;
-        }
-        change(kTwo, r, next, one, two, T(0));
+        T a = own.x, b = own.y;
+        within(r.bound * y[r.normal_at], a, b);
+        change(kTwo, r, next, a, b, T(0));
         break;
       }
       case Relaxation::ball: {
-        const T one = before(r, 0, own.x), two = before(r, 1, own.y), three = before(r, 2, own.z), most = r.bound;
-        const T square = one * one + two * two + three * three;
-        const T scale = square > most * most ? most / square_root(square) : T(1);
-        change(kThree, r, next, one * scale, two * scale, three * scale);
+        const T square = own.x * own.x + own.y * own.y + own.z * own.z;
+        const T scale = square > r.bound * r.bound ? r.bound / square_root(square) : T(1);
+        change(kThree, r, next, own.x * scale, own.y * scale, own.z * scale);
         break;
       }
     }

@@ -9,13 +9,18 @@ namespace tarsus {
 
 namespace {
 
-constexpr int kHalvings = 5;          ///< lengths that a step is tried with
-constexpr double kExcess = 2e-10;     ///< of a set's size that an impulse may be outside of it
-constexpr int kEarlyIterations = 12;  ///< with sweeps before the second, if need be
-constexpr int kOwnIterations = 25;    ///< on the problem's own rows before it is made softer
-constexpr double kSoftest = 1;        ///< least R of the first stage, of the inverse mass
-constexpr double kHarder = 0.1;       ///< of which each stage takes so much, to begin with
-constexpr double kGiveUp = 0.9;       ///< where stages fail at this ratio, the best is taken
+constexpr int kHalvings = 5;              ///< lengths that a step is tried with
+constexpr double kExcess = 2e-10;         ///< of a set's size that an impulse may be outside of it
+constexpr int kEarlyIterations = 12;      ///< with sweeps before the second, if need be
+constexpr int kActingRounds = 4;          ///< in which terms that act are solved for alone, each of
+constexpr int kActingIterations = 16;     ///< so many; the first after
+constexpr std::size_t kBeforeActing = 2;  ///< iterations on all terms, but sooner where contacts
+constexpr double kFarAtFirst = 0.1;       ///< miss by more after the first [m/s], or
+constexpr double kFar = 1e-2;             ///< more later; then sweeps come first
+constexpr int kOwnIterations = 25;        ///< on the problem's own rows before it is made softer
+constexpr double kSoftest = 1;            ///< least R of the first stage, of the inverse mass
+constexpr double kHarder = 0.1;           ///< of which each stage takes so much, to begin with
+constexpr double kGiveUp = 0.9;           ///< where stages fail at this ratio, the best is taken
 constexpr int kStageIterations = 8;
 constexpr int kLastIterations = 10;       ///< of the last stage, the problem itself
 constexpr int kQuick = 4;                 ///< a stage that took no more makes the next ratio smaller
@@ -130,6 +135,11 @@ void StepNewton::begin(StepOperator& mass, std::span<const double> y) {
 /// Then the operator's x is that of the impulses.
 void StepNewton::sweep(StepOperator& mass, int count) {
   sweeps_.run(mass, problem_, count, now_.velocity, now_.impulse);
+  apply(mass);
+}
+
+/// The iterate is that of its impulses.
+void StepNewton::apply(StepOperator& mass) {
   mass.solve({}, now_.impulse, now_.velocity);
   mass.move(1);
   for (std::size_t i = 0; i < now_.velocity.size(); ++i) now_.velocity[i] += problem_.free_velocity[i];
@@ -137,7 +147,7 @@ void StepNewton::sweep(StepOperator& mass, int count) {
 
 /// @param early sweeps may come before the seventh iteration, and whole steps after them
 void StepNewton::newton(StepOperator& mass, bool early) {
-  early = early && int(history_.size()) <= kEarlyIterations && mass.sweeps_are_cheap();
+  early = early && int(history_.size()) <= kEarlyIterations;
   if (int(history_.size()) == kEarlyIterations + 1 && sweeps_.early()) sweeps_.restart();
   const int sweeps = sweeps_.due(history_, !early ? 0 : short_ ? kUnbounded : contact_residual_);
   if (sweeps > 0) sweep(mass, sweeps);
@@ -168,8 +178,13 @@ void StepNewton::judge(StepOperator& mass, double residual, bool met) {
 /// Iterates from the tangents at y until `tolerance`, for about `most` factorisations. @param judged these are the
 /// problem's own rows
 bool StepNewton::descend(StepOperator& mass, std::span<const double> y, double tolerance, int most, bool judged) {
-  const int end = iterations_ + most;
   begin(mass, y);
+  return iterate(mass, tolerance, most - 1, judged);
+}
+
+/// From the iterate at hand on.
+bool StepNewton::iterate(StepOperator& mass, double tolerance, int most, bool judged) {
+  const int end = iterations_ + most;
   for (;;) {
     if (costly_) return false;
     const double now = residual();
@@ -177,8 +192,64 @@ bool StepNewton::descend(StepOperator& mass, std::span<const double> y, double t
     const bool met = now <= tolerance && (!judged || within_sets());
     if (judged) judge(mass, now, met);
     if (met || iterations_ >= end || !std::isfinite(now)) return met;
-    newton(mass, judged);
+    if (judged && solve_acting(mass, tolerance, end - iterations_)) continue;
+    newton(mass, judged && mass.sweeps_are_cheap());
   }
+}
+
+/// These terms with their rows, and where they are now.
+void StepNewton::gather_acting(std::span<const int> terms) {
+  acting_.terms.clear(), acting_.rows.clear(), acting_.free_velocity.clear();
+  Iterate& now = acting_.newton->now_;
+  now.velocity.clear(), now.impulse.clear();
+  for (const int t : terms) {
+    Term& term = acting_.terms.emplace_back(problem_.terms[t]);
+    const int first = term.first_row, end = first + term.nrow;
+    term.first_row = int(acting_.rows.size());
+    acting_.rows.insert(acting_.rows.end(), &problem_.rows[first], &problem_.rows[0] + end);
+    now.velocity.insert(now.velocity.end(), &now_.velocity[first], &now_.velocity[0] + end);
+    now.impulse.insert(now.impulse.end(), &now_.impulse[first], &now_.impulse[0] + end);
+  }
+}
+
+/// Those terms that act, by their rows alone, until they are solved; then all at their impulses. @return it did so
+bool StepNewton::solve_acting(StepOperator& mass, double tolerance, int most) {
+  if (acting_.rounds == kActingRounds) return false;
+  const bool far = short_ || contact_residual_ > kFar, first = history_.size() == 1;
+  if (first ? contact_residual_ <= kFarAtFirst : history_.size() <= kBeforeActing && !far) return false;
+  const std::span<const int> terms = sweeps_.acting(problem_, now_.velocity, now_.impulse);
+  if (terms.empty() || (acting_.rounds > 0 && terms.size() == acting_.terms.size())) return false;
+  StepOperator* const rows = mass.alone(terms);
+  if (!rows) return false;
+  ++acting_.rounds;
+  if (!acting_.newton) acting_.newton = std::make_unique<StepNewton>();
+  gather_acting(terms);
+  StepNewton& inner = *acting_.newton;
+  const bool met = inner.refine(*rows, acting_, far, tolerance, std::min(most, kActingIterations));
+  iterations_ += inner.iterations_, searches_ += inner.searches_;
+  std::fill(now_.impulse.begin(), now_.impulse.end(), 0.0);
+  auto from = inner.best_.impulse.begin();
+  for (const int t : terms) {
+    const Term& term = problem_.terms[t];
+    std::copy_n(from, term.nrow, &now_.impulse[term.first_row]), from += term.nrow;
+  }
+  apply(mass), short_ = false;
+  if (!met) acting_.rounds = kActingRounds;
+  return true;
+}
+
+/// From the iterate at hand, which gather_acting() left. @param far sweeps come first
+bool StepNewton::refine(StepOperator& mass, Acting& acting, bool far, double tolerance, int most) {
+  acting.free_velocity.resize(acting.rows.size());
+  own_ = problem_ = {acting.terms, acting.rows, acting.free_velocity};
+  begin_problem();
+  best_ = now_, acting_.rounds = kActingRounds;
+  mass.solve({}, now_.impulse, acting.free_velocity);
+  for (std::size_t i = 0; i < acting.rows.size(); ++i)
+    acting.free_velocity[i] = now_.velocity[i] - acting.free_velocity[i];
+  sweeps_.begin(problem_, true);
+  history_.clear(), short_ = far;
+  return iterate(mass, tolerance, most, true);
 }
 
 /// The rows of a stage with R no less than `share` of the inverse mass, and where it starts: with the same impulse, and
@@ -238,19 +309,26 @@ void StepNewton::bound_impulses(StepOperator& mass) {
   mass.keep();
 }
 
+void StepNewton::begin_problem() {
+  iterations_ = searches_ = 0, costly_ = false, acting_.rounds = 0;
+  best_residual_ = kUnbounded, met_ = false;
+  for (Iterate* i : {&now_, &next_, &trial_, &best_}) {
+    i->velocity.resize(problem_.rows.size()), i->impulse.resize(problem_.rows.size());
+  }
+  force_.resize(problem_.rows.size()), gamma_.resize(problem_.rows.size()), tangent_.resize(problem_.terms.size());
+}
+
 NewtonReport StepNewton::solve(StepOperator& mass, const StepProblem& problem, const NewtonOptions& options,
                                std::span<double> y, std::span<double> impulse) {
-  own_ = problem_ = problem, iterations_ = searches_ = 0, costly_ = false;
-  const std::size_t n = problem.rows.size();
-  for (Iterate* i : {&now_, &next_, &trial_, &best_}) i->velocity.resize(n), i->impulse.resize(n);
-  force_.resize(n), gamma_.resize(n), tangent_.resize(problem.terms.size());
+  own_ = problem_ = problem;
+  begin_problem();
   sweeps_.begin(problem);
-  best_residual_ = kUnbounded, met_ = false;
   descend(mass, y, options.tolerance, std::min(kOwnIterations, options.max_iterations), true);
   if (!met_ && best_residual_ < kUnbounded) {
     harden(mass, options);
     if (!met_ && !costly_) bound_impulses(mass);
   }
+  const std::size_t n = problem.rows.size();
   const NewtonReport report{met_, best_residual_ < kUnbounded, costly_, iterations_, searches_, best_residual_};
   for (std::size_t i = 0; report.finite && !costly_ && i < n; ++i) {
     const TermRow& row = problem.rows[i];

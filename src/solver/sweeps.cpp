@@ -29,8 +29,10 @@ constexpr int kMost = 640;              ///< in a step
 Sweeps::Sweeps() = default;
 Sweeps::~Sweeps() = default;
 
-void Sweeps::begin(const StepProblem& problem) {
-  acted_.assign(problem.terms.size(), 0), terms_.clear(), blocks_.clear();
+void Sweeps::begin(const StepProblem& problem, bool all) {
+  acted_.assign(problem.terms.size(), all), terms_.clear(), blocks_.clear();
+  for (std::size_t i = 0; all && i < problem.terms.size(); ++i) terms_.push_back(int(i));
+  stale_ = true;
   restart();
 }
 
@@ -55,8 +57,8 @@ int Sweeps::due(std::span<const double> residuals, double early) {
   return count;
 }
 
-/// Terms with an impulse, or which would have one. @return there are new ones
-bool Sweeps::choose(const StepProblem& problem, std::span<const double> velocity, std::span<const double> impulse) {
+std::span<const int> Sweeps::acting(const StepProblem& problem, std::span<const double> velocity,
+                                    std::span<const double> impulse) {
   bool more = false;
   for (std::size_t i = 0; i < problem.terms.size(); ++i) {
     if (acted_[i]) continue;
@@ -64,42 +66,43 @@ bool Sweeps::choose(const StepProblem& problem, std::span<const double> velocity
     acted_[i] = acts(problem.terms[i], &problem.rows[first], &velocity[first], &impulse[first]);
     more |= acted_[i] != 0;
   }
-  if (!more) return false;
-  terms_.clear();
+  if (!more) return terms_;
+  terms_.clear(), stale_ = true;
   for (std::size_t i = 0; i < acted_.size(); ++i) {
     if (acted_[i]) terms_.push_back(int(i));
   }
-  return true;
+  return terms_;
 }
 
 /// Rows of one term that are projected together, from row `at` of their block on. A is the block's.
-void Sweeps::add_relaxations(const StepProblem& problem, int i, int at, const double* A, int stride) {
+/// @param inverse out: 1/ρ of each row of the block
+void Sweeps::add_relaxations(const StepProblem& problem, int i, int at, const double* A, int stride, double* inverse) {
   const Term& term = problem.terms[i];
   const TermRow* rows = &problem.rows[term.first_row];
+  const auto measure = [&](int first, int count, double* rho) {
+    double most = 0;
+    for (int k = first; k < first + count; ++k) {
+      double sum = rows[k].compliance;
+      for (int c = first; c < first + count; ++c) sum += std::abs(A[(at + k) * stride + at + c]);
+      most = std::max(most, sum);
+    }
+    for (int k = 0; k < count; ++k) rho[k] = most, inverse[at + first + k] = 1 / most;
+  };
   const auto add = [&](Relaxation::Kind kind, int first, int count, double bound) {
     if (term.nrow < first + count) return;
-    double rho = 0;
-    for (int k = 0; k < count; ++k) {
-      double sum = rows[first + k].compliance;
-      for (int c = 0; c < count; ++c) sum += std::abs(A[(at + first + k) * stride + at + first + c]);
-      rho = std::max(rho, sum);
-    }
-    relaxations_.push_back({.kind = kind,
-                            .at = at + first,
-                            .count = count,
-                            .normal_at = at,
-                            .row = term.first_row + first,
-                            .inverse = 1 / rho,
-                            .rho = rho,
-                            .bound = bound,
-                            .lower = term.lower,
-                            .upper = term.upper});
+    relaxations_.push_back(
+        {.kind = kind, .at = at + first, .normal_at = at, .bound = bound, .lower = term.lower, .upper = term.upper});
+    double* rho = relaxations_.back().rho;
+    if (kind == Relaxation::contact)
+      measure(0, 1, rho), measure(1, 2, rho + 1);
+    else
+      measure(first, count, rho);
   };
   switch (term.law) {
     case Law::interval: return add(Relaxation::interval, 0, 1, 0);
     case Law::ball: return add(Relaxation::ball, 0, 3, term.upper);
     case Law::contact:
-      add(Relaxation::normal, 0, 1, 0), add(Relaxation::disc, 1, 2, term.friction);
+      term.nrow == 1 ? add(Relaxation::normal, 0, 1, 0) : add(Relaxation::contact, 0, 3, term.friction);
       add(Relaxation::twist, 3, 1, term.torsional), add(Relaxation::disc, 4, 2, term.rolling);
   }
 }
@@ -132,11 +135,12 @@ Sweeps::Point Sweeps::make_point(const StepProblem& problem, const BodyPoint& at
 }
 
 void Sweeps::make_blocks(StepOperator& mass, const StepProblem& problem) {
-  mass_ = &mass.row_blocks(terms_);
+  mass_ = &mass.row_blocks(terms_), stale_ = false;
   const RowBlocks::Mass whole = mass_->whole();
-  blocks_.clear(), relaxations_.clear(), own_.clear(), points_.clear();
+  blocks_.clear(), relaxations_.clear(), points_.clear();
   auto term = terms_.begin();
   int row = 0, widest = 0;
+  std::size_t own = 0;
   for (int b = 0; b < mass_->blocks(); ++b) {
     if (const BodyPoint* point = mass_->point(b)) {
       const Term& only = problem.terms[*term++];
@@ -145,41 +149,86 @@ void Sweeps::make_blocks(StepOperator& mass, const StepProblem& problem) {
       row += only.nrow;
       continue;
     }
-    Block block{.at = row, .first = int(relaxations_.size()), .own = own_.size()};
+    Block block{.at = row, .first = int(relaxations_.size()), .own = own};
     const auto end = term + mass_->terms(b);
     for (auto t = term; t != end; ++t) block.nrow += problem.terms[*t].nrow;
     block.stride = whole.A ? whole.stride : padded(block.nrow, 8);
-    if (!whole.A) {
-      own_.resize(block.own + std::size_t(block.nrow) * block.stride, 0.0);
-      mass_->own_mass(b, &own_[block.own], block.stride);
+    own += std::size_t(block.nrow) * block.stride;
+    if (own_.size() < own + RowBlocks::kBeyond) own_.resize(own + RowBlocks::kBeyond);
+    double* const Z = &own_[block.own];
+    const double* A = whole.A;
+    if (!A) {
+      std::fill_n(Z, own - block.own, 0.0);
+      mass_->own_mass(b, Z, block.stride), A = Z;
     }
-    const double* A = whole.A ? whole.A : &own_[block.own];
-    for (int at = 0; term != end; at += problem.terms[*term++].nrow)
-      add_relaxations(problem, *term, at, A, block.stride);
-    block.end = int(relaxations_.size());
     row += block.nrow, widest = std::max(widest, block.stride);
+    rows_.inverse.resize(block.at + block.stride), rows_.diagonal.resize(row);
+    double* const inverse = &rows_.inverse[block.at];
+    for (int at = 0; term != end; at += problem.terms[*term++].nrow)
+      add_relaxations(problem, *term, at, A, block.stride, inverse);
+    block.end = int(relaxations_.size());
+    for (int r = 0; r < block.nrow; ++r) {
+      const double* from = A + std::size_t(r) * block.stride;
+      double* to = Z + std::size_t(r) * block.stride;
+      rows_.diagonal[block.at + r] = from[r];
+      for (int c = 0; c < block.stride; ++c) to[c] = from[c] * -inverse[c];
+    }
     blocks_.push_back(block);
   }
-  own_.resize(own_.size() + RowBlocks::kBeyond);
-  start_.resize(row), y_.resize(row), change_.resize(row);
-  conjugate_.y.resize(row), conjugate_.y_by.resize(row);
-  for (std::vector<double>* v : {&velocity_, &conjugate_.velocity, &conjugate_.velocity_by})
-    v->assign(widest + RowBlocks::kBeyond, 0.0);
+  for (std::vector<double>* v :
+       {&rows_.inverse, &rows_.diagonal, &rows_.keep, &rows_.start, &y_, &change_, &conjugate_.y, &conjugate_.y_by})
+    v->resize(row);
+  z_.assign(widest + RowBlocks::kBeyond, 0.0);
+  for (std::vector<double>* v : {&conjugate_.z, &conjugate_.z_by}) v->assign(z_.size(), 0.0);
+}
+
+/// What a stage has of its own: R and targets; and where its sweeps start. z = keep y + start - J x/ρ, x = 0 there.
+void Sweeps::start(const StepProblem& problem, std::span<const double> velocity, std::span<const double> impulse) {
+  int at = 0;
+  for (const int i : terms_) {
+    const Term& term = problem.terms[i];
+    for (int row = term.first_row; row < term.first_row + term.nrow; ++row, ++at) {
+      const auto& [R, b, c, scale] = problem.rows[row];
+      y_[at] = impulse[row];
+      rows_.keep[at] = 1 - R * rows_.inverse[at], rows_.start[at] = (b + R * c - velocity[row]) * rows_.inverse[at];
+    }
+  }
+  for (const Block& block : blocks_) {
+    if (block.point >= 0) {
+      Point& p = points_[block.point];
+      p.y = &y_[block.at];
+      for (int k = 0; k < (p.slides ? 3 : 1); ++k) {
+        const TermRow& row = problem.rows[p.row + k];
+        p.target[k] = row.target + row.compliance * row.centre - velocity[p.row + k];
+      }
+      continue;
+    }
+    for (int r = 0; r < block.nrow; ++r) {
+      const int k = block.at + r;
+      own_[block.own + std::size_t(r) * (block.stride + 1)] = rows_.keep[k] - rows_.diagonal[k] * rows_.inverse[k];
+    }
+  }
+  if (!mass_->whole().A) return;
+  for (std::size_t r = 0; r < y_.size(); ++r) z_[r] = rows_.keep[r] * y_[r] + rows_.start[r];
 }
 
 void Sweeps::relax(std::size_t b) {
   static const RelaxTable& table = kernels<RelaxTable>();
   const Block& block = blocks_[b];
-  const RowBlocks::Mass whole = mass_->whole();
   double* const y = &y_[block.at];
   Relaxed by{moved_, energy_};
-  if (whole.A) {  // velocity_ is kept
-    table.relax(&relaxations_[block.first], block.end - block.first, whole.A, block.stride, y, velocity_.data(), by);
+  const auto relax = [&] {
+    table.relax(&relaxations_[block.first], block.end - block.first, &own_[block.own], block.stride, y, z_.data(), by);
+  };
+  if (mass_->whole().A) {  // z_ is kept
+    relax();
   } else {
-    mass_->velocity(int(b), velocity_.data());
-    for (int r = 0; r < block.nrow; ++r) velocity_[r] += start_[block.at + r], change_[r] = y[r];
-    table.relax(&relaxations_[block.first], block.end - block.first, &own_[block.own], block.stride, y,
-                velocity_.data(), by);
+    mass_->velocity(int(b), z_.data());
+    for (int r = 0; r < block.nrow; ++r) {
+      const int k = block.at + r;
+      z_[r] = rows_.keep[k] * y[r] + rows_.start[k] - z_[r] * rows_.inverse[k], change_[r] = y[r];
+    }
+    relax();
     bool changed = false;
     for (int r = 0; r < block.nrow; ++r) change_[r] = y[r] - change_[r], changed |= change_[r] != 0;
     if (changed) mass_->push(int(b), change_.data());
@@ -233,42 +282,19 @@ void Sweeps::sweep(bool back) {
 void Sweeps::extrapolate(const Extrapolation& by) {
   mass_->extrapolate(by);
   for (std::size_t i = 0; i < y_.size(); ++i) by(y_[i], conjugate_.y[i], conjugate_.y_by[i]);
-  for (std::size_t i = 0; mass_->whole().A && i < velocity_.size(); ++i)
-    by(velocity_[i], conjugate_.velocity[i], conjugate_.velocity_by[i]);
+  for (std::size_t i = 0; mass_->whole().A && i < z_.size(); ++i) by(z_[i], conjugate_.z[i], conjugate_.z_by[i]);
 }
 
 /// Sweeps from these impulses and their J v. Accelerated: conjugate gradients with a sweep for a gradient
 /// [Silcowitz-Hansen, Niebe and Erleben 2010].
 int Sweeps::sweep(const StepProblem& problem, const SweepOptions& options, bool accelerated,
                   std::span<const double> velocity, std::span<double> impulse) {
-  auto to = start_.begin();
-  auto y = y_.begin();
-  for (const int i : terms_) {
-    const Term& term = problem.terms[i];
-    to = std::copy_n(&velocity[term.first_row], term.nrow, to);
-    y = std::copy_n(&impulse[term.first_row], term.nrow, y);
-  }
-  for (Relaxation& r : relaxations_) {  // a stage has its own
-    for (int k = 0; k < r.count; ++k) {
-      const TermRow& row = problem.rows[r.row + k];
-      r.keep[k] = 1 - row.compliance * r.inverse, r.towards[k] = (row.target + row.compliance * row.centre) * r.inverse;
-    }
-  }
-  if (mass_->whole().A) std::copy(start_.begin(), start_.end(), velocity_.begin());
-  for (std::size_t b = 0; b < blocks_.size(); ++b) {
-    if (blocks_[b].point < 0) continue;
-    Point& p = points_[blocks_[b].point];
-    p.y = &y_[blocks_[b].at];
-    for (int k = 0; k < (p.slides ? 3 : 1); ++k) {
-      const TermRow& row = problem.rows[p.row + k];
-      p.target[k] = row.target + row.compliance * row.centre - velocity[p.row + k];
-    }
-  }
+  start(problem, velocity, impulse);
   if (accelerated) extrapolate({});
   double last = kUnbounded;
   int done = 1;
   for (;; ++done) {
-    sweep(done % 2 == 0 && (accelerated || start_.size() > kBothWays));
+    sweep(done % 2 == 0 && (accelerated || rows_.start.size() > kBothWays));
     const int most = moved_ > options.coarse ? options.most_sweeps : options.max_sweeps;
     if (done >= most || !(moved_ > options.tolerance)) break;
     if (!accelerated) continue;
@@ -276,7 +302,7 @@ int Sweeps::sweep(const StepProblem& problem, const SweepOptions& options, bool 
     extrapolate({beta <= 1 ? beta : 0, beta > 1});
     last = energy_;
   }
-  y = y_.begin();
+  auto y = y_.begin();
   for (const int i : terms_) {
     const Term& term = problem.terms[i];
     std::copy_n(y, term.nrow, &impulse[term.first_row]), y += term.nrow;
@@ -286,18 +312,17 @@ int Sweeps::sweep(const StepProblem& problem, const SweepOptions& options, bool 
 
 void Sweeps::run(StepOperator& mass, const StepProblem& problem, int count, std::span<const double> velocity,
                  std::span<double> impulse) {
-  if (choose(problem, velocity, impulse))
+  if (acting(problem, velocity, impulse).empty()) return;
+  if (stale_)
     make_blocks(mass, problem);
-  else if (!terms_.empty())
+  else
     mass_->rest();
-  if (!terms_.empty()) sweep(problem, {count, kSettled, count, 0}, false, velocity, impulse);
+  sweep(problem, {count, kSettled, count, 0}, false, velocity, impulse);
 }
 
 SweepReport Sweeps::solve(StepOperator& mass, const StepProblem& problem, const SweepOptions& options,
                           std::span<double> y, std::span<double> impulse) {
-  begin(problem);
-  acted_.assign(problem.terms.size(), 1);
-  for (std::size_t i = 0; i < problem.terms.size(); ++i) terms_.push_back(int(i));
+  begin(problem, true);
   const auto apply = [&] {  // y: J v at these impulses
     mass.solve({}, impulse, y);
     mass.move(1);

@@ -209,7 +209,7 @@ Tangent random_tangent(Random& random, const Term& term, bool contact) {
 /// Rows of contacts, of joints of every kind and of paths, on trees and on free bodies, with loops held in every second
 /// world: J from jacobian() and unit velocities, M̂ from crba().
 TEST(TreeOperator, SolvesAndSweepsFeelTheDenseInverseMass) {
-  int points = 0, held = 0;
+  int points = 0, held = 0, alones = 0;
   for (unsigned seed = 1; seed <= 60; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
@@ -324,7 +324,40 @@ TEST(TreeOperator, SolvesAndSweepsFeelTheDenseInverseMass) {
     };
     const Eigen::VectorXd by_tree = changes(tree), by_dense = changes(dense);
     EXPECT_LT((by_dense - by_tree).norm(), 1e-8 * by_tree.norm());
+
+    // By their rows alone: J x = (1 + A G)⁻¹ A g.
+    w.advance_free();
+    dense.begin(w.data, w.h, w.K, terms, {contacts, joints, std::span(&path, 1)}, bilateral);
+    std::vector<double> change(J.size());
+    dense.solve(tangents, force, change);
+    for (const std::size_t count : {2, 5}) {
+      std::vector<Tangent> own;
+      Eigen::VectorXd g(n);
+      Eigen::MatrixXd G = Eigen::MatrixXd::Zero(n, n);
+      int at = 0;
+      for (std::size_t t = 0; t < std::min(count, some.size()); ++t) {
+        const Term& term = terms[some[t]];
+        own.push_back(tangents[some[t]]);
+        for (int r = 0; r < term.nrow; ++r) {
+          g[at + r] = force[term.first_row + r];
+          for (int c = 0; c < term.nrow; ++c) G(at + r, at + c) = own.back().at[r][c];
+        }
+        at += term.nrow;
+      }
+      StepOperator* const alone = dense.alone(std::span(some).first(own.size()));
+      if (!alone) continue;
+      ++alones;
+      Eigen::VectorXd Jx(at);
+      const Eigen::MatrixXd A_own = expected.topLeftCorner(at, at);
+      const Eigen::MatrixXd whole = Eigen::MatrixXd::Identity(at, at) + A_own * G.topLeftCorner(at, at);
+      alone->solve(own, {g.data(), std::size_t(at)}, {Jx.data(), std::size_t(at)});
+      const Eigen::VectorXd wanted = lu_solve(whole, A_own * g.head(at)).col(0);
+      EXPECT_LT((Jx - wanted).norm(), 1e-6 * (A_own * g.head(at)).norm());
+      alone->solve({}, {g.data(), std::size_t(at)}, {Jx.data(), std::size_t(at)});
+      EXPECT_LT((Jx - A_own * g.head(at)).norm(), 1e-6 * Jx.norm());
+    }
   }
+  EXPECT_GT(alones, 60);
   EXPECT_GT(points, 15);
   EXPECT_GT(held, 20);
 }

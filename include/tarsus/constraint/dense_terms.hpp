@@ -2,6 +2,7 @@
 // sweeps the dense A = J M̂⁻¹ Jᵀ of those that act.
 #pragma once
 
+#include "tarsus/constraint/dense_rows.hpp"
 #include "tarsus/constraint/row_geometry.hpp"
 #include "tarsus/dynamics/dense_trees.hpp"
 #include "tarsus/solver/step_newton.hpp"
@@ -24,6 +25,8 @@ class DenseTerms final : public RowBlocks {
 
   /// The rows of these terms, x = 0. @param terms ascending
   void write(std::span<const int> terms);
+  /// write(), and the operator of their rows alone.
+  StepOperator& alone(std::span<const int> terms);
   int blocks() const override { return 1; }
   int terms(int) const override { return term_count_; }
   Mass whole() const override { return {A_.data(), columns_}; }
@@ -38,6 +41,7 @@ class DenseTerms final : public RowBlocks {
   void add_paths(std::span<const Tangent> tangents, std::span<const double> force);
   void write_contact(std::size_t contact);
   void write_joint(const JointRows& rows);
+  void spread(int places, AlignedVector<double>& J) const;
 
   const Model& model_;
   DenseTrees trees_;
@@ -51,7 +55,10 @@ class DenseTerms final : public RowBlocks {
   std::vector<Row> rows_;
   std::vector<int> places_;
   std::vector<double> arms_;
-  AlignedVector<double> W_, A_;  ///< M̂⁻¹ Jᵀ [place][columns]; [row][columns]
+  std::vector<int> counts_;  ///< [term] rows
+  DenseRows alone_;
+  AlignedVector<double> J_, by_row_;  ///< [place][columns]; M̂⁻¹ Jᵀ [row][places, padded]
+  AlignedVector<double> W_, A_;       ///< M̂⁻¹ Jᵀ [place][columns]; [row][columns]
 };
 
 extern template class DenseTerms<double>;

@@ -57,8 +57,9 @@ class TreeOperator final : public StepOperator {
                   double operations);
   bool solve(std::span<const Tangent> tangents, std::span<const double> force, std::span<double> change) override;
   RowBlocks& row_blocks(std::span<const int> terms) override;  // tree_rows.cpp
-  void move(double t) override;
+  StepOperator* alone(std::span<const int> terms) override;
   bool sweeps_are_cheap() const override { return hard_is_dense_; }
+  void move(double t) override;
   void keep() override;
 
   In<R> change() const { return iterates_.kept.x; }                ///< [nv] v - v⁰ of the best iterate

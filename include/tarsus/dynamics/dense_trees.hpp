@@ -16,6 +16,7 @@
 
 #include "tarsus/base/aligned.hpp"
 #include "tarsus/dynamics/coupled.hpp"
+#include "tarsus/dynamics/dense_factors.hpp"
 
 namespace tarsus {
 
@@ -49,14 +50,11 @@ class DenseTrees {
   void add(int row, int column, double resistance) {
     H_.matrix[std::size_t(place(column)) * std::size_t(leading_) + std::size_t(place(row))] += resistance;
   }
-  void factor();                          ///< H, once after it is complete
-  void solve(std::span<double> x) const;  ///< x = H⁻¹ x [leading]
-  void solve_free(std::span<double> x);   ///< x = M̂⁻¹ x, rows held
+  void factor();                                          ///< H, once after it is complete
+  void solve(std::span<double> x) const { H_.solve(x); }  ///< x = H⁻¹ x [leading]
+  void solve_free(std::span<double> x);                   ///< x = M̂⁻¹ x, rows held
   /// X = M̂⁻¹ X with `columns` right sides, a multiple of eight. @param X [size][columns], row by row
   void solve_free(std::span<double> X, int columns);
-  /// J X of one row, which has numbers at `places`. @param row out [columns]
-  static void multiply(std::span<const int> places, const double* J, std::span<const double> X, int columns,
-                       double* row);
 
   /// x in qvel's axes; data.links()[l].a = J_l x.
   template <class R>
@@ -73,15 +71,9 @@ class DenseTrees {
     bool acts = false;
     Block block{};
   };
-  struct Factors {
-    AlignedVector<double> matrix, L, inverse;  ///< by columns; U without its diagonal, and that inverted
-    std::vector<int> pivot;
-  };
   double& mass(int row, int column) { return mass_[std::size_t(column) * std::size_t(leading_) + std::size_t(row)]; }
   void add_mass(std::size_t link);
   void write_branch(int link, double sign, Vec3d arm, double* rows);
-  void factor(Factors& factors) const;
-  void solve(const Factors& factors, std::span<double> x) const;
   void factor_free();
 
   const Model& model_;
@@ -91,7 +83,7 @@ class DenseTrees {
   std::vector<RigidInertia<double>> composite_;  ///< [link]
   std::vector<Vec3d> origin_;                    ///< [link] [m]
   AlignedVector<double> mass_, jacobian_, product_;
-  Factors H_, free_;
+  DenseFactors H_, free_;
   bool free_factored_ = false;
   std::vector<Pair> pairs_;
   std::vector<int> places_;

@@ -17,6 +17,8 @@
 //             round; what acts through the whole tree is Newton's. Where the residual does not fall to half, twice
 //             as many, and every second such iteration none. Where they are cheap they come before the second, or
 //             after a step that was shortened, and steps are whole from then on (decision 512).
+//   acting    where they are few, the terms that act are a problem of their own, by their rows alone; then all terms
+//             at their impulses, again with those that act now.
 //   harden    where that does not end either: the same problem with R = w, then less and less of it, each stage by what
 //             the last one carried. A stage that fails is tried again nearer to the last that did not.
 //   cap       the best that was found, its residual, and bounded impulses within their bounds.
@@ -29,6 +31,7 @@
 // operator's as well: every x it returns satisfies them.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -51,6 +54,8 @@ class StepOperator {
   virtual RowBlocks& row_blocks(std::span<const int> terms) = 0;
   /// A sweep costs little beside solve().
   virtual bool sweeps_are_cheap() const { return false; }
+  /// These terms' rows alone, x = 0, where that is cheaper than solve(); null: it is not. As row_blocks().
+  virtual StepOperator* alone([[maybe_unused]] std::span<const int> terms) { return nullptr; }
   /// This x is the best so far: what the caller will read.
   virtual void keep() = 0;
 };
@@ -90,7 +95,20 @@ class StepNewton {
     std::vector<TermRow> solved_rows, rows;  ///< its rows, and those of the one at hand,
     std::vector<double> y;                   ///< which begins there
   };
+  struct Acting {  ///< the terms that act, as a problem of their own
+    std::unique_ptr<StepNewton> newton;
+    std::vector<Term> terms;
+    std::vector<TermRow> rows;
+    std::vector<double> free_velocity;
+    int rounds = 0;  ///< of this step
+  };
   bool descend(StepOperator& mass, std::span<const double> y, double tolerance, int most, bool judged);
+  bool iterate(StepOperator& mass, double tolerance, int most, bool judged);
+  bool solve_acting(StepOperator& mass, double tolerance, int most);
+  void gather_acting(std::span<const int> terms);
+  bool refine(StepOperator& mass, Acting& acting, bool far, double tolerance, int most);
+  void begin_problem();
+  void apply(StepOperator& mass);
   void harden(StepOperator& mass, const NewtonOptions& options);
   bool begin_stage(double share);
   void bound_impulses(StepOperator& mass);
@@ -115,6 +133,7 @@ class StepNewton {
   std::vector<double> history_;                      ///< residuals of this stage
   Stage stage_;
   Sweeps sweeps_;
+  Acting acting_;
   int searches_ = 0, iterations_ = 0;
   bool short_ = false;  ///< the last iteration's step was shortened
   bool costly_ = false;

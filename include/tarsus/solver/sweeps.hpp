@@ -14,6 +14,7 @@
 #include <span>
 #include <vector>
 
+#include "tarsus/base/aligned.hpp"
 #include "tarsus/math/vec.hpp"
 #include "tarsus/solver/term.hpp"
 
@@ -96,7 +97,8 @@ class Sweeps {
   Sweeps();
   ~Sweeps();
   /// A new step: nothing is known of its mass.
-  void begin(const StepProblem& problem);
+  /// @param all terms act
+  void begin(const StepProblem& problem, bool all = false);
   /// Iterations begin again.
   void restart();
   /// How many go before Newton's next iteration: none before the seventh, unless `early`, the residual of contacts
@@ -106,6 +108,9 @@ class Sweeps {
   /// @param residuals of the iterations so far
   int due(std::span<const double> residuals, double early);
   bool early() const { return early_; }  ///< they came before the seventh
+  /// Terms with an impulse, or which would have one, or had in this step; ascending.
+  std::span<const int> acting(const StepProblem& problem, std::span<const double> velocity,
+                              std::span<const double> impulse);
   /// @param velocity [row] J v at these impulses @param impulse [row] in and out
   void run(StepOperator& mass, const StepProblem& problem, int count, std::span<const double> velocity,
            std::span<double> impulse);
@@ -130,15 +135,18 @@ class Sweeps {
     double R_n, R_t, inverse_n, inverse_t, friction;
     double felt[2];  ///< A_tn: of the normal impulse, along t₁ and t₂
   };
-  struct Conjugate {  ///< y_ and velocity_ before an Extrapolation, and by what it moves them
-    std::vector<double> y, y_by;
-    std::vector<double> velocity, velocity_by;  ///< where one block has all rows
+  struct Rows {  ///< [row of these terms] 1/ρ, A's diagonal; z = keep y + start - J x/ρ
+    std::vector<double> inverse, diagonal, keep, start;
   };
-  bool choose(const StepProblem& problem, std::span<const double> velocity, std::span<const double> impulse);
+  struct Conjugate {  ///< y_ and z_ before an Extrapolation, and by what it moves them
+    std::vector<double> y, y_by;
+    std::vector<double> z, z_by;  ///< where one block has all rows
+  };
   void make_blocks(StepOperator& mass, const StepProblem& problem);
   int sweep(const StepProblem& problem, const SweepOptions& options, bool accelerated, std::span<const double> velocity,
             std::span<double> impulse);
-  void add_relaxations(const StepProblem& problem, int term, int at, const double* A, int stride);
+  void add_relaxations(const StepProblem& problem, int term, int at, const double* A, int stride, double* inverse);
+  void start(const StepProblem& problem, std::span<const double> velocity, std::span<const double> impulse);
   Point make_point(const StepProblem& problem, const BodyPoint& at, const Term& term) const;
   void relax(Point& point);
   void relax(std::size_t block);
@@ -147,13 +155,16 @@ class Sweeps {
 
   std::vector<char> acted_;  ///< [term] it acts, or has acted in this step
   std::vector<int> terms_;   ///< these terms
+  bool stale_ = true;        ///< there are more of them than blocks, or the operator was asked for others
   RowBlocks* mass_ = nullptr;
   std::vector<Block> blocks_;
   std::vector<Relaxation> relaxations_;
   std::vector<Point> points_;
-  std::vector<double> own_;                ///< A of each block
-  std::vector<double> start_, y_;          ///< [row of these terms] J v at the start; impulses
-  std::vector<double> velocity_, change_;  ///< of one block
+  AlignedVector<double> own_;  ///< Z of each block: relax.hpp
+  Rows rows_;
+  std::vector<double> y_;       ///< [row of these terms] impulses
+  AlignedVector<double> z_;     ///< of one block
+  std::vector<double> change_;  ///< of one block
   Conjugate conjugate_;
   double moved_ = 0, energy_ = 0;  ///< of the last sweep: largest ρ |change of y| [m/s], Σ ρ (its square)
   int count_ = 0, done_ = 0;       ///< before this iteration, if any; in this step

@@ -1,0 +1,52 @@
+// The operator of a step's solve by the rows of some terms alone. With W = M̂⁻¹ Jᵀ, A = J W and y = g - G J x:
+//
+//     (1 + A G) J x = A g     of the rows with a tangent, where they are no more than the DoFs; else
+//     (1 + W G J) x = W g
+//
+// What rows without a tangent carry, or do not, is known.
+#pragma once
+
+#include <optional>
+
+#include "tarsus/dynamics/dense_factors.hpp"
+#include "tarsus/solver/step_newton.hpp"
+
+namespace tarsus {
+
+class DenseRows final : public StepOperator {
+ public:
+  /// Of rows of a model with so many DoFs. Must live as long as this is used.
+  struct Matrices {
+    RowBlocks& blocks;          ///< A, one block of all
+    const double* J = nullptr;  ///< [dof][column], columns as A's
+    const double* W = nullptr;  ///< [row][leading]
+    int dofs = 0, leading = 0;
+  };
+  /// @param counts [term] rows
+  void begin(const Matrices& matrices, std::span<const int> counts);
+  bool solve(std::span<const Tangent> tangents, std::span<const double> force, std::span<double> change) override;
+  void move(double) override {}  ///< impulses say all
+  RowBlocks& row_blocks([[maybe_unused]] std::span<const int> terms) override { return matrices_->blocks; }  ///< of all
+  bool sweeps_are_cheap() const override { return true; }
+  void keep() override {}
+
+ private:
+  void choose(std::span<const Tangent> tangents, std::span<const double> force);
+  void solve_rows(std::span<const Tangent> tangents, std::span<const double> force);
+  void solve_dofs(std::span<const Tangent> tangents, std::span<const double> force);
+  void write_rows(std::span<const Tangent> tangents);
+  void write_dofs(std::span<const Tangent> tangents);
+  template <class F>
+  void each_bent(std::span<const Tangent> tangents, const F& f) const;
+
+  std::optional<Matrices> matrices_;
+  std::vector<int> counts_;
+  int rows_ = 0;
+  std::vector<int> unknown_, known_, all_;  ///< rows with a tangent; others with a force; 0, 1, 2 ...
+  AlignedVector<double> A_;                 ///< of the unknown ones, [row][leading]
+  DenseFactors factors_;
+  AlignedVector<double> right_, sum_;
+  std::vector<double> impulse_, some_;  ///< [row]; of some, side by side
+};
+
+}  // namespace tarsus

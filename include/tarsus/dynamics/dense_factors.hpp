@@ -1,0 +1,34 @@
+// A small dense matrix and its factors, columns as vectors, in kernels for each instruction set.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "tarsus/base/aligned.hpp"
+
+namespace tarsus {
+
+/// A = P⁻¹ L U; rows are exchanged only where a pivot is below a hundredth of what stands under it. What is zero is
+/// skipped.
+class DenseFactors {
+ public:
+  /// To be written before factor(), which takes it: columns of `size` numbers, padded with zeros to `leading`, a
+  /// multiple of eight.
+  AlignedVector<double> matrix;
+
+  void factor(int size, int leading);
+  /// x = A⁻¹ x  @param x [leading], zero from `size` on
+  void solve(std::span<double> x) const;
+  /// X = A⁻¹ X with `columns` right sides, a multiple of eight. @param X [size][columns], row by row
+  void solve(std::span<double> X, int columns) const;
+
+ private:
+  int size_ = 0, leading_ = 0;
+  AlignedVector<double> L_, inverse_;  ///< by columns; of U's diagonal, which is not in `matrix`
+  std::vector<int> pivot_;
+};
+
+/// Σ y_i X[i] over the rows of X at `places`. @param X [row][columns] @param sum out [columns], a multiple of eight
+void sum_of_rows(std::span<const int> places, const double* y, const double* X, int columns, double* sum);
+
+}  // namespace tarsus
