@@ -326,6 +326,14 @@ struct LaneDetector {
     }
   }
 
+  /// As ContactGeometry::reach(): where two meet is on the smaller one.
+  void narrow_reach(const Vec3<T>& centre, Real<T> radius, T margin) {
+    const T one = T(Real<T>(1)), half = T(Real<T>(0.5)), h = T(step.h);
+    const T turned = h * norm(motion.w), moved = h * norm(cross_add(motion.w, centre, motion.v));
+    const T tight = (maximum(margin + fall, T(Real<T>(0))) + moved + turned * T(radius)) / (one - half * turned);
+    reach = select(turned < one, minimum(reach, tight), reach);
+  }
+
   void touch(int p) {
     pair = p;
     const LanePair<Real<T>>& both = m.pair[p];
@@ -352,6 +360,12 @@ struct LaneDetector {
     reach = maximum(reach, zero);
     const Vec3<T> spin_a = spin(sa), spin_b = spin(sb);
     motion = {spin_a - spin_b, (a.velocity - cross(spin_a, a.centre)) - (b.velocity - cross(spin_b, b.centre))};
+    if (!plane_a && !plane_b) {
+      narrow_reach(sa.radius <= sb.radius ? a.centre : b.centre, std::min(sa.radius, sb.radius), margin);
+      const T close = T(sa.radius) + T(sb.radius) + reach;
+      near = near & (dot(d, d) <= close * close);
+      if (!any_lane(near)) return;
+    }
     // Routines take the shape of the later type first.
     flipped = int(sa.type) < int(sb.type);
     const int ia = flipped ? both.b : both.a, ib = flipped ? both.a : both.b;
