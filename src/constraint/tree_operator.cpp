@@ -108,7 +108,7 @@ template <class R>
 StepOperator* TreeOperator<R>::alone(std::span<const int> terms) {
   int rows = 0;
   for (const int t : terms) rows += terms_[t].nrow;
-  if (!hard_is_dense_ || rows > (extra_.held().count() > 0 ? kFewBesideHeld : kFewRows)) return nullptr;
+  if (!small_ || rows > (extra_.held().count() > 0 ? kFewBesideHeld : kFewRows)) return nullptr;
   begin_dense();
   return &dense_.alone(terms);
 }
