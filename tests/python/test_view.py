@@ -225,14 +225,14 @@ def test_a_keyframe_is_where_a_source_starts():
 
 
 def test_the_robot_goes_where_its_sliders_say():
-    """As in its task, to rounding, as long as roundings are small; then at the speeds that it is told."""
+    """As in its task, to what both are solved to, 1e-6 m/s over ten steps; then at the speeds that it is told."""
     source = SCENES["robot"].open()
     world = tarsus.VectorTask(source.task, 1)
     world.reset()
     source._place(world.qpos.copy(), world.qvel.copy())
     source.command[:] = world.observation[0, 9:12]
     for _ in range(5):
-        assert np.allclose(source._qpos()[0], world.qpos[0], rtol=0, atol=1e-9)
+        assert np.allclose(source._qpos()[0], world.qpos[0], rtol=0, atol=2e-7)
         world.step(np.clip(source.policy(world.observation), *source.bounds))
         assert source.step() is None and source.step() is None
     source.reset()
