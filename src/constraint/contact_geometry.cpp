@@ -289,19 +289,18 @@ const ShapePose& ContactGeometry::posed(const BasicData<R>& data, int i) {
 double ContactGeometry::reach(int i, int j, double h, double margin) const {
   const double still = margin + fall_, turn = spheres_.turn(i) + spheres_.turn(j);
   const bool plane_i = shapes_[i].shape.type == ShapeType::plane, plane_j = shapes_[j].shape.type == ShapeType::plane;
-  const Vec3d relative = spheres_.velocity(i) - spheres_.velocity(j);
+  const Vec3d apart = spheres_.velocity(i) - spheres_.velocity(j);
   if (plane_i || plane_j) {
     const Vec3d n = poses_.at[plane_i ? i : j].rotation.column_z();  // only what goes into the plane counts
-    return still + h * (std::max(0.0, (plane_i ? 1 : -1) * dot(n, relative)) + turn);
+    return still + h * (std::max(0.0, (plane_i ? 1 : -1) * dot(n, apart)) + turn);
   }
-  const double each = still + h * (norm(relative) + turn);
-  const bool first = shapes_[i].radius <= shapes_[j].radius;
-  const int small = first ? i : j, large = first ? j : i;
-  const Vec3d moves = spheres_.velocity(small) - spheres_.velocity(large) -
-                      cross(spheres_.spin(large), spheres_.centre(small) - spheres_.centre(large));
-  const double turned = h * norm(spheres_.spin(i) - spheres_.spin(j));  // of what is midway between two that meet
+  const double each = still + h * (norm(apart) + turn);
+  const int small = shapes_[i].radius <= shapes_[j].radius ? i : j;
+  const Motion<double> motion = relative(i, j);
+  const double moved = h * norm(motion.v + cross(motion.w, spheres_.centre(small)));
+  const double turned = h * norm(motion.w);  // of what is midway between two that meet
   if (!(turned < 1)) return each;
-  return std::min(each, (still + h * norm(moves) + turned * shapes_[small].radius) / (1 - turned / 2));
+  return std::min(each, (still + moved + turned * shapes_[small].radius) / (1 - turned / 2));
 }
 
 /// How i moves against j, said at the world's origin.

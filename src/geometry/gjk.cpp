@@ -403,7 +403,7 @@ static bool parts(const Vec3d& axis, const Core& a, const Core& b, double limit)
 }
 
 void closest_features(const Body& a, const Body& b, ContactList& out) {
-  Vec3d* const parting = out.parting();
+  Vec3d* const parting = out.parting();  // tried on cores of their own: a hull's hint is where GJK would begin
   if (parting && dot(*parting, *parting) > 0 && parts(a.pose.rotation * *parting, Core(a), Core(b), out.margin()))
     return;
   const Core ca(a), cb(b);

@@ -24,13 +24,14 @@ TARSUS_INLINE void relax_kernel(const Relaxation* rows, int count, const T* Z, i
     const T size = change * rho;
     moved = maximum(moved, absolute(size)), energy = energy + change * size;
   };
+  const auto go_on = [&](const Relaxation& next) { own = {z[next.at], z[next.at + 1], z[next.at + 2]}; };
   /// y of one to three rows, and z of all.
   const auto change = [&](auto number, const Relaxation& r, const Relaxation& next, T a, T b, T c)
       __attribute__((always_inline)) {
     constexpr int n = number;
     const T* rows_of_Z = Z + r.at * stride;
     const T by_a = a - y[r.at], by_b = n > 1 ? b - y[r.at + 1] : T(0), by_c = n > 2 ? c - y[r.at + 2] : T(0);
-    own = {z[next.at], z[next.at + 1], z[next.at + 2]};
+    go_on(next);
     if (by_a == 0 && by_b == 0 && by_c == 0) return;
     const auto add = [&](int row, T by_how_much) {
       const T* to = rows_of_Z + row * stride + next.at;
@@ -59,14 +60,14 @@ TARSUS_INLINE void relax_kernel(const Relaxation* rows, int count, const T* Z, i
   constexpr std::integral_constant<int, 1> kOne;
   constexpr std::integral_constant<int, 2> kTwo;
   constexpr std::integral_constant<int, 3> kThree;
-  if (count > 0) own = {z[rows->at], z[rows->at + 1], z[rows->at + 2]};
+  if (count > 0) go_on(*rows);
   for (int k = 0; k < count; ++k) {
     const Relaxation &r = rows[k], &next = rows[k + 1 < count ? k + 1 : k];
     switch (r.kind) {
       case Relaxation::contact: {
         const T normal = maximum(own.x, T(0)), by_normal = normal - y[r.at];
         if (normal == 0 && by_normal == 0 && y[r.at + 1] == 0 && y[r.at + 2] == 0) {  // it stays open
-          own = {z[next.at], z[next.at + 1], z[next.at + 2]};
+          go_on(next);
           break;
         }
         const T* of_normal = Z + r.at * stride + r.at;

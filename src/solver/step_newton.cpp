@@ -12,15 +12,14 @@ namespace {
 constexpr int kHalvings = 5;           ///< lengths that a step is tried with
 constexpr double kExcess = 2e-10;      ///< of a set's size that an impulse may be outside of it
 constexpr int kEarlyIterations = 12;   ///< with sweeps before the second, if need be
-constexpr int kActingRounds = 4;       ///< in which terms that act are solved for alone, each of
-constexpr int kActingIterations = 16;  ///< so many; the first after
-constexpr std::size_t kBeforeActing =
-    2;                              ///< iterations on all terms, but sooner, and with sweeps first, where contacts
-constexpr double kFar = 1e-2;       ///< miss by more [m/s]
-constexpr int kOwnIterations = 25;  ///< on the problem's own rows before it is made softer
-constexpr double kSoftest = 1;      ///< least R of the first stage, of the inverse mass
-constexpr double kHarder = 0.1;     ///< of which each stage takes so much, to begin with
-constexpr double kGiveUp = 0.9;     ///< where stages fail at this ratio, the best is taken
+constexpr int kActingRounds = 4;       ///< in which terms that act are solved for alone,
+constexpr int kActingIterations = 16;  ///< each of so many;
+constexpr int kBeforeActing = 2;       ///< iterations on all before, but sooner, and with sweeps first, where contacts
+constexpr double kFar = 1e-2;          ///< miss by more [m/s]
+constexpr int kOwnIterations = 25;     ///< on the problem's own rows before it is made softer
+constexpr double kSoftest = 1;         ///< least R of the first stage, of the inverse mass
+constexpr double kHarder = 0.1;        ///< of which each stage takes so much, to begin with
+constexpr double kGiveUp = 0.9;        ///< where stages fail at this ratio, the best is taken
 constexpr int kStageIterations = 8;
 constexpr int kLastIterations = 10;       ///< of the last stage, the problem itself
 constexpr int kQuick = 4;                 ///< a stage that took no more makes the next ratio smaller
@@ -215,7 +214,7 @@ void StepNewton::gather_acting(std::span<const int> terms) {
 /// Those terms that act, by their rows alone, until they are solved; then all at their impulses. @return it did so
 bool StepNewton::solve_acting(StepOperator& mass, double tolerance, int most) {
   const bool far = short_ || contact_residual_ > kFar;
-  if (acting_.rounds == kActingRounds || (!far && history_.size() <= kBeforeActing)) return false;
+  if (acting_.rounds == kActingRounds || (!far && int(history_.size()) <= kBeforeActing)) return false;
   const std::span<const int> terms = sweeps_.acting(problem_, now_.velocity, now_.impulse);
   if (terms.empty() || (acting_.rounds > 0 && terms.size() == acting_.terms.size())) return false;
   StepOperator* const rows = mass.alone(terms);
