@@ -3,6 +3,7 @@
 
 #include "control/kernel_table.hpp"
 #include "dynamics/integrate.inl"
+#include "tarsus/dynamics/spring_rule.hpp"
 
 namespace tarsus {
 inline namespace TARSUS_ISA {
@@ -93,17 +94,15 @@ TARSUS_INLINE void stiffen(JointType joint, const Gain& kp, const Gain& kd, Real
   }
 }
 
-/// The model's own spring and damper of one joint. The damper is implicit. The spring is the implicit midpoint rule's:
-/// with v⁺ = v + h q̈ and q⁺ = q + h v⁺, force -k q and inertia h² k/4 are that rule for the position at the middle of
-/// the step, q - h v/2. It is stable at every step and neither adds nor takes energy; the force at the step's end,
-/// which drives have, would damp.
+/// The model's own spring and damper of one joint. The damper is implicit; the spring: spring_rule().
 template <class T>
 TARSUS_INLINE void spring_terms(const ModelView<Real<T>>& m, const LinkConstants<Real<T>>& link, T damping, const T* q,
                                 const T* v, Real<T> h, T* Q, T* K) {
-  const SameGain<T> k{T(link.stiffness)}, k_inertia{T(Real<T>(0.25) * link.stiffness)}, d{damping};
+  const SpringRule<Real<T>> rule = spring_rule(link.spring_rate2, h);
+  const SameGain<T> k{T(link.stiffness)}, k_inertia{T(rule.share * link.stiffness)}, d{damping};
   T rest[7];
   for (int i = 0; i < qpos_count(link.joint); ++i) rest[i] = T(m.qpos_spring[link.qpos + i]);
-  pull<T>(link.joint, q, v, rest, nullptr, k, d, T(Real<T>(0)), Q);
+  pull<T>(link.joint, q, v, rest, nullptr, k, d, T(h * rule.ahead), Q);
   stiffen<T>(link.joint, k_inertia, d, h, true, K);
 }
 

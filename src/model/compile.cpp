@@ -256,6 +256,30 @@ void store(LinkConstants<double>& link, const Transformd& rest, const RigidInert
   link.massless = inertia.mass == 0 && std::all_of(packed, packed + 6, [](double x) { return x == 0; });
 }
 
+/// Sᵀ I S of all that a joint carries, where every joint is at rest, and its armature.
+std::vector<double> carried_inertia(const Model& model, const std::vector<Transformd>& rest) {
+  std::vector<RigidInertia<double>> carried = link_inertias(model);
+  std::vector<double> out = model.armature;
+  for (std::size_t i = carried.size(); i-- > 0;) {
+    const Joint& joint = model.joints[i];
+    const RigidInertia<double>& I = carried[i];
+    double* own = &out[std::size_t(joint.qvel)];
+    if (has_axis(joint.type)) {
+      *own += turns_on_axis(joint.type) ? I.I.zz : I.mass;
+    } else {
+      const int slides = joint.nv() - 3;  // a free joint's linear DoFs come first
+      for (int k = 0; k < slides; ++k) own[k] += I.mass;
+      const double turns[] = {I.I.xx, I.I.yy, I.I.zz};
+      for (int k = 0; k < 3; ++k) own[slides + k] += turns[k];
+    }
+    if (joint.parent < 0) continue;
+    const Transformd& at = rest[i];
+    const RigidInertia<double> turned{I.mass, at.R * I.h, rotate(at.R, I.I)};
+    carried[std::size_t(joint.parent)] = carried[std::size_t(joint.parent)] + shift_back(turned, at.p);
+  }
+  return out;
+}
+
 std::vector<LinkConstants<double>> make_links(const Model& model, const std::vector<Transformd>& rest) {
   const std::vector<RigidInertia<double>> inertia = link_inertias(model);
   std::vector<LinkConstants<double>> links(model.joints.size());
@@ -266,15 +290,30 @@ std::vector<LinkConstants<double>> make_links(const Model& model, const std::vec
     link.qpos = joint.qpos, link.qvel = joint.qvel;
     link.depth = joint.nv() + (joint.parent < 0 ? 0 : links[joint.parent].depth);
     link.reference = joint.reference, link.stiffness = joint.stiffness, link.damping = joint.damping;
+    link.spring_rate2 = 0;
+    for (int k = 0; k < joint.nv() && joint.stiffness > 0; ++k)
+      link.spring_rate2 = std::max(link.spring_rate2, joint.stiffness / model.carried_inertia[joint.qvel + k]);
     store(link, rest[i], inertia[i]);
   }
   return links;
 }
 
 LinkConstants<float> to_float(const LinkConstants<double>& a) {
-  LinkConstants<float> b{
-      a.parent,           a.joint,          a.qpos,        a.qvel, a.massless, a.depth, {}, {}, float(a.reference),
-      float(a.stiffness), float(a.damping), float(a.mass), {},     {}};
+  LinkConstants<float> b{a.parent,
+                         a.joint,
+                         a.qpos,
+                         a.qvel,
+                         a.massless,
+                         a.depth,
+                         {},
+                         {},
+                         float(a.reference),
+                         float(a.stiffness),
+                         float(a.spring_rate2),
+                         float(a.damping),
+                         float(a.mass),
+                         {},
+                         {}};
   std::copy(a.E0, a.E0 + 9, b.E0);
   std::copy(a.r0, a.r0 + 3, b.r0);
   std::copy(a.h, a.h + 3, b.h);
@@ -329,6 +368,7 @@ Model compile(ModelSpec spec) {
   compiler.check();
   Model model;
   compiler.lay_out(model);
+  model.carried_inertia = carried_inertia(model, compiler.rest());
   model.links_ = make_links(model, compiler.rest());
   for (const LinkConstants<double>& link : model.links_) {
     model.depth = std::max(model.depth, link.depth);

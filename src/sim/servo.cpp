@@ -6,6 +6,7 @@
 #include "tarsus/base/index.hpp"
 #include "tarsus/constraint/spook.hpp"
 #include "tarsus/control/force_limit.hpp"
+#include "tarsus/dynamics/spring_rule.hpp"
 
 namespace tarsus {
 
@@ -255,7 +256,14 @@ void Servos<R>::add_tendon_rows(int world, const ServoStep& step) {
     double force = -tendon.armature * one_.tendon_bias[t], slope = tendon.armature;
     if (step.implicit) {
       force += passive.tendon_force()[t];
-      slope += dt * tendon.damping_at(speed) + 0.25 * dt * dt * tendon.stiffness_at(l);
+      double rate2 = 0;
+      for (std::size_t k = 0; k < tendon.dofs.size(); ++k) {
+        const double arm = passive.tendon_arm()[std::size_t(tendon.first) + k];
+        rate2 += tendon.stiffness_at(l) * arm * arm / model_.carried_inertia[tendon.dofs[k]];
+      }
+      const SpringRule rule = spring_rule(rate2, dt);
+      force -= tendon.stiffness_at(l) * dt * rule.ahead * speed;
+      slope += dt * tendon.damping_at(speed) + dt * dt * rule.share * tendon.stiffness_at(l);
     }
     if (slope > 0 || force != 0)
       rows_[world].push_back({force, slope, -kInfinity, kInfinity, tendon.dofs, tendon_arm(world, t)});
@@ -288,8 +296,10 @@ void Servos<R>::add_polynomial_rows(int world, double dt) {
   for (const PassiveForces::Polynomial& p : actuation_.passive().polynomials()) {
     for (int k = 0; k < p.count; ++k) {
       const double x = p.count == 1 ? one_.qpos[p.qpos] - p.reference : 0, speed = one_.qvel[p.dofs[k]];
-      rows_[world].push_back({p.force(x, speed),
-                              dt * p.damping_at(speed) + 0.25 * dt * dt * p.stiffness_at(x),
+      const double stiffness = p.stiffness_at(x);
+      const SpringRule rule = spring_rule(stiffness / model_.carried_inertia[p.dofs[k]], dt);
+      rows_[world].push_back({p.force(x, speed) - stiffness * dt * rule.ahead * speed,
+                              dt * p.damping_at(speed) + dt * dt * rule.share * stiffness,
                               -kInfinity,
                               kInfinity,
                               {&p.dofs[k], 1},

@@ -51,21 +51,19 @@ double StepNewton::map(const Iterate& at, bool tangents) {
   return sum;
 }
 
-/// The linear problem of the tangents at hand.
-void StepNewton::linear_solve(StepOperator& mass) {
+/// The linear problem of the tangents at hand. @param changes for x' - x, of an iterate whose velocities are those of its
+/// impulses: what is left of large numbers that cancel, as g and G J x are where R is small, stays exact
+void StepNewton::linear_solve(StepOperator& mass, bool changes) {
+  const std::span<const double> from = changes ? std::span<const double>(now_.velocity) : problem_.free_velocity;
   for (std::size_t i = 0; i < problem_.terms.size(); ++i) {
     const Term& term = problem_.terms[i];
     const int first = term.first_row;
-    if (tangent_[i].open) {
-      std::fill_n(&force_[first], term.nrow, 0.0);
-      continue;
-    }
+    for (int r = first; r < first + term.nrow; ++r) force_[r] = changes ? gamma_[r] - now_.impulse[r] : gamma_[r];
+    if (changes || tangent_[i].open) continue;
     double moved[kTermRows];
     for (int k = 0; k < term.nrow; ++k) moved[k] = now_.velocity[first + k] - problem_.free_velocity[first + k];
     for (int r = 0; r < term.nrow; ++r) {
-      double sum = gamma_[first + r];
-      for (int c = 0; c < term.nrow; ++c) sum += tangent_[i].at[r][c] * moved[c];
-      force_[first + r] = sum;
+      for (int c = 0; c < term.nrow; ++c) force_[first + r] += tangent_[i].at[r][c] * moved[c];
     }
   }
   ++iterations_;
@@ -77,11 +75,11 @@ void StepNewton::linear_solve(StepOperator& mass) {
     const Term& term = problem_.terms[i];
     const int first = term.first_row;
     for (int r = 0; r < term.nrow; ++r) {
-      double sum = force_[first + r];
+      double sum = changes ? gamma_[first + r] : force_[first + r];
       for (int c = 0; c < term.nrow && !tangent_[i].open; ++c) sum -= tangent_[i].at[r][c] * next_.velocity[first + c];
       next_.impulse[first + r] = sum;
     }
-    for (int r = 0; r < term.nrow; ++r) next_.velocity[first + r] += problem_.free_velocity[first + r];
+    for (int r = 0; r < term.nrow; ++r) next_.velocity[first + r] += from[first + r];
   }
 }
 
@@ -126,7 +124,7 @@ void StepNewton::begin(StepOperator& mass, std::span<const double> y) {
   }
   std::fill(now_.impulse.begin(), now_.impulse.end(), 0.0);
   law(now_.velocity, true);
-  linear_solve(mass);
+  linear_solve(mass, false);
   now_ = next_;
   mass.move(1);
 }
@@ -151,7 +149,7 @@ void StepNewton::newton(StepOperator& mass, bool early) {
   const int sweeps = sweeps_.due(history_, !early ? 0 : short_ ? kUnbounded : contact_residual_);
   if (sweeps > 0) sweep(mass, sweeps);
   const double start = map(now_, true);
-  linear_solve(mass);
+  linear_solve(mass, mass.takes_changes());
   short_ = false;
   if (early && sweeps_.early()) return move(mass, 1);
   double best = 1, least = kUnbounded, t = 1;
@@ -214,7 +212,8 @@ void StepNewton::gather_acting(std::span<const int> terms) {
 /// Those terms that act, by their rows alone, until they are solved; then all at their impulses. @return it did so
 bool StepNewton::solve_acting(StepOperator& mass, double tolerance, int most) {
   const bool far = short_ || contact_residual_ > kFar;
-  if (acting_.rounds == kActingRounds || (!far && int(history_.size()) <= kBeforeActing)) return false;
+  if (acting_.rounds == kActingRounds) return false;
+  if (acting_.rounds == 0 && !far && int(history_.size()) <= kBeforeActing) return false;
   const std::span<const int> terms = sweeps_.acting(problem_, now_.velocity, now_.impulse);
   if (terms.empty() || (acting_.rounds > 0 && terms.size() == acting_.terms.size())) return false;
   StepOperator* const rows = mass.alone(terms);
@@ -301,7 +300,7 @@ void StepNewton::bound_impulses(StepOperator& mass) {
     term_law(term, &problem_.rows[term.first_row], &now_.impulse[term.first_row], kOwnNormal, &gamma_[term.first_row],
              nullptr);
   }
-  linear_solve(mass);
+  linear_solve(mass, false);
   move(mass, 1);
   best_ = now_, best_residual_ = residual();
   mass.keep();

@@ -85,5 +85,95 @@ TEST(DenseRows, SolvesAsTheMatrixOfAllRows) {
   EXPECT_GT(fewer, 50);
 }
 
+/// M̂⁻¹ = 1/m of so many DoFs, by the matrix of all rows; terms that act are a DenseRows'.
+class AllRows final : public StepOperator {
+ public:
+  Eigen::MatrixXd J, W, A;  // W = M̂⁻¹ Jᵀ
+  std::vector<int> counts, first;
+  int after_alone = 0;  ///< solves with tangents since alone()
+
+  bool solve(std::span<const Tangent> tangents, std::span<const double> force, std::span<double> change) override {
+    const Eigen::Index n = A.rows();
+    Eigen::MatrixXd G = Eigen::MatrixXd::Zero(n, n);
+    for (std::size_t t = 0; t < tangents.size(); ++t) {
+      for (int r = 0; r < counts[t]; ++r) {
+        for (int c = 0; c < counts[t]; ++c) G(first[t] + r, first[t] + c) = tangents[t].at[r][c];
+      }
+    }
+    after_alone += !tangents.empty();
+    const Eigen::Map<const Eigen::VectorXd> g(force.data(), n);
+    Eigen::Map<Eigen::VectorXd>(change.data(), n) = lu_solve(Eigen::MatrixXd::Identity(n, n) + A * G, A * g).col(0);
+    return true;
+  }
+  void move(double) override {}
+  void keep() override {}
+  RowBlocks& row_blocks(std::span<const int> terms) override {
+    choose(terms);
+    return blocks_;
+  }
+  StepOperator* alone(std::span<const int> terms) override {
+    choose(terms);
+    rows_.begin({blocks_, columns_.data(), responses_.data(), int(J.cols()), padded(int(J.cols()), 8)}, own_counts_);
+    after_alone = 0;
+    return &rows_;
+  }
+
+ private:
+  void choose(std::span<const int> terms) {
+    std::vector<int> kept;
+    own_counts_.clear();
+    for (const int t : terms) {
+      own_counts_.push_back(counts[std::size_t(t)]);
+      for (int k = 0; k < counts[std::size_t(t)]; ++k) kept.push_back(first[std::size_t(t)] + k);
+    }
+    const int n = int(kept.size());
+    blocks_.A = by_rows(A(kept, kept)), blocks_.stride = padded(n, 8), blocks_.count = int(terms.size());
+    columns_ = by_rows(J(kept, Eigen::all).transpose()), responses_ = by_rows(W(Eigen::all, kept).transpose());
+  }
+  Whole blocks_;
+  AlignedVector<double> columns_, responses_;
+  std::vector<int> own_counts_;
+  DenseRows rows_;
+};
+
+/// Dry friction as hard as it may be (R a millionth of the inverse mass) beside softer contacts: g and G J x are a
+/// million times what is left of them, and yet the impulses that are found alone are those of the velocities, so that
+/// nothing is left to do on all rows.
+TEST(DenseRows, EndStepsHoweverHardARow) {
+  std::mt19937 engine(2);
+  std::normal_distribution<double> normal;
+  int alones = 0, more = 0;
+  for (int trial = 0; trial < 200; ++trial) {
+    SCOPED_TRACE(trial);
+    const int nv = 8, contacts = 1 + trial % 5, n = 3 * contacts + 1;
+    AllRows mass;
+    mass.J = Eigen::MatrixXd::NullaryExpr(n, nv, [&] { return normal(engine); });
+    const Eigen::MatrixXd root = Eigen::MatrixXd::NullaryExpr(nv, nv, [&] { return normal(engine); });
+    mass.W = 10 * root * root.transpose() * mass.J.transpose(), mass.A = mass.J * mass.W;
+    std::vector<Term> terms;
+    std::vector<TermRow> rows;
+    std::vector<double> free, y(std::size_t(n), 0.0), impulse(std::size_t(n), 0.0);
+    for (int t = 0; t <= contacts; ++t) {
+      Term term;
+      term.first_row = 3 * t, term.nrow = t < contacts ? 3 : 1;
+      if (t < contacts)
+        term.law = Law::contact, term.friction = 0.6;
+      else
+        term.law = Law::interval, term.lower = -0.1, term.upper = 0.1;
+      terms.push_back(term), mass.counts.push_back(term.nrow), mass.first.push_back(term.first_row);
+      for (int k = 0; k < term.nrow; ++k) {
+        const double w = mass.A(term.first_row + k, term.first_row + k);
+        rows.push_back({(t < contacts ? 1e-2 : 1e-6) * w, 0, 0, w}), free.push_back(normal(engine));
+      }
+    }
+    StepNewton newton;
+    mass.after_alone = -1000;  // where it is not asked for any
+    EXPECT_TRUE(newton.solve(mass, {terms, rows, free}, {}, y, impulse).converged);
+    alones += mass.after_alone >= 0, more += mass.after_alone > 0;
+  }
+  EXPECT_GT(alones, 100);
+  EXPECT_LT(more, 0.2 * alones);  // others act then
+}
+
 }  // namespace
 }  // namespace tarsus::test

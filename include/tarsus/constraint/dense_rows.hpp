@@ -25,6 +25,7 @@ class DenseRows final : public StepOperator {
   /// @param counts [term] rows
   void begin(const Matrices& matrices, std::span<const int> counts);
   bool solve(std::span<const Tangent> tangents, std::span<const double> force, std::span<double> change) override;
+  bool takes_changes() const override { return true; }
   void move(double) override {}  ///< impulses say all
   RowBlocks& row_blocks([[maybe_unused]] std::span<const int> terms) override { return matrices_->blocks; }  ///< of all
   bool sweeps_are_cheap() const override { return true; }

@@ -57,13 +57,14 @@ class Model {
   int depth = 0;            ///< DoFs on the longest branch, the root's included (the paper's d)
   double timestep = 0.002;  ///< the file's own [s]
   Vec3d gravity{0, 0, -9.81};
-  std::vector<Body> bodies;         ///< bodies[0] is the world
-  std::vector<Joint> joints;        ///< == links
-  std::vector<double> qpos0;        ///< [nq] the pose that the file draws
-  std::vector<double> qpos_spring;  ///< [nq] where the joints' springs are at rest
-  std::vector<double> armature;     ///< [nv]
-  std::vector<int> dof_joint;       ///< [nv]
-  std::vector<int> mocap_bodies;    ///< bodies whose poses are inputs: Data::mocap_pos, mocap_quat
+  std::vector<Body> bodies;             ///< bodies[0] is the world
+  std::vector<Joint> joints;            ///< == links
+  std::vector<double> qpos0;            ///< [nq] the pose that the file draws
+  std::vector<double> qpos_spring;      ///< [nq] where the joints' springs are at rest
+  std::vector<double> armature;         ///< [nv]
+  std::vector<double> carried_inertia;  ///< [nv] Sᵀ I S of all that a joint carries at rest, and its armature
+  std::vector<int> dof_joint;           ///< [nv]
+  std::vector<int> mocap_bodies;        ///< bodies whose poses are inputs: Data::mocap_pos, mocap_quat
   ModelSpec spec;  ///< what it was compiled from: shapes, actuators, equalities, cosmetics, diagnostics
 
   int nbody() const { return int(bodies.size()); }

@@ -47,6 +47,8 @@ class StepOperator {
   /// @param change [row] out: J x'
   /// @return false: that would cost too much, and nothing was done
   virtual bool solve(std::span<const Tangent> tangents, std::span<const double> force, std::span<double> change) = 0;
+  /// It has no x of its own, nor bilateral rows to be moved to: solve() may be asked for x' - x, by the forces' change.
+  virtual bool takes_changes() const { return false; }
   /// x += t (x' - x). The first call after begin: x = x' whatever t.
   virtual void move(double t) = 0;
   /// Rows of these terms with x = 0, for sweeps: after begin, not between solve and move. They live until the next
@@ -118,7 +120,7 @@ class StepNewton {
   void sweep(StepOperator& mass, int count);
   double map(const Iterate& at, bool tangents);
   void law(const std::vector<double>& velocity, bool tangents);
-  void linear_solve(StepOperator& mass);
+  void linear_solve(StepOperator& mass, bool changes);
   double residual();
   bool within_sets() const;
   void point(double t, Iterate& out) const;
