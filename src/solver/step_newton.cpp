@@ -51,8 +51,9 @@ double StepNewton::map(const Iterate& at, bool tangents) {
   return sum;
 }
 
-/// The linear problem of the tangents at hand. @param changes for x' - x, of an iterate whose velocities are those of its
-/// impulses: what is left of large numbers that cancel, as g and G J x are where R is small, stays exact
+/// The linear problem of the tangents at hand.
+/// @param changes for x' - x, of an iterate whose velocities are those of its impulses: what is left of large numbers
+/// that cancel, as g and G J x are where R is small, stays exact
 void StepNewton::linear_solve(StepOperator& mass, bool changes) {
   const std::span<const double> from = changes ? std::span<const double>(now_.velocity) : problem_.free_velocity;
   for (std::size_t i = 0; i < problem_.terms.size(); ++i) {

@@ -6,16 +6,16 @@
 namespace tarsus {
 
 /// Of a step of h seconds: the force -k (q + h ahead v), with the inertia h² k share. With v⁺ = v + h q̈ and
-/// q⁺ = q + h v⁺, 0 and 1/4 are the implicit midpoint rule for the position at the middle of the step, q - h v/2: stable
-/// at every step, it neither adds nor takes energy. 1 and 1 are the force at the step's end, which damps.
+/// q⁺ = q + h v⁺, 0 and 1/4 are the implicit midpoint rule for the position at the middle of the step, q - h v/2:
+/// stable at every step, it neither adds energy nor takes any. 1 and 1 are the force at its end, which damps.
 template <class R>
 struct SpringRule {
   R ahead, share;
 };
 
 /// A vibration that steps resolve is kept, one that is too quick for them dies away: the midpoint rule would turn its
-/// sign from step to step for ever, and contacts, limits and loops feed on it (decision 409). Per step the square of the
-/// amplitude falls to 1 - ahead w/(1 + share w), w = (h ω)².
+/// sign from step to step for ever, and contacts, limits and loops feed on it (decision 409). In a step the square of
+/// the amplitude falls to 1 - ahead w/(1 + share w), w = (h ω)².
 /// @param rate2 ω² = k over what the spring moves [1/s²]
 template <class R>
 TARSUS_INLINE SpringRule<R> spring_rule(R rate2, R h) {
