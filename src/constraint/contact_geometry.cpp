@@ -151,6 +151,8 @@ void ContactGeometry::add_shape(const Model& model, int body, int index) {
 
   shape.contype = geom.contype, shape.conaffinity = geom.conaffinity;
 
+  for (int link = at.link; link >= 0; link = model.joints[link].parent)
+    shape.tree = moves_freely(model.joints[link].type) ? link : ContactShape::kHeld;
   int root = at.link;  // the lowest of the joints that move this link's body
   while (root >= 0 && model.joints[root].parent >= 0 &&
          model.joints[model.joints[root].parent].body == model.joints[root].body) {
@@ -287,7 +289,7 @@ const ShapePose& ContactGeometry::posed(const BasicData<R>& data, int i) {
 /// How far apart two shapes may be and still meet within h: the speed at which their surfaces can approach. Where they
 /// meet is on the smaller one: its points move against the other by what its centre does, and by what it turns.
 double ContactGeometry::reach(int i, int j, double h, double margin) const {
-  const double still = margin + fall_, turn = spheres_.turn(i) + spheres_.turn(j);
+  const double still = margin + fall(i, j), turn = spheres_.turn(i) + spheres_.turn(j);
   const bool plane_i = shapes_[i].shape.type == ShapeType::plane, plane_j = shapes_[j].shape.type == ShapeType::plane;
   const Vec3d apart = spheres_.velocity(i) - spheres_.velocity(j);
   if (plane_i || plane_j) {
@@ -332,7 +334,7 @@ void ContactGeometry::touch(const BasicData<R>& data, int i, int j, const Contac
   // The two are near by the speed of their fastest points: slower points may be too far to meet.
   const Motion<double> motion = relative(i, j);
   for (int k = 0; k < count; ++k) {
-    const double way = points_[k].distance - both.margin - fall_;
+    const double way = points_[k].distance - both.margin - fall(i, j);
     const Vec3d speed = motion.v + cross(motion.w, points_[k].position);
     if (way > 0 && way * way > h * h * dot(speed, speed)) continue;
     LinkContact& c = contacts.emplace_back();

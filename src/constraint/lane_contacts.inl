@@ -29,7 +29,8 @@ struct LaneDetector {
 
   int pair = 0;
   bool flipped = false;  ///< the routine's first shape is the pair's b
-  T fall{};              ///< what gravity moves a body by within the step
+  T whole_fall{};        ///< what gravity moves a body by within the step
+  T fall{};              ///< and one of the pair against the other
   T reach{};
   Mask<T> near{};
   Motion<T> motion{};  ///< of the pair's a against its b, said at the world's origin
@@ -340,6 +341,7 @@ struct LaneDetector {
     const LanePlaced<T>&a = s.placed[both.a], &b = s.placed[both.b];
     const LaneShape<Real<T>>&sa = m.shape[both.a], &sb = m.shape[both.b];
     const T zero = T(Real<T>(0)), h = T(step.h), margin = T(both.margin);
+    fall = both.falls ? whole_fall : zero;
     const Vec3<T> d = b.centre - a.centre;
     const bool plane_a = sa.type == ShapeType::plane, plane_b = sb.type == ShapeType::plane;
     if (!plane_a && !plane_b) {
@@ -392,7 +394,7 @@ struct LaneDetector {
     s.ncontact = s.ncrossing = s.nspin = 0, s.overflow = Bits<T>{};
     std::fill(s.first, s.first + m.nlink, -1);
     if (!step.contacts) return;
-    fall = T(step.h * step.h) * (pack.view.own_gravity ? norm(against_gravity<T>(pack.view)) : T(step.gravity));
+    whole_fall = T(step.h * step.h) * (pack.view.own_gravity ? norm(against_gravity<T>(pack.view)) : T(step.gravity));
     for (int i = 0; i < m.nshape; ++i) place(i);
     for (int p = 0; p < m.npair; ++p) touch(p);
     int count = 0;

@@ -67,7 +67,7 @@ void LaneTerms<R>::Tables::add_pair(const BodyPair& pair) {
   LanePair<R>& out = pairs.emplace_back();
   out.a = int(pair.first), out.b = int(pair.second);
   if (shapes[out.b].link > shapes[out.a].link) std::swap(out.a, out.b);
-  out.condim = surface.dimension, out.margin = R(surface.margin);
+  out.condim = surface.dimension, out.margin = R(surface.margin), out.falls = geometry->fall_apart(pair);
   out.friction = R(std::max(surface.friction[0], surface.friction[1])), out.torsional = out.rolling = R(0);
   if (out.condim > 3) out.torsional = R(surface.friction[2]);
   if (out.condim > 4) out.rolling = R(std::max(surface.friction[3], surface.friction[4]));

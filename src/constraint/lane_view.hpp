@@ -39,7 +39,8 @@ struct LanePair {
   int condim;
   R friction, torsional, rolling;  ///< the last two [m]
   R margin, compliance, damping_time;
-  int law;  ///< of LaneModel::law; -1: none of its own
+  int law;     ///< of LaneModel::law; -1: none of its own
+  bool falls;  ///< apart: ContactGeometry::fall_apart()
 };
 
 /// Calls the scalar narrow phase for one lane. @return number of points, written to `out`

@@ -130,14 +130,18 @@ class RoundPair {
   }
   explicit operator bool() const { return round_.has_value(); }
 
+  /// The simplex has this vertex's corner already: it may have all that matter.
+  bool known(const Simplex& s, const Vertex& vertex) const {
+    const auto end = s.points.begin() + s.count;
+    return std::any_of(s.points.begin(), end, [&](const Vertex& own) { return equal(corner(own), corner(vertex)); });
+  }
   /// From the simplex and its v, near the answer: v if the simplex has all corners that matter.
   bool leap(const Simplex& s, Vec3d& v, Vec3d& on_b) const {
     std::array<Vec3d, 4> corners;
     std::size_t count = 0;
     for (int k = 0; k < s.count; ++k) {
-      const Vertex& point = s.points[static_cast<std::size_t>(k)];
-      const Vec3d& p = first_ ? point.on_b : point.on_a;
-      const auto same = [&](const Vec3d& q) { return p.x == q.x && p.y == q.y && p.z == q.z; };
+      const Vec3d& p = corner(s.points[static_cast<std::size_t>(k)]);
+      const auto same = [&](const Vec3d& q) { return equal(p, q); };
       if (std::none_of(corners.begin(), corners.begin() + long(count), same)) corners[count++] = p;
     }
     Vec3d own, theirs;
@@ -147,6 +151,9 @@ class RoundPair {
   }
 
  private:
+  const Vec3d& corner(const Vertex& v) const { return first_ ? v.on_b : v.on_a; }
+  static bool equal(const Vec3d& p, const Vec3d& q) { return p.x == q.x && p.y == q.y && p.z == q.z; }
+
   bool first_;
   std::optional<Ellipsoid> round_;
 };
@@ -177,6 +184,7 @@ Found gjk(const Core& a, const Core& b, double limit, Simplex& s, Vec3d& v, Vec3
       const Vec3d d = s.points[static_cast<std::size_t>(k)].w - next.w;
       if (dot(d, d) == 0) return Found::apart;  // no further progress in this precision
     }
+    const bool complete = round && round.known(s, next);
     s.points[static_cast<std::size_t>(s.count++)] = next;
     Nearest nearest;
     if (s.count == 2)
@@ -193,7 +201,7 @@ Found gjk(const Core& a, const Core& b, double limit, Simplex& s, Vec3d& v, Vec3
     v = s.sum(&Vertex::w);
     vv = nearest.squared_distance;
     Vec3d leapt = v;
-    if (!round || !round.leap(s, leapt, on_b)) continue;
+    if (!complete || !round.leap(s, leapt, on_b)) continue;
     const double square = dot(leapt, leapt);
     if (square > touching && square - dot(leapt, vertex(a, b, -leapt).w) <= kRelative * square) {
       v = leapt;

@@ -19,7 +19,9 @@ namespace tarsus {
 /// A shape fixed to a link, to a mocap body, or in the world.
 struct ContactShape {
   Shape shape;
-  int link = -1;           ///< -1: no link
+  int link = -1;  ///< -1: no link
+  static constexpr int kHeld = -2;
+  int tree = -1;           ///< that link's, by its free joint; kHeld: it hangs on the world by others; -1: no link
   int mocap = -1;          ///< Model::carrier() of what rides on a mocap body
   ShapePose pose;          ///< in the carrier's frame, in the world where there is none
   Vec3d centre{0, 0, 0};   ///< of the sphere around it, in the same frame [m]
@@ -77,8 +79,12 @@ class ContactGeometry {
   bool empty() const { return !crowded_ && pairs_.empty(); }
   const Diagnostics& diagnostics() const { return diagnostics_; }
 
-  /// Contacts of this pose, and those that the present velocities and a fall could bring within h seconds: what rests
-  /// on the ground a hair above it is not to fall for a step. Single world, after kinematics() with qvel.
+  /// One may fall while the other does not: they are not of one tree, nor both of trees that hang on the world.
+  bool fall_apart(BodyPair pair) const { return shapes_[pair.first].tree != shapes_[pair.second].tree; }
+
+  /// Contacts of this pose, and those that the present velocities could bring within h seconds, or a fall where the
+  /// two fall_apart(): what rests on the ground a hair above it is not to fall for a step. Single world, after
+  /// kinematics() with qvel.
   template <class R>
   void detect(const BasicData<R>& data, double h, std::vector<LinkContact>& contacts);
 
@@ -102,6 +108,7 @@ class ContactGeometry {
   void place(const BasicData<R>& data);
   template <class R>
   const ShapePose& posed(const BasicData<R>& data, int i);
+  double fall(int i, int j) const { return shapes_[i].tree != shapes_[j].tree ? fall_ : 0; }
   double reach(int i, int j, double h, double margin) const;
   Motion<double> relative(int i, int j) const;
   bool near(int i, int j, double reach) const;
