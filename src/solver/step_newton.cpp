@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 
 #include "solver/law.hpp"
 
@@ -24,6 +25,16 @@ constexpr int kStageIterations = 8;
 constexpr int kLastIterations = 10;       ///< of the last stage, the problem itself
 constexpr int kQuick = 4;                 ///< a stage that took no more makes the next ratio smaller
 constexpr double kStageTolerance = 1e-3;  ///< [m/s]
+
+/// f(how many rows), which the compiler knows for most terms.
+template <class F>
+void by_count(int rows, const F& f) {
+  switch (rows) {
+    case 1: return f(std::integral_constant<int, 1>());
+    case 3: return f(std::integral_constant<int, 3>());
+    default: return f(rows);
+  }
+}
 
 }  // namespace
 
@@ -57,31 +68,37 @@ double StepNewton::map(const Iterate& at, bool tangents) {
 void StepNewton::linear_solve(StepOperator& mass, bool changes) {
   const std::span<const double> from = changes ? std::span<const double>(now_.velocity) : problem_.free_velocity;
   for (std::size_t i = 0; i < problem_.terms.size(); ++i) {
-    const Term& term = problem_.terms[i];
-    const int first = term.first_row;
-    for (int r = first; r < first + term.nrow; ++r) force_[r] = changes ? gamma_[r] - now_.impulse[r] : gamma_[r];
-    if (changes || tangent_[i].open) continue;
-    double moved[kTermRows];
-    for (int k = 0; k < term.nrow; ++k) moved[k] = now_.velocity[first + k] - problem_.free_velocity[first + k];
-    for (int r = 0; r < term.nrow; ++r) {
-      for (int c = 0; c < term.nrow; ++c) force_[first + r] += tangent_[i].at[r][c] * moved[c];
-    }
+    const int first = problem_.terms[i].first_row;
+    by_count(problem_.terms[i].nrow, [&](auto rows) {
+      const int n = rows;
+      if (tangent_[i].open) return void(std::fill_n(&force_[first], n, 0.0));
+      for (int r = 0; r < n; ++r) {
+        double sum = gamma_[first + r] - (changes ? now_.impulse[first + r] : 0);
+        for (int c = 0; c < n && !changes; ++c)
+          sum += tangent_[i].at[r][c] * (now_.velocity[first + c] - problem_.free_velocity[first + c]);
+        force_[first + r] = sum;
+      }
+    });
   }
   ++iterations_;
   if (!mass.solve(tangent_, force_, next_.velocity)) {
     costly_ = true, next_ = now_;
     return;
   }
+  const std::vector<double>& carried = changes ? gamma_ : force_;
   for (std::size_t i = 0; i < problem_.terms.size(); ++i) {
-    const Term& term = problem_.terms[i];
-    const int first = term.first_row;
-    for (int r = 0; r < term.nrow; ++r) {
-      double sum = changes ? gamma_[first + r] : force_[first + r];
-      for (int c = 0; c < term.nrow && !tangent_[i].open; ++c) sum -= tangent_[i].at[r][c] * next_.velocity[first + c];
-      next_.impulse[first + r] = sum;
-    }
-    for (int r = 0; r < term.nrow; ++r) next_.velocity[first + r] += from[first + r];
+    const int first = problem_.terms[i].first_row;
+    by_count(problem_.terms[i].nrow, [&](auto rows) {
+      const int n = rows;
+      if (tangent_[i].open) return void(std::fill_n(&next_.impulse[first], n, 0.0));
+      for (int r = 0; r < n; ++r) {
+        double sum = carried[first + r];
+        for (int c = 0; c < n; ++c) sum -= tangent_[i].at[r][c] * next_.velocity[first + c];
+        next_.impulse[first + r] = sum;
+      }
+    });
   }
+  for (std::size_t i = 0; i < from.size(); ++i) next_.velocity[i] += from[i];
 }
 
 void StepNewton::point(double t, Iterate& out) const {

@@ -220,9 +220,9 @@ TEST(SpringsInSteps, KeepWhatAStepResolvesAndLoseWhatItDoesNot) {
     const double trace = qq + uu, discriminant = trace * trace / 4 - determinant;
     const double radius = discriminant < 0 ? std::sqrt(determinant) : std::abs(trace) / 2 + std::sqrt(discriminant);
     EXPECT_LE(radius, 1 + 1e-15);
-    if (angle <= 0.1) EXPECT_GT(std::pow(radius, 100 * 2 * M_PI / angle), 0.99);  // of a hundred periods
-    if (angle <= 0.3) EXPECT_GT(std::pow(radius, 2 * M_PI / angle), 0.99);        // of one
-    if (angle >= 5) EXPECT_LT(std::pow(radius, 10), 0.01);
+    const double period = std::pow(radius, 2 * M_PI / angle), ten = std::pow(radius, 10);  // what is left after it
+    EXPECT_GT(period, angle <= 0.1 ? 0.9999 : angle <= 0.3 ? 0.99 : 0);
+    EXPECT_LT(ten, angle >= 5 ? 0.01 : 1 + 1e-12);
   }
 }
 
