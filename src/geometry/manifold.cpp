@@ -7,6 +7,7 @@ namespace tarsus::narrow {
 namespace {
 
 constexpr int kMaxClipped = 2 * kMaxCorners;
+constexpr double kOnSide = 1e-9;  ///< of its edge's length, from which on a corner is outside of a side
 
 struct Corner {
   Vec3d point;
@@ -29,9 +30,11 @@ std::uint32_t mixed(std::uint32_t a, std::uint32_t b) {
   return a * 0x85ebca6bu;
 }
 
-/// Keeps what lies on the inner side, n·x <= offset, of plane number `side`.
+/// Keeps what lies on the inner side, n·x <= offset, of plane number `side`; n is as long as the side's edge. Corners on
+/// it are inside: those of two boxes that lie on one another would become two each, as rounding has it.
 void cut(const Clipped& in, const Vec3d& n, double offset, std::uint32_t side, Clipped& out) {
   out.count = 0;
+  offset += kOnSide * dot(n, n);
   out.closed = in.closed;
   const int edges = in.closed ? in.count : in.count - 1;
   const auto height = [&](int k) { return dot(n, in.corners[static_cast<std::size_t>(k)].point) - offset; };

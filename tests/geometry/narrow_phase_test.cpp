@@ -344,6 +344,21 @@ TEST(Manifold, FlatFeaturesTouchInSeveralPointsAllAroundTheWeight) {
   }
 }
 
+/// Boxes that lie on one another with their edges in line, but for rounding: four points, not two at each corner.
+TEST(Manifold, CornersOnASideAreOnePointEach) {
+  Random random(5);
+  const Shape box{ShapeType::box, {0.1, 0.07, 0.05}};
+  for (int trial = 0; trial < 200; ++trial) {
+    SCOPED_TRACE(trial);
+    const double size = trial % 2 ? 1e-12 : 1e-16;
+    const ShapePose below{{0, 0, 0}, turn(random)};
+    const Mat3d tilt = rotation(exp_map(unit(random) * size));
+    const ShapePose above{below.rotation * Vec3d{0, 0, 0.0999} + unit(random) * size, below.rotation * tilt};
+    ContactPoint points[kMaxManifold];
+    EXPECT_EQ(collide(box, above, box, below, 0.01, points), 4);
+  }
+}
+
 TEST(Manifold, FeaturesStayWhileAShapeRocksALittle) {
   Random random(21);
   for (const Resting& r : resting_scenes()) {

@@ -108,7 +108,7 @@ class ContactGeometry {
   void place(const BasicData<R>& data);
   template <class R>
   const ShapePose& posed(const BasicData<R>& data, int i);
-  double fall(int i, int j) const { return shapes_[i].tree != shapes_[j].tree ? fall_ : 0; }
+  double fall(int i, int j) const { return fall_apart({std::uint32_t(i), std::uint32_t(j)}) ? fall_ : 0; }
   double reach(int i, int j, double h, double margin) const;
   Motion<double> relative(int i, int j) const;
   bool near(int i, int j, double reach) const;
