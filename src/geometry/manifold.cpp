@@ -30,8 +30,8 @@ std::uint32_t mixed(std::uint32_t a, std::uint32_t b) {
   return a * 0x85ebca6bu;
 }
 
-/// Keeps what lies on the inner side, n·x <= offset, of plane number `side`; n is as long as the side's edge. Corners on
-/// it are inside: those of two boxes that lie on one another would become two each, as rounding has it.
+/// Keeps what lies on the inner side, n·x <= offset, of plane number `side`; n is as long as the side's edge. Corners
+/// on it are inside: those of two boxes that lie on one another would become two each, as rounding has it.
 void cut(const Clipped& in, const Vec3d& n, double offset, std::uint32_t side, Clipped& out) {
   out.count = 0;
   offset += kOnSide * dot(n, n);
