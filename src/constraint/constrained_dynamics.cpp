@@ -9,6 +9,7 @@
 #include "constraint/limbs.hpp"
 #include "dynamics/delassus_table.hpp"
 #include "dynamics/kernel_table.hpp"
+#include "tarsus/math/larger.hpp"
 
 namespace tarsus {
 
@@ -382,7 +383,7 @@ R ConstrainedDynamics<R>::largest_of(const R* x, std::size_t n, std::size_t lane
   R worst = 0;
   for (std::size_t i = 0; i < n; ++i) {
     const R size = std::abs(x[i * width_ + lane]);
-    worst = size <= worst ? worst : size;
+    worst = larger(worst, size);
   }
   return worst;
 }

@@ -40,7 +40,7 @@ void contact_law(const Term& term, const TermRow* rows, const double* y, double 
   if (tangent) {
     for (int i = 0; i < term.nrow; ++i) std::fill_n(tangent->at[i], term.nrow, 0.0);
   }
-  impulse[0] = std::max(0.0, y[0]);
+  impulse[0] = y[0] < 0 ? 0 : y[0];  // a nan stays
   const double stiffness = y[0] > 0 ? 1 / rows[0].compliance : 0;
   if (tangent) tangent->at[0][0] = stiffness;
   const double bound = normal == kOwnNormal ? impulse[0] : normal;

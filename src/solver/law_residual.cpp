@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "solver/law.hpp"
+#include "tarsus/math/larger.hpp"
 
 namespace tarsus {
 
@@ -86,12 +87,11 @@ class SlidingContact {
     slips_ = !(bound > 0) || square > bound * bound;
     length_ = slips_ ? std::sqrt(square) : 0;
     share_ = !slips_ ? 1 : bound > 0 ? bound / length_ : 0;
-    N_n_ = y_[0] - std::max(0.0, z_n_), N_1_ = y_[1] - share_ * z_1_, N_2_ = y_[2] - share_ * z_2_;
+    N_n_ = y_[0] - (z_n_ < 0 ? 0 : z_n_), N_1_ = y_[1] - share_ * z_1_, N_2_ = y_[2] - share_ * z_2_;
   }
   double residual() {
     project(std::max(0.0, y_[0]));
-    const double across = std::max(std::abs(N_1_), std::abs(N_2_)) * rho_t_, along = std::abs(N_n_) * rho_n_;
-    return across + along == across + along ? std::max(across, along) : across + along;  // a nan stays
+    return larger(std::abs(N_n_) * rho_n_, larger(std::abs(N_1_), std::abs(N_2_)) * rho_t_);
   }
   /// As natural_map(). (1 - D K)⁻¹, K = 1 - R/ρ, normal first; of what slips along t and across.
   double map(Tangent* tangent, double* base) {
@@ -196,8 +196,7 @@ double natural_residual(const Term& term, const TermRow* rows, const double* vel
   before_projection(term, rows, velocity, impulse, rho, z);
   term_law(term, kUnits, z, std::max(0.0, impulse[0]), projected, nullptr);
   for (int i = 0; i < term.nrow; ++i) {
-    const double off = std::abs(impulse[i] - projected[i]) * rho[i];
-    worst = off <= worst ? worst : off;  // a nan stays
+    worst = larger(worst, std::abs(impulse[i] - projected[i]) * rho[i]);
   }
   return worst;
 }

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "solver/law.hpp"
+#include "tarsus/math/larger.hpp"
 
 namespace tarsus {
 
@@ -114,7 +115,7 @@ double StepNewton::residual() {
   for (const Term& term : problem_.terms) {
     const int first = term.first_row;
     const double miss = natural_residual(term, &problem_.rows[first], &now_.velocity[first], &now_.impulse[first]);
-    worst = miss <= worst ? worst : miss;
+    worst = larger(worst, miss);
     if (term.law == Law::contact) contact_residual_ = std::max(contact_residual_, miss);
   }
   return worst;

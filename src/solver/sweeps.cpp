@@ -6,6 +6,7 @@
 #include "solver/law.hpp"
 #include "solver/relax.hpp"
 #include "tarsus/base/index.hpp"
+#include "tarsus/math/larger.hpp"
 #include "tarsus/solver/step_newton.hpp"
 
 namespace tarsus {
@@ -337,7 +338,7 @@ SweepReport Sweeps::solve(StepOperator& mass, const StepProblem& problem, const 
   for (const Term& term : problem.terms) {
     const int first = term.first_row;
     const double miss = natural_residual(term, &problem.rows[first], &y[first], &impulse[first]);
-    report.residual = miss <= report.residual ? report.residual : miss;
+    report.residual = larger(report.residual, miss);
   }
   report.finite = std::isfinite(report.residual);
   for (std::size_t i = 0; i < y.size(); ++i) {

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <limits>
 #include <random>
 
 namespace tarsus::test {
@@ -137,6 +139,18 @@ TEST_P(NaturalMap, StepsOfNewtonsSolveItsDerivative) {
     for (int r = 0; r < n; ++r) EXPECT_NEAR(by[r], 0, 1e-7 * size) << r;
   }
   EXPECT_GT(smooth, 1500);
+}
+
+/// Of a velocity that is no number no step is solved.
+TEST_P(NaturalMap, IsNoNumberWhereAVelocityIsNone) {
+  for (int trial = 0; trial < 200; ++trial) {
+    for (int k = 0; k < GetParam().second; ++k) {
+      Case c = draw(trial % 2 == 0);
+      c.u[k] = std::numeric_limits<double>::quiet_NaN(), c.y[0] = 0.1 + std::abs(c.y[0]);  // so that friction has a say
+      EXPECT_TRUE(std::isnan(natural_residual(c.term, c.rows.data(), c.u.data(), c.y.data())))
+          << trial << ", row " << k;
+    }
+  }
 }
 
 class OpenContact : public NaturalMap {};
