@@ -18,9 +18,9 @@ namespace tarsus {
 
 /// A shape fixed to a link, to a mocap body, or in the world.
 struct ContactShape {
-  Shape shape;
-  int link = -1;  ///< -1: no link
   static constexpr int kHeld = -2;
+  Shape shape;
+  int link = -1;           ///< -1: no link
   int tree = -1;           ///< that link's, by its free joint; kHeld: it hangs on the world by others; -1: no link
   int mocap = -1;          ///< Model::carrier() of what rides on a mocap body
   ShapePose pose;          ///< in the carrier's frame, in the world where there is none
