@@ -256,14 +256,15 @@ void Servos<R>::add_tendon_rows(int world, const ServoStep& step) {
     double force = -tendon.armature * one_.tendon_bias[t], slope = tendon.armature;
     if (step.implicit) {
       force += passive.tendon_force()[t];
+      const double stiffness = tendon.stiffness_at(l);
       double rate2 = 0;
       for (std::size_t k = 0; k < tendon.dofs.size(); ++k) {
         const double arm = passive.tendon_arm()[std::size_t(tendon.first) + k];
-        rate2 += tendon.stiffness_at(l) * arm * arm / model_.carried_inertia[tendon.dofs[k]];
+        rate2 += stiffness * arm * arm / model_.carried_inertia[tendon.dofs[k]];
       }
       const SpringRule rule = spring_rule(rate2, dt);
-      force -= tendon.stiffness_at(l) * dt * rule.ahead * speed;
-      slope += dt * tendon.damping_at(speed) + dt * dt * rule.share * tendon.stiffness_at(l);
+      force -= stiffness * dt * rule.ahead * speed;
+      slope += dt * tendon.damping_at(speed) + dt * dt * rule.share * stiffness;
     }
     if (slope > 0 || force != 0)
       rows_[world].push_back({force, slope, -kInfinity, kInfinity, tendon.dofs, tendon_arm(world, t)});
