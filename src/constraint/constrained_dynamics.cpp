@@ -451,8 +451,7 @@ void ConstrainedDynamics<R>::evaluate(BasicData<R>& data, double dt, In<R> qpos,
   }
   elsewhere_.own = data.own;
   elsewhere_.share_mocap(data, 0);
-  constraint_table<R>(1).prepare(data.view(model_, 0), elsewhere_.state(0), qpos.data(), qvel.data(), pack_.zero.data(),
-                                 data.joint_inertia.data());
+  constraint_table<R>(1).place(data.view(model_, 0), elsewhere_.state(0), qpos.data(), qvel.data());
   equalities_.evaluate<R>(elsewhere_, 0, qpos, qvel, rows_, phi_, rate_, bias_);
   set_targets(equalities_, 1, dt, drift_time, phi_.data(), rate_.data(), bias_.data(), pack_.rhs.data(),
               pack_.sigma.data());

@@ -9,24 +9,19 @@ namespace tarsus {
 void DenseRows::begin(const Matrices& matrices, std::span<const int> counts) {
   matrices_.emplace(matrices);
   counts_.assign(counts.begin(), counts.end());
-  rows_ = 0;
+  rows_ = 0, turned_ = false;
   for (const int n : counts) rows_ += n;
-  all_.resize(std::max(rows_, matrices.dofs));
+  all_.resize(rows_);
   for (std::size_t i = 0; i < all_.size(); ++i) all_[i] = int(i);
   sum_.resize(matrices.blocks.whole().stride);
 }
 
-void DenseRows::choose(std::span<const Tangent> tangents, std::span<const double> force) {
-  unknown_.clear(), known_.clear();
+void DenseRows::choose(std::span<const Tangent> tangents) {
+  unknown_.clear();
   int row = 0;
-  for (std::size_t t = 0; t < counts_.size(); ++t) {
+  for (std::size_t t = 0; t < counts_.size(); row += counts_[t++]) {
     const bool bends = !tangents.empty() && !tangents[t].open && (counts_[t] > 1 || tangents[t].at[0][0] != 0);
-    for (int k = 0; k < counts_[t]; ++k, ++row) {
-      if (bends)
-        unknown_.push_back(row);
-      else if (force[row] != 0)
-        known_.push_back(row);
-    }
+    for (int k = 0; bends && k < counts_[t]; ++k) unknown_.push_back(row + k);
   }
 }
 
@@ -45,17 +40,15 @@ void DenseRows::each_bent(std::span<const Tangent> tangents, const F& f) const {
 void DenseRows::write_rows(std::span<const Tangent> tangents) {
   const auto [A, stride] = matrices_->blocks.whole();
   const int n = int(unknown_.size()), ld = padded(n, 8);
-  A_.assign(std::size_t(n) * ld, 0.0), factors_.matrix.resize(std::size_t(n) * ld);
-  for (int i = 0; i < n; ++i) {
-    const double* from = A + std::size_t(unknown_[i]) * stride;
-    for (int j = 0; j < n; ++j) A_[std::size_t(i) * ld + j] = from[unknown_[j]];
-  }
-  each_bent(tangents, [&](const Tangent& G, int count, int, int at) {
+  at_least(factors_.matrix, std::size_t(n) * ld);
+  each_bent(tangents, [&](const Tangent& G, int count, int row, int at) {
     for (int c = 0; c < count; ++c) {
       double column[kTermRows];
       for (int r = 0; r < count; ++r) column[r] = G.at[r][c];
       double* to = &factors_.matrix[std::size_t(at + c) * ld];
-      sum_of_rows(std::span(all_).subspan(at, count), column, A_.data(), ld, to);
+      sum_of_rows(std::span(all_).subspan(row, count), column, A, stride, sum_.data());
+      for (int i = 0; i < n; ++i) to[i] = sum_[unknown_[i]];
+      std::fill(to + n, to + ld, 0.0);
       to[at + c] += 1;
     }
   });
@@ -67,52 +60,66 @@ void DenseRows::solve_rows(std::span<const Tangent> tangents, std::span<const do
   const int n = int(unknown_.size()), ld = padded(n, 8);
   write_rows(tangents);
   factors_.factor(n, ld);
-  right_.assign(ld, 0.0), some_.resize(rows_);
-  for (int i = 0; i < n; ++i) some_[i] = force[unknown_[i]];
-  sum_of_rows(std::span(all_).first(n), some_.data(), A_.data(), ld, right_.data());
-  if (!known_.empty()) {
-    for (std::size_t i = 0; i < known_.size(); ++i) some_[i] = force[known_[i]];
-    sum_of_rows(known_, some_.data(), A, stride, sum_.data());
-    for (int i = 0; i < n; ++i) right_[i] += sum_[unknown_[i]];
-  }
+  right_.assign(ld, 0.0);
+  sum_of_rows(std::span(all_).first(rows_), force.data(), A, stride, sum_.data());
+  for (int i = 0; i < n; ++i) right_[i] = sum_[unknown_[i]];
   factors_.solve(right_);
+}
+
+void DenseRows::turn_W() {
+  if (turned_) return;
+  turned_ = true;
+  const int n = matrices_->dofs, ld = padded(n, 8), columns = matrices_->blocks.whole().stride;
+  at_least(W_, std::size_t(rows_) * ld);
+  for (int r = 0; r < rows_; ++r) {
+    double* to = &W_[std::size_t(r) * ld];
+    for (int d = 0; d < n; ++d) to[d] = matrices_->W[std::size_t(d) * columns + r];
+    std::fill(to + n, to + ld, 0.0);
+  }
 }
 
 /// 1 + W G J, by columns.
 void DenseRows::write_dofs(std::span<const Tangent> tangents) {
-  const auto& [blocks, J, W, n, ld] = *matrices_;
-  const int columns = blocks.whole().stride;
-  factors_.matrix.resize(std::size_t(n) * ld), some_.resize(unknown_.size());
-  for (int d = 0; d < n; ++d) {
-    const double* along = J + std::size_t(d) * columns;
-    each_bent(tangents, [&](const Tangent& G, int count, int row, int at) {
-      for (int r = 0; r < count; ++r) {
-        double sum = 0;
-        for (int c = 0; c < count; ++c) sum += G.at[r][c] * along[row + c];
-        some_[at + r] = sum;
+  const SparseRows& J = matrices_->J;
+  const int n = matrices_->dofs, ld = padded(n, 8), unknown = int(unknown_.size());
+  at_least(factors_.matrix, std::size_t(n) * ld), GJ_.assign(std::size_t(n) * unknown, 0.0);
+  each_bent(tangents, [&](const Tangent& G, int count, int row, int at) {
+    for (int c = 0; c < count; ++c) {
+      double column[kTermRows];
+      for (int r = 0; r < count; ++r) column[r] = G.at[r][c];
+      const double* arm = J.arms_of(row + c);
+      for (const int d : J.places_of(row + c)) {
+        double* to = &GJ_[std::size_t(d) * unknown + at];
+        for (int r = 0; r < count; ++r) to[r] += column[r] * *arm;
+        ++arm;
       }
-    });
+    }
+  });
+  for (int d = 0; d < n; ++d) {
     double* to = &factors_.matrix[std::size_t(d) * ld];
-    sum_of_rows(unknown_, some_.data(), W, ld, to);
+    sum_of_rows(unknown_, &GJ_[std::size_t(d) * unknown], W_.data(), ld, to);
     to[d] += 1;
   }
 }
 
 void DenseRows::solve_dofs(std::span<const Tangent> tangents, std::span<const double> force) {
-  const auto& [blocks, J, W, n, ld] = *matrices_;
-  write_dofs(tangents);
+  const SparseRows& J = matrices_->J;
+  const int n = matrices_->dofs, ld = padded(n, 8);
+  turn_W(), write_dofs(tangents);
   factors_.factor(n, ld);
-  right_.resize(ld);
-  sum_of_rows(std::span(all_).first(rows_), force.data(), W, ld, right_.data());
-  factors_.solve(right_);
-  sum_of_rows(std::span(all_).first(n), right_.data(), J, blocks.whole().stride, sum_.data());
-  right_.resize(unknown_.size());
-  for (std::size_t i = 0; i < unknown_.size(); ++i) right_[i] = sum_[unknown_[i]];
+  x_.resize(ld), right_.resize(unknown_.size());
+  sum_of_rows(std::span(all_).first(rows_), force.data(), W_.data(), ld, x_.data());
+  factors_.solve(x_);
+  for (std::size_t i = 0; i < unknown_.size(); ++i) {
+    const double* arm = J.arms_of(unknown_[i]);
+    right_[i] = 0;
+    for (const int d : J.places_of(unknown_[i])) right_[i] += x_[d] * *arm++;
+  }
 }
 
 bool DenseRows::solve(std::span<const Tangent> tangents, std::span<const double> force, std::span<double> change) {
   const auto [A, stride] = matrices_->blocks.whole();
-  choose(tangents, force);
+  choose(tangents);
   impulse_.assign(force.begin(), force.end());
   if (!unknown_.empty()) {
     int(unknown_.size()) <= matrices_->dofs ? solve_rows(tangents, force) : solve_dofs(tangents, force);

@@ -106,68 +106,69 @@ void DenseTerms<R>::solve(std::span<double> x) {
   free_ ? trees_.solve_free(x) : trees_.solve(x);
 }
 
+/// A row along some places: its arms are to be filled in.
+template <class R>
+double* DenseTerms<R>::add_row(std::span<const int> places) {
+  rows_.rows.push_back({int(rows_.places.size()), int(places.size())});
+  rows_.places.insert(rows_.places.end(), places.begin(), places.end());
+  rows_.arms.resize(rows_.places.size());
+  return &rows_.arms[std::size_t(rows_.rows.back().first)];
+}
+
 template <class R>
 void DenseTerms<R>::write_contact(std::size_t c) {
+  static constexpr int kSix[] = {0, 1, 2, 3, 4, 5};
   const ContactRows& contact = geometry_.contacts[c];
   const int pair = pair_of(c);
-  const double* rows = trees_.rows(pair);
   const std::span<const int> places = trees_.places(pair);
   double J[kTermRows][6];
   write_rows(contact, contact.arm_a, 1, J);
+  row_.resize(trees_.leading());
   for (int i = 0; i < contact.nrow; ++i) {
-    rows_.push_back({int(places_.size()), int(places.size())});
-    for (const int p : places) {
-      double sum = 0;
-      for (int k = 0; k < 6; ++k) sum += J[i][k] * rows[k * trees_.leading() + p];
-      places_.push_back(p), arms_.push_back(sum);
-    }
+    sum_of_rows(kSix, J[i], trees_.rows(pair), trees_.leading(), row_.data());
+    double* arm = add_row(places);
+    for (const int p : places) *arm++ = row_[p];
   }
 }
 
 template <class R>
 void DenseTerms<R>::write_joint(const JointRows& rows) {
   const JointArms arms = joint_arms(model_, data_->links(), rows);
-  for (int i = 0; i < rows.nrow; ++i) {
-    rows_.push_back({int(places_.size()), arms.count});
-    for (int c = 0; c < arms.count; ++c)
-      places_.push_back(trees_.place(arms.first + c)), arms_.push_back(arms.at[i][c]);
-  }
+  int places[kTermRows];
+  for (int c = 0; c < arms.count; ++c) places[c] = trees_.place(arms.first + c);
+  for (int i = 0; i < rows.nrow; ++i) std::copy_n(arms.at[i], arms.count, add_row(std::span(places, arms.count)));
 }
 
-/// J as columns.
 template <class R>
-void DenseTerms<R>::spread(int places, AlignedVector<double>& J) const {
-  J.assign(std::size_t(places) * columns_, 0.0);
-  for (std::size_t i = 0; i < rows_.size(); ++i) {
-    for (int k = rows_[i].first; k < rows_[i].first + rows_[i].count; ++k)
-      J[std::size_t(places_[k]) * columns_ + i] = arms_[k];
-  }
+void DenseTerms<R>::write_path(const PathRow& path) {
+  path_places_.clear();
+  for (const int dof : path.dofs) path_places_.push_back(trees_.place(dof));
+  std::copy(path.arm.begin(), path.arm.end(), add_row(path_places_));
 }
 
 template <class R>
 void DenseTerms<R>::write(std::span<const int> terms) {
   const int contacts = int(geometry_.contacts.size()), joints = contacts + int(geometry_.joints.size());
-  rows_.clear(), places_.clear(), arms_.clear();
+  rows_.rows.clear(), rows_.places.clear(), rows_.arms.clear();
   for (const int t : terms) {
-    if (t < contacts) {
+    if (t < contacts)
       write_contact(t);
-    } else if (t < joints) {
+    else if (t < joints)
       write_joint(geometry_.joints[t - contacts]);
-    } else {
-      const PathRow& path = geometry_.paths[t - joints];
-      rows_.push_back({int(places_.size()), int(path.dofs.size())});
-      for (std::size_t k = 0; k < path.dofs.size(); ++k)
-        places_.push_back(trees_.place(path.dofs[k])), arms_.push_back(path.arm[k]);
-    }
+    else
+      write_path(geometry_.paths[t - joints]);
   }
-  term_count_ = int(terms.size()), columns_ = padded(int(rows_.size()), 8);
-  A_.resize(rows_.size() * columns_ + RowBlocks::kBeyond);
-  spread(trees_.size(), W_);
+  const std::size_t n = rows_.rows.size();
+  term_count_ = int(terms.size()), columns_ = padded(int(n), 8);
+  at_least(A_, n * columns_ + RowBlocks::kBeyond);
+  W_.assign(std::size_t(trees_.size()) * columns_, 0.0);
+  for (std::size_t i = 0; i < n; ++i) {
+    const double* arm = rows_.arms_of(i);
+    for (const int p : rows_.places_of(i)) W_[std::size_t(p) * columns_ + i] = *arm++;
+  }
   trees_.solve_free(W_, columns_);
-  for (std::size_t i = 0; i < rows_.size(); ++i) {
-    const std::span<const int> places = std::span(places_).subspan(rows_[i].first, rows_[i].count);
-    sum_of_rows(places, arms_.data() + rows_[i].first, W_.data(), columns_, &A_[i * columns_]);
-  }
+  for (std::size_t i = 0; i < n; ++i)
+    sum_of_rows(rows_.places_of(i), rows_.arms_of(i), W_.data(), columns_, &A_[i * columns_]);
 }
 
 template <class R>
@@ -175,13 +176,7 @@ StepOperator& DenseTerms<R>::alone(std::span<const int> terms) {
   write(terms);
   counts_.clear();
   for (const int t : terms) counts_.push_back(terms_[t].nrow);
-  const int nv = model_.nv, leading = padded(nv, 8);
-  spread(nv, J_);
-  by_row_.assign(rows_.size() * leading, 0.0);
-  for (int d = 0; d < nv; ++d) {
-    for (std::size_t r = 0; r < rows_.size(); ++r) by_row_[r * leading + d] = W_[std::size_t(d) * columns_ + r];
-  }
-  alone_.begin({*this, J_.data(), by_row_.data(), nv, leading}, counts_);
+  alone_.begin({*this, rows_, W_.data(), model_.nv}, counts_);
   return alone_;
 }
 

@@ -27,7 +27,7 @@ void HeldRows<R>::write(const BasicData<R>& data, DelassusRows<R>& rows) {
   bilateral_.equalities->template evaluate<R>(data, 0, bilateral_.qpos, {}, rows, phi_, {}, {});
 }
 
-/// b_e - J_e v⁰ = h (y₂ - J q̈⁰), and the rows' inverse masses: from the factors that gave q̈⁰.
+/// b_e - J_e v⁰ = h (y₂ - J q̈⁰), and the rows' inverse masses, from the factors at hand.
 template <class R>
 void HeldRows<R>::begin(const Model& model, BasicData<R>& data, double h, const BilateralRows<R>& bilateral,
                         DelassusRows<R>& rows) {
@@ -36,14 +36,13 @@ void HeldRows<R>::begin(const Model& model, BasicData<R>& data, double h, const 
   demand_.resize(m), raised_.resize(m), diagonal_.resize(m);
   size_ = 0;
   if (m == 0) return;
-  rows.clear(), u_.resize(model.nv);
-  read_u<R>(model, data, u_);
+  rows.clear();
   write(data, rows);
   rows.sweep(model, data);
   const int ld = rows.leading_dimension();
   gram_.resize(std::size_t(m) * ld), velocity_.resize(m);
   rows.gram(gram_.data(), ld);
-  rows.velocity(u_.data(), velocity_.data());
+  rows.velocity_of(data, data.qacc, velocity_);
   for (int i = 0; i < m; ++i) {
     demand_[i] = h * (double(bilateral_.demand[i]) - double(velocity_[i]));
     size_ = std::max(size_, std::abs(h * double(velocity_[i])));

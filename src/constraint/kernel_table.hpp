@@ -8,7 +8,8 @@
 #include "tarsus/model/view.hpp"
 
 // prepare: ABA's passes 1 and 2, origins too: factors, u, velocities and velocity-product accelerations.
-// prepare_limbs: the same but for the root's factor; u = L⁻¹ y of the other links. limbs.inl
+// place: pass 1 and origins alone.
+// prepare_limbs: prepare() but for the root's factor; u = L⁻¹ y of the other links. limbs.inl
 // pose, reduce: prepare() at rest and without gravity, u = L⁻¹ y, in two halves: poses and rigid inertias; then pass 2
 //   on whatever the inertias have become.
 // lane_*: terms of a step of up to kTogether packs; for packs only. lane_newton.inl
@@ -16,6 +17,7 @@
 #define TARSUS_CONSTRAINT_KERNELS(KERNEL, SCALAR_KERNEL)                                                              \
   KERNEL(void, prepare, (const ModelView<R>&, void* state, const R* qpos, const R* qvel, const R* Q, const R* K),     \
          prepare_kernel<T>)                                                                                           \
+  KERNEL(void, place, (const ModelView<R>&, void* state, const R* qpos, const R* qvel), place_kernel<T>)              \
   KERNEL(void, prepare_limbs,                                                                                         \
          (const ModelView<R>&, void* state, const R* qpos, const R* qvel, const R* Q, const R* K, R* u),              \
          prepare_limbs_kernel<T>)                                                                                     \

@@ -15,11 +15,16 @@ TARSUS_INLINE void origins(const ModelView<Real<T>>& m, LinkState<T>* state) {
 }
 
 template <class T>
-void prepare_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const T* qpos, const T* qvel, const T* Q,
-                    const T* K) {
+void place_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const T* qpos, const T* qvel) {
   const T* no_force = nullptr;
   aba_outward(m, state, qpos, qvel, no_force);
   origins(m, state);
+}
+
+template <class T>
+void prepare_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const T* qpos, const T* qvel, const T* Q,
+                    const T* K) {
+  place_kernel(m, state, qpos, qvel);
   aba_inward(m, state, Q, K);
 }
 

@@ -305,6 +305,26 @@ void DelassusRows<R>::velocity(const R* u, R* Jv) {
 }
 
 template <class R>
+void DelassusRows<R>::velocity_of(const BasicData<R>& data, In<R> v, Out<R> Jv) const {
+  for (const Entry& e : blocks_) {
+    const auto to = Jv.begin() + e.first_row;
+    std::fill_n(to, e.nrow, R(0));
+    const auto add = [&](const R* rows, R along) {
+      for (int r = 0; r < e.nrow; ++r) to[r] += rows[r] * along;
+    };
+    for (int side = 0; e.pair && side < 2; ++side) {
+      const int link = side ? e.b : e.a;
+      if (link < 0) continue;
+      const Motion<R>& a = data.links()[link].a;
+      const R* force = force_.data() + e.force + 6 * side * e.stride;
+      for (int k = 0; k < 3; ++k) add(force + k * e.stride, a.w[k]), add(force + (3 + k) * e.stride, a.v[k]);
+      if (e.joint) add(joint_.data() + e.joints + side * e.stride, v[view_.link[link].qvel]);
+    }
+    for (int d = 0; !e.pair && d < e.ndof; ++d) add(joint_.data() + e.joints + d * e.stride, v[dofs_[e.dofs + d]]);
+  }
+}
+
+template <class R>
 void DelassusRows<R>::push(std::span<const int> dofs, int nrow, int stride, const R* Y, const R* lambda, R* u) const {
   delassus_table<R>(width_).push(int(dofs.size()), dofs.data(), nrow, stride, Y, lambda, R(1), u);
 }

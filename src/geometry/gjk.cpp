@@ -18,6 +18,7 @@ namespace {
 constexpr int kGjkSteps = 96;
 constexpr double kCertain = 1e-9;    // of the shapes' size, more than rounding makes of a distance
 constexpr double kRelative = 1e-13;  // of |v|²: the gap between bounds at which GJK stops
+constexpr double kRounding = 1e-15;  // of the shapes' size, what rounding makes of the distance that a leap finds
 
 /// A vertex of A - B and the points that it comes from.
 struct Vertex {
@@ -203,7 +204,8 @@ Found gjk(const Core& a, const Core& b, double limit, Simplex& s, Vec3d& v, Vec3
     Vec3d leapt = v;
     if (!complete || !round.leap(s, leapt, on_b)) continue;
     const double square = dot(leapt, leapt);
-    if (square > touching && square - dot(leapt, vertex(a, b, -leapt).w) <= kRelative * square) {
+    const double off = square - dot(leapt, vertex(a, b, -leapt).w);
+    if (square > touching && off <= kRelative * square + kRounding * scale * std::sqrt(square)) {
       v = leapt;
       return Found::leapt;
     }

@@ -268,26 +268,29 @@ void Stepper<R>::accelerate(BasicData<R>& data, const Drives& drives, double dt,
   if (at_start) add_damping(data, dt);
   clock_.lap(Stage::drive);
   for (std::size_t i = 0; drives.limited() && i < drive_force_.size(); ++i) data.joint_force[i] += drive_force_[i];
-  if (products_ && !at_start)
+  const bool implicit_products = products_ && !at_start;
+  if (implicit_products)
     implicit_velocity_products(data, dt, qpos, qvel);
   else if (!loops_)
     maba<R>(model_, data, qpos, qvel, data.joint_force, data.joint_inertia, data.qacc);
   if (!loops_) return;
+  if (implicit_products) force_of(data, qpos, qvel);
   loops_->accelerate(data, loop_step(dt), qpos, qvel, data.joint_force, data.joint_inertia, data.qacc, loop_drift(dt),
                      false);
 }
 
-/// qacc with velocity products implicit. Rows that follow need the factors of M̂; loops, whose solve starts from joint
-/// forces, the force that makes M̂ qacc + C of this qacc: both split what they change from the velocity products.
+/// qacc with velocity products implicit, and the factors of M̂, which rows that follow need.
 template <class R>
 void Stepper<R>::implicit_velocity_products(BasicData<R>& data, double dt, In<R> qpos, In<R> qvel) {
   const bool always = options_.velocity_products == VelocityProductMode::on;
   const bool factors = products_->accelerate_step(model_, data, R(dt), always, !loops_, qpos, qvel, data.joint_force,
                                                   data.joint_inertia, data.qacc);
-  if (!loops_) {
-    if ((rows_ || lane_rows_) && !factors) factor<R>(model_, data, qpos, data.joint_inertia);
-    return;
-  }
+  if ((rows_ || lane_rows_) && !factors) factor<R>(model_, data, qpos, data.joint_inertia);
+}
+
+/// The joint_force of which M̂ qacc + C is made: loops that are solved by themselves start from forces.
+template <class R>
+void Stepper<R>::force_of(BasicData<R>& data, In<R> qpos, In<R> qvel) const {
   rnea<R>(model_, data, qpos, qvel, data.qacc, data.joint_force);  // with the armature, which K holds too
   const std::size_t pack = std::size_t(model_.nv) * width_;
   for (std::size_t i = 0; i < data.joint_force.size(); ++i) {
@@ -331,9 +334,9 @@ void Stepper<R>::solve_terms(BasicData<R>& data, const Drives& drives, In<R> qpo
                  data.joint_force, data.joint_inertia);
   if (explicit_forces()) add_damping(data, h);
   clock_.lap(Stage::drive);
-  const bool implicit_products = products_ && !explicit_forces();
-  if (implicit_products) implicit_velocity_products(data, h, data.qpos, data.qvel);
-  if (!implicit_products || loops_)
+  if (products_ && !explicit_forces())
+    implicit_velocity_products(data, h, data.qpos, data.qvel);
+  else
     maba<R>(model_, data, data.qpos, data.qvel, data.joint_force, data.joint_inertia, data.qacc);
   for (std::size_t i = 0; i < next_.qvel.size(); ++i) next_.qvel[i] = data.qvel[i] + R(h) * data.qacc[i];
   clock_.lap(Stage::solve);

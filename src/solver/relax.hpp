@@ -23,10 +23,13 @@ struct Relaxed {
 
 // z = y - (u + R y - (b + R c))/ρ; y ← P(z), z += Z (change of y), for each of `count`, where Z is how z follows y: on
 // the diagonal 1 - (A + R)/ρ, else -A/ρ. Z [row that changes][stride], stride a multiple of eight; y [row]; z [stride].
+// follow: Z but for its diagonal. @param inverse 1/ρ [stride]
 #define TARSUS_RELAX_KERNELS(KERNEL, SCALAR_KERNEL)                                                                  \
   SCALAR_KERNEL(void, relax,                                                                                         \
                 (const Relaxation* rows, int count, const double* Z, int stride, double* y, double* z, Relaxed& by), \
-                relax_kernel<T>)
+                relax_kernel<T>)                                                                                     \
+  SCALAR_KERNEL(void, follow, (const double* A, const double* inverse, int count, int stride, double* Z),            \
+                follow_kernel<T>)
 
 struct RelaxTable {
   TARSUS_KERNEL_TABLE(double, TARSUS_RELAX_KERNELS)

@@ -102,6 +102,16 @@ TARSUS_INLINE void relax_kernel(const Relaxation* rows, int count, const T* Z, i
   by.moved = moved, by.energy = energy;
 }
 
+template <class T>
+TARSUS_INLINE void follow_kernel(const T* A, const T* inverse, int count, int stride, T* Z) {
+  using P = WidestPack<T>;
+  constexpr int kRows = int(sizeof(P) / sizeof(T));
+  for (int p = 0; p < stride; p += kRows) {
+    const P by = P(T(0)) - load_rows<P>(inverse + p);
+    for (int r = 0; r < count; ++r) store_rows(Z + r * stride + p, load_rows<P>(A + r * stride + p) * by);
+  }
+}
+
 TARSUS_FILL_KERNELS(RelaxTable, TARSUS_RELAX_KERNELS)
 
 }  // namespace TARSUS_ISA

@@ -25,6 +25,11 @@ constexpr double kProgress = 0.5;       ///< of the least residual is not reache
 constexpr std::size_t kBothWays = 400;  ///< rows that go back as well
 constexpr int kMost = 640;              ///< in a step
 
+const RelaxTable& relax_table() {
+  static const RelaxTable& table = kernels<RelaxTable>();
+  return table;
+}
+
 }  // namespace
 
 Sweeps::Sweeps() = default;
@@ -136,6 +141,7 @@ Sweeps::Point Sweeps::make_point(const StepProblem& problem, const BodyPoint& at
 }
 
 void Sweeps::make_blocks(StepOperator& mass, const StepProblem& problem) {
+  const RelaxTable& table = relax_table();
   mass_ = &mass.row_blocks(terms_), stale_ = false;
   const RowBlocks::Mass whole = mass_->whole();
   blocks_.clear(), relaxations_.clear(), points_.clear();
@@ -155,7 +161,7 @@ void Sweeps::make_blocks(StepOperator& mass, const StepProblem& problem) {
     for (auto t = term; t != end; ++t) block.nrow += problem.terms[*t].nrow;
     block.stride = whole.A ? whole.stride : padded(block.nrow, 8);
     own += std::size_t(block.nrow) * block.stride;
-    if (own_.size() < own + RowBlocks::kBeyond) own_.resize(own + RowBlocks::kBeyond);
+    at_least(own_, own + RowBlocks::kBeyond);
     double* const Z = &own_[block.own];
     const double* A = whole.A;
     if (!A) {
@@ -168,12 +174,8 @@ void Sweeps::make_blocks(StepOperator& mass, const StepProblem& problem) {
     for (int at = 0; term != end; at += problem.terms[*term++].nrow)
       add_relaxations(problem, *term, at, A, block.stride, inverse);
     block.end = int(relaxations_.size());
-    for (int r = 0; r < block.nrow; ++r) {
-      const double* from = A + std::size_t(r) * block.stride;
-      double* to = Z + std::size_t(r) * block.stride;
-      rows_.diagonal[block.at + r] = from[r];
-      for (int c = 0; c < block.stride; ++c) to[c] = from[c] * -inverse[c];
-    }
+    for (int r = 0; r < block.nrow; ++r) rows_.diagonal[block.at + r] = A[std::size_t(r) * (block.stride + 1)];
+    table.follow(A, inverse, block.nrow, block.stride, Z);
     blocks_.push_back(block);
   }
   for (std::vector<double>* v :
@@ -214,7 +216,7 @@ void Sweeps::start(const StepProblem& problem, std::span<const double> velocity,
 }
 
 void Sweeps::relax(std::size_t b) {
-  static const RelaxTable& table = kernels<RelaxTable>();
+  const RelaxTable& table = relax_table();
   const Block& block = blocks_[b];
   double* const y = &y_[block.at];
   Relaxed by{moved_, energy_};

@@ -178,6 +178,19 @@ TEST(Delassus, VelocityAndImpulseInUSpace) {
   }
 }
 
+TEST(Delassus, VelocityOfWhatTheLinksAlreadyDo) {
+  for (unsigned seed = 0; seed < 1000; ++seed) {
+    Rows t(seed);
+    if (t.model.nv == 0) continue;
+    std::vector<double> qacc(t.model.nv), Jq(t.rows.rows());
+    maba<double>(t.model, t.data, t.s.qpos, t.s.qvel, t.s.tau, t.K, qacc);
+    t.rows.velocity_of(t.data, qacc, Jq);
+    const Vector expected = t.J * Eigen::Map<Vector>(qacc.data(), t.model.nv);
+    ASSERT_LT(relative_error(Jq, std::vector<double>(expected.data(), expected.data() + expected.size())), 1e-11)
+        << "seed " << seed;
+  }
+}
+
 TEST(Delassus, ReadUIsWhatAbaLeft) {
   for (unsigned seed = 0; seed < 200; ++seed) {
     Rows t(seed);

@@ -397,6 +397,23 @@ TEST(Manifold, NearlyParallelCapsulesAreAsFarApartAsTheirSegments) {
   EXPECT_GT(several, 1000);
 }
 
+/// Over a face, down to a gap of a tenth of a nanometre: in closed form.
+TEST(Ellipsoid, IsAsFarFromAFaceAsItsLowestPoint) {
+  Random random(23);
+  double worst = 0, tilt = 0;
+  for (int k = 0; k < 3000; ++k) {
+    Scene s{random_shape(ShapeType::ellipsoid, random), {ShapeType::box, {3, 3, 1}}, {}, {{0, 0, -1}, {}}};
+    s.pb.rotation = identity3<double>(), s.pa.rotation = turn(random);
+    const double gap = std::pow(10, uniform(random, -10, -3));
+    s.pa.position = {uniform(random, -1, 1), uniform(random, -1, 1), support(s.a, s.pa, {0, 0, 1}) + gap};
+    const ContactPoint p = contacts(s, 0.1).deepest();
+    worst = std::max(worst, std::abs(p.distance - gap));
+    tilt = std::max(tilt, norm(p.normal - Vec3d{0, 0, 1}));
+  }
+  EXPECT_LT(worst, 4e-15);
+  EXPECT_LT(tilt, 1e-14);
+}
+
 constexpr ShapeType kPlane = ShapeType::plane, kSphere = ShapeType::sphere, kCapsule = ShapeType::capsule,
                     kEllipsoid = ShapeType::ellipsoid, kCylinder = ShapeType::cylinder, kBox = ShapeType::box,
                     kConvex = ShapeType::convex;

@@ -23,4 +23,11 @@ struct AlignedAllocator {
 template <class E>
 using AlignedVector = std::vector<E, AlignedAllocator<E>>;
 
+/// Makes a buffer that is written anew at each use as long as that; it never shrinks, which would set what it grows by
+/// to zero again and again.
+template <class V>
+void at_least(V& buffer, std::size_t size) {
+  if (buffer.size() < size) buffer.resize(size);
+}
+
 }  // namespace tarsus

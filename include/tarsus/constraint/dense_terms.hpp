@@ -32,16 +32,14 @@ class DenseTerms final : public RowBlocks {
   Mass whole() const override { return {A_.data(), columns_}; }
 
  private:
-  struct Row {
-    int first, count;  ///< of places_ and arms_
-  };
   int pair_of(std::size_t contact);
   void add_contacts(std::span<const Tangent> tangents, std::span<const double> force);
   void add_joints(std::span<const Tangent> tangents, std::span<const double> force);
   void add_paths(std::span<const Tangent> tangents, std::span<const double> force);
   void write_contact(std::size_t contact);
   void write_joint(const JointRows& rows);
-  void spread(int places, AlignedVector<double>& J) const;
+  void write_path(const PathRow& path);
+  double* add_row(std::span<const int> places);
 
   const Model& model_;
   DenseTrees trees_;
@@ -52,13 +50,12 @@ class DenseTerms final : public RowBlocks {
   bool free_ = false;      ///< load() had no tangents
   std::vector<double> right_;
   int term_count_ = 0, columns_ = 0;  ///< columns: rows, padded
-  std::vector<Row> rows_;
-  std::vector<int> places_;
-  std::vector<double> arms_;
+  SparseRows rows_;
+  AlignedVector<double> row_;  ///< of a contact, at all places
+  std::vector<int> path_places_;
   std::vector<int> counts_;  ///< [term] rows
   DenseRows alone_;
-  AlignedVector<double> J_, by_row_;  ///< [place][columns]; M̂⁻¹ Jᵀ [row][places, padded]
-  AlignedVector<double> W_, A_;       ///< M̂⁻¹ Jᵀ [place][columns]; [row][columns]
+  AlignedVector<double> W_, A_;  ///< M̂⁻¹ Jᵀ [place][columns]; [row][columns]
 };
 
 extern template class DenseTerms<double>;

@@ -92,6 +92,8 @@ class DelassusRows {
   /// J v from u, [rows].
   void velocity(const R* u, R* Jv);
   void velocity(int block, const R* u, R* Jv) const;  ///< of one block [its rows]
+  /// J v [rows] of v in qvel's axes, of which data's links have the motion, LinkState::a. Single world.
+  void velocity_of(const BasicData<R>& data, In<R> v, Out<R> Jv) const;
   /// u += W λ.
   void push(const R* lambda, R* u);
   void push(int block, const R* lambda, R* u) const;  ///< of one block [its rows]
