@@ -29,8 +29,8 @@ struct HeldImpulse {
 template <class R>
 class HeldRows {
  public:
-  /// A step of h seconds. data holds the factors of M̂, qacc = q̈⁰ and its links' motion by that (LinkState::a). What is
-  /// passed must live until the solve is over.
+  /// A step of h seconds. data holds the factors of M̂, qacc = q̈⁰ and its links' motion by that (LinkState::a). What
+  /// is passed must live until the solve is over.
   /// @param rows of this tree, to work with
   void begin(const Model& model, BasicData<R>& data, double h, const BilateralRows<R>& bilateral,
              DelassusRows<R>& rows);
