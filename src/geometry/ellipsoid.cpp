@@ -5,7 +5,7 @@ namespace tarsus::narrow {
 namespace {
 
 constexpr int kSteps = 12;
-constexpr double kRoot = 1e-15;  // of it, that a step changes at the end
+constexpr double kRoot = 2e-15;  // of zᵀ Q z, that is left at the end
 
 Sym3d square(const Vec3d& a) { return {a.x * a.x, a.x * a.y, a.x * a.z, a.y * a.y, a.y * a.z, a.z * a.z}; }
 
@@ -41,30 +41,31 @@ Ellipsoid::Ellipsoid(const Core& core) : centre_(core.pose.position) {
 }
 
 /// Across the corners' edges, c the centre from them and Q the shape: the nearest point is c - Q z, and (Q + t) z = c,
-/// zᵀ Q z = 1; it is t z away. Newton's method on 1/√(zᵀ Q z), which is nearly linear in t.
-bool Ellipsoid::nearest(std::span<const Vec3d> corners, const Vec3d& away, Vec3d& own, Vec3d& theirs) const {
+/// zᵀ Q z = 1; it is t z away. Newton's method on 1/√(zᵀ Q z), which is nearly linear in t. Along the edges, where Q is
+/// none and t may be next to none, Q is filled up, so that the inverse is as exact as across.
+bool Ellipsoid::nearest(std::span<const Vec3d> corners, Vec3d& apart, Vec3d& theirs) const {
   double length = 0;
   Across across;
   if (corners.size() > 1) across.u = direction(corners[1] - corners[0], {0, 0, 0}, length);
   if (corners.size() > 2) across.v = direction(across(corners[2] - corners[0]), {0, 0, 0}, length);
-  const Sym3d Q = across(shape_);
-  const Vec3d c = across(centre_ - corners[0]), start = across(away);
+  const Sym3d Q = across(shape_),
+              filled = Q + (square(across.u) + square(across.v)) * (shape_.xx + shape_.yy + shape_.zz);
+  const Vec3d c = across(centre_ - corners[0]), start = across(apart);
   double t = std::sqrt(dot(start, Q * start));
   Vec3d z{0, 0, 0};
   for (int step = 0; step < kSteps; ++step) {
-    const Sym3d inverted = inverse(Q + diagonal3<double>(t, t, t));
+    const Sym3d inverted = inverse(filled + diagonal3<double>(t, t, t));
     z = across(inverted * c);
     const Vec3d Qz = Q * z;
     const double square = dot(z, Qz), slope = -2 * dot(Qz, inverted * z);
+    if (std::abs(square - 1) <= kRoot) break;
     if (!(square > 0 && slope < 0)) return false;
-    const double change = 2 * square * (1 - std::sqrt(square)) / slope;
-    if (!(t + change > 0)) return false;
-    t += change;
-    if (std::abs(change) <= kRoot * t) break;
+    t += 2 * square * (1 - std::sqrt(square)) / slope;
+    if (!(t > 0)) return false;
   }
   const Vec3d Qz = shape_ * z;
-  own = centre_ - Qz * (1 / std::sqrt(dot(z, Qz)));
-  theirs = own - z * t;
+  apart = z * t;
+  theirs = centre_ - Qz * (1 / std::sqrt(dot(z, Qz))) - apart;
   return within(corners, theirs);
 }
 

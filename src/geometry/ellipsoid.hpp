@@ -11,9 +11,11 @@ class Ellipsoid {
   explicit Ellipsoid(const Core& core);
 
   /// Where it and the corners' point, segment or triangle are nearest to one another.
-  /// @param corners one to three @param away from there to the ellipsoid, about
-  /// @return the nearest point of what they span lies within them
-  bool nearest(std::span<const Vec3d> corners, const Vec3d& away, Vec3d& own, Vec3d& theirs) const;
+  /// @param corners one to three
+  /// @param apart from there to the ellipsoid, in: about, out: not the difference of two points, which would leave few
+  /// digits of it where the two are close
+  /// @return the nearest point of what they span, `theirs`, lies within them
+  bool nearest(std::span<const Vec3d> corners, Vec3d& apart, Vec3d& theirs) const;
 
  private:
   Vec3d centre_;

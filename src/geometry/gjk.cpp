@@ -145,9 +145,9 @@ class RoundPair {
       const auto same = [&](const Vec3d& q) { return equal(p, q); };
       if (std::none_of(corners.begin(), corners.begin() + long(count), same)) corners[count++] = p;
     }
-    Vec3d own, theirs;
-    if (count > 3 || !round_->nearest({corners.data(), count}, first_ ? v : -v, own, theirs)) return false;
-    v = first_ ? own - theirs : theirs - own, on_b = first_ ? theirs : own;
+    Vec3d apart = first_ ? v : -v, theirs;
+    if (count > 3 || !round_->nearest({corners.data(), count}, apart, theirs)) return false;
+    v = first_ ? apart : -apart, on_b = first_ ? theirs : theirs + apart;
     return true;
   }
 
@@ -167,6 +167,15 @@ Found gjk(const Core& a, const Core& b, double limit, Simplex& s, Vec3d& v, Vec3
   double length = 0;
   const RoundPair round(a, b);
   const double scale = a.scale() + b.scale(), touching = squared(1e-11 * scale) + 1e-200;
+  const auto leaps = [&] {
+    Vec3d leapt = v;
+    if (!round || !round.leap(s, leapt, on_b)) return false;
+    const double square = dot(leapt, leapt), off = std::abs(square - dot(leapt, vertex(a, b, -leapt).w));
+    if (!(square > touching && off <= kRelative * square + kRounding * scale * std::sqrt(square))) return false;
+    v = leapt;
+    return true;
+  };
+  const auto stuck = [&] { return leaps() ? Found::leapt : Found::apart; };  // no further progress in this precision
   const Vec3d apart = direction(a.centre() - b.centre(), {1, 0, 0}, length);
   s.points[0] = vertex(a, b, -apart);
   v = apart;
@@ -183,7 +192,7 @@ Found gjk(const Core& a, const Core& b, double limit, Simplex& s, Vec3d& v, Vec3
     if (vv - bound <= kRelative * vv) return Found::apart;
     for (int k = 0; k < s.count; ++k) {
       const Vec3d d = s.points[static_cast<std::size_t>(k)].w - next.w;
-      if (dot(d, d) == 0) return Found::apart;  // no further progress in this precision
+      if (dot(d, d) == 0) return stuck();
     }
     const bool complete = round && round.known(s, next);
     s.points[static_cast<std::size_t>(s.count++)] = next;
@@ -196,21 +205,14 @@ Found gjk(const Core& a, const Core& b, double limit, Simplex& s, Vec3d& v, Vec3
       return Found::overlap;
     if (!(nearest.squared_distance < vv)) {
       --s.count;
-      return Found::apart;
+      return stuck();
     }
     s.keep(nearest.which, nearest.weight, nearest.count);
     v = s.sum(&Vertex::w);
     vv = nearest.squared_distance;
-    Vec3d leapt = v;
-    if (!complete || !round.leap(s, leapt, on_b)) continue;
-    const double square = dot(leapt, leapt);
-    const double off = square - dot(leapt, vertex(a, b, -leapt).w);
-    if (square > touching && off <= kRelative * square + kRounding * scale * std::sqrt(square)) {
-      v = leapt;
-      return Found::leapt;
-    }
+    if (complete && leaps()) return Found::leapt;
   }
-  return Found::apart;
+  return stuck();
 }
 
 /// A polytope inside A - B that holds the origin.
