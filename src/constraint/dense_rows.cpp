@@ -38,7 +38,7 @@ void DenseRows::each_bent(std::span<const Tangent> tangents, const F& f) const {
 
 /// 1 + A G of the unknown rows, by columns.
 void DenseRows::write_rows(std::span<const Tangent> tangents) {
-  const auto [A, stride] = matrices_->blocks.whole();
+  const RowBlocks::Mass whole = matrices_->blocks.whole();
   const int n = int(unknown_.size()), ld = padded(n, 8);
   at_least(factors_.matrix, std::size_t(n) * ld);
   each_bent(tangents, [&](const Tangent& G, int count, int row, int at) {
@@ -46,7 +46,7 @@ void DenseRows::write_rows(std::span<const Tangent> tangents) {
       double column[kTermRows];
       for (int r = 0; r < count; ++r) column[r] = G.at[r][c];
       double* to = &factors_.matrix[std::size_t(at + c) * ld];
-      sum_of_rows(std::span(all_).subspan(row, count), column, A, stride, sum_.data());
+      sum_of_rows(std::span(all_).subspan(row, count), column, whole.A, whole.stride, sum_.data());
       for (int i = 0; i < n; ++i) to[i] = sum_[unknown_[i]];
       std::fill(to + n, to + ld, 0.0);
       to[at + c] += 1;

@@ -155,7 +155,7 @@ void StepTerms<R>::solve_set(const TermSet& set, bool pile, In<R> joint_inertia,
     if (!solved.converged) status = StepStatus::too_many_iterations;
     if (solved.costly) {  // more contacts act than it seemed
       pile = true, report_.piled += int(set.terms.size()), warm_.last.sweep_steps = kSweepSteps;
-      mass_.begin(*step_.data, step_.h, joint_inertia, set.terms, set.geometry, bilateral);
+      mass_.restart();
     }
   }
   if (pile) {

@@ -38,11 +38,17 @@ void TreeOperator<R>::begin(BasicData<R>& data, double h, In<R> joint_inertia, s
                             const RowGeometry& geometry, const BilateralRows<R>& bilateral) {
   data_ = &data, joint_inertia_ = joint_inertia;
   terms_ = terms, geometry_ = geometry;
-  solves_ = 0, dense_begun_ = false;
-  iterates_.first = true, operations_left_ = kMost * operations_;
-  for (Iterate* i : {&iterates_.now, &iterates_.next, &iterates_.kept}) i->held.at.assign(bilateral.rows(), 0.0);
+  dense_begun_ = false;
   extra_.begin(data, h, terms, geometry, bilateral);
   prepare_loads<R>(model_, data);
+  restart();
+}
+
+template <class R>
+void TreeOperator<R>::restart() {
+  solves_ = 0, operations_left_ = kMost * operations_;
+  iterates_.first = true;
+  for (Iterate* i : {&iterates_.now, &iterates_.next, &iterates_.kept}) i->held.at.assign(extra_.held().count(), 0.0);
 }
 
 template <class R>

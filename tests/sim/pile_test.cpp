@@ -127,6 +127,40 @@ TEST(Pile, KeepsItsMomentum) {
   EXPECT_LT(norm(angular - first_angular), 1e-10 * size);  // a step along the end velocities does not change x × m v
 }
 
+/// Where more contacts act than Newton's method may eliminate, sweeps begin the step anew: a four-bar linkage that swings
+/// beside two cubes of 64 as they collide does what it does alone.
+TEST(Pile, LoopsHoldWhereAStepBeginsAnew) {
+  const std::string linkage = R"(
+    <body pos='-2 0 2'><joint type='hinge' axis='0 1 0'/><geom size='.03' fromto='0 0 0 0 0 -.4' contype='0'/>
+      <body name='c' pos='0 0 -.4'><joint type='hinge' axis='0 1 0'/>
+        <geom size='.03' fromto='0 0 0 .5 0 0' contype='0'/></body></body>
+    <body name='b' pos='-1.5 0 2'><joint type='hinge' axis='0 1 0'/>
+      <geom size='.03' fromto='0 0 0 0 0 -.4' contype='0'/></body>)";
+  const auto model_with = [&](const std::string& boxes) {
+    return compile(
+        parse_mjcf("<mujoco><default><geom type='capsule'/></default><worldbody>" + linkage + boxes +
+                       "</worldbody><equality><connect body1='c' body2='b' anchor='.5 0 0'/></equality></mujoco>",
+                   "pile", "."));
+  };
+  const Model alone = model_with(""),
+              both = model_with(cube(4, 0.1, 0.001, {0, 0, 0}) + cube(4, 0.1, 0.001, {1, 0.13, 0.07}));
+  StepOptions o = options();
+  o.rows.piles.least_trees = 2, o.rows.piles.most_operations = 1e5;
+  Data wanted(alone), data(both);
+  for (Data* d : {&wanted, &data}) d->qvel[0] = 3, d->qvel[1] = -3, d->qvel[2] = 3;
+  for (int i = 0; i < 64; ++i) data.qvel[3 + 6 * i] = 3, data.qvel[3 + 6 * (64 + i)] = -3;
+  Stepper<double> reference(alone, wanted, o), stepper(both, data, o);
+  int anew = 0;
+  for (int i = 0; i < 30; ++i) {
+    ASSERT_EQ(reference.step(wanted), 0);
+    ASSERT_EQ(stepper.step(data), 0);
+    const RowsReport& report = stepper.rows()->report();
+    anew += report.iterations > 0 && report.piled > 0;
+    for (int k = 0; k < 3; ++k) EXPECT_NEAR(data.qvel[k], wanted.qvel[k], 1e-8) << i;
+  }
+  EXPECT_GT(anew, 0);
+}
+
 /// The humanoid, limp, falls on 343 boxes and lies among them: laws of its joints hold beside the pile's.
 TEST(Pile, ACharacterAmongBoxes) {
   ModelSpec spec = read_mjcf(TARSUS_SOURCE_DIR "/models/humanoid.xml", {});
