@@ -23,7 +23,8 @@ constexpr double kSettled = 3e-4;       ///< no more sweeps once none of its row
 constexpr int kMore = 2;                ///< so many times as many where
 constexpr double kProgress = 0.5;       ///< of the least residual is not reached,
 constexpr std::size_t kBothWays = 400;  ///< rows that go back as well
-constexpr int kMost = 640;              ///< in a step
+constexpr int kMost = 640;              ///< in a step,
+constexpr int kMostEarly = 100;         ///< of those that come early: where they do not settle it, more do not either
 
 const RelaxTable& relax_table() {
   static const RelaxTable& table = kernels<RelaxTable>();
@@ -58,7 +59,7 @@ int Sweeps::due(std::span<const double> residuals, double early) {
   } else {
     count_ *= kMore, without_ = !without_;
   }
-  const int count = without_ ? 0 : std::min(count_, kMost - done_);
+  const int count = without_ ? 0 : std::min(count_, (early_ ? kMostEarly : kMost) - done_);
   done_ += count;
   return count;
 }
