@@ -127,8 +127,8 @@ TEST(Pile, KeepsItsMomentum) {
   EXPECT_LT(norm(angular - first_angular), 1e-10 * size);  // a step along the end velocities does not change x × m v
 }
 
-/// Where more contacts act than Newton's method may eliminate, sweeps begin the step anew: a four-bar linkage that swings
-/// beside two cubes of 64 as they collide does what it does alone.
+/// Where more contacts act than Newton's method may eliminate, sweeps begin the step anew: a four-bar linkage that
+/// swings beside two cubes of 64 as they collide does what it does alone.
 TEST(Pile, LoopsHoldWhereAStepBeginsAnew) {
   const std::string linkage = R"(
     <body pos='-2 0 2'><joint type='hinge' axis='0 1 0'/><geom size='.03' fromto='0 0 0 0 0 -.4' contype='0'/>

@@ -47,8 +47,8 @@ class TreeOperator final : public StepOperator {
   /// @param dense_dofs models with so many at most go to one dense matrix where a step is hard
   explicit TreeOperator(const Model& model, int dense_dofs = 64);
 
-  /// A step of h seconds. data holds the factors of M̂, qacc = q̈⁰ and its links' motion by that, as maba() leaves them;
-  /// solves take the place of both. What is passed must live until the solve is over.
+  /// A step of h seconds. data holds the factors of M̂, qacc = q̈⁰ and its links' motion by that, as maba() leaves
+  /// them; solves take the place of both. What is passed must live until the solve is over.
   void begin(BasicData<R>& data, double h, In<R> joint_inertia, std::span<const Term> terms,
              const RowGeometry& geometry, const BilateralRows<R>& bilateral);
   void restart();  ///< the same problem from x = 0
