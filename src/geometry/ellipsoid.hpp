@@ -12,8 +12,8 @@ class Ellipsoid {
 
   /// Where it and the corners' point, segment or triangle are nearest to one another.
   /// @param corners one to three
-  /// @param apart from there to the ellipsoid, in: about, out: not the difference of two points, which would leave few
-  /// digits of it where the two are close
+  /// @param apart the way from them to the ellipsoid: a guess, which becomes exact. It is no difference of two points,
+  /// of which few digits would be left where the two are close.
   /// @return the nearest point of what they span, `theirs`, lies within them
   bool nearest(std::span<const Vec3d> corners, Vec3d& apart, Vec3d& theirs) const;
 
