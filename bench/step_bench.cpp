@@ -145,7 +145,7 @@ void run(const Scene& scene, const Settings& settings) {
   fmt::print(
       "{{\"scene\":\"{}\",\"steps\":{},\"stopped\":{},\"iterations\":{{\"mean\":{:.2f},\"p99\":{:.0f},\"most\":{:.0f}}}"
       ","
-      "\"missed\":{:.4f},\"over\":{:.4f},\"worst\":{:.2g},\"loops_ok\":{:.4f},\"loop_error\":{:.1g},\"loop_miss\":[{:."
+      "\"missed\":{:.2g},\"over\":{:.2g},\"worst\":{:.2g},\"loops_ok\":{:.4f},\"loop_error\":{:.1g},\"loop_miss\":[{:."
       "1g},{:.1g},{:.1g}],\"torque\":{:.1g},"
       "\"rise\":{:.3g},\"end\":{:.3g},\"us\":{{\"p50\":{:.1f},\"p99\":{:.1f},\"most\":{:.0f}}}}}\n",
       scene.name, steps, stopped, mean, percentile(iterations, 0.99), percentile(iterations, 1), double(missed) / n,

@@ -9,13 +9,13 @@ namespace {
 
 /// Of a bilateral row's own inverse mass, that Σ_e is raised by; and proximal steps that take it out again, as long as
 /// each takes its share of what is left: the error of what can be moved falls as the power.
-constexpr double kRaised = 1e-9;
+constexpr double kRaised = 1e-10;
 constexpr int kProximalSteps = 10;
 constexpr double kTaken = 0.8;
 constexpr double kLeastMass = 1e-9;  ///< of the largest inverse mass of all rows, that a row's counts as
 
 constexpr double kRounding = 1e-14;
-constexpr double kHolds = 1e-10;  ///< of their size: the impulses at hand are a start
+constexpr double kHolds = 1e-10;  ///< of their size; what is left of more, after all steps, contradicts itself
 
 }  // namespace
 
@@ -34,7 +34,7 @@ void HeldRows<R>::begin(const Model& model, BasicData<R>& data, double h, const 
   bilateral_ = bilateral;
   const int m = count();
   demand_.resize(m), raised_.resize(m), diagonal_.resize(m);
-  size_ = 0;
+  size_ = 0, contradict_ = false;
   if (m == 0) return;
   rows.clear();
   write(data, rows);
@@ -64,29 +64,51 @@ void HeldRows<R>::begin(const Model& model, BasicData<R>& data, double h, const 
   for (int i = 0; i < m; ++i) diagonal_[i] = double(bilateral_.compliance[i]) + raised_[i];
 }
 
+/// |J_e v + Σ_e λ_e - b_e|, the largest: what the raised Σ_e makes of the last step.
 template <class R>
-void HeldRows<R>::settle(const std::function<void(std::span<double>)>& solve, std::span<double> solution, int first,
-                         const HeldImpulse& now, HeldImpulse& next) {
+double HeldRows<R>::left() const {
+  double most = 0;
+  for (std::size_t i = 0; i < step_.size(); ++i) most = std::max(most, raised_[i] * std::abs(step_[i]));
+  return most;
+}
+
+/// Adds what `share` of the last step, as a right side by its raised Σ_e, makes of the solution. The rows' own part of
+/// that is the next step.
+template <class R>
+void HeldRows<R>::step_again(const Solve& solve, double share, std::span<double> solution, int first) {
+  change_.assign(solution.size(), 0.0);
+  for (int i = 0; i < count(); ++i) change_[first + i] = share * raised_[i] * step_[i];
+  solve(change_);
+  for (std::size_t i = 0; i < solution.size(); ++i) solution[i] += change_[i];
+  std::copy_n(change_.begin() + first, count(), step_.begin());
+}
+
+template <class R>
+void HeldRows<R>::settle(const Solve& solve, std::span<double> solution, int first, const HeldImpulse& now,
+                         HeldImpulse& next) {
   const int held = count();
-  const double rounding = kRounding * size_;
-  const auto start = [&, holds = now.miss <= kHolds * size_](int i) { return holds ? now.at[i] : 0; };
-  for (int i = 0; i < held; ++i) solution[first + i] += raised_[i] * start(i);
+  const bool from_now = !contradict_ && now.miss <= kHolds * size_;
+  for (int i = 0; i < held && from_now; ++i) solution[first + i] += raised_[i] * now.at[i];
   solve(solution);
   if (held == 0) return;
-  change_.assign(solution.size(), 0.0);
-  double before = kUnbounded;
-  for (int step = 0;; ++step) {
-    next.miss = 0;
-    for (int i = 0; i < held; ++i) {
-      double& change = change_[first + i];
-      change = raised_[i] * (step == 0 ? solution[first + i] - start(i) : change);
-      next.miss = std::max(next.miss, std::abs(change));
+  step_.resize(held);
+  for (int i = 0; i < held; ++i) step_[i] = solution[first + i] - (from_now ? now.at[i] : 0);
+  next.miss = left();
+  if (!contradict_) {
+    first_solution_.assign(solution.begin(), solution.end());
+    double before = kUnbounded;
+    for (int k = 0; k < kProximalSteps && next.miss > kRounding * size_ && next.miss < kTaken * before; ++k) {
+      before = next.miss;
+      step_again(solve, 1, solution, first);
+      next.miss = left();
     }
-    if (step == kProximalSteps || !(next.miss > rounding && next.miss < kTaken * before)) break;
-    before = next.miss;
-    std::fill_n(change_.begin(), first, 0.0), std::fill(change_.begin() + first + held, change_.end(), 0.0);
-    solve(change_);
-    for (std::size_t i = 0; i < solution.size(); ++i) solution[i] += change_[i];
+    contradict_ = next.miss > kHolds * size_;
+    if (contradict_) {  // then this solve is one step from zero as well
+      std::copy(first_solution_.begin(), first_solution_.end(), solution.begin());
+      if (from_now) step_.assign(now.at.begin(), now.at.end()), step_again(solve, -1, solution, first);
+      std::copy_n(solution.begin() + first, held, step_.begin());
+      next.miss = left();
+    }
   }
   std::copy_n(solution.begin() + first, held, next.at.begin());
 }

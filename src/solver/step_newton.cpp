@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <random>
 #include <type_traits>
 
 #include "solver/law.hpp"
@@ -18,14 +19,10 @@ constexpr int kActingRounds = 4;       ///< in which terms that act are solved f
 constexpr int kActingIterations = 16;  ///< each of so many;
 constexpr int kBeforeActing = 2;       ///< iterations on all before, but sooner, and with sweeps first, where contacts
 constexpr double kFar = 1e-2;          ///< miss by more [m/s]
-constexpr int kOwnIterations = 25;     ///< on the problem's own rows before it is made softer
-constexpr double kSoftest = 1;         ///< least R of the first stage, of the inverse mass
-constexpr double kHarder = 0.1;        ///< of which each stage takes so much, to begin with
-constexpr double kGiveUp = 0.9;        ///< where stages fail at this ratio, the best is taken
-constexpr int kStageIterations = 8;
-constexpr int kLastIterations = 10;       ///< of the last stage, the problem itself
-constexpr int kQuick = 4;                 ///< a stage that took no more makes the next ratio smaller
-constexpr double kStageTolerance = 1e-3;  ///< [m/s]
+constexpr int kOwnIterations = 25;     ///< from where the last step ended
+constexpr int kFrictionlessIterations = 30;      ///< without friction,
+constexpr double kFrictionlessTolerance = 1e-3;  ///< until so near [m/s]
+constexpr int kOtherIterations = 40;             ///< from each other start
 
 /// f(how many rows), which the compiler knows for most terms.
 template <class F>
@@ -134,7 +131,7 @@ void StepNewton::move(StepOperator& mass, double t) {
   mass.move(t);
 }
 
-/// The first iteration: the tangents where the last step, or stage, ended; no search.
+/// The first iteration: the tangents where the last step ended; no search.
 void StepNewton::begin(StepOperator& mass, std::span<const double> y) {
   history_.clear(), sweeps_.restart(), short_ = false;
   for (std::size_t i = 0; i < y.size(); ++i) {
@@ -165,12 +162,12 @@ void StepNewton::apply(StepOperator& mass) {
 void StepNewton::newton(StepOperator& mass, bool early) {
   early = early && int(history_.size()) <= kEarlyIterations;
   if (int(history_.size()) == kEarlyIterations + 1 && sweeps_.early()) sweeps_.restart();
-  const int sweeps = sweeps_.due(history_, !early ? 0 : short_ ? kUnbounded : contact_residual_);
+  const int sweeps = anew_.begun ? 0 : sweeps_.due(history_, !early ? 0 : short_ ? kUnbounded : contact_residual_);
   if (sweeps > 0) sweep(mass, sweeps);
   const double start = map(now_, true);
   linear_solve(mass, mass.takes_changes());
   short_ = false;
-  if (early && sweeps_.early()) return move(mass, 1);
+  if (early && sweeps_.early() && !anew_.begun) return move(mass, 1);
   double best = 1, least = kUnbounded, t = 1;
   for (int k = 0; k < kHalvings; ++k, t *= 0.5) {
     ++searches_;
@@ -268,42 +265,34 @@ bool StepNewton::refine(StepOperator& mass, Acting& acting, bool far, double tol
   return iterate(mass, tolerance, most, true);
 }
 
-/// The rows of a stage with R no less than `share` of the inverse mass, and where it starts: with the same impulse, and
-/// the same miss, as the one that was solved. @return some R is not the problem's own
-bool StepNewton::begin_stage(double share) {
-  bool soft = false;
-  problem_.rows = stage_.solved_rows;
-  law(stage_.solved.velocity, false);
-  for (std::size_t i = 0; i < stage_.y.size(); ++i) {
-    const TermRow& last = stage_.solved_rows[i];
-    const double y = last.centre + (last.target - stage_.solved.velocity[i]) / last.compliance;
-    stage_.rows[i] = own_.rows[i];
-    if (share * own_.rows[i].scale > own_.rows[i].compliance)
-      stage_.rows[i].compliance = share * own_.rows[i].scale, soft = true;
-    stage_.y[i] = gamma_[i] + last.compliance * (y - gamma_[i]) / stage_.rows[i].compliance;
-  }
-  problem_.rows = soft ? std::span<const TermRow>(stage_.rows) : own_.rows;
-  return soft;
+/// From the impulses at hand, by Newton's steps alone.
+bool StepNewton::iterate_anew(StepOperator& mass, double tolerance, int most, bool judged) {
+  apply(mass), history_.clear(), short_ = false;
+  anew_.begun = true, acting_.rounds = kActingRounds;
+  return iterate(mass, tolerance, most, judged);
 }
 
-void StepNewton::harden(StepOperator& mass, const NewtonOptions& options) {
-  stage_.solved = best_;
-  stage_.solved_rows.assign(own_.rows.begin(), own_.rows.end()), stage_.rows = stage_.solved_rows;
-  stage_.y.resize(own_.rows.size());
-  double last = kSoftest / kHarder, ratio = kHarder;
-  while (iterations_ < options.max_iterations && ratio < kGiveUp && !costly_) {
-    const bool soft = begin_stage(last * ratio);
-    const int most = std::min(soft ? kStageIterations : kLastIterations, options.max_iterations - iterations_);
-    if (!descend(mass, stage_.y, soft ? kStageTolerance : options.tolerance, most, !soft)) {
-      ratio = std::sqrt(ratio);
-      continue;
+/// Where friction kept the problem from an end: without friction it is convex; and with it from that solution, from
+/// nothing, and from shares of each term's impulse drawn at random, which lie in other pieces of the map.
+void StepNewton::start_anew(StepOperator& mass, const NewtonOptions& options) {
+  const auto most = [&](int wanted) { return std::min(wanted, options.max_iterations - iterations_); };
+  anew_.terms.assign(own_.terms.begin(), own_.terms.end());
+  for (Term& term : anew_.terms) {
+    if (term.law == Law::contact) term.friction = term.torsional = term.rolling = 0;
+  }
+  problem_.terms = anew_.terms;
+  std::fill(now_.impulse.begin(), now_.impulse.end(), 0.0);
+  iterate_anew(mass, kFrictionlessTolerance, most(kFrictionlessIterations), false);
+  anew_.impulse = now_.impulse;
+  problem_.terms = own_.terms;
+  std::minstd_rand random;
+  for (int start = 0; !met_ && !costly_ && most(1) > 0; ++start) {
+    for (std::size_t i = 0; i < own_.terms.size(); ++i) {
+      const double share = start == 0 ? 1 : start == 1 ? 0 : 2 * double(random()) / double(std::minstd_rand::max());
+      const int first = own_.terms[i].first_row;
+      for (int k = first; k < first + own_.terms[i].nrow; ++k) now_.impulse[k] = share * anew_.impulse[k];
     }
-    if (!soft) return;
-    last *= ratio;
-    if (int(history_.size()) <= kQuick) ratio *= ratio;
-    problem_.rows = own_.rows;  // the answer, should no harder stage end: its laws hold, with a softer row
-    judge(mass, residual(), false);
-    stage_.solved = now_, std::swap(stage_.solved_rows, stage_.rows);
+    iterate_anew(mass, options.tolerance, most(kOtherIterations), true);
   }
 }
 
@@ -326,7 +315,7 @@ void StepNewton::bound_impulses(StepOperator& mass) {
 }
 
 void StepNewton::begin_problem() {
-  iterations_ = searches_ = 0, costly_ = false, acting_.rounds = 0;
+  iterations_ = searches_ = 0, costly_ = anew_.begun = false, acting_.rounds = 0;
   best_residual_ = kUnbounded, met_ = false;
   for (Iterate* i : {&now_, &next_, &trial_, &best_}) {
     i->velocity.resize(problem_.rows.size()), i->impulse.resize(problem_.rows.size());
@@ -341,7 +330,7 @@ NewtonReport StepNewton::solve(StepOperator& mass, const StepProblem& problem, c
   sweeps_.begin(problem);
   descend(mass, y, options.tolerance, std::min(kOwnIterations, options.max_iterations), true);
   if (!met_ && best_residual_ < kUnbounded) {
-    harden(mass, options);
+    start_anew(mass, options);
     if (!met_ && !costly_) bound_impulses(mass);
   }
   const std::size_t n = problem.rows.size();

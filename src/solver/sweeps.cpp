@@ -186,7 +186,7 @@ void Sweeps::make_blocks(StepOperator& mass, const StepProblem& problem) {
   for (std::vector<double>* v : {&conjugate_.z, &conjugate_.z_by}) v->assign(z_.size(), 0.0);
 }
 
-/// What a stage has of its own: R and targets; and where its sweeps start. z = keep y + start - J x/ρ, x = 0 there.
+/// Targets and where these sweeps start. z = keep y + start - J x/ρ, x = 0 there.
 void Sweeps::start(const StepProblem& problem, std::span<const double> velocity, std::span<const double> impulse) {
   int at = 0;
   for (const int i : terms_) {

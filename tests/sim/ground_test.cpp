@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <random>
 
+#include "support/limit_run.hpp"
 #include "support/numbers.hpp"
 #include "support/random_model.hpp"
 #include "tarsus/io/mjcf.hpp"
@@ -226,8 +227,8 @@ TEST(Ground, FallsOfCharactersEndWithinTheTolerance) {
         iterations += report.iterations;
       }
     }
-    EXPECT_LT(missed, 0.04 * steps) << name;
-    EXPECT_LT(double(iterations) / steps, 15) << name;
+    EXPECT_EQ(missed, 0) << name;
+    EXPECT_LT(double(iterations) / steps, 5) << name;
     RecordProperty(std::string(name) + "_missed", missed);
     RecordProperty(std::string(name) + "_iterations", int(iterations / steps));
   }
@@ -358,7 +359,54 @@ TEST(Ground, LimpFallsOfCassieGainNoEnergyBesideItsLoops) {
               largest, gap, missed, steps);
   EXPECT_LT(largest, 1.05);
   EXPECT_LT(gap, 5e-3);
-  EXPECT_LE(missed, steps / 1000);
+  EXPECT_EQ(missed, 0);
+}
+
+/// Stiff drives at their limits, targets at random, contacts, ranges and loops: the problem without an end is a step of
+/// some hundred or thousand, and a jump by metres a second where it is missed.
+TEST(Ground, LawsHoldWhereDrivesAreAtTheirLimits) {
+  const std::filesystem::path root = TARSUS_SOURCE_DIR;
+  struct Scene {
+    std::filesystem::path file;
+    double kp, limit;
+  };
+  const Scene scenes[] = {{root / "models/humanoid.xml", 300, 60},
+                          {root / "models/humanoid.xml", 1e6, 50},
+                          {root / "models/dog.xml", 1e6, 50},
+                          {root / "../shared/data/menagerie/agility_cassie/scene.xml", 300, 50}};
+  for (const auto& [file, kp, limit] : scenes) {
+    if (!std::filesystem::exists(file)) continue;
+    ReadOptions lenient;
+    lenient.lenient = true;
+    const Model model = compile(read_model(file.string(), lenient));
+    Drives drives = Drives::uniform(model, kp, kp / 10, 0, 0);
+    drives.stiff = true, drives.spin_damping = 0;
+    drives.force_limit.assign(model.nv, limit);
+    for (const Joint& j : model.joints) {
+      for (int k = 0; moves_freely(j.type) && k < 6; ++k) drives.force_limit[j.qvel + k] = kInfinity;
+    }
+    double worst = 0;
+    int missed = 0, steps = 0, most = 0;
+    for (unsigned seed = 0; seed < 20; ++seed) {
+      Data data(model);
+      StepOptions options;
+      options.dt = 1.0 / 60, options.rows.contacts = options.rows.joints = true;
+      Stepper<double> stepper(model, data, options);
+      test::Random random(seed);
+      std::vector<double> target;
+      for (int i = 0; i < 240; ++i, ++steps) {
+        if (i % 2 == 0) test::random_target(random, model, 1, target);
+        ASSERT_EQ(stepper.step(data, drives, target), 0) << file << ", " << seed << ", step " << i;
+        const RowsReport& rows = stepper.rows()->report();
+        worst = std::max(worst, rows.residual), most = std::max(most, rows.iterations);
+        missed += !(rows.residual <= 1e-6);
+      }
+    }
+    std::printf("%s, kp %g at %g N m: %d of %d steps above 1e-6 m/s, the worst %.1e; %d iterations at most\n",
+                file.filename().c_str(), kp, limit, missed, steps, worst, most);
+    EXPECT_LE(missed, steps / 1000);
+    EXPECT_LE(worst, 1e-3);
+  }
 }
 
 TEST(Ground, RobotsThatRollAndTurnLieDownWithinTheTolerance) {
@@ -387,7 +435,7 @@ TEST(Ground, RobotsThatRollAndTurnLieDownWithinTheTolerance) {
       missed += !(stepper.rows()->report().residual <= options.rows.solve.tolerance);
       for (const LinkContact& c : stepper.rows()->contacts()) moments += c.dimension > 3;
     }
-    EXPECT_LT(missed, 0.03 * steps);
+    EXPECT_EQ(missed, 0);
     EXPECT_GT(moments, steps);
     RecordProperty(std::string(name) + "_missed", missed);
   }

@@ -148,7 +148,7 @@ TEST(RandomScenes, ReportsAreTrue) {
       "hold, %d that rows do not, %d worlds stopped\n",
       tally.steps, tally.loops, tally.rows, tally.unsettled, tally.rows_open, tally.stopped);
   EXPECT_GT(tally.steps, 15000);
-  EXPECT_LE(tally.rows_open, tally.steps / 1000);
+  EXPECT_EQ(tally.rows_open, 0);
   EXPECT_LE(tally.unsettled, tally.steps / 50);
 }
 

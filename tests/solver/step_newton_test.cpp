@@ -243,6 +243,7 @@ struct Tally {
   int alone = 0;  ///< solved for the terms that act alone
 };
 
+/// In 30 iterations, with none to spare for other starts.
 Tally run(unsigned count, int contacts, int axial, int balls, int bilateral, bool at_once = false, bool alone = false) {
   Tally tally;
   for (unsigned seed = 0; seed < count; ++seed) {
@@ -289,12 +290,28 @@ TEST(StepNewton, CoulombFrictionWithEverythingElse) {
     for (const int way : {0, 1, 2}) {  // sweeps from the seventh iteration on, from the second, or those that act alone
       const Tally t = run(200, 3, 4, 1, bilateral, way == 1, way == 2);
       EXPECT_EQ(t.alone > 100, way == 2);
-      EXPECT_LE(t.missed, 4);
+      EXPECT_EQ(t.missed, 0);
       EXPECT_LT(t.law, 1e-7);
       EXPECT_LT(t.momentum, 1e-9);
       EXPECT_LE(t.warm, 2);
     }
   }
+}
+
+/// What Newton's method with sweeps does not end is solved from another start.
+TEST(StepNewton, CoulombFrictionEndsFromAnotherStart) {
+  int long_ones = 0;
+  for (unsigned seed = 0; seed < 1200; ++seed) {
+    SCOPED_TRACE(seed);
+    Problem p = random_problem(seed, 24, 16, 6, 2, int(seed % 3));
+    const Solution s = solve(p, {.tolerance = 1e-8});
+    EXPECT_TRUE(s.report.converged) << s.report.iterations << " iterations, residual " << s.report.residual;
+    EXPECT_LT(law_missed(p, s), 1e-7);
+    EXPECT_LT(momentum_missed(p, s), 1e-9);
+    long_ones += s.report.iterations > 25;
+  }
+  std::printf("%d of 1200 took more than 25 iterations\n", long_ones);
+  EXPECT_GT(long_ones, 5);
 }
 
 /// One sweep, and as many as it takes.
@@ -322,7 +339,7 @@ TEST(Sweeps, OneBlockOfAllRowsIsTheSame) {
   }
 }
 
-/// A stage has other rows for the terms that sweeps already know.
+/// Of terms that the sweeps know already.
 TEST(Sweeps, RowsAreReadAtEachRun) {
   for (unsigned seed = 0; seed < 20; ++seed) {
     SCOPED_TRACE(seed);

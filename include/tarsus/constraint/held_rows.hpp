@@ -1,6 +1,10 @@
 // Bilateral rows J_e v + Σ_e λ_e = b_e of a step's solve. They may depend on one another, or be next to doing so: they
 // are solved with Σ_e raised by a small share of their own inverse mass, and some proximal steps on the same factors.
 // Rows that can be moved hold to rounding, what cannot be moved gets a bounded impulse.
+//
+// Where rows contradict one another, how near proximal steps come depends on the tangents, and so would the problem
+// that Newton's method solves. From the first such solve of a step on, each is one step from zero: rows that hold but
+// for the raised Σ_e, the same for all tangents (decision 411).
 #pragma once
 
 #include <functional>
@@ -29,6 +33,8 @@ struct HeldImpulse {
 template <class R>
 class HeldRows {
  public:
+  using Solve = std::function<void(std::span<double>)>;
+
   /// A step of h seconds. data holds the factors of M̂, qacc = q̈⁰ and its links' motion by that (LinkState::a). What
   /// is passed must live until the solve is over.
   /// @param rows of this tree, to work with
@@ -41,15 +47,19 @@ class HeldRows {
   /// `solution`, a right side, becomes what `solve` makes of it; rows held stand from `first` on. Each solve is a
   /// proximal step: what their raised Σ_e makes of the change is taken out. The first is from the impulses at hand if
   /// rows held by them: what contradicts itself would take larger ones each time.
-  void settle(const std::function<void(std::span<double>)>& solve, std::span<double> solution, int first,
-              const HeldImpulse& now, HeldImpulse& next);
+  void settle(const Solve& solve, std::span<double> solution, int first, const HeldImpulse& now, HeldImpulse& next);
 
  private:
+  double left() const;
+  void step_again(const Solve& solve, double share, std::span<double> solution, int first);
+
   BilateralRows<R> bilateral_;
   std::vector<double> demand_, raised_, diagonal_;
-  double size_ = 0;  ///< what HeldImpulse::miss is compared with
+  bool contradict_ = false;  ///< they do, one another
+  double size_ = 0;          ///< what HeldImpulse::miss is compared with
   AlignedVector<R> phi_, gram_, velocity_;
-  std::vector<double> change_;
+  std::vector<double> step_;  ///< [row] of the last proximal step
+  std::vector<double> change_, first_solution_;
 };
 
 extern template class HeldRows<double>;

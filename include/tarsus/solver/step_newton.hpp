@@ -19,8 +19,8 @@
 //             after a step that was shortened, and steps are whole from then on (decision 512).
 //   acting    where they are few, the terms that act are a problem of their own, by their rows alone; then all terms
 //             at their impulses, again with those that act now.
-//   harden    where that does not end either: the same problem with R = w, then less and less of it, each stage by what
-//             the last one carried. A stage that fails is tried again nearer to the last that did not.
+//   anew      where that does not end either: the problem without friction, which is convex; from its impulses the
+//             problem itself, by Newton's steps alone, then from nothing, then from other and other shares of them.
 //   cap       the best that was found, its residual, and bounded impulses within their bounds.
 //
 // Symmetric laws are one convex function. Coulomb's friction is not: the best iterate and its residual are what is
@@ -69,7 +69,7 @@ struct StepProblem {
 };
 
 struct NewtonOptions {
-  int max_iterations = 120;
+  int max_iterations = 1000;
   double tolerance = 1e-6;  ///< [m/s]
 };
 
@@ -92,10 +92,10 @@ class StepNewton {
   struct Iterate {
     std::vector<double> velocity, impulse;  ///< [row] J v, y
   };
-  struct Stage {                             ///< of softer rows
-    Iterate solved;                          ///< of the last stage that ended
-    std::vector<TermRow> solved_rows, rows;  ///< its rows, and those of the one at hand,
-    std::vector<double> y;                   ///< which begins there
+  struct Anew {                   ///< of start_anew()
+    bool begun = false;           ///< in this problem: no more sweeps
+    std::vector<Term> terms;      ///< without friction
+    std::vector<double> impulse;  ///< of their solution
   };
   struct Acting {  ///< the terms that act, as a problem of their own
     std::unique_ptr<StepNewton> newton;
@@ -111,8 +111,8 @@ class StepNewton {
   bool refine(StepOperator& mass, Acting& acting, bool far, double tolerance, int most);
   void begin_problem();
   void apply(StepOperator& mass);
-  void harden(StepOperator& mass, const NewtonOptions& options);
-  bool begin_stage(double share);
+  void start_anew(StepOperator& mass, const NewtonOptions& options);
+  bool iterate_anew(StepOperator& mass, double tolerance, int most, bool judged);
   void bound_impulses(StepOperator& mass);
   void begin(StepOperator& mass, std::span<const double> y);
   void judge(StepOperator& mass, double residual, bool met);
@@ -126,14 +126,14 @@ class StepNewton {
   void point(double t, Iterate& out) const;
   void move(StepOperator& mass, double t);
 
-  StepProblem own_, problem_;  ///< as given; of this stage
+  StepProblem own_, problem_;  ///< as given; the one at hand
   std::vector<Tangent> tangent_;
   std::vector<double> force_, gamma_;                ///< g, γ̄
   Iterate now_, next_, trial_, best_;                ///< next: where the linear problem leads
   double best_residual_ = 0, contact_residual_ = 0;  ///< contact: of this iterate's contacts alone
   bool met_ = false;                                 ///< the best is within the tolerance
-  std::vector<double> history_;                      ///< residuals of this stage
-  Stage stage_;
+  std::vector<double> history_;                      ///< residuals since this start
+  Anew anew_;
   Sweeps sweeps_;
   Acting acting_;
   int searches_ = 0, iterations_ = 0;
