@@ -559,12 +559,12 @@ void bind_batch(nb::module_& m) {
       "__init__",
       [](AnyBatch* self, nb::object model, int worlds, double dt, int threads, nb::object dtype,
          std::optional<Drives> drives, bool contacts, bool joint_limits, const std::string& integrator,
-         double speed_limit, double restitution, double tolerance, const std::string& loops,
+         double speed_limit, double restitution, double tolerance, int max_iterations, const std::string& loops,
          const std::string& velocity_products, const std::string& actuation, bool captures) {
         BatchOptions options;
         options.keep_starts = captures;
-        options.step = step_options(dt, {integrator, speed_limit, contacts, joint_limits, restitution, tolerance, loops,
-                                         velocity_products, actuation});
+        options.step = step_options(dt, {integrator, speed_limit, contacts, joint_limits, restitution, tolerance,
+                                         max_iterations, loops, velocity_products, actuation});
         options.threads = threads, options.drives = std::move(drives);
         const bool single = wants_float(dtype.is_none() ? nb::object(nb::str("float64")) : dtype);
         new (self) AnyBatch(std::move(model), worlds, std::move(options), single);
@@ -572,12 +572,13 @@ void bind_batch(nb::module_& m) {
       "model"_a, "worlds"_a, "dt"_a = StepOptions().dt, "threads"_a = 1, "dtype"_a = nb::none(), nb::kw_only(),
       "drives"_a = nb::none(), "contacts"_a = false, "joint_limits"_a = false, "integrator"_a = "semi_implicit_euler",
       "speed_limit"_a = StepOptions().speed_limit, "restitution"_a = 0.0,
-      "tolerance"_a = RowStageOptions().solve.tolerance, "loops"_a = "spook", "velocity_products"_a = "auto",
-      "actuation"_a = "implicit", "captures"_a = false,
+      "tolerance"_a = RowStageOptions().solve.tolerance, "max_iterations"_a = RowStageOptions().solve.max_iterations,
+      "loops"_a = "spook", "velocity_products"_a = "auto", "actuation"_a = "implicit", "captures"_a = false,
       nb::sig("def __init__(self, model: Model, worlds: int, dt: float = 1/60, threads: int = 1, dtype: type | str | "
               "None = None, *, drives: Drives | None = None, contacts: bool = False, joint_limits: bool = False, "
               "integrator: str = 'semi_implicit_euler', speed_limit: float = 1e6, restitution: float = 0.0, tolerance: "
-              "float = 1e-6, loops: str = 'spook', velocity_products: str = 'auto', actuation: str = 'implicit', "
+              "float = 1e-6, max_iterations: int = 1000, loops: str = 'spook', velocity_products: str = 'auto', "
+              "actuation: str = 'implicit', "
               "captures: bool = False) -> None"),
       "All worlds start at the model's qpos0, at rest. drives: stable PD towards qpos_target, copied; None: the "
       "model's "

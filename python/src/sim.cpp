@@ -38,6 +38,7 @@ StepOptions step_options(double dt, const StepperArguments& a) {
   options.actuation = *actuation;
   options.rows.contacts = a.contacts, options.rows.joints = a.joint_limits;
   options.rows.restitution = a.restitution, options.rows.solve.tolerance = a.tolerance;
+  options.rows.solve.max_iterations = a.max_iterations;
   return options;
 }
 
@@ -238,9 +239,9 @@ class AnyStepper {
 nb::object py_step(const Model& model, AnyData& any, const Drives* drives, handle qpos_target, handle qvel_target,
                    handle dt, const std::string& integrator) {
   const StepOptions usual;
-  const StepOptions options = step_options(
-      dt.is_none() ? model.timestep : nb::cast<double>(dt),
-      {integrator, usual.speed_limit, false, false, 0, usual.rows.solve.tolerance, "spook", "auto", "implicit"});
+  const StepOptions options = step_options(dt.is_none() ? model.timestep : nb::cast<double>(dt),
+                                           {integrator, usual.speed_limit, false, false, 0, usual.rows.solve.tolerance,
+                                            usual.rows.solve.max_iterations, "spook", "auto", "implicit"});
   return any.visit([&]<class R>(BasicData<R>& data) -> nb::object {
     const Call<R> call(model, any, data);
     Stepper<R> stepper(model, data, options);
@@ -376,22 +377,24 @@ void bind_sim(nb::module_& m) {
   c.def(
       "__init__",
       [](AnyStepper* self, nb::object data, double dt, const std::string& integrator, double speed_limit, bool contacts,
-         bool joint_limits, double restitution, double tolerance, const std::string& loops, handle equalities,
-         const std::string& velocity_products, const std::string& actuation, bool profile,
+         bool joint_limits, double restitution, double tolerance, int max_iterations, const std::string& loops,
+         handle equalities, const std::string& velocity_products, const std::string& actuation, bool profile,
          std::vector<UserLimit> limits) {
         StepOptions options = step_options(dt, {integrator, speed_limit, contacts, joint_limits, restitution, tolerance,
-                                                loops, velocity_products, actuation});
+                                                max_iterations, loops, velocity_products, actuation});
         options.profile = profile, options.rows.user_limits = std::move(limits);
         new (self) AnyStepper(std::move(data), options, equalities);
       },
       "data"_a, "dt"_a = StepOptions().dt, "integrator"_a = "semi_implicit_euler",
       "speed_limit"_a = StepOptions().speed_limit, "contacts"_a = false, "joint_limits"_a = false,
-      "restitution"_a = 0.0, "tolerance"_a = RowStageOptions().solve.tolerance, "loops"_a = "spook",
-      "equalities"_a = nb::none(), "velocity_products"_a = "auto", "actuation"_a = "implicit", "profile"_a = false,
+      "restitution"_a = 0.0, "tolerance"_a = RowStageOptions().solve.tolerance,
+      "max_iterations"_a = RowStageOptions().solve.max_iterations, "loops"_a = "spook", "equalities"_a = nb::none(),
+      "velocity_products"_a = "auto", "actuation"_a = "implicit", "profile"_a = false,
       "limits"_a = std::vector<UserLimit>(),
       nb::sig("def __init__(self, data: Data, dt: float = 1/60, integrator: str = 'semi_implicit_euler', "
               "speed_limit: float = 1e6, contacts: bool = False, joint_limits: bool = False, restitution: float = 0.0, "
-              "tolerance: float = 1e-6, loops: str = 'spook', equalities: Equalities | None = None, "
+              "tolerance: float = 1e-6, max_iterations: int = 1000, loops: str = 'spook', equalities: Equalities | "
+              "None = None, "
               "velocity_products: str = 'auto', actuation: str = 'implicit', profile: bool = False, "
               "limits: typing.Sequence[UserLimit] = ()) -> None"),
       "dt [s]; integrator 'semi_implicit_euler' (drives, springs and damping implicit) or 'rk4' (all explicit);\n"
@@ -399,7 +402,10 @@ void bind_sim(nb::module_& m) {
       "another;\n"
       "with joint_limits joints keep to their ranges and have their dry friction; both for a single world. tolerance "
       "[m/s]: how\n"
-      "far a contact's velocity may be from its law. loops: the model's equality constraints, 'spook' (softened, "
+      "far a contact's velocity may be from its law; max_iterations of a step, after which the best answer so far is "
+      "taken and\n"
+      "stepper.rows says so (a step takes one to ten, one in ten thousand some hundred): fewer where time is short. "
+      "loops: the model's equality constraints, 'spook' (softened, "
       "stabilised),\n"
       "'shake' (no drift) or 'off'; equalities: these instead of the model file's own. velocity_products: Coriolis "
       "and\n"

@@ -12,6 +12,7 @@ struct StepperArguments {
   double speed_limit;
   bool contacts, joint_limits;
   double restitution, tolerance;
+  int max_iterations;
   std::string loops, velocity_products;
   std::string actuation;
 };

@@ -279,13 +279,12 @@ void Stepper<R>::accelerate(BasicData<R>& data, const Drives& drives, double dt,
                      false);
 }
 
-/// qacc with velocity products implicit, and the factors of M̂, which rows that follow need.
+/// qacc with velocity products implicit. @return data holds the factors of M̂
 template <class R>
-void Stepper<R>::implicit_velocity_products(BasicData<R>& data, double dt, In<R> qpos, In<R> qvel) {
+bool Stepper<R>::implicit_velocity_products(BasicData<R>& data, double dt, In<R> qpos, In<R> qvel) {
   const bool always = options_.velocity_products == VelocityProductMode::on;
-  const bool factors = products_->accelerate_step(model_, data, R(dt), always, !loops_, qpos, qvel, data.joint_force,
-                                                  data.joint_inertia, data.qacc);
-  if ((rows_ || lane_rows_) && !factors) factor<R>(model_, data, qpos, data.joint_inertia);
+  return products_->accelerate_step(model_, data, R(dt), always, !loops_, qpos, qvel, data.joint_force,
+                                    data.joint_inertia, data.qacc);
 }
 
 /// The joint_force of which M̂ qacc + C is made: loops that are solved by themselves start from forces.
@@ -334,10 +333,10 @@ void Stepper<R>::solve_terms(BasicData<R>& data, const Drives& drives, In<R> qpo
                  data.joint_force, data.joint_inertia);
   if (explicit_forces()) add_damping(data, h);
   clock_.lap(Stage::drive);
-  if (products_ && !explicit_forces())
-    implicit_velocity_products(data, h, data.qpos, data.qvel);
-  else
+  if (!products_ || explicit_forces())
     maba<R>(model_, data, data.qpos, data.qvel, data.joint_force, data.joint_inertia, data.qacc);
+  else if (!implicit_velocity_products(data, h, data.qpos, data.qvel))
+    factor<R>(model_, data, data.qpos, data.joint_inertia);
   for (std::size_t i = 0; i < next_.qvel.size(); ++i) next_.qvel[i] = data.qvel[i] + R(h) * data.qacc[i];
   clock_.lap(Stage::solve);
   BilateralRows<R> bilateral;

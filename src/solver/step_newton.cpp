@@ -22,6 +22,8 @@ constexpr double kFar = 1e-2;          ///< miss by more [m/s]
 constexpr int kOwnIterations = 25;     ///< from where the last step ended
 constexpr int kFrictionlessIterations = 30;      ///< without friction,
 constexpr double kFrictionlessTolerance = 1e-3;  ///< until so near [m/s]
+constexpr double kLost = 1e-2;                   ///< where the best misses by more [m/s],
+constexpr int kLastSweeps = 60;                  ///< so many are the answer
 constexpr int kOtherIterations = 40;             ///< from each other start
 
 /// f(how many rows), which the compiler knows for most terms.
@@ -296,6 +298,16 @@ void StepNewton::start_anew(StepOperator& mass, const NewtonOptions& options) {
   }
 }
 
+/// Where the best iterate may be anything: sweeps from nothing. They miss as well, but what they do loses energy.
+void StepNewton::end_by_sweeps(StepOperator& mass) {
+  problem_ = own_;
+  std::fill(now_.impulse.begin(), now_.impulse.end(), 0.0);
+  apply(mass);
+  sweep(mass, kLastSweeps);
+  best_ = now_, best_residual_ = residual();
+  mass.keep();
+}
+
 /// Where the best iterate has impulses beyond their bounds: these as their bounds allow, and the rest once more.
 void StepNewton::bound_impulses(StepOperator& mass) {
   problem_ = own_, now_ = best_;
@@ -331,6 +343,7 @@ NewtonReport StepNewton::solve(StepOperator& mass, const StepProblem& problem, c
   descend(mass, y, options.tolerance, std::min(kOwnIterations, options.max_iterations), true);
   if (!met_ && best_residual_ < kUnbounded) {
     start_anew(mass, options);
+    if (!met_ && !costly_ && best_residual_ > kLost) end_by_sweeps(mass);
     if (!met_ && !costly_) bound_impulses(mass);
   }
   const std::size_t n = problem.rows.size();

@@ -184,3 +184,29 @@ def test_falls_take_few_iterations(name, most):
             residuals.append(stepper.rows["residual"])
     assert max(residuals) <= 1e-6
     assert np.percentile(iterations, 99) <= most
+
+
+def test_iterations_end_where_they_are_told_to():
+    """Drives at their limits, targets at random: the best of so many iterations, with its residual."""
+    model = tarsus.Model.load(str(MODELS / "humanoid.xml"))
+    drives = tarsus.Drives.uniform(model, kp=300, kd=30, root_kp=0, root_kd=0)
+    drives.stiff = True
+    drives.force_limit = np.where(np.arange(model.nv) < 6, np.inf, 60.0)
+    hinges = [joint.qpos.start for joint in model.joints if joint.type == "hinge"]
+    told = {}
+    for most in (3, 1000):
+        data = tarsus.Data(model)
+        stepper = tarsus.Stepper(data, dt=1 / 60, contacts=True, joint_limits=True, max_iterations=most)
+        random, rows = np.random.default_rng(0), []
+        for _ in range(120):
+            target = np.array(model.qpos0)
+            target[hinges] += random.uniform(-1, 1, len(hinges))
+            assert stepper.step(drives, qpos_target=target) == 0
+            rows.append(stepper.rows)
+        told[most] = rows
+    assert all(r["residual"] <= 1e-6 and r["status"] == "converged" for r in told[1000])
+    assert max(r["iterations"] for r in told[1000]) > 5
+    assert max(r["iterations"] for r in told[3]) <= 4  # and one that puts impulses within their bounds
+    assert any(r["status"] == "too_many_iterations" and r["residual"] > 1e-6 for r in told[3])
+    with pytest.raises(tarsus.ValueError, match="max_iterations"):
+        tarsus.Stepper(tarsus.Data(model), contacts=True, max_iterations=0)

@@ -21,7 +21,8 @@
 //             at their impulses, again with those that act now.
 //   anew      where that does not end either: the problem without friction, which is convex; from its impulses the
 //             problem itself, by Newton's steps alone, then from nothing, then from other and other shares of them.
-//   cap       the best that was found, its residual, and bounded impulses within their bounds.
+//   cap       the best that was found, and its residual; where that is far, what sweeps from nothing make. Bounded
+//             impulses are within their bounds.
 //
 // Symmetric laws are one convex function. Coulomb's friction is not: the best iterate and its residual are what is
 // promised. [Alart & Curnier 1991; Acary & Brogliato 2008, ch. 13; sweeps before Newton's steps: Gräser & Kornhuber
@@ -113,6 +114,7 @@ class StepNewton {
   void apply(StepOperator& mass);
   void start_anew(StepOperator& mass, const NewtonOptions& options);
   bool iterate_anew(StepOperator& mass, double tolerance, int most, bool judged);
+  void end_by_sweeps(StepOperator& mass);
   void bound_impulses(StepOperator& mass);
   void begin(StepOperator& mass, std::span<const double> y);
   void judge(StepOperator& mass, double residual, bool met);
