@@ -83,7 +83,9 @@ ContactGeometry::ContactGeometry(const Model& model) : gravity_(norm(model.gravi
     const ContactShape& s = shapes_[i];
     spheres_.add(s.carrier(), s.centre, s.radius, margin_[i]);
     poses_.at.push_back(s.pose);
-    if (moves(i) && s.shape.type == ShapeType::plane) poses_.planes.push_back(int(i));
+    if (s.shape.type != ShapeType::plane) continue;
+    spheres_.face(i, s.pose.rotation.column_z());
+    if (moves(i)) poses_.planes.push_back(int(i));
   }
   spheres_.list(pairs_);
 }
@@ -272,7 +274,7 @@ void ContactGeometry::place(const BasicData<R>& data) {
   }
   spheres_.place();
   for (std::size_t i = 0; i < shapes_.size(); ++i) poses_.known[i] = !moves(i);
-  for (const int i : poses_.planes) posed(data, i);
+  for (const int i : poses_.planes) spheres_.face(std::size_t(i), posed(data, i).rotation.column_z());
 }
 
 template <class R>
@@ -286,23 +288,14 @@ const ShapePose& ContactGeometry::posed(const BasicData<R>& data, int i) {
   return pose;
 }
 
-/// How far apart two shapes may be and still meet within h: the speed at which their surfaces can approach. Where they
-/// meet is on the smaller one: its points move against the other by what its centre does, and by what it turns.
+/// How far apart two shapes may be and still meet within h.
 double ContactGeometry::reach(int i, int j, double h, double margin) const {
-  const double still = margin + fall(i, j), turn = spheres_.turn(i) + spheres_.turn(j);
+  const double still = margin + fall(i, j);
   const bool plane_i = shapes_[i].shape.type == ShapeType::plane, plane_j = shapes_[j].shape.type == ShapeType::plane;
-  const Vec3d apart = spheres_.velocity(i) - spheres_.velocity(j);
-  if (plane_i || plane_j) {
-    const Vec3d n = poses_.at[plane_i ? i : j].rotation.column_z();  // only what goes into the plane counts
-    return still + h * (std::max(0.0, (plane_i ? 1 : -1) * dot(n, apart)) + turn);
-  }
-  const double each = still + h * (norm(apart) + turn);
-  const int small = shapes_[i].radius <= shapes_[j].radius ? i : j;
-  const Motion<double> motion = relative(i, j);
-  const double moved = h * norm(motion.v + cross(motion.w, spheres_.centre(small)));
-  const double turned = h * norm(motion.w);  // of what is midway between two that meet
-  if (!(turned < 1)) return each;
-  return std::min(each, (still + moved + turned * shapes_[small].radius) / (1 - turned / 2));
+  if (!plane_i && !plane_j) return spheres_.reach(std::size_t(i), std::size_t(j), h, still);
+  const Vec3d n = poses_.at[plane_i ? i : j].rotation.column_z();  // only what goes into the plane counts
+  const Vec3d parting = spheres_.velocity(i) - spheres_.velocity(j);
+  return still + h * (std::max(0.0, (plane_i ? 1 : -1) * dot(n, parting)) + spheres_.turn(i) + spheres_.turn(j));
 }
 
 /// How i moves against j, said at the world's origin.

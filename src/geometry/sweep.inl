@@ -211,31 +211,55 @@ void sweep_carry(const SphereGroup* groups, std::size_t count, SphereColumns& s)
   }
 }
 
-/// A little more than what can meet, for rounding.
+/// Of the others of a run. A little more than what can meet, for rounding.
+class SweepNear {
+ public:
+  SweepNear(const SphereColumns& s, double h, double fall) : s_(s), h_(h), fall_(fall), step_(h) {}
+
+  /// First by speeds added up, which needs no root, then by their difference.
+  TARSUS_INLINE unsigned of_sphere(std::uint32_t i, std::uint32_t j) const {
+    const double size = s_.radius[i] + s_.margin[i] + fall_;
+    const Vec3<SweepPack> way = difference(s_.centre, i, j);
+    const SweepPack other = at(s_.radius, j) + at(s_.margin, j), apart = dot(way, way);
+    const auto within = [&](double own, const SweepPack& approach) {
+      const SweepPack most = mul_add(approach, step_, SweepPack(own) + other) * kSpare;
+      return sweep_bits(apart <= most * most);
+    };
+    if (!within(size + h_ * s_.speed[i], at(s_.speed, j))) return 0;
+    return within(size + h_ * s_.turn[i], norm(difference(s_.velocity, i, j)) + at(s_.turn, j));
+  }
+  /// By how far they are over it, and what goes into it of their speed.
+  TARSUS_INLINE unsigned of_plane(std::uint32_t i, std::uint32_t j) const {
+    const Vec3<SweepPack> n = {SweepPack(s_.normal[0][i]), SweepPack(s_.normal[1][i]), SweepPack(s_.normal[2][i])};
+    const SweepPack away = dot(n, difference(s_.velocity, i, j)), none(0.0);
+    const SweepPack approach = select(away < none, none - away, none) + at(s_.turn, j);
+    const SweepPack own = SweepPack(s_.margin[i] + fall_) + at(s_.radius, j) + at(s_.margin, j);
+    return sweep_bits(dot(n, difference(s_.centre, i, j)) <= mul_add(approach, step_, own) * kSpare);
+  }
+
+ private:
+  using Column = std::array<std::vector<double>, 3>;
+  static constexpr double kMore = 1 + 1e-9;
+  static SweepPack at(const std::vector<double>& from, std::uint32_t j) { return load_rows<SweepPack>(&from[j]); }
+  static Vec3<SweepPack> difference(const Column& from, std::uint32_t i, std::uint32_t j) {
+    return {at(from[0], j) - SweepPack(from[0][i]), at(from[1], j) - SweepPack(from[1][i]),
+            at(from[2], j) - SweepPack(from[2][i])};
+  }
+
+  const SphereColumns& s_;
+  double h_, fall_;
+  SweepPack step_, kSpare = SweepPack(kMore);
+};
+
 std::size_t sweep_near(const SphereColumns& s, const SphereRun* runs, std::size_t count, double h, double fall,
                        std::uint32_t* found) {
-  const auto difference = [](const std::array<std::vector<double>, 3>& from, std::uint32_t i, std::uint32_t j) {
-    return Vec3<SweepPack>{load_rows<SweepPack>(&from[0][j]) - SweepPack(from[0][i]),
-                           load_rows<SweepPack>(&from[1][j]) - SweepPack(from[1][i]),
-                           load_rows<SweepPack>(&from[2][j]) - SweepPack(from[2][i])};
-  };
-  const SweepPack step(h), spare(1 + 1e-9);
+  const SweepNear near(s, h, fall);
   std::size_t n = 0;
   for (const SphereRun* run = runs; run < runs + count; ++run) {
-    const std::uint32_t i = run->one;
-    const double size = s.radius[i] + s.margin[i] + fall;
-    const SweepPack slow(size + h * s.turn[i]), fast(size + h * s.speed[i]);
+    const bool plane = s.radius[run->one] == std::numeric_limits<double>::infinity();
     for (std::uint32_t k = 0; k < run->count; k += kSweepLanes) {
       const std::uint32_t j = run->others + k;
-      const Vec3<SweepPack> way = difference(s.centre, i, j);
-      const SweepPack other = load_rows<SweepPack>(&s.radius[j]) + load_rows<SweepPack>(&s.margin[j]),
-                      apart = dot(way, way);
-      const auto within = [&](const SweepPack& own, const SweepPack& approach) {
-        const SweepPack most = mul_add(approach, step, own + other) * spare;
-        return sweep_bits(apart <= most * most) & sweep_inside(k, run->count);
-      };
-      if (!within(fast, load_rows<SweepPack>(&s.speed[j]))) continue;  // speeds added up: no root
-      unsigned hit = within(slow, norm(difference(s.velocity, i, j)) + load_rows<SweepPack>(&s.turn[j]));
+      unsigned hit = (plane ? near.of_plane(run->one, j) : near.of_sphere(run->one, j)) & sweep_inside(k, run->count);
       for (; hit; hit &= hit - 1) found[n++] = run->pair + k + static_cast<std::uint32_t>(__builtin_ctz(hit));
     }
   }

@@ -19,6 +19,7 @@ struct Ball {
 };
 
 TEST(CarriedSpheres, PlacesThemAndFindsTheNear) {
+  int near_planes = 0, far_planes = 0;
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     test::Random random(seed);
     const auto vector = [&](double size) {
@@ -43,6 +44,10 @@ TEST(CarriedSpheres, PlacesThemAndFindsTheNear) {
       }
     }
     spheres.list(pairs);
+    const Vec3d normal = random.direction();
+    for (std::size_t i = 0; i < balls.size(); ++i) {
+      if (std::isinf(balls[i].radius)) spheres.face(i, normal);
+    }
     for (SphereGroup& group : spheres.groups()) {
       if (group.carrier < 0) continue;
       group.rotation = rotation(random.rotation()), group.position = vector(1);
@@ -70,15 +75,30 @@ TEST(CarriedSpheres, PlacesThemAndFindsTheNear) {
     std::size_t k = 0, apart = 0;
     for (std::uint32_t p = 0; p < pairs.size(); ++p) {
       const auto [i, j] = pairs[p];
-      const double most = balls[i].radius + balls[j].radius + std::max(0.0, balls[i].margin) +
-                          std::max(0.0, balls[j].margin) + fall +
-                          h * (norm(velocity[i] - velocity[j]) + turn[i] + turn[j]);
-      const double way = norm(centre[i] - centre[j]);
+      const double still = std::max(0.0, balls[i].margin) + std::max(0.0, balls[j].margin) + fall;
+      const double sizes = balls[i].radius + balls[j].radius;
+      const Vec3d parting = velocity[i] - velocity[j];
+      double most = sizes + still + h * (norm(parting) + turn[i] + turn[j]), way = norm(centre[i] - centre[j]);
+      if (const bool plane_i = std::isinf(balls[i].radius); plane_i || std::isinf(balls[j].radius)) {
+        const std::uint32_t plane = plane_i ? i : j, ball = plane_i ? j : i;
+        most = balls[ball].radius + still +
+               h * (std::max(0.0, dot(normal, velocity[plane] - velocity[ball])) + turn[ball]);
+        way = dot(normal, centre[ball] - centre[plane]);
+        near_planes += way <= most, far_planes += way > most;
+      } else {  // points of the smaller one, seen from the other's carrier
+        const Vec3d spin = spheres.spin(i) - spheres.spin(j);
+        const auto [small, large] = balls[i].radius <= balls[j].radius ? std::pair(i, j) : std::pair(j, i);
+        const Vec3d carried = velocity[large] + cross(spheres.spin(large), centre[small] - centre[large]);
+        const double moved = still + h * (norm(velocity[small] - carried) + norm(spin) * balls[small].radius);
+        EXPECT_NEAR(spheres.reach(i, j, h, still),
+                    h * norm(spin) < 1 ? std::min(most - sizes, moved / (1 - h * norm(spin) / 2)) : most - sizes,
+                    1e-13);
+      }
       const bool found = k < near.size() && near[k] == p;
       if (way <= most) {
         EXPECT_TRUE(found) << seed << ": " << i << ", " << j;
       }
-      if (way > most * (1 + 1e-8)) {
+      if (way > std::max(0.0, most) * (1 + 1e-8)) {
         EXPECT_FALSE(found) << seed << ": " << i << ", " << j;
       }
       k += found, apart += !found;
@@ -87,6 +107,8 @@ TEST(CarriedSpheres, PlacesThemAndFindsTheNear) {
     EXPECT_GT(apart, 0u);
     EXPECT_GT(k, 0u);
   }
+  EXPECT_GT(near_planes, 100);
+  EXPECT_GT(far_planes, 100);
 }
 
 }  // namespace

@@ -15,7 +15,8 @@ namespace tarsus {
 struct SphereColumns {
   static constexpr std::size_t kSpare = 8;
   std::array<std::vector<double>, 3> own, centre, velocity;  ///< own: the centre in its carrier's frame [m]; [m/s]
-  std::vector<double> radius;                                ///< [m], infinite: of no size of its own
+  std::array<std::vector<double>, 3> normal;                 ///< of planes
+  std::vector<double> radius;                                ///< [m], infinite: a plane through the centre
   std::vector<double> margin;                                ///< [m], not negative
   std::vector<double> turn;                                  ///< speed of the sphere's surface by rotation alone [m/s]
   std::vector<double> speed;                                 ///< the fastest that a point of it can be [m/s]
@@ -45,9 +46,16 @@ class CarriedSpheres {
   /// Whose poses and velocities are to be set before each place(); those of the world stay.
   std::span<SphereGroup> groups() { return groups_; }
   void place();
+  /// Of a plane, before near(): the unit vector out of it.
+  void face(std::size_t i, const Vec3d& normal);
   /// Indices of the pairs that are no further apart than their surfaces can come within h seconds, their margins and
   /// `fall` [m] included. The answer stays valid until the next call.
   std::span<const std::uint32_t> near(double h, double fall);
+
+  /// How near the spheres of i and j may be [m] that their surfaces can meet within h seconds; `still`: if they did not
+  /// move. Where two meet is within the smaller sphere: its points move against the other's carrier by what its centre
+  /// does, and by what the two turn.
+  double reach(std::size_t i, std::size_t j, double h, double still) const;
 
   Vec3d centre(std::size_t i) const { return at(columns_.centre, i); }      ///< [m], in the world, as of place()
   Vec3d velocity(std::size_t i) const { return at(columns_.velocity, i); }  ///< [m/s]
