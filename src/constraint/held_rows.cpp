@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tarsus/math/larger.hpp"
+
 namespace tarsus {
 
 namespace {
@@ -68,7 +70,7 @@ void HeldRows<R>::begin(const Model& model, BasicData<R>& data, double h, const 
 template <class R>
 double HeldRows<R>::left() const {
   double most = 0;
-  for (std::size_t i = 0; i < step_.size(); ++i) most = std::max(most, raised_[i] * std::abs(step_[i]));
+  for (std::size_t i = 0; i < step_.size(); ++i) most = larger(most, raised_[i] * std::abs(step_[i]));
   return most;
 }
 

@@ -222,7 +222,7 @@ class SweepNear {
     const Vec3<SweepPack> way = difference(s_.centre, i, j);
     const SweepPack other = at(s_.radius, j) + at(s_.margin, j), apart = dot(way, way);
     const auto within = [&](double own, const SweepPack& approach) {
-      const SweepPack most = mul_add(approach, step_, SweepPack(own) + other) * kSpare;
+      const SweepPack most = mul_add(approach, step_, SweepPack(own) + other) * spare_;
       return sweep_bits(apart <= most * most);
     };
     if (!within(size + h_ * s_.speed[i], at(s_.speed, j))) return 0;
@@ -234,12 +234,11 @@ class SweepNear {
     const SweepPack away = dot(n, difference(s_.velocity, i, j)), none(0.0);
     const SweepPack approach = select(away < none, none - away, none) + at(s_.turn, j);
     const SweepPack own = SweepPack(s_.margin[i] + fall_) + at(s_.radius, j) + at(s_.margin, j);
-    return sweep_bits(dot(n, difference(s_.centre, i, j)) <= mul_add(approach, step_, own) * kSpare);
+    return sweep_bits(dot(n, difference(s_.centre, i, j)) <= mul_add(approach, step_, own) * spare_);
   }
 
  private:
   using Column = std::array<std::vector<double>, 3>;
-  static constexpr double kMore = 1 + 1e-9;
   static SweepPack at(const std::vector<double>& from, std::uint32_t j) { return load_rows<SweepPack>(&from[j]); }
   static Vec3<SweepPack> difference(const Column& from, std::uint32_t i, std::uint32_t j) {
     return {at(from[0], j) - SweepPack(from[0][i]), at(from[1], j) - SweepPack(from[1][i]),
@@ -248,7 +247,7 @@ class SweepNear {
 
   const SphereColumns& s_;
   double h_, fall_;
-  SweepPack step_, kSpare = SweepPack(kMore);
+  SweepPack step_, spare_{1 + 1e-9};
 };
 
 std::size_t sweep_near(const SphereColumns& s, const SphereRun* runs, std::size_t count, double h, double fall,

@@ -19,12 +19,12 @@ constexpr int kActingRounds = 4;       ///< in which terms that act are solved f
 constexpr int kActingIterations = 16;  ///< each of so many;
 constexpr int kBeforeActing = 2;       ///< iterations on all before, but sooner, and with sweeps first, where contacts
 constexpr double kFar = 1e-2;          ///< miss by more [m/s]
-constexpr int kOwnIterations = 25;     ///< from where the last step ended
-constexpr int kFrictionlessIterations = 30;      ///< without friction,
-constexpr double kFrictionlessTolerance = 1e-3;  ///< until so near [m/s]
+constexpr int kOwnIterations = 25;     ///< from where the last step ended,
+constexpr int kOtherIterations = 40;   ///< from each other start,
+constexpr int kFrictionlessIterations = 30;      ///< without friction, until
+constexpr double kFrictionlessTolerance = 1e-3;  ///< so near [m/s]
 constexpr double kLost = 1e-2;                   ///< where the best misses by more [m/s],
 constexpr int kLastSweeps = 60;                  ///< so many are the answer
-constexpr int kOtherIterations = 40;             ///< from each other start
 
 /// f(how many rows), which the compiler knows for most terms.
 template <class F>
@@ -286,9 +286,10 @@ void StepNewton::start_anew(StepOperator& mass, const NewtonOptions& options) {
   std::fill(now_.impulse.begin(), now_.impulse.end(), 0.0);
   iterate_anew(mass, kFrictionlessTolerance, most(kFrictionlessIterations), false);
   anew_.impulse = now_.impulse;
+  if (!std::isfinite(history_.back())) std::fill(anew_.impulse.begin(), anew_.impulse.end(), 0.0);
   problem_.terms = own_.terms;
   std::minstd_rand random;
-  for (int start = 0; !met_ && !costly_ && most(1) > 0; ++start) {
+  for (int start = 0; start < options.max_iterations && !met_ && !costly_ && most(1) > 0; ++start) {
     for (std::size_t i = 0; i < own_.terms.size(); ++i) {
       const double share = start == 0 ? 1 : start == 1 ? 0 : 2 * double(random()) / double(std::minstd_rand::max());
       const int first = own_.terms[i].first_row;
@@ -304,7 +305,9 @@ void StepNewton::end_by_sweeps(StepOperator& mass) {
   std::fill(now_.impulse.begin(), now_.impulse.end(), 0.0);
   apply(mass);
   sweep(mass, kLastSweeps);
-  best_ = now_, best_residual_ = residual();
+  const double left = residual();
+  if (!std::isfinite(left)) return;
+  best_ = now_, best_residual_ = left;
   mass.keep();
 }
 
