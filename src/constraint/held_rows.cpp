@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "tarsus/math/larger.hpp"
 
@@ -98,7 +99,7 @@ void HeldRows<R>::settle(const Solve& solve, std::span<double> solution, int fir
   next.miss = left();
   if (!contradict_) {
     first_solution_.assign(solution.begin(), solution.end());
-    double before = kUnbounded;
+    double before = std::numeric_limits<double>::infinity();
     for (int k = 0; k < kProximalSteps && next.miss > kRounding * size_ && next.miss < kTaken * before; ++k) {
       before = next.miss;
       step_again(solve, 1, solution, first);
