@@ -299,7 +299,7 @@ void StepNewton::start_anew(StepOperator& mass, const NewtonOptions& options) {
   }
 }
 
-/// Where the best iterate may be anything: sweeps from nothing. They miss as well, but what they do loses energy.
+/// Where the best iterate may be anything: sweeps from nothing, which miss as well and do not blow up.
 void StepNewton::end_by_sweeps(StepOperator& mass) {
   problem_ = own_;
   std::fill(now_.impulse.begin(), now_.impulse.end(), 0.0);
