@@ -87,14 +87,7 @@ void run(const Scene& scene, const Settings& settings) {
   const Model model = compile(read_model(path_of(scene), load));
   const double kp = scene.limit > 0 && settings.kp >= 0 ? settings.kp : scene.kp;
   const double limit = scene.limit > 0 && settings.limit >= 0 ? settings.limit : scene.limit;
-  Drives drives = Drives::uniform(model, kp, scene.limit > 0 && settings.kp >= 0 ? kp / 10 : scene.kd, 0, 0);
-  drives.stiff = true, drives.spin_damping = 0;
-  if (limit > 0) {
-    drives.force_limit.assign(model.nv, limit);
-    for (const Joint& j : model.joints) {
-      for (int k = 0; moves_freely(j.type) && k < 6; ++k) drives.force_limit[j.qvel + k] = kInfinity;
-    }
-  }
+  const Drives drives = test::joint_drives(model, kp, scene.limit > 0 && settings.kp >= 0 ? kp / 10 : scene.kd, limit);
   std::vector<double> times, iterations, misses;
   long steps = 0, missed = 0, over = 0, stopped = 0, said_ok = 0;
   double worst = 0, torque = -1, rise = -1e300, end = -1e300, loops = 0;

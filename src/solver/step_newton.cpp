@@ -39,14 +39,14 @@ void by_count(int rows, const F& f) {
 }  // namespace
 
 /// γ and G at J v.
-void StepNewton::law(const std::vector<double>& velocity, bool tangents) {
+void StepNewton::law(const std::vector<double>& velocity) {
   double y[kTermRows];
   for (std::size_t i = 0; i < problem_.terms.size(); ++i) {
     const Term& term = problem_.terms[i];
     const TermRow* rows = &problem_.rows[term.first_row];
     for (int k = 0; k < term.nrow; ++k)
       y[k] = rows[k].centre + (rows[k].target - velocity[term.first_row + k]) / rows[k].compliance;
-    term_law(term, rows, y, kOwnNormal, &gamma_[term.first_row], tangents ? &tangent_[i] : nullptr);
+    term_law(term, rows, y, kOwnNormal, &gamma_[term.first_row], &tangent_[i]);
   }
 }
 
@@ -141,7 +141,7 @@ void StepNewton::begin(StepOperator& mass, std::span<const double> y) {
     now_.velocity[i] = row.target + row.compliance * (row.centre - y[i]);
   }
   std::fill(now_.impulse.begin(), now_.impulse.end(), 0.0);
-  law(now_.velocity, true);
+  law(now_.velocity);
   linear_solve(mass, false);
   now_ = next_;
   mass.move(1);
@@ -190,14 +190,8 @@ void StepNewton::judge(StepOperator& mass, double residual, bool met) {
   mass.keep();
 }
 
-/// Iterates from the tangents at y until `tolerance`, for about `most` factorisations. @param judged these are the
-/// problem's own rows
-bool StepNewton::descend(StepOperator& mass, std::span<const double> y, double tolerance, int most, bool judged) {
-  begin(mass, y);
-  return iterate(mass, tolerance, most - 1, judged);
-}
-
-/// From the iterate at hand on.
+/// From the iterate at hand on until `tolerance`, for about `most` factorisations. @param judged these are the problem's
+/// own terms
 bool StepNewton::iterate(StepOperator& mass, double tolerance, int most, bool judged) {
   const int end = iterations_ + most;
   for (;;) {
@@ -343,7 +337,8 @@ NewtonReport StepNewton::solve(StepOperator& mass, const StepProblem& problem, c
   own_ = problem_ = problem;
   begin_problem();
   sweeps_.begin(problem);
-  descend(mass, y, options.tolerance, std::min(kOwnIterations, options.max_iterations), true);
+  begin(mass, y);
+  iterate(mass, options.tolerance, std::min(kOwnIterations, options.max_iterations) - 1, true);
   if (!met_ && best_residual_ < kUnbounded) {
     start_anew(mass, options);
     if (!met_ && !costly_ && best_residual_ > kLost) end_by_sweeps(mass);

@@ -381,17 +381,12 @@ struct LimitedRuns {
 };
 
 /// Drives at their limits, targets at random, contacts, ranges and loops, 4 s each.
-LimitedRuns run_limited(const LimitedScene& scene, unsigned seeds, int max_iterations) {
+LimitedRuns run_at_limits(const LimitedScene& scene, unsigned seeds, int max_iterations) {
   LimitedRuns runs;
   ReadOptions lenient;
   lenient.lenient = true;
   const Model model = compile(read_model(scene.file.string(), lenient));
-  Drives drives = Drives::uniform(model, scene.kp, scene.kp / 10, 0, 0);
-  drives.stiff = true, drives.spin_damping = 0;
-  drives.force_limit.assign(model.nv, scene.limit);
-  for (const Joint& j : model.joints) {
-    for (int k = 0; moves_freely(j.type) && k < 6; ++k) drives.force_limit[j.qvel + k] = kInfinity;
-  }
+  const Drives drives = test::joint_drives(model, scene.kp, scene.kp / 10, scene.limit);
   StepOptions options;
   options.dt = 1.0 / 60, options.rows.contacts = options.rows.joints = true;
   options.rows.solve.max_iterations = max_iterations;
@@ -425,7 +420,7 @@ LimitedRuns run_limited(const LimitedScene& scene, unsigned seeds, int max_itera
 TEST(Ground, LawsHoldWhereDrivesAreAtTheirLimits) {
   for (const LimitedScene& scene : limited_scenes()) {
     if (!std::filesystem::exists(scene.file)) continue;
-    const LimitedRuns runs = run_limited(scene, 20, NewtonOptions().max_iterations);
+    const LimitedRuns runs = run_at_limits(scene, 20, NewtonOptions().max_iterations);
     EXPECT_LE(runs.missed, runs.steps / 1000);
     EXPECT_LE(runs.residual, 1e-3);
     EXPECT_LE(runs.force, 1 + 1e-9);
@@ -437,7 +432,7 @@ TEST(Ground, NothingBlowsUpHoweverFewTheIterations) {
   for (const LimitedScene& scene : limited_scenes()) {
     if (!std::filesystem::exists(scene.file)) continue;
     for (const int most : {1, 3, 10}) {
-      const LimitedRuns runs = run_limited(scene, 6, most);
+      const LimitedRuns runs = run_at_limits(scene, 6, most);
       EXPECT_LE(runs.most_iterations, most + 1);
       EXPECT_LE(runs.speed, 200);
       EXPECT_LE(runs.force, 1 + 1e-9);

@@ -53,6 +53,18 @@ inline Drives limited_drives(const Model& model, const LimitRun& run) {
   return drives;
 }
 
+/// The same drive for every joint but a free root, which has none. @param limit [N m], 0: none
+inline Drives joint_drives(const Model& model, double kp, double kd, double limit) {
+  Drives drives = Drives::uniform(model, kp, kd, 0, 0);
+  drives.stiff = true, drives.spin_damping = 0;
+  if (!(limit > 0)) return drives;
+  drives.force_limit.assign(model.nv, limit);
+  for (const Joint& j : model.joints) {
+    for (int k = 0; moves_freely(j.type) && k < 6; ++k) drives.force_limit[j.qvel + k] = kInfinity;
+  }
+  return drives;
+}
+
 /// Runs until the end or until the world goes bad. `check_every` steps an independent RNEA checks the force (0: never).
 inline LimitRunReport run_limited(const Model& model, const LimitRun& run, int check_every = 0) {
   const double h = 1.0 / 60;

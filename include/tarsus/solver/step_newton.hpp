@@ -105,7 +105,6 @@ class StepNewton {
     std::vector<double> free_velocity;
     int rounds = 0;  ///< of this step
   };
-  bool descend(StepOperator& mass, std::span<const double> y, double tolerance, int most, bool judged);
   bool iterate(StepOperator& mass, double tolerance, int most, bool judged);
   bool solve_acting(StepOperator& mass, double tolerance, int most);
   void gather_acting(std::span<const int> terms);
@@ -121,7 +120,7 @@ class StepNewton {
   void newton(StepOperator& mass, bool early);
   void sweep(StepOperator& mass, int count);
   double map(const Iterate& at, bool tangents);
-  void law(const std::vector<double>& velocity, bool tangents);
+  void law(const std::vector<double>& velocity);
   void linear_solve(StepOperator& mass, bool changes);
   double residual();
   bool within_sets() const;
