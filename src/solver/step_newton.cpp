@@ -190,8 +190,8 @@ void StepNewton::judge(StepOperator& mass, double residual, bool met) {
   mass.keep();
 }
 
-/// From the iterate at hand on until `tolerance`, for about `most` factorisations. @param judged these are the problem's
-/// own terms
+/// From the iterate at hand on until `tolerance`, for about `most` factorisations. @param judged these are the
+/// problem's own terms
 bool StepNewton::iterate(StepOperator& mass, double tolerance, int most, bool judged) {
   const int end = iterations_ + most;
   for (;;) {
