@@ -9,10 +9,8 @@ namespace tarsus {
 void DenseRows::begin(const Matrices& matrices, std::span<const int> counts) {
   matrices_.emplace(matrices);
   counts_.assign(counts.begin(), counts.end());
-  rows_ = 0, turned_ = false;
+  rows_ = 0, turned_ = false, picked_.clear();
   for (const int n : counts) rows_ += n;
-  all_.resize(rows_);
-  for (std::size_t i = 0; i < all_.size(); ++i) all_[i] = int(i);
   sum_.resize(matrices.blocks.whole().stride);
 }
 
@@ -36,22 +34,29 @@ void DenseRows::each_bent(std::span<const Tangent> tangents, const F& f) const {
   }
 }
 
+/// Σ y_i X_i of all rows.
+void DenseRows::multiply_rows(const double* y, const double* X, int leading, double* sum) const {
+  multiply(1, rows_, {y, 0, 1}, {X, leading}, leading, sum, leading);
+}
+
 /// 1 + A G of the unknown rows, by columns.
 void DenseRows::write_rows(std::span<const Tangent> tangents) {
-  const RowBlocks::Mass whole = matrices_->blocks.whole();
+  const auto [A, stride] = matrices_->blocks.whole();
   const int n = int(unknown_.size()), ld = padded(n, 8);
-  at_least(factors_.matrix, std::size_t(n) * ld);
-  each_bent(tangents, [&](const Tangent& G, int count, int row, int at) {
-    for (int c = 0; c < count; ++c) {
-      double column[kTermRows];
-      for (int r = 0; r < count; ++r) column[r] = G.at[r][c];
-      double* to = &factors_.matrix[std::size_t(at + c) * ld];
-      sum_of_rows(std::span(all_).subspan(row, count), column, whole.A, whole.stride, sum_.data());
-      for (int i = 0; i < n; ++i) to[i] = sum_[unknown_[i]];
-      std::fill(to + n, to + ld, 0.0);
-      to[at + c] += 1;
+  if (picked_ != unknown_) {  // their A, as the last iterations may have had it
+    picked_ = unknown_;
+    A_.assign(std::size_t(n) * ld, 0.0);
+    for (int r = 0; r < n; ++r) {
+      const double* from = A + std::size_t(unknown_[r]) * stride;
+      for (int c = 0; c < n; ++c) A_[std::size_t(r) * ld + c] = from[unknown_[c]];
     }
+  }
+  at_least(factors_.matrix, std::size_t(n) * ld);
+  double* const H = factors_.matrix.data();
+  each_bent(tangents, [&](const Tangent& G, int count, int, int at) {
+    multiply(count, count, {G.at[0], 1, kTermRows}, {&A_[std::size_t(at) * ld], ld}, ld, H + std::size_t(at) * ld, ld);
   });
+  for (int i = 0; i < n; ++i) H[std::size_t(i) * (ld + 1)] += 1;
 }
 
 /// J x of the unknown rows, in right_.
@@ -61,7 +66,7 @@ void DenseRows::solve_rows(std::span<const Tangent> tangents, std::span<const do
   write_rows(tangents);
   factors_.factor(n, ld);
   right_.assign(ld, 0.0);
-  sum_of_rows(std::span(all_).first(rows_), force.data(), A, stride, sum_.data());
+  multiply_rows(force.data(), A, stride, sum_.data());
   for (int i = 0; i < n; ++i) right_[i] = sum_[unknown_[i]];
   factors_.solve(right_);
 }
@@ -80,40 +85,28 @@ void DenseRows::turn_W() {
 
 /// 1 + W G J, by columns.
 void DenseRows::write_dofs(std::span<const Tangent> tangents) {
-  const SparseRows& J = matrices_->J;
   const int n = matrices_->dofs, ld = padded(n, 8), unknown = int(unknown_.size());
-  at_least(factors_.matrix, std::size_t(n) * ld), GJ_.assign(std::size_t(n) * unknown, 0.0);
+  at_least(factors_.matrix, std::size_t(n) * ld), at_least(GJ_, std::size_t(unknown) * ld);
   each_bent(tangents, [&](const Tangent& G, int count, int row, int at) {
-    for (int c = 0; c < count; ++c) {
-      double column[kTermRows];
-      for (int r = 0; r < count; ++r) column[r] = G.at[r][c];
-      const double* arm = J.arms_of(row + c);
-      for (const int d : J.places_of(row + c)) {
-        double* to = &GJ_[std::size_t(d) * unknown + at];
-        for (int r = 0; r < count; ++r) to[r] += column[r] * *arm;
-        ++arm;
-      }
-    }
+    multiply(count, count, {G.at[0], kTermRows, 1}, {matrices_->J + std::size_t(row) * ld, ld}, ld,
+             &GJ_[std::size_t(at) * ld], ld);
   });
-  for (int d = 0; d < n; ++d) {
-    double* to = &factors_.matrix[std::size_t(d) * ld];
-    sum_of_rows(unknown_, &GJ_[std::size_t(d) * unknown], W_.data(), ld, to);
-    to[d] += 1;
-  }
+  double* const H = factors_.matrix.data();
+  multiply(n, unknown, {GJ_.data(), 1, ld}, {W_.data(), ld, unknown_.data()}, ld, H, ld);
+  for (int d = 0; d < n; ++d) H[std::size_t(d) * (ld + 1)] += 1;
 }
 
 void DenseRows::solve_dofs(std::span<const Tangent> tangents, std::span<const double> force) {
-  const SparseRows& J = matrices_->J;
   const int n = matrices_->dofs, ld = padded(n, 8);
   turn_W(), write_dofs(tangents);
   factors_.factor(n, ld);
   x_.resize(ld), right_.resize(unknown_.size());
-  sum_of_rows(std::span(all_).first(rows_), force.data(), W_.data(), ld, x_.data());
+  multiply_rows(force.data(), W_.data(), ld, x_.data());
   factors_.solve(x_);
   for (std::size_t i = 0; i < unknown_.size(); ++i) {
-    const double* arm = J.arms_of(unknown_[i]);
+    const double* arm = matrices_->J + std::size_t(unknown_[i]) * ld;
     right_[i] = 0;
-    for (const int d : J.places_of(unknown_[i])) right_[i] += x_[d] * *arm++;
+    for (int d = 0; d < n; ++d) right_[i] += x_[d] * arm[d];
   }
 }
 
@@ -129,7 +122,7 @@ bool DenseRows::solve(std::span<const Tangent> tangents, std::span<const double>
       }
     });
   }
-  sum_of_rows(std::span(all_).first(rows_), impulse_.data(), A, stride, sum_.data());
+  multiply_rows(impulse_.data(), A, stride, sum_.data());
   std::copy_n(sum_.begin(), rows_, change.begin());
   return true;
 }

@@ -9,7 +9,7 @@
 namespace tarsus {
 
 template <class R>
-DenseTerms<R>::DenseTerms(const Model& model) : model_(model), trees_(model) {}
+DenseTerms<R>::DenseTerms(const Model& model) : model_(model), trees_(model), dofs_(padded(model.nv, 8)) {}
 
 template <class R>
 void DenseTerms<R>::begin(const BasicData<R>& data, In<R> joint_inertia, std::span<const Term> terms,
@@ -106,77 +106,60 @@ void DenseTerms<R>::solve(std::span<double> x) {
   free_ ? trees_.solve_free(x) : trees_.solve(x);
 }
 
-/// A row along some places: its arms are to be filled in.
 template <class R>
-double* DenseTerms<R>::add_row(std::span<const int> places) {
-  rows_.rows.push_back({int(rows_.places.size()), int(places.size())});
-  rows_.places.insert(rows_.places.end(), places.begin(), places.end());
-  rows_.arms.resize(rows_.places.size());
-  return &rows_.arms[std::size_t(rows_.rows.back().first)];
+void DenseTerms<R>::write_contact(std::size_t c, double* rows) {
+  const ContactRows& contact = geometry_.contacts[c];
+  double J[kTermRows][6];
+  write_rows(contact, contact.arm_a, 1, J);
+  multiply(contact.nrow, 6, {J[0], 6, 1}, {trees_.rows(pair_of(c)), trees_.leading()}, dofs_, rows, dofs_);
 }
 
 template <class R>
-void DenseTerms<R>::write_contact(std::size_t c) {
-  static constexpr int kSix[] = {0, 1, 2, 3, 4, 5};
-  const ContactRows& contact = geometry_.contacts[c];
-  const int pair = pair_of(c);
-  const std::span<const int> places = trees_.places(pair);
-  double J[kTermRows][6];
-  write_rows(contact, contact.arm_a, 1, J);
-  row_.resize(trees_.leading());
-  for (int i = 0; i < contact.nrow; ++i) {
-    sum_of_rows(kSix, J[i], trees_.rows(pair), trees_.leading(), row_.data());
-    double* arm = add_row(places);
-    for (const int p : places) *arm++ = row_[p];
+void DenseTerms<R>::write_joint(const JointRows& joint, double* rows) {
+  const JointArms arms = joint_arms(model_, data_->links(), joint);
+  std::fill_n(rows, joint.nrow * dofs_, 0.0);
+  for (int c = 0; c < arms.count; ++c) {
+    for (int i = 0; i < joint.nrow; ++i) rows[i * dofs_ + trees_.place(arms.first + c)] = arms.at[i][c];
   }
 }
 
 template <class R>
-void DenseTerms<R>::write_joint(const JointRows& rows) {
-  const JointArms arms = joint_arms(model_, data_->links(), rows);
-  int places[kTermRows];
-  for (int c = 0; c < arms.count; ++c) places[c] = trees_.place(arms.first + c);
-  for (int i = 0; i < rows.nrow; ++i) std::copy_n(arms.at[i], arms.count, add_row(std::span(places, arms.count)));
-}
-
-template <class R>
-void DenseTerms<R>::write_path(const PathRow& path) {
-  path_places_.clear();
-  for (const int dof : path.dofs) path_places_.push_back(trees_.place(dof));
-  std::copy(path.arm.begin(), path.arm.end(), add_row(path_places_));
+void DenseTerms<R>::write_path(const PathRow& path, double* row) {
+  std::fill_n(row, dofs_, 0.0);
+  for (std::size_t k = 0; k < path.dofs.size(); ++k) row[trees_.place(path.dofs[k])] = path.arm[k];
 }
 
 template <class R>
 void DenseTerms<R>::write(std::span<const int> terms) {
   const int contacts = int(geometry_.contacts.size()), joints = contacts + int(geometry_.joints.size());
-  rows_.rows.clear(), rows_.places.clear(), rows_.arms.clear();
+  counts_.clear();
+  int n = 0;
+  for (const int t : terms) counts_.push_back(terms_[t].nrow), n += terms_[t].nrow;
+  at_least(J_, std::size_t(n) * dofs_);
+  double* rows = J_.data();
   for (const int t : terms) {
     if (t < contacts)
-      write_contact(t);
+      write_contact(t, rows);
     else if (t < joints)
-      write_joint(geometry_.joints[t - contacts]);
+      write_joint(geometry_.joints[t - contacts], rows);
     else
-      write_path(geometry_.paths[t - joints]);
+      write_path(geometry_.paths[t - joints], rows);
+    rows += terms_[t].nrow * dofs_;
   }
-  const std::size_t n = rows_.rows.size();
-  term_count_ = int(terms.size()), columns_ = padded(int(n), 8);
-  at_least(A_, n * columns_ + RowBlocks::kBeyond);
+  columns_ = padded(n, 8);
+  at_least(A_, std::size_t(n) * columns_ + RowBlocks::kBeyond);
   W_.assign(std::size_t(trees_.size()) * columns_, 0.0);
-  for (std::size_t i = 0; i < n; ++i) {
-    const double* arm = rows_.arms_of(i);
-    for (const int p : rows_.places_of(i)) W_[std::size_t(p) * columns_ + i] = *arm++;
+  for (int i = 0; i < n; ++i) {
+    for (int p = 0; p < model_.nv; ++p) W_[std::size_t(p) * columns_ + i] = J_[std::size_t(i) * dofs_ + p];
   }
   trees_.solve_free(W_, columns_);
-  for (std::size_t i = 0; i < n; ++i)
-    sum_of_rows(rows_.places_of(i), rows_.arms_of(i), W_.data(), columns_, &A_[i * columns_]);
+  multiply(n, model_.nv, {J_.data(), dofs_, 1}, {W_.data(), columns_}, columns_, A_.data(), columns_);
 }
 
 template <class R>
 StepOperator& DenseTerms<R>::alone(std::span<const int> terms) {
   write(terms);
-  counts_.clear();
-  for (const int t : terms) counts_.push_back(terms_[t].nrow);
-  alone_.begin({*this, rows_, W_.data(), model_.nv}, counts_);
+  alone_.begin({*this, J_.data(), W_.data(), model_.nv}, counts_);
   return alone_;
 }
 

@@ -201,15 +201,34 @@ void dense_solve_rows_kernel(int n, int ld, const T* A, const T* L, const T* inv
   }
 }
 
-/// Row i of A = J W: Σ J_i[q] W[q]. @param J [count] at `places`  @param W [n][columns]
-template <class T>
-void dense_row_kernel(int count, const int* places, const T* J, int columns, const T* W, T* row) {
+/// kCount rows of B X.
+template <int kCount, class T>
+TARSUS_INLINE void dense_product_rows(int inner, const int* places, int columns, const T* B, int row_step, int step,
+                                      const T* X, int ld, T* out, int out_ld) {
   using P = WidestPack<T>;
   constexpr int kRows = int(sizeof(P) / sizeof(T));
   for (int p = 0; p < columns; p += kRows) {
-    P sum = P(T(0));
-    for (int q = 0; q < count; ++q) sum = mul_add(P(J[q]), load_rows<P>(W + places[q] * columns + p), sum);
-    store_rows(row + p, sum);
+    P sum[kCount];
+    for (P& s : sum) s = P(T(0));
+    for (int k = 0; k < inner; ++k) {
+      const P x = load_rows<P>(X + (places ? places[k] : k) * ld + p);
+      for (int i = 0; i < kCount; ++i) sum[i] = mul_add(P(B[i * row_step + k * step]), x, sum[i]);
+    }
+    for (int i = 0; i < kCount; ++i) store_rows(out + i * out_ld + p, sum[i]);
+  }
+}
+
+/// out_i = Σ_k B_ik X[k], four rows at once. @param places the k-th row of X is that; null: k
+/// @param columns a multiple of eight
+template <class T>
+void dense_product_kernel(int rows, int inner, const int* places, int columns, const T* B, int row_step, int step,
+                          const T* X, int ld, T* out, int out_ld) {
+  for (; rows >= 4; rows -= 4, B += 4 * row_step, out += 4 * out_ld)
+    dense_product_rows<4>(inner, places, columns, B, row_step, step, X, ld, out, out_ld);
+  switch (rows) {
+    case 3: return dense_product_rows<3>(inner, places, columns, B, row_step, step, X, ld, out, out_ld);
+    case 2: return dense_product_rows<2>(inner, places, columns, B, row_step, step, X, ld, out, out_ld);
+    case 1: return dense_product_rows<1>(inner, places, columns, B, row_step, step, X, ld, out, out_ld);
   }
 }
 

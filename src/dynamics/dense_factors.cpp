@@ -20,8 +20,9 @@ void DenseFactors::solve(std::span<double> X, int columns) const {
                                            columns, X.data());
 }
 
-void sum_of_rows(std::span<const int> places, const double* y, const double* X, int columns, double* sum) {
-  kernel_table<double>(1).dense_row(int(places.size()), places.data(), y, columns, X, sum);
+void multiply(int rows, int inner, const StridedMatrix& B, const MatrixRows& X, int columns, double* out, int leading) {
+  kernel_table<double>(1).dense_product(rows, inner, X.places, columns, B.at, B.row_step, B.step, X.at, X.leading, out,
+                                        leading);
 }
 
 }  // namespace tarsus

@@ -115,7 +115,7 @@ void maba(const Model& model, BasicData<R>& data, In<R> qpos, In<R> qvel, In<R> 
 template <class R>
 void factor(const Model& model, BasicData<R>& data, In<R> qpos, In<R> joint_inertia) {
   check_data(model, data);
-  check_size("qpos", qpos.size(), data.size(model.nq));
+  if (!qpos.empty()) check_size("qpos", qpos.size(), data.size(model.nq));
   check_size("joint_inertia", joint_inertia.size(), data.size(model.nv));
   each_pack(model, data, [&](auto& k, const ModelView<R>& view, void* s, auto p) {
     k.factor(view, s, p(qpos, model.nq), p(joint_inertia, model.nv));

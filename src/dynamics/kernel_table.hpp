@@ -33,8 +33,10 @@
   SCALAR_KERNEL(void, dense_solve_rows,                                                                                \
                 (int n, int ld, const R* A, const R* L, const R* inverse, const int* pivot, int columns, R* X),        \
                 dense_solve_rows_kernel<T>)                                                                            \
-  SCALAR_KERNEL(void, dense_row, (int count, const int* places, const R* J, int columns, const R* W, R* row),          \
-                dense_row_kernel<T>)                                                                                   \
+  SCALAR_KERNEL(void, dense_product,                                                                                   \
+                (int rows, int inner, const int* places, int columns, const R* B, int row_step, int step, const R* X,  \
+                 int ld, R* out, int out_ld),                                                                          \
+                dense_product_kernel<T>)                                                                               \
   KERNEL(void, integrate, (const ModelView<R>&, const R* qpos, const R* qvel, R dt, R* out), integrate_kernel<T>)      \
   KERNEL(std::size_t, velocity_product_link_size, (), velocity_product_link_size<T>)                                   \
   KERNEL(void, velocity_products,                                                                                      \

@@ -7,13 +7,13 @@
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-/// Factors of M̂ alone: poses, inertias, pass 2 without forces.
+/// Factors of M̂ alone: poses, inertias, pass 2 without forces. @param qpos null: the poses are there
 template <class T>
 void factor_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const T* qpos, const T* K) {
   const T zero = T(Real<T>(0));
   for (int i = 0; i < m.nlink; ++i) {
     LinkState<T>& s = state[i];
-    joint_pose(m.link[i], qpos, state, s);
+    if (qpos) joint_pose(m.link[i], qpos, state, s);
     s.IA = articulated(link_inertia(m, i, s.R));
     s.pA = {zero3<T>(), zero3<T>()};
   }

@@ -336,7 +336,7 @@ void Stepper<R>::solve_terms(BasicData<R>& data, const Drives& drives, In<R> qpo
   if (!products_ || explicit_forces())
     maba<R>(model_, data, data.qpos, data.qvel, data.joint_force, data.joint_inertia, data.qacc);
   else if (!implicit_velocity_products(data, h, data.qpos, data.qvel))
-    factor<R>(model_, data, data.qpos, data.joint_inertia);
+    factor<R>(model_, data, {}, data.joint_inertia);
   for (std::size_t i = 0; i < next_.qvel.size(); ++i) next_.qvel[i] = data.qvel[i] + R(h) * data.qacc[i];
   clock_.lap(Stage::solve);
   BilateralRows<R> bilateral;

@@ -15,10 +15,11 @@ inline namespace TARSUS_ISA {
 /// read before that one's change is written, and what the change makes of them is added here. Reads three numbers
 /// whatever a row's count: z and Z go on for as long.
 template <class T>
-TARSUS_INLINE void relax_kernel(const Relaxation* rows, int count, const T* Z, int stride, T* y, T* z, Relaxed& by) {
+TARSUS_INLINE int relax_kernel(const Relaxation* rows, int count, const T* Z, int stride, int sweeps, T tolerance,
+                               T* y, T* z, Relaxed& by) {
   using P = WidestPack<T>;
   constexpr int kRows = int(sizeof(P) / sizeof(T));
-  T moved = by.moved, energy = by.energy;
+  T moved = 0, energy = 0;
   Vec3<T> own{};  // z of the rows at hand
   const auto note = [&](T change, T rho) {
     const T size = change * rho;
@@ -32,7 +33,7 @@ TARSUS_INLINE void relax_kernel(const Relaxation* rows, int count, const T* Z, i
     const T* rows_of_Z = Z + r.at * stride;
     const T by_a = a - y[r.at], by_b = n > 1 ? b - y[r.at + 1] : T(0), by_c = n > 2 ? c - y[r.at + 2] : T(0);
     go_on(next);
-    if (by_a == 0 && by_b == 0 && by_c == 0) return;
+    if (n == 1 && by_a == 0) return;
     const auto add = [&](int row, T by_how_much) {
       const T* to = rows_of_Z + row * stride + next.at;
       own.x = mul_add(by_how_much, to[0], own.x), own.y = mul_add(by_how_much, to[1], own.y);
@@ -60,9 +61,7 @@ TARSUS_INLINE void relax_kernel(const Relaxation* rows, int count, const T* Z, i
   constexpr std::integral_constant<int, 1> kOne;
   constexpr std::integral_constant<int, 2> kTwo;
   constexpr std::integral_constant<int, 3> kThree;
-  if (count > 0) go_on(*rows);
-  for (int k = 0; k < count; ++k) {
-    const Relaxation &r = rows[k], &next = rows[k + 1 < count ? k + 1 : k];
+  const auto relax = [&](const Relaxation& r, const Relaxation& next) __attribute__((always_inline)) {
     switch (r.kind) {
       case Relaxation::contact: {
         const T normal = maximum(own.x, T(0)), by_normal = normal - y[r.at];
@@ -98,8 +97,15 @@ TARSUS_INLINE void relax_kernel(const Relaxation* rows, int count, const T* Z, i
         break;
       }
     }
-  }
-  by.moved = moved, by.energy = energy;
+  };
+  if (count > 0) go_on(*rows);
+  int done = 0;
+  do {
+    moved = energy = 0;
+    for (int k = 0; k < count; ++k) relax(rows[k], rows[k + 1 < count ? k + 1 : 0]);
+  } while (++done < sweeps && moved > tolerance);
+  by = {moved, energy};
+  return done;
 }
 
 template <class T>

@@ -216,28 +216,31 @@ void Sweeps::start(const StepProblem& problem, std::span<const double> velocity,
   for (std::size_t r = 0; r < y_.size(); ++r) z_[r] = rows_.keep[r] * y_[r] + rows_.start[r];
 }
 
+/// @param whole one block has all rows: z_ is kept  @return sweeps, as many, or fewer once they change no more
+int Sweeps::relax_whole(int sweeps, double tolerance) {
+  const Block& block = blocks_[0];
+  Relaxed by;
+  const int done = relax_table().relax(&relaxations_[block.first], block.end - block.first, &own_[block.own],
+                                       block.stride, sweeps, tolerance, y_.data(), z_.data(), by);
+  moved_ = by.moved, energy_ = by.energy;
+  return done;
+}
+
 void Sweeps::relax(std::size_t b) {
-  const RelaxTable& table = relax_table();
   const Block& block = blocks_[b];
   double* const y = &y_[block.at];
-  Relaxed by{moved_, energy_};
-  const auto relax = [&] {
-    table.relax(&relaxations_[block.first], block.end - block.first, &own_[block.own], block.stride, y, z_.data(), by);
-  };
-  if (mass_->whole().A) {  // z_ is kept
-    relax();
-  } else {
-    mass_->velocity(int(b), z_.data());
-    for (int r = 0; r < block.nrow; ++r) {
-      const int k = block.at + r;
-      z_[r] = rows_.keep[k] * y[r] + rows_.start[k] - z_[r] * rows_.inverse[k], change_[r] = y[r];
-    }
-    relax();
-    bool changed = false;
-    for (int r = 0; r < block.nrow; ++r) change_[r] = y[r] - change_[r], changed |= change_[r] != 0;
-    if (changed) mass_->push(int(b), change_.data());
+  mass_->velocity(int(b), z_.data());
+  for (int r = 0; r < block.nrow; ++r) {
+    const int k = block.at + r;
+    z_[r] = rows_.keep[k] * y[r] + rows_.start[k] - z_[r] * rows_.inverse[k], change_[r] = y[r];
   }
-  moved_ = by.moved, energy_ = by.energy;
+  Relaxed by;
+  relax_table().relax(&relaxations_[block.first], block.end - block.first, &own_[block.own], block.stride, 1, 0, y,
+                      z_.data(), by);
+  moved_ = std::max(moved_, by.moved), energy_ += by.energy;
+  bool changed = false;
+  for (int r = 0; r < block.nrow; ++r) change_[r] = y[r] - change_[r], changed |= change_[r] != 0;
+  if (changed) mass_->push(int(b), change_.data());
 }
 
 void Sweeps::relax(Point& p) {
@@ -275,6 +278,7 @@ void Sweeps::relax(Point& p) {
 
 /// Forth and back: what rests on one another hears of both ends.
 void Sweeps::sweep(bool back) {
+  if (mass_->whole().A) return void(relax_whole(1, 0));
   moved_ = 0, energy_ = 0;
   const std::size_t n = blocks_.size();
   for (std::size_t k = 0; k < n; ++k) {
@@ -295,9 +299,10 @@ int Sweeps::sweep(const StepProblem& problem, const SweepOptions& options, bool 
                   std::span<const double> velocity, std::span<double> impulse) {
   start(problem, velocity, impulse);
   if (accelerated) extrapolate({});
+  const bool at_once = mass_->whole().A && !accelerated;
   double last = kUnbounded;
-  int done = 1;
-  for (;; ++done) {
+  int done = at_once ? relax_whole(options.most_sweeps, options.tolerance) : 1;
+  for (; !at_once; ++done) {
     sweep(done % 2 == 0 && (accelerated || rows_.start.size() > kBothWays));
     const int most = moved_ > options.coarse ? options.most_sweeps : options.max_sweeps;
     if (done >= most || !(moved_ > options.tolerance)) break;

@@ -30,15 +30,6 @@ AlignedVector<double> by_rows(const Eigen::MatrixXd& m) {
   return out;
 }
 
-SparseRows all_of(const Eigen::MatrixXd& J) {
-  SparseRows out;
-  for (int r = 0; r < J.rows(); ++r) {
-    out.rows.push_back({int(out.places.size()), int(J.cols())});
-    for (int d = 0; d < J.cols(); ++d) out.places.push_back(d), out.arms.push_back(J(r, d));
-  }
-  return out;
-}
-
 /// Few rows or more than there are DoFs, some of them without a tangent, some contacts open.
 TEST(DenseRows, SolvesAsTheMatrixOfAllRows) {
   std::mt19937 engine(1);
@@ -57,9 +48,8 @@ TEST(DenseRows, SolvesAsTheMatrixOfAllRows) {
     const Eigen::MatrixXd J = draw(n, nv), root = draw(nv, nv), W = root * root.transpose() * J.transpose() / nv;
     Whole blocks;
     blocks.A = by_rows(J * W), blocks.stride = padded(n, 8), blocks.count = int(counts.size());
-    const SparseRows rows = all_of(J);
-    const AlignedVector<double> responses = by_rows(W);
-    mass.begin({blocks, rows, responses.data(), nv}, counts);
+    const AlignedVector<double> rows = by_rows(J), responses = by_rows(W);
+    mass.begin({blocks, rows.data(), responses.data(), nv}, counts);
     std::vector<Tangent> tangents(counts.size());
     Eigen::MatrixXd G = Eigen::MatrixXd::Zero(n, n);
     Eigen::VectorXd g = draw(n, 1), Jx(n);
@@ -123,7 +113,7 @@ class AllRows final : public StepOperator {
   }
   StepOperator* alone(std::span<const int> terms) override {
     choose(terms);
-    rows_.begin({blocks_, own_, responses_.data(), int(J.cols())}, own_counts_);
+    rows_.begin({blocks_, own_.data(), responses_.data(), int(J.cols())}, own_counts_);
     after_alone = 0;
     return &rows_;
   }
@@ -138,11 +128,10 @@ class AllRows final : public StepOperator {
     }
     const int n = int(kept.size());
     blocks_.A = by_rows(A(kept, kept)), blocks_.stride = padded(n, 8), blocks_.count = int(terms.size());
-    own_ = all_of(J(kept, Eigen::all)), responses_ = by_rows(W(Eigen::all, kept));
+    own_ = by_rows(J(kept, Eigen::all)), responses_ = by_rows(W(Eigen::all, kept));
   }
   Whole blocks_;
-  SparseRows own_;
-  AlignedVector<double> responses_;
+  AlignedVector<double> own_, responses_;
   std::vector<int> own_counts_;
   DenseRows rows_;
 };

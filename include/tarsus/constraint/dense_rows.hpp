@@ -13,29 +13,14 @@
 
 namespace tarsus {
 
-/// Rows by their numbers along some DoFs.
-struct SparseRows {
-  struct Row {
-    int first, count;  ///< of places and arms
-  };
-  std::vector<Row> rows;
-  std::vector<int> places;
-  std::vector<double> arms;
-
-  std::span<const int> places_of(std::size_t row) const {
-    return std::span(places).subspan(std::size_t(rows[row].first), std::size_t(rows[row].count));
-  }
-  const double* arms_of(std::size_t row) const { return arms.data() + rows[row].first; }
-};
-
 class DenseRows final : public StepOperator {
  public:
   /// Of rows of a model with so many DoFs. Must live as long as this is used.
   struct Matrices {
-    RowBlocks& blocks;          ///< A, one block of all
-    const SparseRows& J;        ///< along places of DoFs
-    const double* W = nullptr;  ///< [place][column], columns as A's
-    int dofs = 0;
+    RowBlocks& blocks;  ///< A, one block of all
+    const double* J;    ///< [row][dofs, padded to eight with zeros]
+    const double* W;    ///< [dof][column], columns as A's
+    int dofs;
   };
   /// @param counts [term] rows
   void begin(const Matrices& matrices, std::span<const int> counts);
@@ -53,16 +38,20 @@ class DenseRows final : public StepOperator {
   void write_rows(std::span<const Tangent> tangents);
   void write_dofs(std::span<const Tangent> tangents);
   void turn_W();
+  void multiply_rows(const double* y, const double* X, int leading, double* sum) const;
   template <class F>
   void each_bent(std::span<const Tangent> tangents, const F& f) const;
 
   std::optional<Matrices> matrices_;
   std::vector<int> counts_;
   int rows_ = 0;
-  std::vector<int> unknown_, all_;  ///< rows with a tangent; 0, 1, 2 ...
+  std::vector<int> unknown_;  ///< rows with a tangent
   DenseFactors factors_;
-  AlignedVector<double> right_, x_, sum_, GJ_;  ///< GJ: [dof][unknown]
-  AlignedVector<double> W_;                     ///< [row][dofs, padded], once it is asked for
+  AlignedVector<double> right_, x_, sum_;
+  std::vector<int> picked_;   ///< rows of A_
+  AlignedVector<double> A_;   ///< of unknown rows alone [unknown][unknown, padded]
+  AlignedVector<double> GJ_;  ///< [unknown][dofs, padded]
+  AlignedVector<double> W_;   ///< [row][dofs, padded], once it is asked for
   bool turned_ = false;
   std::vector<double> impulse_;
 };

@@ -28,7 +28,7 @@ class DenseTerms final : public RowBlocks {
   /// write(), and the operator of their rows alone.
   StepOperator& alone(std::span<const int> terms);
   int blocks() const override { return 1; }
-  int terms(int) const override { return term_count_; }
+  int terms(int) const override { return int(counts_.size()); }
   Mass whole() const override { return {A_.data(), columns_}; }
 
  private:
@@ -36,10 +36,9 @@ class DenseTerms final : public RowBlocks {
   void add_contacts(std::span<const Tangent> tangents, std::span<const double> force);
   void add_joints(std::span<const Tangent> tangents, std::span<const double> force);
   void add_paths(std::span<const Tangent> tangents, std::span<const double> force);
-  void write_contact(std::size_t contact);
-  void write_joint(const JointRows& rows);
-  void write_path(const PathRow& path);
-  double* add_row(std::span<const int> places);
+  void write_contact(std::size_t contact, double* rows);
+  void write_joint(const JointRows& joint, double* rows);
+  void write_path(const PathRow& path, double* row);
 
   const Model& model_;
   DenseTrees trees_;
@@ -49,13 +48,11 @@ class DenseTerms final : public RowBlocks {
   std::vector<int> pair_;  ///< [contact] its pair of links in trees_, -1: not there yet
   bool free_ = false;      ///< load() had no tangents
   std::vector<double> right_;
-  int term_count_ = 0, columns_ = 0;  ///< columns: rows, padded
-  SparseRows rows_;
-  AlignedVector<double> row_;  ///< of a contact, at all places
-  std::vector<int> path_places_;
-  std::vector<int> counts_;  ///< [term] rows
+  int columns_ = 0;                    ///< rows, padded
+  std::vector<int> counts_;            ///< [term] rows
+  int dofs_;                           ///< padded to eight
+  AlignedVector<double> J_, W_, A_;    ///< [row][dofs]; M̂⁻¹ Jᵀ [place][columns]; [row][columns]
   DenseRows alone_;
-  AlignedVector<double> W_, A_;  ///< M̂⁻¹ Jᵀ [place][columns]; [row][columns]
 };
 
 extern template class DenseTerms<double>;

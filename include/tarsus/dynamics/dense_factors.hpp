@@ -28,7 +28,20 @@ class DenseFactors {
   std::vector<int> pivot_;
 };
 
-/// Σ y_i X[i] over the rows of X at `places`. @param X [row][columns] @param sum out [columns], a multiple of eight
-void sum_of_rows(std::span<const int> places, const double* y, const double* X, int columns, double* sum);
+/// B, of which B_ik = at[i row_step + k step].
+struct StridedMatrix {
+  const double* at;
+  int row_step, step;
+};
+/// X, of which X_k = at[places[k] leading ...], without places at[k leading ...].
+struct MatrixRows {
+  const double* at;
+  int leading;
+  const int* places = nullptr;
+};
+
+/// B X of `inner` rows of X, so many columns, a multiple of eight.
+/// @param out [rows][leading]
+void multiply(int rows, int inner, const StridedMatrix& B, const MatrixRows& X, int columns, double* out, int leading);
 
 }  // namespace tarsus

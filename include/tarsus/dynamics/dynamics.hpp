@@ -50,6 +50,7 @@ void maba(const Model& model, BasicData<R>& data, In<R> qpos, In<R> qvel, In<R> 
           Out<R> qacc, In<R> external = {});
 
 /// Factors M̂ = M₀ + diag K for minv(); aba() and maba() leave the same factors behind. O(nlink).
+/// @param qpos empty: the poses are those that data holds
 template <class R>
 void factor(const Model& model, BasicData<R>& data, In<R> qpos, In<R> joint_inertia);
 

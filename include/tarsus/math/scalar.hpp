@@ -245,9 +245,13 @@ TARSUS_INLINE Pack<R, W> permute(Pack<R, W> x, typename Pack<R, W>::Mask from) {
   return Pack<R, W>(permute_bits(x.value, from));
 }
 
-template <class T>
-TARSUS_INLINE T absolute(T x) {
-  return select(x < T(Real<T>(0)), -x, x);
+TARSUS_INLINE double absolute(double x) { return __builtin_fabs(x); }
+TARSUS_INLINE float absolute(float x) { return __builtin_fabsf(x); }
+template <class R, int W>
+TARSUS_INLINE Pack<R, W> absolute(Pack<R, W> x) {
+  using Word = Bits<R>;
+  constexpr Word kAllButTheSign = Word(~(std::make_unsigned_t<Word>(1) << (8 * sizeof(Word) - 1)));
+  return from_bits<Pack<R, W>>(to_bits(x) & kAllButTheSign);
 }
 /// a < b ? a : b; b if either is not a number. One instruction.
 TARSUS_INLINE double minimum(double a, double b) { return a < b ? a : b; }

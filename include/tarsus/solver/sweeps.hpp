@@ -150,6 +150,7 @@ class Sweeps {
   Point make_point(const StepProblem& problem, const BodyPoint& at, const Term& term) const;
   void relax(Point& point);
   void relax(std::size_t block);
+  int relax_whole(int sweeps, double tolerance);
   void extrapolate(const Extrapolation& by);
   void sweep(bool back);
 
