@@ -16,7 +16,7 @@ void DenseTerms<R>::begin(const BasicData<R>& data, In<R> joint_inertia, std::sp
                           const RowGeometry& geometry, std::span<const double> held, std::span<const double> diagonal) {
   data_ = &data, terms_ = terms, geometry_ = geometry;
   trees_.begin<R>(data, joint_inertia, held, diagonal);
-  pair_.assign(geometry.contacts.size(), -1);
+  pair_.assign(geometry.contacts.size(), -1), rows_of_.assign(terms.size(), {}), places_.clear(), rows_ = 0;
 }
 
 /// Contacts of one pair of links are neighbours: the first one's is all of theirs.
@@ -31,72 +31,78 @@ int DenseTerms<R>::pair_of(std::size_t contact) {
 }
 
 template <class R>
-void DenseTerms<R>::add_contacts(std::span<const Tangent> tangents, std::span<const double> force) {
-  for (std::size_t c = 0; c < geometry_.contacts.size(); ++c) {
-    const ContactRows& contact = geometry_.contacts[c];
-    const double* f = &force[terms_[c].first_row];
-    const int n = contact.nrow;
-    const bool pulls = std::any_of(f, f + n, [](double x) { return x != 0; });
-    if (tangents.empty() ? !pulls : idle(tangents[c], f, n)) continue;
-    const int pair = pair_of(c);
-    double J[kTermRows][6], GJ[kTermRows][6], wrench[6] = {};
-    write_rows(contact, contact.arm_a, 1, J);
-    if (!tangents.empty()) {
-      multiply(n, tangents[c], J, GJ);
-      add_product(n, J, GJ, trees_.block(pair));
-    }
-    add_force(n, J, f, wrench);
-    const double* rows = trees_.rows(pair);
-    for (const int p : trees_.places(pair)) {
-      for (int k = 0; k < 6; ++k) right_[p] += rows[k * trees_.leading() + p] * wrench[k];
-    }
+void DenseTerms<R>::write_contact(int term, double* J) {
+  const ContactRows& contact = geometry_.contacts[term];
+  const int pair = pair_of(std::size_t(term));
+  double wrench[kTermRows][6];
+  write_rows(contact, contact.arm_a, 1, wrench);
+  multiply(contact.nrow, 6, {wrench[0], 6, 1}, {trees_.rows(pair), trees_.leading()}, dofs_, J, dofs_);
+  const std::span<const int> places = trees_.places(pair);
+  places_.insert(places_.end(), places.begin(), places.end());
+}
+
+template <class R>
+void DenseTerms<R>::write_joint(const JointRows& joint, double* J) {
+  const JointArms arms = joint_arms(model_, data_->links(), joint);
+  std::fill_n(J, joint.nrow * dofs_, 0.0);
+  for (int c = arms.count; c-- > 0;) {
+    const int place = trees_.place(arms.first + c);
+    for (int i = 0; i < joint.nrow; ++i) J[i * dofs_ + place] = arms.at[i][c];
+    places_.push_back(place);
   }
 }
 
 template <class R>
-void DenseTerms<R>::add_joints(std::span<const Tangent> tangents, std::span<const double> force) {
-  const std::size_t contacts = geometry_.contacts.size();
-  for (std::size_t j = 0; j < geometry_.joints.size(); ++j) {
-    const double* f = &force[terms_[contacts + j].first_row];
-    const JointArms arms = joint_arms(model_, data_->links(), geometry_.joints[j]);
-    const int n = geometry_.joints[j].nrow;
-    for (int c = 0; c < arms.count; ++c) {
-      for (int i = 0; i < n; ++i) right_[trees_.place(arms.first + c)] += arms.at[i][c] * f[i];
-    }
-    if (tangents.empty()) continue;
-    const Tangent& G = tangents[contacts + j];
-    for (int r = 0; r < arms.count; ++r) {
-      for (int c = 0; c < arms.count; ++c) {
-        double sum = 0;
-        for (int i = 0; i < n; ++i) {
-          for (int k = 0; k < n; ++k) sum += arms.at[i][r] * G.at[i][k] * arms.at[k][c];
-        }
-        trees_.add(arms.first + r, arms.first + c, sum);
-      }
-    }
+void DenseTerms<R>::write_path(const PathRow& path, double* J) {
+  std::fill_n(J, dofs_, 0.0);
+  const std::size_t first = places_.size();
+  for (std::size_t k = 0; k < path.dofs.size(); ++k) {
+    places_.push_back(trees_.place(path.dofs[k]));
+    J[places_.back()] = path.arm[k];
   }
+  std::sort(places_.begin() + std::ptrdiff_t(first), places_.end());
 }
 
+/// J of a term, written where it is first asked for in a step.
 template <class R>
-void DenseTerms<R>::add_paths(std::span<const Tangent> tangents, std::span<const double> force) {
-  const std::size_t before = geometry_.contacts.size() + geometry_.joints.size();
-  for (std::size_t p = 0; p < geometry_.paths.size(); ++p) {
-    const PathRow& path = geometry_.paths[p];
-    const double f = force[terms_[before + p].first_row], g = tangents.empty() ? 0 : tangents[before + p].at[0][0];
-    for (std::size_t r = 0; r < path.dofs.size(); ++r) {
-      right_[trees_.place(path.dofs[r])] += path.arm[r] * f;
-      for (std::size_t c = 0; g != 0 && c < path.dofs.size(); ++c)
-        trees_.add(path.dofs[r], path.dofs[c], path.arm[r] * g * path.arm[c]);
-    }
-  }
+const typename DenseTerms<R>::RowsOf& DenseTerms<R>::rows_of(int t) {
+  RowsOf& rows = rows_of_[t];
+  if (rows.at >= 0) return rows;
+  const int contacts = int(geometry_.contacts.size()), joints = contacts + int(geometry_.joints.size());
+  rows.at = rows_ * dofs_, rows.first_place = int(places_.size());
+  rows_ += terms_[t].nrow;
+  at_least(J_, std::size_t(rows_) * dofs_);
+  double* const J = &J_[std::size_t(rows.at)];
+  if (t < contacts)
+    write_contact(t, J);
+  else if (t < joints)
+    write_joint(geometry_.joints[t - contacts], J);
+  else
+    write_path(geometry_.paths[t - joints], J);
+  rows.places = int(places_.size()) - rows.first_place;
+  return rows;
 }
 
 template <class R>
 std::span<const double> DenseTerms<R>::load(std::span<const Tangent> tangents, std::span<const double> force) {
+  constexpr Tangent kNone{};
   free_ = tangents.empty();
   if (!free_) trees_.clear();
   right_.assign(trees_.leading(), 0.0);
-  add_contacts(tangents, force), add_joints(tangents, force), add_paths(tangents, force);
+  const auto acts = [&](int t) {
+    return !idle(free_ ? kNone : tangents[t], &force[terms_[t].first_row], terms_[t].nrow);
+  };
+  for (int t = 0; t < int(terms_.size()); ++t) {
+    if (acts(t)) rows_of(t);
+  }
+  loaded_.clear();
+  for (int t = 0; t < int(terms_.size()); ++t) {
+    if (rows_of_[t].at < 0 || rows_of_[t].places == 0 || !acts(t)) continue;
+    const RowsOf& rows = rows_of_[t];
+    loaded_.push_back({terms_[t].nrow, rows.places, kTermRows, &places_[std::size_t(rows.first_place)],
+                       &J_[std::size_t(rows.at)], free_ ? nullptr : tangents[t].at[0], &force[terms_[t].first_row]});
+  }
+  trees_.add(loaded_, dofs_, right_.data());
   if (!free_) trees_.factor();
   return right_;
 }
@@ -107,59 +113,30 @@ void DenseTerms<R>::solve(std::span<double> x) {
 }
 
 template <class R>
-void DenseTerms<R>::write_contact(std::size_t c, double* rows) {
-  const ContactRows& contact = geometry_.contacts[c];
-  double J[kTermRows][6];
-  write_rows(contact, contact.arm_a, 1, J);
-  multiply(contact.nrow, 6, {J[0], 6, 1}, {trees_.rows(pair_of(c)), trees_.leading()}, dofs_, rows, dofs_);
-}
-
-template <class R>
-void DenseTerms<R>::write_joint(const JointRows& joint, double* rows) {
-  const JointArms arms = joint_arms(model_, data_->links(), joint);
-  std::fill_n(rows, joint.nrow * dofs_, 0.0);
-  for (int c = 0; c < arms.count; ++c) {
-    for (int i = 0; i < joint.nrow; ++i) rows[i * dofs_ + trees_.place(arms.first + c)] = arms.at[i][c];
-  }
-}
-
-template <class R>
-void DenseTerms<R>::write_path(const PathRow& path, double* row) {
-  std::fill_n(row, dofs_, 0.0);
-  for (std::size_t k = 0; k < path.dofs.size(); ++k) row[trees_.place(path.dofs[k])] = path.arm[k];
-}
-
-template <class R>
 void DenseTerms<R>::write(std::span<const int> terms) {
-  const int contacts = int(geometry_.contacts.size()), joints = contacts + int(geometry_.joints.size());
   counts_.clear();
   int n = 0;
-  for (const int t : terms) counts_.push_back(terms_[t].nrow), n += terms_[t].nrow;
-  at_least(J_, std::size_t(n) * dofs_);
-  double* rows = J_.data();
   for (const int t : terms) {
-    if (t < contacts)
-      write_contact(t, rows);
-    else if (t < joints)
-      write_joint(geometry_.joints[t - contacts], rows);
-    else
-      write_path(geometry_.paths[t - joints], rows);
-    rows += terms_[t].nrow * dofs_;
+    const int at = rows_of(t).at, numbers = terms_[t].nrow * dofs_;
+    counts_.push_back(terms_[t].nrow);
+    at_least(own_J_, std::size_t(n) * dofs_ + numbers);
+    std::copy_n(&J_[std::size_t(at)], numbers, &own_J_[std::size_t(n) * dofs_]);
+    n += terms_[t].nrow;
   }
   columns_ = padded(n, 8);
   at_least(A_, std::size_t(n) * columns_ + RowBlocks::kBeyond);
   W_.assign(std::size_t(trees_.size()) * columns_, 0.0);
   for (int i = 0; i < n; ++i) {
-    for (int p = 0; p < model_.nv; ++p) W_[std::size_t(p) * columns_ + i] = J_[std::size_t(i) * dofs_ + p];
+    for (int p = 0; p < model_.nv; ++p) W_[std::size_t(p) * columns_ + i] = own_J_[std::size_t(i) * dofs_ + p];
   }
   trees_.solve_free(W_, columns_);
-  multiply(n, model_.nv, {J_.data(), dofs_, 1}, {W_.data(), columns_}, columns_, A_.data(), columns_);
+  multiply(n, model_.nv, {own_J_.data(), dofs_, 1}, {W_.data(), columns_}, columns_, A_.data(), columns_);
 }
 
 template <class R>
 StepOperator& DenseTerms<R>::alone(std::span<const int> terms) {
   write(terms);
-  alone_.begin({*this, J_.data(), W_.data(), model_.nv}, counts_);
+  alone_.begin({*this, own_J_.data(), W_.data(), model_.nv}, counts_);
   return alone_;
 }
 

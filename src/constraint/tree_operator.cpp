@@ -14,6 +14,7 @@ constexpr int kEasy = 2;  ///< iterations of a step that is not hard
 /// A small model's step is dense where so many times its extra rows, or if it is hard those of all contacts that act,
 /// are more than the DoFs.
 constexpr int kEasyShare = 2, kHardShare = 4, kActingShare = 2;
+constexpr int kTiny = 10;  ///< so few DoFs: dense from the first iteration where a hard step would be for what acts
 /// So many rows of terms that act, or where rows are held, are solved for alone.
 constexpr int kFewRows = 24, kFewBesideHeld = 40;
 constexpr int kCrowd = 24;    ///< unknowns of contacts, at which the Schur complement costs as much as the graph
@@ -60,7 +61,7 @@ bool TreeOperator<R>::solve(std::span<const Tangent> tangents, std::span<const d
     const auto [unknowns, acting] = contact_rows(tangents, force);
     const int extra = unknowns + extra_.held().count();
     hard_is_dense_ = small_ && std::max(kHardShare * extra, kActingShare * acting) > model_.nv;
-    const bool hard = dense_begun_ || ++solves_ > kEasy;
+    const bool hard = dense_begun_ || ++solves_ > kEasy || (model_.nv <= kTiny && kActingShare * acting > model_.nv);
     coupled = unknowns, dense = hard ? hard_is_dense_ : small_ && kEasyShare * extra > model_.nv;
   }
   if (dense)

@@ -3,35 +3,62 @@
 // Every number takes its updates one after the other, a fused product and difference each, whatever the vectors' width.
 #pragma once
 
+#include "tarsus/dynamics/dense_term.hpp"
 #include "tarsus/math/row_pack.hpp"
 
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-/// H += Jᵀ B J over the columns at which J has numbers. @param J [6][ld] @param B [6][8] @param product [6][ld] scratch
-template <class T>
-void dense_add_kernel(int ld, int count, const int* columns, const T* J, const T* B, T* product, T* H) {
+/// @param kCount rows, or 0: as many as the term says
+template <int kCount, class T>
+TARSUS_INLINE void dense_add_rows(const DenseTermOf<T>& t, int ld, T* product, T* right, T* H, int H_ld) {
   using P = WidestPack<T>;
-  constexpr int kRows = int(sizeof(P) / sizeof(T));
-  // J is zero before the pack of the first column and after that of the last.
-  const int begin = columns[0] / 8 * 8, end = columns[count - 1] / 8 * 8 + 8;
+  constexpr int kRows = int(sizeof(P) / sizeof(T)), kMost = kCount > 0 ? kCount : 6;
+  const int n = kCount > 0 ? kCount : t.rows;
+  const T *J = t.J, *G = t.G;
+  // J is zero before the pack of the first place and after that of the last.
+  const int begin = t.places[0] / 8 * 8, end = t.places[t.count - 1] / 8 * 8 + 8;
   for (int p = begin; p < end; p += kRows) {
-    P row[6];
-    for (int c = 0; c < 6; ++c) row[c] = load_rows<P>(J + c * ld + p);
-    for (int r = 0; r < 6; ++r) {
-      P sum = P(B[8 * r]) * row[0];
-      for (int c = 1; c < 6; ++c) sum = mul_add(P(B[8 * r + c]), row[c], sum);
-      store_rows(product + r * ld + p, sum);
+    P row[kMost], sum = load_rows<P>(right + p);
+    for (int c = 0; c < n; ++c) {
+      row[c] = load_rows<P>(J + c * ld + p);
+      sum = mul_add(P(t.force[c]), row[c], sum);
+    }
+    store_rows(right + p, sum);
+    for (int r = 0; G && r < n; ++r) {
+      P of_row = P(G[t.step * r]) * row[0];
+      for (int c = 1; c < n; ++c) of_row = mul_add(P(G[t.step * r + c]), row[c], of_row);
+      store_rows(product + r * ld + p, of_row);
     }
   }
-  for (int i = 0; i < count; ++i) {
-    T* h = H + columns[i] * ld;
-    P factor[6];
-    for (int r = 0; r < 6; ++r) factor[r] = P(product[r * ld + columns[i]]);
+  for (int i = 0; G && i < t.count; ++i) {
+    T* h = H + t.places[i] * H_ld;
+    T factor[kMost];
+    for (int r = 0; r < n; ++r) factor[r] = product[r * ld + t.places[i]];
     for (int p = begin; p < end; p += kRows) {
       P sum = load_rows<P>(h + p);
-      for (int r = 0; r < 6; ++r) sum = mul_add(factor[r], load_rows<P>(J + r * ld + p), sum);
+      for (int r = 0; r < n; ++r) sum = mul_add(P(factor[r]), load_rows<P>(J + r * ld + p), sum);
       store_rows(h + p, sum);
+    }
+  }
+}
+
+/// H += Jᵀ G J and right += Jᵀ force of these terms. @param ld of J @param product [6][ld] scratch
+template <class T>
+void dense_add_kernel(const DenseTermOf<T>* terms, int count, int ld, T* product, T* right, T* H, int H_ld) {
+  for (const DenseTermOf<T>* t = terms; t < terms + count; ++t) {
+    if (t->rows == 1 && t->count == 1) {  // a joint's
+      const int at = t->places[0];
+      const T arm = t->J[at];
+      right[at] = mul_add(t->force[0], arm, right[at]);
+      T& h = H[at * (H_ld + 1)];
+      if (t->G) h = mul_add(t->G[0] * arm, arm, h);
+    } else if (t->rows == 1) {
+      dense_add_rows<1>(*t, ld, product, right, H, H_ld);
+    } else if (t->rows == 3) {
+      dense_add_rows<3>(*t, ld, product, right, H, H_ld);
+    } else {
+      dense_add_rows<0>(*t, ld, product, right, H, H_ld);
     }
   }
 }

@@ -115,22 +115,15 @@ std::span<const int> DenseTrees::places(int pair) const {
   return std::span(places_).subspan(std::size_t(p.first_place), std::size_t(p.places));
 }
 
-void DenseTrees::clear() {
-  for (Pair& pair : pairs_) {
-    if (pair.acts) pair.acts = false, pair.block.fill(0);
-  }
-  H_.matrix.assign(mass_.begin(), mass_.end());
+void DenseTrees::clear() { H_.matrix.assign(mass_.begin(), mass_.end()); }
+
+void DenseTrees::add(std::span<const DenseTerm> terms, int columns, double* right) {
+  at_least(product_, std::size_t(6) * std::size_t(columns));
+  kernel_table<double>(1).dense_add(terms.data(), int(terms.size()), columns, product_.data(), right, H_.matrix.data(),
+                                    leading_);
 }
 
-void DenseTrees::factor() {
-  product_.resize(6 * std::size_t(leading_));
-  for (std::size_t p = 0; p < pairs_.size(); ++p) {
-    if (!pairs_[p].acts || pairs_[p].places == 0) continue;
-    kernel_table<double>(1).dense_add(leading_, pairs_[p].places, places(int(p)).data(), rows(int(p)),
-                                      pairs_[p].block.data(), product_.data(), H_.matrix.data());
-  }
-  H_.factor(size_, leading_);
-}
+void DenseTrees::factor() { H_.factor(size_, leading_); }
 
 void DenseTrees::factor_free() {
   if (free_factored_) return;

@@ -1,6 +1,7 @@
 // The kernels of this room: one table for each real type, instruction set and width (tarsus/math/kernels.hpp).
 #pragma once
 
+#include "tarsus/dynamics/dense_term.hpp"
 #include "tarsus/math/kernels.hpp"
 #include "tarsus/model/view.hpp"
 
@@ -25,7 +26,8 @@
          solve_loaded_kernel<T>)                                                                                       \
   SCALAR_KERNEL(void, eliminate, (int dofs, int count, const int* block, const R* left, const R* right, R* blocks),    \
                 eliminate_kernel<T>)                                                                                   \
-  SCALAR_KERNEL(void, dense_add, (int ld, int count, const int* columns, const R* J, const R* B, R* product, R* H),    \
+  SCALAR_KERNEL(void, dense_add,                                                                                       \
+                (const DenseTermOf<R>* terms, int count, int ld, R* product, R* right, R* H, int H_ld),                \
                 dense_add_kernel<T>)                                                                                   \
   SCALAR_KERNEL(void, dense_factor, (int n, int ld, R* A, R* L, R* inverse, int* pivot), dense_factor_kernel<T>)       \
   SCALAR_KERNEL(void, dense_solve, (int n, int ld, const R* A, const R* L, const R* inverse, const int* pivot, R* x),  \

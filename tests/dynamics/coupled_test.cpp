@@ -193,6 +193,8 @@ TEST(DenseTrees, SolveWhatTheDenseMatrixSolves) {
     for (int again = 0; again < 2; ++again) {
       trees.clear();
       Dense H = w.M;
+      std::vector<double> pulled(trees.leading(), 0.0);
+      Vector pull = Vector::Zero(nv);
       for (int k = random.index(2 * n + 1); k > 0; --k, ++pairs_seen) {
         const int a = random.index(n), b = random.index(n + 1) - 1;
         if (a == b) continue;
@@ -205,12 +207,20 @@ TEST(DenseTrees, SolveWhatTheDenseMatrixSolves) {
           J -= shift * w.J[b];
         }
         const int pair = trees.add_pair(a, b);
-        const Dense B = random_block(random, 6);
-        add(B, trees.block(pair));
-        H += J.transpose() * B * J;
+        const int count = 1 + random.index(6);  // the first rows of it
+        const Eigen::Matrix<double, 6, 6, Eigen::RowMajor> B = random_block(random, 6);
+        const Vector force = Vector::NullaryExpr(6, [&] { return random.uniform(); });
+        const bool only_pulls = random.index(4) == 0;
+        const std::span<const int> places = trees.places(pair);
+        const DenseTerm term{count,         int(places.size()), 6,
+                             places.data(), trees.rows(pair),   only_pulls ? nullptr : B.data(),
+                             force.data()};
+        if (!places.empty()) trees.add({&term, 1}, trees.leading(), pulled.data());
+        const Dense own = J.topRows(count);
+        if (!only_pulls) H += own.transpose() * B.topLeftCorner(count, count) * own;
+        pull += own.transpose() * force.head(count);
       }
-      const int row = random.index(nv), column = random.index(nv);
-      trees.add(row, column, 0.1), H(row, column) += 0.1;
+      for (int d = 0; d < nv; ++d) EXPECT_NEAR(pulled[trees.place(d)], pull[d], 1e-12 * (1 + pull.norm()));
       trees.factor();
       const Vector right = Vector::NullaryExpr(nv + held, [&] { return random.uniform(); });
       const auto solved = [&](const auto& solve) {

@@ -32,13 +32,15 @@ class DenseTerms final : public RowBlocks {
   Mass whole() const override { return {A_.data(), columns_}; }
 
  private:
+  struct RowsOf {  ///< a term
+    int at = -1;   ///< its first of J_, -1: not there yet
+    int first_place = 0, places = 0;
+  };
+  const RowsOf& rows_of(int term);
   int pair_of(std::size_t contact);
-  void add_contacts(std::span<const Tangent> tangents, std::span<const double> force);
-  void add_joints(std::span<const Tangent> tangents, std::span<const double> force);
-  void add_paths(std::span<const Tangent> tangents, std::span<const double> force);
-  void write_contact(std::size_t contact, double* rows);
-  void write_joint(const JointRows& joint, double* rows);
-  void write_path(const PathRow& path, double* row);
+  void write_contact(int term, double* J);
+  void write_joint(const JointRows& joint, double* J);
+  void write_path(const PathRow& path, double* J);
 
   const Model& model_;
   DenseTrees trees_;
@@ -46,12 +48,16 @@ class DenseTerms final : public RowBlocks {
   std::span<const Term> terms_;
   RowGeometry geometry_;
   std::vector<int> pair_;  ///< [contact] its pair of links in trees_, -1: not there yet
-  bool free_ = false;      ///< load() had no tangents
+  std::vector<RowsOf> rows_of_;
+  int rows_ = 0, dofs_;      ///< of J_; padded to eight
+  AlignedVector<double> J_;  ///< [row][dofs] of terms as they are asked for
+  std::vector<int> places_;  ///< at which rows have numbers
+  std::vector<DenseTerm> loaded_;
+  bool free_ = false;  ///< load() had no tangents
   std::vector<double> right_;
-  int columns_ = 0;                    ///< rows, padded
-  std::vector<int> counts_;            ///< [term] rows
-  int dofs_;                           ///< padded to eight
-  AlignedVector<double> J_, W_, A_;    ///< [row][dofs]; M̂⁻¹ Jᵀ [place][columns]; [row][columns]
+  std::vector<int> counts_;              ///< rows of each term of write(); theirs:
+  int columns_ = 0;                      ///< rows, padded
+  AlignedVector<double> own_J_, W_, A_;  ///< [row][dofs]; M̂⁻¹ Jᵀ [place][columns]; [row][columns]
   DenseRows alone_;
 };
 

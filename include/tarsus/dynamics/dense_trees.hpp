@@ -1,10 +1,10 @@
 // Small models as one dense matrix over their degrees of freedom.
 //
-//     (M̂ + Σ_ab J_abᵀ B_ab J_ab + K) x - J_eᵀ λ = Q,   J_e x + Σ λ = d
+//     (M̂ + Σ_t J_tᵀ G_t J_t) x - J_eᵀ λ = Q,   J_e x + Σ λ = d
 //
-// J_ab is the motion of link a less that of link b, both of their points at a's origin; without b that of a alone. B is
-// 6 × 6 and need not be symmetric. M̂ is written down once a step, and B's are added to a copy: what an iteration of a
-// hard step costs hardly depends on how many contacts act between which links.
+// G need not be symmetric. M̂ is written down once a step, and terms' J_tᵀ G_t J_t are added to a copy. Contacts take
+// their rows from J_ab, the motion of link a less that of link b, both of their points at a's origin; without b that of
+// a alone.
 //
 // Unknowns stand in the order of elimination, tips first, held rows last. So M̂ fills in nothing, and what is zero is
 // skipped: it is the sparse LᵀDL of a tree [Featherstone 2005] with columns as vectors, and dense where contacts
@@ -15,15 +15,14 @@
 #include <vector>
 
 #include "tarsus/base/aligned.hpp"
-#include "tarsus/dynamics/coupled.hpp"
 #include "tarsus/dynamics/dense_factors.hpp"
+#include "tarsus/dynamics/dense_term.hpp"
+#include "tarsus/dynamics/dynamics.hpp"
 
 namespace tarsus {
 
 class DenseTrees {
  public:
-  using Block = CoupledTrees::Block;
-
   explicit DenseTrees(const Model& model);
 
   /// M̂ of this state, without pairs. data: after prepare_loads(). @param joint_inertia K of M̂ [nv]
@@ -42,15 +41,11 @@ class DenseTrees {
   const double* rows(int pair) const { return jacobian_.data() + pairs_[std::size_t(pair)].rows; }
   std::span<const int> places(int pair) const;
 
-  /// No B, no K: H = M̂.
+  /// H = M̂, and no term.
   void clear();
-  /// B of a pair, to be added to.
-  Block& block(int pair) { return pairs_[std::size_t(pair)].acts = true, pairs_[std::size_t(pair)].block; }
-  /// A resistance between two DoFs, in qvel's axes.
-  void add(int row, int column, double resistance) {
-    H_.matrix[std::size_t(place(column)) * std::size_t(leading_) + std::size_t(place(row))] += resistance;
-  }
-  void factor();                                          ///< H, once after it is complete
+  /// H += Jᵀ G J and right += Jᵀ force of these. @param columns of each J, a multiple of eight @param right [leading]
+  void add(std::span<const DenseTerm> terms, int columns, double* right);
+  void factor();                                          ///< H, once it is complete
   void solve(std::span<double> x) const { H_.solve(x); }  ///< x = H⁻¹ x [leading]
   void solve_free(std::span<double> x);                   ///< x = M̂⁻¹ x, rows held
   /// X = M̂⁻¹ X with `columns` right sides, a multiple of eight. @param X [size][columns], row by row
@@ -68,8 +63,6 @@ class DenseTrees {
   struct Pair {
     std::size_t rows = 0;  ///< of jacobian_
     int first_place = 0, places = 0;
-    bool acts = false;
-    Block block{};
   };
   double& mass(int row, int column) { return mass_[std::size_t(column) * std::size_t(leading_) + std::size_t(row)]; }
   void add_mass(std::size_t link);
