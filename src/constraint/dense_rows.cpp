@@ -103,11 +103,9 @@ void DenseRows::solve_dofs(std::span<const Tangent> tangents, std::span<const do
   x_.resize(ld), right_.resize(unknown_.size());
   multiply_rows(force.data(), W_.data(), ld, x_.data());
   factors_.solve(x_);
-  for (std::size_t i = 0; i < unknown_.size(); ++i) {
-    const double* arm = matrices_->J + std::size_t(unknown_[i]) * ld;
-    right_[i] = 0;
-    for (int d = 0; d < n; ++d) right_[i] += x_[d] * arm[d];
-  }
+  const int columns = matrices_->blocks.whole().stride;
+  multiply(1, n, {x_.data(), 0, 1}, {matrices_->Jt, columns}, columns, sum_.data(), columns);
+  for (std::size_t i = 0; i < unknown_.size(); ++i) right_[i] = sum_[unknown_[i]];
 }
 
 bool DenseRows::solve(std::span<const Tangent> tangents, std::span<const double> force, std::span<double> change) {

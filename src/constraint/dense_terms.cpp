@@ -125,10 +125,11 @@ void DenseTerms<R>::write(std::span<const int> terms) {
   }
   columns_ = padded(n, 8);
   at_least(A_, std::size_t(n) * columns_ + RowBlocks::kBeyond);
-  W_.assign(std::size_t(trees_.size()) * columns_, 0.0);
+  own_Jt_.assign(std::size_t(trees_.size()) * columns_, 0.0);
   for (int i = 0; i < n; ++i) {
-    for (int p = 0; p < model_.nv; ++p) W_[std::size_t(p) * columns_ + i] = own_J_[std::size_t(i) * dofs_ + p];
+    for (int p = 0; p < model_.nv; ++p) own_Jt_[std::size_t(p) * columns_ + i] = own_J_[std::size_t(i) * dofs_ + p];
   }
+  W_.assign(own_Jt_.begin(), own_Jt_.end());
   trees_.solve_free(W_, columns_);
   multiply(n, model_.nv, {own_J_.data(), dofs_, 1}, {W_.data(), columns_}, columns_, A_.data(), columns_);
 }
@@ -136,7 +137,7 @@ void DenseTerms<R>::write(std::span<const int> terms) {
 template <class R>
 StepOperator& DenseTerms<R>::alone(std::span<const int> terms) {
   write(terms);
-  alone_.begin({*this, own_J_.data(), W_.data(), model_.nv}, counts_);
+  alone_.begin({*this, own_J_.data(), own_Jt_.data(), W_.data(), model_.nv}, counts_);
   return alone_;
 }
 

@@ -3,6 +3,8 @@
 // Every number takes its updates one after the other, a fused product and difference each, whatever the vectors' width.
 #pragma once
 
+#include <type_traits>
+
 #include "tarsus/dynamics/dense_term.hpp"
 #include "tarsus/math/row_pack.hpp"
 
@@ -84,6 +86,19 @@ TARSUS_INLINE void dense_update(int count, int first, int ld, const T* L, T* col
   }
 }
 
+/// x with zeros for its first `count` numbers, if it has so many. (What single numbers are written to is loaded as a
+/// pack only once they have all left the store buffer.)
+template <class P>
+TARSUS_INLINE P behind(const P& x, int count) {
+  using Word = Bits<Real<P>>;
+  constexpr int kRows = kWidth<P>;
+  static constexpr Word kWords[24] = {0, 0, 0, 0, 0, 0, 0, 0, -1, -1, -1, -1, -1, -1, -1, -1};
+  count = count < 0 ? 0 : count < kRows ? count : kRows;
+  Bits<P> mask;
+  __builtin_memcpy(&mask, kWords + 8 - count, sizeof(mask));
+  return from_bits<P>(to_bits(x) & mask);
+}
+
 /// A = P⁻¹ L U by columns, rows exchanged where the pivot is small. Of A is left U without its diagonal, of which
 /// `inverse` has the inverse; L's columns go to L, without ones, zeros above. Columns behind are updated for four at
 /// once.
@@ -126,9 +141,10 @@ void dense_factor_kernel(int n, int ld, T* A, T* L, T* inverse, int* pivot) {
       }
       const T over = 1 / column[k];
       inverse[k] = over;
-      for (int p = first; p < ld; p += kRows) store_rows(l + p, load_rows<P>(column + p) * P(over));
-      for (int i = first; i <= k; ++i) l[i] = 0;
-      for (int i = k; i < ld; ++i) column[i] = 0;
+      for (int p = first; p < ld; p += kRows) {
+        const P here = load_rows<P>(column + p);
+        store_rows(l + p, behind<P>(here * P(over), k + 1 - p)), store_rows(column + p, here - behind<P>(here, k - p));
+      }
       update(k, 1, k + 1, end);
     }
     update(waiting, end - waiting, end, n);
@@ -228,35 +244,44 @@ void dense_solve_rows_kernel(int n, int ld, const T* A, const T* L, const T* inv
   }
 }
 
-/// kCount rows of B X.
-template <int kCount, class T>
-TARSUS_INLINE void dense_product_rows(int inner, const int* places, int columns, const T* B, int row_step, int step,
+/// kCount rows of B X. @param at(k): which row of X
+template <int kCount, class T, class F>
+TARSUS_INLINE void dense_product_rows(int inner, const F& at, int columns, const T* B, int row_step, int step,
                                       const T* X, int ld, T* out, int out_ld) {
   using P = WidestPack<T>;
   constexpr int kRows = int(sizeof(P) / sizeof(T));
   for (int p = 0; p < columns; p += kRows) {
     P sum[kCount];
     for (P& s : sum) s = P(T(0));
-    for (int k = 0; k < inner; ++k) {
-      const P x = load_rows<P>(X + (places ? places[k] : k) * ld + p);
-      for (int i = 0; i < kCount; ++i) sum[i] = mul_add(P(B[i * row_step + k * step]), x, sum[i]);
+    const T* b = B;
+    for (int k = 0; k < inner; ++k, b += step) {
+      const P x = load_rows<P>(X + at(k) * ld + p);
+      for (int i = 0; i < kCount; ++i) sum[i] = mul_add(P(b[i * row_step]), x, sum[i]);
     }
     for (int i = 0; i < kCount; ++i) store_rows(out + i * out_ld + p, sum[i]);
   }
 }
+template <class T, class F>
+TARSUS_INLINE void dense_product_at(int rows, int inner, const F& at, int columns, const T* B, int row_step, int step,
+                                    const T* X, int ld, T* out, int out_ld) {
+  const auto go = [&](auto count) __attribute__((always_inline)) {
+    for (; rows >= count; rows -= count, B += count * row_step, out += count * out_ld)
+      dense_product_rows<count>(inner, at, columns, B, row_step, step, X, ld, out, out_ld);
+  };
+  go(std::integral_constant<int, 7>()), go(std::integral_constant<int, 3>()), go(std::integral_constant<int, 1>());
+}
 
-/// out_i = Σ_k B_ik X[k], four rows at once. @param places the k-th row of X is that; null: k
+/// out_i = Σ_k B_ik X[k], up to seven rows at once. @param places the k-th row of X is that; null: k
 /// @param columns a multiple of eight
 template <class T>
 void dense_product_kernel(int rows, int inner, const int* places, int columns, const T* B, int row_step, int step,
                           const T* X, int ld, T* out, int out_ld) {
-  for (; rows >= 4; rows -= 4, B += 4 * row_step, out += 4 * out_ld)
-    dense_product_rows<4>(inner, places, columns, B, row_step, step, X, ld, out, out_ld);
-  switch (rows) {
-    case 3: return dense_product_rows<3>(inner, places, columns, B, row_step, step, X, ld, out, out_ld);
-    case 2: return dense_product_rows<2>(inner, places, columns, B, row_step, step, X, ld, out, out_ld);
-    case 1: return dense_product_rows<1>(inner, places, columns, B, row_step, step, X, ld, out, out_ld);
-  }
+  if (places)
+    dense_product_at(
+        rows, inner, [places](int k) { return places[k]; }, columns, B, row_step, step, X, ld, out, out_ld);
+  else
+    dense_product_at(
+        rows, inner, [](int k) { return k; }, columns, B, row_step, step, X, ld, out, out_ld);
 }
 
 }  // namespace TARSUS_ISA

@@ -15,94 +15,86 @@ inline namespace TARSUS_ISA {
 /// read before that one's change is written, and what the change makes of them is added here. Reads three numbers
 /// whatever a row's count: z and Z go on for as long.
 template <class T>
-TARSUS_INLINE int relax_kernel(const Relaxation* rows, int count, const T* Z, int stride, int sweeps, T tolerance,
-                               T* y, T* z, Relaxed& by) {
+TARSUS_INLINE int relax_kernel(const Relaxation* rows, int count, const T* Z, int stride, int sweeps, T tolerance, T* y,
+                               T* z, Relaxed& by) {
   using P = WidestPack<T>;
   constexpr int kRows = int(sizeof(P) / sizeof(T));
   T moved = 0, energy = 0;
-  Vec3<T> own{};  // z of the rows at hand
-  const auto note = [&](T change, T rho) {
-    const T size = change * rho;
-    moved = maximum(moved, absolute(size)), energy = energy + change * size;
+  Vec3<T> own{};  // z of the rows at hand, then the new y
+  const auto within = [&](T most, T& p, T& q) {
+    const T square = p * p + q * q;
+    if (!(square > most * most)) return;
+    const T length = square_root(square);
+    p = p * most / length, q = q * most / length;
   };
-  const auto go_on = [&](const Relaxation& next) { own = {z[next.at], z[next.at + 1], z[next.at + 2]}; };
-  /// y of one to three rows, and z of all.
-  const auto change = [&](auto number, const Relaxation& r, const Relaxation& next, T a, T b, T c)
-      __attribute__((always_inline)) {
+  /// y of n rows, and z of all; those of the next ones into `own`.
+  const auto change = [&](auto number, const Relaxation& r, const T* next_z) __attribute__((always_inline)) {
     constexpr int n = number;
-    const T* rows_of_Z = Z + r.at * stride;
-    const T by_a = a - y[r.at], by_b = n > 1 ? b - y[r.at + 1] : T(0), by_c = n > 2 ? c - y[r.at + 2] : T(0);
-    go_on(next);
-    if (n == 1 && by_a == 0) return;
-    const auto add = [&](int row, T by_how_much) {
-      const T* to = rows_of_Z + row * stride + next.at;
-      own.x = mul_add(by_how_much, to[0], own.x), own.y = mul_add(by_how_much, to[1], own.y);
-      own.z = mul_add(by_how_much, to[2], own.z);
-    };
-    add(0, by_a);
-    if constexpr (n > 1) add(1, by_b);
-    if constexpr (n > 2) add(2, by_c);
-    y[r.at] = a, note(by_a, r.rho[0]);
-    if constexpr (n > 1) y[r.at + 1] = b, note(by_b, r.rho[1]);
-    if constexpr (n > 2) y[r.at + 2] = c, note(by_c, r.rho[2]);
+    T* const to = y + r.at;
+    const T* const rows_of_Z = Z + r.at * stride;
+    T by[n];
+    for (int i = 0; i < n; ++i) {
+      by[i] = own[i] - to[i], to[i] = own[i];
+      const T size = by[i] * r.rho[i];
+      moved = maximum(moved, absolute(size)), energy = energy + by[i] * size;
+    }
+    own = {next_z[0], next_z[1], next_z[2]};
+    if (n == 1 && by[0] == 0) return;
+    const T* of_next = rows_of_Z + (next_z - z);
+    for (int i = 0; i < n; ++i, of_next += stride) {
+      for (int k = 0; k < 3; ++k) own[k] = mul_add(by[i], of_next[k], own[k]);
+    }
     for (int p = 0; p < stride; p += kRows) {
-      P sum = mul_add(P(by_a), load_rows<P>(rows_of_Z + p), load_rows<P>(z + p));
-      if constexpr (n > 1) sum = mul_add(P(by_b), load_rows<P>(rows_of_Z + stride + p), sum);
-      if constexpr (n > 2) sum = mul_add(P(by_c), load_rows<P>(rows_of_Z + 2 * stride + p), sum);
+      P sum = load_rows<P>(z + p);
+      const T* of = rows_of_Z + p;
+      for (int i = 0; i < n; ++i, of += stride) sum = mul_add(P(by[i]), load_rows<P>(of), sum);
       store_rows(z + p, sum);
     }
   };
-  const auto within = [](T most, T& a, T& b) {
-    const T square = a * a + b * b;
-    if (!(square > most * most)) return;
-    const T length = square_root(square);
-    a = a * most / length, b = b * most / length;
-  };
-  constexpr std::integral_constant<int, 1> kOne;
-  constexpr std::integral_constant<int, 2> kTwo;
-  constexpr std::integral_constant<int, 3> kThree;
-  const auto relax = [&](const Relaxation& r, const Relaxation& next) __attribute__((always_inline)) {
-    switch (r.kind) {
-      case Relaxation::contact: {
-        const T normal = maximum(own.x, T(0)), by_normal = normal - y[r.at];
-        if (normal == 0 && by_normal == 0 && y[r.at + 1] == 0 && y[r.at + 2] == 0) {  // it stays open
-          go_on(next);
-          break;
-        }
-        const T* of_normal = Z + r.at * stride + r.at;
-        T a = mul_add(by_normal, of_normal[1], own.y), b = mul_add(by_normal, of_normal[2], own.z);
-        within(r.bound * normal, a, b);
-        change(kThree, r, next, normal, a, b);
-        break;
-      }
-      case Relaxation::interval:
-        change(kOne, r, next, minimum(maximum(own.x, T(r.lower)), T(r.upper)), T(0), T(0));
-        break;
-      case Relaxation::normal: change(kOne, r, next, maximum(own.x, T(0)), T(0), T(0)); break;
-      case Relaxation::twist: {
-        const T most = r.bound * y[r.normal_at];
-        change(kOne, r, next, minimum(maximum(own.x, -most), most), T(0), T(0));
-        break;
-      }
-      case Relaxation::disc: {
-        T a = own.x, b = own.y;
-        within(r.bound * y[r.normal_at], a, b);
-        change(kTwo, r, next, a, b, T(0));
-        break;
-      }
-      case Relaxation::ball: {
-        const T square = own.x * own.x + own.y * own.y + own.z * own.z;
-        const T scale = square > r.bound * r.bound ? r.bound / square_root(square) : T(1);
-        change(kThree, r, next, own.x * scale, own.y * scale, own.z * scale);
-        break;
-      }
-    }
-  };
-  if (count > 0) go_on(*rows);
+  const T* at = z + (count > 0 ? rows[0].at : 0);
+  own = {at[0], at[1], at[2]};
   int done = 0;
   do {
     moved = energy = 0;
-    for (int k = 0; k < count; ++k) relax(rows[k], rows[k + 1 < count ? k + 1 : 0]);
+    for (int k = 0; k < count; ++k) {
+      const Relaxation& r = rows[k];
+      const T* const next_z = z + rows[k + 1 < count ? k + 1 : 0].at;
+      int n = 1;
+      switch (r.kind) {
+        case Relaxation::contact: {
+          const T* before = y + r.at;
+          own.x = maximum(own.x, T(0));
+          if (own.x == 0 && before[0] == 0 && before[1] == 0 && before[2] == 0) {  // it stays open
+            own = {next_z[0], next_z[1], next_z[2]};
+            continue;
+          }
+          const T by_normal = own.x - before[0];
+          const T* of_normal = Z + r.at * stride + r.at;
+          own.y = mul_add(by_normal, of_normal[1], own.y), own.z = mul_add(by_normal, of_normal[2], own.z);
+          within(r.bound * own.x, own.y, own.z), n = 3;
+          break;
+        }
+        case Relaxation::interval: own.x = minimum(maximum(own.x, T(r.lower)), T(r.upper)); break;
+        case Relaxation::normal: own.x = maximum(own.x, T(0)); break;
+        case Relaxation::twist: {
+          const T most = r.bound * y[r.normal_at];
+          own.x = minimum(maximum(own.x, -most), most);
+          break;
+        }
+        case Relaxation::disc: within(r.bound * y[r.normal_at], own.x, own.y), n = 2; break;
+        case Relaxation::ball: {
+          const T square = own.x * own.x + own.y * own.y + own.z * own.z;
+          const T scale = square > r.bound * r.bound ? r.bound / square_root(square) : T(1);
+          own = own * scale, n = 3;
+          break;
+        }
+      }
+      switch (n) {
+        case 1: change(std::integral_constant<int, 1>(), r, next_z); break;
+        case 2: change(std::integral_constant<int, 2>(), r, next_z); break;
+        default: change(std::integral_constant<int, 3>(), r, next_z);
+      }
+    }
   } while (++done < sweeps && moved > tolerance);
   by = {moved, energy};
   return done;

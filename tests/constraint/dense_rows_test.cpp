@@ -48,8 +48,8 @@ TEST(DenseRows, SolvesAsTheMatrixOfAllRows) {
     const Eigen::MatrixXd J = draw(n, nv), root = draw(nv, nv), W = root * root.transpose() * J.transpose() / nv;
     Whole blocks;
     blocks.A = by_rows(J * W), blocks.stride = padded(n, 8), blocks.count = int(counts.size());
-    const AlignedVector<double> rows = by_rows(J), responses = by_rows(W);
-    mass.begin({blocks, rows.data(), responses.data(), nv}, counts);
+    const AlignedVector<double> rows = by_rows(J), turned = by_rows(J.transpose()), responses = by_rows(W);
+    mass.begin({blocks, rows.data(), turned.data(), responses.data(), nv}, counts);
     std::vector<Tangent> tangents(counts.size());
     Eigen::MatrixXd G = Eigen::MatrixXd::Zero(n, n);
     Eigen::VectorXd g = draw(n, 1), Jx(n);
@@ -113,7 +113,7 @@ class AllRows final : public StepOperator {
   }
   StepOperator* alone(std::span<const int> terms) override {
     choose(terms);
-    rows_.begin({blocks_, own_.data(), responses_.data(), int(J.cols())}, own_counts_);
+    rows_.begin({blocks_, own_.data(), turned_.data(), responses_.data(), int(J.cols())}, own_counts_);
     after_alone = 0;
     return &rows_;
   }
@@ -128,10 +128,10 @@ class AllRows final : public StepOperator {
     }
     const int n = int(kept.size());
     blocks_.A = by_rows(A(kept, kept)), blocks_.stride = padded(n, 8), blocks_.count = int(terms.size());
-    own_ = by_rows(J(kept, Eigen::all)), responses_ = by_rows(W(Eigen::all, kept));
+    own_ = by_rows(J(kept, Eigen::all)), turned_ = by_rows(J(kept, Eigen::all).transpose()), responses_ = by_rows(W(Eigen::all, kept));
   }
   Whole blocks_;
-  AlignedVector<double> own_, responses_;
+  AlignedVector<double> own_, turned_, responses_;
   std::vector<int> own_counts_;
   DenseRows rows_;
 };

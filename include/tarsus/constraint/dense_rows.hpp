@@ -19,7 +19,8 @@ class DenseRows final : public StepOperator {
   struct Matrices {
     RowBlocks& blocks;  ///< A, one block of all
     const double* J;    ///< [row][dofs, padded to eight with zeros]
-    const double* W;    ///< [dof][column], columns as A's
+    const double* Jt;   ///< [dof][column], columns as A's
+    const double* W;    ///< so too
     int dofs;
   };
   /// @param counts [term] rows
@@ -47,11 +48,11 @@ class DenseRows final : public StepOperator {
   int rows_ = 0;
   std::vector<int> unknown_;  ///< rows with a tangent
   DenseFactors factors_;
-  AlignedVector<double> right_, x_, sum_;
-  std::vector<int> picked_;   ///< rows of A_
-  AlignedVector<double> A_;   ///< of unknown rows alone [unknown][unknown, padded]
-  AlignedVector<double> GJ_;  ///< [unknown][dofs, padded]
-  AlignedVector<double> W_;   ///< [row][dofs, padded], once it is asked for
+  AlignedVector<double> right_, x_, sum_;  ///< right: in the end J x [unknown]
+  std::vector<int> picked_;                ///< rows of A_
+  AlignedVector<double> A_;                ///< of unknown rows alone [unknown][unknown, padded]
+  AlignedVector<double> GJ_;               ///< [unknown][dofs, padded]
+  AlignedVector<double> W_;                ///< [row][dofs, padded], once it is asked for
   bool turned_ = false;
   std::vector<double> impulse_;
 };

@@ -57,7 +57,8 @@ class DenseTerms final : public RowBlocks {
   std::vector<double> right_;
   std::vector<int> counts_;              ///< rows of each term of write(); theirs:
   int columns_ = 0;                      ///< rows, padded
-  AlignedVector<double> own_J_, W_, A_;  ///< [row][dofs]; M̂⁻¹ Jᵀ [place][columns]; [row][columns]
+  AlignedVector<double> own_J_, own_Jt_;  ///< [row][dofs]; [place][columns]
+  AlignedVector<double> W_, A_;           ///< M̂⁻¹ Jᵀ [place][columns]; [row][columns]
   DenseRows alone_;
 };
 
