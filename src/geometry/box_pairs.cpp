@@ -99,9 +99,14 @@ bool boxes_apart(const Body& a, const Body& b, double limit) {
 }
 
 void box_box(const Body& a, const Body& b, ContactList& out) {
+  if (still_parted(a, b, out)) return;
   const Mat3d r = transpose(a.pose.rotation) * b.pose.rotation;
-  const Axis axis = least_overlap(a.size(), b.size(), r, a.to_local(b.position()), out.margin());
-  if (axis.separation > out.margin()) return;
+  const Vec3d t = a.to_local(b.position());
+  const Axis axis = least_overlap(a.size(), b.size(), r, t, out.margin());
+  if (axis.separation > out.margin()) {
+    if (out.parting()) *out.parting() = dot(axis.direction, t) < 0 ? axis.direction : -axis.direction;
+    return;
+  }
   if (axis.separation > 0) return closest_features(a, b, out);  // two corners may be further apart than any axis tells
   const Vec3d d = a.pose.rotation * axis.direction;
   Closest closest;

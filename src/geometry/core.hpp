@@ -59,6 +59,7 @@ inline constexpr std::uint32_t kClosestPoint = 1;
 /// Contact points of two features that face each other across `closest`, which is one of them.
 void add_manifold(const Core& a, const Core& b, const Closest& closest, ContactList& out);
 /// The manifold at the closest points, if they are within the margin.
+bool still_parted(const Body& a, const Body& b, const ContactList& out);
 void closest_features(const Body& a, const Body& b, ContactList& out);
 
 }  // namespace tarsus::narrow

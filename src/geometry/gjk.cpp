@@ -414,10 +414,14 @@ static bool parts(const Vec3d& axis, const Core& a, const Core& b, double limit)
   return dot(axis, a.support(-axis) - b.support(axis)) > needed * norm(axis);
 }
 
+bool still_parted(const Body& a, const Body& b, const ContactList& out) {
+  const Vec3d* const parting = out.parting();  // tried on cores of their own: a hull's hint is where GJK would begin
+  return parting && dot(*parting, *parting) > 0 && parts(a.pose.rotation * *parting, Core(a), Core(b), out.margin());
+}
+
 void closest_features(const Body& a, const Body& b, ContactList& out) {
-  Vec3d* const parting = out.parting();  // tried on cores of their own: a hull's hint is where GJK would begin
-  if (parting && dot(*parting, *parting) > 0 && parts(a.pose.rotation * *parting, Core(a), Core(b), out.margin()))
-    return;
+  if (still_parted(a, b, out)) return;
+  Vec3d* const parting = out.parting();
   const Core ca(a), cb(b);
   Closest closest;
   const bool near = closest_points(ca, cb, out.margin(), closest);
