@@ -48,18 +48,18 @@ struct ContactArrays {
 // boxes: of stretch i of A against those of stretch j of B; `same`: of one set and one row, each pair once.
 // contacts: normal and distance of each pair of sorted indices.
 // carry: places spheres that ride on their groups.
-// near: of pairs in runs, those that CarriedSpheres::near() wants. @return how many
-#define TARSUS_SWEEP_KERNELS(KERNEL, SCALAR_KERNEL)                                                                    \
-  KERNEL(void, boxes, (const BoxRows& a, Stretch i, const BoxRows& b, Stretch j, bool same, PairBuffer& out),          \
-         sweep_boxes)                                                                                                  \
-  KERNEL(void, spheres, (const SphereRows& s, Stretch i, Stretch j, bool same, PairBuffer& out), sweep_spheres)        \
-  KERNEL(void, contacts, (const SphereRows& s, const BodyPair* pairs, std::size_t count, const ContactArrays& out),    \
-         sweep_contacts)                                                                                               \
-  KERNEL(void, carry, (const SphereGroup* groups, std::size_t count, SphereColumns& s), sweep_carry)                   \
-  KERNEL(                                                                                                              \
-      std::size_t, near,                                                                                               \
-      (const SphereColumns& s, const SphereRun* runs, std::size_t count, double h, double fall, std::uint32_t* found), \
-      sweep_near)
+// near: of pairs in runs that are on, those that CarriedSpheres::near() wants. @return how many
+#define TARSUS_SWEEP_KERNELS(KERNEL, SCALAR_KERNEL)                                                                 \
+  KERNEL(void, boxes, (const BoxRows& a, Stretch i, const BoxRows& b, Stretch j, bool same, PairBuffer& out),       \
+         sweep_boxes)                                                                                               \
+  KERNEL(void, spheres, (const SphereRows& s, Stretch i, Stretch j, bool same, PairBuffer& out), sweep_spheres)     \
+  KERNEL(void, contacts, (const SphereRows& s, const BodyPair* pairs, std::size_t count, const ContactArrays& out), \
+         sweep_contacts)                                                                                            \
+  KERNEL(void, carry, (const SphereGroup* groups, std::size_t count, SphereColumns& s), sweep_carry)                \
+  KERNEL(std::size_t, near,                                                                                         \
+         (const SphereColumns& s, const SphereRun* runs, std::size_t count, const unsigned char* on, double h,      \
+          double fall, std::uint32_t* found),                                                                       \
+         sweep_near)
 
 struct SweepKernels {
   TARSUS_KERNEL_TABLE(double, TARSUS_SWEEP_KERNELS)

@@ -250,11 +250,12 @@ class SweepNear {
   SweepPack step_, spare_{1 + 1e-9};
 };
 
-std::size_t sweep_near(const SphereColumns& s, const SphereRun* runs, std::size_t count, double h, double fall,
-                       std::uint32_t* found) {
+std::size_t sweep_near(const SphereColumns& s, const SphereRun* runs, std::size_t count, const unsigned char* on,
+                       double h, double fall, std::uint32_t* found) {
   const SweepNear near(s, h, fall);
   std::size_t n = 0;
   for (const SphereRun* run = runs; run < runs + count; ++run) {
+    if (!on[run->around]) continue;
     const bool plane = s.radius[run->one] == std::numeric_limits<double>::infinity();
     for (std::uint32_t k = 0; k < run->count; k += kSweepLanes) {
       const std::uint32_t j = run->others + k;

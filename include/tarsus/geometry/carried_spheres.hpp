@@ -34,6 +34,7 @@ struct SphereGroup {
 /// Sphere `one` with each of [others, others + count): pairs from `pair` on.
 struct SphereRun {
   std::uint32_t one, others, count, pair;
+  std::uint32_t around = 0;  ///< the pair of spheres around their groups, counted from 1; 0: always looked at
 };
 
 class CarriedSpheres {
@@ -67,11 +68,22 @@ class CarriedSpheres {
     return {column[0][i], column[1][i], column[2][i]};
   }
 
+  /// Spheres around the spheres of each group: pairs of groups that are not near have no near pairs.
+  struct Around {
+    SphereColumns columns;
+    std::vector<SphereGroup> groups;  ///< of one each
+    std::vector<SphereRun> runs;      ///< none: all pairs are looked at
+    std::vector<std::uint32_t> near;
+    std::vector<unsigned char> on{1};  ///< [SphereRun::around]
+  };
+  void put_around();
+
   SphereColumns columns_;
   std::vector<SphereGroup> groups_;
   std::vector<std::uint32_t> group_;  ///< [sphere]
   std::vector<SphereRun> runs_;
   std::vector<std::uint32_t> near_;
+  Around around_;
 };
 
 }  // namespace tarsus
