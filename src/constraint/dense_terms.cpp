@@ -89,15 +89,13 @@ std::span<const double> DenseTerms<R>::load(std::span<const Tangent> tangents, s
   free_ = tangents.empty();
   if (!free_) trees_.clear();
   right_.assign(trees_.leading(), 0.0);
-  const auto acts = [&](int t) {
-    return !idle(free_ ? kNone : tangents[t], &force[terms_[t].first_row], terms_[t].nrow);
-  };
+  acting_.clear();
   for (int t = 0; t < int(terms_.size()); ++t) {
-    if (acts(t)) rows_of(t);
+    if (idle(free_ ? kNone : tangents[t], &force[terms_[t].first_row], terms_[t].nrow)) continue;
+    if (rows_of(t).places > 0) acting_.push_back(t);
   }
-  loaded_.clear();
-  for (int t = 0; t < int(terms_.size()); ++t) {
-    if (rows_of_[t].at < 0 || rows_of_[t].places == 0 || !acts(t)) continue;
+  loaded_.clear();  // of rows that stay where they are now
+  for (const int t : acting_) {
     const RowsOf& rows = rows_of_[t];
     loaded_.push_back({terms_[t].nrow, rows.places, kTermRows, &places_[std::size_t(rows.first_place)],
                        &J_[std::size_t(rows.at)], free_ ? nullptr : tangents[t].at[0], &force[terms_[t].first_row]});

@@ -63,6 +63,18 @@ Axis least_overlap(const Vec3d& sa, const Vec3d& sb, const Mat3d& r, const Vec3d
   return chosen();
 }
 
+/// still_parted() of two boxes: by how far they reach along the axis.
+bool boxes_still_parted(const Body& a, const Body& b, const ContactList& out) {
+  if (!out.parting()) return false;
+  const Vec3d &axis = *out.parting(), &sa = a.size(), &sb = b.size();
+  const Vec3d d = a.pose.rotation * axis, along = transpose_mul(b.pose.rotation, d);
+  const double reach = sa.x * std::abs(axis.x) + sa.y * std::abs(axis.y) + sa.z * std::abs(axis.z) +
+                       sb.x * std::abs(along.x) + sb.y * std::abs(along.y) + sb.z * std::abs(along.z);
+  const double gap = dot(d, a.position() - b.position()) - reach;
+  const double needed = out.margin() + kCertain * (sa.x + sa.y + sa.z + sb.x + sb.y + sb.z);
+  return gap > 0 && gap * gap > needed * needed * dot(axis, axis);
+}
+
 /// The points of two edges that are closest to each other.
 Vec3d on_edge_of_b(const Body& a, const Body& b, const Axis& axis, const Vec3d& normal) {
   const auto column = [](const Mat3d& m, int i) {
@@ -99,7 +111,7 @@ bool boxes_apart(const Body& a, const Body& b, double limit) {
 }
 
 void box_box(const Body& a, const Body& b, ContactList& out) {
-  if (still_parted(a, b, out)) return;
+  if (boxes_still_parted(a, b, out)) return;
   const Mat3d r = transpose(a.pose.rotation) * b.pose.rotation;
   const Vec3d t = a.to_local(b.position());
   const Axis axis = least_overlap(a.size(), b.size(), r, t, out.margin());

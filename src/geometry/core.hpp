@@ -48,6 +48,8 @@ struct Closest {
   Vec3d on_b{0, 0, 0};
 };
 
+inline constexpr double kCertain = 1e-9;  ///< of the shapes' size, more than rounding makes of a distance
+
 /// An axis parts the boxes around the two, each in its shape's frame, by more than `limit`.
 bool boxes_apart(const Body& a, const Body& b, double limit);
 
@@ -59,7 +61,6 @@ inline constexpr std::uint32_t kClosestPoint = 1;
 /// Contact points of two features that face each other across `closest`, which is one of them.
 void add_manifold(const Core& a, const Core& b, const Closest& closest, ContactList& out);
 /// The manifold at the closest points, if they are within the margin.
-bool still_parted(const Body& a, const Body& b, const ContactList& out);
 void closest_features(const Body& a, const Body& b, ContactList& out);
 
 }  // namespace tarsus::narrow

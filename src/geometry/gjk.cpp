@@ -16,7 +16,6 @@ namespace tarsus::narrow {
 namespace {
 
 constexpr int kGjkSteps = 96;
-constexpr double kCertain = 1e-9;    // of the shapes' size, more than rounding makes of a distance
 constexpr double kRelative = 1e-13;  // of |v|²: the gap between bounds at which GJK stops
 constexpr double kRounding = 1e-15;  // of the shapes' size, what rounding makes of the distance that a leap finds
 
@@ -414,14 +413,10 @@ static bool parts(const Vec3d& axis, const Core& a, const Core& b, double limit)
   return dot(axis, a.support(-axis) - b.support(axis)) > needed * norm(axis);
 }
 
-bool still_parted(const Body& a, const Body& b, const ContactList& out) {
-  const Vec3d* const parting = out.parting();  // tried on cores of their own: a hull's hint is where GJK would begin
-  return parting && dot(*parting, *parting) > 0 && parts(a.pose.rotation * *parting, Core(a), Core(b), out.margin());
-}
-
 void closest_features(const Body& a, const Body& b, ContactList& out) {
-  if (still_parted(a, b, out)) return;
-  Vec3d* const parting = out.parting();
+  Vec3d* const parting = out.parting();  // tried on cores of their own: a hull's hint is where GJK would begin
+  if (parting && dot(*parting, *parting) > 0 && parts(a.pose.rotation * *parting, Core(a), Core(b), out.margin()))
+    return;
   const Core ca(a), cb(b);
   Closest closest;
   const bool near = closest_points(ca, cb, out.margin(), closest);

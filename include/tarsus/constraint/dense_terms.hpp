@@ -52,11 +52,12 @@ class DenseTerms final : public RowBlocks {
   int rows_ = 0, dofs_;      ///< of J_; padded to eight
   AlignedVector<double> J_;  ///< [row][dofs] of terms as they are asked for
   std::vector<int> places_;  ///< at which rows have numbers
+  std::vector<int> acting_;  ///< terms of load()
   std::vector<DenseTerm> loaded_;
   bool free_ = false;  ///< load() had no tangents
   std::vector<double> right_;
-  std::vector<int> counts_;              ///< rows of each term of write(); theirs:
-  int columns_ = 0;                      ///< rows, padded
+  std::vector<int> counts_;               ///< rows of each term of write(); theirs:
+  int columns_ = 0;                       ///< rows, padded
   AlignedVector<double> own_J_, own_Jt_;  ///< [row][dofs]; [place][columns]
   AlignedVector<double> W_, A_;           ///< M̂⁻¹ Jᵀ [place][columns]; [row][columns]
   DenseRows alone_;
