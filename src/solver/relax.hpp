@@ -25,12 +25,12 @@ struct Relaxed {
 // y: on the diagonal 1 - (A + R)/ρ, else -A/ρ; so many times, or until none changes by more than the tolerance [m/s].
 // Z [row that changes][stride], stride a multiple of eight; y [row]; z [stride]. by: that of the last sweep
 // follow: Z but for its diagonal. @param inverse 1/ρ [stride]
-#define TARSUS_RELAX_KERNELS(KERNEL, SCALAR_KERNEL)                                                       \
-  SCALAR_KERNEL(int, relax,                                                                               \
-                (const Relaxation* rows, int count, const double* Z, int stride, int sweeps,              \
-                 double tolerance, double* y, double* z, Relaxed& by),                                    \
-                relax_kernel<T>)                                                                          \
-  SCALAR_KERNEL(void, follow, (const double* A, const double* inverse, int count, int stride, double* Z), \
+#define TARSUS_RELAX_KERNELS(KERNEL, SCALAR_KERNEL)                                                            \
+  SCALAR_KERNEL(int, relax,                                                                                    \
+                (const Relaxation* rows, int count, const double* Z, int stride, int sweeps, double tolerance, \
+                 double* y, double* z, Relaxed& by),                                                           \
+                relax_kernel<T>)                                                                               \
+  SCALAR_KERNEL(void, follow, (const double* A, const double* inverse, int count, int stride, double* Z),      \
                 follow_kernel<T>)
 
 struct RelaxTable {

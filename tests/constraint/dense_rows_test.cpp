@@ -128,7 +128,8 @@ class AllRows final : public StepOperator {
     }
     const int n = int(kept.size());
     blocks_.A = by_rows(A(kept, kept)), blocks_.stride = padded(n, 8), blocks_.count = int(terms.size());
-    own_ = by_rows(J(kept, Eigen::all)), turned_ = by_rows(J(kept, Eigen::all).transpose()), responses_ = by_rows(W(Eigen::all, kept));
+    own_ = by_rows(J(kept, Eigen::all)), turned_ = by_rows(J(kept, Eigen::all).transpose()),
+    responses_ = by_rows(W(Eigen::all, kept));
   }
   Whole blocks_;
   AlignedVector<double> own_, turned_, responses_;
