@@ -170,7 +170,7 @@ double natural_map(const Term& term, const TermRow* rows, const double* velocity
   }
   if (term.law == Law::interval) return interval_map(term, rows[0], velocity[0], impulse[0], tangent, base);
   if (SlidingContact::is(term, rows)) return SlidingContact(term, rows, velocity, impulse).map(tangent, base);
-  double z[kTermRows], rho[kTermRows], projected[kTermRows], N[kTermRows], sum = 0;
+  double z[kTermRows] = {}, rho[kTermRows], projected[kTermRows], N[kTermRows], sum = 0;
   metric(term, rows, rho);
   before_projection(term, rows, velocity, impulse, rho, z);
   term_law(term, kUnits, z, kOwnNormal, projected, tangent);
