@@ -34,7 +34,7 @@ TARSUS_INLINE void dense_add_rows(const DenseTermOf<T>& t, int ld, T* product, T
     }
   }
   for (int i = 0; G && i < t.count; ++i) {
-    T* h = H + t.places[i] * H_ld;
+    T* const h = H + t.places[i] * H_ld;
     T factor[kMost];
     for (int r = 0; r < n; ++r) factor[r] = product[r * ld + t.places[i]];
     for (int p = begin; p < end; p += kRows) {
@@ -53,8 +53,7 @@ void dense_add_kernel(const DenseTermOf<T>* terms, int count, int ld, T* product
       const int at = t->places[0];
       const T arm = t->J[at];
       right[at] = mul_add(t->force[0], arm, right[at]);
-      T& h = H[at * (H_ld + 1)];
-      if (t->G) h = mul_add(t->G[0] * arm, arm, h);
+      if (t->G) H[at * (H_ld + 1)] = mul_add(t->G[0] * arm, arm, H[at * (H_ld + 1)]);
     } else if (t->rows == 1) {
       dense_add_rows<1>(*t, ld, product, right, H, H_ld);
     } else if (t->rows == 3) {
