@@ -63,7 +63,8 @@ Axis least_overlap(const Vec3d& sa, const Vec3d& sb, const Mat3d& r, const Vec3d
   return chosen();
 }
 
-/// still_parted() of two boxes: by how far they reach along the axis.
+/// The axis that parted them parts them still, by more than the margin and by enough for box_box() to find them apart
+/// beyond rounding.
 bool boxes_still_parted(const Body& a, const Body& b, const ContactList& out) {
   if (!out.parting()) return false;
   const Vec3d &axis = *out.parting(), &sa = a.size(), &sb = b.size();

@@ -216,7 +216,8 @@ void Sweeps::start(const StepProblem& problem, std::span<const double> velocity,
   for (std::size_t r = 0; r < y_.size(); ++r) z_[r] = rows_.keep[r] * y_[r] + rows_.start[r];
 }
 
-/// @param whole one block has all rows: z_ is kept  @return sweeps, as many, or fewer once they change no more
+/// Where one block has all rows, whose z_ is kept: so many sweeps, or fewer once none changes a velocity by more than
+/// the tolerance. @return how many
 int Sweeps::relax_whole(int sweeps, double tolerance) {
   const Block& block = blocks_[0];
   Relaxed by;
