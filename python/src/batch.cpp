@@ -25,8 +25,7 @@ std::size_t size(int n) { return std::size_t(n); }
 class AnyBatch {
  public:
   AnyBatch(nb::object model, int worlds, BatchOptions options, bool single)
-      : owner_(std::move(model)), model_(nb::cast<const Model*>(owner_)) {
-    if (!model_) throw nb::type_error("model: is None, expected a tarsus.Model");
+      : owner_(std::move(model)), model_(&expect<const Model>(owner_, "model")) {
     if (single)
       batch_ = std::make_unique<Batch<float>>(*model_, worlds, options);
     else

@@ -2,10 +2,13 @@
 #pragma once
 
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
 
 #include <array>
 #include <exception>
 #include <memory>
+#include <string>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -36,6 +39,17 @@ void bind_learn(nb::module_& m);
 /// What nanobind makes of three numbers.
 using Numbers3 = std::array<double, 3>;
 inline Vec3d vec(const Numbers3& a) { return {a[0], a[1], a[2]}; }
+
+/// What an argument that is kept as a Python object holds; TypeError where it is something else.
+template <class T>
+T& expect(nb::handle object, const char* name) {
+  T* held = nullptr;
+  if (nb::try_cast<T*>(object, held) && held) return *held;
+  throw nb::type_error((std::string(name) + ": is " +
+                        (object.is_none() ? "None" : "of type " + nb::cast<std::string>(nb::type_name(object.type()))) +
+                        ", expected a " + nb::cast<std::string>(nb::type_name(nb::type<std::remove_cv_t<T>>())))
+                           .c_str());
+}
 
 /// The notes, warnings and errors of reading, as Python objects.
 nb::list to_python(const Diagnostics& diagnostics);

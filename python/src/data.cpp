@@ -181,8 +181,7 @@ const char* const kDataDoc =
 }  // namespace
 
 AnyData::AnyData(nb::object model, int worlds, nb::handle dtype)
-    : owner_(std::move(model)), model_(nb::cast<const Model*>(owner_)) {
-  if (!model_) throw nb::type_error("model: is None, expected a tarsus.Model");
+    : owner_(std::move(model)), model_(&expect<const Model>(owner_, "model")) {
   const bool single = wants_float(dtype);
   try {
     if (single)

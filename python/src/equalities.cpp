@@ -27,7 +27,7 @@ BasicData<double>& single_world(AnyData& any, const Model& model) {
 }
 
 PyEqualities& equalities_for(const Model& model, handle equalities) {
-  PyEqualities& e = nb::cast<PyEqualities&>(equalities);
+  PyEqualities& e = expect<PyEqualities>(equalities, "equalities");
   if (&e.set.model() != &model) throw ValueError("equalities", "made for another model", "this model's own");
   return e;
 }
@@ -208,7 +208,7 @@ void bind_inspection(nb::class_<PyEqualities>& c) {
   c.def(
        "__init__",
        [](PyEqualities* self, nb::object model, bool own) {
-         const Model& m = nb::cast<const Model&>(model);
+         const Model& m = expect<const Model>(model, "model");
          new (self) PyEqualities{model, own ? EqualitySet::of(m) : EqualitySet(m)};
        },
        "model"_a, "own"_a = true, nb::sig("def __init__(self, model: Model, own: bool = True) -> None"))

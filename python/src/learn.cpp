@@ -49,7 +49,7 @@ class AnyVectorTask {
   AnyVectorTask(nb::object task, int worlds, int threads, std::uint64_t seed, const std::string& autoreset,
                 handle dtype, const std::string& drives)
       : owner_(std::move(task)) {
-    const Task& t = nb::cast<const Task&>(owner_);
+    const Task& t = expect<const Task>(owner_, "task");
     const VectorTaskOptions options{
         .worlds = worlds, .threads = threads, .seed = seed, .autoreset = autoreset_mode(autoreset)};
     if (wants_float(dtype))

@@ -189,7 +189,7 @@ class Verlet {
   Verlet(nb::object owner, double timestep, const std::string& solver, double tolerance, int max_iterations,
          int threads)
       : owner_(std::move(owner)),
-        particles_(&nb::cast<Particles&>(owner_)),
+        particles_(&expect<Particles>(owner_, "system")),
         verlet_(particles_->system, {timestep != 0 ? timestep : particles_->system.units.timestep, solver, tolerance,
                                      max_iterations, threads}),
         revision_(particles_->revision),

@@ -116,7 +116,7 @@ class AnyStepper {
 
  public:
   AnyStepper(nb::object data, StepOptions options, handle equalities)
-      : owner_(std::move(data)), any_(&nb::cast<AnyData&>(owner_)), equalities_(nb::borrow(equalities)) {
+      : owner_(std::move(data)), any_(&expect<AnyData>(owner_, "data")), equalities_(nb::borrow(equalities)) {
     if (!equalities_.is_none()) {
       PyEqualities& e = equalities_for(any_->model(), equalities_);
       e.in_use = true, options.equalities = &e.set, python_rows_ = e.rows;

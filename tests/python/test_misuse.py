@@ -341,3 +341,23 @@ def test_a_script_with_a_function_of_its_own_ends_quietly():
     """
     run = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, timeout=60)
     assert (run.returncode, run.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    "make, argument",
+    [
+        (lambda model, wrong: tarsus.Data(wrong), "model"),
+        (lambda model, wrong: tarsus.Stepper(wrong), "data"),
+        (lambda model, wrong: tarsus.Batch(wrong, 2), "model"),
+        (lambda model, wrong: tarsus.Equalities(wrong), "model"),
+        (lambda model, wrong: tarsus.Stepper(tarsus.Data(model), equalities=wrong), "equalities"),
+        (lambda model, wrong: tarsus.VectorTask(wrong, 2), "task"),
+        (lambda model, wrong: tarsus.VelocityVerlet(wrong, 0.001), "system"),
+    ],
+    ids=["Data", "Stepper", "Batch", "Equalities", "equalities", "VectorTask", "VelocityVerlet"],
+)
+@pytest.mark.parametrize("wrong", ["a file's name", 0.01, object(), ...], ids=["str", "float", "object", "other class"])
+def test_an_argument_of_another_class_says_which_is_expected(model, make, argument, wrong):
+    wrong = tarsus.Drives.uniform(model) if wrong is ... else wrong
+    with pytest.raises(TypeError, match=f"{argument}: is of type .*{type(wrong).__name__}, expected a tarsus"):
+        make(model, wrong)
