@@ -52,6 +52,7 @@ set(TARSUS_KERNEL_TABLES
     "constraint/kernels.inl|constraint/kernel_table.hpp|ConstraintTable<REAL>|double float|baseline avx2 avx512"
     "learn/kernels.inl|learn/kernel_table.hpp|LearnTable<REAL>|double float|baseline avx2 avx512"
     "solver/body_contact_kernels.inl|solver/body_contact_kernels.hpp|ContactKernels<REAL>|double float|baseline avx2"
+    "solver/sliding.inl|solver/sliding.hpp|SlidingTable|double|baseline avx2 avx512"
     "solver/relax.inl|solver/relax.hpp|RelaxTable|double|baseline avx2 avx512"
     "geometry/sweep.inl|geometry/sweep.hpp|SweepKernels|double|baseline avx2"
     "particles/kernels.inl|particles/kernels.hpp|ParticleKernels|double|baseline avx2"

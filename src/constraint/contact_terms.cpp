@@ -4,8 +4,10 @@
 //     tangents   b = 0, c the last step's impulse: what sticks does not creep
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <tuple>
 
+#include "constraint/kernel_table.hpp"
 #include "constraint/term_constants.hpp"
 #include "tarsus/constraint/step_terms.hpp"
 #include "tarsus/spatial/widen.hpp"
@@ -46,38 +48,79 @@ std::array<Vec3d, 2> frame_tangents(const Vec3d& n) {
   return {first, cross(n, first)};
 }
 
-template <class R>
-void StepTerms<R>::add_contacts(std::span<const LinkContact> contacts) {
-  contacts_.assign(contacts.begin(), contacts.end());
-  for (LinkContact& c : contacts_) {
-    if (c.b <= c.a) continue;
-    std::swap(c.a, c.b);
-    c.point.normal = -c.point.normal;
-  }
-  std::erase_if(contacts_, [](const LinkContact& c) { return c.a < 0; });  // the world with itself
-  const auto before = [](const LinkContact& x, const LinkContact& y) {
-    const Vec3d &p = x.point.position, &q = y.point.position;
-    return std::tie(x.a, x.b, x.identity, p.x, p.y, p.z) < std::tie(y.a, y.b, y.identity, q.x, q.y, q.z);
-  };
-  const auto pair_before = [](const LinkContact& x, const LinkContact& y) {
-    return std::tie(x.a, x.b) < std::tie(y.a, y.b);
-  };
-  if (!std::is_sorted(contacts_.begin(), contacts_.end(), pair_before))
-    std::sort(contacts_.begin(), contacts_.end(), before);
-  for (auto first = contacts_.begin(), last = first; first != contacts_.end(); first = last) {
-    while (last != contacts_.end() && !pair_before(*first, *last)) ++last;
-    if (!std::is_sorted(first, last, before)) std::sort(first, last, before);
-  }
-  geometry_.contacts.resize(contacts_.size());
-  for (std::size_t i = 0; i < contacts_.size(); ++i) add_contact(i);
+/// The order of contacts: their links, then what they are.
+static bool comes_before(const LinkContact& x, const LinkContact& y) {
+  const Vec3d &p = x.point.position, &q = y.point.position;
+  return std::tie(x.a, x.b, x.identity, p.x, p.y, p.z) < std::tie(y.a, y.b, y.identity, q.x, q.y, q.z);
 }
 
+/// Those of one pair of links, in the order of their links, are sorted where they are not.
+static void sort_contacts(std::vector<LinkContact>& contacts) {
+  const auto pair_before = [](const LinkContact& x, const LinkContact& y) {
+    return x.a != y.a ? x.a < y.a : x.b < y.b;
+  };
+  bool in_order = true;
+  std::size_t first = 0;
+  for (std::size_t i = 1; i <= contacts.size(); ++i) {
+    const bool ends = i == contacts.size() || pair_before(contacts[i - 1], contacts[i]);
+    if (!ends && pair_before(contacts[i], contacts[i - 1]))
+      return std::sort(contacts.begin(), contacts.end(), comes_before);
+    if (ends && !in_order) std::sort(contacts.begin() + long(first), contacts.begin() + long(i), comes_before);
+    if (ends)
+      first = i, in_order = true;
+    else if (contacts[i].identity <= contacts[i - 1].identity)
+      in_order = false;
+  }
+}
+
+/// The numbers of its first three rows are those of contact_terms_kernel().
+static bool is_usual(const LinkContact& c) {
+  return c.dimension >= 3 && c.restitution == 0 && c.friction_share == std::array<double, 2>{1, 1};
+}
+
+template <class R>
+void StepTerms<R>::take_contacts(std::vector<LinkContact>& contacts) {
+  std::swap(contacts_, contacts);
+  bool of_world = false;
+  for (LinkContact& c : contacts_) {
+    if (c.b > c.a) std::swap(c.a, c.b), c.point.normal = -c.point.normal;
+    of_world |= c.a < 0;
+  }
+  if (of_world) std::erase_if(contacts_, [](const LinkContact& c) { return c.a < 0; });  // with itself
+  sort_contacts(contacts_);
+  const std::size_t n = contacts_.size();
+  geometry_.contacts.resize(n), terms_.resize(n), names_.resize(n), geometry_.usual.clear();
+  int row = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    const LinkContact& c = contacts_[i];
+    ContactRows& rows = geometry_.contacts[i];
+    rows.a = c.a, rows.b = c.b, rows.nrow = c.dimension;
+    terms_[i] = {Law::contact, row, c.dimension, 0, kUnbounded, c.friction, c.torsional, c.rolling};
+    names_[i] = {Kind::contact, c.identity};
+    report_.penetration = std::max(report_.penetration, -c.point.distance);
+    if (is_usual(c)) geometry_.usual.push_back({int(i), row, -1});
+    row += c.dimension;
+  }
+  rows_.resize(row), free_rows_.resize(row), y_.resize(row);
+  if (n == 0) return;
+  static_assert(offsetof(ContactPoint, distance) == 6 * sizeof(double) && sizeof(LinkContact) % sizeof(double) == 0);
+  const LinkContact& first = contacts_[0];
+  const ContactNumbers numbers{&first.point.position.x, &first.spook.compliance, sizeof(LinkContact) / sizeof(double)};
+  constraint_table<R>(1).contact_terms(numbers, geometry_.usual.data(), int(geometry_.usual.size()),
+                                       step_.data->links(), {step_.h, kRelative * options_.relative_compliance},
+                                       geometry_.contacts.data(), rows_.data(), free_rows_.data(), y_.data());
+  for (std::size_t i = 0; i < n; ++i) {
+    if (!is_usual(contacts_[i])) add_contact(i);
+    if (contacts_[i].dimension > 3) add_spin(i);
+  }
+}
+
+/// A contact's first rows where it bounces, does not rub, or rubs as the direction has it.
 template <class R>
 void StepTerms<R>::add_contact(std::size_t index) {
   const LinkContact& c = contacts_[index];
   const LinkState<R>* links = step_.data->links();
   ContactRows& rows = geometry_.contacts[index];
-  rows.a = c.a, rows.b = c.b, rows.nrow = c.dimension;
   rows.axis[0] = c.point.normal;
   if (c.friction_share == std::array<double, 2>{1, 1}) {
     const auto [t1, t2] = contact_tangents(c.point.normal);
@@ -88,57 +131,64 @@ void StepTerms<R>::add_contact(std::size_t index) {
   }
   rows.arm_a = c.point.position - widen(links[c.a].o);
   rows.arm_b = c.b >= 0 ? c.point.position - widen(links[c.b].o) : Vec3d{0, 0, 0};
-  double speed[kTermRows], free[kTermRows];
-  contact_velocities(index, speed, free);
-  const double mass = contact_inverse_mass(links, c.a, c.b);
-  const double inertia = c.dimension > 3 ? contact_inverse_inertia(links, c.a, c.b) : 0;
+  const ContactMotion at = motion(index);
+  const double mass = contact_inverse_mass(links, c.a, c.b), speed = dot(rows.axis[0], at.speed.v);
   Spook soft = c.spook;
   double gap = c.point.distance;
   if (soft.compliance == 0) {
     gap = recoverable(soft, gap, step_.h, kContactReturn);
     soft.compliance = c.relative_compliance * mass;
   }
-  const SpookRow spook = spook_unilateral(soft, gap, speed[0], step_.h, c.restitution, options_.restitution_threshold);
+  const SpookRow spook = spook_unilateral(soft, gap, speed, step_.h, c.restitution, options_.restitution_threshold);
   // Softness would swallow a bounce.
-  const bool bounces = c.restitution > 0 && -speed[0] > options_.restitution_threshold;
-  const double own = bounces ? 0 : spook_bilateral(soft, gap, speed[0], step_.h).compliance;
-  TermRow numbers[kTermRows];
-  for (int k = 0; k < c.dimension; ++k) {
-    const double scale = k < 3 ? mass : inertia;
-    numbers[k] = {compliance(k == 0 ? own : 0, scale), 0, 0, scale};
-  }
-  numbers[0].target = spook.target;
+  const bool bounces = c.restitution > 0 && -speed > options_.restitution_threshold;
+  const double own = bounces ? 0 : spook_bilateral(soft, gap, speed, step_.h).compliance;
+  TermRow numbers{compliance(own, mass), spook.target, 0, mass};
   if (c.solver.share > 0) {
-    numbers[0].compliance = compliance(c.solver.relative_compliance * mass, mass);
-    numbers[0].target = c.solver.target(speed[0], c.point.distance);
+    numbers.compliance = compliance(c.solver.relative_compliance * mass, mass);
+    numbers.target = c.solver.target(speed, c.point.distance);
   }
-  report_.penetration = std::max(report_.penetration, -c.point.distance);
-  add_term(Kind::contact, c.identity, {Law::contact, 0, c.dimension, 0, kUnbounded, c.friction, c.torsional, c.rolling},
-           numbers, speed, free);
+  for (int k = 0; k < std::min(3, c.dimension); ++k) {
+    set_row(terms_[index].first_row + k, numbers, dot(rows.axis[k], at.speed.v), dot(rows.axis[k], at.free.v));
+    numbers = {compliance(0, mass), 0, 0, mass};
+  }
 }
 
-/// J v at the start of the step, and J v⁰.
+/// Rows of torsion and rolling.
 template <class R>
-void StepTerms<R>::contact_velocities(std::size_t index, double* speed, double* free) const {
-  const ContactRows& rows = geometry_.contacts[index];
-  const LinkState<R>* links = step_.data->links();
-  const auto read = [&](Motion<double> a, Motion<double> b, double* out) {
-    const Vec3d w = a.w - b.w, v = a.v + cross(a.w, rows.arm_a) - b.v - cross(b.w, rows.arm_b);
-    for (int k = 0; k < rows.nrow; ++k) out[k] = dot(rows.axis[k % 3], k < 3 ? v : w);
-  };
-  const auto later = [&](int link) {
-    const Motion<double> v = widen(links[link].v), a = widen(links[link].a);
-    return Motion<double>{v.w + a.w * step_.h, v.v + a.v * step_.h};
-  };
-  const Motion<double> still{{0, 0, 0}, {0, 0, 0}};
-  read(widen(links[rows.a].v), rows.b >= 0 ? widen(links[rows.b].v) : still, speed);
-  read(later(rows.a), rows.b >= 0 ? later(rows.b) : still, free);
+void StepTerms<R>::add_spin(std::size_t index) {
+  const LinkContact& c = contacts_[index];
+  const ContactMotion at = motion(index);
+  const double inertia = contact_inverse_inertia(step_.data->links(), c.a, c.b);
+  for (int k = 3; k < c.dimension; ++k) {
+    const Vec3d& axis = geometry_.contacts[index].axis[k - 3];
+    set_row(terms_[index].first_row + k, {compliance(0, inertia), 0, 0, inertia}, dot(axis, at.speed.w),
+            dot(axis, at.free.w));
+  }
 }
 
-#define TARSUS_INSTANTIATE(R)                                             \
-  template void StepTerms<R>::add_contacts(std::span<const LinkContact>); \
-  template void StepTerms<R>::add_contact(std::size_t);                   \
-  template void StepTerms<R>::contact_velocities(std::size_t, double*, double*) const;
+/// How the two bodies' points at a contact move against each other.
+template <class R>
+typename StepTerms<R>::ContactMotion StepTerms<R>::motion(std::size_t index) const {
+  const ContactRows& rows = geometry_.contacts[index];
+  const auto side = [&](int link, const Vec3d& arm) {
+    const LinkState<R>& state = step_.data->links()[link];
+    const Motion<double> v = widen(state.v), a = widen(state.a);
+    const Motion<double> later{v.w + a.w * step_.h, v.v + a.v * step_.h};
+    return ContactMotion{{v.w, v.v + cross(v.w, arm)}, {later.w, later.v + cross(later.w, arm)}};
+  };
+  ContactMotion at = side(rows.a, rows.arm_a);
+  if (rows.b < 0) return at;
+  const ContactMotion b = side(rows.b, rows.arm_b);
+  at.speed.w -= b.speed.w, at.speed.v -= b.speed.v, at.free.w -= b.free.w, at.free.v -= b.free.v;
+  return at;
+}
+
+#define TARSUS_INSTANTIATE(R)                                           \
+  template void StepTerms<R>::take_contacts(std::vector<LinkContact>&); \
+  template void StepTerms<R>::add_contact(std::size_t);                 \
+  template void StepTerms<R>::add_spin(std::size_t);                    \
+  template typename StepTerms<R>::ContactMotion StepTerms<R>::motion(std::size_t) const;
 TARSUS_INSTANTIATE(double)
 TARSUS_INSTANTIATE(float)
 #undef TARSUS_INSTANTIATE

@@ -57,7 +57,7 @@ void TreeOperator<R>::find_pairs(std::span<const ContactRows> contacts, const F&
 template <class R>
 bool TreeOperator<R>::eliminates(std::span<const Term> terms, std::span<const ContactRows> contacts,
                                  std::span<const double> y, double operations) {
-  acting_only_ = false, operations_ = operations;
+  acting_only_ = false, operations_.given = operations;
   find_pairs(contacts, [](std::size_t) { return true; });
   if (coupled_.analyze(pairs_, operations)) return true;
   acting_only_ = true;
@@ -71,8 +71,8 @@ bool TreeOperator<R>::solve_coupled(std::span<const Tangent> tangents, std::span
     return idle(tangents[c], &force[terms_[c].first_row], geometry_.contacts[c].nrow);
   };
   find_pairs(geometry_.contacts, [&](std::size_t c) { return !acting_only_ || !rests(c); });
-  if (!coupled_.analyze(pairs_, std::min(kMoreAct * operations_, operations_left_))) return false;
-  operations_left_ -= coupled_.operations();
+  if (!coupled_.analyze(pairs_, std::min(kMoreAct * operations_.given, operations_.left))) return false;
+  operations_.left -= coupled_.operations();
   loads_.clear();
   add_joint_loads(tangents, force);
   coupled_.begin<R>(*data_, joint_inertia_, loads_.of_link(), loads_.all());

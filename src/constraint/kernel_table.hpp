@@ -4,8 +4,11 @@
 #include "constraint/equality_view.hpp"
 #include "constraint/lane_view.hpp"
 #include "constraint/limbs_view.hpp"
+#include "tarsus/constraint/contact_place.hpp"
+#include "tarsus/constraint/row_geometry.hpp"
 #include "tarsus/math/kernels.hpp"
 #include "tarsus/model/view.hpp"
+#include "tarsus/solver/term.hpp"
 
 // prepare: ABA's passes 1 and 2, origins too: factors, u, velocities and velocity-product accelerations.
 // place: pass 1 and origins alone.
@@ -14,6 +17,7 @@
 //   on whatever the inertias have become.
 // lane_*: terms of a step of up to kTogether packs; for packs only. lane_newton.inl
 // ldl*: solver/ldl.inl.
+// contact_*: contacts of one world side by side. contact_packs.inl
 #define TARSUS_CONSTRAINT_KERNELS(KERNEL, SCALAR_KERNEL)                                                              \
   KERNEL(void, prepare, (const ModelView<R>&, void* state, const R* qpos, const R* qvel, const R* Q, const R* K),     \
          prepare_kernel<T>)                                                                                           \
@@ -40,7 +44,18 @@
          ldl_solve<T, P>)                                                                                             \
   KERNEL(void, lane_sizes, (const LaneModel<R>&, LaneSizes*), lane_sizes<T>)                                          \
   KERNEL(void, lane_solve, (const LaneModel<R>&, const LaneStep<R>&, const LanePack<R>*, int packs, std::byte* work), \
-         lane_solve<T>)
+         lane_solve<T>)                                                                                               \
+  SCALAR_KERNEL(void, contact_terms,                                                                                  \
+                (const ContactNumbers&, const ContactPlace*, int count, const void* state, const ContactStep&,        \
+                 ContactRows*, TermRow*, double* free, double* y),                                                    \
+                contact_terms_kernel<T>)                                                                              \
+  SCALAR_KERNEL(                                                                                                      \
+      void, contact_loads,                                                                                            \
+      (const ContactRows*, const ContactPlace*, int count, const Tangent*, const double* force, void* loads),         \
+      contact_loads_kernel<T>)                                                                                        \
+  SCALAR_KERNEL(void, contact_velocities,                                                                             \
+                (const ContactRows*, const ContactPlace*, int count, const void* state, double* velocity),            \
+                contact_velocities_kernel<T>)
 
 namespace tarsus {
 

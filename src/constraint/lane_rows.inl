@@ -4,6 +4,7 @@
 #pragma once
 
 #include "constraint/lane_view.hpp"
+#include "solver/sliding_law.inl"
 #include "tarsus/constraint/spook.hpp"
 #include "tarsus/model/jcalc.inl"
 
@@ -30,24 +31,9 @@ struct LaneIterates {
   X now_u, now_y, next_u, next_y, best_u, best_y;
 };
 
-/// Compliance R and metric ρ = w + R of a row, with their inverses: of this stage; own_R is the row's own.
-template <class T>
-struct LaneMetric {
-  T own_R, inverse_mass, R, iR, rho, irho;
-
-  /// @param live lanes in which the row exists
-  TARSUS_INLINE void set(T compliance, Mask<T> live) {
-    const T zero = T(Real<T>(0)), one = T(Real<T>(1));
-    R = select(live, compliance, zero);
-    rho = select(live, compliance + inverse_mass, zero);
-    iR = select(live, one / compliance, zero);
-    irho = select(live, one / (compliance + inverse_mass), zero);
-  }
-};
-
 /// A contact: rows along n, t₁, t₂. x of a Vec3 is the normal's number.
 template <class T>
-struct LaneContact {
+struct LaneContact : SlidingRows<T> {
   Mask<T> live;
   Bits<T> key;  ///< the same from step to step, lane by lane; 0: none
   int link;     ///< of a contact with the world; -1: between links a and b, which lanes do not share
@@ -56,17 +42,10 @@ struct LaneContact {
   Bits<T> a, b;
   int touch, ntouch_a, ntouch_b;  ///< of LaneTouch, the first and how many on each side; between links
   Vec3<T> n, t1, t2, point, arm_a, arm_b;
-  T distance, friction, compliance, damping_time, relative_compliance;
-  T share;  ///< LaneSolverRow's; there damping_time is its pull
-  LaneMetric<T> normal, tangent;
-  T target, centre1, centre2;
+  T distance, compliance, damping_time, relative_compliance;
+  T share;       ///< LaneSolverRow's; there damping_time is its pull
   Vec3<T> free;  ///< J v⁰
   LaneIterates<Vec3<T>> at;
-  T Gnn, G1n, G2n, G11, G12, G22;
-  Vec3<T> base;    ///< γ̄
-  T given_normal;  ///< bounds friction in convex steps
-
-  void no_tangent() { Gnn = G1n = G2n = G11 = G12 = G22 = T(Real<T>(0)), base = zero3<T>(); }
 };
 
 /// A link that a contact between links has on one of its sides in some lanes: motions and forces of all
@@ -129,62 +108,7 @@ struct LaneBallRow {
   }
 };
 
-template <class T>
-TARSUS_INLINE Vec3<T> select(Mask<T> mask, const Vec3<T>& a, const Vec3<T>& b) {
-  return {select(mask, a.x, b.x), select(mask, a.y, b.y), select(mask, a.z, b.z)};
-}
-template <class T>
-TARSUS_INLINE T tiny() {
-  return T(sizeof(Real<T>) == 8 ? Real<T>(1e-150) : Real<T>(1e-18));
-}
-
-/// A vector within a disc or ball of radius `bound`: what slips has `share` = bound/length and direction t.
-template <class T>
-struct LaneDisc {
-  Mask<T> slips;
-  T share, t1, t2;
-  TARSUS_INLINE LaneDisc(T z1, T z2, T bound) {
-    const T zero = T(Real<T>(0)), one = T(Real<T>(1));
-    const T length = square_root(mul_add(z1, z1, z2 * z2));
-    slips = (length > bound) | !(bound > zero);
-    const Mask<T> some = length > tiny<T>();
-    const T inverse = one / select(some, length, one);
-    share = select(slips, bound * inverse, one);
-    t1 = select(some, z1 * inverse, one), t2 = select(some, z2 * inverse, zero);
-  }
-};
-
-/// The natural map N = y - P(z) at (u, y), and with `kTangents` Newton's G and γ̄ on it. @return Σ ρ² N²
-template <bool kTangents, class T>
-TARSUS_INLINE T natural_map(LaneContact<T>& c, const Vec3<T>& u, const Vec3<T>& y, [[maybe_unused]] Mask<T> lanes) {
-  const T zero = T(Real<T>(0)), one = T(Real<T>(1));
-  const T zn = neg_mul_add(mul_add(c.normal.R, y.x, u.x - c.target), c.normal.irho, y.x);
-  const T z1 = neg_mul_add(mul_add(c.tangent.R, y.y - c.centre1, u.y), c.tangent.irho, y.y);
-  const T z2 = neg_mul_add(mul_add(c.tangent.R, y.z - c.centre2, u.z), c.tangent.irho, y.z);
-  const T pn = maximum(zn, zero), bound = c.friction * pn;
-  const LaneDisc<T> disc(z1, z2, bound);
-  const T Nn = y.x - pn, N1 = neg_mul_add(z1, disc.share, y.y), N2 = neg_mul_add(z2, disc.share, y.z);
-  const T rn = Nn * c.normal.rho, r1 = N1 * c.tangent.rho, r2 = N2 * c.tangent.rho;
-  if constexpr (kTangents) {
-    const Mask<T> pushes = zn > zero;
-    const T Gnn = select(pushes, c.normal.iR, zero), sn = select(pushes, rn * c.normal.iR, Nn);
-    const T growth = select(pushes, c.friction, zero);
-    const T kn = neg_mul_add(c.normal.R, c.normal.irho, one), kt = neg_mul_add(c.tangent.R, c.tangent.irho, one);
-    const T q = one / neg_mul_add(kt, disc.share, one), g = select(disc.slips, q * disc.share * c.tangent.irho, zero);
-    const T by_normal = select(disc.slips, growth * Gnn, zero);
-    const T along = mul_add(disc.t1, N1, mul_add(disc.t2, N2, growth * kn * sn));
-    const T across = q * (disc.t1 * N2 - disc.t2 * N1);
-    const T s1 = select(disc.slips, disc.t1 * along - disc.t2 * across, r1 * c.tangent.iR);
-    const T s2 = select(disc.slips, disc.t2 * along + disc.t1 * across, r2 * c.tangent.iR);
-    c.Gnn = select(lanes, Gnn, c.Gnn);
-    c.G1n = select(lanes, by_normal * disc.t1, c.G1n), c.G2n = select(lanes, by_normal * disc.t2, c.G2n);
-    c.G11 = select(lanes, select(disc.slips, g * disc.t2 * disc.t2, c.tangent.iR), c.G11);
-    c.G22 = select(lanes, select(disc.slips, g * disc.t1 * disc.t1, c.tangent.iR), c.G22);
-    c.G12 = select(lanes, -(g * disc.t1 * disc.t2), c.G12);
-    c.base = select<T>(lanes, Vec3<T>{y.x - sn, y.y - s1, y.z - s2}, c.base);
-  }
-  return mul_add(rn, rn, mul_add(r1, r1, r2 * r2));
-}
+/// natural_map() of the other rows.
 template <bool kTangents, class T>
 TARSUS_INLINE T natural_map(LaneJointRow<T>& r, T u, T y, [[maybe_unused]] Mask<T> lanes) {
   const T zero = T(Real<T>(0));
@@ -225,23 +149,7 @@ TARSUS_INLINE T natural_map(LaneBallRow<T>& r, const Vec3<T>& u, const Vec3<T>& 
 /// γ = P(y) and G = -∂γ/∂(J v) at the velocity u, y = c + (b - u)/R. @param given friction is bounded by given_normal
 template <class T>
 TARSUS_INLINE Vec3<T> law(LaneContact<T>& c, const Vec3<T>& u, bool given, bool tangents, Mask<T> lanes) {
-  const T zero = T(Real<T>(0));
-  const T yn = (c.target - u.x) * c.normal.iR;
-  const T y1 = neg_mul_add(u.y, c.tangent.iR, c.centre1), y2 = neg_mul_add(u.z, c.tangent.iR, c.centre2);
-  const Mask<T> pushes = yn > zero;
-  const T gn = select(pushes, yn, zero);
-  const LaneDisc<T> disc(y1, y2, c.friction * (given ? c.given_normal : gn));
-  const Vec3<T> gamma = {gn, y1 * disc.share, y2 * disc.share};
-  if (!tangents) return gamma;
-  const T Gnn = select(pushes, c.normal.iR, zero), g = disc.share * c.tangent.iR;
-  const T by_normal = given ? zero : select(disc.slips, c.friction * Gnn, zero);
-  c.Gnn = select(lanes, Gnn, c.Gnn);
-  c.G1n = select(lanes, by_normal * disc.t1, c.G1n), c.G2n = select(lanes, by_normal * disc.t2, c.G2n);
-  c.G11 = select(lanes, select(disc.slips, g * disc.t2 * disc.t2, c.tangent.iR), c.G11);
-  c.G22 = select(lanes, select(disc.slips, g * disc.t1 * disc.t1, c.tangent.iR), c.G22);
-  c.G12 = select(lanes, select(disc.slips, -(g * disc.t1 * disc.t2), zero), c.G12);
-  c.base = select<T>(lanes, gamma, c.base);
-  return gamma;
+  return law_at(c, before_projection(c, u), given, tangents, lanes);
 }
 template <class T>
 TARSUS_INLINE T law(LaneJointRow<T>& r, T u, bool, bool tangents, Mask<T> lanes) {
@@ -272,11 +180,6 @@ TARSUS_INLINE Vec3<T> law(LaneBallRow<T>& r, const Vec3<T>& u, bool, bool tangen
 
 /// y before projection at the velocity u.
 template <class T>
-TARSUS_INLINE Vec3<T> before_projection(const LaneContact<T>& c, const Vec3<T>& u) {
-  return {(c.target - u.x) * c.normal.iR, neg_mul_add(u.y, c.tangent.iR, c.centre1),
-          neg_mul_add(u.z, c.tangent.iR, c.centre2)};
-}
-template <class T>
 TARSUS_INLINE T before_projection(const LaneJointRow<T>& r, T u) {
   return mul_add(r.target - u, r.metric.iR, r.centre);
 }
@@ -286,10 +189,6 @@ TARSUS_INLINE Vec3<T> before_projection(const LaneBallRow<T>& r, const Vec3<T>& 
 }
 /// The velocity at which y is before projection.
 template <class T>
-TARSUS_INLINE Vec3<T> velocity_of(const LaneContact<T>& c, const Vec3<T>& y) {
-  return {neg_mul_add(y.x, c.normal.R, c.target), (c.centre1 - y.y) * c.tangent.R, (c.centre2 - y.z) * c.tangent.R};
-}
-template <class T>
 TARSUS_INLINE T velocity_of(const LaneJointRow<T>& r, T y) {
   return mul_add(r.centre - y, r.metric.R, r.target);
 }
@@ -298,17 +197,10 @@ TARSUS_INLINE Vec3<T> velocity_of(const LaneBallRow<T>& r, const Vec3<T>& y) {
   return mul_add(y, -r.metric.R, r.target);
 }
 
-/// Largest ρ |N|, friction bounded by the normal impulse itself.
+/// Largest ρ |N|.
 template <class T>
 TARSUS_INLINE T natural_residual(const LaneContact<T>& c) {
-  const T zero = T(Real<T>(0));
-  const Vec3<T>&u = c.at.now_u, &y = c.at.now_y;
-  const T zn = neg_mul_add(mul_add(c.normal.R, y.x, u.x - c.target), c.normal.irho, y.x);
-  const T z1 = neg_mul_add(mul_add(c.tangent.R, y.y - c.centre1, u.y), c.tangent.irho, y.y);
-  const T z2 = neg_mul_add(mul_add(c.tangent.R, y.z - c.centre2, u.z), c.tangent.irho, y.z);
-  const LaneDisc<T> disc(z1, z2, c.friction * maximum(y.x, zero));
-  const T Nn = y.x - maximum(zn, zero), N1 = neg_mul_add(z1, disc.share, y.y), N2 = neg_mul_add(z2, disc.share, y.z);
-  return maximum(absolute(Nn) * c.normal.rho, maximum(absolute(N1), absolute(N2)) * c.tangent.rho);
+  return natural_residual(c, c.at.now_u, c.at.now_y);
 }
 template <class T>
 TARSUS_INLINE T natural_residual(const LaneJointRow<T>& r) {
@@ -358,14 +250,7 @@ TARSUS_INLINE void bound(LaneBallRow<T>& r, Mask<T> lanes) {
 template <class T>
 TARSUS_INLINE void bound(LaneContact<T>&, Mask<T>) {}  // nothing bounds them but their law
 
-/// G x of a term's rows.
-template <class T, template <class> class Contact>
-requires requires(Contact<T> c) { c.Gnn; }
-TARSUS_INLINE Vec3<T> times(const Contact<T>& c, const Vec3<T>& x) {
-  return {c.Gnn * x.x, mul_add(c.G1n, x.x, mul_add(c.G11, x.y, c.G12 * x.z)),
-          mul_add(c.G2n, x.x, mul_add(c.G12, x.y, c.G22 * x.z))};
-}
-/// The same of moments, LaneSpin's or LaneExtra's: `turn` is the change of the angular velocities, `n` that of the
+/// G x of moments, LaneSpin's or LaneExtra's: `turn` is the change of the angular velocities, `n` that of the
 /// contact's normal velocity.
 template <class T, template <class> class Moments>
 requires requires(Moments<T> s) { s.Gss; }

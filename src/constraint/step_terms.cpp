@@ -44,17 +44,22 @@ void StepTerms<R>::begin(BasicData<R>& data, double h, In<R> qpos, In<R> qvel, I
   report_ = {};
 }
 
-/// `speed` and `free` are J v at the start of the step and at v⁰.
+/// J v of one row at the start of the step, and J v⁰.
+template <class R>
+void StepTerms<R>::set_row(int row, const TermRow& numbers, double speed, double free) {
+  rows_[row] = numbers, free_rows_[row] = free;
+  // Where nothing is remembered: the present velocity, since v⁰ falls through what others hold.
+  y_[row] = (numbers.target - speed) / numbers.compliance;
+}
+
+/// `speed` and `free` are those of set_row().
 template <class R>
 int StepTerms<R>::add_term(Kind kind, std::uint64_t identity, Term term, const TermRow* rows, const double* speed,
                            const double* free) {
   term.first_row = int(rows_.size());
-  for (int k = 0; k < term.nrow; ++k) {
-    rows_.push_back(rows[k]);
-    free_rows_.push_back(free[k]);
-    // Where nothing is remembered: the present velocity, since v⁰ falls through what others hold.
-    y_.push_back((rows[k].target - speed[k]) / rows[k].compliance);
-  }
+  const std::size_t end = rows_.size() + std::size_t(term.nrow);
+  rows_.resize(end), free_rows_.resize(end), y_.resize(end);
+  for (int k = 0; k < term.nrow; ++k) set_row(term.first_row + k, rows[k], speed[k], free[k]);
   terms_.push_back(term), names_.push_back({kind, identity});
   return int(terms_.size()) - 1;
 }
@@ -73,7 +78,7 @@ int StepTerms<R>::add_joint_term(Kind kind, std::uint64_t identity, Term term, c
 
 template <class R>
 double StepTerms<R>::compliance(double own, double inverse_mass) const {
-  const double relative = options_.relative_compliance * inverse_mass * 4 / (1 + 4 * kDampingSteps);
+  const double relative = kRelative * options_.relative_compliance * inverse_mass;
   return std::max(own > 0 ? own : relative, kLeastCompliance * inverse_mass);
 }
 

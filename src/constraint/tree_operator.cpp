@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "constraint/kernel_table.hpp"
 #include "constraint/tree_loads.hpp"
 
 namespace tarsus {
@@ -40,6 +41,10 @@ void TreeOperator<R>::begin(BasicData<R>& data, double h, In<R> joint_inertia, s
   data_ = &data, joint_inertia_ = joint_inertia;
   terms_ = terms, geometry_ = geometry;
   dense_begun_ = false;
+  places_.all.clear();
+  for (std::size_t c = 0; c < geometry.contacts.size(); ++c) {
+    if (geometry.contacts[c].nrow == 3) places_.all.push_back({int(c), terms[c].first_row, -1});
+  }
   extra_.begin(data, h, terms, geometry, bilateral);
   prepare_loads<R>(model_, data);
   restart();
@@ -47,7 +52,7 @@ void TreeOperator<R>::begin(BasicData<R>& data, double h, In<R> joint_inertia, s
 
 template <class R>
 void TreeOperator<R>::restart() {
-  solves_ = 0, operations_left_ = kMost * operations_;
+  solves_ = 0, operations_.left = kMost * operations_.given;
   iterates_.first = true;
   for (Iterate* i : {&iterates_.now, &iterates_.next, &iterates_.kept}) i->held.at.assign(extra_.held().count(), 0.0);
 }
@@ -143,11 +148,18 @@ void TreeOperator<R>::keep() {
 /// The symmetric part of contacts' tangents, and their forces, on links.
 template <class R>
 void TreeOperator<R>::add_loads(std::span<const Tangent> tangents, std::span<const double> force) {
+  places_.loaded.clear();
   for (std::size_t c = 0; c < geometry_.contacts.size(); ++c) {
-    const double* f = &force[terms_[c].first_row];
-    if (geometry_.contacts[c].b < 0 && !idle(tangents[c], f, terms_[c].nrow))
-      add_contact_load(geometry_.contacts[c], tangents[c], f, loads_[geometry_.contacts[c].a]);
+    const ContactRows& contact = geometry_.contacts[c];
+    const int first = terms_[c].first_row;
+    if (contact.b >= 0 || idle(tangents[c], &force[first], contact.nrow)) continue;
+    if (contact.nrow == 3)
+      places_.loaded.push_back({int(c), first, loads_.at(contact.a)});
+    else
+      add_contact_load(contact, tangents[c], &force[first], loads_[contact.a]);
   }
+  constraint_table<R>(1).contact_loads(geometry_.contacts.data(), places_.loaded.data(), int(places_.loaded.size()),
+                                       tangents.data(), force.data(), loads_.data());
 }
 
 /// Forces alone, of contacts between two links as well.
@@ -180,8 +192,11 @@ void TreeOperator<R>::add_joint_loads(std::span<const Tangent> tangents, std::sp
 template <class R>
 void TreeOperator<R>::read(std::span<double> change) {
   const LinkState<R>* links = data_->links();
-  for (std::size_t c = 0; c < geometry_.contacts.size(); ++c) {
+  constraint_table<R>(1).contact_velocities(geometry_.contacts.data(), places_.all.data(), int(places_.all.size()),
+                                            links, change.data());
+  for (std::size_t c = 0; c < geometry_.contacts.size() && places_.all.size() < geometry_.contacts.size(); ++c) {
     const ContactRows& contact = geometry_.contacts[c];
+    if (contact.nrow == 3) continue;
     const Motion<double> a = widen(links[contact.a].a);
     Vec3d w = a.w, v = a.v + cross(w, contact.arm_a);
     if (contact.b >= 0) {

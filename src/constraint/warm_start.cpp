@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "tarsus/constraint/step_terms.hpp"
+#include "tarsus/model/jcalc.inl"
 
 namespace tarsus {
 
@@ -15,25 +16,38 @@ double square_or_1(const Vec3d& a) {
   return square > 0 ? square : 1;
 }
 
+/// An impulse is a sum of a contact's axes, a velocity is read by them: the same where they are units, which they are
+/// but where friction depends on the direction.
+bool of_units(const LinkContact& c) { return c.friction_share[0] == 1 && c.friction_share[1] == 1; }
+
 }  // namespace
 
 /// Puts this step's impulses away for the next one.
 template <class R>
 void StepTerms<R>::remember() {
-  warm_.last.h = step_.h, warm_.last.entries.clear(), warm_.by_identity.clear();
+  warm_.last.h = step_.h, warm_.last.entries.resize(terms_.size()), warm_.by_identity.clear();
   for (std::size_t i = 0; i < terms_.size(); ++i) {
-    const Term& term = terms_[i];
-    TermMemory::Entry m{names_[i].kind, names_[i].identity, -1, -1, term.nrow, {}, {}, {}, {}};
-    if (i < contacts_.size()) {
-      m.a = contacts_[i].a, m.b = contacts_[i].b, m.position = contacts_[i].point.position;
-      std::copy_n(geometry_.contacts[i].axis, 3, m.axis);
+    const int nrow = terms_[i].nrow, first = terms_[i].first_row;
+    TermMemory::Entry& m = warm_.last.entries[i];
+    m = {names_[i].kind, names_[i].identity, -1, -1, nrow, {}, {}, {}};
+    double excess[kTermRows];
+    const double* impulse = &impulse_[first];
+    for (int k = 0; k < nrow; ++k) excess[k] = rows_[first + k].compliance * (y_[first + k] - impulse[k]);
+    if (i >= contacts_.size()) {
+      std::copy_n(impulse, nrow, m.impulse), std::copy_n(excess, nrow, m.excess);
+      continue;
     }
-    for (int k = 0; k < term.nrow; ++k) {
-      const int row = term.first_row + k;
-      m.impulse[k] = impulse_[row];
-      m.excess[k] = rows_[row].compliance * (y_[row] - impulse_[row]);
+    m.a = contacts_[i].a, m.b = contacts_[i].b, m.position = contacts_[i].point.position;
+    const Vec3d& t1 = geometry_.contacts[i].axis[1];
+    const Vec3d& t2 = geometry_.contacts[i].axis[2];
+    for (int k = 0, to = 0; k < nrow; k += 3, to += 4) {
+      m.impulse[to] = impulse[k], m.excess[to] = excess[k];
+      if (k + 2 >= nrow) continue;
+      put3(m.impulse + to + 1, t1 * impulse[k + 1] + t2 * impulse[k + 2]);
+      const bool units = of_units(contacts_[i]);
+      const double one = units ? 1 : 1 / square_or_1(t1), two = units ? 1 : 1 / square_or_1(t2);
+      put3(m.excess + to + 1, t1 * (one * excess[k + 1]) + t2 * (two * excess[k + 2]));
     }
-    warm_.last.entries.push_back(m);
   }
 }
 
@@ -97,37 +111,37 @@ void StepTerms<R>::recall_near() {
   }
 }
 
-/// y of this step's term from the last one's: γ + excess / R, γ that of a step of this length. Contacts' vectors keep
-/// their direction in the world.
+/// y of this step's term from the last one's: γ + excess / R, γ that of a step of this length.
 template <class R>
 void StepTerms<R>::take(int index, int last) {
   const TermMemory::Entry& m = warm_.last.entries[last];
   const double scale = step_.h / warm_.last.h;
-  const Term& term = terms_[index];
   warm_.taken[last] = 1;
-  const int count = std::min(term.nrow, m.nrow);
-  double impulse[kTermRows], excess[kTermRows];
-  for (int k = 0; k < count; ++k) impulse[k] = scale * m.impulse[k], excess[k] = m.excess[k];
-  if (names_[index].kind == Kind::contact) {
-    const Vec3d* axis = geometry_.contacts[index].axis;
-    // Axes are units but where friction depends on the direction: an impulse is a sum of them, a velocity is read by
-    // them.
-    const auto turn = [&](double* x, int first, bool velocity) {
-      const Vec3d* from = velocity ? m.axis : axis;
-      const double one = square_or_1(from[1]), two = square_or_1(from[2]);
-      if (velocity) x[first] /= one, x[first + 1] /= two;
-      const Vec3d world = m.axis[1] * x[first] + m.axis[2] * x[first + 1];
-      x[first] = dot(axis[1], world), x[first + 1] = dot(axis[2], world);
-      if (!velocity) x[first] /= one, x[first + 1] /= two;
-    };
-    for (int first = 1; first + 1 < count; first += 3) turn(impulse, first, false), turn(excess, first, true);
+  if (names_[index].kind == Kind::contact) return take_contact(index, m, scale);
+  const int first = terms_[index].first_row;
+  for (int k = 0; k < std::min(terms_[index].nrow, m.nrow); ++k) {
+    impulse_[first + k] = scale * m.impulse[k];
+    y_[first + k] = impulse_[first + k] + m.excess[k] / rows_[first + k].compliance;
+    if (names_[index].kind == Kind::friction_loss) rows_[first + k].centre = impulse_[first + k];
   }
-  const bool sticks = names_[index].kind == Kind::contact || names_[index].kind == Kind::friction_loss;
-  for (int k = 0; k < count; ++k) {
-    const int row = term.first_row + k;
-    y_[row] = impulse[k] + excess[k] / rows_[row].compliance;
-    impulse_[row] = impulse[k];
-    if (sticks && !(names_[index].kind == Kind::contact && k == 0)) rows_[row].centre = impulse[k];
+}
+
+/// Friction keeps its direction in the world, and holds where it held.
+template <class R>
+void StepTerms<R>::take_contact(int index, const TermMemory::Entry& m, double scale) {
+  const int first = terms_[index].first_row, nrow = std::min(terms_[index].nrow, m.nrow);
+  const Vec3d* axis = geometry_.contacts[index].axis;
+  const bool units = of_units(contacts_[index]);
+  const auto put = [&](int k, double impulse, double excess) {
+    impulse_[first + k] = impulse, y_[first + k] = impulse + excess / rows_[first + k].compliance;
+    if (k > 0) rows_[first + k].centre = impulse;
+  };
+  for (int k = 0, from = 0; k < nrow; k += 3, from += 4) {
+    put(k, scale * m.impulse[from], m.excess[from]);
+    if (k + 2 >= nrow) continue;
+    const Vec3d impulse = get3(m.impulse + from + 1) * scale, excess = get3(m.excess + from + 1);
+    for (int t = 1; t < 3; ++t)
+      put(k + t, dot(axis[t], impulse) / (units ? 1 : square_or_1(axis[t])), dot(axis[t], excess));
   }
 }
 
@@ -149,12 +163,13 @@ int StepTerms<R>::find_last(Kind kind, std::uint64_t identity, int guess) {
   return at != warm_.by_identity.end() && key(*at) == std::tuple(kind, identity) && !warm_.taken[*at] ? *at : -1;
 }
 
-#define TARSUS_INSTANTIATE(R)                                            \
-  template void StepTerms<R>::remember();                                \
-  template void StepTerms<R>::recall();                                  \
-  template void StepTerms<R>::recall_near();                             \
-  template int StepTerms<R>::find_last_contact(const LinkContact&, int); \
-  template void StepTerms<R>::take(int, int);                            \
+#define TARSUS_INSTANTIATE(R)                                                      \
+  template void StepTerms<R>::remember();                                          \
+  template void StepTerms<R>::recall();                                            \
+  template void StepTerms<R>::recall_near();                                       \
+  template int StepTerms<R>::find_last_contact(const LinkContact&, int);           \
+  template void StepTerms<R>::take(int, int);                                      \
+  template void StepTerms<R>::take_contact(int, const TermMemory::Entry&, double); \
   template int StepTerms<R>::find_last(Kind, std::uint64_t, int);
 TARSUS_INSTANTIATE(double)
 TARSUS_INSTANTIATE(float)

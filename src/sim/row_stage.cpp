@@ -47,7 +47,7 @@ void RowStage<R>::apply(BasicData<R>& data, const DriveStep<R>& step, const Spli
     geometry_.detect(data, step.h, found_);
     clock.lap(Stage::collide);
     for (LinkContact& c : found_) c.restitution = options_.restitution;
-    terms_.add_contacts(found_);
+    terms_.take_contacts(found_);
   }
   if (options_.joints) terms_.add_limits();
   terms_.add_user_limits();

@@ -67,72 +67,6 @@ void eliminate(int n, const TermRow* rows, const double* rho, Tangent& tangent, 
   }
 }
 
-/// A contact that may slide, with one R and ρ along both tangents: all but directional friction, torsion and rolling.
-class SlidingContact {
- public:
-  SlidingContact(const Term& term, const TermRow* rows, const double* u, const double* y)
-      : term_(term), y_(y), R_n_(rows[0].compliance), R_t_(rows[1].compliance) {
-    rho_n_ = rows[0].scale + R_n_, rho_t_ = std::max(rows[1].scale, rows[2].scale) + R_t_;
-    const double inverse = 1 / rho_t_;
-    z_n_ = y[0] - miss(rows[0], u[0], y[0]) / rho_n_;
-    z_1_ = y[1] - miss(rows[1], u[1], y[1]) * inverse, z_2_ = y[2] - miss(rows[2], u[2], y[2]) * inverse;
-  }
-  static bool is(const Term& term, const TermRow* rows) {
-    return term.law == Law::contact && term.nrow == 3 && rows[1].compliance == rows[2].compliance;
-  }
-
-  /// N with friction within μ `normal`.
-  void project(double normal) {
-    const double bound = term_.friction * normal, square = z_1_ * z_1_ + z_2_ * z_2_;
-    slips_ = !(bound > 0) || square > bound * bound;
-    length_ = slips_ ? std::sqrt(square) : 0;
-    share_ = !slips_ ? 1 : bound > 0 ? bound / length_ : 0;
-    N_n_ = y_[0] - (z_n_ < 0 ? 0 : z_n_), N_1_ = y_[1] - share_ * z_1_, N_2_ = y_[2] - share_ * z_2_;
-  }
-  double residual() {
-    project(std::max(0.0, y_[0]));
-    return larger(std::abs(N_n_) * rho_n_, larger(std::abs(N_1_), std::abs(N_2_)) * rho_t_);
-  }
-  /// As natural_map(). (1 - D K)⁻¹, K = 1 - R/ρ, normal first; of what slips along t and across.
-  double map(Tangent* tangent, double* base) {
-    project(std::max(0.0, z_n_));
-    const double r_n = N_n_ * rho_n_, r_1 = N_1_ * rho_t_, r_2 = N_2_ * rho_t_;
-    const double sum = r_n * r_n + r_1 * r_1 + r_2 * r_2;
-    if (!tangent) return sum;
-    const bool pushes = z_n_ > 0;
-    const double G_n = pushes ? 1 / R_n_ : 0, s_n = pushes ? r_n / R_n_ : N_n_;
-    tangent->open = false;
-    auto& G = tangent->at;
-    G[0][0] = G_n, G[0][1] = G[0][2] = 0, base[0] = y_[0] - s_n;
-    if (!slips_) {
-      const double stiffness = 1 / R_t_;
-      G[1][0] = G[2][0] = G[1][2] = G[2][1] = 0, G[1][1] = G[2][2] = stiffness;
-      base[1] = y_[1] - r_1 * stiffness, base[2] = y_[2] - r_2 * stiffness;
-      return sum;
-    }
-    const double inverse = length_ > 0 ? 1 / length_ : 0, t_1 = z_1_ * inverse, t_2 = z_2_ * inverse;
-    const double growth = pushes && share_ > 0 ? term_.friction : 0, q = 1 / (1 - share_ * (1 - R_t_ / rho_t_));
-    const double g = q * share_ / rho_t_, by_normal = growth * G_n;
-    G[1][0] = by_normal * t_1, G[2][0] = by_normal * t_2;
-    G[1][1] = g * t_2 * t_2, G[2][2] = g * t_1 * t_1, G[1][2] = G[2][1] = -g * t_1 * t_2;
-    if (!(share_ > 0)) {
-      base[1] = y_[1] - N_1_, base[2] = y_[2] - N_2_;
-      return sum;
-    }
-    const double along = t_1 * N_1_ + t_2 * N_2_ + growth * (1 - R_n_ / rho_n_) * s_n;
-    const double across = q * (t_1 * N_2_ - t_2 * N_1_);
-    base[1] = y_[1] - (t_1 * along - t_2 * across), base[2] = y_[2] - (t_2 * along + t_1 * across);
-    return sum;
-  }
-
- private:
-  const Term& term_;
-  const double* y_;
-  double R_n_, R_t_, rho_n_, rho_t_, z_n_, z_1_, z_2_;
-  double N_n_ = 0, N_1_ = 0, N_2_ = 0, length_ = 0, share_ = 1;
-  bool slips_ = false;
-};
-
 /// ρ N of one row. @param inside z is
 double interval_miss(const Term& term, const TermRow& row, double u, double y, bool& inside) {
   const double rho = row.scale + row.compliance, z = y - miss(row, u, y) / rho;
@@ -169,7 +103,6 @@ double natural_map(const Term& term, const TermRow* rows, const double* velocity
     return 0;
   }
   if (term.law == Law::interval) return interval_map(term, rows[0], velocity[0], impulse[0], tangent, base);
-  if (SlidingContact::is(term, rows)) return SlidingContact(term, rows, velocity, impulse).map(tangent, base);
   double z[kTermRows] = {}, rho[kTermRows], projected[kTermRows], N[kTermRows], sum = 0;
   metric(term, rows, rho);
   before_projection(term, rows, velocity, impulse, rho, z);
@@ -190,7 +123,6 @@ double natural_residual(const Term& term, const TermRow* rows, const double* vel
     bool inside = false;
     return std::abs(interval_miss(term, rows[0], velocity[0], impulse[0], inside));
   }
-  if (SlidingContact::is(term, rows)) return SlidingContact(term, rows, velocity, impulse).residual();
   double z[kTermRows], rho[kTermRows], projected[kTermRows], worst = 0;
   metric(term, rows, rho);
   before_projection(term, rows, velocity, impulse, rho, z);

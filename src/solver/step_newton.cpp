@@ -3,10 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <random>
-#include <type_traits>
 
 #include "solver/law.hpp"
-#include "tarsus/math/larger.hpp"
 
 namespace tarsus {
 
@@ -18,7 +16,7 @@ constexpr int kEarlyIterations = 12;   ///< with sweeps before the second, if ne
 constexpr int kActingRounds = 4;       ///< in which terms that act are solved for alone,
 constexpr int kActingIterations = 16;  ///< each of so many;
 constexpr int kBeforeActing = 2;       ///< iterations on all before, but sooner, and with sweeps first, where contacts
-constexpr double kFar = 1e-2;          ///< miss by more [m/s]
+constexpr double kFarOff = 1e-2;       ///< miss by more [m/s]
 constexpr int kOwnIterations = 25;     ///< from where the last step ended,
 constexpr int kOtherIterations = 40;   ///< from each other start,
 constexpr int kFrictionlessIterations = 30;      ///< without friction, until
@@ -26,79 +24,28 @@ constexpr double kFrictionlessTolerance = 1e-3;  ///< so near [m/s]
 constexpr double kLost = 1e-2;                   ///< where the best misses by more [m/s],
 constexpr int kLastSweeps = 60;                  ///< so many are the answer
 
-/// f(how many rows), which the compiler knows for most terms.
-template <class F>
-void by_count(int rows, const F& f) {
-  switch (rows) {
-    case 1: return f(std::integral_constant<int, 1>());
-    case 3: return f(std::integral_constant<int, 3>());
-    default: return f(rows);
-  }
-}
-
 }  // namespace
-
-/// γ and G at J v.
-void StepNewton::law(const std::vector<double>& velocity) {
-  double y[kTermRows];
-  for (std::size_t i = 0; i < problem_.terms.size(); ++i) {
-    const Term& term = problem_.terms[i];
-    const TermRow* rows = &problem_.rows[term.first_row];
-    for (int k = 0; k < term.nrow; ++k)
-      y[k] = rows[k].centre + (rows[k].target - velocity[term.first_row + k]) / rows[k].compliance;
-    term_law(term, rows, y, kOwnNormal, &gamma_[term.first_row], &tangent_[i]);
-  }
-}
-
-/// Σ ρ² N², and the tangents of the natural map with γ̄ unless they are not wanted.
-double StepNewton::map(const Iterate& at, bool tangents) {
-  double sum = 0;
-  for (std::size_t i = 0; i < problem_.terms.size(); ++i) {
-    const Term& term = problem_.terms[i];
-    const int first = term.first_row;
-    sum += natural_map(term, &problem_.rows[first], &at.velocity[first], &at.impulse[first],
-                       tangents ? &tangent_[i] : nullptr, &gamma_[first]);
-  }
-  return sum;
-}
 
 /// The linear problem of the tangents at hand.
 /// @param changes for x' - x, of an iterate whose velocities are those of its impulses: what is left of large numbers
 /// that cancel, as g and G J x are where R is small, stays exact
 void StepNewton::linear_solve(StepOperator& mass, bool changes) {
   const std::span<const double> from = changes ? std::span<const double>(now_.velocity) : problem_.free_velocity;
-  for (std::size_t i = 0; i < problem_.terms.size(); ++i) {
-    const int first = problem_.terms[i].first_row;
-    by_count(problem_.terms[i].nrow, [&](auto rows) {
-      const int n = rows;
-      if (tangent_[i].open) return void(std::fill_n(&force_[first], n, 0.0));
-      for (int r = 0; r < n; ++r) {
-        double sum = gamma_[first + r] - (changes ? now_.impulse[first + r] : 0);
-        for (int c = 0; c < n && !changes; ++c)
-          sum += tangent_[i].at[r][c] * (now_.velocity[first + c] - problem_.free_velocity[first + c]);
-        force_[first + r] = sum;
-      }
-    });
-  }
+  for (std::size_t i = 0; changes && i < from.size(); ++i) linear_.change[i] = linear_.carried[i] - now_.impulse[i];
   ++iterations_;
-  if (!mass.solve(tangent_, force_, next_.velocity)) {
+  if (!mass.solve(linear_.tangent, changes ? linear_.change : linear_.carried, next_.velocity)) {
     costly_ = true, next_ = now_;
     return;
   }
-  const std::vector<double>& carried = changes ? gamma_ : force_;
-  for (std::size_t i = 0; i < problem_.terms.size(); ++i) {
-    const int first = problem_.terms[i].first_row;
-    by_count(problem_.terms[i].nrow, [&](auto rows) {
-      const int n = rows;
-      if (tangent_[i].open) return void(std::fill_n(&next_.impulse[first], n, 0.0));
-      for (int r = 0; r < n; ++r) {
-        double sum = carried[first + r];
-        for (int c = 0; c < n; ++c) sum -= tangent_[i].at[r][c] * next_.velocity[first + c];
-        next_.impulse[first + r] = sum;
-      }
-    });
-  }
+  laws_.impulses(problem_, linear_.tangent, linear_.carried, next_.velocity, next_.impulse);
   for (std::size_t i = 0; i < from.size(); ++i) next_.velocity[i] += from[i];
+}
+
+/// Newton's on the natural map at the iterate at hand. @return Σ ρ² N² there
+double StepNewton::natural_solve(StepOperator& mass, bool changes) {
+  const double start = laws_.tangents(problem_, now_.velocity, now_.impulse, changes, linear_.tangent, linear_.carried);
+  linear_solve(mass, changes);
+  return start;
 }
 
 void StepNewton::point(double t, Iterate& out) const {
@@ -109,15 +56,9 @@ void StepNewton::point(double t, Iterate& out) const {
 }
 
 double StepNewton::residual() {
-  double worst = 0;
-  contact_residual_ = 0;
-  for (const Term& term : problem_.terms) {
-    const int first = term.first_row;
-    const double miss = natural_residual(term, &problem_.rows[first], &now_.velocity[first], &now_.impulse[first]);
-    worst = larger(worst, miss);
-    if (term.law == Law::contact) contact_residual_ = std::max(contact_residual_, miss);
-  }
-  return worst;
+  const TermResidual now = laws_.residual(problem_, now_.velocity, now_.impulse);
+  contact_residual_ = now.contacts;
+  return now.all;
 }
 
 /// Impulses of drives, limits and dry friction are within their sets to rounding.
@@ -136,12 +77,7 @@ void StepNewton::move(StepOperator& mass, double t) {
 /// The first iteration: the tangents where the last step ended; no search.
 void StepNewton::begin(StepOperator& mass, std::span<const double> y) {
   history_.clear(), sweeps_.restart(), short_ = false;
-  for (std::size_t i = 0; i < y.size(); ++i) {
-    const TermRow& row = problem_.rows[i];
-    now_.velocity[i] = row.target + row.compliance * (row.centre - y[i]);
-  }
-  std::fill(now_.impulse.begin(), now_.impulse.end(), 0.0);
-  law(now_.velocity);
+  laws_.law(problem_, y, linear_.tangent, linear_.carried);
   linear_solve(mass, false);
   now_ = next_;
   mass.move(1);
@@ -166,15 +102,14 @@ void StepNewton::newton(StepOperator& mass, bool early) {
   if (int(history_.size()) == kEarlyIterations + 1 && sweeps_.early()) sweeps_.restart();
   const int sweeps = anew_.begun ? 0 : sweeps_.due(history_, !early ? 0 : short_ ? kUnbounded : contact_residual_);
   if (sweeps > 0) sweep(mass, sweeps);
-  const double start = map(now_, true);
-  linear_solve(mass, mass.takes_changes());
+  const double start = natural_solve(mass, mass.takes_changes());
   short_ = false;
   if (early && sweeps_.early() && !anew_.begun) return move(mass, 1);
   double best = 1, least = kUnbounded, t = 1;
   for (int k = 0; k < kHalvings; ++k, t *= 0.5) {
     ++searches_;
     point(t, trial_);
-    const double there = map(trial_, false);
+    const double there = laws_.map(problem_, trial_.velocity, trial_.impulse);
     if (there < least) least = there, best = t;
     if (there <= (1 - 1e-4 * t) * start) break;
   }
@@ -223,7 +158,7 @@ void StepNewton::gather_acting(std::span<const int> terms) {
 
 /// Those terms that act, by their rows alone, until they are solved; then all at their impulses. @return it did so
 bool StepNewton::solve_acting(StepOperator& mass, double tolerance, int most) {
-  const bool far = short_ || contact_residual_ > kFar;
+  const bool far = short_ || contact_residual_ > kFarOff;
   if (acting_.rounds == kActingRounds) return false;
   if (acting_.rounds == 0 && !far && int(history_.size()) <= kBeforeActing) return false;
   const std::span<const int> terms = sweeps_.acting(problem_, now_.velocity, now_.impulse);
@@ -309,13 +244,13 @@ void StepNewton::end_by_sweeps(StepOperator& mass) {
 void StepNewton::bound_impulses(StepOperator& mass) {
   problem_ = own_, now_ = best_;
   if (within_sets()) return;
-  map(now_, true);
+  laws_.tangents(problem_, now_.velocity, now_.impulse, false, linear_.tangent, linear_.carried);
   for (std::size_t i = 0; i < problem_.terms.size(); ++i) {
     const Term& term = problem_.terms[i];
     if (term.law == Law::contact) continue;
-    tangent_[i] = {};
-    term_law(term, &problem_.rows[term.first_row], &now_.impulse[term.first_row], kOwnNormal, &gamma_[term.first_row],
-             nullptr);
+    linear_.tangent[i] = {};
+    term_law(term, &problem_.rows[term.first_row], &now_.impulse[term.first_row], kOwnNormal,
+             &linear_.carried[term.first_row], nullptr);
   }
   linear_solve(mass, false);
   move(mass, 1);
@@ -329,7 +264,8 @@ void StepNewton::begin_problem() {
   for (Iterate* i : {&now_, &next_, &trial_, &best_}) {
     i->velocity.resize(problem_.rows.size()), i->impulse.resize(problem_.rows.size());
   }
-  force_.resize(problem_.rows.size()), gamma_.resize(problem_.rows.size()), tangent_.resize(problem_.terms.size());
+  for (std::vector<double>* v : {&linear_.carried, &linear_.change}) v->resize(problem_.rows.size());
+  linear_.tangent.resize(problem_.terms.size()), laws_.sort(problem_);
 }
 
 NewtonReport StepNewton::solve(StepOperator& mass, const StepProblem& problem, const NewtonOptions& options,

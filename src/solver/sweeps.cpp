@@ -6,7 +6,6 @@
 #include "solver/law.hpp"
 #include "solver/relax.hpp"
 #include "tarsus/base/index.hpp"
-#include "tarsus/math/larger.hpp"
 #include "tarsus/solver/step_newton.hpp"
 
 namespace tarsus {
@@ -344,11 +343,9 @@ SweepReport Sweeps::solve(StepOperator& mass, const StepProblem& problem, const 
   report.sweeps = sweep(problem, options, true, y, impulse);
   apply();
   mass.keep();
-  for (const Term& term : problem.terms) {
-    const int first = term.first_row;
-    const double miss = natural_residual(term, &problem.rows[first], &y[first], &impulse[first]);
-    report.residual = larger(report.residual, miss);
-  }
+  TermLaws laws;
+  laws.sort(problem);
+  report.residual = laws.residual(problem, y, impulse).all;
   report.finite = std::isfinite(report.residual);
   for (std::size_t i = 0; i < y.size(); ++i) {
     const TermRow& row = problem.rows[i];

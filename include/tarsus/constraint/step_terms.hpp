@@ -93,8 +93,10 @@ struct TermMemory {
     Kind kind;
     std::uint64_t identity;
     int a, b, nrow;  ///< links of a contact
-    Vec3d position, axis[3];
-    double impulse[kTermRows], excess[kTermRows];  ///< γ; R (y - γ)
+    Vec3d position;
+    /// γ, and R (y - γ): of each row; of a contact the normal's, sliding friction's in world axes, torsion's, and
+    /// rolling's in world axes.
+    double impulse[8], excess[8];
   };
   double h = 0;  ///< length of that step [s]
   /// So many steps more go to sweeps at once, where they have a pile: Newton's method has given up.
@@ -111,8 +113,8 @@ class StepTerms {
   /// A step of h seconds from (qpos, qvel); data as maba() leaves it, with the links' origins as well (kinematics()
   /// keeps the rest). free_velocity: v⁰ = qvel + h q̈⁰. What is passed must live until solve() is over.
   void begin(BasicData<R>& data, double h, In<R> qpos, In<R> qvel, In<R> free_velocity);
-  /// In any order; their order does not change the result.
-  void add_contacts(std::span<const LinkContact> contacts);
+  /// Before all others, in any order, which does not change the result. They change places with the last step's.
+  void take_contacts(std::vector<LinkContact>& contacts);
   void add_limits();
   void add_user_limits();
   void add_friction_loss();
@@ -150,15 +152,22 @@ class StepTerms {
 
  private:
   using Kind = TermMemory::Kind;
+  struct ContactMotion {
+    Motion<double> speed, free;  ///< at the start of the step, and by v⁰
+  };
+  ContactMotion motion(std::size_t contact) const;
   int add_term(Kind kind, std::uint64_t identity, Term term, const TermRow* rows, const double* speed,
                const double* free);
   int add_joint_term(Kind kind, std::uint64_t identity, Term term, const JointRows& rows, TermRow row);
   void add_contact(std::size_t index);
-  void contact_velocities(std::size_t index, double* speed, double* free) const;
+  void add_spin(std::size_t index);
+  void set_row(int row, const TermRow& numbers, double speed, double free);
   void add_limit(int joint);
   void add_limit_side(const JointRows& rows, double gap, int side);
   void add_bound(Kind kind, std::uint64_t identity, const JointRows& rows, double gap,
                  const std::optional<SolverParameters>& solver);
+  /// Of rows without a compliance of their own: R of options_.relative_compliance, both in the inverse mass.
+  static constexpr double kRelative = 4 / (1 + 4 * kDampingSteps);
   /// R of a row that feels `inverse_mass`; own: 0 where nobody gave a compliance.
   double compliance(double own, double inverse_mass) const;
   double joint_inverse_mass(const JointRows& rows) const;
@@ -174,6 +183,7 @@ class StepTerms {
   int find_last_contact(const LinkContact& contact, int guess);
   int find_last(Kind kind, std::uint64_t identity, int guess);
   void take(int term, int last);
+  void take_contact(int term, const TermMemory::Entry& last, double scale);
 
   struct Step {  ///< as begin() was given it
     BasicData<R>* data = nullptr;
@@ -186,6 +196,7 @@ class StepTerms {
   };
   struct Geometry {
     std::vector<ContactRows> contacts;  ///< [contact]
+    std::vector<ContactPlace> usual;    ///< those whose first rows a kernel makes
     std::vector<JointRows> joints;      ///< [term after the contacts]
     std::vector<PathRow> paths;         ///< [term after those of joints]
   };

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 
+#include "tarsus/constraint/contact_place.hpp"
 #include "tarsus/constraint/dense_terms.hpp"
 #include "tarsus/constraint/extra_rows.hpp"
 #include "tarsus/constraint/tree_rows.hpp"
@@ -27,11 +28,14 @@ class LinkLoads {
  public:
   explicit LinkLoads(int links) : of_link_(links, -1), loads_(links) {}
   void clear() { used_ = 0, std::fill(of_link_.begin(), of_link_.end(), -1); }
-  LinkLoad<R>& operator[](int link) {
+  /// Where that link's load is.
+  int at(int link) {
     int& load = of_link_[link];
     if (load < 0) loads_[load = used_++].clear();
-    return loads_[load];
+    return load;
   }
+  LinkLoad<R>& operator[](int link) { return loads_[at(link)]; }
+  LinkLoad<R>* data() { return loads_.data(); }
   std::span<const int> of_link() const { return of_link_; }
   std::span<const LinkLoad<R>> all() const { return loads_; }
 
@@ -71,6 +75,12 @@ class TreeOperator final : public StepOperator {
     AlignedVector<R> x;
     HeldImpulse held;
   };
+  struct Places {  ///< of contacts with three rows
+    std::vector<ContactPlace> all, loaded;
+  };
+  struct Operations {
+    double given = kUnbounded, left = kUnbounded;  ///< to eliminates(); of this step's
+  };
   struct ActingRows {
     int unknowns = 0;  ///< so many would go as extra rows
     int acting = 0;
@@ -98,6 +108,7 @@ class TreeOperator final : public StepOperator {
   In<R> joint_inertia_;
   std::span<const Term> terms_;
   RowGeometry geometry_;
+  Places places_;
   Iterates iterates_;
   LinkLoads<R> loads_;
   ExtraRows<R> extra_;
@@ -110,7 +121,7 @@ class TreeOperator final : public StepOperator {
   CoupledTrees coupled_;
   std::vector<CoupledTrees::LinkPair> pairs_;  ///< of contacts
   bool acting_only_ = false;                   ///< pairs_ are those of contacts that act, not of all that are near
-  double operations_ = kUnbounded, operations_left_ = kUnbounded;  ///< as given to eliminates(); of this step's
+  Operations operations_;
 };
 
 extern template class TreeOperator<double>;

@@ -82,5 +82,101 @@ TARSUS_INLINE void scatter_add(R* const (&to)[4], int at, Pack<R, 4> a, Pack<R, 
   store_rows(to[2] + at, load_rows<P>(to[2] + at) + c), store_rows(to[3] + at, load_rows<P>(to[3] + at) + d);
 }
 
+#if defined(__AVX2__)
+/// Four numbers at p, or the first `n` and zeros, in P's precision.
+template <class P, int n = 4, class R>
+TARSUS_INLINE P load_four(const R* p) {
+  if constexpr (n == 3 && sizeof(R) == 8 && sizeof(Real<P>) == 8) {
+    return P((typename P::Vector)_mm256_maskload_pd(p, _mm256_setr_epi64x(-1, -1, -1, 0)));
+  } else if constexpr (n < 4) {
+    P x = P(Real<P>(0));
+    for (int k = 0; k < n; ++k) x.set(k, Real<P>(p[k]));
+    return x;
+  } else if constexpr (sizeof(R) == sizeof(Real<P>)) {
+    return load_rows<P>(p);
+  } else {
+    return P(__builtin_convertvector(load_rows<Pack<R, 4>>(p).value, typename P::Vector));
+  }
+}
+template <int n = 4, class P, class R>
+TARSUS_INLINE void store_four(R* p, const P& x) {
+  if constexpr (n == 3 && sizeof(R) == 8 && sizeof(Real<P>) == 8) {
+    _mm256_maskstore_pd(p, _mm256_setr_epi64x(-1, -1, -1, 0), x.value);
+  } else if constexpr (n < 4) {
+    for (int k = 0; k < n; ++k) p[k] = R(x[k]);
+  } else if constexpr (sizeof(R) == sizeof(Real<P>)) {
+    store_rows(p, x);
+  } else {
+    store_rows(p, Pack<R, 4>(__builtin_convertvector(x.value, typename Pack<R, 4>::Vector)));
+  }
+}
+
+#endif
+
+/// The numbers from[l][at] to from[l][at + n - 1] of as many records as P has lanes, one or four.
+template <int n, class P, class R>
+TARSUS_INLINE void gather_numbers(const R* const* from, int at, P* out) {
+  if constexpr (kWidth<P> == 1) {
+    for (int k = 0; k < n; ++k) out[k] = P(from[0][at + k]);
+  } else if constexpr (n == 1) {
+    for (int l = 0; l < 4; ++l) out[0].set(l, Real<P>(from[l][at]));
+  } else {
+    constexpr int kMost = n < 4 ? n : 4;  // read and turned at once; the last ones, where less are left, once more
+    P x[4];
+    for (int l = 0; l < 4; ++l) x[l] = load_four<P, kMost>(from[l] + at);
+    transpose(x[0], x[1], x[2], x[3]);
+    for (int k = 0; k < kMost; ++k) out[k] = x[k];
+    if constexpr (n > 4) {
+      constexpr int kStep = n < 8 ? n - 4 : 4;
+      gather_numbers<n - kStep>(from, at + kStep, out + kStep);
+    }
+  }
+}
+
+/// The other way. @param add to what is there
+template <int n, bool add = false, class P, class R>
+TARSUS_INLINE void scatter_numbers(R* const* to, int at, const P* x) {
+  if constexpr (kWidth<P> == 1) {
+    for (int k = 0; k < n; ++k) to[0][at + k] = R(x[k]) + (add ? to[0][at + k] : R(0));
+  } else {
+    constexpr int kMost = n < 4 ? n : 4;
+    P y[4] = {};
+    for (int k = 0; k < kMost; ++k) y[k] = x[k];
+    transpose(y[0], y[1], y[2], y[3]);
+    for (int l = 0; l < 4; ++l) {  // one after the other: two may be the same
+      R* p = to[l] + at;
+      store_four<kMost>(p, add ? load_four<P, kMost>(p) + y[l] : y[l]);
+    }
+    if constexpr (n > 4) scatter_numbers<n - 4, add>(to, at + 4, x + 4);
+  }
+}
+
+/// Three numbers of each record where the records' follow one another: p[3 l], p[3 l + 1], p[3 l + 2].
+template <class P>
+TARSUS_INLINE void load_threes(const Real<P>* p, P* out) {
+  if constexpr (kWidth<P> == 1) {
+    for (int k = 0; k < 3; ++k) out[k] = P(p[k]);
+  } else {
+    const auto x = load_rows<P>(p).value, y = load_rows<P>(p + 4).value, z = load_rows<P>(p + 8).value;
+    const auto a = __builtin_shufflevector(x, y, 0, 3, 6, 6), b = __builtin_shufflevector(x, y, 1, 4, 7, 7),
+               c = __builtin_shufflevector(x, y, 2, 5, 5, 5);
+    out[0] = P(__builtin_shufflevector(a, z, 0, 1, 2, 5)), out[1] = P(__builtin_shufflevector(b, z, 0, 1, 2, 6));
+    out[2] = P(__builtin_shufflevector(c, z, 0, 1, 4, 7));
+  }
+}
+template <class P>
+TARSUS_INLINE void store_threes(Real<P>* p, const P* in) {
+  if constexpr (kWidth<P> == 1) {
+    for (int k = 0; k < 3; ++k) p[k] = in[k];
+  } else {
+    const auto a = in[0].value, b = in[1].value, c = in[2].value;
+    const auto ab = __builtin_shufflevector(a, b, 0, 4, 1, 1), bc = __builtin_shufflevector(b, c, 1, 5, 2, 2),
+               ca = __builtin_shufflevector(c, a, 2, 7, 3, 3);
+    store_rows(p, P(__builtin_shufflevector(ab, c, 0, 1, 4, 2)));
+    store_rows(p + 4, P(__builtin_shufflevector(__builtin_shufflevector(bc, a, 0, 1, 6, 2), b, 0, 1, 2, 6)));
+    store_rows(p + 8, P(__builtin_shufflevector(__builtin_shufflevector(ca, b, 0, 1, 7, 2), c, 0, 1, 2, 7)));
+  }
+}
+
 }  // namespace TARSUS_ISA
 }  // namespace tarsus

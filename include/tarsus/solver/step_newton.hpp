@@ -37,7 +37,7 @@
 #include <vector>
 
 #include "tarsus/solver/sweeps.hpp"
-#include "tarsus/solver/term.hpp"
+#include "tarsus/solver/term_laws.hpp"
 
 namespace tarsus {
 
@@ -93,6 +93,10 @@ class StepNewton {
   struct Iterate {
     std::vector<double> velocity, impulse;  ///< [row] J v, y
   };
+  struct Linear {
+    std::vector<Tangent> tangent;         ///< [term] G
+    std::vector<double> carried, change;  ///< [row] g; where the problem is for changes γ̄, and what it adds to γ
+  };
   struct Anew {                   ///< of start_anew()
     bool begun = false;           ///< in this problem: no more sweeps
     std::vector<Term> terms;      ///< without friction
@@ -119,17 +123,16 @@ class StepNewton {
   void judge(StepOperator& mass, double residual, bool met);
   void newton(StepOperator& mass, bool early);
   void sweep(StepOperator& mass, int count);
-  double map(const Iterate& at, bool tangents);
-  void law(const std::vector<double>& velocity);
   void linear_solve(StepOperator& mass, bool changes);
+  double natural_solve(StepOperator& mass, bool changes);
   double residual();
   bool within_sets() const;
   void point(double t, Iterate& out) const;
   void move(StepOperator& mass, double t);
 
   StepProblem own_, problem_;  ///< as given; the one at hand
-  std::vector<Tangent> tangent_;
-  std::vector<double> force_, gamma_;                ///< g, γ̄
+  TermLaws laws_;
+  Linear linear_;
   Iterate now_, next_, trial_, best_;                ///< next: where the linear problem leads
   double best_residual_ = 0, contact_residual_ = 0;  ///< contact: of this iterate's contacts alone
   bool met_ = false;                                 ///< the best is within the tolerance

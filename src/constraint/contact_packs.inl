@@ -1,0 +1,241 @@
+// What contacts of one world are to their links, as many side by side as a register holds (math/gather.hpp): contacts
+// with three rows, whose numbers do not depend on the others'.
+#pragma once
+
+#include <algorithm>
+
+#include "constraint/lane_rows.inl"
+#include "constraint/term_constants.hpp"
+#include "tarsus/constraint/contact_place.hpp"
+#include "tarsus/constraint/row_geometry.hpp"
+#include "tarsus/dynamics/link_load.hpp"
+#include "tarsus/math/gather.hpp"
+#include "tarsus/model/link_state.hpp"
+#include "tarsus/solver/term.hpp"
+
+namespace tarsus {
+inline namespace TARSUS_ISA {
+
+using ContactPack = RecordPack<double>::type;
+
+/// Lanes beyond `live` repeat the last.
+struct ContactLanes {
+  static constexpr int kLanes = kWidth<ContactPack>;
+  const ContactPlace* place[kLanes];
+  int live;
+  bool neighbours;  ///< three rows each, which follow one another
+  TARSUS_INLINE ContactLanes(const ContactPlace* places, int first, int count) : live(std::min(kLanes, count - first)) {
+    for (int l = 0; l < kLanes; ++l) place[l] = places + first + std::min(l, live - 1);
+    neighbours = live == kLanes && place[kLanes - 1]->first_row == place[0]->first_row + 3 * (kLanes - 1);
+  }
+  /// Their numbers in an array of all rows.
+  TARSUS_INLINE void load(const double* rows, ContactPack* x) const {
+    if (neighbours) return load_threes(rows + place[0]->first_row, x);
+    const double* from[kLanes];
+    for (int l = 0; l < kLanes; ++l) from[l] = rows + place[l]->first_row;
+    gather_numbers<3>(from, 0, x);
+  }
+  TARSUS_INLINE void store(double* rows, const ContactPack* x) const {
+    if (neighbours) return store_threes(rows + place[0]->first_row, x);
+    double* to[kLanes];
+    for (int l = 0; l < kLanes; ++l) to[l] = rows + place[l]->first_row;
+    scatter_numbers<3>(to, 0, x);
+  }
+};
+
+/// Where the rows of these contacts act: the arm on a, the axes.
+template <class P>
+struct ContactFrames {
+  const double* from[kWidth<P>];
+  Vec3<P> arm, n, t1, t2;
+  TARSUS_INLINE ContactFrames(const ContactRows* contacts, const ContactLanes& lanes) {
+    for (int l = 0; l < kWidth<P>; ++l) from[l] = &contacts[lanes.place[l]->contact].arm_a.x;
+    P x[4], y[9];
+    gather_numbers<3>(from, 0, x), gather_numbers<9>(from, 6, y);
+    arm = {x[0], x[1], x[2]}, n = {y[0], y[1], y[2]}, t1 = {y[3], y[4], y[5]}, t2 = {y[6], y[7], y[8]};
+  }
+  TARSUS_INLINE Vec3<P> other_arm() const {
+    P x[4];
+    gather_numbers<3>(from, 3, x);
+    return {x[0], x[1], x[2]};
+  }
+};
+
+/// As contact_tangents(): [Duff et al. 2017].
+template <class P>
+TARSUS_INLINE void tangents_of(const Vec3<P>& n, Vec3<P>& t1, Vec3<P>& t2) {
+  const P zero = P(0.0), one = P(1.0), sign = select(n.z < zero, -one, one), a = -one / (sign + n.z), b = n.x * n.y * a;
+  t1 = {mul_add(sign * n.x * n.x, a, one), sign * b, -(sign * n.x)};
+  t2 = {b, mul_add(n.y * n.y, a, sign), -n.y};
+}
+
+/// One of a contact's two links, side by side: how its point moves there and what it feels.
+template <class P>
+struct ContactSide {
+  Vec3<P> arm, speed, later;  ///< later: by v⁰
+  P inverse_mass;
+  template <class T>
+  TARSUS_INLINE ContactSide(const LinkState<T>* const* links, const Vec3<P>& point, P h) {
+    const T *motion[kWidth<P>], *mass[kWidth<P>];
+    for (int l = 0; l < kWidth<P>; ++l) motion[l] = &links[l]->v.w.x, mass[l] = &links[l]->IA.M.xx;
+    P x[15], m[3];
+    gather_numbers<15>(motion, 0, x);  // v, a, o
+    arm = point - Vec3<P>{x[12], x[13], x[14]};
+    speed = cross_add(Vec3<P>{x[0], x[1], x[2]}, arm, Vec3<P>{x[3], x[4], x[5]});
+    later = mul_add(cross_add(Vec3<P>{x[6], x[7], x[8]}, arm, Vec3<P>{x[9], x[10], x[11]}), h, speed);
+    gather_numbers<1>(mass, 0, m), gather_numbers<1>(mass, 3, m + 1), gather_numbers<1>(mass, 5, m + 2);
+    inverse_mass = P(3.0) / maximum(m[0] + m[1] + m[2], P(1e-30));
+  }
+};
+
+/// Rows of contacts along n, t₁, t₂ (contact_terms.cpp): where they act, R, b and w of each, J v⁰, and y at the present
+/// velocity. @param contacts in: their links; out: arms and axes  @param rows, free, y [row]
+template <class T>
+void contact_terms_kernel(const ContactNumbers& of, const ContactPlace* places, int count, const LinkState<T>* links,
+                          const ContactStep& step, ContactRows* contacts, TermRow* rows, double* free, double* y) {
+  using P = ContactPack;
+  static constexpr LinkState<T> kStill{};
+  const P zero = P(0.0), h = P(step.h);
+  for (int first = 0; first < count; first += kWidth<P>) {
+    const ContactLanes lanes(places, first, count);
+    const double *point[kWidth<P>], *softness[kWidth<P>];
+    const LinkState<T>*a[kWidth<P>], *b[kWidth<P>];
+    double *frame[kWidth<P>], *numbers[kWidth<P>];
+    double has_b[kWidth<P>];
+    bool both = false;
+    for (int l = 0; l < kWidth<P>; ++l) {
+      const ContactPlace& place = *lanes.place[l];
+      ContactRows& contact = contacts[place.contact];
+      point[l] = of.point + std::ptrdiff_t(place.contact) * of.stride;
+      softness[l] = of.softness + std::ptrdiff_t(place.contact) * of.stride;
+      a[l] = &links[contact.a], b[l] = contact.b >= 0 ? &links[contact.b] : &kStill;
+      has_b[l] = contact.b >= 0, both |= contact.b >= 0;
+      frame[l] = &contact.arm_a.x, numbers[l] = &rows[place.first_row].compliance;
+    }
+    P x[7], soft[6];
+    gather_numbers<7>(point, 0, x), gather_numbers<6>(softness, 0, soft);
+    const Vec3<P> at = {x[0], x[1], x[2]}, n = {x[3], x[4], x[5]};
+    const P g = x[6];
+    ContactSide<P> side(a, at, h);
+    Vec3<P> t1, t2, other_arm = zero3<P>();
+    tangents_of(n, t1, t2);
+    P w = side.inverse_mass;
+    if (both) {
+      const ContactSide<P> other(b, at, h);
+      const P on_b = load_rows<P>(has_b);
+      other_arm = other.arm * on_b, w = mul_add(other.inverse_mass, on_b, w);
+      side.speed = side.speed - other.speed, side.later = side.later - other.later;
+    }
+    const Vec3<P> speed = {dot(n, side.speed), dot(t1, side.speed), dot(t2, side.speed)};
+
+    const auto law = soft[3] > zero;  // of solref and solimp
+    const LaneSpook<P> spook(soft[0], soft[1], g, speed.x, step.h, kContactReturn, soft[2] * w);
+    const P usual = P(std::max(step.relative_compliance, kLeastCompliance)) * w;
+    const P own = select(law, soft[5] * w, spook.own_R);
+    const P R = select(own > zero, maximum(own, P(kLeastCompliance) * w), usual);
+    const P target = select(law, neg_mul_add(soft[4], g, soft[3] * speed.x), spook.target);
+
+    const P frame_numbers[15] = {side.arm.x, side.arm.y, side.arm.z, other_arm.x, other_arm.y, other_arm.z, n.x, n.y,
+                                 n.z,        t1.x,       t1.y,       t1.z,        t2.x,        t2.y,        t2.z};
+    scatter_numbers<15>(frame, 0, frame_numbers);
+    const P row_numbers[12] = {R, target, zero, w, usual, zero, zero, w, usual, zero, zero, w};
+    scatter_numbers<12>(numbers, 0, row_numbers);
+    const P per_usual = P(1.0) / usual;
+    const P start[3] = {(target - speed.x) / R, -(speed.y * per_usual), -(speed.z * per_usual)};
+    lanes.store(y, start);
+    const P end[3] = {dot(n, side.later), dot(t1, side.later), dot(t2, side.later)};
+    lanes.store(free, end);
+  }
+}
+
+/// The symmetric part of their tangents, C = Σ G_ij a_i a_jᵀ at the point, and their forces, added to the links' loads:
+/// at the link's origin M = C, H = [arm] C, I = -[arm] C [arm].
+template <class T>
+void contact_loads_kernel(const ContactRows* contacts, const ContactPlace* places, int count, const Tangent* tangents,
+                          const double* force, LinkLoad<T>* loads) {
+  using P = ContactPack;
+  LinkLoad<T> nobody;
+  for (int first = 0; first < count; first += kWidth<P>) {
+    const ContactLanes lanes(places, first, count);
+    const ContactFrames<P> at(contacts, lanes);
+    const double* G[kWidth<P>];
+    T* to[kWidth<P>];
+    for (int l = 0; l < kWidth<P>; ++l) {
+      G[l] = tangents[lanes.place[l]->contact].at[0];
+      to[l] = l < lanes.live ? &loads[lanes.place[l]->load].I.xx : &nobody.I.xx;
+    }
+    P of_n[1], of_t[2], of_2[1], y[3];
+    gather_numbers<1>(G, 0, of_n), gather_numbers<2>(G, kTermRows + 1, of_t),
+        gather_numbers<1>(G, 2 * kTermRows + 2, of_2);
+    lanes.load(force, y);
+    const Vec3<P> cn = at.n * of_n[0], c1 = mul_add(at.t1, of_t[0], at.t2 * of_t[1]),
+                  c2 = mul_add(at.t1, of_t[1], at.t2 * of_2[0]);
+    const auto outer = [&](P Vec3<P>::*i, P Vec3<P>::*j) {
+      return mul_add(c2.*i, at.t2.*j, mul_add(c1.*i, at.t1.*j, cn.*i * at.n.*j));
+    };
+    using V = Vec3<P>;
+    const Sym3<P> C = {outer(&V::x, &V::x), outer(&V::x, &V::y), outer(&V::x, &V::z),
+                       outer(&V::y, &V::y), outer(&V::y, &V::z), outer(&V::z, &V::z)};
+    const V &arm = at.arm, hx = cross(arm, C.column_x()), hy = cross(arm, C.column_y()), hz = cross(arm, C.column_z());
+    const V push = mul_add(at.t2, y[2], mul_add(at.t1, y[1], at.n * y[0])), moment = cross(arm, push);
+    const P sum[27] = {neg_mul_add(arm.z, hy.x, arm.y * hz.x),
+                       neg_mul_add(arm.z, hy.y, arm.y * hz.y),
+                       neg_mul_add(arm.z, hy.z, arm.y * hz.z),
+                       neg_mul_add(arm.x, hz.y, arm.z * hx.y),
+                       neg_mul_add(arm.x, hz.z, arm.z * hx.z),
+                       neg_mul_add(arm.y, hx.z, arm.x * hy.z),
+                       hx.x,
+                       hy.x,
+                       hz.x,
+                       hx.y,
+                       hy.y,
+                       hz.y,
+                       hx.z,
+                       hy.z,
+                       hz.z,
+                       C.xx,
+                       C.xy,
+                       C.xz,
+                       C.yy,
+                       C.yz,
+                       C.zz,
+                       moment.x,
+                       moment.y,
+                       moment.z,
+                       push.x,
+                       push.y,
+                       push.z};
+    scatter_numbers<27, true>(to, 0, sum);
+  }
+}
+
+/// J x of these contacts, from the links' motions a.
+template <class T>
+void contact_velocities_kernel(const ContactRows* contacts, const ContactPlace* places, int count,
+                               const LinkState<T>* links, double* velocity) {
+  using P = ContactPack;
+  static const LinkState<T> kStill{};
+  for (int first = 0; first < count; first += kWidth<P>) {
+    const ContactLanes lanes(places, first, count);
+    const ContactFrames<P> at(contacts, lanes);
+    const T *a[kWidth<P>], *b[kWidth<P>];
+    bool both = false;
+    for (int l = 0; l < kWidth<P>; ++l) {
+      const ContactRows& contact = contacts[lanes.place[l]->contact];
+      a[l] = &links[contact.a].a.w.x, b[l] = contact.b >= 0 ? &links[contact.b].a.w.x : &kStill.a.w.x;
+      both |= contact.b >= 0;
+    }
+    P m[6];
+    gather_numbers<6>(a, 0, m);
+    Vec3<P> v = cross_add(Vec3<P>{m[0], m[1], m[2]}, at.arm, Vec3<P>{m[3], m[4], m[5]});
+    if (both) {
+      gather_numbers<6>(b, 0, m);
+      v = v - cross_add(Vec3<P>{m[0], m[1], m[2]}, at.other_arm(), Vec3<P>{m[3], m[4], m[5]});
+    }
+    const P out[3] = {dot(at.n, v), dot(at.t1, v), dot(at.t2, v)};
+    lanes.store(velocity, out);
+  }
+}
+
+}  // namespace TARSUS_ISA
+}  // namespace tarsus

@@ -1,0 +1,40 @@
+// Contacts' rows and their law, as many side by side as a register holds (sliding.inl); see solver/term_laws.hpp.
+#pragma once
+
+#include "tarsus/math/kernels.hpp"
+#include "tarsus/solver/term_laws.hpp"
+
+namespace tarsus {
+
+/// A list of contacts with three rows among a problem's terms.
+struct SlidingList {
+  const Term* terms;
+  const TermRow* rows;
+  const SlidingTerm* which;
+  int count;
+};
+
+// law: G where the impulses before projection are y, and g = γ + G J (v - v⁰).
+// tangents: natural_map()'s Σ ρ² N², G and γ̄, or where `free`, J v⁰, is given g = γ̄ + G J (v - v⁰). map: Σ ρ² N².
+// residual: the largest of natural_residual(); a number that is not finite where one is.
+// impulses: carried - G x.
+#define TARSUS_SLIDING_KERNELS(KERNEL, SCALAR_KERNEL)                                                               \
+  SCALAR_KERNEL(void, law, (const SlidingList&, const double* y, const double* free, Tangent* tangents, double* g), \
+                sliding_law<T>)                                                                                     \
+  SCALAR_KERNEL(double, tangents,                                                                                   \
+                (const SlidingList&, const double* velocity, const double* impulse, const double* free,             \
+                 Tangent* tangents, double* carried),                                                               \
+                sliding_tangents<T>)                                                                                \
+  SCALAR_KERNEL(double, map, (const SlidingList&, const double* velocity, const double* impulse), sliding_map<T>)   \
+  SCALAR_KERNEL(double, residual, (const SlidingList&, const double* velocity, const double* impulse),              \
+                sliding_residual<T>)                                                                                \
+  SCALAR_KERNEL(                                                                                                    \
+      void, impulses,                                                                                               \
+      (const SlidingList&, const Tangent* tangents, const double* carried, const double* x, double* impulse),       \
+      sliding_impulses<T>)
+
+struct SlidingTable {
+  TARSUS_KERNEL_TABLE(double, TARSUS_SLIDING_KERNELS)
+};
+
+}  // namespace tarsus

@@ -1,0 +1,161 @@
+// The law of a contact's three rows (tarsus/solver/term.hpp), for contacts or worlds side by side: select() in the
+// place of branches.
+#pragma once
+
+#include "tarsus/math/vec.hpp"
+
+namespace tarsus {
+inline namespace TARSUS_ISA {
+
+template <class T>
+TARSUS_INLINE Vec3<T> select(Mask<T> mask, const Vec3<T>& a, const Vec3<T>& b) {
+  return {select(mask, a.x, b.x), select(mask, a.y, b.y), select(mask, a.z, b.z)};
+}
+template <class T>
+TARSUS_INLINE T tiny() {
+  return T(sizeof(Real<T>) == 8 ? Real<T>(1e-150) : Real<T>(1e-18));
+}
+
+/// Compliance R and metric ρ = w + R of a row, with their inverses: of this stage; own_R is the row's own.
+template <class T>
+struct LaneMetric {
+  T own_R, inverse_mass, R, iR, rho, irho;
+
+  /// @param live lanes in which the row exists
+  TARSUS_INLINE void set(T compliance, Mask<T> live) {
+    const T zero = T(Real<T>(0)), one = T(Real<T>(1));
+    R = select(live, compliance, zero);
+    rho = select(live, compliance + inverse_mass, zero);
+    iR = select(live, one / compliance, zero);
+    irho = select(live, one / (compliance + inverse_mass), zero);
+  }
+};
+
+/// Rows along n, t₁, t₂, x, y, z of a Vec3. Tangents have one R and one ρ, and no target.
+template <class T>
+struct SlidingRows {
+  T friction;
+  LaneMetric<T> normal, tangent;
+  T target, centre1, centre2;
+  T Gnn, G1n, G2n, G11, G12, G22;
+  Vec3<T> base;    ///< γ̄
+  T given_normal;  ///< bounds friction in convex steps
+
+  void no_tangent() { Gnn = G1n = G2n = G11 = G12 = G22 = T(Real<T>(0)), base = zero3<T>(); }
+};
+
+/// A vector within a disc of radius `bound`: what slips has `share` = bound/length and direction t.
+template <class T>
+struct LaneDisc {
+  Mask<T> slips;
+  bool any;  ///< lane that slips; without, share is 1 and t may be anything
+  T share, t1, t2;
+  TARSUS_INLINE LaneDisc(T z1, T z2, T bound) {
+    const T zero = T(Real<T>(0)), one = T(Real<T>(1)), square = mul_add(z1, z1, z2 * z2);
+    slips = (square > bound * bound) | !(bound > zero);
+    any = any_lane(slips);
+    share = t1 = one, t2 = zero;
+    if (!any) return;
+    const T length = square_root(square);
+    const Mask<T> some = length > tiny<T>();
+    const T inverse = one / select(some, length, one);
+    share = select(slips, bound * inverse, one);
+    t1 = select(some, z1 * inverse, one), t2 = select(some, z2 * inverse, zero);
+  }
+};
+
+/// z of the natural map at (u, y).
+template <class T>
+TARSUS_INLINE Vec3<T> before_natural_projection(const SlidingRows<T>& c, const Vec3<T>& u, const Vec3<T>& y) {
+  return {neg_mul_add(mul_add(c.normal.R, y.x, u.x - c.target), c.normal.irho, y.x),
+          neg_mul_add(mul_add(c.tangent.R, y.y - c.centre1, u.y), c.tangent.irho, y.y),
+          neg_mul_add(mul_add(c.tangent.R, y.z - c.centre2, u.z), c.tangent.irho, y.z)};
+}
+
+/// The natural map N = y - P(z) at (u, y), and with `kTangents` Newton's G and γ̄ on it. @return Σ ρ² N²
+template <bool kTangents, class T>
+TARSUS_INLINE T natural_map(SlidingRows<T>& c, const Vec3<T>& u, const Vec3<T>& y, [[maybe_unused]] Mask<T> lanes) {
+  const T zero = T(Real<T>(0)), one = T(Real<T>(1));
+  const auto [zn, z1, z2] = before_natural_projection(c, u, y);
+  const T pn = maximum(zero, zn), bound = c.friction * pn;  // a nan stays
+  const LaneDisc<T> disc(z1, z2, bound);
+  const T Nn = y.x - pn, N1 = neg_mul_add(z1, disc.share, y.y), N2 = neg_mul_add(z2, disc.share, y.z);
+  const T rn = Nn * c.normal.rho, r1 = N1 * c.tangent.rho, r2 = N2 * c.tangent.rho;
+  if constexpr (kTangents) {
+    const Mask<T> pushes = zn > zero;
+    const T Gnn = select(pushes, c.normal.iR, zero), sn = select(pushes, rn * c.normal.iR, Nn);
+    const T growth = select(pushes, c.friction, zero);
+    const T kn = neg_mul_add(c.normal.R, c.normal.irho, one), kt = neg_mul_add(c.tangent.R, c.tangent.irho, one);
+    T g = zero, by_normal = zero, s1 = r1 * c.tangent.iR, s2 = r2 * c.tangent.iR;
+    if (disc.any) {
+      const T q = one / neg_mul_add(kt, disc.share, one);
+      g = select(disc.slips, q * disc.share * c.tangent.irho, zero);
+      by_normal = select(disc.slips, growth * Gnn, zero);
+      const T along = mul_add(disc.t1, N1, mul_add(disc.t2, N2, growth * kn * sn));
+      const T across = q * (disc.t1 * N2 - disc.t2 * N1);
+      s1 = select(disc.slips, disc.t1 * along - disc.t2 * across, s1);
+      s2 = select(disc.slips, disc.t2 * along + disc.t1 * across, s2);
+    }
+    c.Gnn = select(lanes, Gnn, c.Gnn);
+    c.G1n = select(lanes, by_normal * disc.t1, c.G1n), c.G2n = select(lanes, by_normal * disc.t2, c.G2n);
+    c.G11 = select(lanes, select(disc.slips, g * disc.t2 * disc.t2, c.tangent.iR), c.G11);
+    c.G22 = select(lanes, select(disc.slips, g * disc.t1 * disc.t1, c.tangent.iR), c.G22);
+    c.G12 = select(lanes, -(g * disc.t1 * disc.t2), c.G12);
+    c.base = select<T>(lanes, Vec3<T>{y.x - sn, y.y - s1, y.z - s2}, c.base);
+  }
+  return mul_add(rn, rn, mul_add(r1, r1, r2 * r2));
+}
+
+/// Largest ρ |N|, friction bounded by the normal impulse itself.
+template <class T>
+TARSUS_INLINE T natural_residual(const SlidingRows<T>& c, const Vec3<T>& u, const Vec3<T>& y) {
+  const T zero = T(Real<T>(0));
+  const auto [zn, z1, z2] = before_natural_projection(c, u, y);
+  const LaneDisc<T> disc(z1, z2, c.friction * maximum(y.x, zero));
+  const T Nn = y.x - maximum(zn, zero), N1 = neg_mul_add(z1, disc.share, y.y), N2 = neg_mul_add(z2, disc.share, y.z);
+  return maximum(absolute(Nn) * c.normal.rho, maximum(absolute(N1), absolute(N2)) * c.tangent.rho);
+}
+
+/// γ = P(y) and G = -∂γ/∂(J v), y = c + (b - J v)/R. @param given friction is bounded by given_normal
+template <class T>
+TARSUS_INLINE Vec3<T> law_at(SlidingRows<T>& c, const Vec3<T>& y, bool given, bool tangents, Mask<T> lanes) {
+  const T zero = T(Real<T>(0));
+  const Mask<T> pushes = y.x > zero;
+  const T gn = select(pushes, y.x, zero);
+  const LaneDisc<T> disc(y.y, y.z, c.friction * (given ? c.given_normal : gn));
+  const Vec3<T> gamma = {gn, y.y * disc.share, y.z * disc.share};
+  if (!tangents) return gamma;
+  const T Gnn = select(pushes, c.normal.iR, zero), g = disc.share * c.tangent.iR;
+  const T by_normal = given ? zero : select(disc.slips, c.friction * Gnn, zero);
+  c.Gnn = select(lanes, Gnn, c.Gnn);
+  c.G1n = select(lanes, by_normal * disc.t1, c.G1n), c.G2n = select(lanes, by_normal * disc.t2, c.G2n);
+  c.G11 = select(lanes, select(disc.slips, g * disc.t2 * disc.t2, c.tangent.iR), c.G11);
+  c.G22 = select(lanes, select(disc.slips, g * disc.t1 * disc.t1, c.tangent.iR), c.G22);
+  c.G12 = select(lanes, select(disc.slips, -(g * disc.t1 * disc.t2), zero), c.G12);
+  c.base = select<T>(lanes, gamma, c.base);
+  return gamma;
+}
+
+/// y before projection at the velocity u.
+template <class T>
+TARSUS_INLINE Vec3<T> before_projection(const SlidingRows<T>& c, const Vec3<T>& u) {
+  return {(c.target - u.x) * c.normal.iR, neg_mul_add(u.y, c.tangent.iR, c.centre1),
+          neg_mul_add(u.z, c.tangent.iR, c.centre2)};
+}
+
+/// The velocity at which y is before projection.
+template <class T>
+TARSUS_INLINE Vec3<T> velocity_of(const SlidingRows<T>& c, const Vec3<T>& y) {
+  return {neg_mul_add(y.x, c.normal.R, c.target), (c.centre1 - y.y) * c.tangent.R, (c.centre2 - y.z) * c.tangent.R};
+}
+
+/// G x of SlidingRows, or of what else has such a G.
+template <class T, template <class> class Contact>
+requires requires(Contact<T> c) { c.Gnn; }
+TARSUS_INLINE Vec3<T> times(const Contact<T>& c, const Vec3<T>& x) {
+  return {c.Gnn * x.x, mul_add(c.G1n, x.x, mul_add(c.G11, x.y, c.G12 * x.z)),
+          mul_add(c.G2n, x.x, mul_add(c.G12, x.y, c.G22 * x.z))};
+}
+
+}  // namespace TARSUS_ISA
+}  // namespace tarsus
