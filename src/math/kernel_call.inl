@@ -29,6 +29,11 @@ struct KernelCall<Result(From...)> {
   }
   template <auto kKernel>
   static Result to(From... x) {
+#if defined(__AVX__)
+    struct Leave {
+      ~Leave() { __builtin_ia32_vzeroupper(); }
+    } leave;
+#endif
     return call(kKernel, x...);
   }
 };
