@@ -298,13 +298,11 @@ double ContactGeometry::reach(int i, int j, double h, double margin) const {
   return still + h * (std::max(0.0, (plane_i ? 1 : -1) * dot(n, parting)) + spheres_.turn(i) + spheres_.turn(j));
 }
 
-/// How i moves against j, said at the world's origin.
-Motion<double> ContactGeometry::relative(int i, int j) const {
-  const auto at_origin = [&](int k) {
-    return Motion<double>{spheres_.spin(k), spheres_.velocity(k) - cross(spheres_.spin(k), spheres_.centre(k))};
-  };
-  const Motion<double> a = at_origin(i), b = at_origin(j);
-  return {a.w - b.w, a.v - b.v};
+/// Two shapes are near by the speed of their fastest points. @return the two points there are as fast as that
+bool ContactGeometry::arrives(int i, int j, const Vec3d& point, double speed) const {
+  const auto of = [&](int k) { return spheres_.velocity(k) + cross(spheres_.spin(k), point - spheres_.centre(k)); };
+  const Vec3d v = of(i) - of(j);
+  return dot(v, v) >= speed * speed;
 }
 
 bool ContactGeometry::near(int i, int j, double reach) const {
@@ -324,29 +322,29 @@ void ContactGeometry::touch(const BasicData<R>& data, int i, int j, const Contac
   const int count = collide(shapes_[i].shape, posed(data, i), shapes_[j].shape, posed(data, j), std::max(0.0, margin),
                             points_, parting);
   if (count == 0) return;
-  // The two are near by the speed of their fastest points: slower points may be too far to meet.
-  const Motion<double> motion = relative(i, j);
+  LinkContact usual;
+  usual.a = shapes_[i].link, usual.b = shapes_[j].link;
+  usual.dimension = both.dimension;
+  usual.friction = std::max(both.friction[0], both.friction[1]), usual.torsional = both.friction[2];
+  usual.rolling = std::max(both.friction[3], both.friction[4]);
+  if (both.directional() && both.dimension < 6)
+    usual.friction_share = {both.friction[0] / usual.friction, both.friction[1] / usual.friction};
+  usual.spook = both.spook;
+  usual.identity = std::uint64_t(i + 1) << 45 | std::uint64_t(j + 1) << 28;
+  const double still = both.margin + fall(i, j);
   for (int k = 0; k < count; ++k) {
-    const double way = points_[k].distance - both.margin - fall(i, j);
-    const Vec3d speed = motion.v + cross(motion.w, points_[k].position);
-    if (way > 0 && way * way > h * h * dot(speed, speed)) continue;
-    LinkContact& c = contacts.emplace_back();
-    c.a = shapes_[i].link, c.b = shapes_[j].link;
-    c.point = points_[k];
-    c.point.distance -= both.margin;  // MJCF's margin: forces begin at that distance
-    c.dimension = both.dimension;
-    c.friction = std::max(both.friction[0], both.friction[1]), c.torsional = both.friction[2];
-    c.rolling = std::max(both.friction[3], both.friction[4]);
-    if (both.directional() && c.dimension < 6)
-      c.friction_share = {both.friction[0] / c.friction, both.friction[1] / c.friction};
-    if (both.solver) c.solver = solver_row(*both.solver, c.point.distance, h);
-    if (c.solver.share > 0 && c.point.distance > 0) {  // its law begins where shapes touch
-      contacts.pop_back();
-      continue;
+    const double way = points_[k].distance - still;
+    if (way > 0 && !arrives(i, j, points_[k].position, way / h)) continue;
+    usual.point = points_[k];
+    usual.point.distance -= both.margin;  // MJCF's margin: forces begin at that distance
+    if (both.solver) {
+      usual.solver = solver_row(*both.solver, usual.point.distance, h);
+      if (usual.solver.share > 0 && usual.point.distance > 0) continue;  // its law begins where shapes touch
+      const ContactSoftness soft = both.softness(usual.point.distance, h);
+      usual.spook = soft.spook, usual.relative_compliance = soft.relative_compliance;
     }
-    const ContactSoftness soft = both.softness(c.point.distance, h);
-    c.spook = soft.spook, c.relative_compliance = soft.relative_compliance;
-    c.identity = std::uint64_t(i + 1) << 45 | std::uint64_t(j + 1) << 28 | (points_[k].feature & 0x0fffffffu);
+    contacts.push_back(usual);
+    contacts.back().identity |= points_[k].feature & 0x0fffffffu;
   }
 }
 

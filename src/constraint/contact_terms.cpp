@@ -54,22 +54,23 @@ static bool comes_before(const LinkContact& x, const LinkContact& y) {
   return std::tie(x.a, x.b, x.identity, p.x, p.y, p.z) < std::tie(y.a, y.b, y.identity, q.x, q.y, q.z);
 }
 
-/// Those of one pair of links, in the order of their links, are sorted where they are not.
+static bool pair_before(const LinkContact& x, const LinkContact& y) { return x.a != y.a ? x.a < y.a : x.b < y.b; }
+
+/// comes_before(), by what settles it for most.
+static bool surely_before(const LinkContact& x, const LinkContact& y) {
+  return x.a != y.a                 ? x.a < y.a
+         : x.b != y.b               ? x.b < y.b
+         : x.identity != y.identity ? x.identity < y.identity
+                                    : comes_before(x, y);
+}
+
+/// Where links are in their order, as most are, only those of one pair.
 static void sort_contacts(std::vector<LinkContact>& contacts) {
-  const auto pair_before = [](const LinkContact& x, const LinkContact& y) {
-    return x.a != y.a ? x.a < y.a : x.b < y.b;
-  };
-  bool in_order = true;
-  std::size_t first = 0;
-  for (std::size_t i = 1; i <= contacts.size(); ++i) {
-    const bool ends = i == contacts.size() || pair_before(contacts[i - 1], contacts[i]);
-    if (!ends && pair_before(contacts[i], contacts[i - 1]))
-      return std::sort(contacts.begin(), contacts.end(), comes_before);
-    if (ends && !in_order) std::sort(contacts.begin() + long(first), contacts.begin() + long(i), comes_before);
-    if (ends)
-      first = i, in_order = true;
-    else if (contacts[i].identity <= contacts[i - 1].identity)
-      in_order = false;
+  if (!std::is_sorted(contacts.begin(), contacts.end(), pair_before))
+    return std::sort(contacts.begin(), contacts.end(), comes_before);
+  for (auto first = contacts.begin(), last = first; first != contacts.end(); first = last) {
+    while (last != contacts.end() && !pair_before(*first, *last)) ++last;
+    if (!std::is_sorted(first, last, comes_before)) std::sort(first, last, comes_before);
   }
 }
 
@@ -78,21 +79,16 @@ static bool is_usual(const LinkContact& c) {
   return c.dimension >= 3 && c.restitution == 0 && c.friction_share == std::array<double, 2>{1, 1};
 }
 
+/// Where each contact's rows are, for contacts in their order. @return they are, and none is of the world with itself
 template <class R>
-void StepTerms<R>::take_contacts(std::vector<LinkContact>& contacts) {
-  std::swap(contacts_, contacts);
-  bool of_world = false;
-  for (LinkContact& c : contacts_) {
-    if (c.b > c.a) std::swap(c.a, c.b), c.point.normal = -c.point.normal;
-    of_world |= c.a < 0;
-  }
-  if (of_world) std::erase_if(contacts_, [](const LinkContact& c) { return c.a < 0; });  // with itself
-  sort_contacts(contacts_);
+bool StepTerms<R>::lay_out_contacts() {
   const std::size_t n = contacts_.size();
   geometry_.contacts.resize(n), terms_.resize(n), names_.resize(n), geometry_.usual.clear();
   int row = 0;
   for (std::size_t i = 0; i < n; ++i) {
-    const LinkContact& c = contacts_[i];
+    LinkContact& c = contacts_[i];
+    if (c.b > c.a) std::swap(c.a, c.b), c.point.normal = -c.point.normal;
+    if (c.a < 0 || (i > 0 && surely_before(c, contacts_[i - 1]))) return false;
     ContactRows& rows = geometry_.contacts[i];
     rows.a = c.a, rows.b = c.b, rows.nrow = c.dimension;
     terms_[i] = {Law::contact, row, c.dimension, 0, kUnbounded, c.friction, c.torsional, c.rolling};
@@ -101,6 +97,22 @@ void StepTerms<R>::take_contacts(std::vector<LinkContact>& contacts) {
     if (is_usual(c)) geometry_.usual.push_back({int(i), row, -1});
     row += c.dimension;
   }
+  return true;
+}
+
+template <class R>
+void StepTerms<R>::take_contacts(std::vector<LinkContact>& contacts) {
+  std::swap(contacts_, contacts);
+  if (!lay_out_contacts()) {
+    for (LinkContact& c : contacts_) {
+      if (c.b > c.a) std::swap(c.a, c.b), c.point.normal = -c.point.normal;
+    }
+    std::erase_if(contacts_, [](const LinkContact& c) { return c.a < 0; });
+    sort_contacts(contacts_);
+    lay_out_contacts();
+  }
+  const std::size_t n = contacts_.size();
+  const int row = n == 0 ? 0 : terms_.back().first_row + terms_.back().nrow;
   rows_.resize(row), free_rows_.resize(row), y_.resize(row);
   if (n == 0) return;
   static_assert(offsetof(ContactPoint, distance) == 6 * sizeof(double) && sizeof(LinkContact) % sizeof(double) == 0);
@@ -186,6 +198,7 @@ typename StepTerms<R>::ContactMotion StepTerms<R>::motion(std::size_t index) con
 
 #define TARSUS_INSTANTIATE(R)                                           \
   template void StepTerms<R>::take_contacts(std::vector<LinkContact>&); \
+  template bool StepTerms<R>::lay_out_contacts();                       \
   template void StepTerms<R>::add_contact(std::size_t);                 \
   template void StepTerms<R>::add_spin(std::size_t);                    \
   template typename StepTerms<R>::ContactMotion StepTerms<R>::motion(std::size_t) const;

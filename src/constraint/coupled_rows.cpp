@@ -30,17 +30,18 @@ void add_contact(const ContactRows& contact, const Tangent& G, const double* for
 
 }  // namespace
 
+/// Contacts with a tangent or a force.
 template <class R>
-typename TreeOperator<R>::ActingRows TreeOperator<R>::contact_rows(std::span<const Tangent> tangents,
-                                                                   std::span<const double> force) const {
-  ActingRows rows;
+void TreeOperator<R>::find_acting(std::span<const Tangent> tangents, std::span<const double> force) {
+  places_.acting.clear(), places_.unknowns = places_.rows = 0;
   for (std::size_t c = 0; c < geometry_.contacts.size(); ++c) {
-    const int nrow = geometry_.contacts[c].nrow;
-    if (idle(tangents[c], &force[terms_[c].first_row], nrow)) continue;
-    rows.acting += nrow;
-    rows.unknowns += geometry_.contacts[c].b >= 0 ? nrow : coupling(tangents[c], nrow) > 0;
+    const int nrow = geometry_.contacts[c].nrow, first = terms_[c].first_row;
+    if (idle(tangents[c], &force[first], nrow)) continue;
+    const bool extra = geometry_.contacts[c].b >= 0 || couples(tangents[c], nrow);
+    places_.acting.push_back({int(c), first, -1, extra});
+    places_.rows += nrow;
+    if (extra) places_.unknowns += geometry_.contacts[c].b >= 0 ? nrow : 1;
   }
-  return rows;
 }
 
 /// Pairs of links of the contacts that count.
@@ -93,11 +94,10 @@ bool TreeOperator<R>::solve_coupled(std::span<const Tangent> tangents, std::span
   return true;
 }
 
-#define TARSUS_INSTANTIATE(R)                                                                                 \
-  template typename TreeOperator<R>::ActingRows TreeOperator<R>::contact_rows(std::span<const Tangent>,       \
-                                                                              std::span<const double>) const; \
-  template bool TreeOperator<R>::eliminates(std::span<const Term>, std::span<const ContactRows>,              \
-                                            std::span<const double>, double);                                 \
+#define TARSUS_INSTANTIATE(R)                                                                    \
+  template void TreeOperator<R>::find_acting(std::span<const Tangent>, std::span<const double>); \
+  template bool TreeOperator<R>::eliminates(std::span<const Term>, std::span<const ContactRows>, \
+                                            std::span<const double>, double);                    \
   template bool TreeOperator<R>::solve_coupled(std::span<const Tangent>, std::span<const double>);
 TARSUS_INSTANTIATE(double)
 TARSUS_INSTANTIATE(float)

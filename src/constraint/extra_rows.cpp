@@ -25,16 +25,15 @@ void ExtraRows<R>::clear() {
 }
 
 template <class R>
-void ExtraRows<R>::add_contacts(std::span<const Tangent> tangents, std::span<const double> force) {
+void ExtraRows<R>::add_contacts(std::span<const ContactPlace> acting, std::span<const Tangent> tangents) {
   const std::span<const ContactRows> contacts = geometry_.contacts;
-  for (std::size_t c = 0; c < contacts.size();) {  // those of one pair of links are neighbours: one block
+  for (std::size_t k = 0; k < acting.size();) {  // those of one pair of links are neighbours: one block
     const std::size_t first = extras_.size();
-    const int a = contacts[c].a, b = contacts[c].b, row = rows_.rows();
+    const int a = contacts[acting[k].contact].a, b = contacts[acting[k].contact].b, row = rows_.rows();
     int count = 0;
-    for (; c < contacts.size() && contacts[c].a == a && contacts[c].b == b; ++c) {
-      const int nrow = contacts[c].nrow;
-      if (b >= 0 ? idle(tangents[c], &force[terms_[c].first_row], nrow) : !(coupling(tangents[c], nrow) > 0)) continue;
-      extras_.push_back({int(c), row + count, 0, b >= 0 ? nrow : 2, 0});
+    for (; k < acting.size() && contacts[acting[k].contact].a == a && contacts[acting[k].contact].b == b; ++k) {
+      if (!acting[k].extra) continue;
+      extras_.push_back({acting[k].contact, row + count, 0, b >= 0 ? contacts[acting[k].contact].nrow : 2, 0});
       count += extras_.back().nrow;
     }
     if (count == 0) continue;

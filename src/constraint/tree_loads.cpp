@@ -31,7 +31,6 @@ Vec3<R> narrow(const Vec3d& v) {
 
 double coupling(const Tangent& tangent, int nrow) {
   double square = 0;
-  if (tangent.open) return 0;
   for (int i = 1; i < nrow; ++i) square += tangent.at[i][0] * tangent.at[i][0];
   return std::sqrt(square);
 }

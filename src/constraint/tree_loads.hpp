@@ -20,7 +20,15 @@ inline bool idle(const Tangent& tangent, const double* force, int nrow) {
   return true;
 }
 
-/// Length of what makes a contact's tangent unsymmetric: its first column below the diagonal.
+/// Whether a contact's tangent is unsymmetric: it has a first column below the diagonal.
+inline bool couples(const Tangent& tangent, int nrow) {
+  for (int i = 1; i < nrow; ++i) {
+    if (tangent.at[i][0] != 0) return true;
+  }
+  return false;
+}
+
+/// Length of that column.
 double coupling(const Tangent& tangent, int nrow);
 
 /// Σ G_ij a_i a_jᵀ of a contact with the world, symmetric part, and its force, at the link's origin.

@@ -41,9 +41,9 @@ void TreeOperator<R>::begin(BasicData<R>& data, double h, In<R> joint_inertia, s
   data_ = &data, joint_inertia_ = joint_inertia;
   terms_ = terms, geometry_ = geometry;
   dense_begun_ = false;
-  places_.all.clear();
+  places_.three.clear();
   for (std::size_t c = 0; c < geometry.contacts.size(); ++c) {
-    if (geometry.contacts[c].nrow == 3) places_.all.push_back({int(c), terms[c].first_row, -1});
+    if (geometry.contacts[c].nrow == 3) places_.three.push_back({int(c), terms[c].first_row});
   }
   extra_.begin(data, h, terms, geometry, bilateral);
   prepare_loads<R>(model_, data);
@@ -63,11 +63,12 @@ bool TreeOperator<R>::solve(std::span<const Tangent> tangents, std::span<const d
   int coupled = 0;
   bool dense = dense_begun_;
   if (!tangents.empty()) {
-    const auto [unknowns, acting] = contact_rows(tangents, force);
-    const int extra = unknowns + extra_.held().count();
-    hard_is_dense_ = small_ && std::max(kHardShare * extra, kActingShare * acting) > model_.nv;
-    const bool hard = dense_begun_ || ++solves_ > kEasy || (model_.nv <= kTiny && kActingShare * acting > model_.nv);
-    coupled = unknowns, dense = hard ? hard_is_dense_ : small_ && kEasyShare * extra > model_.nv;
+    find_acting(tangents, force);
+    const int extra = places_.unknowns + extra_.held().count();
+    hard_is_dense_ = small_ && std::max(kHardShare * extra, kActingShare * places_.rows) > model_.nv;
+    const bool tiny = model_.nv <= kTiny && kActingShare * places_.rows > model_.nv;
+    const bool hard = dense_begun_ || ++solves_ > kEasy || tiny;
+    coupled = places_.unknowns, dense = hard ? hard_is_dense_ : small_ && kEasyShare * extra > model_.nv;
   }
   if (dense)
     solve_dense(tangents, force);
@@ -87,7 +88,7 @@ void TreeOperator<R>::solve_tree(std::span<const Tangent> tangents, std::span<co
     add_contact_forces(force);
   } else {
     add_loads(tangents, force);
-    extra_.add_contacts(tangents, force);
+    if (places_.unknowns > 0) extra_.add_contacts(places_.acting, tangents);
   }
   add_joint_loads(tangents, force);
   extra_.add_paths(tangents, force);
@@ -149,14 +150,15 @@ void TreeOperator<R>::keep() {
 template <class R>
 void TreeOperator<R>::add_loads(std::span<const Tangent> tangents, std::span<const double> force) {
   places_.loaded.clear();
-  for (std::size_t c = 0; c < geometry_.contacts.size(); ++c) {
-    const ContactRows& contact = geometry_.contacts[c];
-    const int first = terms_[c].first_row;
-    if (contact.b >= 0 || idle(tangents[c], &force[first], contact.nrow)) continue;
-    if (contact.nrow == 3)
-      places_.loaded.push_back({int(c), first, loads_.at(contact.a)});
-    else
-      add_contact_load(contact, tangents[c], &force[first], loads_[contact.a]);
+  for (ContactPlace place : places_.acting) {
+    const ContactRows& contact = geometry_.contacts[place.contact];
+    if (contact.b >= 0) continue;
+    if (contact.nrow != 3) {
+      add_contact_load(contact, tangents[place.contact], &force[place.first_row], loads_[contact.a]);
+      continue;
+    }
+    place.load = loads_.at(contact.a);
+    places_.loaded.push_back(place);
   }
   constraint_table<R>(1).contact_loads(geometry_.contacts.data(), places_.loaded.data(), int(places_.loaded.size()),
                                        tangents.data(), force.data(), loads_.data());
@@ -192,9 +194,9 @@ void TreeOperator<R>::add_joint_loads(std::span<const Tangent> tangents, std::sp
 template <class R>
 void TreeOperator<R>::read(std::span<double> change) {
   const LinkState<R>* links = data_->links();
-  constraint_table<R>(1).contact_velocities(geometry_.contacts.data(), places_.all.data(), int(places_.all.size()),
+  constraint_table<R>(1).contact_velocities(geometry_.contacts.data(), places_.three.data(), int(places_.three.size()),
                                             links, change.data());
-  for (std::size_t c = 0; c < geometry_.contacts.size() && places_.all.size() < geometry_.contacts.size(); ++c) {
+  for (std::size_t c = 0; c < geometry_.contacts.size() && places_.three.size() < geometry_.contacts.size(); ++c) {
     const ContactRows& contact = geometry_.contacts[c];
     if (contact.nrow == 3) continue;
     const Motion<double> a = widen(links[contact.a].a);

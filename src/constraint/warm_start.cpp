@@ -26,28 +26,34 @@ bool of_units(const LinkContact& c) { return c.friction_share[0] == 1 && c.frict
 template <class R>
 void StepTerms<R>::remember() {
   warm_.last.h = step_.h, warm_.last.entries.resize(terms_.size()), warm_.by_identity.clear();
-  for (std::size_t i = 0; i < terms_.size(); ++i) {
+  const std::size_t contacts = contacts_.size();
+  for (std::size_t i = 0; i < contacts; ++i) remember_contact(i, warm_.last.entries[i]);
+  for (std::size_t i = contacts; i < terms_.size(); ++i) {
     const int nrow = terms_[i].nrow, first = terms_[i].first_row;
     TermMemory::Entry& m = warm_.last.entries[i];
     m = {names_[i].kind, names_[i].identity, -1, -1, nrow, {}, {}, {}};
-    double excess[kTermRows];
-    const double* impulse = &impulse_[first];
-    for (int k = 0; k < nrow; ++k) excess[k] = rows_[first + k].compliance * (y_[first + k] - impulse[k]);
-    if (i >= contacts_.size()) {
-      std::copy_n(impulse, nrow, m.impulse), std::copy_n(excess, nrow, m.excess);
-      continue;
-    }
-    m.a = contacts_[i].a, m.b = contacts_[i].b, m.position = contacts_[i].point.position;
-    const Vec3d& t1 = geometry_.contacts[i].axis[1];
-    const Vec3d& t2 = geometry_.contacts[i].axis[2];
-    for (int k = 0, to = 0; k < nrow; k += 3, to += 4) {
-      m.impulse[to] = impulse[k], m.excess[to] = excess[k];
-      if (k + 2 >= nrow) continue;
-      put3(m.impulse + to + 1, t1 * impulse[k + 1] + t2 * impulse[k + 2]);
-      const bool units = of_units(contacts_[i]);
+    for (int k = 0; k < nrow; ++k) m.impulse[k] = impulse_[first + k], m.excess[k] = excess(first + k);
+  }
+}
+
+template <class R>
+void StepTerms<R>::remember_contact(std::size_t i, TermMemory::Entry& m) const {
+  const LinkContact& contact = contacts_[i];
+  const int nrow = contact.dimension;
+  const bool units = of_units(contact);
+  const Vec3d t1 = geometry_.contacts[i].axis[1], t2 = geometry_.contacts[i].axis[2];
+  m.kind = Kind::contact, m.identity = contact.identity, m.a = contact.a, m.b = contact.b, m.nrow = nrow;
+  m.position = contact.point.position;
+  for (int k = 0, to = 0; to < 8; k += 3, to += 4) {  // forces, then moments
+    const int row = terms_[i].first_row + k;
+    Vec3d impulse{0, 0, 0}, over{0, 0, 0};
+    if (k + 2 < nrow) {
+      impulse = t1 * impulse_[row + 1] + t2 * impulse_[row + 2];
       const double one = units ? 1 : 1 / square_or_1(t1), two = units ? 1 : 1 / square_or_1(t2);
-      put3(m.excess + to + 1, t1 * (one * excess[k + 1]) + t2 * (two * excess[k + 2]));
+      over = t1 * (one * excess(row + 1)) + t2 * (two * excess(row + 2));
     }
+    m.impulse[to] = k < nrow ? impulse_[row] : 0, m.excess[to] = k < nrow ? excess(row) : 0;
+    put3(m.impulse + to + 1, impulse), put3(m.excess + to + 1, over);
   }
 }
 
@@ -163,13 +169,14 @@ int StepTerms<R>::find_last(Kind kind, std::uint64_t identity, int guess) {
   return at != warm_.by_identity.end() && key(*at) == std::tuple(kind, identity) && !warm_.taken[*at] ? *at : -1;
 }
 
-#define TARSUS_INSTANTIATE(R)                                                      \
-  template void StepTerms<R>::remember();                                          \
-  template void StepTerms<R>::recall();                                            \
-  template void StepTerms<R>::recall_near();                                       \
-  template int StepTerms<R>::find_last_contact(const LinkContact&, int);           \
-  template void StepTerms<R>::take(int, int);                                      \
-  template void StepTerms<R>::take_contact(int, const TermMemory::Entry&, double); \
+#define TARSUS_INSTANTIATE(R)                                                          \
+  template void StepTerms<R>::remember();                                              \
+  template void StepTerms<R>::remember_contact(std::size_t, TermMemory::Entry&) const; \
+  template void StepTerms<R>::recall();                                                \
+  template void StepTerms<R>::recall_near();                                           \
+  template int StepTerms<R>::find_last_contact(const LinkContact&, int);               \
+  template void StepTerms<R>::take(int, int);                                          \
+  template void StepTerms<R>::take_contact(int, const TermMemory::Entry&, double);     \
   template int StepTerms<R>::find_last(Kind, std::uint64_t, int);
 TARSUS_INSTANTIATE(double)
 TARSUS_INSTANTIATE(float)

@@ -110,7 +110,7 @@ class ContactGeometry {
   const ShapePose& posed(const BasicData<R>& data, int i);
   double fall(int i, int j) const { return fall_apart({std::uint32_t(i), std::uint32_t(j)}) ? fall_ : 0; }
   double reach(int i, int j, double h, double margin) const;
-  Motion<double> relative(int i, int j) const;
+  bool arrives(int i, int j, const Vec3d& point, double speed) const;
   bool near(int i, int j, double reach) const;
   template <class R>
   void touch(const BasicData<R>& data, int i, int j, const ContactSurface& both, double h, Vec3d* parting,

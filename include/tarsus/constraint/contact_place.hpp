@@ -3,11 +3,12 @@
 
 namespace tarsus {
 
-/// A contact with three rows or more, of a list of them.
+/// A contact of a list of them; kernels take those with three rows.
 struct ContactPlace {
-  int contact;    ///< its ContactRows and its tangent
-  int first_row;  ///< of all terms' rows
-  int load;       ///< of its link, where loads are added
+  int contact;         ///< its ContactRows and its tangent
+  int first_row;       ///< of all terms' rows
+  int load = -1;       ///< of its link, where loads are added
+  bool extra = false;  ///< it is between two links, or its tangent is not symmetric: no load is all of it
 };
 
 /// Numbers of a list of LinkContacts, each `stride` numbers from the next.

@@ -4,6 +4,7 @@
 // (dynamics/delassus.hpp), or of the graph of all contacts (dynamics/coupled.hpp).
 #pragma once
 
+#include "tarsus/constraint/contact_place.hpp"
 #include "tarsus/constraint/held_rows.hpp"
 #include "tarsus/constraint/row_geometry.hpp"
 #include "tarsus/dynamics/coupled.hpp"
@@ -22,7 +23,8 @@ class ExtraRows {
   HeldRows<R>& held() { return held_; }
 
   void clear();  ///< the bilateral rows alone
-  void add_contacts(std::span<const Tangent> tangents, std::span<const double> force);
+  /// @param acting ascending: those marked `extra` are added
+  void add_contacts(std::span<const ContactPlace> acting, std::span<const Tangent> tangents);
   void add_paths(std::span<const Tangent> tangents, std::span<const double> force);
   int rows() const { return rows_.rows(); }
   /// J of them, dense [row][nv], until the next call.

@@ -159,6 +159,7 @@ class StepTerms {
   int add_term(Kind kind, std::uint64_t identity, Term term, const TermRow* rows, const double* speed,
                const double* free);
   int add_joint_term(Kind kind, std::uint64_t identity, Term term, const JointRows& rows, TermRow row);
+  bool lay_out_contacts();
   void add_contact(std::size_t index);
   void add_spin(std::size_t index);
   void set_row(int row, const TermRow& numbers, double speed, double free);
@@ -178,6 +179,8 @@ class StepTerms {
                  Out<R> velocity);
   void count_carried();
   void remember();
+  void remember_contact(std::size_t contact, TermMemory::Entry& to) const;
+  double excess(int row) const { return rows_[row].compliance * (y_[row] - impulse_[row]); }
   void recall();
   void recall_near();
   int find_last_contact(const LinkContact& contact, int guess);

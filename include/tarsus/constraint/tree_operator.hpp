@@ -75,15 +75,15 @@ class TreeOperator final : public StepOperator {
     AlignedVector<R> x;
     HeldImpulse held;
   };
-  struct Places {  ///< of contacts with three rows
-    std::vector<ContactPlace> all, loaded;
+  struct Places {                      ///< of contacts
+    std::vector<ContactPlace> three;   ///< that have three rows
+    std::vector<ContactPlace> acting;  ///< that are not idle, by find_acting()
+    std::vector<ContactPlace> loaded;  ///< acting ones with three rows, on the world
+    int unknowns = 0;                  ///< so many rows of acting ones would be extra rows
+    int rows = 0;                      ///< of acting ones
   };
   struct Operations {
     double given = kUnbounded, left = kUnbounded;  ///< to eliminates(); of this step's
-  };
-  struct ActingRows {
-    int unknowns = 0;  ///< so many would go as extra rows
-    int acting = 0;
   };
   struct Iterates {
     Iterate now, next, kept;
@@ -93,7 +93,7 @@ class TreeOperator final : public StepOperator {
   void add_joint_loads(std::span<const Tangent> tangents, std::span<const double> force);
   void add_loads(std::span<const Tangent> tangents, std::span<const double> force);
   void add_contact_forces(std::span<const double> force);
-  ActingRows contact_rows(std::span<const Tangent> tangents, std::span<const double> force) const;
+  void find_acting(std::span<const Tangent> tangents, std::span<const double> force);
   template <class F>
   void find_pairs(std::span<const ContactRows> contacts, const F& counts);
   bool solve_coupled(std::span<const Tangent> tangents, std::span<const double> force);
