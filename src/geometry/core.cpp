@@ -5,7 +5,8 @@
 
 namespace tarsus::narrow {
 
-Core::Core(const Body& body) : type(body.shape.type), size(body.size()), pose(body.pose), hull(body.shape.hull) {
+Core::Core(const Body& body)
+    : type(body.shape.type), size(body.size()), pose{body.pose.position, body.pose.rotation}, hull(body.shape.hull) {
   if (type == ShapeType::sphere || type == ShapeType::capsule) radius = size.x;
 }
 

@@ -197,7 +197,7 @@ void Terrain::add(const ContactPoint& p) {
 void height_field_pair(const Body& a, const Body& b, ContactList& out) {
   const Mat3d& r = a.pose.rotation;
   const ShapePose local{a.to_local(b.position()), transpose(r) * b.pose.rotation};
-  const Core other({b.shape, local});
+  const Core other({b.shape, {local.position, local.rotation}});
   Terrain terrain(*a.shape.field, other, out.margin());
   terrain.collide(bounds(b.shape, local, out.margin()));
   ContactList& points = terrain.points();

@@ -76,7 +76,9 @@ constexpr PairFunction kPairs[kTypes][kTypes] = {
      height_field_pair},
 };
 
-bool finite(const Vec3d& v) { return (v.x - v.x) + (v.y - v.y) + (v.z - v.z) == 0; }
+/// Zero, or no number where one of these is none.
+double spoiled(const Vec3d& v) { return (v.x - v.x) + (v.y - v.y) + (v.z - v.z); }
+bool finite(const Vec3d& v) { return spoiled(v) == 0; }
 
 bool usable(const Shape& shape, const ShapePose& pose) {
   const Vec3d& s = shape.size;
@@ -85,8 +87,9 @@ bool usable(const Shape& shape, const ShapePose& pose) {
   const bool whole = shape.type == ShapeType::convex         ? shape.hull != nullptr
                      : shape.type == ShapeType::height_field ? shape.field != nullptr
                                                              : true;
-  return whole && (plane || sized) && finite(pose.position) && finite(pose.rotation.row_x()) &&
-         finite(pose.rotation.row_y()) && finite(pose.rotation.row_z());
+  const Mat3d& r = pose.rotation;
+  return whole && (plane || sized) &&
+         (spoiled(pose.position) + spoiled(r.row_x())) + (spoiled(r.row_y()) + spoiled(r.row_z())) == 0;
 }
 
 }  // namespace

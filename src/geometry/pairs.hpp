@@ -49,10 +49,16 @@ class ContactList {
   alignas(ContactPoint) std::byte storage_[kCapacity * sizeof(ContactPoint)];
 };
 
+/// Relative to shape A's position. The rotation is the caller's: a copy of nine numbers would wait for its own stores.
+struct BodyPose {
+  Vec3d position;
+  const Mat3d& rotation;
+};
+
 /// A shape with its pose as the pairs' functions take them.
 struct Body {
   const Shape& shape;
-  ShapePose pose;
+  BodyPose pose;
 
   const Vec3d& size() const { return shape.size; }
   const Vec3d& position() const { return pose.position; }
