@@ -270,16 +270,26 @@ struct LaneDetector {
     add(0, mul_add(n, rb, pb), n, distance, least > distance + slack);
   }
 
+  /// Half of the box around a shape, along L.
+  TARSUS_INLINE static T extent(const LaneShape<Real<T>>& shape, const Mat3<T>& R, const Vec3<T>& L) {
+    return T(shape.box[0]) * absolute(dot(R.column_x(), L)) + T(shape.box[1]) * absolute(dot(R.column_y(), L)) +
+           T(shape.box[2]) * absolute(dot(R.column_z(), L));
+  }
+  /// The box around a shape comes that near to the plane.
+  Mask<T> box_reaches(int shape, int plane) {
+    const LanePlaced<T>&a = pose(shape), &on = pose(plane);
+    const LaneShape<Real<T>>& of = m.shape[shape];
+    const Vec3<T> n = on.rotation.column_z();
+    const T height = dot(n, a.position + a.rotation * load3<T>(of.box_centre) - on.position);
+    const T half = extent(of, a.rotation, n), rounding = T(Real<T>(sizeof(Real<T>) == 8 ? 1e-9 : 1e-5));
+    return near & (height - half <= mul_add(rounding, absolute(height) + half, maximum(reach, T(Real<T>(0)))));
+  }
   /// Boxes around the two shapes that none of their faces' directions separates by more than the reach.
   Mask<T> boxes_near(int ia, int ib) {
     const LanePlaced<T>&a = pose(ia), &b = pose(ib);
     const LaneShape<Real<T>>&sa = m.shape[ia], &sb = m.shape[ib];
     const Vec3<T> d =
         (b.position + b.rotation * load3<T>(sb.box_centre)) - (a.position + a.rotation * load3<T>(sa.box_centre));
-    const auto extent = [](const LaneShape<Real<T>>& shape, const Mat3<T>& R, const Vec3<T>& L) {
-      return T(shape.box[0]) * absolute(dot(R.column_x(), L)) + T(shape.box[1]) * absolute(dot(R.column_y(), L)) +
-             T(shape.box[2]) * absolute(dot(R.column_z(), L));
-    };
     Mask<T> close = near;
     const auto test = [&](const Vec3<T>& L) {
       close = close & (absolute(dot(d, L)) <= extent(sa, a.rotation, L) + extent(sb, b.rotation, L) + reach);
@@ -293,9 +303,12 @@ struct LaneDetector {
   void each_world() {
     const int ia = std::min(m.pair[pair].a, m.pair[pair].b), ib = std::max(m.pair[pair].a, m.pair[pair].b);
     const Real<T> sign = m.pair[pair].a == ia ? 1 : -1;
-    const bool plane = m.shape[ia].type == ShapeType::plane || m.shape[ib].type == ShapeType::plane ||
-                       m.shape[ia].type == ShapeType::height_field || m.shape[ib].type == ShapeType::height_field;
-    const Mask<T> close = plane ? near : boxes_near(ia, ib);
+    const auto is = [&](int shape, ShapeType type) { return m.shape[shape].type == type; };
+    const bool field = is(ia, ShapeType::height_field) || is(ib, ShapeType::height_field);
+    const Mask<T> close = is(ia, ShapeType::plane)   ? box_reaches(ib, ia)
+                          : is(ib, ShapeType::plane) ? box_reaches(ia, ib)
+                          : field                    ? near
+                                                     : boxes_near(ia, ib);
     if (!any_lane(close)) return;
     const LanePlaced<T>&a = pose(ia), &b = pose(ib);
     const bool crossing = m.shape[m.pair[pair].b].link >= 0;
