@@ -1,32 +1,31 @@
-// Whether numbers are finite, or within a bound: one vectorised sweep, the common case of every check of a state.
+// Whether numbers are finite, or within a bound: the common case of every check of a state, as many at once as any
+// processor's registers hold.
 #pragma once
 
-#include <array>
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <span>
 
-namespace tarsus {
+#include "tarsus/math/row_pack.hpp"
 
-/// Folds all values into eight, side by side.
-template <class R, class F>
-std::array<R, 8> folded(std::span<const R> values, const F& fold) {
-  std::array<R, 8> sum{};
-  std::size_t i = 0;
-  for (; i + 8 <= values.size(); i += 8) {
-    for (std::size_t k = 0; k < 8; ++k) sum[k] = fold(sum[k], values[i + k]);
-  }
-  for (; i < values.size(); ++i) sum[0] = fold(sum[0], values[i]);
-  return sum;
-}
+namespace tarsus {
 
 /// All |x| <= limit; a nan is not.
 template <class R>
 bool within(std::span<const R> values, R limit) {
-  const auto beyond = [limit](R count, R x) { return count + (std::abs(x) <= limit ? R(0) : R(1)); };
-  R sum = 0;
-  for (const R count : folded(values, beyond)) sum += count;
-  return sum == 0;
+  using P = Pack<R, 16 / int(sizeof(R))>;
+  constexpr std::size_t kPack = kWidth<P>;
+  const std::size_t n = values.size();
+  if (n < kPack) return std::all_of(values.begin(), values.end(), [&](R x) { return std::abs(x) <= limit; });
+  const R* const x = values.data();
+  const P most = P(limit);
+  const auto block = [&](std::size_t i) { return absolute(load_rows<P>(x + i)) <= most; };
+  auto even = block(n - kPack), odd = even;  // the last ones, which may be seen twice
+  std::size_t i = 0;
+  for (; i + 2 * kPack <= n; i += 2 * kPack) even = even & block(i), odd = odd & block(i + kPack);
+  if (i + kPack <= n) even = even & block(i);
+  return all_lanes(even & odd);
 }
 
 template <class R>
