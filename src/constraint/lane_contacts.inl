@@ -348,6 +348,17 @@ struct LaneDetector {
     reach = select(turned < one, minimum(reach, tight), reach);
   }
 
+  /// Whether any pair of the group may be near in some lane.
+  bool any_near(const LanePairGroup<Real<T>>& group) const {
+    const LanePlaced<T>&a = s.placed[group.a], &b = s.placed[group.b];
+    const Vec3<T> d = a.centre - b.centre;
+    const T still = maximum(T(group.margin), T(Real<T>(0))) + (group.falls ? whole_fall : T(Real<T>(0)));
+    if (m.shape[group.b].type == ShapeType::plane)
+      return any_lane(dot(b.rotation.column_z(), d) <= a.reach + still + T(step.h) * (norm(b.velocity) + b.turn));
+    const T most = a.reach + b.reach + still;
+    return any_lane(dot(d, d) <= most * most);
+  }
+
   void touch(int p) {
     pair = p;
     const LanePair<Real<T>>& both = m.pair[p];
@@ -408,8 +419,12 @@ struct LaneDetector {
     std::fill(s.first, s.first + m.nlink, -1);
     if (!step.contacts) return;
     whole_fall = T(step.h * step.h) * (pack.view.own_gravity ? norm(against_gravity<T>(pack.view)) : T(step.gravity));
-    for (int i = 0; i < m.nshape; ++i) place(i);
-    for (int p = 0; p < m.npair; ++p) touch(p);
+    for (int i = 0; i < m.nplaced; ++i) place(i);
+    for (int g = 0; g < m.ngroup; ++g) {
+      const LanePairGroup<Real<T>>& group = m.group[g];
+      if (group.a >= 0 && !any_near(group)) continue;
+      for (int p = group.first; p < group.end; ++p) touch(p);
+    }
     int count = 0;
     for (int i = 0; i < m.nlink; ++i) {
       for (int k = s.first[i]; k >= 0; k = s.contact[k].next) s.order[count++] = &s.contact[k];

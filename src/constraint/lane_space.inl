@@ -183,7 +183,7 @@ std::size_t carve_scratch(const LaneModel<Real<T>>& m, std::byte* block, LaneScr
   LaneCarver carve(block);
   const int extras = most_extras<T>(m), n = 3 * extras;
   s.block = block;
-  s.placed = carve.take<LanePlaced<T>>(m.nshape);
+  s.placed = carve.take<LanePlaced<T>>(m.nplaced);
   s.extra = carve.take<LaneExtra<T>>(extras);
   s.item = carve.take<LaneItem>(kWidth<T> * extras), s.place = carve.take<Bits<T>>(extras);
   s.load = carve.take<LaneLoad<T>>(m.nlink);

@@ -32,6 +32,7 @@ struct LaneTerms<R>::Tables {
   const ContactGeometry* geometry = nullptr;
   std::vector<LaneShape<R>> shapes;
   std::vector<LanePair<R>> pairs;
+  std::vector<LanePairGroup<R>> groups;
   std::vector<Vec3d> parting;  ///< [pair] for collide(), of the world that was last
   std::vector<int> limits, limit_laws, loss_dofs, loss_joints;
   std::vector<R> ranges, losses;
@@ -43,6 +44,8 @@ struct LaneTerms<R>::Tables {
 
   void add_shape(const ContactShape& s);
   void add_pair(const BodyPair& pair);
+  void add_groups();
+  int around(int link);
   int law_of(const std::optional<SolverParameters>& p);
   void set_laws(double step);
   static int collide_pair(void* self, int pair, const double* a, const double* b, double margin, ContactPoint* out);
@@ -77,6 +80,62 @@ void LaneTerms<R>::Tables::add_pair(const BodyPair& pair) {
   if (surface.solver) out.compliance = R(0);
   const int slots = most_points(shapes[out.a].type, shapes[out.b].type);
   if (shapes[out.b].link < 0) model.most_contacts += slots;
+}
+
+/// A sphere around those of a link's shapes. @return its place, or that of the only shape
+template <class R>
+int LaneTerms<R>::Tables::around(int link) {
+  Vec3d lower{kUnbounded, kUnbounded, kUnbounded}, upper = -lower;
+  std::vector<int> of;
+  for (std::size_t i = 0; i < geometry->shapes().size(); ++i) {
+    if (shapes[i].link != link || shapes[i].type == ShapeType::plane) continue;
+    of.push_back(int(i));
+    for (int k = 0; k < 3; ++k) {
+      lower[k] = std::min(lower[k], double(shapes[i].centre[k]) - double(shapes[i].radius));
+      upper[k] = std::max(upper[k], double(shapes[i].centre[k]) + double(shapes[i].radius));
+    }
+  }
+  if (of.size() == 1) return of[0];
+  const Vec3d centre = (lower + upper) * 0.5;
+  double radius = 0;
+  for (const int i : of) {
+    const Vec3d at{double(shapes[i].centre[0]), double(shapes[i].centre[1]), double(shapes[i].centre[2])};
+    radius = std::max(radius, norm(at - centre) + double(shapes[i].radius));
+  }
+  LaneShape<R> sphere{};
+  sphere.link = link, sphere.type = ShapeType::sphere, sphere.radius = R(radius * (1 + 1e-5));  // and rounding
+  for (int k = 0; k < 3; ++k) sphere.centre[k] = R(centre[k]);
+  shapes.push_back(sphere);
+  return int(shapes.size()) - 1;
+}
+
+/// Pairs that one look at their links' spheres may spare.
+template <class R>
+void LaneTerms<R>::Tables::add_groups() {
+  constexpr int kWorthIt = 3;  ///< pairs
+  const auto key = [&](const LanePair<R>& p) {
+    return std::tuple(shapes[p.a].link, shapes[p.b].link, shapes[p.b].link < 0 ? p.b : -1);
+  };
+  std::vector<int> sphere(model.nlink, -1);
+  const auto of = [&](int link) {
+    if (sphere[link] < 0) sphere[link] = around(link);
+    return sphere[link];
+  };
+  for (std::size_t first = 0, end = 0; first < pairs.size(); first = end) {
+    LanePairGroup<R> group{int(first), 0, -1, -1, pairs[first].margin, false};
+    bool planes = false;  // on a link that moves: nobody asks
+    for (; end < pairs.size() && key(pairs[end]) == key(pairs[first]); ++end) {
+      group.margin = std::max(group.margin, pairs[end].margin), group.falls |= pairs[end].falls;
+      for (const int i : {pairs[end].a, pairs[end].b})
+        planes |= shapes[i].link >= 0 && shapes[i].type == ShapeType::plane;
+    }
+    group.end = int(end);
+    if (group.end - group.first >= kWorthIt && !planes) {
+      const int link = shapes[pairs[first].b].link;
+      group.b = link < 0 ? pairs[first].b : of(link), group.a = of(shapes[pairs[first].a].link);
+    }
+    groups.push_back(group);
+  }
 }
 
 template <class R>
@@ -163,6 +222,8 @@ LaneTerms<R>::LaneTerms(const Model& model, const BasicData<R>& data, const Cont
     for (const ContactShape& s : geometry->shapes()) t.add_shape(s);
     for (const BodyPair& pair : geometry->pairs()) t.add_pair(pair);
     t.parting.resize(t.pairs.size());
+    m.nlink = model.njoint();
+    t.add_groups();
   }
   for (int i = 0; i < model.njoint(); ++i) {
     const Joint& joint = model.joints[i];
@@ -174,13 +235,14 @@ LaneTerms<R>::LaneTerms(const Model& model, const BasicData<R>& data, const Cont
     for (int k = 0; joint.friction_loss > 0 && k < joint.nv(); ++k)
       t.loss_dofs.push_back(joint.qvel + k), t.loss_joints.push_back(i), t.losses.push_back(R(joint.friction_loss));
   }
-  m.nlink = model.njoint(), m.nv = model.nv, m.nshape = int(t.shapes.size()), m.npair = int(t.pairs.size());
+  m.nlink = model.njoint(), m.nv = model.nv, m.nplaced = int(t.shapes.size()), m.ngroup = int(t.groups.size());
   m.nlimit = options.terms.limits ? int(t.limits.size()) : 0;
   m.nloss = options.terms.friction_loss ? int(t.losses.size()) : 0;
   m.most_crossings = geometry ? std::clamp(options.most_link_contacts, 1, 64) : 0;
   if (m.most_spins > 0) m.most_spins = m.most_contacts + m.most_crossings;
   t.laws.resize(t.own.size()), m.law = t.laws.data(), m.limit_law = t.limit_laws.data();
-  m.shape = t.shapes.data(), m.pair = t.pairs.data(), m.limit = t.limits.data(), m.range = t.ranges.data();
+  m.shape = t.shapes.data(), m.pair = t.pairs.data(), m.group = t.groups.data();
+  m.limit = t.limits.data(), m.range = t.ranges.data();
   m.loss_dof = t.loss_dofs.data(), m.loss_joint = t.loss_joints.data(), m.loss = t.losses.data();
   m.geometry = &t, m.collide = &Tables::collide_pair;
   LaneSizes sizes{};

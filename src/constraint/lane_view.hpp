@@ -43,17 +43,27 @@ struct LanePair {
   bool falls;  ///< apart: ContactGeometry::fall_apart()
 };
 
+/// Neighbours among the pairs, of two links, or of a link and one shape in the world.
+template <class R>
+struct LanePairGroup {
+  int first, end;
+  int a, b;  ///< shapes, or spheres around a link's, that are near where one of the pairs is; a -1: nobody asks
+  R margin;  ///< the largest of theirs
+  bool falls;
+};
+
 /// Calls the scalar narrow phase for one lane. @return number of points, written to `out`
 using LaneCollide = int (*)(void* geometry, int pair, const double* pose_a, const double* pose_b, double margin,
                             ContactPoint* out);
 
 template <class R>
 struct LaneModel {
-  int nlink, nv, nshape, npair, nlimit, nloss;
+  int nlink, nv, nplaced, ngroup, nlimit, nloss;
   int most_contacts, most_crossings;  ///< slots for contacts with the world; for those between links
   int most_spins;                     ///< for torsional and rolling friction: of all contacts, or none
-  const LaneShape<R>* shape;
+  const LaneShape<R>* shape;          ///< [nplaced] after those of the model spheres around links' shapes
   const LanePair<R>* pair;
+  const LanePairGroup<R>* group;
   const int* limit;      ///< [nlimit] joints with a range
   const R* range;        ///< [nlimit][2]
   const int* limit_law;  ///< [nlimit] of law; -1: none of its own
