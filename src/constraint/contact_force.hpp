@@ -21,6 +21,14 @@ inline Force<double> contact_wrench(const ContactRows& contact, const Vec3d& arm
   return k < 3 ? Force<double>{cross(arm, d), d} : Force<double>{d, {0, 0, 0}};
 }
 
+/// All its rows so, [row][moment, force].
+inline void write_rows(const ContactRows& contact, const Vec3d& arm, double sign, double (&J)[kTermRows][6]) {
+  for (int k = 0; k < contact.nrow; ++k) {
+    const Force<double> f = contact_wrench(contact, arm, sign, k);
+    for (int j = 0; j < 3; ++j) J[k][j] = f.n[j], J[k][3 + j] = f.f[j];
+  }
+}
+
 /// Rows `row`, row + 1, … of the block: along the contact's axes at its point, from the fourth on moments about them.
 template <class R>
 void write_contact(const ContactRows& contact, const typename DelassusRows<R>::Block& block, int row) {

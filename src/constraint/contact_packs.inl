@@ -3,11 +3,13 @@
 #pragma once
 
 #include <algorithm>
+#include <type_traits>
 
 #include "constraint/lane_rows.inl"
 #include "constraint/term_constants.hpp"
 #include "tarsus/constraint/contact_place.hpp"
 #include "tarsus/constraint/row_geometry.hpp"
+#include "tarsus/dynamics/coupled_place.hpp"
 #include "tarsus/dynamics/link_load.hpp"
 #include "tarsus/math/gather.hpp"
 #include "tarsus/model/link_state.hpp"
@@ -234,6 +236,76 @@ void contact_velocities_kernel(const ContactRows* contacts, const ContactPlace* 
     }
     const P out[3] = {dot(at.n, v), dot(at.t1, v), dot(at.t2, v)};
     lanes.store(velocity, out);
+  }
+}
+
+/// J of n rows of a contact on one of its links: moments about its origin and forces. @param sign -1 on link b
+template <int n>
+struct ContactWrenches {
+  double at[n][6];
+  RowOfEight<double> row[n];
+  TARSUS_INLINE ContactWrenches(const ContactRows& contact, const Vec3<double>& arm, double sign) {
+    for (int k = 0; k < n; ++k) {
+      const Vec3<double> axis = contact.axis[k % 3] * sign, none = zero3<double>();
+      const Vec3<double> moment = k < 3 ? cross(arm, axis) : axis, push = k < 3 ? axis : none;
+      const double numbers[8] = {moment.x, moment.y, moment.z, push.x, push.y, push.z, 0, 0};
+      for (int c = 0; c < 6; ++c) at[k][c] = numbers[c];
+      row[k] = RowOfEight<double>::of(numbers);
+    }
+  }
+};
+
+/// B_xy += J_xᵀ G J_y, f_x += J_xᵀ γ of a contact with n rows.
+template <int n>
+TARSUS_INLINE void add_contact_blocks(const ContactRows& contact, const CoupledPlace& place, const Tangent& G,
+                                      const double* gamma, double* blocks, double* forces) {
+  using Row = RowOfEight<double>;
+  const auto add_force = [&](const ContactWrenches<n>& J, double* f) {
+    for (int c = 0; c < 6; ++c) {
+      for (int k = 0; k < n; ++k) f[c] = mul_add(J.at[k][c], gamma[k], f[c]);
+    }
+  };
+  const auto times = [&](const ContactWrenches<n>& J, Row* GJ) {
+    for (int r = 0; r < n; ++r) {
+      GJ[r] = Row{};
+      for (int k = 0; k < n; ++k) GJ[r] = sum(GJ[r], G.at[r][k], J.row[k]);
+    }
+  };
+  const auto add = [&](const ContactWrenches<n>& J, const Row* GJ, int block) {
+    double* B = blocks + 48 * block;
+    for (int r = 0; r < 6; ++r, B += 8) {
+      Row row = Row::at(B);
+      for (int k = 0; k < n; ++k) row = sum(row, J.at[k][r], GJ[k]);
+      row.store(B);
+    }
+  };
+  const ContactWrenches<n> A(contact, contact.arm_a, 1);
+  Row GA[n];
+  times(A, GA), add(A, GA, place.a), add_force(A, forces + 6 * place.a);
+  if (place.b < 0) return;
+  const ContactWrenches<n> B(contact, contact.arm_b, -1);
+  Row GB[n];
+  times(B, GB), add(B, GB, place.b), add_force(B, forces + 6 * place.b);
+  add(A, GB, place.pair), add(B, GA, place.pair ^ 1);
+}
+
+/// Contacts' tangents and forces as blocks between the motions of their links. @param where [contact of the list]
+/// @param blocks, forces CoupledTrees'
+template <class T>
+void contact_blocks_kernel(const ContactRows* contacts, const ContactPlace* places, const CoupledPlace* where,
+                           int count, const Tangent* tangents, const double* force, double* blocks, double* forces) {
+  for (int i = 0; i < count; ++i) {
+    const ContactRows& contact = contacts[places[i].contact];
+    const auto add = [&](auto n) {
+      add_contact_blocks<n>(contact, where[i], tangents[places[i].contact], force + places[i].first_row, blocks,
+                            forces);
+    };
+    switch (contact.nrow) {
+      case 1: add(std::integral_constant<int, 1>()); break;
+      case 3: add(std::integral_constant<int, 3>()); break;
+      case 4: add(std::integral_constant<int, 4>()); break;
+      default: add(std::integral_constant<int, 6>());
+    }
   }
 }
 

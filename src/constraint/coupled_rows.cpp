@@ -2,7 +2,7 @@
 // unsymmetric as they are; bilateral rows and paths, which are few, through its factors.
 #include <algorithm>
 
-#include "constraint/contact_blocks.hpp"
+#include "constraint/kernel_table.hpp"
 #include "constraint/tree_loads.hpp"
 #include "tarsus/constraint/tree_operator.hpp"
 
@@ -11,22 +11,6 @@ namespace tarsus {
 namespace {
 
 constexpr double kMoreAct = 4;  ///< times the operations that an iteration may take where more contacts act
-
-void add_contact(const ContactRows& contact, const Tangent& G, const double* force, int pair, CoupledTrees& trees) {
-  double A[kTermRows][6], GA[kTermRows][6], B[kTermRows][6], GB[kTermRows][6];
-  const int n = contact.nrow;
-  write_rows(contact, contact.arm_a, 1, A);
-  multiply(n, G, A, GA);
-  add_product(n, A, GA, trees.own(contact.a));
-  add_force(n, A, force, trees.force(contact.a));
-  if (contact.b < 0) return;
-  write_rows(contact, contact.arm_b, -1, B);
-  multiply(n, G, B, GB);
-  add_product(n, B, GB, trees.own(contact.b));
-  add_product(n, A, GB, trees.first(pair));
-  add_product(n, B, GA, trees.second(pair));
-  add_force(n, B, force, trees.force(contact.b));
-}
 
 }  // namespace
 
@@ -78,13 +62,17 @@ bool TreeOperator<R>::solve_coupled(std::span<const Tangent> tangents, std::span
   add_joint_loads(tangents, force);
   coupled_.begin<R>(*data_, joint_inertia_, loads_.of_link(), loads_.all());
   int pair = -1;
-  for (std::size_t c = 0; c < geometry_.contacts.size(); ++c) {
+  places_.coupled.clear();
+  for (std::size_t c = 0, k = 0; c < geometry_.contacts.size(); ++c) {
     const ContactRows& contact = geometry_.contacts[c];
-    if (acting_only_ && rests(c)) continue;
+    const bool acts = k < places_.acting.size() && places_.acting[k].contact == int(c);
+    if (acting_only_ && !acts) continue;
     if (contact.b >= 0 && (pair < 0 || pairs_[pair] != CoupledTrees::LinkPair{contact.a, contact.b})) ++pair;
-    const double* f = &force[terms_[c].first_row];
-    if (!idle(tangents[c], f, contact.nrow)) add_contact(contact, tangents[c], f, pair, coupled_);
+    if (acts) places_.coupled.push_back(coupled_.place(contact.a, contact.b, pair)), ++k;
   }
+  constraint_table<R>(1).contact_blocks(geometry_.contacts.data(), places_.acting.data(), places_.coupled.data(),
+                                        int(places_.acting.size()), tangents.data(), force.data(),
+                                        coupled_.blocks().data()->data(), coupled_.forces());
   coupled_.factor();
   coupled_.solve<R>(*data_, true, {}, iterates_.next.x);
   extra_.clear();

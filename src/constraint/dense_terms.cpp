@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "constraint/contact_blocks.hpp"
+#include "constraint/contact_force.hpp"
 #include "constraint/tree_loads.hpp"
 #include "tarsus/base/index.hpp"
 

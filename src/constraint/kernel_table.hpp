@@ -6,6 +6,7 @@
 #include "constraint/limbs_view.hpp"
 #include "tarsus/constraint/contact_place.hpp"
 #include "tarsus/constraint/row_geometry.hpp"
+#include "tarsus/dynamics/coupled_place.hpp"
 #include "tarsus/math/kernels.hpp"
 #include "tarsus/model/view.hpp"
 #include "tarsus/solver/term.hpp"
@@ -49,6 +50,10 @@
                 (const ContactNumbers&, const ContactPlace*, int count, const void* state, const ContactStep&,        \
                  ContactRows*, TermRow*, double* free, double* y),                                                    \
                 contact_terms_kernel<T>)                                                                              \
+  SCALAR_KERNEL(void, contact_blocks,                                                                                 \
+                (const ContactRows*, const ContactPlace*, const CoupledPlace*, int count, const Tangent*,             \
+                 const double* force, double* blocks, double* forces),                                                \
+                contact_blocks_kernel<T>)                                                                             \
   SCALAR_KERNEL(                                                                                                      \
       void, contact_loads,                                                                                            \
       (const ContactRows*, const ContactPlace*, int count, const Tangent*, const double* force, void* loads),         \

@@ -21,16 +21,6 @@ void add_cross(const Vec3d& r, double* x, const double* y, int stride) {
   x[0] += r.y * c - r.z * b, x[stride] += r.z * a - r.x * c, x[2 * stride] += r.x * b - r.y * a;
 }
 
-/// Xᵀ B: forces about the parent's origin.
-void shift_rows(const Vec3d& r, Block& B) {
-  for (int c = 0; c < 6; ++c) add_cross(r, &B[std::size_t(c)], &B[std::size_t(24 + c)], 8);
-}
-
-/// B X: motions of the parent's origin.
-void shift_columns(const Vec3d& r, Block& B) {
-  for (std::size_t row = 0; row < 48; row += 8) add_cross(r, &B[row], &B[row + 3], 1);
-}
-
 Block block_of(const ArticulatedInertia<double>& A) {
   const Sym3d &I = A.I, &M = A.M;
   const Mat3d& H = A.H;
@@ -40,74 +30,6 @@ Block block_of(const ArticulatedInertia<double>& A) {
           H.xx, H.yx, H.zx, M.xx, M.xy, M.xz, 0, 0,  //
           H.xy, H.yy, H.zy, M.xy, M.yy, M.yz, 0, 0,  //
           H.xz, H.yz, H.zz, M.xz, M.yz, M.zz, 0, 0};
-}
-
-void add(const Block& a, Block& sum) {
-  for (std::size_t i = 0; i < a.size(); ++i) sum[i] += a[i];
-}
-
-/// Where a joint's S is among the six numbers of a motion: its axis at `offset`, or from 0 on the first `dofs`.
-struct Subspace {
-  Vec3d axis;
-  int offset;
-};
-
-/// Sᵀ B, [kDofs] rows with `stride` from row to row.
-template <int kDofs>
-void rows_of(const Subspace& s, const Block& B, double* out, std::size_t stride) {
-  for (std::size_t c = 0; c < 6; ++c) {
-    if constexpr (kDofs == 1) {
-      const double* at = &B[std::size_t(8 * s.offset) + c];
-      out[c] = s.axis.x * at[0] + s.axis.y * at[8] + s.axis.z * at[16];
-    } else {
-      for (std::size_t d = 0; d < kDofs; ++d) out[d * stride + c] = B[8 * d + c];
-    }
-  }
-}
-
-/// (B S)ᵀ, likewise.
-template <int kDofs>
-void columns_of(const Subspace& s, const Block& B, double* out, std::size_t stride) {
-  for (std::size_t r = 0; r < 6; ++r) {
-    if constexpr (kDofs == 1) {
-      const double* at = &B[8 * r + std::size_t(s.offset)];
-      out[r] = s.axis.x * at[0] + s.axis.y * at[1] + s.axis.z * at[2];
-    } else {
-      for (std::size_t d = 0; d < kDofs; ++d) out[d * stride + r] = B[8 * r + d];
-    }
-  }
-}
-
-/// D⁻¹ in place: Gauss and Jordan's elimination with exchanges of rows.
-template <int kDofs>
-void invert(double* D) {
-  if constexpr (kDofs == 1) {
-    D[0] = 1 / D[0];
-  } else {
-    int exchanged[kDofs];
-    for (int k = 0; k < kDofs; ++k) {
-      int pivot = k;
-      for (int r = k + 1; r < kDofs; ++r) {
-        if (std::abs(D[r * kDofs + k]) > std::abs(D[pivot * kDofs + k])) pivot = r;
-      }
-      exchanged[k] = pivot;
-      if (pivot != k) std::swap_ranges(D + k * kDofs, D + (k + 1) * kDofs, D + pivot * kDofs);
-      double* row = D + k * kDofs;
-      const double inverse = 1 / row[k];
-      row[k] = 1;
-      for (int c = 0; c < kDofs; ++c) row[c] *= inverse;
-      for (int r = 0; r < kDofs; ++r) {
-        if (r == k) continue;
-        const double factor = D[r * kDofs + k];
-        D[r * kDofs + k] = 0;
-        for (int c = 0; c < kDofs; ++c) D[r * kDofs + c] -= factor * row[c];
-      }
-    }
-    for (int k = kDofs; k-- > 0;) {
-      if (exchanged[k] == k) continue;
-      for (int r = 0; r < kDofs; ++r) std::swap(D[r * kDofs + k], D[r * kDofs + exchanged[k]]);
-    }
-  }
 }
 
 }  // namespace
@@ -234,78 +156,27 @@ void CoupledTrees::begin(const BasicData<R>& data, In<R> joint_inertia, std::spa
   }
 }
 
-template <int kDofs>
-void CoupledTrees::factor(const Step& step) {
-  const std::size_t link = std::size_t(step.link), count = std::size_t(step.count), width = 8 * count;
-  const Link& joint = link_[link];
-  const Subspace s{joint.axis, joint.turns ? 0 : 3};
-  const Neighbour* neighbours = order_.neighbour.data() + step.first;
-  double *left = left_.data() + step.panel, *right = right_.data() + step.panel;
-  Block own = blocks_[link];
-  std::array<double, 36>& D = inverse_[link];
-  D = own_[link];
-  double SB[kDofs * 6];
-  rows_of<kDofs>(s, own, SB, 6);
-  for (std::size_t d = 0; d < kDofs; ++d) {
-    if constexpr (kDofs == 1) {
-      const double* at = SB + s.offset;
-      D[0] += s.axis.x * at[0] + s.axis.y * at[1] + s.axis.z * at[2];
-    } else {
-      for (std::size_t c = 0; c < kDofs; ++c) D[d * kDofs + c] += SB[6 * d + c];
-    }
-  }
-  invert<kDofs>(D.data());
-  const std::size_t others = joint.parent >= 0 ? count - 1 : count;
-  for (std::size_t k = 0; k < others; ++k) {
-    rows_of<kDofs>(s, blocks_[std::size_t(neighbours[k].block)], right + 8 * k, width);
-    columns_of<kDofs>(s, blocks_[std::size_t(neighbours[k].block ^ 1)], left + 8 * k, width);
-  }
-  if (joint.parent >= 0) {
-    // What the link carries goes to the parent: its neighbours, then itself.
-    const Vec3d& r = joint.offset;
-    for (std::size_t k = 0; k < others; ++k) {
-      const int to = order_.pair_block[step.pairs + others * count + k];  // B_pk
-      Block moved = blocks_[std::size_t(neighbours[k].block)];
-      shift_rows(r, moved), add(moved, blocks_[std::size_t(to)]);
-      moved = blocks_[std::size_t(neighbours[k].block ^ 1)];
-      shift_columns(r, moved), add(moved, blocks_[std::size_t(to ^ 1)]);
-    }
-    Block row = own, column = own, from_parent{};
-    shift_columns(r, row), shift_rows(r, column);
-    if (step.parent_block >= 0) {
-      add(blocks_[std::size_t(step.parent_block)], row);
-      from_parent = blocks_[std::size_t(step.parent_block ^ 1)];
-      add(from_parent, column);
-      shift_columns(r, from_parent);
-    }
-    rows_of<kDofs>(s, row, right + 8 * others, width);
-    columns_of<kDofs>(s, column, left + 8 * others, width);
-    shift_rows(r, row);
-    Block& parent = blocks_[std::size_t(joint.parent)];
-    add(row, parent), add(from_parent, parent);
-  }
-  for (std::size_t c = 0; c < width; ++c) {  // D⁻¹ H_q
-    double h[kDofs];
-    for (std::size_t d = 0; d < kDofs; ++d) h[d] = right[d * width + c];
-    for (std::size_t d = 0; d < kDofs; ++d) {
-      double sum = 0;
-      for (std::size_t e = 0; e < kDofs; ++e) sum += D[d * kDofs + e] * h[e];
-      right[d * width + c] = sum;
-    }
-  }
-}
-
 void CoupledTrees::factor() {
   const KernelTable<double>& kernels = kernel_table<double>(1);
   for (const Step& step : order_.steps) {
-    const int dofs = link_[std::size_t(step.link)].dofs;
-    switch (dofs) {
-      case 1: factor<1>(step); break;
-      case 3: factor<3>(step); break;
-      default: factor<6>(step);
-    }
-    kernels.eliminate(dofs, step.count, order_.pair_block.data() + step.pairs, left_.data() + step.panel,
-                      right_.data() + step.panel, blocks_.data()->data());
+    const Link& joint = link_[std::size_t(step.link)];
+    static_assert(sizeof(Neighbour) == 2 * sizeof(int));
+    const Elimination<double> e{joint.dofs,
+                                step.count,
+                                joint.parent >= 0,
+                                &order_.neighbour.data()[step.first].link,
+                                order_.pair_block.data() + step.pairs,
+                                step.link,
+                                joint.parent,
+                                step.parent_block,
+                                {joint.axis.x, joint.axis.y, joint.axis.z},
+                                joint.turns ? 0 : 3,
+                                {joint.offset.x, joint.offset.y, joint.offset.z},
+                                own_[std::size_t(step.link)].data(),
+                                inverse_[std::size_t(step.link)].data(),
+                                left_.data() + step.panel,
+                                right_.data() + step.panel};
+    kernels.eliminate(e, blocks_.data()->data());
   }
 }
 

@@ -1,6 +1,9 @@
 // What the elimination of a joint takes from the links that it coupled; see tarsus/dynamics/coupled.hpp.
 #pragma once
 
+#include <utility>
+
+#include "dynamics/elimination.hpp"
 #include "tarsus/math/gather.hpp"
 
 namespace tarsus {
@@ -33,12 +36,145 @@ TARSUS_INLINE void eliminate_dofs(int count, const int* block, const T* left, co
   }
 }
 
+/// D⁻¹ in place: Gauss and Jordan's elimination with exchanges of rows.
+template <int kDofs, class T>
+TARSUS_INLINE void invert_small(T* D) {
+  if constexpr (kDofs == 1) {
+    D[0] = 1 / D[0];
+  } else {
+    int exchanged[kDofs];
+    for (int k = 0; k < kDofs; ++k) {
+      int pivot = k;
+      for (int r = k + 1; r < kDofs; ++r) {
+        if (absolute(D[r * kDofs + k]) > absolute(D[pivot * kDofs + k])) pivot = r;
+      }
+      exchanged[k] = pivot;
+      for (int c = 0; pivot != k && c < kDofs; ++c) std::swap(D[k * kDofs + c], D[pivot * kDofs + c]);
+      T* row = D + k * kDofs;
+      const T inverse = 1 / row[k];
+      row[k] = 1;
+      for (int c = 0; c < kDofs; ++c) row[c] *= inverse;
+      for (int r = 0; r < kDofs; ++r) {
+        if (r == k) continue;
+        const T factor = D[r * kDofs + k];
+        D[r * kDofs + k] = 0;
+        for (int c = 0; c < kDofs; ++c) D[r * kDofs + c] = neg_mul_add(factor, row[c], D[r * kDofs + c]);
+      }
+    }
+    for (int k = kDofs; k-- > 0;) {
+      for (int r = 0; exchanged[k] != k && r < kDofs; ++r) std::swap(D[r * kDofs + k], D[r * kDofs + exchanged[k]]);
+    }
+  }
+}
+
+/// to (+)= Xᵀ B: forces about the parent's origin.
+template <bool add, class T>
+TARSUS_INLINE void shift_rows(const T* r, const T* B, T* to) {
+  using Row = RowOfEight<T>;
+  const Row x = Row::at(B + 24), y = Row::at(B + 32), z = Row::at(B + 40);
+  const Row rows[6] = {sum(sum(Row::at(B), r[1], z), -r[2], y),
+                       sum(sum(Row::at(B + 8), r[2], x), -r[0], z),
+                       sum(sum(Row::at(B + 16), r[0], y), -r[1], x),
+                       x,
+                       y,
+                       z};
+  for (int k = 0; k < 6; ++k) (add ? Row::at(to + 8 * k) + rows[k] : rows[k]).store(to + 8 * k);
+}
+/// to (+)= B X: motions of the parent's origin.
+template <bool add, class T>
+TARSUS_INLINE void shift_columns(const T* r, const T* B, T* to) {
+  for (int k = 0; k < 48; k += 8) {
+    const T *b = B + k, x = b[3], y = b[4], z = b[5];
+    const T row[6] = {
+        b[0] + (r[1] * z - r[2] * y), b[1] + (r[2] * x - r[0] * z), b[2] + (r[0] * y - r[1] * x), x, y, z};
+    for (int c = 0; c < 6; ++c) to[k + c] = row[c] + (add ? to[k + c] : T(0));
+    if (!add) to[k + 6] = to[k + 7] = 0;
+  }
+}
+
+template <int kDofs, class T>
+TARSUS_INLINE void eliminate_joint(const Elimination<T>& e, T* blocks) {
+  using Row = RowOfEight<T>;
+  const int width = 8 * e.count, others = e.child ? e.count - 1 : e.count, o = e.axis_at;
+  const T x = e.axis[0], y = e.axis[1], z = e.axis[2];
+  /// Row d of Sᵀ B.
+  const auto along = [&](const T* B, int d) {
+    if constexpr (kDofs > 1) return Row::at(B + 8 * d);
+    const Row first = Row::at(B + 8 * o), second = Row::at(B + 8 * o + 8), third = Row::at(B + 8 * o + 16);
+    Row out;
+    for (int k = 0; k < Row::kPacks; ++k) {
+      using P = typename Row::P;
+      out.part[k] = mul_add(P(x), first.part[k], mul_add(P(y), second.part[k], P(z) * third.part[k]));
+    }
+    return out;
+  };
+  /// (B S)ᵀ to left_.
+  const auto columns = [&](const T* B, int k) {
+    for (int r = 0; r < 6; ++r) {
+      const T* at = B + 8 * r;
+      if constexpr (kDofs == 1) {
+        e.left[8 * k + r] = x * at[o] + y * at[o + 1] + z * at[o + 2];
+      } else {
+        for (int d = 0; d < kDofs; ++d) e.left[d * width + 8 * k + r] = at[d];
+      }
+    }
+  };
+  const T* own = blocks + 48 * e.own;
+  T D[kDofs * kDofs];
+  for (int d = 0; d < kDofs; ++d) {
+    T row[8];
+    along(own, d).store(row);
+    if constexpr (kDofs == 1) {
+      D[0] = e.K[0] + x * row[o] + y * row[o + 1] + z * row[o + 2];
+    } else {
+      for (int c = 0; c < kDofs; ++c) D[d * kDofs + c] = e.K[d * kDofs + c] + row[c];
+    }
+  }
+  invert_small<kDofs>(D);
+  for (int k = 0; k < kDofs * kDofs; ++k) e.inverse[k] = D[k];
+  for (int k = 0; k < others; ++k) {
+    const int block = e.neighbour[2 * k + 1];
+    for (int d = 0; d < kDofs; ++d) along(blocks + 48 * block, d).store(e.right + d * width + 8 * k);
+    columns(blocks + 48 * (block ^ 1), k);
+  }
+  if (e.child) {  // what the link carries goes to the parent: its neighbours, then itself
+    for (int k = 0; k < others; ++k) {
+      const int from = e.neighbour[2 * k + 1], to = e.pair[others * e.count + k];
+      shift_rows<true>(e.offset, blocks + 48 * from, blocks + 48 * to);
+      shift_columns<true>(e.offset, blocks + 48 * (from ^ 1), blocks + 48 * (to ^ 1));
+    }
+    T row[48], column[48];
+    shift_columns<false>(e.offset, own, row), shift_rows<false>(e.offset, own, column);
+    if (e.parent_block >= 0) {
+      const T *to_parent = blocks + 48 * e.parent_block, *from_parent = blocks + 48 * (e.parent_block ^ 1);
+      for (int k = 0; k < 48; k += 8) {
+        (Row::at(row + k) + Row::at(to_parent + k)).store(row + k);
+        (Row::at(column + k) + Row::at(from_parent + k)).store(column + k);
+      }
+      shift_columns<true>(e.offset, from_parent, blocks + 48 * e.parent);
+    }
+    for (int d = 0; d < kDofs; ++d) along(row, d).store(e.right + d * width + 8 * others);
+    columns(column, others);
+    shift_rows<true>(e.offset, row, blocks + 48 * e.parent);
+  }
+  for (int k = 0; k < e.count; ++k) {  // D⁻¹ H_q
+    Row h[kDofs];
+    for (int d = 0; d < kDofs; ++d) h[d] = Row::at(e.right + d * width + 8 * k);
+    for (int d = 0; d < kDofs; ++d) {
+      Row out{};
+      for (int c = 0; c < kDofs; ++c) out = sum(out, D[d * kDofs + c], h[c]);
+      out.store(e.right + d * width + 8 * k);
+    }
+  }
+  eliminate_dofs<kDofs>(e.count, e.pair, e.left, e.right, blocks);
+}
+
 template <class T>
-void eliminate_kernel(int dofs, int count, const int* block, const T* left, const T* right, T* blocks) {
-  switch (dofs) {
-    case 1: return eliminate_dofs<1>(count, block, left, right, blocks);
-    case 3: return eliminate_dofs<3>(count, block, left, right, blocks);
-    default: return eliminate_dofs<6>(count, block, left, right, blocks);
+void eliminate_kernel(const Elimination<T>& e, T* blocks) {
+  switch (e.dofs) {
+    case 1: return eliminate_joint<1>(e, blocks);
+    case 3: return eliminate_joint<3>(e, blocks);
+    default: return eliminate_joint<6>(e, blocks);
   }
 }
 

@@ -1,6 +1,7 @@
 // The kernels of this room: one table for each real type, instruction set and width (tarsus/math/kernels.hpp).
 #pragma once
 
+#include "dynamics/elimination.hpp"
 #include "tarsus/dynamics/dense_term.hpp"
 #include "tarsus/math/kernels.hpp"
 #include "tarsus/model/view.hpp"
@@ -24,8 +25,7 @@
   KERNEL(void, solve_loaded,                                                                                           \
          (const ModelView<R>&, void* state, const R* K, const R* Q, const int* load_of_link, const void* loads, R* x), \
          solve_loaded_kernel<T>)                                                                                       \
-  SCALAR_KERNEL(void, eliminate, (int dofs, int count, const int* block, const R* left, const R* right, R* blocks),    \
-                eliminate_kernel<T>)                                                                                   \
+  SCALAR_KERNEL(void, eliminate, (const Elimination<R>& e, R* blocks), eliminate_kernel<T>)                            \
   SCALAR_KERNEL(void, dense_add,                                                                                       \
                 (const DenseTermOf<R>* terms, int count, int ld, R* product, R* right, R* H, int H_ld),                \
                 dense_add_kernel<T>)                                                                                   \

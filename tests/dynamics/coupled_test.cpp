@@ -130,15 +130,16 @@ TEST(CoupledTrees, SolveWhatTheDenseMatrixSolves) {
       for (std::size_t p = 0; p < pairs.size(); ++p) {
         const auto [a, b] = pairs[p];
         const Dense B = random_block(random, 12);
-        add(B.block(0, 0, 6, 6), trees.own(a)), add(B.block(6, 6, 6, 6), trees.own(b));
-        add(B.block(0, 6, 6, 6), trees.first(int(p))), add(B.block(6, 0, 6, 6), trees.second(int(p)));
+        add(B.block(0, 0, 6, 6), trees.blocks()[a]), add(B.block(6, 6, 6, 6), trees.blocks()[b]);
+        add(B.block(0, 6, 6, 6), trees.blocks()[trees.place(a, b, int(p)).pair]),
+            add(B.block(6, 0, 6, 6), trees.blocks()[trees.place(a, b, int(p)).pair ^ 1]);
         Dense J(12, w.model.nv);
         J << w.J[a], w.J[b];
         sum += J.transpose() * B * J;
       }
       for (int link = 0; link < n; ++link) {
         Vector f(6);
-        for (int k = 0; k < 6; ++k) trees.force(link)[k] += f[k] = random.uniform();
+        for (int k = 0; k < 6; ++k) trees.forces()[6 * link + k] += f[k] = random.uniform();
         force += w.J[link].transpose() * f;
       }
       const std::vector<double> more = random_vector(random, w.model.nv);

@@ -75,12 +75,13 @@ class TreeOperator final : public StepOperator {
     AlignedVector<R> x;
     HeldImpulse held;
   };
-  struct Places {                      ///< of contacts
-    std::vector<ContactPlace> three;   ///< that have three rows
-    std::vector<ContactPlace> acting;  ///< that are not idle, by find_acting()
-    std::vector<ContactPlace> loaded;  ///< acting ones with three rows, on the world
-    int unknowns = 0;                  ///< so many rows of acting ones would be extra rows
-    int rows = 0;                      ///< of acting ones
+  struct Places {                       ///< of contacts
+    std::vector<ContactPlace> three;    ///< that have three rows
+    std::vector<ContactPlace> acting;   ///< that are not idle, by find_acting()
+    std::vector<ContactPlace> loaded;   ///< acting ones with three rows, on the world
+    std::vector<CoupledPlace> coupled;  ///< of acting ones
+    int unknowns = 0;                   ///< so many rows of acting ones would be extra rows
+    int rows = 0;                       ///< of acting ones
   };
   struct Operations {
     double given = kUnbounded, left = kUnbounded;  ///< to eliminates(); of this step's

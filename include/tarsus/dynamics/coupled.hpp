@@ -21,6 +21,7 @@
 #include <span>
 #include <vector>
 
+#include "tarsus/dynamics/coupled_place.hpp"
 #include "tarsus/dynamics/dynamics.hpp"
 #include "tarsus/dynamics/link_load.hpp"
 
@@ -44,11 +45,12 @@ class CoupledTrees {
   template <class R>
   void begin(const BasicData<R>& data, In<R> joint_inertia, std::span<const int> load_of_link,
              std::span<const LinkLoad<R>> loads);
-  Block& own(int link) { return blocks_[std::size_t(link)]; }
-  /// B_ab and B_ba of a pair (a, b) by its place in what was given to analyze().
-  Block& first(int pair) { return blocks_[std::size_t(order_.block_of_pair[std::size_t(pair)])]; }
-  Block& second(int pair) { return blocks_[std::size_t(order_.block_of_pair[std::size_t(pair)] ^ 1)]; }
-  double* force(int link) { return &force_[6 * std::size_t(link)]; }  ///< [6] f_l, to be added to
+  /// Of links a and b, or of a alone where b is -1. @param pair its place in what was given to analyze()
+  CoupledPlace place(int a, int b, int pair) const {
+    return {a, b, b < 0 ? -1 : order_.block_of_pair[std::size_t(pair)]};
+  }
+  std::span<Block> blocks() { return blocks_; }  ///< to be added to; B_ll is block l
+  double* forces() { return force_.data(); }     ///< [link][6] f_l, to be added to
 
   /// Once after the blocks are complete; they are lost.
   void factor();
@@ -76,8 +78,6 @@ class CoupledTrees {
   int connect(int a, int b);
   const Neighbour* find(int a, int b) const;
   void eliminate(int link);
-  template <int kDofs>
-  void factor(const Step& step);
   std::array<double, 6> along_joint(std::size_t link, const double* f, bool loaded, const double* Q) const;
   void inward(bool loaded, std::span<const double> joint_force);
 
@@ -96,10 +96,10 @@ class CoupledTrees {
   int links_;
   std::vector<LinkPair> pairs_;
   Order order_;
-  std::vector<Block> blocks_;  ///< [link] B_ll; then pairs, both ways
+  AlignedVector<Block> blocks_;  ///< [link] B_ll; then pairs, both ways
   std::vector<Link> link_;
   std::vector<std::array<double, 36>> own_, inverse_;  ///< [link] K and D⁻¹, [dofs][dofs]
-  std::vector<double> left_, right_;                   ///< H_xq and D⁻¹ H_qy
+  AlignedVector<double> left_, right_;                 ///< H_xq and D⁻¹ H_qy
   std::vector<double> force_, joint_force_, motion_;   ///< [link][6]
   std::vector<double> work_, reduced_;
 };

@@ -178,5 +178,42 @@ TARSUS_INLINE void store_threes(Real<P>* p, const P* in) {
   }
 }
 
+/// Eight numbers side by side.
+template <class T>
+struct RowOfEight {
+  using P = typename RecordPack<T>::type;
+  static constexpr int kPacks = 8 / kRecords<T>;
+  P part[kPacks];
+
+  /// Of numbers at hand: put together without a way through memory.
+  TARSUS_INLINE static RowOfEight of(const T (&numbers)[8]) {
+    RowOfEight row;
+    for (int k = 0; k < 8; ++k) {
+      if constexpr (kPacks == 8)
+        row.part[k] = numbers[k];
+      else
+        row.part[k / kRecords<T>].set(k % kRecords<T>, numbers[k]);
+    }
+    return row;
+  }
+  TARSUS_INLINE static RowOfEight at(const T* p) {
+    RowOfEight row;
+    for (int k = 0; k < kPacks; ++k) row.part[k] = load_rows<P>(p + k * kRecords<T>);
+    return row;
+  }
+  TARSUS_INLINE void store(T* p) const {
+    for (int k = 0; k < kPacks; ++k) store_rows(p + k * kRecords<T>, part[k]);
+  }
+  TARSUS_INLINE friend RowOfEight operator+(RowOfEight a, const RowOfEight& b) {
+    for (int k = 0; k < kPacks; ++k) a.part[k] = a.part[k] + b.part[k];
+    return a;
+  }
+  /// a + x b.
+  TARSUS_INLINE friend RowOfEight sum(RowOfEight a, T x, const RowOfEight& b) {
+    for (int k = 0; k < kPacks; ++k) a.part[k] = mul_add(P(x), b.part[k], a.part[k]);
+    return a;
+  }
+};
+
 }  // namespace TARSUS_ISA
 }  // namespace tarsus

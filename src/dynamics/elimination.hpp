@@ -1,0 +1,22 @@
+// One step of CoupledTrees::factor() as its kernel sees it.
+#pragma once
+
+namespace tarsus {
+
+/// The elimination of one link's joint. Blocks are [48], six rows of eight numbers.
+template <class R>
+struct Elimination {
+  int dofs, count;                ///< of the joint; links that it is coupled to, the parent last
+  bool child;                     ///< there is a parent
+  const int* neighbour;           ///< [count][2] the link, its block B_ik; B_ki is that ^ 1
+  const int* pair;                ///< [count][count] B_xy
+  int own, parent, parent_block;  ///< B_ii; B_pp; B_ip, -1: none
+  R axis[3];                      ///< of one DoF,
+  int axis_at;                    ///< among a motion's numbers: 0 it turns, 3 it slides
+  R offset[3];                    ///< from the parent's origin
+  const R* K;                     ///< [dofs][dofs]
+  R* inverse;                     ///< [dofs][dofs] out: D⁻¹
+  R *left, *right;                ///< [dofs][count][8] out: H_xq, D⁻¹ H_qy
+};
+
+}  // namespace tarsus
