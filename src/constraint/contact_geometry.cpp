@@ -206,13 +206,10 @@ void ContactGeometry::add_pairs(const Model& model) {
   }
 }
 
-/// By their links, as terms are sorted.
-bool ContactGeometry::before(const BodyPair& x, const BodyPair& y) const {
-  const auto links = [&](const BodyPair& p) {
-    const auto [low, high] = std::minmax(shapes_[p.first].link, shapes_[p.second].link);
-    return std::tuple(high, low, p.first, p.second);
-  };
-  return links(x) < links(y);
+/// By their links, as terms are sorted: the higher one first.
+ContactGeometry::Found ContactGeometry::found(const BodyPair& pair) const {
+  const auto [low, high] = std::minmax(shapes_[pair.first].link, shapes_[pair.second].link);
+  return {std::uint64_t(high + 1) << 32 | std::uint32_t(low + 1), pair};
 }
 
 void ContactGeometry::list_pairs() {
@@ -224,7 +221,7 @@ void ContactGeometry::list_pairs() {
     crowded_ = pairs_.size() > kListedPairs;
   }
   if (crowded_) return pairs_.clear();
-  std::sort(pairs_.begin(), pairs_.end(), [this](const BodyPair& x, const BodyPair& y) { return before(x, y); });
+  std::sort(pairs_.begin(), pairs_.end(), [this](const BodyPair& x, const BodyPair& y) { return found(x) < found(y); });
   for (const BodyPair& p : pairs_) listed_.push_back({surface_of(p)});
 }
 
@@ -398,10 +395,10 @@ void ContactGeometry::detect(const BasicData<R>& data, double h, std::vector<Lin
   }
   near_.clear();
   for (const BodyPair& pair : broad_.find(boxes_)) {
-    if (may_touch(int(pair.first), int(pair.second))) near_.push_back(pair);
+    if (may_touch(int(pair.first), int(pair.second))) near_.push_back(found(pair));
   }
-  std::sort(near_.begin(), near_.end(), [this](const BodyPair& x, const BodyPair& y) { return before(x, y); });
-  for (const BodyPair& pair : near_)
+  std::sort(near_.begin(), near_.end());
+  for (const auto& [links, pair] : near_)
     touch(data, int(pair.first), int(pair.second), surface_of(pair), h, nullptr, contacts);
 }
 

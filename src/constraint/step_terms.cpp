@@ -11,7 +11,8 @@ namespace tarsus {
 
 namespace {
 
-constexpr int kSweepSteps = 10;  ///< after one in which Newton's method gave up
+constexpr int kSweepSteps = 10;  ///< after one in which Newton's method gave up,
+constexpr int kSweptSteps = 3;   ///< and after one of which it was known before
 
 }  // namespace
 
@@ -128,9 +129,12 @@ void StepTerms<R>::solve(In<R> joint_inertia, const BilateralRows<R>& bilateral,
   const PileOptions& piles = options_.piles;
   const bool costly = warm_.last.sweep_steps > 0;
   if (costly) --warm_.last.sweep_steps;
-  if (model_.njoint() >= piles.least_trees &&
-      (costly || !mass_.eliminates(terms_, geometry_.contacts, y_, piles.most_operations)))
-    report_.piled = islands_.find_piles(all, piles.least_trees, bilateral.rows() > 0);
+  bool swept = costly && model_.njoint() >= piles.least_trees;
+  if (!swept && model_.njoint() >= piles.least_trees) {
+    swept = !mass_.eliminates(terms_, geometry_.contacts, y_, piles.most_operations);
+    if (swept) warm_.last.sweep_steps = kSweptSteps;
+  }
+  if (swept) report_.piled = islands_.find_piles(all, piles.least_trees, bilateral.rows() > 0);
   if (report_.piled == 0 || report_.piled == int(terms_.size())) {
     solve_set(all, report_.piled > 0, joint_inertia, bilateral, velocity);
   } else {

@@ -167,16 +167,18 @@ void TreeOperator<R>::add_loads(std::span<const Tangent> tangents, std::span<con
 /// Forces alone, of contacts between two links as well.
 template <class R>
 void TreeOperator<R>::add_contact_forces(std::span<const double> force) {
-  constexpr Tangent kNone{};
   for (std::size_t c = 0; c < geometry_.contacts.size(); ++c) {
-    const double* f = &force[terms_[c].first_row];
-    if (std::all_of(f, f + terms_[c].nrow, [](double x) { return x == 0; })) continue;
-    ContactRows contact = geometry_.contacts[c];
-    add_contact_load(contact, kNone, f, loads_[contact.a]);
-    if (contact.b < 0) continue;
-    for (Vec3d& axis : contact.axis) axis = -axis;
-    contact.arm_a = contact.arm_b;
-    add_contact_load(contact, kNone, f, loads_[contact.b]);
+    const ContactRows& contact = geometry_.contacts[c];
+    const double* y = &force[terms_[c].first_row];
+    if (std::all_of(y, y + contact.nrow, [](double x) { return x == 0; })) continue;
+    Vec3d f{0, 0, 0}, n{0, 0, 0};
+    for (int k = 0; k < contact.nrow; ++k) (k < 3 ? f : n) += contact.axis[k % 3] * y[k];
+    const auto add = [&](int link, const Vec3d& moment, const Vec3d& push) {
+      LinkLoad<R>& load = loads_[link];
+      for (int k = 0; k < 3; ++k) load.n[k] += R(moment[k]), load.f[k] += R(push[k]);
+    };
+    add(contact.a, n + cross(contact.arm_a, f), f);
+    if (contact.b >= 0) add(contact.b, -(n + cross(contact.arm_b, f)), -f);
   }
 }
 

@@ -1,6 +1,7 @@
 #include "tarsus/constraint/tree_rows.hpp"
 
 #include <algorithm>
+#include <cstddef>
 
 #include "constraint/contact_force.hpp"
 #include "constraint/tree_loads.hpp"
@@ -285,12 +286,14 @@ void TreeRows<R>::rest() {
 template <class R>
 void TreeRows<R>::extrapolate(const Extrapolation& by) {
   extrapolated_.u.resize(u_.size(), R(0)), extrapolated_.u_by.resize(u_.size(), R(0));
-  extrapolated_.bodies.resize(bodies.size()), extrapolated_.bodies_by.resize(bodies.size());
+  extrapolated_.motion.resize(6 * bodies.size(), 0.0), extrapolated_.motion_by.resize(6 * bodies.size(), 0.0);
   for (std::size_t i = 0; i < u_.size(); ++i) by(u_[i], extrapolated_.u[i], extrapolated_.u_by[i]);
-  for (std::size_t i = 0; i < bodies.size(); ++i) {
-    FreeBody &x = bodies[i], &before = extrapolated_.bodies[i], &p = extrapolated_.bodies_by[i];
-    by(x.w.x, before.w.x, p.w.x), by(x.w.y, before.w.y, p.w.y), by(x.w.z, before.w.z, p.w.z);
-    by(x.v.x, before.v.x, p.v.x), by(x.v.y, before.v.y, p.v.y), by(x.v.z, before.v.z, p.v.z);
+  static_assert(offsetof(FreeBody, v) == offsetof(FreeBody, w) + 3 * sizeof(double));
+  double *before = extrapolated_.motion.data(), *p = extrapolated_.motion_by.data();
+  for (FreeBody& body : bodies) {
+    double* const x = &body.w.x;
+    for (int k = 0; k < 6; ++k) by(x[k], before[k], p[k]);
+    before += 6, p += 6;
   }
 }
 

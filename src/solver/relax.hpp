@@ -5,6 +5,8 @@
 
 namespace tarsus {
 
+struct Extrapolation;
+
 /// Rows that are projected together, neighbours in their block.
 struct Relaxation {
   enum Kind { interval, normal, contact, twist, disc, ball };  ///< contact: its normal, then friction
@@ -16,6 +18,25 @@ struct Relaxation {
   double lower = 0, upper = 0;
 };
 
+/// Numbers of a contact of free bodies, [place][number][lane]; see solver/body_points.hpp.
+enum PointNumber : int {
+  kPointNormal = 0,       // 3
+  kPointTangent1 = 3,     // 3
+  kPointTangent2 = 6,     // 3
+  kPointArmA = 9,         // 3
+  kPointArmB = 12,        // 3
+  kPointTarget = 15,      // 3: b + R c - J v at the start
+  kPointCompliance = 18,  // 2: of the normal, of the tangents
+  kPointMetric = 20,      // 2: ρ, likewise
+  kPointInverse = 22,     // 2: 1/ρ
+  kPointFriction = 24,
+  kPointFelt = 25,     // 2: A_tn, of the normal impulse along t₁ and t₂
+  kPointImpulse = 27,  // 3: y
+  kPointBefore = 30,   // 3: y before an Extrapolation,
+  kPointBy = 33,       // 3: and by what it moves them
+  kPointNumbers = 36,
+};
+
 /// Largest ρ |change of y| [m/s], Σ ρ (its square).
 struct Relaxed {
   double moved = 0, energy = 0;
@@ -25,13 +46,20 @@ struct Relaxed {
 // y: on the diagonal 1 - (A + R)/ρ, else -A/ρ; so many times, or until none changes by more than the tolerance [m/s].
 // Z [row that changes][stride], stride a multiple of eight; y [row]; z [stride]. by: that of the last sweep
 // follow: Z but for its diagonal. @param inverse 1/ρ [stride]
+// relax_points: one sweep over `count` places of BodyPoints from `first` on, `step` from one to the next.
+// @param body [place][a, b][lane] @param bodies FreeBody's numbers
 #define TARSUS_RELAX_KERNELS(KERNEL, SCALAR_KERNEL)                                                            \
   SCALAR_KERNEL(int, relax,                                                                                    \
                 (const Relaxation* rows, int count, const double* Z, int stride, int sweeps, double tolerance, \
                  double* y, double* z, Relaxed& by),                                                           \
                 relax_kernel<T>)                                                                               \
   SCALAR_KERNEL(void, follow, (const double* A, const double* inverse, int count, int stride, double* Z),      \
-                follow_kernel<T>)
+                follow_kernel<T>)                                                                              \
+  SCALAR_KERNEL(int, point_lanes, (), point_lanes<T>)                                                          \
+  SCALAR_KERNEL(void, relax_points,                                                                            \
+                (double* numbers, const int* body, int first, int count, int step, double* bodies,             \
+                 const Extrapolation* extrapolate, Relaxed& by),                                               \
+                relax_points_kernel<T>)
 
 struct RelaxTable {
   TARSUS_KERNEL_TABLE(double, TARSUS_RELAX_KERNELS)

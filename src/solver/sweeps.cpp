@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "solver/body_points.hpp"
 #include "solver/law.hpp"
 #include "solver/relax.hpp"
 #include "tarsus/base/index.hpp"
@@ -32,7 +33,7 @@ const RelaxTable& relax_table() {
 
 }  // namespace
 
-Sweeps::Sweeps() = default;
+Sweeps::Sweeps() : points_(std::make_unique<BodyPoints>()) {}
 Sweeps::~Sweeps() = default;
 
 void Sweeps::begin(const StepProblem& problem, bool all) {
@@ -118,45 +119,54 @@ static Vec3d response(const FreeBody& body, const Vec3d& arm, const Vec3d& axis)
   return axis * body.inverse_mass + cross(body.inverse_inertia * cross(arm, axis), arm);
 }
 
-Sweeps::Point Sweeps::make_point(const StepProblem& problem, const BodyPoint& at, const Term& term) const {
+/// @param row the term's first of these
+void Sweeps::add_point(const StepProblem& problem, const BodyPoint& at, const Term& term, int row) {
   const TermRow* rows = &problem.rows[term.first_row];
-  Point p{};
-  p.a = at.a, p.b = at.b, p.row = term.first_row, p.slides = at.nrow == 3;
-  p.n = at.axis[0], p.t1 = at.axis[1], p.t2 = at.axis[2], p.arm_a = at.arm_a, p.arm_b = at.arm_b;
+  const int c = points_->add(at);
+  point_.push_back({c, row, term.first_row, at.nrow});
+  const auto put = [&](int which, double x) { points_->number(c, PointNumber(which)) = x; };
+  const auto put_vector = [&](int which, const Vec3d& x) {
+    for (int k = 0; k < 3; ++k) put(which + k, x[k]);
+  };
+  for (int k = 0; k < 3; ++k) put_vector(kPointNormal + 3 * k, at.axis[k]);
+  put_vector(kPointArmA, at.arm_a), put_vector(kPointArmB, at.arm_b);
   const auto column = [&](const Vec3d& axis) {
     Vec3d sum{0, 0, 0};
-    if (p.a >= 0) sum += response(mass_->bodies[p.a], p.arm_a, axis);
-    if (p.b >= 0) sum += response(mass_->bodies[p.b], p.arm_b, axis);
+    if (at.a >= 0) sum += response(mass_->bodies[at.a], at.arm_a, axis);
+    if (at.b >= 0) sum += response(mass_->bodies[at.b], at.arm_b, axis);
     return sum;
   };
-  const Vec3d of_n = column(p.n);
-  p.R_n = rows[0].compliance, p.inverse_n = 1 / (dot(p.n, of_n) + p.R_n);
-  if (!p.slides) return p;
-  const Vec3d of_1 = column(p.t1), of_2 = column(p.t2);
-  const double across = std::abs(dot(p.t1, of_2));
-  p.R_t = std::max(rows[1].compliance, rows[2].compliance);
-  p.inverse_t = 1 / (std::max(dot(p.t1, of_1), dot(p.t2, of_2)) + across + p.R_t);
-  p.friction = term.friction, p.felt[0] = dot(p.t1, of_n), p.felt[1] = dot(p.t2, of_n);
-  return p;
+  const auto& [n, t1, t2] = at.axis;
+  const Vec3d of_n = column(n);
+  const double rho_n = dot(n, of_n) + rows[0].compliance;
+  put(kPointCompliance, rows[0].compliance), put(kPointMetric, rho_n), put(kPointInverse, 1 / rho_n);
+  if (at.nrow < 3) return;
+  const Vec3d of_1 = column(t1), of_2 = column(t2);
+  const double R_t = std::max(rows[1].compliance, rows[2].compliance), across = std::abs(dot(t1, of_2));
+  const double rho_t = std::max(dot(t1, of_1), dot(t2, of_2)) + across + R_t;
+  put(kPointCompliance + 1, R_t), put(kPointMetric + 1, rho_t), put(kPointInverse + 1, 1 / rho_t);
+  put(kPointFriction, term.friction), put(kPointFelt, dot(t1, of_n)), put(kPointFelt + 1, dot(t2, of_n));
 }
 
 void Sweeps::make_blocks(StepOperator& mass, const StepProblem& problem) {
   const RelaxTable& table = relax_table();
   mass_ = &mass.row_blocks(terms_), stale_ = false;
   const RowBlocks::Mass whole = mass_->whole();
-  blocks_.clear(), relaxations_.clear(), points_.clear();
+  blocks_.clear(), relaxations_.clear(), point_.clear();
+  points_->clear(mass_->bodies.size());
   auto term = terms_.begin();
   int row = 0, widest = 0;
   std::size_t own = 0;
   for (int b = 0; b < mass_->blocks(); ++b) {
     if (const BodyPoint* point = mass_->point(b)) {
       const Term& only = problem.terms[*term++];
-      blocks_.push_back({.at = row, .nrow = only.nrow, .point = int(points_.size())});
-      points_.push_back(make_point(problem, *point, only));
+      add_point(problem, *point, only, row);
       row += only.nrow;
       continue;
     }
-    Block block{.at = row, .first = int(relaxations_.size()), .own = own};
+    const auto [body_a, body_b] = mass_->bodies_of(b);
+    Block block{.at = row, .first = int(relaxations_.size()), .own = own, .of = b};
+    block.place = points_->add_other(body_a, body_b);
     const auto end = term + mass_->terms(b);
     for (auto t = term; t != end; ++t) block.nrow += problem.terms[*t].nrow;
     block.stride = whole.A ? whole.stride : padded(block.nrow, 8);
@@ -196,16 +206,16 @@ void Sweeps::start(const StepProblem& problem, std::span<const double> velocity,
       rows_.keep[at] = 1 - R * rows_.inverse[at], rows_.start[at] = (b + R * c - velocity[row]) * rows_.inverse[at];
     }
   }
-  for (const Block& block : blocks_) {
-    if (block.point >= 0) {
-      Point& p = points_[block.point];
-      p.y = &y_[block.at];
-      for (int k = 0; k < (p.slides ? 3 : 1); ++k) {
-        const TermRow& row = problem.rows[p.row + k];
-        p.target[k] = row.target + row.compliance * row.centre - velocity[p.row + k];
-      }
-      continue;
+  conjugate_.due = false;
+  for (const Point& p : point_) {
+    for (int k = 0; k < p.nrow; ++k) {
+      const TermRow& row = problem.rows[p.row + k];
+      points_->number(p.contact, PointNumber(kPointTarget + k)) =
+          row.target + row.compliance * row.centre - velocity[p.row + k];
+      points_->number(p.contact, PointNumber(kPointImpulse + k)) = impulse[p.row + k];
     }
+  }
+  for (const Block& block : blocks_) {
     for (int r = 0; r < block.nrow; ++r) {
       const int k = block.at + r;
       own_[block.own + std::size_t(r) * (block.stride + 1)] = rows_.keep[k] - rows_.diagonal[k] * rows_.inverse[k];
@@ -226,10 +236,9 @@ int Sweeps::relax_whole(int sweeps, double tolerance) {
   return done;
 }
 
-void Sweeps::relax(std::size_t b) {
-  const Block& block = blocks_[b];
+void Sweeps::relax(const Block& block) {
   double* const y = &y_[block.at];
-  mass_->velocity(int(b), z_.data());
+  mass_->velocity(block.of, z_.data());
   for (int r = 0; r < block.nrow; ++r) {
     const int k = block.at + r;
     z_[r] = rows_.keep[k] * y[r] + rows_.start[k] - z_[r] * rows_.inverse[k], change_[r] = y[r];
@@ -240,56 +249,36 @@ void Sweeps::relax(std::size_t b) {
   moved_ = std::max(moved_, by.moved), energy_ += by.energy;
   bool changed = false;
   for (int r = 0; r < block.nrow; ++r) change_[r] = y[r] - change_[r], changed |= change_[r] != 0;
-  if (changed) mass_->push(int(b), change_.data());
+  if (changed) mass_->push(block.of, change_.data());
 }
 
-void Sweeps::relax(Point& p) {
-  static const FreeBody kWorld{};
-  FreeBody* const bodies = mass_->bodies.data();
-  const FreeBody &a = p.a >= 0 ? bodies[p.a] : kWorld, &b = p.b >= 0 ? bodies[p.b] : kWorld;
-  const Vec3d v = a.v + cross(a.w, p.arm_a) - b.v - cross(b.w, p.arm_b);
-  const double y_n = std::max(0.0, p.y[0] - (dot(p.n, v) + p.R_n * p.y[0] - p.target[0]) * p.inverse_n);
-  const double by_n = y_n - p.y[0];
-  if (by_n == 0 && y_n == 0) return;  // it stays open: no friction either
-  moved_ = std::max(moved_, std::abs(by_n) / p.inverse_n), energy_ += by_n * by_n / p.inverse_n;
-  Vec3d P = p.n * by_n;
-  p.y[0] = y_n;
-  if (p.slides) {
-    const double u1 = dot(p.t1, v) + by_n * p.felt[0], u2 = dot(p.t2, v) + by_n * p.felt[1];
-    double y1 = p.y[1] - (u1 + p.R_t * p.y[1] - p.target[1]) * p.inverse_t;
-    double y2 = p.y[2] - (u2 + p.R_t * p.y[2] - p.target[2]) * p.inverse_t;
-    const double radius = p.friction * y_n, square = y1 * y1 + y2 * y2;
-    if (square > radius * radius) {
-      const double scale = radius / std::sqrt(square);
-      y1 *= scale, y2 *= scale;
-    }
-    const double by_1 = y1 - p.y[1], by_2 = y2 - p.y[2];
-    p.y[1] = y1, p.y[2] = y2;
-    P += p.t1 * by_1 + p.t2 * by_2;
-    moved_ = std::max(moved_, std::max(std::abs(by_1), std::abs(by_2)) / p.inverse_t);
-    energy_ += (by_1 * by_1 + by_2 * by_2) / p.inverse_t;
-  }
-  const auto push = [&](FreeBody& body, const Vec3d& arm, const Vec3d& f) {
-    body.v += f * body.inverse_mass, body.w += body.inverse_inertia * cross(arm, f);
-  };
-  if (p.a >= 0) push(bodies[p.a], p.arm_a, P);
-  if (p.b >= 0) push(bodies[p.b], p.arm_b, -P);
+void Sweeps::relax_points(int first, int end, bool back) {
+  if (first >= end) return;
+  const Relaxed by = points_->relax(mass_->bodies, first, end, back, conjugate_.due ? &conjugate_.of_points : nullptr);
+  moved_ = std::max(moved_, by.moved), energy_ += by.energy;
 }
 
 /// Forth and back: what rests on one another hears of both ends.
 void Sweeps::sweep(bool back) {
   if (mass_->whole().A) return void(relax_whole(1, 0));
   moved_ = 0, energy_ = 0;
-  const std::size_t n = blocks_.size();
-  for (std::size_t k = 0; k < n; ++k) {
-    const std::size_t b = back ? n - 1 - k : k;
-    blocks_[b].point >= 0 ? relax(points_[blocks_[b].point]) : relax(b);
+  int place = back ? points_->places() : 0;  // how far the points have come
+  for (std::size_t k = 0; k < blocks_.size(); ++k) {
+    const Block& block = blocks_[back ? blocks_.size() - 1 - k : k];
+    back ? relax_points(block.place + 1, place, true) : relax_points(place, block.place, false);
+    place = back ? block.place + 1 : block.place;
+    relax(block);
   }
+  back ? relax_points(0, place, true) : relax_points(place, points_->places(), false);
+  conjugate_.due = false;
 }
 
 void Sweeps::extrapolate(const Extrapolation& by) {
   mass_->extrapolate(by);
-  for (std::size_t i = 0; i < y_.size(); ++i) by(y_[i], conjugate_.y[i], conjugate_.y_by[i]);
+  conjugate_.of_points = by, conjugate_.due = true;
+  for (const Block& block : blocks_) {
+    for (int i = block.at; i < block.at + block.nrow; ++i) by(y_[i], conjugate_.y[i], conjugate_.y_by[i]);
+  }
   for (std::size_t i = 0; mass_->whole().A && i < z_.size(); ++i) by(z_[i], conjugate_.z[i], conjugate_.z_by[i]);
 }
 
@@ -310,6 +299,9 @@ int Sweeps::sweep(const StepProblem& problem, const SweepOptions& options, bool 
     const double beta = energy_ / last;
     extrapolate({beta <= 1 ? beta : 0, beta > 1});
     last = energy_;
+  }
+  for (const Point& p : point_) {
+    for (int k = 0; k < p.nrow; ++k) y_[p.at + k] = points_->number(p.contact, PointNumber(kPointImpulse + k));
   }
   auto y = y_.begin();
   for (const int i : terms_) {

@@ -101,7 +101,16 @@ class ContactGeometry {
   void add_shape(const Model& model, int body, int geom);
   void add_pairs(const Model& model);
   void list_pairs();
-  bool before(const BodyPair& x, const BodyPair& y) const;
+  struct Found {  ///< a pair, in the order of its links
+    std::uint64_t links;
+    BodyPair pair;
+    bool operator<(const Found& other) const {
+      return links != other.links             ? links < other.links
+             : pair.first != other.pair.first ? pair.first < other.pair.first
+                                              : pair.second < other.pair.second;
+    }
+  };
+  Found found(const BodyPair& pair) const;
   const ContactPair* explicit_pair(int i, int j) const;
   bool moves(std::size_t i) const { return shapes_[i].carrier() >= 0; }
   template <class R>
@@ -123,10 +132,11 @@ class ContactGeometry {
   std::vector<std::shared_ptr<const HeightField>> fields_;
   std::vector<std::uint64_t> excluded_;  ///< pairs of bodies, sorted
   std::vector<ContactPair> explicit_pairs_;
-  std::vector<double> margin_;          ///< [shape] the largest of its own and of its explicit pairs' [m]
-  std::vector<BodyPair> pairs_, near_;  ///< near_: of this step, where a broad phase finds them
-  std::vector<Listed> listed_;          ///< [pair]
-  double gravity_ = 0, fall_ = 0;       ///< [m/s²]; what it moves a body within the step [m]
+  std::vector<double> margin_;  ///< [shape] the largest of its own and of its explicit pairs' [m]
+  std::vector<BodyPair> pairs_;
+  std::vector<Found> near_;        ///< of this step, where a broad phase finds them
+  std::vector<Listed> listed_;     ///< [pair]
+  double gravity_ = 0, fall_ = 0;  ///< [m/s²]; what it moves a body within the step [m]
   bool crowded_ = false;
   Diagnostics diagnostics_;
   CarriedSpheres spheres_;  ///< around the shapes

@@ -39,6 +39,10 @@ class TreeRows final : public RowBlocks {
   const BodyPoint* point(int block) const override {
     return blocks_[block].rows < 0 ? &points_[blocks_[block].point] : nullptr;
   }
+  std::array<int, 2> bodies_of(int block) const override {
+    if (blocks_[block].point < 0) return {-1, -1};
+    return {points_[blocks_[block].point].a, points_[blocks_[block].point].b};
+  }
   void own_mass(int block, double* A, int stride) override;
   void rest() override;
   void extrapolate(const Extrapolation& by) override;
@@ -55,7 +59,7 @@ class TreeRows final : public RowBlocks {
   };
   struct Extrapolated {  ///< before an extrapolation, and by what it moves them
     AlignedVector<R> u, u_by;
-    std::vector<FreeBody> bodies, bodies_by;
+    std::vector<double> motion, motion_by;  ///< [body] ω, v
   };
   void find_bodies(const BasicData<R>& data, const RowGeometry& geometry, std::span<const int> terms);
   void write_contacts(const RowGeometry& geometry, std::span<const int> terms);

@@ -11,6 +11,8 @@
 // kernel's. Contacts of free bodies, of which there may be many, are points with all their numbers side by side.
 #pragma once
 
+#include <array>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -21,6 +23,7 @@
 namespace tarsus {
 
 class StepOperator;
+class BodyPoints;
 struct StepProblem;
 struct Relaxation;
 
@@ -70,6 +73,8 @@ class RowBlocks {
   virtual Mass whole() const { return {}; }
   /// Not null: the block is a contact that acts on `bodies` alone, and nothing else is asked of it.
   virtual const BodyPoint* point([[maybe_unused]] int block) const { return nullptr; }
+  /// The bodies on which another block acts, -1: none.
+  virtual std::array<int, 2> bodies_of([[maybe_unused]] int block) const { return {-1, -1}; }
   /// @param A out: [row of the block][stride]
   virtual void own_mass([[maybe_unused]] int block, [[maybe_unused]] double* A, [[maybe_unused]] int stride) {}
   virtual void rest() {}                             ///< x = 0
@@ -124,16 +129,12 @@ class Sweeps {
     int at = 0, nrow = 0, first = 0, end = 0;  ///< first row of these terms'; of relaxations_
     std::size_t own = 0;                       ///< of own_
     int stride = 0;
-    int point = -1;  ///< of points_: then nothing else counts
+    int of = 0;     ///< the operator's
+    int place = 0;  ///< among those of the points
   };
   struct Point {
-    int a, b, row;  ///< row: first of its term's
-    bool slides;    ///< it has friction
-    Vec3d n, t1, t2, arm_a, arm_b;
-    double* y;         ///< of y_
-    double target[3];  ///< b + R c - J v at the start
-    double R_n, R_t, inverse_n, inverse_t, friction;
-    double felt[2];  ///< A_tn: of the normal impulse, along t₁ and t₂
+    int contact;        ///< of points_
+    int at, row, nrow;  ///< first row of these terms', of its term
   };
   struct Rows {  ///< [row of these terms] 1/ρ, A's diagonal; z = keep y + start - J x/ρ
     std::vector<double> inverse, diagonal, keep, start;
@@ -141,15 +142,17 @@ class Sweeps {
   struct Conjugate {  ///< y_ and z_ before an Extrapolation, and by what it moves them
     std::vector<double> y, y_by;
     std::vector<double> z, z_by;  ///< where one block has all rows
+    Extrapolation of_points;      ///< in their next sweep,
+    bool due = false;             ///< if any
   };
   void make_blocks(StepOperator& mass, const StepProblem& problem);
   int sweep(const StepProblem& problem, const SweepOptions& options, bool accelerated, std::span<const double> velocity,
             std::span<double> impulse);
   void add_relaxations(const StepProblem& problem, int term, int at, const double* A, int stride, double* inverse);
   void start(const StepProblem& problem, std::span<const double> velocity, std::span<const double> impulse);
-  Point make_point(const StepProblem& problem, const BodyPoint& at, const Term& term) const;
-  void relax(Point& point);
-  void relax(std::size_t block);
+  void add_point(const StepProblem& problem, const BodyPoint& at, const Term& term, int row);
+  void relax(const Block& block);
+  void relax_points(int first, int end, bool back);
   int relax_whole(int sweeps, double tolerance);
   void extrapolate(const Extrapolation& by);
   void sweep(bool back);
@@ -160,8 +163,9 @@ class Sweeps {
   RowBlocks* mass_ = nullptr;
   std::vector<Block> blocks_;
   std::vector<Relaxation> relaxations_;
-  std::vector<Point> points_;
-  AlignedVector<double> own_;  ///< Z of each block: relax.hpp
+  std::unique_ptr<BodyPoints> points_;  ///< contacts of free bodies
+  std::vector<Point> point_;            ///< where each of them is
+  AlignedVector<double> own_;           ///< Z of each block: relax.hpp
   Rows rows_;
   std::vector<double> y_;       ///< [row of these terms] impulses
   AlignedVector<double> z_;     ///< of one block
