@@ -78,7 +78,7 @@ ContactGeometry::ContactGeometry(const Model& model) : gravity_(norm(model.gravi
   for (const Surface& s : surfaces_) margin_.push_back(s.margin);
   add_pairs(model);
   list_pairs();
-  boxes_.resize(shapes_.size()), poses_.known.resize(shapes_.size());
+  crowd_.boxes.resize(shapes_.size()), poses_.known.resize(shapes_.size());
   for (std::size_t i = 0; i < shapes_.size(); ++i) {
     const ContactShape& s = shapes_[i];
     spheres_.add(s.carrier(), s.centre, s.radius, margin_[i]);
@@ -220,7 +220,10 @@ void ContactGeometry::list_pairs() {
     }
     crowded_ = pairs_.size() > kListedPairs;
   }
-  if (crowded_) return pairs_.clear();
+  if (crowded_) {
+    find_kinds();
+    return pairs_.clear();
+  }
   std::sort(pairs_.begin(), pairs_.end(), [this](const BodyPair& x, const BodyPair& y) { return found(x) < found(y); });
   for (const BodyPair& p : pairs_) listed_.push_back({surface_of(p)});
 }
@@ -250,6 +253,27 @@ ContactSurface ContactGeometry::surface_of(BodyPair pair) const {
   const int i = int(pair.first), j = int(pair.second);
   if (const ContactPair* own = explicit_pair(i, j)) return own->surface;
   return mix(surfaces_[i], surfaces_[j]);
+}
+
+void ContactGeometry::find_kinds() {
+  constexpr std::size_t kMost = 64;
+  std::vector<Surface>& all = crowd_.kinds.all;
+  for (const Surface& surface : surfaces_) {
+    const std::size_t kind = std::size_t(std::find(all.begin(), all.end(), surface) - all.begin());
+    if (kind == all.size()) all.push_back(surface);
+    if (all.size() > kMost) return;
+    crowd_.kinds.of.push_back(int(kind));
+  }
+  for (const Surface& a : all) {
+    for (const Surface& b : all) crowd_.kinds.mixed.push_back(mix(a, b));
+  }
+}
+
+/// surface_of(), until the next call.
+const ContactSurface& ContactGeometry::surface_at(BodyPair pair) {
+  if (crowd_.kinds.mixed.empty() || !explicit_pairs_.empty()) return crowd_.kinds.last = surface_of(pair);
+  return crowd_.kinds.mixed[std::size_t(crowd_.kinds.of[pair.first]) * crowd_.kinds.all.size() +
+                            std::size_t(crowd_.kinds.of[pair.second])];
 }
 
 double ContactGeometry::friction_of(BodyPair pair, double first_scale, double second_scale) const {
@@ -391,15 +415,15 @@ void ContactGeometry::detect(const BasicData<R>& data, double h, std::vector<Lin
   }
   for (std::size_t i = 0; i < shapes_.size(); ++i) {
     const double speed = norm(spheres_.velocity(i)) + spheres_.turn(i);
-    boxes_[i] = bounds(shapes_[i].shape, posed(data, int(i)), std::max(0.0, margin_[i] + fall_ + h * speed));
+    crowd_.boxes[i] = bounds(shapes_[i].shape, posed(data, int(i)), std::max(0.0, margin_[i] + fall_ + h * speed));
   }
-  near_.clear();
-  for (const BodyPair& pair : broad_.find(boxes_)) {
-    if (may_touch(int(pair.first), int(pair.second))) near_.push_back(found(pair));
+  crowd_.near.clear();
+  for (const BodyPair& pair : crowd_.broad.find(crowd_.boxes)) {
+    if (may_touch(int(pair.first), int(pair.second))) crowd_.near.push_back(found(pair));
   }
-  std::sort(near_.begin(), near_.end());
-  for (const auto& [links, pair] : near_)
-    touch(data, int(pair.first), int(pair.second), surface_of(pair), h, nullptr, contacts);
+  std::sort(crowd_.near.begin(), crowd_.near.end());
+  for (const auto& [links, pair] : crowd_.near)
+    touch(data, int(pair.first), int(pair.second), surface_at(pair), h, nullptr, contacts);
 }
 
 template void ContactGeometry::detect<double>(const BasicData<double>&, double, std::vector<LinkContact>&);

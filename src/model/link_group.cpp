@@ -1,19 +1,23 @@
 #include "tarsus/model/link_group.hpp"
 
 #include <algorithm>
+#include <queue>
+#include <utility>
 
 namespace tarsus {
 
 namespace {
 
+/// Links whose children are done, with their distances from the root.
+using Ready = std::priority_queue<std::pair<int, int>>;
+
 /// Takes up to n links out of `ready`: those furthest from the root, which have the most links waiting for them.
-LinkGroup take(std::vector<int>& ready, const std::vector<int>& distance, int n) {
-  std::sort(ready.begin(), ready.end(),
-            [&](int a, int b) { return distance[a] != distance[b] ? distance[a] > distance[b] : a > b; });
+LinkGroup take(Ready& ready, int n) {
   LinkGroup group{std::min(n, int(ready.size())), {}};
-  std::fill(std::copy(ready.begin(), ready.begin() + group.count, group.link), group.link + LinkGroup::kLinks,
-            ready[0]);
-  ready.erase(ready.begin(), ready.begin() + group.count);
+  for (int k = 0; k < LinkGroup::kLinks; ++k) {
+    group.link[k] = k < group.count ? ready.top().second : group.link[0];
+    if (k < group.count) ready.pop();
+  }
   return group;
 }
 
@@ -25,9 +29,9 @@ std::vector<LinkGroup> inward_groups(const std::vector<int>& parent, const std::
   for (int i = 0; i < n; ++i) {
     if (parent[i] >= 0) ++children[parent[i]], distance[i] = distance[parent[i]] + 1;
   }
-  std::vector<int> balls, hinges, others;
+  Ready balls, hinges, others;
   const auto make_ready = [&](int i) {
-    (turns_freely(joint[i]) ? balls : turns_on_axis(joint[i]) ? hinges : others).push_back(i);
+    (turns_freely(joint[i]) ? balls : turns_on_axis(joint[i]) ? hinges : others).push({distance[i], i});
   };
   for (int i = 0; i < n; ++i) {
     if (children[i] == 0) make_ready(i);
@@ -35,9 +39,9 @@ std::vector<LinkGroup> inward_groups(const std::vector<int>& parent, const std::
   std::vector<LinkGroup> groups;
   while (!balls.empty() || !hinges.empty() || !others.empty()) {
     // The larger group first: the smaller one may grow meanwhile.
-    const LinkGroup group = !others.empty()                 ? take(others, distance, 1)
-                            : balls.size() >= hinges.size() ? take(balls, distance, LinkGroup::kLinks)
-                                                            : take(hinges, distance, LinkGroup::kLinks);
+    const LinkGroup group = !others.empty()                 ? take(others, 1)
+                            : balls.size() >= hinges.size() ? take(balls, LinkGroup::kLinks)
+                                                            : take(hinges, LinkGroup::kLinks);
     groups.push_back(group);
     for (int k = 0; k < group.count; ++k) {
       const int p = parent[group.link[k]];

@@ -89,6 +89,27 @@ class ContactGeometry {
   void detect(const BasicData<R>& data, double h, std::vector<LinkContact>& contacts);
 
  private:
+  struct Kinds {          ///< of surfaces that are alike, where pairs are too many to be listed with theirs
+    std::vector<int> of;  ///< [shape]
+    std::vector<Surface> all;
+    std::vector<ContactSurface> mixed;  ///< [kind][kind], empty where there are many kinds
+    ContactSurface last;
+  };
+  struct Found {  ///< a pair, in the order of its links
+    std::uint64_t links;
+    BodyPair pair;
+    bool operator<(const Found& other) const {
+      return links != other.links             ? links < other.links
+             : pair.first != other.pair.first ? pair.first < other.pair.first
+                                              : pair.second < other.pair.second;
+    }
+  };
+  struct Crowd {  ///< where a broad phase finds the pairs of a step
+    std::vector<Aabb> boxes;
+    BroadPhase broad;
+    std::vector<Found> near;
+    Kinds kinds;
+  };
   struct Listed {
     ContactSurface surface;
     Vec3d parting{0, 0, 0};  ///< for collide()
@@ -101,16 +122,9 @@ class ContactGeometry {
   void add_shape(const Model& model, int body, int geom);
   void add_pairs(const Model& model);
   void list_pairs();
-  struct Found {  ///< a pair, in the order of its links
-    std::uint64_t links;
-    BodyPair pair;
-    bool operator<(const Found& other) const {
-      return links != other.links             ? links < other.links
-             : pair.first != other.pair.first ? pair.first < other.pair.first
-                                              : pair.second < other.pair.second;
-    }
-  };
   Found found(const BodyPair& pair) const;
+  void find_kinds();
+  const ContactSurface& surface_at(BodyPair pair);
   const ContactPair* explicit_pair(int i, int j) const;
   bool moves(std::size_t i) const { return shapes_[i].carrier() >= 0; }
   template <class R>
@@ -134,16 +148,14 @@ class ContactGeometry {
   std::vector<ContactPair> explicit_pairs_;
   std::vector<double> margin_;  ///< [shape] the largest of its own and of its explicit pairs' [m]
   std::vector<BodyPair> pairs_;
-  std::vector<Found> near_;        ///< of this step, where a broad phase finds them
   std::vector<Listed> listed_;     ///< [pair]
   double gravity_ = 0, fall_ = 0;  ///< [m/s²]; what it moves a body within the step [m]
   bool crowded_ = false;
+  Crowd crowd_;
   Diagnostics diagnostics_;
   CarriedSpheres spheres_;  ///< around the shapes
   Poses poses_;
   std::vector<ContactPoint> points_ = std::vector<ContactPoint>(kMaxManifold);
-  std::vector<Aabb> boxes_;
-  BroadPhase broad_;
 };
 
 }  // namespace tarsus
