@@ -8,10 +8,6 @@ namespace tarsus {
 inline namespace TARSUS_ISA {
 
 template <class T>
-TARSUS_INLINE Vec3<T> select(Mask<T> mask, const Vec3<T>& a, const Vec3<T>& b) {
-  return {select(mask, a.x, b.x), select(mask, a.y, b.y), select(mask, a.z, b.z)};
-}
-template <class T>
 TARSUS_INLINE T tiny() {
   return T(sizeof(Real<T>) == 8 ? Real<T>(1e-150) : Real<T>(1e-18));
 }

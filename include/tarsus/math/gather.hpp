@@ -119,7 +119,8 @@ TARSUS_INLINE void gather_numbers(const R* const* from, int at, P* out) {
   if constexpr (kWidth<P> == 1) {
     for (int k = 0; k < n; ++k) out[k] = P(from[0][at + k]);
   } else if constexpr (n == 1) {
-    for (int l = 0; l < 4; ++l) out[0].set(l, Real<P>(from[l][at]));
+    using E = Real<P>;
+    out[0] = P(typename P::Vector{E(from[0][at]), E(from[1][at]), E(from[2][at]), E(from[3][at])});
   } else {
     constexpr int kMost = n < 4 ? n : 4;  // read and turned at once; the last ones, where less are left, once more
     P x[4];
@@ -188,11 +189,12 @@ struct RowOfEight {
   /// Of numbers at hand: put together without a way through memory.
   TARSUS_INLINE static RowOfEight of(const T (&numbers)[8]) {
     RowOfEight row;
-    for (int k = 0; k < 8; ++k) {
+    for (int k = 0; k < kPacks; ++k) {
+      const T* from = numbers + k * kRecords<T>;
       if constexpr (kPacks == 8)
-        row.part[k] = numbers[k];
+        row.part[k] = *from;
       else
-        row.part[k / kRecords<T>].set(k % kRecords<T>, numbers[k]);
+        row.part[k] = P(typename P::Vector{from[0], from[1], from[2], from[3]});
     }
     return row;
   }

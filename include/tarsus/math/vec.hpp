@@ -40,6 +40,10 @@ template <class T>
 TARSUS_INLINE Vec3<T> operator*(std::type_identity_t<T> s, const Vec3<T>& a) {
   return a * s;
 }
+template <class T>
+TARSUS_INLINE Vec3<T> select(Mask<T> mask, const Vec3<T>& a, const Vec3<T>& b) {
+  return {select(mask, a.x, b.x), select(mask, a.y, b.y), select(mask, a.z, b.z)};
+}
 /// a s + b.
 template <class T>
 TARSUS_INLINE Vec3<T> mul_add(const Vec3<T>& a, std::type_identity_t<T> s, const Vec3<T>& b) {
