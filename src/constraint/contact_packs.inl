@@ -25,23 +25,13 @@ struct ContactLanes {
   static constexpr int kLanes = kWidth<ContactPack>;
   const ContactPlace* place[kLanes];
   int live;
-  bool neighbours;  ///< three rows each, which follow one another
+  RowTriples<ContactPack> triples;  ///< their first rows
   TARSUS_INLINE ContactLanes(const ContactPlace* places, int first, int count) : live(std::min(kLanes, count - first)) {
-    for (int l = 0; l < kLanes; ++l) place[l] = places + first + std::min(l, live - 1);
-    neighbours = live == kLanes && place[kLanes - 1]->first_row == place[0]->first_row + 3 * (kLanes - 1);
-  }
-  /// Their numbers in an array of all rows.
-  TARSUS_INLINE void load(const double* rows, ContactPack* x) const {
-    if (neighbours) return load_threes(rows + place[0]->first_row, x);
-    const double* from[kLanes];
-    for (int l = 0; l < kLanes; ++l) from[l] = rows + place[l]->first_row;
-    gather_numbers<3>(from, 0, x);
-  }
-  TARSUS_INLINE void store(double* rows, const ContactPack* x) const {
-    if (neighbours) return store_threes(rows + place[0]->first_row, x);
-    double* to[kLanes];
-    for (int l = 0; l < kLanes; ++l) to[l] = rows + place[l]->first_row;
-    scatter_numbers<3>(to, 0, x);
+    for (int l = 0; l < kLanes; ++l) {
+      place[l] = places + first + std::min(l, live - 1);
+      triples.first[l] = place[l]->first_row;
+    }
+    triples.find();
   }
 };
 
@@ -143,10 +133,8 @@ void contact_terms_kernel(const ContactNumbers& of, const ContactPlace* places, 
     const P row_numbers[12] = {R, target, zero, w, usual, zero, zero, w, usual, zero, zero, w};
     scatter_numbers<12>(numbers, 0, row_numbers);
     const P per_usual = P(1.0) / usual;
-    const P start[3] = {(target - speed.x) / R, -(speed.y * per_usual), -(speed.z * per_usual)};
-    lanes.store(y, start);
-    const P end[3] = {dot(n, side.later), dot(t1, side.later), dot(t2, side.later)};
-    lanes.store(free, end);
+    lanes.triples.store(y, {(target - speed.x) / R, -(speed.y * per_usual), -(speed.z * per_usual)});
+    lanes.triples.store(free, {dot(n, side.later), dot(t1, side.later), dot(t2, side.later)});
   }
 }
 
@@ -166,10 +154,10 @@ void contact_loads_kernel(const ContactRows* contacts, const ContactPlace* place
       G[l] = tangents[lanes.place[l]->contact].at[0];
       to[l] = l < lanes.live ? &loads[lanes.place[l]->load].I.xx : &nobody.I.xx;
     }
-    P of_n[1], of_t[2], of_2[1], y[3];
+    P of_n[1], of_t[2], of_2[1];
     gather_numbers<1>(G, 0, of_n), gather_numbers<2>(G, kTermRows + 1, of_t),
         gather_numbers<1>(G, 2 * kTermRows + 2, of_2);
-    lanes.load(force, y);
+    const Vec3<P> y = lanes.triples.load(force);
     const Vec3<P> cn = at.n * of_n[0], c1 = mul_add(at.t1, of_t[0], at.t2 * of_t[1]),
                   c2 = mul_add(at.t1, of_t[1], at.t2 * of_2[0]);
     const auto outer = [&](P Vec3<P>::*i, P Vec3<P>::*j) {
@@ -179,7 +167,7 @@ void contact_loads_kernel(const ContactRows* contacts, const ContactPlace* place
     const Sym3<P> C = {outer(&V::x, &V::x), outer(&V::x, &V::y), outer(&V::x, &V::z),
                        outer(&V::y, &V::y), outer(&V::y, &V::z), outer(&V::z, &V::z)};
     const V &arm = at.arm, hx = cross(arm, C.column_x()), hy = cross(arm, C.column_y()), hz = cross(arm, C.column_z());
-    const V push = mul_add(at.t2, y[2], mul_add(at.t1, y[1], at.n * y[0])), moment = cross(arm, push);
+    const V push = mul_add(at.t2, y.z, mul_add(at.t1, y.y, at.n * y.x)), moment = cross(arm, push);
     const P sum[27] = {neg_mul_add(arm.z, hy.x, arm.y * hz.x),
                        neg_mul_add(arm.z, hy.y, arm.y * hz.y),
                        neg_mul_add(arm.z, hy.z, arm.y * hz.z),
@@ -234,8 +222,7 @@ void contact_velocities_kernel(const ContactRows* contacts, const ContactPlace* 
       gather_numbers<6>(b, 0, m);
       v = v - cross_add(Vec3<P>{m[0], m[1], m[2]}, at.other_arm(), Vec3<P>{m[3], m[4], m[5]});
     }
-    const P out[3] = {dot(at.n, v), dot(at.t1, v), dot(at.t2, v)};
-    lanes.store(velocity, out);
+    lanes.triples.store(velocity, {dot(at.n, v), dot(at.t1, v), dot(at.t2, v)});
   }
 }
 

@@ -16,29 +16,16 @@ template <class P>
 struct SlidingLanes {
   static constexpr int kLanes = kWidth<P>;
   const SlidingTerm* at[kLanes];
-  bool neighbours;  ///< their rows follow one another
+  RowTriples<P> triples;
   TARSUS_INLINE SlidingLanes(const SlidingList& list, int first) {
-    for (int l = 0; l < kLanes; ++l) at[l] = list.which + std::min(first + l, list.count - 1);
-    neighbours = first + kLanes <= list.count && at[kLanes - 1]->first_row == at[0]->first_row + 3 * (kLanes - 1);
-  }
-  /// Their numbers in an array of all rows.
-  TARSUS_INLINE Vec3<P> load(const double* rows) const {
-    P x[4];
-    if (neighbours) {
-      load_threes(rows + at[0]->first_row, x);
-    } else {
-      const double* from[kLanes];
-      for (int l = 0; l < kLanes; ++l) from[l] = rows + at[l]->first_row;
-      gather_numbers<3>(from, 0, x);
+    for (int l = 0; l < kLanes; ++l) {
+      at[l] = list.which + std::min(first + l, list.count - 1);
+      triples.first[l] = at[l]->first_row;
     }
-    return {x[0], x[1], x[2]};
+    triples.find();
   }
-  TARSUS_INLINE void store(double* rows, const Vec3<P>& x) const {
-    if (neighbours) return store_threes(rows + at[0]->first_row, &x.x);
-    double* to[kLanes];
-    for (int l = 0; l < kLanes; ++l) to[l] = rows + at[l]->first_row;
-    scatter_numbers<3>(to, 0, &x.x);
-  }
+  TARSUS_INLINE Vec3<P> load(const double* all) const { return triples.load(all); }
+  TARSUS_INLINE void store(double* all, const Vec3<P>& x) const { triples.store(all, x); }
   /// @param b out: targets of the tangents
   TARSUS_INLINE SlidingRows<P> rows(const SlidingList& list, Vec3<P>& b) const {
     const double *number[kLanes], *friction[kLanes];

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "tarsus/math/row_pack.hpp"
+#include "tarsus/math/vec.hpp"
 
 namespace tarsus {
 inline namespace TARSUS_ISA {
@@ -178,6 +179,33 @@ TARSUS_INLINE void store_threes(Real<P>* p, const P* in) {
     store_rows(p + 8, P(__builtin_shufflevector(__builtin_shufflevector(ca, b, 0, 1, 7, 2), c, 0, 1, 2, 7)));
   }
 }
+
+/// Three rows of each of several contacts, in arrays of all rows.
+template <class P>
+struct RowTriples {
+  int first[kWidth<P>];    ///< row of each
+  bool neighbours = true;  ///< they follow one another: read and written as whole registers
+  TARSUS_INLINE void find() {
+    for (int l = 1; l < kWidth<P>; ++l) neighbours &= first[l] == first[l - 1] + 3;
+  }
+  TARSUS_INLINE Vec3<P> load(const Real<P>* rows) const {
+    P x[4];
+    if (neighbours) {
+      load_threes(rows + first[0], x);
+    } else {
+      const Real<P>* from[kWidth<P>];
+      for (int l = 0; l < kWidth<P>; ++l) from[l] = rows + first[l];
+      gather_numbers<3>(from, 0, x);
+    }
+    return {x[0], x[1], x[2]};
+  }
+  TARSUS_INLINE void store(Real<P>* rows, const Vec3<P>& x) const {
+    if (neighbours) return store_threes(rows + first[0], &x.x);
+    Real<P>* to[kWidth<P>];
+    for (int l = 0; l < kWidth<P>; ++l) to[l] = rows + first[l];
+    scatter_numbers<3>(to, 0, &x.x);
+  }
+};
 
 /// Eight numbers side by side.
 template <class T>
