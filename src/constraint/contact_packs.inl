@@ -53,7 +53,7 @@ struct ContactFrames {
   }
 };
 
-/// As contact_tangents(): [Duff et al. 2017].
+/// As contact_tangents() [Duff et al. 2017], but for n.z = -0, which is 0 here.
 template <class P>
 TARSUS_INLINE void tangents_of(const Vec3<P>& n, Vec3<P>& t1, Vec3<P>& t2) {
   const P zero = P(0.0), one = P(1.0), sign = select(n.z < zero, -one, one), a = -one / (sign + n.z), b = n.x * n.y * a;
@@ -144,7 +144,7 @@ template <class T>
 void contact_loads_kernel(const ContactRows* contacts, const ContactPlace* places, int count, const Tangent* tangents,
                           const double* force, LinkLoad<T>* loads) {
   using P = ContactPack;
-  LinkLoad<T> nobody;
+  LinkLoad<T> nobody{};
   for (int first = 0; first < count; first += kWidth<P>) {
     const ContactLanes lanes(places, first, count);
     const ContactFrames<P> at(contacts, lanes);

@@ -20,16 +20,16 @@ inline bool idle(const Tangent& tangent, const double* force, int nrow) {
   return true;
 }
 
-/// Whether a contact's tangent is unsymmetric: it has a first column below the diagonal.
+/// Length of what makes a contact's tangent unsymmetric: its first column below the diagonal.
+double coupling(const Tangent& tangent, int nrow);
+
+/// Whether it is more than zero: a nan is not. Most have nothing there.
 inline bool couples(const Tangent& tangent, int nrow) {
   for (int i = 1; i < nrow; ++i) {
-    if (tangent.at[i][0] != 0) return true;
+    if (tangent.at[i][0] != 0) return coupling(tangent, nrow) > 0;
   }
   return false;
 }
-
-/// Length of that column.
-double coupling(const Tangent& tangent, int nrow);
 
 /// Σ G_ij a_i a_jᵀ of a contact with the world, symmetric part, and its force, at the link's origin.
 template <class R>
