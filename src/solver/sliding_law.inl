@@ -40,7 +40,7 @@ struct SlidingRows {
   void no_tangent() { Gnn = G1n = G2n = G11 = G12 = G22 = T(Real<T>(0)), base = zero3<T>(); }
 };
 
-/// A vector within a disc of radius `bound`, of none where that is negative: what slips has `share` = bound/length and direction t.
+/// A vector within a disc of radius `bound`: what slips has `share` = bound/length, zero below it, and direction t.
 template <class T>
 struct LaneDisc {
   Mask<T> slips;
