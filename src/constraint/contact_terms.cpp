@@ -48,20 +48,14 @@ std::array<Vec3d, 2> frame_tangents(const Vec3d& n) {
   return {first, cross(n, first)};
 }
 
-/// The order of contacts: their links, then what they are.
-static bool comes_before(const LinkContact& x, const LinkContact& y) {
-  const Vec3d &p = x.point.position, &q = y.point.position;
-  return std::tie(x.a, x.b, x.identity, p.x, p.y, p.z) < std::tie(y.a, y.b, y.identity, q.x, q.y, q.z);
-}
-
 static bool pair_before(const LinkContact& x, const LinkContact& y) { return x.a != y.a ? x.a < y.a : x.b < y.b; }
 
-/// comes_before(), by what settles it for most.
-static bool surely_before(const LinkContact& x, const LinkContact& y) {
-  return x.a != y.a                 ? x.a < y.a
-         : x.b != y.b               ? x.b < y.b
-         : x.identity != y.identity ? x.identity < y.identity
-                                    : comes_before(x, y);
+/// The order of contacts: their links, then what they are, which settles it for most.
+static bool comes_before(const LinkContact& x, const LinkContact& y) {
+  if (x.a != y.a || x.b != y.b) return pair_before(x, y);
+  if (x.identity != y.identity) return x.identity < y.identity;
+  const Vec3d &p = x.point.position, &q = y.point.position;
+  return std::tie(p.x, p.y, p.z) < std::tie(q.x, q.y, q.z);
 }
 
 /// Where links are in their order, as most are, only those of one pair.
@@ -88,7 +82,7 @@ bool StepTerms<R>::lay_out_contacts() {
   for (std::size_t i = 0; i < n; ++i) {
     LinkContact& c = contacts_[i];
     if (c.b > c.a) std::swap(c.a, c.b), c.point.normal = -c.point.normal;
-    if (c.a < 0 || (i > 0 && surely_before(c, contacts_[i - 1]))) return false;
+    if (c.a < 0 || (i > 0 && comes_before(c, contacts_[i - 1]))) return false;
     ContactRows& rows = geometry_.contacts[i];
     rows.a = c.a, rows.b = c.b, rows.nrow = c.dimension;
     terms_[i] = {Law::contact, row, c.dimension, 0, kUnbounded, c.friction, c.torsional, c.rolling};

@@ -33,31 +33,33 @@ int BodyPoints::take(int a, int b, int from) {
   return from;
 }
 
+void BodyPoints::add_place() {
+  free_.push_back(places()), room_.push_back(lanes_);
+  body_.resize(body_.size() + 2 * lanes_, -1), numbers_.resize(numbers_.size() + kPointNumbers * lanes_, 0.0);
+}
+
+/// What these bodies have next comes after that place.
+void BodyPoints::come_after(int place, int a, int b) {
+  for (const int body : {a, b}) {
+    if (body >= 0) next_[body] = place + 1;
+  }
+}
+
 int BodyPoints::add(const BodyPoint& point) {
   const int place = find(take(point.a, point.b, 0));
-  if (place == places()) {
-    room_.push_back(lanes_), free_.push_back(place);
-    body_.resize(body_.size() + 2 * lanes_, -1), numbers_.resize(numbers_.size() + kPointNumbers * lanes_, 0.0);
-  }
+  if (place == places()) add_place();
   const int lane = lanes_ - room_[place]--;
   if (room_[place] == 0) free_[place] = place + 1;
   body_[2 * place * lanes_ + lane] = point.a, body_[(2 * place + 1) * lanes_ + lane] = point.b;
-  for (const int body : {point.a, point.b}) {
-    if (body >= 0) next_[body] = place + 1;
-  }
+  come_after(place, point.a, point.b);
   return place * lanes_ + lane;
 }
 
 int BodyPoints::add_other(int a, int b) {
   const int place = take(a, b, next_.back());
-  while (places() <= place) {  // places of which it is all so far
-    free_.push_back(places()), room_.push_back(lanes_);
-    body_.resize(body_.size() + 2 * lanes_, -1), numbers_.resize(numbers_.size() + kPointNumbers * lanes_, 0.0);
-  }
+  while (places() <= place) add_place();
   next_.back() = place + 1;
-  for (const int body : {a, b}) {
-    if (body >= 0) next_[body] = place + 1;
-  }
+  come_after(place, a, b);
   return place;
 }
 

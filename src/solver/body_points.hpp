@@ -34,6 +34,8 @@ class BodyPoints {
  private:
   int find(int place);
   int take(int a, int b, int from);
+  void add_place();
+  void come_after(int place, int a, int b);
 
   int lanes_;
   std::vector<int> next_;  ///< [body] the first place after all of its contacts; then that of the others
