@@ -3,7 +3,8 @@
 Both sides hold every joint by the same PD gains and force limits towards the same targets: ours by stable PD, MuJoCo's by position
 actuators under implicitfast (a ball joint gets three). Scenes: a humanoid that stands, one that falls under random targets, and
 quadrupeds and a humanoid robot of mujoco_menagerie, whose folder is given: standing and under random targets; the robots with servos
-also on these, both sides given the same controls. Each is first left to settle.
+also on these, both sides given the same controls. Each is first left to settle; what stands, from its start before each round, since
+neither side stands for ever.
 Speed: best of the rounds, of the wall clock or, on a machine that others use too, of the processor's time for one thread (--cpu).
 Penetration of both sides: the deepest after any round, of the same number of worlds. The residual (natural, of contacts, limits and
 drives) is ours alone; of MuJoCo's solver the largest gradient at its end, in its own scale.
@@ -31,7 +32,7 @@ except ImportError:
     sys.exit(0)
 
 MODELS = pathlib.Path(__file__).resolve().parent.parent / "models"
-SETTLE, STEPS, ROUNDS = 60, 20, 5
+SETTLE, STEPS, ROUNDS = {False: 60, True: 40}, 20, 5  # by whether it stands
 HOLD = 0.1  # for which random targets stay [s]
 SAMPLE = 64  # worlds that are looked at for penetration and energy
 clock = time.perf_counter
@@ -73,7 +74,7 @@ class Scene:
         """(ours [steps, worlds, nq], or [steps, worlds, nu] for own actuators, MuJoCo's [worlds, steps, nu]): the start, and rotations
         about it that change every HOLD seconds."""
         hold = max(1, round(HOLD / self.dt))
-        random = np.random.default_rng(seed)
+        random = np.random.default_rng(seed + 1)
         nu = self.mujoco.nu
         turns = self.amplitude * random.uniform(-1, 1, (worlds, -(-steps // hold), nu)).repeat(hold, axis=1)[:, :steps]
         ours = np.tile(self.start, (steps, worlds, 1))
@@ -105,8 +106,11 @@ class Ours:
             drives.stiff = True
             drives.force_limit = np.full(model.nv, float(scene.limit))
         self.batch = tarsus.Batch(model, worlds, scene.dt, threads, dtype, drives=drives, contacts=True, joint_limits=True)
-        self.batch.reset(None, scene.start.astype(dtype))
-        self.worst = {}
+        self.scene, self.worst = scene, {}
+        self.reset()
+
+    def reset(self):
+        self.batch.reset(None, self.scene.start.astype(self.batch.dtype))
 
     def run(self, targets):
         targets = {self.inputs: targets.astype(self.batch.dtype)}
@@ -138,9 +142,13 @@ class Theirs:
         size = mujoco.mj_stateSize(self.model, mujoco.mjtState.mjSTATE_FULLPHYSICS)
         state = np.zeros(size)
         mujoco.mj_getState(self.model, data, state, mujoco.mjtState.mjSTATE_FULLPHYSICS)
-        self.state = np.tile(state, (worlds, 1))
+        self.first = np.tile(state, (worlds, 1))
+        self.reset()
         self.out = {}
         self.deepest = self.gradient = 0.0
+
+    def reset(self):
+        self.state = self.first.copy()
 
     def run(self, targets):
         steps = targets.shape[1]
@@ -176,14 +184,21 @@ def measure(scene, worlds, threads):
     for dtype in ("float64", "float32"):
         sides[dtype] = Ours(scene, worlds, threads, dtype)
     times = {side: [] for side in sides}
-    for round in range(ROUNDS + 1):
-        steps = STEPS if round else SETTLE
+    stands = scene.amplitude == 0  # but not for ever: each round from the start
+
+    def run(steps, round):
         ours, theirs = scene.targets(worlds, steps, round)
-        for name, side in sides.items():
-            seconds = side.run(theirs if name == "mujoco" else ours)
+        return {name: side.run(theirs if name == "mujoco" else ours) / (steps * worlds) * 1e6 for name, side in sides.items()}
+
+    for round in range(ROUNDS):
+        if stands or round == 0:
+            for side in sides.values():
+                side.reset()
+            run(SETTLE[stands], -1)
+        for name, each in run(STEPS, round).items():
+            times[name].append(each)
+        for side in sides.values():
             side.look()
-            if round:
-                times[name].append(seconds / (steps * worlds) * 1e6)
     line = {"scene": scene.name, "dof": scene.tarsus.nv, "worlds": worlds, "threads": threads, "dt": scene.dt,
             "isa": tarsus.isa_level(), "mujoco_version": mujoco.__version__}
     for name, side in sides.items():

@@ -73,7 +73,8 @@ static bool is_usual(const LinkContact& c) {
   return c.dimension >= 3 && c.restitution == 0 && c.friction_share == std::array<double, 2>{1, 1};
 }
 
-/// Where each contact's rows are, for contacts in their order. @return they are, and none is of the world with itself
+/// Where each contact's rows are, for contacts in their order. What is left of the last step's terms is written over.
+/// @return they are in order, and none is of the world with itself
 template <class R>
 bool StepTerms<R>::lay_out_contacts() {
   const std::size_t n = contacts_.size();

@@ -35,14 +35,15 @@ StepTerms<R>::StepTerms(const Model& model, const TermOptions& options)
 }
 
 template <class R>
-void StepTerms<R>::begin(BasicData<R>& data, double h, In<R> qpos, In<R> qvel, In<R> free_velocity) {
+void StepTerms<R>::begin(BasicData<R>& data, double h, In<R> qpos, In<R> qvel, In<R> free_velocity,
+                         std::vector<LinkContact>& contacts) {
   if (data.width() != 1) {
     throw ValueError("data", std::to_string(data.width()) + " lanes", "one world: LaneTerms takes packs");
   }
   step_.data = &data, step_.h = h, step_.qpos = qpos, step_.qvel = qvel, step_.free = free_velocity;
-  contacts_.clear(), geometry_.contacts.clear(), geometry_.joints.clear(), geometry_.paths.clear(), paths_.term.clear();
-  terms_.clear(), rows_.clear(), names_.clear(), free_rows_.clear(), y_.clear();
+  geometry_.joints.clear(), geometry_.paths.clear(), paths_.term.clear();
   report_ = {};
+  take_contacts(contacts);
 }
 
 /// J v of one row at the start of the step, and J v⁰.

@@ -32,7 +32,10 @@ inline namespace TARSUS_ISA {
 
 inline constexpr double kThetaSlope = 1;     ///< of θ against h|ω|; decision 409 has the measurements
 inline constexpr double kDissipation = 500;  ///< ε over x⁴
-inline constexpr double kSlowAngle = 3e-4;   ///< h|ω| below which explicit velocity products add < 1e-7 of the energy
+inline constexpr double kSlowAngle =
+    3e-4;  ///< h|ω| of the fastest link below which explicit products add next to nothing,
+inline constexpr double kTurnAngle = 0.1;  ///< and below which they may
+inline constexpr double kSlowGain = 1e-6;  ///< where they add no more than this share of the kinetic energy
 
 template <class T>
 std::size_t velocity_product_link_size() {
@@ -332,9 +335,85 @@ TARSUS_INLINE T implicit_share(T angle) {
   return minimum(T(Real<T>(1)), mul_add(angle, T(Real<T>(kThetaSlope)), T(Real<T>(0.5))));
 }
 
+/// What explicit velocity products may do to the kinetic energy T: of one link, to be summed over a tree.
+///
+/// A step's C adds ½ h² Cᵀ M̂⁻¹ C to it. C = Σ Jᵀ f, f what moves a link as pass 1 found it, gravity aside; by Gauss's
+/// principle Cᵀ M⁻¹ C <= Σ fᵀ I⁻¹ f, where f had the links alone. About the centre of mass, with f its force, α and I
+/// there, and g = ω × I ω, that is f²/m + (I α + g)ᵀ I⁻¹ (I α + g). No principal moment is larger than the sum of the
+/// other two, so that gᵀ I⁻¹ g <= ½√3 ω² |g|: no inverse of a thin rod's. A limb that spins about its own axis, or a
+/// wheel, adds nothing.
+template <class T>
+struct ProductsGain {
+  T gain, energy, mass;  ///< Cᵀ M⁻¹ C at most; 2 T
+  Vec3<T> momentum;
+  /// They add less than kSlowGain of T, of a tree on a free joint about its centre of mass.
+  TARSUS_INLINE Mask<T> is_little(bool free, T h) const {
+    const T zero = T(Real<T>(0));
+    const T whole = free ? dot(momentum, momentum) / maximum(mass, T(Real<T>(1e-30))) : zero;
+    return gain * h * h <= maximum(energy - whole, zero) * T(Real<T>(kSlowGain));
+  }
+};
+template <class T>
+TARSUS_INLINE ProductsGain<T> products_gain(T mass, const Vec3<T>& h, const Sym3<T>& I, const Motion<T>& v,
+                                            const Motion<T>& a) {
+  const T two = T(Real<T>(2));
+  const Vec3<T> c = h * (T(Real<T>(1)) / maximum(mass, T(Real<T>(1e-30))));
+  const auto about_centre = [&](const Vec3<T>& x) { return I * x - cross(h, cross(x, c)); };
+  const Vec3<T> spin = about_centre(v.w), g = cross(v.w, spin);
+  const Vec3<T> centre = cross_add(v.w, c, v.v);
+  const Vec3<T> acceleration = cross_add(v.w, centre, cross_add(a.w, c, a.v));
+  const T square = dot(v.w, v.w);
+  return {mul_add(mass, dot(acceleration, acceleration),
+                  two * mul_add(square * T(Real<T>(0.87)), norm(g), dot(a.w, about_centre(a.w)))),
+          mul_add(mass, dot(centre, centre), dot(v.w, spin)), mass, centre * mass};
+}
+
+/// Lanes in which that is so of every tree, by what pass 1 left; of one world four links side by side.
+template <class T>
+TARSUS_INLINE Mask<T> products_add_little(const ModelView<Real<T>>& m, const LinkState<T>* state, T h) {
+  const Vec3<T> up = against_gravity<T>(m);
+  Mask<T> little = h >= h;
+  ProductsGain<T> tree{};
+  bool free = false;
+  const auto add = [&](int i, const ProductsGain<T>& of) {
+    if (m.link[i].parent < 0) {
+      little = little & tree.is_little(free, h);
+      tree = {}, free = moves_freely(m.link[i].joint);
+    }
+    tree.gain += of.gain, tree.energy += of.energy, tree.mass += of.mass, tree.momentum += of.momentum;
+  };
+  if constexpr (kRecords<T> == 1) {
+    for (int i = 0; i < m.nlink; ++i) {
+      const LinkState<T>& s = state[i];
+      const Vec3<T> first = {s.IA.H.zy, s.IA.H.xz, s.IA.H.yx};
+      add(i, products_gain<T>(s.IA.M.xx, first, s.IA.I, s.v, {s.a.w, s.a.v - up}));
+    }
+  } else {
+    using P = typename RecordPack<T>::type;
+    const Vec3<P> falls = {P(up.x), P(up.y), P(up.z)};
+    for (int i = 0; i < m.nlink; i += kRecords<T>) {
+      const T *motion[kRecords<T>], *inertia[kRecords<T>];
+      for (int l = 0; l < kRecords<T>; ++l) {
+        const LinkState<T>& s = state[i + l < m.nlink ? i + l : i];
+        motion[l] = &s.v.w.x, inertia[l] = &s.IA.I.xx;
+      }
+      P x[12], I[16];  // v and a; IA's I, H and mass
+      gather_numbers<12>(motion, 0, x), gather_numbers<16>(inertia, 0, I);
+      const Motion<P> v = {{x[0], x[1], x[2]}, {x[3], x[4], x[5]}}, a = {{x[6], x[7], x[8]}, {x[9], x[10], x[11]}};
+      const ProductsGain<P> of =
+          products_gain<P>(I[15], {I[13], I[8], I[9]}, {I[0], I[1], I[2], I[3], I[4], I[5]}, v, {a.w, a.v - falls});
+      for (int l = 0; l < kRecords<T> && i + l < m.nlink; ++l) {
+        const Vec3<P>& p = of.momentum;
+        add(i + l, {of.gain[l], of.energy[l], of.mass[l], {p.x[l], p.y[l], p.z[l]}});
+      }
+    }
+  }
+  return little & tree.is_little(free, h);
+}
+
 /// The pass as a step of h seconds takes it: θ of each lane by implicit_share(). Unless `always`, lanes whose links all
-/// turn by less than kSlowAngle in the step take maba(), to the bit as alone; their results wait where other
-/// lanes do not. Where `bounded`, lanes with links that turn far are held to energy_bound.inl.
+/// turn by less than kSlowAngle in the step, or where products_add_little(), take maba(), to the bit as alone; their
+/// results wait where other lanes do not. Where `bounded`, lanes with links that turn far are held to energy_bound.inl.
 /// @param scratch [6 nv] @return all lanes took maba(), whose factors of M̂ are there
 template <class T>
 bool velocity_products_step_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityProductLink<T>* all,
@@ -346,7 +425,9 @@ bool velocity_products_step_kernel(const ModelView<Real<T>>& m, LinkState<T>* st
   T fastest = T(Real<T>(0));
   for (int i = 0; i < m.nlink; ++i) fastest = maximum(dot(state[i].v.w, state[i].v.w), fastest);
   const T angle = square_root(fastest) * T(h);
-  const Mask<T> slow = angle < T(Real<T>(kSlowAngle));
+  Mask<T> slow = angle < T(Real<T>(kSlowAngle));
+  const Mask<T> turns = (angle >= T(Real<T>(kSlowAngle))) & (angle < T(Real<T>(kTurnAngle)));
+  if (!always && any(turns)) slow = slow | (turns & products_add_little(m, state, T(h)));
   if (!always && all_lanes(slow)) {
     aba_inward(m, state, Q, K);
     aba_accelerate(m, state, qacc);

@@ -101,13 +101,16 @@ void CarriedSpheres::list(std::span<const BodyPair> pairs) {
   std::vector<BodyPair> groups;
   for (auto& [pair, index] : of_groups)
     groups.push_back({pair.first, pair.second}), index = std::uint32_t(groups.size());
-  runs_ = runs_of(pairs, columns_, group_, [&](auto a, auto b) { return of_groups[ordered(a, b)]; });
   near_.resize(pairs.size());
   put_around();
-  const std::vector<std::uint32_t> same(groups_.size(), 0);
-  around_.runs = runs_of(groups, around_.columns, same, [](auto, auto) { return 0u; });
+  const auto always = [](auto, auto) { return 0u; };
+  const std::vector<std::uint32_t> same(group_.size(), 0);
+  around_.runs = runs_of(groups, around_.columns, same, always);
   around_.near.resize(groups.size()), around_.on.assign(groups.size() + 1, 1);
-  if (packs(runs_) < packs(around_.runs) + kWorthIt * groups_.size()) around_.runs.clear();
+  runs_ = runs_of(pairs, columns_, group_, [&](auto a, auto b) { return of_groups[ordered(a, b)]; });
+  if (packs(runs_) >= packs(around_.runs) + kWorthIt * groups_.size()) return;
+  around_.runs.clear();
+  runs_ = runs_of(pairs, columns_, same, always);
 }
 
 void CarriedSpheres::place() {

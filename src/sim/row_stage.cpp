@@ -41,14 +41,13 @@ void RowStage<R>::apply(BasicData<R>& data, const DriveStep<R>& step, const Spli
     const int parent = model_.joints[i].parent;
     links[i].o = parent >= 0 ? links[parent].o + links[i].r : links[i].r;
   }
-  terms_.begin(data, step.h, data.qpos, data.qvel, velocity);
   if (options_.contacts) {
     clock.lap(Stage::prepare);
     geometry_.detect(data, step.h, found_);
     clock.lap(Stage::collide);
     for (LinkContact& c : found_) c.restitution = options_.restitution;
-    terms_.take_contacts(found_);
   }
+  terms_.begin(data, step.h, data.qpos, data.qvel, velocity, found_);
   if (options_.joints) terms_.add_limits();
   terms_.add_user_limits();
   if (options_.joints) terms_.add_friction_loss();

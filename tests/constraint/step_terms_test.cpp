@@ -38,9 +38,8 @@ struct Solved {
 
 Solved solve(World& w, StepTerms<double>& terms, std::span<const LinkContact> contacts) {
   w.advance_free();
-  terms.begin(w.data, w.h, w.data.qpos, w.data.qvel, w.velocity);
   std::vector<LinkContact> taken(contacts.begin(), contacts.end());
-  terms.take_contacts(taken);
+  terms.begin(w.data, w.h, w.data.qpos, w.data.qvel, w.velocity, taken);
   terms.add_limits(), terms.add_friction_loss();
   Solved s{w.velocity, {}, {}};
   terms.solve(w.K, {}, s.velocity);

@@ -7,6 +7,7 @@
 #include <Eigen/Dense>
 
 #include "support/random_model.hpp"
+#include "tarsus/io/mjcf.hpp"
 
 namespace tarsus::test {
 namespace {
@@ -145,6 +146,61 @@ TEST(VelocityProducts, WithoutThetaAreMaba) {
     maba<double>(c.model, c.data, c.s.qpos, c.s.qvel, c.s.tau, c.inertia, expected, c.external);
     ASSERT_LT(relative_error(c.accelerate(), expected), 1e-10) << "seed " << seed;
   }
+}
+
+/// A step of h seconds may take C as it is where ½ h² Cᵀ M⁻¹ C, what that adds to the energy, is next to nothing.
+TEST(VelocityProducts, AreExplicitWhereTheyAddLittle) {
+  const double h = 1.0 / 60;
+  int explicit_ones = 0, others = 0, needless = 0;
+  for (unsigned seed = 0; seed < kTrees; ++seed) {
+    Case c(seed);
+    if (c.model.nv == 0) continue;
+    c.model.gravity = {0, 0, 0}, c.theta_h[0] = 0, c.inertia = c.model.armature;
+    kinematics<double>(c.model, c.data, c.s.qpos, c.s.qvel);
+    double fastest = 0;
+    for (int i = 0; i < c.model.njoint(); ++i) fastest = std::max(fastest, norm(c.data.links()[i].v.w));
+    if (fastest == 0) continue;
+    const double wanted = std::pow(10.0, Random(seed).uniform(-3.4, -1.1)) / h;  // angles of 4e-4 to 0.08 in a step
+    for (double& v : c.s.qvel) v *= wanted / fastest;
+    const Matrix M = c.matrix();
+    const Vector v = Map(c.s.qvel.data(), c.model.nv), C = c.bias(v, false);
+    const Vector braked = lu_solve(M, C), momentum = M * v;
+    const double gain = 0.5 * h * h * C.dot(braked), energy = 0.5 * v.dot(momentum);
+    const std::vector<double> none(c.model.nv);
+    std::vector<double> qacc(c.model.nv);
+    if (VelocityProducts<double>(c.model, c.data)
+            .accelerate_step(c.model, c.data, h, false, false, c.s.qpos, c.s.qvel, none, c.inertia, qacc)) {
+      ++explicit_ones;
+      EXPECT_LE(gain, 1e-6 * energy) << seed;
+      EXPECT_LT(relative_error(qacc, plain(-braked)), 1e-9) << seed;
+    } else {
+      ++others, needless += gain < 1e-9 * energy;
+    }
+  }
+  EXPECT_GT(explicit_ones, 50);
+  EXPECT_GT(others, 50);
+  EXPECT_LT(needless, 0.1 * others);
+  std::printf("%d explicit, %d not, %d of these needlessly\n", explicit_ones, others, needless);
+}
+
+/// The shank of a dog that lies did so, and each of its steps took the pass.
+TEST(VelocityProducts, OfALimbThatSpinsAboutItsAxisAreNone) {
+  const Model model = compile(parse_mjcf(R"(<mujoco><worldbody><body><freejoint/><geom size='.1' mass='9'/>
+      <body><joint type='ball'/><geom type='capsule' fromto='0 0 -.03 0 0 -.1' size='.02' mass='.5'/>
+      </body></body></worldbody></mujoco>)",
+                                         "limb", "."));
+  Data data(model);
+  const std::vector<double> none(model.nv);
+  std::vector<double> qacc(model.nv);
+  const auto is_explicit = [&](double spin, double swing) {
+    data.qvel[8] = spin, data.qvel[6] = swing;
+    return VelocityProducts<double>(model, data)
+        .accelerate_step(model, data, 1.0 / 60, false, false, data.qpos, data.qvel, none, model.armature, qacc);
+  };
+  EXPECT_TRUE(is_explicit(3, 0));
+  EXPECT_FALSE(is_explicit(3, 1));
+  data.qvel[0] = 100;  // how fast all of it flies does not matter
+  EXPECT_FALSE(is_explicit(3, 1));
 }
 
 template <class R>

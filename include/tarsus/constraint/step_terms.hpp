@@ -112,9 +112,9 @@ class StepTerms {
 
   /// A step of h seconds from (qpos, qvel); data as maba() leaves it, with the links' origins as well (kinematics()
   /// keeps the rest). free_velocity: v⁰ = qvel + h q̈⁰. What is passed must live until solve() is over.
-  void begin(BasicData<R>& data, double h, In<R> qpos, In<R> qvel, In<R> free_velocity);
-  /// Before all others, in any order, which does not change the result. They change places with the last step's.
-  void take_contacts(std::vector<LinkContact>& contacts);
+  /// @param contacts in any order, which does not change the result; they change places with the last step's
+  void begin(BasicData<R>& data, double h, In<R> qpos, In<R> qvel, In<R> free_velocity,
+             std::vector<LinkContact>& contacts);
   void add_limits();
   void add_user_limits();
   void add_friction_loss();
@@ -159,6 +159,7 @@ class StepTerms {
   int add_term(Kind kind, std::uint64_t identity, Term term, const TermRow* rows, const double* speed,
                const double* free);
   int add_joint_term(Kind kind, std::uint64_t identity, Term term, const JointRows& rows, TermRow row);
+  void take_contacts(std::vector<LinkContact>& contacts);
   bool lay_out_contacts();
   void add_contact(std::size_t index);
   void add_spin(std::size_t index);
