@@ -284,13 +284,24 @@ struct LaneDetector {
     const T half = extent(of, a.rotation, n), rounding = T(Real<T>(sizeof(Real<T>) == 8 ? 1e-9 : 1e-5));
     return near & (height - half <= mul_add(rounding, absolute(height) + half, maximum(reach, T(Real<T>(0)))));
   }
-  /// Boxes around the two shapes that none of their faces' directions separates by more than the reach.
+  /// Boxes around the two shapes that neither what parted them last nor any of their faces' directions separates by
+  /// more than the reach. The first depends on other worlds, and says nothing that rounding could change.
   Mask<T> boxes_near(int ia, int ib) {
     const LanePlaced<T>&a = pose(ia), &b = pose(ib);
     const LaneShape<Real<T>>&sa = m.shape[ia], &sb = m.shape[ib];
     const Vec3<T> d =
         (b.position + b.rotation * load3<T>(sb.box_centre)) - (a.position + a.rotation * load3<T>(sa.box_centre));
     Mask<T> close = near;
+    const Vec3d& axis = m.parting[pair];
+    if (axis.x != 0 || axis.y != 0 || axis.z != 0) {
+      const Vec3<T> L = (int(sa.type) < int(sb.type) ? b : a).rotation *
+                        Vec3<T>{T(Real<T>(axis.x)), T(Real<T>(axis.y)), T(Real<T>(axis.z))};
+      const T size = extent(sa, a.rotation, L) + extent(sb, b.rotation, L), apart = absolute(dot(d, L));
+      const T place = absolute(a.position.x) + absolute(a.position.y) + absolute(a.position.z);
+      const T rounding = T(Real<T>(sizeof(Real<T>) == 8 ? 1e-9 : 1e-5)) * (size + apart + place);
+      close = close & (apart <= mul_add(reach, norm(L), size + rounding));
+      if (!any_lane(close)) return close;
+    }
     const auto test = [&](const Vec3<T>& L) {
       close = close & (absolute(dot(d, L)) <= extent(sa, a.rotation, L) + extent(sb, b.rotation, L) + reach);
     };

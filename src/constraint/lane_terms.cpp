@@ -244,7 +244,7 @@ LaneTerms<R>::LaneTerms(const Model& model, const BasicData<R>& data, const Cont
   m.shape = t.shapes.data(), m.pair = t.pairs.data(), m.group = t.groups.data();
   m.limit = t.limits.data(), m.range = t.ranges.data();
   m.loss_dof = t.loss_dofs.data(), m.loss_joint = t.loss_joints.data(), m.loss = t.losses.data();
-  m.geometry = &t, m.collide = &Tables::collide_pair;
+  m.parting = t.parting.data(), m.geometry = &t, m.collide = &Tables::collide_pair;
   LaneSizes sizes{};
   constraint_table<R>(width_).lane_sizes(m, &sizes);
   memory_.assign(std::size_t(data.packs()), AlignedVector<R>(sizes.memory / sizeof(R)));

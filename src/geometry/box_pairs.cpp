@@ -63,19 +63,6 @@ Axis least_overlap(const Vec3d& sa, const Vec3d& sb, const Mat3d& r, const Vec3d
   return chosen();
 }
 
-/// The axis that parted them parts them still, by more than the margin and by enough for box_box() to find them apart
-/// beyond rounding.
-bool boxes_still_parted(const Body& a, const Body& b, const ContactList& out) {
-  if (!out.parting()) return false;
-  const Vec3d &axis = *out.parting(), &sa = a.size(), &sb = b.size();
-  const Vec3d d = a.pose.rotation * axis, along = transpose_mul(b.pose.rotation, d);
-  const double reach = sa.x * std::abs(axis.x) + sa.y * std::abs(axis.y) + sa.z * std::abs(axis.z) +
-                       sb.x * std::abs(along.x) + sb.y * std::abs(along.y) + sb.z * std::abs(along.z);
-  const double gap = dot(d, a.position() - b.position()) - reach;
-  const double needed = out.margin() + kCertain * (sa.x + sa.y + sa.z + sb.x + sb.y + sb.z);
-  return gap > 0 && gap * gap > needed * needed * dot(axis, axis);
-}
-
 /// The points of two edges that are closest to each other.
 Vec3d on_edge_of_b(const Body& a, const Body& b, const Axis& axis, const Vec3d& normal) {
   const auto column = [](const Mat3d& m, int i) {
@@ -102,24 +89,40 @@ std::array<Vec3d, 2> own_box(const Body& body) {
   }
 }
 
-}  // namespace
-
-bool boxes_apart(const Body& a, const Body& b, double limit) {
+/// Of the boxes around them, by least_overlap(); what parts them by more than `limit` is kept.
+Axis least_overlap(const Body& a, const Body& b, ContactList& out) {
   const auto [ca, sa] = own_box(a);
   const auto [cb, sb] = own_box(b);
   const Mat3d r = transpose(a.pose.rotation) * b.pose.rotation;
-  return least_overlap(sa, sb, r, a.to_local(b.to_world(cb)) - ca, limit).separation > limit;
+  const Vec3d t = a.to_local(b.to_world(cb)) - ca;
+  const Axis axis = least_overlap(sa, sb, r, t, out.margin());
+  if (axis.separation > out.margin() && out.parting())
+    *out.parting() = dot(axis.direction, t) < 0 ? axis.direction : -axis.direction;
+  return axis;
+}
+
+}  // namespace
+
+bool boxes_still_parted(const Body& a, const Body& b, const ContactList& out) {
+  if (!out.parting()) return false;
+  const auto [ca, sa] = own_box(a);
+  const auto [cb, sb] = own_box(b);
+  const Vec3d &axis = *out.parting(), d = a.pose.rotation * axis, along = transpose_mul(b.pose.rotation, d);
+  const double reach = sa.x * std::abs(axis.x) + sa.y * std::abs(axis.y) + sa.z * std::abs(axis.z) +
+                       sb.x * std::abs(along.x) + sb.y * std::abs(along.y) + sb.z * std::abs(along.z);
+  const double gap = dot(d, a.position() - b.position()) + dot(axis, ca) - dot(along, cb) - reach;
+  const double needed = out.margin() + kCertain * (sa.x + sa.y + sa.z + sb.x + sb.y + sb.z);
+  return gap > 0 && gap * gap > needed * needed * dot(axis, axis);
+}
+
+bool boxes_apart(const Body& a, const Body& b, ContactList& out) {
+  return least_overlap(a, b, out).separation > out.margin();
 }
 
 void box_box(const Body& a, const Body& b, ContactList& out) {
   if (boxes_still_parted(a, b, out)) return;
-  const Mat3d r = transpose(a.pose.rotation) * b.pose.rotation;
-  const Vec3d t = a.to_local(b.position());
-  const Axis axis = least_overlap(a.size(), b.size(), r, t, out.margin());
-  if (axis.separation > out.margin()) {
-    if (out.parting()) *out.parting() = dot(axis.direction, t) < 0 ? axis.direction : -axis.direction;
-    return;
-  }
+  const Axis axis = least_overlap(a, b, out);
+  if (axis.separation > out.margin()) return;
   if (axis.separation > 0) return closest_features(a, b, out);  // two corners may be further apart than any axis tells
   const Vec3d d = a.pose.rotation * axis.direction;
   Closest closest;

@@ -50,8 +50,11 @@ struct Closest {
 
 inline constexpr double kCertain = 1e-9;  ///< of the shapes' size, more than rounding makes of a distance
 
-/// An axis parts the boxes around the two, each in its shape's frame, by more than `limit`.
-bool boxes_apart(const Body& a, const Body& b, double limit);
+/// An axis parts the boxes around the two, each in its shape's frame, by more than the margin. It is kept.
+bool boxes_apart(const Body& a, const Body& b, ContactList& out);
+/// The axis that parted the two parts these boxes still, by more than the margin and by enough for others to find them
+/// apart beyond rounding.
+bool boxes_still_parted(const Body& a, const Body& b, const ContactList& out);
 
 /// False if they are further apart than `limit`; the normal, perhaps not a unit, is then an axis that parts them so.
 bool closest_points(const Core& a, const Core& b, double limit, Closest& out);

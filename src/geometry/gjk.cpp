@@ -413,19 +413,28 @@ static bool parts(const Vec3d& axis, const Core& a, const Core& b, double limit)
   return dot(axis, a.support(-axis) - b.support(axis)) > needed * norm(axis);
 }
 
-void closest_features(const Body& a, const Body& b, ContactList& out) {
-  Vec3d* const parting = out.parting();  // tried on cores of their own: a hull's hint is where GJK would begin
-  if (parting && dot(*parting, *parting) > 0 && parts(a.pose.rotation * *parting, Core(a), Core(b), out.margin()))
-    return;
+/// The axis that parted them parts them still. Tried on cores of their own: a hull's hint is where GJK would begin.
+static bool still_parted(const Body& a, const Body& b, const ContactList& out) {
+  const Vec3d* const parting = out.parting();
+  return parting && dot(*parting, *parting) > 0 &&
+         parts(a.pose.rotation * *parting, Core(a), Core(b), out.margin());
+}
+
+static void find_features(const Body& a, const Body& b, ContactList& out) {
   const Core ca(a), cb(b);
   Closest closest;
   const bool near = closest_points(ca, cb, out.margin(), closest);
-  if (parting) *parting = near ? Vec3d{0, 0, 0} : transpose_mul(a.pose.rotation, closest.normal);
+  if (out.parting()) *out.parting() = near ? Vec3d{0, 0, 0} : transpose_mul(a.pose.rotation, closest.normal);
   if (near) add_manifold(ca, cb, closest, out);
 }
 
+void closest_features(const Body& a, const Body& b, ContactList& out) {
+  if (!still_parted(a, b, out)) find_features(a, b, out);
+}
+
 void convex_pair(const Body& a, const Body& b, ContactList& out) {
-  if (!boxes_apart(a, b, out.margin())) closest_features(a, b, out);
+  if (boxes_still_parted(a, b, out) || still_parted(a, b, out) || boxes_apart(a, b, out)) return;
+  find_features(a, b, out);
 }
 
 }  // namespace tarsus::narrow
