@@ -4,6 +4,7 @@
 #include <cmath>
 #include <tuple>
 
+#include "constraint/kernel_table.hpp"
 #include "tarsus/base/number_text.hpp"
 #include "tarsus/math/elementary.hpp"
 #include "tarsus/spatial/widen.hpp"
@@ -225,7 +226,12 @@ void ContactGeometry::list_pairs() {
     return pairs_.clear();
   }
   std::sort(pairs_.begin(), pairs_.end(), [this](const BodyPair& x, const BodyPair& y) { return found(x) < found(y); });
-  for (const BodyPair& p : pairs_) listed_.push_back({surface_of(p)});
+  for (const BodyPair& p : pairs_) {
+    const int i = int(p.first), j = int(p.second);
+    Listed& listed = listed_.emplace_back();
+    listed.surface = surface_of(p), listed.usual = usual_contact(i, j, listed.surface);
+    listed.round = add_round(i, j, listed.surface.margin);
+  }
 }
 
 const ContactPair* ContactGeometry::explicit_pair(int i, int j) const {
@@ -357,18 +363,8 @@ static bool is_above(const Shape& shape, const ShapePose& pose, const ShapePose&
   return height - extent > std::max(0.0, distance) + 1e-9 * (std::abs(height) + extent);  // more than rounding
 }
 
-template <class R>
-void ContactGeometry::touch(const BasicData<R>& data, int i, int j, const ContactSurface& both, double h,
-                            Vec3d* parting, std::vector<LinkContact>& contacts) {
-  const double margin = reach(i, j, h, both.margin);
-  if (!near(i, j, margin)) return;
-  const Shape &a = shapes_[i].shape, &b = shapes_[j].shape;
-  const ShapePose &pose_a = posed(data, i), &pose_b = posed(data, j);
-  if (a.type == ShapeType::plane ? is_above(b, pose_b, pose_a, margin)
-                                 : b.type == ShapeType::plane && is_above(a, pose_a, pose_b, margin))
-    return;
-  const int count = collide(a, pose_a, b, pose_b, std::max(0.0, margin), points_, parting);
-  if (count == 0) return;
+/// A contact of these two, but for its point.
+LinkContact ContactGeometry::usual_contact(int i, int j, const ContactSurface& both) const {
   LinkContact usual;
   usual.a = shapes_[i].link, usual.b = shapes_[j].link;
   usual.dimension = both.dimension;
@@ -378,20 +374,82 @@ void ContactGeometry::touch(const BasicData<R>& data, int i, int j, const Contac
     usual.friction_share = {both.friction[0] / usual.friction, both.friction[1] / usual.friction};
   usual.spook = both.spook;
   usual.identity = std::uint64_t(i + 1) << 45 | std::uint64_t(j + 1) << 28;
+  return usual;
+}
+
+/// At this point, if the pair's law has begun there.
+static void add_contact(const LinkContact& usual, const ContactSurface& both, const ContactPoint& point, double h,
+                        std::vector<LinkContact>& contacts) {
+  const double distance = point.distance - both.margin;  // MJCF's margin: forces begin at that distance
+  SolverRow row;
+  if (both.solver) {
+    row = solver_row(*both.solver, distance, h);
+    if (row.share > 0 && distance > 0) return;  // it begins where shapes touch
+  }
+  LinkContact& contact = contacts.emplace_back(usual);
+  contact.point = point, contact.point.distance = distance;
+  contact.identity |= point.feature & 0x0fffffffu;
+  if (!both.solver) return;
+  const ContactSoftness soft = both.softness(distance, h);
+  contact.solver = row, contact.spook = soft.spook, contact.relative_compliance = soft.relative_compliance;
+}
+
+/// A sphere or capsule of a link and a plane of the world. @return which of rounds_.pairs they are, -1: they are not
+int ContactGeometry::add_round(int i, int j, double margin) {
+  const bool first = shapes_[i].shape.type == ShapeType::plane;
+  const ContactShape &plane = shapes_[first ? i : j], &round = shapes_[first ? j : i];
+  const bool capsule = round.shape.type == ShapeType::capsule;
+  if (plane.shape.type != ShapeType::plane || plane.carrier() >= 0 || round.link < 0 ||
+      (!capsule && round.shape.type != ShapeType::sphere))
+    return -1;
+  const Vec3d n = plane.pose.rotation.column_z();
+  const double may_fall = fall_apart({std::uint32_t(i), std::uint32_t(j)}) ? 1 : 0;
+  rounds_.pairs.push_back({round.pose.position, round.pose.rotation.column_z(), round.shape.size.x,
+                           capsule ? round.shape.size.y : 0, n, dot(n, plane.pose.position), margin, may_fall,
+                           round.link});
+  return int(rounds_.pairs.size()) - 1;
+}
+
+/// Where a round shape's ends touch its plane.
+void ContactGeometry::add_ends(const Listed& pair, const RoundTouches& touches, double h,
+                               std::vector<LinkContact>& contacts) const {
+  const RoundOnPlane& round = rounds_.pairs[std::size_t(pair.round)];
+  const Vec3d normal = pair.usual.a == round.link ? round.normal : -round.normal;
+  for (std::uint32_t end = 0; end < (round.half > 0 ? 2 : 1); ++end) {
+    const auto& [position, distance] = touches.end[end];
+    if (distance < kInfinity) add_contact(pair.usual, pair.surface, {position, normal, distance, end}, h, contacts);
+  }
+}
+
+/// Of the pairs that are near, those on planes, all at once.
+template <class R>
+void ContactGeometry::find_rounds(const BasicData<R>& data, std::span<const std::uint32_t> near, double h) {
+  rounds_.near.clear();
+  for (const std::uint32_t p : near) {
+    if (listed_[p].round >= 0) rounds_.near.push_back(listed_[p].round);
+  }
+  rounds_.touches.resize(std::max(rounds_.touches.size(), rounds_.near.size()));
+  constraint_table<R>(1).plane_touches(rounds_.pairs.data(), rounds_.near.data(), int(rounds_.near.size()),
+                                       data.links(), h, fall_, rounds_.touches.data());
+}
+
+template <class R>
+void ContactGeometry::touch(const BasicData<R>& data, int i, int j, const ContactSurface& both,
+                            const LinkContact& usual, double h, Vec3d* parting, std::vector<LinkContact>& contacts) {
+  const double margin = reach(i, j, h, both.margin);
+  if (!near(i, j, margin)) return;
+  const Shape &a = shapes_[i].shape, &b = shapes_[j].shape;
+  const ShapePose &pose_a = posed(data, i), &pose_b = posed(data, j);
+  if (a.type == ShapeType::plane ? is_above(b, pose_b, pose_a, margin)
+                                 : b.type == ShapeType::plane && is_above(a, pose_a, pose_b, margin))
+    return;
+  const int count = collide(a, pose_a, b, pose_b, std::max(0.0, margin), points_, parting);
+  if (count == 0) return;
   const double still = both.margin + fall(i, j);
   for (int k = 0; k < count; ++k) {
     const double way = points_[k].distance - still;
     if (way > 0 && !arrives(i, j, points_[k].position, way / h)) continue;
-    usual.point = points_[k];
-    usual.point.distance -= both.margin;  // MJCF's margin: forces begin at that distance
-    if (both.solver) {
-      usual.solver = solver_row(*both.solver, usual.point.distance, h);
-      if (usual.solver.share > 0 && usual.point.distance > 0) continue;  // its law begins where shapes touch
-      const ContactSoftness soft = both.softness(usual.point.distance, h);
-      usual.spook = soft.spook, usual.relative_compliance = soft.relative_compliance;
-    }
-    contacts.push_back(usual);
-    contacts.back().identity |= points_[k].feature & 0x0fffffffu;
+    add_contact(usual, both, points_[k], h, contacts);
   }
 }
 
@@ -406,9 +464,17 @@ void ContactGeometry::detect(const BasicData<R>& data, double h, std::vector<Lin
   fall_ = h * h * (falls_its_way ? norm(gravity) : gravity_);
   place(data);
   if (!crowded_) {
-    for (const std::uint32_t p : spheres_.near(h, fall_)) {
+    const std::span<const std::uint32_t> near = spheres_.near(h, fall_);
+    find_rounds(data, near, h);
+    const RoundTouches* rounds = rounds_.touches.data();
+    for (const std::uint32_t p : near) {
       const std::size_t before = contacts.size();
-      touch(data, int(pairs_[p].first), int(pairs_[p].second), listed_[p].surface, h, &listed_[p].parting, contacts);
+      const int i = int(pairs_[p].first), j = int(pairs_[p].second);
+      Listed& pair = listed_[p];
+      if (pair.round >= 0)
+        add_ends(pair, *rounds++, h, contacts);
+      else
+        touch(data, i, j, pair.surface, pair.usual, h, &pair.parting, contacts);
       for (std::size_t k = before; rubs_its_way && k < contacts.size(); ++k) contacts[k].friction = own->friction[p];
     }
     return;
@@ -422,8 +488,11 @@ void ContactGeometry::detect(const BasicData<R>& data, double h, std::vector<Lin
     if (may_touch(int(pair.first), int(pair.second))) crowd_.near.push_back(found(pair));
   }
   std::sort(crowd_.near.begin(), crowd_.near.end());
-  for (const auto& [links, pair] : crowd_.near)
-    touch(data, int(pair.first), int(pair.second), surface_at(pair), h, nullptr, contacts);
+  for (const auto& [links, pair] : crowd_.near) {
+    const int i = int(pair.first), j = int(pair.second);
+    const ContactSurface& both = surface_at(pair);
+    touch(data, i, j, both, usual_contact(i, j, both), h, nullptr, contacts);
+  }
 }
 
 template void ContactGeometry::detect<double>(const BasicData<double>&, double, std::vector<LinkContact>&);

@@ -5,6 +5,7 @@
 #include "constraint/lane_view.hpp"
 #include "constraint/limbs_view.hpp"
 #include "tarsus/constraint/contact_place.hpp"
+#include "tarsus/constraint/plane_touches.hpp"
 #include "tarsus/constraint/row_geometry.hpp"
 #include "tarsus/dynamics/coupled_place.hpp"
 #include "tarsus/math/kernels.hpp"
@@ -19,6 +20,7 @@
 // lane_*: terms of a step of up to kTogether packs; for packs only. lane_newton.inl
 // ldl*: solver/ldl.inl.
 // contact_*: contacts of one world side by side. contact_packs.inl
+// plane_touches: spheres and capsules on planes, side by side. plane_touches.inl
 #define TARSUS_CONSTRAINT_KERNELS(KERNEL, SCALAR_KERNEL)                                                              \
   KERNEL(void, prepare, (const ModelView<R>&, void* state, const R* qpos, const R* qvel, const R* Q, const R* K),     \
          prepare_kernel<T>)                                                                                           \
@@ -60,7 +62,11 @@
       contact_loads_kernel<T>)                                                                                        \
   SCALAR_KERNEL(void, contact_velocities,                                                                             \
                 (const ContactRows*, const ContactPlace*, int count, const void* state, double* velocity),            \
-                contact_velocities_kernel<T>)
+                contact_velocities_kernel<T>)                                                                         \
+  SCALAR_KERNEL(                                                                                                      \
+      void, plane_touches,                                                                                            \
+      (const RoundOnPlane*, const int* which, int count, const void* state, double h, double fall, RoundTouches*),    \
+      plane_touches_kernel<T>)
 
 namespace tarsus {
 

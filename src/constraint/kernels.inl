@@ -6,6 +6,7 @@
 #include "constraint/kernel_table.hpp"
 #include "constraint/lane_newton.inl"
 #include "constraint/limbs.inl"
+#include "constraint/plane_touches.inl"
 #include "constraint/prepare.inl"
 #include "math/kernel_call.inl"
 #include "solver/ldl.inl"

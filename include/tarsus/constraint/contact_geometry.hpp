@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "tarsus/constraint/plane_touches.hpp"
 #include "tarsus/constraint/step_terms.hpp"
 #include "tarsus/geometry/broad_phase.hpp"
 #include "tarsus/geometry/carried_spheres.hpp"
@@ -112,7 +113,14 @@ class ContactGeometry {
   };
   struct Listed {
     ContactSurface surface;
+    LinkContact usual;       ///< but for its point
     Vec3d parting{0, 0, 0};  ///< for collide()
+    int round = -1;          ///< of Rounds::pairs
+  };
+  struct Rounds {  ///< what rolls on planes of the world
+    std::vector<RoundOnPlane> pairs;
+    std::vector<int> near;
+    std::vector<RoundTouches> touches;  ///< [near]
   };
   struct Poses {
     std::vector<ShapePose> at;  ///< [shape] in the world, where
@@ -136,8 +144,13 @@ class ContactGeometry {
   bool arrives(int i, int j, const Vec3d& point, double speed) const;
   bool near(int i, int j, double reach) const;
   template <class R>
-  void touch(const BasicData<R>& data, int i, int j, const ContactSurface& both, double h, Vec3d* parting,
-             std::vector<LinkContact>& contacts);
+  void touch(const BasicData<R>& data, int i, int j, const ContactSurface& both, const LinkContact& usual, double h,
+             Vec3d* parting, std::vector<LinkContact>& contacts);
+  LinkContact usual_contact(int i, int j, const ContactSurface& both) const;
+  int add_round(int i, int j, double margin);
+  void add_ends(const Listed& pair, const RoundTouches& touches, double h, std::vector<LinkContact>& contacts) const;
+  template <class R>
+  void find_rounds(const BasicData<R>& data, std::span<const std::uint32_t> near, double h);
 
   std::vector<ContactShape> shapes_;
   std::vector<Surface> surfaces_;
@@ -155,6 +168,7 @@ class ContactGeometry {
   Diagnostics diagnostics_;
   CarriedSpheres spheres_;  ///< around the shapes
   Poses poses_;
+  Rounds rounds_;
   std::vector<ContactPoint> points_ = std::vector<ContactPoint>(kMaxManifold);
 };
 
