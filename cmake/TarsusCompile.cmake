@@ -49,6 +49,11 @@ function(tarsus_compile_options TARGET)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # the compiler collects its garbage less often: 8 % of its time
     target_compile_options(${TARGET} PRIVATE "SHELL:--param ggc-min-expand=200" "SHELL:--param ggc-min-heapsize=393216")
   endif()
+  # Its own choice for a few hundred bytes is a string instruction, whose start takes as long as all of them.
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
+    set(STRATEGY vector_loop:640:noalign,libcall:-1:noalign)
+    target_compile_options(${TARGET} PRIVATE -mmemset-strategy=${STRATEGY} -mmemcpy-strategy=${STRATEGY})
+  endif()
   # GCC 12 warns of "overlapping" and overflowing copies inside std::string's operator+ (its bug 105651) and of a write
   # out of bounds inside fmt 9's parse_align, where the loop's bound rules it out.
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)

@@ -377,18 +377,21 @@ LinkContact ContactGeometry::usual_contact(int i, int j, const ContactSurface& b
   return usual;
 }
 
-/// At this point, if the pair's law has begun there.
-static void add_contact(const LinkContact& usual, const ContactSurface& both, const ContactPoint& point, double h,
+/// At this point, if the pair's law has begun there. Number by number: a point put together elsewhere and copied would
+/// wait for its own stores.
+static void add_contact(const LinkContact& usual, const ContactSurface& both, const Vec3d& position,
+                        const Vec3d& normal, double apart, std::uint32_t feature, double h,
                         std::vector<LinkContact>& contacts) {
-  const double distance = point.distance - both.margin;  // MJCF's margin: forces begin at that distance
+  const double distance = apart - both.margin;  // MJCF's margin: forces begin at that distance
   SolverRow row;
   if (both.solver) {
     row = solver_row(*both.solver, distance, h);
     if (row.share > 0 && distance > 0) return;  // it begins where shapes touch
   }
   LinkContact& contact = contacts.emplace_back(usual);
-  contact.point = point, contact.point.distance = distance;
-  contact.identity |= point.feature & 0x0fffffffu;
+  ContactPoint& point = contact.point;
+  point.position = position, point.normal = normal, point.distance = distance, point.feature = feature;
+  contact.identity |= feature & 0x0fffffffu;
   if (!both.solver) return;
   const ContactSoftness soft = both.softness(distance, h);
   contact.solver = row, contact.spook = soft.spook, contact.relative_compliance = soft.relative_compliance;
@@ -417,7 +420,7 @@ void ContactGeometry::add_ends(const Listed& pair, const RoundTouches& touches, 
   const Vec3d normal = pair.usual.a == round.link ? round.normal : -round.normal;
   for (std::uint32_t end = 0; end < (round.half > 0 ? 2 : 1); ++end) {
     const auto& [position, distance] = touches.end[end];
-    if (distance < kInfinity) add_contact(pair.usual, pair.surface, {position, normal, distance, end}, h, contacts);
+    if (distance < kInfinity) add_contact(pair.usual, pair.surface, position, normal, distance, end, h, contacts);
   }
 }
 
@@ -449,7 +452,8 @@ void ContactGeometry::touch(const BasicData<R>& data, int i, int j, const Contac
   for (int k = 0; k < count; ++k) {
     const double way = points_[k].distance - still;
     if (way > 0 && !arrives(i, j, points_[k].position, way / h)) continue;
-    add_contact(usual, both, points_[k], h, contacts);
+    add_contact(usual, both, points_[k].position, points_[k].normal, points_[k].distance, points_[k].feature, h,
+                contacts);
   }
 }
 

@@ -323,12 +323,12 @@ struct LaneDetector {
     if (!any_lane(close)) return;
     const LanePlaced<T>&a = pose(ia), &b = pose(ib);
     const bool crossing = m.shape[m.pair[pair].b].link >= 0;
+    ContactPoint points[kMaxManifold];
     for (int l = 0; l < kLanes; ++l) {
       if (!close[l]) continue;
       double pa[12], pb[12];
       for (int k = 0; k < 3; ++k) pa[k] = a.position[k][l], pb[k] = b.position[k][l];
       for (int k = 0; k < 9; ++k) pa[3 + k] = (&a.rotation.xx)[k][l], pb[3 + k] = (&b.rotation.xx)[k][l];
-      ContactPoint points[kMaxManifold];
       const int count = m.collide(m.geometry, pair, pa, pb, double(maximum(reach, T(Real<T>(0)))[l]), points);
       for (int k = 0; k < count; ++k) {
         const ContactPoint& found = points[k];

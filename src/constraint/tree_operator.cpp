@@ -184,10 +184,11 @@ void TreeOperator<R>::add_contact_forces(std::span<const double> force) {
 
 template <class R>
 void TreeOperator<R>::add_joint_loads(std::span<const Tangent> tangents, std::span<const double> force) {
+  static constexpr Tangent kNone{};
   for (std::size_t j = 0; j < geometry_.joints.size(); ++j) {
     const std::size_t t = geometry_.contacts.size() + j;
     add_joint_load(geometry_.joints[j], moves_freely(model_.joints[geometry_.joints[j].joint].type),
-                   tangents.empty() ? Tangent{} : tangents[t], &force[terms_[t].first_row],
+                   tangents.empty() ? kNone : tangents[t], &force[terms_[t].first_row],
                    loads_[geometry_.joints[j].joint]);
   }
 }
