@@ -1,8 +1,10 @@
 // Which shapes of a model are searched for contact, and how far.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
+#include "support/random_model.hpp"
 #include "tarsus/constraint/contact_geometry.hpp"
 #include "tarsus/dynamics/dynamics.hpp"
 #include "tarsus/io/mjcf.hpp"
@@ -69,6 +71,65 @@ TEST(ContactGeometry, OnlyWhatMayFallApartMeetsByFalling) {
   EXPECT_EQ(count("<body>" + free + a + between + "<body pos='.200005 0 -.5'>" + hinge + b + "</body></body></body>"),
             0u)
       << "links of one tree";
+}
+
+/// They are found side by side, as collide() finds each alone.
+TEST(ContactGeometry, SpheresAndCapsulesOnPlanesTouchWhereCollideSays) {
+  const double h = 1.0 / 60;
+  std::string bodies =
+      "<geom type='plane' size='1 1 1' euler='20 10 0' pos='0 0 -.1'/>"
+      "<geom type='plane' size='1 1 1' euler='0 -30 0' pos='0 0 -.2' margin='.03'/>";
+  for (int i = 0; i < 7; ++i) {
+    bodies += "<body><freejoint/><geom pos='.1 .05 -.02' euler='30 40 50' size='.07 .2' type='";
+    bodies += std::string(i % 3 ? "capsule" : "sphere") + "'/></body>";
+  }
+  const Model model = compile(parse_mjcf("<mujoco><worldbody>" + bodies + "</worldbody></mujoco>", "round.xml", ""));
+  ContactGeometry geometry(model);
+  Data data(model);
+  test::Random random(5);
+  std::vector<LinkContact> contacts;
+  int touching = 0, coming = 0, passing = 0;
+  for (int scene = 0; scene < 200; ++scene) {
+    for (double& x : data.qpos) x = random.uniform(-0.4, 0.4);
+    for (double& v : data.qvel) v = random.uniform(-3, 3);
+    kinematics(model, data, data.qpos, data.qvel);
+    geometry.detect(data, h, contacts);
+    std::size_t met = 0;
+    for (const BodyPair& pair : geometry.pairs()) {
+      const ContactShape &plane = geometry.shapes()[pair.first], &round = geometry.shapes()[pair.second];
+      if (plane.shape.type != ShapeType::plane) continue;
+      const LinkState<double>& link = data.links()[round.link];
+      const ShapePose pose = {link.o + link.R * round.pose.position, link.R * round.pose.rotation};
+      ContactPoint points[kMaxManifold];
+      const int count = collide(plane.shape, plane.pose, round.shape, pose, 10, points);
+      ASSERT_EQ(count, round.shape.type == ShapeType::sphere ? 1 : 2);
+      for (int k = 0; k < count; ++k) {
+        const ContactPoint& p = points[k];
+        const auto same = [&](const LinkContact& c) {
+          return ContactGeometry::shapes_of(c) == std::pair(int(pair.first), int(pair.second)) &&
+                 (c.identity & 0x0fffffffu) == p.feature;
+        };
+        const auto found = std::find_if(contacts.begin(), contacts.end(), same);
+        const double margin = geometry.surface_of(pair).margin, way = p.distance - margin - h * h * 9.81;
+        const Vec3d speed = link.v.v + cross(link.v.w, p.position - link.o);
+        if (found == contacts.end()) {
+          EXPECT_GT(way, 0);
+          EXPECT_TRUE(norm(speed) * h < way || dot(speed, p.normal) * h < way) << "it might have come";
+          ++passing;
+          continue;
+        }
+        ++met, touching += way <= 0, coming += way > 0;
+        EXPECT_LE(way, norm(speed) * h + 1e-12);
+        EXPECT_NEAR(found->point.distance, p.distance - margin, 1e-12);
+        EXPECT_NEAR(norm(found->point.position - p.position) + norm(found->point.normal - p.normal), 0, 1e-12);
+      }
+    }
+    const auto on_planes = [&](const LinkContact& c) { return c.a < 0 || c.b < 0; };
+    EXPECT_EQ(long(met), std::count_if(contacts.begin(), contacts.end(), on_planes)) << "and no others";
+  }
+  EXPECT_GT(touching, 500);
+  EXPECT_GT(coming, 100);
+  EXPECT_GT(passing, 500);
 }
 
 TEST(ContactGeometry, TheContactFlagTurnsContactOff) {
