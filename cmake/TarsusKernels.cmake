@@ -16,6 +16,9 @@ set(TARSUS_KERNEL_FLAGS $<$<CONFIG:Release>:-O3>)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   list(APPEND TARSUS_KERNEL_FLAGS -fno-tree-slp-vectorize --param=sra-max-scalarization-size-Ospeed=100000)
 endif()
+if(TARSUS_SANITIZE)  # whose checks make these functions so large that the compiler takes half an hour for each file
+  set(TARSUS_KERNEL_FLAGS -O1)
+endif()
 
 # The instruction sets of this build, in TARSUS_ISA_SETS. isa_level() (src/math/cpu.cpp) chooses among them.
 set(TARSUS_ISA "all" CACHE STRING "Instruction sets to build kernels for: all, native (the best of this machine alone), \

@@ -36,11 +36,6 @@ template <class R>
 void RowStage<R>::apply(BasicData<R>& data, const DriveStep<R>& step, const SplitDrives* drives,
                         std::span<const ForceRow> rows, const BilateralRows<R>& bilateral, Out<R> velocity,
                         StageClock& clock) {
-  LinkState<R>* links = data.links();  // maba() leaves orientations, offsets and velocities; origins are missing
-  for (int i = 0; i < model_.njoint(); ++i) {
-    const int parent = model_.joints[i].parent;
-    links[i].o = parent >= 0 ? links[parent].o + links[i].r : links[i].r;
-  }
   if (options_.contacts) {
     clock.lap(Stage::prepare);
     geometry_.detect(data, step.h, found_);

@@ -51,7 +51,8 @@ class ConstrainedDynamics {
                   Out<R> qacc, double drift_time = 0, bool keep_factors = true);
 
   /// One world: the rows at the start of a step, for a caller who solves them with other terms (step_terms.hpp):
-  /// demand() and compliance(), then record() of what they carried. data holds the poses. @throws ValueError for lanes
+  /// demand() and compliance(), then record() of what they carried. data holds the links' poses, origins too, and
+  /// velocities. @throws ValueError for lanes
   void evaluate(BasicData<R>& data, double dt, In<R> qpos, In<R> qvel, double drift_time = 0);
   std::span<const R> demand() const { return pack_.demand; }  ///< y₂ of the last evaluate()
   /// @param impulse λ = -h x₂ [rows]  @param missed largest |J v⁺ + Σ λ - b|, in the velocities that it is made of

@@ -58,8 +58,8 @@ class RowStage {
   /// @throws ValueError if data has lanes, for restitution out of range  @throws InputError as ContactGeometry
   RowStage(const Model& model, const BasicData<R>& data, const RowStageOptions& options);
 
-  /// Makes `velocity`, the end of a step without terms, that with them. data as maba() left it: the drives without a
-  /// limit are in joint_inertia and in `velocity`, those with one are not.
+  /// Makes `velocity`, the end of a step without terms, that with them. data as maba() left it, with the links'
+  /// origins: the drives without a limit are in joint_inertia and in `velocity`, those with one are not.
   /// @param drives null: none has a limit  @param rows what acts along generalised directions
   void apply(BasicData<R>& data, const DriveStep<R>& step, const SplitDrives* drives, std::span<const ForceRow> rows,
              const BilateralRows<R>& bilateral, Out<R> velocity, StageClock& clock);
