@@ -4,6 +4,7 @@
 #include "constraint/equality_view.hpp"
 #include "constraint/lane_view.hpp"
 #include "constraint/limbs_view.hpp"
+#include "tarsus/constraint/capsule_around.hpp"
 #include "tarsus/constraint/contact_place.hpp"
 #include "tarsus/constraint/plane_touches.hpp"
 #include "tarsus/constraint/row_geometry.hpp"
@@ -21,6 +22,7 @@
 // ldl*: solver/ldl.inl.
 // contact_*: contacts of one world side by side. contact_packs.inl
 // plane_touches: spheres and capsules on planes, side by side. plane_touches.inl
+// capsules_near: pairs of capsules around shapes, side by side. capsule_around.inl
 #define TARSUS_CONSTRAINT_KERNELS(KERNEL, SCALAR_KERNEL)                                                              \
   KERNEL(void, prepare, (const ModelView<R>&, void* state, const R* qpos, const R* qvel, const R* Q, const R* K),     \
          prepare_kernel<T>)                                                                                           \
@@ -63,6 +65,9 @@
   SCALAR_KERNEL(void, contact_velocities,                                                                             \
                 (const ContactRows*, const ContactPlace*, int count, const void* state, double* velocity),            \
                 contact_velocities_kernel<T>)                                                                         \
+  SCALAR_KERNEL(void, capsules_near,                                                                                  \
+                (const CapsuleAround*, const CapsulePair*, int count, const void* state, unsigned char* near),        \
+                capsules_near_kernel<T>)                                                                              \
   SCALAR_KERNEL(                                                                                                      \
       void, plane_touches,                                                                                            \
       (const RoundOnPlane*, const int* which, int count, const void* state, double h, double fall, RoundTouches*),    \

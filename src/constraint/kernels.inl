@@ -1,6 +1,7 @@
 // Every kernel of constraint/kernel_table.hpp, for the sources that CMake writes.
 #pragma once
 
+#include "constraint/capsule_around.inl"
 #include "constraint/contact_packs.inl"
 #include "constraint/equality.inl"
 #include "constraint/kernel_table.hpp"

@@ -73,6 +73,15 @@ TEST(ContactGeometry, OnlyWhatMayFallApartMeetsByFalling) {
       << "links of one tree";
 }
 
+/// Of free bodies.
+void make_units_of_quaternions(Data& data) {
+  for (std::size_t at = 3; at < data.qpos.size(); at += 7) {
+    double square = 0;
+    for (std::size_t k = at; k < at + 4; ++k) square += data.qpos[k] * data.qpos[k];
+    for (std::size_t k = at; k < at + 4; ++k) data.qpos[k] /= std::sqrt(square);
+  }
+}
+
 /// They are found side by side, as collide() finds each alone.
 TEST(ContactGeometry, SpheresAndCapsulesOnPlanesTouchWhereCollideSays) {
   const double h = 1.0 / 60;
@@ -92,6 +101,7 @@ TEST(ContactGeometry, SpheresAndCapsulesOnPlanesTouchWhereCollideSays) {
   for (int scene = 0; scene < 200; ++scene) {
     for (double& x : data.qpos) x = random.uniform(-0.4, 0.4);
     for (double& v : data.qvel) v = random.uniform(-3, 3);
+    make_units_of_quaternions(data);
     kinematics(model, data, data.qpos, data.qvel);
     geometry.detect(data, h, contacts);
     std::size_t met = 0;
@@ -130,6 +140,58 @@ TEST(ContactGeometry, SpheresAndCapsulesOnPlanesTouchWhereCollideSays) {
   EXPECT_GT(touching, 500);
   EXPECT_GT(coming, 100);
   EXPECT_GT(passing, 500);
+}
+
+/// Whatever spheres and capsules around shapes, or an axis that parted them before, say of two.
+TEST(ContactGeometry, NothingThatTouchesIsSiftedOut) {
+  std::string bodies = "<geom type='box' size='.5 .1 .05' euler='10 20 30'/><geom type='plane' size='1 1 1'/>";
+  const std::string kinds[] = {"type='sphere' size='.1'",           "type='capsule' size='.05 .2'",
+                               "type='cylinder' size='.04 .25'",    "type='cylinder' size='.2 .02'",
+                               "type='ellipsoid' size='.2 .1 .05'", "type='box' size='.05 .25 .04'",
+                               "type='box' size='.1 .1 .1'",        "type='mesh' mesh='wedge'"};
+  for (const std::string& kind : kinds) {
+    bodies += "<body><freejoint/><geom " + kind +
+              " euler='30 40 50' pos='.05 0 .02'/>"
+              "<geom " +
+              kind + " pos='-.1 .1 0' euler='0 60 0'/></body>";
+  }
+  const Model model =
+      compile(parse_mjcf("<mujoco><asset><mesh name='wedge' vertex='0 0 0  .4 0 0  0 .1 0  0 0 .08  .4 .02 .01'/>"
+                         "</asset><worldbody>" +
+                             bodies + "</worldbody></mujoco>",
+                         "sifted.xml", ""));
+  ContactGeometry geometry(model);
+  Data data(model);
+  test::Random random(11);
+  std::vector<LinkContact> contacts;
+  int touching = 0, apart = 0;
+  for (int scene = 0; scene < 300; ++scene) {
+    for (double& x : data.qpos) x += random.uniform(-0.2, 0.2) - 0.3 * x;  // from one to the next a little
+    make_units_of_quaternions(data);
+    kinematics(model, data, data.qpos, data.qvel);
+    geometry.detect(data, 1.0 / 60, contacts);
+    for (const BodyPair& pair : geometry.pairs()) {
+      const auto pose = [&](std::uint32_t k) {
+        const ContactShape& s = geometry.shapes()[k];
+        if (s.link < 0) return s.pose;
+        const LinkState<double>& link = data.links()[s.link];
+        return ShapePose{link.o + link.R * s.pose.position, link.R * s.pose.rotation};
+      };
+      ContactPoint points[kMaxManifold];
+      const int count = collide(geometry.shapes()[pair.first].shape, pose(pair.first),
+                                geometry.shapes()[pair.second].shape, pose(pair.second), 0, points);
+      const auto is_it = [&](const LinkContact& c) {
+        return ContactGeometry::shapes_of(c) == std::pair(int(pair.first), int(pair.second));
+      };
+      (count > 0 ? touching : apart) += 1;
+      if (count == 0) continue;
+      EXPECT_GE(std::count_if(contacts.begin(), contacts.end(), is_it), 1)
+          << int(geometry.shapes()[pair.first].shape.type) << " " << int(geometry.shapes()[pair.second].shape.type)
+          << " depth " << points[0].distance;
+    }
+  }
+  EXPECT_GT(touching, 2000);
+  EXPECT_GT(apart, 2000);
 }
 
 TEST(ContactGeometry, TheContactFlagTurnsContactOff) {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "tarsus/constraint/capsule_around.hpp"
 #include "tarsus/constraint/plane_touches.hpp"
 #include "tarsus/constraint/step_terms.hpp"
 #include "tarsus/geometry/broad_phase.hpp"
@@ -116,6 +117,7 @@ class ContactGeometry {
     LinkContact usual;       ///< but for its point
     Vec3d parting{0, 0, 0};  ///< for collide()
     int round = -1;          ///< of Rounds::pairs
+    bool slender = false;    ///< capsules around the two tell more than spheres
   };
   struct Rounds {  ///< what rolls on planes of the world
     std::vector<RoundOnPlane> pairs;
@@ -126,6 +128,11 @@ class ContactGeometry {
     std::vector<ShapePose> at;  ///< [shape] in the world, where
     std::vector<char> known;    ///< it is this step's: only shapes that come near others need one
     std::vector<int> planes;    ///< shapes that move, which need theirs
+  };
+  struct Around {                         ///< the shapes
+    std::vector<CapsuleAround> capsules;  ///< [shape]
+    std::vector<CapsulePair> pairs;       ///< slender ones of a step
+    std::vector<unsigned char> near;      ///< [pair]
   };
   void add_shape(const Model& model, int body, int geom);
   void add_pairs(const Model& model);
@@ -144,13 +151,16 @@ class ContactGeometry {
   bool arrives(int i, int j, const Vec3d& point, double speed) const;
   bool near(int i, int j, double reach) const;
   template <class R>
-  void touch(const BasicData<R>& data, int i, int j, const ContactSurface& both, const LinkContact& usual, double h,
-             Vec3d* parting, std::vector<LinkContact>& contacts);
+  void touch(const BasicData<R>& data, int i, int j, const ContactSurface& both, const LinkContact& usual,
+             double margin, double h, Vec3d* parting, std::vector<LinkContact>& contacts);
   LinkContact usual_contact(int i, int j, const ContactSurface& both) const;
   int add_round(int i, int j, double margin);
+  bool slender(int i, int j) const;
   void add_ends(const Listed& pair, const RoundTouches& touches, double h, std::vector<LinkContact>& contacts) const;
   template <class R>
   void find_rounds(const BasicData<R>& data, std::span<const std::uint32_t> near, double h);
+  template <class R>
+  void sift(const BasicData<R>& data, std::span<const std::uint32_t> near, double h);
 
   std::vector<ContactShape> shapes_;
   std::vector<Surface> surfaces_;
@@ -169,6 +179,7 @@ class ContactGeometry {
   CarriedSpheres spheres_;  ///< around the shapes
   Poses poses_;
   Rounds rounds_;
+  Around around_;
   std::vector<ContactPoint> points_ = std::vector<ContactPoint>(kMaxManifold);
 };
 

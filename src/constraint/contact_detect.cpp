@@ -1,0 +1,213 @@
+// Where the shapes of ContactGeometry touch in a step.
+#include <algorithm>
+#include <cmath>
+
+#include "constraint/kernel_table.hpp"
+#include "tarsus/constraint/contact_geometry.hpp"
+#include "tarsus/spatial/widen.hpp"
+
+namespace tarsus {
+
+template <class R>
+void ContactGeometry::place(const BasicData<R>& data) {
+  for (SphereGroup& group : spheres_.groups()) {
+    if (group.carrier < 0) continue;
+    const LinkState<R>& link = data.links()[group.carrier];
+    group.rotation = widen(link.R), group.position = widen(link.o);
+    group.velocity = widen(link.v.v), group.spin = widen(link.v.w);
+  }
+  spheres_.place();
+  for (std::size_t i = 0; i < shapes_.size(); ++i) poses_.known[i] = !moves(i);
+  for (const int i : poses_.planes) spheres_.face(std::size_t(i), posed(data, i).rotation.column_z());
+}
+
+template <class R>
+const ShapePose& ContactGeometry::posed(const BasicData<R>& data, int i) {
+  ShapePose& pose = poses_.at[i];
+  if (poses_.known[i]) return pose;
+  const LinkState<R>& link = data.links()[shapes_[i].carrier()];
+  const Mat3d rotation = widen(link.R);
+  pose = {widen(link.o) + rotation * shapes_[i].pose.position, rotation * shapes_[i].pose.rotation};
+  poses_.known[i] = true;
+  return pose;
+}
+
+/// How far apart two shapes may be and still meet within h.
+double ContactGeometry::reach(int i, int j, double h, double margin) const {
+  const double still = margin + fall(i, j);
+  const bool plane_i = shapes_[i].shape.type == ShapeType::plane, plane_j = shapes_[j].shape.type == ShapeType::plane;
+  if (!plane_i && !plane_j) return spheres_.reach(std::size_t(i), std::size_t(j), h, still);
+  const Vec3d n = poses_.at[plane_i ? i : j].rotation.column_z();  // only what goes into the plane counts
+  const Vec3d parting = spheres_.velocity(i) - spheres_.velocity(j);
+  return still + h * (std::max(0.0, (plane_i ? 1 : -1) * dot(n, parting)) + spheres_.turn(i) + spheres_.turn(j));
+}
+
+/// Two shapes are near by the speed of their fastest points. @return the two points there are as fast as that
+bool ContactGeometry::arrives(int i, int j, const Vec3d& point, double speed) const {
+  const auto of = [&](int k) { return spheres_.velocity(k) + cross(spheres_.spin(k), point - spheres_.centre(k)); };
+  const Vec3d v = of(i) - of(j);
+  return dot(v, v) >= speed * speed;
+}
+
+bool ContactGeometry::near(int i, int j, double reach) const {
+  const ContactShape &a = shapes_[i], &b = shapes_[j];
+  const Vec3d d = spheres_.centre(j) - spheres_.centre(i);
+  if (std::isinf(a.radius)) return dot(poses_.at[i].rotation.column_z(), d) <= b.radius + reach;
+  if (std::isinf(b.radius)) return -dot(poses_.at[j].rotation.column_z(), d) <= a.radius + reach;
+  const double most = a.radius + b.radius + reach;
+  return dot(d, d) <= most * most;
+}
+
+/// No point of the shape, or of the box around a hull, is nearer to the plane than `distance`.
+static bool is_above(const Shape& shape, const ShapePose& pose, const ShapePose& plane, double distance) {
+  const Vec3d n = plane.rotation.column_z(), &size = shape.size;
+  const auto across = [&](const Vec3d& half) {
+    const Mat3d& R = pose.rotation;
+    return half.x * std::abs(dot(n, R.column_x())) + half.y * std::abs(dot(n, R.column_y())) +
+           half.z * std::abs(dot(n, R.column_z()));
+  };
+  double height = dot(n, pose.position - plane.position), extent = 0;
+  switch (shape.type) {
+    case ShapeType::capsule: extent = size.x + size.y * std::abs(dot(n, pose.rotation.column_z())); break;
+    case ShapeType::box: extent = across(size); break;
+    case ShapeType::convex: {
+      const Aabb& box = shape.hull->box();
+      height += dot(n, pose.rotation * ((box.lower + box.upper) * 0.5)), extent = across((box.upper - box.lower) * 0.5);
+      break;
+    }
+    default: return false;
+  }
+  return height - extent > std::max(0.0, distance) + 1e-9 * (std::abs(height) + extent);  // more than rounding
+}
+
+/// At this point, if the pair's law has begun there. Number by number: a point put together elsewhere and copied would
+/// wait for its own stores.
+static void add_contact(const LinkContact& usual, const ContactSurface& both, const Vec3d& position,
+                        const Vec3d& normal, double apart, std::uint32_t feature, double h,
+                        std::vector<LinkContact>& contacts) {
+  const double distance = apart - both.margin;  // MJCF's margin: forces begin at that distance
+  SolverRow row;
+  if (both.solver) {
+    row = solver_row(*both.solver, distance, h);
+    if (row.share > 0 && distance > 0) return;  // it begins where shapes touch
+  }
+  LinkContact& contact = contacts.emplace_back(usual);
+  ContactPoint& point = contact.point;
+  point.position = position, point.normal = normal, point.distance = distance, point.feature = feature;
+  contact.identity |= feature & 0x0fffffffu;
+  if (!both.solver) return;
+  const ContactSoftness soft = both.softness(distance, h);
+  contact.solver = row, contact.spook = soft.spook, contact.relative_compliance = soft.relative_compliance;
+}
+
+/// Where a round shape's ends touch its plane.
+void ContactGeometry::add_ends(const Listed& pair, const RoundTouches& touches, double h,
+                               std::vector<LinkContact>& contacts) const {
+  const RoundOnPlane& round = rounds_.pairs[std::size_t(pair.round)];
+  const Vec3d normal = pair.usual.a == round.link ? round.normal : -round.normal;
+  for (std::uint32_t end = 0; end < (round.half > 0 ? 2 : 1); ++end) {
+    const auto& [position, distance] = touches.end[end];
+    if (distance < kInfinity) add_contact(pair.usual, pair.surface, position, normal, distance, end, h, contacts);
+  }
+}
+
+/// Of the pairs that are near, those of slender shapes: whether the capsules around them are, too.
+template <class R>
+void ContactGeometry::sift(const BasicData<R>& data, std::span<const std::uint32_t> near, double h) {
+  around_.pairs.clear();
+  for (const std::uint32_t p : near) {
+    if (!listed_[p].slender) continue;
+    const int i = int(pairs_[p].first), j = int(pairs_[p].second);
+    around_.pairs.push_back({i, j, reach(i, j, h, listed_[p].surface.margin)});
+  }
+  if (around_.pairs.empty()) return;
+  around_.near.resize(std::max(around_.near.size(), around_.pairs.size()));
+  constraint_table<R>(1).capsules_near(around_.capsules.data(), around_.pairs.data(), int(around_.pairs.size()),
+                                       data.links(), around_.near.data());
+}
+
+/// Of the pairs that are near, those on planes, all at once.
+template <class R>
+void ContactGeometry::find_rounds(const BasicData<R>& data, std::span<const std::uint32_t> near, double h) {
+  rounds_.near.clear();
+  for (const std::uint32_t p : near) {
+    if (listed_[p].round >= 0) rounds_.near.push_back(listed_[p].round);
+  }
+  if (rounds_.near.empty()) return;
+  rounds_.touches.resize(std::max(rounds_.touches.size(), rounds_.near.size()));
+  constraint_table<R>(1).plane_touches(rounds_.pairs.data(), rounds_.near.data(), int(rounds_.near.size()),
+                                       data.links(), h, fall_, rounds_.touches.data());
+}
+
+template <class R>
+void ContactGeometry::touch(const BasicData<R>& data, int i, int j, const ContactSurface& both,
+                            const LinkContact& usual, double margin, double h, Vec3d* parting,
+                            std::vector<LinkContact>& contacts) {
+  const Shape &a = shapes_[i].shape, &b = shapes_[j].shape;
+  const ShapePose &pose_a = posed(data, i), &pose_b = posed(data, j);
+  if (a.type == ShapeType::plane ? is_above(b, pose_b, pose_a, margin)
+                                 : b.type == ShapeType::plane && is_above(a, pose_a, pose_b, margin))
+    return;
+  const int count = collide(a, pose_a, b, pose_b, std::max(0.0, margin), points_, parting);
+  if (count == 0) return;
+  const double still = both.margin + fall(i, j);
+  for (int k = 0; k < count; ++k) {
+    const double way = points_[k].distance - still;
+    if (way > 0 && !arrives(i, j, points_[k].position, way / h)) continue;
+    add_contact(usual, both, points_[k].position, points_[k].normal, points_[k].distance, points_[k].feature, h,
+                contacts);
+  }
+}
+
+template <class R>
+void ContactGeometry::detect(const BasicData<R>& data, double h, std::vector<LinkContact>& contacts) {
+  contacts.clear();
+  if (empty()) return;
+  const WorldTable<R>* const own = data.own;
+  const bool falls_its_way = own && !own->gravity.empty(), rubs_its_way = own && !own->friction.empty();
+  const Vec3d gravity =
+      falls_its_way ? Vec3d{double(own->gravity[0]), double(own->gravity[1]), double(own->gravity[2])} : Vec3d{0, 0, 0};
+  fall_ = h * h * (falls_its_way ? norm(gravity) : gravity_);
+  place(data);
+  if (!crowded_) {
+    const std::span<const std::uint32_t> near = spheres_.near(h, fall_);
+    find_rounds(data, near, h), sift(data, near, h);
+    const RoundTouches* round = rounds_.touches.data();
+    std::size_t slender = 0;
+    for (const std::uint32_t p : near) {
+      const std::size_t before = contacts.size();
+      const int i = int(pairs_[p].first), j = int(pairs_[p].second);
+      Listed& pair = listed_[p];
+      if (pair.round >= 0) {
+        add_ends(pair, *round++, h, contacts);
+      } else {
+        const std::size_t k = pair.slender ? slender++ : 0;
+        const double margin = pair.slender ? around_.pairs[k].reach : reach(i, j, h, pair.surface.margin);
+        if (pair.slender ? around_.near[k] : this->near(i, j, margin))
+          touch(data, i, j, pair.surface, pair.usual, margin, h, &pair.parting, contacts);
+      }
+      for (std::size_t k = before; rubs_its_way && k < contacts.size(); ++k) contacts[k].friction = own->friction[p];
+    }
+    return;
+  }
+  for (std::size_t i = 0; i < shapes_.size(); ++i) {
+    const double speed = norm(spheres_.velocity(i)) + spheres_.turn(i);
+    crowd_.boxes[i] = bounds(shapes_[i].shape, posed(data, int(i)), std::max(0.0, margin_[i] + fall_ + h * speed));
+  }
+  crowd_.near.clear();
+  for (const BodyPair& pair : crowd_.broad.find(crowd_.boxes)) {
+    if (may_touch(int(pair.first), int(pair.second))) crowd_.near.push_back(found(pair));
+  }
+  std::sort(crowd_.near.begin(), crowd_.near.end());
+  for (const auto& [links, pair] : crowd_.near) {
+    const int i = int(pair.first), j = int(pair.second);
+    const ContactSurface& both = surface_at(pair);
+    const double margin = reach(i, j, h, both.margin);
+    if (near(i, j, margin)) touch(data, i, j, both, usual_contact(i, j, both), margin, h, nullptr, contacts);
+  }
+}
+
+template void ContactGeometry::detect<double>(const BasicData<double>&, double, std::vector<LinkContact>&);
+template void ContactGeometry::detect<float>(const BasicData<float>&, double, std::vector<LinkContact>&);
+
+}  // namespace tarsus
