@@ -416,8 +416,7 @@ static bool parts(const Vec3d& axis, const Core& a, const Core& b, double limit)
 /// The axis that parted them parts them still. Tried on cores of their own: a hull's hint is where GJK would begin.
 static bool still_parted(const Body& a, const Body& b, const ContactList& out) {
   const Vec3d* const parting = out.parting();
-  return parting && dot(*parting, *parting) > 0 &&
-         parts(a.pose.rotation * *parting, Core(a), Core(b), out.margin());
+  return parting && dot(*parting, *parting) > 0 && parts(a.pose.rotation * *parting, Core(a), Core(b), out.margin());
 }
 
 static void find_features(const Body& a, const Body& b, ContactList& out) {
