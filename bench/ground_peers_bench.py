@@ -162,10 +162,11 @@ def measure(name, path, kp=0, kd=0, falls=False, stands=False, limp=False, secon
         """As many times as there are repeats, each side from its (qpos, qvel); a step's time is the median of its own."""
         runs = []
         for _ in range(repeats):
+            runs.append([])
             for side, start in zip(sides, starts):
                 side.start(*start)
                 side.run(warm)
-            runs.append([side.run(steps) for side in sides])
+                runs[-1].append(side.run(steps))
         for side, out in enumerate(found):
             times = np.median([one[side][0] for one in runs], axis=0)
             for kept, new in zip(out, (times, *runs[0][side][1:])):
