@@ -12,9 +12,9 @@ namespace tarsus {
 namespace {
 
 constexpr int kEasy = 2;  ///< iterations of a step that is not hard
-/// A small model's step is dense where so many times its extra rows, or if it is hard those of all contacts that act,
-/// are more than the DoFs.
-constexpr int kEasyShare = 2, kHardShare = 4, kActingShare = 2;
+/// A small model's step is dense where its extra rows, those that are held twice, are more than the DoFs; if it is hard,
+/// where so many times all of these, or those of all contacts that act.
+constexpr int kHardShare = 4, kActingShare = 2;
 constexpr int kTiny = 10;  ///< so few DoFs: dense from the first iteration where a hard step would be for what acts
 /// So many rows of terms that act, or where rows are held, are solved for alone.
 constexpr int kFewRows = 24, kFewBesideHeld = 40;
@@ -68,7 +68,7 @@ bool TreeOperator<R>::solve(std::span<const Tangent> tangents, std::span<const d
     hard_is_dense_ = small_ && std::max(kHardShare * extra, kActingShare * places_.rows) > model_.nv;
     const bool tiny = model_.nv <= kTiny && kActingShare * places_.rows > model_.nv;
     const bool hard = dense_begun_ || ++solves_ > kEasy || tiny;
-    coupled = places_.unknowns, dense = hard ? hard_is_dense_ : small_ && kEasyShare * extra > model_.nv;
+    coupled = places_.unknowns, dense = hard ? hard_is_dense_ : small_ && extra + extra_.held().count() > model_.nv;
   }
   if (dense)
     solve_dense(tangents, force);
