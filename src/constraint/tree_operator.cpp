@@ -12,8 +12,8 @@ namespace tarsus {
 namespace {
 
 constexpr int kEasy = 2;  ///< iterations of a step that is not hard
-/// A small model's step is dense where its extra rows, those that are held twice, are more than the DoFs; if it is hard,
-/// where so many times all of these, or those of all contacts that act.
+/// A small model's step is dense where its extra rows, those that are held twice, are more than the DoFs; if it is
+/// hard, where so many times all of these, or those of all contacts that act.
 constexpr int kHardShare = 4, kActingShare = 2;
 constexpr int kTiny = 10;  ///< so few DoFs: dense from the first iteration where a hard step would be for what acts
 /// So many rows of terms that act, or where rows are held, are solved for alone.
