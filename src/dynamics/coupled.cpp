@@ -164,7 +164,7 @@ void CoupledTrees::factor() {
     const Elimination<double> e{joint.dofs,
                                 step.count,
                                 joint.parent >= 0,
-                                &order_.neighbour.data()[step.first].link,
+                                reinterpret_cast<const int*>(order_.neighbour.data() + step.first),
                                 order_.pair_block.data() + step.pairs,
                                 step.link,
                                 joint.parent,

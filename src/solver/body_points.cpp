@@ -67,7 +67,7 @@ Relaxed BodyPoints::relax(std::vector<FreeBody>& bodies, int first, int end, boo
   static_assert(sizeof(FreeBody) == 13 * sizeof(double));
   Relaxed out;
   point_table().relax_points(numbers_.data(), body_.data(), back ? end - 1 : first, end - first, back ? -1 : 1,
-                             &bodies.data()->inverse_mass, by, out);
+                             reinterpret_cast<double*>(bodies.data()), by, out);
   return out;
 }
 
