@@ -449,14 +449,13 @@ void ConstrainedDynamics<R>::evaluate(BasicData<R>& data, double dt, In<R> qpos,
     throw ValueError("data", std::to_string(width_) + " lanes",
                      "one world: equality constraints beside contacts, limits or force limits are not in lanes yet");
   }
-  if (dt > 0) {  // the bias, which needs the accelerations of q̈ = 0, does not count
-    equalities_.evaluate<R>(data, 0, qpos, qvel, rows_, phi_, rate_, bias_);
-  } else {
+  const bool biased = !(dt > 0);  // only then does the bias count, which needs the accelerations of q̈ = 0
+  if (biased) {
     elsewhere_.own = data.own;
     elsewhere_.share_mocap(data, 0);
     constraint_table<R>(1).place(data.view(model_, 0), elsewhere_.state(0), qpos.data(), qvel.data());
-    equalities_.evaluate<R>(elsewhere_, 0, qpos, qvel, rows_, phi_, rate_, bias_);
   }
+  equalities_.evaluate<R>(biased ? elsewhere_ : data, 0, qpos, qvel, rows_, phi_, rate_, bias_);
   set_targets(equalities_, 1, dt, drift_time, phi_.data(), rate_.data(), bias_.data(), pack_.rhs.data(),
               pack_.sigma.data());
   pack_.demand.resize(rows());

@@ -49,6 +49,35 @@ std::pair<Vec3d, double> sphere_around(const Shape& s) {
   return {s.hull->centre(), radius};
 }
 
+/// A capsule around a shape in its carrier's frame: the shape itself where it is one; a plane or a field has none.
+CapsuleAround capsule_around(const ContactShape& shape) {
+  const Shape& s = shape.shape;
+  const auto in_shape = [&](const Vec3d& centre, const Vec3d& axis, double radius, double half) {
+    const Mat3d& R = shape.pose.rotation;
+    return CapsuleAround{shape.pose.position + R * centre, R * axis, radius, half, shape.carrier()};
+  };
+  const Vec3d middle{0, 0, 0}, z{0, 0, 1};
+  switch (s.type) {
+    case ShapeType::sphere: return in_shape(middle, z, s.size.x, 0);
+    case ShapeType::capsule: return in_shape(middle, z, s.size.x, s.size.y);
+    case ShapeType::plane:
+    case ShapeType::height_field: return in_shape(middle, z, kInfinity, 0);
+    default: break;
+  }
+  const Aabb box = bounds(s, {});
+  const Vec3d centre = (box.lower + box.upper) * 0.5, size = (box.upper - box.lower) * 0.5;
+  const int k = size.x >= size.y && size.x >= size.z ? 0 : size.y >= size.z ? 1 : 2;  // along its longest side
+  Vec3d axis{0, 0, 0};
+  axis[k] = 1;
+  double radius = elementary::hypot(size[(k + 1) % 3], size[(k + 2) % 3]);
+  if (s.hull) {
+    double farthest = 0;
+    for (const Vec3d& v : s.hull->vertices()) farthest = std::max(farthest, norm(cross(v - centre, axis)));
+    radius = std::min(radius, farthest);
+  }
+  return in_shape(centre, axis, radius, size[k]);
+}
+
 const MeshSpec* find_mesh(const ModelSpec& spec, const std::string& name) {
   for (const MeshSpec& mesh : spec.meshes) {
     if (mesh.name == name) return &mesh;
@@ -68,8 +97,6 @@ std::unique_ptr<HeightField> height_field_of(const ModelSpec& spec, const std::s
 }
 
 }  // namespace
-
-static CapsuleAround capsule_around(const ContactShape& shape);
 
 ContactGeometry::ContactGeometry(const Model& model) : gravity_(norm(model.gravity)) {
   if (!model.spec.option.contact_enabled) return;  // <flag contact="disable"/>
@@ -329,35 +356,6 @@ bool ContactGeometry::slender(int i, int j) const {
   const auto radius = [&](int k) { return around_.capsules[std::size_t(k)].radius; };
   return std::isfinite(radius(i)) && std::isfinite(radius(j)) &&
          (radius(i) < kShare * shapes_[i].radius || radius(j) < kShare * shapes_[j].radius);
-}
-
-/// A capsule around a shape in its carrier's frame: the shape itself where it is one; a plane or a field has none.
-static CapsuleAround capsule_around(const ContactShape& shape) {
-  const Shape& s = shape.shape;
-  const auto in_shape = [&](const Vec3d& centre, const Vec3d& axis, double radius, double half) {
-    const Mat3d& R = shape.pose.rotation;
-    return CapsuleAround{shape.pose.position + R * centre, R * axis, radius, half, shape.carrier()};
-  };
-  const Vec3d middle{0, 0, 0}, z{0, 0, 1};
-  switch (s.type) {
-    case ShapeType::sphere: return in_shape(middle, z, s.size.x, 0);
-    case ShapeType::capsule: return in_shape(middle, z, s.size.x, s.size.y);
-    case ShapeType::plane:
-    case ShapeType::height_field: return in_shape(middle, z, kInfinity, 0);
-    default: break;
-  }
-  const Aabb box = bounds(s, {});
-  const Vec3d centre = (box.lower + box.upper) * 0.5, size = (box.upper - box.lower) * 0.5;
-  const int k = size.x >= size.y && size.x >= size.z ? 0 : size.y >= size.z ? 1 : 2;  // along its longest side
-  Vec3d axis{0, 0, 0};
-  axis[k] = 1;
-  double radius = elementary::hypot(size[(k + 1) % 3], size[(k + 2) % 3]);
-  if (s.hull) {
-    double farthest = 0;
-    for (const Vec3d& v : s.hull->vertices()) farthest = std::max(farthest, norm(cross(v - centre, axis)));
-    radius = std::min(radius, farthest);
-  }
-  return in_shape(centre, axis, radius, size[k]);
 }
 
 }  // namespace tarsus

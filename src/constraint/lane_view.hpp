@@ -71,9 +71,8 @@ struct LaneModel {
   const int* loss_dof;    ///< [nloss] DoFs with dry friction, not of a free joint
   const int* loss_joint;  ///< [nloss]
   const R* loss;          ///< [nloss] [N | N m]
-  const Vec3d*
-      parting;     ///< [pair] what parted it in the world that was last, in the frame of the routine's first shape
-  void* geometry;  ///< for collide
+  const Vec3d* parting;   ///< [pair] for collide, of the world that was last: in the frame of its first shape
+  void* geometry;         ///< for collide
   LaneCollide collide;
 };
 

@@ -32,10 +32,9 @@ inline namespace TARSUS_ISA {
 
 inline constexpr double kThetaSlope = 1;     ///< of θ against h|ω|; decision 409 has the measurements
 inline constexpr double kDissipation = 500;  ///< ε over x⁴
-inline constexpr double kSlowAngle =
-    3e-4;  ///< h|ω| of the fastest link below which explicit products add next to nothing,
-inline constexpr double kTurnAngle = 0.1;  ///< and below which they may
-inline constexpr double kSlowGain = 1e-6;  ///< where they add no more than this share of the kinetic energy
+inline constexpr double kSlowAngle = 3e-4;   ///< h|ω| of the fastest link below which explicit products add nothing,
+inline constexpr double kTurnAngle = 0.1;    ///< and below which it is asked whether they do: no more than
+inline constexpr double kSlowGain = 1e-6;    ///< this share of the kinetic energy
 
 template <class T>
 std::size_t velocity_product_link_size() {
@@ -344,7 +343,7 @@ TARSUS_INLINE T implicit_share(T angle) {
 /// wheel, adds nothing.
 template <class T>
 struct ProductsGain {
-  T gain, energy, mass;  ///< Cᵀ M⁻¹ C at most; 2 T
+  T gain, energy, mass;  ///< gain: Cᵀ M⁻¹ C at most; energy: 2 T
   Vec3<T> momentum;
   /// They add less than kSlowGain of T, of a tree on a free joint about its centre of mass.
   TARSUS_INLINE Mask<T> is_little(bool free, T h) const {

@@ -89,7 +89,7 @@ std::array<Vec3d, 2> own_box(const Body& body) {
   }
 }
 
-/// Of the boxes around them, by least_overlap(); what parts them by more than `limit` is kept.
+/// Of the boxes around them, by least_overlap(); what parts them by more than the margin is kept.
 Axis least_overlap(const Body& a, const Body& b, ContactList& out) {
   const auto [ca, sa] = own_box(a);
   const auto [cb, sb] = own_box(b);

@@ -7,9 +7,9 @@ namespace tarsus {
 
 /// The order of members is that in which the kernel reads them.
 struct CapsuleAround {
-  Vec3d position, axis;         ///< its centre and its axis, in the frame of the link, or of the world
+  Vec3d position, axis;         ///< its centre and its axis, in the frame of what it rides on
   double radius = 0, half = 0;  ///< half: of the segment [m]
-  int link = -1;                ///< -1: the world
+  int link = -1;                ///< whose LinkState has that frame: ContactShape::carrier(); -1: the world
 };
 
 /// Two of them, which may be so far apart [m].
