@@ -17,10 +17,10 @@ TARSUS_INLINE Vec3<T> logarithm(const Quat<T>& q) {
   return q.vec() * sign;
 }
 
-/// e = Log(q̄⁻¹ ⊗ q ⊗ Exp(h ω)): how far past its target the rotation will be.
+/// e = Log(q̄⁻¹ ⊗ q ⊗ Exp(h ω)): how far past its target the rotation will be. q and q̄ may have any length.
 template <class T>
 TARSUS_INLINE Vec3<T> rotation_error(const T* q, const T* target, const Vec3<T>& omega, T h) {
-  return logarithm(conjugate(get_quat(target)) * (get_quat(q) * exponential(omega * h)));
+  return logarithm(normalized(conjugate(get_quat(target)) * (get_quat(q) * exponential(omega * h))));
 }
 
 template <class T>

@@ -178,6 +178,8 @@ void Compiler::add_joint(Model& model, const JointSpec& spec, int body, const Tr
   }
   rest_.push_back(moves_freely(spec.type) ? kIdentity : X_PB * X_BL);
   X_BL_.push_back(X_BL);
+  if (moves_freely(spec.type) || turns_freely(spec.type))
+    model.quaternions.push_back(model.nq + qpos_count(spec.type) - 4);
   model.nq += qpos_count(spec.type);
   model.nv += qvel_count(spec.type);
   // Of the two quaternions of that rotation the one that the file has, so that states compare number for number.

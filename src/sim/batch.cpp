@@ -1,5 +1,7 @@
 #include "tarsus/sim/batch.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -17,6 +19,8 @@ namespace tarsus {
 
 std::string WorldFault::text() const {
   if (status == WorldStatus::ok || index < 0) return name(status);
+  if (status == WorldStatus::bad_input && value == 0)
+    return fmt::format("bad_input: {}[{}:{}] is a quaternion of zeros", array, index, index + 4);
   return std::string(name(status)) + ": " + array + "[" + std::to_string(index) + "] is " + number_text(value);
 }
 
@@ -547,6 +551,10 @@ template <class R>
 void Batch<R>::blame(Worker& worker, int world, int lane) {
   WorldFault& fault = state_.faults[at(world)];
   fault = {worker.stepper.status(lane)};
+  for (const int q : model_.quaternions) {
+    const auto mine = part(std::span<const R>(state_.qpos), model_.nq, world).subspan(at(q), 4);
+    if (std::ranges::all_of(mine, [](R x) { return x == R(0); })) fault.array = "qpos", fault.index = q;
+  }
   const double h = options_.step.dt, limit = options_.step.speed_limit;
   for (int i = 0; i < model_.nv && fault.index < 0; ++i) {
     const std::size_t place = at((lane / width_ * model_.nv + i) * width_ + lane % width_);

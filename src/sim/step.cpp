@@ -195,6 +195,7 @@ int Stepper<R>::advance(BasicData<R>& data, const Drives* given, In<R> qpos_targ
   clock_.begin();
   data.place_mocap(model_);
   if (options_.screen) screen(data, target, qvel_target);
+  make_unit(data);
   now_.actuated = !given && options_.actuation != ActuationMode::off, now_.solves_rows = false;
   if (servos_) {
     if (now_.actuated) servos_->require_computed();
@@ -247,6 +248,35 @@ void Stepper<R>::with_rows(BasicData<R>& data, const F& solve) {
   force_rows_.solve(data, *servos_, options_.dt, data.tau, next_.row_qacc, [&](In<R> tau, Out<R> qacc) {
     solve(tau);
     std::copy(data.qacc.begin(), data.qacc.end(), qacc.begin());
+  });
+}
+
+/// Quaternions in qpos that are not of unit length: to unit length. Of zeros: the world has a bad input.
+template <class R>
+void Stepper<R>::make_unit(BasicData<R>& data) {
+  constexpr R kNear = sizeof(R) == 8 ? R(1e-10) : R(1e-5);
+  const std::size_t w = std::size_t(width_);
+  const auto each = [&](const auto& f) {
+    for (std::size_t pack = 0; pack < std::size_t(data.packs()); ++pack) {
+      for (const int q : model_.quaternions) f(&data.qpos[(pack * std::size_t(model_.nq) + std::size_t(q)) * w], pack);
+    }
+  };
+  const auto square = [&](const R* q) { return q[0] * q[0] + q[w] * q[w] + q[2 * w] * q[2 * w] + q[3 * w] * q[3 * w]; };
+  bool all = true;
+  each([&](const R* q, std::size_t) {
+    for (std::size_t lane = 0; lane < w; ++lane) all &= std::abs(square(q + lane) - R(1)) <= kNear;
+  });
+  if (all) return;
+  each([&](R* q, std::size_t pack) {
+    for (std::size_t lane = 0; lane < w; ++lane) {
+      const R length = std::sqrt(square(q + lane));
+      if (std::abs(length - R(1)) <= kNear) continue;
+      if (length > R(0) && std::isfinite(length)) {
+        for (std::size_t k = 0; k < 4; ++k) q[k * w + lane] /= length;
+      } else if (WorldStatus& status = status_[pack * w + lane]; status == WorldStatus::ok) {
+        status = WorldStatus::bad_input;
+      }
+    }
   });
 }
 

@@ -173,6 +173,44 @@ def test_bad_worlds_are_named_and_stay(humanoid):
     assert "2 not ok" in repr(batch)
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_quaternions_of_any_length_turn_alike(humanoid, dtype):
+    """Those of qpos and of targets, as in MuJoCo, which divides them by their length; of zeros there is no direction."""
+    random = np.random.default_rng(4)
+    turned = [j.qpos.stop - 4 for j in map(humanoid.joint, range(humanoid.njoint)) if j.nq >= 4]
+    assert len(turned) == 9
+
+    def drawn(worlds, longer):
+        q = np.tile(humanoid.qpos0, (worlds, 1))
+        for at in turned:
+            q[:, at : at + 4] += random.uniform(-0.2, 0.2, (worlds, 4))
+            q[:, at : at + 4] /= np.linalg.norm(q[:, at : at + 4], axis=1, keepdims=True)
+        scaled = q.copy()
+        for at in turned:
+            scaled[:, at : at + 4] *= random.uniform(0.2, longer, (worlds, 1))
+        return q, scaled
+
+    (q, longer), (target, longer_target) = drawn(21, 4), drawn(21, 4)
+    unit, other = (stands(humanoid, 21, dt=1 / 60, dtype=dtype) for _ in range(2))
+    unit.qpos[:], unit.qpos_target[:] = q, target
+    other.qpos[:], other.qpos_target[:] = longer, longer_target
+    near = 1e-11 if dtype == "float64" else 1e-4
+    here, there = (b.measure(["position"])["position"] for b in (unit, other))
+    assert np.abs(here - there).max() < near
+    assert unit.step() == 0 and other.step() == 0
+    assert np.abs(unit.qpos - other.qpos).max() < near and np.abs(unit.qvel - other.qvel).max() < 1000 * near
+    other.qpos[7, turned[2] : turned[2] + 4] = 0
+    assert other.step() == 1
+    assert other.fault(7) == f"bad_input: qpos[{turned[2]}:{turned[2] + 4}] is a quaternion of zeros"
+    data = tarsus.Data(humanoid)
+    data.qpos[:] = longer[0]
+    alone = tarsus.Stepper(data, dt=1 / 60)
+    assert alone.step() == 0
+    assert all(abs(np.linalg.norm(data.qpos[at : at + 4]) - 1) < 1e-14 for at in turned)
+    data.qpos[3:7] = 0
+    assert alone.step() == 1 and alone.status == ["bad_input"]
+
+
 def test_measures_are_those_of_the_worlds(humanoid):
     batch = stands(humanoid, 3)
     batch.qvel[:] = np.random.default_rng(3).uniform(-1, 1, batch.qvel.shape)

@@ -211,19 +211,27 @@ TARSUS_INLINE Quat<T> conjugate(const Quat<T>& q) {
   return {q.w, -q.x, -q.y, -q.z};
 }
 template <class T>
+TARSUS_INLINE T square_norm(const Quat<T>& q) {
+  return mul_add(q.w, q.w, mul_add(q.x, q.x, mul_add(q.y, q.y, q.z * q.z)));
+}
+template <class T>
 TARSUS_INLINE Quat<T> normalized(const Quat<T>& q) {
-  const T n2 = mul_add(q.w, q.w, mul_add(q.x, q.x, mul_add(q.y, q.y, q.z * q.z)));
-  const T s = T(Real<T>(1)) / square_root(n2);
+  const T s = T(Real<T>(1)) / square_root(square_norm(q));
   return {q.w * s, q.x * s, q.y * s, q.z * s};
 }
-/// Rotation matrix of a unit quaternion: v_parent = R v_child.
+/// Rotation matrix, v_parent = R v_child, of a unit quaternion; of another with 2 / ‖q‖² for `two`.
 template <class T>
-TARSUS_INLINE Mat3<T> rotation(const Quat<T>& q) {
-  const T one = T(Real<T>(1)), x2 = q.x + q.x, y2 = q.y + q.y, z2 = q.z + q.z;
+TARSUS_INLINE Mat3<T> rotation(const Quat<T>& q, T two = T(Real<T>(2))) {
+  const T one = T(Real<T>(1)), x2 = q.x * two, y2 = q.y * two, z2 = q.z * two;
   const T wx = q.w * x2, wy = q.w * y2, wz = q.w * z2;
   return {neg_mul_add(q.y, y2, neg_mul_add(q.z, z2, one)), q.x * y2 - wz, mul_add(q.x, z2, wy), mul_add(q.x, y2, wz),
           neg_mul_add(q.x, x2, neg_mul_add(q.z, z2, one)), q.y * z2 - wx, q.x * z2 - wy,        mul_add(q.y, z2, wx),
           neg_mul_add(q.x, x2, neg_mul_add(q.y, y2, one))};
+}
+/// Rotation matrix of a quaternion of any length but zero.
+template <class T>
+TARSUS_INLINE Mat3<T> rotation_along(const Quat<T>& q) {
+  return rotation(q, T(Real<T>(2)) / square_norm(q));
 }
 
 using Vec3d = Vec3<double>;

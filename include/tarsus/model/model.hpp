@@ -64,6 +64,7 @@ class Model {
   std::vector<double> armature;         ///< [nv]
   std::vector<double> carried_inertia;  ///< [nv] Sᵀ I S of all that a joint carries at rest, and its armature
   std::vector<int> dof_joint;           ///< [nv]
+  std::vector<int> quaternions;         ///< where in qpos there are quaternions
   std::vector<int> mocap_bodies;        ///< bodies whose poses are inputs: Data::mocap_pos, mocap_quat
   ModelSpec spec;  ///< what it was compiled from: shapes, actuators, equalities, cosmetics, diagnostics
 
