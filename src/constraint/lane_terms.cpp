@@ -229,7 +229,7 @@ LaneTerms<R>::LaneTerms(const Model& model, const BasicData<R>& data, const Cont
     const Joint& joint = model.joints[i];
     if (joint.limited && !moves_freely(joint.type)) {
       t.limits.push_back(i);
-      t.ranges.push_back(R(joint.range[0])), t.ranges.push_back(R(joint.range[1]));
+      t.ranges.push_back(R(joint.lower())), t.ranges.push_back(R(joint.upper()));
       t.limit_laws.push_back(t.law_of(limit_parameters(model, i)));
     }
     for (int k = 0; joint.friction_loss > 0 && k < joint.nv(); ++k)

@@ -57,22 +57,22 @@ void StepTerms<R>::add_limit(int joint) {
   const Joint& j = model_.joints[joint];
   if (j.nv() == 1) {
     const double q = step_.qpos[j.qpos];
-    add_limit_side({joint, JointRows::Part::axial, 1, {1, 0, 0}}, q - j.range[0], 0);
-    add_limit_side({joint, JointRows::Part::axial, 1, {-1, 0, 0}}, j.range[1] - q, 1);
+    add_limit_side({joint, JointRows::Part::axial, 1, {1, 0, 0}}, q - j.lower(), 0);
+    add_limit_side({joint, JointRows::Part::axial, 1, {-1, 0, 0}}, j.upper() - q, 1);
     return;
   }
   // An angle is at most π sin(angle / 2), speeds are at most |ω|: most joints are far from their range without a
   // logarithm.
   const auto square = [](const R* v) { return double(v[0]) * v[0] + double(v[1]) * v[1] + double(v[2]) * v[2]; };
   const double fastest = std::sqrt(std::max(square(&step_.qvel[j.qvel]), square(&step_.free[j.qvel])));
-  const double free_angle = (j.range[1] - kLimitReach - step_.h * fastest) / std::numbers::pi;
+  const double free_angle = (j.upper() - kLimitReach - step_.h * fastest) / std::numbers::pi;
   if (free_angle > 0 && square(&step_.qpos[j.qpos + 1]) < free_angle * free_angle) return;
   const Vec3d turn = log_map({double(step_.qpos[j.qpos]), double(step_.qpos[j.qpos + 1]),
                               double(step_.qpos[j.qpos + 2]), double(step_.qpos[j.qpos + 3])});
   const double angle = norm(turn);
   if (angle < 1e-6) return;  // no direction to push in
   const Vec3d axis = widen(step_.data->links()[joint].R) * (turn * (-1 / angle));
-  add_limit_side({joint, JointRows::Part::angular, 1, axis}, j.range[1] - angle, 0);
+  add_limit_side({joint, JointRows::Part::angular, 1, axis}, j.upper() - angle, 0);
 }
 
 template <class R>

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <utility>
 
 #include "tarsus/math/rotation.hpp"
@@ -138,7 +139,25 @@ class TransmissionWalk {
 
 ActuatorSet::ActuatorSet(const Model& model, const TendonSet& tendons) {
   for (const ActuatorSpec& spec : model.spec.actuators) add(model, tendons, spec);
+  keep_ranges_apart();
   find_unit_accelerations(model, tendons);
+}
+
+/// Servos on one joint are not plain where one of them has a range: each is held within its own.
+void ActuatorSet::keep_ranges_apart() {
+  const auto is_servo = [](const Actuator& a) {
+    return a.plain && a.active && (falls(a.stiffness(0), a.damping(0)) || a.gain[2] != 0);
+  };
+  struct Servos {
+    int count = 0, limited = 0;
+  };
+  std::map<int, Servos> on;
+  for (const Actuator& a : actuators_) {
+    if (is_servo(a)) ++on[a.joint].count, on[a.joint].limited += a.force_limited;
+  }
+  for (Actuator& a : actuators_) {
+    if (is_servo(a) && on[a.joint].count > 1 && on[a.joint].limited > 0) a.plain = plain_ = false;
+  }
 }
 
 void ActuatorSet::add(const Model& model, const TendonSet& tendons, const ActuatorSpec& spec) {

@@ -1,5 +1,8 @@
 // Quantities read out of the workspace after kinematics(): poses, velocities, energy, momentum; and b ⊟ a.
+#include <algorithm>
+
 #include "tarsus/dynamics/dynamics.hpp"
+#include "tarsus/dynamics/passive.hpp"
 #include "tarsus/math/rotation.hpp"
 #include "tarsus/spatial/widen.hpp"
 
@@ -49,6 +52,34 @@ Motion<double> body_velocity(const Model& model, const BasicData<R>& data, int b
   return shift(Motion<double>{widen(s.v.w), widen(s.v.v)}, widen(s.R) * b.X_LB.p);
 }
 
+/// Of what a model's passive forces and its tendons' armature add.
+template <class R>
+void add_passive_energy(const Model& model, const BasicData<R>& at, const std::vector<double>& qpos,
+                        const std::vector<double>& qvel, Energy& e) {
+  const auto bends = [](const JointSpec& joint) { return joint.stiffness_polynomial != std::array<double, 2>{}; };
+  const bool bent = std::any_of(model.spec.bodies.begin(), model.spec.bodies.end(), [&](const BodySpec& body) {
+    return std::any_of(body.joints.begin(), body.joints.end(), bends);
+  });
+  if (!bent && model.spec.tendons.empty()) return;
+  PassiveForces passive(model);
+  Data data(model);
+  std::copy(at.mocap_pos.begin(), at.mocap_pos.end(), data.mocap_pos.begin());
+  std::copy(at.mocap_quat.begin(), at.mocap_quat.end(), data.mocap_quat.begin());
+  data.place_mocap(model);
+  kinematics<double>(model, data, qpos, qvel);
+  passive.evaluate(data.links(), qpos, qvel);
+  for (const PassiveForces::Polynomial& p : passive.polynomials()) {
+    const double x = p.count == 1 ? qpos[std::size_t(p.qpos)] - p.reference : 0;
+    e.spring += x * x * x * (p.stiffness[0] / 3 + x * p.stiffness[1] / 4);
+  }
+  for (int t = 0; t < passive.tendons().size(); ++t) {
+    const Tendon& tendon = passive.tendons()[t];
+    const double speed = passive.tendon_velocity()[std::size_t(t)];
+    e.kinetic += 0.5 * tendon.armature * speed * speed;
+    e.spring += tendon.spring_energy(passive.tendon_length()[std::size_t(t)]);
+  }
+}
+
 template <class R>
 Energy energy(const Model& model, const BasicData<R>& data, In<R> qpos, In<R> qvel) {
   check_size("qpos", qpos.size(), model.nq);
@@ -57,7 +88,6 @@ Energy energy(const Model& model, const BasicData<R>& data, In<R> qpos, In<R> qv
   const Vec3d gravity = gravity_of(model, data);
   for (int i = 1; i < model.nbody(); ++i) {
     const Body& body = model.bodies[i];
-    if (body.link < 0) continue;
     const Transformd X = body_pose(model, data, i);
     const Motion<double> v = body_velocity(model, data, i);
     const Vec3d c = X.R * body.com, v_com = shift(v, c).v, w = transpose_mul(X.R, v.w);
@@ -74,6 +104,7 @@ Energy energy(const Model& model, const BasicData<R>& data, In<R> qpos, In<R> qv
     for (int k = 0; k < joint.nv(); ++k)
       e.spring += 0.5 * joint.stiffness * stretch[joint.qvel + k] * stretch[joint.qvel + k];
   }
+  add_passive_energy(model, data, {qpos.begin(), qpos.end()}, {qvel.begin(), qvel.end()}, e);
   return e;
 }
 

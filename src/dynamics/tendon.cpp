@@ -167,6 +167,11 @@ double Tendon::passive_force(double length, double velocity) const {
          velocity * (damping[0] + speed * (damping[1] + speed * damping[2]));
 }
 
+double Tendon::spring_energy(double length) const {
+  const double x = beyond_band(spring_length, length);
+  return x * x * (stiffness[0] / 2 + x * (stiffness[1] / 3 + x * stiffness[2] / 4));
+}
+
 double Tendon::stiffness_at(double length) const {
   const double x = beyond_band(spring_length, length);
   if (x == 0 && spring_length[0] < spring_length[1]) return 0;

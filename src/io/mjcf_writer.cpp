@@ -313,6 +313,8 @@ void MjcfWriter::write_geom(const XmlWriter& body, const GeomSpec& geom) const {
   if (geom.mass) e.set("mass", *geom.mass);
   e.set_unless("density", geom.density, usual.density);
   e.set_unless("shellinertia", geom.shell_inertia, false);
+  if (geom.fluid_ellipsoid) e.set("fluidshape", "ellipsoid");
+  if (geom.fluid_coefficients != usual.fluid_coefficients) e.set_list("fluidcoef", geom.fluid_coefficients);
   if (geom.rgba != usual.rgba) e.set_list("rgba", geom.rgba);
   if (has_material(spec_, geom.material)) e.set("material", geom.material);
   e.set_list("user", geom.user);

@@ -115,8 +115,8 @@ void Compiler::check_joints(const BodySpec& body) {
     non_negative(joint.damping, "damping");
     non_negative(joint.armature, "armature");
     non_negative(joint.friction_loss, "frictionloss");
-    if (!std::isfinite(joint.reference) || !std::isfinite(joint.spring_reference)) {
-      error(joint.where, "reference positions must be finite");
+    if (!std::isfinite(joint.reference) || !std::isfinite(joint.spring_reference) || !std::isfinite(joint.margin)) {
+      error(joint.where, "reference positions and margin must be finite");
     }
   }
   const std::string name = "body \"" + body.name + "\" ";
@@ -159,7 +159,7 @@ Joint Compiler::joint(const JointSpec& spec, int body, int parent, int qpos, int
   joint.damping = spec_.option.damper_enabled ? spec.damping : 0;
   joint.armature = spec.armature;
   joint.friction_loss = spec_.option.friction_loss_enabled ? spec.friction_loss : 0;
-  joint.limited = spec.limited && spec_.option.limit_enabled, joint.range = spec.range;
+  joint.limited = spec.limited && spec_.option.limit_enabled, joint.range = spec.range, joint.margin = spec.margin;
   joint.force_limited = spec.force_limited, joint.force_range = spec.force_range;
   joint.where = spec.where;
   return joint;
@@ -325,6 +325,25 @@ LinkConstants<float> to_float(const LinkConstants<double>& a) {
 
 }  // namespace
 
+/// Bodies of one link hold each other anyway: an equality between them is none.
+static void drop_rigid_pairs(const Model& model, ModelSpec& spec) {
+  const auto body_of = [&](const std::string& name, bool site) {
+    if (!site) return name.empty() ? 0 : model.find_body(name);
+    const auto has_it = [&](const BodySpec& b) {
+      return std::any_of(b.sites.begin(), b.sites.end(), [&](const SiteSpec& s) { return s.name == name; });
+    };
+    const auto at = std::find_if(spec.bodies.begin(), spec.bodies.end(), has_it);
+    return at == spec.bodies.end() ? -1 : int(at - spec.bodies.begin());
+  };
+  for (EqualitySpec& e : spec.equalities) {
+    if (!e.active || (e.type != EqualityType::connect && e.type != EqualityType::weld)) continue;
+    const int a = body_of(e.first, e.sites), b = body_of(e.second, e.sites);
+    if (a < 0 || b < 0 || model.bodies[std::size_t(a)].link != model.bodies[std::size_t(b)].link) continue;
+    e.active = false;
+    spec.diagnostics.push_back({Severity::warning, e.where, "no effect: what it joins cannot move against each other"});
+  }
+}
+
 bool WeldedInertia::positive() const {
   const Vec3d d = eigen(inertia).values;
   return d.z >= -1e-6 * (std::abs(d.x) + std::abs(d.y) + std::abs(d.z));
@@ -386,6 +405,7 @@ Model compile(ModelSpec spec) {
   }
   model.qpos_spring_float_.assign(model.qpos_spring.begin(), model.qpos_spring.end());
   model.armature_float_.assign(model.armature.begin(), model.armature.end());
+  drop_rigid_pairs(model, spec);
   model.spec = std::move(spec);
   return model;
 }

@@ -1,7 +1,5 @@
 #include "tarsus/sim/batch.hpp"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -19,8 +17,6 @@ namespace tarsus {
 
 std::string WorldFault::text() const {
   if (status == WorldStatus::ok || index < 0) return name(status);
-  if (status == WorldStatus::bad_input && value == 0)
-    return fmt::format("bad_input: {}[{}:{}] is a quaternion of zeros", array, index, index + 4);
   return std::string(name(status)) + ": " + array + "[" + std::to_string(index) + "] is " + number_text(value);
 }
 
@@ -551,9 +547,11 @@ template <class R>
 void Batch<R>::blame(Worker& worker, int world, int lane) {
   WorldFault& fault = state_.faults[at(world)];
   fault = {worker.stepper.status(lane)};
-  for (const int q : model_.quaternions) {
+  for (const int q : model_.quaternions) {  // whose square is not finite: by its largest number
     const auto mine = part(std::span<const R>(state_.qpos), model_.nq, world).subspan(at(q), 4);
-    if (std::ranges::all_of(mine, [](R x) { return x == R(0); })) fault.array = "qpos", fault.index = q;
+    const auto most = std::ranges::max_element(mine, {}, [](R x) { return std::abs(x); });
+    if (!std::isfinite(*most * *most))
+      fault.array = "qpos", fault.index = q + int(most - mine.begin()), fault.value = double(*most);
   }
   const double h = options_.step.dt, limit = options_.step.speed_limit;
   for (int i = 0; i < model_.nv && fault.index < 0; ++i) {

@@ -14,16 +14,15 @@ namespace {
 
 constexpr double kTendonReturn = 5;  ///< fastest way back of a tendon that is beyond its range [m/s | rad/s]
 
-/// A force that falls as the transmission moves along it, implicit without harm.
-bool falls(double stiffness, double damping) { return stiffness >= 0 && damping >= 0 && stiffness + damping > 0; }
-
 }  // namespace
 
 std::string servos_refusal(const Model& model, const Actuation& actuation, bool actuators) {
   if (!actuation.passive().empty()) return "a model's passive forces are not in lanes yet";
   const ActuatorSet& set = actuation.actuators();
   if (!actuators || set.size() == 0) return {};
-  if (!set.plain()) return "actuators on other than hinges and slides, and muscles, are not in lanes yet";
+  if (!set.plain())
+    return "actuators on other than hinges and slides, muscles, and servos with a range beside others on their joint "
+           "are not in lanes yet";
   std::vector<char> servo(at(model.nv)), other(at(model.nv));
   for (int i = 0; i < set.size(); ++i) {
     const Actuator& a = set[i];
@@ -56,17 +55,17 @@ Servos<R>::Servos(const Model& model, const BasicData<R>& data)
   if (!adhesion_.empty()) actuation_.ask_for_kinematics();
   drives_.stiff = true, drives_.spin_damping = 0;  // nothing that the model does not have
   find_joined();
-  for (auto* v : {&tau_, &fixed_, &servo_, &qvel_target_}) v->resize(data.size(model.nv));
+  for (auto* v : {&tau_, &fixed_, &servo_, &row_force_, &qvel_target_}) v->resize(data.size(model.nv));
   qpos_target_.resize(data.size(model.nq));
   const std::vector<R> rest(model.qpos0.begin(), model.qpos0.end());
   for (int world = 0; world < packs_ * width_; ++world) data.set(qpos_target_, model.nq, world, rest);
   rows_.resize(worlds_), row_arms_.resize(worlds_);
   for (int i = 0; i < actuation_.actuators().size(); ++i) {
     const Actuator& a = actuation_.actuators()[i];
-    for (const int v : a.dofs) acted_[v] = 1;
+    for (const int v : a.dofs) ++acted_[v];
     is_.has_motors = is_.has_motors || a.motor;
   }
-  for (int v = 0; v < model.nv; ++v) acted_[v] = acted_[v] || actuation_.compensates(v);
+  for (int v = 0; v < model.nv; ++v) acted_[v] += actuation_.compensates(v);
   if (is_.has_motors) motors_.assign(worlds_, std::vector<MotorRun>(actuation_.actuators().size()));
   one_.tendon_bias.resize(actuation_.tendons().size());
   for (int t = 0; t < actuation_.tendons().size(); ++t)
@@ -115,7 +114,7 @@ void Servos<R>::prepare(const BasicData<R>& data, const ServoStep& step, In<R> q
   check_size("tau", tau.size(), tau_.size());
   std::copy(tau.begin(), tau.end(), tau_.begin());
   for (auto& rows : rows_) rows.clear();
-  std::fill(fixed_.begin(), fixed_.end(), R(0)), std::fill(servo_.begin(), servo_.end(), R(0));
+  for (auto* v : {&fixed_, &servo_, &row_force_}) std::fill(v->begin(), v->end(), R(0));
   if (!is_.plain_only || !step.implicit) all_worlds(data, step, qpos, qvel);
   is_.has_rows = std::any_of(rows_.begin(), rows_.end(), [](const auto& rows) { return !rows.empty(); });
   is_.implicit = step.implicit;
@@ -179,7 +178,8 @@ void Servos<R>::settle() {
     const double kp = drives_.kp[v], kd = drives_.kd[v];
     for (int world = 0; world < packs_ * width_; ++world) {
       const std::size_t place = at(model_.nv, v, world);
-      tau_[place] += servo ? fixed_[place] : std::clamp(fixed_[place], R(low), R(high));
+      const R rows = row_force_[place];
+      tau_[place] += servo ? fixed_[place] : std::clamp(fixed_[place] + rows, R(low), R(high)) - rows;
       if (!servo) continue;
       if (kp > 0) qpos_target_[at(model_.nq, joint.qpos, world)] = servo_[place] / R(kp);
       qvel_target_[place] = kp == 0 && kd > 0 ? servo_[place] / R(kd) : R(0);
@@ -187,7 +187,7 @@ void Servos<R>::settle() {
     }
     if (!servo || drives_.force_limit.empty()) continue;
     // Limits are shared by lanes: there the range of the joint is that of its servos alone.
-    const double fixed = width_ == 1 ? double(fixed_[v]) : 0;
+    const double fixed = width_ == 1 ? double(fixed_[v] + row_force_[v]) : 0;
     drives_.force_floor[v] = std::clamp(joined_[v].low, low - fixed, high - fixed);
     drives_.force_limit[v] = std::clamp(joined_[v].high, low - fixed, high - fixed);
   }
@@ -309,18 +309,38 @@ void Servos<R>::add_polynomial_rows(int world, double dt) {
   }
 }
 
+/// What an actuator may give, by its own range and its tendon's.
 template <class R>
-void Servos<R>::bound(const Actuator& a, ForceRow& row) const {
-  const auto within = [&row](const std::array<double, 2>& range) {
-    row.low = std::clamp(row.low, range[0], range[1]), row.high = std::clamp(row.high, range[0], range[1]);
+void Servos<R>::bound(const Actuator& a, double& low, double& high) const {
+  const auto within = [&](const std::array<double, 2>& range) {
+    low = std::clamp(low, range[0], range[1]), high = std::clamp(high, range[0], range[1]);
   };
   if (a.force_limited) within(a.force_range);
-  if (a.joint >= 0 && model_.joints[a.joint].nv() == 1 && model_.joints[a.joint].force_limited && a.gear[0] != 0) {
-    const auto [low, high] = model_.joints[a.joint].force_range;
-    const double ends[] = {low / a.gear[0], high / a.gear[0]};
-    within({std::min(ends[0], ends[1]), std::max(ends[0], ends[1])});
-  }
   if (a.tendon >= 0 && actuation_.tendons()[a.tendon].force_limited) within(actuation_.tendons()[a.tendon].force_range);
+}
+
+/// A servo's row, within its ranges. What it gives to a joint whose range bounds the sum of several actuators counts
+/// there as it is at the start of the step.
+template <class R>
+void Servos<R>::add_servo_row(int world, const Actuator& a, double force, ForceRow row) {
+  bound(a, row.low, row.high);
+  const auto range_of = [&](int v) -> const std::array<double, 2>* {
+    const Joint& joint = model_.joints[model_.dof_joint[v]];
+    return joint.nv() == 1 && joint.force_limited ? &joint.force_range : nullptr;
+  };
+  if (row.dofs.size() == 1 && acted_[row.dofs[0]] == 1 && row.arm[0] != 0) {
+    if (const auto* range = range_of(row.dofs[0])) {
+      const double ends[] = {(*range)[0] / row.arm[0], (*range)[1] / row.arm[0]};
+      const double low = std::min(ends[0], ends[1]), high = std::max(ends[0], ends[1]);
+      row.low = std::clamp(row.low, low, high), row.high = std::clamp(row.high, low, high);
+    }
+  } else {
+    for (std::size_t k = 0; k < row.dofs.size(); ++k) {
+      if (range_of(row.dofs[k]))
+        row_force_[at(model_.nv, row.dofs[k], world)] += R(row.arm[k] * std::clamp(force, row.low, row.high));
+    }
+  }
+  rows_[world].push_back(row);
 }
 
 /// A motor's torque and its bristle's friction, each at the end of the step; cogging is the start's.
@@ -332,10 +352,10 @@ void Servos<R>::add_motor_rows(int world, double dt, int actuator, std::span<con
   const double force = m.offset - m.stiffness * length - m.damping * speed;
   for (std::size_t k = 0; k < a.dofs.size(); ++k) fixed_[at(model_.nv, a.dofs[k], world)] += R(arm[k] * m.cogging);
   ForceRow row{force - dt * m.stiffness * speed, dt * m.damping + dt * dt * m.stiffness, m.low, m.high, a.dofs, arm};
-  bound(a, row);
   if (falls(m.stiffness, m.damping)) {
-    rows_[world].push_back(row);
+    add_servo_row(world, a, force, row);
   } else {
+    bound(a, row.low, row.high);
     const double torque = std::clamp(force, row.low, row.high);
     for (std::size_t k = 0; k < a.dofs.size(); ++k) fixed_[at(model_.nv, a.dofs[k], world)] += R(arm[k] * torque);
   }
@@ -400,14 +420,10 @@ void Servos<R>::add_servo_rows(int world, double dt) {
         fixed_[at(model_.nv, a.dofs[k], world)] += R(arm[k] * actuation_.force()[i]);
       continue;
     }
-    ForceRow row{a.force(u, actuation_.length()[i], actuation_.velocity()[i]) - dt * kp * actuation_.velocity()[i],
-                 dt * kd + dt * dt * kp,
-                 -kInfinity,
-                 kInfinity,
-                 a.dofs,
-                 arm};
-    bound(a, row);
-    rows_[world].push_back(row);
+    const double force = a.force(u, actuation_.length()[i], actuation_.velocity()[i]);
+    add_servo_row(
+        world, a, force,
+        {force - dt * kp * actuation_.velocity()[i], dt * kd + dt * dt * kp, -kInfinity, kInfinity, a.dofs, arm});
   }
   for (int v = 0; v < model_.nv; ++v) fixed_[at(model_.nv, v, world)] += R(actuation_.compensation_by_actuator(v));
 }

@@ -251,7 +251,7 @@ void Stepper<R>::with_rows(BasicData<R>& data, const F& solve) {
   });
 }
 
-/// Quaternions in qpos that are not of unit length: to unit length. Of zeros: the world has a bad input.
+/// Quaternions in qpos to unit length; those without length are no rotation, as in MuJoCo.
 template <class R>
 void Stepper<R>::make_unit(BasicData<R>& data) {
   constexpr R kNear = sizeof(R) == 8 ? R(1e-10) : R(1e-5);
@@ -269,13 +269,14 @@ void Stepper<R>::make_unit(BasicData<R>& data) {
   if (all) return;
   each([&](R* q, std::size_t pack) {
     for (std::size_t lane = 0; lane < w; ++lane) {
-      const R length = std::sqrt(square(q + lane));
-      if (std::abs(length - R(1)) <= kNear) continue;
-      if (length > R(0) && std::isfinite(length)) {
-        for (std::size_t k = 0; k < 4; ++k) q[k * w + lane] /= length;
-      } else if (WorldStatus& status = status_[pack * w + lane]; status == WorldStatus::ok) {
-        status = WorldStatus::bad_input;
-      }
+      const R n2 = square(q + lane);
+      if (std::abs(n2 - R(1)) <= kNear) continue;
+      WorldStatus& status = status_[pack * w + lane];
+      if (!std::isfinite(n2) && status == WorldStatus::ok) status = WorldStatus::bad_input;
+      const bool none = n2 < kNoLength<R>;
+      const R share = none ? R(0) : R(1) / std::sqrt(n2);
+      for (std::size_t k = 0; k < 4; ++k) q[k * w + lane] *= share;
+      if (none) q[lane] = R(1);
     }
   });
 }

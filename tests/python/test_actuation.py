@@ -879,3 +879,70 @@ def test_touch_and_contact_sensors_of_every_file_at_rest(capsys):
             print("left out:", *row)
     assert not failures, "\n".join(f"{name}: {what}" for name, what in failures)
     assert compared["touch"] >= TOUCH_AT_REST and compared["contact"] >= CONTACT_AT_REST
+
+
+#: One hinge whose inertia is 1, so that q̈ is the torque on it.
+UNIT = """<mujoco><option gravity="0 0 0" timestep="{dt}"/><worldbody><body name="b"><joint name="j" axis="0 1 0" {joint}/>
+  <inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/><site name="s"/><site name="t" pos=".1 0 .2"/></body>
+  <site name="w" pos=".3 0 .1"/></worldbody>
+  <tendon><fixed name="t" {tendon}><joint joint="j" coef="1.4"/></fixed></tendon><actuator>{actuators}</actuator></mujoco>"""
+RANGED = {
+    "position and velocity": ("", "", "<position joint='j' kp='100' forcerange='-1 1'/><velocity joint='j' kv='1'/>"),
+    "position and damper": ("", "", "<position joint='j' kp='100' forcerange='-1 1'/><damper joint='j' kv='2' ctrlrange='0 1'/>"),
+    "two that pull apart": (
+        "", "", "<position joint='j' kp='100' forcerange='-1 1'/><general joint='j' biastype='affine' gainprm='50' biasprm='200 -50 -1' forcerange='-1 1'/>"),
+    "two within the joint's": (
+        "actuatorfrcrange='-1.5 1.5'", "", "<position joint='j' kp='100' forcerange='-1 1'/><velocity joint='j' kv='1' forcerange='-2 2'/>"),
+    "a tendon's within the joint's": ("actuatorfrcrange='-1 1'", "", "<position tendon='t' kp='10'/>"),
+    "a site's within the joint's": ("actuatorfrcrange='-1 1'", "", "<position site='t' refsite='w' gear='0 0 0 0 30 0' kp='10'/>"),
+    "joint and tendon within the joint's": (
+        "actuatorfrcrange='-1 1'", "", "<position tendon='t' kp='10'/><position joint='j' kp='30'/><motor joint='j' gear='3'/>"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dt", [1e-6, 1 / 60])
+@pytest.mark.parametrize("name", RANGED)
+def test_servos_are_held_each_and_together(name, dt):
+    """Each within its own range and all within the joint's: MuJoCo's torques, exactly where the ranges bind at the start."""
+    joint, tendon, actuators = RANGED[name]
+    text = UNIT.format(dt=dt, joint=joint, tendon=tendon, actuators=actuators)
+    theirs, ours = mujoco.MjModel.from_xml_string(text), tarsus.Model.from_xml_string(text)
+    their_data, data = mujoco.MjData(theirs), tarsus.Data(ours)
+    for speed in (-3.0, 0.0, 4.0):
+        their_data.qpos[:], their_data.qvel[:], their_data.ctrl[:] = 1, speed, 0.5
+        mujoco.mj_forward(theirs, their_data)
+        data.qpos[:], data.qvel[:], data.ctrl[:] = 1, speed, 0.5
+        stepper = tarsus.Stepper(data, dt=dt)
+        assert stepper.step() == 0
+        # What is not at its range falls as the joint moves, by a share of dt.
+        near = 1e-3 if dt < 1e-5 else 2.0 if "joint" in name or "velocity" in name or "damper" in name else 1e-9
+        assert abs(data.qacc[0] - their_data.qacc[0]) < near, (speed, data.qacc, their_data.qacc)
+        if joint:
+            low, high = (float(x) for x in joint.split("'")[1].split())
+            assert low - 0.1 - dt * 30 <= data.qacc[0] <= high + 0.1 + dt * 30
+
+
+@pytest.mark.parametrize("default", [
+    "<position kp='100' kv='7'/>", "<velocity kv='10'/>", "<position kp='100'/><velocity kv='10'/>", "<velocity kv='10'/><position kp='100'/>",
+    "<general gainprm='3 4 5' biasprm='6 7 -8' dyntype='filter' dynprm='.3'/>", "<general gaintype='affine' biastype='affine' gainprm='3 4 -5' biasprm='6 7 8'/>",
+    "<general biastype='affine' gainprm='3' biasprm='0 -3 -8' dyntype='filterexact' dynprm='.3'/>", "<damper kv='4' ctrlrange='0 1'/>",
+    "<cylinder timeconst='.2' area='3' bias='1 2 3'/>", "<muscle range='1 1.05' force='5'/>", "<adhesion gain='6' ctrlrange='0 1'/>", "<motor/>",
+    "<position kp='50' timeconst='.4'/>", "<pid kp='3' kv='2'/>", "<position kp='100' kv='7'/><general dyntype='filter'/>", "<general gainprm='3'/><position kv='7'/>",
+])  # fmt: skip
+def test_defaults_are_of_one_kind(default):
+    """A default of one kind of actuator says nothing to another kind, but for <general>'s."""
+    kinds = ("<motor joint='j'/>", "<position joint='j'/>", "<position joint='j' kp='20'/>", "<velocity joint='j'/>", "<damper joint='j' ctrlrange='0 1'/>",
+             "<cylinder joint='j'/>", "<muscle joint='j' lengthrange='-1 2'/>", "<intvelocity joint='j' kp='3' actrange='-1 1'/>",
+             "<general joint='j' lengthrange='-1 2'/>", "<pid joint='j' kp='4'/>")  # fmt: skip
+    for kind in kinds:
+        text = (f"<mujoco><default>{default}</default><worldbody><body><joint name='j' axis='0 1 0'/><geom size='.1' pos='.1 0 0'/></body></worldbody>"
+                f"<actuator>{kind}</actuator></mujoco>")
+        theirs, ours = mujoco.MjModel.from_xml_string(text), tarsus.Model.from_xml_string(text)
+        their_data, data = mujoco.MjData(theirs), tarsus.Data(ours)
+        assert theirs.na == ours.na, kind
+        for d in (their_data, data):
+            d.qpos[:], d.qvel[:], d.ctrl[:], d.act[:] = 0.3, 0.7, 0.4, 0.2
+        mujoco.mj_forward(theirs, their_data)
+        found = tarsus.actuation(ours, data)
+        assert np.allclose(found["actuator_force"], their_data.actuator_force, rtol=1e-9, atol=1e-12), kind
+        assert np.allclose(found["act_dot"], their_data.act_dot, rtol=1e-9, atol=1e-12), kind

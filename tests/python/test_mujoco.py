@@ -217,3 +217,71 @@ def test_every_mjcf_agrees_with_mujoco(capsys):
 
 def worst(rows):
     return ", ".join(f"{c} {max(figures.get(c, 0) for _, figures in rows):.1e}" for c in COLUMNS)
+
+
+def arm(inside="", joint="type='hinge' axis='0 1 0'", geom="<geom size='.1' pos='.3 0 0'/>", option="", more=""):
+    return (f"<mujoco><option {option}/><worldbody><body name='b' pos='0 0 1'><joint name='j' {joint}/>{geom}<site name='s'/><site name='e' pos='.1 0 0'/>"
+            f"{inside}</body><site name='w' pos='.2 .3 .1'/></worldbody>{more}</mujoco>")  # fmt: skip
+
+
+def test_a_range_holds_from_its_margin_on():
+    text = arm(joint="axis='0 1 0' range='-1 .5' margin='.2' damping='2' solreflimit='.05 1'", option="timestep='0.005'").replace(
+        "<mujoco>", "<mujoco><compiler angle='radian'/>")  # fmt: skip
+    theirs, ours = mujoco.MjModel.from_xml_string(text), tarsus.Model.from_xml_string(text)
+    their_data = mujoco.MjData(theirs)
+    data, batch = tarsus.Data(ours), tarsus.Batch(ours, 3, dt=0.005, joint_limits=True)
+    stepper = tarsus.Stepper(data, dt=0.005, joint_limits=True)
+    for _ in range(600):
+        mujoco.mj_step(theirs, their_data)
+        stepper.step()
+    batch.rollout(600)
+    assert 0.25 < their_data.qpos[0] < 0.35
+    assert abs(data.qpos[0] - their_data.qpos[0]) < 1e-4 and np.abs(batch.qpos - their_data.qpos[0]).max() < 1e-4
+
+
+def test_energy_has_all_springs_and_all_masses():
+    text = arm(joint="type='hinge' axis='0 1 0' stiffness='2 3 1' springref='10' armature='.3'", inside="<body pos='.3 0 .1'><joint type='slide' stiffness='4'/><geom size='.05'/></body>",
+               more="<tendon><spatial name='t' stiffness='7 2 5' springlength='.1 .2' armature='.4'><site site='w'/><site site='e'/></spatial></tendon>")  # fmt: skip
+    text = text.replace("<site name='w'", "<body pos='0 0 2'><geom size='.2'/></body><site name='w'").replace("<option />", "<option><flag energy='enable'/></option>")
+    theirs, ours = mujoco.MjModel.from_xml_string(text), tarsus.Model.from_xml_string(text)
+    their_data, data = mujoco.MjData(theirs), tarsus.Data(ours)
+    rng = np.random.default_rng(1)
+    for _ in range(5):
+        q, v = rng.uniform(-1, 1, 2), rng.uniform(-2, 2, 2)
+        their_data.qpos[:], their_data.qvel[:] = q, v
+        mujoco.mj_forward(theirs, their_data)
+        tarsus.kinematics(ours, data, q, v)
+        e = tarsus.energy(ours, data, q, v)
+        assert e.potential + e.spring == pytest.approx(their_data.energy[0], rel=1e-12)
+        assert e.kinetic == pytest.approx(their_data.energy[1], rel=1e-12)
+
+
+@pytest.mark.parametrize("text, named", [
+    (arm(joint="type='ball' stiffness='2 3 4'"), "'stiffness'.*ball.*first number"),
+    (arm(joint="type='free' damping='2 3 4'"), "'damping'.*free.*first number"),
+    (arm(more="<equality><weld site1='s' site2='e'/></equality>"), "no effect"),
+    (arm(inside="<body name='c'><geom size='.1'/></body>", more="<equality><connect body1='b' body2='c' anchor='0 0 0'/></equality>"), "no effect"),
+    (arm(geom="<geom size='.1' solref='.05 -1'/>"), "'solref'.*default"),
+    (arm(geom="<geom size='.1' solref='-500 20'/>"), "'solref'.*default"),
+    (arm(geom="<geom size='.1' solref='0 0'/>"), "'solref'.*default"),
+])  # fmt: skip
+def test_what_does_not_act_is_named(text, named):
+    model = tarsus.Model.from_xml_string(text)
+    assert any(re.search(named, d.message) for d in model.diagnostics), [d.message for d in model.diagnostics]
+    stepper = tarsus.Stepper(tarsus.Data(model), contacts=True, joint_limits=True)
+    assert stepper.step() == 0
+    assert mujoco.MjModel.from_xml_string(text).nv == model.nv
+
+
+def test_what_is_written_has_its_fluid(tmp_path):
+    text = arm(joint="type='ball'", option="density='50' viscosity='.5'",
+               geom="<geom type='box' size='.1 .2 .3' pos='.3 0 0' fluidshape='ellipsoid' fluidcoef='.4 .3 1.2 .9 .8' euler='10 20 30'/>")  # fmt: skip
+    written = tarsus.Model.from_xml_string(text).to_mjcf()
+    forces = []
+    for each in (text, written):
+        theirs = mujoco.MjModel.from_xml_string(each)
+        data = mujoco.MjData(theirs)
+        data.qvel[:] = 1, -2, 0.5
+        mujoco.mj_forward(theirs, data)
+        forces.append(data.qfrc_passive.copy())
+    assert np.allclose(*forces, rtol=1e-9) and np.abs(forces[0]).max() > 0.1

@@ -49,7 +49,8 @@ struct Actuator {
   int act = -1;                                            ///< first among activations
   bool computed = true;                                    ///< its whole law is
   bool active = true;                                      ///< computed and not switched off
-  bool plain = false;       ///< on a hinge or slide, its force affine in the DoF's own q and q̇
+  /// On a hinge or slide, its force affine in the DoF's own q and q̇, and free to be added to that of others there.
+  bool plain = false;
   std::vector<int> dofs;    ///< of its moment, ascending
   std::vector<int> common;  ///< dofs that move both its sites, whose moment is zero
   int first = 0;            ///< of its moment among all
@@ -81,6 +82,11 @@ std::array<double, 4> Actuator::clamped_controls(const F& ctrl_of) const {
   return out;
 }
 
+/// A force that falls as the transmission moves along it, implicit without harm.
+inline bool falls(double stiffness, double damping) {
+  return stiffness >= 0 && damping >= 0 && stiffness + damping > 0;
+}
+
 class ActuatorSet {
  public:
   /// None.
@@ -100,6 +106,7 @@ class ActuatorSet {
 
  private:
   void add(const Model& model, const TendonSet& tendons, const ActuatorSpec& spec);
+  void keep_ranges_apart();
   void find_unit_accelerations(const Model& model, const TendonSet& tendons);
 
   std::vector<Actuator> actuators_;

@@ -81,8 +81,8 @@ Motion<double> body_velocity(const Model& model, const BasicData<R>& data, int b
 /// Energy and momentum after kinematics() with qvel. Single world.
 struct Energy {
   double kinetic = 0;    ///< of the bodies and, with armature, of the rotors [J]
-  double potential = 0;  ///< gravity's, zero at the world's origin [J]
-  double spring = 0;     ///< in the joints' springs [J]
+  double potential = 0;  ///< gravity's, of all bodies, zero at the world's origin [J]
+  double spring = 0;     ///< in springs of joints and tendons [J]
   double total() const { return kinetic + potential + spring; }
 };
 template <class R>

@@ -46,6 +46,7 @@ struct Tendon {
 
   /// Spring and damper, along growing length.
   double passive_force(double length, double velocity) const;
+  double spring_energy(double length) const;
   /// -∂force/∂l and -∂force/∂l̇, where they are negative 0.
   double stiffness_at(double length) const;
   double damping_at(double velocity) const;

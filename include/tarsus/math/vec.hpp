@@ -1,6 +1,8 @@
 // Small fixed-size algebra over any Scalar: Vec3, Mat3 (row major), Sym3 (six numbers), Quat (w, x, y, z).
 #pragma once
 
+#include <limits>
+
 #include "tarsus/math/trig.hpp"
 
 namespace tarsus {
@@ -228,10 +230,17 @@ TARSUS_INLINE Mat3<T> rotation(const Quat<T>& q, T two = T(Real<T>(2))) {
           neg_mul_add(q.x, x2, neg_mul_add(q.z, z2, one)), q.y * z2 - wx, q.x * z2 - wy,        mul_add(q.y, z2, wx),
           neg_mul_add(q.x, x2, neg_mul_add(q.y, y2, one))};
 }
-/// Rotation matrix of a quaternion of any length but zero.
+/// Below this a quaternion's square length is none: it stands for no rotation, as in MuJoCo.
+template <class R>
+constexpr R kNoLength = std::numeric_limits<R>::min();
+/// Rotation matrix of a quaternion of any length.
 template <class T>
 TARSUS_INLINE Mat3<T> rotation_along(const Quat<T>& q) {
-  return rotation(q, T(Real<T>(2)) / square_norm(q));
+  return rotation(q, T(Real<T>(2)) / maximum(square_norm(q), T(kNoLength<Real<T>>)));
+}
+template <class T>
+TARSUS_INLINE Quat<T> or_identity(const Quat<T>& q) {
+  return {select(square_norm(q) < T(kNoLength<Real<T>>), T(Real<T>(1)), q.w), q.x, q.y, q.z};
 }
 
 using Vec3d = Vec3<double>;

@@ -27,10 +27,13 @@ struct Joint {
   double stiffness = 0, damping = 0, armature = 0, friction_loss = 0;
   bool limited = false;
   std::array<double, 2> range{0, 0};  ///< [rad | m]
+  double margin = 0;                  ///< so far within its range a joint is held already [rad | m]
   bool force_limited = false;
   std::array<double, 2> force_range{0, 0};  ///< [N m | N]
   Location where;
 
+  double lower() const { return range[0] + margin; }
+  double upper() const { return range[1] - margin; }
   int nq() const { return qpos_count(type); }
   int nv() const { return qvel_count(type); }
 };

@@ -84,7 +84,8 @@ class Servos {
   void add_servo_rows(int world, double dt);
   void add_motor_rows(int world, double dt, int actuator, std::span<const double> arm);
   /// Within the actuator's own range and its tendon's.
-  void bound(const Actuator& a, ForceRow& row) const;
+  void bound(const Actuator& a, double& low, double& high) const;
+  void add_servo_row(int world, const Actuator& a, double force, ForceRow row);
   std::span<const double> tendon_arm(int world, int tendon) const;
   void settle();
   MotorStep motor_here(const BasicData<R>& data, const Actuator& a, double dt, int world, double length,
@@ -108,11 +109,12 @@ class Servos {
   std::vector<Joined> joined_;  // [nv]
   std::vector<int> servo_dofs_;
   Drives drives_;
-  std::vector<char> acted_;                                           // [nv] some actuator acts on it
-  AlignedVector<R> tau_, fixed_, servo_, qpos_target_, qvel_target_;  // fixed_: of actuators, from the step's start
-  std::vector<std::vector<ForceRow>> rows_;                           // [world]
-  std::vector<std::vector<double>> row_arms_;                         // [world] what they point into
-  std::vector<std::vector<MotorRun>> motors_;                         // [world][actuator]
+  std::vector<int> acted_;  // [nv] how many actuators act on it
+  /// fixed_: of actuators, from the step's start; row_force_: what rows give then to joints whose range bounds a sum.
+  AlignedVector<R> tau_, fixed_, servo_, row_force_, qpos_target_, qvel_target_;
+  std::vector<std::vector<ForceRow>> rows_;    // [world]
+  std::vector<std::vector<double>> row_arms_;  // [world] what they point into
+  std::vector<std::vector<MotorRun>> motors_;  // [world][actuator]
   OneWorld one_;
 };
 

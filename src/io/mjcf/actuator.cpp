@@ -35,9 +35,7 @@ void general(const XmlElement& e, ActuatorState& state) {
 void position(const XmlElement& e, ActuatorState& state) {
   double kp = state.gain_parameters[0], kv = 0, ratio = 0, time = 0;
   if (e.read("kp", kp)) refuse_negative(e, "kp", kp);
-  state.gain_parameters = {kp};
-  state.bias_parameters[0] = 0;
-  state.bias_parameters[1] = -kp;
+  state.gain_parameters = {kp}, state.bias_parameters = {0, -kp, state.bias_parameters[2]};
   const bool has_kv = e.read("kv", kv);
   if (has_kv) {
     refuse_negative(e, "kv", kv);
@@ -70,8 +68,9 @@ void velocity(const XmlElement& e, ActuatorState& state) {
 }
 
 void damper(const XmlElement& e, ActuatorState& state) {
-  double kv = 0;
-  if (e.read("kv", kv)) refuse_negative(e, "kv", kv);
+  double kv = -state.gain_parameters[2];
+  e.read("kv", kv);
+  refuse_negative(e, "kv", kv);
   state.gain_parameters = {0, 0, -kv};
   set(state, "affine", "none", "none");
   state.control_limited = Limited::yes;
@@ -84,20 +83,13 @@ void cylinder(const XmlElement& e, ActuatorState& state) {
   e.read("area", state.gain_parameters[0]);
   if (e.read("diameter", diameter)) state.gain_parameters[0] = kPi / 4 * diameter * diameter;
   std::array<double, 3> bias{state.bias_parameters[0], state.bias_parameters[1], state.bias_parameters[2]};
+  state.gain_parameters = {state.gain_parameters[0]};
   if (e.read("bias", bias)) std::copy(bias.begin(), bias.end(), state.bias_parameters.begin());
   set(state, "fixed", "affine", "filter");
 }
 
-/// MuJoCo's defaults stand where the class still has those of other actuators.
 void muscle(const XmlElement& e, ActuatorState& state) {
   auto& gain = state.gain_parameters;
-  const auto otherwise = [](double& value, double usual, double standard) {
-    if (value == usual) value = standard;
-  };
-  otherwise(state.dynamics_parameters[0], 1, 0.01), otherwise(state.dynamics_parameters[1], 0, 0.04);
-  static constexpr double kUsual[] = {1, 0, 0, 0, 0, 0, 0, 0, 0};
-  static constexpr double kStandard[] = {0.75, 1.05, -1, 200, 0.5, 1.6, 1.5, 1.3, 1.2};
-  for (std::size_t i = 0; i < 9; ++i) otherwise(gain[i], kUsual[i], kStandard[i]);
   std::array<double, 2> pair{};
   if (e.read("timeconst", pair)) std::copy(pair.begin(), pair.end(), state.dynamics_parameters.begin());
   if (e.read("tausmooth", state.dynamics_parameters[2])) refuse_negative(e, "tausmooth", state.dynamics_parameters[2]);
@@ -184,32 +176,54 @@ void common(const XmlElement& e, ActuatorState& state) {
   e.ignore({"name", "class", "nsample", "interp"});
 }
 
-using Reader = void (*)(const XmlElement&, ActuatorState&);
-constexpr std::pair<std::string_view, Reader> kReaders[] = {
-    {"general", general},
-    {"motor", [](const XmlElement&, ActuatorState& s) { s.gain_parameters = {1}, set(s, "fixed", "none", "none"); }},
-    {"position", position},
-    {"intvelocity", position},
-    {"velocity", velocity},
-    {"damper", damper},
-    {"cylinder", cylinder},
-    {"muscle", muscle},
-    {"adhesion", adhesion},
-    {"dcmotor", dc_motor},
-    {"pid", pid},
-    {"orientation", opaque},
-    {"plugin", opaque}};
+struct Element {
+  std::string_view name;
+  void (*read)(const XmlElement&, ActuatorState&);
+  std::string_view gain;  ///< of a <general> default whose numbers this kind takes over
+};
+constexpr Element kKinds[] = {
+    {"general", general, ""},
+    {"motor", [](const XmlElement&, ActuatorState& s) { s.gain_parameters = {1}, set(s, "fixed", "none", "none"); },
+     "fixed"},
+    {"position", position, "fixed"},
+    {"intvelocity", position, "fixed"},
+    {"velocity", velocity, "fixed"},
+    {"damper", damper, "affine"},
+    {"cylinder", cylinder, "fixed"},
+    {"muscle", muscle, "muscle"},
+    {"adhesion", adhesion, "fixed"},
+    {"dcmotor", dc_motor, "dcmotor"},
+    {"pid", pid, "pid"},
+    {"orientation", opaque, ""},
+    {"plugin", opaque, ""}};
+
+/// A default class has one law, that of the last element in it. An element of another kind begins with its own, but for
+/// a <general>, which changes what it says, and behind a <general> of the same gain.
+void begin(const Element& kind, ActuatorState& state) {
+  const bool behind_general = state.kind == "general" && state.gain_type == kind.gain;
+  if (kind.name != "general" && kind.name != state.kind && !behind_general) {
+    const ActuatorState fresh;
+    state.gain_type = fresh.gain_type, state.bias_type = fresh.bias_type, state.dynamics = fresh.dynamics;
+    state.gain_parameters = fresh.gain_parameters, state.bias_parameters = fresh.bias_parameters;
+    state.dynamics_parameters = fresh.dynamics_parameters;
+    state.inherit_range = fresh.inherit_range, state.motor = fresh.motor;
+    if (kind.name == "muscle") {
+      state.gain_parameters = {0.75, 1.05, -1, 200, 0.5, 1.6, 1.5, 1.3, 1.2}, state.dynamics_parameters = {0.01, 0.04};
+    }
+  }
+  state.kind = kind.name;
+}
 
 }  // namespace
 
 bool is_actuator(std::string_view element) {
-  return std::any_of(std::begin(kReaders), std::end(kReaders), [&](const auto& r) { return r.first == element; });
+  return std::any_of(std::begin(kKinds), std::end(kKinds), [&](const Element& kind) { return kind.name == element; });
 }
 
 void overlay(const XmlElement& e, ActuatorState& state) {
   common(e, state);
-  for (const auto& [name, read] : kReaders) {
-    if (e.is(name)) read(e, state);
+  for (const Element& kind : kKinds) {
+    if (e.is(kind.name)) begin(kind, state), kind.read(e, state);
   }
 }
 

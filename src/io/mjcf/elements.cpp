@@ -31,6 +31,15 @@ void Builder::add_joint(const Task& task) {
   finish_joint(e, source.compiler(), state);
   if (joint.friction_loss > 0 && (!joint.solver_friction_limit.empty() || !joint.solver_friction_impedance.empty()))
     e.warn("solreffriction and solimpfriction have no effect: dry friction holds as well as the step can");
+  if (!has_axis(joint.type)) {
+    for (const auto& [what, numbers] :
+         {std::pair("stiffness", &joint.stiffness_polynomial), std::pair("damping", &joint.damping_polynomial)}) {
+      const bool computed = numbers == &joint.damping_polynomial && turns_freely(joint.type);
+      if (computed || *numbers == std::array<double, 2>{}) continue;
+      e.warn(fmt::format("'{}': of {} joints the first number alone acts", what, name(joint.type)));
+      *numbers = {};
+    }
+  }
   check_joints(e, task.body, joint);
   int below = task.body;
   while (below > 0 && !spec_.bodies[static_cast<std::size_t>(below)].mocap)

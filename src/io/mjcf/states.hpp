@@ -71,6 +71,7 @@ struct ActuatorState {
           activation_limited = Limited::automatic;
   double armature = 0;  ///< of the motor, before its gear
   std::array<double, 3> damping{};
+  std::string kind = "general";  ///< of the element that wrote the law last
   std::string gain_type = "fixed", bias_type = "none", dynamics = "none";
   std::array<double, 10> gain_parameters{}, bias_parameters{}, dynamics_parameters{1};
   double inherit_range = 0;

@@ -69,7 +69,16 @@ bool settle_limit(const XmlElement& e, const Compiler& compiler, Limited limited
 
 void read_solver(const XmlElement& e, const char* reference, const char* impedance, std::vector<double>& reference_out,
                  std::vector<double>& impedance_out) {
-  e.read(reference, reference_out, Count::between(1, 2));
+  if (e.read(reference, reference_out, Count::between(1, 2))) {
+    const double first = reference_out[0], second = reference_out.size() > 1 ? reference_out[1] : first > 0 ? 1 : 0;
+    if (!(first > 0 && second > 0) && !(first < 0 && second <= 0)) {
+      e.warn(
+          fmt::format("'{}' is {} {}, neither (time constant, damping ratio) nor (-stiffness, -damping): MJCF's "
+                      "default is taken",
+                      reference, first, second));
+      reference_out.clear();
+    }
+  }
   e.read(impedance, impedance_out, Count::between(1, 5));
 }
 
