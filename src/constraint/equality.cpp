@@ -187,7 +187,7 @@ int EqualitySet::add_weld(const std::string& name, int body_a, int body_b, const
 }
 
 int EqualitySet::add_joint(const std::string& name, int joint_a, int joint_b, const std::array<double, 5>& polynomial) {
-  Equality e{.name = name, .kind = EqualityKind::joint, .joint_a = joint_a, .joint_b = joint_b, .nrow = 1};
+  Equality e{.name = name, .kind = EqualityKind::joint, .nrow = 1};
   for (const int joint : {joint_a, joint_b}) {
     if (joint == -1 && joint == joint_b) continue;
     if (joint < 0 || joint >= model_->njoint())

@@ -172,8 +172,6 @@ int EqualitySet::add_from_spec(int index) {
     throw InputError(spec.where, e.what());
   }
   equalities_[added].where = spec.where;
-  equalities_[added].solver_reference = spec.solver_reference,
-  equalities_[added].solver_impedance = spec.solver_impedance;
   return added;
 }
 

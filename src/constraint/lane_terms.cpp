@@ -238,7 +238,7 @@ LaneTerms<R>::LaneTerms(const Model& model, const BasicData<R>& data, const Cont
   m.nlink = model.njoint(), m.nv = model.nv, m.nplaced = int(t.shapes.size()), m.ngroup = int(t.groups.size());
   m.nlimit = options.terms.limits ? int(t.limits.size()) : 0;
   m.nloss = options.terms.friction_loss ? int(t.losses.size()) : 0;
-  m.most_crossings = geometry ? std::clamp(options.most_link_contacts, 1, 64) : 0;
+  m.most_crossings = geometry ? 64 : 0;  // in each world; the deepest of more, and the world says `missed`
   if (m.most_spins > 0) m.most_spins = m.most_contacts + m.most_crossings;
   t.laws.resize(t.own.size()), m.law = t.laws.data(), m.limit_law = t.limit_laws.data();
   m.shape = t.shapes.data(), m.pair = t.pairs.data(), m.group = t.groups.data();

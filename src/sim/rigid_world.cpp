@@ -34,8 +34,6 @@ void check(const RigidWorldOptions& o) {
   if (o.solver != "lanes") make_row_solver(o.solver);
 }
 
-namespace {}  // namespace
-
 /// The lanes take one τ for a pair of surfaces: that of a contact without penetration.
 PairSurface combine(const Surface& first, const Surface& second, const RigidWorldOptions& options) {
   PairSurface s{{}, mix(first, second), options.dt};

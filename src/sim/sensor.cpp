@@ -572,7 +572,6 @@ void SensorSet::find_forces(const SensorInput& state) {
 void SensorSet::find_subtrees() {
   auto& all = scratch_->subtree;
   for (auto& s : all) s = {};
-  for (auto& s : all) s.moment = s.momentum = s.angular = {0, 0, 0};
   for (int b = model_.nbody() - 1; b > 0; --b) {
     const Body& body = model_.bodies[b];
     const Transformd X = body_pose(model_, actuation_.data(), b);
@@ -644,7 +643,6 @@ void SensorSet::read_contacts(const Sensor& s, const SensorInput& state, double*
   if (query.order == ContactQuery::Order::net) {
     if (found.empty()) return;
     TouchPoint sum{};
-    sum.force = sum.torque = sum.point = {0, 0, 0};
     double total = 0;
     for (const TouchPoint& c : found) sum.point += c.point * norm(c.force), total += norm(c.force);
     sum.point = sum.point * (1 / std::max(total, kMujocoMinval));

@@ -382,7 +382,7 @@ void Stepper<R>::solve_terms(BasicData<R>& data, const Drives& drives, In<R> qpo
   BilateralRows<R> bilateral;
   if (!lane_rows_) place_origins(data);
   if (loops_) {
-    loops_->evaluate(data, loop_step(h), data.qpos, data.qvel, loop_drift(h));
+    loops_->evaluate(data, loop_step(h), data.qpos, data.qvel);
     bilateral = {&loops_->equalities(), data.qpos, loops_->demand(), loops_->compliance()};
   }
   const DriveStep<R> step{drives, h, qpos_target, qvel_target};

@@ -59,10 +59,8 @@ void eliminate(const TermRow* rows, const double* rho, Tangent& tangent, double*
 void eliminate(int n, const TermRow* rows, const double* rho, Tangent& tangent, double* N) {
   switch (n) {
     case 1: return eliminate<1>(rows, rho, tangent, N);
-    case 2: return eliminate<2>(rows, rho, tangent, N);
     case 3: return eliminate<3>(rows, rho, tangent, N);
     case 4: return eliminate<4>(rows, rho, tangent, N);
-    case 5: return eliminate<5>(rows, rho, tangent, N);
     default: return eliminate<kTermRows>(rows, rho, tangent, N);
   }
 }

@@ -107,7 +107,6 @@ void StepNewton::newton(StepOperator& mass, bool early) {
   if (early && sweeps_.early() && !anew_.begun) return move(mass, 1);
   double best = 1, least = kUnbounded, t = 1;
   for (int k = 0; k < kHalvings; ++k, t *= 0.5) {
-    ++searches_;
     point(t, trial_);
     const double there = laws_.map(problem_, trial_.velocity, trial_.impulse);
     if (there < least) least = there, best = t;
@@ -170,7 +169,7 @@ bool StepNewton::solve_acting(StepOperator& mass, double tolerance, int most) {
   gather_acting(terms);
   StepNewton& inner = *acting_.newton;
   const bool met = inner.refine(*rows, acting_, far, tolerance, std::min(most, kActingIterations));
-  iterations_ += inner.iterations_, searches_ += inner.searches_;
+  iterations_ += inner.iterations_;
   std::fill(now_.impulse.begin(), now_.impulse.end(), 0.0);
   auto from = inner.best_.impulse.begin();
   for (const int t : terms) {
@@ -259,7 +258,7 @@ void StepNewton::bound_impulses(StepOperator& mass) {
 }
 
 void StepNewton::begin_problem() {
-  iterations_ = searches_ = 0, costly_ = anew_.begun = false, acting_.rounds = 0;
+  iterations_ = 0, costly_ = anew_.begun = false, acting_.rounds = 0;
   best_residual_ = kUnbounded, met_ = false;
   for (Iterate* i : {&now_, &next_, &trial_, &best_}) {
     i->velocity.resize(problem_.rows.size()), i->impulse.resize(problem_.rows.size());
@@ -281,7 +280,7 @@ NewtonReport StepNewton::solve(StepOperator& mass, const StepProblem& problem, c
     if (!met_ && !costly_) bound_impulses(mass);
   }
   const std::size_t n = problem.rows.size();
-  const NewtonReport report{met_, best_residual_ < kUnbounded, costly_, iterations_, searches_, best_residual_};
+  const NewtonReport report{met_, best_residual_ < kUnbounded, costly_, iterations_, best_residual_};
   for (std::size_t i = 0; report.finite && !costly_ && i < n; ++i) {
     const TermRow& row = problem.rows[i];
     y[i] = row.centre + (row.target - best_.velocity[i]) / row.compliance;

@@ -15,7 +15,6 @@ namespace tarsus {
 struct LaneTermOptions {
   TermOptions terms;
   double restitution = 0;
-  int most_link_contacts = 64;  ///< between links, in each world; the deepest of more, and the world says `missed`
 };
 
 /// Drives with force limits, as LaneTerms takes them: on one joint each.

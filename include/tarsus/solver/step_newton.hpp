@@ -78,7 +78,6 @@ struct NewtonReport {
   bool converged = false, finite = true;
   bool costly = false;  ///< the operator gave up: nothing is returned
   int iterations = 0;   ///< factorisations
-  int searches = 0;     ///< evaluations of the law along a step
   double residual = 0;  ///< largest natural residual ρ N of what is returned [m/s | rad/s]
 };
 
@@ -140,7 +139,7 @@ class StepNewton {
   Anew anew_;
   Sweeps sweeps_;
   Acting acting_;
-  int searches_ = 0, iterations_ = 0;
+  int iterations_ = 0;
   bool short_ = false;  ///< the last iteration's step was shortened
   bool costly_ = false;
 };
