@@ -4,7 +4,6 @@
 #include <cmath>
 #include <tuple>
 
-#include "tarsus/base/number_text.hpp"
 #include "tarsus/math/elementary.hpp"
 #include "tarsus/spatial/widen.hpp"
 

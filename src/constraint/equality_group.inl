@@ -2,8 +2,6 @@
 // contiguous for one constraint (its link's state, its rows) is turned into packs and back by transposing squares.
 #pragma once
 
-#include <cstddef>
-
 #include "constraint/equality_fixed.inl"
 #include "tarsus/math/transpose.hpp"
 

@@ -1,6 +1,5 @@
 // The equalities of a model's spec (MJCF <equality>, URDF <mimic>) as an EqualitySet.
 #include <algorithm>
-#include <cmath>
 #include <memory>
 
 #include "tarsus/constraint/equality.hpp"

@@ -2,7 +2,6 @@
 #include "tarsus/constraint/extra_rows.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include "constraint/contact_force.hpp"
 #include "constraint/tree_loads.hpp"

@@ -2,7 +2,6 @@
 #include "tarsus/spatial/widen.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include "constraint/kernel_table.hpp"
 #include "constraint/tree_loads.hpp"

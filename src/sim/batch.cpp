@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
+#include <exception>
 
 #include "sim/within.hpp"
 #include "tarsus/base/hash.hpp"

@@ -1,6 +1,5 @@
 #include "tarsus/sim/lane_stage.hpp"
 
-#include <algorithm>
 #include <cmath>
 
 namespace tarsus {

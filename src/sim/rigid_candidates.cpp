@@ -1,6 +1,5 @@
 // Candidates of RigidWorld: pairs of round shapes that may touch while they live, which is longer than a step.
 #include <algorithm>
-#include <cmath>
 
 #include "sim/rigid_workspace.hpp"
 #include "tarsus/base/index.hpp"

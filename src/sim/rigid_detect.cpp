@@ -1,7 +1,6 @@
 // Stages detect, match and sleep of RigidWorld.
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstring>
 #include <numeric>
 

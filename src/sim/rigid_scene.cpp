@@ -1,6 +1,5 @@
 #include "tarsus/sim/rigid_scene.hpp"
 
-#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <random>

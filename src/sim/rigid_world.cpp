@@ -2,14 +2,12 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cmath>
 #include <cstring>
 
 #include "sim/rigid_workspace.hpp"
 #include "tarsus/base/error.hpp"
 #include "tarsus/base/number_text.hpp"
-#include "tarsus/math/elementary.hpp"
 
 namespace tarsus {
 

@@ -1,6 +1,5 @@
 #include "tarsus/sim/row_stage.hpp"
 
-#include <algorithm>
 #include <cmath>
 
 #include "tarsus/base/number_text.hpp"

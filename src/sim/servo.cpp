@@ -5,7 +5,6 @@
 
 #include "tarsus/base/index.hpp"
 #include "tarsus/constraint/spook.hpp"
-#include "tarsus/control/force_limit.hpp"
 #include "tarsus/dynamics/spring_rule.hpp"
 
 namespace tarsus {

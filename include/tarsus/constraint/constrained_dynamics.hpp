@@ -14,7 +14,6 @@
 // RATTLE's velocity stage, v += M̂⁻¹ Jᵀ μ with J v = 0.  [theory.md, sections 5 and 6]
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <vector>

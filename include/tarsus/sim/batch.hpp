@@ -11,7 +11,6 @@
 // A world's results do not depend, to the bit, on the number of threads, on its place, nor on the other worlds.
 #pragma once
 
-#include <exception>
 #include <functional>
 #include <memory>
 
