@@ -14,13 +14,8 @@
 namespace tarsus {
 
 const char* name(KktStatus status) {
-  switch (status) {
-    case KktStatus::solved: return "solved";
-    case KktStatus::redundant: return "redundant";
-    case KktStatus::inconsistent: return "inconsistent";
-    case KktStatus::not_finite: return "not_finite";
-  }
-  return "solved";
+  static constexpr const char* kNames[] = {"solved", "redundant", "inconsistent", "not_finite"};
+  return kNames[int(status)];
 }
 
 template <class R>

@@ -13,17 +13,9 @@
 namespace tarsus {
 
 const char* name(EqualityKind kind) {
-  switch (kind) {
-    case EqualityKind::connect: return "connect";
-    case EqualityKind::weld: return "weld";
-    case EqualityKind::joint: return "joint";
-    case EqualityKind::tendon: return "tendon";
-    case EqualityKind::distance: return "distance";
-    case EqualityKind::point_on_plane: return "point on plane";
-    case EqualityKind::screw: return "screw";
-    case EqualityKind::user: return "user";
-  }
-  return "unknown";
+  static constexpr const char* kNames[] = {"connect",  "weld",           "joint", "tendon",
+                                           "distance", "point on plane", "screw", "user"};
+  return kNames[int(kind)];
 }
 
 namespace {

@@ -17,13 +17,8 @@ constexpr int kSweptSteps = 3;   ///< and after one of which it was known before
 }  // namespace
 
 const char* name(StepStatus status) {
-  switch (status) {
-    case StepStatus::converged: return "converged";
-    case StepStatus::swept: return "swept";
-    case StepStatus::too_many_iterations: return "too_many_iterations";
-    case StepStatus::not_finite: return "not_finite";
-  }
-  return "converged";
+  static constexpr const char* kNames[] = {"converged", "swept", "too_many_iterations", "not_finite"};
+  return kNames[int(status)];
 }
 
 template <class R>

@@ -13,48 +13,24 @@
 namespace tarsus {
 
 const char* name(WorldStatus status) {
-  switch (status) {
-    case WorldStatus::ok: return "ok";
-    case WorldStatus::bad_input: return "bad_input";
-    case WorldStatus::singular: return "singular";
-    case WorldStatus::too_fast: return "too_fast";
-    case WorldStatus::open_loop: return "open_loop";
-  }
-  return "ok";
+  static constexpr const char* kNames[] = {"ok", "bad_input", "singular", "too_fast", "open_loop"};
+  return kNames[int(status)];
 }
 
 const char* name(Stage stage) {
-  switch (stage) {
-    case Stage::actuate: return "actuate";
-    case Stage::drive: return "drive";
-    case Stage::solve: return "solve";
-    case Stage::collide: return "collide";
-    case Stage::match: return "match";
-    case Stage::prepare: return "prepare";
-    case Stage::terms: return "terms";
-    case Stage::integrate: return "integrate";
-    case Stage::close: return "close";
-    case Stage::check: return "check";
-  }
-  return "check";
+  static constexpr const char* kNames[kStages] = {"actuate", "drive", "solve",     "collide", "match",
+                                                  "prepare", "terms", "integrate", "close",   "check"};
+  return kNames[int(stage)];
 }
 
 const char* name(LoopMode mode) {
-  switch (mode) {
-    case LoopMode::off: return "off";
-    case LoopMode::spook: return "spook";
-    case LoopMode::shake: return "shake";
-  }
-  return "off";
+  static constexpr const char* kNames[] = {"off", "spook", "shake"};
+  return kNames[int(mode)];
 }
 
 const char* name(VelocityProductMode mode) {
-  switch (mode) {
-    case VelocityProductMode::off: return "off";
-    case VelocityProductMode::automatic: return "auto";
-    case VelocityProductMode::on: return "on";
-  }
-  return "off";
+  static constexpr const char* kNames[] = {"off", "auto", "on"};
+  return kNames[int(mode)];
 }
 
 std::optional<ActuationMode> actuation_mode(std::string_view name) {

@@ -18,14 +18,9 @@ constexpr std::array<std::string_view, 3> kRowSolverNames = {"gauss_seidel", "ga
 }  // namespace
 
 const char* name(RowSolveStatus status) {
-  switch (status) {
-    case RowSolveStatus::converged: return "converged";
-    case RowSolveStatus::too_many_iterations: return "too many iterations";
-    case RowSolveStatus::unsupported: return "unsupported bounds";
-    case RowSolveStatus::no_solution: return "no solution";
-    case RowSolveStatus::not_finite: return "not finite";
-  }
-  return "unknown";
+  static constexpr const char* kNames[] = {"converged", "too many iterations", "unsupported bounds", "no solution",
+                                           "not finite"};
+  return kNames[int(status)];
 }
 
 std::span<const std::string_view> row_solver_names() { return kRowSolverNames; }
