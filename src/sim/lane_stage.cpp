@@ -32,7 +32,7 @@ std::string LaneStage<R>::refusal(const Model& model, const RowStageOptions& opt
     const std::string why = drives_refusal(model, *drives);
     if (!why.empty()) return why;
   }
-  return LaneTerms<R>::refusal(model, shapes(model, options).get(), options.terms());
+  return LaneTerms<R>::refusal(model, shapes(model, options).get(), options);
 }
 
 template <class R>
@@ -41,7 +41,7 @@ LaneStage<R>::LaneStage(const Model& model, const BasicData<R>& data, const RowS
       width_(data.width()),
       options_((options.check(), options)),
       geometry_(shapes(model, options)),
-      terms_(model, data, geometry_.get(), {.terms = options.terms(), .restitution = options.restitution}),
+      terms_(model, data, geometry_.get(), options),
       reports_(data.worlds()),
       push_(data.size(model.nv)),
       zero_(data.size(model.nv)) {}

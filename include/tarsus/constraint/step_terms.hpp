@@ -75,15 +75,16 @@ struct PileOptions {
 };
 
 struct TermOptions {
-  bool limits = true, friction_loss = true;
-  Spook limit_spook;
+  bool joints = false;  ///< joint ranges and dry joint friction
+  Spook limit_spook;    ///< of joint ranges
   NewtonOptions solve;
   PileOptions piles{};
   /// Compliance of rows without one of their own, in h² × the inverse mass that the row feels (decision 504); it bounds
   /// what a limit that loops block costs (decision 506).
   double relative_compliance = 0.0144;
-  double restitution_threshold = 0.1;  ///< approach below which nothing bounces [m/s]
-  std::vector<UserLimit> user_limits{};
+  double restitution = 0;                ///< of every contact
+  double restitution_threshold = 0.1;    ///< approach below which nothing bounces [m/s]
+  std::vector<UserLimit> user_limits{};  ///< one world at a time
 };
 
 /// What the terms of one world carried at the end of a step, where the next one starts.
