@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "tarsus/base/index.hpp"
 #include "tarsus/constraint/equality.hpp"
 #include "tarsus/dynamics/tendon.hpp"
 #include "tarsus/math/rotation.hpp"
@@ -37,9 +38,7 @@ int find_joint(const Model& model, const EqualitySpec& spec, const std::string& 
 }
 
 int find_tendon(const TendonSet& tendons, const EqualitySpec& spec, const std::string& name) {
-  for (int t = 0; t < tendons.size(); ++t) {
-    if (tendons[t].name == name) return t;
-  }
+  if (const int tendon = index_of(tendons, name); tendon >= 0) return tendon;
   throw InputError(spec.where, "equality \"" + spec.name + "\": there is no tendon \"" + name + "\"");
 }
 

@@ -411,10 +411,7 @@ void lane_solve(const LaneModel<Real<T>>& model, const LaneStep<Real<T>>& step, 
       mine = LaneSpace<T>{}, static_cast<LaneScratch<T>&>(mine) = scratch;
       const std::size_t size = carve_space<T>(model, work, mine);
       carve_memory<T>(model, pack.memory, memory[nwaiting]);
-      for (int i = 0; i < pack.view.nlink; ++i) {
-        const int parent = pack.view.link[i].parent;
-        state[i].o = parent >= 0 ? state[parent].o + state[i].r : state[i].r;
-      }
+      place_origins(pack.view.link, pack.view.nlink, state);
       LaneDetector<T> detector{pack, model, step, state, mine};
       detector.detect();
       LaneSolver<T>& one = solver[nwaiting].emplace(pack, model, step, state, reinterpret_cast<const T*>(pack.K), mine,

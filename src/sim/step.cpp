@@ -8,6 +8,7 @@
 #include "sim/within.hpp"
 #include "tarsus/base/hash.hpp"
 #include "tarsus/base/number_text.hpp"
+#include "tarsus/model/jcalc.inl"
 #include "tarsus/sim/sensor.hpp"
 
 namespace tarsus {
@@ -328,16 +329,6 @@ double Stepper<R>::loop_drift(double dt) const {
   return options_.loops == LoopMode::spook && dt == 0 ? Softness{}.damping_steps * options_.dt : 0;
 }
 
-/// What maba() leaves out of one world's poses.
-template <class R>
-void Stepper<R>::place_origins(BasicData<R>& data) const {
-  LinkState<R>* links = data.links();
-  for (int i = 0; i < model_.njoint(); ++i) {
-    const int parent = model_.joints[i].parent;
-    links[i].o = parent >= 0 ? links[parent].o + links[i].r : links[i].r;
-  }
-}
-
 /// The next velocity with everything that has a law or a row of its own in one problem. v⁰, without it, comes first.
 template <class R>
 void Stepper<R>::solve_terms(BasicData<R>& data, const Drives& drives, In<R> qpos_target, In<R> qvel_target,
@@ -356,7 +347,7 @@ void Stepper<R>::solve_terms(BasicData<R>& data, const Drives& drives, In<R> qpo
   for (std::size_t i = 0; i < next_.qvel.size(); ++i) next_.qvel[i] = data.qvel[i] + R(h) * data.qacc[i];
   clock_.lap(Stage::solve);
   BilateralRows<R> bilateral;
-  if (!lane_rows_) place_origins(data);
+  if (!lane_rows_) place_origins(model_.joints.data(), model_.njoint(), data.links());  // which maba() leaves out
   if (loops_) {
     loops_->evaluate(data, loop_step(h), data.qpos, data.qvel);
     bilateral = {&loops_->equalities(), data.qpos, loops_->demand(), loops_->compliance()};

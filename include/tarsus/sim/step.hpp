@@ -160,7 +160,6 @@ class Stepper {
   bool implicit_velocity_products(BasicData<R>& data, double dt, In<R> qpos, In<R> qvel);
   void force_of(BasicData<R>& data, In<R> qpos, In<R> qvel) const;
   void add_damping(BasicData<R>& data, double dt) const;
-  void place_origins(BasicData<R>& data) const;
   template <class F>
   void with_rows(BasicData<R>& data, const F& solve);
   bool explicit_forces() const { return now_.actuated && options_.actuation == ActuationMode::explicit_forces; }
