@@ -135,16 +135,6 @@ void TreeOperator<R>::Iterates::move(double t) {
   first = false;
 }
 
-template <class R>
-void TreeOperator<R>::move(double t) {
-  iterates_.move(t);
-}
-
-template <class R>
-void TreeOperator<R>::keep() {
-  iterates_.kept = iterates_.now;
-}
-
 /// The symmetric part of contacts' tangents, and their forces, on links.
 template <class R>
 void TreeOperator<R>::add_loads(std::span<const Tangent> tangents, std::span<const double> force) {

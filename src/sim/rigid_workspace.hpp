@@ -135,17 +135,16 @@ struct RigidWorld<R>::Workspace {
   SpherePhase spheres;
   BroadPhase broad;
 
-  void resize_contacts(std::size_t n) {
+  void resize_contacts(BodyContactSolver<R>& lanes, std::size_t n) {
     lanes.contacts.resize(n), lanes.impulses.resize(n), pairs.resize(n);
     if (turns) lanes.moments.resize(n);
   }
   /// Starts a contact from what it was in the last step.
-  void take_last(std::size_t contact, int last) {
+  void take_last(BodyContactSolver<R>& lanes, std::size_t contact, int last) {
     lanes.impulses[contact] = last_impulses[std::size_t(last)];
     if (turns) lanes.moments[contact] = last_moments[std::size_t(last)];
   }
 
-  BodyContactSolver<R> lanes;
   std::vector<ContactPair> pairs, last_pairs;
   std::vector<ContactImpulse<R>> last_impulses;
   std::vector<ContactMoment<R>> last_moments;  // empty if no surface has torsional or rolling friction

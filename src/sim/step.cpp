@@ -146,16 +146,6 @@ Stepper<R>::Stepper(const Model& model, const BasicData<R>& data, const StepOpti
   for (auto* v : {&rk4_.stage_qvel, &rk4_.u, &rk4_.slope_q, &rk4_.sum_q, &rk4_.sum_v}) v->resize(data.size(model.nv));
 }
 
-template <class R>
-int Stepper<R>::step(BasicData<R>& data) {
-  return advance(data, nullptr, {}, {});
-}
-
-template <class R>
-int Stepper<R>::step(BasicData<R>& data, const Drives& drives, In<R> qpos_target, In<R> qvel_target) {
-  return advance(data, &drives, qpos_target, qvel_target);
-}
-
 /// What acts besides drives, into data.tau; the user's own waits in user_tau_.
 template <class R>
 void Stepper<R>::prepare(const BasicData<R>& data, In<R> qpos, In<R> qvel, bool start) {
