@@ -58,10 +58,8 @@ void LaneStage<R>::take_drives(const DriveStep<R>& step, const SplitDrives& driv
   for (int j = 0; j < model_.njoint(); ++j) {
     const int v = model_.joints[j].qvel;
     if (!drives.is_limited[v]) continue;
-    const double high = step.drives.force_limit.empty() ? kInfinity : step.drives.force_limit[v];
-    limited_.joints.push_back(j);
-    limited_.high.push_back(R(high));
-    limited_.low.push_back(R(step.drives.force_floor.empty() ? -high : step.drives.force_floor[v]));
+    const auto [low, high] = step.drives.bounds(v);
+    limited_.joints.push_back(j), limited_.low.push_back(R(low)), limited_.high.push_back(R(high));
   }
 }
 

@@ -11,8 +11,6 @@ namespace tarsus {
 
 namespace {
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
-
 /// ω after a step of torque-free rotation, by one Newton step of the implicit rule: never gains energy.  [Catto 2015]
 Vec3d gyroscopic(const RigidBody& b, const Mat3d& r, const Vec3d& world, double h) {
   if (b.inertia.x == b.inertia.y && b.inertia.y == b.inertia.z) return world;
@@ -214,7 +212,7 @@ PlacedContact add_contact_rows(RigidRows& rows, RowProblem& problem, const BodyC
   const SpookRow row = spook_unilateral(spook, double(c.distance), speed, options.dt, e, options.restitution_threshold);
   // A bouncing pair that is still apart is let through (see body_contact_kernels.inl).
   const bool bounces = e > 0 && -speed > options.restitution_threshold, active = !(c.distance > 0 && bounces);
-  PlacedContact out{rows.add({bounces ? 0 : row.compliance, row.target, 0, active ? kInf : 0}), 0, -1, -1, t1, t2};
+  PlacedContact out{rows.add({bounces ? 0 : row.compliance, row.target, 0, active ? kInfinity : 0}), 0, -1, -1, t1, t2};
   start.push_back(double(from.normal));
   const Vec3d push = {double(from.tangent[0]), double(from.tangent[1]), double(from.tangent[2])};
   problem.add_block(RowCone::ball, out.normal, s.material.friction);
@@ -264,7 +262,7 @@ void RigidWorld<R>::solve_rows(RigidStepReport& report) {
       const Vec3d n = {double(axis == 0), double(axis == 1), double(axis == 2)};
       rows.aim(joint.body_a, joint.body_b, n, ra, rb);
       const SpookRow row = spook_bilateral(joint.spook, gap[axis], rows.speed(), options_.dt);
-      rows.add({row.compliance, row.target, -kInf, kInf});
+      rows.add({row.compliance, row.target, -kInfinity, kInfinity});
       const bool warm = options_.warm_start && w.last_joint.size() == 3 * joints_.size();
       w.multiplier.push_back(warm ? w.last_joint[3 * j + std::size_t(axis)] : 0);
     }

@@ -17,6 +17,7 @@
 #include "tarsus/model/mujoco_minval.hpp"
 #include "tarsus/sim/ray.hpp"
 #include "tarsus/sim/step.hpp"
+#include "tarsus/spatial/widen.hpp"
 
 namespace tarsus {
 
@@ -686,9 +687,8 @@ void add_equality_forces(const Model& model, const ConstrainedDynamics<R>& loops
           wrench[k] -= double(loops.multiplier()[e.first_row + r]) *
                        double(block.force[std::size_t(6 * side + k) * block.stride + r]);
       }
-      const Vec3<R>& o = work.links()[link].o;
       out.push_back({model.bodies[e.body_a].link == link ? e.body_a : e.body_b,
-                     {double(o.x), double(o.y), double(o.z)},
+                     widen(work.links()[link].o),
                      {wrench[3], wrench[4], wrench[5]},
                      {wrench[0], wrench[1], wrench[2]}});
     }

@@ -16,6 +16,15 @@ constexpr double kTendonReturn = 5;  ///< fastest way back of a tendon that is b
 /// A force that falls as the transmission moves along it, implicit without harm.
 bool falls(double stiffness, double damping) { return stiffness >= 0 && damping >= 0 && stiffness + damping > 0; }
 
+/// The row of `force` at the start, of a spring and damper that move with a speed, over a step.
+ForceRow falling(double force, double stiffness, double damping, double speed, double dt,
+                 SpringRule<double> rule = {1, 1}) {
+  ForceRow row;
+  row.force = force - stiffness * dt * rule.ahead * speed;
+  row.slope = dt * damping + dt * dt * rule.share * stiffness;
+  return row;
+}
+
 }  // namespace
 
 std::string servos_refusal(const Model& model, const Actuation& actuation, bool actuators) {
@@ -221,7 +230,10 @@ void Servos<R>::all_worlds(const BasicData<R>& data, const ServoStep& step, In<R
       add(tau_, one_.adhesion);
     }
     add_tendon_rows(world, step);
-    if (is_.has_motors && step.start) keep_motors(world);
+    for (int i = 0; is_.has_motors && step.start && i < actuation_.actuators().size(); ++i) {
+      if (actuation_.actuators()[i].motor)
+        motors_[world][i] = {actuation_.motor(i), actuation_.length()[i], actuation_.velocity()[i]};
+    }
     if (step.implicit) {
       add_polynomial_rows(world, step.dt);
       if (step.actuators) add_servo_rows(world, step.dt);
@@ -252,21 +264,20 @@ void Servos<R>::add_tendon_rows(int world, const ServoStep& step) {
     const Tendon& tendon = actuation_.tendons()[t];
     const double l = passive.tendon_length()[t], speed = passive.tendon_velocity()[t];
     // The armature is a mass that moves with the length: -a d²l/dt² = -a (J q̈ + J̇ q̇).
-    double force = -tendon.armature * one_.tendon_bias[t], slope = tendon.armature;
+    ForceRow row;
+    row.force = -tendon.armature * one_.tendon_bias[t];
     if (step.implicit) {
-      force += passive.tendon_force()[t];
       const double stiffness = tendon.stiffness_at(l);
       double rate2 = 0;
       for (std::size_t k = 0; k < tendon.dofs.size(); ++k) {
         const double arm = passive.tendon_arm()[std::size_t(tendon.first) + k];
         rate2 += stiffness * arm * arm / model_.carried_inertia[tendon.dofs[k]];
       }
-      const SpringRule rule = spring_rule(rate2, dt);
-      force -= stiffness * dt * rule.ahead * speed;
-      slope += dt * tendon.damping_at(speed) + dt * dt * rule.share * stiffness;
+      row = falling(row.force + passive.tendon_force()[t], stiffness, tendon.damping_at(speed), speed, dt,
+                    spring_rule(rate2, dt));
     }
-    if (slope > 0 || force != 0)
-      rows_[world].push_back({force, slope, -kInfinity, kInfinity, tendon.dofs, tendon_arm(world, t)});
+    row.slope += tendon.armature, row.dofs = tendon.dofs, row.arm = tendon_arm(world, t);
+    if (row.slope > 0 || row.force != 0) rows_[world].push_back(row);
     if (step.row_limits) add_tendon_limits(world, dt, t);
   }
 }
@@ -297,13 +308,10 @@ void Servos<R>::add_polynomial_rows(int world, double dt) {
     for (int k = 0; k < p.count; ++k) {
       const double x = p.count == 1 ? one_.qpos[p.qpos] - p.reference : 0, speed = one_.qvel[p.dofs[k]];
       const double stiffness = p.stiffness_at(x);
-      const SpringRule rule = spring_rule(stiffness / model_.carried_inertia[p.dofs[k]], dt);
-      rows_[world].push_back({p.force(x, speed) - stiffness * dt * rule.ahead * speed,
-                              dt * p.damping_at(speed) + dt * dt * rule.share * stiffness,
-                              -kInfinity,
-                              kInfinity,
-                              {&p.dofs[k], 1},
-                              {&kUnit, 1}});
+      ForceRow& row =
+          rows_[world].emplace_back(falling(p.force(x, speed), stiffness, p.damping_at(speed), speed, dt,
+                                            spring_rule(stiffness / model_.carried_inertia[p.dofs[k]], dt)));
+      row.dofs = {&p.dofs[k], 1}, row.arm = {&kUnit, 1};
     }
   }
 }
@@ -330,7 +338,8 @@ void Servos<R>::add_motor_rows(int world, double dt, int actuator, std::span<con
   const double length = actuation_.length()[actuator], speed = actuation_.velocity()[actuator];
   const double force = m.offset - m.stiffness * length - m.damping * speed;
   for (std::size_t k = 0; k < a.dofs.size(); ++k) fixed_[at(model_.nv, a.dofs[k], world)] += R(arm[k] * m.cogging);
-  ForceRow row{force - dt * m.stiffness * speed, dt * m.damping + dt * dt * m.stiffness, m.low, m.high, a.dofs, arm};
+  ForceRow row = falling(force, m.stiffness, m.damping, speed, dt);
+  row.low = m.low, row.high = m.high, row.dofs = a.dofs, row.arm = arm;
   bound(a, row);
   if (falls(m.stiffness, m.damping)) {
     rows_[world].push_back(row);
@@ -350,14 +359,6 @@ MotorStep Servos<R>::motor_here(const BasicData<R>& data, const Actuator& a, dou
   std::array<double, 5> act{};
   for (int k = 0; k < a.motor->activations(); ++k) act[k] = double(data.act[at(model_.na, a.act + k, world)]);
   return motor_step(*a.motor, u.data(), act.data(), length, velocity, dt);
-}
-
-template <class R>
-void Servos<R>::keep_motors(int world) {
-  for (int i = 0; i < actuation_.actuators().size(); ++i) {
-    if (actuation_.actuators()[i].motor)
-      motors_[world][i] = {actuation_.motor(i), actuation_.length()[i], actuation_.velocity()[i]};
-  }
 }
 
 /// Current and bristle go with the speed whose torque acted: the end's where that was implicit.
@@ -399,12 +400,9 @@ void Servos<R>::add_servo_rows(int world, double dt) {
         fixed_[at(model_.nv, a.dofs[k], world)] += R(arm[k] * actuation_.force()[i]);
       continue;
     }
-    ForceRow row{a.force(u, actuation_.length()[i], actuation_.velocity()[i]) - dt * kp * actuation_.velocity()[i],
-                 dt * kd + dt * dt * kp,
-                 -kInfinity,
-                 kInfinity,
-                 a.dofs,
-                 arm};
+    const double speed = actuation_.velocity()[i];
+    ForceRow row = falling(a.force(u, actuation_.length()[i], speed), kp, kd, speed, dt);
+    row.dofs = a.dofs, row.arm = arm;
     bound(a, row);
     rows_[world].push_back(row);
   }

@@ -86,14 +86,7 @@ void StepNewton::begin(StepOperator& mass, std::span<const double> y) {
 /// Then the operator's x is that of the impulses.
 void StepNewton::sweep(StepOperator& mass, int count) {
   sweeps_.run(mass, problem_, count, now_.velocity, now_.impulse);
-  apply(mass);
-}
-
-/// The iterate is that of its impulses.
-void StepNewton::apply(StepOperator& mass) {
-  mass.solve({}, now_.impulse, now_.velocity);
-  mass.move(1);
-  for (std::size_t i = 0; i < now_.velocity.size(); ++i) now_.velocity[i] += problem_.free_velocity[i];
+  apply_impulses(mass, problem_, now_.impulse, now_.velocity);
 }
 
 /// @param early sweeps may come before the seventh iteration, and whole steps after them
@@ -176,7 +169,7 @@ bool StepNewton::solve_acting(StepOperator& mass, double tolerance, int most) {
     const Term& term = problem_.terms[t];
     std::copy_n(from, term.nrow, &now_.impulse[term.first_row]), from += term.nrow;
   }
-  apply(mass), short_ = false;
+  apply_impulses(mass, problem_, now_.impulse, now_.velocity), short_ = false;
   if (!met) acting_.rounds = kActingRounds;
   return true;
 }
@@ -197,7 +190,7 @@ bool StepNewton::refine(StepOperator& mass, Acting& acting, bool far, double tol
 
 /// From the impulses at hand, by Newton's steps alone.
 bool StepNewton::iterate_anew(StepOperator& mass, double tolerance, int most, bool judged) {
-  apply(mass), history_.clear(), short_ = false;
+  apply_impulses(mass, problem_, now_.impulse, now_.velocity), history_.clear(), short_ = false;
   anew_.begun = true, acting_.rounds = kActingRounds;
   return iterate(mass, tolerance, most, judged);
 }
@@ -231,7 +224,7 @@ void StepNewton::start_anew(StepOperator& mass, const NewtonOptions& options) {
 void StepNewton::end_by_sweeps(StepOperator& mass) {
   problem_ = own_;
   std::fill(now_.impulse.begin(), now_.impulse.end(), 0.0);
-  apply(mass);
+  apply_impulses(mass, problem_, now_.impulse, now_.velocity);
   sweep(mass, kLastSweeps);
   const double left = residual();
   if (!std::isfinite(left)) return;

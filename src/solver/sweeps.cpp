@@ -26,11 +26,6 @@ constexpr std::size_t kBothWays = 400;  ///< rows that go back as well
 constexpr int kMost = 640;              ///< in a step,
 constexpr int kMostEarly = 100;         ///< of those that come early: where they do not settle it, more do not either
 
-const RelaxTable& relax_table() {
-  static const RelaxTable& table = kernels<RelaxTable>();
-  return table;
-}
-
 }  // namespace
 
 Sweeps::Sweeps() : points_(std::make_unique<BodyPoints>()) {}
@@ -324,16 +319,11 @@ void Sweeps::run(StepOperator& mass, const StepProblem& problem, int count, std:
 SweepReport Sweeps::solve(StepOperator& mass, const StepProblem& problem, const SweepOptions& options,
                           std::span<double> y, std::span<double> impulse) {
   begin(problem, true);
-  const auto apply = [&] {  // y: J v at these impulses
-    mass.solve({}, impulse, y);
-    mass.move(1);
-    for (std::size_t i = 0; i < y.size(); ++i) y[i] += problem.free_velocity[i];
-  };
-  apply();
+  apply_impulses(mass, problem, impulse, y);  // y: J v
   make_blocks(mass, problem);
   SweepReport report;
   report.sweeps = sweep(problem, options, true, y, impulse);
-  apply();
+  apply_impulses(mass, problem, impulse, y);
   mass.keep();
   TermLaws laws;
   laws.sort(problem);

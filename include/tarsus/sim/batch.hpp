@@ -78,7 +78,7 @@ struct WorldCapture {
   int width = 1;                     ///< of the packs that `memory` is of
 };
 
-/// f(name, array of a, array of b, numbers of a world) for the arrays of worlds that a BatchState and a WorldCapture have.
+/// f(name, array of a, array of b, numbers of a world) for the arrays that both BatchState and WorldCapture have.
 template <class A, class B, class F>
 void each_array(const Model& m, A& a, B& b, const F& f) {
   f("qpos", a.qpos, b.qpos, m.nq), f("qvel", a.qvel, b.qvel, m.nv), f("qacc", a.qacc, b.qacc, m.nv);

@@ -94,7 +94,6 @@ class Servos {
     MotorStep step;
     double length = 0, velocity = 0;
   };
-  void keep_motors(int world);
   void advance_motor(BasicData<R>& data, int actuator, double dt, int world);
   std::size_t at(int n, int i, int world) const {
     return (std::size_t(world / width_) * n + i) * width_ + world % width_;
