@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <numeric>
 
 #include "sim/rigid_workspace.hpp"
 #include "tarsus/base/index.hpp"
@@ -395,16 +394,9 @@ void RigidWorld<R>::sleep(RigidStepReport& report) {
     w.resting.clear();
     return;
   }
-  w.parent.resize(bodies_.size());
-  std::iota(w.parent.begin(), w.parent.end(), 0);
-  const auto root = [&](int i) {
-    while (w.parent[at(i)] != i) i = w.parent[at(i)] = w.parent[at(w.parent[at(i)])];
-    return i;
-  };
+  w.islands.reset(int(bodies_.size()));
   const auto join = [&](int a, int b) {
-    if (a < 0 || b < 0) return;
-    const int ra = root(a), rb = root(b);
-    w.parent[at(std::max(ra, rb))] = std::min(ra, rb);
+    if (a >= 0 && b >= 0) w.islands.join(a, b);
   };
   for (const BodyContact<R>& c : lanes_.contacts) join(c.body_a, c.body_b);
   for (const PointJoint& j : joints_) join(j.body_a, j.body_b);
@@ -414,13 +406,13 @@ void RigidWorld<R>::sleep(RigidStepReport& report) {
     const bool slow = dot(b.velocity, b.velocity) < options_.sleep_speed * options_.sleep_speed &&
                       dot(b.angular_velocity, b.angular_velocity) < options_.sleep_spin * options_.sleep_spin;
     b.still_steps = slow ? std::min(b.still_steps + 1, options_.sleep_steps) : 0;
-    if (b.still_steps < options_.sleep_steps) w.island_moves[at(root(int(i)))] = 1;
+    if (b.still_steps < options_.sleep_steps) w.island_moves[at(w.islands.find(int(i)))] = 1;
   }
   for (std::size_t i = 0; i < bodies_.size(); ++i) {
     RigidBody& b = bodies_[i];
-    b.asleep = !w.island_moves[at(root(int(i)))];
+    b.asleep = !w.island_moves[at(w.islands.find(int(i)))];
     if (b.asleep) b.velocity = b.angular_velocity = {0, 0, 0}, ++report.asleep;
-    report.islands += root(int(i)) == int(i);
+    report.islands += w.islands.find(int(i)) == int(i);
   }
   // Contacts of sleepers to the back, in their order; they keep their impulses for when they wake.
   std::vector<char> rests;

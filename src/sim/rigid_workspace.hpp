@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 
+#include "tarsus/base/union_find.hpp"
 #include "tarsus/sim/rigid_world.hpp"
 
 namespace tarsus {
@@ -160,7 +161,7 @@ struct RigidWorld<R>::Workspace {
   std::size_t last_active = 0, kept_from = 0;
   double rules[4] = {0, 0, 0, 0};  // options that contacts were made with
 
-  std::vector<int> parent;  // [body] union-find of islands
+  UnionFind islands;  // of bodies
   std::vector<char> island_moves;
 
   RowProblem rows;

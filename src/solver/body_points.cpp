@@ -40,7 +40,7 @@ void BodyPoints::come_after(int place, int a, int b) {
   }
 }
 
-int BodyPoints::add(const BodyPoint& point) {
+int BodyPoints::add(const ContactRows& point) {
   const int place = find(take(point.a, point.b, 0));
   if (place == places()) add_place();
   const int lane = lanes_ - room_[place]--;

@@ -115,7 +115,7 @@ static Vec3d response(const FreeBody& body, const Vec3d& arm, const Vec3d& axis)
 }
 
 /// @param row the term's first of these
-void Sweeps::add_point(const StepProblem& problem, const BodyPoint& at, const Term& term, int row) {
+void Sweeps::add_point(const StepProblem& problem, const ContactRows& at, const Term& term, int row) {
   const TermRow* rows = &problem.rows[term.first_row];
   const int c = points_->add(at);
   point_.push_back({c, row, term.first_row, at.nrow});
@@ -153,7 +153,7 @@ void Sweeps::make_blocks(StepOperator& mass, const StepProblem& problem) {
   int row = 0, widest = 0;
   std::size_t own = 0;
   for (int b = 0; b < mass_->blocks(); ++b) {
-    if (const BodyPoint* point = mass_->point(b)) {
+    if (const ContactRows* point = mass_->point(b)) {
       const Term& only = problem.terms[*term++];
       add_point(problem, *point, only, row);
       row += only.nrow;
