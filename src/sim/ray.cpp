@@ -1,6 +1,5 @@
 #include "tarsus/sim/ray.hpp"
 
-
 #include "tarsus/base/index.hpp"
 #include "tarsus/geometry/ray.hpp"
 #include "tarsus/math/rotation.hpp"
