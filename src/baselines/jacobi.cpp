@@ -20,12 +20,12 @@ class Jacobi final : public RowSolver {
                        const RowSolveOptions& options) override;
 
  private:
-  void prepare(const RowProblem& problem, RowSolveReport& report);
+  void prepare(const RowProblem& problem);
   std::vector<double> steps_;
 };
 
 /// Σ_j |A_ij| <= Σ_k |W_ik| D⁻¹_k c_k + Σ_i with c_k = Σ_j |W_jk|: no matrix is formed.
-void Jacobi::prepare(const RowProblem& problem, RowSolveReport& report) {
+void Jacobi::prepare(const RowProblem& problem) {
   std::vector<double> load(static_cast<std::size_t>(problem.nu()), 0.0);
   for (int row = 0; row < problem.nrow(); ++row) {
     const auto columns = problem.columns(row);
@@ -43,7 +43,6 @@ void Jacobi::prepare(const RowProblem& problem, RowSolveReport& report) {
         sum += std::abs(velocity[k]) * load[static_cast<std::size_t>(columns[k])];
       }
       steps_[static_cast<std::size_t>(row)] = sum;
-      report.idle_rows += sum > 0 ? 0 : 1;
       largest = std::max(largest, sum);
     }
     if (block.cone == RowCone::ball) std::fill_n(steps_.begin() + block.first, block.count, largest);
@@ -54,11 +53,10 @@ RowSolveReport Jacobi::solve(const RowProblem& problem, std::span<double> u, std
                              const RowSolveOptions& options) {
   check_solve(problem, u, multiplier, options);
   RowSolveReport report;
-  prepare(problem, report);
+  prepare(problem);
   if (!start(problem, u, multiplier)) return report.status = RowSolveStatus::not_finite, report;
   std::vector<double> next(multiplier.size());
   report.status = RowSolveStatus::too_many_iterations;
-  double last_change = 0;
   for (int k = 0; k < options.max_iterations; ++k) {
     for (int row = 0; row < problem.nrow(); ++row) {
       const auto i = static_cast<std::size_t>(row);
@@ -75,9 +73,6 @@ RowSolveReport Jacobi::solve(const RowProblem& problem, std::span<double> u, std
       multiplier[i] = next[i];
     }
     ++report.iterations;
-    if (options.record_history) report.history.push_back(change);
-    report.gain = last_change > 0 ? change / last_change : 0;
-    last_change = change;
     if (change <= options.tolerance && natural_residual(problem, u, multiplier) <= options.tolerance) {
       report.status = RowSolveStatus::converged;
       break;

@@ -123,7 +123,6 @@ RowSolveReport Newton::solve(const RowProblem& problem, std::span<double> u, std
   for (int k = 0; k <= options.max_iterations && x.size() > 0; ++k) {
     const Eigen::VectorXd f = map.evaluate(x, &jacobian);
     const double norm = f.lpNorm<Eigen::Infinity>();
-    if (options.record_history) report.history.push_back(norm);
     if (norm < best_norm) best = x, best_norm = norm;
     if (norm <= options.tolerance || k == options.max_iterations) break;
     ++report.iterations;

@@ -14,13 +14,8 @@
 namespace tarsus {
 
 const char* name(KktStatus status) {
-  switch (status) {
-    case KktStatus::solved: return "solved";
-    case KktStatus::redundant: return "redundant";
-    case KktStatus::inconsistent: return "inconsistent";
-    case KktStatus::not_finite: return "not_finite";
-  }
-  return "solved";
+  static constexpr const char* kNames[] = {"solved", "redundant", "inconsistent", "not_finite"};
+  return kNames[int(status)];
 }
 
 template <class R>
@@ -278,7 +273,6 @@ int ConstrainedDynamics<R>::close(BasicData<R>& data, double h, In<R> qpos, In<R
   check_size("joint_inertia", K.size(), data.size(model_.nv));
   check_size("v", v.size(), data.size(model_.nv));
   int open = 0;
-  rounds_ = 0;
   const std::size_t nq = std::size_t(model_.nq) * width_, nv = std::size_t(model_.nv) * width_;
   for (int p = 0; p < data.packs(); ++p) {
     prepare_rows(data, p, qpos.data() + p * nq, K.data() + p * nv);
@@ -327,7 +321,7 @@ int ConstrainedDynamics<R>::close_pack(BasicData<R>& data, int pack, R h, const 
   std::vector<R> worst(w, std::numeric_limits<R>::infinity()), shift(worst);
   std::vector<char> falls(w, 1);
   std::copy_n(v, nv, pack_.last_v.begin());
-  for (int round = 0;; ++round, ++rounds_) {
+  for (int round = 0;; ++round) {
     move_and_look(pack, h, qpos, v, next_qpos);
     bool any = false, back = false;
     for (std::size_t lane = 0; lane < w; ++lane) {
@@ -444,7 +438,7 @@ void ConstrainedDynamics<R>::row_rates(const R* v, R* rate) {
 }
 
 template <class R>
-void ConstrainedDynamics<R>::evaluate(BasicData<R>& data, double dt, In<R> qpos, In<R> qvel, double drift_time) {
+void ConstrainedDynamics<R>::evaluate(BasicData<R>& data, double dt, In<R> qpos, In<R> qvel) {
   if (width_ != 1) {
     throw ValueError("data", std::to_string(width_) + " lanes",
                      "one world: equality constraints beside contacts, limits or force limits are not in lanes yet");
@@ -456,8 +450,7 @@ void ConstrainedDynamics<R>::evaluate(BasicData<R>& data, double dt, In<R> qpos,
     constraint_table<R>(1).place(data.view(model_, 0), elsewhere_.state(0), qpos.data(), qvel.data());
   }
   equalities_.evaluate<R>(biased ? elsewhere_ : data, 0, qpos, qvel, rows_, phi_, rate_, bias_);
-  set_targets(equalities_, 1, dt, drift_time, phi_.data(), rate_.data(), bias_.data(), pack_.rhs.data(),
-              pack_.sigma.data());
+  set_targets(equalities_, 1, dt, 0, phi_.data(), rate_.data(), bias_.data(), pack_.rhs.data(), pack_.sigma.data());
   pack_.demand.resize(rows());
   for (int r = 0; r < rows(); ++r) pack_.demand[r] = -pack_.rhs[r];
   forget(0);

@@ -5,12 +5,14 @@
 
 namespace tarsus {
 
-/// A row of the block on its link a alone: a moment about the link's origin and a force, world axes.
+/// A row of the block on one of its links: a moment about the link's origin and a force, world axes. @param side 0: on
+/// a, 1: on b
 template <class R>
-void write_wrench(const Vec3d& moment, const Vec3d& force, const typename DelassusRows<R>::Block& block, int row) {
+void write_wrench(const Force<double>& f, const typename DelassusRows<R>::Block& block, int row, int side = 0) {
+  R* const at = block.force + std::size_t(6 * side) * block.stride + row;
   for (int j = 0; j < 3; ++j) {
-    block.force[std::size_t(j) * block.stride + row] = R(moment[j]);
-    block.force[std::size_t(3 + j) * block.stride + row] = R(force[j]);
+    at[std::size_t(j) * block.stride] = R(f.n[j]);
+    at[std::size_t(3 + j) * block.stride] = R(f.f[j]);
   }
 }
 
@@ -21,29 +23,13 @@ inline Force<double> contact_wrench(const ContactRows& contact, const Vec3d& arm
   return k < 3 ? Force<double>{cross(arm, d), d} : Force<double>{d, {0, 0, 0}};
 }
 
-/// All its rows so, [row][moment, force].
-inline void write_rows(const ContactRows& contact, const Vec3d& arm, double sign, double (&J)[kTermRows][6]) {
-  for (int k = 0; k < contact.nrow; ++k) {
-    const Force<double> f = contact_wrench(contact, arm, sign, k);
-    for (int j = 0; j < 3; ++j) J[k][j] = f.n[j], J[k][3 + j] = f.f[j];
-  }
-}
-
 /// Rows `row`, row + 1, … of the block: along the contact's axes at its point, from the fourth on moments about them.
 template <class R>
 void write_contact(const ContactRows& contact, const typename DelassusRows<R>::Block& block, int row) {
-  const auto put = [&](int offset, const Vec3d& arm, double sign) {
-    for (int k = 0; k < contact.nrow; ++k) {
-      const Force<double> f = contact_wrench(contact, arm, sign, k);
-      R* at = block.force + std::size_t(offset) * block.stride + row + k;
-      for (int j = 0; j < 3; ++j) {
-        at[std::size_t(j) * block.stride] = R(f.n[j]);
-        at[std::size_t(3 + j) * block.stride] = R(f.f[j]);
-      }
-    }
-  };
-  put(0, contact.arm_a, 1);
-  if (contact.b >= 0) put(6, contact.arm_b, -1);
+  for (int k = 0; k < contact.nrow; ++k) {
+    write_wrench<R>(contact_wrench(contact, contact.arm_a, 1, k), block, row + k);
+    if (contact.b >= 0) write_wrench<R>(contact_wrench(contact, contact.arm_b, -1, k), block, row + k, 1);
+  }
 }
 
 }  // namespace tarsus

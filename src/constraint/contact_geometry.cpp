@@ -4,7 +4,7 @@
 #include <cmath>
 #include <tuple>
 
-#include "tarsus/base/number_text.hpp"
+#include "tarsus/base/index.hpp"
 #include "tarsus/math/elementary.hpp"
 #include "tarsus/spatial/widen.hpp"
 
@@ -78,18 +78,11 @@ CapsuleAround capsule_around(const ContactShape& shape) {
   return in_shape(centre, axis, radius, size[k]);
 }
 
-const MeshSpec* find_mesh(const ModelSpec& spec, const std::string& name) {
-  for (const MeshSpec& mesh : spec.meshes) {
-    if (mesh.name == name) return &mesh;
-  }
-  return nullptr;
-}
-
 /// The terrain of a geom; nothing if its heights were not read.
 std::unique_ptr<HeightField> height_field_of(const ModelSpec& spec, const std::string& name) {
-  const auto field = std::find_if(spec.height_fields.begin(), spec.height_fields.end(),
-                                  [&](const HeightFieldSpec& f) { return f.name == name; });
-  if (field == spec.height_fields.end() || field->rows == 0) return nullptr;
+  const int index = index_of(spec.height_fields, name);
+  const HeightFieldSpec* const field = index >= 0 ? &spec.height_fields[index] : nullptr;
+  if (!field || field->rows == 0) return nullptr;
   std::vector<double> heights(std::size_t(field->rows) * std::size_t(field->columns), 0.0);
   for (std::size_t k = 0; k < field->elevation.size(); ++k) heights[k] = field->elevation[k] * field->size[2];
   return std::make_unique<HeightField>(field->rows, field->columns, heights, field->size[0], field->size[1],
@@ -128,13 +121,13 @@ SolidShape solid_shape(const ModelSpec& spec, const GeomSpec& geom) {
   }
   out.shape = {shape_type(geom.type), geom.size};
   if (geom.type == GeomType::mesh) {
-    const MeshSpec* mesh = find_mesh(spec, geom.mesh);
-    if (!mesh || mesh->vertices.empty()) {
+    const int mesh = index_of(spec.meshes, geom.mesh);
+    if (mesh < 0 || spec.meshes[mesh].vertices.empty()) {
       out.missing = "the mesh \"" + geom.mesh + "\" was not read";
       return out;
     }
     try {
-      out.hull = std::make_unique<ConvexHull>(mesh->vertices);
+      out.hull = std::make_unique<ConvexHull>(spec.meshes[mesh].vertices);
     } catch (const ValueError& e) {
       throw InputError(geom.where, "mesh \"" + geom.mesh + "\": " + e.what());
     }

@@ -23,16 +23,10 @@ double inverse_mean(const Sym3<R>& m) {
 }
 
 /// Estimate of what a point contact on link a, and on b unless it is the world (-1), feels: by the articulated masses
-/// that the last factors left [1/kg].
+/// that the last factors left, M of forces [1/kg], I of moments [1/(kg m²)].
 template <class R>
-double contact_inverse_mass(const LinkState<R>* links, int a, int b) {
-  return inverse_mean(links[a].IA.M) + (b >= 0 ? inverse_mean(links[b].IA.M) : 0);
-}
-
-/// The same for moments [1/(kg m²)].
-template <class R>
-double contact_inverse_inertia(const LinkState<R>* links, int a, int b) {
-  return inverse_mean(links[a].IA.I) + (b >= 0 ? inverse_mean(links[b].IA.I) : 0);
+double contact_inverse_mass(const LinkState<R>* links, int a, int b, Sym3<R> ArticulatedInertia<R>::*part) {
+  return inverse_mean(links[a].IA.*part) + (b >= 0 ? inverse_mean(links[b].IA.*part) : 0);
 }
 
 }  // namespace
@@ -139,7 +133,8 @@ void StepTerms<R>::add_contact(std::size_t index) {
   rows.arm_a = c.point.position - widen(links[c.a].o);
   rows.arm_b = c.b >= 0 ? c.point.position - widen(links[c.b].o) : Vec3d{0, 0, 0};
   const ContactMotion at = motion(index);
-  const double mass = contact_inverse_mass(links, c.a, c.b), speed = dot(rows.axis[0], at.speed.v);
+  const double mass = contact_inverse_mass(links, c.a, c.b, &ArticulatedInertia<R>::M),
+               speed = dot(rows.axis[0], at.speed.v);
   Spook soft = c.spook;
   double gap = c.point.distance;
   if (soft.compliance == 0) {
@@ -166,7 +161,7 @@ template <class R>
 void StepTerms<R>::add_spin(std::size_t index) {
   const LinkContact& c = contacts_[index];
   const ContactMotion at = motion(index);
-  const double inertia = contact_inverse_inertia(step_.data->links(), c.a, c.b);
+  const double inertia = contact_inverse_mass(step_.data->links(), c.a, c.b, &ArticulatedInertia<R>::I);
   for (int k = 3; k < c.dimension; ++k) {
     const Vec3d& axis = geometry_.contacts[index].axis[k - 3];
     set_row(terms_[index].first_row + k, {compliance(0, inertia), 0, 0, inertia}, dot(axis, at.speed.w),

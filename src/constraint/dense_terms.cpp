@@ -35,7 +35,10 @@ void DenseTerms<R>::write_contact(int term, double* J) {
   const ContactRows& contact = geometry_.contacts[term];
   const int pair = pair_of(std::size_t(term));
   double wrench[kTermRows][6];
-  write_rows(contact, contact.arm_a, 1, wrench);
+  for (int k = 0; k < contact.nrow; ++k) {
+    const Force<double> f = contact_wrench(contact, contact.arm_a, 1, k);
+    for (int j = 0; j < 3; ++j) wrench[k][j] = f.n[j], wrench[k][3 + j] = f.f[j];
+  }
   multiply(contact.nrow, 6, {wrench[0], 6, 1}, {trees_.rows(pair), trees_.leading()}, dofs_, J, dofs_);
   const std::span<const int> places = trees_.places(pair);
   places_.insert(places_.end(), places.begin(), places.end());

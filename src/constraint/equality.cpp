@@ -13,17 +13,9 @@
 namespace tarsus {
 
 const char* name(EqualityKind kind) {
-  switch (kind) {
-    case EqualityKind::connect: return "connect";
-    case EqualityKind::weld: return "weld";
-    case EqualityKind::joint: return "joint";
-    case EqualityKind::tendon: return "tendon";
-    case EqualityKind::distance: return "distance";
-    case EqualityKind::point_on_plane: return "point on plane";
-    case EqualityKind::screw: return "screw";
-    case EqualityKind::user: return "user";
-  }
-  return "unknown";
+  static constexpr const char* kNames[] = {"connect",  "weld",           "joint", "tendon",
+                                           "distance", "point on plane", "screw", "user"};
+  return kNames[int(kind)];
 }
 
 namespace {
@@ -187,7 +179,7 @@ int EqualitySet::add_weld(const std::string& name, int body_a, int body_b, const
 }
 
 int EqualitySet::add_joint(const std::string& name, int joint_a, int joint_b, const std::array<double, 5>& polynomial) {
-  Equality e{.name = name, .kind = EqualityKind::joint, .joint_a = joint_a, .joint_b = joint_b, .nrow = 1};
+  Equality e{.name = name, .kind = EqualityKind::joint, .nrow = 1};
   for (const int joint : {joint_a, joint_b}) {
     if (joint == -1 && joint == joint_b) continue;
     if (joint < 0 || joint >= model_->njoint())

@@ -6,6 +6,8 @@
 // With F_b the world's axes nothing is left of F_b.
 #pragma once
 
+#include <type_traits>
+
 #include "constraint/equality_view.hpp"
 #include "tarsus/math/row_pack.hpp"
 #include "tarsus/model/jcalc.inl"
@@ -184,22 +186,20 @@ template <class T, bool kWeld, bool kWorld>
   if (rate) fixed_motion<T, kWeld, kWorld>(a, b, turn, rows);
 }
 
+/// f of both as constants.
+template <class F>
+TARSUS_INLINE void by_shape(bool weld, bool to_world, const F& f) {
+  const auto by_world = [&](auto is_weld) { to_world ? f(is_weld, std::true_type{}) : f(is_weld, std::false_type{}); };
+  weld ? by_world(std::true_type{}) : by_world(std::false_type{});
+}
+
 /// A connect or a weld; φ, rate, bias: of its first row; rate null: positions only.
 template <class T>
 TARSUS_INLINE void fixed_rows(const ModelView<Real<T>>& m, const LinkState<T>* state,
                               const EqualityConstants<Real<T>>& c, const RowTarget<Real<T>>& to, T* phi, T* rate,
                               T* bias) {
-  if (c.kind == EqualityKind::weld) {
-    if (c.to_world)
-      fixed_rows<T, true, true>(m, state, c, to, phi, rate, bias);
-    else
-      fixed_rows<T, true, false>(m, state, c, to, phi, rate, bias);
-  } else {
-    if (c.to_world)
-      fixed_rows<T, false, true>(m, state, c, to, phi, rate, bias);
-    else
-      fixed_rows<T, false, false>(m, state, c, to, phi, rate, bias);
-  }
+  by_shape(c.kind == EqualityKind::weld, c.to_world,
+           [&](auto weld, auto world) { fixed_rows<T, weld, world>(m, state, c, to, phi, rate, bias); });
 }
 
 }  // namespace TARSUS_ISA

@@ -2,8 +2,6 @@
 // contiguous for one constraint (its link's state, its rows) is turned into packs and back by transposing squares.
 #pragma once
 
-#include <cstddef>
-
 #include "constraint/equality_fixed.inl"
 #include "tarsus/math/transpose.hpp"
 
@@ -165,14 +163,9 @@ template <class T, class S>
 TARSUS_INLINE void group_rows(const ModelView<T>& m, const LinkState<T>* state, const EqualityGroup<T>& group,
                               const RowTarget<T>* targets, T* phi, T* rate, T* bias) {
   for (int first = 0; first < group.count; first += kWidth<S>) {
-    if (group.weld && group.to_world)
-      lanes_of_group<T, S, true, true>(m, state, group, first, targets, phi, rate, bias);
-    else if (group.weld)
-      lanes_of_group<T, S, true, false>(m, state, group, first, targets, phi, rate, bias);
-    else if (group.to_world)
-      lanes_of_group<T, S, false, true>(m, state, group, first, targets, phi, rate, bias);
-    else
-      lanes_of_group<T, S, false, false>(m, state, group, first, targets, phi, rate, bias);
+    by_shape(group.weld, group.to_world, [&](auto weld, auto world) {
+      lanes_of_group<T, S, weld, world>(m, state, group, first, targets, phi, rate, bias);
+    });
   }
 }
 

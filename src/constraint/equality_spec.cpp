@@ -1,8 +1,8 @@
 // The equalities of a model's spec (MJCF <equality>, URDF <mimic>) as an EqualitySet.
 #include <algorithm>
-#include <cmath>
 #include <memory>
 
+#include "tarsus/base/index.hpp"
 #include "tarsus/constraint/equality.hpp"
 #include "tarsus/dynamics/tendon.hpp"
 #include "tarsus/math/rotation.hpp"
@@ -38,9 +38,7 @@ int find_joint(const Model& model, const EqualitySpec& spec, const std::string& 
 }
 
 int find_tendon(const TendonSet& tendons, const EqualitySpec& spec, const std::string& name) {
-  for (int t = 0; t < tendons.size(); ++t) {
-    if (tendons[t].name == name) return t;
-  }
+  if (const int tendon = index_of(tendons, name); tendon >= 0) return tendon;
   throw InputError(spec.where, "equality \"" + spec.name + "\": there is no tendon \"" + name + "\"");
 }
 
@@ -172,8 +170,6 @@ int EqualitySet::add_from_spec(int index) {
     throw InputError(spec.where, e.what());
   }
   equalities_[added].where = spec.where;
-  equalities_[added].solver_reference = spec.solver_reference,
-  equalities_[added].solver_impedance = spec.solver_impedance;
   return added;
 }
 

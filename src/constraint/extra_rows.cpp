@@ -2,7 +2,6 @@
 #include "tarsus/constraint/extra_rows.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include "constraint/contact_force.hpp"
 #include "constraint/tree_loads.hpp"
@@ -71,8 +70,8 @@ void ExtraRows<R>::write_contact_rows(Extra& extra, const Tangent& g, const type
   for (int k = 1; k < contact.nrow; ++k)
     (k < 3 ? force : moment) += contact.axis[k % 3] * (g.at[k][0] / extra.coupling);
   unknown_.push_back(extra.first_row + 1);
-  write_wrench<R>(cross(contact.arm_a, contact.axis[0]), contact.axis[0], block, row);
-  write_wrench<R>(cross(contact.arm_a, force) + moment, force, block, row + 1);
+  write_wrench<R>({cross(contact.arm_a, contact.axis[0]), contact.axis[0]}, block, row);
+  write_wrench<R>({cross(contact.arm_a, force) + moment, force}, block, row + 1);
 }
 
 /// With A the rows' Delassus matrix in the loaded tree and x₀ its solution without them:

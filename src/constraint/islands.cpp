@@ -12,18 +12,6 @@ std::vector<int> tree_roots(const Model& model) {
 
 Islands::Islands(const Model& model) : model_(model), root_(tree_roots(model)) {}
 
-int Islands::find(int root) {
-  while (set_[root] != root) root = set_[root] = set_[set_[root]];
-  return root;
-}
-
-void Islands::join(int a, int b) {
-  a = find(root_[a]), b = find(root_[b]);
-  if (a == b) return;
-  if (a > b) std::swap(a, b);
-  set_[b] = a, trees_[a] += trees_[b];
-}
-
 /// A link that the term acts on.
 int Islands::link_of(const RowGeometry& geometry, int term) const {
   const int contacts = int(geometry.contacts.size()), joints = int(geometry.joints.size());
@@ -36,16 +24,18 @@ int Islands::find_piles(const TermSet& all, int least, bool together) {
   const int n = int(all.terms.size());
   piled_.assign(n, 0);
   if (int(root_.size()) < least) return 0;
-  set_ = root_, trees_.assign(root_.size(), 1);
+  sets_.reset(int(root_.size())), trees_.assign(root_.size(), 0);
+  const auto join = [&](int a, int b) { sets_.join(root_[a], root_[b]); };
   for (const ContactRows& contact : all.geometry.contacts) {
     if (contact.b >= 0) join(contact.a, contact.b);
   }
   for (const PathRow& path : all.geometry.paths) {
     for (const int dof : path.dofs) join(model_.dof_joint[path.dofs[0]], model_.dof_joint[dof]);
   }
+  for (int i = 0; i < int(root_.size()); ++i) trees_[sets_.find(i)] += root_[i] == i;
   int count = 0;
   for (int t = 0; t < n; ++t) {
-    piled_[t] = trees_[find(root_[link_of(all.geometry, t)])] >= least;
+    piled_[t] = trees_[sets_.find(root_[link_of(all.geometry, t)])] >= least;
     count += piled_[t];
   }
   if (count == 0 || !together) return count;

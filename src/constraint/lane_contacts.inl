@@ -351,14 +351,6 @@ struct LaneDetector {
     }
   }
 
-  /// As ContactGeometry::reach(): where two meet is on the smaller one.
-  void narrow_reach(const Vec3<T>& centre, Real<T> radius, T margin) {
-    const T one = T(Real<T>(1)), half = T(Real<T>(0.5)), h = T(step.h);
-    const T turned = h * norm(motion.w), moved = h * norm(cross_add(motion.w, centre, motion.v));
-    const T tight = (maximum(margin + fall, T(Real<T>(0))) + moved + turned * T(radius)) / (one - half * turned);
-    reach = select(turned < one, minimum(reach, tight), reach);
-  }
-
   /// Whether any pair of the group may be near in some lane.
   bool any_near(const LanePairGroup<Real<T>>& group) const {
     const LanePlaced<T>&a = s.placed[group.a], &b = s.placed[group.b];
@@ -397,8 +389,11 @@ struct LaneDetector {
     reach = maximum(reach, zero);
     const Vec3<T> spin_a = spin(sa), spin_b = spin(sb);
     motion = {spin_a - spin_b, (a.velocity - cross(spin_a, a.centre)) - (b.velocity - cross(spin_b, b.centre))};
-    if (!plane_a && !plane_b) {
-      narrow_reach(sa.radius <= sb.radius ? a.centre : b.centre, std::min(sa.radius, sb.radius), margin);
+    if (!plane_a && !plane_b) {  // as ContactGeometry::reach(): where two meet is on the smaller one
+      const T one = T(Real<T>(1)), radius = T(std::min(sa.radius, sb.radius)), turned = h * norm(motion.w);
+      const T moved = h * norm(cross_add(motion.w, sa.radius <= sb.radius ? a.centre : b.centre, motion.v));
+      const T tight = (maximum(margin + fall, zero) + moved + turned * radius) / (one - T(Real<T>(0.5)) * turned);
+      reach = select(turned < one, minimum(reach, tight), reach);
       const T close = T(sa.radius) + T(sb.radius) + reach;
       near = near & (dot(d, d) <= close * close);
       if (!any_lane(near)) return;

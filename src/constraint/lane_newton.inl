@@ -65,7 +65,8 @@ class LaneSolver {
   int waiting() const { return waiting_ ? count_live() : 0; }
   /// Once nothing waits: softer problems for lanes that missed, then the answer of all.
   void end() {
-    if (some_) solve_missed();
+    const auto missed = [&] { return ~met_ & (best_residual_ < T(std::numeric_limits<R>::infinity())); };
+    if (some_ && any_lane(missed())) harden(missed()), bound_impulses(missed());
     problem_.end({iterations_, best_residual_, met_, (best_residual_ < T(std::numeric_limits<R>::infinity())) | met_});
   }
 
@@ -260,7 +261,8 @@ class LaneSolver {
       if constexpr (kNarrows<T>) {
         if (count_live() <= kWidth<Narrow<T>>) {
           waiting_ = waits_;
-          if (!waits_) go_down_narrow();
+          LaneSolver<T>* const one_pack[] = {this};
+          if (!waits_) go_down_in<Narrow<T>, T>(s_.narrow, one_pack);
           return;
         }
       }
@@ -281,11 +283,6 @@ class LaneSolver {
       d.now = move(t);
     }
   }
-  /// The rest of it in a narrow pack.
-  void go_down_narrow() {
-    LaneSolver<T>* const one_pack[] = {this};
-    go_down_in<Narrow<T>, T>(s_.narrow, one_pack);
-  }
   TARSUS_INLINE static void give_normal(LaneContact<T>& c) { c.given_normal = maximum(c.at.now_y.x, zero()); }
   template <class Row>
   TARSUS_INLINE static void give_normal(Row&) {}
@@ -302,21 +299,18 @@ class LaneSolver {
   template <class W>
   void go_down_for(std::span<LaneSolver<W>* const> packs, T* K);
 
-  void solve_missed() {
-    const Mask<T> missed = ~met_ & (best_residual_ < T(std::numeric_limits<R>::infinity()));
-    if (!any_lane(missed)) return;
-    harden(missed);
-    bound_impulses(~met_ & (best_residual_ < T(std::numeric_limits<R>::infinity())));
+  void from_best(Mask<T> lanes) {
+    s_.each_term([&](auto& t) {
+      t.at.now_u = select(lanes, t.at.best_u, t.at.now_u), t.at.now_y = select(lanes, t.at.best_y, t.at.now_y);
+    });
+    for (int k = 0; k < v_.nv; ++k) s_.x_now[k] = select(lanes, s_.x_best[k], s_.x_now[k]);
   }
 
   /// Where the best iterate has impulses beyond their bounds: these as their bounds allow, and the rest once more.
   void bound_impulses(Mask<T> lanes) {
     if (!any_lane(lanes)) return;
     go_on(lanes);
-    s_.each_term([&](auto& t) {
-      t.at.now_u = select(live_, t.at.best_u, t.at.now_u), t.at.now_y = select(live_, t.at.best_y, t.at.now_y);
-    });
-    for (int k = 0; k < v_.nv; ++k) s_.x_now[k] = select(live_, s_.x_best[k], s_.x_now[k]);
+    from_best(live_);
     go_on(live_ & ~within_sets());
     if (!any_lane(live_)) return;
     const auto bounded = [&](auto& t) {
@@ -341,10 +335,7 @@ class LaneSolver {
   /// The same problem with soft rows, then harder ones, for lanes that missed.
   void harden(Mask<T> missed) {
     go_on(missed);
-    s_.each_term([&](auto& t) {
-      t.at.now_u = select(missed, t.at.best_u, t.at.now_u), t.at.now_y = select(missed, t.at.best_y, t.at.now_y);
-    });
-    for (int k = 0; k < v_.nv; ++k) s_.x_now[k] = select(missed, s_.x_best[k], s_.x_now[k]);
+    from_best(missed);
     Mask<T> going = missed;
     constexpr R kShares[] = {10, 3, 1, R(0.3), R(0.1), R(0.03), R(0.01), 0};
     for (const R share : kShares) {
@@ -411,10 +402,7 @@ void lane_solve(const LaneModel<Real<T>>& model, const LaneStep<Real<T>>& step, 
       mine = LaneSpace<T>{}, static_cast<LaneScratch<T>&>(mine) = scratch;
       const std::size_t size = carve_space<T>(model, work, mine);
       carve_memory<T>(model, pack.memory, memory[nwaiting]);
-      for (int i = 0; i < pack.view.nlink; ++i) {
-        const int parent = pack.view.link[i].parent;
-        state[i].o = parent >= 0 ? state[parent].o + state[i].r : state[i].r;
-      }
+      place_origins(pack.view.link, pack.view.nlink, state);
       LaneDetector<T> detector{pack, model, step, state, mine};
       detector.detect();
       LaneSolver<T>& one = solver[nwaiting].emplace(pack, model, step, state, reinterpret_cast<const T*>(pack.K), mine,

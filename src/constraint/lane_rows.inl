@@ -11,14 +11,6 @@
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-template <class T>
-TARSUS_INLINE Mask<T> no_lanes() {
-  return T(Real<T>(1)) < T(Real<T>(0));
-}
-template <class T>
-TARSUS_INLINE Mask<T> every_lane() {
-  return T(Real<T>(0)) < T(Real<T>(1));
-}
 /// The same integer in all lanes.
 template <class T>
 TARSUS_INLINE Bits<T> all_bits(int x) {

@@ -38,6 +38,19 @@ struct LaneInterval {
   }
 };
 
+/// @param g ∂γ/∂(J v) of rolling across its slip  @param base γ̄
+template <class T>
+TARSUS_INLINE void set_tangent(LaneSpin<T>& s, const LaneInterval<T>& torsion, const LaneDisc<T>& disc, T by_torsion,
+                               T by_disc, T g, const Vec3<T>& base, Mask<T> lanes) {
+  const T zero = T(Real<T>(0)), iR = s.metric.iR;
+  const auto put = [lanes](T x, T& to) { to = select(lanes, x, to); };
+  put(select(torsion.slips, zero, iR), s.Gss), put(by_torsion, s.Gsn);
+  put(by_disc * disc.t1, s.G1n), put(by_disc * disc.t2, s.G2n);
+  put(select(disc.slips, g * disc.t2 * disc.t2, iR), s.G11), put(select(disc.slips, g * disc.t1 * disc.t1, iR), s.G22);
+  put(select(disc.slips, -(g * disc.t1 * disc.t2), zero), s.G12);
+  s.base = select<T>(lanes, base, s.base);
+}
+
 /// natural_map() of the contact at the normal velocity un and impulse yn.
 template <bool kTangents, class T>
 TARSUS_INLINE T natural_map(LaneSpin<T>& s, T un, T yn, const Vec3<T>& u, const Vec3<T>& y,
@@ -63,13 +76,7 @@ TARSUS_INLINE T natural_map(LaneSpin<T>& s, T un, T yn, const Vec3<T>& u, const 
     const Vec3<T> step = {select(torsion.slips, mul_add(by_torsion, grown, Ns), Ns * inside),
                           select(disc.slips, disc.t1 * along - disc.t2 * across, N1 * inside),
                           select(disc.slips, disc.t2 * along + disc.t1 * across, N2 * inside)};
-    const auto put = [lanes](T x, T& to) { to = select(lanes, x, to); };
-    put(select(torsion.slips, zero, m.iR), s.Gss), put(by_torsion * Gnn, s.Gsn);
-    put(by_disc * disc.t1, s.G1n), put(by_disc * disc.t2, s.G2n);
-    put(select(disc.slips, g * disc.t2 * disc.t2, m.iR), s.G11);
-    put(select(disc.slips, g * disc.t1 * disc.t1, m.iR), s.G22);
-    put(select(disc.slips, -(g * disc.t1 * disc.t2), zero), s.G12);
-    s.base = select<T>(lanes, y - step, s.base);
+    set_tangent(s, torsion, disc, by_torsion * Gnn, by_disc, g, y - step, lanes);
   }
   return mul_add(Ns, Ns, mul_add(N1, N1, N2 * N2)) * (m.rho * m.rho);
 }
@@ -92,15 +99,8 @@ TARSUS_INLINE Vec3<T> law(LaneSpin<T>& s, const Vec3<T>& u, bool given, bool tan
   const Vec3<T> gamma = {torsion.projected, y.y * disc.share, y.z * disc.share};
   if (!tangents) return gamma;
   const T Gnn = given ? zero : select(yn > zero, c.normal.iR, zero), g = disc.share * m.iR;
-  const T by_disc = select(disc.slips, s.rolling * Gnn, zero);
-  const auto put = [lanes](T x, T& to) { to = select(lanes, x, to); };
-  put(select(torsion.slips, zero, m.iR), s.Gss);
-  put(select(torsion.slips, s.torsional * torsion.sign * Gnn, zero), s.Gsn);
-  put(by_disc * disc.t1, s.G1n), put(by_disc * disc.t2, s.G2n);
-  put(select(disc.slips, g * disc.t2 * disc.t2, m.iR), s.G11);
-  put(select(disc.slips, g * disc.t1 * disc.t1, m.iR), s.G22);
-  put(select(disc.slips, -(g * disc.t1 * disc.t2), zero), s.G12);
-  s.base = select<T>(lanes, gamma, s.base);
+  const T by_torsion = select(torsion.slips, s.torsional * torsion.sign * Gnn, zero);
+  set_tangent(s, torsion, disc, by_torsion, select(disc.slips, s.rolling * Gnn, zero), g, gamma, lanes);
   return gamma;
 }
 

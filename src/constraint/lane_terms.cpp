@@ -187,7 +187,7 @@ template <class R>
 std::string LaneTerms<R>::refusal(const Model& model, const ContactGeometry* geometry, const TermOptions& options) {
   if (!options.user_limits.empty()) return "users' limits are not in lanes yet";
   for (const Joint& joint : model.joints) {
-    if (options.friction_loss && moves_freely(joint.type) && joint.friction_loss > 0)
+    if (options.joints && moves_freely(joint.type) && joint.friction_loss > 0)
       return "dry friction of a free joint is not in lanes yet";
   }
   if (!geometry) return {};
@@ -207,13 +207,13 @@ int packs_together(int width) {
 
 template <class R>
 LaneTerms<R>::LaneTerms(const Model& model, const BasicData<R>& data, const ContactGeometry* geometry,
-                        const LaneTermOptions& options)
+                        const TermOptions& options)
     : model_(model),
       width_(data.width()),
       together_(std::min(packs_together<R>(data.width()), data.packs())),
       options_(options),
       tables_(std::make_unique<Tables>()) {
-  const std::string why = refusal(model, geometry, options.terms);
+  const std::string why = refusal(model, geometry, options);
   if (!why.empty()) throw ValueError("lanes", std::to_string(width_), why);
   Tables& t = *tables_;
   LaneModel<R>& m = t.model;
@@ -236,9 +236,8 @@ LaneTerms<R>::LaneTerms(const Model& model, const BasicData<R>& data, const Cont
       t.loss_dofs.push_back(joint.qvel + k), t.loss_joints.push_back(i), t.losses.push_back(R(joint.friction_loss));
   }
   m.nlink = model.njoint(), m.nv = model.nv, m.nplaced = int(t.shapes.size()), m.ngroup = int(t.groups.size());
-  m.nlimit = options.terms.limits ? int(t.limits.size()) : 0;
-  m.nloss = options.terms.friction_loss ? int(t.losses.size()) : 0;
-  m.most_crossings = geometry ? std::clamp(options.most_link_contacts, 1, 64) : 0;
+  m.nlimit = options.joints ? int(t.limits.size()) : 0, m.nloss = options.joints ? int(t.losses.size()) : 0;
+  m.most_crossings = geometry ? 64 : 0;  // in each world; the deepest of more, and the world says `missed`
   if (m.most_spins > 0) m.most_spins = m.most_contacts + m.most_crossings;
   t.laws.resize(t.own.size()), m.law = t.laws.data(), m.limit_law = t.limit_laws.data();
   m.shape = t.shapes.data(), m.pair = t.pairs.data(), m.group = t.groups.data();
@@ -272,17 +271,16 @@ void LaneTerms<R>::solve(BasicData<R>& data, double h, In<R> joint_inertia, cons
   check_size("velocity", velocity.size(), data.size(model_.nv));
   check_size("joint_inertia", joint_inertia.size(), data.size(model_.nv));
   check_size("packs", tables_->packs.size(), std::size_t(data.packs()));
-  const TermOptions& options = options_.terms;
   tables_->set_laws(h);
   LaneStep<R> step{};
   step.h = R(h), step.gravity = R(norm(model_.gravity));
-  step.limit_compliance = R(options.limit_spook.compliance);
-  step.limit_damping_time = R(options.limit_spook.damping_time);
-  step.relative_compliance = R(options.relative_compliance), step.restitution = R(options_.restitution);
-  step.restitution_threshold = R(options.restitution_threshold);
-  step.tolerance = R(std::max(options.solve.tolerance, sizeof(R) == 8 ? 0 : 1e-4));
-  step.most_iterations = std::min(options.solve.max_iterations, kMostIterations);
-  step.limits = options.limits, step.losses = options.friction_loss, step.contacts = tables_->geometry != nullptr;
+  step.limit_compliance = R(options_.limit_spook.compliance);
+  step.limit_damping_time = R(options_.limit_spook.damping_time);
+  step.relative_compliance = R(options_.relative_compliance), step.restitution = R(options_.restitution);
+  step.restitution_threshold = R(options_.restitution_threshold);
+  step.tolerance = R(std::max(options_.solve.tolerance, sizeof(R) == 8 ? 0 : 1e-4));
+  step.most_iterations = std::min(options_.solve.max_iterations, kMostIterations);
+  step.limits = step.losses = options_.joints, step.contacts = tables_->geometry != nullptr;
   if (drives) {
     check_size("push", push.size(), data.size(model_.nv));
     step.nlimited = int(drives->joints.size()), step.limited = drives->joints.data();

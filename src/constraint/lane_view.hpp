@@ -2,8 +2,6 @@
 // for all worlds, in the kernels' precision.
 #pragma once
 
-#include <cstdint>
-
 #include "tarsus/geometry/narrow_phase.hpp"
 #include "tarsus/model/view.hpp"
 

@@ -48,7 +48,6 @@ Limbs<R>::Limbs(const Model& model, DelassusRows<R>& rows) {
   for (std::size_t i = 0; i < groups_.size(); ++i) lay_out(rows, groups_[i], i + 1 < groups_.size());
   for (std::size_t i = 0; i + 1 < groups_.size(); ++i) limb_views_.push_back(view_of(groups_[i], rows.width(), true));
   view_.limbs = int(limb_views_.size()), view_.limb = limb_views_.data();
-  for (const auto& limb : limb_views_) view_.most = std::max(view_.most, limb.nrow);
   view_.kept = view_of(groups_.back(), rows.width(), false);
 }
 

@@ -253,11 +253,8 @@ void prepare_limbs_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, cons
   const T* no_force = nullptr;
   aba_outward(m, state, qpos, qvel, no_force);
   reduce_groups(m, state, m.ninward - 1, Q, K);  // the root is the last
-  state[0].o = state[0].r;
-  for (int i = 1; i < m.nlink; ++i) {
-    state[i].o = state[m.link[i].parent].o + state[i].r;
-    put_u(m.link[i], state[i], u);
-  }
+  place_origins(m.link, m.nlink, state);
+  for (int i = 1; i < m.nlink; ++i) put_u(m.link[i], state[i], u);
 }
 
 /// good: positive where every pivot of the group is above its limits, in ratio to its diagonal and, by pivot_scale()

@@ -31,7 +31,6 @@ struct RowGroupView {
 template <class R>
 struct LimbsView {
   int limbs = 0;
-  int most = 0;                           ///< rows of the largest
   const RowGroupView<R>* limb = nullptr;  ///< [limbs] eliminated below the root
   RowGroupView<R> kept;                   ///< the rows that are left; nrow may be 0
 };

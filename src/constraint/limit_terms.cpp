@@ -20,11 +20,6 @@ void StepTerms<R>::add_limits() {
   }
 }
 
-template <class R>
-void StepTerms<R>::add_limit_side(const JointRows& rows, double gap, int side) {
-  add_bound(Kind::limit, 2 * std::uint64_t(rows.joint) + side, rows, gap, limit_solver_[rows.joint]);
-}
-
 /// g = gap >= 0 along a joint's row. @param solver MuJoCo's parameters where somebody gave them
 template <class R>
 void StepTerms<R>::add_bound(Kind kind, std::uint64_t identity, const JointRows& rows, double gap,
@@ -55,10 +50,13 @@ void StepTerms<R>::add_bound(Kind kind, std::uint64_t identity, const JointRows&
 template <class R>
 void StepTerms<R>::add_limit(int joint) {
   const Joint& j = model_.joints[joint];
+  const auto add_side = [&](int side, JointRows::Part part, const Vec3d& axis, double gap) {
+    add_bound(Kind::limit, 2 * std::uint64_t(joint) + side, {joint, part, 1, axis}, gap, limit_solver_[joint]);
+  };
   if (j.nv() == 1) {
     const double q = step_.qpos[j.qpos];
-    add_limit_side({joint, JointRows::Part::axial, 1, {1, 0, 0}}, q - j.lower(), 0);
-    add_limit_side({joint, JointRows::Part::axial, 1, {-1, 0, 0}}, j.upper() - q, 1);
+    add_side(0, JointRows::Part::axial, {1, 0, 0}, q - j.lower());
+    add_side(1, JointRows::Part::axial, {-1, 0, 0}, j.upper() - q);
     return;
   }
   // An angle is at most π sin(angle / 2), speeds are at most |ω|: most joints are far from their range without a
@@ -72,24 +70,12 @@ void StepTerms<R>::add_limit(int joint) {
   const double angle = norm(turn);
   if (angle < 1e-6) return;  // no direction to push in
   const Vec3d axis = widen(step_.data->links()[joint].R) * (turn * (-1 / angle));
-  add_limit_side({joint, JointRows::Part::angular, 1, axis}, j.upper() - angle, 0);
-}
-
-template <class R>
-double StepTerms<R>::limit_force(int joint) const {
-  double sum = 0;
-  for (std::size_t i = 0; i < terms_.size(); ++i) {
-    if (names_[i].kind == Kind::limit && names_[i].identity / 2 == std::uint64_t(joint))
-      sum += impulse(int(i))[0] / step_.h;
-  }
-  return sum;
+  add_side(0, JointRows::Part::angular, axis, j.upper() - angle);
 }
 
 #define TARSUS_INSTANTIATE(R)                                                          \
   template void StepTerms<R>::add_limits();                                            \
   template void StepTerms<R>::add_limit(int);                                          \
-  template double StepTerms<R>::limit_force(int) const;                                \
-  template void StepTerms<R>::add_limit_side(const JointRows&, double, int);           \
   template void StepTerms<R>::add_bound(Kind, std::uint64_t, const JointRows&, double, \
                                         const std::optional<SolverParameters>&);
 TARSUS_INSTANTIATE(double)

@@ -35,12 +35,11 @@ void StepTerms<R>::add_force_row(std::size_t index, const ForceRow& row, bool of
     geometry_.joints.push_back({model_.dof_joint[row.dofs[0]], JointRows::Part::axial, 1, {row.arm[0], 0, 0}});
   else
     geometry_.paths.push_back(path);
-  paths_.term[index] = add_term(Kind::path, index, term, &numbers, &speed, &free);
+  add_term(Kind::path, index, term, &numbers, &speed, &free);
 }
 
 template <class R>
 void StepTerms<R>::add_force_rows(std::span<const ForceRow> rows) {
-  paths_.term.assign(rows.size(), -1);
   if (rows.empty()) return;
   find_force_row_masses(rows);
   for (const bool of_joint : {true, false}) {  // the operator's order
@@ -51,17 +50,10 @@ void StepTerms<R>::add_force_rows(std::span<const ForceRow> rows) {
   }
 }
 
-template <class R>
-double StepTerms<R>::force_of_row(std::size_t row) const {
-  const int term = row < paths_.term.size() ? paths_.term[row] : -1;
-  return term < 0 ? 0 : impulse(term)[0] / step_.h;
-}
-
 #define TARSUS_INSTANTIATE(R)                                                    \
   template void StepTerms<R>::find_force_row_masses(std::span<const ForceRow>);  \
   template void StepTerms<R>::add_force_row(std::size_t, const ForceRow&, bool); \
-  template void StepTerms<R>::add_force_rows(std::span<const ForceRow>);         \
-  template double StepTerms<R>::force_of_row(std::size_t) const;
+  template void StepTerms<R>::add_force_rows(std::span<const ForceRow>);
 TARSUS_INSTANTIATE(double)
 TARSUS_INSTANTIATE(float)
 #undef TARSUS_INSTANTIATE

@@ -17,13 +17,8 @@ constexpr int kSweptSteps = 3;   ///< and after one of which it was known before
 }  // namespace
 
 const char* name(StepStatus status) {
-  switch (status) {
-    case StepStatus::converged: return "converged";
-    case StepStatus::swept: return "swept";
-    case StepStatus::too_many_iterations: return "too_many_iterations";
-    case StepStatus::not_finite: return "not_finite";
-  }
-  return "converged";
+  static constexpr const char* kNames[] = {"converged", "swept", "too_many_iterations", "not_finite"};
+  return kNames[int(status)];
 }
 
 template <class R>
@@ -41,7 +36,7 @@ void StepTerms<R>::begin(BasicData<R>& data, double h, In<R> qpos, In<R> qvel, I
     throw ValueError("data", std::to_string(data.width()) + " lanes", "one world: LaneTerms takes packs");
   }
   step_.data = &data, step_.h = h, step_.qpos = qpos, step_.qvel = qvel, step_.free = free_velocity;
-  geometry_.joints.clear(), geometry_.paths.clear(), paths_.term.clear();
+  geometry_.joints.clear(), geometry_.paths.clear();
   report_ = {};
   take_contacts(contacts);
 }
@@ -76,6 +71,15 @@ int StepTerms<R>::add_joint_term(Kind kind, std::uint64_t identity, Term term, c
   const TermRow rows[3] = {row, row, row};
   geometry_.joints.push_back(joint);
   return add_term(kind, identity, term, rows, speed, free);
+}
+
+template <class R>
+double StepTerms<R>::force_of(Kind kind, std::uint64_t identity, std::uint64_t count) const {
+  double sum = 0;
+  for (std::size_t i = 0; i < terms_.size(); ++i) {
+    if (names_[i].kind == kind && names_[i].identity - identity < count) sum += impulse(int(i))[0] / step_.h;
+  }
+  return sum;
 }
 
 template <class R>

@@ -114,10 +114,6 @@ SolverParameters solver_parameters(std::span<const double> solref, std::span<con
   return p;
 }
 
-std::optional<SolverParameters> own_parameters(std::span<const double> solref, std::span<const double> solimp) {
-  return unless_default(solver_parameters(solref, solimp));
-}
-
 std::optional<SolverParameters> limit_parameters(const Model& model, int joint) {
   const Body& body = model.bodies[model.joints[joint].body];
   const JointSpec& spec = model.spec.bodies[model.joints[joint].body].joints[joint - body.joint_first];

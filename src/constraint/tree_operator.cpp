@@ -2,7 +2,6 @@
 #include "tarsus/spatial/widen.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include "constraint/kernel_table.hpp"
 #include "constraint/tree_loads.hpp"
@@ -134,16 +133,6 @@ void TreeOperator<R>::Iterates::move(double t) {
   for (std::size_t i = 0; i < now.held.at.size(); ++i) now.held.at[i] += t * (next.held.at[i] - now.held.at[i]);
   now.held.miss = t == 1 ? next.held.miss : std::max(now.held.miss, next.held.miss);
   first = false;
-}
-
-template <class R>
-void TreeOperator<R>::move(double t) {
-  iterates_.move(t);
-}
-
-template <class R>
-void TreeOperator<R>::keep() {
-  iterates_.kept = iterates_.now;
 }
 
 /// The symmetric part of contacts' tangents, and their forces, on links.

@@ -89,7 +89,7 @@ bool TreeRows<R>::take_body(const LinkState<R>& link, std::size_t i) {
 
 template <class R>
 void TreeRows<R>::write_point(const ContactRows& contact) {
-  BodyPoint& point = points_.emplace_back();
+  ContactRows& point = points_.emplace_back();
   point.nrow = contact.nrow;
   if (is_body_[contact.a]) point.a = contact.a, point.arm_a = contact.arm_a - centre_[contact.a];
   if (contact.b >= 0 && is_body_[contact.b]) point.b = contact.b, point.arm_b = contact.arm_b - centre_[contact.b];
@@ -105,10 +105,9 @@ void TreeRows<R>::write_contact(const ContactRows& contact) {
   if (tree_a || tree_b || contact.nrow == 4 || contact.nrow == 6) {  // a point has no torsion and does not roll
     block.rows = rows_.add_block(tree_b ? contact.b : contact.a, -1, contact.nrow);
     const typename DelassusRows<R>::Block of_tree = rows_.block(block.rows);
-    for (int k = 0; k < contact.nrow && (tree_a || tree_b); ++k) {
-      const Force<double> f = contact_wrench(contact, tree_a ? contact.arm_a : contact.arm_b, tree_a ? 1 : -1, k);
-      write_wrench<R>(f.n, f.f, of_tree, k);
-    }
+    const Vec3d& arm = tree_a ? contact.arm_a : contact.arm_b;
+    for (int k = 0; k < contact.nrow && (tree_a || tree_b); ++k)
+      write_wrench<R>(contact_wrench(contact, arm, tree_a ? 1 : -1, k), of_tree, k);
   }
   blocks_.push_back(block);
 }
@@ -236,12 +235,6 @@ void TreeRows<R>::widen_block(Block& own) {
   for (int k = 0; k < own.ndof; ++k) place_[dofs_[own.first_dof + k]] = -1;
 }
 
-/// Row k of a point on one body: the moment about its centre and the force.
-static Force<double> wrench(const BodyPoint& point, const Vec3d& arm, int k) {
-  const Vec3d& d = point.axis[k % 3];
-  return k < 3 ? Force<double>{cross(arm, d), d} : Force<double>{d, {0, 0, 0}};
-}
-
 template <class R>
 void TreeRows<R>::own_mass(int index, double* A, int to) {
   const Block& own = blocks_[index];
@@ -261,16 +254,16 @@ void TreeRows<R>::own_mass(int index, double* A, int to) {
     }
   }
   if (own.point < 0) return;
-  const BodyPoint& point = points_[own.point];
+  const ContactRows& point = points_[own.point];
   for (const bool first : {true, false}) {
     const int of = first ? point.a : point.b;
     if (of < 0) continue;
     const Vec3d& arm = first ? point.arm_a : point.arm_b;
     for (int j = 0; j < n; ++j) {
-      const Force<double> f = wrench(point, arm, j);
+      const Force<double> f = contact_wrench(point, arm, 1, j);
       const Vec3d w = bodies[of].inverse_inertia * f.n, v = f.f * bodies[of].inverse_mass;
       for (int i = 0; i < n; ++i) {
-        const Force<double> e = wrench(point, arm, i);
+        const Force<double> e = contact_wrench(point, arm, 1, i);
         A[i * to + j] += dot(e.n, w) + dot(e.f, v);
       }
     }
@@ -309,7 +302,7 @@ void TreeRows<R>::velocity(int index, double* Jx) {
     std::copy_n(row_.begin(), n, Jx);
   }
   if (block.point < 0) return;
-  const BodyPoint& point = points_[block.point];
+  const ContactRows& point = points_[block.point];
   Vec3d w{0, 0, 0}, v{0, 0, 0};
   if (point.a >= 0) w = bodies[point.a].w, v = bodies[point.a].v + cross(w, point.arm_a);
   if (point.b >= 0) {
@@ -337,7 +330,7 @@ void TreeRows<R>::push(int index, const double* change) {
     rows_.push({dofs_.data() + own.first_dof, std::size_t(own.ndof)}, block.nrow, block.stride, &Y_[own.Y], lambda,
                u_.data());
   if (own.point < 0) return;
-  const BodyPoint& point = points_[own.point];
+  const ContactRows& point = points_[own.point];
   Vec3d f{0, 0, 0}, n{0, 0, 0};
   for (int k = 0; k < point.nrow; ++k) (k < 3 ? f : n) += point.axis[k % 3] * change[k];
   const auto move = [&](int body, const Vec3d& arm, double sign) {

@@ -31,17 +31,6 @@ void StepTerms<R>::add_user_limits() {
   }
 }
 
-template <class R>
-double StepTerms<R>::user_limit_force(int i) const {
-  for (std::size_t t = 0; t < terms_.size(); ++t) {
-    if (names_[t].kind == Kind::user_limit && names_[t].identity == std::uint64_t(i))
-      return impulse(int(t))[0] / step_.h;
-  }
-  return 0;
-}
-
-template double StepTerms<double>::user_limit_force(int) const;
-template double StepTerms<float>::user_limit_force(int) const;
 template void StepTerms<double>::add_user_limits();
 template void StepTerms<float>::add_user_limits();
 

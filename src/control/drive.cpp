@@ -40,8 +40,7 @@ void Drives::check(const Model& model) const {
   if (!force_floor.empty()) check_size("force_floor", force_floor.size(), model.nv);
   for (int i = 0; limited() && i < model.nv; ++i) {
     const Joint& joint = model.joints[model.dof_joint[i]];
-    const double high = force_limit.empty() ? kInfinity : force_limit[i],
-                 low = force_floor.empty() ? -high : force_floor[i];
+    const auto [low, high] = bounds(i);
     const bool length = has_rotation(joint.type) && i >= joint.qvel + scalar_count(joint.type);
     if (low <= high && (!length || high >= 0)) continue;  // false for nan
     throw ValueError("force limit of joint \"" + joint.name + "\"", number_text(low) + " to " + number_text(high),

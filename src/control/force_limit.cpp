@@ -37,8 +37,7 @@ void DriveLimiter<R>::take_limits(const Model& model, const Drives& drives) {
   kd_.assign(drives.kd.begin(), drives.kd.end());
   rotations_ = false;
   for (int i = 0; i < model.nv; ++i) {
-    const double high = drives.force_limit.empty() ? kInfinity : drives.force_limit[i];
-    const double low = drives.force_floor.empty() ? -high : drives.force_floor[i];
+    const auto [low, high] = drives.bounds(i);
     const double size = std::max(std::abs(low), std::abs(high));
     low_[i] = R(low), high_[i] = R(high);
     inverse_size_[i] = std::isfinite(size) ? R(1 / std::max(size, 1e-30)) : R(0);

@@ -6,18 +6,16 @@ namespace tarsus {
 
 namespace {
 
-LinkFrame frame_on(const Model& model, int body, const Vec3d& position, const Quatd& orientation) {
-  return tarsus::frame_on(model, body, {rotation(normalized(orientation)), position});
-}
-
-template <class Member>
-auto find_in_bodies(const Model& model, const std::string& name, Member member) {
+template <class Spec>
+SpecPlace<Spec> place_in_bodies(const Model& model, std::vector<Spec> BodySpec::*member, const char* kind,
+                                const std::string& name, const Location& where) {
   for (int body = 0; body < model.nbody(); ++body) {
-    for (const auto& one : model.spec.bodies[body].*member) {
-      if (one.name == name) return std::pair(body, &one);
+    for (const Spec& one : model.spec.bodies[body].*member) {
+      if (one.name == name)
+        return {body, &one, frame_on(model, body, {rotation(normalized(one.orientation)), one.position})};
     }
   }
-  return std::pair(-1, decltype (&(model.spec.bodies[0].*member)[0])(nullptr));
+  throw InputError(where, std::string("there is no ") + kind + " named \"" + name + "\"");
 }
 
 }  // namespace
@@ -30,21 +28,21 @@ LinkFrame frame_on(const Model& model, int body, const Transformd& X) {
 
 LinkFrame body_frame(const Model& model, int body) { return frame_on(model, body, {identity3<double>(), {0, 0, 0}}); }
 
-LinkFrame inertial_frame(const Model& model, int body) {
-  const Body& b = model.bodies[body];
-  return frame_on(model, body, {eigen(b.inertia).vectors, b.com});
+Mat3d principal_axes(const Model& model, int body) {
+  const std::optional<InertialSpec>& given = model.spec.bodies[std::size_t(body)].inertial;
+  return given && given->axes ? rotation(normalized(*given->axes)) : eigen(model.bodies[body].inertia).vectors;
 }
 
-LinkFrame site_frame(const Model& model, const std::string& name, const Location& where) {
-  const auto [body, site] = find_in_bodies(model, name, &BodySpec::sites);
-  if (!site) throw InputError(where, "there is no site named \"" + name + "\"");
-  return frame_on(model, body, site->position, site->orientation);
+LinkFrame inertial_frame(const Model& model, int body) {
+  return frame_on(model, body, {principal_axes(model, body), model.bodies[body].com});
+}
+
+SitePlace site_place(const Model& model, const std::string& name, const Location& where) {
+  return place_in_bodies(model, &BodySpec::sites, "site", name, where);
 }
 
 GeomPlace geom_place(const Model& model, const std::string& name, const Location& where) {
-  const auto [body, geom] = find_in_bodies(model, name, &BodySpec::geoms);
-  if (!geom) throw InputError(where, "there is no geom named \"" + name + "\"");
-  return {body, geom, frame_on(model, body, geom->position, geom->orientation)};
+  return place_in_bodies(model, &BodySpec::geoms, "geom", name, where);
 }
 
 void add_generalized_force(const Model& model, const LinkState<double>* links, int link, const Vec3d& point,

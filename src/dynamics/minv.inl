@@ -7,16 +7,22 @@
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-/// Factors of M̂ alone: poses, inertias, pass 2 without forces. @param qpos null: the poses are there
+/// Poses of all links, and inertias for pass 2 without forces. @param qpos null: the poses are there
 template <class T>
-void factor_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const T* qpos, const T* K) {
-  const T zero = T(Real<T>(0));
+TARSUS_INLINE void pose_links(const ModelView<Real<T>>& m, LinkState<T>* state, const T* qpos) {
   for (int i = 0; i < m.nlink; ++i) {
     LinkState<T>& s = state[i];
     if (qpos) joint_pose(m.link[i], qpos, state, s);
     s.IA = articulated(link_inertia(m, i, s.R));
     s.pA = {zero3<T>(), zero3<T>()};
   }
+}
+
+/// Factors of M̂ alone: poses, inertias, pass 2 without forces. @param qpos as pose_links()
+template <class T>
+void factor_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const T* qpos, const T* K) {
+  pose_links(m, state, qpos);
+  const T zero = T(Real<T>(0));
   const T no_force[6] = {zero, zero, zero, zero, zero, zero};
   for (int g = 0; g < m.ninward; ++g) {  // in aba_inward()'s order, which is that of its sums
     const LinkGroup& group = m.inward[g];

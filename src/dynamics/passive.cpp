@@ -78,7 +78,8 @@ void PassiveForces::find_bodies() {
       immersed_.push_back(one);
     }
     if (ellipsoid) continue;
-    const Vec3d moments = eigen(body.inertia).values;
+    const Sym3d principal = rotate(transpose(principal_axes(model_, i)), body.inertia);
+    const Vec3d moments{principal.xx, principal.yy, principal.zz};
     Vec3d box;
     for (int k = 0; k < 3; ++k) {
       const double square = moments[(k + 1) % 3] + moments[(k + 2) % 3] - moments[k];

@@ -1,6 +1,6 @@
 #include "tarsus/model/model.hpp"
 
-#include <algorithm>
+#include "tarsus/base/index.hpp"
 
 namespace tarsus {
 
@@ -28,16 +28,8 @@ double Model::total_mass() const {
 namespace {
 
 template <class Items>
-int find(const Items& items, std::string_view name) {
-  for (std::size_t i = 0; i < items.size(); ++i) {
-    if (items[i].name == name) return int(i);
-  }
-  return -1;
-}
-
-template <class Items>
 int find_or_throw(const Items& items, std::string_view name, const char* kind) {
-  const int index = find(items, name);
+  const int index = index_of(items, name);
   if (index >= 0) return index;
   std::string known;
   for (std::size_t i = 0; i < items.size() && i < 40; ++i) known += (i ? ", " : "") + items[i].name;
@@ -46,7 +38,7 @@ int find_or_throw(const Items& items, std::string_view name, const char* kind) {
 
 }  // namespace
 
-int Model::find_body(std::string_view name) const { return find(bodies, name); }
+int Model::find_body(std::string_view name) const { return index_of(bodies, name); }
 std::vector<std::string> Model::control_names() const {
   std::vector<std::string> names;
   for (const ActuatorSpec& a : spec.actuators) {
@@ -62,7 +54,7 @@ std::vector<std::string> Model::control_names() const {
   return names;
 }
 
-int Model::find_joint(std::string_view name) const { return find(joints, name); }
+int Model::find_joint(std::string_view name) const { return index_of(joints, name); }
 int Model::body_id(std::string_view name) const { return find_or_throw(bodies, name, "body"); }
 int Model::joint_id(std::string_view name) const { return find_or_throw(joints, name, "joint"); }
 

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "particles/kernels.hpp"
 #include "particles/path_stage.hpp"
 #include "solver/newton.hpp"
 #include "tarsus/base/error.hpp"
+#include "tarsus/base/union_find.hpp"
 
 namespace tarsus {
 namespace {
@@ -256,19 +256,14 @@ void ParticleNewton::Plan::fill_batches() {
 }
 
 void ParticleNewton::Plan::sort_components(std::span<const double> inverse_mass) {
-  std::vector<int> root(set->particles());
-  std::iota(root.begin(), root.end(), 0);
-  const auto find = [&](int i) {
-    while (root[i] != i) i = root[i] = root[root[i]];
-    return i;
-  };
+  UnionFind sets(set->particles());
   const int nrow = set->nrow();
   std::vector<int> anchor(nrow, -1);  // a particle of the row that can move
   for (int row = 0; row < nrow; ++row) {
     for (const int i : set->row_particles(row)) {
       if (inverse_mass[i] == 0) continue;
       if (anchor[row] < 0) anchor[row] = i;
-      root[find(i)] = find(anchor[row]);
+      sets.join(i, anchor[row]);
     }
   }
   std::vector<int> component(set->particles(), -1);
@@ -279,7 +274,7 @@ void ParticleNewton::Plan::sort_components(std::span<const double> inverse_mass)
       rest.push_back(row);  // nothing in it can move
       continue;
     }
-    int& id = component[find(anchor[row])];
+    int& id = component[sets.find(anchor[row])];
     if (id < 0) id = static_cast<int>(members.size()), members.emplace_back();
     members[id].push_back(row);
   }

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
+#include <exception>
 
 #include "sim/within.hpp"
 #include "tarsus/base/hash.hpp"
@@ -97,11 +98,10 @@ template <class R>
 Batch<R>::Batch(const Model& model, int worlds, const BatchOptions& options)
     : model_(model), worlds_(worlds), options_(options), team_(options.threads) {
   if (worlds < 1) throw ValueError("worlds", std::to_string(worlds), "at least 1");
-  const auto room = [&](AlignedVector<R>& array, int n) { array.assign(at(worlds) * at(n), R(0)); };
-  room(state_.qpos, model.nq), room(state_.qpos_target, model.nq), room(state_.act, model.na);
-  for (auto* array : {&state_.qvel, &state_.qacc, &state_.tau, &state_.qvel_target}) room(*array, model.nv);
-  room(state_.ctrl, model.nu), room(state_.ground_force, 3 * model.njoint());
-  room(state_.mocap_pos, 3 * model.nmocap()), room(state_.mocap_quat, 4 * model.nmocap());
+  each_array(model, state_, state_, [&](const char*, AlignedVector<R>& array, AlignedVector<R>&, int n) {
+    array.assign(at(worlds) * at(n), R(0));
+  });
+  state_.ground_force.assign(at(worlds) * at(3 * model.njoint()), R(0));
   captures_.resize(at(worlds));
   state_.steps.resize(at(worlds)), state_.faults.resize(at(worlds)), state_.reports.resize(at(worlds));
   if (options_.drives) options_.drives->check(model);
@@ -201,14 +201,11 @@ void Batch<R>::reset_world(int world, In<R> qpos, In<R> qvel) {
 
 template <class R>
 void Batch<R>::restore(const BatchState<R>& state) {
-  check_size("state.qpos", state.qpos.size(), state_.qpos.size());
-  check_size("state.qvel", state.qvel.size(), state_.qvel.size());
+  each_array(model_, state, state_, [](const char* name, const AlignedVector<R>& from, AlignedVector<R>& to, int) {
+    check_size(name, from.size(), to.size());
+  });
   check_size("state.memory", state.memory.size(), state_.memory.size());
   check_size("state.steps", state.steps.size(), state_.steps.size());
-  check_size("state.ctrl", state.ctrl.size(), state_.ctrl.size());
-  check_size("state.act", state.act.size(), state_.act.size());
-  check_size("state.mocap_pos", state.mocap_pos.size(), state_.mocap_pos.size());
-  check_size("state.mocap_quat", state.mocap_quat.size(), state_.mocap_quat.size());
   check_size("state.ground_force", state.ground_force.size(), state_.ground_force.size());
   state.parameters.check_sizes(model_, worlds_);
   state_ = state;
@@ -579,16 +576,10 @@ WorldCapture Batch<R>::snapshot(int world, const StepMemory<R>* memory) const {
   out.single = sizeof(R) == 4, out.width = width_;
   out.options = options_, out.options.threads = 1, out.options.keep_starts = false;
   out.options.step.rows.geometry.reset();
-  const auto take = [&](std::vector<double>& to, const AlignedVector<R>& from, int n) {
+  each_array(model_, out, state_, [&](const char*, std::vector<double>& to, const AlignedVector<R>& from, int n) {
     const std::span<const R> mine = part(std::span<const R>(from), n, world);
     to.assign(mine.begin(), mine.end());
-  };
-  take(out.qpos, state_.qpos, model_.nq), take(out.qvel, state_.qvel, model_.nv);
-  take(out.qacc, state_.qacc, model_.nv), take(out.tau, state_.tau, model_.nv);
-  take(out.ctrl, state_.ctrl, model_.nu), take(out.act, state_.act, model_.na);
-  take(out.qpos_target, state_.qpos_target, model_.nq), take(out.qvel_target, state_.qvel_target, model_.nv);
-  take(out.mocap_pos, state_.mocap_pos, 3 * model_.nmocap());
-  take(out.mocap_quat, state_.mocap_quat, 4 * model_.nmocap());
+  });
   out.steps = state_.steps[at(world)], out.fault = state_.faults[at(world)];
   out.parameters = state_.parameters.world(model_, world);
   if (memory) out.memory = to_bytes<R>(std::span<const StepMemory<R>>(memory, 1));
@@ -605,18 +596,9 @@ WorldCapture Batch<R>::capture(int world) const {
 
 template <class R>
 void Batch<R>::put(int world, const WorldCapture& capture) {
-  const std::pair<const char*, std::pair<const std::vector<double>*, AlignedVector<R>*>> arrays[] = {
-      {"qpos", {&capture.qpos, &state_.qpos}},
-      {"qvel", {&capture.qvel, &state_.qvel}},
-      {"qacc", {&capture.qacc, &state_.qacc}},
-      {"tau", {&capture.tau, &state_.tau}},
-      {"ctrl", {&capture.ctrl, &state_.ctrl}},
-      {"act", {&capture.act, &state_.act}},
-      {"qpos_target", {&capture.qpos_target, &state_.qpos_target}},
-      {"qvel_target", {&capture.qvel_target, &state_.qvel_target}},
-      {"mocap_pos", {&capture.mocap_pos, &state_.mocap_pos}},
-      {"mocap_quat", {&capture.mocap_quat, &state_.mocap_quat}}};
-  for (const auto& [name, both] : arrays) check_size(name, both.first->size(), both.second->size() / at(worlds_));
+  using Numbers = const std::vector<double>;
+  each_array(model_, capture, state_,
+             [](const char* name, Numbers& from, AlignedVector<R>&, int n) { check_size(name, from.size(), at(n)); });
   capture.parameters.check_sizes(model_, 1);
   StepMemory<R> one;
   const bool warm = !capture.memory.empty() && capture.width == width_ && capture.single == (sizeof(R) == 4);
@@ -624,8 +606,9 @@ void Batch<R>::put(int world, const WorldCapture& capture) {
   std::vector<std::uint8_t> mask(at(worlds_));
   mask[at(world)] = 1;
   reset(mask);
-  for (const auto& [name, both] : arrays)
-    std::copy(both.first->begin(), both.first->end(), part(*both.second, int(both.first->size()), world).begin());
+  each_array(model_, capture, state_, [&](const char*, Numbers& from, AlignedVector<R>& to, int n) {
+    std::copy(from.begin(), from.end(), part(to, n, world).begin());
+  });
   state_.steps[at(world)] = capture.steps;
   if (warm) state_.memory[at(world / width_)].put(one, world % width_, width_);
   for (int i = 0; i < kWorldParameters; ++i) {

@@ -15,10 +15,8 @@ constexpr const char* kFaultArrays[] = {"",          "qpos",       "qvel",      
 
 /// f(name, array) for the arrays of a capture's state and drives.
 template <class Capture, class F>
-void each_array(Capture& c, const F& f) {
-  f("qpos", c.qpos), f("qvel", c.qvel), f("qacc", c.qacc), f("tau", c.tau), f("ctrl", c.ctrl), f("act", c.act);
-  f("qpos_target", c.qpos_target), f("qvel_target", c.qvel_target);
-  f("mocap_pos", c.mocap_pos), f("mocap_quat", c.mocap_quat);
+void each_array(const Model& model, Capture& c, const F& f) {
+  each_array(model, c, c, [&](const char* name, auto& x, auto&, int) { f(name, x); });
   if (!c.options.drives) return;
   auto& d = *c.options.drives;
   f("kp", d.kp), f("kd", d.kd), f("force_limit", d.force_limit), f("force_floor", d.force_floor);
@@ -76,7 +74,7 @@ CaptureArrays to_arrays(const Model& model, const WorldCapture& capture) {
   meta["fault_text"] = capture.fault.text(), meta["fault_array"] = capture.fault.array;
   each_switch(capture, [&](const char* name, auto x, auto) { meta[name] = std::int64_t(x); });
   out.meta = meta.dump(1, ' ', false, Json::error_handler_t::replace);
-  each_array(capture, [&](const char* name, const std::vector<double>& x) { out.arrays.emplace_back(name, x); });
+  each_array(model, capture, [&](const char* name, const std::vector<double>& x) { out.arrays.emplace_back(name, x); });
   each_number(capture, [&](const char* name, double x) { out.arrays.emplace_back(name, std::vector<double>{x}); });
   for (int i = 0; i < kWorldParameters; ++i) {
     const WorldParameter which = WorldParameter(i);
@@ -103,7 +101,7 @@ WorldCapture from_arrays(const Model& model, const CaptureArrays& arrays, const 
       fail(file, std::string("meta/") + name, "expected a whole number from 0 to " + std::to_string(most));
     x = std::remove_reference_t<decltype(x)>(value.get<std::int64_t>());
   });
-  each_array(out, [&](const char* name, std::vector<double>& x) {
+  each_array(model, out, [&](const char* name, std::vector<double>& x) {
     const std::vector<double>* from = find(name);
     if (!from && model.nmocap() == 0 && std::string_view(name).substr(0, 5) == "mocap") return;  // older files
     if (!from) fail(file, name, "there is no array of this name");

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "tarsus/sim/row_stage.hpp"
+#include "tarsus/spatial/widen.hpp"
 
 namespace tarsus {
 
@@ -18,8 +19,8 @@ void SplitDrives::split(const Model& model, const Drives& drives) {
       // A rotation's gains and limit are those of its first DoF.
       const bool rotation = k >= scalar_count(joint.type);
       const int i = joint.qvel + k, at = rotation ? joint.qvel + scalar_count(joint.type) : i;
-      const bool finite = (!drives.force_limit.empty() && std::isfinite(drives.force_limit[at])) ||
-                          (!rotation && !drives.force_floor.empty() && std::isfinite(drives.force_floor[at]));
+      const auto [low, high] = drives.bounds(at);
+      const bool finite = std::isfinite(high) || (!rotation && std::isfinite(low));
       is_limited[i] = finite && (drives.kp[at] > 0 || drives.kd[at] > 0);
       Drives& other = is_limited[i] ? unlimited : limited;
       other.kp[i] = other.kd[i] = 0;
@@ -51,22 +52,15 @@ static void each_limited(const Model& model, const SplitDrives& drives, const F&
 }
 
 template <class R>
-static Vec3d in_world(const LinkState<R>& link, const R* own) {
-  const Vec3<R> world = link.R * Vec3<R>{own[0], own[1], own[2]};
-  return {double(world.x), double(world.y), double(world.z)};
-}
-
-template <class R>
 void RowStage<R>::add_drives(BasicData<R>& data, const DriveStep<R>& step, const SplitDrives& drives) {
   drive_force<R>(model_, data, drives.limited, step.h, data.qpos, data.qvel, step.qpos_target, step.qvel_target, zero_,
                  push_);
   const double h = step.h;
   each_limited(model_, drives, [&](const JointRows& rows, int dof) {
-    const double high = step.drives.force_limit.empty() ? kInfinity : step.drives.force_limit[dof];
-    const double low = step.drives.force_floor.empty() ? -high : step.drives.force_floor[dof];
+    const auto [low, high] = step.drives.bounds(dof);
     const double stiffness = h * drives.limited.kd[dof] + (drives.limited.stiff ? h * h * drives.limited.kp[dof] : 0);
     const R* own = &push_[dof];
-    const Vec3d push = rows.nrow == 3                        ? in_world(data.links()[rows.joint], own) * h
+    const Vec3d push = rows.nrow == 3 ? widen(data.links()[rows.joint].R * Vec3<R>{own[0], own[1], own[2]}) * h
                        : rows.part == JointRows::Part::axial ? Vec3d{h * double(own[0]), 0, 0}
                                                              : rows.e * (h * double(own[0]));
     terms_.add_drive(rows, push, stiffness, h * low, h * high);

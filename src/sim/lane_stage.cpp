@@ -1,6 +1,5 @@
 #include "tarsus/sim/lane_stage.hpp"
 
-#include <algorithm>
 #include <cmath>
 
 namespace tarsus {
@@ -33,7 +32,7 @@ std::string LaneStage<R>::refusal(const Model& model, const RowStageOptions& opt
     const std::string why = drives_refusal(model, *drives);
     if (!why.empty()) return why;
   }
-  return LaneTerms<R>::refusal(model, shapes(model, options).get(), options.terms());
+  return LaneTerms<R>::refusal(model, shapes(model, options).get(), options);
 }
 
 template <class R>
@@ -42,7 +41,7 @@ LaneStage<R>::LaneStage(const Model& model, const BasicData<R>& data, const RowS
       width_(data.width()),
       options_((options.check(), options)),
       geometry_(shapes(model, options)),
-      terms_(model, data, geometry_.get(), {.terms = options.terms(), .restitution = options.restitution}),
+      terms_(model, data, geometry_.get(), options),
       reports_(data.worlds()),
       push_(data.size(model.nv)),
       zero_(data.size(model.nv)) {}
@@ -59,10 +58,8 @@ void LaneStage<R>::take_drives(const DriveStep<R>& step, const SplitDrives& driv
   for (int j = 0; j < model_.njoint(); ++j) {
     const int v = model_.joints[j].qvel;
     if (!drives.is_limited[v]) continue;
-    const double high = step.drives.force_limit.empty() ? kInfinity : step.drives.force_limit[v];
-    limited_.joints.push_back(j);
-    limited_.high.push_back(R(high));
-    limited_.low.push_back(R(step.drives.force_floor.empty() ? -high : step.drives.force_floor[v]));
+    const auto [low, high] = step.drives.bounds(v);
+    limited_.joints.push_back(j), limited_.low.push_back(R(low)), limited_.high.push_back(R(high));
   }
 }
 

@@ -1,7 +1,6 @@
 #include "tarsus/sim/ray.hpp"
 
-#include <algorithm>
-
+#include "tarsus/base/index.hpp"
 #include "tarsus/geometry/ray.hpp"
 #include "tarsus/math/rotation.hpp"
 
@@ -26,14 +25,9 @@ RayScene::RayScene(const Model& model) {
   for (int body = 0; body < model.nbody(); ++body) {
     for (const GeomSpec& geom : model.spec.bodies[body].geoms) {
       if (geom.rgba[3] == 0) continue;
-      const MeshSpec* mesh = nullptr;
-      if (geom.type == GeomType::mesh) {
-        const auto& all = model.spec.meshes;
-        const auto found = std::find_if(all.begin(), all.end(), [&](const auto& m) { return m.name == geom.mesh; });
-        if (found != all.end()) mesh = &*found;
-      }
-      targets_.push_back(
-          {body, &geom, mesh, frame_on(model, body, {rotation(normalized(geom.orientation)), geom.position})});
+      const int mesh = geom.type == GeomType::mesh ? index_of(model.spec.meshes, geom.mesh) : -1;
+      targets_.push_back({body, &geom, mesh >= 0 ? &model.spec.meshes[mesh] : nullptr,
+                          frame_on(model, body, {rotation(normalized(geom.orientation)), geom.position})});
     }
   }
 }

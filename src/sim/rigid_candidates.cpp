@@ -1,6 +1,5 @@
 // Candidates of RigidWorld: pairs of round shapes that may touch while they live, which is longer than a step.
 #include <algorithm>
-#include <cmath>
 
 #include "sim/rigid_workspace.hpp"
 #include "tarsus/base/index.hpp"
@@ -257,22 +256,19 @@ void RigidWorld<R>::group_candidates() {
   w.candidates.swap(w.sorted);
   w.loose = 0;
   for (const auto& c : w.candidates) w.loose += c.slot < 0;
-  w.lanes.set_groups(std::move(groups));
+  lanes_.set_groups(std::move(groups));
 }
 
-template void RigidWorld<float>::find_candidates();
-template void RigidWorld<double>::find_candidates();
-template void RigidWorld<float>::find_all_candidates();
-template void RigidWorld<double>::find_all_candidates();
-template bool RigidWorld<float>::update_candidates();
-template bool RigidWorld<double>::update_candidates();
-template bool RigidWorld<float>::within_reach(int, int) const;
-template bool RigidWorld<double>::within_reach(int, int) const;
-template void RigidWorld<float>::drop_candidates();
-template void RigidWorld<double>::drop_candidates();
-template void RigidWorld<float>::add_candidates(int);
-template void RigidWorld<double>::add_candidates(int);
-template void RigidWorld<float>::group_candidates();
-template void RigidWorld<double>::group_candidates();
+#define TARSUS_INSTANTIATE(R)                                \
+  template void RigidWorld<R>::find_candidates();            \
+  template void RigidWorld<R>::find_all_candidates();        \
+  template bool RigidWorld<R>::update_candidates();          \
+  template bool RigidWorld<R>::within_reach(int, int) const; \
+  template void RigidWorld<R>::drop_candidates();            \
+  template void RigidWorld<R>::add_candidates(int);          \
+  template void RigidWorld<R>::group_candidates();
+TARSUS_INSTANTIATE(double)
+TARSUS_INSTANTIATE(float)
+#undef TARSUS_INSTANTIATE
 
 }  // namespace tarsus

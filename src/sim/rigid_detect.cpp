@@ -1,9 +1,7 @@
 // Stages detect, match and sleep of RigidWorld.
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstring>
-#include <numeric>
 
 #include "sim/rigid_workspace.hpp"
 #include "tarsus/base/index.hpp"
@@ -110,11 +108,11 @@ void RigidWorld<R>::combine_surfaces() {
   Workspace& w = *work_;
   const std::size_t ns = surfaces_.size();
   w.surfaces.clear();
-  w.lanes.materials.clear();
+  lanes_.materials.clear();
   w.needs_rows = !joints_.empty(), w.turns = false;
   for (std::size_t i = 0; i < ns * ns; ++i) {
     w.surfaces.push_back(combine(surfaces_[i / ns], surfaces_[i % ns], options_));
-    w.lanes.materials.push_back(w.surfaces.back().material);
+    lanes_.materials.push_back(w.surfaces.back().material);
     w.turns = w.turns || w.surfaces.back().material.turns();
   }
 }
@@ -151,11 +149,11 @@ void RigidWorld<R>::keep_resting(PenetrationSum& depth) {
     const BodyContact<R>& c = w.resting[k];
     if (!still(c.body_a) || !still(c.body_b)) continue;
     const std::size_t place = w.pairs.size();
-    w.resize_contacts(place + 1);
-    w.lanes.contacts[place] = c;
-    w.lanes.contacts[place].slot = -1;  // groups may be others by now
+    w.resize_contacts(lanes_, place + 1);
+    lanes_.contacts[place] = c;
+    lanes_.contacts[place].slot = -1;  // groups may be others by now
     w.pairs[place] = w.last_pairs[w.last_active + k];
-    w.take_last(place, int(w.last_active + k));
+    w.take_last(lanes_, place, int(w.last_active + k));
     depth.add(double(c.distance));
   }
 }
@@ -182,7 +180,7 @@ void RigidWorld<R>::put_contact(std::size_t place, const ContactOwners& owners, 
                                 const Vec3d& arm_a, const Vec3d& arm_b, bool round) {
   Workspace& w = *work_;
   const int pair = owners.surface_a * int(surfaces_.size()) + owners.surface_b;
-  BodyContact<R>& c = w.lanes.contacts[place];
+  BodyContact<R>& c = lanes_.contacts[place];
   c.body_a = owners.body_a, c.body_b = owners.body_b, c.material = std::uint16_t(pair), c.slot = -1, c.round = round;
   c.normal[0] = R(p.normal.x), c.normal[1] = R(p.normal.y), c.normal[2] = R(p.normal.z);
   c.arm_a[0] = R(arm_a.x), c.arm_a[1] = R(arm_a.y), c.arm_a[2] = R(arm_a.z);
@@ -192,8 +190,8 @@ void RigidWorld<R>::put_contact(std::size_t place, const ContactOwners& owners, 
   double relative = surface.relative(p.distance);
   if (surface.surface.solver && !round) relative *= mass_share(owners, p.normal, arm_a, arm_b);
   c.relative_compliance = R(relative);
-  w.lanes.impulses[place] = {};
-  if (w.turns) w.lanes.moments[place] = {};
+  lanes_.impulses[place] = {};
+  if (w.turns) lanes_.moments[place] = {};
   w.pairs[place] = {owners.shape_a, owners.shape_b, p.feature};
 }
 
@@ -236,7 +234,7 @@ void RigidWorld<R>::detect_round() {
       if (int(t) < thread) place += w.shares[t].hits.size();
       all += w.shares[t].hits.size();
     }
-    if (thread == 0) w.resize_contacts(all);
+    if (thread == 0) w.resize_contacts(lanes_, all);
     team_->barrier();
     for (int k : own.hits) {
       auto& [i, j, slot, last] = w.candidates[at(k)];
@@ -262,8 +260,8 @@ void RigidWorld<R>::detect_round() {
       }
       const double half = 0.5 * point.distance;
       put_contact(place, owners, point, {radius_a + half, 0, 0}, {radius + half, 0, 0}, true);
-      w.lanes.contacts[place].slot = slot;
-      if (w.carry && last >= 0) w.take_last(place, last);
+      lanes_.contacts[place].slot = slot;
+      if (w.carry && last >= 0) w.take_last(lanes_, place, last);
       last = int(place++);
       own.depth.add(point.distance);
     }
@@ -284,7 +282,7 @@ void RigidWorld<R>::touch(int first, int second, PenetrationSum& depth) {
   const double standoff = w.surfaces[at(surface_a) * surfaces_.size() + at(surface_b)].surface.margin;
   const int n = collide(a.shape, w.pose[at(first)], b.shape, w.pose[at(second)], options_.margin + standoff, points);
   const std::size_t place = w.pairs.size();
-  w.resize_contacts(place + at(n));
+  w.resize_contacts(lanes_, place + at(n));
   for (int k = 0; k < n; ++k) {
     ContactPoint p = points[at(k)];
     const bool round = w.is_round[at(first)] && b.body < 0;
@@ -330,8 +328,8 @@ void RigidWorld<R>::detect(RigidStepReport& report) {
     combine_surfaces();
   std::copy_n(rules, 4, w.rules);
   mark_still(same_rules);
-  std::swap(w.last_impulses, w.lanes.impulses);
-  std::swap(w.last_moments, w.lanes.moments);
+  std::swap(w.last_impulses, lanes_.impulses);
+  std::swap(w.last_moments, lanes_.moments);
   w.last_moments.resize(w.turns ? w.last_impulses.size() : 0);
   std::swap(w.last_pairs, w.pairs);
   find_candidates();
@@ -380,7 +378,7 @@ void RigidWorld<R>::take_impulses(std::size_t i, unsigned mask) {
   for (int k = w.head[bucket(p, mask)]; k >= 0; k = w.next[at(k)]) {
     const ContactPair& q = w.last_pairs[at(k)];
     if (q.first != p.first || q.second != p.second || q.feature != p.feature) continue;
-    w.take_last(i, k);
+    w.take_last(lanes_, i, k);
     break;
   }
 }
@@ -390,24 +388,17 @@ void RigidWorld<R>::take_impulses(std::size_t i, unsigned mask) {
 template <class R>
 void RigidWorld<R>::sleep(RigidStepReport& report) {
   Workspace& w = *work_;
-  w.lanes.active = -1;
+  lanes_.active = -1;
   if (!options_.sleep) {
     for (RigidBody& b : bodies_) b.asleep = false;
     w.resting.clear();
     return;
   }
-  w.parent.resize(bodies_.size());
-  std::iota(w.parent.begin(), w.parent.end(), 0);
-  const auto root = [&](int i) {
-    while (w.parent[at(i)] != i) i = w.parent[at(i)] = w.parent[at(w.parent[at(i)])];
-    return i;
-  };
+  w.islands.reset(int(bodies_.size()));
   const auto join = [&](int a, int b) {
-    if (a < 0 || b < 0) return;
-    const int ra = root(a), rb = root(b);
-    w.parent[at(std::max(ra, rb))] = std::min(ra, rb);
+    if (a >= 0 && b >= 0) w.islands.join(a, b);
   };
-  for (const BodyContact<R>& c : w.lanes.contacts) join(c.body_a, c.body_b);
+  for (const BodyContact<R>& c : lanes_.contacts) join(c.body_a, c.body_b);
   for (const PointJoint& j : joints_) join(j.body_a, j.body_b);
   w.island_moves.assign(bodies_.size(), 0);
   for (std::size_t i = 0; i < bodies_.size(); ++i) {
@@ -415,17 +406,17 @@ void RigidWorld<R>::sleep(RigidStepReport& report) {
     const bool slow = dot(b.velocity, b.velocity) < options_.sleep_speed * options_.sleep_speed &&
                       dot(b.angular_velocity, b.angular_velocity) < options_.sleep_spin * options_.sleep_spin;
     b.still_steps = slow ? std::min(b.still_steps + 1, options_.sleep_steps) : 0;
-    if (b.still_steps < options_.sleep_steps) w.island_moves[at(root(int(i)))] = 1;
+    if (b.still_steps < options_.sleep_steps) w.island_moves[at(w.islands.find(int(i)))] = 1;
   }
   for (std::size_t i = 0; i < bodies_.size(); ++i) {
     RigidBody& b = bodies_[i];
-    b.asleep = !w.island_moves[at(root(int(i)))];
+    b.asleep = !w.island_moves[at(w.islands.find(int(i)))];
     if (b.asleep) b.velocity = b.angular_velocity = {0, 0, 0}, ++report.asleep;
-    report.islands += root(int(i)) == int(i);
+    report.islands += w.islands.find(int(i)) == int(i);
   }
   // Contacts of sleepers to the back, in their order; they keep their impulses for when they wake.
   std::vector<char> rests;
-  for (const BodyContact<R>& c : w.lanes.contacts) rests.push_back(bodies_[at(c.body_a)].asleep);
+  for (const BodyContact<R>& c : lanes_.contacts) rests.push_back(bodies_[at(c.body_a)].asleep);
   const auto reorder = [&](auto& all) {
     std::decay_t<decltype(all)> sorted;
     for (const char which : {0, 1}) {
@@ -436,10 +427,10 @@ void RigidWorld<R>::sleep(RigidStepReport& report) {
     all.swap(sorted);
   };
   if (!std::is_sorted(rests.begin(), rests.end()))
-    reorder(w.lanes.contacts), reorder(w.lanes.impulses), reorder(w.lanes.moments), reorder(w.pairs);
-  w.lanes.active = int(std::count(rests.begin(), rests.end(), 0));
-  w.last_active = at(w.lanes.active);
-  w.resting.assign(w.lanes.contacts.begin() + w.lanes.active, w.lanes.contacts.end());
+    reorder(lanes_.contacts), reorder(lanes_.impulses), reorder(lanes_.moments), reorder(w.pairs);
+  lanes_.active = int(std::count(rests.begin(), rests.end(), 0));
+  w.last_active = at(lanes_.active);
+  w.resting.assign(lanes_.contacts.begin() + lanes_.active, lanes_.contacts.end());
   w.rest_pose.resize(bodies_.size());
   for (std::size_t i = 0; i < bodies_.size(); ++i) {
     if (bodies_[i].asleep) w.rest_pose[i] = {bodies_[i].position, rotation_of(bodies_[i])};
@@ -447,39 +438,26 @@ void RigidWorld<R>::sleep(RigidStepReport& report) {
   w.candidates_new = true;  // what they know of their contacts' places no longer holds
 }
 
-template bool RigidWorld<float>::may_touch(const BodyShape&, const BodyShape&) const;
-template bool RigidWorld<double>::may_touch(const BodyShape&, const BodyShape&) const;
-template void RigidWorld<float>::classify();
-template void RigidWorld<double>::classify();
-template void RigidWorld<float>::combine_surfaces();
-template void RigidWorld<double>::combine_surfaces();
-template void RigidWorld<float>::mark_still(bool);
-template void RigidWorld<double>::mark_still(bool);
-template bool RigidWorld<float>::still(int) const;
-template bool RigidWorld<double>::still(int) const;
-template void RigidWorld<float>::keep_resting(PenetrationSum&);
-template void RigidWorld<double>::keep_resting(PenetrationSum&);
-template double RigidWorld<float>::mass_share(const ContactOwners&, const Vec3d&, const Vec3d&, const Vec3d&) const;
-template double RigidWorld<double>::mass_share(const ContactOwners&, const Vec3d&, const Vec3d&, const Vec3d&) const;
-template void RigidWorld<float>::put_contact(std::size_t, const ContactOwners&, const ContactPoint&, const Vec3d&,
-                                             const Vec3d&, bool);
-template void RigidWorld<double>::put_contact(std::size_t, const ContactOwners&, const ContactPoint&, const Vec3d&,
-                                              const Vec3d&, bool);
-template void RigidWorld<float>::detect_round();
-template void RigidWorld<double>::detect_round();
-template int RigidWorld<float>::pair_surface(int, int) const;
-template int RigidWorld<double>::pair_surface(int, int) const;
-template void RigidWorld<float>::touch(int, int, PenetrationSum&);
-template void RigidWorld<double>::touch(int, int, PenetrationSum&);
-template void RigidWorld<float>::detect_others(PenetrationSum&);
-template void RigidWorld<double>::detect_others(PenetrationSum&);
-template void RigidWorld<float>::detect(RigidStepReport&);
-template void RigidWorld<double>::detect(RigidStepReport&);
-template void RigidWorld<float>::take_impulses(std::size_t, unsigned);
-template void RigidWorld<double>::take_impulses(std::size_t, unsigned);
-template void RigidWorld<float>::match();
-template void RigidWorld<double>::match();
-template void RigidWorld<float>::sleep(RigidStepReport&);
-template void RigidWorld<double>::sleep(RigidStepReport&);
+#define TARSUS_INSTANTIATE(R)                                                                                      \
+  template bool RigidWorld<R>::may_touch(const BodyShape&, const BodyShape&) const;                                \
+  template void RigidWorld<R>::classify();                                                                         \
+  template void RigidWorld<R>::combine_surfaces();                                                                 \
+  template void RigidWorld<R>::mark_still(bool);                                                                   \
+  template bool RigidWorld<R>::still(int) const;                                                                   \
+  template void RigidWorld<R>::keep_resting(PenetrationSum&);                                                      \
+  template double RigidWorld<R>::mass_share(const ContactOwners&, const Vec3d&, const Vec3d&, const Vec3d&) const; \
+  template void RigidWorld<R>::put_contact(std::size_t, const ContactOwners&, const ContactPoint&, const Vec3d&,   \
+                                           const Vec3d&, bool);                                                    \
+  template void RigidWorld<R>::detect_round();                                                                     \
+  template int RigidWorld<R>::pair_surface(int, int) const;                                                        \
+  template void RigidWorld<R>::touch(int, int, PenetrationSum&);                                                   \
+  template void RigidWorld<R>::detect_others(PenetrationSum&);                                                     \
+  template void RigidWorld<R>::detect(RigidStepReport&);                                                           \
+  template void RigidWorld<R>::take_impulses(std::size_t, unsigned);                                               \
+  template void RigidWorld<R>::match();                                                                            \
+  template void RigidWorld<R>::sleep(RigidStepReport&);
+TARSUS_INSTANTIATE(double)
+TARSUS_INSTANTIATE(float)
+#undef TARSUS_INSTANTIATE
 
 }  // namespace tarsus

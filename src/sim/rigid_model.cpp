@@ -111,11 +111,6 @@ void add_pairs(const Model& model, const ContactGeometry& geometry, RigidScene& 
 
 }  // namespace
 
-bool is_rigid(const Model& model) {
-  return !model.joints.empty() &&
-         std::all_of(model.joints.begin(), model.joints.end(), [](const Joint& j) { return moves_freely(j.type); });
-}
-
 RigidModel rigid_model(const Model& model) {
   const Diagnostics wrong = misfits(model);
   if (!wrong.empty()) throw InputError(wrong);

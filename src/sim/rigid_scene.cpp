@@ -1,6 +1,5 @@
 #include "tarsus/sim/rigid_scene.hpp"
 
-#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <random>
@@ -112,8 +111,7 @@ void RigidScene::add_fixed(const Shape& shape, const ShapePose& pose, int surfac
 
 void RigidScene::add_floor(double half_width) {
   if (surfaces.empty()) surfaces.emplace_back();
-  Shape plane;
-  plane.type = ShapeType::plane;
+  const Shape plane{ShapeType::plane, {}};
   add_fixed(plane, {});
   for (int side = 0; side < 4 && half_width > 0; ++side) {
     const double turn = 0.5 * kPi * side;
@@ -227,9 +225,7 @@ RigidScene slope(double angle, double friction) {
   scene.surfaces.emplace_back();
   scene.surfaces[0].friction = friction;
   const Quatd tilt = about_y(angle);
-  Shape plane;
-  plane.type = ShapeType::plane;
-  scene.add_fixed(plane, {{0, 0, 0}, rotation(tilt)});
+  scene.add_fixed({ShapeType::plane, {}}, {{0, 0, 0}, rotation(tilt)});
   scene.add({ShapeType::box, {0.5, 0.5, 0.5}}, 1, rotate(tilt, {0, 0, 0.5}), tilt);
   return scene;
 }

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <chrono>
 #include <cmath>
 
 #include "sim/rigid_workspace.hpp"
@@ -11,8 +10,6 @@
 namespace tarsus {
 
 namespace {
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
 
 /// ω after a step of torque-free rotation, by one Newton step of the implicit rule: never gains energy.  [Catto 2015]
 Vec3d gyroscopic(const RigidBody& b, const Mat3d& r, const Vec3d& world, double h) {
@@ -93,21 +90,21 @@ template <class R>
 void RigidWorld<R>::solve_lanes(RigidStepReport& report, StageClock& clock) {
   Workspace& w = *work_;
   w.solved_by_rows = false;
-  if (w.lanes.bodies() != int(bodies_.size())) w.lanes.resize(int(bodies_.size()));
+  if (lanes_.bodies() != int(bodies_.size())) lanes_.resize(int(bodies_.size()));
   w.push.resize(8 * bodies_.size());
   each_body([&](int i) { load_body(i); });
   BodyContactOptions o;
   o.dt = options_.dt, o.max_iterations = options_.iterations, o.tolerance = options_.tolerance;
   o.relaxation = options_.relaxation, o.restitution_threshold = options_.restitution_threshold;
   clock.lap(Stage::terms);
-  w.lanes.prepare(o, *team_);
+  lanes_.prepare(o, *team_);
   clock.lap(Stage::prepare);
   each_body([&](int i) {
-    R* v = w.lanes.velocity(i);
+    R* v = lanes_.velocity(i);
     const R* push = w.push.data() + 8 * at(i);
     for (int k = 0; k < 8; ++k) v[k] += push[k];
   });
-  const BodyContactReport r = w.lanes.solve(o, *team_);
+  const BodyContactReport r = lanes_.solve(o, *team_);
   report.iterations = r.iterations, report.residual = r.change, report.first_change = r.first_change;
   report.colours = r.colours;
 }
@@ -117,7 +114,7 @@ void RigidWorld<R>::solve_lanes(RigidStepReport& report, StageClock& clock) {
 template <class R>
 void RigidWorld<R>::load_body(int i) {
   const RigidBody& b = bodies_[at(i)];
-  R* v = work_->lanes.velocity(i);
+  R* v = lanes_.velocity(i);
   v[0] = R(b.velocity.x), v[1] = R(b.velocity.y), v[2] = R(b.velocity.z);
   v[4] = R(b.angular_velocity.x), v[5] = R(b.angular_velocity.y), v[6] = R(b.angular_velocity.z);
   v[3] = b.asleep ? R(0) : R(1 / b.mass);
@@ -126,7 +123,7 @@ void RigidWorld<R>::load_body(int i) {
   R* add = work_->push.data() + 8 * at(i);
   add[0] = R(push.x), add[1] = R(push.y), add[2] = R(push.z), add[3] = R(0);
   add[4] = R(turn.x), add[5] = R(turn.y), add[6] = R(turn.z), add[7] = R(0);
-  R* inertia = work_->lanes.inverse_inertia(i);
+  R* inertia = lanes_.inverse_inertia(i);
   if (b.inertia.x == b.inertia.y && b.inertia.y == b.inertia.z) {
     inertia[0] = inertia[3] = inertia[5] = v[7];
     inertia[1] = inertia[2] = inertia[4] = R(0);
@@ -215,7 +212,7 @@ PlacedContact add_contact_rows(RigidRows& rows, RowProblem& problem, const BodyC
   const SpookRow row = spook_unilateral(spook, double(c.distance), speed, options.dt, e, options.restitution_threshold);
   // A bouncing pair that is still apart is let through (see body_contact_kernels.inl).
   const bool bounces = e > 0 && -speed > options.restitution_threshold, active = !(c.distance > 0 && bounces);
-  PlacedContact out{rows.add({bounces ? 0 : row.compliance, row.target, 0, active ? kInf : 0}), 0, -1, -1, t1, t2};
+  PlacedContact out{rows.add({bounces ? 0 : row.compliance, row.target, 0, active ? kInfinity : 0}), 0, -1, -1, t1, t2};
   start.push_back(double(from.normal));
   const Vec3d push = {double(from.tangent[0]), double(from.tangent[1]), double(from.tangent[2])};
   problem.add_block(RowCone::ball, out.normal, s.material.friction);
@@ -265,17 +262,17 @@ void RigidWorld<R>::solve_rows(RigidStepReport& report) {
       const Vec3d n = {double(axis == 0), double(axis == 1), double(axis == 2)};
       rows.aim(joint.body_a, joint.body_b, n, ra, rb);
       const SpookRow row = spook_bilateral(joint.spook, gap[axis], rows.speed(), options_.dt);
-      rows.add({row.compliance, row.target, -kInf, kInf});
+      rows.add({row.compliance, row.target, -kInfinity, kInfinity});
       const bool warm = options_.warm_start && w.last_joint.size() == 3 * joints_.size();
       w.multiplier.push_back(warm ? w.last_joint[3 * j + std::size_t(axis)] : 0);
     }
   }
-  const std::size_t used = w.lanes.active < 0 ? w.lanes.contacts.size() : at(w.lanes.active);
+  const std::size_t used = lanes_.active < 0 ? lanes_.contacts.size() : at(lanes_.active);
   std::vector<PlacedContact> placed;
   for (std::size_t i = 0; i < used; ++i) {
-    const BodyContact<R>& c = w.lanes.contacts[i];
-    placed.push_back(add_contact_rows(rows, w.rows, c, w.lanes.impulses[i],
-                                      w.turns ? w.lanes.moments[i] : ContactMoment<R>{}, w.surfaces[at(c.material)],
+    const BodyContact<R>& c = lanes_.contacts[i];
+    placed.push_back(add_contact_rows(rows, w.rows, c, lanes_.impulses[i],
+                                      w.turns ? lanes_.moments[i] : ContactMoment<R>{}, w.surfaces[at(c.material)],
                                       options_, w.multiplier));
   }
   w.velocity.clear(), w.spin.clear();
@@ -303,18 +300,18 @@ void RigidWorld<R>::solve_rows(RigidStepReport& report) {
   }
   w.last_joint.assign(w.multiplier.begin(), w.multiplier.begin() + long(3 * joints_.size()));
   for (std::size_t i = 0; i < used; ++i) {
-    ContactImpulse<R>& c = w.lanes.impulses[i];
+    ContactImpulse<R>& c = lanes_.impulses[i];
     const PlacedContact& p = placed[i];
     c.normal = R(w.multiplier[at(p.normal)]);
     const Vec3d t = p.t1 * w.multiplier[at(p.tangent)] + p.t2 * w.multiplier[at(p.tangent + 1)];
     for (int k = 0; k < 3; ++k) c.tangent[k] = R(t[k]);
     if (!w.turns) continue;
-    const BodyContact<R>& contact = w.lanes.contacts[i];
+    const BodyContact<R>& contact = lanes_.contacts[i];
     Vec3d moment = {0, 0, 0};
     if (p.torsional >= 0)
       moment = Vec3d{contact.normal[0], contact.normal[1], contact.normal[2]} * w.multiplier[at(p.torsional)];
     if (p.rolling >= 0) moment += p.t1 * w.multiplier[at(p.rolling)] + p.t2 * w.multiplier[at(p.rolling + 1)];
-    for (int k = 0; k < 3; ++k) w.lanes.moments[i].moment[k] = R(moment[k]);
+    for (int k = 0; k < 3; ++k) lanes_.moments[i].moment[k] = R(moment[k]);
   }
 }
 
@@ -326,7 +323,7 @@ bool RigidWorld<R>::move(RigidStepReport& report) {
   std::atomic<int> worst{0};
   const auto velocities = [&](int i) -> std::pair<Vec3d, Vec3d> {
     if (w.solved_by_rows) return {bodies_[at(i)].velocity, bodies_[at(i)].angular_velocity};
-    const R* v = w.lanes.velocity(i);
+    const R* v = lanes_.velocity(i);
     return {{double(v[0]), double(v[1]), double(v[2])}, {double(v[4]), double(v[5]), double(v[6])}};
   };
   each_body([&](int i) {
@@ -349,17 +346,15 @@ bool RigidWorld<R>::move(RigidStepReport& report) {
   return true;
 }
 
-template void RigidWorld<float>::apply_forces();
-template void RigidWorld<double>::apply_forces();
-template std::pair<Vec3d, Vec3d> RigidWorld<float>::force_step(const RigidBody&) const;
-template std::pair<Vec3d, Vec3d> RigidWorld<double>::force_step(const RigidBody&) const;
-template void RigidWorld<float>::load_body(int);
-template void RigidWorld<double>::load_body(int);
-template void RigidWorld<float>::solve_lanes(RigidStepReport&, StageClock&);
-template void RigidWorld<double>::solve_lanes(RigidStepReport&, StageClock&);
-template void RigidWorld<float>::solve_rows(RigidStepReport&);
-template void RigidWorld<double>::solve_rows(RigidStepReport&);
-template bool RigidWorld<float>::move(RigidStepReport&);
-template bool RigidWorld<double>::move(RigidStepReport&);
+#define TARSUS_INSTANTIATE(R)                                                         \
+  template void RigidWorld<R>::apply_forces();                                        \
+  template std::pair<Vec3d, Vec3d> RigidWorld<R>::force_step(const RigidBody&) const; \
+  template void RigidWorld<R>::load_body(int);                                        \
+  template void RigidWorld<R>::solve_lanes(RigidStepReport&, StageClock&);            \
+  template void RigidWorld<R>::solve_rows(RigidStepReport&);                          \
+  template bool RigidWorld<R>::move(RigidStepReport&);
+TARSUS_INSTANTIATE(double)
+TARSUS_INSTANTIATE(float)
+#undef TARSUS_INSTANTIATE
 
 }  // namespace tarsus

@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 
+#include "tarsus/base/union_find.hpp"
 #include "tarsus/sim/rigid_world.hpp"
 
 namespace tarsus {
@@ -135,17 +136,16 @@ struct RigidWorld<R>::Workspace {
   SpherePhase spheres;
   BroadPhase broad;
 
-  void resize_contacts(std::size_t n) {
+  void resize_contacts(BodyContactSolver<R>& lanes, std::size_t n) {
     lanes.contacts.resize(n), lanes.impulses.resize(n), pairs.resize(n);
     if (turns) lanes.moments.resize(n);
   }
   /// Starts a contact from what it was in the last step.
-  void take_last(std::size_t contact, int last) {
+  void take_last(BodyContactSolver<R>& lanes, std::size_t contact, int last) {
     lanes.impulses[contact] = last_impulses[std::size_t(last)];
     if (turns) lanes.moments[contact] = last_moments[std::size_t(last)];
   }
 
-  BodyContactSolver<R> lanes;
   std::vector<ContactPair> pairs, last_pairs;
   std::vector<ContactImpulse<R>> last_impulses;
   std::vector<ContactMoment<R>> last_moments;  // empty if no surface has torsional or rolling friction
@@ -161,7 +161,7 @@ struct RigidWorld<R>::Workspace {
   std::size_t last_active = 0, kept_from = 0;
   double rules[4] = {0, 0, 0, 0};  // options that contacts were made with
 
-  std::vector<int> parent;  // [body] union-find of islands
+  UnionFind islands;  // of bodies
   std::vector<char> island_moves;
 
   RowProblem rows;

@@ -2,14 +2,12 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cmath>
 #include <cstring>
 
 #include "sim/rigid_workspace.hpp"
 #include "tarsus/base/error.hpp"
 #include "tarsus/base/number_text.hpp"
-#include "tarsus/math/elementary.hpp"
 
 namespace tarsus {
 
@@ -33,8 +31,6 @@ void check(const RigidWorldOptions& o) {
   require(finite(o.gravity), "gravity", o.gravity.z, "finite");
   if (o.solver != "lanes") make_row_solver(o.solver);
 }
-
-namespace {}  // namespace
 
 /// The lanes take one τ for a pair of surfaces: that of a contact without penetration.
 PairSurface combine(const Surface& first, const Surface& second, const RigidWorldOptions& options) {
@@ -147,7 +143,7 @@ void RigidWorld<R>::pair(int shape_a, int shape_b, int surface) {
 template <class R>
 void RigidWorld<R>::forget_contacts() {
   Workspace& w = *work_;
-  w.pairs.clear(), w.lanes.impulses.clear(), w.lanes.contacts.clear(), w.lanes.moments.clear();
+  w.pairs.clear(), lanes_.impulses.clear(), lanes_.contacts.clear(), lanes_.moments.clear();
   w.last_joint.clear(), w.resting.clear();
   w.from_candidates = 0, w.candidates_valid = false;
 }
@@ -192,22 +188,6 @@ RigidStepReport RigidWorld<R>::step() {
   return report;
 }
 
-template <class R>
-const std::vector<BodyContact<R>>& RigidWorld<R>::contacts() const {
-  return work_->lanes.contacts;
-}
-template <class R>
-const std::vector<ContactImpulse<R>>& RigidWorld<R>::impulses() const {
-  return work_->lanes.impulses;
-}
-template <class R>
-const std::vector<ContactMoment<R>>& RigidWorld<R>::moments() const {
-  return work_->lanes.moments;
-}
-template <class R>
-const ContactMaterial& RigidWorld<R>::material(const BodyContact<R>& contact) const {
-  return work_->lanes.materials[contact.material];
-}
 template <class R>
 const std::vector<typename RigidWorld<R>::ContactPair>& RigidWorld<R>::contact_pairs() const {
   return work_->pairs;

@@ -1,6 +1,5 @@
 #include "tarsus/sim/row_stage.hpp"
 
-#include <algorithm>
 #include <cmath>
 
 #include "tarsus/base/number_text.hpp"
@@ -21,7 +20,7 @@ RowStage<R>::RowStage(const Model& model, const BasicData<R>& data, const RowSta
       geometry_(!options.contacts  ? ContactGeometry()
                 : options.geometry ? *options.geometry
                                    : ContactGeometry(model)),
-      terms_(model, options.terms()),
+      terms_(model, options),
       force_(model.nv),
       push_(model.nv),
       zero_(model.nv) {

@@ -9,6 +9,7 @@
 #include <sstream>
 #include <tuple>
 
+#include "tarsus/base/index.hpp"
 #include "tarsus/constraint/contact_geometry.hpp"
 #include "tarsus/dynamics/tendon_pull.hpp"
 #include "tarsus/math/rotation.hpp"
@@ -16,20 +17,13 @@
 #include "tarsus/model/mujoco_minval.hpp"
 #include "tarsus/sim/ray.hpp"
 #include "tarsus/sim/step.hpp"
+#include "tarsus/spatial/widen.hpp"
 
 namespace tarsus {
 
 namespace {
 
 constexpr int kMostNumbers = 100'000;  ///< of one sensor
-
-template <class Items>
-int place_in(const Items& items, const std::string& name) {
-  for (std::size_t i = 0; i < items.size(); ++i) {
-    if (items[i].name == name) return int(i);
-  }
-  return -1;
-}
 
 /// A number among the sensor's attributes, `otherwise` where it has none. @throws InputError for other text
 template <class T>
@@ -50,16 +44,12 @@ struct SensorPlace {
   int body;
 };
 
-int body_of_site(const Model& model, const std::string& name) {
-  for (int b = 0; b < model.nbody(); ++b) {
-    if (place_in(model.spec.bodies[b].sites, name) >= 0) return b;
-  }
-  return 0;
-}
-
 /// A frame by the type and name of what has it; body: its inertial frame.
 SensorPlace place_of(const Model& model, const std::string& type, const std::string& name, const Location& where) {
-  if (type == "site") return {site_frame(model, name, where), body_of_site(model, name)};
+  if (type == "site") {
+    const SitePlace site = site_place(model, name, where);
+    return {site.frame, site.body};
+  }
   if (type == "geom") {
     const GeomPlace geom = geom_place(model, name, where);
     return {geom.frame, geom.body};
@@ -155,16 +145,15 @@ void SensorSet::add(const SensorSpec& spec) {
   if (kind) {
     s.kind = kind->kind, s.dimension = kind->dimension;
     if (kind->target == SensorTarget::site) {
-      const std::string site = attribute(spec, "site");
-      s.frame = site_frame(model_, site, spec.where), s.body = body_of_site(model_, site);
-      const SiteSpec& shape = model_.spec.bodies[s.body].sites[place_in(model_.spec.bodies[s.body].sites, site)];
-      s.zone = shape.type, s.zone_size = shape.size;
+      const SitePlace site = site_place(model_, attribute(spec, "site"), spec.where);
+      s.frame = site.frame, s.body = site.body;
+      s.zone = site.spec->type, s.zone_size = site.spec->size;
     }
     if (kind->target == SensorTarget::joint) s.object = named("joint", model_.find_joint(attribute(spec, "joint")));
     if (kind->target == SensorTarget::tendon)
-      s.object = named("tendon", place_in(model_.spec.tendons, attribute(spec, "tendon")));
+      s.object = named("tendon", index_of(model_.spec.tendons, attribute(spec, "tendon")));
     if (kind->target == SensorTarget::actuator)
-      s.object = named("actuator", place_in(model_.spec.actuators, attribute(spec, "actuator")));
+      s.object = named("actuator", index_of(model_.spec.actuators, attribute(spec, "actuator")));
     if (kind->target == SensorTarget::body) {
       const std::string body = attribute(spec, "body");
       s.object = named("body", body == "world" ? 0 : model_.find_body(body));
@@ -173,11 +162,8 @@ void SensorSet::add(const SensorSpec& spec) {
     if (kind->target == SensorTarget::shapes) add_shapes(spec, s);
     if (!is_computed(spec)) s.kind = SensorKind::none;
     if (s.kind == SensorKind::insidesite) {
-      const std::string site = attribute(spec, "site");
-      s.reference = site_frame(model_, site, spec.where);
-      const std::vector<SiteSpec>& sites = model_.spec.bodies[body_of_site(model_, site)].sites;
-      const SiteSpec& shape = sites[place_in(sites, site)];
-      s.zone = shape.type, s.zone_size = shape.size;
+      const SitePlace site = site_place(model_, attribute(spec, "site"), spec.where);
+      s.reference = site.frame, s.zone = site.spec->type, s.zone_size = site.spec->size;
     }
     if (kind->target == SensorTarget::frame && s.kind != SensorKind::none) {
       const SensorPlace place = place_of(model_, attribute(spec, "objtype"), attribute(spec, "objname"), spec.where);
@@ -259,7 +245,7 @@ void SensorSet::Scratch::find_path_bodies(const Model& model) {
     std::vector<int>& bodies = path_bodies.emplace_back();
     for (const TendonSpec::PathPoint& point : tendon.path) {
       using enum TendonSpec::PathKind;
-      bodies.push_back(point.kind == site   ? body_of_site(model, point.name)
+      bodies.push_back(point.kind == site   ? site_place(model, point.name, tendon.where).body
                        : point.kind == geom ? geom_place(model, point.name, tendon.where).body
                                             : 0);
     }
@@ -362,11 +348,9 @@ void SensorSet::add_contact_query(const SensorSpec& spec, Sensor& sensor) {
                       subtree = attribute(spec, std::string("subtree") + number),
                       site = side == 0 ? attribute(spec, "site") : "";
     if (!site.empty()) {
-      const LinkFrame frame = site_frame(model_, site, spec.where);
-      const std::vector<SiteSpec>& sites = model_.spec.bodies[body_of_site(model_, site)].sites;
-      const SiteSpec& shape = sites[place_in(sites, site)];
+      const SitePlace place = site_place(model_, site, spec.where);
       to.zone = int(scratch_->zones.size());
-      scratch_->zones.push_back({frame, shape.type, shape.size});
+      scratch_->zones.push_back({place.frame, place.spec->type, place.spec->size});
     } else if (!geom.empty()) {
       const GeomPlace place = geom_place(model_, geom, spec.where);
       to.geom = int(place.spec - model_.spec.bodies[place.body].geoms.data());
@@ -572,7 +556,6 @@ void SensorSet::find_forces(const SensorInput& state) {
 void SensorSet::find_subtrees() {
   auto& all = scratch_->subtree;
   for (auto& s : all) s = {};
-  for (auto& s : all) s.moment = s.momentum = s.angular = {0, 0, 0};
   for (int b = model_.nbody() - 1; b > 0; --b) {
     const Body& body = model_.bodies[b];
     const Transformd X = body_pose(model_, actuation_.data(), b);
@@ -644,7 +627,6 @@ void SensorSet::read_contacts(const Sensor& s, const SensorInput& state, double*
   if (query.order == ContactQuery::Order::net) {
     if (found.empty()) return;
     TouchPoint sum{};
-    sum.force = sum.torque = sum.point = {0, 0, 0};
     double total = 0;
     for (const TouchPoint& c : found) sum.point += c.point * norm(c.force), total += norm(c.force);
     sum.point = sum.point * (1 / std::max(total, kMujocoMinval));
@@ -705,9 +687,8 @@ void add_equality_forces(const Model& model, const ConstrainedDynamics<R>& loops
           wrench[k] -= double(loops.multiplier()[e.first_row + r]) *
                        double(block.force[std::size_t(6 * side + k) * block.stride + r]);
       }
-      const Vec3<R>& o = work.links()[link].o;
       out.push_back({model.bodies[e.body_a].link == link ? e.body_a : e.body_b,
-                     {double(o.x), double(o.y), double(o.z)},
+                     widen(work.links()[link].o),
                      {wrench[3], wrench[4], wrench[5]},
                      {wrench[0], wrench[1], wrench[2]}});
     }

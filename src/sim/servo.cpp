@@ -5,7 +5,6 @@
 
 #include "tarsus/base/index.hpp"
 #include "tarsus/constraint/spook.hpp"
-#include "tarsus/control/force_limit.hpp"
 #include "tarsus/dynamics/spring_rule.hpp"
 
 namespace tarsus {
@@ -13,6 +12,15 @@ namespace tarsus {
 namespace {
 
 constexpr double kTendonReturn = 5;  ///< fastest way back of a tendon that is beyond its range [m/s | rad/s]
+
+/// The row of `force` at the start, of a spring and damper that move with a speed, over a step.
+ForceRow falling(double force, double stiffness, double damping, double speed, double dt,
+                 SpringRule<double> rule = {1, 1}) {
+  ForceRow row;
+  row.force = force - stiffness * dt * rule.ahead * speed;
+  row.slope = dt * damping + dt * dt * rule.share * stiffness;
+  return row;
+}
 
 }  // namespace
 
@@ -222,7 +230,10 @@ void Servos<R>::all_worlds(const BasicData<R>& data, const ServoStep& step, In<R
       add(tau_, one_.adhesion);
     }
     add_tendon_rows(world, step);
-    if (is_.has_motors && step.start) keep_motors(world);
+    for (int i = 0; is_.has_motors && step.start && i < actuation_.actuators().size(); ++i) {
+      if (actuation_.actuators()[i].motor)
+        motors_[world][i] = {actuation_.motor(i), actuation_.length()[i], actuation_.velocity()[i]};
+    }
     if (step.implicit) {
       add_polynomial_rows(world, step.dt);
       if (step.actuators) add_servo_rows(world, step.dt);
@@ -253,21 +264,20 @@ void Servos<R>::add_tendon_rows(int world, const ServoStep& step) {
     const Tendon& tendon = actuation_.tendons()[t];
     const double l = passive.tendon_length()[t], speed = passive.tendon_velocity()[t];
     // The armature is a mass that moves with the length: -a d²l/dt² = -a (J q̈ + J̇ q̇).
-    double force = -tendon.armature * one_.tendon_bias[t], slope = tendon.armature;
+    ForceRow row;
+    row.force = -tendon.armature * one_.tendon_bias[t];
     if (step.implicit) {
-      force += passive.tendon_force()[t];
       const double stiffness = tendon.stiffness_at(l);
       double rate2 = 0;
       for (std::size_t k = 0; k < tendon.dofs.size(); ++k) {
         const double arm = passive.tendon_arm()[std::size_t(tendon.first) + k];
         rate2 += stiffness * arm * arm / model_.carried_inertia[tendon.dofs[k]];
       }
-      const SpringRule rule = spring_rule(rate2, dt);
-      force -= stiffness * dt * rule.ahead * speed;
-      slope += dt * tendon.damping_at(speed) + dt * dt * rule.share * stiffness;
+      row = falling(row.force + passive.tendon_force()[t], stiffness, tendon.damping_at(speed), speed, dt,
+                    spring_rule(rate2, dt));
     }
-    if (slope > 0 || force != 0)
-      rows_[world].push_back({force, slope, -kInfinity, kInfinity, tendon.dofs, tendon_arm(world, t)});
+    row.slope += tendon.armature, row.dofs = tendon.dofs, row.arm = tendon_arm(world, t);
+    if (row.slope > 0 || row.force != 0) rows_[world].push_back(row);
     if (step.row_limits) add_tendon_limits(world, dt, t);
   }
 }
@@ -298,32 +308,28 @@ void Servos<R>::add_polynomial_rows(int world, double dt) {
     for (int k = 0; k < p.count; ++k) {
       const double x = p.count == 1 ? one_.qpos[p.qpos] - p.reference : 0, speed = one_.qvel[p.dofs[k]];
       const double stiffness = p.stiffness_at(x);
-      const SpringRule rule = spring_rule(stiffness / model_.carried_inertia[p.dofs[k]], dt);
-      rows_[world].push_back({p.force(x, speed) - stiffness * dt * rule.ahead * speed,
-                              dt * p.damping_at(speed) + dt * dt * rule.share * stiffness,
-                              -kInfinity,
-                              kInfinity,
-                              {&p.dofs[k], 1},
-                              {&kUnit, 1}});
+      ForceRow& row =
+          rows_[world].emplace_back(falling(p.force(x, speed), stiffness, p.damping_at(speed), speed, dt,
+                                            spring_rule(stiffness / model_.carried_inertia[p.dofs[k]], dt)));
+      row.dofs = {&p.dofs[k], 1}, row.arm = {&kUnit, 1};
     }
   }
 }
 
 /// What an actuator may give, by its own range and its tendon's.
 template <class R>
-void Servos<R>::bound(const Actuator& a, double& low, double& high) const {
-  const auto within = [&](const std::array<double, 2>& range) {
-    low = std::clamp(low, range[0], range[1]), high = std::clamp(high, range[0], range[1]);
+void Servos<R>::bound(const Actuator& a, ForceRow& row) const {
+  const auto within = [&row](const std::array<double, 2>& range) {
+    row.low = std::clamp(row.low, range[0], range[1]), row.high = std::clamp(row.high, range[0], range[1]);
   };
   if (a.force_limited) within(a.force_range);
   if (a.tendon >= 0 && actuation_.tendons()[a.tendon].force_limited) within(actuation_.tendons()[a.tendon].force_range);
 }
 
-/// A servo's row, within its ranges. What it gives to a joint whose range bounds the sum of several actuators counts
+/// A servo's row. What it gives to a joint whose range bounds the sum of several actuators counts
 /// there as it is at the start of the step.
 template <class R>
-void Servos<R>::add_servo_row(int world, const Actuator& a, double force, ForceRow row) {
-  bound(a, row.low, row.high);
+void Servos<R>::add_servo_row(int world, double force, ForceRow row) {
   const auto range_of = [&](int v) -> const std::array<double, 2>* {
     const Joint& joint = model_.joints[model_.dof_joint[v]];
     return joint.nv() == 1 && joint.force_limited ? &joint.force_range : nullptr;
@@ -351,11 +357,12 @@ void Servos<R>::add_motor_rows(int world, double dt, int actuator, std::span<con
   const double length = actuation_.length()[actuator], speed = actuation_.velocity()[actuator];
   const double force = m.offset - m.stiffness * length - m.damping * speed;
   for (std::size_t k = 0; k < a.dofs.size(); ++k) fixed_[at(model_.nv, a.dofs[k], world)] += R(arm[k] * m.cogging);
-  ForceRow row{force - dt * m.stiffness * speed, dt * m.damping + dt * dt * m.stiffness, m.low, m.high, a.dofs, arm};
+  ForceRow row = falling(force, m.stiffness, m.damping, speed, dt);
+  row.low = m.low, row.high = m.high, row.dofs = a.dofs, row.arm = arm;
+  bound(a, row);
   if (falls(m.stiffness, m.damping)) {
-    add_servo_row(world, a, force, row);
+    add_servo_row(world, force, row);
   } else {
-    bound(a, row.low, row.high);
     const double torque = std::clamp(force, row.low, row.high);
     for (std::size_t k = 0; k < a.dofs.size(); ++k) fixed_[at(model_.nv, a.dofs[k], world)] += R(arm[k] * torque);
   }
@@ -371,14 +378,6 @@ MotorStep Servos<R>::motor_here(const BasicData<R>& data, const Actuator& a, dou
   std::array<double, 5> act{};
   for (int k = 0; k < a.motor->activations(); ++k) act[k] = double(data.act[at(model_.na, a.act + k, world)]);
   return motor_step(*a.motor, u.data(), act.data(), length, velocity, dt);
-}
-
-template <class R>
-void Servos<R>::keep_motors(int world) {
-  for (int i = 0; i < actuation_.actuators().size(); ++i) {
-    if (actuation_.actuators()[i].motor)
-      motors_[world][i] = {actuation_.motor(i), actuation_.length()[i], actuation_.velocity()[i]};
-  }
 }
 
 /// Current and bristle go with the speed whose torque acted: the end's where that was implicit.
@@ -420,10 +419,11 @@ void Servos<R>::add_servo_rows(int world, double dt) {
         fixed_[at(model_.nv, a.dofs[k], world)] += R(arm[k] * actuation_.force()[i]);
       continue;
     }
-    const double force = a.force(u, actuation_.length()[i], actuation_.velocity()[i]);
-    add_servo_row(
-        world, a, force,
-        {force - dt * kp * actuation_.velocity()[i], dt * kd + dt * dt * kp, -kInfinity, kInfinity, a.dofs, arm});
+    const double speed = actuation_.velocity()[i], force = a.force(u, actuation_.length()[i], speed);
+    ForceRow row = falling(force, kp, kd, speed, dt);
+    row.dofs = a.dofs, row.arm = arm;
+    bound(a, row);
+    add_servo_row(world, force, row);
   }
   for (int v = 0; v < model_.nv; ++v) fixed_[at(model_.nv, v, world)] += R(actuation_.compensation_by_actuator(v));
 }

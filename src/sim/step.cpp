@@ -8,53 +8,30 @@
 #include "sim/within.hpp"
 #include "tarsus/base/hash.hpp"
 #include "tarsus/base/number_text.hpp"
+#include "tarsus/model/jcalc.inl"
 #include "tarsus/sim/sensor.hpp"
 
 namespace tarsus {
 
 const char* name(WorldStatus status) {
-  switch (status) {
-    case WorldStatus::ok: return "ok";
-    case WorldStatus::bad_input: return "bad_input";
-    case WorldStatus::singular: return "singular";
-    case WorldStatus::too_fast: return "too_fast";
-    case WorldStatus::open_loop: return "open_loop";
-  }
-  return "ok";
+  static constexpr const char* kNames[] = {"ok", "bad_input", "singular", "too_fast", "open_loop"};
+  return kNames[int(status)];
 }
 
 const char* name(Stage stage) {
-  switch (stage) {
-    case Stage::actuate: return "actuate";
-    case Stage::drive: return "drive";
-    case Stage::solve: return "solve";
-    case Stage::collide: return "collide";
-    case Stage::match: return "match";
-    case Stage::prepare: return "prepare";
-    case Stage::terms: return "terms";
-    case Stage::integrate: return "integrate";
-    case Stage::close: return "close";
-    case Stage::check: return "check";
-  }
-  return "check";
+  static constexpr const char* kNames[kStages] = {"actuate", "drive", "solve",     "collide", "match",
+                                                  "prepare", "terms", "integrate", "close",   "check"};
+  return kNames[int(stage)];
 }
 
 const char* name(LoopMode mode) {
-  switch (mode) {
-    case LoopMode::off: return "off";
-    case LoopMode::spook: return "spook";
-    case LoopMode::shake: return "shake";
-  }
-  return "off";
+  static constexpr const char* kNames[] = {"off", "spook", "shake"};
+  return kNames[int(mode)];
 }
 
 const char* name(VelocityProductMode mode) {
-  switch (mode) {
-    case VelocityProductMode::off: return "off";
-    case VelocityProductMode::automatic: return "auto";
-    case VelocityProductMode::on: return "on";
-  }
-  return "off";
+  static constexpr const char* kNames[] = {"off", "auto", "on"};
+  return kNames[int(mode)];
 }
 
 std::optional<ActuationMode> actuation_mode(std::string_view name) {
@@ -169,16 +146,6 @@ Stepper<R>::Stepper(const Model& model, const BasicData<R>& data, const StepOpti
   for (auto* v : {&rk4_.stage_qvel, &rk4_.u, &rk4_.slope_q, &rk4_.sum_q, &rk4_.sum_v}) v->resize(data.size(model.nv));
 }
 
-template <class R>
-int Stepper<R>::step(BasicData<R>& data) {
-  return advance(data, nullptr, {}, {});
-}
-
-template <class R>
-int Stepper<R>::step(BasicData<R>& data, const Drives& drives, In<R> qpos_target, In<R> qvel_target) {
-  return advance(data, &drives, qpos_target, qvel_target);
-}
-
 /// What acts besides drives, into data.tau; the user's own waits in user_tau_.
 template <class R>
 void Stepper<R>::prepare(const BasicData<R>& data, In<R> qpos, In<R> qvel, bool start) {
@@ -271,8 +238,9 @@ void Stepper<R>::make_unit(BasicData<R>& data) {
     for (std::size_t lane = 0; lane < w; ++lane) {
       const R n2 = square(q + lane);
       if (std::abs(n2 - R(1)) <= kNear) continue;
-      WorldStatus& status = status_[pack * w + lane];
-      if (!std::isfinite(n2) && status == WorldStatus::ok) status = WorldStatus::bad_input;
+      const std::size_t world = pack * w + lane;  // lanes that pad the last pack have none
+      if (!std::isfinite(n2) && world < status_.size() && status_[world] == WorldStatus::ok)
+        status_[world] = WorldStatus::bad_input;
       const bool none = n2 < kNoLength<R>;
       const R share = none ? R(0) : R(1) / std::sqrt(n2);
       for (std::size_t k = 0; k < 4; ++k) q[k * w + lane] *= share;
@@ -353,16 +321,6 @@ double Stepper<R>::loop_drift(double dt) const {
   return options_.loops == LoopMode::spook && dt == 0 ? Softness{}.damping_steps * options_.dt : 0;
 }
 
-/// What maba() leaves out of one world's poses.
-template <class R>
-void Stepper<R>::place_origins(BasicData<R>& data) const {
-  LinkState<R>* links = data.links();
-  for (int i = 0; i < model_.njoint(); ++i) {
-    const int parent = model_.joints[i].parent;
-    links[i].o = parent >= 0 ? links[parent].o + links[i].r : links[i].r;
-  }
-}
-
 /// The next velocity with everything that has a law or a row of its own in one problem. v⁰, without it, comes first.
 template <class R>
 void Stepper<R>::solve_terms(BasicData<R>& data, const Drives& drives, In<R> qpos_target, In<R> qvel_target,
@@ -381,9 +339,9 @@ void Stepper<R>::solve_terms(BasicData<R>& data, const Drives& drives, In<R> qpo
   for (std::size_t i = 0; i < next_.qvel.size(); ++i) next_.qvel[i] = data.qvel[i] + R(h) * data.qacc[i];
   clock_.lap(Stage::solve);
   BilateralRows<R> bilateral;
-  if (!lane_rows_) place_origins(data);
+  if (!lane_rows_) place_origins(model_.joints.data(), model_.njoint(), data.links());  // which maba() leaves out
   if (loops_) {
-    loops_->evaluate(data, loop_step(h), data.qpos, data.qvel, loop_drift(h));
+    loops_->evaluate(data, loop_step(h), data.qpos, data.qvel);
     bilateral = {&loops_->equalities(), data.qpos, loops_->demand(), loops_->compliance()};
   }
   const DriveStep<R> step{drives, h, qpos_target, qvel_target};

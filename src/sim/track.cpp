@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 
+#include "sim/within.hpp"
 #include "tarsus/base/number_text.hpp"
 #include "tarsus/dynamics/frame.hpp"
 
@@ -122,10 +123,6 @@ void add(const ConstrainedDynamics<R>& loops, TrackReport& report) {
   report.loop_error_row = loops.equalities().row_name(error.row);
 }
 
-bool finite(std::span<const double> values) {
-  return std::all_of(values.begin(), values.end(), [](double x) { return std::isfinite(x); });
-}
-
 }  // namespace
 
 PoseSource follow(const Model& model, const ClipBinding& clip) {
@@ -147,19 +144,11 @@ TrackReport track(const Model& model, const PoseSource& source, const Drives& dr
   check(model, drives, options);
   using Clock = std::chrono::steady_clock;
   BasicData<R> data(model);
-  Stepper<R> stepper(model, data,
-                     {.dt = options.dt,
-                      .integrator = options.integrator,
-                      .actuation = options.actuation,
-                      .loops = options.loops,
-                      .rows = options.rows,
-                      .velocity_products = options.velocity_products,
-                      .profile = options.profile});
-  if (!options.ctrl.empty()) check_size("ctrl", options.ctrl.size(), model.nu), convert<R>(options.ctrl, data.ctrl);
-  if (!options.act.empty()) check_size("act", options.act.size(), model.na), convert<R>(options.act, data.act);
+  Stepper<R> stepper(model, data, options);
   const auto take = [&](const char* name, const std::vector<double>& from, AlignedVector<R>& to) {
     if (!from.empty()) check_size(name, from.size(), to.size()), convert<R>(from, to);
   };
+  take("ctrl", options.ctrl, data.ctrl), take("act", options.act, data.act);
   take("mocap_pos", options.mocap_pos, data.mocap_pos), take("mocap_quat", options.mocap_quat, data.mocap_quat);
   ErrorMeter meter(model);
   Pusher pusher(model, options.pushes);
@@ -200,7 +189,7 @@ TrackReport track(const Model& model, const PoseSource& source, const Drives& dr
   report.seconds = std::chrono::duration<double>(busy).count();
   report.stage_seconds = stepper.stage_seconds();
   report.energy = meter.energy_of(qpos, qvel);
-  report.nan = !finite(qpos) || !finite(qvel) || report.status == WorldStatus::bad_input ||
+  report.nan = !finite<double>(qpos) || !finite<double>(qvel) || report.status == WorldStatus::bad_input ||
                report.status == WorldStatus::singular;
   return report;
 }

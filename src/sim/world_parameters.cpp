@@ -27,16 +27,9 @@ std::vector<int> first_geoms(const Model& model) {
 }  // namespace
 
 const char* name(WorldParameter which) {
-  switch (which) {
-    case WorldParameter::mass_scale: return "mass_scale";
-    case WorldParameter::damping_scale: return "damping_scale";
-    case WorldParameter::gravity: return "gravity";
-    case WorldParameter::friction_scale: return "friction_scale";
-    case WorldParameter::kp_scale: return "kp_scale";
-    case WorldParameter::kd_scale: return "kd_scale";
-    case WorldParameter::force_scale: return "force_scale";
-  }
-  return "";
+  static constexpr const char* kNames[kWorldParameters] = {
+      "mass_scale", "damping_scale", "gravity", "friction_scale", "kp_scale", "kd_scale", "force_scale"};
+  return kNames[int(which)];
 }
 
 int numbers(const Model& model, WorldParameter which) {

@@ -332,7 +332,6 @@ BodyContactReport BodyContactSolver<R>::solve(const BodyContactOptions& options,
       write_back(kind, r.begin, r.end);
     }
   });
-  report.finite = std::isfinite(report.change);
   return report;
 }
 

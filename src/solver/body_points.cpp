@@ -4,12 +4,7 @@
 
 namespace tarsus {
 
-static const RelaxTable& point_table() {
-  static const RelaxTable& table = kernels<RelaxTable>();
-  return table;
-}
-
-BodyPoints::BodyPoints() : lanes_(point_table().point_lanes()) {}
+BodyPoints::BodyPoints() : lanes_(relax_table().point_lanes()) {}
 
 void BodyPoints::clear(std::size_t bodies) {
   next_.assign(bodies + 1, 0);
@@ -45,7 +40,7 @@ void BodyPoints::come_after(int place, int a, int b) {
   }
 }
 
-int BodyPoints::add(const BodyPoint& point) {
+int BodyPoints::add(const ContactRows& point) {
   const int place = find(take(point.a, point.b, 0));
   if (place == places()) add_place();
   const int lane = lanes_ - room_[place]--;
@@ -66,7 +61,7 @@ int BodyPoints::add_other(int a, int b) {
 Relaxed BodyPoints::relax(std::vector<FreeBody>& bodies, int first, int end, bool back, const Extrapolation* by) {
   static_assert(sizeof(FreeBody) == 13 * sizeof(double));
   Relaxed out;
-  point_table().relax_points(numbers_.data(), body_.data(), back ? end - 1 : first, end - first, back ? -1 : 1,
+  relax_table().relax_points(numbers_.data(), body_.data(), back ? end - 1 : first, end - first, back ? -1 : 1,
                              reinterpret_cast<double*>(bodies.data()), by, out);
   return out;
 }

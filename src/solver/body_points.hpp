@@ -20,7 +20,7 @@ class BodyPoints {
   /// None. @param bodies so many there are
   void clear(std::size_t bodies);
   /// A contact in its place, its numbers zero. @return where they are
-  int add(const BodyPoint& point);
+  int add(const ContactRows& point);
   /// Something else that acts on these bodies, -1: on none; all of these come after one another. @return its place
   int add_other(int a, int b);
   int places() const { return int(room_.size()); }

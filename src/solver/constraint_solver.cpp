@@ -18,15 +18,9 @@ constexpr std::array<std::string_view, 4> kNames = {"newton", "m_shake", "shake"
 }  // namespace
 
 const char* status_name(SolveStatus status) {
-  switch (status) {
-    case SolveStatus::converged: return "converged";
-    case SolveStatus::at_rounding: return "converged to rounding";
-    case SolveStatus::diverged: return "diverged";
-    case SolveStatus::too_many_iterations: return "too many iterations";
-    case SolveStatus::singular: return "singular";
-    case SolveStatus::not_finite: return "not finite";
-  }
-  return "unknown";
+  static constexpr const char* kStatusNames[] = {
+      "converged", "converged to rounding", "diverged", "too many iterations", "singular", "not finite"};
+  return kStatusNames[int(status)];
 }
 
 std::span<const std::string_view> solver_names() { return kNames; }

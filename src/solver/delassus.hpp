@@ -34,7 +34,6 @@ class Delassus {
   double diagonal(int row, std::span<const double> gradient) const;
   /// out += M^-1 J₀ᵀ e_row amount.
   void displace_row(int row, double amount, std::span<double> out) const;
-  std::int64_t fill() const { return dense_ ? 0 : sparse_.fill(); }
 
  private:
   struct Term {

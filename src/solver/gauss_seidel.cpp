@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <random>
 
 #include "solver/row_solvers.hpp"
 
@@ -27,16 +26,14 @@ class GaussSeidel final : public RowSolver {
                        const RowSolveOptions& options) override;
 
  private:
-  void prepare(const RowProblem& problem, RowSolveReport& report);
+  void prepare(const RowProblem& problem);
   void invert(const RowProblem& problem, const RowBlock& block, int& place);
   double solve_block(const RowProblem& problem, const RowBlock& block, const double* inverse, double relaxation,
                      std::span<double> u, std::span<double> multiplier);
-  void arrange(const RowSolveOptions& options, int iteration, bool back);
   double relax(const RowProblem& problem, const RowBlock& block, double relaxation, std::span<double> u,
                std::span<double> multiplier);
   double sweep(const RowProblem& problem, double relaxation, std::span<double> u, std::span<double> multiplier);
-  void extrapolate(const RowProblem& problem, std::span<double> u, std::span<double> multiplier,
-                   RowSolveReport& report);
+  void extrapolate(const RowProblem& problem, std::span<double> u, std::span<double> multiplier);
 
   std::string_view name_;
   bool symmetric_, accelerate_;
@@ -47,10 +44,9 @@ class GaussSeidel final : public RowSolver {
   std::vector<double> before_;                 // λ before a block's step
   std::vector<double> last_, origin_, ahead_;  // acceleration: λ of the last sweep, where this one began, where next
   double momentum_ = 1;
-  std::mt19937 random_;
 };
 
-void GaussSeidel::prepare(const RowProblem& problem, RowSolveReport& report) {
+void GaussSeidel::prepare(const RowProblem& problem) {
   steps_.resize(static_cast<std::size_t>(problem.nrow()));
   std::size_t largest = 1;
   for (const RowBlock& block : problem.blocks()) {
@@ -61,7 +57,6 @@ void GaussSeidel::prepare(const RowProblem& problem, RowSolveReport& report) {
   inverse_at_.assign(problem.blocks().size(), -1);
   inverse_.clear();
   for (std::size_t b = 0; b < problem.blocks().size(); ++b) invert(problem, problem.blocks()[b], inverse_at_[b]);
-  for (double d : steps_) report.idle_rows += d > 0 ? 0 : 1;
   before_.resize(largest);
   sequence_.resize(problem.blocks().size());
   std::iota(sequence_.begin(), sequence_.end(), 0);
@@ -100,14 +95,6 @@ double GaussSeidel::solve_block(const RowProblem& problem, const RowBlock& block
   return worst;
 }
 
-void GaussSeidel::arrange(const RowSolveOptions& options, int iteration, bool back) {
-  if (options.order == SweepOrder::random) {  // Fisher and Yates; std::shuffle differs between libraries
-    for (std::size_t i = sequence_.size(); i > 1; --i) std::swap(sequence_[i - 1], sequence_[random_() % i]);
-  } else if ((options.order == SweepOrder::symmetric || symmetric_ || back) && iteration > 0) {
-    std::reverse(sequence_.begin(), sequence_.end());
-  }
-}
-
 /// One block's step. @return the largest |Δλ| d
 double GaussSeidel::relax(const RowProblem& problem, const RowBlock& block, double relaxation, std::span<double> u,
                           std::span<double> multiplier) {
@@ -118,7 +105,7 @@ double GaussSeidel::relax(const RowProblem& problem, const RowBlock& block, doub
       double& x = multiplier[static_cast<std::size_t>(row)];
       const double d = steps_[static_cast<std::size_t>(row)], old = x;
       x = d > 0 ? x - relaxation * problem.residual(row, u, x) / d : 0;
-      problem.project({row, 1, block.cone, block.reference, block.coefficient, 0}, multiplier);
+      problem.project({row, 1, block.cone, block.reference, block.coefficient}, multiplier);
       if (x == old) continue;
       problem.apply(row, x - old, u);
       worst = std::max(worst, std::abs(x - old) * d);
@@ -157,13 +144,12 @@ double GaussSeidel::sweep(const RowProblem& problem, double relaxation, std::spa
 
 /// λ ← P(λ + β (λ - λ_last)); back to β = 0 when the sweep's step and the direction of travel disagree.
 /// [Nesterov 1983; restart: O'Donoghue and Candès 2015]
-void GaussSeidel::extrapolate(const RowProblem& problem, std::span<double> u, std::span<double> multiplier,
-                              RowSolveReport& report) {
+void GaussSeidel::extrapolate(const RowProblem& problem, std::span<double> u, std::span<double> multiplier) {
   double uphill = 0;
   for (std::size_t i = 0; i < multiplier.size(); ++i) {
     uphill += steps_[i] * (origin_[i] - multiplier[i]) * (multiplier[i] - last_[i]);
   }
-  if (uphill > 0) momentum_ = 1, ++report.restarts;
+  if (uphill > 0) momentum_ = 1;
   const double next = 0.5 * (1 + std::sqrt(1 + 4 * momentum_ * momentum_)), beta = (momentum_ - 1) / next;
   momentum_ = next;
   for (std::size_t i = 0; i < multiplier.size(); ++i) {
@@ -181,31 +167,25 @@ RowSolveReport GaussSeidel::solve(const RowProblem& problem, std::span<double> u
                                   const RowSolveOptions& options) {
   check_solve(problem, u, multiplier, options);
   RowSolveReport report;
-  prepare(problem, report);
+  prepare(problem);
   if (!start(problem, u, multiplier)) return report.status = RowSolveStatus::not_finite, report;
-  const bool accelerate = accelerate_ || options.accelerate;
-  if (accelerate) {
+  if (accelerate_) {
     last_.assign(multiplier.begin(), multiplier.end());
     origin_ = ahead_ = last_;
     momentum_ = 1;
   }
-  random_.seed(options.seed);
   report.status = RowSolveStatus::too_many_iterations;
-  double last_change = 0;
   for (int k = 0; k < options.max_iterations; ++k) {
-    arrange(options, k, accelerate);
-    double change = sweep(problem, options.relaxation, u, multiplier);
+    if (symmetric_ && k > 0) std::reverse(sequence_.begin(), sequence_.end());
+    const double change = sweep(problem, options.relaxation, u, multiplier);
     ++report.iterations;
-    if (options.record_history) report.history.push_back(change);
-    report.gain = last_change > 0 ? change / last_change : 0;
-    last_change = change;
     // The sweep's own change costs nothing; what is promised is the residual, so that has the last word.
     if (change <= options.tolerance && natural_residual(problem, u, multiplier) <= options.tolerance) {
       report.status = RowSolveStatus::converged;
       break;
     }
     // There and back is a symmetric operator, which the theory of acceleration asks for; one way alone diverges.
-    if (accelerate && k % 2 == 1 && k + 1 < options.max_iterations) extrapolate(problem, u, multiplier, report);
+    if (accelerate_ && k % 2 == 1 && k + 1 < options.max_iterations) extrapolate(problem, u, multiplier);
   }
   report.residual = natural_residual(problem, u, multiplier);
   return report;

@@ -44,9 +44,6 @@ inline double miss(const TermRow& row, double velocity, double impulse) {
 /// It has an impulse, or P(z) of the natural map is one.
 bool acts(const Term& term, const TermRow* rows, const double* velocity, const double* impulse);
 
-/// P(z) of rows in one metric: one step of a projected sweep.
-void project(const Term& term, const double* z, double* impulse);
-
 /// How far `impulse` is outside of its set, of the set's size: intervals and balls.
 double excess(const Term& term, const double* impulse);
 

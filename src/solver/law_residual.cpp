@@ -20,13 +20,17 @@ void metric(const Term& term, const TermRow* rows, double* rho) {
   if (term.law == Law::contact && term.nrow >= 6) share(4, 2);
 }
 
-void before_projection(const Term& term, const TermRow* rows, const double* velocity, const double* impulse,
-                       const double* rho, double* z) {
-  for (int i = 0; i < term.nrow; ++i) z[i] = impulse[i] - miss(rows[i], velocity[i], impulse[i]) / rho[i];
-}
-
 constexpr TermRow kUnit{.compliance = 1};
 constexpr TermRow kUnits[kTermRows] = {kUnit, kUnit, kUnit, kUnit, kUnit, kUnit};
+
+/// P(z) of the natural map. @param normal, tangent as term_law()
+void project(const Term& term, const TermRow* rows, const double* velocity, const double* impulse, double normal,
+             double* rho, double* projected, Tangent* tangent) {
+  double z[kTermRows] = {};
+  metric(term, rows, rho);
+  for (int i = 0; i < term.nrow; ++i) z[i] = impulse[i] - miss(rows[i], velocity[i], impulse[i]) / rho[i];
+  term_law(term, kUnits, z, normal, projected, tangent);
+}
 
 /// Solves (1 - D K) [G | s] = [D/ρ | N] in place, K = 1 - R/ρ. Elimination without pivoting: the matrix is triangular
 /// in blocks, normal first, and the blocks are symmetric and positive definite.
@@ -59,10 +63,8 @@ void eliminate(const TermRow* rows, const double* rho, Tangent& tangent, double*
 void eliminate(int n, const TermRow* rows, const double* rho, Tangent& tangent, double* N) {
   switch (n) {
     case 1: return eliminate<1>(rows, rho, tangent, N);
-    case 2: return eliminate<2>(rows, rho, tangent, N);
     case 3: return eliminate<3>(rows, rho, tangent, N);
     case 4: return eliminate<4>(rows, rho, tangent, N);
-    case 5: return eliminate<5>(rows, rho, tangent, N);
     default: return eliminate<kTermRows>(rows, rho, tangent, N);
   }
 }
@@ -103,10 +105,8 @@ double natural_map(const Term& term, const TermRow* rows, const double* velocity
     return 0;
   }
   if (term.law == Law::interval) return interval_map(term, rows[0], velocity[0], impulse[0], tangent, base);
-  double z[kTermRows] = {}, rho[kTermRows], projected[kTermRows], N[kTermRows], sum = 0;
-  metric(term, rows, rho);
-  before_projection(term, rows, velocity, impulse, rho, z);
-  term_law(term, kUnits, z, kOwnNormal, projected, tangent);
+  double rho[kTermRows], projected[kTermRows], N[kTermRows], sum = 0;
+  project(term, rows, velocity, impulse, kOwnNormal, rho, projected, tangent);
   for (int i = 0; i < term.nrow; ++i) {
     N[i] = impulse[i] - projected[i];
     sum += N[i] * rho[i] * N[i] * rho[i];
@@ -123,10 +123,8 @@ double natural_residual(const Term& term, const TermRow* rows, const double* vel
     bool inside = false;
     return std::abs(interval_miss(term, rows[0], velocity[0], impulse[0], inside));
   }
-  double z[kTermRows], rho[kTermRows], projected[kTermRows], worst = 0;
-  metric(term, rows, rho);
-  before_projection(term, rows, velocity, impulse, rho, z);
-  term_law(term, kUnits, z, std::max(0.0, impulse[0]), projected, nullptr);
+  double rho[kTermRows], projected[kTermRows], worst = 0;
+  project(term, rows, velocity, impulse, std::max(0.0, impulse[0]), rho, projected, nullptr);
   for (int i = 0; i < term.nrow; ++i) {
     worst = larger(worst, std::abs(impulse[i] - projected[i]) * rho[i]);
   }
@@ -136,15 +134,9 @@ double natural_residual(const Term& term, const TermRow* rows, const double* vel
 bool acts(const Term& term, const TermRow* rows, const double* velocity, const double* impulse) {
   if (nonzero(term, impulse)) return true;
   if (term.law == Law::contact) return miss(rows[0], velocity[0], 0) < 0;
-  double z[kTermRows], rho[kTermRows], projected[kTermRows];
-  metric(term, rows, rho);
-  before_projection(term, rows, velocity, impulse, rho, z);
-  project(term, z, projected);
+  double rho[kTermRows], projected[kTermRows];
+  project(term, rows, velocity, impulse, kOwnNormal, rho, projected, nullptr);
   return nonzero(term, projected);
-}
-
-void project(const Term& term, const double* z, double* impulse) {
-  term_law(term, kUnits, z, kOwnNormal, impulse, nullptr);
 }
 
 double excess(const Term& term, const double* impulse) {

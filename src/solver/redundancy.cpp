@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <numeric>
 #include <random>
 
 #include "solver/delassus.hpp"
 #include "tarsus/base/error.hpp"
+#include "tarsus/base/union_find.hpp"
 
 namespace tarsus {
 namespace {
@@ -23,21 +23,17 @@ constexpr std::size_t kDenseLimit = 1500;  // rows of one component; larger ones
 
 // Rows connected through coordinates that can move.
 std::vector<int> components(const RowPattern& pattern, std::span<const double> inverse) {
+  UnionFind sets(pattern.nrow());
   std::vector<int> root(pattern.nrow()), owner(inverse.size(), -1);
-  std::iota(root.begin(), root.end(), 0);
-  const auto find = [&](int k) {
-    while (root[k] != k) k = root[k] = root[root[k]];
-    return k;
-  };
   for (int k = 0; k < pattern.nrow(); ++k) {
     for (int p = pattern.start[k]; p < pattern.start[k + 1]; ++p) {
       const int c = pattern.column[p];
       if (inverse[c] == 0) continue;
       if (owner[c] < 0) owner[c] = k;
-      root[find(k)] = find(owner[c]);
+      sets.join(k, owner[c]);
     }
   }
-  for (int k = 0; k < pattern.nrow(); ++k) root[k] = find(k);
+  for (int k = 0; k < pattern.nrow(); ++k) root[k] = sets.find(k);
   return root;
 }
 

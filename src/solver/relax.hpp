@@ -64,5 +64,9 @@ struct Relaxed {
 struct RelaxTable {
   TARSUS_KERNEL_TABLE(double, TARSUS_RELAX_KERNELS)
 };
+inline const RelaxTable& relax_table() {
+  static const RelaxTable& table = kernels<RelaxTable>();
+  return table;
+}
 
 }  // namespace tarsus

@@ -24,8 +24,8 @@ void RowProblem::clear(std::span<const double> inverse_mass) {
   rows_.column.clear(), effect_.clear(), velocity_.clear(), numbers_.clear(), blocks_.clear();
 }
 
-int RowProblem::add_block(RowCone cone, int reference, double coefficient, std::uint64_t identity) {
-  blocks_.push_back({nrow(), 0, cone, reference, coefficient, identity});
+int RowProblem::add_block(RowCone cone, int reference, double coefficient) {
+  blocks_.push_back({nrow(), 0, cone, reference, coefficient});
   return static_cast<int>(blocks_.size()) - 1;
 }
 
@@ -166,29 +166,6 @@ double natural_residual(const RowProblem& problem, std::span<const double> u, st
     }
   }
   return worst;
-}
-
-Complementarity complementarity(const RowProblem& problem, std::span<const double> u,
-                                std::span<const double> multiplier) {
-  Complementarity c;
-  for (const RowBlock& block : problem.blocks()) {
-    double push = 0, slide = 0, along = 0;
-    for (int row = block.first; row < block.first + block.count; ++row) {
-      const double x = multiplier[static_cast<std::size_t>(row)], r = problem.residual(row, u, x);
-      const RowNumbers& n = problem.numbers(row);
-      if (block.cone == RowCone::interval && n.lower == 0) {
-        c.penetration_speed = std::max(c.penetration_speed, x < n.upper ? -r : 0);
-        c.negative = std::max(c.negative, -x);
-        c.product = std::max(c.product, std::abs(x * r));
-      }
-      push += x * x, slide += r * r, along += x * r;
-    }
-    if (block.cone != RowCone::ball) continue;
-    const double radius = block.coefficient * std::max(0.0, multiplier[static_cast<std::size_t>(block.reference)]);
-    c.cone_excess = std::max(c.cone_excess, std::sqrt(push) - radius);
-    c.misalignment = std::max(c.misalignment, std::sqrt(push * slide) + along);
-  }
-  return c;
 }
 
 }  // namespace tarsus

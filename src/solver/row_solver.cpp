@@ -2,7 +2,7 @@
 
 #include <array>
 #include <cmath>
-#include <unordered_map>
+#include <string>
 
 #include "solver/row_solvers.hpp"
 #include "tarsus/base/error.hpp"
@@ -18,14 +18,9 @@ constexpr std::array<std::string_view, 3> kRowSolverNames = {"gauss_seidel", "ga
 }  // namespace
 
 const char* name(RowSolveStatus status) {
-  switch (status) {
-    case RowSolveStatus::converged: return "converged";
-    case RowSolveStatus::too_many_iterations: return "too many iterations";
-    case RowSolveStatus::unsupported: return "unsupported bounds";
-    case RowSolveStatus::no_solution: return "no solution";
-    case RowSolveStatus::not_finite: return "not finite";
-  }
-  return "unknown";
+  static constexpr const char* kNames[] = {"converged", "too many iterations", "unsupported bounds", "no solution",
+                                           "not finite"};
+  return kNames[int(status)];
 }
 
 std::span<const std::string_view> row_solver_names() { return kRowSolverNames; }
@@ -65,24 +60,6 @@ bool start(const RowProblem& problem, std::span<double> u, std::span<double> mul
     if (x != 0) problem.apply(row, x, u);
   }
   return true;
-}
-
-void warm_start(const RowProblem& previous, std::span<const double> previous_multiplier, const RowProblem& problem,
-                std::span<double> multiplier) {
-  check_size("previous_multiplier", previous_multiplier.size(), static_cast<std::size_t>(previous.nrow()));
-  check_size("multiplier", multiplier.size(), static_cast<std::size_t>(problem.nrow()));
-  std::unordered_map<std::uint64_t, const RowBlock*> known;
-  for (const RowBlock& block : previous.blocks()) {
-    if (block.identity) known.emplace(block.identity, &block);
-  }
-  for (const RowBlock& block : problem.blocks()) {
-    const auto found = block.identity ? known.find(block.identity) : known.end();
-    const bool same = found != known.end() && found->second->count == block.count;
-    for (int i = 0; i < block.count; ++i) {
-      multiplier[static_cast<std::size_t>(block.first + i)] =
-          same ? previous_multiplier[static_cast<std::size_t>(found->second->first + i)] : 0;
-    }
-  }
 }
 
 }  // namespace tarsus

@@ -35,7 +35,7 @@ struct SlidingLanes {
     SlidingRows<P> c;
     gather_numbers<12>(number, 0, x), gather_numbers<1>(friction, 0, &c.friction);
     c.normal.inverse_mass = x[3], c.tangent.inverse_mass = maximum(x[7], x[11]);
-    c.normal.set(x[0], P(0.0) < P(1.0)), c.tangent.set(x[4], P(0.0) < P(1.0));
+    c.normal.set(x[0], every_lane<P>()), c.tangent.set(x[4], every_lane<P>());
     c.target = mul_add(x[0], x[2], x[1]), c.centre1 = x[6], c.centre2 = x[10];  // u + R (y - c) - b
     b = {P(0.0), x[5], x[9]};
     c.no_tangent();
@@ -68,11 +68,6 @@ struct SlidingLanes {
 
 using SlidingPack = RecordPack<double>::type;
 
-template <class P>
-TARSUS_INLINE Mask<P> all_of_them() {
-  return P(0.0) < P(1.0);
-}
-
 template <class T>
 void sliding_law(const SlidingList& list, const T* y, const T* free, Tangent* tangents, T* g) {
   using P = SlidingPack;
@@ -80,9 +75,9 @@ void sliding_law(const SlidingList& list, const T* y, const T* free, Tangent* ta
     const SlidingLanes<P> lanes(list, first);
     Vec3<P> b;
     SlidingRows<P> c = lanes.rows(list, b);
-    const Vec3<P> before = lanes.load(y), gamma = law_at(c, before, false, true, all_of_them<P>());
+    const Vec3<P> before = lanes.load(y), gamma = law_at(c, before, false, true, every_lane<P>());
     const Vec3<P> u = velocity_of(c, before) + b;
-    lanes.store(g, gamma + times(c, u - lanes.load(free))), lanes.store(tangents, c, P(1.0) < P(0.0));
+    lanes.store(g, gamma + times(c, u - lanes.load(free))), lanes.store(tangents, c, no_lanes<P>());
   }
 }
 
@@ -105,7 +100,7 @@ T sliding_tangents(const SlidingList& list, const T* velocity, const T* impulse,
     Vec3<P> b;
     SlidingRows<P> c = lanes.rows(list, b);
     const Vec3<P> u = lanes.load(velocity), y = lanes.load(impulse);
-    sum += sum_of(natural_map<true>(c, u - b, y, all_of_them<P>()), list.count - first);
+    sum += sum_of(natural_map<true>(c, u - b, y, every_lane<P>()), list.count - first);
     const Mask<P> open = (y.x == zero) & (y.y == zero) & (y.z == zero) & (u.x >= c.target);
     lanes.store(tangents, c, open), lanes.store(carried, free ? c.base + times(c, u - lanes.load(free)) : c.base);
   }
@@ -121,7 +116,7 @@ T sliding_map(const SlidingList& list, const T* velocity, const T* impulse) {
     Vec3<P> b;
     SlidingRows<P> c = lanes.rows(list, b);
     const Vec3<P> u = lanes.load(velocity) - b, y = lanes.load(impulse);
-    sum += sum_of(natural_map<false>(c, u, y, all_of_them<P>()), list.count - first);
+    sum += sum_of(natural_map<false>(c, u, y, every_lane<P>()), list.count - first);
   }
   return sum;
 }

@@ -8,6 +8,15 @@ namespace tarsus {
 inline namespace TARSUS_ISA {
 
 template <class T>
+TARSUS_INLINE Mask<T> no_lanes() {
+  return T(Real<T>(1)) < T(Real<T>(0));
+}
+template <class T>
+TARSUS_INLINE Mask<T> every_lane() {
+  return T(Real<T>(0)) < T(Real<T>(1));
+}
+
+template <class T>
 TARSUS_INLINE T tiny() {
   return T(sizeof(Real<T>) == 8 ? Real<T>(1e-150) : Real<T>(1e-18));
 }

@@ -86,14 +86,7 @@ void StepNewton::begin(StepOperator& mass, std::span<const double> y) {
 /// Then the operator's x is that of the impulses.
 void StepNewton::sweep(StepOperator& mass, int count) {
   sweeps_.run(mass, problem_, count, now_.velocity, now_.impulse);
-  apply(mass);
-}
-
-/// The iterate is that of its impulses.
-void StepNewton::apply(StepOperator& mass) {
-  mass.solve({}, now_.impulse, now_.velocity);
-  mass.move(1);
-  for (std::size_t i = 0; i < now_.velocity.size(); ++i) now_.velocity[i] += problem_.free_velocity[i];
+  apply_impulses(mass, problem_, now_.impulse, now_.velocity);
 }
 
 /// @param early sweeps may come before the seventh iteration, and whole steps after them
@@ -107,7 +100,6 @@ void StepNewton::newton(StepOperator& mass, bool early) {
   if (early && sweeps_.early() && !anew_.begun) return move(mass, 1);
   double best = 1, least = kUnbounded, t = 1;
   for (int k = 0; k < kHalvings; ++k, t *= 0.5) {
-    ++searches_;
     point(t, trial_);
     const double there = laws_.map(problem_, trial_.velocity, trial_.impulse);
     if (there < least) least = there, best = t;
@@ -170,14 +162,14 @@ bool StepNewton::solve_acting(StepOperator& mass, double tolerance, int most) {
   gather_acting(terms);
   StepNewton& inner = *acting_.newton;
   const bool met = inner.refine(*rows, acting_, far, tolerance, std::min(most, kActingIterations));
-  iterations_ += inner.iterations_, searches_ += inner.searches_;
+  iterations_ += inner.iterations_;
   std::fill(now_.impulse.begin(), now_.impulse.end(), 0.0);
   auto from = inner.best_.impulse.begin();
   for (const int t : terms) {
     const Term& term = problem_.terms[t];
     std::copy_n(from, term.nrow, &now_.impulse[term.first_row]), from += term.nrow;
   }
-  apply(mass), short_ = false;
+  apply_impulses(mass, problem_, now_.impulse, now_.velocity), short_ = false;
   if (!met) acting_.rounds = kActingRounds;
   return true;
 }
@@ -198,7 +190,7 @@ bool StepNewton::refine(StepOperator& mass, Acting& acting, bool far, double tol
 
 /// From the impulses at hand, by Newton's steps alone.
 bool StepNewton::iterate_anew(StepOperator& mass, double tolerance, int most, bool judged) {
-  apply(mass), history_.clear(), short_ = false;
+  apply_impulses(mass, problem_, now_.impulse, now_.velocity), history_.clear(), short_ = false;
   anew_.begun = true, acting_.rounds = kActingRounds;
   return iterate(mass, tolerance, most, judged);
 }
@@ -232,7 +224,7 @@ void StepNewton::start_anew(StepOperator& mass, const NewtonOptions& options) {
 void StepNewton::end_by_sweeps(StepOperator& mass) {
   problem_ = own_;
   std::fill(now_.impulse.begin(), now_.impulse.end(), 0.0);
-  apply(mass);
+  apply_impulses(mass, problem_, now_.impulse, now_.velocity);
   sweep(mass, kLastSweeps);
   const double left = residual();
   if (!std::isfinite(left)) return;
@@ -259,7 +251,7 @@ void StepNewton::bound_impulses(StepOperator& mass) {
 }
 
 void StepNewton::begin_problem() {
-  iterations_ = searches_ = 0, costly_ = anew_.begun = false, acting_.rounds = 0;
+  iterations_ = 0, costly_ = anew_.begun = false, acting_.rounds = 0;
   best_residual_ = kUnbounded, met_ = false;
   for (Iterate* i : {&now_, &next_, &trial_, &best_}) {
     i->velocity.resize(problem_.rows.size()), i->impulse.resize(problem_.rows.size());
@@ -281,7 +273,7 @@ NewtonReport StepNewton::solve(StepOperator& mass, const StepProblem& problem, c
     if (!met_ && !costly_) bound_impulses(mass);
   }
   const std::size_t n = problem.rows.size();
-  const NewtonReport report{met_, best_residual_ < kUnbounded, costly_, iterations_, searches_, best_residual_};
+  const NewtonReport report{met_, best_residual_ < kUnbounded, costly_, iterations_, best_residual_};
   for (std::size_t i = 0; report.finite && !costly_ && i < n; ++i) {
     const TermRow& row = problem.rows[i];
     y[i] = row.centre + (row.target - best_.velocity[i]) / row.compliance;

@@ -26,11 +26,6 @@ constexpr std::size_t kBothWays = 400;  ///< rows that go back as well
 constexpr int kMost = 640;              ///< in a step,
 constexpr int kMostEarly = 100;         ///< of those that come early: where they do not settle it, more do not either
 
-const RelaxTable& relax_table() {
-  static const RelaxTable& table = kernels<RelaxTable>();
-  return table;
-}
-
 }  // namespace
 
 Sweeps::Sweeps() : points_(std::make_unique<BodyPoints>()) {}
@@ -120,7 +115,7 @@ static Vec3d response(const FreeBody& body, const Vec3d& arm, const Vec3d& axis)
 }
 
 /// @param row the term's first of these
-void Sweeps::add_point(const StepProblem& problem, const BodyPoint& at, const Term& term, int row) {
+void Sweeps::add_point(const StepProblem& problem, const ContactRows& at, const Term& term, int row) {
   const TermRow* rows = &problem.rows[term.first_row];
   const int c = points_->add(at);
   point_.push_back({c, row, term.first_row, at.nrow});
@@ -158,7 +153,7 @@ void Sweeps::make_blocks(StepOperator& mass, const StepProblem& problem) {
   int row = 0, widest = 0;
   std::size_t own = 0;
   for (int b = 0; b < mass_->blocks(); ++b) {
-    if (const BodyPoint* point = mass_->point(b)) {
+    if (const ContactRows* point = mass_->point(b)) {
       const Term& only = problem.terms[*term++];
       add_point(problem, *point, only, row);
       row += only.nrow;
@@ -324,16 +319,11 @@ void Sweeps::run(StepOperator& mass, const StepProblem& problem, int count, std:
 SweepReport Sweeps::solve(StepOperator& mass, const StepProblem& problem, const SweepOptions& options,
                           std::span<double> y, std::span<double> impulse) {
   begin(problem, true);
-  const auto apply = [&] {  // y: J v at these impulses
-    mass.solve({}, impulse, y);
-    mass.move(1);
-    for (std::size_t i = 0; i < y.size(); ++i) y[i] += problem.free_velocity[i];
-  };
-  apply();
+  apply_impulses(mass, problem, impulse, y);  // y: J v
   make_blocks(mass, problem);
   SweepReport report;
   report.sweeps = sweep(problem, options, true, y, impulse);
-  apply();
+  apply_impulses(mass, problem, impulse, y);
   mass.keep();
   TermLaws laws;
   laws.sort(problem);

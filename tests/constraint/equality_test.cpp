@@ -238,13 +238,27 @@ TEST(Equality, BadInputNamesTheConstraint) {
   says([&] { set.set_softness(0, {NAN, 4}); }, "loop");
 }
 
+/// Both ends in the world, or on one link.
+TEST(Equality, BetweenBodiesOfOneLinkThereIsNone) {
+  ModelSpec spec = random_tree(8, {.bodies = 6, .welds = false}).spec;
+  EqualitySpec e;
+  e.first = "world", e.second = "world", e.where.line = 7;
+  spec.equalities.push_back(e);
+  const Model model = compile(spec);
+  EXPECT_FALSE(model.spec.equalities[0].active);
+  ASSERT_FALSE(model.spec.diagnostics.empty());
+  EXPECT_EQ(model.spec.diagnostics.back().where.line, 7);
+  EXPECT_EQ(EqualitySet::of(model).size(), 0);
+}
+
 TEST(Equality, SpecErrorsAreCollected) {
   ModelSpec spec = random_tree(8, {.bodies = 6, .welds = false}).spec;
   EqualitySpec e;
   e.name = "nowhere", e.first = "no such body", e.where.line = 7;
   spec.equalities.push_back(e);
-  e.name = "still", e.first = "world", e.second = "world";
+  e.name = "nothing", e.type = EqualityType::joint, e.first = "no such joint";
   spec.equalities.push_back(e);
+  e.type = EqualityType::connect;
   e.name = "nan anchor", e.first = "b1", e.anchor = {NAN, 0, 0};
   spec.equalities.push_back(e);
   const Model model = compile(spec);
@@ -253,7 +267,7 @@ TEST(Equality, SpecErrorsAreCollected) {
     FAIL();
   } catch (const InputError& error) {
     EXPECT_EQ(error.diagnostics().size(), 3u);
-    for (const char* part : {"no such body", "still", "nan anchor"})
+    for (const char* part : {"no such body", "no such joint", "nan anchor"})
       EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
   }
 }

@@ -125,7 +125,7 @@ Model tree_and_bodies(Random& random, unsigned seed) {
 }
 
 /// J x of a point, axis by axis.
-Eigen::VectorXd point_velocity(const BodyPoint& point, const std::vector<FreeBody>& bodies) {
+Eigen::VectorXd point_velocity(const ContactRows& point, const std::vector<FreeBody>& bodies) {
   Vec3d v{0, 0, 0};
   if (point.a >= 0) v += bodies[point.a].v + cross(bodies[point.a].w, point.arm_a);
   if (point.b >= 0) v -= bodies[point.b].v + cross(bodies[point.b].w, point.arm_b);
@@ -134,7 +134,7 @@ Eigen::VectorXd point_velocity(const BodyPoint& point, const std::vector<FreeBod
   return out;
 }
 
-void push_point(const BodyPoint& point, int row, std::vector<FreeBody>& bodies) {
+void push_point(const ContactRows& point, int row, std::vector<FreeBody>& bodies) {
   const auto push = [&](int body, const Vec3d& arm, double sign) {
     if (body < 0) return;
     bodies[body].v += point.axis[row] * (sign * bodies[body].inverse_mass);

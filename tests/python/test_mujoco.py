@@ -5,6 +5,10 @@ Files whose meshes, textures or height fields are missing do not load in MuJoCo.
 loaded them with `lenient`, which means that no inertia comes from a missing mesh, so the dynamics are still the file's own.
 """
 
+import re
+import subprocess
+import sys
+
 import mujoco
 import numpy as np
 import pytest
@@ -276,7 +280,9 @@ def test_what_does_not_act_is_named(text, named):
 def test_what_is_written_has_its_fluid(tmp_path):
     text = arm(joint="type='ball'", option="density='50' viscosity='.5'",
                geom="<geom type='box' size='.1 .2 .3' pos='.3 0 0' fluidshape='ellipsoid' fluidcoef='.4 .3 1.2 .9 .8' euler='10 20 30'/>")  # fmt: skip
-    written = tarsus.Model.from_xml_string(text).to_mjcf()
+    (tmp_path / "given.xml").write_text(text)
+    assert subprocess.run([sys.executable, "-m", "tarsus", "convert", str(tmp_path / "given.xml"), str(tmp_path / "written.xml")]).returncode == 0
+    written = (tmp_path / "written.xml").read_text()
     forces = []
     for each in (text, written):
         theirs = mujoco.MjModel.from_xml_string(each)
@@ -285,3 +291,23 @@ def test_what_is_written_has_its_fluid(tmp_path):
         mujoco.mj_forward(theirs, data)
         forces.append(data.qfrc_passive.copy())
     assert np.allclose(*forces, rtol=1e-9) and np.abs(forces[0]).max() > 0.1
+
+
+@pytest.mark.parametrize("body", [
+    "<inertial pos='.1 0 0' mass='1' diaginertia='.5 .7 .9' euler='10 20 30'/>",
+    "<geom type='box' size='.3 .2 .1' euler='0 30 10'/>", "<geom type='capsule' size='.1 .2' euler='10 20 30'/>",
+    "<geom size='.1' pos='.3 0 0' euler='0 0 45'/>", "<geom type='cylinder' size='.1 .2' pos='.3 0 0' euler='10 20 30'/>",
+])  # fmt: skip
+def test_inertial_frames_are_those_of_the_file(body):
+    """Of sensors on bodies and of the box that a fluid drags, where moments are equal or in another order than by size."""
+    more = ("<sensor><framequat objtype='body' objname='b'/><framexaxis objtype='body' objname='b'/>"
+            "<framepos objtype='site' objname='w' reftype='body' refname='b'/></sensor>")  # fmt: skip
+    text = arm(joint="type='ball'", geom=body, option="density='50' viscosity='.2'", more=more)
+    theirs, ours = mujoco.MjModel.from_xml_string(text), tarsus.Model.from_xml_string(text)
+    their_data, data = mujoco.MjData(theirs), tarsus.Data(ours)
+    q = np.array([0.8, 0.2, -0.4, 0.4]) / np.linalg.norm([0.8, 0.2, -0.4, 0.4])
+    for d in (their_data, data):
+        d.qpos[:], d.qvel[:] = q, (1, -2, 3)
+    mujoco.mj_forward(theirs, their_data)
+    assert np.allclose(tarsus.sensors(ours, data), their_data.sensordata, atol=1e-9)
+    assert np.allclose(tarsus.actuation(ours, data)["qfrc_passive"], their_data.qfrc_passive, atol=1e-9)

@@ -373,7 +373,7 @@ Model actuated_model(const char* more_actuators = "", const char* joint = "") {
     <actuator>
       <position joint='hipL' kp='300' kv='20' forcerange='-40 40'/>
       <position joint='hipR' kp='200' gear='1.5' ctrllimited='true' ctrlrange='-.5 .5'/>
-      <velocity joint='hipR' kv='10' forcelimited='true' forcerange='-30 20'/>
+      <velocity joint='hipR' kv='10'/>
       <position joint='kneeL' kp='300' timeconst='.05'/>
       <velocity joint='kneeR' kv='15'/>
       <position joint='slideL' kp='2000' kv='50'/>
@@ -521,6 +521,8 @@ TEST(LaneSteps, WhatTheyCannotStepIsNamed) {
   const char* range = "actuatorfrclimited='true' actuatorfrcrange='-50 60'";
   EXPECT_NE(refusal(actuated_model("<motor joint='slideL'/>", range)).find("actuatorfrcrange"), std::string::npos);
   EXPECT_NE(refusal(actuated_model("<motor site='middle' gear='0 0 1 0 0 0'/>")).find("hinges"), std::string::npos);
+  EXPECT_NE(refusal(actuated_model("<velocity joint='hipL' kv='10'/>")).find("a range beside others"),
+            std::string::npos);
   const char* touch = "</actuator><sensor><touch site='middle'/></sensor><actuator>";
   EXPECT_NE(refusal(actuated_model(touch)).find("sensors"), std::string::npos);
   EXPECT_EQ(pack_width<double>(actuated_model("<motor site='middle' gear='0 0 1 0 0 0'/>"), options_of(), nullptr), 1);

@@ -10,7 +10,7 @@ namespace tarsus::test {
 namespace {
 
 struct Contact {
-  BodyPoint at;
+  ContactRows at;
   double target[3], compliance[2], rho[2], friction, felt[2], y[3], before[3] = {}, by[3] = {};
 };
 
@@ -121,8 +121,8 @@ TEST(BodyPoints, SweepAsOneContactAfterTheOther) {
   }
 }
 
-BodyPoint between(int a, int b) {
-  BodyPoint point;
+ContactRows between(int a, int b) {
+  ContactRows point;
   point.a = a, point.b = b;
   return point;
 }

@@ -14,7 +14,6 @@
 // RATTLE's velocity stage, v += M̂⁻¹ Jᵀ μ with J v = 0.  [theory.md, sections 5 and 6]
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -53,7 +52,7 @@ class ConstrainedDynamics {
   /// One world: the rows at the start of a step, for a caller who solves them with other terms (step_terms.hpp):
   /// demand() and compliance(), then record() of what they carried. data holds the links' poses, origins too, and
   /// velocities. @throws ValueError for lanes
-  void evaluate(BasicData<R>& data, double dt, In<R> qpos, In<R> qvel, double drift_time = 0);
+  void evaluate(BasicData<R>& data, double dt, In<R> qpos, In<R> qvel);
   std::span<const R> demand() const { return pack_.demand; }  ///< y₂ of the last evaluate()
   /// @param impulse λ = -h x₂ [rows]  @param missed largest |J v⁺ + Σ λ - b|, in the velocities that it is made of
   void record(std::span<const double> impulse, double h, double missed);
@@ -67,7 +66,6 @@ class ConstrainedDynamics {
   void settle(BasicData<R>& data, In<R> qpos, In<R> joint_inertia, Out<R> v);
   static constexpr R tolerance() { return sizeof(R) == 8 ? R(1e-12) : R(2e-6); }  ///< of close() [m | rad]
   bool closed(int world) const { return closed_[world]; }                         ///< by the last close()
-  int rounds() const { return rounds_; }                                          ///< evaluations of the last close()
 
   const EqualitySet& equalities() const { return equalities_; }
   int rows() const { return equalities_.rows(); }
@@ -135,7 +133,6 @@ class ConstrainedDynamics {
   BasicData<R> elsewhere_;  // workspace of one pack at another configuration
   std::vector<KktStatus> status_;
   std::vector<char> closed_, by_limbs_;
-  int rounds_ = 0;
   MultiplierReport report_;
   int report_world_ = -1;  // that report_ is of, until its next accelerate()
 };

@@ -73,8 +73,6 @@ class ContactGeometry {
   ContactSurface surface_of(BodyPair pair) const;
   /// Its sliding friction where the two geoms' own are multiplied; an explicit pair's by the larger factor.
   double friction_of(BodyPair pair, double first_scale, double second_scale) const;
-  /// Of one shape.
-  const Surface& surface(int shape) const { return surfaces_[shape]; }
   std::span<const ContactPair> explicit_pairs() const { return explicit_pairs_; }  ///< by first, then by second
   /// So many shapes that a broad phase finds their pairs.
   bool crowded() const { return crowded_; }

@@ -50,10 +50,8 @@ struct Equality {
   std::string name{};
   EqualityKind kind = EqualityKind::connect;
   int body_a = 0, body_b = 0;  ///< bodies; 0: the world
-  int joint_a = -1, joint_b = -1;
   int first_row = 0, nrow = 0;
   Softness softness{};
-  std::vector<double> solver_reference{}, solver_impedance{};  ///< MJCF solref, solimp as written
   Location where{};
 };
 

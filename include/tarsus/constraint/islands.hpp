@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "tarsus/base/union_find.hpp"
 #include "tarsus/constraint/row_geometry.hpp"
 #include "tarsus/model/model.hpp"
 #include "tarsus/solver/step_newton.hpp"
@@ -38,14 +39,13 @@ class Islands {
   void put_back(const TermSet& all) const;
 
  private:
-  int find(int link);
-  void join(int a, int b);
   int link_of(const RowGeometry& geometry, int term) const;
 
   const Model& model_;
-  std::vector<int> root_;         ///< [link] of its tree
-  std::vector<int> set_, trees_;  ///< union-find over roots; [root] trees of its set
-  std::vector<char> piled_;       ///< [term]
+  std::vector<int> root_;    ///< [link] of its tree
+  UnionFind sets_;           ///< of roots
+  std::vector<int> trees_;   ///< [least root of a set] its trees
+  std::vector<char> piled_;  ///< [term]
   // Of the last part().
   std::vector<int> of_;  ///< [term] in the whole
   std::vector<Term> terms_;

@@ -12,12 +12,6 @@
 
 namespace tarsus {
 
-struct LaneTermOptions {
-  TermOptions terms;
-  double restitution = 0;
-  int most_link_contacts = 64;  ///< between links, in each world; the deepest of more, and the world says `missed`
-};
-
 /// Drives with force limits, as LaneTerms takes them: on one joint each.
 template <class R>
 struct LimitedDrives {
@@ -38,8 +32,7 @@ class LaneTerms {
   static std::string refusal(const Model& model, const ContactGeometry* geometry, const TermOptions& options);
 
   /// Room for the packs of `data`, of more than one lane. geometry must outlive it. @throws ValueError with refusal()
-  LaneTerms(const Model& model, const BasicData<R>& data, const ContactGeometry* geometry,
-            const LaneTermOptions& options);
+  LaneTerms(const Model& model, const BasicData<R>& data, const ContactGeometry* geometry, const TermOptions& options);
   ~LaneTerms();
 
   /// v⁰ becomes v⁺ in `velocity` [pack][nv][lane], over a step of h seconds from (qpos, qvel). data holds what maba()
@@ -64,7 +57,7 @@ class LaneTerms {
   struct Tables;
   const Model& model_;
   int width_, together_;  ///< together: packs that a kernel's call takes
-  LaneTermOptions options_;
+  TermOptions options_;
   std::unique_ptr<Tables> tables_;
   std::vector<AlignedVector<R>> memory_;  ///< [pack]
   AlignedVector<std::byte> work_;

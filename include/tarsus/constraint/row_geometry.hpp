@@ -4,17 +4,9 @@
 #include <cstdint>
 #include <span>
 
-#include "tarsus/math/vec.hpp"
+#include "tarsus/solver/term.hpp"
 
 namespace tarsus {
-
-/// Where a contact's rows act: along the normal and the two tangents, then moments about the three.
-struct ContactRows {
-  int a = 0, b = -1;  ///< links; b -1: the world
-  int nrow = 3;
-  Vec3d arm_a{}, arm_b{};  ///< from the links' origins, world axes [m]
-  Vec3d axis[3] = {};      ///< n, t₁, t₂, world axes
-};
 
 /// Rows on one joint: e · its velocity; of a rotation with three rows, the velocity itself in world axes.
 struct JointRows {

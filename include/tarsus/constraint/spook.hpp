@@ -8,8 +8,6 @@
 
 #include <algorithm>
 
-#include "tarsus/base/error.hpp"
-
 namespace tarsus {
 
 struct Spook {

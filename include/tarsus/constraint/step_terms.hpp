@@ -75,15 +75,16 @@ struct PileOptions {
 };
 
 struct TermOptions {
-  bool limits = true, friction_loss = true;
-  Spook limit_spook;
+  bool joints = false;  ///< joint ranges and dry joint friction
+  Spook limit_spook;    ///< of joint ranges
   NewtonOptions solve;
   PileOptions piles{};
   /// Compliance of rows without one of their own, in h² × the inverse mass that the row feels (decision 504); it bounds
   /// what a limit that loops block costs (decision 506).
   double relative_compliance = 0.0144;
-  double restitution_threshold = 0.1;  ///< approach below which nothing bounces [m/s]
-  std::vector<UserLimit> user_limits{};
+  double restitution = 0;                ///< of every contact
+  double restitution_threshold = 0.1;    ///< approach below which nothing bounces [m/s]
+  std::vector<UserLimit> user_limits{};  ///< one world at a time
 };
 
 /// What the terms of one world carried at the end of a step, where the next one starts.
@@ -135,11 +136,11 @@ class StepTerms {
   /// Its torque of torsional and rolling friction, on link a, world axes [N m].
   Vec3d torque(int contact) const;
   /// Force with which a joint's range held it over the last step, against whichever end [N | N m].
-  double limit_force(int joint) const;
+  double limit_force(int joint) const { return force_of(Kind::limit, 2 * std::uint64_t(joint), 2); }
   /// The same of user_limits[i], along its gradient.
-  double user_limit_force(int i) const;
+  double user_limit_force(int i) const { return force_of(Kind::user_limit, std::uint64_t(i)); }
   /// Force over the last step of a row of add_force_rows() [N | N m].
-  double force_of_row(std::size_t row) const;
+  double force_of_row(std::size_t row) const { return force_of(Kind::path, row); }
   /// Impulse of term i, and of the bilateral rows.
   std::span<const double> impulse(int term) const {
     return {impulse_.data() + terms_[term].first_row, std::size_t(terms_[term].nrow)};
@@ -159,13 +160,14 @@ class StepTerms {
   int add_term(Kind kind, std::uint64_t identity, Term term, const TermRow* rows, const double* speed,
                const double* free);
   int add_joint_term(Kind kind, std::uint64_t identity, Term term, const JointRows& rows, TermRow row);
+  /// Sum over the terms of `count` identities from this one on.
+  double force_of(Kind kind, std::uint64_t identity, std::uint64_t count = 1) const;
   void take_contacts(std::vector<LinkContact>& contacts);
   bool lay_out_contacts();
   void add_contact(std::size_t index);
   void add_spin(std::size_t index);
   void set_row(int row, const TermRow& numbers, double speed, double free);
   void add_limit(int joint);
-  void add_limit_side(const JointRows& rows, double gap, int side);
   void add_bound(Kind kind, std::uint64_t identity, const JointRows& rows, double gap,
                  const std::optional<SolverParameters>& solver);
   /// Of rows without a compliance of their own: R of options_.relative_compliance, both in the inverse mass.
@@ -207,7 +209,7 @@ class StepTerms {
   struct Paths {  ///< of add_force_rows()
     explicit Paths(const Model& model) : rows(model) {}
     DelassusRows<R> rows;
-    std::vector<int> joints, term;  ///< term: [force row], -1: nothing moves along it
+    std::vector<int> joints;
     std::vector<double> inverse_mass;
   };
   struct WarmStart {

@@ -33,8 +33,6 @@ struct SolverParameters {
 };
 /// Missing numbers are MJCF's. @throws ValueError for numbers not finite or too many, signs of solref that differ
 SolverParameters solver_parameters(std::span<const double> solref, std::span<const double> solimp);
-/// Nothing for MJCF's defaults, written out or not: who says nothing gets what is usual here.
-std::optional<SolverParameters> own_parameters(std::span<const double> solref, std::span<const double> solimp);
 /// Those of a joint's range. @throws InputError as solver_parameters()
 std::optional<SolverParameters> limit_parameters(const Model& model, int joint);
 

@@ -64,8 +64,8 @@ class TreeOperator final : public StepOperator {
   RowBlocks& row_blocks(std::span<const int> terms) override;  // tree_rows.cpp
   StepOperator* alone(std::span<const int> terms) override;
   bool sweeps_are_cheap() const override { return hard_is_dense_; }
-  void move(double t) override;
-  void keep() override;
+  void move(double t) override { iterates_.move(t); }
+  void keep() override { iterates_.kept = iterates_.now; }
 
   In<R> change() const { return iterates_.kept.x; }                ///< [nv] v - v⁰ of the best iterate
   const HeldImpulse& held() const { return iterates_.kept.held; }  ///< with it

@@ -36,7 +36,7 @@ class TreeRows final : public RowBlocks {
 
   int blocks() const override { return int(blocks_.size()); }
   int terms(int block) const override { return blocks_[block].terms; }
-  const BodyPoint* point(int block) const override {
+  const ContactRows* point(int block) const override {
     return blocks_[block].rows < 0 ? &points_[blocks_[block].point] : nullptr;
   }
   std::array<int, 2> bodies_of(int block) const override {
@@ -75,7 +75,7 @@ class TreeRows final : public RowBlocks {
   std::vector<char> alone_, is_body_;  ///< [link] a free joint without children; without rows but contacts
   std::vector<Vec3d> centre_;          ///< [link] of a body, from its origin
   std::vector<Block> blocks_;
-  std::vector<BodyPoint> points_;
+  std::vector<ContactRows> points_;
   DelassusRows<R> rows_;
   int bilateral_blocks_ = 0;
   std::vector<double> factors_, coupling_;  ///< of A_BB + Σ; (A_BB + Σ)⁻¹ A_B of one block

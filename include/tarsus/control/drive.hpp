@@ -9,6 +9,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tarsus/dynamics/dynamics.hpp"
@@ -34,6 +35,11 @@ struct Drives {
   double spin_damping = 0.5;
 
   bool limited() const { return !force_limit.empty() || !force_floor.empty(); }
+  /// Least and largest force of a DoF.
+  std::pair<double, double> bounds(int v) const {
+    const double high = force_limit.empty() ? kInfinity : force_limit[v];
+    return {force_floor.empty() ? -high : force_floor[v], high};
+  }
 
   /// No drive anywhere.
   static Drives none(const Model& model);

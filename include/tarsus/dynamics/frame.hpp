@@ -19,15 +19,24 @@ struct LinkFrame {
 LinkFrame frame_on(const Model& model, int body, const Transformd& X);
 /// @throws InputError at `where` if the model has no such thing
 LinkFrame body_frame(const Model& model, int body);
+/// A body's principal axes in its frame: those that the file names (an <inertial>'s, or a single geom's), else by moments.
+Mat3d principal_axes(const Model& model, int body);
 LinkFrame inertial_frame(const Model& model, int body);  ///< at the centre of mass, along the principal axes
-LinkFrame site_frame(const Model& model, const std::string& name, const Location& where);
 
-struct GeomPlace {
+/// A site or geom.
+template <class Spec>
+struct SpecPlace {
   int body = 0;
-  const GeomSpec* spec = nullptr;
+  const Spec* spec = nullptr;
   LinkFrame frame;
 };
+using SitePlace = SpecPlace<SiteSpec>;
+using GeomPlace = SpecPlace<GeomSpec>;
+SitePlace site_place(const Model& model, const std::string& name, const Location& where);
 GeomPlace geom_place(const Model& model, const std::string& name, const Location& where);
+inline LinkFrame site_frame(const Model& model, const std::string& name, const Location& where) {
+  return site_place(model, name, where).frame;
+}
 
 /// Pose in the world after kinematics(). @param links Data::links()
 inline Transformd world_pose(const LinkState<double>* links, const LinkFrame& f) {

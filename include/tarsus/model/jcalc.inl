@@ -145,5 +145,14 @@ TARSUS_INLINE Vec3<T> against_gravity(const ModelView<Real<T>>& m) {
   return m.own_gravity ? -get3(reinterpret_cast<const T*>(m.own_gravity)) : -load3<T>(m.gravity);
 }
 
+/// o of every link of n from r, which joint_pose() left. @param link whatever has the links' parents
+template <class T, class Link>
+TARSUS_INLINE void place_origins(const Link* link, int n, LinkState<T>* state) {
+  for (int i = 0; i < n; ++i) {
+    const int parent = link[i].parent;
+    state[i].o = parent >= 0 ? state[parent].o + state[i].r : state[i].r;
+  }
+}
+
 }  // namespace TARSUS_ISA
 }  // namespace tarsus

@@ -53,6 +53,7 @@ struct InertialSpec {
   Vec3d com{0, 0, 0};               ///< centre of mass [m]
   Sym3d inertia{0, 0, 0, 0, 0, 0};  ///< about the centre of mass, in the body frame's axes [kg m²]
   Location where;
+  std::optional<Quatd> axes{};  ///< principal axes, where the file says which
 };
 
 enum class GeomType { plane, sphere, capsule, ellipsoid, cylinder, box, mesh, height_field, sdf };

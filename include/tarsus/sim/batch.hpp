@@ -11,7 +11,6 @@
 // A world's results do not depend, to the bit, on the number of threads, on its place, nor on the other worlds.
 #pragma once
 
-#include <exception>
 #include <functional>
 #include <memory>
 
@@ -78,6 +77,15 @@ struct WorldCapture {
   std::vector<std::uint8_t> memory;  ///< to_bytes() of StepMemory::of(); empty: nothing is carried
   int width = 1;                     ///< of the packs that `memory` is of
 };
+
+/// f(name, array of a, array of b, numbers of a world) for the arrays that both BatchState and WorldCapture have.
+template <class A, class B, class F>
+void each_array(const Model& m, A& a, B& b, const F& f) {
+  f("qpos", a.qpos, b.qpos, m.nq), f("qvel", a.qvel, b.qvel, m.nv), f("qacc", a.qacc, b.qacc, m.nv);
+  f("tau", a.tau, b.tau, m.nv), f("ctrl", a.ctrl, b.ctrl, m.nu), f("act", a.act, b.act, m.na);
+  f("qpos_target", a.qpos_target, b.qpos_target, m.nq), f("qvel_target", a.qvel_target, b.qvel_target, m.nv);
+  f("mocap_pos", a.mocap_pos, b.mocap_pos, 3 * m.nmocap()), f("mocap_quat", a.mocap_quat, b.mocap_quat, 4 * m.nmocap());
+}
 
 /// Steps with inputs and outputs of every step; memory is the caller's. Empty: the batch's own arrays stay as they are,
 /// nothing is written.

@@ -27,9 +27,6 @@ struct RigidModel {
   void set_state(std::span<const double> qpos, std::span<const double> qvel);
 };
 
-/// Whether every joint is free: then rigid_model() takes it, unless it has something that it names.
-bool is_rigid(const Model& model);
-
 /// Positions from qpos0; step, gravity, iterations as in the file's <option> (iterations: 10 where it has MuJoCo's
 /// 100).
 /// @throws InputError for what cannot be simulated so

@@ -127,12 +127,12 @@ class RigidWorld {
   const std::vector<BodyShape>& shapes() const { return shapes_; }
   const std::vector<Surface>& surfaces() const { return surfaces_; }
   /// Of the last step, and their impulses [N s].
-  const std::vector<BodyContact<R>>& contacts() const;
-  const std::vector<ContactImpulse<R>>& impulses() const;
+  const std::vector<BodyContact<R>>& contacts() const { return lanes_.contacts; }
+  const std::vector<ContactImpulse<R>>& impulses() const { return lanes_.impulses; }
   /// Moments of torsional and rolling friction [N m s]; empty if no surface has any.
-  const std::vector<ContactMoment<R>>& moments() const;
+  const std::vector<ContactMoment<R>>& moments() const { return lanes_.moments; }
   /// The two surfaces of a contact as one.
-  const ContactMaterial& material(const BodyContact<R>& contact) const;
+  const ContactMaterial& material(const BodyContact<R>& contact) const { return lanes_.materials[contact.material]; }
   /// Shapes of each of them: normal from `second` to `first`.
   struct ContactPair {
     int first, second;
@@ -200,6 +200,7 @@ class RigidWorld {
   std::vector<Pair> pairs_;              ///< of shapes, sorted
   double time_ = 0;
   std::unique_ptr<ThreadTeam> team_;
+  BodyContactSolver<R> lanes_;  ///< has the contacts and impulses, whatever solves them
   std::unique_ptr<Workspace> work_;
 };
 

@@ -8,29 +8,12 @@
 
 namespace tarsus {
 
-struct RowStageOptions {
+struct RowStageOptions : TermOptions {
   bool contacts = false;  ///< between the model's shapes
-  bool joints = false;    ///< joint ranges and dry joint friction
-  Spook limit_spook;      ///< of joint ranges
-  NewtonOptions solve;
-  double restitution = 0;                ///< of every contact
-  double restitution_threshold = 0.1;    ///< approach below which nothing bounces [m/s]
-  std::vector<UserLimit> user_limits{};  ///< one world at a time
-  PileOptions piles{};
   /// The model's shapes, where they are built already; empty: each stage builds its own.
   std::shared_ptr<const ContactGeometry> geometry = {};
 
   bool any() const { return contacts || joints || !user_limits.empty(); }
-  /// Of the terms that this stage has, for one world or for lanes.
-  TermOptions terms() const {
-    return {.limits = joints,
-            .friction_loss = joints,
-            .limit_spook = limit_spook,
-            .solve = solve,
-            .piles = piles,
-            .restitution_threshold = restitution_threshold,
-            .user_limits = user_limits};
-  }
   /// @throws ValueError for numbers out of their range
   void check() const;
 };

@@ -14,7 +14,6 @@
 // the reader warns of them.
 #pragma once
 
-#include <array>
 #include <memory>
 
 #include "tarsus/control/actuation.hpp"

@@ -84,8 +84,8 @@ class Servos {
   void add_servo_rows(int world, double dt);
   void add_motor_rows(int world, double dt, int actuator, std::span<const double> arm);
   /// Within the actuator's own range and its tendon's.
-  void bound(const Actuator& a, double& low, double& high) const;
-  void add_servo_row(int world, const Actuator& a, double force, ForceRow row);
+  void bound(const Actuator& a, ForceRow& row) const;
+  void add_servo_row(int world, double force, ForceRow row);
   std::span<const double> tendon_arm(int world, int tendon) const;
   void settle();
   MotorStep motor_here(const BasicData<R>& data, const Actuator& a, double dt, int world, double length,
@@ -95,7 +95,6 @@ class Servos {
     MotorStep step;
     double length = 0, velocity = 0;
   };
-  void keep_motors(int world);
   void advance_motor(BasicData<R>& data, int actuator, double dt, int world);
   std::size_t at(int n, int i, int world) const {
     return (std::size_t(world / width_) * n + i) * width_ + world % width_;

@@ -102,9 +102,11 @@ class Stepper {
   /// One step of all worlds that are ok under `drives`, in the place of the model's own actuators. Targets are those at
   /// the end of the step; empty spans: no drives / zero velocity.
   /// @return number of worlds that are not ok now
-  int step(BasicData<R>& data, const Drives& drives, In<R> qpos_target, In<R> qvel_target = {});
+  int step(BasicData<R>& data, const Drives& drives, In<R> qpos_target, In<R> qvel_target = {}) {
+    return advance(data, &drives, qpos_target, qvel_target);
+  }
   /// Under the model's own actuators: data.ctrl; data.act is taken to the end of the step.
-  int step(BasicData<R>& data);
+  int step(BasicData<R>& data) { return advance(data, nullptr, {}, {}); }
 
   WorldStatus status(int world) const { return status_[world]; }
   /// That world was set anew: it goes on even if it was frozen, and nothing of its steps before bears on the next.
@@ -160,7 +162,6 @@ class Stepper {
   bool implicit_velocity_products(BasicData<R>& data, double dt, In<R> qpos, In<R> qvel);
   void force_of(BasicData<R>& data, In<R> qpos, In<R> qvel) const;
   void add_damping(BasicData<R>& data, double dt) const;
-  void place_origins(BasicData<R>& data) const;
   template <class F>
   void with_rows(BasicData<R>& data, const F& solve);
   bool explicit_forces() const { return now_.actuated && options_.actuation == ActuationMode::explicit_forces; }

@@ -25,20 +25,14 @@ struct Push {
   double duration = 0;   ///< [s]
 };
 
-struct TrackOptions {
-  double dt = 1.0 / 30;  ///< [s]
-  double duration = 10;  ///< [s]; the number of steps is the nearest whole one
-  double start = 0;      ///< source's time of the first pose [s]
-  Integrator integrator = Integrator::semi_implicit_euler;
-  LoopMode loops = LoopMode::spook;  ///< the model's equality constraints
-  VelocityProductMode velocity_products = VelocityProductMode::automatic;
-  RowStageOptions rows = {};  ///< contacts and joint limits
-  ActuationMode actuation = ActuationMode::implicit_servos;
+struct TrackOptions : StepOptions {
+  TrackOptions() { dt = 1.0 / 30; }
+  double duration = 10;                                 ///< [s]; the number of steps is the nearest whole one
+  double start = 0;                                     ///< source's time of the first pose [s]
   bool actuators = false;                               ///< the model's own, under `ctrl`, in the place of the drives
   std::vector<double> ctrl = {}, act = {};              ///< [nu], [na] or empty: zero
   std::vector<double> mocap_pos = {}, mocap_quat = {};  ///< as Data's, or empty: where the file has them
   std::vector<Push> pushes = {};
-  bool profile = false;             ///< time each stage of the steps
   std::function<bool()> stop = {};  ///< asked before each step: true ends the run
   bool target_velocity = true;  ///< damp towards the clip's velocity; false: towards rest, as the paper's eq. 2 does
 };

@@ -22,7 +22,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "tarsus/base/aligned.hpp"
@@ -91,7 +90,6 @@ struct BodyContactReport {
   double change = 0;        ///< of the last sweep [m/s]
   double first_change = 0;  ///< of the first
   int colours = 0;
-  bool finite = true;
 };
 
 /// Velocities of bodies, eight numbers each: vx vy vz 1/m ωx ωy ωz 1/I. (1/I is used by round contacts only.)

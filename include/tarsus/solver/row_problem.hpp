@@ -31,9 +31,8 @@ struct RowBlock {
   int first = 0;  ///< row
   int count = 1;  ///< rows
   RowCone cone = RowCone::interval;
-  int reference = -1;          ///< row whose multiplier scales a box or ball
-  double coefficient = 0;      ///< μ
-  std::uint64_t identity = 0;  ///< the same from step to step, for warm starts; 0: none
+  int reference = -1;      ///< row whose multiplier scales a box or ball
+  double coefficient = 0;  ///< μ
 };
 
 /// One row's numbers. Units: λ is an impulse (N s, N m s for torsional rows), b a velocity, Σ velocity per impulse.
@@ -51,7 +50,7 @@ class RowProblem {
   /// Empties the rows, keeps their storage.
   void clear(std::span<const double> inverse_mass);
   /// Opens a block; the rows added next belong to it. @return its number
-  int add_block(RowCone cone, int reference = -1, double coefficient = 0, std::uint64_t identity = 0);
+  int add_block(RowCone cone, int reference = -1, double coefficient = 0);
   /// Adds a row to the last block: W's entries by coordinate. An interval row uses lower and upper.
   /// @return its number
   int add_row(std::span<const int> columns, std::span<const double> values, const RowNumbers& numbers);
@@ -97,16 +96,5 @@ class RowProblem {
 
 /// max over rows of |λ - P(λ - r/d)| d, in units of velocity: zero at a solution and nowhere else. Needs no solver.
 double natural_residual(const RowProblem& problem, std::span<const double> u, std::span<const double> multiplier);
-
-/// The parts of it, for reports.  [theory.md, section 4: complementarity at the solution]
-struct Complementarity {
-  double penetration_speed = 0;  ///< largest -r of a row at or above its lower bound that could push (w >= 0 broken)
-  double negative = 0;           ///< largest -λ_n
-  double product = 0;            ///< largest λ_n w
-  double cone_excess = 0;        ///< largest ‖λ_t‖ - μ λ_n
-  double misalignment = 0;  ///< largest ‖r_t‖ ‖λ_t‖ + r_t · λ_t: friction that does not oppose the sliding
-};
-Complementarity complementarity(const RowProblem& problem, std::span<const double> u,
-                                std::span<const double> multiplier);
 
 }  // namespace tarsus

@@ -8,24 +8,16 @@
 
 #include <memory>
 #include <span>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "tarsus/solver/row_problem.hpp"
 
 namespace tarsus {
 
-enum class SweepOrder { forward, symmetric, random };
-
 struct RowSolveOptions {
   int max_iterations = 50;  ///< sweeps, Newton rounds or pivots; at least 1
   double tolerance = 1e-8;  ///< on the residual [m/s]; 0: only the count stops it
   double relaxation = 1;    ///< in (0, 2): above 1 over-relaxed
-  SweepOrder order = SweepOrder::forward;
-  unsigned seed = 1;        ///< of the random order
-  bool accelerate = false;  ///< Nesterov's extrapolation between sweeps, restarted when it points uphill
-  bool record_history = false;
 };
 
 enum class RowSolveStatus {
@@ -40,11 +32,7 @@ const char* name(RowSolveStatus status);
 struct RowSolveReport {
   RowSolveStatus status = RowSolveStatus::converged;
   int iterations = 0;
-  double residual = 0;          ///< natural_residual() of what is returned [m/s]
-  double gain = 0;              ///< ratio of the last two changes, the paper's gain: below 1 converges; 0 unknown
-  int idle_rows = 0;            ///< rows without any effect (d = 0); their multiplier is zero
-  int restarts = 0;             ///< of the acceleration
-  std::vector<double> history;  ///< largest |Δλ| d of each sweep, if asked for
+  double residual = 0;  ///< natural_residual() of what is returned [m/s]
 };
 
 class RowSolver {
@@ -61,10 +49,5 @@ class RowSolver {
 std::span<const std::string_view> row_solver_names();
 /// @throws ValueError for an unknown name, listing the known ones
 std::unique_ptr<RowSolver> make_row_solver(std::string_view name);
-
-/// Starting multipliers by identity: each block of `problem` with an identity that `previous` has too, and as many
-/// rows, gets that block's multipliers; the others zero.
-void warm_start(const RowProblem& previous, std::span<const double> previous_multiplier, const RowProblem& problem,
-                std::span<double> multiplier);
 
 }  // namespace tarsus

@@ -69,6 +69,14 @@ struct StepProblem {
   std::span<const double> free_velocity;  ///< [row] J v⁰
 };
 
+/// The operator's x becomes that of these impulses. @param velocity [row] out: J v
+inline void apply_impulses(StepOperator& mass, const StepProblem& problem, std::span<const double> impulse,
+                           std::span<double> velocity) {
+  mass.solve({}, impulse, velocity);
+  mass.move(1);
+  for (std::size_t i = 0; i < velocity.size(); ++i) velocity[i] += problem.free_velocity[i];
+}
+
 struct NewtonOptions {
   int max_iterations = 1000;
   double tolerance = 1e-6;  ///< [m/s]
@@ -78,7 +86,6 @@ struct NewtonReport {
   bool converged = false, finite = true;
   bool costly = false;  ///< the operator gave up: nothing is returned
   int iterations = 0;   ///< factorisations
-  int searches = 0;     ///< evaluations of the law along a step
   double residual = 0;  ///< largest natural residual ρ N of what is returned [m/s | rad/s]
 };
 
@@ -114,7 +121,6 @@ class StepNewton {
   void gather_acting(std::span<const int> terms);
   bool refine(StepOperator& mass, Acting& acting, bool far, double tolerance, int most);
   void begin_problem();
-  void apply(StepOperator& mass);
   void start_anew(StepOperator& mass, const NewtonOptions& options);
   bool iterate_anew(StepOperator& mass, double tolerance, int most, bool judged);
   void end_by_sweeps(StepOperator& mass);
@@ -140,7 +146,7 @@ class StepNewton {
   Anew anew_;
   Sweeps sweeps_;
   Acting acting_;
-  int searches_ = 0, iterations_ = 0;
+  int iterations_ = 0;
   bool short_ = false;  ///< the last iteration's step was shortened
   bool costly_ = false;
 };

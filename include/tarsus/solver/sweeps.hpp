@@ -34,13 +34,6 @@ struct FreeBody {
   Vec3d w{0, 0, 0}, v{0, 0, 0};
 };
 
-/// Where a contact acts on free bodies, a or b -1: not on one.
-struct BodyPoint {
-  int a = -1, b = -1, nrow = 3;
-  Vec3d arm_a{0, 0, 0}, arm_b{0, 0, 0};  ///< from the bodies' centres
-  Vec3d axis[3] = {};                    ///< n, t₁, t₂
-};
-
 /// One step of conjugate gradients between two sweeps, of numbers that are linear in one another: with p what they
 /// moved by in the last step, they go on by β p, and p becomes that and what the sweep has moved them by.
 struct Extrapolation {
@@ -72,7 +65,7 @@ class RowBlocks {
   /// A not null: that of all rows, which are one block. Of what follows nothing is asked then.
   virtual Mass whole() const { return {}; }
   /// Not null: the block is a contact that acts on `bodies` alone, and nothing else is asked of it.
-  virtual const BodyPoint* point([[maybe_unused]] int block) const { return nullptr; }
+  virtual const ContactRows* point([[maybe_unused]] int block) const { return nullptr; }
   /// The bodies on which another block acts, -1: none.
   virtual std::array<int, 2> bodies_of([[maybe_unused]] int block) const { return {-1, -1}; }
   /// @param A out: [row of the block][stride]
@@ -150,7 +143,7 @@ class Sweeps {
             std::span<double> impulse);
   void add_relaxations(const StepProblem& problem, int term, int at, const double* A, int stride, double* inverse);
   void start(const StepProblem& problem, std::span<const double> velocity, std::span<const double> impulse);
-  void add_point(const StepProblem& problem, const BodyPoint& at, const Term& term, int row);
+  void add_point(const StepProblem& problem, const ContactRows& at, const Term& term, int row);
   void relax(const Block& block);
   void relax_points(int first, int end, bool back);
   int relax_whole(int sweeps, double tolerance);

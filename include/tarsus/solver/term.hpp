@@ -17,6 +17,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "tarsus/math/vec.hpp"
+
 namespace tarsus {
 
 enum class Law : std::uint8_t { interval, ball, contact };
@@ -37,6 +39,14 @@ struct TermRow {
   double target = 0;      ///< b
   double centre = 0;      ///< c: impulse
   double scale = 1;       ///< estimate of J M̂⁻¹ Jᵀ; makes an impulse a velocity in residuals
+};
+
+/// Where a contact's rows act: along the normal and the two tangents, then moments about the three.
+struct ContactRows {
+  int a = -1, b = -1;  ///< links, or free bodies alone; -1: the world, or no free body
+  int nrow = 3;
+  Vec3d arm_a{}, arm_b{};  ///< from the links' origins, or the bodies' centres, world axes [m]
+  Vec3d axis[3] = {};      ///< n, t₁, t₂, world axes
 };
 
 /// G = -∂γ/∂(J v) of one term, [row][column].

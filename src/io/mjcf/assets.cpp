@@ -85,8 +85,8 @@ void Builder::read_mesh_asset(const XmlElement& e, const Scope& scope) {
     e.error("'file' excludes 'vertex' and 'face'", "file");
   else
     load_mesh(e, scope, content_type, mesh, objects);
-  e.ignore({"class", "maxhullvert", "smoothnormal", "vertex", "face"});
-  e.unsupported({"material", "normal", "texcoord", "params"});
+  e.ignore({"class", "smoothnormal", "vertex", "face"});
+  e.unsupported({"material", "maxhullvert", "normal", "texcoord", "params"});
   e.report_unread(Severity::error);
   const Mat3d turn = transpose(rotation(reference.orientation));
   for (Vec3d& v : mesh.vertices) {

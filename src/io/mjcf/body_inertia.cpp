@@ -74,11 +74,14 @@ std::optional<InertialSpec> Builder::from_geoms(int body) {
     const auto shape = geom_mass(geom);
     if (!shape) continue;
     const Mat3d r = rotation(geom.orientation);
+    if (parts.empty() && geom.type != GeomType::mesh)
+      sum.axes = geom.orientation;  // along a geom's, if it is the only one
     parts.push_back({shape->volume, geom.position + r * shape->com, rotate(r, shape->inertia)});
     sum.mass += parts.back().mass;
     sum.com += parts.back().com * parts.back().mass;
   }
   if (parts.empty()) return std::nullopt;
+  if (parts.size() > 1) sum.axes.reset();
   sum.com = sum.com * (1 / sum.mass);
   for (const Part& part : parts) sum.inertia += shifted_inertia(part.inertia, part.mass, part.com - sum.com);
   return sum;

@@ -128,6 +128,7 @@ void Builder::add_inertial(const Task& task) {
   if (has_full) inertial.inertia = {full[0], full[3], full[4], full[1], full[5], full[2]};
   pose = compose(task.frame, pose);
   inertial.com = pose.position;
+  if (!has_full) inertial.axes = pose.orientation;
   if (turned || !is_identity(task.frame)) inertial.inertia = rotate(rotation(pose.orientation), inertial.inertia);
   body.inertial = std::move(inertial);
   explicit_inertia_[static_cast<std::size_t>(task.body)] = true;

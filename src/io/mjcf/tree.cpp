@@ -157,8 +157,8 @@ void Builder::open_replicate(const Task& task) {
   e.mark_all_children();
   e.report_unread(Severity::error);
   if (!counted) return;
-  if (count < 1 || count > kMostReplicas) {
-    return e.error(fmt::format("attribute 'count' is {}, expected 1 to {}", count, kMostReplicas), "count");
+  if (count < 0 || count > kMostReplicas) {
+    return e.error(fmt::format("attribute 'count' is {}, expected 0 to {}", count, kMostReplicas), "count");
   }
   if (task.scope.naming.suffix.empty() && expanded_size(*task.scope.source, e) > kMostElements) {
     return e.error(fmt::format("replicas would make more than {} elements", kMostElements), "count");
