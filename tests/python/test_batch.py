@@ -1,10 +1,13 @@
 """Many worlds from Python: views, DLPack, resets, copies, pickles of the state, rollouts, threads, what a call costs."""
 
 import json
+import os
 import pathlib
 import pickle
+import signal
 import subprocess
 import sys
+import textwrap
 import threading
 import time
 
@@ -464,3 +467,54 @@ def test_float_is_float(humanoid):
 def test_bad_arguments_are_named(humanoid, arguments, name):
     with pytest.raises(ValueError, match=name):
         tarsus.Batch(humanoid, **({"worlds": 2} | arguments))
+
+
+# -- a forked child, Ctrl-C -------------------------------------------------------------------------------------------
+
+
+def in_a_process(script):
+    """Runs a script of its own, which SIGINT can end: a shell's background job ignores it, and so would its children."""
+    heed = lambda: signal.signal(signal.SIGINT, signal.default_int_handler)  # noqa: E731
+    run = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, timeout=120,
+                         preexec_fn=heed)
+    assert (run.returncode, run.stderr) == (0, "")
+    return run.stdout
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_threads_work_in_a_forked_child():
+    """What was made, and has stepped, in the parent: the child's steps and the parent's, and those of a child's child, are the same."""
+    in_a_process(f"""
+        import os, signal, sys, warnings, zlib
+        import numpy as np
+        import tarsus
+
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python's own, of fork beside threads
+        batch = tarsus.Batch(tarsus.Model.load({str(MODELS / "humanoid.xml")!r}), 64, threads=2, contacts=True)
+        task = tarsus.tasks.make("CartPole")
+        worlds = tarsus.VectorTask(task, 64, threads=2)
+        worlds.reset()
+        pile = tarsus.RigidWorld.scene("balls:4:4", threads=2)
+        verlet = tarsus.VelocityVerlet(tarsus.ParticleSystem.load("water:1000"), threads=2)
+
+        def step():
+            batch.step(), pile.step(), verlet.step()
+            worlds.step(np.full((64, task.action_size), 0.1))
+            arrays = batch.qpos, worlds.observation, pile.poses, verlet.system.position
+            return zlib.crc32(b"".join(array.tobytes() for array in arrays))
+
+        def child(work):
+            read, write = os.pipe()
+            pid = os.fork()
+            if pid == 0:
+                signal.alarm(30)
+                os.write(write, work().to_bytes(4, "little"))
+                sys.exit(0)  # takes down what there is, as any process does
+            _, status = os.waitpid(pid, 0)
+            assert status == 0, status
+            return int.from_bytes(os.read(read, 4), "little")
+
+        step()
+        first, second = child(step), child(lambda: child(step))
+        assert first == second == step()
+    """)
