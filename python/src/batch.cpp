@@ -160,13 +160,14 @@ std::optional<Output<R>> output(const char* argument, handle object, const Shape
   return std::optional<Output<R>>(std::in_place, argument, flag ? nb::none() : nb::borrow(object), shape, 1);
 }
 
-/// The rollout in parts of a tenth of a second, in which Python's lock is free; Ctrl-C ends it after one of them, with
-/// all worlds at the same step.
+/// The rollout in parts of a quarter of a second, in which Python's lock is free; Ctrl-C ends it after one of them, with
+/// all worlds at the same step. They are of so many steps that it costs little to bring every world's numbers into the
+/// cache anew for each.
 template <class R>
 void interruptible_rollout(Batch<R>& b, const Rollout<R>& all) {
-  constexpr double kSeconds = 0.1, kGrowth = 8;
+  constexpr double kSeconds = 0.25, kGrowth = 8, kFewest = 32;
   using Clock = std::chrono::steady_clock;
-  int done = 0, steps = 1;
+  int done = 0, steps = int(kFewest);
   do {
     steps = std::min(steps, all.steps - done);
     const auto part = [&](auto array) {
@@ -182,7 +183,7 @@ void interruptible_rollout(Batch<R>& b, const Rollout<R>& all) {
     done += steps;
     if (done < all.steps && PyErr_CheckSignals() != 0) throw nb::python_error();
     const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-    steps = int(std::clamp(steps * std::min(kGrowth, kSeconds / seconds), 1.0, 1e9));
+    steps = int(std::clamp(steps * std::min(kGrowth, kSeconds / seconds), kFewest, 1e9));
   } while (done < all.steps);
 }
 
@@ -553,8 +554,9 @@ void bind_methods(nb::class_<AnyBatch>& c) {
       "ctrl [steps, worlds, nu], qpos_target [steps, worlds, nq], qvel_target [steps, worlds, nv]: inputs of every "
       "step; where\nthere are none, the batch's own stay. states and sensors: memory to write to, True (new arrays) "
       "or False (None: states,\nno sensors). steps: by the inputs' shape, else 1. Targets are for a batch with "
-      "drives, ctrl for one without. Ctrl-C ends it within\nabout a tenth of a second, or one step of all worlds, with "
-      "all worlds at the same step.");
+      "drives, ctrl for one without. Ctrl-C ends it within\nabout a quarter of a second, or 32 steps, with all worlds "
+      "at "
+      "the same step.");
   c.def("reset", &reset, "mask"_a = nb::none(), "qpos"_a = nb::none(), "qvel"_a = nb::none(),
         nb::sig("def reset(self, mask: numpy.ndarray | None = None, qpos: numpy.ndarray | None = None, qvel: "
                 "numpy.ndarray | None = None) -> None"),
