@@ -770,3 +770,15 @@ def test_a_recording_without_frames_is_refused(tmp_path):
         write_page(tmp_path / "x.html", Recording({"name": "x"}, []))
     frame = Frame(0.0, np.zeros((2, 7), np.float32))
     assert len(frame.packed()) == 32 + 4 * 14
+
+
+@pytest.mark.parametrize("script", [
+    "viewer = tarsus.Viewer(model, tarsus.Data(model))",
+    "viewer = tarsus.Viewer(model, tarsus.Data(model)).start()",
+    "try: tarsus.Viewer(model, tarsus.Data(model), host='nohost.invalid')\nexcept OSError: pass",
+    "try: tarsus.Viewer(model, tarsus.Data(model), port=-1)\nexcept ValueError: pass",
+])
+def test_a_script_with_a_viewer_ends_quietly(script):
+    start = f"import tarsus\nmodel = tarsus.Model.load({str(ROOT / 'models/pendulum.xml')!r})\n"
+    run = subprocess.run([sys.executable, "-c", start + script], capture_output=True, text=True, timeout=60)
+    assert (run.returncode, run.stdout, run.stderr) == (0, "", "")

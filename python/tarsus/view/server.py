@@ -51,7 +51,12 @@ class Server:
         self.thread.start()
         self.started.wait()
         if self.failure:
-            raise self.failure
+            self.thread.join()
+            failure, self.failure = self.failure, None
+            try:
+                raise failure
+            finally:
+                del failure  # its traceback leads here, and by a cycle would keep the viewer's data
 
     @property
     def url(self):
