@@ -160,9 +160,9 @@ std::optional<Output<R>> output(const char* argument, handle object, const Shape
   return std::optional<Output<R>>(std::in_place, argument, flag ? nb::none() : nb::borrow(object), shape, 1);
 }
 
-/// The rollout in parts of a quarter of a second, in which Python's lock is free; Ctrl-C ends it after one of them, with
-/// all worlds at the same step. They are of so many steps that it costs little to bring every world's numbers into the
-/// cache anew for each.
+/// The rollout in parts of a quarter of a second, in which Python's lock is free. Ctrl-C ends it after one of them, all
+/// worlds at the same step. They are of so many steps that it costs little to bring the worlds' numbers into the cache
+/// anew for each.
 template <class R>
 void interruptible_rollout(Batch<R>& b, const Rollout<R>& all) {
   constexpr double kSeconds = 0.25, kGrowth = 8, kFewest = 32;
