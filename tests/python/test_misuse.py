@@ -188,14 +188,14 @@ def test_a_result_is_in_its_inputs_place_or_apart(model):
 
 
 def test_a_file_whose_name_is_not_utf8_is_named(tmp_path):
-    name = os.path.join(os.fsencode(tmp_path), b"caf\xe9.xml")
-    with pytest.raises(tarsus.Error, match=r"caf\\xe9"):
+    name = os.path.join(os.fsencode(tmp_path), b"odd\xe9.xml")
+    with pytest.raises(tarsus.Error, match=r"odd\\xe9"):
         tarsus.Model.load(os.fsdecode(name))
     with open(name, "w") as file:
         file.write("<mujoco><nonsense/></mujoco>")
-    with pytest.raises(tarsus.InputError, match=r"caf\\xe9") as caught:
+    with pytest.raises(tarsus.InputError, match=r"odd\\xe9") as caught:
         tarsus.Model.load(os.fsdecode(name))
-    assert all("caf" in f"{d} {d.file} {d!r} {d.text()}" for d in caught.value.diagnostics)
+    assert all("odd" in f"{d} {d.file} {d!r} {d.text()}" for d in caught.value.diagnostics)
 
 
 def test_keyframes_are_poses_by_name_and_number():
