@@ -19,7 +19,8 @@ void add_read_options(CLI::App& command, ReadOptions& options) {
   command.add_flag("--floating-base", options.floating_base,
                    "URDF: the root link floats instead of being fixed to the world");
   command.add_option("--package-path", options.package_paths, "URDF: folders in which package://NAME/ is looked for")
-      ->expected(1, -1);
+      ->expected(1, -1)
+      ->check(CLI::ExistingDirectory);
   command
       .add_option_function<std::string>(
           "--fix",

@@ -66,10 +66,14 @@ struct Run {
     if (!driven() && !force_limit.empty()) refuse("--force-limit", "drives to act on: --clip or --gains beside it");
     if (stiff && integrator == "rk4") refuse("--stiff", "--integrator euler: rk4 takes every force explicitly");
     if (driven() && !ctrl.empty()) refuse("--ctrl", "the model's own actuators: no --clip and no --gains");
+    if (driven() && actuation == "explicit")
+      refuse("--actuation explicit", "the model's own actuators: no --clip and no --gains");
     if (!with_contacts && restitution != 0) refuse("--restitution", "contacts: --contacts on beside it");
     if (with_contacts && integrator == "rk4") refuse("--contacts on", "--integrator euler");
     if (!out.empty() && std::filesystem::path(out).extension() != ".npz")
       throw ValueError("--out", out, "a file that ends in .npz");
+    if (!page.empty() && std::filesystem::path(page).extension() != ".html")
+      throw ValueError("--page", page, "a file that ends in .html");
     check_duration(duration, dt);
   }
 };

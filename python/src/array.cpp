@@ -24,6 +24,7 @@ const char* scalar_name(char format) {
     case 'd': return "float64";
     case 'f': return "float32";
     case '?': return "bool";
+    case 'L': return "uint64";
     default: return "int64";
   }
 }

@@ -117,13 +117,13 @@ class Output {
   operator std::span<R>() const { return values_; }
 
   /// The algorithms read their inputs while they write their results. @throws ValueError if the two share memory
-  void keep_apart(const Input<R>& input) const {
+  void keep_apart(const Input<R>& input) const { keep_apart(values_, input.span(), input.argument()); }
+  /// The same, but the result may be in the input's place.
+  void keep_apart_or_in_place(const Input<R>& input) const {
     const auto in = input.span();
-    if (in.empty() || values_.empty() || in.data() + in.size() <= values_.data() ||
-        values_.data() + values_.size() <= in.data())
-      return;
-    throw ValueError(argument_, std::string("in the same memory as ") + input.argument(), "an array of its own");
+    if (in.data() != values_.data() || in.size() != values_.size()) keep_apart(input);
   }
+  void keep_apart(const Output& other) const { keep_apart(target_, other.target_, other.argument_); }
 
   /// The array to return.
   nb::object take() {
@@ -132,6 +132,13 @@ class Output {
   }
 
  private:
+  void keep_apart(std::span<const R> mine, std::span<const R> others, const char* argument) const {
+    if (others.empty() || mine.empty() || others.data() + others.size() <= mine.data() ||
+        mine.data() + mine.size() <= others.data())
+      return;
+    throw ValueError(argument_, std::string("in the same memory as ") + argument, "an array of its own");
+  }
+
   const char* argument_;
   nb::object object_;
   std::span<R> target_, values_;

@@ -3,8 +3,12 @@
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+
+#include <chrono>
 
 #include "step_arguments.hpp"
+#include "tarsus/base/hash.hpp"
 #include "tarsus/base/number_text.hpp"
 #include "tarsus/io/npz.hpp"
 #include "tarsus/sim/capture.hpp"
@@ -24,20 +28,23 @@ std::size_t size(int n) { return std::size_t(n); }
 /// Python's Batch: one of either scalar type, and the model that it keeps alive.
 class AnyBatch {
  public:
-  AnyBatch(nb::object model, int worlds, BatchOptions options, bool single)
-      : owner_(std::move(model)), model_(&expect<const Model>(owner_, "model")) {
-    if (single)
-      batch_ = std::make_unique<Batch<float>>(*model_, worlds, options);
-    else
-      batch_ = std::make_unique<Batch<double>>(*model_, worlds, options);
+  AnyBatch(nb::object model, int worlds, BatchOptions options, StepperArguments arguments, bool single)
+      : owner_(std::move(model)), model_(&expect<const Model>(owner_, "model")), arguments_(std::move(arguments)) {
+    fitting_into_memory(worlds, [&] {
+      if (single)
+        batch_ = std::make_unique<Batch<float>>(*model_, worlds, options);
+      else
+        batch_ = std::make_unique<Batch<double>>(*model_, worlds, options);
+    });
   }
-  AnyBatch(const AnyBatch& other) : owner_(other.owner_), model_(other.model_) {
+  AnyBatch(const AnyBatch& other) : owner_(other.owner_), model_(other.model_), arguments_(other.arguments_) {
     std::visit([&]<class B>(const std::unique_ptr<B>& b) { batch_ = std::make_unique<B>(*b); }, other.batch_);
   }
   AnyBatch(AnyBatch&&) = default;
 
   const Model& model() const { return *model_; }
   handle model_object() const { return owner_; }
+  const StepperArguments& arguments() const { return arguments_; }
   bool is_float() const { return batch_.index() == 1; }
   template <class F>
   auto visit(F f) {
@@ -62,6 +69,7 @@ class AnyBatch {
  private:
   nb::object owner_;
   const Model* model_;
+  StepperArguments arguments_;
   bool busy_ = false;
   std::variant<std::unique_ptr<Batch<double>>, std::unique_ptr<Batch<float>>> batch_;
 };
@@ -152,6 +160,33 @@ std::optional<Output<R>> output(const char* argument, handle object, const Shape
   return std::optional<Output<R>>(std::in_place, argument, flag ? nb::none() : nb::borrow(object), shape, 1);
 }
 
+/// The rollout in parts of a quarter of a second, in which Python's lock is free. Ctrl-C ends it after one of them, all
+/// worlds at the same step. They are of so many steps that it costs little to bring the worlds' numbers into the cache
+/// anew for each.
+template <class R>
+void interruptible_rollout(Batch<R>& b, const Rollout<R>& all) {
+  constexpr double kSeconds = 0.25, kGrowth = 8, kFewest = 32;
+  using Clock = std::chrono::steady_clock;
+  int done = 0, steps = int(kFewest);
+  do {
+    steps = std::min(steps, all.steps - done);
+    const auto part = [&](auto array) {
+      const std::size_t each = array.size() / size(std::max(all.steps, 1));
+      return array.subspan(each * size(done), each * size(steps));
+    };
+    const Clock::time_point start = Clock::now();
+    {
+      const nb::gil_scoped_release release;
+      b.rollout(
+          {steps, part(all.ctrl), part(all.qpos_target), part(all.qvel_target), part(all.states), part(all.sensors)});
+    }
+    done += steps;
+    if (done < all.steps && PyErr_CheckSignals() != 0) throw nb::python_error();
+    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    steps = int(std::clamp(steps * std::min(kGrowth, kSeconds / seconds), kFewest, 1e9));
+  } while (done < all.steps);
+}
+
 nb::tuple rollout(AnyBatch& any, std::optional<int> steps, handle ctrl, handle qpos_target, handle qvel_target,
                   handle states, handle sensors) {
   return any.change([&]<class R>(Batch<R>& b) {
@@ -171,13 +206,15 @@ nb::tuple rollout(AnyBatch& any, std::optional<int> steps, handle ctrl, handle q
                    v = in("qvel_target", qvel_target, model.nv);
     auto out = output<R>("states", states, {count, size(b.worlds()), size(model.nq + model.nv)}, true);
     auto read = output<R>("sensors", sensors, {count, size(b.worlds()), size(b.sensor_numbers())}, false);
-    Rollout<R> r{int(count), u, q, v};
-    if (out) r.states = *out;
-    if (read) r.sensors = *read;
-    {
-      const nb::gil_scoped_release release;
-      b.rollout(r);
+    for (const Input<R>* input : {&u, &q, &v}) {
+      if (out) out->keep_apart(*input);
+      if (read) read->keep_apart(*input);
     }
+    if (out && read) read->keep_apart(*out);
+    Rollout<R> all{int(count), u, q, v};
+    if (out) all.states = *out;
+    if (read) all.sensors = *read;
+    interruptible_rollout(b, all);
     return nb::make_tuple(out ? out->take() : nb::none(), read ? read->take() : nb::none());
   });
 }
@@ -299,6 +336,53 @@ void set_parameters(AnyBatch& any, handle mass_scale, handle damping_scale, hand
   });
 }
 
+/// Of the numbers that a model moves by, wherever it was read from.
+std::uint64_t hash_of(const Model& model) {
+  std::vector<double> all;
+  const auto add = [&](const auto&... x) { (all.push_back(double(x)), ...); };
+  const auto add3 = [&](const Vec3d& v) { add(v.x, v.y, v.z); };
+  const auto add_all = [&](const auto& values) { all.insert(all.end(), values.begin(), values.end()); };
+  add3(model.gravity), add_all(model.qpos0), add_all(model.qpos_spring);
+  for (const Joint& j : model.joints) {
+    add(int(j.type), j.body, j.parent, j.reference, j.spring_reference, j.stiffness, j.damping, j.armature);
+    add(j.friction_loss, j.limited, j.force_limited), add3(j.axis), add3(j.position);
+    add_all(j.range), add_all(j.force_range);
+  }
+  for (int i = 0; i < model.nbody(); ++i) {
+    const Body& b = model.bodies[size(i)];
+    const Mat3d& turn = b.X_LB.R;
+    add(b.parent, b.link, b.mass), add3(b.com), add3(b.X_LB.p);
+    add(turn.xx, turn.xy, turn.xz, turn.yx, turn.yy, turn.yz, turn.zx, turn.zy, turn.zz);
+    add(b.inertia.xx, b.inertia.yy, b.inertia.zz, b.inertia.xy, b.inertia.xz, b.inertia.yz);
+    for (const GeomSpec& g : model.spec.bodies[size(i)].geoms) {
+      add(int(g.type), g.contype, g.conaffinity, g.condim, g.margin, g.gap), add3(g.size), add3(g.position);
+      add(g.orientation.w, g.orientation.x, g.orientation.y, g.orientation.z), add_all(g.friction);
+    }
+  }
+  add(model.nu, model.na, model.nmocap(), model.spec.equalities.size(), model.spec.tendons.size());
+  return fnv1a<double>(all);
+}
+
+std::uint64_t hash_of(const Drives& drives) {
+  std::uint64_t hash = kHashStart;
+  for (const auto* gains : {&drives.kp, &drives.kd, &drives.force_limit, &drives.force_floor})
+    hash = fnv1a<double>(*gains, hash);
+  return fnv1a<double>(std::array{double(drives.stiff), drives.spin_damping}, hash);
+}
+
+/// What the worlds' next steps depend on besides their state, by name; hashes of what has no number.
+template <class R>
+nb::dict settings_of(const AnyBatch& any, const Batch<R>& b) {
+  nb::dict out;
+  const StepperArguments& a = any.arguments();
+  out["model"] = hash_of(any.model()), out["dt"] = b.options().step.dt, out["integrator"] = a.integrator;
+  out["contacts"] = a.contacts, out["joint_limits"] = a.joint_limits, out["restitution"] = a.restitution;
+  out["speed_limit"] = a.speed_limit, out["tolerance"] = a.tolerance, out["max_iterations"] = a.max_iterations;
+  out["loops"] = a.loops, out["velocity_products"] = a.velocity_products, out["actuation"] = a.actuation;
+  out["drives"] = b.options().drives ? nb::object(nb::int_(hash_of(*b.options().drives))) : nb::none();
+  return out;
+}
+
 /// Plain arrays and bytes, which pickle and every file can hold.
 nb::dict save(AnyBatch& any) {
   return any.change([&]<class R>(Batch<R>& b) {
@@ -322,6 +406,7 @@ nb::dict save(AnyBatch& any) {
     out["reports"] = bytes_of<WorldReport>(s.reports);
     out["memory"] = bytes_of<std::uint8_t>(to_bytes<R>(s.memory));
     out["parameters"] = parameters_of(b);
+    out["settings"] = settings_of(any, b);
     return out;
   });
 }
@@ -333,6 +418,15 @@ void restore(AnyBatch& any, const nb::dict& saved) {
       if (!saved.contains(name)) throw ValueError("state", std::string("without \"") + name + "\"", "what save() gave");
       return nb::object(saved[name]);
     };
+    const nb::dict theirs = expect_python<nb::dict>(item("settings"), "settings", "dict");
+    for (const auto& [key, mine] : settings_of(any, b)) {
+      const nb::object other = theirs.attr("get")(key);
+      if (other.equal(mine)) continue;
+      const auto words = [&](handle value) {
+        return std::string(nb::str(key).c_str()) + " " + nb::repr(value).c_str();
+      };
+      throw ValueError("state", "saved with " + words(other), words(mine));
+    }
     const auto read = [&](const char* name, AlignedVector<R>& to) {
       const nb::object from = item(name);
       const Input<R> in(name, from, {size(b.worlds()), to.size() / size(b.worlds())}, 1);
@@ -346,24 +440,26 @@ void restore(AnyBatch& any, const nb::dict& saved) {
     const auto* counts = static_cast<const std::int64_t*>(checked_array("steps", steps, 'l', {s.steps.size()}, false));
     std::copy_n(counts, s.steps.size(), s.steps.begin());
     std::fill(s.faults.begin(), s.faults.end(), WorldFault{});
-    for (const auto& [world, fault] : nb::cast<nb::dict>(item("faults"))) {
-      const int w = nb::cast<int>(world);
+    for (const auto& [world, fault] : expect_python<nb::dict>(item("faults"), "faults", "dict")) {
+      int w = -1;
+      std::tuple<int, std::string, int, double> numbers;
+      if (!nb::try_cast(world, w) || !nb::try_cast(fault, numbers))
+        throw ValueError("faults", nb::repr(fault).c_str(), "what save() gave");
       check_world(b, w);
-      const nb::tuple t = nb::cast<nb::tuple>(fault);
-      const int status = nb::cast<int>(t[0]);
-      const std::string array = nb::cast<std::string>(t[1]);
+      const auto& [status, array, index, value] = numbers;
       const auto known = std::find(std::begin(kFaultArrays), std::end(kFaultArrays), array);
       if (status < 0 || status > int(WorldStatus::open_loop) || known == std::end(kFaultArrays))
         throw ValueError("faults", std::to_string(status) + " " + array, "what save() gave");
-      s.faults[size(w)] = {WorldStatus(status), *known, nb::cast<int>(t[2]), nb::cast<double>(t[3])};
+      s.faults[size(w)] = {WorldStatus(status), *known, index, value};
     }
-    const nb::bytes reports = nb::cast<nb::bytes>(item("reports")), memory = nb::cast<nb::bytes>(item("memory"));
+    const nb::bytes reports = expect_python<nb::bytes>(item("reports"), "reports", "bytes"),
+                    memory = expect_python<nb::bytes>(item("memory"), "memory", "bytes");
     check_size("reports", reports.size(), s.reports.size() * sizeof(WorldReport));
     std::memcpy(s.reports.data(), reports.data(), reports.size());
     from_bytes<R>({static_cast<const std::uint8_t*>(memory.data()), memory.size()}, s.memory);
     s.parameters = {};
-    for (const auto& [key, values] : nb::cast<nb::dict>(item("parameters"))) {
-      const WorldParameter which = parameter_named(nb::cast<std::string>(key));
+    for (const auto& [key, values] : expect_python<nb::dict>(item("parameters"), "parameters", "dict")) {
+      const WorldParameter which = parameter_named(nb::str(key).c_str());
       const Input<double> in(name(which), values, {size(b.worlds()), size(numbers(b.model(), which))}, 1);
       s.parameters[which].assign(in.span().begin(), in.span().end());
       check_numbers(b.model(), which, s.parameters[which]);
@@ -457,7 +553,10 @@ void bind_methods(nb::class_<AnyBatch>& c) {
       "each.\n\n"
       "ctrl [steps, worlds, nu], qpos_target [steps, worlds, nq], qvel_target [steps, worlds, nv]: inputs of every "
       "step; where\nthere are none, the batch's own stay. states and sensors: memory to write to, True (new arrays) "
-      "or False (None: states,\nno sensors). steps: by the inputs' shape, else 1.");
+      "or False (None: states,\nno sensors). steps: by the inputs' shape, else 1. Targets are for a batch with "
+      "drives, ctrl for one without. Ctrl-C ends it within\nabout a quarter of a second, or 32 steps, with all worlds "
+      "at "
+      "the same step.");
   c.def("reset", &reset, "mask"_a = nb::none(), "qpos"_a = nb::none(), "qvel"_a = nb::none(),
         nb::sig("def reset(self, mask: numpy.ndarray | None = None, qpos: numpy.ndarray | None = None, qvel: "
                 "numpy.ndarray | None = None) -> None"),
@@ -469,8 +568,10 @@ void bind_methods(nb::class_<AnyBatch>& c) {
   c.def(
       "save", &save, nb::sig("def save(self) -> dict"),
       "All that the batch has of its worlds, as a dict of arrays and bytes that can be pickled; restore() goes on from "
-      "it to the\nbit, in a batch of the same model, worlds, dtype and drives.");
-  c.def("restore", &restore, "state"_a, "To what save() gave. Raises ValueError, ShapeError naming what does not fit.");
+      "it to the\nbit, in a batch of the same model, worlds, dtype, step options and drives.");
+  c.def("restore", &restore, "state"_a,
+        "To what save() gave. Raises ValueError, ShapeError, TypeError naming what does not fit, another model, step "
+        "option or drives among\nit; the worlds then stay as they are.");
   c.def(
       "__reduce__",
       [](AnyBatch&) -> nb::object {
@@ -562,11 +663,12 @@ void bind_batch(nb::module_& m) {
          const std::string& velocity_products, const std::string& actuation, bool captures) {
         BatchOptions options;
         options.keep_starts = captures;
-        options.step = step_options(dt, {integrator, speed_limit, contacts, joint_limits, restitution, tolerance,
-                                         max_iterations, loops, velocity_products, actuation});
+        const StepperArguments arguments{integrator, speed_limit,    contacts, joint_limits,      restitution,
+                                         tolerance,  max_iterations, loops,    velocity_products, actuation};
+        options.step = step_options(dt, arguments);
         options.threads = threads, options.drives = std::move(drives);
         const bool single = wants_float(dtype.is_none() ? nb::object(nb::str("float64")) : dtype);
-        new (self) AnyBatch(std::move(model), worlds, std::move(options), single);
+        new (self) AnyBatch(std::move(model), worlds, std::move(options), arguments, single);
       },
       "model"_a, "worlds"_a, "dt"_a = StepOptions().dt, "threads"_a = 1, "dtype"_a = nb::none(), nb::kw_only(),
       "drives"_a = nb::none(), "contacts"_a = false, "joint_limits"_a = false, "integrator"_a = "semi_implicit_euler",

@@ -7,6 +7,8 @@
 #include <array>
 #include <exception>
 #include <memory>
+#include <new>
+#include <stdexcept>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -49,6 +51,27 @@ T& expect(nb::handle object, const char* name) {
                         (object.is_none() ? "None" : "of type " + nb::cast<std::string>(nb::type_name(object.type()))) +
                         ", expected a " + nb::cast<std::string>(nb::type_name(nb::type<std::remove_cv_t<T>>())))
                            .c_str());
+}
+
+/// The same for one of Python's own types, such as nb::dict.
+template <class T>
+T expect_python(nb::handle object, const char* name, const char* type) {
+  if (nb::isinstance<T>(object)) return nb::borrow<T>(object);
+  throw nb::type_error((std::string(name) + ": is of type " + nb::cast<std::string>(nb::type_name(object.type())) +
+                        ", expected a " + type)
+                           .c_str());
+}
+
+/// make(), which makes so many worlds. @throws ValueError where there is no memory for them
+template <class F>
+void fitting_into_memory(int worlds, const F& make) {
+  try {
+    make();
+  } catch (const std::exception& e) {
+    const bool memory = dynamic_cast<const std::bad_alloc*>(&e) || dynamic_cast<const std::length_error*>(&e);
+    if (!memory) throw;
+    throw ValueError("worlds", std::to_string(worlds), "fewer: they do not fit into memory");
+  }
 }
 
 /// The notes, warnings and errors of reading, as Python objects.
@@ -142,6 +165,10 @@ class Call {
 
 /// "float64" or "float32", in any way that NumPy understands. @throws ValueError for other types
 bool wants_float(nb::handle dtype);
+
+/// How far a matrix is from a rotation: the sum of |RᵀR - 1|, and 2 where it mirrors; nan where it is.
+double rotation_error(const Mat3d& R);
+constexpr double kRotationError = 1e-6;  ///< of one that is written with few digits
 
 /// A shape with the assets that it is made of.
 struct OwnedShape {

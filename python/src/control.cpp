@@ -34,6 +34,7 @@ nb::object py_drive_terms(const Model& model, AnyData& any, const Drives& drives
     Output<R> Q = call.out("joint_force", joint_force, {model.nv}),
               K = call.out("joint_inertia", joint_inertia, {model.nv});
     for (const Input<R>* input : {&q, &v, &q_target, &v_target, &t}) Q.keep_apart(*input), K.keep_apart(*input);
+    K.keep_apart(Q);
     call.run([&] { drive_terms<R>(model, data, drives, dt, q, v, q_target, v_target, t, Q, K); });
     return nb::make_tuple(Q.take(), K.take());
   });

@@ -183,15 +183,12 @@ const char* const kDataDoc =
 AnyData::AnyData(nb::object model, int worlds, nb::handle dtype)
     : owner_(std::move(model)), model_(&expect<const Model>(owner_, "model")) {
   const bool single = wants_float(dtype);
-  try {
+  fitting_into_memory(worlds, [&] {
     if (single)
       data_ = std::make_unique<BasicData<float>>(*model_, worlds);
     else
       data_ = std::make_unique<BasicData<double>>(*model_, worlds);
-  } catch (const std::exception& e) {
-    if (dynamic_cast<const Error*>(&e)) throw;
-    throw ValueError("worlds", std::to_string(worlds), "fewer: they do not fit into memory");
-  }
+  });
 }
 
 AnyData::AnyData(const AnyData& other) : forces(other.forces), owner_(other.owner_), model_(other.model_) {

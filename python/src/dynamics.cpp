@@ -94,6 +94,7 @@ nb::object py_minv(const Model& model, AnyData& any, handle y, handle out) {
     const Call<R> call(model, any, data);
     const Input<R> in = call.in("y", y, {model.nv});
     Output<R> x = call.out("out", out, {model.nv});
+    x.keep_apart_or_in_place(in);
     call.run([&] { minv<R>(model, data, in, x); });
     return x.take();
   });
@@ -115,7 +116,7 @@ nb::object py_integrate(const Model& model, AnyData& any, handle qpos, handle qv
     const Call<R> call(model, any, data);
     const Input<R> q = call.qpos(qpos), v = call.qvel(qvel);
     Output<R> next = call.out("out", out, {model.nq});
-    next.keep_apart(v);
+    next.keep_apart(v), next.keep_apart_or_in_place(q);
     call.run([&] { integrate<R>(model, data, q, v, R(dt), next); });
     return next.take();
   });

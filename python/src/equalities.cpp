@@ -9,6 +9,7 @@
 #include <cmath>
 #include <limits>
 
+#include "tarsus/base/number_text.hpp"
 #include "tarsus/dynamics/dynamics.hpp"
 
 namespace tarsus::python {
@@ -51,6 +52,10 @@ nb::object as_array(handle object, const char* dimensions) {
 
 nb::object to_array(std::span<const double> values) { return new_array(values, {values.size()}); }
 
+bool finite(std::span<const double> values) {
+  return std::ranges::all_of(values, [](double x) { return std::isfinite(x); });
+}
+
 /// A user's f(qpos, qvel | None) -> (phi [nrow], J [nrow][nv]) or (phi, J, dJ/dt qvel [nrow]).
 class RowFunction {
  public:
@@ -74,6 +79,12 @@ class RowFunction {
     const nb::gil_scoped_acquire lock;
     try {
       Values values = call(qpos, qvel);
+      if (finite(qpos) && finite(qvel)) {
+        for (const auto& [what, given] :
+             {std::pair("phi", &values.phi), {"J", &values.J}, {"dJ/dt qvel", &values.bias}}) {
+          if (!finite(*given)) throw ValueError(what + (" of \"" + name_ + "\""), "not finite", "numbers");
+        }
+      }
       if (!Jdot_v.empty() && !values.has_bias) values.bias = difference(qpos, qvel);
       std::copy(values.phi.begin(), values.phi.end(), phi.begin());
       if (!Jdot_v.empty()) std::copy(values.bias.begin(), values.bias.end(), Jdot_v.begin());
@@ -231,6 +242,8 @@ void bind_inspection(nb::class_<PyEqualities>& c) {
       .def(
           "set_softness",
           [](PyEqualities& e, int index, double compliance, double damping_steps) {
+            if (index < 0 || index >= e.set.size())
+              throw ValueError("index", std::to_string(index), "an index below " + std::to_string(e.set.size()));
             e.set.set_softness(index, {compliance, damping_steps});
           },
           "index"_a, "compliance"_a, "damping_steps"_a, "SPOOK's compliance and damping time in steps, used by steps.")
@@ -278,6 +291,9 @@ void bind_additions(nb::class_<PyEqualities>& c) {
           [](PyEqualities& e, const std::string& name, handle a, handle b, const std::array<double, 9>& R,
              const Point& p) {
             const Mat3d rotation{R[0], R[1], R[2], R[3], R[4], R[5], R[6], R[7], R[8]};
+            const double error = rotation_error(rotation);
+            if (!(error <= kRotationError))
+              throw ValueError("rotation", "off by " + number_text(error), "a rotation matrix");
             return e.growing().add_weld(name, body_index(e.set.model(), a), body_index(e.set.model(), b),
                                         {rotation, point(p)});
           },

@@ -1,6 +1,8 @@
 // C++ exceptions as the Python classes of tarsus/errors.py, and diagnostics as objects.
 #include <nanobind/stl/string.h>
 
+#include <typeinfo>
+
 #include "bindings.hpp"
 
 namespace tarsus::python {
@@ -9,9 +11,14 @@ using namespace nb::literals;
 
 namespace {
 
+/// Text that may have a file's name in it, and so bytes that are not UTF-8: those are escaped.
+nb::object text_of(const std::string& text) {
+  return nb::steal(PyUnicode_DecodeUTF8(text.data(), Py_ssize_t(text.size()), "backslashreplace"));
+}
+
 void raise(const char* name, const char* what, const Diagnostics* diagnostics = nullptr) {
   nb::object type = nb::module_::import_("tarsus.errors").attr(name);
-  nb::object error = type(what);
+  nb::object error = type(text_of(what));
   if (diagnostics) error.attr("diagnostics") = to_python(*diagnostics);
   PyErr_SetObject(type.ptr(), error.ptr());
 }
@@ -30,6 +37,8 @@ void translate(const std::exception_ptr& exception, void*) {
     raise("ValueError", e.what());
   } catch (const Error& e) {
     raise("Error", e.what());
+  } catch (const std::bad_cast&) {  // of a Python object within an argument
+    PyErr_SetString(PyExc_TypeError, "something in an argument is of another type than the function's text says");
   }
 }
 
@@ -54,7 +63,8 @@ void bind_errors(nb::module_& m) {
       .def_ro("other_law", &Diagnostic::other_law,
               "Of a warning: what it names is computed, by another law than the format's; check --strict lets it pass.")
       .def_prop_ro(
-          "file", [](const Diagnostic& d) { return d.where.file; }, "File's name as it was given.")
+          "file", [](const Diagnostic& d) { return text_of(d.where.file); }, nb::sig("def file(self) -> str"),
+          "File's name as it was given.")
       .def_prop_ro(
           "line", [](const Diagnostic& d) { return d.where.line; }, "From 1; 0 if unknown.")
       .def_prop_ro(
@@ -62,9 +72,14 @@ void bind_errors(nb::module_& m) {
       .def_prop_ro(
           "element", [](const Diagnostic& d) { return d.where.element; },
           "Path of the element, e.g. 'mujoco/worldbody/body[torso]'.")
-      .def("text", &Diagnostic::text, "'file:line:column: severity: message (element)'.")
-      .def("__str__", &Diagnostic::text)
-      .def("__repr__", [](const Diagnostic& d) { return "<tarsus.Diagnostic " + d.text() + ">"; });
+      .def(
+          "text", [](const Diagnostic& d) { return text_of(d.text()); }, nb::sig("def text(self) -> str"),
+          "'file:line:column: severity: message (element)'.")
+      .def(
+          "__str__", [](const Diagnostic& d) { return text_of(d.text()); }, nb::sig("def __str__(self) -> str"))
+      .def(
+          "__repr__", [](const Diagnostic& d) { return text_of("<tarsus.Diagnostic " + d.text() + ">"); },
+          nb::sig("def __repr__(self) -> str"));
 }
 
 }  // namespace tarsus::python

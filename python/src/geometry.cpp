@@ -11,6 +11,15 @@
 
 namespace tarsus::python {
 
+double rotation_error(const Mat3d& R) {
+  const Mat3d square = transpose(R) * R;
+  const double volume =
+      R.xx * (R.yy * R.zz - R.yz * R.zy) + R.xy * (R.yz * R.zx - R.yx * R.zz) + R.xz * (R.yx * R.zy - R.yy * R.zx);
+  double error = volume < 0 ? 2 : 0;
+  for (int i = 0; i < 9; ++i) error += std::abs(square(i / 3, i % 3) - (i % 4 == 0));
+  return error;
+}
+
 namespace {
 
 OwnedShape primitive(ShapeType type, const Vec3d& size) {
@@ -54,13 +63,9 @@ ShapePose pose(const char* position_name, nb::handle position, const char* rotat
   ShapePose out;
   for (int i = 0; i < 3; ++i) out.position[i] = p.span()[static_cast<std::size_t>(i)];
   for (int i = 0; i < 9; ++i) out.rotation(i / 3, i % 3) = r.span()[static_cast<std::size_t>(i)];
-  const Mat3d square = transpose(out.rotation) * out.rotation;  // nan passes: it gives no contact
-  const Mat3d& R = out.rotation;
-  const double volume =
-      R.xx * (R.yy * R.zz - R.yz * R.zy) + R.xy * (R.yz * R.zx - R.yx * R.zz) + R.xz * (R.yx * R.zy - R.yy * R.zx);
-  double error = volume < 0 ? 2 : 0;
-  for (int i = 0; i < 9; ++i) error = std::max(error, std::abs(square(i / 3, i % 3) - (i % 4 == 0)));
-  if (error > 1e-6) throw ValueError(rotation_name, "off by " + number_text(error), "a rotation matrix");
+  const double error = rotation_error(out.rotation);
+  if (error > kRotationError)  // nan passes: it gives no contact
+    throw ValueError(rotation_name, "off by " + number_text(error), "a rotation matrix");
   return out;
 }
 

@@ -38,6 +38,7 @@ template <class R>
 std::function<DriveLaw<R>()> drive_law(const Task& task, const std::string& name) {
   if (name == "maba") return {};
   if (name != "dense") throw ValueError("drives", name, "maba or dense");
+  if (!task.drives()) throw ValueError("drives", name, "maba for a task without drives");
   return [&task] {
     return spd_law<R>(task.model(), *task.drives(), task.control_dt() / task.substeps(), SpdSolver::dense_direct);
   };
@@ -52,10 +53,13 @@ class AnyVectorTask {
     const Task& t = expect<const Task>(owner_, "task");
     const VectorTaskOptions options{
         .worlds = worlds, .threads = threads, .seed = seed, .autoreset = autoreset_mode(autoreset)};
-    if (wants_float(dtype))
-      vector_ = std::make_unique<VectorTask<float>>(t, options, drive_law<float>(t, drives));
-    else
-      vector_ = std::make_unique<VectorTask<double>>(t, options, drive_law<double>(t, drives));
+    const bool single = wants_float(dtype);
+    fitting_into_memory(worlds, [&] {
+      if (single)
+        vector_ = std::make_unique<VectorTask<float>>(t, options, drive_law<float>(t, drives));
+      else
+        vector_ = std::make_unique<VectorTask<double>>(t, options, drive_law<double>(t, drives));
+    });
   }
 
   template <class F>

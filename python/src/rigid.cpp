@@ -118,6 +118,11 @@ Sym3d inertia_of(handle inertia) {
   if (nb::hasattr(inertia, "ndim") && nb::cast<int>(inertia.attr("ndim")) == 2) {
     const Input<double> in("inertia", inertia, {3, 3}, sizeof(double));
     const auto m = in.span();
+    for (const auto& [i, j] : {std::pair(1, 3), std::pair(2, 6), std::pair(5, 7)}) {
+      const double larger = std::max(std::abs(m[std::size_t(i)]), std::abs(m[std::size_t(j)]));
+      if (!(std::abs(m[std::size_t(i)] - m[std::size_t(j)]) <= 1e-9 * larger))
+        throw ValueError("inertia", "not symmetric", "a symmetric matrix");
+    }
     return {m[0], 0.5 * (m[1] + m[3]), 0.5 * (m[2] + m[6]), m[4], 0.5 * (m[5] + m[7]), m[8]};
   }
   const Vec3d d = vec(cast_option<Numbers3>("inertia", inertia, "three numbers or a (3, 3) array [kg m²]"));

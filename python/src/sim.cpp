@@ -106,6 +106,27 @@ void check_world(const BasicData<R>& data, int world) {
     throw ValueError("world", std::to_string(world), "an index below " + std::to_string(data.worlds()));
 }
 
+/// What a step with functions of the user's starts from. One in which a function raises has not been.
+template <class R>
+struct Before {
+  double time;
+  AlignedVector<R> qpos, qvel, qacc, act;
+  std::vector<WorldStatus> status;
+
+  Before(const Stepper<R>& s, const BasicData<R>& d)
+      : time(d.time), qpos(d.qpos), qvel(d.qvel), qacc(d.qacc), act(d.act) {
+    for (int world = 0; world < d.worlds(); ++world) status.push_back(s.status(world));
+  }
+  void put_back(Stepper<R>& s, BasicData<R>& d) const {
+    d.time = time;  // copies: others may have views of the arrays
+    std::copy(qpos.begin(), qpos.end(), d.qpos.begin()), std::copy(qvel.begin(), qvel.end(), d.qvel.begin());
+    std::copy(qacc.begin(), qacc.end(), d.qacc.begin()), std::copy(act.begin(), act.end(), d.act.begin());
+    for (int world = 0; world < d.worlds(); ++world) {
+      if (status[std::size_t(world)] == WorldStatus::ok) s.restart(d, world);
+    }
+  }
+};
+
 /// Python's Stepper: one of either scalar type, and the data that it was made for.
 class AnyStepper {
   template <class F>
@@ -127,7 +148,10 @@ class AnyStepper {
   int step(const Drives* drives, handle qpos_target, handle qvel_target) {
     const Taken taken(busy_, "stepper");
     const int bad = visit([&]<class R>(Stepper<R>& s, BasicData<R>& d) {
+      std::optional<Before<R>> before;
+      if (python_rows_ && !python_rows_->functions.empty()) before.emplace(s, d);
       const int worlds = python::step<R>(s, Call<R>(any_->model(), *any_, d), drives, qpos_target, qvel_target);
+      if (python_rows_ && python_rows_->error) before->put_back(s, d);
       if (any_->feels_contact()) any_->forces = step_forces(any_->model(), s, d);
       return worlds;
     });
@@ -352,15 +376,37 @@ nb::dict sensor_places(AnyData& any) {
   return out;
 }
 
+/// Python's UserLimit: a limit, and the model that its joint is of.
+struct PyUserLimit {
+  UserLimit limit;
+  nb::object model;
+};
+
+/// @throws ValueError for one that was made for another model
+std::vector<UserLimit> limits_for(const Model& model, const std::vector<PyUserLimit>& limits) {
+  std::vector<UserLimit> out;
+  for (const PyUserLimit& l : limits) {
+    if (nb::cast<const Model*>(l.model) != &model)
+      throw ValueError("limits", "with \"" + l.limit.name + "\", which was made for another model",
+                       "those of this model");
+    out.push_back(l.limit);
+  }
+  return out;
+}
+
 /// Limits of the user's, and the kinds that there are.
 void bind_limits(nb::module_& m) {
-  nb::class_<UserLimit>(m, "UserLimit", "A limit on one joint, for Stepper(limits=[...]).")
-      .def_ro("name", &UserLimit::name, "Its name.")
-      .def_ro("joint", &UserLimit::joint, "Index in model.joints.");
+  nb::class_<PyUserLimit>(m, "UserLimit", "A limit on one joint, for Stepper(limits=[...]).")
+      .def_prop_ro(
+          "name", [](const PyUserLimit& l) { return l.limit.name; }, "Its name.")
+      .def_prop_ro(
+          "joint", [](const PyUserLimit& l) { return l.limit.joint; }, "Index in model.joints.");
   m.def(
       "cone_limit",
-      [](const Model& model, const std::string& name, handle joint, const std::array<double, 3>& axis, double angle) {
-        return cone_limit(model, name, joint_index(model, joint), {axis[0], axis[1], axis[2]}, angle);
+      [](nb::object owner, const std::string& name, handle joint, const std::array<double, 3>& axis, double angle) {
+        const Model& model = expect<const Model>(owner, "model");
+        UserLimit limit = cone_limit(model, name, joint_index(model, joint), {axis[0], axis[1], axis[2]}, angle);
+        return PyUserLimit{std::move(limit), std::move(owner)};
       },
       "model"_a, "name"_a, "joint"_a, "axis"_a, "angle"_a,
       nb::sig(
@@ -379,10 +425,11 @@ void bind_sim(nb::module_& m) {
       [](AnyStepper* self, nb::object data, double dt, const std::string& integrator, double speed_limit, bool contacts,
          bool joint_limits, double restitution, double tolerance, int max_iterations, const std::string& loops,
          handle equalities, const std::string& velocity_products, const std::string& actuation, bool profile,
-         std::vector<UserLimit> limits) {
+         const std::vector<PyUserLimit>& limits) {
         StepOptions options = step_options(dt, {integrator, speed_limit, contacts, joint_limits, restitution, tolerance,
                                                 max_iterations, loops, velocity_products, actuation});
-        options.profile = profile, options.rows.user_limits = std::move(limits);
+        options.profile = profile;
+        options.rows.user_limits = limits_for(expect<AnyData>(data, "data").model(), limits);
         new (self) AnyStepper(std::move(data), options, equalities);
       },
       "data"_a, "dt"_a = StepOptions().dt, "integrator"_a = "semi_implicit_euler",
@@ -390,7 +437,7 @@ void bind_sim(nb::module_& m) {
       "restitution"_a = 0.0, "tolerance"_a = RowStageOptions().solve.tolerance,
       "max_iterations"_a = RowStageOptions().solve.max_iterations, "loops"_a = "spook", "equalities"_a = nb::none(),
       "velocity_products"_a = "auto", "actuation"_a = "implicit", "profile"_a = false,
-      "limits"_a = std::vector<UserLimit>(),
+      "limits"_a = std::vector<PyUserLimit>(),
       nb::sig("def __init__(self, data: Data, dt: float = 1/60, integrator: str = 'semi_implicit_euler', "
               "speed_limit: float = 1e6, contacts: bool = False, joint_limits: bool = False, restitution: float = 0.0, "
               "tolerance: float = 1e-6, max_iterations: int = 1000, loops: str = 'spook', equalities: Equalities | "

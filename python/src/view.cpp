@@ -100,9 +100,10 @@ nb::object frames_of(const MotionClip& clip) {
 
 nb::object sample(const ClipBinding& clip, handle t) {
   const std::size_t nq = clip.nq(), nv = clip.nv();
-  const bool many = PyObject_CheckBuffer(t.ptr()) && shape_of("t", t).size() == 1;
-  const std::size_t n = many ? shape_of("t", t)[0] : 1;
-  const std::vector<double> times = many ? numbers("t", t, {n}) : std::vector<double>{nb::cast<double>(t)};
+  double one = 0;
+  const bool many = !nb::try_cast(t, one);
+  const std::size_t n = many && !shape_of("t", t).empty() ? shape_of("t", t)[0] : 1;
+  const std::vector<double> times = many ? numbers("t", t, {n}) : std::vector<double>{one};
   AlignedVector<double> qpos(n * nq), qvel(n * nv);
   {
     const nb::gil_scoped_release release;

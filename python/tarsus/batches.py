@@ -49,7 +49,8 @@ class Batches:
         return sum(group.step() for group in self.groups)
 
     def rollout(self, steps):
-        """Many steps; Python's lock is free. Returns the number of worlds that are not ok."""
+        """Many steps of one group after the other; Python's lock is free. Ctrl-C ends it: `steps` says where each group is.
+        Returns the number of worlds that are not ok."""
         for group in self.groups:
             group.rollout(steps, states=False)
         return int(np.count_nonzero(self.status))
@@ -87,10 +88,16 @@ class Batches:
         parts = [group.measure(list(what)) for group in self.groups]
         return {name: np.concatenate([part[name] for part in parts]) for name in what}
 
+    def _arrays(self, name):
+        parts = [getattr(group, name, None) for group in self.groups]
+        if not all(isinstance(part, np.ndarray) and part.ndim == 2 for part in parts):
+            raise ValueError(f"name: is {name!r}, expected that of an array [worlds, n], such as 'qpos'; groups have the others")
+        return parts
+
     def padded(self, name, out=None, fill=0.0):
         """An array of all groups, 'qpos', 'qvel', 'tau', 'ctrl', … as [worlds, n of the largest], a copy; `fill` where a model has
         fewer numbers. out: memory to write to."""
-        parts = [getattr(group, name) for group in self.groups]
+        parts = self._arrays(name)
         shape = (self.worlds, max(part.shape[1] for part in parts))
         if out is None:
             out = np.empty(shape, np.result_type(*parts))
@@ -102,7 +109,7 @@ class Batches:
 
     def assign(self, name, values):
         """The other way: what padded() would give back, `values` [worlds, n of the largest], to the groups' own arrays."""
-        parts = [getattr(group, name) for group in self.groups]
+        parts = self._arrays(name)
         values, shape = np.asarray(values), (self.worlds, max(part.shape[1] for part in parts))
         if values.shape != shape:
             raise ShapeError(f"{name}: {list(values.shape)}, expected {list(shape)}")

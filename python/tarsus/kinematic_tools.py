@@ -132,12 +132,23 @@ def inverse_dynamics(model, data, qpos, qvel, qacc, contacts=()) -> np.ndarray:
     return tau
 
 
+def _refuse(argument, value, expected):
+    raise ValueError(f"{argument}: is {value}, expected {expected}")
+
+
+def _three(argument, values) -> np.ndarray:
+    v = np.asarray(values, float)
+    if v.shape != (3,) or not np.isfinite(v).all():
+        _refuse(argument, repr(values), "three finite numbers [m]")
+    return v
+
+
 def _matrix(orientation) -> np.ndarray:
     m = np.asarray(orientation, float)
-    if m.shape == (3, 3):
+    if m.shape == (3, 3) and np.abs(m.T @ m - np.eye(3)).max() <= 1e-6 and np.linalg.det(m) > 0:
         return m
-    if m.shape != (4,) or not np.linalg.norm(m) > 0:
-        raise ValueError("orientation", repr(orientation), "a 3 x 3 rotation or a quaternion w x y z")
+    if m.shape != (4,) or not 0 < np.linalg.norm(m) < np.inf:
+        _refuse("orientation", repr(orientation), "a 3 x 3 rotation or a quaternion w x y z")
     w, x, y, z = m / np.linalg.norm(m)
     return np.array([[1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
                      [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
@@ -162,10 +173,13 @@ class _Problem:
     def __init__(self, model, tasks, data):
         self.model, self.data = model, data if data is not None else _core.Data(model)
         self.tasks = [dataclasses.replace(
-            t, position=None if t.position is None else np.asarray(t.position, float), point=np.asarray(t.point, float),
+            t, position=None if t.position is None else _three("position", t.position), point=_three("point", t.point),
             orientation=None if t.orientation is None else _matrix(t.orientation)) for t in tasks]
+        for t in self.tasks:
+            if not 0 < t.weight < np.inf:
+                _refuse("weight", t.weight, "positive, finite")
         if not any(t.position is not None or t.orientation is not None for t in self.tasks):
-            raise ValueError("tasks", "without a position or an orientation", "something to reach")
+            raise ValueError("tasks: without a position or an orientation, expected something to reach")
         self.low, self.high = np.full(model.nv, -np.inf), np.full(model.nv, np.inf)
         self.place = np.full(model.nv, -1)
         for joint in model.joints:
@@ -250,10 +264,15 @@ def ik(model, tasks: FrameTask | Sequence[FrameTask], qpos=None, *, tolerance: f
     """
     if isinstance(tasks, FrameTask):
         tasks = [tasks]
+    for name, value in (("iterations", iterations), ("restarts", restarts)):
+        if value < 0:
+            _refuse(name, value, "not negative")
+    if not tolerance >= 0:
+        _refuse("tolerance", tolerance, "not negative")
     problem = _Problem(model, list(tasks), data)
     start = neutral(model) if qpos is None else np.array(qpos, float)
     if start.shape != (model.nq,):
-        raise ValueError("qpos", str(start.shape), f"({model.nq},)")
+        _refuse("qpos", f"of shape {start.shape}", f"({model.nq},)")
     rng = np.random.default_rng(seed)
     free = [j for j in model.joints if j.type == "free"]
     best, used = None, 0

@@ -1,6 +1,13 @@
 #include "tarsus/base/thread_team.hpp"
 
+#include <pthread.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "tarsus/base/error.hpp"
 
@@ -22,61 +29,98 @@ bool spin(const Ready& ready, int tries) {
 
 constexpr int kSpins = 12000;  // some 200 µs
 
+/// Forks that lie between the first process and this one, counted from the first team on.
+std::atomic<unsigned> forks_so_far{0};
+
+unsigned count_forks() {
+  static const int registered =
+      pthread_atfork(nullptr, nullptr, [] { forks_so_far.fetch_add(1, std::memory_order_relaxed); });
+  return registered == 0 ? forks_so_far.load(std::memory_order_relaxed) : 0;
+}
+
 }  // namespace
+
+/// The other threads, and what they wait on.
+struct ThreadTeam::Crew {
+  std::vector<std::thread> threads;
+  const std::function<void(int)>* work = nullptr;
+  std::mutex mutex;
+  std::condition_variable wake;
+  std::atomic<unsigned> round{0};  // of run()
+  std::atomic<bool> stop{false};
+  std::atomic<int> arrived{0};
+  std::atomic<unsigned> phase{0};
+
+  explicit Crew(int size) {
+    for (int t = 1; t < size; ++t) threads.emplace_back([this, t] { wait_for_work(t); });
+  }
+  ~Crew() {
+    begin_round([this] { stop = true; });
+    for (std::thread& t : threads) t.join();
+  }
+
+  template <class Set>
+  void begin_round(const Set& set) {
+    {
+      const std::lock_guard lock(mutex);
+      set();
+      round.fetch_add(1, std::memory_order_release);
+    }
+    wake.notify_all();
+  }
+  void wait_for_work(int thread) {
+    unsigned seen = 0;
+    while (true) {
+      if (!spin([&] { return round.load(std::memory_order_acquire) != seen; }, kSpins)) {
+        std::unique_lock lock(mutex);
+        wake.wait(lock, [&] { return round.load(std::memory_order_acquire) != seen; });
+      }
+      ++seen;
+      if (stop) return;
+      (*work)(thread);
+      barrier();
+    }
+  }
+  void barrier() {
+    const unsigned before = phase.load(std::memory_order_acquire);
+    if (arrived.fetch_add(1, std::memory_order_acq_rel) == int(threads.size())) {
+      arrived.store(0, std::memory_order_relaxed);
+      phase.fetch_add(1, std::memory_order_release);
+      phase.notify_all();
+      return;
+    }
+    // Asleep, not yielding: where others compete for the cores, who is woken soon runs; who yields waits for his turn.
+    const auto passed = [&] { return phase.load(std::memory_order_acquire) != before; };
+    while (!spin(passed, kSpins)) phase.wait(before, std::memory_order_acquire);
+  }
+};
 
 ThreadTeam::ThreadTeam(int threads) : size_(threads) {
   if (threads < 1 || threads > 256) throw ValueError("threads", std::to_string(threads), "1 to 256");
-  for (int t = 1; t < threads; ++t) others_.emplace_back([this, t] { wait_for_work(t); });
+  if (size_ > 1) start();
+}
+
+/// A crew of this process. One of the parent's is left in memory: what its threads waited on cannot be taken down.
+void ThreadTeam::start() {
+  (void)crew_.release();
+  forks_ = count_forks();
+  crew_ = std::make_unique<Crew>(size_);
 }
 
 ThreadTeam::~ThreadTeam() {
-  {
-    const std::lock_guard lock(mutex_);
-    stop_ = true;
-    ++round_;
-  }
-  wake_.notify_all();
-  for (std::thread& t : others_) t.join();
-}
-
-void ThreadTeam::wait_for_work(int thread) {
-  unsigned seen = 0;
-  while (true) {
-    if (!spin([&] { return round_.load(std::memory_order_acquire) != seen; }, kSpins)) {
-      std::unique_lock lock(mutex_);
-      wake_.wait(lock, [&] { return round_.load(std::memory_order_acquire) != seen; });
-    }
-    ++seen;
-    if (stop_) return;
-    (*work_)(thread);
-    barrier();
-  }
+  if (crew_ && forks_ != count_forks()) (void)crew_.release();
 }
 
 void ThreadTeam::run(const std::function<void(int)>& work) {
   if (size_ == 1) return work(0);
-  {
-    const std::lock_guard lock(mutex_);
-    work_ = &work;
-    round_.fetch_add(1, std::memory_order_release);
-  }
-  wake_.notify_all();
+  if (forks_ != count_forks()) start();
+  crew_->begin_round([&] { crew_->work = &work; });
   work(0);
-  barrier();
+  crew_->barrier();
 }
 
 void ThreadTeam::barrier() {
-  if (size_ == 1) return;
-  const unsigned phase = phase_.load(std::memory_order_acquire);
-  if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == size_) {
-    arrived_.store(0, std::memory_order_relaxed);
-    phase_.fetch_add(1, std::memory_order_release);
-    phase_.notify_all();
-    return;
-  }
-  // Asleep, not yielding: where others compete for the cores, who is woken soon runs; who yields waits for his turn.
-  const auto passed = [&] { return phase_.load(std::memory_order_acquire) != phase; };
-  while (!spin(passed, kSpins)) phase_.wait(phase, std::memory_order_acquire);
+  if (size_ > 1) crew_->barrier();
 }
 
 }  // namespace tarsus

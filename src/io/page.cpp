@@ -126,10 +126,12 @@ void PageWriter::write(const std::filesystem::path& file, std::string_view page)
   const std::size_t room = page.find(kRoom);
   if (room == std::string_view::npos) throw ValueError("page", "without room for a recording", std::string(kRoom));
   const std::size_t at = room + kRoom.find("null");
+  const auto fail = [&] { throw Error(fmt::format("{}: cannot be written: {}", file.string(), std::strerror(errno))); };
   std::ofstream out(file, std::ios::binary);
+  if (!out) fail();
   out << page.substr(0, at) << in_script(json()) << page.substr(at + 4);
   out.close();
-  if (!out) throw Error(fmt::format("{}: cannot be written: {}", file.string(), std::strerror(errno)));
+  if (!out) fail();
 }
 
 }  // namespace tarsus

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "learn/kernel_table.hpp"
@@ -151,6 +153,12 @@ void VectorTask<R>::act(int first, int count, std::span<const R> action, Thread&
   const std::span<R> target = task_.drives() ? batch_.qpos_target() : batch_.ctrl();
   to_rows<R>(thread.target.data(), ntarget_,
              rows_of(thread.to, target, ntarget_, first, [&](int lane) { return thread.memory[lane] != nullptr; }));
+  // Tasks may clip what an action sets, and so hide that it is no number.
+  for (int world = first; world < first + count; ++world) {
+    const auto mine = row(action, nact_, world);
+    const bool finite = std::ranges::all_of(mine, [](R x) { return std::isfinite(x); });
+    if (!finite && !starts_[world]) row(target, ntarget_, world)[0] = std::numeric_limits<R>::quiet_NaN();
+  }
 }
 
 /// The joint forces of a law in the place of the drives, for the simulation step to come.
@@ -182,6 +190,7 @@ void VectorTask<R>::score(int first, int count, Thread& thread, std::span<const 
   for (int lane = 0; lane < count; ++lane) {
     const int world = first + lane;
     Task::Score score = thread.scores[lane];
+    if (!std::isfinite(R(score.reward))) thread.memory[lane] = nullptr;  // of an action or a state that is too large
     ended_.bad[world] = !starts_[world] && !thread.memory[lane];
     if (!thread.memory[lane]) {
       score = {};

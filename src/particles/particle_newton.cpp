@@ -376,7 +376,11 @@ std::unique_ptr<ConstraintSolver> make_particle_solver(std::string_view name, co
                                                        std::span<const double> inverse_mass, ThreadTeam* team) {
   if (name == "newton") return std::make_unique<ParticleNewton>(set, inverse_mass, team);
   if (name == "newton_general") return make_solver("newton");
-  return make_solver(name);
+  try {
+    return make_solver(name);
+  } catch (const ValueError&) {
+    throw ValueError("solver", std::string(name), "newton, newton_general, m_shake, shake or shake_matrix");
+  }
 }
 
 }  // namespace tarsus

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "tarsus/base/error.hpp"
+#include "tarsus/base/number_text.hpp"
 #include "tarsus/math/elementary.hpp"
 #include "tarsus/math/rotation.hpp"
 #include "tarsus/particles/particle_newton.hpp"
@@ -182,6 +183,9 @@ SolveReport project(const ConstraintSet& set, const MassOperator& mass, std::spa
 }  // namespace
 
 Preparation prepare(ParticleSystem& system, double tolerance, double timestep) {
+  for (const auto& [what, x] : {std::pair{"tolerance", tolerance}, std::pair{"timestep", timestep}}) {
+    if (!(x > 0 && std::isfinite(x))) throw ValueError(what, number_text(x), "positive, finite");
+  }
   system.check();
   Preparation done;
   if (system.constraints.nrow() == 0) return done;

@@ -1,5 +1,7 @@
 #include "tarsus/sim/batch.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -52,6 +54,16 @@ bool weighs(const SensorSet& sensors) {
   return false;
 }
 
+/// @throws ValueError where so many worlds' numbers alone are more than this machine's memory
+template <class R>
+void check_room(const Model& model, int worlds) {
+  const double numbers = 3.0 * model.nq + 6.0 * model.nv + model.nu + model.na + 3.0 * model.njoint();
+  const double bytes = numbers * sizeof(R) + sizeof(WorldFault) + sizeof(WorldReport) + 2 * sizeof(std::int64_t);
+  const double pages = double(sysconf(_SC_PHYS_PAGES)), page = double(sysconf(_SC_PAGESIZE));
+  if (pages > 0 && worlds * bytes > pages * page)
+    throw ValueError("worlds", std::to_string(worlds), "fewer: they do not fit into memory");
+}
+
 WorldReport report_of(const RowsReport& r) {
   return {r.residual, r.penetration, r.iterations, r.contacts,
           r.touching, r.limits,      r.saturated,  r.status > StepStatus::swept};
@@ -98,6 +110,7 @@ template <class R>
 Batch<R>::Batch(const Model& model, int worlds, const BatchOptions& options)
     : model_(model), worlds_(worlds), options_(options), team_(options.threads) {
   if (worlds < 1) throw ValueError("worlds", std::to_string(worlds), "at least 1");
+  check_room<R>(model, worlds);
   each_array(model, state_, state_, [&](const char*, AlignedVector<R>& array, AlignedVector<R>&, int n) {
     array.assign(at(worlds) * at(n), R(0));
   });
@@ -294,6 +307,10 @@ int Batch<R>::bad_worlds() const {
 template <class R>
 void Batch<R>::check(const Rollout<R>& r) const {
   if (r.steps < 0) throw ValueError("steps", std::to_string(r.steps), "not negative");
+  if (!r.ctrl.empty() && options_.drives)
+    throw ValueError("ctrl", "given", "none where drives act in the place of the model's own actuators");
+  if (!options_.drives && !(r.qpos_target.empty() && r.qvel_target.empty()))
+    throw ValueError(r.qpos_target.empty() ? "qvel_target" : "qpos_target", "given", "a batch with drives");
   const auto each = [&](const char* name, std::size_t got, int n) {
     if (got > 0) check_size(name, got, at(r.steps) * at(worlds_) * at(n));
   };
@@ -302,11 +319,11 @@ void Batch<R>::check(const Rollout<R>& r) const {
   if (r.sensors.empty()) return;
   each("sensors", r.sensors.size(), sensor_numbers());
   if (width_ > 1 && SensorSet(model_).feels_contact())
-    throw ValueError("sensors", "some that feel contact or constraint forces",
+    throw ValueError("sensors", "given, some of which feel contact or constraint forces",
                      "none of these where worlds are stepped " + std::to_string(width_) + " at a time");
   const bool heavy = !parameter(WorldParameter::mass_scale).empty() || !parameter(WorldParameter::gravity).empty();
   if (heavy && weighs(SensorSet(model_)))
-    throw ValueError("sensors", "some that depend on masses or gravity",
+    throw ValueError("sensors", "given, some of which depend on masses or gravity",
                      "none of these where worlds have masses or gravity of their own");
 }
 

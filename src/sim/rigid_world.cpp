@@ -25,10 +25,15 @@ void check(const RigidWorldOptions& o) {
   require(o.iterations >= 1 && o.iterations <= 1000000, "iterations", o.iterations, "1 to 1,000,000");
   require(o.tolerance >= 0, "tolerance", o.tolerance, "not negative");
   require(o.relaxation > 0 && o.relaxation < 2, "relaxation", o.relaxation, "above 0, below 2");
-  require(std::isfinite(o.relative_compliance), "relative_compliance", o.relative_compliance, "finite");
+  require(std::isfinite(o.relative_compliance) && o.relative_compliance != 0, "relative_compliance",
+          o.relative_compliance, "finite, not zero");
   require(o.damping_time >= 0 && std::isfinite(o.damping_time), "damping_time", o.damping_time, "finite, not negative");
   require(o.margin >= 0 && std::isfinite(o.margin), "margin", o.margin, "finite, not negative");
   require(finite(o.gravity), "gravity", o.gravity.z, "finite");
+  require(o.sleep_speed >= 0, "sleep_speed", o.sleep_speed, "not negative");
+  require(o.sleep_spin >= 0, "sleep_spin", o.sleep_spin, "not negative");
+  require(o.sleep_steps >= 1, "sleep_steps", o.sleep_steps, "at least 1");
+  require(o.speed_limit > 0, "speed_limit", o.speed_limit, "positive");
   if (o.solver != "lanes") make_row_solver(o.solver);
 }
 
@@ -110,6 +115,9 @@ int RigidWorld<R>::add_joint(const PointJoint& j) {
   require(j.body_a >= 0 && j.body_a < int(bodies_.size()), "body_a", j.body_a, "an existing body");
   require(j.body_b >= -1 && j.body_b < int(bodies_.size()) && j.body_b != j.body_a, "body_b", j.body_b,
           "another body, or -1 for the world");
+  for (const auto& [what, x] :
+       {std::pair{"compliance", j.spook.compliance}, std::pair{"damping_time", j.spook.damping_time}})
+    require(x >= 0 && std::isfinite(x), what, x, "finite, not negative");
   require(finite(j.anchor_a) && finite(j.anchor_b), "anchor", j.anchor_a.x, "finite");
   joints_.push_back(j);
   work_->classified = false;

@@ -119,6 +119,8 @@ Stepper<R>::Stepper(const Model& model, const BasicData<R>& data, const StepOpti
       status_(data.worlds(), WorldStatus::ok) {
   if (!(options.dt > 0) || !std::isfinite(options.dt))
     throw ValueError("dt", number_text(options.dt), "a positive, finite number of seconds");
+  if (!(options.speed_limit > 0)) throw ValueError("speed_limit", number_text(options.speed_limit), "positive");
+  options.rows.check();
   if (options.rows.any()) {
     if (options.integrator == Integrator::rk4)
       throw ValueError("integrator", "rk4", "semi_implicit_euler with contacts or joint limits");

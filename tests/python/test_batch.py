@@ -1,10 +1,13 @@
 """Many worlds from Python: views, DLPack, resets, copies, pickles of the state, rollouts, threads, what a call costs."""
 
 import json
+import os
 import pathlib
 import pickle
+import signal
 import subprocess
 import sys
+import textwrap
 import threading
 import time
 
@@ -367,7 +370,9 @@ def test_models_side_by_side_are_their_batches(humanoid):
                          (lambda: tarsus.Batches(both.groups[0], both.groups[0]), ValueError),
                          (lambda: tarsus.Batches(both.groups[0], tarsus.Batch(dog, 1, dt=0.01)), ValueError),
                          (lambda: both.reset(np.ones(4, bool)), tarsus.ShapeError), (lambda: both.measure(["position"]), ValueError),
-                         (lambda: both.assign("qvel", kick[:4]), tarsus.ShapeError)):
+                         (lambda: both.assign("qvel", kick[:4]), tarsus.ShapeError), (lambda: both.padded("mocap_pos"), ValueError),
+                         (lambda: both.padded("ground_force"), ValueError), (lambda: both.padded("status"), ValueError),
+                         (lambda: both.assign("steps", kick), ValueError), (lambda: both.padded("nothing"), ValueError)):
         with pytest.raises(error):
             wrong()
 
@@ -469,3 +474,129 @@ def test_float_is_float(humanoid):
 def test_bad_arguments_are_named(humanoid, arguments, name):
     with pytest.raises(ValueError, match=name):
         tarsus.Batch(humanoid, **({"worlds": 2} | arguments))
+
+
+# -- a forked child, Ctrl-C -------------------------------------------------------------------------------------------
+
+
+def in_a_process(script):
+    """Runs a script of its own, which SIGINT can end: a shell's background job ignores it, and so would its children."""
+    heed = lambda: signal.signal(signal.SIGINT, signal.default_int_handler)  # noqa: E731
+    run = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, timeout=120,
+                         preexec_fn=heed)
+    assert (run.returncode, run.stderr) == (0, "")
+    return run.stdout
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_threads_work_in_a_forked_child():
+    """What was made, and has stepped, in the parent: the child's steps and the parent's, and those of a child's child, are the same."""
+    in_a_process(f"""
+        import os, signal, sys, warnings, zlib
+        import numpy as np
+        import tarsus
+
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python's own, of fork beside threads
+        batch = tarsus.Batch(tarsus.Model.load({str(MODELS / "humanoid.xml")!r}), 64, threads=2, contacts=True)
+        task = tarsus.tasks.make("CartPole")
+        worlds = tarsus.VectorTask(task, 64, threads=2)
+        worlds.reset()
+        pile = tarsus.RigidWorld.scene("balls:4:4", threads=2)
+        verlet = tarsus.VelocityVerlet(tarsus.ParticleSystem.load("water:1000"), threads=2)
+
+        def step():
+            batch.step(), pile.step(), verlet.step()
+            worlds.step(np.full((64, task.action_size), 0.1))
+            arrays = batch.qpos, worlds.observation, pile.poses, verlet.system.position
+            return zlib.crc32(b"".join(array.tobytes() for array in arrays))
+
+        def child(work):
+            read, write = os.pipe()
+            pid = os.fork()
+            if pid == 0:
+                signal.alarm(30)
+                os.write(write, work().to_bytes(4, "little"))
+                sys.exit(0)  # takes down what there is, as any process does
+            _, status = os.waitpid(pid, 0)
+            assert status == 0, status
+            return int.from_bytes(os.read(read, 4), "little")
+
+        step()
+        first, second = child(step), child(lambda: child(step))
+        assert first == second == step()
+    """)
+
+
+def test_a_rollout_ends_by_ctrl_c():
+    """All worlds are at the same step, from which they go on."""
+    in_a_process(f"""
+        import signal, threading, time
+        import tarsus
+
+        humanoid = tarsus.Model.load({str(MODELS / "humanoid.xml")!r})
+        batch = tarsus.Batch(humanoid, 64, contacts=True, threads=2)
+        same = batch.copy()
+        for call in (lambda: batch.rollout(10**6, states=False), lambda: tarsus.Batches(batch).rollout(10**6)):
+            threading.Timer(0.4, lambda: signal.raise_signal(signal.SIGINT)).start()
+            start = time.monotonic()
+            try:
+                call()
+                raise SystemExit("the rollout came to its end")
+            except KeyboardInterrupt:
+                assert time.monotonic() - start < 10
+        assert (batch.steps == batch.steps[0]).all() and batch.steps[0] > 0
+        same.rollout(int(batch.steps[0]), states=False)
+        assert batch.state_hash() == same.state_hash()
+        batch.rollout(3)
+        assert batch.steps[0] == same.steps[0] + 3
+    """)
+
+
+# -- what would be ignored, what does not fit -------------------------------------------------------------------------
+
+
+def test_inputs_that_would_do_nothing_are_refused(humanoid):
+    model = tarsus.Model.load(str(MODELS / "quadruped.xml"))
+    own, driven = tarsus.Batch(model, 2), tarsus.Batch(model, 2, drives=tarsus.Drives.uniform(model, 10, 1, 0, 0))
+    for batch, name, n in ((own, "qpos_target", model.nq), (own, "qvel_target", model.nv), (driven, "ctrl", model.nu)):
+        before = batch.state_hash()
+        with pytest.raises(ValueError, match=f"{name}: is given"):
+            batch.rollout(**{name: np.zeros((3, 2, n))})
+        assert batch.state_hash() == before and (batch.steps == 0).all()
+    own.rollout(ctrl=np.zeros((3, 2, model.nu))), driven.rollout(qvel_target=np.zeros((3, 2, model.nv)))
+
+
+def test_a_state_fits_the_batch_that_it_is_of(humanoid):
+    saved = stands(humanoid, 3).save()
+    stands(humanoid, 3, threads=2, captures=True).restore(pickle.loads(pickle.dumps(saved)))
+    heavier = (MODELS / "humanoid.xml").read_text(encoding="utf-8").replace('mass="', 'mass="1', 1)
+    soft = tarsus.Drives.uniform(humanoid, 200, 30, 0, 0)
+    others = {"dt": stands(humanoid, 3, dt=0.01), "drives": tarsus.Batch(humanoid, 3, contacts=True, joint_limits=True),
+              "contacts": tarsus.Batch(humanoid, 3, joint_limits=True), "tolerance": stands(humanoid, 3, tolerance=1e-4),
+              "model": stands(tarsus.Model.from_xml_string(heavier, directory=str(MODELS)), 3)}
+    others["gains"] = tarsus.Batch(humanoid, 3, drives=soft, contacts=True, joint_limits=True)
+    for what, other in others.items():
+        before = other.state_hash()
+        with pytest.raises(ValueError, match=f"state: is saved with {'drives' if what == 'gains' else what} "):
+            other.restore(saved)
+        assert other.state_hash() == before
+    batch = stands(humanoid, 3)
+    for name in ("faults", "reports", "memory", "parameters", "settings"):
+        with pytest.raises(TypeError, match=f"{name}: is of type None"):
+            batch.restore({**saved, name: None})
+    with pytest.raises(ValueError, match="faults"):
+        batch.restore({**saved, "faults": {0: (1, "qpos")}})
+
+
+@pytest.mark.parametrize("make", [tarsus.Batch, lambda model, n: tarsus.VectorTask(tarsus.tasks.make("CartPole"), n)])
+def test_too_many_worlds_are_an_error_about_worlds(humanoid, make):
+    with pytest.raises(ValueError, match="worlds: is 2147483647, expected fewer"):
+        make(humanoid, 2**31 - 1)
+
+
+def test_results_of_a_rollout_have_memory_of_their_own(humanoid):
+    batch = stands(humanoid, 2)
+    memory = np.zeros(3 * 2 * (humanoid.nq + humanoid.nv))
+    targets = memory[: 3 * 2 * humanoid.nq].reshape(3, 2, humanoid.nq)
+    with pytest.raises(ValueError, match="states: is in the same memory as qpos_target"):
+        batch.rollout(qpos_target=targets, states=memory.reshape(3, 2, -1))

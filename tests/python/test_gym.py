@@ -140,3 +140,9 @@ def test_views_without_copies():
     before = first.copy()
     second = env.step(np.ones((2, 1)))[0]
     assert np.shares_memory(first, second) and not np.array_equal(before, first)
+
+
+@pytest.mark.parametrize("make", [tarsus.gym.TarsusEnv, tarsus.gym.TarsusVectorEnv])
+def test_options_beside_a_made_task_are_refused(make):
+    with pytest.raises(TypeError, match=r"options \['bogus'\] beside a task that is made"):
+        make(tarsus.tasks.make("CartPole"), bogus=3)

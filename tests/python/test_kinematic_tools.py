@@ -164,3 +164,23 @@ def test_refuses_tasks_without_a_target():
         tarsus.ik(model, tarsus.FrameTask("link7"))
     with pytest.raises(tarsus.ValueError):
         tarsus.ik(model, tarsus.FrameTask("link7", orientation=[1, 2]))
+
+
+@pytest.mark.parametrize("task, options, text", [
+    ({}, {}, "tasks: without a position"),
+    ({"position": 5}, {}, "position: is 5, expected three"),
+    ({"position": [0, np.nan, 0]}, {}, "position: is "),
+    ({"position": [0, 0, 1], "point": [0, 0]}, {}, "point: is "),
+    ({"orientation": np.diag([1, 1, -1.0])}, {}, "orientation: is "),
+    ({"orientation": [np.nan, 0, 0, 0]}, {}, "orientation: is "),
+    ({"position": [0, 0, 1], "weight": 0}, {}, "weight: is 0, expected positive"),
+    ({"position": [0, 0, 1], "weight": -1}, {}, "weight: is -1"),
+    ({"position": [0, 0, 1]}, {"restarts": -1}, "restarts: is -1, expected not negative"),
+    ({"position": [0, 0, 1]}, {"iterations": -1}, "iterations: is -1"),
+    ({"position": [0, 0, 1]}, {"tolerance": np.nan}, "tolerance: is nan"),
+    ({"position": [0, 0, 1]}, {"qpos": [0.0]}, "qpos: is of shape"),
+])
+def test_what_ik_cannot_mean_is_named(task, options, text):
+    model = tarsus.Model.load(tarsus.MODELS / "humanoid.xml")
+    with pytest.raises(tarsus.ValueError, match=f"^{text}"):
+        tarsus.ik(model, tarsus.FrameTask("head", **task), **options)

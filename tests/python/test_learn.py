@@ -376,3 +376,35 @@ def test_the_command_line_walks_alike(tmp_path):
         assert np.abs(recorded["qpos"][step] - world.qpos[0]).max() < 1e-9
     other = subprocess.run([*command, "--gains", "100,10"], capture_output=True, text=True)
     assert other.returncode != 0 and "--gains" in other.stderr
+
+
+@pytest.mark.parametrize("mode", ["next_step", "same_step", "disabled"])
+@pytest.mark.parametrize("name, value", [("QuadrupedVelocity", np.inf), ("QuadrupedVelocity", np.nan), ("CartPole", -np.inf),
+                                         ("HumanoidWalk", np.inf), ("Ant", 1e300)])
+def test_a_world_whose_action_or_reward_is_no_number_is_bad(name, value, mode):
+    if name == "Ant":
+        pytest.importorskip("gymnasium")
+    task = tarsus.tasks.make(name)
+    worlds, same = (tarsus.VectorTask(task, 3, autoreset=mode) for _ in range(2))
+    action = np.zeros((3, task.action_size))
+    worlds.reset(), same.reset()
+    worlds.step(action), same.step(action)
+    same.step(action)
+    action[1, 0] = value
+    worlds.step(action)
+    assert list(worlds.bad) == [False, True, False] and worlds.truncated[1] and worlds.reward[1] == 0
+    assert np.isfinite(worlds.observation).all() and np.isfinite(worlds.reward).all() and np.isfinite(worlds.terms).all()
+    assert np.array_equal(worlds.observation[[0, 2]], same.observation[[0, 2]]) and worlds.bad_worlds == 1
+    if mode != "disabled":
+        worlds.step(0 * np.nan_to_num(action))
+        assert not worlds.bad.any() and np.isfinite(worlds.observation).all()
+
+
+@pytest.mark.parametrize("option, value", [("--seed", "-1"), ("--threads", "0"), ("--worlds", "0"), ("--samples", "-5"), ("--samples", "nan"),
+                                           ("--minutes", "0"), ("--seconds", "nan")])
+def test_the_command_refuses_what_cannot_be(option, value, tmp_path, capsys):
+    from tarsus.learn import __main__ as command
+
+    with pytest.raises(SystemExit) as end:
+        command.main(["cart-pole", "--out", str(tmp_path), option, value])
+    assert end.value.code == 2 and f"{option}: is " in capsys.readouterr().err and not any(tmp_path.iterdir())

@@ -4,6 +4,7 @@ Each case must end in an exception that says what to do, never in a crash, and n
 """
 
 import gc
+import os
 import pathlib
 import signal
 import subprocess
@@ -89,6 +90,27 @@ def test_every_object_has_a_repr_that_says_something(model):
 # -- arguments ------------------------------------------------------------------------------------------------------
 
 
+def humanoid():
+    return tarsus.Model.load(MODELS / "humanoid.xml")
+
+
+def body(**arguments):
+    return tarsus.RigidWorld().add_body(tarsus.Shape.box(0.1, 0.1, 0.1), 1.0, **arguments)
+
+
+def joint(**arguments):
+    world = tarsus.RigidWorld()
+    return world.add_joint(world.add_body(tarsus.Shape.sphere(0.1), 1.0), -1, (0, 0, 0), **arguments)
+
+
+def weld(rotation):
+    return tarsus.Equalities(humanoid(), own=False).add_weld("w", "head", 0, rotation, (0, 0, 1))
+
+
+def walk():
+    return tarsus.Clip.load(str(MODELS / "clips" / "humanoid_walk.json"), humanoid())
+
+
 @pytest.mark.parametrize(
     "call, error, text",
     [
@@ -99,6 +121,34 @@ def test_every_object_has_a_repr_that_says_something(model):
         (lambda: tarsus.RigidWorld(iterations=2**31 - 1), ValueError, "1 to 1,000,000"),
         (lambda: tarsus.RigidWorld(solver="x"), ValueError, "lanes"),
         (lambda: tarsus.RigidWorld.scene("slope:120"), ValueError, "0 to 90 degrees"),
+        (lambda: tarsus.RigidWorld(sleep=True, sleep_steps=-1), ValueError, "sleep_steps: is -1, expected at least 1"),
+        (lambda: tarsus.RigidWorld(sleep_speed=np.nan), ValueError, "sleep_speed: is nan"),
+        (lambda: tarsus.RigidWorld(speed_limit=np.nan), ValueError, "speed_limit: is nan"),
+        (lambda: tarsus.RigidWorld(relative_compliance=0.0), ValueError, "relative_compliance: is 0"),
+        (lambda: body(com=(0, 0, 0.15)), ValueError, "com: is 0.15, expected inertia beside it"),
+        (lambda: body(com=(0, np.nan, 0)), ValueError, "com: is nan"),
+        (lambda: body(inertia=(1, 1, 3)), ValueError, "inertia: is of moments 3 "),
+        (lambda: body(inertia=np.array([[1, 0.2, 0], [0, 1, 0], [0, 0, 1.0]])), ValueError, "inertia: is not symmetric"),
+        (lambda: joint(compliance=-1.0), ValueError, "compliance: is -1"),
+        (lambda: joint(damping_time=np.nan), ValueError, "damping_time: is nan"),
+        (lambda: tarsus.ParticleSystem.load("water1").prepare(tolerance=np.nan), ValueError, "tolerance: is nan"),
+        (lambda: tarsus.ParticleSystem.load("water1").prepare(tolerance=0.0), ValueError, "tolerance: is 0"),
+        (lambda: tarsus.VelocityVerlet(tarsus.ParticleSystem.load("water1"), solver="x"), ValueError, "newton_general"),
+        (lambda: weld([0.0] * 9), ValueError, "rotation: is off by .*, expected a rotation matrix"),
+        (lambda: weld([1, 0, 0, 0, 1, 0, 0, 0, -1.0]), ValueError, "rotation: is off by 2"),
+        (lambda: weld([np.nan] * 9), ValueError, "rotation: is off by nan"),
+        (lambda: tarsus.Equalities(humanoid(), own=False).set_softness(0, 0.0, 4.0), ValueError, "index: is 0"),
+        (lambda: tarsus.Stepper(tarsus.Data(humanoid()), speed_limit=0.0), ValueError, "speed_limit: is 0"),
+        (lambda: tarsus.Stepper(tarsus.Data(humanoid()), speed_limit=np.nan), ValueError, "speed_limit: is nan"),
+        (lambda: tarsus.Stepper(tarsus.Data(humanoid()), restitution=2.0), ValueError, "restitution: is 2"),
+        (lambda: tarsus.Stepper(tarsus.Data(humanoid()), tolerance=np.nan), ValueError, "tolerance: is nan"),
+        (lambda: tarsus.Batch(humanoid(), 2, max_iterations=0), ValueError, "max_iterations: is 0"),
+        (lambda: walk().sample("a"), TypeError, "t: is of type str"),
+        (lambda: walk().sample([0.0, 1.0]), TypeError, "t: is of type list"),
+        (lambda: walk().sample(np.zeros((2, 2))), tarsus.ShapeError, "t"),
+        (lambda: tarsus.VectorTask(tarsus.tasks.make("CartPole"), 2, drives="dense"), ValueError, "drives: is dense"),
+        (lambda: tarsus.VectorTask(tarsus.tasks.make("CartPole"), 2).reset(None, np.array([1, 2])), TypeError, "array of uint64"),
+        (lambda: tarsus.Model.load(MODELS / "humanoid.xml", floating_base=True), ValueError, "floating_base: is given"),
     ],
 )
 def test_wrong_arguments_are_named(call, error, text):
@@ -110,6 +160,42 @@ def test_data_in_an_arrays_place_is_called_data(model):
     data = tarsus.Data(model)
     with pytest.raises(TypeError, match="a: is of type .*Data"):
         tarsus.difference(model, data, data.qpos)
+
+
+def test_a_limit_is_for_the_model_that_it_was_made_for(model):
+    dog = tarsus.Model.load(MODELS / "dog.xml")
+    cone = tarsus.cone_limit(model, "swing", "chest", (0, 0, 1), 0.5)
+    assert (cone.name, model.joints[cone.joint].name) == ("swing", "chest")
+    tarsus.Stepper(tarsus.Data(model), limits=[cone]).step()
+    with pytest.raises(ValueError, match='limits: is with "swing", which was made for another model'):
+        tarsus.Stepper(tarsus.Data(dog), limits=[cone])
+
+
+def test_a_result_is_in_its_inputs_place_or_apart(model):
+    data, memory = tarsus.Data(model), np.concatenate([model.qpos0, np.zeros(3)])
+    qpos, speed = memory[: model.nq], np.ones(model.nv)
+    expected = tarsus.integrate(model, data, qpos, speed, 0.1)
+    with pytest.raises(ValueError, match="out: is in the same memory as qpos"):
+        tarsus.integrate(model, data, qpos, speed, 0.1, out=memory[3:])
+    assert np.array_equal(tarsus.integrate(model, data, qpos, speed, 0.1, out=qpos), expected)
+    tarsus.factor(model, data, model.qpos0, np.ones(model.nv))
+    both = np.ones(model.nv + 1)
+    with pytest.raises(ValueError, match="out: is in the same memory as y"):
+        tarsus.minv(model, data, both[:-1], out=both[1:])
+    drives, zero = tarsus.Drives.uniform(model), np.zeros(model.nv)
+    with pytest.raises(ValueError, match="joint_inertia: is in the same memory as joint_force"):
+        tarsus.drive_terms(model, data, drives, 0.01, model.qpos0, zero, model.qpos0, joint_force=speed, joint_inertia=speed)
+
+
+def test_a_file_whose_name_is_not_utf8_is_named(tmp_path):
+    name = os.path.join(os.fsencode(tmp_path), b"odd\xe9.xml")
+    with pytest.raises(tarsus.Error, match=r"odd\\xe9"):
+        tarsus.Model.load(os.fsdecode(name))
+    with open(name, "w") as file:
+        file.write("<mujoco><nonsense/></mujoco>")
+    with pytest.raises(tarsus.InputError, match=r"odd\\xe9") as caught:
+        tarsus.Model.load(os.fsdecode(name))
+    assert all("odd" in f"{d} {d.file} {d!r} {d.text()}" for d in caught.value.diagnostics)
 
 
 def test_keyframes_are_poses_by_name_and_number():

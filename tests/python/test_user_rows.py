@@ -150,11 +150,35 @@ def test_an_error_in_a_step_reaches_the_caller(bead):
     with pytest.raises(Stop):
         for _ in range(10):
             stepper.step()
-    assert np.isfinite(data.qpos).all()
+    # The step in which it raised has not been, and is taken once the function can be called.
+    time, qpos = data.time, data.qpos.copy()
+    assert 0 < time < 0.1 and stepper.status == ["ok"]
+    with pytest.raises(Stop):
+        stepper.step()
+    assert data.time == time and np.array_equal(data.qpos, qpos) and stepper.status == ["ok"]
+    calls = -100
+    assert stepper.step() == 0 and data.time > time
+    calls = 10
     with pytest.raises(Stop):
         eq.rows(data, data.qpos)
     with pytest.raises(Stop):
         tarsus.solve_kkt(bead, data, data.qpos, np.ones(2), equalities=eq)
+
+
+def test_rows_that_are_no_numbers_are_an_error(bead):
+    """In a step, not where the set is made: a function may have no gradient at qpos0."""
+    values = {"phi": np.nan, "J": np.zeros(2)}
+    eq = tarsus.Equalities(bead)
+    eq.add_user("lost", lambda q, v: (values["phi"], values["J"]))
+    data = tarsus.Data(bead)
+    stepper = tarsus.Stepper(data, dt=0.01, equalities=eq)
+    with pytest.raises(tarsus.ValueError, match='phi of "lost": is not finite'):
+        stepper.step()
+    values.update(phi=0.0, J=np.array([np.inf, 0]))
+    with pytest.raises(tarsus.ValueError, match='J of "lost": is not finite'):
+        stepper.step()
+    values.update(J=np.array([1.0, 0]))
+    assert stepper.step() == 0 and data.time == 0.01
 
 
 def test_a_set_that_grew_or_is_another_model_s(bead):

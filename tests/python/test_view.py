@@ -719,6 +719,46 @@ def test_the_command_writes_files_and_names_what_is_wrong(tmp_path):
         assert run.returncode == 1 and expected in run.stderr and "Traceback" not in run.stderr, run.stderr
 
 
+@pytest.mark.parametrize("words", [("--port", "99999"), ("--port", "-1"), ("--duration", "nan"), ("--duration", "-1"),
+                                   ("--size", "0x0"), ("--size", "big"), ("--at", "1")])
+def test_the_command_refuses_what_cannot_be(words):
+    run = subprocess.run([sys.executable, "-m", "tarsus.view", HUMANOID, *words], capture_output=True, text=True, cwd=ROOT, timeout=60)
+    assert run.returncode == 2 and words[0] in run.stderr.splitlines()[-1] and "Traceback" not in run.stderr, run.stderr
+
+
+@pytest.mark.parametrize("port", [99999, -1])
+def test_a_port_that_cannot_be_is_an_error(port):
+    with pytest.raises(tarsus.ValueError, match=f"port: is {port}"):
+        tarsus.Viewer(ball_source(), port=port)
+
+
+def test_what_keeps_the_server_from_starting_is_raised():
+    with pytest.raises((OSError, ValueError)):
+        tarsus.Viewer(ball_source(), host="no host\0")
+
+
+def test_recordings_that_cannot_be_are_named(tmp_path):
+    meta = np.frombuffer(json.dumps({"model_file": str(HUMANOID)}).encode(), np.uint8)
+    model = tarsus.Model.load(HUMANOID)
+    good = {"meta": meta, "time": np.array([0, 0.1]), "qpos": np.tile(model.qpos0, (2, 1)), "qvel": np.zeros((2, model.nv))}
+    path = tmp_path / "run.npz"
+    np.savez(path, **good)
+    assert open_source(path).scene["name"] == "run"
+    whole = path.read_bytes()
+    for text in (b"", whole[:200], whole[:-40]):
+        path.write_bytes(text)
+        with pytest.raises(ValueError, match="run.npz: is no recording"):
+            open_source(path)
+    for change, expected in (({"time": np.zeros(0), "qpos": np.zeros((0, model.nq)), "qvel": np.zeros((0, model.nv))}, "time of shape"),
+                             ({"time": np.array([0, np.nan])}, "time that is not finite, in frame 1"),
+                             ({"time": np.array([0.1, 0])}, "do not increase, after frame 0"),
+                             ({"qvel": np.full((2, model.nv), np.inf)}, "qvel that is not finite"),
+                             ({"qpos": good["qpos"][:1]}, "qpos of shape")):
+        np.savez(path, **{**good, **change})
+        with pytest.raises(ValueError, match=f"run.npz: has .*{expected}"):
+            open_source(path)
+
+
 def test_demo_lists_the_gallery():
     code = "import sys; from tarsus.view.command import main; sys.exit(main(['demo']))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
@@ -730,3 +770,15 @@ def test_a_recording_without_frames_is_refused(tmp_path):
         write_page(tmp_path / "x.html", Recording({"name": "x"}, []))
     frame = Frame(0.0, np.zeros((2, 7), np.float32))
     assert len(frame.packed()) == 32 + 4 * 14
+
+
+@pytest.mark.parametrize("script", [
+    "viewer = tarsus.Viewer(model, tarsus.Data(model))",
+    "viewer = tarsus.Viewer(model, tarsus.Data(model)).start()",
+    "try: tarsus.Viewer(model, tarsus.Data(model), host='nohost.invalid')\nexcept OSError: pass",
+    "try: tarsus.Viewer(model, tarsus.Data(model), port=-1)\nexcept ValueError: pass",
+])
+def test_a_script_with_a_viewer_ends_quietly(script):
+    start = f"import tarsus\nmodel = tarsus.Model.load({str(ROOT / 'models/pendulum.xml')!r})\n"
+    run = subprocess.run([sys.executable, "-c", start + script], capture_output=True, text=True, timeout=60)
+    assert (run.returncode, run.stdout, run.stderr) == (0, "", "")

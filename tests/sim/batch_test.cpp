@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <functional>
+#include <limits>
 #include <new>
 #include <random>
 
@@ -553,7 +554,13 @@ TEST(Batch, WhatDoesNotFitIsNamed) {
   EXPECT_THROW(batch.reset({}, {}, row), ShapeError);
   EXPECT_THROW(batch.restore(three.save()), ShapeError);
   EXPECT_THROW(batch.rollout({.steps = -1}), ValueError);
-  EXPECT_THROW(batch.rollout({.steps = 2, .qpos_target = row}), ShapeError);
+  EXPECT_THROW(batch.rollout({.steps = 2, .qpos_target = row}), ValueError);  // there are no drives
+  EXPECT_THROW(batch.rollout({.steps = 2, .qvel_target = row}), ValueError);
+  options.drives = Drives::uniform(model);
+  Batch<double> driven(model, 2, options);
+  EXPECT_THROW(driven.rollout({.steps = 2, .qpos_target = row}), ShapeError);
+  EXPECT_THROW(driven.rollout({.steps = 2, .ctrl = row}), ValueError);  // the drives act in the actuators' place
+  EXPECT_THROW(Batch<double>(model, std::numeric_limits<int>::max(), options), ValueError);
   std::vector<double> out(5);
   EXPECT_THROW(batch.rollout({.steps = 2, .states = out}), ShapeError);
 }

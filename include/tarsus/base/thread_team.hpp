@@ -1,16 +1,13 @@
 // A few threads that run one function together and meet at barriers, many times a millisecond.
 #pragma once
 
-#include <atomic>
-#include <condition_variable>
 #include <functional>
-#include <mutex>
-#include <thread>
-#include <vector>
+#include <memory>
 
 namespace tarsus {
 
-/// The calling thread is number 0; the others wait between runs. Not for use by two threads at once.
+/// The calling thread is number 0; the others wait between runs. Not for use by two threads at once. In a forked child,
+/// which has none of its parent's other threads, the next run() starts new ones.
 class ThreadTeam {
  public:
   /// @param threads 1 to 256   @throws ValueError
@@ -35,17 +32,12 @@ class ThreadTeam {
   }
 
  private:
-  void wait_for_work(int thread);
+  struct Crew;
+  void start();
 
   int size_;
-  std::vector<std::thread> others_;
-  const std::function<void(int)>* work_ = nullptr;
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  std::atomic<unsigned> round_{0};  // of run()
-  std::atomic<bool> stop_{false};
-  std::atomic<int> arrived_{0};
-  std::atomic<unsigned> phase_{0};
+  std::unique_ptr<Crew> crew_;  // of size_ - 1 threads; none for a size of 1
+  unsigned forks_ = 0;          // forks before this process when the crew was started
 };
 
 }  // namespace tarsus

@@ -9,6 +9,7 @@
 namespace tarsus {
 
 /// Reads a model by what is in it, whatever its extension: <mujoco> is MJCF, <robot> is URDF.
+/// @throws ValueError for options of URDF alone with MJCF
 /// @throws InputError with every error found; other roots (SDF, Collada, an MJCF include) are named as not supported
 ModelSpec read_model(const std::filesystem::path& file, const ReadOptions& options = {});
 

@@ -51,7 +51,9 @@ struct Preparation {
 };
 
 /// Finds redundant rows and takes them out, projects positions (mass-weighted nearest, J at the start) and velocities.
-/// @throws ValueError naming rows if they contradict one another, are singular at this geometry, or cannot be reached.
+/// @param tolerance dimensionless  @param timestep of the integrator that follows
+/// @throws ValueError for one of these that is not positive; naming rows if they contradict one another, are singular
+/// at this geometry, or cannot be reached.
 Preparation prepare(ParticleSystem& system, double tolerance, double timestep);
 
 /// Degrees of freedom: moving coordinates less constraints, less 3 where momentum is conserved.

@@ -120,7 +120,8 @@ template <class R>
 class Batch {
  public:
   /// Keeps a reference to the model. All worlds start at qpos0, at rest, their targets there.
-  /// @throws ValueError for worlds < 1, threads out of 1 to 256, and as Stepper; InputError as Stepper
+  /// @throws ValueError for worlds < 1 or more than there is memory for, threads out of 1 to 256, and as Stepper;
+  /// InputError as Stepper
   Batch(const Model& model, int worlds, const BatchOptions& options);
   ~Batch();
   /// The same worlds, in the same states.
@@ -153,7 +154,8 @@ class Batch {
   /// One step of all worlds that are ok.  @return number of worlds that are not ok now
   int step() { return rollout({}); }
   /// Many steps, all of a pack before the thread turns to its next. Inputs that are given stay in
-  /// the batch's arrays. @throws ShapeError naming the array; ValueError for fewer than 0 steps
+  /// the batch's arrays. @throws ShapeError naming the array; ValueError for fewer than 0 steps, and for controls with
+  /// drives or targets without
   int rollout(const Rollout<R>& rollout);
 
   WorldStatus status(int world) const { return state_.faults[world].status; }

@@ -18,6 +18,14 @@ def _spaces(task, dtype):
     return observation, gymnasium.spaces.Box(low, high, dtype=dtype)
 
 
+def _task_of(task, options):
+    if isinstance(task, str):
+        return tasks.make(task, **options)
+    if options:
+        raise TypeError(f"options {sorted(options)} beside a task that is made; expected the name of one")
+    return task
+
+
 def _random_seed():
     return int(np.random.SeedSequence().generate_state(1, np.uint64)[0] >> np.uint64(1))
 
@@ -35,7 +43,7 @@ class TarsusVectorEnv(gymnasium.vector.VectorEnv):
         mode = AutoresetMode(autoreset_mode)
         self.metadata = {"autoreset_mode": mode, "render_modes": []}
         self.num_envs, self.render_mode = num_envs, None
-        self.task = tasks.make(task, **options) if isinstance(task, str) else task
+        self.task = _task_of(task, options)
         self.worlds = VectorTask(self.task, num_envs, threads, autoreset=mode.name.lower(), dtype=np.dtype(dtype).name)
         self.single_observation_space, self.single_action_space = _spaces(self.task, dtype)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
@@ -100,7 +108,7 @@ class TarsusEnv(gymnasium.Env):
 
     def __init__(self, task, *, dtype=np.float64, render_mode=None, **options):
         self.render_mode = render_mode
-        self.task = tasks.make(task, **options) if isinstance(task, str) else task
+        self.task = _task_of(task, options)
         self.worlds = VectorTask(self.task, 1, autoreset="disabled", dtype=np.dtype(dtype).name)
         self.observation_space, self.action_space = _spaces(self.task, dtype)
         self._seeded = False

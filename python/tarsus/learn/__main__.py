@@ -48,7 +48,15 @@ def arguments(argv):
     parser.add_argument("--absolute", action="store_true", help="actions are the drives' targets, as in DeepMimic, instead of "
                         "what is added to the clip's pose")
     parser.add_argument("--seconds", type=float, default=20, help="of the evaluation's episodes (20)")
-    return parser.parse_args(argv)
+    given = parser.parse_args(argv)
+    for name, least in (("samples", 1), ("seed", 0), ("threads", 1), ("worlds", 1)):
+        value = getattr(given, name)
+        if value is not None and not value >= least:
+            parser.error(f"--{name}: is {value}, expected at least {least}")
+    for name in ("minutes", "seconds"):
+        if not getattr(given, name) > 0:
+            parser.error(f"--{name}: is {getattr(given, name)}, expected more than 0")
+    return given
 
 
 def main(argv=None):
@@ -60,7 +68,7 @@ def main(argv=None):
     name, options, changes = PRESETS[a.task]
     if "relative_action" in options:
         options = {**options, "relative_action": not a.absolute}
-    if a.worlds:
+    if a.worlds is not None:
         changes = {**changes, "worlds": a.worlds}
     task = tasks.make(name, **options)
     folder = pathlib.Path(a.out or f"out/learn/{a.task}-{a.seed}")

@@ -1,6 +1,7 @@
 """The command line: `tarsus view …`, `tarsus demo …`, `python -m tarsus.view …`."""
 
 import argparse
+import math
 import sys
 import tempfile
 from pathlib import Path
@@ -50,14 +51,36 @@ def parser():
     return main
 
 
+def seconds(text):
+    value = float(text)
+    if not 0 <= value < math.inf:
+        raise argparse.ArgumentTypeError(f"is {text}, expected seconds, not negative")
+    return value
+
+
+def pixels(text):
+    width, height = (int(x) for x in text.lower().split("x"))
+    if width < 1 or height < 1:
+        raise argparse.ArgumentTypeError(f"is {text}, expected two numbers of pixels, at least 1x1")
+    return width, height
+
+
+def port(text):
+    value = int(text)
+    if not 0 <= value <= 65535:
+        raise argparse.ArgumentTypeError(f"is {text}, expected 0 (a free one) to 65535")
+    return value
+
+
 def _common(command):
-    command.add_argument("--duration", type=float, help="seconds to write; default: 10, or all of a recording")
-    command.add_argument("--at", type=float, default=0.0, metavar="T", help="time of the picture [s] (default: %(default)s)")
-    command.add_argument("--size", default="1280x720", metavar="WxH", help="of pictures and films (default: %(default)s)")
+    command.add_argument("--duration", type=seconds, help="seconds to write; default: 10, or all of a recording")
+    command.add_argument("--at", type=seconds, default=0.0, metavar="T", help="time of the picture [s] (default: %(default)s)")
+    command.add_argument("--size", type=pixels, default="1280x720", metavar="WxH",
+                         help="of pictures and films (default: %(default)s)")
     command.add_argument("--theme", choices=("light", "dark"), default="light", help="of pictures and films")
     command.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s, this machine "
                          "only; others can then push and stop what runs here)")
-    command.add_argument("--port", type=int, default=0, help="port; default: a free one")
+    command.add_argument("--port", type=port, default=0, help="port; default: a free one")
     command.add_argument("--paused", action="store_true", help="wait for Play")
 
 
@@ -90,7 +113,7 @@ def write_files(source, arguments, duration):
     from .formats import WRITERS
     from .page import record, write_page
 
-    width, height = (int(x) for x in arguments.size.lower().split("x"))
+    width, height = arguments.size
     suffix = Path(arguments.export).suffix.lower() if arguments.export else ""
     if suffix and suffix not in (".html", *WRITERS):
         raise ValueError(f"--export: {arguments.export!r} ends in none of .html, {', '.join(WRITERS)}")
@@ -164,7 +187,10 @@ def run_demo(arguments):
 
 
 def main(words=None):
-    arguments = parser().parse_args(words)
+    usage = parser()
+    arguments = usage.parse_args(words)
+    if arguments.at and not arguments.screenshot:
+        usage.error("--at: is the time of a picture, expected --screenshot beside it")
     import tarsus
 
     try:

@@ -7,6 +7,8 @@ import logging
 import threading
 from pathlib import Path
 
+import tarsus
+
 try:
     from websockets.asyncio.server import serve
     from websockets.datastructures import Headers
@@ -17,6 +19,7 @@ except ImportError as error:
 
 from .page import PAGE
 
+MOST_PORT = 65535
 MOST_CLIENTS = 256
 MOST_ORDER = 1 << 16  # bytes
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
@@ -36,6 +39,8 @@ class Server:
     """
 
     def __init__(self, greeting, on_order, host="127.0.0.1", port=0, files=None):
+        if not 0 <= port <= MOST_PORT:
+            raise tarsus.ValueError(f"port: is {port}, expected 0 (a free one) to {MOST_PORT}")
         self.greeting, self.on_order, self.host, self.wanted_port = greeting, on_order, host, port
         self.files = {"/": (PAGE, "text/html; charset=utf-8"), **(files or {})}
         self.frame, self.texts = None, []
@@ -46,7 +51,12 @@ class Server:
         self.thread.start()
         self.started.wait()
         if self.failure:
-            raise self.failure
+            self.thread.join()
+            failure, self.failure = self.failure, None
+            try:
+                raise failure
+            finally:
+                del failure  # its traceback leads here, and by a cycle would keep the viewer's data
 
     @property
     def url(self):
@@ -87,8 +97,10 @@ class Server:
             server = await serve(self._client, self.host, self.wanted_port, process_request=self._request,
                                  max_size=MOST_ORDER, compression=None, ping_interval=20, ping_timeout=60,
                                  write_limit=1 << 16, close_timeout=1, server_header=None, logger=LOG)
-        except OSError as error:
-            self.failure = OSError(error.errno, f"{self.host}:{self.wanted_port}: {error.strerror}")
+        except Exception as error:  # whatever it is, it is the caller's, who waits
+            self.failure = error
+            if isinstance(error, OSError):
+                self.failure = OSError(error.errno, f"{self.host}:{self.wanted_port}: {error.strerror}")
             self.started.set()
             return
         async with server:

@@ -2,6 +2,8 @@
 
 import json
 import re
+import zipfile
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -365,20 +367,35 @@ def model_name(model, path):
 
 def open_recording(path, model=None):
     """A recording; its model is the file that it names, or the one given."""
-    with np.load(path) as file:
-        if "meta" not in file:
-            raise ValueError(f"{path}: is no recording: there is no array \"meta\"")
-        meta = json.loads(bytes(file["meta"]).decode("utf-8", "replace"))
-        arrays = {name: np.array(file[name], float) for name in ("time", "qpos", "qvel", "target") if name in file}
+    try:
+        with np.load(path) as file:
+            arrays = {name: np.array(file[name]) for name in ("meta", "time", "qpos", "qvel", "target") if name in file}
+    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, TypeError) as error:
+        raise ValueError(f"{path}: is no recording, or not all of one: {error}") from None
+    missing = [name for name in ("meta", "time", "qpos") if name not in arrays]
+    if missing:
+        raise ValueError(f"{path}: is no recording: there is no array \"{missing[0]}\"")
+    meta = json.loads(bytes(arrays.pop("meta")).decode("utf-8", "replace"))
+    arrays = {name: values.astype(float) for name, values in arrays.items()}
+    times = arrays["time"]
+    if times.ndim != 1 or not len(times):
+        raise ValueError(f"{path}: has time of shape {times.shape}, expected one or more frames")
+    for name, values in arrays.items():
+        if not np.isfinite(values).all():
+            raise ValueError(f"{path}: has {name} that is not finite, in frame {np.argwhere(~np.isfinite(values))[0][0]}")
+    if not (np.diff(times) > 0).all():
+        raise ValueError(f"{path}: has times that do not increase, after frame {np.flatnonzero(np.diff(times) <= 0)[0]}")
     named = model or meta.get("model_file")
     if not named:
         raise ValueError(f"{path}: does not say which model file it is of; name it with --model")
     if not Path(named).exists() and (Path(path).parent / named).exists():
         named = Path(path).parent / named
     loaded = tarsus.Model.load(named)
-    if arrays["qpos"].ndim != 2 or arrays["qpos"].shape[1] != loaded.nq:
-        raise ValueError(f"{path}: has qpos of shape {arrays['qpos'].shape}, the model {named} has nq {loaded.nq}")
-    return PlaybackSource(loaded, arrays["time"], arrays["qpos"], arrays.get("qvel"), arrays.get("target"),
+    for name, n in (("qpos", loaded.nq), ("qvel", loaded.nv), ("target", loaded.nq)):
+        shape = arrays[name].shape if name in arrays else (len(times), n)
+        if shape != (len(times), n):
+            raise ValueError(f"{path}: has {name} of shape {shape}, expected ({len(times)}, {n}) for its times and the model {named}")
+    return PlaybackSource(loaded, times, arrays["qpos"], arrays.get("qvel"), arrays.get("target"),
                           name=Path(path).stem)
 
 

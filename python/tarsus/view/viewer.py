@@ -1,5 +1,6 @@
 """The live viewer: a source, the clock that plays it, and the server that shows it."""
 
+import atexit
 import collections
 import os
 import threading
@@ -38,6 +39,7 @@ class Viewer:
         self.due = 0.0  # when the next frame may be shown
         self.thread, self.stopping = None, threading.Event()
         self.server = Server(self._greeting, self._order, host, port, files)
+        atexit.register(self.close)  # while the interpreter is whole: its threads hold the data
         self._show()
 
     @property
@@ -53,6 +55,7 @@ class Viewer:
 
     def close(self):
         """Stops playing and serving. Idempotent."""
+        atexit.unregister(self.close)
         self.stopping.set()
         if self.thread and self.thread is not threading.current_thread():
             self.thread.join(5)
