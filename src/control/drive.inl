@@ -20,7 +20,7 @@ TARSUS_INLINE Vec3<T> logarithm(const Quat<T>& q) {
 /// e = Log(q̄⁻¹ ⊗ q ⊗ Exp(h ω)): how far past its target the rotation will be. q and q̄ may have any length.
 template <class T>
 TARSUS_INLINE Vec3<T> rotation_error(const T* q, const T* target, const Vec3<T>& omega, T h) {
-  return logarithm(normalized(conjugate(or_identity(get_quat(target))) * (get_quat(q) * exponential(omega * h))));
+  return logarithm(conjugate(unit(get_quat(target))) * (unit(get_quat(q)) * exponential(omega * h)));
 }
 
 template <class T>

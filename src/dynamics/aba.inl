@@ -32,7 +32,7 @@ TARSUS_INLINE void four_joint_orientations(const ModelView<T>& m, LinkState<T>* 
   if constexpr (turns_freely(kJoint)) {
     Quat<P> turn;
     gather(q, 0, turn.w, turn.x, turn.y, turn.z);
-    E = E * rotation_along(turn);
+    E = E * rotation(unit(turn));
   } else {
     const auto angle = [&](int l) { return *q[l] - link(l).reference; };
     P sin, cos;

@@ -55,8 +55,7 @@ Servos<R>::Servos(const Model& model, const BasicData<R>& data)
       width_(data.width()),
       packs_(data.packs()),
       joined_(model.nv),
-      drives_(Drives::none(model)),
-      acted_(model.nv, 0) {
+      drives_(Drives::none(model)) {
   const PassiveForces& passive = actuation_.passive();
   is_.idle = actuation_.actuators().size() == 0 && passive.empty();
   is_.plain_only = actuation_.actuators().plain() && passive.empty();  // gravity compensation is a passive force
@@ -70,10 +69,10 @@ Servos<R>::Servos(const Model& model, const BasicData<R>& data)
   rows_.resize(worlds_), row_arms_.resize(worlds_);
   for (int i = 0; i < actuation_.actuators().size(); ++i) {
     const Actuator& a = actuation_.actuators()[i];
-    for (const int v : a.dofs) ++acted_[v];
+    for (const int v : a.dofs) ++joined_[v].count;
     is_.has_motors = is_.has_motors || a.motor;
   }
-  for (int v = 0; v < model.nv; ++v) acted_[v] += actuation_.compensates(v);
+  for (int v = 0; v < model.nv; ++v) joined_[v].count += actuation_.compensates(v);
   if (is_.has_motors) motors_.assign(worlds_, std::vector<MotorRun>(actuation_.actuators().size()));
   one_.tendon_bias.resize(actuation_.tendons().size());
   for (int t = 0; t < actuation_.tendons().size(); ++t)
@@ -179,7 +178,7 @@ void Servos<R>::joint_actuators(const BasicData<R>& data, double dt, In<R> qpos,
 template <class R>
 void Servos<R>::settle() {
   for (int v = 0; v < model_.nv; ++v) {
-    if (!acted_[v]) continue;
+    if (joined_[v].count == 0) continue;
     const Joint& joint = model_.joints[model_.dof_joint[v]];
     const bool limited = joint.force_limited && joint.nv() == 1, servo = joined_[v].servo;
     const double low = limited ? joint.force_range[0] : -kInfinity, high = limited ? joint.force_range[1] : kInfinity;
@@ -334,7 +333,7 @@ void Servos<R>::add_servo_row(int world, double force, ForceRow row) {
     const Joint& joint = model_.joints[model_.dof_joint[v]];
     return joint.nv() == 1 && joint.force_limited ? &joint.force_range : nullptr;
   };
-  if (row.dofs.size() == 1 && acted_[row.dofs[0]] == 1 && row.arm[0] != 0) {
+  if (row.dofs.size() == 1 && joined_[row.dofs[0]].count == 1 && row.arm[0] != 0) {
     if (const auto* range = range_of(row.dofs[0])) {
       const double ends[] = {(*range)[0] / row.arm[0], (*range)[1] / row.arm[0]};
       const double low = std::min(ends[0], ends[1]), high = std::max(ends[0], ends[1]);

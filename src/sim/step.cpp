@@ -223,7 +223,6 @@ void Stepper<R>::with_rows(BasicData<R>& data, const F& solve) {
 /// Quaternions in qpos to unit length; those without length are no rotation, as in MuJoCo.
 template <class R>
 void Stepper<R>::make_unit(BasicData<R>& data) {
-  constexpr R kNear = sizeof(R) == 8 ? R(1e-10) : R(1e-5);
   const std::size_t w = std::size_t(width_);
   const auto each = [&](const auto& f) {
     for (std::size_t pack = 0; pack < std::size_t(data.packs()); ++pack) {
@@ -233,13 +232,13 @@ void Stepper<R>::make_unit(BasicData<R>& data) {
   const auto square = [&](const R* q) { return q[0] * q[0] + q[w] * q[w] + q[2 * w] * q[2 * w] + q[3 * w] * q[3 * w]; };
   bool all = true;
   each([&](const R* q, std::size_t) {
-    for (std::size_t lane = 0; lane < w; ++lane) all &= std::abs(square(q + lane) - R(1)) <= kNear;
+    for (std::size_t lane = 0; lane < w; ++lane) all &= std::abs(square(q + lane) - R(1)) <= kUnitRounding<R>;
   });
   if (all) return;
   each([&](R* q, std::size_t pack) {
     for (std::size_t lane = 0; lane < w; ++lane) {
       const R n2 = square(q + lane);
-      if (std::abs(n2 - R(1)) <= kNear) continue;
+      if (std::abs(n2 - R(1)) <= kUnitRounding<R>) continue;
       const std::size_t world = pack * w + lane;  // lanes that pad the last pack have none
       if (!std::isfinite(n2) && world < status_.size() && status_[world] == WorldStatus::ok)
         status_[world] = WorldStatus::bad_input;

@@ -19,7 +19,7 @@ struct LinkFrame {
 LinkFrame frame_on(const Model& model, int body, const Transformd& X);
 /// @throws InputError at `where` if the model has no such thing
 LinkFrame body_frame(const Model& model, int body);
-/// A body's principal axes in its frame: those that the file names (an <inertial>'s, or a single geom's), else by moments.
+/// A body's principal axes in its frame: those that the file names (an <inertial>'s, a single geom's), else by moments.
 Mat3d principal_axes(const Model& model, int body);
 LinkFrame inertial_frame(const Model& model, int body);  ///< at the centre of mass, along the principal axes
 

@@ -221,26 +221,31 @@ TARSUS_INLINE Quat<T> normalized(const Quat<T>& q) {
   const T s = T(Real<T>(1)) / square_root(square_norm(q));
   return {q.w * s, q.x * s, q.y * s, q.z * s};
 }
-/// Rotation matrix, v_parent = R v_child, of a unit quaternion; of another with 2 / ‖q‖² for `two`.
+/// A square length that near to 1 is that of a unit quaternion, but for rounding.
+template <class R>
+constexpr R kUnitRounding = sizeof(R) == 8 ? R(1e-10) : R(1e-5);
+/// Below this a quaternion's square length is none: it stands for no rotation, as in MuJoCo.
+template <class R>
+constexpr R kNoLength = std::numeric_limits<R>::min();
+/// A quaternion of any length brought to unit length; of unit length as it is.
 template <class T>
-TARSUS_INLINE Mat3<T> rotation(const Quat<T>& q, T two = T(Real<T>(2))) {
-  const T one = T(Real<T>(1)), x2 = q.x * two, y2 = q.y * two, z2 = q.z * two;
+TARSUS_INLINE Quat<T> unit(const Quat<T>& q) {
+  using R = Real<T>;
+  const T n2 = square_norm(q), one = T(R(1)), zero = T(R(0));
+  const Mask<T> is = absolute(n2 - one) <= T(kUnitRounding<R>);
+  if (__builtin_expect(all_lanes(is), 1)) return q;
+  const Mask<T> none = n2 < T(kNoLength<R>);
+  const T s = select(is, one, select(none, zero, one / square_root(select(none, one, n2))));
+  return {select(none, one, q.w * s), q.x * s, q.y * s, q.z * s};
+}
+/// Rotation matrix of a unit quaternion: v_parent = R v_child.
+template <class T>
+TARSUS_INLINE Mat3<T> rotation(const Quat<T>& q) {
+  const T one = T(Real<T>(1)), x2 = q.x + q.x, y2 = q.y + q.y, z2 = q.z + q.z;
   const T wx = q.w * x2, wy = q.w * y2, wz = q.w * z2;
   return {neg_mul_add(q.y, y2, neg_mul_add(q.z, z2, one)), q.x * y2 - wz, mul_add(q.x, z2, wy), mul_add(q.x, y2, wz),
           neg_mul_add(q.x, x2, neg_mul_add(q.z, z2, one)), q.y * z2 - wx, q.x * z2 - wy,        mul_add(q.y, z2, wx),
           neg_mul_add(q.x, x2, neg_mul_add(q.y, y2, one))};
-}
-/// Below this a quaternion's square length is none: it stands for no rotation, as in MuJoCo.
-template <class R>
-constexpr R kNoLength = std::numeric_limits<R>::min();
-/// Rotation matrix of a quaternion of any length.
-template <class T>
-TARSUS_INLINE Mat3<T> rotation_along(const Quat<T>& q) {
-  return rotation(q, T(Real<T>(2)) / maximum(square_norm(q), T(kNoLength<Real<T>>)));
-}
-template <class T>
-TARSUS_INLINE Quat<T> or_identity(const Quat<T>& q) {
-  return {select(square_norm(q) < T(kNoLength<Real<T>>), T(Real<T>(1)), q.w), q.x, q.y, q.z};
 }
 
 using Vec3d = Vec3<double>;

@@ -54,9 +54,9 @@ TARSUS_INLINE Mat3<T> turned(const Mat3<T>& A, T sin, T cos) {
 template <class T>
 TARSUS_INLINE Mat3<T> joint_orientation(const LinkConstants<Real<T>>& link, const T* qpos) {
   const T* q = qpos + link.qpos;
-  if (moves_freely(link.joint)) return rotation_along(get_quat(q + 3));
+  if (moves_freely(link.joint)) return rotation(unit(get_quat(q + 3)));
   const Mat3<T> E0 = load33<T>(link.E0);
-  if (turns_freely(link.joint)) return E0 * rotation_along(get_quat(q));
+  if (turns_freely(link.joint)) return E0 * rotation(unit(get_quat(q)));
   if (slides_on_axis(link.joint)) return E0;
   T sin, cos;
   sincos(q[0] - T(link.reference), sin, cos);

@@ -69,11 +69,12 @@ class Servos {
   struct OneWorld {  ///< its numbers one after another
     std::vector<double> qpos, qvel, ctrl, act, tendon_bias, adhesion;
   };
-  /// The servos of one DoF: together they are c - kp q - kd q̇.
+  /// The actuators of one DoF. Its servos together are c - kp q - kd q̇.
   struct Joined {
     double kp = 0, kd = 0;     ///< of those whose gains are constant
-    double low = 0, high = 0;  ///< sum of their ranges
+    double low = 0, high = 0;  ///< range of the only one; of several, none has any
     bool servo = false;
+    int count = 0;  ///< of all actuators
   };
   void find_joined();
   void joint_actuators(const BasicData<R>& data, double dt, In<R> qpos, In<R> qvel);
@@ -108,7 +109,6 @@ class Servos {
   std::vector<Joined> joined_;  // [nv]
   std::vector<int> servo_dofs_;
   Drives drives_;
-  std::vector<int> acted_;  // [nv] how many actuators act on it
   /// fixed_: of actuators, from the step's start; row_force_: what rows give then to joints whose range bounds a sum.
   AlignedVector<R> tau_, fixed_, servo_, row_force_, qpos_target_, qvel_target_;
   std::vector<std::vector<ForceRow>> rows_;    // [world]
