@@ -224,30 +224,22 @@ void Stepper<R>::with_rows(BasicData<R>& data, const F& solve) {
 template <class R>
 void Stepper<R>::make_unit(BasicData<R>& data) {
   const std::size_t w = std::size_t(width_);
-  const auto each = [&](const auto& f) {
-    for (std::size_t pack = 0; pack < std::size_t(data.packs()); ++pack) {
-      for (const int q : model_.quaternions) f(&data.qpos[(pack * std::size_t(model_.nq) + std::size_t(q)) * w], pack);
+  for (std::size_t pack = 0; pack < std::size_t(data.packs()); ++pack) {
+    for (const int place : model_.quaternions) {
+      R* const first = &data.qpos[(pack * std::size_t(model_.nq) + std::size_t(place)) * w];
+      for (std::size_t lane = 0; lane < w; ++lane) {
+        R* const q = first + lane;
+        const Quat<R> given{q[0], q[w], q[2 * w], q[3 * w]};
+        const R n2 = square_norm(given);
+        if (std::abs(n2 - R(1)) <= kUnitRounding<R>) continue;
+        const std::size_t world = pack * w + lane;  // lanes that pad the last pack have none
+        if (!std::isfinite(n2) && world < status_.size() && status_[world] == WorldStatus::ok)
+          status_[world] = WorldStatus::bad_input;
+        const Quat<R> made = unit(given);
+        q[0] = made.w, q[w] = made.x, q[2 * w] = made.y, q[3 * w] = made.z;
+      }
     }
-  };
-  const auto square = [&](const R* q) { return q[0] * q[0] + q[w] * q[w] + q[2 * w] * q[2 * w] + q[3 * w] * q[3 * w]; };
-  bool all = true;
-  each([&](const R* q, std::size_t) {
-    for (std::size_t lane = 0; lane < w; ++lane) all &= std::abs(square(q + lane) - R(1)) <= kUnitRounding<R>;
-  });
-  if (all) return;
-  each([&](R* q, std::size_t pack) {
-    for (std::size_t lane = 0; lane < w; ++lane) {
-      const R n2 = square(q + lane);
-      if (std::abs(n2 - R(1)) <= kUnitRounding<R>) continue;
-      const std::size_t world = pack * w + lane;  // lanes that pad the last pack have none
-      if (!std::isfinite(n2) && world < status_.size() && status_[world] == WorldStatus::ok)
-        status_[world] = WorldStatus::bad_input;
-      const bool none = n2 < kNoLength<R>;
-      const R share = none ? R(0) : R(1) / std::sqrt(n2);
-      for (std::size_t k = 0; k < 4; ++k) q[k * w + lane] *= share;
-      if (none) q[lane] = R(1);
-    }
-  });
+  }
 }
 
 /// qacc at (qpos, qvel); dt > 0 makes drives, springs and damping implicit over dt, dt = 0 explicit.
