@@ -2,6 +2,7 @@
 #include "tarsus/dynamics/dynamics.hpp"
 
 #include "bindings.hpp"
+#include "tarsus/dynamics/tendon_inertia.hpp"
 
 namespace tarsus::python {
 
@@ -21,6 +22,27 @@ void py_kinematics(const Model& model, AnyData& any, handle qpos, handle qvel) {
   });
 }
 
+/// f(tendons, a world's numbers of `out`) for each world, where tendons have armature; qvel may be empty.
+template <class R, class F>
+void with_tendons(const Call<R>& call, In<R> qpos, In<R> qvel, Out<R> out, int n, const F& f) {
+  if (!TendonInertia::any(call.model)) return;
+  TendonInertia tendons(call.model);
+  const BasicData<R>& data = call.data;
+  std::vector<R> one;
+  const auto world_of = [&](In<R> from, int count, int world) {
+    one.resize(from.empty() ? 0 : std::size_t(count));
+    if (!from.empty()) data.get(from, count, world, one);
+    return std::vector<double>(one.begin(), one.end());
+  };
+  for (int world = 0; world < data.worlds(); ++world) {
+    tendons.evaluate(data, world, world_of(qpos, call.model.nq, world), world_of(qvel, call.model.nv, world));
+    std::vector<double> numbers = world_of(out, n, world);
+    f(tendons, std::span<double>(numbers), [&](In<R> from, int count) { return world_of(from, count, world); });
+    one.assign(numbers.begin(), numbers.end());
+    data.set(out, n, world, one);
+  }
+}
+
 nb::object py_rnea(const Model& model, AnyData& any, handle qpos, handle qvel, handle qacc, handle out,
                    handle external) {
   return any.visit([&]<class R>(BasicData<R>& data) {
@@ -29,7 +51,12 @@ nb::object py_rnea(const Model& model, AnyData& any, handle qpos, handle qvel, h
                    f = call.external(external);
     Output<R> tau = call.out("out", out, {model.nv});
     for (const Input<R>* input : {&q, &v, &a, &f}) tau.keep_apart(*input);
-    call.run([&] { rnea<R>(model, data, q, v, a, tau, f); });
+    call.run([&] {
+      rnea<R>(model, data, q, v, a, tau, f);
+      with_tendons<R>(call, q, v, tau, model.nv, [&](TendonInertia& tendons, std::span<double> one, const auto& world) {
+        tendons.add_force(world(a, model.nv), one);
+      });
+    });
     return tau.take();
   });
 }
@@ -40,7 +67,11 @@ nb::object py_bias_force(const Model& model, AnyData& any, handle qpos, handle q
     const Input<R> q = call.qpos(qpos), v = call.qvel(qvel);
     Output<R> bias = call.out("out", out, {model.nv});
     bias.keep_apart(q), bias.keep_apart(v);
-    call.run([&] { bias_force<R>(model, data, q, v, bias); });
+    call.run([&] {
+      bias_force<R>(model, data, q, v, bias);
+      with_tendons<R>(call, q, v, bias, model.nv,
+                      [](TendonInertia& tendons, std::span<double> one, const auto&) { tendons.add_force({}, one); });
+    });
     return bias.take();
   });
 }
@@ -51,7 +82,11 @@ nb::object py_crba(const Model& model, AnyData& any, handle qpos, handle out) {
     const Input<R> q = call.qpos(qpos);
     Output<R> M = call.out("out", out, {model.nv, model.nv});
     M.keep_apart(q);
-    call.run([&] { crba<R>(model, data, q, M); });
+    call.run([&] {
+      crba<R>(model, data, q, M);
+      with_tendons<R>(call, q, {}, M, model.nv * model.nv,
+                      [](TendonInertia& tendons, std::span<double> one, const auto&) { tendons.add_mass(one); });
+    });
     return M.take();
   });
 }
@@ -63,7 +98,11 @@ nb::object py_aba(const Model& model, AnyData& any, handle qpos, handle qvel, ha
                    f = call.external(external);
     Output<R> qacc = call.out("out", out, {model.nv});
     for (const Input<R>* input : {&q, &v, &t, &f}) qacc.keep_apart(*input);
-    call.run([&] { aba<R>(model, data, q, v, t, qacc, f); });
+    call.run([&] {
+      aba<R>(model, data, q, v, t, qacc, f);
+      with_tendons<R>(call, q, v, qacc, model.nv,
+                      [](TendonInertia& tendons, std::span<double> one, const auto&) { tendons.correct(one); });
+    });
     return qacc.take();
   });
 }
@@ -173,14 +212,15 @@ void bind_dynamics(nb::module_& m) {
                 ", joint_force: " TARSUS_ARRAY ", joint_inertia: " TARSUS_ARRAY ", out: " TARSUS_OPTIONAL
                 ", external: " TARSUS_OPTIONAL ") -> " TARSUS_ARRAY),
         "Forward dynamics with drives inside: qacc [nv] = (M₀ + diag K)⁻¹ (Q - C), M₀ the mass matrix without "
-        "armature. O(n).\n\n"
+        "armature and without tendons'. O(n).\n\n"
         "joint_force Q [nv] and joint_inertia K [nv] come from drive_terms(). A ball joint uses its first K for all "
         "three axes, a\n"
         "free joint its first three and, for all rotations, its fourth.");
   m.def(
       "factor", &py_factor, "model"_a, "data"_a, "qpos"_a.none(), "joint_inertia"_a.none(),
       nb::sig("def factor(model: Model, data: Data, qpos: " TARSUS_ARRAY ", joint_inertia: " TARSUS_ARRAY ") -> None"),
-      "Factors M₀ + diag K for minv(); aba() and maba() leave the same factors behind. O(n).");
+      "Factors M₀ + diag K for minv(); aba() and maba() leave the same factors behind. Armature of tendons is not in "
+      "them. O(n).");
   m.def("minv", &py_minv, "model"_a, "data"_a, "y"_a.none(), "out"_a = nb::none(),
         nb::sig("def minv(model: Model, data: Data, y: " TARSUS_ARRAY ", out: " TARSUS_OPTIONAL ") -> " TARSUS_ARRAY),
         "x [nv] = (M₀ + diag K)⁻¹ y with the factors of the last aba(), maba() or factor(). O(n). out may be y.");

@@ -159,6 +159,18 @@ void ContactGeometry::touch(const BasicData<R>& data, int i, int j, const Contac
   }
 }
 
+/// crowd_.found into crowd_.near: by the higher link first, of which there are as many as pairs, or nearly.
+void ContactGeometry::sort_found() {
+  std::vector<std::uint32_t>& end = crowd_.end;
+  const auto higher = [](const Found& f) { return std::size_t(f.links >> 32); };
+  end.assign(std::size_t(crowd_.links) + 2, 0), crowd_.near.resize(crowd_.found.size());
+  for (const Found& f : crowd_.found) ++end[higher(f) + 1];
+  for (std::size_t i = 1; i < end.size(); ++i) end[i] += end[i - 1];
+  for (const Found& f : crowd_.found) crowd_.near[end[higher(f)]++] = f;
+  const auto first = crowd_.near.begin();
+  for (std::size_t i = 0, from = 0; i < end.size(); from = end[i++]) std::sort(first + from, first + end[i]);
+}
+
 template <class R>
 void ContactGeometry::detect(const BasicData<R>& data, double h, std::vector<LinkContact>& contacts) {
   contacts.clear();
@@ -194,11 +206,11 @@ void ContactGeometry::detect(const BasicData<R>& data, double h, std::vector<Lin
     const double speed = norm(spheres_.velocity(i)) + spheres_.turn(i);
     crowd_.boxes[i] = bounds(shapes_[i].shape, posed(data, int(i)), std::max(0.0, margin_[i] + fall_ + h * speed));
   }
-  crowd_.near.clear();
+  crowd_.found.clear();
   for (const BodyPair& pair : crowd_.broad.find(crowd_.boxes)) {
-    if (may_touch(int(pair.first), int(pair.second))) crowd_.near.push_back(found(pair));
+    if (may_touch(int(pair.first), int(pair.second))) crowd_.found.push_back(found(pair));
   }
-  std::sort(crowd_.near.begin(), crowd_.near.end());
+  sort_found();
   for (const auto& [links, pair] : crowd_.near) {
     const int i = int(pair.first), j = int(pair.second);
     const ContactSurface& both = surface_at(pair);

@@ -101,7 +101,7 @@ ContactGeometry::ContactGeometry(const Model& model) : gravity_(norm(model.gravi
   for (const ContactShape& s : shapes_) around_.capsules.push_back(capsule_around(s));
   add_pairs(model);
   list_pairs();
-  crowd_.boxes.resize(shapes_.size()), poses_.known.resize(shapes_.size());
+  crowd_.links = model.njoint(), crowd_.boxes.resize(shapes_.size()), poses_.known.resize(shapes_.size());
   for (std::size_t i = 0; i < shapes_.size(); ++i) {
     const ContactShape& s = shapes_[i];
     spheres_.add(s.carrier(), s.centre, s.radius, margin_[i]);

@@ -362,6 +362,15 @@ struct LaneDetector {
     return any_lane(dot(d, d) <= most * most);
   }
 
+  /// In every lane too far apart for their spheres' speeds added up: no root, and no call for most pairs.
+  TARSUS_INLINE bool far(const LanePair<Real<T>>& both) const {
+    const T zero = T(Real<T>(0));
+    const LanePlaced<T>&a = s.placed[both.a], &b = s.placed[both.b];
+    const Vec3<T> d = b.centre - a.centre;
+    const T most = a.reach + b.reach + (both.falls ? whole_fall : zero) + maximum(T(both.margin), zero);
+    return !any_lane(dot(d, d) <= most * most);
+  }
+
   void touch(int p) {
     pair = p;
     const LanePair<Real<T>>& both = m.pair[p];
@@ -372,8 +381,6 @@ struct LaneDetector {
     const Vec3<T> d = b.centre - a.centre;
     const bool plane_a = sa.type == ShapeType::plane, plane_b = sb.type == ShapeType::plane;
     if (!plane_a && !plane_b) {
-      const T most = a.reach + b.reach + fall + maximum(margin, zero);  // speeds added up: no root
-      if (!any_lane(dot(d, d) <= most * most)) return;
       reach = margin + fall + h * (norm(a.velocity - b.velocity) + a.turn + b.turn);
       const T close = T(sa.radius) + T(sb.radius) + reach;
       near = dot(d, d) <= close * close;
@@ -429,7 +436,9 @@ struct LaneDetector {
     for (int g = 0; g < m.ngroup; ++g) {
       const LanePairGroup<Real<T>>& group = m.group[g];
       if (group.a >= 0 && !any_near(group)) continue;
-      for (int p = group.first; p < group.end; ++p) touch(p);
+      for (int p = group.first; p < group.end; ++p) {
+        if (!far(m.pair[p])) touch(p);
+      }
     }
     int count = 0;
     for (int i = 0; i < m.nlink; ++i) {

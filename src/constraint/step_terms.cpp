@@ -11,8 +11,7 @@ namespace tarsus {
 
 namespace {
 
-constexpr int kSweepSteps = 10;  ///< after one in which Newton's method gave up,
-constexpr int kSweptSteps = 3;   ///< and after one of which it was known before
+constexpr int kSweepSteps = 30;  ///< after one that was too much for Newton's method
 
 }  // namespace
 
@@ -137,7 +136,7 @@ void StepTerms<R>::solve(In<R> joint_inertia, const BilateralRows<R>& bilateral,
   bool swept = costly && model_.njoint() >= piles.least_trees;
   if (!swept && model_.njoint() >= piles.least_trees) {
     swept = !mass_.eliminates(terms_, geometry_.contacts, y_, piles.most_operations);
-    if (swept) warm_.last.sweep_steps = kSweptSteps;
+    if (swept) warm_.last.sweep_steps = kSweepSteps;
   }
   if (swept) report_.piled = islands_.find_piles(all, piles.least_trees, bilateral.rows() > 0);
   if (report_.piled == 0 || report_.piled == int(terms_.size())) {

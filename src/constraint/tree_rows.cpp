@@ -278,15 +278,17 @@ void TreeRows<R>::rest() {
 
 template <class R>
 void TreeRows<R>::extrapolate(const Extrapolation& by) {
-  extrapolated_.u.resize(u_.size(), R(0)), extrapolated_.u_by.resize(u_.size(), R(0));
-  extrapolated_.motion.resize(6 * bodies.size(), 0.0), extrapolated_.motion_by.resize(6 * bodies.size(), 0.0);
-  for (std::size_t i = 0; i < u_.size(); ++i) by(u_[i], extrapolated_.u[i], extrapolated_.u_by[i]);
+  if (rows_.blocks() > 0) {  // of trees
+    extrapolated_.u.resize(u_.size(), R(0)), extrapolated_.u_by.resize(u_.size(), R(0));
+    for (std::size_t i = 0; i < u_.size(); ++i) by(u_[i], extrapolated_.u[i], extrapolated_.u_by[i]);
+  }
   static_assert(offsetof(FreeBody, v) == offsetof(FreeBody, w) + 3 * sizeof(double));
-  double *before = extrapolated_.motion.data(), *p = extrapolated_.motion_by.data();
+  extrapolated_.motion.resize(12 * bodies.size(), 0.0);
+  double* before = extrapolated_.motion.data();
   for (FreeBody& body : bodies) {
-    double* const x = &body.w.x;
+    double *const x = &body.w.x, *const p = before + 6;
     for (int k = 0; k < 6; ++k) by(x[k], before[k], p[k]);
-    before += 6, p += 6;
+    before += 12;
   }
 }
 

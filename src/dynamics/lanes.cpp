@@ -14,6 +14,13 @@ void to_rows(const R* in, int n, std::span<R* const> rows) {
   kernel_table<R>(int(rows.size())).to_rows(in, n, rows.data());
 }
 
+template <class R>
+bool all_within(std::span<const R> x, R limit) {
+  return kernel_table<R>(lanes<R>(isa_level())).within(x.data(), x.size(), limit);
+}
+
+template bool all_within<double>(std::span<const double>, double);
+template bool all_within<float>(std::span<const float>, float);
 template void to_lanes<double>(std::span<const double* const>, int, double*);
 template void to_lanes<float>(std::span<const float* const>, int, float*);
 template void to_rows<double>(const double*, int, std::span<double* const>);

@@ -417,31 +417,45 @@ void Batch<R>::take_inputs(int step, const Rollout<R>& r, int first, int count) 
   take(r.qpos_target, state_.qpos_target, model_.nq), take(r.qvel_target, state_.qvel_target, model_.nv);
 }
 
+/// f(name, array, numbers a world, largest, what a larger one means) for all that a step reads, while f is true.
+template <class R>
+template <class F>
+bool Batch<R>::each_input(const F& f) {
+  constexpr double kLargest = std::numeric_limits<R>::max();
+  const WorldStatus input = WorldStatus::bad_input;
+  const bool state = f("qpos", state_.qpos, model_.nq, kLargest, input) &&
+                     f("qvel", state_.qvel, model_.nv, options_.step.speed_limit, WorldStatus::too_fast) &&
+                     f("tau", state_.tau, model_.nv, kLargest, input) &&
+                     f("act", state_.act, model_.na, kLargest, input) &&
+                     f("ctrl", state_.ctrl, model_.nu, kLargest, input) &&
+                     f("mocap_pos", state_.mocap_pos, 3 * model_.nmocap(), kLargest, input) &&
+                     f("mocap_quat", state_.mocap_quat, 4 * model_.nmocap(), kLargest, input);
+  if (!state || !options_.drives) return state;
+  return f("qpos_target", state_.qpos_target, model_.nq, kLargest, input) &&
+         f("qvel_target", state_.qvel_target, model_.nv, kLargest, input);
+}
+
+/// Whether all of these worlds can be stepped, if they are ok.
+template <class R>
+bool Batch<R>::clean(int first, int count) {
+  return each_input([&](const char*, AlignedVector<R>& values, int n, double limit, WorldStatus) {
+    return within(std::span<const R>(values).subspan(at(first) * at(n), at(count) * at(n)), R(limit));
+  });
+}
+
 /// Whether that world can be stepped; the fault if it cannot.
 template <class R>
 bool Batch<R>::screen(int world) {
   WorldFault& fault = state_.faults[at(world)];
   if (fault.status != WorldStatus::ok) return false;
-  const auto look = [&](const char* array, AlignedVector<R>& values, int n, double limit, WorldStatus status) {
+  return each_input([&](const char* array, AlignedVector<R>& values, int n, double limit, WorldStatus status) {
     const std::span<const R> mine = part(values, n, world);
     const int bad = first_beyond<R>(mine, R(limit));
     if (bad < 0) return true;
     const double value = double(mine[at(bad)]);
     fault = {std::isfinite(value) ? status : WorldStatus::bad_input, array, bad, value};
     return false;
-  };
-  constexpr double kLargest = std::numeric_limits<R>::max();
-  const WorldStatus input = WorldStatus::bad_input;
-  const bool state = look("qpos", state_.qpos, model_.nq, kLargest, input) &&
-                     look("qvel", state_.qvel, model_.nv, options_.step.speed_limit, WorldStatus::too_fast) &&
-                     look("tau", state_.tau, model_.nv, kLargest, input) &&
-                     look("act", state_.act, model_.na, kLargest, input) &&
-                     look("ctrl", state_.ctrl, model_.nu, kLargest, input) &&
-                     look("mocap_pos", state_.mocap_pos, 3 * model_.nmocap(), kLargest, input) &&
-                     look("mocap_quat", state_.mocap_quat, 4 * model_.nmocap(), kLargest, input);
-  if (!state || !options_.drives) return state;
-  return look("qpos_target", state_.qpos_target, model_.nq, kLargest, input) &&
-         look("qvel_target", state_.qvel_target, model_.nv, kLargest, input);
+  });
 }
 
 /// The worlds' numbers into lanes. Lanes without a world of their own that is ok have another's numbers.
@@ -450,9 +464,10 @@ template <class R>
 bool Batch<R>::load(Worker& worker, int first, int count) {
   int some = -1;
   const int lanes = worker.packs() * width_;
+  const bool all_clean = clean(first, count);
   for (int lane = 0; lane < lanes; ++lane) {
     const bool was_ok = lane < count && status(first + lane) == WorldStatus::ok;
-    worker.live[at(lane)] = was_ok && screen(first + lane);
+    worker.live[at(lane)] = was_ok && (all_clean || screen(first + lane));
     if (was_ok && !worker.live[at(lane)]) remember(worker, first + lane, lane);
     if (worker.live[at(lane)] && some < 0) some = first + lane;
   }
@@ -542,10 +557,10 @@ void Batch<R>::keep(Worker& worker, int first, int count) {
       continue;
     }
     state_.reports[at(world)] = report_of(*rows);
-    worker.stepper.ground_force(lane, part(state_.ground_force, 3 * model_.njoint(), world));
+    if (width_ == 1) worker.stepper.ground_force(lane, part(state_.ground_force, 3 * model_.njoint(), world));
   }
-  const auto turn = [&](const AlignedVector<R>& from, AlignedVector<R>& to, int n) {
-    for (int p = 0; p < worker.packs() && n > 0; ++p) {
+  const auto turn = [&](In<R> from, AlignedVector<R>& to, int n) {
+    for (int p = 0; p < worker.packs() && !from.empty(); ++p) {
       for (int lane = 0; lane < width_; ++lane) {
         const int place = p * width_ + lane;
         worker.to[at(lane)] = worker.live[at(place)] ? to.data() + at(first + place) * at(n) : nullptr;
@@ -555,6 +570,7 @@ void Batch<R>::keep(Worker& worker, int first, int count) {
   };
   turn(worker.data.qpos, state_.qpos, model_.nq), turn(worker.data.qvel, state_.qvel, model_.nv);
   turn(worker.data.qacc, state_.qacc, model_.nv), turn(worker.data.act, state_.act, model_.na);
+  turn(worker.stepper.ground_forces(), state_.ground_force, 3 * model_.njoint());
 }
 
 template <class R>

@@ -344,7 +344,8 @@ void Stepper<R>::solve_terms(BasicData<R>& data, const Drives& drives, In<R> qpo
   else
     rows_->apply(data, step, limited, now_.solves_rows ? servos_->rows(0) : std::span<const ForceRow>(), bilateral,
                  next_.qvel, clock_);
-  for (std::size_t i = 0; i < next_.qvel.size(); ++i) data.qacc[i] = (next_.qvel[i] - data.qvel[i]) / R(h);
+  const R per_step = R(1 / h);
+  for (std::size_t i = 0; i < next_.qvel.size(); ++i) data.qacc[i] = (next_.qvel[i] - data.qvel[i]) * per_step;
   if (loops_) loops_->record(rows_->bilateral_impulse(), h, rows_->bilateral_miss());
   now_.limited_by_terms = drives.limited();
   clock_.lap(Stage::terms);

@@ -260,6 +260,39 @@ def test_energy_has_all_springs_and_all_masses():
         assert e.kinetic == pytest.approx(their_data.energy[1], rel=1e-12)
 
 
+@pytest.mark.parametrize("tendon", ["<fixed name='t' armature='1.5'><joint joint='j' coef='.5'/><joint joint='k' coef='-.7'/></fixed>",
+                                    "<spatial name='t' armature='1.5'><site site='w'/><site site='s'/><site site='end'/></spatial>"])  # fmt: skip
+@pytest.mark.parametrize("dtype, worlds", [("float64", 1), ("float64", 5), ("float32", 3)])
+def test_equations_of_motion_have_the_armature_of_tendons(tendon, dtype, worlds):
+    text = arm(inside="<body pos='.4 .1 0'><joint name='k' axis='0 0 1' armature='.1'/><geom size='.1' pos='.2 0 .1'/><site name='end' pos='.1 .1 .1'/></body>",
+               more=f"<tendon>{tendon}</tendon>")  # fmt: skip
+    theirs, ours = mujoco.MjModel.from_xml_string(text), tarsus.Model.from_xml_string(text)
+    their_data, data = mujoco.MjData(theirs), tarsus.Data(ours, worlds, dtype=dtype)
+    rng = np.random.default_rng(1)
+    q, v, tau = (rng.uniform(-1, 1, (worlds, 2)) for _ in range(3))
+    args = [np.empty_like(array) for array in (data.qpos, data.qvel, data.tau)]
+    for array, values in zip(args, (q, v, tau)):
+        for world in range(worlds):
+            if worlds > 1:
+                data.set(array, world, values[world].astype(dtype))
+            else:
+                array[:] = values[0]
+    M, bias = tarsus.crba(ours, data, args[0]), tarsus.bias_force(ours, data, *args[:2])
+    qacc = tarsus.aba(ours, data, *args)
+    back = tarsus.rnea(ours, data, *args[:2], qacc)
+    tolerance = {"float64": 1e-7, "float32": 2e-4}[dtype]  # their bias of a path is from differences too
+    for world in range(worlds):
+        of = lambda x: x.ravel() if worlds == 1 else data.get(x.reshape(x.shape[0], -1, x.shape[-1]), world)  # noqa: E731
+        their_data.qpos[:], their_data.qvel[:], their_data.qfrc_applied[:] = q[world], v[world], tau[world]
+        mujoco.mj_forward(theirs, their_data)
+        full = np.zeros((2, 2))
+        mujoco.mj_fullM(theirs, their_data, full)
+        assert of(M).reshape(2, 2) == pytest.approx(full, rel=tolerance, abs=tolerance)
+        assert of(bias) == pytest.approx(their_data.qfrc_bias, rel=tolerance, abs=tolerance)
+        assert of(qacc) == pytest.approx(their_data.qacc, rel=100 * tolerance, abs=100 * tolerance)
+        assert of(back) == pytest.approx(tau[world], rel=tolerance, abs=100 * tolerance)
+
+
 @pytest.mark.parametrize("text, named", [
     (arm(joint="type='ball' stiffness='2 3 4'"), "'stiffness'.*ball.*first number"),
     (arm(joint="type='free' damping='2 3 4'"), "'damping'.*free.*first number"),

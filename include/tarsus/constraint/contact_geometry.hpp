@@ -105,9 +105,11 @@ class ContactGeometry {
     }
   };
   struct Crowd {  ///< where a broad phase finds the pairs of a step
+    int links = 0;
     std::vector<Aabb> boxes;
     BroadPhase broad;
-    std::vector<Found> near;
+    std::vector<Found> found, near;
+    std::vector<std::uint32_t> end;  ///< [link + 1] of the pairs of which it is the higher one
     Kinds kinds;
   };
   struct Listed {
@@ -137,6 +139,7 @@ class ContactGeometry {
   void list_pairs();
   Found found(const BodyPair& pair) const;
   void find_kinds();
+  void sort_found();
   const ContactSurface& surface_at(BodyPair pair);
   const ContactPair* explicit_pair(int i, int j) const;
   bool moves(std::size_t i) const { return shapes_[i].carrier() >= 0; }

@@ -59,7 +59,7 @@ class TreeRows final : public RowBlocks {
   };
   struct Extrapolated {  ///< before an extrapolation, and by what it moves them
     AlignedVector<R> u, u_by;
-    std::vector<double> motion, motion_by;  ///< [body] ω, v
+    std::vector<double> motion;  ///< [body] ω, v before; by what it moves them
   };
   void find_bodies(const BasicData<R>& data, const RowGeometry& geometry, std::span<const int> terms);
   void write_contacts(const RowGeometry& geometry, std::span<const int> terms);

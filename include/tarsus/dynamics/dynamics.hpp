@@ -32,7 +32,8 @@ void rnea(const Model& model, BasicData<R>& data, In<R> qpos, In<R> qvel, In<R> 
 template <class R>
 void bias_force(const Model& model, BasicData<R>& data, In<R> qpos, In<R> qvel, Out<R> bias);
 
-/// Mass matrix M(qpos), armature included, [nv][nv] a world. O(nlink depth). [Featherstone 2008, ch. 6]
+/// Mass matrix M(qpos), joints' armature included, [nv][nv] a world; that of tendons: tendon_inertia.hpp. O(nlink
+/// depth). [Featherstone 2008, ch. 6]
 template <class R>
 void crba(const Model& model, BasicData<R>& data, In<R> qpos, Out<R> mass_matrix);
 

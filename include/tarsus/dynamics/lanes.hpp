@@ -1,4 +1,4 @@
-// Numbers of worlds, [world][n], into the lanes of a pack, [n][lane], and back.
+// Numbers of worlds, [world][n], into the lanes of a pack, [n][lane], and back; and whether they are within a bound.
 #pragma once
 
 #include <span>
@@ -13,5 +13,9 @@ void to_lanes(std::span<const R* const> rows, int n, R* out);
 /// rows[lane][i] = in[i width + lane] for i < n; nothing where rows[lane] is null.
 template <class R>
 void to_rows(const R* in, int n, std::span<R* const> rows);
+
+/// All |x| <= limit; a nan is not.
+template <class R>
+bool all_within(std::span<const R> x, R limit);
 
 }  // namespace tarsus

@@ -233,6 +233,9 @@ class Batch {
   void remember(Worker& worker, int world, int lane);
   void write_outputs(Worker& worker, int step, const Rollout<R>& rollout, int first, int count);
   void check_points(int body, In<R> point) const;
+  template <class F>
+  bool each_input(const F& f);
+  bool clean(int first, int count);
   bool screen(int world);
   void look_at(int world, Worker& worker);
   template <class F>

@@ -25,6 +25,7 @@ class LaneStage {
   In<R> limited_force() const { return terms_.drive_force(); }
   /// Force on each link by what is fixed to the world over the last step, world axes [nlink][3] [N].
   void ground_force(int world, Out<R> out) const;
+  In<R> ground_forces() const { return terms_.ground_force(); }  ///< of all, [pack][nlink][3][lane]
 
   /// Changes places with what the worlds of a pack carry to the next step.
   void exchange(AlignedVector<R>& memory, int pack) { terms_.exchange(memory, pack); }
