@@ -73,7 +73,8 @@ void Actuation::forces(std::span<const double> ctrl, std::span<const double> act
     const Actuator& a = actuators_[i];
     if (a.motor) {
       const auto u = a.clamped_controls([&](int k) { return ctrl[a.ctrl + k]; });
-      motors_[i] = motor_step(*a.motor, u.data(), act.data() + std::max(0, a.act), length_[i], velocity_[i], dt);
+      motors_[i] =
+          motor_step(*a.motor, u.data(), act.data() + std::max(0, a.act), length_[i], velocity_[i], a.period, dt);
       std::copy_n(motors_[i].rates.begin(), a.motor->activations(), act_dot_.begin() + std::max(0, a.act));
       force_[i] = a.active ? motors_[i].torque(length_[i], velocity_[i]) : 0;
       continue;

@@ -376,7 +376,7 @@ MotorStep Servos<R>::motor_here(const BasicData<R>& data, const Actuator& a, dou
   const auto u = a.clamped_controls([&](int k) { return data.ctrl[at(model_.nu, a.ctrl + k, world)]; });
   std::array<double, 5> act{};
   for (int k = 0; k < a.motor->activations(); ++k) act[k] = double(data.act[at(model_.na, a.act + k, world)]);
-  return motor_step(*a.motor, u.data(), act.data(), length, velocity, dt);
+  return motor_step(*a.motor, u.data(), act.data(), length, velocity, a.period, dt);
 }
 
 /// Current and bristle go with the speed whose torque acted: the end's where that was implicit.

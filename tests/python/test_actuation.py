@@ -924,6 +924,43 @@ def test_servos_are_held_each_and_together(name, dt):
             assert low - slack <= data.qacc[0] <= high + slack
 
 
+#: What turns a ball joint by its angle: position servos, and what is none for MuJoCo.
+TURNING = ["position kp='10'", "position kp='10' kv='2' gear='.5 .5 0'", "general biastype='affine' gainprm='10' biasprm='3 -10 -2' gear='0 2 0'",
+           "general biastype='affine' gainprm='-10' biasprm='0 10 0'", "general biastype='affine' gainprm='10' biasprm='0 -5 0'",
+           "intvelocity kp='10' actrange='-9 9'", "position kp='10' timeconst='.3'", "general biastype='affine' gainprm='10' biasprm='0 -10 0' dyntype='filterexact' dynprm='.3' actearly='true'",
+           "general biastype='affine' gainprm='10' biasprm='0 -5 0' dyntype='filter' dynprm='.3'", "position kp='10' ctrlrange='-4 4' forcerange='-6 6'",
+           "pid kp='10'", "pid kp='10' ki='3' slewmax='2'", "pid kp='10' kv='2' input='pos'", DC + "input='pos' controller='10 0 2'",
+           DC + "input='pos vel' controller='10 3 2'"]  # fmt: skip
+
+
+@pytest.mark.parametrize("target", ["joint='b'", "jointinparent='b'", "site='s' refsite='w'", "site='s' refsite='w' gear='.3 0 0 0 1 0'", "joint='free'"])
+@pytest.mark.parametrize("text", TURNING)
+def test_servos_of_rotations_take_the_short_way(text, target):
+    """The period of a rotation's length is 2 pi |gear|: the error is the one of least size, at the start and in an implicit step."""
+    dt = 1e-5
+    if "site" in target and "gear" not in target:
+        text = text.replace("gear='", "gear='0 0 0 ") if "gear" in text else text + " gear='0 0 0 1 0 0'"
+    elif "gear" in target and "gear" in text:
+        return
+    xml = f"""<mujoco><option gravity="0 0 0" timestep="{dt}"><flag contact="disable"/></option><worldbody><site name="w"/>
+        <body><joint name="b" type="ball"/><geom type="box" size=".1 .2 .3"/><site name="s" pos=".1 0 0"/></body>
+        <body><freejoint name="free"/><geom size=".1"/></body></worldbody><actuator><{text} {target}/></actuator></mujoco>"""
+    theirs, ours = mujoco.MjModel.from_xml_string(xml), tarsus.Model.from_xml_string(xml)
+    d, data, rng = mujoco.MjData(theirs), tarsus.Data(ours), np.random.default_rng(8)
+    for _ in range(20):
+        d.qvel[:], d.ctrl[:], d.act[:] = rng.normal(size=theirs.nv), 8 * rng.normal(size=theirs.nu), 8 * rng.normal(size=theirs.na)
+        for q in (slice(0, 4), slice(7, 11)):
+            d.qpos[q] = rng.normal(size=4)
+            d.qpos[q] /= np.linalg.norm(d.qpos[q])
+        mujoco.mj_forward(theirs, d)
+        set_state(data, d)
+        answer = tarsus.actuation(ours, data)
+        for name in ("actuator_force", "act_dot", "qfrc_actuator"):
+            assert np.allclose(answer[name], getattr(d, name), rtol=1e-9, atol=1e-9), name
+        assert tarsus.Stepper(data, dt=dt).step() == 0
+        assert np.abs(data.qacc - d.qacc).max() < 0.01 * max(1, np.abs(d.qacc).max())
+
+
 @pytest.mark.parametrize("default", [
     "<position kp='100' kv='7'/>", "<velocity kv='10'/>", "<position kp='100'/><velocity kv='10'/>", "<velocity kv='10'/><position kp='100'/>",
     "<general gainprm='3 4 5' biasprm='6 7 -8' dyntype='filter' dynprm='.3'/>", "<general gaintype='affine' biastype='affine' gainprm='3 4 -5' biasprm='6 7 8'/>",

@@ -9,6 +9,10 @@
 //   slider-crank     of the slider, from the crank's pin   by the chain rule
 //   body             0                                     0: what it grips is found in a step (sim/adhesion.hpp)
 //
+// The length of a rotation has the period 2π |gear|: a position servo goes the shortest way there, and so do its filter
+// and its slew limit. It is a servo where gain is a constant and bias falls by it, as of <position>, <intvelocity> and
+// <pid>; a <dcmotor> does not.
+//
 //   activation       act' =
 //   integrator       ctrl
 //   filter(exact)    (ctrl - act) / τ                      exact: integrated exactly over a step
@@ -33,6 +37,7 @@ struct Actuator {
   LinkFrame site, reference;
   bool has_reference = false;
   double crank_length = 0;
+  double period = 0;  ///< of a servo's length; 0: none
   std::array<double, 6> gear{};
   ActuatorLaw gain_law = ActuatorLaw::fixed, bias_law = ActuatorLaw::none;
   std::array<double, 3> gain{}, bias{};
