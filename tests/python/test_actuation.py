@@ -151,6 +151,43 @@ def test_force_sensors_feel_spatial_tendons():
         assert np.allclose(tarsus.sensors(ours, data), d.sensordata, rtol=1e-9, atol=1e-9)
 
 
+#: What is fixed to the world or rides on a mocap body, with what is tied to it by an equality.
+TIED = """<mujoco><option timestep="0.002"/>
+  <default><equality solref="0.01 1" solimp="0.95 0.99 0.001"/></default>
+  <worldbody>
+    <body name="wall" pos="0 0 1"><geom size=".05" mass=".4"/><site name="wall" euler="20 0 0"/>
+      <body name="arm" pos=".3 0 0"><geom size=".03" mass=".2"/><site name="arm" euler="0 0 30"/></body></body>
+    <body name="bob" pos=".3 0 .6"><freejoint/><geom size=".1" mass="2"/></body>
+    <body name="hand" mocap="true" pos="3 0 1"><geom size=".02" mass=".1" contype="0" conaffinity="0"/><site name="hand"/>
+      <body name="finger" pos="0 0 .1"><geom size=".02" mass=".1" contype="0" conaffinity="0"/><site name="finger" pos="0 .1 0"/></body></body>
+    <body name="held" pos="3.4 0 1"><freejoint/><geom size=".1" mass="3"/><site name="held"/></body>
+  </worldbody>
+  <equality>{equalities}</equality>
+  <sensor><force name="wall force" site="wall"/><torque name="wall torque" site="wall"/><force name="arm force" site="arm"/>
+    <torque name="arm torque" site="arm"/><force name="hand force" site="hand"/><torque name="hand torque" site="hand"/>
+    <force name="finger force" site="finger"/><torque name="finger torque" site="finger"/><force name="held force" site="held"/></sensor></mujoco>"""
+
+
+@pytest.mark.parametrize("equalities", [
+    '<connect body1="bob" body2="arm" anchor="0 0 .4"/><weld body1="finger" body2="held"/>',
+    '<connect body1="arm" body2="bob" anchor="0 0 0"/><weld body1="held" body2="finger" torquescale=".5"/>',
+    '<weld body1="arm" body2="bob"/><weld body1="hand" body2="held" anchor=".1 .2 0"/>'])  # fmt: skip
+def test_force_sensors_feel_equalities_on_what_is_fixed(equalities):
+    """At rest: the reaction's size and place are those of the weight that hangs there."""
+    text = TIED.format(equalities=equalities)
+    theirs, ours = mujoco.MjModel.from_xml_string(text), tarsus.Model.from_xml_string(text)
+    d, data = mujoco.MjData(theirs), tarsus.Data(ours)
+    stepper = tarsus.Stepper(data, dt=0.002)
+    for _ in range(4000):
+        mujoco.mj_step(theirs, d)
+        assert stepper.step() == 0
+    mujoco.mj_forward(theirs, d)
+    for name, seen in data.sensors.items():
+        expected = d.sensor(name).data
+        assert np.allclose(seen, expected, rtol=5e-3, atol=5e-3 * max(1, np.abs(expected).max())), name
+    assert np.isclose(np.linalg.norm(data.sensors["arm force"]), 2.2 * 9.81, rtol=1e-3)
+
+
 DC = 'dcmotor motorconst="2" resistance=".5" '
 #: dcmotor and pid: affine ones, those of several controls, and each state of theirs alone and with others.
 MOTORS = [
