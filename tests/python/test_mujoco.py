@@ -311,3 +311,45 @@ def test_inertial_frames_are_those_of_the_file(body):
     mujoco.mj_forward(theirs, their_data)
     assert np.allclose(tarsus.sensors(ours, data), their_data.sensordata, atol=1e-9)
     assert np.allclose(tarsus.actuation(ours, data)["qfrc_passive"], their_data.qfrc_passive, atol=1e-9)
+
+
+def numbers(values):
+    return " ".join(repr(float(v)) for v in np.ravel(values))
+
+
+def random_bodies(rng):
+    """Insides of a body without axes of its own: several geoms, turned or along the body's axes, a full inertia, a mesh."""
+    def geom(kinds="sphere box capsule cylinder ellipsoid".split(), pos=None, more="", size=(0.02, 0.1)):
+        pos = rng.normal(size=3) * 0.2 if pos is None else pos
+        return f'<geom type="{rng.choice(kinds)}" size="{numbers(rng.uniform(*size, 3))}" pos="{numbers(pos)}" {more}/>'
+
+    def turn():
+        return f'quat="{numbers(rng.normal(size=4))}"'
+
+    for _ in range(60):
+        yield "".join(geom(more=turn()) for _ in range(rng.integers(2, 5)))
+        yield "".join(geom(pos=rng.integers(-1, 2, size=3) * 0.1) for _ in range(rng.integers(2, 5)))
+        axes, _ = np.linalg.qr(rng.normal(size=(3, 3)))
+        tensor = axes @ np.diag(rng.uniform(1, 1.9, 3) * 10 ** rng.uniform(-5, 1)) @ axes.T
+        full = numbers([*np.diag(tensor), tensor[0, 1], tensor[0, 2], tensor[1, 2]])
+        yield f'<inertial pos="0 0 0" mass="1" fullinertia="{full}"/>'
+        yield f'<geom type="mesh" mesh="m" {turn()}/>'
+        yield f'<geom type="mesh" mesh="m" {turn()}/>' + geom(more=turn())
+
+
+def test_principal_axes_are_mujocos():
+    """Order and signs too: what sensors on bodies and fluids see. MuJoCo ends its iteration at angles of 1e-6."""
+    rng, count = np.random.default_rng(3), 0
+    for inside in random_bodies(rng):
+        mesh = numbers(rng.normal(size=(12, 3)) * rng.uniform(0.05, 0.2, 3))
+        text = f"""<mujoco><option density="50" viscosity=".2"/><asset><mesh name="m" vertex="{mesh}"/></asset>
+          <worldbody><body name="b" quat="{numbers(rng.normal(size=4))}"><freejoint/>{inside}</body></worldbody>
+          <sensor><framexaxis objtype="body" objname="b"/><frameyaxis objtype="body" objname="b"/></sensor></mujoco>"""
+        theirs, ours = mujoco.MjModel.from_xml_string(text), tarsus.Model.from_xml_string(text)
+        d, data = mujoco.MjData(theirs), tarsus.Data(ours)
+        d.qvel[:] = data.qvel[:] = rng.normal(size=6)
+        mujoco.mj_forward(theirs, d)
+        assert np.allclose(tarsus.sensors(ours, data), d.sensordata, atol=5e-6), inside
+        assert np.allclose(tarsus.actuation(ours, data)["qfrc_passive"], d.qfrc_passive, rtol=2e-5, atol=1e-6), inside
+        count += 1
+    assert count == 300

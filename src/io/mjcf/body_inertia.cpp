@@ -74,8 +74,10 @@ std::optional<InertialSpec> Builder::from_geoms(int body) {
     const auto shape = geom_mass(geom);
     if (!shape) continue;
     const Mat3d r = rotation(geom.orientation);
-    if (parts.empty() && geom.type != GeomType::mesh)
-      sum.axes = geom.orientation;  // along a geom's, if it is the only one
+    if (parts.empty()) {  // along a geom's, if it is the only one; a mesh's are its principal axes
+      sum.axes = geom.orientation;
+      if (geom.type == GeomType::mesh) *sum.axes = *sum.axes * quaternion(eigen(shape->inertia).vectors);
+    }
     parts.push_back({shape->volume, geom.position + r * shape->com, rotate(r, shape->inertia)});
     sum.mass += parts.back().mass;
     sum.com += parts.back().com * parts.back().mass;
@@ -134,7 +136,10 @@ void Builder::check_inertia(int index) {
            fmt::format("mended: principal moments {} violate the triangle inequality, all three are now {:.6g}", shown,
                        mean));
   }
-  if (changed) inertial.inertia = from_principal(principal, values);
+  if (changed) {
+    inertial.inertia = from_principal(principal, values);
+    if (!inertial.axes) inertial.axes = quaternion(principal.vectors);
+  }
   if (values.z > 0 && values.x > kWorstRatio * values.z) {
     report(Severity::warning,
            fmt::format("the principal moments {} differ by more than a factor {:g}", shown, kWorstRatio));
