@@ -152,6 +152,7 @@ class TransmissionWalk {
 ActuatorSet::ActuatorSet(const Model& model, const TendonSet& tendons) {
   for (const ActuatorSpec& spec : model.spec.actuators) add(model, tendons, spec);
   keep_ranges_apart();
+  find_shared(tendons);
   find_unit_accelerations(model, tendons);
 }
 
@@ -170,6 +171,14 @@ void ActuatorSet::keep_ranges_apart() {
   for (Actuator& a : actuators_) {
     if (is_servo(a) && on[a.joint].count > 1 && on[a.joint].limited > 0) a.plain = plain_ = false;
   }
+}
+
+void ActuatorSet::find_shared(const TendonSet& tendons) {
+  std::vector<int> on(tendons.size());
+  for (const Actuator& a : actuators_) {
+    if (a.tendon >= 0) on[a.tendon] += a.active;
+  }
+  for (Actuator& a : actuators_) a.shares_tendon = a.tendon >= 0 && on[a.tendon] > 1 && tendons[a.tendon].force_limited;
 }
 
 void ActuatorSet::add(const Model& model, const TendonSet& tendons, const ActuatorSpec& spec) {

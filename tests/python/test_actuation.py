@@ -932,6 +932,12 @@ RANGED = {
         "actuatorfrcrange='-1.5 1.5'", "", "<position joint='j' kp='100' forcerange='-1 1'/><velocity joint='j' kv='1' forcerange='-2 2'/>"),
     "a tendon's within the joint's": ("actuatorfrcrange='-1 1'", "", "<position tendon='t' kp='10'/>"),
     "a site's within the joint's": ("actuatorfrcrange='-1 1'", "", "<position site='t' refsite='w' gear='0 0 0 0 30 0' kp='10'/>"),
+    "a tendon's two within its range": ("", "actuatorfrcrange='-1 1'", "<position tendon='t' kp='10'/><position tendon='t' kp='30' gear='-.5'/>"),
+    "a tendon's two that pull apart": (
+        "", "actuatorfrcrange='-1 1'", "<position tendon='t' kp='10'/><general tendon='t' biastype='affine' gainprm='10' biasprm='40 -10 0' forcerange='-20 20'/>"),
+    "a tendon's servo and motor": ("", "actuatorfrcrange='-1 1'", "<position tendon='t' kp='10'/><motor tendon='t' gear='3'/>"),
+    "a tendon's pid and motor": ("", "actuatorfrcrange='-1 .5'", "<pid tendon='t' kp='10' ki='2'/><motor tendon='t' gear='3' forcerange='0 .2'/>"),
+    "a tendon's two within zero": ("", "actuatorfrcrange='0 .5'", "<position tendon='t' kp='10'/><pid tendon='t' kp='3'/>"),
     "joint and tendon within the joint's": (
         "actuatorfrcrange='-1 1'", "", "<position tendon='t' kp='10'/><position joint='j' kp='30'/><motor joint='j' gear='3'/>"),
 }  # fmt: skip
@@ -952,12 +958,12 @@ def test_servos_are_held_each_and_together(name, dt):
         stepper = tarsus.Stepper(data, dt=dt)
         assert stepper.step() == 0
         # What is not at its range falls as the joint moves, by a share of dt.
-        near = 1e-3 if dt < 1e-5 else 2.0 if "joint" in name or "velocity" in name or "damper" in name else 1e-9
+        near = 1e-3 if dt < 1e-5 else 2.0 if "joint" in name or "velocity" in name or "damper" in name else 0.2 if "tendon's" in name else 1e-9
         assert abs(data.qacc[0] - their_data.qacc[0]) < near, (speed, data.qacc, their_data.qacc)
-        if joint:
-            low, high = (float(x) for x in joint.split("'")[1].split())
+        if joint or tendon:
+            low, high = (float(x) * (1 if joint else 1.4) for x in (joint or tendon).split("'")[1].split())
             several = 60 * dt * abs(speed)  # what their springs change within the step
-            slack = 1e-9 if name.startswith("a ") else 0.05 + several
+            slack = 1e-9 if joint and name.startswith("a ") else 0.1 if tendon else 0.05 + several
             assert low - slack <= data.qacc[0] <= high + slack
 
 
@@ -996,6 +1002,15 @@ def test_servos_of_rotations_take_the_short_way(text, target):
             assert np.allclose(answer[name], getattr(d, name), rtol=1e-9, atol=1e-9), name
         assert tarsus.Stepper(data, dt=dt).step() == 0
         assert np.abs(data.qacc - d.qacc).max() < 0.01 * max(1, np.abs(d.qacc).max())
+
+
+@pytest.mark.parametrize("bounds", ["2 3", "-3 -1"])
+def test_ranges_of_tendons_without_zero_are_refused(bounds):
+    text = UNIT.format(dt=0.002, joint="", tendon=f"actuatorfrcrange='{bounds}'", actuators="<motor tendon='t'/>")
+    with pytest.raises(ValueError, match="invalid actuatorfrcrange"):
+        mujoco.MjModel.from_xml_string(text)
+    with pytest.raises(tarsus.InputError, match="'actuatorfrcrange'.*contain 0"):
+        tarsus.Model.from_xml_string(text)
 
 
 @pytest.mark.parametrize("default", [

@@ -56,9 +56,10 @@ struct Actuator {
   bool active = true;                                      ///< computed and not switched off
   /// On a hinge or slide, its force affine in the DoF's own q and q̇, and free to be added to that of others there.
   bool plain = false;
-  std::vector<int> dofs;    ///< of its moment, ascending
-  std::vector<int> common;  ///< dofs that move both its sites, whose moment is zero
-  int first = 0;            ///< of its moment among all
+  bool shares_tendon = false;  ///< its tendon's range bounds the sum of what it and others give
+  std::vector<int> dofs;       ///< of its moment, ascending
+  std::vector<int> common;     ///< dofs that move both its sites, whose moment is zero
+  int first = 0;               ///< of its moment among all
   Location where;
 
   double clamped_control(double ctrl) const;
@@ -112,6 +113,7 @@ class ActuatorSet {
  private:
   void add(const Model& model, const TendonSet& tendons, const ActuatorSpec& spec);
   void keep_ranges_apart();
+  void find_shared(const TendonSet& tendons);
   void find_unit_accelerations(const Model& model, const TendonSet& tendons);
 
   std::vector<Actuator> actuators_;
