@@ -293,6 +293,17 @@ def test_what_is_written_has_its_fluid(tmp_path):
     assert np.allclose(*forces, rtol=1e-9) and np.abs(forces[0]).max() > 0.1
 
 
+@pytest.mark.parametrize("bounds", ["boundmass='.1'", "boundinertia='.1'", "boundmass='.1' boundinertia='.2'"])
+def test_what_is_written_has_bounded_inertias(tmp_path, bounds):
+    """Zero inertia too, which a body with a bound on its mass alone has."""
+    text = arm(inside="<body name='c'><site name='c'/></body>").replace("<mujoco>", f"<mujoco><compiler {bounds}/>")
+    (tmp_path / "given.xml").write_text(text)
+    assert subprocess.run([sys.executable, "-m", "tarsus", "convert", str(tmp_path / "given.xml"), str(tmp_path / "written.xml")]).returncode == 0
+    given, written = (mujoco.MjModel.from_xml_path(str(tmp_path / f"{name}.xml")) for name in ("given", "written"))
+    for what in ("body_mass", "body_inertia", "body_ipos", "body_iquat"):
+        assert np.allclose(getattr(written, what), getattr(given, what), rtol=1e-12, atol=1e-12), what
+
+
 @pytest.mark.parametrize("body", [
     "<inertial pos='.1 0 0' mass='1' diaginertia='.5 .7 .9' euler='10 20 30'/>",
     "<geom type='box' size='.3 .2 .1' euler='0 30 10'/>", "<geom type='capsule' size='.1 .2' euler='10 20 30'/>",
