@@ -304,6 +304,19 @@ def test_what_is_written_has_bounded_inertias(tmp_path, bounds):
         assert np.allclose(getattr(written, what), getattr(given, what), rtol=1e-12, atol=1e-12), what
 
 
+@pytest.mark.parametrize("more", ["", "mass='3'", "density='10'", "shellinertia='true'"])
+@pytest.mark.parametrize("beside", ["", "<geom size='.1' pos='.5 0 .5'/>"])
+def test_height_fields_on_moving_bodies_have_mass(more, beside):
+    """MuJoCo's, that of a box, whatever the heights."""
+    text = arm(joint="type='free'", geom=f"<geom type='hfield' hfield='h' pos='.1 0 .2' euler='30 0 0' {more}/>{beside}",
+               more="<asset><hfield name='h' nrow='2' ncol='2' size='1 2 .5 .1' elevation='0 1 1 .2'/></asset>").replace(
+        "<body name='b' pos='0 0 1'>", "<body name='b'>")  # fmt: skip
+    theirs, ours = mujoco.MjModel.from_xml_string(text), tarsus.Model.from_xml_string(text)
+    assert ours.body_mass[1] == pytest.approx(theirs.body_mass[1], rel=1e-12)
+    assert np.allclose(ours.body_com[1], theirs.body_ipos[1], atol=1e-12)
+    assert compare_inertias(ours, theirs) < 1e-9
+
+
 @pytest.mark.parametrize("body", [
     "<inertial pos='.1 0 0' mass='1' diaginertia='.5 .7 .9' euler='10 20 30'/>",
     "<geom type='box' size='.3 .2 .1' euler='0 30 10'/>", "<geom type='capsule' size='.1 .2' euler='10 20 30'/>",

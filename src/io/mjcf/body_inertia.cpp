@@ -48,6 +48,10 @@ std::optional<ShapeInertia> Builder::geom_mass(const GeomSpec& geom) {
     shape = *found;
   } else if (const auto type = shape_type(geom.type)) {
     shape = shape_inertia(*type, geom.size, geom.shell_inertia);
+  } else if (geom.type ==
+             GeomType::height_field) {  // MuJoCo's: a box of half its height and base, about the geom's place
+    const auto& size = spec_.height_fields[static_cast<std::size_t>(find(Kind::height_field, geom.height_field))].size;
+    shape = shape_inertia(ShapeType::box, {size[0], size[1], size[2] / 4 + size[3] / 2}, geom.shell_inertia);
   } else {
     return std::nullopt;
   }
