@@ -317,6 +317,22 @@ def test_height_fields_on_moving_bodies_have_mass(more, beside):
     assert compare_inertias(ours, theirs) < 1e-9
 
 
+@pytest.mark.parametrize("text", [
+    arm(geom="<geom type='capsule' size='.1' fromto='0 0 0 .3 0 0' pos='1 0 0'/>"),
+    arm(geom="<geom size='.1'/><site type='box' size='.1' fromto='0 0 0 .3 0 0' pos='1e-20 0 0'/>"),
+    arm(geom="<geom type='capsule' size='.1' fromto='0 0 0 .3 0 0'/>", more="<default><geom pos='1 0 0'/></default>"),
+    arm(geom="<geom type='capsule' size='.1' pos='1 0 0'/>", more="<default><geom fromto='0 0 0 .3 0 0'/></default>"),
+])  # fmt: skip
+def test_a_place_beside_two_ends_is_refused(text):
+    """As in MuJoCo 4, but not where the place is zero, which says nothing."""
+    with pytest.raises(ValueError, match="both pos and fromto"):
+        mujoco.MjModel.from_xml_string(text)
+    with pytest.raises(tarsus.InputError, match="'pos' and 'fromto'"):
+        tarsus.Model.from_xml_string(text)
+    text = re.sub("(?<=pos=')1[^ ]* ", "0 ", text)
+    assert tarsus.Model.from_xml_string(text).nbody == mujoco.MjModel.from_xml_string(text).nbody
+
+
 @pytest.mark.parametrize("body", [
     "<inertial pos='.1 0 0' mass='1' diaginertia='.5 .7 .9' euler='10 20 30'/>",
     "<geom type='box' size='.3 .2 .1' euler='0 30 10'/>", "<geom type='capsule' size='.1 .2' euler='10 20 30'/>",
