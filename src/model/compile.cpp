@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "tarsus/math/rotation.hpp"
+#include "tarsus/model/find_on_bodies.hpp"
 #include "tarsus/model/joint_parts.hpp"
 #include "tarsus/model/model.hpp"
 #include "tarsus/model/welded_inertia.hpp"
@@ -328,12 +329,8 @@ LinkConstants<float> to_float(const LinkConstants<double>& a) {
 /// Bodies of one link hold each other anyway: an equality between them is none.
 static void drop_rigid_pairs(const Model& model, ModelSpec& spec) {
   const auto body_of = [&](const std::string& name, bool site) {
-    if (!site) return name.empty() ? 0 : model.find_body(name);
-    const auto has_it = [&](const BodySpec& b) {
-      return std::any_of(b.sites.begin(), b.sites.end(), [&](const SiteSpec& s) { return s.name == name; });
-    };
-    const auto at = std::find_if(spec.bodies.begin(), spec.bodies.end(), has_it);
-    return at == spec.bodies.end() ? -1 : int(at - spec.bodies.begin());
+    if (site) return find_on_bodies(spec, &BodySpec::sites, name).body;
+    return name.empty() ? 0 : model.find_body(name);
   };
   for (EqualitySpec& e : spec.equalities) {
     if (!e.active || (e.type != EqualityType::connect && e.type != EqualityType::weld)) continue;
