@@ -277,6 +277,37 @@ def test_what_does_not_act_is_named(text, named):
     assert mujoco.MjModel.from_xml_string(text).nv == model.nv
 
 
+TWO = """<mujoco><worldbody><body name="a"><freejoint/><geom type="box" size=".1 .2 .3"/></body>
+  <body name="b" pos="0 0 1"><freejoint/><geom type="capsule" size=".1 .2" pos=".1 0 0"/></body></worldbody><equality>{}</equality></mujoco>"""
+
+
+def moved(text, steps=20, **options):
+    model = tarsus.Model.from_xml_string(text)
+    data = tarsus.Data(model)
+    data.qvel[:] = np.linspace(-1, 1, model.nv)
+    stepper = tarsus.Stepper(data, dt=0.005, **options)
+    assert all(stepper.step() == 0 for _ in range(steps))
+    return model, data.qvel.copy()
+
+
+@pytest.mark.parametrize("equality", ["<connect body1='a' body2='b' anchor='0 0 .5'/>", "<weld body1='a' body2='b' relpose='0 0 1 1 0 0 0'/>"])
+@pytest.mark.parametrize("contacts", [False, True])
+def test_what_is_said_twice_is_named_and_holds_once(equality, contacts):
+    """Two thousand equal rows would be a dense matrix of them."""
+    other = "<weld body1='a' body2='b' torquescale='2' relpose='0 0 1 1 0 0 0'/>"
+    model, seen = moved(TWO.format(equality * 2000 + other), contacts=contacts)
+    found = [d.message for d in model.diagnostics if "an equality before it says the same" in d.message]
+    assert len(found) == 1999
+    assert np.allclose(seen, moved(TWO.format(equality + other), contacts=contacts)[1], atol=1e-9)
+
+
+def test_far_more_rows_than_dofs_are_as_fewer():
+    """120 rows over 12 DoFs, of which the first 60 say all that there is to say."""
+    points = np.random.default_rng(0).uniform(-1, 1, size=(40, 3))
+    every = [f"<connect body1='a' body2='b' anchor='{numbers(p)}'/>" for p in points]
+    assert np.allclose(moved(TWO.format("".join(every)))[1], moved(TWO.format("".join(every[:20])))[1], atol=5e-4)
+
+
 def test_what_is_written_has_its_fluid(tmp_path):
     text = arm(joint="type='ball'", option="density='50' viscosity='.5'",
                geom="<geom type='box' size='.1 .2 .3' pos='.3 0 0' fluidshape='ellipsoid' fluidcoef='.4 .3 1.2 .9 .8' euler='10 20 30'/>")  # fmt: skip

@@ -425,7 +425,8 @@ NAMED = {
                    "flex": ({"top": '<deformable>\n<flex name="x" dim="1" body="a b" vertex="0 0 0 1 0 0" element="0 1"/>\n</deformable>'}, "<flex")},
     "contact": {"solreffriction": ({"contact": '<pair geom1="g" geom2="h" solreffriction=".1 1"/>'}, "<pair"),
                 "adhesion": ({"contact": '<pair geom1="g" geom2="h" adhesion="1"/>'}, "<pair")},
-    "equality": {"solref and solimp of their own": ({"equality": '<joint joint1="j" joint2="k" solref=".1 1"/>'}, "<joint joint1"),
+    "equality": {"what an earlier one says": ({"equality": '<joint joint1="j" joint2="k"/>\n<joint joint1="j" joint2="k" name="again"/>'}, '<joint joint1="j" joint2="k" name'),
+                 "solref and solimp of their own": ({"equality": '<joint joint1="j" joint2="k" solref=".1 1"/>'}, "<joint joint1"),
                  **{name: ({"equality": f'<{name} flex="x"/>'}, f"<{name}") for name in ("flex", "flexvert", "flexstrain")}},
     "tendon": {"springyield": ({"tendon": 'springyield="1"'}, "springyield"),
                **{name: ({"tendon": f'{name}="{".1 1" if "ref" in name else ".9 .9 .1"}"'}, name)
