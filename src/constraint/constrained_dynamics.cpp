@@ -57,6 +57,16 @@ void ConstrainedDynamics<R>::check(const BasicData<R>& data) const {
     throw ValueError("data", "of another shape", "the shape that this was made for");
 }
 
+/// Far more rows than DoFs, none soft: they depend on one another, even where of a weld's six only one can be moved. To
+/// find that out by elimination takes O(m³), rescue() O(m² rank).
+static bool outnumber(const EqualitySet& equalities, int dofs) {
+  if (equalities.rows() <= 6 * dofs) return false;
+  for (int i = 0; i < equalities.size(); ++i) {
+    if (equalities[i].softness.compliance > 0) return false;
+  }
+  return true;
+}
+
 template <class R>
 void ConstrainedDynamics<R>::accelerate(BasicData<R>& data, double dt, In<R> qpos, In<R> qvel, In<R> Q, In<R> K,
                                         Out<R> qacc, double drift_time, bool keep_factors) {
@@ -70,7 +80,7 @@ void ConstrainedDynamics<R>::accelerate(BasicData<R>& data, double dt, In<R> qpo
   for (int p = 0; p < data.packs(); ++p) {
     const Inputs in{
         p, dt, drift_time, qpos.data() + p * q, qvel.data() + p * v, Q.data() + p * v, K.data() + p * v, keep_factors};
-    if (limbs_)
+    if (limbs_ && !outnumber(equalities_, model_.nv))
       solve_limbs(data, in, qacc.data() + p * v);
     else
       solve_pack(data, in, qacc.data() + p * v);
@@ -200,6 +210,11 @@ void ConstrainedDynamics<R>::factor_rows(int pack) {
   if (kernels.ldl_load(int(m), int(ld), pack_.A.data(), pack_.sigma.data(), pack_.rhs.data(), kDead<R>, kPivotShare<R>,
                        pack_.scale.data()))
     bury_dead(pack);
+  if (outnumber(equalities_, model_.nv)) {
+    std::fill(pack_.inverse.begin(), pack_.inverse.end(), R(0)),
+        std::fill(pack_.least.begin(), pack_.least.end(), R(0));
+    return;
+  }
   kernels.ldl(int(m), int(ld), pack_.A.data(), pack_.inverse.data(), pack_.scale.data(), pack_.least.data());
 }
 

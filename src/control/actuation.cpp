@@ -13,7 +13,7 @@ Actuation::Actuation(const Model& model)
       needs_kinematics_(passive_.needs_kinematics() || actuators_.needs_kinematics()),
       compensated_by_actuator_(model.nv, 0) {
   for (auto* v : {&length_, &velocity_, &force_}) v->resize(actuators_.size());
-  moment_.resize(actuators_.moments()), act_dot_.resize(model.na);
+  moment_.resize(actuators_.moments()), act_dot_.resize(model.na), tendon_share_.assign(tendons().size(), 1);
   qfrc_actuator_.resize(model.nv), row_.resize(model.nv);
   for (int i = 0; i < actuators_.size(); ++i) {
     if (actuators_[i].motor) motors_.resize(actuators_.size());
@@ -73,7 +73,8 @@ void Actuation::forces(std::span<const double> ctrl, std::span<const double> act
     const Actuator& a = actuators_[i];
     if (a.motor) {
       const auto u = a.clamped_controls([&](int k) { return ctrl[a.ctrl + k]; });
-      motors_[i] = motor_step(*a.motor, u.data(), act.data() + std::max(0, a.act), length_[i], velocity_[i], dt);
+      motors_[i] =
+          motor_step(*a.motor, u.data(), act.data() + std::max(0, a.act), length_[i], velocity_[i], a.period, dt);
       std::copy_n(motors_[i].rates.begin(), a.motor->activations(), act_dot_.begin() + std::max(0, a.act));
       force_[i] = a.active ? motors_[i].torque(length_[i], velocity_[i]) : 0;
       continue;
@@ -98,12 +99,12 @@ void Actuation::limit_tendon_forces() {
   for (int i = 0; i < actuators_.size(); ++i) {
     if (actuators_[i].tendon >= 0) total[actuators_[i].tendon] += force_[i];
   }
-  for (int i = 0; i < actuators_.size(); ++i) {
-    const int t = actuators_[i].tendon;
-    if (t < 0 || !tendons()[t].force_limited || total[t] == 0) continue;
+  for (int t = 0; t < tendons().size(); ++t) {
+    if (!tendons()[t].force_limited) continue;
     const auto [low, high] = tendons()[t].force_range;
-    force_[i] *= std::clamp(total[t], low, high) / total[t];
+    tendon_share_[t] = total[t] == 0 ? 1 : std::clamp(total[t], low, high) / total[t];
   }
+  for (int i = 0; i < actuators_.size(); ++i) force_[i] *= tendon_share(actuators_[i]);
 }
 
 void Actuation::passive_force(std::span<const double> qpos, std::span<const double> qvel, std::span<double> out) const {

@@ -68,6 +68,18 @@ void resolve_target(const Model& model, const TendonSet& tendons, const Actuator
   }
 }
 
+/// 2π |gear| where the length is of a rotation alone and the law that of a position servo; else 0.
+double servo_period(const Model& model, const Actuator& a, const std::string& kind) {
+  const bool servo = a.motor ? !a.motor->electric
+                             : kind != "dcmotor" && a.gain_law == ActuatorLaw::fixed &&
+                                   a.bias_law == ActuatorLaw::affine && a.gain[0] != 0 && a.bias[1] == -a.gain[0];
+  if (!servo) return 0;
+  const auto turn = [&a](int k) { return 2 * kPi * norm(Vec3d{a.gear[k], a.gear[k + 1], a.gear[k + 2]}); };
+  if (a.joint >= 0) return model.joints[a.joint].type == JointType::ball ? turn(0) : 0;
+  const bool turns = a.transmission == TransmissionType::site && a.has_reference;
+  return turns && a.gear[0] == 0 && a.gear[1] == 0 && a.gear[2] == 0 ? turn(3) : 0;
+}
+
 /// Length and moment of one transmission, the moment added to a dense row.
 class TransmissionWalk {
  public:
@@ -140,6 +152,7 @@ class TransmissionWalk {
 ActuatorSet::ActuatorSet(const Model& model, const TendonSet& tendons) {
   for (const ActuatorSpec& spec : model.spec.actuators) add(model, tendons, spec);
   keep_ranges_apart();
+  find_shared(tendons);
   find_unit_accelerations(model, tendons);
 }
 
@@ -158,6 +171,14 @@ void ActuatorSet::keep_ranges_apart() {
   for (Actuator& a : actuators_) {
     if (is_servo(a) && on[a.joint].count > 1 && on[a.joint].limited > 0) a.plain = plain_ = false;
   }
+}
+
+void ActuatorSet::find_shared(const TendonSet& tendons) {
+  std::vector<int> on(tendons.size());
+  for (const Actuator& a : actuators_) {
+    if (a.tendon >= 0) on[a.tendon] += a.active;
+  }
+  for (Actuator& a : actuators_) a.shares_tendon = a.tendon >= 0 && on[a.tendon] > 1 && tendons[a.tendon].force_limited;
 }
 
 void ActuatorSet::add(const Model& model, const TendonSet& tendons, const ActuatorSpec& spec) {
@@ -179,6 +200,7 @@ void ActuatorSet::add(const Model& model, const TendonSet& tendons, const Actuat
   a.ctrl = controls_, a.controls = spec.controls(), controls_ += a.controls;
   if (spec.activations() > 0) a.act = activations_;
   activations_ += spec.activations();
+  a.period = servo_period(model, a, spec.kind);
   a.computed = spec.computed();
   a.active = a.computed && model.spec.option.actuation_enabled;
   a.where = spec.where;

@@ -84,7 +84,7 @@ double Actuator::activation_rate(double ctrl, double a) const {
     case Activation::none: return 0;
     case Activation::integrator: return ctrl;
     case Activation::filter:
-    case Activation::filterexact: return (ctrl - a) / at_least(time[0]);
+    case Activation::filterexact: return (ctrl - a - whole_periods(ctrl - a, period)) / at_least(time[0]);
     case Activation::muscle: break;
   }
   const double inside = std::clamp(a, 0.0, 1.0), slower = 0.5 + 1.5 * inside;
@@ -105,7 +105,7 @@ double Actuator::force(double input, double length, double velocity) const {
   if (gain_law == ActuatorLaw::affine) g = affine_law(gain, length, velocity);
   if (gain_law == ActuatorLaw::muscle)
     g = active_force(unpack(muscle_gain, unit_acceleration), length_range, length, velocity);
-  if (bias_law == ActuatorLaw::affine) b = affine_law(bias, length, velocity);
+  if (bias_law == ActuatorLaw::affine) b = affine_law(bias, length + whole_periods(input - length, period), velocity);
   if (bias_law == ActuatorLaw::muscle) b = passive_force(unpack(muscle_bias, unit_acceleration), length_range, length);
   return g * input + b;
 }

@@ -61,7 +61,7 @@ double MotorStep::torque(double length, double velocity) const {
 }
 
 MotorStep motor_step(const MotorSpec& m, const double* ctrl, const double* act, double length, double velocity,
-                     double dt) {
+                     double period, double dt) {
   const Slots at(m);
   MotorStep out;
   out.low = -kInfinity, out.high = kInfinity;
@@ -69,12 +69,13 @@ MotorStep motor_step(const MotorSpec& m, const double* ctrl, const double* act, 
   std::copy_n(ctrl, m.controls(), u.begin());
   if (at.slew >= 0) {
     const double before = act[at.slew], most = m.slew_max * dt;
-    u[0] = std::clamp(u[0], before - most, before + most);
+    u[0] = std::clamp(u[0] - whole_periods(u[0] - before, period), before - most, before + most);
     out.rates[at.slew] = (u[0] - before) / dt;
   }
   int next = 0;
-  const double position = m.position ? u[next++] : 0, speed = m.velocity ? u[next++] : 0,
-               torque = m.feedforward ? u[next++] : 0, voltage = m.voltage ? u[next] : 0;
+  const double position = m.position ? u[next++] - whole_periods(u[0] - length, period) : 0,
+               speed = m.velocity ? u[next++] : 0, torque = m.feedforward ? u[next++] : 0,
+               voltage = m.voltage ? u[next] : 0;
   double integral = 0;
   if (at.integral >= 0) {
     integral = act[at.integral];

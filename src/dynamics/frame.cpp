@@ -1,6 +1,7 @@
 #include "tarsus/dynamics/frame.hpp"
 
 #include "tarsus/math/rotation.hpp"
+#include "tarsus/model/find_on_bodies.hpp"
 
 namespace tarsus {
 
@@ -9,13 +10,9 @@ namespace {
 template <class Spec>
 SpecPlace<Spec> place_in_bodies(const Model& model, std::vector<Spec> BodySpec::*member, const char* kind,
                                 const std::string& name, const Location& where) {
-  for (int body = 0; body < model.nbody(); ++body) {
-    for (const Spec& one : model.spec.bodies[body].*member) {
-      if (one.name == name)
-        return {body, &one, frame_on(model, body, {rotation(normalized(one.orientation)), one.position})};
-    }
-  }
-  throw InputError(where, std::string("there is no ") + kind + " named \"" + name + "\"");
+  const auto [body, one] = find_on_bodies(model.spec, member, name);
+  if (!one) throw InputError(where, std::string("there is no ") + kind + " named \"" + name + "\"");
+  return {body, one, frame_on(model, body, {rotation(normalized(one->orientation)), one->position})};
 }
 
 }  // namespace

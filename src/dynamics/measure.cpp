@@ -60,7 +60,10 @@ void add_passive_energy(const Model& model, const BasicData<R>& at, const std::v
   const bool bent = std::any_of(model.spec.bodies.begin(), model.spec.bodies.end(), [&](const BodySpec& body) {
     return std::any_of(body.joints.begin(), body.joints.end(), bends);
   });
-  if (!bent && model.spec.tendons.empty()) return;
+  const bool tied = std::any_of(model.spec.tendons.begin(), model.spec.tendons.end(), [](const TendonSpec& tendon) {
+    return tendon.stiffness != 0 || tendon.stiffness_polynomial != std::array<double, 2>{} || tendon.armature != 0;
+  });
+  if (!bent && !tied) return;
   PassiveForces passive(model);
   Data data(model);
   std::copy(at.mocap_pos.begin(), at.mocap_pos.end(), data.mocap_pos.begin());

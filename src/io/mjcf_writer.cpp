@@ -353,7 +353,11 @@ void MjcfWriter::write_bodies(const XmlWriter& root) {
         const XmlWriter mass = e.child("inertial");
         mass.set("mass", inertial.mass);
         mass.set("pos", inertial.com);
-        mass.set_list("fullinertia", std::array<double, 6>{s.xx, s.yy, s.zz, s.xy, s.xz, s.yz});
+        const Quatd axes = inertial.axes ? *inertial.axes : quaternion(eigen(s).vectors);
+        if (s.xy == 0 && s.xz == 0 && s.yz == 0 && axes.w == 1)  // zero too, of which MuJoCo takes no full tensor
+          mass.set_list("diaginertia", std::array<double, 3>{s.xx, s.yy, s.zz});
+        else
+          mass.set_list("fullinertia", std::array<double, 6>{s.xx, s.yy, s.zz, s.xy, s.xz, s.yz});
       }
       for (const JointSpec& joint : body.joints) write_joint(e, joint);
     }

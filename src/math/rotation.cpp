@@ -2,11 +2,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "tarsus/math/elementary.hpp"
 
 namespace tarsus {
 inline namespace TARSUS_ISA {
+
+namespace {
+
+constexpr double kEigenRounding = 1e-14;  ///< of a tensor, relative: less off its diagonal or between moments is none
+
+}  // namespace
 
 Quatd quaternion(const Mat3d& r) {
   const double t = r.xx + r.yy + r.zz;
@@ -60,35 +67,35 @@ Quatd slerp(const Quatd& a, const Quatd& b, double t) { return a * exp_map(log_m
 
 Eigen3 eigen(const Sym3d& s) {
   double a[3][3] = {{s.xx, s.xy, s.xz}, {s.xy, s.yy, s.yz}, {s.xz, s.yz, s.zz}};
-  double v[3][3] = {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}};
-  for (int sweep = 0; sweep < 64; ++sweep) {
-    const double off = std::abs(a[0][1]) + std::abs(a[0][2]) + std::abs(a[1][2]);
-    if (!(off > 0)) break;
-    for (int p = 0; p < 2; ++p) {
-      for (int q = p + 1; q < 3; ++q) {
-        if (a[p][q] == 0) continue;
-        const double theta = (a[q][q] - a[p][p]) / (2 * a[p][q]);
-        const double t = (theta < 0 ? -1 : 1) / (std::abs(theta) + elementary::hypot(theta, 1.0));
-        const double c = 1 / elementary::hypot(t, 1.0), sn = t * c;
-        for (int k = 0; k < 3; ++k) {
-          const double akp = a[k][p], akq = a[k][q];
-          a[k][p] = c * akp - sn * akq, a[k][q] = sn * akp + c * akq;
-        }
-        for (int k = 0; k < 3; ++k) {
-          const double apk = a[p][k], aqk = a[q][k];
-          a[p][k] = c * apk - sn * aqk, a[q][k] = sn * apk + c * aqk;
-          const double vkp = v[k][p], vkq = v[k][q];
-          v[k][p] = c * vkp - sn * vkq, v[k][q] = sn * vkp + c * vkq;
-        }
-        a[p][q] = a[q][p] = 0;
-      }
+  Mat3d v = identity3<double>();
+  const double scale = std::abs(s.xx) + std::abs(s.yy) + std::abs(s.zz);
+  for (int rotations = 0; rotations < 200; ++rotations) {
+    const double xy = std::abs(a[0][1]), xz = std::abs(a[0][2]), yz = std::abs(a[1][2]);
+    const bool is_xy = xy > xz && xy > yz, is_yz = !is_xy && !(xz > yz);
+    const int p = is_yz ? 1 : 0, q = is_xy ? 1 : 2;
+    if (!(std::abs(a[p][q]) > kEigenRounding * scale)) break;
+    const double theta = (a[q][q] - a[p][p]) / (2 * a[p][q]);
+    const double t = (theta < 0 ? -1 : 1) / (std::abs(theta) + elementary::hypot(theta, 1.0));
+    const double c = 1 / elementary::hypot(t, 1.0), sn = t * c;
+    for (int k = 0; k < 3; ++k) {
+      const double akp = a[k][p], akq = a[k][q];
+      a[k][p] = c * akp - sn * akq, a[k][q] = sn * akp + c * akq;
     }
+    for (int k = 0; k < 3; ++k) {
+      const double apk = a[p][k], aqk = a[q][k];
+      a[p][k] = c * apk - sn * aqk, a[q][k] = sn * apk + c * aqk;
+      const double vkp = v(k, p), vkq = v(k, q);
+      v(k, p) = c * vkp - sn * vkq, v(k, q) = sn * vkp + c * vkq;
+    }
+    a[p][q] = a[q][p] = 0;
   }
-  int order[3] = {0, 1, 2};
-  std::stable_sort(order, order + 3, [&](int i, int j) { return a[i][i] > a[j][j]; });
-  const auto column = [&](int i) { return Vec3d{v[0][i], v[1][i], v[2][i]}; };
-  const Vec3d x = column(order[0]), y = column(order[1]);
-  return {{a[order[0]][order[0]], a[order[1]][order[1]], a[order[2]][order[2]]}, from_columns(x, y, cross(x, y))};
+  Vec3d d{a[0][0], a[1][1], a[2][2]};
+  for (const int j : {0, 1, 0}) {  // exchanged by a quarter turn about the third axis
+    if (!(d[j + 1] - d[j] > kEigenRounding * scale)) continue;
+    std::swap(d[j], d[j + 1]);
+    for (int k = 0; k < 3; ++k) v(k, j) = std::exchange(v(k, j + 1), -v(k, j));
+  }
+  return {d, v};
 }
 
 }  // namespace TARSUS_ISA

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "tarsus/math/rotation.hpp"
+#include "tarsus/model/find_on_bodies.hpp"
 #include "tarsus/model/joint_parts.hpp"
 #include "tarsus/model/model.hpp"
 #include "tarsus/model/welded_inertia.hpp"
@@ -325,22 +326,40 @@ LinkConstants<float> to_float(const LinkConstants<double>& a) {
 
 }  // namespace
 
-/// Bodies of one link hold each other anyway: an equality between them is none.
-static void drop_rigid_pairs(const Model& model, ModelSpec& spec) {
+/// Names and lines apart.
+static bool say_the_same(const EqualitySpec& x, const EqualitySpec& y) {
+  const Quatd &q = x.relative_orientation, &r = y.relative_orientation;
+  const bool pose = x.has_relative_pose == y.has_relative_pose &&
+                    norm(x.relative_position - y.relative_position) == 0 && q.w == r.w && norm(q.vec() - r.vec()) == 0;
+  return x.type == y.type && x.first == y.first && x.second == y.second && x.sites == y.sites && pose &&
+         norm(x.anchor - y.anchor) == 0 && x.torque_scale == y.torque_scale && x.polynomial == y.polynomial;
+}
+
+/// Equalities that change nothing: bodies of one link hold each other anyway, and what is said once holds.
+static void drop_idle_equalities(const Model& model, ModelSpec& spec) {
   const auto body_of = [&](const std::string& name, bool site) {
-    if (!site) return name.empty() ? 0 : model.find_body(name);
-    const auto has_it = [&](const BodySpec& b) {
-      return std::any_of(b.sites.begin(), b.sites.end(), [&](const SiteSpec& s) { return s.name == name; });
-    };
-    const auto at = std::find_if(spec.bodies.begin(), spec.bodies.end(), has_it);
-    return at == spec.bodies.end() ? -1 : int(at - spec.bodies.begin());
+    if (site) return find_on_bodies(spec, &BodySpec::sites, name).body;
+    return name.empty() ? 0 : model.find_body(name);
   };
+  std::unordered_map<std::string, std::vector<const EqualitySpec*>> acting;
   for (EqualitySpec& e : spec.equalities) {
-    if (!e.active || (e.type != EqualityType::connect && e.type != EqualityType::weld)) continue;
-    const int a = body_of(e.first, e.sites), b = body_of(e.second, e.sites);
-    if (a < 0 || b < 0 || model.bodies[std::size_t(a)].link != model.bodies[std::size_t(b)].link) continue;
-    e.active = false;
-    spec.diagnostics.push_back({Severity::warning, e.where, "no effect: what it joins cannot move against each other"});
+    if (!e.active) continue;
+    const auto drop = [&](const char* why) {
+      e.active = false;
+      spec.diagnostics.push_back({Severity::warning, e.where, why});
+    };
+    if (e.type == EqualityType::connect || e.type == EqualityType::weld) {
+      const int a = body_of(e.first, e.sites), b = body_of(e.second, e.sites);
+      if (a >= 0 && b >= 0 && model.bodies[std::size_t(a)].link == model.bodies[std::size_t(b)].link) {
+        drop("no effect: what it joins cannot move against each other");
+        continue;
+      }
+    }
+    std::vector<const EqualitySpec*>& others = acting[e.first + '\n' + e.second];
+    if (std::any_of(others.begin(), others.end(), [&](const EqualitySpec* other) { return say_the_same(*other, e); }))
+      drop("no effect: an equality before it says the same");
+    else
+      others.push_back(&e);
   }
 }
 
@@ -405,7 +424,7 @@ Model compile(ModelSpec spec) {
   }
   model.qpos_spring_float_.assign(model.qpos_spring.begin(), model.qpos_spring.end());
   model.armature_float_.assign(model.armature.begin(), model.armature.end());
-  drop_rigid_pairs(model, spec);
+  drop_idle_equalities(model, spec);
   model.spec = std::move(spec);
   return model;
 }

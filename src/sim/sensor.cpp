@@ -662,7 +662,8 @@ void SensorSet::write_contact(const ContactQuery& query, double found, const Tou
 
 namespace {
 
-/// Forces of connect and weld constraints on their bodies, at the links' origins.
+/// Forces of connect and weld constraints on their bodies, at the links' origins; what is fixed, to the world or to a
+/// mocap body, bears the reaction to the force on the other.
 template <class R>
 void add_equality_forces(const Model& model, const ConstrainedDynamics<R>& loops, const BasicData<R>& data,
                          std::vector<BodyForce>& out) {
@@ -687,10 +688,11 @@ void add_equality_forces(const Model& model, const ConstrainedDynamics<R>& loops
           wrench[k] -= double(loops.multiplier()[e.first_row + r]) *
                        double(block.force[std::size_t(6 * side + k) * block.stride + r]);
       }
-      out.push_back({model.bodies[e.body_a].link == link ? e.body_a : e.body_b,
-                     widen(work.links()[link].o),
-                     {wrench[3], wrench[4], wrench[5]},
-                     {wrench[0], wrench[1], wrench[2]}});
+      const bool on_a = model.bodies[e.body_a].link == link;
+      const Vec3d point = widen(work.links()[link].o), force{wrench[3], wrench[4], wrench[5]},
+                  torque{wrench[0], wrench[1], wrench[2]};
+      out.push_back({on_a ? e.body_a : e.body_b, point, force, torque});
+      if (std::min(block.a, block.b) < 0) out.push_back({on_a ? e.body_b : e.body_a, point, -force, -torque});
     }
   }
 }

@@ -315,14 +315,20 @@ void Servos<R>::add_polynomial_rows(int world, double dt) {
   }
 }
 
-/// What an actuator may give, by its own range and its tendon's.
+/// What an actuator may give, by its own range and its tendon's: alone, at the end of the step; of several each gives
+/// its share of what the tendon may have at the start, as in MuJoCo, and falls by it.
 template <class R>
-void Servos<R>::bound(const Actuator& a, ForceRow& row) const {
+void Servos<R>::bound(const Actuator& a, double& force, ForceRow& row) const {
+  if (a.shares_tendon) {
+    const double share = actuation_.tendon_share(a);
+    for (double* x : {&force, &row.force, &row.slope, &row.low, &row.high}) *x = share > 0 ? share * *x : 0;
+  }
   const auto within = [&row](const std::array<double, 2>& range) {
     row.low = std::clamp(row.low, range[0], range[1]), row.high = std::clamp(row.high, range[0], range[1]);
   };
   if (a.force_limited) within(a.force_range);
-  if (a.tendon >= 0 && actuation_.tendons()[a.tendon].force_limited) within(actuation_.tendons()[a.tendon].force_range);
+  if (!a.shares_tendon && a.tendon >= 0 && actuation_.tendons()[a.tendon].force_limited)
+    within(actuation_.tendons()[a.tendon].force_range);
 }
 
 /// A servo's row. What it gives to a joint whose range bounds the sum of several actuators counts
@@ -354,11 +360,11 @@ void Servos<R>::add_motor_rows(int world, double dt, int actuator, std::span<con
   const Actuator& a = actuation_.actuators()[actuator];
   const MotorStep& m = actuation_.motor(actuator);
   const double length = actuation_.length()[actuator], speed = actuation_.velocity()[actuator];
-  const double force = m.offset - m.stiffness * length - m.damping * speed;
+  double force = m.offset - m.stiffness * length - m.damping * speed;
   for (std::size_t k = 0; k < a.dofs.size(); ++k) fixed_[at(model_.nv, a.dofs[k], world)] += R(arm[k] * m.cogging);
   ForceRow row = falling(force, m.stiffness, m.damping, speed, dt);
   row.low = m.low, row.high = m.high, row.dofs = a.dofs, row.arm = arm;
-  bound(a, row);
+  bound(a, force, row);
   if (falls(m.stiffness, m.damping)) {
     add_servo_row(world, force, row);
   } else {
@@ -376,7 +382,7 @@ MotorStep Servos<R>::motor_here(const BasicData<R>& data, const Actuator& a, dou
   const auto u = a.clamped_controls([&](int k) { return data.ctrl[at(model_.nu, a.ctrl + k, world)]; });
   std::array<double, 5> act{};
   for (int k = 0; k < a.motor->activations(); ++k) act[k] = double(data.act[at(model_.na, a.act + k, world)]);
-  return motor_step(*a.motor, u.data(), act.data(), length, velocity, dt);
+  return motor_step(*a.motor, u.data(), act.data(), length, velocity, a.period, dt);
 }
 
 /// Current and bristle go with the speed whose torque acted: the end's where that was implicit.
@@ -418,10 +424,11 @@ void Servos<R>::add_servo_rows(int world, double dt) {
         fixed_[at(model_.nv, a.dofs[k], world)] += R(arm[k] * actuation_.force()[i]);
       continue;
     }
-    const double speed = actuation_.velocity()[i], force = a.force(u, actuation_.length()[i], speed);
+    const double speed = actuation_.velocity()[i];
+    double force = a.force(u, actuation_.length()[i], speed);
     ForceRow row = falling(force, kp, kd, speed, dt);
     row.dofs = a.dofs, row.arm = arm;
-    bound(a, row);
+    bound(a, force, row);
     add_servo_row(world, force, row);
   }
   for (int v = 0; v < model_.nv; ++v) fixed_[at(model_.nv, v, world)] += R(actuation_.compensation_by_actuator(v));

@@ -310,6 +310,37 @@ def test_what_does_not_act_is_named(text, named):
     assert mujoco.MjModel.from_xml_string(text).nv == model.nv
 
 
+TWO = """<mujoco><worldbody><body name="a"><freejoint/><geom type="box" size=".1 .2 .3"/></body>
+  <body name="b" pos="0 0 1"><freejoint/><geom type="capsule" size=".1 .2" pos=".1 0 0"/></body></worldbody><equality>{}</equality></mujoco>"""
+
+
+def moved(text, steps=20, **options):
+    model = tarsus.Model.from_xml_string(text)
+    data = tarsus.Data(model)
+    data.qvel[:] = np.linspace(-1, 1, model.nv)
+    stepper = tarsus.Stepper(data, dt=0.005, **options)
+    assert all(stepper.step() == 0 for _ in range(steps))
+    return model, data.qvel.copy()
+
+
+@pytest.mark.parametrize("equality", ["<connect body1='a' body2='b' anchor='0 0 .5'/>", "<weld body1='a' body2='b' relpose='0 0 1 1 0 0 0'/>"])
+@pytest.mark.parametrize("contacts", [False, True])
+def test_what_is_said_twice_is_named_and_holds_once(equality, contacts):
+    """Two thousand equal rows would be a dense matrix of them."""
+    other = "<weld body1='a' body2='b' torquescale='2' relpose='0 0 1 1 0 0 0'/>"
+    model, seen = moved(TWO.format(equality * 2000 + other), contacts=contacts)
+    found = [d.message for d in model.diagnostics if "an equality before it says the same" in d.message]
+    assert len(found) == 1999
+    assert np.allclose(seen, moved(TWO.format(equality + other), contacts=contacts)[1], atol=1e-9)
+
+
+def test_far_more_rows_than_dofs_are_as_fewer():
+    """120 rows over 12 DoFs, of which the first 60 say all that there is to say."""
+    points = np.random.default_rng(0).uniform(-1, 1, size=(40, 3))
+    every = [f"<connect body1='a' body2='b' anchor='{numbers(p)}'/>" for p in points]
+    assert np.allclose(moved(TWO.format("".join(every)))[1], moved(TWO.format("".join(every[:20])))[1], atol=5e-4)
+
+
 def test_what_is_written_has_its_fluid(tmp_path):
     text = arm(joint="type='ball'", option="density='50' viscosity='.5'",
                geom="<geom type='box' size='.1 .2 .3' pos='.3 0 0' fluidshape='ellipsoid' fluidcoef='.4 .3 1.2 .9 .8' euler='10 20 30'/>")  # fmt: skip
@@ -324,6 +355,46 @@ def test_what_is_written_has_its_fluid(tmp_path):
         mujoco.mj_forward(theirs, data)
         forces.append(data.qfrc_passive.copy())
     assert np.allclose(*forces, rtol=1e-9) and np.abs(forces[0]).max() > 0.1
+
+
+@pytest.mark.parametrize("bounds", ["boundmass='.1'", "boundinertia='.1'", "boundmass='.1' boundinertia='.2'"])
+def test_what_is_written_has_bounded_inertias(tmp_path, bounds):
+    """Zero inertia too, which a body with a bound on its mass alone has."""
+    text = arm(inside="<body name='c'><site name='c'/></body>").replace("<mujoco>", f"<mujoco><compiler {bounds}/>")
+    (tmp_path / "given.xml").write_text(text)
+    assert subprocess.run([sys.executable, "-m", "tarsus", "convert", str(tmp_path / "given.xml"), str(tmp_path / "written.xml")]).returncode == 0
+    given, written = (mujoco.MjModel.from_xml_path(str(tmp_path / f"{name}.xml")) for name in ("given", "written"))
+    for what in ("body_mass", "body_inertia", "body_ipos", "body_iquat"):
+        assert np.allclose(getattr(written, what), getattr(given, what), rtol=1e-12, atol=1e-12), what
+
+
+@pytest.mark.parametrize("more", ["", "mass='3'", "density='10'", "shellinertia='true'"])
+@pytest.mark.parametrize("beside", ["", "<geom size='.1' pos='.5 0 .5'/>"])
+def test_height_fields_on_moving_bodies_have_mass(more, beside):
+    """MuJoCo's, that of a box, whatever the heights."""
+    text = arm(joint="type='free'", geom=f"<geom type='hfield' hfield='h' pos='.1 0 .2' euler='30 0 0' {more}/>{beside}",
+               more="<asset><hfield name='h' nrow='2' ncol='2' size='1 2 .5 .1' elevation='0 1 1 .2'/></asset>").replace(
+        "<body name='b' pos='0 0 1'>", "<body name='b'>")  # fmt: skip
+    theirs, ours = mujoco.MjModel.from_xml_string(text), tarsus.Model.from_xml_string(text)
+    assert ours.body_mass[1] == pytest.approx(theirs.body_mass[1], rel=1e-12)
+    assert np.allclose(ours.body_com[1], theirs.body_ipos[1], atol=1e-12)
+    assert compare_inertias(ours, theirs) < 1e-9
+
+
+@pytest.mark.parametrize("text", [
+    arm(geom="<geom type='capsule' size='.1' fromto='0 0 0 .3 0 0' pos='1 0 0'/>"),
+    arm(geom="<geom size='.1'/><site type='box' size='.1' fromto='0 0 0 .3 0 0' pos='1e-20 0 0'/>"),
+    arm(geom="<geom type='capsule' size='.1' fromto='0 0 0 .3 0 0'/>", more="<default><geom pos='1 0 0'/></default>"),
+    arm(geom="<geom type='capsule' size='.1' pos='1 0 0'/>", more="<default><geom fromto='0 0 0 .3 0 0'/></default>"),
+])  # fmt: skip
+def test_a_place_beside_two_ends_is_refused(text):
+    """As in MuJoCo 4, but not where the place is zero, which says nothing."""
+    with pytest.raises(ValueError, match="both pos and fromto"):
+        mujoco.MjModel.from_xml_string(text)
+    with pytest.raises(tarsus.InputError, match="'pos' and 'fromto'"):
+        tarsus.Model.from_xml_string(text)
+    text = re.sub("(?<=pos=')1[^ ]* ", "0 ", text)
+    assert tarsus.Model.from_xml_string(text).nbody == mujoco.MjModel.from_xml_string(text).nbody
 
 
 @pytest.mark.parametrize("body", [
@@ -344,3 +415,45 @@ def test_inertial_frames_are_those_of_the_file(body):
     mujoco.mj_forward(theirs, their_data)
     assert np.allclose(tarsus.sensors(ours, data), their_data.sensordata, atol=1e-9)
     assert np.allclose(tarsus.actuation(ours, data)["qfrc_passive"], their_data.qfrc_passive, atol=1e-9)
+
+
+def numbers(values):
+    return " ".join(repr(float(v)) for v in np.ravel(values))
+
+
+def random_bodies(rng):
+    """Insides of a body without axes of its own: several geoms, turned or along the body's axes, a full inertia, a mesh."""
+    def geom(kinds="sphere box capsule cylinder ellipsoid".split(), pos=None, more="", size=(0.02, 0.1)):
+        pos = rng.normal(size=3) * 0.2 if pos is None else pos
+        return f'<geom type="{rng.choice(kinds)}" size="{numbers(rng.uniform(*size, 3))}" pos="{numbers(pos)}" {more}/>'
+
+    def turn():
+        return f'quat="{numbers(rng.normal(size=4))}"'
+
+    for _ in range(60):
+        yield "".join(geom(more=turn()) for _ in range(rng.integers(2, 5)))
+        yield "".join(geom(pos=rng.integers(-1, 2, size=3) * 0.1) for _ in range(rng.integers(2, 5)))
+        axes, _ = np.linalg.qr(rng.normal(size=(3, 3)))
+        tensor = axes @ np.diag(rng.uniform(1, 1.9, 3) * 10 ** rng.uniform(-5, 1)) @ axes.T
+        full = numbers([*np.diag(tensor), tensor[0, 1], tensor[0, 2], tensor[1, 2]])
+        yield f'<inertial pos="0 0 0" mass="1" fullinertia="{full}"/>'
+        yield f'<geom type="mesh" mesh="m" {turn()}/>'
+        yield f'<geom type="mesh" mesh="m" {turn()}/>' + geom(more=turn())
+
+
+def test_principal_axes_are_mujocos():
+    """Order and signs too: what sensors on bodies and fluids see. MuJoCo ends its iteration at angles of 1e-6."""
+    rng, count = np.random.default_rng(3), 0
+    for inside in random_bodies(rng):
+        mesh = numbers(rng.normal(size=(12, 3)) * rng.uniform(0.05, 0.2, 3))
+        text = f"""<mujoco><option density="50" viscosity=".2"/><asset><mesh name="m" vertex="{mesh}"/></asset>
+          <worldbody><body name="b" quat="{numbers(rng.normal(size=4))}"><freejoint/>{inside}</body></worldbody>
+          <sensor><framexaxis objtype="body" objname="b"/><frameyaxis objtype="body" objname="b"/></sensor></mujoco>"""
+        theirs, ours = mujoco.MjModel.from_xml_string(text), tarsus.Model.from_xml_string(text)
+        d, data = mujoco.MjData(theirs), tarsus.Data(ours)
+        d.qvel[:] = data.qvel[:] = rng.normal(size=6)
+        mujoco.mj_forward(theirs, d)
+        assert np.allclose(tarsus.sensors(ours, data), d.sensordata, atol=5e-6), inside
+        assert np.allclose(tarsus.actuation(ours, data)["qfrc_passive"], d.qfrc_passive, rtol=2e-5, atol=1e-6), inside
+        count += 1
+    assert count == 300

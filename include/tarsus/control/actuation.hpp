@@ -22,7 +22,9 @@ class Actuation {
   // Of the last evaluate(); length, velocity, force of each actuator; [na] act_dot; [nv] the others.
   std::span<const double> length() const { return length_; }
   std::span<const double> velocity() const { return velocity_; }
-  std::span<const double> force() const { return force_; }    ///< within forcerange
+  std::span<const double> force() const { return force_; }  ///< within forcerange
+  /// Of what several actuators give to this one's tendon, the part that is within the tendon's actuatorfrcrange.
+  double tendon_share(const Actuator& a) const { return a.tendon >= 0 ? tendon_share_[a.tendon] : 1; }
   std::span<const double> moment() const { return moment_; }  ///< over the dofs of each, from its `first`
   std::span<const double> act_dot() const { return act_dot_; }
   const MotorStep& motor(int actuator) const { return motors_[actuator]; }  ///< of those that are motors
@@ -53,6 +55,7 @@ class Actuation {
   bool needs_kinematics_;
   std::vector<char> compensated_by_actuator_;  // [nv]
   std::vector<MotorStep> motors_;              // [actuator], if any is a motor
+  std::vector<double> tendon_share_;           // [tendon]
   std::vector<double> length_, velocity_, force_, moment_, act_dot_, qfrc_actuator_, row_;
 };
 

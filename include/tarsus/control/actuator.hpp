@@ -9,6 +9,10 @@
 //   slider-crank     of the slider, from the crank's pin   by the chain rule
 //   body             0                                     0: what it grips is found in a step (sim/adhesion.hpp)
 //
+// The length of a rotation has the period 2π |gear|: a position servo goes the shortest way there, and so do its filter
+// and its slew limit. It is a servo where gain is a constant and bias falls by it, as of <position>, <intvelocity> and
+// <pid>; a <dcmotor> does not.
+//
 //   activation       act' =
 //   integrator       ctrl
 //   filter(exact)    (ctrl - act) / τ                      exact: integrated exactly over a step
@@ -33,6 +37,7 @@ struct Actuator {
   LinkFrame site, reference;
   bool has_reference = false;
   double crank_length = 0;
+  double period = 0;  ///< of a servo's length; 0: none
   std::array<double, 6> gear{};
   ActuatorLaw gain_law = ActuatorLaw::fixed, bias_law = ActuatorLaw::none;
   std::array<double, 3> gain{}, bias{};
@@ -51,9 +56,10 @@ struct Actuator {
   bool active = true;                                      ///< computed and not switched off
   /// On a hinge or slide, its force affine in the DoF's own q and q̇, and free to be added to that of others there.
   bool plain = false;
-  std::vector<int> dofs;    ///< of its moment, ascending
-  std::vector<int> common;  ///< dofs that move both its sites, whose moment is zero
-  int first = 0;            ///< of its moment among all
+  bool shares_tendon = false;  ///< its tendon's range bounds the sum of what it and others give
+  std::vector<int> dofs;       ///< of its moment, ascending
+  std::vector<int> common;     ///< dofs that move both its sites, whose moment is zero
+  int first = 0;               ///< of its moment among all
   Location where;
 
   double clamped_control(double ctrl) const;
@@ -107,6 +113,7 @@ class ActuatorSet {
  private:
   void add(const Model& model, const TendonSet& tendons, const ActuatorSpec& spec);
   void keep_ranges_apart();
+  void find_shared(const TendonSet& tendons);
   void find_unit_accelerations(const Model& model, const TendonSet& tendons);
 
   std::vector<Actuator> actuators_;

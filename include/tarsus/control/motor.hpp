@@ -12,6 +12,7 @@
 #pragma once
 
 #include <array>
+#include <cmath>
 #include <span>
 
 #include "tarsus/model/spec.hpp"
@@ -22,6 +23,11 @@ namespace tarsus {
 bool affine_torque(const MotorSpec& motor);
 double motor_stiffness(const MotorSpec& motor);
 double motor_damping(const MotorSpec& motor);
+
+/// The whole periods of an error, which leave its shortest.  @param period 0: none
+inline double whole_periods(double error, double period) {
+  return period > 0 ? period * std::round(error / period) : 0;
+}
 
 struct MotorStep {
   /// Torque at the end of the step, offset - stiffness l - damping v; at the start's l and v MuJoCo's.
@@ -36,9 +42,10 @@ struct MotorStep {
   double torque(double length, double velocity) const;
 };
 
-/// @param ctrl [controls()] within their ranges  @param act [activations()]  @param dt [s] > 0
+/// @param ctrl [controls()] within their ranges  @param act [activations()]  @param period of the length, 0: none
+/// @param dt [s] > 0
 MotorStep motor_step(const MotorSpec& motor, const double* ctrl, const double* act, double length, double velocity,
-                     double dt);
+                     double period, double dt);
 /// Activations after the step.  @param length, velocity at which current and bristle are taken: those of the step's
 /// start as MuJoCo does, or of its end
 void motor_advance(const MotorSpec& motor, const MotorStep& step, const double* act, double length, double velocity,

@@ -22,8 +22,9 @@ Vec3d log_map(const Quatd& q);
 Quatd slerp(const Quatd& a, const Quatd& b, double t);
 inline Vec3d rotate(const Quatd& q, const Vec3d& v) { return rotation(q) * v; }
 
-/// Eigenvalues (descending) and right-handed eigenvectors, as columns, of a symmetric tensor: s = V diag(d) Vᵀ.
-/// Cyclic Jacobi, error at rounding.
+/// Eigenvalues (descending, to rounding) and right-handed eigenvectors, as columns, of a symmetric tensor:
+/// s = V diag(d) Vᵀ.
+/// Jacobi rotations of the largest pair from the axes on, then quarter turns into order: signs and order are MuJoCo's.
 struct Eigen3 {
   Vec3d values;
   Mat3d vectors;

@@ -10,8 +10,8 @@
 //   range and dry friction of a tendon                 a rigid row: what it may hold, it holds
 //   gravity compensation, fluid, adhesion              their force at the start of the step
 //
-// A joint's actuatorfrcrange bounds the sum of what its actuators bring. Gains and bounds are shared by lanes, targets
-// and applied forces are each lane's own: servos_refusal() names what needs more.
+// The actuatorfrcrange of a joint or a tendon bounds the sum of what its actuators bring. Gains and bounds are shared
+// by lanes, targets and applied forces are each lane's own: servos_refusal() names what needs more.
 #pragma once
 
 #include "tarsus/constraint/force_row.hpp"
@@ -84,8 +84,8 @@ class Servos {
   void add_polynomial_rows(int world, double dt);
   void add_servo_rows(int world, double dt);
   void add_motor_rows(int world, double dt, int actuator, std::span<const double> arm);
-  /// Within the actuator's own range and its tendon's.
-  void bound(const Actuator& a, ForceRow& row) const;
+  /// Within the actuator's own range and its tendon's.  @param force the row's at the start of the step
+  void bound(const Actuator& a, double& force, ForceRow& row) const;
   void add_servo_row(int world, double force, ForceRow row);
   std::span<const double> tendon_arm(int world, int tendon) const;
   void settle();

@@ -48,6 +48,10 @@ std::optional<ShapeInertia> Builder::geom_mass(const GeomSpec& geom) {
     shape = *found;
   } else if (const auto type = shape_type(geom.type)) {
     shape = shape_inertia(*type, geom.size, geom.shell_inertia);
+  } else if (geom.type ==
+             GeomType::height_field) {  // MuJoCo's: a box of half its height and base, about the geom's place
+    const auto& size = spec_.height_fields[static_cast<std::size_t>(find(Kind::height_field, geom.height_field))].size;
+    shape = shape_inertia(ShapeType::box, {size[0], size[1], size[2] / 4 + size[3] / 2}, geom.shell_inertia);
   } else {
     return std::nullopt;
   }
@@ -74,8 +78,10 @@ std::optional<InertialSpec> Builder::from_geoms(int body) {
     const auto shape = geom_mass(geom);
     if (!shape) continue;
     const Mat3d r = rotation(geom.orientation);
-    if (parts.empty() && geom.type != GeomType::mesh)
-      sum.axes = geom.orientation;  // along a geom's, if it is the only one
+    if (parts.empty()) {  // along a geom's, if it is the only one; a mesh's are its principal axes
+      sum.axes = geom.orientation;
+      if (geom.type == GeomType::mesh) *sum.axes = *sum.axes * quaternion(eigen(shape->inertia).vectors);
+    }
     parts.push_back({shape->volume, geom.position + r * shape->com, rotate(r, shape->inertia)});
     sum.mass += parts.back().mass;
     sum.com += parts.back().com * parts.back().mass;
@@ -134,7 +140,10 @@ void Builder::check_inertia(int index) {
            fmt::format("mended: principal moments {} violate the triangle inequality, all three are now {:.6g}", shown,
                        mean));
   }
-  if (changed) inertial.inertia = from_principal(principal, values);
+  if (changed) {
+    inertial.inertia = from_principal(principal, values);
+    if (!inertial.axes) inertial.axes = quaternion(principal.vectors);
+  }
   if (values.z > 0 && values.x > kWorstRatio * values.z) {
     report(Severity::warning,
            fmt::format("the principal moments {} differ by more than a factor {:g}", shown, kWorstRatio));

@@ -272,6 +272,8 @@ void Builder::read_tendon(const XmlElement& e, const Scope& scope) {
   tendon.limited = settle_limit(e, source.compiler(), state.limited, "limited", "range", tendon.range);
   tendon.force_limited = settle_limit(e, source.compiler(), state.force_limited, "actuatorfrclimited",
                                       "actuatorfrcrange", tendon.force_range);
+  if (tendon.force_limited && (tendon.force_range[0] > 0 || tendon.force_range[1] < 0))
+    e.error("'actuatorfrcrange' of a tendon must contain 0", "actuatorfrcrange");
   declare(Kind::tendon, tendon.name, e);
   spec_.tendons.push_back(std::move(tendon));
 }

@@ -186,6 +186,10 @@ bool place_between(const XmlElement& e, const std::array<double, 6>& ends, GeomT
     e.error("'fromto': the two ends are the same point", "fromto");
     return false;
   }
+  if (norm(position) > 0) {
+    e.error("'pos' and 'fromto' exclude each other, also where one comes from a default", "fromto");
+    return false;
+  }
   const double half = norm(along) / 2;
   if (type == GeomType::box || type == GeomType::ellipsoid)
     size = {size.x, size.x, half};
