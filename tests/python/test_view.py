@@ -454,6 +454,26 @@ def water():
     return record(ParticleSource("water1"), 0.05)
 
 
+@pytest.mark.parametrize("name, bonds", [("chain:4", 3), ("rope:5", 5), ("ring:6", 6), ("cloth:4x4", 21), ("water1", 3)])
+def test_bonds_are_the_distances_that_are_kept(name, bonds):
+    source = ParticleSource(name)
+    system, x = source.system, source.system.position
+    assert np.array_equal(system.distances, source.scene["bonds"]) and len(source.scene["bonds"]) == bonds
+    for row, (a, b) in enumerate(system.distances):
+        assert f"(particles {a}, {b})" in system.describe(row)
+    lengths = [np.linalg.norm(x[a] - x[b]) for a, b in system.distances]
+    for shape in source.scene["shapes"]:
+        assert 0.1 * min(lengths) < shape["size"][0] < 0.5 * max(lengths)
+    assert record(source, 0.02).frames[-1].poses.shape == (len(system), 7)
+
+
+def test_particles_without_bonds_have_a_size():
+    for x in ([[0, 0, 0]], [[0, 0, 0], [1, 0, 0], [2, 0, 0]], [[0, 0, 0], [1, 1, 0], [0, 1, 0], [1, 0, 0]]):
+        system = tarsus.ParticleSystem(np.ones(len(x)), np.array(x, float))
+        assert system.distances.shape == (0, 2)
+        assert all(0.1 < shape["size"][0] < 1 for shape in ParticleSource(system).scene["shapes"])
+
+
 def test_xyz_and_dcd_read_back_by_their_definitions(tmp_path):
     recording = water()
     write_xyz(tmp_path / "w.xyz", recording)

@@ -1,7 +1,6 @@
 """Free bodies, particles and recordings for the viewer, and what to open for a file or a name."""
 
 import json
-import re
 import zipfile
 import zlib
 from pathlib import Path
@@ -186,7 +185,7 @@ class ParticleSource(Source):
         if temperature:
             self.system.set_temperature(temperature)
         self.system.prepare()
-        self.bonds = bonds if bonds is not None else self._bonds()
+        self.bonds = bonds if bonds is not None else self.system.distances.tolist()
         self._restart(0.0)
         self.start = self.state()
         self.scene = self._scene(name)
@@ -197,21 +196,13 @@ class ParticleSource(Source):
         self.unit = self.verlet.timestep
         self.dt = 1 / 240  # a step is so much time to the eye; the label shows the system's own
 
-    def _bonds(self):
-        """Pairs of the distance constraints, as the system describes them."""
-        out = []
-        for row in range(self.system.constraints):
-            pair = re.match(r"distance\D*(\d+)\D+(\d+)", self.system.describe(row))
-            if pair:
-                out.append((int(pair[1]), int(pair[2])))
-        return out
-
     def _scene(self, name):
         x = self.system.position
         n, species = len(self.system), self.system.species
         lengths = [np.linalg.norm(x[a] - x[b]) for a, b in self.bonds]
-        volume = np.prod(np.maximum(np.ptp(x, axis=0), 1e-9)) / max(n, 1)
-        size = float(np.median(lengths)) if lengths else float(volume ** (1 / 3))
+        spans = np.ptp(x, axis=0)
+        spans = spans[spans > 1e-3 * spans.max()]  # particles may lie on a line or in a plane
+        size = float(np.median(lengths)) if lengths else float((np.prod(spans) / n) ** (1 / max(len(spans), 1)))
         shapes = []
         for i in range(n):
             kind = species[i][:1] if len(species) == n else self.element
