@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "app/program.hpp"
+#include "support/base64.hpp"
 #include "support/temporary_folder.hpp"
 #include "tarsus/io/npz.hpp"
 #include "tarsus/io/recording.hpp"
@@ -70,6 +71,32 @@ TEST(Command, FilesThatCannotBeUsedAreNamed) {
               {"convert models/pendulum.xml x.usd", 1, ".urdf"},
               {"scene models/pendulum.xml", 1, "joint other than free"},
               {"scene nosuch", 1, "box_stack:N"}});
+}
+
+TEST(Command, APageGoesFromTheStartToTheEndWithItsContacts) {
+  TARSUS_NEEDS_PROGRAM();
+  tarsus::test::TemporaryFolder folder;
+  const std::string html = folder.path() / "run.html", start = "<script id=\"recording\" type=\"application/json\">";
+  const auto page = [&](const std::string& arguments) {
+    EXPECT_EQ(tarsus_command("run models/humanoid.xml --no-record " + arguments + " --page " + html).code, 0);
+    std::ifstream in(html);
+    const std::string text(std::istreambuf_iterator<char>(in), {});
+    const std::size_t at = text.find(start) + start.size();
+    return nlohmann::json::parse(text.substr(at, text.find("</script>", at) - at));
+  };
+  const nlohmann::json fall = page("--contacts on --duration 1"),
+                       walk = page("--clip models/clips/humanoid_walk.json --dt 0.007 --duration 0.5");
+  for (const nlohmann::json* p : {&fall, &walk}) EXPECT_EQ(tarsus::test::decode<float>((*p)["time"]).front(), 0);
+  EXPECT_NEAR(tarsus::test::decode<float>(fall["time"]).back(), 1, 1e-6);
+  EXPECT_NEAR(tarsus::test::decode<float>(walk["time"]).back(), 71 * 0.007, 1e-6);
+  EXPECT_FALSE(walk.contains("contacts"));
+  ASSERT_TRUE(fall.contains("contacts"));
+  float most = 0;
+  for (const nlohmann::json& s : fall["series"]) {
+    if (s["name"] != "contact force") continue;
+    for (const float force : tarsus::test::decode<float>(s["values"])) most = std::max(most, force);
+  }
+  EXPECT_GT(most, 100) << "the floor carries a humanoid that has fallen [N]";
 }
 
 TEST(Command, NumbersOutOfRangeAreRefused) {

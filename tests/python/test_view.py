@@ -474,6 +474,12 @@ def test_particles_without_bonds_have_a_size():
         assert all(0.1 < shape["size"][0] < 1 for shape in ParticleSource(system).scene["shapes"])
 
 
+def test_a_recording_goes_to_the_end():
+    source = ModelSource(tarsus.Model.load(HUMANOID), dt=0.007)
+    times = record(source, 0.3).times
+    assert times[0] == 0 and times[-1] == source.time and abs(times[-1] - 0.3) < 0.0036
+
+
 def test_xyz_and_dcd_read_back_by_their_definitions(tmp_path):
     recording = water()
     write_xyz(tmp_path / "w.xyz", recording)

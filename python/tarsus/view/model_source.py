@@ -8,7 +8,7 @@ import numpy as np
 
 import tarsus
 
-from .page import Frame
+from .page import MOST_ARROWS, Frame
 from .source import Source, choice, slider, spring_force
 
 GHOSTS = 16  # more worlds than these hide their references, and cost as much again to draw
@@ -340,4 +340,5 @@ class ModelSource(Source):
         contacts = np.array(contacts, np.float32).reshape(-1, 10)
         self.contact_force = float(np.linalg.norm(contacts[:, 3:6], axis=1).sum())
         tendons = tarsus.tendon_segments(self.model, np.ascontiguousarray(self._qpos()[0], np.float64))
-        return Frame(self.data.time, poses, ghost, contacts, self._values(poses, ghost), tendons)
+        return Frame(self.data.time, poses, ghost, contacts if len(contacts) <= MOST_ARROWS else contacts[:0],
+                     self._values(poses, ghost), tendons)
