@@ -53,6 +53,9 @@ using FrameSink = std::function<bool(std::span<const double>, std::span<const do
 /// Runs once more what a recording by `tarsus run` names as its arguments; prints nothing, writes nothing.
 /// @throws ValueError for arguments that are not those of a run; as the run
 void run_again(const std::string& arguments, FrameSink sink);
+/// Before the work that the file is for; leaves what is there as it is.
+/// @throws Error naming the file and the reason if it could not be written
+void check_output(const std::string& path);
 /// Throws unless what was asked for by --duration and --dt is at least one step.
 void check_duration(double duration, double dt);
 

@@ -75,6 +75,7 @@ struct Run {
     if (!page.empty() && std::filesystem::path(page).extension() != ".html")
       throw ValueError("--page", page, "a file that ends in .html");
     check_duration(duration, dt);
+    if (!page.empty() && !replay) check_output(page);
   }
 };
 

@@ -73,6 +73,21 @@ TEST(Command, FilesThatCannotBeUsedAreNamed) {
               {"scene nosuch", 1, "box_stack:N"}});
 }
 
+TEST(Command, OutputsAreTriedFirst) {
+  TARSUS_NEEDS_PROGRAM();
+  tarsus::test::TemporaryFolder folder;
+  const std::string npz = folder.path() / "run.npz", kept = folder.path() / "kept.xml";
+  const std::string unreadable = "nosuch.xml nodir/x", short_run = "run models/pendulum.xml --duration 0.1 ";
+  expect_all({{short_run + "--out " + npz + " --page nodir/x.html", 1, "nodir/x.html: cannot be written: No such file"},
+              {"convert " + unreadable + ".urdf", 1, "nodir/x.urdf: cannot be written"},
+              {"map nosuch.bvh nosuch.xml --out nodir/x.json", 1, "nodir/x.json: cannot be written"},
+              {"map nosuch.bvh nosuch.xml --clip-out nodir/x.json", 1, "nodir/x.json: cannot be written"}});
+  EXPECT_FALSE(std::filesystem::exists(npz)) << "the run was made, though its page cannot be written";
+  std::ofstream(kept) << "mine";
+  EXPECT_EQ(tarsus_command("convert nosuch.xml " + kept).code, 1);
+  EXPECT_EQ(std::filesystem::file_size(kept), 4u);
+}
+
 TEST(Command, APageGoesFromTheStartToTheEndWithItsContacts) {
   TARSUS_NEEDS_PROGRAM();
   tarsus::test::TemporaryFolder folder;

@@ -474,6 +474,16 @@ def test_particles_without_bonds_have_a_size():
         assert all(0.1 < shape["size"][0] < 1 for shape in ParticleSource(system).scene["shapes"])
 
 
+def test_outputs_are_tried_before_the_run(tmp_path, capsys):
+    from tarsus.view.command import main
+
+    for option in ("--export", "--screenshot", "--video"):
+        file = tmp_path / "nodir" / {"--export": "x.html", "--screenshot": "x.png", "--video": "x.mp4"}[option]
+        assert main(["view", str(HUMANOID), option, str(file), "--duration", "0.5"]) == 1
+        err = capsys.readouterr().err
+        assert "No such file" in err and str(file) in err and "recording" not in err
+
+
 def test_a_recording_goes_to_the_end():
     source = ModelSource(tarsus.Model.load(HUMANOID), dt=0.007)
     times = record(source, 0.3).times
