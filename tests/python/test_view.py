@@ -474,6 +474,16 @@ def test_particles_without_bonds_have_a_size():
         assert all(0.1 < shape["size"][0] < 1 for shape in ParticleSource(system).scene["shapes"])
 
 
+def test_files_of_particles_are_for_particles(tmp_path, capsys):
+    from tarsus.view.command import main
+
+    for file in ("w.xyz", "w.dcd"):
+        assert main(["view", str(HUMANOID), "--export", str(tmp_path / file), "--duration", "0.05"]) == 1
+        assert "is a file of particles" in capsys.readouterr().err and not (tmp_path / file).exists()
+        assert main(["view", "water1", "--export", str(tmp_path / file), "--duration", "0.05"]) == 0
+        assert (tmp_path / file).stat().st_size > 0
+
+
 def test_outputs_are_tried_before_the_run(tmp_path, capsys):
     from tarsus.view.command import main
 

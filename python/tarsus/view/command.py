@@ -119,13 +119,17 @@ def check_output(path):
 def write_files(source, arguments, duration):
     """--export, --screenshot and --video, of one recording. The paths go to standard output."""
     from .capture import screenshot, video
-    from .formats import WRITERS
+    from .formats import OF_PARTICLES, WRITERS
     from .page import record, write_page
+    from .sources import ParticleSource
 
     width, height = arguments.size
     suffix = Path(arguments.export).suffix.lower() if arguments.export else ""
     if suffix and suffix not in (".html", *WRITERS):
         raise ValueError(f"--export: {arguments.export!r} ends in none of .html, {', '.join(WRITERS)}")
+    if suffix in OF_PARTICLES and not isinstance(source, ParticleSource):
+        others = ", ".join([".html", *(ending for ending in WRITERS if ending not in OF_PARTICLES)])
+        raise ValueError(f"--export: {arguments.export!r} is a file of particles, expected particles to view, or {others}")
     for file in (arguments.export, arguments.screenshot, arguments.video):
         if file:
             check_output(file)
