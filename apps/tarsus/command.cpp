@@ -94,6 +94,18 @@ void print_json(const nlohmann::json& json) {
   fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
+void print_lists(const Lists& lists, bool json) {
+  nlohmann::ordered_json out = nlohmann::ordered_json::object();
+  for (const auto& [title, names] : lists) {
+    if (!json) fmt::print("{}:\n", title);
+    for (const auto& [name, what] : names) {
+      if (!json) fmt::print("  {:<22} {}\n", name, what);
+      out[title].push_back({{"name", name}, {"what", what}});
+    }
+  }
+  if (json) fmt::print("{}\n", out.dump(2));
+}
+
 void check_output(const std::string& path) {
   std::error_code ignored;
   const bool there = std::filesystem::exists(path, ignored);

@@ -45,6 +45,9 @@ CLI::Validator number_from(double low, double high = kInfinity);
 std::string_view page_template();
 /// One JSON object on standard output; names in it that are no UTF-8 are replaced, not an error.
 void print_json(const nlohmann::json& json);
+/// What there is to choose from: titles, and below each the names with what they are.
+using Lists = std::vector<std::pair<std::string, std::vector<std::pair<std::string, std::string>>>>;
+void print_lists(const Lists& lists, bool json);
 /// The step of a world that Batch::capture wrote, once more, if that is what the file is. Exit status 3 where it ends
 /// otherwise. @return whether it is
 bool run_capture(const std::string& file, const ReadOptions& options, bool json);

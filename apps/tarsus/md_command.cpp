@@ -310,16 +310,18 @@ void print_outcome(const MdOptions& o, const Outcome& done, const ParticleSystem
   fmt::print("{}\n", j.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
-void print_list() {
-  fmt::print("systems:\n");
-  for (const auto& [name, what] : builtin_systems()) fmt::print("  {:<12} {}\n", name, what);
-  fmt::print("forces:\n");
-  for (const auto& [name, what] : force_field_names()) fmt::print("  {:<22} {}\n", name, what);
-  fmt::print("solvers:\n  newton, newton_general (without the fast paths), m_shake, shake, shake_matrix\n");
+std::vector<std::pair<std::string, std::string>> md_solvers() {
+  return {{"newton", "Newton's method on all rows, by a sparse factor"},
+          {"newton_general", "the same without the fast paths"},
+          {"m_shake", "Newton's method by a dense factor"},
+          {"shake", "each row in turn, positions and velocities"},
+          {"shake_matrix", "positions by each row in turn, velocities by a dense factor"}};
 }
 
 void run(MdOptions o) {
-  if (o.list) return print_list();
+  if (o.list)
+    return print_lists({{"systems", builtin_systems()}, {"forces", force_field_names()}, {"solvers", md_solvers()}},
+                       o.json);
   if (o.source.system.empty())
     throw ValueError("SYSTEM", "nothing", "a file or a built-in name; tarsus md --list shows them");
   check_options(o);

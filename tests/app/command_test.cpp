@@ -198,7 +198,7 @@ TEST(Command, EveryJsonIsOneObject) {
         std::string("info models/humanoid.xml"), std::string("info models/clips/humanoid_walk.json"),
         "convert models/pendulum.xml " + out, "check " + out, std::string("gains models/humanoid.xml"),
         std::string("-kkt models/loops/four_bar.xml"), std::string("scene box_stack:3 --duration 0.1"),
-        std::string("md water1 --steps 5")}) {
+        std::string("md water1 --steps 5"), std::string("md --list"), std::string("scene --list")}) {
     SCOPED_TRACE(arguments);
     const Outcome run = tarsus_command(arguments + " --json");  // nothing beside it, not even on standard error
     EXPECT_EQ(run.code, 0) << run.text;
