@@ -416,6 +416,7 @@ void add_md_command(CLI::App& app) {
   command->add_option("--thermostat", o.thermostat, "Keep this temperature by stochastic velocity rescaling");
   command->add_option("--tau", o.given_relaxation, "The thermostat's time constant; default 100 steps");
   command->add_option("--seed", o.source.seed, "Of velocities, built-in starts and the thermostat")
+      ->check(number_from(0, 1.8e19))  // a uint64
       ->capture_default_str();
   command->add_option("--cutoff", o.source.cutoff, "LAMMPS data: cutoff of pair forces; default none");
   command->add_flag("--reaction-field", o.source.reaction_field,
