@@ -474,6 +474,17 @@ def test_particles_without_bonds_have_a_size():
         assert all(0.1 < shape["size"][0] < 1 for shape in ParticleSource(system).scene["shapes"])
 
 
+def test_what_is_no_source_is_named():
+    model = tarsus.Model.load(HUMANOID)
+    for options, text in (({"data": 3}, "data: is of type int, expected a tarsus.Data"), ({"clip": "walk.json"}, "clip: is of type str"),
+                          ({"gains": 3}, "gains: is of type int")):
+        with pytest.raises(TypeError, match=text):
+            ModelSource(model, **options)
+    assert open_source(model, clip=WALK).clip.duration > 0
+    with pytest.raises(TypeError, match="source: is of type int, expected a str or tarsus.ParticleSystem"):
+        ParticleSource(3)
+
+
 def test_files_of_particles_are_for_particles(tmp_path, capsys):
     from tarsus.view.command import main
 

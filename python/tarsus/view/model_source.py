@@ -8,6 +8,7 @@ import numpy as np
 
 import tarsus
 
+from ..errors import expect
 from .page import MOST_ARROWS, Frame
 from .source import Source, choice, slider, spring_force
 
@@ -19,6 +20,12 @@ class ModelSource(Source):
 
     def __init__(self, model, data=None, *, clip=None, dt=None, contacts=None, loops="spook", gains=None, stiff=False,
                  force_limit=None, worlds=1, keyframe=None, spacing=None, name=None, ghost=True):
+        if data is not None:
+            expect("data", data, tarsus.Data)
+        if gains is not None:
+            expect("gains", gains, tuple, list)
+        if not (clip is None or hasattr(clip, "sample")):
+            expect("clip", clip, tarsus.Clip)
         self.model = model
         self.scene = json.loads(tarsus.scene_json(model))
         if name:

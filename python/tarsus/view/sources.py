@@ -9,6 +9,7 @@ import numpy as np
 
 import tarsus
 
+from ..errors import expect
 from .model_source import ModelSource
 from .page import MOST_ARROWS, Frame
 from .source import Source, choice, slider, spring_force
@@ -180,6 +181,7 @@ class ParticleSource(Source):
 
     def __init__(self, source, timestep=0.0, name=None, bonds=None, temperature=None, element=""):
         self.named, self.timestep, self.element = source, timestep, element  # of particles whose species nobody says
+        expect("source", source, str, tarsus.ParticleSystem)
         self.system = tarsus.ParticleSystem.load(source) if isinstance(source, str) else source
         if temperature:
             self.system.set_temperature(temperature)
@@ -316,7 +318,7 @@ def open_source(what, data=None, *, model=None, clip=None, mapping=None, **optio
     if isinstance(what, Source):
         return what
     if isinstance(what, tarsus.Model):
-        return ModelSource(what, data, clip=clip, **options)
+        return ModelSource(what, data, clip=clip_on(what, clip, mapping), **options)
     if isinstance(what, tarsus.ParticleSystem):
         return ParticleSource(what, **options)
     text, suffix = str(what), Path(what).suffix.lower()
@@ -341,10 +343,14 @@ def particle_names():
     return [entry[0].split(":")[0] for entry in (listed.items() if isinstance(listed, dict) else listed)]
 
 
+def clip_on(model, clip, mapping=None):
+    """The clip of a file, or what is none."""
+    return tarsus.Clip.load(clip, model, mapping) if isinstance(clip, (str, Path)) else clip
+
+
 def open_model(path, clip, mapping, options):
     model = tarsus.Model.load(path)
-    if isinstance(clip, (str, Path)):
-        clip = tarsus.Clip.load(clip, model, mapping)
+    clip = clip_on(model, clip, mapping)
     free = [joint.type == "free" for joint in model.joints]
     if clip is None and len(free) >= 8 and all(free) and not options:
         return RigidSource(None, model, name=Path(path).stem)
