@@ -3,10 +3,14 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <charconv>
 #include <chrono>
 #include <cmath>
 #include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <numeric>
 
 #include "tarsus/base/number_text.hpp"
@@ -88,6 +92,25 @@ CLI::Validator number_from(double low, double high) {
 
 void print_json(const nlohmann::json& json) {
   fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+void print_lists(const Lists& lists, bool json) {
+  nlohmann::ordered_json out = nlohmann::ordered_json::object();
+  for (const auto& [title, names] : lists) {
+    if (!json) fmt::print("{}:\n", title);
+    for (const auto& [name, what] : names) {
+      if (!json) fmt::print("  {:<22} {}\n", name, what);
+      out[title].push_back({{"name", name}, {"what", what}});
+    }
+  }
+  if (json) fmt::print("{}\n", out.dump(2));
+}
+
+void check_output(const std::string& path) {
+  std::error_code ignored;
+  const bool there = std::filesystem::exists(path, ignored);
+  if (!std::ofstream(path, std::ios::app)) throw Error(path + ": cannot be written: " + std::strerror(errno));
+  if (!there) std::filesystem::remove(path, ignored);
 }
 
 void check_duration(double duration, double dt) {

@@ -45,6 +45,9 @@ CLI::Validator number_from(double low, double high = kInfinity);
 std::string_view page_template();
 /// One JSON object on standard output; names in it that are no UTF-8 are replaced, not an error.
 void print_json(const nlohmann::json& json);
+/// What there is to choose from: titles, and below each the names with what they are.
+using Lists = std::vector<std::pair<std::string, std::vector<std::pair<std::string, std::string>>>>;
+void print_lists(const Lists& lists, bool json);
 /// The step of a world that Batch::capture wrote, once more, if that is what the file is. Exit status 3 where it ends
 /// otherwise. @return whether it is
 bool run_capture(const std::string& file, const ReadOptions& options, bool json);
@@ -53,6 +56,9 @@ using FrameSink = std::function<bool(std::span<const double>, std::span<const do
 /// Runs once more what a recording by `tarsus run` names as its arguments; prints nothing, writes nothing.
 /// @throws ValueError for arguments that are not those of a run; as the run
 void run_again(const std::string& arguments, FrameSink sink);
+/// Before the work that the file is for; leaves what is there as it is.
+/// @throws Error naming the file and the reason if it could not be written
+void check_output(const std::string& path);
 /// Throws unless what was asked for by --duration and --dt is at least one step.
 void check_duration(double duration, double dt);
 

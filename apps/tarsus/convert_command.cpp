@@ -32,6 +32,7 @@ void run(const Convert& convert) {
   const bool urdf = extension == ".urdf";
   if (!urdf && extension != ".xml" && extension != ".mjcf")
     throw ValueError("to", convert.to, "a file that ends in .xml or .mjcf (MJCF) or .urdf (URDF)");
+  check_output(convert.to);
   const Model model = load_model(convert.from, convert.options, convert.json);
   write_text(convert.to, urdf ? write_urdf(model.spec) : write_mjcf(model.spec));
   if (convert.json) {

@@ -46,6 +46,9 @@ nlohmann::json to_json(const ClipMapping& mapping, const RetargetReport& r, cons
 }
 
 void execute(const Map& map) {
+  for (const std::string& file : {map.out, map.clip_out}) {
+    if (!file.empty()) check_output(file);
+  }
   const Model model = load_model(map.model, map.options, map.json);
   const MotionClip clip = read_clip(map.clip);
   const ClipMapping mapping = map.mapping.empty() ? map_skeleton(model, clip) : read_clip_mapping(map.mapping);

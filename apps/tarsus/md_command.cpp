@@ -310,16 +310,18 @@ void print_outcome(const MdOptions& o, const Outcome& done, const ParticleSystem
   fmt::print("{}\n", j.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
-void print_list() {
-  fmt::print("systems:\n");
-  for (const auto& [name, what] : builtin_systems()) fmt::print("  {:<12} {}\n", name, what);
-  fmt::print("forces:\n");
-  for (const auto& [name, what] : force_field_names()) fmt::print("  {:<22} {}\n", name, what);
-  fmt::print("solvers:\n  newton, newton_general (without the fast paths), m_shake, shake, shake_matrix\n");
+std::vector<std::pair<std::string, std::string>> md_solvers() {
+  return {{"newton", "Newton's method on all rows, by a sparse factor"},
+          {"newton_general", "the same without the fast paths"},
+          {"m_shake", "Newton's method by a dense factor"},
+          {"shake", "each row in turn, positions and velocities"},
+          {"shake_matrix", "positions by each row in turn, velocities by a dense factor"}};
 }
 
 void run(MdOptions o) {
-  if (o.list) return print_list();
+  if (o.list)
+    return print_lists({{"systems", builtin_systems()}, {"forces", force_field_names()}, {"solvers", md_solvers()}},
+                       o.json);
   if (o.source.system.empty())
     throw ValueError("SYSTEM", "nothing", "a file or a built-in name; tarsus md --list shows them");
   check_options(o);
@@ -414,6 +416,7 @@ void add_md_command(CLI::App& app) {
   command->add_option("--thermostat", o.thermostat, "Keep this temperature by stochastic velocity rescaling");
   command->add_option("--tau", o.given_relaxation, "The thermostat's time constant; default 100 steps");
   command->add_option("--seed", o.source.seed, "Of velocities, built-in starts and the thermostat")
+      ->check(number_from(0, 1.8e19))  // a uint64
       ->capture_default_str();
   command->add_option("--cutoff", o.source.cutoff, "LAMMPS data: cutoff of pair forces; default none");
   command->add_flag("--reaction-field", o.source.reaction_field,

@@ -78,6 +78,12 @@ PolicyReport run_policy(const Model& model, const ClipBinding& clip, const Polic
   std::vector<double> action(task.action_size()), low(action), high(action), target(model.nq),
       target_velocity(model.nv);
   task.action_bounds(low, high);
+  const auto show = [&] {
+    task.reference(world.memory(), target, target_velocity);
+    on_frame(
+        {report.steps, steps, report.steps * task.control_dt(), world.batch().qpos(), world.batch().qvel(), target, 0});
+  };
+  show();
   while (!world.terminated()[0] && !world.truncated()[0] && !interrupted()) {
     policy.act(world.observation(), action);
     for (std::size_t i = 0; i < action.size(); ++i) action[i] = std::min(std::max(action[i], low[i]), high[i]);
@@ -86,9 +92,7 @@ PolicyReport run_policy(const Model& model, const ClipBinding& clip, const Polic
     if (report.status != WorldStatus::ok) break;
     ++report.steps;
     report.reward += (world.reward()[0] - report.reward) / report.steps;
-    task.reference(world.memory(), target, target_velocity);
-    on_frame(
-        {report.steps, steps, report.steps * task.control_dt(), world.batch().qpos(), world.batch().qvel(), target, 0});
+    show();
   }
   report.fell = report.status == WorldStatus::ok && world.terminated()[0];
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();

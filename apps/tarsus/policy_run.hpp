@@ -24,7 +24,7 @@ struct PolicyReport {
   bool fell = false;   ///< touched the ground with a body that is no foot, which ends the run
 };
 
-/// @param on_frame called after each control step: its number, time, state, the clip's pose
+/// @param on_frame called at the start and after each control step: its number, time, state, the clip's pose
 /// @throws InputError naming the file, ValueError for a policy of another model
 PolicyReport run_policy(const Model& model, const ClipBinding& clip, const PolicyRun& run,
                         const std::function<void(const TrackFrame&)>& on_frame);

@@ -75,6 +75,7 @@ struct Run {
     if (!page.empty() && std::filesystem::path(page).extension() != ".html")
       throw ValueError("--page", page, "a file that ends in .html");
     check_duration(duration, dt);
+    if (!page.empty() && !replay) check_output(page);
   }
 };
 
@@ -312,6 +313,20 @@ void use_actuators(const Run& run, const Model& model, TrackOptions& options) {
   if (!run.ctrl.empty()) set_controls(run.ctrl, model, options.ctrl);
 }
 
+PageContacts contacts_of(const TrackFrame& f) {
+  PageContacts out;
+  for (std::size_t i = 0; i < f.contacts.size(); ++i) {
+    const LinkContact& c = f.contacts[i];
+    for (const Vec3d& v : {c.point.position, f.contact_force[i], c.point.normal}) {
+      for (const double x : {v.x, v.y, v.z}) out.rows.push_back(float(x));
+    }
+    out.rows.push_back(c.dimension < 3 ? 0 : float(c.friction));
+  }
+  if (f.rows)
+    out.penetration = f.rows->penetration, out.residual = f.rows->residual, out.iterations = f.rows->iterations;
+  return out;
+}
+
 TrackReport simulate(const Run& run, const Model& model, const PoseSource& source, const Drives& drives,
                      RecordingWriter* recording, PageWriter* page) {
   TrackOptions options;
@@ -329,9 +344,14 @@ TrackReport simulate(const Run& run, const Model& model, const PoseSource& sourc
   use_actuators(run, model, options);
   Progress progress(std::filesystem::path(run.model).stem().string(), run.quiet || run.json);
   const auto on_frame = [&](const TrackFrame& f) {
+    if (page) {
+      const PageContacts contacts = contacts_of(f);
+      page->frame(f.time, f.qpos, f.qvel, run.driven() ? f.target : std::span<const double>(), f.error_mean,
+                  run.with_contacts ? &contacts : nullptr);
+    }
+    if (f.step == 0) return;
     if (run.replay) enough = !(*run.replay)(f.qpos, f.qvel);
     if (recording) recording->frame(f.time, f.qpos, f.qvel, f.target);
-    if (page) page->frame(f.time, f.qpos, f.qvel, run.driven() ? f.target : std::span<const double>(), f.error_mean);
     progress.update(double(f.step) / f.steps,
                     fmt::format("t = {:6.2f} s", f.time) +
                         (run.driven() ? fmt::format("  error {:.4f} m", f.error_mean) : std::string()));
@@ -348,9 +368,10 @@ void execute_policy(const Run& run, const Model& model, const ClipBinding& clip,
   Progress progress(std::filesystem::path(run.model).stem().string(), run.quiet || run.json);
   const PolicyReport r =
       run_policy(model, clip, {run.policy, run.duration, run.start, run.given_dt}, [&](const TrackFrame& f) {
+        if (page) page->frame(f.time, f.qpos, f.qvel, f.target, 0);
+        if (f.step == 0) return;
         if (run.replay) (*run.replay)(f.qpos, f.qvel);
         if (recording) recording->frame(f.time, f.qpos, f.qvel, f.target);
-        if (page) page->frame(f.time, f.qpos, f.qvel, f.target, 0);
         progress.update(double(f.step) / f.steps, fmt::format("t = {:6.2f} s", f.time));
       });
   progress.finish();

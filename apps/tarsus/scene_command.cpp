@@ -114,18 +114,15 @@ void print(const SceneRun& run, const RigidScene& scene, const SceneOutcome& o) 
 }
 
 void execute(const SceneRun& run) {
-  if (run.list) {
-    fmt::print("{}\n", named_scenes());
-    return;
-  }
-  if (run.scene.empty()) throw ValueError("scene", "nothing", "a model file or one of\n" + std::string(named_scenes()));
+  if (run.list) return print_lists({{"scenes", named_scenes()}}, run.json);
+  if (run.scene.empty()) throw ValueError("scene", "nothing", "a model file or one of " + scene_names());
   std::optional<RigidScene> scene = named_scene(run.scene);
   std::optional<Model> model;
   std::optional<RigidModel> rigid;
   std::optional<RecordingWriter> recording;
   if (!scene) {
     if (!std::filesystem::exists(run.scene))
-      throw ValueError("scene", run.scene, "a model file or one of\n" + std::string(named_scenes()));
+      throw ValueError("scene", run.scene, "a model file or one of " + scene_names());
     model = load_model(run.scene, run.options, run.quiet || run.json);
     rigid = rigid_model(*model);
     scene = rigid->scene;

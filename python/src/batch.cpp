@@ -4,7 +4,9 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "step_arguments.hpp"
@@ -220,12 +222,18 @@ nb::tuple rollout(AnyBatch& any, std::optional<int> steps, handle ctrl, handle q
 }
 
 nb::object measure(AnyBatch& any, handle what) {
+  constexpr const char* kExpected = "position, orientation, velocity, energy or com";
+  std::vector<std::string> names;
+  if (!what.is_none() && !nb::try_cast(what, names))
+    throw nb::type_error((std::string("what: is of type ") + nb::type_name(what.type()).c_str() +
+                          ", expected a list of names: " + kExpected)
+                             .c_str());
   nb::dict out;
   any.change([&]<class R>(Batch<R>& b) {
     const std::size_t worlds = size(b.worlds()), nbody = size(any.model().nbody());
     BatchMeasure<R> m;
     const auto want = [&](const char* name, std::span<R>& target, const Shape& shape) {
-      if (!what.is_none() && !nb::cast<bool>(what.attr("__contains__")(name))) return;
+      if (!what.is_none() && std::find(names.begin(), names.end(), name) == names.end()) return;
       Output<R> array(name, nb::none(), shape, 1);
       target = array;
       out[name] = array.take();
@@ -233,12 +241,8 @@ nb::object measure(AnyBatch& any, handle what) {
     want("position", m.position, {worlds, nbody, 3}), want("orientation", m.orientation, {worlds, nbody, 4});
     want("velocity", m.velocity, {worlds, nbody, 6}), want("energy", m.energy, {worlds, 3});
     want("com", m.com, {worlds, 6});
-    if (!what.is_none()) {
-      for (const handle name : nb::iter(what)) {
-        if (!out.contains(name))
-          throw ValueError("what", nb::cast<std::string>(nb::str(name)),
-                           "position, orientation, velocity, energy or com");
-      }
+    for (const std::string& name : names) {
+      if (!out.contains(name.c_str())) throw ValueError("what", "\"" + name + "\"", kExpected);
     }
     const nb::gil_scoped_release release;
     b.measure(m);

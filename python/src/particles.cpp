@@ -175,6 +175,17 @@ std::vector<int> pinned_of(const Particles& self) {
   return out;
 }
 
+/// Rows that are distances, in their order.
+nb::object distances_of(const Particles& self) {
+  const ConstraintSet& set = self.system.constraints;
+  std::vector<int> pairs;
+  for (int row = 0; row < set.nrow(); ++row) {
+    if (set.kind(row) != RowKind::distance) continue;
+    for (const int particle : set.row_particles(row)) pairs.push_back(particle);
+  }
+  return new_array(pairs, {pairs.size() / 2, 2});
+}
+
 nb::object view_of(handle self, std::vector<double> ParticleSystem::*values) {
   Particles& p = nb::cast<Particles&>(self);
   return view_array((p.system.*values).data(), {p.n(), 3}, self);
@@ -452,6 +463,8 @@ void bind_system(nb::module_& m) {
       "species", [](const Particles& p) { return p.system.species; }, "[n] names, or empty.");
   c.def_prop_ro(
       "constraints", [](const Particles& p) { return p.system.constraints.nrow(); }, "Number of constraint rows.");
+  c.def_prop_ro("distances", &distances_of, nb::sig("def distances(self) -> numpy.ndarray"),
+                "[k, 2] the particles of each constraint that keeps a distance, in the order of their rows.");
   c.def("__len__", &Particles::n);
   c.def("__repr__", [](const Particles& p) {
     return "<tarsus.ParticleSystem " + std::to_string(p.n()) + " particles, " +

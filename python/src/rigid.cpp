@@ -203,7 +203,7 @@ RigidScene empty_scene() {
 
 RigidScene scene_by_name(const std::string& name) {
   std::optional<RigidScene> scene = named_scene(name);
-  if (!scene) throw ValueError("name", name, "one of\n" + std::string(named_scenes()));
+  if (!scene) throw ValueError("name", name, "one of " + scene_names());
   return std::move(*scene);
 }
 

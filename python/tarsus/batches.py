@@ -5,7 +5,7 @@ import contextlib
 import numpy as np
 
 from ._core import Batch
-from .errors import ShapeError, ValueError  # noqa: A004 (the C++ name)
+from .errors import ShapeError, ValueError, expect  # noqa: A004 (the C++ name)
 
 
 class Batches:
@@ -21,8 +21,7 @@ class Batches:
         if not groups:
             raise ValueError("groups: none given, expected one tarsus.Batch or more")
         for group in groups:
-            if not isinstance(group, Batch):
-                raise TypeError(f"groups: {type(group).__name__}, expected tarsus.Batch")
+            expect("groups", group, Batch)
         if len(set(map(id, groups))) < len(groups):
             raise ValueError("groups: the same batch twice, expected each once")
         if len({group.dt for group in groups}) > 1:
@@ -82,14 +81,14 @@ class Batches:
 
     def measure(self, what=("energy", "com")):
         """As Batch.measure, of those that all models have alike: 'energy' [worlds, 3] and 'com' [worlds, 6]."""
-        for name in what:
+        for name in expect("what", what, list, tuple):
             if name not in ("energy", "com"):
                 raise ValueError(f"what: {name!r}, expected energy or com, or measure() of a group")
         parts = [group.measure(list(what)) for group in self.groups]
         return {name: np.concatenate([part[name] for part in parts]) for name in what}
 
     def _arrays(self, name):
-        parts = [getattr(group, name, None) for group in self.groups]
+        parts = [getattr(group, expect("name", name, str), None) for group in self.groups]
         if not all(isinstance(part, np.ndarray) and part.ndim == 2 for part in parts):
             raise ValueError(f"name: is {name!r}, expected that of an array [worlds, n], such as 'qpos'; groups have the others")
         return parts
@@ -99,9 +98,10 @@ class Batches:
         fewer numbers. out: memory to write to."""
         parts = self._arrays(name)
         shape = (self.worlds, max(part.shape[1] for part in parts))
+        expect("fill", fill, int, float, np.number)
         if out is None:
             out = np.empty(shape, np.result_type(*parts))
-        if out.shape != shape:
+        if expect("out", out, np.ndarray).shape != shape:
             raise ShapeError(f"out: {list(out.shape)}, expected {list(shape)}")
         for part, at in zip(parts, self.slices):
             out[at, : part.shape[1]], out[at, part.shape[1] :] = part, fill

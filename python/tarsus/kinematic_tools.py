@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import builtins
 import dataclasses
+from collections.abc import Iterable
 from typing import Sequence
 
 import numpy as np
 
 from . import _core
-from .errors import ValueError  # noqa: A004 (the C++ name)
+from .errors import ValueError, expect  # noqa: A004 (the C++ name)
 
 __all__ = ["FrameTask", "IKResult", "com_jacobian", "ik", "inverse_dynamics", "jacobian_derivative", "neutral",
            "random_configuration", "relative_jacobian"]
@@ -41,7 +42,7 @@ class IKResult:
 
 def neutral(model) -> np.ndarray:
     """[nq] the pose that the file draws, with every limited hinge and slide moved into its range."""
-    qpos = np.array(model.qpos0)
+    qpos = np.array(expect("model", model, _core.Model).qpos0)
     for joint in model.joints:
         if joint.limited and joint.nv == 1:
             qpos[joint.qpos] = np.clip(qpos[joint.qpos], *joint.range)
@@ -51,8 +52,8 @@ def neutral(model) -> np.ndarray:
 def random_configuration(model, rng: np.random.Generator | int | None = None) -> np.ndarray:
     """[nq] evenly distributed: hinges and slides over their range (without one: ±π, ±1 m), balls over all rotations, free
     roots over a cube of ±1 m about their place in the file."""
-    rng = np.random.default_rng(rng)
-    qpos = np.array(model.qpos0)
+    qpos = np.array(expect("model", model, _core.Model).qpos0)
+    rng = _generator("rng", rng)
     for joint in model.joints:
         if joint.nv == 1:
             low, high = joint.range if joint.limited else (-1.0, 1.0) if joint.type == "slide" else (-np.pi, np.pi)
@@ -86,7 +87,7 @@ def relative_jacobian(model, data, body: int | str, reference: int | str, point=
     `reference`. After kinematics(). `point` in the world [m]; None: the origin of `body`. A change of coordinates, so that
     joints which move both bodies alike have zero columns."""
     frame, _ = _core.body_pose(model, data, reference)
-    at = np.asarray(_core.body_pose(model, data, body)[1] if point is None else point, float)
+    at = _core.body_pose(model, data, body)[1] if point is None else _three("point", point)
     J = _core.jacobian(model, data, body, at) - _core.jacobian(model, data, reference, at)
     return np.concatenate([frame.T @ J[:3], frame.T @ J[3:]])
 
@@ -98,7 +99,7 @@ def jacobian_derivative(model, data, body: int | str, qpos, qvel, point=(0, 0, 0
     A joint's axis S, a motion at the world's origin, moves with its link: dS/dt = V x S [Featherstone 2008, eq. 2.45]."""
     _core.kinematics(model, data, qpos, qvel)
     rotation, position = _core.body_pose(model, data, body)
-    at, qvel = position + rotation @ np.asarray(point, float), np.asarray(qvel, float)
+    at, qvel = position + rotation @ _three("point", point), _numbers("qvel", qvel, (model.nv,))
     S = _core.jacobian(model, data, body, at)
     S[3:] += np.cross(at, S[:3], axis=0)  # at the world's origin
     own = S * qvel
@@ -124,12 +125,24 @@ def inverse_dynamics(model, data, qpos, qvel, qacc, contacts=()) -> np.ndarray:
     bodies = {}
     for body in model.bodies[1:]:
         bodies.setdefault(body.link, body.id)
-    for contact in contacts:
-        for link, sign in zip(contact["links"], (1, -1)):
+    for contact in expect("contacts", contacts, list, tuple):
+        missing = {"links", "position", "force"} - expect("contacts", contact, dict).keys()
+        if missing:
+            _refuse("contacts", f"without {sorted(missing)[0]!r}", "dictionaries as Stepper.contacts lists them")
+        position, force, torque = (_three(f"contacts' {key}", contact.get(key, (0, 0, 0)))
+                                   for key in ("position", "force", "torque"))
+        for link, sign in zip(expect("contacts' links", contact["links"], list, tuple), (1, -1)):
             if link in bodies and link >= 0:
-                J = _core.jacobian(model, data, bodies[link], np.asarray(contact["position"], float))
-                tau -= sign * (J[3:].T @ np.asarray(contact["force"], float) + J[:3].T @ np.asarray(contact.get("torque", (0, 0, 0)), float))
+                J = _core.jacobian(model, data, bodies[link], position)
+                tau -= sign * (J[3:].T @ force + J[:3].T @ torque)
     return tau
+
+
+def _generator(argument, seed) -> np.random.Generator:
+    try:
+        return np.random.default_rng(seed)
+    except (TypeError, builtins.ValueError):
+        _refuse(argument, repr(seed), "a numpy.random.Generator or a whole number that is not negative")
 
 
 def _refuse(argument, value, expected):
@@ -137,14 +150,24 @@ def _refuse(argument, value, expected):
 
 
 def _three(argument, values) -> np.ndarray:
-    v = np.asarray(values, float)
+    v = _numbers(argument, values)
     if v.shape != (3,) or not np.isfinite(v).all():
-        _refuse(argument, repr(values), "three finite numbers [m]")
+        _refuse(argument, repr(values), "three finite numbers")
     return v
 
 
+def _numbers(argument, values, shape=None) -> np.ndarray:
+    try:
+        out = np.asarray(values, float)
+    except (TypeError, builtins.ValueError):
+        raise TypeError(f"{argument}: is {values!r}, expected numbers") from None
+    if shape is not None and out.shape != shape:
+        _refuse(argument, f"of shape {out.shape}", shape)
+    return out
+
+
 def _matrix(orientation) -> np.ndarray:
-    m = np.asarray(orientation, float)
+    m = _numbers("orientation", orientation)
     if m.shape == (3, 3) and np.abs(m.T @ m - np.eye(3)).max() <= 1e-6 and np.linalg.det(m) > 0:
         return m
     if m.shape != (4,) or not 0 < np.linalg.norm(m) < np.inf:
@@ -171,13 +194,13 @@ def _rotation_vector(r: np.ndarray) -> np.ndarray:
 
 class _Problem:
     def __init__(self, model, tasks, data):
-        self.model, self.data = model, data if data is not None else _core.Data(model)
+        self.model, self.data = model, _core.Data(model) if data is None else expect("data", data, _core.Data)
         self.tasks = [dataclasses.replace(
             t, position=None if t.position is None else _three("position", t.position), point=_three("point", t.point),
             orientation=None if t.orientation is None else _matrix(t.orientation)) for t in tasks]
         for t in self.tasks:
-            if not 0 < t.weight < np.inf:
-                _refuse("weight", t.weight, "positive, finite")
+            if not isinstance(t.weight, (int, float, np.number)) or not 0 < t.weight < np.inf:
+                _refuse("weight", repr(t.weight), "a positive, finite number")
         if not any(t.position is not None or t.orientation is not None for t in self.tasks):
             raise ValueError("tasks: without a position or an orientation, expected something to reach")
         self.low, self.high = np.full(model.nv, -np.inf), np.full(model.nv, np.inf)
@@ -262,18 +285,18 @@ def ik(model, tasks: FrameTask | Sequence[FrameTask], qpos=None, *, tolerance: f
     >>> arm = tarsus.Model.load("arm.xml")
     >>> tarsus.ik(arm, tarsus.FrameTask("hand", position=[0.4, 0.1, 0.5])).qpos
     """
-    if isinstance(tasks, FrameTask):
-        tasks = [tasks]
+    expect("model", model, _core.Model)
+    tasks = [tasks] if isinstance(tasks, FrameTask) else tasks
+    if not isinstance(tasks, Iterable):
+        expect("tasks", tasks, FrameTask)
     for name, value in (("iterations", iterations), ("restarts", restarts)):
-        if value < 0:
-            _refuse(name, value, "not negative")
-    if not tolerance >= 0:
-        _refuse("tolerance", tolerance, "not negative")
-    problem = _Problem(model, list(tasks), data)
-    start = neutral(model) if qpos is None else np.array(qpos, float)
-    if start.shape != (model.nq,):
-        _refuse("qpos", f"of shape {start.shape}", f"({model.nq},)")
-    rng = np.random.default_rng(seed)
+        if not isinstance(value, (int, np.integer)) or value < 0:
+            _refuse(name, repr(value), "a whole number that is not negative")
+    if not isinstance(tolerance, (int, float, np.number)) or not tolerance >= 0:
+        _refuse("tolerance", repr(tolerance), "a number that is not negative")
+    problem = _Problem(model, [expect("tasks", task, FrameTask) for task in tasks], data)
+    start = neutral(model) if qpos is None else _numbers("qpos", qpos, (model.nq,))
+    rng = _generator("seed", seed)
     free = [j for j in model.joints if j.type == "free"]
     best, used = None, 0
     for restart in builtins.range(restarts + 1):

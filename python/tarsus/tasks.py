@@ -12,6 +12,7 @@ import pathlib
 import numpy as np
 
 from . import MODELS, CartPoleTask, Clip, Drives, LocomotionTask, Model, MotionTask, ValueError, VelocityTask  # noqa: A004
+from .errors import expect
 
 _MOTIONS = {
     "HumanoidWalk": ("humanoid", "humanoid_walk"),
@@ -43,7 +44,7 @@ def make(name, **options):
 
     Raises ValueError for a name that is not in NAMES, and for one of Gymnasium's where that is not installed.
     """
-    if name in _LOCOMOTION:
+    if expect("task", name, str) in _LOCOMOTION:
         gymnasium = importlib.util.find_spec("gymnasium")
         if gymnasium is None:
             raise ValueError(f"task is {name!r}, whose model comes with gymnasium, which is not installed")
@@ -71,7 +72,7 @@ def velocity_task(model, feet=(), **options):
     """
     if not isinstance(model, Model):
         model = Model.load(model)
-    return VelocityTask(model, feet=[model.body_id(name) for name in feet], **options)
+    return VelocityTask(model, feet=[model.body_id(name) for name in expect("feet", feet, list, tuple)], **options)
 
 
 def motion_task(model, clip, table, **options):
@@ -91,6 +92,9 @@ def motion_task(model, clip, table, **options):
         clip = Clip.load(str(clip), model)
     if not isinstance(table, dict):
         table = json.loads(pathlib.Path(table).read_text(encoding="utf-8"))
+    missing = {"root", "joints", "end_effectors", "feet"} - table.keys()
+    if missing:
+        raise ValueError(f"table: is without {sorted(missing)[0]!r}, expected root, joints, end_effectors and feet")
     joints = [joint.name for joint in model.joints]
     kp, kd, force = (np.zeros(model.nv) for _ in range(3))
     force[:6] = np.inf

@@ -161,7 +161,7 @@ int EqualitySet::add_connect(const std::string& name, int body_a, const Vec3d& p
 }
 
 int EqualitySet::add_weld(const std::string& name, int body_a, int body_b, const Transformd& X_AB, double torque_scale,
-                          const Vec3d& anchor) {
+                          const Vec3d& anchor, const Mat3d& axes) {
   Equality e{.name = name, .kind = EqualityKind::weld, .body_a = body_a, .body_b = body_b, .nrow = 6};
   check_pair(e);
   require_finite(name, "X_AB", X_AB.p), require_finite(name, "anchor", anchor);
@@ -169,7 +169,8 @@ int EqualitySet::add_weld(const std::string& name, int body_a, int body_b, const
     throw ValueError("torque_scale of \"" + name + "\"", number_text(torque_scale), "a positive, finite number");
   EqualityConstants<double> c = blank(e.kind);
   place(*model_, e, X_AB.R * anchor + X_AB.p, anchor, c);
-  put(c.Ra, pose_on_carrier(model_->bodies[body_a]).R * X_AB.R), put(c.Rb, pose_on_carrier(model_->bodies[body_b]).R);
+  put(c.Ra, pose_on_carrier(model_->bodies[body_a]).R * X_AB.R * axes);
+  put(c.Rb, pose_on_carrier(model_->bodies[body_b]).R * axes);
   for (const double x : c.Ra) {
     if (!std::isfinite(x))
       throw ValueError("X_AB of \"" + name + "\"", "a rotation that is not finite", "a rotation matrix");

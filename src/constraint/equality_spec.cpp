@@ -84,7 +84,7 @@ int EqualitySet::add_spec_pair(const EqualitySpec& spec) {
     const Transformd X_BA = inverse(X_AB);
     return add_connect(spec.name, a.body, spec.anchor, b.body, X_BA.R * spec.anchor + X_BA.p);
   }
-  if (spec.sites) return add_weld(spec.name, a.body, b.body, a.X * inverse(b.X), spec.torque_scale, b.X.p);
+  if (spec.sites) return add_weld(spec.name, a.body, b.body, a.X * inverse(b.X), spec.torque_scale, b.X.p, b.X.R);
   if (!spec.has_relative_pose) return add_weld(spec.name, a.body, b.body, X_AB, spec.torque_scale, spec.anchor);
   const Mat3d R = rotation(normalized(spec.relative_orientation));
   return add_weld(spec.name, a.body, b.body, {R, spec.relative_position - R * spec.anchor}, spec.torque_scale,

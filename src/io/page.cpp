@@ -6,6 +6,7 @@
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base64.hpp"
 #include "tarsus/dynamics/dynamics.hpp"
@@ -19,7 +20,8 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 constexpr double kFrameSpacing = 1.0 / 60;
-constexpr int kPose = 7, kSegment = 6;
+constexpr int kPose = 7, kSegment = 6, kContact = 10;
+constexpr std::size_t kMostArrows = 400;  ///< more hide what they belong to
 /// Where a page has room for its recording.
 constexpr std::string_view kRoom = "<script id=\"recording\" type=\"application/json\">null</script>";
 
@@ -76,6 +78,18 @@ struct PageWriter::State {
   std::string scene;
   std::vector<float> time, poses, ghost, tendons, error, kinetic, potential;
   std::vector<int> tendon_start{0};
+  struct Contacts {
+    std::vector<float> rows, force, penetration, residual, iterations;
+    std::vector<int> start{0};
+  } contacts;
+  /// The last frame of all, while it is not kept: the next one may take its place.
+  struct Last {
+    double time;
+    std::vector<double> qpos, qvel, target;
+    double error;
+    std::optional<PageContacts> contacts;
+  };
+  std::optional<Last> last;
 
   explicit State(const Model& m) : model(m), data(m), tendon_set(TendonSet::of(m)), scene(scene_json(m)) {}
 
@@ -84,45 +98,70 @@ struct PageWriter::State {
     rows.resize(begin + std::size_t(kPose) * model.nbody());
     pose_row(model, data, qpos, rows.data() + begin);
   }
+  void add(const PageContacts& now) {
+    double sum = 0;
+    for (std::size_t i = 0; i + kContact <= now.rows.size(); i += kContact)
+      sum += norm(Vec3d{now.rows[i + 3], now.rows[i + 4], now.rows[i + 5]});
+    if (now.rows.size() <= kMostArrows * kContact)
+      contacts.rows.insert(contacts.rows.end(), now.rows.begin(), now.rows.end());
+    contacts.start.push_back(int(contacts.rows.size() / kContact));
+    contacts.force.push_back(float(sum)), contacts.penetration.push_back(float(now.penetration));
+    contacts.residual.push_back(float(now.residual)), contacts.iterations.push_back(float(now.iterations));
+  }
+  void keep_last() {
+    if (!last) return;
+    time.push_back(float(last->time));
+    if (!last->target.empty()) add(ghost, last->target), error.push_back(float(last->error));
+    if (last->contacts) add(*last->contacts);
+    add(poses, last->qpos);
+    kinematics<double>(model, data, last->qpos, last->qvel);
+    add_segments(model, tendon_set, data, tendons);
+    tendon_start.push_back(int(tendons.size() / kSegment));
+    const Energy e = energy<double>(model, data, last->qpos, last->qvel);
+    kinetic.push_back(float(e.kinetic)), potential.push_back(float(e.potential + e.spring));
+    last.reset();
+  }
 };
 
 PageWriter::PageWriter(const Model& model) : state_(std::make_unique<State>(model)) {}
 PageWriter::~PageWriter() = default;
 
 void PageWriter::frame(double time, std::span<const double> qpos, std::span<const double> qvel,
-                       std::span<const double> target, double tracking_error) {
+                       std::span<const double> target, double tracking_error, const PageContacts* contacts) {
   State& s = *state_;
   check_size("qpos", qpos.size(), std::size_t(s.model.nq));
   check_size("qvel", qvel.size(), std::size_t(s.model.nv));
   if (!target.empty()) check_size("target", target.size(), std::size_t(s.model.nq));
-  if (!s.time.empty() && time < double(s.time.back()) + kFrameSpacing * (1 - 1e-3)) return;
-  s.time.push_back(float(time));
-  if (!target.empty()) s.add(s.ghost, target), s.error.push_back(float(tracking_error));
-  s.add(s.poses, qpos);
-  kinematics<double>(s.model, s.data, qpos, qvel);
-  add_segments(s.model, s.tendon_set, s.data, s.tendons);
-  s.tendon_start.push_back(int(s.tendons.size() / kSegment));
-  const Energy e = energy<double>(s.model, s.data, qpos, qvel);
-  s.kinetic.push_back(float(e.kinetic)), s.potential.push_back(float(e.potential + e.spring));
+  if (contacts && contacts->rows.size() % kContact != 0)
+    throw ShapeError("contacts", contacts->rows.size(), contacts->rows.size() / kContact * kContact);
+  const auto copy = [](std::span<const double> x) { return std::vector<double>(x.begin(), x.end()); };
+  s.last = {time, copy(qpos), copy(qvel), copy(target), tracking_error, {}};
+  if (contacts) s.last->contacts = *contacts;
+  if (s.time.empty() || time >= double(s.time.back()) + kFrameSpacing * (1 - 1e-3)) s.keep_last();
 }
 
-std::string PageWriter::json() const {
-  const State& s = *state_;
+std::string PageWriter::json() {
+  State& s = *state_;
+  s.keep_last();
   OrderedJson out{{"format", "tarsus-page"}, {"version", 1}, {"scene", OrderedJson::parse(s.scene)}};
   out["frames"] = s.time.size();
   out["time"] = base64<float>(s.time), out["poses"] = base64<float>(s.poses);
   if (!s.ghost.empty()) out["ghost"] = base64<float>(s.ghost);
   if (!s.tendons.empty()) out["tendons"] = base64<float>(s.tendons), out["tendon_start"] = base64<int>(s.tendon_start);
+  if (!s.contacts.rows.empty())
+    out["contacts"] = base64<float>(s.contacts.rows), out["contact_start"] = base64<int>(s.contacts.start);
   out["series"] = OrderedJson::array();
   const auto plot = [&](const char* name, const char* unit, const std::vector<float>& values) {
     if (!values.empty()) out["series"].push_back({{"name", name}, {"unit", unit}, {"values", base64<float>(values)}});
   };
   plot("tracking error", "m", s.error);
   plot("kinetic energy", "J", s.kinetic), plot("potential energy", "J", s.potential);
+  plot("contact force", "N", s.contacts.force), plot("penetration", "m", s.contacts.penetration);
+  plot("contact residual", "m/s", s.contacts.residual), plot("contact iterations", "", s.contacts.iterations);
   return out.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
 }
 
-void PageWriter::write(const std::filesystem::path& file, std::string_view page) const {
+void PageWriter::write(const std::filesystem::path& file, std::string_view page) {
   const std::size_t room = page.find(kRoom);
   if (room == std::string_view::npos) throw ValueError("page", "without room for a recording", std::string(kRoom));
   const std::size_t at = room + kRoom.find("null");

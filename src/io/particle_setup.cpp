@@ -242,6 +242,7 @@ void SetupReader::read_coulomb() {
     object.fault(
         *value, "form",
         fmt::format("{} is not plain, shifted, shifted_force, shifted_gradient or reaction_field", quote(form)));
+  if (outside < 0) object.fault(*value, "epsilon_outside", fmt::format("{} is negative", outside));
   if (outside_given && form != "reaction_field")
     object.fault(*value, "epsilon_outside", "belongs to the form reaction_field");
   coulomb.constant = system_.units.coulomb;

@@ -39,15 +39,39 @@ void check_cutoff(const char* what, double cutoff, const Box& box) {
   }
 }
 
+/// @param of says what has the number
+template <class Of>
+void check_number(const char* what, const Of& of, double x, double least, double most = INFINITY) {
+  if (std::isfinite(x) && x >= least && x <= most) return;
+  throw ValueError(fmt::format("{} of {}", what, of()), fmt::format("{}", x),
+                   most < INFINITY     ? fmt::format("a number from {} to {:.6g}", least, most)
+                   : std::isinf(least) ? "a finite number"
+                                       : "a finite number that is not negative");
+}
+
 void check_bonded(const ForceField& field, int n) {
   for (const auto& e : field.exclusions) check_index("exclusion", e[0], n), check_index("exclusion", e[1], n);
-  for (const auto& b : field.bonds) check_index("bond", b.i, n), check_index("bond", b.j, n);
-  for (const auto& a : field.angles)
-    check_index("angle", a.i, n), check_index("angle", a.j, n), check_index("angle", a.k, n);
+  for (const auto& b : field.bonds) {
+    check_index("bond", b.i, n), check_index("bond", b.j, n);
+    const auto of = [&] { return fmt::format("the bond of particles {}, {}", b.i, b.j); };
+    check_number("stiffness", of, b.stiffness, 0), check_number("length", of, b.length, 0);
+  }
+  for (const auto& a : field.angles) {
+    for (const int i : {a.i, a.j, a.k}) check_index("angle", i, n);
+    const auto of = [&] { return fmt::format("the angle of particles {}, {}, {}", a.i, a.j, a.k); };
+    check_number("stiffness", of, a.stiffness, 0), check_number("value (radians)", of, a.angle, 0, kPi * (1 + 1e-12));
+  }
   for (const auto& t : field.torsions) {
     for (const int i : {t.i, t.j, t.k, t.l}) check_index("torsion", i, n);
+    const auto of = [&] { return fmt::format("the torsion of particles {}, {}, {}, {}", t.i, t.j, t.k, t.l); };
+    for (const double c : {t.c1, t.c2, t.c3}) check_number("coefficient", of, c, -INFINITY);
   }
-  for (const auto& s : field.springs) check_index("spring", s.i, n);
+  for (const auto& s : field.springs) {
+    check_index("spring", s.i, n);
+    const auto of = [&] { return fmt::format("the spring of particle {}", s.i); };
+    check_number("stiffness", of, s.stiffness, 0);
+    for (const double x : {s.anchor.x, s.anchor.y, s.anchor.z}) check_number("anchor", of, x, -INFINITY);
+  }
 }
 
 // A typical length of the rows, to look around the start by.
@@ -106,6 +130,11 @@ void ParticleSystem::check() const {
       if (type < 0 || type >= lj.types)
         throw ValueError("Lennard-Jones type", fmt::format("{}", type), fmt::format("0 to {}", lj.types - 1));
     }
+    for (std::size_t k = 0; k < lj.epsilon.size(); ++k) {
+      const auto of = [&] { return fmt::format("types {} and {}", k / lj.types, k % lj.types); };
+      check_number("Lennard-Jones epsilon", of, lj.epsilon[k], 0),
+          check_number("Lennard-Jones sigma", of, lj.sigma[k], 0);
+    }
     check_cutoff("Lennard-Jones cutoff", lj.cutoff, box);
     if (lj.mode == LennardJones::Cutoff::force_switch && !(lj.switch_from > 0 && lj.switch_from < lj.cutoff)) {
       throw ValueError("Lennard-Jones switch_from", fmt::format("{}", lj.switch_from), "between 0 and the cutoff");
@@ -113,6 +142,9 @@ void ParticleSystem::check() const {
   }
   if (!force_field.coulomb.charge.empty()) {
     check_size("charges", force_field.coulomb.charge.size(), n);
+    for (std::size_t i = 0; i < n; ++i)
+      check_number(
+          "charge", [&] { return fmt::format("particle {}", i); }, force_field.coulomb.charge[i], -INFINITY);
     check_cutoff("Coulomb cutoff", force_field.coulomb.cutoff, box);
   }
   check_bonded(force_field, particles());

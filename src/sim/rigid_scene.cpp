@@ -47,14 +47,20 @@ bool matches(const std::string& text, const std::string& name, std::vector<doubl
 
 }  // namespace
 
-const char* named_scenes() {
-  return "balls:SIDE:LAYERS  SIDE² × LAYERS balls dropped into a box\n"
-         "ball_pyramid:N     N layers of balls, N(N + 1)(2N + 1)/6 in all\n"
-         "box_pyramid:N      a wall of cubes, N in the lowest row\n"
-         "box_stack:N        N cubes above one another\n"
-         "dominoes:N         a row of N, the first about to fall\n"
-         "slope:DEGREES      a cube on a slope; its friction decides whether it slides\n"
-         "cards:N            a house of cards with N storeys";
+std::vector<std::pair<std::string, std::string>> named_scenes() {
+  return {{"balls:SIDE:LAYERS", "SIDE² × LAYERS balls dropped into a box"},
+          {"ball_pyramid:N", "N layers of balls, N(N + 1)(2N + 1)/6 in all"},
+          {"box_pyramid:N", "a wall of cubes, N in the lowest row"},
+          {"box_stack:N", "N cubes above one another"},
+          {"dominoes:N", "a row of N, the first about to fall"},
+          {"slope:DEGREES", "a cube on a slope; its friction decides whether it slides"},
+          {"cards:N", "a house of cards with N storeys"}};
+}
+
+std::string scene_names() {
+  std::string out;
+  for (const auto& [name, what] : named_scenes()) out += (out.empty() ? "" : ", ") + name;
+  return out;
 }
 
 std::optional<RigidScene> named_scene(const std::string& text) {

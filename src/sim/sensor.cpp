@@ -398,7 +398,7 @@ void SensorSet::evaluate(const SensorInput& state, std::span<double> sensordata)
     read(s, state, out);
     if (s.kind == SensorKind::none) std::fill(out, out + s.dimension, std::numeric_limits<double>::quiet_NaN());
     if (s.cutoff <= 0 || s.kind == SensorKind::none || sensor_traits(s.kind).direction) continue;
-    const bool positive = s.kind == SensorKind::touch || s.kind == SensorKind::rangefinder;
+    const bool positive = s.kind == SensorKind::touch || s.kind == SensorKind::insidesite;
     for (int k = 0; k < s.dimension; ++k)
       out[k] = positive ? std::min(out[k], s.cutoff) : std::clamp(out[k], -s.cutoff, s.cutoff);
   }

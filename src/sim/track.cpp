@@ -158,7 +158,9 @@ TrackReport track(const Model& model, const PoseSource& source, const Drives& dr
   convert<R>(qpos, data.qpos), convert<R>(qvel, data.qvel);
 
   TrackReport report;
+  std::vector<Vec3d> contact_force;
   const int steps = std::max(1, int(std::lround(options.duration / options.dt)));
+  if (on_frame) on_frame({0, steps, 0, qpos, qvel, qpos});
   Clock::duration busy{0};
   for (int i = 1; i <= steps; ++i) {
     if (options.stop && options.stop()) {
@@ -184,7 +186,15 @@ TrackReport track(const Model& model, const PoseSource& source, const Drives& dr
     qpos.assign(data.qpos.begin(), data.qpos.end()), qvel.assign(data.qvel.begin(), data.qvel.end());
     const double error = meter.measure(qpos, target, report.error_max);
     report.error_mean += (error - report.error_mean) / i;
-    if (on_frame) on_frame({i, steps, time, qpos, qvel, target, error});
+    if (!on_frame) continue;
+    TrackFrame frame{i, steps, time, qpos, qvel, target, error};
+    if (const RowStage<R>* rows = stepper.rows()) {
+      frame.contacts = rows->contacts(), frame.rows = &rows->report();
+      contact_force.clear();
+      for (std::size_t k = 0; k < frame.contacts.size(); ++k) contact_force.push_back(rows->force(int(k)));
+      frame.contact_force = contact_force;
+    }
+    on_frame(frame);
   }
   report.seconds = std::chrono::duration<double>(busy).count();
   report.stage_seconds = stepper.stage_seconds();

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "app/program.hpp"
+#include "support/base64.hpp"
 #include "support/temporary_folder.hpp"
 #include "tarsus/io/npz.hpp"
 #include "tarsus/io/recording.hpp"
@@ -70,6 +71,47 @@ TEST(Command, FilesThatCannotBeUsedAreNamed) {
               {"convert models/pendulum.xml x.usd", 1, ".urdf"},
               {"scene models/pendulum.xml", 1, "joint other than free"},
               {"scene nosuch", 1, "box_stack:N"}});
+}
+
+TEST(Command, OutputsAreTriedFirst) {
+  TARSUS_NEEDS_PROGRAM();
+  tarsus::test::TemporaryFolder folder;
+  const std::string npz = folder.path() / "run.npz", kept = folder.path() / "kept.xml";
+  const std::string unreadable = "nosuch.xml nodir/x", short_run = "run models/pendulum.xml --duration 0.1 ";
+  expect_all({{short_run + "--out " + npz + " --page nodir/x.html", 1, "nodir/x.html: cannot be written: No such file"},
+              {"convert " + unreadable + ".urdf", 1, "nodir/x.urdf: cannot be written"},
+              {"map nosuch.bvh nosuch.xml --out nodir/x.json", 1, "nodir/x.json: cannot be written"},
+              {"map nosuch.bvh nosuch.xml --clip-out nodir/x.json", 1, "nodir/x.json: cannot be written"}});
+  EXPECT_FALSE(std::filesystem::exists(npz)) << "the run was made, though its page cannot be written";
+  std::ofstream(kept) << "mine";
+  EXPECT_EQ(tarsus_command("convert nosuch.xml " + kept).code, 1);
+  EXPECT_EQ(std::filesystem::file_size(kept), 4u);
+}
+
+TEST(Command, APageGoesFromTheStartToTheEndWithItsContacts) {
+  TARSUS_NEEDS_PROGRAM();
+  tarsus::test::TemporaryFolder folder;
+  const std::string html = folder.path() / "run.html", start = "<script id=\"recording\" type=\"application/json\">";
+  const auto page = [&](const std::string& arguments) {
+    EXPECT_EQ(tarsus_command("run models/humanoid.xml --no-record " + arguments + " --page " + html).code, 0);
+    std::ifstream in(html);
+    const std::string text(std::istreambuf_iterator<char>(in), {});
+    const std::size_t at = text.find(start) + start.size();
+    return nlohmann::json::parse(text.substr(at, text.find("</script>", at) - at));
+  };
+  const nlohmann::json fall = page("--contacts on --duration 1"),
+                       walk = page("--clip models/clips/humanoid_walk.json --dt 0.007 --duration 0.5");
+  for (const nlohmann::json* p : {&fall, &walk}) EXPECT_EQ(tarsus::test::decode<float>((*p)["time"]).front(), 0);
+  EXPECT_NEAR(tarsus::test::decode<float>(fall["time"]).back(), 1, 1e-6);
+  EXPECT_NEAR(tarsus::test::decode<float>(walk["time"]).back(), 71 * 0.007, 1e-6);
+  EXPECT_FALSE(walk.contains("contacts"));
+  ASSERT_TRUE(fall.contains("contacts"));
+  float most = 0;
+  for (const nlohmann::json& s : fall["series"]) {
+    if (s["name"] != "contact force") continue;
+    for (const float force : tarsus::test::decode<float>(s["values"])) most = std::max(most, force);
+  }
+  EXPECT_GT(most, 100) << "the floor carries a humanoid that has fallen [N]";
 }
 
 TEST(Command, NumbersOutOfRangeAreRefused) {
@@ -156,7 +198,7 @@ TEST(Command, EveryJsonIsOneObject) {
         std::string("info models/humanoid.xml"), std::string("info models/clips/humanoid_walk.json"),
         "convert models/pendulum.xml " + out, "check " + out, std::string("gains models/humanoid.xml"),
         std::string("-kkt models/loops/four_bar.xml"), std::string("scene box_stack:3 --duration 0.1"),
-        std::string("md water1 --steps 5")}) {
+        std::string("md water1 --steps 5"), std::string("md --list"), std::string("scene --list")}) {
     SCOPED_TRACE(arguments);
     const Outcome run = tarsus_command(arguments + " --json");  // nothing beside it, not even on standard error
     EXPECT_EQ(run.code, 0) << run.text;

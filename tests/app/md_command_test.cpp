@@ -298,6 +298,15 @@ TEST(MdCommand, BadOptionsAreNamed) {
   }
 }
 
+TEST(MdCommand, ASeedIsNotNegative) {
+  TARSUS_NEEDS_PROGRAM();
+  for (const char* seed : {"-1", "1.5", "x", "99999999999999999999"}) {
+    const Outcome run = md(std::string("chain:8 --steps 1 --seed ") + seed);
+    EXPECT_EQ(run.code, 2) << seed;
+    EXPECT_NE(run.text.find("--seed"), std::string::npos) << run.text;
+  }
+}
+
 TEST(MdCommand, ARefusedRunLeavesNoFile) {
   TARSUS_NEEDS_PROGRAM();
   const std::string file = scratch("rope.dcd");

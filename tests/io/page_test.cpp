@@ -3,11 +3,11 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "support/base64.hpp"
 #include "tarsus/dynamics/dynamics.hpp"
 #include "tarsus/io/mjcf.hpp"
 #include "tarsus/io/model_file.hpp"
@@ -18,22 +18,7 @@ namespace tarsus {
 namespace {
 
 using nlohmann::json;
-
-/// Decoded here by the definition, not by the encoder's own tables.
-template <class T>
-std::vector<T> decode(const std::string& text) {
-  const std::string digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string bytes;
-  unsigned bits = 0, word = 0;
-  for (const char c : text) {
-    if (c == '=') break;
-    word = word << 6 | unsigned(digits.find(c));
-    if ((bits += 6) >= 8) bits -= 8, bytes += char(word >> bits & 255);
-  }
-  std::vector<T> out(bytes.size() / sizeof(T));
-  std::memcpy(out.data(), bytes.data(), out.size() * sizeof(T));
-  return out;
-}
+using test::decode;
 
 Model from_text(const std::string& body) {
   return compile(parse_mjcf("<mujoco model='m'>" + body + "</mujoco>", "test", ".", {}));
@@ -129,7 +114,35 @@ TEST(Page, PosesAreThoseOfTheBodies) {
   EXPECT_NEAR(decode<float>(out["series"][0]["values"])[7], 0.07, 1e-6);
 }
 
-TEST(Page, FramesCloserThanASixtiethAreLeftOut) {
+TEST(Page, ContactsAreDrawnAndPlotted) {
+  const Model model =
+      from_text("<worldbody><body><joint type='hinge'/><geom type='sphere' size='1'/></body></worldbody>");
+  PageWriter page(model);
+  const double zero = 0;
+  std::vector<float> one{1, 2, 3, 0, 3, 4, 0, 0, 1, 0.5f}, many;
+  for (int i = 0; i < 401; ++i) many.insert(many.end(), one.begin(), one.end());
+  const PageContacts none, some{one, 0.25, 1e-9, 3}, crowd{many, 0, 0, 1};
+  page.frame(0, {&zero, 1}, {&zero, 1}, {}, 0, &none);
+  page.frame(1, {&zero, 1}, {&zero, 1}, {}, 0, &some);
+  page.frame(2, {&zero, 1}, {&zero, 1}, {}, 0, &crowd);
+  const json out = json::parse(page.json());
+  EXPECT_EQ(decode<float>(out["contacts"]), one);  // of 401 none is drawn
+  EXPECT_EQ(decode<std::int32_t>(out["contact_start"]), (std::vector<std::int32_t>{0, 0, 1, 1}));
+  const auto series = [&](const std::string& name) {
+    for (const json& s : out["series"]) {
+      if (s["name"] == name) return decode<float>(s["values"]);
+    }
+    return std::vector<float>();
+  };
+  EXPECT_EQ(series("contact force"), (std::vector<float>{0, 5, 5 * 401}));
+  EXPECT_EQ(series("penetration"), (std::vector<float>{0, 0.25f, 0}));
+  EXPECT_EQ(series("contact residual"), (std::vector<float>{0, 1e-9f, 0}));
+  EXPECT_EQ(series("contact iterations"), (std::vector<float>{0, 3, 1}));
+  const PageContacts odd{{1, 2, 3}};
+  EXPECT_THROW(page.frame(3, {&zero, 1}, {&zero, 1}, {}, 0, &odd), ShapeError);
+}
+
+TEST(Page, FramesCloserThanASixtiethAreLeftOutButForTheLast) {
   const Model model =
       from_text("<worldbody><body><joint type='hinge'/><geom type='sphere' size='1'/></body></worldbody>");
   PageWriter page(model);
@@ -138,6 +151,9 @@ TEST(Page, FramesCloserThanASixtiethAreLeftOut) {
   const int frames = json::parse(page.json())["frames"];
   EXPECT_GE(frames, 55);
   EXPECT_LE(frames, 61);
+  const std::vector<float> time = decode<float>(json::parse(page.json())["time"]);
+  EXPECT_EQ(time.front(), 0);
+  EXPECT_EQ(time.back(), 1);
 }
 
 TEST(Page, IsWrittenIntoItsRoomAndNoNameEndsTheScript) {

@@ -780,6 +780,43 @@ def test_sensors_of_scenes_at_rest():
     assert seen["net"][1:4] == pytest.approx([0, 0, 4 * 9.81], abs=1e-3)
 
 
+CUTOFFS = """<mujoco>
+  <worldbody>
+    <geom type="plane" size="1 1 .1"/>
+    <body name="a" pos="0 0 .09"><freejoint/><geom name="g" size=".1"/><site name="s" size=".2"/>
+      <site name="up" pos="0 0 .1"/><site name="down" pos="0 0 .6" euler="180 0 0"/></body>
+    <body pos="2 0 2"><joint name="j" type="slide" axis="0 0 1" range=".5 1"/><geom size=".1"/></body>
+    <body pos="3 0 2"><geom name="c1" size=".1"/></body>
+    <body name="d" pos="3 .15 2"><joint name="jd" axis="1 0 0"/><geom name="c2" size=".1"/></body>
+  </worldbody>
+  <tendon><fixed name="t" range=".5 1"><joint joint="jd" coef="1"/></fixed></tendon>
+  <sensor>
+    <rangefinder name="no hit" site="up" cutoff=".5"/> <rangefinder name="hit" site="down" cutoff=".3"/>
+    <rangefinder name="no hit, far" site="up" cutoff="5"/>
+    <touch name="touch" site="s" cutoff=".05"/> <insidesite name="inside" site="s" objtype="body" objname="a" cutoff=".05"/>
+    <jointlimitpos name="limit" joint="j" cutoff=".05"/> <jointlimitfrc name="limit force" joint="j" cutoff=".05"/>
+    <tendonlimitfrc name="tendon limit force" tendon="t" cutoff=".05"/>
+    <distance name="distance" geom1="c1" geom2="c2" cutoff=".02"/> <fromto name="fromto" geom1="c1" geom2="c2" cutoff=".02"/>
+    <framepos name="position" objtype="body" objname="d" cutoff=".05"/> <clock name="clock" cutoff=".001"/>
+    <contact name="contact" geom1="g" data="found pos normal" cutoff=".03"/>
+  </sensor>
+</mujoco>"""
+
+
+def test_cutoffs_are_mujocos():
+    """Both signs of real numbers are cut off, positive ones above alone, points and contacts not at all."""
+    theirs, ours = mujoco.MjModel.from_xml_string(CUTOFFS), tarsus.Model.from_xml_string(CUTOFFS)
+    d, data = mujoco.MjData(theirs), tarsus.Data(ours)
+    mujoco.mj_forward(theirs, d)
+    tarsus.Stepper(data, dt=1e-6, contacts=True, joint_limits=True).step()
+    data.time, d.time = 1.0, 1.0
+    mujoco.mj_forward(theirs, d)
+    seen = data.sensors
+    for name in seen:
+        assert seen[name] == pytest.approx(d.sensor(name).data, abs=1e-5), name
+    assert seen["no hit"] == -0.5 and seen["hit"] == 0.3 and seen["limit force"] == 0.05 and seen["distance"] == -0.02
+
+
 #: A ball under a ceiling, which it touches or does not quite, and a box that slides down a wall.
 STICKY = """<mujoco>
   <option timestep="0.002"/>

@@ -347,3 +347,25 @@ def test_a_batch_is_its_worlds(dtype):
         for name in ("qacc", "x2"):
             got = batch.get(together[name], k) if name == "qacc" else together[name][k // batch.width, :, k % batch.width]
             assert np.abs(got - alone[name]).max() < tolerance * np.abs(alone[name]).max(), (k, name)
+
+
+SITE_WELD = """<mujoco><compiler angle="radian"/><worldbody><site name="w" pos="0 0 1" euler=".5 0 0"/>
+  <body name="a"><freejoint/><geom size=".1"/><site name="s1" pos=".2 .1 .1" euler="0 .7 0"/></body>
+  <body name="b" pos="1 0 0"><freejoint/><geom size=".1"/><site name="s2" pos=".1 .2 .1" euler=".5 0 .3"/></body>
+  </worldbody><equality><weld {}/></equality></mujoco>"""
+
+
+@pytest.mark.parametrize("ends", ["site1='s1' site2='s2'", "site1='s2' site2='s1' torquescale='.5'", "site1='s1' site2='w'",
+                                  "site1='w' site2='s1'"])
+def test_welds_of_sites_turned_in_their_bodies(ends):
+    """Orientation rows are along the second site's axes."""
+    m, model = mujoco.MjModel.from_xml_string(SITE_WELD.format(ends)), tarsus.Model.from_xml_string(SITE_WELD.format(ends))
+    m.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONTACT
+    d, data, eq, rng = mujoco.MjData(m), tarsus.Data(model), tarsus.Equalities(model), np.random.default_rng(3)
+    for _ in range(5):
+        mujoco.mj_resetData(m, d)
+        mujoco.mj_integratePos(m, d.qpos, 0.3 * rng.normal(size=m.nv), 1.0)
+        mujoco.mj_forward(m, d)
+        J, position, _, _ = equality_rows(m, d)
+        ours = eq.rows(data, d.qpos.copy(), d.qvel.copy())
+        assert np.abs(ours["phi"] - position).max() < 1e-12 and np.abs(ours["J"] - J).max() < 1e-12

@@ -126,6 +126,15 @@ def test_bad_arguments_are_named():
     for options in ({"reset_mask": np.zeros(3, bool)}, {"reset_mask": [True] * 3}, {"reset_mask": np.ones(2, bool)}):
         with pytest.raises(ValueError, match="reset_mask"):
             env.reset(options=options)
+    single = gymnasium.make(ID, **SHORT).unwrapped
+    for seed in (-1, 2**64, 1.5, "x"):
+        for wrong in (seed, [seed] * 3):
+            with pytest.raises(tarsus.ValueError, match="seed: is .*, expected a whole number from 0"):
+                env.unwrapped.reset(seed=wrong)
+        with pytest.raises(tarsus.ValueError, match="seed: is"):
+            single.reset(seed=seed)
+    with pytest.raises(TypeError, match="options: is of type int, expected a dict"):
+        env.unwrapped.reset(options=3)
     with pytest.raises(ValueError, match="seed"):
         env.reset(seed=[1, 2])
     with pytest.raises(tarsus.Error, match="action"):

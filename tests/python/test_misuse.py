@@ -107,6 +107,17 @@ def weld(rotation):
     return tarsus.Equalities(humanoid(), own=False).add_weld("w", "head", 0, rotation, (0, 0, 1))
 
 
+AT, STILL = humanoid().qpos0, np.zeros(humanoid().nv)
+
+
+def kinematic(function, *arguments):
+    model = humanoid()
+    return function(model, tarsus.Data(model), *arguments)
+
+
+REACH = tarsus.FrameTask("head", position=(0, 0, 1))
+
+
 def walk():
     return tarsus.Clip.load(str(MODELS / "clips" / "humanoid_walk.json"), humanoid())
 
@@ -149,6 +160,36 @@ def walk():
         (lambda: tarsus.VectorTask(tarsus.tasks.make("CartPole"), 2, drives="dense"), ValueError, "drives: is dense"),
         (lambda: tarsus.VectorTask(tarsus.tasks.make("CartPole"), 2).reset(None, np.array([1, 2])), TypeError, "array of uint64"),
         (lambda: tarsus.Model.load(MODELS / "humanoid.xml", floating_base=True), ValueError, "floating_base: is given"),
+        (lambda: tarsus.neutral(3), TypeError, "model: is of type int, expected a tarsus.Model"),
+        (lambda: tarsus.random_configuration(None), TypeError, "model: is None, expected a tarsus.Model"),
+        (lambda: tarsus.random_configuration(humanoid(), -1), ValueError, "rng: is -1, expected a numpy.random.Generator or"),
+        (lambda: tarsus.ik(3, REACH), TypeError, "model: is of type int"),
+        (lambda: tarsus.ik(humanoid(), [3], humanoid().qpos0), TypeError, "tasks: is of type int, expected a tarsus.FrameTask"),
+        (lambda: tarsus.ik(humanoid(), 3), TypeError, "tasks: is of type int"),
+        (lambda: tarsus.ik(humanoid(), REACH, "x"), TypeError, "qpos: is 'x', expected numbers"),
+        (lambda: tarsus.ik(humanoid(), REACH, iterations="x"), ValueError, "iterations: is 'x'"),
+        (lambda: tarsus.ik(humanoid(), REACH, tolerance=None), ValueError, "tolerance: is None"),
+        (lambda: tarsus.ik(humanoid(), REACH, seed=1.5), ValueError, "seed: is 1.5"),
+        (lambda: tarsus.ik(humanoid(), REACH, data=3), TypeError, "data: is of type int"),
+        (lambda: tarsus.ik(humanoid(), tarsus.FrameTask("head", position="x")), TypeError, "position: is 'x'"),
+        (lambda: tarsus.ik(humanoid(), tarsus.FrameTask("head", (0, 0, 1), weight="x")), ValueError, "weight: is 'x'"),
+        (lambda: kinematic(tarsus.relative_jacobian, "head", "torso", "x"), TypeError, "point: is 'x', expected numbers"),
+        (lambda: kinematic(tarsus.jacobian_derivative, "head", AT, STILL, 3), ValueError, "point: is 3, expected three"),
+        (lambda: kinematic(tarsus.jacobian_derivative, "head", AT, None), ValueError, r"qvel: is of shape \(\), expected \(34,\)"),
+        (lambda: kinematic(tarsus.inverse_dynamics, AT, STILL, STILL, 3), TypeError, "contacts: is of type int"),
+        (lambda: kinematic(tarsus.inverse_dynamics, AT, STILL, STILL, ["x"]), TypeError, "contacts: is of type str, expected a dict"),
+        (lambda: kinematic(tarsus.inverse_dynamics, AT, STILL, STILL, [{"force": 1}]), ValueError, "contacts: is without 'links'"),
+        (lambda: tarsus.tasks.make([]), TypeError, "task: is of type list, expected a str"),
+        (lambda: tarsus.tasks.velocity_task(MODELS / "quadruped.xml", 3), TypeError, "feet: is of type int"),
+        (lambda: tarsus.tasks.motion_task(humanoid(), walk(), {}), ValueError, "table: is without 'end_effectors'"),
+        (lambda: tarsus.Batches(3), TypeError, "groups: is of type int, expected a tarsus.Batch"),
+        (lambda: tarsus.Batches(tarsus.Batch(humanoid(), 2)).measure(3), TypeError, "what: is of type int"),
+        (lambda: tarsus.Batches(tarsus.Batch(humanoid(), 2)).padded(3), TypeError, "name: is of type int, expected a str"),
+        (lambda: tarsus.Batches(tarsus.Batch(humanoid(), 2)).padded("qpos", 3), TypeError, "out: is of type int"),
+        (lambda: tarsus.Batches(tarsus.Batch(humanoid(), 2)).padded("qpos", fill="x"), TypeError, "fill: is of type str"),
+        (lambda: tarsus.Batch(humanoid(), 2).measure(3), TypeError, "what: is of type int, expected a list of names: position"),
+        (lambda: tarsus.Batch(humanoid(), 2).measure("energy"), TypeError, "what: is of type str"),
+        (lambda: tarsus.Batch(humanoid(), 2).measure(["mass"]), ValueError, 'what: is "mass", expected position'),
     ],
 )
 def test_wrong_arguments_are_named(call, error, text):

@@ -454,6 +454,63 @@ def water():
     return record(ParticleSource("water1"), 0.05)
 
 
+@pytest.mark.parametrize("name, bonds", [("chain:4", 3), ("rope:5", 5), ("ring:6", 6), ("cloth:4x4", 21), ("water1", 3)])
+def test_bonds_are_the_distances_that_are_kept(name, bonds):
+    source = ParticleSource(name)
+    system, x = source.system, source.system.position
+    assert np.array_equal(system.distances, source.scene["bonds"]) and len(source.scene["bonds"]) == bonds
+    for row, (a, b) in enumerate(system.distances):
+        assert f"(particles {a}, {b})" in system.describe(row)
+    lengths = [np.linalg.norm(x[a] - x[b]) for a, b in system.distances]
+    for shape in source.scene["shapes"]:
+        assert 0.1 * min(lengths) < shape["size"][0] < 0.5 * max(lengths)
+    assert record(source, 0.02).frames[-1].poses.shape == (len(system), 7)
+
+
+def test_particles_without_bonds_have_a_size():
+    for x in ([[0, 0, 0]], [[0, 0, 0], [1, 0, 0], [2, 0, 0]], [[0, 0, 0], [1, 1, 0], [0, 1, 0], [1, 0, 0]]):
+        system = tarsus.ParticleSystem(np.ones(len(x)), np.array(x, float))
+        assert system.distances.shape == (0, 2)
+        assert all(0.1 < shape["size"][0] < 1 for shape in ParticleSource(system).scene["shapes"])
+
+
+def test_what_is_no_source_is_named():
+    model = tarsus.Model.load(HUMANOID)
+    for options, text in (({"data": 3}, "data: is of type int, expected a tarsus.Data"), ({"clip": "walk.json"}, "clip: is of type str"),
+                          ({"gains": 3}, "gains: is of type int")):
+        with pytest.raises(TypeError, match=text):
+            ModelSource(model, **options)
+    assert open_source(model, clip=WALK).clip.duration > 0
+    with pytest.raises(TypeError, match="source: is of type int, expected a str or tarsus.ParticleSystem"):
+        ParticleSource(3)
+
+
+def test_files_of_particles_are_for_particles(tmp_path, capsys):
+    from tarsus.view.command import main
+
+    for file in ("w.xyz", "w.dcd"):
+        assert main(["view", str(HUMANOID), "--export", str(tmp_path / file), "--duration", "0.05"]) == 1
+        assert "is a file of particles" in capsys.readouterr().err and not (tmp_path / file).exists()
+        assert main(["view", "water1", "--export", str(tmp_path / file), "--duration", "0.05"]) == 0
+        assert (tmp_path / file).stat().st_size > 0
+
+
+def test_outputs_are_tried_before_the_run(tmp_path, capsys):
+    from tarsus.view.command import main
+
+    for option in ("--export", "--screenshot", "--video"):
+        file = tmp_path / "nodir" / {"--export": "x.html", "--screenshot": "x.png", "--video": "x.mp4"}[option]
+        assert main(["view", str(HUMANOID), option, str(file), "--duration", "0.5"]) == 1
+        err = capsys.readouterr().err
+        assert "No such file" in err and str(file) in err and "recording" not in err
+
+
+def test_a_recording_goes_to_the_end():
+    source = ModelSource(tarsus.Model.load(HUMANOID), dt=0.007)
+    times = record(source, 0.3).times
+    assert times[0] == 0 and times[-1] == source.time and abs(times[-1] - 0.3) < 0.0036
+
+
 def test_xyz_and_dcd_read_back_by_their_definitions(tmp_path):
     recording = water()
     write_xyz(tmp_path / "w.xyz", recording)

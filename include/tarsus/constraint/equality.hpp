@@ -3,7 +3,7 @@
 //   kind             φ                                      rows   what holds
 //   connect          p_a - p_b                              3      two points, of two bodies or of one and the world
 //   weld             p_a - p_b;  s vec(q_b⁻¹ q_a q_rel)     6      position and orientation; vec: of the unit
-//                                                                  quaternion, ½ angle
+//                                                                  quaternion, ½ angle; of sites b is the second site
 //   joint            (q_a - r_a) - Σ c_k (q_b - r_b)^k      1      a polynomial between two hinges or slides, or of
 //                                                                  one alone
 //   tendon           (l_a - r_a) - Σ c_k (l_b - r_b)^k      1      the same between linear combinations of joints
@@ -80,9 +80,10 @@ class EqualitySet {
   // Additions; all return the constraint's index. Points are in the body's frame, body 0 is the world. @throws
   // ValueError
   int add_connect(const std::string& name, int body_a, const Vec3d& point_a, int body_b, const Vec3d& point_b);
-  /// X_AB: the pose of b's frame in a's frame that is to hold; position rows are about `anchor`, in b's frame.
+  /// X_AB: the pose of b's frame in a's frame that is to hold; position rows are about `anchor`, orientation rows along
+  /// the columns of `axes`, both in b's frame.
   int add_weld(const std::string& name, int body_a, int body_b, const Transformd& X_AB, double torque_scale = 1,
-               const Vec3d& anchor = {0, 0, 0});
+               const Vec3d& anchor = {0, 0, 0}, const Mat3d& axes = identity3<double>());
   /// joint_b -1: a constant, polynomial[0].
   int add_joint(const std::string& name, int joint_a, int joint_b, const std::array<double, 5>& polynomial);
   int add_distance(const std::string& name, int body_a, const Vec3d& point_a, int body_b, const Vec3d& point_b,

@@ -24,23 +24,34 @@ void body_poses(const Model& model, std::span<const double> qpos, std::span<floa
 /// Spatial tendons of one state in straight segments, in the world [m]: from (3 numbers), to (3).  @throws ShapeError
 std::vector<float> tendon_segments(const Model& model, std::span<const double> qpos);
 
+/// Contacts of the step that led to a frame.
+struct PageContacts {
+  std::vector<float> rows =
+      {};                  ///< [k][10]: position [m], force [N], normal (of what it acts on), friction coefficient
+  double penetration = 0;  ///< deepest [m]
+  double residual = 0;     ///< [m/s]
+  int iterations = 0;
+};
+
 /// Collects a run and writes it into a page: one HTML file that plays the run in any browser, without a network.
 class PageWriter {
  public:
   explicit PageWriter(const Model& model);
   ~PageWriter();
 
-  /// Frames that follow the last one kept by less than 1/60 s are left out.
+  /// Frames that follow the last one kept by less than 1/60 s are left out, but for the last of all.
   /// @param time [s], increasing   @param qpos [nq]   @param qvel [nv]
   /// @param target [nq] the reference's pose, drawn as a ghost, or empty: in all frames or in none
-  /// @param tracking_error [m], plotted if there is a target   @throws ShapeError
+  /// @param tracking_error [m], plotted if there is a target
+  /// @param contacts drawn, but for those of frames with more than 400, and plotted, or null: in all frames or in none
+  /// @throws ShapeError
   void frame(double time, std::span<const double> qpos, std::span<const double> qvel,
-             std::span<const double> target = {}, double tracking_error = 0);
+             std::span<const double> target = {}, double tracking_error = 0, const PageContacts* contacts = nullptr);
 
   /// The recording as JSON: the scene, the times, the poses and the series to plot.
-  std::string json() const;
+  std::string json();
   /// @param page the viewer's page, python/tarsus/view/page.html   @throws Error naming the file and the reason
-  void write(const std::filesystem::path& file, std::string_view page) const;
+  void write(const std::filesystem::path& file, std::string_view page);
 
  private:
   struct State;

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tarsus/sim/rigid_world.hpp"
@@ -57,8 +58,9 @@ extern template RigidWorld<double> make_world<double>(const RigidScene&);
 /// A built-in scene from text such as "balls:20:20"; nothing if no scene has that name.
 /// @throws ValueError for numbers out of range
 std::optional<RigidScene> named_scene(const std::string& text);
-/// Names and numbers of the built-in scenes, one a line.
-const char* named_scenes();
+/// The built-in scenes as named_scene() takes them, with what they are.
+std::vector<std::pair<std::string, std::string>> named_scenes();
+std::string scene_names();  ///< those names with commas between them
 
 /// side² × layers balls of the radius [m] on a jittered lattice above the floor of a box: they fall and settle.
 RigidScene ball_drop(int side, int layers, double radius = 0.5, double mass = 1, unsigned seed = 1);

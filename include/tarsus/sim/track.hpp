@@ -37,12 +37,16 @@ struct TrackOptions : StepOptions {
   bool target_velocity = true;  ///< damp towards the clip's velocity; false: towards rest, as the paper's eq. 2 does
 };
 
-/// State after a step, in double whatever the simulation ran in.
+/// The start (step 0), or the state after a step, in double whatever the simulation ran in.
 struct TrackFrame {
   int step = 0, steps = 0;
   double time = 0;  ///< simulated [s]
   std::span<const double> qpos, qvel, target;
   double error_mean = 0;  ///< over bodies, this step [m]
+  // Of the step, with StepOptions::rows; empty and null at the start.
+  std::span<const LinkContact> contacts = {};
+  std::span<const Vec3d> contact_force = {};  ///< [contact] on its link a, world axes [N]
+  const RowsReport* rows = nullptr;
 };
 
 struct TrackReport {
@@ -67,7 +71,7 @@ struct TrackReport {
 
 /// Starts at the source's pose and velocity and steps with the source as the drives' target; stops early if the world
 /// goes bad.
-/// @param on_frame called after each step, may be empty
+/// @param on_frame called at the start and after each step, may be empty
 /// @throws ValueError for options out of range
 template <class R>
 TrackReport track(const Model& model, const PoseSource& target, const Drives& drives, const TrackOptions& options,

@@ -10,6 +10,7 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
 from .. import ValueError, VectorTask, tasks  # noqa: A004 (the C++ name)
+from ..errors import expect
 
 
 def _spaces(task, dtype):
@@ -24,6 +25,13 @@ def _task_of(task, options):
     if options:
         raise TypeError(f"options {sorted(options)} beside a task that is made; expected the name of one")
     return task
+
+
+def _seed(number):
+    if isinstance(number, (int, np.integer)) and 0 <= number < 2**64:
+        return np.uint64(number)
+    raise ValueError(f"seed: is {number!r}, expected a whole number from 0 to 2**64 - 1, None, or for many worlds a list "
+                     "of these")
 
 
 def _random_seed():
@@ -56,7 +64,7 @@ class TarsusVectorEnv(gymnasium.vector.VectorEnv):
     def reset(self, *, seed=None, options=None):
         """Seeds: None goes on with each world's own; a number seeds world i with seed + i; a list has one for each, None for
         those that go on. options["reset_mask"]: bool [num_envs], the worlds to start."""
-        mask = None if options is None else options.get("reset_mask")
+        mask = None if options is None else expect("options", options, dict).get("reset_mask")
         if mask is not None:
             if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_ or mask.shape != (self.num_envs,):
                 raise ValueError(f"reset_mask is {mask!r}; expected an array of {self.num_envs} bool")
@@ -66,10 +74,10 @@ class TarsusVectorEnv(gymnasium.vector.VectorEnv):
             seed = _random_seed()
         if seed is None:
             self.worlds.reset(mask)
-        elif isinstance(seed, (int, np.integer)):
-            self.worlds.reset(mask, np.arange(self.num_envs, dtype=np.uint64) + np.uint64(seed))
-        else:
+        elif isinstance(seed, (list, tuple, np.ndarray)):
             self._reset_by_list(seed, mask)
+        else:
+            self.worlds.reset(mask, np.arange(self.num_envs, dtype=np.uint64) + _seed(seed))
         self._seeded = True
         return self._array(self.worlds.observation), {}
 
@@ -77,7 +85,7 @@ class TarsusVectorEnv(gymnasium.vector.VectorEnv):
         if len(seeds) != self.num_envs:
             raise ValueError(f"seed has {len(seeds)} numbers; expected {self.num_envs}")
         given = np.array([not self._seeded or s is not None for s in seeds])
-        numbers = np.array([_random_seed() if s is None else s for s in seeds], dtype=np.uint64)
+        numbers = np.array([_random_seed() if s is None else _seed(s) for s in seeds], dtype=np.uint64)
         chosen = np.ones(self.num_envs, dtype=bool) if mask is None else mask
         if (chosen & given).any():
             self.worlds.reset(chosen & given, numbers)
@@ -114,6 +122,8 @@ class TarsusEnv(gymnasium.Env):
         self._seeded = False
 
     def reset(self, *, seed=None, options=None):
+        if seed is not None:
+            seed = int(_seed(seed))
         super().reset(seed=seed)
         if seed is None and not self._seeded:
             seed = _random_seed()

@@ -107,16 +107,32 @@ def source_options(arguments):
     return out
 
 
+def check_output(path):
+    """Before the work that the file is for; leaves what is there as it is. Raises OSError if it cannot be written."""
+    there = Path(path).exists()
+    with open(path, "ab"):
+        pass
+    if not there:
+        Path(path).unlink()
+
+
 def write_files(source, arguments, duration):
     """--export, --screenshot and --video, of one recording. The paths go to standard output."""
     from .capture import screenshot, video
-    from .formats import WRITERS
+    from .formats import OF_PARTICLES, WRITERS
     from .page import record, write_page
+    from .sources import ParticleSource
 
     width, height = arguments.size
     suffix = Path(arguments.export).suffix.lower() if arguments.export else ""
     if suffix and suffix not in (".html", *WRITERS):
         raise ValueError(f"--export: {arguments.export!r} ends in none of .html, {', '.join(WRITERS)}")
+    if suffix in OF_PARTICLES and not isinstance(source, ParticleSource):
+        others = ", ".join([".html", *(ending for ending in WRITERS if ending not in OF_PARTICLES)])
+        raise ValueError(f"--export: {arguments.export!r} is a file of particles, expected particles to view, or {others}")
+    for file in (arguments.export, arguments.screenshot, arguments.video):
+        if file:
+            check_output(file)
     only_picture = arguments.screenshot and not arguments.export and not arguments.video
     recording = record(source, max(arguments.at, source.dt) if only_picture else duration, progress=progress("recording"))
     if suffix == ".html":

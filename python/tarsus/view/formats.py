@@ -295,4 +295,5 @@ def write_dcd(path, recording):
                 out.write(block(np.ascontiguousarray(frame.poses[:, axis], "<f4").tobytes()))
 
 
+OF_PARTICLES = (".xyz", ".dcd")  # what these hold has no orientation
 WRITERS = {".glb": write_gltf, ".mcap": write_mcap, ".xyz": write_xyz, ".dcd": write_dcd}

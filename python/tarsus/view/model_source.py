@@ -8,7 +8,8 @@ import numpy as np
 
 import tarsus
 
-from .page import Frame
+from ..errors import expect
+from .page import MOST_ARROWS, Frame
 from .source import Source, choice, slider, spring_force
 
 GHOSTS = 16  # more worlds than these hide their references, and cost as much again to draw
@@ -19,6 +20,12 @@ class ModelSource(Source):
 
     def __init__(self, model, data=None, *, clip=None, dt=None, contacts=None, loops="spook", gains=None, stiff=False,
                  force_limit=None, worlds=1, keyframe=None, spacing=None, name=None, ghost=True):
+        if data is not None:
+            expect("data", data, tarsus.Data)
+        if gains is not None:
+            expect("gains", gains, tuple, list)
+        if not (clip is None or hasattr(clip, "sample")):
+            expect("clip", clip, tarsus.Clip)
         self.model = model
         self.scene = json.loads(tarsus.scene_json(model))
         if name:
@@ -340,4 +347,5 @@ class ModelSource(Source):
         contacts = np.array(contacts, np.float32).reshape(-1, 10)
         self.contact_force = float(np.linalg.norm(contacts[:, 3:6], axis=1).sum())
         tendons = tarsus.tendon_segments(self.model, np.ascontiguousarray(self._qpos()[0], np.float64))
-        return Frame(self.data.time, poses, ghost, contacts, self._values(poses, ghost), tendons)
+        return Frame(self.data.time, poses, ghost, contacts if len(contacts) <= MOST_ARROWS else contacts[:0],
+                     self._values(poses, ghost), tendons)

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 PAGE = Path(__file__).with_name("page.html")
+MOST_ARROWS = 400  # contacts beyond which arrows hide what they belong to
 ROOM = '<script id="recording" type="application/json">null</script>'
 
 
@@ -93,4 +94,6 @@ def record(source, duration, fps=60.0, progress=None):
             recording.frames.append(source.frame())
             if progress:
                 progress((source.time - begin) / duration)
+    if source.time > last:  # the end, however soon after the frame before it
+        recording.frames.append(source.frame())
     return recording

@@ -1,7 +1,6 @@
 """Free bodies, particles and recordings for the viewer, and what to open for a file or a name."""
 
 import json
-import re
 import zipfile
 import zlib
 from pathlib import Path
@@ -10,8 +9,9 @@ import numpy as np
 
 import tarsus
 
+from ..errors import expect
 from .model_source import ModelSource
-from .page import Frame
+from .page import MOST_ARROWS, Frame
 from .source import Source, choice, slider, spring_force
 
 __all__ = ["ModelSource", "ParticleSource", "PlaybackSource", "RigidSource", "Source", "open_source"]
@@ -169,8 +169,7 @@ class RigidSource(Source):
         values = [self.world.kinetic_energy, self.world.potential_energy, r.contacts if r else 0,
                   r.penetration_max if r else 0, float(np.linalg.norm(contacts[:, 3:6], axis=1).sum()),
                   r.residual if r else 0, r.iterations if r else 0, *stages]
-        # Thousands of arrows hide what they belong to.
-        return Frame(self.time, self._poses(), None, contacts if len(contacts) <= 400 else contacts[:0], values)
+        return Frame(self.time, self._poses(), None, contacts if len(contacts) <= MOST_ARROWS else contacts[:0], values)
 
 
 class ParticleSource(Source):
@@ -182,11 +181,12 @@ class ParticleSource(Source):
 
     def __init__(self, source, timestep=0.0, name=None, bonds=None, temperature=None, element=""):
         self.named, self.timestep, self.element = source, timestep, element  # of particles whose species nobody says
+        expect("source", source, str, tarsus.ParticleSystem)
         self.system = tarsus.ParticleSystem.load(source) if isinstance(source, str) else source
         if temperature:
             self.system.set_temperature(temperature)
         self.system.prepare()
-        self.bonds = bonds if bonds is not None else self._bonds()
+        self.bonds = bonds if bonds is not None else self.system.distances.tolist()
         self._restart(0.0)
         self.start = self.state()
         self.scene = self._scene(name)
@@ -197,21 +197,13 @@ class ParticleSource(Source):
         self.unit = self.verlet.timestep
         self.dt = 1 / 240  # a step is so much time to the eye; the label shows the system's own
 
-    def _bonds(self):
-        """Pairs of the distance constraints, as the system describes them."""
-        out = []
-        for row in range(self.system.constraints):
-            pair = re.match(r"distance\D*(\d+)\D+(\d+)", self.system.describe(row))
-            if pair:
-                out.append((int(pair[1]), int(pair[2])))
-        return out
-
     def _scene(self, name):
         x = self.system.position
         n, species = len(self.system), self.system.species
         lengths = [np.linalg.norm(x[a] - x[b]) for a, b in self.bonds]
-        volume = np.prod(np.maximum(np.ptp(x, axis=0), 1e-9)) / max(n, 1)
-        size = float(np.median(lengths)) if lengths else float(volume ** (1 / 3))
+        spans = np.ptp(x, axis=0)
+        spans = spans[spans > 1e-3 * spans.max()]  # particles may lie on a line or in a plane
+        size = float(np.median(lengths)) if lengths else float((np.prod(spans) / n) ** (1 / max(len(spans), 1)))
         shapes = []
         for i in range(n):
             kind = species[i][:1] if len(species) == n else self.element
@@ -326,7 +318,7 @@ def open_source(what, data=None, *, model=None, clip=None, mapping=None, **optio
     if isinstance(what, Source):
         return what
     if isinstance(what, tarsus.Model):
-        return ModelSource(what, data, clip=clip, **options)
+        return ModelSource(what, data, clip=clip_on(what, clip, mapping), **options)
     if isinstance(what, tarsus.ParticleSystem):
         return ParticleSource(what, **options)
     text, suffix = str(what), Path(what).suffix.lower()
@@ -351,10 +343,14 @@ def particle_names():
     return [entry[0].split(":")[0] for entry in (listed.items() if isinstance(listed, dict) else listed)]
 
 
+def clip_on(model, clip, mapping=None):
+    """The clip of a file, or what is none."""
+    return tarsus.Clip.load(clip, model, mapping) if isinstance(clip, (str, Path)) else clip
+
+
 def open_model(path, clip, mapping, options):
     model = tarsus.Model.load(path)
-    if isinstance(clip, (str, Path)):
-        clip = tarsus.Clip.load(clip, model, mapping)
+    clip = clip_on(model, clip, mapping)
     free = [joint.type == "free" for joint in model.joints]
     if clip is None and len(free) >= 8 and all(free) and not options:
         return RigidSource(None, model, name=Path(path).stem)
