@@ -16,7 +16,7 @@ namespace tarsus::mjcf {
 void Builder::keep(const XmlElement& e, const Scope& scope, Kind kind, int body, Attributes attributes) {
   CosmeticSpec cosmetic{std::string(e.name()), scope.naming.of(e.text("name")), body, std::move(attributes), e.where()};
   std::erase_if(cosmetic.attributes, [](const auto& a) { return a.first == "name" || a.first == "class"; });
-  declare(kind, cosmetic.name, e);
+  declare(kind, cosmetic.name, e, &scope);
   spec_.cosmetics.push_back(std::move(cosmetic));
 }
 
