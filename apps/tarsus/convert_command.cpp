@@ -33,7 +33,8 @@ void run(const Convert& convert) {
   if (!urdf && extension != ".xml" && extension != ".mjcf")
     throw ValueError("to", convert.to, "a file that ends in .xml or .mjcf (MJCF) or .urdf (URDF)");
   const Model model = load_model(convert.from, convert.options, convert.json);
-  write_text(convert.to, urdf ? write_urdf(model.spec) : write_mjcf(model.spec));
+  write_text(convert.to, urdf ? write_urdf(model.spec)
+                              : write_mjcf(model.spec, std::filesystem::absolute(convert.to).parent_path()));
   if (convert.json) {
     nlohmann::json warnings = nlohmann::json::array();
     for (const Diagnostic& d : model.spec.diagnostics) {
