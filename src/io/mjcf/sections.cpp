@@ -207,6 +207,10 @@ bool Builder::read_path(const XmlElement& e, const Scope& scope, TendonSpec& ten
     const bool before = i > 0 && kind(i - 1) == Kinds::site, after = kind(i + 1) == Kinds::site;
     if (kind(i) == Kinds::geom && !(before && after)) parts[i].error("a tendon wraps around a geom between two sites");
     if (kind(i) == Kinds::pulley && i + 1 < tendon.path.size() && !after) parts[i].error("a site follows a pulley");
+    if (kind(i) != Kinds::site) continue;
+    const bool alone = (i == 0 || kind(i - 1) == Kinds::pulley) && kind(i + 1) == Kinds::pulley;
+    if (alone) parts[i].error("the site is alone between pulleys or ends");
+    if (before && tendon.path[i].name == tendon.path[i - 1].name) parts[i].error("the site is repeated", "site");
   }
   const auto sites = std::count_if(tendon.path.begin(), tendon.path.end(),
                                    [&](const auto& point) { return point.kind == Kinds::site; });
@@ -235,6 +239,8 @@ void Builder::read_tendon(const XmlElement& e, const Scope& scope) {
       part.report_unread(Severity::error);
       complete = complete && joint >= 0;
       if (joint < 0) continue;
+      const auto same = [&](const TendonSpec::Term& other) { return other.joint == term.joint; };
+      if (std::any_of(tendon.terms.begin(), tendon.terms.end(), same)) part.error("the joint is repeated", "joint");
       if (has_rotation(this->joint(joint).type)) part.error("only hinges and slides can be part of a tendon", "joint");
       tendon.terms.push_back(std::move(term));
     }
@@ -426,6 +432,7 @@ void Builder::settle_actuator(const XmlElement& e, const Compiler& compiler, Act
       settle_limit(e, compiler, state.activation_limited, "actlimited", "actrange", spec.activation_range);
   settle_law(state.gain_type, state.gain_parameters, spec.gain_law, spec.gain, spec.muscle_gain);
   settle_law(state.bias_type, state.bias_parameters, spec.bias_law, spec.bias, spec.muscle_bias);
+  check_actuator(e, state);
   spec.dynamics = state.dynamics == "none" ? "" : state.dynamics;
   if (!spec.dynamics.empty())
     spec.dynamics_parameters.assign(state.dynamics_parameters.begin(), state.dynamics_parameters.end());
