@@ -62,3 +62,12 @@ def test_models_of_others_load_in_mujoco_when_converted(name, tmp_path):
     ours = converted(DATA / name, tmp_path / "out.xml")
     model = tarsus.Model.load(DATA / name)
     assert (ours.nq, ours.nv, ours.nu, ours.na, ours.nbody) == (model.nq, model.nv, model.nu, model.na, model.nbody)
+
+
+def test_a_warning_of_each_kind_is_printed_once(tmp_path):
+    (tmp_path / "arm.xml").write_text('<mujoco model="arm"><worldbody><body name="b"><joint/><geom size=".1"/></body></worldbody><keyframe><key name="k" qpos="1"/></keyframe></mujoco>')
+    copies = "".join(f'<attach model="arm" body="b" prefix="{prefix}_"/>' for prefix in "ABC")
+    (tmp_path / "main.xml").write_text(f'<mujoco><asset><model name="arm" file="arm.xml"/></asset><worldbody>{copies}</worldbody></mujoco>')
+    program = pathlib.Path(tarsus.__file__).parent / "bin/tarsus"
+    printed = subprocess.run([program, "convert", tmp_path / "main.xml", tmp_path / "out.xml"], check=True, capture_output=True, text=True).stderr
+    assert printed.count("keyframes of attached models") == 1 and "(and 2 more of this kind)" in printed
