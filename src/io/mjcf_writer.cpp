@@ -489,6 +489,7 @@ void MjcfWriter::write_actuators(const XmlWriter& root) {
     if (a.force_limited || a.force_range != std::array<double, 2>{0, 0}) e.set_list("forcerange", a.force_range);
     if (!a.dynamics.empty()) {
       e.set("dyntype", a.dynamics);
+      e.set_unless("actdim", a.user_states, 1);
       e.set_list("dynprm", a.dynamics_parameters);
       e.set("actlimited", a.activation_limited);
       if (a.activation_limited) e.set_list("actrange", a.activation_range);

@@ -66,3 +66,12 @@ def test_parameters_of_muscles(numbers, fine):
     for law in ("gaintype=", "biastype="):
         assert agree(actuator=f'<general joint="x" {law}"muscle" {law[:4]}prm="{numbers}" lengthrange="-1 1"/>') == fine
     assert not agree(actuator=f'<general joint="x" gaintype="muscle" biastype="muscle" gainprm="{numbers}" lengthrange="-1 1"/>')
+
+
+def test_laws_of_the_users_have_as_many_activations_as_they_say():
+    text = MODEL.format("true", "", '<general joint="x" dyntype="user" actdim="3"/><cylinder joint="y"/>').replace("</mujoco>", '<keyframe><key act=".1 .2 .3 .4"/></keyframe></mujoco>')
+    theirs, model = mujoco.MjModel.from_xml_string(text), tarsus.Model.from_xml_string(text)
+    assert model.na == theirs.na == 4
+    data = tarsus.Data(model)
+    data.reset(0)
+    assert data.act.tolist() == theirs.key_act[0].tolist()

@@ -434,6 +434,7 @@ void Builder::settle_actuator(const XmlElement& e, const Compiler& compiler, Act
   settle_law(state.bias_type, state.bias_parameters, spec.bias_law, spec.bias, spec.muscle_bias);
   check_actuator(e, state);
   spec.dynamics = state.dynamics == "none" ? "" : state.dynamics;
+  spec.user_states = std::max(1, state.activation_count);
   if (!spec.dynamics.empty())
     spec.dynamics_parameters.assign(state.dynamics_parameters.begin(), state.dynamics_parameters.end());
   const bool muscle = spec.gain_law == ActuatorLaw::muscle || spec.bias_law == ActuatorLaw::muscle;
