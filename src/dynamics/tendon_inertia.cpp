@@ -30,7 +30,7 @@ void TendonInertia::evaluate(const BasicData<R>& data, int world, std::span<cons
     std::copy(one.begin(), one.end(), to.begin());
   };
   take(data.mocap_pos, work_.mocap_pos), take(data.mocap_quat, work_.mocap_quat);
-  qpos_.assign(qpos.begin(), qpos.end());
+  qpos_.assign(qpos.begin(), qpos.end()), answers_.made = false;
   std::fill(bias_.begin(), bias_.end(), 0.0);
   if (!qvel.empty()) tendon_bias(model_, tendons_, work_, qpos, qvel, bias_);
   kinematics<double>(model_, work_, qpos);
@@ -64,33 +64,41 @@ void TendonInertia::add_force(std::span<const double> qacc, std::span<double> ta
   }
 }
 
+void TendonInertia::make_answers() {
+  Answers& a = answers_;
+  a.made = true, a.tendons.clear();
+  for (int t = 0; t < tendons_.size(); ++t) {
+    if (tendons_[t].armature > 0) a.tendons.push_back(t);
+  }
+  const std::size_t n = a.tendons.size(), nv = std::size_t(model_.nv);
+  a.columns.resize(n * nv), a.schur.resize(n * n), a.force.resize(n), a.pivot.resize(n);
+  factor<double>(model_, work_, qpos_, model_.armature);
+  for (std::size_t k = 0; k < n; ++k) {
+    const Tendon& tendon = tendons_[a.tendons[k]];
+    for (std::size_t i = 0; i < tendon.dofs.size(); ++i)
+      row_[std::size_t(tendon.dofs[i])] = arm_[std::size_t(tendon.first) + i];
+    minv<double>(model_, work_, row_, std::span(a.columns).subspan(k * nv, nv));
+    std::fill(row_.begin(), row_.end(), 0.0);
+  }
+  for (std::size_t k = 0; k < n; ++k) {
+    const Tendon& tendon = tendons_[a.tendons[k]];
+    for (std::size_t j = 0; j < n; ++j)
+      a.schur[k * n + j] = along(tendon, std::span(a.columns).subspan(j * nv, nv)) + (j == k ? 1 / tendon.armature : 0);
+  }
+  factor_lu(a.schur, a.pivot);
+}
+
 /// q̈ -= M₀⁻¹ Jᵀ f with f = a (J q̈ + J̇ q̇): (1/a + J M₀⁻¹ Jᵀ) f = J q̈ + J̇ q̇ at the tree's q̈, M₀ with the joints'
 /// armature.
 void TendonInertia::correct(std::span<double> qacc) {
-  std::vector<int> heavy;
-  for (int t = 0; t < tendons_.size(); ++t) {
-    if (tendons_[t].armature > 0) heavy.push_back(t);
-  }
-  const std::size_t n = heavy.size(), nv = std::size_t(model_.nv);
-  std::vector<double> X(n * nv), S(n * n), f(n);
-  factor<double>(model_, work_, qpos_, model_.armature);
+  Answers& a = answers_;
+  if (!a.made) make_answers();
+  const std::size_t n = a.tendons.size(), nv = std::size_t(model_.nv);
+  for (std::size_t k = 0; k < n; ++k)
+    a.force[k] = along(tendons_[a.tendons[k]], qacc) + bias_[std::size_t(a.tendons[k])];
+  solve_lu(a.schur, a.pivot, a.force);
   for (std::size_t k = 0; k < n; ++k) {
-    const Tendon& tendon = tendons_[heavy[k]];
-    for (std::size_t i = 0; i < tendon.dofs.size(); ++i)
-      row_[std::size_t(tendon.dofs[i])] = arm_[std::size_t(tendon.first) + i];
-    minv<double>(model_, work_, row_, std::span(X).subspan(k * nv, nv));
-    std::fill(row_.begin(), row_.end(), 0.0);
-    f[k] = along(tendon, qacc) + bias_[std::size_t(heavy[k])];
-  }
-  for (std::size_t k = 0; k < n; ++k) {
-    const Tendon& tendon = tendons_[heavy[k]];
-    for (std::size_t j = 0; j < n; ++j) S[k * n + j] = along(tendon, std::span(X).subspan(j * nv, nv));
-    S[k * (n + 1)] += 1 / tendon.armature;
-  }
-  std::vector<int> pivot(n);
-  factor_lu(S, pivot), solve_lu(S, pivot, f);
-  for (std::size_t k = 0; k < n; ++k) {
-    for (std::size_t i = 0; i < nv; ++i) qacc[i] -= X[k * nv + i] * f[k];
+    for (std::size_t i = 0; i < nv; ++i) qacc[i] -= a.columns[k * nv + i] * a.force[k];
   }
 }
 

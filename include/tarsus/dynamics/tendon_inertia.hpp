@@ -27,16 +27,25 @@ class TendonInertia {
   void add_mass(std::span<double> mass_matrix) const;
   /// tau [nv] += Σ a Jᵀ (J q̈ + J̇ q̇); qacc [nv], or empty: zero.
   void add_force(std::span<const double> qacc, std::span<double> tau) const;
-  /// qacc [nv] of the tree alone under some forces becomes that with the tendons, whose moving takes part of these.
+  /// qacc [nv] of the tree alone under some forces becomes that with the tendons, whose moving takes part of these. At
+  /// rest M⁻¹ x of the tree becomes M⁻¹ x. (Woodbury's identity.)
   void correct(std::span<double> qacc);
 
  private:
+  struct Answers {  ///< of the tree, [nv] to a unit of force of each tendon with armature; (1/a + J M₀⁻¹ Jᵀ), factored
+    bool made = false;
+    std::vector<int> tendons;
+    std::vector<double> columns, schur, force;
+    std::vector<int> pivot;
+  };
   double along(const Tendon& tendon, std::span<const double> v) const;
+  void make_answers();
 
   const Model& model_;
   TendonSet tendons_;
   Data work_;
   std::vector<double> qpos_, length_, arm_, bias_, row_;
+  Answers answers_;
 };
 
 }  // namespace tarsus
