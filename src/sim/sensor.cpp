@@ -51,7 +51,8 @@ SensorPlace place_of(const Model& model, const std::string& type, const std::str
     return {site.frame, site.body};
   }
   if (type == "geom") {
-    const GeomPlace geom = geom_place(model, name, where);
+    GeomPlace geom = geom_place(model, name, where);
+    geom.frame.X = geom.frame.X * Transformd{rotation(geom.spec->mesh_axes), geom.spec->mesh_centre};
     return {geom.frame, geom.body};
   }
   if (type == "body" || type == "xbody") {

@@ -293,6 +293,26 @@ def test_equations_of_motion_have_the_armature_of_tendons(tendon, dtype, worlds)
         assert of(back) == pytest.approx(tau[world], rel=tolerance, abs=100 * tolerance)
 
 
+@pytest.mark.parametrize("mesh", ["", "inertia='shell'", "refpos='.1 .2 .3' refquat='.5 .2 .3 .1'", "scale='-1 2 .5' inertia='convex'"])
+def test_sensors_of_mesh_geoms_are_at_the_mesh_centre_along_its_axes(mesh):
+    rng = np.random.default_rng(5)
+    vertices = " ".join(f"{x:.6g}" for x in 0.15 * rng.normal(size=24))
+    kinds = ("framepos", "framequat", "framexaxis", "framelinvel", "frameangvel", "framelinacc")
+    sensors = "".join(f"<{kind} objtype='geom' objname='g'/>" for kind in kinds)
+    text = (f"<mujoco><asset><mesh name='m' vertex='{vertices}' {mesh}/></asset><worldbody><body><freejoint/><geom name='g' type='mesh' mesh='m' quat='.3 .4 .5 .2' pos='.1 0 .3'/>"
+            f"</body><body pos='1 0 0'><joint/><geom name='o' type='mesh' mesh='m'/></body></worldbody><sensor>{sensors}<framepos objtype='geom' objname='g' reftype='geom' refname='o'/></sensor></mujoco>")  # fmt: skip
+    theirs, ours = mujoco.MjModel.from_xml_string(text), tarsus.Model.from_xml_string(text)
+    their_data, data = mujoco.MjData(theirs), tarsus.Data(ours)
+    their_data.qpos[:7], their_data.qvel[:] = [1, 2, 3, 0.5, 0.5, 0.1, -0.7], rng.normal(size=7)
+    their_data.qpos[3:7] /= np.linalg.norm(their_data.qpos[3:7])
+    data.qpos, data.qvel = their_data.qpos, their_data.qvel
+    mujoco.mj_forward(theirs, their_data)
+    data.qacc = their_data.qacc
+    read = tarsus.sensors(ours, data)
+    read[3:7] *= np.sign(read[3:7] @ their_data.sensordata[3:7])  # of a quaternion, either sign
+    assert read == pytest.approx(their_data.sensordata, abs=1e-6)
+
+
 @pytest.mark.parametrize("text, named", [
     (arm(joint="type='ball' stiffness='2 3 4'"), "'stiffness'.*ball.*first number"),
     (arm(joint="type='free' damping='2 3 4'"), "'damping'.*free.*first number"),

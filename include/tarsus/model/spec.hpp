@@ -69,6 +69,10 @@ struct GeomSpec {
   Vec3d position{0, 0, 0};  ///< in the body frame [m]
   Quatd orientation{1, 0, 0, 0};
   std::string mesh;          ///< name of a MeshSpec, for mesh and for primitives fitted to a mesh
+  /// Centre of mass and principal axes of its mesh, in the geom's frame: MuJoCo's frame of it. Of those that sensors of
+  /// frames name.
+  Vec3d mesh_centre{0, 0, 0};
+  Quatd mesh_axes{1, 0, 0, 0};
   std::string height_field;  ///< name of a height field asset
   int contype = 1, conaffinity = 1, condim = 3, priority = 0, group = 0;
   std::array<double, 3> friction{1, 0.005, 0.0001};        ///< sliding, torsional [m], rolling [m]

@@ -144,6 +144,7 @@ class Builder {
 
   // sensors.cpp
   bool find_sensed(const XmlElement& e, const Scope& scope, SensorSpec& sensor);
+  void find_mesh_frames(const XmlElement& e, const SensorSpec& sensor);
   void read_sensor(const XmlElement& e, const Scope& scope);
 
   // reference_inertia.cpp

@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "io/mjcf/builder.hpp"
+#include "tarsus/base/index.hpp"
+#include "tarsus/math/rotation.hpp"
 #include "tarsus/model/sensor_kind.hpp"
 
 namespace tarsus::mjcf {
@@ -61,6 +63,23 @@ bool Builder::find_sensed(const XmlElement& e, const Scope& scope, SensorSpec& s
   return complete;
 }
 
+/// The frames of the mesh geoms that it names.
+void Builder::find_mesh_frames(const XmlElement& e, const SensorSpec& sensor) {
+  for (const auto& [type, name] : {std::pair{"objtype", "objname"}, std::pair{"reftype", "refname"}}) {
+    if (attribute(sensor, type) != "geom") continue;
+    for (BodySpec& body : spec_.bodies) {
+      for (GeomSpec& geom : body.geoms) {
+        if (geom.name != attribute(sensor, name) || geom.type != GeomType::mesh) continue;
+        const int mesh = index_of(spec_.meshes, geom.mesh);
+        const ShapeInertia* mass =
+            mesh < 0 || spec_.meshes[std::size_t(mesh)].vertices.empty() ? nullptr : mesh_mass(mesh, &e);
+        if (!mass) continue;
+        geom.mesh_centre = mass->com, geom.mesh_axes = quaternion(eigen(mass->inertia).vectors);
+      }
+    }
+  }
+}
+
 void Builder::read_sensor(const XmlElement& e, const Scope& scope) {
   SensorSpec sensor{std::string(e.name()), scope.naming.of(e.text("name")), e.all_attributes(), e.where()};
   std::erase_if(sensor.attributes, [](const auto& a) { return a.first == "name"; });
@@ -84,6 +103,7 @@ void Builder::read_sensor(const XmlElement& e, const Scope& scope) {
   }
   e.unsupported({"delay", "interval"});
   if (!find_sensed(e, scope, sensor)) return;
+  find_mesh_frames(e, sensor);
   if (!is_computed(sensor)) e.warn(fmt::format("this <{}> is not computed: it reads nan", e.name()));
   const auto is_field = [](const GeomSpec& geom) { return geom.type == GeomType::height_field; };
   const bool fields = std::any_of(spec_.bodies.begin(), spec_.bodies.end(), [&](const BodySpec& body) {
