@@ -362,6 +362,71 @@ def test_a_stepper_is_for_one_thread_at_a_time():
     assert raised, "two threads met nowhere in 400 steps"
 
 
+def vector_task():
+    task = tarsus.tasks.make("CartPole")
+    vector = tarsus.VectorTask(task, 512)
+    vector.reset()
+    action = np.zeros((512, task.action_size))
+    return vector, lambda: vector.step(action)
+
+
+def batch_of_many():
+    batch = tarsus.Batch(tarsus.Model.load(MODELS / "humanoid.xml"), 64, contacts=True)
+    return batch, batch.step
+
+
+def data_of_a_snake():
+    model = tarsus.Model.load(MODELS / "snake195.xml")
+    data = tarsus.Data(model)
+    return data, lambda: tarsus.crba(model, data, data.qpos)
+
+
+def stepper_of_a_snake():
+    stepper = tarsus.Stepper(tarsus.Data(tarsus.Model.load(MODELS / "snake195.xml")), contacts=True)
+    return stepper, stepper.step
+
+
+def waters():
+    system = tarsus.ParticleSystem.load("water216")
+    verlet = tarsus.VelocityVerlet(system)
+    return system, lambda: verlet.step(10)
+
+
+@pytest.mark.parametrize("make, look", [
+    (vector_task, lambda v: v.step(np.zeros((512, 1)))), (vector_task, lambda v: v.reset()), (vector_task, lambda v: v.bad_worlds),
+    (batch_of_many, lambda b: b.copy()), (batch_of_many, lambda b: b.steps), (batch_of_many, lambda b: b.reports),
+    (batch_of_many, lambda b: b.parameters), (batch_of_many, lambda b: b.status), (batch_of_many, lambda b: b.state_hash()),
+    (batch_of_many, lambda b: b.fault(0)),
+    (data_of_a_snake, lambda d: d.copy()), (data_of_a_snake, lambda d: tarsus.kinematics(d.model, d, d.qpos)),
+    (stepper_of_a_snake, lambda s: s.contacts), (stepper_of_a_snake, lambda s: s.rows), (stepper_of_a_snake, lambda s: s.status),
+    (waters, lambda p: p.forces()), (waters, lambda p: p.temperature()), (waters, lambda p: p.set_temperature(300)),
+])
+def test_what_a_thread_works_on_is_refused_to_others(make, look):
+    """None sees, nor changes, what is half done."""
+    thing, work = make()
+    stop = threading.Event()
+
+    def run():
+        while not stop.is_set():
+            try:
+                work()
+            except ValueError as error:  # the other thread was there first
+                assert "one thread at a time" in str(error)
+
+    worker = threading.Thread(target=run)
+    worker.start()
+    said = ""
+    for _ in range(2000):
+        try:
+            look(thing)
+        except ValueError as error:
+            said = str(error)
+            break
+    stop.set()
+    worker.join()
+    assert "by another thread, expected one thread at a time" in said
+
+
 def test_a_system_that_is_being_stepped_cannot_be_changed():
     system = tarsus.ParticleSystem.load("chain:2000")
     verlet = tarsus.VelocityVerlet(system)
