@@ -302,6 +302,31 @@ TEST(Command, ControlsAreTheModelsOwn) {
               {"check models/humanoid.xml --strict", 0, "default softness are harder here"}});
 }
 
+/// A chain of so many hinges, as MJCF.
+std::string chain_of(int hinges) {
+  std::string text = "<mujoco><worldbody>";
+  for (int i = 0; i < hinges; ++i)
+    text += "<body pos='0 0 -.1'><joint axis='0 1 0'/><geom type='sphere' size='.01' contype='0' conaffinity='0'/>";
+  for (int i = 0; i < hinges; ++i) text += "</body>";
+  return text + "</worldbody></mujoco>";
+}
+
+TEST(Command, LongChainsTakeMemoryOfTheirLength) {
+  TARSUS_NEEDS_PROGRAM();
+  const tarsus::test::TemporaryFolder folder;
+  const std::string chain = folder.path() / "chain.xml", copy = folder.path() / "copy.xml";
+  std::ofstream(chain) << chain_of(4000);
+  for (const char* to : {"copy.xml", "copy.urdf"}) {
+    const Outcome convert = tarsus_command("convert " + chain + " " + (folder.path() / to).string());
+    EXPECT_EQ(convert.code, 0) << convert.text;
+  }
+  EXPECT_LT(std::filesystem::file_size(copy), 10 * std::filesystem::file_size(chain));  // without 2 blanks a level
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)                     // those reserve much more
+  const std::string gains = tarsus::test::kProgram + " gains " + chain + " --dt 0.01 --gains 10,1 > /dev/null";
+  EXPECT_EQ(std::system(("ulimit -v 200000; " + gains).c_str()), 0) << "a matrix of its DoFs has 128 MB";
+#endif
+}
+
 TEST(Command, AFullDiskIsAnErrorAndOddNamesAreNot) {
   TARSUS_NEEDS_PROGRAM();
   if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "no /dev/full";
