@@ -53,7 +53,8 @@ void print_lists(const Lists& lists, bool json);
 bool run_capture(const std::string& file, const ReadOptions& options, bool json);
 /// A state after a step: qpos, qvel. @return whether more are wanted
 using FrameSink = std::function<bool(std::span<const double>, std::span<const double>)>;
-/// Runs once more what a recording by `tarsus run` names as its arguments; prints nothing, writes nothing.
+/// Runs once more what a recording by `tarsus run` names as its arguments; prints nothing, writes nothing. Files that
+/// the arguments name are looked for in the current folder.
 /// @throws ValueError for arguments that are not those of a run; as the run
 void run_again(const std::string& arguments, FrameSink sink);
 /// Before the work that the file is for; leaves what is there as it is.

@@ -33,6 +33,7 @@ struct Run {
        no_record = false, profile = false;
   ReadOptions options;
   std::string arguments;        ///< the words of the command line that this run was asked for with, a JSON list
+  std::string folder;           ///< where files of those words with relative names are
   FrameSink* replay = nullptr;  ///< takes the frames instead of files; nothing is printed
 
   bool with_contacts = false, with_loops = false;
@@ -379,6 +380,7 @@ void execute_policy(const Run& run, const Model& model, const ClipBinding& clip,
   if (recording)
     recording->finish({{"dt", r.dt},
                        {"arguments", run.arguments},
+                       {"folder", run.folder},
                        {"model_file", run.model},
                        {"clip_file", run.clip},
                        {"policy_file", run.policy},
@@ -464,6 +466,7 @@ void execute(Run run) {
   if (recording) {
     recording->finish({{"dt", run.dt},
                        {"arguments", run.arguments},
+                       {"folder", run.folder},
                        {"model_file", run.model},
                        {"clip_file", run.clip},
                        {"scalar", run.use_float ? "float" : "double"},
@@ -610,6 +613,8 @@ void add_run_command(CLI::App& app) {
       "  tarsus run models/loops/stewart.xml --dt 0.001 --loops shake --duration 5");
   command->callback([run, command] {
     run->arguments = nlohmann::json(words_of(*command)).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    std::error_code gone;
+    run->folder = std::filesystem::current_path(gone).string();
     execute(*run);
   });
 }

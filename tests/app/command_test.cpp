@@ -243,11 +243,21 @@ TEST(Command, AReplayIsTheRunToTheBit) {
        {"models/double_pendulum.xml --dt 0.01 --duration 0.5 --integrator rk4",
         "models/humanoid.xml --duration 0.3 --dt 0.0166667 --gains 300,30,0,0 --stiff --force-limit 100",
         "models/humanoid.xml --clip models/clips/humanoid_walk.json --duration 0.3 --json",
-        "models/double_pendulum.xml --ctrl 0 --duration 1 --velocity-products off"}) {
+        "models/double_pendulum.xml --duration 1 --velocity-products off"}) {
     tarsus_command("run " + std::string(run) + " --out " + file);
-    const Outcome replay = tarsus_command("replay --verify " + file);
-    EXPECT_EQ(replay.code, 0) << run << replay.text;
-    EXPECT_NE(replay.text.find("the same to the bit"), std::string::npos) << replay.text;
+    for (const std::string& from : {std::string(TARSUS_SOURCE_DIR), folder.path().string()}) {
+      const Outcome replay = tarsus_command("replay --verify " + file, "2>&1", from);
+      EXPECT_EQ(replay.code, 0) << run << replay.text;
+      EXPECT_NE(replay.text.find("the same to the bit"), std::string::npos) << replay.text;
+    }
+  }
+  {  // a folder that is gone: the current one takes its place
+    const std::filesystem::path first = folder.path() / "first", second = folder.path() / "second";
+    std::filesystem::create_directories(first);
+    std::filesystem::copy_file(TARSUS_SOURCE_DIR "/models/pendulum.xml", first / "my.xml");
+    ASSERT_EQ(tarsus_command("run my.xml --duration 0.1 --out r.npz", "2>&1", first).code, 0);
+    std::filesystem::rename(first, second);
+    EXPECT_EQ(tarsus_command("replay --verify r.npz", "2>&1", second).code, 0);
   }
   ASSERT_EQ(tarsus_command("run models/double_pendulum.xml --dt 0.01 --duration 0.5 --out " + file).code, 0);
   const auto copy = [&](double moved, bool hashed_anew) {  // a copy with one number of frame 20 changed
