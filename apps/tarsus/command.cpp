@@ -18,6 +18,14 @@
 
 namespace tarsus::app {
 
+std::string find_built_in(std::string word) {
+  std::error_code failed;
+  if (!word.starts_with("models/") || std::filesystem::exists(word, failed)) return word;
+  const auto program = std::filesystem::read_symlink("/proc/self/exe", failed);
+  const auto installed = program.parent_path().parent_path() / word;
+  return !failed && std::filesystem::exists(installed, failed) ? installed.string() : word;
+}
+
 void add_read_options(CLI::App& command, ReadOptions& options) {
   command.add_flag("--lenient", options.lenient, "A missing mesh is a warning where no inertia needs it");
   command.add_flag("--floating-base", options.floating_base,

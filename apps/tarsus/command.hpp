@@ -27,6 +27,9 @@ void add_run_command(CLI::App& app);
 void add_scene_command(CLI::App& app);
 void add_view_commands(CLI::App& app);
 
+/// The built-in models lie beside the program where it is installed: models/... means those wherever it is run, unless
+/// there is such a file in the current folder. Other words stay.
+std::string find_built_in(std::string word);
 /// Options that every command which reads a model has.
 void add_read_options(CLI::App& command, ReadOptions& options);
 /// Reads and compiles; warnings go to standard error unless quiet.

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -28,21 +27,6 @@ void know(const CLI::App& app, const std::string& word) {
     names += (names.empty() ? "" : ", ") + command->get_name();
   }
   throw CLI::ParseError("There is no command \"" + word + "\", only " + names, CLI::ExitCodes::InvalidError);
-}
-
-/// The built-in models lie beside the program where it is installed: models/... means those wherever it is run, unless
-/// there is such a file in the current folder.
-std::vector<std::string> with_built_in_models(int argc, char** argv) {
-  std::vector<std::string> words(argv + 1, argv + argc);
-  std::error_code failed;
-  const auto program = std::filesystem::read_symlink("/proc/self/exe", failed);
-  if (failed) return words;
-  for (std::string& word : words) {
-    if (!word.starts_with("models/") || std::filesystem::exists(word, failed)) continue;
-    const auto installed = program.parent_path().parent_path() / word;
-    if (std::filesystem::exists(installed, failed)) word = installed.string();
-  }
-  return words;
 }
 
 }  // namespace
@@ -74,7 +58,8 @@ int main(int argc, char** argv) {
   try {
     if (argc < 2) throw CLI::CallForHelp();
     know(app, argv[1]);
-    std::vector<std::string> words = with_built_in_models(argc, argv);
+    std::vector<std::string> words(argv + 1, argv + argc);
+    for (std::string& word : words) word = find_built_in(std::move(word));
     std::reverse(words.begin(), words.end());  // as CLI11 takes them
     app.parse(std::move(words));
     if (std::fflush(stdout) != 0) throw tarsus::Error("standard output: cannot be written");

@@ -235,6 +235,17 @@ TEST(Command, ABenchmarkSaysHowRightTheStepsWere) {
               {few + "nosuch.xml", 1, "no such file"}});
 }
 
+TEST(Command, TheBenchmarksModelIsFoundWhereItIsInstalled) {
+  TARSUS_NEEDS_PROGRAM();
+  namespace fs = std::filesystem;
+  const tarsus::test::TemporaryFolder folder;
+  for (const char* part : {"bin", "models", "elsewhere"}) fs::create_directory(folder.path() / part);
+  fs::copy_file(tarsus::test::kProgram, folder.path() / "bin/tarsus");
+  fs::copy_file(TARSUS_SOURCE_DIR "/models/humanoid.xml", folder.path() / "models/humanoid.xml");
+  const std::string bench = "../bin/tarsus bench batch --worlds 1 --threads 1 --steps 1 --settle 0 > /dev/null";
+  EXPECT_EQ(std::system(("cd '" + (folder.path() / "elsewhere").string() + "' && " + bench).c_str()), 0);
+}
+
 TEST(Command, AReplayIsTheRunToTheBit) {
   TARSUS_NEEDS_PROGRAM();
   const tarsus::test::TemporaryFolder folder;
