@@ -11,6 +11,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <numeric>
 
 #include "tarsus/base/number_text.hpp"
@@ -112,6 +113,18 @@ void print_lists(const Lists& lists, bool json) {
     }
   }
   if (json) fmt::print("{}\n", out.dump(2));
+}
+
+void check_apart(std::initializer_list<std::pair<const char*, std::string>> outputs) {
+  std::map<std::filesystem::path, const char*> options;
+  for (const auto& [option, path] : outputs) {
+    if (path.empty()) continue;
+    std::error_code unknown;
+    const auto [other, alone] =
+        options.emplace(std::filesystem::weakly_canonical(std::filesystem::absolute(path), unknown), option);
+    if (unknown) continue;
+    if (!alone) throw ValueError(option, path, std::string("another file than that of ") + other->second);
+  }
 }
 
 void check_output(const std::string& path) {

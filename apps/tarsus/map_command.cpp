@@ -46,6 +46,7 @@ nlohmann::json to_json(const ClipMapping& mapping, const RetargetReport& r, cons
 }
 
 void execute(const Map& map) {
+  check_apart({{"--out", map.out}, {"--clip-out", map.clip_out}});
   for (const std::string& file : {map.out, map.clip_out}) {
     if (!file.empty()) check_output(file);
   }

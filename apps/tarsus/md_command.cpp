@@ -129,6 +129,7 @@ struct Outcome {
 };
 
 void check_options(const MdOptions& o) {
+  check_apart({{"--out", o.out}, {"--energies", o.energies}, {"--final", o.final_file}});
   const auto check = [](const char* name, double value, bool good, const char* expected) {
     if (!std::isfinite(value) || !good) throw ValueError(name, fmt::format("{}", value), expected);
   };

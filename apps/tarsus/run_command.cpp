@@ -46,7 +46,7 @@ struct Run {
     with_loops = loops != "off" && !model.spec.equalities.empty();
   }
   /// Options that would do nothing.
-  void check() const {
+  void check(const Model& model) const {
     const auto refuse = [](const char* option, const char* expected) { throw ValueError(option, "given", expected); };
     if (!policy.empty()) {
       const char* own = "nothing: a policy brings gains, limits and contacts of its own";
@@ -67,6 +67,10 @@ struct Run {
     if (!driven() && !force_limit.empty()) refuse("--force-limit", "drives to act on: --clip or --gains beside it");
     if (stiff && integrator == "rk4") refuse("--stiff", "--integrator euler: rk4 takes every force explicitly");
     if (driven() && !ctrl.empty()) refuse("--ctrl", "the model's own actuators: no --clip and no --gains");
+    if (!ctrl.empty() && actuation == "off") refuse("--ctrl", "actuators that act: no --actuation off");
+    if (!ctrl.empty() && model.nu == 0) refuse("--ctrl", "a model with actuators");
+    if (velocity_products == "on" && integrator == "rk4")
+      refuse("--velocity-products on", "--integrator euler: rk4 takes every force explicitly");
     if (driven() && actuation == "explicit")
       refuse("--actuation explicit", "the model's own actuators: no --clip and no --gains");
     if (!with_contacts && restitution != 0) refuse("--restitution", "contacts: --contacts on beside it");
@@ -433,7 +437,7 @@ void execute(Run run) {
   if (run_capture(run.model, run.options, run.json)) return;
   const Model model = load_model(run.model, run.options, run.quiet || run.json);
   run.decide(model);
-  run.check();
+  run.check(model);
   for (const std::string& text : run.push_texts) run.pushes.push_back(parse_push(text, model, run.duration));
   std::optional<ClipBinding> clip;
   if (!run.clip.empty()) clip = bind_clip(run, model);

@@ -150,6 +150,10 @@ TEST(Command, OptionsThatWouldDoNothingAreRefused) {
               {run + "--gains 1,1 --stiff --integrator rk4", 1, "euler"},
               {run + "--restitution 0.5 --contacts off", 1, "--contacts on"},
               {run + "--contacts on --integrator rk4", 1, "euler"},
+              {run + "--integrator rk4 --velocity-products on", 1, "--velocity-products on: is given"},
+              {run + "--ctrl 1", 1, "--ctrl: is given, expected a model with actuators"},
+              {"run models/quadruped.xml --no-record --actuation off --ctrl 1", 1, "no --actuation off"},
+              {"map a.bvh models/humanoid.xml --out x.json --clip-out ./x.json", 1, "that of --out"},
               {"scene box_stack:2 --lenient", 1, "from a model file"},
               {"scene box_stack:2 --out x.npz", 1, "from a model file"}});
 }
