@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -56,17 +57,24 @@ int main(int argc, char** argv) {
   app.failure_message(usage_failure);
   listen_for_interrupts();
   try {
-    if (argc < 2) throw CLI::CallForHelp();
-    know(app, argv[1]);
-    std::vector<std::string> words(argv + 1, argv + argc);
-    for (std::string& word : words) word = find_built_in(std::move(word));
-    std::reverse(words.begin(), words.end());  // as CLI11 takes them
-    app.parse(std::move(words));
-    if (std::fflush(stdout) != 0) throw tarsus::Error("standard output: cannot be written");
-  } catch (const CLI::RuntimeError& e) {  // a command's own exit status
-    return e.get_exit_code();
-  } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 && argc > 1 ? 0 : 2;
+    int status = 0;
+    try {
+      if (argc < 2) throw CLI::CallForHelp();
+      know(app, argv[1]);
+      std::vector<std::string> words(argv + 1, argv + argc);
+      for (std::string& word : words) word = find_built_in(std::move(word));
+      std::reverse(words.begin(), words.end());  // as CLI11 takes them
+      app.parse(std::move(words));
+    } catch (const CLI::RuntimeError& e) {  // a command's own exit status
+      return e.get_exit_code();
+    } catch (const CLI::ParseError& e) {  // wrong usage, or what --help says
+      status = app.exit(e) == 0 && argc > 1 ? 0 : 2;
+    }
+    if (std::fflush(stdout) != 0 || std::ferror(stdout)) throw tarsus::Error("standard output: cannot be written");
+    return status;
+  } catch (const std::filesystem::filesystem_error& e) {
+    fmt::print(stderr, "error: {}: {}\n", e.path1().string(), e.code().message());
+    return 1;
   } catch (const tarsus::InputError& e) {
     fmt::print(stderr, "{}\n", e.what());
     return 1;
@@ -74,5 +82,4 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "error: {}\n", e.what());
     return 1;
   }
-  return 0;
 }

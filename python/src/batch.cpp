@@ -478,7 +478,7 @@ bool capture(AnyBatch& any, int world, const std::string& file) {
     check_world(b, world);
     const WorldCapture c = b.capture(world);
     const CaptureArrays arrays = to_arrays(b.model(), c);
-    NpzWriter npz(file);
+    NpzWriter npz(without_nul("file", file));
     npz.add_text("meta", arrays.meta);
     for (const auto& [name, values] : arrays.arrays) npz.add<double>(name, values, {values.size()});
     npz.add<std::uint8_t>("memory", arrays.memory, {arrays.memory.size()});

@@ -74,6 +74,13 @@ void fitting_into_memory(int worlds, const F& make) {
   }
 }
 
+/// A file's name, or its like. @throws ValueError for one with a NUL, at which the system's calls would cut it
+inline const std::string& without_nul(const char* argument, const std::string& name) {
+  if (const std::size_t end = name.find('\0'); end != name.npos)
+    throw ValueError(argument, "\"" + name.substr(0, end) + "\", followed by a NUL", "a name without NUL");
+  return name;
+}
+
 /// The notes, warnings and errors of reading, as Python objects.
 nb::list to_python(const Diagnostics& diagnostics);
 

@@ -108,6 +108,7 @@ nb::object load(const std::string& source, const std::string& units, const std::
                 std::vector<int> rigid_angles, std::uint64_t seed) {
   Particles out;
   Diagnostics notes;
+  without_nul("source", source), without_nul("setup", setup);
   {
     const nb::gil_scoped_release release;
     out.system = load_particles(
@@ -133,7 +134,7 @@ void set_up(Particles& self, handle setup) {
 
 void save(Particles& self, const std::string& path) {
   const ParticleSystem& system = self.at_rest();
-  const std::string extension = std::filesystem::path(path).extension().string();
+  const std::string extension = std::filesystem::path(without_nul("path", path)).extension().string();
   if (extension != ".sys" && extension != ".xyz" && extension != ".extxyz")
     throw ValueError("path", path, "a file that ends in .sys, .xyz or .extxyz");
   std::ofstream out(path);

@@ -84,7 +84,9 @@ void UrdfWriter::check() {
   for (const TendonSpec& t : spec_.tendons) refuse(t.where, "URDF has no tendons");
   const Vec3d usual = OptionSpec().gravity, &g = spec_.option.gravity;
   if (g.x != usual.x || g.y != usual.y || g.z != usual.z || !spec_.option.gravity_enabled) {
-    refuse({}, fmt::format("URDF has no gravity of its own: {} {} {} cannot be written", g.x, g.y, g.z));
+    refuse({}, "URDF has no gravity of its own: " +
+                   (spec_.option.gravity_enabled ? to_text(g) : std::string("one that is disabled")) +
+                   " cannot be written");
   }
   if (!errors_.empty()) throw InputError(errors_);
   lost_["actuators"] = static_cast<int>(spec_.actuators.size());

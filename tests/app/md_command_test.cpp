@@ -272,7 +272,7 @@ TEST(MdCommand, BadOptionsAreNamed) {
       {"chain:8 --dt nan", "--dt"},
       {"chain:8 --dt -1", "--dt"},
       {"chain:8 --steps -1", "--steps"},
-      {"chain:8 --steps 99999999999999999999", "--steps"},
+      {"chain:8 --steps 99999999999999999999", "--steps: is 2^63 - 1 or more, expected a whole number"},
       {"chain:8 --every -1", "--every"},
       {"chain:8 --tol 0", "--tol"},
       {"chain:8 --max-iterations -4", "--max-iterations"},

@@ -70,6 +70,10 @@ def main(argv=None):
         changes = {**changes, "worlds": a.worlds}
     task = tasks.make(name, **options)
     folder = pathlib.Path(a.out or f"out/learn/{a.task}-{a.seed}")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        sys.exit(f"--out: {folder}: {error.strerror}")
     later, began = LATER.get(a.task, []), time.perf_counter()
     a.samples = a.samples or (later[-1][0] + 10e6 if later else 20e6)
     ends = [samples for samples, _ in later] + [float("inf")]
