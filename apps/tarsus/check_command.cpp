@@ -34,36 +34,6 @@ int count(const Diagnostics& all, Severity severity) {
   return n;
 }
 
-/// What findings of one kind have in common: the message without the names and numbers in it.
-std::string message_kind(const Diagnostic& d) {
-  std::string kind;
-  bool quoted = false;
-  for (const char c : d.message) {
-    if (c == '\'') {
-      quoted = !quoted;
-      if (quoted) kind += "'…'";
-    } else if (!quoted && c >= '0' && c <= '9') {
-      if (kind.empty() || kind.back() != '#') kind += '#';
-    } else if (!quoted) {
-      kind += c;
-    }
-  }
-  return kind;
-}
-
-/// A line for each kind, in the order in which the kinds were first found.
-void print(const Diagnostics& all, bool notes) {
-  std::map<std::pair<Severity, std::string>, int> counts;
-  for (const Diagnostic& d : all) ++counts[{d.severity, message_kind(d)}];
-  for (const Diagnostic& d : all) {
-    if (d.severity == Severity::note && !notes) continue;
-    int& count = counts[{d.severity, message_kind(d)}];
-    if (count == 1) fmt::print("{}\n", d.text());
-    if (count > 1) fmt::print("{} (and {} more of this kind)\n", d.text(), count - 1);
-    count = 0;
-  }
-}
-
 using Counts = std::vector<std::pair<std::string, int>>;
 
 /// "shape that is not computed" → "shapes that are not computed": the noun is the word before "that", "for", "with…".
@@ -214,7 +184,7 @@ void run(const Check& check) {
       if (fails) throw CLI::RuntimeError(2);
       return;
     }
-    print(all, check.notes);
+    print_kinds(all, stdout, check.notes);
     print(without_effect(model.spec));
     fmt::print("{}: loads; {} bodies, {} joints, nq {}, nv {}, {:.6g} kg; {} warnings, {} notes{}\n", check.path,
                model.nbody() - 1, model.njoint(), model.nq, model.nv, model.total_mass(), count(all, Severity::warning),
@@ -225,7 +195,7 @@ void run(const Check& check) {
     if (check.json)
       print_checked(check, e.diagnostics(), nullptr);
     else
-      print(e.diagnostics(), true);
+      print_kinds(e.diagnostics(), stdout, true);
     throw CLI::RuntimeError(1);
   }
 }

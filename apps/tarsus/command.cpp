@@ -45,12 +45,45 @@ void add_read_options(CLI::App& command, ReadOptions& options) {
       ->type_name("REPAIR");
 }
 
+namespace {
+
+/// What findings of one kind have in common: the message without the names and numbers in it.
+std::string message_kind(const Diagnostic& d) {
+  std::string kind;
+  bool quoted = false;
+  for (const char c : d.message) {
+    if (c == '\'') {
+      quoted = !quoted;
+      if (quoted) kind += "'…'";
+    } else if (!quoted && c >= '0' && c <= '9') {
+      if (kind.empty() || kind.back() != '#') kind += '#';
+    } else if (!quoted) {
+      kind += c;
+    }
+  }
+  return kind;
+}
+
+}  // namespace
+
+void print_kinds(const Diagnostics& all, std::FILE* to, bool notes) {
+  std::map<std::pair<Severity, std::string>, int> counts;
+  for (const Diagnostic& d : all) ++counts[{d.severity, message_kind(d)}];
+  for (const Diagnostic& d : all) {
+    if (d.severity == Severity::note && !notes) continue;
+    int& count = counts[{d.severity, message_kind(d)}];
+    if (count == 1) fmt::print(to, "{}\n", d.text());
+    if (count > 1) fmt::print(to, "{} (and {} more of this kind)\n", d.text(), count - 1);
+    count = 0;
+  }
+}
+
 Model load_model(const std::string& path, const ReadOptions& options, bool quiet) {
   Model model = compile(read_model(path, options));
   if (!quiet) {
-    for (const Diagnostic& d : model.spec.diagnostics) {
-      if (d.severity != Severity::note && !d.other_law) fmt::print(stderr, "{}\n", d.text());
-    }
+    Diagnostics all = model.spec.diagnostics;
+    std::erase_if(all, [](const Diagnostic& d) { return d.other_law; });
+    print_kinds(all, stderr, false);
   }
   return model;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <cstdio>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <span>
@@ -32,6 +33,8 @@ void add_view_commands(CLI::App& app);
 std::string find_built_in(std::string word);
 /// Options that every command which reads a model has.
 void add_read_options(CLI::App& command, ReadOptions& options);
+/// A line for each kind of finding, in the order in which the kinds were first found.
+void print_kinds(const Diagnostics& all, std::FILE* to, bool notes);
 /// Reads and compiles; warnings go to standard error unless quiet.
 Model load_model(const std::string& path, const ReadOptions& options, bool quiet);
 

@@ -34,7 +34,8 @@ void run(const Convert& convert) {
     throw ValueError("to", convert.to, "a file that ends in .xml or .mjcf (MJCF) or .urdf (URDF)");
   check_output(convert.to);
   const Model model = load_model(convert.from, convert.options, convert.json);
-  write_text(convert.to, urdf ? write_urdf(model.spec) : write_mjcf(model.spec));
+  write_text(convert.to, urdf ? write_urdf(model.spec)
+                              : write_mjcf(model.spec, std::filesystem::absolute(convert.to).parent_path()));
   if (convert.json) {
     nlohmann::json warnings = nlohmann::json::array();
     for (const Diagnostic& d : model.spec.diagnostics) {

@@ -310,7 +310,7 @@ struct LaneSpook {
     const T back = speed * T(-restitution);
     const Mask<T> bounces = (-speed > T(threshold)) & (mul_add(speed, T(h), gap) <= zero) & (target < back);
     target = select(bounces, back, target);
-    own_R = select(-speed > T(threshold), zero, own_R);  // softness would swallow a bounce
+    own_R = select(-speed > T(threshold), tiny<T>(), own_R);  // softness would swallow a bounce
   }
 };
 

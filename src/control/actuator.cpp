@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <utility>
 
+#include "tarsus/control/reference_pose.hpp"
 #include "tarsus/math/rotation.hpp"
 
 namespace tarsus {
@@ -234,20 +236,12 @@ void ActuatorSet::find_unit_accelerations(const Model& model, const TendonSet& t
            (a.bias_law == ActuatorLaw::muscle && a.muscle_bias[2] < 0);
   };
   if (std::none_of(actuators_.begin(), actuators_.end(), needs)) return;
-  Data data(model);
-  kinematics<double>(model, data, model.qpos0);
-  std::vector<double> ten_length(tendons.size()), arm(tendons.arms()), row(model.nv), length(size()), moment(moments_);
-  tendon_lengths(model, tendons, data.links(), model.qpos0, ten_length, arm, row);
-  transmissions(model, *this, tendons, data.links(), model.qpos0, ten_length, arm, length, moment, row);
-  factor<double>(model, data, model.qpos0, model.armature);
+  ReferencePose pose(model, tendons, *this);
   for (Actuator& a : actuators_) {
     if (!needs(a)) continue;
-    std::fill(row.begin(), row.end(), 0.0);
-    for (std::size_t i = 0; i < a.dofs.size(); ++i) row[a.dofs[i]] = moment[a.first + i];
-    minv<double>(model, data, row, row);
-    double sum = 0;
-    for (const double x : row) sum += x * x;
-    a.unit_acceleration = std::sqrt(sum);
+    std::vector<double> row = pose.moment(a);
+    pose.minv(row);
+    a.unit_acceleration = std::sqrt(std::inner_product(row.begin(), row.end(), row.begin(), 0.0));
   }
 }
 

@@ -64,7 +64,8 @@ void TendonInertia::add_force(std::span<const double> qacc, std::span<double> ta
   }
 }
 
-/// q̈ -= M₀⁻¹ Jᵀ f with f = a (J q̈ + J̇ q̇): (1/a + J M₀⁻¹ Jᵀ) f = J q̈ + J̇ q̇ at the tree's q̈, M₀ with the joints' armature.
+/// q̈ -= M₀⁻¹ Jᵀ f with f = a (J q̈ + J̇ q̇): (1/a + J M₀⁻¹ Jᵀ) f = J q̈ + J̇ q̇ at the tree's q̈, M₀ with the joints'
+/// armature.
 void TendonInertia::correct(std::span<double> qacc) {
   std::vector<int> heavy;
   for (int t = 0; t < tendons_.size(); ++t) {

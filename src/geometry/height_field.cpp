@@ -66,7 +66,7 @@ class Terrain {
   }
   void touch(const Corners& corners);
   void lift(const Core& triangle, const Vec3d& normal, double height, const Vec3d& lowest);
-  bool stands_out(const Corners& corners, const Vec3d& p, const Vec3d& up) const;
+  bool stands_out(const Corners& corners, const Vec3d& p, const Vec3d& up, bool overlap) const;
   bool highest(const Corners& corners, const Vec3d& up) const;
   /// Every grid point that shares a triangle with g.
   bool ring_below(const GridPoint& g, const Vec3d& p, const Vec3d& up) const;
@@ -74,9 +74,16 @@ class Terrain {
   void add(const Core& triangle, const Closest& closest);
   void add(const ContactPoint& point);
 
+  struct LastResort {  ///< the way out nearest to its triangle's normal, where none is free of its neighbours
+    double lean = 0;
+    Core triangle;
+    Closest closest;
+  };
+
   const HeightField& field_;
   const Core& other_;
   ContactList points_;
+  LastResort last_resort_;
 };
 
 void Terrain::collide(const Aabb& under) {
@@ -92,6 +99,7 @@ void Terrain::collide(const Aabb& under) {
       touch({GridPoint{r, c}, {r + 1, c + 1}, {r + 1, c}});
     }
   }
+  if (points_.size() == 0 && last_resort_.lean > 0) add(last_resort_.triangle, last_resort_.closest);
 }
 
 void Terrain::touch(const Corners& corners) {
@@ -109,9 +117,10 @@ void Terrain::touch(const Corners& corners) {
     const Vec3d up = -closest.normal, on_triangle = mul_add(up, -closest.distance, closest.on_b);
     const double lean = dot(up, n);
     const bool overlap = closest.distance < -other_.radius;
-    if (lean > 1 - 1e-10 || (lean > 0.02 && (overlap ? highest(corners, up) : stands_out(corners, on_triangle, up)))) {
-      return add(triangle, closest);
-    }
+    const bool out = lean > 1 - 1e-10 || (overlap && lean > 0.02 && highest(corners, up)) ||
+                     (lean > 0.02 && stands_out(corners, on_triangle, up, overlap));
+    if (out) return add(triangle, closest);
+    if (closest.distance < 0 && lean > last_resort_.lean) last_resort_ = {lean, triangle, closest};
   }
   lift(triangle, n, height, lowest);
 }
@@ -160,21 +169,26 @@ bool Terrain::highest(const Corners& corners, const Vec3d& up) const {
   return ring_below(*top, at(*top), up);
 }
 
-/// Whether the terrain next to the edge or corner that holds p stays below.
-bool Terrain::stands_out(const Corners& corners, const Vec3d& p, const Vec3d& up) const {
+/// Whether the terrain next to the edge or corner that holds p stays below; of an overlap, also that there is one, and
+/// that the triangle itself stays below: what was searched for need not be exact.
+bool Terrain::stands_out(const Corners& corners, const Vec3d& p, const Vec3d& up, bool overlap) const {
   const Vec3d a = at(corners[0]), b = at(corners[1]), c = at(corners[2]);
   const Vec3d n = cross(b - a, c - a);
   const double area2 = dot(n, n);
   const double weight[3] = {dot(n, cross(b - p, c - p)) / area2, dot(n, cross(c - p, a - p)) / area2,
                             dot(n, cross(a - p, b - p)) / area2};
-  constexpr double kOnEdge = 1e-6;
+  const double on_edge = overlap ? 1e-4 : 1e-6;
+  bool within = true;
   for (std::size_t k = 0; k < 3; ++k) {
     const GridPoint &own = corners[k], &i = corners[(k + 1) % 3], &j = corners[(k + 2) % 3];
-    if (weight[k] > 1 - kOnEdge) return ring_below(own, p, up);
+    if (overlap && dot(at(own) - p, up) > on_edge * norm(at(own) - p)) return false;
+    if (weight[k] > 1 - on_edge) return ring_below(own, p, up);
+    if (weight[k] >= on_edge) continue;
     // On the edge opposite: the fourth corner of the two triangles that share it, a parallelogram on the grid.
-    if (weight[k] < kOnEdge && !below({i.row + j.row - own.row, i.column + j.column - own.column}, p, up)) return false;
+    if (!below({i.row + j.row - own.row, i.column + j.column - own.column}, p, up)) return false;
+    within = false;
   }
-  return true;
+  return !(within && overlap);
 }
 
 void Terrain::add(const Core& triangle, const Closest& closest) {

@@ -14,7 +14,8 @@ namespace tarsus {
 
 namespace {
 
-constexpr double kNoEnd = 1e10;  // stands for an end that a range does not have; MJCF has no infinity
+constexpr double kLeastMoment = 1e-14;  // MuJoCo's, of a fullinertia
+constexpr double kNoEnd = 1e10;         // stands for an end that a range does not have; MJCF has no infinity
 
 const char* type_name(GeomType type) {
   switch (type) {
@@ -46,7 +47,7 @@ void append_numbers(std::string& text, std::initializer_list<double> numbers) {
 
 class MjcfWriter {
  public:
-  explicit MjcfWriter(const ModelSpec& spec) : spec_(spec) {}
+  MjcfWriter(const ModelSpec& spec, const std::filesystem::path& folder) : spec_(spec), folder_(folder) {}
   std::string write();
 
  private:
@@ -73,6 +74,7 @@ class MjcfWriter {
   void write_kept_settings(const XmlWriter& root) const;
 
   const ModelSpec& spec_;
+  const std::filesystem::path folder_;
   std::map<std::string, int> lost_;
   std::set<std::string> lost_meshes_, lost_actuators_;
 };
@@ -169,7 +171,8 @@ void MjcfWriter::write_cosmetic(const XmlWriter& parent, const CosmeticSpec& c, 
   for (const auto& [name, value] : c.attributes) {
     if (name == "name" || name == "class") continue;
     if (name.rfind("layer.", 0) != 0) {
-      e.set(name.c_str(), value);
+      const bool file = c.kind == "texture" && name.starts_with("file") && !folder_.empty();
+      e.set(name.c_str(), file ? std::filesystem::path(value).lexically_proximate(folder_).generic_string() : value);
       continue;
     }
     if (!layer || !seen.insert(name).second) layer = e.child("layer"), seen = {name};
@@ -353,11 +356,21 @@ void MjcfWriter::write_bodies(const XmlWriter& root) {
         const XmlWriter mass = e.child("inertial");
         mass.set("mass", inertial.mass);
         mass.set("pos", inertial.com);
-        const Quatd axes = inertial.axes ? *inertial.axes : quaternion(eigen(s).vectors);
-        if (s.xy == 0 && s.xz == 0 && s.yz == 0 && axes.w == 1)  // zero too, of which MuJoCo takes no full tensor
+        const Eigen3 principal = eigen(s);
+        const Quatd axes = inertial.axes ? *inertial.axes : quaternion(principal.vectors);
+        if (s.xy == 0 && s.xz == 0 && s.yz == 0 && axes.w == 1) {
           mass.set_list("diaginertia", std::array<double, 3>{s.xx, s.yy, s.zz});
-        else
+        } else if (principal.values.z >= kLeastMoment) {
           mass.set_list("fullinertia", std::array<double, 6>{s.xx, s.yy, s.zz, s.xy, s.xz, s.yz});
+        } else {  // MuJoCo takes moments of zero along axes only
+          const Quatd q = quaternion(principal.vectors);
+          Vec3d v = principal.values;
+          v.z = std::max(v.z, 0.0);
+          if (v.x * (1 - 1e-12) < v.y + v.z)
+            v.x = std::min(v.x, v.y + v.z);  // the triangle inequality, but for rounding
+          mass.set("diaginertia", v);
+          if (q.w != 1) mass.set_list("quat", std::array<double, 4>{q.w, q.x, q.y, q.z});
+        }
       }
       for (const JointSpec& joint : body.joints) write_joint(e, joint);
     }
@@ -479,6 +492,7 @@ void MjcfWriter::write_actuators(const XmlWriter& root) {
     if (a.force_limited || a.force_range != std::array<double, 2>{0, 0}) e.set_list("forcerange", a.force_range);
     if (!a.dynamics.empty()) {
       e.set("dyntype", a.dynamics);
+      e.set_unless("actdim", a.user_states, 1);
       e.set_list("dynprm", a.dynamics_parameters);
       e.set("actlimited", a.activation_limited);
       if (a.activation_limited) e.set_list("actrange", a.activation_range);
@@ -613,6 +627,8 @@ std::string MjcfWriter::write() {
 
 }  // namespace
 
-std::string write_mjcf(const ModelSpec& spec) { return MjcfWriter(without_chains(spec)).write(); }
+std::string write_mjcf(const ModelSpec& spec, const std::filesystem::path& folder) {
+  return MjcfWriter(without_chains(spec), folder).write();
+}
 
 }  // namespace tarsus

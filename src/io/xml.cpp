@@ -232,6 +232,12 @@ std::optional<std::string_view> XmlElement::attribute(const char* attribute) con
   return found.value();
 }
 
+std::optional<std::string_view> XmlElement::peek(const char* attribute) const {
+  const pugi::xml_attribute found = handle().attribute(attribute);
+  if (!found) return std::nullopt;
+  return found.value();
+}
+
 std::string XmlElement::text(const char* attribute, std::string_view otherwise) const {
   return std::string(this->attribute(attribute).value_or(otherwise));
 }

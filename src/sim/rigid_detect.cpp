@@ -317,16 +317,25 @@ void RigidWorld<R>::detect_others(PenetrationSum& depth) {
   }
 }
 
+/// What a body rested on, or rested by, is another.
+template <class R>
+void RigidWorld<R>::wake() {
+  for (RigidBody& b : bodies_) b.asleep = false, b.still_steps = 0;
+}
+
 template <class R>
 void RigidWorld<R>::detect(RigidStepReport& report) {
   Workspace& w = *work_;
-  const double rules[4] = {options_.margin, options_.dt, options_.damping_time, options_.relative_compliance};
-  const bool same_rules = w.classified && std::equal(rules, rules + 4, w.rules);
+  const std::array<double, 4> rules = {options_.margin, options_.dt, options_.damping_time,
+                                       options_.relative_compliance};
+  const bool same_rules = w.classified && rules == w.rules;
+  if (!w.classified || norm(options_.gravity - w.gravity) != 0) wake();
+  w.gravity = options_.gravity;
   if (!w.classified)
     classify();
   else if (!same_rules)
     combine_surfaces();
-  std::copy_n(rules, 4, w.rules);
+  w.rules = rules;
   mark_still(same_rules);
   std::swap(w.last_impulses, lanes_.impulses);
   std::swap(w.last_moments, lanes_.moments);
@@ -452,6 +461,7 @@ void RigidWorld<R>::sleep(RigidStepReport& report) {
   template int RigidWorld<R>::pair_surface(int, int) const;                                                        \
   template void RigidWorld<R>::touch(int, int, PenetrationSum&);                                                   \
   template void RigidWorld<R>::detect_others(PenetrationSum&);                                                     \
+  template void RigidWorld<R>::wake();                                                                             \
   template void RigidWorld<R>::detect(RigidStepReport&);                                                           \
   template void RigidWorld<R>::take_impulses(std::size_t, unsigned);                                               \
   template void RigidWorld<R>::match();                                                                            \

@@ -159,7 +159,8 @@ struct RigidWorld<R>::Workspace {
   std::vector<ShapePose> rest_pose;     // [body] of sleepers, in the last step
   std::vector<BodyContact<R>> resting;  // the last step's contacts from last_active on
   std::size_t last_active = 0, kept_from = 0;
-  double rules[4] = {0, 0, 0, 0};  // options that contacts were made with
+  std::array<double, 4> rules{};  // options that contacts were made with
+  Vec3d gravity{0, 0, 0};         // of the last step
 
   UnionFind islands;  // of bodies
   std::vector<char> island_moves;

@@ -121,3 +121,35 @@ def test_bad_arguments_are_named():
         tarsus.collide(sphere, np.zeros(3), IDENTITY, sphere, np.zeros(3), np.zeros(3))
     nowhere = np.full(3, np.nan)
     assert len(tarsus.collide(sphere, nowhere, IDENTITY, sphere, np.zeros(3), IDENTITY)["distance"]) == 0
+
+
+@pytest.mark.parametrize("shape, inside", [
+    (tarsus.Shape.ellipsoid(0.12, 0.08, 0.06), lambda p: 0.06 * (1 - np.linalg.norm(p / [0.12, 0.08, 0.06], axis=1))),
+    (tarsus.Shape.cylinder(0.08, 0.1), lambda p: np.minimum(0.08 - np.hypot(p[:, 0], p[:, 1]), 0.1 - np.abs(p[:, 2]))),
+    (tarsus.Shape.capsule(0.06, 0.1), lambda p: 0.06 - np.linalg.norm(p - np.clip(p, [0, 0, -0.1], [0, 0, 0.1]), axis=1)),
+])  # fmt: skip
+def test_what_overlaps_a_terrain_touches_it(shape, inside):
+    """Points of the terrain that are inside of the shape, by a fine grid."""
+    random, overlaps = np.random.default_rng(2), 0
+    line = np.linspace(-0.165, 0.165, 67)
+    grid = np.stack(np.meshgrid(line, line), axis=-1).reshape(-1, 2)
+    for trial in range(600):
+        if trial % 50 == 0:
+            heights = random.uniform(0, random.choice([0.05, 0.1, 0.2]), (5, 5))
+            terrain = tarsus.Shape.height_field(heights, 0.6, 0.6, 0.3)
+        place, (_, turn) = random.uniform(-0.4, 0.4, 2), random_rotation(random)
+
+        def height(xy):
+            u, (row, column) = (xy + 0.6) / 0.3, np.clip(((xy + 0.6) / 0.3).astype(int), 0, 3).T[::-1]
+            s, t = u[:, 0] - column, u[:, 1] - row
+            a, b, c, d = heights[row, column], heights[row, column + 1], heights[row + 1, column], heights[row + 1, column + 1]
+            return np.where(s >= t, a + s * (b - a) + t * (d - b), a + t * (c - a) + s * (d - c))
+
+        at = np.array([*place, height(place[None])[0] + random.uniform(0.03, 0.15)])
+        points = np.column_stack([place + grid, height(place + grid)]) - at
+        if inside(points @ turn).max() < 0.003:
+            continue
+        overlaps += 1
+        found = tarsus.collide(shape, at, turn, terrain, np.zeros(3), IDENTITY)["distance"]
+        assert len(found) and found.min() < 0, (trial, at, inside(points @ turn).max())
+    assert overlaps > 200

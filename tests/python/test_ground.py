@@ -210,3 +210,20 @@ def test_iterations_end_where_they_are_told_to():
     assert any(r["status"] == "too_many_iterations" and r["residual"] > 1e-6 for r in told[3])
     with pytest.raises(tarsus.ValueError, match="max_iterations"):
         tarsus.Stepper(tarsus.Data(model), contacts=True, max_iterations=0)
+
+
+@pytest.mark.parametrize("geom", ['type="sphere" size=".1"', 'type="box" size=".1 .1 .1"'])
+@pytest.mark.parametrize("restitution", [0.5, 1.0])
+def test_bounces_reach_the_height_that_restitution_gives(geom, restitution):
+    model = tarsus.Model.from_xml_string(f'<mujoco><worldbody><geom type="plane" size="0 0 1"/><body pos="0 0 1.1"><freejoint/><geom {geom}/></body></worldbody></mujoco>')  # fmt: skip
+    data, dt = tarsus.Data(model), 1e-4
+    stepper = tarsus.Stepper(data, dt=dt, contacts=True, restitution=restitution)
+    batch = tarsus.Batch(model, 2, dt=dt, contacts=True, restitution=restitution)
+    falls = round(np.sqrt(2 / 9.81) / dt)
+    heights = []
+    for _ in range(int(falls * (1 + 2 * restitution)) - 10):
+        assert stepper.step() == 0
+        heights.append(data.qpos[2] - 0.1)
+    assert max(heights[falls + 10:]) == pytest.approx(restitution**2, rel=2e-3)
+    batch.rollout(len(heights))
+    assert batch.qpos[:, 2] == pytest.approx(data.qpos[2], abs=1e-9)

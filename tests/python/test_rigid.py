@@ -335,3 +335,19 @@ def test_options_that_change_between_steps_count():
         world.set_options(dt=dt)
         assert world.step(round(3 / dt))
         assert 0.3 - world.poses[0, 2] == pytest.approx(0.036 * dt**2 * G, rel=1e-3)
+
+
+@pytest.mark.parametrize("change, moves", [
+    (lambda w: w.set_options(gravity=(0, 0, 9.81)), lambda z: z > [1.5, 2.5]),
+    (lambda w: w.exclude(0, 1), lambda z: [abs(z[0] - 0.5) < 0.01, abs(z[1] - 0.5) < 0.01]),
+    (lambda w: w.add_shape(0, tarsus.Shape.box(0.2, 0.2, 0.7)), lambda z: z > [0.68, 1.68]),
+])  # fmt: skip
+def test_sleepers_wake_when_what_they_rest_on_is_another(change, moves):
+    world = tarsus.RigidWorld(iterations=30, sleep=True, friction=0.8)
+    world.add_shape(-1, tarsus.Shape.plane())
+    for k in range(2):
+        world.add_body(tarsus.Shape.box(0.5, 0.5, 0.5), 1.0, position=(0, 0, 0.5 + k))
+    assert world.step(200) and world.asleep.all()
+    change(world)
+    assert world.step(60)
+    assert np.all(moves(world.poses[:, 2])), world.poses[:, 2]

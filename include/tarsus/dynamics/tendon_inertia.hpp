@@ -1,9 +1,9 @@
 // Armature of tendons: a mass a that moves with the length l(q) of each,
 //
-//     M += Σ a Jᵀ J,   C += Σ a Jᵀ J̇ q̇                                                           [MuJoCo, "Tendon armature"]
+//     M += Σ a Jᵀ J,   C += Σ a Jᵀ J̇ q̇                                                  [MuJoCo, "Tendon armature"]
 //
-// It joins branches that no joint joins, so that it is in no tree's passes: dynamics.hpp's functions are without it, and
-// steps take it as rows (sim/servo.hpp). What is here adds it to their results, for one world, in double.
+// It joins branches that no joint joins, so that it is in no tree's passes: dynamics.hpp's functions are without it,
+// and steps take it as rows (sim/servo.hpp). What is here adds it to their results, for one world, in double.
 #pragma once
 
 #include <vector>

@@ -1,6 +1,7 @@
 // ModelSpec back to MJCF text.
 #pragma once
 
+#include <filesystem>
 #include <string>
 
 #include "tarsus/model/spec.hpp"
@@ -14,7 +15,8 @@ namespace tarsus {
 /// or the spec no longer knows (velocity limits, spatial tendons' paths, muscles' curves), is named in a comment at the
 /// top. Readers of MJCF, MuJoCo and ours, refuse moving bodies without mass and inertias that break the triangle
 /// inequality, which URDF readers let pass: a comment names those too.
+/// @param folder of the file that it is for: textures are named from there; empty: by their full path
 /// @throws ValueError if there are keyframes and bodies are not in depth-first order: their numbers would change places
-std::string write_mjcf(const ModelSpec& spec);
+std::string write_mjcf(const ModelSpec& spec, const std::filesystem::path& folder = {});
 
 }  // namespace tarsus

@@ -108,6 +108,8 @@ class XmlElement {
   bool has(const char* attribute) const;
   std::optional<std::string_view> attribute(const char* attribute) const;
   std::string text(const char* attribute, std::string_view otherwise = "") const;
+  /// The same without marking it as read.
+  std::optional<std::string_view> peek(const char* attribute) const;
   bool read(const char* attribute, double& out, Infinities infinities = Infinities::refuse) const;
   bool read(const char* attribute, std::optional<double>& out) const;
   bool read(const char* attribute, int& out) const;

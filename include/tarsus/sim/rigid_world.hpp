@@ -177,6 +177,7 @@ class RigidWorld {
   double mass_share(const ContactOwners& owners, const Vec3d& n, const Vec3d& arm_a, const Vec3d& arm_b) const;
   void combine_surfaces();
   void mark_still(bool same_rules);
+  void wake();
   bool still(int body) const;
   void keep_resting(PenetrationSum& depth);
   void match();

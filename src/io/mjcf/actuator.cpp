@@ -27,7 +27,7 @@ void general(const XmlElement& e, ActuatorState& state) {
   e.read("gainprm", state.gain_parameters, 1);
   e.read("biasprm", state.bias_parameters, 1);
   e.read("inheritrange", state.inherit_range);
-  e.ignore({"actdim"});
+  e.read("actdim", state.activation_count);
   e.unsupported({"ffrange", "input", "velrange"});
 }
 
@@ -48,7 +48,7 @@ void position(const XmlElement& e, ActuatorState& state) {
   }
   e.read("inheritrange", state.inherit_range);
   if (e.is("intvelocity")) {
-    state.activation_limited = Limited::yes;
+    state.activation_limited = Limited::automatic;  // MuJoCo passes over what it says
     return set(state, "fixed", "affine", "integrator");
   }
   set(state, "fixed", "affine", state.dynamics == "filterexact" ? "filterexact" : "none");
@@ -222,6 +222,7 @@ bool is_actuator(std::string_view element) {
 
 void overlay(const XmlElement& e, ActuatorState& state) {
   common(e, state);
+  refuse_others_attributes(e);
   for (const Element& kind : kKinds) {
     if (e.is(kind.name)) begin(kind, state), kind.read(e, state);
   }

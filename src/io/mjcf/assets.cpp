@@ -13,10 +13,24 @@
 
 namespace tarsus::mjcf {
 
+namespace {
+
+/// Where it lies, or as it was written if it is not there.
+std::string texture_file(const XmlElement& e, const Source& source, const std::string& file) {
+  std::error_code error;
+  const auto path =
+      std::filesystem::absolute(source.asset_path(file, source.compiler().texture_directory, e.where()), error);
+  return !error && std::filesystem::is_regular_file(path, error) ? path.lexically_normal().generic_string() : file;
+}
+
+}  // namespace
+
 void Builder::keep(const XmlElement& e, const Scope& scope, Kind kind, int body, Attributes attributes) {
-  CosmeticSpec cosmetic{std::string(e.name()), scope.naming.of(e.text("name")), body, std::move(attributes), e.where()};
+  std::string name = e.text("name");
+  if (name.empty() && kind == Kind::texture) name = std::filesystem::path(e.text("file")).stem().string();
+  CosmeticSpec cosmetic{std::string(e.name()), scope.naming.of(name), body, std::move(attributes), e.where()};
   std::erase_if(cosmetic.attributes, [](const auto& a) { return a.first == "name" || a.first == "class"; });
-  declare(kind, cosmetic.name, e);
+  declare(kind, cosmetic.name, e, &scope);
   spec_.cosmetics.push_back(std::move(cosmetic));
 }
 
@@ -37,6 +51,10 @@ void Builder::read_assets(const Scope& scope) {
       overlay(e.all_attributes(), attributes);
       for (const XmlElement& layer : e.children()) {
         for (auto& [name, value] : layer.all_attributes()) attributes.emplace_back("layer." + name, value);
+      }
+      for (auto& [name, value] : attributes) {
+        if (e.is("material") && (name == "texture" || name == "layer.texture")) value = scope.naming.prefix + value;
+        if (e.is("texture") && name.starts_with("file")) value = texture_file(e, source, value);
       }
       keep(e, plain, e.is("material") ? Kind::material : Kind::texture, 0, std::move(attributes));
     } else if (e.is("skin")) {

@@ -17,12 +17,37 @@ const char* name(Kind kind) {
   return kNames[static_cast<int>(kind)];
 }
 
+std::vector<Reference> references(const XmlElement& e) {
+  static constexpr Reference kReferences[] = {
+      {"joint", Kind::joint},         {"joint1", Kind::joint},      {"joint2", Kind::joint},
+      {"jointinparent", Kind::joint}, {"site", Kind::site},         {"site1", Kind::site},
+      {"site2", Kind::site},          {"refsite", Kind::site},      {"sidesite", Kind::site},
+      {"cranksite", Kind::site},      {"slidersite", Kind::site},   {"geom", Kind::geom},
+      {"geom1", Kind::geom},          {"geom2", Kind::geom},        {"body", Kind::body},
+      {"body1", Kind::body},          {"body2", Kind::body},        {"subtree1", Kind::body},
+      {"subtree2", Kind::body},       {"tendon", Kind::tendon},     {"tendon1", Kind::tendon},
+      {"tendon2", Kind::tendon},      {"actuator", Kind::actuator}, {"camera", Kind::camera}};
+  static constexpr std::pair<std::string_view, Kind> kObjects[] = {
+      {"body", Kind::body},   {"xbody", Kind::body},    {"geom", Kind::geom},         {"site", Kind::site},
+      {"joint", Kind::joint}, {"tendon", Kind::tendon}, {"actuator", Kind::actuator}, {"camera", Kind::camera}};
+  std::vector<Reference> out;
+  for (const Reference& reference : kReferences) {
+    if (e.peek(reference.attribute)) out.push_back(reference);
+  }
+  for (const auto& [type, attribute] : {std::pair("objtype", "objname"), std::pair("reftype", "refname")}) {
+    for (const auto& [object, kind] : kObjects) {
+      if (e.peek(type) == object && e.peek(attribute)) out.push_back({attribute, kind});
+    }
+  }
+  return out;
+}
+
 bool Builder::declare(Kind kind, const std::string& name, const XmlElement& e, const Scope* scope) {
   auto& names = names_[static_cast<int>(kind)];
   if (name.empty()) return true;
-  if (scope && !scope->naming.suffix.empty()) {
+  if (scope && scope->replica > 0) {
     const std::string original = scope->naming.prefix + e.text("name");
-    replicas_[fmt::format("{}/{}", static_cast<int>(kind), original)].push_back(scope->naming.suffix);
+    replicas_.made[fmt::format("{}/{}", static_cast<int>(kind), original)].insert(scope->replica);
   }
   // Bodies and joints are numbered in the order of the spec; for the others only presence counts, or the caller sets
   // it.
@@ -43,6 +68,11 @@ int Builder::find(Kind kind, const std::string& name) const {
   return found == names.end() ? -1 : found->second;
 }
 
+JointSpec& Builder::joint(int number) {
+  const auto [body, place] = joint_place_[static_cast<std::size_t>(number)];
+  return spec_.bodies[static_cast<std::size_t>(body)].joints[static_cast<std::size_t>(place)];
+}
+
 int Builder::reference(const XmlElement& e, const char* attribute, Kind kind, const Scope& scope,
                        std::string* full_name) {
   const auto text = e.attribute(attribute);
@@ -50,33 +80,69 @@ int Builder::reference(const XmlElement& e, const char* attribute, Kind kind, co
   const std::string base(*text);
   if (full_name) full_name->clear();
   if (kind == Kind::body && base == "world") return 0;
-  std::string full = scope.naming.of(base);
-  int found = find(kind, full);
-  if (found < 0) found = find(kind, full = scope.naming.prefix + base);
+  std::string full;
+  int found = -1;
+  for (int replica = scope.replica;; replica = replicas_.all[static_cast<std::size_t>(replica)].outer) {
+    full = scope.naming.prefix + base + replicas_.all[static_cast<std::size_t>(replica)].suffix;
+    found = find(kind, full);
+    if (found >= 0 || replica == 0) break;
+  }
   if (found < 0) {
-    if (scope.level == 0) e.error(fmt::format("there is no {} named {}", mjcf::name(kind), quote(base)), attribute);
+    const char* why = made_in(kind, full) ? ": no replica has it and what else is named here" : "";
+    if (scope.level == 0)
+      e.error(fmt::format("there is no {} named {}{}", mjcf::name(kind), quote(base), why), attribute);
     return -2;
   }
   if (full_name) *full_name = full;
   return found;
 }
 
-std::vector<Scope> Builder::instances(const XmlElement& e, const Scope& scope,
-                                      std::initializer_list<std::pair<const char*, Kind>> references) {
-  for (const auto& [attribute, kind] : references) {
-    const auto text = e.attribute(attribute);
-    if (!text || find(kind, scope.naming.of(*text)) >= 0) continue;
-    const auto replicas =
-        replicas_.find(fmt::format("{}/{}", static_cast<int>(kind), scope.naming.prefix + std::string(*text)));
-    if (replicas == replicas_.end()) continue;
-    std::vector<Scope> out;
-    for (const std::string& suffix : replicas->second) {
-      out.push_back(scope);
-      out.back().naming.suffix = suffix;
+const std::set<int>* Builder::made_in(Kind kind, const std::string& name) const {
+  const auto found = replicas_.made.find(fmt::format("{}/{}", static_cast<int>(kind), name));
+  return found == replicas_.made.end() ? nullptr : &found->second;
+}
+
+std::vector<Scope> Builder::instances(const XmlElement& e, const Scope& scope, bool whole) {
+  std::vector<const std::set<int>*> made;
+  bool outside = false;
+  const bool tendon = e.is("fixed") || e.is("spatial");
+  for (const XmlElement& part : tendon ? scope.source->items(e) : std::vector{e}) {
+    for (const auto& [attribute, kind] : references(part)) {
+      const std::string name(*part.peek(attribute));
+      if (kind == Kind::body && name == "world") continue;
+      const std::set<int>* replicas =
+          find(kind, scope.naming.of(name)) < 0 ? made_in(kind, scope.naming.prefix + name) : nullptr;
+      replicas ? made.push_back(replicas) : void(outside = true);
     }
-    return out;
   }
-  return {scope};
+  if (made.empty()) return {scope};
+  std::set<int> candidates;
+  for (const auto* replicas : made) candidates.insert(replicas->begin(), replicas->end());
+  const auto outer = [&](int replica) { return replicas_.all[static_cast<std::size_t>(replica)].outer; };
+  bool found = false;
+  std::vector<Scope> out;
+  for (const int replica : candidates) {
+    const auto has = [&](const std::set<int>* replicas) { return replicas->count(replica) > 0; };
+    const auto reaches = [&](const std::set<int>* replicas) {
+      int r = replica;
+      while (r > 0 && replicas->count(r) == 0) r = outer(r);
+      return r > 0;
+    };
+    int r = replica;
+    while (r > scope.replica) r = outer(r);
+    if (r != scope.replica || !std::all_of(made.begin(), made.end(), reaches)) continue;
+    found = true;
+    if (whole && (outside || !std::all_of(made.begin(), made.end(), has))) continue;
+    out.push_back(scope);
+    out.back().replica = replica;
+    out.back().naming.suffix = replicas_.all[static_cast<std::size_t>(replica)].suffix;
+  }
+  if (!found) return {scope};  // whose reader says what is not there
+  if (out.empty()) {
+    e.all_attributes();
+    e.warn(fmt::format("this <{}> refers to what is replicated and to what is not, and is left out", e.name()));
+  }
+  return out;
 }
 
 ModelSpec Builder::build(const Source& main, std::string directory) {
@@ -94,8 +160,9 @@ ModelSpec Builder::build(const Source& main, std::string directory) {
   read_assets(scope);
   walk(scope);
   settle_inertias();
-  read_sections(scope);
-  for (const Scope& attachment : attachments_) read_sections(attachment);
+  std::vector<Scope> scopes{scope};
+  scopes.insert(scopes.end(), attachments_.begin(), attachments_.end());
+  read_sections(scopes);
   sink_.throw_if_failed();
   settle_by_inertia();
   sink_.throw_if_failed();

@@ -26,7 +26,8 @@ struct Naming {
 struct Scope {
   const Source* source = nullptr;
   Naming naming;
-  int level = 0;  ///< of attachment; above 0, elements that refer to what was not attached are left out
+  int level = 0;    ///< of attachment; above 0, elements that refer to what was not attached are left out
+  int replica = 0;  ///< the innermost that it lies in, in the order of the walk; 0: none
 };
 
 enum class Kind {
@@ -54,6 +55,14 @@ enum class Kind {
 };
 const char* name(Kind kind);
 
+/// An attribute that names another element.
+struct Reference {
+  const char* attribute;
+  Kind kind;
+};
+/// Those that an element of a section has, a tendon's among its parts left out. Marks nothing as read.
+std::vector<Reference> references(const XmlElement& e);
+
 class Builder {
  public:
   Builder(const ReadOptions& options, DiagnosticSink& sink) : options_(options), sink_(sink) {}
@@ -78,6 +87,7 @@ class Builder {
   void open_body(const Task& task);
   void open_frame(const Task& task);
   void open_replicate(const Task& task);
+  void open_replica(const Task& task);
   void attach(const Task& task);
   const Source* attached_source(const XmlElement& e, const Scope& scope, const std::string& model);
   const Source* load_source(const XmlElement& asset, const std::filesystem::path& path);
@@ -116,7 +126,7 @@ class Builder {
   void read_settings(const Scope& scope);
   void read_option(const XmlElement& e);
   void read_flags(const XmlElement& e);
-  void read_sections(const Scope& scope);
+  void read_sections(const std::vector<Scope>& scopes);
   void read_contact(const XmlElement& e, const Scope& scope);
   void read_equality(const XmlElement& e, const Scope& scope);
   void read_tendon(const XmlElement& e, const Scope& scope);
@@ -127,11 +137,14 @@ class Builder {
   void settle_motor(const XmlElement& e, ActuatorState& state);
   void add_motor(const ActuatorState& state);
   void inherit_range(const XmlElement& e, double factor, ActuatorSpec& spec);
-  void read_sensor(const XmlElement& e, const Scope& scope);
   void read_key(const XmlElement& e, const Scope& scope);
   void name_default_softness(const XmlElement& root);
   std::vector<double> drawn_pose() const;
   void check_rotations(const XmlElement& e, KeyframeSpec& key);
+
+  // sensors.cpp
+  bool find_sensed(const XmlElement& e, const Scope& scope, SensorSpec& sensor);
+  void read_sensor(const XmlElement& e, const Scope& scope);
 
   // reference_inertia.cpp
   void settle_by_inertia();
@@ -141,13 +154,17 @@ class Builder {
   /// from.
   bool declare(Kind kind, const std::string& name, const XmlElement& e, const Scope* scope = nullptr);
   int find(Kind kind, const std::string& name) const;
+  /// By number in document order.
+  JointSpec& joint(int number);
   /// Index of what `attribute` names; -1 if absent; -2 (and an error unless the scope is attached) if there is no such
   /// thing.
   int reference(const XmlElement& e, const char* attribute, Kind kind, const Scope& scope,
                 std::string* full_name = nullptr);
-  /// The scopes in which to read an element that refers to things a <replicate> made: one for each replica.
-  std::vector<Scope> instances(const XmlElement& e, const Scope& scope,
-                               std::initializer_list<std::pair<const char*, Kind>> references);
+  /// The scopes in which to read an element of a section: its own, or one for each replica that has what it refers to.
+  /// `whole`: only where all that it refers to lies in the replica itself.
+  std::vector<Scope> instances(const XmlElement& e, const Scope& scope, bool whole);
+  /// Replicas in which the name was declared; null if none.
+  const std::set<int>* made_in(Kind kind, const std::string& name) const;
 
   const ReadOptions& options_;
   DiagnosticSink& sink_;
@@ -159,7 +176,15 @@ class Builder {
   std::set<std::pair<const Source*, std::string>> assets_read_;
 
   std::unordered_map<std::string, int> names_[static_cast<int>(Kind::count)];
-  std::unordered_map<std::string, std::vector<std::string>> replicas_;  ///< "kind/name" → suffixes
+  struct Replicas {
+    struct Replica {
+      std::string suffix;
+      int outer = 0;
+    };
+    std::vector<Replica> all{{}};                         ///< in the order of the walk; the first is what is in none
+    std::unordered_map<std::string, std::set<int>> made;  ///< "kind/name" → which of them
+  };
+  Replicas replicas_;
 
   // Beside spec_.bodies: what compiler they follow, and whether <inertial> was given.
   std::vector<const Compiler*> body_compiler_{nullptr};

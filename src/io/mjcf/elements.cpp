@@ -263,6 +263,12 @@ void Builder::add_camera_or_light(const Task& task) {
   else
     own.emplace_back("dir", fmt::format("{} {} {}", direction.x, direction.y, direction.z));
   overlay(own, attributes);
+  for (auto& [name, value] : attributes) {
+    if (name == "texture") value = task.scope.naming.prefix + value;
+    if (name != "target" || value == "world") continue;
+    const std::string own_name = task.scope.naming.of(value);
+    value = find(Kind::body, own_name) >= 0 ? own_name : task.scope.naming.prefix + value;
+  }
   e.report_unread(Severity::error);
   keep(e, task.scope, camera ? Kind::camera : Kind::light, task.body, std::move(attributes));
 }

@@ -1,4 +1,4 @@
-// Sections that refer to bodies: contact, equality, tendon, actuator, sensor, keyframe.
+// Sections that refer to bodies: contact, equality, tendon, actuator, keyframe; sensors are in sensors.cpp.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,7 +11,6 @@
 #include "tarsus/control/motor.hpp"
 #include "tarsus/math/elementary.hpp"
 #include "tarsus/model/joint_parts.hpp"
-#include "tarsus/model/sensor_kind.hpp"
 
 namespace tarsus::mjcf {
 namespace {
@@ -40,55 +39,42 @@ void settle_law(const std::string& type, const std::array<double, 10>& parameter
 
 }  // namespace
 
-void Builder::read_sections(const Scope& scope) {
+void Builder::read_sections(const std::vector<Scope>& scopes) {
+  static constexpr std::string_view kHere[] = {"contact", "equality", "tendon", "actuator", "sensor", "keyframe"};
   static constexpr std::string_view kElsewhere[] = {"compiler",  "option", "size",      "visual",
                                                     "statistic", "custom", "extension", "deformable",
                                                     "default",   "asset",  "worldbody"};
-  const Source& source = *scope.source;
+  for (const Scope& scope : scopes) {
+    for (const XmlElement& e : scope.source->items(scope.source->root())) {
+      const bool here = std::find(std::begin(kHere), std::end(kHere), e.name()) != std::end(kHere);
+      if (!here && std::find(std::begin(kElsewhere), std::end(kElsewhere), e.name()) == std::end(kElsewhere)) {
+        e.error(fmt::format("<{}> is not a section of MJCF", e.name()));
+      }
+    }
+  }
+  // MuJoCo's order: what is in no replica, then replica by replica. Of all models, for one may refer to what another
+  // has in an earlier section.
   const auto each = [&](std::string_view section, auto&& read) {
-    for (const XmlElement& e : source.section(section)) count_element(e), read(e);
+    const bool whole = section == "equality" || section == "actuator";
+    for (const Scope& scope : scopes) {
+      std::vector<std::pair<XmlElement, Scope>> all;
+      for (const XmlElement& e : scope.source->section(section)) {
+        count_element(e);
+        for (Scope& s : instances(e, scope, whole)) all.emplace_back(e, std::move(s));
+      }
+      std::stable_sort(all.begin(), all.end(),
+                       [](const auto& a, const auto& b) { return a.second.replica < b.second.replica; });
+      for (const auto& [e, s] : all) read(e, s);
+    }
   };
-  for (const XmlElement& e : source.items(source.root())) {
-    const bool here =
-        e.is("contact") || e.is("equality") || e.is("tendon") || e.is("actuator") || e.is("sensor") || e.is("keyframe");
-    if (!here && std::find(std::begin(kElsewhere), std::end(kElsewhere), e.name()) == std::end(kElsewhere)) {
-      e.error(fmt::format("<{}> is not a section of MJCF", e.name()));
-    }
-  }
-  each("contact", [&](const XmlElement& e) { read_contact(e, scope); });
-  std::vector<std::pair<XmlElement, std::vector<Scope>>> tendons;
-  each("tendon", [&](const XmlElement& e) {
-    std::vector<Scope> scopes{scope};
-    for (const XmlElement& part : source.items(e)) {
-      if (scopes.size() == 1)
-        scopes = instances(part, scope, {{"joint", Kind::joint}, {"site", Kind::site}, {"geom", Kind::geom}});
-    }
-    tendons.emplace_back(e, std::move(scopes));
-  });
-  for (std::size_t first = 0; first < tendons.size();) {  // those of one <replicate> replica by replica
-    const std::size_t replicas = tendons[first].second.size();
-    std::size_t last = first + 1;
-    while (last < tendons.size() && replicas > 1 && tendons[last].second.size() == replicas) ++last;
-    for (std::size_t k = 0; k < replicas; ++k) {
-      for (std::size_t i = first; i < last; ++i) read_tendon(tendons[i].first, tendons[i].second[k]);
-    }
-    first = last;
-  }
-  each("equality", [&](const XmlElement& e) {
-    for (const Scope& s : instances(e, scope, {{"body1", Kind::body}, {"site1", Kind::site}, {"joint1", Kind::joint}}))
-      read_equality(e, s);
-  });
-  each("actuator", [&](const XmlElement& e) {
-    for (const Scope& s : instances(e, scope, {{"joint", Kind::joint}, {"site", Kind::site}, {"body", Kind::body}}))
-      read_actuator(e, s);
-  });
-  each("sensor", [&](const XmlElement& e) {
-    for (const Scope& s : instances(e, scope, {{"site", Kind::site}, {"joint", Kind::joint}, {"body", Kind::body}}))
-      read_sensor(e, s);
-  });
-  each("keyframe", [&](const XmlElement& e) {
-    if (scope.level == 0)
-      read_key(e, scope);
+  each("contact", [&](const XmlElement& e, const Scope& s) { read_contact(e, s); });
+  each("tendon", [&](const XmlElement& e, const Scope& s) { read_tendon(e, s); });
+  each("equality", [&](const XmlElement& e, const Scope& s) { read_equality(e, s); });
+  each("actuator", [&](const XmlElement& e, const Scope& s) { read_actuator(e, s); });
+  each("sensor", [&](const XmlElement& e, const Scope& s) { read_sensor(e, s); });
+  each("keyframe", [&](const XmlElement& e, const Scope& s) {
+    if (s.level == 0)
+      read_key(e, s);
     else
       e.warn("keyframes of attached models are not supported and have no effect");
   });
@@ -97,32 +83,28 @@ void Builder::read_sections(const Scope& scope) {
 void Builder::read_contact(const XmlElement& e, const Scope& scope) {
   const Source& source = *scope.source;
   if (e.is("pair")) {
-    for (const Scope& s : instances(e, scope, {{"geom1", Kind::geom}, {"geom2", Kind::geom}})) {
-      ContactPairSpec pair = source.defaults(e, source.main_defaults()).pair;
-      overlay(e, pair);
-      pair.name = s.naming.of(e.text("name"));
-      pair.where = e.where();
-      require(e, "geom1"), require(e, "geom2");
-      const int first = reference(e, "geom1", Kind::geom, s, &pair.geom1),
-                second = reference(e, "geom2", Kind::geom, s, &pair.geom2);
-      e.report_unread(Severity::error);
-      if (missing(first) || missing(second)) continue;
-      declare(Kind::pair, pair.name, e);
-      spec_.contact_pairs.push_back(std::move(pair));
-    }
+    ContactPairSpec pair = source.defaults(e, source.main_defaults()).pair;
+    overlay(e, pair);
+    pair.name = scope.naming.of(e.text("name"));
+    pair.where = e.where();
+    require(e, "geom1"), require(e, "geom2");
+    const int first = reference(e, "geom1", Kind::geom, scope, &pair.geom1),
+              second = reference(e, "geom2", Kind::geom, scope, &pair.geom2);
+    e.report_unread(Severity::error);
+    if (missing(first) || missing(second)) return;
+    declare(Kind::pair, pair.name, e);
+    spec_.contact_pairs.push_back(std::move(pair));
   } else if (e.is("exclude")) {
-    for (const Scope& s : instances(e, scope, {{"body1", Kind::body}, {"body2", Kind::body}})) {
-      ContactExcludeSpec exclude{s.naming.of(e.text("name")), "world", "world", e.where()};
-      require(e, "body1"), require(e, "body2");
-      const int first = reference(e, "body1", Kind::body, s, &exclude.body1),
-                second = reference(e, "body2", Kind::body, s, &exclude.body2);
-      e.report_unread(Severity::error);
-      if (missing(first) || missing(second)) continue;
-      if (exclude.body1.empty()) exclude.body1 = "world";
-      if (exclude.body2.empty()) exclude.body2 = "world";
-      declare(Kind::exclude, exclude.name, e);
-      spec_.contact_excludes.push_back(std::move(exclude));
-    }
+    ContactExcludeSpec exclude{scope.naming.of(e.text("name")), "world", "world", e.where()};
+    require(e, "body1"), require(e, "body2");
+    const int first = reference(e, "body1", Kind::body, scope, &exclude.body1),
+              second = reference(e, "body2", Kind::body, scope, &exclude.body2);
+    e.report_unread(Severity::error);
+    if (missing(first) || missing(second)) return;
+    if (exclude.body1.empty()) exclude.body1 = "world";
+    if (exclude.body2.empty()) exclude.body2 = "world";
+    declare(Kind::exclude, exclude.name, e);
+    spec_.contact_excludes.push_back(std::move(exclude));
   } else {
     e.error(fmt::format("<{}> is not an element of <contact>", e.name()));
   }
@@ -174,9 +156,7 @@ void Builder::read_equality(const XmlElement& e, const Scope& scope) {
     if (first >= 0 && first == second) e.error("constrained to itself", joint ? "joint2" : "tendon2");
     for (const auto& [number, attribute] : {std::pair(first, "joint1"), std::pair(second, "joint2")}) {
       if (!joint || number < 0) continue;
-      const auto [body, place] = joint_place_[static_cast<std::size_t>(number)];
-      const JointType type = spec_.bodies[static_cast<std::size_t>(body)].joints[static_cast<std::size_t>(place)].type;
-      if (has_rotation(type)) e.error("only hinges and slides can be coupled", attribute);
+      if (has_rotation(this->joint(number).type)) e.error("only hinges and slides can be coupled", attribute);
     }
   } else if (e.is("flex") || e.is("flexvert") || e.is("flexstrain")) {
     e.all_attributes();
@@ -227,6 +207,10 @@ bool Builder::read_path(const XmlElement& e, const Scope& scope, TendonSpec& ten
     const bool before = i > 0 && kind(i - 1) == Kinds::site, after = kind(i + 1) == Kinds::site;
     if (kind(i) == Kinds::geom && !(before && after)) parts[i].error("a tendon wraps around a geom between two sites");
     if (kind(i) == Kinds::pulley && i + 1 < tendon.path.size() && !after) parts[i].error("a site follows a pulley");
+    if (kind(i) != Kinds::site) continue;
+    const bool alone = (i == 0 || kind(i - 1) == Kinds::pulley) && kind(i + 1) == Kinds::pulley;
+    if (alone) parts[i].error("the site is alone between pulleys or ends");
+    if (before && tendon.path[i].name == tendon.path[i - 1].name) parts[i].error("the site is repeated", "site");
   }
   const auto sites = std::count_if(tendon.path.begin(), tendon.path.end(),
                                    [&](const auto& point) { return point.kind == Kinds::site; });
@@ -255,9 +239,9 @@ void Builder::read_tendon(const XmlElement& e, const Scope& scope) {
       part.report_unread(Severity::error);
       complete = complete && joint >= 0;
       if (joint < 0) continue;
-      const auto [body, place] = joint_place_[static_cast<std::size_t>(joint)];
-      const JointType type = spec_.bodies[static_cast<std::size_t>(body)].joints[static_cast<std::size_t>(place)].type;
-      if (has_rotation(type)) part.error("only hinges and slides can be part of a tendon", "joint");
+      const auto same = [&](const TendonSpec::Term& other) { return other.joint == term.joint; };
+      if (std::any_of(tendon.terms.begin(), tendon.terms.end(), same)) part.error("the joint is repeated", "joint");
+      if (has_rotation(this->joint(joint).type)) part.error("only hinges and slides can be part of a tendon", "joint");
       tendon.terms.push_back(std::move(term));
     }
     if (e.children().empty()) e.error("the tendon has no joints");
@@ -274,7 +258,7 @@ void Builder::read_tendon(const XmlElement& e, const Scope& scope) {
                                       "actuatorfrcrange", tendon.force_range);
   if (tendon.force_limited && (tendon.force_range[0] > 0 || tendon.force_range[1] < 0))
     e.error("'actuatorfrcrange' of a tendon must contain 0", "actuatorfrcrange");
-  declare(Kind::tendon, tendon.name, e);
+  declare(Kind::tendon, tendon.name, e, &scope);
   spec_.tendons.push_back(std::move(tendon));
 }
 
@@ -302,10 +286,9 @@ bool Builder::find_transmission(const XmlElement& e, const Scope& scope, Actuato
     found = reference(e, way.attribute, way.kind, scope, &spec.target);
   }
   if (given == 0) e.error("needs one of joint, jointinparent, tendon, site, body and cranksite");
-  if (given == 0 || missing(found)) return false;
   if (e.has("slidersite")) found = std::min(found, reference(e, "slidersite", Kind::site, scope, &spec.reference));
   if (e.has("refsite")) found = std::min(found, reference(e, "refsite", Kind::site, scope, &spec.reference));
-  if (missing(found)) return false;
+  if (given == 0 || missing(found)) return false;
   if (spec.transmission == TransmissionType::slider_crank) {
     require(e, "slidersite");
     if (!(spec.crank_length > 0)) e.error("a slider-crank needs a positive 'cranklength'", "cranklength");
@@ -321,8 +304,7 @@ void Builder::inherit_range(const XmlElement& e, double factor, ActuatorSpec& sp
   }
   std::array<double, 2> range{0, 0};
   if (spec.transmission == TransmissionType::joint || spec.transmission == TransmissionType::joint_in_parent) {
-    const auto [body, place] = joint_place_[static_cast<std::size_t>(find(Kind::joint, spec.target))];
-    range = spec_.bodies[static_cast<std::size_t>(body)].joints[static_cast<std::size_t>(place)].range;
+    range = joint(find(Kind::joint, spec.target)).range;
   } else if (spec.transmission == TransmissionType::tendon) {
     range = spec_.tendons[static_cast<std::size_t>(find(Kind::tendon, spec.target))].range;
   }
@@ -452,7 +434,9 @@ void Builder::settle_actuator(const XmlElement& e, const Compiler& compiler, Act
       settle_limit(e, compiler, state.activation_limited, "actlimited", "actrange", spec.activation_range);
   settle_law(state.gain_type, state.gain_parameters, spec.gain_law, spec.gain, spec.muscle_gain);
   settle_law(state.bias_type, state.bias_parameters, spec.bias_law, spec.bias, spec.muscle_bias);
+  check_actuator(e, state);
   spec.dynamics = state.dynamics == "none" ? "" : state.dynamics;
+  spec.user_states = std::max(1, state.activation_count);
   if (!spec.dynamics.empty())
     spec.dynamics_parameters.assign(state.dynamics_parameters.begin(), state.dynamics_parameters.end());
   const bool muscle = spec.gain_law == ActuatorLaw::muscle || spec.bias_law == ActuatorLaw::muscle;
@@ -475,8 +459,7 @@ void Builder::add_motor(const ActuatorState& state) {
     for (std::size_t i = 0; i < 2; ++i) driven.damping_polynomial[i] += square * state.damping[i + 1];
   };
   if (spec.transmission == TransmissionType::joint || spec.transmission == TransmissionType::joint_in_parent) {
-    const auto [body, place] = joint_place_[static_cast<std::size_t>(find(Kind::joint, spec.target))];
-    add(spec_.bodies[static_cast<std::size_t>(body)].joints[static_cast<std::size_t>(place)]);
+    add(joint(find(Kind::joint, spec.target)));
   } else if (spec.transmission == TransmissionType::tendon) {
     add(spec_.tendons[static_cast<std::size_t>(find(Kind::tendon, spec.target))]);
   }
@@ -508,48 +491,8 @@ void Builder::read_actuator(const XmlElement& e, const Scope& scope) {
     spec.motor->kd = 0;
   }
   controls_ += spec.controls(), activations_ += spec.activations();
-  declare(Kind::actuator, spec.name, e);
+  declare(Kind::actuator, spec.name, e, &scope);
   spec_.actuators.push_back(std::move(spec));
-}
-
-void Builder::read_sensor(const XmlElement& e, const Scope& scope) {
-  SensorSpec sensor{std::string(e.name()), scope.naming.of(e.text("name")), e.all_attributes(), e.where()};
-  std::erase_if(sensor.attributes, [](const auto& a) { return a.first == "name"; });
-  for (const XmlElement& part : e.children()) {
-    for (auto& [name, value] : part.all_attributes())
-      sensor.attributes.emplace_back(std::string(part.name()) + "." + name, value);
-  }
-  if (!scope.naming.prefix.empty() || !scope.naming.suffix.empty()) {
-    static constexpr std::string_view kNames[] = {"site",  "joint",   "tendon",  "actuator", "body",
-                                                  "geom",  "objname", "refname", "camera",   "geom1",
-                                                  "geom2", "body1",   "body2",   "subtree1", "subtree2"};
-    for (auto& [name, value] : sensor.attributes) {
-      if (std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames)) value = scope.naming.of(value);
-    }
-  }
-  static constexpr std::string_view kAttributes[] = {
-      "class",   "cutoff",   "noise",   "user",    "nsample",  "interp",   "delay", "interval", "site",  "joint",
-      "tendon",  "actuator", "body",    "geom",    "camera",   "mesh",     "geom1", "geom2",    "body1", "body2",
-      "objtype", "objname",  "reftype", "refname", "subtree1", "subtree2", "num",   "data",     "reduce"};
-  static constexpr std::string_view kOthers[] = {"camprojection", "tactile", "user", "plugin"};
-  const auto known = [](const auto& list, std::string_view name) {
-    return std::find(std::begin(list), std::end(list), name) != std::end(list);
-  };
-  if (!sensor_traits(e.name()) && !known(kOthers, e.name()))
-    return e.error(fmt::format("<{}> is not an element of <sensor>", e.name()));
-  for (const auto& [name, value] : sensor.attributes) {
-    if (!known(kOthers, e.name()) && name.find('.') == std::string::npos && !known(kAttributes, name))
-      e.error(fmt::format("attribute '{}' is not one of <{}>", name, e.name()), name.c_str());
-  }
-  e.unsupported({"delay", "interval"});
-  if (!is_computed(sensor)) e.warn(fmt::format("this <{}> is not computed: it reads nan", e.name()));
-  const auto is_field = [](const GeomSpec& geom) { return geom.type == GeomType::height_field; };
-  const bool fields = std::any_of(spec_.bodies.begin(), spec_.bodies.end(), [&](const BodySpec& body) {
-    return std::any_of(body.geoms.begin(), body.geoms.end(), is_field);
-  });
-  if (fields && sensor.kind == "rangefinder") e.warn("rays of rangefinders pass height fields");
-  declare(Kind::sensor, sensor.name, e);
-  spec_.sensors.push_back(std::move(sensor));
 }
 
 /// One warning for all constraints that say nothing of their softness, or what MuJoCo's default says: they are harder

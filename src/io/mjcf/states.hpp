@@ -74,6 +74,7 @@ struct ActuatorState {
   std::string kind = "general";  ///< of the element that wrote the law last
   std::string gain_type = "fixed", bias_type = "none", dynamics = "none";
   std::array<double, 10> gain_parameters{}, bias_parameters{}, dynamics_parameters{1};
+  int activation_count = -1;  ///< actdim; -1: what dyntype needs
   double inherit_range = 0;
   /// dcmotor and pid: what their law is made of when the element is complete.
   struct Motor {
@@ -131,6 +132,10 @@ void overlay(const XmlElement& e, ContactPairSpec& state);
 /// Any of the actuator elements; the element's name decides what the parameters mean.
 void overlay(const XmlElement& e, ActuatorState& state);
 bool is_actuator(std::string_view element);
+/// Errors at attributes that MJCF gives to other actuators.
+void refuse_others_attributes(const XmlElement& e);
+/// Errors for what MuJoCo refuses of a complete one.
+void check_actuator(const XmlElement& e, const ActuatorState& state);
 
 void read_compiler(const XmlElement& e, Compiler& compiler);
 /// quat, axisangle, euler, xyaxes or zaxis; at most one.

@@ -76,7 +76,7 @@ void Builder::visit(const Task& task) {
   else if (e.is("frame"))
     open_frame(task);
   else if (e.is("replicate"))
-    task.replica < 0 ? open_replicate(task) : push_children(e, task);
+    task.replica < 0 ? open_replicate(task) : open_replica(task);
   else if (e.is("attach"))
     attach(task);
   else if (e.is("joint") || e.is("freejoint"))
@@ -176,6 +176,13 @@ void Builder::open_replicate(const Task& task) {
   }
 }
 
+void Builder::open_replica(const Task& task) {
+  Task inside = task;
+  inside.scope.replica = static_cast<int>(replicas_.all.size());
+  replicas_.all.push_back({task.scope.naming.suffix, task.scope.replica});
+  push_children(task.element, inside);
+}
+
 /// The text of a <model> asset, read once; its name is the asset's or, as in MuJoCo, what the file calls itself.
 const Source* Builder::attached_source(const XmlElement& e, const Scope& scope, const std::string& model) {
   for (const XmlElement& asset : scope.source->section("asset")) {
@@ -245,7 +252,8 @@ void Builder::attach(const Task& task) {
         "model");
   }
   Task inside = task;
-  inside.scope = {source, {task.scope.naming.prefix + prefix, task.scope.naming.suffix}, task.scope.level + 1};
+  inside.scope = {
+      source, {task.scope.naming.prefix + prefix, task.scope.naming.suffix}, task.scope.level + 1, task.scope.replica};
   inside.defaults = &source->main_defaults();
   inside.replica = -1;
   if (assets_read_.insert({source, inside.scope.naming.prefix}).second) read_assets(inside.scope);

@@ -1,0 +1,81 @@
+// What MuJoCo refuses of actuators: attributes that an element does not have, states and parameters that cannot be.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "io/mjcf/states.hpp"
+
+namespace tarsus::mjcf {
+namespace {
+
+/// An attribute of most actuators: those that do not have it, or, with `only`, all that do.
+struct Owners {
+  const char* attribute;
+  bool only;
+  std::vector<std::string_view> elements;
+};
+
+const std::vector<Owners>& owners() {
+  static const std::vector<Owners> kOwners = {
+      {"actlimited", true, {"general", "intvelocity"}},
+      {"actrange", true, {"general", "intvelocity"}},
+      {"actearly", true, {"general"}},
+      {"body", true, {"general", "adhesion"}},
+      {"ctrllimited", false, {"damper", "adhesion"}},
+      {"forcelimited", false, {"dcmotor"}},
+      {"forcerange", false, {"dcmotor"}},
+      {"site", false, {"muscle", "adhesion"}},
+      {"refsite", false, {"muscle", "adhesion"}},
+      {"joint", false, {"adhesion"}},
+      {"jointinparent", false, {"adhesion"}},
+      {"tendon", false, {"adhesion"}},
+      {"cranksite", false, {"adhesion"}},
+      {"slidersite", false, {"adhesion"}},
+      {"gear", false, {"adhesion"}},
+      {"lengthrange", false, {"adhesion"}},
+      {"cranklength", false, {"adhesion"}},
+      {"armature", false, {"adhesion"}},
+      {"damping", false, {"adhesion"}},
+  };
+  return kOwners;
+}
+
+void check_muscle(const XmlElement& e, const std::array<double, 10>& p) {
+  if (!(p[0] < p[1])) e.error(fmt::format("the range of a muscle is {} {}, expected low < high", p[0], p[1]), "range");
+  if (!(p[4] < 1 && 1 < p[5])) e.error(fmt::format("a muscle's lmin < 1 < lmax, not {} and {}", p[4], p[5]), "lmin");
+  if (!(p[3] > 0 && p[6] > 0 && p[7] > 0 && p[8] > 0))
+    e.error("scale, vmax, fpmax and fvmax of a muscle are positive", "scale");
+}
+
+}  // namespace
+
+void refuse_others_attributes(const XmlElement& e) {
+  if (e.is("orientation") || e.is("plugin")) return;
+  for (const Owners& owner : owners()) {
+    const bool named = std::find(owner.elements.begin(), owner.elements.end(), e.name()) != owner.elements.end();
+    if (named != owner.only && e.peek(owner.attribute))
+      e.error(fmt::format("<{}> has no attribute '{}'", e.name(), owner.attribute), owner.attribute);
+  }
+}
+
+void check_actuator(const XmlElement& e, const ActuatorState& state) {
+  const bool motor = e.is("dcmotor") || e.is("pid"), stateless = state.dynamics == "none";
+  const int states = state.activation_count;
+  if (!motor && states >= 0 && (stateless ? states > 0 : states == 0 || (states > 1 && state.dynamics != "user")))
+    e.error(fmt::format("attribute 'actdim' is {}, dyntype {} has {}", states, quote(state.dynamics),
+                        stateless                  ? "no state"
+                        : state.dynamics == "user" ? "one or more"
+                                                   : "one"),
+            "actdim");
+  if (!motor && stateless && state.spec.activation_limited)
+    e.error("'actrange' is given and there is no activation: dyntype is none", "actrange");
+  if (state.gain_type == "muscle") check_muscle(e, state.gain_parameters);
+  if (state.bias_type == "muscle") check_muscle(e, state.bias_parameters);
+  const TransmissionType on = state.spec.transmission;
+  if (on == TransmissionType::joint || on == TransmissionType::joint_in_parent || on == TransmissionType::tendon)
+    return;
+  if (state.armature != 0) e.error("'armature' needs a joint or a tendon", "armature");
+  if (state.damping != std::array<double, 3>{}) e.error("'damping' needs a joint or a tendon", "damping");
+}
+
+}  // namespace tarsus::mjcf

@@ -1,0 +1,73 @@
+"""What `tarsus convert` writes loads in MuJoCo, with the same sizes."""
+
+import pathlib
+import struct
+import subprocess
+import zlib
+
+import mujoco
+import pytest
+import tarsus
+from oracle import DATA
+
+
+def png():
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    head = struct.pack(">IIBBBBB", 1, 1, 8, 2, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(b"\0\xff\0\0")) + chunk(b"IEND", b"")
+
+
+def converted(source, target):
+    program = pathlib.Path(tarsus.__file__).parent / "bin/tarsus"
+    subprocess.run([program, "convert", source, target], check=True, capture_output=True)
+    return mujoco.MjModel.from_xml_path(str(target))
+
+
+@pytest.mark.parametrize("target", ["out.xml", "there/out.xml", "../out.xml"])
+def test_textures_are_named_from_where_the_new_file_lies(target, tmp_path):
+    home = tmp_path / "home"
+    (home / "pictures").mkdir(parents=True), (home / "there").mkdir()
+    (home / "pictures/skin.png").write_bytes(png())
+    (home / "arm.xml").write_text('<mujoco model="arm"><compiler texturedir="pictures"/><asset><texture type="2d" file="skin.png"/><texture name="two" type="2d" builtin="flat" '
+                                  'width="8" height="8"/><material name="m" texture="skin"/><material name="n"><layer role="rgb" texture="two"/></material></asset>'
+                                  '<worldbody><body name="b"><joint/><geom size=".1" material="m"/><camera mode="targetbody" target="b" pos="0 0 2"/></body></worldbody></mujoco>')
+    (home / "main.xml").write_text('<mujoco><asset><model name="arm" file="arm.xml"/></asset><worldbody><attach model="arm" body="b" prefix="A_"/></worldbody></mujoco>')
+    for name in ("arm.xml", "main.xml"):
+        theirs, ours = mujoco.MjModel.from_xml_path(str(home / name)), converted(home / name, home / target)
+        assert (ours.ntex, ours.nmat) == (theirs.ntex, theirs.nmat)
+        assert [ours.mat(i).name for i in range(2)] == [theirs.mat(i).name for i in range(2)]
+        assert (ours.mat_texid == theirs.mat_texid).all() and (ours.tex_data == theirs.tex_data).all()
+        assert (ours.cam_targetbodyid == theirs.cam_targetbodyid).all()
+        (home / target).unlink()
+
+
+def test_links_without_inertia_are_written_as_mujoco_reads_them(tmp_path):
+    (tmp_path / "a.urdf").write_text("""<robot name="r"><link name="a"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<link name="t"><inertial><mass value="0"/><inertia ixx="0" iyy="0" izz="0" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<link name="u"><inertial><mass value="2"/><inertia ixx=".5" iyy=".5" izz="1" ixy=".5" ixz="0" iyz="0"/></inertial></link>
+<joint name="j" type="fixed"><parent link="a"/><child link="t"/></joint><joint name="k" type="fixed"><parent link="a"/><child link="u"/></joint></robot>""")
+    ours = converted(tmp_path / "a.urdf", tmp_path / "b.xml")
+    model = tarsus.Model.load(tmp_path / "b.xml")
+    assert ours.body("u").mass == 2 and sorted(ours.body("u").inertia.round(12)) == [0, 1, 1]
+    assert model.bodies[3].mass == 2
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="no ../shared/data beside the repository")
+@pytest.mark.parametrize("name", ["menagerie/agility_cassie/scene.xml", "mujoco/model/humanoid/22_humanoids.xml", "mujoco/model/hammock/hammock.xml",
+                                  "mujoco/test/engine/testdata/island/2humanoid100.xml", "bullet3/data/hinge.urdf",
+                                  "example_robot_data/robots/quadruped_description/urdf/quadruped.urdf"])
+def test_models_of_others_load_in_mujoco_when_converted(name, tmp_path):
+    ours = converted(DATA / name, tmp_path / "out.xml")
+    model = tarsus.Model.load(DATA / name)
+    assert (ours.nq, ours.nv, ours.nu, ours.na, ours.nbody) == (model.nq, model.nv, model.nu, model.na, model.nbody)
+
+
+def test_a_warning_of_each_kind_is_printed_once(tmp_path):
+    (tmp_path / "arm.xml").write_text('<mujoco model="arm"><worldbody><body name="b"><joint/><geom size=".1"/></body></worldbody><keyframe><key name="k" qpos="1"/></keyframe></mujoco>')
+    copies = "".join(f'<attach model="arm" body="b" prefix="{prefix}_"/>' for prefix in "ABC")
+    (tmp_path / "main.xml").write_text(f'<mujoco><asset><model name="arm" file="arm.xml"/></asset><worldbody>{copies}</worldbody></mujoco>')
+    program = pathlib.Path(tarsus.__file__).parent / "bin/tarsus"
+    printed = subprocess.run([program, "convert", tmp_path / "main.xml", tmp_path / "out.xml"], check=True, capture_output=True, text=True).stderr
+    assert printed.count("keyframes of attached models") == 1 and "(and 2 more of this kind)" in printed

@@ -1,0 +1,154 @@
+"""What elements refer to by name - in replicas, in attached models, and where there is no such thing - beside MuJoCo."""
+
+import pathlib
+import subprocess
+
+import mujoco
+import numpy as np
+import pytest
+import tarsus
+
+SCENE = """<mujoco><worldbody><site name="w"/><body name="o" pos="0 0 3"><freejoint/><geom name="og" size=".1"/></body>
+<replicate count="2" offset="0 1 0" sep="-"><body name="b" pos="1 0 0"><joint name="j" axis="0 1 0"/><joint name="sl" type="slide" axis="0 1 0"/>
+<geom name="g" size=".1" pos=".2 0 0"/><site name="s" pos=".1 .1 0"/>
+<replicate count="2" offset="0 0 1" sep="_"><body name="c"><joint name="k" type="ball" pos=".1 .1 .1"/><geom name="gc" size=".1" pos=".3 0 0"/><site name="sc"/></body></replicate>
+</body></replicate>
+<replicate count="2" offset="0 1 0" sep="+"><body name="B" pos="-1 0 0"><joint name="J" axis="0 1 0"/><geom name="G" size=".1" pos=".2 0 0"/></body></replicate>
+</worldbody>{}</mujoco>"""
+TENDONS = """<tendon><fixed name="F"><joint joint="J" coef="2"/></fixed><spatial name="t"><site site="w"/><site site="s"/></spatial>
+<fixed name="f"><joint joint="j" coef="1"/></fixed></tendon>"""
+ACTUATORS = '<actuator><motor name="A" joint="J"/><motor name="a" joint="j"/><motor name="at" tendon="f"/><motor name="aw" site="w"/></actuator>'
+
+SENSORS = """framepos objtype="site" objname="s"|framepos objtype="body" objname="b"|framequat objtype="geom" objname="gc"
+framepos objtype="body" objname="o" reftype="site" refname="s"|framelinvel objtype="xbody" objname="b" reftype="xbody" refname="o"
+framepos objtype="body" objname="b" reftype="body" refname="c"|framepos objtype="body" objname="c" reftype="body" refname="b"
+framepos objtype="body" objname="world" reftype="site" refname="s"
+accelerometer site="s"|jointpos joint="j"|ballquat joint="k"|tendonpos tendon="t"|tendonpos tendon="f"|tendonactuatorfrc tendon="f"
+actuatorpos actuator="a"|actuatorfrc actuator="at"|actuatorfrc actuator="A"|subtreecom body="b"|subtreelinvel body="c"
+distance geom1="og" geom2="g" cutoff="5"|distance geom1="g" geom2="og" cutoff="5"|distance body1="o" body2="b" cutoff="5"|distance geom1="g" geom2="gc" cutoff="5"
+insidesite site="s" objtype="body" objname="o"|insidesite site="w" objtype="body" objname="b"
+contact geom1="g"|contact site="s"|contact subtree1="b" body2="c"|touch site="sc"|rangefinder site="s"|magnetometer site="s\""""
+
+
+def read_both(text):
+    return mujoco.MjModel.from_xml_string(text), tarsus.Model.from_xml_string(text)
+
+
+def written(text, folder):
+    """What `tarsus convert` makes of it, in MuJoCo."""
+    (folder / "in.xml").write_text(text)
+    program = pathlib.Path(tarsus.__file__).parent / "bin/tarsus"
+    subprocess.run([program, "convert", folder / "in.xml", folder / "out.xml"], check=True, capture_output=True)
+    return mujoco.MjModel.from_xml_path(str(folder / "out.xml"))
+
+
+def names(count, of):
+    return [of(i).name for i in range(count)]
+
+
+@pytest.mark.parametrize("sensor", SENSORS.replace("\n", "|").split("|"))
+def test_sensors_of_replicas_are_replicated(sensor):
+    theirs, model = read_both(SCENE.format(f'{TENDONS}{ACTUATORS}<sensor><{sensor} name="n"/></sensor>'))
+    d, data = mujoco.MjData(theirs), tarsus.Data(model)
+    rng = np.random.default_rng(1)
+    mujoco.mj_integratePos(theirs, d.qpos, 0.3 * rng.normal(size=theirs.nv), 1)
+    d.qvel[:], d.ctrl[:] = rng.normal(size=theirs.nv), rng.normal(size=theirs.nu)
+    theirs.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONSTRAINT)
+    mujoco.mj_forward(theirs, d)
+    for name in ("qpos", "qvel", "qacc", "ctrl"):
+        setattr(data, name, getattr(d, name))
+    np.testing.assert_allclose(tarsus.sensors(model, data), d.sensordata, atol=1e-9)
+
+
+@pytest.mark.parametrize("part, count", [
+    ('<motor name="n" joint="j"/>', 2), ('<motor name="n" joint="k"/>', 4), ('<motor name="n" jointinparent="k"/>', 4),
+    ('<motor name="n" tendon="f"/>', 2), ('<motor name="n" tendon="t"/>', 2), ('<motor name="n" tendon="F"/>', 2), ('<motor name="n" site="s"/>', 2),
+    ('<muscle name="n" tendon="t" lengthrange=".1 1"/>', 2), ('<motor name="n" cranksite="s" slidersite="s" cranklength="1"/>', 2),
+    ('<motor name="n" site="s" refsite="w"/>', 0), ('<motor name="n" cranksite="w" slidersite="s" cranklength="1"/>', 0),
+    ('<adhesion name="n" body="b" gain="1" ctrlrange="0 1"/>', 2)])
+def test_actuators_on_replicas_are_replicated(part, count):
+    theirs, model = read_both(SCENE.format(f"{TENDONS}<actuator>{part}</actuator>"))
+    assert model.nu == theirs.nu == count
+    assert any("left out" in str(d) for d in model.diagnostics) == (count == 0)
+    d, data = mujoco.MjData(theirs), tarsus.Data(model)
+    d.ctrl[:] = np.arange(1, theirs.nu + 1) / 4
+    data.ctrl = d.ctrl
+    mujoco.mj_forward(theirs, d)
+    if "adhesion" not in part:
+        np.testing.assert_allclose(tarsus.actuation(model, data)["qfrc_actuator"], d.qfrc_actuator, atol=1e-9)
+
+
+@pytest.mark.parametrize("part", [
+    '<equality><tendon tendon1="f"/></equality>', '<equality><tendon tendon1="f" tendon2="t"/></equality>', '<equality><tendon tendon1="f" tendon2="F"/></equality>',
+    '<equality><joint joint1="j" joint2="sl"/></equality>', '<equality><joint joint1="j" joint2="J"/></equality>',
+    '<equality><weld body1="b" body2="o"/></equality>', '<equality><weld body1="o" body2="b"/></equality>', '<equality><weld body1="b"/></equality>',
+    '<equality><weld body1="b" body2="c"/></equality>', '<equality><weld body1="b" body2="world"/></equality>', '<equality><weld site1="s" site2="w"/></equality>',
+    '<contact><pair geom1="og" geom2="g"/></contact>', '<contact><pair geom1="gc" geom2="g"/></contact>', '<contact><exclude body1="c" body2="b"/></contact>',
+    '<contact><exclude body1="c" body2="B"/></contact>', '<sensor><framepos objtype="body" objname="b" reftype="body" refname="B"/></sensor>'])
+def test_what_refers_to_replicas_is_there_as_often_as_in_mujoco(part, tmp_path):
+    text = SCENE.format(TENDONS + part)
+    try:
+        theirs = mujoco.MjModel.from_xml_string(text)
+    except ValueError:
+        with pytest.raises(tarsus.InputError, match="no replica has it"):
+            tarsus.Model.from_xml_string(text)
+        return
+    ours = written(text, tmp_path)
+    for array in ("eq_type", "eq_obj1id", "eq_obj2id", "pair_geom1", "pair_geom2", "exclude_signature", "sensor_objid"):
+        np.testing.assert_array_equal(getattr(ours, array), getattr(theirs, array), array)
+
+
+def test_what_is_replicated_stands_in_mujocos_order(tmp_path):
+    sections = TENDONS + ACTUATORS + '<sensor><jointpos name="J" joint="J"/><actuatorfrc name="x" actuator="at"/><jointpos name="j" joint="j"/>' \
+        '<ballquat name="k" joint="k"/><framepos name="o" objtype="body" objname="o"/></sensor>'
+    theirs, ours = mujoco.MjModel.from_xml_string(SCENE.format(sections)), written(SCENE.format(sections), tmp_path)
+    for array in ("actuator_trnid", "sensor_objid", "wrap_objid"):
+        np.testing.assert_array_equal(getattr(ours, array), getattr(theirs, array), array)
+    for kind, count in (("actuator", theirs.nu), ("sensor", theirs.nsensor), ("tendon", theirs.ntendon)):
+        assert names(count, getattr(ours, kind)) == names(count, getattr(theirs, kind))
+
+
+MISSING = ["jointpos", 'jointpos joint="x"', 'framepos objname="o"', 'framepos objtype="body"', 'framepos objtype="body" objname="x"',
+           'framepos objtype="joint" objname="J"', 'framepos objtype="body" objname="o" reftype="body"',
+           'framepos objtype="body" objname="o" refname="o"', 'framepos objtype="body" objname="o" reftype="body" refname="x"',
+           'distance geom1="og"', 'distance geom1="og" geom2="x"', 'insidesite objtype="body" objname="o"', "rangefinder",
+           'rangefinder site="x"', 'touch site="x"', "subtreecom", 'subtreecom body="x"', 'tendonpos tendon="x"', 'actuatorfrc actuator="x"',
+           'contact geom1="x"', 'contact body1="world" geom2="x"', 'camprojection site="w" camera="x"', 'user dim="1" objtype="body" objname="x"',
+           'jointpos joint="k"', 'ballquat joint="j"']
+
+
+@pytest.mark.parametrize("sensor", MISSING)
+def test_sensors_of_what_is_not_there_are_refused_at_their_line(sensor):
+    text = SCENE.format(f"<sensor>\n<{sensor}/></sensor>")
+    with pytest.raises(ValueError):
+        mujoco.MjModel.from_xml_string(text)
+    with pytest.raises(tarsus.InputError) as refusal:
+        tarsus.Model.from_xml_string(text)
+    assert f":{1 + text[: text.index(sensor)].count(chr(10))}:" in str(refusal.value)
+
+
+ARM = """<mujoco model="arm"><worldbody><site name="w"/><body name="b" pos="0 0 1"><joint name="j" axis="0 1 0"/><geom name="g" size=".1" pos=".3 0 0"/>
+<site name="s" pos=".1 .2 0"/><body name="c" pos=".5 0 0"><joint name="k" type="ball"/><geom name="h" size=".1" pos=".1 0 0"/><site name="t" pos=".3 .1 0"/></body></body></worldbody>
+<contact><pair geom1="g" geom2="h"/><exclude body1="b" body2="c"/></contact>
+<tendon><spatial name="tt"><site site="t"/><site site="s"/></spatial><fixed name="f"><joint joint="j" coef="2"/></fixed></tendon>
+<equality><connect body1="c" anchor="0 0 0"/><weld body1="c" body2="b"/><weld body1="c"/><joint joint1="j"/><tendon tendon1="f"/></equality>
+<actuator><motor name="a" joint="j"/><motor name="p" tendon="f"/><motor name="q" site="t" refsite="s"/><motor name="sc" cranksite="t" slidersite="s" cranklength="1"/>
+<motor name="sc2" cranksite="s" slidersite="t" cranklength="1"/><motor name="sc3" site="t" refsite="w"/><motor name="ji" jointinparent="k"/></actuator>
+<sensor><framepos name="fp" objtype="site" objname="s" reftype="body" refname="c"/><tendonpos name="tp" tendon="tt"/><actuatorfrc name="af" actuator="a"/>
+<distance name="di" geom1="g" geom2="h" cutoff="4"/><insidesite name="is" site="s" objtype="body" objname="c"/><ballquat name="bq" joint="k"/>
+<framepos name="fw" objtype="site" objname="w"/><framepos name="fr" objtype="body" objname="c" reftype="site" refname="s"/><contact name="co" geom1="h" body2="b"/>
+<framepos name="wo" objtype="body" objname="c" reftype="body" refname="world"/><actuatorfrc name="ag" actuator="ji"/><subtreecom name="sw" body="world"/><clock name="cl"/></sensor></mujoco>"""
+
+
+@pytest.mark.parametrize("part", ['body="b"', 'body="c"', ""])
+def test_what_refers_to_what_was_not_attached_is_left_out(part, tmp_path):
+    (tmp_path / "arm.xml").write_text(ARM)
+    (tmp_path / "main.xml").write_text('<mujoco><asset><model name="arm" file="arm.xml"/></asset><worldbody><body name="base"><geom size=".1"/>'
+                                       f'<attach model="arm" {part} prefix="A_"/></body></worldbody></mujoco>')
+    theirs = mujoco.MjModel.from_xml_path(str(tmp_path / "main.xml"))
+    ours = written((tmp_path / "main.xml").read_text(), tmp_path)
+    for kind in ("actuator", "sensor", "tendon"):
+        count = {"actuator": theirs.nu, "sensor": theirs.nsensor, "tendon": theirs.ntendon}[kind]
+        assert names(count, getattr(ours, kind)) == names(count, getattr(theirs, kind))
+    for array in ("eq_type", "eq_obj1id", "eq_obj2id", "pair_geom1", "exclude_signature", "sensor_objid", "sensor_refid", "actuator_trnid"):
+        np.testing.assert_array_equal(getattr(ours, array), getattr(theirs, array), array)

@@ -1,0 +1,77 @@
+"""What MuJoCo refuses of tendons and actuators is refused, what it takes is taken."""
+
+import mujoco
+import pytest
+import tarsus
+
+MODEL = """<mujoco><compiler autolimits="{}"/><worldbody><site name="w"/><body><joint name="x"/><joint name="y" type="slide"/><geom size=".1"/><site name="s"/><site name="t" pos="0 0 1"/></body>
+<body name="c"><joint name="z" type="ball"/><geom size=".1"/></body></worldbody><tendon><fixed name="f"><joint joint="x" coef="1"/></fixed>{}</tendon><actuator>
+{}</actuator></mujoco>"""
+
+
+def agree(tendon="", actuator="", autolimits="true"):
+    text = MODEL.format(autolimits, tendon, actuator)
+    try:
+        mujoco.MjModel.from_xml_string(text)
+    except ValueError:
+        with pytest.raises(tarsus.InputError, match=r":[23]:"):
+            tarsus.Model.from_xml_string(text)
+        return False
+    tarsus.Model.from_xml_string(text)
+    return True
+
+
+@pytest.mark.parametrize("path, fine", [
+    ("joint=x", True), ("joint=x joint=y", True), ("joint=x joint=x", False), ("joint=x joint=y joint=x", False),
+    ("site=w site=s", True), ("site=w site=s site=w", True), ("site=w site=w site=s", False), ("site=w site=s site=s", False),
+    ("site=w site=s pulley=2 site=s site=t", True), ("site=w pulley=2 site=s site=t", False), ("pulley=2 site=w pulley=2 site=s site=t", False)])
+def test_paths_of_tendons(path, fine):
+    parts = [part.split("=") for part in path.split()]
+    inner = "".join(f'<pulley divisor="{name}"/>' if kind == "pulley" else f'<{kind} {kind}="{name}"' + (' coef="1"/>' if kind == "joint" else "/>") for kind, name in parts)
+    kind = "fixed" if "joint" in path else "spatial"
+    assert agree(tendon=f"<{kind}>{inner}</{kind}>") == fine
+
+
+ELEMENTS = {"general": "", "motor": "", "position": 'kp="1"', "velocity": "", "intvelocity": "", "damper": 'ctrlrange="0 1"', "cylinder": "",
+            "muscle": 'lengthrange="0 1"', "adhesion": 'ctrlrange="0 1" gain="1"', "dcmotor": 'motorconst="1" resistance="1"', "pid": 'kp="1"'}
+ATTRIBUTES = ['ctrllimited="false"', 'forcelimited="false"', 'actlimited="false"', 'actearly="false"', 'gear="2"', 'armature="0"', 'armature=".1"', 'damping=".1"',
+              'actrange="-1 1"']
+TARGETS = ['joint="x"', 'jointinparent="z"', 'tendon="f"', 'site="s"', 'body="c"', 'cranksite="s" slidersite="t" cranklength="1"']
+
+
+@pytest.mark.parametrize("element", ELEMENTS)
+def test_attributes_of_actuators(element):
+    for target in TARGETS:
+        agree(actuator=f"<{element} {target} {ELEMENTS[element]}/>")
+    for target in ['body="c"'] if element == "adhesion" else ['joint="x"', 'site="s"']:
+        for attribute in ATTRIBUTES:
+            agree(actuator=f"<{element} {target} {ELEMENTS[element]} {attribute}/>")
+
+
+@pytest.mark.parametrize("dynamics", ["none", "integrator", "filter", "filterexact", "muscle", "user"])
+def test_activations_of_laws(dynamics):
+    for count in (-1, 0, 1, 2):
+        agree(actuator=f'<general joint="x" dyntype="{dynamics}" actdim="{count}"/>')
+    for limited in ("auto", "true", "false"):
+        for autolimits in ("true", "false"):
+            for element in (f'general dyntype="{dynamics}"', "intvelocity"):
+                agree(actuator=f'<{element} joint="x" actrange="-1 1" actlimited="{limited}"/>', autolimits=autolimits)
+
+
+@pytest.mark.parametrize("numbers, fine", [
+    (".75 1.05 -1 200 .5 1.6 1.5 1.3 1.2", True), ("1 .5 -1 200 .5 1.6 1.5 1.3 1.2", False), (".75 1.05 -1 200 1.5 1.6 1.5 1.3 1.2", False),
+    (".75 1.05 -1 200 .5 .6 1.5 1.3 1.2", False), (".75 1.05 -1 0 .5 1.6 1.5 1.3 1.2", False), (".75 1.05 -1 200 .5 1.6 0 1.3 1.2", False),
+    (".75 1.05 -1 200 .5 1.6 1.5 0 1.2", False), (".75 1.05 -1 200 .5 1.6 1.5 1.3 0", False), ("0", False)])
+def test_parameters_of_muscles(numbers, fine):
+    for law in ("gaintype=", "biastype="):
+        assert agree(actuator=f'<general joint="x" {law}"muscle" {law[:4]}prm="{numbers}" lengthrange="-1 1"/>') == fine
+    assert not agree(actuator=f'<general joint="x" gaintype="muscle" biastype="muscle" gainprm="{numbers}" lengthrange="-1 1"/>')
+
+
+def test_laws_of_the_users_have_as_many_activations_as_they_say():
+    text = MODEL.format("true", "", '<general joint="x" dyntype="user" actdim="3"/><cylinder joint="y"/>').replace("</mujoco>", '<keyframe><key act=".1 .2 .3 .4"/></keyframe></mujoco>')
+    theirs, model = mujoco.MjModel.from_xml_string(text), tarsus.Model.from_xml_string(text)
+    assert model.na == theirs.na == 4
+    data = tarsus.Data(model)
+    data.reset(0)
+    assert data.act.tolist() == theirs.key_act[0].tolist()
