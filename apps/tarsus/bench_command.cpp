@@ -21,7 +21,7 @@ namespace tarsus::app {
 namespace {
 
 struct BatchBench {
-  std::string model = "models/humanoid.xml", keyframe, gains = "300,30,0,0", force_limit = "150";
+  std::string model = find_built_in("models/humanoid.xml"), keyframe, gains = "300,30,0,0", force_limit = "150";
   std::vector<int> worlds{1024}, threads;
   std::vector<std::string> precisions{"double", "float"}, sets;
   double dt = 1.0 / 60, targets = 0.8, hold = 0.1;

@@ -19,6 +19,14 @@
 
 namespace tarsus::app {
 
+std::string find_built_in(std::string word) {
+  std::error_code failed;
+  if (!word.starts_with("models/") || std::filesystem::exists(word, failed)) return word;
+  const auto program = std::filesystem::read_symlink("/proc/self/exe", failed);
+  const auto installed = program.parent_path().parent_path() / word;
+  return !failed && std::filesystem::exists(installed, failed) ? installed.string() : word;
+}
+
 void add_read_options(CLI::App& command, ReadOptions& options) {
   command.add_flag("--lenient", options.lenient, "A missing mesh is a warning where no inertia needs it");
   command.add_flag("--floating-base", options.floating_base,
@@ -138,6 +146,18 @@ void print_lists(const Lists& lists, bool json) {
     }
   }
   if (json) fmt::print("{}\n", out.dump(2));
+}
+
+void check_apart(std::initializer_list<std::pair<const char*, std::string>> outputs) {
+  std::map<std::filesystem::path, const char*> options;
+  for (const auto& [option, path] : outputs) {
+    if (path.empty()) continue;
+    std::error_code unknown;
+    const auto [other, alone] =
+        options.emplace(std::filesystem::weakly_canonical(std::filesystem::absolute(path), unknown), option);
+    if (unknown) continue;
+    if (!alone) throw ValueError(option, path, std::string("another file than that of ") + other->second);
+  }
 }
 
 void check_output(const std::string& path) {

@@ -28,6 +28,9 @@ void add_run_command(CLI::App& app);
 void add_scene_command(CLI::App& app);
 void add_view_commands(CLI::App& app);
 
+/// The built-in models lie beside the program where it is installed: models/... means those wherever it is run, unless
+/// there is such a file in the current folder. Other words stay.
+std::string find_built_in(std::string word);
 /// Options that every command which reads a model has.
 void add_read_options(CLI::App& command, ReadOptions& options);
 /// A line for each kind of finding, in the order in which the kinds were first found.
@@ -56,12 +59,15 @@ void print_lists(const Lists& lists, bool json);
 bool run_capture(const std::string& file, const ReadOptions& options, bool json);
 /// A state after a step: qpos, qvel. @return whether more are wanted
 using FrameSink = std::function<bool(std::span<const double>, std::span<const double>)>;
-/// Runs once more what a recording by `tarsus run` names as its arguments; prints nothing, writes nothing.
+/// Runs once more what a recording by `tarsus run` names as its arguments; prints nothing, writes nothing. Files that
+/// the arguments name are looked for in the current folder.
 /// @throws ValueError for arguments that are not those of a run; as the run
 void run_again(const std::string& arguments, FrameSink sink);
 /// Before the work that the file is for; leaves what is there as it is.
 /// @throws Error naming the file and the reason if it could not be written
 void check_output(const std::string& path);
+/// Options and the files that they name, or nothing. @throws ValueError where two name the same
+void check_apart(std::initializer_list<std::pair<const char*, std::string>> outputs);
 /// Throws unless what was asked for by --duration and --dt is at least one step.
 void check_duration(double duration, double dt);
 

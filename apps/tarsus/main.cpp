@@ -30,21 +30,6 @@ void know(const CLI::App& app, const std::string& word) {
   throw CLI::ParseError("There is no command \"" + word + "\", only " + names, CLI::ExitCodes::InvalidError);
 }
 
-/// The built-in models lie beside the program where it is installed: models/... means those wherever it is run, unless
-/// there is such a file in the current folder.
-std::vector<std::string> with_built_in_models(int argc, char** argv) {
-  std::vector<std::string> words(argv + 1, argv + argc);
-  std::error_code failed;
-  const auto program = std::filesystem::read_symlink("/proc/self/exe", failed);
-  if (failed) return words;
-  for (std::string& word : words) {
-    if (!word.starts_with("models/") || std::filesystem::exists(word, failed)) continue;
-    const auto installed = program.parent_path().parent_path() / word;
-    if (std::filesystem::exists(installed, failed)) word = installed.string();
-  }
-  return words;
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -72,16 +57,24 @@ int main(int argc, char** argv) {
   app.failure_message(usage_failure);
   listen_for_interrupts();
   try {
-    if (argc < 2) throw CLI::CallForHelp();
-    know(app, argv[1]);
-    std::vector<std::string> words = with_built_in_models(argc, argv);
-    std::reverse(words.begin(), words.end());  // as CLI11 takes them
-    app.parse(std::move(words));
-    if (std::fflush(stdout) != 0) throw tarsus::Error("standard output: cannot be written");
-  } catch (const CLI::RuntimeError& e) {  // a command's own exit status
-    return e.get_exit_code();
-  } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 && argc > 1 ? 0 : 2;
+    int status = 0;
+    try {
+      if (argc < 2) throw CLI::CallForHelp();
+      know(app, argv[1]);
+      std::vector<std::string> words(argv + 1, argv + argc);
+      for (std::string& word : words) word = find_built_in(std::move(word));
+      std::reverse(words.begin(), words.end());  // as CLI11 takes them
+      app.parse(std::move(words));
+    } catch (const CLI::RuntimeError& e) {  // a command's own exit status
+      return e.get_exit_code();
+    } catch (const CLI::ParseError& e) {  // wrong usage, or what --help says
+      status = app.exit(e) == 0 && argc > 1 ? 0 : 2;
+    }
+    if (std::fflush(stdout) != 0 || std::ferror(stdout)) throw tarsus::Error("standard output: cannot be written");
+    return status;
+  } catch (const std::filesystem::filesystem_error& e) {
+    fmt::print(stderr, "error: {}: {}\n", e.path1().string(), e.code().message());
+    return 1;
   } catch (const tarsus::InputError& e) {
     fmt::print(stderr, "{}\n", e.what());
     return 1;
@@ -89,5 +82,4 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "error: {}\n", e.what());
     return 1;
   }
-  return 0;
 }

@@ -46,6 +46,7 @@ nlohmann::json to_json(const ClipMapping& mapping, const RetargetReport& r, cons
 }
 
 void execute(const Map& map) {
+  check_apart({{"--out", map.out}, {"--clip-out", map.clip_out}});
   for (const std::string& file : {map.out, map.clip_out}) {
     if (!file.empty()) check_output(file);
   }
@@ -87,7 +88,10 @@ void add_map_command(CLI::App& app) {
       "of bones, the model's own\nlengths, feet that neither slide nor sink.\n\n"
       "  tarsus map walk.bvh models/humanoid.xml\n"
       "  tarsus map walk.bvh models/humanoid.xml --out walk_map.json --clip-out walk.json\n"
-      "  tarsus run models/humanoid.xml --clip walk.bvh                       does the same by itself");
+      "  tarsus run models/humanoid.xml --clip walk.json                      follows what --clip-out wrote\n\n"
+      "tarsus run --clip walk.bvh retargets by itself where no mapping file is for the clip's skeleton; for CMU's "
+      "there "
+      "are such files,\nwhich take joint angles over as they are.");
   command->callback([map] { execute(*map); });
 }
 

@@ -129,6 +129,7 @@ struct Outcome {
 };
 
 void check_options(const MdOptions& o) {
+  check_apart({{"--out", o.out}, {"--energies", o.energies}, {"--final", o.final_file}});
   const auto check = [](const char* name, double value, bool good, const char* expected) {
     if (!std::isfinite(value) || !good) throw ValueError(name, fmt::format("{}", value), expected);
   };
@@ -138,9 +139,13 @@ void check_options(const MdOptions& o) {
   if (o.given_relaxation) check("--tau", *o.given_relaxation, *o.given_relaxation > 0, "a positive time");
   if (o.given_relaxation && !o.thermostat) throw ValueError("--tau", "given", "--thermostat beside it");
   check("--tol", o.tolerance, o.tolerance > 0 && o.tolerance < 1, "a number between 0 and 1");
-  check("--steps", static_cast<double>(o.steps), o.steps >= 0 && o.steps < std::numeric_limits<long>::max(),
-        "0 or more, below 2^63 - 1");
-  check("--every", static_cast<double>(o.every), o.every >= 0, "0 or more");
+  for (const auto& [name, count] : {std::pair("--steps", o.steps), {"--every", o.every}}) {
+    const bool beyond = count == std::numeric_limits<long>::max();  // what digits beyond 64 bits are read as
+    if (count < 0 || beyond) {
+      throw ValueError(name, beyond ? "2^63 - 1 or more" : std::to_string(count),
+                       "a whole number from 0 to below 2^63 - 1");
+    }
+  }
   check("--max-iterations", o.max_iterations, o.max_iterations >= 0, "0 or more");
   check("--skin", o.skin, o.skin >= 0, "0 or more");
   check("--cutoff", o.source.cutoff, o.source.cutoff >= 0, "0 or more");

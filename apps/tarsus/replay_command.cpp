@@ -19,11 +19,12 @@ struct Replay {
   ReadOptions options;
 };
 
-std::string made_by(const Recording& recording) {
-  for (const auto& [key, value] : recording.extra) {
-    if (key == "arguments" && std::holds_alternative<std::string>(value)) return std::get<std::string>(value);
+/// What a recording says under a key, or nothing.
+std::string text_of(const Recording& recording, std::string_view key) {
+  for (const auto& [name, value] : recording.extra) {
+    if (name == key && std::holds_alternative<std::string>(value)) return std::get<std::string>(value);
   }
-  throw ValueError(recording.file, "without the arguments of a run", "a recording by tarsus run");
+  return {};
 }
 
 /// The one step of a captured world.
@@ -80,7 +81,12 @@ void execute(const Replay& replay) {
     throw ValueError(replay.recording, "without hashes", "a recording by tarsus run of this version");
   const int changed = recording.first_changed();
   int frame = 0, differs = -1;
-  run_again(made_by(recording), [&](std::span<const double> qpos, std::span<const double> qvel) {
+  const std::string arguments = text_of(recording, "arguments"), folder = text_of(recording, "folder");
+  if (arguments.empty())
+    throw ValueError(recording.file, "without the arguments of a run", "a recording by tarsus run");
+  // Of a folder that is gone, or was on another machine, the current one takes the place.
+  if (std::error_code gone; !folder.empty()) std::filesystem::current_path(folder, gone);
+  run_again(arguments, [&](std::span<const double> qpos, std::span<const double> qvel) {
     if (frame == recording.frame_count()) return false;
     if (frame_hash(qpos, qvel) != recording.hash[std::size_t(frame)] && differs < 0) differs = frame;
     return ++frame < recording.frame_count();
@@ -118,7 +124,8 @@ void add_replay_command(CLI::App& app) {
   command->footer(
       "A recording has the hash of each state's bits and the arguments of its run; files that these name are read "
       "again, "
-      "from where they\nlay. A capture of a batch's world has all that one step starts from; a bad one goes bad once "
+      "from where they\nlay, or, where the folder of that run is gone, as seen from the current one. A capture of a "
+      "batch's world has all that one step starts from; a bad one goes bad once "
       "more. The same program gives the\nsame bits on any machine of its architecture.\n\n"
       "  tarsus replay out/humanoid_humanoid_walk.npz --verify");
   command->callback([replay] { execute(*replay); });

@@ -33,6 +33,7 @@ struct Run {
        no_record = false, profile = false;
   ReadOptions options;
   std::string arguments;        ///< the words of the command line that this run was asked for with, a JSON list
+  std::string folder;           ///< where files of those words with relative names are
   FrameSink* replay = nullptr;  ///< takes the frames instead of files; nothing is printed
 
   bool with_contacts = false, with_loops = false;
@@ -45,7 +46,7 @@ struct Run {
     with_loops = loops != "off" && !model.spec.equalities.empty();
   }
   /// Options that would do nothing.
-  void check() const {
+  void check(const Model& model) const {
     const auto refuse = [](const char* option, const char* expected) { throw ValueError(option, "given", expected); };
     if (!policy.empty()) {
       const char* own = "nothing: a policy brings gains, limits and contacts of its own";
@@ -66,6 +67,10 @@ struct Run {
     if (!driven() && !force_limit.empty()) refuse("--force-limit", "drives to act on: --clip or --gains beside it");
     if (stiff && integrator == "rk4") refuse("--stiff", "--integrator euler: rk4 takes every force explicitly");
     if (driven() && !ctrl.empty()) refuse("--ctrl", "the model's own actuators: no --clip and no --gains");
+    if (!ctrl.empty() && actuation == "off") refuse("--ctrl", "actuators that act: no --actuation off");
+    if (!ctrl.empty() && model.nu == 0) refuse("--ctrl", "a model with actuators");
+    if (velocity_products == "on" && integrator == "rk4")
+      refuse("--velocity-products on", "--integrator euler: rk4 takes every force explicitly");
     if (driven() && actuation == "explicit")
       refuse("--actuation explicit", "the model's own actuators: no --clip and no --gains");
     if (!with_contacts && restitution != 0) refuse("--restitution", "contacts: --contacts on beside it");
@@ -379,6 +384,7 @@ void execute_policy(const Run& run, const Model& model, const ClipBinding& clip,
   if (recording)
     recording->finish({{"dt", r.dt},
                        {"arguments", run.arguments},
+                       {"folder", run.folder},
                        {"model_file", run.model},
                        {"clip_file", run.clip},
                        {"policy_file", run.policy},
@@ -431,7 +437,7 @@ void execute(Run run) {
   if (run_capture(run.model, run.options, run.json)) return;
   const Model model = load_model(run.model, run.options, run.quiet || run.json);
   run.decide(model);
-  run.check();
+  run.check(model);
   for (const std::string& text : run.push_texts) run.pushes.push_back(parse_push(text, model, run.duration));
   std::optional<ClipBinding> clip;
   if (!run.clip.empty()) clip = bind_clip(run, model);
@@ -464,6 +470,7 @@ void execute(Run run) {
   if (recording) {
     recording->finish({{"dt", run.dt},
                        {"arguments", run.arguments},
+                       {"folder", run.folder},
                        {"model_file", run.model},
                        {"clip_file", run.clip},
                        {"scalar", run.use_float ? "float" : "double"},
@@ -610,6 +617,8 @@ void add_run_command(CLI::App& app) {
       "  tarsus run models/loops/stewart.xml --dt 0.001 --loops shake --duration 5");
   command->callback([run, command] {
     run->arguments = nlohmann::json(words_of(*command)).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    std::error_code gone;
+    run->folder = std::filesystem::current_path(gone).string();
     execute(*run);
   });
 }

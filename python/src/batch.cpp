@@ -61,9 +61,9 @@ class AnyBatch {
       return f(batch);
     });
   }
-  /// f(batch), which changes it, with Python's lock held.
+  /// f(batch) with Python's lock held, while no other thread steps it.
   template <class F>
-  auto change(F f) {
+  auto alone(F f) {
     const Taken taken(busy_, "batch");
     return visit(f);
   }
@@ -93,7 +93,7 @@ void bind_array(nb::class_<AnyBatch>& c, const char* name, Member member, const 
         });
       },
       [member, name](AnyBatch& any, handle value) {
-        any.change([&]<class R>(Batch<R>& b) {
+        any.alone([&]<class R>(Batch<R>& b) {
           const auto [values, n] = member(b);
           const Input<R> in(name, value, {size(b.worlds()), size(n)}, 1);
           std::memmove(values.data(), in.span().data(), in.span().size_bytes());
@@ -113,7 +113,7 @@ void bind_mocap(nb::class_<AnyBatch>& c, const char* name, Member member, int nu
         return nb::cast<AnyBatch&>(self).visit([&](auto& b) { return view_array(member(b).data(), shape(b), self); });
       },
       [member, shape, name](AnyBatch& any, handle value) {
-        any.change([&]<class R>(Batch<R>& b) {
+        any.alone([&]<class R>(Batch<R>& b) {
           const Input<R> in(name, value, shape(b), 1);
           std::memmove(member(b).data(), in.span().data(), in.span().size_bytes());
         });
@@ -138,7 +138,7 @@ std::vector<std::uint8_t> mask_of(handle mask, int worlds) {
 }
 
 void reset(AnyBatch& any, handle mask, handle qpos, handle qvel) {
-  any.change([&]<class R>(Batch<R>& b) {
+  any.alone([&]<class R>(Batch<R>& b) {
     const Input<R> q = all_or_each<R>("qpos", qpos, b.worlds(), any.model().nq),
                    v = all_or_each<R>("qvel", qvel, b.worlds(), any.model().nv);
     b.reset(mask_of(mask, b.worlds()), q, v);
@@ -147,7 +147,7 @@ void reset(AnyBatch& any, handle mask, handle qpos, handle qvel) {
 
 void apply_force(AnyBatch& any, handle body, handle force, handle point, handle mask) {
   const int index = body_index(any.model(), body);
-  any.change([&]<class R>(Batch<R>& b) {
+  any.alone([&]<class R>(Batch<R>& b) {
     if (force.is_none()) throw ValueError("force", "None", "[3] or [worlds, 3] newtons");
     const Input<R> f = all_or_each<R>("force", force, b.worlds(), 3), p = all_or_each<R>("point", point, b.worlds(), 3);
     b.apply_force(index, f, p, mask_of(mask, b.worlds()));
@@ -191,7 +191,7 @@ void interruptible_rollout(Batch<R>& b, const Rollout<R>& all) {
 
 nb::tuple rollout(AnyBatch& any, std::optional<int> steps, handle ctrl, handle qpos_target, handle qvel_target,
                   handle states, handle sensors) {
-  return any.change([&]<class R>(Batch<R>& b) {
+  return any.alone([&]<class R>(Batch<R>& b) {
     const Model& model = any.model();
     std::size_t count = size(steps.value_or(1));
     if (steps.value_or(1) < 0) throw ValueError("steps", std::to_string(*steps), "not negative");
@@ -229,7 +229,7 @@ nb::object measure(AnyBatch& any, handle what) {
                           ", expected a list of names: " + kExpected)
                              .c_str());
   nb::dict out;
-  any.change([&]<class R>(Batch<R>& b) {
+  any.alone([&]<class R>(Batch<R>& b) {
     const std::size_t worlds = size(b.worlds()), nbody = size(any.model().nbody());
     BatchMeasure<R> m;
     const auto want = [&](const char* name, std::span<R>& target, const Shape& shape) {
@@ -252,7 +252,7 @@ nb::object measure(AnyBatch& any, handle what) {
 
 nb::object body_jacobian(AnyBatch& any, handle body, handle point, handle out) {
   const int index = body_index(any.model(), body);
-  return any.change([&]<class R>(Batch<R>& b) {
+  return any.alone([&]<class R>(Batch<R>& b) {
     const Input<R> p = all_or_each<R>("point", point, b.worlds(), 3);
     Output<R> to("out", out, {size(b.worlds()), 6, size(any.model().nv)}, 1);
     {
@@ -264,7 +264,7 @@ nb::object body_jacobian(AnyBatch& any, handle body, handle point, handle out) {
 }
 
 nb::dict reports(AnyBatch& any) {
-  return any.visit([&]<class R>(Batch<R>& b) {
+  return any.alone([&]<class R>(Batch<R>& b) {
     nb::dict out;
     const auto add = [&]<class E>(const char* name, E WorldReport::*member) {
       AlignedVector<E> values;
@@ -280,7 +280,7 @@ nb::dict reports(AnyBatch& any) {
 }
 
 nb::list contact_list(AnyBatch& any, int world) {
-  return any.change([&]<class R>(Batch<R>& b) {
+  return any.alone([&]<class R>(Batch<R>& b) {
     check_world(b, world);
     const auto triple = [](const Vec3d& v) { return nb::make_tuple(v.x, v.y, v.z); };
     nb::list list;
@@ -326,7 +326,7 @@ nb::dict parameters_of(Batch<R>& b) {
 
 void set_parameters(AnyBatch& any, handle mass_scale, handle damping_scale, handle gravity, handle friction_scale,
                     handle kp_scale, handle kd_scale, handle force_scale, handle mask) {
-  any.change([&]<class R>(Batch<R>& b) {
+  any.alone([&]<class R>(Batch<R>& b) {
     const std::vector<std::uint8_t> which_worlds = mask_of(mask, b.worlds());
     const handle given[] = {mass_scale, damping_scale, gravity, friction_scale, kp_scale, kd_scale, force_scale};
     for (const WorldParameter which : kParameters) {
@@ -389,7 +389,7 @@ nb::dict settings_of(const AnyBatch& any, const Batch<R>& b) {
 
 /// Plain arrays and bytes, which pickle and every file can hold.
 nb::dict save(AnyBatch& any) {
-  return any.change([&]<class R>(Batch<R>& b) {
+  return any.alone([&]<class R>(Batch<R>& b) {
     const BatchState<R>& s = b.save();
     nb::dict out;
     const auto add = [&](const char* name, const auto& values) {
@@ -416,7 +416,7 @@ nb::dict save(AnyBatch& any) {
 }
 
 void restore(AnyBatch& any, const nb::dict& saved) {
-  any.change([&]<class R>(Batch<R>& b) {
+  any.alone([&]<class R>(Batch<R>& b) {
     BatchState<R> s = b.save();
     const auto item = [&](const char* name) {
       if (!saved.contains(name)) throw ValueError("state", std::string("without \"") + name + "\"", "what save() gave");
@@ -474,11 +474,11 @@ void restore(AnyBatch& any, const nb::dict& saved) {
 
 /// Writes a world for tarsus replay. Whether a step from the file ends as this world's did.
 bool capture(AnyBatch& any, int world, const std::string& file) {
-  return any.change([&]<class R>(Batch<R>& b) {
+  return any.alone([&]<class R>(Batch<R>& b) {
     check_world(b, world);
     const WorldCapture c = b.capture(world);
     const CaptureArrays arrays = to_arrays(b.model(), c);
-    NpzWriter npz(file);
+    NpzWriter npz(without_nul("file", file));
     npz.add_text("meta", arrays.meta);
     for (const auto& [name, values] : arrays.arrays) npz.add<double>(name, values, {values.size()});
     npz.add<std::uint8_t>("memory", arrays.memory, {arrays.memory.size()});
@@ -488,7 +488,7 @@ bool capture(AnyBatch& any, int world, const std::string& file) {
 }
 
 nb::object status_codes(AnyBatch& any) {
-  return any.visit([&]<class R>(Batch<R>& b) {
+  return any.alone([&]<class R>(Batch<R>& b) {
     AlignedVector<std::uint8_t> codes(size(b.worlds()));
     for (int w = 0; w < b.worlds(); ++w) codes[size(w)] = std::uint8_t(b.status(w));
     return own_array(std::move(codes), {size(b.worlds())});
@@ -568,7 +568,8 @@ void bind_methods(nb::class_<AnyBatch>& c) {
         "qpos0) and\nqvel [nv] or [worlds, nv] (None: at rest): ok, targets at that pose, tau, ctrl and act zero, "
         "mocap bodies where the file has\nthem, nothing carried on.");
   c.def(
-      "copy", [](const AnyBatch& any) { return AnyBatch(any); }, "The same worlds in the same states.");
+      "copy", [](AnyBatch& any) { return any.alone([&](auto&) { return AnyBatch(any); }); },
+      "The same worlds in the same states.");
   c.def(
       "save", &save, nb::sig("def save(self) -> dict"),
       "All that the batch has of its worlds, as a dict of arrays and bytes that can be pickled; restore() goes on from "
@@ -585,7 +586,7 @@ void bind_methods(nb::class_<AnyBatch>& c) {
   c.def(
       "state_hash",
       [](AnyBatch& any, std::optional<int> world) {
-        return any.visit([&](auto& b) {
+        return any.alone([&](auto& b) {
           if (world) check_world(b, *world);
           return world ? b.state_hash(*world) : b.state_hash();
         });
@@ -616,7 +617,7 @@ void bind_methods(nb::class_<AnyBatch>& c) {
   c.def(
       "fault",
       [](AnyBatch& any, int world) {
-        return any.visit([&](auto& b) {
+        return any.alone([&](auto& b) {
           check_world(b, world);
           return b.fault(world).text();
         });
@@ -642,15 +643,15 @@ void bind_methods(nb::class_<AnyBatch>& c) {
         "ends the same way, to the bit: with\ncaptures=True always, else a bad world starts without the solver's warm "
         "start and may end otherwise.");
   c.def(
-      "clear_parameters", [](AnyBatch& any) { any.change([](auto& b) { b.clear_parameters(); }); },
+      "clear_parameters", [](AnyBatch& any) { any.alone([](auto& b) { b.clear_parameters(); }); },
       "All as in the model and the drives again.");
   c.def_prop_ro(
-      "parameters", [](AnyBatch& any) { return any.visit([](auto& b) { return parameters_of(b); }); },
+      "parameters", [](AnyBatch& any) { return any.alone([](auto& b) { return parameters_of(b); }); },
       nb::sig("def parameters(self) -> dict[str, numpy.ndarray]"),
       "Those that set_parameters() set: copies [worlds, n].");
   c.def(
       "set_drives",
-      [](AnyBatch& any, std::optional<Drives> drives) { any.change([&](auto& b) { b.set_drives(drives); }); },
+      [](AnyBatch& any, std::optional<Drives> drives) { any.alone([&](auto& b) { b.set_drives(drives); }); },
       "drives"_a.none(), nb::sig("def set_drives(self, drives: Drives | None) -> None"),
       "Other drives from now on; they are copied. None: the model's own actuators.");
 }
@@ -712,7 +713,11 @@ void bind_batch(nb::module_& m) {
   c.def_prop_ro(
       "steps",
       [](AnyBatch& any) {
-        return any.visit([&]<class R>(Batch<R>& b) { return new_array(b.save().steps, {size(b.worlds())}); });
+        return any.alone([&]<class R>(Batch<R>& b) {
+          AlignedVector<std::int64_t> counts(size(b.worlds()));
+          for (int w = 0; w < b.worlds(); ++w) counts[size(w)] = b.steps(w);
+          return own_array(std::move(counts), {size(b.worlds())});
+        });
       },
       nb::sig("def steps(self) -> numpy.ndarray"), "[worlds] good steps since the world was reset: a copy.");
   c.def_prop_ro("reports", &reports, nb::sig("def reports(self) -> dict[str, numpy.ndarray]"),

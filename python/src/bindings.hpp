@@ -74,8 +74,30 @@ void fitting_into_memory(int worlds, const F& make) {
   }
 }
 
+/// A file's name, or its like. @throws ValueError for one with a NUL, at which the system's calls would cut it
+inline const std::string& without_nul(const char* argument, const std::string& name) {
+  if (const std::size_t end = name.find('\0'); end != name.npos)
+    throw ValueError(argument, "\"" + name.substr(0, end) + "\", followed by a NUL", "a name without NUL");
+  return name;
+}
+
 /// The notes, warnings and errors of reading, as Python objects.
 nb::list to_python(const Diagnostics& diagnostics);
+
+/// While it lives, an object that one thread at a time may work on is taken. Used under Python's lock.
+class Taken {
+ public:
+  Taken(bool& taken, const char* what) : taken_(taken) {
+    if (taken) throw ValueError(what, "in use by another thread", "one thread at a time");
+    taken_ = true;
+  }
+  ~Taken() { taken_ = false; }
+  Taken(const Taken&) = delete;
+  Taken& operator=(const Taken&) = delete;
+
+ private:
+  bool& taken_;
+};
 
 /// Python's Data: a BasicData of either scalar type, and the model that it was made for.
 class AnyData {
@@ -106,6 +128,8 @@ class AnyData {
   bool feels_contact() { return !model_->spec.sensors.empty() && sensors().feels_contact(); }
   /// What acted over the last step of a Stepper, for sensors that feel contact.
   StepForces forces;
+  /// Taken by the call that works on it, perhaps without Python's lock.
+  mutable bool busy = false;
 
  private:
   std::unique_ptr<SensorSet> sensors_;
@@ -129,8 +153,9 @@ Shape batch_shape(const BasicData<R>& data, std::initializer_list<int> inner) {
 template <class R>
 class Call {
  public:
-  /// @throws ValueError if the data was made for another model
-  Call(const Model& model, const AnyData& any, BasicData<R>& data) : model(model), data(data) {
+  /// @throws ValueError if the data was made for another model, and while another call works on it
+  Call(const Model& model, const AnyData& any, BasicData<R>& data)
+      : model(model), data(data), taken_(any.busy, "data") {
     if (&any.model() != &model) throw ValueError("data", "made for another model", "this model's own");
   }
 
@@ -161,6 +186,8 @@ class Call {
  private:
   static constexpr int kManyLinks = 16;
   std::size_t alignment() const { return data.width() * sizeof(R); }
+
+  Taken taken_;
 };
 
 /// "float64" or "float32", in any way that NumPy understands. @throws ValueError for other types
@@ -222,21 +249,6 @@ struct FunctionSlots {
   }
   static inline PyType_Slot slots[] = {
       {Py_tp_traverse, reinterpret_cast<void*>(traverse)}, {Py_tp_clear, reinterpret_cast<void*>(clear)}, {0, nullptr}};
-};
-
-/// While it lives, an object that one thread at a time may work on is taken. Used under Python's lock.
-class Taken {
- public:
-  Taken(bool& taken, const char* what) : taken_(taken) {
-    if (taken) throw ValueError(what, "being stepped by another thread", "one thread at a time");
-    taken_ = true;
-  }
-  ~Taken() { taken_ = false; }
-  Taken(const Taken&) = delete;
-  Taken& operator=(const Taken&) = delete;
-
- private:
-  bool& taken_;
 };
 
 /// What a Data's sensors read, [nsensordata] of each world.

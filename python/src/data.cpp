@@ -192,6 +192,7 @@ AnyData::AnyData(nb::object model, int worlds, nb::handle dtype)
 }
 
 AnyData::AnyData(const AnyData& other) : forces(other.forces), owner_(other.owner_), model_(other.model_) {
+  const Taken taken(other.busy, "data");
   std::visit([&]<class D>(const std::unique_ptr<D>& data) { data_ = std::make_unique<D>(*data); }, other.data_);
 }
 

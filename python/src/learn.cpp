@@ -66,10 +66,16 @@ class AnyVectorTask {
   auto visit(F f) {
     return std::visit([&](auto& vector) { return f(*vector); }, vector_);
   }
+  /// f(vector) while no other thread works on it.
+  template <class F>
+  auto alone(F f) {
+    const Taken taken(busy_, "vector task");
+    return visit(f);
+  }
   nb::object task() const { return owner_; }
 
   void reset(handle mask, handle seeds) {
-    visit([&]<class R>(VectorTask<R>& v) {
+    alone([&]<class R>(VectorTask<R>& v) {
       const Shape shape{std::size_t(v.worlds())};
       std::span<const std::uint8_t> chosen;
       if (!mask.is_none())
@@ -86,7 +92,7 @@ class AnyVectorTask {
     });
   }
   void step(handle action) {
-    visit([&]<class R>(VectorTask<R>& v) {
+    alone([&]<class R>(VectorTask<R>& v) {
       const Input<R> in("action", action, {std::size_t(v.worlds()), std::size_t(v.task().action_size())}, sizeof(R));
       nb::gil_scoped_release release;
       v.step(in);
@@ -95,6 +101,7 @@ class AnyVectorTask {
 
  private:
   nb::object owner_;
+  bool busy_ = false;
   std::variant<std::unique_ptr<VectorTask<double>>, std::unique_ptr<VectorTask<float>>> vector_;
 };
 
@@ -376,12 +383,12 @@ void bind_learn(nb::module_& m) {
       },
       "[worlds, nlink, 3] force of the ground on each link in the last simulation step, world axes [N].");
   c.def_prop_ro(
-      "bad_worlds", [](AnyVectorTask& a) { return a.visit([](auto& v) { return v.bad_worlds(); }); },
+      "bad_worlds", [](AnyVectorTask& a) { return a.alone([](auto& v) { return v.bad_worlds(); }); },
       "Episodes that ended because a state went bad (not finite, too fast), so far.");
   c.def_prop_ro(
       "seconds",
       [](AnyVectorTask& a) {
-        return a.visit([](auto& v) {
+        return a.alone([](auto& v) {
           const auto s = v.seconds();
           nb::dict out;
           out["simulation"] = s.simulation, out["action"] = s.action, out["reward"] = s.reward;

@@ -32,11 +32,16 @@ struct Particles {
   bool stepping = false;
   std::shared_ptr<PythonRows> rows = std::make_shared<PythonRows>();
 
-  /// For whatever changes more than the state. @throws ValueError while a thread without Python's lock is at work on it
-  ParticleSystem& changing() {
+  /// Between steps. @throws ValueError while a thread without Python's lock is at work on it
+  ParticleSystem& at_rest() {
     const Taken free(stepping, "system");
-    ++revision;
     return system;
+  }
+  /// For whatever changes more than the state.
+  ParticleSystem& changing() {
+    ParticleSystem& s = at_rest();
+    ++revision;
+    return s;
   }
 
   std::size_t n() const { return system.mass.size(); }
@@ -103,6 +108,7 @@ nb::object load(const std::string& source, const std::string& units, const std::
                 std::vector<int> rigid_angles, std::uint64_t seed) {
   Particles out;
   Diagnostics notes;
+  without_nul("source", source), without_nul("setup", setup);
   {
     const nb::gil_scoped_release release;
     out.system = load_particles(
@@ -126,15 +132,16 @@ void set_up(Particles& self, handle setup) {
   apply_particle_setup(self.changing(), nb::cast<std::string>(text), "setup");
 }
 
-void save(const Particles& self, const std::string& path) {
-  const std::string extension = std::filesystem::path(path).extension().string();
+void save(Particles& self, const std::string& path) {
+  const ParticleSystem& system = self.at_rest();
+  const std::string extension = std::filesystem::path(without_nul("path", path)).extension().string();
   if (extension != ".sys" && extension != ".xyz" && extension != ".extxyz")
     throw ValueError("path", path, "a file that ends in .sys, .xyz or .extxyz");
   std::ofstream out(path);
   if (extension == ".sys")
-    write_md_system(out, self.system);
+    write_md_system(out, system);
   else
-    write_xyz_frame(out, self.system);
+    write_xyz_frame(out, system);
   if (!out.flush()) throw Error(path + ": cannot be written");
 }
 
@@ -150,10 +157,11 @@ Preparation prepare_system(Particles& self, double tolerance, double timestep) {
   }
 }
 
-nb::object forces_of(const Particles& self) {
+nb::object forces_of(Particles& self) {
+  const ParticleSystem& system = self.at_rest();
   std::vector<double> force(3 * self.n());
   Energies energies;
-  Forces(self.system).compute(self.system.position, force, &energies);
+  Forces(system).compute(system.position, force, &energies);
   return nb::make_tuple(new_array(force, {self.n(), 3}), to_python(energies), sym3(energies.virial));
 }
 
@@ -192,7 +200,7 @@ nb::object view_of(handle self, std::vector<double> ParticleSystem::*values) {
 }
 void assign(Particles& self, std::vector<double> ParticleSystem::*values, const char* argument, handle from) {
   const Input<double> in(argument, from, {self.n(), 3}, 1);
-  std::copy(in.span().begin(), in.span().end(), (self.system.*values).begin());
+  std::copy(in.span().begin(), in.span().end(), (self.at_rest().*values).begin());
 }
 
 class Verlet {
@@ -376,8 +384,9 @@ void bind_constraints(nb::class_<Particles>& c) {
       "row"_a, "A constraint in words.");
   c.def(
       "violation",
-      [](const Particles& p) {
-        const double value = largest_violation_at(p.system.constraints, p.system.position).value;
+      [](Particles& p) {
+        const ParticleSystem& system = p.at_rest();
+        const double value = largest_violation_at(system.constraints, system.position).value;
         p.rethrow();
         return value;
       },
@@ -430,15 +439,15 @@ void bind_system(nb::module_& m) {
         "Raises ValueError naming the rows if that cannot be done.");
   c.def(
       "set_temperature",
-      [](Particles& p, double temperature, std::uint64_t seed) { set_temperature(p.system, temperature, seed); },
+      [](Particles& p, double temperature, std::uint64_t seed) { set_temperature(p.at_rest(), temperature, seed); },
       "temperature"_a, "seed"_a = 1,
       "Random velocities of this temperature, on the constraints, without total momentum.");
   c.def("forces", &forces_of, nb::sig("def forces(self) -> tuple[numpy.ndarray, dict[str, float], numpy.ndarray]"),
         "(force [n, 3], energies by name, virial [3, 3]) at the present positions.");
   c.def(
-      "temperature", [](const Particles& p) { return temperature(p.system); }, "Of the velocities now.");
+      "temperature", [](Particles& p) { return temperature(p.at_rest()); }, "Of the velocities now.");
   c.def(
-      "kinetic_energy", [](const Particles& p) { return kinetic_energy(p.system); }, "Of the velocities now.");
+      "kinetic_energy", [](Particles& p) { return kinetic_energy(p.at_rest()); }, "Of the velocities now.");
   c.def(
       "degrees_of_freedom", [](const Particles& p) { return degrees_of_freedom(p.system); },
       "Moving coordinates less constraints, less 3 where momentum is conserved.");

@@ -56,7 +56,7 @@ class AnyRigidWorld {
 
   template <class F>
   auto visit(F f) const {
-    if (busy_) throw ValueError("world", "being stepped by another thread", "one thread at a time");
+    if (busy_) throw ValueError("world", "in use by another thread", "one thread at a time");
     return std::visit([&](const auto& world) { return f(*world); }, world_);
   }
 

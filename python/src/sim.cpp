@@ -134,6 +134,12 @@ class AnyStepper {
     return any_->visit(
         [&]<class R>(BasicData<R>& d) { return f(*std::get<std::unique_ptr<Stepper<R>>>(stepper_), d); });
   }
+  /// The same while no other thread steps it.
+  template <class F>
+  auto alone(F f) {
+    const Taken taken(busy_, "stepper");
+    return visit(f);
+  }
 
  public:
   AnyStepper(nb::object data, StepOptions options, handle equalities)
@@ -146,8 +152,7 @@ class AnyStepper {
   }
 
   int step(const Drives* drives, handle qpos_target, handle qvel_target) {
-    const Taken taken(busy_, "stepper");
-    const int bad = visit([&]<class R>(Stepper<R>& s, BasicData<R>& d) {
+    const int bad = alone([&]<class R>(Stepper<R>& s, BasicData<R>& d) {
       std::optional<Before<R>> before;
       if (python_rows_ && !python_rows_->functions.empty()) before.emplace(s, d);
       const int worlds = python::step<R>(s, Call<R>(any_->model(), *any_, d), drives, qpos_target, qvel_target);
@@ -159,16 +164,16 @@ class AnyStepper {
     return bad;
   }
   nb::list status() {
-    return visit([&]<class R>(Stepper<R>& s, BasicData<R>& d) { return statuses(s, d.worlds()); });
+    return alone([&]<class R>(Stepper<R>& s, BasicData<R>& d) { return statuses(s, d.worlds()); });
   }
   nb::dict stage_seconds() {
     nb::dict out;
-    const auto& seconds = visit([&]<class R>(Stepper<R>& s, BasicData<R>&) { return s.stage_seconds(); });
+    const auto seconds = alone([&]<class R>(Stepper<R>& s, BasicData<R>&) { return s.stage_seconds(); });
     for (int k = 0; k < kStages; ++k) out[name(Stage(k))] = seconds[std::size_t(k)];
     return out;
   }
   nb::object limit_report(int world) {
-    return visit([&]<class R>(Stepper<R>& s, BasicData<R>& d) -> nb::object {
+    return alone([&]<class R>(Stepper<R>& s, BasicData<R>& d) -> nb::object {
       check_world(d, world);
       const std::optional<LimitReport> found = s.limit_report(world);
       if (!found) return nb::none();
@@ -180,7 +185,7 @@ class AnyStepper {
     });
   }
   double limit_force(int index) {
-    return visit([&]<class R>(Stepper<R>& s, BasicData<R>&) {
+    return alone([&]<class R>(Stepper<R>& s, BasicData<R>&) {
       const int count = int(s.options().rows.user_limits.size());
       if (index < 0 || index >= count)
         throw ValueError("index", std::to_string(index), "an index below " + std::to_string(count));
@@ -188,7 +193,7 @@ class AnyStepper {
     });
   }
   nb::object rows() {
-    return visit([&]<class R>(Stepper<R>& s, BasicData<R>& d) -> nb::object {
+    return alone([&]<class R>(Stepper<R>& s, BasicData<R>& d) -> nb::object {
       if (!s.options().rows.any()) return nb::none();
       if (d.width() == 1) return rows_report(*s.rows_report(0));
       nb::list all;
@@ -197,7 +202,7 @@ class AnyStepper {
     });
   }
   nb::object loops(int world) {
-    return visit([&]<class R>(Stepper<R>& s, BasicData<R>& d) -> nb::object {
+    return alone([&]<class R>(Stepper<R>& s, BasicData<R>& d) -> nb::object {
       check_world(d, world);
       if (!s.loops()) return nb::none();
       const auto error = s.loops()->error(world);
@@ -216,14 +221,14 @@ class AnyStepper {
     });
   }
   nb::list contacts() {
-    return visit([&]<class R>(Stepper<R>& s, BasicData<R>& d) {
+    return alone([&]<class R>(Stepper<R>& s, BasicData<R>& d) {
       if (d.width() > 1)
         throw ValueError("data", std::to_string(d.worlds()) + " worlds", "one; tarsus.Batch lists contacts of many");
       return contact_list(s);
     });
   }
   void restart(int world) {
-    visit([&]<class R>(Stepper<R>& s, BasicData<R>& d) {
+    alone([&]<class R>(Stepper<R>& s, BasicData<R>& d) {
       check_world(d, world);
       s.restart(d, world);
     });

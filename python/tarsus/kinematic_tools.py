@@ -50,8 +50,8 @@ def neutral(model) -> np.ndarray:
 
 
 def random_configuration(model, rng: np.random.Generator | int | None = None) -> np.ndarray:
-    """[nq] evenly distributed: hinges and slides over their range (without one: ±π, ±1 m), balls over all rotations, free
-    roots over a cube of ±1 m about their place in the file."""
+    """[nq] evenly distributed: hinges and slides over their range (without one: ±π, ±1 m), balls over the rotations within
+    theirs (without one: all), free roots over all and over a cube of ±1 m about their place in the file."""
     qpos = np.array(expect("model", model, _core.Model).qpos0)
     rng = _generator("rng", rng)
     for joint in model.joints:
@@ -65,6 +65,10 @@ def random_configuration(model, rng: np.random.Generator | int | None = None) ->
             qpos[first:first + 3] += rng.uniform(-1, 1, size=3)
             first += 3
         qpos[first:first + 4] = turn / np.linalg.norm(turn)
+        if joint.limited:
+            angle = _random_angle(rng, joint.range[1])
+            qpos[first] = np.cos(angle / 2)
+            qpos[first + 1:first + 4] = turn[1:] * (np.sin(angle / 2) / np.linalg.norm(turn[1:]))
     return qpos
 
 
@@ -138,6 +142,27 @@ def inverse_dynamics(model, data, qpos, qvel, qacc, contacts=()) -> np.ndarray:
     return tau
 
 
+def _random_angle(rng, limit) -> float:
+    """Of a rotation evenly distributed among those by up to `limit`: of density 1 - cos θ, below θ²/2."""
+    while True:
+        angle = limit * np.cbrt(rng.uniform())
+        if rng.uniform() * angle**2 / 2 <= 1 - np.cos(angle):
+            return angle
+
+
+def _turn_of(quaternion):
+    """Angle, from 0 to π, and the sine of its half times the axis, of a quaternion of any length."""
+    half = np.copysign(1.0, quaternion[0]) * quaternion[1:] / (np.linalg.norm(quaternion) or 1.0)
+    return 2 * np.arctan2(np.linalg.norm(quaternion[1:]), abs(quaternion[0])), half
+
+
+def _turn_into_range(quaternion, limit):
+    """Cuts the rotation of a quaternion, in place, to an angle of at most `limit`, about its own axis."""
+    angle, half = _turn_of(quaternion)
+    if angle > limit:
+        quaternion[0], quaternion[1:] = np.cos(limit / 2), half * (np.sin(limit / 2) / np.linalg.norm(half))
+
+
 def _generator(argument, seed) -> np.random.Generator:
     try:
         return np.random.default_rng(seed)
@@ -205,6 +230,7 @@ class _Problem:
             raise ValueError("tasks: without a position or an orientation, expected something to reach")
         self.low, self.high = np.full(model.nv, -np.inf), np.full(model.nv, np.inf)
         self.place = np.full(model.nv, -1)
+        self.balls = [joint for joint in model.joints if joint.type == "ball" and joint.limited]
         for joint in model.joints:
             if joint.nv != 1:
                 continue
@@ -219,7 +245,20 @@ class _Problem:
 
     def clamp(self, qpos):
         qpos[self.place[self.scalar]] = np.clip(self.values(qpos), self.low, self.high)[self.scalar]
+        for joint in self.balls:
+            _turn_into_range(qpos[joint.qpos], joint.range[1])
         return qpos
+
+    def free_columns(self, qpos, J, downhill):
+        """J without the motions that would take a joint at a limit past it; of a ball, those about the axis of its turn."""
+        q = self.values(qpos)
+        A = np.where(((q <= self.low) & (downhill < 0)) | ((q >= self.high) & (downhill > 0)), 0.0, J)
+        for joint in self.balls:
+            angle, half = _turn_of(qpos[joint.qpos])
+            if angle >= max(joint.range[1] - 1e-9, 1e-9) and downhill[joint.qvel] @ half > 0:
+                axis = half / np.linalg.norm(half)
+                A[:, joint.qvel] -= np.outer(A[:, joint.qvel] @ axis, axis)
+        return A
 
     def errors(self, qpos, jacobian=True):
         """Weighted errors of all tasks, and how they change with qvel."""
@@ -248,13 +287,10 @@ class _Problem:
         for iteration in range(iterations):
             if size <= tolerance or stalled > 6:
                 return qpos, size, iteration
-            downhill, q = J.T @ error, self.values(qpos)
-            free = ~(((q <= self.low) & (downhill < 0)) | ((q >= self.high) & (downhill > 0)))
-            if not free.any():
+            A = self.free_columns(qpos, J, J.T @ error)
+            if not A.any():
                 return qpos, size, iteration
-            A = J[:, free]
-            step = np.zeros(self.model.nv)
-            step[free] = A.T @ np.linalg.solve(A @ A.T + damping * min(size, 1.0) * np.eye(len(error)), error)
+            step = A.T @ np.linalg.solve(A @ A.T + damping * min(size, 1.0) * np.eye(len(error)), error)
             longest = np.abs(step).max()
             if longest > 0.7:
                 step *= 0.7 / longest
@@ -296,6 +332,8 @@ def ik(model, tasks: FrameTask | Sequence[FrameTask], qpos=None, *, tolerance: f
         _refuse("tolerance", repr(tolerance), "a number that is not negative")
     problem = _Problem(model, [expect("tasks", task, FrameTask) for task in tasks], data)
     start = neutral(model) if qpos is None else _numbers("qpos", qpos, (model.nq,))
+    if not np.isfinite(start).all():
+        _refuse("qpos", repr(qpos), "finite numbers")
     rng = _generator("seed", seed)
     free = [j for j in model.joints if j.type == "free"]
     best, used = None, 0

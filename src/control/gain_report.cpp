@@ -6,6 +6,8 @@
 #include <cstdio>
 
 #include "tarsus/base/number_text.hpp"
+#include "tarsus/dynamics/delassus.hpp"
+#include "tarsus/dynamics/loaded.hpp"
 #include "tarsus/math/rotation.hpp"
 
 namespace tarsus {
@@ -69,6 +71,43 @@ void warn(GainReport& r, bool stiff, double h) {
     r.warnings.push_back(text("close to instability: stable below %.4g s", r.largest_stable_step));
 }
 
+/// [njoint] of all that a joint carries, about its origin, in world axes. Poses are there. O(njoint)
+std::vector<RigidInertia<double>> composite_inertias(const Model& model, Data& data) {
+  prepare_loads(model, data);
+  std::vector<RigidInertia<double>> out;
+  for (int i = 0; i < model.njoint(); ++i) out.push_back(data.links()[i].Ic);
+  for (int i = model.njoint() - 1; i >= 0; --i) {
+    const int parent = model.joints[i].parent;
+    if (parent >= 0) out[parent] = out[parent] + shift_back(out[i], data.links()[i].r);
+  }
+  return out;
+}
+
+/// The block of M⁻¹ that a joint's own DoFs have, E M⁻¹ Eᵀ of their unit rows E, with the factors in data. The lower
+/// triangle only. O(depth)
+Eigen::MatrixXd own_inverse(const Model& model, const Data& data, DelassusRows<double>& rows, int joint) {
+  const int n = model.joints[joint].nv();
+  rows.clear();
+  const auto block = rows.block(rows.add_joint_block({&joint, 1}, n));
+  std::fill_n(block.joint, block.dofs.size() * std::size_t(block.stride), 0.0);
+  for (int k = 0; k < n; ++k) block.joint[k * block.stride + k] = 1;  // the way to the root begins with the joint
+  rows.sweep(model, data);
+  Eigen::MatrixXd gram(block.stride, n);
+  rows.own_gram(0, gram.data());
+  return gram.topRows(n);
+}
+
+Eigen::Matrix3d dense(const Sym3d& s) {
+  return Eigen::Matrix3d{{s.xx, s.xy, s.xz}, {s.xy, s.yy, s.yz}, {s.xz, s.yz, s.zz}};
+}
+
+/// Smallest and largest; of a symmetric matrix, of which the lower triangle is read.
+std::pair<double, double> eigenvalue_range(const Eigen::MatrixXd& A) {
+  const Eigen::VectorXd values =
+      Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd>(A, Eigen::EigenvaluesOnly).eigenvalues();
+  return {values[0], values[values.size() - 1]};
+}
+
 }  // namespace
 
 GainReport analyse_gains(double m, double kp, double kd, bool stiff, double h) {
@@ -99,34 +138,35 @@ std::vector<GainReport> report_gains(const Model& model, const Drives& drives, d
   drives.check(model);
   check_size("qpos", qpos.size(), model.nq);
   if (!(dt > 0 && dt <= 1e6)) throw ValueError("dt", number_text(dt), "a positive number of seconds, at most 1e6");
-  using Matrix = Eigen::MatrixXd;
-  const int nv = model.nv;
-  Matrix M(nv, nv);
   Data data(model);
-  crba<double>(model, data, qpos, {M.data(), std::size_t(M.size())});
-  const Matrix inverse = M.llt().solve(Matrix::Identity(nv, nv));
+  factor<double>(model, data, qpos, model.armature);
+  const std::vector<RigidInertia<double>> composite = composite_inertias(model, data);
+  DelassusRows<double> rows(model);
   std::vector<GainReport> reports;
-  // Smallest and largest eigenvalue of the block of 1 or 3 degrees of freedom from `first` on.
-  const auto range_of = [](const Matrix& A, int first, int n) -> std::pair<double, double> {
-    if (n == 1) return {A(first, first), A(first, first)};
-    const Eigen::Matrix3d block = A.block<3, 3>(first, first);
-    const Eigen::Vector3d values =
-        Eigen::SelfAdjointEigenSolver<Eigen::Matrix3d>(block, Eigen::EigenvaluesOnly).eigenvalues();
-    return {values[0], values[2]};
-  };
-  const auto add = [&](int joint, int first, int n, const char* part) {
-    const auto [smallest, largest] = range_of(M, first, n);
-    GainReport r = analyse_gains(smallest, drives.kp[first], drives.kd[first], drives.stiff, dt);
-    r.joint = joint, r.part = part;
-    r.inertia_largest = largest, r.inertia_limp = 1 / range_of(inverse, first, n).second;
-    reports.push_back(r);
-  };
   for (int i = 0; i < model.njoint(); ++i) {
     const Joint& joint = model.joints[i];
+    const RigidInertia<double>& carried = composite[std::size_t(i)];
+    const Eigen::MatrixXd inverse = own_inverse(model, data, rows, i);
+    // What moves with the DoFs from `first` on, with all others held, and their block of M⁻¹.
+    const auto add = [&](int first, const std::pair<double, double>& moved, const Eigen::MatrixXd& limp,
+                         const char* part) {
+      GainReport r = analyse_gains(moved.first + joint.armature, drives.kp[first], drives.kd[first], drives.stiff, dt);
+      r.joint = i, r.part = part;
+      r.inertia_largest = moved.second + joint.armature;
+      r.inertia_limp = 1 / eigenvalue_range(limp).second;
+      reports.push_back(r);
+    };
+    const Sym3d& I = carried.I;
+    const std::pair<double, double> mass{carried.mass, carried.mass};
     if (moves_freely(joint.type)) {
-      add(i, joint.qvel, 3, "translation"), add(i, joint.qvel + 3, 3, "rotation");
+      add(joint.qvel, mass, inverse.topLeftCorner<3, 3>(), "translation");
+      add(joint.qvel + 3, eigenvalue_range(dense(I)), inverse.bottomRightCorner<3, 3>(), "rotation");
+    } else if (turns_freely(joint.type)) {
+      add(joint.qvel, eigenvalue_range(dense(I)), inverse, "");
     } else {
-      add(i, joint.qvel, joint.nv(), "");
+      const Vec3d axis = data.links()[i].R.column_z();
+      const double about = dot(axis, I * axis);
+      add(joint.qvel, turns_on_axis(joint.type) ? std::pair{about, about} : mass, inverse, "");
     }
   }
   return reports;

@@ -317,7 +317,9 @@ bool JsonObject::read(std::string_view key, std::vector<double>& out, std::size_
   const JsonValue* v = get(key);
   if (!v) return false;
   if (!v->is(JsonValue::Type::numbers) || v->numbers.size() != count) {
-    const std::string got = v->is(JsonValue::Type::numbers) ? fmt::format("{}", v->numbers.size()) : describe(*v);
+    const std::string got = v->is(JsonValue::Type::numbers) ? fmt::format("{}", v->numbers.size())
+                            : v->is_array()                 ? "one that holds something else"
+                                                            : describe(*v);
     return fault(*v, key, fmt::format("an array of {} numbers is expected, not {}", count, got)), false;
   }
   return out = v->numbers, true;

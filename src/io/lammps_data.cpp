@@ -125,6 +125,7 @@ void LammpsReader::place_atom(AtomStyle style) {
   if (!index_.emplace(id, index).second) text_.fail(0, fmt::format("atom {} is here twice", id));
   const bool molecules = style == AtomStyle::full || style == AtomStyle::molecular;
   if (molecules) data_.system.molecule.push_back(text_.integer(1, "molecule", -2147483647, 2147483647));
+  data_.id.push_back(id);
   data_.type.push_back(text_.integer(molecules ? 2 : 1, "atom type", 1, counts_.atom_types));
   if (style == AtomStyle::full || style == AtomStyle::charge) data_.charge.push_back(text_.number(first - 1, "charge"));
   for (int c = 0; c < 3; ++c) {

@@ -49,7 +49,7 @@ void use_angles(LammpsData& data, const LammpsUse& use) {
   const auto bond_length = [&](int i, int j) {
     const auto found = rigid.find(std::minmax(i, j));
     if (found != rigid.end()) return found->second;
-    throw ValueError("rigid angle", fmt::format("atoms {} and {} have no rigid bond", i, j),
+    throw ValueError("rigid angle", fmt::format("atoms {} and {} have no rigid bond", data.id[i], data.id[j]),
                      "both bonds of a rigid angle rigid");
   };
   for (const LammpsTopology& angle : data.angles) {

@@ -48,8 +48,9 @@ void read_box(MdText& text, ParticleSystem& system) {
   text.expect_words(4, "box Lx Ly Lz or box none");
   for (int c = 0; c < 3; ++c) {
     system.box.length[c] = text.number(c + 1, "box length");
-    if (!(system.box.length[c] > 0))
-      text.fail(c + 1, fmt::format("box length is {}, expected a positive length or 'box none'", system.box.length[c]));
+    if (!(system.box.length[c] >= 0))
+      text.fail(c + 1,
+                fmt::format("box length is {}, expected a positive length, or 0 where open", system.box.length[c]));
   }
 }
 

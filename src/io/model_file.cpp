@@ -23,8 +23,8 @@ ModelSpec read_model(const std::filesystem::path& file, const ReadOptions& optio
     where = document.root().where();
   }
   const auto urdf_only = [](const char* option) { throw ValueError(option, "given", "a URDF file: this one is MJCF"); };
-  if (root == "mujoco" && options.floating_base) urdf_only("floating_base");
-  if (root == "mujoco" && !options.package_paths.empty()) urdf_only("package_paths");
+  if (root == "mujoco" && options.floating_base) urdf_only("floating_base, --floating-base");
+  if (root == "mujoco" && !options.package_paths.empty()) urdf_only("package_paths, --package-path");
   if (root == "mujoco") return read_mjcf(file, options);
   if (root == "robot") return read_urdf(file, options);
   if (root == "sdf" || root == "gazebo")

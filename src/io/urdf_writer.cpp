@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <map>
-#include <set>
 
 #include "tarsus/math/elementary.hpp"
 #include "tarsus/math/rotation.hpp"
@@ -41,7 +40,9 @@ class UrdfWriter {
   void check_joint(const BodySpec& body, const JointSpec& joint);
   void check_equality(const EqualitySpec& equality);
   void name_everything();
-  static std::string unused(std::set<std::string>& used, const std::string& wish);
+  /// The names that are taken, each with the number to try next where it is wished for again.
+  using Names = std::map<std::string, int>;
+  static std::string unused(Names& used, const std::string& wish);
   void write_body(const XmlWriter& robot, std::size_t index);
   void write_joint(const XmlWriter& robot, const std::string& name, const JointSpec* joint, const std::string& parent,
                    const std::string& child, const Vec3d& position, const Quatd& orientation);
@@ -51,7 +52,7 @@ class UrdfWriter {
   const ModelSpec& spec_;
   Diagnostics errors_;
   std::map<std::string, int> lost_;
-  std::set<std::string> used_{"world"}, joint_names_;
+  Names used_{{"world", 2}}, joint_names_;
   std::vector<std::string> links_;
   std::map<const JointSpec*, std::string> joints_;
   std::vector<Vec3d> anchors_;  ///< [body] origin of its link in the body's frame
@@ -83,7 +84,9 @@ void UrdfWriter::check() {
   for (const TendonSpec& t : spec_.tendons) refuse(t.where, "URDF has no tendons");
   const Vec3d usual = OptionSpec().gravity, &g = spec_.option.gravity;
   if (g.x != usual.x || g.y != usual.y || g.z != usual.z || !spec_.option.gravity_enabled) {
-    refuse({}, fmt::format("URDF has no gravity of its own: {} {} {} cannot be written", g.x, g.y, g.z));
+    refuse({}, "URDF has no gravity of its own: " +
+                   (spec_.option.gravity_enabled ? to_text(g) : std::string("one that is disabled")) +
+                   " cannot be written");
   }
   if (!errors_.empty()) throw InputError(errors_);
   lost_["actuators"] = static_cast<int>(spec_.actuators.size());
@@ -93,9 +96,13 @@ void UrdfWriter::check() {
   lost_["materials, lights and other looks"] = static_cast<int>(spec_.cosmetics.size());
 }
 
-std::string UrdfWriter::unused(std::set<std::string>& used, const std::string& wish) {
+std::string UrdfWriter::unused(Names& used, const std::string& wish) {
   std::string name = wish;
-  for (int i = 2; !used.insert(name).second; ++i) name = fmt::format("{}_{}", wish, i);
+  auto [taken, done] = used.emplace(wish, 2);
+  while (!done) {
+    name = fmt::format("{}_{}", wish, taken->second++);
+    done = used.emplace(name, 2).second;
+  }
   return name;
 }
 
@@ -104,7 +111,7 @@ void UrdfWriter::name_everything() {
   for (std::size_t i = 1; i < links_.size(); ++i)
     links_[i] = unused(used_, spec_.bodies[i].name.empty() ? fmt::format("body_{}", i) : spec_.bodies[i].name);
   for (const BodySpec& body : spec_.bodies) {
-    for (const JointSpec& joint : body.joints) joint_names_.insert(joint.name);
+    for (const JointSpec& joint : body.joints) joint_names_.emplace(joint.name, 2);
   }
   for (const BodySpec& body : spec_.bodies) {
     for (const JointSpec& joint : body.joints)

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <initializer_list>
 #include <pugixml.hpp>
 #include <sstream>
@@ -65,9 +66,25 @@ class XmlWriter {
   pugi::xml_node node_;
 };
 
-inline std::string to_text(const pugi::xml_document& document) {
+/// Puts every element on a line of its own, two blanks further in for each level, up to a depth: as deep as the tree, a
+/// chain of n bodies would have n² blanks.
+class XmlIndentation : public pugi::xml_tree_walker {
+  bool for_each(pugi::xml_node& node) override {
+    if (node.type() == pugi::node_pcdata || depth() == 0) return true;
+    const auto line = [](int depth) { return "\n" + std::string(std::size_t(2 * std::min(depth, kDeepest)), ' '); };
+    node.parent().insert_child_before(pugi::node_pcdata, node).set_value(line(depth()).c_str());
+    if (!node.next_sibling()) node.parent().append_child(pugi::node_pcdata).set_value(line(depth() - 1).c_str());
+    return true;
+  }
+  static constexpr int kDeepest = 20;
+};
+
+/// Changes the document.
+inline std::string to_text(pugi::xml_document& document) {
+  XmlIndentation indentation;
+  document.traverse(indentation);
   std::ostringstream out;
-  document.save(out, "  ", pugi::format_indent, pugi::encoding_utf8);
+  document.save(out, "", 0, pugi::encoding_utf8);
   return out.str();
 }
 

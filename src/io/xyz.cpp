@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <ostream>
+#include <sstream>
 #include <utility>
 
 #include "io/md_text.hpp"
@@ -79,7 +80,24 @@ std::vector<Property> properties(const Value& value, Location where) {
   return out;
 }
 
-Box lattice(const Value& value, Location where) {
+/// pbc="T T F": whether each direction is periodic.
+std::array<bool, 3> periodic_directions(const Value& value, Location where) {
+  where.column = static_cast<int>(value.column);
+  std::array<bool, 3> out{};
+  std::istringstream words{std::string(value.text)};
+  std::string word, rest;
+  const auto truth = [&](bool& to) {
+    if (!(words >> word)) return false;
+    to = word == "T" || word == "1" || word == "True";
+    return to || word == "F" || word == "0" || word == "False";
+  };
+  if (!truth(out[0]) || !truth(out[1]) || !truth(out[2]) || words >> rest)
+    throw InputError(where, fmt::format("pbc is {}, expected three of T and F, as \"T T F\"", quote(value.text)));
+  return out;
+}
+
+/// @param periodic of each direction: an open one has no length, whatever the cell's is
+Box lattice(const Value& value, const std::array<bool, 3>& periodic, Location where) {
   where.column = static_cast<int>(value.column);
   const auto numbers = parse_numbers(value.text, Count::exactly(9));
   if (!numbers) throw InputError(where, "Lattice: " + numbers.error);
@@ -89,9 +107,10 @@ Box lattice(const Value& value, Location where) {
       const double entry = numbers.value[3 * a + c];
       if (a != c && entry != 0)
         throw InputError(where, "Lattice is not rectangular: only boxes along x, y and z are supported");
-      if (a == c && !(entry > 0))
+      if (a != c || !periodic[std::size_t(c)]) continue;
+      if (!(entry > 0))
         throw InputError(where, fmt::format("Lattice: a side is {}, expected a positive length", entry));
-      if (a == c) box.length[c] = entry;
+      box.length[c] = entry;
     }
   }
   return box;
@@ -110,8 +129,17 @@ std::vector<Property> read_comment(MdText& text, XyzFrame& frame) {
   const Location where = text.place(0);
   frame.comment = std::string(text.line());
   std::vector<Property> layout{{"species", 'S', 1}, {"pos", 'R', 3}};
-  for (const Value& value : key_values(text.line(), where)) {
-    if (value.key == "Lattice") frame.box = lattice(value, where);
+  const std::vector<Value> values = key_values(text.line(), where);
+  const auto find = [&](std::string_view key) {
+    return std::find_if(values.begin(), values.end(), [&](const Value& v) { return v.key == key; });
+  };
+  const auto cell = find("Lattice"), pbc = find("pbc");
+  std::array<bool, 3> periodic{true, true, true};
+  if (pbc != values.end()) periodic = periodic_directions(*pbc, where);
+  if (cell != values.end()) frame.box = lattice(*cell, periodic, where);
+  if (cell == values.end() && pbc != values.end() && periodic != std::array<bool, 3>{})
+    throw InputError(where, "pbc names periodic directions, but there is no Lattice");
+  for (const Value& value : values) {
     if (value.key == "Properties") layout = properties(value, where);
     if (value.key == "units") frame.units = unit_name(value, where);
   }
@@ -203,8 +231,12 @@ ParticleSystem system_from_xyz(const std::vector<XyzFrame>& frames, const std::s
 void write_xyz_frame(std::ostream& out, const ParticleSystem& system, std::string_view extra) {
   out << system.particles() << '\n';
   const Vec3d& box = system.box.length;
-  if (box.x > 0 && box.y > 0 && box.z > 0)
+  if (system.box.periodic()) {
     out << fmt::format("Lattice=\"{:.17g} 0 0 0 {:.17g} 0 0 0 {:.17g}\" ", box.x, box.y, box.z);
+    const auto mark = [](double length) { return length > 0 ? 'T' : 'F'; };
+    if (box.x == 0 || box.y == 0 || box.z == 0)
+      out << fmt::format("pbc=\"{} {} {}\" ", mark(box.x), mark(box.y), mark(box.z));
+  }
   out << "Properties=species:S:1:pos:R:3:velo:R:3:masses:R:1";
   out << " units=" << system.units.name;
   if (!extra.empty()) out << ' ' << extra;

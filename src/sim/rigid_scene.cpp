@@ -37,7 +37,8 @@ bool matches(const std::string& text, const std::string& name, std::vector<doubl
     const bool good = degrees ? numbers[k] >= 0 && numbers[k] < 90
                               : numbers[k] >= 1 && numbers[k] <= 200 && numbers[k] == std::floor(numbers[k]);
     if (r.ec != std::errc() || !good)
-      throw ValueError("scene", text, name + (degrees ? " with 0 to 90 degrees" : " with whole numbers from 1 to 200"));
+      throw ValueError("scene", text,
+                       name + (degrees ? " with degrees from 0 to below 90" : " with whole numbers from 1 to 200"));
     at = std::size_t(r.ptr - text.data());
   }
   if (at != text.size())

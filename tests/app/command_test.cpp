@@ -2,6 +2,7 @@
 // line that README and docs show does what it should.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <regex>
@@ -137,7 +138,7 @@ TEST(Command, NumbersOutOfRangeAreRefused) {
               {"scene box_stack:2 --iterations 0", 1, "iterations: is 0"},
               {"scene box_stack:2 --iterations 2147483647", 1, "1 to 1,000,000"},
               {"scene balls:2.5", 1, "whole numbers"},
-              {"scene slope:95", 1, "0 to 90 degrees"},
+              {"scene slope:95", 1, "degrees from 0 to below 90"},
               {"gains models/pendulum.xml --dt 0", 1, "dt: is 0"},
               {"gains models/pendulum.xml --dt 1e300", 1, "dt: is 1e+300"}});
 }
@@ -150,6 +151,10 @@ TEST(Command, OptionsThatWouldDoNothingAreRefused) {
               {run + "--gains 1,1 --stiff --integrator rk4", 1, "euler"},
               {run + "--restitution 0.5 --contacts off", 1, "--contacts on"},
               {run + "--contacts on --integrator rk4", 1, "euler"},
+              {run + "--integrator rk4 --velocity-products on", 1, "--velocity-products on: is given"},
+              {run + "--ctrl 1", 1, "--ctrl: is given, expected a model with actuators"},
+              {"run models/quadruped.xml --no-record --actuation off --ctrl 1", 1, "no --actuation off"},
+              {"map a.bvh models/humanoid.xml --out x.json --clip-out ./x.json", 1, "that of --out"},
               {"scene box_stack:2 --lenient", 1, "from a model file"},
               {"scene box_stack:2 --out x.npz", 1, "from a model file"}});
 }
@@ -235,6 +240,17 @@ TEST(Command, ABenchmarkSaysHowRightTheStepsWere) {
               {few + "nosuch.xml", 1, "no such file"}});
 }
 
+TEST(Command, TheBenchmarksModelIsFoundWhereItIsInstalled) {
+  TARSUS_NEEDS_PROGRAM();
+  namespace fs = std::filesystem;
+  const tarsus::test::TemporaryFolder folder;
+  for (const char* part : {"bin", "models", "elsewhere"}) fs::create_directory(folder.path() / part);
+  fs::copy_file(tarsus::test::kProgram, folder.path() / "bin/tarsus");
+  fs::copy_file(TARSUS_SOURCE_DIR "/models/humanoid.xml", folder.path() / "models/humanoid.xml");
+  const std::string bench = "../bin/tarsus bench batch --worlds 1 --threads 1 --steps 1 --settle 0 > /dev/null";
+  EXPECT_EQ(std::system(("cd '" + (folder.path() / "elsewhere").string() + "' && " + bench).c_str()), 0);
+}
+
 TEST(Command, AReplayIsTheRunToTheBit) {
   TARSUS_NEEDS_PROGRAM();
   const tarsus::test::TemporaryFolder folder;
@@ -243,11 +259,21 @@ TEST(Command, AReplayIsTheRunToTheBit) {
        {"models/double_pendulum.xml --dt 0.01 --duration 0.5 --integrator rk4",
         "models/humanoid.xml --duration 0.3 --dt 0.0166667 --gains 300,30,0,0 --stiff --force-limit 100",
         "models/humanoid.xml --clip models/clips/humanoid_walk.json --duration 0.3 --json",
-        "models/double_pendulum.xml --ctrl 0 --duration 1 --velocity-products off"}) {
+        "models/double_pendulum.xml --duration 1 --velocity-products off"}) {
     tarsus_command("run " + std::string(run) + " --out " + file);
-    const Outcome replay = tarsus_command("replay --verify " + file);
-    EXPECT_EQ(replay.code, 0) << run << replay.text;
-    EXPECT_NE(replay.text.find("the same to the bit"), std::string::npos) << replay.text;
+    for (const std::string& from : {std::string(TARSUS_SOURCE_DIR), folder.path().string()}) {
+      const Outcome replay = tarsus_command("replay --verify " + file, "2>&1", from);
+      EXPECT_EQ(replay.code, 0) << run << replay.text;
+      EXPECT_NE(replay.text.find("the same to the bit"), std::string::npos) << replay.text;
+    }
+  }
+  {  // a folder that is gone: the current one takes its place
+    const std::filesystem::path first = folder.path() / "first", second = folder.path() / "second";
+    std::filesystem::create_directories(first);
+    std::filesystem::copy_file(TARSUS_SOURCE_DIR "/models/pendulum.xml", first / "my.xml");
+    ASSERT_EQ(tarsus_command("run my.xml --duration 0.1 --out r.npz", "2>&1", first).code, 0);
+    std::filesystem::rename(first, second);
+    EXPECT_EQ(tarsus_command("replay --verify r.npz", "2>&1", second).code, 0);
   }
   ASSERT_EQ(tarsus_command("run models/double_pendulum.xml --dt 0.01 --duration 0.5 --out " + file).code, 0);
   const auto copy = [&](double moved, bool hashed_anew) {  // a copy with one number of frame 20 changed
@@ -290,8 +316,8 @@ TEST(Command, ControlsAreTheModelsOwn) {
               {"run " + arm + " --ctrl servo=x", 1, "a number, or NAME=NUMBER"},
               {"run " + arm + " --gains 10,1,0,0 --ctrl 1", 1, "no --gains"},
               {"run " + arm + " --gains 10,1,0,0 --actuation explicit", 1, "no --gains"},
-              {"run " + arm + " --floating-base", 1, "floating_base: is given, expected a URDF file"},
-              {"run " + arm + " --package-path models", 1, "package_paths: is given, expected a URDF file"},
+              {"run " + arm + " --floating-base", 1, "--floating-base: is given, expected a URDF file"},
+              {"run " + arm + " --package-path models", 1, "--package-path: is given, expected a URDF file"},
               {"run " + arm + " --page x.xyz", 1, "a file that ends in .html"},
               {"run " + arm + " --duration 0.1 --no-record --page nodir/x.html", 1, "No such file or directory"},
               {"run " + odd + " --duration 0.1 --no-record", 1, "actuator \"odd\" is not computed"},
@@ -302,10 +328,40 @@ TEST(Command, ControlsAreTheModelsOwn) {
               {"check models/humanoid.xml --strict", 0, "default softness are harder here"}});
 }
 
+/// A chain of so many hinges, as MJCF.
+std::string chain_of(int hinges) {
+  std::string text = "<mujoco><worldbody>";
+  for (int i = 0; i < hinges; ++i)
+    text += "<body pos='0 0 -.1'><joint axis='0 1 0'/><geom type='sphere' size='.01' contype='0' conaffinity='0'/>";
+  for (int i = 0; i < hinges; ++i) text += "</body>";
+  return text + "</worldbody></mujoco>";
+}
+
+TEST(Command, LongChainsTakeMemoryOfTheirLength) {
+  TARSUS_NEEDS_PROGRAM();
+  const tarsus::test::TemporaryFolder folder;
+  const std::string chain = folder.path() / "chain.xml", copy = folder.path() / "copy.xml";
+  std::ofstream(chain) << chain_of(4000);
+  for (const char* to : {"copy.xml", "copy.urdf"}) {
+    const Outcome convert = tarsus_command("convert " + chain + " " + (folder.path() / to).string());
+    EXPECT_EQ(convert.code, 0) << convert.text;
+  }
+  EXPECT_LT(std::filesystem::file_size(copy), 10 * std::filesystem::file_size(chain));  // without 2 blanks a level
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)                     // those reserve much more
+  const std::string gains = tarsus::test::kProgram + " gains " + chain + " --dt 0.01 --gains 10,1 > /dev/null";
+  EXPECT_EQ(std::system(("ulimit -v 200000; " + gains).c_str()), 0) << "a matrix of its DoFs has 128 MB";
+#endif
+}
+
 TEST(Command, AFullDiskIsAnErrorAndOddNamesAreNot) {
   TARSUS_NEEDS_PROGRAM();
   if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "no /dev/full";
-  EXPECT_EQ(tarsus_command("check models/humanoid.xml --json", ">/dev/full 2>/dev/null").code, 1);
+  for (const char* arguments : {"check models/humanoid.xml --json", "run --help", "--help", "--version"})
+    EXPECT_EQ(tarsus_command(arguments, ">/dev/full 2>/dev/null").code, 1) << arguments;
+  const tarsus::test::TemporaryFolder folder;
+  const std::string loop = folder.path() / "loop.xml";
+  std::filesystem::create_symlink(loop, loop);
+  expect_all({{"info " + loop, 1, "error: " + loop + ": Too many levels of symbolic links"}});
   const Outcome run = tarsus_command("check \"$(printf 'no\\377name.xml')\" --json");
   EXPECT_EQ(run.code, 1);
   EXPECT_TRUE(nlohmann::json::parse(run.text, nullptr, false).is_object()) << run.text;

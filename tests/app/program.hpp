@@ -20,11 +20,13 @@ struct Outcome {
   std::string text;  ///< stdout and stderr
 };
 
-/// In the repository's root, as the documentation's commands are; "-kkt ..." are the arguments of tarsus-kkt.
+/// "-kkt ..." are the arguments of tarsus-kkt.
 /// @param redirect what the shell does with its output
-inline Outcome tarsus_command(const std::string& arguments, const std::string& redirect = "2>&1") {
-  const std::string line = std::string("cd '") + TARSUS_SOURCE_DIR + "' && '" + kPrograms + "'tarsus" +
-                           (arguments.starts_with("-kkt ") ? "" : " ") + arguments;
+/// @param folder where it runs: the repository's root, as the documentation's commands do
+inline Outcome tarsus_command(const std::string& arguments, const std::string& redirect = "2>&1",
+                              const std::string& folder = TARSUS_SOURCE_DIR) {
+  const std::string line =
+      "cd '" + folder + "' && '" + kPrograms + "'tarsus" + (arguments.starts_with("-kkt ") ? "" : " ") + arguments;
   FILE* const pipe = popen((line + " " + redirect).c_str(), "r");
   Outcome run{-1, ""};
   char buffer[4096];

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <Eigen/Dense>
 #include <cmath>
 
 #include "support/random_model.hpp"
@@ -138,6 +139,32 @@ TEST(GainReport, InertiasOfATree) {
       EXPECT_LE(r.inertia, r.inertia_largest);
       EXPECT_LE(r.inertia_limp, r.inertia * (1 + 1e-9))
           << "seed " << seed;  // letting go of the others only makes it lighter
+    }
+  }
+}
+
+TEST(GainReport, InertiasAreThoseOfTheMassMatrixAndItsInverse) {
+  using Matrix = Eigen::MatrixXd;
+  const auto range = [](const Matrix& M, int first, int n) {
+    const Eigen::VectorXd values =
+        Eigen::SelfAdjointEigenSolver<Matrix>(Matrix(M.block(first, first, n, n))).eigenvalues();
+    return std::pair(values[0], values[n - 1]);
+  };
+  for (unsigned seed = 0; seed < 50; ++seed) {
+    SCOPED_TRACE(seed);
+    const Model model = random_tree(seed);
+    Data data(model);
+    Matrix M(model.nv, model.nv);
+    crba<double>(model, data, model.qpos0, {M.data(), std::size_t(M.size())});
+    const Matrix inverse = M.inverse();
+    for (const GainReport& r : report_gains(model, Drives::uniform(model), 1.0 / 60, model.qpos0)) {
+      const Joint& joint = model.joints[std::size_t(r.joint)];
+      const int first = joint.qvel + (r.part == "rotation" ? 3 : 0), n = std::min(joint.nv(), 3);
+      const auto [least, most] = range(M, first, n);
+      EXPECT_NEAR(r.inertia, least, 1e-12 * most);
+      EXPECT_NEAR(r.inertia_largest, most, 1e-12 * most);
+      EXPECT_NEAR(1 / r.inertia_limp, range(inverse, first, n).second,
+                  1e-9 / r.inertia_limp);  // the inverse's rounding
     }
   }
 }

@@ -162,27 +162,55 @@ TEST(Xyz, RoundTripsAndReadsPlainFiles) {
   EXPECT_EQ(system.velocity, std::vector<double>(6, 0.0));
 }
 
+TEST(Xyz, OpenDirectionsAreOpen) {
+  const auto along = [](const char* pbc) {
+    const std::string text = std::string("1\nLattice=\"20 0 0 0 21 0 0 0 22\" ") + pbc + "\nAr 0 0 0.5\n";
+    const ParticleSystem system = system_from_xyz(parse_xyz(text, "x"), "x", units_angstrom_fs());
+    std::ostringstream out;  // and once more through what is written
+    write_xyz_frame(out, system);
+    const Vec3d again = system_from_xyz(parse_xyz(out.str(), "x"), "x", units_angstrom_fs()).box.length;
+    std::stringstream sys;
+    write_md_system(sys, system);
+    const Vec3d third = parse_md_system(sys.str(), "x").box.length;
+    const Vec3d& box = system.box.length;
+    for (int c = 0; c < 3; ++c) EXPECT_TRUE(box[c] == again[c] && box[c] == third[c]) << out.str() << sys.str();
+    return std::array{box.x, box.y, box.z};
+  };
+  using Lengths = std::array<double, 3>;
+  EXPECT_EQ(along(""), (Lengths{20, 21, 22}));
+  EXPECT_EQ(along("pbc=\"T T T\""), (Lengths{20, 21, 22}));
+  EXPECT_EQ(along("pbc=\"T T F\""), (Lengths{20, 21, 0}));
+  EXPECT_EQ(along("pbc=\"0 1 0\""), (Lengths{0, 21, 0}));
+  EXPECT_EQ(along("pbc=\"False False False\""), (Lengths{0, 0, 0}));
+}
+
 TEST(Xyz, BadInputIsNamedWithItsPlace) {
   struct Case {
     std::string text, place, words;
   };
-  for (const Case& c : std::vector<Case>{{"", "x:1", "empty"},
-                                         {"two\n\n", "x:1:1", "'two'"},
-                                         {"-2\n\n", "x:1:1", "-2"},
-                                         {"100000000\n\n", "x:1:1", "bytes"},
-                                         {"2\n", "x:1", "comment"},
-                                         {"2\n\nO 0 0 0\n", "x:3", "1 of 2"},
-                                         {"1\n\nO 0 0\n", "x:3:6", "columns"},
-                                         {"1\n\nO 0 0 nan\n", "x:3:7", "nan"},
-                                         {"1\nLattice=\"1 0 0 0 1 0 0 0\"\nO 0 0 0\n", "x:2", "Lattice"},
-                                         {"1\nLattice=\"1 0.5 0 0 1 0 0 0 1\"\nO 0 0 0\n", "x:2", "rectangular"},
-                                         {"1\nLattice=\"1 0 0 0 -1 0 0 0 1\"\nO 0 0 0\n", "x:2", "positive"},
-                                         {"1\nLattice=\"1 0 0\nO 0 0 0\n", "x:2", "not closed"},
-                                         {"1\nProperties=species:S:1:pos:R\nO 0 0 0\n", "x:2", "name:type:columns"},
-                                         {"1\nProperties=species:S:1\nO\n", "x:2", "pos:R:3"},
-                                         {"1\nProperties=species:S:1:pos:R:3:pos:R:3\nO 0 0 0 1 1 1\n", "x:3", "twice"},
-                                         {"1\nProperties=species:S:1:pos:Q:3\nO 0 0 0\n", "x:2", "S|R|I|L"},
-                                         {"1\nProperties=pos:R:99999999999\nO 0 0 0\n", "x:2", "columns"}}) {
+  for (const Case& c :
+       std::vector<Case>{{"", "x:1", "empty"},
+                         {"two\n\n", "x:1:1", "'two'"},
+                         {"-2\n\n", "x:1:1", "-2"},
+                         {"100000000\n\n", "x:1:1", "bytes"},
+                         {"2\n", "x:1", "comment"},
+                         {"2\n\nO 0 0 0\n", "x:3", "1 of 2"},
+                         {"1\n\nO 0 0\n", "x:3:6", "columns"},
+                         {"1\n\nO 0 0 nan\n", "x:3:7", "nan"},
+                         {"1\nLattice=\"1 0 0 0 1 0 0 0\"\nO 0 0 0\n", "x:2", "Lattice"},
+                         {"1\nLattice=\"1 0.5 0 0 1 0 0 0 1\"\nO 0 0 0\n", "x:2", "rectangular"},
+                         {"1\nLattice=\"1 0 0 0 -1 0 0 0 1\"\nO 0 0 0\n", "x:2", "positive"},
+                         {"1\nLattice=\"1 0 0\nO 0 0 0\n", "x:2", "not closed"},
+                         {"1\nLattice=\"1 0 0 0 1 0 0 0 1\" pbc=\"T T\"\nO 0 0 0\n", "x:2", "pbc"},
+                         {"1\nLattice=\"1 0 0 0 1 0 0 0 1\" pbc=\"T T X\"\nO 0 0 0\n", "x:2", "pbc"},
+                         {"1\nLattice=\"1 0 0 0 1 0 0 0 1\" pbc=\"T T T T\"\nO 0 0 0\n", "x:2", "pbc"},
+                         {"1\nLattice=\"1 0 0 0 1 0 0 0 0\" pbc=\"T T T\"\nO 0 0 0\n", "x:2", "positive"},
+                         {"1\npbc=\"T F F\"\nO 0 0 0\n", "x:2", "no Lattice"},
+                         {"1\nProperties=species:S:1:pos:R\nO 0 0 0\n", "x:2", "name:type:columns"},
+                         {"1\nProperties=species:S:1\nO\n", "x:2", "pos:R:3"},
+                         {"1\nProperties=species:S:1:pos:R:3:pos:R:3\nO 0 0 0 1 1 1\n", "x:3", "twice"},
+                         {"1\nProperties=species:S:1:pos:Q:3\nO 0 0 0\n", "x:2", "S|R|I|L"},
+                         {"1\nProperties=pos:R:99999999999\nO 0 0 0\n", "x:2", "columns"}}) {
     try {
       parse_xyz(c.text, "x");
       ADD_FAILURE() << "accepted: " << c.text;
@@ -260,7 +288,12 @@ TEST(LammpsData, BadInputIsNamedWithItsPlace) {
   }
   LammpsData data = parse_lammps_data(kWaterData, "w.data", units_angstrom_fs());
   EXPECT_THROW(use_lammps_data(data, {{2}, {}, 0, false}), ValueError);
-  EXPECT_THROW(use_lammps_data(data, {{}, {1}, 0, false}), ValueError);
+  try {
+    use_lammps_data(data, {{}, {1}, 0, false});
+    ADD_FAILURE() << "a rigid angle of soft bonds";
+  } catch (const ValueError& error) {
+    EXPECT_NE(std::string(error.what()).find("atoms 7 and 2"), std::string::npos) << error.what();
+  }
 }
 
 TEST(LammpsData, TheTitlesUnitsAreObeyedOrRefused) {

@@ -72,6 +72,27 @@ def test_half_turns():
         assert abs(result.qpos[1:] @ axis) == pytest.approx(1, abs=1e-6)
 
 
+def turn_of(quaternion):
+    return np.degrees(2 * np.arctan2(np.linalg.norm(quaternion[1:]), abs(quaternion[0])))
+
+
+def test_balls_stay_within_their_ranges():
+    """A pendulum on a ball joint of 20 degrees: what lies within is reached, of what lies beyond the nearest."""
+    model = tarsus.Model.from_xml_string("""
+      <mujoco><worldbody><body name="b"><joint type="ball" range="0 20"/>
+      <geom type="capsule" fromto="0 0 0 0 0 -1" size=".05"/></body></worldbody></mujoco>""")
+    for angle in (5.0, 19.9, 20.1, 90.0, 179.0):
+        for heading in (0.0, 1.0, 4.0):
+            a = np.radians(angle)
+            target = [np.sin(a) * np.cos(heading), np.sin(a) * np.sin(heading), -np.cos(a)]
+            result = tarsus.ik(model, tarsus.FrameTask("b", target, point=[0, 0, -1]), restarts=3)
+            assert turn_of(result.qpos) <= 20 + 1e-9
+            assert result.success == (angle < 20)
+            assert result.error == pytest.approx(2 * np.sin(np.radians(max(angle - 20, 0)) / 2), abs=2e-6)
+    turned = [turn_of(tarsus.random_configuration(model, seed)) for seed in range(400)]
+    assert max(turned) <= 20 and np.mean(turned) == pytest.approx(15, abs=0.6)  # density ~ angle², 4 standard errors
+
+
 def test_com_jacobian_moves_the_centre_of_mass():
     model = load("unitree_go2/go2.xml")
     data = tarsus.Data(model)
@@ -179,6 +200,7 @@ def test_refuses_tasks_without_a_target():
     ({"position": [0, 0, 1]}, {"iterations": -1}, "iterations: is -1"),
     ({"position": [0, 0, 1]}, {"tolerance": np.nan}, "tolerance: is nan"),
     ({"position": [0, 0, 1]}, {"qpos": [0.0]}, "qpos: is of shape"),
+    ({"position": [0, 0, 1]}, {"qpos": [np.nan] * 43}, "qpos: is .*, expected finite numbers"),
 ])
 def test_what_ik_cannot_mean_is_named(task, options, text):
     model = tarsus.Model.load(tarsus.MODELS / "humanoid.xml")

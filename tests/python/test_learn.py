@@ -401,10 +401,26 @@ def test_a_world_whose_action_or_reward_is_no_number_is_bad(name, value, mode):
 
 
 @pytest.mark.parametrize("option, value", [("--seed", "-1"), ("--threads", "0"), ("--worlds", "0"), ("--samples", "-5"), ("--samples", "nan"),
-                                           ("--minutes", "0"), ("--seconds", "nan")])
+                                           ("--samples", "1e400"), ("--minutes", "0")])
 def test_the_command_refuses_what_cannot_be(option, value, tmp_path, capsys):
     from tarsus.learn import __main__ as command
 
     with pytest.raises(SystemExit) as end:
         command.main(["cart-pole", "--out", str(tmp_path), option, value])
     assert end.value.code == 2 and f"{option}: is " in capsys.readouterr().err and not any(tmp_path.iterdir())
+
+
+def test_the_command_names_a_folder_that_cannot_be(tmp_path):
+    from tarsus.learn import __main__ as command
+
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SystemExit, match="^--out: .*file"):
+        command.main(["cart-pole", "--out", str(tmp_path / "file")])
+
+
+def test_a_policy_of_another_task_is_named():
+    policy = tarsus.learn.Policy.load(tarsus.MODELS / "policies" / "humanoid_walk.npz")
+    with pytest.raises(tarsus.ValueError, match=r"^observation: is of shape \(2, 4\), expected .* numbers each"):
+        tarsus.learn.evaluate(tarsus.tasks.make("CartPole"), policy, worlds=2)
+    with pytest.raises(tarsus.ValueError, match=r"^policy: gives actions of shape \(2, 3\), expected \(2, 1\)"):
+        tarsus.learn.evaluate(tarsus.tasks.make("CartPole"), lambda observation: np.zeros((2, 3)), worlds=2)

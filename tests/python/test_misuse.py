@@ -131,7 +131,7 @@ def walk():
         (lambda: tarsus.RigidWorld(friction=np.nan), ValueError, "friction: is nan"),
         (lambda: tarsus.RigidWorld(iterations=2**31 - 1), ValueError, "1 to 1,000,000"),
         (lambda: tarsus.RigidWorld(solver="x"), ValueError, "lanes"),
-        (lambda: tarsus.RigidWorld.scene("slope:120"), ValueError, "0 to 90 degrees"),
+        (lambda: tarsus.RigidWorld.scene("slope:120"), ValueError, "degrees from 0 to below 90"),
         (lambda: tarsus.RigidWorld(sleep=True, sleep_steps=-1), ValueError, "sleep_steps: is -1, expected at least 1"),
         (lambda: tarsus.RigidWorld(sleep_speed=np.nan), ValueError, "sleep_speed: is nan"),
         (lambda: tarsus.RigidWorld(speed_limit=np.nan), ValueError, "speed_limit: is nan"),
@@ -159,7 +159,10 @@ def walk():
         (lambda: walk().sample(np.zeros((2, 2))), tarsus.ShapeError, "t"),
         (lambda: tarsus.VectorTask(tarsus.tasks.make("CartPole"), 2, drives="dense"), ValueError, "drives: is dense"),
         (lambda: tarsus.VectorTask(tarsus.tasks.make("CartPole"), 2).reset(None, np.array([1, 2])), TypeError, "array of uint64"),
-        (lambda: tarsus.Model.load(MODELS / "humanoid.xml", floating_base=True), ValueError, "floating_base: is given"),
+        (lambda: tarsus.Model.load(MODELS / "humanoid.xml", floating_base=True), ValueError, "floating_base, --floating-base: is given"),
+        (lambda: tarsus.Batch(humanoid(), 2).capture(0, "cap\0.npz"), ValueError, 'file: is "cap", followed by a NUL'),
+        (lambda: tarsus.ParticleSystem.load("water1\0"), ValueError, "source: is "),
+        (lambda: tarsus.ParticleSystem.load("water1").save("x\0.sys"), ValueError, "path: is "),
         (lambda: tarsus.neutral(3), TypeError, "model: is of type int, expected a tarsus.Model"),
         (lambda: tarsus.random_configuration(None), TypeError, "model: is None, expected a tarsus.Model"),
         (lambda: tarsus.random_configuration(humanoid(), -1), ValueError, "rng: is -1, expected a numpy.random.Generator or"),
@@ -360,6 +363,71 @@ def test_a_stepper_is_for_one_thread_at_a_time():
     assert all("one thread at a time" in text for text in raised)
     assert stepper.status == ["ok"]
     assert raised, "two threads met nowhere in 400 steps"
+
+
+def vector_task():
+    task = tarsus.tasks.make("CartPole")
+    vector = tarsus.VectorTask(task, 512)
+    vector.reset()
+    action = np.zeros((512, task.action_size))
+    return vector, lambda: vector.step(action)
+
+
+def batch_of_many():
+    batch = tarsus.Batch(tarsus.Model.load(MODELS / "humanoid.xml"), 64, contacts=True)
+    return batch, batch.step
+
+
+def data_of_a_snake():
+    model = tarsus.Model.load(MODELS / "snake195.xml")
+    data = tarsus.Data(model)
+    return data, lambda: tarsus.crba(model, data, data.qpos)
+
+
+def stepper_of_a_snake():
+    stepper = tarsus.Stepper(tarsus.Data(tarsus.Model.load(MODELS / "snake195.xml")), contacts=True)
+    return stepper, stepper.step
+
+
+def waters():
+    system = tarsus.ParticleSystem.load("water216")
+    verlet = tarsus.VelocityVerlet(system)
+    return system, lambda: verlet.step(10)
+
+
+@pytest.mark.parametrize("make, look", [
+    (vector_task, lambda v: v.step(np.zeros((512, 1)))), (vector_task, lambda v: v.reset()), (vector_task, lambda v: v.bad_worlds),
+    (batch_of_many, lambda b: b.copy()), (batch_of_many, lambda b: b.steps), (batch_of_many, lambda b: b.reports),
+    (batch_of_many, lambda b: b.parameters), (batch_of_many, lambda b: b.status), (batch_of_many, lambda b: b.state_hash()),
+    (batch_of_many, lambda b: b.fault(0)),
+    (data_of_a_snake, lambda d: d.copy()), (data_of_a_snake, lambda d: tarsus.kinematics(d.model, d, d.qpos)),
+    (stepper_of_a_snake, lambda s: s.contacts), (stepper_of_a_snake, lambda s: s.rows), (stepper_of_a_snake, lambda s: s.status),
+    (waters, lambda p: p.forces()), (waters, lambda p: p.temperature()), (waters, lambda p: p.set_temperature(300)),
+])
+def test_what_a_thread_works_on_is_refused_to_others(make, look):
+    """None sees, nor changes, what is half done."""
+    thing, work = make()
+    stop = threading.Event()
+
+    def run():
+        while not stop.is_set():
+            try:
+                work()
+            except ValueError as error:  # the other thread was there first
+                assert "one thread at a time" in str(error)
+
+    worker = threading.Thread(target=run)
+    worker.start()
+    said = ""
+    for _ in range(2000):
+        try:
+            look(thing)
+        except ValueError as error:
+            said = str(error)
+            break
+    stop.set()
+    worker.join()
+    assert "by another thread, expected one thread at a time" in said
 
 
 def test_a_system_that_is_being_stepped_cannot_be_changed():

@@ -392,12 +392,13 @@ def test_the_checked_in_page_is_built_from_its_sources():
     assert re.search(r'data-sources="([0-9a-f]+)"', page)[1] == found.hexdigest()
 
 
-def test_a_recording_of_the_command_plays(tmp_path):
+@pytest.mark.parametrize("where", [{"model_file": str(HUMANOID)}, {"model_file": HUMANOID.name, "folder": str(HUMANOID.parent)}])
+def test_a_recording_of_the_command_plays(tmp_path, where):
     model = tarsus.Model.load(HUMANOID)
     n = 5
     qpos = np.tile(model.qpos0, (n, 1))
     qpos[:, 0] = np.arange(n)
-    meta = json.dumps({"format": "tarsus-recording", "model_file": str(HUMANOID)}).encode()
+    meta = json.dumps({"format": "tarsus-recording"} | where).encode()
     np.savez(tmp_path / "run.npz", time=np.arange(n) / 30, qpos=qpos, qvel=np.zeros((n, model.nv)), target=qpos,
              meta=np.frombuffer(meta, np.uint8))
     source = open_source(tmp_path / "run.npz")

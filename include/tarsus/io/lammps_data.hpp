@@ -32,7 +32,7 @@ struct LammpsCoefficients {
 
 struct LammpsData {
   ParticleSystem system;       ///< masses, state, box, charges, molecules; no constraints, no forces yet
-  std::vector<int> type;       ///< [n] from 1
+  std::vector<int> id, type;   ///< [n] the file's own number of each atom; from 1
   std::vector<double> charge;  ///< [n] or empty
   std::vector<LammpsTopology> bonds, angles, dihedrals;
   std::vector<LammpsCoefficients> pair_coefficients, bond_coefficients, angle_coefficients,

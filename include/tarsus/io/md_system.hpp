@@ -1,8 +1,8 @@
 // The `.sys` and `.frames` text formats of particle systems.
 //
-// .sys     `#` comments to the line's end, blank lines anywhere; `natoms N`; `nconstraints K`; `box Lx Ly Lz | none`;
-// then
-//          `atoms` and N rows `index mass x y z vx vy vz`, `constraints` and K rows `i j length`, indices from 0.
+// .sys     `#` comments to the line's end, blank lines anywhere; `natoms N`; `nconstraints K`; `box Lx Ly Lz | none`,
+//          0 where open; then `atoms` and N rows `index mass x y z vx vy vz`, `constraints` and K rows `i j length`,
+//          indices from 0.
 // .frames  `frame STEP`, then one row `x y z vx vy vz` (or `x y z`) for each particle.
 #pragma once
 

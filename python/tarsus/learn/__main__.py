@@ -47,15 +47,13 @@ def arguments(argv):
     parser.add_argument("--worlds", type=int, help="worlds side by side")
     parser.add_argument("--absolute", action="store_true", help="actions are the drives' targets, as in DeepMimic, instead of "
                         "what is added to the clip's pose")
-    parser.add_argument("--seconds", type=float, default=20, help="of the evaluation's episodes (20)")
     given = parser.parse_args(argv)
     for name, least in (("samples", 1), ("seed", 0), ("threads", 1), ("worlds", 1)):
         value = getattr(given, name)
-        if value is not None and not value >= least:
-            parser.error(f"--{name}: is {value}, expected at least {least}")
-    for name in ("minutes", "seconds"):
-        if not getattr(given, name) > 0:
-            parser.error(f"--{name}: is {getattr(given, name)}, expected more than 0")
+        if value is not None and not least <= value < float("inf"):
+            parser.error(f"--{name}: is {value}, expected a finite number, at least {least}")
+    if not given.minutes > 0:
+        parser.error(f"--minutes: is {given.minutes}, expected more than 0")
     return given
 
 
@@ -72,6 +70,10 @@ def main(argv=None):
         changes = {**changes, "worlds": a.worlds}
     task = tasks.make(name, **options)
     folder = pathlib.Path(a.out or f"out/learn/{a.task}-{a.seed}")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        sys.exit(f"--out: {folder}: {error.strerror}")
     later, began = LATER.get(a.task, []), time.perf_counter()
     a.samples = a.samples or (later[-1][0] + 10e6 if later else 20e6)
     ends = [samples for samples, _ in later] + [float("inf")]

@@ -3,6 +3,7 @@
 import numpy as np
 
 from .. import VectorTask
+from ..errors import ValueError  # noqa: A004 (the C++ name)
 
 
 def evaluate(task, policy, *, worlds=32, seed=10**6, threads=1, dtype="float64", drives="maba", push=0.0, push_every=3.0):
@@ -19,7 +20,10 @@ def evaluate(task, policy, *, worlds=32, seed=10**6, threads=1, dtype="float64",
     completed, low, high = np.zeros(worlds, bool), *task.action_bounds
     steps, pause = 0, max(1, round(push_every / task.control_dt))
     while going.any():
-        vector.step(np.clip(policy(vector.observation.astype(np.float64)), low, high).astype(dtype))
+        action = policy(vector.observation.astype(np.float64))
+        if np.shape(action) != (worlds, task.action_size):
+            raise ValueError(f"policy: gives actions of shape {np.shape(action)}, expected {(worlds, task.action_size)}")
+        vector.step(np.clip(action, low, high).astype(dtype))
         steps += 1
         total[going] += vector.reward[going]
         length[going] += 1

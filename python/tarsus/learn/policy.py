@@ -8,6 +8,8 @@ The file (.npz) has ``mean`` and ``scale`` of observations [n]; ``weight0``, ``b
 
 import numpy as np
 
+from ..errors import ValueError  # noqa: A004 (the C++ name)
+
 
 class Policy:
     """Deterministic: the mean of what was trained."""
@@ -18,6 +20,10 @@ class Policy:
 
     def __call__(self, observation):
         """Actions [..., action_size] of observations [..., observation_size]."""
+        size = self.layers[0][0].shape[1]
+        if np.shape(observation)[-1:] != (size,):
+            raise ValueError(f"observation: is of shape {np.shape(observation)}, expected {size} numbers each, as of the task "
+                             "that the policy was trained for")
         x = (observation - self.mean) * self.scale
         for weight, bias in self.layers[:-1]:
             x = np.maximum(x @ weight.T + bias, 0)

@@ -384,8 +384,8 @@ def open_recording(path, model=None):
     named = model or meta.get("model_file")
     if not named:
         raise ValueError(f"{path}: does not say which model file it is of; name it with --model")
-    if not Path(named).exists() and (Path(path).parent / named).exists():
-        named = Path(path).parent / named
+    places = [Path(folder) / named for folder in ("", Path(path).parent, meta.get("folder", ""))]  # the last: of the run
+    named = next((place for place in places if place.exists()), named)
     loaded = tarsus.Model.load(named)
     for name, n in (("qpos", loaded.nq), ("qvel", loaded.nv), ("target", loaded.nq)):
         shape = arrays[name].shape if name in arrays else (len(times), n)
