@@ -358,16 +358,17 @@ void MjcfWriter::write_bodies(const XmlWriter& root) {
         mass.set("pos", inertial.com);
         const Eigen3 principal = eigen(s);
         const Quatd axes = inertial.axes ? *inertial.axes : quaternion(principal.vectors);
-        if (s.xy == 0 && s.xz == 0 && s.yz == 0 && axes.w == 1) {
-          mass.set_list("diaginertia", std::array<double, 3>{s.xx, s.yy, s.zz});
-        } else if (principal.values.z >= kLeastMoment) {
+        const bool along_axes = s.xy == 0 && s.xz == 0 && s.yz == 0 && axes.w == 1;
+        if (!along_axes && principal.values.z >= kLeastMoment) {
           mass.set_list("fullinertia", std::array<double, 6>{s.xx, s.yy, s.zz, s.xy, s.xz, s.yz});
-        } else {  // MuJoCo takes moments of zero along axes only
-          const Quatd q = quaternion(principal.vectors);
-          Vec3d v = principal.values;
-          v.z = std::max(v.z, 0.0);
-          if (v.x * (1 - 1e-12) < v.y + v.z)
-            v.x = std::min(v.x, v.y + v.z);  // the triangle inequality, but for rounding
+        } else {  // MuJoCo takes moments of zero along axes only, and the triangle inequality without rounding
+          const Quatd q = along_axes ? Quatd{1, 0, 0, 0} : quaternion(principal.vectors);
+          Vec3d v = along_axes ? Vec3d{s.xx, s.yy, s.zz} : principal.values;
+          for (int k = 0; k < 3; ++k) v[k] = std::max(v[k], 0.0);
+          for (int k = 0; k < 3; ++k) {
+            const double others = v[(k + 1) % 3] + v[(k + 2) % 3];
+            if (v[k] * (1 - 1e-12) < others) v[k] = std::min(v[k], others);
+          }
           mass.set("diaginertia", v);
           if (q.w != 1) mass.set_list("quat", std::array<double, 4>{q.w, q.x, q.y, q.z});
         }
