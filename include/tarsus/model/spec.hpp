@@ -68,7 +68,7 @@ struct GeomSpec {
       0};  ///< MuJoCo's half-sizes: sphere (r), capsule and cylinder (r, half length), box and ellipsoid (x, y, z)
   Vec3d position{0, 0, 0};  ///< in the body frame [m]
   Quatd orientation{1, 0, 0, 0};
-  std::string mesh;          ///< name of a MeshSpec, for mesh and for primitives fitted to a mesh
+  std::string mesh;  ///< name of a MeshSpec, for mesh and for primitives fitted to a mesh
   /// Centre of mass and principal axes of its mesh, in the geom's frame: MuJoCo's frame of it. Of those that sensors of
   /// frames name.
   Vec3d mesh_centre{0, 0, 0};
