@@ -3,7 +3,9 @@
 // Two things keep a body from stumbling over the edges between triangles of a smooth terrain. A contact whose normal
 // leans away from its triangle's counts only where the terrain around the touching edge or corner stays below the
 // contact's tangent plane; and what of a body is below a triangle, its lowest point or a part of its lowest face, is
-// lifted along that triangle's normal, whatever the shortest way out might be.
+// lifted along that triangle's normal, whatever the shortest way out might be, if the terrain is about as deep there
+// as the triangle's plane is. Where nothing of this gives a contact and some triangle is overlapped, the way out that
+// leans least is one.
 #include "tarsus/geometry/height_field.hpp"
 
 #include <fmt/format.h>
@@ -45,6 +47,8 @@ namespace narrow {
 
 namespace {
 
+constexpr double kShareOfDepth = 0.5;  ///< of what a triangle's plane says that the terrain must be deep there
+
 struct GridPoint {
   int row, column;
 };
@@ -66,6 +70,8 @@ class Terrain {
   }
   void touch(const Corners& corners);
   void lift(const Core& triangle, const Vec3d& normal, double height, const Vec3d& lowest);
+  static Closest along(const Vec3d& normal, double height, const Vec3d& lowest);
+  double depth_of(const Vec3d& p) const;
   bool stands_out(const Corners& corners, const Vec3d& p, const Vec3d& up, bool overlap) const;
   bool highest(const Corners& corners, const Vec3d& up) const;
   /// Every grid point that shares a triangle with g.
@@ -75,7 +81,7 @@ class Terrain {
   void add(const ContactPoint& point);
 
   struct LastResort {  ///< the way out nearest to its triangle's normal, where none is free of its neighbours
-    double lean = 0;
+    double worth = 0;
     Core triangle;
     Closest closest;
   };
@@ -99,7 +105,7 @@ void Terrain::collide(const Aabb& under) {
       touch({GridPoint{r, c}, {r + 1, c + 1}, {r + 1, c}});
     }
   }
-  if (points_.size() == 0 && last_resort_.lean > 0) add(last_resort_.triangle, last_resort_.closest);
+  if (points_.size() == 0 && last_resort_.worth > 0) add(last_resort_.triangle, last_resort_.closest);
 }
 
 void Terrain::touch(const Corners& corners) {
@@ -120,19 +126,27 @@ void Terrain::touch(const Corners& corners) {
     const bool out = lean > 1 - 1e-10 || (overlap && lean > 0.02 && highest(corners, up)) ||
                      (lean > 0.02 && stands_out(corners, on_triangle, up, overlap));
     if (out) return add(triangle, closest);
-    if (closest.distance < 0 && lean > last_resort_.lean) last_resort_ = {lean, triangle, closest};
+    if (closest.distance < 0) {  // the way out may lead below: then along the normal, the shortest of those
+      const double worth = lean > 0.02 ? lean : 0.02 / (1 - height / other_.scale());
+      if (worth > last_resort_.worth)
+        last_resort_ = {worth, triangle, lean > 0.02 ? closest : along(n, height, lowest)};
+    }
   }
   lift(triangle, n, height, lowest);
+}
+
+/// The way out of a triangle's plane.
+Closest Terrain::along(const Vec3d& normal, double height, const Vec3d& lowest) {
+  Closest closest;
+  closest.normal = -normal, closest.distance = height, closest.on_b = lowest;
+  return closest;
 }
 
 /// Contacts along the triangle's normal: of the lowest point, if it is under the triangle, else of the part of the
 /// lowest face or line that is.
 void Terrain::lift(const Core& triangle, const Vec3d& normal, double height, const Vec3d& lowest) {
   if (height >= 0 || lowest.z < -field_.base()) return;
-  Closest closest;
-  closest.normal = -normal;
-  closest.distance = height;
-  closest.on_b = lowest;
+  const Closest closest = along(normal, height, lowest);
   const auto& t = triangle.triangle;
   bool inside = true;
   for (std::size_t k = 0; k < 3; ++k) {
@@ -143,8 +157,22 @@ void Terrain::lift(const Core& triangle, const Vec3d& normal, double height, con
   ContactList found(0);  // what is open here another triangle sees
   add_manifold(triangle, other_, closest, found);
   for (int k = 0; k < found.size(); ++k) {
-    if (found[k].feature != kClosestPoint) add(found[k]);  // the lowest point itself is elsewhere
+    const ContactPoint& p = found[k];
+    if (p.feature == kClosestPoint) continue;  // the lowest point itself is elsewhere
+    // What is under a ridge's one side, along its normal, may have come out of the other, or lie close to that.
+    const double depth = depth_of(mul_add(p.normal, -p.distance / 2, p.position)) * normal.z;
+    if (depth >= -kShareOfDepth * p.distance - 1e-9 * other_.scale()) add(p);
   }
+}
+
+/// How far that point is below the terrain.
+double Terrain::depth_of(const Vec3d& p) const {
+  const int c = field_.column_at(p.x), r = field_.row_at(p.y);
+  const Vec3d a = at({r, c}), d = at({r + 1, c + 1});
+  const double s = (p.x - a.x) / (d.x - a.x), t = (p.y - a.y) / (d.y - a.y);
+  const double corner = s >= t ? field_.height(r, c + 1) : field_.height(r + 1, c), low = std::min(s, t),
+               high = std::max(s, t);
+  return a.z + (corner - a.z) * (high - low) + (d.z - a.z) * low - p.z;
 }
 
 /// Whether grid point g, if there is one, is not above the plane through p across `up`.

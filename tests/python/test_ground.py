@@ -227,3 +227,25 @@ def test_bounces_reach_the_height_that_restitution_gives(geom, restitution):
     assert max(heights[falls + 10:]) == pytest.approx(restitution**2, rel=2e-3)
     batch.rollout(len(heights))
     assert batch.qpos[:, 2] == pytest.approx(data.qpos[2], abs=1e-9)
+
+
+def test_rough_terrain_gives_no_energy():
+    random = np.random.default_rng(3)
+    kinds = ['type="cylinder" size=".08 .1"', 'type="ellipsoid" size=".12 .08 .06"', 'type="box" size=".1 .07 .05"', 'type="capsule" size=".06 .1"']
+    bodies = "".join(f'<body pos="{random.uniform(-0.5, 0.5):.3f} {random.uniform(-0.5, 0.5):.3f} {0.6 + 0.2 * i:.2f}" euler="{random.uniform(0, 180):.0f} {random.uniform(0, 180):.0f} 0">'
+                     f'<freejoint/><geom {kinds[i % 4]} mass="1"/></body>' for i in range(16))  # fmt: skip
+    heights = " ".join(f"{h:.3f}" for h in random.uniform(0, 1, 121))
+    text = (f'<mujoco><asset><hfield name="h" nrow="11" ncol="11" size="1.5 1.5 .4 .3" elevation="{heights}"/></asset><worldbody><geom type="hfield" hfield="h"/>'
+            f"{bodies}</worldbody></mujoco>")  # fmt: skip
+    model = tarsus.Model.from_xml_string(text)
+    data = tarsus.Data(model)
+    stepper = tarsus.Stepper(data, dt=0.002, contacts=True)
+    tarsus.kinematics(model, data, data.qpos, data.qvel)
+    before, deepest = tarsus.energy(model, data, data.qpos, data.qvel).total(), 0
+    for _ in range(1500):
+        assert stepper.step() == 0
+        tarsus.kinematics(model, data, data.qpos, data.qvel)
+        now = tarsus.energy(model, data, data.qpos, data.qvel).total()
+        assert now < before + 0.02, now - before
+        before, deepest = now, max(deepest, stepper.rows["penetration"])
+    assert deepest < 0.02
