@@ -21,7 +21,7 @@ namespace tarsus::app {
 namespace {
 
 struct BatchBench {
-  std::string model = find_built_in("models/humanoid.xml"), keyframe, gains = "300,30,0,0", force_limit = "150";
+  std::string model = "models/humanoid.xml", keyframe, gains = "300,30,0,0", force_limit = "150";
   std::vector<int> worlds{1024}, threads;
   std::vector<std::string> precisions{"double", "float"}, sets;
   double dt = 1.0 / 60, targets = 0.8, hold = 0.1;
@@ -141,7 +141,7 @@ void print_row(const nlohmann::json& r) {
 
 /// All rows of the instruction set that this process has; on_row for each as it is there.
 void run_rows(const BatchBench& bench, const std::function<void(const nlohmann::json&)>& on_row) {
-  const Model model = load_model(bench.model, bench.options, bench.json);
+  const Model model = load_model(find_built_in(bench.model), bench.options, bench.json);
   Drives drives = read_gains(model, bench.gains);
   drives.stiff = true;
   if (bench.force_limit != "none") limit_forces(bench.force_limit, model, drives);

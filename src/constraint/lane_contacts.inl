@@ -351,24 +351,27 @@ struct LaneDetector {
     }
   }
 
+  /// What margin and gravity add to the way of two shapes, or of those of a group.
+  template <class Both>
+  TARSUS_INLINE T still(const Both& both) const {
+    const T zero = T(Real<T>(0));
+    return maximum(T(both.margin), zero) + (both.falls ? whole_fall : zero);
+  }
+  /// Two shapes, or the spheres around those of two links, in every lane too far apart for their speeds added up: no
+  /// root, and no call for most pairs.
+  template <class Both>
+  TARSUS_INLINE bool far(const Both& both) const {
+    const LanePlaced<T>&a = s.placed[both.a], &b = s.placed[both.b];
+    const Vec3<T> d = a.centre - b.centre;
+    const T most = a.reach + b.reach + still(both);
+    return !any_lane(dot(d, d) <= most * most);
+  }
   /// Whether any pair of the group may be near in some lane.
   bool any_near(const LanePairGroup<Real<T>>& group) const {
-    const LanePlaced<T>&a = s.placed[group.a], &b = s.placed[group.b];
-    const Vec3<T> d = a.centre - b.centre;
-    const T still = maximum(T(group.margin), T(Real<T>(0))) + (group.falls ? whole_fall : T(Real<T>(0)));
-    if (m.shape[group.b].type == ShapeType::plane)
-      return any_lane(dot(b.rotation.column_z(), d) <= a.reach + still + T(step.h) * (norm(b.velocity) + b.turn));
-    const T most = a.reach + b.reach + still;
-    return any_lane(dot(d, d) <= most * most);
-  }
-
-  /// In every lane too far apart for their spheres' speeds added up: no root, and no call for most pairs.
-  TARSUS_INLINE bool far(const LanePair<Real<T>>& both) const {
-    const T zero = T(Real<T>(0));
-    const LanePlaced<T>&a = s.placed[both.a], &b = s.placed[both.b];
-    const Vec3<T> d = b.centre - a.centre;
-    const T most = a.reach + b.reach + (both.falls ? whole_fall : zero) + maximum(T(both.margin), zero);
-    return !any_lane(dot(d, d) <= most * most);
+    if (m.shape[group.b].type != ShapeType::plane) return !far(group);
+    const LanePlaced<T>&a = s.placed[group.a], &plane = s.placed[group.b];
+    const T most = a.reach + still(group) + T(step.h) * (norm(plane.velocity) + plane.turn);
+    return any_lane(dot(plane.rotation.column_z(), a.centre - plane.centre) <= most);
   }
 
   void touch(int p) {

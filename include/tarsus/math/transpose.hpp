@@ -72,20 +72,5 @@ TARSUS_INLINE void lanes_to_rows(const T* x, int n, Real<T>* const* rows) {
   if (n % kLanes) square(n - kLanes);
 }
 
-/// All |x[i]| <= limit for i < n; a nan is not.
-template <class T>
-TARSUS_INLINE bool within_kernel(const Real<T>* x, std::size_t n, Real<T> limit) {
-  constexpr std::size_t kLanes = kWidth<T>;
-  const T most = T(limit);
-  const auto block = [&](std::size_t i) { return absolute(load_rows<T>(x + i)) <= most; };
-  Mask<T> all = T(Real<T>(0)) <= T(Real<T>(0));
-  std::size_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) all = all & block(i);
-  for (; i < n; ++i) {
-    if (!(absolute(x[i]) <= limit)) return false;
-  }
-  return all_lanes(all);
-}
-
 }  // namespace TARSUS_ISA
 }  // namespace tarsus

@@ -9,7 +9,7 @@ import numpy as np
 import tarsus
 
 from ..errors import expect
-from .page import MOST_ARROWS, Frame
+from .page import Frame, arrows
 from .source import Source, choice, slider, spring_force
 
 GHOSTS = 16  # more worlds than these hide their references, and cost as much again to draw
@@ -347,5 +347,4 @@ class ModelSource(Source):
         contacts = np.array(contacts, np.float32).reshape(-1, 10)
         self.contact_force = float(np.linalg.norm(contacts[:, 3:6], axis=1).sum())
         tendons = tarsus.tendon_segments(self.model, np.ascontiguousarray(self._qpos()[0], np.float64))
-        return Frame(self.data.time, poses, ghost, contacts if len(contacts) <= MOST_ARROWS else contacts[:0],
-                     self._values(poses, ghost), tendons)
+        return Frame(self.data.time, poses, ghost, arrows(contacts), self._values(poses, ghost), tendons)

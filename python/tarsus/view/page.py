@@ -8,8 +8,13 @@ from pathlib import Path
 import numpy as np
 
 PAGE = Path(__file__).with_name("page.html")
-MOST_ARROWS = 400  # contacts beyond which arrows hide what they belong to
+MOST_ARROWS = 400  # contacts beyond which they hide what they belong to
 ROOM = '<script id="recording" type="application/json">null</script>'
+
+
+def arrows(contacts):
+    """The contacts [n][10] that are drawn: all, or none of too many."""
+    return contacts if len(contacts) <= MOST_ARROWS else contacts[:0]
 
 
 @dataclass

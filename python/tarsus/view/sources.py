@@ -11,7 +11,7 @@ import tarsus
 
 from ..errors import expect
 from .model_source import ModelSource
-from .page import MOST_ARROWS, Frame
+from .page import Frame, arrows
 from .source import Source, choice, slider, spring_force
 
 __all__ = ["ModelSource", "ParticleSource", "PlaybackSource", "RigidSource", "Source", "open_source"]
@@ -169,7 +169,7 @@ class RigidSource(Source):
         values = [self.world.kinetic_energy, self.world.potential_energy, r.contacts if r else 0,
                   r.penetration_max if r else 0, float(np.linalg.norm(contacts[:, 3:6], axis=1).sum()),
                   r.residual if r else 0, r.iterations if r else 0, *stages]
-        return Frame(self.time, self._poses(), None, contacts if len(contacts) <= MOST_ARROWS else contacts[:0], values)
+        return Frame(self.time, self._poses(), None, arrows(contacts), values)
 
 
 class ParticleSource(Source):
