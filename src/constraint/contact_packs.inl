@@ -61,22 +61,19 @@ TARSUS_INLINE void tangents_of(const Vec3<P>& n, Vec3<P>& t1, Vec3<P>& t2) {
   t2 = {b, mul_add(n.y * n.y, a, sign), -n.y};
 }
 
-/// One of a contact's two links, side by side: how its point moves there and what it feels.
+/// One of a contact's two links, side by side: how its point moves there.
 template <class P>
 struct ContactSide {
   Vec3<P> arm, speed, later;  ///< later: by v⁰
-  P inverse_mass;
   template <class T>
   TARSUS_INLINE ContactSide(const LinkState<T>* const* links, const Vec3<P>& point, P h) {
-    const T *motion[kWidth<P>], *mass[kWidth<P>];
-    for (int l = 0; l < kWidth<P>; ++l) motion[l] = &links[l]->v.w.x, mass[l] = &links[l]->IA.M.xx;
-    P x[15], m[3];
+    const T* motion[kWidth<P>];
+    for (int l = 0; l < kWidth<P>; ++l) motion[l] = &links[l]->v.w.x;
+    P x[15];
     gather_numbers<15>(motion, 0, x);  // v, a, o
     arm = point - Vec3<P>{x[12], x[13], x[14]};
     speed = cross_add(Vec3<P>{x[0], x[1], x[2]}, arm, Vec3<P>{x[3], x[4], x[5]});
     later = mul_add(cross_add(Vec3<P>{x[6], x[7], x[8]}, arm, Vec3<P>{x[9], x[10], x[11]}), h, speed);
-    gather_numbers<1>(mass, 0, m), gather_numbers<1>(mass, 3, m + 1), gather_numbers<1>(mass, 5, m + 2);
-    inverse_mass = P(3.0) / maximum(m[0] + m[1] + m[2], P(1e-30));
   }
 };
 
@@ -93,7 +90,7 @@ void contact_terms_kernel(const ContactNumbers& of, const ContactPlace* places, 
     const double *point[kWidth<P>], *softness[kWidth<P>];
     const LinkState<T>*a[kWidth<P>], *b[kWidth<P>];
     double *frame[kWidth<P>], *numbers[kWidth<P>];
-    double has_b[kWidth<P>];
+    double has_b[kWidth<P>], inverse_mass[kWidth<P>];
     bool both = false;
     for (int l = 0; l < kWidth<P>; ++l) {
       const ContactPlace& place = *lanes.place[l];
@@ -102,6 +99,7 @@ void contact_terms_kernel(const ContactNumbers& of, const ContactPlace* places, 
       softness[l] = of.softness + std::ptrdiff_t(place.contact) * of.stride;
       a[l] = &links[contact.a], b[l] = contact.b >= 0 ? &links[contact.b] : &kStill;
       has_b[l] = contact.b >= 0, both |= contact.b >= 0;
+      inverse_mass[l] = step.mass[contact.a].linear + (contact.b >= 0 ? step.mass[contact.b].linear : 0);
       frame[l] = &contact.arm_a.x, numbers[l] = &rows[place.first_row].compliance;
     }
     P x[7], soft[6];
@@ -111,11 +109,11 @@ void contact_terms_kernel(const ContactNumbers& of, const ContactPlace* places, 
     ContactSide<P> side(a, at, h);
     Vec3<P> t1, t2, other_arm = zero3<P>();
     tangents_of(n, t1, t2);
-    P w = side.inverse_mass;
+    const P w = load_rows<P>(inverse_mass);
     if (both) {
       const ContactSide<P> other(b, at, h);
       const P on_b = load_rows<P>(has_b);
-      other_arm = other.arm * on_b, w = mul_add(other.inverse_mass, on_b, w);
+      other_arm = other.arm * on_b;
       side.speed = side.speed - other.speed, side.later = side.later - other.later;
     }
     const Vec3<P> speed = {dot(n, side.speed), dot(t1, side.speed), dot(t2, side.speed)};

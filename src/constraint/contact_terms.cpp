@@ -14,23 +14,6 @@
 
 namespace tarsus {
 
-namespace {
-
-/// One over the mean of the diagonal.
-template <class R>
-double inverse_mean(const Sym3<R>& m) {
-  return 3 / std::max(double(m.xx + m.yy + m.zz), 1e-30);
-}
-
-/// Estimate of what a point contact on link a, and on b unless it is the world (-1), feels: by the articulated masses
-/// that the last factors left, M of forces [1/kg], I of moments [1/(kg m²)].
-template <class R>
-double contact_inverse_mass(const LinkState<R>* links, int a, int b, Sym3<R> ArticulatedInertia<R>::*part) {
-  return inverse_mean(links[a].IA.*part) + (b >= 0 ? inverse_mean(links[b].IA.*part) : 0);
-}
-
-}  // namespace
-
 std::array<Vec3d, 2> contact_tangents(const Vec3d& n) {  // [Duff et al. 2017]: no root, no branch
   const double sign = std::copysign(1.0, n.z), a = -1 / (sign + n.z), b = n.x * n.y * a;
   return {Vec3d{1 + sign * n.x * n.x * a, sign * b, -sign * n.x}, Vec3d{b, sign + n.y * n.y * a, -n.y}};
@@ -108,7 +91,8 @@ void StepTerms<R>::take_contacts(std::vector<LinkContact>& contacts) {
   const LinkContact& first = contacts_[0];
   const ContactNumbers numbers{&first.point.position.x, &first.spook.compliance, sizeof(LinkContact) / sizeof(double)};
   constraint_table<R>(1).contact_terms(numbers, geometry_.usual.data(), int(geometry_.usual.size()),
-                                       step_.data->links(), {step_.h, kRelative * options_.relative_compliance},
+                                       step_.data->links(),
+                                       {step_.h, kRelative * options_.relative_compliance, masses_.now().data()},
                                        geometry_.contacts.data(), rows_.data(), free_rows_.data(), y_.data());
   for (std::size_t i = 0; i < n; ++i) {
     if (!is_usual(contacts_[i])) add_contact(i);
@@ -117,6 +101,13 @@ void StepTerms<R>::take_contacts(std::vector<LinkContact>& contacts) {
 }
 
 /// A contact's first rows where it bounces, does not rub, or rubs as the direction has it.
+/// What a contact feels of forces [1/kg], or of moments [1/(kg m²)].
+template <class R>
+double StepTerms<R>::contact_inverse_mass(const LinkContact& c, double ReferenceMass::*part) const {
+  const std::vector<ReferenceMass>& mass = masses_.now();
+  return mass[c.a].*part + (c.b >= 0 ? mass[c.b].*part : 0);
+}
+
 template <class R>
 void StepTerms<R>::add_contact(std::size_t index) {
   const LinkContact& c = contacts_[index];
@@ -133,8 +124,7 @@ void StepTerms<R>::add_contact(std::size_t index) {
   rows.arm_a = c.point.position - widen(links[c.a].o);
   rows.arm_b = c.b >= 0 ? c.point.position - widen(links[c.b].o) : Vec3d{0, 0, 0};
   const ContactMotion at = motion(index);
-  const double mass = contact_inverse_mass(links, c.a, c.b, &ArticulatedInertia<R>::M),
-               speed = dot(rows.axis[0], at.speed.v);
+  const double mass = contact_inverse_mass(c, &ReferenceMass::linear), speed = dot(rows.axis[0], at.speed.v);
   Spook soft = c.spook;
   double gap = c.point.distance;
   if (soft.compliance == 0) {
@@ -161,7 +151,7 @@ template <class R>
 void StepTerms<R>::add_spin(std::size_t index) {
   const LinkContact& c = contacts_[index];
   const ContactMotion at = motion(index);
-  const double inertia = contact_inverse_mass(step_.data->links(), c.a, c.b, &ArticulatedInertia<R>::I);
+  const double inertia = contact_inverse_mass(c, &ReferenceMass::angular);
   for (int k = 3; k < c.dimension; ++k) {
     const Vec3d& axis = geometry_.contacts[index].axis[k - 3];
     set_row(terms_[index].first_row + k, {compliance(0, inertia), 0, 0, inertia}, dot(axis, at.speed.w),
@@ -186,11 +176,12 @@ typename StepTerms<R>::ContactMotion StepTerms<R>::motion(std::size_t index) con
   return at;
 }
 
-#define TARSUS_INSTANTIATE(R)                                           \
-  template void StepTerms<R>::take_contacts(std::vector<LinkContact>&); \
-  template bool StepTerms<R>::lay_out_contacts();                       \
-  template void StepTerms<R>::add_contact(std::size_t);                 \
-  template void StepTerms<R>::add_spin(std::size_t);                    \
+#define TARSUS_INSTANTIATE(R)                                                                            \
+  template void StepTerms<R>::take_contacts(std::vector<LinkContact>&);                                  \
+  template bool StepTerms<R>::lay_out_contacts();                                                        \
+  template double StepTerms<R>::contact_inverse_mass(const LinkContact&, double ReferenceMass::*) const; \
+  template void StepTerms<R>::add_contact(std::size_t);                                                  \
+  template void StepTerms<R>::add_spin(std::size_t);                                                     \
   template typename StepTerms<R>::ContactMotion StepTerms<R>::motion(std::size_t) const;
 TARSUS_INSTANTIATE(double)
 TARSUS_INSTANTIATE(float)

@@ -13,17 +13,42 @@ class LaneLinear {
  public:
   using R = Real<T>;
 
-  LaneLinear(const ModelView<R>& view, LinkState<T>* state, const T* K, LaneSpace<T>& space, LaneLinks<T>& links)
-      : v_(view), state_(state), K_(K), s_(space), links_(links) {}
+  /// @param h of the step
+  LaneLinear(const LanePack<R>& pack, R h, LinkState<T>* state, const T* K, LaneSpace<T>& space, LaneLinks<T>& links)
+      : pack_(pack), v_(pack.view), h_(h), state_(state), K_(K), s_(space), links_(links) {}
 
   const T* K() const { return K_; }
+  /// A new step: the links hold what pass 1 of ABA left. Most packs solve once, with that as it stands.
+  void begin() {
+    share_ = select(as_lanes(pack_.given)[0] > zero(), zero(), T(h_));
+    for (int k = 0; k < v_.nv; ++k) s_.joint_force[k] = as_lanes(pack_.Q)[k] * share_;
+    kept_ = false, fresh_ = true;
+  }
+  /// Rigid inertias and what moves the links, which pass 1 left, for more solves than one.
+  void keep_forces() {
+    if (kept_) return;
+    const T* const none = nullptr;
+    if (!fresh_) aba_outward(v_, state_, as_lanes(pack_.qpos), as_lanes(pack_.qvel), none);
+    for (int i = 0; i < v_.nlink; ++i) {
+      LinkState<T>& s = state_[i];
+      s.Ic = {s.IA.M.xx, {s.IA.H.zy, s.IA.H.xz, s.IA.H.yx}, s.IA.I};
+      s_.bias[i] = {s.pA.n * share_, s.pA.f * share_};
+    }
+    kept_ = true, fresh_ = false;
+  }
+  /// v⁰ less what the solve began with.
+  void solve_free(T* x) {
+    keep_forces();
+    std::fill(s_.loaded, s_.loaded + v_.nlink, char(0));
+    lane_solve_symmetric<T>(v_, state_, K_, {s_.bias, s_.joint_force}, s_.load, s_.loaded, x);
+  }
   /// Lanes that had a matrix without symmetry: they keep to that pass, so that few packs take both.
   Mask<T> slid = no_lanes<T>();
 
   /// The linear problem of the tangents at hand, into at.next and x_next.
   /// @param live lanes that want it
   /// @param near lanes that go on from the iterate at hand, by what its impulses miss: in float nothing else settles.
-  /// The others start from v⁰, so that what a wild iterate lost in rounding does not stay.
+  /// The others begin anew, so that what a wild iterate lost in rounding does not stay.
   /// @param before, after f(term), which sees each term once before its tangent is used and once at its end: memory is
   /// what a pass over the terms costs
   template <class Before, class After>
@@ -65,16 +90,17 @@ class LaneLinear {
     for (int i = 0; i < s_.nrow; ++i) load_row(s_.row[i]);
     for (int i = 0; i < s_.nball; ++i) load_row(s_.ball[i]);
     const Mask<T> with = live_ & slid, without = live_ & ~slid;
-    if (any_lane(without)) {
-      lane_solve_symmetric<T>(v_, state_, K_, s_.load, s_.loaded, s_.x_next);
-      for (int i = 0; i < v_.nlink; ++i) s_.motion[i] = state_[i].a;
-    }
-    if (any_lane(with)) solve_skew(with);
+    if (!fresh_ || any_lane(with)) keep_forces();
+    const LaneForces<T> forces = forces_unless(near);
+    fresh_ = false;
+    if (any_lane(without)) lane_solve_symmetric<T>(v_, state_, K_, forces, s_.load, s_.loaded, s_.x_next);
+    if (any_lane(with)) solve_skew(with, forces);
+    const LinkMotions<T> motion(&state_[0].a, sizeof(LinkState<T>));
     const auto end_with = [&](auto& t, const auto& change) { read(t, change, near), after(t); };
-    s_.each_contact([&](LaneContact<T>& c) { end_with(c, links_.along(c, s_.motion)); });
+    s_.each_contact([&](LaneContact<T>& c) { end_with(c, links_.along(c, motion)); });
     s_.each_spin([&](LaneSpin<T>& s) {
-      const Vec3<T> change = links_.about(*s.contact, s_.motion);
-      read(s, change, times(s, links_.along(*s.contact, s_.motion).x, change), near), after(s);
+      const Vec3<T> change = links_.about(*s.contact, motion);
+      read(s, change, times(s, links_.along(*s.contact, motion).x, change), near), after(s);
     });
     for (int i = 0; i < s_.nrow; ++i) end_with(s_.row[i], along_row(v_, state_, s_.row[i], s_.x_next));
     for (int i = 0; i < s_.nball; ++i) {
@@ -86,7 +112,21 @@ class LaneLinear {
 
  private:
   TARSUS_INLINE static T zero() { return T(R(0)); }
+  static const T* as_lanes(const R* p) { return reinterpret_cast<const T*>(p); }
 
+  /// The step's own forces, but in lanes `near`, whose iterate has had them.
+  LaneForces<T> forces_unless(Mask<T> near) {
+    if (fresh_) return {nullptr, s_.joint_force, share_, true};
+    if (all_lanes(near | ~live_)) return {};
+    if (!any_lane(near)) return {s_.bias, s_.joint_force};
+    const Force<T> none = {zero3<T>(), zero3<T>()};
+    for (int i = 0; i < v_.nlink; ++i) {
+      const Force<T>& f = s_.bias[i];
+      s_.far_bias[i] = {select<T>(near, none.n, f.n), select<T>(near, none.f, f.f)};
+    }
+    for (int k = 0; k < v_.nv; ++k) s_.far_joint_force[k] = select(near, zero(), s_.joint_force[k]);
+    return {s_.far_bias, s_.far_joint_force};
+  }
   /// Lanes in which a contact has a tangent, or a force that the linear problem is to change.
   Mask<T> acts(const LaneContact<T>& c) const {
     const Vec3<T>& f = c.at.next_y;
@@ -167,27 +207,35 @@ class LaneLinear {
     t.at.next_u = change + select(near, t.at.now_u, t.free);
   }
 
-  void solve_skew(Mask<T> lanes) {
+  void solve_skew(Mask<T> lanes, const LaneForces<T>& forces) {
     lane_factor<T>(v_, state_, K_, s_.load, s_.loaded, s_.link);
-    for (int i = 0; i < v_.nlink; ++i)
-      s_.force[i] = s_.loaded[i] ? Force<T>{-s_.load[i].f.n, -s_.load[i].f.f} : Force<T>{zero3<T>(), zero3<T>()};
+    for (int i = 0; i < v_.nlink; ++i) {
+      s_.force[i] = forces.bias ? forces.bias[i] : Force<T>{zero3<T>(), zero3<T>()};
+      if (s_.loaded[i]) s_.force[i] = s_.force[i] - s_.load[i].f;
+    }
     Motion<T>* motion = s_.skew_motion;
     T* x = s_.x_other;
-    lane_substitute<1, T>(v_, state_, s_.link, s_.force, s_.load, s_.loaded, nullptr, nullptr, s_.left, motion, x);
+    lane_substitute<1, T>(v_, state_, s_.link, s_.force, forces.joint, s_.load, s_.loaded, nullptr, nullptr, s_.left,
+                          motion, x);
     if (links_.any()) links_.solve(motion, x);
     for (int k = 0; k < v_.nv; ++k) s_.x_next[k] = select(lanes, x[k], s_.x_next[k]);
     for (int i = 0; i < v_.nlink; ++i) {
-      s_.motion[i].w = select<T>(lanes, motion[i].w, s_.motion[i].w);
-      s_.motion[i].v = select<T>(lanes, motion[i].v, s_.motion[i].v);
+      Motion<T>& a = state_[i].a;
+      a = {select<T>(lanes, motion[i].w, a.w), select<T>(lanes, motion[i].v, a.v)};
     }
   }
 
+  const LanePack<R>& pack_;
   const ModelView<R>& v_;
+  R h_;
   LinkState<T>* state_;
   const T* K_;
   LaneSpace<T>& s_;
   LaneLinks<T>& links_;
   Mask<T> live_ = no_lanes<T>();
+  T share_ = zero();    ///< of what pass 1 left: h, or nothing where v⁰ is given
+  bool kept_ = true;    ///< Ic, bias and joint_force are there
+  bool fresh_ = false;  ///< the links are as pass 1 left them
 };
 
 }  // namespace TARSUS_ISA

@@ -7,6 +7,26 @@
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
+/// Motions of the links, some of each, wherever they stand.
+template <class T>
+class LinkMotions {
+ public:
+  LinkMotions(const Motion<T>* first, std::size_t step)
+      : first_(reinterpret_cast<const std::byte*>(first)), step_(step) {}
+  TARSUS_INLINE const Motion<T>* operator[](int link) const {
+    return reinterpret_cast<const Motion<T>*>(first_ + std::size_t(link) * step_);
+  }
+
+ private:
+  const std::byte* first_;
+  std::size_t step_;  ///< bytes from link to link
+};
+/// Arrays of `count` of each link.
+template <class T>
+LinkMotions<T> motions_of(const Motion<T>* all, int count = 1) {
+  return {all, std::size_t(count) * sizeof(Motion<T>)};
+}
+
 /// add() the contacts that act between begin() and solve(), each lane its own, into rows without gaps.
 template <class T>
 class LaneLinks {
@@ -41,7 +61,7 @@ class LaneLinks {
   }
   /// J of a contact between links times the links' motions, along n, t₁, t₂.
   template <int N, class Contact>
-  TARSUS_INLINE void along(const Contact& c, const Motion<T>* motion, Vec3<T> (&out)[N]) const {
+  TARSUS_INLINE void along(const Contact& c, const LinkMotions<T>& motion, Vec3<T> (&out)[N]) const {
     const LaneTouch<T>* touch = s_.touch + c.touch;
     Motion<T> a[N], b[N];
     pick<N>(touch, c.ntouch_a, motion, a), pick<N>(touch + c.ntouch_a, c.ntouch_b, motion, b);
@@ -51,19 +71,19 @@ class LaneLinks {
     }
   }
   /// The same of any contact and one motion of each link.
-  Vec3<T> along(const LaneContact<T>& c, const Motion<T>* motion) const {
+  Vec3<T> along(const LaneContact<T>& c, const LinkMotions<T>& motion) const {
     if (c.link < 0) {
       Vec3<T> out[1];
       along<1>(c, motion, out);
       return out[0];
     }
-    const Motion<T>& a = motion[c.link];
+    const Motion<T>& a = *motion[c.link];
     const Vec3<T> u = cross_add(a.w, c.arm_a, a.v);
     return {dot(c.n, u), dot(c.t1, u), dot(c.t2, u)};
   }
   /// The links' relative angular velocities about a contact's n, t₁, t₂.
   template <int N, class Contact>
-  TARSUS_INLINE void about(const Contact& c, const Motion<T>* motion, Vec3<T> (&out)[N]) const {
+  TARSUS_INLINE void about(const Contact& c, const LinkMotions<T>& motion, Vec3<T> (&out)[N]) const {
     const LaneTouch<T>* touch = s_.touch + c.touch;
     Motion<T> a[N], b[N];
     pick<N>(touch, c.ntouch_a, motion, a), pick<N>(touch + c.ntouch_a, c.ntouch_b, motion, b);
@@ -72,13 +92,13 @@ class LaneLinks {
       out[k] = {dot(c.n, w), dot(c.t1, w), dot(c.t2, w)};
     }
   }
-  Vec3<T> about(const LaneContact<T>& c, const Motion<T>* motion) const {
+  Vec3<T> about(const LaneContact<T>& c, const LinkMotions<T>& motion) const {
     if (c.link < 0) {
       Vec3<T> out[1];
       about<1>(c, motion, out);
       return out[0];
     }
-    const Vec3<T>& w = motion[c.link].w;
+    const Vec3<T>& w = motion[c.link]->w;
     return {dot(c.n, w), dot(c.t1, w), dot(c.t2, w)};
   }
   /// A new linear problem, in which none acts yet.
@@ -123,7 +143,7 @@ class LaneLinks {
     for (int i = 0; i < blocks; ++i) {
       const LaneExtra<T>& e = extra(i);
       Vec3<T> gu[1];
-      react<1>(e, motion, gu);
+      react<1>(e, motions_of(motion), gu);
       const Vec3<T> right = e.force - gu[0];
       for (int r = 0; r < 3; ++r) s_.right[3 * i + r] = right[r];
     }
@@ -147,8 +167,8 @@ class LaneLinks {
       const LaneExtra<T>& e = extra(i);
       apply(e, e.n * s_.right[3 * i] + e.t1 * s_.right[3 * i + 1] + e.t2 * s_.right[3 * i + 2], 1, 0);
     }
-    lane_substitute<1, T>(v_, state_, s_.link, s_.force, nullptr, nullptr, nullptr, nullptr, s_.left, s_.column,
-                          s_.x_extra);
+    lane_substitute<1, T>(v_, state_, s_.link, s_.force, nullptr, nullptr, nullptr, nullptr, nullptr, s_.left,
+                          s_.column, s_.x_extra);
     ntouch_ = touches;
     for (int k = 0; k < v_.nv; ++k) x[k] = x[k] + s_.x_extra[k];
     for (int i = 0; i < v_.nlink; ++i) motion[i] = motion[i] + s_.column[i];
@@ -159,10 +179,11 @@ class LaneLinks {
   TARSUS_INLINE static T one() { return T(R(1)); }
   /// The motions, N of each link, of the links that each lane has on one side.
   template <int N>
-  TARSUS_INLINE static void pick(const LaneTouch<T>* touch, int count, const Motion<T>* motion, Motion<T> (&out)[N]) {
+  TARSUS_INLINE static void pick(const LaneTouch<T>* touch, int count, const LinkMotions<T>& motion,
+                                 Motion<T> (&out)[N]) {
     for (int k = 0; k < N; ++k) out[k] = world_velocity<T>();
     for (int i = 0; i < count; ++i) {
-      const Motion<T>* from = motion + touch[i].link * N;
+      const Motion<T>* from = motion[touch[i].link];
       const Mask<T> lanes = touch[i].lanes;
       for (int k = 0; k < N; ++k)
         out[k] = {select<T>(lanes, from[k].w, out[k].w), select<T>(lanes, from[k].v, out[k].v)};
@@ -223,7 +244,7 @@ class LaneLinks {
   LaneExtra<T>& extra(int i) { return s_.extra[i < nextra_ ? i : m_.most_crossings + i - nextra_]; }
   /// G J of one, times N motions of each link.
   template <int N>
-  void react(const LaneExtra<T>& e, const Motion<T>* motion, Vec3<T> (&out)[N]) const {
+  void react(const LaneExtra<T>& e, const LinkMotions<T>& motion, Vec3<T> (&out)[N]) const {
     Vec3<T> u[N], turn[N];
     along<N>(e, motion, u);
     if (e.moment) about<N>(e, motion, turn);
@@ -249,8 +270,8 @@ class LaneLinks {
     mark(item, s_.pushed);
     no_forces(3, s_.needed);
     apply(item, item.n, 3, 0), apply(item, item.t1, 3, 1), apply(item, item.t2, 3, 2);
-    lane_substitute<3, T>(v_, state_, s_.link, s_.force, nullptr, nullptr, s_.pushed, s_.needed, s_.left, s_.column,
-                          nullptr, of);
+    lane_substitute<3, T>(v_, state_, s_.link, s_.force, nullptr, nullptr, nullptr, s_.pushed, s_.needed, s_.left,
+                          s_.column, nullptr, of);
     for (int i = 0; i < blocks; ++i) {
       const LaneExtra<T>& e = extra(i);
       LaneExtra<T> row;
@@ -261,7 +282,7 @@ class LaneLinks {
       row.Gnn = of(e.Gnn), row.Gss = of(e.Gss), row.Gsn = of(e.Gsn), row.G1n = of(e.G1n), row.G2n = of(e.G2n);
       row.G11 = of(e.G11), row.G12 = of(e.G12), row.G22 = of(e.G22);
       Vec3<T> gw[3];
-      react<3>(row, s_.column, gw);
+      react<3>(row, motions_of(s_.column, 3), gw);
       for (int j = 0; j < blocks; ++j) {
         const Mask<T> here = s_.place[j] >= Bits<T>{};
         if (!any_lane(here)) continue;

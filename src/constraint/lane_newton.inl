@@ -39,35 +39,38 @@ class LaneSolver {
         s_(space),
         links_(v_, model, state, space),
         problem_(pack, model, step, state, space, memory, links_),
-        linear_(v_, state, K, space, links_) {}
+        linear_(pack, step.h, state, K, space, links_) {}
 
   /// The problem, and its iteration.
   /// @param waits the iteration stops where so few lanes need it that they had better go on together with others'
   void begin(bool waits) {
-    prepare_loads_kernel<T>(v_, state_);  // rigid inertias, which every solve starts from; M̂'s factors stay so long
-    some_ = problem_.build();
+    problem_.build(), linear_.begin();
     best_residual_ = T(std::numeric_limits<R>::infinity());
-    met_ = every_lane<T>();
-    for (int k = 0; k < v_.nv; ++k) s_.x_best[k] = zero();
-    if (!some_) return;
     met_ = no_lanes<T>();
     go_on(every_lane<T>());
     s_.each_term([&](auto& t) {
       t.at.now_u = t.at.best_u = t.free;
       t.at.best_y = t.at.now_y * zero();
     });
-    for (int k = 0; k < v_.nv; ++k) s_.x_now[k] = zero();
+    for (int k = 0; k < v_.nv; ++k) s_.x_now[k] = s_.x_best[k] = zero();
     waits_ = waits;
     descend(step_.tolerance, step_.most_iterations, true);
     waits_ = false;
   }
   /// Lanes that begin() left.
   int waiting() const { return waiting_ ? count_live() : 0; }
-  /// Once nothing waits: softer problems for lanes that missed, then the answer of all.
+  /// Once nothing waits: limits that nobody saw coming, softer problems for lanes that missed, then the answer of all.
   void end() {
-    const auto missed = [&] { return ~met_ & (best_residual_ < T(std::numeric_limits<R>::infinity())); };
-    if (some_ && any_lane(missed())) harden(missed()), bound_impulses(missed());
-    problem_.end({iterations_, best_residual_, met_, (best_residual_ < T(std::numeric_limits<R>::infinity())) | met_});
+    const auto may_go_on = [&] { return met_ & (iterations_ < T(R(step_.most_iterations))); };
+    for (Mask<T> late; any_lane(late = problem_.join_limits(s_.x_best, may_go_on()));) go_on_from_best(late);
+    const Mask<T> acted = best_residual_ < T(std::numeric_limits<R>::infinity());
+    const Mask<T> missed = ~met_ & acted;
+    if (any_lane(missed)) harden(missed), bound_impulses(missed & ~met_);
+    if (!all_lanes(acted)) {  // without terms
+      linear_.solve_free(s_.x_next);
+      for (int k = 0; k < v_.nv; ++k) s_.x_best[k] = select(acted, s_.x_best[k], s_.x_next[k]);
+    }
+    problem_.end({iterations_, best_residual_, met_, acted});
   }
 
  private:
@@ -258,6 +261,7 @@ class LaneSolver {
       d.met = d.met | met;
       go_on(live_ & ~met & ~through & (d.now < T(std::numeric_limits<R>::infinity())));
       if (!any_lane(live_)) return;
+      linear_.keep_forces();
       if constexpr (kNarrows<T>) {
         if (count_live() <= kWidth<Narrow<T>>) {
           waiting_ = waits_;
@@ -299,6 +303,17 @@ class LaneSolver {
   template <class W>
   void go_down_for(std::span<LaneSolver<W>* const> packs, T* K);
 
+  /// With the rows that have joined.
+  void go_on_from_best(Mask<T> lanes) {
+    const T infinite = T(std::numeric_limits<R>::infinity());
+    go_on(lanes);
+    from_best(lanes);
+    met_ = met_ & ~lanes, best_residual_ = select(lanes, infinite, best_residual_);
+    discs_ = zero(), short_ = no_lanes<T>();
+    descent_ = {step_.tolerance, step_.most_iterations, true, iterations_, move(zero()), infinite, infinite,
+                infinite,        no_lanes<T>()};
+    go_down();
+  }
   void from_best(Mask<T> lanes) {
     s_.each_term([&](auto& t) {
       t.at.now_u = select(lanes, t.at.best_u, t.at.now_u), t.at.now_y = select(lanes, t.at.best_y, t.at.now_y);
@@ -365,7 +380,6 @@ class LaneSolver {
   LaneLinks<T> links_;
   LaneProblem<T> problem_;
   LaneLinear<T> linear_;
-  bool some_ = false;  ///< terms in some lane
   bool waits_ = false, waiting_ = false;
   Mask<T> live_ = no_lanes<T>(), met_ = no_lanes<T>(), short_ = no_lanes<T>();
   T discs_ = zero(), iterations_ = zero(), best_residual_ = zero();

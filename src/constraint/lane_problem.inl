@@ -1,6 +1,8 @@
 // A pack's problem: its terms at the start of a step, and what it leaves of them to the next step and the report.
 #pragma once
 
+#include <algorithm>
+
 #include "constraint/lane_links.inl"
 #include "constraint/term_constants.hpp"
 
@@ -33,21 +35,50 @@ class LaneProblem {
               LaneSpace<T>& space, LaneMemory<T>& memory, LaneLinks<T>& links)
       : pack_(pack), v_(pack.view), m_(model), step_(step), state_(state), s_(space), memory_(memory), links_(links) {}
 
-  /// All terms, from the contacts found and the state. @return there are some
-  bool build() {
-    const T *qpos = as_lanes(pack_.qpos), *qvel = as_lanes(pack_.qvel), *velocity = as_lanes(pack_.velocity);
-    velocities(qvel, velocity);
+  /// All terms, from the contacts found and the state.
+  void build() {
+    const T *qvel = as_lanes(pack_.qvel), *velocity = as_lanes(pack_.velocity);
+    find_velocities(velocity);
     s_.every_contact([&](LaneContact<T>& c) { build(c); });
     s_.nrow = s_.nball = 0;
-    if (step_.limits) add_limits(qpos, qvel, velocity);
+    if (step_.limits) add_limits(velocity);
     if (step_.losses) add_losses(qvel, velocity);
     if (step_.nlimited > 0) add_drives(qvel, velocity, as_lanes(pack_.push));
-    return s_.ncontact + s_.ncrossing + s_.nrow + s_.nball > 0;
   }
-  /// v⁺ in place of v⁰; what the next step and the caller want to know.
+  /// Limits that v⁺, `change` after what the solve began with, passes in lanes `where` although they are none of the
+  /// rows. They are from now on. @return the lanes that have such limits
+  Mask<T> join_limits(const T* change, Mask<T> where) {
+    Mask<T> late = no_lanes<T>();
+    if (!step_.limits) return late;
+    T* const end = s_.x_other;
+    const T* velocity = as_lanes(pack_.velocity);
+    for (int k = 0; k < v_.nv; ++k) end[k] = velocity[k] + change[k];
+    each_limit(end, where, T(R(0)), [&](int joint, int place, const Vec3<T>& e, T gap, T speed, T ahead, Mask<T> of) {
+      of = of & ((gap <= zero()) | (mul_add(ahead, T(step_.h), gap) < zero()));
+      if (resolved_law(place)) of = of & (gap <= zero());
+      if (!any_lane(of)) return;
+      LaneJointRow<T>* const there =
+          std::find_if(s_.row, s_.row + s_.nrow, [&](const LaneJointRow<T>& r) { return r.place >= place; });
+      const bool known = there < s_.row + s_.nrow && there->place == place;  // in some lane
+      if (known) of = of & ~there->live;
+      if (!any_lane(of)) return;
+      LaneJointRow<T>& r = add_limit(joint, place, e, gap, speed, ahead, of);
+      of = of & (ahead < r.target);
+      r.live = of, r.upper = select(of, r.upper, zero()), r.metric.set(r.metric.own_R, of);
+      r.at.best_u = ahead, r.at.best_y = zero(), r.free = along_row(v_, state_, r, velocity);
+      if (!any_lane(of)) return static_cast<void>(--s_.nrow);
+      late = late | of;
+      if (known)
+        there->take(of, r), --s_.nrow;
+      else
+        std::rotate(there, &r, &r + 1);
+    });
+    return late;
+  }
+  /// v⁺ in the place of what the solve began with; what the next step and the caller want to know.
   void end(const LaneAnswer<T>& answer) {
     T* velocity = as_lanes(pack_.velocity);
-    for (int k = 0; k < v_.nv; ++k) velocity[k] = velocity[k] + select(answer.acted, s_.x_best[k], zero());
+    for (int k = 0; k < v_.nv; ++k) velocity[k] = velocity[k] + s_.x_best[k];
     remember(answer.acted);
     write(pack_.report, answer);
     T* force = as_lanes(pack_.drive_force);
@@ -61,22 +92,27 @@ class LaneProblem {
   TARSUS_INLINE static T zero() { return T(R(0)); }
   TARSUS_INLINE static T one() { return T(R(1)); }
 
-  /// Links' velocities at the start of the step and of v⁰.
-  void velocities(const T* qvel, const T* free) {
-    for (int i = 0; i < v_.nlink; ++i) {
+  /// Velocities that the solve begins with, where they are v⁰ in some lane and not those of the step's start.
+  void find_velocities(const T* velocity) {
+    const Mask<T> known = as_lanes(pack_.given)[0] > zero();
+    begins_at_v0_ = any_lane(known);
+    for (int i = 0; begins_at_v0_ && i < v_.nlink; ++i) {
       const LinkConstants<R>& link = v_.link[i];
-      const auto go = [&](Motion<T>* all, const T* v) {
-        const Motion<T> below = link.parent >= 0 ? shift(all[link.parent], state_[i].r) : world_velocity<T>();
-        all[i] = below + joint_motion(link, state_[i].R, v + link.qvel);
-      };
-      go(s_.start, qvel), go(s_.free, free);
+      const Motion<T> below = link.parent >= 0 ? shift(s_.free[link.parent], state_[i].r) : world_velocity<T>();
+      const Motion<T> there = below + joint_motion(link, state_[i].R, velocity + link.qvel), &here = state_[i].v;
+      s_.free[i] = {select<T>(known, there.w, here.w), select<T>(known, there.v, here.v)};
     }
   }
+  LinkMotions<T> at_start() const { return {&state_[0].v, sizeof(LinkState<T>)}; }
   T compliance(T own, T inverse_mass) const {
     const T relative = inverse_mass * T(step_.relative_compliance * R(4 / (1 + 4 * kDampingSteps)));
     return maximum(select(own > zero(), own, relative), inverse_mass * T(R(kLeastCompliance)));
   }
-  T inverse_mean(const Sym3<T>& M) const { return T(R(3)) / maximum(M.xx + M.yy + M.zz, T(R(1e-30))); }
+  /// ReferenceMass's numbers of a link.
+  T reference_mass(int link, int which) const {
+    const int place = 3 * link + which;
+    return pack_.own_mass ? as_lanes(pack_.own_mass)[place] : T(m_.mass[place]);
+  }
   void build(LaneContact<T>& c) {
     const Vec3<T>& n = c.n;  // [Duff et al. 2017]
     const T sign = select(n.z < zero(), -one(), one()), a = -one() / (sign + n.z), b = n.x * n.y * a;
@@ -85,7 +121,7 @@ class LaneProblem {
     T mass;
     if (c.link >= 0) {
       c.arm_a = c.point - state_[c.link].o;
-      mass = inverse_mean(state_[c.link].IA.M);
+      mass = reference_mass(c.link, 0);
     } else {
       links_.find_touches(c);
       c.arm_a = c.arm_b = zero3<T>();
@@ -94,12 +130,12 @@ class LaneProblem {
         Vec3<T>& arm = second ? c.arm_b : c.arm_a;
         T& inverse = second ? of_b : of_a;
         arm = select<T>(lanes, c.point - state_[link].o, arm);
-        inverse = select(lanes, inverse_mean(state_[link].IA.M), inverse);
+        inverse = select(lanes, reference_mass(link, 0), inverse);
       });
       mass = of_a + of_b;
     }
-    const Vec3<T> speed = links_.along(c, s_.start);
-    c.free = links_.along(c, s_.free);
+    const Vec3<T> speed = links_.along(c, at_start());
+    c.free = begins_at_v0_ ? links_.along(c, motions_of(s_.free)) : speed;
     const LaneSpook<T> spook(c.compliance, c.damping_time, c.distance, speed.x, step_.h, R(kContactReturn),
                              c.relative_compliance * mass, step_.restitution, step_.restitution_threshold);
     const Mask<T> own_law = ~(c.share == zero());
@@ -118,19 +154,20 @@ class LaneProblem {
     const LaneContact<T>& c = *s.contact;
     T inertia = zero();
     if (c.link >= 0) {
-      inertia = inverse_mean(state_[c.link].IA.I);
+      inertia = reference_mass(c.link, 1);
     } else {
       T of_a = zero(), of_b = zero();
       links_.each_touch(c, [&](int link, bool second, Mask<T> lanes) {
         T& inverse = second ? of_b : of_a;
-        inverse = select(lanes, inverse_mean(state_[link].IA.I), inverse);
+        inverse = select(lanes, reference_mass(link, 1), inverse);
       });
       inertia = of_a + of_b;
     }
-    s.free = links_.about(c, s_.free), s.centre = zero3<T>();
+    const Vec3<T> spin = links_.about(c, at_start());
+    s.free = begins_at_v0_ ? links_.about(c, motions_of(s_.free)) : spin, s.centre = zero3<T>();
     s.metric.inverse_mass = inertia, s.metric.own_R = compliance(zero(), inertia);
     s.metric.set(s.metric.own_R, s.live);
-    s.at.now_y = before_projection(s, links_.about(c, s_.start));
+    s.at.now_y = before_projection(s, spin);
     s.no_tangent();
   }
 
@@ -179,10 +216,8 @@ class LaneProblem {
     r.centre = zero(), r.no_tangent();
     return r;
   }
-  T inverse_mass(const LaneJointRow<T>& r) const {
-    const LinkState<T>& s = state_[r.joint];
-    if (r.axial) return maximum(s.Dinv.xx, T(R(1e-30)));
-    return one() / maximum(dot(r.e, s.IA.I * r.e) + s.k, T(R(1e-30)));
+  T inverse_mass(int joint) const {
+    return one() / maximum(reference_mass(joint, 2) + as_lanes(pack_.K)[v_.link[joint].qvel], T(R(1e-30)));
   }
   /// The start of a row's iteration at the velocity `speed`, or where the last step ended.
   void start(LaneJointRow<T>& r, T speed, bool sticks) {
@@ -192,24 +227,16 @@ class LaneProblem {
     if (sticks) r.centre = select(known, old.impulse, r.centre);
   }
 
-  void add_limit(int joint, int place, const Vec3<T>& e, T gap, const T* qvel, const T* free, Mask<T> where) {
+  /// The row of a limit in lanes `where`.  @param speed, free along it at the step's start and as the solve begins
+  LaneJointRow<T>& add_limit(int joint, int place, const Vec3<T>& e, T gap, T speed, T free, Mask<T> where) {
     LaneJointRow<T>& r = add_row(LaneJointRow<T>::Kind::limit, joint, place, where);
     r.e = e;
-    const T speed = along_row(v_, state_, r, qvel), ahead = along_row(v_, state_, r, free);
-    const int number = m_.limit_law[place / 2];
-    const LaneSolverLaw<R>* law = number >= 0 && m_.law[number].resolved ? &m_.law[number] : nullptr;
-    r.live = where & (mul_add(minimum(speed, ahead), T(step_.h), gap) <= T(R(kLimitReach)));
-    if (law) r.live = r.live & (gap <= zero());
-    if (!any_lane(r.live)) {
-      --s_.nrow;
-      return;
-    }
-    const T w = inverse_mass(r);
+    const T w = inverse_mass(joint);
     const LaneSpook<T> spook(T(step_.limit_compliance), T(step_.limit_damping_time), gap, speed, step_.h,
                              R(kLimitReturn));
     T own_R = spook.own_R;
-    r.free = ahead, r.target = spook.target;
-    if (law) {
+    r.free = free, r.target = spook.target;
+    if (const LaneSolverLaw<R>* law = resolved_law(place)) {
       const LaneSolverRow<T> row(*law, gap);
       own_R = row.relative_compliance * w, r.target = neg_mul_add(row.pull, gap, row.share * speed);
     }
@@ -217,33 +244,53 @@ class LaneProblem {
     r.metric.inverse_mass = w, r.metric.own_R = compliance(own_R, w);
     r.metric.set(r.metric.own_R, r.live);
     start(r, speed, false);
+    return r;
   }
-  void add_limits(const T* qpos, const T* qvel, const T* free) {
+  /// MuJoCo's law of a limit, if it has one that acts beyond the range alone; else null.
+  const LaneSolverLaw<R>* resolved_law(int place) const {
+    const int number = m_.limit_law[place / 2];
+    return number >= 0 && m_.law[number].resolved ? &m_.law[number] : nullptr;
+  }
+  /// f(joint, place, row's direction, gap, speed along the row at the step's start, by `ahead`, lanes) for the limits of
+  /// lanes `where`, without balls that turn by either of the two and `reach` more and stay within.
+  template <class F>
+  TARSUS_INLINE void each_limit(const T* ahead, Mask<T> where, T reach, const F& f) {
+    const T *qpos = as_lanes(pack_.qpos), *qvel = as_lanes(pack_.qvel);
     for (int i = 0; i < m_.nlimit; ++i) {
       const int joint = m_.limit[i];
       const LinkConstants<R>& link = v_.link[joint];
       const T low = T(m_.range[2 * i]), high = T(m_.range[2 * i + 1]);
       if (!turns_freely(link.joint)) {
-        const T q = qpos[link.qpos];
-        add_limit(joint, 2 * i, {one(), zero(), zero()}, q - low, qvel, free, every_lane<T>());
-        add_limit(joint, 2 * i + 1, {-one(), zero(), zero()}, high - q, qvel, free, every_lane<T>());
+        const T q = qpos[link.qpos], speed = qvel[link.qvel], next = ahead[link.qvel];
+        f(joint, 2 * i, Vec3<T>{one(), zero(), zero()}, q - low, speed, next, where);
+        f(joint, 2 * i + 1, Vec3<T>{-one(), zero(), zero()}, high - q, -speed, -next, where);
         continue;
       }
       // Far from its range without a logarithm: an angle is at most π sin(angle/2).
       const T* q = qpos + link.qpos;
-      const Vec3<T> w = get3(qvel + link.qvel), w_free = get3(free + link.qvel), vec = get3(q + 1);
-      const T fastest = square_root(maximum(dot(w, w), dot(w_free, w_free)));
-      const T room = (high - T(R(kLimitReach)) - fastest * T(step_.h)) * T(R(0.31830988618379067));
+      const Vec3<T> w = get3(qvel + link.qvel), w_ahead = get3(ahead + link.qvel), vec = get3(q + 1);
+      const T fastest = square_root(maximum(dot(w, w), dot(w_ahead, w_ahead)));
+      const T room = (high - reach - fastest * T(step_.h)) * T(R(0.31830988618379067));
       const Mask<T> far = (room > zero()) & (dot(vec, vec) < room * room);
       if (all_lanes(far)) continue;
       const Mask<T> back = q[0] < zero();
       const T factor = log_factor(minimum(absolute(q[0]), one()));
       const Vec3<T> turn = vec * select(back, -factor, factor);
       const T angle = norm(turn);
-      const Mask<T> turned = (angle >= T(R(1e-6))) & ~far;
-      const Vec3<T> axis = state_[joint].R * (turn * (-one() / maximum(angle, T(R(1e-6)))));
-      add_limit(joint, 2 * i, axis, high - angle, qvel, free, turned);
+      const Mask<T> turned = (angle >= T(R(1e-6))) & where & ~far;
+      const Mat3<T>& A = state_[joint].R;
+      const Vec3<T> axis = A * (turn * (-one() / maximum(angle, T(R(1e-6)))));
+      f(joint, 2 * i, axis, high - angle, dot(axis, A * w), dot(axis, A * w_ahead), turned);
     }
+  }
+  /// Those that the step's start, or what the solve begins with, comes near.
+  void add_limits(const T* begin) {
+    each_limit(begin, every_lane<T>(), T(R(kLimitReach)),
+               [&](int joint, int place, const Vec3<T>& e, T gap, T speed, T ahead, Mask<T> where) {
+                 where = where & (mul_add(minimum(speed, ahead), T(step_.h), gap) <= T(R(kLimitReach)));
+                 if (resolved_law(place)) where = where & (gap <= zero());
+                 if (any_lane(where)) add_limit(joint, place, e, gap, speed, ahead, where);
+               });
   }
   void add_losses(const T* qvel, const T* free) {
     for (int i = 0; i < m_.nloss; ++i) {
@@ -253,7 +300,7 @@ class LaneProblem {
       r.e = r.axial ? Vec3<T>{one(), zero(), zero()} : k == 0 ? A.column_x() : k == 1 ? A.column_y() : A.column_z();
       r.free = along_row(v_, state_, r, free), r.target = zero();
       r.upper = T(step_.h * m_.loss[i]), r.lower = -r.upper;
-      r.metric.inverse_mass = inverse_mass(r), r.metric.own_R = compliance(zero(), r.metric.inverse_mass);
+      r.metric.inverse_mass = inverse_mass(r.joint), r.metric.own_R = compliance(zero(), r.metric.inverse_mass);
       r.metric.set(r.metric.own_R, r.live);
       start(r, along_row(v_, state_, r, qvel), true);
     }
@@ -272,7 +319,8 @@ class LaneProblem {
         LaneJointRow<T>& r =
             add_row(LaneJointRow<T>::Kind::drive, joint, 2 * m_.nlimit + m_.nloss + i, every_lane<T>());
         r.e = {one(), zero(), zero()};
-        const T w = inverse_mass(r), stiffness = maximum(kd, T(R(kLeastStiffness)) / w), along_push = push[dof] * T(h);
+        const T w = inverse_mass(r.joint), stiffness = maximum(kd, T(R(kLeastStiffness)) / w),
+                along_push = push[dof] * T(h);
         r.free = free[dof], r.target = qvel[dof] + along_push / stiffness;
         r.lower = T(h) * own(step_.force_low[i], pack_.force_scale, dof);
         r.upper = T(h) * own(step_.force_high[i], pack_.force_scale, dof);
@@ -285,8 +333,7 @@ class LaneProblem {
       LaneBallRow<T>& r = s_.ball[s_.nball++];
       r.joint = joint, r.place = i, r.radius = T(h) * own(step_.force_high[i], pack_.force_scale, dof);
       const LinkState<T>& link = state_[joint];
-      const T mean = (link.IA.I.xx + link.IA.I.yy + link.IA.I.zz) * T(R(1.0 / 3)) + link.k;
-      const T w = one() / maximum(mean, T(R(1e-30))), stiffness = maximum(kd, T(R(kLeastStiffness)) / w);
+      const T w = inverse_mass(joint), stiffness = maximum(kd, T(R(kLeastStiffness)) / w);
       const Vec3<T> turned = link.R * get3(push + dof) * T(h), speed = link.R * get3(qvel + dof);
       r.free = link.R * get3(free + dof), r.target = speed + turned * (one() / stiffness);
       r.metric.inverse_mass = w, r.metric.own_R = one() / stiffness;
@@ -329,8 +376,10 @@ class LaneProblem {
     for (int i = 0; i < s_.nrow; ++i) {
       const LaneJointRow<T>& r = s_.row[i];
       LaneJointMemory<T>& old = memory_.joint[r.place];
-      old.impulse = r.at.best_y, old.excess = times_R(r, before_projection(r, r.at.best_u) - r.at.best_y);
-      old.known = select(acted & r.live, one(), zero());
+      const Mask<T> here = acted & r.live;
+      const T excess = times_R(r, before_projection(r, r.at.best_u) - r.at.best_y);
+      old.impulse = select(here, r.at.best_y, old.impulse), old.excess = select(here, excess, old.excess);
+      old.known = select(here, one(), old.known);
     }
     for (int i = 0; i < s_.nball; ++i) {
       const LaneBallRow<T>& r = s_.ball[i];
@@ -372,7 +421,8 @@ class LaneProblem {
     for (int i = 0; i < s_.nrow; ++i) {
       const LaneJointRow<T>& r = s_.row[i];
       const T near = T(1 - (sizeof(R) == 8 ? R(1e-9) : R(1e-6)));
-      if (r.kind == LaneJointRow<T>::Kind::limit) limits += count(r.live);
+      if (r.kind == LaneJointRow<T>::Kind::limit)
+        limits += count(r.live & acted & (r.at.best_y * r.metric.inverse_mass > T(kActingChange<R>)));
       if (r.kind == LaneJointRow<T>::Kind::drive)
         saturated += count((r.at.best_y >= r.upper * near) | (r.at.best_y <= r.lower * near));
     }
@@ -399,6 +449,7 @@ class LaneProblem {
   LaneMemory<T>& memory_;
   LaneLinks<T>& links_;
   int guess_ = 0;
+  bool begins_at_v0_ = false;  ///< in some lane
 };
 
 }  // namespace TARSUS_ISA

@@ -81,6 +81,17 @@ struct LaneJointRow {
   T G, base;
 
   void no_tangent() { G = base = T(Real<T>(0)); }
+  /// Takes those lanes of another row in this place.
+  void take(Mask<T> lanes, const LaneJointRow& from) {
+    const auto both = [&](T& to, const T& x) { to = select(lanes, x, to); };
+    both(lower, from.lower), both(upper, from.upper), both(target, from.target);
+    both(centre, from.centre), both(free, from.free);
+    live = live | lanes, e = select<T>(lanes, from.e, e);
+    both(metric.own_R, from.metric.own_R), both(metric.inverse_mass, from.metric.inverse_mass);
+    both(metric.R, from.metric.R), both(metric.iR, from.metric.iR);
+    both(metric.rho, from.metric.rho), both(metric.irho, from.metric.irho);
+    both(at.best_u, from.at.best_u), both(at.best_y, from.at.best_y);
+  }
 };
 
 /// The drive of a ball joint: |γ| <= radius.

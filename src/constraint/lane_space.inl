@@ -92,13 +92,15 @@ struct LaneScratch {
   LaneLoad<T>* load;    ///< [nlink]
   char *loaded, *needed, *pushed;  ///< [nlink]
   LaneLink<T>* link;
-  Motion<T>*start, *free;          ///< [nlink] velocities at the start of the step, and of v⁰
-  Motion<T>*motion, *skew_motion;  ///< [nlink] J x
-  Motion<T>* column;               ///< [nlink][3] of three columns
-  Force<T>* force;                 ///< [nlink][3]
-  Vec3<T>* left;                   ///< [nlink][6]
-  T *matrix, *right;               ///< [3 crossings]², [3 crossings]; twice as many with torsion or rolling
+  Motion<T>* free;         ///< [nlink] velocities of what the solve begins with, where that is v⁰ in some lane
+  Motion<T>* skew_motion;  ///< [nlink] J x of the pass without symmetry
+  Motion<T>* column;       ///< [nlink][3] of three columns
+  Force<T>* force;         ///< [nlink][3]
+  Vec3<T>* left;           ///< [nlink][6]
+  T *matrix, *right;       ///< [3 crossings]², [3 crossings]; twice as many with torsion or rolling
   T *x_next, *x_other, *x_extra;
+  Force<T>* far_bias;  ///< [nlink] bias and joint_force of the lanes that begin with v⁰ anew
+  T* far_joint_force;
   Vec3<T>* ground;    ///< [nlink] force of the contacts with the world, an impulse
   std::byte* narrow;  ///< room for a narrow pack, whose scratch is in the place of this
   std::byte* block;   ///< all of it
@@ -117,6 +119,8 @@ struct LaneSpace : LaneScratch<T> {
   LaneJointRow<T>* row;
   LaneBallRow<T>* ball;
   LaneTouch<T>* touch;  ///< of all crossings, and of extra
+  Force<T>* bias;  ///< [nlink] h times what moves the link with q̈ = 0; nothing where v⁰ is given. From LaneLinear
+  T* joint_force;  ///< [nv] h Q; the same
   T *x_now, *x_best;
   int ncontact = 0, ncrossing = 0, nactive = 0, nspin = 0, nactive_spin = 0, nrow = 0, nball = 0;
   Bits<T> overflow;  ///< lanes with more contacts between links than there is room for
@@ -164,9 +168,10 @@ std::size_t carve_space(const LaneModel<Real<T>>& m, std::byte* block, LaneSpace
   s.order = carve.take<LaneContact<T>*>(m.most_contacts), s.first = carve.take<int>(m.nlink);
   s.active = carve.take<LaneContact<T>*>(m.most_contacts + m.most_crossings);
   s.spin = carve.take<LaneSpin<T>>(m.most_spins), s.active_spin = carve.take<LaneSpin<T>*>(m.most_spins);
-  s.row = carve.take<LaneJointRow<T>>(2 * m.nlimit + m.nloss + m.nlink);
+  s.row = carve.take<LaneJointRow<T>>(2 * m.nlimit + m.nloss + m.nlink + 1);  // and one that joins
   s.ball = carve.take<LaneBallRow<T>>(m.nlink);
   s.touch = carve.take<LaneTouch<T>>(2 * kWidth<T> * (m.most_crossings + most_extras<T>(m) + 2));
+  s.bias = carve.take<Force<T>>(m.nlink), s.joint_force = carve.take<T>(m.nv);
   s.x_now = carve.take<T>(m.nv), s.x_best = carve.take<T>(m.nv);
   return carve.used();
 }
@@ -189,12 +194,12 @@ std::size_t carve_scratch(const LaneModel<Real<T>>& m, std::byte* block, LaneScr
   s.load = carve.take<LaneLoad<T>>(m.nlink);
   s.loaded = carve.take<char>(m.nlink), s.needed = carve.take<char>(m.nlink), s.pushed = carve.take<char>(m.nlink);
   s.link = carve.take<LaneLink<T>>(m.nlink);
-  s.start = carve.take<Motion<T>>(m.nlink), s.free = carve.take<Motion<T>>(m.nlink);
-  s.motion = carve.take<Motion<T>>(m.nlink), s.skew_motion = carve.take<Motion<T>>(m.nlink);
+  s.free = carve.take<Motion<T>>(m.nlink), s.skew_motion = carve.take<Motion<T>>(m.nlink);
   s.column = carve.take<Motion<T>>(3 * m.nlink);
   s.force = carve.take<Force<T>>(3 * m.nlink), s.left = carve.take<Vec3<T>>(6 * m.nlink);
   s.matrix = carve.take<T>(std::size_t(n) * n), s.right = carve.take<T>(n);
   s.x_next = carve.take<T>(m.nv), s.x_other = carve.take<T>(m.nv), s.x_extra = carve.take<T>(m.nv);
+  s.far_bias = carve.take<Force<T>>(m.nlink), s.far_joint_force = carve.take<T>(m.nv);
   s.ground = carve.take<Vec3<T>>(m.nlink);
   if constexpr (kNarrows<T>) s.narrow = carve.take<std::byte>(together_size<Narrow<T>>(m));
   return carve.used();

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "constraint/kernel_table.hpp"
+#include "tarsus/constraint/reference_mass.hpp"
 #include "tarsus/math/elementary.hpp"
 
 namespace tarsus {
@@ -35,7 +36,7 @@ struct LaneTerms<R>::Tables {
   std::vector<LanePairGroup<R>> groups;
   std::vector<Vec3d> parting;  ///< [pair] for collide(), of the world that was last
   std::vector<int> limits, limit_laws, loss_dofs, loss_joints;
-  std::vector<R> ranges, losses;
+  std::vector<R> ranges, losses, masses;
   std::vector<SolverParameters> own;  ///< whose laws these are
   std::vector<LaneSolverLaw<R>> laws;
   double h = 0;  ///< steps that they are for
@@ -235,6 +236,9 @@ LaneTerms<R>::LaneTerms(const Model& model, const BasicData<R>& data, const Cont
     for (int k = 0; joint.friction_loss > 0 && k < joint.nv(); ++k)
       t.loss_dofs.push_back(joint.qvel + k), t.loss_joints.push_back(i), t.losses.push_back(R(joint.friction_loss));
   }
+  for (const ReferenceMass& mass : reference_masses(model))
+    t.masses.insert(t.masses.end(), {R(mass.linear), R(mass.angular), R(mass.joint)});
+  m.mass = t.masses.data();
   m.nlink = model.njoint(), m.nv = model.nv, m.nplaced = int(t.shapes.size()), m.ngroup = int(t.groups.size());
   m.nlimit = options.joints ? int(t.limits.size()) : 0, m.nloss = options.joints ? int(t.losses.size()) : 0;
   m.most_crossings = geometry ? 64 : 0;  // in each world; the deepest of more, and the world says `missed`
@@ -266,9 +270,10 @@ template <class R>
 LaneTerms<R>::~LaneTerms() = default;
 
 template <class R>
-void LaneTerms<R>::solve(BasicData<R>& data, double h, In<R> joint_inertia, const LimitedDrives<R>* drives, In<R> push,
-                         Out<R> velocity) {
-  check_size("velocity", velocity.size(), data.size(model_.nv));
+void LaneTerms<R>::solve(BasicData<R>& data, double h, In<R> joint_force, In<R> joint_inertia,
+                         const LimitedDrives<R>* drives, In<R> push, In<R> found, Out<R> velocity) {
+  check_size("velocity", velocity.size(), data.size(model_.nv)), check_size("found", found.size(), data.size(1));
+  check_size("joint_force", joint_force.size(), data.size(model_.nv));
   check_size("joint_inertia", joint_inertia.size(), data.size(model_.nv));
   check_size("packs", tables_->packs.size(), std::size_t(data.packs()));
   tables_->set_laws(h);
@@ -292,10 +297,12 @@ void LaneTerms<R>::solve(BasicData<R>& data, double h, In<R> joint_inertia, cons
     const std::size_t v = std::size_t(p) * model_.nv * width_, q = std::size_t(p) * model_.nq * width_;
     LanePack<R>& pack = tables_->packs[std::size_t(p)];
     pack.view = data.view(model_, p), pack.state = data.state(p);
-    pack.qpos = &data.qpos[q], pack.qvel = &data.qvel[v], pack.K = &joint_inertia[v];
+    pack.qpos = &data.qpos[q], pack.qvel = &data.qvel[v];
+    pack.Q = &joint_force[v], pack.K = &joint_inertia[v], pack.given = &found[std::size_t(p) * width_];
     pack.push = drives ? &push[v] : nullptr, pack.velocity = &velocity[v];
     pack.memory = reinterpret_cast<std::byte*>(memory_[std::size_t(p)].data());
     const WorldTable<R>* own = data.own ? &data.own[p] : nullptr;
+    pack.own_mass = own ? get(own->row_mass) : nullptr;
     pack.own_friction = own ? get(own->friction) : nullptr;
     pack.kp_scale = own ? get(own->kp) : nullptr, pack.kd_scale = own ? get(own->kd) : nullptr;
     pack.force_scale = own ? get(own->force) : nullptr;

@@ -78,9 +78,10 @@ void LaneSolver<T>::go_down_for(std::span<LaneSolver<W>* const> packs, T* K) {
     for (int i = 0; i < v_.nlink; ++i) {
       mine.take(from.state_[i].R, state_[i].R), mine.take(from.state_[i].r, state_[i].r);
       mine.take(from.state_[i].Ic, state_[i].Ic);
+      mine.take(from.s_.bias[i].n, s_.bias[i].n), mine.take(from.s_.bias[i].f, s_.bias[i].f);
     }
     for (int i = 0; i < v_.nv; ++i) {
-      mine.take(from.linear_.K()[i], K[i]);
+      mine.take(from.linear_.K()[i], K[i]), mine.take(from.s_.joint_force[i], s_.joint_force[i]);
       mine.take(from.s_.x_now[i], s_.x_now[i]), mine.take(from.s_.x_best[i], s_.x_best[i]);
     }
     for (int i = 0; i < from.s_.nball; ++i) mine.take(from.s_.ball[i], s_.ball[i]);

@@ -31,41 +31,53 @@ struct LaneLink {
   Mat3<T> Dinv, Minv, upper;
 };
 
+/// What moves a tree besides its loads: minus the force on each link [nlink], and on the joints [nv]. Null: nothing.
+template <class T>
+struct LaneForces {
+  const Force<T>* bias = nullptr;
+  const T* joint = nullptr;
+  T in_place = T(Real<T>(0));  ///< the links' pA, this many times, is the bias, beside the rigid inertia in their IA,
+  bool fresh = false;          ///< where pass 1 has just left them
+};
+
 /// x for symmetric loads; J_l x into the links' a. Balls take their K as a tensor in every world, loaded or not: a
 /// world's roundings do not depend on its neighbours' rows.
 template <class T>
-void lane_solve_symmetric(const ModelView<Real<T>>& m, LinkState<T>* state, const T* K, const LaneLoad<T>* loads,
-                          const char* loaded, T* x) {
-  const T zero = T(Real<T>(0));
+void lane_solve_symmetric(const ModelView<Real<T>>& m, LinkState<T>* state, const T* K, const LaneForces<T>& forces,
+                          const LaneLoad<T>* loads, const char* loaded, T* x) {
+  const T zero = T(Real<T>(0)), none[6] = {zero, zero, zero, zero, zero, zero};
   for (int i = 0; i < m.nlink; ++i) {
     LinkState<T>& s = state[i];
-    s.IA = articulated(s.Ic);
-    s.pA = {zero3<T>(), zero3<T>()};
+    if (forces.fresh) {
+      s.pA = {s.pA.n * forces.in_place, s.pA.f * forces.in_place};
+    } else {
+      s.IA = articulated(s.Ic);
+      s.pA = forces.bias ? forces.bias[i] : Force<T>{zero3<T>(), zero3<T>()};
+    }
     if (!loaded[i]) continue;
     const MotionToForce<T>& B = loads[i].B;
     s.IA.I += Sym3<T>{B.nw.xx, B.nw.xy, B.nw.xz, B.nw.yy, B.nw.yz, B.nw.zz};
     s.IA.H = s.IA.H + B.nv;
     s.IA.M += Sym3<T>{B.fv.xx, B.fv.xy, B.fv.xz, B.fv.yy, B.fv.yz, B.fv.zz};
-    s.pA = {-loads[i].f.n, -loads[i].f.f};
+    s.pA = s.pA - loads[i].f;
   }
   for (int i = m.nlink - 1; i >= 0; --i) {
     const LinkConstants<Real<T>>& link = m.link[i];
     LinkState<T>* parent = link.parent >= 0 ? &state[link.parent] : nullptr;
-    T force[6] = {zero, zero, zero, zero, zero, zero};
     const T* own = K + link.qvel;
+    const T* Q = forces.joint ? forces.joint + link.qvel : none;
     if (moves_freely(link.joint)) {
-      reduce(link, state, i, force, own);
+      reduce(link, state, i, Q, own);
     } else if (turns_freely(link.joint)) {
       Sym3<T> tensor = diagonal3(own[0], own[0], own[0]);
-      if (loaded[i]) {
-        tensor += loads[i].joint;
-        put3(force, transpose_mul(state[i].R, loads[i].joint_force));
-      }
-      reduce_ball_tensor(state[i], parent, force, tensor);
+      Vec3<T> force = get3(Q);
+      if (loaded[i]) tensor += loads[i].joint, force += transpose_mul(state[i].R, loads[i].joint_force);
+      const T on_axes[3] = {force.x, force.y, force.z};
+      reduce_ball_tensor(state[i], parent, on_axes, tensor);
     } else if (loaded[i]) {
-      reduce_axial(link.joint, state[i], parent, loads[i].joint_force.x, own[0] + loads[i].joint.xx);
+      reduce_axial(link.joint, state[i], parent, Q[0] + loads[i].joint_force.x, own[0] + loads[i].joint.xx);
     } else {
-      reduce_axial(link.joint, state[i], parent, zero, own[0]);
+      reduce_axial(link.joint, state[i], parent, Q[0], own[0]);
     }
   }
   aba_accelerate(m, state, x);
@@ -156,26 +168,29 @@ struct LanesTurned {
 };
 
 /// x of N right-hand sides with those factors, whose lanes are `of`'s. p: [link][N] minus the force on each link, lost;
-/// joint_force: [link] or null (N = 1). pushed, needed: [link] only these have a force in what they carry; only these,
+/// Q: [nv] force on the joints beside that of `loads`, or null (N = 1). pushed, needed: [link] only these have a force in what they carry; only these,
 /// with their parents and all that are pushed, are asked for; null: all. motion: [link][N] out: J_l x.
 /// u: scratch [link][N][2]. x: [nv] (N = 1), or null.
 template <int N, class T, class Lanes = LanesAsTheyAre>
 void lane_substitute(const ModelView<Real<T>>& m, const LinkState<T>* state, const LaneLink<T>* links, Force<T>* p,
-                     const LaneLoad<T>* loads, const char* loaded, const char* pushed, const char* needed, Vec3<T>* u,
-                     Motion<T>* motion, T* x, const Lanes& of = {}) {
+                     const T* Q, const LaneLoad<T>* loads, const char* loaded, const char* pushed, const char* needed,
+                     Vec3<T>* u, Motion<T>* motion, T* x, const Lanes& of = {}) {
   for (int i = m.nlink - 1; i >= 0; --i) {
     if (pushed && !pushed[i]) continue;
     const LinkConstants<Real<T>>& link = m.link[i];
     const LaneLink<T>& f = links[i];
     const LinkState<T>& s = state[i];
     const bool own = loads && loaded[i];
+    const T* const force = Q ? Q + link.qvel : nullptr;
     Force<T>* parent = link.parent >= 0 ? &p[N * link.parent] : nullptr;
     Vec3<T>* left = &u[2 * N * i];
     const Force<T>* at = &p[N * i];
     if (moves_freely(link.joint)) {
       for (int k = 0; k < N; ++k) left[2 * k] = -at[k].n, left[2 * k + 1] = -at[k].f;
+      if (force) left[0] += s.R * get3(force + 3), left[1] += get3(force);
     } else if (turns_freely(link.joint)) {
       for (int k = 0; k < N; ++k) left[2 * k] = own ? loads[i].joint_force - at[k].n : -at[k].n;
+      if (force) left[0] += s.R * get3(force);
       if (!parent) continue;
       const Mat3<T> Dinv = of(f.Dinv), nw = of(f.IA.nw), fw = of(f.IA.fw);
       const Vec3<T> r = of(s.r);
@@ -188,10 +203,11 @@ void lane_substitute(const ModelView<Real<T>>& m, const LinkState<T>* state, con
       const Force<T> U = of(f.U);
       const T Dinv = of(f.Dinv.xx);
       for (int k = 0; k < N; ++k) {
-        T& force = left[2 * k].x;
-        force = -(turns_on_axis(link.joint) ? dot(e, at[k].n) : dot(e, at[k].f));
-        if (own) force += loads[i].joint_force.x;
-        if (parent) parent[k] += shift_back(mul_add(U, force * Dinv, at[k]), r);
+        T& rest = left[2 * k].x;
+        rest = -(turns_on_axis(link.joint) ? dot(e, at[k].n) : dot(e, at[k].f));
+        if (own) rest += loads[i].joint_force.x;
+        if (force) rest += force[0];
+        if (parent) parent[k] += shift_back(mul_add(U, rest * Dinv, at[k]), r);
       }
     }
   }

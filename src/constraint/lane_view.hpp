@@ -62,6 +62,7 @@ struct LaneModel {
   const LaneShape<R>* shape;          ///< [nplaced] after those of the model spheres around links' shapes
   const LanePair<R>* pair;
   const LanePairGroup<R>* group;
+  const R* mass;         ///< [nlink][3] ReferenceMass: linear, angular, joint
   const int* limit;      ///< [nlimit] joints with a range
   const R* range;        ///< [nlimit][2]
   const int* limit_law;  ///< [nlimit] of law; -1: none of its own
@@ -112,15 +113,17 @@ struct LaneTermReport {
 template <class R>
 struct LanePack {
   ModelView<R> view;
-  void* state;  ///< LinkState[nlink] as maba() leaves it, with the factors of M̂; they are lost
+  void* state;  ///< LinkState[nlink] as pass 1 of ABA leaves it; lost
   const R *qpos, *qvel;
-  const R* K;      ///< [nv][lane] of MABA
+  const R *Q, *K;  ///< [nv][lane] of MABA
+  const R* given;  ///< [lane] 1 where `velocity` is v⁰, 0 where it is qvel and v⁰ is to be found
   const R* push;   ///< [nv][lane] force of the limited drives were q̈ zero; null without any
-  R* velocity;     ///< [nv][lane] in: v⁰; out: v⁺
+  R* velocity;     ///< [nv][lane] in: see `given`; out: v⁺
   R* drive_force;  ///< [nv][lane] out: force of the limited drives, 0 elsewhere
   std::byte* memory;
   LaneTermReport<R> report;
   // Worlds' own beside ModelView's; null: none.
+  const R* own_mass;                           ///< [nlink][3][lane] in the place of LaneModel::mass
   const R* own_friction;                       ///< [npair][lane] in the place of the pairs'
   const R *kp_scale, *kd_scale, *force_scale;  ///< [nv][lane] factors on the drives' numbers
 };

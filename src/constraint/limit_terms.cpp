@@ -13,70 +13,123 @@
 
 namespace tarsus {
 
-template <class R>
-void StepTerms<R>::add_limits() {
-  for (int i = 0; i < model_.njoint(); ++i) {
-    if (model_.joints[i].limited && !moves_freely(model_.joints[i].type)) add_limit(i);
-  }
-}
-
-/// g = gap >= 0 along a joint's row. @param solver MuJoCo's parameters where somebody gave them
-template <class R>
-void StepTerms<R>::add_bound(Kind kind, std::uint64_t identity, const JointRows& rows, double gap,
-                             const std::optional<SolverParameters>& solver) {
-  double speed, ahead;
-  joint_velocity(model_, step_.data->links(), rows, step_.qvel.data(), &speed);
-  joint_velocity(model_, step_.data->links(), rows, step_.free.data(), &ahead);
-  if (gap + step_.h * std::min(speed, ahead) > kLimitReach) return;
-  const double mass = joint_inverse_mass(rows);
-  const SolverRow own_law = solver ? solver_row(*solver, gap, step_.h) : SolverRow{};
-  TermRow numbers{0, 0, 0, mass};
-  if (own_law.share > 0) {
-    if (gap > 0) return;
-    numbers.compliance = compliance(own_law.relative_compliance * mass, mass);
-    numbers.target = own_law.target(speed, gap);
-  } else {
-    const Spook& soft = options_.limit_spook;
-    if (soft.compliance == 0) gap = recoverable(soft, gap, step_.h, kLimitReturn);
-    numbers.compliance = compliance(spook_bilateral(soft, gap, speed, step_.h).compliance, mass);
-    numbers.target = spook_unilateral(soft, gap, speed, step_.h).target;
-  }
-  Term term;
-  term.lower = 0, term.upper = kUnbounded;
-  add_joint_term(kind, identity, term, rows, numbers);
-  ++report_.limits;
-}
+namespace {
 
 template <class R>
-void StepTerms<R>::add_limit(int joint) {
+double norm3(const R* v) {
+  return std::sqrt(double(v[0]) * v[0] + double(v[1]) * v[1] + double(v[2]) * v[2]);
+}
+
+}  // namespace
+
+/// f(side, row, gap) for the ends of a joint's range; of a ball only where it may come there by turning `way` further.
+template <class R>
+template <class F>
+void StepTerms<R>::each_end(int joint, double way, const F& f) {
   const Joint& j = model_.joints[joint];
-  const auto add_side = [&](int side, JointRows::Part part, const Vec3d& axis, double gap) {
-    add_bound(Kind::limit, 2 * std::uint64_t(joint) + side, {joint, part, 1, axis}, gap, limit_solver_[joint]);
-  };
+  const R* const q = &step_.qpos[j.qpos];
   if (j.nv() == 1) {
-    const double q = step_.qpos[j.qpos];
-    add_side(0, JointRows::Part::axial, {1, 0, 0}, q - j.lower());
-    add_side(1, JointRows::Part::axial, {-1, 0, 0}, j.upper() - q);
+    f(0, JointRows{joint, JointRows::Part::axial, 1, {1, 0, 0}}, q[0] - j.lower());
+    f(1, JointRows{joint, JointRows::Part::axial, 1, {-1, 0, 0}}, j.upper() - q[0]);
     return;
   }
-  // An angle is at most π sin(angle / 2), speeds are at most |ω|: most joints are far from their range without a
-  // logarithm.
-  const auto square = [](const R* v) { return double(v[0]) * v[0] + double(v[1]) * v[1] + double(v[2]) * v[2]; };
-  const double fastest = std::sqrt(std::max(square(&step_.qvel[j.qvel]), square(&step_.free[j.qvel])));
-  const double free_angle = (j.upper() - kLimitReach - step_.h * fastest) / std::numbers::pi;
-  if (free_angle > 0 && square(&step_.qpos[j.qpos + 1]) < free_angle * free_angle) return;
-  const Vec3d turn = log_map({double(step_.qpos[j.qpos]), double(step_.qpos[j.qpos + 1]),
-                              double(step_.qpos[j.qpos + 2]), double(step_.qpos[j.qpos + 3])});
+  // An angle is at most π sin(angle / 2): most joints are far from their range without a logarithm.
+  if (norm3(q + 1) < (j.upper() - way) / std::numbers::pi) return;
+  const Vec3d turn = log_map({double(q[0]), double(q[1]), double(q[2]), double(q[3])});
   const double angle = norm(turn);
   if (angle < 1e-6) return;  // no direction to push in
   const Vec3d axis = widen(step_.data->links()[joint].R) * (turn * (-1 / angle));
-  add_side(0, JointRows::Part::angular, axis, j.upper() - angle);
+  f(0, JointRows{joint, JointRows::Part::angular, 1, axis}, j.upper() - angle);
 }
 
-#define TARSUS_INSTANTIATE(R)                                                          \
-  template void StepTerms<R>::add_limits();                                            \
-  template void StepTerms<R>::add_limit(int);                                          \
-  template void StepTerms<R>::add_bound(Kind, std::uint64_t, const JointRows&, double, \
+template <class R>
+void StepTerms<R>::add_limits() {
+  limits_.near.assign(2 * std::size_t(model_.njoint()), 0);
+  for (int i = 0; i < model_.njoint(); ++i) {
+    const Joint& joint = model_.joints[i];
+    if (!joint.limited || moves_freely(joint.type)) continue;
+    const auto turn = [&](In<R> v) { return joint.nv() == 3 ? step_.h * norm3(&v[joint.qvel]) : 0; };
+    const double way = kLimitReach + std::max(turn(step_.qvel), turn(step_.free));
+    each_end(i, limits_.joined.empty() ? way : kUnbounded, [&](int side, const JointRows& rows, double gap) {
+      const std::uint64_t identity = 2 * std::uint64_t(i) + std::uint64_t(side);
+      limits_.near[identity] = add_bound(Kind::limit, identity, rows, gap, limits_.solver[i]);
+    });
+  }
+}
+
+/// g = gap >= 0 along a joint's row. @param solver MuJoCo's parameters where somebody gave them  @return there is one
+template <class R>
+bool StepTerms<R>::add_bound(Kind kind, std::uint64_t identity, const JointRows& rows, double gap,
+                             const std::optional<SolverParameters>& solver) {
+  const double speed = along_joint(model_, step_.data->links(), rows, step_.qvel.data());
+  const double ahead = along_joint(model_, step_.data->links(), rows, step_.free.data());
+  if (gap + step_.h * std::min(speed, ahead) > kLimitReach && !joined(kind, identity)) return false;
+  TermRow numbers;
+  if (!bound_row(rows, gap, speed, solver, numbers)) return false;
+  Term term;
+  term.lower = 0, term.upper = kUnbounded;
+  add_joint_term(kind, identity, term, rows, numbers);
+  return true;
+}
+
+/// The row of a bound at that speed. @return false: MuJoCo's law, where steps resolve it, begins beyond the range
+template <class R>
+bool StepTerms<R>::bound_row(const JointRows& rows, double gap, double speed,
+                             const std::optional<SolverParameters>& solver, TermRow& numbers) const {
+  const double mass = joint_inverse_mass(rows);
+  const SolverRow own_law = solver ? solver_row(*solver, gap, step_.h) : SolverRow{};
+  numbers = {0, 0, 0, mass};
+  if (own_law.share > 0) {
+    if (gap > 0) return false;
+    numbers.compliance = compliance(own_law.relative_compliance * mass, mass);
+    numbers.target = own_law.target(speed, gap);
+    return true;
+  }
+  const Spook& soft = options_.limit_spook;
+  if (soft.compliance == 0) gap = recoverable(soft, gap, step_.h, kLimitReturn);
+  numbers.compliance = compliance(spook_bilateral(soft, gap, speed, step_.h).compliance, mass);
+  numbers.target = spook_unilateral(soft, gap, speed, step_.h).target;
+  return true;
+}
+
+template <class R>
+bool StepTerms<R>::joined(Kind kind, std::uint64_t identity) const {
+  const std::vector<Name>& all = limits_.joined;
+  return std::find(all.begin(), all.end(), Name{kind, identity}) != all.end();
+}
+
+template <class R>
+bool StepTerms<R>::join_limits(In<R> velocity) {
+  if (!options_.joints || report_.iterations >= options_.solve.max_iterations) return false;
+  if (report_.iterations == 0 && report_.piled == 0) return false;  // v⁺ is v⁰
+  const std::size_t before = limits_.joined.size();
+  for (int i = 0; i < model_.njoint(); ++i) {
+    const Joint& joint = model_.joints[i];
+    if (!joint.limited || moves_freely(joint.type)) continue;
+    const double turn = joint.nv() == 3 ? step_.h * norm3(&velocity[joint.qvel]) : 0;
+    each_end(i, turn, [&](int side, const JointRows& rows, double gap) {
+      const std::uint64_t identity = 2 * std::uint64_t(i) + std::uint64_t(side);
+      const double speed = along_joint(model_, step_.data->links(), rows, velocity.data());
+      if (gap > 0 && gap + step_.h * speed >= 0) return;  // which it is, mostly
+      if (limits_.near[identity] || joined(Kind::limit, identity)) return;
+      const double start = along_joint(model_, step_.data->links(), rows, step_.qvel.data());
+      TermRow numbers;
+      if (bound_row(rows, gap, start, limits_.solver[i], numbers) && speed < numbers.target)
+        limits_.joined.push_back({Kind::limit, identity});
+    });
+  }
+  if (limits_.joined.size() == before) return false;
+  limits_.names = names_, limits_.terms = terms_, limits_.y = y_, limits_.iterations = report_.iterations;
+  return true;
+}
+
+#define TARSUS_INSTANTIATE(R)                                                                                     \
+  template bool StepTerms<R>::joined(Kind, std::uint64_t) const;                                                  \
+  template bool StepTerms<R>::bound_row(const JointRows&, double, double, const std::optional<SolverParameters>&, \
+                                        TermRow&) const;                                                          \
+  template bool StepTerms<R>::join_limits(In<R>);                                                                 \
+  template void StepTerms<R>::add_limits();                                                                       \
+  template bool StepTerms<R>::add_bound(Kind, std::uint64_t, const JointRows&, double,                            \
                                         const std::optional<SolverParameters>&);
 TARSUS_INSTANTIATE(double)
 TARSUS_INSTANTIATE(float)

@@ -22,9 +22,15 @@ const char* name(StepStatus status) {
 
 template <class R>
 StepTerms<R>::StepTerms(const Model& model, const TermOptions& options)
-    : model_(model), options_(options), limit_solver_(model.njoint()), mass_(model), islands_(model), paths_(model) {
+    : model_(model),
+      options_(options),
+      masses_{reference_masses(model), {}},
+      mass_(model),
+      islands_(model),
+      paths_(model) {
+  limits_.solver.resize(std::size_t(model.njoint()));
   for (int i = 0; i < model.njoint(); ++i) {
-    if (model.joints[i].limited) limit_solver_[i] = limit_parameters(model, i);
+    if (model.joints[i].limited) limits_.solver[i] = limit_parameters(model, i);
   }
 }
 
@@ -36,6 +42,12 @@ void StepTerms<R>::begin(BasicData<R>& data, double h, In<R> qpos, In<R> qvel, I
   }
   step_.data = &data, step_.h = h, step_.qpos = qpos, step_.qvel = qvel, step_.free = free_velocity;
   geometry_.joints.clear(), geometry_.paths.clear();
+  masses_.own.clear();
+  if (data.own && !data.own->row_mass.empty()) {
+    const AlignedVector<R>& own = data.own->row_mass;
+    for (std::size_t i = 0; i < own.size(); i += 3)
+      masses_.own.push_back({double(own[i]), double(own[i + 1]), double(own[i + 2])});
+  }
   report_ = {};
   take_contacts(contacts);
 }
@@ -87,16 +99,14 @@ double StepTerms<R>::compliance(double own, double inverse_mass) const {
   return std::max(own > 0 ? own : relative, kLeastCompliance * inverse_mass);
 }
 
-/// What the rows of a joint feel by the articulated inertias that the last factors left.
+/// What the rows of a joint feel.
 template <class R>
 double StepTerms<R>::joint_inverse_mass(const JointRows& rows) const {
-  const LinkState<R>& link = step_.data->links()[rows.joint];
-  if (rows.part == JointRows::Part::axial) return std::max(double(link.Dinv.xx), 1e-30);
-  const bool free = moves_freely(model_.joints[rows.joint].type);
-  const Sym3d inertia = widen(rows.part == JointRows::Part::linear ? link.IA.M : link.IA.I);
-  const double own = free ? 0 : double(link.k);
-  const double mass = rows.nrow == 1 ? dot(rows.e, inertia * rows.e) : (inertia.xx + inertia.yy + inertia.zz) / 3;
-  return 1 / std::max(mass + own, 1e-30);
+  const ReferenceMass& mass = masses_.now()[rows.joint];
+  if (rows.part == JointRows::Part::linear) return mass.linear;
+  const Joint& joint = model_.joints[rows.joint];
+  if (moves_freely(joint.type)) return mass.angular;
+  return 1 / std::max(mass.joint + double(step_.data->joint_inertia[joint.qvel]), 1e-30);
 }
 
 template <class R>
@@ -127,8 +137,9 @@ template <class R>
 void StepTerms<R>::solve(In<R> joint_inertia, const BilateralRows<R>& bilateral, Out<R> velocity) {
   report_.rows = rows(), report_.contacts = int(contacts_.size());
   impulse_.assign(rows(), 0.0);
-  if (terms_.empty() && bilateral.rows() == 0) return remember();
+  if (terms_.empty() && bilateral.rows() == 0) return;
   recall();
+  if (!limits_.joined.empty()) start_from_try();
   const TermSet all{terms_, rows_, free_rows_, {geometry_.contacts, geometry_.joints, geometry_.paths}, y_, impulse_};
   const PileOptions& piles = options_.piles;
   const bool costly = warm_.last.sweep_steps > 0;
@@ -147,8 +158,14 @@ void StepTerms<R>::solve(In<R> joint_inertia, const BilateralRows<R>& bilateral,
       islands_.put_back(all);
     }
   }
+  report_.iterations += limits_.iterations;
   count_carried();
+}
+
+template <class R>
+void StepTerms<R>::end() {
   remember();
+  limits_.joined.clear(), limits_.iterations = 0;
 }
 
 /// v⁺ of one solve's terms; where a number is not finite, they do not act.
@@ -157,6 +174,7 @@ void StepTerms<R>::solve_set(const TermSet& set, bool pile, In<R> joint_inertia,
                              Out<R> velocity) {
   NewtonOptions options = options_.solve;
   if (sizeof(R) != sizeof(double)) options.tolerance = std::max(options.tolerance, 1e-4);
+  options.max_iterations -= limits_.iterations;
   mass_.begin(*step_.data, step_.h, joint_inertia, set.terms, set.geometry, bilateral);
   bool finite = true;
   StepStatus status = StepStatus::converged;
@@ -191,6 +209,8 @@ void StepTerms<R>::count_carried() {
   for (std::size_t i = 0; i < terms_.size(); ++i) {
     const double* at = &impulse_[terms_[i].first_row];
     if (names_[i].kind == Kind::contact) report_.touching += at[0] > 0;
+    if (names_[i].kind == Kind::limit || names_[i].kind == Kind::user_limit)
+      report_.limits += at[0] * rows_[terms_[i].first_row].scale > kActingChange<double>;
     if (names_[i].kind != Kind::drive) continue;
     const double size = terms_[i].nrow == 3 ? std::sqrt(at[0] * at[0] + at[1] * at[1] + at[2] * at[2]) : at[0];
     report_.saturated +=

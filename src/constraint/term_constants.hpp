@@ -11,6 +11,9 @@ inline constexpr double kLimitReach = 0.02;  ///< how near a joint's range gets 
 inline constexpr double kLimitReturn = 5;
 /// Of the inertia that a drive moves: one with an explicit spring alone is a constant force but for this.
 inline constexpr double kLeastStiffness = 1e-9;
+/// Change of speed by a limit that holds a joint; less is rounding [m/s | rad/s].
+template <class R>
+inline constexpr R kActingChange = sizeof(R) == 8 ? R(1e-9) : R(1e-6);
 inline constexpr double kLeastCompliance = 1e-6;  ///< of the inverse mass
 
 }  // namespace tarsus

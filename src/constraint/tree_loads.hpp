@@ -80,5 +80,13 @@ JointArms joint_arms(const Model& model, const LinkState<R>* links, const JointR
 /// Rows of J v from qvel. data's orientations must be there.
 template <class R>
 void joint_velocity(const Model& model, const LinkState<R>* links, const JointRows& rows, const R* qvel, double* out);
+/// The same of one row.
+template <class R>
+double along_joint(const Model& model, const LinkState<R>* links, const JointRows& row, const R* qvel) {
+  if (row.part == JointRows::Part::axial) return row.e.x * double(qvel[model.joints[row.joint].qvel]);
+  double out[3];
+  joint_velocity(model, links, row, qvel, out);
+  return out[0];
+}
 
 }  // namespace tarsus

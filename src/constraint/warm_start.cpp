@@ -57,6 +57,16 @@ void StepTerms<R>::remember_contact(std::size_t i, TermMemory::Entry& m) const {
   }
 }
 
+/// What the last try left of its terms, which come in the same order.
+template <class R>
+void StepTerms<R>::start_from_try() {
+  std::size_t from = 0;
+  for (std::size_t i = 0; i < terms_.size() && from < limits_.names.size(); ++i) {
+    if (!(names_[i] == limits_.names[from])) continue;
+    std::copy_n(&limits_.y[limits_.terms[from++].first_row], terms_[i].nrow, &y_[terms_[i].first_row]);
+  }
+}
+
 /// Both steps' terms come in one order but for those that came and went.
 template <class R>
 void StepTerms<R>::recall() {
@@ -173,6 +183,7 @@ int StepTerms<R>::find_last(Kind kind, std::uint64_t identity, int guess) {
   template void StepTerms<R>::remember();                                              \
   template void StepTerms<R>::remember_contact(std::size_t, TermMemory::Entry&) const; \
   template void StepTerms<R>::recall();                                                \
+  template void StepTerms<R>::start_from_try();                                        \
   template void StepTerms<R>::recall_near();                                           \
   template int StepTerms<R>::find_last_contact(const LinkContact&, int);               \
   template void StepTerms<R>::take(int, int);                                          \

@@ -98,12 +98,29 @@ TARSUS_INLINE void stiffen(JointType joint, const Gain& kp, const Gain& kd, Real
 template <class T>
 TARSUS_INLINE void spring_terms(const ModelView<Real<T>>& m, const LinkConstants<Real<T>>& link, T damping, const T* q,
                                 const T* v, Real<T> h, T* Q, T* K) {
+  if (link.stiffness == 0) {
+    for (int k = 0; k < qvel_count(link.joint); ++k) {
+      Q[k] = neg_mul_add(damping, v[k], Q[k]);
+      K[k] += damping * T(h);
+    }
+    return;
+  }
   const SpringRule<Real<T>> rule = spring_rule(link.spring_rate2, h);
   const SameGain<T> k{T(link.stiffness)}, k_inertia{T(rule.share * link.stiffness)}, d{damping};
   T rest[7];
   for (int i = 0; i < qpos_count(link.joint); ++i) rest[i] = T(m.qpos_spring[link.qpos + i]);
   pull<T>(link.joint, q, v, rest, nullptr, k, d, T(h * rule.ahead), Q);
   stiffen<T>(link.joint, k_inertia, d, h, true, K);
+}
+
+/// Some gain of a joint is not zero.
+template <class R>
+TARSUS_INLINE bool drives_joint(const DriveView<R>& drive, const LinkConstants<R>& link) {
+  const int end = link.qvel + qvel_count(link.joint);
+  for (int k = link.qvel; k < end; ++k) {
+    if (drive.kp[k] != 0 || drive.kd[k] != 0) return true;
+  }
+  return false;
 }
 
 /// Q and K of one step: applied tau (null: none), springs and damping of the model, drives (kp null: none).
@@ -122,7 +139,7 @@ TARSUS_INLINE void drive_terms_of(const ModelView<Real<T>>& m, const DriveView<R
       const T damping = kWithOwn && m.own_damping ? reinterpret_cast<const T*>(m.own_damping)[i] : T(link.damping);
       spring_terms(m, link, damping, qpos + p, qvel + v, drive.dt, Q + v, K + v);
     }
-    if (!drive.kp) continue;
+    if (!drive.kp || !drives_joint(drive, link)) continue;
     const auto kp = stiffness_at<kWithOwn, T>(drive, v);
     const auto kd = damping_at<kWithOwn, T>(drive, v);
     pull(link.joint, qpos + p, qvel + v, target + p, target_velocity ? target_velocity + v : nullptr, kp, kd,
@@ -147,6 +164,10 @@ void drive_force_kernel(const ModelView<Real<T>>& m, const DriveView<Real<T>>& d
   for (int i = 0; i < m.nlink; ++i) {
     const LinkConstants<Real<T>>& link = m.link[i];
     const int p = link.qpos, v = link.qvel;
+    if (!drives_joint(drive, link)) {
+      for (int k = 0; k < qvel_count(link.joint); ++k) force[v + k] = zero;
+      continue;
+    }
     T f[6] = {zero, zero, zero, zero, zero, zero}, inertia[6] = {zero, zero, zero, zero, zero, zero};
     pull(link.joint, qpos + p, qvel + v, target + p, target_velocity ? target_velocity + v : nullptr,
          stiffness_at<true, T>(drive, v), damping_at<true, T>(drive, v), T(drive.dt), f);

@@ -54,6 +54,23 @@ bool VelocityProducts<R>::accelerate_step(const Model& model, BasicData<R>& data
   return factors;
 }
 
+template <class R>
+void VelocityProducts<R>::begin_step(const Model& model, BasicData<R>& data, R h, Use use, bool bounded, In<R> qpos,
+                                     In<R> qvel, In<R> joint_force, In<R> joint_inertia, Out<R> qacc, Out<R> found) {
+  check_size("qpos", qpos.size(), data.size(model.nq));
+  check_size("qvel", qvel.size(), data.size(model.nv));
+  check_size("joint_force", joint_force.size(), data.size(model.nv));
+  check_size("joint_inertia", joint_inertia.size(), data.size(model.nv));
+  check_size("qacc", qacc.size(), data.size(model.nv)), check_size("found", found.size(), data.size(1));
+  const KernelTable<R>& kernels = kernel_table<R>(data.width());
+  for (int pack = 0; pack < data.packs(); ++pack) {
+    const std::size_t q = std::size_t(pack) * model.nq * data.width(), v = std::size_t(pack) * model.nv * data.width();
+    kernels.begin_step(data.view(model, pack), data.state(pack), links_.data(), h, use == Use::always,
+                       use == Use::never, bounded, scratch_.data(), &qpos[q], &qvel[v], &joint_force[v],
+                       &joint_inertia[v], &qacc[v], &found[std::size_t(pack * data.width())]);
+  }
+}
+
 template class VelocityProducts<double>;
 template class VelocityProducts<float>;
 

@@ -410,28 +410,25 @@ TARSUS_INLINE Mask<T> products_add_little(const ModelView<Real<T>>& m, const Lin
   return little & tree.is_little(free, h);
 }
 
-/// The pass as a step of h seconds takes it: θ of each lane by implicit_share(). Unless `always`, lanes whose links all
-/// turn by less than kSlowAngle in the step, or where products_add_little(), take maba(), to the bit as alone; their
-/// results wait where other lanes do not. Where `bounded`, lanes with links that turn far are held to energy_bound.inl.
-/// @param scratch [6 nv] @return all lanes took maba(), whose factors of M̂ are there
+/// Lanes whose links turn so little in h seconds that explicit velocity products are as good, by what pass 1 left.
+/// @param angle out: h|ω| of the fastest link
 template <class T>
-bool velocity_products_step_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityProductLink<T>* all,
-                                   Real<T> h, bool always, bool bounded, T* scratch, const T* qpos, const T* qvel,
-                                   const T* Q, const T* K, T* qacc) {
-  const T* const none = nullptr;
-  T* const plain = scratch + 5 * m.nv;
-  aba_outward(m, state, qpos, qvel, none);
+TARSUS_INLINE Mask<T> turns_little(const ModelView<Real<T>>& m, const LinkState<T>* state, Real<T> h, T& angle) {
   T fastest = T(Real<T>(0));
   for (int i = 0; i < m.nlink; ++i) fastest = maximum(dot(state[i].v.w, state[i].v.w), fastest);
-  const T angle = square_root(fastest) * T(h);
-  Mask<T> slow = angle < T(Real<T>(kSlowAngle));
+  angle = square_root(fastest) * T(h);
+  const Mask<T> slow = angle < T(Real<T>(kSlowAngle));
   const Mask<T> turns = (angle >= T(Real<T>(kSlowAngle))) & (angle < T(Real<T>(kTurnAngle)));
-  if (!always && any(turns)) slow = slow | (turns & products_add_little(m, state, T(h)));
-  if (!always && all_lanes(slow)) {
-    aba_inward(m, state, Q, K);
-    aba_accelerate(m, state, qacc);
-    return true;
-  }
+  return any(turns) ? slow | (turns & products_add_little(m, state, T(h))) : slow;
+}
+
+/// q̈ of the pass as a step of h seconds takes it, after pass 1: θ of each lane by implicit_share(), lanes with links
+/// that turn far held to energy_bound.inl where `bounded`. @param scratch [5 nv]
+template <class T>
+void velocity_products_of_step(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityProductLink<T>* all, Real<T> h,
+                               T angle, bool bounded, T* scratch, const T* qpos, const T* qvel, const T* Q, const T* K,
+                               T* qacc) {
+  const T* const none = nullptr;
   const Mask<T> fast = angle > T(Real<T>(kBoundAngle));
   const bool held = bounded && any(fast);
   T most = T(Real<T>(0));
@@ -439,24 +436,56 @@ bool velocity_products_step_kernel(const ModelView<Real<T>>& m, LinkState<T>* st
     most = energy_before(m, state, all, h, qpos, qvel, scratch);
     aba_outward(m, state, qpos, qvel, none);
   }
-  const bool mixed = !always && any(slow);
-  if (mixed) {
-    aba_inward(m, state, Q, K);
-    aba_accelerate(m, state, plain);
-    aba_outward(m, state, qpos, qvel, none);
-  }
   const JointDamping<T> damping = {T(Real<T>(kDissipation) * h * h * h * h), T(1 / h)};
   velocity_products_passes<false>(m, state, all, implicit_share(angle) * T(h), damping, qvel, Q, K, none, qacc);
-  if (held) {
-    const T gain = bound_energy(m, state, h, most, fast, qpos, qvel, Q, K, scratch, qacc);
-    const Mask<T> still = fast & (gain > most * T(Real<T>(kMomentumGain)));
-    if (any(still)) {
-      keep_momentum(m, state, all, h, still, Q, K, qacc);
-      bound_energy(m, state, h, most, still, qpos, qvel, Q, K, scratch, qacc);
-    }
+  if (!held) return;
+  const T gain = bound_energy(m, state, h, most, fast, qpos, qvel, Q, K, scratch, qacc);
+  const Mask<T> still = fast & (gain > most * T(Real<T>(kMomentumGain)));
+  if (!any(still)) return;
+  keep_momentum(m, state, all, h, still, Q, K, qacc);
+  bound_energy(m, state, h, most, still, qpos, qvel, Q, K, scratch, qacc);
+}
+
+/// q̈ for a step. Unless `always`, lanes in which turns_little() take maba(), to the bit as alone; their results wait
+/// where other lanes do not. @param scratch [6 nv] @return all lanes took maba(), whose factors of M̂ are there
+template <class T>
+bool velocity_products_step_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityProductLink<T>* all,
+                                   Real<T> h, bool always, bool bounded, T* scratch, const T* qpos, const T* qvel,
+                                   const T* Q, const T* K, T* qacc) {
+  const T* const none = nullptr;
+  T* const plain = scratch + 5 * m.nv;
+  aba_outward(m, state, qpos, qvel, none);
+  T angle;
+  const Mask<T> little = turns_little(m, state, h, angle);
+  const bool mixed = !always && any(little);
+  if (mixed) {
+    T* const x = all_lanes(little) ? qacc : plain;
+    aba_inward(m, state, Q, K);
+    aba_accelerate(m, state, x);
+    if (x == qacc) return true;
+    aba_outward(m, state, qpos, qvel, none);
   }
-  for (int k = 0; mixed && k < m.nv; ++k) qacc[k] = select(slow, plain[k], qacc[k]);
+  velocity_products_of_step(m, state, all, h, angle, bounded, scratch, qpos, qvel, Q, K, qacc);
+  for (int k = 0; mixed && k < m.nv; ++k) qacc[k] = select(little, plain[k], qacc[k]);
   return false;
+}
+
+/// Pass 1, and q̈ for a step of the lanes in which links turn far enough to need it: `found` 1 there. The others have
+/// found and q̈ 0, and what pass 1 leaves. `never`: all of them. @param scratch [5 nv]
+template <class T>
+void begin_step_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityProductLink<T>* all, Real<T> h,
+                       bool always, bool never, bool bounded, T* scratch, const T* qpos, const T* qvel, const T* Q,
+                       const T* K, T* qacc, T* found) {
+  const T *const none = nullptr, zero = T(Real<T>(0));
+  aba_outward(m, state, qpos, qvel, none);
+  T angle = zero;
+  const Mask<T> little = never ? angle <= zero : turns_little(m, state, h, angle);
+  const bool some = always || !all_lanes(little);
+  if (some) velocity_products_of_step(m, state, all, h, angle, bounded, scratch, qpos, qvel, Q, K, qacc);
+  const Mask<T> left = always ? zero > zero : little;
+  for (int k = 0; k < m.nv; ++k) qacc[k] = some ? select(left, zero, qacc[k]) : zero;
+  *found = select(left, zero, T(Real<T>(1)));
+  if (some) aba_outward(m, state, qpos, qvel, none);
 }
 
 }  // namespace TARSUS_ISA

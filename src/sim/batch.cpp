@@ -82,6 +82,8 @@ struct Batch<R>::Worker {
   std::vector<const R*> from;                 // [lane] rows of an array of the worlds
   std::vector<R*> to;
   std::vector<char> live;  // [pack][lane] it has a world of its own, which is ok
+  bool held = false;       // the lanes have the state that their worlds ended the last step with,
+  bool behind = false;     // and the batch's arrays have not: nobody looks at them yet
   std::optional<SensorSet> sensors;
   std::vector<double> numbers, state;  // sensors'; qpos, qvel, qacc, ctrl, act as they want them
   std::optional<Data> one;             // a world's poses, outside of steps
@@ -382,6 +384,9 @@ void Batch<R>::run(int thread, Packs packs, const Rollout<R>& r) {
   const int first = packs.first * width_, count = std::min(packs.count * width_, worlds_ - first);
   exchange(worker, first, count);
   use_parameters(worker, packs.first);
+  worker.held = worker.behind = false;
+  const bool hooks = r.before || r.after || options_.keep_starts;
+  const bool watched = hooks || !r.states.empty() || !r.sensors.empty() || model_.na > 0;
   const Drives* const drives = !options_.drives                  ? nullptr
                                : width_ == 1 && !tables_.empty() ? &worker.drives
                                                                  : &*options_.drives;
@@ -393,12 +398,12 @@ void Batch<R>::run(int thread, Packs packs, const Rollout<R>& r) {
       std::copy_n(&state_.memory[at(first / width_)], (count + width_ - 1) / width_, worker.before.begin());
       exchange(worker, first, count);
     }
-    const bool live = load(worker, first, count);
+    const bool live = (worker.held && load_inputs(worker, r, first, count)) || load(worker, first, count);
     if (live && drives)
       worker.stepper.step(worker.data, *drives, worker.qpos_target, worker.qvel_target);
     else if (live)
       worker.stepper.step(worker.data);
-    if (live) keep(worker, first, count);
+    if (live) keep(worker, first, count, {.hold = !hooks, .show = watched || step == r.steps - 1});
     write_outputs(worker, step, r, first, count);
     if (step == r.steps - 1) exchange(worker, first, count);
     if (r.after) r.after(thread, first, count, step);
@@ -458,10 +463,40 @@ bool Batch<R>::screen(int world) {
   });
 }
 
+/// An array of the worlds into lanes.
+template <class R>
+void Batch<R>::turn_in(Worker& worker, const AlignedVector<R>& from, AlignedVector<R>& to, int n) {
+  for (int p = 0; p < worker.packs() && n > 0; ++p) {
+    for (int lane = 0; lane < width_; ++lane)
+      worker.from[at(lane)] = from.data() + at(worker.source[at(p * width_ + lane)]) * at(n);
+    to_lanes<R>(worker.from, n, to.data() + at(p * n * width_));
+  }
+}
+
+/// What the rollout gives each step, into lanes that hold the rest. @return false: some of it cannot be stepped with
+template <class R>
+bool Batch<R>::load_inputs(Worker& worker, const Rollout<R>& r, int first, int count) {
+  const auto given = [&](const AlignedVector<R>& array) {
+    return &array == &state_.ctrl          ? !r.ctrl.empty()
+           : &array == &state_.qpos_target ? !r.qpos_target.empty()
+                                           : &array == &state_.qvel_target && !r.qvel_target.empty();
+  };
+  const bool good = each_input([&](const char*, AlignedVector<R>& values, int n, double limit, WorldStatus) {
+    return !given(values) || within(std::span<const R>(values).subspan(at(first) * at(n), at(count) * at(n)), R(limit));
+  });
+  if (!good) return false;
+  if (given(state_.ctrl)) turn_in(worker, state_.ctrl, worker.data.ctrl, model_.nu);
+  if (given(state_.qpos_target)) turn_in(worker, state_.qpos_target, worker.qpos_target, model_.nq);
+  if (given(state_.qvel_target)) turn_in(worker, state_.qvel_target, worker.qvel_target, model_.nv);
+  return true;
+}
+
 /// The worlds' numbers into lanes. Lanes without a world of their own that is ok have another's numbers.
 /// @return whether any of these worlds is ok
 template <class R>
 bool Batch<R>::load(Worker& worker, int first, int count) {
+  if (worker.behind) show(worker, first);
+  worker.held = false;
   int some = -1;
   const int lanes = worker.packs() * width_;
   const bool all_clean = clean(first, count);
@@ -476,13 +511,7 @@ bool Batch<R>::load(Worker& worker, int first, int count) {
     worker.source[at(lane)] = worker.live[at(lane)] ? first + lane : some;
     worker.stepper.revive(lane);
   }
-  const auto turn = [&](const AlignedVector<R>& from, AlignedVector<R>& to, int n) {
-    for (int p = 0; p < worker.packs() && n > 0; ++p) {
-      for (int lane = 0; lane < width_; ++lane)
-        worker.from[at(lane)] = from.data() + at(worker.source[at(p * width_ + lane)]) * at(n);
-      to_lanes<R>(worker.from, n, to.data() + at(p * n * width_));
-    }
-  };
+  const auto turn = [&](const AlignedVector<R>& from, AlignedVector<R>& to, int n) { turn_in(worker, from, to, n); };
   turn(state_.qpos, worker.data.qpos, model_.nq), turn(state_.qvel, worker.data.qvel, model_.nv);
   turn(state_.tau, worker.data.tau, model_.nv), turn(state_.act, worker.data.act, model_.na);
   turn(state_.ctrl, worker.data.ctrl, model_.nu);
@@ -532,33 +561,53 @@ bool Batch<R>::step_alone(Worker& worker, int world) {
   return true;
 }
 
+/// The state that a world's last step began with, which the arrays do not have, into them.
+template <class R>
+void Batch<R>::show_start(Worker& worker, int world, int lane) {
+  worker.data.get(worker.stepper.start_qpos(), model_.nq, lane, part(state_.qpos, model_.nq, world));
+  worker.data.get(worker.stepper.start_qvel(), model_.nv, lane, part(state_.qvel, model_.nv, world));
+}
+
 /// The step's results of the worlds that are still ok; the fault of the others.
 template <class R>
-void Batch<R>::keep(Worker& worker, int first, int count) {
+void Batch<R>::keep(Worker& worker, int first, int count, const Keeping& how) {
+  bool all = true;
   for (int lane = 0; lane < count; ++lane) {
-    if (!worker.live[at(lane)]) continue;
+    if (!worker.live[at(lane)]) {
+      all = false;
+      continue;
+    }
     const int world = first + lane;
-    if (worker.stepper.status(lane) != WorldStatus::ok) {
+    const RowsReport* rows = worker.stepper.rows_report(lane);
+    const bool good = worker.stepper.status(lane) == WorldStatus::ok;
+    const bool solved = !rows || rows->status == StepStatus::converged || rows->status == StepStatus::swept;
+    if (worker.behind && !(good && solved)) show_start(worker, world, lane);
+    if (!good) {
       blame(worker, world, lane);
       remember(worker, world, lane);
-      worker.live[at(lane)] = 0;  // its last good state stays
+      worker.live[at(lane)] = 0, all = false;  // its last good state stays
       continue;
     }
     ++state_.steps[at(world)];
-    const RowsReport* rows = worker.stepper.rows_report(lane);
     if (!rows) continue;
-    const bool solved = rows->status == StepStatus::converged || rows->status == StepStatus::swept;
     if (!solved && worker.alone && step_alone(worker, world)) {
       StepMemory<R>& memory = state_.memory[at(world / width_)];  // the worker has it while it steps the pack
       worker.stepper.exchange(worker.data, memory, lane / width_);
       memory.forget(lane % width_, width_);
       worker.stepper.exchange(worker.data, memory, lane / width_);
-      worker.live[at(lane)] = 0;
+      worker.live[at(lane)] = 0, all = false;
       continue;
     }
     state_.reports[at(world)] = report_of(*rows);
     if (width_ == 1) worker.stepper.ground_force(lane, part(state_.ground_force, 3 * model_.njoint(), world));
   }
+  worker.held = all && how.hold, worker.behind = worker.held && !how.show;
+  if (!worker.behind) show(worker, first);
+}
+
+/// What the lanes hold of the worlds that are ok, into the arrays.
+template <class R>
+void Batch<R>::show(Worker& worker, int first) {
   const auto turn = [&](In<R> from, AlignedVector<R>& to, int n) {
     for (int p = 0; p < worker.packs() && !from.empty(); ++p) {
       for (int lane = 0; lane < width_; ++lane) {
@@ -571,6 +620,7 @@ void Batch<R>::keep(Worker& worker, int first, int count) {
   turn(worker.data.qpos, state_.qpos, model_.nq), turn(worker.data.qvel, state_.qvel, model_.nv);
   turn(worker.data.qacc, state_.qacc, model_.nv), turn(worker.data.act, state_.act, model_.na);
   turn(worker.stepper.ground_forces(), state_.ground_force, 3 * model_.njoint());
+  worker.behind = false;
 }
 
 template <class R>

@@ -227,11 +227,18 @@ void Stepper<R>::make_unit(BasicData<R>& data) {
   for (std::size_t pack = 0; pack < std::size_t(data.packs()); ++pack) {
     for (const int place : model_.quaternions) {
       R* const first = &data.qpos[(pack * std::size_t(model_.nq) + std::size_t(place)) * w];
-      for (std::size_t lane = 0; lane < w; ++lane) {
+      const auto at = [&](std::size_t lane) {
+        const R* const q = first + lane;
+        return Quat<R>{q[0], q[w], q[2 * w], q[3 * w]};
+      };
+      const auto is_unit = [](R n2) { return std::abs(n2 - R(1)) <= kUnitRounding<R>; };
+      int others = 0;
+      for (std::size_t lane = 0; lane < w; ++lane) others += !is_unit(square_norm(at(lane)));
+      for (std::size_t lane = 0; others > 0 && lane < w; ++lane) {
         R* const q = first + lane;
-        const Quat<R> given{q[0], q[w], q[2 * w], q[3 * w]};
+        const Quat<R> given = at(lane);
         const R n2 = square_norm(given);
-        if (std::abs(n2 - R(1)) <= kUnitRounding<R>) continue;
+        if (is_unit(n2)) continue;
         const std::size_t world = pack * w + lane;  // lanes that pad the last pack have none
         if (!std::isfinite(n2) && world < status_.size() && status_[world] == WorldStatus::ok)
           status_[world] = WorldStatus::bad_input;
@@ -314,7 +321,30 @@ double Stepper<R>::loop_drift(double dt) const {
   return options_.loops == LoopMode::spook && dt == 0 ? Softness{}.damping_steps * options_.dt : 0;
 }
 
-/// The next velocity with everything that has a law or a row of its own in one problem. v⁰, without it, comes first.
+/// v⁰, without what has a law or a row of its own, and then the next velocity of one world with it.
+template <class R>
+void Stepper<R>::solve_rows(BasicData<R>& data, const DriveStep<R>& step, const SplitDrives* limited) {
+  const double h = step.h;
+  do {
+    if (!products_ || explicit_forces())
+      maba<R>(model_, data, data.qpos, data.qvel, data.joint_force, data.joint_inertia, data.qacc);
+    else if (!implicit_velocity_products(data, h, data.qpos, data.qvel))
+      factor<R>(model_, data, {}, data.joint_inertia);
+    for (std::size_t i = 0; i < next_.qvel.size(); ++i) next_.qvel[i] = data.qvel[i] + R(h) * data.qacc[i];
+    clock_.lap(Stage::solve);
+    BilateralRows<R> bilateral;
+    place_origins(model_.joints.data(), model_.njoint(), data.links());  // which maba() leaves out
+    if (loops_) {
+      loops_->evaluate(data, loop_step(h), data.qpos, data.qvel);
+      bilateral = {&loops_->equalities(), data.qpos, loops_->demand(), loops_->compliance()};
+    }
+    rows_->apply(data, step, limited, now_.solves_rows ? servos_->rows(0) : std::span<const ForceRow>(), bilateral,
+                 next_.qvel, clock_);
+  } while (rows_->join_limits(next_.qvel));
+  rows_->end();
+}
+
+/// The next velocity with everything that has a law or a row of its own in one problem.
 template <class R>
 void Stepper<R>::solve_terms(BasicData<R>& data, const Drives& drives, In<R> qpos_target, In<R> qvel_target,
                              In<R> tau) {
@@ -325,25 +355,16 @@ void Stepper<R>::solve_terms(BasicData<R>& data, const Drives& drives, In<R> qpo
                  data.joint_force, data.joint_inertia);
   if (explicit_forces()) add_damping(data, h);
   clock_.lap(Stage::drive);
-  if (!products_ || explicit_forces())
-    maba<R>(model_, data, data.qpos, data.qvel, data.joint_force, data.joint_inertia, data.qacc);
-  else if (!implicit_velocity_products(data, h, data.qpos, data.qvel))
-    factor<R>(model_, data, {}, data.joint_inertia);
-  for (std::size_t i = 0; i < next_.qvel.size(); ++i) next_.qvel[i] = data.qvel[i] + R(h) * data.qacc[i];
-  clock_.lap(Stage::solve);
-  BilateralRows<R> bilateral;
-  if (!lane_rows_) place_origins(model_.joints.data(), model_.njoint(), data.links());  // which maba() leaves out
-  if (loops_) {
-    loops_->evaluate(data, loop_step(h), data.qpos, data.qvel);
-    bilateral = {&loops_->equalities(), data.qpos, loops_->demand(), loops_->compliance()};
-  }
   const DriveStep<R> step{drives, h, qpos_target, qvel_target};
   const SplitDrives* limited = drives.limited() ? &split_ : nullptr;
-  if (lane_rows_)
-    lane_rows_->apply(data, step, limited, next_.qvel);
-  else
-    rows_->apply(data, step, limited, now_.solves_rows ? servos_->rows(0) : std::span<const ForceRow>(), bilateral,
-                 next_.qvel, clock_);
+  if (lane_rows_) {
+    using Use = typename VelocityProducts<R>::Use;
+    const bool always = options_.velocity_products == VelocityProductMode::on;
+    const Use products = !products_ || explicit_forces() ? Use::never : always ? Use::always : Use::where_needed;
+    lane_rows_->solve(data, step, limited, products, next_.qvel);
+  } else {
+    solve_rows(data, step, limited);
+  }
   const R per_step = R(1 / h);
   for (std::size_t i = 0; i < next_.qvel.size(); ++i) data.qacc[i] = (next_.qvel[i] - data.qvel[i]) * per_step;
   if (loops_) loops_->record(rows_->bilateral_impulse(), h, rows_->bilateral_miss());

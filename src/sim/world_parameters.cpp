@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 
 #include "tarsus/base/index.hpp"
 #include "tarsus/base/number_text.hpp"
+#include "tarsus/constraint/reference_mass.hpp"
 
 namespace tarsus {
 
@@ -115,18 +117,19 @@ void fill(WorldTable<R>& table, const Model& model, const ContactGeometry* geome
   const auto copy = [&](AlignedVector<R>& to, WorldParameter which) {
     lay(to, at(numbers(model, which)), which, [](std::size_t i, std::span<const double> own) { return own[i]; });
   };
-  table.mass_scale.clear(), table.inertia.clear();
+  table.mass_scale.clear(), table.inertia.clear(), table.row_mass.clear();
   if (!parameters[WorldParameter::mass_scale].empty()) {
     if (width == 1) copy(table.mass_scale, WorldParameter::mass_scale);
-    table.inertia.resize(at(model.njoint()) * 10 * width);
+    table.inertia.resize(at(model.njoint()) * 10 * width), table.row_mass.resize(at(model.njoint()) * 3 * width);
     for (std::size_t lane = 0; lane < width; ++lane) {
-      R* to = table.inertia.data() + lane;
-      for (const RigidInertia<double>& one :
-           link_inertias(model, parameters.of(model, WorldParameter::mass_scale, world[lane]))) {
-        const Sym3d& I = one.I;
-        for (const double x : {one.mass, one.h.x, one.h.y, one.h.z, I.xx, I.xy, I.xz, I.yy, I.yz, I.zz})
-          *to = R(x), to += width;
-      }
+      R *inertia = table.inertia.data() + lane, *mass = table.row_mass.data() + lane;
+      const auto put = [&](R*& to, std::initializer_list<double> numbers) {
+        for (const double x : numbers) *to = R(x), to += width;
+      };
+      const std::vector<RigidInertia<double>> links =
+          link_inertias(model, parameters.of(model, WorldParameter::mass_scale, world[lane]));
+      for (const auto& [m, h, I] : links) put(inertia, {m, h.x, h.y, h.z, I.xx, I.xy, I.xz, I.yy, I.yz, I.zz});
+      for (const auto& [linear, angular, joint] : reference_masses(model, links)) put(mass, {linear, angular, joint});
     }
   }
   lay(table.damping, at(model.njoint()), WorldParameter::damping_scale,

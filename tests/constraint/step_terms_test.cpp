@@ -42,7 +42,7 @@ Solved solve(World& w, StepTerms<double>& terms, std::span<const LinkContact> co
   terms.begin(w.data, w.h, w.data.qpos, w.data.qvel, w.velocity, taken);
   terms.add_limits(), terms.add_friction_loss();
   Solved s{w.velocity, {}, {}};
-  terms.solve(w.K, {}, s.velocity);
+  terms.solve(w.K, {}, s.velocity), terms.end();
   s.report = terms.report();
   s.contact_impulse = Eigen::VectorXd::Zero(w.model.nv);
   kinematics<double>(w.model, w.data, w.data.qpos, w.data.qvel);

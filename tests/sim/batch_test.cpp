@@ -333,6 +333,56 @@ TEST(Batch, RolloutIsItsSteps) {
   }
 }
 
+/// States stay in lanes while nobody looks: with worlds that go bad on the way, of targets or speed, and worlds that
+/// only the step by themselves solves.
+TEST(Batch, ARolloutThatNobodyWatchesEndsAsOneThatIs) {
+  const Model model = model_of("humanoid.xml");
+  const int worlds = 37, steps = 40;
+  BatchOptions options;
+  options.step.rows.contacts = options.step.rows.joints = true, options.threads = 2;
+  options.step.speed_limit = 60;
+  options.drives = Drives::uniform(model, 300, 30, 0, 0);
+  options.drives->force_limit.assign(std::size_t(model.nv), 150);
+  std::mt19937 random(7);
+  std::normal_distribution<double> normal;
+  AlignedVector<double> target, states(std::size_t(steps * worlds * (model.nq + model.nv)));
+  for (int i = 0; i < steps * worlds; ++i) target.insert(target.end(), model.qpos0.begin(), model.qpos0.end());
+  const auto target_of = [&](int step, int world) { return &target[std::size_t((step * worlds + world) * model.nq)]; };
+  target_of(11, 3)[9] = std::numeric_limits<double>::quiet_NaN();
+  target_of(20, 30)[12] = std::numeric_limits<double>::infinity();
+  for (const int most : {2, 100}) {  // iterations: of two many worlds are solved alone
+    options.step.rows.solve.max_iterations = most;
+    Batch<double> watched(model, worlds, options), alone(model, worlds, options);
+    for (Batch<double>* batch : {&watched, &alone}) {
+      random.seed(5);
+      for (int world = 0; world < worlds; ++world) {
+        batch->qpos()[std::size_t(world * model.nq + 2)] += 0.2;
+        for (int k = 0; k < model.nv; ++k)
+          batch->qvel()[std::size_t(world * model.nv + k)] = (world == 17 ? 8 : 2) * normal(random);
+      }
+    }
+    const int bad = watched.rollout({.steps = steps, .qpos_target = target, .states = states});
+    EXPECT_GE(bad, 2);
+    EXPECT_EQ(alone.rollout({.steps = steps, .qpos_target = target}), bad);
+    const auto &one = watched.save(), &other = alone.save();
+    EXPECT_EQ(one.qpos, other.qpos);
+    EXPECT_EQ(one.qvel, other.qvel);
+    EXPECT_EQ(one.steps, other.steps);
+    EXPECT_EQ(one.ground_force, other.ground_force);
+    for (int world = 0; world < worlds; ++world) {
+      EXPECT_EQ(one.faults[std::size_t(world)].status, other.faults[std::size_t(world)].status) << world;
+      EXPECT_EQ(one.reports[std::size_t(world)].iterations, other.reports[std::size_t(world)].iterations) << world;
+      const WorldCapture a = watched.capture(world), b = alone.capture(world);
+      EXPECT_EQ(a.qpos, b.qpos) << world;
+      EXPECT_EQ(a.qvel, b.qvel) << world;
+      EXPECT_EQ(a.qpos_target.size(), b.qpos_target.size()) << world;
+    }
+    ASSERT_EQ(watched.rollout({.steps = 3}), bad);  // and they go on alike
+    ASSERT_EQ(alone.rollout({.steps = 3}), bad);
+    EXPECT_EQ(watched.state_hash(), alone.state_hash());
+  }
+}
+
 TEST(Batch, HooksComeAroundEachStepOfEachPackWhicheverThreadTakesIt) {
   const Model model = model_of("humanoid.xml");
   BatchOptions options;

@@ -1,6 +1,8 @@
 // Contacts of one world as kernels see them.
 #pragma once
 
+#include "tarsus/constraint/reference_mass.hpp"
+
 namespace tarsus {
 
 /// A contact of a list of them; kernels take those with three rows.
@@ -22,6 +24,7 @@ struct ContactNumbers {
 struct ContactStep {
   double h;                    ///< [s]
   double relative_compliance;  ///< of rows without one of their own, of the inverse mass
+  const ReferenceMass* mass;   ///< [link]
 };
 
 }  // namespace tarsus

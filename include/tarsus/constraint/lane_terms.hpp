@@ -35,11 +35,12 @@ class LaneTerms {
   LaneTerms(const Model& model, const BasicData<R>& data, const ContactGeometry* geometry, const TermOptions& options);
   ~LaneTerms();
 
-  /// v⁰ becomes v⁺ in `velocity` [pack][nv][lane], over a step of h seconds from (qpos, qvel). data holds what maba()
-  /// left, with the factors of M̂, which are lost.
-  /// @param push [pack][nv][lane] the limited drives' force were q̈ zero; empty: no drive has a limit
-  void solve(BasicData<R>& data, double h, In<R> joint_inertia, const LimitedDrives<R>* drives, In<R> push,
-             Out<R> velocity);
+  /// v⁺ in `velocity` [pack][nv][lane], over a step of h seconds from (qpos, qvel). data holds what
+  /// VelocityProducts::begin_step() left, which is lost.
+  /// @param joint_force, joint_inertia [pack][nv][lane] of maba()  @param push the limited drives' force were q̈ zero;
+  /// empty: no drive has a limit  @param found [pack][lane] 1 where `velocity` comes in as v⁰, 0 where it is qvel
+  void solve(BasicData<R>& data, double h, In<R> joint_force, In<R> joint_inertia, const LimitedDrives<R>* drives,
+             In<R> push, In<R> found, Out<R> velocity);
 
   RowsReport report(int world) const;
   /// Force of the limited drives over the last step [pack][nv][lane], zero elsewhere.

@@ -17,6 +17,7 @@
 
 #include "tarsus/constraint/force_row.hpp"
 #include "tarsus/constraint/islands.hpp"
+#include "tarsus/constraint/reference_mass.hpp"
 #include "tarsus/constraint/surface.hpp"
 #include "tarsus/constraint/tree_operator.hpp"
 #include "tarsus/constraint/user_limit.hpp"
@@ -58,7 +59,7 @@ const char* name(StepStatus status);
 struct RowsReport {
   StepStatus status = StepStatus::converged;
   int rows = 0, contacts = 0, touching = 0;  ///< touching: contacts with a force
-  int limits = 0;                            ///< joints at their limits, and users' limits
+  int limits = 0;                            ///< those that hold a joint, users' too
   int drives = 0, saturated = 0;             ///< drives with a force limit, and those at it
   int iterations = 0;                        ///< of Newton: factorisations of the tree
   int piled = 0, sweeps = 0;                 ///< terms in piles, which sweeps solve instead, and how many sweeps
@@ -126,8 +127,13 @@ class StepTerms {
   void add_force_rows(std::span<const ForceRow> rows);
   int rows() const { return int(rows_.size()); }
 
-  /// v⁰ becomes v⁺ in `velocity`. data's factors are lost.
+  /// v⁰ becomes v⁺ in `velocity`. data's factors are lost. Then join_limits(), or end().
   void solve(In<R> joint_inertia, const BilateralRows<R>& bilateral, Out<R> velocity);
+  /// Whether v⁺ passes the range of a joint that v⁰ did not bring near it, as what a contact throws may. Such ends of
+  /// ranges are terms when the step is laid out and solved once more, from begin() on; it starts from this solution.
+  bool join_limits(In<R> velocity);
+  /// The step is over: puts away what the next one starts from.
+  void end();
 
   const RowsReport& report() const { return report_; }
   std::span<const LinkContact> contacts() const { return contacts_; }
@@ -167,14 +173,19 @@ class StepTerms {
   void add_contact(std::size_t index);
   void add_spin(std::size_t index);
   void set_row(int row, const TermRow& numbers, double speed, double free);
-  void add_limit(int joint);
-  void add_bound(Kind kind, std::uint64_t identity, const JointRows& rows, double gap,
+  template <class F>
+  void each_end(int joint, double way, const F& f);
+  bool joined(Kind kind, std::uint64_t identity) const;
+  bool bound_row(const JointRows& rows, double gap, double speed, const std::optional<SolverParameters>& solver,
+                 TermRow& numbers) const;
+  bool add_bound(Kind kind, std::uint64_t identity, const JointRows& rows, double gap,
                  const std::optional<SolverParameters>& solver);
   /// Of rows without a compliance of their own: R of options_.relative_compliance, both in the inverse mass.
   static constexpr double kRelative = 4 / (1 + 4 * kDampingSteps);
   /// R of a row that feels `inverse_mass`; own: 0 where nobody gave a compliance.
   double compliance(double own, double inverse_mass) const;
   double joint_inverse_mass(const JointRows& rows) const;
+  double contact_inverse_mass(const LinkContact& contact, double ReferenceMass::*part) const;
   void find_force_row_masses(std::span<const ForceRow> rows);
   void add_force_row(std::size_t index, const ForceRow& row, bool of_joint);
   // warm_start.cpp
@@ -189,6 +200,7 @@ class StepTerms {
   int find_last_contact(const LinkContact& contact, int guess);
   int find_last(Kind kind, std::uint64_t identity, int guess);
   void take(int term, int last);
+  void start_from_try();
   void take_contact(int term, const TermMemory::Entry& last, double scale);
 
   struct Step {  ///< as begin() was given it
@@ -199,6 +211,21 @@ class StepTerms {
   struct Name {
     Kind kind;
     std::uint64_t identity;
+    bool operator==(const Name&) const = default;
+  };
+  struct Masses {
+    std::vector<ReferenceMass> model, own;  ///< [link]; own: of a world with masses of its own
+    const std::vector<ReferenceMass>& now() const { return own.empty() ? model : own; }
+  };
+  struct Limits {
+    std::vector<std::optional<SolverParameters>> solver;  ///< [joint] of its range, if it says something
+    std::vector<char> near;                               ///< [joint][2] this end of its range is a term
+    std::vector<Name> joined;
+    // Of the try that passed them:
+    std::vector<Name> names;
+    std::vector<Term> terms;
+    std::vector<double> y;
+    int iterations = 0;
   };
   struct Geometry {
     std::vector<ContactRows> contacts;  ///< [contact]
@@ -222,7 +249,8 @@ class StepTerms {
   const Model& model_;
   TermOptions options_;
   RowsReport report_;
-  std::vector<std::optional<SolverParameters>> limit_solver_;  ///< [joint] of its range, if it says something
+  Masses masses_;
+  Limits limits_;
   TreeOperator<R> mass_;
   StepNewton newton_;
   Sweeps sweeps_;

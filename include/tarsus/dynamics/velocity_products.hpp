@@ -35,6 +35,13 @@ class VelocityProducts {
   bool accelerate_step(const Model& model, BasicData<R>& data, R h, bool always, bool bounded, In<R> qpos, In<R> qvel,
                        In<R> joint_force, In<R> joint_inertia, Out<R> qacc);
 
+  enum class Use { never, where_needed, always };
+  /// What a step begins with that solves for the rest, maba() included, together with its constraints: poses,
+  /// velocities and bias forces in data; and qacc as accelerate_step() finds it, in worlds where it would not take
+  /// maba(). There found [pack][lane] is 1, elsewhere it and qacc are 0.
+  void begin_step(const Model& model, BasicData<R>& data, R h, Use use, bool bounded, In<R> qpos, In<R> qvel,
+                  In<R> joint_force, In<R> joint_inertia, Out<R> qacc, Out<R> found);
+
  private:
   AlignedVector<std::byte> links_;
   AlignedVector<R> scratch_;

@@ -226,8 +226,15 @@ class Batch {
   Packs next_packs(int thread);
   void exchange(Worker& worker, int first, int count);
   void take_inputs(int step, const Rollout<R>& rollout, int first, int count);
+  struct Keeping {
+    bool hold, show;  ///< the lanes' state for the next step; it is looked at before
+  };
+  bool load_inputs(Worker& worker, const Rollout<R>& rollout, int first, int count);
   bool load(Worker& worker, int first, int count);
-  void keep(Worker& worker, int first, int count);
+  void turn_in(Worker& worker, const AlignedVector<R>& from, AlignedVector<R>& to, int n);
+  void show_start(Worker& worker, int world, int lane);
+  void keep(Worker& worker, int first, int count, const Keeping& how);
+  void show(Worker& worker, int first);
   bool step_alone(Worker& worker, int world);
   void blame(Worker& worker, int world, int lane);
   void remember(Worker& worker, int world, int lane);

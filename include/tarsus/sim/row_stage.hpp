@@ -62,6 +62,9 @@ class RowStage {
   /// Force with which a tendon's range held it over the last step, against whichever end [N | N m].
   double range_force(int tendon) const;
   const ContactGeometry& geometry() const { return geometry_; }
+  /// StepTerms::join_limits(): whether apply() is to be called once more, from the same v⁰ and data
+  bool join_limits(In<R> velocity) { return terms_.join_limits(velocity); }
+  void end() { terms_.end(); }                                    ///< StepTerms::end()
   void exchange(TermMemory& memory) { terms_.exchange(memory); }  ///< StepTerms::exchange()
 
  private:

@@ -136,6 +136,9 @@ class Stepper {
   bool has_force_rows() const { return now_.solves_rows; }  ///< in the last step
   /// How that world's terms were solved; null where there were none to solve.
   const RowsReport* rows_report(int world) const;
+  /// The state that the last step began with, as in data.
+  In<R> start_qpos() const { return next_.qpos; }
+  In<R> start_qvel() const { return next_.qvel; }
   /// Force over the last step on each link by what is fixed to the world, world axes [nlink][3] [N].
   void ground_force(int world, Out<R> force) const;
   /// The same of all worlds as packs have it, [pack][nlink][3][lane]; empty where worlds are stepped one at a time.
@@ -168,6 +171,7 @@ class Stepper {
   void with_rows(BasicData<R>& data, const F& solve);
   bool explicit_forces() const { return now_.actuated && options_.actuation == ActuationMode::explicit_forces; }
   void solve_terms(BasicData<R>& data, const Drives& drives, In<R> qpos_target, In<R> qvel_target, In<R> tau);
+  void solve_rows(BasicData<R>& data, const DriveStep<R>& step, const SplitDrives* limited);
   void close_loops(BasicData<R>& data);
   double loop_step(double dt) const;
   double loop_drift(double dt) const;

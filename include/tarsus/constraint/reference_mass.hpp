@@ -1,0 +1,23 @@
+// What a row feels of the links and joints that it acts on: a scale for its compliance and for its natural map.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "tarsus/model/model.hpp"
+
+namespace tarsus {
+
+/// Inverse masses of one link, by its articulated inertia in the model's reference pose, without drives. Constants as
+/// MuJoCo's invweight0 are: rows can be laid out before anything of the step is factored.
+struct ReferenceMass {
+  double linear = 0;   ///< one over the mean of what it is in all directions [1/kg]
+  double angular = 0;  ///< one over the mean about all axes at the link's origin [1/(kg m²)]
+  double joint = 0;    ///< mass along the axis of a hinge or slide, mean about a ball's, no armature [kg m² | kg]
+};
+
+/// [link]. O(nlink).  @param inertia [nlink] of the links, in the place of the model's
+std::vector<ReferenceMass> reference_masses(const Model& model);
+std::vector<ReferenceMass> reference_masses(const Model& model, std::span<const RigidInertia<double>> inertia);
+
+}  // namespace tarsus
