@@ -45,9 +45,15 @@ void StepTerms<R>::each_end(int joint, double way, const F& f) {
 template <class R>
 void StepTerms<R>::add_limits() {
   limits_.near.assign(2 * std::size_t(model_.njoint()), 0);
-  for (int i = 0; i < model_.njoint(); ++i) {
+  for (const auto& range : limits_.ranges) {
+    if (range.axial && limits_.joined.empty()) {
+      const double q = step_.qpos[range.qpos], u = step_.qvel[range.qvel], v = step_.free[range.qvel];
+      if (range.holds(q + step_.h * std::min(u, v), kLimitReach) &&
+          range.holds(q + step_.h * std::max(u, v), kLimitReach))
+        continue;
+    }
+    const int i = range.joint;
     const Joint& joint = model_.joints[i];
-    if (!joint.limited || moves_freely(joint.type)) continue;
     const auto turn = [&](In<R> v) { return joint.nv() == 3 ? step_.h * norm3(&v[joint.qvel]) : 0; };
     const double way = kLimitReach + std::max(turn(step_.qvel), turn(step_.free));
     each_end(i, limits_.joined.empty() ? way : kUnbounded, [&](int side, const JointRows& rows, double gap) {
@@ -103,14 +109,18 @@ bool StepTerms<R>::join_limits(In<R> velocity) {
   if (!options_.joints || report_.iterations >= options_.solve.max_iterations) return false;
   if (report_.iterations == 0 && report_.piled == 0) return false;  // v⁺ is v⁰
   const std::size_t before = limits_.joined.size();
-  for (int i = 0; i < model_.njoint(); ++i) {
+  for (const auto& range : limits_.ranges) {
+    if (range.axial) {
+      const double q = step_.qpos[range.qpos];
+      if (range.holds(q, 0) && range.holds(q + step_.h * velocity[range.qvel], 0)) continue;  // mostly
+    }
+    const int i = range.joint;
     const Joint& joint = model_.joints[i];
-    if (!joint.limited || moves_freely(joint.type)) continue;
     const double turn = joint.nv() == 3 ? step_.h * norm3(&velocity[joint.qvel]) : 0;
     each_end(i, turn, [&](int side, const JointRows& rows, double gap) {
       const std::uint64_t identity = 2 * std::uint64_t(i) + std::uint64_t(side);
       const double speed = along_joint(model_, step_.data->links(), rows, velocity.data());
-      if (gap > 0 && gap + step_.h * speed >= 0) return;  // which it is, mostly
+      if (gap > 0 && gap + step_.h * speed >= 0) return;
       if (limits_.near[identity] || joined(Kind::limit, identity)) return;
       const double start = along_joint(model_, step_.data->links(), rows, step_.qvel.data());
       TermRow numbers;

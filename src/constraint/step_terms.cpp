@@ -30,7 +30,11 @@ StepTerms<R>::StepTerms(const Model& model, const TermOptions& options)
       paths_(model) {
   limits_.solver.resize(std::size_t(model.njoint()));
   for (int i = 0; i < model.njoint(); ++i) {
-    if (model.joints[i].limited) limits_.solver[i] = limit_parameters(model, i);
+    const Joint& joint = model.joints[i];
+    if (!joint.limited) continue;
+    limits_.solver[i] = limit_parameters(model, i);
+    if (moves_freely(joint.type)) continue;
+    limits_.ranges.push_back({i, joint.qpos, joint.qvel, joint.nv() == 1, joint.lower(), joint.upper()});
   }
 }
 

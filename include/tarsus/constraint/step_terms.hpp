@@ -218,6 +218,13 @@ class StepTerms {
     const std::vector<ReferenceMass>& now() const { return own.empty() ? model : own; }
   };
   struct Limits {
+    struct Range {
+      int joint, qpos, qvel;
+      bool axial;
+      double lower, upper;
+      bool holds(double q, double inside) const { return q - lower > inside && upper - q > inside; }
+    };
+    std::vector<Range> ranges;                            ///< of all joints that have one
     std::vector<std::optional<SolverParameters>> solver;  ///< [joint] of its range, if it says something
     std::vector<char> near;                               ///< [joint][2] this end of its range is a term
     std::vector<Name> joined;
