@@ -54,24 +54,36 @@ class LaneProblem {
     const T* velocity = as_lanes(pack_.velocity);
     for (int k = 0; k < v_.nv; ++k) end[k] = velocity[k] + change[k];
     each_limit(end, where, T(R(0)), [&](int joint, int place, const Vec3<T>& e, T gap, T speed, T ahead, Mask<T> of) {
-      of = of & ((gap <= zero()) | (mul_add(ahead, T(step_.h), gap) < zero()));
+      const T last = mul_add(ahead, T(step_.h), gap);
+      of = of & ((gap <= zero()) | (last < zero()));
       if (resolved_law(place)) of = of & (gap <= zero());
       if (!any_lane(of)) return;
-      LaneJointRow<T>* const there =
-          std::find_if(s_.row, s_.row + s_.nrow, [&](const LaneJointRow<T>& r) { return r.place >= place; });
-      const bool known = there < s_.row + s_.nrow && there->place == place;  // in some lane
-      if (known) of = of & ~there->live;
-      if (!any_lane(of)) return;
-      LaneJointRow<T>& r = add_limit(joint, place, e, gap, speed, ahead, of);
-      of = of & (ahead < r.target);
-      r.live = of, r.upper = select(of, r.upper, zero()), r.metric.set(r.metric.own_R, of);
-      r.at.best_u = ahead, r.at.best_y = zero(), r.free = along_row(v_, state_, r, velocity);
-      if (!any_lane(of)) return static_cast<void>(--s_.nrow);
-      late = late | of;
-      if (known)
-        there->take(of, r), --s_.nrow;
-      else
-        std::rotate(there, &r, &r + 1);
+      const auto first_from = [&](int at) {
+        return std::find_if(s_.row, s_.row + s_.nrow, [&](const LaneJointRow<T>& r) { return r.place >= at; });
+      };
+      const auto join = [&](int at, Mask<T> lanes) {
+        LaneJointRow<T>* const there = first_from(at);
+        const bool known = there < s_.row + s_.nrow && there->place == at;  // in some lane
+        const Mask<T> had = known ? lanes & there->live : no_lanes<T>();
+        lanes = lanes & ~had;
+        if (!any_lane(lanes)) return had;
+        LaneJointRow<T>& r = add_limit(joint, at, e, gap, speed, ahead, lanes);
+        lanes = lanes & (ahead < r.target);
+        r.live = lanes, r.upper = select(lanes, r.upper, zero()), r.metric.set(r.metric.own_R, lanes);
+        r.at.best_u = ahead, r.at.best_y = zero(), r.free = along_row(v_, state_, r, velocity);
+        late = late | lanes;
+        if (known || !any_lane(lanes)) {
+          if (known) there->take(lanes, r);
+          --s_.nrow;
+        } else {
+          std::rotate(there, &r, &r + 1);
+        }
+        return had;
+      };
+      const Mask<T> had = join(place, of);
+      if (!turns_freely(v_.link[joint].joint)) return;
+      const Mask<T> elsewhere = had & (last < T(R(-kLimitReach)));  // a second one, where that ends
+      if (any_lane(elsewhere)) join(place + 1, elsewhere);
     });
     return late;
   }
@@ -273,15 +285,21 @@ class LaneProblem {
       const T room = (high - reach - fastest * T(step_.h)) * T(R(0.31830988618379067));
       const Mask<T> far = (room > zero()) & (dot(vec, vec) < room * room);
       if (all_lanes(far)) continue;
-      const Mask<T> back = q[0] < zero();
-      const T factor = log_factor(minimum(absolute(q[0]), one()));
-      const Vec3<T> turn = vec * select(back, -factor, factor);
-      const T angle = norm(turn);
-      const Mask<T> turned = (angle >= T(R(1e-6))) & where & ~far;
+      // As StepTerms::each_end(): where it ends, if it leaves its range by `ahead`.
+      const Quat<T> at = get_quat(q);
+      const Vec3<T> turn = rotation_vector(at), end = rotation_vector(at * exponential(w_ahead * T(step_.h)));
+      const T angle = norm(turn), there = norm(end), least = T(R(1e-6));
+      const Mask<T> leaves = (angle < high) & (there > high);
+      const Vec3<T> axis_end = end * (one() / maximum(there, least)), axis = turn * (one() / maximum(angle, least));
+      const Vec3<T> e = state_[joint].R * -select<T>(leaves, axis_end, axis);
+      const T gap = select(leaves, mul_add(dot(axis_end, w_ahead), T(step_.h), high - there), high - angle);
       const Mat3<T>& A = state_[joint].R;
-      const Vec3<T> axis = A * (turn * (-one() / maximum(angle, T(R(1e-6)))));
-      f(joint, 2 * i, axis, high - angle, dot(axis, A * w), dot(axis, A * w_ahead), turned);
+      f(joint, 2 * i, e, gap, dot(e, A * w), dot(e, A * w_ahead), (leaves | (angle >= least)) & where & ~far);
     }
+  }
+  static Vec3<T> rotation_vector(const Quat<T>& q) {
+    const T factor = log_factor(minimum(absolute(q.w), one()));
+    return q.vec() * select(q.w < zero(), -factor, factor);
   }
   /// Those that the step's start, or what the solve begins with, comes near.
   void add_limits(const T* begin) {

@@ -23,9 +23,10 @@ double norm3(const R* v) {
 }  // namespace
 
 /// f(side, row, gap) for the ends of a joint's range; of a ball only where it may come there by turning `way` further.
+/// A ball that leaves its range within the step, by the velocity `ahead`, has the row of where it ends.
 template <class R>
 template <class F>
-void StepTerms<R>::each_end(int joint, double way, const F& f) {
+void StepTerms<R>::each_end(int joint, double way, In<R> ahead, const F& f) {
   const Joint& j = model_.joints[joint];
   const R* const q = &step_.qpos[j.qpos];
   if (j.nv() == 1) {
@@ -35,41 +36,51 @@ void StepTerms<R>::each_end(int joint, double way, const F& f) {
   }
   // An angle is at most π sin(angle / 2): most joints are far from their range without a logarithm.
   if (norm3(q + 1) < (j.upper() - way) / std::numbers::pi) return;
-  const Vec3d turn = log_map({double(q[0]), double(q[1]), double(q[2]), double(q[3])});
+  const Quatd at{double(q[0]), double(q[1]), double(q[2]), double(q[3])};
+  const R* const rate = &ahead[j.qvel];
+  const Vec3d turn = log_map(at), w{double(rate[0]), double(rate[1]), double(rate[2])};
   const double angle = norm(turn);
-  if (angle < 1e-6) return;  // no direction to push in
-  const Vec3d axis = widen(step_.data->links()[joint].R) * (turn * (-1 / angle));
-  f(0, JointRows{joint, JointRows::Part::angular, 1, axis}, j.upper() - angle);
+  const Mat3d A = widen(step_.data->links()[joint].R);
+  const auto row = [&](const Vec3d& axis) { return JointRows{joint, JointRows::Part::angular, 1, A * -axis}; };
+  if (angle < j.upper()) {
+    const Vec3d end = log_map(at * exp_map(w * step_.h));
+    const double there = norm(end);
+    if (there > j.upper()) return f(0, row(end * (1 / there)), j.upper() - there + step_.h * dot(end, w) / there);
+  }
+  if (angle >= 1e-6) f(0, row(turn * (1 / angle)), j.upper() - angle);  // else no direction to push in
 }
 
 template <class R>
 void StepTerms<R>::add_limits() {
   limits_.near.assign(2 * std::size_t(model_.njoint()), 0);
   for (const auto& range : limits_.ranges) {
-    if (range.axial && limits_.joined.empty()) {
+    if (range.axial) {
       const double q = step_.qpos[range.qpos], u = step_.qvel[range.qvel], v = step_.free[range.qvel];
       if (range.holds(q + step_.h * std::min(u, v), kLimitReach) &&
           range.holds(q + step_.h * std::max(u, v), kLimitReach))
         continue;
     }
     const int i = range.joint;
-    const Joint& joint = model_.joints[i];
-    const auto turn = [&](In<R> v) { return joint.nv() == 3 ? step_.h * norm3(&v[joint.qvel]) : 0; };
+    const auto turn = [&](In<R> v) { return range.axial ? 0 : step_.h * norm3(&v[range.qvel]); };
     const double way = kLimitReach + std::max(turn(step_.qvel), turn(step_.free));
-    each_end(i, limits_.joined.empty() ? way : kUnbounded, [&](int side, const JointRows& rows, double gap) {
+    each_end(i, way, step_.free, [&](int side, const JointRows& rows, double gap) {
       const std::uint64_t identity = 2 * std::uint64_t(i) + std::uint64_t(side);
-      limits_.near[identity] = add_bound(Kind::limit, identity, rows, gap, limits_.solver[i]);
+      if (joined(identity)) return;
+      limits_.near[identity] = add_bound(Kind::limit, identity, rows, gap, limits_.solver[i], false);
     });
   }
+  for (const auto& [identity, rows, gap] : limits_.joined)
+    add_bound(Kind::limit, identity, rows, gap, limits_.solver[std::size_t(rows.joint)], true);
 }
 
-/// g = gap >= 0 along a joint's row. @param solver MuJoCo's parameters where somebody gave them  @return there is one
+/// g = gap >= 0 along a joint's row, where the joint comes near.  @param anyway wherever it is
+/// @param solver MuJoCo's parameters where somebody gave them  @return there is one
 template <class R>
 bool StepTerms<R>::add_bound(Kind kind, std::uint64_t identity, const JointRows& rows, double gap,
-                             const std::optional<SolverParameters>& solver) {
+                             const std::optional<SolverParameters>& solver, bool anyway) {
   const double speed = along_joint(model_, step_.data->links(), rows, step_.qvel.data());
   const double ahead = along_joint(model_, step_.data->links(), rows, step_.free.data());
-  if (gap + step_.h * std::min(speed, ahead) > kLimitReach && !joined(kind, identity)) return false;
+  if (!anyway && gap + step_.h * std::min(speed, ahead) > kLimitReach) return false;
   TermRow numbers;
   if (!bound_row(rows, gap, speed, solver, numbers)) return false;
   Term term;
@@ -99,9 +110,9 @@ bool StepTerms<R>::bound_row(const JointRows& rows, double gap, double speed,
 }
 
 template <class R>
-bool StepTerms<R>::joined(Kind kind, std::uint64_t identity) const {
-  const std::vector<Name>& all = limits_.joined;
-  return std::find(all.begin(), all.end(), Name{kind, identity}) != all.end();
+bool StepTerms<R>::joined(std::uint64_t identity) const {
+  return std::any_of(limits_.joined.begin(), limits_.joined.end(),
+                     [&](const auto& end) { return end.identity == identity; });
 }
 
 template <class R>
@@ -115,17 +126,17 @@ bool StepTerms<R>::join_limits(In<R> velocity) {
       if (range.holds(q, 0) && range.holds(q + step_.h * velocity[range.qvel], 0)) continue;  // mostly
     }
     const int i = range.joint;
-    const Joint& joint = model_.joints[i];
-    const double turn = joint.nv() == 3 ? step_.h * norm3(&velocity[joint.qvel]) : 0;
-    each_end(i, turn, [&](int side, const JointRows& rows, double gap) {
-      const std::uint64_t identity = 2 * std::uint64_t(i) + std::uint64_t(side);
-      const double speed = along_joint(model_, step_.data->links(), rows, velocity.data());
-      if (gap > 0 && gap + step_.h * speed >= 0) return;
-      if (limits_.near[identity] || joined(Kind::limit, identity)) return;
+    const double turn = range.axial ? 0 : step_.h * norm3(&velocity[range.qvel]);
+    each_end(i, turn, velocity, [&](int side, const JointRows& rows, double gap) {
+      const double speed = along_joint(model_, step_.data->links(), rows, velocity.data()), end = gap + step_.h * speed;
+      if (gap > 0 && end >= 0) return;
+      std::uint64_t identity = 2 * std::uint64_t(i) + std::uint64_t(side);
+      if (!range.axial && limits_.near[identity] && end < -kLimitReach) ++identity;  // a second one, where that ends
+      if (limits_.near[identity] || joined(identity)) return;
       const double start = along_joint(model_, step_.data->links(), rows, step_.qvel.data());
       TermRow numbers;
       if (bound_row(rows, gap, start, limits_.solver[i], numbers) && speed < numbers.target)
-        limits_.joined.push_back({Kind::limit, identity});
+        limits_.joined.push_back({identity, rows, gap});
     });
   }
   if (limits_.joined.size() == before) return false;
@@ -134,13 +145,13 @@ bool StepTerms<R>::join_limits(In<R> velocity) {
 }
 
 #define TARSUS_INSTANTIATE(R)                                                                                     \
-  template bool StepTerms<R>::joined(Kind, std::uint64_t) const;                                                  \
+  template bool StepTerms<R>::joined(std::uint64_t) const;                                                        \
   template bool StepTerms<R>::bound_row(const JointRows&, double, double, const std::optional<SolverParameters>&, \
                                         TermRow&) const;                                                          \
   template bool StepTerms<R>::join_limits(In<R>);                                                                 \
   template void StepTerms<R>::add_limits();                                                                       \
   template bool StepTerms<R>::add_bound(Kind, std::uint64_t, const JointRows&, double,                            \
-                                        const std::optional<SolverParameters>&);
+                                        const std::optional<SolverParameters>&, bool);
 TARSUS_INSTANTIATE(double)
 TARSUS_INSTANTIATE(float)
 #undef TARSUS_INSTANTIATE

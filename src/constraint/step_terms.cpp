@@ -28,6 +28,9 @@ StepTerms<R>::StepTerms(const Model& model, const TermOptions& options)
       mass_(model),
       islands_(model),
       paths_(model) {
+  // As worlds' own have them, in R.
+  for (ReferenceMass& mass : masses_.model)
+    mass = {double(R(mass.linear)), double(R(mass.angular)), double(R(mass.joint))};
   limits_.solver.resize(std::size_t(model.njoint()));
   for (int i = 0; i < model.njoint(); ++i) {
     const Joint& joint = model.joints[i];

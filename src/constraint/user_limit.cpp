@@ -27,7 +27,7 @@ void StepTerms<R>::add_user_limits() {
     const bool axial = has_axis(joint.type);
     const JointRows rows{limit.joint, axial ? JointRows::Part::axial : JointRows::Part::angular, 1,
                          axial ? Vec3d{value->e.x, 0, 0} : widen(step_.data->links()[limit.joint].R) * value->e};
-    add_bound(Kind::user_limit, i, rows, value->gap, {});
+    add_bound(Kind::user_limit, i, rows, value->gap, {}, false);
   }
 }
 

@@ -57,13 +57,16 @@ void StepTerms<R>::remember_contact(std::size_t i, TermMemory::Entry& m) const {
   }
 }
 
-/// What the last try left of its terms, which come in the same order.
+/// What the last try left of its terms, which come in the same order but for those that joined.
 template <class R>
 void StepTerms<R>::start_from_try() {
-  std::size_t from = 0;
-  for (std::size_t i = 0; i < terms_.size() && from < limits_.names.size(); ++i) {
-    if (!(names_[i] == limits_.names[from])) continue;
-    std::copy_n(&limits_.y[limits_.terms[from++].first_row], terms_[i].nrow, &y_[terms_[i].first_row]);
+  auto from = limits_.names.begin();
+  for (std::size_t i = 0; i < terms_.size(); ++i) {
+    const auto same = std::find(from, limits_.names.end(), names_[i]);
+    if (same == limits_.names.end()) continue;
+    const Term& last = limits_.terms[std::size_t(same - limits_.names.begin())];
+    std::copy_n(&limits_.y[std::size_t(last.first_row)], terms_[i].nrow, &y_[terms_[i].first_row]);
+    from = same + 1;
   }
 }
 

@@ -115,12 +115,13 @@ T energy_before(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityProduc
   return twice * T(Real<T>(0.5));
 }
 
-/// qacc of free joints in lanes `of`, and J q̈ in the links' a, with the momentum that forces leave. Not where a drive
-/// holds the root: its joint inertia is a force too.
+/// qacc of free joints in lanes `of`, and J q̈ in the links' a there, with the momentum that forces leave. Not where a
+/// drive holds the root: its joint inertia is a force too.
 template <class T>
 void keep_momentum(const ModelView<Real<T>>& m, LinkState<T>* state, const VelocityProductLink<T>* all, Real<T> h,
                    Mask<T> of, const T* Q, const T* K, T* qacc) {
   const T step = T(h), rate = T(1 / h);
+  spread_acceleration(m, state, of, qacc);
   for (int i = 0; i < m.nlink; ++i) {
     LinkState<T>& s = state[i];
     s.Ic = link_inertia(m, i, s.R);
@@ -183,7 +184,7 @@ TARSUS_INLINE T damped_inertia(const LinkConstants<Real<T>>& link, const LinkSta
   return T(Real<T>(1)) / s.Dinv.xx;
 }
 
-/// qacc within the bound in lanes `of`; J q̈ is in the links' a, before and after. @param most T(q ⊟ h v, v)
+/// qacc within the bound in lanes `of`; J q̈ is in the links' a before, and no more after. @param most T(q ⊟ h v, v)
 /// @param scratch [5 nv] @return what is above it
 template <class T>
 T bound_energy(const ModelView<Real<T>>& m, LinkState<T>* state, Real<T> h, const T& most, Mask<T> of, const T* qpos,
@@ -210,8 +211,9 @@ T bound_energy(const ModelView<Real<T>>& m, LinkState<T>* state, Real<T> h, cons
     minv_kernel(m, state, force, change);
     for (int v = 0; v < m.nv; ++v)
       qacc[v] = select(lambda > zero, (start[v] + change[v] - qvel[v]) * T(1 / h), qacc[v]);
-    spread_acceleration(m, state, lambda > zero, qacc);
-    gain = energy_of_forces(m, state, h, qvel, Q, K, qacc) - most;
+    const Mask<T> damped = lambda > zero;  // in the others minv_kernel() left a as it came
+    spread_acceleration(m, state, damped, qacc);
+    gain = select(damped, energy_of_forces(m, state, h, qvel, Q, K, qacc) - most, gain);
     missed = missed & (gain > most * T(R(kTolerated)));
     lambda = select(missed, lambda * T(R(kMoreDamping)), lambda);
   }

@@ -84,6 +84,7 @@ struct Batch<R>::Worker {
   std::vector<char> live;  // [pack][lane] it has a world of its own, which is ok
   bool held = false;       // the lanes have the state that their worlds ended the last step with,
   bool behind = false;     // and the batch's arrays have not: nobody looks at them yet
+  AlignedVector<R> last_qacc, last_ground_force;  // of the step before, while they are behind: bad worlds keep them
   std::optional<SensorSet> sensors;
   std::vector<double> numbers, state;  // sensors'; qpos, qvel, qacc, ctrl, act as they want them
   std::optional<Data> one;             // a world's poses, outside of steps
@@ -104,8 +105,13 @@ struct Batch<R>::Worker {
         live(at(width * packs)),
         before(at(packs)) {
     qpos_target.resize(data.size(model.nq)), qvel_target.resize(data.size(model.nv));
+    last_qacc.resize(data.size(model.nv)), last_ground_force.resize(stepper.ground_forces().size());
   }
   int packs() const { return data.packs(); }
+  void keep_last() {
+    data.qacc.swap(last_qacc);
+    std::ranges::copy(stepper.ground_forces(), last_ground_force.begin());
+  }
 };
 
 template <class R>
@@ -386,7 +392,7 @@ void Batch<R>::run(int thread, Packs packs, const Rollout<R>& r) {
   use_parameters(worker, packs.first);
   worker.held = worker.behind = false;
   const bool hooks = r.before || r.after || options_.keep_starts;
-  const bool watched = hooks || !r.states.empty() || !r.sensors.empty() || model_.na > 0;
+  const bool watched = hooks || !r.states.empty() || !r.sensors.empty();
   const Drives* const drives = !options_.drives                  ? nullptr
                                : width_ == 1 && !tables_.empty() ? &worker.drives
                                                                  : &*options_.drives;
@@ -399,11 +405,12 @@ void Batch<R>::run(int thread, Packs packs, const Rollout<R>& r) {
       exchange(worker, first, count);
     }
     const bool live = (worker.held && load_inputs(worker, r, first, count)) || load(worker, first, count);
+    if (live && worker.behind) worker.keep_last();
     if (live && drives)
       worker.stepper.step(worker.data, *drives, worker.qpos_target, worker.qvel_target);
     else if (live)
       worker.stepper.step(worker.data);
-    if (live) keep(worker, first, count, {.hold = !hooks, .show = watched || step == r.steps - 1});
+    if (live) keep(worker, first, count, {.hold = !hooks && model_.na == 0, .show = watched || step == r.steps - 1});
     write_outputs(worker, step, r, first, count);
     if (step == r.steps - 1) exchange(worker, first, count);
     if (r.after) r.after(thread, first, count, step);
@@ -561,9 +568,14 @@ bool Batch<R>::step_alone(Worker& worker, int world) {
   return true;
 }
 
-/// The state that a world's last step began with, which the arrays do not have, into them.
+/// What a world had before its last step, which the arrays do not have, into them.
 template <class R>
 void Batch<R>::show_start(Worker& worker, int world, int lane) {
+  worker.data.get(worker.last_qacc, model_.nv, lane, part(state_.qacc, model_.nv, world));
+  if (!worker.last_ground_force.empty()) {
+    const int n = 3 * model_.njoint();
+    worker.data.get(worker.last_ground_force, n, lane, part(state_.ground_force, n, world));
+  }
   worker.data.get(worker.stepper.start_qpos(), model_.nq, lane, part(state_.qpos, model_.nq, world));
   worker.data.get(worker.stepper.start_qvel(), model_.nv, lane, part(state_.qvel, model_.nv, world));
 }

@@ -333,6 +333,49 @@ TEST(Batch, RolloutIsItsSteps) {
   }
 }
 
+/// Bodies that tumble by more than kBoundAngle in a step: some are held to the bound of their energy, beside others that
+/// keep it by themselves.
+TEST(Batch, WhatTumblesBesideOthersIsAsAlone) {
+  const Model model = compile(parse_mjcf(
+      "<mujoco><worldbody><body pos='0 0 1'><freejoint/><geom type='capsule' pos='-.04 -.04 .03' euler='30 40 50' "
+      "size='.046 .094' mass='2.93'/></body></worldbody></mujoco>",
+      "capsule.xml", "."));
+  BatchOptions options;
+  options.step.dt = 1.0 / 120;
+  const int worlds = 64;
+  Batch<double> all(model, worlds, options), one(model, 1, options);
+  std::mt19937 random(4);
+  std::normal_distribution<double> normal;
+  for (int world = 0; world < worlds; ++world) {
+    const double size = world % 3 == 0 ? 3 : world % 3 == 1 ? 30 : 100;
+    for (int k = 0; k < 6; ++k) all.qvel()[at(6 * world + k)] = (k < 3 ? 5 : size) * normal(random);
+  }
+  const AlignedVector<double> start(all.qvel().begin(), all.qvel().end());
+  all.step();
+  for (int world = 0; world < worlds; ++world) {
+    one.reset();
+    std::copy_n(&start[at(6 * world)], 6, one.qvel().begin());
+    one.step();
+    EXPECT_EQ(world_of(one.qvel(), 6, 0), world_of(all.qvel(), 6, world)) << world;
+  }
+}
+
+/// An activation that overflows: nothing else of the step sees it.
+TEST(Batch, ARolloutStopsWhereItsStepsDo) {
+  const Model model = compile(parse_mjcf(
+      "<mujoco><worldbody><body><joint name='j'/><geom size='.1'/></body></worldbody><actuator><general joint='j' "
+      "dyntype='integrator' gainprm='1' forcerange='-1 1'/></actuator></mujoco>",
+      "motor.xml", "."));
+  Batch<double> steps(model, 2, {}), rollout(model, 2, {});
+  for (Batch<double>* batch : {&steps, &rollout}) batch->ctrl()[1] = 1e308;
+  for (int i = 0; i < 400; ++i) steps.step();
+  rollout.rollout({.steps = 400});
+  EXPECT_EQ(steps.steps(0), 400);
+  EXPECT_LT(steps.steps(1), 400);
+  EXPECT_EQ(rollout.steps(1), steps.steps(1));
+  EXPECT_EQ(rollout.fault(1).text(), steps.fault(1).text());
+}
+
 /// States stay in lanes while nobody looks: with worlds that go bad on the way, of targets or speed, and worlds that
 /// only the step by themselves solves.
 TEST(Batch, ARolloutThatNobodyWatchesEndsAsOneThatIs) {
@@ -368,6 +411,7 @@ TEST(Batch, ARolloutThatNobodyWatchesEndsAsOneThatIs) {
     EXPECT_EQ(one.qpos, other.qpos);
     EXPECT_EQ(one.qvel, other.qvel);
     EXPECT_EQ(one.steps, other.steps);
+    EXPECT_EQ(one.qacc, other.qacc);
     EXPECT_EQ(one.ground_force, other.ground_force);
     for (int world = 0; world < worlds; ++world) {
       EXPECT_EQ(one.faults[std::size_t(world)].status, other.faults[std::size_t(world)].status) << world;

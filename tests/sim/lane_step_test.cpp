@@ -1,12 +1,15 @@
 // Contacts, ranges, dry friction and drives with force limits in lanes: each world's step is that of a world alone.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <random>
 
 #include "tarsus/io/mjcf.hpp"
 #include "tarsus/io/model_file.hpp"
+#include "tarsus/math/rotation.hpp"
 #include "tarsus/sim/batch.hpp"
 
 namespace tarsus {
@@ -153,6 +156,40 @@ TEST(LaneSteps, NoHingeIsThrownPastItsRange) {
       const AlignedVector<double> start = data.qpos;
       ASSERT_EQ(stepper.step(data), 0);
       EXPECT_LE(passed(start, data.qvel), 5e-3) << fall << " " << step;
+    }
+  }
+}
+
+/// From its centre no axis of today says where a turn will end, nor where it goes across or through the centre.
+TEST(LaneSteps, NoBallTurnsThroughItsRange) {
+  const Model model = compile(parse_mjcf(
+      "<mujoco><compiler angle='radian'/><option gravity='0 0 0'/><worldbody><body><joint type='ball' range='0 .5'/>"
+      "<geom type='box' size='.1 .2 .3' mass='1' contype='0' conaffinity='0'/></body></worldbody></mujoco>",
+      "ball.xml", "."));
+  const auto angle = [](std::span<const double> q) { return norm(log_map({q[0], q[1], q[2], q[3]})); };
+  std::vector<std::array<Vec3d, 2>> starts;  // rotation vector, velocity
+  for (const Vec3d& turn : {Vec3d{0, 0, 0}, {.05, 0, 0}, {.2, 0, 0}, {0, .05, 0}, {0, -.05, 0}, {0, -.4, .1}}) {
+    for (const double rate : {20.0, 60.0, 120.0, 170.0}) starts.push_back({turn, {0, rate, 0}});
+  }
+  const int worlds = int(starts.size());
+  Batch<double> batch(model, worlds, {.step = options_of(), .drives = Drives::none(model)});
+  std::vector<Data> alone;
+  for (int world = 0; world < worlds; ++world) {
+    const auto& [turn, rate] = starts[std::size_t(world)];
+    const Quatd q = exp_map(turn);
+    Data& data = alone.emplace_back(model);
+    const double numbers[4] = {q.w, q.x, q.y, q.z};
+    std::copy_n(numbers, 4, data.qpos.begin()), std::copy_n(numbers, 4, &batch.qpos()[std::size_t(4 * world)]);
+    for (int k = 0; k < 3; ++k) data.qvel[k] = batch.qvel()[std::size_t(3 * world + k)] = rate[k];
+  }
+  std::vector<std::unique_ptr<Stepper<double>>> steppers;
+  for (Data& data : alone) steppers.push_back(std::make_unique<Stepper<double>>(model, data, options_of()));
+  for (int step = 0; step < 10; ++step) {
+    ASSERT_EQ(batch.step(), 0);
+    for (int world = 0; world < worlds; ++world) {
+      ASSERT_EQ(steppers[std::size_t(world)]->step(alone[std::size_t(world)]), 0);
+      EXPECT_LE(angle(batch.qpos().subspan(std::size_t(4 * world), 4)), 0.6) << world << " " << step;
+      EXPECT_LE(angle(alone[std::size_t(world)].qpos), 0.6) << world << " " << step;
     }
   }
 }

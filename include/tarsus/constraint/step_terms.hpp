@@ -174,12 +174,12 @@ class StepTerms {
   void add_spin(std::size_t index);
   void set_row(int row, const TermRow& numbers, double speed, double free);
   template <class F>
-  void each_end(int joint, double way, const F& f);
-  bool joined(Kind kind, std::uint64_t identity) const;
+  void each_end(int joint, double way, In<R> ahead, const F& f);
+  bool joined(std::uint64_t identity) const;
   bool bound_row(const JointRows& rows, double gap, double speed, const std::optional<SolverParameters>& solver,
                  TermRow& numbers) const;
   bool add_bound(Kind kind, std::uint64_t identity, const JointRows& rows, double gap,
-                 const std::optional<SolverParameters>& solver);
+                 const std::optional<SolverParameters>& solver, bool anyway);
   /// Of rows without a compliance of their own: R of options_.relative_compliance, both in the inverse mass.
   static constexpr double kRelative = 4 / (1 + 4 * kDampingSteps);
   /// R of a row that feels `inverse_mass`; own: 0 where nobody gave a compliance.
@@ -227,7 +227,12 @@ class StepTerms {
     std::vector<Range> ranges;                            ///< of all joints that have one
     std::vector<std::optional<SolverParameters>> solver;  ///< [joint] of its range, if it says something
     std::vector<char> near;                               ///< [joint][2] this end of its range is a term
-    std::vector<Name> joined;
+    struct Joined {
+      std::uint64_t identity;  ///< of Kind::limit
+      JointRows rows;
+      double gap;
+    };
+    std::vector<Joined> joined;
     // Of the try that passed them:
     std::vector<Name> names;
     std::vector<Term> terms;
