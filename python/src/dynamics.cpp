@@ -232,7 +232,7 @@ void bind_dynamics(nb::module_& m) {
   m.def("integrate", &py_integrate, "model"_a, "data"_a, "qpos"_a.none(), "qvel"_a.none(), "dt"_a, "out"_a = nb::none(),
         nb::sig("def integrate(model: Model, data: Data, qpos: " TARSUS_ARRAY ", qvel: " TARSUS_ARRAY
                 ", dt: float, out: " TARSUS_OPTIONAL ") -> " TARSUS_ARRAY),
-        "qpos ⊞ dt qvel [nq]: exact for constant qvel; quaternions stay unit. out may be qpos.");
+        "qpos ⊞ dt qvel [nq]: exact for constant qvel; quaternions come out as unit ones. out may be qpos.");
   m.def("difference", &py_difference, "model"_a, "a"_a.none(), "b"_a.none(), "out"_a = nb::none(),
         nb::sig("def difference(model: Model, a: " TARSUS_ARRAY ", b: " TARSUS_ARRAY ", out: " TARSUS_OPTIONAL
                 ") -> " TARSUS_ARRAY),

@@ -457,6 +457,7 @@ void bind_sim(nb::module_& m) {
       "far a contact's velocity may be from its law; max_iterations of a step, after which the best answer so far is "
       "taken and\n"
       "stepper.rows says so (a step takes one to ten, one in ten thousand some hundred): fewer where time is short. "
+      "One\nmore may follow, which puts the forces of drives and limits within their bounds. "
       "loops: the model's equality constraints, 'spook' (softened, "
       "stabilised),\n"
       "'shake' (no drift) or 'off'; equalities: these instead of the model file's own. velocity_products: Coriolis "

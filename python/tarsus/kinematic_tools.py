@@ -74,7 +74,7 @@ def random_configuration(model, rng: np.random.Generator | int | None = None) ->
 
 def com_jacobian(model, data, qpos) -> np.ndarray:
     """[3][nv] J with the centre of mass's velocity = J qvel, at qpos; leaves the kinematics of qpos in data."""
-    _core.kinematics(model, data, qpos)
+    _core.kinematics(model, _one_world(data), qpos)
     total, out, J = 0.0, np.zeros((3, model.nv)), np.zeros((6, model.nv))
     for body in model.bodies[1:]:
         if body.mass == 0 or body.link < 0:
@@ -90,7 +90,7 @@ def relative_jacobian(model, data, body: int | str, reference: int | str, point=
     """[6][nv] J with the velocity of a point of `body` as `reference` sees it = J qvel: angular rows first, along the axes of
     `reference`. After kinematics(). `point` in the world [m]; None: the origin of `body`. A change of coordinates, so that
     joints which move both bodies alike have zero columns."""
-    frame, _ = _core.body_pose(model, data, reference)
+    frame, _ = _core.body_pose(model, _one_world(data), reference)
     at = _core.body_pose(model, data, body)[1] if point is None else _three("point", point)
     J = _core.jacobian(model, data, body, at) - _core.jacobian(model, data, reference, at)
     return np.concatenate([frame.T @ J[:3], frame.T @ J[3:]])
@@ -101,7 +101,7 @@ def jacobian_derivative(model, data, body: int | str, qpos, qvel, point=(0, 0, 0
     J qacc + dJ/dt qvel. Leaves the kinematics of qpos and qvel in data.
 
     A joint's axis S, a motion at the world's origin, moves with its link: dS/dt = V x S [Featherstone 2008, eq. 2.45]."""
-    _core.kinematics(model, data, qpos, qvel)
+    _core.kinematics(model, _one_world(data), qpos, qvel)
     rotation, position = _core.body_pose(model, data, body)
     at, qvel = position + rotation @ _three("point", point), _numbers("qvel", qvel, (model.nv,))
     S = _core.jacobian(model, data, body, at)
@@ -135,8 +135,8 @@ def inverse_dynamics(model, data, qpos, qvel, qacc, contacts=()) -> np.ndarray:
             _refuse("contacts", f"without {sorted(missing)[0]!r}", "dictionaries as Stepper.contacts lists them")
         position, force, torque = (_three(f"contacts' {key}", contact.get(key, (0, 0, 0)))
                                    for key in ("position", "force", "torque"))
-        for link, sign in zip(expect("contacts' links", contact["links"], list, tuple), (1, -1)):
-            if link in bodies and link >= 0:
+        for link, sign in zip(_two_links(contact["links"], bodies), (1, -1)):
+            if link >= 0:
                 J = _core.jacobian(model, data, bodies[link], position)
                 tau -= sign * (J[3:].T @ force + J[:3].T @ torque)
     return tau
@@ -191,6 +191,22 @@ def _numbers(argument, values, shape=None) -> np.ndarray:
     return out
 
 
+def _two_links(links, bodies):
+    """Two links, each with a body or -1, the world."""
+    pair = expect("contacts' links", links, list, tuple)
+    if len(pair) != 2 or not all(isinstance(k, (int, np.integer)) and (k == -1 or k in bodies) for k in pair):
+        _refuse("contacts' links", repr(links), f"two links of bodies, 0 to {max(bodies, default=0)}, or -1: the world")
+    return pair
+
+
+def _one_world(data):
+    if expect("data", data, _core.Data).worlds != 1:
+        _refuse("data", f"of {data.worlds} worlds", "a single world")
+    if data.dtype != np.float64:
+        _refuse("data", f"of {data.dtype}", "of float64")
+    return data
+
+
 def _matrix(orientation) -> np.ndarray:
     m = _numbers("orientation", orientation)
     if m.shape == (3, 3) and np.abs(m.T @ m - np.eye(3)).max() <= 1e-6 and np.linalg.det(m) > 0:
@@ -219,7 +235,7 @@ def _rotation_vector(r: np.ndarray) -> np.ndarray:
 
 class _Problem:
     def __init__(self, model, tasks, data):
-        self.model, self.data = model, _core.Data(model) if data is None else expect("data", data, _core.Data)
+        self.model, self.data = model, _core.Data(model) if data is None else _one_world(data)
         self.tasks = [dataclasses.replace(
             t, position=None if t.position is None else _three("position", t.position), point=_three("point", t.point),
             orientation=None if t.orientation is None else _matrix(t.orientation)) for t in tasks]
@@ -316,7 +332,7 @@ def ik(model, tasks: FrameTask | Sequence[FrameTask], qpos=None, *, tolerance: f
 
     Damped least squares (Levenberg-Marquardt) from `qpos` (None: neutral(model)), then, as long as the errors' norm is above
     `tolerance`, from up to `restarts` random configurations. Free roots move too. The best found is returned; look at
-    `success`. Deterministic for a given seed. `data`: a Data of the model to work in, for speed.
+    `success`. Deterministic for a given seed. `data`: of the model, one world, float64, to work in, for speed.
 
     >>> arm = tarsus.Model.load("arm.xml")
     >>> tarsus.ik(arm, tarsus.FrameTask("hand", position=[0.4, 0.1, 0.5])).qpos

@@ -95,12 +95,12 @@ class TransmissionWalk {
       return a.gear[0] * qpos_[joint.qpos];
     }
     const int first = scalar_count(joint.type), q = joint.qpos + first, v = joint.qvel + first;
-    const Quatd turn{qpos_[q], qpos_[q + 1], qpos_[q + 2], qpos_[q + 3]};
+    const Quatd turn = normalized(unit(Quatd{qpos_[q], qpos_[q + 1], qpos_[q + 2], qpos_[q + 3]}));
     Vec3d axis{a.gear[first], a.gear[first + 1], a.gear[first + 2]};
-    if (a.transmission == TransmissionType::joint_in_parent) axis = rotate(conjugate(normalized(turn)), axis);
+    if (a.transmission == TransmissionType::joint_in_parent) axis = rotate(conjugate(turn), axis);
     for (int k = 0; k < 3; ++k) row_[v + k] += axis[k];
     for (int k = 0; k < first; ++k) row_[joint.qvel + k] += a.gear[k];
-    return moves_freely(joint.type) ? 0 : dot(log_map(normalized(turn)), axis);
+    return moves_freely(joint.type) ? 0 : dot(log_map(turn), axis);
   }
 
   double site(const Actuator& a) {

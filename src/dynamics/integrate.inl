@@ -1,4 +1,4 @@
-// q ⊞ h v: positions move along the manifold, quaternions by the exponential map, renormalised.
+// q ⊞ h v: positions move along the manifold, quaternions of any length by the exponential map, to unit length.
 #pragma once
 
 #include "tarsus/model/jcalc.inl"
@@ -75,9 +75,9 @@ void integrate_kernel(const ModelView<Real<T>>& m, const T* qpos, const T* qvel,
     T* o = out + link.qpos;
     if (moves_freely(link.joint)) {
       put3(o, mul_add(get3(v), h, get3(q)));
-      put_quat(o + 3, normalized(get_quat(q + 3) * exponential(get3(v + 3) * h)));
+      put_quat(o + 3, normalized(unit(get_quat(q + 3)) * exponential(get3(v + 3) * h)));
     } else if (turns_freely(link.joint)) {
-      put_quat(o, normalized(get_quat(q) * exponential(get3(v) * h)));
+      put_quat(o, normalized(unit(get_quat(q)) * exponential(get3(v) * h)));
     } else {
       o[0] = mul_add(v[0], h, q[0]);
     }

@@ -139,7 +139,7 @@ void difference(const Model& model, std::span<const double> a, std::span<const d
   check_size("velocity", velocity.size(), model.nv);
   const auto rotation_between = [](const double* from, const double* to) {
     const Quatd qa{from[0], from[1], from[2], from[3]}, qb{to[0], to[1], to[2], to[3]};
-    return log_map(conjugate(qa) * qb);
+    return log_map(conjugate(unit(qa)) * unit(qb));
   };
   for (const Joint& joint : model.joints) {
     const double *p = a.data() + joint.qpos, *q = b.data() + joint.qpos;

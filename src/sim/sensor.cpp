@@ -483,7 +483,7 @@ void SensorSet::read_joint(const Sensor& s, const SensorInput& state, double* ou
   const bool limit = s.kind == SensorKind::jointlimitpos || s.kind == SensorKind::jointlimitvel;
   if (s.kind == SensorKind::jointpos) *out = *q;
   if (s.kind == SensorKind::jointvel) *out = *v;
-  if (s.kind == SensorKind::ballquat) store_in(normalized(Quatd{q[0], q[1], q[2], q[3]}), out);
+  if (s.kind == SensorKind::ballquat) store_in(normalized(unit(Quatd{q[0], q[1], q[2], q[3]})), out);
   if (s.kind == SensorKind::ballangvel) std::copy(v, v + 3, out);
   if (!limit || joint.nv() != 1) return;
   const JointSpec& spec = model_.spec.bodies[joint.body].joints[s.object - model_.bodies[joint.body].joint_first];

@@ -248,6 +248,37 @@ TEST(Identities, DifferenceInvertsIntegrate) {
   }
 }
 
+/// Quaternions of qpos times a number.
+std::vector<double> with_length(const Model& model, std::vector<double> qpos, double length) {
+  for (const int place : model.quaternions) {
+    for (int k = 0; k < 4; ++k) qpos[place + k] *= length;
+  }
+  return qpos;
+}
+
+TEST(Identities, QuaternionsMayHaveAnyLength) {
+  for (unsigned seed = 0; seed < kTrees; ++seed) {
+    Tree t(seed);
+    const std::vector<double> end = t.moved(1);
+    for (const double length : {0.0, 1e-100, 1e-9, 0.5, 7.0, 1e100}) {
+      const std::vector<double> given = with_length(t.model, t.s.qpos, length);
+      std::vector<double> same = length == 0 ? given : t.s.qpos;
+      for (const int place : t.model.quaternions) same[place] = length == 0 ? 1 : same[place];
+      std::vector<double> moved(t.model.nq), expected(t.model.nq), there(t.model.nv), v(t.model.nv);
+      integrate<double>(t.model, t.data, given, t.s.qvel, 0.1, moved);
+      integrate<double>(t.model, t.data, same, t.s.qvel, 0.1, expected);
+      ASSERT_LT(relative_error(moved, expected), 1e-14) << "seed " << seed << ", length " << length;
+      difference(t.model, given, end, there), difference(t.model, same, end, v);
+      ASSERT_LT(relative_error(there, v), 1e-13) << "seed " << seed << ", length " << length;
+      difference(t.model, end, given, there), difference(t.model, end, same, v);
+      ASSERT_LT(relative_error(there, v), 1e-13) << "seed " << seed << ", length " << length;
+      ASSERT_NEAR(energy<double>(t.model, t.data, given, t.s.qvel).spring,
+                  energy<double>(t.model, t.data, same, t.s.qvel).spring, 1e-10)
+          << "seed " << seed << ", length " << length;
+    }
+  }
+}
+
 TEST(Identities, CallsThatDoNotFitSayWhich) {
   Tree t(3);
   std::vector<double> short_one(t.model.nv - 1), right(t.model.nv);

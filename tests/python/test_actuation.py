@@ -1076,3 +1076,24 @@ def test_defaults_are_of_one_kind(default):
         found = tarsus.actuation(ours, data)
         assert np.allclose(found["actuator_force"], their_data.actuator_force, rtol=1e-9, atol=1e-12), kind
         assert np.allclose(found["act_dot"], their_data.act_dot, rtol=1e-9, atol=1e-12), kind
+
+
+@pytest.mark.parametrize("length", [0, 1e-9, 0.5, 7])
+def test_quaternions_may_have_any_length(length):
+    """Those of zeros are no rotation; others turn as those of unit length do."""
+    model = tarsus.Model.from_xml_string("""<mujoco><worldbody><body name="base"><freejoint/><geom size=".1" mass="1"/>
+        <body name="b" pos="0 0 1"><joint name="j" type="ball" stiffness="3"/><geom size=".1" mass="1"/></body></body></worldbody>
+      <actuator><position name="a" joint="j" gear="1 .5 0" kp="2"/><position jointinparent="j" gear="0 1 1" kp="2"/></actuator>
+      <sensor><ballquat joint="j"/><actuatorfrc actuator="a"/><framequat objtype="body" objname="b"/></sensor></mujoco>""")
+    turn, zero = (0.8, 0.36, -0.48, 0.0), (1.0, 0.0, 0.0, 0.0)
+    v, end = np.arange(1.0, 10.0) / 10, tarsus.random_configuration(model, 0)
+    found = []
+    for q in (np.multiply(length, turn), turn if length else zero):
+        data = tarsus.Data(model)
+        data.qpos[3:7], data.qpos[7:] = q, q
+        qpos = data.qpos.copy()
+        found.append(np.concatenate([
+            tarsus.integrate(model, data, qpos, v, 0.1), tarsus.difference(model, qpos, end), tarsus.difference(model, end, qpos),
+            tarsus.sensors(model, data), *(x.ravel() for x in tarsus.actuation(model, data).values()),
+            [tarsus.energy(model, data, qpos, v).total()]]))
+    np.testing.assert_allclose(*found, rtol=0, atol=1e-13)

@@ -1,5 +1,7 @@
 """Inverse kinematics, poses to start from, Jacobians made of those of bodies, inverse dynamics with contacts."""
 
+import re
+
 import mujoco
 import numpy as np
 import pytest
@@ -170,6 +172,33 @@ def test_inverse_dynamics_finds_the_forces_of_a_step_with_contacts():
         size = max(1, np.abs(tarsus.rnea(model, other, qpos, qvel, data.qacc)).max())
         np.testing.assert_allclose(found, tau, atol=1e-8 * size)
     assert most > 8
+
+
+@pytest.mark.parametrize("links", [(999, -1), (-2, 0), (0,), (0, 1, 2), (0.0, -1), ("head", -1)])
+def test_links_that_a_contact_cannot_be_of_are_named(links):
+    model = tarsus.Model.load(tarsus.MODELS / "humanoid.xml")
+    data, zero = tarsus.Data(model), np.zeros(model.nv)
+    contact = {"links": links, "position": [0, 0, 0], "force": [0, 0, 1]}
+    with pytest.raises(tarsus.ValueError, match=f"^contacts' links: is {re.escape(repr(links))}, expected two links"):
+        tarsus.inverse_dynamics(model, data, model.qpos0, zero, zero, [contact])
+    contact["links"] = [np.int64(0), -1]
+    pushed = tarsus.inverse_dynamics(model, data, model.qpos0, zero, zero, [contact])
+    assert pushed[2] == pytest.approx(tarsus.rnea(model, data, model.qpos0, zero, zero)[2] - 1)
+
+
+@pytest.mark.parametrize("options, text", [
+    ({"worlds": 4}, "is of 4 worlds, expected a single world"),
+    ({"dtype": "float32"}, "is of float32, expected of float64"),
+])
+def test_data_of_worlds_or_floats_is_named(options, text):
+    model = tarsus.Model.load(tarsus.MODELS / "humanoid.xml")
+    data, q, v = tarsus.Data(model, **options), model.qpos0, np.zeros(model.nv)
+    for call in (lambda: tarsus.ik(model, tarsus.FrameTask("head", position=[0, 0, 1]), data=data),
+                 lambda: tarsus.com_jacobian(model, data, q),
+                 lambda: tarsus.relative_jacobian(model, data, "head", "chest"),
+                 lambda: tarsus.jacobian_derivative(model, data, "head", q, v)):
+        with pytest.raises(tarsus.ValueError, match=f"^data: {text}$"):
+            call()
 
 
 def test_neutral_is_within_ranges_and_random_is_reproducible():

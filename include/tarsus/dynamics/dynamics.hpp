@@ -64,7 +64,7 @@ void minv(const Model& model, BasicData<R>& data, In<R> y, Out<R> x);
 template <class R>
 void jacobian(const Model& model, BasicData<R>& data, int body, In<R> point, Out<R> J);
 
-/// qpos ⊞ dt qvel: exact for constant qvel; quaternions stay unit. out may be qpos.
+/// qpos ⊞ dt qvel: exact for constant qvel; quaternions come out as unit ones. out may be qpos.
 template <class R>
 void integrate(const Model& model, BasicData<R>& data, In<R> qpos, In<R> qvel, R dt, Out<R> out);
 

@@ -22,7 +22,7 @@
 //   anew      where that does not end either: the problem without friction, which is convex; from its impulses the
 //             problem itself, by Newton's steps alone, then from nothing, then from other and other shares of them.
 //   cap       the best that was found, and its residual; where that is far, what sweeps from nothing make. Bounded
-//             impulses are within their bounds.
+//             impulses are within their bounds: one linear solve more, where they are not.
 //
 // Symmetric laws are one convex function. Coulomb's friction is not: the best iterate and its residual are what is
 // promised. [Alart & Curnier 1991; Acary & Brogliato 2008, ch. 13; sweeps before Newton's steps: Gräser & Kornhuber
@@ -78,6 +78,7 @@ inline void apply_impulses(StepOperator& mass, const StepProblem& problem, std::
 }
 
 struct NewtonOptions {
+  /// One more may follow, where what is best by then has impulses beyond their bounds.
   int max_iterations = 1000;
   double tolerance = 1e-6;  ///< [m/s]
 };
