@@ -504,3 +504,13 @@ def test_policies_that_fit_are_loaded(tmp_path):
     idle = tarsus.learn.Policy(0.0, 1.0, [(np.ones((2, 4)), np.zeros(2))], np.zeros(2), np.ones(2))
     idle.save(tmp_path / "idle.npz")
     assert np.array_equal(tarsus.learn.Policy.load(tmp_path / "idle.npz")(np.arange(4.0)), idle(np.arange(4.0)))
+
+
+@pytest.mark.parametrize("task", ["cart-pole", "quadruped"])
+def test_the_command_refuses_absolute_actions_without_a_clip(task, tmp_path, capsys):
+    from tarsus.learn import __main__ as command
+
+    with pytest.raises(SystemExit) as end:
+        command.main([task, "--out", str(tmp_path), "--absolute"])
+    said = f"--absolute: beside {task}, which has no clip; expected one of walk"
+    assert end.value.code == 2 and said in capsys.readouterr().err

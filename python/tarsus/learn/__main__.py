@@ -46,7 +46,7 @@ def arguments(argv):
                         help="all that there are; under torchrun, this process's part of them")
     parser.add_argument("--worlds", type=int, help="worlds side by side")
     parser.add_argument("--absolute", action="store_true", help="actions are the drives' targets, as in DeepMimic, instead of "
-                        "what is added to the clip's pose")
+                        "what is added to the clip's pose; for tasks with a clip")
     given = parser.parse_args(argv)
     for name, least in (("samples", 1), ("seed", 0), ("threads", 1), ("worlds", 1)):
         value = getattr(given, name)
@@ -54,6 +54,9 @@ def arguments(argv):
             parser.error(f"--{name}: is {value}, expected a finite number, at least {least}")
     if not given.minutes > 0:
         parser.error(f"--minutes: is {given.minutes}, expected more than 0")
+    with_clip = [task for task, (_, options, _) in PRESETS.items() if "relative_action" in options]
+    if given.absolute and given.task not in with_clip:
+        parser.error(f"--absolute: beside {given.task}, which has no clip; expected one of {', '.join(with_clip)}")
     return given
 
 
@@ -64,8 +67,8 @@ def main(argv=None):
     except ModuleNotFoundError as error:
         sys.exit(f"tarsus.learn needs {error.name}: pip install 'tarsus[learn]'")
     name, options, changes = PRESETS[a.task]
-    if "relative_action" in options:
-        options = {**options, "relative_action": not a.absolute}
+    if a.absolute:
+        options = {**options, "relative_action": False}
     if a.worlds is not None:
         changes = {**changes, "worlds": a.worlds}
     task = tasks.make(name, **options)
