@@ -7,7 +7,7 @@ import pathlib
 import sys
 import time
 
-from .. import tasks
+from .. import errors, tasks
 from . import Policy, evaluate
 
 #: What ends episodes besides falls, in training alone: without it they learn to stand through the motion.
@@ -38,7 +38,8 @@ EVALUATE_EVERY = 500_000  #: samples; the best policy of those is what a run lea
 def arguments(argv):
     parser = argparse.ArgumentParser(prog="python -m tarsus.learn", description=__doc__)
     parser.add_argument("task", choices=PRESETS)
-    parser.add_argument("--out", help="folder of the run; one that has a checkpoint is gone on with (out/learn/TASK-SEED)")
+    parser.add_argument("--out", help="folder of the run; one that has a checkpoint of the same task and seed is "
+                        "gone on with (out/learn/TASK-SEED)")
     parser.add_argument("--samples", type=float, default=None, help="control steps to train on (20e6; cartwheel: 34e6)")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="stop after so long")
     parser.add_argument("--seed", type=int, default=0)
@@ -81,8 +82,12 @@ def main(argv=None):
     a.samples = a.samples or (later[-1][0] + 10e6 if later else 20e6)
     ends = [samples for samples, _ in later] + [float("inf")]
     for end, new in zip(ends, [{}, *(new for _, new in later)]):
-        run = training.Training(task, folder, training.Settings(**{**changes, **new}), seed=a.seed, threads=a.threads,
-                                about={"task": name, **options}, tensorboard=True, evaluate_every=EVALUATE_EVERY)
+        try:
+            run = training.Training(task, folder, training.Settings(**{**changes, **new}), seed=a.seed,
+                                    threads=a.threads, about={"task": name, **options}, tensorboard=True,
+                                    evaluate_every=EVALUATE_EVERY)
+        except errors.ValueError as error:
+            sys.exit(f"{error} (--out)" if str(error).startswith("folder: ") else f"{error}")
         run.run(min(a.samples, end), minutes=a.minutes - (time.perf_counter() - began) / 60)
         if run.samples < end:
             break
