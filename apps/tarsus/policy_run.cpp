@@ -15,14 +15,25 @@ namespace {
 
 constexpr std::size_t kAny = NpzReader::kAny;
 
-DensePolicy read_policy(NpzReader& file) {
+DensePolicy read_policy(NpzReader& file, const PolicyRun& run) {
+  const auto finite = [&](const std::string& name, const NpzShape& shape) {
+    std::vector<double> values = file.read_real(name, shape);
+    for (double x : values)
+      if (!std::isfinite(x)) throw ValueError(run.file + ": " + name, number_text(x), "finite");
+    return values;
+  };
   DensePolicy policy;
-  policy.mean = file.read_real("mean", {kAny}), policy.scale = file.read_real("scale", {kAny});
-  policy.offset = file.read_real("action_offset", {kAny}), policy.gain = file.read_real("action_scale", {kAny});
-  for (int i = 0; file.has("weight" + std::to_string(i)); ++i) {
-    policy.layers.push_back({file.read_real("weight" + std::to_string(i), {kAny, kAny}),
-                             file.read_real("bias" + std::to_string(i), {kAny})});
+  policy.mean = finite("mean", {kAny}), policy.scale = finite("scale", {policy.mean.size()});
+  for (double x : policy.scale)
+    if (!(x > 0)) throw ValueError(run.file + ": scale", number_text(x), "positive");
+  std::size_t inputs = policy.mean.size();
+  for (int i = 0; i == 0 || file.has("weight" + std::to_string(i)) || file.has("bias" + std::to_string(i)); ++i) {
+    std::vector<double> bias = finite("bias" + std::to_string(i), {kAny});
+    const std::size_t outputs = bias.size();
+    policy.layers.push_back({finite("weight" + std::to_string(i), {outputs, inputs}), std::move(bias)});
+    inputs = outputs;
   }
+  policy.offset = finite("action_offset", {inputs}), policy.gain = finite("action_scale", {inputs});
   policy.check();
   return policy;
 }
@@ -31,6 +42,12 @@ DensePolicy read_policy(NpzReader& file) {
 MotionTask read_task(NpzReader& file, const Model& model, const ClipBinding& clip, const PolicyRun& run) {
   const auto numbers = [&](const char* name) { return file.read_real(std::string("task_") + name, {kAny}); };
   const auto number = [&](const char* name) { return file.read_real(std::string("task_") + name, {1})[0]; };
+  const auto whole = [&](const char* name, double x) {
+    if (!(std::abs(x) < 1e9) || x != std::floor(x))
+      throw ValueError(run.file + ": task_" + name, number_text(x), "a whole number");
+    return int(x);
+  };
+  const auto flag = [&](const char* name) { return whole(name, number(name)) != 0; };
   Drives drives{numbers("kp"), numbers("kd")};
   drives.force_limit = numbers("force_limit");
   if (drives.kp.size() != std::size_t(model.nv))
@@ -40,18 +57,18 @@ MotionTask read_task(NpzReader& file, const Model& model, const ClipBinding& cli
   options.joint_weight = numbers("joint_weight");
   const std::vector<double> points = file.read_real("task_end_effectors", {kAny, 4}), weights = numbers("weights");
   for (std::size_t i = 0; i + 3 < points.size(); i += 4)
-    options.end_effectors.push_back({int(points[i]), {points[i + 1], points[i + 2], points[i + 3]}});
-  for (double foot : numbers("feet")) options.feet.push_back(int(foot));
+    options.end_effectors.push_back({whole("end_effectors", points[i]), {points[i + 1], points[i + 2], points[i + 3]}});
+  for (double foot : numbers("feet")) options.feet.push_back(whole("feet", foot));
   options.weights = weights;
-  if (file.has("task_reward") && number("reward") != 0) options.reward = ImitationReward::mimickit;
-  options.control_dt = number("control_dt"), options.substeps = int(number("substeps"));
+  if (file.has("task_reward") && flag("reward")) options.reward = ImitationReward::mimickit;
+  options.control_dt = number("control_dt"), options.substeps = whole("substeps", number("substeps"));
   if (run.dt) {
     options.substeps = int(std::lround(options.control_dt / *run.dt));
     if (options.substeps < 1 || std::abs(options.substeps * *run.dt - options.control_dt) > 1e-4)
       throw ValueError("--dt", number_text(*run.dt), "a whole part of the policy's " + number_text(options.control_dt));
   }
-  options.phase = number("phase") != 0, options.follow_root = number("follow_root") != 0;
-  options.relative_action = number("relative_action") != 0;
+  options.phase = flag("phase"), options.follow_root = flag("follow_root");
+  options.relative_action = flag("relative_action");
   options.start = run.start, options.time_limit = run.duration;
   return MotionTask(model, clip, std::move(drives), std::move(options));
 }
@@ -61,7 +78,7 @@ MotionTask read_task(NpzReader& file, const Model& model, const ClipBinding& cli
 PolicyReport run_policy(const Model& model, const ClipBinding& clip, const PolicyRun& run,
                         const std::function<void(const TrackFrame&)>& on_frame) {
   NpzReader file{std::filesystem::path(run.file)};
-  const DensePolicy policy = read_policy(file);
+  const DensePolicy policy = read_policy(file, run);
   const MotionTask task = read_task(file, model, clip, run);
   if (policy.mean.size() != std::size_t(task.observation_size()))
     throw ValueError(run.file, std::to_string(policy.mean.size()) + " observed numbers",

@@ -106,6 +106,29 @@ def test_the_same_as_gymnasiums_own_vector_environment():
 
 
 @pytest.mark.parametrize("mode", list(AutoresetMode))
+def test_a_mask_resets_as_in_gymnasiums_own_vector_environment(mode):
+    """In every mode, of worlds that ended and of such as go on."""
+    n, ends = 4, 0
+    ours = gymnasium.make_vec(ID, num_envs=n, autoreset_mode=mode, **SHORT)
+    theirs = gymnasium.make_vec(ID, num_envs=n, vectorization_mode="sync", vector_kwargs={"autoreset_mode": mode},
+                                **SHORT)
+    ours.reset(seed=3), theirs.reset(seed=3)
+    for step in range(15):
+        action = actions(ours.single_action_space, range(n), step)
+        a, b = ours.step(action), theirs.step(action)
+        for x, y in zip(a[:4], b[:4]):
+            assert np.array_equal(x, y), step
+        ended = a[2] | a[3]
+        ends += ended.sum()
+        mask = ended.copy() if mode == AutoresetMode.DISABLED else ended & (np.arange(n) % 2 == 0)
+        mask[step % n] |= step % 4 == 3
+        if mask.any():
+            x, y = (envs.reset(options={"reset_mask": mask.copy()})[0] for envs in (ours, theirs))
+            assert np.array_equal(x, y), step
+    assert ends > n
+
+
+@pytest.mark.parametrize("mode", list(AutoresetMode))
 def test_infos_name_the_worlds_that_went_bad(mode):
     envs = gymnasium.make_vec(ID, num_envs=3, autoreset_mode=mode)
     single = gymnasium.make(ID).unwrapped

@@ -3,6 +3,7 @@
 tarsus.Clip, whose interpolation has tests of its own."""
 
 import json
+import re
 
 import mujoco
 import numpy as np
@@ -424,3 +425,92 @@ def test_a_policy_of_another_task_is_named():
         tarsus.learn.evaluate(tarsus.tasks.make("CartPole"), policy, worlds=2)
     with pytest.raises(tarsus.ValueError, match=r"^policy: gives actions of shape \(2, 3\), expected \(2, 1\)"):
         tarsus.learn.evaluate(tarsus.tasks.make("CartPole"), lambda observation: np.zeros((2, 3)), worlds=2)
+
+
+def damaged(folder, changes, source=WALK):
+    """The policy's file with other arrays; None takes one out."""
+    arrays = {**dict(np.load(source)), **changes}
+    path = folder / "damaged.npz"
+    np.savez(path, **{name: values for name, values in arrays.items() if values is not None})
+    return path
+
+
+NAN = np.array([np.nan])
+#: What is wrong with a policy's file: arrays, the one that is named, what is said in Python and by the command line.
+WRONG_POLICIES = [
+    ({"mean": np.zeros(1)}, "mean", r"is \[1\], expected \[197\]", "weight0|scale"),
+    ({"mean": np.full(197, np.nan)}, "mean", "has nan, expected numbers that are finite", "mean"),
+    ({"mean": np.array("x")}, "mean", "is of <U1, expected float32 or float64", "mean"),
+    ({"mean": None}, "mean", r"is missing, expected float32 or float64 \[197\]", "mean"),
+    ({"scale": np.zeros(197)}, "scale", "has 0, expected numbers that are positive and finite", "scale"),
+    ({"action_scale": np.ones(1)}, "action_scale", r"is \[1\], expected \[28\]", "action_scale"),
+    ({"action_offset": NAN}, "action_offset", r"is \[1\], expected \[28\]", "action_offset"),
+    ({"weight0": np.zeros((197, 256))}, "weight0", r"is \[197, 256\] and bias0 \[256\], expected \[n, 197\]",
+     r"\(197, 256\); expected \(256, 197\) \(weight0\)"),
+    ({"weight1": np.zeros((256, 256), int)}, "weight1", "is of int64, expected float32 or float64", "weight1"),
+    ({"weight1": np.full((256, 256), np.inf)}, "weight1", "has inf, expected numbers that are finite", "weight1"),
+    ({"weight1": None}, "weight1", "is missing", "weight1"),
+    ({"bias2": np.zeros(1)}, "weight2", r"is \[28, 256\] and bias2 \[1\], expected \[n, 256\] and \[n\]", "weight2"),
+    ({"weight3": np.zeros((28, 28))}, "bias3", "is missing", "bias3"),
+    ({"task_kp": np.full(34, np.nan)}, "task_kp", "has nan, expected numbers that are at least 0 and finite", "kp"),
+    ({"task_kp": np.full(34, -1.0)}, "task_kp", "has -1, expected numbers that are at least 0 and finite", "kp"),
+    ({"task_kd": np.zeros(3)}, "task_kd", r"is \[3\], expected \[34\]", "kd"),
+    ({"task_kd": None}, "task_kd", "is missing", "kd"),
+    ({"task_force_limit": np.zeros(3)}, "task_force_limit", r"is \[3\], expected \[34\]", "force_limit"),
+    ({"task_control_dt": np.zeros(1)}, "task_control_dt", "has 0, expected numbers that are positive", "control_dt"),
+    ({"task_control_dt": np.array(0.03)}, "task_control_dt", r"is \[\], expected \[1\]", "control_dt"),
+    ({"task_substeps": np.array([1.5])}, "task_substeps", "has 1.5, expected numbers that are whole", "substeps"),
+    ({"task_feet": np.array([-3.0])}, "task_feet", "has -3, expected numbers that are whole", "feet"),
+    ({"task_feet": NAN}, "task_feet", "has nan, expected numbers that are whole", "feet"),
+    ({"task_end_effectors": np.full((1, 4), 0.5)}, "task_end_effectors", "has body 0.5, expected", "end_effectors"),
+    ({"task_phase": NAN}, "task_phase", "has nan, expected numbers that are 0 or 1", "phase"),
+    ({"task_weights": np.zeros(5)}, "task_weights", "are all 0, expected one that is positive", "weights"),
+]
+
+
+@pytest.mark.parametrize("changes, name, said, by_command", WRONG_POLICIES)
+def test_a_policys_file_is_refused_by_the_name_of_what_is_wrong(tmp_path, changes, name, said, by_command):
+    import subprocess
+    import sys
+
+    path = damaged(tmp_path, changes)
+    with pytest.raises(tarsus.ValueError, match=rf"^{path}: {name}: {said}"):
+        tarsus.learn.Policy.load(path)
+    clip = MODELS / "clips" / "humanoid_walk.json"
+    command = [sys.executable, "-m", "tarsus", "run", MODELS / "humanoid.xml", "--clip", clip, "--policy", path]
+    run = subprocess.run([*command, "--duration", "0.1", "--no-record"], capture_output=True, text=True)
+    assert run.returncode != 0 and re.search(by_command, run.stderr), run.stderr
+
+
+def test_policies_that_are_no_files_of_arrays_are_named(tmp_path):
+    path, whole = tmp_path / "p.npz", WALK.read_bytes()
+    middle = len(whole) // 2
+    for text in (b"", b"no zip", whole[:middle], whole[:middle] + bytes([whole[middle] ^ 0xFF]) + whole[middle + 1 :]):
+        path.write_bytes(text)
+        with pytest.raises(tarsus.ValueError, match=rf"^{path}: (is no .npz, or damaged|\w+: cannot be read)"):
+            tarsus.learn.Policy.load(path)
+    np.savez(path, mean=np.array([{}], object))
+    with pytest.raises(tarsus.ValueError, match=rf"^{path}: mean: cannot be read"):
+        tarsus.learn.Policy.load(path)
+    with pytest.raises(FileNotFoundError):
+        tarsus.learn.Policy.load(tmp_path / "none.npz")
+
+
+def test_policies_that_fit_are_loaded(tmp_path):
+    """Of tasks without settings, without the reward's as older files, in single precision, and saved from numbers."""
+    tarsus.learn.Policy.load(damaged(tmp_path, {"task_reward": np.ones(1), "mean": np.zeros(197, np.float32)}))
+    tarsus.learn.Policy.load(damaged(tmp_path, {"task_feet": np.zeros(0), "task_end_effectors": np.zeros((0, 4))}))
+    assert tarsus.learn.Policy.load(MODELS / "policies" / "quadruped.npz").task == {}
+    idle = tarsus.learn.Policy(0.0, 1.0, [(np.ones((2, 4)), np.zeros(2))], np.zeros(2), np.ones(2))
+    idle.save(tmp_path / "idle.npz")
+    assert np.array_equal(tarsus.learn.Policy.load(tmp_path / "idle.npz")(np.arange(4.0)), idle(np.arange(4.0)))
+
+
+@pytest.mark.parametrize("task", ["cart-pole", "quadruped"])
+def test_the_command_refuses_absolute_actions_without_a_clip(task, tmp_path, capsys):
+    from tarsus.learn import __main__ as command
+
+    with pytest.raises(SystemExit) as end:
+        command.main([task, "--out", str(tmp_path), "--absolute"])
+    said = f"--absolute: beside {task}, which has no clip; expected one of walk"
+    assert end.value.code == 2 and said in capsys.readouterr().err

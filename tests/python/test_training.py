@@ -102,6 +102,52 @@ def test_the_best_policy_is_kept(tmp_path):
     assert best["normalized_return"] >= good["normalized_return"] > last["normalized_return"] + 0.2
 
 
+def files(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+def test_a_folder_of_another_run_is_refused(tmp_path):
+    """By what settings.json says, which stays as it is; in Python also where it is not told what the tasks are."""
+    from tarsus.learn.training import Settings, Training
+
+    def make(name="HumanoidWalk", seed=0, about=None, relative=True, **changes):
+        task = tarsus.tasks.make(name, **({"relative_action": relative} if name != "CartPole" else {}))
+        settings = Settings(**{"worlds": 4, "steps": 8, "minibatches": 1, "hidden": (16,), **changes})
+        return Training(task, tmp_path, settings, seed=seed, about=about)
+
+    make(about={"task": "walk"}).run(32, out=None)
+    before = files(tmp_path)
+    for named, arguments in (("relative_action is True, expected False", {"relative": False}),
+                             ("task_class is 'MotionTask', expected 'CartPoleTask'", {"name": "CartPole"}),
+                             ("observation_size is 197, expected", {"name": "DogPace"}),
+                             ("clip_duration is ", {"name": "HumanoidRun"}),
+                             ("task is 'walk', expected 'run'", {"about": {"task": "run"}}),
+                             ("seed is 0, expected 1", {"seed": 1}),
+                             (r"hidden is \[16\], expected \[8\]", {"hidden": (8,)}),
+                             ("drives is 'maba', expected 'dense'", {"drives": "dense"})):
+        said = f"^folder: {tmp_path} has a run whose {named}.* to go on with it; choose another folder"
+        with pytest.raises(tarsus.ValueError, match=said):
+            make(**arguments)
+        assert files(tmp_path) == before
+    assert make(worlds=8, learning_rate=1e-4).samples == 32
+    (tmp_path / "settings.json").write_text("{")
+    for _ in range(2):
+        with pytest.raises(tarsus.ValueError, match="^folder: .*settings.json cannot be read .* another folder"):
+            make()
+        (tmp_path / "settings.json").unlink(missing_ok=True)
+
+
+def test_the_command_refuses_the_folder_of_another_task(tmp_path):
+    import tarsus.learn.__main__ as command
+
+    command.main(["cart-pole", "--samples", "2000", "--threads", "1", "--out", str(tmp_path)])
+    before = files(tmp_path)
+    for task, option in (("quadruped", []), ("cart-pole", ["--seed", "1"])):
+        with pytest.raises(SystemExit, match="^folder: .* has a run whose .* choose another folder \\(--out\\)$"):
+            command.main([task, *option, "--samples", "4000", "--threads", "1", "--out", str(tmp_path)])
+        assert files(tmp_path) == before
+
+
 def test_noise_stays_below_its_largest(tmp_path):
     """Also where a run goes on with another limit; without one PPO's own noise stays."""
     free = cart_pole(tmp_path)

@@ -63,7 +63,7 @@ class TarsusVectorEnv(gymnasium.vector.VectorEnv):
 
     def reset(self, *, seed=None, options=None):
         """Seeds: None goes on with each world's own; a number seeds world i with seed + i; a list has one for each, None for
-        those that go on. options["reset_mask"]: bool [num_envs], the worlds to start."""
+        those that go on. options["reset_mask"]: bool [num_envs], the worlds to start, in every mode."""
         mask = None if options is None else expect("options", options, dict).get("reset_mask")
         if mask is not None:
             if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_ or mask.shape != (self.num_envs,):

@@ -7,7 +7,7 @@ import pathlib
 import sys
 import time
 
-from .. import tasks
+from .. import errors, tasks
 from . import Policy, evaluate
 
 #: What ends episodes besides falls, in training alone: without it they learn to stand through the motion.
@@ -38,7 +38,8 @@ EVALUATE_EVERY = 500_000  #: samples; the best policy of those is what a run lea
 def arguments(argv):
     parser = argparse.ArgumentParser(prog="python -m tarsus.learn", description=__doc__)
     parser.add_argument("task", choices=PRESETS)
-    parser.add_argument("--out", help="folder of the run; one that has a checkpoint is gone on with (out/learn/TASK-SEED)")
+    parser.add_argument("--out", help="folder of the run; one that has a checkpoint of the same task and seed is "
+                        "gone on with (out/learn/TASK-SEED)")
     parser.add_argument("--samples", type=float, default=None, help="control steps to train on (20e6; cartwheel: 34e6)")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="stop after so long")
     parser.add_argument("--seed", type=int, default=0)
@@ -46,7 +47,7 @@ def arguments(argv):
                         help="all that there are; under torchrun, this process's part of them")
     parser.add_argument("--worlds", type=int, help="worlds side by side")
     parser.add_argument("--absolute", action="store_true", help="actions are the drives' targets, as in DeepMimic, instead of "
-                        "what is added to the clip's pose")
+                        "what is added to the clip's pose; for tasks with a clip")
     given = parser.parse_args(argv)
     for name, least in (("samples", 1), ("seed", 0), ("threads", 1), ("worlds", 1)):
         value = getattr(given, name)
@@ -54,6 +55,9 @@ def arguments(argv):
             parser.error(f"--{name}: is {value}, expected a finite number, at least {least}")
     if not given.minutes > 0:
         parser.error(f"--minutes: is {given.minutes}, expected more than 0")
+    with_clip = [task for task, (_, options, _) in PRESETS.items() if "relative_action" in options]
+    if given.absolute and given.task not in with_clip:
+        parser.error(f"--absolute: beside {given.task}, which has no clip; expected one of {', '.join(with_clip)}")
     return given
 
 
@@ -64,8 +68,8 @@ def main(argv=None):
     except ModuleNotFoundError as error:
         sys.exit(f"tarsus.learn needs {error.name}: pip install 'tarsus[learn]'")
     name, options, changes = PRESETS[a.task]
-    if "relative_action" in options:
-        options = {**options, "relative_action": not a.absolute}
+    if a.absolute:
+        options = {**options, "relative_action": False}
     if a.worlds is not None:
         changes = {**changes, "worlds": a.worlds}
     task = tasks.make(name, **options)
@@ -78,8 +82,12 @@ def main(argv=None):
     a.samples = a.samples or (later[-1][0] + 10e6 if later else 20e6)
     ends = [samples for samples, _ in later] + [float("inf")]
     for end, new in zip(ends, [{}, *(new for _, new in later)]):
-        run = training.Training(task, folder, training.Settings(**{**changes, **new}), seed=a.seed, threads=a.threads,
-                                about={"task": name, **options}, tensorboard=True, evaluate_every=EVALUATE_EVERY)
+        try:
+            run = training.Training(task, folder, training.Settings(**{**changes, **new}), seed=a.seed,
+                                    threads=a.threads, about={"task": name, **options}, tensorboard=True,
+                                    evaluate_every=EVALUATE_EVERY)
+        except errors.ValueError as error:
+            sys.exit(f"{error} (--out)" if str(error).startswith("folder: ") else f"{error}")
         run.run(min(a.samples, end), minutes=a.minutes - (time.perf_counter() - began) / 60)
         if run.samples < end:
             break

@@ -6,9 +6,103 @@ The file (.npz) has ``mean`` and ``scale`` of observations [n]; ``weight0``, ``b
     action = action_offset + action_scale * (W2 relu(W1 relu(W0 ((x - mean) * scale) + b0) + b1) + b2)
 """
 
+import builtins
+import zipfile
+import zlib
+
 import numpy as np
 
 from ..errors import ValueError  # noqa: A004 (the C++ name)
+
+# What numbers of a file may be: in words, and a test of each.
+_FINITE = ("finite", np.isfinite)
+_POSITIVE = ("positive and finite", lambda x: (x > 0) & np.isfinite(x))
+_NOT_NEGATIVE = ("at least 0 and finite", lambda x: (x >= 0) & np.isfinite(x))
+_LIMIT = ("at least 0", lambda x: x >= 0)
+_FLAG = ("0 or 1", lambda x: (x == 0) | (x == 1))
+_COUNT = ("whole, at least 1", lambda x: (x >= 1) & (x == np.floor(x)) & (x < 2**31))
+#: Settings of a task (MotionTask.settings): shapes, with "n" for any size, and ranges.
+_TASK = {"kp": (("n",), _NOT_NEGATIVE), "kd": (("n",), _NOT_NEGATIVE), "force_limit": (("n",), _LIMIT),
+         "joint_weight": (("n",), _NOT_NEGATIVE), "end_effectors": (("n", 4), _FINITE), "feet": (("n",), _COUNT),
+         "reward": ((1,), _FLAG), "weights": ((5,), _NOT_NEGATIVE), "control_dt": ((1,), _POSITIVE),
+         "substeps": ((1,), _COUNT), "phase": ((1,), _FLAG), "follow_root": ((1,), _FLAG),
+         "relative_action": ((1,), _FLAG)}
+_LATER = {"reward"}  # settings that older files lack
+
+
+def _shape(sizes):
+    return "[" + ", ".join(map(str, sizes)) + "]"
+
+
+class _File:
+    """The arrays of a policy's file, each refused by its name where it is not what it should be."""
+
+    def __init__(self, path):
+        self.path = path
+        damaged = (builtins.ValueError, EOFError, KeyError, MemoryError, NotImplementedError, RuntimeError,
+                   zipfile.BadZipFile, zlib.error)
+        try:
+            file = np.load(path, allow_pickle=False)
+        except damaged:
+            file = None
+        if not isinstance(file, np.lib.npyio.NpzFile):
+            raise ValueError(f"{path}: is no .npz, or damaged, expected a policy's file")
+        self.arrays = {}
+        with file:
+            for name in file.files:
+                try:
+                    self.arrays[name] = np.asarray(file[name])
+                except damaged as error:
+                    raise ValueError(f"{path}: {name}: cannot be read ({error}), expected numbers") from None
+
+    def real(self, name, shape, kind=_FINITE):
+        """An array of this shape, "n" standing for any size, of such numbers."""
+        if name not in self.arrays:
+            raise ValueError(f"{self.path}: {name}: is missing, expected float32 or float64 {_shape(shape)}")
+        values = self.arrays[name]
+        if values.dtype not in (np.float32, np.float64):
+            raise ValueError(f"{self.path}: {name}: is of {values.dtype}, expected float32 or float64")
+        if values.ndim != len(shape) or any(want not in ("n", got) for got, want in zip(values.shape, shape)):
+            raise ValueError(f"{self.path}: {name}: is {_shape(values.shape)}, expected {_shape(shape)}")
+        wrong = values[~kind[1](values)]
+        if wrong.size:
+            raise ValueError(f"{self.path}: {name}: has {wrong[0]:g}, expected numbers that are {kind[0]}")
+        return values
+
+    def layers(self):
+        """(weight, bias) of each, which fit one another."""
+        out = []
+        while not out or {f"weight{len(out)}", f"bias{len(out)}"} & self.arrays.keys():
+            names = f"weight{len(out)}", f"bias{len(out)}"
+            weight, bias = self.real(names[0], ("n", "n")), self.real(names[1], ("n",))
+            inputs = out[-1][1].size if out else self._observed(weight)
+            if weight.shape != (bias.size, inputs) or not weight.size:
+                raise ValueError(f"{self.path}: {names[0]}: is {_shape(weight.shape)} and {names[1]} "
+                                 f"{_shape(bias.shape)}, expected [n, {inputs}] and [n]")
+            out.append((weight.astype(np.float64), bias.astype(np.float64)))
+        return out
+
+    def _observed(self, weight):
+        """How many numbers are observed: what mean and scale say where they agree, else what the first layer takes."""
+        mean, scale = (self.arrays.get(name, np.zeros(0)).shape for name in ("mean", "scale"))
+        return mean[0] if mean == scale and len(mean) == 1 and mean != (0,) else weight.shape[1]
+
+    def task(self):
+        """Settings of the task; a file may be without any."""
+        out = {name[5:]: values for name, values in self.arrays.items() if name.startswith("task_")}
+        if out.keys() & _TASK.keys():
+            for name, (shape, kind) in _TASK.items():
+                if name in out or name not in _LATER:
+                    self.real(f"task_{name}", shape, kind)
+            self.real("task_kd", out["kp"].shape)
+            if out["force_limit"].size:
+                self.real("task_force_limit", out["kp"].shape, _LIMIT)
+            if not out["weights"].any():
+                raise ValueError(f"{self.path}: task_weights: are all 0, expected one that is positive")
+            bodies = out["end_effectors"][:, 0]
+            for body in bodies[~_COUNT[1](bodies)]:
+                raise ValueError(f"{self.path}: task_end_effectors: has body {body:g}, expected one {_COUNT[0]}")
+        return out
 
 
 class Policy:
@@ -32,7 +126,9 @@ class Policy:
 
     def save(self, path):
         """Writes the file. Weights are single precision, as they were trained."""
-        arrays = {"mean": self.mean, "scale": self.scale, "action_offset": self.action_offset, "action_scale": self.action_scale}
+        observed, actions = self.layers[0][0].shape[1], self.layers[-1][1].size
+        arrays = {name: np.broadcast_to(np.asarray(getattr(self, name), np.float64), (size,)) for name, size in (
+            ("mean", observed), ("scale", observed), ("action_offset", actions), ("action_scale", actions))}
         for i, (weight, bias) in enumerate(self.layers):
             arrays[f"weight{i}"], arrays[f"bias{i}"] = weight.astype(np.float32), bias.astype(np.float32)
         np.savez_compressed(path, **arrays, **{f"task_{key}": value for key, value in self.task.items()})
@@ -70,9 +166,10 @@ class Policy:
 
     @classmethod
     def load(cls, path):
-        with np.load(path, allow_pickle=False) as file:
-            layers = []
-            while f"weight{len(layers)}" in file:
-                layers.append(tuple(file[f"{part}{len(layers)}"].astype(np.float64) for part in ("weight", "bias")))
-            task = {key[5:]: file[key] for key in file.files if key.startswith("task_")}
-            return cls(file["mean"], file["scale"], layers, file["action_offset"], file["action_scale"], task)
+        """Of a file. Raises ValueError that names the file and the array which is missing, of another type or shape, or
+        has numbers that are not finite or out of range. Whether a model has these bodies is for the task to say."""
+        file = _File(path)
+        layers = file.layers()
+        observed, actions = layers[0][0].shape[1], layers[-1][1].size
+        return cls(file.real("mean", (observed,)), file.real("scale", (observed,), _POSITIVE), layers,
+                   file.real("action_offset", (actions,)), file.real("action_scale", (actions,)), file.task())

@@ -15,6 +15,7 @@ from rsl_rl.algorithms import PPO
 from tensordict import TensorDict
 
 from .. import VectorTask
+from ..errors import ValueError  # noqa: A004 (the C++ name)
 from .evaluation import evaluate
 from .policy import Policy
 
@@ -89,7 +90,9 @@ class Training:
     for that, in a folder of this name; with `evaluate_every` also ``best.npz``, the policy with the largest return without noise of
     those that were tried each so many samples.
 
-    Made for a folder that has a checkpoint, it goes on from there. Equal task, settings, seed, threads and processes give equal
+    Made for a folder that has a checkpoint, it goes on from there; ValueError if settings.json says that it was of
+    another task, seed, network or drives. Other settings may change on the way. about: what settings.json says of the
+    task besides, which may not change either. Equal task, settings, seed, threads and processes give equal
     curves, to the bit; a resumed run starts its worlds anew, so that it is as good but not the same. Under torchrun, processes
     share the worlds evenly; the first writes the files. worlds: what has a VectorTask's reset, step and arrays, for
     worlds that are somewhere else (examples/ray/rollouts.py).
@@ -105,6 +108,7 @@ class Training:
         self.task, self.folder, self.settings, self.seed = task, pathlib.Path(folder), settings or Settings(), seed
         self.about = dict(about or {})
         self.folder.mkdir(parents=True, exist_ok=True)
+        self._check_folder()
         s = self.settings
         if s.worlds % group.size:
             raise ValueError(f"worlds is {s.worlds}; expected a multiple of the {group.size} processes")
@@ -135,8 +139,10 @@ class Training:
         first = (seed << 32) + (self.iteration << 20) + group.rank * share
         self.worlds.reset(None, np.arange(share, dtype=np.uint64) + np.uint64(first))
         if group.rank == 0:
-            about = {"seed": seed, "threads": threads, "processes": group.size, **self.about, **dataclasses.asdict(s)}
-            (self.folder / "settings.json").write_text(json.dumps(about, indent=1), encoding="utf-8")
+            about = {"threads": threads, "processes": group.size, **self._identity(), **dataclasses.asdict(s)}
+            new = self.folder / "settings.new"
+            new.write_text(json.dumps(about, indent=1), encoding="utf-8")
+            new.replace(self.folder / "settings.json")
 
     def _limit_noise(self):
         if self.settings.largest_noise:
@@ -271,6 +277,32 @@ class Training:
                     self._tensorboard.add_scalar(key, row[key], row["samples"], walltime=self._began + row["seconds"])
         self._tensorboard.flush()
         self._logged = len(self.curve)
+
+    def _identity(self):
+        """What stays the same where a run goes on, as settings.json has it."""
+        task, s = self.task, self.settings
+        settings = getattr(task, "settings", {})
+        of_task = {"task_class": type(task).__name__, "observation_size": task.observation_size,
+                   "action_size": task.action_size, "control_dt": task.control_dt,
+                   "clip_duration": getattr(task, "clip_duration", None),
+                   **{name: bool(settings[name][0]) for name in ("phase", "relative_action") if name in settings}}
+        about = {**self.about, **{key: value for key, value in of_task.items() if key not in self.about}}
+        return {**about, "seed": self.seed, "hidden": list(s.hidden), "drives": s.drives}
+
+    def _check_folder(self):
+        """Raises ValueError if the folder has a checkpoint that is not of this run."""
+        if not (self.folder / "checkpoint.pt").exists():
+            return
+        path = self.folder / "settings.json"
+        try:
+            kept = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, json.JSONDecodeError, UnicodeDecodeError) as error:
+            raise ValueError(f"folder: {path} cannot be read ({error}), expected the settings of the run that "
+                             "checkpoint.pt is of; choose another folder") from None
+        for key, value in json.loads(json.dumps(self._identity())).items():
+            if key in kept and kept[key] != value:
+                raise ValueError(f"folder: {self.folder} has a run whose {key} is {kept[key]!r}, expected {value!r} to "
+                                 "go on with it; choose another folder")
 
     def _resume(self):
         path = self.folder / "checkpoint.pt"
