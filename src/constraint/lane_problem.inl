@@ -53,38 +53,39 @@ class LaneProblem {
     T* const end = s_.x_other;
     const T* velocity = as_lanes(pack_.velocity);
     for (int k = 0; k < v_.nv; ++k) end[k] = velocity[k] + change[k];
-    each_limit(end, where, T(R(0)), [&](int joint, int place, const Vec3<T>& e, T gap, T speed, T ahead, Mask<T> of) {
-      const T last = mul_add(ahead, T(step_.h), gap);
-      of = of & ((gap <= zero()) | (last < zero()));
-      if (resolved_law(place)) of = of & (gap <= zero());
-      if (!any_lane(of)) return;
-      const auto first_from = [&](int at) {
-        return std::find_if(s_.row, s_.row + s_.nrow, [&](const LaneJointRow<T>& r) { return r.place >= at; });
-      };
-      const auto join = [&](int at, Mask<T> lanes) {
-        LaneJointRow<T>* const there = first_from(at);
-        const bool known = there < s_.row + s_.nrow && there->place == at;  // in some lane
-        const Mask<T> had = known ? lanes & there->live : no_lanes<T>();
-        lanes = lanes & ~had;
-        if (!any_lane(lanes)) return had;
-        LaneJointRow<T>& r = add_limit(joint, at, e, gap, speed, ahead, lanes);
-        lanes = lanes & (ahead < r.target);
-        r.live = lanes, r.upper = select(lanes, r.upper, zero()), r.metric.set(r.metric.own_R, lanes);
-        r.at.best_u = ahead, r.at.best_y = zero(), r.free = along_row(v_, state_, r, velocity);
-        late = late | lanes;
-        if (known || !any_lane(lanes)) {
-          if (known) there->take(lanes, r);
-          --s_.nrow;
-        } else {
-          std::rotate(there, &r, &r + 1);
-        }
-        return had;
-      };
-      const Mask<T> had = join(place, of);
-      if (!turns_freely(v_.link[joint].joint)) return;
-      const Mask<T> elsewhere = had & (last < T(R(-kLimitReach)));  // a second one, where that ends
-      if (any_lane(elsewhere)) join(place + 1, elsewhere);
-    });
+    each_limit(
+        end, end, where, T(R(0)), [&](int joint, int place, const Vec3<T>& e, T gap, T speed, T ahead, Mask<T> of) {
+          const T last = mul_add(ahead, T(step_.h), gap);
+          of = of & ((gap <= zero()) | (last < zero()));
+          if (resolved_law(place)) of = of & (gap <= zero());
+          if (!any_lane(of)) return;
+          const auto first_from = [&](int at) {
+            return std::find_if(s_.row, s_.row + s_.nrow, [&](const LaneJointRow<T>& r) { return r.place >= at; });
+          };
+          const auto join = [&](int at, Mask<T> lanes) {
+            LaneJointRow<T>* const there = first_from(at);
+            const bool known = there < s_.row + s_.nrow && there->place == at;  // in some lane
+            const Mask<T> had = known ? lanes & there->live : no_lanes<T>();
+            lanes = lanes & ~had;
+            if (!any_lane(lanes)) return had;
+            LaneJointRow<T>& r = add_limit(joint, at, e, gap, speed, ahead, lanes);
+            lanes = lanes & (ahead < r.target);
+            r.live = lanes, r.upper = select(lanes, r.upper, zero()), r.metric.set(r.metric.own_R, lanes);
+            r.at.best_u = ahead, r.at.best_y = zero(), r.free = along_row(v_, state_, r, velocity);
+            late = late | lanes;
+            if (known || !any_lane(lanes)) {
+              if (known) there->take(lanes, r);
+              --s_.nrow;
+            } else {
+              std::rotate(there, &r, &r + 1);
+            }
+            return had;
+          };
+          const Mask<T> had = join(place, of);
+          if (!turns_freely(v_.link[joint].joint)) return;
+          const Mask<T> elsewhere = had & (last < T(R(-kLimitReach)));  // a second one, where that ends
+          if (any_lane(elsewhere)) join(place + 1, elsewhere);
+        });
     return late;
   }
   /// v⁺ in the place of what the solve began with; what the next step and the caller want to know.
@@ -264,9 +265,9 @@ class LaneProblem {
     return number >= 0 && m_.law[number].resolved ? &m_.law[number] : nullptr;
   }
   /// f(joint, place, row's direction, gap, speed along the row at the step's start, by `ahead`, lanes) for the limits of
-  /// lanes `where`, without balls that turn by either of the two and `reach` more and stay within.
+  /// lanes `where`, without balls that turn by `turns` and `reach` more and stay within.
   template <class F>
-  TARSUS_INLINE void each_limit(const T* ahead, Mask<T> where, T reach, const F& f) {
+  TARSUS_INLINE void each_limit(const T* ahead, const T* turns, Mask<T> where, T reach, const F& f) {
     const T *qpos = as_lanes(pack_.qpos), *qvel = as_lanes(pack_.qvel);
     for (int i = 0; i < m_.nlimit; ++i) {
       const int joint = m_.limit[i];
@@ -280,21 +281,21 @@ class LaneProblem {
       }
       // Far from its range without a logarithm: an angle is at most π sin(angle/2).
       const T* q = qpos + link.qpos;
-      const Vec3<T> w = get3(qvel + link.qvel), w_ahead = get3(ahead + link.qvel), vec = get3(q + 1);
-      const T fastest = square_root(maximum(dot(w, w), dot(w_ahead, w_ahead)));
-      const T room = (high - reach - fastest * T(step_.h)) * T(R(0.31830988618379067));
+      const Vec3<T> w = get3(qvel + link.qvel), rate = get3(turns + link.qvel), vec = get3(q + 1);
+      const T room = (high - reach - norm(rate) * T(step_.h)) * T(R(0.31830988618379067));
       const Mask<T> far = (room > zero()) & (dot(vec, vec) < room * room);
       if (all_lanes(far)) continue;
-      // As StepTerms::each_end(): where it ends, if it leaves its range by `ahead`.
+      // As StepTerms::each_end(): where it ends, if it leaves its range.
       const Quat<T> at = get_quat(q);
-      const Vec3<T> turn = rotation_vector(at), end = rotation_vector(at * exponential(w_ahead * T(step_.h)));
+      const Vec3<T> turn = rotation_vector(at), end = rotation_vector(at * exponential(rate * T(step_.h)));
       const T angle = norm(turn), there = norm(end), least = T(R(1e-6));
       const Mask<T> leaves = (angle < high) & (there > high);
       const Vec3<T> axis_end = end * (one() / maximum(there, least)), axis = turn * (one() / maximum(angle, least));
       const Vec3<T> e = state_[joint].R * -select<T>(leaves, axis_end, axis);
-      const T gap = select(leaves, mul_add(dot(axis_end, w_ahead), T(step_.h), high - there), high - angle);
+      const T gap = select(leaves, mul_add(dot(axis_end, rate), T(step_.h), high - there), high - angle);
       const Mat3<T>& A = state_[joint].R;
-      f(joint, 2 * i, e, gap, dot(e, A * w), dot(e, A * w_ahead), (leaves | (angle >= least)) & where & ~far);
+      f(joint, 2 * i, e, gap, dot(e, A * w), dot(e, A * get3(ahead + link.qvel)),
+        (leaves | (angle >= least)) & where & ~far);
     }
   }
   static Vec3<T> rotation_vector(const Quat<T>& q) {
@@ -303,9 +304,10 @@ class LaneProblem {
   }
   /// Those that the step's start, or what the solve begins with, comes near.
   void add_limits(const T* begin) {
-    each_limit(begin, every_lane<T>(), T(R(kLimitReach)),
+    each_limit(begin, as_lanes(pack_.qvel), every_lane<T>(), T(R(kLimitReach)),
                [&](int joint, int place, const Vec3<T>& e, T gap, T speed, T ahead, Mask<T> where) {
-                 where = where & (mul_add(minimum(speed, ahead), T(step_.h), gap) <= T(R(kLimitReach)));
+                 const T least = turns_freely(v_.link[joint].joint) ? speed : minimum(speed, ahead);
+                 where = where & (mul_add(least, T(step_.h), gap) <= T(R(kLimitReach)));
                  if (resolved_law(place)) where = where & (gap <= zero());
                  if (any_lane(where)) add_limit(joint, place, e, gap, speed, ahead, where);
                });

@@ -23,7 +23,8 @@ double norm3(const R* v) {
 }  // namespace
 
 /// f(side, row, gap) for the ends of a joint's range; of a ball only where it may come there by turning `way` further.
-/// A ball that leaves its range within the step, by the velocity `ahead`, has the row of where it ends.
+/// A ball that leaves its range within the step, by the velocity `ahead`, has the row of where it ends. v⁰ has no say in
+/// that, which lanes do not know: one problem has one row.
 template <class R>
 template <class F>
 void StepTerms<R>::each_end(int joint, double way, In<R> ahead, const F& f) {
@@ -61,9 +62,8 @@ void StepTerms<R>::add_limits() {
         continue;
     }
     const int i = range.joint;
-    const auto turn = [&](In<R> v) { return range.axial ? 0 : step_.h * norm3(&v[range.qvel]); };
-    const double way = kLimitReach + std::max(turn(step_.qvel), turn(step_.free));
-    each_end(i, way, step_.free, [&](int side, const JointRows& rows, double gap) {
+    const double way = range.axial ? 0 : kLimitReach + step_.h * norm3(&step_.qvel[range.qvel]);
+    each_end(i, way, step_.qvel, [&](int side, const JointRows& rows, double gap) {
       const std::uint64_t identity = 2 * std::uint64_t(i) + std::uint64_t(side);
       if (joined(identity)) return;
       limits_.near[identity] = add_bound(Kind::limit, identity, rows, gap, limits_.solver[i], false);
@@ -79,7 +79,8 @@ template <class R>
 bool StepTerms<R>::add_bound(Kind kind, std::uint64_t identity, const JointRows& rows, double gap,
                              const std::optional<SolverParameters>& solver, bool anyway) {
   const double speed = along_joint(model_, step_.data->links(), rows, step_.qvel.data());
-  const double ahead = along_joint(model_, step_.data->links(), rows, step_.free.data());
+  const double ahead =
+      rows.part == JointRows::Part::axial ? along_joint(model_, step_.data->links(), rows, step_.free.data()) : speed;
   if (!anyway && gap + step_.h * std::min(speed, ahead) > kLimitReach) return false;
   TermRow numbers;
   if (!bound_row(rows, gap, speed, solver, numbers)) return false;
@@ -118,7 +119,6 @@ bool StepTerms<R>::joined(std::uint64_t identity) const {
 template <class R>
 bool StepTerms<R>::join_limits(In<R> velocity) {
   if (!options_.joints || report_.iterations >= options_.solve.max_iterations) return false;
-  if (report_.iterations == 0 && report_.piled == 0) return false;  // v⁺ is v⁰
   const std::size_t before = limits_.joined.size();
   for (const auto& range : limits_.ranges) {
     if (range.axial) {
@@ -131,8 +131,9 @@ bool StepTerms<R>::join_limits(In<R> velocity) {
       const double speed = along_joint(model_, step_.data->links(), rows, velocity.data()), end = gap + step_.h * speed;
       if (gap > 0 && end >= 0) return;
       std::uint64_t identity = 2 * std::uint64_t(i) + std::uint64_t(side);
-      if (!range.axial && limits_.near[identity] && end < -kLimitReach) ++identity;  // a second one, where that ends
-      if (limits_.near[identity] || joined(identity)) return;
+      const auto is_there = [&] { return limits_.near[identity] || joined(identity); };
+      if (!range.axial && end < -kLimitReach && is_there()) ++identity;  // a second one, where that ends
+      if (is_there()) return;
       const double start = along_joint(model_, step_.data->links(), rows, step_.qvel.data());
       TermRow numbers;
       if (bound_row(rows, gap, start, limits_.solver[i], numbers) && speed < numbers.target)
