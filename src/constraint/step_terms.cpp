@@ -22,15 +22,11 @@ const char* name(StepStatus status) {
 
 template <class R>
 StepTerms<R>::StepTerms(const Model& model, const TermOptions& options)
-    : model_(model),
-      options_(options),
-      masses_{reference_masses(model), {}},
-      mass_(model),
-      islands_(model),
-      paths_(model) {
-  // As worlds' own have them, in R.
-  for (ReferenceMass& mass : masses_.model)
-    mass = {double(R(mass.linear)), double(R(mass.angular)), double(R(mass.joint))};
+    : model_(model), options_(options), mass_(model), islands_(model), paths_(model) {
+  std::vector<R> numbers;
+  for (const ReferenceMass& mass : reference_masses(model))
+    numbers.insert(numbers.end(), {R(mass.linear), R(mass.angular), R(mass.joint)});
+  masses_.take(numbers, masses_.model);
   limits_.solver.resize(std::size_t(model.njoint()));
   for (int i = 0; i < model.njoint(); ++i) {
     const Joint& joint = model.joints[i];
@@ -49,12 +45,7 @@ void StepTerms<R>::begin(BasicData<R>& data, double h, In<R> qpos, In<R> qvel, I
   }
   step_.data = &data, step_.h = h, step_.qpos = qpos, step_.qvel = qvel, step_.free = free_velocity;
   geometry_.joints.clear(), geometry_.paths.clear();
-  masses_.own.clear();
-  if (data.own && !data.own->row_mass.empty()) {
-    const AlignedVector<R>& own = data.own->row_mass;
-    for (std::size_t i = 0; i < own.size(); i += 3)
-      masses_.own.push_back({double(own[i]), double(own[i + 1]), double(own[i + 2])});
-  }
+  masses_.take(data.own ? In<R>(data.own->row_mass) : In<R>(), masses_.own);
   report_ = {};
   take_contacts(contacts);
 }

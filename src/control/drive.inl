@@ -95,9 +95,10 @@ TARSUS_INLINE void stiffen(JointType joint, const Gain& kp, const Gain& kd, Real
 }
 
 /// The model's own spring and damper of one joint. The damper is implicit; the spring: spring_rule().
+/// @param rate2 as LinkConstants' spring_rate2
 template <class T>
-TARSUS_INLINE void spring_terms(const ModelView<Real<T>>& m, const LinkConstants<Real<T>>& link, T damping, const T* q,
-                                const T* v, Real<T> h, T* Q, T* K) {
+TARSUS_INLINE void spring_terms(const ModelView<Real<T>>& m, const LinkConstants<Real<T>>& link, T rate2, T damping,
+                                const T* q, const T* v, Real<T> h, T* Q, T* K) {
   if (link.stiffness == 0) {
     for (int k = 0; k < qvel_count(link.joint); ++k) {
       Q[k] = neg_mul_add(damping, v[k], Q[k]);
@@ -105,11 +106,11 @@ TARSUS_INLINE void spring_terms(const ModelView<Real<T>>& m, const LinkConstants
     }
     return;
   }
-  const SpringRule<Real<T>> rule = spring_rule(link.spring_rate2, h);
-  const SameGain<T> k{T(link.stiffness)}, k_inertia{T(rule.share * link.stiffness)}, d{damping};
+  const SpringRule<T> rule = spring_rule(rate2, h);
+  const SameGain<T> k{T(link.stiffness)}, k_inertia{rule.share * T(link.stiffness)}, d{damping};
   T rest[7];
   for (int i = 0; i < qpos_count(link.joint); ++i) rest[i] = T(m.qpos_spring[link.qpos + i]);
-  pull<T>(link.joint, q, v, rest, nullptr, k, d, T(h * rule.ahead), Q);
+  pull<T>(link.joint, q, v, rest, nullptr, k, d, rule.ahead * T(h), Q);
   stiffen<T>(link.joint, k_inertia, d, h, true, K);
 }
 
@@ -137,7 +138,9 @@ TARSUS_INLINE void drive_terms_of(const ModelView<Real<T>>& m, const DriveView<R
     const int p = link.qpos, v = link.qvel;
     if (link.stiffness > 0 || link.damping > 0) {
       const T damping = kWithOwn && m.own_damping ? reinterpret_cast<const T*>(m.own_damping)[i] : T(link.damping);
-      spring_terms(m, link, damping, qpos + p, qvel + v, drive.dt, Q + v, K + v);
+      const T rate2 =
+          kWithOwn && m.own_spring_rate2 ? reinterpret_cast<const T*>(m.own_spring_rate2)[i] : T(link.spring_rate2);
+      spring_terms(m, link, rate2, damping, qpos + p, qvel + v, drive.dt, Q + v, K + v);
     }
     if (!drive.kp || !drives_joint(drive, link)) continue;
     const auto kp = stiffness_at<kWithOwn, T>(drive, v);
@@ -150,7 +153,7 @@ TARSUS_INLINE void drive_terms_of(const ModelView<Real<T>>& m, const DriveView<R
 template <class T>
 void drive_terms_kernel(const ModelView<Real<T>>& m, const DriveView<Real<T>>& drive, const T* qpos, const T* qvel,
                         const T* target, const T* target_velocity, const T* tau, T* Q, T* K) {
-  if (m.own_damping || drive.kp_scale || drive.kd_scale)
+  if (m.own_damping || m.own_spring_rate2 || drive.kp_scale || drive.kd_scale)
     drive_terms_of<true>(m, drive, qpos, qvel, target, target_velocity, tau, Q, K);
   else
     drive_terms_of<false>(m, drive, qpos, qvel, target, target_velocity, tau, Q, K);

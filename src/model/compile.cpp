@@ -260,8 +260,9 @@ void store(LinkConstants<double>& link, const Transformd& rest, const RigidInert
 }
 
 /// Sᵀ I S of all that a joint carries, where every joint is at rest, and its armature.
-std::vector<double> carried_inertia(const Model& model, const std::vector<Transformd>& rest) {
-  std::vector<RigidInertia<double>> carried = link_inertias(model);
+/// @param carried [link] inertias of the links
+std::vector<double> carried_inertia(const Model& model, const std::vector<Transformd>& rest,
+                                    std::vector<RigidInertia<double>> carried) {
   std::vector<double> out = model.armature;
   for (std::size_t i = carried.size(); i-- > 0;) {
     const Joint& joint = model.joints[i];
@@ -283,6 +284,13 @@ std::vector<double> carried_inertia(const Model& model, const std::vector<Transf
   return out;
 }
 
+double spring_rate(const Joint& joint, const std::vector<double>& carried) {
+  double rate = 0;
+  for (int k = 0; k < joint.nv() && joint.stiffness > 0; ++k)
+    rate = std::max(rate, joint.stiffness / carried[std::size_t(joint.qvel + k)]);
+  return rate;
+}
+
 std::vector<LinkConstants<double>> make_links(const Model& model, const std::vector<Transformd>& rest) {
   const std::vector<RigidInertia<double>> inertia = link_inertias(model);
   std::vector<LinkConstants<double>> links(model.joints.size());
@@ -293,9 +301,7 @@ std::vector<LinkConstants<double>> make_links(const Model& model, const std::vec
     link.qpos = joint.qpos, link.qvel = joint.qvel;
     link.depth = joint.nv() + (joint.parent < 0 ? 0 : links[joint.parent].depth);
     link.reference = joint.reference, link.stiffness = joint.stiffness, link.damping = joint.damping;
-    link.spring_rate2 = 0;
-    for (int k = 0; k < joint.nv() && joint.stiffness > 0; ++k)
-      link.spring_rate2 = std::max(link.spring_rate2, joint.stiffness / model.carried_inertia[joint.qvel + k]);
+    link.spring_rate2 = spring_rate(joint, model.carried_inertia);
     store(link, rest[i], inertia[i]);
   }
   return links;
@@ -402,13 +408,26 @@ WeldedInertia welded_inertia(const ModelSpec& spec, int body) {
   return out;
 }
 
+std::vector<double> spring_rates(const Model& model, std::span<const RigidInertia<double>> inertia) {
+  std::vector<Transformd> rest;
+  for (int i = 0; i < model.njoint(); ++i) {
+    const LinkConstants<double>& link = model.view<double>().link[i];
+    const double* E = link.E0;
+    rest.push_back({{E[0], E[1], E[2], E[3], E[4], E[5], E[6], E[7], E[8]}, {link.r0[0], link.r0[1], link.r0[2]}});
+  }
+  const std::vector<double> carried = carried_inertia(model, rest, {inertia.begin(), inertia.end()});
+  std::vector<double> rates;
+  for (const Joint& joint : model.joints) rates.push_back(spring_rate(joint, carried));
+  return rates;
+}
+
 Model compile(ModelSpec spec) {
   split_chains(spec);
   Compiler compiler(spec);
   compiler.check();
   Model model;
   compiler.lay_out(model);
-  model.carried_inertia = carried_inertia(model, compiler.rest());
+  model.carried_inertia = carried_inertia(model, compiler.rest(), link_inertias(model));
   model.links_ = make_links(model, compiler.rest());
   for (const LinkConstants<double>& link : model.links_) {
     model.depth = std::max(model.depth, link.depth);

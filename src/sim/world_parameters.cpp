@@ -117,12 +117,14 @@ void fill(WorldTable<R>& table, const Model& model, const ContactGeometry* geome
   const auto copy = [&](AlignedVector<R>& to, WorldParameter which) {
     lay(to, at(numbers(model, which)), which, [](std::size_t i, std::span<const double> own) { return own[i]; });
   };
-  table.mass_scale.clear(), table.inertia.clear(), table.row_mass.clear();
+  table.mass_scale.clear(), table.inertia.clear(), table.row_mass.clear(), table.spring_rate2.clear();
   if (!parameters[WorldParameter::mass_scale].empty()) {
     if (width == 1) copy(table.mass_scale, WorldParameter::mass_scale);
     table.inertia.resize(at(model.njoint()) * 10 * width), table.row_mass.resize(at(model.njoint()) * 3 * width);
+    table.spring_rate2.resize(at(model.njoint()) * width);
     for (std::size_t lane = 0; lane < width; ++lane) {
-      R *inertia = table.inertia.data() + lane, *mass = table.row_mass.data() + lane;
+      R *inertia = table.inertia.data() + lane, *mass = table.row_mass.data() + lane,
+        *rate2 = table.spring_rate2.data() + lane;
       const auto put = [&](R*& to, std::initializer_list<double> numbers) {
         for (const double x : numbers) *to = R(x), to += width;
       };
@@ -130,6 +132,7 @@ void fill(WorldTable<R>& table, const Model& model, const ContactGeometry* geome
           link_inertias(model, parameters.of(model, WorldParameter::mass_scale, world[lane]));
       for (const auto& [m, h, I] : links) put(inertia, {m, h.x, h.y, h.z, I.xx, I.xy, I.xz, I.yy, I.yz, I.zz});
       for (const auto& [linear, angular, joint] : reference_masses(model, links)) put(mass, {linear, angular, joint});
+      for (const double rate : spring_rates(model, links)) put(rate2, {rate});
     }
   }
   lay(table.damping, at(model.njoint()), WorldParameter::damping_scale,

@@ -721,13 +721,16 @@ BatchOptions own_options(const Model& model, const BatchOptions& options, unsign
   return out;
 }
 
-/// Damping, which the humanoid's file does not have, and a slope that feet slip on.
+/// Damping and springs, which the humanoid's file does not have, and a slope that feet slip on.
 std::vector<Model> models_with_damping() {
   std::vector<Model> models;
   for (const Model& model : scene_models()) {
     ModelSpec spec = model.spec;
     for (BodySpec& body : spec.bodies) {
-      for (JointSpec& joint : body.joints) joint.damping += joint.type == JointType::free ? 0 : 0.5;
+      for (JointSpec& joint : body.joints) {
+        joint.damping += joint.type == JointType::free ? 0 : 0.5;
+        joint.stiffness += joint.type == JointType::free ? 0 : 20;
+      }
       for (GeomSpec& geom : body.geoms) geom.friction[0] *= 0.3;
     }
     models.push_back(compile(std::move(spec)));
@@ -762,6 +765,31 @@ TEST(BatchParameters, AWorldIsAsOneOfAModelWithThoseNumbers) {
       EXPECT_NE(plain.state_hash(), batch.state_hash()) << scene.name;
     }
   }
+}
+
+/// To the bit, in float too, where worlds are stepped one at a time.
+template <class R>
+void expect_masses_of_one_change_nothing() {
+  const Model model = compile(parse_mjcf(
+      "<mujoco><worldbody><geom type='plane' size='5 5 1'/><body pos='0 0 .09'><joint type='free' frictionloss='.1'/>"
+      "<geom type='box' size='.1 .13 .09' mass='1.37'/><body pos='.15 0 0'><joint type='slide' axis='1 0 0' "
+      "range='-.1 .001' limited='true'/><geom type='box' size='.03 .04 .05' "
+      "mass='.713'/></body></body></worldbody></mujoco>",
+      "boxes.xml", "."));
+  BatchOptions options;
+  options.step.rows.contacts = options.step.rows.joints = true;
+  const int worlds = 20;
+  Batch<R> plain(model, worlds, options), own(model, worlds, options);
+  EXPECT_EQ(plain.pack_width(), 1);
+  own.set_parameter(WorldParameter::mass_scale, std::vector<double>(at(worlds * model.nbody()), 1.0), {});
+  std::mt19937 random(2);
+  std::normal_distribution<double> normal;
+  for (std::size_t i = 0; i < plain.qvel().size(); ++i) plain.qvel()[i] = own.qvel()[i] = R(2 * normal(random));
+  for (int step = 0; step < 5; ++step) plain.step(), own.step();
+  EXPECT_EQ(plain.state_hash(), own.state_hash());
+}
+TEST(BatchParameters, MassesOfOneChangeNothing) {
+  expect_masses_of_one_change_nothing<double>(), expect_masses_of_one_change_nothing<float>();
 }
 
 TEST(BatchParameters, EachOfThemActs) {

@@ -216,6 +216,12 @@ class StepTerms {
   struct Masses {
     std::vector<ReferenceMass> model, own;  ///< [link]; own: of a world with masses of its own
     const std::vector<ReferenceMass>& now() const { return own.empty() ? model : own; }
+    /// @param numbers [link][3], in R for both: a world's own may be the model's
+    static void take(In<R> numbers, std::vector<ReferenceMass>& to) {
+      to.clear();
+      for (std::size_t i = 0; i < numbers.size(); i += 3)
+        to.push_back({double(numbers[i]), double(numbers[i + 1]), double(numbers[i + 2])});
+    }
   };
   struct Limits {
     struct Range {

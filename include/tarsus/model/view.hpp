@@ -35,9 +35,10 @@ struct ModelView {
   int ninward;                   ///< groups of links
   const LinkGroup* inward;       ///< [ninward] all links, tips first
   // Lanes' own, in the place of those above (world_table.hpp); null: the model's.
-  const R* own_inertia = nullptr;  ///< [nlink][10][lane]
-  const R* own_damping = nullptr;  ///< [nlink][lane]
-  const R* own_gravity = nullptr;  ///< [3][lane]; one world's is in `gravity`
+  const R* own_inertia = nullptr;       ///< [nlink][10][lane]
+  const R* own_spring_rate2 = nullptr;  ///< [nlink][lane]
+  const R* own_damping = nullptr;       ///< [nlink][lane]
+  const R* own_gravity = nullptr;       ///< [3][lane]; one world's is in `gravity`
 };
 
 }  // namespace tarsus

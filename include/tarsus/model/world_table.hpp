@@ -11,6 +11,7 @@ template <class R>
 struct WorldTable {
   AlignedVector<R> inertia;        ///< [nlink][10] mass, h, I as in LinkConstants
   AlignedVector<R> row_mass;       ///< [nlink][3] ReferenceMass of `inertia`
+  AlignedVector<R> spring_rate2;   ///< [nlink] LinkConstants' with `inertia`
   AlignedVector<R> damping;        ///< [nlink] of joints
   AlignedVector<R> gravity;        ///< [3]
   AlignedVector<R> kp, kd, force;  ///< [nv] factors on drives' gains and force limits
