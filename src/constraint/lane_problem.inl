@@ -264,7 +264,7 @@ class LaneProblem {
     const int number = m_.limit_law[place / 2];
     return number >= 0 && m_.law[number].resolved ? &m_.law[number] : nullptr;
   }
-  /// f(joint, place, row's direction, gap, speed along the row at the step's start, by `ahead`, lanes) for the limits of
+  /// f(joint, place, row's direction, gap, speed along the row at the step's start, by `ahead`, lanes) for limits of
   /// lanes `where`, without balls that turn by `turns` and `reach` more and stay within.
   template <class F>
   TARSUS_INLINE void each_limit(const T* ahead, const T* turns, Mask<T> where, T reach, const F& f) {

@@ -22,9 +22,9 @@ double norm3(const R* v) {
 
 }  // namespace
 
-/// f(side, row, gap) for the ends of a joint's range; of a ball only where it may come there by turning `way` further.
-/// A ball that leaves its range within the step, by the velocity `ahead`, has the row of where it ends. v⁰ has no say in
-/// that, which lanes do not know: one problem has one row.
+/// f(side, row, gap) for the ends of a joint's range; of a ball only where it may come there by `way` more of a turn.
+/// A ball that leaves its range within the step, by the velocity `ahead`, has the row of where it ends. v⁰ has no say
+/// in that, which lanes do not know: one problem has one row.
 template <class R>
 template <class F>
 void StepTerms<R>::each_end(int joint, double way, In<R> ahead, const F& f) {

@@ -333,8 +333,8 @@ TEST(Batch, RolloutIsItsSteps) {
   }
 }
 
-/// Bodies that tumble by more than kBoundAngle in a step: some are held to the bound of their energy, beside others that
-/// keep it by themselves.
+/// Bodies that tumble by more than kBoundAngle in a step: some are held to the bound of their energy, beside others
+/// that keep it by themselves.
 TEST(Batch, WhatTumblesBesideOthersIsAsAlone) {
   const Model model = compile(parse_mjcf(
       "<mujoco><worldbody><body pos='0 0 1'><freejoint/><geom type='capsule' pos='-.04 -.04 .03' euler='30 40 50' "
