@@ -287,7 +287,7 @@ class LaneProblem {
       if (all_lanes(far)) continue;
       // As StepTerms::each_end(): where it ends, if it leaves its range.
       const Quat<T> at = get_quat(q);
-      const Vec3<T> turn = rotation_vector(at), end = rotation_vector(at * exponential(rate * T(step_.h)));
+      const Vec3<T> turn = logarithm(at), end = logarithm(at * exponential(rate * T(step_.h)));
       const T angle = norm(turn), there = norm(end), least = T(R(1e-6));
       const Mask<T> leaves = (angle < high) & (there > high);
       const Vec3<T> axis_end = end * (one() / maximum(there, least)), axis = turn * (one() / maximum(angle, least));
@@ -297,10 +297,6 @@ class LaneProblem {
       f(joint, 2 * i, e, gap, dot(e, A * w), dot(e, A * get3(ahead + link.qvel)),
         (leaves | (angle >= least)) & where & ~far);
     }
-  }
-  static Vec3<T> rotation_vector(const Quat<T>& q) {
-    const T factor = log_factor(minimum(absolute(q.w), one()));
-    return q.vec() * select(q.w < zero(), -factor, factor);
   }
   /// Those that the step's start, or what the solve begins with, comes near.
   void add_limits(const T* begin) {

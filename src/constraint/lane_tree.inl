@@ -169,8 +169,8 @@ struct LanesTurned {
 
 /// x of N right-hand sides with those factors, whose lanes are `of`'s. p: [link][N] minus the force on each link, lost;
 /// Q: [nv] force on the joints beside that of `loads`, or null (N = 1). pushed, needed: [link] only these have a force
-/// in what they carry; only these, with their parents and all that are pushed, are asked for; null: all. motion: [link][N]
-/// out: J_l x. u: scratch [link][N][2]. x: [nv] (N = 1), or null.
+/// in what they carry; only these, with their parents and all that are pushed, are asked for; null: all.
+/// motion: [link][N] out: J_l x. u: scratch [link][N][2]. x: [nv] (N = 1), or null.
 template <int N, class T, class Lanes = LanesAsTheyAre>
 void lane_substitute(const ModelView<Real<T>>& m, const LinkState<T>* state, const LaneLink<T>* links, Force<T>* p,
                      const T* Q, const LaneLoad<T>* loads, const char* loaded, const char* pushed, const char* needed,

@@ -8,15 +8,6 @@
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-/// Rotation vector of a unit quaternion along the shorter arc.
-template <class T>
-TARSUS_INLINE Vec3<T> logarithm(const Quat<T>& q) {
-  const T w = absolute(q.w);
-  const T factor = log_factor(minimum(w, T(Real<T>(1))));
-  const T sign = select(q.w < T(Real<T>(0)), -factor, factor);
-  return q.vec() * sign;
-}
-
 /// e = Log(q̄⁻¹ ⊗ q ⊗ Exp(h ω)): how far past its target the rotation will be. q and q̄ may have any length.
 template <class T>
 TARSUS_INLINE Vec3<T> rotation_error(const T* q, const T* target, const Vec3<T>& omega, T h) {

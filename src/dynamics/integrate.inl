@@ -60,6 +60,15 @@ TARSUS_INLINE Quat<T> exponential(const Vec3<T>& v) {
           select(in_range, near.z, far.z)};
 }
 
+/// Rotation vector of a unit quaternion along the shorter arc.
+template <class T>
+TARSUS_INLINE Vec3<T> logarithm(const Quat<T>& q) {
+  const T w = absolute(q.w);
+  const T factor = log_factor(minimum(w, T(Real<T>(1))));
+  const T sign = select(q.w < T(Real<T>(0)), -factor, factor);
+  return q.vec() * sign;
+}
+
 template <class T>
 TARSUS_INLINE void put_quat(T* p, const Quat<T>& q) {
   p[0] = q.w, p[1] = q.x, p[2] = q.y, p[3] = q.z;

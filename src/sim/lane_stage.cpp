@@ -69,8 +69,8 @@ template <class R>
 void LaneStage<R>::solve(BasicData<R>& data, const DriveStep<R>& step, const SplitDrives* drives,
                          typename VelocityProducts<R>::Use products, Out<R> velocity) {
   const R h = R(step.h);
-  products_.begin_step(model_, data, h, products, true, data.qpos, data.qvel, data.joint_force, data.joint_inertia,
-                       data.qacc, found_);
+  products_.begin_step(model_, data, h, products, data.qpos, data.qvel, data.joint_force, data.joint_inertia, data.qacc,
+                       found_);
   for (std::size_t i = 0; i < velocity.size(); ++i) velocity[i] = data.qvel[i] + h * data.qacc[i];
   if (drives) {
     take_drives(step, *drives);
