@@ -64,27 +64,27 @@ TARSUS_INLINE void tangents_of(const Vec3<P>& n, Vec3<P>& t1, Vec3<P>& t2) {
 /// One of a contact's two links, side by side: how its point moves there.
 template <class P>
 struct ContactSide {
-  Vec3<P> arm, speed, later;  ///< later: by v⁰
+  Vec3<P> arm, speed, later;  ///< later: where x = 0
   template <class T>
-  TARSUS_INLINE ContactSide(const LinkState<T>* const* links, const Vec3<P>& point, P h) {
+  TARSUS_INLINE ContactSide(const LinkState<T>* const* links, const Vec3<P>& point, P ahead) {
     const T* motion[kWidth<P>];
     for (int l = 0; l < kWidth<P>; ++l) motion[l] = &links[l]->v.w.x;
     P x[15];
     gather_numbers<15>(motion, 0, x);  // v, a, o
     arm = point - Vec3<P>{x[12], x[13], x[14]};
     speed = cross_add(Vec3<P>{x[0], x[1], x[2]}, arm, Vec3<P>{x[3], x[4], x[5]});
-    later = mul_add(cross_add(Vec3<P>{x[6], x[7], x[8]}, arm, Vec3<P>{x[9], x[10], x[11]}), h, speed);
+    later = mul_add(cross_add(Vec3<P>{x[6], x[7], x[8]}, arm, Vec3<P>{x[9], x[10], x[11]}), ahead, speed);
   }
 };
 
-/// Rows of contacts along n, t₁, t₂ (contact_terms.cpp): where they act, R, b and w of each, J v⁰, and y at the present
+/// Rows of contacts along n, t₁, t₂ (contact_terms.cpp): where they act, R, b and w of each, J v where x = 0, and y at the present
 /// velocity. @param contacts in: their links; out: arms and axes  @param rows, free, y [row]
 template <class T>
 void contact_terms_kernel(const ContactNumbers& of, const ContactPlace* places, int count, const LinkState<T>* links,
                           const ContactStep& step, ContactRows* contacts, TermRow* rows, double* free, double* y) {
   using P = ContactPack;
   static constexpr LinkState<T> kStill{};
-  const P zero = P(0.0), h = P(step.h);
+  const P zero = P(0.0), ahead = P(step.ahead);
   for (int first = 0; first < count; first += kWidth<P>) {
     const ContactLanes lanes(places, first, count);
     const double *point[kWidth<P>], *softness[kWidth<P>];
@@ -106,12 +106,12 @@ void contact_terms_kernel(const ContactNumbers& of, const ContactPlace* places, 
     gather_numbers<7>(point, 0, x), gather_numbers<6>(softness, 0, soft);
     const Vec3<P> at = {x[0], x[1], x[2]}, n = {x[3], x[4], x[5]};
     const P g = x[6];
-    ContactSide<P> side(a, at, h);
+    ContactSide<P> side(a, at, ahead);
     Vec3<P> t1, t2, other_arm = zero3<P>();
     tangents_of(n, t1, t2);
     const P w = load_rows<P>(inverse_mass);
     if (both) {
-      const ContactSide<P> other(b, at, h);
+      const ContactSide<P> other(b, at, ahead);
       const P on_b = load_rows<P>(has_b);
       other_arm = other.arm * on_b;
       side.speed = side.speed - other.speed, side.later = side.later - other.later;

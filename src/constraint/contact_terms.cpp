@@ -92,7 +92,7 @@ void StepTerms<R>::take_contacts(std::vector<LinkContact>& contacts) {
   const ContactNumbers numbers{&first.point.position.x, &first.spook.compliance, sizeof(LinkContact) / sizeof(double)};
   constraint_table<R>(1).contact_terms(numbers, geometry_.usual.data(), int(geometry_.usual.size()),
                                        step_.data->links(),
-                                       {step_.h, kRelative * options_.relative_compliance, masses_.now().data()},
+                                       {step_.h, step_.ahead(), kRelative * options_.relative_compliance, masses_.now().data()},
                                        geometry_.contacts.data(), rows_.data(), free_rows_.data(), y_.data());
   for (std::size_t i = 0; i < n; ++i) {
     if (!is_usual(contacts_[i])) add_contact(i);
@@ -163,10 +163,11 @@ void StepTerms<R>::add_spin(std::size_t index) {
 template <class R>
 typename StepTerms<R>::ContactMotion StepTerms<R>::motion(std::size_t index) const {
   const ContactRows& rows = geometry_.contacts[index];
+  const double ahead = step_.ahead();
   const auto side = [&](int link, const Vec3d& arm) {
     const LinkState<R>& state = step_.data->links()[link];
     const Motion<double> v = widen(state.v), a = widen(state.a);
-    const Motion<double> later{v.w + a.w * step_.h, v.v + a.v * step_.h};
+    const Motion<double> later{v.w + a.w * ahead, v.v + a.v * ahead};
     return ContactMotion{{v.w, v.v + cross(v.w, arm)}, {later.w, later.v + cross(later.w, arm)}};
   };
   ContactMotion at = side(rows.a, rows.arm_a);

@@ -73,12 +73,14 @@ bool TreeOperator<R>::solve_coupled(std::span<const Tangent> tangents, std::span
   constraint_table<R>(1).contact_blocks(geometry_.contacts.data(), places_.acting.data(), places_.coupled.data(),
                                         int(places_.acting.size()), tangents.data(), force.data(),
                                         coupled_.blocks().data()->data(), coupled_.forces());
+  for (std::size_t i = 0; i < forces_.bias.size(); ++i) coupled_.forces()[i] -= double(forces_.bias[i]);
+  solution_.assign(forces_.joint.begin(), forces_.joint.end());
   coupled_.factor();
-  coupled_.solve<R>(*data_, true, {}, iterates_.next.x);
+  coupled_.solve<R>(*data_, true, solution_, iterates_.next.x);
   extra_.clear();
   extra_.add_paths(tangents, force);
   if (extra_.rows() > 0)
-    extra_.solve(coupled_, tangents, force, iterates_.now.held, iterates_.next.held, iterates_.next.x);
+    extra_.solve(coupled_, solution_, tangents, force, iterates_.now.held, iterates_.next.held, iterates_.next.x);
   return true;
 }
 

@@ -12,10 +12,13 @@ template <class R>
 DenseTerms<R>::DenseTerms(const Model& model) : model_(model), trees_(model), dofs_(padded(model.nv, 8)) {}
 
 template <class R>
-void DenseTerms<R>::begin(const BasicData<R>& data, In<R> joint_inertia, std::span<const Term> terms,
-                          const RowGeometry& geometry, std::span<const double> held, std::span<const double> diagonal) {
+void DenseTerms<R>::begin(const BasicData<R>& data, In<R> joint_inertia, const TreeForces<R>& forces,
+                          std::span<const Term> terms, const RowGeometry& geometry, std::span<const double> held,
+                          std::span<const double> diagonal) {
   data_ = &data, terms_ = terms, geometry_ = geometry;
   trees_.begin<R>(data, joint_inertia, held, diagonal);
+  forces_.assign(trees_.leading(), 0.0);
+  if (forces.any()) trees_.add_forces<R>(forces.joint, forces.bias, forces_);
   pair_.assign(geometry.contacts.size(), -1), rows_of_.assign(terms.size(), {}), places_.clear(), rows_ = 0;
 }
 
@@ -91,7 +94,7 @@ std::span<const double> DenseTerms<R>::load(std::span<const Tangent> tangents, s
   constexpr Tangent kNone{};
   free_ = tangents.empty();
   if (!free_) trees_.clear();
-  right_.assign(trees_.leading(), 0.0);
+  right_ = forces_;
   acting_.clear();
   for (int t = 0; t < int(terms_.size()); ++t) {
     if (idle(free_ ? kNone : tangents[t], &force[terms_[t].first_row], terms_[t].nrow)) continue;

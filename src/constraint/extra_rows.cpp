@@ -157,8 +157,8 @@ std::span<const double> ExtraRows<R>::jacobian() {
 
 /// With A = J H⁻¹ Jᵀ a column at a time.
 template <class R>
-void ExtraRows<R>::solve(CoupledTrees& trees, std::span<const Tangent> tangents, std::span<const double> force,
-                         const HeldImpulse& now, HeldImpulse& next, Out<R> x) {
+void ExtraRows<R>::solve(CoupledTrees& trees, std::span<const double> joint_force, std::span<const Tangent> tangents,
+                         std::span<const double> force, const HeldImpulse& now, HeldImpulse& next, Out<R> x) {
   const int n = rows(), nv = model_.nv, ld = rows_.leading_dimension();
   const std::span<const double> J = jacobian();
   gram_.resize(std::size_t(n) * ld), velocity_.resize(n);
@@ -173,7 +173,7 @@ void ExtraRows<R>::solve(CoupledTrees& trees, std::span<const Tangent> tangents,
     for (int i = 0; i < n; ++i) gram_[std::size_t(i) * ld + j] = along_row(i, column_);
   }
   solve_system(tangents, force, now, next);
-  right_.assign(nv, 0.0);
+  right_.assign(joint_force.begin(), joint_force.end());
   for (int j = 0; j < n; ++j) {
     for (int d = 0; d < nv; ++d) right_[d] += J[std::size_t(j) * nv + d] * double(impulse_[j]);
   }

@@ -29,11 +29,7 @@ class LaneLinear {
     if (kept_) return;
     const T* const none = nullptr;
     if (!fresh_) aba_outward(v_, state_, as_lanes(pack_.qpos), as_lanes(pack_.qvel), none);
-    for (int i = 0; i < v_.nlink; ++i) {
-      LinkState<T>& s = state_[i];
-      s.Ic = {s.IA.M.xx, {s.IA.H.zy, s.IA.H.xz, s.IA.H.yx}, s.IA.I};
-      s_.bias[i] = {s.pA.n * share_, s.pA.f * share_};
-    }
+    tarsus::TARSUS_ISA::keep_forces(v_, state_, share_, s_.bias);
     kept_ = true, fresh_ = false;
   }
   /// v⁰ less what the solve began with.

@@ -39,18 +39,18 @@ StepTerms<R>::StepTerms(const Model& model, const TermOptions& options)
 
 template <class R>
 void StepTerms<R>::begin(BasicData<R>& data, double h, In<R> qpos, In<R> qvel, In<R> free_velocity,
-                         std::vector<LinkContact>& contacts) {
+                         std::vector<LinkContact>& contacts, In<R> joint_force) {
   if (data.width() != 1) {
     throw ValueError("data", std::to_string(data.width()) + " lanes", "one world: LaneTerms takes packs");
   }
-  step_.data = &data, step_.h = h, step_.qpos = qpos, step_.qvel = qvel, step_.free = free_velocity;
+  step_.data = &data, step_.h = h, step_.qpos = qpos, step_.qvel = qvel, step_.free = free_velocity, step_.force = joint_force;
   geometry_.joints.clear(), geometry_.paths.clear();
   masses_.take(data.own ? In<R>(data.own->row_mass) : In<R>(), masses_.own);
   report_ = {};
   take_contacts(contacts);
 }
 
-/// J v of one row at the start of the step, and J v⁰.
+/// J v of one row at the start of the step, and where x = 0.
 template <class R>
 void StepTerms<R>::set_row(int row, const TermRow& numbers, double speed, double free) {
   rows_[row] = numbers, free_rows_[row] = free;
@@ -135,7 +135,7 @@ template <class R>
 void StepTerms<R>::solve(In<R> joint_inertia, const BilateralRows<R>& bilateral, Out<R> velocity) {
   report_.rows = rows(), report_.contacts = int(contacts_.size());
   impulse_.assign(rows(), 0.0);
-  if (terms_.empty() && bilateral.rows() == 0) return;
+  if (terms_.empty() && bilateral.rows() == 0) return settle(joint_inertia, velocity);
   recall();
   if (!limits_.joined.empty()) start_from_try();
   const TermSet all{terms_, rows_, free_rows_, {geometry_.contacts, geometry_.joints, geometry_.paths}, y_, impulse_};
@@ -148,6 +148,7 @@ void StepTerms<R>::solve(In<R> joint_inertia, const BilateralRows<R>& bilateral,
     if (swept) warm_.last.sweep_steps = kSweepSteps;
   }
   if (swept) report_.piled = islands_.find_piles(all, piles.least_trees, bilateral.rows() > 0);
+  if (report_.piled > 0) settle(joint_inertia, velocity);  // sets that are solved one after the other start from v⁰
   if (report_.piled == 0 || report_.piled == int(terms_.size())) {
     solve_set(all, report_.piled > 0, joint_inertia, bilateral, velocity);
   } else {
@@ -158,6 +159,19 @@ void StepTerms<R>::solve(In<R> joint_inertia, const BilateralRows<R>& bilateral,
   }
   report_.iterations += limits_.iterations;
   count_carried();
+}
+
+/// x = 0 at v⁰.
+template <class R>
+void StepTerms<R>::settle(In<R> joint_inertia, Out<R> velocity) {
+  if (step_.force.empty()) return;
+  const RowGeometry geometry{geometry_.contacts, geometry_.joints, geometry_.paths};
+  mass_.begin(*step_.data, step_.h, joint_inertia, terms_, geometry, {}, step_.force);
+  std::vector<double> change(rows_.size());
+  const In<R> x = mass_.settle(change);
+  for (std::size_t i = 0; i < change.size(); ++i) free_rows_[i] += change[i];
+  for (int k = 0; k < model_.nv; ++k) velocity[k] += x[k];
+  step_.force = {};
 }
 
 template <class R>
@@ -173,7 +187,7 @@ void StepTerms<R>::solve_set(const TermSet& set, bool pile, In<R> joint_inertia,
   NewtonOptions options = options_.solve;
   if (sizeof(R) != sizeof(double)) options.tolerance = std::max(options.tolerance, 1e-4);
   options.max_iterations -= limits_.iterations;
-  mass_.begin(*step_.data, step_.h, joint_inertia, set.terms, set.geometry, bilateral);
+  mass_.begin(*step_.data, step_.h, joint_inertia, set.terms, set.geometry, bilateral, step_.force);
   bool finite = true;
   StepStatus status = StepStatus::converged;
   double residual = 0;
@@ -195,9 +209,9 @@ void StepTerms<R>::solve_set(const TermSet& set, bool pile, In<R> joint_inertia,
   }
   if (!finite) status = StepStatus::not_finite;
   report_.status = std::max(report_.status, status), report_.residual = std::max(report_.residual, residual);
-  if (finite) {
-    for (int k = 0; k < model_.nv; ++k) velocity[k] += mass_.change()[k];
-  } else {
+  const In<R> change = finite ? mass_.change() : mass_.settle({});
+  for (int k = 0; k < model_.nv; ++k) velocity[k] += change[k];
+  if (!finite) {
     std::fill(set.impulse.begin(), set.impulse.end(), 0.0), std::fill(set.y.begin(), set.y.end(), 0.0);
   }
 }

@@ -36,22 +36,39 @@ TreeOperator<R>::TreeOperator(const Model& model, int dense_dofs)
 
 template <class R>
 void TreeOperator<R>::begin(BasicData<R>& data, double h, In<R> joint_inertia, std::span<const Term> terms,
-                            const RowGeometry& geometry, const BilateralRows<R>& bilateral) {
+                            const RowGeometry& geometry, const BilateralRows<R>& bilateral, In<R> joint_force) {
   data_ = &data, joint_inertia_ = joint_inertia;
   terms_ = terms, geometry_ = geometry;
-  dense_begun_ = false;
+  of_step_.dense = false;
   places_.three.clear();
   for (std::size_t c = 0; c < geometry.contacts.size(); ++c) {
     if (geometry.contacts[c].nrow == 3) places_.three.push_back({int(c), terms[c].first_row});
   }
   extra_.begin(data, h, terms, geometry, bilateral);
-  prepare_loads<R>(model_, data);
+  if (joint_force.empty()) {
+    forces_.clear(model_.nv);
+    prepare_loads<R>(model_, data);
+  } else {
+    forces_.joint.resize(joint_force.size()), forces_.bias.resize(6 * std::size_t(model_.njoint()));
+    for (std::size_t i = 0; i < joint_force.size(); ++i) forces_.joint[i] = R(h) * joint_force[i];
+    prepare_step<R>(model_, data, R(h), forces_.bias);
+  }
   restart();
 }
 
 template <class R>
+In<R> TreeOperator<R>::settle(std::span<double> change) {
+  loads_.clear();
+  AlignedVector<R>& x = iterates_.next.x;
+  solve_loaded<R>(model_, *data_, joint_inertia_, forces_.joint, forces_.bias, loads_.of_link(), loads_.all(), x);
+  if (!change.empty()) read(change);
+  forces_.clear(model_.nv);
+  return x;
+}
+
+template <class R>
 void TreeOperator<R>::restart() {
-  solves_ = 0, operations_.left = kMost * operations_.given;
+  of_step_.solves = 0, operations_.left = kMost * operations_.given;
   iterates_.first = true;
   for (Iterate* i : {&iterates_.now, &iterates_.next, &iterates_.kept}) i->held.at.assign(extra_.held().count(), 0.0);
 }
@@ -60,14 +77,14 @@ template <class R>
 bool TreeOperator<R>::solve(std::span<const Tangent> tangents, std::span<const double> force,
                             std::span<double> change) {
   int coupled = 0;
-  bool dense = dense_begun_;
+  bool dense = of_step_.dense;
   if (!tangents.empty()) {
     find_acting(tangents, force);
     const int extra = places_.unknowns + extra_.held().count();
-    hard_is_dense_ = small_ && std::max(kHardShare * extra, kActingShare * places_.rows) > model_.nv;
+    of_step_.hard_is_dense = small_ && std::max(kHardShare * extra, kActingShare * places_.rows) > model_.nv;
     const bool tiny = model_.nv <= kTiny && kActingShare * places_.rows > model_.nv;
-    const bool hard = dense_begun_ || ++solves_ > kEasy || tiny;
-    coupled = places_.unknowns, dense = hard ? hard_is_dense_ : small_ && extra + extra_.held().count() > model_.nv;
+    const bool hard = of_step_.dense || ++of_step_.solves > kEasy || tiny;
+    coupled = places_.unknowns, dense = hard ? of_step_.hard_is_dense : small_ && extra + extra_.held().count() > model_.nv;
   }
   if (dense)
     solve_dense(tangents, force);
@@ -91,17 +108,18 @@ void TreeOperator<R>::solve_tree(std::span<const Tangent> tangents, std::span<co
   }
   add_joint_loads(tangents, force);
   extra_.add_paths(tangents, force);
-  solve_loaded<R>(model_, *data_, joint_inertia_, {}, loads_.of_link(), loads_.all(), next.x);
-  if (extra_.rows() > 0) extra_.solve(tangents, force, iterates_.now.held, next.held, next.x);
+  const Out<R> x = extra_.rows() > 0 ? Out<R>() : Out<R>(next.x);
+  solve_loaded<R>(model_, *data_, joint_inertia_, forces_.joint, forces_.bias, loads_.of_link(), loads_.all(), x);
+  if (x.empty()) extra_.solve(tangents, force, iterates_.now.held, next.held, next.x);
 }
 
 template <class R>
 void TreeOperator<R>::begin_dense() {
-  if (dense_begun_) return;
-  dense_begun_ = true;
+  if (of_step_.dense) return;
+  of_step_.dense = true;
   std::span<const double> jacobian;
   if (extra_.held().count() > 0) extra_.clear(), jacobian = extra_.jacobian();
-  dense_.begin(*data_, joint_inertia_, terms_, geometry_, jacobian, extra_.held().diagonal());
+  dense_.begin(*data_, joint_inertia_, forces_, terms_, geometry_, jacobian, extra_.held().diagonal());
 }
 
 template <class R>

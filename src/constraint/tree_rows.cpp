@@ -351,7 +351,9 @@ RowBlocks& TreeOperator<R>::row_blocks(std::span<const int> terms) {
     return dense_;
   }
   loads_.clear();
-  solve_loaded<R>(model_, *data_, joint_inertia_, {}, loads_.of_link(), loads_.all(), iterates_.next.x);  // M̂'s own
+  AlignedVector<R>& zero = iterates_.next.x;
+  std::fill(zero.begin(), zero.end(), R(0));
+  solve_loaded<R>(model_, *data_, joint_inertia_, zero, {}, loads_.of_link(), loads_.all(), {});  // M̂'s own factors
   DelassusRows<R>& rows = swept_.clear();
   HeldRows<R>& held = extra_.held();
   if (held.count() > 0) {

@@ -48,9 +48,9 @@ void StepTerms<R>::remember_contact(std::size_t i, TermMemory::Entry& m) const {
     const int row = terms_[i].first_row + k;
     Vec3d impulse{0, 0, 0}, over{0, 0, 0};
     if (k + 2 < nrow) {
-      impulse = t1 * impulse_[row + 1] + t2 * impulse_[row + 2];
-      const double one = units ? 1 : 1 / square_or_1(t1), two = units ? 1 : 1 / square_or_1(t2);
-      over = t1 * (one * excess(row + 1)) + t2 * (two * excess(row + 2));
+      double one = excess(row + 1), two = excess(row + 2);
+      if (!units) one /= square_or_1(t1), two /= square_or_1(t2);
+      impulse = t1 * impulse_[row + 1] + t2 * impulse_[row + 2], over = t1 * one + t2 * two;
     }
     m.impulse[to] = k < nrow ? impulse_[row] : 0, m.excess[to] = k < nrow ? excess(row) : 0;
     put3(m.impulse + to + 1, impulse), put3(m.excess + to + 1, over);
@@ -160,7 +160,7 @@ void StepTerms<R>::take_contact(int index, const TermMemory::Entry& m, double sc
     if (k + 2 >= nrow) continue;
     const Vec3d impulse = get3(m.impulse + from + 1) * scale, excess = get3(m.excess + from + 1);
     for (int t = 1; t < 3; ++t)
-      put(k + t, dot(axis[t], impulse) / (units ? 1 : square_or_1(axis[t])), dot(axis[t], excess));
+      put(k + t, units ? dot(axis[t], impulse) : dot(axis[t], impulse) / square_or_1(axis[t]), dot(axis[t], excess));
   }
 }
 

@@ -377,25 +377,26 @@ TARSUS_INLINE void reduce_group(const ModelView<T>& m, LinkState<T>* state, cons
   scatter_add(to, 24, f.f.x, f.f.y, f.f.z, nothing);
 }
 
+/// Pass 2 for one group.
+template <class T>
+TARSUS_INLINE void reduce_one_group(const ModelView<Real<T>>& m, LinkState<T>* state, const LinkGroup& group,
+                                    const T* Q, const T* K) {
+  if constexpr (kRecords<T> == 4) {
+    if (group.count > 1) {
+      if (turns_freely(m.link[group.link[0]].joint))
+        return reduce_group<JointType::ball, T>(m, state, group, Q, K);
+      return reduce_group<JointType::hinge, T>(m, state, group, Q, K);
+    }
+  }
+  for (int k = 0; k < group.count; ++k) {
+    const int i = group.link[k], v = m.link[i].qvel;
+    reduce(m.link[i], state, i, Q + v, K + v);
+  }
+}
 /// The first groups of pass 2.
 template <class T>
 inline void reduce_groups(const ModelView<Real<T>>& m, LinkState<T>* state, int groups, const T* Q, const T* K) {
-  for (int g = 0; g < groups; ++g) {
-    const LinkGroup& group = m.inward[g];
-    if constexpr (kRecords<T> == 4) {
-      if (group.count > 1) {
-        if (turns_freely(m.link[group.link[0]].joint))
-          reduce_group<JointType::ball, T>(m, state, group, Q, K);
-        else
-          reduce_group<JointType::hinge, T>(m, state, group, Q, K);
-        continue;
-      }
-    }
-    for (int k = 0; k < group.count; ++k) {
-      const int i = group.link[k], v = m.link[i].qvel;
-      reduce(m.link[i], state, i, Q + v, K + v);
-    }
-  }
+  for (int g = 0; g < groups; ++g) reduce_one_group(m, state, m.inward[g], Q, K);
 }
 
 /// Pass 2, inward: articulated inertias and bias forces, factors kept in U, Dinv, G, Minv.

@@ -79,6 +79,21 @@ void DenseTrees::add_mass(std::size_t i) {
   parent = parent + shift_back(composite_[i], link.offset);
 }
 
+template <class R>
+void DenseTrees::add_forces(In<R> joint_force, In<R> bias, std::span<double> right) {
+  force_.resize(links_.size());
+  for (std::size_t i = 0; i < links_.size(); ++i) {
+    const R* const p = &bias[6 * i];
+    force_[i] = {{-double(p[0]), -double(p[1]), -double(p[2])}, {-double(p[3]), -double(p[4]), -double(p[5])}};
+  }
+  for (std::size_t i = links_.size(); i-- > 0;) {
+    const Link& link = links_[i];
+    for (int d = link.first_dof; d < link.first_dof + link.dofs; ++d)
+      right[std::size_t(place(d))] += double(joint_force[std::size_t(d)]) + dot(force_[i], axis_[std::size_t(d)]);
+    if (link.parent >= 0) force_[std::size_t(link.parent)] += shift_back(force_[i], link.offset);
+  }
+}
+
 /// Adds the motion of the link's point at `arm` from its origin, times sign.
 void DenseTrees::write_branch(int link, double sign, Vec3d arm, double* rows) {
   for (int j = link; j >= 0; j = links_[std::size_t(j)].parent) {
@@ -159,6 +174,7 @@ void DenseTrees::finish(std::span<const double> solution, BasicData<R>& data, Ou
 
 #define TARSUS_INSTANTIATE(R)                                                                                       \
   template void DenseTrees::begin<R>(const BasicData<R>&, In<R>, std::span<const double>, std::span<const double>); \
+  template void DenseTrees::add_forces<R>(In<R>, In<R>, std::span<double>);                                         \
   template void DenseTrees::finish<R>(std::span<const double>, BasicData<R>&, Out<R>) const;
 TARSUS_INSTANTIATE(double)
 TARSUS_INSTANTIATE(float)

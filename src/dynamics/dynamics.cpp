@@ -139,17 +139,27 @@ void prepare_loads(const Model& model, BasicData<R>& data) {
 }
 
 template <class R>
-void solve_loaded(const Model& model, BasicData<R>& data, In<R> joint_inertia, In<R> joint_force,
+void prepare_step(const Model& model, BasicData<R>& data, R h, Out<R> bias) {
+  check_data(model, data);
+  check_size("bias", bias.size(), data.size(6 * model.njoint()));
+  each_pack(model, data, [&](auto& k, const ModelView<R>& view, void* s, auto p) {
+    k.prepare_step(view, s, h, p(bias, 6 * model.njoint()));
+  });
+}
+
+template <class R>
+void solve_loaded(const Model& model, BasicData<R>& data, In<R> joint_inertia, In<R> joint_force, In<R> bias,
                   std::span<const int> load_of_link, std::span<const LinkLoad<R>> loads, Out<R> x) {
   check_data(model, data);
   if (data.width() != 1) throw ValueError("data", "a batch", "a single world");
   check_size("joint_inertia", joint_inertia.size(), model.nv);
-  if (!joint_force.empty()) check_size("joint_force", joint_force.size(), model.nv);
+  check_size("joint_force", joint_force.size(), model.nv);
+  if (!bias.empty()) check_size("bias", bias.size(), 6 * std::size_t(model.njoint()));
   check_size("load_of_link", load_of_link.size(), model.njoint());
-  check_size("x", x.size(), model.nv);
-  kernel_table<R>(1).solve_loaded(data.view(model, 0), data.state(0), joint_inertia.data(),
-                                  joint_force.empty() ? nullptr : joint_force.data(), load_of_link.data(), loads.data(),
-                                  x.data());
+  if (!x.empty()) check_size("x", x.size(), model.nv);
+  kernel_table<R>(1).solve_loaded(data.view(model, 0), data.state(0), joint_inertia.data(), joint_force.data(),
+                                  bias.empty() ? nullptr : bias.data(), load_of_link.data(), loads.data(),
+                                  x.empty() ? nullptr : x.data());
 }
 
 template <class R>
@@ -196,8 +206,9 @@ int first_bad_world(const BasicData<R>& data, In<R> values, int n) {
   template void factor<R>(const Model&, BasicData<R>&, In<R>, In<R>);                            \
   template void minv<R>(const Model&, BasicData<R>&, In<R>, Out<R>);                             \
   template void prepare_loads<R>(const Model&, BasicData<R>&);                                   \
-  template void solve_loaded<R>(const Model&, BasicData<R>&, In<R>, In<R>, std::span<const int>, \
-                                std::span<const LinkLoad<R>>, Out<R>);                           \
+  template void prepare_step<R>(const Model&, BasicData<R>&, R, Out<R>);                         \
+  template void solve_loaded<R>(const Model&, BasicData<R>&, In<R>, In<R>, In<R>,                \
+                                std::span<const int>, std::span<const LinkLoad<R>>, Out<R>);     \
   template void jacobian<R>(const Model&, BasicData<R>&, int, In<R>, Out<R>);                    \
   template void integrate<R>(const Model&, BasicData<R>&, In<R>, In<R>, R, Out<R>);              \
   template int first_bad_world<R>(const BasicData<R>&, In<R>, int);

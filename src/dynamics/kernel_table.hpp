@@ -22,9 +22,11 @@
   KERNEL(void, factor, (const ModelView<R>&, void* state, const R* qpos, const R* K), factor_kernel<T>)                \
   KERNEL(void, minv, (const ModelView<R>&, void* state, const R* y, R* x), minv_kernel<T>)                             \
   KERNEL(void, prepare_loads, (const ModelView<R>&, void* state), prepare_loads_kernel<T>)                             \
-  KERNEL(void, solve_loaded,                                                                                           \
-         (const ModelView<R>&, void* state, const R* K, const R* Q, const int* load_of_link, const void* loads, R* x), \
-         solve_loaded_kernel<T>)                                                                                       \
+  KERNEL(void, prepare_step, (const ModelView<R>&, void* state, R h, void* bias), prepare_step_kernel<T>)              \
+  SCALAR_KERNEL(void, solve_loaded,                                                                                    \
+                (const ModelView<R>&, void* state, const R* K, const R* Q, const void* bias, const int* load_of_link,  \
+                 const void* loads, R* x),                                                                             \
+                solve_loaded_kernel<T>)                                                                                \
   SCALAR_KERNEL(void, eliminate, (const Elimination<R>& e, R* blocks), eliminate_kernel<T>)                            \
   SCALAR_KERNEL(void, dense_add,                                                                                       \
                 (const DenseTermOf<R>* terms, int count, int ld, R* product, R* right, R* H, int H_ld),                \

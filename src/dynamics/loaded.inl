@@ -17,43 +17,80 @@ void prepare_loads_kernel(const ModelView<Real<T>>& m, LinkState<T>* state) {
   }
 }
 
+/// The same after pass 1; and `share` times the forces that the links need where q̈ is zero, into bias [nlink].
 template <class T>
-void solve_loaded_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const T* K, const T* Q,
+TARSUS_INLINE void keep_forces(const ModelView<Real<T>>& m, LinkState<T>* state, T share, Force<T>* bias) {
+  for (int i = 0; i < m.nlink; ++i) {
+    LinkState<T>& s = state[i];
+    s.Ic = {s.IA.M.xx, {s.IA.H.zy, s.IA.H.xz, s.IA.H.yx}, s.IA.I};
+    bias[i] = {s.pA.n * share, s.pA.f * share};
+  }
+}
+template <class T>
+void prepare_step_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, Real<T> h, Force<T>* bias) {
+  keep_forces(m, state, T(h), bias);
+}
+
+template <class T>
+TARSUS_INLINE bool acts_on_joint(const LinkLoad<T>& load) {
+  const Sym3<T>& C = load.joint;
+  const Vec3<T>& f = load.joint_force;
+  return (C.xx != 0) | (C.xy != 0) | (C.xz != 0) | (C.yy != 0) | (C.yz != 0) | (C.zz != 0) | (f.x != 0) | (f.y != 0) |
+         (f.z != 0);
+}
+
+/// Pass 2 for a link whose joint has a load, and is not free.
+template <class T>
+TARSUS_INLINE void reduce_loaded(const LinkConstants<Real<T>>& link, LinkState<T>* state, int i, const LinkLoad<T>& load,
+                                 const T* Q, const T* K) {
+  LinkState<T>* parent = link.parent >= 0 ? &state[link.parent] : nullptr;
+  if (turns_freely(link.joint)) {
+    Sym3<T> tensor = load.joint;
+    tensor.xx += K[0], tensor.yy += K[0], tensor.zz += K[0];
+    T force[3];
+    put3(force, get3(Q) + transpose_mul(state[i].R, load.joint_force));
+    reduce_ball_tensor(state[i], parent, force, tensor);
+  } else {
+    reduce_axial(link.joint, state[i], parent, Q[0] + load.joint_force.x, K[0] + load.joint.xx);
+  }
+}
+
+/// @param Q [nv] @param bias [nlink]; null: zero @param x null: factors and u alone
+template <class T>
+void solve_loaded_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, const T* K, const T* Q, const Force<T>* bias,
                          const int* load_of_link, const LinkLoad<T>* loads, T* x) {
-  const T zero = T(Real<T>(0));
+  const auto load_of = [&](int i) { return load_of_link[i] < 0 ? nullptr : loads + load_of_link[i]; };
   for (int i = 0; i < m.nlink; ++i) {
     LinkState<T>& s = state[i];
     s.IA = articulated(s.Ic);
-    s.pA = {zero3<T>(), zero3<T>()};
-    if (load_of_link[i] < 0) continue;
-    const LinkLoad<T>& load = loads[load_of_link[i]];
-    s.IA = {s.IA.I + load.I, s.IA.H + load.H, s.IA.M + load.M};
-    s.pA = {-load.n, -load.f};
+    s.pA = bias ? bias[i] : Force<T>{zero3<T>(), zero3<T>()};
+    const LinkLoad<T>* load = load_of(i);
+    if (!load) continue;
+    s.IA = {s.IA.I + load->I, s.IA.H + load->H, s.IA.M + load->M};
+    s.pA = s.pA - Force<T>{load->n, load->f};
   }
-  for (int i = m.nlink - 1; i >= 0; --i) {
-    const LinkConstants<Real<T>>& link = m.link[i];
-    LinkState<T>* parent = link.parent >= 0 ? &state[link.parent] : nullptr;
-    T force[6] = {zero, zero, zero, zero, zero, zero};
-    if (Q) {
-      for (int k = 0; k < qvel_count(link.joint); ++k) force[k] = Q[link.qvel + k];
-    }
-    const T* own = K + link.qvel;
-    if (load_of_link[i] < 0 || moves_freely(link.joint)) {
-      reduce(link, state, i, force, own);
+  const auto on_joint = [&](int i) {
+    const LinkLoad<T>* load = load_of(i);
+    return load && !moves_freely(m.link[i].joint) && acts_on_joint(*load) ? load : nullptr;
+  };
+  for (int g = 0; g < m.ninward; ++g) {
+    const LinkGroup& group = m.inward[g];
+    bool alike = true;
+    for (int k = 0; k < group.count; ++k) alike = alike & !on_joint(group.link[k]);
+    if (alike) {
+      reduce_one_group(m, state, group, Q, K);
       continue;
     }
-    const LinkLoad<T>& load = loads[load_of_link[i]];
-    if (turns_freely(link.joint)) {
-      Sym3<T> tensor = load.joint;
-      tensor.xx += own[0], tensor.yy += own[0], tensor.zz += own[0];
-      const Vec3<T> turned = get3(force) + transpose_mul(state[i].R, load.joint_force);
-      put3(force, turned);
-      reduce_ball_tensor(state[i], parent, force, tensor);
-    } else {
-      reduce_axial(link.joint, state[i], parent, force[0] + load.joint_force.x, own[0] + load.joint.xx);
+    for (int k = 0; k < group.count; ++k) {
+      const int i = group.link[k], v = m.link[i].qvel;
+      const LinkLoad<T>* load = on_joint(i);
+      if (load)
+        reduce_loaded(m.link[i], state, i, *load, Q + v, K + v);
+      else
+        reduce(m.link[i], state, i, Q + v, K + v);
     }
   }
-  aba_accelerate(m, state, x);
+  if (x) aba_accelerate(m, state, x);
 }
 
 }  // namespace TARSUS_ISA

@@ -471,7 +471,7 @@ bool velocity_products_step_kernel(const ModelView<Real<T>>& m, LinkState<T>* st
 }
 
 /// Pass 1, and q̈ for a step of the lanes in which links turn far enough to need it: `found` 1 there. The others have
-/// found and q̈ 0, and what pass 1 leaves. `never`: all of them. @param scratch [5 nv]
+/// found and q̈ 0, and so in a pack have all what pass 1 leaves. `never`: all of them. @param scratch [5 nv]
 template <class T>
 void begin_step_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityProductLink<T>* all, Real<T> h,
                        bool always, bool never, T* scratch, const T* qpos, const T* qvel, const T* Q, const T* K,
@@ -485,7 +485,7 @@ void begin_step_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, Velocit
   const Mask<T> left = always ? zero > zero : little;
   for (int k = 0; k < m.nv; ++k) qacc[k] = some ? select(left, zero, qacc[k]) : zero;
   *found = select(left, zero, T(Real<T>(1)));
-  if (some) aba_outward(m, state, qpos, qvel, none);
+  if (some && kWidth<T> > 1) aba_outward(m, state, qpos, qvel, none);
 }
 
 }  // namespace TARSUS_ISA

@@ -33,7 +33,7 @@ RowStage<R>::RowStage(const Model& model, const BasicData<R>& data, const RowSta
 
 template <class R>
 void RowStage<R>::apply(BasicData<R>& data, const DriveStep<R>& step, const SplitDrives* drives,
-                        std::span<const ForceRow> rows, const BilateralRows<R>& bilateral, Out<R> velocity,
+                        std::span<const ForceRow> rows, const BilateralRows<R>& bilateral, In<R> joint_force, Out<R> velocity,
                         StageClock& clock) {
   if (options_.contacts) {
     clock.lap(Stage::prepare);
@@ -41,7 +41,7 @@ void RowStage<R>::apply(BasicData<R>& data, const DriveStep<R>& step, const Spli
     clock.lap(Stage::collide);
     for (LinkContact& c : found_) c.restitution = options_.restitution;
   }
-  terms_.begin(data, step.h, data.qpos, data.qvel, velocity, found_);
+  terms_.begin(data, step.h, data.qpos, data.qvel, velocity, found_, joint_force);
   if (options_.joints) terms_.add_limits();
   terms_.add_user_limits();
   if (options_.joints) terms_.add_friction_loss();

@@ -141,7 +141,7 @@ Stepper<R>::Stepper(const Model& model, const BasicData<R>& data, const StepOpti
   if (servos_->idle()) servos_.reset();
   next_.qpos.resize(data.size(model.nq)), next_.qvel.resize(data.size(model.nv));
   if (options.integrator != Integrator::rk4) {
-    if (options.velocity_products != VelocityProductMode::off) products_.emplace(model, data);
+    products_.emplace(model, data);
     return;
   }
   rk4_.stage_qpos.resize(data.size(model.nq));
@@ -267,7 +267,7 @@ void Stepper<R>::accelerate(BasicData<R>& data, const Drives& drives, double dt,
   if (at_start) add_damping(data, dt);
   clock_.lap(Stage::drive);
   for (std::size_t i = 0; drives.limited() && i < drive_force_.size(); ++i) data.joint_force[i] += drive_force_[i];
-  const bool implicit_products = products_ && !at_start;
+  const bool implicit_products = dt > 0 && product_use() != ProductUse::never;
   if (implicit_products)
     implicit_velocity_products(data, dt, qpos, qvel);
   else if (!loops_)
@@ -278,12 +278,17 @@ void Stepper<R>::accelerate(BasicData<R>& data, const Drives& drives, double dt,
                      false);
 }
 
+template <class R>
+typename Stepper<R>::ProductUse Stepper<R>::product_use() const {
+  if (options_.velocity_products == VelocityProductMode::off || explicit_forces()) return ProductUse::never;
+  return options_.velocity_products == VelocityProductMode::on ? ProductUse::always : ProductUse::where_needed;
+}
+
 /// qacc with velocity products implicit. @return data holds the factors of M̂
 template <class R>
 bool Stepper<R>::implicit_velocity_products(BasicData<R>& data, double dt, In<R> qpos, In<R> qvel) {
-  const bool always = options_.velocity_products == VelocityProductMode::on;
-  return products_->accelerate_step(model_, data, R(dt), always, !loops_, qpos, qvel, data.joint_force,
-                                    data.joint_inertia, data.qacc);
+  return products_->accelerate_step(model_, data, R(dt), product_use() == ProductUse::always, !loops_, qpos, qvel,
+                                    data.joint_force, data.joint_inertia, data.qacc);
 }
 
 /// The joint_force of which M̂ qacc + C is made: loops that are solved by themselves start from forces.
@@ -321,15 +326,29 @@ double Stepper<R>::loop_drift(double dt) const {
   return options_.loops == LoopMode::spook && dt == 0 ? Softness{}.damping_steps * options_.dt : 0;
 }
 
-/// v⁰, without what has a law or a row of its own, and then the next velocity of one world with it.
+/// data at v⁰ and its qacc, or after pass 1 of ABA and zero. @return it is v⁰: where links turn far, or with the factors
+/// of M̂, of which loops and what acts along generalised directions take their inverse masses
+template <class R>
+bool Stepper<R>::begin_rows(BasicData<R>& data, double h) {
+  if (!loops_ && !now_.solves_rows) {
+    R found[1];
+    products_->begin_step(model_, data, R(h), product_use(), data.qpos, data.qvel, data.joint_force, data.joint_inertia,
+                          data.qacc, found);
+    return found[0] != 0;
+  }
+  if (product_use() == ProductUse::never)
+    maba<R>(model_, data, data.qpos, data.qvel, data.joint_force, data.joint_inertia, data.qacc);
+  else if (!implicit_velocity_products(data, h, data.qpos, data.qvel))
+    factor<R>(model_, data, {}, data.joint_inertia);
+  return true;
+}
+
+/// The next velocity of one world with everything that has a law or a row of its own.
 template <class R>
 void Stepper<R>::solve_rows(BasicData<R>& data, const DriveStep<R>& step, const SplitDrives* limited) {
   const double h = step.h;
   do {
-    if (!products_ || explicit_forces())
-      maba<R>(model_, data, data.qpos, data.qvel, data.joint_force, data.joint_inertia, data.qacc);
-    else if (!implicit_velocity_products(data, h, data.qpos, data.qvel))
-      factor<R>(model_, data, {}, data.joint_inertia);
+    const bool free = begin_rows(data, h);
     for (std::size_t i = 0; i < next_.qvel.size(); ++i) next_.qvel[i] = data.qvel[i] + R(h) * data.qacc[i];
     clock_.lap(Stage::solve);
     BilateralRows<R> bilateral;
@@ -339,7 +358,7 @@ void Stepper<R>::solve_rows(BasicData<R>& data, const DriveStep<R>& step, const 
       bilateral = {&loops_->equalities(), data.qpos, loops_->demand(), loops_->compliance()};
     }
     rows_->apply(data, step, limited, now_.solves_rows ? servos_->rows(0) : std::span<const ForceRow>(), bilateral,
-                 next_.qvel, clock_);
+                 free ? In<R>() : In<R>(data.joint_force), next_.qvel, clock_);
   } while (rows_->join_limits(next_.qvel));
   rows_->end();
 }
@@ -358,10 +377,7 @@ void Stepper<R>::solve_terms(BasicData<R>& data, const Drives& drives, In<R> qpo
   const DriveStep<R> step{drives, h, qpos_target, qvel_target};
   const SplitDrives* limited = drives.limited() ? &split_ : nullptr;
   if (lane_rows_) {
-    using Use = typename VelocityProducts<R>::Use;
-    const bool always = options_.velocity_products == VelocityProductMode::on;
-    const Use products = !products_ || explicit_forces() ? Use::never : always ? Use::always : Use::where_needed;
-    lane_rows_->solve(data, step, limited, products, next_.qvel);
+    lane_rows_->solve(data, step, limited, product_use(), next_.qvel);
   } else {
     solve_rows(data, step, limited);
   }

@@ -8,6 +8,7 @@
 #include "support/dense_rows.hpp"
 #include "support/dense_solve.hpp"
 #include "support/random_equalities.hpp"
+#include "tarsus/dynamics/velocity_products.hpp"
 #include "tarsus/solver/step_newton.hpp"
 
 namespace tarsus::test {
@@ -209,7 +210,7 @@ Tangent random_tangent(Random& random, const Term& term, bool contact) {
 /// Rows of contacts, of joints of every kind and of paths, on trees and on free bodies, with loops held in every second
 /// world: J from jacobian() and unit velocities, M̂ from crba().
 TEST(TreeOperator, SolvesAndSweepsFeelTheDenseInverseMass) {
-  int points = 0, held = 0, alones = 0;
+  int points = 0, held = 0, alones = 0, from_starts = 0;
   for (unsigned seed = 1; seed <= 60; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
@@ -325,6 +326,57 @@ TEST(TreeOperator, SolvesAndSweepsFeelTheDenseInverseMass) {
     const Eigen::VectorXd by_tree = changes(tree), by_dense = changes(dense);
     EXPECT_LT((by_dense - by_tree).norm(), 1e-8 * by_tree.norm());
 
+    // The same from the step's start, x = v⁰ - v⁻ + what it was, with all terms and with few.
+    std::vector<Tangent> few(terms.size());
+    std::copy_n(tangents.begin(), 5, few.begin());
+    for (const std::size_t count : {terms.size(), std::size_t(5)}) {
+      const std::vector<Tangent>& some_tangents = count == 5 ? few : tangents;
+      if (rows_held > 0) break;
+      AlignedVector<double> joint_force(nv), qacc(nv), found(1);
+      for (double& q : joint_force) q = 100 * random.uniform();
+      maba<double>(w.model, w.data, w.data.qpos, w.data.qvel, joint_force, w.K, qacc);
+      Eigen::VectorXd there(J.size() + nv);
+      for (int k = 0; k < nv; ++k) there[Eigen::Index(J.size()) + k] = w.h * qacc[k];
+      for (std::size_t r = 0; r < J.size(); ++r) there[Eigen::Index(r)] = J[r].dot(there.tail(nv));
+      std::vector<double> g(J.size(), 0.0), g_there;
+      for (std::size_t t = 0; t < count; ++t)
+        std::copy_n(&force[terms[t].first_row], terms[t].nrow, &g[terms[t].first_row]);
+      g_there = g;
+      for (std::size_t t = 0; t < terms.size(); ++t) {
+        const int first = terms[t].first_row;
+        for (int r = 0; r < terms[t].nrow; ++r) {
+          for (int c = 0; c < terms[t].nrow; ++c) g_there[first + r] += some_tangents[t].at[r][c] * there[first + c];
+        }
+      }
+      VelocityProducts<double> products(w.model, w.data);
+      for (TreeOperator<double>* mass : {&tree, &dense}) {
+        const auto solved = [&](std::span<const double> right, In<double> moves) {
+          Eigen::VectorXd x(J.size() + nv);
+          mass->begin(w.data, w.h, w.K, terms, {contacts, joints, std::span(&path, 1)}, {}, moves);
+          for (int k = 0; k < 3; ++k) mass->solve(some_tangents, right, {x.data(), J.size()});
+          mass->move(1), mass->keep();
+          for (int k = 0; k < nv; ++k) x[Eigen::Index(J.size()) + k] = mass->change()[k];
+          return x;
+        };
+        w.advance_free();
+        const Eigen::VectorXd from_free = solved(g, {});
+        const auto begin_step = [&] {
+          products.begin_step(w.model, w.data, w.h, VelocityProducts<double>::Use::never, w.data.qpos, w.data.qvel,
+                              joint_force, w.K, qacc, found);
+        };
+        begin_step();
+        const Eigen::VectorXd from_start = solved(g_there, joint_force);
+        EXPECT_LT((from_start - from_free - there).norm(), 1e-9 * (from_free.norm() + there.norm()));
+        begin_step();
+        mass->begin(w.data, w.h, w.K, terms, {contacts, joints, std::span(&path, 1)}, {}, joint_force);
+        std::vector<double> change(J.size());
+        const In<double> x = mass->settle(change);
+        EXPECT_LT((as_vector(x) - there.tail(nv)).norm(), 1e-10 * there.norm());
+        EXPECT_LT((as_vector(change) - there.head(Eigen::Index(J.size()))).norm(), 1e-10 * there.norm());
+        ++from_starts;
+      }
+    }
+
     // By their rows alone: J x = (1 + A G)⁻¹ A g.
     w.advance_free();
     dense.begin(w.data, w.h, w.K, terms, {contacts, joints, std::span(&path, 1)}, bilateral);
@@ -360,6 +412,7 @@ TEST(TreeOperator, SolvesAndSweepsFeelTheDenseInverseMass) {
   EXPECT_GT(alones, 60);
   EXPECT_GT(points, 15);
   EXPECT_GT(held, 20);
+  EXPECT_GT(from_starts, 60);
 }
 
 /// Loops said twice, with other demands, and once more a tenth of a millimetre aside: what the terms carry at one

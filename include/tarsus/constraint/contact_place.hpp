@@ -23,6 +23,7 @@ struct ContactNumbers {
 /// What a step makes of them.
 struct ContactStep {
   double h;                    ///< [s]
+  double ahead;                ///< h where links' a leads from the step's start to x = 0, else 0
   double relative_compliance;  ///< of rows without one of their own, of the inverse mass
   const ReferenceMass* mass;   ///< [link]
 };

@@ -9,6 +9,15 @@
 
 namespace tarsus {
 
+/// What moves a tree in a step besides its terms, and has not yet where x = v - v⁻, v⁻ the velocity at its start:
+/// v⁰ = v⁻ + M̂⁻¹ (Q - Σ J_lᵀ p_l) (dynamics/loaded.hpp). Where x = v - v⁰: nothing.
+template <class R>
+struct TreeForces {
+  AlignedVector<R> joint, bias;  ///< Q [nv]; p [njoint][6], or empty
+  bool any() const { return !bias.empty(); }
+  void clear(int nv) { joint.assign(std::size_t(nv), R(0)), bias.clear(); }
+};
+
 /// Sweeps see one block of all rows.
 template <class R>
 class DenseTerms final : public RowBlocks {
@@ -16,8 +25,9 @@ class DenseTerms final : public RowBlocks {
   explicit DenseTerms(const Model& model);
 
   /// A step. What is passed must live as long as this is used. @param held J_e [rows][nv] @param diagonal Σ [rows]
-  void begin(const BasicData<R>& data, In<R> joint_inertia, std::span<const Term> terms, const RowGeometry& geometry,
-             std::span<const double> held, std::span<const double> diagonal);
+  /// @param forces what moves the tree besides the terms
+  void begin(const BasicData<R>& data, In<R> joint_inertia, const TreeForces<R>& forces, std::span<const Term> terms,
+             const RowGeometry& geometry, std::span<const double> held, std::span<const double> diagonal);
   /// H and Q of these tangents, or of none, and forces. @return Q, with zeros where rows held have their demands
   std::span<const double> load(std::span<const Tangent> tangents, std::span<const double> force);
   void solve(std::span<double> x);  ///< x = H⁻¹ x
@@ -55,7 +65,7 @@ class DenseTerms final : public RowBlocks {
   std::vector<int> acting_;  ///< terms of load()
   std::vector<DenseTerm> loaded_;
   bool free_ = false;  ///< load() had no tangents
-  std::vector<double> right_;
+  std::vector<double> forces_, right_;  ///< what moves the tree besides the terms; with them
   std::vector<int> counts_;               ///< rows of each term of write(); theirs:
   int columns_ = 0;                       ///< rows, padded
   AlignedVector<double> own_J_, own_Jt_;  ///< [row][dofs]; [place][columns]

@@ -33,9 +33,9 @@ class ExtraRows {
   /// The solution without them, in data and x, becomes that with them. @param now what bilateral rows hold by so far
   void solve(std::span<const Tangent> tangents, std::span<const double> force, const HeldImpulse& now,
              HeldImpulse& next, Out<R> x);
-  /// The same through the factors of these trees.
-  void solve(CoupledTrees& trees, std::span<const Tangent> tangents, std::span<const double> force,
-             const HeldImpulse& now, HeldImpulse& next, Out<R> x);
+  /// The same through the factors of these trees. @param joint_force Q of the solution without them [nv]
+  void solve(CoupledTrees& trees, std::span<const double> joint_force, std::span<const Tangent> tangents,
+             std::span<const double> force, const HeldImpulse& now, HeldImpulse& next, Out<R> x);
 
  private:
   struct Extra {  ///< a contact or a path among the rows

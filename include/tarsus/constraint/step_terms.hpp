@@ -115,8 +115,9 @@ class StepTerms {
   /// A step of h seconds from (qpos, qvel); data as maba() leaves it, with the links' origins as well (kinematics()
   /// keeps the rest). free_velocity: v⁰ = qvel + h q̈⁰. What is passed must live until solve() is over.
   /// @param contacts in any order, which does not change the result; they change places with the last step's
+  /// @param joint_force not empty: v⁰ is not known, free_velocity is qvel, and data as TreeOperator::begin() says
   void begin(BasicData<R>& data, double h, In<R> qpos, In<R> qvel, In<R> free_velocity,
-             std::vector<LinkContact>& contacts);
+             std::vector<LinkContact>& contacts, In<R> joint_force = {});
   void add_limits();
   void add_user_limits();
   void add_friction_loss();
@@ -127,7 +128,7 @@ class StepTerms {
   void add_force_rows(std::span<const ForceRow> rows);
   int rows() const { return int(rows_.size()); }
 
-  /// v⁰ becomes v⁺ in `velocity`. data's factors are lost. Then join_limits(), or end().
+  /// free_velocity becomes v⁺ in `velocity`. data's factors are lost. Then join_limits(), or end().
   void solve(In<R> joint_inertia, const BilateralRows<R>& bilateral, Out<R> velocity);
   /// Whether v⁺ passes the range of a joint that v⁰ did not bring near it, as what a contact throws may. Such ends of
   /// ranges are terms when the step is laid out and solved once more, from begin() on; it starts from this solution.
@@ -160,7 +161,7 @@ class StepTerms {
  private:
   using Kind = TermMemory::Kind;
   struct ContactMotion {
-    Motion<double> speed, free;  ///< at the start of the step, and by v⁰
+    Motion<double> speed, free;  ///< at the start of the step, and where x = 0
   };
   ContactMotion motion(std::size_t contact) const;
   int add_term(Kind kind, std::uint64_t identity, Term term, const TermRow* rows, const double* speed,
@@ -188,6 +189,7 @@ class StepTerms {
   double contact_inverse_mass(const LinkContact& contact, double ReferenceMass::*part) const;
   void find_force_row_masses(std::span<const ForceRow> rows);
   void add_force_row(std::size_t index, const ForceRow& row, bool of_joint);
+  void settle(In<R> joint_inertia, Out<R> velocity);
   // warm_start.cpp
   void solve_set(const TermSet& set, bool pile, In<R> joint_inertia, const BilateralRows<R>& bilateral,
                  Out<R> velocity);
@@ -207,6 +209,8 @@ class StepTerms {
     BasicData<R>* data = nullptr;
     double h = 0;
     In<R> qpos, qvel, free;
+    In<R> force;  ///< of the joints, if x = 0 is at qvel
+    double ahead() const { return force.empty() ? h : 0; }
   };
   struct Name {
     Kind kind;

@@ -51,11 +51,16 @@ class TreeOperator final : public StepOperator {
   /// @param dense_dofs models with so many at most go to one dense matrix where a step is hard
   explicit TreeOperator(const Model& model, int dense_dofs = 64);
 
-  /// A step of h seconds. data holds the factors of M̂, qacc = q̈⁰ and its links' motion by that, as maba() leaves
-  /// them; solves take the place of both. What is passed must live until the solve is over.
+  /// A step of h seconds, x = v - v⁰. data holds the factors of M̂, qacc = q̈⁰ and its links' motion by that, as
+  /// maba() leaves them; solves take the place of both. What is passed must live until the solve is over.
+  /// @param joint_force not empty: x = v - v⁻, v⁻ the velocity at the step's start; data is as
+  ///   VelocityProducts::begin_step() leaves it, not yet moved by its bias forces and these [nv]. Not beside bilateral
+  ///   rows
   void begin(BasicData<R>& data, double h, In<R> joint_inertia, std::span<const Term> terms,
-             const RowGeometry& geometry, const BilateralRows<R>& bilateral);
+             const RowGeometry& geometry, const BilateralRows<R>& bilateral, In<R> joint_force = {});
   void restart();  ///< the same problem from x = 0
+  /// Moves x = 0 from v⁻ to v⁰. @param change J (v⁰ - v⁻), or empty  @return v⁰ - v⁻
+  In<R> settle(std::span<double> change);
   /// Whether so many operations are enough to eliminate once these contacts, or those of them that act at y, as begin()
   /// and solve() then will. It gives up where it would take several times as many, or many times in all.
   bool eliminates(std::span<const Term> terms, std::span<const ContactRows> contacts, std::span<const double> y,
@@ -63,7 +68,7 @@ class TreeOperator final : public StepOperator {
   bool solve(std::span<const Tangent> tangents, std::span<const double> force, std::span<double> change) override;
   RowBlocks& row_blocks(std::span<const int> terms) override;  // tree_rows.cpp
   StepOperator* alone(std::span<const int> terms) override;
-  bool sweeps_are_cheap() const override { return hard_is_dense_; }
+  bool sweeps_are_cheap() const override { return of_step_.hard_is_dense; }
   void move(double t) override { iterates_.move(t); }
   void keep() override { iterates_.kept = iterates_.now; }
 
@@ -115,9 +120,12 @@ class TreeOperator final : public StepOperator {
   ExtraRows<R> extra_;
   TreeRows<R> swept_;
   DenseTerms<R> dense_;
-  bool dense_begun_ = false;    ///< in this step
-  int solves_ = 0;              ///< with tangents, of this step
-  bool hard_is_dense_ = false;  ///< as the last of them found it
+  struct {
+    bool dense = false;          ///< it has gone to the dense matrix
+    int solves = 0;              ///< with tangents
+    bool hard_is_dense = false;  ///< as the last of them found it
+  } of_step_;
+  TreeForces<R> forces_;
   std::vector<double> solution_;
   CoupledTrees coupled_;
   std::vector<CoupledTrees::LinkPair> pairs_;  ///< of contacts

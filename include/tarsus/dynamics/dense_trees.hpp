@@ -30,6 +30,9 @@ class DenseTrees {
   template <class R>
   void begin(const BasicData<R>& data, In<R> joint_inertia, std::span<const double> rows,
              std::span<const double> diagonal);
+  /// Q less what Σ J_lᵀ p_l takes of it, added. @param bias p_l [link][6], moment first @param right [leading]
+  template <class R>
+  void add_forces(In<R> joint_force, In<R> bias, std::span<double> right);
   int size() const { return size_; }        ///< unknowns: nv and rows held
   int leading() const { return leading_; }  ///< numbers of a right side or a solution, the last of them zeros
   int place(int dof) const { return model_.nv - 1 - dof; }
@@ -75,6 +78,7 @@ class DenseTrees {
   std::vector<Motion<double>> axis_;             ///< [dof] S at its link's origin
   std::vector<RigidInertia<double>> composite_;  ///< [link]
   std::vector<Vec3d> origin_;                    ///< [link] [m]
+  std::vector<Force<double>> force_;             ///< [link] scratch of add_forces()
   AlignedVector<double> mass_, jacobian_, product_;
   DenseFactors H_, free_;
   bool free_factored_ = false;

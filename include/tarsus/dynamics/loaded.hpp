@@ -1,6 +1,6 @@
 // Trees whose links and joints carry linear loads: what a contact or a limit is to one round of Newton's method.
 //
-//     (M̂ + Σ_l J_lᵀ B_l J_l) x = Q + Σ_l J_lᵀ f_l
+//     (M̂ + Σ_l J_lᵀ B_l J_l) x = Q + Σ_l J_lᵀ (f_l - p_l)
 //
 // with J_l the motion of link l at its origin. A load is an inertia and a force that the link has besides its own, so
 // the passes are ABA's and the cost is O(nlink), however many loads there are.
@@ -16,12 +16,18 @@ namespace tarsus {
 template <class R>
 void prepare_loads(const Model& model, BasicData<R>& data);
 
+/// The same after pass 1 of ABA alone, as VelocityProducts::begin_step() leaves data, and what moves the links by
+/// themselves in a step of h seconds: with these p_l, and Q = h times the joints' forces, M̂ x = Q - Σ J_lᵀ p_l is v⁰ - v.
+/// @param bias [njoint][6] out: p_l = h times the force, moment first, that the link needs where q̈ is zero
+template <class R>
+void prepare_step(const Model& model, BasicData<R>& data, R h, Out<R> bias);
+
 /// x of the equation above; data.links()[l].a is then J_l x. Single world. The factors in data become those of the
-/// loaded matrix.
-/// @param joint_inertia K of M̂ [nv]  @param joint_force Q [nv] or empty for zero
+/// loaded matrix, with u; where x is empty that is all.
+/// @param joint_inertia K of M̂ [nv]  @param joint_force Q [nv], may be x  @param bias p_l [njoint][6]; empty: zero
 /// @param load_of_link [njoint] index into loads, -1: none
 template <class R>
-void solve_loaded(const Model& model, BasicData<R>& data, In<R> joint_inertia, In<R> joint_force,
+void solve_loaded(const Model& model, BasicData<R>& data, In<R> joint_inertia, In<R> joint_force, In<R> bias,
                   std::span<const int> load_of_link, std::span<const LinkLoad<R>> loads, Out<R> x);
 
 }  // namespace tarsus

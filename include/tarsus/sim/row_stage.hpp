@@ -41,11 +41,12 @@ class RowStage {
   /// @throws ValueError if data has lanes, for restitution out of range  @throws InputError as ContactGeometry
   RowStage(const Model& model, const BasicData<R>& data, const RowStageOptions& options);
 
-  /// Makes `velocity`, the end of a step without terms, that with them. data as maba() left it, with the links'
-  /// origins: the drives without a limit are in joint_inertia and in `velocity`, those with one are not.
+  /// Makes `velocity`, as StepTerms::begin() takes it, that of the step's end. The drives without a limit are in
+  /// joint_inertia and joint_force, or in `velocity`; those with one are not.
   /// @param drives null: none has a limit  @param rows what acts along generalised directions
+  /// @param joint_force as StepTerms::begin()
   void apply(BasicData<R>& data, const DriveStep<R>& step, const SplitDrives* drives, std::span<const ForceRow> rows,
-             const BilateralRows<R>& bilateral, Out<R> velocity, StageClock& clock);
+             const BilateralRows<R>& bilateral, In<R> joint_force, Out<R> velocity, StageClock& clock);
 
   const RowsReport& report() const { return terms_.report(); }
   std::span<const double> bilateral_impulse() const { return terms_.mass().held().at; }
@@ -62,7 +63,7 @@ class RowStage {
   /// Force with which a tendon's range held it over the last step, against whichever end [N | N m].
   double range_force(int tendon) const;
   const ContactGeometry& geometry() const { return geometry_; }
-  /// StepTerms::join_limits(): whether apply() is to be called once more, from the same v⁰ and data
+  /// StepTerms::join_limits(): whether apply() is to be called once more, from the same start
   bool join_limits(In<R> velocity) { return terms_.join_limits(velocity); }
   void end() { terms_.end(); }                                    ///< StepTerms::end()
   void exchange(TermMemory& memory) { terms_.exchange(memory); }  ///< StepTerms::exchange()

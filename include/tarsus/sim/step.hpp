@@ -164,6 +164,9 @@ class Stepper {
   void rk4(BasicData<R>& data, const Drives& drives, In<R> qpos_target, In<R> qvel_target);
   void accelerate(BasicData<R>& data, const Drives& drives, double dt, In<R> qpos, In<R> qvel, In<R> qpos_target,
                   In<R> qvel_target, In<R> tau);
+  using ProductUse = typename VelocityProducts<R>::Use;
+  ProductUse product_use() const;
+  bool begin_rows(BasicData<R>& data, double h);
   bool implicit_velocity_products(BasicData<R>& data, double dt, In<R> qpos, In<R> qvel);
   void force_of(BasicData<R>& data, In<R> qpos, In<R> qvel) const;
   void add_damping(BasicData<R>& data, double dt) const;
