@@ -127,7 +127,7 @@ SolidShape solid_shape(const ModelSpec& spec, const GeomSpec& geom) {
       return out;
     }
     try {
-      out.hull = std::make_unique<ConvexHull>(spec.meshes[mesh].vertices);
+      out.hull = shared_hull(spec.meshes[mesh].vertices);
     } catch (const ValueError& e) {
       throw InputError(geom.where, "mesh \"" + geom.mesh + "\": " + e.what());
     }

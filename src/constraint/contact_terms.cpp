@@ -90,10 +90,10 @@ void StepTerms<R>::take_contacts(std::vector<LinkContact>& contacts) {
   static_assert(offsetof(ContactPoint, distance) == 6 * sizeof(double) && sizeof(LinkContact) % sizeof(double) == 0);
   const LinkContact& first = contacts_[0];
   const ContactNumbers numbers{&first.point.position.x, &first.spook.compliance, sizeof(LinkContact) / sizeof(double)};
-  constraint_table<R>(1).contact_terms(numbers, geometry_.usual.data(), int(geometry_.usual.size()),
-                                       step_.data->links(),
-                                       {step_.h, step_.ahead(), kRelative * options_.relative_compliance, masses_.now().data()},
-                                       geometry_.contacts.data(), rows_.data(), free_rows_.data(), y_.data());
+  constraint_table<R>(1).contact_terms(
+      numbers, geometry_.usual.data(), int(geometry_.usual.size()), step_.data->links(),
+      {step_.h, step_.ahead(), kRelative * options_.relative_compliance, masses_.now().data()},
+      geometry_.contacts.data(), rows_.data(), free_rows_.data(), y_.data());
   for (std::size_t i = 0; i < n; ++i) {
     if (!is_usual(contacts_[i])) add_contact(i);
     if (contacts_[i].dimension > 3) add_spin(i);

@@ -84,7 +84,8 @@ bool TreeOperator<R>::solve(std::span<const Tangent> tangents, std::span<const d
     of_step_.hard_is_dense = small_ && std::max(kHardShare * extra, kActingShare * places_.rows) > model_.nv;
     const bool tiny = model_.nv <= kTiny && kActingShare * places_.rows > model_.nv;
     const bool hard = of_step_.dense || ++of_step_.solves > kEasy || tiny;
-    coupled = places_.unknowns, dense = hard ? of_step_.hard_is_dense : small_ && extra + extra_.held().count() > model_.nv;
+    coupled = places_.unknowns,
+    dense = hard ? of_step_.hard_is_dense : small_ && extra + extra_.held().count() > model_.nv;
   }
   if (dense)
     solve_dense(tangents, force);

@@ -383,8 +383,7 @@ TARSUS_INLINE void reduce_one_group(const ModelView<Real<T>>& m, LinkState<T>* s
                                     const T* Q, const T* K) {
   if constexpr (kRecords<T> == 4) {
     if (group.count > 1) {
-      if (turns_freely(m.link[group.link[0]].joint))
-        return reduce_group<JointType::ball, T>(m, state, group, Q, K);
+      if (turns_freely(m.link[group.link[0]].joint)) return reduce_group<JointType::ball, T>(m, state, group, Q, K);
       return reduce_group<JointType::hinge, T>(m, state, group, Q, K);
     }
   }

@@ -196,21 +196,21 @@ int first_bad_world(const BasicData<R>& data, In<R> values, int n) {
   return -1;
 }
 
-#define TARSUS_INSTANTIATE(R)                                                                    \
-  template void kinematics<R>(const Model&, BasicData<R>&, In<R>, In<R>);                        \
-  template void rnea<R>(const Model&, BasicData<R>&, In<R>, In<R>, In<R>, Out<R>, In<R>);        \
-  template void bias_force<R>(const Model&, BasicData<R>&, In<R>, In<R>, Out<R>);                \
-  template void crba<R>(const Model&, BasicData<R>&, In<R>, Out<R>);                             \
-  template void aba<R>(const Model&, BasicData<R>&, In<R>, In<R>, In<R>, Out<R>, In<R>);         \
-  template void maba<R>(const Model&, BasicData<R>&, In<R>, In<R>, In<R>, In<R>, Out<R>, In<R>); \
-  template void factor<R>(const Model&, BasicData<R>&, In<R>, In<R>);                            \
-  template void minv<R>(const Model&, BasicData<R>&, In<R>, Out<R>);                             \
-  template void prepare_loads<R>(const Model&, BasicData<R>&);                                   \
-  template void prepare_step<R>(const Model&, BasicData<R>&, R, Out<R>);                         \
-  template void solve_loaded<R>(const Model&, BasicData<R>&, In<R>, In<R>, In<R>,                \
-                                std::span<const int>, std::span<const LinkLoad<R>>, Out<R>);     \
-  template void jacobian<R>(const Model&, BasicData<R>&, int, In<R>, Out<R>);                    \
-  template void integrate<R>(const Model&, BasicData<R>&, In<R>, In<R>, R, Out<R>);              \
+#define TARSUS_INSTANTIATE(R)                                                                           \
+  template void kinematics<R>(const Model&, BasicData<R>&, In<R>, In<R>);                               \
+  template void rnea<R>(const Model&, BasicData<R>&, In<R>, In<R>, In<R>, Out<R>, In<R>);               \
+  template void bias_force<R>(const Model&, BasicData<R>&, In<R>, In<R>, Out<R>);                       \
+  template void crba<R>(const Model&, BasicData<R>&, In<R>, Out<R>);                                    \
+  template void aba<R>(const Model&, BasicData<R>&, In<R>, In<R>, In<R>, Out<R>, In<R>);                \
+  template void maba<R>(const Model&, BasicData<R>&, In<R>, In<R>, In<R>, In<R>, Out<R>, In<R>);        \
+  template void factor<R>(const Model&, BasicData<R>&, In<R>, In<R>);                                   \
+  template void minv<R>(const Model&, BasicData<R>&, In<R>, Out<R>);                                    \
+  template void prepare_loads<R>(const Model&, BasicData<R>&);                                          \
+  template void prepare_step<R>(const Model&, BasicData<R>&, R, Out<R>);                                \
+  template void solve_loaded<R>(const Model&, BasicData<R>&, In<R>, In<R>, In<R>, std::span<const int>, \
+                                std::span<const LinkLoad<R>>, Out<R>);                                  \
+  template void jacobian<R>(const Model&, BasicData<R>&, int, In<R>, Out<R>);                           \
+  template void integrate<R>(const Model&, BasicData<R>&, In<R>, In<R>, R, Out<R>);                     \
   template int first_bad_world<R>(const BasicData<R>&, In<R>, int);
 TARSUS_INSTANTIATE(double)
 TARSUS_INSTANTIATE(float)

@@ -41,8 +41,8 @@ TARSUS_INLINE bool acts_on_joint(const LinkLoad<T>& load) {
 
 /// Pass 2 for a link whose joint has a load, and is not free.
 template <class T>
-TARSUS_INLINE void reduce_loaded(const LinkConstants<Real<T>>& link, LinkState<T>* state, int i, const LinkLoad<T>& load,
-                                 const T* Q, const T* K) {
+TARSUS_INLINE void reduce_loaded(const LinkConstants<Real<T>>& link, LinkState<T>* state, int i,
+                                 const LinkLoad<T>& load, const T* Q, const T* K) {
   LinkState<T>* parent = link.parent >= 0 ? &state[link.parent] : nullptr;
   if (turns_freely(link.joint)) {
     Sym3<T> tensor = load.joint;

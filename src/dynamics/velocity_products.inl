@@ -485,7 +485,7 @@ void begin_step_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, Velocit
   const Mask<T> left = always ? zero > zero : little;
   for (int k = 0; k < m.nv; ++k) qacc[k] = some ? select(left, zero, qacc[k]) : zero;
   *found = select(left, zero, T(Real<T>(1)));
-  if (some && kWidth<T> > 1) aba_outward(m, state, qpos, qvel, none);
+  if (some && kWidth < T >> 1) aba_outward(m, state, qpos, qvel, none);
 }
 
 }  // namespace TARSUS_ISA

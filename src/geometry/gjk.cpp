@@ -325,7 +325,7 @@ void Polytope::expand() {
       for (std::size_t e = 0; e < 3; ++e) {
         const int from = f.corners[e], to = f.corners[(e + 1) % 3];
         const auto begin = horizon.begin(), end = begin + edges;
-        const auto twin = std::find(begin, end, std::array<int, 2>{to, from});
+        const auto twin = std::find_if(begin, end, [&](const auto& edge) { return edge[0] == to && edge[1] == from; });
         if (twin != end)
           *twin = horizon[static_cast<std::size_t>(--edges)];
         else

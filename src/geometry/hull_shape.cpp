@@ -1,7 +1,13 @@
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <limits>
 #include <map>
+#include <mutex>
 #include <numeric>
+#include <string_view>
+#include <tuple>
+#include <unordered_map>
 
 #include "tarsus/base/error.hpp"
 #include "tarsus/geometry/convex_hull.hpp"
@@ -24,18 +30,34 @@ Plane plane_of(const Vec3d& a, const Vec3d& b, const Vec3d& c) {
   return {unit, dot(unit, (a + b + c) * (1.0 / 3)), length / 2};
 }
 
-using Edges = std::map<std::pair<int, int>, int>;  // directed edge -> triangle on its left
+using Twins = std::vector<std::array<int, 3>>;  // [triangle][edge] the triangle beyond that edge, -1: none
 
-Edges edges_of(const std::vector<Triangle>& triangles) {
-  Edges edges;
+Twins twins_of(const std::vector<Triangle>& triangles) {
+  struct Edge {
+    int from, to, triangle;
+    bool operator<(const Edge& e) const { return std::tie(from, to, triangle) < std::tie(e.from, e.to, e.triangle); }
+  };
+  std::vector<Edge> edges;
   for (std::size_t t = 0; t < triangles.size(); ++t) {
-    for (std::size_t k = 0; k < 3; ++k) edges[{triangles[t][k], triangles[t][(k + 1) % 3]}] = static_cast<int>(t);
+    for (std::size_t k = 0; k < 3; ++k)
+      edges.push_back({triangles[t][k], triangles[t][(k + 1) % 3], static_cast<int>(t)});
   }
-  return edges;
+  std::sort(edges.begin(), edges.end());
+  Twins twins(triangles.size(), {-1, -1, -1});
+  for (std::size_t t = 0; t < triangles.size(); ++t) {
+    for (std::size_t k = 0; k < 3; ++k) {
+      const int from = triangles[t][(k + 1) % 3], to = triangles[t][k];
+      const auto behind = std::upper_bound(edges.begin(), edges.end(), Edge{from, to, std::numeric_limits<int>::max()});
+      if (behind == edges.begin()) continue;
+      const Edge& edge = *(behind - 1);
+      if (edge.from == from && edge.to == to) twins[t][k] = edge.triangle;
+    }
+  }
+  return twins;
 }
 
 /// The outline of a set of triangles that share a plane, or nothing if that is not one simple loop.
-std::vector<int> outline(const std::vector<Triangle>& triangles, const std::vector<int>& members, const Edges& edges,
+std::vector<int> outline(const std::vector<Triangle>& triangles, const std::vector<int>& members, const Twins& twins,
                          const std::vector<int>& face_of) {
   std::map<int, int> next;
   const int face = face_of[static_cast<std::size_t>(members[0])];
@@ -43,8 +65,8 @@ std::vector<int> outline(const std::vector<Triangle>& triangles, const std::vect
     const Triangle& triangle = triangles[static_cast<std::size_t>(t)];
     for (std::size_t k = 0; k < 3; ++k) {
       const int from = triangle[k], to = triangle[(k + 1) % 3];
-      const auto twin = edges.find({to, from});
-      if (twin != edges.end() && face_of[static_cast<std::size_t>(twin->second)] == face) continue;
+      const int twin = twins[static_cast<std::size_t>(t)][k];
+      if (twin >= 0 && face_of[static_cast<std::size_t>(twin)] == face) continue;
       if (!next.emplace(from, to).second) return {};
     }
   }
@@ -110,7 +132,7 @@ void ConvexHull::find_neighbours(const std::vector<Triangle>& triangles) {
 void ConvexHull::find_faces(const std::vector<Triangle>& triangles) {
   const auto at = [&](int v) { return vertices_[static_cast<std::size_t>(v)]; };
   const double flat = 1e-7 * norm(box_.upper - box_.lower);  // from its plane, for a vertex to be in it
-  const Edges edges = edges_of(triangles);
+  const Twins twins = twins_of(triangles);
   std::vector<Plane> planes;
   for (const Triangle& t : triangles) planes.push_back(plane_of(at(t[0]), at(t[1]), at(t[2])));
   std::vector<int> order(triangles.size());
@@ -132,20 +154,18 @@ void ConvexHull::find_faces(const std::vector<Triangle>& triangles) {
     std::vector<int> members{seed};
     face_of[static_cast<std::size_t>(seed)] = id;
     for (std::size_t k = 0; k < members.size(); ++k) {
-      const Triangle& t = triangles[static_cast<std::size_t>(members[k])];
-      for (std::size_t e = 0; e < 3; ++e) {
-        const auto twin = edges.find({t[(e + 1) % 3], t[e]});
-        if (twin == edges.end() || face_of[static_cast<std::size_t>(twin->second)] >= 0) continue;
-        const Triangle& other = triangles[static_cast<std::size_t>(twin->second)];
+      for (const int twin : twins[static_cast<std::size_t>(members[k])]) {
+        if (twin < 0 || face_of[static_cast<std::size_t>(twin)] >= 0) continue;
+        const Triangle& other = triangles[static_cast<std::size_t>(twin)];
         const bool in_plane = std::all_of(other.begin(), other.end(), [&](int v) {
           return std::abs(dot(plane.normal, at(v)) - plane.offset) <= flat;
         });
         if (!in_plane) continue;
-        face_of[static_cast<std::size_t>(twin->second)] = id;
-        members.push_back(twin->second);
+        face_of[static_cast<std::size_t>(twin)] = id;
+        members.push_back(twin);
       }
     }
-    const std::vector<int> loop = outline(triangles, members, edges, face_of);
+    const std::vector<int> loop = outline(triangles, members, twins, face_of);
     if (!loop.empty()) {
       add_face(plane, loop);
     } else {
@@ -249,6 +269,37 @@ int ConvexHull::face_at(int vertex, const Vec3d& direction) const {
     for (std::size_t f = 0; f < faces_.size(); ++f) look(static_cast<int>(f));
   }
   return best;
+}
+
+std::shared_ptr<const ConvexHull> shared_hull(std::span<const Vec3d> points) {
+  struct Kept {
+    std::vector<Vec3d> points;
+    std::shared_ptr<const ConvexHull> hull;
+  };
+  constexpr std::size_t kMost = 512;
+  static std::mutex mutex;
+  static std::unordered_multimap<std::size_t, Kept> all;
+  static_assert(sizeof(Vec3d) == 3 * sizeof(double));
+  const std::string_view bytes(reinterpret_cast<const char*>(points.data()), points.size_bytes());
+  const std::size_t key = std::hash<std::string_view>()(bytes);
+  const auto find = [&]() -> std::shared_ptr<const ConvexHull> {
+    for (auto [it, end] = all.equal_range(key); it != end; ++it) {
+      const std::vector<Vec3d>& own = it->second.points;
+      if (own.size() == points.size() && std::memcmp(own.data(), bytes.data(), bytes.size()) == 0)
+        return it->second.hull;
+    }
+    return nullptr;
+  };
+  {
+    const std::lock_guard lock(mutex);
+    if (auto hull = find()) return hull;
+  }
+  auto made = std::make_shared<const ConvexHull>(points);
+  const std::lock_guard lock(mutex);
+  if (auto hull = find()) return hull;
+  if (all.size() >= kMost) std::erase_if(all, [](const auto& kept) { return kept.second.hull.use_count() == 1; });
+  all.emplace(key, Kept{{points.begin(), points.end()}, made});
+  return made;
 }
 
 }  // namespace tarsus

@@ -33,8 +33,8 @@ RowStage<R>::RowStage(const Model& model, const BasicData<R>& data, const RowSta
 
 template <class R>
 void RowStage<R>::apply(BasicData<R>& data, const DriveStep<R>& step, const SplitDrives* drives,
-                        std::span<const ForceRow> rows, const BilateralRows<R>& bilateral, In<R> joint_force, Out<R> velocity,
-                        StageClock& clock) {
+                        std::span<const ForceRow> rows, const BilateralRows<R>& bilateral, In<R> joint_force,
+                        Out<R> velocity, StageClock& clock) {
   if (options_.contacts) {
     clock.lap(Stage::prepare);
     geometry_.detect(data, step.h, found_);

@@ -6,7 +6,9 @@
 
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <random>
+#include <thread>
 
 #include "tarsus/base/error.hpp"
 #include "tarsus/geometry/height_field.hpp"
@@ -84,6 +86,32 @@ TEST(ConvexHull, ClimbingFindsTheFarthestVertex) {
       EXPECT_TRUE(at_vertex);
     }
   }
+}
+
+TEST(ConvexHull, WhoeverAsksForOneOfTheSamePointsSharesIt) {
+  Random random(3);
+  const std::vector<Vec3d> points = sphere_points(300, random), others = sphere_points(300, random);
+  std::vector<std::shared_ptr<const ConvexHull>> found(8);
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    threads.emplace_back([&, i] {
+      const std::vector<Vec3d> copy = points;
+      found[i] = shared_hull(copy);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& hull : found) EXPECT_EQ(hull, found[0]);
+  EXPECT_NE(shared_hull(others), found[0]);
+  EXPECT_EQ(shared_hull(others)->vertices().size(), ConvexHull(others).vertices().size());
+  std::vector<Vec3d> moved = points;
+  moved[7].x *= 1 + 1e-15;
+  EXPECT_NE(shared_hull(moved), found[0]);
+  const std::weak_ptr<const ConvexHull> first = found[0];
+  found.clear();
+  for (int i = 0; i < 600; ++i) shared_hull(sphere_points(5, random));  // far more than are kept
+  EXPECT_TRUE(first.expired());
+  const std::vector<Vec3d> flat(4, Vec3d{1, 1, 1});
+  EXPECT_THROW(shared_hull(flat), ValueError);
 }
 
 TEST(ConvexHull, NearlyFlatPointsAreOneFaceOrARefusal) {

@@ -37,7 +37,7 @@ struct ContactShape {
 /// A geom as a shape, with what it needs of the model's assets.
 struct SolidShape {
   Shape shape;
-  std::unique_ptr<ConvexHull> hull;
+  std::shared_ptr<const ConvexHull> hull;
   std::unique_ptr<HeightField> field;
   std::string missing;  ///< why it cannot be: an asset that was not read, a type that is not simulated
 };

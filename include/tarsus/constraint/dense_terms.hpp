@@ -64,8 +64,8 @@ class DenseTerms final : public RowBlocks {
   std::vector<int> places_;  ///< at which rows have numbers
   std::vector<int> acting_;  ///< terms of load()
   std::vector<DenseTerm> loaded_;
-  bool free_ = false;  ///< load() had no tangents
-  std::vector<double> forces_, right_;  ///< what moves the tree besides the terms; with them
+  bool free_ = false;                     ///< load() had no tangents
+  std::vector<double> forces_, right_;    ///< what moves the tree besides the terms; with them
   std::vector<int> counts_;               ///< rows of each term of write(); theirs:
   int columns_ = 0;                       ///< rows, padded
   AlignedVector<double> own_J_, own_Jt_;  ///< [row][dofs]; [place][columns]

@@ -3,7 +3,8 @@
 //
 //     v⁺ = v⁰ + M̂⁻¹ (Jᵀ γ + J_eᵀ λ_e)
 //
-// v⁰ is where the step would go without them, M̂ = M + K with the drives that have no limit. One kind, one file:
+// v⁰ is where the step would go without them, M̂ = M + K with the drives that have no limit. It is known only where
+// something needs it; else what it would come of is solved for together with the terms. One kind, one file:
 // contact_terms.cpp, limit_terms.cpp, user_limit.cpp, friction_terms.cpp, path_terms.cpp; drives are made by the step
 // (sim/drive_rows.cpp).
 //
@@ -130,8 +131,8 @@ class StepTerms {
 
   /// free_velocity becomes v⁺ in `velocity`. data's factors are lost. Then join_limits(), or end().
   void solve(In<R> joint_inertia, const BilateralRows<R>& bilateral, Out<R> velocity);
-  /// Whether v⁺ passes the range of a joint that v⁰ did not bring near it, as what a contact throws may. Such ends of
-  /// ranges are terms when the step is laid out and solved once more, from begin() on; it starts from this solution.
+  /// Whether v⁺ passes the range of a joint that its start did not bring near it, as what a contact throws may. Such
+  /// ends of ranges are terms when the step is laid out and solved once more, from begin() on; it starts from this solution.
   bool join_limits(In<R> velocity);
   /// The step is over: puts away what the next one starts from.
   void end();

@@ -72,7 +72,7 @@ class TreeOperator final : public StepOperator {
   void move(double t) override { iterates_.move(t); }
   void keep() override { iterates_.kept = iterates_.now; }
 
-  In<R> change() const { return iterates_.kept.x; }                ///< [nv] v - v⁰ of the best iterate
+  In<R> change() const { return iterates_.kept.x; }                ///< [nv] x of the best iterate
   const HeldImpulse& held() const { return iterates_.kept.held; }  ///< with it
 
  private:

@@ -17,7 +17,7 @@ template <class R>
 void prepare_loads(const Model& model, BasicData<R>& data);
 
 /// The same after pass 1 of ABA alone, as VelocityProducts::begin_step() leaves data, and what moves the links by
-/// themselves in a step of h seconds: with these p_l, and Q = h times the joints' forces, M̂ x = Q - Σ J_lᵀ p_l is v⁰ - v.
+/// themselves in a step of h seconds: with these p_l, and Q = h times the joints' forces, x without loads is v⁰ - v.
 /// @param bias [njoint][6] out: p_l = h times the force, moment first, that the link needs where q̈ is zero
 template <class R>
 void prepare_step(const Model& model, BasicData<R>& data, R h, Out<R> bias);

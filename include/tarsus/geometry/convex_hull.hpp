@@ -1,6 +1,7 @@
 // A convex polyhedron ready for collision: the hull of points, its flat faces and the neighbours of each vertex.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -60,5 +61,9 @@ class ConvexHull {
   Vec3d centre_{0, 0, 0};
   std::vector<int> starts_;  ///< vertex farthest along each cell of a cube of directions
 };
+
+/// The hull of these points, one for all who ask for it: a robot's take a tenth of a second. Hulls that nobody has any
+/// more are kept until there are many. For several threads.  @throws ValueError as ConvexHull
+std::shared_ptr<const ConvexHull> shared_hull(std::span<const Vec3d> points);
 
 }  // namespace tarsus

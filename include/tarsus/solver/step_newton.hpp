@@ -2,6 +2,9 @@
 //
 //     (M̂ + Σ Jᵀ G J) (v' - v⁰) = Σ Jᵀ g,   g = γ̄ + G J (v - v⁰),   y' = g - G J (v' - v⁰)
 //
+// Instead of v⁰ it may start from the velocity v⁻ at the step's start, where what would lead from there to v⁰ is in all
+// of the operator's solves: read v⁰ as the velocity where the operator's x is zero.
+//
 // y' is what the terms carry in the linear problem: M̂ (v' - v⁰) = Jᵀ y' holds to rounding whatever the law says, so
 // that an iterate (v, y) is judged by the law alone. What it misses is the natural map, in each row's own metric
 // ρ = w + R, w its inverse mass:
@@ -66,7 +69,7 @@ class StepOperator {
 struct StepProblem {
   std::span<const Term> terms;
   std::span<const TermRow> rows;
-  std::span<const double> free_velocity;  ///< [row] J v⁰
+  std::span<const double> free_velocity;  ///< [row] J v⁰, or wherever the operator's x is zero
 };
 
 /// The operator's x becomes that of these impulses. @param velocity [row] out: J v
