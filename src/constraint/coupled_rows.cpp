@@ -51,7 +51,8 @@ bool TreeOperator<R>::eliminates(std::span<const Term> terms, std::span<const Co
 }
 
 template <class R>
-bool TreeOperator<R>::solve_coupled(std::span<const Tangent> tangents, std::span<const double> force) {
+bool TreeOperator<R>::solve_coupled(const TreeForces<R>& forces, std::span<const Tangent> tangents,
+                                    std::span<const double> force) {
   const auto rests = [&](std::size_t c) {
     return idle(tangents[c], &force[terms_[c].first_row], geometry_.contacts[c].nrow);
   };
@@ -73,8 +74,8 @@ bool TreeOperator<R>::solve_coupled(std::span<const Tangent> tangents, std::span
   constraint_table<R>(1).contact_blocks(geometry_.contacts.data(), places_.acting.data(), places_.coupled.data(),
                                         int(places_.acting.size()), tangents.data(), force.data(),
                                         coupled_.blocks().data()->data(), coupled_.forces());
-  for (std::size_t i = 0; i < forces_.bias.size(); ++i) coupled_.forces()[i] -= double(forces_.bias[i]);
-  solution_.assign(forces_.joint.begin(), forces_.joint.end());
+  for (std::size_t i = 0; i < forces.bias.size(); ++i) coupled_.forces()[i] -= double(forces.bias[i]);
+  solution_.assign(forces.joint.begin(), forces.joint.end());
   coupled_.factor();
   coupled_.solve<R>(*data_, true, solution_, iterates_.next.x);
   extra_.clear();
@@ -88,7 +89,7 @@ bool TreeOperator<R>::solve_coupled(std::span<const Tangent> tangents, std::span
   template void TreeOperator<R>::find_acting(std::span<const Tangent>, std::span<const double>); \
   template bool TreeOperator<R>::eliminates(std::span<const Term>, std::span<const ContactRows>, \
                                             std::span<const double>, double);                    \
-  template bool TreeOperator<R>::solve_coupled(std::span<const Tangent>, std::span<const double>);
+  template bool TreeOperator<R>::solve_coupled(const TreeForces<R>&, std::span<const Tangent>, std::span<const double>);
 TARSUS_INSTANTIATE(double)
 TARSUS_INSTANTIATE(float)
 #undef TARSUS_INSTANTIATE

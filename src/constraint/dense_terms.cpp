@@ -90,11 +90,12 @@ const typename DenseTerms<R>::RowsOf& DenseTerms<R>::rows_of(int t) {
 }
 
 template <class R>
-std::span<const double> DenseTerms<R>::load(std::span<const Tangent> tangents, std::span<const double> force) {
+std::span<const double> DenseTerms<R>::load(std::span<const Tangent> tangents, std::span<const double> force,
+                                            bool whole) {
   constexpr Tangent kNone{};
   free_ = tangents.empty();
   if (!free_) trees_.clear();
-  right_ = forces_;
+  whole ? void(right_ = forces_) : right_.assign(forces_.size(), 0.0);
   acting_.clear();
   for (int t = 0; t < int(terms_.size()); ++t) {
     if (idle(free_ ? kNone : tangents[t], &force[terms_[t].first_row], terms_[t].nrow)) continue;

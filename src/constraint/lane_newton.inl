@@ -61,11 +61,13 @@ class LaneSolver {
   int waiting() const { return waiting_ ? count_live() : 0; }
   /// Once nothing waits: limits that nobody saw coming, softer problems for lanes that missed, then the answer of all.
   void end() {
-    const auto may_go_on = [&] { return met_ & (iterations_ < T(R(step_.most_iterations))); };
-    for (Mask<T> late; any_lane(late = problem_.join_limits(s_.x_best, may_go_on()));) go_on_from_best(late);
+    const auto join_limits = [&] {
+      for (Mask<T> late; any_lane(late = problem_.join_limits(s_.x_best, met_));) go_on_from_best(late);
+    };
+    join_limits();
     const Mask<T> acted = best_residual_ < T(std::numeric_limits<R>::infinity());
     const Mask<T> missed = ~met_ & acted;
-    if (any_lane(missed)) harden(missed), bound_impulses(missed & ~met_);
+    if (any_lane(missed)) harden(missed), bound_impulses(missed & ~met_), join_limits();
     if (!all_lanes(acted)) {  // without terms
       linear_.solve_free(s_.x_next);
       for (int k = 0; k < v_.nv; ++k) s_.x_best[k] = select(acted, s_.x_best[k], s_.x_next[k]);
@@ -310,7 +312,8 @@ class LaneSolver {
     from_best(lanes);
     met_ = met_ & ~lanes, best_residual_ = select(lanes, infinite, best_residual_);
     discs_ = zero(), short_ = no_lanes<T>();
-    descent_ = {step_.tolerance, step_.most_iterations, true, iterations_, move(zero()), infinite, infinite,
+    const T so_far = minimum(iterations_, T(R(step_.most_iterations - 1)));  // one more at least
+    descent_ = {step_.tolerance, step_.most_iterations, true, so_far, move(zero()), infinite, infinite,
                 infinite,        no_lanes<T>()};
     go_down();
   }

@@ -65,12 +65,14 @@ void StepTerms<R>::add_limits() {
     const double way = range.axial ? 0 : kLimitReach + step_.h * norm3(&step_.qvel[range.qvel]);
     each_end(i, way, step_.qvel, [&](int side, const JointRows& rows, double gap) {
       const std::uint64_t identity = 2 * std::uint64_t(i) + std::uint64_t(side);
-      if (joined(identity)) return;
+      if (joined({Kind::limit, identity})) return;
       limits_.near[identity] = add_bound(Kind::limit, identity, rows, gap, limits_.solver[i], false);
     });
   }
-  for (const auto& [identity, rows, gap] : limits_.joined)
-    add_bound(Kind::limit, identity, rows, gap, limits_.solver[std::size_t(rows.joint)], true);
+  for (const auto& [name, rows, gap, miss] : limits_.joined) {
+    if (name.kind == Kind::limit)
+      add_bound(name.kind, name.identity, rows, gap, limits_.solver[std::size_t(rows.joint)], true);
+  }
 }
 
 /// g = gap >= 0 along a joint's row, where the joint comes near.  @param anyway wherever it is
@@ -111,16 +113,30 @@ bool StepTerms<R>::bound_row(const JointRows& rows, double gap, double speed,
 }
 
 template <class R>
-bool StepTerms<R>::joined(std::uint64_t identity) const {
-  return std::any_of(limits_.joined.begin(), limits_.joined.end(),
-                     [&](const auto& end) { return end.identity == identity; });
+bool StepTerms<R>::joined(const Name& name) const {
+  return std::any_of(limits_.joined.begin(), limits_.joined.end(), [&](const auto& end) { return end.name == name; });
+}
+
+/// An end of a range, or a user's limit, that is none of the rows and that v⁺ does not hold, is one from now on.
+template <class R>
+void StepTerms<R>::join(const Name& name, const JointRows& rows, double gap,
+                        const std::optional<SolverParameters>& solver, In<R> velocity) {
+  const LinkState<R>* const links = step_.data->links();
+  const double start = along_joint(model_, links, rows, step_.qvel.data());
+  const double end = along_joint(model_, links, rows, velocity.data());
+  TermRow numbers;
+  if (!bound_row(rows, gap, start, solver, numbers) || end >= numbers.target) return;
+  limits_.joined.push_back({name, rows, gap, numbers.target - end});
 }
 
 template <class R>
 bool StepTerms<R>::join_limits(In<R> velocity) {
-  if (!options_.joints || report_.iterations >= options_.solve.max_iterations) return false;
   const std::size_t before = limits_.joined.size();
+  const auto end_of = [&](const JointRows& rows, double gap) {
+    return gap + step_.h * along_joint(model_, step_.data->links(), rows, velocity.data());
+  };
   for (const auto& range : limits_.ranges) {
+    if (!options_.joints) break;
     if (range.axial) {
       const double q = step_.qpos[range.qpos];
       if (range.holds(q, 0) && range.holds(q + step_.h * velocity[range.qvel], 0)) continue;  // mostly
@@ -128,27 +144,35 @@ bool StepTerms<R>::join_limits(In<R> velocity) {
     const int i = range.joint;
     const double turn = range.axial ? 0 : step_.h * norm3(&velocity[range.qvel]);
     each_end(i, turn, velocity, [&](int side, const JointRows& rows, double gap) {
-      const double speed = along_joint(model_, step_.data->links(), rows, velocity.data()), end = gap + step_.h * speed;
+      const double end = end_of(rows, gap);
       if (gap > 0 && end >= 0) return;
-      std::uint64_t identity = 2 * std::uint64_t(i) + std::uint64_t(side);
-      const auto is_there = [&] { return limits_.near[identity] || joined(identity); };
-      if (!range.axial && end < -kLimitReach && is_there()) ++identity;  // a second one, where that ends
-      if (is_there()) return;
-      const double start = along_joint(model_, step_.data->links(), rows, step_.qvel.data());
-      TermRow numbers;
-      if (bound_row(rows, gap, start, limits_.solver[i], numbers) && speed < numbers.target)
-        limits_.joined.push_back({identity, rows, gap});
+      Name name{Kind::limit, 2 * std::uint64_t(i) + std::uint64_t(side)};
+      const auto is_there = [&] { return limits_.near[name.identity] || joined(name); };
+      if (!range.axial && end < -kLimitReach && is_there()) ++name.identity;  // a second one, where that ends
+      if (!is_there()) join(name, rows, gap, limits_.solver[i], velocity);
     });
   }
+  for (const auto& user : limits_.users) {
+    const bool holds = user.gap > 0 && end_of(user.rows, user.gap) >= 0;
+    if (!user.near && !holds && !joined(user.name)) join(user.name, user.rows, user.gap, {}, velocity);
+  }
   if (limits_.joined.size() == before) return false;
+  if (report_.iterations > options_.solve.max_iterations) {  // one layout more had its chance
+    report_.status = std::max(report_.status, StepStatus::too_many_iterations);
+    for (std::size_t i = before; i < limits_.joined.size(); ++i)
+      report_.residual = std::max(report_.residual, limits_.joined[i].miss);
+    return false;
+  }
   limits_.names = names_, limits_.terms = terms_, limits_.y = y_, limits_.iterations = report_.iterations;
   return true;
 }
 
 #define TARSUS_INSTANTIATE(R)                                                                                     \
-  template bool StepTerms<R>::joined(std::uint64_t) const;                                                        \
+  template bool StepTerms<R>::joined(const Name&) const;                                                          \
   template bool StepTerms<R>::bound_row(const JointRows&, double, double, const std::optional<SolverParameters>&, \
                                         TermRow&) const;                                                          \
+  template void StepTerms<R>::join(const Name&, const JointRows&, double, const std::optional<SolverParameters>&, \
+                                   In<R>);                                                                        \
   template bool StepTerms<R>::join_limits(In<R>);                                                                 \
   template void StepTerms<R>::add_limits();                                                                       \
   template bool StepTerms<R>::add_bound(Kind, std::uint64_t, const JointRows&, double,                            \

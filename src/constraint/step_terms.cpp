@@ -187,7 +187,7 @@ void StepTerms<R>::solve_set(const TermSet& set, bool pile, In<R> joint_inertia,
                              Out<R> velocity) {
   NewtonOptions options = options_.solve;
   if (sizeof(R) != sizeof(double)) options.tolerance = std::max(options.tolerance, 1e-4);
-  options.max_iterations -= limits_.iterations;
+  options.max_iterations = std::max(1, options.max_iterations - limits_.iterations);
   mass_.begin(*step_.data, step_.h, joint_inertia, set.terms, set.geometry, bilateral, step_.force);
   bool finite = true;
   StepStatus status = StepStatus::converged;

@@ -32,6 +32,7 @@ TreeOperator<R>::TreeOperator(const Model& model, int dense_dofs)
       dense_(model),
       coupled_(model) {
   for (Iterate* i : {&iterates_.now, &iterates_.next, &iterates_.kept}) i->x.resize(model.nv);
+  none_.clear(model.nv);
 }
 
 template <class R>
@@ -74,8 +75,8 @@ void TreeOperator<R>::restart() {
 }
 
 template <class R>
-bool TreeOperator<R>::solve(std::span<const Tangent> tangents, std::span<const double> force,
-                            std::span<double> change) {
+bool TreeOperator<R>::solve(const TreeForces<R>& forces, std::span<const Tangent> tangents,
+                            std::span<const double> force, std::span<double> change) {
   int coupled = 0;
   bool dense = of_step_.dense;
   if (!tangents.empty()) {
@@ -88,17 +89,26 @@ bool TreeOperator<R>::solve(std::span<const Tangent> tangents, std::span<const d
     dense = hard ? of_step_.hard_is_dense : small_ && extra + extra_.held().count() > model_.nv;
   }
   if (dense)
-    solve_dense(tangents, force);
+    solve_dense(forces, tangents, force);
   else if (coupled < kCrowd)
-    solve_tree(tangents, force);
-  else if (!solve_coupled(tangents, force))
+    solve_tree(forces, tangents, force);
+  else if (!solve_coupled(forces, tangents, force))
     return false;
   read(change);
   return true;
 }
 
 template <class R>
-void TreeOperator<R>::solve_tree(std::span<const Tangent> tangents, std::span<const double> force) {
+bool TreeOperator<R>::solve_change(std::span<const Tangent> tangents, std::span<const double> force,
+                                   std::span<double> change) {
+  if (!solve(none_, tangents, force, change)) return false;
+  for (std::size_t i = 0; i < iterates_.now.x.size(); ++i) iterates_.next.x[i] += iterates_.now.x[i];
+  return true;
+}
+
+template <class R>
+void TreeOperator<R>::solve_tree(const TreeForces<R>& forces, std::span<const Tangent> tangents,
+                                 std::span<const double> force) {
   Iterate& next = iterates_.next;
   loads_.clear(), extra_.clear();
   if (tangents.empty()) {
@@ -110,7 +120,7 @@ void TreeOperator<R>::solve_tree(std::span<const Tangent> tangents, std::span<co
   add_joint_loads(tangents, force);
   extra_.add_paths(tangents, force);
   const Out<R> x = extra_.rows() > 0 ? Out<R>() : Out<R>(next.x);
-  solve_loaded<R>(model_, *data_, joint_inertia_, forces_.joint, forces_.bias, loads_.of_link(), loads_.all(), x);
+  solve_loaded<R>(model_, *data_, joint_inertia_, forces.joint, forces.bias, loads_.of_link(), loads_.all(), x);
   if (x.empty()) extra_.solve(tangents, force, iterates_.now.held, next.held, next.x);
 }
 
@@ -124,10 +134,11 @@ void TreeOperator<R>::begin_dense() {
 }
 
 template <class R>
-void TreeOperator<R>::solve_dense(std::span<const Tangent> tangents, std::span<const double> force) {
+void TreeOperator<R>::solve_dense(const TreeForces<R>& forces, std::span<const Tangent> tangents,
+                                  std::span<const double> force) {
   begin_dense();
   HeldRows<R>& held = extra_.held();
-  const std::span<const double> right = dense_.load(tangents, force);
+  const std::span<const double> right = dense_.load(tangents, force, forces.any());
   const int first = dense_.trees().place_of_row(0);
   solution_.assign(right.begin(), right.end());
   std::copy(held.demand().begin(), held.demand().end(), solution_.begin() + first);

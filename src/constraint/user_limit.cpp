@@ -17,6 +17,12 @@ void check(const UserLimit& limit, const Model& model) {
 
 template <class R>
 void StepTerms<R>::add_user_limits() {
+  for (std::size_t k = 0; !limits_.joined.empty() && k < limits_.users.size(); ++k) {  // laid out once more
+    const auto& [name, rows, gap, near] = limits_.users[k];
+    if (near || joined(name)) add_bound(name.kind, name.identity, rows, gap, {}, true);
+  }
+  if (!limits_.joined.empty()) return;
+  limits_.users.clear();
   for (std::size_t i = 0; i < options_.user_limits.size(); ++i) {
     const UserLimit& limit = options_.user_limits[i];
     const Joint& joint = model_.joints[limit.joint];
@@ -27,7 +33,8 @@ void StepTerms<R>::add_user_limits() {
     const bool axial = has_axis(joint.type);
     const JointRows rows{limit.joint, axial ? JointRows::Part::axial : JointRows::Part::angular, 1,
                          axial ? Vec3d{value->e.x, 0, 0} : widen(step_.data->links()[limit.joint].R) * value->e};
-    add_bound(Kind::user_limit, i, rows, value->gap, {}, false);
+    limits_.users.push_back({{Kind::user_limit, i}, rows, value->gap, false});
+    limits_.users.back().near = add_bound(Kind::user_limit, i, rows, value->gap, {}, false);
   }
 }
 

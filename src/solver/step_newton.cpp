@@ -33,7 +33,8 @@ void StepNewton::linear_solve(StepOperator& mass, bool changes) {
   const std::span<const double> from = changes ? std::span<const double>(now_.velocity) : problem_.free_velocity;
   for (std::size_t i = 0; changes && i < from.size(); ++i) linear_.change[i] = linear_.carried[i] - now_.impulse[i];
   ++iterations_;
-  if (!mass.solve(linear_.tangent, changes ? linear_.change : linear_.carried, next_.velocity)) {
+  if (!(changes ? mass.solve_change(linear_.tangent, linear_.change, next_.velocity)
+                : mass.solve(linear_.tangent, linear_.carried, next_.velocity))) {
     costly_ = true, next_ = now_;
     return;
   }

@@ -45,6 +45,32 @@ TEST(ConeLimit, APendulumRestsOnTheCone) {
   }
 }
 
+/// A limit that is far at the start of a step whose own force passes it holds in that step, and its function is asked
+/// once.
+TEST(UserLimit, HoldsAgainstWhatAStepPushesThroughIt) {
+  const Model model = compile(parse_mjcf(R"(<mujoco><option gravity="0 0 0"/><worldbody><body>
+      <joint type="slide" axis="0 0 1"/><inertial pos="0 0 0" mass="1" diaginertia=".6 .6 1"/></body></worldbody></mujoco>)",
+                                         "slide", "."));
+  for (const auto mode : {VelocityProductMode::off, VelocityProductMode::automatic, VelocityProductMode::on}) {
+    Data data(model);
+    StepOptions options;
+    options.dt = 1.0 / 60, options.velocity_products = mode;
+    int asked = 0;
+    const auto evaluate = [&](std::span<const double> q) {
+      ++asked;
+      return std::optional(UserLimit::Value{0.03 - q[0], {-1, 0, 0}});
+    };
+    options.rows.user_limits = {{"ceiling", 0, evaluate}};
+    Stepper<double> stepper(model, data, options);
+    data.tau[0] = 3600;
+    ASSERT_EQ(stepper.step(data), 0);
+    EXPECT_EQ(asked, 1);
+    EXPECT_NEAR(data.qpos[0], 0.03, 0.005);
+    EXPECT_GT(stepper.rows()->user_limit_force(0), 3000);
+    EXPECT_EQ(stepper.rows()->report().limits, 1);
+  }
+}
+
 TEST(ConeLimit, HittingItMakesNoEnergy) {
   const Model model = rod(0);
   test::Random random(11);

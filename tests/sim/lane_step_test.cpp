@@ -345,6 +345,37 @@ TEST(LaneSpins, StepsAreThoseOfAWorldAlone) {
 }
 
 /// Ranges with solref and solimp of their own, beside one without.
+/// A range that only the step's own force reaches holds with as few iterations as may be, or the report says otherwise.
+template <class R>
+void expect_range_held_at_once() {
+  const Model model = spinning_model(
+      "<body pos='0 0 .1'><freejoint/><geom type='box' size='.1 .1 .1' mass='1'/><body pos='0 0 .5'>"
+      "<joint axis='0 1 0' range='-1.7 1.7' limited='true'/>"
+      "<geom type='capsule' fromto='0 0 0 0 0 .3' size='.03' mass='.1' contype='0' conaffinity='0'/></body></body>",
+      "friction='1'");
+  for (const int most : {1, 2, 3, 100}) {
+    StepOptions options = options_of();
+    options.rows.solve.max_iterations = most;
+    BasicData<R> data(model);
+    Stepper<R> stepper(model, data, options);
+    data.tau[6] = R(4);
+    ASSERT_EQ(stepper.step(data), 0);
+    const RowsReport& alone = stepper.rows()->report();
+    EXPECT_LT(data.qpos[model.joints[1].qpos], R(0.04)) << most << " " << sizeof(R);
+    EXPECT_LE(alone.iterations, most + 1);
+    EXPECT_EQ(alone.limits, 1);
+    Batch<R> batch(model, 3, {.step = options});
+    ASSERT_GT(batch.pack_width(), 1);
+    batch.tau()[6] = R(4);
+    ASSERT_EQ(batch.step(), 0);
+    EXPECT_LT(batch.qpos()[model.joints[1].qpos], R(0.04)) << most << " " << sizeof(R);
+    EXPECT_EQ(batch.reports()[0].limits, 1);
+  }
+}
+TEST(LaneSteps, ARangeThatAForceReachesHoldsHoweverFewTheIterations) {
+  expect_range_held_at_once<double>(), expect_range_held_at_once<float>();
+}
+
 TEST(LaneSteps, RangesWithLawsOfTheirOwn) {
   const std::string link = "<geom type='capsule' fromto='0 0 0 .3 0 0' size='.03' contype='0' conaffinity='0'/>";
   const Model model = spinning_model(

@@ -28,8 +28,9 @@ class DenseTerms final : public RowBlocks {
   /// @param forces what moves the tree besides the terms
   void begin(const BasicData<R>& data, In<R> joint_inertia, const TreeForces<R>& forces, std::span<const Term> terms,
              const RowGeometry& geometry, std::span<const double> held, std::span<const double> diagonal);
-  /// H and Q of these tangents, or of none, and forces. @return Q, with zeros where rows held have their demands
-  std::span<const double> load(std::span<const Tangent> tangents, std::span<const double> force);
+  /// H and Q of these tangents, or of none, and forces. @param whole with what moves the tree besides
+  /// @return Q, with zeros where rows held have their demands
+  std::span<const double> load(std::span<const Tangent> tangents, std::span<const double> force, bool whole);
   void solve(std::span<double> x);  ///< x = H⁻¹ x
   const DenseTrees& trees() const { return trees_; }
 

@@ -161,6 +161,11 @@ class StepTerms {
 
  private:
   using Kind = TermMemory::Kind;
+  struct Name {
+    Kind kind;
+    std::uint64_t identity;
+    bool operator==(const Name&) const = default;
+  };
   struct ContactMotion {
     Motion<double> speed, free;  ///< at the start of the step, and where x = 0
   };
@@ -177,7 +182,9 @@ class StepTerms {
   void set_row(int row, const TermRow& numbers, double speed, double free);
   template <class F>
   void each_end(int joint, double way, In<R> ahead, const F& f);
-  bool joined(std::uint64_t identity) const;
+  bool joined(const Name& name) const;
+  void join(const Name& name, const JointRows& rows, double gap, const std::optional<SolverParameters>& solver,
+            In<R> velocity);
   bool bound_row(const JointRows& rows, double gap, double speed, const std::optional<SolverParameters>& solver,
                  TermRow& numbers) const;
   bool add_bound(Kind kind, std::uint64_t identity, const JointRows& rows, double gap,
@@ -213,11 +220,6 @@ class StepTerms {
     In<R> force;  ///< of the joints, if x = 0 is at qvel
     double ahead() const { return force.empty() ? h : 0; }
   };
-  struct Name {
-    Kind kind;
-    std::uint64_t identity;
-    bool operator==(const Name&) const = default;
-  };
   struct Masses {
     std::vector<ReferenceMass> model, own;  ///< [link]; own: of a world with masses of its own
     const std::vector<ReferenceMass>& now() const { return own.empty() ? model : own; }
@@ -239,11 +241,19 @@ class StepTerms {
     std::vector<std::optional<SolverParameters>> solver;  ///< [joint] of its range, if it says something
     std::vector<char> near;                               ///< [joint][2] this end of its range is a term
     struct Joined {
-      std::uint64_t identity;  ///< of Kind::limit
+      Name name;
       JointRows rows;
       double gap;
+      double miss;  ///< of v⁺ without it [m/s | rad/s]
     };
     std::vector<Joined> joined;
+    struct User {
+      Name name;
+      JointRows rows;
+      double gap;
+      bool near;  ///< it is a term
+    };
+    std::vector<User> users;  ///< of this step, that have a row
     // Of the try that passed them:
     std::vector<Name> names;
     std::vector<Term> terms;

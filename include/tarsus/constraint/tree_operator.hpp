@@ -65,7 +65,12 @@ class TreeOperator final : public StepOperator {
   /// and solve() then will. It gives up where it would take several times as many, or many times in all.
   bool eliminates(std::span<const Term> terms, std::span<const ContactRows> contacts, std::span<const double> y,
                   double operations);
-  bool solve(std::span<const Tangent> tangents, std::span<const double> force, std::span<double> change) override;
+  bool solve(std::span<const Tangent> tangents, std::span<const double> force, std::span<double> change) override {
+    return solve(forces_, tangents, force, change);
+  }
+  bool takes_changes() const override { return held().at.empty(); }
+  bool solve_change(std::span<const Tangent> tangents, std::span<const double> force,
+                    std::span<double> change) override;
   RowBlocks& row_blocks(std::span<const int> terms) override;  // tree_rows.cpp
   StepOperator* alone(std::span<const int> terms) override;
   bool sweeps_are_cheap() const override { return of_step_.hard_is_dense; }
@@ -102,10 +107,12 @@ class TreeOperator final : public StepOperator {
   void find_acting(std::span<const Tangent> tangents, std::span<const double> force);
   template <class F>
   void find_pairs(std::span<const ContactRows> contacts, const F& counts);
-  bool solve_coupled(std::span<const Tangent> tangents, std::span<const double> force);
-  void solve_tree(std::span<const Tangent> tangents, std::span<const double> force);
+  bool solve(const TreeForces<R>& forces, std::span<const Tangent> tangents, std::span<const double> force,
+             std::span<double> change);
+  bool solve_coupled(const TreeForces<R>& forces, std::span<const Tangent> tangents, std::span<const double> force);
+  void solve_tree(const TreeForces<R>& forces, std::span<const Tangent> tangents, std::span<const double> force);
   void begin_dense();
-  void solve_dense(std::span<const Tangent> tangents, std::span<const double> force);
+  void solve_dense(const TreeForces<R>& forces, std::span<const Tangent> tangents, std::span<const double> force);
   void read(std::span<double> change);
 
   const Model& model_;
@@ -125,7 +132,7 @@ class TreeOperator final : public StepOperator {
     int solves = 0;              ///< with tangents
     bool hard_is_dense = false;  ///< as the last of them found it
   } of_step_;
-  TreeForces<R> forces_;
+  TreeForces<R> forces_, none_;  ///< none_: no forces
   std::vector<double> solution_;
   CoupledTrees coupled_;
   std::vector<CoupledTrees::LinkPair> pairs_;  ///< of contacts

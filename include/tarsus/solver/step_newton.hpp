@@ -51,8 +51,13 @@ class StepOperator {
   /// @param change [row] out: J x'
   /// @return false: that would cost too much, and nothing was done
   virtual bool solve(std::span<const Tangent> tangents, std::span<const double> force, std::span<double> change) = 0;
-  /// It has no x of its own, nor bilateral rows to be moved to: solve() may be asked for x' - x, by the forces' change.
+  /// solve_change() is there: there are no bilateral rows to be moved to.
   virtual bool takes_changes() const { return false; }
+  /// solve() for x' - x, by the change of what the terms carry: rounding is in proportion to that.
+  virtual bool solve_change(std::span<const Tangent> tangents, std::span<const double> force,
+                            std::span<double> change) {
+    return solve(tangents, force, change);
+  }
   /// x += t (x' - x). The first call after begin: x = x' whatever t.
   virtual void move(double t) = 0;
   /// Rows of these terms with x = 0, for sweeps: after begin, not between solve and move. They live until the next
