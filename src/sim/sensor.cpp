@@ -485,9 +485,16 @@ void SensorSet::read_joint(const Sensor& s, const SensorInput& state, double* ou
   if (s.kind == SensorKind::jointvel) *out = *v;
   if (s.kind == SensorKind::ballquat) store_in(normalized(unit(Quatd{q[0], q[1], q[2], q[3]})), out);
   if (s.kind == SensorKind::ballangvel) std::copy(v, v + 3, out);
-  if (!limit || joint.nv() != 1) return;
+  if (!limit) return;
   const JointSpec& spec = model_.spec.bodies[joint.body].joints[s.object - model_.bodies[joint.body].joint_first];
-  read_limit(joint.limited, joint.range, spec.margin, *q, *v, s.kind == SensorKind::jointlimitpos, out);
+  double at = *q, speed = *v;
+  std::array<double, 2> range = joint.range;
+  if (joint.nv() == 3) {  // the angle of a ball, which has no lower end
+    const Vec3d turn = log_map({q[0], q[1], q[2], q[3]});
+    at = norm(turn), range[0] = -std::numeric_limits<double>::infinity();
+    speed = at > 0 ? dot(turn, {v[0], v[1], v[2]}) / at : 0;
+  }
+  read_limit(joint.limited, range, spec.margin, at, speed, s.kind == SensorKind::jointlimitpos, out);
 }
 
 void SensorSet::read_frame(const Sensor& s, double* out) const {

@@ -72,6 +72,11 @@ TEST(MjcfBadInput, NotAModel) {
   refused("<mujoco modle='x'/>", 1, "no attribute 'modle'");
   refused(in_body("<geom sise='1'/>"), 3, "no attribute 'sise'");
   refused(in_body("<joint><geom/></joint>"), 3, "not an element of <joint>");
+  refused(in_body("<geom size='1'><joint/></geom>"), 3, "not an element of <geom>");
+  refused(at_top("<equality type='weld'/>"), 2, "no attribute 'type'");
+  refused(at_top("<asset file='x'/>"), 2, "no attribute 'file'");
+  refused("<mujoco>\n<worldbody pos='0 0 1'/></mujoco>", 2, "no attribute 'pos'");
+  refused("<mujoco>\n<worldbody childclass='main'/></mujoco>", 2, "no attribute 'childclass'");
 }
 
 TEST(MjcfBadInput, EveryErrorOfAFileIsReported) {
@@ -168,6 +173,7 @@ TEST(MjcfBadInput, Inertia) {
   refused(inertial("mass='1' fullinertia='1 1 1 0 0 0' quat='0 1 0 0'"), 3, "takes no orientation");
   refused(inertial("mass='1' diaginertia='1 1 3'"), 3, "add up to the largest");
   refused(inertial("diaginertia='1 1 1'"), 3, "needs the attribute 'mass'");
+  refused(in_body("<inertial pos='' mass='1' diaginertia='1 1 1'/>"), 3, "needs the attribute 'pos'");
   refused(inertial("mass='0' diaginertia='0 0 0'"), 2, "moves and has no mass");
   refused(inertial("mass='1' diaginertia='0 0 0'"), 2, "moves and has no mass or no inertia");
   refused(inertial("mass='1'"), 2, "moves and has no mass or no inertia");
@@ -239,6 +245,7 @@ TEST(MjcfBadInput, Trees) {
   refused(at_top("<default><default><geom size='1'/></default></default>"), 2, "needs a name");
   refused(at_top("<default><default class='a'/><default class='a'/></default>"), 2, "there already");
   refused(at_top("<default><leg/></default>"), 2, "not an element of <default>");
+  refused(at_top("<default><geom/><geom/></default>"), 2, "second <geom> in one default class");
   refused("<mujoco><worldbody>\n<body><body mocap='true'/></body></worldbody></mujoco>", 2, "child of the world");
   const ModelSpec named = parse("<mujoco><worldbody><body name='" + std::string(100'000, 'x') +
                                 "'/><body name='足 Fuß'/></worldbody></mujoco>");
@@ -314,7 +321,62 @@ TEST(MjcfBadInput, Actuators) {
   actuator("<motor joint='j' ctrlrange='1 0'/>", "expected low < high");
   actuator("<motor joint='j' ctrllimited='true'/>", "expected low < high");
   actuator("<general joint='j' gaintype='magic'/>", "'magic' is not one of");
+  actuator("<general joint='j' dyntype='dcmotor'/>", "needs actearly='true'");
+  actuator("<general joint='j' gaintype='dcmotor'/>", "needs dyntype 'dcmotor'");
+  actuator("<general joint='j' dyntype='pid'/>", "needs gaintype 'pid'");
+  actuator("<general joint='j' gaintype='pid'/>", "needs biastype 'affine'");
   actuator("<motor name='m' joint='j'/><motor name='m' joint='j'/>", "second actuator");
+}
+
+TEST(MjcfBadInput, Sensors) {
+  const auto sensor = [](const std::string& element, const std::string& words) {
+    refused(
+        at_top("<tendon><fixed name='t'><joint joint='j' coef='1'/></fixed></tendon><sensor>" + element + "</sensor>"),
+        2, words);
+  };
+  for (const char* what : {"pos", "vel", "frc"}) {
+    sensor(fmt::format("<jointlimit{} joint='j'/>", what), "is for joints with a limit");
+    sensor(fmt::format("<jointlimit{} joint='f'/>", what), "is for joints with a limit");
+    sensor(fmt::format("<tendonlimit{} tendon='t'/>", what), "is for tendons with a limit");
+  }
+  sensor("<camprojection camera='none'/>", "needs the attribute 'site'");
+  sensor("<camprojection site='s'/>", "needs the attribute 'camera'");
+  sensor("<camprojection site='s' camera='none'/>", "no camera named 'none'");
+  sensor("<tactile geom='g'/>", "needs the attribute 'mesh'");
+  sensor("<tactile geom='g' mesh='none'/>", "no mesh named 'none'");
+  sensor("<user/>", "needs the attribute 'dim'");
+  for (const char* kind : {"distance", "normal", "fromto"}) {
+    sensor(fmt::format("<{} geom1='g' body1='b' geom2='h'/>", kind), "has only one of 'geom1' or 'body1'");
+    sensor(fmt::format("<{} geom1='g' geom2='h' body2='c'/>", kind), "has only one of 'geom2' or 'body2'");
+    sensor(fmt::format("<{} geom2='h'/>", kind), "needs the attribute 'geom1' or 'body1'");
+    sensor(fmt::format("<{} geom1='g' geom2='g'/>", kind), "from itself");
+    sensor(fmt::format("<{} body1='b' body2='b'/>", kind), "from itself");
+  }
+  sensor("<contact geom1='g' site='s'/>", "has at most one of 'geom1' or 'body1' or 'subtree1' or 'site'");
+  sensor("<contact geom1='g' num='0'/>", "must be positive");
+  sensor("<contact geom1='g' data='force found'/>", "in this order");
+  sensor("<contact geom1='g' data='forces'/>", "in this order");
+  sensor("<contact geom1='g' reduce='most'/>", "'most' is not one of");
+  sensor("<rangefinder site='s' data='dir dist'/>", "in this order");
+  sensor("<jointpos joint='j' cutoff='-1'/>", "'cutoff' is negative");
+  sensor("<jointpos joint='j' noise='x'/>", "attribute 'noise'");
+  sensor("<framequat objtype='body' objname='b' cutoff='1'/>", "no 'cutoff'");
+  sensor("<touch site='s' objname='b'/>", "no attribute 'objname'");
+  sensor("<framelinacc objtype='body' objname='b' reftype='body' refname='c'/>", "no attribute 'refname'");
+  sensor("<clock><x/></clock>", "not an element of <clock>");
+}
+
+TEST(MjcfBadInput, UnknownAttributesOfLooks) {
+  refused(at_top("<asset><material name='m' shine='1'/></asset>"), 2, "no attribute 'shine'");
+  refused(at_top("<asset><texture name='m' type='2d' size='1'/></asset>"), 2, "no attribute 'size'");
+  refused(in_body("<camera fov='1'/>"), 3, "no attribute 'fov'");
+  refused(in_body("<light colour='1 0 0'/>"), 3, "no attribute 'colour'");
+  refused(at_top("<visual><quality shadow='1'/></visual>"), 2, "no attribute 'shadow'");
+  refused(at_top("<visual><haze/></visual>"), 2, "not an element of <visual>");
+  refused(at_top("<statistic middle='0 0 0'/>"), 2, "no attribute 'middle'");
+  refused(at_top("<size nuser='1'/>"), 2, "no attribute 'nuser'");
+  refused(at_top("<custom><numeric name='n' values='1'/></custom>"), 2, "no attribute 'values'");
+  refused(at_top("<default><material shine='1'/></default>"), 2, "no attribute 'shine'");
 }
 
 TEST(MjcfBadInput, Shapes) {

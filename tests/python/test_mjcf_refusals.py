@@ -75,3 +75,47 @@ def test_laws_of_the_users_have_as_many_activations_as_they_say():
     data = tarsus.Data(model)
     data.reset(0)
     assert data.act.tolist() == theirs.key_act[0].tolist()
+
+
+SENSED = """<mujoco><asset><mesh name="m" builtin="sphere" params="2"/></asset><worldbody><site name="w"/><camera name="cam" pos="0 0 4" resolution="9 9"/>
+<body name="b"><joint name="j"/><joint name="r" range="0 1"/><geom name="g" size=".1"/><site name="s"/>
+<body name="c"><joint name="k" type="ball"/><joint name="x" type="slide" range="0 1" limited="false"/><geom name="h" size=".1"/></body>
+<body name="d"><joint name="kr" type="ball" range="0 1"/><geom size=".1"/></body></body><body name="e"><freejoint name="f"/><geom size=".1"/></body></worldbody>
+<tendon><fixed name="t"><joint joint="j" coef="1"/></fixed><fixed name="tr" range="0 1"><joint joint="j" coef="1"/></fixed></tendon><sensor>
+<{}/></sensor></mujoco>"""
+OF_LIMITS = [f'{kind}limit{what} {kind}="{name}"' for what in ("pos", "vel", "frc")
+             for kind, names in (("joint", "j r k x kr f"), ("tendon", "t tr")) for name in names.split()]
+SIDES = [f"{kind} {sides}" for kind in ("distance", "normal", "fromto") for sides in (
+    'geom1="g" geom2="h"', 'geom1="g" body2="c"', 'body1="b" body2="c"', 'geom1="g" body1="b" geom2="h"', 'geom1="g" geom2="h" body2="c"',
+    'geom1="g" geom2="h" body1="b" body2="c"', 'geom1="g"', 'body2="c"', 'geom1="g" geom2="g"', 'body1="b" body2="b"', 'geom1="g" body2="b"')]
+VALUES = [f"contact {x}" for x in ('geom1="g" body1="b"', 'site="s" subtree1="b"', 'geom2="g" subtree2="b"', 'site="s" body2="b"', 'num="0"', 'num="2"', 'data="force found"',
+                                   'data="found force"', 'data="force force"', 'data="x"', 'data=""', 'reduce="x"', 'reduce="netforce"')]
+VALUES += [f'jointpos joint="j" {x}' for x in ('cutoff="-1"', 'cutoff="x"', 'cutoff="1"', 'noise="-1"', 'noise="x"', 'user="x"', 'user="1 2"', 'nsample="x"', 'nsample="2"',
+                                               'interp="x"', 'interp="cubic"', 'site="s"', 'objname="b"', 'refname="b"', 'class="main"', 'num="1"')]
+VALUES += [f"{kind} cutoff='1'" for kind in ('framequat objtype="body" objname="b"', 'framexaxis objtype="body" objname="b"', 'framepos objtype="body" objname="b"',
+                                             'ballquat joint="k"', 'normal geom1="g" geom2="h"', 'touch site="s"')]
+CAMERAS = ["camprojection", 'camprojection site="s"', 'camprojection camera="cam"', 'camprojection site="s" camera="cam"', 'camprojection site="s" camera="x"',
+           'rangefinder site="s" camera="cam"', 'rangefinder camera="cam"', 'rangefinder site="s" data="dist dir"', 'rangefinder site="s" data="dir dist"']
+OTHERS = ["user", 'user dim="2"', 'user dim="-1"', 'user dim="1" datatype="x"', 'user dim="1" objtype="body"', 'user dim="1" objtype="body" objname="b"', "tactile",
+          'tactile geom="g"', 'tactile geom="g" mesh="x"', 'framelinacc objtype="body" objname="b" reftype="body" refname="c"']
+
+
+@pytest.mark.parametrize("sensor", OF_LIMITS + SIDES + VALUES + CAMERAS + OTHERS)
+def test_sensors(sensor):
+    text = SENSED.format(sensor)
+    try:
+        mujoco.MjModel.from_xml_string(text)
+    except ValueError:
+        with pytest.raises(tarsus.InputError, match=":6:"):
+            tarsus.Model.from_xml_string(text)
+        return
+    tarsus.Model.from_xml_string(text)
+
+
+def test_motors_as_mujoco_saves_them(tmp_path):
+    inner = '<dcmotor joint="x" motorconst="1" resistance="2" inductance=".1" input="pos" controller="1 2 3"/><pid joint="y" kp="3" ki="1" input="pos"/>'
+    theirs = mujoco.MjModel.from_xml_string(MODEL.format("true", "", inner))
+    mujoco.mj_saveLastXML(str(tmp_path / "saved.xml"), theirs)
+    ours = tarsus.Model.load(tmp_path / "saved.xml")
+    assert (ours.nu, ours.na) == (theirs.nu, theirs.na) == (2, 3)
+    assert sum("is not computed" in str(d) for d in ours.diagnostics) == 2

@@ -195,7 +195,7 @@ struct ActuatorSpec {
   std::array<double, 2> activation_range{0, 0};
   bool activation_early = false;  ///< the force uses the activation at the end of the step
   std::string dynamics;           ///< "" for none; else MuJoCo's dyntype
-  int user_states = 1;            ///< activations of dyntype "user"
+  int user_states = 1;            ///< activations; of dyntype "user" and of motors in a <general> more than one
   std::vector<double> dynamics_parameters;
   std::optional<MotorSpec> motor;  ///< in the place of gain, bias and dynamics
   /// Ranges of the motor's controls after the first; low >= high: none.
@@ -205,9 +205,7 @@ struct ActuatorSpec {
   Location where;
 
   int controls() const { return motor ? motor->controls() : 1; }
-  int activations() const {
-    return motor ? motor->activations() : dynamics == "user" ? user_states : !dynamics.empty();
-  }
+  int activations() const { return motor ? motor->activations() : dynamics.empty() ? 0 : user_states; }
   /// Whether every part of its law is computed.
   bool computed() const {
     const bool known = dynamics.empty() || dynamics == "integrator" || dynamics == "filter" ||

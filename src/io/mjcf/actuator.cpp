@@ -20,8 +20,9 @@ void refuse_negative(const XmlElement& e, const char* attribute, double value) {
 }
 
 void general(const XmlElement& e, ActuatorState& state) {
-  read_word(e, "dyntype", {"none", "integrator", "filter", "filterexact", "muscle", "user", "dcmotor"}, state.dynamics);
-  read_word(e, "gaintype", {"fixed", "affine", "muscle", "user", "dcmotor"}, state.gain_type);
+  read_word(e, "dyntype", {"none", "integrator", "filter", "filterexact", "muscle", "user", "dcmotor", "pid"},
+            state.dynamics);
+  read_word(e, "gaintype", {"fixed", "affine", "muscle", "user", "dcmotor", "pid"}, state.gain_type);
   read_word(e, "biastype", {"none", "affine", "muscle", "user", "dcmotor"}, state.bias_type);
   e.read("dynprm", state.dynamics_parameters, 1);
   e.read("gainprm", state.gain_parameters, 1);

@@ -47,6 +47,17 @@ void check_muscle(const XmlElement& e, const std::array<double, 10>& p) {
     e.error("scale, vmax, fpmax and fvmax of a muscle are positive", "scale");
 }
 
+/// The laws of <dcmotor> and <pid> in a <general>, as MuJoCo saves them.
+void check_motor_law(const XmlElement& e, const ActuatorState& state) {
+  if (state.dynamics == "dcmotor" && !state.spec.activation_early)
+    e.error("dyntype 'dcmotor' needs actearly='true'", "dyntype");
+  if (state.gain_type == "dcmotor" && state.dynamics != "dcmotor")
+    e.error("gaintype 'dcmotor' needs dyntype 'dcmotor'", "gaintype");
+  if (state.dynamics == "pid" && state.gain_type != "pid") e.error("dyntype 'pid' needs gaintype 'pid'", "dyntype");
+  if (state.gain_type == "pid" && state.bias_type != "affine")
+    e.error("gaintype 'pid' needs biastype 'affine'", "gaintype");
+}
+
 }  // namespace
 
 void refuse_others_attributes(const XmlElement& e) {
@@ -59,7 +70,8 @@ void refuse_others_attributes(const XmlElement& e) {
 }
 
 void check_actuator(const XmlElement& e, const ActuatorState& state) {
-  const bool motor = e.is("dcmotor") || e.is("pid"), stateless = state.dynamics == "none";
+  const bool element = e.is("dcmotor") || e.is("pid"), stateless = state.dynamics == "none";
+  const bool motor = element || state.dynamics == "dcmotor" || state.dynamics == "pid";
   const int states = state.activation_count;
   if (!motor && states >= 0 && (stateless ? states > 0 : states == 0 || (states > 1 && state.dynamics != "user")))
     e.error(fmt::format("attribute 'actdim' is {}, dyntype {} has {}", states, quote(state.dynamics),
@@ -69,6 +81,7 @@ void check_actuator(const XmlElement& e, const ActuatorState& state) {
             "actdim");
   if (!motor && stateless && state.spec.activation_limited)
     e.error("'actrange' is given and there is no activation: dyntype is none", "actrange");
+  if (!element) check_motor_law(e, state);
   if (state.gain_type == "muscle") check_muscle(e, state.gain_parameters);
   if (state.bias_type == "muscle") check_muscle(e, state.bias_parameters);
   const TransmissionType on = state.spec.transmission;

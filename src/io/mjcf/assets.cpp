@@ -49,7 +49,9 @@ void Builder::read_assets(const Scope& scope) {
       const auto look = defaults.looks.find(e.name());
       Attributes attributes = look == defaults.looks.end() ? Attributes{} : look->second;
       overlay(e.all_attributes(), attributes);
+      refuse_unknown(e);
       for (const XmlElement& layer : e.children()) {
+        refuse_unknown(layer);
         for (auto& [name, value] : layer.all_attributes()) attributes.emplace_back("layer." + name, value);
       }
       for (auto& [name, value] : attributes) {

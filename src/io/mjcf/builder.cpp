@@ -18,15 +18,19 @@ const char* name(Kind kind) {
 }
 
 std::vector<Reference> references(const XmlElement& e) {
-  static constexpr Reference kReferences[] = {
-      {"joint", Kind::joint},         {"joint1", Kind::joint},      {"joint2", Kind::joint},
-      {"jointinparent", Kind::joint}, {"site", Kind::site},         {"site1", Kind::site},
-      {"site2", Kind::site},          {"refsite", Kind::site},      {"sidesite", Kind::site},
-      {"cranksite", Kind::site},      {"slidersite", Kind::site},   {"geom", Kind::geom},
-      {"geom1", Kind::geom},          {"geom2", Kind::geom},        {"body", Kind::body},
-      {"body1", Kind::body},          {"body2", Kind::body},        {"subtree1", Kind::body},
-      {"subtree2", Kind::body},       {"tendon", Kind::tendon},     {"tendon1", Kind::tendon},
-      {"tendon2", Kind::tendon},      {"actuator", Kind::actuator}, {"camera", Kind::camera}};
+  static constexpr Reference kReferences[] = {{"joint", Kind::joint},       {"joint1", Kind::joint},
+                                              {"joint2", Kind::joint},      {"jointinparent", Kind::joint},
+                                              {"site", Kind::site},         {"site1", Kind::site},
+                                              {"site2", Kind::site},        {"refsite", Kind::site},
+                                              {"sidesite", Kind::site},     {"cranksite", Kind::site},
+                                              {"slidersite", Kind::site},   {"geom", Kind::geom},
+                                              {"geom1", Kind::geom},        {"geom2", Kind::geom},
+                                              {"body", Kind::body},         {"body1", Kind::body},
+                                              {"body2", Kind::body},        {"subtree1", Kind::body},
+                                              {"subtree2", Kind::body},     {"tendon", Kind::tendon},
+                                              {"tendon1", Kind::tendon},    {"tendon2", Kind::tendon},
+                                              {"actuator", Kind::actuator}, {"camera", Kind::camera},
+                                              {"mesh", Kind::mesh}};
   static constexpr std::pair<std::string_view, Kind> kObjects[] = {
       {"body", Kind::body},   {"xbody", Kind::body},    {"geom", Kind::geom},         {"site", Kind::site},
       {"joint", Kind::joint}, {"tendon", Kind::tendon}, {"actuator", Kind::actuator}, {"camera", Kind::camera}};

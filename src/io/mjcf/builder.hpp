@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "io/mjcf/source.hpp"
+#include "tarsus/model/sensor_kind.hpp"
 
 namespace tarsus::mjcf {
 
@@ -144,6 +145,7 @@ class Builder {
 
   // sensors.cpp
   bool find_sensed(const XmlElement& e, const Scope& scope, SensorSpec& sensor);
+  void check_sensed(const XmlElement& e, const SensorTraits& traits, const SensorSpec& sensor);
   void find_mesh_frames(const XmlElement& e, const SensorSpec& sensor);
   void read_sensor(const XmlElement& e, const Scope& scope);
 

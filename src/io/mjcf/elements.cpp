@@ -142,7 +142,6 @@ void Builder::add_geom(const Task& task) {
   GeomSpec& geom = state.spec;
   geom.name = task.scope.naming.of(e.text("name"));
   geom.where = e.where();
-  e.mark_all_children();
   if (e.child("plugin")) e.warn("<plugin> is not supported and has no effect");
   e.report_unread(Severity::error);
   declare(Kind::geom, geom.name, e, &task.scope);
@@ -253,6 +252,7 @@ void Builder::add_camera_or_light(const Task& task) {
                                                    "xyaxes", "zaxis", "class", "name"};
     return std::find(std::begin(kPlaces), std::end(kPlaces), a.first) != std::end(kPlaces);
   };
+  refuse_unknown(e);
   Attributes own = e.all_attributes();
   std::erase_if(own, is_place);
   std::erase_if(attributes, is_place);

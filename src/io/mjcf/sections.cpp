@@ -50,6 +50,9 @@ void Builder::read_sections(const std::vector<Scope>& scopes) {
       if (!here && std::find(std::begin(kElsewhere), std::end(kElsewhere), e.name()) == std::end(kElsewhere)) {
         e.error(fmt::format("<{}> is not a section of MJCF", e.name()));
       }
+      if (!here && !e.is("asset") && !e.is("custom") && !e.is("extension") && !e.is("deformable")) continue;
+      e.mark_all_children();
+      e.report_unread(Severity::error);
     }
   }
   // MuJoCo's order: what is in no replica, then replica by replica. Of all models, for one may refer to what another

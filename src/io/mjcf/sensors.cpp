@@ -1,10 +1,10 @@
 // <sensor>: what its elements refer to and what they are of.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 
 #include "io/mjcf/builder.hpp"
+#include "io/mjcf/states.hpp"
 #include "tarsus/base/index.hpp"
 #include "tarsus/math/rotation.hpp"
 #include "tarsus/model/sensor_kind.hpp"
@@ -26,26 +26,6 @@ bool Builder::find_sensed(const XmlElement& e, const Scope& scope, SensorSpec& s
   }
   const SensorTraits* traits = sensor_traits(sensor.kind);
   if (!traits || !complete) return complete;
-  // One of each list must be there.
-  std::vector<std::vector<const char*>> needed;
-  switch (traits->target) {
-    case SensorTarget::site: needed = {{"site"}}; break;
-    case SensorTarget::joint: needed = {{"joint"}}; break;
-    case SensorTarget::tendon: needed = {{"tendon"}}; break;
-    case SensorTarget::actuator: needed = {{"actuator"}}; break;
-    case SensorTarget::body: needed = {{"body"}}; break;
-    case SensorTarget::frame: needed = {{"objtype"}, {"objname"}}; break;
-    case SensorTarget::shapes: needed = {{"geom1", "body1"}, {"geom2", "body2"}}; break;
-    case SensorTarget::contact:
-    case SensorTarget::none: break;
-  }
-  if (traits->kind == SensorKind::rangefinder) needed = {{"site", "camera"}};
-  if (traits->kind == SensorKind::insidesite) needed.push_back({"site"});
-  if (e.peek("reftype") || e.peek("refname")) needed.insert(needed.end(), {{"reftype"}, {"refname"}});
-  for (const auto& names : needed) {
-    if (std::any_of(names.begin(), names.end(), [&](const char* name) { return e.peek(name).has_value(); })) continue;
-    e.error(fmt::format("<{}> needs the attribute '{}'", e.name(), fmt::join(names, "' or '"))), complete = false;
-  }
   static constexpr std::string_view kFrames[] = {"body", "xbody", "geom", "site", "camera"};
   for (const char* name : {"objtype", "reftype"}) {
     const auto type = e.peek(name);
@@ -54,13 +34,30 @@ bool Builder::find_sensed(const XmlElement& e, const Scope& scope, SensorSpec& s
     e.error(fmt::format("attribute '{}' is {}, expected body, xbody, geom, site or camera", name, quote(*type)), name);
     complete = false;
   }
-  if (traits->target == SensorTarget::joint && complete) {
-    const JointType type = joint(find(Kind::joint, attribute(sensor, "joint"))).type;
-    const bool ball = traits->kind == SensorKind::ballquat || traits->kind == SensorKind::ballangvel;
-    if (ball ? type != JointType::ball : has_rotation(type))
-      e.error(fmt::format("<{}> is for {}", e.name(), ball ? "ball joints" : "hinges and slides"), "joint");
-  }
+  if (complete) check_sensed(e, *traits, sensor);
   return complete;
+}
+
+/// The joint or tendon is of the type that the sensor is for, and has a limit where that is what it measures.
+void Builder::check_sensed(const XmlElement& e, const SensorTraits& traits, const SensorSpec& sensor) {
+  const bool limit = e.name().find("limit") != std::string_view::npos, ball = e.name().starts_with("ball");
+  const auto refuse = [&](const char* what, const char* attribute) {
+    e.error(fmt::format("<{}> is for {}", e.name(), what), attribute);
+  };
+  for (const auto& [one, other] : {std::pair{"geom1", "geom2"}, std::pair{"body1", "body2"}}) {
+    const std::string name = attribute(sensor, one);
+    if (traits.target == SensorTarget::shapes && !name.empty() && name == attribute(sensor, other))
+      e.error(fmt::format("<{}> of something from itself", e.name()), other);
+  }
+  if (traits.target == SensorTarget::joint) {
+    const JointSpec& of = joint(find(Kind::joint, attribute(sensor, "joint")));
+    if (limit && !of.limited) refuse("joints with a limit", "joint");
+    if (ball && of.type != JointType::ball) refuse("ball joints", "joint");
+    if (!limit && !ball && has_rotation(of.type)) refuse("hinges and slides", "joint");
+  }
+  if (traits.target != SensorTarget::tendon || !limit) return;
+  const TendonSpec& of = spec_.tendons[std::size_t(find(Kind::tendon, attribute(sensor, "tendon")))];
+  if (!of.limited) refuse("tendons with a limit", "tendon");
 }
 
 /// The frames of the mesh geoms that it names.
@@ -81,29 +78,20 @@ void Builder::find_mesh_frames(const XmlElement& e, const SensorSpec& sensor) {
 }
 
 void Builder::read_sensor(const XmlElement& e, const Scope& scope) {
+  const SensorTraits* traits = sensor_traits(e.name());
+  if (!traits && !e.is("tactile") && !e.is("user") && !e.is("plugin"))
+    return e.error(fmt::format("<{}> is not an element of <sensor>", e.name()));
+  const bool whole = check_sensor(e, traits);
   SensorSpec sensor{std::string(e.name()), scope.naming.of(e.text("name")), e.all_attributes(), e.where()};
   std::erase_if(sensor.attributes, [](const auto& a) { return a.first == "name"; });
   for (const XmlElement& part : e.children()) {
     for (auto& [name, value] : part.all_attributes())
       sensor.attributes.emplace_back(std::string(part.name()) + "." + name, value);
   }
-  static constexpr std::string_view kAttributes[] = {
-      "class",   "cutoff",   "noise",   "user",    "nsample",  "interp",   "delay", "interval", "site",  "joint",
-      "tendon",  "actuator", "body",    "geom",    "camera",   "mesh",     "geom1", "geom2",    "body1", "body2",
-      "objtype", "objname",  "reftype", "refname", "subtree1", "subtree2", "num",   "data",     "reduce"};
-  static constexpr std::string_view kOthers[] = {"camprojection", "tactile", "user", "plugin"};
-  const auto known = [](const auto& list, std::string_view name) {
-    return std::find(std::begin(list), std::end(list), name) != std::end(list);
-  };
-  if (!sensor_traits(e.name()) && !known(kOthers, e.name()))
-    return e.error(fmt::format("<{}> is not an element of <sensor>", e.name()));
-  for (const auto& [name, value] : sensor.attributes) {
-    if (!known(kOthers, e.name()) && name.find('.') == std::string::npos && !known(kAttributes, name))
-      e.error(fmt::format("attribute '{}' is not one of <{}>", name, e.name()), name.c_str());
-  }
-  e.unsupported({"delay", "interval"});
-  if (!find_sensed(e, scope, sensor)) return;
+  if (!whole || !find_sensed(e, scope, sensor)) return;
   find_mesh_frames(e, sensor);
+  if (replicas_.all.size() > 1 && references(e).empty())
+    e.note("refers to nothing and stands once; MuJoCo 4 adds copies for the replicas of the model");
   if (!is_computed(sensor)) e.warn(fmt::format("this <{}> is not computed: it reads nan", e.name()));
   const auto is_field = [](const GeomSpec& geom) { return geom.type == GeomType::height_field; };
   const bool fields = std::any_of(spec_.bodies.begin(), spec_.bodies.end(), [&](const BodySpec& body) {

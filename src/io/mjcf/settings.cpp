@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "io/mjcf/builder.hpp"
+#include "io/mjcf/states.hpp"
 
 namespace tarsus::mjcf {
 namespace {
@@ -90,6 +91,7 @@ void Builder::read_flags(const XmlElement& e) {
 
 void Builder::read_settings(const Scope& scope) {
   const auto keep_all = [&](const XmlElement& e, std::string kind) {
+    refuse_unknown(e);
     CosmeticSpec kept{std::move(kind), e.text("name"), 0, e.all_attributes(), e.where()};
     if (!kept.attributes.empty()) spec_.cosmetics.push_back(std::move(kept));
   };
@@ -97,6 +99,7 @@ void Builder::read_settings(const Scope& scope) {
     if (e.is("option"))
       read_option(e);
     else if (e.is("size")) {
+      refuse_unknown(e);
       for (auto& [name, value] : e.all_attributes()) {
         if (!name.starts_with("nuser") && name != "nkey") continue;
         int count = 0;
@@ -107,7 +110,7 @@ void Builder::read_settings(const Scope& scope) {
       for (const XmlElement& part : scope.source->items(e)) keep_all(part, "visual." + std::string(part.name()));
     } else if (e.is("custom")) {
       for (const XmlElement& part : scope.source->items(e)) {
-        for (const XmlElement& inner : part.children()) inner.all_attributes();
+        for (const XmlElement& inner : part.children()) refuse_unknown(inner);
         int size = 0;
         read_in(part, "size", 0, 1'000'000, size);
         keep_all(part, "custom." + std::string(part.name()));

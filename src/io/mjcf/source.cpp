@@ -161,8 +161,12 @@ void Source::read_defaults(const XmlElement& top) {
     Defaults* defaults = open_class(e, parent);
     if (!defaults) continue;
     const std::vector<XmlElement> children = items(e);
+    std::set<std::string_view> seen;
     for (const XmlElement& child : children) {
-      if (!child.is("default")) read_default_element(child, *defaults);
+      if (child.is("default")) continue;
+      if (!seen.insert(child.name()).second)
+        child.error(fmt::format("a second <{}> in one default class", child.name()));
+      read_default_element(child, *defaults);
     }
     for (auto child = children.rbegin(); child != children.rend(); ++child) {
       if (child->is("default")) open.emplace_back(*child, defaults);
@@ -174,7 +178,8 @@ void Source::read_default_element(const XmlElement& e, Defaults& defaults) {
   static constexpr std::string_view kLooks[] = {"material", "texture", "camera", "light"};
   for (const std::string_view look : kLooks) {
     if (!e.is(look)) continue;
-    e.mark_all_children();  // layers
+    refuse_unknown(e);
+    for (const XmlElement& layer : e.children()) refuse_unknown(layer);
     return overlay(e.all_attributes(), defaults.looks[std::string(look)]);
   }
   if (e.is("joint"))

@@ -13,6 +13,7 @@
 #include "tarsus/geometry/inertia.hpp"
 #include "tarsus/io/xml.hpp"
 #include "tarsus/math/rotation.hpp"
+#include "tarsus/model/sensor_kind.hpp"
 #include "tarsus/model/spec.hpp"
 
 namespace tarsus::mjcf {
@@ -132,10 +133,14 @@ void overlay(const XmlElement& e, ContactPairSpec& state);
 /// Any of the actuator elements; the element's name decides what the parameters mean.
 void overlay(const XmlElement& e, ActuatorState& state);
 bool is_actuator(std::string_view element);
+/// Errors at attributes that MJCF does not give to an element of looks, sizes or custom data; at other elements too.
+void refuse_unknown(const XmlElement& e);
 /// Errors at attributes that MJCF gives to other actuators.
 void refuse_others_attributes(const XmlElement& e);
 /// Errors for what MuJoCo refuses of a complete one.
 void check_actuator(const XmlElement& e, const ActuatorState& state);
+/// Errors for what MuJoCo refuses of a sensor's attributes; false where it lacks one. `traits`: null for other kinds.
+bool check_sensor(const XmlElement& e, const SensorTraits* traits);
 
 void read_compiler(const XmlElement& e, Compiler& compiler);
 /// quat, axisangle, euler, xyaxes or zaxis; at most one.

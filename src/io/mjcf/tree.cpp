@@ -38,8 +38,6 @@ void Builder::walk(const Scope& scope) {
   }
   for (const XmlElement& world : worlds) {
     Task task{world, scope, 0, {}, &scope.source->main_defaults(), -1};
-    task.defaults = &scope.source->defaults(world, *task.defaults, "childclass");
-    world.ignore({"name"});
     world.mark_all_children();
     world.report_unread(Severity::error);
     push_children(world, task);

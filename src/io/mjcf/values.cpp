@@ -25,7 +25,8 @@ void overlay(const Attributes& own, Attributes& attributes) {
 }
 
 bool require(const XmlElement& e, const char* attribute) {
-  if (e.has(attribute)) return true;
+  const auto value = e.attribute(attribute);
+  if (value && !trimmed(*value).empty()) return true;
   e.error(fmt::format("<{}> needs the attribute '{}'", e.name(), attribute));
   return false;
 }

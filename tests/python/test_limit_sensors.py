@@ -1,0 +1,32 @@
+"""Sensors of the limits of ball joints, beside MuJoCo and beside the weight that a limit bears."""
+
+import mujoco
+import numpy as np
+import pytest
+import tarsus
+
+BALL = """<mujoco><compiler angle="radian"/><worldbody><body><joint name="k" type="ball" range="0 .5" margin=".3"/><geom size=".1" pos=".4 0 0"/></body></worldbody>
+<sensor><jointlimitpos joint="k"/><jointlimitvel joint="k"/><jointlimitfrc joint="k"/></sensor></mujoco>"""
+
+
+@pytest.mark.parametrize("turn", [(0.1, 0, 0), (0.3, 0.1, 0), (0.2, 0.5, 0.1), (0.4, -0.3, 0.4), (0, 0, 0)])
+def test_limit_sensors_of_ball_joints(turn):
+    theirs, model = mujoco.MjModel.from_xml_string(BALL), tarsus.Model.from_xml_string(BALL)
+    d, data = mujoco.MjData(theirs), tarsus.Data(model)
+    mujoco.mj_integratePos(theirs, d.qpos, np.array(turn, dtype=float), 1)
+    d.qvel[:] = 0.3, -0.2, 0.5
+    mujoco.mj_forward(theirs, d)
+    data.qpos, data.qvel = d.qpos, d.qvel
+    np.testing.assert_allclose(tarsus.sensors(model, data)[:2], d.sensordata[:2], atol=1e-12)
+
+
+def test_a_ball_joint_at_its_limit_bears_the_weight():
+    model = tarsus.Model.from_xml_string(BALL)
+    data = tarsus.Data(model)
+    stepper = tarsus.Stepper(data, dt=0.002, joint_limits=True)
+    for _ in range(4000):
+        data.qvel *= 0.99
+        assert stepper.step() == 0
+    angle = 2 * np.arccos(abs(data.qpos[0]))
+    mass = 1000 * 4 / 3 * np.pi * 0.1**3
+    assert data.sensordata[2] == pytest.approx(mass * 9.81 * 0.4 * np.cos(angle), rel=1e-2)
