@@ -18,6 +18,12 @@ using Points = std::map<std::string, Vec3d>;
 
 inline Location place_of(const MotionClip& clip) { return {clip.file, 0, 0, {}}; }
 
+inline std::string joint_names(const MotionClip& clip) {
+  std::string out;
+  for (const ClipBone& bone : clip.skeleton) out += (out.empty() ? "" : ", ") + bone.name;
+  return out;
+}
+
 /// The source's points in the model's world: z up, metres of the model, ground at z = 0.
 class RetargetSource {
  public:
@@ -27,10 +33,22 @@ class RetargetSource {
           std::find_if(clip.skeleton.begin(), clip.skeleton.end(), [&](const ClipBone& b) { return b.name == p.from; });
       if (at == clip.skeleton.end())
         throw InputError(p.where.file.empty() ? place_of(clip) : p.where,
-                         fmt::format("point '{}': the clip's skeleton has no joint '{}'", p.point, p.from));
+                         fmt::format("point '{}': the clip's skeleton has no joint '{}'; its joints: {}", p.point,
+                                     p.from, joint_names(clip)));
+      for (const auto& [name, other] : found_) {
+        if (other.node == int(at - clip.skeleton.begin()))
+          throw InputError(p.where.file.empty() ? place_of(clip) : p.where,
+                           fmt::format("points '{}' and '{}' are both joint '{}'", name, p.point, p.from));
+      }
       found_[p.point] = {int(at - clip.skeleton.begin()), false, p.sure};
     }
-    if (!has_legs(found_)) throw InputError(place_of(clip), "a mapping of points needs hips, knees and ankles");
+    for (const char* part : {"hip", "knee", "ankle"}) {
+      for (const std::string side : {"left_", "right_"}) {
+        if (found_.count(side + part)) continue;
+        throw InputError(mapping.file.empty() ? place_of(clip) : Location{mapping.file, 0, 0, {}},
+                         fmt::format("a mapping of points needs hips, knees and ankles: there is no {}{}", side, part));
+      }
+    }
     const Vec3d up = mapping.up.value_or(detect_up(clip, found_));
     Vec3d forward = mapping.forward.value_or(clip.forward);
     if (std::abs(dot(up, forward)) > 1e-9) forward = std::abs(up.z) > 0.5 ? Vec3d{1, 0, 0} : Vec3d{0, 0, 1};

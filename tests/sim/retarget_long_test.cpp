@@ -383,6 +383,28 @@ TEST(Retarget, WhatHasNoLegsIsRefusedWithItsJoints) {
   }
 }
 
+TEST(Retarget, MappingsThatCannotBeSayWhy) {
+  const MotionClip clip = parse_bvh(bvh_text(conventions()[3], 1, squat, 0.1), "squat.bvh");
+  const auto expect = [&](const char* text, const std::function<void(ClipMapping&)>& spoil) {
+    ClipMapping mapping = map_skeleton(humanoid(), clip);
+    mapping.file = "mine.json";
+    spoil(mapping);
+    try {
+      retarget(humanoid(), clip, mapping);
+      FAIL() << text;
+    } catch (const InputError& e) {
+      EXPECT_NE(std::string(e.what()).find(text), std::string::npos) << e.what();
+    }
+  };
+  const auto point = [](ClipMapping& m, const char* name) {
+    return std::find_if(m.points.begin(), m.points.end(), [&](const PointMapping& p) { return p.point == name; });
+  };
+  expect("no joint 'thigh'; its joints: hip, abdomen", [&](ClipMapping& m) { point(m, "left_hip")->from = "thigh"; });
+  expect("are both joint 'lThigh'", [&](ClipMapping& m) { point(m, "left_knee")->from = "lThigh"; });
+  expect("there is no left_knee", [&](ClipMapping& m) { m.points.erase(point(m, "left_knee")); });
+  expect("mine.json", [&](ClipMapping& m) { m.points.erase(point(m, "left_knee")); });
+}
+
 TEST(Retarget, NamesOfManyPrograms) {
   const auto expect = [](const char* name, int side, const char* core) {
     const PlainName plain = plain_name(name);
