@@ -80,6 +80,10 @@ Vec3d Figure::place(const ModelPoint& p) const {
   const Transformd X = body_pose(model_, data_, p.body);
   return X.p + X.R * p.local;
 }
+ModelPoint Figure::fixed_to(int b, const Vec3d& place) const {
+  const Transformd X = body_pose(model_, data_, b);
+  return {b, transpose_mul(X.R, place - X.p)};
+}
 Eigen::MatrixXd Figure::jacobian_of(const ModelPoint& p) {
   const Vec3d at = place(p);
   rows_.resize(std::size_t(6 * model_.nv));

@@ -26,6 +26,8 @@ class Figure {
 
   void pose(std::span<const double> qpos) { kinematics(model_, data_, qpos); }
   Vec3d place(const ModelPoint& p) const;
+  /// The point of a body that is at a place of the world.
+  ModelPoint fixed_to(int b, const Vec3d& place) const;
   /// [3][nv], of the pose.
   Eigen::MatrixXd jacobian_of(const ModelPoint& p);
   /// Of a body's first joint; a free joint's is the body's origin.

@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "control/figure.hpp"
-#include "control/skeleton.hpp"
+#include "control/retarget_source.hpp"
 #include "tarsus/dynamics/dynamics.hpp"
 #include "tarsus/math/elementary.hpp"
 
@@ -23,10 +23,9 @@ constexpr double kStandingHeight = 0.05;              ///< [m] above its lowest,
 constexpr double kShortestStance = 0.1;               ///< [s]
 constexpr double kBlend = 0.1;                        ///< [s] into and out of a stance
 constexpr double kAnkleWeight = 40, kRootWeight = 4;  ///< of a metre, beside 1 of a radian
+constexpr double kAxisWeight = 0.2;  ///< of a bend's axis: a limb bent by less than 0.2 rad says less where it lies
 constexpr double kRestWeight = 0.03, kStepWeight = 0.03;
 constexpr double kGroundShare = 0.05;  ///< share of frames whose ankles may be lower than the ground
-
-using Points = std::map<std::string, Vec3d>;
 
 /// Both ends of a segment are means of one or two points.
 struct Segment {
@@ -55,6 +54,20 @@ const std::vector<Segment>& segments() {
   return kSegments;
 }
 
+/// A joint that bends a limb about one axis, with the points above and below it.
+struct Bend {
+  std::string above, at, below;
+  std::string axis() const { return at + "_axis"; }
+};
+
+const std::vector<Bend>& bends() {
+  static const std::vector<Bend> kBends = {{"left_hip", "left_knee", "left_ankle"},
+                                           {"right_hip", "right_knee", "right_ankle"},
+                                           {"left_shoulder", "left_elbow", "left_wrist"},
+                                           {"right_shoulder", "right_elbow", "right_wrist"}};
+  return kBends;
+}
+
 template <class Map>
 bool has_all(const Map& map, const Segment& s) {
   const auto there = [&](const std::string& name) { return map.count(name) > 0; };
@@ -72,69 +85,13 @@ Vec3d unit_or(const Vec3d& v, const Vec3d& otherwise) {
   return length > 1e-9 ? v * (1 / length) : otherwise;
 }
 
-Location place_of(const MotionClip& clip) { return {clip.file, 0, 0, {}}; }
-
-/// The source's points in the model's world: z up, metres of the model, ground at z = 0.
-class Source {
- public:
-  Source(const MotionClip& clip, const ClipMapping& mapping) : clip_(clip) {
-    for (const PointMapping& p : mapping.points) {
-      const auto at =
-          std::find_if(clip.skeleton.begin(), clip.skeleton.end(), [&](const ClipBone& b) { return b.name == p.from; });
-      if (at == clip.skeleton.end())
-        throw InputError(p.where.file.empty() ? place_of(clip) : p.where,
-                         fmt::format("point '{}': the clip's skeleton has no joint '{}'", p.point, p.from));
-      found_[p.point] = {int(at - clip.skeleton.begin()), false, p.sure};
-    }
-    if (!has_legs(found_)) throw InputError(place_of(clip), "a mapping of points needs hips, knees and ankles");
-    const Vec3d up = mapping.up.value_or(detect_up(clip, found_));
-    Vec3d forward = mapping.forward.value_or(clip.forward);
-    if (std::abs(dot(up, forward)) > 1e-9) forward = std::abs(up.z) > 0.5 ? Vec3d{1, 0, 0} : Vec3d{0, 0, 1};
-    basis_ = from_rows(forward, cross(up, forward), up);
-    for (int i = 0; i < clip.frame_count(); ++i) {
-      const std::vector<Vec3d> p = joint_positions(clip, i);
-      Points at;
-      for (const auto& [name, found] : found_) at[name] = basis_ * p[std::size_t(found.node)];
-      frames_.push_back(std::move(at));
-    }
-  }
-
-  void set_scale(double scale) {
-    for (Points& frame : frames_) {
-      for (auto& [name, p] : frame) p = p * scale;
-    }
-  }
-  const Points& frame(int i) const { return frames_[std::size_t(i)]; }
-  int count() const { return int(frames_.size()); }
-  double time(int i) const { return clip_.times[std::size_t(i)]; }
-  double leg(const std::string& side) const {
-    const Points& p = frames_.front();
-    return norm(p.at(side + "hip") - p.at(side + "knee")) + norm(p.at(side + "knee") - p.at(side + "ankle"));
-  }
-  /// Height that a share of the frames is below.
-  double low(const std::string& point, double share) const {
-    std::vector<double> z;
-    for (const Points& p : frames_) z.push_back(p.at(point).z);
-    const auto at = z.begin() + std::ptrdiff_t(share * double(z.size() - 1));
-    std::nth_element(z.begin(), at, z.end());
-    return *at;
-  }
-
- private:
-  const MotionClip& clip_;
-  FoundPoints found_;
-  Mat3d basis_ = identity3<double>();
-  std::vector<Points> frames_;
-};
+/// The axis that a limb bends about, as long as the sine of how far it bends.
+Vec3d bend_axis(const Points& p, const Bend& bend) {
+  const Vec3d zero{0, 0, 0}, at = p.at(bend.at);
+  return cross(unit_or(at - p.at(bend.above), zero), unit_or(p.at(bend.below) - at, zero));
+}
 
 double elevation(const Vec3d& d) { return elementary::atan2(d.z, elementary::hypot(d.x, d.y)); }
-
-/// `d` with its elevation changed by `by`.
-Vec3d tilted(const Vec3d& d, double by) {
-  const double flat = elementary::hypot(d.x, d.y), angle = std::clamp(elevation(d) + by, -1.5, 1.5);
-  if (flat < 1e-9) return d;
-  return {d.x / flat * elementary::cos(angle), d.y / flat * elementary::cos(angle), elementary::sin(angle)};
-}
 
 struct Stance {
   int first = 0, last = 0;
@@ -159,6 +116,9 @@ class Retargeter {
     }
     find_driven();
     measure();
+    bent_ = model_.qpos0;
+    for (const Bend& bend : bends()) add_bend(bend);
+    add_pelvis();
   }
 
   Retargeted run() {
@@ -185,9 +145,9 @@ class Retargeter {
   }
 
  private:
-  /// The model's own pose, turned about the vertical and moved to face as the source does.
+  /// The model's own pose with its limbs bent, turned about the vertical and moved to face as the source does.
   std::vector<double> first_guess() {
-    std::vector<double> qpos = model_.qpos0;
+    std::vector<double> qpos = bent_;
     if (model_.joints.empty() || !moves_freely(model_.joints[0].type)) return qpos;
     figure_.pose(qpos);
     const Points mine = places(), &theirs = source_.frame(0);
@@ -211,6 +171,47 @@ class Retargeter {
     return out;
   }
 
+  /// The axis of a limb's bend: the source's as its bones carry it, for the model's hinge. A straight limb would
+  /// otherwise be free to turn about itself, and turn over where its bend goes through zero.
+  void add_bend(const Bend& bend) {
+    const Segment parts{"", {bend.above, bend.at}, {bend.below}};
+    if (!has_all(points_, parts) || !has_all(source_.frame(0), parts)) return;
+    const ModelPoint point = points_.at(bend.at);
+    const Body& body = model_.bodies[std::size_t(point.body)];
+    const Joint& joint = model_.joints[std::size_t(body.joint_first)];
+    if (body.joint_count != 1 || !turns_on_axis(joint.type) || !joint.limited) return;
+    std::vector<double> qpos = bent_;
+    qpos[std::size_t(joint.qpos)] = 0.5 * (joint.range[0] + joint.range[1]);
+    figure_.pose(qpos);
+    Points at = places();
+    const ModelPoint beside{point.body, point.local + joint.axis};
+    const double along = dot(bend_axis(at, bend), figure_.place(beside) - at.at(bend.at));
+    if (std::abs(along) < 0.1) return;
+    std::vector<Vec3d> axes;
+    for (int i = 0; i < source_.count(); ++i) axes.push_back(bend_axis(source_.frame(i), bend));
+    const double agreement = source_.add_axis(bend.at, bend.below, axes);
+    if (agreement == 0) return;
+    points_[bend.axis()] = {point.body, point.local + joint.axis * (along > 0 ? 1.0 : -1.0)};
+    bent_ = std::move(qpos);
+    axes_.push_back({bend.axis(), {bend.at}, {bend.axis()}, kAxisWeight * agreement});
+  }
+
+  /// The pelvis's up: where the shoulders are on average. Hips and chest would otherwise share a bow by chance.
+  void add_pelvis() {
+    const Segment trunk{"", {"right_hip", "left_hip"}, {"right_shoulder", "left_shoulder"}};
+    const int pelvis = model_.bodies[std::size_t(points_.at("left_hip").body)].parent;
+    if (pelvis == 0 || !has_all(points_, trunk) || !has_all(source_.frame(0), trunk)) return;
+    const auto up = [&](const Points& p) { return unit_or(mean_of(p, trunk.to) - mean_of(p, trunk.from), {0, 0, 0}); };
+    std::vector<Vec3d> axes;
+    for (int i = 0; i < source_.count(); ++i) axes.push_back(up(source_.frame(i)));
+    const double agreement = source_.add_axis("left_hip", "left_hip", axes);
+    if (agreement == 0) return;
+    figure_.pose(model_.qpos0);
+    const Points rest = places();
+    points_["left_hip_axis"] = figure_.fixed_to(pelvis, rest.at("left_hip") + up(rest));
+    axes_.push_back({"pelvis", {"left_hip"}, {"left_hip_axis"}, kAxisWeight * agreement});
+  }
+
   /// Scale, ground, how feet lie flat, and where they stand.
   void measure() {
     figure_.pose(model_.qpos0);
@@ -231,11 +232,14 @@ class Retargeter {
       flat_[side] = 0;
       if (!points_.count(side + "toe")) continue;
       std::vector<double> slopes;
+      std::vector<Vec3d> axes(std::size_t(source_.count()), Vec3d{0, 0, 0});
       for (const Stance& s : stances_[side]) {
-        for (int i = s.first; i <= s.last; ++i)
-          slopes.push_back(elevation(source_.frame(i).at(side + "toe") - source_.frame(i).at(side + "ankle")));
+        for (int i = s.first; i <= s.last; ++i) {
+          const Vec3d foot = source_.frame(i).at(side + "toe") - source_.frame(i).at(side + "ankle");
+          slopes.push_back(elevation(foot)), axes[std::size_t(i)] = cross(foot, {0, 0, 1});
+        }
       }
-      if (slopes.empty()) continue;
+      if (slopes.empty() || source_.add_axis(side + "ankle", side + "toe", axes) == 0) continue;
       std::nth_element(slopes.begin(), slopes.begin() + std::ptrdiff_t(slopes.size() / 2), slopes.end());
       flat_[side] = elevation(rest.at(side + "toe") - rest.at(side + "ankle")) - slopes[slopes.size() / 2];
     }
@@ -287,9 +291,10 @@ class Retargeter {
   Vec3d wanted(const Segment& s, int i) const {
     const Points& p = source_.frame(i);
     const Vec3d d = unit_or(mean_of(p, s.to) - mean_of(p, s.from), {0, 0, 0});
-    if (s.name == "left_foot") return tilted(d, flat_.at("left_"));
-    if (s.name == "right_foot") return tilted(d, flat_.at("right_"));
-    return d;
+    const std::string side = s.name == "left_foot" ? "left_" : s.name == "right_foot" ? "right_" : "";
+    if (side.empty() || flat_.at(side) == 0) return d;
+    const Vec3d axis = unit_or(p.at(side + "ankle_axis") - p.at(side + "ankle"), {0, 1, 0});
+    return rotate(axis_angle(axis, flat_.at(side)), d);
   }
 
   /// Rows weight · (J dq - residual) into the normal equations.
@@ -318,17 +323,18 @@ class Retargeter {
       for (const std::string& name : names) sum += J.at(name);
       return Eigen::MatrixXd(sum / double(names.size()));
     };
-    for (const Segment& s : used_) {
+    const auto aim = [&](const Segment& s) {
       const Vec3d d = mean_of(at, s.to) - mean_of(at, s.from), goal = wanted(s, i);
       const double length = norm(d);
-      if (length < 1e-9 || norm(goal) == 0) continue;
+      if (length < 1e-9 || norm(goal) == 0) return;
       // d/|d| moves by (1 - u uᵀ) ḋ / |d|.
       const Vec3d u = d * (1 / length);
       const Eigen::Vector3d e(u.x, u.y, u.z);
       const Eigen::MatrixXd rows =
           (Eigen::Matrix3d::Identity() - e * e.transpose()) * (mean_jacobian(s.to) - mean_jacobian(s.from)) / length;
       n.add(rows, goal - u, s.weight);
-    }
+    };
+    std::for_each(used_.begin(), used_.end(), aim), std::for_each(axes_.begin(), axes_.end(), aim);
     for (const auto& [side, target] : targets)
       n.add(J.at(side + "ankle"), target - at.at(side + "ankle"), kAnkleWeight);
     const std::vector<std::string> hips = {"right_hip", "left_hip"};
@@ -366,12 +372,25 @@ class Retargeter {
     }
   }
 
+  /// Keeps joints where they are that stand at an end of their range and would go beyond: clamping them after a step of
+  /// all joints can undo what the step was for.
+  void hold_ends(const std::vector<double>& qpos, Normal& n) const {
+    for (const Joint& joint : model_.joints) {
+      if (!joint.limited || joint.nv() != 1) continue;
+      const double q = qpos[std::size_t(joint.qpos)], push = n.b(joint.qvel);
+      if (!(q <= joint.range[0] && push < 0) && !(q >= joint.range[1] && push > 0)) continue;
+      n.A.row(joint.qvel).setZero(), n.A.col(joint.qvel).setZero();
+      n.A(joint.qvel, joint.qvel) = 1, n.b(joint.qvel) = 0;
+    }
+  }
+
   void solve(int i, const std::map<std::string, Vec3d>& targets, int iterations, std::vector<double>& qpos) {
     const std::vector<double> start = qpos;
     std::vector<double> trial(qpos.size());
     double damping = 1e-3;
     Normal n = linearise(i, targets, qpos, start);
     for (int k = 0; k < iterations; ++k) {
+      hold_ends(qpos, n);
       Eigen::MatrixXd A = n.A;
       A.diagonal().array() += damping;
       const Eigen::VectorXd step = A.ldlt().solve(n.b);
@@ -486,12 +505,14 @@ class Retargeter {
   const Model& model_;
   const MotionClip& clip_;
   Figure figure_;
-  Source source_;
+  RetargetSource source_;
   std::map<std::string, ModelPoint> points_;
-  std::vector<Segment> used_;
+  std::vector<Segment> used_, axes_;
   std::vector<int> driven_;
+  std::vector<double> bent_;  ///< [nq] qpos0, and in the middle of their ranges the joints of axes_
   double scale_ = 1;
-  std::map<std::string, double> ankle_height_, ground_, flat_;
+  std::map<std::string, double> ankle_height_, ground_;
+  std::map<std::string, double> flat_;  ///< [rad] by which the model's foot points higher where both lie flat
   std::map<std::string, std::vector<Stance>> stances_;
   std::vector<double> error_sum_;
   std::optional<Data> integrator_;

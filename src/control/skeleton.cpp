@@ -280,7 +280,7 @@ FoundPoints find_points(const std::vector<SkeletonNode>& nodes, const Vec3d& up)
   return found;
 }
 
-std::vector<Vec3d> joint_positions(const MotionClip& clip, int frame) {
+std::vector<Vec3d> joint_positions(const MotionClip& clip, int frame, std::vector<Quatd>* turns_out) {
   const double* values = clip.frame(frame);
   std::vector<Vec3d> positions(clip.skeleton.size());
   std::vector<Quatd> turns(clip.skeleton.size());
@@ -300,10 +300,12 @@ std::vector<Vec3d> joint_positions(const MotionClip& clip, int frame) {
           above * (c->kind == ChannelKind::rotation ? Quatd{v[0], v[1], v[2], v[3]} : axis_angle(c->axis, v[0])));
     }
   }
+  if (turns_out) *turns_out = std::move(turns);
   return positions;
 }
 
 Vec3d detect_up(const MotionClip& clip, const FoundPoints& points) {
+  if (clip.format != "bvh") return clip.up;  // the others say
   Vec3d sum{0, 0, 0};
   const int frames = clip.frame_count(), step = std::max(1, frames / 50);
   for (int i = 0; i < frames; i += step) {

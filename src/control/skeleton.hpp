@@ -37,8 +37,10 @@ struct PlainName {
 PlainName plain_name(const std::string& name);
 
 /// Joint positions of a clip's skeleton in a frame, source axes and units.
-std::vector<Vec3d> joint_positions(const MotionClip& clip, int frame);
-/// The axis of the source that points up, by where heads are above feet; the clip's own where nothing contradicts it.
+/// @param turns if given, the orientation of what each joint carries, source axes
+std::vector<Vec3d> joint_positions(const MotionClip& clip, int frame, std::vector<Quatd>* turns = nullptr);
+/// The axis of the source that points up. BVH files do not say: there, hips are above ankles; y where nothing
+/// contradicts it.
 Vec3d detect_up(const MotionClip& clip, const FoundPoints& points);
 
 }  // namespace tarsus

@@ -16,9 +16,7 @@ TARSUS_INLINE T square(const Vec3<T>& v) {
 /// Square of the angle between two orientations.
 template <class T>
 TARSUS_INLINE T square_angle(const Quat<T>& a, const Quat<T>& b) {
-  const Quat<T> d = conjugate(a) * b;
-  const T factor = log_factor(minimum(absolute(d.w), T(Real<T>(1))));
-  return factor * factor * square(d.vec());
+  return square(logarithm(conjugate(a) * b));
 }
 
 /// Turn about z that takes world axes into the heading frame: x where the root's x axis points horizontally.

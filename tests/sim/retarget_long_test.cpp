@@ -94,6 +94,7 @@ struct Moment {
   std::array<Vec3d, 2> ankle{};          // left, right [cm]: in the plane of its hip
   std::array<double, 2> arm{}, elbow{};  // forward from hanging down
   double bow = 0, turn = 0;              // of the trunk
+  double sway = 0;                       // of the shins, to the left
 };
 
 constexpr double kThigh = 40, kShin = 41, kHipWidth = 9, kAnkle = 8;
@@ -143,7 +144,8 @@ std::string bvh_text(const Convention& c, double unit, const std::function<Momen
       const double bend = kPi - std::acos((kThigh * kThigh + kShin * kShin - reach * reach) / (2 * kThigh * kShin));
       const double thigh = std::atan2(-z, -y) - std::asin(kShin * std::sin(bend) / reach);
       const double degrees = 180 / kPi;
-      out += fmt::format(" 0 {} 0 0 {} 0 0 {} 0 0 0 0", thigh * degrees, bend * degrees, -(thigh + bend) * degrees);
+      out += fmt::format(" 0 {} 0 {} {} 0 0 {} 0 0 0 0", thigh * degrees, m.sway, bend * degrees,
+                         -(thigh + bend) * degrees);
     }
     out += "\n";
   }
@@ -184,6 +186,12 @@ Moment wave(double t) {
 Moment bow(double t) {
   Moment m = stand(t);
   m.bow = 25 * (1 - std::cos(2 * kPi * t)), m.turn = 20 * std::sin(2 * kPi * t);
+  return m;
+}
+/// Legs that stretch to the full and knees that then go a little to either side, as captures' do.
+Moment stretch(double t) {
+  Moment m = squat(t);
+  m.hips.y += 3, m.sway = 4 * std::sin(6 * kPi * t);
   return m;
 }
 Moment march(double t) {
@@ -238,6 +246,81 @@ TEST(Retarget, FiftyFilesOfElevenConventionsMapByThemselvesAndTrack) {
   EXPECT_GE(good, 0.8 * files);
 }
 
+/// The largest angle by which a joint turns from a frame to the next.
+double largest_turn(const MotionClip& clip) {
+  double most = 0;
+  for (const ClipChannel& c : clip.channels) {
+    for (int i = 1; i < clip.frame_count(); ++i) {
+      const double *a = clip.frame(i - 1) + c.column, *b = clip.frame(i) + c.column;
+      if (c.kind == ChannelKind::angle) most = std::max(most, std::abs(a[0] - b[0]));
+      if (c.kind == ChannelKind::rotation)
+        most = std::max(most, 2 * std::acos(std::min(1.0, a[0] * b[0] + a[1] * b[1] + a[2] * b[2] + a[3] * b[3])));
+    }
+  }
+  return most;
+}
+
+TEST(Retarget, StraightLegsDoNotTurnAboutThemselves) {
+  const MotionClip clip = parse_bvh(bvh_text(conventions()[0], 1, stretch, 2), "stretch.bvh");
+  const Retargeted moved = retarget(humanoid(), clip, map_skeleton(humanoid(), clip));
+  EXPECT_LT(largest_turn(moved.clip), 1.25 * largest_turn(clip)) << text(moved.report);
+  EXPECT_LT(moved.report.direction_error, kPi / 180) << text(moved.report);
+}
+
+/// Limbs that go through straight, feet that hang down, bodies that lie on the ground.
+TEST(Retarget, JointsTurnAsFarAsTheirSourcesDo) {
+  const std::filesystem::path shared = TARSUS_SOURCE_DIR "/../shared/data";
+  std::vector<std::filesystem::path> files;
+  for (const char* folder : {"bvh_more", "deepmimic/data/motions"}) {
+    if (!std::filesystem::is_directory(shared / folder)) GTEST_SKIP() << "no shared data";
+    for (const auto& entry : std::filesystem::directory_iterator(shared / folder)) files.push_back(entry.path());
+  }
+  for (const char* more : {"11_01.amc", "subjects/02/02_01.amc", "subjects/02/02_03.amc"})
+    files.push_back(shared / "cmu_mocap" / more);
+  int tried = 0;
+  for (const auto& file : files) {
+    const std::string ending = file.extension().string();
+    if (ending != ".bvh" && ending != ".amc" && file.filename().string().rfind("humanoid3d", 0) != 0) continue;
+    SCOPED_TRACE(file);
+    const MotionClip clip = read_clip(file);
+    const Retargeted moved = retarget(humanoid(), clip, map_skeleton(humanoid(), clip));
+    EXPECT_LE(largest_turn(moved.clip), 1.25 * largest_turn(clip));
+    EXPECT_LT(moved.report.direction_error, 3 * kPi / 180) << text(moved.report);
+    EXPECT_LT(moved.report.slide_max, 0.02) << text(moved.report);
+    EXPECT_LT(moved.report.sink_max, 0.01) << text(moved.report);
+    ++tried;
+  }
+  EXPECT_GE(tried, 24);
+}
+
+/// The same skeleton under another name: what positions do not tell, the pelvis's pitch and how limbs turn about
+/// themselves, comes out as in the source.
+TEST(Retarget, DeepMimicsMotionsComeOutAsTheMappingFilePutsThem) {
+  const std::filesystem::path folder = TARSUS_SOURCE_DIR "/../shared/data/deepmimic/data/motions";
+  if (!std::filesystem::is_directory(folder)) GTEST_SKIP() << "no shared data";
+  for (const char* name : {"walk", "run", "backflip", "crawl", "dance_a", "getup_facedown"}) {
+    SCOPED_TRACE(name);
+    const MotionClip clip = read_clip(folder / (std::string("humanoid3d_") + name + ".txt"));
+    const Retargeted moved = retarget(humanoid(), clip, map_skeleton(humanoid(), clip));
+    const ClipBinding ours = bind(humanoid(), moved.clip, identity_mapping(humanoid(), moved.clip));
+    const ClipBinding theirs =
+        bind(humanoid(), clip, read_clip_mapping(TARSUS_SOURCE_DIR "/models/mappings/humanoid3d.json"));
+    std::vector<double> a(std::size_t(humanoid().nq)), b(a), v(std::size_t(humanoid().nv));
+    double sum = 0;
+    int count = 0;
+    for (double t = 0; t < clip.duration(); t += 0.05) {
+      ours.sample(t, a, {}), theirs.sample(t, b, {});
+      difference(humanoid(), a, b, v);
+      for (const char* joint : {"root", "left_hip", "right_hip", "left_shoulder", "right_shoulder"}) {
+        const Joint& j = humanoid().joints[std::size_t(humanoid().joint_id(joint))];
+        const double* w = v.data() + j.qvel + (moves_freely(j.type) ? 3 : 0);
+        sum += norm(Vec3d{w[0], w[1], w[2]}), ++count;
+      }
+    }
+    EXPECT_LT(sum / count, 8 * kPi / 180);
+  }
+}
+
 TEST(Retarget, LeftStaysLeftAndForwardForward) {
   const MotionClip clip = parse_bvh(bvh_text(conventions()[0], 1, wave, 1), "wave.bvh");
   const ClipBinding binding = bind(humanoid(), clip, choose_clip_mapping(humanoid(), clip, {}));
@@ -250,6 +333,21 @@ TEST(Retarget, LeftStaysLeftAndForwardForward) {
   EXPECT_GT(left.y, 0.1);   // facing x
   EXPECT_GT(reach.x, 0.2);  // the left arm is the one that is up
   EXPECT_LT((at("right_forearm") - at("right_upper_arm")).z, -0.2);
+}
+
+TEST(Retarget, OnlyBvhFilesAreAskedWhereTheirUpIs) {
+  MotionClip clip = parse_bvh(bvh_text(conventions()[0], 1, stand, 0.1), "stand.bvh");
+  clip.up = {0, 0, 1};
+  FoundPoints legs;
+  for (std::size_t i = 0; i < clip.skeleton.size(); ++i) {
+    const std::string& name = clip.skeleton[i].name;
+    const std::string side = name.find("Left") != std::string::npos ? "left_" : "right_";
+    if (name.ends_with("UpLeg")) legs[side + "hip"] = {int(i), false, 1};
+    if (name.ends_with("Foot")) legs[side + "ankle"] = {int(i), false, 1};
+  }
+  EXPECT_EQ(detect_up(clip, legs).y, 1);
+  clip.format = "humanoid3d";  // says what is up, also of a body that lies
+  EXPECT_EQ(detect_up(clip, legs).z, 1);
 }
 
 TEST(Retarget, MappingsAreWrittenAndReadBack) {
@@ -283,6 +381,28 @@ TEST(Retarget, WhatHasNoLegsIsRefusedWithItsJoints) {
     EXPECT_NE(std::string(e.what()).find("no two legs"), std::string::npos) << e.what();
     EXPECT_NE(std::string(e.what()).find("base, link"), std::string::npos) << e.what();
   }
+}
+
+TEST(Retarget, MappingsThatCannotBeSayWhy) {
+  const MotionClip clip = parse_bvh(bvh_text(conventions()[3], 1, squat, 0.1), "squat.bvh");
+  const auto expect = [&](const char* text, const std::function<void(ClipMapping&)>& spoil) {
+    ClipMapping mapping = map_skeleton(humanoid(), clip);
+    mapping.file = "mine.json";
+    spoil(mapping);
+    try {
+      retarget(humanoid(), clip, mapping);
+      FAIL() << text;
+    } catch (const InputError& e) {
+      EXPECT_NE(std::string(e.what()).find(text), std::string::npos) << e.what();
+    }
+  };
+  const auto point = [](ClipMapping& m, const char* name) {
+    return std::find_if(m.points.begin(), m.points.end(), [&](const PointMapping& p) { return p.point == name; });
+  };
+  expect("no joint 'thigh'; its joints: hip, abdomen", [&](ClipMapping& m) { point(m, "left_hip")->from = "thigh"; });
+  expect("are both joint 'lThigh'", [&](ClipMapping& m) { point(m, "left_knee")->from = "lThigh"; });
+  expect("there is no left_knee", [&](ClipMapping& m) { m.points.erase(point(m, "left_knee")); });
+  expect("mine.json", [&](ClipMapping& m) { m.points.erase(point(m, "left_knee")); });
 }
 
 TEST(Retarget, NamesOfManyPrograms) {

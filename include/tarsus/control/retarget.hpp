@@ -1,10 +1,17 @@
 // A motion of one skeleton on the model of another: which of their points belong together, and the poses that follow.
 //
-// Only the source's joint positions are used, so that neither its rest pose nor the axes of its joints matter.
-// A frame's pose is that of least squares over: directions of the segments between points (bones, the axes through
-// hips and shoulders, the trunk), positions of the ankles and of the middle of the hips in the source scaled by leg
-// length, and a weak pull to the model's own pose. Gauss-Newton with Levenberg's damping, started from the frame
-// before. A foot that stands is held where it stands, and lifted until no shape of it is below the ground.
+// Neither the source's rest pose nor the axes of its joints matter. A frame's pose is that of least squares over:
+//
+// - directions of the segments between points (bones, the axes through hips and shoulders, the trunk);
+// - positions of the ankles and of the middle of the hips in the source, scaled by leg length;
+// - axes, weakly, where directions do not settle the pose: those that knees and elbows bend about, and the pelvis's up.
+//   Each is the direction, fixed in a bone of the source, that fits the positions of all frames best (the axis of the
+//   bend, or where the shoulders are). The bone carries it also through frames in which the limb is straight;
+// - a weak pull to the model's own pose.
+//
+// Gauss-Newton with Levenberg's damping, started from the frame before; the first from bent limbs, since a limb that
+// starts turned the wrong way about itself bends against the end of its range and stays there.
+// A foot that stands is held where it stands, and lifted until no shape of it is below the ground.
 #pragma once
 
 #include <string>

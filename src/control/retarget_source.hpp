@@ -1,0 +1,111 @@
+// The points of a clip's skeleton that a mapping names, frame by frame, and directions that its bones carry.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "control/skeleton.hpp"
+
+namespace tarsus {
+
+using Points = std::map<std::string, Vec3d>;
+
+inline Location place_of(const MotionClip& clip) { return {clip.file, 0, 0, {}}; }
+
+inline std::string joint_names(const MotionClip& clip) {
+  std::string out;
+  for (const ClipBone& bone : clip.skeleton) out += (out.empty() ? "" : ", ") + bone.name;
+  return out;
+}
+
+/// The source's points in the model's world: z up, metres of the model, ground at z = 0.
+class RetargetSource {
+ public:
+  RetargetSource(const MotionClip& clip, const ClipMapping& mapping) : clip_(clip) {
+    for (const PointMapping& p : mapping.points) {
+      const auto at =
+          std::find_if(clip.skeleton.begin(), clip.skeleton.end(), [&](const ClipBone& b) { return b.name == p.from; });
+      if (at == clip.skeleton.end())
+        throw InputError(p.where.file.empty() ? place_of(clip) : p.where,
+                         fmt::format("point '{}': the clip's skeleton has no joint '{}'; its joints: {}", p.point,
+                                     p.from, joint_names(clip)));
+      for (const auto& [name, other] : found_) {
+        if (other.node == int(at - clip.skeleton.begin()))
+          throw InputError(p.where.file.empty() ? place_of(clip) : p.where,
+                           fmt::format("points '{}' and '{}' are both joint '{}'", name, p.point, p.from));
+      }
+      found_[p.point] = {int(at - clip.skeleton.begin()), false, p.sure};
+    }
+    for (const char* part : {"hip", "knee", "ankle"}) {
+      for (const std::string side : {"left_", "right_"}) {
+        if (found_.count(side + part)) continue;
+        throw InputError(mapping.file.empty() ? place_of(clip) : Location{mapping.file, 0, 0, {}},
+                         fmt::format("a mapping of points needs hips, knees and ankles: there is no {}{}", side, part));
+      }
+    }
+    const Vec3d up = mapping.up.value_or(detect_up(clip, found_));
+    Vec3d forward = mapping.forward.value_or(clip.forward);
+    if (std::abs(dot(up, forward)) > 1e-9) forward = std::abs(up.z) > 0.5 ? Vec3d{1, 0, 0} : Vec3d{0, 0, 1};
+    basis_ = from_rows(forward, cross(up, forward), up);
+    for (int i = 0; i < clip.frame_count(); ++i) {
+      std::vector<Quatd> turns;
+      const std::vector<Vec3d> p = joint_positions(clip, i, &turns);
+      turns_.push_back(std::move(turns));
+      Points at;
+      for (const auto& [name, found] : found_) at[name] = basis_ * p[std::size_t(found.node)];
+      frames_.push_back(std::move(at));
+    }
+  }
+
+  /// Adds the point `at`_axis, beside `at` in the direction that is fixed in the bone above `below` and nearest to
+  /// `axes`, one a frame, the longer the surer. It is defined also where they are not, as in a straight limb.
+  /// @return how far the axes agree, 0 to 1
+  double add_axis(const std::string& at, const std::string& below, const std::vector<Vec3d>& axes) {
+    const int bone = clip_.skeleton[std::size_t(found_.at(below).node)].parent;
+    if (bone < 0) return 0;
+    const auto turn = [&](std::size_t i) { return basis_ * rotation(turns_[i][std::size_t(bone)]); };
+    Vec3d sum{0, 0, 0};
+    double total = 0;
+    for (std::size_t i = 0; i < axes.size(); ++i) sum = sum + transpose_mul(turn(i), axes[i]), total += norm(axes[i]);
+    if (!(norm(sum) > 1e-9)) return 0;
+    const Vec3d axis = sum * (1 / norm(sum));
+    for (std::size_t i = 0; i < frames_.size(); ++i) frames_[i][at + "_axis"] = frames_[i].at(at) + turn(i) * axis;
+    return norm(sum) / total;
+  }
+
+  void set_scale(double scale) {
+    for (Points& frame : frames_) {
+      for (auto& [name, p] : frame) p = p * scale;
+    }
+  }
+  const Points& frame(int i) const { return frames_[std::size_t(i)]; }
+  int count() const { return int(frames_.size()); }
+  double time(int i) const { return clip_.times[std::size_t(i)]; }
+  double leg(const std::string& side) const {
+    const Points& p = frames_.front();
+    return norm(p.at(side + "hip") - p.at(side + "knee")) + norm(p.at(side + "knee") - p.at(side + "ankle"));
+  }
+  /// Height that a share of the frames is below.
+  double low(const std::string& point, double share) const {
+    std::vector<double> z;
+    for (const Points& p : frames_) z.push_back(p.at(point).z);
+    const auto at = z.begin() + std::ptrdiff_t(share * double(z.size() - 1));
+    std::nth_element(z.begin(), at, z.end());
+    return *at;
+  }
+
+ private:
+  const MotionClip& clip_;
+  FoundPoints found_;
+  Mat3d basis_ = identity3<double>();
+  std::vector<Points> frames_;
+  std::vector<std::vector<Quatd>> turns_;  ///< [frame][bone]
+};
+
+}  // namespace tarsus
