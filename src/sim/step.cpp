@@ -326,8 +326,8 @@ double Stepper<R>::loop_drift(double dt) const {
   return options_.loops == LoopMode::spook && dt == 0 ? Softness{}.damping_steps * options_.dt : 0;
 }
 
-/// data at v⁰ and its qacc, or after pass 1 of ABA and zero. @return it is v⁰: where links turn far; or with M̂'s factors,
-/// of which loops and what acts along generalised directions take their inverse masses
+/// data at v⁰ and its qacc, or after pass 1 of ABA and zero. @return it is v⁰: where links turn far; or with M̂'s
+/// factors, of which loops and what acts along generalised directions take their inverse masses
 template <class R>
 bool Stepper<R>::begin_rows(BasicData<R>& data, double h) {
   if (!loops_ && !now_.solves_rows) {

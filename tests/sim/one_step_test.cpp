@@ -111,9 +111,9 @@ TEST(OneStep, ForceLimitsHoldInTheEquationsOfMotion) {
   }
 }
 
-/// Dry friction's rows are a million times as hard as what they act on. Where a step's forces stop a chain of balls that
-/// turns fast, an iteration that starts from its velocity loses in float what friction is to find; one that goes on from
-/// the last one's loses nothing.
+/// Dry friction's rows are a million times as hard as what they act on. Where a step's forces stop a chain of balls
+/// that turns fast, an iteration that starts from its velocity loses in float what friction is to find; one that goes
+/// on from the last one's loses nothing.
 TEST(OneStep, DryFrictionIsFoundInFloatHoweverFastWhatItStops) {
   std::string bodies = "<body><freejoint/><inertial pos='.02 .1 0' mass='1' diaginertia='.02 .03 .025'/>";
   for (int i = 0; i < 6; ++i)

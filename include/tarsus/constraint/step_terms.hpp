@@ -132,7 +132,8 @@ class StepTerms {
   /// free_velocity becomes v⁺ in `velocity`. data's factors are lost. Then join_limits(), or end().
   void solve(In<R> joint_inertia, const BilateralRows<R>& bilateral, Out<R> velocity);
   /// Whether v⁺ passes the range of a joint that its start did not bring near it, as what a contact throws may. Such
-  /// ends of ranges are terms when the step is laid out and solved once more, from begin() on; it starts from this solution.
+  /// ends of ranges, and users' limits, are terms when the step is laid out and solved once more, from begin() on; it
+  /// starts from this solution.
   bool join_limits(In<R> velocity);
   /// The step is over: puts away what the next one starts from.
   void end();
