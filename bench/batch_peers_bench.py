@@ -1,7 +1,9 @@
 """A thousand worlds with contacts beside mujoco.rollout (wheel), on the same MJCF, one thread each, in turns in one process.
 
 Both sides hold every joint by the same PD gains and force limits towards the same targets: ours by stable PD, MuJoCo's by position
-actuators under implicitfast (a ball joint gets three). Scenes: a humanoid that stands, one that falls under random targets, and
+actuators (a ball joint gets three). A step of MuJoCo is as many of its steps, by the integrator, as take the least time of those with
+which all worlds go all the way: mujoco.rollout leaves a world at its first unstable step, and most of its time would be of none.
+Scenes: a humanoid that stands, one that falls under random targets, and
 quadrupeds and a humanoid robot of mujoco_menagerie, whose folder is given: standing and under random targets; the robots with servos
 also on these, both sides given the same controls. Each is first left to settle; what stands, from its start before each round, since
 neither side stands for ever.
@@ -35,6 +37,9 @@ MODELS = pathlib.Path(__file__).resolve().parent.parent / "models"
 SETTLE, STEPS, ROUNDS = {False: 60, True: 40}, 20, 5  # by whether it stands
 HOLD = 0.1  # for which random targets stay [s]
 SAMPLE = 64  # worlds that are looked at for penetration and energy
+TRIED = 256  # worlds in which MuJoCo's steps are chosen
+INTEGRATORS = {name: getattr(mujoco.mjtIntegrator, f"mjINT_{name.upper()}") for name in ("implicitfast", "euler", "discrete", "implicit")}
+MOST_STEPS = 64
 clock = time.perf_counter
 
 
@@ -43,9 +48,7 @@ class Scene:
         self.name, self.dt, self.kp, self.kd, self.limit, self.amplitude = name, dt, kp, kd, limit, amplitude
         self.own = kp is None  # the model's own actuators
         self.mujoco = self.with_actuators(file) if key is None else without_pictures(file)
-        if self.own:
-            self.mujoco.opt.timestep, self.mujoco.opt.integrator = dt, mujoco.mjtIntegrator.mjINT_IMPLICITFAST
-        else:
+        if not self.own:
             self.set_actuators()
         self.tarsus = tarsus.Model.load(str(file), lenient=True)
         self.start = np.array(self.tarsus.qpos0 if key is None else self.tarsus.keyframe(key)[0])
@@ -63,7 +66,6 @@ class Scene:
 
     def set_actuators(self):
         m = self.mujoco
-        m.opt.timestep, m.opt.integrator = self.dt, mujoco.mjtIntegrator.mjINT_IMPLICITFAST
         m.actuator_gaintype[:], m.actuator_biastype[:] = mujoco.mjtGain.mjGAIN_FIXED, mujoco.mjtBias.mjBIAS_AFFINE
         m.actuator_gainprm[:], m.actuator_biasprm[:] = 0, 0
         m.actuator_gainprm[:, 0], m.actuator_biasprm[:, 1], m.actuator_biasprm[:, 2] = self.kp, -self.kp, -self.kd
@@ -135,8 +137,11 @@ class Ours:
 
 
 class Theirs:
-    def __init__(self, scene, worlds, threads):
-        self.model, self.data = scene.mujoco, [mujoco.MjData(scene.mujoco) for _ in range(threads)]
+    def __init__(self, scene, worlds, threads, integrator, steps):
+        """@param steps MuJoCo's steps in one of ours"""
+        self.model, self.steps = scene.mujoco, steps
+        self.model.opt.timestep, self.model.opt.integrator = scene.dt / steps, INTEGRATORS[integrator]
+        self.data = [mujoco.MjData(scene.mujoco) for _ in range(threads)]
         data = self.data[0]
         data.qpos[:] = scene.start
         size = mujoco.mj_stateSize(self.model, mujoco.mjtState.mjSTATE_FULLPHYSICS)
@@ -148,16 +153,22 @@ class Theirs:
         self.deepest = self.gradient = 0.0
 
     def reset(self):
-        self.state = self.first.copy()
+        self.state, self.time = self.first.copy(), 0.0
 
     def run(self, targets):
+        targets = np.repeat(targets, self.steps, axis=1)
         steps = targets.shape[1]
         out = self.out.setdefault(steps, np.empty((len(self.state), steps, self.state.shape[1])))
         began = clock()
         rollout.rollout(self.model, self.data, self.state, targets, state=out, nstep=steps, skip_checks=False)
         seconds = clock() - began
         self.state = np.ascontiguousarray(out[:, -1])
+        self.time += steps * self.model.opt.timestep
         return seconds
+
+    def left(self):
+        """Share of the worlds that were left on their way: their time is not that of the others."""
+        return float((np.abs(self.state[:, 0] - self.time) > 1e-6).mean())
 
     def look(self):
         self.energy, self.contacts, self.bad = [], [], 0
@@ -175,12 +186,34 @@ class Theirs:
 
     def quality(self):
         return {"penetration_m": self.deepest, "solver_gradient": self.gradient, "contacts": float(np.mean(self.contacts)),
-                "bad_worlds": self.bad, "energy_J": float(np.mean(self.energy)),
-                "warnings": int(sum(w.number for d in self.data for w in d.warning))}
+                "bad_worlds": self.bad, "energy_J": float(np.mean(self.energy)), "steps": self.steps, "left": self.left()}
 
 
-def measure(scene, worlds, threads):
-    sides = {"mujoco": Theirs(scene, worlds, threads)}
+def best_steps(scene, worlds):
+    """Of each integrator the fewest steps with which all worlds go all the way, and of these what takes the least time: (integrator,
+    steps)."""
+    stands, best = scene.amplitude == 0, (np.inf,)
+    for integrator in INTEGRATORS:
+        steps = 1
+        while steps <= MOST_STEPS:
+            side = Theirs(scene, worlds, 1, integrator, steps)
+            seconds = left = 0.0
+            for round, count in [(-1, SETTLE[stands])] + [(round, STEPS) for round in range(1 if stands else ROUNDS)]:
+                seconds += side.run(scene.targets(worlds, count, round)[1])
+                left = side.left()
+                if left > 0 or seconds > best[0]:
+                    break
+            if left == 0:
+                best = min(best, (seconds, integrator, steps))
+                break
+            steps += 1
+    if len(best) == 1:
+        raise RuntimeError(f"{scene.name}: MuJoCo leaves worlds on their way at {MOST_STEPS} steps in one of ours")
+    return best[1:]
+
+
+def measure(scene, worlds, threads, integrator, steps):
+    sides = {"mujoco": Theirs(scene, worlds, threads, integrator, steps)}
     for dtype in ("float64", "float32"):
         sides[dtype] = Ours(scene, worlds, threads, dtype)
     times = {side: [] for side in sides}
@@ -200,7 +233,7 @@ def measure(scene, worlds, threads):
         for side in sides.values():
             side.look()
     line = {"scene": scene.name, "dof": scene.tarsus.nv, "worlds": worlds, "threads": threads, "dt": scene.dt,
-            "isa": tarsus.isa_level(), "mujoco_version": mujoco.__version__}
+            "isa": tarsus.isa_level(), "mujoco_version": mujoco.__version__, "integrator": integrator}
     for name, side in sides.items():
         line[name] = {"us": float(min(times[name])), "median_us": float(np.median(times[name]))} | side.quality()
     for dtype in ("float64", "float32"):
@@ -234,21 +267,22 @@ def main():
             if robot != "go2":  # which has motors alone
                 recipes += [(f"{robot} stands on its servos", file, 0.005, None, None, None, 0.0, key),
                             (f"{robot} on its servos, random", file, 0.005, None, None, None, 0.4, key)]
-    head = f"{'scene':<26}{'threads':>8}{'MuJoCo µs':>10}{'double µs':>10}{'ratio':>7}{'float µs':>10}{'ratio':>7}{'contacts':>10}"
+    head = f"{'scene':<26}{'threads':>8}{'MuJoCo':>15}{'left':>6}{'µs':>8}{'double µs':>10}{'ratio':>7}{'float µs':>10}{'ratio':>7}{'contacts':>10}"
     print(head + f"{'residual m/s':>20}{'penetration mm, ours/MuJoCo':>30}{'energy J, ours/MuJoCo':>25}{'threads give':>14}",
           file=sys.stderr)
     for recipe in recipes:
         if arguments.scenes not in recipe[0]:
             continue
         scene, first = Scene(*recipe), None
+        chosen = best_steps(scene, min(arguments.worlds, TRIED))
         for threads in arguments.threads:
-            r = measure(scene, arguments.worlds, threads)
+            r = measure(scene, arguments.worlds, threads, *chosen)
             first = first or r
             for side in ("mujoco", "float64", "float32"):
                 r[f"scaling_{side}"] = first[side]["us"] / r[side]["us"]
             print(json.dumps(r), flush=True)
             d, f, m = r["float64"], r["float32"], r["mujoco"]
-            print(f"{r['scene']:<26}{threads:>8}{m['us']:>10.2f}{d['us']:>10.2f}{r['ratio_float64']:>7.1f}{f['us']:>10.2f}"
+            print(f"{r['scene']:<26}{threads:>8}{r['integrator']:>13}{m['steps']:>2}{m['left']:>6.3f}{m['us']:>8.2f}{d['us']:>10.2f}{r['ratio_float64']:>7.1f}{f['us']:>10.2f}"
                   f"{r['ratio_float32']:>7.1f}{d['contacts']:>10.1f}{d['residual_m_per_s']:>10.1e}{f['residual_m_per_s']:>10.1e}"
                   f"{d['penetration_m'] * 1e3:>20.2f}/{m['penetration_m'] * 1e3:<9.2f}{d['energy_J']:>14.1f}/{m['energy_J']:<10.1f}"
                   f"{r['scaling_float64']:>7.2f}{r['scaling_float32']:>7.2f}", file=sys.stderr)
