@@ -3,9 +3,8 @@
 Both sides hold every joint by the same PD gains and force limits towards the same targets: ours by stable PD, MuJoCo's by position
 actuators (a ball joint gets three). A step of MuJoCo is as many of its steps, by the integrator, as take the least time of those with
 which all worlds go all the way: mujoco.rollout leaves a world at its first unstable step, and most of its time would be of none.
-Scenes: a humanoid that stands, one that falls under random targets, and
-quadrupeds and a humanoid robot of mujoco_menagerie, whose folder is given: standing and under random targets; the robots with servos
-also on these, both sides given the same controls. Each is first left to settle; what stands, from its start before each round, since
+Scenes: a humanoid that stands, one that falls under random targets, and quadrupeds and a humanoid robot of mujoco_menagerie, whose
+folder is given: standing and under random targets; the robots with servos also on these, both sides given the same controls. Each is first left to settle; what stands, from its start before each round, since
 neither side stands for ever.
 Speed: best of the rounds, of the wall clock or, on a machine that others use too, of the processor's time for one thread (--cpu).
 Penetration of both sides: the deepest after any round, of the same number of worlds. The residual (natural, of contacts, limits and

@@ -100,7 +100,6 @@ void StepTerms<R>::take_contacts(std::vector<LinkContact>& contacts) {
   }
 }
 
-/// A contact's first rows where it bounces, does not rub, or rubs as the direction has it.
 /// What a contact feels of forces [1/kg], or of moments [1/(kg m²)].
 template <class R>
 double StepTerms<R>::contact_inverse_mass(const LinkContact& c, double ReferenceMass::*part) const {
@@ -108,6 +107,7 @@ double StepTerms<R>::contact_inverse_mass(const LinkContact& c, double Reference
   return mass[c.a].*part + (c.b >= 0 ? mass[c.b].*part : 0);
 }
 
+/// A contact's first rows where it bounces, does not rub, or rubs as the direction has it.
 template <class R>
 void StepTerms<R>::add_contact(std::size_t index) {
   const LinkContact& c = contacts_[index];

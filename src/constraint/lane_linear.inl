@@ -29,7 +29,7 @@ class LaneLinear {
     if (kept_) return;
     const T* const none = nullptr;
     if (!fresh_) aba_outward(v_, state_, as_lanes(pack_.qpos), as_lanes(pack_.qvel), none);
-    tarsus::TARSUS_ISA::keep_forces(v_, state_, share_, s_.bias);
+    keep_link_forces(v_, state_, share_, s_.bias);
     kept_ = true, fresh_ = false;
   }
   /// v⁰ less what the solve began with.

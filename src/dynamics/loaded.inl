@@ -19,7 +19,7 @@ void prepare_loads_kernel(const ModelView<Real<T>>& m, LinkState<T>* state) {
 
 /// The same after pass 1; and `share` times the forces that the links need where q̈ is zero, into bias [nlink].
 template <class T>
-TARSUS_INLINE void keep_forces(const ModelView<Real<T>>& m, LinkState<T>* state, T share, Force<T>* bias) {
+TARSUS_INLINE void keep_link_forces(const ModelView<Real<T>>& m, LinkState<T>* state, T share, Force<T>* bias) {
   for (int i = 0; i < m.nlink; ++i) {
     LinkState<T>& s = state[i];
     s.Ic = {s.IA.M.xx, {s.IA.H.zy, s.IA.H.xz, s.IA.H.yx}, s.IA.I};
@@ -28,7 +28,7 @@ TARSUS_INLINE void keep_forces(const ModelView<Real<T>>& m, LinkState<T>* state,
 }
 template <class T>
 void prepare_step_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, Real<T> h, Force<T>* bias) {
-  keep_forces(m, state, T(h), bias);
+  keep_link_forces(m, state, T(h), bias);
 }
 
 template <class T>

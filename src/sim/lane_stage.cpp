@@ -41,12 +41,10 @@ LaneStage<R>::LaneStage(const Model& model, const BasicData<R>& data, const RowS
       width_(data.width()),
       options_((options.check(), options)),
       geometry_(shapes(model, options)),
-      products_(model, data),
       terms_(model, data, geometry_.get(), options),
       reports_(data.worlds()),
       push_(data.size(model.nv)),
-      zero_(data.size(model.nv)),
-      found_(data.size(1)) {}
+      zero_(data.size(model.nv)) {}
 
 /// Joints whose drive has a limit, and the limits.
 template <class R>
@@ -66,18 +64,14 @@ void LaneStage<R>::take_drives(const DriveStep<R>& step, const SplitDrives& driv
 }
 
 template <class R>
-void LaneStage<R>::solve(BasicData<R>& data, const DriveStep<R>& step, const SplitDrives* drives,
-                         typename VelocityProducts<R>::Use products, Out<R> velocity) {
-  const R h = R(step.h);
-  products_.begin_step(model_, data, h, products, data.qpos, data.qvel, data.joint_force, data.joint_inertia, data.qacc,
-                       found_);
-  for (std::size_t i = 0; i < velocity.size(); ++i) velocity[i] = data.qvel[i] + h * data.qacc[i];
+void LaneStage<R>::solve(BasicData<R>& data, const DriveStep<R>& step, const SplitDrives* drives, In<R> found,
+                         Out<R> velocity) {
   if (drives) {
     take_drives(step, *drives);
     drive_force<R>(model_, data, drives->limited, step.h, data.qpos, data.qvel, step.qpos_target, step.qvel_target,
                    zero_, push_);
   }
-  terms_.solve(data, step.h, data.joint_force, data.joint_inertia, drives ? &limited_ : nullptr, push_, found_,
+  terms_.solve(data, step.h, data.joint_force, data.joint_inertia, drives ? &limited_ : nullptr, push_, found,
                velocity);
   for (int world = 0; world < data.worlds(); ++world) reports_[world] = terms_.report(world);
 }

@@ -141,7 +141,7 @@ Stepper<R>::Stepper(const Model& model, const BasicData<R>& data, const StepOpti
   if (servos_->idle()) servos_.reset();
   next_.qpos.resize(data.size(model.nq)), next_.qvel.resize(data.size(model.nv));
   if (options.integrator != Integrator::rk4) {
-    products_.emplace(model, data);
+    products_.emplace(model, data), next_.found.resize(data.size(1));
     return;
   }
   rk4_.stage_qpos.resize(data.size(model.nq));
@@ -326,21 +326,21 @@ double Stepper<R>::loop_drift(double dt) const {
   return options_.loops == LoopMode::spook && dt == 0 ? Softness{}.damping_steps * options_.dt : 0;
 }
 
-/// data at v⁰ and its qacc, or after pass 1 of ABA and zero. @return it is v⁰: where links turn far; or with M̂'s
-/// factors, of which loops and what acts along generalised directions take their inverse masses
+/// What the terms' solve starts from: data, its qacc, and in next_.qvel the velocity by that, at v⁰, or after pass 1 of
+/// ABA and zero. @return of one world: it is v⁰. It is so where links turn far; and with M̂'s factors, of which loops
+/// and what acts along generalised directions take their inverse masses
 template <class R>
-bool Stepper<R>::begin_rows(BasicData<R>& data, double h) {
-  if (!loops_ && !now_.solves_rows) {
-    R found[1];
+bool Stepper<R>::begin_terms(BasicData<R>& data, double h) {
+  const bool factors = !lane_rows_ && (loops_ || now_.solves_rows);
+  if (!factors)
     products_->begin_step(model_, data, R(h), product_use(), data.qpos, data.qvel, data.joint_force, data.joint_inertia,
-                          data.qacc, found);
-    return found[0] != 0;
-  }
-  if (product_use() == ProductUse::never)
+                          data.qacc, next_.found);
+  else if (product_use() == ProductUse::never)
     maba<R>(model_, data, data.qpos, data.qvel, data.joint_force, data.joint_inertia, data.qacc);
   else if (!implicit_velocity_products(data, h, data.qpos, data.qvel))
     factor<R>(model_, data, {}, data.joint_inertia);
-  return true;
+  for (std::size_t i = 0; i < next_.qvel.size(); ++i) next_.qvel[i] = data.qvel[i] + R(h) * data.qacc[i];
+  return factors || next_.found[0] != 0;
 }
 
 /// The next velocity of one world with everything that has a law or a row of its own.
@@ -348,8 +348,7 @@ template <class R>
 void Stepper<R>::solve_rows(BasicData<R>& data, const DriveStep<R>& step, const SplitDrives* limited) {
   const double h = step.h;
   do {
-    const bool free = begin_rows(data, h);
-    for (std::size_t i = 0; i < next_.qvel.size(); ++i) next_.qvel[i] = data.qvel[i] + R(h) * data.qacc[i];
+    const bool free = begin_terms(data, h);
     clock_.lap(Stage::solve);
     BilateralRows<R> bilateral;
     place_origins(model_.joints.data(), model_.njoint(), data.links());  // which maba() leaves out
@@ -377,7 +376,8 @@ void Stepper<R>::solve_terms(BasicData<R>& data, const Drives& drives, In<R> qpo
   const DriveStep<R> step{drives, h, qpos_target, qvel_target};
   const SplitDrives* limited = drives.limited() ? &split_ : nullptr;
   if (lane_rows_) {
-    lane_rows_->solve(data, step, limited, product_use(), next_.qvel);
+    begin_terms(data, h);
+    lane_rows_->solve(data, step, limited, next_.found, next_.qvel);
   } else {
     solve_rows(data, step, limited);
   }

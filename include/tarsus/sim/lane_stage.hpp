@@ -3,7 +3,6 @@
 #pragma once
 
 #include "tarsus/constraint/lane_terms.hpp"
-#include "tarsus/dynamics/velocity_products.hpp"
 #include "tarsus/sim/row_stage.hpp"
 
 namespace tarsus {
@@ -18,10 +17,10 @@ class LaneStage {
   /// @throws ValueError as RowStageOptions::check(), and with refusal(); InputError as ContactGeometry
   LaneStage(const Model& model, const BasicData<R>& data, const RowStageOptions& options);
 
-  /// The velocity at the end of a step from data's state under its joint_force and joint_inertia, for every pack.
+  /// The velocity at the end of a step under data's joint_force and joint_inertia, for every pack. data, `found` and in
+  /// `velocity` qvel + h qacc are as VelocityProducts::begin_step() leaves them.
   /// @throws ValueError if drives have what refusal() names
-  void solve(BasicData<R>& data, const DriveStep<R>& step, const SplitDrives* drives,
-             typename VelocityProducts<R>::Use products, Out<R> velocity);
+  void solve(BasicData<R>& data, const DriveStep<R>& step, const SplitDrives* drives, In<R> found, Out<R> velocity);
 
   const RowsReport& report(int world) const { return reports_[world]; }
   /// Forces of the drives with a limit over the last step [pack][nv][lane], zero elsewhere.
@@ -40,12 +39,10 @@ class LaneStage {
   int width_;
   RowStageOptions options_;
   std::shared_ptr<const ContactGeometry> geometry_;  ///< null: no contacts
-  VelocityProducts<R> products_;
   LaneTerms<R> terms_;
   LimitedDrives<R> limited_;
   std::vector<RowsReport> reports_;  ///< [world]
   AlignedVector<R> push_, zero_;
-  AlignedVector<R> found_;  ///< [pack][lane] of VelocityProducts::begin_step()
 };
 
 extern template class LaneStage<double>;

@@ -152,6 +152,7 @@ class Stepper {
   };
   struct Next {
     AlignedVector<R> qpos, qvel, row_qacc;
+    AlignedVector<R> found;  ///< [pack][lane] of VelocityProducts::begin_step()
   };
   struct Rk4 {
     AlignedVector<R> stage_qpos, stage_qvel, u, slope_q, sum_q, sum_v;
@@ -166,7 +167,7 @@ class Stepper {
                   In<R> qvel_target, In<R> tau);
   using ProductUse = typename VelocityProducts<R>::Use;
   ProductUse product_use() const;
-  bool begin_rows(BasicData<R>& data, double h);
+  bool begin_terms(BasicData<R>& data, double h);
   bool implicit_velocity_products(BasicData<R>& data, double dt, In<R> qpos, In<R> qvel);
   void force_of(BasicData<R>& data, In<R> qpos, In<R> qvel) const;
   void add_damping(BasicData<R>& data, double dt) const;
