@@ -63,6 +63,16 @@ void DelassusRows<R>::clear() {
   force_.clear(), joint_.clear(), W_.clear(), DW_.clear();
 }
 
+template <class R>
+void DelassusRows<R>::keep(int blocks) {
+  if (blocks >= this->blocks()) return;
+  const Entry& end = blocks_[blocks];
+  rows_ = end.first_row;
+  links_.resize(end.links), dofs_.resize(end.dofs);
+  force_.resize(end.force), joint_.resize(end.joints), W_.resize(end.W), DW_.resize(end.W);
+  blocks_.resize(blocks);
+}
+
 /// Takes over the links that the caller appended to links_, and makes room.
 template <class R>
 int DelassusRows<R>::append(Entry entry) {
@@ -321,6 +331,26 @@ void DelassusRows<R>::velocity_of(const BasicData<R>& data, In<R> v, Out<R> Jv) 
       if (e.joint) add(joint_.data() + e.joints + side * e.stride, v[view_.link[link].qvel]);
     }
     for (int d = 0; !e.pair && d < e.ndof; ++d) add(joint_.data() + e.joints + d * e.stride, v[dofs_[e.dofs + d]]);
+  }
+}
+
+template <class R>
+void DelassusRows<R>::squares(In<R> of_links, In<R> of_dofs, Out<R> sum) const {
+  for (const Entry& e : blocks_) {
+    const auto to = sum.begin() + e.first_row;
+    std::fill_n(to, e.nrow, R(0));
+    const auto add = [&](const R* rows, R weight) {
+      for (int r = 0; r < e.nrow; ++r) to[r] += rows[r] * rows[r] * weight;
+    };
+    for (int side = 0; e.pair && side < 2; ++side) {
+      const int link = side ? e.b : e.a;
+      if (link < 0) continue;
+      const R* force = force_.data() + e.force + 6 * side * e.stride;
+      for (int k = 0; k < 6; ++k) add(force + k * e.stride, of_links[2 * link + (k < 3 ? 1 : 0)]);
+      if (e.joint) add(joint_.data() + e.joints + side * e.stride, of_dofs[view_.link[link].qvel]);
+    }
+    for (int d = 0; !e.pair && d < e.ndof; ++d)
+      add(joint_.data() + e.joints + d * e.stride, of_dofs[dofs_[e.dofs + d]]);
   }
 }
 

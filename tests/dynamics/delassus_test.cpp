@@ -191,6 +191,41 @@ TEST(Delassus, VelocityOfWhatTheLinksAlreadyDo) {
   }
 }
 
+/// J W Jᵀ's diagonal with W diagonal; and rows that come again after others were dropped.
+TEST(Delassus, SquaresAndTheFirstBlocksAlone) {
+  const Model model = random_tree(7, {.bodies = 6});
+  ASSERT_GE(model.njoint(), 2);
+  Random random(3);
+  std::vector<double> of_links = random_vector(random, 2 * model.njoint()), of_dofs = random_vector(random, model.nv);
+  DelassusRows<double> rows(model);
+  const auto fill = [&] {
+    const DelassusRows<double>::Block pair = rows.block(rows.add_block(1, 0, 2));
+    for (int k = 0; k < 12; ++k) pair.force[k * pair.stride] = k + 1, pair.force[k * pair.stride + 1] = k == 3;
+    const int joints[] = {0};
+    const DelassusRows<double>::Block joint = rows.block(rows.add_joint_block(joints, 1));
+    for (std::size_t d = 0; d < joint.dofs.size(); ++d) joint.joint[d * joint.stride] = 2;
+  };
+  fill();
+  std::vector<double> sum(3), again(3);
+  rows.squares(of_links, of_dofs, sum);
+  const auto squares = [](int from) { return from * from + (from + 1) * (from + 1) + (from + 2) * (from + 2); };
+  EXPECT_NEAR(
+      sum[0],
+      squares(1) * of_links[3] + squares(4) * of_links[2] + squares(7) * of_links[1] + squares(10) * of_links[0],
+      1e-12);
+  EXPECT_NEAR(sum[1], of_links[2], 1e-15);
+  double all = 0;
+  for (int d = 0; d < model.joints[0].nv(); ++d) all += 4 * of_dofs[d];
+  EXPECT_NEAR(sum[2], all, 1e-12);
+  rows.keep(1);
+  EXPECT_EQ(rows.rows(), 2);
+  rows.add_block(1, -1, 3);
+  rows.keep(0);
+  fill();
+  rows.squares(of_links, of_dofs, again);
+  EXPECT_EQ(sum, again);
+}
+
 TEST(Delassus, ReadUIsWhatAbaLeft) {
   for (unsigned seed = 0; seed < 200; ++seed) {
     Rows t(seed);

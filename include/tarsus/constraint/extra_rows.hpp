@@ -17,9 +17,9 @@ class ExtraRows {
  public:
   explicit ExtraRows(const Model& model) : model_(model), rows_(model), u_(model.nv), column_(model.nv) {}
 
-  /// As TreeOperator::begin().
-  void begin(BasicData<R>& data, double h, std::span<const Term> terms, const RowGeometry& geometry,
-             const BilateralRows<R>& bilateral);
+  /// As TreeOperator::begin(). @param free x = 0 is v⁰
+  void begin(BasicData<R>& data, double h, In<R> joint_inertia, std::span<const Term> terms,
+             const RowGeometry& geometry, const BilateralRows<R>& bilateral, bool free);
   HeldRows<R>& held() { return held_; }
 
   void clear();  ///< the bilateral rows alone
@@ -53,6 +53,7 @@ class ExtraRows {
   RowGeometry geometry_;
   HeldRows<R> held_;
   DelassusRows<R> rows_;  ///< bilateral ones first
+  int held_blocks_ = 0;   ///< so many
   std::vector<Extra> extras_;
   std::vector<int> unknown_;  ///< [unknown] its row of rows_
   std::vector<int> path_joints_;

@@ -63,6 +63,7 @@ class DelassusRows {
   };
 
   void clear();
+  void keep(int blocks);  ///< the first of them alone, as they are
   /// Rows that are forces on one link or on two. b may be -1; a and b may be equal, or on one branch. With `joint`:
   /// also entries at the first DoF of joint a and of joint b (not where a == b).
   /// @return the block's index. All pointers of earlier Blocks become invalid.
@@ -94,6 +95,9 @@ class DelassusRows {
   void velocity(int block, const R* u, R* Jv) const;  ///< of one block [its rows]
   /// J v [rows] of v in qvel's axes, of which data's links have the motion, LinkState::a. Single world.
   void velocity_of(const BasicData<R>& data, In<R> v, Out<R> Jv) const;
+  /// Σ of each row's squares [rows]: of its forces and moments on links times `of_links` [nlink][2], of its generalised
+  /// forces times `of_dofs` [nv]. Needs no factors. Single world.
+  void squares(In<R> of_links, In<R> of_dofs, Out<R> sum) const;
   /// u += W λ.
   void push(const R* lambda, R* u);
   void push(int block, const R* lambda, R* u) const;  ///< of one block [its rows]
