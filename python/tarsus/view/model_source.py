@@ -33,7 +33,7 @@ class ModelSource(Source):
         self.data = data if data is not None else tarsus.Data(model, worlds=worlds)
         self.worlds = self.data.worlds
         self.clip, self.keyframe = clip, keyframe
-        self.dt = dt or (1 / 30 if clip is not None else min(max(model.timestep, 1 / 480), 1 / 60))
+        self.dt = dt if dt is not None else 1 / 30 if clip is not None else min(max(model.timestep, 1 / 480), 1 / 60)
         self.contacts = contacts if contacts is not None else (clip is None and self.worlds == 1)
         self.loops = loops
         driven = clip is not None or gains is not None

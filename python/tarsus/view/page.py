@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 PAGE = Path(__file__).with_name("page.html")
+STEPS_A_SECOND = 240  # of particles: what a step of theirs is to the eye
 MOST_ARROWS = 400  # contacts beyond which they hide what they belong to
 ROOM = '<script id="recording" type="application/json">null</script>'
 
