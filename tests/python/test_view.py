@@ -365,10 +365,12 @@ def short_recording():
 
 def test_a_page_holds_the_recording_and_no_address(tmp_path):
     recording = short_recording()
-    recording.scene["name"] = "</script><script>alert(1)"
+    recording.scene["name"] = "</script><script>alert(1)<!--<script>"
     write_page(tmp_path / "page.html", recording)
     text = (tmp_path / "page.html").read_text()
-    document = json.loads(re.search(ROOM.replace("null", "(.*?)"), text, re.S)[1])
+    held = re.search(ROOM.replace("null", "(.*?)"), text, re.S)[1]
+    assert "<" not in held  # no name opens or ends a script or a comment
+    document = json.loads(held)
     assert document["scene"]["name"] == recording.scene["name"]
     poses = floats(document["poses"]).reshape(document["frames"], -1, 7)
     assert np.array_equal(poses, recording.poses)
@@ -513,6 +515,22 @@ FREE = "".join(f"<body name='b{i}' pos='{i} 0 1'><freejoint/><geom size='.1' mas
 def test_options_that_have_no_effect_are_named(what, options, message):
     with pytest.raises(ValueError, match=f"^{message}"):
         open_source(what, **options)
+
+
+def test_numbers_that_are_not_finite_change_nothing():
+    for source, names in ((ball_source(), ("dt", "gravity")), (RigidSource("box_stack:2"), ("dt", "gravity", "iterations"))):
+        before = source.controls()
+        for name in names:
+            with pytest.raises(ValueError, match=f"^{name}: not finite"):
+                source.control(name, float("nan"))
+        assert source.controls() == before
+    viewer = tarsus.Viewer(ball_source(), playing=False)
+    try:
+        with pytest.raises(ValueError, match="^speed: not finite"):
+            viewer._order({"do": "speed", "value": float("nan")})
+        assert viewer.speed == 1
+    finally:
+        viewer.close()
 
 
 def test_many_free_bodies_with_more_than_contact_are_a_model(tmp_path):

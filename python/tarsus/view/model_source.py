@@ -10,7 +10,7 @@ import tarsus
 
 from ..errors import expect
 from .page import Frame, arrows
-from .source import Source, choice, slider, spring_force
+from .source import Source, choice, finite, slider, spring_force
 
 GHOSTS = 16  # more worlds than these hide their references, and cost as much again to draw
 
@@ -256,7 +256,7 @@ class ModelSource(Source):
             if value not in known[name]["choices"]:
                 raise ValueError(f"{name}: {value!r} is not one of {', '.join(known[name]['choices'])}")
         else:
-            value = float(np.clip(float(value), known[name]["low"], known[name]["high"]))
+            value = float(np.clip(finite(name, value), known[name]["low"], known[name]["high"]))
         if name in self.scales:
             self.scales[name] = value
             if self.drives is not None:

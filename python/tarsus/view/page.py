@@ -83,7 +83,7 @@ def write_page(path, recording):
     page = PAGE.read_text(encoding="utf-8")
     if ROOM not in page:
         raise ValueError(f"{PAGE}: has no room for a recording")
-    document = page_json(recording).replace("</", "<\\/")
+    document = page_json(recording).replace("<", "\\u003c")  # it is inside <script>
     Path(path).write_text(page.replace(ROOM, ROOM.replace("null", document)), encoding="utf-8")
 
 

@@ -12,7 +12,7 @@ import tarsus
 from ..errors import expect
 from .model_source import ModelSource
 from .page import STEPS_A_SECOND, Frame, arrows
-from .source import Source, choice, slider, spring_force
+from .source import Source, choice, finite, slider, spring_force
 
 __all__ = ["ModelSource", "ParticleSource", "PlaybackSource", "RigidSource", "Source", "open_source"]
 
@@ -136,9 +136,7 @@ class RigidSource(Source):
 
     def control(self, name, value):
         if name in ("dt", "gravity", "friction", "iterations"):
-            value = float(value)
-            if not np.isfinite(value):
-                raise ValueError(f"{name}: not finite")
+            value = finite(name, value)
         if name == "dt":
             self.dt = float(np.clip(value, 1 / 1000, 1 / 30))
             self.options["dt"] = self.dt
