@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "command.hpp"
+#include "tarsus/base/number_text.hpp"
 #include "tarsus/io/dcd.hpp"
 #include "tarsus/io/md_system.hpp"
 #include "tarsus/io/particle_source.hpp"
@@ -352,6 +353,8 @@ void run(MdOptions o) {
   system.force_field.skin = o.skin;
   const Preparation prepared = prepare(system, o.tolerance, o.dt);
   if (o.temperature) set_temperature(system, *o.temperature, o.source.seed);
+  if (o.thermostat && system.force_field.empty() && kinetic_energy(system) == 0)
+    throw ValueError("--thermostat", number_text(*o.thermostat), "velocities to scale: nothing moves; --temperature");
   if (!quiet)
     fmt::print("{}: {} particles, {} constraints, {} degrees of freedom, {}units {}\n{}", o.source.system,
                system.particles(), system.constraints.nrow(), degrees_of_freedom(system),

@@ -280,6 +280,8 @@ TEST(MdCommand, BadOptionsAreNamed) {
       {"chain:8 --thermostat nan", "--thermostat"},
       {"chain:8 --tau 1", "--thermostat"},
       {"chain:8 --cutoff 1", "LAMMPS"},
+      {"c60-rigid --thermostat 300", "expected velocities to scale"},
+      {"c60-rigid --thermostat 0", "--thermostat: is 0, expected a positive temperature"},
       {"chain:8 --out x.pdb", ".xyz"},
       {"rope:5 --out x.dcd", "Angstrom"},
       {"chain:8 --out /nosuch/x.xyz", "cannot be written"},

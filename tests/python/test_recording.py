@@ -122,11 +122,13 @@ def test_an_interrupted_run_keeps_its_recording(tmp_path, arguments):
         assert np.isfinite(recording["qpos"]).all()
 
 
-@pytest.mark.parametrize("more", [(), ("--isa", "baseline")])
-def test_an_interrupted_benchmark_ends(more):
-    run = subprocess.Popen([str(CLI), "bench", "batch", str(ROOT / "models/humanoid.xml"), "--worlds", "16", "--threads", "1",
-                            "--steps", "1000000", *more], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                           start_new_session=True)
+@pytest.mark.parametrize("another_process", [False, True])
+def test_an_interrupted_benchmark_ends(another_process):
+    words = ["bench", "batch", ROOT / "models/humanoid.xml", "--worlds", "16", "--threads", "1"]
+    if another_process:
+        words += ["--isa", json.loads(tarsus(*words, "--steps", "1", "--json").stdout)["rows"][0]["isa"]]
+    run = subprocess.Popen([str(CLI), *map(str, words), "--steps", "1000000"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                           text=True, start_new_session=True)
     time.sleep(1.5)
     os.killpg(run.pid, signal.SIGINT)  # as a terminal does
     try:

@@ -475,6 +475,8 @@ def test_particles_without_bonds_have_a_size():
         system = tarsus.ParticleSystem(np.ones(len(x)), np.array(x, float))
         assert system.distances.shape == (0, 2)
         assert all(0.1 < shape["size"][0] < 1 for shape in ParticleSource(system).scene["shapes"])
+    with pytest.raises(ValueError, match="has no particles to see"):
+        ParticleSource(tarsus.ParticleSystem(np.ones(0), np.zeros((0, 3))))
 
 
 def test_what_is_no_source_is_named():

@@ -181,6 +181,8 @@ class ParticleSource(Source):
         self.named, self.timestep, self.element = source, timestep, element  # of particles whose species nobody says
         expect("source", source, str, tarsus.ParticleSystem)
         self.system = tarsus.ParticleSystem.load(source) if isinstance(source, str) else source
+        if not len(self.system):
+            raise ValueError(f"{source}: has no particles to see")
         if temperature:
             self.system.set_temperature(temperature)
         self.system.prepare()
