@@ -320,6 +320,15 @@ TEST(LammpsData, BadInputIsNamedWithItsPlace) {
   }
 }
 
+TEST(LammpsData, WhatNeedsACutoffSaysSo) {
+  LammpsData data = parse_lammps_data(kWaterData, "w.data", units_angstrom_fs());
+  EXPECT_THROW(use_lammps_data(data, {.reaction_field = true}), ValueError);
+  data.pair_coefficients.clear(), data.notes.clear();
+  use_lammps_data(data, {});
+  ASSERT_EQ(data.notes.size(), 1u);
+  EXPECT_EQ(data.notes[0].message, "charges are not used: no cutoff is given");
+}
+
 TEST(LammpsData, TheTitlesUnitsAreObeyedOrRefused) {
   const auto units = [](const std::string& title) {
     return parse_lammps_data(replaced(kWaterData, "one water across the face of the box", title), "w.data",
