@@ -76,6 +76,7 @@ nlohmann::json measure(const BatchBench& bench, const Model& model, const Drives
   std::vector<double> times;  // of one step of all worlds [s]
   double residual = 0, penetration = 0, contacts = 0, touching = 0, iterations = 0, unsolved = 0, energy = 0;
   for (int step = 0; step < bench.settle + bench.steps; ++step) {
+    if (interrupted()) throw CLI::RuntimeError(kInterrupted);
     if (step % hold == 0 && bench.targets > 0) aim(batch, start, bench.targets, random);
     if (step == bench.settle) energy = mean_energy(batch);
     const double before = now();
@@ -173,6 +174,8 @@ void run_rows_with(const std::string& set, const BatchBench& bench,
                          "a set that this build and this processor have: " + std::string(name(isa_level())));
       FILE* out = fdopen(ends[1], "w");
       run_rows(bench, [&](const nlohmann::json& row) { fmt::print(out, "{}\n", row.dump()), std::fflush(out); });
+    } catch (const CLI::RuntimeError& stopped) {
+      code = stopped.get_exit_code();
     } catch (const std::exception& e) {
       fmt::print(stderr, "{}\n", e.what());
       code = 1;
@@ -187,7 +190,9 @@ void run_rows_with(const std::string& set, const BatchBench& bench,
   std::free(line);
   std::fclose(in);
   int status = 0;
-  if (waitpid(child, &status, 0) != child || !WIFEXITED(status) || WEXITSTATUS(status) != 0) throw CLI::RuntimeError(1);
+  const bool ended = waitpid(child, &status, 0) == child && WIFEXITED(status);
+  if (interrupted()) throw CLI::RuntimeError(kInterrupted);
+  if (!ended || WEXITSTATUS(status) != 0) throw CLI::RuntimeError(1);
 }
 
 void execute(BatchBench bench) {

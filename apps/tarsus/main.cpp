@@ -14,9 +14,10 @@ namespace {
 
 /// The error, and whose --help to read.
 std::string usage_failure(const CLI::App* app, const CLI::Error& error) {
-  const auto parsed = app->get_subcommands();
-  return fmt::format("{}\nRun tarsus {}--help for more information.\n", error.what(),
-                     parsed.empty() ? "" : parsed[0]->get_name() + " ");
+  std::string command = "tarsus";
+  for (auto parsed = app->get_subcommands(); !parsed.empty(); parsed = parsed[0]->get_subcommands())
+    command += " " + parsed[0]->get_name();
+  return fmt::format("{}\nRun {} --help for more information.\n", error.what(), command);
 }
 
 /// CLI11 says that a command is missing where one is misspelled.

@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "command.hpp"
+#include "tarsus/base/number_text.hpp"
 #include "tarsus/io/dcd.hpp"
 #include "tarsus/io/md_system.hpp"
 #include "tarsus/io/particle_source.hpp"
@@ -83,7 +84,8 @@ class FrameWriter {
   long count_ = 0;
 };
 
-/// All files of a run, opened before its first step: a name that cannot be written costs no run.
+/// All files of a run, opened right before its first step: a name that cannot be written costs no run, and a run that
+/// is refused leaves what is there.
 struct Outputs {
   std::unique_ptr<FrameWriter> frames;
   std::ofstream energies, final_state;
@@ -95,6 +97,7 @@ struct Outputs {
       stream.open(path);
       if (!stream) throw Error(fmt::format("{}: cannot be written", path));
     };
+    if (!o.final_file.empty()) check_md_system(system);
     open(energies, o.energies);
     open(final_state, o.final_file);
     const Units& u = system.units;
@@ -135,7 +138,7 @@ void check_options(const MdOptions& o) {
   };
   if (o.given_dt) check("--dt", *o.given_dt, *o.given_dt > 0, "a positive time");
   if (o.temperature) check("--temperature", *o.temperature, *o.temperature >= 0, "0 or more");
-  if (o.thermostat) check("--thermostat", *o.thermostat, *o.thermostat >= 0, "0 or more");
+  if (o.thermostat) check("--thermostat", *o.thermostat, *o.thermostat > 0, "a positive temperature");
   if (o.given_relaxation) check("--tau", *o.given_relaxation, *o.given_relaxation > 0, "a positive time");
   if (o.given_relaxation && !o.thermostat) throw ValueError("--tau", "given", "--thermostat beside it");
   check("--tol", o.tolerance, o.tolerance > 0 && o.tolerance < 1, "a number between 0 and 1");
@@ -149,6 +152,9 @@ void check_options(const MdOptions& o) {
   check("--max-iterations", o.max_iterations, o.max_iterations >= 0, "0 or more");
   check("--skin", o.skin, o.skin >= 0, "0 or more");
   check("--cutoff", o.source.cutoff, o.source.cutoff >= 0, "0 or more");
+  for (const std::string& file : {o.out, o.energies, o.final_file}) {
+    if (!file.empty()) check_output(file);
+  }
 }
 
 Record record_of(long step, const VelocityVerlet& verlet, const ParticleSystem& system) {
@@ -312,6 +318,8 @@ void print_outcome(const MdOptions& o, const Outcome& done, const ParticleSystem
   j["stability"] = done.stability;
   if (!o.out.empty()) j["out"] = o.out;
   if (!o.energies.empty()) j["energies"] = o.energies;
+  if (!o.final_file.empty()) j["final"] = o.final_file;
+  if (interrupted()) j["interrupted"] = true;
   fmt::print("{}\n", j.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
@@ -338,17 +346,19 @@ void run(MdOptions o) {
   }
   o.dt = o.given_dt.value_or(system.units.timestep), o.relaxation = o.given_relaxation.value_or(100 * o.dt);
   if (o.steps > 0 && system.force_field.empty() && o.source.forces != "none" && !is_builtin_system(o.source.system)) {
-    throw ValueError("forces", "none act on this system",
-                     "--forces NAME, --setup FILE, --cutoff for LAMMPS data, or --forces none: constraints alone");
+    throw Error(
+        "no forces: none act on this system; expected --forces NAME, --setup FILE, --cutoff for LAMMPS data, or "
+        "--forces none: constraints alone");
   }
   system.force_field.skin = o.skin;
-  Outputs outputs(o, system);
   const Preparation prepared = prepare(system, o.tolerance, o.dt);
   if (o.temperature) set_temperature(system, *o.temperature, o.source.seed);
+  if (o.thermostat && system.force_field.empty() && kinetic_energy(system) == 0)
+    throw ValueError("--thermostat", number_text(*o.thermostat), "velocities to scale: nothing moves; --temperature");
   if (!quiet)
-    fmt::print("{}: {} particles, {} constraints, {} degrees of freedom, units {}\n{}", o.source.system,
-               system.particles(), system.constraints.nrow(), degrees_of_freedom(system), system.units.name,
-               prepared.text(system.units));
+    fmt::print("{}: {} particles, {} constraints, {} degrees of freedom, {}units {}\n{}", o.source.system,
+               system.particles(), system.constraints.nrow(), degrees_of_freedom(system),
+               system.force_field.empty() ? "no forces, " : "", system.units.name, prepared.text(system.units));
   VelocityVerlet verlet(system, {o.dt, o.solver, o.tolerance, o.max_iterations, o.threads});
   if (verlet.threads() < o.threads)
     fmt::print(stderr, "warning: --threads {}: {} in use, one for every {} particles\n", o.threads, verlet.threads(),
@@ -358,6 +368,12 @@ void run(MdOptions o) {
     verlet.set_thermostat(std::make_unique<Thermostat>(0.5 * degrees * system.units.boltzmann * *o.thermostat, degrees,
                                                        o.relaxation, o.source.seed));
   }
+  if (const auto pins = std::count(system.pinned.begin(), system.pinned.end(), 1);
+      pins > 0 && !o.final_file.empty() && !o.quiet) {
+    fmt::print(stderr, "warning: --final {}: the .sys format has no pins: {} pinned particles will be free in it\n",
+               o.final_file, pins);
+  }
+  Outputs outputs(o, system);
   const Outcome done = simulate(o, verlet, system, outputs);
   outputs.finish(o, system);
   if (o.json)

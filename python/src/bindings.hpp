@@ -210,6 +210,24 @@ struct OwnedShape {
 struct PythonRows {
   std::vector<nb::object> functions;
   std::exception_ptr error;
+  int evaluating = 0;  ///< functions at work: what they belong to must not change
+
+  /// While one of the functions is at work; with Python's lock.
+  class Evaluation {
+   public:
+    explicit Evaluation(PythonRows& rows) : rows_(rows) { ++rows_.evaluating; }
+    ~Evaluation() { --rows_.evaluating; }
+    Evaluation(const Evaluation&) = delete;
+    Evaluation& operator=(const Evaluation&) = delete;
+
+   private:
+    PythonRows& rows_;
+  };
+  /// @throws ValueError in a function of its own
+  void check_idle(const char* what) const {
+    if (evaluating > 0)
+      throw ValueError(what, "in use by the function of one of its constraints", "a function of its arguments alone");
+  }
 
   /// f(its index) with the function held; if that throws, it is held no longer.
   template <class F>

@@ -108,6 +108,7 @@ class RowFunction {
   Values call(std::span<const double> qpos, std::span<const double> qvel) const {
     const std::size_t nv = model_->nv;
     const nb::object function = rows_->functions.at(index_);
+    const PythonRows::Evaluation evaluation(*rows_);
     const nb::object result = function(to_array(qpos), qvel.empty() ? nb::none() : to_array(qvel));
     if (!nb::isinstance<nb::tuple>(result) || nb::len(result) < 2 || nb::len(result) > 3)
       throw nb::type_error(("the function of \"" + name_ + "\" must return (phi, J) or (phi, J, dJ/dt qvel)").c_str());

@@ -15,6 +15,7 @@ struct PyEqualities {
 
   /// For additions. @throws ValueError once a Stepper has the set
   EqualitySet& growing() {
+    rows->check_idle("equalities");
     if (in_use) throw ValueError("equalities", "in use by a Stepper", "additions before the Stepper is made");
     return set;
   }

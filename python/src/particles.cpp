@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 
@@ -32,8 +33,9 @@ struct Particles {
   bool stepping = false;
   std::shared_ptr<PythonRows> rows = std::make_shared<PythonRows>();
 
-  /// Between steps. @throws ValueError while a thread without Python's lock is at work on it
+  /// Between steps. @throws ValueError while a thread without Python's lock is at work on it, or one of its functions
   ParticleSystem& at_rest() {
+    rows->check_idle("system");
     const Taken free(stepping, "system");
     return system;
   }
@@ -60,6 +62,7 @@ RowFunction row_function(std::shared_ptr<PythonRows> rows, std::size_t index) {
   return [rows = std::move(rows), index](std::span<const double> x, std::span<double> gradient) -> double {
     const nb::gil_scoped_acquire lock;
     try {
+      const PythonRows::Evaluation evaluation(*rows);
       const Shape shape{x.size() / 3, 3};
       const nb::object function = rows->functions.at(index);
       const nb::object result = function(new_array(std::vector<double>(x.begin(), x.end()), shape));
@@ -145,16 +148,28 @@ void save(Particles& self, const std::string& path) {
   if (!out.flush()) throw Error(path + ": cannot be written");
 }
 
-Preparation prepare_system(Particles& self, double tolerance, double timestep) {
-  self.changing();
+/// f() of the library, which calls the functions of constraints: an error of theirs came first.
+template <class F>
+auto with_functions(Particles& self, F f) {
   try {
-    const Preparation done = prepare(self.system, tolerance, timestep != 0 ? timestep : self.system.units.timestep);
+    auto done = f();
     self.rethrow();
     return done;
   } catch (const Error&) {
-    self.rethrow();  // the user's function failed first
+    self.rethrow();
     throw;
   }
+}
+
+Preparation prepare_system(Particles& self, double tolerance, double timestep) {
+  self.changing();
+  return with_functions(
+      self, [&] { return prepare(self.system, tolerance, timestep != 0 ? timestep : self.system.units.timestep); });
+}
+
+void set_temperature_of(Particles& self, double temperature, std::uint64_t seed) {
+  self.at_rest();
+  with_functions(self, [&] { return set_temperature(self.system, temperature, seed), true; });
 }
 
 nb::object forces_of(Particles& self) {
@@ -209,14 +224,15 @@ class Verlet {
          int threads)
       : owner_(std::move(owner)),
         particles_(&expect<Particles>(owner_, "system")),
-        verlet_(particles_->system, {timestep != 0 ? timestep : particles_->system.units.timestep, solver, tolerance,
-                                     max_iterations, threads}),
+        verlet_(particles_->at_rest(), {timestep != 0 ? timestep : particles_->system.units.timestep, solver, tolerance,
+                                        max_iterations, threads}),
         revision_(particles_->revision),
         position_(particles_->system.position) {}
 
   /// Steps without Python's lock; looks for Ctrl-C every now and then.
   nb::object step(int steps) {
     if (steps < 1) throw ValueError("steps", std::to_string(steps), "1 or more");
+    particles_->at_rest();
     const Taken taken(particles_->stepping, "system");
     check();
     StepReport report;
@@ -250,6 +266,8 @@ class Verlet {
   }
   void set_thermostat(double temperature, double relaxation, std::uint64_t seed) {
     const Taken free(particles_->stepping, "system");
+    if (!(temperature > 0) || !std::isfinite(temperature))
+      throw ValueError("temperature", number_text(temperature), "positive, finite");
     const int degrees = degrees_of_freedom(particles_->system);
     verlet_.set_thermostat(std::make_unique<Thermostat>(
         0.5 * degrees * particles_->system.units.boltzmann * temperature, degrees, relaxation, seed));
@@ -261,6 +279,7 @@ class Verlet {
   double exchanged() const { return verlet_.thermostat() ? verlet_.thermostat()->exchanged() : 0.0; }
   const VelocityVerlet& operator*() const { return verlet_; }
   std::size_t rows() const {
+    particles_->at_rest();
     check();
     return static_cast<std::size_t>(particles_->system.constraints.nrow());
   }
@@ -437,11 +456,8 @@ void bind_system(nb::module_& m) {
   c.def("prepare", &prepare_system, "tolerance"_a = 1e-12, "timestep"_a = 0.0,
         "Takes out redundant constraints, projects positions and velocities onto the others, and says what it did.\n"
         "Raises ValueError naming the rows if that cannot be done.");
-  c.def(
-      "set_temperature",
-      [](Particles& p, double temperature, std::uint64_t seed) { set_temperature(p.at_rest(), temperature, seed); },
-      "temperature"_a, "seed"_a = 1,
-      "Random velocities of this temperature, on the constraints, without total momentum.");
+  c.def("set_temperature", &set_temperature_of, "temperature"_a, "seed"_a = 1,
+        "Random velocities of this temperature, on the constraints, without total momentum.");
   c.def("forces", &forces_of, nb::sig("def forces(self) -> tuple[numpy.ndarray, dict[str, float], numpy.ndarray]"),
         "(force [n, 3], energies by name, virial [3, 3]) at the present positions.");
   c.def(

@@ -355,10 +355,11 @@ void bind_state(nb::class_<AnyRigidWorld>& c) {
   c.def_prop_rw("velocities", &W::velocities, &W::set_velocities,
                 nb::for_getter(nb::sig("def velocities(self) -> numpy.ndarray")),
                 nb::for_setter(nb::sig("def velocities(self, value: numpy.ndarray) -> None")),
-                "[nbody][6] of the frames' origins [m/s], then angular [rad/s]; a copy.");
+                "[nbody][6] of the frames' origins [m/s], then angular [rad/s], both in world axes; a copy.");
   c.def_prop_rw("forces", &W::forces, &W::set_forces, nb::for_getter(nb::sig("def forces(self) -> numpy.ndarray")),
                 nb::for_setter(nb::sig("def forces(self, value: numpy.ndarray) -> None")),
-                "[nbody][6] applied force at the centre of mass [N] and torque [N m], kept from step to step; a copy.");
+                "[nbody][6] applied force at the centre of mass [N] and torque [N m], in world axes, kept from step to "
+                "step; a copy.");
   c.def_prop_ro("masses", &W::masses, nb::sig("def masses(self) -> numpy.ndarray"), "[nbody] [kg]; a copy.");
   c.def_prop_ro("asleep", &W::asleep, nb::sig("def asleep(self) -> numpy.ndarray"),
                 "[nbody] which bodies sleep; a copy.");

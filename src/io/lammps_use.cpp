@@ -112,6 +112,10 @@ void note_own_cutoffs(LammpsData& data, const LammpsUse& use) {
          "pair style lj/cut/coul/cut: Coulomb is shifted to vanish at the cutoff with its force (coul/dsf, alpha 0)");
 }
 
+bool charged(const LammpsData& data) {
+  return std::any_of(data.charge.begin(), data.charge.end(), [](double q) { return q != 0; });
+}
+
 void use_pairs(LammpsData& data, const LammpsUse& use) {
   ForceField& field = data.system.force_field;
   if (!data.pair_coefficients.empty()) {
@@ -132,7 +136,7 @@ void use_pairs(LammpsData& data, const LammpsUse& use) {
     lj.cutoff = use.cutoff;
     lj.mode = LennardJones::Cutoff::shifted;
   }
-  if (std::any_of(data.charge.begin(), data.charge.end(), [](double q) { return q != 0; })) {
+  if (charged(data)) {
     field.coulomb.charge = data.charge;
     field.coulomb.constant = data.system.units.coulomb;
     if (use.reaction_field)
@@ -146,6 +150,7 @@ void use_pairs(LammpsData& data, const LammpsUse& use) {
 }  // namespace
 
 void use_lammps_data(LammpsData& data, const LammpsUse& use) {
+  if (use.reaction_field && !(use.cutoff > 0)) throw ValueError("reaction field", "given", "a cutoff beside it");
   for (const int type : use.rigid_bonds) {
     if (type < 1 || type > static_cast<int>(data.bond_coefficients.size()))
       throw ValueError("rigid bond type", fmt::format("{}", type),
@@ -163,6 +168,8 @@ void use_lammps_data(LammpsData& data, const LammpsUse& use) {
     use_pairs(data, use);
   else if (!data.pair_coefficients.empty())
     note(data, "pair coefficients are not used: no cutoff is given");
+  else if (charged(data))
+    note(data, "charges are not used: no cutoff is given");
 }
 
 }  // namespace tarsus

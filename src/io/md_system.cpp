@@ -28,14 +28,20 @@ std::string lower(std::string_view text) {
   return out;
 }
 
-// The format has no line for units; the reference files name them in a comment.
+// The format has no line for units; the reference files name them in a comment, most of them after the word: what is
+// before it, as a file's name, does not count.
 void note_units(const MdText& text, ParticleSystem& system) {
-  const std::string comment = lower(text.comment());
+  std::string comment = lower(text.comment());
+  if (const std::size_t word = comment.rfind("units "); word != std::string::npos) comment.erase(0, word);
   const auto has = [&](const char* word) { return comment.find(word) != std::string::npos; };
   if (has("angstrom") && has("fs"))
     system.units = units_angstrom_fs();
   else if (has("nm") && has("ps"))
     system.units = units_nm_ps();
+  else if (has("units si"))
+    system.units = units_si();
+  else if (has("units reduced"))
+    system.units = units_reduced();
 }
 
 struct Header {
@@ -143,15 +149,27 @@ ParticleSystem read_md_system(const std::string& path) {
   return system;
 }
 
-void write_md_system(std::ostream& out, const ParticleSystem& system) {
+void check_md_system(const ParticleSystem& system) {
   const ConstraintSet& set = system.constraints;
   for (int k = 0; k < set.nrow(); ++k) {
     if (set.kind(k) != RowKind::distance)
       throw ValueError("constraints", set.describe(k), "distances only: the .sys format has no other");
   }
-  const auto& units = system.units;
-  out << fmt::format("# {}; units {}, {}, g/mol\n", system.name, units.length == "A" ? "Angstrom" : units.length,
-                     units.time);
+  const auto massless = std::find(system.mass.begin(), system.mass.end(), 0.0);
+  if (massless != system.mass.end()) {
+    throw ValueError(fmt::format("mass of particle {}", massless - system.mass.begin()), "0",
+                     "a positive number: the .sys format has no pinned particles");
+  }
+}
+
+void write_md_system(std::ostream& out, const ParticleSystem& system) {
+  check_md_system(system);
+  const ConstraintSet& set = system.constraints;
+  const std::string& units = system.units.name;
+  out << fmt::format("# {}; units {}\n", system.name,
+                     units == "nm_ps"         ? "nm, ps, g/mol"
+                     : units == "angstrom_fs" ? "Angstrom, fs, g/mol"
+                                              : units);
   out << fmt::format("natoms {}\nnconstraints {}\n", system.particles(), set.nrow());
   const Vec3d& box = system.box.length;
   if (system.box.periodic())

@@ -44,9 +44,9 @@ void add_segments(const Model& model, const TendonSet& tendons, const Data& data
   }
 }
 
-/// JSON inside a script element: "</" would end it.
+/// JSON inside a script element: "<" could end it, or begin a comment that hides its end.
 std::string in_script(std::string json) {
-  for (std::size_t at = 0; (at = json.find("</", at)) != std::string::npos; at += 3) json.replace(at, 2, "<\\/");
+  for (std::size_t at = 0; (at = json.find('<', at)) != std::string::npos; ++at) json.replace(at, 1, "\\u003c");
   return json;
 }
 

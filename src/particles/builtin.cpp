@@ -316,8 +316,12 @@ ParticleSystem pendulum2(const std::string& name) {
 std::vector<std::pair<std::string, std::string>> builtin_systems() {
   return {
       {"water1", "one rigid SPC/E water, no forces, 300 K (A, fs)"},
-      {"water216", "216 SPC/E waters, settled for 2 ps at 300 K, spce-smooth forces; water:N for any cube N (A, fs)"},
-      {"butane125", "125 TraPPE-UA butanes, settled for 2 ps at 300 K; butane:N for any cube N (nm, ps)"},
+      {"water216",
+       "216 SPC/E waters, settled for 2 ps at 300 K, spce-smooth forces; water:N for any cube N, without forces below "
+       "216 (A, fs)"},
+      {"butane125",
+       "125 TraPPE-UA butanes, settled for 2 ps at 300 K, trappe-butane forces; butane:N for any cube N, without "
+       "forces below 64 (nm, ps)"},
       {"chain:N", "freely jointed chain of N beads, 300 K (nm, ps)"},
       {"ring:N", "closed ring of N beads, 300 K (nm, ps)"},
       {"c60", "C60 cage, its 90 edges fixed, 300 K (nm, ps)"},

@@ -252,6 +252,9 @@ Preparation prepare(ParticleSystem& system, double tolerance, double timestep) {
     std::copy(x.begin(), x.end(), system.position.begin());  // in place: others may have views of it
   }
   check_dropped(all, dropped, system.position, tolerance);
+  for (std::size_t i = 0; i < system.velocity.size(); ++i) {
+    if (inverse[i / 3] == 0) system.velocity[i] = 0;  // pinned
+  }
   std::vector<double> v = system.velocity, mu(set.nrow());
   ParticleNewton newton(set, inverse);
   const SolveReport report =

@@ -12,10 +12,10 @@ namespace tarsus {
 
 Thermostat::Thermostat(double target, int degrees, double relaxation, std::uint64_t seed)
     : target_(target), relaxation_(relaxation), degrees_(degrees), generator_(seed) {
-  if (!(std::isfinite(target) && target > 0))
-    throw ValueError("thermostat's kinetic energy", fmt::format("{}", target), "a positive number");
   if (degrees <= 0)
     throw ValueError("thermostat's degrees of freedom", fmt::format("{}", degrees), "a positive number");
+  if (!(std::isfinite(target) && target > 0))
+    throw ValueError("thermostat's kinetic energy", fmt::format("{}", target), "a positive number");
   if (!(std::isfinite(relaxation) && relaxation > 0))
     throw ValueError("thermostat's time constant", fmt::format("{}", relaxation), "a positive time");
 }

@@ -55,9 +55,7 @@ VelocityVerlet::VelocityVerlet(ParticleSystem& system, const VerletOptions& opti
   force_.assign(n3, 0.0), old_force_.assign(n3, 0.0), old_x_.assign(n3, 0.0), old_v_.assign(n3, 0.0);
   older_v_.assign(n3, 0.0);
   multiplier_.assign(system.constraints.nrow(), 0.0), velocity_multiplier_ = multiplier_;
-  for (std::size_t i = 0; i < n3; ++i) {
-    if (inverse_[i / 3] == 0) system.velocity[i] = 0;  // pinned
-  }
+  hold_pinned();
   forces_.compute(system.position, force_, &energies_, team_.get());
   old_x_ = system.position;
 }
@@ -87,6 +85,13 @@ void VelocityVerlet::cut_rows() {
     rows_of_[run_of[first[set.impulse_row(turn)]]].push_back(set.impulse_row(turn));
 }
 
+// Somebody may have given them a velocity since the last step.
+void VelocityVerlet::hold_pinned() {
+  for (std::size_t i = 0; i < inverse_.size(); ++i) {
+    if (inverse_[i] == 0) std::fill_n(&system_.velocity[3 * i], 3, 0.0);
+  }
+}
+
 template <class F>
 void VelocityVerlet::share_out(std::size_t count, const F& work) {
   constexpr std::size_t kWorthATeam = 4096, kGrain = 64;  // shares begin on cache lines
@@ -98,14 +103,13 @@ void VelocityVerlet::share_out(std::size_t count, const F& work) {
   });
 }
 
-StepReport VelocityVerlet::fail(const char* stage, const SolveReport& report) {
+StepReport VelocityVerlet::fail(const char* stage, const std::string& why) {
   StepReport out;
   out.ok = false;
   system_.position = old_x_, system_.velocity = old_v_, force_ = old_force_;
   out.stability = probe_stability();
-  out.message =
-      fmt::format("{} stage, time {:.6g}: {}", stage, time_ + options_.timestep, describe(report, system_.constraints));
-  out.message += fmt::format("; dt*omega_max {:.3g} (stable below 2)", out.stability);
+  out.message = fmt::format("{} stage, time {:.6g}: {}; dt*omega_max {:.3g} (stable below 2)", stage,
+                            time_ + options_.timestep, why, out.stability);
   history_ = 0;
   return out;
 }
@@ -135,6 +139,7 @@ StepReport VelocityVerlet::step(bool with_energies) {
   StepReport report;
   older_v_.swap(old_v_);
   history_ = std::min(history_ + 1, 2);
+  hold_pinned();
   share_out(x.size(), [&](std::size_t from, std::size_t to) {
     for (std::size_t i = from; i < to; ++i) {
       old_x_[i] = x[i], old_v_[i] = v[i];
@@ -146,7 +151,7 @@ StepReport VelocityVerlet::step(bool with_energies) {
   if (constrained) {
     report.position = solver_->solve_positions(system_.constraints, mass_, old_x_, x, multiplier_, solve_);
     if (!report.position.ok()) {
-      StepReport failed = fail("position", report.position);
+      StepReport failed = fail("position", describe(report.position, system_.constraints));
       failed.position = report.position;
       return failed;
     }
@@ -168,15 +173,18 @@ StepReport VelocityVerlet::step(bool with_energies) {
     if (!std::isfinite(sum_of_sizes(my_x) + sum_of_sizes(my_v))) finite = false;
   });
   if (!finite) {
-    SolveReport bad;
-    bad.status = SolveStatus::not_finite;
-    bad.residual = sum_of_sizes(x) + sum_of_sizes(v);
-    return fail("force", bad);
+    const auto finite_at = [&](std::size_t i) {
+      return std::isfinite(sum_of_sizes({&x[3 * i], 3}) + sum_of_sizes({&v[3 * i], 3}));
+    };
+    std::size_t bad = 0;
+    while (3 * (bad + 1) < x.size() && finite_at(bad)) ++bad;
+    return fail("force",
+                fmt::format("not finite at particle {}: particles that overlap, or too large a timestep", bad));
   }
   if (constrained) {
     report.velocity = solver_->solve_velocities(system_.constraints, mass_, x, v, velocity_multiplier_, solve_);
     if (!report.velocity.ok()) {
-      StepReport failed = fail("velocity", report.velocity);
+      StepReport failed = fail("velocity", describe(report.velocity, system_.constraints));
       failed.velocity = report.velocity;
       return failed;
     }

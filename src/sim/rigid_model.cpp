@@ -13,6 +13,10 @@ namespace tarsus {
 
 namespace {
 
+bool acts(const Model& model, const EqualitySpec& equality) {
+  return model.spec.option.equality_enabled && equality.active;
+}
+
 /// What a scene of free bodies has no place for: once for each place, replicas' share one, and as many as somebody
 /// reads.
 Diagnostics misfits(const Model& model) {
@@ -33,6 +37,10 @@ Diagnostics misfits(const Model& model) {
       refuse(j.where, "damping, armature, friction or stiffness of a free joint");
     }
   }
+  if (model.spec.option.density > 0 || model.spec.option.viscosity > 0) {
+    const std::string file = model.joints.empty() ? "" : model.joints[0].where.file;
+    refuse({file, 0, 0, "mujoco/option"}, "a fluid (density, viscosity)");
+  }
   for (const ActuatorSpec& a : model.spec.actuators) refuse(a.where, "an actuator");
   for (const TendonSpec& t : model.spec.tendons) refuse(t.where, "a tendon");
   for (const ContactPairSpec& p : model.spec.contact_pairs) {
@@ -42,7 +50,7 @@ Diagnostics misfits(const Model& model) {
     if (p.margin < 0) refuse(p.where, "a negative margin");
   }
   for (const EqualitySpec& e : model.spec.equalities) {
-    if (e.active && (e.type != EqualityType::connect || e.sites))
+    if (acts(model, e) && (e.type != EqualityType::connect || e.sites))
       refuse(e.where, "an equality other than connect of bodies");
   }
   for (const BodySpec& b : model.spec.bodies) {
@@ -163,7 +171,7 @@ RigidModel rigid_model(const Model& model) {
     return transpose_mul(rotation(b.orientation), world - b.position);
   };
   for (const EqualitySpec& e : model.spec.equalities) {
-    if (!e.active) continue;
+    if (!acts(model, e)) continue;
     const Body& first = model.bodies[at(model.body_id(e.first))];
     const Body& second = model.bodies[at(e.second.empty() ? 0 : model.body_id(e.second))];
     if (first.link == second.link) throw InputError(e.where, "connects a body with itself");

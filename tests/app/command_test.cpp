@@ -234,7 +234,7 @@ TEST(Command, ABenchmarkSaysHowRightTheStepsWere) {
   const Outcome pendulum = tarsus_command(few + "models/pendulum.xml --no-contacts");
   EXPECT_NE(pendulum.text.find("no contacts"), std::string::npos) << pendulum.text;
   expect_all({{"bench", 2, "tarsus bench --help"},
-              {few + "--isa sse9", 2, "--isa"},
+              {few + "--isa sse9", 2, "Run tarsus bench batch --help"},
               {few + "--targets nan", 2, "--targets"},
               {few + "--force-limit -1", 1, "--force-limit"},
               {few + "nosuch.xml", 1, "no such file"}});

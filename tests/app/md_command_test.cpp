@@ -280,8 +280,10 @@ TEST(MdCommand, BadOptionsAreNamed) {
       {"chain:8 --thermostat nan", "--thermostat"},
       {"chain:8 --tau 1", "--thermostat"},
       {"chain:8 --cutoff 1", "LAMMPS"},
+      {"c60-rigid --thermostat 300", "expected velocities to scale"},
+      {"c60-rigid --thermostat 0", "--thermostat: is 0, expected a positive temperature"},
       {"chain:8 --out x.pdb", ".xyz"},
-      {"rope:5 --out /nosuch/x.dcd", "Angstrom"},
+      {"rope:5 --out x.dcd", "Angstrom"},
       {"chain:8 --out /nosuch/x.xyz", "cannot be written"},
       {"chain:8 --setup /nosuch.json", "/nosuch.json"},
       {"chain:8 --out x.xyz --energies ./x.xyz", "--energies: is ./x.xyz, expected another file than that of --out"},
@@ -316,6 +318,40 @@ TEST(MdCommand, ARefusedRunLeavesNoFile) {
   std::filesystem::remove(file);
   EXPECT_EQ(md("rope:5 --out " + file).code, 1);
   EXPECT_FALSE(std::filesystem::exists(file));
+}
+
+TEST(MdCommand, ARefusedRunLeavesTheFilesThatAreThere) {
+  TARSUS_NEEDS_PROGRAM();
+  const std::string file = scratch("kept.sys");
+  ASSERT_EQ(md("chain:4 --steps 0 --quiet --final " + file).code, 0);
+  const auto size = std::filesystem::file_size(file);
+  // A contradiction shows when the start is prepared, a plane has no place in the format.
+  const std::string contradiction = scratch("contradiction.json"), plane = scratch("plane.json");
+  std::ofstream(contradiction) << R"({"distances": [[0, 1, 0.2]]})";
+  std::ofstream(plane) << R"({"planes": [[0, 0, 0, 0, 0, 0, 1]], "gravity": [0, 0, -1]})";
+  for (const std::string& wrong :
+       {std::string("--forces none --thermostat 0"), "--setup " + contradiction, "--setup " + plane}) {
+    const Outcome run = md(file + " --steps 100000000 --final " + file + " " + wrong);
+    EXPECT_EQ(run.code, 1) << run.text;
+    EXPECT_EQ(std::filesystem::file_size(file), size) << run.text;
+  }
+  EXPECT_NE(md("chain:4 --thermostat 0").text.find("--thermostat: is 0, expected a positive temperature"),
+            std::string::npos);
+}
+
+TEST(MdCommand, PinsThatALastStateLosesAreNamed) {
+  TARSUS_NEEDS_PROGRAM();
+  const Outcome run = md("rope:4 --steps 1 --json --final " + scratch("rope.sys"));
+  EXPECT_EQ(run.code, 0);
+  EXPECT_NE(run.text.find("the .sys format has no pins: 1 pinned particles"), std::string::npos) << run.text;
+  EXPECT_NE(run.text.find("\"final\""), std::string::npos) << run.text;
+  EXPECT_NE(md(scratch("rope.sys") + " --forces none --steps 1").text.find("units si"), std::string::npos);
+}
+
+TEST(MdCommand, SystemsWithoutForcesSaySo) {
+  TARSUS_NEEDS_PROGRAM();
+  EXPECT_NE(md("water:27 --steps 0").text.find("no forces"), std::string::npos);
+  EXPECT_EQ(md("water216 --steps 0").text.find("no forces"), std::string::npos);
 }
 
 TEST(MdCommand, SolversAreChosenByNamesThatAreListed) {

@@ -63,6 +63,30 @@ TEST(SysFile, WritingAndReadingBackChangesNoBit) {
   }
 }
 
+TEST(SysFile, UnitsAreWrittenAndReadWhateverTheFilesName) {
+  for (const Units& units : {units_nm_ps(), units_angstrom_fs(), units_si(), units_reduced()}) {
+    ParticleSystem system = make_builtin_system("pendulum2");
+    system.units = units, system.name = "angstrom_offsets_nm_ps_units si";
+    std::ostringstream out;
+    write_md_system(out, system);
+    EXPECT_EQ(parse_md_system(out.str(), "written").units.name, units.name) << out.str();
+  }
+  // As some files have it, without the word.
+  const char* atoms = "\nnatoms 1\nbox none\natoms\n0 1 0 0 0 0 0 0\n";
+  EXPECT_EQ(parse_md_system(std::string("# Angstrom, fs") + atoms, "x").units.name, "angstrom_fs");
+}
+
+TEST(SysFile, WhatTheFormatDoesNotHaveIsNotWritten) {
+  ParticleSystem massless = make_builtin_system("pendulum2"), plane = massless;
+  massless.mass[0] = 0;
+  plane.constraints.add_plane(1, {0, 0, 0}, {0, 1, 0}, 1);
+  for (const ParticleSystem* system : {&massless, &plane}) {
+    std::ostringstream out;
+    EXPECT_THROW(write_md_system(out, *system), ValueError);
+    EXPECT_EQ(out.str(), "");
+  }
+}
+
 TEST(SysFile, BadInputIsNamedWithItsPlace) {
   struct Case {
     std::string text, line_column, words;
@@ -294,6 +318,15 @@ TEST(LammpsData, BadInputIsNamedWithItsPlace) {
   } catch (const ValueError& error) {
     EXPECT_NE(std::string(error.what()).find("atoms 7 and 2"), std::string::npos) << error.what();
   }
+}
+
+TEST(LammpsData, WhatNeedsACutoffSaysSo) {
+  LammpsData data = parse_lammps_data(kWaterData, "w.data", units_angstrom_fs());
+  EXPECT_THROW(use_lammps_data(data, {.reaction_field = true}), ValueError);
+  data.pair_coefficients.clear(), data.notes.clear();
+  use_lammps_data(data, {});
+  ASSERT_EQ(data.notes.size(), 1u);
+  EXPECT_EQ(data.notes[0].message, "charges are not used: no cutoff is given");
 }
 
 TEST(LammpsData, TheTitlesUnitsAreObeyedOrRefused) {

@@ -146,7 +146,24 @@ TEST(FailedStep, ParticlesOnTopOfEachOtherEndInAReport) {
   for (int c = 0; c < 3; ++c) system.position[c] = system.position[12 + c];
   system.constraints = ConstraintSet(system.particles());
   VelocityVerlet verlet(system, {.timestep = 0.002});
-  EXPECT_FALSE(verlet.step().ok);
+  const StepReport report = verlet.step();
+  EXPECT_FALSE(report.ok);
+  EXPECT_NE(report.message.find("not finite at particle 0"), std::string::npos) << report.message;
+}
+
+TEST(Pinned, ParticlesStayWhateverVelocityTheyAreGiven) {
+  ParticleSystem system = points({{0, 0, 0}, {1, 0, 0}});
+  system.constraints.add_distance(0, 1, 1);
+  system.pinned = {1, 0};
+  system.velocity = {1, 0, 0, 1, 2, 0};
+  prepare(system, 1e-12, 0.001);
+  EXPECT_EQ(system.velocity, (std::vector<double>{0, 0, 0, 0, 2, 0}));
+  VelocityVerlet verlet(system, {.timestep = 0.001});
+  ASSERT_TRUE(verlet.step().ok);
+  system.velocity[0] = 1;
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(verlet.step().ok);
+  EXPECT_EQ(system.position[0], 0);
+  EXPECT_NEAR(kinetic_energy(system), 2, 1e-9);
 }
 
 TEST(Results, TensionsOfAHangingChainCarryTheWeightBelow) {

@@ -1,6 +1,7 @@
 """Particle systems from Python: an independent integrator, the reference frames, users' constraints, errors."""
 
 import pathlib
+import threading
 
 import numpy as np
 import pytest
@@ -243,12 +244,62 @@ def test_an_error_in_a_users_row_comes_out_and_leaves_the_state():
         system.prepare()
 
 
+def test_a_users_row_cannot_change_its_own_system():
+    def beads():
+        return tarsus.ParticleSystem(np.ones(3), np.array([[0.0, 0, 0], [1, 0, 0], [2, 0.1, 0]]))
+
+    changes = [lambda s: s.add_distance(1, 2, 1.0), lambda s: s.setup({"gravity": [0, 0, -1]}), lambda s: s.prepare(),
+               lambda s: s.set_temperature(1.0), lambda s: s.violation(), lambda s: setattr(s, "pinned", [2])]
+    uses = [lambda s: s.prepare(), lambda s: s.violation(), lambda s: s.set_temperature(1.0)]
+    for change in changes:
+        for use in uses:
+            s = beads()
+
+            def function(x):
+                change(s)
+                return x[0, 0], np.array([[1.0, 0, 0]])
+
+            s.add_user([0], function, 1.0)
+            with pytest.raises(tarsus.ValueError, match="system: is in use by the function of one of its constraints"):
+                use(s)
+            assert s.constraints == 1
+            s.add_distance(1, 2, 1.0)  # and free again
+
+
 def test_a_failed_step_is_a_report_and_leaves_the_state():
     system = tarsus.ParticleSystem.load("chain:20")
     before = system.position.copy()
     report = tarsus.VelocityVerlet(system, 10.0).step(5)
     assert not report and not report.ok and "dt*omega_max" in report.message
     assert (system.position == before).all() and not report.position.ok and report.position.status != "converged"
+
+
+def test_a_thermostat_says_what_it_cannot_keep():
+    verlet = tarsus.VelocityVerlet(tarsus.ParticleSystem.load("water1"))
+    for temperature in (0.0, -1.0, np.nan):
+        with pytest.raises(tarsus.ValueError, match="^temperature: is "):
+            verlet.set_thermostat(temperature, 100.0)
+    alone = tarsus.ParticleSystem(np.ones(1), np.zeros((1, 3)))
+    with pytest.raises(tarsus.ValueError, match="thermostat's degrees of freedom: is 0"):
+        tarsus.VelocityVerlet(alone).set_thermostat(300.0, 1.0)
+
+
+def test_pinned_particles_stay_whatever_velocity_they_are_given():
+    s = tarsus.ParticleSystem(np.ones(2), np.array([[0.0, 0, 0], [1, 0, 0]]))
+    s.add_distance(0, 1, 1.0)
+    s.pinned = [0]
+    s.prepare()
+    verlet = tarsus.VelocityVerlet(s, 0.001)
+    s.velocity = np.array([[0.0, 1, 0], [0, 1, 0]])
+    assert verlet.step(100)
+    assert np.array_equal(s.position[0], np.zeros(3)) and abs(s.kinetic_energy() - 0.5) < 1e-9
+
+
+def test_particles_on_top_of_each_other_are_named():
+    s = tarsus.ParticleSystem(np.ones(3), np.array([[5.0, 0, 0], [0, 0, 0], [0, 0, 0]]))
+    s.setup({"molecule": ["A"], "exclude": "none", "types": {"A": {"epsilon": 1, "sigma": 1}}, "lennard_jones": {"cutoff": 2.5}})
+    report = tarsus.VelocityVerlet(s, 0.001).step()
+    assert not report and "not finite at particle 1: particles that overlap" in report.message
 
 
 def test_forth_and_back():
@@ -354,6 +405,21 @@ def test_an_integrator_does_not_go_on_with_a_system_that_changed():
     for look in (verlet.step, lambda: verlet.tensions, lambda: verlet.constraint_forces, lambda: verlet.stability):
         with pytest.raises(tarsus.ValueError, match="new VelocityVerlet"):
             look()
+
+
+def test_a_system_at_work_is_not_for_another_integrator():
+    s = tarsus.ParticleSystem.load("water216")
+    verlet, refused = tarsus.VelocityVerlet(s), []
+    worker = threading.Thread(target=lambda: verlet.step(400))
+    worker.start()
+    while worker.is_alive() and not refused:
+        for use in (lambda: tarsus.VelocityVerlet(s), lambda: verlet.tensions):
+            try:
+                use()
+            except tarsus.ValueError as error:
+                refused.append(str(error))
+    worker.join()
+    assert refused and all("in use by another thread" in text for text in refused), refused
 
 
 def test_views_keep_the_system_alive():

@@ -122,6 +122,23 @@ def test_an_interrupted_run_keeps_its_recording(tmp_path, arguments):
         assert np.isfinite(recording["qpos"]).all()
 
 
+@pytest.mark.parametrize("another_process", [False, True])
+def test_an_interrupted_benchmark_ends(another_process):
+    words = ["bench", "batch", ROOT / "models/humanoid.xml", "--worlds", "16", "--threads", "1"]
+    if another_process:
+        words += ["--isa", json.loads(tarsus(*words, "--steps", "1", "--json").stdout)["rows"][0]["isa"]]
+    run = subprocess.Popen([str(CLI), *map(str, words), "--steps", "1000000"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                           text=True, start_new_session=True)
+    time.sleep(1.5)
+    os.killpg(run.pid, signal.SIGINT)  # as a terminal does
+    try:
+        run.communicate(timeout=60)
+    finally:
+        if run.poll() is None:
+            os.killpg(run.pid, signal.SIGKILL)
+    assert run.returncode == 130
+
+
 def test_a_profile_has_the_documented_stages_and_all_the_time(tmp_path):
     documented = (ROOT / "docs/architecture.md").read_text().split("## A step, in run order")[1].split("##")[0]
     stages = [line.split("|")[1].strip() for line in documented.splitlines() if line.startswith("|")][2:]

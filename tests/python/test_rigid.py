@@ -95,6 +95,17 @@ def test_applied_force_and_torque_are_those_of_newton_and_euler():
     assert world.kinetic_energy == pytest.approx(0.5 * 2 * 4 + 0.5 * 0.5 * 4)
 
 
+def test_velocities_and_forces_are_in_world_axes():
+    for axes in (tarsus.RigidWorld.velocities.__doc__, tarsus.RigidWorld.forces.__doc__):
+        assert "in world axes" in axes
+    turn = np.array([np.sqrt(0.5), 0, np.sqrt(0.5), 0])  # the body's z is the world's x
+    world = tarsus.RigidWorld(dt=0.01, gravity=(0, 0, 0))
+    world.add_body(None, 1.0, orientation=turn, inertia=(1.0, 1.0, 2.0))
+    world.forces = np.array([[0, 3.0, 0, 1.0, 0, 0]])
+    assert world.step(100)
+    assert np.allclose(world.velocities, [[0, 3, 0, 0.5, 0, 0]], atol=1e-12)
+
+
 def test_pendulum_of_a_joint_keeps_its_length_and_its_pull():
     world = tarsus.RigidWorld(dt=1e-3, iterations=50)
     bob = world.add_body(tarsus.Shape.sphere(0.1), 1.0, (1, 0, 0))

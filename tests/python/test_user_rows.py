@@ -207,3 +207,21 @@ def test_a_function_that_leads_back_to_its_set_is_collected(bead):
     del box
     gc.collect()
     assert gone() is None
+
+
+def test_a_function_cannot_add_to_its_own_equalities():
+    model = tarsus.Model.from_xml_string("<mujoco><worldbody><body name='a'><freejoint/><geom size='.1'/></body>"
+                                         "<body name='b' pos='1 0 0'><freejoint/><geom size='.1'/></body></worldbody></mujoco>")
+    eq, calls = tarsus.Equalities(model, own=False), []
+
+    def function(qpos, qvel):
+        calls.append(1)
+        if len(calls) > 1:
+            eq.add_connect(f"c{len(calls)}", "a", (0, 0, 0), "b", (0, 0, 0))
+        return np.array([qpos[0]]), np.eye(1, model.nv)
+
+    eq.add_user("row", function)
+    with pytest.raises(tarsus.ValueError, match="equalities: is in use by the function of one of its constraints"):
+        eq.rows(tarsus.Data(model), model.qpos0)
+    assert len(eq) == 1
+    eq.add_connect("later", "a", (0, 0, 0), "b", (0, 0, 0))

@@ -365,10 +365,12 @@ def short_recording():
 
 def test_a_page_holds_the_recording_and_no_address(tmp_path):
     recording = short_recording()
-    recording.scene["name"] = "</script><script>alert(1)"
+    recording.scene["name"] = "</script><script>alert(1)<!--<script>"
     write_page(tmp_path / "page.html", recording)
     text = (tmp_path / "page.html").read_text()
-    document = json.loads(re.search(ROOM.replace("null", "(.*?)"), text, re.S)[1])
+    held = re.search(ROOM.replace("null", "(.*?)"), text, re.S)[1]
+    assert "<" not in held  # no name opens or ends a script or a comment
+    document = json.loads(held)
     assert document["scene"]["name"] == recording.scene["name"]
     poses = floats(document["poses"]).reshape(document["frames"], -1, 7)
     assert np.array_equal(poses, recording.poses)
@@ -473,6 +475,8 @@ def test_particles_without_bonds_have_a_size():
         system = tarsus.ParticleSystem(np.ones(len(x)), np.array(x, float))
         assert system.distances.shape == (0, 2)
         assert all(0.1 < shape["size"][0] < 1 for shape in ParticleSource(system).scene["shapes"])
+    with pytest.raises(ValueError, match="has no particles to see"):
+        ParticleSource(tarsus.ParticleSystem(np.ones(0), np.zeros((0, 3))))
 
 
 def test_what_is_no_source_is_named():
@@ -484,6 +488,75 @@ def test_what_is_no_source_is_named():
     assert open_source(model, clip=WALK).clip.duration > 0
     with pytest.raises(TypeError, match="source: is of type int, expected a str or tarsus.ParticleSystem"):
         ParticleSource(3)
+
+
+def test_energies_of_particles_are_the_systems():
+    source = ParticleSource("water216")
+    for _ in range(2):
+        values = dict(zip([name for name, _ in source.series], source.frame().values))
+        assert values["potential energy"] == pytest.approx(source.system.forces()[1]["potential"], rel=1e-12)
+        assert values["total energy"] == pytest.approx(-2944.15, abs=0.1)
+        source.step()
+
+
+FREE = "".join(f"<body name='b{i}' pos='{i} 0 1'><freejoint/><geom size='.1' mass='1'/></body>" for i in range(8))
+
+
+@pytest.mark.parametrize("what, options, message", [
+    ("water216", {"clip": str(WALK)}, "clip: has no effect on a particle system"),
+    ("water216", {"worlds": 3}, "worlds: has no effect on a particle system"),
+    ("water216", {"dt": 1.0}, "dt: has no effect on a particle system"),
+    ("balls:2:2", {"clip": str(WALK)}, "clip: has no effect on a scene of free bodies"),
+    ("balls:2:2", {"gains": (1, 1)}, "gains: has no effect on a scene of free bodies"),
+    (WALK, {"gains": (1, 1)}, "gains: has no effect on a clip, which takes model, mapping"),
+    (HUMANOID, {"model": HUMANOID}, "model: has no effect on a model"),
+    (HUMANOID, {"mapping": "x.json"}, "mapping: has no effect on a model without a clip"),
+    ("run.npz", {"worlds": 4}, "worlds: has no effect on a recording, which takes model"),
+    ("run.npz", {"clip": str(WALK)}, "clip: has no effect on a recording, which takes model"),
+])
+def test_options_that_have_no_effect_are_named(what, options, message):
+    with pytest.raises(ValueError, match=f"^{message}"):
+        open_source(what, **options)
+
+
+def test_numbers_that_are_not_finite_change_nothing():
+    for source, names in ((ball_source(), ("dt", "gravity")), (RigidSource("box_stack:2"), ("dt", "gravity", "iterations"))):
+        before = source.controls()
+        for name in names:
+            with pytest.raises(ValueError, match=f"^{name}: not finite"):
+                source.control(name, float("nan"))
+        assert source.controls() == before
+    viewer = tarsus.Viewer(ball_source(), playing=False)
+    try:
+        with pytest.raises(ValueError, match="^speed: not finite"):
+            viewer._order({"do": "speed", "value": float("nan")})
+        assert viewer.speed == 1
+    finally:
+        viewer.close()
+
+
+def test_many_free_bodies_with_more_than_contact_are_a_model(tmp_path):
+    path = tmp_path / "free.xml"
+    for more, kind in (("", RigidSource), ("<equality><weld body1='b0' body2='b1'/></equality>", ModelSource)):
+        path.write_text(f"<mujoco><worldbody>{FREE}</worldbody>{more}</mujoco>")
+        assert type(open_source(path)) is kind
+
+
+def test_numbers_on_the_command_line_are_checked(tmp_path, capsys):
+    from tarsus.view.command import main
+
+    page = str(tmp_path / "x.html")
+    for words, message in ((["--gains", "a,b"], "is a,b, expected KP,KD or"), (["--gains", "1,2,3"], "is 1,2,3, expected KP,KD"),
+                           (["--duration", "0"], "is 0, expected more than 0 seconds")):
+        with pytest.raises(SystemExit) as stopped:
+            main(["view", str(HUMANOID), "--export", page, *words])
+        assert stopped.value.code == 2 and message in capsys.readouterr().err
+    for words, message in ((["--dt", "0"], "dt: is 0, expected a positive"),
+                           (["--screenshot", str(tmp_path / "x.gif")], "ends in none of .png, .jpg, .jpeg"),
+                           (["--video", str(tmp_path / "x.avi")], "ends in none of .mp4")):
+        assert main(["view", str(HUMANOID), "--export", page, "--duration", "0.1", *words]) == 1
+        assert message in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
 
 
 def test_files_of_particles_are_for_particles(tmp_path, capsys):
@@ -530,6 +603,21 @@ def test_xyz_and_dcd_read_back_by_their_definitions(tmp_path):
     assert struct.unpack("<i", records[2])[0] == n
     last = np.array([np.frombuffer(r, "<f4") for r in records[-3:]]).T
     assert np.array_equal(last, recording.poses[-1, :, :3])
+
+
+def test_particles_in_nanometres_stay_as_long(tmp_path):
+    source = ParticleSource("chain:4")
+    recording = record(source, 0.05)
+    write_xyz(tmp_path / "c.xyz", recording)
+    assert f"units=nm_ps step=12 time={12 * source.verlet.timestep:.9g}" in (tmp_path / "c.xyz").read_text()
+    again = tarsus.ParticleSystem.load(str(tmp_path / "c.xyz"))
+    assert again.units == "nm_ps" and np.allclose(again.position, source.system.position, atol=1e-6)
+    write_dcd(tmp_path / "c.dcd", recording)  # in Angstrom
+    z = np.frombuffer((tmp_path / "c.dcd").read_bytes()[-20:-4], "<f4")
+    assert np.allclose(z, 10 * source.system.position[:, 2], rtol=1e-6)
+    with pytest.raises(ValueError, match="a DCD file is in Angstrom, expected particles in nm_ps or angstrom_fs, not in si"):
+        write_dcd(tmp_path / "r.dcd", record(ParticleSource("rope:4"), 0.05))
+    assert not (tmp_path / "r.dcd").exists()
 
 
 # -- the server --

@@ -110,6 +110,31 @@ TEST(RigidModel, ConnectHoldsAndExcludeLetsThrough) {
   }
 }
 
+TEST(RigidModel, EqualitiesThatAreDisabledDoNotHold) {
+  const char* model = R"(<mujoco><option><flag equality="disable"/></option><worldbody>
+    <body name="a" pos="0 0 1"><freejoint/><geom type="sphere" size="0.1"/></body></worldbody><equality>
+    <connect body1="a" anchor="0 0 0.5"/><weld body1="a"/></equality></mujoco>)";
+  const RigidModel falls = rigid_model(compile(parse_mjcf(model, "test.xml", ".")));
+  RigidWorld<double> world = make_world<double>(falls.scene);
+  for (int i = 0; i < 100; ++i) ASSERT_EQ(world.step().status, WorldStatus::ok);
+  EXPECT_NEAR(world.bodies()[0].velocity.z, -9.81 * 0.2, 1e-12);
+}
+
+TEST(RigidModel, AFluidIsRefused) {
+  for (const char* fluid : {R"(density="1.2")", R"(viscosity="0.1")"}) {
+    const std::string model = std::string("<mujoco><option ") + fluid + R"(/><worldbody><body><freejoint/>
+      <geom size="0.1"/></body></worldbody></mujoco>)";
+    try {
+      rigid_model(compile(parse_mjcf(model, "test.xml", ".")));
+      ADD_FAILURE() << fluid;
+    } catch (const InputError& e) {
+      EXPECT_NE(std::string(e.what()).find("test.xml: error: a fluid (density, viscosity) is not simulated"),
+                std::string::npos)
+          << e.what();
+    }
+  }
+}
+
 TEST(RigidModel, CondimAndPriorityDecideFriction) {
   const auto speed_after = [](const std::string& ball) {
     RigidModel model =

@@ -16,11 +16,13 @@
 namespace tarsus {
 
 /// Masses, state, box and distance constraints; no forces. Units are taken from a comment that names them ("units nm,
-/// ps" or "units Angstrom, fs"), else nm_ps.  @throws InputError with file, line, column
+/// ps", "units Angstrom, fs", "units si", "units reduced"), else nm_ps.  @throws InputError with file, line, column
 ParticleSystem read_md_system(const std::string& path);
 ParticleSystem parse_md_system(std::string_view text, const std::string& file);
-/// 17 digits: reading it back gives the same numbers.
+/// 17 digits: reading it back gives the same numbers. Pins are left out.  @throws ValueError as check_md_system()
 void write_md_system(std::ostream& out, const ParticleSystem& system);
+/// @throws ValueError if a constraint is no distance or a mass is 0: the format has neither
+void check_md_system(const ParticleSystem& system);
 
 struct MdFrame {
   long step = 0;

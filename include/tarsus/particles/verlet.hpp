@@ -71,7 +71,8 @@ class VelocityVerlet {
   double stability() const;
 
  private:
-  StepReport fail(const char* stage, const SolveReport& report);
+  StepReport fail(const char* stage, const std::string& why);
+  void hold_pinned();
   double probe_stability();
   void cut_rows();
   /// work(first, last) over [0, count), shared out among the threads.

@@ -34,7 +34,7 @@ def parser():
     view.add_argument("--model", help="model that a recording or a clip is for")
     view.add_argument("--keyframe", help="the model's keyframe to start from: name or number")
     view.add_argument("--dt", type=float, help="step [s]")
-    view.add_argument("--gains", help="KP,KD[,ROOT_KP,ROOT_KD]: drives that hold the start pose, or for the clip")
+    view.add_argument("--gains", type=gains, help="KP,KD[,ROOT_KP,ROOT_KD]: drives that hold the start pose, or for the clip")
     view.add_argument("--force-limit", type=float, help="largest drive force [N m]")
     view.add_argument("--contacts", choices=("on", "off"), help="contacts and joint limits; default: on without a clip")
     view.add_argument("--worlds", type=int, help="so many worlds side by side")
@@ -58,6 +58,22 @@ def seconds(text):
     return value
 
 
+def positive_seconds(text):
+    if seconds(text) == 0:
+        raise argparse.ArgumentTypeError(f"is {text}, expected more than 0 seconds")
+    return float(text)
+
+
+def gains(text):
+    try:
+        values = tuple(float(x) for x in text.split(","))
+    except ValueError:
+        values = ()
+    if len(values) not in (2, 4):
+        raise argparse.ArgumentTypeError(f"is {text}, expected KP,KD or KP,KD,ROOT_KP,ROOT_KD")
+    return values
+
+
 def pixels(text):
     width, height = (int(x) for x in text.lower().split("x"))
     if width < 1 or height < 1:
@@ -73,7 +89,7 @@ def port(text):
 
 
 def _common(command):
-    command.add_argument("--duration", type=seconds, help="seconds to write; default: 10, or all of a recording")
+    command.add_argument("--duration", type=positive_seconds, help="seconds to write; default: 10, or all of a recording")
     command.add_argument("--at", type=seconds, default=0.0, metavar="T", help="time of the picture [s] (default: %(default)s)")
     command.add_argument("--size", type=pixels, default="1280x720", metavar="WxH",
                          help="of pictures and films (default: %(default)s)")
@@ -103,7 +119,7 @@ def source_options(arguments):
     if arguments.keyframe is not None:
         out["keyframe"] = int(arguments.keyframe) if arguments.keyframe.isdigit() else arguments.keyframe
     if arguments.gains:
-        out["gains"] = tuple(float(x) for x in arguments.gains.split(","))
+        out["gains"] = arguments.gains
     return out
 
 
@@ -130,6 +146,10 @@ def write_files(source, arguments, duration):
     if suffix in OF_PARTICLES and not isinstance(source, ParticleSource):
         others = ", ".join([".html", *(ending for ending in WRITERS if ending not in OF_PARTICLES)])
         raise ValueError(f"--export: {arguments.export!r} is a file of particles, expected particles to view, or {others}")
+    for option, file, endings in (("--screenshot", arguments.screenshot, (".png", ".jpg", ".jpeg")),
+                                  ("--video", arguments.video, (".mp4",))):
+        if file and Path(file).suffix.lower() not in endings:
+            raise ValueError(f"{option}: {file!r} ends in none of {', '.join(endings)}")
     for file in (arguments.export, arguments.screenshot, arguments.video):
         if file:
             check_output(file)

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
+from .page import STEPS_A_SECOND
+
 FLOAT, UINT = 5126, 5125
 ARRAY_BUFFER, ELEMENT_BUFFER = 34962, 34963
 
@@ -269,17 +271,26 @@ def _species(scene):
 
 
 def write_xyz(path, recording):
-    """Extended XYZ, a block for each frame: species and positions in the recording's own unit."""
-    species = _species(recording.scene)
+    """Extended XYZ, a block for each frame: species and positions in the system's own units, which the comment names."""
+    species, units, timestep = _species(recording.scene), recording.scene["units"], recording.scene["timestep"]
     with open(path, "w", encoding="ascii", errors="replace") as out:
         for frame in recording.frames:
-            out.write(f"{len(species)}\nProperties=species:S:1:pos:R:3 Time={frame.time:.9g}\n")
+            step = round(frame.time * STEPS_A_SECOND)
+            out.write(f"{len(species)}\nProperties=species:S:1:pos:R:3 units={units} step={step} "
+                      f"time={step * timestep:.9g}\n")
             for name, (x, y, z) in zip(species, frame.poses[:, :3].tolist()):
                 out.write(f"{name} {x:.9g} {y:.9g} {z:.9g}\n")
 
 
 def write_dcd(path, recording):
-    """CHARMM's binary trajectory (32 bit), as NAMD and LAMMPS write it; times in the header are a frame's number."""
+    """CHARMM's binary trajectory (32 bit, Angstrom), as NAMD and LAMMPS write it; times in the header are a frame's number.
+
+    Raises ValueError for units that have no Angstrom.
+    """
+    scale = {"angstrom_fs": 1, "nm_ps": 10}.get(recording.scene["units"])
+    if scale is None:
+        raise ValueError(f"{path}: a DCD file is in Angstrom, expected particles in nm_ps or angstrom_fs, not in "
+                         f"{recording.scene['units']}")
     frames, n = recording.frames, len(recording.scene["bodies"])
 
     def block(data):
@@ -292,7 +303,7 @@ def write_dcd(path, recording):
         out.write(block(header) + block(title) + block(struct.pack("<i", n)))
         for frame in frames:
             for axis in range(3):
-                out.write(block(np.ascontiguousarray(frame.poses[:, axis], "<f4").tobytes()))
+                out.write(block(np.ascontiguousarray(scale * frame.poses[:, axis], "<f4").tobytes()))
 
 
 OF_PARTICLES = (".xyz", ".dcd")  # what these hold has no orientation

@@ -10,7 +10,7 @@ import tarsus
 
 from ..errors import expect
 from .page import Frame, arrows
-from .source import Source, choice, slider, spring_force
+from .source import Source, choice, finite, slider, spring_force
 
 GHOSTS = 16  # more worlds than these hide their references, and cost as much again to draw
 
@@ -33,7 +33,7 @@ class ModelSource(Source):
         self.data = data if data is not None else tarsus.Data(model, worlds=worlds)
         self.worlds = self.data.worlds
         self.clip, self.keyframe = clip, keyframe
-        self.dt = dt or (1 / 30 if clip is not None else min(max(model.timestep, 1 / 480), 1 / 60))
+        self.dt = dt if dt is not None else 1 / 30 if clip is not None else min(max(model.timestep, 1 / 480), 1 / 60)
         self.contacts = contacts if contacts is not None else (clip is None and self.worlds == 1)
         self.loops = loops
         driven = clip is not None or gains is not None
@@ -256,7 +256,7 @@ class ModelSource(Source):
             if value not in known[name]["choices"]:
                 raise ValueError(f"{name}: {value!r} is not one of {', '.join(known[name]['choices'])}")
         else:
-            value = float(np.clip(float(value), known[name]["low"], known[name]["high"]))
+            value = float(np.clip(finite(name, value), known[name]["low"], known[name]["high"]))
         if name in self.scales:
             self.scales[name] = value
             if self.drives is not None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 PAGE = Path(__file__).with_name("page.html")
+STEPS_A_SECOND = 240  # of particles: what a step of theirs is to the eye
 MOST_ARROWS = 400  # contacts beyond which they hide what they belong to
 ROOM = '<script id="recording" type="application/json">null</script>'
 
@@ -82,7 +83,7 @@ def write_page(path, recording):
     page = PAGE.read_text(encoding="utf-8")
     if ROOM not in page:
         raise ValueError(f"{PAGE}: has no room for a recording")
-    document = page_json(recording).replace("</", "<\\/")
+    document = page_json(recording).replace("<", "\\u003c")  # it is inside <script>
     Path(path).write_text(page.replace(ROOM, ROOM.replace("null", document)), encoding="utf-8")
 
 

@@ -1,5 +1,7 @@
 """What a viewer plays: the interface that simulations and recordings have in common."""
 
+import math
+
 
 def slider(name, value, low, high, unit="", log=False, label=None):
     return {"name": name, "label": label or name, "value": value, "low": low, "high": high, "unit": unit, "log": log}
@@ -7,6 +9,14 @@ def slider(name, value, low, high, unit="", log=False, label=None):
 
 def choice(name, value, choices, label=None):
     return {"name": name, "label": label or name, "value": value, "choices": list(choices)}
+
+
+def finite(name, value):
+    """A number that a page sent."""
+    value = float(value)
+    if not math.isfinite(value):
+        raise ValueError(f"{name}: not finite")
+    return value
 
 
 class Source:

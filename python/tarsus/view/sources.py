@@ -11,8 +11,8 @@ import tarsus
 
 from ..errors import expect
 from .model_source import ModelSource
-from .page import Frame, arrows
-from .source import Source, choice, slider, spring_force
+from .page import STEPS_A_SECOND, Frame, arrows
+from .source import Source, choice, finite, slider, spring_force
 
 __all__ = ["ModelSource", "ParticleSource", "PlaybackSource", "RigidSource", "Source", "open_source"]
 
@@ -136,9 +136,7 @@ class RigidSource(Source):
 
     def control(self, name, value):
         if name in ("dt", "gravity", "friction", "iterations"):
-            value = float(value)
-            if not np.isfinite(value):
-                raise ValueError(f"{name}: not finite")
+            value = finite(name, value)
         if name == "dt":
             self.dt = float(np.clip(value, 1 / 1000, 1 / 30))
             self.options["dt"] = self.dt
@@ -183,6 +181,8 @@ class ParticleSource(Source):
         self.named, self.timestep, self.element = source, timestep, element  # of particles whose species nobody says
         expect("source", source, str, tarsus.ParticleSystem)
         self.system = tarsus.ParticleSystem.load(source) if isinstance(source, str) else source
+        if not len(self.system):
+            raise ValueError(f"{source}: has no particles to see")
         if temperature:
             self.system.set_temperature(temperature)
         self.system.prepare()
@@ -195,7 +195,7 @@ class ParticleSource(Source):
         self.verlet = tarsus.VelocityVerlet(self.system, self.timestep) if self.timestep else tarsus.VelocityVerlet(self.system)
         self.origin = time
         self.unit = self.verlet.timestep
-        self.dt = 1 / 240  # a step is so much time to the eye; the label shows the system's own
+        self.dt = 1 / STEPS_A_SECOND  # the label shows the system's own
 
     def _scene(self, name):
         x = self.system.position
@@ -213,7 +213,8 @@ class ParticleSource(Source):
         bodies = [{"name": f"{species[i] if len(species) == n else 'particle'} {i}", "mass": float(m), "link": -1}
                   for i, m in enumerate(self.system.mass)]
         return {"name": name or str(self.named), "bodies": bodies, "shapes": shapes, "meshes": [], "joints": [],
-                "loops": [], "keyframes": [], "bonds": self.bonds, "extent": 2 * size}
+                "loops": [], "keyframes": [], "bonds": self.bonds, "extent": 2 * size, "units": self.system.units,
+                "timestep": self.unit}
 
     steps = 0
 
@@ -242,7 +243,7 @@ class ParticleSource(Source):
         poses = np.zeros((len(self.system), 7), np.float32)
         poses[:, :3], poses[:, 3] = self.system.position, 1
         kinetic = self.system.kinetic_energy()
-        potential = sum(self.verlet.energies.values()) if self.verlet.steps else float("nan")
+        potential = (self.verlet.energies if self.verlet.steps else self.system.forces()[1])["potential"]
         values = [self.system.temperature(), kinetic, potential, kinetic + potential, self.system.violation()]
         return Frame(self.time, poses, None, values=values)
 
@@ -307,30 +308,50 @@ class PlaybackSource(Source):
 
 MODELS = (".xml", ".mjcf", ".urdf")
 CLIPS = (".json", ".bvh", ".txt")
-PARTICLES = (".sys", ".xyz", ".extxyz", ".data")
+PARTICLES = (".sys", ".xyz", ".extxyz", ".data", ".lmp", ".lammps")
+
+
+OF_RECORDINGS = ("model",)
+OF_CLIPS = ("model", "mapping")
+OF_PARTICLES = ("timestep", "name", "bonds", "temperature", "element")
+NOT_OF_SCENES = ("model", "clip", "mapping", "worlds", "gains", "contacts", "keyframe", "stiff", "force_limit", "loops")
+
+
+def refuse(kind, options, known=None, unknown=()):
+    """Raises ValueError for an option that has no effect on this kind: in `unknown`, or not in `known`."""
+    for name, value in options.items():
+        if value is not None and (name in unknown if known is None else name not in known):
+            raise ValueError(f"{name}: has no effect on {kind}" + (f", which takes {', '.join(known)}" if known else ""))
 
 
 def open_source(what, data=None, *, model=None, clip=None, mapping=None, **options):
     """The Source for a model, a source, a file (model, recording, clip, particles), a scene or a built-in system.
 
     model: the file that a recording or a clip is for. The other options are those of ModelSource or RigidSource.
+    Raises ValueError for an option that has no effect on what is opened.
     """
+    given = {"model": model, "clip": clip, "mapping": mapping, **options}
     if isinstance(what, Source):
+        refuse("what is a source already", given, ())
         return what
-    if isinstance(what, tarsus.Model):
+    text, suffix = str(what), "" if isinstance(what, (tarsus.Model, tarsus.ParticleSystem)) else Path(what).suffix.lower()
+    if isinstance(what, tarsus.Model) or suffix in MODELS:
+        refuse("a model", given, unknown=("model",))
+        refuse("a model without a clip", {} if clip else given, unknown=("mapping",))
+        if suffix:
+            return open_model(text, clip, mapping, options)
         return ModelSource(what, data, clip=clip_on(what, clip, mapping), **options)
-    if isinstance(what, tarsus.ParticleSystem):
-        return ParticleSource(what, **options)
-    text, suffix = str(what), Path(what).suffix.lower()
-    if suffix in MODELS:
-        return open_model(text, clip, mapping, options)
     if suffix == ".npz":
+        refuse("a recording", given, OF_RECORDINGS)
         return open_recording(text, model)
     if suffix in CLIPS:
+        refuse("a clip", given, OF_CLIPS)
         return open_clip(text, model, mapping)
     name = text.split(":")[0]
-    if suffix in PARTICLES or name in particle_names():
-        return ParticleSource(text, **options)
+    if isinstance(what, tarsus.ParticleSystem) or suffix in PARTICLES or name in particle_names():
+        refuse("a particle system", given, OF_PARTICLES)
+        return ParticleSource(what if isinstance(what, tarsus.ParticleSystem) else text, **options)
+    refuse("a scene of free bodies", given, unknown=NOT_OF_SCENES)
     try:
         return RigidSource(text, **options)
     except tarsus.ValueError as error:
@@ -353,7 +374,10 @@ def open_model(path, clip, mapping, options):
     clip = clip_on(model, clip, mapping)
     free = [joint.type == "free" for joint in model.joints]
     if clip is None and len(free) >= 8 and all(free) and not options:
-        return RigidSource(None, model, name=Path(path).stem)
+        try:
+            return RigidSource(None, model, name=Path(path).stem)
+        except tarsus.InputError:
+            pass  # it has what such a scene does not simulate
     return ModelSource(model, clip=clip, name=model_name(model, path), **options)
 
 

@@ -12,6 +12,7 @@ import tarsus
 
 from .page import Recording, record, write_page
 from .server import Server
+from .source import finite
 from .sources import Source, open_source
 
 HISTORY_BYTES = 64 << 20
@@ -202,7 +203,7 @@ class Viewer:
             elif what == "step":
                 self._single_steps(int(np.clip(int(order["n"]), -100, 100)))
             elif what == "speed":
-                self.speed = float(np.clip(float(order["value"]), 0.01, 100))
+                self.speed = float(np.clip(finite("speed", order["value"]), 0.01, 100))
             elif what in ("reset", "keyframe"):
                 self.source.reset(int(order["index"]) if what == "keyframe" else None)
                 self.history.clear()
