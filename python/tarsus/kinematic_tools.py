@@ -73,7 +73,8 @@ def random_configuration(model, rng: np.random.Generator | int | None = None) ->
 
 
 def com_jacobian(model, data, qpos) -> np.ndarray:
-    """[3][nv] J with the centre of mass's velocity = J qvel, at qpos; leaves the kinematics of qpos in data."""
+    """[3][nv] J with the centre of mass's velocity = J qvel, at qpos; leaves the kinematics of qpos in data. The centre is that of
+    what moves, as momentum()'s and Pinocchio's: what is fixed to the world has no part in it, as it has in MuJoCo's."""
     _core.kinematics(model, _one_world(data), qpos)
     total, out, J = 0.0, np.zeros((3, model.nv)), np.zeros((6, model.nv))
     for body in model.bodies[1:]:

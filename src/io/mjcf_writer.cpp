@@ -310,8 +310,6 @@ void MjcfWriter::write_geom(const XmlWriter& body, const GeomSpec& geom) const {
     e.set("mesh", geom.mesh);
   else if (geom.type == GeomType::height_field)
     e.set("hfield", geom.height_field);
-  else if (geom.type == GeomType::plane && !(geom.size.z > 0))  // no spacing of a grid: MJCF needs one
-    e.set("size", Vec3d{geom.size.x, geom.size.y, 1});
   else
     e.set("size", geom.size);
   e.set_place(geom.position, geom.orientation);

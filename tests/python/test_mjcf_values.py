@@ -42,6 +42,12 @@ def test_planes_without_a_spacing_of_their_grid_are_named(size):
     assert len(warnings) == 1 and "spacing of its grid" in warnings[0].message and warnings[0].line == 3
 
 
+def test_shells_of_meshes_are_the_meshes_own():
+    mesh = '<asset><mesh name="m" inertia="shell" vertex="0 0 0 1 0 0 0 1 0 0 0 1"/></asset>'
+    assert not agree(top=mesh, world='<geom type="mesh" mesh="m" shellinertia="true"/>')
+    assert agree(top=mesh, world='<geom type="mesh" mesh="m" shellinertia="false"/>')
+
+
 def test_types_of_sites():
     for kind in ("sphere", "capsule", "ellipsoid", "cylinder", "box", "plane", "hfield", "mesh"):
         agree(world=f'<site type="{kind}" size=".1 .1 .1"/>')

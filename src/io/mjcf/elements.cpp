@@ -159,6 +159,8 @@ void Builder::add_geom(const Task& task) {
   } else if (geom.type == GeomType::mesh) {
     return e.error("a geom of type mesh needs the attribute 'mesh'");
   }
+  if (geom.type == GeomType::mesh && geom.shell_inertia)
+    return e.error("'shellinertia' is not for meshes: <mesh inertia=\"shell\"> is", "shellinertia");
   if (geom.type != GeomType::height_field && !geom.height_field.empty())
     return e.error(fmt::format("'hfield' is for geoms of type hfield, not for a {}", name(geom.type)), "hfield");
   if (geom.type == GeomType::height_field) {

@@ -167,7 +167,7 @@ bool settle_limit(const XmlElement& e, const Compiler& compiler, Limited limited
 /// A capsule's, cylinder's, box's or ellipsoid's place from its two ends.
 bool place_between(const XmlElement& e, const std::array<double, 6>& ends, GeomType type, Vec3d& size, Vec3d& position,
                    Quatd& orientation);
-/// Sizes that the type needs are there and positive.
-bool check_size(const XmlElement& e, GeomType type, const Vec3d& size);
+/// Sizes that the type needs are there and positive; a plane's grid gets its spacing.
+bool check_size(const XmlElement& e, GeomType type, Vec3d& size);
 
 }  // namespace tarsus::mjcf

@@ -200,14 +200,12 @@ bool place_between(const XmlElement& e, const std::array<double, 6>& ends, GeomT
   return true;
 }
 
-bool check_size(const XmlElement& e, GeomType type, const Vec3d& size) {
+bool check_size(const XmlElement& e, GeomType type, Vec3d& size) {
   if (type == GeomType::plane) {  // x and y: where the drawn part ends, nowhere if they are not positive
-    const char* message = "the third number of a plane's size, the spacing of its grid, must be positive";
-    if (size.z < 0)
-      e.error(message, "size");
-    else if (size.z == 0)  // real files do without it
-      e.warn(std::string(message) + ": MuJoCo refuses it", "size");
-    return size.z >= 0;
+    const std::string message = "the third number of a plane's size, the spacing of its grid, must be positive";
+    if (size.z < 0) e.error(message, "size");
+    if (size.z == 0) e.warn(message + ": 1 is taken, MuJoCo refuses the file", "size"), size.z = 1;
+    return size.z > 0;
   }
   int least = 0;
   switch (type) {
