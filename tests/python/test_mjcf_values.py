@@ -42,6 +42,13 @@ def test_planes_without_a_spacing_of_their_grid_are_named(size):
     assert len(warnings) == 1 and "spacing of its grid" in warnings[0].message and warnings[0].line == 3
 
 
+def test_shapes_that_are_fitted_to_meshes():
+    assets = '<asset><mesh name="m" vertex="0 0 0 1 0 0 0 1 0 0 0 1"/><hfield name="h" nrow="2" ncol="2" size="1 1 1 1"/></asset>'
+    for kind in ("plane", "hfield", "sphere", "capsule", "ellipsoid", "cylinder", "box"):
+        field = 'hfield="h"' if kind == "hfield" else ""
+        assert agree(top=assets, world=f'<geom type="{kind}" mesh="m" {field} size="1 1 1"/>') == (kind not in ("plane", "hfield"))
+
+
 def test_shells_of_meshes_are_the_meshes_own():
     mesh = '<asset><mesh name="m" inertia="shell" vertex="0 0 0 1 0 0 0 1 0 0 0 1"/></asset>'
     assert not agree(top=mesh, world='<geom type="mesh" mesh="m" shellinertia="true"/>')

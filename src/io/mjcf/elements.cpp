@@ -156,6 +156,8 @@ void Builder::add_geom(const Task& task) {
     geom.mesh = scope.naming.prefix + geom.mesh;
     if (find(Kind::mesh, geom.mesh) < 0)
       return e.error(fmt::format("there is no mesh named {}", quote(geom.mesh)), "mesh");
+    if (geom.type == GeomType::plane || geom.type == GeomType::height_field)
+      return e.error(fmt::format("a {} cannot be fitted to a mesh", name(geom.type)), "mesh");
   } else if (geom.type == GeomType::mesh) {
     return e.error("a geom of type mesh needs the attribute 'mesh'");
   }
