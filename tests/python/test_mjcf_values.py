@@ -144,6 +144,15 @@ def test_values_of_looks(value):
         agree(top=f'<compiler><lengthrange {name}="{value}"/></compiler>')
 
 
+@pytest.mark.parametrize("top, fine", [
+    ('<custom><numeric name="a" data="1 2"/></custom>', True), ('<custom><numeric name="a" size="3" data="1 2"/></custom>', True), ('<custom><numeric name="a" size="1" data="1 2"/></custom>', False),
+    ('<custom><numeric data="1"/></custom>', False), ('<custom><text name="a" data="x"/></custom>', True), ('<custom><text name="a" data=""/></custom>', False),
+    ('<custom><text data="x"/></custom>', False), ('<custom><tuple><element objtype="body" objname="world"/></tuple></custom>', False),
+    ('<statistic extent="0"/>', False), ('<statistic extent="-1"/>', False), ('<statistic extent="2"/>', True)])
+def test_custom_data_and_statistics(top, fine):
+    assert agree(top=top) == fine
+
+
 def test_places_of_default_cameras_and_lights(tmp_path):
     text = FRAME.format(top='<default><camera pos="1 2 3" euler="0 90 0"/><light pos="0 0 4" dir="1 0 0"/></default>', world='<camera name="a"/><camera name="b" pos="0 0 0"/><light name="l"/>',
                         body="", joint="", geom="", end="")

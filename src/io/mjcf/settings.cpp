@@ -110,14 +110,21 @@ void Builder::read_settings(const Scope& scope) {
       }
     } else if (e.is("visual") || e.is("statistic")) {
       keep_all(e, std::string(e.name()));
+      if (double extent = 0; e.read("extent", extent) && !(extent > 0))
+        e.error("attribute 'extent' must be positive", "extent");
       const std::vector<XmlElement> parts = scope.source->items(e);
       refuse_repeated(parts);
       for (const XmlElement& part : parts) keep_all(part, "visual." + std::string(part.name()));
     } else if (e.is("custom")) {
       for (const XmlElement& part : scope.source->items(e)) {
         for (const XmlElement& inner : part.children()) refuse_unknown(inner);
+        require(part, "name");
+        if (part.is("text")) require(part, "data");
         int size = 0;
         read_in(part, "size", 0, 1'000'000, size);
+        const auto data = part.is("numeric") ? split_blanks(part.text("data")).size() : 0;
+        if (part.has("size") && data > static_cast<std::size_t>(size))
+          part.error(fmt::format("attribute 'data' has {} numbers, more than its size {}", data, size), "data");
         keep_all(part, "custom." + std::string(part.name()));
       }
     } else if (e.is("extension")) {
