@@ -14,6 +14,8 @@ namespace tarsus::app {
 
 namespace {
 
+constexpr double kUnsure = 0.7, kGuess = 0.3;  ///< of confidence(); limbs without any known name have about 0.5
+
 struct Map {
   std::string clip, model, mapping, out, clip_out;
   bool json = false;
@@ -55,17 +57,32 @@ void execute(const Map& map) {
   const ClipMapping mapping = map.mapping.empty() ? map_skeleton(model, clip) : read_clip_mapping(map.mapping);
   if (mapping.points.empty()) throw ValueError("--mapping", map.mapping, "a mapping with \"points\"");
   const Retargeted moved = retarget(model, clip, mapping);
+  const double sure = confidence(mapping);
+  const bool guess = map.mapping.empty() && sure < kGuess;
   if (!map.out.empty()) write_file(map.out, write_clip_mapping(mapping));
-  if (!map.clip_out.empty()) write_file(map.clip_out, write_clip(moved.clip));
+  if (!map.clip_out.empty() && !guess) write_file(map.clip_out, write_clip(moved.clip));
   const nlohmann::json json = to_json(mapping, moved.report, moved.clip, model);
-  if (map.json) return print_json(json);
-  fmt::print("  {:<16}{:<28}{:<28}sure\n", "point", "of the clip", "of the model");
-  for (const PointMapping& p : mapping.points)
-    fmt::print("  {:<16}{:<28}{:<28}{:.2f}\n", p.point, p.from, p.body + (p.tip ? " (far end)" : ""), p.sure);
-  fmt::print("confidence {:.2f}; drives {} of {} joints\n{}\n", confidence(mapping), json["driven"].get<int>(),
-             model.njoint(), text(moved.report));
-  if (confidence(mapping) < 0.7)
-    fmt::print("not sure: look at the table, mend it in a file (--out), and give that to --mapping\n");
+  if (map.json) {
+    print_json(json);
+  } else {
+    fmt::print("  {:<16}{:<28}{:<28}sure\n", "point", "of the clip", "of the model");
+    for (const PointMapping& p : mapping.points)
+      fmt::print("  {:<16}{:<28}{:<28}{:.2f}\n", p.point, p.from, p.body + (p.tip ? " (far end)" : ""), p.sure);
+    fmt::print("confidence {:.2f}; drives {} of {} joints\n{}\n", sure, json["driven"].get<int>(), model.njoint(),
+               text(moved.report));
+  }
+  if (guess) {
+    throw InputError(
+        Location{map.clip, 0, 0, {}},
+        fmt::format("the two skeletons do not seem to match (confidence {:.2f}){}: look at the table, mend "
+                    "it in a file (--out), and give that to --mapping",
+                    sure, map.clip_out.empty() ? "" : ", and no clip is written"));
+  }
+  if (map.mapping.empty() && sure < kUnsure)
+    fmt::print(stderr,
+               "warning: not sure (confidence {:.2f}): look at the table, mend it in a file (--out), and give "
+               "that to --mapping\n",
+               sure);
 }
 
 }  // namespace
@@ -85,7 +102,8 @@ void add_map_command(CLI::App& app) {
       "Hips, knees, ankles, shoulders and so on are found by the names that Mixamo, CMU, DAZ, LAFAN1, SMPL, Blender, "
       "Unreal, MVN and\nBiovision use, else by where the limbs end. The motion is then fitted frame by frame: "
       "directions "
-      "of bones, the model's own\nlengths, feet that neither slide nor sink.\n\n"
+      "of bones, the model's own\nlengths, feet that neither slide nor sink. Exit status 1, and no clip, where the "
+      "skeletons do not seem to match (confidence\nunder 0.3), unless --mapping names a file that says how they do.\n\n"
       "  tarsus map walk.bvh models/humanoid.xml\n"
       "  tarsus map walk.bvh models/humanoid.xml --out walk_map.json --clip-out walk.json\n"
       "  tarsus run models/humanoid.xml --clip walk.json                      follows what --clip-out wrote\n\n"

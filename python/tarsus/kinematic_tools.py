@@ -73,7 +73,8 @@ def random_configuration(model, rng: np.random.Generator | int | None = None) ->
 
 
 def com_jacobian(model, data, qpos) -> np.ndarray:
-    """[3][nv] J with the centre of mass's velocity = J qvel, at qpos; leaves the kinematics of qpos in data."""
+    """[3][nv] J with the centre of mass's velocity = J qvel, at qpos; leaves the kinematics of qpos in data. The centre is that of
+    what moves, as momentum()'s and Pinocchio's: what is fixed to the world has no part in it, as it has in MuJoCo's."""
     _core.kinematics(model, _one_world(data), qpos)
     total, out, J = 0.0, np.zeros((3, model.nv)), np.zeros((6, model.nv))
     for body in model.bodies[1:]:
@@ -254,6 +255,7 @@ class _Problem:
             if joint.limited:
                 self.low[joint.qvel], self.high[joint.qvel] = joint.range
         self.scalar = self.place >= 0
+        self.loops = _core.Equalities(model)
         self._J = np.zeros((6, model.nv))
 
     def values(self, qpos):
@@ -277,9 +279,13 @@ class _Problem:
         return A
 
     def errors(self, qpos, jacobian=True):
-        """Weighted errors of all tasks, and how they change with qvel."""
-        _core.kinematics(self.model, self.data, qpos)
+        """Weighted errors of all tasks and of the model's equality constraints, and how they change with qvel."""
         errors, rows = [], []
+        if self.loops.nrow:
+            found = self.loops.rows(self.data, qpos)
+            errors.append(-found["phi"])
+            rows.append(found["J"])
+        _core.kinematics(self.model, self.data, qpos)
         for t in self.tasks:
             rotation, position = _core.body_pose(self.model, self.data, t.body)
             point = position + rotation @ t.point
@@ -328,7 +334,8 @@ class _Problem:
 
 def ik(model, tasks: FrameTask | Sequence[FrameTask], qpos=None, *, tolerance: float = 1e-6, iterations: int = 100,
        restarts: int = 30, seed: int = 0, data=None) -> IKResult:
-    """A configuration within the joints' ranges in which bodies are where the tasks want them.
+    """A configuration within the joints' ranges in which bodies are where the tasks want them and the model's equality
+    constraints (loops, URDF's mimic) hold.
 
     Damped least squares (Levenberg-Marquardt) from `qpos` (None: neutral(model)), then, as long as the errors' norm is above
     `tolerance`, from up to `restarts` random configurations. Free roots move too. The best found is returned; look at

@@ -530,6 +530,11 @@ std::string text(const RetargetReport& r) {
 
 Retargeted retarget(const Model& model, const MotionClip& clip, const ClipMapping& mapping) {
   if (clip.times.empty()) throw InputError(place_of(clip), "the clip has no frames");
+  if (!mapping.format.empty() && mapping.format != clip.format) {
+    throw InputError(mapping.file.empty() ? place_of(clip) : Location{mapping.file, 0, 0, {}},
+                     fmt::format("the mapping is for clips of format '{}', but '{}' is of format '{}'", mapping.format,
+                                 clip.name, clip.format));
+  }
   return Retargeter(model, clip, mapping).run();
 }
 

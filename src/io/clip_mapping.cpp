@@ -41,6 +41,10 @@ class MappingReader {
     if (joints && points) top.fault(*points, "points", "\"joints\" and \"points\" exclude each other");
     if (joints) read_joints(*joints);
     if (points) read_points(*points);
+    for (const char* key : {"scale", "offset"}) {
+      if (points && top.get(key))
+        top.fault(*top.get(key), key, "has no effect beside \"points\": the scale is that of the legs' lengths");
+    }
     if (!joints && !points) {
       sink_.add(Severity::error, document_.where(document_.root()), "there are no \"joints\" and no \"points\"");
     }

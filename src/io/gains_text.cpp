@@ -2,15 +2,13 @@
 
 #include <charconv>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <nlohmann/json.hpp>
+
+#include "json_text.hpp"
+#include "tarsus/io/xml.hpp"
 
 namespace tarsus {
 
 namespace {
-
-using Json = nlohmann::json;
 
 std::vector<double> numbers(const std::string& text) {
   std::vector<double> out;
@@ -32,38 +30,28 @@ std::vector<double> numbers(const std::string& text) {
   return out;
 }
 
-std::array<double, 2> pair(const std::string& file, const std::string& key, const Json& value) {
-  if (!value.is_array() || value.size() != 2 || !value[0].is_number() || !value[1].is_number()) {
-    throw InputError({file, 0, 0, "/" + key}, "expected [KP, KD], two numbers");
-  }
-  return {value[0].get<double>(), value[1].get<double>()};
-}
-
-void set(Drives& drives, const Joint& joint, const std::array<double, 2>& gains) {
+void set(Drives& drives, const Joint& joint, const std::vector<double>& gains) {
   for (int k = 0; k < joint.nv(); ++k) drives.kp[joint.qvel + k] = gains[0], drives.kd[joint.qvel + k] = gains[1];
 }
 
 Drives from_file(const Model& model, const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(in), {}};
-  if (!in && text.empty()) throw InputError({path, 0, 0, ""}, "cannot be read");
-  Json json;
-  try {
-    json = Json::parse(text);
-  } catch (const Json::parse_error& e) {
-    throw InputError({path, 0, 0, ""}, e.what());
-  }
-  if (!json.is_object()) throw InputError({path, 0, 0, ""}, "expected an object {\"joint\": [KP, KD], …}");
+  const JsonDocument document(read_file(path, JsonLimits{}.bytes), path);
+  const JsonValue& json = document.root();
+  if (!json.is(JsonValue::Type::object))
+    throw InputError(document.where(json), "expected an object {\"joint\": [KP, KD], …}");
   Drives drives = Drives::none(model);
   for (const Joint& joint : model.joints) {
-    const std::string fallback = moves_freely(joint.type) ? "root" : "default";
-    const std::string& key = json.contains(joint.name) ? joint.name : fallback;
-    if (json.contains(key)) set(drives, joint, pair(path, key, json[key]));
+    const JsonValue* gains = json.find(joint.name);
+    if (!gains) gains = json.find(moves_freely(joint.type) ? "root" : "default");
+    if (!gains) continue;
+    if (!gains->is(JsonValue::Type::numbers) || gains->size() != 2)
+      throw InputError(document.where(*gains, joint.name), "expected [KP, KD], two numbers");
+    set(drives, joint, gains->numbers);
   }
-  for (const auto& [key, value] : json.items()) {
-    if (key != "default" && key != "root" && model.find_joint(key) < 0) {
-      throw InputError({path, 0, 0, "/" + key}, "the model has no joint of that name");
-    }
+  for (std::size_t i = 0; i < json.keys.size(); ++i) {
+    const std::string& key = json.keys[i];
+    if (key != "default" && key != "root" && model.find_joint(key) < 0)
+      throw InputError(document.where(json.items[i], key), "the model has no joint named " + quote(key));
   }
   return drives;
 }

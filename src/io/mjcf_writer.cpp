@@ -283,6 +283,16 @@ void MjcfWriter::write_joint(const XmlWriter& body, const JointSpec& joint) cons
   e.set_list("user", joint.user);
 }
 
+/// Whether a sensor reads the frame of a body's principal axes, objtype="body".
+bool reads_principal_axes(const ModelSpec& spec) {
+  const auto is_body = [](const auto& a) {
+    return (a.first == "objtype" || a.first == "reftype") && a.second == "body";
+  };
+  return std::any_of(spec.sensors.begin(), spec.sensors.end(), [&](const SensorSpec& sensor) {
+    return std::any_of(sensor.attributes.begin(), sensor.attributes.end(), is_body);
+  });
+}
+
 /// Names of materials that the document defines; URDF's have no definition of their own here.
 bool has_material(const ModelSpec& spec, const std::string& name) {
   return std::any_of(spec.cosmetics.begin(), spec.cosmetics.end(),
@@ -359,11 +369,14 @@ void MjcfWriter::write_bodies(const XmlWriter& root) {
         const Eigen3 principal = eigen(s);
         const Quatd axes = inertial.axes ? *inertial.axes : quaternion(principal.vectors);
         const bool along_axes = s.xy == 0 && s.xz == 0 && s.yz == 0 && axes.w == 1;
-        if (!along_axes && principal.values.z >= kLeastMoment) {
+        // What a sensor of a body reads: from a full tensor MuJoCo takes axes of its own, in the order of moments.
+        const bool own_axes = !along_axes && inertial.axes && reads_principal_axes(spec_);
+        if (!along_axes && !own_axes && principal.values.z >= kLeastMoment) {
           mass.set_list("fullinertia", std::array<double, 6>{s.xx, s.yy, s.zz, s.xy, s.xz, s.yz});
         } else {  // MuJoCo takes moments of zero along axes only, and the triangle inequality without rounding
-          const Quatd q = along_axes ? Quatd{1, 0, 0, 0} : quaternion(principal.vectors);
-          Vec3d v = along_axes ? Vec3d{s.xx, s.yy, s.zz} : principal.values;
+          const Quatd q = along_axes ? Quatd{1, 0, 0, 0} : own_axes ? axes : quaternion(principal.vectors);
+          const Sym3d own = along_axes ? s : rotate(transpose(rotation(q)), s);
+          Vec3d v = along_axes || own_axes ? Vec3d{own.xx, own.yy, own.zz} : principal.values;
           for (int k = 0; k < 3; ++k) v[k] = std::max(v[k], 0.0);
           for (int k = 0; k < 3; ++k) {
             const double others = v[(k + 1) % 3] + v[(k + 2) % 3];

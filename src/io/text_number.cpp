@@ -153,9 +153,8 @@ Parsed<Vec3d> parse_vec3(std::string_view text) {
 }
 
 Parsed<bool> parse_bool(std::string_view text) {
-  const std::string_view word = trimmed(text);
-  if (word == "true") return {true, {}};
-  if (word == "false") return {false, {}};
+  if (text == "true") return {true, {}};
+  if (text == "false") return {false, {}};
   return {false, fmt::format("{} is neither 'true' nor 'false'", quote(text))};
 }
 

@@ -37,8 +37,12 @@ void read_limit(const XmlElement& joint, std::string_view type, JointSpec& out) 
     return;
   }
   double low = 0, high = 0, effort = kInfinity, velocity = kInfinity;
-  const bool has_low = element.read("lower", low, Infinities::allow),
-             has_high = element.read("upper", high, Infinities::allow);
+  const auto read = [&](const char* name, double& x) {
+    if (!element.read(name, x, Infinities::allow)) return false;
+    if (std::abs(x) >= kNoLimit) x = std::copysign(kInfinity, x);
+    return true;
+  };
+  const bool has_low = read("lower", low), has_high = read("upper", high);
   if (ranged && (has_low || has_high)) {
     if (low >= high) {
       element.warn(fmt::format("lower {} is not below upper {}: taken as not limited", low, high), "lower");
@@ -51,12 +55,12 @@ void read_limit(const XmlElement& joint, std::string_view type, JointSpec& out) 
   } else if ((has_low && low != 0) || (has_high && high != 0)) {
     element.note(fmt::format("a {} joint has no range: lower and upper are not used", type));
   }
-  if (element.read("effort", effort, Infinities::allow)) {
+  if (read("effort", effort)) {
     if (effort < 0) element.error(fmt::format("is negative: {}", effort), "effort");
     if (effort == 0) element.warn("effort 0 would allow no force at all: taken as not limited", "effort");
     if (effort > 0 && std::isfinite(effort)) out.force_limited = true, out.force_range = {-effort, effort};
   }
-  if (element.read("velocity", velocity, Infinities::allow)) {
+  if (read("velocity", velocity)) {
     if (velocity < 0) element.error(fmt::format("is negative: {}", velocity), "velocity");
     if (velocity > 0) out.velocity_limit = velocity;
     if (velocity == 0) element.warn("velocity 0 would allow no motion: taken as not limited", "velocity");

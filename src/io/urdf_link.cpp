@@ -143,6 +143,7 @@ bool read_shape(const XmlElement& geometry, GeomSpec& geom, MeshCache& meshes) {
     if (good) geom.mesh = meshes.name_of(shape, file, scale, geom.visual_only);
   } else if (kind == "plane") {  // Bullet's
     geom.type = GeomType::plane;
+    geom.size = {0, 0, 1};  // no end; the spacing of its grid, which MJCF needs
     Vec3d normal{0, 0, 1};
     shape.read("normal", normal);
     good = norm(normal) > 0;

@@ -14,6 +14,8 @@
 
 namespace tarsus::urdf {
 
+constexpr double kNoLimit = 1e10;  ///< from here on a limit is none: urdfdom reads no "inf"
+
 struct Pose {
   Vec3d position{0, 0, 0};
   Quatd orientation{1, 0, 0, 0};

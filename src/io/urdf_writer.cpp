@@ -1,11 +1,13 @@
 #include "tarsus/io/urdf_writer.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 
 #include "tarsus/math/elementary.hpp"
 #include "tarsus/math/rotation.hpp"
 #include "tarsus/model/joint_parts.hpp"
+#include "urdf_parts.hpp"
 #include "xml_writer.hpp"
 
 namespace tarsus {
@@ -141,12 +143,16 @@ void UrdfWriter::write_joint(const XmlWriter& robot, const std::string& name, co
   e.child("child").set("link", child);
   if (!joint) return;
   if (axial) e.child("axis").set("xyz", joint->axis);
-  const bool limit = joint->force_limited || std::isfinite(joint->velocity_limit);
-  if (axial && (joint->limited || limit)) {
+  const bool slides = slides_on_axis(joint->type);  // urdfdom wants a range of each
+  if (axial && (slides || joint->limited || joint->force_limited || std::isfinite(joint->velocity_limit))) {
     const XmlWriter l = e.child("limit");
-    if (joint->limited) l.set("lower", joint->range[0]), l.set("upper", joint->range[1]);
-    l.set("effort", joint->force_limited ? std::max(-joint->force_range[0], joint->force_range[1]) : kInfinity);
-    l.set("velocity", joint->velocity_limit);
+    const auto set = [&](const char* name, double x) { l.set(name, std::clamp(x, -urdf::kNoLimit, urdf::kNoLimit)); };
+    if (joint->limited)
+      set("lower", joint->range[0]), set("upper", joint->range[1]);
+    else if (slides)
+      set("lower", -kInfinity), set("upper", kInfinity);
+    set("effort", joint->force_limited ? std::max(-joint->force_range[0], joint->force_range[1]) : urdf::kNoLimit);
+    set("velocity", joint->velocity_limit);
   }
   if (joint->damping != 0 || joint->friction_loss != 0) {
     const XmlWriter d = e.child("dynamics");

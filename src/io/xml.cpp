@@ -348,9 +348,13 @@ void XmlElement::report_unread(Severity severity) const {
   }
   for (pugi::xml_node node = handle().first_child(); node; node = node.next_sibling()) {
     if (node.type() != pugi::node_element || state_->read[state_->offset(node.name())]) continue;
+    const std::string_view its_name = std::string_view(node.name()).substr(0, 100);
+    const pugi::xml_node first = handle().child(node.name());
+    const bool second = first != node && state_->read[state_->offset(first.name())];
     XmlElement(state_, node)
         .report(severity,
-                fmt::format("<{}> is not an element of <{}>", std::string_view(node.name()).substr(0, 100), name()),
+                second ? fmt::format("a second <{}> in one <{}>: the first counts", its_name, name())
+                       : fmt::format("<{}> is not an element of <{}>", its_name, name()),
                 nullptr);
   }
 }

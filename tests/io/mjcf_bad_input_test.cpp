@@ -271,10 +271,10 @@ TEST(MjcfBadInput, NestingAtAMillionIsRefused) {
   std::string defaults = "<mujoco>";
   for (int i = 0; i < 1'000'000; ++i) defaults += "<default class='a'>";
   refused(defaults, 1, "deeper than");
-  defaults = "<mujoco>";
+  defaults = "<mujoco><default>";
   for (int i = 0; i < 15'000; ++i) defaults += fmt::format("<default class='c{}'>", i);
   for (int i = 0; i < 15'000; ++i) defaults += "</default>";
-  refused(defaults + "</mujoco>", 1, "more than 10000 default classes");
+  refused(defaults + "</default></mujoco>", 1, "more than 10000 default classes");
 }
 
 TEST(MjcfBadInput, Constraints) {

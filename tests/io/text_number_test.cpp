@@ -60,7 +60,8 @@ TEST(TextNumber, WholeNumbers) {
 }
 
 TEST(TextNumber, WordsOfTruth) {
-  EXPECT_TRUE(parse_bool(" true ").value);
+  EXPECT_TRUE(parse_bool("true").value);
+  EXPECT_FALSE(parse_bool(" true "));  // MuJoCo's words have no blanks around them
   EXPECT_FALSE(parse_bool("false").value);
   EXPECT_FALSE(parse_bool("True"));
   EXPECT_FALSE(parse_bool("1"));

@@ -298,6 +298,8 @@ TEST(UrdfBadInput, Inertia) {
   const ModelSpec twice = parse(robot(link("a", kMass + heavy)));
   expect_told(twice, Severity::warning, "a second <inertial> is left out");
   EXPECT_EQ(twice.bodies.at(1).inertial->mass, 1);  // urdfdom and with it Pinocchio and ROS take the first
+  expect_told(parse(pair_of("revolute", "<limit lower='-1' upper='1'/><limit lower='-2' upper='2'/>")),
+              Severity::warning, "a second <limit> in one <joint>: the first counts");
   ReadOptions fix;
   fix.fix_balance = true;
   const ModelSpec mended = parse(with(one, "<inertia ixx='1' iyy='1' izz='4'/>"), fix);

@@ -1,6 +1,8 @@
 """Motions from files of several kinds: loaded, bound, retargeted, saved."""
 
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -92,3 +94,58 @@ def test_cmus_motions_on_the_humanoid(humanoid):
     moved, report = motion.retarget(humanoid)
     assert report["slide_mean"] < 0.02 and report["direction_error"] < 0.25, report
     assert moved.bind(humanoid).duration == pytest.approx(motion.duration)
+
+
+def walker_bvh(path):
+    """Two legs that swing, a trunk, two arms: a motion of nobody in particular."""
+    def joint(name, offset, *below, end=None):
+        inner = "".join(below) or f"End Site\n{{\nOFFSET {end}\n}}\n"
+        return f"{'ROOT' if name == 'Hips' else 'JOINT'} {name}\n{{\nOFFSET {offset}\nCHANNELS {'6 Xposition Yposition Zposition' if name == 'Hips' else '3'} Zrotation Xrotation Yrotation\n{inner}}}\n"
+
+    def limb(names, x, y, lengths):
+        last = joint(names[-1], f"0 -{lengths[-2]} 0", end=f"0 0 {lengths[-1]}")
+        for name, length in zip(names[-2:0:-1], lengths[-3::-1]):
+            last = joint(name, f"0 -{length} 0", last)
+        return joint(names[0], f"{x} {y} 0", last)
+
+    legs = "".join(limb([side + part for part in ("UpLeg", "Leg", "Foot")], x, 0, (40, 40, 15)) for side, x in (("Left", 10), ("Right", -10)))
+    arms = "".join(limb([side + part for part in ("Arm", "ForeArm", "Hand")], x, 25, (28, 25, 10)) for side, x in (("Left", 18), ("Right", -18)))
+    text = "HIERARCHY\n" + joint("Hips", "0 0 0", legs, joint("Spine", "0 25 0", arms, joint("Neck", "0 30 0", joint("Head", "0 10 0", end="0 15 0"))))
+    count = 6 + 3 * (text.count("JOINT"))
+    frames = "".join(" ".join(["0", "82", str(k)] + ["0"] * (count - 3)) + "\n" for k in range(20))
+    path.write_text(f"{text}MOTION\nFrames: 20\nFrame Time: 0.033333\n{frames}")
+    return path
+
+
+def map_command(*arguments):
+    return subprocess.run([sys.executable, "-m", "tarsus", "map", *map(str, arguments)], capture_output=True, text=True)
+
+
+def test_a_mapping_that_is_a_guess_is_no_success(tmp_path):
+    clip, out, moved = walker_bvh(tmp_path / "walk.bvh"), tmp_path / "map.json", tmp_path / "moved.json"
+    run = map_command(clip, HUMANOID, "--clip-out", moved)
+    assert run.returncode == 0 and not run.stderr and moved.exists(), run.stderr
+    moved.unlink()
+    for more in ([], ["--json"]):
+        run = map_command(clip, tarsus.MODELS / "dog.xml", "--out", out, "--clip-out", moved, *more)
+        assert run.returncode == 1 and "do not seem to match (confidence 0.1" in run.stderr and "no clip is written" in run.stderr
+        assert "left_knee" in run.stdout and out.exists() and not moved.exists()
+    run = map_command(clip, tarsus.MODELS / "dog.xml", "--mapping", out, "--clip-out", moved)   # it was looked at
+    assert run.returncode == 0 and moved.exists(), run.stderr
+
+
+def test_a_mapping_of_another_format_is_refused(humanoid, tmp_path):
+    clip, mapping = walker_bvh(tmp_path / "walk.bvh"), tmp_path / "map.json"
+    assert map_command(clip, HUMANOID, "--out", mapping).returncode == 0
+    text = mapping.read_text()
+    assert '"format": "bvh"' in text
+    motion = tarsus.MotionClip.load(clip)
+    motion.retarget(humanoid, mapping)
+    mapping.write_text(text.replace('"format": "bvh"', '"format": "amass"'))
+    for use in (lambda: motion.retarget(humanoid, mapping), lambda: motion.bind(humanoid, mapping)):
+        with pytest.raises(tarsus.InputError, match="map.json.*for clips of format 'amass', but 'walk' is of format 'bvh'"):
+            use()
+    assert "for clips of format 'amass'" in map_command(clip, HUMANOID, "--mapping", mapping).stderr
+    mapping.write_text(text.replace('"points"', '"scale": 0.01, "points"'))
+    with pytest.raises(tarsus.InputError, match="has no effect beside .points..*\\(scale\\)"):
+        motion.retarget(humanoid, mapping)

@@ -6,6 +6,7 @@ import subprocess
 import zlib
 
 import mujoco
+import numpy as np
 import pytest
 import tarsus
 from oracle import DATA
@@ -19,9 +20,11 @@ def png():
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(b"\0\xff\0\0")) + chunk(b"IEND", b"")
 
 
+PROGRAM = pathlib.Path(tarsus.__file__).parent / "bin/tarsus"
+
+
 def converted(source, target):
-    program = pathlib.Path(tarsus.__file__).parent / "bin/tarsus"
-    subprocess.run([program, "convert", source, target], check=True, capture_output=True)
+    subprocess.run([PROGRAM, "convert", source, target], check=True, capture_output=True)
     return mujoco.MjModel.from_xml_path(str(target))
 
 
@@ -71,3 +74,31 @@ def test_a_warning_of_each_kind_is_printed_once(tmp_path):
     program = pathlib.Path(tarsus.__file__).parent / "bin/tarsus"
     printed = subprocess.run([program, "convert", tmp_path / "main.xml", tmp_path / "out.xml"], check=True, capture_output=True, text=True).stderr
     assert printed.count("keyframes of attached models") == 1 and "(and 2 more of this kind)" in printed
+
+
+def test_planes_of_urdf_have_the_spacing_that_mjcf_asks_for(tmp_path):
+    (tmp_path / "floor.urdf").write_text('<robot name="f"><link name="ground"><collision><geometry><plane normal="0 0 1"/></geometry></collision></link></robot>')
+    assert converted(tmp_path / "floor.urdf", tmp_path / "floor.xml").geom_size.tolist() == [[0, 0, 1]]
+
+
+def test_principal_axes_that_sensors_read_stay(tmp_path):
+    (tmp_path / "in.xml").write_text('<mujoco><worldbody><body name="b"><freejoint/><inertial mass="1" pos=".1 0 0" euler="10 20 30" diaginertia=".1 .2 .25"/></body></worldbody>'
+                                     '<sensor><framequat objtype="body" objname="b"/></sensor></mujoco>')
+    theirs, ours = mujoco.MjModel.from_xml_path(str(tmp_path / "in.xml")), converted(tmp_path / "in.xml", tmp_path / "out.xml")
+    np.testing.assert_allclose(ours.body_inertia, theirs.body_inertia, rtol=1e-12)
+    np.testing.assert_allclose(ours.body_iquat, theirs.body_iquat, rtol=1e-12)
+
+
+def test_written_urdf_loads_in_pinocchio(tmp_path):
+    """urdfdom reads no "inf", and no slide without a range."""
+    pinocchio = pytest.importorskip("pinocchio")
+    (tmp_path / "in.xml").write_text('<mujoco><worldbody><body name="a"><joint name="x" type="slide"/><geom size=".1"/><body name="b"><joint name="y" range="-60 60" damping="1"/>'
+                                     '<geom size=".1"/><body name="c"><joint name="z" actuatorfrcrange="-3 3"/><geom size=".1"/></body></body></body></worldbody></mujoco>')
+    subprocess.run([PROGRAM, "convert", tmp_path / "in.xml", tmp_path / "out.urdf"], check=True, capture_output=True)
+    theirs, ours = pinocchio.buildModelFromUrdf(str(tmp_path / "out.urdf")), tarsus.Model.load(tmp_path / "out.urdf")
+    assert list(theirs.names)[1:] == [joint.name for joint in ours.joints] == ["x", "y", "z"]
+    assert [joint.limited for joint in ours.joints] == [False, True, False]
+    assert [joint.force_limited for joint in ours.joints] == [False, False, True]
+    assert not [d for d in ours.diagnostics if d.severity == "warning" and not d.other_law]
+    subprocess.run([PROGRAM, "convert", tmp_path / "out.urdf", tmp_path / "again.urdf"], check=True, capture_output=True)
+    assert (tmp_path / "again.urdf").read_text() == (tmp_path / "out.urdf").read_text()

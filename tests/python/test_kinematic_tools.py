@@ -235,3 +235,24 @@ def test_what_ik_cannot_mean_is_named(task, options, text):
     model = tarsus.Model.load(tarsus.MODELS / "humanoid.xml")
     with pytest.raises(tarsus.ValueError, match=f"^{text}"):
         tarsus.ik(model, tarsus.FrameTask("head", **task), **options)
+
+
+def test_inverse_kinematics_keeps_loops_and_mimics():
+    model = tarsus.Model.load(tarsus.MODELS / "loops/four_bar.xml")
+    data, loops = tarsus.Data(model), tarsus.Equalities(model)
+    stepper = tarsus.Stepper(data, dt=0.002, loops="shake")
+    for _ in range(150):
+        assert stepper.step() == 0
+    tarsus.kinematics(model, data, data.qpos)
+    _, position = tarsus.body_pose(model, data, "coupler")
+    result = tarsus.ik(model, tarsus.FrameTask("coupler", position=position))
+    assert result.success and np.abs(loops.rows(data, result.qpos)["phi"]).max() <= 1e-6
+    result = tarsus.ik(model, tarsus.FrameTask("coupler", position=position + [0, 0.1, 0]), restarts=1)   # out of its plane
+    assert not result.success
+
+    links = "".join(f'<link name="l{i}"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1"/></inertial></link>' for i in range(3))
+    joints = "".join(f'<joint name="j{i}" type="continuous"><parent link="l{i}"/><child link="l{i + 1}"/><axis xyz="0 1 0"/>{more}</joint>'
+                     for i, more in enumerate(["", '<mimic joint="j0" multiplier="-2" offset="0.1"/>']))
+    finger = tarsus.Model.from_xml_string(f'<robot name="finger">{links}{joints}</robot>')
+    result = tarsus.ik(finger, tarsus.FrameTask("l2", orientation=[np.cos(0.2), 0, np.sin(0.2), 0]))
+    assert result.success and np.allclose(result.qpos, [-0.3, 0.7], atol=1e-5)

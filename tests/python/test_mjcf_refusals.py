@@ -32,6 +32,37 @@ def test_paths_of_tendons(path, fine):
     assert agree(tendon=f"<{kind}>{inner}</{kind}>") == fine
 
 
+@pytest.mark.parametrize("kind, fine", [("sphere", True), ("cylinder", True), ("box", False), ("capsule", False), ("ellipsoid", False), ("plane", False)])
+def test_what_tendons_wrap_around(kind, fine):
+    text = MODEL.format("true", '<spatial><site site="w"/><geom geom="k"/><site site="s"/></spatial>', "").replace("<worldbody>", f'<worldbody><geom name="k" type="{kind}" size=".1 .1 .1"/>')
+    text = text.replace("<spatial>", "\n<spatial>")
+    if fine:
+        assert mujoco.MjModel.from_xml_string(text).ntendon == 2
+        tarsus.Model.from_xml_string(text)
+        return
+    with pytest.raises(ValueError, match="not sphere or cylinder"):
+        mujoco.MjModel.from_xml_string(text)
+    with pytest.raises(tarsus.InputError, match=r":3:\d+: error: tendons wrap around spheres and cylinders only"):
+        tarsus.Model.from_xml_string(text)
+
+
+@pytest.mark.parametrize("transmission, fine", [('joint="x" refsite="s"', False), ('joint="x" slidersite="s"', False), ('tendon="f" refsite="s"', False), ('site="s" slidersite="t"', False),
+                                                ('site="s" refsite="t"', True), ('cranksite="s" slidersite="t" cranklength="1"', True), ('cranksite="s" refsite="t" cranklength="1"', False)])
+def test_sites_that_go_with_a_transmission(transmission, fine):
+    assert agree(actuator=f"<motor {transmission}/>") == fine
+
+
+@pytest.mark.parametrize("weld, fine", [('site1="s" site2="t"', True), ('site1="s" site2="w" relpose="0 0 0 1 0 0 0"', False), ('body1="c" relpose="0 0 0 1 0 0 0"', True)])
+def test_poses_of_welds(weld, fine):
+    text = MODEL.format("true", "", "").replace("<tendon>", f"\n<equality><weld {weld}/></equality><tendon>")
+    if fine:
+        return mujoco.MjModel.from_xml_string(text), tarsus.Model.from_xml_string(text)
+    with pytest.raises(ValueError, match="at most one of"):
+        mujoco.MjModel.from_xml_string(text)
+    with pytest.raises(tarsus.InputError, match="sites exclude bodies, 'anchor' and 'relpose'"):
+        tarsus.Model.from_xml_string(text)
+
+
 ELEMENTS = {"general": "", "motor": "", "position": 'kp="1"', "velocity": "", "intvelocity": "", "damper": 'ctrlrange="0 1"', "cylinder": "",
             "muscle": 'lengthrange="0 1"', "adhesion": 'ctrlrange="0 1" gain="1"', "dcmotor": 'motorconst="1" resistance="1"', "pid": 'kp="1"'}
 ATTRIBUTES = ['ctrllimited="false"', 'forcelimited="false"', 'actlimited="false"', 'actearly="false"', 'gear="2"', 'armature="0"', 'armature=".1"', 'damping=".1"',

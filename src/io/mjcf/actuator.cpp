@@ -151,8 +151,13 @@ void pid(const XmlElement& e, ActuatorState& state) {
 
 /// Kinds without an affine law: kept by name, nothing is computed from their attributes.
 void opaque(const XmlElement& e, ActuatorState& state) {
-  e.all_attributes();
-  e.mark_all_children();
+  if (e.is("orientation")) {
+    check_value(e, "kp", "1"), check_value(e, "kv", "1"), check_value(e, "dampratio", "1");
+    e.ignore({"input"});
+  } else {
+    e.all_attributes();
+    e.mark_all_children();
+  }
   const std::string kind(e.name());
   set(state, kind.c_str(), kind.c_str(), kind.c_str());
 }
@@ -173,8 +178,9 @@ void common(const XmlElement& e, ActuatorState& state) {
   e.read("cranklength", spec.crank_length);
   if (e.read("armature", state.armature)) refuse_negative(e, "armature", state.armature);
   if (e.read("damping", state.damping, 1)) refuse_negative(e, "damping", state.damping[0]);
+  check_value(e, "delay", "1"), check_value(e, "nsample", "1i"), check_value(e, "interp", "zoh|linear|cubic");
   e.unsupported({"delay"});
-  e.ignore({"name", "class", "nsample", "interp"});
+  e.ignore({"name", "class"});
 }
 
 struct Element {

@@ -105,7 +105,8 @@ void Builder::read_mesh_asset(const XmlElement& e, const Scope& scope) {
     e.error("'file' excludes 'vertex' and 'face'", "file");
   else
     load_mesh(e, scope, content_type, mesh, objects);
-  e.ignore({"class", "smoothnormal", "vertex", "face"});
+  check_value(e, "smoothnormal", "bool");
+  e.ignore({"class", "vertex", "face"});
   e.unsupported({"material", "maxhullvert", "normal", "texcoord", "params"});
   e.report_unread(Severity::error);
   const Mat3d turn = transpose(rotation(reference.orientation));

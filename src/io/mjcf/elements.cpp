@@ -156,9 +156,15 @@ void Builder::add_geom(const Task& task) {
     geom.mesh = scope.naming.prefix + geom.mesh;
     if (find(Kind::mesh, geom.mesh) < 0)
       return e.error(fmt::format("there is no mesh named {}", quote(geom.mesh)), "mesh");
+    if (geom.type == GeomType::plane || geom.type == GeomType::height_field)
+      return e.error(fmt::format("a {} cannot be fitted to a mesh", name(geom.type)), "mesh");
   } else if (geom.type == GeomType::mesh) {
     return e.error("a geom of type mesh needs the attribute 'mesh'");
   }
+  if (geom.type == GeomType::mesh && geom.shell_inertia)
+    return e.error("'shellinertia' is not for meshes: <mesh inertia=\"shell\"> is", "shellinertia");
+  if (geom.type != GeomType::height_field && !geom.height_field.empty())
+    return e.error(fmt::format("'hfield' is for geoms of type hfield, not for a {}", name(geom.type)), "hfield");
   if (geom.type == GeomType::height_field) {
     geom.height_field = scope.naming.prefix + geom.height_field;
     if (find(Kind::height_field, geom.height_field) < 0) {
@@ -223,7 +229,14 @@ void Builder::add_site(const Task& task) {
   site.where = e.where();
   e.report_unread(Severity::error);
   declare(Kind::site, site.name, e, &task.scope);
-  if (!site.material.empty()) site.material = task.scope.naming.prefix + site.material;
+  if (!site.material.empty()) {
+    site.material = task.scope.naming.prefix + site.material;
+    if (find(Kind::material, site.material) < 0)
+      e.warn(fmt::format("there is no material named {}", quote(site.material)), "material");
+  }
+  if (site.type == GeomType::plane || site.type == GeomType::height_field)
+    return e.error(fmt::format("a site is no {}", name(site.type)), "type");
+  if (site.type == GeomType::mesh && !e.has("mesh")) return e.error("a site of type mesh needs the attribute 'mesh'");
   if (state.ends && !place_between(e, *state.ends, site.type, site.size, site.position, site.orientation)) return;
   if (!check_size(e, site.type, site.size)) return;
   const Pose pose = compose(task.frame, {site.position, site.orientation});
@@ -239,11 +252,11 @@ void Builder::add_camera_or_light(const Task& task) {
   const auto look = defaults.looks.find(e.name());
   Attributes attributes = look == defaults.looks.end() ? Attributes{} : look->second;
   // Places are written in the body's frame, as a position and a quaternion (camera) or a direction (light).
-  Pose pose;
-  Vec3d direction{0, 0, -1};
+  const bool camera = e.is("camera");
+  Pose pose = camera ? defaults.camera : defaults.light;
+  Vec3d direction = defaults.light_direction;
   e.read("pos", pose.position);
   e.read("dir", direction);
-  const bool camera = e.is("camera");
   if (camera) read_orientation(e, source.compiler(), pose.orientation);
   pose = compose(task.frame, pose);
   direction = rotate(task.frame.orientation, direction);

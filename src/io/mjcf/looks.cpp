@@ -8,42 +8,53 @@
 namespace tarsus::mjcf {
 namespace {
 
+/// Each with what its value is, where nothing else reads it; see check_value().
 constexpr std::pair<std::string_view, std::string_view> kAttributes[] = {
     {"material",
-     "class emission metallic name reflectance rgba roughness shininess specular texrepeat texture texuniform"},
-    {"layer", "role texture"},
+     "class name emission=1 metallic=1 reflectance=1 rgba=4 roughness=1 shininess=1 specular=1 texrepeat=2 texture "
+     "texuniform=bool"},
+    {"layer", "role=rgb|occlusion|roughness|metallic|normal|opacity|emissive|rgba|orm texture"},
     {"texture",
-     "builtin class colorspace content_type embed file fileback filedown filefront fileleft fileright fileup "
-     "gridlayout gridsize height hflip mark markrgb name nchannel random rgb1 rgb2 type vflip width"},
+     "class name builtin=none|gradient|checker|flat colorspace=auto|linear|sRGB content_type embed=bool file "
+     "fileback filedown filefront fileleft fileright fileup gridlayout gridsize=2i height=1i hflip=bool "
+     "mark=none|edge|cross|random markrgb=3 nchannel=1i random=1 rgb1=3 rgb2=3 type=2d|cube|skybox vflip=bool "
+     "width=1i"},
     {"camera",
-     "axisangle class euler focal focalpixel fovy ipd mode name output pos principal principalpixel projection quat "
-     "resolution sensorsize target user xyaxes zaxis"},
+     "class name axisangle euler pos quat xyaxes zaxis focal=2 focalpixel=2 fovy=1 ipd=1 "
+     "mode=fixed|track|trackcom|targetbody|targetbodycom output principal=2 principalpixel=2 "
+     "projection=perspective|orthographic resolution=2i sensorsize=2 target user=*"},
     {"light",
-     "active ambient attenuation bulbradius castshadow class cutoff diffuse dir directional exponent intensity mode "
-     "name pos range softness specular target texture type"},
+     "class name dir pos active=bool ambient=3 attenuation=3 bulbradius=1 castshadow=bool cutoff=1 diffuse=3 "
+     "directional=bool exponent=1 intensity=1 mode=fixed|track|trackcom|targetbody|targetbodycom range=1 "
+     "softness=1 specular=3 target texture type=spot|directional|point|image"},
     {"global",
-     "azimuth bvactive cameraid elevation ellipsoidinertia fovy glow ipd linewidth offheight offwidth orthographic "
-     "realtime"},
-    {"quality", "numquads numslices numstacks offsamples shadowsize"},
-    {"headlight", "active ambient diffuse specular"},
+     "azimuth=1 bvactive=bool cameraid=1i elevation=1 ellipsoidinertia=bool fovy=1 glow=1 ipd=1 linewidth=1 "
+     "offheight=1i offwidth=1i orthographic=bool realtime=1"},
+    {"quality", "numquads=1i numslices=1i numstacks=1i offsamples=1i shadowsize=1i"},
+    {"headlight", "active=false|true|auto|0|1|2 ambient=3 diffuse=3 specular=3"},
     {"map",
-     "actuatortendon alpha fogend fogstart force haze shadowclip shadowscale stiffness stiffnessrot torque zfar znear"},
+     "actuatortendon=1 alpha=1 fogend=1 fogstart=1 force=1 haze=1 shadowclip=1 shadowscale=1 stiffness=1 "
+     "stiffnessrot=1 torque=1 zfar=1 znear=1"},
     {"scale",
-     "actuatorlength actuatorwidth camera com connect constraint contactheight contactwidth forcewidth framelength "
-     "framewidth frustum jointlength jointwidth light selectpoint slidercrank"},
+     "actuatorlength=1 actuatorwidth=1 camera=1 com=1 connect=1 constraint=1 contactheight=1 contactwidth=1 "
+     "forcewidth=1 framelength=1 framewidth=1 frustum=1 jointlength=1 jointwidth=1 light=1 selectpoint=1 "
+     "slidercrank=1"},
     {"rgba",
-     "actuator actuatornegative actuatorpositive bv bvactive camera com connect constraint contactforce "
-     "contactfriction contactgap contactpoint contacttorque crankbroken fog force frustum haze inertia joint light "
-     "rangefinder selectpoint slidercrank"},
+     "actuator=4 actuatornegative=4 actuatorpositive=4 bv=4 bvactive=4 camera=4 com=4 connect=4 constraint=4 "
+     "contactforce=4 contactfriction=4 contactgap=4 contactpoint=4 contacttorque=4 crankbroken=4 fog=4 force=4 "
+     "frustum=4 haze=4 inertia=4 joint=4 light=4 rangefinder=4 selectpoint=4 slidercrank=4"},
     {"visual", ""},
-    {"statistic", "center extent meaninertia meanmass meansize"},
+    {"statistic", "center=3 extent=1 meaninertia=1 meanmass=1 meansize=1"},
+    {"lengthrange",
+     "accel=1 interval=1 inttotal=1 maxforce=1 mode=none|muscle|muscleuser|all timeconst=1 timestep=1 tolrange=1 "
+     "useexisting=bool uselimit=bool"},
     {"size",
-     "memory nconmax njmax nkey nstack nuser_actuator nuser_body nuser_cam nuser_geom nuser_jnt nuser_sensor "
-     "nuser_site nuser_tendon nuserdata"},
-    {"numeric", "data name size"},
+     "memory nconmax=1i njmax=1i nstack=1i nkey nuser_actuator nuser_body nuser_cam nuser_geom nuser_jnt "
+     "nuser_sensor nuser_site nuser_tendon nuserdata"},
+    {"numeric", "data=* name size"},
     {"text", "data name"},
     {"tuple", "name"},
-    {"element", "objname objtype prm"},
+    {"element", "objname objtype prm=1"},
 };
 
 }  // namespace
@@ -53,10 +64,45 @@ void refuse_unknown(const XmlElement& e) {
                                       [&](const auto& known) { return e.is(known.first); });
   if (of == std::end(kAttributes))
     return e.error(fmt::format("<{}> is not an element of <{}>", e.name(), e.parent().name()));
-  const std::vector<std::string_view> names = split_blanks(of->second);
+  const std::vector<std::string_view> known = split_blanks(of->second);
   for (const auto& [name, value] : e.all_attributes()) {
-    if (std::find(names.begin(), names.end(), name) == names.end())
+    const auto same = [&](std::string_view entry) { return entry.substr(0, entry.find('=')) == name; };
+    const auto found = std::find_if(known.begin(), known.end(), same);
+    if (found == known.end())
       e.error(fmt::format("<{}> has no attribute {}", e.name(), quote(name)), name.c_str());
+    else if (found->size() > name.size())
+      check_value(e, name.c_str(), found->substr(name.size() + 1));
+  }
+}
+
+void check_value(const XmlElement& e, const char* attribute, std::string_view kind) {
+  const char first = kind.front();
+  if (kind.find('|') == std::string_view::npos && (first == '*' || (first >= '0' && first <= '9'))) {
+    const bool integers = kind.ends_with('i');
+    const std::size_t least = first == '*' ? 0 : static_cast<std::size_t>(first - '0');
+    const std::size_t most = kind.size() > 2 && kind[1] == '-' ? static_cast<std::size_t>(kind[2] - '0') : least;
+    const Count count = first == '*' ? Count::any() : Count::between(least, most);
+    std::vector<double> numbers;
+    std::vector<int> whole;
+    integers ? e.read(attribute, whole, count) : e.read(attribute, numbers, count);
+    return;
+  }
+  std::vector<std::string_view> words;
+  for (std::string_view rest = kind == "bool" ? "true|false" : kind; !rest.empty();) {
+    const std::size_t end = std::min(rest.find('|'), rest.size());
+    words.push_back(rest.substr(0, end));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  std::string word;
+  read_word(e, attribute, words, word);
+}
+
+void refuse_repeated(const std::vector<XmlElement>& elements) {
+  std::vector<std::string_view> seen;
+  for (const XmlElement& e : elements) {
+    if (std::find(seen.begin(), seen.end(), e.name()) != seen.end())
+      e.error(fmt::format("a second <{}> in one <{}>", e.name(), e.parent().name()));
+    seen.push_back(e.name());
   }
 }
 

@@ -41,7 +41,7 @@ void read_type(const XmlElement& e, GeomType& out) {
   const auto word = e.attribute("type");
   if (!word) return;
   for (const auto& [name, type] : kTypes) {
-    if (name == trimmed(*word)) {
+    if (name == *word) {
       out = type;
       return;
     }
@@ -103,6 +103,7 @@ void overlay(const XmlElement& e, const Compiler&, JointState& state) {
   e.read("margin", spec.margin);
   e.read("user", spec.user);
   e.read("actuatorgravcomp", spec.actuator_gravity_compensation);
+  check_value(e, "springyield", "1");
   e.unsupported({"springyield"});
   e.ignore({"name", "class"});
 }
@@ -131,11 +132,12 @@ void overlay(const XmlElement& e, const Compiler& compiler, GeomState& state) {
   e.read("rgba", spec.rgba);
   e.read("material", spec.material);
   e.read("user", spec.user);
+  check_value(e, "adhesion", "1"), check_value(e, "surfacevel", "*"), check_value(e, "castshadow", "bool");
   e.unsupported({"adhesion", "surfacevel"});
   std::string fluid;
   if (read_word(e, "fluidshape", {"none", "ellipsoid"}, fluid)) spec.fluid_ellipsoid = fluid == "ellipsoid";
   e.read("fluidcoef", spec.fluid_coefficients, 1);
-  e.ignore({"name", "class", "castshadow"});
+  e.ignore({"name", "class"});
 }
 
 void overlay(const XmlElement& e, const Compiler& compiler, SiteState& state) {
@@ -169,8 +171,15 @@ void overlay(const XmlElement& e, TendonState& state) {
   }
   e.read("actuatorfrcrange", spec.force_range);
   read_limited(e, "actuatorfrclimited", state.force_limited);
+  check_value(e, "springyield", "1"), check_value(e, "group", "1i"), check_value(e, "user", "*");
+  for (const auto& [reference, impedance] :
+       {std::pair("solreflimit", "solimplimit"), std::pair("solreffriction", "solimpfriction")})
+    check_value(e, reference, "1-2"), check_value(e, impedance, "1-5");
   e.unsupported({"springyield", "solreflimit", "solimplimit", "solreffriction", "solimpfriction"});
-  e.ignore({"name", "class", "group", "user", "width", "material", "rgba"});
+  e.ignore({"name", "class"});
+  if (e.is("fixed")) return;  // which is not drawn
+  check_value(e, "width", "1"), check_value(e, "rgba", "4");
+  e.ignore({"material"});
 }
 
 void overlay(const XmlElement& e, EqualityState& state) {

@@ -127,8 +127,8 @@ void Builder::read_equality(const XmlElement& e, const Scope& scope) {
   if (e.is("connect") || e.is("weld")) {
     spec.type = e.is("connect") ? EqualityType::connect : EqualityType::weld;
     spec.sites = e.has("site1") || e.has("site2");
-    if (spec.sites && (e.has("body1") || e.has("body2") || e.has("anchor")))
-      e.error("sites exclude bodies and 'anchor'", "site1");
+    if (spec.sites && (e.has("body1") || e.has("body2") || e.has("anchor") || e.has("relpose")))
+      e.error("sites exclude bodies, 'anchor' and 'relpose'", "site1");
     require(e, spec.sites ? "site1" : "body1");
     if (spec.sites) require(e, "site2");
     const Kind kind = spec.sites ? Kind::site : Kind::body;
@@ -176,6 +176,18 @@ void Builder::read_equality(const XmlElement& e, const Scope& scope) {
   spec_.equalities.push_back(std::move(spec));
 }
 
+namespace {
+
+bool wraps(const ModelSpec& spec, const std::string& geom) {
+  for (const BodySpec& body : spec.bodies) {
+    for (const GeomSpec& g : body.geoms)
+      if (g.name == geom) return g.type == GeomType::sphere || g.type == GeomType::cylinder;
+  }
+  return true;
+}
+
+}  // namespace
+
 /// The sites, geoms and pulleys of a spatial tendon; MuJoCo's rules. False if the tendon cannot be.
 bool Builder::read_path(const XmlElement& e, const Scope& scope, TendonSpec& tendon) {
   using Kinds = TendonSpec::PathKind;
@@ -190,6 +202,7 @@ bool Builder::read_path(const XmlElement& e, const Scope& scope, TendonSpec& ten
       point.kind = Kinds::geom;
       require(part, "geom");
       complete = complete && reference(part, "geom", Kind::geom, scope, &point.name) >= 0;
+      if (complete && !wraps(spec_, point.name)) part.error("tendons wrap around spheres and cylinders only", "geom");
       if (part.has("sidesite"))
         complete = complete && reference(part, "sidesite", Kind::site, scope, &point.side_site) >= 0;
     } else if (part.is("pulley")) {
@@ -289,6 +302,11 @@ bool Builder::find_transmission(const XmlElement& e, const Scope& scope, Actuato
     found = reference(e, way.attribute, way.kind, scope, &spec.target);
   }
   if (given == 0) e.error("needs one of joint, jointinparent, tendon, site, body and cranksite");
+  for (const auto& [attribute, with, type] : {std::tuple("slidersite", "cranksite", TransmissionType::slider_crank),
+                                              std::tuple("refsite", "site", TransmissionType::site)}) {
+    if (e.has(attribute) && given > 0 && spec.transmission != type)
+      e.error(fmt::format("'{}' goes with '{}'", attribute, with), attribute);
+  }
   if (e.has("slidersite")) found = std::min(found, reference(e, "slidersite", Kind::site, scope, &spec.reference));
   if (e.has("refsite")) found = std::min(found, reference(e, "refsite", Kind::site, scope, &spec.reference));
   if (given == 0 || missing(found)) return false;

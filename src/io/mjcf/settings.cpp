@@ -42,7 +42,7 @@ void Builder::read_option(const XmlElement& e) {
                            "ccd_tolerance", "sdf_iterations", "sdf_initpoints", "sleep_tolerance"}) {
     read_in(e, name, 0.0, 1e9, number);  // of MuJoCo's own algorithms
   }
-  e.ignore({"jacobian"});
+  check_value(e, "jacobian", "dense|sparse|auto");
   std::string unused;
   for (const char* name : {"integrator", "solver", "cone", "jacobian", "tolerance", "impratio", "ls_iterations",
                            "ls_tolerance", "noslip_iterations", "noslip_tolerance", "ccd_iterations", "ccd_tolerance",
@@ -55,7 +55,10 @@ void Builder::read_option(const XmlElement& e) {
                     "scene alone)",
                     unused));
   }
+  check_value(e, "actuatorgroupdisable", "*i"), check_value(e, "o_margin", "1");
+  check_value(e, "o_solref", "1-2"), check_value(e, "o_solimp", "1-5"), check_value(e, "o_friction", "1-5");
   e.unsupported({"actuatorgroupdisable", "o_margin", "o_solref", "o_solimp", "o_friction"});
+  refuse_repeated(e.children("flag"));
   for (const XmlElement& flag : e.children("flag")) read_flags(flag);
   e.report_unread(Severity::error);
 }
@@ -107,12 +110,21 @@ void Builder::read_settings(const Scope& scope) {
       }
     } else if (e.is("visual") || e.is("statistic")) {
       keep_all(e, std::string(e.name()));
-      for (const XmlElement& part : scope.source->items(e)) keep_all(part, "visual." + std::string(part.name()));
+      if (double extent = 0; e.read("extent", extent) && !(extent > 0))
+        e.error("attribute 'extent' must be positive", "extent");
+      const std::vector<XmlElement> parts = scope.source->items(e);
+      refuse_repeated(parts);
+      for (const XmlElement& part : parts) keep_all(part, "visual." + std::string(part.name()));
     } else if (e.is("custom")) {
       for (const XmlElement& part : scope.source->items(e)) {
         for (const XmlElement& inner : part.children()) refuse_unknown(inner);
+        require(part, "name");
+        if (part.is("text")) require(part, "data");
         int size = 0;
         read_in(part, "size", 0, 1'000'000, size);
+        const auto data = part.is("numeric") ? split_blanks(part.text("data")).size() : 0;
+        if (part.has("size") && data > static_cast<std::size_t>(size))
+          part.error(fmt::format("attribute 'data' has {} numbers, more than its size {}", data, size), "data");
         keep_all(part, "custom." + std::string(part.name()));
       }
     } else if (e.is("extension")) {

@@ -127,20 +127,15 @@ Defaults* Source::open_class(const XmlElement& e, Defaults* parent) {
   e.mark_all_children();
   e.report_unread(Severity::error);
   if (!parent) {
-    Defaults* top = classes_.find("")->second.get();
-    if (named && name.empty()) e.error("the name of a default class is empty", "class");
-    if (named && top->name.empty()) top->name = name;
-    if (named && name != top->name && name != "main") {
-      e.error(fmt::format("the top default class is {} already", quote(top->name)), "class");
-    }
-    return top;
+    if (named && name != "main")
+      e.error(fmt::format("the top default class is \"main\", it cannot be named {}", quote(name)), "class");
+    return classes_.find("")->second.get();
   }
   if (!named || name.empty()) {
     e.error("a nested default class needs a name ('class')");
     return nullptr;
   }
-  const bool is_top = name == "main" || name == classes_.find("")->second->name;
-  if (is_top || classes_.count(name) > 0) {
+  if (name == "main" || classes_.count(name) > 0) {
     e.error(fmt::format("default class {} is there already", quote(name)), "class");
     return nullptr;
   }
@@ -149,7 +144,6 @@ Defaults* Source::open_class(const XmlElement& e, Defaults* parent) {
     return nullptr;
   }
   auto copy = std::make_unique<Defaults>(*parent);
-  copy->name = name;
   return (classes_[name] = std::move(copy)).get();
 }
 
@@ -175,11 +169,18 @@ void Source::read_defaults(const XmlElement& top) {
 }
 
 void Source::read_default_element(const XmlElement& e, Defaults& defaults) {
+  for (const char* attribute : {"name", "class"}) {
+    if (e.has(attribute))
+      e.error(fmt::format("<{}> of <default> has no attribute '{}'", e.name(), attribute), attribute);
+  }
   static constexpr std::string_view kLooks[] = {"material", "texture", "camera", "light"};
   for (const std::string_view look : kLooks) {
     if (!e.is(look)) continue;
     refuse_unknown(e);
     for (const XmlElement& layer : e.children()) refuse_unknown(layer);
+    if (e.is("camera"))
+      e.read("pos", defaults.camera.position), read_orientation(e, compiler_, defaults.camera.orientation);
+    if (e.is("light")) e.read("pos", defaults.light.position), e.read("dir", defaults.light_direction);
     return overlay(e.all_attributes(), defaults.looks[std::string(look)]);
   }
   if (e.is("joint"))
@@ -209,8 +210,7 @@ void Source::read_default_element(const XmlElement& e, Defaults& defaults) {
 const Defaults& Source::defaults(const XmlElement& e, const Defaults& otherwise, const char* attribute) const {
   const auto name = e.attribute(attribute);
   if (!name) return otherwise;
-  const Defaults& top = main_defaults();
-  if (*name == "main" || (!name->empty() && *name == top.name)) return top;
+  if (*name == "main") return main_defaults();
   const auto found = classes_.find(*name);
   if (found != classes_.end() && !name->empty()) return *found->second;
   e.error(fmt::format("default class {} is not defined", quote(*name)), attribute);

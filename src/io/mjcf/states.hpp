@@ -107,7 +107,6 @@ struct TendonState {
 
 /// One default class, with everything inherited from its parents already in it.
 struct Defaults {
-  std::string name;
   JointState joint;
   GeomState geom;
   SiteState site;
@@ -118,6 +117,8 @@ struct Defaults {
   Vec3d mesh_scale{1, 1, 1};
   std::string mesh_inertia = "legacy";
   std::map<std::string, Attributes, std::less<>> looks;  ///< material, texture, camera, light
+  Pose camera, light;                                    ///< their places
+  Vec3d light_direction{0, 0, -1};
 };
 
 /// Attributes of `own` replace those of the same name.
@@ -133,8 +134,14 @@ void overlay(const XmlElement& e, ContactPairSpec& state);
 /// Any of the actuator elements; the element's name decides what the parameters mean.
 void overlay(const XmlElement& e, ActuatorState& state);
 bool is_actuator(std::string_view element);
-/// Errors at attributes that MJCF does not give to an element of looks, sizes or custom data; at other elements too.
+/// Errors at attributes that MJCF does not give to an element of looks, sizes or custom data, at values that are not
+/// theirs, and at other elements.
 void refuse_unknown(const XmlElement& e);
+/// An error where the value of an attribute without effect here is not what MJCF has there. `kind`: how many numbers
+/// ("4", "1-5", "*" for any; with i behind it whole ones: "2i"), "bool", or words ("none|edge|cross").
+void check_value(const XmlElement& e, const char* attribute, std::string_view kind);
+/// Errors at elements whose name an earlier one of the list has.
+void refuse_repeated(const std::vector<XmlElement>& elements);
 /// Errors at attributes that MJCF gives to other actuators.
 void refuse_others_attributes(const XmlElement& e);
 /// Errors for what MuJoCo refuses of a complete one.
@@ -150,7 +157,7 @@ bool read_limited(const XmlElement& e, const char* attribute, Limited& out);
 void read_solver(const XmlElement& e, const char* reference, const char* impedance, std::vector<double>& reference_out,
                  std::vector<double>& impedance_out);
 /// One of `words`, else an error; false if absent or bad.
-bool read_word(const XmlElement& e, const char* attribute, std::initializer_list<std::string_view> words,
+bool read_word(const XmlElement& e, const char* attribute, const std::vector<std::string_view>& words,
                std::string& out);
 /// Reports an error if the attribute is missing.
 bool require(const XmlElement& e, const char* attribute);
@@ -160,7 +167,7 @@ bool settle_limit(const XmlElement& e, const Compiler& compiler, Limited limited
 /// A capsule's, cylinder's, box's or ellipsoid's place from its two ends.
 bool place_between(const XmlElement& e, const std::array<double, 6>& ends, GeomType type, Vec3d& size, Vec3d& position,
                    Quatd& orientation);
-/// Sizes that the type needs are there and positive.
-bool check_size(const XmlElement& e, GeomType type, const Vec3d& size);
+/// Sizes that the type needs are there and positive; a plane's grid gets its spacing.
+bool check_size(const XmlElement& e, GeomType type, Vec3d& size);
 
 }  // namespace tarsus::mjcf

@@ -113,7 +113,8 @@ void Builder::open_body(const Task& task) {
   if (body.mocap && task.body != 0) e.error("a mocap body must be a child of the world", "mocap");
   e.read("gravcomp", body.gravity_compensation);
   e.read("user", body.user);
-  e.ignore({"sleep", "fuse", "simple"});  // hints to MuJoCo's compiler
+  check_value(e, "sleep", "auto|never|allowed|init");  // hints to MuJoCo's compiler
+  check_value(e, "fuse", "false|auto"), check_value(e, "simple", "false|auto");
   const Defaults& defaults = source.defaults(e, *task.defaults, "childclass");
   e.mark_all_children();
   e.report_unread(Severity::error);

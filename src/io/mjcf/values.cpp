@@ -31,14 +31,13 @@ bool require(const XmlElement& e, const char* attribute) {
   return false;
 }
 
-bool read_word(const XmlElement& e, const char* attribute, std::initializer_list<std::string_view> words,
+bool read_word(const XmlElement& e, const char* attribute, const std::vector<std::string_view>& words,
                std::string& out) {
   const auto value = e.attribute(attribute);
   if (!value) return false;
-  const std::string_view word = trimmed(*value);
   std::string expected;
   for (const std::string_view w : words) {
-    if (w == word) return out = word, true;
+    if (w == *value) return out = w, true;  // MuJoCo takes no blanks around it
     expected += fmt::format("{}'{}'", expected.empty() ? "" : ", ", w);
   }
   e.error(fmt::format("attribute '{}': {} is not one of {}", attribute, quote(*value), expected), attribute);
@@ -201,7 +200,13 @@ bool place_between(const XmlElement& e, const std::array<double, 6>& ends, GeomT
   return true;
 }
 
-bool check_size(const XmlElement& e, GeomType type, const Vec3d& size) {
+bool check_size(const XmlElement& e, GeomType type, Vec3d& size) {
+  if (type == GeomType::plane) {  // x and y: where the drawn part ends, nowhere if they are not positive
+    const std::string message = "the third number of a plane's size, the spacing of its grid, must be positive";
+    if (size.z < 0) e.error(message, "size");
+    if (size.z == 0) e.warn(message + ": 1 is taken, MuJoCo refuses the file", "size"), size.z = 1;
+    return size.z > 0;
+  }
   int least = 0;
   switch (type) {
     case GeomType::sphere: least = 1; break;
@@ -258,10 +263,14 @@ void read_compiler(const XmlElement& e, Compiler& compiler) {
   e.read("alignfree", compiler.align_free);
   if (compiler.align_free) e.unsupported({"alignfree"});
   // Of no effect on the result: bodies weld anyway, and looks are kept anyway.
-  e.ignore({"fusestatic", "discardvisual", "usethread", "savecompiled", "savecanonical", "saveinertial", "passthrough",
-            "conflict", "convexhull"});
-  if (const XmlElement range = e.child("lengthrange")) {
-    range.all_attributes();
+  for (const char* attribute :
+       {"fusestatic", "discardvisual", "usethread", "savecompiled", "savecanonical", "saveinertial", "convexhull"})
+    check_value(e, attribute, "bool");
+  check_value(e, "conflict", "error|warning|merge");
+  e.ignore({"passthrough"});
+  refuse_repeated(e.children("lengthrange"));
+  for (const XmlElement& range : e.children("lengthrange")) {
+    refuse_unknown(range);
     range.note("<lengthrange> concerns muscles and has no effect");
   }
   e.report_unread(Severity::error);

@@ -1,0 +1,163 @@
+"""What MuJoCo refuses of values, names and repeated elements is refused with its place, what it takes is taken."""
+
+import subprocess
+import sys
+
+import mujoco
+import pytest
+import tarsus
+
+FRAME = """<mujoco>
+{top}
+<worldbody>{world}<body {body}><joint name="j" {joint}/><geom size=".1" {geom}/></body></worldbody>
+{end}</mujoco>"""
+
+
+def agree(**parts):
+    """Whether MuJoCo takes it; then so do we."""
+    text = FRAME.format(**{"top": "", "world": "", "body": "", "joint": "", "geom": "", "end": "", **parts})
+    try:
+        mujoco.MjModel.from_xml_string(text)
+    except ValueError:
+        with pytest.raises(tarsus.InputError, match=r":[234]:"):
+            tarsus.Model.from_xml_string(text)
+        return False
+    tarsus.Model.from_xml_string(text)
+    return True
+
+
+@pytest.mark.parametrize("size, fine", [("1 1 .1", True), ("0 0 .1", True), ("-1 1 .1", True), ("0 -1 1", True), ("1 1 -1", False)])
+def test_sizes_of_planes(size, fine):
+    assert agree(world=f'<geom type="plane" size="{size}"/>') == fine
+    assert not agree(world=f'<site type="plane" size="{size}"/>')
+
+
+@pytest.mark.parametrize("size", ["0 0 0", "1 1", "1", ""])
+def test_planes_without_a_spacing_of_their_grid_are_named(size):
+    """Bullet's files have them, MuJoCo refuses them."""
+    text = FRAME.format(top="", world=f'<geom type="plane" size="{size}"/>', body="", joint="", geom="", end="")
+    with pytest.raises(ValueError, match="plane size"):
+        mujoco.MjModel.from_xml_string(text)
+    warnings = [d for d in tarsus.Model.from_xml_string(text).diagnostics if d.severity == "warning" and not d.other_law]
+    assert len(warnings) == 1 and "spacing of its grid" in warnings[0].message and warnings[0].line == 3
+
+
+def test_shapes_that_are_fitted_to_meshes():
+    assets = '<asset><mesh name="m" vertex="0 0 0 1 0 0 0 1 0 0 0 1"/><hfield name="h" nrow="2" ncol="2" size="1 1 1 1"/></asset>'
+    for kind in ("plane", "hfield", "sphere", "capsule", "ellipsoid", "cylinder", "box"):
+        field = 'hfield="h"' if kind == "hfield" else ""
+        assert agree(top=assets, world=f'<geom type="{kind}" mesh="m" {field} size="1 1 1"/>') == (kind not in ("plane", "hfield"))
+
+
+def test_shells_of_meshes_are_the_meshes_own():
+    mesh = '<asset><mesh name="m" inertia="shell" vertex="0 0 0 1 0 0 0 1 0 0 0 1"/></asset>'
+    assert not agree(top=mesh, world='<geom type="mesh" mesh="m" shellinertia="true"/>')
+    assert agree(top=mesh, world='<geom type="mesh" mesh="m" shellinertia="false"/>')
+
+
+def test_types_of_sites():
+    for kind in ("sphere", "capsule", "ellipsoid", "cylinder", "box", "plane", "hfield", "mesh"):
+        agree(world=f'<site type="{kind}" size=".1 .1 .1"/>')
+
+
+@pytest.mark.parametrize("tag", "joint geom site mesh material texture camera light pair equality tendon general motor position".split())
+def test_default_elements_have_neither_name_nor_class(tag):
+    for attribute in ('name="a"', 'class="main"', 'class="b"'):
+        assert not agree(top=f"<default><{tag} {attribute}/></default>")
+
+
+@pytest.mark.parametrize("top, fine", [
+    ('<default/><default/>', True), ('<default class="main"/><default class="main"/>', True), ('<default/><default class="main"/>', True), ('<default class="a"/>', False),
+    ('<default class="a"/><default class="a"/>', False), ('<default class="a"/><default/>', False), ('<default class="a"/><default class="main"/>', False),
+    ('<default/><default class="a"/>', False), ('<default><default class="a"/><default class="a"/></default>', False),
+    ('<default><default class="a"/></default><default><default class="b"/></default>', True)])
+def test_default_classes_are_defined_once(top, fine):
+    assert agree(top=top) == fine
+
+
+def test_keywords_have_no_blanks_around_them():
+    for part, text in [("joint", 'limited=" true " range="0 1"'), ("joint", 'type="slide "'), ("joint", 'actuatorgravcomp=" true"'), ("geom", 'type=" box " size=".1 .1 .1"'),
+                       ("geom", 'shellinertia=" true "'), ("body", 'mocap="false "'), ("top", '<compiler angle=" degree"/>'), ("top", '<compiler autolimits=" true "/>'),
+                       ("top", '<compiler inertiafromgeom="auto "/>'), ("top", '<option integrator=" RK4"/>'), ("top", '<option><flag contact=" disable "/></option>')]:
+        assert not agree(**{part: text}), text
+
+
+@pytest.mark.parametrize("top", ['<option><flag/><flag/></option>', '<compiler><lengthrange/><lengthrange/></compiler>'] +
+                         [f"<visual><{part}/><{part}/></visual>" for part in "global quality headlight map scale rgba".split()])
+def test_elements_that_are_there_once(top):
+    assert not agree(top=top)
+    first, rest = top.split("/><", 1)
+    outer = top[1:].split(">", 1)[0]
+    assert agree(top=f"{first}/></{outer}><{outer}><{rest}")  # once in each of two
+
+
+VALUES = ["x", "1", "1 1", "1 1 1", "1 1 1 1", "1 1 1 1 1", "1.5", "true", " true", "auto", ""]
+MATERIAL = "emission metallic reflectance rgba roughness shininess specular texrepeat texuniform".split()
+TEXTURE = "builtin colorspace hflip mark markrgb random rgb1 rgb2 type".split()
+CAMERA = "fovy ipd mode output pos principal principalpixel projection quat euler user".split()
+LIGHT = "active ambient attenuation bulbradius castshadow cutoff diffuse dir directional exponent intensity mode pos range softness specular type".split()
+VISUAL = ["global azimuth", "global orthographic", "global offwidth", "quality shadowsize", "headlight active", "headlight ambient", "map znear", "map fogend", "scale contactwidth",
+          "scale com", "rgba fog", "rgba haze"]
+
+
+@pytest.mark.parametrize("value", VALUES)
+def test_values_of_looks(value):
+    if value == "":  # MuJoCo takes no numbers for an attribute that is not there, and no word for an error
+        agree(geom='rgba=""'), agree(top='<asset><material name="m" rgba=""/></asset>'), agree(top='<asset><material name="m" texuniform=""/></asset>')
+        return
+    for name in MATERIAL:
+        agree(top=f'<asset><material name="m" {name}="{value}"/></asset>')
+        agree(top=f'<default><material {name}="{value}"/></default>')
+    for name in TEXTURE:
+        other = " ".join(f'{n}="{v}"' for n, v in (("type", "2d"), ("builtin", "flat")) if n != name)
+        agree(top=f'<asset><texture name="t" width="6" height="36" {other} {name}="{value}"/></asset>')
+    for name in CAMERA:
+        if not (name == "output" or name.startswith("principal")):  # which depend on others
+            agree(world=f'<camera {name}="{value}"/>')
+    for name in LIGHT:
+        if (name, value) != ("softness", "1.5"):  # beyond 1
+            agree(world=f'<light {name}="{value}"/>')
+    for entry in VISUAL:
+        agree(top='<visual><{} {}="{}"/></visual>'.format(*entry.split(), value))
+    for name in ("center", "extent", "meansize"):
+        agree(top=f'<statistic {name}="{value}"/>')
+    for name in ("width", "rgba", "group", "user", "springyield", "solreflimit", "solimplimit", "solreffriction", "solimpfriction"):
+        agree(top=f'<default><tendon {name}="{value}"/></default>')
+        agree(end=f'<tendon><fixed {name}="{value}"><joint joint="j" coef="1"/></fixed></tendon>')
+    for name in ("delay", "nsample", "interp"):
+        if name != "interp" and (name, value) not in (("delay", "1"), ("delay", "1.5")):  # which need samples
+            agree(end=f'<actuator><motor joint="j" {name}="{value}"/></actuator>')
+        agree(top=f'<default><motor {name}="{value}"/></default>')
+    for name in ("kp", "kv", "dampratio", "bogus"):
+        agree(top=f'<default><orientation {name}="{value}"/></default>')
+    agree(top=f'<asset><mesh name="t" vertex="0 0 0 1 0 0 0 1 0 0 0 1" smoothnormal="{value}"/></asset>')
+    for name in ("castshadow", "adhesion", "group", "rgba", "user", "hfield"):
+        agree(geom=f'{name}="{value}"')
+    agree(joint=f'springyield="{value}"')
+    for name in ("sleep", "fuse", "simple"):
+        agree(body=f'{name}="{value}"')
+    for name in ("fusestatic", "discardvisual", "usethread", "saveinertial", "conflict"):
+        agree(top=f'<compiler {name}="{value}"/>')
+    for name in ("jacobian", "actuatorgroupdisable", "o_margin", "o_solref", "o_solimp", "o_friction"):
+        agree(top=f'<option {name}="{value}"/>')
+    for name in ("mode", "useexisting", "accel", "interval"):
+        agree(top=f'<compiler><lengthrange {name}="{value}"/></compiler>')
+
+
+@pytest.mark.parametrize("top, fine", [
+    ('<custom><numeric name="a" data="1 2"/></custom>', True), ('<custom><numeric name="a" size="3" data="1 2"/></custom>', True), ('<custom><numeric name="a" size="1" data="1 2"/></custom>', False),
+    ('<custom><numeric data="1"/></custom>', False), ('<custom><text name="a" data="x"/></custom>', True), ('<custom><text name="a" data=""/></custom>', False),
+    ('<custom><text data="x"/></custom>', False), ('<custom><tuple><element objtype="body" objname="world"/></tuple></custom>', False),
+    ('<statistic extent="0"/>', False), ('<statistic extent="-1"/>', False), ('<statistic extent="2"/>', True)])
+def test_custom_data_and_statistics(top, fine):
+    assert agree(top=top) == fine
+
+
+def test_places_of_default_cameras_and_lights(tmp_path):
+    text = FRAME.format(top='<default><camera pos="1 2 3" euler="0 90 0"/><light pos="0 0 4" dir="1 0 0"/></default>', world='<camera name="a"/><camera name="b" pos="0 0 0"/><light name="l"/>',
+                        body="", joint="", geom="", end="")
+    (tmp_path / "in.xml").write_text(text)
+    subprocess.run([sys.executable, "-m", "tarsus", "convert", tmp_path / "in.xml", tmp_path / "out.xml"], check=True, capture_output=True)
+    theirs, ours = mujoco.MjModel.from_xml_string(text), mujoco.MjModel.from_xml_path(str(tmp_path / "out.xml"))
+    for field in ("cam_pos", "cam_quat", "light_pos", "light_dir"):
+        assert abs(getattr(theirs, field) - getattr(ours, field)).max() < 1e-12, field
