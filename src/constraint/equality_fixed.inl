@@ -77,6 +77,29 @@ struct Turn {
   Mat3<T> F;  // F_b
 };
 
+/// w and v of the unit quaternion of E, w >= 0.
+template <class T>
+TARSUS_INLINE void quaternion_of(const Mat3<T>& E, T& w, Vec3<T>& v) {
+  const T one = T(Real<T>(1)), half = T(Real<T>(0.5)), quarter = T(Real<T>(0.25)), far = T(Real<T>(0.5));
+  const Vec3<T> twice = {E.zy - E.yz, E.xz - E.zx, E.yx - E.xy};  // 4 w v
+  const T square = one + E.xx + E.yy + E.zz;                      // 4 w²
+  w = half * square_root(maximum(square, far));
+  v = twice * (quarter / w);
+  const Mask<T> turned = square < far;
+  if (!any(turned)) return;
+  // Towards half a turn by the largest number of v: one of three is at least a quarter there, w would lose digits.
+  const T xy = E.xy + E.yx, yz = E.yz + E.zy, zx = E.zx + E.xz;
+  const Mask<T> by_x = (E.xx >= E.yy) & (E.xx >= E.zz), by_y = E.yy >= E.zz;
+  const auto choose = [&](T x, T y, T z) { return select(by_x, x, select(by_y, y, z)); };
+  const T largest =
+      half * square_root(choose(one + E.xx - E.yy - E.zz, one - E.xx + E.yy - E.zz, one - E.xx - E.yy + E.zz));
+  const T rest = quarter / largest, w_there = choose(twice.x, twice.y, twice.z) * rest;
+  const Vec3<T> there = {choose(largest, xy * rest, zx * rest), choose(xy * rest, largest, yz * rest),
+                         choose(zx * rest, yz * rest, largest)};
+  w = select(turned, absolute(w_there), w);
+  v = select<T>(turned, select<T>(w_there < T(Real<T>(0)), -there, there), v);
+}
+
 /// kWorld: as EqualityConstants::to_world. Constants: of one constraint or of several.
 template <class T, bool kWorld, class Constants>
 TARSUS_INLINE void turn_of(const Constants& c, const End<T>& a, const End<T>& b, Turn<T>& turn) {
@@ -85,13 +108,9 @@ TARSUS_INLINE void turn_of(const Constants& c, const End<T>& a, const End<T>& b,
     turn.F = b.R * c.frame_b();
     E = E * transpose(turn.F);
   }
-  // Above what rounding leaves of 1 + trace, which is 4 w²: v would be that times as large.
-  constexpr Real<T> kLeast = sizeof(Real<T>) == 8 ? Real<T>(1e-12) : Real<T>(2e-6);
-  const T one = T(Real<T>(1)), half = T(Real<T>(0.5)), tiny = T(kLeast), hs = half * c.scale();
-  // w >= 0 chosen; at half a turn, where v is lost, it stays within a unit quaternion's.
-  const T w = half * square_root(maximum(one + E.xx + E.yy + E.zz, tiny));
-  turn.u = Vec3<T>{E.zy - E.yz, E.xz - E.zx, E.yx - E.xy} * (T(Real<T>(0.25)) / w * hs);
-  turn.w = w * hs;
+  const T hs = T(Real<T>(0.5)) * c.scale();
+  quaternion_of(E, turn.w, turn.u);
+  turn.u = turn.u * hs, turn.w = turn.w * hs;
 }
 
 template <class T, bool kWeld, bool kWorld, class Rows>

@@ -15,12 +15,11 @@ void ExtraRows<R>::begin(BasicData<R>& data, double h, In<R> joint_inertia, std:
                          const RowGeometry& geometry, const BilateralRows<R>& bilateral, bool free) {
   data_ = &data, terms_ = terms, geometry_ = geometry;
   held_.begin(model_, data, h, joint_inertia, bilateral, rows_, free);
-  held_blocks_ = rows_.blocks();
 }
 
 template <class R>
 void ExtraRows<R>::clear() {
-  rows_.keep(held_blocks_), extras_.clear(), unknown_.clear();
+  rows_.keep(held_.blocks()), extras_.clear(), unknown_.clear();
   for (int i = 0; i < held_.count(); ++i) unknown_.push_back(i);
 }
 

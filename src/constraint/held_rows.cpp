@@ -57,8 +57,9 @@ void HeldRows<R>::begin(const Model& model, const BasicData<R>& data, double h, 
   demand_.resize(m), raised_.resize(m), diagonal_.resize(m);
   size_ = 0, contradict_ = false;
   rows.clear();
-  if (m == 0) return;
   write(data, rows);
+  blocks_ = rows.blocks();
+  if (m == 0) return;
   mass_.resize(m);
   find_masses(model, data, joint_inertia);
   rows.squares(masses_.of_links, masses_.of_dofs, mass_);

@@ -322,7 +322,9 @@ TEST(LammpsData, BadInputIsNamedWithItsPlace) {
 
 TEST(LammpsData, WhatNeedsACutoffSaysSo) {
   LammpsData data = parse_lammps_data(kWaterData, "w.data", units_angstrom_fs());
-  EXPECT_THROW(use_lammps_data(data, {.reaction_field = true}), ValueError);
+  LammpsUse field;
+  field.reaction_field = true;
+  EXPECT_THROW(use_lammps_data(data, field), ValueError);
   data.pair_coefficients.clear(), data.notes.clear();
   use_lammps_data(data, {});
   ASSERT_EQ(data.notes.size(), 1u);

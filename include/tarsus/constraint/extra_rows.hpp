@@ -53,7 +53,6 @@ class ExtraRows {
   RowGeometry geometry_;
   HeldRows<R> held_;
   DelassusRows<R> rows_;  ///< bilateral ones first
-  int held_blocks_ = 0;   ///< so many
   std::vector<Extra> extras_;
   std::vector<int> unknown_;  ///< [unknown] its row of rows_
   std::vector<int> path_joints_;

@@ -44,6 +44,7 @@ class HeldRows {
   void begin(const Model& model, const BasicData<R>& data, double h, In<R> joint_inertia,
              const BilateralRows<R>& bilateral, DelassusRows<R>& rows, bool free);
   int count() const { return bilateral_.rows(); }
+  int blocks() const { return blocks_; }                          ///< of begin()'s rows
   void write(const BasicData<R>& data, DelassusRows<R>& rows);    ///< adds the rows
   std::span<const double> demand() const { return demand_; }      ///< [row] b_e less J_e of what v is found from
   std::span<const double> diagonal() const { return diagonal_; }  ///< [row] Σ_e, raised
@@ -59,6 +60,7 @@ class HeldRows {
   void step_again(const Solve& solve, double share, std::span<double> solution, int first);
 
   BilateralRows<R> bilateral_;
+  int blocks_ = 0;
   std::vector<double> demand_, raised_, diagonal_;
   bool contradict_ = false;  ///< they do, one another
   double size_ = 0;          ///< what HeldImpulse::miss is compared with

@@ -51,8 +51,8 @@ class TreeOperator final : public StepOperator {
   /// @param dense_dofs models with so many at most go to one dense matrix where a step is hard
   explicit TreeOperator(const Model& model, int dense_dofs = 64);
 
-  /// A step of h seconds, x = v - v⁰. data holds poses, qacc = q̈⁰ and its links' motion by that; solves take their place.
-  /// What is passed must live until the solve is over.
+  /// A step of h seconds, x = v - v⁰. data holds poses, qacc = q̈⁰ and its links' motion by that, which solves take the
+  /// place of. What is passed must live until the solve is over.
   /// @param joint_force not empty: x = v - v⁻, v⁻ the velocity at the step's start; data is as
   ///   VelocityProducts::begin_step() leaves it, not yet moved by its bias forces and these [nv]
   void begin(BasicData<R>& data, double h, In<R> joint_inertia, std::span<const Term> terms,
