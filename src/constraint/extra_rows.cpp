@@ -2,7 +2,6 @@
 #include "tarsus/constraint/extra_rows.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include "constraint/contact_force.hpp"
 #include "constraint/tree_loads.hpp"
@@ -11,10 +10,10 @@
 namespace tarsus {
 
 template <class R>
-void ExtraRows<R>::begin(BasicData<R>& data, double h, In<R> joint_inertia, std::span<const Term> terms,
-                         const RowGeometry& geometry, const BilateralRows<R>& bilateral, bool free) {
+void ExtraRows<R>::begin(BasicData<R>& data, double h, std::span<const Term> terms, const RowGeometry& geometry,
+                         const BilateralRows<R>& bilateral) {
   data_ = &data, terms_ = terms, geometry_ = geometry;
-  held_.begin(model_, data, h, joint_inertia, bilateral, rows_, free);
+  held_.begin(model_, data, h, bilateral, rows_);
 }
 
 template <class R>
@@ -75,7 +74,7 @@ void ExtraRows<R>::write_contact_rows(Extra& extra, const Tangent& g, const type
 }
 
 /// With A the rows' Delassus matrix in the loaded tree and x₀ its solution without them:
-///   bilateral        (A + Σ_e) λ = b_e - J (v + x₀), v what x is found from
+///   bilateral        (A + Σ_e) λ = b_e - J (v⁰ + x₀)
 ///   two links, path  y + G A y = g - G J x₀
 ///   on the world     s + c A_n s = -c J_n x₀
 template <class R>
@@ -116,12 +115,7 @@ void ExtraRows<R>::solve_system(std::span<const Tangent> tangents, std::span<con
   pivot_.resize(k);
   factor_lu(std::span(matrix_).first(std::size_t(k) * k), pivot_);
   solution_.assign(right_.begin(), right_.begin() + k);
-  const auto size = [&](std::span<const double>) {
-    double most = 0;
-    for (int i = 0; i < held_.count(); ++i) most = std::max(most, std::abs(double(velocity_[i])));
-    return most;
-  };
-  held_.settle([&](std::span<double> x) { solve_lu(std::span(matrix_).first(std::size_t(k) * k), pivot_, x); }, size,
+  held_.settle([&](std::span<double> x) { solve_lu(std::span(matrix_).first(std::size_t(k) * k), pivot_, x); },
                solution_, 0, now, next);
   impulse_.assign(rows_.rows(), R(0));
   for (int i = 0; i < k; ++i) impulse_[unknown_[i]] = R(solution_[i]);

@@ -12,7 +12,7 @@ namespace {
 
 /// Of a bilateral row's own inverse mass, that Σ_e is raised by; and proximal steps that take it out again, as long as
 /// each takes its share of what is left: the error of what can be moved falls as the power.
-constexpr double kRaised = 2.5e-11;
+constexpr double kRaised = 1e-10;
 constexpr int kProximalSteps = 10;
 constexpr double kTaken = 0.8;
 constexpr double kLeastMass = 1e-9;  ///< of the largest inverse mass of all rows, that a row's counts as
@@ -30,28 +30,10 @@ void HeldRows<R>::write(const BasicData<R>& data, DelassusRows<R>& rows) {
   bilateral_.equalities->template evaluate<R>(data, 0, bilateral_.qpos, {}, rows, phi_, {}, {});
 }
 
+/// b_e - J_e v⁰ = h (y₂ - J q̈⁰), and the rows' inverse masses, from the factors at hand.
 template <class R>
-void HeldRows<R>::find_masses(const Model& model, const BasicData<R>& data, In<R> joint_inertia) {
-  if (masses_.of_model.empty()) {
-    for (const ReferenceMass& link : reference_masses(model))
-      masses_.of_model.insert(masses_.of_model.end(), {R(link.linear), R(link.angular), R(link.joint)});
-  }
-  const bool own = data.own && !data.own->row_mass.empty();
-  const In<R> numbers = own ? In<R>(data.own->row_mass) : In<R>(masses_.of_model);
-  masses_.of_links.clear(), masses_.of_dofs.clear();
-  for (int i = 0; i < model.njoint(); ++i) {
-    const R* const of = &numbers[3 * std::size_t(i)];
-    masses_.of_links.insert(masses_.of_links.end(), {of[0], of[1]});
-    const ReferenceMass link{double(of[0]), double(of[1]), double(of[2])};
-    const Joint& joint = model.joints[i];
-    for (int d = joint.qvel; d < joint.qvel + joint.nv(); ++d)
-      masses_.of_dofs.push_back(R(dof_inverse_mass(model, link, d, double(joint_inertia[d]))));
-  }
-}
-
-template <class R>
-void HeldRows<R>::begin(const Model& model, const BasicData<R>& data, double h, In<R> joint_inertia,
-                        const BilateralRows<R>& bilateral, DelassusRows<R>& rows, bool free) {
+void HeldRows<R>::begin(const Model& model, BasicData<R>& data, double h, const BilateralRows<R>& bilateral,
+                        DelassusRows<R>& rows) {
   bilateral_ = bilateral;
   const int m = count();
   demand_.resize(m), raised_.resize(m), diagonal_.resize(m);
@@ -60,12 +42,14 @@ void HeldRows<R>::begin(const Model& model, const BasicData<R>& data, double h, 
   write(data, rows);
   blocks_ = rows.blocks();
   if (m == 0) return;
-  mass_.resize(m);
-  find_masses(model, data, joint_inertia);
-  rows.squares(masses_.of_links, masses_.of_dofs, mass_);
-  acceleration_.assign(m, R(0));
-  if (free) rows.velocity_of(data, data.qacc, acceleration_);
-  for (int i = 0; i < m; ++i) demand_[i] = h * (double(bilateral_.demand[i]) - double(acceleration_[i]));
+  rows.sweep(model, data);
+  mass_.resize(m), velocity_.resize(m);
+  rows.diagonal(mass_);
+  rows.velocity_of(data, data.qacc, velocity_);
+  for (int i = 0; i < m; ++i) {
+    demand_[i] = h * (double(bilateral_.demand[i]) - double(velocity_[i]));
+    size_ = std::max(size_, std::abs(h * double(velocity_[i])));
+  }
   // Rows that nothing moves have no inverse mass of their own.
   double most = 0;
   for (int i = 0; i < m; ++i) most = std::max(most, double(mass_[i]));
@@ -102,14 +86,13 @@ void HeldRows<R>::step_again(const Solve& solve, double share, std::span<double>
 }
 
 template <class R>
-void HeldRows<R>::settle(const Solve& solve, const Size& size, std::span<double> solution, int first,
-                         const HeldImpulse& now, HeldImpulse& next) {
+void HeldRows<R>::settle(const Solve& solve, std::span<double> solution, int first, const HeldImpulse& now,
+                         HeldImpulse& next) {
   const int held = count();
   const bool from_now = !contradict_ && now.miss <= kHolds * size_;
   for (int i = 0; i < held && from_now; ++i) solution[first + i] += raised_[i] * now.at[i];
   solve(solution);
   if (held == 0) return;
-  if (size_ == 0) size_ = size(solution);
   step_.resize(held);
   for (int i = 0; i < held; ++i) step_[i] = solution[first + i] - (from_now ? now.at[i] : 0);
   next.miss = left();

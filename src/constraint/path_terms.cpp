@@ -9,22 +9,23 @@
 
 namespace tarsus {
 
-/// What a row feels of the joints that it acts on, each for itself.
+/// J M̂⁻¹ Jᵀ of each row, by the factors that data holds.
 template <class R>
-double StepTerms<R>::path_inverse_mass(const ForceRow& row) const {
-  double sum = 0;
-  for (std::size_t k = 0; k < row.dofs.size(); ++k) {
-    const int dof = row.dofs[k];
-    sum += row.arm[k] * row.arm[k] *
-           dof_inverse_mass(model_, masses_.now()[model_.dof_joint[dof]], dof, double(step_.data->joint_inertia[dof]));
+void StepTerms<R>::find_force_row_masses(std::span<const ForceRow> rows) {
+  paths_.rows.clear(), paths_.inverse_mass.assign(rows.size(), 0.0);
+  for (const ForceRow& row : rows) add_path<R>(model_, {row.dofs, row.arm}, paths_.rows, paths_.joints);
+  paths_.rows.sweep(model_, *step_.data);
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    const typename DelassusRows<R>::Block block = paths_.rows.block(int(r));
+    for (std::size_t k = 0; k < block.dofs.size(); ++k)
+      paths_.inverse_mass[r] += double(block.W[k * block.stride]) * double(block.DW[k * block.stride]);
   }
-  return sum;
 }
 
 template <class R>
 void StepTerms<R>::add_force_row(std::size_t index, const ForceRow& row, bool of_joint) {
   const PathRow path{row.dofs, row.arm};
-  const double mass = path_inverse_mass(row), speed = along(path, step_.qvel), free = along(path, step_.free);
+  const double mass = paths_.inverse_mass[index], speed = along(path, step_.qvel), free = along(path, step_.free);
   const double slope = std::max(row.slope, kLeastStiffness / mass);
   Term term;
   term.lower = step_.h * row.low, term.upper = step_.h * row.high;
@@ -39,16 +40,18 @@ void StepTerms<R>::add_force_row(std::size_t index, const ForceRow& row, bool of
 
 template <class R>
 void StepTerms<R>::add_force_rows(std::span<const ForceRow> rows) {
+  if (rows.empty()) return;
+  find_force_row_masses(rows);
   for (const bool of_joint : {true, false}) {  // the operator's order
     for (std::size_t i = 0; i < rows.size(); ++i) {
       const bool one = rows[i].dofs.size() == 1 && model_.joints[model_.dof_joint[rows[i].dofs[0]]].nv() == 1;
-      if (path_inverse_mass(rows[i]) > 0 && one == of_joint) add_force_row(i, rows[i], of_joint);
+      if (paths_.inverse_mass[i] > 0 && one == of_joint) add_force_row(i, rows[i], of_joint);
     }
   }
 }
 
 #define TARSUS_INSTANTIATE(R)                                                    \
-  template double StepTerms<R>::path_inverse_mass(const ForceRow&) const;        \
+  template void StepTerms<R>::find_force_row_masses(std::span<const ForceRow>);  \
   template void StepTerms<R>::add_force_row(std::size_t, const ForceRow&, bool); \
   template void StepTerms<R>::add_force_rows(std::span<const ForceRow>);
 TARSUS_INSTANTIATE(double)

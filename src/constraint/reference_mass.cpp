@@ -7,12 +7,6 @@
 
 namespace tarsus {
 
-double dof_inverse_mass(const Model& model, const ReferenceMass& link, int dof, double joint_inertia) {
-  const Joint& joint = model.joints[model.dof_joint[dof]];
-  if (moves_freely(joint.type)) return dof < joint.qvel + 3 ? link.linear : link.angular;
-  return 1 / std::max(link.joint + joint_inertia, 1e-30);
-}
-
 static std::vector<ReferenceMass> masses_of(const Model& model, const WorldTable<double>* own) {
   Data data(model);
   data.own = own;

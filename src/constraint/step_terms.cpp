@@ -22,7 +22,7 @@ const char* name(StepStatus status) {
 
 template <class R>
 StepTerms<R>::StepTerms(const Model& model, const TermOptions& options)
-    : model_(model), options_(options), mass_(model), islands_(model) {
+    : model_(model), options_(options), mass_(model), islands_(model), paths_(model) {
   std::vector<R> numbers;
   for (const ReferenceMass& mass : reference_masses(model))
     numbers.insert(numbers.end(), {R(mass.linear), R(mass.angular), R(mass.joint)});
@@ -101,10 +101,11 @@ double StepTerms<R>::compliance(double own, double inverse_mass) const {
 /// What the rows of a joint feel.
 template <class R>
 double StepTerms<R>::joint_inverse_mass(const JointRows& rows) const {
+  const ReferenceMass& mass = masses_.now()[rows.joint];
+  if (rows.part == JointRows::Part::linear) return mass.linear;
   const Joint& joint = model_.joints[rows.joint];
-  const bool turns = moves_freely(joint.type) && rows.part != JointRows::Part::linear;
-  return dof_inverse_mass(model_, masses_.now()[rows.joint], joint.qvel + (turns ? 3 : 0),
-                          double(step_.data->joint_inertia[joint.qvel]));
+  if (moves_freely(joint.type)) return mass.angular;
+  return 1 / std::max(mass.joint + double(step_.data->joint_inertia[joint.qvel]), 1e-30);
 }
 
 template <class R>
@@ -170,12 +171,7 @@ void StepTerms<R>::settle(In<R> joint_inertia, Out<R> velocity) {
   std::vector<double> change(rows_.size());
   const In<R> x = mass_.settle(change);
   for (std::size_t i = 0; i < change.size(); ++i) free_rows_[i] += change[i];
-  const R per_step = R(1 / step_.h);
-  for (int k = 0; k < model_.nv; ++k) velocity[k] += x[k], step_.data->qacc[k] = x[k] * per_step;
-  for (int i = 0; i < model_.njoint(); ++i) {
-    Motion<R>& a = step_.data->links()[i].a;
-    a = {a.w * per_step, a.v * per_step};
-  }
+  for (int k = 0; k < model_.nv; ++k) velocity[k] += x[k];
   step_.force = {};
 }
 

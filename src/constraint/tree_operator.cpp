@@ -45,7 +45,7 @@ void TreeOperator<R>::begin(BasicData<R>& data, double h, In<R> joint_inertia, s
   for (std::size_t c = 0; c < geometry.contacts.size(); ++c) {
     if (geometry.contacts[c].nrow == 3) places_.three.push_back({int(c), terms[c].first_row});
   }
-  extra_.begin(data, h, joint_inertia, terms, geometry, bilateral, joint_force.empty());
+  extra_.begin(data, h, terms, geometry, bilateral);
   if (joint_force.empty()) {
     forces_.clear(model_.nv);
     prepare_loads<R>(model_, data);
@@ -142,9 +142,7 @@ void TreeOperator<R>::solve_dense(const TreeForces<R>& forces, std::span<const T
   const int first = dense_.trees().place_of_row(0);
   solution_.assign(right.begin(), right.end());
   std::copy(held.demand().begin(), held.demand().end(), solution_.begin() + first);
-  const auto size = [&](std::span<const double> x) { return dense_.trees().size_of_rows(x); };
-  held.settle([&](std::span<double> x) { dense_.solve(x); }, size, solution_, first, iterates_.now.held,
-              iterates_.next.held);
+  held.settle([&](std::span<double> x) { dense_.solve(x); }, solution_, first, iterates_.now.held, iterates_.next.held);
   dense_.trees().template finish<R>(solution_, *data_, iterates_.next.x);
 }
 

@@ -304,6 +304,17 @@ void DelassusRows<R>::own_gram(int block, R* A) const {
 }
 
 template <class R>
+void DelassusRows<R>::diagonal(Out<R> A) const {
+  for (const Entry& e : blocks_) {
+    std::fill_n(A.begin() + e.first_row, e.nrow, R(0));
+    const R *W = W_.data() + e.W, *DW = DW_.data() + e.W;
+    for (int d = 0; d < e.ndof; ++d, W += e.stride, DW += e.stride) {
+      for (int r = 0; r < e.nrow; ++r) A[e.first_row + r] += W[r] * DW[r];
+    }
+  }
+}
+
+template <class R>
 void DelassusRows<R>::velocity(int block, const R* u, R* Jv) const {
   const Entry& e = blocks_[block];
   delassus_table<R>(width_).velocity(e.ndof, dofs_.data() + e.dofs, e.nrow, e.stride, DW_.data() + e.W, u, Jv);
@@ -331,26 +342,6 @@ void DelassusRows<R>::velocity_of(const BasicData<R>& data, In<R> v, Out<R> Jv) 
       if (e.joint) add(joint_.data() + e.joints + side * e.stride, v[view_.link[link].qvel]);
     }
     for (int d = 0; !e.pair && d < e.ndof; ++d) add(joint_.data() + e.joints + d * e.stride, v[dofs_[e.dofs + d]]);
-  }
-}
-
-template <class R>
-void DelassusRows<R>::squares(In<R> of_links, In<R> of_dofs, Out<R> sum) const {
-  for (const Entry& e : blocks_) {
-    const auto to = sum.begin() + e.first_row;
-    std::fill_n(to, e.nrow, R(0));
-    const auto add = [&](const R* rows, R weight) {
-      for (int r = 0; r < e.nrow; ++r) to[r] += rows[r] * rows[r] * weight;
-    };
-    for (int side = 0; e.pair && side < 2; ++side) {
-      const int link = side ? e.b : e.a;
-      if (link < 0) continue;
-      const R* force = force_.data() + e.force + 6 * side * e.stride;
-      for (int k = 0; k < 6; ++k) add(force + k * e.stride, of_links[2 * link + (k < 3 ? 1 : 0)]);
-      if (e.joint) add(joint_.data() + e.joints + side * e.stride, of_dofs[view_.link[link].qvel]);
-    }
-    for (int d = 0; !e.pair && d < e.ndof; ++d)
-      add(joint_.data() + e.joints + d * e.stride, of_dofs[dofs_[e.dofs + d]]);
   }
 }
 

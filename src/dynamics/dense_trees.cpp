@@ -1,7 +1,6 @@
 #include "tarsus/dynamics/dense_trees.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include "dynamics/kernel_table.hpp"
 #include "tarsus/base/index.hpp"
@@ -93,17 +92,6 @@ void DenseTrees::add_forces(In<R> joint_force, In<R> bias, std::span<double> rig
       right[std::size_t(place(d))] += double(joint_force[std::size_t(d)]) + dot(force_[i], axis_[std::size_t(d)]);
     if (link.parent >= 0) force_[std::size_t(link.parent)] += shift_back(force_[i], link.offset);
   }
-}
-
-double DenseTrees::size_of_rows(std::span<const double> solution) const {
-  const std::size_t nv = std::size_t(model_.nv);
-  double most = 0;
-  for (std::size_t row = nv; row < std::size_t(size_); ++row) {
-    double sum = 0;
-    for (std::size_t p = 0; p < nv; ++p) sum += std::abs(mass_[p * std::size_t(leading_) + row] * solution[p]);
-    most = std::max(most, sum);
-  }
-  return most;
 }
 
 /// Adds the motion of the link's point at `arm` from its origin, times sign.

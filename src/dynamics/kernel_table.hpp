@@ -52,8 +52,8 @@
           const R* qvel, const R* Q, const R* K, R* qacc),                                                             \
          velocity_products_step_kernel<T>)                                                                             \
   KERNEL(void, begin_step,                                                                                             \
-         (const ModelView<R>&, void* state, void* links, R h, bool always, bool never, bool bounded, R* scratch,       \
-          const R* qpos, const R* qvel, const R* Q, const R* K, R* qacc, R* found),                                    \
+         (const ModelView<R>&, void* state, void* links, R h, bool always, bool never, R* scratch, const R* qpos,      \
+          const R* qvel, const R* Q, const R* K, R* qacc, R* found),                                                   \
          begin_step_kernel<T>)                                                                                         \
   KERNEL(void, to_lanes, (const R* const* rows, int n, R* out), rows_to_lanes<T>)                                      \
   KERNEL(void, to_rows, (const R* in, int n, R* const* rows), lanes_to_rows<T>)                                        \

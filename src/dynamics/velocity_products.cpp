@@ -55,8 +55,8 @@ bool VelocityProducts<R>::accelerate_step(const Model& model, BasicData<R>& data
 }
 
 template <class R>
-void VelocityProducts<R>::begin_step(const Model& model, BasicData<R>& data, R h, Use use, bool bounded, In<R> qpos,
-                                     In<R> qvel, In<R> joint_force, In<R> joint_inertia, Out<R> qacc, Out<R> found) {
+void VelocityProducts<R>::begin_step(const Model& model, BasicData<R>& data, R h, Use use, In<R> qpos, In<R> qvel,
+                                     In<R> joint_force, In<R> joint_inertia, Out<R> qacc, Out<R> found) {
   check_size("qpos", qpos.size(), data.size(model.nq));
   check_size("qvel", qvel.size(), data.size(model.nv));
   check_size("joint_force", joint_force.size(), data.size(model.nv));
@@ -66,8 +66,8 @@ void VelocityProducts<R>::begin_step(const Model& model, BasicData<R>& data, R h
   for (int pack = 0; pack < data.packs(); ++pack) {
     const std::size_t q = std::size_t(pack) * model.nq * data.width(), v = std::size_t(pack) * model.nv * data.width();
     kernels.begin_step(data.view(model, pack), data.state(pack), links_.data(), h, use == Use::always,
-                       use == Use::never, bounded, scratch_.data(), &qpos[q], &qvel[v], &joint_force[v],
-                       &joint_inertia[v], &qacc[v], &found[std::size_t(pack * data.width())]);
+                       use == Use::never, scratch_.data(), &qpos[q], &qvel[v], &joint_force[v], &joint_inertia[v],
+                       &qacc[v], &found[std::size_t(pack * data.width())]);
   }
 }
 

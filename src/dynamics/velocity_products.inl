@@ -474,14 +474,14 @@ bool velocity_products_step_kernel(const ModelView<Real<T>>& m, LinkState<T>* st
 /// found and q̈ 0, and so in a pack have all what pass 1 leaves. `never`: all of them. @param scratch [5 nv]
 template <class T>
 void begin_step_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityProductLink<T>* all, Real<T> h,
-                       bool always, bool never, bool bounded, T* scratch, const T* qpos, const T* qvel, const T* Q,
-                       const T* K, T* qacc, T* found) {
+                       bool always, bool never, T* scratch, const T* qpos, const T* qvel, const T* Q, const T* K,
+                       T* qacc, T* found) {
   const T *const none = nullptr, zero = T(Real<T>(0));
   aba_outward(m, state, qpos, qvel, none);
   T angle = zero;
   const Mask<T> little = never ? angle <= zero : turns_little(m, state, h, angle);
   const bool some = always || !all_lanes(little);
-  if (some) velocity_products_of_step(m, state, all, h, angle, bounded, scratch, qpos, qvel, Q, K, qacc);
+  if (some) velocity_products_of_step(m, state, all, h, angle, true, scratch, qpos, qvel, Q, K, qacc);
   const Mask<T> left = always ? zero > zero : little;
   for (int k = 0; k < m.nv; ++k) qacc[k] = some ? select(left, zero, qacc[k]) : zero;
   *found = select(left, zero, T(Real<T>(1)));

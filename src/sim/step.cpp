@@ -326,14 +326,21 @@ double Stepper<R>::loop_drift(double dt) const {
   return options_.loops == LoopMode::spook && dt == 0 ? Softness{}.damping_steps * options_.dt : 0;
 }
 
-/// What the terms' solve starts from: data, its qacc, and in next_.qvel the velocity by that, at v⁰ where links turn
-/// far, elsewhere after pass 1 of ABA and zero. @return of one world: it is v⁰
+/// What the terms' solve starts from: data, its qacc, and in next_.qvel the velocity by that, at v⁰, or after pass 1 of
+/// ABA and zero. @return of one world: it is v⁰. It is so where links turn far; and with M̂'s factors, of which loops
+/// and what acts along generalised directions take their inverse masses
 template <class R>
 bool Stepper<R>::begin_terms(BasicData<R>& data, double h) {
-  products_->begin_step(model_, data, R(h), product_use(), !loops_, data.qpos, data.qvel, data.joint_force,
-                        data.joint_inertia, data.qacc, next_.found);
+  const bool factors = !lane_rows_ && (loops_ || now_.solves_rows);
+  if (!factors)
+    products_->begin_step(model_, data, R(h), product_use(), data.qpos, data.qvel, data.joint_force, data.joint_inertia,
+                          data.qacc, next_.found);
+  else if (product_use() == ProductUse::never)
+    maba<R>(model_, data, data.qpos, data.qvel, data.joint_force, data.joint_inertia, data.qacc);
+  else if (!implicit_velocity_products(data, h, data.qpos, data.qvel))
+    factor<R>(model_, data, {}, data.joint_inertia);
   for (std::size_t i = 0; i < next_.qvel.size(); ++i) next_.qvel[i] = data.qvel[i] + R(h) * data.qacc[i];
-  return next_.found[0] != 0;
+  return factors || next_.found[0] != 0;
 }
 
 /// The next velocity of one world with everything that has a law or a row of its own.

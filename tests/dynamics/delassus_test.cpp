@@ -191,39 +191,44 @@ TEST(Delassus, VelocityOfWhatTheLinksAlreadyDo) {
   }
 }
 
-/// J W Jᵀ's diagonal with W diagonal; and rows that come again after others were dropped.
-TEST(Delassus, SquaresAndTheFirstBlocksAlone) {
-  const Model model = random_tree(7, {.bodies = 6});
-  ASSERT_GE(model.njoint(), 2);
-  Random random(3);
-  std::vector<double> of_links = random_vector(random, 2 * model.njoint()), of_dofs = random_vector(random, model.nv);
-  DelassusRows<double> rows(model);
-  const auto fill = [&] {
-    const DelassusRows<double>::Block pair = rows.block(rows.add_block(1, 0, 2));
-    for (int k = 0; k < 12; ++k) pair.force[k * pair.stride] = k + 1, pair.force[k * pair.stride + 1] = k == 3;
-    const int joints[] = {0};
-    const DelassusRows<double>::Block joint = rows.block(rows.add_joint_block(joints, 1));
-    for (std::size_t d = 0; d < joint.dofs.size(); ++d) joint.joint[d * joint.stride] = 2;
-  };
-  fill();
-  std::vector<double> sum(3), again(3);
-  rows.squares(of_links, of_dofs, sum);
-  const auto squares = [](int from) { return from * from + (from + 1) * (from + 1) + (from + 2) * (from + 2); };
-  EXPECT_NEAR(
-      sum[0],
-      squares(1) * of_links[3] + squares(4) * of_links[2] + squares(7) * of_links[1] + squares(10) * of_links[0],
-      1e-12);
-  EXPECT_NEAR(sum[1], of_links[2], 1e-15);
-  double all = 0;
-  for (int d = 0; d < model.joints[0].nv(); ++d) all += 4 * of_dofs[d];
-  EXPECT_NEAR(sum[2], all, 1e-12);
-  rows.keep(1);
-  EXPECT_EQ(rows.rows(), 2);
-  rows.add_block(1, -1, 3);
-  rows.keep(0);
-  fill();
-  rows.squares(of_links, of_dofs, again);
-  EXPECT_EQ(sum, again);
+TEST(Delassus, DiagonalIsThatOfTheGram) {
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    Rows t(seed);
+    if (t.model.nv == 0) continue;
+    factor<double>(t.model, t.data, t.s.qpos, t.K);
+    t.rows.sweep(t.model, t.data);
+    const int m = t.rows.rows(), ld = t.rows.leading_dimension();
+    std::vector<double> A(std::size_t(m) * ld), diagonal(m);
+    t.rows.gram(A.data(), ld);
+    t.rows.diagonal(diagonal);
+    for (int i = 0; i < m; ++i) {
+      const double wanted = A[std::size_t(i) * (ld + 1)];
+      ASSERT_NEAR(diagonal[i], wanted, 1e-13 * wanted) << "seed " << seed;
+    }
+  }
+}
+
+/// What keep() leaves is as it was, and rows may follow it again.
+TEST(Delassus, TheFirstBlocksStay) {
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    Rows t(seed);
+    if (t.model.nv == 0 || t.rows.blocks() < 2) continue;
+    factor<double>(t.model, t.data, t.s.qpos, t.K);
+    t.rows.sweep(t.model, t.data);
+    std::vector<double> all(t.rows.rows());
+    t.rows.diagonal(all);
+    const int kept = t.rows.blocks() / 2, rows = t.rows.block(kept).first_row;
+    t.rows.keep(kept);
+    ASSERT_EQ(t.rows.rows(), rows);
+    const DelassusRows<double>::Block more = t.rows.block(t.rows.add_block(0, -1, 1));
+    for (int k = 0; k < 6; ++k) EXPECT_EQ(more.force[k * more.stride], 0);
+    for (int k = 0; k < 6; ++k) more.force[k * more.stride] = 1 + 0.1 * k;
+    t.rows.sweep(t.model, t.data);
+    std::vector<double> again(rows + 1);
+    t.rows.diagonal(again);
+    EXPECT_TRUE(std::equal(again.begin(), again.begin() + rows, all.begin())) << "seed " << seed;
+    EXPECT_GT(again.back(), 0) << "seed " << seed;
+  }
 }
 
 TEST(Delassus, ReadUIsWhatAbaLeft) {

@@ -433,7 +433,7 @@ TEST(Ground, NothingBlowsUpHoweverFewTheIterations) {
     if (!std::filesystem::exists(scene.file)) continue;
     for (const int most : {1, 3, 10}) {
       const LimitedRuns runs = run_at_limits(scene, 6, most);
-      EXPECT_LE(runs.most_iterations, most + 1);
+      EXPECT_LE(runs.most_iterations, most + 2);  // one where a range joins, one that bounds impulses
       EXPECT_LE(runs.speed, 200);
       EXPECT_LE(runs.force, 1 + 1e-9);
     }

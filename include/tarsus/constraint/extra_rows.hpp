@@ -17,9 +17,9 @@ class ExtraRows {
  public:
   explicit ExtraRows(const Model& model) : model_(model), rows_(model), u_(model.nv), column_(model.nv) {}
 
-  /// As TreeOperator::begin(). @param free x = 0 is v⁰
-  void begin(BasicData<R>& data, double h, In<R> joint_inertia, std::span<const Term> terms,
-             const RowGeometry& geometry, const BilateralRows<R>& bilateral, bool free);
+  /// As TreeOperator::begin().
+  void begin(BasicData<R>& data, double h, std::span<const Term> terms, const RowGeometry& geometry,
+             const BilateralRows<R>& bilateral);
   HeldRows<R>& held() { return held_; }
 
   void clear();  ///< the bilateral rows alone

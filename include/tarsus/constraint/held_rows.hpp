@@ -10,7 +10,6 @@
 #include <functional>
 
 #include "tarsus/constraint/equality.hpp"
-#include "tarsus/constraint/reference_mass.hpp"
 #include "tarsus/dynamics/delassus.hpp"
 
 namespace tarsus {
@@ -35,42 +34,33 @@ template <class R>
 class HeldRows {
  public:
   using Solve = std::function<void(std::span<double>)>;
-  /// What the rows' velocities are sums of, in such a solution: the largest [m/s | rad/s].
-  using Size = std::function<double(std::span<const double>)>;
 
-  /// A step of h seconds. data holds poses. What is passed must live until the solve is over.
-  /// @param rows of this tree: become the rows held and no others
-  /// @param free v is found from v⁰, not from the step's start: data has qacc = q̈⁰ and its links' motion by that
-  void begin(const Model& model, const BasicData<R>& data, double h, In<R> joint_inertia,
-             const BilateralRows<R>& bilateral, DelassusRows<R>& rows, bool free);
+  /// A step of h seconds. data holds the factors of M̂, qacc = q̈⁰ and its links' motion by that (LinkState::a). What
+  /// is passed must live until the solve is over.
+  /// @param rows of this tree: become those held and no others
+  void begin(const Model& model, BasicData<R>& data, double h, const BilateralRows<R>& bilateral,
+             DelassusRows<R>& rows);
   int count() const { return bilateral_.rows(); }
-  int blocks() const { return blocks_; }                          ///< of begin()'s rows
-  void write(const BasicData<R>& data, DelassusRows<R>& rows);    ///< adds the rows
-  std::span<const double> demand() const { return demand_; }      ///< [row] b_e less J_e of what v is found from
+  int blocks() const { return blocks_; }  ///< of begin()'s rows
+  void write(const BasicData<R>& data, DelassusRows<R>& rows);
+  std::span<const double> demand() const { return demand_; }      ///< [row] b_e - J_e v⁰
   std::span<const double> diagonal() const { return diagonal_; }  ///< [row] Σ_e, raised
   /// `solution`, a right side, becomes what `solve` makes of it; rows held stand from `first` on. Each solve is a
   /// proximal step: what their raised Σ_e makes of the change is taken out. The first is from the impulses at hand if
   /// rows held by them: what contradicts itself would take larger ones each time.
-  void settle(const Solve& solve, const Size& size, std::span<double> solution, int first, const HeldImpulse& now,
-              HeldImpulse& next);
+  void settle(const Solve& solve, std::span<double> solution, int first, const HeldImpulse& now, HeldImpulse& next);
 
  private:
-  void find_masses(const Model& model, const BasicData<R>& data, In<R> joint_inertia);
   double left() const;
   void step_again(const Solve& solve, double share, std::span<double> solution, int first);
 
   BilateralRows<R> bilateral_;
   int blocks_ = 0;
   std::vector<double> demand_, raised_, diagonal_;
-  bool contradict_ = false;  ///< they do, one another
-  double size_ = 0;          ///< what HeldImpulse::miss is compared with
-  struct {
-    AlignedVector<R> of_model;           ///< [nlink][3] ReferenceMass
-    AlignedVector<R> of_links, of_dofs;  ///< inverse ones: [nlink][2] linear and angular; [nv]
-  } masses_;
-  AlignedVector<R> phi_, mass_,
-      acceleration_;          ///< [row] mass_: inverse; acceleration_: J_e q̈⁰ where v is found from v⁰
-  std::vector<double> step_;  ///< [row] of the last proximal step
+  bool contradict_ = false;                 ///< they do, one another
+  double size_ = 0;                         ///< what HeldImpulse::miss is compared with
+  AlignedVector<R> phi_, mass_, velocity_;  ///< [row] mass_: inverse ones
+  std::vector<double> step_;                ///< [row] of the last proximal step
   std::vector<double> change_, first_solution_;
 };
 

@@ -16,10 +16,6 @@ struct ReferenceMass {
   double joint = 0;    ///< mass along the axis of a hinge or slide, mean about a ball's, no armature [kg m² | kg]
 };
 
-/// Inverse mass that one DoF of a link feels alone, by which it moves with the others held.
-/// @param joint_inertia K of that DoF
-double dof_inverse_mass(const Model& model, const ReferenceMass& link, int dof, double joint_inertia);
-
 /// [link]. O(nlink).  @param inertia [nlink] of the links, in the place of the model's
 std::vector<ReferenceMass> reference_masses(const Model& model);
 std::vector<ReferenceMass> reference_masses(const Model& model, std::span<const RigidInertia<double>> inertia);

@@ -196,7 +196,7 @@ class StepTerms {
   double compliance(double own, double inverse_mass) const;
   double joint_inverse_mass(const JointRows& rows) const;
   double contact_inverse_mass(const LinkContact& contact, double ReferenceMass::*part) const;
-  double path_inverse_mass(const ForceRow& row) const;
+  void find_force_row_masses(std::span<const ForceRow> rows);
   void add_force_row(std::size_t index, const ForceRow& row, bool of_joint);
   void settle(In<R> joint_inertia, Out<R> velocity);
   // warm_start.cpp
@@ -267,6 +267,12 @@ class StepTerms {
     std::vector<JointRows> joints;      ///< [term after the contacts]
     std::vector<PathRow> paths;         ///< [term after those of joints]
   };
+  struct Paths {  ///< of add_force_rows()
+    explicit Paths(const Model& model) : rows(model) {}
+    DelassusRows<R> rows;
+    std::vector<int> joints;
+    std::vector<double> inverse_mass;
+  };
   struct WarmStart {
     TermMemory last;
     std::vector<int> by_identity;  ///< last's entries, sorted
@@ -286,6 +292,7 @@ class StepTerms {
   Step step_;
   std::vector<LinkContact> contacts_;
   Geometry geometry_;
+  Paths paths_;
   std::vector<Term> terms_;
   std::vector<TermRow> rows_;
   std::vector<Name> names_;  ///< [term]

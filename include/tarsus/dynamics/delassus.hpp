@@ -90,14 +90,12 @@ class DelassusRows {
   int leading_dimension() const;  ///< rows() + a vector: room for a right side in column rows()
   /// Λ⁻¹ of one block's own rows, the upper triangle likewise: [nrow][stride]. Single world.
   void own_gram(int block, R* A) const;
+  void diagonal(Out<R> A) const;  ///< of Λ⁻¹ [rows]. Single world
   /// J v from u, [rows].
   void velocity(const R* u, R* Jv);
   void velocity(int block, const R* u, R* Jv) const;  ///< of one block [its rows]
   /// J v [rows] of v in qvel's axes, of which data's links have the motion, LinkState::a. Single world.
   void velocity_of(const BasicData<R>& data, In<R> v, Out<R> Jv) const;
-  /// Σ of each row's squares [rows]: of its forces and moments on links times `of_links` [nlink][2], of its generalised
-  /// forces times `of_dofs` [nv]. Needs no factors. Single world.
-  void squares(In<R> of_links, In<R> of_dofs, Out<R> sum) const;
   /// u += W λ.
   void push(const R* lambda, R* u);
   void push(int block, const R* lambda, R* u) const;  ///< of one block [its rows]

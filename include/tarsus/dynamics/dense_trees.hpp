@@ -38,9 +38,6 @@ class DenseTrees {
   int place(int dof) const { return model_.nv - 1 - dof; }
   int place_of_row(int row) const { return model_.nv + row; }
 
-  /// Σ |J_ed x_d| of the row held in which it is largest, x of a solution.
-  double size_of_rows(std::span<const double> solution) const;
-
   /// J_ab. @param b -1: J_a alone  @return its index
   int add_pair(int a, int b);
   /// Its six rows, angular first, `leading` numbers each, and at which places they have numbers, ascending.

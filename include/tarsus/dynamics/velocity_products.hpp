@@ -37,11 +37,11 @@ class VelocityProducts {
 
   enum class Use { never, where_needed, always };
   /// What a step begins with that solves for the rest, maba() included, together with its constraints: poses,
-  /// velocities and bias forces in data; and qacc as accelerate_step() finds it in worlds where it would not take
-  /// maba(). There found [pack][lane] is 1, elsewhere it and qacc are 0. A single world that is found keeps what
+  /// velocities and bias forces in data; and qacc as accelerate_step() finds it, bounded, in worlds where it would not
+  /// take maba(). There found [pack][lane] is 1, elsewhere it and qacc are 0. A single world that is found keeps what
   /// accelerate_step() leaves in data.
-  void begin_step(const Model& model, BasicData<R>& data, R h, Use use, bool bounded, In<R> qpos, In<R> qvel,
-                  In<R> joint_force, In<R> joint_inertia, Out<R> qacc, Out<R> found);
+  void begin_step(const Model& model, BasicData<R>& data, R h, Use use, In<R> qpos, In<R> qvel, In<R> joint_force,
+                  In<R> joint_inertia, Out<R> qacc, Out<R> found);
 
  private:
   AlignedVector<std::byte> links_;
