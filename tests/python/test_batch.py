@@ -306,6 +306,19 @@ def test_worlds_have_numbers_of_their_own(humanoid):
         batch.set_parameters(force_scale=np.ones(6))
 
 
+def test_parameters_are_set_all_or_none(humanoid):
+    batch = stands(humanoid, 3)
+    batch.set_parameters(kp_scale=np.array([1, 2, 3.0]))
+    twin, before = batch.copy(), batch.parameters
+    for wrong, error in (({"gravity": np.full((3, 3), np.nan)}, ValueError), ({"force_scale": np.ones(3)}, ValueError),
+                         ({"friction_scale": np.ones(2)}, tarsus.ShapeError)):
+        with pytest.raises(error):
+            batch.set_parameters(mass_scale=np.full(3, 2.0), kp_scale=np.ones(3), **wrong)
+        assert batch.parameters.keys() == before.keys() and np.array_equal(batch.parameters["kp_scale"], before["kp_scale"])
+    batch.rollout(20), twin.rollout(20)
+    assert batch.state_hash() == twin.state_hash()
+
+
 @pytest.mark.parametrize("captures", [False, True])
 def test_a_bad_world_is_written_and_replayed(humanoid, tmp_path, captures):
     batch = stands(humanoid, 5, captures=captures)
@@ -372,7 +385,8 @@ def test_models_side_by_side_are_their_batches(humanoid):
                          (lambda: both.reset(np.ones(4, bool)), tarsus.ShapeError), (lambda: both.measure(["position"]), ValueError),
                          (lambda: both.assign("qvel", kick[:4]), tarsus.ShapeError), (lambda: both.padded("mocap_pos"), ValueError),
                          (lambda: both.padded("ground_force"), ValueError), (lambda: both.padded("status"), ValueError),
-                         (lambda: both.assign("steps", kick), ValueError), (lambda: both.padded("nothing"), ValueError)):
+                         (lambda: both.assign("steps", kick), ValueError), (lambda: both.padded("nothing"), ValueError),
+                         (lambda: both.padded("qpos", out=np.zeros(qpos.shape, int)), ValueError)):
         with pytest.raises(error):
             wrong()
 
