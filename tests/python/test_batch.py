@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import pickle
+import shutil
 import signal
 import subprocess
 import sys
@@ -343,6 +344,14 @@ def test_a_bad_world_is_written_and_replayed(humanoid, tmp_path, captures):
         assert run.returncode == 0 and text in run.stdout, run.stdout + run.stderr
     run = subprocess.run([sys.executable, "-m", "tarsus", "run", files[1], "--json"], capture_output=True, text=True)
     assert run.returncode == 0 and json.loads(run.stdout)["replayed"].startswith("bad_input"), run.stdout + run.stderr
+    unnamed = shutil.copy(files[1], tmp_path / "unnamed")  # told by its content
+    other = tmp_path / "other.npz"
+    np.savez(other, time=np.zeros(3))
+    for arguments, code, text in (([unnamed], 0, "the same to the bit"), ([unnamed, "--dt", "0.1", "--quiet"], 1, "--dt: is given, expected nothing"),
+                                  ([files[1], "--out", "x.npz"], 1, "--out: is given, expected nothing"),
+                                  ([other], 1, "other.npz: is an .npz without a captured world")):
+        run = subprocess.run([sys.executable, "-m", "tarsus", "run", *map(str, arguments)], capture_output=True, text=True)
+        assert run.returncode == code and text in run.stdout + run.stderr, run.stdout + run.stderr
     with pytest.raises(ValueError, match="world"):
         batch.capture(5, files[0])
 

@@ -436,6 +436,16 @@ def damaged(folder, changes, source=WALK):
 
 
 NAN = np.array([np.nan])
+def test_the_command_line_says_that_a_policy_follows_no_clip():
+    import subprocess
+    import sys
+
+    command = [sys.executable, "-m", "tarsus", "run", MODELS / "humanoid.xml", "--clip", MODELS / "clips" / "humanoid_walk.json", "--no-record",
+               "--policy", MODELS / "policies" / "quadruped.npz"]
+    run = subprocess.run(command, capture_output=True, text=True)
+    assert run.returncode == 1 and "is a policy without a task's gains, expected one that was trained to follow a clip" in run.stderr
+
+
 #: What is wrong with a policy's file: arrays, the one that is named, what is said in Python and by the command line.
 WRONG_POLICIES = [
     ({"mean": np.zeros(1)}, "mean", r"is \[1\], expected \[197\]", "weight0|scale"),
