@@ -427,6 +427,39 @@ def test_a_policy_of_another_task_is_named():
         tarsus.learn.evaluate(tarsus.tasks.make("CartPole"), lambda observation: np.zeros((2, 3)), worlds=2)
 
 
+def test_a_cart_poles_return_is_over_its_time_limit():
+    """500 steps with reward 1: not over the longest episode that happened, by which short ones were full marks."""
+    task = tarsus.tasks.make("CartPole")
+    result = tarsus.learn.evaluate(task, lambda observation: np.zeros((len(observation), 1)), worlds=8)
+    assert task.time_limit == 10 and result["completed"] == 0 and 0.3 < result["episode_seconds"] < 3
+    assert np.isclose(result["normalized_return"], result["episode_seconds"] / 10, rtol=1e-12)
+    worlds = tarsus.VectorTask(task, autoreset="disabled")
+    worlds.reset()
+    for step in range(1, 501):
+        worlds.qpos[:], worlds.qvel[:] = 0, 0
+        worlds.step(np.zeros((1, 1)))
+        assert worlds.truncated[0] == (step == 500)
+
+
+@pytest.mark.parametrize("wrong", [{"seed": -1}, {"seed": 2**64}, {"seed": 1.5}, {"push": np.nan}, {"push": np.inf}, {"push": -1},
+                                   {"push_every": 0}, {"push_every": -1}, {"push_every": np.nan}, {"push_every": np.inf}])
+def test_evaluation_names_what_is_out_of_range(wrong):
+    task = tarsus.tasks.make("HumanoidWalk", time_limit=0.1)
+    (name,) = wrong
+    with pytest.raises(tarsus.ValueError, match=f"^{name}: is .*, expected a "):
+        tarsus.learn.evaluate(task, lambda observation: np.zeros((2, 28)), worlds=2, **wrong)
+
+
+@pytest.mark.parametrize("name", ["CartPole", "HalfCheetah"])
+def test_a_blow_needs_a_free_root(name):
+    """It went to the pole's angular velocity, and to the cheetah's height."""
+    if name != "CartPole":
+        pytest.importorskip("gymnasium", reason="gymnasium, which has the model, is not installed")
+    task = tarsus.tasks.make(name)
+    with pytest.raises(tarsus.ValueError, match="^push: is 0.3, expected 0 for a model without a free root"):
+        tarsus.learn.evaluate(task, lambda observation: np.zeros((2, task.action_size)), worlds=2, push=0.3)
+
+
 def damaged(folder, changes, source=WALK):
     """The policy's file with other arrays; None takes one out."""
     arrays = {**dict(np.load(source)), **changes}
