@@ -441,6 +441,15 @@ def test_a_cart_poles_return_is_over_its_time_limit():
         assert worlds.truncated[0] == (step == 500)
 
 
+@pytest.mark.parametrize("limit, steps", [(0.1, 3), (0.11, 4), (0.045, 2), (0.01, 1)])
+def test_a_time_limit_between_two_steps_is_the_later(limit, steps):
+    """0.11 s are 3.3 steps of 1/30 s: episodes have four, and the return was over three."""
+    task = tarsus.tasks.make("HumanoidWalk", relative_action=True, time_limit=limit)
+    result = tarsus.learn.evaluate(task, lambda observation: np.zeros((len(observation), 28)), worlds=4)
+    assert result["completed"] == 1 and np.isclose(result["episode_seconds"], steps / 30)
+    assert np.isclose(result["normalized_return"], result["reward"])
+
+
 @pytest.mark.parametrize("wrong", [{"seed": -1}, {"seed": 2**64}, {"seed": 1.5}, {"push": np.nan}, {"push": np.inf}, {"push": -1},
                                    {"push_every": 0}, {"push_every": -1}, {"push_every": np.nan}, {"push_every": np.inf}])
 def test_evaluation_names_what_is_out_of_range(wrong):

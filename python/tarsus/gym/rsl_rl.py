@@ -6,6 +6,7 @@ from rsl_rl.env import VecEnv as _VecEnv
 from tensordict import TensorDict
 
 from .. import ShapeError, VectorTask
+from ..learn.evaluation import longest_episode
 from . import _task_of
 
 
@@ -18,8 +19,7 @@ class VecEnv(_VecEnv):
         self.worlds = VectorTask(self.task, num_envs, threads, seed=seed, autoreset="same_step", dtype=dtype)
         self.worlds.reset()
         self.num_envs, self.num_actions, self.device = num_envs, self.task.action_size, "cpu"
-        limit = getattr(self.task, "time_limit", 10.0)
-        self.max_episode_length = max(1, round(limit / self.task.control_dt))
+        self.max_episode_length = longest_episode(self.task)
         self.cfg = {"task": type(self.task).__name__, "action_scale": action_scale}
         self._scale, (self._low, self._high) = action_scale, self.task.action_bounds
 

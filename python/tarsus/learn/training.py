@@ -17,7 +17,7 @@ from tensordict import TensorDict
 
 from .. import VectorTask
 from ..errors import ValueError  # noqa: A004 (the C++ name)
-from .evaluation import evaluate
+from .evaluation import evaluate, longest_episode
 from .policy import Policy
 
 
@@ -126,7 +126,7 @@ class Training:
         self.best = {"normalized_return": -1.0, "samples": 0}  #: what evaluate() said of best.npz, and after how many samples
         self._tensorboard, self._logged = None if tensorboard else False, 0
         self.totals = np.zeros(share)  #: rewards of the present episodes
-        self.most_steps = self._longest_episode()
+        self.most_steps = longest_episode(task)
         example = self._observations(np.zeros((share, task.observation_size), np.float32))
         self.ppo = PPO.construct_algorithm(example, _Sizes(share, task.action_size), s.configuration(group.multi), "cpu")
         with torch.no_grad():  # the first policy does nothing but its noise
@@ -152,10 +152,6 @@ class Training:
         if self.settings.largest_noise:
             with torch.no_grad():
                 self.ppo.actor.distribution.log_std_param.clamp_(max=float(np.log(self.settings.largest_noise)))
-
-    def _longest_episode(self):
-        limit = getattr(self.task, "time_limit", None)
-        return max(1, round(limit / self.task.control_dt)) if limit else None
 
     @staticmethod
     def _observations(values):
