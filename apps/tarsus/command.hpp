@@ -55,8 +55,9 @@ void print_json(const nlohmann::json& json);
 using Lists = std::vector<std::pair<std::string, std::vector<std::pair<std::string, std::string>>>>;
 void print_lists(const Lists& lists, bool json);
 /// The step of a world that Batch::capture wrote, once more, if that is what the file is. Exit status 3 where it ends
-/// otherwise. @return whether it is
-bool run_capture(const std::string& file, const ReadOptions& options, bool json);
+/// otherwise. @param beside an option that says how a model is run, if any is given: it has no use here
+/// @return whether it is  @throws ValueError for another .npz, and for `beside` with a capture
+bool run_capture(const std::string& file, const ReadOptions& options, bool json, const std::string& beside);
 /// A state after a step: qpos, qvel. @return whether more are wanted
 using FrameSink = std::function<bool(std::span<const double>, std::span<const double>)>;
 /// Runs once more what a recording by `tarsus run` names as its arguments; prints nothing, writes nothing. Files that

@@ -48,6 +48,8 @@ MotionTask read_task(NpzReader& file, const Model& model, const ClipBinding& cli
     return int(x);
   };
   const auto flag = [&](const char* name) { return whole(name, number(name)) != 0; };
+  if (!file.has("task_kp"))
+    throw ValueError(run.file, "a policy without a task's gains", "one that was trained to follow a clip");
   Drives drives{numbers("kp"), numbers("kd")};
   drives.force_limit = numbers("force_limit");
   if (drives.kp.size() != std::size_t(model.nv))

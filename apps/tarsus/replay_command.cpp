@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <filesystem>
+#include <fstream>
 #include <memory>
 
 #include "command.hpp"
@@ -62,10 +63,18 @@ void execute_capture(const Replay& replay, NpzReader& npz) {
 
 }  // namespace
 
-bool run_capture(const std::string& file, const ReadOptions& options, bool json) {
-  if (std::filesystem::path(file).extension() != ".npz") return false;
+bool run_capture(const std::string& file, const ReadOptions& options, bool json, const std::string& beside) {
+  char start[2] = {};
+  std::error_code error;
+  if (std::filesystem::is_regular_file(file, error)) std::ifstream(file, std::ios::binary).read(start, 2);
+  const bool zip = std::string_view(start, 2) == "PK";
+  if (!zip && std::filesystem::path(file).extension() != ".npz") return false;
   NpzReader npz{std::filesystem::path(file)};
-  if (!npz.has("meta") || !is_capture(npz.read_text("meta"))) return false;
+  if (!npz.has("meta") || !is_capture(npz.read_text("meta")))
+    throw ValueError(file, "an .npz without a captured world",
+                     "a model, or what Batch.capture wrote; tarsus replay takes a recording");
+  if (!beside.empty())
+    throw ValueError(beside, "given", "nothing of the kind beside a captured world, which has its own");
   execute_capture({file, "", true, json, options}, npz);
   return true;
 }

@@ -33,6 +33,7 @@ struct Run {
        no_record = false, profile = false;
   ReadOptions options;
   std::string arguments;        ///< the words of the command line that this run was asked for with, a JSON list
+  std::string setting;          ///< one of those options that say how to run a model, if any was given
   std::string folder;           ///< where files of those words with relative names are
   FrameSink* replay = nullptr;  ///< takes the frames instead of files; nothing is printed
 
@@ -433,8 +434,20 @@ std::vector<std::string> words_of(const CLI::App& command) {
   return words;
 }
 
+/// The first option given that says how to run a model, not how to read it or what to print.
+std::string first_setting(const CLI::App& command) {
+  constexpr std::string_view kOthers[] = {"--json",          "--quiet",        "--lenient",
+                                          "--floating-base", "--package-path", "--fix"};
+  for (const CLI::Option* option : command.get_options()) {
+    const std::string name = option->get_name();
+    if (option->count() > 0 && !option->get_positional() && std::ranges::find(kOthers, name) == std::end(kOthers))
+      return name;
+  }
+  return "";
+}
+
 void execute(Run run) {
-  if (run_capture(run.model, run.options, run.json)) return;
+  if (run_capture(run.model, run.options, run.json, run.setting)) return;
   const Model model = load_model(run.model, run.options, run.quiet || run.json);
   run.decide(model);
   run.check(model);
@@ -617,6 +630,7 @@ void add_run_command(CLI::App& app) {
       "  tarsus run models/loops/stewart.xml --dt 0.001 --loops shake --duration 5");
   command->callback([run, command] {
     run->arguments = nlohmann::json(words_of(*command)).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    run->setting = first_setting(*command);
     std::error_code gone;
     run->folder = std::filesystem::current_path(gone).string();
     execute(*run);

@@ -329,13 +329,24 @@ void set_parameters(AnyBatch& any, handle mass_scale, handle damping_scale, hand
   any.alone([&]<class R>(Batch<R>& b) {
     const std::vector<std::uint8_t> which_worlds = mask_of(mask, b.worlds());
     const handle given[] = {mass_scale, damping_scale, gravity, friction_scale, kp_scale, kd_scale, force_scale};
+    std::vector<std::pair<WorldParameter, std::vector<double>>> before;
     for (const WorldParameter which : kParameters) {
-      const handle values = given[size(int(which))];
-      if (values.is_none()) continue;
-      const bool alike = which != WorldParameter::gravity && shape_of(name(which), values).size() == 1;
-      const Shape shape = alike ? Shape{size(b.worlds())} : Shape{size(b.worlds()), size(numbers(b.model(), which))};
-      const Input<double> in(name(which), values, shape, 1);
-      b.set_parameter(which, in.span(), which_worlds);
+      const std::span<const double> now = b.parameter(which);
+      if (!now.empty()) before.emplace_back(which, std::vector<double>(now.begin(), now.end()));
+    }
+    try {
+      for (const WorldParameter which : kParameters) {
+        const handle values = given[size(int(which))];
+        if (values.is_none()) continue;
+        const bool alike = which != WorldParameter::gravity && shape_of(name(which), values).size() == 1;
+        const Shape shape = alike ? Shape{size(b.worlds())} : Shape{size(b.worlds()), size(numbers(b.model(), which))};
+        const Input<double> in(name(which), values, shape, 1);
+        b.set_parameter(which, in.span(), which_worlds);
+      }
+    } catch (...) {  // all or nothing
+      b.clear_parameters();
+      for (const auto& [which, values] : before) b.set_parameter(which, values);
+      throw;
     }
   });
 }

@@ -257,6 +257,8 @@ void bind_tasks(nb::module_& m) {
 
   nb::class_<CartPoleTask, Task> cart(m, "CartPoleTask", "Balancing a pole on a cart, as Gymnasium's CartPole-v1.");
   cart.def(nb::init<const Model&>(), "model"_a, nb::keep_alive<1, 2>());
+  cart.def_prop_ro(
+      "time_limit", [](const CartPoleTask&) { return CartPoleTask::kTimeLimit; }, "[s].");
 
   nb::class_<LocomotionTask, Task> locomotion(
       m, "LocomotionTask", "Going forward on motors, as Gymnasium's tasks: tarsus/learn/locomotion_task.hpp says how.");

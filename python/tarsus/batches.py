@@ -103,6 +103,8 @@ class Batches:
             out = np.empty(shape, np.result_type(*parts))
         if expect("out", out, np.ndarray).shape != shape:
             raise ShapeError(f"out: {list(out.shape)}, expected {list(shape)}")
+        if out.dtype.kind != "f":
+            raise ValueError(f"out: is of {out.dtype}, expected a floating-point type")
         for part, at in zip(parts, self.slices):
             out[at, : part.shape[1]], out[at, part.shape[1] :] = part, fill
         return out

@@ -43,6 +43,8 @@ void Drives::check(const Model& model) const {
     const auto [low, high] = bounds(i);
     const bool length = has_rotation(joint.type) && i >= joint.qvel + scalar_count(joint.type);
     if (low <= high && (!length || high >= 0)) continue;  // false for nan
+    if (force_floor.empty())
+      throw ValueError("force_limit of joint \"" + joint.name + "\"", number_text(high), "a number, not negative");
     throw ValueError("force limit of joint \"" + joint.name + "\"", number_text(low) + " to " + number_text(high),
                      length ? "a length, not negative" : "the lower one not above the upper one");
   }

@@ -9,7 +9,7 @@ namespace tarsus {
 namespace {
 
 constexpr double kSpread = 0.05, kRail = 2.4, kTilt = 12 * kPi / 180;
-constexpr int kSteps = 500;
+constexpr int kSteps = int(CartPoleTask::kTimeLimit / CartPoleTask::kControlDt + 0.5);
 
 }  // namespace
 

@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import pickle
+import shutil
 import signal
 import subprocess
 import sys
@@ -306,6 +307,19 @@ def test_worlds_have_numbers_of_their_own(humanoid):
         batch.set_parameters(force_scale=np.ones(6))
 
 
+def test_parameters_are_set_all_or_none(humanoid):
+    batch = stands(humanoid, 3)
+    batch.set_parameters(kp_scale=np.array([1, 2, 3.0]))
+    twin, before = batch.copy(), batch.parameters
+    for wrong, error in (({"gravity": np.full((3, 3), np.nan)}, ValueError), ({"force_scale": np.ones(3)}, ValueError),
+                         ({"friction_scale": np.ones(2)}, tarsus.ShapeError)):
+        with pytest.raises(error):
+            batch.set_parameters(mass_scale=np.full(3, 2.0), kp_scale=np.ones(3), **wrong)
+        assert batch.parameters.keys() == before.keys() and np.array_equal(batch.parameters["kp_scale"], before["kp_scale"])
+    batch.rollout(20), twin.rollout(20)
+    assert batch.state_hash() == twin.state_hash()
+
+
 @pytest.mark.parametrize("captures", [False, True])
 def test_a_bad_world_is_written_and_replayed(humanoid, tmp_path, captures):
     batch = stands(humanoid, 5, captures=captures)
@@ -330,6 +344,14 @@ def test_a_bad_world_is_written_and_replayed(humanoid, tmp_path, captures):
         assert run.returncode == 0 and text in run.stdout, run.stdout + run.stderr
     run = subprocess.run([sys.executable, "-m", "tarsus", "run", files[1], "--json"], capture_output=True, text=True)
     assert run.returncode == 0 and json.loads(run.stdout)["replayed"].startswith("bad_input"), run.stdout + run.stderr
+    unnamed = shutil.copy(files[1], tmp_path / "unnamed")  # told by its content
+    other = tmp_path / "other.npz"
+    np.savez(other, time=np.zeros(3))
+    for arguments, code, text in (([unnamed], 0, "the same to the bit"), ([unnamed, "--dt", "0.1", "--quiet"], 1, "--dt: is given, expected nothing"),
+                                  ([files[1], "--out", "x.npz"], 1, "--out: is given, expected nothing"),
+                                  ([other], 1, "other.npz: is an .npz without a captured world")):
+        run = subprocess.run([sys.executable, "-m", "tarsus", "run", *map(str, arguments)], capture_output=True, text=True)
+        assert run.returncode == code and text in run.stdout + run.stderr, run.stdout + run.stderr
     with pytest.raises(ValueError, match="world"):
         batch.capture(5, files[0])
 
@@ -372,7 +394,8 @@ def test_models_side_by_side_are_their_batches(humanoid):
                          (lambda: both.reset(np.ones(4, bool)), tarsus.ShapeError), (lambda: both.measure(["position"]), ValueError),
                          (lambda: both.assign("qvel", kick[:4]), tarsus.ShapeError), (lambda: both.padded("mocap_pos"), ValueError),
                          (lambda: both.padded("ground_force"), ValueError), (lambda: both.padded("status"), ValueError),
-                         (lambda: both.assign("steps", kick), ValueError), (lambda: both.padded("nothing"), ValueError)):
+                         (lambda: both.assign("steps", kick), ValueError), (lambda: both.padded("nothing"), ValueError),
+                         (lambda: both.padded("qpos", out=np.zeros(qpos.shape, int)), ValueError)):
         with pytest.raises(error):
             wrong()
 

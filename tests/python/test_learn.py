@@ -427,6 +427,48 @@ def test_a_policy_of_another_task_is_named():
         tarsus.learn.evaluate(tarsus.tasks.make("CartPole"), lambda observation: np.zeros((2, 3)), worlds=2)
 
 
+def test_a_cart_poles_return_is_over_its_time_limit():
+    """500 steps with reward 1: not over the longest episode that happened, by which short ones were full marks."""
+    task = tarsus.tasks.make("CartPole")
+    result = tarsus.learn.evaluate(task, lambda observation: np.zeros((len(observation), 1)), worlds=8)
+    assert task.time_limit == 10 and result["completed"] == 0 and 0.3 < result["episode_seconds"] < 3
+    assert np.isclose(result["normalized_return"], result["episode_seconds"] / 10, rtol=1e-12)
+    worlds = tarsus.VectorTask(task, autoreset="disabled")
+    worlds.reset()
+    for step in range(1, 501):
+        worlds.qpos[:], worlds.qvel[:] = 0, 0
+        worlds.step(np.zeros((1, 1)))
+        assert worlds.truncated[0] == (step == 500)
+
+
+@pytest.mark.parametrize("limit, steps", [(0.1, 3), (0.11, 4), (0.045, 2), (0.01, 1)])
+def test_a_time_limit_between_two_steps_is_the_later(limit, steps):
+    """0.11 s are 3.3 steps of 1/30 s: episodes have four, and the return was over three."""
+    task = tarsus.tasks.make("HumanoidWalk", relative_action=True, time_limit=limit)
+    result = tarsus.learn.evaluate(task, lambda observation: np.zeros((len(observation), 28)), worlds=4)
+    assert result["completed"] == 1 and np.isclose(result["episode_seconds"], steps / 30)
+    assert np.isclose(result["normalized_return"], result["reward"])
+
+
+@pytest.mark.parametrize("wrong", [{"seed": -1}, {"seed": 2**64}, {"seed": 1.5}, {"push": np.nan}, {"push": np.inf}, {"push": -1},
+                                   {"push_every": 0}, {"push_every": -1}, {"push_every": np.nan}, {"push_every": np.inf}])
+def test_evaluation_names_what_is_out_of_range(wrong):
+    task = tarsus.tasks.make("HumanoidWalk", time_limit=0.1)
+    (name,) = wrong
+    with pytest.raises(tarsus.ValueError, match=f"^{name}: is .*, expected a "):
+        tarsus.learn.evaluate(task, lambda observation: np.zeros((2, 28)), worlds=2, **wrong)
+
+
+@pytest.mark.parametrize("name", ["CartPole", "HalfCheetah"])
+def test_a_blow_needs_a_free_root(name):
+    """It went to the pole's angular velocity, and to the cheetah's height."""
+    if name != "CartPole":
+        pytest.importorskip("gymnasium", reason="gymnasium, which has the model, is not installed")
+    task = tarsus.tasks.make(name)
+    with pytest.raises(tarsus.ValueError, match="^push: is 0.3, expected 0 for a model without a free root"):
+        tarsus.learn.evaluate(task, lambda observation: np.zeros((2, task.action_size)), worlds=2, push=0.3)
+
+
 def damaged(folder, changes, source=WALK):
     """The policy's file with other arrays; None takes one out."""
     arrays = {**dict(np.load(source)), **changes}
@@ -436,6 +478,16 @@ def damaged(folder, changes, source=WALK):
 
 
 NAN = np.array([np.nan])
+def test_the_command_line_says_that_a_policy_follows_no_clip():
+    import subprocess
+    import sys
+
+    command = [sys.executable, "-m", "tarsus", "run", MODELS / "humanoid.xml", "--clip", MODELS / "clips" / "humanoid_walk.json", "--no-record",
+               "--policy", MODELS / "policies" / "quadruped.npz"]
+    run = subprocess.run(command, capture_output=True, text=True)
+    assert run.returncode == 1 and "is a policy without a task's gains, expected one that was trained to follow a clip" in run.stderr
+
+
 #: What is wrong with a policy's file: arrays, the one that is named, what is said in Python and by the command line.
 WRONG_POLICIES = [
     ({"mean": np.zeros(1)}, "mean", r"is \[1\], expected \[197\]", "weight0|scale"),

@@ -52,3 +52,19 @@ def test_rsl_rl():
     runner = OnPolicyRunner(env, {**configuration, "save_interval": 100}, log_dir=None)
     runner.learn(2)
     assert runner.alg.storage.num_envs == 8 and (env.worlds.steps > 0).any()
+
+
+def test_rsl_rl_refuses_what_it_would_not_use():
+    """Options beside a task that is made were dropped; an action for each world became one for each of its motors."""
+    pytest.importorskip("rsl_rl", reason="rsl-rl is not installed")
+    import torch
+
+    from tarsus.gym.rsl_rl import VecEnv
+
+    with pytest.raises(TypeError, match=r"options \['time_limit'\] beside a task that is made"):
+        VecEnv(tarsus.tasks.make("HumanoidWalk"), 2, time_limit=3)
+    env = VecEnv("HumanoidWalk", 2)
+    for shape in ((2, 1), (28,), (2, 27), (1, 28)):
+        with pytest.raises(tarsus.ShapeError, match=r"^actions: are .*, expected \[2, 28\]"):
+            env.step(torch.zeros(shape))
+    env.step(torch.zeros(2, 28))

@@ -52,6 +52,14 @@ def test_force_limits_come_from_the_file():
     assert drives.force_limit.tolist() == [7]
 
 
+@pytest.mark.parametrize("value", [-1, float("nan")])
+def test_a_limit_that_is_none_is_named(model, value):
+    drives = tarsus.Drives.uniform(model)
+    drives.force_limit = np.full(model.nv, float(value))
+    with pytest.raises(tarsus.ValueError, match=f'^force_limit of joint ".*": is -?{value}, expected a number, not negative$'):
+        drives.check(model)
+
+
 def test_a_view_of_limits_survives_assignments(model):
     drives = tarsus.Drives.uniform(model)
     drives.force_limit = np.full(model.nv, 50.0)

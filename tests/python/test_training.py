@@ -130,6 +130,9 @@ def test_a_folder_of_another_run_is_refused(tmp_path):
             make(**arguments)
         assert files(tmp_path) == before
     assert make(worlds=8, learning_rate=1e-4).samples == 32
+    (tmp_path / "settings.json").write_text("[1]")
+    with pytest.raises(tarsus.ValueError, match="^folder: .*settings.json is no object, .* another folder"):
+        make()
     (tmp_path / "settings.json").write_text("{")
     for _ in range(2):
         with pytest.raises(tarsus.ValueError, match="^folder: .*settings.json cannot be read .* another folder"):
@@ -146,6 +149,38 @@ def test_the_command_refuses_the_folder_of_another_task(tmp_path):
         with pytest.raises(SystemExit, match="^folder: .* has a run whose .* choose another folder \\(--out\\)$"):
             command.main([task, *option, "--samples", "4000", "--threads", "1", "--out", str(tmp_path)])
         assert files(tmp_path) == before
+
+
+def test_a_damaged_checkpoint_is_refused(tmp_path):
+    import torch
+
+    run = cart_pole(tmp_path)
+    run.best["samples"] = 2_048
+    run.save()
+    whole = (tmp_path / "checkpoint.pt").read_bytes()
+    with pytest.raises(tarsus.ValueError, match="^folder: .* is without best.npz, expected the policy .* after 2048 samples"):
+        cart_pole(tmp_path)
+    for bad in (b"", b"?" * 100, whole[:1000], None):
+        if bad is None:
+            torch.save({"samples": 1}, tmp_path / "checkpoint.pt")
+        else:
+            (tmp_path / "checkpoint.pt").write_bytes(bad)
+        with pytest.raises(tarsus.ValueError, match="^folder: .*checkpoint.pt cannot be read .* another folder"):
+            cart_pole(tmp_path)
+
+
+def test_seeds_are_whole_numbers(tmp_path, capsys):
+    import tarsus.learn.__main__ as command
+
+    for seed in (-1, 2**31, 0.5, None):
+        with pytest.raises(tarsus.ValueError, match="^seed: is .*, expected a whole number from 0 to 2"):
+            cart_pole(tmp_path, seed)
+    assert cart_pole(tmp_path / "last", 2**31 - 1).samples == 0
+    for option, said in ((["--seed", str(2**31)], "--seed: is 2147483648, expected at most 2147483647"),
+                         (["--out", ""], "--out: is empty, expected a folder")):
+        with pytest.raises(SystemExit):
+            command.main(["cart-pole", *option])
+        assert said in capsys.readouterr().err
 
 
 def test_noise_stays_below_its_largest(tmp_path):
@@ -250,7 +285,7 @@ def test_tensorboard_has_the_curve(tmp_path):
         run = Training(tarsus.tasks.make("CartPole"), tmp_path, Settings(**PRESETS["cart-pole"][2]), tensorboard=True)
         run.run(samples, out=None)
     events = EventAccumulator(str(tmp_path / "tensorboard")).Reload()
-    assert set(events.Tags()["scalars"]) == set(Training.COLUMNS[2:]) - {"normalized_return"}  # which a task without a limit has not
+    assert set(events.Tags()["scalars"]) == set(Training.COLUMNS[2:])
     for key in ("episode_seconds", "noise"):
         seen = [(event.step, event.value) for event in events.Scalars(key)]
         assert [step for step, _ in seen] == [2048, 4096, 6144, 8192]

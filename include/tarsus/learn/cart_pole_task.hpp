@@ -10,6 +10,8 @@ namespace tarsus {
 
 class CartPoleTask : public Task {
  public:
+  static constexpr double kControlDt = 0.02, kTimeLimit = 10;  ///< [s]
+
   /// Keeps a reference to the model. @throws ValueError unless it has a slide, then a hinge, and one limited control
   explicit CartPoleTask(const Model& model);
 
@@ -19,7 +21,7 @@ class CartPoleTask : public Task {
   int memory_size() const override { return 1; }  // control steps done
   std::vector<std::string> terms() const override { return {"upright"}; }
   void action_bounds(std::span<double> low, std::span<double> high) const override;
-  double control_dt() const override { return 0.02; }
+  double control_dt() const override { return kControlDt; }
   int substeps() const override { return 1; }
   const Drives* drives() const override { return nullptr; }
   RowStageOptions rows() const override { return {}; }

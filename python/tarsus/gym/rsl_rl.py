@@ -5,7 +5,9 @@ import torch
 from rsl_rl.env import VecEnv as _VecEnv
 from tensordict import TensorDict
 
-from .. import VectorTask, tasks
+from .. import ShapeError, VectorTask
+from ..learn.evaluation import longest_episode
+from . import _task_of
 
 
 class VecEnv(_VecEnv):
@@ -13,12 +15,11 @@ class VecEnv(_VecEnv):
     step in which they end, with ``time_outs`` in the extras. action_scale: what an action of 1 means to the task."""
 
     def __init__(self, task, num_envs=1, *, threads=1, seed=0, dtype="float64", action_scale=1.0, **options):
-        self.task = tasks.make(task, **options) if isinstance(task, str) else task
+        self.task = _task_of(task, options)
         self.worlds = VectorTask(self.task, num_envs, threads, seed=seed, autoreset="same_step", dtype=dtype)
         self.worlds.reset()
         self.num_envs, self.num_actions, self.device = num_envs, self.task.action_size, "cpu"
-        limit = getattr(self.task, "time_limit", 10.0)
-        self.max_episode_length = max(1, round(limit / self.task.control_dt))
+        self.max_episode_length = longest_episode(self.task)
         self.cfg = {"task": type(self.task).__name__, "action_scale": action_scale}
         self._scale, (self._low, self._high) = action_scale, self.task.action_bounds
 
@@ -34,7 +35,9 @@ class VecEnv(_VecEnv):
         return TensorDict({"policy": torch.from_numpy(self.worlds.observation.astype(np.float32))}, batch_size=[self.num_envs])
 
     def step(self, actions):
-        worlds = self.worlds
+        worlds, shape = self.worlds, (self.num_envs, self.num_actions)
+        if tuple(actions.shape) != shape:
+            raise ShapeError(f"actions: are {list(actions.shape)}, expected {list(shape)}")
         scaled = np.clip(actions.numpy().astype(np.float64) * self._scale, self._low, self._high)
         worlds.step(scaled.astype(worlds.observation.dtype))
         return (self.get_observations(), torch.from_numpy(worlds.reward.astype(np.float32)),

@@ -53,6 +53,10 @@ def arguments(argv):
         value = getattr(given, name)
         if value is not None and not least <= value < float("inf"):
             parser.error(f"--{name}: is {value}, expected a finite number, at least {least}")
+    if given.seed >= 2**31:
+        parser.error(f"--seed: is {given.seed}, expected at most {2**31 - 1}")
+    if given.out == "":
+        parser.error("--out: is empty, expected a folder")
     if not given.minutes > 0:
         parser.error(f"--minutes: is {given.minutes}, expected more than 0")
     with_clip = [task for task, (_, options, _) in PRESETS.items() if "relative_action" in options]

@@ -6,15 +6,32 @@ from .. import VectorTask
 from ..errors import ValueError  # noqa: A004 (the C++ name)
 
 
+def longest_episode(task):
+    """Control steps to the time limit, the last of which passes it where it is no whole number of them; None for a task of a
+    person's own without one."""
+    limit = getattr(task, "time_limit", None)
+    return max(1, int(np.ceil((limit - 1e-9) / task.control_dt))) if limit else None
+
+
 def evaluate(task, policy, *, worlds=32, seed=10**6, threads=1, dtype="float64", drives="maba", push=0.0, push_every=3.0):
     """One whole episode of each world, from random starts, without noise. Needs numpy alone.
 
     drives: as VectorTask. push: [m/s] what a blow adds to the velocity of the whole body, horizontally, in a random
-    direction, every `push_every` seconds; times its mass, the impulse. Returns a dict: normalized_return, the sum of rewards over the largest possible (what is
-    left after a fall counts 0), mean over worlds; reward, mean over the steps done; episode_seconds, mean; completed, the share
-    of worlds that reached the time limit."""
+    direction, every `push_every` seconds; times its mass, the impulse; for models with a free root. Returns a dict:
+    normalized_return, the sum of rewards over the steps of an episode that reaches the time limit (what is left after a fall
+    counts 0), mean over worlds, at most 1 where a step's reward is; reward, mean over the steps done; episode_seconds, mean;
+    completed, the share of worlds that reached the time limit."""
+    if not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**64:
+        raise ValueError(f"seed: is {seed!r}, expected a whole number from 0 to 2**64 - 1")
+    for name, value, fits, expected in (("push", push, push >= 0, "a finite speed, not negative"),
+                                        ("push_every", push_every, push_every > 0, "a positive, finite number of seconds")):
+        if not (fits and np.isfinite(value)):
+            raise ValueError(f"{name}: is {value}, expected {expected}")
     vector = VectorTask(task, worlds, threads, autoreset="same_step", dtype=dtype, drives=drives)
     vector.reset(None, np.arange(worlds, dtype=np.uint64) + np.uint64(seed))
+    if push and vector.qpos.shape[1] == vector.qvel.shape[1]:
+        raise ValueError(f"push: is {push}, expected 0 for a model without a free root, whose first speeds are no "
+                         "horizontal velocity")
     random = np.random.default_rng(seed)
     going, total, length = np.ones(worlds, bool), np.zeros(worlds), np.zeros(worlds, int)
     completed, low, high = np.zeros(worlds, bool), *task.action_bounds
@@ -33,6 +50,6 @@ def evaluate(task, policy, *, worlds=32, seed=10**6, threads=1, dtype="float64",
             angle = random.uniform(0, 2 * np.pi, worlds)
             vector.qvel[:, 0] += push * np.cos(angle)
             vector.qvel[:, 1] += push * np.sin(angle)
-    longest = max(1, round(task.time_limit / task.control_dt)) if hasattr(task, "time_limit") else steps
+    longest = longest_episode(task) or steps
     return {"normalized_return": float(total.mean() / longest), "reward": float(total.sum() / length.sum()),
             "episode_seconds": float(length.mean() * task.control_dt), "completed": float(completed.mean())}

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import pathlib
+import pickle
 import sys
 import time
 
@@ -16,7 +17,7 @@ from tensordict import TensorDict
 
 from .. import VectorTask
 from ..errors import ValueError  # noqa: A004 (the C++ name)
-from .evaluation import evaluate
+from .evaluation import evaluate, longest_episode
 from .policy import Policy
 
 
@@ -102,6 +103,9 @@ class Training:
 
     def __init__(self, task, folder, settings=None, *, seed=0, threads=1, about=None, tensorboard=False, worlds=None,
                  evaluate_every=None):
+        if not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**31:
+            raise ValueError(f"seed: is {seed!r}, expected a whole number from 0 to 2**31 - 1")
+        seed = int(seed)
         torch.set_num_threads(threads)
         self.processes = group = _Processes()
         torch.manual_seed(seed)
@@ -122,7 +126,7 @@ class Training:
         self.best = {"normalized_return": -1.0, "samples": 0}  #: what evaluate() said of best.npz, and after how many samples
         self._tensorboard, self._logged = None if tensorboard else False, 0
         self.totals = np.zeros(share)  #: rewards of the present episodes
-        self.most_steps = self._longest_episode()
+        self.most_steps = longest_episode(task)
         example = self._observations(np.zeros((share, task.observation_size), np.float32))
         self.ppo = PPO.construct_algorithm(example, _Sizes(share, task.action_size), s.configuration(group.multi), "cpu")
         with torch.no_grad():  # the first policy does nothing but its noise
@@ -148,10 +152,6 @@ class Training:
         if self.settings.largest_noise:
             with torch.no_grad():
                 self.ppo.actor.distribution.log_std_param.clamp_(max=float(np.log(self.settings.largest_noise)))
-
-    def _longest_episode(self):
-        limit = getattr(self.task, "time_limit", None)
-        return max(1, round(limit / self.task.control_dt)) if limit else None
 
     @staticmethod
     def _observations(values):
@@ -222,7 +222,7 @@ class Training:
             now = time.perf_counter()
             if out and now - printed > 5:
                 rate = (self.samples - first_samples) / (now - first)
-                left = min((samples - self.samples) / rate, 60 * minutes - (now - began))
+                left = max(0, min((samples - self.samples) / rate, 60 * minutes - (now - began)))
                 print(f"{self.samples / 1e6:7.2f} M samples  reward {row['reward']:.3f} a step  return {row['normalized_return']:.3f}"
                       f"  episodes {row['episode_seconds']:5.2f} s  noise {row['noise']:.3f}"
                       + (f"  best {self.best['normalized_return']:.3f}" if self.best["samples"] else "") + f"  {rate:6.0f} samples/s"
@@ -299,6 +299,9 @@ class Training:
         except (OSError, json.JSONDecodeError, UnicodeDecodeError) as error:
             raise ValueError(f"folder: {path} cannot be read ({error}), expected the settings of the run that "
                              "checkpoint.pt is of; choose another folder") from None
+        if not isinstance(kept, dict):
+            raise ValueError(f"folder: {path} is no object, expected the settings of the run that checkpoint.pt is of; "
+                             "choose another folder")
         for key, value in json.loads(json.dumps(self._identity())).items():
             if key in kept and kept[key] != value:
                 raise ValueError(f"folder: {self.folder} has a run whose {key} is {kept[key]!r}, expected {value!r} to "
@@ -308,11 +311,19 @@ class Training:
         path = self.folder / "checkpoint.pt"
         if not path.exists():
             return
-        kept = torch.load(path, weights_only=True)
-        self.ppo.load(kept["ppo"], None, True)
-        self.iteration, self.samples, self.seconds = kept["iteration"], kept["samples"], kept["seconds"]
-        self.curve, self.bad_worlds, self.best = kept["curve"], kept["bad_worlds"], kept["best"]
-        torch.set_rng_state(kept["random"])
+        try:
+            kept = torch.load(path, weights_only=True)
+            self.ppo.load(kept["ppo"], None, True)
+            self.iteration, self.samples, self.seconds = kept["iteration"], kept["samples"], kept["seconds"]
+            self.curve, self.bad_worlds, self.best = kept["curve"], kept["bad_worlds"], kept["best"]
+            torch.set_rng_state(kept["random"])
+        except (OSError, EOFError, KeyError, TypeError, RuntimeError, pickle.UnpicklingError) as error:
+            about = (str(error) or type(error).__name__).splitlines()[0]
+            raise ValueError(f"folder: {path} cannot be read ({about}), expected the checkpoint of a run; choose another "
+                             "folder") from None
+        if self.best["samples"] and not self.processes.rank and not (self.folder / "best.npz").exists():
+            raise ValueError(f"folder: {self.folder} is without best.npz, expected the policy that its run tried after "
+                             f"{self.best['samples']} samples; choose another folder")
 
 
 def draw(curve, path, title=""):
