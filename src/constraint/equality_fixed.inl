@@ -87,7 +87,7 @@ TARSUS_INLINE void quaternion_of(const Mat3<T>& E, T& w, Vec3<T>& v) {
   v = twice * (quarter / w);
   const Mask<T> turned = square < far;
   if (!any(turned)) return;
-  // Towards half a turn by the largest number of v: one of three is at least a quarter there, w would lose digits.
+  // Towards half a turn by the largest number of v, which is above a half there: w would lose digits.
   const T xy = E.xy + E.yx, yz = E.yz + E.zy, zx = E.zx + E.xz;
   const Mask<T> by_x = (E.xx >= E.yy) & (E.xx >= E.zz), by_y = E.yy >= E.zz;
   const auto choose = [&](T x, T y, T z) { return select(by_x, x, select(by_y, y, z)); };
