@@ -41,6 +41,11 @@ struct Rows {
     fill(random);
   }
 
+  void sweep() {
+    factor<double>(model, data, s.qpos, K);
+    rows.sweep(model, data);
+  }
+
   /// J's rows of a force (n, f) on a link: by external forces through rnea at rest without gravity.
   Vector row_of(int link, const double* wrench) {
     std::vector<double> external(6 * model.njoint()), zero(model.nv), with(model.nv), without(model.nv);
@@ -155,8 +160,7 @@ TEST(Delassus, VelocityAndImpulseInUSpace) {
   for (unsigned seed = 0; seed < 1000; ++seed) {
     Rows t(seed);
     if (t.model.nv == 0) continue;
-    factor<double>(t.model, t.data, t.s.qpos, t.K);
-    t.rows.sweep(t.model, t.data);
+    t.sweep();
     Random random(seed);
     const int m = t.rows.rows();
     std::vector<double> u(t.model.nv), x(t.model.nv), Jv(m), lambda = random_vector(random, m);
@@ -195,8 +199,7 @@ TEST(Delassus, DiagonalIsThatOfTheGram) {
   for (unsigned seed = 0; seed < 200; ++seed) {
     Rows t(seed);
     if (t.model.nv == 0) continue;
-    factor<double>(t.model, t.data, t.s.qpos, t.K);
-    t.rows.sweep(t.model, t.data);
+    t.sweep();
     const int m = t.rows.rows(), ld = t.rows.leading_dimension();
     std::vector<double> A(std::size_t(m) * ld), diagonal(m);
     t.rows.gram(A.data(), ld);
@@ -213,8 +216,7 @@ TEST(Delassus, TheFirstBlocksStay) {
   for (unsigned seed = 0; seed < 200; ++seed) {
     Rows t(seed);
     if (t.model.nv == 0 || t.rows.blocks() < 2) continue;
-    factor<double>(t.model, t.data, t.s.qpos, t.K);
-    t.rows.sweep(t.model, t.data);
+    t.sweep();
     std::vector<double> all(t.rows.rows());
     t.rows.diagonal(all);
     const int kept = t.rows.blocks() / 2, rows = t.rows.block(kept).first_row;

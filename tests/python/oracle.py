@@ -84,3 +84,18 @@ def print_table(title, rows, left_out, columns):
         print(f"left out ({len(left_out)}):")
         for name, reason in left_out:
             print(f"  {name}: {reason}")
+
+
+def both_take(text, place):
+    """Whether MuJoCo takes the MJCF; then so do we. Else ours is an InputError that matches `place`."""
+    import mujoco
+    import pytest
+    import tarsus
+    try:
+        mujoco.MjModel.from_xml_string(text)
+    except ValueError:
+        with pytest.raises(tarsus.InputError, match=place):
+            tarsus.Model.from_xml_string(text)
+        return False
+    tarsus.Model.from_xml_string(text)
+    return True
