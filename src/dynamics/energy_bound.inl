@@ -19,7 +19,7 @@
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-inline constexpr double kBoundAngle = 0.4;  ///< h|ω| of the fastest link from which the bound is looked at
+inline constexpr double kBoundAngle = 0.2;  ///< h|ω| of the fastest link from which the bound is looked at
 inline constexpr double kFirstDamping = 1.5;
 inline constexpr int kDampings = 4;           ///< tries, each with
 inline constexpr double kMoreDamping = 4;     ///< so many times the last one's λ
