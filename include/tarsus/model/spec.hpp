@@ -70,7 +70,7 @@ struct GeomSpec {
   Quatd orientation{1, 0, 0, 0};
   std::string mesh;  ///< name of a MeshSpec, for mesh and for primitives fitted to a mesh
   /// Centre of mass and principal axes of its mesh, in the geom's frame: MuJoCo's frame of it. Of those that sensors of
-  /// frames name.
+  /// frames name and those with `fluid_ellipsoid`.
   Vec3d mesh_centre{0, 0, 0};
   Quatd mesh_axes{1, 0, 0, 0};
   std::string height_field;  ///< name of a height field asset

@@ -146,6 +146,7 @@ class Builder {
   // sensors.cpp
   bool find_sensed(const XmlElement& e, const Scope& scope, SensorSpec& sensor);
   void check_sensed(const XmlElement& e, const SensorTraits& traits, const SensorSpec& sensor);
+  void find_mesh_frame(const XmlElement& e, GeomSpec& geom);
   void find_mesh_frames(const XmlElement& e, const SensorSpec& sensor);
   void read_sensor(const XmlElement& e, const Scope& scope);
 

@@ -20,11 +20,10 @@ void read_non_negative(const XmlElement& e, const char* attribute, double& out) 
   out = value;
 }
 
-/// A coefficient, and the two of higher order that MuJoCo 4 lets follow it.
+/// A coefficient, and the two of higher order that MuJoCo 4 lets follow it; those that it leaves out are the class's.
 void read_coefficient(const XmlElement& e, const char* attribute, double& out, std::array<double, 2>& polynomial) {
   const auto text = e.attribute(attribute);
   if (!text) return;
-  polynomial = {0, 0};
   if (split_blanks(*text).size() <= 1) return read_non_negative(e, attribute, out);
   std::vector<double> values;
   if (!e.read(attribute, values, Count::between(1, 3))) return;

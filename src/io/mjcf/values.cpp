@@ -82,6 +82,19 @@ void read_solver(const XmlElement& e, const char* reference, const char* impedan
   e.read(impedance, impedance_out, Count::between(1, 5));
 }
 
+Quatd from_euler(const std::array<double, 3>& angles, const Compiler& compiler) {
+  Quatd q{1, 0, 0, 0};
+  for (std::size_t i = 0; i < 3; ++i) {
+    const char letter = compiler.euler_sequence[i];
+    const bool moving = letter >= 'x';  // lower case: about the axes of the frame turned so far
+    Vec3d axis{0, 0, 0};
+    axis[letter - (moving ? 'x' : 'X')] = 1;
+    const Quatd turn = axis_angle(axis, compiler.radians(angles[i]));
+    q = moving ? q * turn : turn * q;
+  }
+  return normalized(q);
+}
+
 namespace {
 
 constexpr double kTiny = 1e-12;
@@ -112,16 +125,7 @@ std::optional<Quatd> from_axis_angle(const XmlElement& e, const Compiler& compil
 std::optional<Quatd> from_euler(const XmlElement& e, const Compiler& compiler) {
   std::array<double, 3> angles{};
   if (!e.read("euler", angles)) return std::nullopt;
-  Quatd q{1, 0, 0, 0};
-  for (std::size_t i = 0; i < 3; ++i) {
-    const char letter = compiler.euler_sequence[i];
-    const bool moving = letter >= 'x';  // lower case: about the axes of the frame turned so far
-    Vec3d axis{0, 0, 0};
-    axis[letter - (moving ? 'x' : 'X')] = 1;
-    const Quatd turn = axis_angle(axis, compiler.radians(angles[i]));
-    q = moving ? q * turn : turn * q;
-  }
-  return normalized(q);
+  return from_euler(angles, compiler);
 }
 
 std::optional<Quatd> from_xy_axes(const XmlElement& e) {
