@@ -191,7 +191,7 @@ void overlay(const XmlElement& e, ContactPairSpec& spec) {
   if (e.read("condim", spec.condim) && spec.condim != 1 && spec.condim != 3 && spec.condim != 4 && spec.condim != 6) {
     e.error(fmt::format("attribute 'condim' is {}, expected 1, 3, 4 or 6", spec.condim), "condim");
   }
-  if (e.read("friction", spec.friction, Count::between(1, 5))) {
+  if (read_over(e, "friction", Count::between(1, 5), spec.friction)) {
     for (const double mu : spec.friction) {
       if (mu < 0) e.error("attribute 'friction' is negative", "friction");
     }

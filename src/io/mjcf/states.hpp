@@ -162,6 +162,8 @@ Quatd from_euler(const std::array<double, 3>& angles, const Compiler& compiler);
 /// quat, axisangle, euler, xyaxes or zaxis; at most one.
 bool read_orientation(const XmlElement& e, const Compiler& compiler, Quatd& out);
 bool read_limited(const XmlElement& e, const char* attribute, Limited& out);
+/// Numbers in the place of the first ones of `out`, a class's: what a shorter list leaves out stays.
+bool read_over(const XmlElement& e, const char* attribute, Count count, std::vector<double>& out);
 /// solref and solimp under their various names.
 void read_solver(const XmlElement& e, const char* reference, const char* impedance, std::vector<double>& reference_out,
                  std::vector<double>& impedance_out);
