@@ -192,6 +192,7 @@ void MjcfWriter::write_mesh(const XmlWriter& asset, const MeshSpec& mesh) {
   }
   const XmlWriter e = asset.child("mesh");
   e.set_name(mesh.name);
+  e.set_unless("inertia", mesh.inertia, std::string("legacy"));
   if (mesh.vertices.empty()) {
     e.set("file", mesh.file);
     if (mesh.scale.x != 1 || mesh.scale.y != 1 || mesh.scale.z != 1) e.set("scale", mesh.scale);

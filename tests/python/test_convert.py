@@ -135,3 +135,12 @@ def test_fluids_drag_the_same_boxes(medium, tmp_path):
         mujoco.mj_forward(model, data)
         forces.append(data.qfrc_passive.copy())
     np.testing.assert_allclose(*forces, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("inertia", ["legacy", "exact", "convex", "shell"])
+def test_meshes_keep_how_their_mass_is_found(inertia, tmp_path):
+    """Which is where frames of sensors and fluids' ellipsoids lie."""
+    (tmp_path / "a.xml").write_text(f'<mujoco><asset><mesh name="m" vertex="0 0 0 .3 0 0 0 .2 0 0 0 .1" inertia="{inertia}"/></asset>'
+                                    '<worldbody><body><freejoint/><geom name="g" type="mesh" mesh="m"/></body></worldbody></mujoco>')
+    theirs, ours = mujoco.MjModel.from_xml_path(str(tmp_path / "a.xml")), converted(tmp_path / "a.xml", tmp_path / "b.xml")
+    np.testing.assert_allclose(ours.geom_pos, theirs.geom_pos, atol=1e-6)

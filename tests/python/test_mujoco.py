@@ -317,6 +317,8 @@ def test_sensors_of_mesh_geoms_are_at_the_mesh_centre_along_its_axes(mesh):
     (arm(joint="type='ball' stiffness='2 3 4'"), "'stiffness'.*ball.*first number"),
     (arm(joint="type='free' stiffness='2 3 4'"), "'stiffness'.*free.*first number"),
     (arm(more="<equality><weld site1='s' site2='e'/></equality>"), "no effect"),
+    (arm(more="<tendon><spatial name='t'><site site='w'/><site site='v'/></spatial></tendon><equality><tendon tendon1='t'/></equality>")
+     .replace("</worldbody>", "<site name='v'/></worldbody>"), "no effect: nothing moves the tendons"),
     (arm(inside="<body name='c'><geom size='.1'/></body>", more="<equality><connect body1='b' body2='c' anchor='0 0 0'/></equality>"), "no effect"),
     (arm(geom="<geom size='.1' solref='.05 -1'/>"), "'solref'.*default"),
     (arm(geom="<geom size='.1' solref='-500 20'/>"), "'solref'.*default"),

@@ -129,6 +129,7 @@ struct MeshSpec {
   std::string name;
   std::string file;  ///< as written; empty for inline meshes
   Vec3d scale{1, 1, 1};
+  std::string inertia = "legacy";             ///< MJCF's word for how its mass is found
   std::vector<Vec3d> vertices;                ///< [m]; empty if the file is missing and that was allowed
   std::vector<std::array<int, 3>> triangles;  ///< counter-clockwise from outside
   Location where;

@@ -25,7 +25,7 @@ void Builder::settle_by_inertia() {
       mobility += pose.mobility(row);
       row[static_cast<std::size_t>(i)] = 0;
     }
-    const double inertia = std::isfinite(mobility) ? moved.nv() / std::max(1e-15, mobility) : 0;
+    const double inertia = mobility > 0 ? moved.nv() / std::max(1e-15, mobility) : 0;  // 0: a singular tree
     const auto [time, ratio] = spring.spring_damper;
     JointSpec& spec = joint(spring.joint);
     spec.stiffness = inertia / std::max(1e-15, time * time * ratio * ratio);
