@@ -22,7 +22,8 @@ Actuation::Actuation(const Model& model)
     const Joint& joint = model.joints[i];
     const JointSpec& spec = model.spec.bodies[joint.body].joints[i - model.bodies[joint.body].joint_first];
     for (int k = 0; k < joint.nv(); ++k)
-      compensated_by_actuator_[joint.qvel + k] = spec.actuator_gravity_compensation && actuators_.size() > 0;
+      compensated_by_actuator_[joint.qvel + k] =
+          spec.actuator_gravity_compensation && actuators_.size() > 0 && model.spec.option.actuation_enabled;
   }
 }
 
@@ -55,6 +56,7 @@ void Actuation::evaluate(std::span<const double> qpos, std::span<const double> q
     for (std::size_t k = 0; k < a.dofs.size(); ++k) velocity_[i] += moment_[a.first + k] * qvel[a.dofs[k]];
   }
   forces(ctrl, act, dt);
+  if (!model_.spec.option.actuation_enabled) std::fill(act_dot_.begin(), act_dot_.end(), 0.0);
   for (int i = 0; i < actuators_.size(); ++i) {
     const Actuator& a = actuators_[i];
     for (std::size_t k = 0; k < a.dofs.size(); ++k) qfrc_actuator_[a.dofs[k]] += moment_[a.first + k] * force_[i];
@@ -88,7 +90,7 @@ void Actuation::forces(std::span<const double> ctrl, std::span<const double> act
   }
   if (actuators_.limits_tendons()) limit_tendon_forces();
   for (int i = 0; i < actuators_.size(); ++i) {
-    force_[i] = actuators_[i].clamped_force(force_[i]);
+    if (actuators_[i].active) force_[i] = actuators_[i].clamped_force(force_[i]);
     if (actuators_[i].motor && actuators_[i].active) force_[i] += motors_[i].cogging - motors_[i].friction;
   }
 }

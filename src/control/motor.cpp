@@ -52,7 +52,7 @@ bool affine_torque(const MotorSpec& m) {
          m.cogging[0] == 0;
 }
 
-double motor_stiffness(const MotorSpec& m) { return m.position || !m.electric ? m.kp : 0; }
+double motor_stiffness(const MotorSpec& m) { return m.controlled() ? m.kp : 0; }
 
 double motor_damping(const MotorSpec& m) { return m.controlled() ? m.kd : m.constant * m.constant / m.resistance; }
 

@@ -1,7 +1,5 @@
 #include "tarsus/control/reference_pose.hpp"
 
-#include <numeric>
-
 namespace tarsus {
 
 ReferencePose::ReferencePose(const Model& model, const TendonSet& tendons, const ActuatorSet& actuators)
@@ -28,7 +26,11 @@ void ReferencePose::minv(std::span<double> x) {
 double ReferencePose::mobility(std::span<const double> row) {
   std::vector<double> x(row.begin(), row.end());
   minv(x);
-  return std::inner_product(row.begin(), row.end(), x.begin(), 0.0);
+  double sum = 0;
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    if (row[i] != 0) sum += row[i] * x[i];  // elsewhere x need not be finite: a tree beside it may be singular
+  }
+  return sum;
 }
 
 }  // namespace tarsus

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
+#include "tarsus/base/index.hpp"
 #include "tarsus/math/rotation.hpp"
 #include "tarsus/model/mujoco_minval.hpp"
 
@@ -39,19 +41,37 @@ void PassiveForces::find_polynomials() {
     const JointSpec& spec = model_.spec.bodies[joint.body].joints[i - model_.bodies[joint.body].joint_first];
     for (int k = 0; k < joint.nv(); ++k) by_actuator_[joint.qvel + k] = spec.actuator_gravity_compensation;
     const bool spring = option.spring_enabled && joint.nq() == 1;
-    if (joint.nv() > 3) continue;  // a free joint has none
     Polynomial p{joint.qpos,
                  joint.nv(),
-                 {joint.qvel, joint.qvel + 1, joint.qvel + 2},
+                 {},
                  joint.spring_reference,
                  spring ? spec.stiffness_polynomial : none,
                  option.damper_enabled ? spec.damping_polynomial : none};
+    std::iota(p.dofs.begin(), p.dofs.end(), joint.qvel);
     if (p.stiffness != none || p.damping != none) polynomials_.push_back(p);
   }
 }
 
+namespace {
+
+/// How far its vertices reach along each of its principal axes from its centre: MuJoCo's size of a mesh.
+Vec3d mesh_reach(const ModelSpec& spec, const GeomSpec& geom) {
+  Vec3d out{0, 0, 0};
+  const int mesh = index_of(spec.meshes, geom.mesh);
+  if (mesh < 0) return out;
+  const Mat3d axes = rotation(geom.mesh_axes);
+  for (const Vec3d& vertex : spec.meshes[std::size_t(mesh)].vertices) {
+    const Vec3d p = transpose_mul(axes, vertex - geom.mesh_centre);
+    for (int i = 0; i < 3; ++i) out[i] = std::max(out[i], std::abs(p[i]));
+  }
+  return out;
+}
+
+}  // namespace
+
 void PassiveForces::find_bodies() {
   const OptionSpec& option = model_.spec.option;
+  if (!option.spring_enabled && !option.damper_enabled) return;  // MuJoCo: no passive force at all
   const bool gravity = norm(model_.gravity) > 0, fluid = option.density > 0 || option.viscosity > 0;
   for (int i = 1; i < model_.nbody(); ++i) {
     const Body& body = model_.bodies[i];
@@ -65,7 +85,8 @@ void PassiveForces::find_bodies() {
     for (const GeomSpec& geom : spec.geoms) {
       if (!geom.fluid_ellipsoid) continue;
       ellipsoid = true;
-      Immersed one{{body.link, body.X_LB * Transformd{rotation(normalized(geom.orientation)), geom.position}},
+      const Transformd X{rotation(normalized(geom.orientation)), geom.position};
+      Immersed one{{body.link, body.X_LB * X * Transformd{rotation(geom.mesh_axes), geom.mesh_centre}},
                    geom.size,
                    true,
                    geom.fluid_coefficients,
@@ -74,6 +95,8 @@ void PassiveForces::find_bodies() {
       if (geom.type == GeomType::sphere) one.size = {geom.size.x, geom.size.x, geom.size.x};
       if (geom.type == GeomType::capsule) one.size = {geom.size.x, geom.size.x, geom.size.x + geom.size.y};
       if (geom.type == GeomType::cylinder) one.size = {geom.size.x, geom.size.x, geom.size.y};
+      if (geom.type == GeomType::mesh) one.size = mesh_reach(model_.spec, geom);
+      if (!(one.size.x > 0 && one.size.y > 0 && one.size.z > 0)) continue;  // its file is missing
       added_mass(one.size, one.virtual_mass, one.virtual_inertia);
       immersed_.push_back(one);
     }

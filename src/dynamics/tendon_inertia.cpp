@@ -55,12 +55,16 @@ void TendonInertia::add_mass(std::span<double> M) const {
   }
 }
 
+double TendonInertia::force(int t, std::span<const double> qacc) const {
+  return tendons_[t].armature * ((qacc.empty() ? 0 : along(tendons_[t], qacc)) + bias_[std::size_t(t)]);
+}
+
 void TendonInertia::add_force(std::span<const double> qacc, std::span<double> tau) const {
   for (int t = 0; t < tendons_.size(); ++t) {
     const Tendon& tendon = tendons_[t];
-    const double force = tendon.armature * ((qacc.empty() ? 0 : along(tendon, qacc)) + bias_[std::size_t(t)]);
+    const double inertial = force(t, qacc);
     for (std::size_t i = 0; i < tendon.dofs.size(); ++i)
-      tau[std::size_t(tendon.dofs[i])] += force * arm_[std::size_t(tendon.first) + i];
+      tau[std::size_t(tendon.dofs[i])] += inertial * arm_[std::size_t(tendon.first) + i];
   }
 }
 

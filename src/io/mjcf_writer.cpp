@@ -192,6 +192,7 @@ void MjcfWriter::write_mesh(const XmlWriter& asset, const MeshSpec& mesh) {
   }
   const XmlWriter e = asset.child("mesh");
   e.set_name(mesh.name);
+  e.set_unless("inertia", mesh.inertia, std::string("legacy"));
   if (mesh.vertices.empty()) {
     e.set("file", mesh.file);
     if (mesh.scale.x != 1 || mesh.scale.y != 1 || mesh.scale.z != 1) e.set("scale", mesh.scale);
@@ -283,8 +284,9 @@ void MjcfWriter::write_joint(const XmlWriter& body, const JointSpec& joint) cons
   e.set_list("user", joint.user);
 }
 
-/// Whether a sensor reads the frame of a body's principal axes, objtype="body".
+/// Whether bodies' principal axes matter: to a fluid, which drags their boxes, or to a sensor with objtype="body".
 bool reads_principal_axes(const ModelSpec& spec) {
+  if (spec.option.density > 0 || spec.option.viscosity > 0) return true;
   const auto is_body = [](const auto& a) {
     return (a.first == "objtype" || a.first == "reftype") && a.second == "body";
   };
@@ -620,7 +622,6 @@ std::string MjcfWriter::write() {
   root.set("model", spec_.name);  // even if empty: readers would give it a name of their own
   const XmlWriter compiler = root.child("compiler");
   compiler.set("angle", "radian");
-  compiler.set("autolimits", false);
   compiler.set("inertiafromgeom", false);
   find_losses();
   write_option(root);

@@ -2,8 +2,10 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <set>
 #include <unordered_map>
 
+#include "tarsus/base/index.hpp"
 #include "tarsus/math/rotation.hpp"
 #include "tarsus/model/find_on_bodies.hpp"
 #include "tarsus/model/joint_parts.hpp"
@@ -347,6 +349,20 @@ static void drop_idle_equalities(const Model& model, ModelSpec& spec) {
     if (site) return find_on_bodies(spec, &BodySpec::sites, name).body;
     return name.empty() ? 0 : model.find_body(name);
   };
+  // A spatial tendon whose path lies on one body, or on what is fixed to it, keeps its length.
+  const auto stays = [&](const std::string& name) {
+    const int tendon = index_of(spec.tendons, name);
+    if (tendon < 0 || !spec.tendons[std::size_t(tendon)].spatial) return false;
+    std::set<int> carriers;
+    for (const TendonSpec::PathPoint& point : spec.tendons[std::size_t(tendon)].path) {
+      if (point.kind == TendonSpec::PathKind::pulley) continue;
+      const bool site = point.kind == TendonSpec::PathKind::site;
+      const int body = site ? find_on_bodies(spec, &BodySpec::sites, point.name).body
+                            : find_on_bodies(spec, &BodySpec::geoms, point.name).body;
+      if (body >= 0) carriers.insert(model.carrier(body));
+    }
+    return carriers.size() == 1;
+  };
   std::unordered_map<std::string, std::vector<const EqualitySpec*>> acting;
   for (EqualitySpec& e : spec.equalities) {
     if (!e.active) continue;
@@ -360,6 +376,10 @@ static void drop_idle_equalities(const Model& model, ModelSpec& spec) {
         drop("no effect: what it joins cannot move against each other");
         continue;
       }
+    }
+    if (e.type == EqualityType::tendon && stays(e.first) && (e.second.empty() || stays(e.second))) {
+      drop("no effect: nothing moves the tendons that it joins");
+      continue;
     }
     std::vector<const EqualitySpec*>& others = acting[e.first + '\n' + e.second];
     if (std::any_of(others.begin(), others.end(), [&](const EqualitySpec* other) { return say_the_same(*other, e); }))

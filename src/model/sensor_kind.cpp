@@ -78,8 +78,10 @@ bool is_computed(const SensorSpec& sensor) {
   const SensorTraits* traits = sensor_traits(sensor.kind);
   if (!traits || traits->kind == SensorKind::none) return false;
   const auto has = [&](const char* name, std::string_view value) { return attribute(sensor, name) == value; };
+  if (has("enclosed", "true")) return false;
   if (traits->target == SensorTarget::frame) return !has("objtype", "camera") && !has("reftype", "camera");
-  if (traits->kind == SensorKind::rangefinder) return has("camera", "") && has("data", "");
+  if (traits->kind == SensorKind::rangefinder)
+    return has("camera", "") && attribute(sensor, "data").find("normal") == std::string::npos;
   if (traits->kind != SensorKind::contact) return true;
   const std::string fields = attribute(sensor, "data");
   return fields.find("linvel") == std::string::npos && fields.find("angvel") == std::string::npos;

@@ -11,6 +11,7 @@
 
 #include "tarsus/base/index.hpp"
 #include "tarsus/constraint/contact_geometry.hpp"
+#include "tarsus/dynamics/tendon_inertia.hpp"
 #include "tarsus/dynamics/tendon_pull.hpp"
 #include "tarsus/math/rotation.hpp"
 #include "tarsus/model/jcalc.inl"
@@ -118,6 +119,7 @@ struct SensorSet::Scratch {
   std::vector<Zone> zones;                    // ContactQuery::Side::zone
   std::vector<std::vector<int>> path_bodies;  // [tendon][path point] whose site or geom it is; empty: no force is felt
   std::vector<TendonPull> pulls;
+  std::optional<TendonInertia> inertia;  // where force is felt and tendons have armature
   void find_path_bodies(const Model& model);
   void add_tendon_forces(const Model& model, const Actuation& actuation, const SensorInput& state);
 };
@@ -127,6 +129,7 @@ SensorSet::SensorSet(const Model& model)
   for (const SensorSpec& spec : model.spec.sensors) add(spec);
   find_links();
   if (needs_forces_ && actuation_.tendons().spatial()) needs_actuation_ = true, scratch_->find_path_bodies(model);
+  if (!scratch_->path_bodies.empty() && TendonInertia::any(model)) scratch_->inertia.emplace(model);
   const auto is_ray = [](const Sensor& s) { return s.kind == SensorKind::rangefinder; };
   if (std::any_of(sensors_.begin(), sensors_.end(), is_ray)) scratch_->rays.emplace(model);
 }
@@ -145,7 +148,8 @@ void SensorSet::add(const SensorSpec& spec) {
   s.cutoff = number_in(spec, "cutoff", 0.0, 1e300, 0.0);
   if (kind) {
     s.kind = kind->kind, s.dimension = kind->dimension;
-    if (kind->target == SensorTarget::site) {
+    if (s.kind == SensorKind::rangefinder) add_ray_fields(spec, s);
+    if (kind->target == SensorTarget::site && attribute(spec, "camera").empty()) {
       const SitePlace site = site_place(model_, attribute(spec, "site"), spec.where);
       s.frame = site.frame, s.body = site.body;
       s.zone = site.spec->type, s.zone_size = site.spec->size;
@@ -200,6 +204,8 @@ std::vector<std::string> words(const std::string& text) {
   return {std::istream_iterator<std::string>(in), {}};
 }
 
+constexpr std::pair<const char*, int> kRayFields[] = {{"dist", 1},  {"dir", 3},    {"origin", 3},
+                                                      {"point", 3}, {"normal", 3}, {"depth", 1}};
 constexpr std::pair<const char*, int> kContactFields[] = {{"found", 1},   {"force", 3},  {"torque", 3},
                                                           {"dist", 1},    {"pos", 3},    {"normal", 3},
                                                           {"tangent", 3}, {"linvel", 3}, {"angvel", 3}};
@@ -253,8 +259,9 @@ void SensorSet::Scratch::find_path_bodies(const Model& model) {
   }
 }
 
-/// Springs, dampers, actuators and ranges of spatial tendons, on the bodies of their paths.
+/// Springs, dampers, actuators, ranges and armature of spatial tendons, on the bodies of their paths.
 void SensorSet::Scratch::add_tendon_forces(const Model& model, const Actuation& actuation, const SensorInput& state) {
+  if (inertia) inertia->evaluate(actuation.data(), 0, state.qpos, state.qvel);
   for (std::size_t t = 0; t < path_bodies.size(); ++t) {
     const Tendon& tendon = actuation.tendons()[int(t)];
     double along = actuation.passive().tendon_force()[t];
@@ -264,6 +271,7 @@ void SensorSet::Scratch::add_tendon_forces(const Model& model, const Actuation& 
     }
     const bool beyond = actuation.passive().tendon_length()[t] > 0.5 * (tendon.range[0] + tendon.range[1]);
     if (!state.tendon_limit.empty()) along += beyond ? -state.tendon_limit[t] : state.tendon_limit[t];
+    if (inertia) along -= inertia->force(int(t), state.qacc);
     tendon_pulls(model, tendon, actuation.data().links(), pulls);
     for (const TendonPull& pull : pulls) {
       const Vec3d force = pull.force * along;
@@ -337,6 +345,39 @@ void SensorSet::read_gap(const Sensor& s, double* out) const {
   if (s.kind == SensorKind::geomfromto) store_in(from, out), store_in(to, out + 3);
   const double length = norm(to - from);
   if (s.kind == SensorKind::geomnormal && length > 0) store_in((to - from) * (1 / length), out);
+}
+
+/// Which of kRayFields a rangefinder gives, as bits of Sensor::object; a camera's for each of its pixels.
+void SensorSet::add_ray_fields(const SensorSpec& spec, Sensor& sensor) {
+  std::vector<std::string> fields = words(attribute(spec, "data"));
+  if (fields.empty()) fields.push_back("dist");
+  sensor.object = sensor.dimension = 0;
+  for (std::size_t i = 0; i < std::size(kRayFields); ++i) {
+    if (std::find(fields.begin(), fields.end(), kRayFields[i].first) == fields.end()) continue;
+    sensor.object |= 1 << i, sensor.dimension += kRayFields[i].second;
+  }
+  const std::string camera = attribute(spec, "camera");
+  for (const CosmeticSpec& c : model_.spec.cosmetics) {
+    if (camera.empty() || c.kind != "camera" || c.name != camera) continue;
+    for (const auto& [name, value] : c.attributes) {
+      int wide = 1, high = 1;
+      if (name == "resolution" && std::istringstream(value) >> wide >> high) sensor.dimension *= wide * high;
+    }
+  }
+}
+
+void SensorSet::read_ray(const Sensor& s, double* out) const {
+  const LinkState<double>* const links = actuation_.data().links();
+  const Transformd X = world_pose(links, s.frame);
+  const Vec3d along = X.R.column_z(), none{0, 0, 0};
+  const double distance = scratch_->rays->cast(links, X.p, along, s.body);
+  const bool hits = distance >= 0;
+  const Vec3d vectors[] = {none, hits ? along : none, X.p, hits ? X.p + along * distance : none};
+  for (int i = 0; i < int(std::size(kRayFields)); ++i) {
+    if (!(s.object >> i & 1)) continue;
+    kRayFields[i].second == 1 ? void(*out = distance) : store_in(vectors[i], out);
+    out += kRayFields[i].second;
+  }
 }
 
 void SensorSet::add_contact_query(const SensorSpec& spec, Sensor& sensor) {
@@ -428,11 +469,7 @@ void SensorSet::read(const Sensor& s, const SensorInput& state, double* out) con
     case frameangacc:
     case force:
     case torque: read_acceleration(s, out); break;
-    case rangefinder: {
-      const Transformd X = world_pose(links, s.frame);
-      *out = scratch_->rays->cast(links, X.p, X.R.column_z(), s.body);
-      break;
-    }
+    case rangefinder: read_ray(s, out); break;
     case tendonpos: *out = actuation_.passive().tendon_length()[s.object]; break;
     case tendonlimitpos:
     case tendonlimitvel: {
@@ -543,6 +580,7 @@ void SensorSet::find_forces(const SensorInput& state) {
   for (const BodyForce& e : state.external)
     f[e.body] = f[e.body] - Force<double>{e.torque + cross(e.point, e.force), e.force};
   scratch_->add_tendon_forces(model_, actuation_, state);
+  f[0] = zero;  // of the world that which it bears, not what else acts on it
   for (int b = model_.nbody() - 1; b > 0; --b) {
     const Body& body = model_.bodies[b];
     if (body.mass > 0 && body.link < 0) {

@@ -98,7 +98,7 @@ def exact_added_masses(model):
         a, b, c = model.geom_size[geom]
         sizes = {mujoco.mjtGeom.mjGEOM_SPHERE: (a, a, a), mujoco.mjtGeom.mjGEOM_CAPSULE: (a, a, a + b),
                  mujoco.mjtGeom.mjGEOM_CYLINDER: (a, a, b)}
-        exact = np.concatenate(added_mass(sizes.get(model.geom_type[geom], (a, b, c))))
+        exact = np.concatenate(added_mass(sizes.get(mujoco.mjtGeom(model.geom_type[geom]), (a, b, c))))
         assert np.allclose(model.geom_fluid[geom, 6:], exact, rtol=1e-3, atol=1e-3 * np.abs(exact).max())
         model.geom_fluid[geom, 6:] = exact
 

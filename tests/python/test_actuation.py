@@ -127,7 +127,7 @@ def test_paths_go_around_on_mujocos_side(kind, depth, side):
 
 
 def test_force_sensors_feel_spatial_tendons():
-    """Springs, dampers and actuators of paths over two bodies and around a third; not actuators at sites, as in MuJoCo."""
+    """Springs, dampers, armature and actuators of paths over two bodies and around a third; not actuators at sites, as in MuJoCo."""
     xml = """<mujoco><worldbody>
       <site name="wall" pos="1 0 1"/> <geom name="post" type="sphere" size=".1" pos=".6 0 .7"/>
       <body pos="0 0 1"><joint axis="0 1 0"/><geom size=".1" pos="0 0 -.3" mass="1"/><site name="joint" euler="0 30 0"/>
@@ -135,11 +135,11 @@ def test_force_sensors_feel_spatial_tendons():
           <body pos="0 0 -.2"><joint axis="1 0 0"/><geom size=".05" mass=".3"/><site name="tip" pos="0 .1 0"/></body></body></body>
       </worldbody>
       <tendon>
-        <spatial name="spring" stiffness="20" damping="2" springlength=".2"><site site="wall"/><site site="hand"/></spatial>
+        <spatial name="spring" stiffness="20" damping="2" springlength=".2" armature=".3"><site site="wall"/><site site="hand"/></spatial>
         <spatial name="cord"><site site="wall"/><geom geom="post"/><site site="hand"/><pulley divisor="2"/><site site="hand"/><site site="tip"/></spatial>
       </tendon>
       <actuator><motor tendon="cord" gear="3"/><motor site="tip" gear="1 2 3 0 0 0"/></actuator>
-      <sensor><force site="joint"/><torque site="joint"/><force site="hand"/><torque site="hand"/><force site="tip"/><torque site="tip"/></sensor>
+      <sensor><force site="wall"/><torque site="wall"/><force site="joint"/><torque site="joint"/><force site="hand"/><torque site="hand"/><force site="tip"/><torque site="tip"/></sensor>
       </mujoco>"""
     theirs, ours = mujoco.MjModel.from_xml_string(xml), tarsus.Model.from_xml_string(xml)
     theirs.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONSTRAINT)
@@ -200,10 +200,12 @@ MOTORS = [
     DC + 'input="none"', DC + 'controller="0 0 0 0 3 5"',
     DC + 'input="pos vel" controller="10 0 2" ctrlrange="-1 1"', DC + 'input="pos vel ff" controller="10 0 2" gear="-3"',
     DC + 'input="pos voltage" controller="10 0 2"', DC + 'input="ff voltage" controller="0 0 1"',
+    DC + 'input="vel" controller="10 0 2"', DC + 'input="ff" controller="10 0 2"', DC + 'input="vel ff" controller="10 0 2 0 0 4"',
+    DC + 'input="vel voltage" controller="10 0 2"',
     DC + 'input="pos" controller="10 3 2"', DC + 'input="pos vel" controller="10 3 2 0 .5"',
     DC + 'input="pos vel ff" controller="10 3 2 4 5"', DC + 'input="vel ff" controller="0 0 2 4"',
     DC + 'input="pos" controller="10 0 2 0 0 4"', DC + 'input="pos voltage" controller="10 0 2 0 0 6"',
-    DC + 'inductance=".01"', DC + 'inductance=".01 .02"', DC + 'inductance="0 .003" saturation="3 0 200"',
+    DC + 'inductance=".01"', DC + 'inductance=".01 .05"', DC + 'inductance="0 .003" saturation="3 0 200"',
     DC + 'input="pos vel" controller="10 0 2" inductance="0 .01" saturation="0 0 50"',
     DC + 'cogging=".1 6 .2"', DC + 'cogging="10 2 3" saturation="2"', DC + 'lugre="1e3 10 .1 .2 .3"',
     DC + 'lugre="50 1 .1 .1 0" gear="2" input="none" damping=".1"', DC + 'thermal="1 2 0 .004 25 30"',
@@ -212,7 +214,7 @@ MOTORS = [
          'cogging=".1 6 .2" saturation="3 0 400"',
     'pid', 'pid input="pos"', 'pid kp="10" kv="2"', 'pid kp="10" kv="2" input="pos" posrange="-1 1"',
     'pid kp="10" dampratio="1" input="pos"', 'pid kp="10" dampratio="1" input="vel"', 'pid kp="10" dampratio=".7"',
-    'pid kp="10" input="pos" inheritrange=".5"', 'pid kp="10" kv="2" input="vel" velrange="-1 1" ctrlrange="-3 3"',
+    'pid kp="10" input="pos" inheritrange=".5"', 'pid kp="10" input="vel" inheritrange=".5"', 'pid kp="10" kv="2" input="vel" velrange="-1 1" ctrlrange="-3 3"',
     'pid kp="10" kv="2" input="ff" ffrange="-2 2" forcerange="-7 7"', 'pid kp="10" kv="2" input="vel ff" ffrange="-1 1"',
     'pid kp="10" kv="2" input="pos vel ff" posrange="-1 1" velrange="-2 2" ffrange="-3 3" gear="2"',
     'pid kp="10" kv="2" input="pos vel" posrange="-1 1" ctrllimited="false" velrange="-2 2"',
@@ -803,6 +805,28 @@ CUTOFFS = """<mujoco>
 </mujoco>"""
 
 
+@pytest.mark.parametrize("data", ["", "dist", "dir", "origin", "point", "depth", "dist dir", "dist dir origin point depth", "dir normal"])
+@pytest.mark.parametrize("cutoff", ["", 'cutoff=".4"'])
+def test_rays_give_what_is_asked_of_them(data, cutoff):
+    """Normals are not computed, nor are cameras' rays, which have their room."""
+    fields = f'data="{data}"' if data else ""
+    text = f"""<mujoco><worldbody><geom type="plane" size="1 1 1" euler="0 20 0"/><site name="up" pos="0 0 3"/>
+      <body pos="0 0 .95"><joint axis="1 1 0"/><geom size=".1" pos="1 0 0"/><site name="down" euler="170 0 10"/><camera name="c" resolution="3 2"/></body></worldbody>
+      <sensor><rangefinder site="down" {fields} {cutoff}/><rangefinder site="up" {fields} {cutoff}/><clock/><rangefinder camera="c" {fields}/><clock/></sensor></mujoco>"""
+    theirs, ours = mujoco.MjModel.from_xml_string(text), tarsus.Model.from_xml_string(text)
+    d, data_ = mujoco.MjData(theirs), tarsus.Data(ours)
+    d.qpos[0] = 0.2
+    mujoco.mj_forward(theirs, d)
+    set_state(data_, d)
+    seen, first = tarsus.sensors(ours, data_), theirs.sensor_adr[2]
+    assert seen.shape == d.sensordata.shape
+    assert np.isnan(seen[first + 1 : -1]).all()
+    if "normal" in data:
+        assert np.isnan(seen[:first]).all()
+    else:
+        np.testing.assert_allclose(seen[: first + 1], d.sensordata[: first + 1], atol=1e-9)
+
+
 def test_cutoffs_are_mujocos():
     """Both signs of real numbers are cut off, positive ones above alone, points and contacts not at all."""
     theirs, ours = mujoco.MjModel.from_xml_string(CUTOFFS), tarsus.Model.from_xml_string(CUTOFFS)
@@ -1041,6 +1065,55 @@ def test_servos_of_rotations_take_the_short_way(text, target):
         assert np.abs(data.qacc - d.qacc).max() < 0.01 * max(1, np.abs(d.qacc).max())
 
 
+@pytest.mark.parametrize("flags", ["", 'actuation="disable"', 'spring="disable"', 'damper="disable"', 'spring="disable" damper="disable"', 'gravity="disable"'])
+def test_what_flags_switch_off(flags):
+    """Without actuation nothing is compensated by actuators, nor do activations change; without springs and dampers there is no
+    passive force, fluids' and gravity compensation included."""
+    text = f"""<mujoco><option density="50" viscosity=".3"><flag {flags}/></option><worldbody>
+      <body name="b" gravcomp=".8"><joint name="j" axis="0 1 0" stiffness="3" damping=".2 .1"/><geom size=".1" pos=".3 0 0"/>
+      <body pos=".5 0 0" gravcomp="1"><joint name="k" axis="0 1 0" actuatorgravcomp="true"/><geom size=".1" pos=".3 0 0"/></body></body></worldbody>
+      <actuator><general joint="j" dyntype="integrator" biastype="affine" biasprm="1 2 3"/><adhesion body="b" ctrlrange="0 1" forcerange="-2 -1"/>
+      <dcmotor joint="k" motorconst=".3" resistance="2" inductance=".1"/></actuator></mujoco>"""
+    theirs, ours = mujoco.MjModel.from_xml_string(text), tarsus.Model.from_xml_string(text)
+    d, data = mujoco.MjData(theirs), tarsus.Data(ours)
+    d.qpos[:], d.qvel[:], d.ctrl[:], d.act[:] = (0.3, 0.4), (1, -2), 0.5, 0.2
+    mujoco.mj_forward(theirs, d)
+    set_state(data, d)
+    found = tarsus.actuation(ours, data)
+    for name in ARRAYS:
+        if name != "ten_J":
+            np.testing.assert_allclose(found[name], getattr(d, name), rtol=1e-9, atol=1e-12, err_msg=name)
+
+
+@pytest.mark.parametrize("own", [".5", ".5 .1", ".5 .1 .2"])
+def test_coefficients_left_out_are_those_of_the_class(own):
+    of = "damping='.7 .4 .3' stiffness='.7 .4 .3'"
+    text = (f"<mujoco><default><joint {of}/><tendon {of}/><motor damping='.7 .4 .3'/></default><worldbody><body><joint name='j' damping='{own}' stiffness='{own}'/>"
+            f"<geom size='.1'/></body></worldbody><tendon><fixed damping='{own}' stiffness='{own}'><joint joint='j' coef='2'/></fixed></tendon>"
+            f"<actuator><motor joint='j' damping='{own}'/></actuator></mujoco>")
+    theirs, ours = mujoco.MjModel.from_xml_string(text), tarsus.Model.from_xml_string(text)
+    d, data = mujoco.MjData(theirs), tarsus.Data(ours)
+    d.qpos[:], d.qvel[:] = 0.4, 1.3
+    mujoco.mj_forward(theirs, d)
+    set_state(data, d)
+    np.testing.assert_allclose(tarsus.actuation(ours, data)["qfrc_passive"], d.qfrc_passive, rtol=1e-12)
+
+
+@pytest.mark.parametrize("joint", ["<joint name='f' type='free' damping='2 3 4'/>", "<freejoint name='f'/>", "<joint name='f' type='ball' damping='2 3 4'/>"])
+@pytest.mark.parametrize("motor", ["", "<motor joint='f' damping='1 2 3' gear='2'/>"])
+def test_damping_of_bodies_that_turn_freely(joint, motor):
+    text = f"<mujoco><worldbody><body>{joint}<geom size='.1'/></body></worldbody><actuator>{motor}</actuator></mujoco>"
+    theirs, ours = mujoco.MjModel.from_xml_string(text), tarsus.Model.from_xml_string(text)
+    d, data = mujoco.MjData(theirs), tarsus.Data(ours)
+    d.qvel[:] = np.linspace(-1, 2, theirs.nv)
+    mujoco.mj_forward(theirs, d)
+    set_state(data, d)
+    np.testing.assert_allclose(tarsus.actuation(ours, data)["qfrc_passive"], d.qfrc_passive, rtol=1e-12)
+    stepper = tarsus.Stepper(data, dt=1e-9)
+    assert stepper.step() == 0
+    np.testing.assert_allclose(data.qacc, d.qacc, rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize("bounds", ["2 3", "-3 -1"])
 def test_ranges_of_tendons_without_zero_are_refused(bounds):
     text = UNIT.format(dt=0.002, joint="", tendon=f"actuatorfrcrange='{bounds}'", actuators="<motor tendon='t'/>")
@@ -1055,16 +1128,20 @@ def test_ranges_of_tendons_without_zero_are_refused(bounds):
     "<general gainprm='3 4 5' biasprm='6 7 -8' dyntype='filter' dynprm='.3'/>", "<general gaintype='affine' biastype='affine' gainprm='3 4 -5' biasprm='6 7 8'/>",
     "<general biastype='affine' gainprm='3' biasprm='0 -3 -8' dyntype='filterexact' dynprm='.3'/>", "<damper kv='4' ctrlrange='0 1'/>",
     "<cylinder timeconst='.2' area='3' bias='1 2 3'/>", "<muscle range='1 1.05' force='5'/>", "<adhesion gain='6' ctrlrange='0 1'/>", "<motor/>",
-    "<position kp='50' timeconst='.4'/>", "<pid kp='3' kv='2'/>", "<position kp='100' kv='7'/><general dyntype='filter'/>", "<general gainprm='3'/><position kv='7'/>",
+    "<position kp='50' timeconst='.4'/>", "<position kp='50' timeconst='.4'/><default class='c'><velocity kv='3'/></default>",
+    "<general gainprm='3'/><default class='c'><motor/></default>", "<velocity kv='3'/><default class='c'><cylinder area='2'/></default>",
+    "<cylinder area='2' bias='1 2 3'/><default class='c'><position kp='3'/></default>", "<pid kp='3' kv='2'/>", "<position kp='100' kv='7'/><general dyntype='filter'/>", "<general gainprm='3'/><position kv='7'/>",
 ])  # fmt: skip
 def test_defaults_are_of_one_kind(default):
-    """A default of one kind of actuator says nothing to another kind, but for <general>'s."""
+    """A default of one kind of actuator says nothing to another kind, but for <general>'s; nor does that of a class within."""
     kinds = ("<motor joint='j'/>", "<position joint='j'/>", "<position joint='j' kp='20'/>", "<velocity joint='j'/>", "<damper joint='j' ctrlrange='0 1'/>",
              "<cylinder joint='j'/>", "<muscle joint='j' lengthrange='-1 2'/>", "<intvelocity joint='j' kp='3' actrange='-1 1'/>",
              "<general joint='j' lengthrange='-1 2'/>", "<pid joint='j' kp='4'/>")  # fmt: skip
     for kind in kinds:
         if "pid" in default and "general" in kind:
             continue  # a <general> that is a pid by its class alone is not computed
+        if "class" in default:
+            kind = kind.replace(" joint", " class='c' joint")
         text = (f"<mujoco><default>{default}</default><worldbody><body><joint name='j' axis='0 1 0'/><geom size='.1' pos='.1 0 0'/></body></worldbody>"
                 f"<actuator>{kind}</actuator></mujoco>")
         theirs, ours = mujoco.MjModel.from_xml_string(text), tarsus.Model.from_xml_string(text)

@@ -102,3 +102,45 @@ def test_written_urdf_loads_in_pinocchio(tmp_path):
     assert not [d for d in ours.diagnostics if d.severity == "warning" and not d.other_law]
     subprocess.run([PROGRAM, "convert", tmp_path / "out.urdf", tmp_path / "again.urdf"], check=True, capture_output=True)
     assert (tmp_path / "again.urdf").read_text() == (tmp_path / "out.urdf").read_text()
+
+
+def test_what_classes_say_of_lists_and_motors_is_kept(tmp_path):
+    """Shorter lists of solref, solimp and friction leave the rest of their class's; motors keep their ranges."""
+    text = """<mujoco><default><joint solreflimit=".05 2" solimplimit=".8 .85 .04 .3 3"/><geom solref=".05 2" solimp=".6 .9 .01 .2 3" friction=".5 .4 .3"/>
+      <pair friction=".9 .8 .7 .6 .5" solref="-100 -5"/><equality solref=".05 2" solimp=".6 .9 .01 .2 3"/></default>
+      <worldbody><body name="b"><joint name="j" range="0 1" solreflimit=".06" solimplimit=".9"/><geom name="g" size=".1" solref=".06" solimp=".7 .8" friction="1"/></body>
+      <body name="c" pos="1 0 0"><joint name="k"/><geom name="h" size=".1"/></body></worldbody>
+      <contact><pair geom1="g" geom2="h" friction=".1 .2" solref="-200"/></contact>
+      <equality><joint joint1="j" joint2="k" solref=".06" solimp=".7"/></equality>
+      <actuator><pid joint="j" input="pos vel" posrange="-1 1" velrange="-2 2" forcerange="-3 3"/><pid joint="j" input="pos" ki="1" forcerange="-3 3"/>
+        <pid joint="j" input="vel ff" velrange="-2 2"/><dcmotor joint="k" motorconst=".3" resistance="2" inductance=".1" ctrlrange="-4 4"/></actuator></mujoco>"""
+    (tmp_path / "a.xml").write_text(text)
+    theirs, ours = mujoco.MjModel.from_xml_string(text), converted(tmp_path / "a.xml", tmp_path / "b.xml")
+    tarsus.Model.load(tmp_path / "b.xml")
+    for name in ("jnt_solref", "jnt_solimp", "geom_solref", "geom_solimp", "geom_friction", "pair_friction", "pair_solref", "eq_solref", "eq_solimp",
+                 "actuator_ctrllimited", "actuator_ctrlrange", "actuator_forcelimited", "actuator_forcerange"):
+        np.testing.assert_allclose(getattr(ours, name), getattr(theirs, name), rtol=1e-6, atol=1e-9, err_msg=name)
+
+
+@pytest.mark.parametrize("medium", ['density="500"', 'viscosity=".5"'])
+def test_fluids_drag_the_same_boxes(medium, tmp_path):
+    """Which lie along the geom where it is a body's only one, though its moments may be equal."""
+    (tmp_path / "a.xml").write_text(f'<mujoco><option {medium}/><worldbody><body><freejoint/><geom size=".1" zaxis="-1 1 -5"/></body>'
+                                    '<body><freejoint/><geom type="box" size=".1 .2 .3" euler="10 20 30"/></body></worldbody></mujoco>')
+    models = mujoco.MjModel.from_xml_path(str(tmp_path / "a.xml")), converted(tmp_path / "a.xml", tmp_path / "b.xml")
+    forces = []
+    for model in models:
+        data = mujoco.MjData(model)
+        data.qvel[:] = np.linspace(-2, 3, model.nv)
+        mujoco.mj_forward(model, data)
+        forces.append(data.qfrc_passive.copy())
+    np.testing.assert_allclose(*forces, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("inertia", ["legacy", "exact", "convex", "shell"])
+def test_meshes_keep_how_their_mass_is_found(inertia, tmp_path):
+    """Which is where frames of sensors and fluids' ellipsoids lie."""
+    (tmp_path / "a.xml").write_text(f'<mujoco><asset><mesh name="m" vertex="0 0 0 .3 0 0 0 .2 0 0 0 .1" inertia="{inertia}"/></asset>'
+                                    '<worldbody><body><freejoint/><geom name="g" type="mesh" mesh="m"/></body></worldbody></mujoco>')
+    theirs, ours = mujoco.MjModel.from_xml_path(str(tmp_path / "a.xml")), converted(tmp_path / "a.xml", tmp_path / "b.xml")
+    np.testing.assert_allclose(ours.geom_pos, theirs.geom_pos, atol=1e-6)

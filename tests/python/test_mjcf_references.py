@@ -60,6 +60,19 @@ def test_sensors_of_replicas_are_replicated(sensor):
     np.testing.assert_allclose(tarsus.sensors(model, data), d.sensordata, atol=1e-9)
 
 
+@pytest.mark.parametrize("sequence", ["xyz", "ZYx"])
+def test_replicas_turn_by_multiples_of_the_angles(sequence):
+    """About several axes that is not the same rotation again and again; the offset is in the axes of the replica before."""
+    theirs, model = read_both(f"""<mujoco><compiler eulerseq="{sequence}"/><worldbody><replicate count="5" offset="1 2 3" euler="90 30 -70">
+      <body pos=".1 .3 0" quat=".5 .1 .2 .3"/></replicate></worldbody></mujoco>""")
+    d, data = mujoco.MjData(theirs), tarsus.Data(model)
+    mujoco.mj_kinematics(theirs, d)
+    tarsus.kinematics(model, data, data.qpos)
+    rotations, positions = tarsus.body_poses(model, data)
+    np.testing.assert_allclose(positions, d.xpos, atol=1e-12)
+    np.testing.assert_allclose(rotations.reshape(-1, 9), d.xmat, atol=1e-12)
+
+
 @pytest.mark.parametrize("part, count", [
     ('<motor name="n" joint="j"/>', 2), ('<motor name="n" joint="k"/>', 4), ('<motor name="n" jointinparent="k"/>', 4),
     ('<motor name="n" tendon="f"/>', 2), ('<motor name="n" tendon="t"/>', 2), ('<motor name="n" tendon="F"/>', 2), ('<motor name="n" site="s"/>', 2),

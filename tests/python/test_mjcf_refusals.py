@@ -45,6 +45,12 @@ def test_sites_that_go_with_a_transmission(transmission, fine):
     assert agree(actuator=f"<motor {transmission}/>") == fine
 
 
+@pytest.mark.parametrize("on, fine", [('joint="x"', True), ('jointinparent="x"', False), ('joint="y"', False), ('joint="z"', False), ('tendon="f"', False), ('site="s"', False)])
+def test_what_ranges_are_inherited_from(on, fine):
+    text = MODEL.format("true", "", f'<position {on} inheritrange="1"/>').replace('<joint name="x"/>', '<joint name="x" range="0 1"/>')
+    assert both_take(text.replace('name="z"', 'name="z" range="0 1"'), ":[23]:") == fine
+
+
 @pytest.mark.parametrize("weld, fine", [('site1="s" site2="t"', True), ('site1="s" site2="w" relpose="0 0 0 1 0 0 0"', False), ('body1="c" relpose="0 0 0 1 0 0 0"', True)])
 def test_poses_of_welds(weld, fine):
     text = MODEL.format("true", "", "").replace("<tendon>", f"\n<equality><weld {weld}/></equality><tendon>")
@@ -120,7 +126,9 @@ VALUES += [f"{kind} cutoff='1'" for kind in ('framequat objtype="body" objname="
                                              'ballquat joint="k"', 'normal geom1="g" geom2="h"', 'touch site="s"')]
 CAMERAS = ["camprojection", 'camprojection site="s"', 'camprojection camera="cam"', 'camprojection site="s" camera="cam"', 'camprojection site="s" camera="x"',
            'rangefinder site="s" camera="cam"', 'rangefinder camera="cam"', 'rangefinder site="s" data="dist dir"', 'rangefinder site="s" data="dir dist"']
-OTHERS = ["user", 'user dim="2"', 'user dim="-1"', 'user dim="1" datatype="x"', 'user dim="1" objtype="body"', 'user dim="1" objtype="body" objname="b"', "tactile",
+OTHERS = [f'insidesite site="s" objtype="body" objname="c" {x}' for x in ('enclosed="false"', 'enclosed="true"', 'enclosed="1"')]
+OTHERS += [f'jointpos joint="j" {x}' for x in ('delay="x"', 'delay="1 2"', 'interval="x"', 'interval="1 0 1"', 'enclosed="true"')]
+OTHERS += ["user", 'user dim="2"', 'user dim="-1"', 'user dim="1" datatype="x"', 'user dim="1" objtype="body"', 'user dim="1" objtype="body" objname="b"', "tactile",
           'tactile geom="g"', 'tactile geom="g" mesh="x"', 'framelinacc objtype="body" objname="b" reftype="body" refname="c"']
 
 

@@ -13,7 +13,7 @@ import mujoco
 import numpy as np
 import pytest
 import tarsus
-from actuation_oracle import Actuation
+from actuation_oracle import Actuation, exact_added_masses
 from oracle import (
     DATA,
     TOLERANCE,
@@ -315,8 +315,10 @@ def test_sensors_of_mesh_geoms_are_at_the_mesh_centre_along_its_axes(mesh):
 
 @pytest.mark.parametrize("text, named", [
     (arm(joint="type='ball' stiffness='2 3 4'"), "'stiffness'.*ball.*first number"),
-    (arm(joint="type='free' damping='2 3 4'"), "'damping'.*free.*first number"),
+    (arm(joint="type='free' stiffness='2 3 4'"), "'stiffness'.*free.*first number"),
     (arm(more="<equality><weld site1='s' site2='e'/></equality>"), "no effect"),
+    (arm(more="<tendon><spatial name='t'><site site='w'/><site site='v'/></spatial></tendon><equality><tendon tendon1='t'/></equality>")
+     .replace("</worldbody>", "<site name='v'/></worldbody>"), "no effect: nothing moves the tendons"),
     (arm(inside="<body name='c'><geom size='.1'/></body>", more="<equality><connect body1='b' body2='c' anchor='0 0 0'/></equality>"), "no effect"),
     (arm(geom="<geom size='.1' solref='.05 -1'/>"), "'solref'.*default"),
     (arm(geom="<geom size='.1' solref='-500 20'/>"), "'solref'.*default"),
@@ -458,11 +460,12 @@ def random_bodies(rng):
         full = numbers([*np.diag(tensor), tensor[0, 1], tensor[0, 2], tensor[1, 2]])
         yield f'<inertial pos="0 0 0" mass="1" fullinertia="{full}"/>'
         yield f'<geom type="mesh" mesh="m" {turn()}/>'
+        yield f'<geom type="mesh" mesh="m" {turn()} pos="{numbers(rng.normal(size=3))}" fluidshape="ellipsoid"/>'
         yield f'<geom type="mesh" mesh="m" {turn()}/>' + geom(more=turn())
 
 
 def test_principal_axes_are_mujocos():
-    """Order and signs too: what sensors on bodies and fluids see. MuJoCo ends its iteration at angles of 1e-6."""
+    """Order and signs too: what sensors on bodies and fluids see, and meshes as ellipsoids. MuJoCo ends its iteration at angles of 1e-6."""
     rng, count = np.random.default_rng(3), 0
     for inside in random_bodies(rng):
         mesh = numbers(rng.normal(size=(12, 3)) * rng.uniform(0.05, 0.2, 3))
@@ -472,8 +475,9 @@ def test_principal_axes_are_mujocos():
         theirs, ours = mujoco.MjModel.from_xml_string(text), tarsus.Model.from_xml_string(text)
         d, data = mujoco.MjData(theirs), tarsus.Data(ours)
         d.qvel[:] = data.qvel[:] = rng.normal(size=6)
+        exact_added_masses(theirs)
         mujoco.mj_forward(theirs, d)
         assert np.allclose(tarsus.sensors(ours, data), d.sensordata, atol=5e-6), inside
         assert np.allclose(tarsus.actuation(ours, data)["qfrc_passive"], d.qfrc_passive, rtol=2e-5, atol=1e-6), inside
         count += 1
-    assert count == 300
+    assert count == 360

@@ -41,6 +41,21 @@ def test_a_damping_ratio_on_every_transmission(on, kind, law):
     check(type=kind, actuator=f"<{law} {on}/>")
 
 
+@pytest.mark.parametrize("joint", ['springdamper=".3 1"', 'springdamper=".3 1" stiffness="5" damping="3"'])
+def test_a_motors_damping_adds_to_that_of_a_springdamper(joint):
+    check(joint=joint, actuator='<motor joint="x" damping=".9" gear="2"/>')
+
+
+def test_a_singular_tree_beside_it_does_not_matter():
+    text = """<mujoco><worldbody><body><joint springdamper=".8 .9"/><geom size=".1" pos=".2 0 0"/></body>
+      <body><joint springdamper=".8 .9"/><joint/><geom size=".1"/></body><body><joint type="slide" springdamper=".5 2"/><joint axis="-2.7 -3 2.6"/>
+      <joint type="slide"/><geom size=".1" pos=".1 .2 0"/></body></worldbody></mujoco>"""
+    theirs, model = mujoco.MjModel.from_xml_string(text), tarsus.Model.from_xml_string(text)
+    assert model.joints[0].stiffness == pytest.approx(theirs.jnt_stiffness[0], rel=1e-9)
+    assert model.joints[0].damping == pytest.approx(theirs.dof_damping[0], rel=1e-9)
+    assert max(joint.stiffness for joint in model.joints[1:]) < 1e-9
+
+
 @pytest.mark.parametrize("armature", [{"tendon": 'armature="1.5"'}, {"path": 'armature="1.5"'}, {"tendon": 'armature=".5"', "path": 'armature="1.5"'},
                                       {"actuator": '<motor tendon="t" armature=".3" gear="2"/>'}, {"actuator": '<motor joint="x" armature=".3"/>'}])
 @pytest.mark.parametrize("part", [{"joint": 'springdamper=".3 1"'}, {"free": 'springdamper=".3 1"'}, {"actuator": '<position joint="x" kp="20" dampratio="1"/>'},

@@ -34,7 +34,7 @@ class PassiveForces {
   /// The part of a joint's spring and damper that is not linear.
   struct Polynomial {
     int qpos, count;  ///< count: DoFs
-    std::array<int, 3> dofs;
+    std::array<int, 6> dofs;
     double reference;
     std::array<double, 2> stiffness, damping;  ///< coefficients of x², x³ and of |v| v, |v|² v
     double force(double x, double velocity) const;

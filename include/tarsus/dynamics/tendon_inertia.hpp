@@ -25,6 +25,8 @@ class TendonInertia {
 
   /// M [nv][nv] of the last evaluate().
   void add_mass(std::span<double> mass_matrix) const;
+  /// a (J q̈ + J̇ q̇) of one tendon [N]: what its own inertia takes of the pull.
+  double force(int tendon, std::span<const double> qacc) const;
   /// tau [nv] += Σ a Jᵀ (J q̈ + J̇ q̇); qacc [nv], or empty: zero.
   void add_force(std::span<const double> qacc, std::span<double> tau) const;
   /// qacc [nv] of the tree alone under some forces becomes that with the tendons, whose moving takes part of these. At

@@ -70,7 +70,7 @@ struct GeomSpec {
   Quatd orientation{1, 0, 0, 0};
   std::string mesh;  ///< name of a MeshSpec, for mesh and for primitives fitted to a mesh
   /// Centre of mass and principal axes of its mesh, in the geom's frame: MuJoCo's frame of it. Of those that sensors of
-  /// frames name.
+  /// frames name and those with `fluid_ellipsoid`.
   Vec3d mesh_centre{0, 0, 0};
   Quatd mesh_axes{1, 0, 0, 0};
   std::string height_field;  ///< name of a height field asset
@@ -129,6 +129,7 @@ struct MeshSpec {
   std::string name;
   std::string file;  ///< as written; empty for inline meshes
   Vec3d scale{1, 1, 1};
+  std::string inertia = "legacy";             ///< MJCF's word for how its mass is found
   std::vector<Vec3d> vertices;                ///< [m]; empty if the file is missing and that was allowed
   std::vector<std::array<int, 3>> triangles;  ///< counter-clockwise from outside
   Location where;

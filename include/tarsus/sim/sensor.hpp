@@ -25,7 +25,7 @@ struct Sensor {
   std::string name;
   SensorKind kind = SensorKind::none;  ///< none: not computed
   int dimension = 0, address = 0;      ///< numbers, and the first one's place in sensordata
-  int object = -1;                     ///< joint, tendon, actuator or body
+  int object = -1;                     ///< joint, tendon, actuator or body; what a rangefinder gives
   LinkFrame frame, reference;          ///< of what it sits on, of what it is seen from
   int body = -1;                       ///< that it sits on
   bool has_reference = false;
@@ -115,7 +115,9 @@ class SensorSet {
   void read_joint(const Sensor& s, const SensorInput& state, double* out) const;
   void read_subtree(const Sensor& s, double* out) const;
   double read_touch(const Sensor& s, const SensorInput& state) const;
+  void add_ray_fields(const SensorSpec& spec, Sensor& sensor);
   void add_shapes(const SensorSpec& spec, Sensor& sensor);
+  void read_ray(const Sensor& s, double* out) const;
   void read_gap(const Sensor& s, double* out) const;
   void find_links();
   void find_motions(const SensorInput& state);

@@ -204,19 +204,19 @@ constexpr Element kKinds[] = {
     {"orientation", opaque, ""},
     {"plugin", opaque, ""}};
 
-/// A default class has one law, that of the last element in it. An element of another kind begins with its own, but for
-/// a <general>, which changes what it says, and behind a <general> of the same gain.
+/// A default class has one law, that of the last element in it. An element of another kind begins with that of the
+/// nearest class around whose law is of its kind, or a <general>'s of the same gain, else with its kind's own. A
+/// <general> changes the law that is there.
 void begin(const Element& kind, ActuatorState& state) {
-  const bool behind_general = state.kind == "general" && state.gain_type == kind.gain;
-  if (kind.name != "general" && kind.name != state.kind && !behind_general) {
-    const ActuatorState fresh;
-    state.gain_type = fresh.gain_type, state.bias_type = fresh.bias_type, state.dynamics = fresh.dynamics;
-    state.gain_parameters = fresh.gain_parameters, state.bias_parameters = fresh.bias_parameters;
-    state.dynamics_parameters = fresh.dynamics_parameters;
-    state.inherit_range = fresh.inherit_range, state.motor = fresh.motor;
-    if (kind.name == "muscle") {
-      state.gain_parameters = {0.75, 1.05, -1, 200, 0.5, 1.6, 1.5, 1.3, 1.2}, state.dynamics_parameters = {0.01, 0.04};
-    }
+  if (kind.name != "general" && kind.name != state.kind) {
+    const auto fits = [&](const auto& law) {
+      return law.first == kind.name || (law.first == "general" && law.second.gain_type == kind.gain);
+    };
+    const auto law = std::find_if(state.laws.rbegin(), state.laws.rend(), fits);
+    ActuatorLawState own;
+    if (kind.name == "muscle")
+      own.gain_parameters = {0.75, 1.05, -1, 200, 0.5, 1.6, 1.5, 1.3, 1.2}, own.dynamics_parameters = {0.01, 0.04};
+    static_cast<ActuatorLawState&>(state) = law == state.laws.rend() ? own : law->second;
   }
   state.kind = kind.name;
 }
@@ -233,6 +233,8 @@ void overlay(const XmlElement& e, ActuatorState& state) {
   for (const Element& kind : kKinds) {
     if (e.is(kind.name)) begin(kind, state), kind.read(e, state);
   }
+  state.laws.resize(state.outer_laws);
+  state.laws.emplace_back(state.kind, state);
 }
 
 }  // namespace tarsus::mjcf

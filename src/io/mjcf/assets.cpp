@@ -78,8 +78,9 @@ void Builder::read_mesh_asset(const XmlElement& e, const Scope& scope) {
   mesh.name = scope.naming.of(name);
   mesh.scale = defaults.mesh_scale;
   e.read("scale", mesh.scale);
-  std::string kind = defaults.mesh_inertia, content_type;
-  read_word(e, "inertia", {"convex", "exact", "legacy", "shell"}, kind);
+  std::string content_type;
+  mesh.inertia = defaults.mesh_inertia;
+  read_word(e, "inertia", {"convex", "exact", "legacy", "shell"}, mesh.inertia);
   e.read("content_type", content_type);
   Pose reference;
   e.read("refpos", reference.position);
@@ -120,10 +121,6 @@ void Builder::read_mesh_asset(const XmlElement& e, const Scope& scope) {
   if (!declare(Kind::mesh, mesh.name, e)) return;
   names_[static_cast<int>(Kind::mesh)][mesh.name] = static_cast<int>(spec_.meshes.size());
   spec_.meshes.push_back(std::move(mesh));
-  mesh_kind_.push_back(kind == "convex"  ? MeshInertia::convex
-                       : kind == "exact" ? MeshInertia::exact
-                       : kind == "shell" ? MeshInertia::shell
-                                         : MeshInertia::legacy);
   mesh_mass_.emplace_back();
   mesh_objects_.push_back(std::move(objects));
 }
@@ -352,7 +349,10 @@ const ShapeInertia* Builder::mesh_mass(int index, const XmlElement* used_by) {
   if (known) return known->volume > 0 ? &*known : nullptr;
   const MeshSpec& mesh = spec_.meshes[static_cast<std::size_t>(index)];
   known.emplace();
-  const MeshInertia kind = mesh_kind_[static_cast<std::size_t>(index)];
+  const MeshInertia kind = mesh.inertia == "convex"  ? MeshInertia::convex
+                           : mesh.inertia == "exact" ? MeshInertia::exact
+                           : mesh.inertia == "shell" ? MeshInertia::shell
+                                                     : MeshInertia::legacy;
   const std::vector<int>& objects = mesh_objects_[static_cast<std::size_t>(index)];
   try {
     known = kind == MeshInertia::legacy && !objects.empty() ? inertia_of_objects(mesh, objects)

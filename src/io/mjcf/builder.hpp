@@ -146,6 +146,7 @@ class Builder {
   // sensors.cpp
   bool find_sensed(const XmlElement& e, const Scope& scope, SensorSpec& sensor);
   void check_sensed(const XmlElement& e, const SensorTraits& traits, const SensorSpec& sensor);
+  void find_mesh_frame(const XmlElement& e, GeomSpec& geom);
   void find_mesh_frames(const XmlElement& e, const SensorSpec& sensor);
   void read_sensor(const XmlElement& e, const Scope& scope);
 
@@ -193,7 +194,6 @@ class Builder {
   std::vector<const Compiler*> body_compiler_{nullptr};
   std::vector<bool> explicit_inertia_{false};
   std::vector<std::pair<int, int>> joint_place_;  ///< by number in document order: (body, index in it)
-  std::vector<MeshInertia> mesh_kind_;            ///< beside spec_.meshes
   std::vector<std::optional<ShapeInertia>> mesh_mass_;
   std::vector<std::vector<int>> mesh_objects_;  ///< of each triangle, where a file has several
   struct Springs {                              ///< a joint whose spring is given by a time and a ratio

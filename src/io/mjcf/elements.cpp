@@ -32,13 +32,9 @@ void Builder::add_joint(const Task& task) {
   if (joint.friction_loss > 0 && (!joint.solver_friction_limit.empty() || !joint.solver_friction_impedance.empty()))
     e.warn("solreffriction and solimpfriction have no effect: dry friction holds as well as the step can");
   if (!has_axis(joint.type)) {
-    for (const auto& [what, numbers] :
-         {std::pair("stiffness", &joint.stiffness_polynomial), std::pair("damping", &joint.damping_polynomial)}) {
-      const bool computed = numbers == &joint.damping_polynomial && turns_freely(joint.type);
-      if (computed || *numbers == std::array<double, 2>{}) continue;
-      e.warn(fmt::format("'{}': of {} joints the first number alone acts", what, name(joint.type)));
-      *numbers = {};
-    }
+    if (joint.stiffness_polynomial != std::array<double, 2>{})
+      e.warn(fmt::format("'stiffness': of {} joints the first number alone acts", name(joint.type)));
+    joint.stiffness_polynomial = {};
   }
   check_joints(e, task.body, joint);
   int below = task.body;
@@ -49,9 +45,10 @@ void Builder::add_joint(const Task& task) {
   declare(Kind::joint, joint.name, e, &task.scope);
   BodySpec& body = spec_.bodies[static_cast<std::size_t>(task.body)];
   if (state.spring_damper[0] != 0 || state.spring_damper[1] != 0) {
-    if (state.spring_damper[0] > 0 && state.spring_damper[1] > 0)
+    if (state.spring_damper[0] > 0 && state.spring_damper[1] > 0) {
+      joint.stiffness = joint.damping = 0;  // settle_by_inertia() finds them; actuators add to the damping
       springs_.push_back({static_cast<int>(joint_place_.size()), state.spring_damper});
-    else
+    } else
       e.error("attribute 'springdamper': both numbers must be positive", "springdamper");
   }
   joint_place_.emplace_back(task.body, static_cast<int>(body.joints.size()));
@@ -181,6 +178,7 @@ void Builder::add_geom(const Task& task) {
     geom.position = pose.position;
     geom.orientation = pose.orientation;
   }
+  if (geom.fluid_ellipsoid) find_mesh_frame(e, geom);
   spec_.bodies[static_cast<std::size_t>(task.body)].geoms.push_back(std::move(geom));
 }
 

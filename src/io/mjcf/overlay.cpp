@@ -20,11 +20,10 @@ void read_non_negative(const XmlElement& e, const char* attribute, double& out) 
   out = value;
 }
 
-/// A coefficient, and the two of higher order that MuJoCo 4 lets follow it.
+/// A coefficient, and the two of higher order that MuJoCo 4 lets follow it; those that it leaves out are the class's.
 void read_coefficient(const XmlElement& e, const char* attribute, double& out, std::array<double, 2>& polynomial) {
   const auto text = e.attribute(attribute);
   if (!text) return;
-  polynomial = {0, 0};
   if (split_blanks(*text).size() <= 1) return read_non_negative(e, attribute, out);
   std::vector<double> values;
   if (!e.read(attribute, values, Count::between(1, 3))) return;
@@ -192,7 +191,7 @@ void overlay(const XmlElement& e, ContactPairSpec& spec) {
   if (e.read("condim", spec.condim) && spec.condim != 1 && spec.condim != 3 && spec.condim != 4 && spec.condim != 6) {
     e.error(fmt::format("attribute 'condim' is {}, expected 1, 3, 4 or 6", spec.condim), "condim");
   }
-  if (e.read("friction", spec.friction, Count::between(1, 5))) {
+  if (read_over(e, "friction", Count::between(1, 5), spec.friction)) {
     for (const double mu : spec.friction) {
       if (mu < 0) e.error("attribute 'friction' is negative", "friction");
     }

@@ -25,11 +25,11 @@ void Builder::settle_by_inertia() {
       mobility += pose.mobility(row);
       row[static_cast<std::size_t>(i)] = 0;
     }
-    const double inertia = moved.nv() / std::max(1e-15, mobility);
+    const double inertia = mobility > 0 ? moved.nv() / std::max(1e-15, mobility) : 0;  // 0: a singular tree
     const auto [time, ratio] = spring.spring_damper;
     JointSpec& spec = joint(spring.joint);
     spec.stiffness = inertia / std::max(1e-15, time * time * ratio * ratio);
-    spec.damping = 2 * inertia / std::max(1e-15, time);
+    spec.damping += 2 * inertia / std::max(1e-15, time);
   }
   for (const auto& [index, ratio] : damping_ratios_) {
     ActuatorSpec& actuator = spec_.actuators[static_cast<std::size_t>(index)];

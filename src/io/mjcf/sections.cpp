@@ -324,10 +324,14 @@ void Builder::inherit_range(const XmlElement& e, double factor, ActuatorSpec& sp
                    "inheritrange");
   }
   std::array<double, 2> range{0, 0};
-  if (spec.transmission == TransmissionType::joint || spec.transmission == TransmissionType::joint_in_parent) {
-    range = joint(find(Kind::joint, spec.target)).range;
+  if (spec.transmission == TransmissionType::joint) {
+    const JointSpec& driven = joint(find(Kind::joint, spec.target));
+    if (has_rotation(driven.type)) return e.error("'inheritrange' is for hinges, slides and tendons", "inheritrange");
+    range = driven.range;
   } else if (spec.transmission == TransmissionType::tendon) {
     range = spec_.tendons[static_cast<std::size_t>(find(Kind::tendon, spec.target))].range;
+  } else {
+    return e.error("'inheritrange' needs the transmission 'joint' or 'tendon'", "inheritrange");
   }
   if (range[0] >= range[1]) return e.error("'inheritrange': what it acts on has no range", "inheritrange");
   const double middle = (range[0] + range[1]) / 2, half = (range[1] - range[0]) / 2 * factor;
@@ -370,7 +374,7 @@ void read_winding(const XmlElement& e, const ActuatorState::Motor& given, MotorS
   for (const double x : given.saturation) refuse_negative("saturation", x);
   for (const double x : given.controller) refuse_negative("controller", x);
   motor.electric_time =
-      given.inductance[1] > 0 || !(motor.resistance > 0) ? given.inductance[1] : given.inductance[0] / motor.resistance;
+      given.inductance[0] > 0 && motor.resistance > 0 ? given.inductance[0] / motor.resistance : given.inductance[1];
   motor.rate_max = given.saturation[2];
   const auto& [heat, capacity, time, slope, at, around] = given.thermal;
   if (std::any_of(given.thermal.begin(), given.thermal.end(), [](double x) { return x != 0; })) {
@@ -389,7 +393,7 @@ void read_winding(const XmlElement& e, const ActuatorState::Motor& given, MotorS
 /// A dcmotor or pid of one input and without states of its own is affine: u its input, l and v of what it drives,
 ///
 ///     voltage   K/R (u - K v)         pos   kp (u - l) - kd v
-///     ff        u                     vel   kd (u - v), of a pid + kp (0 - l)
+///     ff        u - kp l - kd v       vel   kd (u - v) - kp l
 ///
 /// Every other one is a MotorSpec.
 void Builder::settle_motor(const XmlElement& e, ActuatorState& state) {
@@ -413,6 +417,7 @@ void Builder::settle_motor(const XmlElement& e, ActuatorState& state) {
   }
   if (motor.ki > 0 && !motor.position) e.error("an integral needs the input pos", dc ? "controller" : "ki");
   if (!dc && motor.slew_max > 0 && !motor.position) e.error("'slewmax' needs the input pos", "slewmax");
+  if (!motor.position) state.inherit_range = 0;
   if (!dc && !motor.position) spec.control_range = motor.velocity ? given.velocity_range : given.feedforward_range;
 
   const double K = motor.constant;
@@ -447,7 +452,7 @@ void Builder::settle_actuator(const XmlElement& e, const Compiler& compiler, Act
   if (spec.motor && state.control_limited == Limited::no && spec.motor->electric)
     for (auto& range : spec.more_control_ranges) range = {0, 0};
   if (state.inherit_range < 0) e.error("attribute 'inheritrange' is negative", "inheritrange");
-  if (state.inherit_range > 0 && !(spec.motor && !spec.motor->position)) inherit_range(e, state.inherit_range, spec);
+  if (state.inherit_range > 0) inherit_range(e, state.inherit_range, spec);
   spec.control_limited =
       settle_limit(e, compiler, state.control_limited, "ctrllimited", "ctrlrange", spec.control_range);
   spec.force_limited = settle_limit(e, compiler, state.force_limited, "forcelimited", "forcerange", spec.force_range);

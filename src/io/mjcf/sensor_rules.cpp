@@ -19,7 +19,7 @@ Parts parts_of(const XmlElement& e, const SensorTraits* traits) {
   if (e.is("user")) return {{{"dim"}}, {{"datatype"}, {"needstage"}}, {{"objtype", "objname"}}};
   if (e.is("camprojection")) return {{{"site"}, {"camera"}}, {}, {}};
   if (e.is("rangefinder")) return {{{"site", "camera"}}, {{"data"}}, {}};
-  if (e.is("insidesite")) return {{{"site"}, {"objtype"}, {"objname"}}, {}, {}};
+  if (e.is("insidesite")) return {{{"site"}, {"objtype"}, {"objname"}}, {{"enclosed"}}, {}};
   if (e.is("framelinacc") || e.is("frameangacc")) return {{{"objtype"}, {"objname"}}, {}, {}};
   switch (traits->target) {
     case SensorTarget::site: return {{{"site"}}, {}, {}};
@@ -71,6 +71,7 @@ void check_values(const XmlElement& e) {
     check_order(e, "data", {"found", "force", "torque", "dist", "pos", "normal", "tangent", "linvel", "angvel"});
     read_word(e, "reduce", {"none", "mindist", "maxforce", "netforce"}, word);
   }
+  if (e.is("insidesite")) read_word(e, "enclosed", {"true", "false"}, word);
   if (e.is("rangefinder")) check_order(e, "data", {"dist", "dir", "origin", "point", "normal", "depth"});
   if (!e.is("user")) return;
   if (e.read("dim", dimension) && dimension < 0) e.error("attribute 'dim' is negative", "dim");
@@ -102,6 +103,7 @@ bool check_sensor(const XmlElement& e, const SensorTraits* traits) {
     if (count(names) > 1) refuse("has only one of", names);
   }
   check_values(e);
+  check_value(e, "delay", "1"), check_value(e, "interval", "1-2");
   e.unsupported({"delay", "interval"});
   e.ignore({"name"});
   e.report_unread(Severity::error);

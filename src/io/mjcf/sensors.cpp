@@ -60,18 +60,22 @@ void Builder::check_sensed(const XmlElement& e, const SensorTraits& traits, cons
   if (!of.limited) refuse("tendons with a limit", "tendon");
 }
 
+/// MuJoCo's frame of a mesh geom: its mesh's centre of mass and principal axes.
+void Builder::find_mesh_frame(const XmlElement& e, GeomSpec& geom) {
+  if (geom.type != GeomType::mesh) return;
+  const int mesh = index_of(spec_.meshes, geom.mesh);
+  const ShapeInertia* mass =
+      mesh < 0 || spec_.meshes[std::size_t(mesh)].vertices.empty() ? nullptr : mesh_mass(mesh, &e);
+  if (mass) geom.mesh_centre = mass->com, geom.mesh_axes = quaternion(eigen(mass->inertia).vectors);
+}
+
 /// The frames of the mesh geoms that it names.
 void Builder::find_mesh_frames(const XmlElement& e, const SensorSpec& sensor) {
   for (const auto& [type, name] : {std::pair{"objtype", "objname"}, std::pair{"reftype", "refname"}}) {
     if (attribute(sensor, type) != "geom") continue;
     for (BodySpec& body : spec_.bodies) {
       for (GeomSpec& geom : body.geoms) {
-        if (geom.name != attribute(sensor, name) || geom.type != GeomType::mesh) continue;
-        const int mesh = index_of(spec_.meshes, geom.mesh);
-        const ShapeInertia* mass =
-            mesh < 0 || spec_.meshes[std::size_t(mesh)].vertices.empty() ? nullptr : mesh_mass(mesh, &e);
-        if (!mass) continue;
-        geom.mesh_centre = mass->com, geom.mesh_axes = quaternion(eigen(mass->inertia).vectors);
+        if (geom.name == attribute(sensor, name)) find_mesh_frame(e, geom);
       }
     }
   }

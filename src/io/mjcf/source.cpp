@@ -144,6 +144,7 @@ Defaults* Source::open_class(const XmlElement& e, Defaults* parent) {
     return nullptr;
   }
   auto copy = std::make_unique<Defaults>(*parent);
+  copy->actuator.outer_laws = copy->actuator.laws.size();
   return (classes_[name] = std::move(copy)).get();
 }
 

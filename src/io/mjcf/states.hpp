@@ -65,17 +65,11 @@ struct SiteState {
   std::optional<std::array<double, 6>> ends;
 };
 
-struct ActuatorState {
-  ActuatorState() { gain_parameters[0] = 1; }
-  ActuatorSpec spec;
-  Limited control_limited = Limited::automatic, force_limited = Limited::automatic,
-          activation_limited = Limited::automatic;
-  double armature = 0;  ///< of the motor, before its gear
-  std::array<double, 3> damping{};
-  std::string kind = "general";  ///< of the element that wrote the law last
+/// What the elements of actuators say in different ways.
+struct ActuatorLawState {
+  ActuatorLawState() { gain_parameters[0] = 1; }
   std::string gain_type = "fixed", bias_type = "none", dynamics = "none";
   std::array<double, 10> gain_parameters{}, bias_parameters{}, dynamics_parameters{1};
-  int activation_count = -1;  ///< actdim; -1: what dyntype needs
   double inherit_range = 0;
   /// dcmotor and pid: what their law is made of when the element is complete.
   struct Motor {
@@ -93,6 +87,19 @@ struct ActuatorState {
     std::array<double, 2> velocity_range{0, 0}, feedforward_range{0, 0};
   };
   Motor motor;
+};
+
+struct ActuatorState : ActuatorLawState {
+  ActuatorSpec spec;
+  Limited control_limited = Limited::automatic, force_limited = Limited::automatic,
+          activation_limited = Limited::automatic;
+  double armature = 0;  ///< of the motor, before its gear
+  std::array<double, 3> damping{};
+  int activation_count = -1;     ///< actdim; -1: what dyntype needs
+  std::string kind = "general";  ///< of the element that wrote the law last
+  /// The last law of each default class that has one, its own last, with the kind of the element that wrote it.
+  std::vector<std::pair<std::string, ActuatorLawState>> laws;
+  std::size_t outer_laws = 0;  ///< how many are of the classes around its own
 };
 
 struct EqualityState {
@@ -150,9 +157,13 @@ void check_actuator(const XmlElement& e, const ActuatorState& state);
 bool check_sensor(const XmlElement& e, const SensorTraits* traits);
 
 void read_compiler(const XmlElement& e, Compiler& compiler);
+/// @param angles in the compiler's unit, about the axes of its eulerseq
+Quatd from_euler(const std::array<double, 3>& angles, const Compiler& compiler);
 /// quat, axisangle, euler, xyaxes or zaxis; at most one.
 bool read_orientation(const XmlElement& e, const Compiler& compiler, Quatd& out);
 bool read_limited(const XmlElement& e, const char* attribute, Limited& out);
+/// Numbers in the place of the first ones of `out`, a class's: what a shorter list leaves out stays.
+bool read_over(const XmlElement& e, const char* attribute, Count count, std::vector<double>& out);
 /// solref and solimp under their various names.
 void read_solver(const XmlElement& e, const char* reference, const char* impedance, std::vector<double>& reference_out,
                  std::vector<double>& impedance_out);

@@ -148,10 +148,10 @@ void Builder::open_replicate(const Task& task) {
   const XmlElement& e = task.element;
   int count = 0;
   Vec3d offset{0, 0, 0};
-  Quatd turn{1, 0, 0, 0};
+  std::array<double, 3> angles{};
   const bool counted = require(e, "count") && e.read("count", count);
   e.read("offset", offset);
-  if (e.has("euler")) read_orientation(e, task.scope.source->compiler(), turn);
+  e.read("euler", angles);
   e.ignore({"sep", "prefix"});  // MuJoCo 4 takes a prefix and does not use it
   e.mark_all_children();
   e.report_unread(Severity::error);
@@ -163,7 +163,12 @@ void Builder::open_replicate(const Task& task) {
     return e.error(fmt::format("replicas would make more than {} elements", kMostElements), "count");
   }
   std::vector<Pose> poses(static_cast<std::size_t>(count));
-  for (std::size_t i = 1; i < poses.size(); ++i) poses[i] = compose(poses[i - 1], {offset, turn});
+  for (std::size_t i = 1; i < poses.size(); ++i) {  // turned by i times the angles, not i times by the rotation
+    const double times = static_cast<double>(i);
+    poses[i].position = compose(poses[i - 1], {offset, {}}).position;
+    poses[i].orientation =
+        from_euler({times * angles[0], times * angles[1], times * angles[2]}, task.scope.source->compiler());
+  }
   const std::size_t width = std::to_string(count).size();  // of all suffixes: 00 … 17
   for (int i = count - 1; i >= 0; --i) {
     Task replica = task;

@@ -1,6 +1,7 @@
 // Values that many elements share: orientations, limits, words, solver parameters; and <compiler>.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "io/mjcf/states.hpp"
@@ -67,10 +68,18 @@ bool settle_limit(const XmlElement& e, const Compiler& compiler, Limited limited
   return true;
 }
 
+bool read_over(const XmlElement& e, const char* attribute, Count count, std::vector<double>& out) {
+  std::vector<double> given;
+  if (!e.read(attribute, given, count)) return false;
+  out.resize(std::max(out.size(), given.size()));
+  std::copy(given.begin(), given.end(), out.begin());
+  return true;
+}
+
 void read_solver(const XmlElement& e, const char* reference, const char* impedance, std::vector<double>& reference_out,
                  std::vector<double>& impedance_out) {
-  if (e.read(reference, reference_out, Count::between(1, 2))) {
-    const double first = reference_out[0], second = reference_out.size() > 1 ? reference_out[1] : first > 0 ? 1 : 0;
+  if (read_over(e, reference, Count::between(1, 2), reference_out)) {
+    const double first = reference_out[0], second = reference_out.size() > 1 ? reference_out[1] : 1;
     if (!(first > 0 && second > 0) && !(first < 0 && second <= 0)) {
       e.warn(
           fmt::format("'{}' is {} {}, neither (time constant, damping ratio) nor (-stiffness, -damping): MJCF's "
@@ -79,7 +88,20 @@ void read_solver(const XmlElement& e, const char* reference, const char* impedan
       reference_out.clear();
     }
   }
-  e.read(impedance, impedance_out, Count::between(1, 5));
+  read_over(e, impedance, Count::between(1, 5), impedance_out);
+}
+
+Quatd from_euler(const std::array<double, 3>& angles, const Compiler& compiler) {
+  Quatd q{1, 0, 0, 0};
+  for (std::size_t i = 0; i < 3; ++i) {
+    const char letter = compiler.euler_sequence[i];
+    const bool moving = letter >= 'x';  // lower case: about the axes of the frame turned so far
+    Vec3d axis{0, 0, 0};
+    axis[letter - (moving ? 'x' : 'X')] = 1;
+    const Quatd turn = axis_angle(axis, compiler.radians(angles[i]));
+    q = moving ? q * turn : turn * q;
+  }
+  return normalized(q);
 }
 
 namespace {
@@ -112,16 +134,7 @@ std::optional<Quatd> from_axis_angle(const XmlElement& e, const Compiler& compil
 std::optional<Quatd> from_euler(const XmlElement& e, const Compiler& compiler) {
   std::array<double, 3> angles{};
   if (!e.read("euler", angles)) return std::nullopt;
-  Quatd q{1, 0, 0, 0};
-  for (std::size_t i = 0; i < 3; ++i) {
-    const char letter = compiler.euler_sequence[i];
-    const bool moving = letter >= 'x';  // lower case: about the axes of the frame turned so far
-    Vec3d axis{0, 0, 0};
-    axis[letter - (moving ? 'x' : 'X')] = 1;
-    const Quatd turn = axis_angle(axis, compiler.radians(angles[i]));
-    q = moving ? q * turn : turn * q;
-  }
-  return normalized(q);
+  return from_euler(angles, compiler);
 }
 
 std::optional<Quatd> from_xy_axes(const XmlElement& e) {
