@@ -10,6 +10,7 @@
 
 #include "command.hpp"
 #include "policy_run.hpp"
+#include "tarsus/base/number_text.hpp"
 #include "tarsus/io/clip_file.hpp"
 #include "tarsus/io/clip_mapping.hpp"
 #include "tarsus/io/gains_text.hpp"
@@ -72,8 +73,8 @@ struct Run {
     if (!ctrl.empty() && model.nu == 0) refuse("--ctrl", "a model with actuators");
     if (velocity_products == "on" && integrator == "rk4")
       refuse("--velocity-products on", "--integrator euler: rk4 takes every force explicitly");
-    if (driven() && actuation == "explicit")
-      refuse("--actuation explicit", "the model's own actuators: no --clip and no --gains");
+    if (driven() && actuation != "implicit")
+      refuse("--actuation", "the model's own actuators: no --clip and no --gains");
     if (!with_contacts && restitution != 0) refuse("--restitution", "contacts: --contacts on beside it");
     if (with_contacts && integrator == "rk4") refuse("--contacts on", "--integrator euler");
     if (!out.empty() && std::filesystem::path(out).extension() != ".npz")
@@ -81,6 +82,7 @@ struct Run {
     if (!page.empty() && std::filesystem::path(page).extension() != ".html")
       throw ValueError("--page", page, "a file that ends in .html");
     check_duration(duration, dt);
+    if (!std::isfinite(start)) throw ValueError("--start", number_text(start), "a finite number of seconds");
     if (!page.empty() && !replay) check_output(page);
   }
 };
