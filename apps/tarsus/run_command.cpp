@@ -259,16 +259,17 @@ void warn_of_start(const Model& model, std::span<const double> qpos) {
   int count = 0;
   double worst = 0;
   std::string which;
+  const char* unit = "";
   for (const Joint& j : model.joints) {
     if (!j.limited || j.nv() != 1) continue;
     const double beyond = std::max(j.range[0] - qpos[j.qpos], qpos[j.qpos] - j.range[1]);
     if (beyond <= 1e-6) continue;
     ++count;
-    if (beyond > worst) worst = beyond, which = j.name;
+    if (beyond > worst) worst = beyond, which = j.name, unit = turns_on_axis(j.type) ? "rad" : "m";
   }
   if (count == 0) return;
-  fmt::print(stderr, "warning: the start has {} joint{} beyond {} range{}, \"{}\" by {:.3g}{}\n", count,
-             count > 1 ? "s" : "", count > 1 ? "their" : "its", count > 1 ? "s" : "", which, worst,
+  fmt::print(stderr, "warning: the start has {} joint{} beyond {} range{}, \"{}\" by {:.3g} {}{}\n", count,
+             count > 1 ? "s" : "", count > 1 ? "their" : "its", count > 1 ? "s" : "", which, worst, unit,
              model.spec.keyframes.empty() ? "" : " (--keyframe starts elsewhere)");
 }
 

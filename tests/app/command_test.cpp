@@ -507,7 +507,7 @@ TEST(Command, ARunSaysWhatItsStartAsksForAndWhyItStopped) {
       file("bent.xml", "<body><joint name='elbow' axis='0 1 0' limited='true' range='1 2'/>" + bar + "</body>");
   const std::string level =
       file("level.xml", "<body><joint axis='0 1 0'/><geom type='capsule' fromto='0 0 0 1 0 0' size='0.02'/></body>");
-  expect_all({{"run " + bent + " --duration 0.1 --no-record", 0, "1 joint beyond its range, \"elbow\" by 1"},
+  expect_all({{"run " + bent + " --duration 0.1 --no-record", 0, "1 joint beyond its range, \"elbow\" by 1 rad"},
               {"run " + level + " --dt 0.1 --duration 100 --gains 1e6,0 --no-record --quiet", 3, "it blew up"}});
   std::string many;
   for (int i = 0; i < 25; ++i) many += "<body pos='" + std::to_string(i) + " 0 0'><freejoint/>" + bar + "</body>";
