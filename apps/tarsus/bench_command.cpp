@@ -178,7 +178,7 @@ void run_rows_with(const std::string& set, const BatchBench& bench,
       code = stopped.get_exit_code();
     } catch (const std::exception& e) {
       fmt::print(stderr, "{}\n", e.what());
-      code = 1;
+      code = status_of(e);
     }
     _exit(code);
   }

@@ -88,6 +88,8 @@ Model load_model(const std::string& path, const ReadOptions& options, bool quiet
   return model;
 }
 
+int status_of(const std::exception& error) { return dynamic_cast<const ValueError*>(&error) ? 2 : 1; }
+
 const KeyframeSpec* find_keyframe(const Model& model, const std::string& name) {
   if (name.empty()) return nullptr;
   const std::vector<KeyframeSpec>& all = model.spec.keyframes;

@@ -38,6 +38,9 @@ void print_kinds(const Diagnostics& all, std::FILE* to, bool notes);
 /// Reads and compiles; warnings go to standard error unless quiet.
 Model load_model(const std::string& path, const ReadOptions& options, bool quiet);
 
+/// Exit status of a command that an error ended: 2, wrong usage, for a value that cannot be; 1 for all else.
+int status_of(const std::exception& error);
+
 /// By name or number; null for no name. @throws ValueError, which lists them
 const KeyframeSpec* find_keyframe(const Model& model, const std::string& name);
 

@@ -1,6 +1,7 @@
 // tarsus convert: read a model, write it in the other format.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -36,8 +37,16 @@ void run(const Convert& convert) {
   const Model model = load_model(convert.from, convert.options, convert.json);
   write_text(convert.to, urdf ? write_urdf(model.spec)
                               : write_mjcf(model.spec, std::filesystem::absolute(convert.to).parent_path()));
+  std::string spherical;
+  if (const auto balls = std::ranges::count_if(model.joints, turns_freely, &Joint::type); urdf && balls > 0)
+    spherical = fmt::format(
+        "{}: warning: ball joints ({}) are written as \"spherical\", which Bullet, MuJoCo and tarsus read; urdfdom, "
+        "and "
+        "with it ROS and Pinocchio, does not",
+        convert.to, balls);
   if (convert.json) {
     nlohmann::json warnings = nlohmann::json::array();
+    if (!spherical.empty()) warnings.push_back(spherical);
     for (const Diagnostic& d : model.spec.diagnostics) {
       if (d.severity != Severity::note && !d.other_law) warnings.push_back(d.text());
     }
@@ -49,6 +58,7 @@ void run(const Convert& convert) {
                        {"nv", model.nv},
                        {"warnings", warnings}});
   }
+  if (!spherical.empty()) fmt::print(stderr, "{}\n", spherical);
   fmt::print("{}: {} bodies, {} joints, nv {}\n", convert.to, model.nbody() - 1, model.njoint(), model.nv);
 }
 

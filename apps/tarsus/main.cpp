@@ -42,8 +42,8 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   app.set_version_flag("--version", TARSUS_VERSION);
   app.footer(
-      "Each command has its own --help. Exit status: 0 done, 1 an error in the input, 2 wrong usage, 3 the simulation "
-      "failed, 130 stopped by Ctrl-C.");
+      "Each command has its own --help. Exit status: 0 done, 1 a file that cannot be read, used or written, 2 wrong "
+      "usage: a command,\noption or value that cannot be, 3 the simulation failed, 130 stopped by Ctrl-C.");
   add_run_command(app);
   add_scene_command(app);
   add_check_command(app);
@@ -81,6 +81,6 @@ int main(int argc, char** argv) {
     return 1;
   } catch (const std::exception& e) {
     fmt::print(stderr, "error: {}\n", e.what());
-    return 1;
+    return status_of(e);
   }
 }

@@ -55,7 +55,7 @@ void execute(const Map& map) {
   const Model model = load_model(map.model, map.options, map.json);
   const MotionClip clip = read_clip(map.clip);
   const ClipMapping mapping = map.mapping.empty() ? map_skeleton(model, clip) : read_clip_mapping(map.mapping);
-  if (mapping.points.empty()) throw ValueError("--mapping", map.mapping, "a mapping with \"points\"");
+  if (mapping.points.empty()) throw InputError(Location{map.mapping, 0, 0, {}}, "expected a mapping with \"points\"");
   const Retargeted moved = retarget(model, clip, mapping);
   const double sure = confidence(mapping);
   const bool guess = map.mapping.empty() && sure < kGuess;

@@ -134,7 +134,7 @@ struct Outcome {
 void check_options(const MdOptions& o) {
   check_apart({{"--out", o.out}, {"--energies", o.energies}, {"--final", o.final_file}});
   const auto check = [](const char* name, double value, bool good, const char* expected) {
-    if (!std::isfinite(value) || !good) throw ValueError(name, fmt::format("{}", value), expected);
+    if (!std::isfinite(value) || !good) throw ValueError(name, number_text(value), expected);
   };
   if (o.given_dt) check("--dt", *o.given_dt, *o.given_dt > 0, "a positive time");
   if (o.temperature) check("--temperature", *o.temperature, *o.temperature >= 0, "0 or more");
@@ -323,6 +323,15 @@ void print_outcome(const MdOptions& o, const Outcome& done, const ParticleSystem
   fmt::print("{}\n", j.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
+/// prepare(), whose errors are about what the files hold.
+Preparation prepared_start(ParticleSystem& system, const MdOptions& o) {
+  try {
+    return prepare(system, o.tolerance, o.dt);
+  } catch (const ValueError& error) {
+    throw InputError({o.source.system, 0, 0, {}}, error.what());
+  }
+}
+
 std::vector<std::pair<std::string, std::string>> md_solvers() {
   return {{"newton", "Newton's method on all rows, by a sparse factor"},
           {"newton_general", "the same without the fast paths"},
@@ -351,7 +360,7 @@ void run(MdOptions o) {
         "--forces none: constraints alone");
   }
   system.force_field.skin = o.skin;
-  const Preparation prepared = prepare(system, o.tolerance, o.dt);
+  const Preparation prepared = prepared_start(system, o);
   if (o.temperature) set_temperature(system, *o.temperature, o.source.seed);
   if (o.thermostat && system.force_field.empty() && kinetic_energy(system) == 0)
     throw ValueError("--thermostat", number_text(*o.thermostat), "velocities to scale: nothing moves; --temperature");

@@ -15,17 +15,21 @@ namespace {
 
 constexpr std::size_t kAny = NpzReader::kAny;
 
+[[noreturn]] void refuse(const PolicyRun& run, const std::string& what, const std::string& expected) {
+  throw InputError(Location{run.file, 0, 0, {}}, what + ", expected " + expected);
+}
+
 DensePolicy read_policy(NpzReader& file, const PolicyRun& run) {
   const auto finite = [&](const std::string& name, const NpzShape& shape) {
     std::vector<double> values = file.read_real(name, shape);
     for (double x : values)
-      if (!std::isfinite(x)) throw ValueError(run.file + ": " + name, number_text(x), "finite");
+      if (!std::isfinite(x)) refuse(run, name + " is " + number_text(x), "finite numbers");
     return values;
   };
   DensePolicy policy;
   policy.mean = finite("mean", {kAny}), policy.scale = finite("scale", {policy.mean.size()});
   for (double x : policy.scale)
-    if (!(x > 0)) throw ValueError(run.file + ": scale", number_text(x), "positive");
+    if (!(x > 0)) refuse(run, "scale is " + number_text(x), "positive numbers");
   std::size_t inputs = policy.mean.size();
   for (int i = 0; i == 0 || file.has("weight" + std::to_string(i)) || file.has("bias" + std::to_string(i)); ++i) {
     std::vector<double> bias = finite("bias" + std::to_string(i), {kAny});
@@ -44,17 +48,15 @@ MotionTask read_task(NpzReader& file, const Model& model, const ClipBinding& cli
   const auto number = [&](const char* name) { return file.read_real(std::string("task_") + name, {1})[0]; };
   const auto whole = [&](const char* name, double x) {
     if (!(std::abs(x) < 1e9) || x != std::floor(x))
-      throw ValueError(run.file + ": task_" + name, number_text(x), "a whole number");
+      refuse(run, std::string("task_") + name + " is " + number_text(x), "a whole number");
     return int(x);
   };
   const auto flag = [&](const char* name) { return whole(name, number(name)) != 0; };
-  if (!file.has("task_kp"))
-    throw ValueError(run.file, "a policy without a task's gains", "one that was trained to follow a clip");
+  if (!file.has("task_kp")) refuse(run, "is a policy without a task's gains", "one that was trained to follow a clip");
   Drives drives{numbers("kp"), numbers("kd")};
   drives.force_limit = numbers("force_limit");
   if (drives.kp.size() != std::size_t(model.nv))
-    throw ValueError(run.file, std::to_string(drives.kp.size()) + " degrees of freedom",
-                     "the model's " + std::to_string(model.nv));
+    refuse(run, std::to_string(drives.kp.size()) + " degrees of freedom", "the model's " + std::to_string(model.nv));
   MotionTaskOptions options;
   options.joint_weight = numbers("joint_weight");
   const std::vector<double> points = file.read_real("task_end_effectors", {kAny, 4}), weights = numbers("weights");
@@ -72,7 +74,11 @@ MotionTask read_task(NpzReader& file, const Model& model, const ClipBinding& cli
   options.phase = flag("phase"), options.follow_root = flag("follow_root");
   options.relative_action = flag("relative_action");
   options.start = run.start, options.time_limit = run.duration;
-  return MotionTask(model, clip, std::move(drives), std::move(options));
+  try {
+    return MotionTask(model, clip, std::move(drives), std::move(options));
+  } catch (const ValueError& error) {
+    throw InputError(Location{run.file, 0, 0, {}}, error.what());
+  }
 }
 
 }  // namespace
@@ -83,11 +89,10 @@ PolicyReport run_policy(const Model& model, const ClipBinding& clip, const Polic
   const DensePolicy policy = read_policy(file, run);
   const MotionTask task = read_task(file, model, clip, run);
   if (policy.mean.size() != std::size_t(task.observation_size()))
-    throw ValueError(run.file, std::to_string(policy.mean.size()) + " observed numbers",
-                     "the task's " + std::to_string(task.observation_size()));
+    refuse(run, std::to_string(policy.mean.size()) + " observed numbers",
+           "the task's " + std::to_string(task.observation_size()));
   if (policy.offset.size() != std::size_t(task.action_size()))
-    throw ValueError(run.file, std::to_string(policy.offset.size()) + " actions",
-                     "the task's " + std::to_string(task.action_size()));
+    refuse(run, std::to_string(policy.offset.size()) + " actions", "the task's " + std::to_string(task.action_size()));
 
   const auto began = std::chrono::steady_clock::now();
   VectorTask<double> world(task, {.autoreset = Autoreset::disabled});

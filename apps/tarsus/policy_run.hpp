@@ -25,7 +25,8 @@ struct PolicyReport {
 };
 
 /// @param on_frame called at the start and after each control step: its number, time, state, the clip's pose
-/// @throws InputError naming the file, ValueError for a policy of another model
+/// @throws InputError naming the file, also for a policy of another model; ValueError for a dt that does not divide its
+/// own
 PolicyReport run_policy(const Model& model, const ClipBinding& clip, const PolicyRun& run,
                         const std::function<void(const TrackFrame&)>& on_frame);
 

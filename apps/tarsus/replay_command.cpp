@@ -71,8 +71,9 @@ bool run_capture(const std::string& file, const ReadOptions& options, bool json,
   if (!zip && std::filesystem::path(file).extension() != ".npz") return false;
   NpzReader npz{std::filesystem::path(file)};
   if (!npz.has("meta") || !is_capture(npz.read_text("meta")))
-    throw ValueError(file, "an .npz without a captured world",
-                     "a model, or what Batch.capture wrote; tarsus replay takes a recording");
+    throw InputError(Location{file, 0, 0, {}},
+                     "an .npz without a captured world, expected a model, or what Batch.capture wrote; tarsus replay "
+                     "takes a recording");
   if (!beside.empty())
     throw ValueError(beside, "given", "nothing of the kind beside a captured world, which has its own");
   execute_capture({file, "", true, json, options}, npz);
@@ -87,12 +88,14 @@ void execute(const Replay& replay) {
   if (!replay.model.empty()) throw ValueError("--model", "given", "a capture: a recording names its model itself");
   const Recording recording = read_recording(replay.recording);
   if (recording.hash.empty() && recording.frame_count() > 0)
-    throw ValueError(replay.recording, "without hashes", "a recording by tarsus run of this version");
+    throw InputError(Location{replay.recording, 0, 0, {}},
+                     "without hashes, expected a recording by tarsus run of this version");
   const int changed = recording.first_changed();
   int frame = 0, differs = -1;
   const std::string arguments = text_of(recording, "arguments"), folder = text_of(recording, "folder");
   if (arguments.empty())
-    throw ValueError(recording.file, "without the arguments of a run", "a recording by tarsus run");
+    throw InputError(Location{recording.file, 0, 0, {}},
+                     "without the arguments of a run, expected a recording by tarsus run");
   // Of a folder that is gone, or was on another machine, the current one takes the place.
   if (std::error_code gone; !folder.empty()) std::filesystem::current_path(folder, gone);
   run_again(arguments, [&](std::span<const double> qpos, std::span<const double> qvel) {

@@ -10,6 +10,7 @@
 
 #include "command.hpp"
 #include "policy_run.hpp"
+#include "tarsus/base/number_text.hpp"
 #include "tarsus/io/clip_file.hpp"
 #include "tarsus/io/clip_mapping.hpp"
 #include "tarsus/io/gains_text.hpp"
@@ -72,8 +73,8 @@ struct Run {
     if (!ctrl.empty() && model.nu == 0) refuse("--ctrl", "a model with actuators");
     if (velocity_products == "on" && integrator == "rk4")
       refuse("--velocity-products on", "--integrator euler: rk4 takes every force explicitly");
-    if (driven() && actuation == "explicit")
-      refuse("--actuation explicit", "the model's own actuators: no --clip and no --gains");
+    if (driven() && actuation != "implicit")
+      refuse("--actuation", "the model's own actuators: no --clip and no --gains");
     if (!with_contacts && restitution != 0) refuse("--restitution", "contacts: --contacts on beside it");
     if (with_contacts && integrator == "rk4") refuse("--contacts on", "--integrator euler");
     if (!out.empty() && std::filesystem::path(out).extension() != ".npz")
@@ -81,6 +82,7 @@ struct Run {
     if (!page.empty() && std::filesystem::path(page).extension() != ".html")
       throw ValueError("--page", page, "a file that ends in .html");
     check_duration(duration, dt);
+    if (!std::isfinite(start)) throw ValueError("--start", number_text(start), "a finite number of seconds");
     if (!page.empty() && !replay) check_output(page);
   }
 };
@@ -257,16 +259,17 @@ void warn_of_start(const Model& model, std::span<const double> qpos) {
   int count = 0;
   double worst = 0;
   std::string which;
+  const char* unit = "";
   for (const Joint& j : model.joints) {
     if (!j.limited || j.nv() != 1) continue;
     const double beyond = std::max(j.range[0] - qpos[j.qpos], qpos[j.qpos] - j.range[1]);
     if (beyond <= 1e-6) continue;
     ++count;
-    if (beyond > worst) worst = beyond, which = j.name;
+    if (beyond > worst) worst = beyond, which = j.name, unit = turns_on_axis(j.type) ? "rad" : "m";
   }
   if (count == 0) return;
-  fmt::print(stderr, "warning: the start has {} joint{} beyond {} range{}, \"{}\" by {:.3g}{}\n", count,
-             count > 1 ? "s" : "", count > 1 ? "their" : "its", count > 1 ? "s" : "", which, worst,
+  fmt::print(stderr, "warning: the start has {} joint{} beyond {} range{}, \"{}\" by {:.3g} {}{}\n", count,
+             count > 1 ? "s" : "", count > 1 ? "their" : "its", count > 1 ? "s" : "", which, worst, unit,
              model.spec.keyframes.empty() ? "" : " (--keyframe starts elsewhere)");
 }
 

@@ -15,7 +15,7 @@ import tarsus
 import tarsus.learn.training
 import tarsus.tasks
 
-NAMES = ("observation", "reward", "terminated", "truncated", "steps")
+NAMES = ("observation", "reward", "terminated", "truncated", "steps", "memory")
 
 
 @ray.remote

@@ -329,25 +329,16 @@ void set_parameters(AnyBatch& any, handle mass_scale, handle damping_scale, hand
   any.alone([&]<class R>(Batch<R>& b) {
     const std::vector<std::uint8_t> which_worlds = mask_of(mask, b.worlds());
     const handle given[] = {mass_scale, damping_scale, gravity, friction_scale, kp_scale, kd_scale, force_scale};
-    std::vector<std::pair<WorldParameter, std::vector<double>>> before;
+    WorldParameters all;
     for (const WorldParameter which : kParameters) {
-      const std::span<const double> now = b.parameter(which);
-      if (!now.empty()) before.emplace_back(which, std::vector<double>(now.begin(), now.end()));
+      const handle values = given[size(int(which))];
+      if (values.is_none()) continue;
+      const bool alike = which != WorldParameter::gravity && shape_of(name(which), values).size() == 1;
+      const Shape shape = alike ? Shape{size(b.worlds())} : Shape{size(b.worlds()), size(numbers(b.model(), which))};
+      const Input<double> in(name(which), values, shape, 1);
+      all[which].assign(in.span().begin(), in.span().end());
     }
-    try {
-      for (const WorldParameter which : kParameters) {
-        const handle values = given[size(int(which))];
-        if (values.is_none()) continue;
-        const bool alike = which != WorldParameter::gravity && shape_of(name(which), values).size() == 1;
-        const Shape shape = alike ? Shape{size(b.worlds())} : Shape{size(b.worlds()), size(numbers(b.model(), which))};
-        const Input<double> in(name(which), values, shape, 1);
-        b.set_parameter(which, in.span(), which_worlds);
-      }
-    } catch (...) {  // all or nothing
-      b.clear_parameters();
-      for (const auto& [which, values] : before) b.set_parameter(which, values);
-      throw;
-    }
+    b.set_parameters(all, which_worlds);
   });
 }
 
@@ -429,19 +420,27 @@ nb::dict save(AnyBatch& any) {
 void restore(AnyBatch& any, const nb::dict& saved) {
   any.alone([&]<class R>(Batch<R>& b) {
     BatchState<R> s = b.save();
+    nb::dict unread = nb::cast<nb::dict>(saved.attr("copy")());
     const auto item = [&](const char* name) {
+      unread.attr("pop")(name, nb::none());
       if (!saved.contains(name)) throw ValueError("state", std::string("without \"") + name + "\"", "what save() gave");
       return nb::object(saved[name]);
     };
-    const nb::dict theirs = expect_python<nb::dict>(item("settings"), "settings", "dict");
+    const auto refuse_rest = [](const nb::dict& rest) {
+      for (const auto& [key, value] : rest)
+        throw ValueError("state", std::string("with ") + nb::repr(key).c_str(), "what save() gave");
+    };
+    const nb::dict theirs =
+        nb::cast<nb::dict>(expect_python<nb::dict>(item("settings"), "settings", "dict").attr("copy")());
     for (const auto& [key, mine] : settings_of(any, b)) {
-      const nb::object other = theirs.attr("get")(key);
+      const nb::object other = theirs.attr("pop")(key, nb::none());
       if (other.equal(mine)) continue;
       const auto words = [&](handle value) {
         return std::string(nb::str(key).c_str()) + " " + nb::repr(value).c_str();
       };
       throw ValueError("state", "saved with " + words(other), words(mine));
     }
+    refuse_rest(theirs);
     const auto read = [&](const char* name, AlignedVector<R>& to) {
       const nb::object from = item(name);
       const Input<R> in(name, from, {size(b.worlds()), to.size() / size(b.worlds())}, 1);
@@ -449,7 +448,7 @@ void restore(AnyBatch& any, const nb::dict& saved) {
     };
     read("qpos", s.qpos), read("qvel", s.qvel), read("qacc", s.qacc), read("tau", s.tau), read("ctrl", s.ctrl);
     read("act", s.act), read("qpos_target", s.qpos_target), read("qvel_target", s.qvel_target);
-    if (b.model().nmocap() > 0) read("mocap_pos", s.mocap_pos), read("mocap_quat", s.mocap_quat);
+    read("mocap_pos", s.mocap_pos), read("mocap_quat", s.mocap_quat);
     read("ground_force", s.ground_force);
     const nb::object steps = item("steps");
     const auto* counts = static_cast<const std::int64_t*>(checked_array("steps", steps, 'l', {s.steps.size()}, false));
@@ -479,6 +478,7 @@ void restore(AnyBatch& any, const nb::dict& saved) {
       s.parameters[which].assign(in.span().begin(), in.span().end());
       check_numbers(b.model(), which, s.parameters[which]);
     }
+    refuse_rest(unread);
     b.restore(s);
   });
 }

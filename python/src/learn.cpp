@@ -243,6 +243,8 @@ void bind_tasks(nb::module_& m) {
   motion.def_prop_ro(
       "clip_duration", [](const MotionTask& t) { return t.clip().duration(); }, "[s].");
   motion.def_prop_ro(
+      "loops", [](const MotionTask& t) { return t.clip().loop(); }, "Whether the clip goes on at its end.");
+  motion.def_prop_ro(
       "drives", [](const MotionTask& t) { return *t.drives(); }, "A copy of its gains and force limits.");
   motion.def(
       "reference",

@@ -8,6 +8,7 @@ built-in models, and Gymnasium's locomotion on the models that come with it.
 import importlib.util
 import json
 import pathlib
+import re
 
 import numpy as np
 
@@ -38,6 +39,15 @@ _HANDS = {"HumanoidCartwheel": ["left_forearm", "right_forearm"]}
 NAMES = [*_MOTIONS, "QuadrupedVelocity", "CartPole", *_LOCOMOTION]
 
 
+def _task(kind, *things, **options):
+    """kind(*things, **options); a TypeError that names an option that it does not have."""
+    known = re.findall(r"(\w+): ", kind.__init__.__nb_signature__[0][0])
+    for name in options:
+        if name not in known:
+            raise TypeError(f"{name}: is no option of tarsus.{kind.__name__}, expected {', '.join(known[len(things):]) or 'none'}")
+    return kind(*things, **options)
+
+
 def make(name, **options):
     """The task of this name, with the options of its class (:class:`tarsus.MotionTask`, :class:`tarsus.VelocityTask`,
     :class:`tarsus.LocomotionTask`).
@@ -50,9 +60,9 @@ def make(name, **options):
             raise ValueError(f"task is {name!r}, whose model comes with gymnasium, which is not installed")
         file, defaults = _LOCOMOTION[name]
         path = pathlib.Path(gymnasium.origin).parent / "envs" / "mujoco" / "assets" / file
-        return LocomotionTask(Model.load(path), **{**defaults, **options})
+        return _task(LocomotionTask, Model.load(path), **{**defaults, **options})
     if name == "CartPole":
-        return CartPoleTask(Model.load(MODELS / "cart_pole.xml"), **options)
+        return _task(CartPoleTask, Model.load(MODELS / "cart_pole.xml"), **options)
     if name == "QuadrupedVelocity":
         return velocity_task(MODELS / "quadruped.xml", [f"{end}_{side}_calf" for end in ("front", "rear") for side in ("left", "right")], **options)
     if name not in _MOTIONS:
@@ -72,7 +82,7 @@ def velocity_task(model, feet=(), **options):
     """
     if not isinstance(model, Model):
         model = Model.load(model)
-    return VelocityTask(model, feet=[model.body_id(name) for name in expect("feet", feet, list, tuple)], **options)
+    return _task(VelocityTask, model, feet=[model.body_id(name) for name in expect("feet", feet, list, tuple)], **options)
 
 
 def motion_task(model, clip, table, **options):
@@ -114,4 +124,4 @@ def motion_task(model, clip, table, **options):
     drives.force_limit = force
     points = [(model.body_id(p["body"]), *map(float, p.get("position", (0, 0, 0)))) for p in table["end_effectors"]]
     feet = [model.body_id(name) for name in table["feet"]]
-    return MotionTask(model, clip, drives, joint_weight=weight, end_effectors=points, feet=feet, **options)
+    return _task(MotionTask, model, clip, drives, joint_weight=weight, end_effectors=points, feet=feet, **options)

@@ -178,7 +178,7 @@ EqualitySet EqualitySet::of(const Model& model) {
   if (!model.spec.option.equality_enabled) return set;  // <flag equality="disable"/>
   Diagnostics errors;
   for (std::size_t i = 0; i < model.spec.equalities.size(); ++i) {
-    if (!model.spec.equalities[i].active) continue;
+    if (!model.spec.equalities[i].acts()) continue;
     try {
       set.add_from_spec(int(i));
     } catch (const InputError& e) {

@@ -1,16 +1,16 @@
 // Sampling a bound clip: where a time lies; the interpolation itself is a kernel (clip.inl).
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
 #include "control/kernel_table.hpp"
+#include "tarsus/base/number_text.hpp"
 #include "tarsus/control/clip.hpp"
 
 namespace tarsus {
 
 ClipBinding::Place ClipBinding::place(double t) const {
-  if (!std::isfinite(t)) throw ValueError("t", fmt::format("{}", t), "a finite time in seconds");
+  if (!std::isfinite(t)) throw ValueError("t", number_text(t), "a finite time in seconds");
   const double total = duration();
   Place out;
   if (!(total > 0)) return out;

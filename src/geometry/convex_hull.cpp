@@ -5,13 +5,12 @@
 #include <cstdlib>
 #include <string>
 
-#include <fmt/format.h>
-
 extern "C" {
 #include <libqhull_r/qhull_ra.h>
 }
 
 #include "tarsus/base/error.hpp"
+#include "tarsus/base/number_text.hpp"
 #include "tarsus/geometry/inertia.hpp"
 
 namespace tarsus {
@@ -56,7 +55,7 @@ std::vector<Triangle> convex_hull(std::span<const Vec3d> points) {
   double largest = 0;
   for (const Vec3d& p : points) largest = std::max({largest, std::abs(p.x), std::abs(p.y), std::abs(p.z)});
   if (largest > kLargest) {
-    throw ValueError("convex hull point", fmt::format("{}", largest), "coordinates up to 1e50");
+    throw ValueError("convex hull point", number_text(largest), "coordinates up to 1e50");
   }
   // qhull reads through a null pointer when its determinants overflow or vanish: it gets numbers around 1, by an exact
   // power of two.

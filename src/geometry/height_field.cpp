@@ -12,6 +12,7 @@
 
 #include "geometry/core.hpp"
 #include "tarsus/base/error.hpp"
+#include "tarsus/base/number_text.hpp"
 
 namespace tarsus {
 
@@ -23,11 +24,10 @@ HeightField::HeightField(int rows, int columns, std::span<const double> heights,
   }
   check_size("heights", heights.size(), static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns));
   for (const double size : {half_x, half_y, base}) {
-    if (!(size > 0) || !std::isfinite(size))
-      throw ValueError("height field size", fmt::format("{}", size), "> 0, finite");
+    if (!(size > 0) || !std::isfinite(size)) throw ValueError("height field size", number_text(size), "> 0, finite");
   }
   for (const double h : heights) {
-    if (!std::isfinite(h)) throw ValueError("height field height", fmt::format("{}", h), "a finite number");
+    if (!std::isfinite(h)) throw ValueError("height field height", number_text(h), "a finite number");
   }
   heights_.assign(heights.begin(), heights.end());
   step_x_ = 2 * half_x / (columns - 1);

@@ -4,9 +4,8 @@
 #include <cmath>
 #include <string>
 
-#include <fmt/format.h>
-
 #include "tarsus/base/error.hpp"
+#include "tarsus/base/number_text.hpp"
 #include "tarsus/math/elementary.hpp"
 #include "tarsus/math/rotation.hpp"
 
@@ -22,7 +21,7 @@ void check_sizes(ShapeType type, const Vec3d& size) {
   const int used = type == ShapeType::sphere ? 1 : type == ShapeType::capsule || type == ShapeType::cylinder ? 2 : 3;
   for (int i = 0; i < used; ++i) {
     if (!(size[i] >= 0) || std::isinf(size[i])) {
-      throw ValueError("size[" + std::to_string(i) + "]", fmt::format("{}", size[i]), "a finite length >= 0");
+      throw ValueError("size[" + std::to_string(i) + "]", number_text(size[i]), "a finite length >= 0");
     }
   }
 }
@@ -151,7 +150,7 @@ ShapeInertia mesh_inertia(std::span<const Vec3d> vertices, std::span<const Trian
     apex += f.centre * f.area;
     area += f.area;
   }
-  if (!(area >= kTiny)) throw ValueError("mesh surface area", fmt::format("{}", area), "at least 1e-15 m²");
+  if (!(area >= kTiny)) throw ValueError("mesh surface area", number_text(area), "at least 1e-15 m²");
   apex = apex * (1 / area);
 
   std::vector<Triangle> hull;
@@ -172,7 +171,7 @@ ShapeInertia mesh_inertia(std::span<const Vec3d> vertices, std::span<const Trian
   }
   if (!shell && !(volume >= kTiny)) {
     throw ValueError(
-        "mesh volume", fmt::format("{}", volume),
+        "mesh volume", number_text(volume),
         volume < 0 ? "> 0; the triangles are turned inside out" : "at least 1e-15 m³; a thin mesh needs shell inertia");
   }
   out.com = shell ? apex : com * (1 / volume);

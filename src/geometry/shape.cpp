@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "tarsus/base/error.hpp"
+#include "tarsus/base/number_text.hpp"
 #include "tarsus/geometry/convex_hull.hpp"
 #include "tarsus/geometry/height_field.hpp"
 
@@ -42,7 +43,7 @@ void check_shape(const Shape& shape) {
   if (shape.type == ShapeType::plane) return;
   for (int i = 0; i < 3; ++i) {
     if (!(shape.size[i] >= 0) || std::isinf(shape.size[i])) {
-      throw ValueError(fmt::format("{} size[{}]", name(shape.type), i), fmt::format("{}", shape.size[i]),
+      throw ValueError(fmt::format("{} size[{}]", name(shape.type), i), number_text(shape.size[i]),
                        "a finite length >= 0");
     }
   }

@@ -10,6 +10,8 @@ namespace tarsus {
 
 namespace {
 
+constexpr const char* kExpected = "KP,KD, KP,KD,ROOT_KP,ROOT_KD or a file that exists";
+
 std::vector<double> numbers(const std::string& text) {
   std::vector<double> out;
   const char *p = text.data(), *end = p + text.size();
@@ -17,16 +19,12 @@ std::vector<double> numbers(const std::string& text) {
     double x = 0;
     const auto [next, error] = std::from_chars(p, end, x);
     if (error != std::errc() || (next != end && *next != ',')) {
-      throw InputError({"--gains", 0, 0, ""},
-                       "\"" + text + "\" is neither KP,KD nor KP,KD,ROOT_KP,ROOT_KD nor a file that exists");
+      throw ValueError("--gains", "\"" + text + "\"", kExpected);
     }
     out.push_back(x);
     p = next == end ? end : next + 1;
   }
-  if (out.size() != 2 && out.size() != 4) {
-    throw InputError({"--gains", 0, 0, ""}, "\"" + text + "\" has " + std::to_string(out.size()) +
-                                                " numbers, expected KP,KD or KP,KD,ROOT_KP,ROOT_KD");
-  }
+  if (out.size() != 2 && out.size() != 4) throw ValueError("--gains", "\"" + text + "\"", kExpected);
   return out;
 }
 

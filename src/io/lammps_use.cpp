@@ -13,16 +13,18 @@
 namespace tarsus {
 namespace {
 
-const std::vector<double>& numbers_of(const std::vector<LammpsCoefficients>& all, int type, const char* what,
-                                      std::initializer_list<const char*> styles, std::size_t count) {
-  if (all.empty() || all[type - 1].numbers.size() < count) {
-    throw ValueError(fmt::format("{} type {}", what, type), "no coefficients in the file",
-                     fmt::format("at least {} numbers", count));
-  }
+[[noreturn]] void refuse(const LammpsData& data, const std::string& message) {
+  throw InputError({data.system.name, 0, 0, ""}, message);
+}
+
+const std::vector<double>& numbers_of(const LammpsData& data, const std::vector<LammpsCoefficients>& all, int type,
+                                      const char* what, std::initializer_list<const char*> styles, std::size_t count) {
+  if (all.empty() || all[type - 1].numbers.size() < count)
+    refuse(data, fmt::format("{} type {} has no coefficients, expected at least {} numbers", what, type, count));
   const LammpsCoefficients& found = all[type - 1];
   if (!found.style.empty() &&
       std::none_of(styles.begin(), styles.end(), [&](const char* s) { return found.style == s; })) {
-    throw ValueError(fmt::format("{} type {}", what, type), found.style, fmt::format("{}", fmt::join(styles, " or ")));
+    refuse(data, fmt::format("{} type {} is {}, expected {}", what, type, found.style, fmt::join(styles, " or ")));
   }
   return found.numbers;
 }
@@ -31,7 +33,7 @@ bool is_in(const std::vector<int>& list, int type) { return std::find(list.begin
 
 void use_bonds(LammpsData& data, const LammpsUse& use) {
   for (const LammpsTopology& bond : data.bonds) {
-    const auto& c = numbers_of(data.bond_coefficients, bond.type, "bond", {"harmonic"}, 2);
+    const auto& c = numbers_of(data, data.bond_coefficients, bond.type, "bond", {"harmonic"}, 2);
     if (is_in(use.rigid_bonds, bond.type))
       data.system.constraints.add_distance(bond.atoms[0], bond.atoms[1], c[1]);
     else
@@ -53,7 +55,7 @@ void use_angles(LammpsData& data, const LammpsUse& use) {
                      "both bonds of a rigid angle rigid");
   };
   for (const LammpsTopology& angle : data.angles) {
-    const auto& c = numbers_of(data.angle_coefficients, angle.type, "angle", {"harmonic"}, 2);
+    const auto& c = numbers_of(data, data.angle_coefficients, angle.type, "angle", {"harmonic"}, 2);
     const double theta = c[1] * kPi / 180;
     const int i = angle.atoms[0], j = angle.atoms[1], k = angle.atoms[2];
     if (!is_in(use.rigid_angles, angle.type)) {
@@ -67,9 +69,9 @@ void use_angles(LammpsData& data, const LammpsUse& use) {
 
 void use_dihedrals(LammpsData& data) {
   for (const LammpsTopology& term : data.dihedrals) {
-    const auto& c = numbers_of(data.dihedral_coefficients, term.type, "dihedral", {"opls"}, 3);
+    const auto& c = numbers_of(data, data.dihedral_coefficients, term.type, "dihedral", {"opls"}, 3);
     if (c.size() > 3 && c[3] != 0)
-      throw ValueError(fmt::format("dihedral type {}", term.type), fmt::format("K4 = {}", c[3]), "K4 = 0");
+      refuse(data, fmt::format("dihedral type {} has K4 = {}, expected K4 = 0", term.type, c[3]));
     data.system.force_field.torsions.push_back(
         {term.atoms[0], term.atoms[1], term.atoms[2], term.atoms[3], c[0] / 2, c[1] / 2, c[2] / 2});
   }
@@ -124,7 +126,7 @@ void use_pairs(LammpsData& data, const LammpsUse& use) {
     std::vector<double> epsilon, sigma;
     for (int type = 1; type <= lj.types; ++type) {
       const auto& c =
-          numbers_of(data.pair_coefficients, type, "pair", {"lj/cut", "lj/cut/coul/cut", "lj/cut/coul/dsf"}, 2);
+          numbers_of(data, data.pair_coefficients, type, "pair", {"lj/cut", "lj/cut/coul/cut", "lj/cut/coul/dsf"}, 2);
       epsilon.push_back(c[0]), sigma.push_back(c[1]);
     }
     for (int a = 0; a < lj.types; ++a) {

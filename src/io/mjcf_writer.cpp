@@ -62,9 +62,9 @@ class MjcfWriter {
   void write_cosmetic(const XmlWriter& parent, const CosmeticSpec& c, const char* element) const;
   void write_bodies(const XmlWriter& root);
   void write_joint(const XmlWriter& body, const JointSpec& joint) const;
-  void write_geom(const XmlWriter& body, const GeomSpec& geom) const;
+  void write_geom(const XmlWriter& body, const GeomSpec& geom);
   void write_site(const XmlWriter& body, const SiteSpec& site) const;
-  void write_contact(const XmlWriter& root) const;
+  void write_contact(const XmlWriter& root);
   void write_equalities(const XmlWriter& root) const;
   void write_tendons(const XmlWriter& root);
   void write_actuators(const XmlWriter& root);
@@ -76,8 +76,10 @@ class MjcfWriter {
   const ModelSpec& spec_;
   const std::filesystem::path folder_;
   std::map<std::string, int> lost_;
-  std::set<std::string> lost_meshes_, lost_actuators_;
+  std::set<std::string> lost_meshes_, lost_geoms_, lost_actuators_;
 };
+
+bool in(const std::set<std::string>& names, const std::string& name) { return !name.empty() && names.count(name) > 0; }
 
 template <class T>
 void write_solver(const XmlWriter& e, const T& spec) {
@@ -301,9 +303,9 @@ bool has_material(const ModelSpec& spec, const std::string& name) {
                      [&](const CosmeticSpec& c) { return c.kind == "material" && c.name == name; });
 }
 
-void MjcfWriter::write_geom(const XmlWriter& body, const GeomSpec& geom) const {
+void MjcfWriter::write_geom(const XmlWriter& body, const GeomSpec& geom) {
   const bool mesh = geom.type == GeomType::mesh;
-  if (mesh && lost_meshes_.count(geom.mesh)) return;
+  if (mesh && lost_meshes_.count(geom.mesh)) return void(lost_geoms_.insert(geom.name));
   const GeomSpec usual;
   const XmlWriter e = body.child("geom");
   e.set_name(geom.name);
@@ -399,10 +401,14 @@ void MjcfWriter::write_bodies(const XmlWriter& root) {
   }
 }
 
-void MjcfWriter::write_contact(const XmlWriter& root) const {
+void MjcfWriter::write_contact(const XmlWriter& root) {
   if (spec_.contact_pairs.empty() && spec_.contact_excludes.empty()) return;
   const XmlWriter contact = root.child("contact");
   for (const ContactPairSpec& pair : spec_.contact_pairs) {
+    if (in(lost_geoms_, pair.geom1) || in(lost_geoms_, pair.geom2)) {
+      lose("contact pairs of what could not be written");
+      continue;
+    }
     const XmlWriter e = contact.child("pair");
     e.set_name(pair.name);
     e.set("geom1", pair.geom1);
@@ -563,10 +569,13 @@ void MjcfWriter::write_motor(const XmlWriter& e, const ActuatorSpec& a) {
 void MjcfWriter::write_sensors(const XmlWriter& root) {
   const XmlWriter section = root.child("sensor");
   for (const SensorSpec& s : spec_.sensors) {
-    const bool lost = std::any_of(s.attributes.begin(), s.attributes.end(), [&](const auto& a) {
-      return a.first.find('.') != std::string::npos || (a.first == "actuator" && lost_actuators_.count(a.second));
-    });
-    if (lost) {
+    const auto lost = [&](const auto& a) {
+      const bool geom = a.first.starts_with("geom") || (a.first == "objname" && attribute(s, "objtype") == "geom") ||
+                        (a.first == "refname" && attribute(s, "reftype") == "geom");
+      return a.first.find('.') != std::string::npos || (geom && in(lost_geoms_, a.second)) ||
+             (a.first == "actuator" && in(lost_actuators_, a.second));
+    };
+    if (std::any_of(s.attributes.begin(), s.attributes.end(), lost)) {
       lose("sensors of what could not be written");
       continue;
     }

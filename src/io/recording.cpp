@@ -8,6 +8,7 @@
 
 #include "json_text.hpp"
 #include "tarsus/base/hash.hpp"
+#include "tarsus/base/number_text.hpp"
 #include "tarsus/io/npz.hpp"
 
 namespace tarsus {
@@ -23,7 +24,7 @@ const std::vector<std::string> kOwnKeys{"format", "version", "model", "nq", "nv"
 void check_finite(const char* what, double time, std::span<const double> values) {
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (!std::isfinite(values[i]))
-      throw ValueError(fmt::format("{}[{}] at {} s", what, i, time), fmt::format("{}", values[i]), "a finite number");
+      throw ValueError(fmt::format("{}[{}] at {} s", what, i, time), number_text(values[i]), "a finite number");
   }
 }
 
@@ -91,7 +92,7 @@ void RecordingWriter::frame(double time, std::span<const double> qpos, std::span
     throw ValueError("target", target.empty() ? "none" : "some", "targets in every frame or in none");
   if (!std::isfinite(time) || (s.frames > 0 && !(time > s.last_time))) {
     throw ValueError(
-        "time", fmt::format("{}", time),
+        "time", number_text(time),
         s.frames > 0 ? fmt::format("more than the last frame's {}", s.last_time) : "a finite number of seconds");
   }
   check_finite("qpos", time, qpos), check_finite("qvel", time, qvel), check_finite("target", time, target);

@@ -70,6 +70,7 @@ void UrdfWriter::check_joint(const BodySpec& body, const JointSpec& joint) {
 }
 
 void UrdfWriter::check_equality(const EqualitySpec& q) {
+  if (q.idle) return;
   const bool linear = q.type == EqualityType::joint && q.active && !q.second.empty() && q.polynomial[2] == 0 &&
                       q.polynomial[3] == 0 && q.polynomial[4] == 0;
   if (!linear) refuse(q.where, "URDF can only couple two joints linearly: this equality cannot be written");
@@ -160,7 +161,7 @@ void UrdfWriter::write_joint(const XmlWriter& robot, const std::string& name, co
     d.set("friction", joint->friction_loss);
   }
   for (const EqualitySpec& equality : spec_.equalities) {
-    if (equality.first != joint->name || joint->name.empty()) continue;
+    if (equality.first != joint->name || joint->name.empty() || equality.idle) continue;
     const XmlWriter m = e.child("mimic");
     m.set("joint", equality.second);
     m.set("multiplier", equality.polynomial[1]);

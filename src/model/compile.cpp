@@ -343,8 +343,8 @@ static bool say_the_same(const EqualitySpec& x, const EqualitySpec& y) {
          norm(x.anchor - y.anchor) == 0 && x.torque_scale == y.torque_scale && x.polynomial == y.polynomial;
 }
 
-/// Equalities that change nothing: bodies of one link hold each other anyway, and what is said once holds.
-static void drop_idle_equalities(const Model& model, ModelSpec& spec) {
+/// Bodies of one link hold each other anyway, and what is said once holds.
+static void find_idle_equalities(const Model& model, ModelSpec& spec) {
   const auto body_of = [&](const std::string& name, bool site) {
     if (site) return find_on_bodies(spec, &BodySpec::sites, name).body;
     return name.empty() ? 0 : model.find_body(name);
@@ -365,9 +365,10 @@ static void drop_idle_equalities(const Model& model, ModelSpec& spec) {
   };
   std::unordered_map<std::string, std::vector<const EqualitySpec*>> acting;
   for (EqualitySpec& e : spec.equalities) {
+    e.idle = false;
     if (!e.active) continue;
     const auto drop = [&](const char* why) {
-      e.active = false;
+      e.idle = true;
       spec.diagnostics.push_back({Severity::warning, e.where, why});
     };
     if (e.type == EqualityType::connect || e.type == EqualityType::weld) {
@@ -463,7 +464,7 @@ Model compile(ModelSpec spec) {
   }
   model.qpos_spring_float_.assign(model.qpos_spring.begin(), model.qpos_spring.end());
   model.armature_float_.assign(model.armature.begin(), model.armature.end());
-  drop_idle_equalities(model, spec);
+  find_idle_equalities(model, spec);
   model.spec = std::move(spec);
   return model;
 }

@@ -47,7 +47,8 @@ int sizes(std::string_view text, const std::string& name, int least, int most) {
   int value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || value < least || value > most) {
-    throw ValueError("system " + name, std::string(text), fmt::format("a whole number from {} to {}", least, most));
+    throw ValueError("system " + name, "\"" + std::string(text) + "\"",
+                     fmt::format("a whole number from {} to {}", least, most));
   }
   return value;
 }
@@ -357,7 +358,7 @@ ParticleSystem make_builtin_system(std::string_view wanted, std::uint64_t seed) 
   if (stem == "cloth") {
     const std::size_t by = size.find('x');
     if (sized && by == std::string_view::npos)
-      throw ValueError("system " + name, std::string(size), "NxM, e.g. cloth:20x30");
+      throw ValueError("system " + name, "\"" + std::string(size) + "\"", "NxM, e.g. cloth:20x30");
     const int across = sized ? sizes(size.substr(0, by), name, 2, 1000) : 20,
               along = sized ? sizes(size.substr(by + 1), name, 2, 1000) : 20;
     return cloth(across, along, name);

@@ -8,6 +8,7 @@
 
 #include "particles/point.hpp"
 #include "tarsus/base/error.hpp"
+#include "tarsus/base/number_text.hpp"
 #include "tarsus/math/elementary.hpp"
 #include "tarsus/math/rotation.hpp"
 
@@ -15,11 +16,11 @@ namespace tarsus {
 namespace {
 
 void check_finite(const char* what, double value) {
-  if (!std::isfinite(value)) throw ValueError(what, fmt::format("{}", value), "a finite number");
+  if (!std::isfinite(value)) throw ValueError(what, number_text(value), "a finite number");
 }
 
 void check_positive(const char* what, double value) {
-  if (!(std::isfinite(value) && value > 0)) throw ValueError(what, fmt::format("{}", value), "a positive number");
+  if (!(std::isfinite(value) && value > 0)) throw ValueError(what, number_text(value), "a positive number");
 }
 
 void put(std::span<double> gradient, int slot, const Vec3d& g) {
@@ -100,7 +101,7 @@ int ConstraintSet::add_distance(int i, int j, double length) {
 int ConstraintSet::add_angle(int i, int j, int k, double angle) {
   check_finite("angle constraint's angle", angle);
   if (!(angle > 0 && angle < kPi)) {
-    throw ValueError("angle constraint's angle", fmt::format("{}", angle),
+    throw ValueError("angle constraint's angle", number_text(angle),
                      "strictly between 0 and pi: a straight angle has no gradient, use a distance or linear rows");
   }
   return add({.kind = RowKind::angle, .particles = {i, j, k}, .value = angle});

@@ -23,17 +23,17 @@ void check_index(const char* what, int i, int n) {
 void check_all_finite(const char* what, const std::vector<double>& values) {
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (!std::isfinite(values[i])) {
-      throw ValueError(fmt::format("{} of particle {}", what, i / 3), fmt::format("{}", values[i]), "finite numbers");
+      throw ValueError(fmt::format("{} of particle {}", what, i / 3), number_text(values[i]), "finite numbers");
     }
   }
 }
 
 void check_cutoff(const char* what, double cutoff, const Box& box) {
-  if (!(std::isfinite(cutoff) && cutoff > 0)) throw ValueError(what, fmt::format("{}", cutoff), "a positive length");
+  if (!(std::isfinite(cutoff) && cutoff > 0)) throw ValueError(what, number_text(cutoff), "a positive length");
   for (int c = 0; c < 3; ++c) {
     if (box.length[c] > 0 && cutoff > 0.5 * box.length[c]) {
       throw ValueError(
-          what, fmt::format("{}", cutoff),
+          what, number_text(cutoff),
           fmt::format("at most half the box, {}: a particle would see two images of another", 0.5 * box.length[c]));
     }
   }
@@ -43,7 +43,7 @@ void check_cutoff(const char* what, double cutoff, const Box& box) {
 template <class Of>
 void check_number(const char* what, const Of& of, double x, double least, double most = INFINITY) {
   if (std::isfinite(x) && x >= least && x <= most) return;
-  throw ValueError(fmt::format("{} of {}", what, of()), fmt::format("{}", x),
+  throw ValueError(fmt::format("{} of {}", what, of()), number_text(x),
                    most < INFINITY     ? fmt::format("a number from {} to {:.6g}", least, most)
                    : std::isinf(least) ? "a finite number"
                                        : "a finite number that is not negative");
@@ -101,6 +101,18 @@ std::vector<double> ParticleSystem::inverse_masses() const {
   return inverse;
 }
 
+std::vector<int> pinned_particles(std::span<const double> inverse_mass) {
+  std::vector<int> pinned;
+  for (std::size_t i = 0; i < inverse_mass.size(); ++i) {
+    if (inverse_mass[i] == 0) pinned.push_back(int(i));
+  }
+  return pinned;
+}
+
+void stop(ParticleSystem& system, std::span<const int> particles) {
+  for (const int i : particles) std::fill_n(&system.velocity[3 * std::size_t(i)], 3, 0.0);
+}
+
 void ParticleSystem::check() const {
   const std::size_t n = mass.size();
   check_size("position", position.size(), 3 * n);
@@ -111,7 +123,7 @@ void ParticleSystem::check() const {
   check_size("particles of the constraints", constraints.particles(), n);
   for (std::size_t i = 0; i < n; ++i) {
     if (!(std::isfinite(mass[i]) && mass[i] >= 0)) {
-      throw ValueError(fmt::format("mass of particle {}", i), fmt::format("{}", mass[i]),
+      throw ValueError(fmt::format("mass of particle {}", i), number_text(mass[i]),
                        "a positive number, or 0 for a pinned particle");
     }
   }
@@ -119,7 +131,7 @@ void ParticleSystem::check() const {
   check_all_finite("velocity", velocity);
   for (int c = 0; c < 3; ++c) {
     if (!(std::isfinite(box.length[c]) && box.length[c] >= 0))
-      throw ValueError("box", fmt::format("{}", box.length[c]), "a positive length, or 0 for open");
+      throw ValueError("box", number_text(box.length[c]), "a positive length, or 0 for open");
   }
   const LennardJones& lj = force_field.lennard_jones;
   if (!lj.type.empty()) {
@@ -137,7 +149,7 @@ void ParticleSystem::check() const {
     }
     check_cutoff("Lennard-Jones cutoff", lj.cutoff, box);
     if (lj.mode == LennardJones::Cutoff::force_switch && !(lj.switch_from > 0 && lj.switch_from < lj.cutoff)) {
-      throw ValueError("Lennard-Jones switch_from", fmt::format("{}", lj.switch_from), "between 0 and the cutoff");
+      throw ValueError("Lennard-Jones switch_from", number_text(lj.switch_from), "between 0 and the cutoff");
     }
   }
   if (!force_field.coulomb.charge.empty()) {
@@ -252,9 +264,7 @@ Preparation prepare(ParticleSystem& system, double tolerance, double timestep) {
     std::copy(x.begin(), x.end(), system.position.begin());  // in place: others may have views of it
   }
   check_dropped(all, dropped, system.position, tolerance);
-  for (std::size_t i = 0; i < system.velocity.size(); ++i) {
-    if (inverse[i / 3] == 0) system.velocity[i] = 0;  // pinned
-  }
+  stop(system, pinned_particles(inverse));
   std::vector<double> v = system.velocity, mu(set.nrow());
   ParticleNewton newton(set, inverse);
   const SolveReport report =
@@ -274,8 +284,7 @@ Preparation prepare(ParticleSystem& system, double tolerance, double timestep) {
 bool conserves_momentum(const ParticleSystem& system) {
   const ForceField& field = system.force_field;
   if (!field.springs.empty() || dot(field.gravity, field.gravity) > 0) return false;
-  const auto inverse = system.inverse_masses();
-  if (std::any_of(inverse.begin(), inverse.end(), [](double w) { return w == 0; })) return false;
+  if (!pinned_particles(system.inverse_masses()).empty()) return false;
   for (int k = 0; k < system.constraints.nrow(); ++k) {
     const RowKind kind = system.constraints.kind(k);
     if (kind != RowKind::distance && kind != RowKind::angle && kind != RowKind::dihedral) return false;
@@ -305,8 +314,7 @@ double temperature(const ParticleSystem& system) {
 }
 
 void set_temperature(ParticleSystem& system, double wanted, std::uint64_t seed) {
-  if (!(std::isfinite(wanted) && wanted >= 0))
-    throw ValueError("temperature", fmt::format("{}", wanted), "zero or more");
+  if (!(std::isfinite(wanted) && wanted >= 0)) throw ValueError("temperature", number_text(wanted), "zero or more");
   std::mt19937_64 generator(seed);
   const auto uniform = [&] { return (static_cast<double>(generator() >> 11) + 0.5) * 0x1p-53; };
   const auto inverse = system.inverse_masses();

@@ -1,10 +1,9 @@
 #include "tarsus/particles/thermostat.hpp"
 
-#include <fmt/format.h>
-
 #include <cmath>
 
 #include "tarsus/base/error.hpp"
+#include "tarsus/base/number_text.hpp"
 #include "tarsus/math/elementary.hpp"
 #include "tarsus/math/rotation.hpp"
 
@@ -12,12 +11,11 @@ namespace tarsus {
 
 Thermostat::Thermostat(double target, int degrees, double relaxation, std::uint64_t seed)
     : target_(target), relaxation_(relaxation), degrees_(degrees), generator_(seed) {
-  if (degrees <= 0)
-    throw ValueError("thermostat's degrees of freedom", fmt::format("{}", degrees), "a positive number");
+  if (degrees <= 0) throw ValueError("thermostat's degrees of freedom", std::to_string(degrees), "a positive number");
   if (!(std::isfinite(target) && target > 0))
-    throw ValueError("thermostat's kinetic energy", fmt::format("{}", target), "a positive number");
+    throw ValueError("thermostat's kinetic energy", number_text(target), "a positive number");
   if (!(std::isfinite(relaxation) && relaxation > 0))
-    throw ValueError("thermostat's time constant", fmt::format("{}", relaxation), "a positive time");
+    throw ValueError("thermostat's time constant", number_text(relaxation), "a positive time");
 }
 
 double Thermostat::gauss() {

@@ -1,4 +1,5 @@
 #include "tarsus/particles/verlet.hpp"
+#include "tarsus/base/number_text.hpp"
 
 #include <fmt/format.h>
 
@@ -39,23 +40,23 @@ VelocityVerlet::VelocityVerlet(ParticleSystem& system, const VerletOptions& opti
       team_(std::make_unique<ThreadTeam>(worth_having(options.threads, system.particles()))),
       forces_(system),
       inverse_(system.inverse_masses()),
+      pinned_(pinned_particles(inverse_)),
       mass_(thrice(inverse_)) {
   if (!(std::isfinite(options.timestep) && options.timestep != 0)) {
-    throw ValueError("timestep", fmt::format("{}", options.timestep), "a finite number other than 0");
+    throw ValueError("timestep", number_text(options.timestep), "a finite number other than 0");
   }
   if (!(options.tolerance > 0 && options.tolerance < 1)) {
-    throw ValueError("tolerance", fmt::format("{}", options.tolerance), "a number between 0 and 1");
+    throw ValueError("tolerance", number_text(options.tolerance), "a number between 0 and 1");
   }
   if (options.max_iterations < 0)
     throw ValueError("max_iterations", fmt::format("{}", options.max_iterations), "0 or more");
   solver_ = make_particle_solver(options.solver, system.constraints, inverse_, team_.get());
   cut_rows();
-  solve_ = {options.tolerance, options.max_iterations, options.timestep};
   const std::size_t n3 = system.position.size();
   force_.assign(n3, 0.0), old_force_.assign(n3, 0.0), old_x_.assign(n3, 0.0), old_v_.assign(n3, 0.0);
   older_v_.assign(n3, 0.0);
   multiplier_.assign(system.constraints.nrow(), 0.0), velocity_multiplier_ = multiplier_;
-  hold_pinned();
+  stop(system_, pinned_);
   forces_.compute(system.position, force_, &energies_, team_.get());
   old_x_ = system.position;
 }
@@ -83,13 +84,6 @@ void VelocityVerlet::cut_rows() {
   rows_of_.resize(threads);
   for (int turn = 0; turn < set.nrow(); ++turn)
     rows_of_[run_of[first[set.impulse_row(turn)]]].push_back(set.impulse_row(turn));
-}
-
-// Somebody may have given them a velocity since the last step.
-void VelocityVerlet::hold_pinned() {
-  for (std::size_t i = 0; i < inverse_.size(); ++i) {
-    if (inverse_[i] == 0) std::fill_n(&system_.velocity[3 * i], 3, 0.0);
-  }
 }
 
 template <class F>
@@ -135,11 +129,12 @@ StepReport VelocityVerlet::step(bool with_energies) {
   std::vector<double>&x = system_.position, &v = system_.velocity;
   const std::span<const double> w = mass_.inverse_diagonal();
   const double dt = options_.timestep, half = 0.5 * dt;
+  const SolveOptions solve{.tolerance = options_.tolerance, .max_iterations = options_.max_iterations, .timestep = dt};
   const bool constrained = system_.constraints.nrow() > 0;
   StepReport report;
   older_v_.swap(old_v_);
   history_ = std::min(history_ + 1, 2);
-  hold_pinned();
+  stop(system_, pinned_);  // somebody may have given them a velocity since the last step
   share_out(x.size(), [&](std::size_t from, std::size_t to) {
     for (std::size_t i = from; i < to; ++i) {
       old_x_[i] = x[i], old_v_[i] = v[i];
@@ -149,7 +144,7 @@ StepReport VelocityVerlet::step(bool with_energies) {
   });
   force_.swap(old_force_);
   if (constrained) {
-    report.position = solver_->solve_positions(system_.constraints, mass_, old_x_, x, multiplier_, solve_);
+    report.position = solver_->solve_positions(system_.constraints, mass_, old_x_, x, multiplier_, solve);
     if (!report.position.ok()) {
       StepReport failed = fail("position", describe(report.position, system_.constraints));
       failed.position = report.position;
@@ -182,7 +177,7 @@ StepReport VelocityVerlet::step(bool with_energies) {
                 fmt::format("not finite at particle {}: particles that overlap, or too large a timestep", bad));
   }
   if (constrained) {
-    report.velocity = solver_->solve_velocities(system_.constraints, mass_, x, v, velocity_multiplier_, solve_);
+    report.velocity = solver_->solve_velocities(system_.constraints, mass_, x, v, velocity_multiplier_, solve);
     if (!report.velocity.ok()) {
       StepReport failed = fail("velocity", describe(report.velocity, system_.constraints));
       failed.velocity = report.velocity;
@@ -200,7 +195,6 @@ StepReport VelocityVerlet::step(bool with_energies) {
 void VelocityVerlet::reverse() {
   options_.timestep = -options_.timestep;
   history_ = 0;
-  solve_.timestep = options_.timestep;
 }
 
 std::vector<double> VelocityVerlet::constraint_forces() const {

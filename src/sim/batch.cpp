@@ -254,22 +254,28 @@ void Batch<R>::check_use(WorldParameter which) const {
 }
 
 template <class R>
-void Batch<R>::set_parameter(WorldParameter which, std::span<const double> values, std::span<const std::uint8_t> mask) {
-  check_use(which);
-  const std::size_t n = at(numbers(model_, which)), all = n * at(worlds_);
-  const bool alike = values.size() == at(worlds_) && which != WorldParameter::gravity;
-  if (!alike) check_size(name(which), values.size(), all);
+void Batch<R>::set_parameters(const WorldParameters& given, std::span<const std::uint8_t> mask) {
   if (!mask.empty()) check_size("mask", mask.size(), at(worlds_));
-  std::vector<double> next = state_.parameters[which];
-  if (next.empty()) next.assign(all, 1);
-  if (which == WorldParameter::gravity && state_.parameters[which].empty()) {
-    for (std::size_t i = 0; i < all; ++i) next[i] = model_.gravity[int(i % 3)];
+  WorldParameters all = state_.parameters;
+  for (int k = 0; k < kWorldParameters; ++k) {
+    const WorldParameter which = WorldParameter(k);
+    const std::vector<double>& values = given[which];
+    if (values.empty()) continue;
+    check_use(which);
+    const std::size_t n = at(numbers(model_, which)), count = n * at(worlds_);
+    const bool gravity = which == WorldParameter::gravity, alike = values.size() == at(worlds_) && !gravity;
+    if (!alike) check_size(name(which), values.size(), count);
+    std::vector<double>& next = all[which];
+    if (next.empty()) {
+      next.assign(count, 1);
+      for (std::size_t i = 0; gravity && i < count; ++i) next[i] = model_.gravity[int(i % 3)];
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+      if (mask.empty() || mask[i / n]) next[i] = values[alike ? i / n : i];
+    }
+    check_numbers(model_, which, next);
   }
-  for (std::size_t i = 0; i < all; ++i) {
-    if (mask.empty() || mask[i / n]) next[i] = values[alike ? i / n : i];
-  }
-  check_numbers(model_, which, next);
-  state_.parameters[which] = std::move(next);
+  state_.parameters = std::move(all);
   if (tables_.empty()) return parameters_changed();
   for (int world = 0; world < worlds_; ++world) {
     if (mask.empty() || mask[at(world)]) stale_[at(world / width_)] = 1;
@@ -706,14 +712,14 @@ void Batch<R>::put(int world, const WorldCapture& capture) {
   });
   state_.steps[at(world)] = capture.steps;
   if (warm) state_.memory[at(world / width_)].put(one, world % width_, width_);
-  for (int i = 0; i < kWorldParameters; ++i) {
-    const WorldParameter which = WorldParameter(i);
-    const std::vector<double>& mine = capture.parameters[which];
-    if (mine.empty()) continue;
-    std::vector<double> all(mine.size() * at(worlds_), 1);
+  WorldParameters own;
+  for (int k = 0; k < kWorldParameters; ++k) {
+    const std::vector<double>& mine = capture.parameters.values[at(k)];
+    std::vector<double>& all = own.values[at(k)];
+    all.resize(mine.size() * at(worlds_));
     std::copy(mine.begin(), mine.end(), all.begin() + std::ptrdiff_t(mine.size()) * world);
-    set_parameter(which, all, mask);
   }
+  set_parameters(own, mask);
 }
 
 template <class R>

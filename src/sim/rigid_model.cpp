@@ -14,7 +14,7 @@ namespace tarsus {
 namespace {
 
 bool acts(const Model& model, const EqualitySpec& equality) {
-  return model.spec.option.equality_enabled && equality.active;
+  return model.spec.option.equality_enabled && equality.acts();
 }
 
 /// What a scene of free bodies has no place for: once for each place, replicas' share one, and as many as somebody

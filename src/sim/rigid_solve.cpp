@@ -253,10 +253,12 @@ void RigidWorld<R>::solve_rows(RigidStepReport& report) {
   for (std::size_t j = 0; j < joints_.size(); ++j) {
     const PointJoint& joint = joints_[j];
     const RigidBody& a = bodies_[at(joint.body_a)];
-    const Vec3d ra = rows.turn(joint.body_a) * joint.anchor_a;
-    const Vec3d rb = joint.body_b < 0 ? Vec3d{0, 0, 0} : rows.turn(joint.body_b) * joint.anchor_b;
+    Vec3d ra = rows.turn(joint.body_a) * joint.anchor_a;
+    Vec3d rb = joint.body_b < 0 ? Vec3d{0, 0, 0} : rows.turn(joint.body_b) * joint.anchor_b;
     const Vec3d end = joint.body_b < 0 ? joint.anchor_b : bodies_[at(joint.body_b)].position + rb;
     const Vec3d gap = a.position + ra - end;
+    // In the middle of the ends J v is the gap's rate in axes that turn with both bodies, and Jᵀ has no net torque.
+    if (joint.body_b >= 0) ra += gap * -0.5, rb += gap * 0.5;
     w.rows.add_block(RowCone::interval);
     for (int axis = 0; axis < 3; ++axis) {
       const Vec3d n = {double(axis == 0), double(axis == 1), double(axis == 2)};

@@ -8,6 +8,7 @@ namespace tarsus {
 
 void RowStageOptions::check() const {
   if (!(restitution >= 0 && restitution <= 1)) throw ValueError("restitution", number_text(restitution), "0 to 1");
+  if (restitution > 0 && !contacts) throw ValueError("restitution", number_text(restitution), "0 without contacts");
   if (!(solve.tolerance > 0))  // false for nan
     throw ValueError("tolerance", number_text(solve.tolerance), "a positive number of metres a second");
   if (solve.max_iterations < 1) throw ValueError("max_iterations", std::to_string(solve.max_iterations), "at least 1");

@@ -56,6 +56,126 @@ TEST(Command, WrongUsageSaysWhereToRead) {
               {"-kkt models/loops/four_bar.xml --joint-inertia -1", 2, "--joint-inertia"}});
 }
 
+/// Of each command an argument list that it takes, and values that its options do not: 1 for files, 2 for all else.
+TEST(Command, EveryOptionRefusesWhatItCannotBe) {
+  TARSUS_NEEDS_PROGRAM();
+  const std::string clip = "--clip models/clips/humanoid_walk.json ";
+  using Values = std::vector<std::pair<std::string, int>>;
+  const std::vector<std::tuple<std::string, std::string, Values>> commands = {
+      {"run",
+       "models/humanoid.xml --no-record --duration 0.1 ",
+       {{"--clip nosuch.json", 1},
+        {clip + "--mapping nosuch.json", 1},
+        {"--keyframe nosuch", 2},
+        {"--dt -nan", 2},
+        {"--dt 0x", 2},
+        {"--dt 0 --duration 1", 2},
+        {"--duration -nan", 2},
+        {clip + "--start nan", 2},
+        {"--push 1,torso", 2},
+        {"--gains 5", 2},
+        {"--gains -nan,1", 2},
+        {"--gains models", 2},
+        {"--gains models/pendulum.xml", 1},
+        {"--gains 1,1 --force-limit -1", 2},
+        {"--ctrl x", 2},
+        {"--actuation no", 2},
+        {clip + "--actuation off", 2},
+        {"--gains 1,1 --actuation off", 2},
+        {clip + "--policy nosuch.npz", 1},
+        {"--integrator x", 2},
+        {"--contacts x", 2},
+        {"--contacts off --restitution 0.5", 2},
+        {"--restitution 2", 2},
+        {"--loops x", 2},
+        {"--velocity-products x", 2},
+        {"--page x.xyz", 2},
+        {"--page nodir/x.html", 1}}},
+      {"run", "models/humanoid.xml --duration 0.1 ", {{"--out x.csv", 2}, {"--out nodir/x.npz", 1}}},
+      {"scene",
+       "box_stack:2 ",
+       {{"--duration nan", 2},
+        {"--dt -nan", 2},
+        {"--iterations 0", 2},
+        {"--tolerance -nan", 2},
+        {"--solver x", 2},
+        {"--friction -1", 2},
+        {"--restitution 2", 2},
+        {"--compliance -1", 2},
+        {"--damping-time -1", 2},
+        {"--threads 0", 2},
+        {"--out x.npz", 2}}},
+      {"check", "models/humanoid.xml ", {}},
+      {"convert", "models/pendulum.xml ", {{"x.usd", 2}, {"nodir/x.xml", 1}}},
+      {"info", "models/humanoid.xml ", {}},
+      {"gains", "models/humanoid.xml ", {{"--dt -nan", 2}, {"--gains 1,2,3", 2}}},
+      {"map",
+       "nosuch.bvh models/humanoid.xml ",
+       {{"--mapping nosuch.json", 1}, {"--out nodir/x.json", 1}, {"--out x --clip-out x", 2}}},
+      {"md",
+       "water1 ",
+       {{"--dt -nan", 2},
+        {"--steps -1", 2},
+        {"--solver x", 2},
+        {"--tol 2", 2},
+        {"--max-iterations -1", 2},
+        {"--out x.foo", 2},
+        {"--energies nodir/x", 1},
+        {"--every -1", 2},
+        {"--final nodir/x.sys", 1},
+        {"--forces x", 2},
+        {"--setup nosuch.json", 1},
+        {"--units x", 2},
+        {"--temperature -nan", 2},
+        {"--thermostat 0", 2},
+        {"--tau 1", 2},
+        {"--seed -1", 2},
+        {"--cutoff -nan", 2},
+        {"--rigid-bonds x", 2},
+        {"--rigid-angles 1", 2},
+        {"--skin -nan", 2},
+        {"--threads 0", 2}}},
+      {"md", "", {{"cloth:3x", 2}, {"water:5", 2}, {"nosuch", 2}, {"nosuch.sys", 1}}},
+      {"replay", "nosuch.npz ", {{"--model models/humanoid.xml", 1}}},
+      {"bench batch",
+       "--steps 1 --settle 0 ",
+       {{"--worlds 0", 2},
+        {"--threads 0", 2},
+        {"--precision x", 2},
+        {"--isa x", 2},
+        {"--keyframe nosuch", 2},
+        {"--gains 5", 2},
+        {"--force-limit -1", 2},
+        {"--targets nan", 2},
+        {"--hold nan", 2},
+        {"--dt nan", 2}}},
+      {"bench batch", "", {{"--steps 0", 2}, {"--settle -1", 2}}},
+      {"-kkt",
+       "models/loops/four_bar.xml ",
+       {{"--method x", 2}, {"--rhs x", 2}, {"--keyframe x", 2}, {"--joint-inertia -1", 2}, {"--sigma nan", 2}}}};
+  for (const auto& [command, taken, values] : commands) {
+    std::vector<Case> cases;
+    for (const auto& [value, code] : values) cases.push_back({command + " " + taken + value, code, ""});
+    if (command != "md" && command != "-kkt") {
+      cases.push_back({command + " " + taken + "--package-path nodir", 2, "nodir"});
+      cases.push_back({command + " " + taken + "--fix x", 2, "balance"});
+    }
+    expect_all(cases);
+    for (const Case& c : cases) EXPECT_EQ(tarsus_command(c.arguments).text.find("is -nan"), std::string::npos);
+    std::string all;
+    for (const auto& other : commands) {
+      for (const auto& [value, code] : std::get<2>(other)) all += std::get<0>(other) == command ? " " + value : "";
+    }
+    std::istringstream help(tarsus_command(command + " --help").text);
+    const std::regex takes_value("^  (--[a-z-]+) (?!Needs|Excludes)[A-Z].*");
+    for (std::string line; std::getline(help, line);) {
+      std::smatch m;
+      if (!std::regex_match(line, m, takes_value) || m[1] == "--package-path" || m[1] == "--fix") continue;
+      EXPECT_NE(all.find(" " + m[1].str() + " "), std::string::npos) << command << " " << m[1] << " is not tried";
+    }
+  }
+}
+
 TEST(Command, FilesThatCannotBeUsedAreNamed) {
   TARSUS_NEEDS_PROGRAM();
   expect_all({{"run nosuch.xml", 1, "no such file"},
@@ -63,15 +183,15 @@ TEST(Command, FilesThatCannotBeUsedAreNamed) {
               {"run models/clips/humanoid_walk.json", 1, "models/clips/humanoid_walk.json:1:1"},
               {"run models/humanoid.xml --clip models/humanoid.xml", 1, "no motion clip"},
               {"run models/pendulum.xml --clip models/clips/humanoid_walk.json", 1, "no mapping fits"},
-              {"run models/pendulum.xml --out x.csv", 1, ".npz"},
+              {"run models/pendulum.xml --out x.csv", 2, ".npz"},
               {"run models/pendulum.xml --out /nosuch/x.npz", 1, "cannot be written"},
-              {"run models/pendulum.xml --keyframe home", 1, "a model that has keyframes"},
-              {"-kkt models/loops/four_bar.xml --keyframe -3", 1, "a model that has keyframes"},
+              {"run models/pendulum.xml --keyframe home", 2, "a model that has keyframes"},
+              {"-kkt models/loops/four_bar.xml --keyframe -3", 2, "a model that has keyframes"},
               {"info README.md", 1, "neither a recording"},
               {"info nosuch.npz", 1, "no such file"},
-              {"convert models/pendulum.xml x.usd", 1, ".urdf"},
+              {"convert models/pendulum.xml x.usd", 2, ".urdf"},
               {"scene models/pendulum.xml", 1, "joint other than free"},
-              {"scene nosuch", 1, "box_stack:N"}});
+              {"scene nosuch", 2, "box_stack:N"}});
 }
 
 TEST(Command, OutputsAreTriedFirst) {
@@ -118,55 +238,55 @@ TEST(Command, APageGoesFromTheStartToTheEndWithItsContacts) {
 TEST(Command, NumbersOutOfRangeAreRefused) {
   TARSUS_NEEDS_PROGRAM();
   const std::string run = "run models/pendulum.xml --no-record ";
-  expect_all({{run + "--duration 0", 1, "--duration: is 0, expected a positive"},
-              {run + "--duration -1", 1, "--duration: is -1"},
-              {run + "--duration nan", 1, "--duration: is nan"},
-              {run + "--duration inf", 1, "--duration: is inf"},
-              {run + "--duration 1e300", 1, "--duration: is 1e+300, expected at most 1e9 steps"},
-              {run + "--dt 0", 1, "--dt: is 0"},
-              {run + "--dt -1", 1, "--dt: is -1"},
-              {run + "--dt nan", 1, "--dt: is nan"},
-              {run + "--dt 1e-300", 1, "1e9 steps"},
-              {run + "--dt 100", 1, "a step or more, here 100 s"},
-              {run + "--gains 5", 1, "KP,KD"},
-              {run + "--gains -5,1", 1, "kp of joint \"hinge\": is -5,"},
-              {run + "--gains nan,1", 1, "kp"},
-              {run + "--gains 1,1 --force-limit nan", 1, "--force-limit"},
-              {"scene box_stack:2 --duration 0", 1, "--duration: is 0"},
-              {"scene box_stack:2 --dt 0", 1, "dt: is 0"},
-              {"scene box_stack:2 --dt 100", 1, "a step or more"},
-              {"scene box_stack:2 --iterations 0", 1, "iterations: is 0"},
-              {"scene box_stack:2 --iterations 2147483647", 1, "1 to 1,000,000"},
-              {"scene balls:2.5", 1, "whole numbers"},
-              {"scene slope:95", 1, "degrees from 0 to below 90"},
-              {"gains models/pendulum.xml --dt 0", 1, "dt: is 0"},
-              {"gains models/pendulum.xml --dt 1e300", 1, "dt: is 1e+300"}});
+  expect_all({{run + "--duration 0", 2, "--duration: is 0, expected a positive"},
+              {run + "--duration -1", 2, "--duration: is -1"},
+              {run + "--duration nan", 2, "--duration: is nan"},
+              {run + "--duration inf", 2, "--duration: is inf"},
+              {run + "--duration 1e300", 2, "--duration: is 1e+300, expected at most 1e9 steps"},
+              {run + "--dt 0", 2, "--dt: is 0"},
+              {run + "--dt -1", 2, "--dt: is -1"},
+              {run + "--dt nan", 2, "--dt: is nan"},
+              {run + "--dt 1e-300", 2, "1e9 steps"},
+              {run + "--dt 100", 2, "a step or more, here 100 s"},
+              {run + "--gains 5", 2, "KP,KD"},
+              {run + "--gains -5,1", 2, "kp of joint \"hinge\": is -5,"},
+              {run + "--gains nan,1", 2, "kp"},
+              {run + "--gains 1,1 --force-limit nan", 2, "--force-limit"},
+              {"scene box_stack:2 --duration 0", 2, "--duration: is 0"},
+              {"scene box_stack:2 --dt 0", 2, "dt: is 0"},
+              {"scene box_stack:2 --dt 100", 2, "a step or more"},
+              {"scene box_stack:2 --iterations 0", 2, "iterations: is 0"},
+              {"scene box_stack:2 --iterations 2147483647", 2, "1 to 1,000,000"},
+              {"scene balls:2.5", 2, "whole numbers"},
+              {"scene slope:95", 2, "degrees from 0 to below 90"},
+              {"gains models/pendulum.xml --dt 0", 2, "dt: is 0"},
+              {"gains models/pendulum.xml --dt 1e300", 2, "dt: is 1e+300"}});
 }
 
 TEST(Command, OptionsThatWouldDoNothingAreRefused) {
   TARSUS_NEEDS_PROGRAM();
   const std::string run = "run models/pendulum.xml --no-record ";
-  expect_all({{run + "--stiff", 1, "--clip or --gains"},
-              {run + "--force-limit 5", 1, "--clip or --gains"},
-              {run + "--gains 1,1 --stiff --integrator rk4", 1, "euler"},
-              {run + "--restitution 0.5 --contacts off", 1, "--contacts on"},
-              {run + "--contacts on --integrator rk4", 1, "euler"},
-              {run + "--integrator rk4 --velocity-products on", 1, "--velocity-products on: is given"},
-              {run + "--ctrl 1", 1, "--ctrl: is given, expected a model with actuators"},
-              {"run models/quadruped.xml --no-record --actuation off --ctrl 1", 1, "no --actuation off"},
-              {"map a.bvh models/humanoid.xml --out x.json --clip-out ./x.json", 1, "that of --out"},
-              {"scene box_stack:2 --lenient", 1, "from a model file"},
-              {"scene box_stack:2 --out x.npz", 1, "from a model file"}});
+  expect_all({{run + "--stiff", 2, "--clip or --gains"},
+              {run + "--force-limit 5", 2, "--clip or --gains"},
+              {run + "--gains 1,1 --stiff --integrator rk4", 2, "euler"},
+              {run + "--restitution 0.5 --contacts off", 2, "--contacts on"},
+              {run + "--contacts on --integrator rk4", 2, "euler"},
+              {run + "--integrator rk4 --velocity-products on", 2, "--velocity-products on: is given"},
+              {run + "--ctrl 1", 2, "--ctrl: is given, expected a model with actuators"},
+              {"run models/quadruped.xml --no-record --actuation off --ctrl 1", 2, "no --actuation off"},
+              {"map a.bvh models/humanoid.xml --out x.json --clip-out ./x.json", 2, "that of --out"},
+              {"scene box_stack:2 --lenient", 2, "from a model file"},
+              {"scene box_stack:2 --out x.npz", 2, "from a model file"}});
 }
 
 TEST(Command, PushesActAndAreKept) {
   TARSUS_NEEDS_PROGRAM();
   const std::string run = "run models/humanoid.xml --no-record --duration 0.5 ";
-  expect_all({{run + "--push 1", 1, "T,BODY,FX,FY,FZ,DURATION"},
-              {run + "--push 0,torso,a,0,0,1", 1, "'a' is no number"},
-              {run + "--push 0,nobody,1,0,0,1", 1, "a body that moves: "},
-              {run + "--push 0.5,torso,1,0,0,1", 1, "the end of the run"},
-              {run + "--push 0,torso,1,0,0,0", 1, "a duration greater than 0"}});
+  expect_all({{run + "--push 1", 2, "T,BODY,FX,FY,FZ,DURATION"},
+              {run + "--push 0,torso,a,0,0,1", 2, "'a' is no number"},
+              {run + "--push 0,nobody,1,0,0,1", 2, "a body that moves: "},
+              {run + "--push 0.5,torso,1,0,0,1", 2, "the end of the run"},
+              {run + "--push 0,torso,1,0,0,0", 2, "a duration greater than 0"}});
   tarsus::test::TemporaryFolder folder;
   const std::string out = folder.path() / "push.npz";
   const std::string line = "run models/humanoid.xml --contacts off --duration 0.5 --json --out " + out;
@@ -236,7 +356,7 @@ TEST(Command, ABenchmarkSaysHowRightTheStepsWere) {
   expect_all({{"bench", 2, "tarsus bench --help"},
               {few + "--isa sse9", 2, "Run tarsus bench batch --help"},
               {few + "--targets nan", 2, "--targets"},
-              {few + "--force-limit -1", 1, "--force-limit"},
+              {few + "--force-limit -1", 2, "--force-limit"},
               {few + "nosuch.xml", 1, "no such file"}});
 }
 
@@ -312,13 +432,13 @@ TEST(Command, ControlsAreTheModelsOwn) {
   std::ofstream(arm) << body << "</actuator><keyframe><key name='up' qpos='.5' ctrl='.5'/></keyframe></mujoco>";
   std::ofstream(odd) << body << "<general name='odd' joint='j' gaintype='user'/></actuator></mujoco>";
   expect_all({{"run " + arm + " --duration 0.1 --no-record --keyframe up --ctrl servo=0.2", 0, "ok"},
-              {"run " + arm + " --ctrl motor=1", 1, "an actuator of the model: servo"},
-              {"run " + arm + " --ctrl servo=x", 1, "a number, or NAME=NUMBER"},
-              {"run " + arm + " --gains 10,1,0,0 --ctrl 1", 1, "no --gains"},
-              {"run " + arm + " --gains 10,1,0,0 --actuation explicit", 1, "no --gains"},
-              {"run " + arm + " --floating-base", 1, "--floating-base: is given, expected a URDF file"},
-              {"run " + arm + " --package-path models", 1, "--package-path: is given, expected a URDF file"},
-              {"run " + arm + " --page x.xyz", 1, "a file that ends in .html"},
+              {"run " + arm + " --ctrl motor=1", 2, "an actuator of the model: servo"},
+              {"run " + arm + " --ctrl servo=x", 2, "a number, or NAME=NUMBER"},
+              {"run " + arm + " --gains 10,1,0,0 --ctrl 1", 2, "no --gains"},
+              {"run " + arm + " --gains 10,1,0,0 --actuation explicit", 2, "no --gains"},
+              {"run " + arm + " --floating-base", 2, "--floating-base: is given, expected a URDF file"},
+              {"run " + arm + " --package-path models", 2, "--package-path: is given, expected a URDF file"},
+              {"run " + arm + " --page x.xyz", 2, "a file that ends in .html"},
               {"run " + arm + " --duration 0.1 --no-record --page nodir/x.html", 1, "No such file or directory"},
               {"run " + odd + " --duration 0.1 --no-record", 1, "actuator \"odd\" is not computed"},
               {"run " + odd + " --duration 0.1 --no-record --actuation off", 0, "ok"},
@@ -387,7 +507,7 @@ TEST(Command, ARunSaysWhatItsStartAsksForAndWhyItStopped) {
       file("bent.xml", "<body><joint name='elbow' axis='0 1 0' limited='true' range='1 2'/>" + bar + "</body>");
   const std::string level =
       file("level.xml", "<body><joint axis='0 1 0'/><geom type='capsule' fromto='0 0 0 1 0 0' size='0.02'/></body>");
-  expect_all({{"run " + bent + " --duration 0.1 --no-record", 0, "1 joint beyond its range, \"elbow\" by 1"},
+  expect_all({{"run " + bent + " --duration 0.1 --no-record", 0, "1 joint beyond its range, \"elbow\" by 1 rad"},
               {"run " + level + " --dt 0.1 --duration 100 --gains 1e6,0 --no-record --quiet", 3, "it blew up"}});
   std::string many;
   for (int i = 0; i < 25; ++i) many += "<body pos='" + std::to_string(i) + " 0 0'><freejoint/>" + bar + "</body>";

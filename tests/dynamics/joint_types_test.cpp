@@ -36,7 +36,7 @@ TEST(JointTypes, AChainHasAsManyNumbersAsItsPartsTogether) {
     EXPECT_EQ(find_urdf_joint_type(t.urdf), &t);
     for (int k = 0; k < t.part_count; ++k)
       EXPECT_EQ(model.joints[k].name, std::string("j") + t.parts[std::size_t(k)].suffix);
-    for (const Joint& j : model.joints) EXPECT_FALSE(is_chain(j.type));
+    for (const Joint& j : model.joints) EXPECT_EQ(traits(j.type).part_count, 0);
   }
 }
 

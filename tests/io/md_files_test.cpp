@@ -371,7 +371,7 @@ TEST(LammpsData, StylesBehindASectionsNameAreObeyedOrRefused) {
     try {
       use(from, to);
       ADD_FAILURE() << "accepted: " << to;
-    } catch (const ValueError& error) {
+    } catch (const InputError& error) {
       const std::string style = std::string(to).substr(std::string(to).rfind(' ') + 1);
       EXPECT_NE(std::string(error.what()).find(style), std::string::npos) << error.what();
     }

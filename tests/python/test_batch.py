@@ -347,9 +347,9 @@ def test_a_bad_world_is_written_and_replayed(humanoid, tmp_path, captures):
     unnamed = shutil.copy(files[1], tmp_path / "unnamed")  # told by its content
     other = tmp_path / "other.npz"
     np.savez(other, time=np.zeros(3))
-    for arguments, code, text in (([unnamed], 0, "the same to the bit"), ([unnamed, "--dt", "0.1", "--quiet"], 1, "--dt: is given, expected nothing"),
-                                  ([files[1], "--out", "x.npz"], 1, "--out: is given, expected nothing"),
-                                  ([other], 1, "other.npz: is an .npz without a captured world")):
+    for arguments, code, text in (([unnamed], 0, "the same to the bit"), ([unnamed, "--dt", "0.1", "--quiet"], 2, "--dt: is given, expected nothing"),
+                                  ([files[1], "--out", "x.npz"], 2, "--out: is given, expected nothing"),
+                                  ([other], 1, "an .npz without a captured world")):
         run = subprocess.run([sys.executable, "-m", "tarsus", "run", *map(str, arguments)], capture_output=True, text=True)
         assert run.returncode == code and text in run.stdout + run.stderr, run.stdout + run.stderr
     with pytest.raises(ValueError, match="world"):
@@ -609,6 +609,13 @@ def test_a_state_fits_the_batch_that_it_is_of(humanoid):
             batch.restore({**saved, name: None})
     with pytest.raises(ValueError, match="faults"):
         batch.restore({**saved, "faults": {0: (1, "qpos")}})
+    for wrong in ({**saved, "qpos_targets": saved["qpos"]}, {**saved, "settings": {**saved["settings"], "qpos_targets": 1}}):
+        before, keys = batch.state_hash(), len(wrong)
+        with pytest.raises(ValueError, match="state: is with 'qpos_targets', expected what save"):
+            batch.restore(wrong)
+        assert batch.state_hash() == before and len(wrong) == keys
+    batch.restore(saved)
+    assert saved.keys() == batch.save().keys()
 
 
 @pytest.mark.parametrize("make", [tarsus.Batch, lambda model, n: tarsus.VectorTask(tarsus.tasks.make("CartPole"), n)])

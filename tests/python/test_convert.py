@@ -144,3 +144,32 @@ def test_meshes_keep_how_their_mass_is_found(inertia, tmp_path):
                                     '<worldbody><body><freejoint/><geom name="g" type="mesh" mesh="m"/></body></worldbody></mujoco>')
     theirs, ours = mujoco.MjModel.from_xml_path(str(tmp_path / "a.xml")), converted(tmp_path / "a.xml", tmp_path / "b.xml")
     np.testing.assert_allclose(ours.geom_pos, theirs.geom_pos, atol=1e-6)
+
+
+def test_equalities_without_effect_are_written_as_they_were_read(tmp_path):
+    (tmp_path / "in.xml").write_text('<mujoco><worldbody><body name="a"><joint name="x"/><geom size=".1"/><body name="b" pos="1 0 0"><geom size=".1"/></body></body>'
+                                     '<body name="c"><joint name="y"/><geom size=".1"/></body></worldbody><equality><weld body1="a" body2="b"/><joint joint1="x" joint2="y"/>'
+                                     '<joint joint1="x" joint2="y"/><connect body1="a" anchor="0 0 0" active="false"/></equality></mujoco>')
+    assert sum("no effect" in d.message for d in tarsus.Model.load(tmp_path / "in.xml").diagnostics) == 2
+    assert converted(tmp_path / "in.xml", tmp_path / "out.xml").eq_active0.tolist() == [1, 1, 1, 0]
+
+
+def test_what_refers_to_shapes_that_are_lost_is_lost_too(tmp_path):
+    (tmp_path / "in.xml").write_text('<mujoco><asset><mesh name="m" builtin="sphere" params="2"/></asset><worldbody><geom name="f" type="plane" size="1 1 .1"/><body>'
+                                     '<inertial mass="1" pos="0 0 0" diaginertia="1 1 1"/><joint/><geom name="h" size=".1"/><geom name="g" type="mesh" mesh="m"/></body></worldbody>'
+                                     '<contact><pair geom1="g" geom2="f"/><pair geom1="h" geom2="f"/></contact><sensor><framepos objtype="geom" objname="g"/>'
+                                     '<framepos objtype="geom" objname="h"/><framepos objtype="geom" objname="h" reftype="geom" refname="g"/></sensor></mujoco>')
+    ours = converted(tmp_path / "in.xml", tmp_path / "out.xml")
+    assert (ours.npair, ours.nsensor) == (1, 1)
+
+
+def test_ball_joints_in_urdf_are_warned_of(tmp_path):
+    """Bullet's type, which MuJoCo reads and urdfdom does not."""
+    (tmp_path / "in.xml").write_text('<mujoco><worldbody><body><joint type="ball" damping="2"/><geom size=".1"/></body></worldbody></mujoco>')
+    run = subprocess.run([PROGRAM, "convert", tmp_path / "in.xml", tmp_path / "out.urdf"], capture_output=True, text=True, check=True)
+    assert 'warning: ball joints (1) are written as "spherical"' in run.stderr
+    theirs = mujoco.MjModel.from_xml_path(str(tmp_path / "out.urdf"))
+    assert theirs.jnt_type.tolist() == [mujoco.mjtJoint.mjJNT_BALL] and theirs.nv == tarsus.Model.load(tmp_path / "out.urdf").nv == 3
+    pinocchio = pytest.importorskip("pinocchio")
+    with pytest.raises(ValueError):
+        pinocchio.buildModelFromUrdf(str(tmp_path / "out.urdf"))

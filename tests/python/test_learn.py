@@ -450,6 +450,30 @@ def test_a_time_limit_between_two_steps_is_the_later(limit, steps):
     assert np.isclose(result["normalized_return"], result["reward"])
 
 
+@pytest.mark.parametrize("start", [0.0, -1.0])
+def test_the_return_of_a_clip_that_does_not_loop_is_over_its_steps(tmp_path, start):
+    """Episodes end with the clip, whose 1 s were counted as 20 s."""
+    text = (MODELS / "clips" / "humanoid_walk.json").read_text(encoding="utf-8")
+    looping = '"loop": true'
+    assert looping in text
+    (tmp_path / "once.json").write_text(text.replace(looping, '"loop": false'), encoding="utf-8")
+    task = tarsus.tasks.motion_task(MODELS / "humanoid.xml", tmp_path / "once.json", MODELS / "tasks" / "humanoid.json", relative_action=True,
+                                    start=start)
+    result = tarsus.learn.evaluate(task, lambda observation: np.zeros((len(observation), 28)), worlds=16)
+    assert not task.loops and result["completed"] == 1 and result["episode_seconds"] < task.clip_duration + task.control_dt
+    assert np.isclose(result["normalized_return"], result["reward"], rtol=1e-12 if start == 0 else 0.2)
+    twice = tarsus.tasks.motion_task(MODELS / "humanoid.xml", tmp_path / "once.json", MODELS / "tasks" / "humanoid.json", relative_action=True,
+                                     start=start, time_limit=task.clip_duration / 2)
+    assert tarsus.learn.evaluate(twice, lambda observation: np.zeros((len(observation), 28)), worlds=4)["normalized_return"] <= 1
+
+
+@pytest.mark.parametrize("name, known", [("HumanoidWalk", "joint_weight, end_effectors, feet, reward"), ("QuadrupedVelocity", "feet, command_low"),
+                                         ("CartPole", "none")])
+def test_unknown_options_of_tasks_are_named(name, known):
+    with pytest.raises(TypeError, match=rf"^time_limits: is no option of tarsus\.\w+Task, expected {known}"):
+        tarsus.tasks.make(name, time_limits=3)
+
+
 @pytest.mark.parametrize("wrong", [{"seed": -1}, {"seed": 2**64}, {"seed": 1.5}, {"push": np.nan}, {"push": np.inf}, {"push": -1},
                                    {"push_every": 0}, {"push_every": -1}, {"push_every": np.nan}, {"push_every": np.inf}])
 def test_evaluation_names_what_is_out_of_range(wrong):

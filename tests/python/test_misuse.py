@@ -160,6 +160,8 @@ def walk():
         (lambda: tarsus.Stepper(tarsus.Data(humanoid()), speed_limit=0.0), ValueError, "speed_limit: is 0"),
         (lambda: tarsus.Stepper(tarsus.Data(humanoid()), speed_limit=np.nan), ValueError, "speed_limit: is nan"),
         (lambda: tarsus.Stepper(tarsus.Data(humanoid()), restitution=2.0), ValueError, "restitution: is 2"),
+        (lambda: tarsus.Stepper(tarsus.Data(humanoid()), restitution=0.5), ValueError, "restitution: is 0.5, expected 0 without contacts"),
+        (lambda: tarsus.Batch(humanoid(), 2, joint_limits=True, restitution=0.5), ValueError, "restitution: is 0.5, expected 0 without contacts"),
         (lambda: tarsus.Stepper(tarsus.Data(humanoid()), tolerance=np.nan), ValueError, "tolerance: is nan"),
         (lambda: tarsus.Batch(humanoid(), 2, max_iterations=0), ValueError, "max_iterations: is 0"),
         (lambda: walk().sample("a"), TypeError, "t: is of type str"),

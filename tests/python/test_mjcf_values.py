@@ -154,3 +154,42 @@ def test_places_of_default_cameras_and_lights(tmp_path):
     theirs, ours = mujoco.MjModel.from_xml_string(text), mujoco.MjModel.from_xml_path(str(tmp_path / "out.xml"))
     for field in ("cam_pos", "cam_quat", "light_pos", "light_dir"):
         assert abs(getattr(theirs, field) - getattr(ours, field)).max() < 1e-12, field
+
+
+FLAT = '<texture name="{}" type="2d" builtin="flat" width="4" height="4"/>'.format
+NAMES_IN_LOOKS = [  # what there is, and whether MuJoCo takes it
+    *[(dict(world=f'<{look} mode="{mode}" target="{target}"/>', body='name="b"'), target == "b")
+      for look in ("camera", "light") for mode in ("fixed", "track", "targetbody") for target in ("b", "x", "B")],
+    *[(dict(world=f'<camera output="{output}"/>'), fine) for output, fine in (
+        ("", True), ("rgb", True), ("depth segmentation normal distance rgb", True), ("x", False), ("rgb x", False), ("rgb rgb", False), ("RGB", False))],
+    *[(dict(world=f"<camera {values}/>"), fine) for values, fine in (
+        ('fovy="179"', True), ('fovy="180"', False), ('fovy="20" sensorsize="1 1" resolution="2 2"', False), ('sensorsize="1 1"', True))],
+    *[(dict(world=f'<light dir="{direction}"/>'), fine) for direction, fine in (("0 0 0", False), ("0 0 1e-3", True))],
+    *[(dict(top="<asset>" + FLAT("t") + assets + "</asset>"), fine) for assets, fine in (
+        ('<material name="m" texture="t"/>', True), ('<material name="m" texture="x"/>', False), ("<material/>", False), ('<material name="m" texture=""/>', True),
+        ('<material name="m"><layer texture="t" role="rgb"/></material>', True), ('<material name="m"><layer texture="x" role="rgb"/></material>', False),
+        ('<material name="m"><layer texture="t"/></material>', False), ('<material name="m"/>' * 2, False), (FLAT("t"), False), (FLAT(""), False))],
+    (dict(top='<asset><material name="m" texture="t"/>' + FLAT("t") + "</asset>"), True),
+    *[(dict(top='<asset><material name="m"/></asset>', geom=f'material="{name}"'), name == "m") for name in ("m", "x")],
+    *[(dict(top='<asset><material name="m"/></asset>', world=f'<site material="{name}"/>'), name == "m") for name in ("m", "x")],
+    (dict(top='<default><default class="c"><geom material="x"/></default></default>'), True),
+    (dict(top='<default><geom material="x"/></default>'), False),
+    *[(dict(world=f'<{look} name="a"/><{look} name="{name}"/>'), name != "a") for look in ("camera", "light", "frame") for name in ("a", "b")],
+    (dict(world='<replicate count="3"><frame name="f"><site name="s"/></frame></replicate>'), True),
+    *[(dict(top=f'<custom><{kind} name="a" data="1"/><{kind} name="{name}" data="1"/></custom>'), name != "a") for kind in ("numeric", "text") for name in "ab"],
+    *[(dict(top="<custom>" + "".join(f'<tuple name="{name}"><element objtype="body" objname="world"/></tuple>' for name in names) + "</custom>"), names == "ab")
+      for names in ("ab", "aa")],
+    (dict(top='<custom><tuple name="a"/></custom>'), False),
+    (dict(top='<custom><numeric name="a" data="1"/><text name="a" data="x"/></custom>'), True),
+]
+
+
+@pytest.mark.parametrize("parts, fine", NAMES_IN_LOOKS)
+def test_names_in_looks_and_custom_data(parts, fine):
+    assert agree(**parts) == fine
+
+
+@pytest.mark.parametrize("kind, given", [("hinge", "30 10"), ("ball", "0 -20"), ("slide", "2 1")])
+def test_ranges_in_errors_are_the_files(kind, given):
+    with pytest.raises(tarsus.InputError, match=f"'range' is {given}, expected low < high"):
+        tarsus.Model.from_xml_string(FRAME.format(top="", world="", body="", joint=f'type="{kind}" range="{given}"', geom="", end=""))

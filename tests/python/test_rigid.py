@@ -116,6 +116,22 @@ def test_pendulum_of_a_joint_keeps_its_length_and_its_pull():
     assert energy == pytest.approx(0, abs=0.05)
 
 
+@pytest.mark.parametrize("spin, other", [((0, 0, 2.0), (0, 0, 2.0)), ((1.0, -1.0, 3.0), (0, 2.0, 1.0))])
+def test_a_joint_keeps_the_angular_momentum_of_its_bodies(spin, other):
+    """Its impulses had a torque by the gap between their ends: 3 % of the energy in 33 s of a turn with 2 rad/s, 1/60 s a step."""
+    world = tarsus.RigidWorld(dt=1 / 60, gravity=(0, 0, 0), iterations=50)
+    a, b = (world.add_body(None, 1.0, (x, 0, 0), inertia=(0.1, 0.1, 0.1)) for x in (0.0, 1.0))
+    world.add_joint(a, b, (0.5, 0, 0))
+    middle = np.array([0.5, 0, 0])  # whose velocity is zero
+    world.velocities = np.array([[*np.cross(w, np.array([x, 0, 0]) - middle), *w] for x, w in ((0.0, spin), (1.0, other))])
+    before = np.array(world.angular_momentum)
+    assert world.step(200)
+    energy = world.kinetic_energy  # of the stretched joint
+    assert world.step(1800)
+    assert np.allclose(world.angular_momentum, before, rtol=0, atol=1e-11)
+    assert spin != other or world.kinetic_energy == pytest.approx(energy, rel=1e-10)
+
+
 # -- beside MuJoCo --------------------------------------------------------------------------------------------------
 
 STACK = """<mujoco><option timestep="0.002" cone="elliptic" iterations="100"/>

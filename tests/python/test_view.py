@@ -554,7 +554,7 @@ def test_numbers_on_the_command_line_are_checked(tmp_path, capsys):
     for words, message in ((["--dt", "0"], "dt: is 0, expected a positive"),
                            (["--screenshot", str(tmp_path / "x.gif")], "ends in none of .png, .jpg, .jpeg"),
                            (["--video", str(tmp_path / "x.avi")], "ends in none of .mp4")):
-        assert main(["view", str(HUMANOID), "--export", page, "--duration", "0.1", *words]) == 1
+        assert main(["view", str(HUMANOID), "--export", page, "--duration", "0.1", *words]) == 2
         assert message in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
 
@@ -563,7 +563,7 @@ def test_files_of_particles_are_for_particles(tmp_path, capsys):
     from tarsus.view.command import main
 
     for file in ("w.xyz", "w.dcd"):
-        assert main(["view", str(HUMANOID), "--export", str(tmp_path / file), "--duration", "0.05"]) == 1
+        assert main(["view", str(HUMANOID), "--export", str(tmp_path / file), "--duration", "0.05"]) == 2
         assert "is a file of particles" in capsys.readouterr().err and not (tmp_path / file).exists()
         assert main(["view", "water1", "--export", str(tmp_path / file), "--duration", "0.05"]) == 0
         assert (tmp_path / file).stat().st_size > 0
@@ -859,10 +859,12 @@ def test_the_command_writes_files_and_names_what_is_wrong(tmp_path):
     run = command(HUMANOID, "--clip", WALK, "--export", page, "--duration", "0.3")
     assert run.returncode == 0 and run.stdout.strip() == str(page), run.stderr
     assert page.stat().st_size < 6e6
-    for words, expected in (((tmp_path / "no.xml",), "no.xml"), (("nosuch",), "neither a file"), ((HUMANOID, "--export", "x.doc"), ".html"),
-                            ((WALK, "--model", tmp_path / "no.xml"), "no.xml"), ((HUMANOID, "--force-limit", "3"), "needs drives")):
+    (tmp_path / "no.npz").write_bytes(b"")
+    for words, code, expected in (((tmp_path / "no.xml",), 1, "no.xml"), (("nosuch",), 2, "neither a file"), ((HUMANOID, "--export", "x.doc"), 2, ".html"),
+                                  ((WALK, "--model", tmp_path / "no.xml"), 1, "no.xml"), ((HUMANOID, "--force-limit", "3"), 2, "needs drives"),
+                                  ((tmp_path / "no.npz",), 1, "no recording")):
         run = command(*words, "--duration", "0.1")
-        assert run.returncode == 1 and expected in run.stderr and "Traceback" not in run.stderr, run.stderr
+        assert run.returncode == code and expected in run.stderr and "Traceback" not in run.stderr, run.stderr
 
 
 @pytest.mark.parametrize("words", [("--port", "99999"), ("--port", "-1"), ("--duration", "nan"), ("--duration", "-1"),

@@ -3,12 +3,14 @@
 #pragma once
 
 #include <charconv>
+#include <cmath>
 #include <string>
 
 namespace tarsus {
 
-/// "0.001", "1e+300", "nan", "-inf".
+/// "0.001", "1e+300", "nan" of either sign, "-inf".
 inline std::string number_text(double x) {
+  if (std::isnan(x)) return "nan";
   char text[32];
   return {text, std::to_chars(text, text + sizeof text, x).ptr};
 }

@@ -53,7 +53,8 @@ struct LammpsUse {
 /// Constraints and forces from the coefficients: harmonic bonds and angles (K (r - r0)², LAMMPS' convention), opls
 /// dihedrals, lj/cut pairs mixed geometrically (LAMMPS' default) and energy-shifted, Coulomb where charges are; pairs
 /// up to three bonds apart are excluded (LAMMPS' default special_bonds). Coefficients that nothing uses are noted.
-/// @throws ValueError naming a type without coefficients or a style that is not one of these
+/// @throws InputError naming a type without coefficients or a style that is not one of these; ValueError for a use that
+/// the file has nothing for
 void use_lammps_data(LammpsData& data, const LammpsUse& use);
 
 }  // namespace tarsus

@@ -96,7 +96,6 @@ TARSUS_INLINE constexpr int qvel_count(JointType type) { return moves_freely(typ
 /// Where a rotation begins, in the joint's part of qpos and of qvel alike.
 constexpr int scalar_count(JointType type) { return traits(type).scalars; }
 constexpr bool has_rotation(JointType type) { return traits(type).rotation; }
-constexpr bool is_chain(JointType type) { return traits(type).part_count > 0; }
 constexpr const char* name(JointType type) { return traits(type).name; }
 
 /// The traits of that name, null if there are none.

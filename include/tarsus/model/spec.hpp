@@ -224,6 +224,7 @@ struct EqualitySpec {
       second;  ///< bodies or sites (connect, weld), joints (joint); an empty second means the world or a constant
   bool sites = false;  ///< first and second are sites
   bool active = true;
+  bool idle = false;      ///< by compile(): what it says holds without it
   Vec3d anchor{0, 0, 0};  ///< connect: in first's frame; weld: in second's frame [m]
   bool has_relative_pose = false;
   Vec3d relative_position{0, 0, 0};  ///< weld: pose of second in first's frame
@@ -232,6 +233,8 @@ struct EqualitySpec {
   std::array<double, 5> polynomial{0, 1, 0, 0, 0};  ///< joint: first - ref = sum c_k (second - ref)^k
   std::vector<double> solver_reference, solver_impedance;
   Location where;
+
+  bool acts() const { return active && !idle; }
 };
 
 /// A linear combination of joint positions, or a path through sites, around geoms.

@@ -37,6 +37,11 @@ struct ParticleSystem {
   void check() const;
 };
 
+/// Particles that never move, by ParticleSystem::inverse_masses().
+std::vector<int> pinned_particles(std::span<const double> inverse_mass);
+/// Takes their velocity from these particles.
+void stop(ParticleSystem& system, std::span<const int> particles);
+
 /// What prepare() did to make the start satisfy its constraints.
 struct Preparation {
   std::vector<std::string> redundant;   ///< rows left out because the others imply them, in words

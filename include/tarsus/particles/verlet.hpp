@@ -72,7 +72,6 @@ class VelocityVerlet {
 
  private:
   StepReport fail(const char* stage, const std::string& why);
-  void hold_pinned();
   double probe_stability();
   void cut_rows();
   /// work(first, last) over [0, count), shared out among the threads.
@@ -84,10 +83,10 @@ class VelocityVerlet {
   std::unique_ptr<ThreadTeam> team_;
   Forces forces_;
   std::vector<double> inverse_;  // [n]
+  std::vector<int> pinned_;
   DiagonalMass mass_;
   std::unique_ptr<ConstraintSolver> solver_;
   std::unique_ptr<Thermostat> thermostat_;
-  SolveOptions solve_;
   Energies energies_;
   double time_ = 0;
   int history_ = 0;                        // how many velocities before the present one are there, at most 2

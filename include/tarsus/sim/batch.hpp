@@ -181,10 +181,16 @@ class Batch {
   /// @throws ShapeError if it is of another number of worlds or another model
   void restore(const BatchState<R>& state);
   /// Numbers that worlds have in the place of the model's or the drives', from now on; resets keep them.
-  /// @param values [worlds][n], or [worlds] for the same n times (but gravity)
+  /// @param given [worlds][n] each, or [worlds] for the same n times (but gravity); empty ones stay as they are
   /// @param mask [worlds] or empty: all; the other worlds keep theirs
-  /// @throws ShapeError; ValueError for a number out of range, and where the batch has nothing that it could act on
-  void set_parameter(WorldParameter which, std::span<const double> values, std::span<const std::uint8_t> mask = {});
+  /// @throws ShapeError; ValueError for a number out of range, and where the batch has nothing that it could act on;
+  /// then all stay as they are
+  void set_parameters(const WorldParameters& given, std::span<const std::uint8_t> mask = {});
+  void set_parameter(WorldParameter which, std::span<const double> values, std::span<const std::uint8_t> mask = {}) {
+    WorldParameters one;
+    one[which].assign(values.begin(), values.end());
+    set_parameters(one, mask);
+  }
   /// [worlds][n], or empty: as in the model and the drives.
   std::span<const double> parameter(WorldParameter which) const { return state_.parameters[which]; }
   /// All as in the model and the drives again.

@@ -14,7 +14,7 @@ struct RowStageOptions : TermOptions {
   std::shared_ptr<const ContactGeometry> geometry = {};
 
   bool any() const { return contacts || joints || !user_limits.empty(); }
-  /// @throws ValueError for numbers out of their range
+  /// @throws ValueError for numbers out of their range, and a restitution without contacts
   void check() const;
 };
 

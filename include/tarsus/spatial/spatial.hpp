@@ -58,11 +58,6 @@ template <class T>
 TARSUS_INLINE Force<T> shift_back(const Force<T>& f, const Vec3<T>& r) {
   return {cross_add(r, f.f, f.n), f.f};
 }
-/// v ×* f.
-template <class T>
-TARSUS_INLINE Force<T> cross_star(const Motion<T>& m, const Force<T>& f) {
-  return {cross_add(m.v, f.f, cross(m.w, f.n)), cross(m.w, f.f)};
-}
 
 /// Inertia of a rigid body: mass, first moment h = m c, second moment I about the reference point. Ten numbers.
 template <class T>

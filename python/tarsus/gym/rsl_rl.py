@@ -6,7 +6,7 @@ from rsl_rl.env import VecEnv as _VecEnv
 from tensordict import TensorDict
 
 from .. import ShapeError, VectorTask
-from ..learn.evaluation import longest_episode
+from ..learn.evaluation import whole_episodes
 from . import _task_of
 
 
@@ -19,7 +19,8 @@ class VecEnv(_VecEnv):
         self.worlds = VectorTask(self.task, num_envs, threads, seed=seed, autoreset="same_step", dtype=dtype)
         self.worlds.reset()
         self.num_envs, self.num_actions, self.device = num_envs, self.task.action_size, "cpu"
-        self.max_episode_length = longest_episode(self.task)
+        longest = whole_episodes(self.task, np.zeros((1, 1)))[0]  # from the clip's first frame, if it has one
+        self.max_episode_length = None if np.isnan(longest) else int(longest)
         self.cfg = {"task": type(self.task).__name__, "action_scale": action_scale}
         self._scale, (self._low, self._high) = action_scale, self.task.action_bounds
 

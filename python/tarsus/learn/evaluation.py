@@ -2,15 +2,17 @@
 
 import numpy as np
 
-from .. import VectorTask
+from .. import MotionTask, VectorTask
 from ..errors import ValueError  # noqa: A004 (the C++ name)
 
 
-def longest_episode(task):
-    """Control steps to the time limit, the last of which passes it where it is no whole number of them; None for a task of a
-    person's own without one."""
-    limit = getattr(task, "time_limit", None)
-    return max(1, int(np.ceil((limit - 1e-9) / task.control_dt))) if limit else None
+def whole_episodes(task, memory):
+    """[worlds] control steps to the time limit, or to the end of a clip that does not loop, of episodes that start with this memory
+    [worlds, n]; the last step passes it where it is no whole number of them. nan for a task of a person's own without a limit."""
+    seconds = np.full(len(memory), getattr(task, "time_limit", None) or np.nan)
+    if isinstance(task, MotionTask) and not task.loops:
+        seconds = np.minimum(seconds, task.clip_duration - memory[:, 0])  # which is where in the clip they start
+    return np.maximum(1, np.ceil((seconds - 1e-9) / task.control_dt))
 
 
 def evaluate(task, policy, *, worlds=32, seed=10**6, threads=1, dtype="float64", drives="maba", push=0.0, push_every=3.0):
@@ -18,9 +20,9 @@ def evaluate(task, policy, *, worlds=32, seed=10**6, threads=1, dtype="float64",
 
     drives: as VectorTask. push: [m/s] what a blow adds to the velocity of the whole body, horizontally, in a random
     direction, every `push_every` seconds; times its mass, the impulse; for models with a free root. Returns a dict:
-    normalized_return, the sum of rewards over the steps of an episode that reaches the time limit (what is left after a fall
-    counts 0), mean over worlds, at most 1 where a step's reward is; reward, mean over the steps done; episode_seconds, mean;
-    completed, the share of worlds that reached the time limit."""
+    normalized_return, the sum of rewards over the steps of an episode that reaches the time limit or the end of a clip that does
+    not loop (what is left after a fall counts 0), mean over worlds, at most 1 where a step's reward is; reward, mean over the
+    steps done; episode_seconds, mean; completed, the share of worlds that reached that end."""
     if not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**64:
         raise ValueError(f"seed: is {seed!r}, expected a whole number from 0 to 2**64 - 1")
     for name, value, fits, expected in (("push", push, push >= 0, "a finite speed, not negative"),
@@ -33,6 +35,7 @@ def evaluate(task, policy, *, worlds=32, seed=10**6, threads=1, dtype="float64",
         raise ValueError(f"push: is {push}, expected 0 for a model without a free root, whose first speeds are no "
                          "horizontal velocity")
     random = np.random.default_rng(seed)
+    whole = whole_episodes(task, vector.memory)
     going, total, length = np.ones(worlds, bool), np.zeros(worlds), np.zeros(worlds, int)
     completed, low, high = np.zeros(worlds, bool), *task.action_bounds
     steps, pause = 0, max(1, round(push_every / task.control_dt))
@@ -50,6 +53,6 @@ def evaluate(task, policy, *, worlds=32, seed=10**6, threads=1, dtype="float64",
             angle = random.uniform(0, 2 * np.pi, worlds)
             vector.qvel[:, 0] += push * np.cos(angle)
             vector.qvel[:, 1] += push * np.sin(angle)
-    longest = longest_episode(task) or steps
-    return {"normalized_return": float(total.mean() / longest), "reward": float(total.sum() / length.sum()),
+    whole = np.where(np.isnan(whole), steps, whole)
+    return {"normalized_return": float((total / whole).mean()), "reward": float(total.sum() / length.sum()),
             "episode_seconds": float(length.mean() * task.control_dt), "completed": float(completed.mean())}

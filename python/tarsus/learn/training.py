@@ -17,7 +17,7 @@ from tensordict import TensorDict
 
 from .. import VectorTask
 from ..errors import ValueError  # noqa: A004 (the C++ name)
-from .evaluation import evaluate, longest_episode
+from .evaluation import evaluate, whole_episodes
 from .policy import Policy
 
 
@@ -126,7 +126,6 @@ class Training:
         self.best = {"normalized_return": -1.0, "samples": 0}  #: what evaluate() said of best.npz, and after how many samples
         self._tensorboard, self._logged = None if tensorboard else False, 0
         self.totals = np.zeros(share)  #: rewards of the present episodes
-        self.most_steps = longest_episode(task)
         example = self._observations(np.zeros((share, task.observation_size), np.float32))
         self.ppo = PPO.construct_algorithm(example, _Sizes(share, task.action_size), s.configuration(group.multi), "cpu")
         with torch.no_grad():  # the first policy does nothing but its noise
@@ -142,6 +141,7 @@ class Training:
             torch.manual_seed((seed << 32) + (self.iteration << 20) + group.rank)
         first = (seed << 32) + (self.iteration << 20) + group.rank * share
         self.worlds.reset(None, np.arange(share, dtype=np.uint64) + np.uint64(first))
+        self.whole = whole_episodes(task, self.worlds.memory)  #: control steps that the present episodes have if nothing ends them
         if group.rank == 0:
             about = {"threads": threads, "processes": group.size, **self._identity(), **dataclasses.asdict(s)}
             new = self.folder / "settings.new"
@@ -176,9 +176,11 @@ class Training:
                 reward, ended = worlds.reward, worlds.terminated | worlds.truncated
                 totals += reward
                 reward_sum += float(reward.sum())
-                returns += totals[ended].tolist()
+                returns += (totals[ended] / self.whole[ended]).tolist()
                 lengths += steps[ended].tolist()
                 totals[ended] = 0
+                if ended.any():
+                    self.whole[ended] = whole_episodes(self.task, worlds.memory)[ended]
                 self.ppo.process_env_step(observation, torch.from_numpy((s.reward_scale * reward).astype(np.float32)),
                                           torch.from_numpy(ended.copy()),
                                           {"time_outs": torch.from_numpy(worlds.truncated.astype(np.float32))})
@@ -195,7 +197,7 @@ class Training:
         if self.evaluate_every and self.samples // self.evaluate_every > (self.samples - count) // self.evaluate_every:
             self._try_policy()
         row = dict(samples=self.samples, seconds=self.seconds, reward=reward / count,
-                   normalized_return=total / ends / self.most_steps if ends and self.most_steps else float("nan"),
+                   normalized_return=total / ends if ends else float("nan"),
                    episode_seconds=length / ends * self.task.control_dt if ends else float("nan"),
                    noise=float(self.ppo.get_policy().output_std.detach().mean()), learning_rate=self.ppo.learning_rate,
                    bad_worlds=self.bad_worlds)

@@ -34,6 +34,19 @@ void Builder::keep(const XmlElement& e, const Scope& scope, Kind kind, int body,
   spec_.cosmetics.push_back(std::move(cosmetic));
 }
 
+/// Looks name what may come after them in the file.
+void Builder::check_looks() {
+  for (const CosmeticSpec& look : spec_.cosmetics) {
+    for (const auto& [attribute, name] : look.attributes) {
+      const bool target = attribute == "target";
+      if (name.empty() || (!target && attribute != "texture" && attribute != "layer.texture")) continue;
+      const Kind kind = target ? Kind::body : Kind::texture;
+      if (find(kind, name) < 0)
+        sink_.add(Severity::error, look.where, fmt::format("there is no {} named {}", mjcf::name(kind), quote(name)));
+    }
+  }
+}
+
 void Builder::read_assets(const Scope& scope) {
   Scope plain = scope;
   plain.naming.suffix.clear();  // assets are shared by replicas
@@ -50,12 +63,15 @@ void Builder::read_assets(const Scope& scope) {
       Attributes attributes = look == defaults.looks.end() ? Attributes{} : look->second;
       overlay(e.all_attributes(), attributes);
       refuse_unknown(e);
+      if (e.is("material") || !(e.has("file") || e.text("type") == "skybox")) require(e, "name");
       for (const XmlElement& layer : e.children()) {
         refuse_unknown(layer);
+        require(layer, "role"), require(layer, "texture");
         for (auto& [name, value] : layer.all_attributes()) attributes.emplace_back("layer." + name, value);
       }
       for (auto& [name, value] : attributes) {
-        if (e.is("material") && (name == "texture" || name == "layer.texture")) value = scope.naming.prefix + value;
+        if (e.is("material") && (name == "texture" || name == "layer.texture") && !value.empty())
+          value = scope.naming.prefix + value;
         if (e.is("texture") && name.starts_with("file")) value = texture_file(e, source, value);
       }
       keep(e, plain, e.is("material") ? Kind::material : Kind::texture, 0, std::move(attributes));

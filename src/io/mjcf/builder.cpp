@@ -11,9 +11,9 @@ namespace mjcf {
 
 const char* name(Kind kind) {
   static constexpr const char* kNames[] = {
-      "body",     "joint",  "geom",     "site",     "mesh",   "height field", "material",
-      "texture",  "skin",   "actuator", "equality", "tendon", "contact pair", "contact exclude",
-      "keyframe", "sensor", "camera",   "light",    "custom", "model"};
+      "body",    "joint",    "geom",     "site",    "mesh",         "height field",    "material",
+      "texture", "actuator", "equality", "tendon",  "contact pair", "contact exclude", "keyframe",
+      "sensor",  "camera",   "light",    "numeric", "text",         "tuple",           "frame"};
   return kNames[static_cast<int>(kind)];
 }
 
@@ -60,9 +60,7 @@ bool Builder::declare(Kind kind, const std::string& name, const XmlElement& e, c
                      : kind == Kind::tendon ? static_cast<int>(spec_.tendons.size())
                                             : static_cast<int>(names.size());
   if (names.emplace(name, number).second) return true;
-  const std::string message = fmt::format("a second {} is named {}", mjcf::name(kind), quote(name));
-  const bool looks = kind == Kind::material || kind == Kind::texture || kind == Kind::camera || kind == Kind::light;
-  looks ? e.warn(message, "name") : e.error(message, "name");
+  e.error(fmt::format("a second {} is named {}", mjcf::name(kind), quote(name)), "name");
   return false;
 }
 
@@ -163,6 +161,7 @@ ModelSpec Builder::build(const Source& main, std::string directory) {
   assets_read_.insert({&main, ""});
   read_assets(scope);
   walk(scope);
+  check_looks();
   settle_inertias();
   std::vector<Scope> scopes{scope};
   scopes.insert(scopes.end(), attachments_.begin(), attachments_.end());

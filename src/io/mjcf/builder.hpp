@@ -40,7 +40,6 @@ enum class Kind {
   height_field,
   material,
   texture,
-  skin,
   actuator,
   equality,
   tendon,
@@ -51,7 +50,9 @@ enum class Kind {
   camera,
   light,
   numeric,
-  model,
+  text,
+  tuple,
+  frame,
   count
 };
 const char* name(Kind kind);
@@ -114,6 +115,7 @@ class Builder {
   void load_height_field(const XmlElement& e, const Scope& scope, const std::string& content_type,
                          HeightFieldSpec& field);
   void keep(const XmlElement& e, const Scope& scope, Kind kind, int body, Attributes attributes);
+  void check_looks();
   const ShapeInertia* mesh_mass(int mesh, const XmlElement* used_by);
 
   // body_inertia.cpp
@@ -154,7 +156,7 @@ class Builder {
   void settle_by_inertia();
 
   // Names.
-  /// False (and an error, or a warning for looks) if the name is taken. With a scope, remembers what a replica was made
+  /// False (and an error) if the name is taken. With a scope, remembers what a replica was made
   /// from.
   bool declare(Kind kind, const std::string& name, const XmlElement& e, const Scope* scope = nullptr);
   int find(Kind kind, const std::string& name) const;

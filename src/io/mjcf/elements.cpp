@@ -66,9 +66,6 @@ void Builder::finish_joint(const XmlElement& e, const Compiler& compiler, JointS
       joint.axis = joint.axis * (1 / length);
     }
   }
-  if (turns_on_axis(joint.type) || turns_freely(joint.type)) {
-    for (double& end : joint.range) end = compiler.radians(end);
-  }
   if (turns_on_axis(joint.type)) {
     joint.reference = compiler.radians(joint.reference);
     joint.spring_reference = compiler.radians(joint.spring_reference);
@@ -82,6 +79,9 @@ void Builder::finish_joint(const XmlElement& e, const Compiler& compiler, JointS
   joint.limited = settle_limit(e, compiler, state.limited, "limited", "range", joint.range);
   if (joint.limited && turns_freely(joint.type) && joint.range[0] != 0) {
     e.error("the range of a ball joint begins at 0", "range");
+  }
+  if (turns_on_axis(joint.type) || turns_freely(joint.type)) {
+    for (double& end : joint.range) end = compiler.radians(end);
   }
   joint.force_limited =
       settle_limit(e, compiler, state.force_limited, "actuatorfrclimited", "actuatorfrcrange", joint.force_range);
@@ -146,7 +146,7 @@ void Builder::add_geom(const Task& task) {
   if (!geom.material.empty()) {
     geom.material = scope.naming.prefix + geom.material;
     if (find(Kind::material, geom.material) < 0)
-      e.warn(fmt::format("there is no material named {}", quote(geom.material)), "material");
+      e.error(fmt::format("there is no material named {}", quote(geom.material)), "material");
   }
   if (geom.type == GeomType::sdf) return e.error("geoms of type sdf are not supported", "type");
   if (!geom.mesh.empty()) {
@@ -230,7 +230,7 @@ void Builder::add_site(const Task& task) {
   if (!site.material.empty()) {
     site.material = task.scope.naming.prefix + site.material;
     if (find(Kind::material, site.material) < 0)
-      e.warn(fmt::format("there is no material named {}", quote(site.material)), "material");
+      e.error(fmt::format("there is no material named {}", quote(site.material)), "material");
   }
   if (site.type == GeomType::plane || site.type == GeomType::height_field)
     return e.error(fmt::format("a site is no {}", name(site.type)), "type");
@@ -264,6 +264,9 @@ void Builder::add_camera_or_light(const Task& task) {
     return std::find(std::begin(kPlaces), std::end(kPlaces), a.first) != std::end(kPlaces);
   };
   refuse_unknown(e);
+  if (double fovy = 0; e.read("fovy", fovy) && fovy >= 180) e.error("attribute 'fovy' must be below 180", "fovy");
+  if (e.has("fovy") && e.has("sensorsize")) e.error("'fovy' and 'sensorsize' exclude each other", "fovy");
+  if (!camera && norm(direction) < 1e-15) e.error("attribute 'dir' has no length", "dir");
   Attributes own = e.all_attributes();
   std::erase_if(own, is_place);
   std::erase_if(attributes, is_place);
@@ -275,6 +278,7 @@ void Builder::add_camera_or_light(const Task& task) {
     own.emplace_back("dir", fmt::format("{} {} {}", direction.x, direction.y, direction.z));
   overlay(own, attributes);
   for (auto& [name, value] : attributes) {
+    if (value.empty()) continue;
     if (name == "texture") value = task.scope.naming.prefix + value;
     if (name != "target" || value == "world") continue;
     const std::string own_name = task.scope.naming.of(value);

@@ -21,7 +21,8 @@ constexpr std::pair<std::string_view, std::string_view> kAttributes[] = {
      "width=1i"},
     {"camera",
      "class name axisangle euler pos quat xyaxes zaxis focal=2 focalpixel=2 fovy=1 ipd=1 "
-     "mode=fixed|track|trackcom|targetbody|targetbodycom output principal=2 principalpixel=2 "
+     "mode=fixed|track|trackcom|targetbody|targetbodycom output=+rgb|depth|distance|normal|segmentation principal=2 "
+     "principalpixel=2 "
      "projection=perspective|orthographic resolution=2i sensorsize=2 target user=*"},
     {"light",
      "class name dir pos active=bool ambient=3 attenuation=3 bulbradius=1 castshadow=bool cutoff=1 diffuse=3 "
@@ -88,13 +89,21 @@ void check_value(const XmlElement& e, const char* attribute, std::string_view ki
     return;
   }
   std::vector<std::string_view> words;
-  for (std::string_view rest = kind == "bool" ? "true|false" : kind; !rest.empty();) {
+  const bool several = first == '+';
+  for (std::string_view rest = kind == "bool" ? "true|false" : kind.substr(several); !rest.empty();) {
     const std::size_t end = std::min(rest.find('|'), rest.size());
     words.push_back(rest.substr(0, end));
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
   std::string word;
-  read_word(e, attribute, words, word);
+  if (!several) return void(read_word(e, attribute, words, word));
+  const std::string text = e.text(attribute);
+  for (const std::string_view part : split_blanks(text)) {
+    const auto found = std::find(words.begin(), words.end(), part);
+    if (found == words.end())
+      return e.error(fmt::format("attribute '{}': {} is not known or there twice", attribute, quote(part)), attribute);
+    words.erase(found);
+  }
 }
 
 void refuse_repeated(const std::vector<XmlElement>& elements) {

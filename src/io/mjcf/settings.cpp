@@ -119,6 +119,9 @@ void Builder::read_settings(const Scope& scope) {
       for (const XmlElement& part : scope.source->items(e)) {
         for (const XmlElement& inner : part.children()) refuse_unknown(inner);
         require(part, "name");
+        const Kind kind = part.is("numeric") ? Kind::numeric : part.is("text") ? Kind::text : Kind::tuple;
+        declare(kind, part.text("name"), part);
+        if (part.is("tuple") && part.children().empty()) part.error("the tuple is empty");
         if (part.is("text")) require(part, "data");
         int size = 0;
         read_in(part, "size", 0, 1'000'000, size);

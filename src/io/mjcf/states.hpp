@@ -145,7 +145,8 @@ bool is_actuator(std::string_view element);
 /// theirs, and at other elements.
 void refuse_unknown(const XmlElement& e);
 /// An error where the value of an attribute without effect here is not what MJCF has there. `kind`: how many numbers
-/// ("4", "1-5", "*" for any; with i behind it whole ones: "2i"), "bool", or words ("none|edge|cross").
+/// ("4", "1-5", "*" for any; with i behind it whole ones: "2i"), "bool", words ("none|edge|cross"), or several of them
+/// ("+rgb|depth").
 void check_value(const XmlElement& e, const char* attribute, std::string_view kind);
 /// Errors at elements whose name an earlier one of the list has.
 void refuse_repeated(const std::vector<XmlElement>& elements);

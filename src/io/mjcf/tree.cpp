@@ -136,7 +136,7 @@ void Builder::open_frame(const Task& task) {
   Pose pose;
   e.read("pos", pose.position);
   read_orientation(e, task.scope.source->compiler(), pose.orientation);
-  e.ignore({"name"});
+  declare(Kind::frame, task.scope.naming.of(e.text("name")), e);
   inside.frame = compose(task.frame, pose);
   inside.defaults = &task.scope.source->defaults(e, *task.defaults, "childclass");
   e.mark_all_children();
