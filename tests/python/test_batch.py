@@ -58,6 +58,18 @@ def test_dlpack_shares_the_memory(humanoid):
         assert np.shares_memory(other, getattr(batch, name)), name
 
 
+def test_a_script_that_ends_with_shared_memory_ends_quietly():
+    """As one whose torch tensors have it does."""
+    in_a_process(f"""
+        import sys
+        import numpy as np
+        import tarsus
+
+        batch = tarsus.Batch(tarsus.Model.load({str(MODELS / "humanoid.xml")!r}), 2)
+        sys.modules["kept beyond the end"] = np.from_dlpack(batch.qpos)
+    """)
+
+
 @pytest.mark.parametrize("contacts", [False, True])
 def test_a_batch_is_its_worlds_alone(humanoid, contacts):
     drives = tarsus.Drives.uniform(humanoid, 300, 30, 0, 0)
@@ -455,7 +467,9 @@ def test_models_side_by_side_are_their_batches(humanoid):
                          (lambda: both.reset(np.ones(4, bool)), tarsus.ShapeError), (lambda: both.measure(["position"]), ValueError),
                          (lambda: both.assign("qvel", kick[:4]), tarsus.ShapeError), (lambda: both.padded("mocap_pos"), ValueError),
                          (lambda: both.padded("ground_force"), ValueError), (lambda: both.padded("status"), ValueError),
-                         (lambda: both.assign("steps", kick), ValueError), (lambda: both.padded("nothing"), ValueError),
+                         (lambda: both.assign("steps", kick), ValueError), (lambda: both.assign("qacc", kick), ValueError),
+                         (lambda: both.assign("qvel", kick.astype(complex)), ValueError), (lambda: both.assign("qvel", kick.astype(str)), ValueError),
+                         (lambda: both.restore(None), TypeError), (lambda: both.padded("nothing"), ValueError),
                          (lambda: both.padded("qpos", out=np.zeros(qpos.shape, int)), ValueError)):
         with pytest.raises(error):
             wrong()
