@@ -148,6 +148,12 @@ def test_reset_by_mask(humanoid):
     fresh = stands(humanoid, 6)
     batch.rollout(10), fresh.rollout(10)
     assert batch.state_hash() == fresh.state_hash()
+    batch.qvel_target[0] = 0.5
+    batch.reset(None, None, batch.qvel_target[0])  # a part of what is written
+    assert (batch.qvel == 0.5).all()
+    memory = np.zeros(6 * 6 * humanoid.nv)
+    with pytest.raises(ValueError, match="out: is in the same memory as point"):
+        batch.jacobian("head", memory[:18].reshape(6, 3), out=memory.reshape(6, 6, -1))
     with pytest.raises(tarsus.ShapeError, match="mask"):
         batch.reset(np.array([True]))
     with pytest.raises(TypeError, match="mask"):
