@@ -12,6 +12,7 @@
 #include "step_arguments.hpp"
 #include "tarsus/base/hash.hpp"
 #include "tarsus/base/number_text.hpp"
+#include "tarsus/io/mjcf_writer.hpp"
 #include "tarsus/io/npz.hpp"
 #include "tarsus/sim/capture.hpp"
 
@@ -27,6 +28,19 @@ constexpr const char* kFaultArrays[] = {"",          "qpos",       "qvel",      
 
 std::size_t size(int n) { return std::size_t(n); }
 
+/// Of all that a model moves by, as MJCF: whatever its name and wherever it was read from.
+std::uint64_t hash_of(const Model& model) {
+  ModelSpec spec = model.spec;
+  spec.name.clear(), spec.cosmetics.clear(), spec.keyframes.clear(), spec.sensors.clear();
+  std::uint64_t hash = kHashStart;
+  for (MeshSpec& mesh : spec.meshes) {  // many numbers: as they are
+    hash = fnv1a<Vec3d>(mesh.vertices, hash);
+    mesh.vertices.resize(std::min<std::size_t>(1, mesh.vertices.size())), mesh.triangles.clear();
+  }
+  const std::string text = write_mjcf(spec);
+  return fnv1a<char>(text, hash);
+}
+
 /// Python's Batch: one of either scalar type, and the model that it keeps alive.
 class AnyBatch {
  public:
@@ -39,7 +53,8 @@ class AnyBatch {
         batch_ = std::make_unique<Batch<double>>(*model_, worlds, options);
     });
   }
-  AnyBatch(const AnyBatch& other) : owner_(other.owner_), model_(other.model_), arguments_(other.arguments_) {
+  AnyBatch(const AnyBatch& other)
+      : owner_(other.owner_), model_(other.model_), model_hash_(other.model_hash_), arguments_(other.arguments_) {
     std::visit([&]<class B>(const std::unique_ptr<B>& b) { batch_ = std::make_unique<B>(*b); }, other.batch_);
   }
   AnyBatch(AnyBatch&&) = default;
@@ -47,6 +62,10 @@ class AnyBatch {
   const Model& model() const { return *model_; }
   handle model_object() const { return owner_; }
   const StepperArguments& arguments() const { return arguments_; }
+  std::uint64_t model_hash() {
+    if (!model_hash_) model_hash_ = hash_of(*model_);
+    return *model_hash_;
+  }
   bool is_float() const { return batch_.index() == 1; }
   template <class F>
   auto visit(F f) {
@@ -71,6 +90,7 @@ class AnyBatch {
  private:
   nb::object owner_;
   const Model* model_;
+  std::optional<std::uint64_t> model_hash_;  // once asked for
   StepperArguments arguments_;
   bool busy_ = false;
   std::variant<std::unique_ptr<Batch<double>>, std::unique_ptr<Batch<float>>> batch_;
@@ -255,6 +275,7 @@ nb::object body_jacobian(AnyBatch& any, handle body, handle point, handle out) {
   return any.alone([&]<class R>(Batch<R>& b) {
     const Input<R> p = all_or_each<R>("point", point, b.worlds(), 3);
     Output<R> to("out", out, {size(b.worlds()), 6, size(any.model().nv)}, 1);
+    to.keep_apart(p);
     {
       const nb::gil_scoped_release release;
       b.jacobian(index, p, to);
@@ -342,33 +363,6 @@ void set_parameters(AnyBatch& any, handle mass_scale, handle damping_scale, hand
   });
 }
 
-/// Of the numbers that a model moves by, wherever it was read from.
-std::uint64_t hash_of(const Model& model) {
-  std::vector<double> all;
-  const auto add = [&](const auto&... x) { (all.push_back(double(x)), ...); };
-  const auto add3 = [&](const Vec3d& v) { add(v.x, v.y, v.z); };
-  const auto add_all = [&](const auto& values) { all.insert(all.end(), values.begin(), values.end()); };
-  add3(model.gravity), add_all(model.qpos0), add_all(model.qpos_spring);
-  for (const Joint& j : model.joints) {
-    add(int(j.type), j.body, j.parent, j.reference, j.spring_reference, j.stiffness, j.damping, j.armature);
-    add(j.friction_loss, j.limited, j.force_limited), add3(j.axis), add3(j.position);
-    add_all(j.range), add_all(j.force_range);
-  }
-  for (int i = 0; i < model.nbody(); ++i) {
-    const Body& b = model.bodies[size(i)];
-    const Mat3d& turn = b.X_LB.R;
-    add(b.parent, b.link, b.mass), add3(b.com), add3(b.X_LB.p);
-    add(turn.xx, turn.xy, turn.xz, turn.yx, turn.yy, turn.yz, turn.zx, turn.zy, turn.zz);
-    add(b.inertia.xx, b.inertia.yy, b.inertia.zz, b.inertia.xy, b.inertia.xz, b.inertia.yz);
-    for (const GeomSpec& g : model.spec.bodies[size(i)].geoms) {
-      add(int(g.type), g.contype, g.conaffinity, g.condim, g.margin, g.gap), add3(g.size), add3(g.position);
-      add(g.orientation.w, g.orientation.x, g.orientation.y, g.orientation.z), add_all(g.friction);
-    }
-  }
-  add(model.nu, model.na, model.nmocap(), model.spec.equalities.size(), model.spec.tendons.size());
-  return fnv1a<double>(all);
-}
-
 std::uint64_t hash_of(const Drives& drives) {
   std::uint64_t hash = kHashStart;
   for (const auto* gains : {&drives.kp, &drives.kd, &drives.force_limit, &drives.force_floor})
@@ -378,10 +372,10 @@ std::uint64_t hash_of(const Drives& drives) {
 
 /// What the worlds' next steps depend on besides their state, by name; hashes of what has no number.
 template <class R>
-nb::dict settings_of(const AnyBatch& any, const Batch<R>& b) {
+nb::dict settings_of(AnyBatch& any, const Batch<R>& b) {
   nb::dict out;
   const StepperArguments& a = any.arguments();
-  out["model"] = hash_of(any.model()), out["dt"] = b.options().step.dt, out["integrator"] = a.integrator;
+  out["model"] = any.model_hash(), out["dt"] = b.options().step.dt, out["integrator"] = a.integrator;
   out["contacts"] = a.contacts, out["joint_limits"] = a.joint_limits, out["restitution"] = a.restitution;
   out["speed_limit"] = a.speed_limit, out["tolerance"] = a.tolerance, out["max_iterations"] = a.max_iterations;
   out["loops"] = a.loops, out["velocity_products"] = a.velocity_products, out["actuation"] = a.actuation;
@@ -484,7 +478,8 @@ void restore(AnyBatch& any, const nb::dict& saved) {
 }
 
 /// Writes a world for tarsus replay. Whether a step from the file ends as this world's did.
-bool capture(AnyBatch& any, int world, const std::string& file) {
+bool capture(AnyBatch& any, int world, handle path) {
+  const auto file = nb::cast<std::string>(nb::module_::import_("os").attr("fspath")(path));
   return any.alone([&]<class R>(Batch<R>& b) {
     check_world(b, world);
     const WorldCapture c = b.capture(world);
@@ -648,7 +643,8 @@ void bind_methods(nb::class_<AnyBatch>& c) {
       "friction_scale on the geoms'\nsliding friction (geoms of all bodies in turn), kp_scale, kd_scale, force_scale "
       "on the drives' gains and force limits (nv).\ngravity [worlds, 3] [m/s²]. Raises ShapeError, and ValueError for "
       "a number out of range or one that would do nothing.");
-  c.def("capture", &capture, "world"_a, "file"_a, nb::sig("def capture(self, world: int, file: str) -> bool"),
+  c.def("capture", &capture, "world"_a, "file"_a,
+        nb::sig("def capture(self, world: int, file: str | os.PathLike) -> bool"),
         "Writes one world to an .npz: a bad one as it was before the step that made it so, with the inputs of that "
         "step; any other as it\nis now. `tarsus run FILE` takes that step again. Returns whether it then "
         "ends the same way, to the bit: with\ncaptures=True always, else a bad world starts without the solver's warm "

@@ -171,6 +171,7 @@ nb::object py_difference(const Model& model, handle a, handle b, handle out) {
 }
 
 int py_first_bad_world(AnyData& any, handle values, int n) {
+  if (n < 0) throw ValueError("n", std::to_string(n), "not negative");
   return any.visit([&]<class R>(BasicData<R>& data) {
     const Input<R> in("values", values, batch_shape(data, {n}), 1);
     return first_bad_world<R>(data, in, n);

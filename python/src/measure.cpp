@@ -81,7 +81,14 @@ void bind_measure(nb::module_& m) {
           "[3] [kg m/s].")
       .def_prop_ro(
           "angular", [](const Momentum& p) { return to_numpy(p.angular); },
-          nb::sig("def angular(self) -> numpy.ndarray"), "[3] about the centre of mass [kg m²/s].");
+          nb::sig("def angular(self) -> numpy.ndarray"), "[3] about the centre of mass [kg m²/s].")
+      .def("__repr__", [](const Momentum& p) {
+        const auto vector = [](const Vec3d& v) {
+          return "(" + number_text(v.x) + ", " + number_text(v.y) + ", " + number_text(v.z) + ")";
+        };
+        return "<tarsus.Momentum mass=" + number_text(p.mass) + " com=" + vector(p.com) +
+               " linear=" + vector(p.linear) + " angular=" + vector(p.angular) + ">";
+      });
   m.def("body_pose", &py_body_pose, "model"_a, "data"_a, "body"_a.none(),
         nb::sig("def body_pose(model: Model, data: Data, body: int | str) -> tuple[numpy.ndarray, numpy.ndarray]"),
         "(rotation [3][3], position [3] m) of a body in the world after kinematics(): p_world = rotation @ p_body + "

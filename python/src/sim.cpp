@@ -86,6 +86,7 @@ nb::list contact_list(const Stepper<R>& stepper) {
     one["links"] = nb::make_tuple(c.a, c.b);
     one["position"] = triple(c.point.position), one["normal"] = triple(c.point.normal);
     one["distance"] = c.point.distance, one["force"] = triple(stepper.rows()->force(int(i)));
+    one["torque"] = triple(stepper.rows()->torque(int(i)));
     one["friction"] = c.dimension < 3 ? 0.0 : c.friction;
     one["dimension"] = c.dimension;
     list.append(one);
@@ -453,8 +454,9 @@ void bind_sim(nb::module_& m) {
       "dt [s]; integrator 'semi_implicit_euler' (drives, springs and damping implicit) or 'rk4' (all explicit);\n"
       "speed_limit [rad/s | m/s] beyond which a world counts as diverged. With contacts the model's shapes meet one "
       "another;\n"
-      "with joint_limits joints keep to their ranges and have their dry friction; both for a single world. tolerance "
-      "[m/s]: how\n"
+      "with joint_limits joints keep to their ranges and have their dry friction; both for one world, or where "
+      "several\n"
+      "go side by side (docs/many_worlds.md). tolerance [m/s]: how "
       "far a contact's velocity may be from its law; max_iterations of a step, after which the best answer so far is "
       "taken and\n"
       "stepper.rows says so (a step takes one to ten, one in ten thousand some hundred): fewer where time is short. "
@@ -503,7 +505,8 @@ void bind_sim(nb::module_& m) {
       "contacts", &AnyStepper::contacts, nb::sig("def contacts(self) -> list[dict]"),
       "Contacts of the last step: links (a, b; -1 the world), position, normal from b to a, distance "
       "(negative: penetration) and\n"
-      "the force on a, all in world axes [m, N]; friction: its coefficient, 0 without friction, the larger of an "
+      "the force and the torque (torsional and rolling friction) on a, all in world axes [m, N, N m]; friction: its "
+      "coefficient, 0 without friction, the larger of an "
       "explicit pair's two;\ndimension: condim.");
   c.def(
       "restart", &AnyStepper::restart, "world"_a = 0,

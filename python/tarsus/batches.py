@@ -112,9 +112,13 @@ class Batches:
     def assign(self, name, values):
         """The other way: what padded() would give back, `values` [worlds, n of the largest], to the groups' own arrays."""
         parts = self._arrays(name)
+        if getattr(Batch, name).fset is None:
+            raise ValueError(f"name: is {name!r}, what steps write, expected that of an array to set, such as 'qpos'")
         values, shape = np.asarray(values), (self.worlds, max(part.shape[1] for part in parts))
         if values.shape != shape:
             raise ShapeError(f"{name}: {list(values.shape)}, expected {list(shape)}")
+        if values.dtype.kind not in "fiu":
+            raise ValueError(f"{name}: is of {values.dtype}, expected real numbers")
         for part, at in zip(parts, self.slices):
             part[...] = values[at, : part.shape[1]]
 
@@ -124,7 +128,7 @@ class Batches:
 
     def restore(self, state):
         """To what save() gave; to all of it or, with an error, to nothing."""
-        if len(state) != len(self.groups):
+        if len(expect("state", state, list, tuple)) != len(self.groups):
             raise ValueError(f"state: of {len(state)} groups, expected {len(self.groups)}")
         before = self.save()
         try:

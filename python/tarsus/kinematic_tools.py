@@ -124,7 +124,7 @@ def jacobian_derivative(model, data, body: int | str, qpos, qvel, point=(0, 0, 0
 
 def inverse_dynamics(model, data, qpos, qvel, qacc, contacts=()) -> np.ndarray:
     """[nv] joint forces that make qacc while `contacts` push: rnea() less their generalised forces. `contacts` as
-    Stepper.contacts lists them (positions and forces in the world; with links -1 the world); leaves the kinematics of qpos."""
+    Stepper.contacts lists them (in world axes; with links -1 the world); leaves the kinematics of qpos."""
     tau = np.array(_core.rnea(model, data, qpos, qvel, qacc))
     _core.kinematics(model, data, qpos, qvel)
     bodies = {}

@@ -120,9 +120,9 @@ void contact_terms_kernel(const ContactNumbers& of, const ContactPlace* places, 
 
     const auto law = soft[3] > zero;  // of solref and solimp
     const LaneSpook<P> spook(soft[0], soft[1], g, speed.x, step.h, kContactReturn, soft[2] * w);
-    const P usual = P(std::max(step.relative_compliance, kLeastCompliance)) * w;
+    const P usual = P(std::max(step.relative_compliance, kLeastCompliance<T>)) * w;
     const P own = select(law, soft[5] * w, spook.own_R);
-    const P R = select(own > zero, maximum(own, P(kLeastCompliance) * w), usual);
+    const P R = select(own > zero, maximum(own, P(kLeastCompliance<T>) * w), usual);
     const P target = select(law, neg_mul_add(soft[4], g, soft[3] * speed.x), spook.target);
 
     const P frame_numbers[15] = {side.arm.x, side.arm.y, side.arm.z, other_arm.x, other_arm.y, other_arm.z, n.x, n.y,

@@ -134,7 +134,7 @@ void StepTerms<R>::add_contact(std::size_t index) {
   const SpookRow spook = spook_unilateral(soft, gap, speed, step_.h, c.restitution, options_.restitution_threshold);
   // Softness would swallow a bounce.
   const bool bounces = c.restitution > 0 && -speed > options_.restitution_threshold;
-  const double own = bounces ? kLeastCompliance * mass : spook_bilateral(soft, gap, speed, step_.h).compliance;
+  const double own = bounces ? kLeastCompliance<R> * mass : spook_bilateral(soft, gap, speed, step_.h).compliance;
   TermRow numbers{compliance(own, mass), spook.target, 0, mass};
   if (c.solver.share > 0) {
     numbers.compliance = compliance(c.solver.relative_compliance * mass, mass);

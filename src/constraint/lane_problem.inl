@@ -119,7 +119,7 @@ class LaneProblem {
   LinkMotions<T> at_start() const { return {&state_[0].v, sizeof(LinkState<T>)}; }
   T compliance(T own, T inverse_mass) const {
     const T relative = inverse_mass * T(step_.relative_compliance * R(4 / (1 + 4 * kDampingSteps)));
-    return maximum(select(own > zero(), own, relative), inverse_mass * T(R(kLeastCompliance)));
+    return maximum(select(own > zero(), own, relative), inverse_mass * T(R(kLeastCompliance<R>)));
   }
   /// ReferenceMass's numbers of a link.
   T reference_mass(int link, int which) const {

@@ -29,7 +29,7 @@ void StepTerms<R>::add_force_row(std::size_t index, const ForceRow& row, bool of
   const double slope = std::max(row.slope, kLeastStiffness / mass);
   Term term;
   term.lower = step_.h * row.low, term.upper = step_.h * row.high;
-  const TermRow numbers{row.rigid ? kLeastCompliance * mass : 1 / slope,
+  const TermRow numbers{row.rigid ? kLeastCompliance<R> * mass : 1 / slope,
                         row.rigid ? row.target : speed + step_.h * row.force / slope, 0, mass};
   if (of_joint)
     geometry_.joints.push_back({model_.dof_joint[row.dofs[0]], JointRows::Part::axial, 1, {row.arm[0], 0, 0}});

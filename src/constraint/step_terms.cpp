@@ -95,7 +95,7 @@ double StepTerms<R>::force_of(Kind kind, std::uint64_t identity, std::uint64_t c
 template <class R>
 double StepTerms<R>::compliance(double own, double inverse_mass) const {
   const double relative = kRelative * options_.relative_compliance * inverse_mass;
-  return std::max(own > 0 ? own : relative, kLeastCompliance * inverse_mass);
+  return std::max(own > 0 ? own : relative, kLeastCompliance<R> * inverse_mass);
 }
 
 /// What the rows of a joint feel.

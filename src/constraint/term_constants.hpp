@@ -14,6 +14,8 @@ inline constexpr double kLeastStiffness = 1e-9;
 /// Change of speed by a limit that holds a joint; less is rounding [m/s | rad/s].
 template <class R>
 inline constexpr R kActingChange = sizeof(R) == 8 ? R(1e-9) : R(1e-6);
-inline constexpr double kLeastCompliance = 1e-6;  ///< of the inverse mass
+/// Of the inverse mass. In float √ε, where a velocity gives by as much as its rounding tells in the force.
+template <class R>
+inline constexpr double kLeastCompliance = sizeof(R) == 8 ? 1e-6 : 2.4e-4;
 
 }  // namespace tarsus

@@ -41,14 +41,22 @@ void PassiveForces::find_polynomials() {
     const JointSpec& spec = model_.spec.bodies[joint.body].joints[i - model_.bodies[joint.body].joint_first];
     for (int k = 0; k < joint.nv(); ++k) by_actuator_[joint.qvel + k] = spec.actuator_gravity_compensation;
     const bool spring = option.spring_enabled && joint.nq() == 1;
-    Polynomial p{joint.qpos,
+    Polynomial p{i,
+                 joint.qpos,
                  joint.nv(),
                  {},
                  joint.spring_reference,
                  spring ? spec.stiffness_polynomial : none,
                  option.damper_enabled ? spec.damping_polynomial : none};
     std::iota(p.dofs.begin(), p.dofs.end(), joint.qvel);
-    if (p.stiffness != none || p.damping != none) polynomials_.push_back(p);
+    if (p.stiffness != none || p.damping != none) polynomials_.push_back(p), damping_.push_back(p.damping);
+  }
+}
+
+void PassiveForces::scale_damping(std::span<const double> factors) {
+  for (std::size_t i = 0; i < polynomials_.size(); ++i) {
+    const double factor = factors.empty() ? 1 : factors[std::size_t(polynomials_[i].joint)];
+    polynomials_[i].damping = {factor * damping_[i][0], factor * damping_[i][1]};
   }
 }
 

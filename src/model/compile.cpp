@@ -286,13 +286,6 @@ std::vector<double> carried_inertia(const Model& model, const std::vector<Transf
   return out;
 }
 
-double spring_rate(const Joint& joint, const std::vector<double>& carried) {
-  double rate = 0;
-  for (int k = 0; k < joint.nv() && joint.stiffness > 0; ++k)
-    rate = std::max(rate, joint.stiffness / carried[std::size_t(joint.qvel + k)]);
-  return rate;
-}
-
 std::vector<LinkConstants<double>> make_links(const Model& model, const std::vector<Transformd>& rest) {
   const std::vector<RigidInertia<double>> inertia = link_inertias(model);
   std::vector<LinkConstants<double>> links(model.joints.size());
@@ -429,17 +422,21 @@ WeldedInertia welded_inertia(const ModelSpec& spec, int body) {
   return out;
 }
 
-std::vector<double> spring_rates(const Model& model, std::span<const RigidInertia<double>> inertia) {
+double spring_rate(const Joint& joint, std::span<const double> carried) {
+  double rate = 0;
+  for (int k = 0; k < joint.nv() && joint.stiffness > 0; ++k)
+    rate = std::max(rate, joint.stiffness / carried[std::size_t(joint.qvel + k)]);
+  return rate;
+}
+
+std::vector<double> carried_inertia(const Model& model, std::span<const RigidInertia<double>> inertia) {
   std::vector<Transformd> rest;
   for (int i = 0; i < model.njoint(); ++i) {
     const LinkConstants<double>& link = model.view<double>().link[i];
     const double* E = link.E0;
     rest.push_back({{E[0], E[1], E[2], E[3], E[4], E[5], E[6], E[7], E[8]}, {link.r0[0], link.r0[1], link.r0[2]}});
   }
-  const std::vector<double> carried = carried_inertia(model, rest, {inertia.begin(), inertia.end()});
-  std::vector<double> rates;
-  for (const Joint& joint : model.joints) rates.push_back(spring_rate(joint, carried));
-  return rates;
+  return carried_inertia(model, rest, {inertia.begin(), inertia.end()});
 }
 
 Model compile(ModelSpec spec) {

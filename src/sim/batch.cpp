@@ -136,6 +136,9 @@ Batch<R>::Batch(const Model& model, int worlds, const BatchOptions& options)
 template <class R>
 Batch<R>::Batch(const Batch& other) : Batch(other.model_, other.worlds_, other.options_) {
   state_ = other.state_;
+  for (std::size_t w = 0; w < captures_.size(); ++w) {
+    if (other.captures_[w]) captures_[w] = std::make_unique<WorldCapture>(*other.captures_[w]);
+  }
   parameters_changed();
 }
 
@@ -168,8 +171,8 @@ template <class R>
 void Batch<R>::set_drives(std::optional<Drives> drives) {
   if (drives) drives->check(model_);
   options_.drives = std::move(drives);
-  if (!options_.drives) {
-    for (const WorldParameter which : {WorldParameter::kp_scale, WorldParameter::kd_scale, WorldParameter::force_scale})
+  for (const WorldParameter which : {WorldParameter::kp_scale, WorldParameter::kd_scale, WorldParameter::force_scale}) {
+    if (!options_.drives || (which == WorldParameter::force_scale && !options_.drives->limited()))
       state_.parameters[which].clear();
   }
   parameters_changed();
@@ -184,6 +187,9 @@ void Batch<R>::reset(std::span<const std::uint8_t> mask, In<R> qpos, In<R> qvel)
   };
   if (!mask.empty()) check_size("mask", mask.size(), at(worlds_));
   same_or_each("qpos", qpos, model_.nq), same_or_each("qvel", qvel, model_.nv);
+  // Copies: they may be parts of the arrays that are written.
+  const AlignedVector<R> own_qpos(qpos.begin(), qpos.end()), own_qvel(qvel.begin(), qvel.end());
+  qpos = own_qpos, qvel = own_qvel;
   for (int world = 0; world < worlds_; ++world) {
     if (!mask.empty() && !mask[at(world)]) continue;
     const auto mine = [&](In<R> given, int n) { return given.size() == at(n) ? given : part(given, n, world); };
@@ -229,6 +235,10 @@ void Batch<R>::restore(const BatchState<R>& state) {
   check_size("state.steps", state.steps.size(), state_.steps.size());
   check_size("state.ground_force", state.ground_force.size(), state_.ground_force.size());
   state.parameters.check_sizes(model_, worlds_);
+  for (StepMemory<R> memory : state.memory) {  // throws for what is no step's
+    for (int there_and_back = 0; there_and_back < 2; ++there_and_back)
+      workers_[0]->stepper.exchange(workers_[0]->data, memory);
+  }
   state_ = state;
   for (auto& capture : captures_) capture.reset();
   parameters_changed();
@@ -247,7 +257,14 @@ void Batch<R>::check_use(WorldParameter which) const {
     const auto& geometry = options_.step.rows.geometry;
     if (!options_.step.rows.contacts) refuse("a batch with contacts");
     if (geometry->crowded()) refuse("a model whose pairs of shapes are found without a broad phase");
-  } else if (which != WorldParameter::damping_scale) {
+  } else if (which == WorldParameter::damping_scale) {
+    const auto damped = [](const JointSpec& j) {
+      return j.damping != 0 || j.damping_polynomial != std::array{0.0, 0.0};
+    };
+    const auto some = [&](const BodySpec& body) { return std::ranges::any_of(body.joints, damped); };
+    if (!model_.spec.option.damper_enabled || std::ranges::none_of(model_.spec.bodies, some))
+      refuse("a model with damped joints");
+  } else {
     if (!options_.drives) refuse("a batch with drives");
     if (which == WorldParameter::force_scale && !options_.drives->limited()) refuse("drives with force limits");
   }
@@ -838,7 +855,8 @@ void Batch<R>::measure(const BatchMeasure<R>& out) {
     }
     if (out.com.empty()) return;
     const Momentum m = momentum(model_, one);
-    put(&out.com[6 * at(world)], m.com), put(&out.com[6 * at(world) + 3], m.linear * (1 / m.mass));
+    put(&out.com[6 * at(world)], m.com);
+    put(&out.com[6 * at(world) + 3], m.mass > 0 ? m.linear * (1 / m.mass) : Vec3d{0, 0, 0});
   });
 }
 

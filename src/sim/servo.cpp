@@ -70,6 +70,7 @@ Servos<R>::Servos(const Model& model, const BasicData<R>& data)
   for (int i = 0; i < actuation_.actuators().size(); ++i) {
     const Actuator& a = actuation_.actuators()[i];
     for (const int v : a.dofs) ++joined_[v].count;
+    is_.plain_only = is_.plain_only && !by_row(a);
     is_.has_motors = is_.has_motors || a.motor;
   }
   for (int v = 0; v < model.nv; ++v) joined_[v].count += actuation_.compensates(v);
@@ -87,11 +88,11 @@ template <class R>
 void Servos<R>::find_joined() {
   for (int i = 0; i < actuation_.actuators().size(); ++i) {
     const Actuator& a = actuation_.actuators()[i];
-    if (!a.plain || !a.active) continue;
+    if (by_row(a) || !a.active) continue;
     const double g = a.gear[0];
     Joined& j = joined_[a.dofs[0]];
     is_.damped_by_control = is_.damped_by_control || a.gain[2] != 0;
-    const bool by_control = a.gain[2] != 0 && width_ == 1;
+    const bool by_control = a.gain[2] != 0;
     if (!falls(a.stiffness(0), a.damping(0)) && !by_control) continue;
     const double ends[] = {g * a.force_range[0], g * a.force_range[1]};
     j.low += a.force_limited ? std::min(ends[0], ends[1]) : -kInfinity;
@@ -138,10 +139,10 @@ void Servos<R>::joint_actuators(const BasicData<R>& data, double dt, In<R> qpos,
   }
   for (int i = 0; i < actuation_.actuators().size(); ++i) {
     const Actuator& a = actuation_.actuators()[i];
-    if (!a.plain || !a.active) continue;
+    if (by_row(a) || !a.active) continue;
     const int v = a.dofs[0];
     const double g = a.gear[0], square = g * g;
-    const bool by_control = a.gain[2] != 0 && width_ == 1, servo = falls(a.stiffness(0), a.damping(0)) || by_control;
+    const bool by_control = a.gain[2] != 0, servo = falls(a.stiffness(0), a.damping(0)) || by_control;
     for (int world = 0; world < packs_ * width_; ++world) {
       const std::size_t place = at(model_.nv, v, world);
       const double speed = g * double(qvel[place]);
@@ -211,6 +212,9 @@ void Servos<R>::all_worlds(const BasicData<R>& data, const ServoStep& step, In<R
     gather(data.ctrl, one_.ctrl, world), gather(data.act, one_.act, world);
     gather(data.mocap_pos, actuation_.workspace().mocap_pos, world);
     gather(data.mocap_quat, actuation_.workspace().mocap_quat, world);
+    const WorldTable<R>* const own = width_ == 1 && data.own ? &data.own[world] : nullptr;
+    one_.carried_inertia = own && !own->carried_inertia.empty() ? own->carried_inertia : model_.carried_inertia;
+    actuation_.scale_damping(own ? std::span<const double>(own->damping_scale) : std::span<const double>());
     actuation_.evaluate(one_.qpos, one_.qvel, one_.ctrl, one_.act, step.dt);
     const PassiveForces& passive = actuation_.passive();
     const auto add = [&](AlignedVector<R>& to, std::span<const double> force) {
@@ -270,7 +274,7 @@ void Servos<R>::add_tendon_rows(int world, const ServoStep& step) {
       double rate2 = 0;
       for (std::size_t k = 0; k < tendon.dofs.size(); ++k) {
         const double arm = passive.tendon_arm()[std::size_t(tendon.first) + k];
-        rate2 += stiffness * arm * arm / model_.carried_inertia[tendon.dofs[k]];
+        rate2 += stiffness * arm * arm / one_.carried_inertia[tendon.dofs[k]];
       }
       row = falling(row.force + passive.tendon_force()[t], stiffness, tendon.damping_at(speed), speed, dt,
                     spring_rule(rate2, dt));
@@ -307,9 +311,8 @@ void Servos<R>::add_polynomial_rows(int world, double dt) {
     for (int k = 0; k < p.count; ++k) {
       const double x = p.count == 1 ? one_.qpos[p.qpos] - p.reference : 0, speed = one_.qvel[p.dofs[k]];
       const double stiffness = p.stiffness_at(x);
-      ForceRow& row =
-          rows_[world].emplace_back(falling(p.force(x, speed), stiffness, p.damping_at(speed), speed, dt,
-                                            spring_rule(stiffness / model_.carried_inertia[p.dofs[k]], dt)));
+      ForceRow& row = rows_[world].emplace_back(falling(p.force(x, speed), stiffness, p.damping_at(speed), speed, dt,
+                                                        spring_rule(stiffness / one_.carried_inertia[p.dofs[k]], dt)));
       row.dofs = {&p.dofs[k], 1}, row.arm = {&kUnit, 1};
     }
   }
@@ -410,7 +413,7 @@ void Servos<R>::add_servo_rows(int world, double dt) {
   const double* const moments = row_arms_[world].data() + actuation_.passive().tendon_arm().size();
   for (int i = 0; i < set.size(); ++i) {
     const Actuator& a = set[i];
-    if (!a.active || a.plain) continue;
+    if (!a.active || !by_row(a)) continue;
     const std::span<const double> arm(moments + a.first, a.dofs.size());
     if (a.motor) {
       add_motor_rows(world, dt, i, arm);

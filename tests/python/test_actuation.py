@@ -505,6 +505,28 @@ def test_actuators_and_sensors_of_packs_are_those_of_worlds(name, dtype):
         assert np.allclose(batch.act[world], data.act, atol=tolerance)
 
 
+@pytest.mark.parametrize("name", [name for name in PACKED if PACKED[name]] + ["stiff damper"])
+def test_a_datas_worlds_have_implicit_actuators(name):
+    """A Stepper of seven worlds beside one of each, without velocity products, which rows feel in another order."""
+    actuators = {**PACKED, "stiff damper": '<damper joint="j" kv="300" ctrlrange="0 1"/>'}[name]
+    ours = tarsus.Model.from_xml_string(PACK.format(actuators=actuators, body="", joint=""))
+    rng, worlds = np.random.default_rng(7), 7
+    speeds, ctrl = rng.normal(size=(worlds, ours.nv)), rng.uniform(0.2, 1, size=(worlds, ours.nu))
+    data = tarsus.Data(ours, worlds)
+    for world in range(worlds):
+        data.set(data.qvel, world, speeds[world]), data.set(data.ctrl, world, ctrl[world])
+    stepper = tarsus.Stepper(data, dt=0.01, velocity_products="off")
+    alone = [tarsus.Data(ours) for _ in range(worlds)]
+    steppers = [tarsus.Stepper(one, dt=0.01, velocity_products="off") for one in alone]
+    for world, one in enumerate(alone):
+        one.qvel, one.ctrl = speeds[world], ctrl[world]
+    for _ in range(10):
+        assert stepper.step() == 0 and not any(one.step() for one in steppers)
+    for world, one in enumerate(alone):
+        assert np.allclose(data.get(data.qpos, world), one.qpos, rtol=0, atol=1e-8)
+        assert np.allclose(data.get(data.qvel, world), one.qvel, rtol=0, atol=1e-8)
+
+
 # -- robots on their own servos -----------------------------------------------------------------------------------------
 
 SECONDS = 60

@@ -58,6 +58,18 @@ def test_dlpack_shares_the_memory(humanoid):
         assert np.shares_memory(other, getattr(batch, name)), name
 
 
+def test_a_script_that_ends_with_shared_memory_ends_quietly():
+    """As one whose torch tensors have it does."""
+    in_a_process(f"""
+        import sys
+        import numpy as np
+        import tarsus
+
+        batch = tarsus.Batch(tarsus.Model.load({str(MODELS / "humanoid.xml")!r}), 2)
+        sys.modules["kept beyond the end"] = np.from_dlpack(batch.qpos)
+    """)
+
+
 @pytest.mark.parametrize("contacts", [False, True])
 def test_a_batch_is_its_worlds_alone(humanoid, contacts):
     drives = tarsus.Drives.uniform(humanoid, 300, 30, 0, 0)
@@ -111,6 +123,12 @@ def test_save_is_pickled_and_goes_on_to_the_bit(humanoid):
     del broken["memory"]
     with pytest.raises(ValueError, match="memory"):
         other.restore(broken)
+    before = other.state_hash()
+    with pytest.raises(ValueError, match="memory|terms"):
+        other.restore({**(saved := pickle.loads(text)), "memory": saved["memory"][:64] + b"\xff" * (len(saved["memory"]) - 64)})
+    assert other.state_hash() == before
+    other.step(), batch.step()
+    assert other.state_hash() == batch.state_hash()
 
 
 def test_reset_by_mask(humanoid):
@@ -130,6 +148,12 @@ def test_reset_by_mask(humanoid):
     fresh = stands(humanoid, 6)
     batch.rollout(10), fresh.rollout(10)
     assert batch.state_hash() == fresh.state_hash()
+    batch.qvel_target[0] = 0.5
+    batch.reset(None, None, batch.qvel_target[0])  # a part of what is written
+    assert (batch.qvel == 0.5).all()
+    memory = np.zeros(6 * 6 * humanoid.nv)
+    with pytest.raises(ValueError, match="out: is in the same memory as point"):
+        batch.jacobian("head", memory[:18].reshape(6, 3), out=memory.reshape(6, 6, -1))
     with pytest.raises(tarsus.ShapeError, match="mask"):
         batch.reset(np.array([True]))
     with pytest.raises(TypeError, match="mask"):
@@ -239,6 +263,8 @@ def test_measures_are_those_of_the_worlds(humanoid):
         com = tarsus.jacobian(humanoid, data, head, np.array(pose[1] + pose[0] @ humanoid.bodies[head].com))
         assert np.allclose(batch.jacobian("head")[world], com, atol=1e-14)
     assert list(batch.measure(["com"])) == ["com"]
+    nothing = tarsus.Model.from_xml_string("<mujoco><worldbody><geom type='sphere' size='1'/></worldbody></mujoco>")
+    assert not tarsus.Batch(nothing, 2).measure(["com"])["com"].any()
     with pytest.raises(tarsus.ShapeError, match="point"):
         batch.jacobian("head", np.zeros((2, 3)))
     with pytest.raises(ValueError, match="body"):
@@ -307,6 +333,48 @@ def test_worlds_have_numbers_of_their_own(humanoid):
         batch.set_parameters(force_scale=np.ones(6))
 
 
+SPRUNG = """<mujoco><worldbody><body pos="0 0 1"><joint name="a" axis="0 1 0" stiffness="5 3 20" damping="{} {} {}"/>
+  <inertial pos=".1 0 -.2" mass="{}" diaginertia="{} {} {}"/><site name="on"/><body pos="0 0 -.4"><joint name="b" axis="0 1 .2"/>
+  <inertial pos="0 .05 -.2" mass=".75" diaginertia=".02 .02 .01"/><site name="tip" pos=".1 0 -.4"/></body></body></worldbody><tendon>
+  <fixed stiffness="20" damping=".5"><joint joint="a" coef="1"/><joint joint="b" coef="-.5"/></fixed>
+  <spatial stiffness="90" springlength=".2"><site site="on"/><site site="tip"/></spatial></tendon></mujoco>"""
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("arguments", [{}, {"integrator": "rk4"}, {"actuation": "explicit"}])
+def test_passive_forces_have_the_worlds_masses_and_damping(arguments, dtype):
+    """Springs of tendons, polynomial springs and dampers: to the bit as in a model with these numbers."""
+    numbers = np.array([0.25, 0.5, 1.5, 1.5, 0.05, 0.06, 0.03])
+    model = tarsus.Model.from_xml_string(SPRUNG.format(*numbers))
+    scales = np.array([[1, 1], [2, 0.5], [0.25, 4], [8, 0]])
+    batch = tarsus.Batch(model, 4, 0.005, dtype=dtype, **arguments)
+    batch.set_parameters(mass_scale=np.stack([np.ones(4), scales[:, 0], np.ones(4)], axis=1).copy(),
+                         damping_scale=np.stack([scales[:, 1], np.ones(4)], axis=1).copy())
+    batch.qvel[:] = [2, -3]
+    batch.rollout(60, states=False)
+    for world, (mass, damping) in enumerate(scales):
+        own = tarsus.Model.from_xml_string(SPRUNG.format(*numbers * np.repeat([damping, mass], [3, 4])))
+        one = tarsus.Batch(own, 1, 0.005, dtype=dtype, **arguments)
+        one.qvel[:] = [2, -3]
+        one.rollout(60, states=False)
+        assert np.array_equal(batch.qpos[world], one.qpos[0]) and np.array_equal(batch.qvel[world], one.qvel[0])
+
+
+def test_factors_on_limits_go_with_the_limits(humanoid):
+    batch = stands(humanoid, 2)
+    drives = tarsus.Drives.uniform(humanoid, 300, 30, 0, 0)
+    limited = tarsus.Drives.uniform(humanoid, 300, 30, 0, 0)
+    limited.force_limit = np.full(humanoid.nv, 100.0)
+    limited.force_limit[:6] = np.inf
+    batch.set_drives(limited)
+    batch.set_parameters(force_scale=np.array([1, 2.0]), kp_scale=np.array([1, 2.0]))
+    batch.set_drives(drives)
+    assert set(batch.parameters) == {"kp_scale"}
+    with pytest.raises(ValueError, match="mass_scale"):
+        batch.set_parameters(mass_scale=-np.ones(2))
+    assert set(batch.parameters) == {"kp_scale"}
+
+
 def test_parameters_are_set_all_or_none(humanoid):
     batch = stands(humanoid, 3)
     batch.set_parameters(kp_scale=np.array([1, 2, 3.0]))
@@ -354,6 +422,17 @@ def test_a_bad_world_is_written_and_replayed(humanoid, tmp_path, captures):
         assert run.returncode == code and text in run.stdout + run.stderr, run.stdout + run.stderr
     with pytest.raises(ValueError, match="world"):
         batch.capture(5, files[0])
+    with pytest.raises(TypeError, match="PathLike"):
+        batch.capture(0, 5)
+
+
+def test_a_copy_has_its_bad_worlds_as_they_were(humanoid, tmp_path):
+    batch = stands(humanoid, 3, captures=True)
+    batch.rollout(10, states=False)
+    batch.tau[1, 8] = 1e13
+    assert batch.step() == 1
+    batch.tau[:] = 0
+    assert batch.copy().capture(1, tmp_path / "bad.npz") and np.load(tmp_path / "bad.npz")["tau"][8] == 1e13
 
 
 def test_models_side_by_side_are_their_batches(humanoid):
@@ -394,7 +473,9 @@ def test_models_side_by_side_are_their_batches(humanoid):
                          (lambda: both.reset(np.ones(4, bool)), tarsus.ShapeError), (lambda: both.measure(["position"]), ValueError),
                          (lambda: both.assign("qvel", kick[:4]), tarsus.ShapeError), (lambda: both.padded("mocap_pos"), ValueError),
                          (lambda: both.padded("ground_force"), ValueError), (lambda: both.padded("status"), ValueError),
-                         (lambda: both.assign("steps", kick), ValueError), (lambda: both.padded("nothing"), ValueError),
+                         (lambda: both.assign("steps", kick), ValueError), (lambda: both.assign("qacc", kick), ValueError),
+                         (lambda: both.assign("qvel", kick.astype(complex)), ValueError), (lambda: both.assign("qvel", kick.astype(str)), ValueError),
+                         (lambda: both.restore(None), TypeError), (lambda: both.padded("nothing"), ValueError),
                          (lambda: both.padded("qpos", out=np.zeros(qpos.shape, int)), ValueError)):
         with pytest.raises(error):
             wrong()
@@ -603,6 +684,18 @@ def test_a_state_fits_the_batch_that_it_is_of(humanoid):
         with pytest.raises(ValueError, match=f"state: is saved with {'drives' if what == 'gains' else what} "):
             other.restore(saved)
         assert other.state_hash() == before
+    # Whatever a model moves by tells it from others; its name does not.
+    moved = ['<motor joint="j" gear="2"/>', '<position joint="j" kp="9"/>', '<motor joint="j" gear="3"/>']
+    arms = [ARM.replace('<motor name="m" joint="j"/>', actuator) for actuator in moved]
+    arms += [ARM.replace("<actuator>", f'<tendon><fixed stiffness="{k}"><joint joint="j" coef="1"/></fixed></tendon><actuator>') for k in (1, 2)]
+    arms += [ARM.replace('timestep="0.01"', f'timestep="0.01" density="{density}"') for density in (1, 2)]
+    saves = [tarsus.Batch(tarsus.Model.from_xml_string(text, name="one"), 2).save() for text in arms]
+    for i, text in enumerate(arms):
+        batch = tarsus.Batch(tarsus.Model.from_xml_string(text, name="other"), 2)
+        batch.restore(saves[i])
+        for other in saves[:i] + saves[i + 1:]:
+            with pytest.raises(ValueError, match="state: is saved with model "):
+                batch.restore(other)
     batch = stands(humanoid, 3)
     for name in ("faults", "reports", "memory", "parameters", "settings"):
         with pytest.raises(TypeError, match=f"{name}: is of type None"):

@@ -229,6 +229,34 @@ def test_bounces_reach_the_height_that_restitution_gives(geom, restitution):
     assert batch.qpos[:, 2] == pytest.approx(data.qpos[2], abs=1e-9)
 
 
+def test_bounces_in_float_are_those_in_double():
+    """Of legs that hit the ground at random speeds, in lanes and alone."""
+    model = tarsus.Model.from_xml_string('''<mujoco><worldbody><geom type="plane" size="5 5 1"/>
+        <body pos="0 0 .9"><joint axis="0 1 0"/><geom type="capsule" size=".04" fromto="0 0 0 .1 0 -.4"/>
+        <body pos=".1 0 -.4"><joint axis="0 1 .25"/><geom type="capsule" size=".03" fromto="0 0 0 0 0 -.4"/>
+        <body pos="0 0 -.4"><joint type="slide" axis="0 0 1"/><geom type="sphere" size=".06"/></body></body></body></worldbody></mujoco>''')
+    random, worlds = np.random.default_rng(7), 200
+    qpos, qvel = random.uniform(-0.2, 0.2, (worlds, 3)), random.uniform(-1, 1, (worlds, 3))
+    found = {}
+    for dtype in ("float64", "float32"):
+        batch = tarsus.Batch(model, worlds, 0.01, dtype=dtype, contacts=True, restitution=0.5)
+        batch.qpos[:], batch.qvel[:] = qpos, qvel
+        assert batch.step() == 0
+        found[dtype] = batch.qvel.copy(), batch.ground_force[:, 2].copy(), (batch.reports["touching"] > 0).sum()
+    (speed, force, touching), (speed32, force32, _) = found.values()
+    assert touching > 40
+    assert np.abs(speed32 - speed).max() < 2e-3 and np.abs(force32 - force).max() < 2e-3 * np.abs(force).max()
+    one = tarsus.Data(model, dtype="float32")
+    stepper = tarsus.Stepper(one, 0.01, contacts=True, restitution=0.5)
+    for world in range(worlds):
+        one.qpos[:], one.qvel[:] = qpos[world], qvel[world]
+        stepper.restart()
+        assert stepper.step() == 0
+        assert np.abs(one.qvel - speed[world]).max() < 2e-3
+        pushed = np.sum([np.zeros(3)] + [contact["force"] for contact in stepper.contacts], axis=0)
+        assert np.abs(pushed - force[world]).max() < 2e-3 * np.abs(force).max()
+
+
 def test_rough_terrain_gives_no_energy():
     random = np.random.default_rng(3)
     kinds = ['type="cylinder" size=".08 .1"', 'type="ellipsoid" size=".12 .08 .06"', 'type="box" size=".1 .07 .05"', 'type="capsule" size=".06 .1"']

@@ -174,6 +174,21 @@ def test_inverse_dynamics_finds_the_forces_of_a_step_with_contacts():
     assert most > 8
 
 
+def test_inverse_dynamics_finds_the_torques_of_contacts():
+    """Of torsional and rolling friction, which a ball that lands with a spin feels."""
+    ball = 'type="sphere" size="0.1" mass="1" condim="6" friction="0.8 0.05 0.02"'
+    model = tarsus.Model.from_xml_string(
+        f'<mujoco><worldbody><geom type="plane" size="5 5 1"/><body pos="0 0 0.099"><freejoint/><geom {ball}/></body></worldbody></mujoco>')
+    data, other = tarsus.Data(model), tarsus.Data(model)
+    data.qvel[:] = [0.5, 0, 0, 1, 5, 10]
+    stepper = tarsus.Stepper(data, dt=0.001, contacts=True, velocity_products="off")
+    qpos, qvel = data.qpos.copy(), data.qvel.copy()
+    assert stepper.step() == 0
+    contact, = stepper.contacts
+    assert contact["torque"][2] == pytest.approx(-0.05 * contact["force"][2], rel=1e-6)
+    np.testing.assert_allclose(tarsus.inverse_dynamics(model, other, qpos, qvel, data.qacc, [contact]), 0, atol=1e-8)
+
+
 @pytest.mark.parametrize("links", [(999, -1), (-2, 0), (0,), (0, 1, 2), (0.0, -1), ("head", -1)])
 def test_links_that_a_contact_cannot_be_of_are_named(links):
     model = tarsus.Model.load(tarsus.MODELS / "humanoid.xml")

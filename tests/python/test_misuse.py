@@ -89,6 +89,7 @@ def test_every_object_has_a_repr_that_says_something(model):
         repr(verlet.step()): ["ok"],
         repr(tarsus.Equalities(loops)): ["four_bar", "1 constraints, 3 rows"],
         repr(tarsus.energy(model, data, data.qpos, data.qvel)): ["kinetic=", "potential="],
+        repr(tarsus.momentum(model, data)): ["mass=59.99", "linear=(0, 0, 0)"],
     }
     for text, words in texts.items():
         assert " object at 0x" not in text
@@ -170,6 +171,7 @@ def walk():
         (lambda: tarsus.VectorTask(tarsus.tasks.make("CartPole"), 2, drives="dense"), ValueError, "drives: is dense"),
         (lambda: tarsus.VectorTask(tarsus.tasks.make("CartPole"), 2).reset(None, np.array([1, 2])), TypeError, "array of uint64"),
         (lambda: tarsus.Model.load(MODELS / "humanoid.xml", floating_base=True), ValueError, "floating_base, --floating-base: is given"),
+        (lambda: tarsus.first_bad_world(tarsus.Data(humanoid(), 4), np.zeros(3), -1), ValueError, "n: is -1, expected not negative"),
         (lambda: tarsus.Batch(humanoid(), 2).capture(0, "cap\0.npz"), ValueError, 'file: is "cap", followed by a NUL'),
         (lambda: tarsus.ParticleSystem.load("water1\0"), ValueError, "source: is "),
         (lambda: tarsus.ParticleSystem.load("water1").save("x\0.sys"), ValueError, "path: is "),

@@ -868,6 +868,26 @@ TEST(BatchParameters, EnergyAndMomentumAreTheWorldsOwn) {
   }
 }
 
+TEST(BatchParameters, DampingIsAJointsOwn) {
+  const auto pendulum = [](const char* damping) {
+    return compile(parse_mjcf(std::string("<mujoco><worldbody><body><joint damping='") + damping +
+                                  "'/><geom type='sphere' size='.1' pos='0 .3 0'/></body></worldbody></mujoco>",
+                              "pendulum.xml", "."));
+  };
+  const std::vector<double> negative{1, -1}, some{1, 2};
+  for (const char* damping : {"1", "0 1", "0 0 1"}) {
+    const Model model = pendulum(damping);
+    Batch<double> batch(model, 2, {});
+    EXPECT_THROW(batch.set_parameter(WorldParameter::damping_scale, negative), ValueError);
+    batch.set_parameter(WorldParameter::damping_scale, some);
+    batch.qvel()[0] = batch.qvel()[1] = 3;
+    batch.rollout({.steps = 20});
+    EXPECT_LT(std::abs(batch.qvel()[1]), std::abs(batch.qvel()[0])) << damping;
+  }
+  const Model free = pendulum("0");
+  EXPECT_THROW(Batch<double>(free, 2, {}).set_parameter(WorldParameter::damping_scale, some), ValueError);
+}
+
 TEST(BatchParameters, WhatDoesNotFitIsNamed) {
   const Model model = model_of("humanoid.xml");
   BatchOptions options;
@@ -885,7 +905,8 @@ TEST(BatchParameters, WhatDoesNotFitIsNamed) {
   };
   says(WorldParameter::mass_scale, {1, 0}, "mass_scale[1, 0]");
   says(WorldParameter::mass_scale, {1, std::nan("")}, "mass_scale[1, 0]");
-  says(WorldParameter::damping_scale, {1, -1}, "not negative");
+  says(WorldParameter::damping_scale, {1, 1}, "damped joints");
+  says(WorldParameter::gravity, {0, 0, 0, 0, 0, std::nan("")}, "gravity[1, 2]");
   says(WorldParameter::mass_scale, {1, 1, 1}, "mass_scale");
   says(WorldParameter::gravity, {1, 1}, "gravity");
   says(WorldParameter::friction_scale, {1, 1}, "with contacts");

@@ -42,6 +42,7 @@ class Actuation {
   Data& workspace() { return data_; }
   /// Where mocap bodies are, for the next evaluate(); empty: where the file has them.  @param pos, quat as Data's
   void set_mocap(std::span<const double> pos, std::span<const double> quat);
+  void scale_damping(std::span<const double> factors) { passive_.scale_damping(factors); }
   void ask_for_kinematics() { needs_kinematics_ = true; }
 
  private:

@@ -17,6 +17,8 @@ class PassiveForces {
   /// Whether add() needs kinematics(qpos, qvel).
   bool needs_kinematics() const { return tendons_.spatial() || compensates_ || fluid_; }
 
+  /// Polynomial damping of joints is the model's times these from now on. @param factors [njoint]; empty: 1
+  void scale_damping(std::span<const double> factors);
   /// Evaluates all of it. Spatial tendons, gravity compensation and fluid read `links`, left by kinematics(qpos, qvel).
   void evaluate(const LinkState<double>* links, std::span<const double> qpos, std::span<const double> qvel);
 
@@ -33,7 +35,7 @@ class PassiveForces {
 
   /// The part of a joint's spring and damper that is not linear.
   struct Polynomial {
-    int qpos, count;  ///< count: DoFs
+    int joint, qpos, count;  ///< count: DoFs
     std::array<int, 6> dofs;
     double reference;
     std::array<double, 2> stiffness, damping;  ///< coefficients of x², x³ and of |v| v, |v|² v
@@ -64,6 +66,7 @@ class PassiveForces {
   const Model& model_;
   TendonSet tendons_;
   std::vector<Polynomial> polynomials_;
+  std::vector<std::array<double, 2>> damping_;  // [polynomial] the model's
   std::vector<Compensated> compensated_;
   std::vector<Immersed> immersed_;
   std::vector<char> by_actuator_;  // [nv]

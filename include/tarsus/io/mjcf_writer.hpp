@@ -11,10 +11,10 @@ namespace tarsus {
 /// The spec as one MJCF document that needs no other file but textures, height fields and missing meshes: meshes are
 /// written inline, default classes are not used, every limit is said, inertias are explicit, angles are radians.
 /// Numbers are the shortest that read back to the same bits, so reading the text gives the same dynamics: bodies,
-/// joints, inertias, actuators, equalities, tendons, options. Bodies come out depth first. What MJCF has no word for,
-/// or the spec no longer knows (velocity limits, spatial tendons' paths, muscles' curves), is named in a comment at the
-/// top. Readers of MJCF, MuJoCo and ours, refuse moving bodies without mass and inertias that break the triangle
-/// inequality, which URDF readers let pass: a comment names those too.
+/// joints, inertias, actuators, equalities, tendons, options. Bodies come out depth first. What MJCF has no word for
+/// (velocity limits, mass of the world itself) is named in a comment at the top. Readers of MJCF, MuJoCo and ours,
+/// refuse moving bodies without mass and inertias that break the triangle inequality, which URDF readers let pass: a
+/// comment names those too.
 /// @param folder of the file that it is for: textures are named from there; empty: by their full path
 /// @throws ValueError if there are keyframes and bodies are not in depth-first order: their numbers would change places
 std::string write_mjcf(const ModelSpec& spec, const std::filesystem::path& folder = {});

@@ -114,8 +114,9 @@ Model compile(ModelSpec spec);
 /// Mass, first and second moment of all bodies that ride on each link, about the link's origin in its axes.
 /// @param scale [nbody] factors on the bodies' masses and inertias; empty: 1
 std::vector<RigidInertia<double>> link_inertias(const Model& model, std::span<const double> scale = {});
-/// [joint] the stiffness over what the joint carries at rest, the largest of its DoFs', where links have these inertias
-/// [1/s²]. As LinkConstants::spring_rate2.
-std::vector<double> spring_rates(const Model& model, std::span<const RigidInertia<double>> inertia);
+/// Model::carried_inertia where links have these inertias.
+std::vector<double> carried_inertia(const Model& model, std::span<const RigidInertia<double>> inertia);
+/// LinkConstants::spring_rate2 of a joint among those that carry these inertias.
+double spring_rate(const Joint& joint, std::span<const double> carried);
 
 }  // namespace tarsus

@@ -2,6 +2,8 @@
 // model's.
 #pragma once
 
+#include <vector>
+
 #include "tarsus/base/aligned.hpp"
 
 namespace tarsus {
@@ -17,6 +19,9 @@ struct WorldTable {
   AlignedVector<R> kp, kd, force;  ///< [nv] factors on drives' gains and force limits
   AlignedVector<R> friction;       ///< [pair] sliding friction of ContactGeometry::pairs()
   AlignedVector<R> mass_scale;     ///< [nbody] factors that `inertia` was made with; of one world alone
+  // Of one world alone, as passive forces are computed.
+  std::vector<double> carried_inertia;  ///< [nv] Model's with `inertia`
+  std::vector<double> damping_scale;    ///< [nlink] factors that `damping` was made with
 };
 
 }  // namespace tarsus

@@ -178,7 +178,7 @@ class Batch {
   /// Goes on from a capture, status ok. @throws ShapeError for one of another model
   void put(int world, const WorldCapture& capture);
   const BatchState<R>& save() const { return state_; }
-  /// @throws ShapeError if it is of another number of worlds or another model
+  /// @throws ShapeError if it is of another number of worlds or another model; ValueError for memory that no step left
   void restore(const BatchState<R>& state);
   /// Numbers that worlds have in the place of the model's or the drives', from now on; resets keep them.
   /// @param given [worlds][n] each, or [worlds] for the same n times (but gravity); empty ones stay as they are
