@@ -25,6 +25,8 @@ constexpr double kBlend = 0.1;                        ///< [s] into and out of a
 constexpr double kAnkleWeight = 40, kRootWeight = 4;  ///< of a metre, beside 1 of a radian
 constexpr double kAxisWeight = 0.2;  ///< of a bend's axis: a limb bent by less than 0.2 rad says less where it lies
 constexpr double kRestWeight = 0.03, kStepWeight = 0.03;
+constexpr int kSmoothings = 10, kSmoothIterations = 2;
+constexpr double kSmoothWeight = 0.3;  ///< of a radian off the middle of the neighbouring frames
 constexpr double kGroundShare = 0.05;  ///< share of frames whose ankles may be lower than the ground
 
 /// Both ends of a segment are means of one or two points.
@@ -127,10 +129,17 @@ class Retargeter {
     open_clip(out.clip);
     error_sum_.assign(used_.size(), 0.0);
     std::map<std::string, std::vector<Vec3d>> ankles;
+    std::vector<Frame> frames(std::size_t(source_.count()));
     for (int i = 0; i < source_.count(); ++i) {
-      std::map<std::string, Vec3d> targets = ankle_targets(i);
-      solve(i, targets, i == 0 ? kFirstIterations : kIterations, qpos);
-      lift(i, targets, qpos);
+      Frame& frame = frames[std::size_t(i)];
+      frame.ankles = ankle_targets(i);
+      solve(i, frame.ankles, i == 0 ? kFirstIterations : kIterations, {qpos, kStepWeight}, qpos);
+      lift(i, frame.ankles, {qpos, kStepWeight}, qpos);
+      frame.qpos = qpos;
+    }
+    smooth(frames);
+    for (int i = 0; i < source_.count(); ++i) {
+      const std::vector<double>& qpos = frames[std::size_t(i)].qpos;
       figure_.pose(qpos);
       for (const std::string side : {"left_", "right_"}) {
         out.report.sink_max = std::max(out.report.sink_max, -figure_.lowest(points_.at(side + "ankle").body));
@@ -145,6 +154,35 @@ class Retargeter {
   }
 
  private:
+  struct Frame {
+    std::map<std::string, Vec3d> ankles;
+    std::vector<double> qpos;
+  };
+  struct Pull {  ///< what joints are pulled to, and how much [1/rad]
+    std::vector<double> to;
+    double weight;
+  };
+
+  /// Frames alone may turn a hinge by radians, where hinges in a row line up and a limb can go either way. There and
+  /// back again each is fitted once more, pulled to where its neighbours have it.
+  void smooth(std::vector<Frame>& frames) {
+    const int n = int(frames.size());
+    std::vector<double> between(std::size_t(model_.nv));
+    Pull near{model_.qpos0, kSmoothWeight};
+    for (int sweep = 0; sweep < kSmoothings; ++sweep) {
+      for (int k = 1; k + 1 < n; ++k) {
+        const int i = sweep % 2 ? n - 1 - k : k;
+        const auto at = [&](int frame) { return std::span<const double>(frames[std::size_t(frame)].qpos); };
+        const double before = source_.time(i - 1), share = (source_.time(i) - before) / (source_.time(i + 1) - before);
+        difference(model_, at(i - 1), at(i + 1), between);
+        integrate(model_, integrator_data(), at(i - 1), std::span<const double>(between), share, std::span(near.to));
+        Frame& frame = frames[std::size_t(i)];
+        solve(i, frame.ankles, kSmoothIterations, near, frame.qpos);
+        lift(i, frame.ankles, near, frame.qpos);
+      }
+    }
+  }
+
   /// The model's own pose with its limbs bent, turned about the vertical and moved to face as the source does.
   std::vector<double> first_guess() {
     std::vector<double> qpos = bent_;
@@ -311,7 +349,7 @@ class Retargeter {
   };
 
   Normal linearise(int i, const std::map<std::string, Vec3d>& targets, const std::vector<double>& qpos,
-                   const std::vector<double>& start) {
+                   const Pull& near) {
     figure_.pose(qpos);
     const int nv = model_.nv;
     Normal n{Eigen::MatrixXd::Zero(nv, nv), Eigen::VectorXd::Zero(nv), 0};
@@ -340,7 +378,7 @@ class Retargeter {
     const std::vector<std::string> hips = {"right_hip", "left_hip"};
     n.add(mean_jacobian(hips), root_target(i) - mean_of(at, hips), kRootWeight);
     pull(qpos, model_.qpos0, kRestWeight, true, n);
-    pull(qpos, start, kStepWeight, false, n);
+    pull(qpos, near.to, near.weight, false, n);
     return n;
   }
 
@@ -384,11 +422,11 @@ class Retargeter {
     }
   }
 
-  void solve(int i, const std::map<std::string, Vec3d>& targets, int iterations, std::vector<double>& qpos) {
-    const std::vector<double> start = qpos;
+  void solve(int i, const std::map<std::string, Vec3d>& targets, int iterations, const Pull& near,
+             std::vector<double>& qpos) {
     std::vector<double> trial(qpos.size());
     double damping = 1e-3;
-    Normal n = linearise(i, targets, qpos, start);
+    Normal n = linearise(i, targets, qpos, near);
     for (int k = 0; k < iterations; ++k) {
       hold_ends(qpos, n);
       Eigen::MatrixXd A = n.A;
@@ -398,7 +436,7 @@ class Retargeter {
       integrate(model_, integrator_data(), std::span<const double>(qpos), std::span<const double>(v), 1.0,
                 std::span<double>(trial));
       keep_ranges(trial);
-      Normal next = linearise(i, targets, trial, start);
+      Normal next = linearise(i, targets, trial, near);
       if (next.cost < n.cost) {
         const bool settled = n.cost - next.cost < 1e-7 * n.cost;
         qpos = trial, n = std::move(next), damping = std::max(damping * 0.3, 1e-9);
@@ -414,8 +452,8 @@ class Retargeter {
     return *integrator_;
   }
 
-  /// Raises feet that a shape of reaches below the ground.
-  void lift(int i, std::map<std::string, Vec3d>& targets, std::vector<double>& qpos) {
+  /// Raises feet of which a shape reaches below the ground.
+  void lift(int i, std::map<std::string, Vec3d>& targets, const Pull& near, std::vector<double>& qpos) {
     for (int k = 0; k < 2; ++k) {
       figure_.pose(qpos);
       bool raised = false;
@@ -424,7 +462,7 @@ class Retargeter {
         if (low < -1e-3) target.z -= low, raised = true;
       }
       if (!raised) return;
-      solve(i, targets, kIterations, qpos);
+      solve(i, targets, kIterations, near, qpos);
     }
   }
 

@@ -343,8 +343,10 @@ TEST(Loops, MoreWorkThanIsLeftDampsJointsAndPullsLess) {
     for (const Joint& joint : model.joints) {
       for (int i = joint.qvel; i < joint.qvel + joint.nv(); ++i) {
         EXPECT_EQ(force[i], -(inertia[i] / h * rates[i]));
-        if (joint.type == JointType::free) EXPECT_EQ(inertia[i], 0);
-        if (joint.type == JointType::hinge) EXPECT_EQ(inertia[i], std::pow(4.0, level) * model.carried_inertia[i]);
+        const double all = joint.type == JointType::free ? 0 : std::pow(4.0, level) * model.carried_inertia[i];
+        if (joint.nv() != 3) {  // a ball's is the mean of its axes'
+          EXPECT_EQ(inertia[i], all);
+        }
       }
     }
   }
