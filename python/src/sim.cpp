@@ -211,7 +211,6 @@ class AnyStepper {
       out["status"] = name(s.loops()->status(world)), out["rows"] = s.loops()->rows();
       out["error"] = error.position, out["rate"] = error.velocity;
       out["worst_row"] = error.row < 0 ? std::string() : s.loops()->equalities().row_name(error.row);
-      out["pull"] = s.loop_pull(world);
       nb::dict force;
       const int m = s.loops()->rows(), w = d.width();
       for (int r = 0; r < m; ++r) {

@@ -69,25 +69,17 @@ static bool outnumber(const EqualitySet& equalities, int dofs) {
 
 template <class R>
 void ConstrainedDynamics<R>::accelerate(BasicData<R>& data, double dt, In<R> qpos, In<R> qvel, In<R> Q, In<R> K,
-                                        Out<R> qacc, double drift_time, bool keep_factors, In<R> pull) {
+                                        Out<R> qacc, double drift_time, bool keep_factors) {
   check(data);
   check_size("qpos", qpos.size(), data.size(model_.nq));
   check_size("qvel", qvel.size(), data.size(model_.nv));
   check_size("joint_force", Q.size(), data.size(model_.nv));
   check_size("joint_inertia", K.size(), data.size(model_.nv));
   check_size("qacc", qacc.size(), data.size(model_.nv));
-  if (!pull.empty()) check_size("pull", pull.size(), data.size(1));
   const std::size_t q = std::size_t(model_.nq) * width_, v = std::size_t(model_.nv) * width_;
   for (int p = 0; p < data.packs(); ++p) {
-    const Inputs in{p,
-                    dt,
-                    drift_time,
-                    qpos.data() + p * q,
-                    qvel.data() + p * v,
-                    Q.data() + p * v,
-                    K.data() + p * v,
-                    keep_factors,
-                    pull.empty() ? pull : pull.subspan(std::size_t(p) * width_, width_)};
+    const Inputs in{
+        p, dt, drift_time, qpos.data() + p * q, qvel.data() + p * v, Q.data() + p * v, K.data() + p * v, keep_factors};
     if (limbs_ && !outnumber(equalities_, model_.nv))
       solve_limbs(data, in, qacc.data() + p * v);
     else
@@ -105,10 +97,10 @@ static bool same(const Softness& x, const Softness& y) {
   return x.compliance == y.compliance && x.damping_steps == y.damping_steps;
 }
 
-/// -y₂ and Σ. Neighbours that are equally soft, mostly all, are one run. @param pull [lane], or empty
+/// -y₂ and Σ. Neighbours that are equally soft, mostly all, are one run.
 template <class R>
-static void set_targets(const EqualitySet& equalities, std::size_t w, double dt, double drift_time, In<R> pull,
-                        const R* phi, const R* rate, const R* bias, R* target, R* sigma) {
+static void set_targets(const EqualitySet& equalities, std::size_t w, double dt, double drift_time, const R* phi,
+                        const R* rate, const R* bias, R* target, R* sigma) {
   for (int i = 0; i < equalities.size();) {
     const Softness soft = equalities[i].softness;
     const std::size_t first = equalities[i].first_row * w;
@@ -123,7 +115,6 @@ static void set_targets(const EqualitySet& equalities, std::size_t w, double dt,
       a = 1 / (drift_time * drift_time), b = 2 / drift_time;
     }
     weigh<R>(n, R(a), R(b), R(c), phi + first, rate + first, bias + first, target + first);
-    for (std::size_t k = first; k < first + n && !pull.empty(); ++k) target[k] -= R(a) * (R(1) - pull[k % w]) * phi[k];
     std::fill_n(sigma + first, n, R(softness));
   }
 }
@@ -135,7 +126,7 @@ void ConstrainedDynamics<R>::evaluate_rows(BasicData<R>& data, const Inputs& in)
   R *phi = phi_.data() + first, *rate = rate_.data() + first, *bias = bias_.data() + first;
   equalities_.evaluate<R>(data, in.pack, {in.qpos, w * model_.nq}, {in.qvel, w * model_.nv}, rows_, {phi, m * w},
                           {rate, m * w}, {bias, m * w});
-  set_targets<R>(equalities_, w, in.dt, in.drift_time, in.pull, phi, rate, bias, pack_.rhs.data(), pack_.sigma.data());
+  set_targets(equalities_, w, in.dt, in.drift_time, phi, rate, bias, pack_.rhs.data(), pack_.sigma.data());
   for (std::size_t lane = 0; lane < w; ++lane) forget(int(in.pack * w + lane));
 }
 
@@ -407,26 +398,6 @@ R ConstrainedDynamics<R>::largest_of(const R* x, std::size_t n, std::size_t lane
 }
 
 template <class R>
-void ConstrainedDynamics<R>::power(const BasicData<R>& data, In<R> qpos, In<R> u, Out<R> power) {
-  check(data);
-  check_size("qpos", qpos.size(), data.size(model_.nq)), check_size("u", u.size(), data.size(model_.nv));
-  check_size("power", power.size(), data.size(1));
-  const std::size_t w = width_, m = rows(), nq = std::size_t(model_.nq) * w, nv = std::size_t(model_.nv) * w;
-  AlignedVector<R> phi(m * w), rate(m * w), bias(m * w);
-  for (int p = 0; p < data.packs(); ++p) {
-    const In<R> q = qpos.subspan(p * nq, nq), v = u.subspan(p * nv, nv);
-    elsewhere_.share_mocap(data, p);
-    kernel_table<R>(width_).kinematics(data.view(model_, p), elsewhere_.state(0), q.data(), v.data());
-    equalities_.evaluate<R>(elsewhere_, 0, q, v, rows_, phi, rate, bias);
-    for (std::size_t lane = 0; lane < w; ++lane) {
-      R sum = 0;
-      for (std::size_t r = 0; r < m; ++r) sum -= x2_[(p * m + r) * w + lane] * rate[r * w + lane];
-      power[p * w + lane] = sum;
-    }
-  }
-}
-
-template <class R>
 void ConstrainedDynamics<R>::settle(BasicData<R>& data, In<R> qpos, In<R> K, Out<R> v) {
   check(data);
   check_size("qpos", qpos.size(), data.size(model_.nq));
@@ -482,7 +453,7 @@ void ConstrainedDynamics<R>::row_rates(const R* v, R* rate) {
 }
 
 template <class R>
-void ConstrainedDynamics<R>::evaluate(BasicData<R>& data, double dt, In<R> qpos, In<R> qvel, In<R> pull) {
+void ConstrainedDynamics<R>::evaluate(BasicData<R>& data, double dt, In<R> qpos, In<R> qvel) {
   if (width_ != 1) {
     throw ValueError("data", std::to_string(width_) + " lanes",
                      "one world: equality constraints beside contacts, limits or force limits are not in lanes yet");
@@ -494,8 +465,7 @@ void ConstrainedDynamics<R>::evaluate(BasicData<R>& data, double dt, In<R> qpos,
     constraint_table<R>(1).place(data.view(model_, 0), elsewhere_.state(0), qpos.data(), qvel.data());
   }
   equalities_.evaluate<R>(biased ? elsewhere_ : data, 0, qpos, qvel, rows_, phi_, rate_, bias_);
-  set_targets<R>(equalities_, 1, dt, 0, pull, phi_.data(), rate_.data(), bias_.data(), pack_.rhs.data(),
-                 pack_.sigma.data());
+  set_targets(equalities_, 1, dt, 0, phi_.data(), rate_.data(), bias_.data(), pack_.rhs.data(), pack_.sigma.data());
   pack_.demand.resize(rows());
   for (int r = 0; r < rows(); ++r) pack_.demand[r] = -pack_.rhs[r];
   forget(0);

@@ -36,21 +36,19 @@ void VelocityProducts<R>::accelerate(const Model& model, BasicData<R>& data, In<
 
 template <class R>
 bool VelocityProducts<R>::accelerate_step(const Model& model, BasicData<R>& data, R h, bool always, In<R> qpos,
-                                          In<R> qvel, In<R> joint_force, In<R> joint_inertia, Out<R> qacc,
-                                          Out<R> left) {
+                                          In<R> qvel, In<R> joint_force, In<R> joint_inertia, Out<R> qacc) {
   check_size("qpos", qpos.size(), data.size(model.nq));
   check_size("qvel", qvel.size(), data.size(model.nv));
   check_size("joint_force", joint_force.size(), data.size(model.nv));
   check_size("joint_inertia", joint_inertia.size(), data.size(model.nv));
   check_size("qacc", qacc.size(), data.size(model.nv));
-  if (!left.empty()) check_size("left", left.size(), data.size(1));
   const KernelTable<R>& kernels = kernel_table<R>(data.width());
   bool factors = true;
   for (int pack = 0; pack < data.packs(); ++pack) {
     const std::size_t q = std::size_t(pack) * model.nq * data.width(), v = std::size_t(pack) * model.nv * data.width();
-    const bool slow = kernels.velocity_products_step(
-        data.view(model, pack), data.state(pack), links_.data(), h, always, scratch_.data(), &qpos[q], &qvel[v],
-        &joint_force[v], &joint_inertia[v], &qacc[v], left.empty() ? nullptr : &left[std::size_t(pack * data.width())]);
+    const bool slow = kernels.velocity_products_step(data.view(model, pack), data.state(pack), links_.data(), h, always,
+                                                     scratch_.data(), &qpos[q], &qvel[v], &joint_force[v],
+                                                     &joint_inertia[v], &qacc[v]);
     factors = factors && slow;
   }
   return factors;

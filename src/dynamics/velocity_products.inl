@@ -423,14 +423,13 @@ TARSUS_INLINE Mask<T> turns_little(const ModelView<Real<T>>& m, const LinkState<
 }
 
 /// q̈ of the pass as a step of h seconds takes it, after pass 1: θ of each lane by implicit_share(), lanes with links
-/// that turn far held to energy_bound.inl. @param scratch [5 nv] @return what energy such lanes may gain besides
+/// that turn far held to energy_bound.inl. @param scratch [5 nv]
 template <class T>
-T velocity_products_of_step(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityProductLink<T>* all, Real<T> h,
-                            T angle, T* scratch, const T* qpos, const T* qvel, const T* Q, const T* K, T* qacc) {
+void velocity_products_of_step(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityProductLink<T>* all, Real<T> h,
+                               T angle, T* scratch, const T* qpos, const T* qvel, const T* Q, const T* K, T* qacc) {
   const T* const none = nullptr;
   const Mask<T> fast = angle > T(Real<T>(kBoundAngle));
   const bool held = any(fast);
-  const T unbounded = T(std::numeric_limits<Real<T>>::max());
   T most = T(Real<T>(0));
   if (held) {
     most = energy_before(m, state, all, h, qpos, qvel, scratch);
@@ -438,30 +437,26 @@ T velocity_products_of_step(const ModelView<Real<T>>& m, LinkState<T>* state, Ve
   }
   const JointDamping<T> damping = {T(Real<T>(kDissipation) * h * h * h * h), T(1 / h)};
   velocity_products_passes<false>(m, state, all, implicit_share(angle) * T(h), damping, qvel, Q, K, none, qacc);
-  if (!held) return unbounded;
-  T gain = bound_energy(m, state, h, most, fast, qpos, qvel, Q, K, scratch, qacc);
+  if (!held) return;
+  const T gain = bound_energy(m, state, h, most, fast, qpos, qvel, Q, K, scratch, qacc);
   const Mask<T> still = fast & (gain > most * T(Real<T>(kMomentumGain)));
-  if (any(still)) {
-    keep_momentum(m, state, all, h, still, Q, K, qacc);
-    gain = select(still, bound_energy(m, state, h, most, still, qpos, qvel, Q, K, scratch, qacc), gain);
-  }
-  return select(fast, maximum(most * T(Real<T>(kTolerated)) - gain, T(Real<T>(0))), unbounded);
+  if (!any(still)) return;
+  keep_momentum(m, state, all, h, still, Q, K, qacc);
+  bound_energy(m, state, h, most, still, qpos, qvel, Q, K, scratch, qacc);
 }
 
 /// q̈ for a step. Unless `always`, lanes in which turns_little() take maba(), to the bit as alone; their results wait
-/// where other lanes do not. @param scratch [6 nv] @param left out, or null: velocity_products_of_step()'s
-/// @return all lanes took maba(), whose factors of M̂ are there
+/// where other lanes do not. @param scratch [6 nv] @return all lanes took maba(), whose factors of M̂ are there
 template <class T>
 bool velocity_products_step_kernel(const ModelView<Real<T>>& m, LinkState<T>* state, VelocityProductLink<T>* all,
                                    Real<T> h, bool always, T* scratch, const T* qpos, const T* qvel, const T* Q,
-                                   const T* K, T* qacc, T* left) {
+                                   const T* K, T* qacc) {
   const T* const none = nullptr;
   T* const plain = scratch + 5 * m.nv;
   aba_outward(m, state, qpos, qvel, none);
   T angle;
   const Mask<T> little = turns_little(m, state, h, angle);
   const bool mixed = !always && any(little);
-  if (left) *left = T(std::numeric_limits<Real<T>>::max());
   if (mixed) {
     T* const x = all_lanes(little) ? qacc : plain;
     aba_inward(m, state, Q, K);
@@ -469,8 +464,7 @@ bool velocity_products_step_kernel(const ModelView<Real<T>>& m, LinkState<T>* st
     if (x == qacc) return true;
     aba_outward(m, state, qpos, qvel, none);
   }
-  const T may_gain = velocity_products_of_step(m, state, all, h, angle, scratch, qpos, qvel, Q, K, qacc);
-  if (left) *left = may_gain;
+  velocity_products_of_step(m, state, all, h, angle, scratch, qpos, qvel, Q, K, qacc);
   for (int k = 0; mixed && k < m.nv; ++k) qacc[k] = select(little, plain[k], qacc[k]);
   return false;
 }

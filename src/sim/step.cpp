@@ -133,7 +133,7 @@ Stepper<R>::Stepper(const Model& model, const BasicData<R>& data, const StepOpti
     own_equalities_.emplace(EqualitySet::of(model));
   const EqualitySet* equalities = own_equalities_ ? &*own_equalities_ : options.equalities;
   if (options.loops != LoopMode::off && equalities && equalities->rows() > 0)
-    loops_ = std::make_unique<ConstrainedDynamics<R>>(model, *equalities, data), loop_bound_.emplace(model, data);
+    loops_ = std::make_unique<ConstrainedDynamics<R>>(model, *equalities, data);
   if (loops_ && lane_rows_)
     throw ValueError("data", std::to_string(width_) + " lanes",
                      "one world: " + lanes_refusal<R>(model, options, &none_));
@@ -257,7 +257,7 @@ void Stepper<R>::accelerate(BasicData<R>& data, const Drives& drives, double dt,
     if (!limiter_) limiter_.emplace(model_, data);
     limiter_->solve(data, drives, dt, qpos, qvel, qpos_target, qvel_target, tau, data.qacc);
     now_.limited_by_terms = false;
-    now_.drive_force.assign(limiter_->applied().begin(), limiter_->applied().end());
+    drive_force_.assign(limiter_->applied().begin(), limiter_->applied().end());
     if (!loops_) return;
   }
   // Beside loops limits are kept here by rk4 alone, which clamps explicitly (dt = 0): a force like any other.
@@ -265,10 +265,8 @@ void Stepper<R>::accelerate(BasicData<R>& data, const Drives& drives, double dt,
   drive_terms<R>(model_, data, drives.limited() ? none_ : drives, at_start ? 0 : dt, qpos, qvel, qpos_target,
                  qvel_target, tau, data.joint_force, data.joint_inertia);
   if (at_start) add_damping(data, dt);
-  if (loops_) loop_bound_->damp(R(dt), qvel, data.joint_force, data.joint_inertia);
   clock_.lap(Stage::drive);
-  for (std::size_t i = 0; drives.limited() && i < now_.drive_force.size(); ++i)
-    data.joint_force[i] += now_.drive_force[i];
+  for (std::size_t i = 0; drives.limited() && i < drive_force_.size(); ++i) data.joint_force[i] += drive_force_[i];
   const bool implicit_products = dt > 0 && product_use() != ProductUse::never;
   if (implicit_products)
     implicit_velocity_products(data, dt, qpos, qvel);
@@ -277,7 +275,7 @@ void Stepper<R>::accelerate(BasicData<R>& data, const Drives& drives, double dt,
   if (!loops_) return;
   if (implicit_products) force_of(data, qpos, qvel);
   loops_->accelerate(data, loop_step(dt), qpos, qvel, data.joint_force, data.joint_inertia, data.qacc, loop_drift(dt),
-                     false, loop_bound_->pull());
+                     false);
 }
 
 template <class R>
@@ -289,11 +287,8 @@ typename Stepper<R>::ProductUse Stepper<R>::product_use() const {
 /// qacc with velocity products implicit. @return data holds the factors of M̂
 template <class R>
 bool Stepper<R>::implicit_velocity_products(BasicData<R>& data, double dt, In<R> qpos, In<R> qvel) {
-  const bool factors =
-      products_->accelerate_step(model_, data, R(dt), product_use() == ProductUse::always, qpos, qvel, data.joint_force,
-                                 data.joint_inertia, data.qacc, loops_ ? loop_bound_->left() : Out<R>());
-  if (loops_) loop_bound_->start(R(dt), qvel, data.qacc);
-  return factors;
+  return products_->accelerate_step(model_, data, R(dt), product_use() == ProductUse::always, qpos, qvel,
+                                    data.joint_force, data.joint_inertia, data.qacc);
 }
 
 /// The joint_force of which M̂ qacc + C is made: loops that are solved by themselves start from forces.
@@ -358,12 +353,13 @@ void Stepper<R>::solve_rows(BasicData<R>& data, const DriveStep<R>& step, const 
     BilateralRows<R> bilateral;
     place_origins(model_.joints.data(), model_.njoint(), data.links());  // which maba() leaves out
     if (loops_) {
-      loops_->evaluate(data, loop_step(h), data.qpos, data.qvel, loop_bound_->pull());
+      loops_->evaluate(data, loop_step(h), data.qpos, data.qvel);
       bilateral = {&loops_->equalities(), data.qpos, loops_->demand(), loops_->compliance()};
     }
     rows_->apply(data, step, limited, now_.solves_rows ? servos_->rows(0) : std::span<const ForceRow>(), bilateral,
                  free ? In<R>() : In<R>(data.joint_force), next_.qvel, clock_);
   } while (rows_->join_limits(next_.qvel));
+  rows_->end();
 }
 
 /// The next velocity with everything that has a law or a row of its own in one problem.
@@ -376,7 +372,6 @@ void Stepper<R>::solve_terms(BasicData<R>& data, const Drives& drives, In<R> qpo
   drive_terms<R>(model_, data, free, explicit_forces() ? 0 : h, data.qpos, data.qvel, qpos_target, qvel_target, tau,
                  data.joint_force, data.joint_inertia);
   if (explicit_forces()) add_damping(data, h);
-  if (loops_) loop_bound_->damp(R(h), data.qvel, data.joint_force, data.joint_inertia);
   clock_.lap(Stage::drive);
   const DriveStep<R> step{drives, h, qpos_target, qvel_target};
   const SplitDrives* limited = drives.limited() ? &split_ : nullptr;
@@ -392,16 +387,16 @@ void Stepper<R>::solve_terms(BasicData<R>& data, const Drives& drives, In<R> qpo
   now_.limited_by_terms = drives.limited();
   clock_.lap(Stage::terms);
   if (!now_.limited_by_terms) return;
-  now_.drive_force.resize(data.size(model_.nv));
+  drive_force_.resize(data.size(model_.nv));
   if (split_.all_limited)
-    std::fill(now_.drive_force.begin(), now_.drive_force.end(), R(0));
+    std::fill(drive_force_.begin(), drive_force_.end(), R(0));
   else
     tarsus::drive_force<R>(model_, data, free, h, data.qpos, data.qvel, qpos_target, qvel_target, data.qacc,
-                           now_.drive_force);
+                           drive_force_);
   const In<R> force = lane_rows_ ? lane_rows_->limited_force() : In<R>(rows_->limited_force());
-  for (std::size_t first = 0; first < now_.drive_force.size(); first += std::size_t(model_.nv) * width_) {
+  for (std::size_t first = 0; first < drive_force_.size(); first += std::size_t(model_.nv) * width_) {
     for (int i = 0; i < model_.nv; ++i) {
-      if (split_.is_limited[i]) std::copy_n(&force[first + i * width_], width_, &now_.drive_force[first + i * width_]);
+      if (split_.is_limited[i]) std::copy_n(&force[first + i * width_], width_, &drive_force_[first + i * width_]);
     }
   }
 }
@@ -483,9 +478,8 @@ void Stepper<R>::close_loops(BasicData<R>& data) {
 template <class R>
 void Stepper<R>::euler(BasicData<R>& data, const Drives& drives, In<R> qpos_target, In<R> qvel_target) {
   const R h = R(options_.dt);
-  const bool terms = options_.rows.any() || (loops_ && drives.limited()) || (now_.solves_rows && width_ == 1);
   const auto solve = [&](In<R> tau) {
-    if (terms) {
+    if (options_.rows.any() || (loops_ && drives.limited()) || (now_.solves_rows && width_ == 1)) {
       if (!rows_ && !lane_rows_) rows_ = std::make_unique<RowStage<R>>(model_, data, options_.rows);
       return solve_terms(data, drives, qpos_target, qvel_target, tau);
     }
@@ -493,11 +487,7 @@ void Stepper<R>::euler(BasicData<R>& data, const Drives& drives, In<R> qpos_targ
     for (std::size_t i = 0; i < next_.qvel.size(); ++i) next_.qvel[i] = data.qvel[i] + h * data.qacc[i];
     clock_.lap(Stage::solve);
   };
-  if (loops_) loop_bound_->begin();
-  do {
-    width_ == 1 ? solve(data.tau) : with_rows(data, solve);
-  } while (loops_ && loop_bound_->again(*loops_, data, h, data.qpos, data.qvel, next_.qvel));
-  if (terms && rows_) rows_->end();
+  width_ == 1 ? solve(data.tau) : with_rows(data, solve);
   if (loops_ && options_.loops == LoopMode::shake) {
     close_loops(data);
     return clock_.lap(Stage::close);

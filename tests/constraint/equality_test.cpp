@@ -266,7 +266,7 @@ TEST(Equality, BetweenBodiesOfOneLinkThereIsNone) {
   e.first = "world", e.second = "world", e.where.line = 7;
   spec.equalities.push_back(e);
   const Model model = compile(spec);
-  EXPECT_FALSE(model.spec.equalities[0].active);
+  EXPECT_TRUE(model.spec.equalities[0].idle);
   ASSERT_FALSE(model.spec.diagnostics.empty());
   EXPECT_EQ(model.spec.diagnostics.back().where.line, 7);
   EXPECT_EQ(EqualitySet::of(model).size(), 0);

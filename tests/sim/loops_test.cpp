@@ -273,28 +273,25 @@ Model hung_by(const std::string& body, const Vec3d& anchor) {
   return compile(std::move(spec));
 }
 
-/// Limp characters whose links turn by radians in a step, while loops hold them: of those that hang by a hand 55 of 60
-/// were lost, of pairs that hold hands 20 of 50. T(q, v⁺) and the potential of half way, of which the step's bound is
-/// made, are all but never above the start's.
-TEST(Loops, LimpCharactersThatHangOrHoldHandsAreNotLost) {
+/// Limp characters that hang by a hand or foot, whose links turn by radians in a step: of those by a hand 55 of 60 were
+/// lost, by a foot 6. T(q, v⁺) and the potential of half way, of which the step's bound is made, stay below the start's.
+TEST(Loops, LimpCharactersThatHangAreNotLost) {
   struct Case {
     const char* name;
     Model model;
-    double rates;
   };
   for (const Case& c :
-       {Case{"hand", hung_by("right_forearm", {0, 0, -0.26}), 1}, Case{"foot", hung_by("right_foot", {0, 0, 0}), 1},
-        Case{"pair", loop_model("holding_hands"), 5}}) {
+       {Case{"hand", hung_by("right_forearm", {0, 0, -0.26})}, Case{"foot", hung_by("right_foot", {0, 0, 0})}}) {
     Data workspace(c.model);
     const auto energy_at = [&](In<double> qpos, const Data& data) {
       kinematics<double>(c.model, workspace, qpos, data.qvel);
       return energy<double>(c.model, workspace, qpos, data.qvel);
     };
     double largest = 0;
-    for (unsigned seed = 0; seed < 20; ++seed) {
+    for (unsigned seed = 0; seed < 60; ++seed) {
       Random random(seed);
       Data data(c.model);
-      for (double& v : data.qvel) v = random.uniform(-c.rates, c.rates);
+      for (double& v : data.qvel) v = random.uniform(-1, 1);
       StepOptions options{.dt = 1.0 / 60};
       options.actuation = ActuationMode::off, options.rows.joints = true;
       Stepper<double> stepper(c.model, data, options);
@@ -308,73 +305,7 @@ TEST(Loops, LimpCharactersThatHangOrHoldHandsAreNotLost) {
       EXPECT_LT(energy_at(data.qpos, data).total(), start) << c.name << ", seed " << seed;
     }
     std::printf("%s: energy at most %.3f of the start's\n", c.name, largest);
-    EXPECT_LT(largest, 1.1) << c.name;
-  }
-}
-
-/// Where loops pull apart what they should hold, each try damps all joints but free ones four times as much as the one
-/// before, and pulls half as much; the last is the best of them.
-TEST(Loops, MoreWorkThanIsLeftDampsJointsAndPullsLess) {
-  const Model model = loop_model("holding_hands");
-  const EqualitySet set = EqualitySet::of(model);
-  Data data(model);
-  const double h = 1.0 / 60;
-  const std::vector<double> none(model.nv), rates(model.nv, 3.0);
-  std::vector<double> qacc(model.nv);
-  data.qpos[0] += 0.1;
-  kinematics<double>(model, data, data.qpos, data.qvel);
-  ConstrainedDynamics<double> loops(model, set, data);
-  loops.accelerate(data, h, data.qpos, data.qvel, none, model.armature, qacc);
-  std::copy(model.armature.begin(), model.armature.end(), data.joint_inertia.begin());
-  LoopBound<double> bound(model, data);
-  bound.begin();
-  EXPECT_TRUE(bound.pull().empty());
-  EXPECT_FALSE(bound.again(loops, data, h, data.qpos, data.qvel, data.qvel)) << "nothing is bounded";
-  bound.begin(), bound.start(h, data.qvel, none);
-  std::vector<double> next(model.nv);
-  for (int i = 0; i < model.nv; ++i) next[i] = data.qvel[i] + h * qacc[i];
-  for (int tried = 1; tried <= 6; ++tried) {
-    bound.left()[0] = tried < 3 ? 1e-3 * tried : 0;  // the second try is the best
-    ASSERT_EQ(bound.again(loops, data, h, data.qpos, data.qvel, next), true) << tried;
-    const int level = tried < 6 ? tried : 1;
-    EXPECT_EQ(bound.pull()[0], std::pow(0.5, level));
-    std::vector<double> force(model.nv), inertia(model.nv);
-    bound.damp(h, rates, force, inertia);
-    for (const Joint& joint : model.joints) {
-      for (int i = joint.qvel; i < joint.qvel + joint.nv(); ++i) {
-        EXPECT_EQ(force[i], -(inertia[i] / h * rates[i]));
-        const double all = joint.type == JointType::free ? 0 : std::pow(4.0, level) * model.carried_inertia[i];
-        if (joint.nv() != 3) {  // a ball's is the mean of its axes'
-          EXPECT_EQ(inertia[i], all);
-        }
-      }
-    }
-  }
-  EXPECT_FALSE(bound.again(loops, data, h, data.qpos, data.qvel, next));
-}
-
-/// -x₂ᵀ J u against the forces themselves, M̂ (q̈ - q̈ without loops).
-TEST(Loops, PowerOfTheRowsIsThatOfTheirForces) {
-  const Model model = loop_model("stewart");
-  const EqualitySet set = EqualitySet::of(model);
-  Random random(1);
-  Data data(model, 3);
-  const std::size_t n = data.size(model.nv);
-  for (double& v : data.qvel) v = random.uniform(-1, 1);
-  AlignedVector<double> none(n, 0.0), u(n), free(n), qacc(n), force(n), power(data.size(1));
-  for (double& x : u) x = random.uniform(-1, 1);
-  kinematics<double>(model, data, data.qpos, data.qvel);
-  aba<double>(model, data, data.qpos, data.qvel, none, free);
-  ConstrainedDynamics<double> loops(model, set, data);
-  loops.accelerate(data, 1e-2, data.qpos, data.qvel, none, none, qacc);
-  loops.power(data, data.qpos, u, power);
-  rnea<double>(model, data, data.qpos, data.qvel, qacc, force);
-  for (int world = 0; world < 3; ++world) {
-    std::vector<double> f(model.nv), along(model.nv);
-    data.get(force, model.nv, world, f), data.get(u, model.nv, world, along);
-    double expected = 0;
-    for (int i = 0; i < model.nv; ++i) expected += f[i] * along[i];
-    EXPECT_NEAR(power[std::size_t(world)], expected, 1e-9 * (1 + std::abs(expected)));
+    EXPECT_LT(largest, 1.05) << c.name;
   }
 }
 

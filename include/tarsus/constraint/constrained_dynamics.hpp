@@ -46,21 +46,16 @@ class ConstrainedDynamics {
   /// time.
   /// @param joint_force Q, joint_inertia K as for maba()
   /// @param keep_factors whether the workspace must hold the factors of M̂ afterwards, as maba() leaves them
-  /// @param pull of SPOOK's pull on errors each world takes this share [pack][lane]; empty: all of it
   void accelerate(BasicData<R>& data, double dt, In<R> qpos, In<R> qvel, In<R> joint_force, In<R> joint_inertia,
-                  Out<R> qacc, double drift_time = 0, bool keep_factors = true, In<R> pull = {});
+                  Out<R> qacc, double drift_time = 0, bool keep_factors = true);
 
   /// One world: the rows at the start of a step, for a caller who solves them with other terms (step_terms.hpp):
   /// demand() and compliance(), then record() of what they carried. data holds the links' poses, origins too, and
   /// velocities. @throws ValueError for lanes
-  void evaluate(BasicData<R>& data, double dt, In<R> qpos, In<R> qvel, In<R> pull = {});
+  void evaluate(BasicData<R>& data, double dt, In<R> qpos, In<R> qvel);
   std::span<const R> demand() const { return pack_.demand; }  ///< y₂ of the last evaluate()
   /// @param impulse λ = -h x₂ [rows]  @param missed largest |J v⁺ + Σ λ - b|, in the velocities that it is made of
   void record(std::span<const double> impulse, double h, double missed);
-
-  /// -x₂ᵀ J u of each world, with what accelerate(), or evaluate() and record(), left: the power of the rows' forces
-  /// along u [pack][nv][lane], all at qpos. @param power [pack][lane]
-  void power(const BasicData<R>& data, In<R> qpos, In<R> u, Out<R> power);
 
   /// Moves v along M̂⁻¹ Jᵀ (all at qpos, with M̂ = M₀ + joint_inertia) until φ(qpos ⊞ h v) = 0 to tolerance();
   /// next_qpos is that configuration. A chord iteration: one factor, a few evaluations of φ.
@@ -108,7 +103,6 @@ class ConstrainedDynamics {
     double dt, drift_time;
     const R *qpos, *qvel, *Q, *K;
     bool keep_factors;
-    In<R> pull;
   };
   void check(const BasicData<R>& data) const;
   void solve_pack(BasicData<R>& data, const Inputs& in, R* qacc);

@@ -31,11 +31,9 @@ class VelocityProducts {
   /// share within the step, which the derivation describes. Unless `always`, worlds with h|ω| below 3e-4 take maba():
   /// there explicit velocity products cost nothing. Worlds with h|ω| above 0.2 gain no more energy than forces give
   /// them (dynamics/energy_bound.inl). qacc must not be joint_force.
-  /// @param left [pack][lane], or empty: what energy a world may gain besides, by what is solved next [J]; the largest
-  ///   number where there is no bound
   /// @return whether all worlds took maba(): then, and only then, data holds the factors of M̂
   bool accelerate_step(const Model& model, BasicData<R>& data, R h, bool always, In<R> qpos, In<R> qvel,
-                       In<R> joint_force, In<R> joint_inertia, Out<R> qacc, Out<R> left = {});
+                       In<R> joint_force, In<R> joint_inertia, Out<R> qacc);
 
   enum class Use { never, where_needed, always };
   /// What a step begins with that solves for the rest, maba() included, together with its constraints: poses,

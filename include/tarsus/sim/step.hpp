@@ -10,7 +10,6 @@
 #include "tarsus/dynamics/velocity_products.hpp"
 #include "tarsus/sim/force_rows.hpp"
 #include "tarsus/sim/lane_stage.hpp"
-#include "tarsus/sim/loop_bound.hpp"
 
 namespace tarsus {
 
@@ -125,15 +124,10 @@ class Stepper {
   /// rk4 step clamps explicitly, four times; this is the last.
   std::optional<LimitReport> limit_report(int world) const;
   /// The drives' forces over the last step of drives with limits [pack][nv][lane]; empty before it.
-  std::span<const R> drive_force() const { return now_.drive_force; }
+  std::span<const R> drive_force() const { return drive_force_; }
 
   /// Equality constraints of the last step: errors, multipliers, status; null if there are none.
   const ConstrainedDynamics<R>* loops() const { return loops_.get(); }
-
-  /// Share of the usual pull on that world's loops in the last step: less where loop_bound.hpp held them back.
-  double loop_pull(int world) const {
-    return loop_bound_ && !loop_bound_->pull().empty() ? double(loop_bound_->pull()[std::size_t(world)]) : 1;
-  }
 
   /// Contacts and joint limits of the last step; null without StepOptions::rows.
   const RowStage<R>* rows() const { return options_.rows.any() ? rows_.get() : nullptr; }
@@ -155,7 +149,6 @@ class Stepper {
     bool actuated = false;          ///< it is under the model's own actuators
     bool solves_rows = false;       ///< it has force rows
     bool limited_by_terms = false;  ///< its drives with limits were terms
-    AlignedVector<R> drive_force;   ///< of drives with limits [pack][nv][lane]
   };
   struct Next {
     AlignedVector<R> qpos, qvel, row_qacc;
@@ -204,11 +197,11 @@ class Stepper {
   SplitDrives split_;
   std::optional<EqualitySet> own_equalities_;
   std::unique_ptr<ConstrainedDynamics<R>> loops_;
-  std::optional<LoopBound<R>> loop_bound_;  // where loops_ are
   std::unique_ptr<RowStage<R>> rows_;
   std::unique_ptr<LaneStage<R>> lane_rows_;  ///< the same for packs
   std::optional<VelocityProducts<R>> products_;
   Next next_;
+  AlignedVector<R> drive_force_;
   Rk4 rk4_;
 };
 
