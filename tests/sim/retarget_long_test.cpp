@@ -435,8 +435,8 @@ TEST(Retarget, DeepMimicsHumanoidOnOthers) {
   EXPECT_LT(moved.report.direction_error, 20 * kPi / 180) << text(moved.report);
 }
 
-/// G1's shoulders are three hinges in a row, which a cartwheel and dances bring into line: frame by frame they turned at
-/// up to 76, 62 and 65 rad/s, with bones no nearer to the source's.
+/// G1's shoulders are three hinges in a row, which a cartwheel and dances bring into line: frame by frame they turned
+/// at up to 76, 62 and 65 rad/s, with bones no nearer to the source's.
 TEST(Retarget, HingesInARowDoNotJump) {
   const std::filesystem::path folder = TARSUS_SOURCE_DIR "/../shared/data/deepmimic/data/motions";
   const std::filesystem::path file = TARSUS_SOURCE_DIR "/../shared/data/menagerie/unitree_g1/g1.xml";
