@@ -274,7 +274,8 @@ Model hung_by(const std::string& body, const Vec3d& anchor) {
 }
 
 /// Limp characters that hang by a hand or foot, whose links turn by radians in a step: of those by a hand 55 of 60 had
-/// been lost, by a foot 6. T(q, v⁺) and the potential of half way, of which the step's bound is made, stay below the start's.
+/// been lost, by a foot 6. T(q, v⁺) and the potential of half way, of which the step's bound is made, stay below the
+/// start's.
 TEST(Loops, LimpCharactersThatHangAreNotLost) {
   struct Case {
     const char* name;
