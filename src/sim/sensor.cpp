@@ -360,8 +360,12 @@ void SensorSet::add_ray_fields(const SensorSpec& spec, Sensor& sensor) {
   for (const CosmeticSpec& c : model_.spec.cosmetics) {
     if (camera.empty() || c.kind != "camera" || c.name != camera) continue;
     for (const auto& [name, value] : c.attributes) {
-      int wide = 1, high = 1;
-      if (name == "resolution" && std::istringstream(value) >> wide >> high) sensor.dimension *= wide * high;
+      if (name != "resolution") continue;
+      for (const std::string& side : words(value)) {
+        int pixels = 1;
+        std::from_chars(side.data(), side.data() + side.size(), pixels);
+        sensor.dimension *= pixels;
+      }
     }
   }
 }
