@@ -1,6 +1,7 @@
 """PPO on many worlds of a task. The algorithm is rsl-rl's (:class:`rsl_rl.algorithms.PPO`); this is what it is configured
 with, and what a person wants around it: progress, checkpoints, curves, the policy as a file."""
 
+import atexit
 import csv
 import dataclasses
 import json
@@ -65,6 +66,7 @@ class _Processes:
         self.size, self.rank = int(os.environ.get("WORLD_SIZE", 1)), int(os.environ.get("RANK", 0))
         if self.size > 1 and not torch.distributed.is_initialized():
             torch.distributed.init_process_group("gloo")
+            atexit.register(torch.distributed.destroy_process_group)  # else gloo's threads may abort a process that ends
         self.multi = {"global_rank": self.rank, "local_rank": self.rank, "world_size": self.size} if self.size > 1 else None
 
     def sum(self, *numbers):
