@@ -408,7 +408,7 @@ def test_a_recording_of_the_command_plays(tmp_path, where):
     assert len(recording.frames) == n and np.allclose(recording.poses[:, 1, 0] - recording.poses[0, 1, 0], np.arange(n))
     assert recording.frames[2].values[0] == 0  # tracking error
     np.savez(tmp_path / "other.npz", x=np.zeros(3))
-    with pytest.raises(ValueError, match="no recording"):
+    with pytest.raises(tarsus.InputError, match="no recording"):
         open_source(tmp_path / "other.npz")
 
 
@@ -475,7 +475,7 @@ def test_particles_without_bonds_have_a_size():
         system = tarsus.ParticleSystem(np.ones(len(x)), np.array(x, float))
         assert system.distances.shape == (0, 2)
         assert all(0.1 < shape["size"][0] < 1 for shape in ParticleSource(system).scene["shapes"])
-    with pytest.raises(ValueError, match="has no particles to see"):
+    with pytest.raises(tarsus.InputError, match="has no particles to see"):
         ParticleSource(tarsus.ParticleSystem(np.ones(0), np.zeros((0, 3))))
 
 
@@ -895,7 +895,11 @@ def test_recordings_that_cannot_be_are_named(tmp_path):
     whole = path.read_bytes()
     for text in (b"", whole[:200], whole[:-40]):
         path.write_bytes(text)
-        with pytest.raises(ValueError, match="run.npz: is no recording"):
+        with pytest.raises(tarsus.InputError, match="run.npz: is no recording"):
+            open_source(path)
+    for text in (b"{", b"[1]", b"3"):
+        np.savez(path, **{**good, "meta": np.frombuffer(text, np.uint8)})
+        with pytest.raises(tarsus.InputError, match='run.npz: is no recording: "meta"'):
             open_source(path)
     for change, expected in (({"time": np.zeros(0), "qpos": np.zeros((0, model.nq)), "qvel": np.zeros((0, model.nv))}, "time of shape"),
                              ({"time": np.array([0, np.nan])}, "time that is not finite, in frame 1"),
@@ -903,7 +907,7 @@ def test_recordings_that_cannot_be_are_named(tmp_path):
                              ({"qvel": np.full((2, model.nv), np.inf)}, "qvel that is not finite"),
                              ({"qpos": good["qpos"][:1]}, "qpos of shape")):
         np.savez(path, **{**good, **change})
-        with pytest.raises(ValueError, match=f"run.npz: has .*{expected}"):
+        with pytest.raises(tarsus.InputError, match=f"run.npz: has .*{expected}"):
             open_source(path)
 
 

@@ -2,7 +2,6 @@
 
 import argparse
 import math
-import os
 import sys
 import tempfile
 from pathlib import Path
@@ -238,6 +237,5 @@ def main(words=None):
         return 0
     except (tarsus.Error, ValueError, TypeError, ImportError, OSError, RuntimeError) as error:
         print(f"error: {error}", file=sys.stderr)
-        of_a_file = os.path.exists(str(error).partition(": ")[0])
-        return 2 if isinstance(error, ValueError) and not of_a_file else 1
+        return 2 if isinstance(error, ValueError) else 1
     return 0

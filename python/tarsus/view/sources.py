@@ -182,7 +182,7 @@ class ParticleSource(Source):
         expect("source", source, str, tarsus.ParticleSystem)
         self.system = tarsus.ParticleSystem.load(source) if isinstance(source, str) else source
         if not len(self.system):
-            raise ValueError(f"{source}: has no particles to see")
+            raise tarsus.InputError(f"{source}: has no particles to see")
         if temperature:
             self.system.set_temperature(temperature)
         self.system.prepare()
@@ -391,30 +391,33 @@ def open_recording(path, model=None):
         with np.load(path) as file:
             arrays = {name: np.array(file[name]) for name in ("meta", "time", "qpos", "qvel", "target") if name in file}
     except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, TypeError) as error:
-        raise ValueError(f"{path}: is no recording, or not all of one: {error}") from None
+        raise tarsus.InputError(f"{path}: is no recording, or not all of one: {error}") from None
     missing = [name for name in ("meta", "time", "qpos") if name not in arrays]
     if missing:
-        raise ValueError(f"{path}: is no recording: there is no array \"{missing[0]}\"")
-    meta = json.loads(bytes(arrays.pop("meta")).decode("utf-8", "replace"))
+        raise tarsus.InputError(f"{path}: is no recording: there is no array \"{missing[0]}\"")
+    try:
+        meta = dict(json.loads(bytes(arrays.pop("meta")).decode("utf-8", "replace")))
+    except (ValueError, TypeError) as error:
+        raise tarsus.InputError(f"{path}: is no recording: \"meta\" is no object of JSON: {error}") from None
     arrays = {name: values.astype(float) for name, values in arrays.items()}
     times = arrays["time"]
     if times.ndim != 1 or not len(times):
-        raise ValueError(f"{path}: has time of shape {times.shape}, expected one or more frames")
+        raise tarsus.InputError(f"{path}: has time of shape {times.shape}, expected one or more frames")
     for name, values in arrays.items():
         if not np.isfinite(values).all():
-            raise ValueError(f"{path}: has {name} that is not finite, in frame {np.argwhere(~np.isfinite(values))[0][0]}")
+            raise tarsus.InputError(f"{path}: has {name} that is not finite, in frame {np.argwhere(~np.isfinite(values))[0][0]}")
     if not (np.diff(times) > 0).all():
-        raise ValueError(f"{path}: has times that do not increase, after frame {np.flatnonzero(np.diff(times) <= 0)[0]}")
+        raise tarsus.InputError(f"{path}: has times that do not increase, after frame {np.flatnonzero(np.diff(times) <= 0)[0]}")
     named = model or meta.get("model_file")
     if not named:
-        raise ValueError(f"{path}: does not say which model file it is of; name it with --model")
+        raise tarsus.InputError(f"{path}: does not say which model file it is of; name it with --model")
     places = [Path(folder) / named for folder in ("", Path(path).parent, meta.get("folder", ""))]  # the last: of the run
     named = next((place for place in places if place.exists()), named)
     loaded = tarsus.Model.load(named)
     for name, n in (("qpos", loaded.nq), ("qvel", loaded.nv), ("target", loaded.nq)):
         shape = arrays[name].shape if name in arrays else (len(times), n)
         if shape != (len(times), n):
-            raise ValueError(f"{path}: has {name} of shape {shape}, expected ({len(times)}, {n}) for its times and the model {named}")
+            raise tarsus.InputError(f"{path}: has {name} of shape {shape}, expected ({len(times)}, {n}) for its times and the model {named}")
     return PlaybackSource(loaded, times, arrays["qpos"], arrays.get("qvel"), arrays.get("target"),
                           name=Path(path).stem)
 
@@ -424,7 +427,7 @@ def open_clip(path, model, mapping=None):
     if model is None:
         beside = Path(path).parent.parent / f"{Path(path).stem.split('_')[0]}.xml"
         if not beside.exists():
-            raise ValueError(f"{path}: is a motion clip; name the model to show it on with --model")
+            raise tarsus.InputError(f"{path}: is a motion clip; name the model to show it on with --model")
         model = beside
     loaded = tarsus.Model.load(model)
     clip = tarsus.Clip.load(path, loaded, mapping)
