@@ -40,9 +40,8 @@ void run(const Convert& convert) {
   std::string spherical;
   if (const auto balls = std::ranges::count_if(model.joints, turns_freely, &Joint::type); urdf && balls > 0)
     spherical = fmt::format(
-        "{}: warning: ball joints ({}) are written as \"spherical\", which Bullet, MuJoCo and tarsus read; urdfdom, "
-        "and "
-        "with it ROS and Pinocchio, does not",
+        "{}: warning: ball joints ({}) are written as \"spherical\", which Bullet, MuJoCo and tarsus read; "
+        "urdfdom, and with it ROS and Pinocchio, does not",
         convert.to, balls);
   if (convert.json) {
     nlohmann::json warnings = nlohmann::json::array();

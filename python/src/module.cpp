@@ -3,8 +3,8 @@
 #include "tarsus/math/cpu.hpp"
 
 NB_MODULE(_core, m) {
-  nanobind::set_leak_warnings(
-      false);  // other libraries' tensors may hold a batch's memory beyond the interpreter's end
+  // Other libraries' tensors may hold a batch's memory beyond the interpreter's end.
+  nanobind::set_leak_warnings(false);
   m.doc() = "Models, data and algorithms of tarsus; import tarsus, not this module.";
   m.attr("__version__") = TARSUS_VERSION;
   tarsus::python::bind_errors(m);

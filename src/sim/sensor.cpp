@@ -347,14 +347,14 @@ void SensorSet::read_gap(const Sensor& s, double* out) const {
   if (s.kind == SensorKind::geomnormal && length > 0) store_in((to - from) * (1 / length), out);
 }
 
-/// Which of kRayFields a rangefinder gives, as bits of Sensor::object; a camera's for each of its pixels.
+/// Which of kRayFields a rangefinder gives; a camera's for each of its pixels.
 void SensorSet::add_ray_fields(const SensorSpec& spec, Sensor& sensor) {
   std::vector<std::string> fields = words(attribute(spec, "data"));
   if (fields.empty()) fields.push_back("dist");
-  sensor.object = sensor.dimension = 0;
+  sensor.dimension = 0;
   for (std::size_t i = 0; i < std::size(kRayFields); ++i) {
     if (std::find(fields.begin(), fields.end(), kRayFields[i].first) == fields.end()) continue;
-    sensor.object |= 1 << i, sensor.dimension += kRayFields[i].second;
+    sensor.ray_fields |= 1u << i, sensor.dimension += kRayFields[i].second;
   }
   const std::string camera = attribute(spec, "camera");
   for (const CosmeticSpec& c : model_.spec.cosmetics) {
@@ -378,9 +378,13 @@ void SensorSet::read_ray(const Sensor& s, double* out) const {
   const bool hits = distance >= 0;
   const Vec3d vectors[] = {none, hits ? along : none, X.p, hits ? X.p + along * distance : none};
   for (int i = 0; i < int(std::size(kRayFields)); ++i) {
-    if (!(s.object >> i & 1)) continue;
-    kRayFields[i].second == 1 ? void(*out = distance) : store_in(vectors[i], out);
-    out += kRayFields[i].second;
+    const int size = kRayFields[i].second;
+    if (!(s.ray_fields >> i & 1)) continue;
+    if (size == 1)
+      *out = distance;
+    else
+      store_in(vectors[i], out);
+    out += size;
   }
 }
 

@@ -25,7 +25,8 @@ struct Sensor {
   std::string name;
   SensorKind kind = SensorKind::none;  ///< none: not computed
   int dimension = 0, address = 0;      ///< numbers, and the first one's place in sensordata
-  int object = -1;                     ///< joint, tendon, actuator or body; what a rangefinder gives
+  int object = -1;                     ///< joint, tendon, actuator or body
+  unsigned ray_fields = 0;             ///< what a rangefinder gives, a bit each
   LinkFrame frame, reference;          ///< of what it sits on, of what it is seen from
   int body = -1;                       ///< that it sits on
   bool has_reference = false;
