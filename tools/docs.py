@@ -5,7 +5,8 @@ usage: tools/docs.py     exit status 1 if anything is wrong
 
 Checked: links and their anchors; names in notation.md's column "in code" occur in the sources; decisions are numbered without
 gaps and have their four parts; the rooms of architecture.md are those of include_rules.py; every `make TASK` exists; a code
-block under <!-- file: PATH --> stands in that file word for word; spelling, everywhere (tools/words.txt has words of the field).
+block under <!-- file: PATH --> stands in that file word for word; README's figures stand on the page that it names for them;
+spelling, everywhere (tools/words.txt has words of the field).
 """
 
 import argparse
@@ -75,6 +76,20 @@ def table_rows(text, header):
     return rows
 
 
+def check_figures(page, text):
+    if page != ROOT / "README.md":
+        return
+    rows = table_rows(text, "measured, on one core")
+    if not rows:
+        yield "the table of figures was not found"
+    for row in rows:
+        measured, named = row["measured, on one core"], LINK.findall(row["by"])[-1]
+        source = (page.parent / named).read_text(encoding="utf-8")
+        for number in re.findall(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?:e-\d+)?", measured):
+            if not re.search(rf"(?<![\d.,]){re.escape(number)}(?![\d]|[.,]\d)", source):
+                yield f"{number} of \"{measured}\" is not in {named}"
+
+
 def check_notation(page, text):
     if page.name != "notation.md":
         return
@@ -133,7 +148,7 @@ def main():
     problems, found = 0, pages()
     for page in found:
         text = page.read_text(encoding="utf-8")
-        for check in (check_links, check_tasks, check_quotes, check_notation, check_rooms, check_decision):
+        for check in (check_links, check_tasks, check_quotes, check_figures, check_notation, check_rooms, check_decision):
             for problem in check(page, text):
                 print(f"{page.relative_to(ROOT)}: {problem}")
                 problems += 1
