@@ -290,11 +290,12 @@ TEST(Ground, OneWorldOfAPackStartsAgain) {
 }
 
 /// 0.3 m higher, turned, and every joint moving.
-void throw_at_random(Data& data, unsigned seed) {
+/// @param fast the largest rate [m/s | rad/s]
+void throw_at_random(Data& data, unsigned seed, double fast = 1) {
   test::Random random(seed);
   const Quatd turn = random.rotation();
   data.qpos[2] += 0.3, data.qpos[3] = turn.w, data.qpos[4] = turn.x, data.qpos[5] = turn.y, data.qpos[6] = turn.z;
-  for (double& v : data.qvel) v = random.uniform(-1, 1);
+  for (double& v : data.qvel) v = random.uniform(-fast, fast);
 }
 
 double total_energy(const Model& model, const Data& data, Data& workspace) {
@@ -326,8 +327,9 @@ TEST(Ground, LimpFallsOfADogGainNoEnergy) {
 }
 
 /// Springs of 1,250 N m/rad on links of a few grams, of which steps of 1/60 s see nothing, in loops with limits: by the
-/// midpoint rule alone they rang, and one fall of a hundred ended too fast. The start has rates that the loops do not
-/// allow, and limits that it violates.
+/// midpoint rule alone they rang, and one fall of a hundred ended too fast. So did the shins, of 1,500 N m/rad, in fast
+/// falls: they move little while all below them is limp. The start has rates that the loops do not allow, and limits
+/// that it violates.
 TEST(Ground, LimpFallsOfCassieGainNoEnergyBesideItsLoops) {
   const std::string file = std::string(TARSUS_SOURCE_DIR) + "/../shared/data/menagerie/agility_cassie/scene.xml";
   if (!std::filesystem::exists(file)) GTEST_SKIP() << "no " << file;
@@ -343,7 +345,7 @@ TEST(Ground, LimpFallsOfCassieGainNoEnergyBesideItsLoops) {
     options.dt = 1.0 / 60, options.rows.contacts = options.rows.joints = true;
     options.actuation = ActuationMode::off;
     Stepper<double> stepper(model, data, options);
-    throw_at_random(data, seed);
+    throw_at_random(data, seed, seed % 2 == 0 ? 1 : 5);
     const auto energy_now = [&] { return total_energy(model, data, workspace); };
     double start = energy_now();
     for (int i = 0; i < 180; ++i) {
