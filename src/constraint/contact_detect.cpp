@@ -98,6 +98,7 @@ static void add_contact(const LinkContact& usual, const ContactSurface& both, co
   if (!both.solver) return;
   const ContactSoftness soft = both.softness(distance, h);
   contact.solver = row, contact.spook = soft.spook, contact.relative_compliance = soft.relative_compliance;
+  contact.gap_share = row.share > 0 ? 1 : soft.gap_share;
 }
 
 /// Where a round shape's ends touch its plane.

@@ -102,10 +102,10 @@ void contact_terms_kernel(const ContactNumbers& of, const ContactPlace* places, 
       inverse_mass[l] = step.mass[contact.a].linear + (contact.b >= 0 ? step.mass[contact.b].linear : 0);
       frame[l] = &contact.arm_a.x, numbers[l] = &rows[place.first_row].compliance;
     }
-    P x[7], soft[6];
-    gather_numbers<7>(point, 0, x), gather_numbers<6>(softness, 0, soft);
+    P x[7], soft[7];
+    gather_numbers<7>(point, 0, x), gather_numbers<7>(softness, 0, soft);
     const Vec3<P> at = {x[0], x[1], x[2]}, n = {x[3], x[4], x[5]};
-    const P g = x[6];
+    const P g = x[6] * soft[6];
     ContactSide<P> side(a, at, ahead);
     Vec3<P> t1, t2, other_arm = zero3<P>();
     tangents_of(n, t1, t2);

@@ -126,7 +126,7 @@ void StepTerms<R>::add_contact(std::size_t index) {
   const ContactMotion at = motion(index);
   const double mass = contact_inverse_mass(c, &ReferenceMass::linear), speed = dot(rows.axis[0], at.speed.v);
   Spook soft = c.spook;
-  double gap = c.point.distance;
+  double gap = c.gap_share * c.point.distance;
   if (soft.compliance == 0) {
     gap = recoverable(soft, gap, step_.h, kContactReturn);
     soft.compliance = c.relative_compliance * mass;

@@ -105,11 +105,13 @@ struct LaneDetector {
       const auto put = [here](T x, T& to) { to = select(here, x, to); };
       c.live = c.live | here, c.key = c.key | (here & all_bits<T>(key));
       c.n = select<T>(here, to_a, c.n), c.point = select<T>(here, point, c.point);
-      put(distance - T(p.margin), c.distance), put(friction, c.friction), put(T(p.compliance), c.compliance);
+      put(distance - T(p.margin), c.distance), put(distance - T(p.margin), c.gap), put(friction, c.friction),
+          put(T(p.compliance), c.compliance);
       put(T(p.damping_time), c.damping_time);
       if (p.law >= 0) {
         const LaneSolverRow<T> row(m.law[p.law], distance - T(p.margin));
         put(row.share, c.share), put(row.pull, c.damping_time), put(row.relative_compliance, c.relative_compliance);
+        put(row.gap_share * c.gap, c.gap);
       }
       if (p.condim > 3) {
         LaneSpin<T>& spin = spin_of(c);
@@ -163,7 +165,7 @@ struct LaneDetector {
     const LanePair<Real<T>>& p = m.pair[pair];
     c.live[l] = -1, c.key[l] = key;
     for (int k = 0; k < 3; ++k) c.n[k].set(l, n[k]), c.point[k].set(l, point[k]);
-    c.distance.set(l, distance - p.margin);
+    c.distance.set(l, distance - p.margin), c.gap.set(l, distance - p.margin);
     const Real<T> friction = pack.own_friction ? pack.own_friction[pair * kLanes + l] : p.friction;
     c.friction.set(l, p.condim == 1 ? Real<T>(0) : friction);
     c.compliance.set(l, p.compliance), c.damping_time.set(l, p.damping_time);
@@ -171,7 +173,7 @@ struct LaneDetector {
     if (p.law >= 0) {
       const LaneSolverRow<T> row(m.law[p.law], c.distance);
       c.share.set(l, row.share[l]), c.damping_time.set(l, row.pull[l]);
-      c.relative_compliance.set(l, row.relative_compliance[l]);
+      c.relative_compliance.set(l, row.relative_compliance[l]), c.gap.set(l, row.gap_share[l] * c.gap[l]);
     }
     if (p.condim <= 3 && c.spin < 0) return;
     LaneSpin<T>& spin = spin_of(c);
@@ -183,7 +185,7 @@ struct LaneDetector {
     c.live = no_lanes<T>(), c.key = Bits<T>{}, c.link = c.next = c.spin = -1, c.touch = c.ntouch_a = c.ntouch_b = 0;
     c.a = c.b = Bits<T>{};
     c.n = {zero, zero, one}, c.point = zero3<T>();
-    c.distance = c.friction = c.compliance = c.damping_time = c.relative_compliance = c.share = zero;
+    c.distance = c.gap = c.friction = c.compliance = c.damping_time = c.relative_compliance = c.share = zero;
   }
 
   // -- routines, first shape A, second B; normals towards A ---------------------------------------------------------

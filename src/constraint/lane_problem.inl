@@ -149,10 +149,10 @@ class LaneProblem {
     }
     const Vec3<T> speed = links_.along(c, at_start());
     c.free = begins_at_v0_ ? links_.along(c, motions_of(s_.free)) : speed;
-    const LaneSpook<T> spook(c.compliance, c.damping_time, c.distance, speed.x, step_.h, R(kContactReturn),
+    const LaneSpook<T> spook(c.compliance, c.damping_time, c.gap, speed.x, step_.h, R(kContactReturn),
                              c.relative_compliance * mass, step_.restitution, step_.restitution_threshold);
     const Mask<T> own_law = ~(c.share == zero());
-    const T pull = neg_mul_add(c.damping_time, c.distance, c.share * speed.x);
+    const T pull = neg_mul_add(c.damping_time, c.gap, c.share * speed.x);
     c.target = select(own_law, pull, spook.target), c.centre1 = c.centre2 = zero();
     c.normal.inverse_mass = c.tangent.inverse_mass = mass;
     c.normal.own_R = compliance(select(own_law, c.relative_compliance * mass, spook.own_R), mass);

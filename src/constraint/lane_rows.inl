@@ -35,6 +35,7 @@ struct LaneContact : SlidingRows<T> {
   int touch, ntouch_a, ntouch_b;  ///< of LaneTouch, the first and how many on each side; between links
   Vec3<T> n, t1, t2, point, arm_a, arm_b;
   T distance, compliance, damping_time, relative_compliance;
+  T gap;         ///< the distance as the softness sees it
   T share;       ///< LaneSolverRow's; there damping_time is its pull
   Vec3<T> free;  ///< J v⁰
   LaneIterates<Vec3<T>> at;

@@ -7,21 +7,22 @@
 namespace tarsus {
 inline namespace TARSUS_ISA {
 
-/// d and 1 - d at a gap. 1 - d is small where d is near one: it is not made by subtraction.
+/// d, 1 - d and |g| dd/d|g| at a gap. 1 - d is small where d is near one: it is not made by subtraction.
 template <class T>
 struct LaneImpedance {
-  T d, rest;
+  T d, rest, slope;
   TARSUS_INLINE LaneImpedance(const LaneSolverLaw<Real<T>>& law, T gap) {
     const T one = T(Real<T>(1)), middle = T(law.midpoint), x = minimum(absolute(gap) * T(law.per_width), one);
     const Mask<T> near = x <= middle;
     const T side = select(near, x * T(1 / law.midpoint), (one - x) * T(1 / (1 - law.midpoint)));
-    T power = side * side;
+    T less = side;  // to the power - 1
     if (law.power != 2) {
-      for (int l = 0; l < kWidth<T>; ++l) power.set(l, law.raise(side[l], law.power));
+      for (int l = 0; l < kWidth<T>; ++l) less.set(l, law.raise(side[l], law.power - 1));
     }
-    const T part = select(near, middle, one - middle) * power, up = select(near, part, one - part);
+    const T part = select(near, middle, one - middle) * less * side, up = select(near, part, one - part);
     const T down = select(near, one - part, part), range = T(law.range);
     d = mul_add(up, range, T(law.low)), rest = mul_add(down, range, T(law.rest));
+    slope = select(x < one, x * less * (T(law.power) * range), T(Real<T>(0)));
   }
 };
 
@@ -31,12 +32,19 @@ struct LaneSolverRow {
   T share;                ///< SolverRow's; 0: a softness
   T pull;                 ///< SolverRow's [1/s]; of a softness its damping time [s]
   T relative_compliance;  ///< of the row [1]; of a softness [s²]
+  T gap_share;            ///< ContactSoftness's
   TARSUS_INLINE LaneSolverRow(const LaneSolverLaw<Real<T>>& law, T gap) {
     const LaneImpedance<T> at(law, gap);
-    const T inverse = T(Real<T>(1)) / at.d;
-    share = T(law.share), pull = T(law.pull) * (law.resolved ? at.d : inverse);
-    relative_compliance = at.rest * inverse;
-    if (!law.resolved) relative_compliance = relative_compliance * inverse * T(law.give);
+    const T one = T(Real<T>(1)), inverse = one / at.d;
+    share = T(law.share), relative_compliance = at.rest * inverse, gap_share = one;
+    if (law.resolved) {
+      pull = T(law.pull) * at.d;
+      return;
+    }
+    const T steeper = mul_add(at.slope, (one + at.rest) * inverse / at.rest, one);
+    gap_share = select(gap < T(Real<T>(0)), one / steeper, one);
+    pull = T(law.pull) * inverse * gap_share,
+    relative_compliance = relative_compliance * inverse * T(law.give) * gap_share;
   }
 };
 

@@ -14,16 +14,20 @@ constexpr double kLeastImpedance = 1e-4, kMostImpedance = 0.9999;
 
 double in_range(double d) { return std::clamp(d, kLeastImpedance, kMostImpedance); }
 
+struct Impedance {
+  double d, slope;  ///< slope: |r| dd/d|r|
+};
+
 /// d(|r|): a smooth step from impedance[0] to impedance[1].
-double impedance_at(const std::array<double, 5>& s, double gap) {
+Impedance impedance_at(const std::array<double, 5>& s, double gap) {
   const double low = in_range(s[0]), high = in_range(s[1]);
-  if (!(s[2] > 0)) return 0.5 * (low + high);
+  if (!(s[2] > 0)) return {0.5 * (low + high), 0};
   const double x = std::abs(gap) / s[2];
-  if (x >= 1) return high;
+  if (x >= 1) return {high, 0};
   const double mid = in_range(s[3]), power = std::max(1.0, s[4]);
   const double side = x <= mid ? x / mid : (1 - x) / (1 - mid), share = x <= mid ? mid : 1 - mid;
-  const double part = share * (power == 2 ? side * side : elementary::pow(side, power));
-  return low + (x <= mid ? part : 1 - part) * (high - low);
+  const double less = power == 2 ? side : elementary::pow(side, power - 1), part = share * less * side;
+  return {low + (x <= mid ? part : 1 - part) * (high - low), x * power * less * (high - low)};
 }
 
 template <std::size_t N>
@@ -131,7 +135,7 @@ SolverLaw solver_law(const SolverParameters& p, double h) {
 SolverRow solver_row(const SolverParameters& p, double gap, double h) {
   if (!resolved(p, h)) return {};
   const SolverLaw law = solver_law(p, h);
-  const double d = impedance_at(law.impedance, gap);
+  const double d = impedance_at(law.impedance, gap).d;
   return {1 - h * law.damping, h * law.stiffness * d, (1 - d) / d};
 }
 
@@ -171,10 +175,11 @@ ContactSurface mix(const Surface& a, const Surface& b) {
 }
 
 ContactSoftness ContactSurface::softness(double gap, double h) const {
-  if (!solver) return {spook, 0};
-  const double d = impedance_at(solver->impedance, gap);
+  if (!solver) return {spook};
+  const auto [d, slope] = impedance_at(solver->impedance, gap);
   const auto [stiffness, damping] = spring_and_damper(*solver, 2 * h);
-  return {{0, damping / (stiffness * d)}, (1 - d) / (d * d * stiffness)};
+  const double share = gap < 0 ? 1 / (1 + slope * (2 - d) / (d * (1 - d))) : 1;
+  return {{0, share * damping / (stiffness * d)}, share * (1 - d) / (d * d * stiffness), share};
 }
 
 }  // namespace tarsus

@@ -25,7 +25,9 @@ struct PairSurface {
 
   /// [s²] ε over the inverse mass.
   double relative(double distance) const {
-    return surface.solver ? surface.softness(distance, dt).relative_compliance : relative_compliance;
+    if (!surface.solver) return relative_compliance;
+    const ContactSoftness soft = surface.softness(distance, dt);
+    return soft.relative_compliance / soft.gap_share;
   }
 };
 PairSurface combine(const Surface& a, const Surface& b, const RigidWorldOptions& options);

@@ -266,7 +266,17 @@ TEST(ContactGeometry, SoftnessAtRestIsMujocosFormula) {
                      : x <= 0.3 ? std::pow(x, 3) / std::pow(0.3, 2)
                                 : 1 - std::pow(1 - x, 3) / std::pow(0.7, 2);
     const double d = 0.5 + 0.4 * y;
-    EXPECT_NEAR(s.softness(-0.01 * x, 1e-3).relative_compliance, (1 - d) / (d * d * K), 1e-13) << x;
+    const auto force = [&](double depth) {
+      const ContactSoftness at = s.softness(-depth, 1e-3);
+      return depth * at.gap_share / at.relative_compliance;
+    };
+    const ContactSoftness soft = s.softness(-0.01 * x, 1e-3);
+    EXPECT_NEAR(soft.relative_compliance / soft.gap_share, (1 - d) / (d * d * K), 1e-13) << x;
+    if (x == 0 || x == 1) continue;  // its slope jumps
+    const double slope = (force(0.01 * x + 1e-8) - force(0.01 * x - 1e-8)) / 2e-8;
+    EXPECT_NEAR(slope * soft.relative_compliance, 1, 1e-5) << x;
+    // The damper is the law's: B d/(1 - d).
+    EXPECT_NEAR(soft.spook.damping_time / soft.relative_compliance, 2 / (0.9 * 0.05) * d / (1 - d), 1e-9) << x;
   }
   s.solver->reference = {-4000, -100};
   EXPECT_NEAR(s.softness(0, 1e-3).relative_compliance, 0.5 / (0.25 * 4000 / 0.81), 1e-13);

@@ -125,6 +125,7 @@ TEST(Identities, MovedInertiaIsThatOfTheDenseMassMatrix) {
     const Matrix M = t.mass_matrix(t.model.qpos0);
     for (int dof = 0; dof < t.model.nv; ++dof) {
       const int joint = t.model.dof_joint[dof];
+      if (moves_freely(t.model.joints[joint].type) && dof - t.model.joints[joint].qvel < 3) continue;  // other axes
       std::vector<int> limp{dof};
       for (int k = 0; k < t.model.nv; ++k) {
         int i = t.model.dof_joint[k];
@@ -132,7 +133,8 @@ TEST(Identities, MovedInertiaIsThatOfTheDenseMassMatrix) {
         if (i == joint && t.model.dof_joint[k] != joint) limp.push_back(k);
       }
       const Matrix part = M(limp, limp);
-      const double inertia = 1 / spd_solve(part, Vector::Unit(part.rows(), 0))[0];
+      const Vector unit = spd_solve(part, Vector(Vector::Unit(part.rows(), 0)));
+      const double inertia = 1 / unit(0);
       ASSERT_NEAR(t.model.moved_inertia[dof], inertia, 1e-9 * part(0, 0)) << "seed " << seed << " dof " << dof;
     }
   }

@@ -16,7 +16,7 @@ struct ContactPlace {
 /// Numbers of a list of LinkContacts, each `stride` numbers from the next.
 struct ContactNumbers {
   const double* point;     ///< position, normal, distance
-  const double* softness;  ///< ε, τ and relative ε; then SolverRow's numbers
+  const double* softness;  ///< ε, τ and relative ε; then SolverRow's numbers, and gap_share
   int stride;
 };
 

@@ -40,6 +40,7 @@ struct LinkContact {
   Spook spook;                     ///< ε > 0 [m/N]; where it is 0:
   double relative_compliance = 0;  ///< [s²] ε in proportion to the inverse mass; where that is 0 too: the default
   SolverRow solver;                ///< in the place of both, where it has a share
+  double gap_share = 1;            ///< of the distance, what the softness sees: ContactSoftness
   std::uint64_t identity = 0;      ///< the same from step to step, for warm starts; 0: none
 };
 

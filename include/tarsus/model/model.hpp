@@ -65,7 +65,7 @@ class Model {
   std::vector<double> qpos0;        ///< [nq] the pose that the file draws
   std::vector<double> qpos_spring;  ///< [nq] where the joints' springs are at rest
   std::vector<double> armature;     ///< [nv]
-  /// [nv] what a joint moves: Sᵀ IA S with all joints at rest and those behind it limp, and its armature [kg m² | kg]
+  /// [nv] what a joint moves: Sᵀ IA S in its link's axes, all joints at rest and those behind it limp; and its armature
   std::vector<double> moved_inertia;
   std::vector<int> dof_joint;     ///< [nv]
   std::vector<int> quaternions;   ///< where in qpos there are quaternions
