@@ -261,39 +261,27 @@ void store(LinkConstants<double>& link, const Transformd& rest, const RigidInert
   link.massless = inertia.mass == 0 && std::all_of(packed, packed + 6, [](double x) { return x == 0; });
 }
 
-/// DoF k of a joint as a motion of its link, in the link's axes: a free joint's linear ones come first.
-Motion<double> joint_motion(const Joint& joint, int k) {
-  Vec3d axis{0, 0, 0};
-  (has_axis(joint.type) ? axis.z : k % 3 == 0 ? axis.x : k % 3 == 1 ? axis.y : axis.z) = 1;
-  const bool turns = has_axis(joint.type) ? turns_on_axis(joint.type) : k >= joint.nv() - 3;
-  return turns ? Motion<double>{axis, {0, 0, 0}} : Motion<double>{{0, 0, 0}, axis};
-}
-
-/// Model::moved_inertia: pass 2 of ABA [Featherstone 2008, table 7.1] where every joint is at rest.
-std::vector<double> moved_inertia(const Model& model, const std::vector<Transformd>& rest,
-                                  std::span<const RigidInertia<double>> inertia) {
-  std::vector<ArticulatedInertia<double>> articulated_inertia;
-  for (const RigidInertia<double>& I : inertia) articulated_inertia.push_back(articulated(I));
+/// Sᵀ I S of all that a joint carries, where every joint is at rest, and its armature.
+/// @param carried [link] inertias of the links
+std::vector<double> carried_inertia(const Model& model, const std::vector<Transformd>& rest,
+                                    std::vector<RigidInertia<double>> carried) {
   std::vector<double> out = model.armature;
-  for (std::size_t i = inertia.size(); i-- > 0;) {
+  for (std::size_t i = carried.size(); i-- > 0;) {
     const Joint& joint = model.joints[i];
-    ArticulatedInertia<double>& IA = articulated_inertia[i];
-    for (int k = 0; k < joint.nv(); ++k) {
-      const Motion<double> S = joint_motion(joint, k);
-      out[std::size_t(joint.qvel + k)] += std::max(0.0, dot(IA * S, S));
+    const RigidInertia<double>& I = carried[i];
+    double* own = &out[std::size_t(joint.qvel)];
+    if (has_axis(joint.type)) {
+      *own += turns_on_axis(joint.type) ? I.I.zz : I.mass;
+    } else {
+      const int slides = joint.nv() - 3;  // a free joint's linear DoFs come first
+      for (int k = 0; k < slides; ++k) own[k] += I.mass;
+      const double turns[] = {I.I.xx, I.I.yy, I.I.zz};
+      for (int k = 0; k < 3; ++k) own[slides + k] += turns[k];
     }
     if (joint.parent < 0) continue;
-    for (int k = 0; k < joint.nv(); ++k) {  // IA - U D⁻¹ Uᵀ, one DoF after the other
-      const Motion<double> S = joint_motion(joint, k);
-      const Force<double> U = IA * S;
-      const double D = dot(U, S) + model.armature[std::size_t(joint.qvel + k)];
-      if (!(D > 0)) continue;
-      const Vec3d n = U.n * (1 / D), f = U.f * (1 / D);
-      IA = {minus_outer(IA.I, n, U.n), minus_outer(IA.H, n, U.f), minus_outer(IA.M, f, U.f)};
-    }
-    const Mat3d& R = rest[i].R;
-    add_shifted(articulated_inertia[std::size_t(joint.parent)],
-                {rotate(R, IA.I), R * IA.H * transpose(R), rotate(R, IA.M)}, rest[i].p);
+    const Transformd& at = rest[i];
+    const RigidInertia<double> turned{I.mass, at.R * I.h, rotate(at.R, I.I)};
+    carried[std::size_t(joint.parent)] = carried[std::size_t(joint.parent)] + shift_back(turned, at.p);
   }
   return out;
 }
@@ -308,7 +296,7 @@ std::vector<LinkConstants<double>> make_links(const Model& model, const std::vec
     link.qpos = joint.qpos, link.qvel = joint.qvel;
     link.depth = joint.nv() + (joint.parent < 0 ? 0 : links[joint.parent].depth);
     link.reference = joint.reference, link.stiffness = joint.stiffness, link.damping = joint.damping;
-    link.spring_rate2 = spring_rate(joint, model.moved_inertia);
+    link.spring_rate2 = spring_rate(joint, model.carried_inertia);
     store(link, rest[i], inertia[i]);
   }
   return links;
@@ -434,21 +422,21 @@ WeldedInertia welded_inertia(const ModelSpec& spec, int body) {
   return out;
 }
 
-double spring_rate(const Joint& joint, std::span<const double> moved) {
+double spring_rate(const Joint& joint, std::span<const double> carried) {
   double rate = 0;
   for (int k = 0; k < joint.nv() && joint.stiffness > 0; ++k)
-    rate = std::max(rate, joint.stiffness / moved[std::size_t(joint.qvel + k)]);
+    rate = std::max(rate, joint.stiffness / carried[std::size_t(joint.qvel + k)]);
   return rate;
 }
 
-std::vector<double> moved_inertia(const Model& model, std::span<const RigidInertia<double>> inertia) {
+std::vector<double> carried_inertia(const Model& model, std::span<const RigidInertia<double>> inertia) {
   std::vector<Transformd> rest;
   for (int i = 0; i < model.njoint(); ++i) {
     const LinkConstants<double>& link = model.view<double>().link[i];
     const double* E = link.E0;
     rest.push_back({{E[0], E[1], E[2], E[3], E[4], E[5], E[6], E[7], E[8]}, {link.r0[0], link.r0[1], link.r0[2]}});
   }
-  return moved_inertia(model, rest, inertia);
+  return carried_inertia(model, rest, {inertia.begin(), inertia.end()});
 }
 
 Model compile(ModelSpec spec) {
@@ -457,7 +445,7 @@ Model compile(ModelSpec spec) {
   compiler.check();
   Model model;
   compiler.lay_out(model);
-  model.moved_inertia = moved_inertia(model, compiler.rest(), link_inertias(model));
+  model.carried_inertia = carried_inertia(model, compiler.rest(), link_inertias(model));
   model.links_ = make_links(model, compiler.rest());
   for (const LinkConstants<double>& link : model.links_) {
     model.depth = std::max(model.depth, link.depth);

@@ -213,7 +213,7 @@ void Servos<R>::all_worlds(const BasicData<R>& data, const ServoStep& step, In<R
     gather(data.mocap_pos, actuation_.workspace().mocap_pos, world);
     gather(data.mocap_quat, actuation_.workspace().mocap_quat, world);
     const WorldTable<R>* const own = width_ == 1 && data.own ? &data.own[world] : nullptr;
-    one_.moved_inertia = own && !own->moved_inertia.empty() ? own->moved_inertia : model_.moved_inertia;
+    one_.carried_inertia = own && !own->carried_inertia.empty() ? own->carried_inertia : model_.carried_inertia;
     actuation_.scale_damping(own ? std::span<const double>(own->damping_scale) : std::span<const double>());
     actuation_.evaluate(one_.qpos, one_.qvel, one_.ctrl, one_.act, step.dt);
     const PassiveForces& passive = actuation_.passive();
@@ -274,7 +274,7 @@ void Servos<R>::add_tendon_rows(int world, const ServoStep& step) {
       double rate2 = 0;
       for (std::size_t k = 0; k < tendon.dofs.size(); ++k) {
         const double arm = passive.tendon_arm()[std::size_t(tendon.first) + k];
-        rate2 += stiffness * arm * arm / one_.moved_inertia[tendon.dofs[k]];
+        rate2 += stiffness * arm * arm / one_.carried_inertia[tendon.dofs[k]];
       }
       row = falling(row.force + passive.tendon_force()[t], stiffness, tendon.damping_at(speed), speed, dt,
                     spring_rule(rate2, dt));
@@ -312,7 +312,7 @@ void Servos<R>::add_polynomial_rows(int world, double dt) {
       const double x = p.count == 1 ? one_.qpos[p.qpos] - p.reference : 0, speed = one_.qvel[p.dofs[k]];
       const double stiffness = p.stiffness_at(x);
       ForceRow& row = rows_[world].emplace_back(falling(p.force(x, speed), stiffness, p.damping_at(speed), speed, dt,
-                                                        spring_rule(stiffness / one_.moved_inertia[p.dofs[k]], dt)));
+                                                        spring_rule(stiffness / one_.carried_inertia[p.dofs[k]], dt)));
       row.dofs = {&p.dofs[k], 1}, row.arm = {&kUnit, 1};
     }
   }

@@ -118,7 +118,7 @@ void fill(WorldTable<R>& table, const Model& model, const ContactGeometry* geome
     lay(to, at(numbers(model, which)), which, [](std::size_t i, std::span<const double> own) { return own[i]; });
   };
   table.mass_scale.clear(), table.inertia.clear(), table.row_mass.clear(), table.spring_rate2.clear();
-  table.moved_inertia.clear(), table.damping_scale.clear();
+  table.carried_inertia.clear(), table.damping_scale.clear();
   if (!parameters[WorldParameter::mass_scale].empty()) {
     if (width == 1) copy(table.mass_scale, WorldParameter::mass_scale);
     table.inertia.resize(at(model.njoint()) * 10 * width), table.row_mass.resize(at(model.njoint()) * 3 * width);
@@ -133,9 +133,9 @@ void fill(WorldTable<R>& table, const Model& model, const ContactGeometry* geome
           link_inertias(model, parameters.of(model, WorldParameter::mass_scale, world[lane]));
       for (const auto& [m, h, I] : links) put(inertia, {m, h.x, h.y, h.z, I.xx, I.xy, I.xz, I.yy, I.yz, I.zz});
       for (const auto& [linear, angular, joint] : reference_masses(model, links)) put(mass, {linear, angular, joint});
-      std::vector<double> moved = moved_inertia(model, links);
-      for (const Joint& joint : model.joints) put(rate2, {spring_rate(joint, moved)});
-      if (width == 1) table.moved_inertia = std::move(moved);
+      std::vector<double> carried = carried_inertia(model, links);
+      for (const Joint& joint : model.joints) put(rate2, {spring_rate(joint, carried)});
+      if (width == 1) table.carried_inertia = std::move(carried);
     }
   }
   if (width == 1 && !parameters[WorldParameter::damping_scale].empty()) {

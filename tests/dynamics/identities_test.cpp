@@ -117,29 +117,6 @@ TEST(Identities, MinvUsesTheFactorsOfAbaAndOfFactor) {
   }
 }
 
-/// What a DoF moves while its joint's others stand still and all behind it is limp: 1 / (M'⁻¹)₀₀, M' the dense mass matrix
-/// of these DoFs in the pose of rest.
-TEST(Identities, MovedInertiaIsThatOfTheDenseMassMatrix) {
-  for (unsigned seed = 0; seed < kTrees; ++seed) {
-    Tree t(seed);
-    const Matrix M = t.mass_matrix(t.model.qpos0);
-    for (int dof = 0; dof < t.model.nv; ++dof) {
-      const int joint = t.model.dof_joint[dof];
-      if (moves_freely(t.model.joints[joint].type) && dof - t.model.joints[joint].qvel < 3) continue;  // other axes
-      std::vector<int> limp{dof};
-      for (int k = 0; k < t.model.nv; ++k) {
-        int i = t.model.dof_joint[k];
-        while (i > joint) i = t.model.joints[i].parent;
-        if (i == joint && t.model.dof_joint[k] != joint) limp.push_back(k);
-      }
-      const Matrix part = M(limp, limp);
-      const Vector unit = spd_solve(part, Vector(Vector::Unit(part.rows(), 0)));
-      const double inertia = 1 / unit(0);
-      ASSERT_NEAR(t.model.moved_inertia[dof], inertia, 1e-9 * part(0, 0)) << "seed " << seed << " dof " << dof;
-    }
-  }
-}
-
 /// dT/dt of the kinetic energy equals the power of all forces: τ·v with gravity inside bias.
 TEST(Identities, EnergyRateIsPower) {
   for (unsigned seed = 0; seed < kTrees; ++seed) {

@@ -328,8 +328,7 @@ TEST(Ground, LimpFallsOfADogGainNoEnergy) {
 
 /// Springs of 1,250 N m/rad on links of a few grams, of which steps of 1/60 s see nothing, in loops with limits: by the
 /// midpoint rule alone they rang, and one fall of a hundred ended too fast. So did the shins, of 1,500 N m/rad, in fast
-/// falls: they move little while all below them is limp. The start has rates that the loops do not allow, and limits
-/// that it violates.
+/// falls. The start has rates that the loops do not allow, and limits that it violates.
 TEST(Ground, LimpFallsOfCassieGainNoEnergyBesideItsLoops) {
   const std::string file = std::string(TARSUS_SOURCE_DIR) + "/../shared/data/menagerie/agility_cassie/scene.xml";
   if (!std::filesystem::exists(file)) GTEST_SKIP() << "no " << file;

@@ -19,7 +19,7 @@ struct SpringRule {
 /// @param rate2 ω² = k over what the spring moves [1/s²]
 template <class T>
 TARSUS_INLINE SpringRule<T> spring_rule(T rate2, Real<T> h) {
-  constexpr Real<T> kUnresolved = 4;  // (h ω)² at which half of the way is gone: three steps a period
+  constexpr Real<T> kUnresolved = 2.25;  // (h ω)² at which half of the way is gone: four steps a period
   const T one = T(Real<T>(1)), w = T(h * h) * rate2, ratio = T(kUnresolved) / w, ahead = one / (one + ratio * ratio);
   return {ahead, T(Real<T>(0.25)) + T(Real<T>(0.75)) * ahead};
 }

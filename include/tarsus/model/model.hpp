@@ -60,17 +60,16 @@ class Model {
   int depth = 0;            ///< DoFs on the longest branch, the root's included (the paper's d)
   double timestep = 0.002;  ///< the file's own [s]
   Vec3d gravity{0, 0, -9.81};
-  std::vector<Body> bodies;         ///< bodies[0] is the world
-  std::vector<Joint> joints;        ///< == links
-  std::vector<double> qpos0;        ///< [nq] the pose that the file draws
-  std::vector<double> qpos_spring;  ///< [nq] where the joints' springs are at rest
-  std::vector<double> armature;     ///< [nv]
-  /// [nv] what a joint moves: Sᵀ IA S in its link's axes, all joints at rest and those behind it limp; and its armature
-  std::vector<double> moved_inertia;
-  std::vector<int> dof_joint;     ///< [nv]
-  std::vector<int> quaternions;   ///< where in qpos there are quaternions
-  std::vector<int> mocap_bodies;  ///< bodies whose poses are inputs: Data::mocap_pos, mocap_quat
-  ModelSpec spec;                 ///< what it was compiled from: shapes, actuators, equalities, cosmetics, diagnostics
+  std::vector<Body> bodies;             ///< bodies[0] is the world
+  std::vector<Joint> joints;            ///< == links
+  std::vector<double> qpos0;            ///< [nq] the pose that the file draws
+  std::vector<double> qpos_spring;      ///< [nq] where the joints' springs are at rest
+  std::vector<double> armature;         ///< [nv]
+  std::vector<double> carried_inertia;  ///< [nv] Sᵀ I S of all that a joint carries at rest, and its armature
+  std::vector<int> dof_joint;           ///< [nv]
+  std::vector<int> quaternions;         ///< where in qpos there are quaternions
+  std::vector<int> mocap_bodies;        ///< bodies whose poses are inputs: Data::mocap_pos, mocap_quat
+  ModelSpec spec;  ///< what it was compiled from: shapes, actuators, equalities, cosmetics, diagnostics
 
   int nbody() const { return int(bodies.size()); }
   int njoint() const { return int(joints.size()); }
@@ -115,9 +114,9 @@ Model compile(ModelSpec spec);
 /// Mass, first and second moment of all bodies that ride on each link, about the link's origin in its axes.
 /// @param scale [nbody] factors on the bodies' masses and inertias; empty: 1
 std::vector<RigidInertia<double>> link_inertias(const Model& model, std::span<const double> scale = {});
-/// Model::moved_inertia where links have these inertias.
-std::vector<double> moved_inertia(const Model& model, std::span<const RigidInertia<double>> inertia);
-/// LinkConstants::spring_rate2 of a joint among those that move these inertias.
-double spring_rate(const Joint& joint, std::span<const double> moved);
+/// Model::carried_inertia where links have these inertias.
+std::vector<double> carried_inertia(const Model& model, std::span<const RigidInertia<double>> inertia);
+/// LinkConstants::spring_rate2 of a joint among those that carry these inertias.
+double spring_rate(const Joint& joint, std::span<const double> carried);
 
 }  // namespace tarsus

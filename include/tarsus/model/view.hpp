@@ -18,7 +18,7 @@ struct LinkConstants {
   R r0[3];         ///< origin of the joint's frame at rest in the parent link's frame [m]
   R reference;     ///< qpos at which the joint is at rest (hinge, slide)
   R stiffness;     ///< joint spring about qpos_spring [N m/rad | N/m]
-  R spring_rate2;  ///< stiffness over moved_inertia, the largest of its DoFs' [1/s²]
+  R spring_rate2;  ///< over what the joint carries at rest, the largest of its DoFs' [1/s²]
   R damping;       ///< [N m s/rad | N s/m]
   R mass;          ///< [kg]
   R h[3];          ///< mass * centre of mass, link frame [kg m]

@@ -20,8 +20,8 @@ struct WorldTable {
   AlignedVector<R> friction;       ///< [pair] sliding friction of ContactGeometry::pairs()
   AlignedVector<R> mass_scale;     ///< [nbody] factors that `inertia` was made with; of one world alone
   // Of one world alone, as passive forces are computed.
-  std::vector<double> moved_inertia;  ///< [nv] Model's with `inertia`
-  std::vector<double> damping_scale;  ///< [nlink] factors that `damping` was made with
+  std::vector<double> carried_inertia;  ///< [nv] Model's with `inertia`
+  std::vector<double> damping_scale;    ///< [nlink] factors that `damping` was made with
 };
 
 }  // namespace tarsus

@@ -68,7 +68,7 @@ class Servos {
   };
   struct OneWorld {  ///< its numbers one after another
     std::vector<double> qpos, qvel, ctrl, act, tendon_bias, adhesion;
-    std::span<const double> moved_inertia;
+    std::span<const double> carried_inertia;
   };
   /// The actuators of one DoF. Its servos together are c - kp q - kd q̇.
   struct Joined {
