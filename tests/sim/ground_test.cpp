@@ -366,8 +366,8 @@ TEST(Ground, LimpFallsOfCassieGainNoEnergyBesideItsLoops) {
   EXPECT_LT(worst, 1e-3);
 }
 
-/// Its feet's solimp lets the force grow as the depth to the fourth power and more, where steps of 1/30 s do not resolve
-/// solref: taken by the force over the depth it rocked on its servos by 0.35 rad/s, and limp by 0.56, for ever.
+/// Its feet's solimp lets the force grow as the depth to the fourth power and more, where steps of 1/30 s do not
+/// resolve solref: taken by the force over the depth it rocked by 0.35 rad/s on its servos, and limp by 0.56, for ever.
 TEST(Ground, WhatStandsOnProgressiveFeetComesToRest) {
   const std::string file = std::string(TARSUS_SOURCE_DIR) + "/../shared/data/menagerie/boston_dynamics_spot/scene.xml";
   if (!std::filesystem::exists(file)) GTEST_SKIP() << "no " << file;

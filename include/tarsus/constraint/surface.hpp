@@ -76,9 +76,8 @@ struct Surface {
 Surface surface_of(const GeomSpec& geom);
 
 /// ε = spook.compliance + relative_compliance × (the inverse mass that the contact feels). Of solver parameters that
-/// steps do not resolve, whose force grows as |g| d²/(1 - d), it is the tangent's at g, and so is τ: the same force at
-/// gap_share g. By the force over g, which may be a tenth of the tangent, what rests on feet with such a law rocked from
-/// step to step.
+/// steps do not resolve, whose force grows as |g| d²/(1 - d), ε and τ are the tangent's at g: the same force, at
+/// gap_share g. It may be ten times the force over g, by which what rests on such feet rocked from step to step.
 struct ContactSoftness {
   Spook spook;
   double relative_compliance = 0;  ///< [s²]
